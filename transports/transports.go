@@ -1,0 +1,181 @@
+// Package transports is what a workload sees: operations inside a negotiated
+// pair of windows, with no keys, addresses or queue pairs.
+//
+// A [Transport] turns a device, a socket or an RPC system into [Session]s. The
+// benchmark engine drives every transport through this one contract, so that
+// the same latency, throughput and head-of-line loops run on all of them.
+//
+// # Ownership
+//
+// A session belongs to one goroutine. Post copies the ops; the window bytes an
+// op names belong to the transport until its Done is polled. Received bytes lie
+// in the local window where the receive op put them and stay valid until that
+// range is posted again.
+//
+// # Limitations
+//
+// One window a side, sized at set-up. Offsets only: LITE handles and RPC
+// arguments travel as offsets too.
+package transports
+
+import (
+	"context"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Kind is what an operation does.
+type Kind uint8
+
+const (
+	KindSend     Kind = iota // message into the peer's next receive
+	KindWrite                // local bytes to the peer's window
+	KindWriteImm             // KindWrite that also consumes a receive and carries Imm
+	KindRead                 // bytes of the peer's window to the local one
+	KindFetchAdd             // 8 bytes
+	KindCmpSwap              // 8 bytes
+	KindCall                 // request and response
+	KindRecv                 // room for one inbound message; its Done is the arrival
+	numKinds
+)
+
+var kindNames = [numKinds]string{"send", "write", "write_imm", "read", "fetch_add", "cmp_swap", "call", "recv"}
+
+// String is the name used by --op and in results.
+func (k Kind) String() string {
+	if k < numKinds {
+		return kindNames[k]
+	}
+	return "kind?"
+}
+
+// ParseKind is the inverse of String for everything --op accepts.
+func ParseKind(s string) (Kind, bool) {
+	for k := KindSend; k < KindRecv; k++ {
+		if kindNames[k] == s {
+			return k, true
+		}
+	}
+	return 0, false
+}
+
+// FullRoundTrip tells kinds whose latency is a full round trip (the answer comes
+// back by itself); send and write are halved.
+func (k Kind) FullRoundTrip() bool { return k >= KindRead && k <= KindCall }
+
+// KindSet is a set of kinds.
+type KindSet uint16
+
+// Kinds builds a set.
+func Kinds(ks ...Kind) KindSet {
+	var s KindSet
+	for _, k := range ks {
+		s |= 1 << k
+	}
+	return s
+}
+
+// Has tells membership.
+func (s KindSet) Has(k Kind) bool { return s&(1<<k) != 0 }
+
+// OpFlags modify one operation.
+type OpFlags uint8
+
+const (
+	// Quiet: no Done on success (unsignalled).
+	Quiet OpFlags = 1 << iota
+	// Inline: the bytes are taken during Post.
+	Inline
+	// Fence: after all earlier reads.
+	Fence
+)
+
+// Op is one operation, without pointers. Slot is the caller's index and comes
+// back in Done.
+type Op struct {
+	Local    uint64 // offset in Session.Local
+	Remote   uint64 // offset in the peer's window
+	Add      uint64 // fetch_add: addend; cmp_swap: expected
+	Swap     uint64 // cmp_swap: new value
+	Len      uint32 // bytes
+	Slot     uint32
+	Imm      uint32
+	Kind     Kind
+	Flags    OpFlags
+	Priority uint8
+}
+
+// Done is one finished operation.
+type Done struct {
+	Slot   uint32
+	Len    uint32 // recv, read: bytes that arrived
+	Imm    uint32
+	Kind   Kind
+	Status rdma.Status
+	HasImm bool
+}
+
+// Session is one connection with a window at each end. It is not safe for
+// concurrent use.
+type Session interface {
+	// Local is the own window: mapped memory that the peer can reach.
+	Local() []byte
+	// RemoteLen is the size of the peer's window in bytes.
+	RemoteLen() uint64
+	// Post starts operations in order. n < len(ops) comes with the reason:
+	// rdma.ErrQueueFull means poll and try the rest again.
+	Post(ops []Op) (n int, err error)
+	// Poll moves up to len(dst) finished operations into dst and never blocks. It
+	// also drives the transport, so a side that only watches memory calls it too.
+	Poll(dst []Done) (n int, err error)
+	// Wait blocks until Poll may have something, or ctx ends (event mode).
+	Wait(ctx context.Context) error
+	// Close ends the connection and frees the window.
+	Close() error
+}
+
+// Config is how a session is set up. Both ends use the same values.
+type Config struct {
+	Window    int  // bytes of the local window
+	SendDepth int  // operations outstanding, not counting receives
+	RecvDepth int  // receives outstanding
+	MaxInline int  // bytes
+	ReadDepth int  // reads and atomics outstanding (IRD and ORD); 0 takes the device's most
+	Events    bool // Wait will be used
+}
+
+// Transport makes sessions.
+type Transport interface {
+	// Name is the full stack name with parameters, outermost first.
+	Name() string
+	Caps() Caps
+	// Dial connects to a Listener; hello (at most 16 bytes) reaches its Accept.
+	Dial(ctx context.Context, addr string, hello []byte, cfg Config) (Session, error)
+	// Listen takes sessions at "host:port"; port 0 picks one.
+	Listen(ctx context.Context, addr string, cfg Config) (Listener, error)
+	Close() error
+}
+
+// Listener takes sessions.
+type Listener interface {
+	// Accept returns the next session and the dialler's hello. Its receives can be
+	// posted before the peer's first message only through Config.RecvDepth room:
+	// the peer must not send before both sides agreed to start.
+	Accept(ctx context.Context) (Session, []byte, error)
+	Addr() string
+	Close() error
+}
+
+// Caps are a transport's abilities and limits.
+type Caps struct {
+	Label         rdma.Label
+	Kinds         KindSet
+	LastByteLast  bool   // a write's last byte lands last: the target may watch memory
+	InProcess     bool   // both ends must live in one process (mem)
+	Events        bool   // Wait works
+	MaxMsg        uint64 // bytes
+	MaxInline     int    // bytes
+	MaxDepth      int    // operations outstanding
+	MaxReadDepth  int    // reads and atomics outstanding
+	LocalComplete bool   // success means handed to the transport below, not arrived
+}
