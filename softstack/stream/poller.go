@@ -1,0 +1,110 @@
+package stream
+
+import (
+	"os"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Readiness bits for Poller.
+const (
+	Readable uint32 = unix.EPOLLIN
+	Writable uint32 = unix.EPOLLOUT
+	OneShot  uint32 = unix.EPOLLONESHOT
+)
+
+// Event is one ready descriptor, named by the tag given to Add.
+type Event struct {
+	Tag  uint64
+	Bits uint32
+}
+
+// Poller is an epoll instance with a wake-up. Add, Modify, Remove and Wake may
+// be called from any goroutine; Wait from one at a time.
+type Poller struct {
+	ep, wake int
+	raw      [64]unix.EpollEvent // 64 a call, arbitrary: more are returned by the next call
+	once     sync.Once
+}
+
+const wakeTag = ^uint64(0)
+
+// NewPoller makes an epoll instance.
+func NewPoller() (*Poller, error) {
+	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	wake, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	if err != nil {
+		unix.Close(ep)
+		return nil, os.NewSyscallError("eventfd", err)
+	}
+	p := &Poller{ep: ep, wake: wake}
+	if err := p.Add(wake, wakeTag, Readable); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Add watches fd for bits under tag (any value but the highest).
+func (p *Poller) Add(fd int, tag uint64, bits uint32) error {
+	return p.ctl(unix.EPOLL_CTL_ADD, fd, tag, bits)
+}
+
+// Modify changes the bits, or arms a OneShot descriptor again.
+func (p *Poller) Modify(fd int, tag uint64, bits uint32) error {
+	return p.ctl(unix.EPOLL_CTL_MOD, fd, tag, bits)
+}
+
+// Remove ends watching fd.
+func (p *Poller) Remove(fd int) error { return p.ctl(unix.EPOLL_CTL_DEL, fd, 0, 0) }
+
+func (p *Poller) ctl(op, fd int, tag uint64, bits uint32) error {
+	ev := unix.EpollEvent{Events: bits}
+	*(*uint64)(unsafe.Pointer(&ev.Fd)) = tag // Fd and Pad are the kernel's 64-bit data field
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.ep, op, fd, &ev))
+}
+
+// Wait blocks until something is ready, Wake is called, or ms milliseconds have
+// passed (-1: no limit, 0: no wait), and fills dst. Wake-ups are not reported.
+func (p *Poller) Wait(dst []Event, ms int) (int, error) {
+	max := min(len(dst), len(p.raw))
+	n, err := unix.EpollWait(p.ep, p.raw[:max], ms)
+	if err == unix.EINTR {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, os.NewSyscallError("epoll_wait", err)
+	}
+	out := 0
+	for i := range n {
+		tag := *(*uint64)(unsafe.Pointer(&p.raw[i].Fd))
+		if tag == wakeTag {
+			var b [8]byte
+			unix.Read(p.wake, b[:]) // non-blocking; empties the counter
+			continue
+		}
+		dst[out] = Event{tag, p.raw[i].Events}
+		out++
+	}
+	return out, nil
+}
+
+// Wake makes a Wait in progress, or the next one, return.
+func (p *Poller) Wake() {
+	one := [8]byte{1} // host order; any non-zero count wakes
+	unix.Write(p.wake, one[:])
+}
+
+// Close frees the instance. No Wait may be in progress.
+func (p *Poller) Close() error {
+	p.once.Do(func() {
+		unix.Close(p.wake)
+		unix.Close(p.ep)
+	})
+	return nil
+}
