@@ -1,0 +1,85 @@
+package ddp
+
+// RecvQueue is the receive side of one untagged queue: which message and which
+// offset the next segment must carry (RFC 5041 §4.3, §7.1). It holds no
+// buffers; the owner pairs each message with the receive it consumes.
+type RecvQueue struct {
+	qn   uint32
+	msn  uint32
+	mo   uint64 // 64 bits, so that a full 4 GiB message cannot wrap it
+	open bool   // a segment of msn has arrived and it was not the last
+}
+
+// NewRecvQueue starts queue qn at firstMSN, which is 1 for every queue of a new
+// stream (RFC 5041 §4.3).
+func NewRecvQueue(qn, firstMSN uint32) RecvQueue {
+	return RecvQueue{qn: qn, msn: firstMSN}
+}
+
+// MSN is the sequence number the next segment must carry.
+func (q *RecvQueue) MSN() uint32 { return q.msn }
+
+// Offset is the MO the next segment must carry: the octets of the current
+// message that have arrived.
+func (q *RecvQueue) Offset() uint64 { return q.mo }
+
+// Open reports whether a message has begun and has not ended.
+func (q *RecvQueue) Open() bool { return q.open }
+
+// Check tests one segment with header h and payload octets of data against the
+// queue, and advances the queue when it is right. bufLen is the capacity of the
+// buffer that message consumes, in octets, and haveBuf tells whether there is
+// one. first reports that the segment begins a message. On an error the queue
+// does not move, and the stream is over (RFC 5041 §7.1).
+//
+// The checks run in the order of the codes, from the queue to the octet: MSN
+// range, no buffer, MO, too long. RFC 5041 does not order them; this order never
+// names a buffer of a message that cannot be the next one.
+func (q *RecvQueue) Check(h *Untagged, payload int, bufLen uint32, haveBuf bool) (first bool, code ErrorCode) {
+	if h.QN != q.qn {
+		return false, ErrUntaggedQN
+	}
+	// RFC 5041 §5.3: at most once and in order. An old MSN is a replay, a later
+	// one a gap, and a reliable LLP produces neither.
+	if h.MSN != q.msn {
+		return false, ErrUntaggedMSN
+	}
+	if !haveBuf {
+		return false, ErrUntaggedNoBuffer
+	}
+	if uint64(h.MO) != q.mo {
+		return false, ErrUntaggedMO
+	}
+	end := q.mo + uint64(payload)
+	if end > uint64(bufLen) {
+		return false, ErrUntaggedTooLong
+	}
+	first = !q.open
+	if h.Last {
+		// MSNs are counted modulo 2^32, RFC 5041 §4.3.
+		q.msn++
+		q.mo = 0
+		q.open = false
+	} else {
+		q.mo = end
+		q.open = true
+	}
+	return first, 0
+}
+
+// CheckBounds tests the range [to, to+n) of a tagged segment against a buffer
+// of length octets whose first octet has the tagged offset base. A zero-length
+// segment is right whatever its offset (RFC 5041 §5.2).
+func CheckBounds(to uint64, n int, base, length uint64) ErrorCode {
+	if n == 0 {
+		return 0
+	}
+	// The offset of the last octet may be 2^64-1; only going past it wraps.
+	if to+uint64(n-1) < to {
+		return ErrTaggedWrap
+	}
+	if to < base || to-base > length || uint64(n) > length-(to-base) {
+		return ErrTaggedBounds
+	}
+	return 0
+}

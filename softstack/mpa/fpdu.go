@@ -1,0 +1,79 @@
+package mpa
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// Sizes of an FPDU, in octets.
+const (
+	MaxULPDU       = 65535 // what ULPDU_Length can say
+	LenFieldLen    = 2     // ULPDU_Length
+	CRCLen         = 4
+	MarkerLen      = 4
+	MarkerInterval = 512 // from one marker to the next, RFC 5044 §4.3
+	MinMULPDU      = 128 // RFC 5044 §4.5
+)
+
+// maxMarkedEMSS keeps every marker's FPDUPTR, which has 16 bits, in range.
+const maxMarkedEMSS = 65536
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+var zeros [4]byte
+
+// Pad is the number of zero octets between a ULPDU of the given length and its
+// CRC: length field, ULPDU and pad together are a multiple of four (RFC 5044
+// §4.1).
+func Pad(ulpdu int) int { return -(LenFieldLen + ulpdu) & 3 }
+
+// FPDULen is the number of octets of the FPDU around a ULPDU of the given
+// length, without markers.
+func FPDULen(ulpdu int) int { return LenFieldLen + ulpdu + Pad(ulpdu) + CRCLen }
+
+// MULPDU is the largest ULPDU whose FPDU fits a TCP segment of emss octets,
+// counting markers when the stream carries them (RFC 5044 §4.5). It is at least
+// MinMULPDU, however small emss is, and at most what ULPDU_Length, or with
+// markers FPDUPTR, can express.
+func MULPDU(emss int, markers bool) int {
+	n := emss
+	if markers {
+		n = min(n, maxMarkedEMSS)
+		n -= MarkerLen * ((n + MarkerInterval - 1) / MarkerInterval)
+	}
+	n -= LenFieldLen + CRCLen + emss&3
+	return min(max(n, MinMULPDU), MaxULPDU)
+}
+
+// CRC continues the CRC32c of an FPDU with b; it starts from 0 (RFC 5044 §4.4).
+func CRC(crc uint32, b []byte) uint32 { return crc32.Update(crc, castagnoli, b) }
+
+// PutCRC writes a CRC to b[:CRCLen] in wire order: unlike every other field of
+// iWARP it is little endian (RFC 5044 §4.4, Fig. 5).
+func PutCRC(b []byte, crc uint32) { binary.LittleEndian.PutUint32(b, crc) }
+
+// GetCRC reads the CRC from b[:CRCLen].
+func GetCRC(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
+
+// AppendFPDU appends the FPDU around ulpdu, without markers. When crc is false
+// the CRC field is there and zero. It allocates only when dst has no room for
+// FPDULen(len(ulpdu)) more octets, and panics when ulpdu is longer than
+// MaxULPDU.
+func AppendFPDU(dst, ulpdu []byte, crc bool) []byte {
+	checkULPDU(ulpdu)
+	start := len(dst)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(len(ulpdu)))
+	dst = append(dst, ulpdu...)
+	dst = append(dst, zeros[:Pad(len(ulpdu))]...)
+	var sum uint32
+	if crc {
+		sum = CRC(0, dst[start:])
+	}
+	return binary.LittleEndian.AppendUint32(dst, sum)
+}
+
+func checkULPDU(ulpdu []byte) {
+	if len(ulpdu) > MaxULPDU {
+		panic("mpa: ulpdu longer than 65535 octets")
+	}
+}

@@ -1,0 +1,45 @@
+package rdmap
+
+import "github.com/rdmaperf/rdmaperf/softstack/ddp"
+
+// opRule is the row of one opcode in RFC 5040 Fig. 4 and RFC 7306 Fig. 5: which
+// buffer model and which queue it must arrive on.
+type opRule struct {
+	assigned bool
+	tagged   bool
+	qn       uint32 // when not tagged
+	rfc7306  bool   // assigned by RFC 7306, unknown to a plain RFC 5040 stream
+}
+
+var opRules = [16]opRule{
+	OpWrite:       {assigned: true, tagged: true},
+	OpReadReq:     {assigned: true, qn: ddp.QNReadReq},
+	OpReadResp:    {assigned: true, tagged: true},
+	OpSend:        {assigned: true, qn: ddp.QNSend},
+	OpSendInv:     {assigned: true, qn: ddp.QNSend},
+	OpSendSE:      {assigned: true, qn: ddp.QNSend},
+	OpSendSEInv:   {assigned: true, qn: ddp.QNSend},
+	OpTerminate:   {assigned: true, qn: ddp.QNTerminate},
+	OpImmediate:   {assigned: true, qn: ddp.QNSend, rfc7306: true},
+	OpImmediateSE: {assigned: true, qn: ddp.QNSend, rfc7306: true},
+	OpAtomicReq:   {assigned: true, qn: ddp.QNReadReq, rfc7306: true},
+	OpAtomicResp:  {assigned: true, qn: ddp.QNAtomicResp, rfc7306: true},
+}
+
+// CheckInbound tests that an opcode, the T bit and the queue number of a
+// received segment belong together. qn is ignored for a tagged segment. rfc7306
+// tells whether both sides agreed on atomics and immediate data, for which the
+// wire has no negotiation. The result is 0 when they do.
+//
+// A queue that does not exist is DDP's error and is found first; a known queue
+// with an opcode that does not belong there is RDMAP's.
+func CheckInbound(op Opcode, tagged bool, qn uint32, rfc7306 bool) TermCode {
+	if !tagged && (qn > ddp.QNAtomicResp || qn == ddp.QNAtomicResp && !rfc7306) {
+		return TermUntaggedQN
+	}
+	r := opRules[op&maskControlOp]
+	if !r.assigned || r.rfc7306 && !rfc7306 || r.tagged != tagged || !tagged && r.qn != qn {
+		return TermOpcode
+	}
+	return 0
+}

@@ -1,0 +1,66 @@
+package rdmap
+
+import "fmt"
+
+// Opcode is the RDMAP operation of a DDP segment (RFC 5040 §4.1, RFC 7306 §3).
+type Opcode uint8
+
+// The opcodes. 0xC to 0xF are not assigned.
+const (
+	OpWrite       Opcode = 0x0 // RDMA Write, tagged
+	OpReadReq     Opcode = 0x1 // RDMA Read Request, queue 1
+	OpReadResp    Opcode = 0x2 // RDMA Read Response, tagged
+	OpSend        Opcode = 0x3 // Send, queue 0
+	OpSendInv     Opcode = 0x4 // Send with Invalidate, queue 0
+	OpSendSE      Opcode = 0x5 // Send with Solicited Event, queue 0
+	OpSendSEInv   Opcode = 0x6 // Send with Solicited Event and Invalidate, queue 0
+	OpTerminate   Opcode = 0x7 // Terminate, queue 2
+	OpImmediate   Opcode = 0x8 // Immediate Data, queue 0, RFC 7306 §6
+	OpImmediateSE Opcode = 0x9 // Immediate Data with Solicited Event, queue 0
+	OpAtomicReq   Opcode = 0xA // Atomic Request, queue 1, RFC 7306 §5
+	OpAtomicResp  Opcode = 0xB // Atomic Response, queue 3
+)
+
+var opcodeNames = [16]string{
+	"RDMA Write", "RDMA Read Request", "RDMA Read Response",
+	"Send", "Send with Invalidate", "Send with SE", "Send with SE and Invalidate",
+	"Terminate", "Immediate", "Immediate with SE", "Atomic Request", "Atomic Response",
+}
+
+// String gives the name RFC 5040 uses.
+func (op Opcode) String() string {
+	if int(op) < len(opcodeNames) && opcodeNames[op] != "" {
+		return opcodeNames[op]
+	}
+	return fmt.Sprintf("opcode 0x%X", uint8(op))
+}
+
+// Solicited reports whether the operation asks for a solicited event.
+func (op Opcode) Solicited() bool {
+	return op == OpSendSE || op == OpSendSEInv || op == OpImmediateSE
+}
+
+// Invalidates reports whether the Invalidate STag field is meaningful.
+func (op Opcode) Invalidates() bool { return op == OpSendInv || op == OpSendSEInv }
+
+// The control octet, the first octet that DDP reserves for its ULP.
+//
+//	 0   1   2   3   4   5   6   7
+//	+---+---+---+---+---+---+---+---+
+//	|  RV   |  Rsv  |    Opcode     |
+//	+---+---+---+---+---+---+---+---+
+const (
+	controlRV     = 0x40 // RV 01, the IETF version
+	maskRV        = 0xc0
+	maskControlOp = 0x0f
+)
+
+// Control is the control octet of op: version 1, reserved bits zero.
+func Control(op Opcode) byte { return controlRV | byte(op)&maskControlOp }
+
+// ParseControl splits a control octet. versionOK is false unless RV is 01; the
+// error is then TermRDMAPVersion. Reserved bits are not looked at (RFC 5040
+// §4.1).
+func ParseControl(b byte) (op Opcode, versionOK bool) {
+	return Opcode(b & maskControlOp), b&maskRV == controlRV
+}
