@@ -2,7 +2,7 @@ package ddp
 
 import "fmt"
 
-// ErrorCode is one row of RFC 5041 §8.2: what a receiver found wrong with a
+// ErrorCode is one row of RFC 5041 §7.2: what a receiver found wrong with a
 // segment, in the form a Terminate carries (RFC 5040 §4.8). The value is
 // layer<<12 | etype<<8 | code with layer 1, so that 0 means "no error" and a
 // code fits a register on the fast path. It is a code and not a Go error.
@@ -19,7 +19,7 @@ const (
 	ETypeLLP      = 3 // reserved for the use of the LLP
 )
 
-// The DDP error codes, RFC 5041 §8.2.
+// The DDP error codes, RFC 5041 §7.2.
 const (
 	ErrLocal ErrorCode = layer<<12 | ETypeLocal<<8 | 0x00 // local catastrophic error
 

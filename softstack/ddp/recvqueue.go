@@ -32,15 +32,15 @@ func (q *RecvQueue) Open() bool { return q.open }
 // one. first reports that the segment begins a message. On an error the queue
 // does not move, and the stream is over (RFC 5041 §7.1).
 //
-// The checks run in the order of the codes, from the queue to the octet: MSN
-// range, no buffer, MO, too long. RFC 5041 does not order them; this order never
-// names a buffer of a message that cannot be the next one.
+// The checks run from the queue to the octet: MSN range, no buffer, MO, too
+// long. RFC 5041 §7.1 does not order them; this order never looks at a buffer
+// for a message that cannot be the next one.
 func (q *RecvQueue) Check(h *Untagged, payload int, bufLen uint32, haveBuf bool) (first bool, code ErrorCode) {
 	if h.QN != q.qn {
 		return false, ErrUntaggedQN
 	}
 	// RFC 5041 §5.3: at most once and in order. An old MSN is a replay, a later
-	// one a gap, and a reliable LLP produces neither.
+	// one a gap, and MPA over TCP produces neither.
 	if h.MSN != q.msn {
 		return false, ErrUntaggedMSN
 	}
@@ -74,8 +74,9 @@ func CheckBounds(to uint64, n int, base, length uint64) ErrorCode {
 	if n == 0 {
 		return 0
 	}
-	// The offset of the last octet may be 2^64-1; only going past it wraps.
-	if to+uint64(n-1) < to {
+	// RFC 5041 §7.1: the 64-bit sum of length and TO must not wrap. A segment
+	// whose last octet is at 2^64-1 wraps by that rule.
+	if to+uint64(n) < to {
 		return ErrTaggedWrap
 	}
 	if to < base || to-base > length || uint64(n) > length-(to-base) {

@@ -3,6 +3,7 @@ package mpa
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // Deframer cuts a received stream into ULPDUs (RFC 5044 §6). It takes the
@@ -28,6 +29,7 @@ type Deframer struct {
 	mark   [MarkerLen]byte
 	nmark  int    // octets of mark that have arrived
 	sum    uint32 // CRC of everything up to the CRC field
+	begun  bool   // an octet of the FPDU, or of the marker before it, has arrived
 	served bool   // Next has given the ULPDU in buf
 	err    *Error
 }
@@ -46,14 +48,13 @@ func (d *Deframer) reset() {
 	d.head = false
 	d.off = 0
 	d.sum = 0
+	d.begun = false
 	d.served = false
 }
 
-// Partial reports whether the stream is inside an FPDU: ending here is not
-// graceful (RFC 5041 §6.2).
-func (d *Deframer) Partial() bool {
-	return d.nmark > 0 || !d.served && len(d.buf) > 0 && !d.complete()
-}
+// Partial reports whether the stream is inside an FPDU: a FIN that arrives here
+// cuts a message off.
+func (d *Deframer) Partial() bool { return d.begun && !d.complete() }
 
 func (d *Deframer) complete() bool { return d.head && len(d.buf) == d.need }
 
@@ -70,6 +71,7 @@ func (d *Deframer) Feed(b []byte) (n int) {
 		}
 		d.reset()
 	}
+	d.begun = d.begun || len(b) > 0
 	for n < len(b) && !d.complete() {
 		if d.markers && (d.pos == 0 || d.nmark > 0) {
 			n += d.feedMarker(b[n:])
@@ -92,12 +94,15 @@ func (d *Deframer) feedMarker(b []byte) int {
 	}
 	d.nmark = 0
 	d.pos = MarkerLen
-	// RFC 5044 §4.3: the two reserved octets are not checked.
-	if ptr := binary.BigEndian.Uint16(d.mark[2:]); ptr != uint16(d.off) {
+	// RFC 5044 §4.2: the reserved octets are ignored and the two low bits of
+	// FPDUPTR count as zero.
+	if ptr := binary.BigEndian.Uint16(d.mark[2:]) &^ 3; ptr != uint16(d.off) {
 		d.err = &Error{CodeMarker, fmt.Sprintf("marker %d octets into the fpdu says %d", d.off, ptr)}
 		return n
 	}
-	if !(d.head && len(d.buf) >= d.need-CRCLen && len(d.buf) != d.need-CRCLen) {
+	if d.crc {
+		// RFC 5044 §4.4: every marker of the FPDU is covered, that right before
+		// it and that right before the CRC too.
 		d.sum = CRC(d.sum, d.mark[:])
 	}
 	if len(d.buf) > 0 {
@@ -128,6 +133,7 @@ func (d *Deframer) feedData(b []byte) int {
 	if !d.head && len(d.buf) == LenFieldLen {
 		d.head = true
 		d.need = FPDULen(int(binary.BigEndian.Uint16(d.buf)))
+		d.buf = slices.Grow(d.buf, d.need-LenFieldLen)
 	}
 	return n
 }

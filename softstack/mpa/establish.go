@@ -153,8 +153,8 @@ func (cfg Config) NewReply(req *Frame, n Negotiated, private []byte) (*Frame, er
 	return checkFrame("reply", f)
 }
 
-// NewReject builds the refusing Reply to req; the caller closes the TCP
-// connection behind it. An enhanced request gets its own depths back, so that
+// NewReject builds the refusing Reply to req. MPA ends with it; RFC 5044 §7.1.2
+// rule 2 leaves the TCP connection to the upper layer. An enhanced request gets its own depths back, so that
 // the refusal does not look like a lack of them. The frame keeps private.
 func NewReject(req *Frame, private []byte) (*Frame, error) {
 	f := &Frame{Reply: true, Reject: true, CRC: req.CRC, Rev: req.Rev, Private: private}

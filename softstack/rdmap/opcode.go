@@ -51,16 +51,16 @@ func (op Opcode) Invalidates() bool { return op == OpSendInv || op == OpSendSEIn
 //	+---+---+---+---+---+---+---+---+
 const (
 	controlRV     = 0x40 // RV 01, the IETF version
-	maskRV        = 0xc0
+	controlBadRV  = 0x80 // set in RV 10 and 11 only
 	maskControlOp = 0x0f
 )
 
 // Control is the control octet of op: version 1, reserved bits zero.
 func Control(op Opcode) byte { return controlRV | byte(op)&maskControlOp }
 
-// ParseControl splits a control octet. versionOK is false unless RV is 01; the
-// error is then TermRDMAPVersion. Reserved bits are not looked at (RFC 5040
-// §4.1).
+// ParseControl splits a control octet. versionOK is true for RV 01 and for RV
+// 00, that of the RDMA Consortium: RFC 5040 §4.1 calls both valid. The error of
+// the other two is TermRDMAPVersion. Reserved bits are not looked at.
 func ParseControl(b byte) (op Opcode, versionOK bool) {
-	return Opcode(b & maskControlOp), b&maskRV == controlRV
+	return Opcode(b & maskControlOp), b&controlBadRV == 0
 }

@@ -27,7 +27,7 @@ func NewTermCode(layer, etype, code uint8) TermCode {
 	return termSet | TermCode(layer&0x0f)<<12 | TermCode(etype&0x0f)<<8 | TermCode(code)
 }
 
-// Layer 0 reasons, RFC 5040 §4.8 and RFC 7306 §8.
+// Layer 0 reasons, RFC 5040 §4.8 Fig. 9.
 const (
 	TermLocal = termSet | 0x0000 // local catastrophic error
 
@@ -47,7 +47,7 @@ const (
 	TermUnspecified  = termSet | 0x02ff
 )
 
-// Layer 1 reasons, RFC 5041 §8.2.
+// Layer 1 reasons, RFC 5041 §7.2.
 const (
 	TermDDPLocal         = termSet | TermCode(ddp.ErrLocal)
 	TermTaggedSTag       = termSet | TermCode(ddp.ErrTaggedSTag)
@@ -92,8 +92,8 @@ func FromMPA(c mpa.Code) TermCode {
 	return termMPA | TermCode(c)
 }
 
-// headers says which headers of the offending segment a Terminate carries: the
-// last two columns of the tables of RFC 5040 §4.8.
+// headers says which headers of the offending segment a Terminate carries
+// (RFC 5040 §4.8 Fig. 10).
 type headers uint8
 
 const (
@@ -159,8 +159,18 @@ func (c TermCode) Code() uint8 { return uint8(c) }
 
 // Known reports whether the reason is assigned by RFC 5040, 5041, 5044 or 6581.
 func (c TermCode) Known() bool {
-	_, ok := termTable[c]
+	_, ok := c.info()
 	return ok
+}
+
+// info finds the row of c. Error type 0/0 has no code, any value means the same
+// (RFC 5040 §4.8 Fig. 9).
+func (c TermCode) info() (termInfo, bool) {
+	if c&^0xff == TermLocal {
+		c = TermLocal
+	}
+	row, ok := termTable[c]
+	return row, ok
 }
 
 // String gives layer/etype/code with the meaning, as "1/1/00 ddp tagged:
@@ -169,9 +179,9 @@ func (c TermCode) String() string {
 	if c == 0 {
 		return "ok"
 	}
-	text := termTable[c].text
-	if text == "" {
-		text = "unassigned"
+	row, ok := c.info()
+	if !ok {
+		row.text = "unassigned"
 	}
-	return fmt.Sprintf("%d/%d/%02x %s", c.Layer(), c.EType(), c.Code(), text)
+	return fmt.Sprintf("%d/%d/%02x %s", c.Layer(), c.EType(), c.Code(), row.text)
 }

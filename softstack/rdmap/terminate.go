@@ -34,7 +34,7 @@ const (
 //	octet 0     layer (4 bits) | error type (4 bits)
 //	octet 1     error code
 //	octets 2-3  M | D | R | reserved (13 bits)
-//	then        DDP segment length (2 octets) when M
+//	then        DDP segment length (2 octets) when M or D
 //	then        DDP header of the offending segment (14 or 18 octets) when D
 //	then        RDMAP Read Request header (28 octets) when R
 type Terminate struct {
@@ -70,8 +70,8 @@ func (l Layout) String() string {
 // carried follows the columns of RFC 5040 §4.8. The slices are kept, not copied.
 func NewTerminate(code TermCode, segLen int, ddpHeader, readReq []byte) Terminate {
 	t := Terminate{Code: code}
-	with := termTable[code].with
-	if with == headersNone || len(ddpHeader) == 0 {
+	row, _ := code.info()
+	if row.with == headersNone || len(ddpHeader) == 0 {
 		return t
 	}
 	n := ddp.HeaderLen(ddpHeader[0])
@@ -81,7 +81,7 @@ func NewTerminate(code TermCode, segLen int, ddpHeader, readReq []byte) Terminat
 	t.M, t.D = true, true
 	t.SegLen = uint16(segLen)
 	t.DDP = ddpHeader[:n]
-	if with == headersRead && len(readReq) >= ReadRequestLen {
+	if row.with == headersRead && len(readReq) >= ReadRequestLen {
 		t.R = true
 		t.RDMAP = readReq[:ReadRequestLen]
 	}
@@ -101,7 +101,8 @@ func AppendTerminate(dst []byte, t *Terminate) []byte {
 		hdrct |= flagR
 	}
 	dst = append(dst, t.Code.Layer()<<4|t.Code.EType(), t.Code.Code(), hdrct, 0)
-	if t.M {
+	if t.M || t.D {
+		// RFC 5040 §4.8: the length is present with D and valid with M.
 		dst = binary.BigEndian.AppendUint16(dst, t.SegLen)
 	}
 	if t.D {
@@ -142,11 +143,11 @@ func ParseTerminate(b []byte) (Terminate, Layout, error) {
 	}
 	hdrct := b[2]
 	b = b[terminateControlLen:]
-	if hdrct&m != 0 {
+	if hdrct&(m|d) != 0 {
 		if len(b) < terminateSegLenLen {
 			return t, layout, errTermHeaders
 		}
-		t.M = true
+		t.M = hdrct&m != 0
 		t.SegLen = binary.BigEndian.Uint16(b)
 		b = b[terminateSegLenLen:]
 	}
