@@ -1,0 +1,269 @@
+package rping
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Queue sizes. A correct peer has one message under way; the second receive
+// takes the advertisement of a client that does not wait for the go-ahead.
+const (
+	recvDepth = 2
+	sendDepth = 2 // one message, one read or write
+	cqDepth   = recvDepth + sendDepth
+)
+
+// Work request IDs: receives use their slot number.
+const (
+	idSend = recvDepth + iota
+	idRDMA
+)
+
+// maxDisconnect bounds an orderly end: a stalled peer must not hold up Ctrl-C.
+const maxDisconnect = 2 * time.Second
+
+// spinsPerCheck is how often a busy poll looks for its deadline: about every 10 µs.
+const spinsPerCheck = 256
+
+// endpoint is one end of one connection with everything that it owns.
+type endpoint struct {
+	dev  rdma.Device
+	pd   rdma.PD
+	cq   rdma.CQ
+	qp   rdma.QP
+	regs []registration
+	ctl  registration // receive slots, then the send slot
+
+	busy    bool
+	timeout time.Duration
+
+	wc       [1]rdma.WC
+	recvd    []rdma.WC // arrived messages, oldest first
+	sending  bool      // the send slot is the device's
+	rdmaDone bool
+}
+
+type registration struct {
+	buf rdma.Buffer
+	mr  rdma.MR
+}
+
+// newEndpoint makes a QP in INIT with all its receives posted: a peer may send
+// as soon as the connection stands. access are the rights that the QP gives.
+func newEndpoint(dev rdma.Device, access rdma.Access, timeout time.Duration, busy bool) (_ *endpoint, err error) {
+	e := &endpoint{dev: dev, timeout: timeout, busy: busy, recvd: make([]rdma.WC, 0, recvDepth)}
+	if e.pd, err = dev.AllocPD(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.close())
+		}
+	}()
+	if e.cq, err = dev.NewCQ(cqDepth); err != nil {
+		return nil, err
+	}
+	e.qp, err = dev.NewQP(rdma.QPConfig{PD: e.pd, SendCQ: e.cq, RecvCQ: e.cq,
+		SendDepth: sendDepth, RecvDepth: recvDepth, SigAll: true, Access: access})
+	if err != nil {
+		return nil, err
+	}
+	if e.ctl, err = e.register((recvDepth+1)*AdvertLen, rdma.LocalWrite); err != nil {
+		return nil, err
+	}
+	for slot := range recvDepth {
+		if err = e.postRecv(slot); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+// register maps and registers size bytes in the endpoint's domain.
+func (e *endpoint) register(size int, access rdma.Access) (registration, error) {
+	buf, err := rdma.Alloc(size)
+	if err != nil {
+		return registration{}, err
+	}
+	mr, err := e.dev.RegMR(e.pd, buf, access)
+	if err != nil {
+		return registration{}, errors.Join(err, buf.Free())
+	}
+	r := registration{buf, mr}
+	e.regs = append(e.regs, r)
+	return r, nil
+}
+
+// close frees everything in the order that the waist asks for: QP, CQ, MR,
+// domain, memory.
+func (e *endpoint) close() error {
+	var errs []error
+	if e.qp != nil {
+		errs = append(errs, e.qp.Close())
+	}
+	if e.cq != nil {
+		errs = append(errs, e.cq.Close())
+	}
+	for _, r := range e.regs {
+		errs = append(errs, r.mr.Close(), r.buf.Free())
+	}
+	return errors.Join(append(errs, e.dev.FreePD(e.pd))...)
+}
+
+func (e *endpoint) slot(i int) rdma.SGE {
+	return rdma.SGE{Addr: e.ctl.mr.Addr() + uint64(i*AdvertLen), Len: AdvertLen, LKey: e.ctl.mr.LKey()}
+}
+
+func (e *endpoint) postRecv(slot int) error {
+	wr := rdma.RecvWR{ID: uint64(slot), NumSGE: 1}
+	wr.SGE[0] = e.slot(slot)
+	_, err := e.qp.PostRecv([]rdma.RecvWR{wr})
+	return err
+}
+
+// send posts one message when the one before it has left the slot.
+func (e *endpoint) send(ctx context.Context, a Advert) error {
+	if err := e.until(ctx, "completion of the last send", func() bool { return !e.sending }); err != nil {
+		return err
+	}
+	a.put(e.ctl.buf.Bytes()[recvDepth*AdvertLen:])
+	wr := rdma.SendWR{ID: idSend, Op: rdma.OpSend, NumSGE: 1}
+	wr.SGE[0] = e.slot(recvDepth)
+	return e.post(wr, &e.sending, true)
+}
+
+// recv takes the oldest message and posts its slot again before it returns, so
+// that the answer to whatever is sent next finds a receive.
+func (e *endpoint) recv(ctx context.Context, step string) (Advert, error) {
+	if err := e.until(ctx, step, func() bool { return len(e.recvd) > 0 }); err != nil {
+		return Advert{}, err
+	}
+	wc := e.recvd[0]
+	e.recvd = e.recvd[:copy(e.recvd, e.recvd[1:])]
+	if wc.ByteLen > AdvertLen { // more than was posted: the provider is broken
+		return Advert{}, fmt.Errorf("%s: %d bytes in a receive of %d: %w", step, wc.ByteLen, AdvertLen, rdma.ErrProtocol)
+	}
+	at := int(wc.ID) * AdvertLen
+	a, err := ParseAdvert(e.ctl.buf.Bytes()[at : at+int(wc.ByteLen)])
+	if err != nil {
+		return Advert{}, fmt.Errorf("%s: %w", step, err)
+	}
+	return a, e.postRecv(int(wc.ID))
+}
+
+// transfer reads or writes n bytes between the start of r and the peer's buffer,
+// and waits until it is complete.
+func (e *endpoint) transfer(ctx context.Context, op rdma.Opcode, r registration, a Advert, n uint32) error {
+	wr := rdma.SendWR{ID: idRDMA, Op: op, RemoteAddr: a.Addr, RKey: a.RKey, NumSGE: 1}
+	wr.SGE[0] = rdma.SGE{Addr: r.mr.Addr(), Len: n, LKey: r.mr.LKey()}
+	if err := e.post(wr, &e.rdmaDone, false); err != nil {
+		return err
+	}
+	return e.until(ctx, "completion of the "+op.String(), func() bool { return e.rdmaDone })
+}
+
+// post hands one request to the QP and sets the flag that its completion flips.
+func (e *endpoint) post(wr rdma.SendWR, flag *bool, value bool) error {
+	*flag = value
+	if _, err := e.qp.PostSend([]rdma.SendWR{wr}); err != nil {
+		return fmt.Errorf("post %v: %w", wr.Op, err)
+	}
+	return nil
+}
+
+// until takes completions until done says so, the timeout passes or ctx ends.
+func (e *endpoint) until(ctx context.Context, step string, done func() bool) error {
+	if done() {
+		return nil
+	}
+	waitCtx, cancel := context.WithTimeout(ctx, e.timeout)
+	defer cancel()
+	for !done() {
+		wc, err := e.next(waitCtx)
+		if err == nil {
+			err = e.take(wc)
+		}
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return fmt.Errorf("wait for %s: %w", step, ctx.Err())
+		case errors.Is(err, context.DeadlineExceeded):
+			return &TimeoutError{Step: step, After: e.timeout}
+		default:
+			return fmt.Errorf("wait for %s: %w", step, err)
+		}
+	}
+	return nil
+}
+
+// take files one completion.
+func (e *endpoint) take(wc rdma.WC) error {
+	switch wc.Status {
+	case rdma.StatusSuccess:
+	case rdma.StatusWRFlushErr:
+		return errEnded
+	default:
+		return &rdma.StatusError{WC: wc}
+	}
+	switch wc.ID {
+	case idSend:
+		e.sending = false
+	case idRDMA:
+		e.rdmaDone = true
+	default:
+		e.recvd = append(e.recvd, wc)
+	}
+	return nil
+}
+
+// next returns the next completion.
+func (e *endpoint) next(ctx context.Context) (rdma.WC, error) {
+	for {
+		n, err := e.cq.Poll(e.wc[:])
+		if n > 0 || err != nil {
+			return e.wc[0], err
+		}
+		if e.busy {
+			err = e.spin(ctx, &n)
+		} else {
+			err = e.sleep(ctx, &n)
+		}
+		if n > 0 || err != nil {
+			return e.wc[0], err
+		}
+	}
+}
+
+// spin polls without sleeping and looks at the deadline now and then.
+func (e *endpoint) spin(ctx context.Context, n *int) (err error) {
+	for range spinsPerCheck {
+		if *n, err = e.cq.Poll(e.wc[:]); *n > 0 || err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// sleep arms the CQ, polls once more because a completion that is already there
+// raises no event (ibv_req_notify_cq(3)), then waits.
+func (e *endpoint) sleep(ctx context.Context, n *int) (err error) {
+	if err = e.cq.Arm(false); err != nil {
+		return err
+	}
+	if *n, err = e.cq.Poll(e.wc[:]); *n > 0 || err != nil {
+		return err
+	}
+	return e.cq.Wait(ctx)
+}
+
+// disconnect ends the connection in order, also when the run was cancelled. It
+// does not wait long for a peer that takes nothing any more.
+func (e *endpoint) disconnect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(e.timeout, maxDisconnect))
+	defer cancel()
+	return e.qp.Disconnect(ctx)
+}

@@ -1,0 +1,54 @@
+package rping
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// ErrPeerGone: the connection ended in the middle of a ping.
+var ErrPeerGone = errors.New("the peer ended the connection in the middle of a ping")
+
+// errEnded: the connection ended. The caller knows whether that was the time to.
+var errEnded = errors.New("connection ended")
+
+// MalformedError is a peer that breaks rping's protocol.
+type MalformedError struct{ What string }
+
+// Error says what the peer did.
+func (e *MalformedError) Error() string { return "malformed: " + e.What }
+
+// Is matches rdma.ErrProtocol.
+func (e *MalformedError) Is(target error) bool { return target == rdma.ErrProtocol }
+
+// MismatchError is data that came back changed.
+type MismatchError struct {
+	Ping      int
+	Offset    int // of the first wrong byte
+	Got, Want byte
+	Wrong     int // number of wrong bytes
+	Size      int
+}
+
+// Error names the first wrong byte.
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("data mismatch: ping %d, offset %d of %d: got %#02x, want %#02x (%d wrong bytes)",
+		e.Ping, e.Offset, e.Size, e.Got, e.Want, e.Wrong)
+}
+
+// TimeoutError is a peer that did not do its next step in time; errors.Is
+// rdma.ErrUnreachable.
+type TimeoutError struct {
+	Step  string
+	After time.Duration
+}
+
+// Error names the step.
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("wait for %s: nothing within %v", e.Step, e.After)
+}
+
+// Is matches rdma.ErrUnreachable.
+func (e *TimeoutError) Is(target error) bool { return target == rdma.ErrUnreachable }

@@ -1,0 +1,205 @@
+package rping
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Bounds of a server.
+const (
+	// ServerSize is the default buffer for one client, rping's own maximum.
+	ServerSize = 64 << 10
+	// DefaultMaxClients is how many clients are served at once by default.
+	DefaultMaxClients = 64
+	// acceptPause keeps a listener that fails again and again from using a CPU.
+	acceptPause = 100 * time.Millisecond
+)
+
+// ServerConfig is a server. The zero value is its default.
+type ServerConfig struct {
+	Size       int           // largest ping taken, bytes; 0 is ServerSize
+	MaxClients int           // served at once, the others wait; 0 is DefaultMaxClients
+	Timeout    time.Duration // of each wait for a client; 0 is DefaultTimeout
+	// OnPing sees the bytes that were read from a client. Calls come one at a time;
+	// the bytes are its own until it returns.
+	OnPing func(data []byte)
+	Log    *slog.Logger // clients at info and warn level, steps at debug; nil is silent
+}
+
+func (c *ServerConfig) setDefaults() error {
+	if c.Size == 0 {
+		c.Size = ServerSize
+	}
+	if c.Size < MinSize || c.Size > ServerSize {
+		return fmt.Errorf("size %d: want %d to %d bytes: %w", c.Size, MinSize, ServerSize, rdma.ErrInvalid)
+	}
+	if c.MaxClients <= 0 {
+		c.MaxClients = DefaultMaxClients
+	}
+	c.Timeout, c.Log = defaults(c.Timeout, c.Log)
+	return nil
+}
+
+// server is what its clients' goroutines share.
+type server struct {
+	dev  rdma.Device
+	cfg  ServerConfig
+	echo sync.Mutex // around OnPing
+}
+
+// Serve answers pings from ln until ctx ends or ln is closed, then ends all
+// connections and returns nil. No client can end it: one that breaks the
+// protocol, stalls or dies loses its own connection. ln stays the caller's.
+func Serve(ctx context.Context, dev rdma.Device, ln rdma.Listener, cfg ServerConfig) error {
+	if err := cfg.setDefaults(); err != nil {
+		return err
+	}
+	if err := missing(dev, rdma.Ops(rdma.OpSend, rdma.OpRead, rdma.OpWrite), false); err != nil {
+		return err
+	}
+	s := &server{dev: dev, cfg: cfg}
+	ctx, cancel := context.WithCancel(ctx)
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	defer cancel()
+	places := make(chan struct{}, cfg.MaxClients)
+	for {
+		// A place first: while all are taken, new clients wait in the backlog.
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+		req, err := ln.Accept(ctx)
+		switch {
+		case err == nil:
+			clients.Go(func() {
+				s.client(ctx, req)
+				<-places
+			})
+			continue
+		case ctx.Err() != nil || errors.Is(err, rdma.ErrClosed):
+			return nil
+		}
+		<-places
+		cfg.Log.Warn("accept", "err", err)
+		select {
+		case <-time.After(acceptPause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// client serves one client from its request to its end.
+func (s *server) client(ctx context.Context, req rdma.ConnRequest) {
+	log := s.cfg.Log.With("client", req.RemoteAddr())
+	pings, err := s.converse(ctx, req, log)
+	switch {
+	case err == nil:
+		log.Info("client disconnected", "pings", pings)
+	case ctx.Err() != nil:
+		log.Info("server ends", "pings", pings)
+	default:
+		log.Warn("client dropped", "pings", pings, "err", err)
+	}
+}
+
+// converse accepts the client and answers its pings. A nil error is a client
+// that disconnected between two pings.
+func (s *server) converse(ctx context.Context, req rdma.ConnRequest, log *slog.Logger) (pings int, err error) {
+	sinkAccess := rdma.LocalWrite
+	if s.dev.Caps().Features.Has(rdma.FeatSinkNeedsRemoteWrite) {
+		sinkAccess |= rdma.RemoteWrite
+	}
+	e, err := newEndpoint(s.dev, sinkAccess, s.cfg.Timeout, false)
+	if err != nil {
+		return 0, errors.Join(err, s.reject(ctx, req))
+	}
+	defer func() { err = errors.Join(err, e.close()) }()
+	data, err := e.register(s.cfg.Size, sinkAccess)
+	if err != nil {
+		return 0, errors.Join(err, s.reject(ctx, req))
+	}
+	if err = s.accept(ctx, req, e, log); err != nil {
+		return 0, err
+	}
+	for {
+		a, err := e.recv(ctx, "advertisement of a source")
+		if errors.Is(err, errEnded) {
+			return pings, nil
+		}
+		if err == nil {
+			err = s.pong(ctx, e, data, a, log)
+		}
+		switch {
+		case err == nil:
+			pings++
+			continue
+		case errors.Is(err, errEnded):
+			return pings, ErrPeerGone
+		}
+		// The peer's stack learns at once that nothing more comes. Its own failure
+		// changes nothing.
+		_ = e.disconnect(ctx)
+		return pings, err
+	}
+}
+
+func (s *server) accept(ctx context.Context, req rdma.ConnRequest, e *endpoint, log *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	got, err := req.Accept(ctx, e.qp, rdma.ConnParam{IRD: 1, ORD: 1, RNRRetry: 7})
+	if err != nil {
+		return fmt.Errorf("accept: %w", err)
+	}
+	if got.ORD < 1 {
+		_ = e.disconnect(ctx)
+		return &MalformedError{"the client allows no RDMA read (its IRD is 0)"}
+	}
+	log.Debug("accepted", "ird", got.IRD, "ord", got.ORD)
+	return nil
+}
+
+func (s *server) reject(ctx context.Context, req rdma.ConnRequest) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	return req.Reject(ctx, nil)
+}
+
+// pong answers one ping whose source is a. The peer's sizes are checked against
+// the own buffer before they reach a work request.
+func (s *server) pong(ctx context.Context, e *endpoint, data registration, a Advert, log *slog.Logger) error {
+	log.Debug("source advertised", "addr", a.Addr, "rkey", a.RKey, "size", a.Size)
+	if a.Size == 0 || uint64(a.Size) > uint64(data.buf.Len()) {
+		return &MalformedError{fmt.Sprintf("source of %d bytes, want 1 to %d", a.Size, data.buf.Len())}
+	}
+	if err := e.transfer(ctx, rdma.OpRead, data, a, a.Size); err != nil {
+		return err
+	}
+	if s.cfg.OnPing != nil {
+		s.echo.Lock()
+		s.cfg.OnPing(data.buf.Bytes()[:a.Size])
+		s.echo.Unlock()
+	}
+	if err := e.send(ctx, Advert{}); err != nil {
+		return err
+	}
+	sink, err := e.recv(ctx, "advertisement of a sink")
+	if err != nil {
+		return err
+	}
+	log.Debug("sink advertised", "addr", sink.Addr, "rkey", sink.RKey, "size", sink.Size)
+	if sink.Size < a.Size {
+		return &MalformedError{fmt.Sprintf("sink of %d bytes for a ping of %d", sink.Size, a.Size)}
+	}
+	if err := e.transfer(ctx, rdma.OpWrite, data, sink, a.Size); err != nil {
+		return err
+	}
+	return e.send(ctx, Advert{})
+}
