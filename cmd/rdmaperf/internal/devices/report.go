@@ -1,0 +1,54 @@
+package devices
+
+// Report is the answer of `rdmaperf devices`. Devices is never nil, so that JSON
+// shows an empty array.
+type Report struct {
+	Devices []Device `json:"devices"`
+	// Reason says why Devices is empty; Hints say what to try, one step each.
+	Reason string   `json:"reason,omitempty"`
+	Hints  []string `json:"hints,omitempty"`
+	// Notes are contradictions between the sources.
+	Notes []string `json:"notes,omitempty"`
+	// Soft are the transports that need no device.
+	Soft []Soft `json:"soft_transports"`
+}
+
+// Soft is a transport that works on every machine.
+type Soft struct {
+	Transport   string `json:"transport"`
+	Description string `json:"description"`
+}
+
+// Device is one RDMA device. Empty fields are unknown.
+type Device struct {
+	Name         string   `json:"name"`
+	NodeType     string   `json:"node_type,omitempty"` // CA, RNIC, usNIC, …
+	Driver       string   `json:"driver,omitempty"`
+	Software     bool     `json:"software"` // no hardware behind it: rxe, siw
+	Firmware     string   `json:"firmware,omitempty"`
+	NodeGUID     string   `json:"node_guid,omitempty"`
+	SysImageGUID string   `json:"sys_image_guid,omitempty"`
+	CharDevices  []string `json:"char_devices,omitempty"`
+	NetDevs      []string `json:"netdevs,omitempty"`
+	Ports        []Port   `json:"ports"`
+}
+
+// Port is one port of a device. Rate is as sysfs words it: "100 Gb/sec (4X EDR)".
+type Port struct {
+	Number    int    `json:"number"`
+	State     string `json:"state,omitempty"`      // DOWN, INIT, ARMED, ACTIVE, ACTIVE_DEFER
+	PhysState string `json:"phys_state,omitempty"` // LinkUp, Polling, Disabled, …
+	Rate      string `json:"rate,omitempty"`
+	LinkLayer string `json:"link_layer,omitempty"` // InfiniBand, Ethernet
+	LID       string `json:"lid,omitempty"`        // InfiniBand only
+	GIDs      []GID  `json:"gids"`
+}
+
+// GID is one entry of a port's GID table; Index is what -x takes. Empty entries
+// are left out.
+type GID struct {
+	Index  int    `json:"index"`
+	GID    string `json:"gid"`
+	Type   string `json:"type,omitempty"` // IB, RoCE v1, RoCE v2, iWARP
+	NetDev string `json:"netdev,omitempty"`
+}
