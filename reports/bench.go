@@ -1,0 +1,132 @@
+package reports
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// WriteBench prints the document in the Go benchmark data format, design
+// document 14313, which benchstat reads: one line per result, such as
+//
+//	BenchmarkLatency/op=send/transport=iwarp/size=64/depth=1/qps=1/polling=busy-1 1000 2310 ns/op …
+//
+// The number after the dash is the number of client threads. Results that
+// differ only in other parameters have the same name, which benchstat takes for
+// repeats. Results without operations are left out, since they measured nothing.
+//
+// Only the machine is written as configuration: benchstat puts results under
+// different configurations into different tables, so that a version or a time
+// there would keep old and new apart that are to be compared. These stand in a
+// comment, which every reader of the format passes over.
+func WriteBench(w io.Writer, d *Document) error {
+	var out bytes.Buffer
+	e := &d.Environment
+	fmt.Fprintf(&out, "# rdmaperf %s, %s, started %s\n", printable(e.Version), printable(e.Go), d.Started.UTC().Format("2006-01-02T15:04:05Z"))
+	for _, c := range [][2]string{
+		{"goos", e.OS}, {"goarch", e.Arch}, {"cpu", e.CPU}, {"cpus", strconv.Itoa(e.CPUs)}, {"kernel", e.Kernel},
+		{"governor", strings.Join(e.Governors, ",")}, {"clocksource", e.Clock}, {"gomaxprocs", strconv.Itoa(e.GOMAXPROCS)}, {"gogc", e.GOGC},
+	} {
+		if c[1] != "" && c[1] != "0" {
+			fmt.Fprintf(&out, "%s: %s\n", c[0], printable(c[1]))
+		}
+	}
+	// benchstat knows ns/op; the direction of the others has to be said.
+	for _, u := range []string{"msg/s", "B/s"} {
+		fmt.Fprintf(&out, "Unit %s better=higher\n", u)
+	}
+	for _, u := range []string{"p50-ns", "p99-ns", "p99.9-ns", "max-ns", "errors"} {
+		fmt.Fprintf(&out, "Unit %s better=lower\n", u)
+	}
+	out.WriteByte('\n')
+	for i := range d.Results {
+		if r := &d.Results[i]; r.Operations > 0 {
+			benchLine(&out, r)
+		}
+	}
+	if e := d.Error; e != nil {
+		fmt.Fprintf(&out, "\n# run ended early: %s: %s\n", printable(e.Operation), printable(e.Message))
+	}
+	if _, err := w.Write(out.Bytes()); err != nil {
+		return fmt.Errorf("write benchmark report: %w", err)
+	}
+	return nil
+}
+
+func benchLine(out *bytes.Buffer, r *Result) {
+	transport := r.Transport
+	if transport == "" {
+		transport = r.Stack
+	}
+	out.WriteString("Benchmark" + benchName(r.Workload))
+	if r.Op != "" {
+		out.WriteString("/op=" + benchValue(r.Op))
+	}
+	fmt.Fprintf(out, "/transport=%s/size=%d/depth=%d/qps=%d", benchValue(transport), r.SizeBytes, r.Depth, r.QPs)
+	if r.Polling != "" {
+		out.WriteString("/polling=" + benchValue(r.Polling))
+	}
+	fmt.Fprintf(out, "-%d %d", max(r.Threads, 1), r.Operations)
+
+	value := func(v float64, unit string) {
+		if finite(v) {
+			out.WriteString(" " + strconv.FormatFloat(v, 'f', -1, 64) + " " + unit)
+		}
+	}
+	// Without latency samples an operation's time is its share of the window.
+	if l := r.Latency; l == nil {
+		value(roundTo(float64(r.DurationNs)/float64(r.Operations)), "ns/op")
+	} else {
+		value(roundTo(l.Mean), "ns/op")
+		value(l.P50, "p50-ns")
+		value(l.P99, "p99-ns")
+		value(l.P999, "p99.9-ns")
+		value(l.Max, "max-ns")
+	}
+	if t := r.Throughput; t != nil {
+		value(roundTo(t.BytesPerSecond), "B/s")
+		value(roundTo(t.OperationsPerSecond), "msg/s")
+	}
+	if r.Errors > 0 {
+		value(float64(r.Errors), "errors")
+	}
+	out.WriteByte('\n')
+}
+
+// roundTo drops what is below a thousandth: no clock here has picoseconds.
+func roundTo(v float64) float64 {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'f', 3, 64), 64)
+	if err != nil {
+		return v
+	}
+	return rounded
+}
+
+// benchName makes a workload's name what must follow "Benchmark": letters and
+// digits, the first in upper case.
+func benchName(workload string) string {
+	name := []rune(strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, workload))
+	if len(name) == 0 {
+		return "Run"
+	}
+	name[0] = unicode.ToUpper(name[0])
+	return string(name)
+}
+
+// benchValue keeps what would end a name or one of its parts out of a value.
+func benchValue(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || r == '/' {
+			return '_'
+		}
+		return r
+	}, printable(s))
+}

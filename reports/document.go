@@ -1,0 +1,163 @@
+package reports
+
+import (
+	_ "embed"
+	"errors"
+	"math"
+	"time"
+)
+
+// SchemaID is the value of Document.Schema that this package writes and reads.
+const SchemaID = "rdmaperf/v1"
+
+//go:embed results.schema.json
+var schemaJSON []byte
+
+// Schema returns the JSON schema of the result document; the copy is the
+// caller's.
+func Schema() []byte { return append([]byte(nil), schemaJSON...) }
+
+// Values of Result.Label: what kind of path was measured.
+const (
+	LabelDevice = "device" // a hardware device
+	LabelSoft   = "soft"   // protocol processing in software, kernel or user space
+	LabelModel  = "model"  // a modelled device or network
+	LabelMem    = "mem"    // the in-process reference device; never a network
+)
+
+// Values of Result.Polling.
+const (
+	PollingBusy     = "busy"     // the worker spins on its completion queue
+	PollingEvent    = "event"    // the worker sleeps until a completion event
+	PollingAdaptive = "adaptive" // it spins for a while, then sleeps
+)
+
+// Values of Result.RoundTrip: what one latency sample covers.
+const (
+	RoundTripHalf = "half" // one way, taken as half of a ping-pong
+	RoundTripFull = "full" // from the request until its answer
+)
+
+// Document is everything one invocation found out. Its JSON form follows
+// results.schema.json; names there never change meaning.
+type Document struct {
+	Schema      string      `json:"schema"` // empty is written as SchemaID
+	Started     time.Time   `json:"started"`
+	Command     []string    `json:"command"` // argv, for reproducing the run
+	Environment Environment `json:"environment"`
+
+	// ServerEnvironment is the other side's, when it is another machine.
+	ServerEnvironment *Environment `json:"server_environment,omitempty"`
+
+	// Error is set when the run ended early; Results holds what was finished.
+	Error   *RunError `json:"error,omitempty"`
+	Results []Result  `json:"results"`
+}
+
+// RunError says why a run ended early.
+type RunError struct {
+	Operation string `json:"operation"`
+	Message   string `json:"message"`
+	Hint      string `json:"hint,omitempty"`
+	ExitCode  int    `json:"exit_code"`
+}
+
+// NewRunError describes err, with operation and hint when it is an ExitError.
+// It returns nil for a nil error.
+func NewRunError(err error) *RunError {
+	if err == nil {
+		return nil
+	}
+	re := &RunError{Operation: "run", Message: err.Error(), ExitCode: Code(err)}
+	var e *ExitError
+	if errors.As(err, &e) {
+		re.Hint = e.Hint
+		if e.Operation != "" {
+			re.Operation = e.Operation
+		}
+		// What stands around an ExitError belongs to the message.
+		if err == error(e) && e.Err != nil {
+			re.Message = e.Err.Error()
+		}
+	}
+	return re
+}
+
+// Result is one measured point: one stack, workload, operation, size and load.
+type Result struct {
+	Stack     string `json:"stack"`               // full stack name with parameters, outermost first
+	Transport string `json:"transport,omitempty"` // as given on the command line
+	Label     string `json:"label"`               // LabelDevice, LabelSoft, LabelModel or LabelMem
+	Workload  string `json:"workload"`            // latency, throughput, hol, …
+	Op        string `json:"op"`                  // send, write, write_imm, read, fetch_add, cmp_swap, call
+	SizeBytes int64  `json:"size_bytes"`
+	Depth     int    `json:"depth"` // operations outstanding per QP, at least 1
+	QPs       int    `json:"qps"`   // at least 1
+	Threads   int    `json:"threads,omitempty"`
+	Polling   string `json:"polling,omitempty"`
+	RoundTrip string `json:"round_trip,omitempty"`
+
+	// MeasuredBy is the side whose clock was read: client, server or both.
+	MeasuredBy string `json:"measured_by,omitempty"`
+
+	DurationNs int64 `json:"duration_ns"` // of the measured window, without warm-up
+	Operations int64 `json:"operations"`  // completed inside the window
+	Errors     int64 `json:"errors"`
+	Verified   bool  `json:"verified"` // every byte was compared, outside the window
+
+	Latency          *Latency    `json:"latency,omitempty"`
+	LatencyCorrected *Latency    `json:"latency_corrected,omitempty"` // closed loop, coordinated omission undone
+	Throughput       *Throughput `json:"throughput,omitempty"`
+	HOL              *HOL        `json:"hol,omitempty"`
+	CPU              *CPU        `json:"cpu,omitempty"`
+	GC               *GC         `json:"gc,omitempty"`
+
+	// Parameters holds every effective option of both sides.
+	Parameters map[string]any `json:"parameters,omitempty"`
+}
+
+// Throughput is the rate over the whole window.
+type Throughput struct {
+	BytesPerSecond      float64 `json:"bytes_per_second"`
+	OperationsPerSecond float64 `json:"operations_per_second"`
+}
+
+// NewThroughput divides payload bytes and operations by the window. A window
+// without time gives zero: an infinite rate was never measured.
+func NewThroughput(bytes, operations int64, window time.Duration) *Throughput {
+	if window <= 0 {
+		return &Throughput{}
+	}
+	s := window.Seconds()
+	return &Throughput{BytesPerSecond: float64(bytes) / s, OperationsPerSecond: float64(operations) / s}
+}
+
+// HOL is the head-of-line measurement: small probes beside one bulk stream on
+// the same QP.
+type HOL struct {
+	BulkSizeBytes            int64   `json:"bulk_size_bytes"`
+	ProbeSizeBytes           int64   `json:"probe_size_bytes"`
+	ProbeIntervalNs          int64   `json:"probe_interval_ns,omitempty"`
+	ProbeAlone               Latency `json:"probe_alone"`
+	ProbeLoaded              Latency `json:"probe_loaded"`
+	BulkAloneBytesPerSecond  float64 `json:"bulk_alone_bytes_per_second"`
+	BulkLoadedBytesPerSecond float64 `json:"bulk_loaded_bytes_per_second"`
+}
+
+// CPU is the processor time both sides used inside the window, in seconds.
+type CPU struct {
+	ClientSeconds float64 `json:"client_seconds"`
+	ServerSeconds float64 `json:"server_seconds"`
+}
+
+// GC counts garbage collections and heap allocations inside the window; a
+// latency figure taken across a collection shows it.
+type GC struct {
+	ClientCollections int64 `json:"client_collections"`
+	ServerCollections int64 `json:"server_collections"`
+	ClientAllocations int64 `json:"client_allocations"`
+	ServerAllocations int64 `json:"server_allocations"`
+}
+
+// finite reports whether v can stand in JSON and in a table.
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -1,0 +1,248 @@
+package reports_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/reporttest"
+)
+
+func encode(t *testing.T, d *reports.Document) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := d.WriteJSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// measuredDocument holds every optional part, filled the way a run fills it.
+func measuredDocument() *reports.Document {
+	r := reports.NewRecorder()
+	for ns := int64(1); ns < 40_000; ns += 7 {
+		r.Record(ns)
+	}
+	r.Record(5_000_000)
+	r.Record(-1)
+	raw, corrected := r.Snapshot(), r.Corrected(2300)
+	e := reports.Collect()
+	e.Details = map[string]string{"driver": "siw"}
+	return &reports.Document{
+		Started: time.Date(2026, 3, 4, 5, 6, 7, 89, time.UTC), Command: []string{"rdmaperf", "run"},
+		Environment: e, ServerEnvironment: &e,
+		Error: reports.NewRunError(&reports.ExitError{Code: reports.ExitPeer, Operation: "wait", Err: errors.New("peer gone"), Hint: "look at its log"}),
+		Results: []reports.Result{{
+			Stack: "sched(strict)+iwarp(crc)", Transport: "sched+iwarp", Label: reports.LabelSoft, Workload: "hol", Op: "send",
+			SizeBytes: 64, Depth: 1, QPs: 1, Threads: 1, Polling: reports.PollingBusy, RoundTrip: reports.RoundTripHalf,
+			MeasuredBy: "client", DurationNs: 3e9, Operations: r.Count(), Verified: true,
+			Latency: &raw, LatencyCorrected: &corrected,
+			Throughput: reports.NewThroughput(64*r.Count(), r.Count(), 3*time.Second),
+			HOL:        &reports.HOL{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeIntervalNs: 1e5, ProbeAlone: raw, ProbeLoaded: corrected, BulkAloneBytesPerSecond: 6e9, BulkLoadedBytesPerSecond: 5.5e9},
+			CPU:        &reports.CPU{ClientSeconds: 3, ServerSeconds: 2.9}, GC: &reports.GC{ClientCollections: 1},
+			Parameters: map[string]any{"crc": true, "port": 18515.0},
+		}},
+	}
+}
+
+func TestEveryDocumentFollowsTheSchema(t *testing.T) {
+	empty := reports.NewRecorder().Snapshot()
+	for name, d := range map[string]*reports.Document{
+		"zero value": {Environment: reports.Collect()},
+		"error only": {Environment: reports.Collect(), Error: reports.NewRunError(errors.New("no route"))},
+		"everything": measuredDocument(),
+		"no samples": {Environment: reports.Collect(), Results: []reports.Result{{
+			Stack: "tcp", Label: reports.LabelSoft, Workload: "latency", Op: "send", Depth: 1, QPs: 1,
+			Latency: &empty, LatencyCorrected: &empty, Throughput: reports.NewThroughput(0, 0, 0),
+		}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := encode(t, d)
+			reporttest.Validate(t, b)
+			if bytes.Contains(b, []byte("null")) {
+				t.Errorf("the document contains null:\n%s", b)
+			}
+		})
+	}
+}
+
+func TestDocumentRoundTrip(t *testing.T) {
+	want := measuredDocument()
+	got, err := reports.ReadDocument(bytes.NewReader(encode(t, want)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Schema = reports.SchemaID
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("written and read again (-want +got):\n%s", diff)
+	}
+}
+
+func TestReadDocumentIsStrictAboutTheSchema(t *testing.T) {
+	good := string(encode(t, &reports.Document{Environment: reports.Collect()}))
+	added := strings.Replace(good, `"results"`, `"added_later": {"x": 1}, "results"`, 1)
+	if _, err := reports.ReadDocument(strings.NewReader(added)); err != nil {
+		t.Errorf("an added field: %v, want it ignored", err)
+	}
+	for _, c := range []struct{ name, text, reason string }{
+		{"another version with other types", `{"schema": "rdmaperf/v2", "results": {}}`, `schema is "rdmaperf/v2", want "rdmaperf/v1"`},
+		{"no schema", `{}`, `schema is ""`},
+		{"a wrong type", strings.Replace(good, `"results": []`, `"results": 7`, 1), "results"},
+		{"cut short", good[:len(good)/2], "unexpected end"},
+		{"two documents", good + good, "after top-level value"},
+		{"nothing", "", "unexpected end"},
+	} {
+		_, err := reports.ReadDocument(strings.NewReader(c.text))
+		if err == nil || !strings.HasPrefix(err.Error(), "read result document: ") || !strings.Contains(err.Error(), c.reason) {
+			t.Errorf("%s: %v, want an error with %q", c.name, err, c.reason)
+		}
+	}
+}
+
+func TestNotANumberIsNeverWritten(t *testing.T) {
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		d := &reports.Document{Results: []reports.Result{{Throughput: &reports.Throughput{BytesPerSecond: v}}}}
+		var b bytes.Buffer
+		if err := d.WriteJSON(&b); err == nil || b.Len() != 0 {
+			t.Errorf("WriteJSON with %v: error %v after %d bytes, want an error and nothing written", v, err, b.Len())
+		}
+	}
+	if got := *reports.NewThroughput(100, 10, 0); got != (reports.Throughput{}) {
+		t.Errorf("throughput of an empty window = %+v, want zero", got)
+	}
+	if got := *reports.NewThroughput(3000, 30, 3*time.Second); got != (reports.Throughput{BytesPerSecond: 1000, OperationsPerSecond: 10}) {
+		t.Errorf("throughput = %+v, want 1000 bytes and 10 operations per second", got)
+	}
+}
+
+func TestNewRunError(t *testing.T) {
+	exit := &reports.ExitError{Code: reports.ExitPeer, Operation: "connect", Err: errors.New("refused"), Hint: "start serve"}
+	for _, c := range []struct {
+		err  error
+		want *reports.RunError
+	}{
+		{nil, nil},
+		{errors.New("boom"), &reports.RunError{Operation: "run", Message: "boom", ExitCode: 1}},
+		{exit, &reports.RunError{Operation: "connect", Message: "refused", Hint: "start serve", ExitCode: 5}},
+		{fmt.Errorf("worker 2: %w", exit), &reports.RunError{Operation: "connect", Message: "worker 2: connect: refused", Hint: "start serve", ExitCode: 5}},
+		{&reports.ExitError{Code: 77}, &reports.RunError{Operation: "run", Message: "", ExitCode: 77}},
+	} {
+		if diff := cmp.Diff(c.want, reports.NewRunError(c.err)); diff != "" {
+			t.Errorf("NewRunError(%v) (-want +got):\n%s", c.err, diff)
+		}
+	}
+}
+
+func TestWriteFile(t *testing.T) {
+	dir := t.TempDir()
+	d := measuredDocument()
+	path := filepath.Join(dir, "result.json")
+	for range 2 { // the second time over the first
+		if err := d.WriteFile(path); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(path)
+		if err != nil || !bytes.Equal(got, encode(t, d)) {
+			t.Fatalf("the file differs from WriteJSON (read error %v)", err)
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("mode = %v, %v, want -rw-r--r--", info.Mode(), err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("the directory holds %v, want the result alone", left)
+	}
+}
+
+func TestWriteFileFails(t *testing.T) {
+	dir := t.TempDir()
+	broken := &reports.Document{Results: []reports.Result{{Throughput: &reports.Throughput{BytesPerSecond: math.NaN()}}}}
+	kept := filepath.Join(dir, "kept.json")
+	if err := os.WriteFile(kept, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := broken.WriteFile(kept); err == nil {
+		t.Error("a document with NaN: no error")
+	}
+	if got, err := os.ReadFile(kept); err != nil || string(got) != "old" {
+		t.Errorf("after a failed write the file holds %q, want the old content", got)
+	}
+	for _, path := range []string{filepath.Join(dir, "missing", "r.json"), dir} {
+		if err := new(reports.Document).WriteFile(path); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("WriteFile(%s): %v, want an error that names the file", path, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("the directory holds %v, want kept.json alone", left)
+	}
+}
+
+// --json /dev/stdout must not replace the device by a file.
+func TestWriteFileWritesThroughALink(t *testing.T) {
+	dir := t.TempDir()
+	target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")
+	if err := os.WriteFile(target, []byte(strings.Repeat("old ", 9000)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(target, link); err != nil {
+		t.Fatal(err)
+	}
+	d := &reports.Document{Environment: reports.Collect()}
+	if err := d.WriteFile(link); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link was replaced: %v, %v", info.Mode(), err)
+	}
+	if got, err := os.ReadFile(target); err != nil || !bytes.Equal(got, encode(t, d)) {
+		t.Errorf("the target holds %d bytes, want the document", len(got))
+	}
+}
+
+// The names in the document are an interface: a Go field must be in the schema.
+func TestSchemaDescribesEveryField(t *testing.T) {
+	var schema, doc map[string]any
+	if err := json.Unmarshal(reports.Schema(), &schema); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(encode(t, measuredDocument()), &doc); err != nil {
+		t.Fatal(err)
+	}
+	defs := schema["$defs"].(map[string]any)
+	var walk func(path string, node map[string]any, value any)
+	walk = func(path string, node map[string]any, value any) {
+		if ref, ok := node["$ref"].(string); ok {
+			node = defs[strings.TrimPrefix(ref, "#/$defs/")].(map[string]any)
+		}
+		switch v := value.(type) {
+		case []any:
+			for _, item := range v {
+				walk(path+"[]", node["items"].(map[string]any), item)
+			}
+		case map[string]any:
+			properties, ok := node["properties"].(map[string]any)
+			if !ok { // parameters and details hold any name
+				return
+			}
+			for name, field := range v {
+				described, ok := properties[name].(map[string]any)
+				if !ok {
+					t.Errorf("%s.%s is written but not in the schema", path, name)
+					continue
+				}
+				walk(path+"."+name, described, field)
+			}
+		}
+	}
+	walk("document", schema, doc)
+}

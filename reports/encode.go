@@ -1,0 +1,133 @@
+package reports
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// MarshalJSON fills in what the schema requires and an unset field would break:
+// the schema's name, and empty lists instead of null.
+func (d Document) MarshalJSON() ([]byte, error) {
+	type plain Document // without this method
+	p := plain(d)
+	if p.Schema == "" {
+		p.Schema = SchemaID
+	}
+	if p.Command == nil {
+		p.Command = []string{}
+	}
+	if p.Results == nil {
+		p.Results = []Result{}
+	}
+	return json.Marshal(p)
+}
+
+// WriteJSON writes the document, indented and with a final newline. It writes
+// nothing when a value has no JSON form, such as NaN.
+func (d *Document) WriteJSON(w io.Writer) error {
+	b, err := d.encode()
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(b); err != nil {
+		return fmt.Errorf("write result document: %w", err)
+	}
+	return nil
+}
+
+// WriteFile writes the document to a file so that a reader sees the old content
+// or the new one, never a part. What exists and is not a regular file, such as
+// a pipe, a symbolic link or /dev/stdout, is written through and not replaced.
+func (d *Document) WriteFile(path string) error {
+	b, err := d.encode()
+	if err != nil {
+		return err
+	}
+	if err := writeFileAtomic(path, b); err != nil {
+		return fmt.Errorf("write result document %s: %w", path, err)
+	}
+	return nil
+}
+
+func (d *Document) encode() ([]byte, error) {
+	b, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode result document: %w", err)
+	}
+	return append(b, '\n'), nil
+}
+
+func writeFileAtomic(path string, b []byte) (err error) {
+	switch info, statErr := os.Lstat(path); {
+	case statErr == nil && !info.Mode().IsRegular():
+		return writeThrough(path, b)
+	case statErr != nil && !errors.Is(statErr, fs.ErrNotExist):
+		return statErr
+	}
+	// Same directory, because a rename is atomic only inside one file system.
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".rdmaperf-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(tmp.Name())
+		}
+	}()
+	_, err = tmp.Write(b)
+	if err == nil {
+		err = tmp.Chmod(0o644) // CreateTemp's 0600 is for secrets; this is a report
+	}
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if closeErr := tmp.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	return err
+}
+
+func writeThrough(path string, b []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// ReadDocument reads one document and nothing after it. It is strict about the
+// schema's name, since another version may mean other things by the same words,
+// and lenient about fields it does not know, since fields may be added.
+func ReadDocument(r io.Reader) (*Document, error) {
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("read result document: %w", err)
+	}
+	// The name first: a field of another type is no wonder in another version.
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil {
+		return nil, fmt.Errorf("read result document: %w", err)
+	}
+	if head.Schema != SchemaID {
+		return nil, fmt.Errorf("read result document: schema is %q, want %q", head.Schema, SchemaID)
+	}
+	d := new(Document)
+	if err := json.Unmarshal(b, d); err != nil {
+		return nil, fmt.Errorf("read result document: %w", err)
+	}
+	return d, nil
+}

@@ -1,0 +1,215 @@
+package reports
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Version names the release and is set by the linker (-X). When it is empty the
+// version comes from the build information.
+var Version string
+
+// Environment is what has to be the same for two figures to be comparable. A
+// field that could not be found out is empty and absent from the document,
+// except for those the schema requires.
+type Environment struct {
+	Version    string   `json:"version"` // of rdmaperf
+	Go         string   `json:"go"`
+	OS         string   `json:"os,omitempty"`
+	Arch       string   `json:"arch,omitempty"`
+	Hostname   string   `json:"hostname,omitempty"`
+	Kernel     string   `json:"kernel"`
+	CPU        string   `json:"cpu"`                  // model name
+	CPUs       int      `json:"cpus"`                 // usable by this process
+	Hypervisor bool     `json:"hypervisor,omitempty"` // a virtual machine: expect noise
+	Governors  []string `json:"governors,omitempty"`  // distinct cpufreq governors
+	NUMANodes  int      `json:"numa_nodes,omitempty"`
+	Clock      string   `json:"clocksource,omitempty"`
+
+	MemoryBytes int64 `json:"memory_bytes,omitempty"`
+	// MemlockBytes is the soft limit on locked memory, which bounds what can be
+	// registered; −1 is unlimited, nil unknown.
+	MemlockBytes *int64 `json:"memlock_bytes,omitempty"`
+
+	GOMAXPROCS int    `json:"gomaxprocs,omitempty"`
+	GOGC       string `json:"gogc,omitempty"` // percent, or off
+	// Details holds what only the caller knows, such as driver and firmware.
+	Details map[string]string `json:"details,omitempty"`
+}
+
+// Collect describes this process and its machine. It reads a few files and is
+// meant to be called once per run, outside the measured window.
+func Collect() Environment { return collect(os.DirFS("/")) }
+
+// collect takes the root directory, so that tests can bring their own.
+func collect(root fs.FS) Environment {
+	e := Environment{
+		Version:    version(),
+		Go:         runtime.Version(),
+		OS:         runtime.GOOS,
+		Arch:       runtime.GOARCH,
+		Hostname:   readLine(root, "proc/sys/kernel/hostname"),
+		Kernel:     readLine(root, "proc/sys/kernel/osrelease"),
+		CPUs:       runtime.NumCPU(),
+		Governors:  governors(root),
+		NUMANodes:  numaNodes(root),
+		Clock:      readLine(root, "sys/devices/system/clocksource/clocksource0/current_clocksource"),
+		GOMAXPROCS: runtime.GOMAXPROCS(0),
+		GOGC:       gogc(),
+	}
+	e.CPU, e.Hypervisor = cpuInfo(root)
+	if kib, err := strconv.ParseInt(strings.TrimSuffix(field(root, "proc/meminfo", "MemTotal"), " kB"), 10, 64); err == nil {
+		e.MemoryBytes = kib << 10
+	}
+	e.MemlockBytes = memlock(root)
+	if e.Kernel == "" {
+		e.Kernel = "unknown"
+	}
+	return e
+}
+
+// version prefers what the linker said, then the module's version, then the
+// commit; "devel" is a build that carries none of them.
+func version() string {
+	if Version != "" {
+		return Version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "devel"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	var revision, dirty string
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision" && len(s.Value) >= 12:
+			revision = "-" + s.Value[:12]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "+dirty"
+		}
+	}
+	return "devel" + revision + dirty
+}
+
+// gogc reports the setting in force, which SetGCPercent may have changed.
+func gogc() string {
+	s := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(s)
+	if s[0].Value.Kind() != metrics.KindUint64 {
+		return ""
+	}
+	if v := s[0].Value.Uint64(); v <= math.MaxInt32 {
+		return strconv.FormatUint(v, 10)
+	}
+	return "off"
+}
+
+// cpuInfo returns the model and whether the CPUID hypervisor bit is set. Only
+// x86 kernels give a model name; elsewhere the board's name has to do.
+func cpuInfo(root fs.FS) (model string, hypervisor bool) {
+	const cpuinfo = "proc/cpuinfo"
+	flags := strings.Fields(field(root, cpuinfo, "flags"))
+	model = field(root, cpuinfo, "model name")
+	if model == "" {
+		model = strings.TrimRight(readLine(root, "sys/firmware/devicetree/base/model"), "\x00")
+	}
+	if model == "" {
+		if part := field(root, cpuinfo, "CPU part"); part != "" {
+			model = fmt.Sprintf("%s implementer %s part %s", runtime.GOARCH, field(root, cpuinfo, "CPU implementer"), part)
+		}
+	}
+	if model == "" {
+		model = runtime.GOARCH
+	}
+	return model, slices.Contains(flags, "hypervisor")
+}
+
+func governors(root fs.FS) []string {
+	files, err := fs.Glob(root, "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
+	if err != nil {
+		return nil
+	}
+	var found []string
+	for _, f := range files {
+		if g := readLine(root, f); g != "" {
+			found = append(found, g)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func numaNodes(root fs.FS) int {
+	entries, err := fs.ReadDir(root, "sys/devices/system/node")
+	if err != nil {
+		return 0
+	}
+	n := 0
+	for _, e := range entries {
+		if ok, _ := path.Match("node[0-9]*", e.Name()); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// memlock reads the soft limit out of proc_pid_limits(5).
+func memlock(root fs.FS) *int64 {
+	b, err := fs.ReadFile(root, "proc/self/limits")
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(b)) {
+		rest, ok := strings.CutPrefix(line, "Max locked memory")
+		columns := strings.Fields(rest)
+		if !ok || len(columns) == 0 {
+			continue
+		}
+		limit := int64(-1)
+		if columns[0] != "unlimited" {
+			if limit, err = strconv.ParseInt(columns[0], 10, 64); err != nil {
+				return nil
+			}
+		}
+		return &limit
+	}
+	return nil
+}
+
+// field returns the value of the first "key : value" line, or nothing.
+func field(root fs.FS, name, key string) string {
+	b, err := fs.ReadFile(root, name)
+	if err != nil {
+		return ""
+	}
+	lines := bufio.NewScanner(bytes.NewReader(b))
+	for lines.Scan() {
+		if k, v, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(k) == key {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+// readLine returns the first line of a file, or nothing.
+func readLine(root fs.FS, name string) string {
+	b, err := fs.ReadFile(root, name)
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	return strings.TrimSpace(line)
+}

@@ -1,0 +1,94 @@
+package reports
+
+import (
+	"runtime"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func tree(files map[string]string) fstest.MapFS {
+	m := fstest.MapFS{}
+	for name, content := range files {
+		m[name] = &fstest.MapFile{Data: []byte(content)}
+	}
+	return m
+}
+
+func TestEnvironmentOfAKnownMachine(t *testing.T) {
+	got := collect(tree(map[string]string{
+		"proc/sys/kernel/hostname":  "node7\n",
+		"proc/sys/kernel/osrelease": "6.12.9-rt1\n",
+		"proc/cpuinfo":              "processor\t: 0\nmodel name\t: Fast CPU: v2 @ 3 GHz\nflags\t\t: fpu sse2 hypervisor lm\n\nprocessor\t: 1\nmodel name\t: Other\n",
+		"proc/meminfo":              "MemTotal:       24684092 kB\nMemFree:  1 kB\n",
+		"proc/self/limits":          "Limit  Soft Limit  Hard Limit  Units\nMax open files  20000  20000  files\nMax locked memory         8388608              unlimited            bytes     \n",
+		"sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc\n",
+		"sys/devices/system/node/node0/cpulist":                           "0-1\n",
+		"sys/devices/system/node/node1/cpulist":                           "2-3\n",
+		"sys/devices/system/node/possible":                                "0-1\n",
+		"sys/devices/system/cpu/cpu0/cpufreq/scaling_governor":            "powersave\n",
+		"sys/devices/system/cpu/cpu1/cpufreq/scaling_governor":            "performance\n",
+		"sys/devices/system/cpu/cpu10/cpufreq/scaling_governor":           "powersave\n",
+	}))
+	limit := int64(8388608)
+	want := Environment{
+		Version: got.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+		Hostname: "node7", Kernel: "6.12.9-rt1", CPU: "Fast CPU: v2 @ 3 GHz", CPUs: runtime.NumCPU(),
+		Hypervisor: true, Governors: []string{"performance", "powersave"}, NUMANodes: 2, Clock: "tsc",
+		MemoryBytes: 24684092 << 10, MemlockBytes: &limit, GOMAXPROCS: runtime.GOMAXPROCS(0), GOGC: got.GOGC,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+	if got.Version == "" || got.GOGC == "" {
+		t.Errorf("version, gogc = %q, %q, want both known", got.Version, got.GOGC)
+	}
+}
+
+// The schema requires these fields on every machine.
+func TestEnvironmentWithoutProcAndSys(t *testing.T) {
+	e := collect(fstest.MapFS{})
+	if e.Kernel == "" || e.CPU == "" || e.CPUs < 1 || e.Go == "" || e.Version == "" {
+		t.Errorf("environment of an empty tree lacks a required field: %+v", e)
+	}
+	if e.MemlockBytes != nil || e.NUMANodes != 0 || e.Governors != nil {
+		t.Errorf("environment of an empty tree invents figures: %+v", e)
+	}
+}
+
+func TestEnvironmentVariants(t *testing.T) {
+	e := collect(tree(map[string]string{
+		"proc/cpuinfo":     "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n",
+		"proc/self/limits": "Max locked memory         unlimited            unlimited            bytes\n",
+	}))
+	if want := runtime.GOARCH + " implementer 0x41 part 0xd0c"; e.CPU != want {
+		t.Errorf("cpu without a model name = %q, want %q", e.CPU, want)
+	}
+	if e.MemlockBytes == nil || *e.MemlockBytes != -1 {
+		t.Errorf("memlock = %v, want -1 for unlimited", e.MemlockBytes)
+	}
+	for _, limits := range []string{"", "Max locked memory", "Max locked memory  many  many  bytes\n"} {
+		if e := collect(tree(map[string]string{"proc/self/limits": limits})); e.MemlockBytes != nil {
+			t.Errorf("memlock of %q = %d, want unknown", limits, *e.MemlockBytes)
+		}
+	}
+	board := collect(tree(map[string]string{"sys/firmware/devicetree/base/model": "Some Board\x00"}))
+	if board.CPU != "Some Board" {
+		t.Errorf("cpu by the device tree = %q, want %q", board.CPU, "Some Board")
+	}
+}
+
+func TestCollectOnThisMachine(t *testing.T) {
+	if e := Collect(); e.CPUs < 1 || e.GOMAXPROCS < 1 || e.GOGC == "" {
+		t.Errorf("Collect() = %+v, want the Go runtime's figures", e)
+	}
+}
+
+func TestLinkerVersionWins(t *testing.T) {
+	defer func(old string) { Version = old }(Version)
+	Version = "v1.2.3"
+	if got := version(); got != "v1.2.3" {
+		t.Errorf("version() = %q, want the linker's", got)
+	}
+}

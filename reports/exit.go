@@ -1,0 +1,52 @@
+package reports
+
+import "errors"
+
+// Exit codes of the command line. They are part of its interface.
+const (
+	ExitOK         int = 0  // everything asked for was done
+	ExitFailed     int = 1  // a run or a case failed
+	ExitUsage      int = 2  // the command line is wrong
+	ExitThreshold  int = 3  // a threshold or a baseline was missed
+	ExitCorruption int = 4  // data arrived changed
+	ExitPeer       int = 5  // the peer is unreachable or incompatible
+	ExitNotRun     int = 77 // not run: no device or no such capability
+)
+
+// ExitError is an error that knows its exit code. Operation says what was being
+// done, to which object; Hint says in one line what the user can try, or is
+// empty.
+type ExitError struct {
+	Code      int
+	Operation string
+	Err       error
+	Hint      string
+}
+
+// Error returns "operation: cause".
+func (e *ExitError) Error() string {
+	switch {
+	case e.Err == nil:
+		return e.Operation
+	case e.Operation == "":
+		return e.Err.Error()
+	}
+	return e.Operation + ": " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// Code returns the exit code for err: ExitOK for nil, the code of the first
+// ExitError in its chain, else ExitFailed. An error never exits with 0, whatever
+// its code says.
+func Code(err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	var e *ExitError
+	if errors.As(err, &e) && e.Code != ExitOK {
+		return e.Code
+	}
+	return ExitFailed
+}

@@ -1,0 +1,318 @@
+package reports_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/reporttest"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden compares got with a file in testdata.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got); rewrite it with -update and read the diff:\n%s", name, diff)
+	}
+}
+
+// latency makes a plausible set of samples around a median; the histogram is
+// left out because its compression may change with the Go release.
+func latency(count int64, p50 float64) *reports.Latency {
+	l := &reports.Latency{
+		Count: count, Min: p50 * 0.8, P50: p50, P90: p50 * 1.1, P99: p50 * 1.5, P999: p50 * 4, P9999: p50 * 20, P99999: p50 * 90,
+		Max: p50 * 100, Mean: p50 * 1.05, StdDev: p50 * 0.3,
+	}
+	for _, p := range l.Percentiles() {
+		if p.TooFew {
+			l.TooFew = append(l.TooFew, p.Name)
+		}
+	}
+	return l
+}
+
+// goldenDocument is a fixed run: two transports beside each other, all sorts of
+// remarks, and an early end.
+func goldenDocument() *reports.Document {
+	point := func(stack, workload, op string, size int64) reports.Result {
+		return reports.Result{
+			Stack: stack, Transport: strings.TrimSuffix(stack, "(crc)"), Label: reports.LabelSoft, Workload: workload, Op: op, SizeBytes: size,
+			Depth: 1, QPs: 1, Threads: 1, Polling: reports.PollingBusy, MeasuredBy: "client", DurationNs: 3e9, Operations: 1_200_000, Verified: true,
+		}
+	}
+	ping := func(stack, op string, size, count int64, p50 float64) reports.Result {
+		r := point(stack, "latency", op, size)
+		r.RoundTrip, r.Operations = reports.RoundTripHalf, count
+		if op == "read" {
+			r.RoundTrip = reports.RoundTripFull
+		}
+		r.Latency = latency(count, p50)
+		r.Throughput = reports.NewThroughput(size*count, count, 3*time.Second)
+		return r
+	}
+	stream := func(stack string, size, operations int64) reports.Result {
+		r := point(stack, "throughput", "write", size)
+		r.Depth, r.QPs, r.Threads, r.Operations = 16, 4, 2, operations
+		r.Throughput = reports.NewThroughput(size*operations, operations, 3*time.Second)
+		return r
+	}
+	d := &reports.Document{
+		Schema:  reports.SchemaID,
+		Started: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC),
+		Command: []string{"rdmaperf", "run", "--transport", "tcp,iwarp"},
+		Environment: reports.Environment{
+			Version: "v0.1.0", Go: "go1.26.8", OS: "linux", Arch: "amd64", Kernel: "6.12.9", CPU: "Example CPU @ 2.30GHz", CPUs: 2,
+			Hypervisor: true, Governors: []string{"performance"}, NUMANodes: 1, Clock: "tsc", GOMAXPROCS: 2, GOGC: "100",
+		},
+		Error: &reports.RunError{Operation: "read size 1M", Message: "peer closed the connection", Hint: "look at the log of rdmaperf serve", ExitCode: 5},
+		Results: []reports.Result{
+			ping("tcp", "send", 64, 600_000, 3900),
+			ping("tcp", "send", 4096, 2_000_000, 5100),
+			ping("iwarp(crc)", "send", 64, 500_000, 4300),
+			ping("iwarp(crc)", "send", 4096, 15, 6200),
+			ping("iwarp(crc)", "read", 1<<20, 900, 410_000),
+			stream("tcp", 1<<20, 18_000),
+			stream("iwarp(crc)", 64, 9_000_000),
+			stream("iwarp(crc)", 1<<20, 15_000),
+			point("iwarp(crc)", "registration", "", 65536),
+			ping("mem", "send", 64, 1_000_000, 350),
+		},
+	}
+	corrected := latency(502_172, 4300)
+	corrected.P999, corrected.P9999, corrected.ExpectedIntervalNs = 4_990_000, 4_999_000, 4300
+	d.Results[2].LatencyCorrected = corrected
+	d.Results[2].Latency.Clamped = 1
+	d.Results[2].GC = &reports.GC{ClientCollections: 2}
+	d.Results[7].Errors = 3
+	d.Results[9].Label, d.Results[9].Verified = reports.LabelMem, false
+	return d
+}
+
+func render(t *testing.T, write func(io.Writer) error) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func text(t *testing.T, d *reports.Document, o reports.TextOptions) []byte {
+	t.Helper()
+	return render(t, func(w io.Writer) error { return reports.WriteText(w, d, o) })
+}
+
+func bench(t *testing.T, d *reports.Document) []byte {
+	t.Helper()
+	return render(t, func(w io.Writer) error { return reports.WriteBench(w, d) })
+}
+
+func TestGolden(t *testing.T) {
+	d := goldenDocument()
+	reporttest.Validate(t, encode(t, d))
+	golden(t, "document.json", encode(t, d))
+	golden(t, "text.txt", text(t, d, reports.TextOptions{}))
+	golden(t, "text-gbits-color-wide.txt", text(t, d, reports.TextOptions{Gbits: true, Color: true, Width: 160}))
+	golden(t, "bench.txt", bench(t, d))
+	golden(t, "text-empty.txt", text(t, &reports.Document{Environment: d.Environment, Error: d.Error}, reports.TextOptions{}))
+}
+
+// A document can be printed later from its file alone.
+func TestRenderersNeedOnlyTheFile(t *testing.T) {
+	d := goldenDocument()
+	again, err := reports.ReadDocument(bytes.NewReader(encode(t, d)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(text(t, d, reports.TextOptions{})), string(text(t, again, reports.TextOptions{}))); diff != "" {
+		t.Errorf("text from the file (-memory +file):\n%s", diff)
+	}
+	if diff := cmp.Diff(string(bench(t, d)), string(bench(t, again))); diff != "" {
+		t.Errorf("bench from the file (-memory +file):\n%s", diff)
+	}
+}
+
+func TestTextStaysWithinItsWidth(t *testing.T) {
+	d := goldenDocument()
+	d.Results[0].Latency.Max = 60e9 // the longest latency the recorder tells apart
+	for _, width := range []int{0, 100, 120, 160} {
+		limit := width
+		if width == 0 {
+			limit = 100
+		}
+		for line := range strings.Lines(string(text(t, d, reports.TextOptions{Width: width}))) {
+			line = strings.TrimSuffix(line, "\n")
+			if n := utf8.RuneCountInString(line); n > limit {
+				t.Errorf("width %d: a line of %d columns: %q", width, n, line)
+			}
+			if strings.TrimRight(line, " ") != line {
+				t.Errorf("width %d: spaces at the end of %q", width, line)
+			}
+		}
+	}
+}
+
+// Scripts look for perftest's headings; a wide output has them in one piece.
+func TestTextHasPerftestsHeadings(t *testing.T) {
+	wide := string(text(t, goldenDocument(), reports.TextOptions{Width: 200}))
+	for _, heading := range []string{"#bytes", "#iterations", "t_min[usec]", "t_max[usec]", "t_typical[usec]", "t_avg[usec]", "t_stdev[usec]", "BW average[MiB/sec]", "MsgRate[Mpps]"} {
+		if !strings.Contains(wide, heading) {
+			t.Errorf("no heading %q", heading)
+		}
+	}
+}
+
+func TestOneTransportIsNotSideBySide(t *testing.T) {
+	d := goldenDocument()
+	d.Results = d.Results[:2]
+	if out := string(text(t, d, reports.TextOptions{})); strings.Contains(out, "side by side") {
+		t.Errorf("a single stack is shown side by side:\n%s", out)
+	}
+}
+
+func TestSideBySideComparesOnlyLikeWithLike(t *testing.T) {
+	d := goldenDocument()
+	d.Results = []reports.Result{d.Results[0], d.Results[2]}
+	d.Results[1].Depth = 8
+	if out := string(text(t, d, reports.TextOptions{})); strings.Contains(out, "side by side") {
+		t.Errorf("depth 1 and depth 8 are shown side by side:\n%s", out)
+	}
+}
+
+func TestSideBySideTakesTheMedianOfRepeats(t *testing.T) {
+	d := goldenDocument()
+	base, other := d.Results[0], d.Results[2]
+	d.Results = []reports.Result{base}
+	for _, p50 := range []float64{3900 * 9, 3900 * 2, 3900 * 1} {
+		r := other
+		r.Latency = latency(500_000, p50)
+		d.Results = append(d.Results, r)
+	}
+	out := string(text(t, d, reports.TextOptions{}))
+	if !strings.Contains(out, "2.00x") || !strings.Contains(out, "median of repeats") {
+		t.Errorf("want a ratio of 2.00x and the word median:\n%s", out)
+	}
+}
+
+// A benchmark line without iterations is none, but people want to see the row.
+func TestResultWithoutOperations(t *testing.T) {
+	d := goldenDocument()
+	r := d.Results[0]
+	r.Operations, r.Latency, r.Errors = 0, nil, 7
+	r.Throughput = reports.NewThroughput(0, 0, time.Second)
+	d.Results = []reports.Result{r}
+	if out := string(bench(t, d)); strings.Contains(out, "Benchmark") {
+		t.Errorf("bench prints a result without operations:\n%s", out)
+	}
+	out := string(text(t, d, reports.TextOptions{}))
+	for _, want := range []string{"BW average", "64 bytes: 7 failed operations"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("text does not say %q:\n%s", want, out)
+		}
+	}
+}
+
+// A division by a window of nothing must not look like a figure.
+func TestNotANumberIsNeverPrinted(t *testing.T) {
+	d := goldenDocument()
+	inf, zero := math.Inf(1), reports.Throughput{}
+	d.Results[0].Latency.Mean, d.Results[0].Latency.P99 = math.NaN(), inf
+	d.Results[5].Throughput = &zero
+	d.Results[7].Throughput = &reports.Throughput{BytesPerSecond: inf, OperationsPerSecond: math.NaN()}
+	for name, out := range map[string]string{"text": string(text(t, d, reports.TextOptions{})), "bench": string(bench(t, d))} {
+		if strings.Contains(out, "NaN") || strings.Contains(out, "Inf") {
+			t.Errorf("%s prints what is no number:\n%s", name, out)
+		}
+	}
+}
+
+// A message from a peer must not paint the terminal or forge a line.
+func TestControlCharactersAreNotPrinted(t *testing.T) {
+	d := goldenDocument()
+	evil := "x\x1b[2J\r\nBenchmarkForged 1 1 ns/op\u2028"
+	d.Error.Message, d.Error.Hint, d.Environment.CPU, d.Environment.Kernel = evil, evil, evil, evil
+	for i := range d.Results {
+		r := &d.Results[i]
+		r.Stack, r.Transport, r.Op, r.Polling, r.MeasuredBy = evil, evil, evil, evil, evil
+	}
+	for name, out := range map[string][]byte{"text": text(t, d, reports.TextOptions{}), "bench": bench(t, d)} {
+		for line := range strings.Lines(string(out)) {
+			if strings.HasPrefix(line, "BenchmarkForged") || strings.ContainsFunc(strings.TrimSuffix(line, "\n"), unicode.IsControl) {
+				t.Errorf("%s: %q", name, line)
+			}
+		}
+	}
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+func TestWriteErrorsAreReturned(t *testing.T) {
+	d := goldenDocument()
+	for name, err := range map[string]error{
+		"json":  d.WriteJSON(brokenWriter{}),
+		"text":  reports.WriteText(brokenWriter{}, d, reports.TextOptions{}),
+		"bench": reports.WriteBench(brokenWriter{}, d),
+	} {
+		if err == nil || !strings.HasSuffix(err.Error(), "disk full") {
+			t.Errorf("%s: error = %v, want the writer's", name, err)
+		}
+	}
+}
+
+// Whatever can be read can be written and printed.
+func FuzzReadDocument(f *testing.F) {
+	var b bytes.Buffer
+	if err := goldenDocument().WriteJSON(&b); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+	f.Add([]byte(`{"schema":"rdmaperf/v1","started":"9999-12-31T23:59:59Z","results":[{"operations":1,"latency":{"p50":1.7e308,"p99":-1},"throughput":null},{}]}`))
+	f.Add([]byte(`{"schema":"rdmaperf/v1","results":[{"latency":{"hdr":"AAAA"}}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d, err := reports.ReadDocument(bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		again, err := reports.ReadDocument(bytes.NewReader(encode(t, d)))
+		if err != nil {
+			t.Fatalf("read, written and not readable: %v", err)
+		}
+		for name, outs := range map[string][2][]byte{
+			"text":  {text(t, d, reports.TextOptions{}), text(t, again, reports.TextOptions{})},
+			"bench": {bench(t, d), bench(t, again)},
+		} {
+			if !bytes.Equal(outs[0], outs[1]) {
+				t.Errorf("%s changes when the document is written and read:\n%s\n%s", name, outs[0], outs[1])
+			}
+			if s := string(outs[0]); strings.Contains(s, "NaN") && !bytes.Contains(b, []byte("NaN")) || !utf8.ValidString(s) {
+				t.Errorf("%s holds NaN or bytes that are no text:\n%q", name, s)
+			}
+		}
+	})
+}

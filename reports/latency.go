@@ -1,0 +1,106 @@
+package reports
+
+import (
+	"fmt"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Latency summarises one set of samples. All times are nanoseconds. Min, Max,
+// Mean and StdDev (population) are exact; percentiles are right within 0.1 %.
+// The zero value is a set without samples, except for TooFew.
+type Latency struct {
+	Count  int64   `json:"count"`
+	Min    float64 `json:"min"`
+	P50    float64 `json:"p50"`
+	P90    float64 `json:"p90"`
+	P99    float64 `json:"p99"`
+	P999   float64 `json:"p999"`
+	P9999  float64 `json:"p9999"`
+	P99999 float64 `json:"p99999"`
+	Max    float64 `json:"max"`
+	Mean   float64 `json:"mean"`
+	StdDev float64 `json:"stddev"`
+
+	// TooFew names the percentiles ("p999") that rest on fewer than 10/(1−q)
+	// samples, which leaves fewer than ten in the tail.
+	TooFew []string `json:"too_few,omitempty"`
+
+	// Clamped counts the samples outside 0..60 s.
+	Clamped int64 `json:"clamped,omitempty"`
+
+	// ExpectedIntervalNs is set on a set corrected for coordinated omission.
+	ExpectedIntervalNs int64 `json:"expected_interval_ns,omitempty"`
+
+	// HDR is the histogram, HdrHistogram V2 compressed in base64, as public
+	// HdrHistogram tools read it.
+	HDR string `json:"hdr,omitempty"`
+}
+
+// Percentile is one point of a latency distribution.
+type Percentile struct {
+	Name    string  // as in the document: "p999"
+	Percent float64 // 99.9
+	Ns      float64
+	TooFew  bool // fewer than 10/(1−q) samples
+}
+
+// percentileTable lists the percentiles of a Latency in rising order; need is
+// 10/(1−q), written out because 1−q is not exact in floating point.
+var percentileTable = []struct {
+	name    string
+	percent float64
+	need    int64
+	field   func(*Latency) *float64
+}{
+	{"p50", 50, 20, func(l *Latency) *float64 { return &l.P50 }},
+	{"p90", 90, 100, func(l *Latency) *float64 { return &l.P90 }},
+	{"p99", 99, 1_000, func(l *Latency) *float64 { return &l.P99 }},
+	{"p999", 99.9, 10_000, func(l *Latency) *float64 { return &l.P999 }},
+	{"p9999", 99.99, 100_000, func(l *Latency) *float64 { return &l.P9999 }},
+	{"p99999", 99.999, 1_000_000, func(l *Latency) *float64 { return &l.P99999 }},
+}
+
+// Percentiles returns p50 to p99.999 in rising order.
+func (l *Latency) Percentiles() []Percentile {
+	ps := make([]Percentile, len(percentileTable))
+	for i, row := range percentileTable {
+		ps[i] = Percentile{row.name, row.percent, *row.field(l), l.Count < row.need}
+	}
+	return ps
+}
+
+// Histogram decodes HDR; it fails when the document carries none or a broken one.
+func (l *Latency) Histogram() (*hdrhistogram.Histogram, error) {
+	if l.HDR == "" {
+		return nil, fmt.Errorf("decode latency histogram: the document carries none")
+	}
+	h, err := hdrhistogram.Decode([]byte(l.HDR))
+	if err != nil {
+		return nil, fmt.Errorf("decode latency histogram: %w", err)
+	}
+	return h, nil
+}
+
+// summarise fills everything that follows from the histogram. The histogram
+// answers with the upper end of a bucket, so percentiles are held inside the
+// exact lowest and highest sample.
+func summarise(h *hdrhistogram.Histogram, lowest, highest int64) Latency {
+	l := Latency{Count: h.TotalCount(), Min: float64(lowest), Max: float64(highest)}
+	percents := make([]float64, len(percentileTable))
+	for i, row := range percentileTable {
+		percents[i] = row.percent
+	}
+	for i, v := range h.ValueAtPercentilesSlice(percents) {
+		row := percentileTable[i]
+		*row.field(&l) = float64(min(max(v, lowest), highest))
+		if l.Count < row.need {
+			l.TooFew = append(l.TooFew, row.name)
+		}
+	}
+	// Encoding goes to memory and has no way to fail; the figures stand without it.
+	if hdr, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase); err == nil {
+		l.HDR = string(hdr)
+	}
+	return l
+}

@@ -1,0 +1,169 @@
+package reports
+
+import (
+	"math"
+	"math/big"
+	"math/bits"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sys/cpu"
+)
+
+const (
+	// lowestNs and digits give exact values up to 2047 ns and at most 0.1 %
+	// above: the resolution of the clocks this is used with.
+	lowestNs = 1
+	digits   = 3
+
+	// highestNs is the longest latency the histogram tells apart, 60 s. Every
+	// doubling costs 8 KiB per recorder.
+	highestNs = 60_000_000_000
+
+	// momentCapNs, about 39 hours, bounds what one sample may add to the sums,
+	// so that 2^33 broken samples still cannot overflow the sum of squares.
+	momentCapNs = 1 << 47
+)
+
+// Recorder collects the latencies of one worker. It is not safe for concurrent
+// use: one goroutine owns it, and recorders are merged after their loops ended.
+// It allocates only in NewRecorder and reads no clock.
+type Recorder struct {
+	// The pads keep the counters of recorders made one after another off each
+	// other's cache lines; the histogram is held by value for the same reason.
+	_ cpu.CacheLinePad
+
+	hist     hdrhistogram.Histogram
+	min, max int64
+	sum      uint128
+	squares  uint128
+	clamped  int64
+
+	_ cpu.CacheLinePad
+}
+
+// NewRecorder returns an empty recorder of about 220 KiB.
+func NewRecorder() *Recorder {
+	r := &Recorder{hist: *hdrhistogram.New(lowestNs, highestNs, digits)}
+	r.Reset()
+	return r
+}
+
+// Record adds one latency in nanoseconds. A value outside 0..60 s is counted at
+// the nearer end of the histogram and as clamped; above the range, max, mean and
+// stddev still use the value itself.
+func (r *Recorder) Record(ns int64) {
+	v := ns
+	// The check comes first because the histogram would build an error with fmt.
+	if uint64(ns) > highestNs {
+		v, ns = r.clamp(ns, 1)
+	}
+	_ = r.hist.RecordValue(v) // in range by the check above
+	r.min = min(r.min, ns)
+	r.max = max(r.max, ns)
+	u := uint64(ns)
+	r.sum.add(0, u)
+	r.squares.add(bits.Mul64(u, u))
+}
+
+// RecordN adds n samples of the same latency. It adds nothing when n is below
+// one or would lift Count above 2^63−1. The sums stay exact while n times the
+// square of ns is below 2^128.
+func (r *Recorder) RecordN(ns, n int64) {
+	if n < 1 || n > math.MaxInt64-r.hist.TotalCount() {
+		return
+	}
+	v := ns
+	if uint64(ns) > highestNs {
+		v, ns = r.clamp(ns, n)
+	}
+	_ = r.hist.RecordValues(v, n) // value and total are in range
+	r.min = min(r.min, ns)
+	r.max = max(r.max, ns)
+	u := uint64(ns)
+	r.sum.add(bits.Mul64(u, uint64(n)))
+	sqHi, sqLo := bits.Mul64(u, u)
+	hi, lo := bits.Mul64(sqLo, uint64(n))
+	r.squares.add(hi+sqHi*uint64(n), lo)
+}
+
+// clamp counts n samples outside the range and returns the value to put into
+// the histogram and the value to put into the sums.
+func (r *Recorder) clamp(ns, n int64) (inHistogram, inSums int64) {
+	r.clamped += n
+	if ns < 0 { // time does not run backwards: the clock or the caller is wrong
+		return 0, 0
+	}
+	return highestNs, min(ns, momentCapNs)
+}
+
+// Count returns the number of samples since the last Reset.
+func (r *Recorder) Count() int64 { return r.hist.TotalCount() }
+
+// Reset forgets all samples, for instance those of the warm-up.
+func (r *Recorder) Reset() {
+	r.hist.Reset()
+	r.min, r.max = math.MaxInt64, 0
+	r.sum, r.squares = uint128{}, uint128{}
+	r.clamped = 0
+}
+
+// Merge adds the samples of other, which must be a different recorder and is
+// left as it was. The result is the same as if r had recorded them itself. It
+// adds nothing when that would lift Count above 2^63−1.
+func (r *Recorder) Merge(other *Recorder) {
+	if other.Count() > math.MaxInt64-r.Count() {
+		return
+	}
+	r.hist.Merge(&other.hist) // same range, and the total fits: nothing is dropped
+	r.min = min(r.min, other.min)
+	r.max = max(r.max, other.max)
+	r.sum.add(other.sum.hi, other.sum.lo)
+	r.squares.add(other.squares.hi, other.squares.lo)
+	r.clamped += other.clamped
+}
+
+// Histogram returns a copy of the recorded histogram, in nanoseconds.
+func (r *Recorder) Histogram() *hdrhistogram.Histogram { return r.hist.Clone() }
+
+// Snapshot summarises what was recorded; the recorder goes on unchanged. It
+// allocates and takes about a millisecond: call it outside the measured window.
+func (r *Recorder) Snapshot() Latency {
+	if r.Count() == 0 {
+		return summarise(&r.hist, 0, 0)
+	}
+	l := summarise(&r.hist, r.min, r.max)
+	l.Mean, l.StdDev = r.meanAndDeviation()
+	l.Clamped = r.clamped
+	return l
+}
+
+// meanAndDeviation returns the mean and the population standard deviation of at
+// least one sample. Integers of any size avoid the cancellation that makes the
+// float form useless when the deviation is small beside the mean.
+func (r *Recorder) meanAndDeviation() (mean, deviation float64) {
+	n := big.NewInt(r.Count())
+	sum := r.sum.big()
+	mean, _ = new(big.Rat).SetFrac(sum, n).Float64()
+
+	// n²·variance = n·Σx² − (Σx)²
+	scaled := new(big.Int).Mul(n, r.squares.big())
+	scaled.Sub(scaled, new(big.Int).Mul(sum, sum))
+	variance, _ := new(big.Rat).SetFrac(scaled, new(big.Int).Mul(n, n)).Float64()
+	return mean, math.Sqrt(variance)
+}
+
+// uint128 is an unsigned sum that nanoseconds and their squares do not overflow.
+type uint128 struct{ hi, lo uint64 }
+
+func (a *uint128) add(hi, lo uint64) {
+	var carry uint64
+	a.lo, carry = bits.Add64(a.lo, lo, 0)
+	a.hi, _ = bits.Add64(a.hi, hi, carry)
+}
+
+func (a uint128) big() *big.Int {
+	b := new(big.Int).SetUint64(a.hi)
+	return b.Lsh(b, 64).Or(b, new(big.Int).SetUint64(a.lo))
+}
+
+func (a uint128) float() float64 { return math.Ldexp(float64(a.hi), 64) + float64(a.lo) }

@@ -1,0 +1,90 @@
+package reports
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestParseSize(t *testing.T) {
+	for s, want := range map[string]int64{
+		"0": 0, "64": 64, "64B": 64, "007": 7,
+		"64K": 65536, "64k": 65536, "64KiB": 65536, "64KB": 64000, "64kB": 64000,
+		"8M": 8388608, "8m": 8388608, "8MiB": 8388608, "8MB": 8000000,
+		"1G": 1 << 30, "1g": 1 << 30, "1GiB": 1 << 30, "1GB": 1e9,
+		"8589934591G": 8589934591 << 30, "9223372036854775807": math.MaxInt64,
+	} {
+		if got, err := ParseSize(s); got != want || err != nil {
+			t.Errorf("ParseSize(%q) = %d, %v, want %d", s, got, err, want)
+		}
+	}
+}
+
+func TestParseSizeRefuses(t *testing.T) {
+	for s, reason := range map[string]string{
+		"":                    "whole number",
+		"K":                   "whole number",
+		"-1":                  "whole number",
+		"+1":                  "whole number",
+		" 1":                  "whole number",
+		"0x10":                `unknown unit "x10"`,
+		"1.5M":                `unknown unit ".5M"`,
+		"1 K":                 `unknown unit " K"`,
+		"64Q":                 `unknown unit "Q"`,
+		"1Gb":                 `unknown unit "Gb"`, // a gigabit, not a size
+		"1_000":               "unknown unit",
+		"9223372036854775808": "too large",
+		"8589934592G":         "too large",
+		"9223372036854776K":   "too large",
+	} {
+		got, err := ParseSize(s)
+		if err == nil {
+			t.Errorf("ParseSize(%q) = %d, want an error", s, got)
+			continue
+		}
+		if !strings.Contains(err.Error(), reason) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("ParseSize(%q): %q, want one line with %q", s, err, reason)
+		}
+	}
+}
+
+func TestFormatSize(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0", 64: "64", 1000: "1000", 1024: "1K", 1025: "1025", 1536: "1536",
+		65536: "64K", 1 << 20: "1M", 3 << 29: "1536M", 1 << 40: "1024G", -1024: "-1024",
+	} {
+		if got := FormatSize(n); got != want {
+			t.Errorf("FormatSize(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestSizeRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		shift := rapid.IntRange(0, 62).Draw(t, "shift")
+		n := rapid.Int64Range(0, math.MaxInt64>>shift).Draw(t, "n") << shift
+		if got, err := ParseSize(FormatSize(n)); got != n || err != nil {
+			t.Errorf("ParseSize(FormatSize(%d)) = %d, %v", n, got, err)
+		}
+	})
+}
+
+func FuzzParseSize(f *testing.F) {
+	for _, s := range []string{"64", "64K", "8MiB", "1GB", "9223372036854775808", "1.5M", "", "٣K", "1K\n"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		n, err := ParseSize(s)
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("ParseSize(%q): the error has more than one line: %q", s, err)
+			}
+			return
+		}
+		if again, err := ParseSize(FormatSize(n)); n < 0 || again != n || err != nil {
+			t.Errorf("ParseSize(%q) = %d, formatted and parsed again %d, %v", s, n, again, err)
+		}
+	})
+}
