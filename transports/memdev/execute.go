@@ -1,0 +1,312 @@
+package memdev
+
+import (
+	"encoding/binary"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// next says what follows a request that did not fail.
+type next uint8
+
+const (
+	finished    next = iota
+	noReceive        // the peer must post a receive first
+	answerLater      // executed at the peer; Config.ReadDelay holds the answer
+)
+
+// execute does one request: the requester's checks, then the responder's in the
+// order of IBTA 9.7.4, then the effect. A refusal has no effect anywhere, moves
+// the responder to ERR, and comes back as the requester's status.
+func (q *qp) execute(e *sendEntry) (rdma.Status, next) {
+	if q.dev.fab.faults.hit(FaultDie, q.dev) {
+		q.dev.kill()
+		return rdma.StatusFatalErr, finished
+	}
+	wr := &e.wr
+	if wr.Op == rdma.OpLocalInv {
+		return q.localInv(wr), finished
+	}
+	if wr.Op.Responds() {
+		return q.request(e)
+	}
+	src, ok := q.gather(wr)
+	if !ok {
+		return rdma.StatusLocProtErr, finished
+	}
+	if q.gone() {
+		return rdma.StatusRetryExcErr, finished
+	}
+	switch wr.Op {
+	case rdma.OpWrite:
+		return q.peer.takeWrite(wr, &src), finished
+	case rdma.OpWriteImm:
+		return q.peer.takeWriteImm(wr, &src)
+	default:
+		return q.peer.takeSend(wr, &src)
+	}
+}
+
+// gone tells whether nobody answers at the other end.
+func (q *qp) gone() bool { return q.peer.state == rdma.QPErr }
+
+// gather resolves the bytes that a send or write carries. Empty elements are not
+// looked at: their keys mean nothing.
+func (q *qp) gather(wr *rdma.SendWR) (s span, ok bool) {
+	if wr.Flags&rdma.Inline != 0 {
+		s.add(q.inlineAt(q.sq.next, int(wr.Len())))
+		return s, true
+	}
+	return q.dev.resolve(q.pd, wr.SGE[:wr.NumSGE], wr.Len(), 0)
+}
+
+// resolve checks and collects the first n bytes of a list.
+func (d *Device) resolve(pd rdma.PD, list []rdma.SGE, n uint64, need rdma.Access) (s span, ok bool) {
+	for i := 0; i < len(list) && n > 0; i++ {
+		size := min(n, uint64(list[i].Len))
+		if size == 0 {
+			continue
+		}
+		mem := d.local(pd, &list[i], size, need)
+		if mem == nil {
+			return s, false
+		}
+		s.add(mem)
+		n -= size
+	}
+	return s, true
+}
+
+// localInv revokes a registration of our own domain.
+func (q *qp) localInv(wr *rdma.SendWR) rdma.Status {
+	m := q.dev.rkeys[wr.InvKey]
+	if m == nil {
+		m = q.dev.lkeys[wr.InvKey]
+	}
+	if m == nil || m.pd != q.pd {
+		return rdma.StatusLocProtErr
+	}
+	m.revoke()
+	return rdma.StatusSuccess
+}
+
+// request executes a read or atomic. The sink is checked first: a request whose
+// answer has nowhere to go must not change the peer.
+func (q *qp) request(e *sendEntry) (rdma.Status, next) {
+	wr := &e.wr
+	if q.ord == 0 {
+		return rdma.StatusLocQPOpErr, finished
+	}
+	sink, ok := q.dev.resolve(q.pd, wr.SGE[:wr.NumSGE], wr.Len(), rdma.LocalWrite)
+	if !ok {
+		return rdma.StatusLocProtErr, finished
+	}
+	if q.gone() {
+		return rdma.StatusRetryExcErr, finished
+	}
+	p := q.peer
+	if q.sq.pending >= p.ird { // more than was negotiated (IBTA 9.7.4.1.3)
+		return p.refuseRequest(), finished
+	}
+	var src span
+	if wr.Op.IsAtomic() {
+		if st := p.takeAtomic(e); st != rdma.StatusSuccess {
+			return st, finished
+		}
+	} else if src, ok = p.readable(wr); !ok {
+		return p.refuseAccess(), finished
+	}
+	if q.dev.fab.cfg.ReadDelay > 0 {
+		return rdma.StatusSuccess, answerLater
+	}
+	q.deliverAnswer(e, &sink, &src)
+	return rdma.StatusSuccess, finished
+}
+
+// answer places a delayed answer. Keys are checked again: they may have been
+// revoked meanwhile, and then no byte may be touched.
+func (q *qp) answer(e *sendEntry) rdma.Status {
+	wr := &e.wr
+	sink, ok := q.dev.resolve(q.pd, wr.SGE[:wr.NumSGE], wr.Len(), rdma.LocalWrite)
+	if !ok {
+		return rdma.StatusLocProtErr
+	}
+	if q.gone() {
+		return rdma.StatusRetryExcErr
+	}
+	var src span
+	if wr.Op == rdma.OpRead {
+		if src, ok = q.peer.readable(wr); !ok {
+			return q.peer.refuseAccess()
+		}
+	}
+	q.deliverAnswer(e, &sink, &src)
+	e.phase = done
+	return rdma.StatusSuccess
+}
+
+// deliverAnswer writes what a read or atomic fetched into the sink.
+func (q *qp) deliverAnswer(e *sendEntry, sink, src *span) {
+	if e.wr.Op.IsAtomic() {
+		binary.NativeEndian.PutUint64(sink.part[0], e.old)
+		return
+	}
+	q.spoil(sink, place(sink, src))
+}
+
+// readable is the source of a read at the responder. A length of zero checks no
+// key (IBTA C9-88).
+func (p *qp) readable(wr *rdma.SendWR) (s span, ok bool) {
+	n := wr.Len()
+	if n == 0 {
+		return s, true
+	}
+	return p.remote(wr.RKey, wr.RemoteAddr, n, rdma.RemoteRead)
+}
+
+// writable is the target of a write at the responder.
+func (p *qp) writable(wr *rdma.SendWR) (s span, ok bool) {
+	n := wr.Len()
+	if n == 0 {
+		return s, true
+	}
+	return p.remote(wr.RKey, wr.RemoteAddr, n, rdma.RemoteWrite)
+}
+
+func (p *qp) takeWrite(wr *rdma.SendWR, src *span) rdma.Status {
+	dst, ok := p.writable(wr)
+	if !ok {
+		p.leak(wr, src)
+		return p.refuseAccess()
+	}
+	p.spoil(&dst, place(&dst, src))
+	return rdma.StatusSuccess
+}
+
+// takeWriteImm places nothing before a receive is there to report it.
+func (p *qp) takeWriteImm(wr *rdma.SendWR, src *span) (rdma.Status, next) {
+	dst, ok := p.writable(wr)
+	if !ok {
+		p.leak(wr, src)
+		return p.refuseAccess(), finished
+	}
+	if p.rq.count == 0 {
+		return rdma.StatusSuccess, noReceive
+	}
+	p.spoil(&dst, place(&dst, src))
+	recv := p.takeReceive()
+	p.arrived(wr, &recv, rdma.WCRecvWriteImm)
+	return rdma.StatusSuccess, finished
+}
+
+// takeSend delivers a message into the oldest receive.
+func (p *qp) takeSend(wr *rdma.SendWR, src *span) (rdma.Status, next) {
+	if p.rq.count == 0 {
+		return rdma.StatusSuccess, noReceive
+	}
+	var doomed *mr
+	if wr.Op == rdma.OpSendInv {
+		// Only a registration that opted in, and of the QP's own domain, may be
+		// revoked from outside (RFC 5040 §8.1.1).
+		doomed = p.dev.rkeys[wr.InvKey]
+		if doomed == nil || doomed.pd != p.pd || !doomed.access.Has(rdma.RemoteInvalidate) {
+			if doomed == nil || !p.dev.fab.faults.hit(FaultSkipAccessCheck, p.dev) {
+				return p.refuseAccess(), finished
+			}
+		}
+	}
+	recv := p.takeReceive()
+	if uint64(src.size) > recv.Len() {
+		p.failReceive(&recv, rdma.StatusLocLenErr)
+		return rdma.StatusRemInvReqErr, finished
+	}
+	dst, ok := p.dev.resolve(p.rq.pd, recv.SGE[:recv.NumSGE], uint64(src.size), rdma.LocalWrite)
+	if !ok {
+		p.failReceive(&recv, rdma.StatusLocProtErr)
+		return rdma.StatusRemOpErr, finished
+	}
+	p.spoil(&dst, place(&dst, src))
+	if doomed != nil {
+		doomed.revoke()
+	}
+	p.arrived(wr, &recv, rdma.WCRecv)
+	return rdma.StatusSuccess, finished
+}
+
+// takeReceive consumes the oldest receive; there is one.
+func (p *qp) takeReceive() rdma.RecvWR {
+	if p.rq.count > 1 && p.dev.fab.faults.hit(FaultReorderReceives, p.dev) {
+		p.rq.swap()
+	}
+	wr := p.rq.pop()
+	if p.srq != nil {
+		p.srq.checkLimit()
+	}
+	return wr
+}
+
+// arrived completes a receive.
+func (p *qp) arrived(wr *rdma.SendWR, recv *rdma.RecvWR, op rdma.WCOpcode) {
+	faults := &p.dev.fab.faults
+	wc := rdma.WC{ID: recv.ID, QPNum: p.num, Opcode: op, ByteLen: uint32(wr.Len())}
+	if faults.hit(FaultWrongByteLen, p.dev) {
+		wc.ByteLen ^= 1
+	}
+	switch wr.Op {
+	case rdma.OpSendImm, rdma.OpWriteImm:
+		if !faults.hit(FaultLoseImm, p.dev) {
+			wc.Imm, wc.Flags = wr.Imm, rdma.WithImm
+		}
+	case rdma.OpSendInv:
+		wc.InvKey, wc.Flags = wr.InvKey, rdma.WithInv
+	}
+	p.recvCQ.push(p, wc, &p.rq.slots, wr.Flags&rdma.Solicited != 0)
+}
+
+// failReceive ends a receive that cannot take its message, and the QP with it.
+func (p *qp) failReceive(recv *rdma.RecvWR, st rdma.Status) {
+	p.recvCQ.push(p, rdma.WC{ID: recv.ID, QPNum: p.num, Status: st}, &p.rq.slots, false)
+	p.giveUp()
+}
+
+// takeAtomic executes an atomic and leaves the old value in e.
+func (p *qp) takeAtomic(e *sendEntry) rdma.Status {
+	if e.wr.RemoteAddr%atomicSize != 0 { // IBTA 9.4.5
+		return p.refuseRequest()
+	}
+	mem, ok := p.remote(e.wr.RKey, e.wr.RemoteAddr, atomicSize, rdma.RemoteAtomic)
+	if !ok {
+		return p.refuseAccess()
+	}
+	if mem.size < atomicSize {
+		return rdma.StatusSuccess // a fault let it through to memory that is not there
+	}
+	if e.wr.Op == rdma.OpFetchAdd && p.dev.fab.faults.hit(FaultLoseAdd, p.dev) {
+		e.old = binary.NativeEndian.Uint64(mem.part[0])
+		return rdma.StatusSuccess
+	}
+	e.old = fetch(&e.wr, mem.part[0])
+	return rdma.StatusSuccess
+}
+
+// refuseAccess is the NAK for a key, range or right that does not fit: the
+// responder's application hears of it (IBTA C9-222.1.1).
+func (p *qp) refuseAccess() rdma.Status {
+	p.dev.raise(rdma.EventQPAccess, p.num)
+	p.giveUp()
+	return rdma.StatusRemAccessErr
+}
+
+// refuseRequest is the NAK for a request that breaks the protocol.
+func (p *qp) refuseRequest() rdma.Status {
+	p.dev.raise(rdma.EventQPRequest, p.num)
+	p.giveUp()
+	return rdma.StatusRemInvReqErr
+}
+
+// giveUp moves the responder to ERR.
+func (p *qp) giveUp() {
+	if !p.dev.fab.faults.hit(FaultStayUp, p.dev) {
+		p.enterErr()
+	}
+}

@@ -1,0 +1,117 @@
+package memdev
+
+import "github.com/rdmaperf/rdmaperf/transports/rdma"
+
+const (
+	allFlags   = rdma.Signaled | rdma.Fence | rdma.Solicited | rdma.Inline
+	inlineOps  = rdma.OpSet(1<<rdma.OpSend | 1<<rdma.OpSendInv | 1<<rdma.OpSendImm | 1<<rdma.OpWrite | 1<<rdma.OpWriteImm)
+	atomicSize = 8
+)
+
+// PostSend takes work and executes what can be executed. Nothing moves before
+// the whole slice has been looked at.
+func (q *qp) PostSend(wrs []rdma.SendWR) (n int, err error) {
+	f := q.dev.fab
+	f.lock()
+	defer f.unlock()
+	f.drive()
+	switch {
+	case q.closed:
+		return 0, rdma.ErrClosed
+	case !q.state.CanPostSend():
+		return 0, rdma.ErrState // IBTA C10-96
+	}
+	for n < len(wrs) {
+		if err = q.enqueue(&wrs[n]); err != nil {
+			break
+		}
+		n++
+	}
+	if q.state == rdma.QPErr {
+		q.flush()
+	} else {
+		q.run()
+	}
+	return n, err
+}
+
+// enqueue checks what ibv_post_send(3) checks at once and copies the request.
+// Keys and memory are looked at when the request is executed.
+func (q *qp) enqueue(wr *rdma.SendWR) error {
+	if err := q.check(wr); err != nil {
+		return err
+	}
+	if q.sq.used == q.sq.depth {
+		return rdma.ErrQueueFull
+	}
+	if wr.Flags&rdma.Inline != 0 && !q.copyInline(wr) {
+		return rdma.ErrInvalid
+	}
+	*q.sq.at(q.sq.tail) = sendEntry{wr: *wr}
+	q.sq.tail++
+	q.sq.used++
+	return nil
+}
+
+func (q *qp) check(wr *rdma.SendWR) error {
+	if int(wr.Op) >= rdma.NumOpcodes || wr.Flags&^allFlags != 0 || wr.NumSGE > rdma.MaxSGE {
+		return rdma.ErrInvalid
+	}
+	size := wr.Len()
+	switch {
+	case size > caps.MaxMsg:
+		return rdma.ErrInvalid
+	case wr.Flags&rdma.Inline != 0 && (!inlineOps.Has(wr.Op) || size > uint64(q.maxInline)):
+		return rdma.ErrInvalid
+	case wr.Op.IsAtomic() && (wr.NumSGE != 1 || size != atomicSize):
+		return rdma.ErrInvalid
+	case wr.Op == rdma.OpLocalInv && wr.NumSGE != 0:
+		return rdma.ErrInvalid
+	}
+	return nil
+}
+
+// copyInline gathers the data during the post. No key is checked, but the bytes
+// must lie in mapped buffers: an address alone is not trusted.
+func (q *qp) copyInline(wr *rdma.SendWR) bool {
+	room := q.inlineAt(q.sq.tail, q.maxInline)
+	for i := range wr.SGE[:wr.NumSGE] {
+		s := &wr.SGE[i]
+		if s.Len == 0 {
+			continue
+		}
+		b := rdma.BufferAt(s.Addr, int(s.Len))
+		if b == nil {
+			return false
+		}
+		room = room[copy(room, b):]
+	}
+	return true
+}
+
+// inlineAt is the first n bytes of the copy that request i carries.
+func (q *qp) inlineAt(i uint64, n int) []byte {
+	off := int(i%uint64(len(q.sq.ring))) * q.maxInline
+	return q.sq.inline[off : off+n]
+}
+
+// PostRecv takes receives, and lets the peer's waiting sends go.
+func (q *qp) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
+	f := q.dev.fab
+	f.lock()
+	defer f.unlock()
+	f.drive()
+	switch {
+	case q.closed:
+		return 0, rdma.ErrClosed
+	case q.srq != nil:
+		return 0, rdma.ErrInvalid
+	}
+	n, err = q.rq.post(wrs)
+	if q.state == rdma.QPErr {
+		q.flush()
+	} else if q.peer != nil && q.peer.stalled {
+		q.peer.run()
+	}
+	return n, err
+}
