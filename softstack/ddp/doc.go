@@ -11,13 +11,22 @@
 // to it. A RecvQueue or Segmenter is a plain value that belongs to one
 // goroutine at a time.
 //
+// # Where the RFC leaves a choice
+//
+//   - MSN. RFC 5041 §7.1 calls every MSN with a posted buffer legal, because
+//     some lower layers place out of order. MPA over TCP does not, so RecvQueue
+//     accepts only the message that is due: any other MSN is ErrUntaggedMSN,
+//     also when it lies beyond the posted buffers. The first segment of a new
+//     message before the last one of the current message is that same error.
+//   - A zero-length untagged segment is checked like any other. RFC 5041 §7.1
+//     demands the checks for non-zero lengths only, but the message still
+//     consumes a buffer.
+//   - Tagged segments of one message need not follow each other: RFC 5041 §5.2
+//     does not make the receiver verify that, and each is checked on its own.
+//
 // # Limitations
 //
-//   - RecvQueue takes segments in stream order only. RFC 5041 §5.3 lets a
-//     placement layer accept segments out of order, but the only LLP here is
-//     MPA over TCP, which delivers in order; a segment that is not the next one
-//     is therefore a protocol error and never a reordering.
 //   - There is no error code for a ULPDU that is shorter than its header.
-//     RFC 5041 §7.2 does not give one; the caller checks the length first and
-//     chooses the code (see package rdmap).
+//     RFC 5041 §7.2 does not give one. The caller checks the length first; MPA's
+//     2/0/03, a length that does not agree, says best what happened.
 package ddp

@@ -61,15 +61,19 @@ func (c ErrorCode) EType() uint8 { return uint8(c>>8) & 0x0f }
 // Code is the Terminate error code within its type.
 func (c ErrorCode) Code() uint8 { return uint8(c) }
 
+// Text is the meaning of the code, as "ddp tagged: invalid stag".
+func (c ErrorCode) Text() string {
+	if text := errorText[c]; text != "" {
+		return text
+	}
+	return "unassigned"
+}
+
 // String gives layer/etype/code with the meaning, as "1/1/00 ddp tagged:
 // invalid stag", and "ok" for 0.
 func (c ErrorCode) String() string {
 	if c == 0 {
 		return "ok"
 	}
-	text := errorText[c]
-	if text == "" {
-		text = "unassigned"
-	}
-	return fmt.Sprintf("%d/%d/%02x %s", c.Layer(), c.EType(), c.Code(), text)
+	return fmt.Sprintf("%d/%d/%02x %s", c.Layer(), c.EType(), c.Code(), c.Text())
 }

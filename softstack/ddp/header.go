@@ -11,7 +11,7 @@ const (
 	QNSend       = 0 // Send family and Immediate, RFC 5040 §4.1
 	QNReadReq    = 1 // RDMA Read Request and Atomic Request
 	QNTerminate  = 2 // Terminate
-	QNAtomicResp = 3 // Atomic Response, RFC 7306 §5
+	QNAtomicResp = 3 // Atomic Response, RFC 7306 §4.1
 )
 
 // Bits of the first octet, which both kinds of header share.

@@ -6,7 +6,7 @@ import "encoding/binary"
 // header.
 const (
 	ReadRequestLen    = 28 // RFC 5040 §4.4
-	ImmediateLen      = 8  // RFC 7306 §6.1
+	ImmediateLen      = 8  // RFC 7306 §6.2
 	AtomicRequestLen  = 52 // RFC 7306 §5.2.1
 	AtomicResponseLen = 12 // RFC 7306 §5.2.2
 )
@@ -137,7 +137,7 @@ func GetAtomicResponse(b []byte) AtomicResponse {
 	}
 }
 
-// PutImmediate writes the eight octets of Immediate Data to b (RFC 7306 §6.1).
+// PutImmediate writes the eight octets of Immediate Data to b (RFC 7306 §6.2).
 func PutImmediate(b []byte, v uint64) { binary.BigEndian.PutUint64(b, v) }
 
 // GetImmediate reads the eight octets of Immediate Data from b.

@@ -2,7 +2,7 @@ package rdmap
 
 import "github.com/rdmaperf/rdmaperf/softstack/ddp"
 
-// opRule is the row of one opcode in RFC 5040 Fig. 4 and RFC 7306 Fig. 5: which
+// opRule is the row of one opcode in RFC 5040 §4.1 Fig. 4 or RFC 7306 §4.1 Fig. 2: which
 // buffer model and which queue it must arrive on.
 type opRule struct {
 	assigned bool

@@ -2,7 +2,7 @@ package rdmap
 
 import "fmt"
 
-// Opcode is the RDMAP operation of a DDP segment (RFC 5040 §4.1, RFC 7306 §3).
+// Opcode is the RDMAP operation of a DDP segment (RFC 5040 §4.1 Fig. 4, RFC 7306 §4.1 Fig. 2).
 type Opcode uint8
 
 // The opcodes. 0xC to 0xF are not assigned.
@@ -15,9 +15,9 @@ const (
 	OpSendSE      Opcode = 0x5 // Send with Solicited Event, queue 0
 	OpSendSEInv   Opcode = 0x6 // Send with Solicited Event and Invalidate, queue 0
 	OpTerminate   Opcode = 0x7 // Terminate, queue 2
-	OpImmediate   Opcode = 0x8 // Immediate Data, queue 0, RFC 7306 §6
+	OpImmediate   Opcode = 0x8 // Immediate Data, queue 0
 	OpImmediateSE Opcode = 0x9 // Immediate Data with Solicited Event, queue 0
-	OpAtomicReq   Opcode = 0xA // Atomic Request, queue 1, RFC 7306 §5
+	OpAtomicReq   Opcode = 0xA // Atomic Request, queue 1
 	OpAtomicResp  Opcode = 0xB // Atomic Response, queue 3
 )
 

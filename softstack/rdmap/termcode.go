@@ -123,18 +123,18 @@ var termTable = map[TermCode]termInfo{
 	TermCannotInv:         {"rdmap remote operation: stag cannot be invalidated", headersDDP},
 	TermUnspecified:       {"rdmap remote operation: unspecified", headersDDP},
 
-	TermDDPLocal:         {ddpText(ddp.ErrLocal), headersNone},
-	TermTaggedSTag:       {ddpText(ddp.ErrTaggedSTag), headersDDP},
-	TermTaggedBounds:     {ddpText(ddp.ErrTaggedBounds), headersDDP},
-	TermTaggedNotAssoc:   {ddpText(ddp.ErrTaggedNotAssociated), headersDDP},
-	TermTaggedWrap:       {ddpText(ddp.ErrTaggedWrap), headersDDP},
-	TermTaggedVersion:    {ddpText(ddp.ErrTaggedVersion), headersDDP},
-	TermUntaggedQN:       {ddpText(ddp.ErrUntaggedQN), headersDDP},
-	TermUntaggedNoBuffer: {ddpText(ddp.ErrUntaggedNoBuffer), headersDDP},
-	TermUntaggedMSN:      {ddpText(ddp.ErrUntaggedMSN), headersDDP},
-	TermUntaggedMO:       {ddpText(ddp.ErrUntaggedMO), headersDDP},
-	TermUntaggedTooLong:  {ddpText(ddp.ErrUntaggedTooLong), headersDDP},
-	TermUntaggedVersion:  {ddpText(ddp.ErrUntaggedVersion), headersDDP},
+	TermDDPLocal:         {ddp.ErrLocal.Text(), headersNone},
+	TermTaggedSTag:       {ddp.ErrTaggedSTag.Text(), headersDDP},
+	TermTaggedBounds:     {ddp.ErrTaggedBounds.Text(), headersDDP},
+	TermTaggedNotAssoc:   {ddp.ErrTaggedNotAssociated.Text(), headersDDP},
+	TermTaggedWrap:       {ddp.ErrTaggedWrap.Text(), headersDDP},
+	TermTaggedVersion:    {ddp.ErrTaggedVersion.Text(), headersDDP},
+	TermUntaggedQN:       {ddp.ErrUntaggedQN.Text(), headersDDP},
+	TermUntaggedNoBuffer: {ddp.ErrUntaggedNoBuffer.Text(), headersDDP},
+	TermUntaggedMSN:      {ddp.ErrUntaggedMSN.Text(), headersDDP},
+	TermUntaggedMO:       {ddp.ErrUntaggedMO.Text(), headersDDP},
+	TermUntaggedTooLong:  {ddp.ErrUntaggedTooLong.Text(), headersDDP},
+	TermUntaggedVersion:  {ddp.ErrUntaggedVersion.Text(), headersDDP},
 
 	TermMPATCPLost:         {"mpa: " + mpa.CodeTCPLost.String(), headersNone},
 	TermMPACRC:             {"mpa: " + mpa.CodeCRC.String(), headersNone},
@@ -144,9 +144,6 @@ var termTable = map[TermCode]termInfo{
 	TermMPAInsufficientIRD: {"mpa: " + mpa.CodeInsufficientIRD.String(), headersNone},
 	TermMPANoRTR:           {"mpa: " + mpa.CodeNoRTR.String(), headersNone},
 }
-
-// ddpText drops the "1/1/00 " in front of a DDP code's text.
-func ddpText(c ddp.ErrorCode) string { return c.String()[len("1/1/00 "):] }
 
 // Layer is 0 for RDMAP, 1 for DDP, 2 for MPA.
 func (c TermCode) Layer() uint8 { return uint8(c>>12) & 0x0f }
