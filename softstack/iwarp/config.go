@@ -1,0 +1,117 @@
+package iwarp
+
+import (
+	"strings"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/softstack/mpa"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Config chooses what a device asks of its peers. The zero value is the
+// default: MPA revision 2, CRC on, no markers, client-server model.
+type Config struct {
+	NoCRC           bool  // do not ask for CRC; it is still used when the peer asks (RFC 5044 §7.1.1)
+	Markers         bool  // ask the peer to send markers; ours are sent when the peer asks
+	Revision        uint8 // 1 or 2; 0 means 2. As responder the request's is followed
+	PeerToPeer      bool  // as initiator, open with an RTR so that both sides may send first (RFC 6581 §9)
+	StoreAndForward bool  // check every CRC before the payload is placed; costs a copy
+	SendBuffer      int   // SO_SNDBUF in bytes; 0 leaves it to the kernel
+	RecvBuffer      int   // SO_RCVBUF in bytes; 0 leaves it to the kernel
+	MaxULPDU        int   // upper bound of a ULPDU in octets; 0 takes the path's MULPDU
+}
+
+// Limits. All arbitrary but for the wire's own: they bound memory.
+const (
+	maxQPWR    = 16384
+	maxCQE     = 1 << 20
+	maxSRQWR   = 16384
+	maxInline  = 512
+	maxRDAtom  = 128 // as Linux siw
+	maxPrivate = mpa.MaxPrivate - 4
+	maxMessage = 1<<32 - 1 // RFC 5041 §4: the message offset is 32 bits
+	maxEvents  = 128
+
+	rxBufSize = 128 << 10 // at least one FPDU; large reads pay for many small segments at once
+	txBufSize = 128 << 10
+	copyMax   = 2048      // payloads up to this are copied beside their header instead of gathered
+	directMin = 4096      // segments longer than this, and not yet here whole, are placed by the socket
+	lookAhead = 32        // octets read behind a directly placed payload: pad, CRC and the next header
+	flushAt   = 256 << 10 // octets framed before they are handed to the socket
+	rxPasses  = 16        // reads one poll may do on one QP, so that a flood does not starve the others
+
+	defaultTimeout = 10 * time.Second       // connect and accept without a deadline
+	requestTimeout = 5 * time.Second        // for the MPA Request of an accepted socket, as Linux siw
+	answerTimeout  = 10 * time.Second       // for the application's answer to a request
+	lingerTimeout  = 2 * time.Second        // for the peer to read our last octets
+	watchPeriod    = 10 * time.Millisecond  // how often an active QP is looked at from the background
+	waitSlice      = 100 * time.Millisecond // how often CQ.Wait looks at its context
+)
+
+func (c *Config) validate() error {
+	if c.Revision > mpa.Rev2 {
+		return &rdma.OpError{Op: "open iwarp", Object: "mpa revision", Err: rdma.ErrInvalid}
+	}
+	if c.PeerToPeer && c.Revision == mpa.Rev1 {
+		return &rdma.OpError{Op: "open iwarp", Object: "peer-to-peer model needs mpa revision 2", Err: rdma.ErrInvalid}
+	}
+	if c.MaxULPDU != 0 && (c.MaxULPDU < mpa.MinMULPDU || c.MaxULPDU > mpa.MaxULPDU) {
+		return &rdma.OpError{Op: "open iwarp", Object: "ulpdu bound", Err: rdma.ErrInvalid}
+	}
+	if c.SendBuffer < 0 || c.RecvBuffer < 0 {
+		return &rdma.OpError{Op: "open iwarp", Object: "socket buffer size", Err: rdma.ErrInvalid}
+	}
+	return nil
+}
+
+// name is the stack name with what departs from the default.
+func (c *Config) name() string {
+	p := []string{"crc"}
+	if c.NoCRC {
+		p[0] = "nocrc"
+	}
+	if c.Markers {
+		p = append(p, "markers")
+	}
+	if c.Revision == mpa.Rev1 {
+		p = append(p, "rev1")
+	}
+	if c.PeerToPeer {
+		p = append(p, "p2p")
+	}
+	if c.StoreAndForward {
+		p = append(p, "checked")
+	}
+	return "iwarp(" + strings.Join(p, ",") + ")"
+}
+
+func (c *Config) mpa(p *rdma.ConnParam) mpa.Config {
+	return mpa.Config{
+		Revision: c.Revision, CRC: !c.NoCRC, Markers: c.Markers,
+		PeerToPeer: c.PeerToPeer, RTRWrite: true, RTRRead: true,
+		IRD: uint16(p.IRD), ORD: uint16(p.ORD),
+	}
+}
+
+func (c *Config) caps() rdma.Caps {
+	f := rdma.FeatSRQ | rdma.FeatEvents | rdma.FeatSolicited | rdma.FeatInline | rdma.FeatFence |
+		rdma.FeatLastByteLast | rdma.FeatSQD | rdma.FeatAsyncEvents
+	if c.PeerToPeer {
+		f |= rdma.FeatPassiveFirst
+	}
+	return rdma.Caps{
+		Label:      rdma.LabelSoft,
+		Completion: rdma.CompletionLocal,
+		Ops:        rdma.Ops(rdma.OpSend, rdma.OpSendInv, rdma.OpWrite, rdma.OpRead, rdma.OpLocalInv),
+		Features:   f,
+		MaxQPWR:    maxQPWR,
+		MaxCQE:     maxCQE,
+		MaxSGE:     rdma.MaxSGE,
+		MaxReadSGE: 1,
+		MaxInline:  maxInline,
+		MaxRDAtom:  maxRDAtom,
+		MaxSRQWR:   maxSRQWR,
+		MaxPrivate: maxPrivate,
+		MaxMsg:     maxMessage,
+	}
+}

@@ -1,0 +1,256 @@
+package iwarp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rdmaperf/rdmaperf/softstack/stream"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// notify is what an armed CQ waits for.
+type notify uint8
+
+const (
+	notifyNone      notify = iota
+	notifySolicited        // a solicited or failed completion
+	notifyAny
+)
+
+// cq is a completion queue: a ring under its own mutex, and the list of QPs
+// that a poll drives.
+type cq struct {
+	dev *Device
+	qps atomic.Pointer[[]*qp] // replaced whole on change, so that Poll takes no lock for it
+
+	mu      sync.Mutex
+	ring    []rdma.WC // power of two
+	depth   uint32
+	head    uint32
+	tail    uint32
+	armed   notify
+	fired   bool
+	overrun bool
+	closed  bool
+	users   int
+
+	waited  atomic.Bool // Wait was used: the sockets are in the poller
+	waiters atomic.Int32
+	waitMu  sync.Mutex // one Wait at a time drives the poller
+	poller  *stream.Poller
+	ready   [16]stream.Event
+
+	turn uint32 // polls since the sockets were looked at; only Poll's caller touches it
+}
+
+// NewCQ makes a completion queue.
+func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
+	if depth < 1 || depth > maxCQE {
+		return nil, &rdma.OpError{Op: "create cq", Object: fmt.Sprintf("depth %d", depth), Err: rdma.ErrInvalid}
+	}
+	size := 1
+	for size < depth {
+		size <<= 1
+	}
+	p, err := stream.NewPoller()
+	if err != nil {
+		return nil, &rdma.OpError{Op: "create cq", Err: err}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		p.Close()
+		return nil, &rdma.OpError{Op: "create cq", Err: rdma.ErrClosed}
+	}
+	d.cqs++
+	c := &cq{dev: d, ring: make([]rdma.WC, size), depth: uint32(depth), poller: p}
+	c.qps.Store(&[]*qp{})
+	return c, nil
+}
+
+// attach and detach keep the list of QPs whose progress this CQ drives.
+func (c *cq) attach(q *qp) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return rdma.ErrClosed
+	}
+	c.users++
+	if list := *c.qps.Load(); !slices.Contains(list, q) {
+		list = append(slices.Clone(list), q)
+		c.qps.Store(&list)
+	}
+	return nil
+}
+
+func (c *cq) detach(q *qp) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.users--
+	list := slices.DeleteFunc(slices.Clone(*c.qps.Load()), func(x *qp) bool { return x == q })
+	c.qps.Store(&list)
+}
+
+// push adds a completion. The caller holds c.mu; the result tells whether a
+// waiter has to be woken once it is released.
+func (c *cq) push(wc *rdma.WC, solicited bool) {
+	if c.tail-c.head >= c.depth {
+		if !c.overrun {
+			c.overrun = true
+			c.fired = true
+			c.dev.raise(rdma.EventCQError, 0, 0)
+			c.wake()
+		}
+		return
+	}
+	c.ring[c.tail&uint32(len(c.ring)-1)] = *wc
+	c.tail++
+	if c.armed == notifyNone {
+		return
+	}
+	if c.armed == notifyAny || solicited || wc.Status != rdma.StatusSuccess {
+		c.armed = notifyNone
+		c.fired = true
+		c.wake()
+	}
+}
+
+func (c *cq) wake() {
+	if c.waiters.Load() > 0 {
+		c.poller.Wake()
+	}
+}
+
+func (c *cq) drain(dst []rdma.WC) (int, error) {
+	c.mu.Lock()
+	n := 0
+	for n < len(dst) && c.head != c.tail {
+		dst[n] = c.ring[c.head&uint32(len(c.ring)-1)]
+		c.head++
+		n++
+	}
+	var err error
+	if c.overrun && n == 0 {
+		err = rdma.ErrCQOverrun
+	}
+	c.mu.Unlock()
+	return n, err
+}
+
+// drive makes progress on every QP of the CQ.
+func (c *cq) drive() {
+	for _, q := range *c.qps.Load() {
+		q.poll()
+	}
+}
+
+// driveEvery is how many polls in a row may be served from completions that
+// are already here before the sockets are looked at again. A sender always has
+// local completions waiting, and must still notice what its peer sends.
+const driveEvery = 8
+
+// Poll moves completions into dst and drives the QPs of this CQ.
+func (c *cq) Poll(dst []rdma.WC) (int, error) {
+	if c.turn++; c.turn%driveEvery != 0 {
+		if n, err := c.drain(dst); n > 0 || err != nil {
+			return n, err
+		}
+	}
+	c.drive()
+	return c.drain(dst)
+}
+
+// Arm asks for one event.
+func (c *cq) Arm(solicitedOnly bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return rdma.ErrClosed
+	}
+	want := notifyAny
+	if solicitedOnly {
+		want = notifySolicited
+	}
+	c.armed = max(c.armed, want) // IBTA C11-31, C11-32: the stronger request wins
+	return nil
+}
+
+func (c *cq) takeEvent() (fired bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false, rdma.ErrClosed
+	}
+	fired = c.fired
+	c.fired = false
+	return fired, nil
+}
+
+// Wait blocks until the armed event fires. The waiting thread itself sleeps in
+// epoll on the sockets of this CQ's QPs and drives them when it wakes, so that
+// an event costs one wake-up and no hand-over.
+func (c *cq) Wait(ctx context.Context) error {
+	c.waiters.Add(1)
+	defer c.waiters.Add(-1)
+	if !c.waited.Swap(true) {
+		for _, q := range *c.qps.Load() {
+			q.joinPollers()
+		}
+	}
+	for {
+		c.drive()
+		for _, q := range *c.qps.Load() {
+			q.watchRoom()
+		}
+		if fired, err := c.takeEvent(); fired || err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := c.sleep(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// sleep waits for a socket, a wake-up, or a slice of time. A second waiter
+// lets the first one drive and only sleeps.
+func (c *cq) sleep(ctx context.Context) error {
+	c.waitMu.Lock()
+	defer c.waitMu.Unlock()
+	c.mu.Lock()
+	done := c.fired || c.closed
+	c.mu.Unlock()
+	if done || ctx.Err() != nil {
+		return nil
+	}
+	_, err := c.poller.Wait(c.ready[:], sliceOf(ctx))
+	return err
+}
+
+// Close frees the queue.
+func (c *cq) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	if c.users > 0 {
+		c.mu.Unlock()
+		return &rdma.OpError{Op: "close cq", Err: rdma.ErrBusy}
+	}
+	c.closed = true
+	c.mu.Unlock()
+	c.poller.Wake()
+	c.waitMu.Lock() // no Wait is inside the poller any more, and none enters
+	c.poller.Close()
+	c.waitMu.Unlock()
+	c.dev.mu.Lock()
+	c.dev.cqs--
+	c.dev.mu.Unlock()
+	return nil
+}

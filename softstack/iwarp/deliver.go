@@ -1,0 +1,160 @@
+package iwarp
+
+import (
+	"github.com/rdmaperf/rdmaperf/softstack/ddp"
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// deliver ends the segment in rx.seg: its payload is placed and its CRC, if
+// any, was right. ulpdu is nil after direct placement.
+func (q *qp) deliver(ulpdu []byte) {
+	s := &q.rx.seg
+	if q.phase != phaseOpen {
+		return
+	}
+	q.tx.hold = false // RFC 5044 §7.1.2 rule 4: the initiator has spoken
+	switch s.op {
+	case rdmap.OpWrite:
+	case rdmap.OpReadResp:
+		q.deliverResponse()
+	case rdmap.OpReadReq:
+		q.deliverRequest(ulpdu)
+	case rdmap.OpTerminate:
+		q.deliverTerminate(ulpdu[ddp.UntaggedLen:])
+	default:
+		q.deliverSend(ulpdu)
+	}
+}
+
+// deliverSend completes the receive when the message ends.
+func (q *qp) deliverSend(ulpdu []byte) {
+	s := &q.rx.seg
+	if s.dst != nil {
+		q.msgLen += uint32(len(s.dst))
+	} else if ulpdu != nil {
+		q.msgLen += uint32(len(ulpdu) - ddp.UntaggedLen)
+	}
+	if !s.last {
+		return
+	}
+	wc := rdma.WC{ID: q.cur.ID, QPNum: q.num, Opcode: rdma.WCRecv, ByteLen: q.msgLen}
+	if s.op.Invalidates() {
+		if code := q.remoteInvalidate(s.inv); code != 0 {
+			q.terminate(code, ulpdu)
+			return
+		}
+		wc.Flags, wc.InvKey = rdma.WithInv, s.inv
+	}
+	q.curUsed, q.msgLen = false, 0
+	q.pushRecv(&wc, s.op.Solicited())
+}
+
+// remoteInvalidate revokes a key at the peer's wish. RFC 5040 §8.1.1: only keys
+// whose owner allowed it, and only of the stream's own domain.
+func (q *qp) remoteInvalidate(stag uint32) rdmap.TermCode {
+	m := q.find(stag)
+	switch {
+	case m == nil:
+		return rdmap.TermProtSTag
+	case m.pd != q.cfg.PD:
+		return rdmap.TermProtNotAssociated
+	case !m.access.Has(rdma.RemoteInvalidate):
+		return rdmap.TermProtCannotInv
+	}
+	m.invalidate()
+	return 0
+}
+
+// deliverResponse advances the oldest read.
+func (q *qp) deliverResponse() {
+	s := &q.rx.seg
+	i := q.reads.first()
+	if q.rtrRead && i == rtrIndex {
+		q.rtrRead = false
+		q.reads.head++
+		return
+	}
+	e := &q.sq[i&uint32(len(q.sq)-1)]
+	e.end += uint64(len(s.dst))
+	if s.last {
+		e.done = true
+		q.reads.head++
+	}
+}
+
+// deliverRequest checks a read request's source and queues the response
+// (RFC 5040 §7.2). For zero octets nothing is checked.
+func (q *qp) deliverRequest(ulpdu []byte) {
+	r := rdmap.GetReadRequest(ulpdu[ddp.UntaggedLen:])
+	if r.Size > 0 {
+		m := q.find(r.SrcSTag)
+		code := rdmap.TermCode(0)
+		switch {
+		case m == nil:
+			code = rdmap.TermProtSTag
+		case m.pd != q.cfg.PD:
+			code = rdmap.TermProtNotAssociated
+		default:
+			switch ddp.CheckBounds(r.SrcTO, int(r.Size), m.base, uint64(len(m.buf))) {
+			case ddp.ErrTaggedWrap:
+				code = rdmap.TermProtWrap
+			case ddp.ErrTaggedBounds:
+				code = rdmap.TermProtBounds
+			default:
+				if !m.access.Has(rdma.RemoteRead) || !q.admits(rdma.RemoteRead) {
+					code = rdmap.TermProtAccess
+				}
+			}
+		}
+		if code != 0 {
+			q.terminate(code, ulpdu)
+			return
+		}
+	}
+	q.req[q.irq.tail&uint32(len(q.irq.ring)-1)] = r
+	q.irq.push(0)
+}
+
+// deliverTerminate ends the QP on the peer's word (RFC 5040 §5.4): no answer,
+// everything outstanding is over.
+func (q *qp) deliverTerminate(payload []byte) {
+	t, _, err := rdmap.ParseTerminate(payload)
+	q.why = rdmap.TermUnspecified
+	if err == nil {
+		q.why = t.Code
+	}
+	event := rdma.EventQPRequest
+	if protection(q.why) {
+		event = rdma.EventQPAccess
+	}
+	q.dev.raise(event, q.num, vendor(q.why))
+	q.retire()
+	if err == nil && t.R && q.reads.len() > 0 && !q.rtrRead {
+		// A Terminate that quotes a Read Request refuses the oldest read.
+		i := q.reads.first()
+		q.flushSends(i)
+		status := rdma.StatusRemOpErr
+		if protection(q.why) {
+			status = rdma.StatusRemAccessErr
+		}
+		q.complete(&q.sq[i&uint32(len(q.sq)-1)], status)
+		q.sqHead = i + 1
+	}
+	q.shut()
+}
+
+// protection tells reasons that mean a refused key, range or right.
+func protection(c rdmap.TermCode) bool {
+	return c.Layer() == rdmap.LayerRDMAP && c.EType() == 1 || c.Layer() == rdmap.LayerDDP && c.EType() == ddp.ETypeTagged
+}
+
+func (q *qp) pushRecv(wc *rdma.WC, solicited bool) {
+	q.recv.mu.Lock()
+	q.recv.push(wc, solicited)
+	overrun := q.recv.overrun
+	q.recv.mu.Unlock()
+	if overrun {
+		q.overran()
+	}
+}

@@ -1,0 +1,154 @@
+package iwarp
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Device is one iWARP device: a set of protection domains, registrations and
+// queues, and one background goroutine. It is bound to no network interface.
+type Device struct {
+	cfg  Config
+	caps rdma.Caps
+
+	mu        sync.Mutex
+	closed    bool
+	pds       map[rdma.PD]int // users of each domain
+	nextPD    rdma.PD
+	qps       map[uint32]*qp
+	nextQP    uint32
+	cqs, srqs int
+	listeners map[*listener]struct{}
+
+	keys keyTable
+
+	evMu   sync.Mutex
+	events []rdma.Event
+
+	bg reactor
+}
+
+var _ rdma.Device = (*Device)(nil)
+
+// Open makes a device. Close frees it and joins its goroutine.
+func Open(cfg Config) (*Device, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	d := &Device{
+		cfg: cfg, caps: cfg.caps(),
+		pds:    map[rdma.PD]int{0: 0},
+		qps:    map[uint32]*qp{},
+		nextQP: 1, nextPD: 1,
+		listeners: map[*listener]struct{}{},
+	}
+	d.keys.init()
+	if err := d.bg.start(); err != nil {
+		return nil, &rdma.OpError{Op: "open iwarp", Err: err}
+	}
+	return d, nil
+}
+
+// Name is the stack name with parameters.
+func (d *Device) Name() string { return d.cfg.name() }
+
+// Caps are the abilities; constant.
+func (d *Device) Caps() rdma.Caps { return d.caps }
+
+// AllocPD makes a protection domain.
+func (d *Device) AllocPD() (rdma.PD, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return 0, &rdma.OpError{Op: "alloc pd", Err: rdma.ErrClosed}
+	}
+	pd := d.nextPD
+	d.nextPD++
+	d.pds[pd] = 0
+	return pd, nil
+}
+
+// FreePD ends a domain that nothing uses.
+func (d *Device) FreePD(pd rdma.PD) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	users, ok := d.pds[pd]
+	switch {
+	case !ok || pd == 0:
+		return &rdma.OpError{Op: "free pd", Object: fmt.Sprint(pd), Err: rdma.ErrInvalid}
+	case users > 0:
+		return &rdma.OpError{Op: "free pd", Object: fmt.Sprint(pd), Err: rdma.ErrBusy}
+	}
+	delete(d.pds, pd)
+	return nil
+}
+
+// usePD counts a user of the domain in or out. It fails when the device is
+// closed or the domain unknown.
+func (d *Device) usePD(pd rdma.PD, by int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if by > 0 {
+		if d.closed {
+			return rdma.ErrClosed
+		}
+		if _, ok := d.pds[pd]; !ok {
+			return fmt.Errorf("protection domain %d: %w", pd, rdma.ErrInvalid)
+		}
+	}
+	d.pds[pd] += by
+	return nil
+}
+
+// Event takes the oldest asynchronous event.
+func (d *Device) Event() (rdma.Event, bool) {
+	d.evMu.Lock()
+	defer d.evMu.Unlock()
+	if len(d.events) == 0 {
+		return rdma.Event{}, false
+	}
+	ev := d.events[0]
+	d.events = d.events[1:]
+	return ev, true
+}
+
+func (d *Device) raise(t rdma.EventType, qpn, detail uint32) {
+	d.evMu.Lock()
+	defer d.evMu.Unlock()
+	if len(d.events) >= maxEvents {
+		d.events = append(d.events[:0], d.events[1:]...)
+	}
+	d.events = append(d.events, rdma.Event{Type: t, QPNum: qpn, Detail: detail})
+}
+
+// everyQP calls f on a snapshot of the open QPs.
+func (d *Device) everyQP(f func(*qp)) {
+	d.mu.Lock()
+	all := make([]*qp, 0, len(d.qps))
+	for _, q := range d.qps {
+		all = append(all, q)
+	}
+	d.mu.Unlock()
+	for _, q := range all {
+		f(q)
+	}
+}
+
+// Close ends the device. ErrBusy while queues, registrations or listeners are open.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	if n := len(d.qps) + d.cqs + d.srqs + len(d.listeners) + d.keys.open(); n > 0 {
+		d.mu.Unlock()
+		return &rdma.OpError{Op: "close", Object: d.Name(), Err: fmt.Errorf("%d objects open: %w", n, rdma.ErrBusy)}
+	}
+	d.closed = true
+	d.mu.Unlock()
+	d.bg.stop()
+	return nil
+}

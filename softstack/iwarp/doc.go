@@ -1,0 +1,50 @@
+// Package iwarp is a user-space iWARP provider: RDMAP (RFC 5040) over DDP (RFC
+// 5041) over MPA (RFC 5044, RFC 6581) over a byte stream, as an rdma.Device. It
+// needs no RDMA hardware and no privileges, and speaks to any iWARP peer.
+//
+// The codecs and rules live in softstack/mpa, ddp and rdmap, without I/O. This
+// package joins them to sockets, registered memory and queues.
+//
+// # Data flow
+//
+//	PostSend → send queue → transmit: FPDUs (headers, small payloads and CRCs in
+//	one buffer, large payloads by reference) → one sendmsg a batch
+//	socket → receive: header in a staging buffer, payload of large segments
+//	straight into the registered memory → deliver → completion queue
+//
+// # Progress
+//
+// Whoever polls a CQ, or waits on it, drives the sockets of its QPs in line. A
+// QP that nobody polls is driven by the device's one background goroutine, which
+// sleeps in epoll. The background goroutine keeps away from QPs whose
+// application was active in the last watchPeriod, so that a spinning worker is
+// not disturbed; the price is one delay of up to two periods when an
+// application stops polling.
+//
+// # Ownership
+//
+// A QP's state is guarded by its mutex, which the application's thread holds
+// for one poll or post at a time. Lock order: QP, then SRQ or CQ. The background
+// goroutine belongs to the device and is joined by its Close. Registered memory
+// is touched only under a QP's mutex and only while the registration is valid;
+// MR.Close passes through every QP's mutex, so afterwards nothing touches it.
+//
+// # Deviations
+//
+// Large segments are placed before their CRC is known, as the data goes from
+// the socket into its final place (RFC 5044 §6 wants the check first). Nothing is
+// delivered: a bad CRC ends the stream with Terminate 2/0/02 and no completion.
+// Only memory that the peer may write can be hit. Config.StoreAndForward checks
+// first and copies. Segments that arrive whole in one read are always checked
+// first.
+//
+// With the peer-to-peer model any valid first FPDU opens the stream, whatever
+// RTR was agreed: peers in the field send others (RFC 6581 §9.2).
+//
+// # Limitations
+//
+// RC only. No immediate data and no atomics (RFC 7306). One SGE for a read's
+// sink, because a Read Request names one STag. Messages are not interleaved: a
+// read response waits behind a message already begun. The zero-length Send RTR
+// is not offered. No MPA streaming mode before the Request.
+package iwarp

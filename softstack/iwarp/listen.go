@@ -1,0 +1,291 @@
+package iwarp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/softstack/mpa"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// listener takes TCP connections and reads their MPA Requests. Memory is
+// bounded: at most 2*backlog sockets wait, half of them for the Request and
+// half for the application.
+type listener struct {
+	dev *Device
+	l   *net.TCPListener
+
+	slots chan struct{}     // sockets whose Request is being read
+	queue chan *connRequest // Requests that wait for Accept
+	done  chan struct{}
+	wg    sync.WaitGroup
+	once  sync.Once
+}
+
+// Listen takes connections at addr.
+func (d *Device) Listen(ctx context.Context, addr string, backlog int) (rdma.Listener, error) {
+	fail := func(err error) (rdma.Listener, error) {
+		return nil, &rdma.OpError{Op: "listen", Object: addr, Err: err}
+	}
+	if backlog < 1 {
+		backlog = 1
+	}
+	var lc net.ListenConfig
+	nl, err := lc.Listen(ctx, "tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fail(rdma.ErrAddrInUse)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	l := &listener{
+		dev: d, l: nl.(*net.TCPListener),
+		slots: make(chan struct{}, backlog), queue: make(chan *connRequest, backlog), done: make(chan struct{}),
+	}
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		nl.Close()
+		return fail(rdma.ErrClosed)
+	}
+	d.listeners[l] = struct{}{}
+	d.mu.Unlock()
+	l.wg.Add(1)
+	go l.serve()
+	return l, nil
+}
+
+// Addr is the listening "host:port".
+func (l *listener) Addr() string { return l.l.Addr().String() }
+
+func (l *listener) serve() {
+	defer l.wg.Done()
+	for {
+		c, err := l.l.AcceptTCP()
+		if err != nil {
+			select {
+			case <-l.done:
+				return
+			case <-time.After(10 * time.Millisecond): // out of descriptors, or a connection that died: go on, but not in a spin
+				continue
+			}
+		}
+		select {
+		case l.slots <- struct{}{}:
+		case <-l.done:
+			c.Close()
+			return
+		case <-time.After(requestTimeout):
+			c.Close() // every slot is held by a silent peer
+			continue
+		}
+		l.wg.Add(1)
+		go func() {
+			defer l.wg.Done()
+			defer func() { <-l.slots }()
+			l.request(c)
+		}()
+	}
+}
+
+// request reads one MPA Request and queues it. Anything else closes the socket
+// without an answer (RFC 5044 §7.1.2 rules 2 and 5).
+func (l *listener) request(c *net.TCPConn) {
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	unhook := l.onClose(func() { c.SetDeadline(time.Unix(1, 0)) })
+	f, err := readFrame(c)
+	unhook()
+	if err != nil || f.Reply {
+		c.Close()
+		return
+	}
+	// What the peer asks; the depths that hold are settled by Accept.
+	ask := mpa.Config{CRC: !l.dev.cfg.NoCRC, Markers: l.dev.cfg.Markers, RTRWrite: true, RTRRead: true, IRD: maxRDAtom, ORD: maxRDAtom}
+	n, err := ask.HandleRequest(f)
+	if err != nil {
+		c.Close()
+		return
+	}
+	r := &connRequest{l: l, conn: c, req: f, ask: n}
+	r.expire = time.AfterFunc(answerTimeout, func() { r.Reject(context.Background(), nil) })
+	select {
+	case l.queue <- r:
+	default:
+		r.Reject(ctx, nil) // backlog full
+	}
+}
+
+// onClose runs f when the listener closes, until the result is called.
+func (l *listener) onClose(f func()) (stop func()) {
+	finished := make(chan struct{})
+	l.wg.Add(1)
+	go func() {
+		defer l.wg.Done()
+		select {
+		case <-l.done:
+			f()
+		case <-finished:
+		}
+	}()
+	return func() { close(finished) }
+}
+
+// Accept returns the oldest request.
+func (l *listener) Accept(ctx context.Context) (rdma.ConnRequest, error) {
+	for {
+		select {
+		case r := <-l.queue:
+			if r.taken.Load() {
+				continue // answered for the application after answerTimeout
+			}
+			return r, nil
+		default:
+		}
+		select {
+		case r := <-l.queue:
+			if !r.taken.Load() {
+				return r, nil
+			}
+		case <-l.done:
+			return nil, &rdma.OpError{Op: "accept", Object: l.Addr(), Err: rdma.ErrClosed}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Close stops listening and refuses the requests that wait.
+func (l *listener) Close() error {
+	l.once.Do(func() {
+		close(l.done)
+		l.l.Close()
+		l.wg.Wait()
+		for {
+			select {
+			case r := <-l.queue:
+				r.Reject(context.Background(), nil)
+				continue
+			default:
+			}
+			break
+		}
+		l.dev.mu.Lock()
+		delete(l.dev.listeners, l)
+		l.dev.mu.Unlock()
+	})
+	return nil
+}
+
+// connRequest is one initiator that waits for its Reply.
+type connRequest struct {
+	l      *listener
+	conn   *net.TCPConn
+	req    *mpa.Frame
+	ask    mpa.Negotiated
+	expire *time.Timer
+	taken  claim
+}
+
+// Param is what the peer asks, seen from this side: its ORD is the IRD it
+// needs here. Without an enhanced Request the limits are unknown and 0.
+func (r *connRequest) Param() rdma.ConnParam {
+	p := rdma.ConnParam{PrivateData: append([]byte(nil), r.ask.PeerPrivate...)}
+	if r.ask.PeerORD != mpa.NoNegotiation {
+		p.IRD = min(int(r.ask.PeerORD), maxRDAtom)
+	}
+	if r.ask.PeerIRD != mpa.NoNegotiation {
+		p.ORD = min(int(r.ask.PeerIRD), maxRDAtom)
+	}
+	return p
+}
+
+// RemoteAddr is the initiator.
+func (r *connRequest) RemoteAddr() string { return r.conn.RemoteAddr().String() }
+
+// Accept replies and opens the stream of the QP.
+func (r *connRequest) Accept(ctx context.Context, rq rdma.QP, p rdma.ConnParam) (rdma.ConnParam, error) {
+	fail := func(err error) (rdma.ConnParam, error) {
+		return rdma.ConnParam{}, &rdma.OpError{Op: "accept", Object: r.RemoteAddr(), Err: err}
+	}
+	q, ok := rq.(*qp)
+	if !ok || q.dev != r.l.dev {
+		return fail(fmt.Errorf("qp of another device: %w", rdma.ErrInvalid))
+	}
+	if err := r.l.dev.checkParam(&p); err != nil {
+		return fail(err)
+	}
+	if err := q.claim(); err != nil {
+		return fail(err)
+	}
+	defer q.release()
+	if !r.taken.take() {
+		return fail(rdma.ErrState)
+	}
+	r.expire.Stop()
+	ctx, cancel := withTimeout(ctx, defaultTimeout)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { r.conn.SetDeadline(time.Unix(1, 0)) })
+	cfg := r.l.dev.cfg.mpa(&p)
+	n, err := cfg.HandleRequest(r.req)
+	var rep *mpa.Frame
+	if err == nil {
+		rep, err = cfg.NewReply(r.req, n, p.PrivateData)
+	}
+	if err == nil {
+		_, err = r.conn.Write(mpa.AppendFrame(nil, rep))
+	}
+	if !stop() && err == nil {
+		err = context.DeadlineExceeded
+	}
+	if err != nil {
+		r.conn.Close()
+		return fail(reachable(err))
+	}
+	if err := q.attach(r.conn, n, true); err != nil {
+		return fail(err)
+	}
+	return rdma.ConnParam{PrivateData: append([]byte(nil), n.PeerPrivate...), IRD: int(n.IRD), ORD: int(n.ORD)}, nil
+}
+
+// Reject replies with R set and closes.
+func (r *connRequest) Reject(ctx context.Context, private []byte) error {
+	fail := func(err error) error {
+		return &rdma.OpError{Op: "reject", Object: r.RemoteAddr(), Err: err}
+	}
+	if len(private) > maxPrivate {
+		return fail(rdma.ErrInvalid)
+	}
+	if !r.taken.take() {
+		return fail(rdma.ErrState)
+	}
+	r.expire.Stop()
+	defer r.conn.Close()
+	rep, err := mpa.NewReject(r.req, private)
+	if err != nil {
+		return fail(err)
+	}
+	deadline := time.Now().Add(lingerTimeout)
+	if dl, ok := ctx.Deadline(); ok && dl.Before(deadline) {
+		deadline = dl
+	}
+	r.conn.SetDeadline(deadline)
+	if _, err := r.conn.Write(mpa.AppendFrame(nil, rep)); err != nil {
+		return fail(err)
+	}
+	r.conn.CloseWrite()
+	return nil
+}
+
+// claim is a flag that one caller gets.
+type claim struct{ atomic.Bool }
+
+func (c *claim) take() bool { return c.CompareAndSwap(false, true) }

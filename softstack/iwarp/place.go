@@ -1,0 +1,260 @@
+package iwarp
+
+import (
+	"github.com/rdmaperf/rdmaperf/softstack/ddp"
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// segment is the inbound segment at hand, from its header to its delivery.
+type segment struct {
+	op      rdmap.Opcode
+	tagged  bool
+	last    bool
+	inv     uint32
+	stag    uint32
+	to      uint64
+	u       ddp.Untagged
+	dst     []byte // where the payload goes, when that is one run of memory
+	mr      *mr    // dst's registration
+	scatter bool   // the payload spans several SGEs of cur
+}
+
+// placed tells segments whose payload goes into registered memory.
+func (s *segment) placed() bool {
+	return s.tagged || s.op == rdmap.OpSend || s.op == rdmap.OpSendSE || s.op == rdmap.OpSendInv || s.op == rdmap.OpSendSEInv
+}
+
+// parse reads the headers into rx.seg and checks what they alone can tell
+// (RFC 5041 §7.1, RFC 5040 §7.2). It has no other effect.
+func (q *qp) parse(h []byte, payload int) rdmap.TermCode {
+	s := &q.rx.seg
+	s.dst, s.mr, s.scatter = nil, nil, false
+	s.tagged, s.last = ddp.IsTagged(h[0]), ddp.IsLast(h[0])
+	if !ddp.VersionOK(h[0]) {
+		if s.tagged {
+			return rdmap.TermTaggedVersion
+		}
+		return rdmap.TermUntaggedVersion
+	}
+	op, ok := rdmap.ParseControl(h[1])
+	if !ok {
+		return rdmap.TermRDMAPVersion
+	}
+	s.op = op
+	qn := uint32(0)
+	if s.tagged {
+		t := ddp.GetTagged(h)
+		s.stag, s.to = t.STag, t.TO
+	} else {
+		s.u = ddp.GetUntagged(h)
+		s.inv, qn = s.u.InvSTag, s.u.QN
+	}
+	return rdmap.CheckInbound(op, s.tagged, qn, false)
+}
+
+// open checks a segment against registrations and queues and finds where its
+// payload goes. When it returns a code it has changed nothing.
+func (q *qp) open(payload int) rdmap.TermCode {
+	s := &q.rx.seg
+	switch s.op {
+	case rdmap.OpWrite:
+		return q.openWrite(payload)
+	case rdmap.OpReadResp:
+		return q.openResponse(payload)
+	case rdmap.OpReadReq:
+		return q.openRequest(payload)
+	case rdmap.OpTerminate:
+		// Any size: what cannot be parsed tears the stream down all the same.
+		return 0
+	}
+	return q.openSend(payload)
+}
+
+func (q *qp) openWrite(payload int) rdmap.TermCode {
+	s := &q.rx.seg
+	if payload == 0 {
+		return 0 // RFC 5041 §5.2: STag and TO MUST NOT be checked
+	}
+	m := q.find(s.stag)
+	if m == nil {
+		return rdmap.TermTaggedSTag
+	}
+	if m.pd != q.cfg.PD {
+		return rdmap.TermTaggedNotAssoc
+	}
+	if code := ddp.CheckBounds(s.to, payload, m.base, uint64(len(m.buf))); code != 0 {
+		return rdmap.FromDDP(code)
+	}
+	if !m.access.Has(rdma.RemoteWrite) || !q.admits(rdma.RemoteWrite) {
+		return rdmap.TermProtAccess // RFC 5040 §7.2
+	}
+	s.mr, s.dst = m, m.at(s.to, uint32(payload))
+	return 0
+}
+
+// admits tells whether the QP lets the peer do this at all (qp_access_flags).
+func (q *qp) admits(a rdma.Access) bool { return q.cfg.Access == 0 || q.cfg.Access.Has(a) }
+
+// openResponse checks a read response against the oldest outstanding read: it
+// must fill that read's sink exactly, in order.
+func (q *qp) openResponse(payload int) rdmap.TermCode {
+	s := &q.rx.seg
+	if q.reads.len() == 0 {
+		return rdmap.TermOpcode
+	}
+	i := q.reads.first()
+	if q.rtrRead && i == rtrIndex {
+		if payload > 0 || !s.last {
+			return rdmap.TermTaggedBounds
+		}
+		return 0
+	}
+	e := &q.sq[i&uint32(len(q.sq)-1)]
+	got := uint32(e.end) // octets of the response so far; a read does not use end otherwise
+	var sink rdma.SGE
+	if e.wr.NumSGE == 1 {
+		sink = e.wr.SGE[0]
+	}
+	left := sink.Len - got
+	if uint32(payload) > left || s.last != (uint32(payload) == left) {
+		return rdmap.TermTaggedBounds
+	}
+	if payload == 0 {
+		return 0
+	}
+	if s.stag != sink.LKey {
+		return rdmap.TermTaggedSTag
+	}
+	if s.to != sink.Addr+uint64(got) {
+		return rdmap.TermTaggedBounds
+	}
+	m := q.find(sink.LKey)
+	if m == nil {
+		return rdmap.TermTaggedSTag
+	}
+	dst := m.at(s.to, uint32(payload))
+	if dst == nil {
+		return rdmap.TermTaggedBounds
+	}
+	s.mr, s.dst = m, dst
+	return 0
+}
+
+// openRequest checks queue order and room; the request itself is checked at delivery.
+func (q *qp) openRequest(payload int) rdmap.TermCode {
+	s := &q.rx.seg
+	room := q.irq.len() < q.ird
+	if _, code := q.rx.readQ.Check(&s.u, payload, rdmap.ReadRequestLen, room); code != 0 {
+		return rdmap.FromDDP(code)
+	}
+	if payload != rdmap.ReadRequestLen || !s.last {
+		return rdmap.TermStream // RFC 5040 §4.4: exactly one segment of 28 octets
+	}
+	return 0
+}
+
+// declined is open's answer to an attempt at direct placement that it cannot
+// serve. It is no reason of the wire and never leaves the package.
+const declined rdmap.TermCode = 1
+
+// openSend binds a message to a receive and finds the place of the segment in
+// it. A receive that was bound stays bound when the segment is refused: the
+// stream ends then, and the receive completes with it.
+func (q *qp) openSend(payload int) rdmap.TermCode {
+	s := &q.rx.seg
+	rq := &q.rx.sendQ
+	if !q.curUsed && s.u.MSN == rq.MSN() {
+		q.curUsed = q.takeRecv()
+	}
+	if rq.Open() && s.op != q.msgOp {
+		return rdmap.TermOpcode // one message, one operation
+	}
+	size := uint32(0)
+	if q.curUsed {
+		size = uint32(min(q.cur.Len(), maxMessage))
+		if uint64(s.u.MO)+uint64(payload) <= uint64(size) {
+			if !q.locate(uint32(payload)) {
+				q.recvFault = rdma.StatusLocProtErr
+				return rdmap.TermDDPLocal
+			}
+			if s.scatter && q.rx.placing {
+				return declined
+			}
+		}
+	}
+	if _, code := rq.Check(&s.u, payload, size, q.curUsed); code != 0 {
+		if code == ddp.ErrUntaggedTooLong {
+			q.recvFault = rdma.StatusLocLenErr
+		}
+		return rdmap.FromDDP(code)
+	}
+	q.msgOp = s.op
+	return 0
+}
+
+// locate finds the run of memory for payload octets at the segment's offset in
+// the current receive, or marks the segment as scattered. It is false when an
+// SGE is not usable.
+func (q *qp) locate(payload uint32) bool {
+	s := &q.rx.seg
+	if payload == 0 {
+		return true
+	}
+	off := s.u.MO
+	for i := range int(q.cur.NumSGE) {
+		g := &q.cur.SGE[i]
+		if off >= g.Len {
+			off -= g.Len
+			continue
+		}
+		b := q.local(g, rdma.LocalWrite)
+		if b == nil {
+			return false
+		}
+		if payload > g.Len-off {
+			s.scatter = true
+			return true
+		}
+		s.mr, s.dst = q.find(g.LKey), b[off:off+payload]
+		return true
+	}
+	return true
+}
+
+// scatter places a whole segment over several SGEs of cur.
+func (q *qp) scatter(payload []byte) {
+	off := q.rx.seg.u.MO
+	for i := range int(q.cur.NumSGE) {
+		g := &q.cur.SGE[i]
+		if off >= g.Len {
+			off -= g.Len
+			continue
+		}
+		b := q.local(g, rdma.LocalWrite)
+		if b == nil {
+			q.recvFault = rdma.StatusLocProtErr
+			q.terminate(rdmap.TermDDPLocal, nil)
+			return
+		}
+		payload = payload[copy(b[off:], payload):]
+		off = 0
+		if len(payload) == 0 {
+			return
+		}
+	}
+}
+
+// takeRecv makes the next receive the current one.
+func (q *qp) takeRecv() bool {
+	if q.srq != nil {
+		return q.srq.take(&q.cur)
+	}
+	wr := q.rq.first()
+	if wr == nil {
+		return false
+	}
+	q.cur = *wr
+	q.rq.head++
+	return true
+}

@@ -1,0 +1,446 @@
+package iwarp
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
+	"github.com/rdmaperf/rdmaperf/softstack/stream"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// phase is the life of the stream below a QP. It moves forward only.
+type phase uint8
+
+const (
+	phaseIdle   phase = iota // no stream yet
+	phaseOpen                // full operation
+	phaseLinger              // our last octets and the peer's are drained, then closed
+	phaseClosed              // no stream any more
+)
+
+// sqEntry is one posted send request.
+type sqEntry struct {
+	wr   rdma.SendWR
+	end  uint64 // stream octets framed when its last one was (send, write)
+	done bool   // read: the response is here; local_inv: executed
+}
+
+// qp is one end of a connection. mu guards everything below it.
+type qp struct {
+	dev  *Device
+	num  uint32
+	cfg  rdma.QPConfig
+	send *cq
+	recv *cq
+	srq  *srq
+
+	activity atomic.Uint32 // polls and posts by the application, for the background goroutine
+
+	mu     sync.Mutex
+	state  rdma.QPState
+	phase  phase
+	closed bool
+	busy   bool // Connect or Accept is at work
+
+	// Send queue: [head, next) begun, [next, tail) waiting.
+	sq                     []sqEntry
+	sqHead, sqNext, sqTail uint32
+	inline                 []byte // MaxInline octets an entry
+	reads                  fifo   // send queue indexes of reads that wait for a response
+	ord                    int
+
+	// Receive queue, or the receive taken from the SRQ for the message in progress.
+	rq        recvRing
+	cur       rdma.RecvWR
+	curUsed   bool // cur belongs to a message in progress
+	msgOp     rdmap.Opcode
+	msgLen    uint32      // octets of it delivered so far
+	recvFault rdma.Status // why cur failed, when it did; else it is flushed
+
+	// Inbound reads to be answered.
+	irq fifo
+	req []rdmap.ReadRequest // ring beside irq, same size
+	ird int
+
+	conn  *stream.Conn
+	tx    txState
+	rx    rxState
+	cache [4]*mr // recent registrations, by the key's low bits
+
+	rtrRead  bool           // the RTR read is outstanding, as rtrIndex in reads
+	why      rdmap.TermCode // what ended the stream, sent or received; 0 for none
+	fin      bool           // FIN was sent
+	writeIn  [2]bool        // the poller watches for room as well
+	deadline time.Time      // of lingering
+	seen     uint32         // activity at the last look; the background goroutine's
+	joined   [2]bool        // socket is in the send and receive CQ's poller
+	entered  bool           // background goroutine knows the QP
+}
+
+// fifo is a ring of small integers of a fixed power-of-two size.
+type fifo struct {
+	ring       []uint32
+	head, tail uint32
+}
+
+func newFIFO(n int) fifo {
+	size := 1
+	for size < n {
+		size <<= 1
+	}
+	return fifo{ring: make([]uint32, size)}
+}
+
+func (f *fifo) len() int      { return int(f.tail - f.head) }
+func (f *fifo) push(v uint32) { f.ring[f.tail&uint32(len(f.ring)-1)] = v; f.tail++ }
+func (f *fifo) first() uint32 { return f.ring[f.head&uint32(len(f.ring)-1)] }
+func (f *fifo) slot() uint32  { return f.head & uint32(len(f.ring)-1) }
+
+// NewQP makes a queue pair in INIT.
+func (d *Device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
+	fail := func(err error) (rdma.QP, error) { return nil, &rdma.OpError{Op: "create qp", Err: err} }
+	send, ok1 := cfg.SendCQ.(*cq)
+	recv, ok2 := cfg.RecvCQ.(*cq)
+	if !ok1 || !ok2 || send.dev != d || recv.dev != d {
+		return fail(fmt.Errorf("completion queues of this device are required: %w", rdma.ErrInvalid))
+	}
+	cfg.SendDepth = max(cfg.SendDepth, 1)
+	cfg.RecvDepth = max(cfg.RecvDepth, 1)
+	if cfg.SendDepth > maxQPWR || cfg.RecvDepth > maxQPWR || cfg.MaxInline < 0 || cfg.MaxInline > maxInline {
+		return fail(fmt.Errorf("send depth %d, receive depth %d, inline %d: above the limits: %w", cfg.SendDepth, cfg.RecvDepth, cfg.MaxInline, rdma.ErrInvalid))
+	}
+	q := &qp{dev: d, cfg: cfg, send: send, recv: recv, state: rdma.QPInit}
+	if cfg.SRQ != nil {
+		s, ok := cfg.SRQ.(*srq)
+		if !ok || s.dev != d || s.pd != cfg.PD {
+			return fail(fmt.Errorf("shared receive queue of another device or domain: %w", rdma.ErrInvalid))
+		}
+		if err := s.use(1); err != nil {
+			return fail(err)
+		}
+		q.srq = s
+	} else {
+		q.rq = newRecvRing(cfg.RecvDepth)
+	}
+	undo := func(err error) (rdma.QP, error) {
+		if q.srq != nil {
+			q.srq.use(-1)
+		}
+		return fail(err)
+	}
+	if err := d.usePD(cfg.PD, 1); err != nil {
+		return undo(err)
+	}
+	if err := send.attach(q); err != nil {
+		d.usePD(cfg.PD, -1)
+		return undo(err)
+	}
+	if err := recv.attach(q); err != nil {
+		send.detach(q)
+		d.usePD(cfg.PD, -1)
+		return undo(err)
+	}
+	size := 1
+	for size < cfg.SendDepth {
+		size <<= 1
+	}
+	q.sq = make([]sqEntry, size)
+	q.inline = make([]byte, size*cfg.MaxInline)
+	d.mu.Lock()
+	q.num = d.nextQP
+	d.nextQP++
+	d.qps[q.num] = q
+	d.mu.Unlock()
+	return q, nil
+}
+
+// Num identifies the QP.
+func (q *qp) Num() uint32 { return q.num }
+
+// State is a snapshot.
+func (q *qp) State() rdma.QPState {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.state
+}
+
+// setState moves along the table of rdma.CanTransition and carries every side
+// effect that belongs to entering a state. The caller holds q.mu.
+func (q *qp) setState(s rdma.QPState) {
+	if q.state == s || !rdma.CanTransition(q.state, s) {
+		return
+	}
+	q.state = s
+	if s == rdma.QPErr {
+		q.flushAll()
+		if q.srq != nil {
+			q.dev.raise(rdma.EventLastWQEReached, q.num, 0)
+		}
+	}
+}
+
+// PostSend takes work requests and transmits what the connection allows.
+func (q *qp) PostSend(wrs []rdma.SendWR) (int, error) {
+	q.mu.Lock()
+	q.activity.Store(q.activity.Load() + 1)
+	n := 0
+	var err error
+	for n < len(wrs) {
+		if err = q.enqueue(&wrs[n]); err != nil {
+			break
+		}
+		n++
+	}
+	if q.state == rdma.QPErr {
+		q.flushAll()
+	} else {
+		q.transmit()
+	}
+	q.mu.Unlock()
+	return n, err
+}
+
+// enqueue checks and copies one request.
+func (q *qp) enqueue(wr *rdma.SendWR) error {
+	if q.closed {
+		return rdma.ErrClosed
+	}
+	if !q.state.CanPostSend() {
+		return rdma.ErrState // IBTA C10-96
+	}
+	if !q.dev.caps.Ops.Has(wr.Op) {
+		return rdma.ErrNotSupported
+	}
+	if wr.NumSGE > rdma.MaxSGE || wr.Op == rdma.OpRead && wr.NumSGE > 1 {
+		return rdma.ErrInvalid
+	}
+	if wr.Flags&rdma.Inline != 0 && wr.Op == rdma.OpRead {
+		return rdma.ErrInvalid // ibv_post_send(3): inline is for send and write
+	}
+	size := wr.Len()
+	if size > maxMessage {
+		return rdma.ErrInvalid
+	}
+	if q.sqTail-q.sqHead >= uint32(q.cfg.SendDepth) {
+		return rdma.ErrQueueFull
+	}
+	slot := q.sqTail & uint32(len(q.sq)-1)
+	e := &q.sq[slot]
+	e.wr = *wr
+	e.done = false
+	if wr.Flags&rdma.Inline != 0 {
+		if size > uint64(q.cfg.MaxInline) {
+			return rdma.ErrInvalid
+		}
+		dst := q.inlineAt(slot)
+		for i := range int(wr.NumSGE) {
+			src := rdma.BufferAt(wr.SGE[i].Addr, int(wr.SGE[i].Len))
+			if src == nil && wr.SGE[i].Len > 0 {
+				return rdma.ErrInvalid
+			}
+			dst = dst[copy(dst, src):]
+		}
+	}
+	q.sqTail++
+	return nil
+}
+
+func (q *qp) inlineAt(slot uint32) []byte {
+	n := uint32(q.cfg.MaxInline)
+	return q.inline[slot*n : slot*n+n]
+}
+
+// PostRecv takes receives.
+func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.closed:
+		return 0, rdma.ErrClosed
+	case q.srq != nil:
+		return 0, rdma.ErrInvalid // ibv_post_recv(3)
+	}
+	n, err := q.rq.post(wrs)
+	if q.state == rdma.QPErr {
+		q.flushAll()
+	}
+	return n, err
+}
+
+// poll is one turn of progress by the application.
+func (q *qp) poll() {
+	q.mu.Lock()
+	q.activity.Store(q.activity.Load() + 1)
+	if q.phase == phaseOpen {
+		q.progress()
+	}
+	q.mu.Unlock()
+}
+
+// progress reads what is there, answers it, and sends what can be sent. It
+// reports whether the socket was drained.
+func (q *qp) progress() (drained bool) {
+	drained = q.receive()
+	if q.phase == phaseOpen {
+		q.transmit()
+	}
+	return drained
+}
+
+// Drain holds requests that were not begun (SQD).
+func (q *qp) Drain() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.state != rdma.QPRTS {
+		return rdma.ErrState
+	}
+	q.setState(rdma.QPSQD)
+	q.checkDrained()
+	return nil
+}
+
+func (q *qp) checkDrained() {
+	if q.state == rdma.QPSQD && q.sqHead == q.sqNext && !q.tx.drained {
+		q.tx.drained = true
+		q.dev.raise(rdma.EventSQDrained, q.num, 0)
+	}
+}
+
+// Resume releases what Drain held.
+func (q *qp) Resume() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.state != rdma.QPSQD {
+		return rdma.ErrState
+	}
+	q.setState(rdma.QPRTS)
+	q.tx.drained = false
+	q.transmit()
+	return nil
+}
+
+// Fail moves the QP to ERR and ends the stream in order, without a Terminate:
+// it is the local user's wish, not a fault of the peer.
+func (q *qp) Fail() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return rdma.ErrClosed
+	}
+	q.shut()
+	return nil
+}
+
+// shut ends the stream after what was framed, and moves the QP to ERR.
+func (q *qp) shut() {
+	q.linger()
+	q.setState(rdma.QPErr)
+}
+
+// Disconnect sends what was posted, if the peer takes it in time, and ends the connection.
+func (q *qp) Disconnect(ctx context.Context) error {
+	for {
+		q.mu.Lock()
+		if q.closed {
+			q.mu.Unlock()
+			return rdma.ErrClosed
+		}
+		if q.phase != phaseOpen {
+			q.setState(rdma.QPErr)
+			q.mu.Unlock()
+			return nil
+		}
+		q.progress()
+		idle := q.sqNext == q.sqTail && q.tx.empty() && q.reads.len() == 0 || q.state == rdma.QPSQD || q.tx.hold
+		if idle || ctx.Err() != nil || q.phase != phaseOpen {
+			q.shut()
+			q.mu.Unlock()
+			if !idle {
+				return ctx.Err()
+			}
+			return nil
+		}
+		conn, bits := q.conn, stream.Readable
+		if q.tx.blocked {
+			bits |= stream.Writable
+		}
+		q.mu.Unlock()
+		conn.Await(bits, sliceOf(ctx))
+	}
+}
+
+// Close destroys the QP.
+func (q *qp) Close() error {
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		return nil
+	}
+	if q.busy {
+		q.mu.Unlock()
+		return &rdma.OpError{Op: "close qp", Object: fmt.Sprint(q.num), Err: rdma.ErrBusy}
+	}
+	q.shut()
+	q.closed = true
+	q.mu.Unlock()
+	q.send.detach(q)
+	q.recv.detach(q)
+	if q.srq != nil {
+		q.srq.use(-1)
+	}
+	q.dev.usePD(q.cfg.PD, -1)
+	q.dev.mu.Lock()
+	delete(q.dev.qps, q.num)
+	q.dev.mu.Unlock()
+	return nil
+}
+
+// find resolves a key of the QP's own domain or of another: the caller checks
+// the domain, because local and remote use answer differently.
+func (q *qp) find(stag uint32) *mr {
+	c := &q.cache[stag&3]
+	if m := *c; m != nil && m.stag == stag && m.valid.Load() {
+		return m
+	}
+	m := q.dev.keys.find(stag)
+	if m == nil || !m.valid.Load() {
+		return nil
+	}
+	*c = m
+	return m
+}
+
+// local resolves one SGE for reading, or for writing with want LocalWrite; nil
+// when key, domain, bounds or access do not allow it.
+func (q *qp) local(s *rdma.SGE, want rdma.Access) []byte {
+	m := q.find(s.LKey)
+	if m == nil || m.pd != q.cfg.PD || !m.access.Has(want) {
+		return nil
+	}
+	return m.at(s.Addr, s.Len)
+}
+
+// forget makes the QP stop touching m's memory. It is called after m became invalid.
+func (q *qp) forget(m *mr) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, c := range q.cache {
+		if c == m {
+			q.cache[i] = nil
+		}
+	}
+	if q.phase != phaseOpen {
+		return
+	}
+	if q.tx.touches(m) || q.rx.touches(m) {
+		// The message in progress lost its memory: nothing sane can follow it.
+		q.terminate(rdmap.TermDDPLocal, nil)
+	}
+}
+
+// seglen is the longest payload of a segment with the given header.
+func (q *qp) seglen(header int) int { return q.tx.mulpdu - header }

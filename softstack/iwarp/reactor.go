@@ -1,0 +1,290 @@
+package iwarp
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/softstack/stream"
+)
+
+// reactor is the device's background goroutine. A QP is in one of three hands:
+//
+//	armed      its socket is in epoll, one shot; an event makes the goroutine drive it
+//	watched    the application drives it; the goroutine looks every watchPeriod
+//	lingering  the stream is ending; the goroutine finishes it
+type reactor struct {
+	p    *stream.Poller
+	done chan struct{}
+
+	mu       sync.Mutex
+	qps      map[uint64]*qp
+	nudged   []*qp
+	stopping bool
+
+	// The goroutine's own.
+	watch   []*qp
+	lingers []*qp
+}
+
+// busyPolls is how many polls or posts within one watchPeriod make an
+// application active. Arbitrary: a spinning one does thousands.
+const busyPolls = 16
+
+func (b *reactor) start() error {
+	p, err := stream.NewPoller()
+	if err != nil {
+		return err
+	}
+	b.p, b.done, b.qps = p, make(chan struct{}), map[uint64]*qp{}
+	go b.loop()
+	return nil
+}
+
+// stop ends the goroutine and closes the sockets that still linger.
+func (b *reactor) stop() {
+	b.mu.Lock()
+	b.stopping = true
+	b.mu.Unlock()
+	b.p.Wake()
+	<-b.done
+	b.mu.Lock()
+	rest := make([]*qp, 0, len(b.qps))
+	for _, q := range b.qps {
+		rest = append(rest, q)
+	}
+	b.mu.Unlock()
+	for _, q := range rest {
+		q.mu.Lock()
+		q.lingerStep() // reads what is here, so that close does not reset
+		q.drop()
+		q.mu.Unlock()
+	}
+	b.p.Close()
+}
+
+// enter arms a QP whose stream just opened. The caller holds q.mu.
+func (b *reactor) enter(q *qp) error {
+	b.mu.Lock()
+	b.qps[uint64(q.num)] = q
+	b.mu.Unlock()
+	return b.p.Add(q.conn.FD(), uint64(q.num), stream.Readable|stream.OneShot)
+}
+
+// leave forgets a QP whose socket is about to be closed. The caller holds q.mu.
+func (b *reactor) leave(q *qp) {
+	b.mu.Lock()
+	delete(b.qps, uint64(q.num))
+	b.mu.Unlock()
+	b.p.Remove(q.conn.FD())
+}
+
+// nudge makes the goroutine take over a lingering QP. The caller holds q.mu.
+func (b *reactor) nudge(q *qp) {
+	b.mu.Lock()
+	b.nudged = append(b.nudged, q)
+	b.mu.Unlock()
+	b.p.Wake()
+}
+
+func (b *reactor) loop() {
+	defer close(b.done)
+	var events [64]stream.Event
+	var last time.Time
+	for {
+		n, err := b.p.Wait(events[:], b.pause())
+		if err != nil {
+			return // the instance is gone: only after Close
+		}
+		b.mu.Lock()
+		stop := b.stopping
+		nudged := b.nudged
+		b.nudged = nil
+		ready := make([]*qp, 0, n)
+		for _, ev := range events[:n] {
+			if q := b.qps[ev.Tag]; q != nil {
+				ready = append(ready, q)
+			}
+		}
+		b.mu.Unlock()
+		if stop {
+			return
+		}
+		for _, q := range nudged {
+			b.lingers = append(b.lingers, q)
+			b.linger(q, false)
+		}
+		for _, q := range ready {
+			b.ready(q)
+		}
+		if now := time.Now(); now.Sub(last) >= watchPeriod {
+			last = now
+			b.tick(now)
+		}
+	}
+}
+
+// pause is how long to sleep in milliseconds.
+func (b *reactor) pause() int {
+	if len(b.lingers) > 0 {
+		return int(watchPeriod / time.Millisecond)
+	}
+	ms := -1
+	for _, q := range b.watch {
+		if !q.waitedOn() {
+			return int(watchPeriod / time.Millisecond)
+		}
+		ms = int(waitSlice / time.Millisecond)
+	}
+	return ms
+}
+
+// ready handles an event of an armed or lingering QP.
+func (b *reactor) ready(q *qp) {
+	if !q.mu.TryLock() {
+		b.watch = append(b.watch, q) // somebody is at it
+		return
+	}
+	defer q.mu.Unlock()
+	switch q.phase {
+	case phaseOpen:
+		active := q.activity.Load() != q.seen || q.waitedOn()
+		q.seen = q.activity.Load()
+		if !q.waitedOn() {
+			q.progress()
+		}
+		if active {
+			b.watch = append(b.watch, q)
+			return
+		}
+		b.arm(q)
+	case phaseLinger:
+		q.lingerStep()
+		b.arm(q)
+	}
+}
+
+// arm asks for the next event. The caller holds q.mu.
+func (b *reactor) arm(q *qp) {
+	if q.phase != phaseOpen && q.phase != phaseLinger {
+		return
+	}
+	bits := stream.Readable | stream.OneShot
+	if !q.tx.empty() {
+		bits |= stream.Writable
+	}
+	b.p.Modify(q.conn.FD(), uint64(q.num), bits)
+}
+
+// tick looks after watched and lingering QPs.
+func (b *reactor) tick(now time.Time) {
+	keep := b.watch[:0]
+	for _, q := range b.watch {
+		if !q.mu.TryLock() {
+			keep = append(keep, q)
+			continue
+		}
+		delta := q.activity.Load() - q.seen
+		q.seen += delta
+		switch {
+		case q.phase != phaseOpen:
+		case delta >= busyPolls || q.waitedOn():
+			keep = append(keep, q)
+		default:
+			q.progress()
+			b.arm(q)
+		}
+		q.mu.Unlock()
+	}
+	clear(b.watch[len(keep):])
+	b.watch = keep
+
+	left := b.lingers[:0]
+	for _, q := range b.lingers {
+		if b.linger(q, now.After(q.deadline)) {
+			left = append(left, q)
+		}
+	}
+	clear(b.lingers[len(left):])
+	b.lingers = left
+}
+
+// linger moves one ending stream on and reports whether it still lives.
+func (b *reactor) linger(q *qp, late bool) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lingerStep()
+	if late {
+		q.drop()
+	}
+	b.arm(q)
+	return q.phase == phaseLinger
+}
+
+// waitedOn tells whether a goroutine sleeps in Wait on one of the QP's CQs.
+func (q *qp) waitedOn() bool {
+	return q.send.waiters.Load() > 0 || q.recv.waiters.Load() > 0
+}
+
+// joinPollers puts the socket into the pollers of CQs that are waited on.
+func (q *qp) joinPollers() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.join()
+}
+
+// join does it with q.mu held.
+func (q *qp) join() {
+	if q.phase != phaseOpen {
+		return
+	}
+	for i, c := range [2]*cq{q.send, q.recv} {
+		if !c.waited.Load() || q.joined[i] || i == 1 && c == q.send {
+			continue
+		}
+		if c.poller.Add(q.conn.FD(), uint64(q.num), stream.Readable) == nil {
+			q.joined[i] = true
+		}
+	}
+}
+
+// watchRoom makes the pollers report room in the socket while octets wait for it.
+func (q *qp) watchRoom() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.phase != phaseOpen {
+		return
+	}
+	want := !q.tx.empty()
+	for i, c := range [2]*cq{q.send, q.recv} {
+		if !q.joined[i] || q.writeIn[i] == want {
+			continue
+		}
+		bits := stream.Readable
+		if want {
+			bits |= stream.Writable
+		}
+		if c.poller.Modify(q.conn.FD(), uint64(q.num), bits) == nil {
+			q.writeIn[i] = want
+		}
+	}
+}
+
+func (q *qp) leavePollers() {
+	for i, c := range [2]*cq{q.send, q.recv} {
+		if q.joined[i] {
+			q.joined[i], q.writeIn[i] = false, false
+			c.poller.Remove(q.conn.FD())
+			c.wake()
+		}
+	}
+}
+
+// sliceOf is how long one sleep under ctx may take, in milliseconds.
+func sliceOf(ctx context.Context) int {
+	d := waitSlice
+	if dl, ok := ctx.Deadline(); ok {
+		d = min(d, time.Until(dl))
+	}
+	return max(int(d/time.Millisecond), 1)
+}

@@ -1,0 +1,259 @@
+package iwarp
+
+import (
+	"encoding/binary"
+	"io"
+
+	"github.com/rdmaperf/rdmaperf/softstack/ddp"
+	"github.com/rdmaperf/rdmaperf/softstack/mpa"
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
+	"github.com/rdmaperf/rdmaperf/softstack/stream"
+)
+
+// rxState cuts the stream into segments. Octets wait in buf[rs:re]. While a
+// large segment is placed directly, buf holds only what follows its payload.
+type rxState struct {
+	buf    []byte
+	rs, re int
+	limit  int // octets to read into buf at once: little behind a large segment
+
+	crc     bool
+	checked bool // place nothing before its CRC is known
+	def     *mpa.Deframer
+
+	seg     segment
+	placing bool   // open is asked for direct placement
+	direct  bool   // seg's payload is being placed by the socket
+	dst     []byte // what is still missing of it
+	sum     uint32 // CRC so far
+	pad     int
+
+	sendQ ddp.RecvQueue
+	readQ ddp.RecvQueue
+	termQ ddp.RecvQueue
+}
+
+func (r *rxState) init(crc, markers, checked bool) {
+	*r = rxState{
+		buf: make([]byte, rxBufSize), limit: rxBufSize, crc: crc, checked: checked,
+		sendQ: ddp.NewRecvQueue(ddp.QNSend, 1), readQ: ddp.NewRecvQueue(ddp.QNReadReq, 1), termQ: ddp.NewRecvQueue(ddp.QNTerminate, 1),
+	}
+	if markers {
+		r.def = mpa.NewDeframer(true, crc)
+	}
+}
+
+// touches tells whether the segment being placed goes into m.
+func (r *rxState) touches(m *mr) bool { return r.direct && r.seg.mr == m }
+
+// receive reads and handles what the socket has:
+//  1. handle every segment that is complete in buf
+//  2. begin direct placement of a large one that is not
+//  3. read on: into the registered memory and buf, or into buf
+//
+// It reports whether the socket was drained.
+func (q *qp) receive() (drained bool) {
+	r := &q.rx
+	for range rxPasses {
+		asked, n := 0, 0
+		var err error
+		if r.direct && len(r.dst) > 0 {
+			asked = len(r.dst) + lookAhead
+			n, err = q.conn.Recv2(r.dst, r.buf[:lookAhead])
+			if n > 0 {
+				k := min(n, len(r.dst))
+				if r.crc {
+					r.sum = mpa.CRC(r.sum, r.dst[:k])
+				}
+				r.dst = r.dst[k:]
+				r.rs, r.re = 0, n-k
+			}
+		} else {
+			room := r.buf[r.re:]
+			if len(room) > r.limit {
+				room = room[:r.limit]
+			}
+			asked = len(room)
+			n, err = q.conn.Recv(room)
+			r.re += n
+		}
+		if err == stream.ErrAgain {
+			return true
+		}
+		if err != nil {
+			q.ended(err)
+			return true
+		}
+		if q.consume(); q.phase != phaseOpen {
+			return true
+		}
+		if n < asked {
+			return true
+		}
+	}
+	return false
+}
+
+// consume handles everything complete in buf and leaves the rest at its start.
+func (q *qp) consume() {
+	r := &q.rx
+	if r.def != nil {
+		q.consumeMarked()
+		return
+	}
+	for {
+		b := r.buf[r.rs:r.re]
+		if r.direct {
+			if len(r.dst) > 0 || len(b) < r.pad+mpa.CRCLen {
+				break
+			}
+			r.direct = false
+			if r.crc && mpa.GetCRC(b[r.pad:]) != mpa.CRC(r.sum, b[:r.pad]) {
+				q.terminate(rdmap.TermMPACRC, nil) // RFC 5044 §8 code 2
+				return
+			}
+			r.rs += r.pad + mpa.CRCLen
+			q.deliver(nil)
+			if q.phase != phaseOpen {
+				return
+			}
+			continue
+		}
+		if len(b) < mpa.LenFieldLen+1 {
+			break
+		}
+		size := int(binary.BigEndian.Uint16(b))
+		whole := mpa.FPDULen(size)
+		if len(b) < whole {
+			if q.beginDirect(b, size, whole) {
+				continue
+			}
+			if len(r.buf)-r.rs < whole {
+				copy(r.buf, b)
+				r.rs, r.re = 0, len(b)
+			}
+			break
+		}
+		if r.crc {
+			end := whole - mpa.CRCLen
+			if mpa.GetCRC(b[end:]) != mpa.CRC(0, b[:end]) {
+				q.terminate(rdmap.TermMPACRC, nil)
+				return
+			}
+		}
+		r.rs += whole
+		r.limit = len(r.buf)
+		q.handle(b[mpa.LenFieldLen : mpa.LenFieldLen+size])
+		if q.phase != phaseOpen {
+			return
+		}
+	}
+	if r.rs == r.re {
+		r.rs, r.re = 0, 0
+	} else if r.rs > 0 && r.re == len(r.buf) {
+		r.re = copy(r.buf, r.buf[r.rs:r.re])
+		r.rs = 0
+	}
+}
+
+// consumeMarked is consume for a stream with markers: those must come out of
+// the payload, so nothing is placed directly.
+func (q *qp) consumeMarked() {
+	r := &q.rx
+	for {
+		ulpdu, ok, err := r.def.Next()
+		if err != nil {
+			code := rdmap.TermMPAMarker
+			if e, is := err.(*mpa.Error); is {
+				code = rdmap.FromMPA(e.Code)
+			}
+			q.terminate(code, nil)
+			return
+		}
+		if ok {
+			if q.handle(ulpdu); q.phase != phaseOpen {
+				return
+			}
+		}
+		if r.rs == r.re {
+			r.rs, r.re = 0, 0
+			return
+		}
+		r.rs += r.def.Feed(r.buf[r.rs:r.re])
+	}
+}
+
+// beginDirect tries to let the socket place the rest of a large segment whose
+// beginning is b. On any doubt it declines: the segment is then collected
+// whole, its CRC is checked first, and the same tests name the fault.
+func (q *qp) beginDirect(b []byte, size, whole int) bool {
+	r := &q.rx
+	if r.checked || whole-len(b) < directMin {
+		return false
+	}
+	hlen := ddp.HeaderLen(b[mpa.LenFieldLen])
+	if len(b) < mpa.LenFieldLen+hlen || size < hlen {
+		return false
+	}
+	ulpdu := b[mpa.LenFieldLen:]
+	payload := size - hlen
+	if code := q.parse(ulpdu[:hlen], payload); code != 0 || !r.seg.placed() {
+		return false
+	}
+	r.placing = true
+	code := q.open(payload)
+	r.placing = false
+	if code != 0 || r.seg.dst == nil {
+		return false
+	}
+	r.dst = r.seg.dst
+	here := copy(r.dst, ulpdu[hlen:])
+	if r.crc {
+		r.sum = mpa.CRC(0, b[:mpa.LenFieldLen+hlen+here])
+	}
+	r.dst = r.dst[here:]
+	r.rs, r.re = 0, 0 // everything of b is used: less than a payload was here
+	r.pad = mpa.Pad(size)
+	r.direct = true
+	r.limit = lookAhead
+	return true
+}
+
+// handle processes one whole, checked ULPDU.
+func (q *qp) handle(ulpdu []byte) {
+	if len(ulpdu) == 0 || len(ulpdu) < ddp.HeaderLen(ulpdu[0]) {
+		// RFC 5041 §4: no room for a DDP header. MPA's length field disagrees
+		// with what it carries.
+		q.terminate(rdmap.TermMPAMarker, nil)
+		return
+	}
+	hlen := ddp.HeaderLen(ulpdu[0])
+	payload := ulpdu[hlen:]
+	code := q.parse(ulpdu[:hlen], len(payload))
+	if code == 0 {
+		code = q.open(len(payload))
+	}
+	if code != 0 {
+		q.terminate(code, ulpdu)
+		return
+	}
+	s := &q.rx.seg
+	switch {
+	case s.dst != nil:
+		copy(s.dst, payload)
+	case s.scatter:
+		q.scatter(payload)
+	}
+	q.deliver(ulpdu)
+}
+
+// ended handles the end of the inbound stream.
+func (q *qp) ended(err error) {
+	r := &q.rx
+	partial := r.direct || r.re > r.rs || r.def != nil && r.def.Partial()
+	if err != io.EOF || partial {
+		q.lost()
+		return
+	}
+	q.hungUp()
+}

@@ -1,0 +1,170 @@
+package iwarp
+
+import (
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/softstack/ddp"
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
+	"github.com/rdmaperf/rdmaperf/softstack/stream"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// The ways a stream ends. Each leaves the QP in ERR with everything flushed.
+//
+//	terminate  a fault we found: Terminate, FIN, drain, close
+//	deliverTerminate  a fault the peer found: FIN, drain, close
+//	shut       the application's wish: FIN behind what was framed, drain, close
+//	hungUp     the peer's FIN between FPDUs: the same
+//	lost       reset, or FIN inside an FPDU: close
+
+// terminate sends a Terminate with the reason (RFC 5040 §4.8) and ends the
+// stream. ulpdu is the offending segment, for the headers it quotes, or nil.
+func (q *qp) terminate(code rdmap.TermCode, ulpdu []byte) {
+	if q.phase != phaseOpen {
+		return
+	}
+	q.why = code
+	event := rdma.EventQPRequest
+	switch {
+	case protection(code):
+		event = rdma.EventQPAccess
+	case code == rdmap.TermLocal || code == rdmap.TermDDPLocal:
+		event = rdma.EventQPFatal
+	}
+	q.dev.raise(event, q.num, vendor(code))
+	q.tx.detach()
+	var header, request []byte
+	if ulpdu != nil {
+		n := ddp.HeaderLen(ulpdu[0])
+		header = ulpdu[:n]
+		if q.rx.seg.op == rdmap.OpReadReq && len(ulpdu) >= n+rdmap.ReadRequestLen {
+			request = ulpdu[n : n+rdmap.ReadRequestLen]
+		}
+	}
+	t := rdmap.NewTerminate(code, len(ulpdu), header, request)
+	var room [ddp.UntaggedLen + 128]byte
+	ddp.PutUntagged(room[:], &ddp.Untagged{Last: true, ULP: rdmap.Control(rdmap.OpTerminate), QN: ddp.QNTerminate, MSN: 1})
+	msg := rdmap.AppendTerminate(room[:ddp.UntaggedLen], &t)
+	q.tx.frame(msg, nil, 0)
+	q.shut()
+}
+
+// lost ends the QP at once: nobody listens any more.
+func (q *qp) lost() {
+	if q.phase != phaseOpen {
+		return
+	}
+	q.dev.raise(rdma.EventQPFatal, q.num, vendor(rdmap.TermMPATCPLost))
+	q.drop()
+	q.setState(rdma.QPErr)
+}
+
+// hungUp handles the peer's orderly end. Framed octets are still sent (RFC 5041 §6.2).
+func (q *qp) hungUp() {
+	q.dev.raise(rdma.EventPeerDisconnect, q.num, 0)
+	q.shut()
+}
+
+// overran ends a QP whose completions no longer fit its CQ (ibv_get_async_event(3), IBV_EVENT_CQ_ERR).
+func (q *qp) overran() { q.shut() }
+
+// linger hands the stream to the background goroutine, which sends what is
+// framed, then FIN, and reads until the peer's end: closing a socket with
+// unread octets would reset the connection and take a Terminate with it.
+func (q *qp) linger() {
+	switch q.phase {
+	case phaseIdle:
+		q.phase = phaseClosed
+	case phaseOpen:
+		q.tx.detach()
+		q.phase = phaseLinger
+		q.leavePollers()
+		q.deadline = time.Now().Add(lingerTimeout)
+		q.lingerStep()
+		if q.phase == phaseLinger {
+			q.dev.bg.nudge(q)
+		}
+	}
+}
+
+// lingerStep moves a lingering stream on; it becomes closed when both sides
+// are done, and is dropped when the peer is gone.
+func (q *qp) lingerStep() {
+	if q.phase != phaseLinger {
+		return
+	}
+	if !q.tx.empty() {
+		if err := q.tx.flush(q.conn); err != nil {
+			q.drop()
+			return
+		}
+	}
+	if q.tx.empty() && !q.fin {
+		q.fin = true
+		q.conn.CloseWrite()
+	}
+	for range rxPasses {
+		_, err := q.conn.Recv(q.rx.buf) // whatever comes now is ignored (RFC 5040 §5.4)
+		if err == stream.ErrAgain {
+			return
+		}
+		if err != nil {
+			if q.fin {
+				q.drop()
+			}
+			return
+		}
+	}
+}
+
+// drop closes the socket.
+func (q *qp) drop() {
+	if q.phase == phaseClosed || q.conn == nil {
+		return
+	}
+	q.leavePollers()
+	q.phase = phaseClosed
+	q.dev.bg.leave(q)
+	q.conn.Close()
+	q.rx.buf, q.tx.buf = nil, nil
+}
+
+// flushAll completes everything that is posted, once each, in order.
+func (q *qp) flushAll() {
+	q.flushSends(q.sqTail)
+	q.sqNext = q.sqTail
+	q.tx.src = srcNone
+	q.reads.head = q.reads.tail
+	q.irq.head = q.irq.tail
+	if q.curUsed {
+		q.curUsed = false
+		status := q.recvFault
+		if status == rdma.StatusSuccess {
+			status = rdma.StatusWRFlushErr
+		}
+		q.pushFlushed(q.cur.ID, status)
+	}
+	if q.srq != nil {
+		return // IBTA 10.2.9: receives of an SRQ stay for the other QPs
+	}
+	for wr := q.rq.first(); wr != nil; wr = q.rq.first() {
+		q.rq.head++
+		q.pushFlushed(wr.ID, rdma.StatusWRFlushErr)
+	}
+}
+
+func (q *qp) pushFlushed(id uint64, s rdma.Status) {
+	wc := rdma.WC{ID: id, QPNum: q.num, Opcode: rdma.WCRecv, Status: s, VendorErr: vendor(q.why)}
+	q.recv.mu.Lock()
+	q.recv.push(&wc, false)
+	q.recv.mu.Unlock()
+}
+
+// flushSends completes send queue entries below the index end as flushed.
+func (q *qp) flushSends(end uint32) {
+	for q.sqHead != end {
+		e := &q.sq[q.sqHead&uint32(len(q.sq)-1)]
+		q.sqHead++
+		q.complete(e, rdma.StatusWRFlushErr)
+	}
+}

@@ -1,0 +1,319 @@
+package iwarp
+
+import (
+	"github.com/rdmaperf/rdmaperf/softstack/ddp"
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// transmit frames and sends whatever the queues and the socket allow:
+//  1. pick the next message: a read response or a send queue entry, in turn
+//  2. frame its segments until it ends or the buffer is full
+//  3. hand the batch to the socket
+//  4. retire entries whose last octet the socket took
+func (q *qp) transmit() {
+	if q.phase != phaseOpen {
+		return
+	}
+	t := &q.tx
+	for {
+		framed := q.frameSome()
+		if q.phase != phaseOpen {
+			return // a local fault ended the stream
+		}
+		if t.empty() {
+			break
+		}
+		if err := t.flush(q.conn); err != nil {
+			q.lost()
+			return
+		}
+		if t.blocked || !framed {
+			break
+		}
+	}
+	q.retire()
+	q.checkDrained()
+}
+
+// frameSome frames segments up to one batch. It reports whether it stopped
+// because the batch was full.
+func (q *qp) frameSome() (more bool) {
+	t := &q.tx
+	for t.framed-t.sent < flushAt {
+		if t.src == srcNone && !q.pick() {
+			return false
+		}
+		var ok bool
+		if t.src == srcRead {
+			ok = q.frameResponse()
+		} else {
+			ok = q.frameEntry()
+		}
+		if !ok {
+			return q.phase == phaseOpen
+		}
+	}
+	return true
+}
+
+// pick chooses the next message to begin.
+func (q *qp) pick() bool {
+	t := &q.tx
+	if t.hold {
+		return false
+	}
+	read, send := q.irq.len() > 0, q.canSend()
+	switch {
+	case read && (t.turn || !send):
+		t.src, t.turn = srcRead, false
+	case send:
+		t.src, t.turn = srcSQ, true
+	default:
+		return false
+	}
+	t.off = 0
+	return true
+}
+
+// canSend tells whether the entry at sqNext may begin.
+func (q *qp) canSend() bool {
+	if q.sqNext == q.sqTail || q.state != rdma.QPRTS {
+		return false
+	}
+	e := &q.sq[q.sqNext&uint32(len(q.sq)-1)]
+	if q.reads.len() > 0 {
+		if e.wr.Flags&rdma.Fence != 0 {
+			return false // IBTA 10.8.3.3
+		}
+		if e.wr.Op == rdma.OpRead && q.reads.len() >= q.ord {
+			return false // RFC 5040 §6.1: never exceed ORD
+		}
+	}
+	return e.wr.Op != rdma.OpRead || q.ord > 0
+}
+
+// frameEntry frames the next segment of the entry at sqNext; false when there
+// is no room or the QP failed.
+func (q *qp) frameEntry() bool {
+	t := &q.tx
+	slot := q.sqNext & uint32(len(q.sq)-1)
+	e := &q.sq[slot]
+	var pieces [rdma.MaxSGE][]byte
+	var hdr [ddp.UntaggedLen + rdmap.ReadRequestLen]byte
+	switch e.wr.Op {
+	case rdma.OpRead:
+		if !t.room(rdmap.ReadRequestLen) {
+			return false
+		}
+		var sink rdma.SGE
+		if e.wr.NumSGE == 1 {
+			sink = e.wr.SGE[0]
+		}
+		if sink.Len > 0 && q.local(&sink, rdma.LocalWrite) == nil {
+			q.localFault()
+			return false
+		}
+		ddp.PutUntagged(hdr[:], &ddp.Untagged{Last: true, ULP: rdmap.Control(rdmap.OpReadReq), QN: ddp.QNReadReq, MSN: t.readMSN})
+		rdmap.PutReadRequest(hdr[ddp.UntaggedLen:], &rdmap.ReadRequest{
+			SinkSTag: sink.LKey, SinkTO: sink.Addr, Size: sink.Len, SrcSTag: e.wr.RKey, SrcTO: e.wr.RemoteAddr,
+		})
+		t.readMSN++
+		t.frame(hdr[:], nil, 0)
+		q.reads.push(q.sqNext)
+		q.begun(e)
+		e.end = 0 // counts the response from here on
+		return true
+	case rdma.OpLocalInv:
+		m := q.find(e.wr.InvKey)
+		if m == nil || m.pd != q.cfg.PD {
+			q.localFault()
+			return false
+		}
+		m.invalidate()
+		e.done = true
+		q.begun(e)
+		return true
+	}
+	size := uint32(e.wr.Len())
+	hlen := ddp.UntaggedLen
+	if e.wr.Op == rdma.OpWrite {
+		hlen = ddp.TaggedLen
+	}
+	n := min(size-t.off, uint32(q.seglen(hlen)))
+	if !t.room(int(n)) {
+		return false
+	}
+	k, ok := q.gather(e, slot, t.off, n, &pieces)
+	if !ok {
+		q.localFault()
+		return false
+	}
+	last := t.off+n == size
+	if e.wr.Op == rdma.OpWrite {
+		ddp.PutTagged(hdr[:], &ddp.Tagged{Last: last, ULP: rdmap.Control(rdmap.OpWrite), STag: e.wr.RKey, TO: e.wr.RemoteAddr + uint64(t.off)})
+	} else {
+		h := ddp.Untagged{Last: last, ULP: sendControl(&e.wr), QN: ddp.QNSend, MSN: t.sendMSN, MO: t.off}
+		if e.wr.Op == rdma.OpSendInv {
+			h.InvSTag = e.wr.InvKey
+		}
+		ddp.PutUntagged(hdr[:], &h)
+	}
+	t.frame(hdr[:hlen], pieces[:k], int(n))
+	t.off += n
+	if last {
+		if e.wr.Op != rdma.OpWrite {
+			t.sendMSN++
+		}
+		q.begun(e)
+	}
+	return true
+}
+
+func sendControl(wr *rdma.SendWR) byte {
+	op := rdmap.OpSend
+	switch inv, se := wr.Op == rdma.OpSendInv, wr.Flags&rdma.Solicited != 0; {
+	case inv && se:
+		op = rdmap.OpSendSEInv
+	case inv:
+		op = rdmap.OpSendInv
+	case se:
+		op = rdmap.OpSendSE
+	}
+	return rdmap.Control(op)
+}
+
+// begun ends the framing of the entry at sqNext.
+func (q *qp) begun(e *sqEntry) {
+	e.end = q.tx.framed
+	q.sqNext++
+	q.tx.src = srcNone
+}
+
+// gather finds the memory of payload octets [off, off+n) of an entry.
+func (q *qp) gather(e *sqEntry, slot, off, n uint32, pieces *[rdma.MaxSGE][]byte) (k int, ok bool) {
+	if e.wr.Flags&rdma.Inline != 0 {
+		pieces[0] = q.inlineAt(slot)[off : off+n]
+		return 1, true
+	}
+	for i := range int(e.wr.NumSGE) {
+		s := &e.wr.SGE[i]
+		if off >= s.Len {
+			off -= s.Len
+			continue
+		}
+		b := q.local(s, 0)
+		if b == nil {
+			return 0, false
+		}
+		take := min(s.Len-off, n)
+		pieces[k] = b[off : off+take]
+		k++
+		n -= take
+		off = 0
+		if n == 0 {
+			break
+		}
+	}
+	return k, n == 0
+}
+
+// localFault completes the entry at sqNext with a protection error and ends
+// the stream; nothing of the message becomes visible as a message to the peer.
+func (q *qp) localFault() {
+	slot := q.sqNext & uint32(len(q.sq)-1)
+	e := &q.sq[slot]
+	q.tx.src = srcNone
+	q.retire()
+	// Entries before this one that still wait for the socket or for a response
+	// are flushed first, to keep the order of completions.
+	q.flushSends(q.sqNext)
+	q.complete(e, rdma.StatusLocProtErr)
+	q.sqHead++
+	q.sqNext++
+	q.terminate(rdmap.TermLocal, nil)
+}
+
+// frameResponse frames the next segment of the read response at the head of irq.
+func (q *qp) frameResponse() bool {
+	t := &q.tx
+	r := &q.req[q.irq.slot()]
+	n := min(r.Size-t.off, uint32(q.seglen(ddp.TaggedLen)))
+	if !t.room(int(n)) {
+		return false
+	}
+	var piece [1][]byte
+	if n > 0 {
+		// The source was checked when the request came; it may be gone since.
+		m := q.find(r.SrcSTag)
+		if m == nil {
+			q.terminate(rdmap.TermProtSTag, nil)
+			return false
+		}
+		piece[0] = m.at(r.SrcTO+uint64(t.off), n)
+	}
+	last := t.off+n == r.Size
+	var hdr [ddp.TaggedLen]byte
+	ddp.PutTagged(hdr[:], &ddp.Tagged{Last: last, ULP: rdmap.Control(rdmap.OpReadResp), STag: r.SinkSTag, TO: r.SinkTO + uint64(t.off)})
+	t.frame(hdr[:], piece[:], int(n))
+	t.off += n
+	if last {
+		q.irq.head++
+		t.src = srcNone
+	}
+	return true
+}
+
+// retire completes entries in post order (RFC 5040 §5.5): sends and writes once
+// the socket has their last octet, reads once their response is here.
+func (q *qp) retire() {
+	if q.sqHead == q.sqNext {
+		return
+	}
+	locked := false
+	for q.sqHead != q.sqNext {
+		e := &q.sq[q.sqHead&uint32(len(q.sq)-1)]
+		if e.wr.Op == rdma.OpRead || e.wr.Op == rdma.OpLocalInv {
+			if !e.done {
+				break
+			}
+		} else if e.end > q.tx.sent {
+			break
+		}
+		if e.wr.Flags&rdma.Signaled != 0 || q.cfg.SigAll {
+			if !locked {
+				q.send.mu.Lock()
+				locked = true
+			}
+			wc := rdma.WC{ID: e.wr.ID, QPNum: q.num, Opcode: e.wr.Op.Completes()}
+			if e.wr.Op == rdma.OpRead {
+				wc.ByteLen = uint32(e.wr.Len())
+			}
+			q.send.push(&wc, false)
+		}
+		q.sqHead++
+	}
+	if locked {
+		overrun := q.send.overrun
+		q.send.mu.Unlock()
+		if overrun {
+			q.overran()
+		}
+	}
+}
+
+// complete reports an entry with an error; errors always complete (IBTA 10.7.3.1).
+func (q *qp) complete(e *sqEntry, s rdma.Status) {
+	wc := rdma.WC{ID: e.wr.ID, QPNum: q.num, Opcode: e.wr.Op.Completes(), Status: s, VendorErr: vendor(q.why)}
+	q.send.mu.Lock()
+	q.send.push(&wc, false)
+	q.send.mu.Unlock()
+}
+
+// vendor is the Terminate reason as WC and Event carry it: 0xLECC.
+func vendor(c rdmap.TermCode) uint32 {
+	if c == 0 {
+		return 0
+	}
+	return uint32(c.Layer())<<12 | uint32(c.EType())<<8 | uint32(c.Code())
+}

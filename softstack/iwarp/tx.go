@@ -1,0 +1,232 @@
+package iwarp
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"github.com/rdmaperf/rdmaperf/softstack/ddp"
+	"github.com/rdmaperf/rdmaperf/softstack/mpa"
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
+	"github.com/rdmaperf/rdmaperf/softstack/stream"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+
+	"golang.org/x/sys/unix"
+)
+
+// source is where the message in progress comes from.
+type source uint8
+
+const (
+	srcNone source = iota
+	srcSQ          // the send queue entry at sqNext
+	srcRead        // the inbound read request at the head of irq
+)
+
+// txState frames messages and hands them to the socket. Framed octets wait as
+// a list of pieces: runs of buf (headers, small payloads, CRCs) and registered
+// memory (large payloads, by reference).
+type txState struct {
+	buf    []byte
+	n      int // octets of buf in use
+	vec    []unix.Iovec
+	vn     int    // pieces in use
+	vh     int    // first piece not wholly sent
+	framed uint64 // octets framed since the stream began
+	sent   uint64 // octets taken by the socket
+	copied bool   // pieces point into a private copy: the stream is ending
+
+	src     source
+	off     uint32 // octets of the message in progress that are framed
+	turn    bool   // after a send-queue message, a read response goes first
+	sendMSN uint32
+	readMSN uint32
+
+	mulpdu  int
+	crc     bool
+	markers bool
+	mw      mpa.MarkerWriter
+	scratch []byte // one ULPDU, with markers only
+	hold    bool   // passive side before the first inbound FPDU (RFC 5044 §7.1.2 rule 4)
+	blocked bool   // the socket buffer is full
+	drained bool   // SQD was reported
+}
+
+func (t *txState) init(mulpdu int, crc, markers, hold bool) {
+	*t = txState{
+		buf: make([]byte, txBufSize), vec: make([]unix.Iovec, 256),
+		sendMSN: 1, readMSN: 1,
+		mulpdu: mulpdu, crc: crc, markers: markers, hold: hold,
+	}
+	if markers {
+		t.scratch = make([]byte, 0, mpa.MaxULPDU)
+	}
+}
+
+func (t *txState) empty() bool { return t.framed == t.sent }
+
+// reserve is the next n octets of buf, joined to the last piece if they adjoin.
+func (t *txState) reserve(n int) []byte {
+	b := t.buf[t.n : t.n+n : t.n+n]
+	base := unsafe.SliceData(b)
+	t.n += n
+	t.framed += uint64(n)
+	if t.vn > t.vh {
+		last := &t.vec[t.vn-1]
+		if unsafe.Add(unsafe.Pointer(last.Base), last.Len) == unsafe.Pointer(base) {
+			last.Len += uint64(n)
+			return b
+		}
+	}
+	t.vec[t.vn] = unix.Iovec{Base: base, Len: uint64(n)}
+	t.vn++
+	return b
+}
+
+func (t *txState) reference(p []byte) {
+	t.vec[t.vn] = unix.Iovec{Base: unsafe.SliceData(p), Len: uint64(len(p))}
+	t.vn++
+	t.framed += uint64(len(p))
+}
+
+// room tells whether one more FPDU of size payload octets surely fits.
+func (t *txState) room(payload int) bool {
+	need := mpa.LenFieldLen + ddp.UntaggedLen + rdmap.ReadRequestLen + 3 + mpa.CRCLen
+	if t.markers {
+		need += payload + payload/(mpa.MarkerInterval-mpa.MarkerLen)*mpa.MarkerLen + 4*mpa.MarkerLen
+	} else if payload <= copyMax {
+		need += payload
+	}
+	return len(t.buf)-t.n >= need && len(t.vec)-t.vn >= 2+rdma.MaxSGE
+}
+
+// touches tells whether unsent pieces lie in m.
+func (t *txState) touches(m *mr) bool {
+	if t.copied {
+		return false
+	}
+	for _, v := range t.vec[t.vh:t.vn] {
+		p := uint64(uintptr(unsafe.Pointer(v.Base)))
+		if p >= m.base && p < m.base+uint64(len(m.buf)) {
+			return true
+		}
+	}
+	return false
+}
+
+// detach copies what is not sent yet, so that the user's memory is free while
+// the stream ends. At most flushAt octets and one segment wait at any time.
+func (t *txState) detach() {
+	if t.copied || t.empty() {
+		return
+	}
+	var all []byte
+	for _, v := range t.vec[t.vh:t.vn] {
+		all = append(all, unsafe.Slice(v.Base, v.Len)...)
+	}
+	t.buf = append(all, make([]byte, 256)...) // room for a Terminate behind it
+	t.n = len(all)
+	t.vh, t.vn = 0, 1
+	t.vec[0] = unix.Iovec{Base: unsafe.SliceData(t.buf), Len: uint64(len(all))}
+	t.copied = true
+}
+
+// flush hands framed octets to the socket until it is full. An error means the
+// stream is lost.
+func (t *txState) flush(c *stream.Conn) error {
+	t.blocked = false
+	for t.vh < t.vn {
+		var n int
+		var err error
+		if t.vn-t.vh == 1 {
+			v := &t.vec[t.vh]
+			n, err = c.Send(unsafe.Slice(v.Base, v.Len))
+		} else {
+			n, err = c.Sendv(t.vec[t.vh:t.vn])
+		}
+		if err == stream.ErrAgain {
+			t.blocked = true
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		t.sent += uint64(n)
+		t.advance(uint64(n))
+	}
+	t.vh, t.vn, t.n = 0, 0, 0
+	return nil
+}
+
+func (t *txState) advance(n uint64) {
+	for n > 0 {
+		v := &t.vec[t.vh]
+		if n < v.Len {
+			v.Base = (*byte)(unsafe.Add(unsafe.Pointer(v.Base), n))
+			v.Len -= n
+			return
+		}
+		n -= v.Len
+		t.vh++
+	}
+}
+
+var padding [3]byte
+
+// frame lays one FPDU: length, header (written by the caller into the returned
+// octets before finish is called through put), payload pieces, pad, CRC
+// (RFC 5044 §4). pieces are consecutive parts of the payload, size octets in all.
+func (t *txState) frame(header []byte, pieces [][]byte, size int) {
+	ulpdu := len(header) + size
+	pad := mpa.Pad(ulpdu)
+	if t.markers {
+		u := append(t.scratch[:0], header...)
+		for _, p := range pieces {
+			u = append(u, p...)
+		}
+		// reserve first, write after: the writer appends into exactly that room.
+		at := t.buf[t.n:t.n]
+		out := t.mw.Append(at, u, t.crc)
+		t.reserve(len(out))
+		return
+	}
+	if size <= copyMax {
+		b := t.reserve(mpa.LenFieldLen + ulpdu + pad + mpa.CRCLen)
+		binary.BigEndian.PutUint16(b, uint16(ulpdu))
+		at := mpa.LenFieldLen + copy(b[mpa.LenFieldLen:], header)
+		for _, p := range pieces {
+			at += copy(b[at:], p)
+		}
+		for range pad {
+			b[at] = 0
+			at++
+		}
+		sum := uint32(0)
+		if t.crc {
+			sum = mpa.CRC(0, b[:at])
+		}
+		mpa.PutCRC(b[at:], sum)
+		return
+	}
+	b := t.reserve(mpa.LenFieldLen + len(header))
+	binary.BigEndian.PutUint16(b, uint16(ulpdu))
+	copy(b[mpa.LenFieldLen:], header)
+	sum := uint32(0)
+	if t.crc {
+		sum = mpa.CRC(0, b)
+	}
+	for _, p := range pieces {
+		if len(p) == 0 {
+			continue
+		}
+		t.reference(p)
+		if t.crc {
+			sum = mpa.CRC(sum, p)
+		}
+	}
+	b = t.reserve(pad + mpa.CRCLen)
+	copy(b, padding[:pad])
+	if t.crc {
+		sum = mpa.CRC(sum, b[:pad])
+	}
+	mpa.PutCRC(b[pad:], sum)
+}
