@@ -1,5 +1,7 @@
 package ddp
 
+import "math"
+
 // Segment is one piece of a message.
 type Segment struct {
 	Offset uint32 // octets of the message before this segment
@@ -22,7 +24,8 @@ type Segmenter struct {
 // mulpdu that leaves no room for payload is raised to one octet of payload, so
 // that the cut always ends; MPA never offers less than 128.
 func NewSegmenter(size uint32, mulpdu, headerLen int) Segmenter {
-	return Segmenter{size: size, max: uint32(max(mulpdu-headerLen, 1))}
+	room := uint64(max(mulpdu-headerLen, 1))
+	return Segmenter{size: size, max: uint32(min(room, math.MaxUint32))}
 }
 
 // Next returns the next segment, and ok=false after the last one. A message

@@ -127,9 +127,11 @@ var (
 // Linux siw on little-endian hosts swaps the nibbles of the first octet and puts
 // M, D, R into the low bits of the third. ParseTerminate accepts both and says
 // which it saw. The flags decide when one is set. Without flags the RFC layout
-// is taken when its code is an assigned one, else siw's under the same condition,
-// else the RFC layout. siw's 0/2/05, 0/2/06 and 0/2/07 without headers look
-// exactly like 2/0/05, 2/0/06 and 2/0/07 and are read as such.
+// is taken when its reason is an assigned one, else siw's under the same
+// condition, else the RFC layout. Where the swapped reason is an assigned one
+// too, siw's message without headers is misread, for a peer that follows the RFC
+// must not be: 0/2/05 to 0/2/07 and 2/0/05 to 2/0/07 change places, and so do
+// 0/1/00 and 1/0/00.
 func ParseTerminate(b []byte) (Terminate, Layout, error) {
 	if len(b) < terminateControlLen {
 		return Terminate{}, LayoutRFC, errTermShort
