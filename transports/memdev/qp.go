@@ -240,18 +240,28 @@ func (q *qp) Disconnect(ctx context.Context) error {
 		})
 		signal(q.watch) // another Disconnect may wait for the same
 		if !q.closed {
-			q.enterErr()
-			q.tell()
+			q.part()
 		}
 		return err
 	})
 }
 
-// tell announces the end of the connection to the peer, once.
-func (q *qp) tell() {
-	p := q.peer
-	q.told = true // who ends the connection needs no news of it
-	if p == nil || p.told || p.closed || q.dev.dead {
+// part ends the connection in order. Sends that wait for a receive on either side
+// are flushed rather than tried once more.
+func (q *qp) part() {
+	q.unstall()
+	if q.peer != nil {
+		q.peer.unstall()
+		q.tell(q.peer)
+	}
+	q.enterErr()
+}
+
+// tell announces the end to the peer, once. Who ended the connection needs no
+// news of it, and a dead device sends none.
+func (q *qp) tell(p *qp) {
+	q.told = true
+	if p.told || p.closed || q.dev.dead {
 		return
 	}
 	p.told = true
@@ -270,8 +280,7 @@ func (q *qp) Close() error {
 		return nil
 	}
 	q.hangUp(rdma.ErrClosed)
-	q.enterErr()
-	q.tell()
+	q.part()
 	q.closed = true
 	q.sendCQ.users--
 	q.recvCQ.users--
