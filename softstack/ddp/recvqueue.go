@@ -55,14 +55,11 @@ func (q *RecvQueue) Check(h *Untagged, payload int, bufLen uint32, haveBuf bool)
 		return false, ErrUntaggedTooLong
 	}
 	first = !q.open
+	q.open = !h.Last
+	q.mo = end
 	if h.Last {
-		// MSNs are counted modulo 2^32, RFC 5041 §4.3.
-		q.msn++
+		q.msn++ // modulo 2^32, RFC 5041 §4.3
 		q.mo = 0
-		q.open = false
-	} else {
-		q.mo = end
-		q.open = true
 	}
 	return first, 0
 }
