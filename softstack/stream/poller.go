@@ -108,3 +108,17 @@ func (p *Poller) Close() error {
 	})
 	return nil
 }
+
+// Await blocks until the connection is ready for any of bits, or ms
+// milliseconds have passed.
+func (c *Conn) Await(bits uint32, ms int) {
+	ev := int16(0)
+	if bits&Readable != 0 {
+		ev |= unix.POLLIN
+	}
+	if bits&Writable != 0 {
+		ev |= unix.POLLOUT
+	}
+	fds := [1]unix.PollFd{{Fd: int32(c.fd), Events: ev}}
+	unix.Poll(fds[:], ms) // an error or EINTR only means looking again early
+}
