@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -134,6 +135,21 @@ func (d *Device) everyQP(f func(*qp)) {
 	for _, q := range all {
 		f(q)
 	}
+}
+
+// Kill resets every connection without Terminate or FIN, as the death of the
+// machine would look to the peers. QPs go to ERR; the objects still have to be
+// closed. It exists for conformance and fault tests.
+func (d *Device) Kill() {
+	d.everyQP(func(q *qp) {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.conn != nil && q.phase != phaseClosed {
+			q.dev.raise(rdma.EventQPFatal, q.num, vendor(rdmap.TermMPATCPLost))
+			q.drop(true)
+		}
+		q.setState(rdma.QPErr)
+	})
 }
 
 // Close ends the device. ErrBusy while queues, registrations or listeners are open.

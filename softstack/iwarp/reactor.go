@@ -57,7 +57,7 @@ func (b *reactor) stop() {
 	for _, q := range rest {
 		q.mu.Lock()
 		q.lingerStep() // reads what is here, so that close does not reset
-		q.drop()
+		q.drop(false)
 		q.mu.Unlock()
 	}
 	b.p.Close()
@@ -215,7 +215,7 @@ func (b *reactor) linger(q *qp, late bool) bool {
 	defer q.mu.Unlock()
 	q.lingerStep()
 	if late {
-		q.drop()
+		q.drop(false)
 	}
 	b.arm(q)
 	return q.phase == phaseLinger

@@ -55,7 +55,7 @@ func (q *qp) lost() {
 		return
 	}
 	q.dev.raise(rdma.EventQPFatal, q.num, vendor(rdmap.TermMPATCPLost))
-	q.drop()
+	q.drop(false)
 	q.setState(rdma.QPErr)
 }
 
@@ -95,7 +95,7 @@ func (q *qp) lingerStep() {
 	}
 	if !q.tx.empty() {
 		if err := q.tx.flush(q.conn); err != nil {
-			q.drop()
+			q.drop(false)
 			return
 		}
 	}
@@ -110,22 +110,26 @@ func (q *qp) lingerStep() {
 		}
 		if err != nil {
 			if q.fin {
-				q.drop()
+				q.drop(false)
 			}
 			return
 		}
 	}
 }
 
-// drop closes the socket.
-func (q *qp) drop() {
+// drop closes the socket, with RST if abort is set.
+func (q *qp) drop(abort bool) {
 	if q.phase == phaseClosed || q.conn == nil {
 		return
 	}
 	q.leavePollers()
 	q.phase = phaseClosed
 	q.dev.bg.leave(q)
-	q.conn.Close()
+	if abort {
+		q.conn.Abort()
+	} else {
+		q.conn.Close()
+	}
 	q.rx.buf, q.tx.buf = nil, nil
 }
 

@@ -168,3 +168,12 @@ func (c *Conn) Close() error {
 	c.closed = true
 	return os.NewSyscallError("close", unix.Close(c.fd))
 }
+
+// Abort closes the socket with RST, dropping what was not sent: what the peer of
+// a host that died and came back sees. Idempotent, as Close.
+func (c *Conn) Abort() error {
+	if !c.closed {
+		unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	}
+	return c.Close()
+}
