@@ -32,6 +32,8 @@ const (
 	maxMessage = 1<<32 - 1 // RFC 5041 §4: the message offset is 32 bits
 	maxEvents  = 128
 
+	startupRoom = 64 // sockets beyond the backlog that may be in MPA start-up, so that a few silent ones block nobody
+
 	rxBufSize = 128 << 10 // at least one FPDU; large reads pay for many small segments at once
 	txBufSize = 128 << 10
 	copyMax   = 2048      // payloads up to this are copied beside their header instead of gathered

@@ -15,8 +15,8 @@ import (
 )
 
 // listener takes TCP connections and reads their MPA Requests. Memory is
-// bounded: at most 2*backlog sockets wait, half of them for the Request and
-// half for the application.
+// bounded: sockets wait for their Request in slots, and for the application in
+// a queue of the backlog's length.
 type listener struct {
 	dev *Device
 	l   *net.TCPListener
@@ -46,7 +46,7 @@ func (d *Device) Listen(ctx context.Context, addr string, backlog int) (rdma.Lis
 	}
 	l := &listener{
 		dev: d, l: nl.(*net.TCPListener),
-		slots: make(chan struct{}, backlog), queue: make(chan *connRequest, backlog), done: make(chan struct{}),
+		slots: make(chan struct{}, backlog+startupRoom), queue: make(chan *connRequest, backlog), done: make(chan struct{}),
 	}
 	d.mu.Lock()
 	if d.closed {
