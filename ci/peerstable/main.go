@@ -1,0 +1,74 @@
+// Command peerstable turns the raw output of ci/peers into one table: each
+// measure with its value, its ratio to a reference measured beside it, the
+// project's target and the verdict.
+//
+// It reads a directory with one file for each repeat of each probe,
+// REPEAT.PROBE, as listed in probes.go; a probe that failed leaves
+// REPEAT.PROBE.failed with the reason instead. A repeat's probes ran one right
+// after the other, so ratios are taken inside a repeat and then the median over
+// the repeats: drift of a busy machine cancels out.
+//
+// Exit codes are rdmaperf's: 0 when all targets are met, 3 when one is missed,
+// 1 when something could not be measured.
+//
+// # Limitations
+//
+// The numbers of foreign tools are what those tools print, with their own clocks
+// and warm-ups: libfabric's is a mean, UCX's a median of its last samples.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+func main() {
+	err := run(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "peers:", err)
+	}
+	os.Exit(reports.Code(err))
+}
+
+func run(args []string) error {
+	flags := flag.NewFlagSet("peerstable", flag.ContinueOnError)
+	dir := flags.String("dir", "", "directory with the raw output")
+	jsonFile := flags.String("json", "", "write the table as JSON to this file")
+	seconds := flags.Float64("seconds", 0, "length of each measured window, for the document")
+	only := flags.String("only", "", "comma list of floor, rdmaperf, record, foreign; empty is all")
+	if err := flags.Parse(args); err != nil {
+		return &reports.ExitError{Code: reports.ExitUsage, Err: err}
+	}
+	if *dir == "" || flags.NArg() > 0 {
+		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: peerstable -dir DIR [-only SETS] [-json FILE] [-seconds S]")}
+	}
+	sources, err := selection(*only)
+	if err != nil {
+		return &reports.ExitError{Code: reports.ExitUsage, Err: err}
+	}
+	raw, err := readDir(os.DirFS(*dir))
+	if err != nil {
+		return err
+	}
+	t := build(raw, sources)
+	if err := t.writeText(os.Stdout); err != nil {
+		return err
+	}
+	if *jsonFile != "" {
+		t.Started, t.Seconds, t.Environment = time.Now(), *seconds, reports.Collect()
+		b, err := json.MarshalIndent(t, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(*jsonFile, append(b, '\n'), 0o644); err != nil {
+			return err
+		}
+	}
+	return t.outcome()
+}
