@@ -1,0 +1,304 @@
+package memdev
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// dialing is a connection attempt under way, with the request it became.
+type dialing struct {
+	a, b *side
+	l    rdma.Listener
+	done chan error
+	got  rdma.ConnParam
+}
+
+func (d *dialing) connect(ctx context.Context, p rdma.ConnParam) {
+	d.done = make(chan error, 1)
+	go func() {
+		got, err := d.a.qp.Connect(ctx, d.l.Addr(), p)
+		d.got = got
+		d.done <- err
+	}()
+}
+
+func newDialing(t *testing.T) *dialing {
+	f := NewFabric(Config{})
+	d := &dialing{a: newSide(t, f, "a", ordinary()), b: newSide(t, f, "b", ordinary())}
+	d.l = must(d.b.dev.Listen(soon(t), "", 4))(t)
+	t.Cleanup(func() { ok(t, d.l.Close()) })
+	return d
+}
+
+func TestPrivateDataAndDepthsAreExchanged(t *testing.T) {
+	tests := []struct {
+		name         string
+		a, b         rdma.ConnParam
+		wantA, wantB rdma.ConnParam // what holds
+		seen         rdma.ConnParam // what the request says
+	}{
+		{"nothing asked", rdma.ConnParam{}, rdma.ConnParam{}, rdma.ConnParam{}, rdma.ConnParam{}, rdma.ConnParam{}},
+		{"the smaller depth holds on both sides",
+			rdma.ConnParam{IRD: 10, ORD: 4, RNRRetry: 3}, rdma.ConnParam{IRD: 2, ORD: 12, RNRRetry: 7},
+			rdma.ConnParam{IRD: 10, ORD: 2, RNRRetry: 3}, rdma.ConnParam{IRD: 2, ORD: 10, RNRRetry: 7},
+			rdma.ConnParam{IRD: 4, ORD: 10, RNRRetry: 3}},
+		{"greatest depths and private data",
+			rdma.ConnParam{IRD: 128, ORD: 128, PrivateData: bytes.Repeat([]byte{1}, 512)},
+			rdma.ConnParam{IRD: 128, ORD: 128, PrivateData: []byte{2}},
+			rdma.ConnParam{IRD: 128, ORD: 128, PrivateData: []byte{2}},
+			rdma.ConnParam{IRD: 128, ORD: 128, PrivateData: bytes.Repeat([]byte{1}, 512)},
+			rdma.ConnParam{IRD: 128, ORD: 128, PrivateData: bytes.Repeat([]byte{1}, 512)}},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			d := newDialing(t)
+			d.connect(soon(t), tc.a)
+			r := must(d.l.Accept(soon(t)))(t)
+			same(t, "request", r.Param(), tc.seen)
+			if host, _, err := net.SplitHostPort(r.RemoteAddr()); err != nil || host != "a" {
+				t.Errorf("RemoteAddr = %q, want host a", r.RemoteAddr())
+			}
+			got := must(r.Accept(soon(t), d.b.qp, tc.b))(t)
+			same(t, "passive side", got, tc.wantB)
+			ok(t, <-d.done)
+			same(t, "active side", d.got, tc.wantA)
+			same(t, "states", []rdma.QPState{d.a.qp.State(), d.b.qp.State()}, []rdma.QPState{rdma.QPRTS, rdma.QPRTS})
+		})
+	}
+}
+
+func TestRejectCarriesPrivateData(t *testing.T) {
+	d := newDialing(t)
+	for _, data := range [][]byte{nil, []byte("not today")} {
+		d.connect(soon(t), rdma.ConnParam{})
+		r := must(d.l.Accept(soon(t)))(t)
+		ok(t, r.Reject(soon(t), data))
+		err := <-d.done
+		var refused *rdma.RejectError
+		if !errors.Is(err, rdma.ErrRejected) || !errors.As(err, &refused) || !bytes.Equal(refused.PrivateData, data) {
+			t.Errorf("Connect = %v, want a refusal with %q", err, data)
+		}
+		// The request has had its answer; the QP may try again.
+		if _, err := r.Accept(soon(t), d.b.qp, rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
+			t.Errorf("Accept after Reject = %v, want ErrState", err)
+		}
+		if err := r.Reject(soon(t), nil); !errors.Is(err, rdma.ErrState) {
+			t.Errorf("Reject after Reject = %v, want ErrState", err)
+		}
+		same(t, "state", d.a.qp.State(), rdma.QPInit)
+	}
+}
+
+func TestConnectionLimits(t *testing.T) {
+	d := newDialing(t)
+	bad := []rdma.ConnParam{{PrivateData: make([]byte, 513)}, {IRD: -1}, {ORD: -1}, {IRD: 129}, {ORD: 129}, {RNRRetry: -1}, {RNRRetry: 8}}
+	for _, p := range bad {
+		if _, err := d.a.qp.Connect(soon(t), d.l.Addr(), p); !errors.Is(err, rdma.ErrInvalid) {
+			t.Errorf("Connect with %+v = %v, want ErrInvalid", p, err)
+		}
+	}
+	d.connect(soon(t), rdma.ConnParam{})
+	r := must(d.l.Accept(soon(t)))(t)
+	for _, p := range bad {
+		if _, err := r.Accept(soon(t), d.b.qp, p); !errors.Is(err, rdma.ErrInvalid) {
+			t.Errorf("Accept with %+v = %v, want ErrInvalid", p, err)
+		}
+	}
+	if _, err := r.Accept(soon(t), d.a.qp, rdma.ConnParam{}); !errors.Is(err, rdma.ErrInvalid) {
+		t.Errorf("Accept with the QP of another device = %v, want ErrInvalid", err)
+	}
+	if err := r.Reject(soon(t), make([]byte, 513)); !errors.Is(err, rdma.ErrInvalid) {
+		t.Errorf("Reject with too much = %v, want ErrInvalid", err)
+	}
+	must(r.Accept(soon(t), d.b.qp, rdma.ConnParam{}))(t) // still possible
+	ok(t, <-d.done)
+	if _, err := d.a.qp.Connect(soon(t), d.l.Addr(), rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
+		t.Errorf("Connect of a connected QP = %v, want ErrState", err)
+	}
+}
+
+func TestNobodyListensThere(t *testing.T) {
+	d := newDialing(t)
+	other := newSide(t, NewFabric(Config{}), "other", ordinary())
+	for name, q := range map[string]rdma.QP{"no such address": d.a.qp, "an address of another fabric": other.qp} {
+		addr := d.l.Addr()
+		if q == d.a.qp {
+			addr = "nowhere:1"
+		}
+		if _, err := q.Connect(soon(t), addr, rdma.ConnParam{}); !errors.Is(err, rdma.ErrUnreachable) {
+			t.Errorf("%s: Connect = %v, want ErrUnreachable", name, err)
+		}
+		same(t, "state", q.State(), rdma.QPInit)
+	}
+}
+
+func TestUnansweredRequests(t *testing.T) {
+	tests := []struct {
+		name  string
+		limit time.Duration // of the caller's context; 0 none
+		want  []error
+		after time.Duration
+	}{
+		{"without a deadline end after 10 s", 0, []error{rdma.ErrUnreachable}, 10 * time.Second},
+		{"end with the caller's deadline", time.Second, []error{rdma.ErrUnreachable, context.DeadlineExceeded}, time.Second},
+		{"are refused after 10 s", time.Minute, []error{rdma.ErrRejected}, 10 * time.Second},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := NewFabric(Config{})
+				a, b := newSide(t, f, "a", ordinary()), newSide(t, f, "b", ordinary())
+				l := must(b.dev.Listen(context.Background(), "", 1))(t)
+				defer l.Close()
+				ctx := context.Background()
+				if tc.limit > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, tc.limit)
+					defer cancel()
+				}
+				start := time.Now()
+				done := make(chan error, 1)
+				go func() {
+					_, err := a.qp.Connect(ctx, l.Addr(), rdma.ConnParam{})
+					done <- err
+				}()
+				r := must(l.Accept(ctx))(t)
+				err := <-done
+				for _, want := range tc.want {
+					if !errors.Is(err, want) {
+						t.Errorf("Connect = %v, want %v", err, want)
+					}
+				}
+				if d := time.Since(start); d != tc.after {
+					t.Errorf("Connect took %v, want %v", d, tc.after)
+				}
+				if _, err := r.Accept(context.Background(), b.qp, rdma.ConnParam{}); err == nil {
+					t.Error("a request that is gone was accepted")
+				}
+				same(t, "states", []rdma.QPState{a.qp.State(), b.qp.State()}, []rdma.QPState{rdma.QPInit, rdma.QPInit})
+			})
+		})
+	}
+}
+
+func TestBacklogBoundsWaitingRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := NewFabric(Config{})
+		b := newSide(t, f, "b", ordinary())
+		l := must(b.dev.Listen(context.Background(), "", 2))(t)
+		done := make(chan error, 3)
+		for range 3 {
+			a := newSide(t, f, "", ordinary())
+			go func() {
+				_, err := a.qp.Connect(context.Background(), l.Addr(), rdma.ConnParam{})
+				done <- err
+			}()
+		}
+		synctest.Wait()
+		if err := <-done; !errors.Is(err, rdma.ErrRejected) {
+			t.Errorf("the third of two = %v, want a refusal", err)
+		}
+		ok(t, l.Close())
+		for range 2 {
+			if err := <-done; !errors.Is(err, rdma.ErrRejected) {
+				t.Errorf("waiting when the listener closes = %v, want a refusal", err)
+			}
+		}
+	})
+}
+
+func TestClosingTheQPEndsItsConnect(t *testing.T) {
+	ends := map[string]struct {
+		do   func(q rdma.QP) error
+		want error
+	}{"Close": {rdma.QP.Close, rdma.ErrClosed}, "Fail": {rdma.QP.Fail, rdma.ErrState}}
+	for name, end := range ends {
+		synctest.Test(t, func(t *testing.T) {
+			f := NewFabric(Config{})
+			a, b := newSide(t, f, "a", ordinary()), newSide(t, f, "b", ordinary())
+			l := must(b.dev.Listen(context.Background(), "", 1))(t)
+			defer l.Close()
+			done := make(chan error, 1)
+			go func() {
+				_, err := a.qp.Connect(context.Background(), l.Addr(), rdma.ConnParam{})
+				done <- err
+			}()
+			synctest.Wait()
+			if _, err := a.qp.Connect(context.Background(), l.Addr(), rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
+				t.Errorf("second Connect = %v, want ErrState", err)
+			}
+			ok(t, end.do(a.qp))
+			if err := <-done; !errors.Is(err, end.want) {
+				t.Errorf("%s during Connect = %v, want %v", name, err, end.want)
+			}
+			// The place in the backlog is free again.
+			c := newSide(t, f, "c", ordinary())
+			go l.Accept(context.Background())
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			if _, err := c.qp.Connect(ctx, l.Addr(), rdma.ConnParam{}); !errors.Is(err, rdma.ErrUnreachable) {
+				t.Errorf("next Connect = %v, want it queued until its deadline", err)
+			}
+		})
+	}
+}
+
+func TestAcceptEndsWithContextAndClose(t *testing.T) {
+	d := newDialing(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := d.l.Accept(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Accept = %v, want the context's error", err)
+	}
+	errs := make(chan error)
+	for range 2 {
+		go func() {
+			_, err := d.l.Accept(soon(t))
+			errs <- err
+		}()
+	}
+	ok(t, d.l.Close())
+	for range 2 {
+		if err := <-errs; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Accept = %v, want ErrClosed", err)
+		}
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	f := NewFabric(Config{})
+	dev := must(f.Open("host"))(t)
+	tests := []struct{ listen, want string }{
+		{"mem:whatever", "mem:whatever"},
+		{"127.0.0.1:7471", "127.0.0.1:7471"},
+		{"", "host:49152"},
+		{":0", "host:49153"},
+		{"127.0.0.1:0", "127.0.0.1:49154"},
+		{":7471", "host:7471"},
+		{"[::1]:0", "[::1]:49155"},
+	}
+	for _, tc := range tests {
+		l := must(dev.Listen(soon(t), tc.listen, 1))(t)
+		defer l.Close()
+		if l.Addr() != tc.want {
+			t.Errorf("Listen(%q).Addr() = %q, want %q", tc.listen, l.Addr(), tc.want)
+		}
+	}
+	if _, err := dev.Listen(soon(t), "mem:whatever", 1); !errors.Is(err, rdma.ErrAddrInUse) {
+		t.Errorf("second Listen = %v, want ErrAddrInUse", err)
+	}
+	if _, err := dev.Listen(soon(t), "", -1); !errors.Is(err, rdma.ErrInvalid) {
+		t.Errorf("backlog -1 = %v, want ErrInvalid", err)
+	}
+	l := must(f.listeners["mem:whatever"], nil)(t)
+	ok(t, l.Close())
+	ok(t, l.Close())
+	must(dev.Listen(soon(t), "mem:whatever", 0))(t)
+}

@@ -1,0 +1,275 @@
+package memdev
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+func TestCapsDeclareEverythingButADuty(t *testing.T) {
+	d := must(NewFabric(Config{}).Open(""))(t)
+	c := d.Caps()
+	if c.Label != rdma.LabelMem || c.Completion != rdma.CompletionAck {
+		t.Errorf("label %q, completion %v, want mem, ack", c.Label, c.Completion)
+	}
+	for o := range rdma.Opcode(rdma.NumOpcodes) {
+		if !c.Ops.Has(o) {
+			t.Errorf("%v is not declared", o)
+		}
+	}
+	if err := c.Missing(rdma.Need{Features: rdma.FeatSRQ<<12 - 1 - rdma.FeatSinkNeedsRemoteWrite}); err != nil {
+		t.Error(err)
+	}
+	if c.Features.Has(rdma.FeatSinkNeedsRemoteWrite) {
+		t.Error("a read's sink needs no remote write here")
+	}
+}
+
+func TestRequestsRefusedAtOnce(t *testing.T) {
+	a, b, _ := newPair(t, Config{})
+	inline := func(op rdma.Opcode, n int) rdma.SendWR {
+		w := b.at(0, wr(op, 1, a.sge(0, n)))
+		w.Flags |= rdma.Inline
+		return w
+	}
+	long := a.sge(0, 0)
+	long.Len = 1 << 31
+	five := wr(rdma.OpSend, 1)
+	five.NumSGE = rdma.MaxSGE + 1
+	flag := wr(rdma.OpSend, 1)
+	flag.Flags |= 1 << 7
+	unmapped := inline(rdma.OpSend, 8)
+	unmapped.SGE[0].Addr = 8
+	tests := map[string]rdma.SendWR{
+		"unknown opcode":                  wr(rdma.Opcode(rdma.NumOpcodes), 1),
+		"unknown flag":                    flag,
+		"five elements":                   five,
+		"longer than MaxMsg":              wr(rdma.OpSend, 1, long, a.sge(0, 1)),
+		"inline longer than the QP's":     inline(rdma.OpSend, 65),
+		"inline read":                     inline(rdma.OpRead, 8),
+		"inline atomic":                   inline(rdma.OpFetchAdd, 8),
+		"inline data at no address":       unmapped,
+		"atomic with a 4-byte sink":       b.at(0, wr(rdma.OpFetchAdd, 1, a.sge(0, 4))),
+		"atomic with a 16-byte sink":      b.at(0, wr(rdma.OpCmpSwap, 1, a.sge(0, 16))),
+		"atomic with a sink in two parts": b.at(0, wr(rdma.OpCmpSwap, 1, a.sge(0, 4), a.sge(4, 4))),
+		"atomic without sink":             b.at(0, wr(rdma.OpFetchAdd, 1)),
+		"local_inv with data":             wr(rdma.OpLocalInv, 1, a.sge(0, 1)),
+	}
+	good1 := b.at(0, wr(rdma.OpWrite, 1, a.sge(0, 1)))
+	for name, bad := range tests {
+		t.Run(name, func(t *testing.T) {
+			n, err := a.qp.PostSend([]rdma.SendWR{good1, bad, good1})
+			if n != 1 || err != rdma.ErrInvalid {
+				t.Errorf("PostSend = %d, %v, want 1, ErrInvalid", n, err)
+			}
+			same(t, "the first stands, the third was not taken", outcomes(t, a.sq), good(1))
+			same(t, "state", a.qp.State(), rdma.QPRTS)
+		})
+	}
+	if n, err := a.qp.PostRecv([]rdma.RecvWR{{}, {NumSGE: 5}}); n != 1 || err != rdma.ErrInvalid {
+		t.Errorf("PostRecv with five elements = %d, %v, want 1, ErrInvalid", n, err)
+	}
+}
+
+func TestQueuesHoldExactlyTheirDepthUntilPolled(t *testing.T) {
+	a, b, _ := newPair(t, Config{}, func(a, _ *setup) { a.qp.SendDepth, a.qp.RecvDepth = 3, 3 })
+	w := b.at(0, wr(rdma.OpWrite, 1, a.sge(0, 1)))
+	if n, err := a.qp.PostSend([]rdma.SendWR{w, w, w, w}); n != 3 || err != rdma.ErrQueueFull {
+		t.Errorf("four sends into three places = %d, %v, want 3, ErrQueueFull", n, err)
+	}
+	if n, err := a.qp.PostSend([]rdma.SendWR{w}); n != 0 || err != rdma.ErrQueueFull {
+		t.Errorf("executed but not polled: PostSend = %d, %v, want 0, ErrQueueFull", n, err)
+	}
+	var one [1]rdma.WC
+	must(a.sq.Poll(one[:]))(t)
+	if n, err := a.qp.PostSend([]rdma.SendWR{w, w}); n != 1 || err != rdma.ErrQueueFull {
+		t.Errorf("after one completion: PostSend = %d, %v, want 1, ErrQueueFull", n, err)
+	}
+	if n, err := a.qp.PostRecv(make([]rdma.RecvWR, 4)); n != 3 || err != rdma.ErrQueueFull {
+		t.Errorf("four receives into three places = %d, %v, want 3, ErrQueueFull", n, err)
+	}
+}
+
+func TestObjectsRefuseWhatTheyCannotBe(t *testing.T) {
+	f := NewFabric(Config{})
+	d, other := must(f.Open("d"))(t), must(f.Open("other"))(t)
+	cq := must(d.NewCQ(1))(t)
+	foreign := must(other.NewCQ(1))(t)
+	foreignSRQ := must(other.NewSRQ(rdma.SRQConfig{Depth: 1}))(t)
+	closed := must(d.NewCQ(1))(t)
+	ok(t, closed.Close())
+	buf := must(rdma.Alloc(64))(t)
+	freed := must(rdma.Alloc(64))(t)
+	ok(t, freed.Free())
+	defer buf.Free()
+
+	qp := func(edit func(c *rdma.QPConfig)) error {
+		c := rdma.QPConfig{SendCQ: cq, RecvCQ: cq}
+		edit(&c)
+		q, err := d.NewQP(c)
+		if err == nil {
+			q.Close()
+		}
+		return err
+	}
+	newCQ := func(n int) error { _, err := d.NewCQ(n); return err }
+	newSRQ := func(n int) error { _, err := d.NewSRQ(rdma.SRQConfig{Depth: n}); return err }
+	regMR := func(pd rdma.PD, b rdma.Buffer, x rdma.Access) error {
+		m, err := d.RegMR(pd, b, x)
+		if err == nil {
+			m.Close()
+		}
+		return err
+	}
+	tests := []struct {
+		name string
+		err  error
+		want error
+	}{
+		{"cq of 0", newCQ(0), rdma.ErrInvalid},
+		{"cq of -1", newCQ(-1), rdma.ErrInvalid},
+		{"cq over the limit", newCQ(1<<20 + 1), rdma.ErrInvalid},
+		{"srq of 0", newSRQ(0), rdma.ErrInvalid},
+		{"srq over the limit", newSRQ(16385), rdma.ErrInvalid},
+		{"qp with zero depths", qp(func(c *rdma.QPConfig) {}), nil},
+		{"qp at the limits", qp(func(c *rdma.QPConfig) { c.SendDepth, c.RecvDepth, c.MaxInline = 16384, 16384, 512 }), nil},
+		{"qp with a send queue over the limit", qp(func(c *rdma.QPConfig) { c.SendDepth = 16385 }), rdma.ErrInvalid},
+		{"qp with a receive queue over the limit", qp(func(c *rdma.QPConfig) { c.RecvDepth = 16385 }), rdma.ErrInvalid},
+		{"qp with a negative depth", qp(func(c *rdma.QPConfig) { c.SendDepth = -1 }), rdma.ErrInvalid},
+		{"qp with too much inline", qp(func(c *rdma.QPConfig) { c.MaxInline = 513 }), rdma.ErrInvalid},
+		{"qp without a cq", qp(func(c *rdma.QPConfig) { c.SendCQ = nil }), rdma.ErrInvalid},
+		{"qp with the cq of another device", qp(func(c *rdma.QPConfig) { c.RecvCQ = foreign }), rdma.ErrInvalid},
+		{"qp with a closed cq", qp(func(c *rdma.QPConfig) { c.RecvCQ = closed }), rdma.ErrClosed},
+		{"qp with the srq of another device", qp(func(c *rdma.QPConfig) { c.SRQ = foreignSRQ }), rdma.ErrInvalid},
+		{"qp in no domain", qp(func(c *rdma.QPConfig) { c.PD = 9 }), rdma.ErrInvalid},
+		{"qp with unknown rights", qp(func(c *rdma.QPConfig) { c.Access = 1 << 7 }), rdma.ErrInvalid},
+		{"mr of nothing", regMR(0, rdma.Buffer{}, 0), rdma.ErrInvalid},
+		{"mr of freed memory", regMR(0, freed, 0), rdma.ErrInvalid},
+		{"mr in no domain", regMR(9, buf, 0), rdma.ErrInvalid},
+		{"mr with remote write and no local write", regMR(0, buf, rdma.RemoteWrite), rdma.ErrInvalid},
+		{"mr with remote atomic and no local write", regMR(0, buf, rdma.RemoteAtomic), rdma.ErrInvalid},
+		{"mr with remote read only", regMR(0, buf, rdma.RemoteRead), nil},
+		{"free of domain 0", d.FreePD(0), rdma.ErrInvalid},
+		{"free of no domain", d.FreePD(9), rdma.ErrInvalid},
+	}
+	for _, tc := range tests {
+		if !errors.Is(tc.err, tc.want) || (tc.want == nil) != (tc.err == nil) {
+			t.Errorf("%s: %v, want %v", tc.name, tc.err, tc.want)
+		}
+	}
+	ok(t, cq.Close())
+	if d.open != 0 {
+		t.Errorf("%d objects leaked", d.open)
+	}
+	ok(t, d.Close())
+}
+
+func TestParentsOutliveTheirChildren(t *testing.T) {
+	f := NewFabric(Config{})
+	d := must(f.Open("d"))(t)
+	pd := must(d.AllocPD())(t)
+	cq := must(d.NewCQ(4))(t)
+	srq := must(d.NewSRQ(rdma.SRQConfig{PD: pd, Depth: 1}))(t)
+	q := must(d.NewQP(rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, SRQ: srq}))(t)
+	buf := must(rdma.Alloc(64))(t)
+	defer buf.Free()
+	m := must(d.RegMR(pd, buf, 0))(t)
+	l := must(d.Listen(soon(t), "", 1))(t)
+	busy := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, rdma.ErrBusy) {
+			t.Errorf("%s = %v, want ErrBusy", what, err)
+		}
+	}
+	busy("FreePD with everything in it", d.FreePD(pd))
+	busy("CQ.Close under a QP", cq.Close())
+	busy("SRQ.Close under a QP", srq.Close())
+	busy("Device.Close", d.Close())
+	ok(t, q.Close())
+	ok(t, cq.Close())
+	busy("FreePD with an SRQ", d.FreePD(pd))
+	ok(t, srq.Close())
+	busy("FreePD with an MR", d.FreePD(pd))
+	busy("Device.Close with an MR", d.Close())
+	ok(t, m.Close())
+	ok(t, d.FreePD(pd))
+	busy("Device.Close with a listener", d.Close())
+	ok(t, l.Close())
+	for range 2 { // every Close may be called again
+		for _, c := range []interface{ Close() error }{d, q, cq, srq, m, l} {
+			ok(t, c.Close())
+		}
+	}
+	closedErrs := map[string]error{"Arm": cq.Arm(false), "Wait": cq.Wait(soon(t)), "Drain": q.Drain(), "Fail": q.Fail(),
+		"Disconnect": q.Disconnect(soon(t)), "SRQ.Arm": srq.Arm(0), "FreePD": d.FreePD(pd)}
+	_, closedErrs["Poll"] = cq.Poll(make([]rdma.WC, 1))
+	_, closedErrs["Listen"] = d.Listen(context.Background(), "", 1)
+	_, closedErrs["NewCQ"] = d.NewCQ(1)
+	_, closedErrs["AllocPD"] = d.AllocPD()
+	_, closedErrs["RegMR"] = d.RegMR(0, buf, 0)
+	_, closedErrs["Connect"] = q.Connect(soon(t), "x", rdma.ConnParam{})
+	for name, err := range closedErrs {
+		if !errors.Is(err, rdma.ErrClosed) {
+			t.Errorf("%s after Close = %v, want ErrClosed", name, err)
+		}
+	}
+}
+
+func TestNamesAreUniqueAmongOpenDevices(t *testing.T) {
+	f := NewFabric(Config{})
+	d := must(f.Open("x"))(t)
+	if _, err := f.Open("x"); !errors.Is(err, rdma.ErrAddrInUse) {
+		t.Errorf("second x = %v, want ErrAddrInUse", err)
+	}
+	ok(t, d.Close())
+	must(f.Open("x"))(t)
+	if a, b := must(f.Open(""))(t), must(f.Open(""))(t); a.Host() == b.Host() {
+		t.Errorf("two devices named %s", a.Host())
+	}
+}
+
+func TestEventsKeepTheNewest(t *testing.T) {
+	a := newSide(t, NewFabric(Config{}), "a", ordinary())
+	f := a.dev.fab
+	f.lock()
+	for i := range uint32(maxEvents + 10) {
+		a.dev.raise(rdma.EventQPFatal, i)
+	}
+	f.unlock()
+	for want := uint32(10); want < maxEvents+10; want++ {
+		if ev, found := a.dev.Event(); !found || ev.QPNum != want {
+			t.Fatalf("event = %v, %v, want that of qp %d", ev, found, want)
+		}
+	}
+	same(t, "afterwards", a.events(), nil)
+}
+
+// Closing a registration ends access for good, even under a stream of writes.
+func TestMemoryIsOursAgainWhenCloseReturns(t *testing.T) {
+	a, b, _ := newPair(t, Config{})
+	m := must(b.dev.RegMR(0, b.buf, allAccess))(t)
+	stop := make(chan struct{})
+	fill(a, 'w')
+	go func() {
+		defer close(stop)
+		w := b.at(0, wr(rdma.OpWrite, 1, a.sge(0, 4096)))
+		w.RKey = m.RKey()
+		var wcs [4]rdma.WC
+		for a.qp.State() == rdma.QPRTS {
+			a.qp.PostSend([]rdma.SendWR{w})
+			a.sq.Poll(wcs[:])
+		}
+	}()
+	for rdma.LoadByte(b.buf.Bytes(), 4095) == 0 {
+	}
+	ok(t, m.Close())
+	fill(b, 'c')
+	<-stop
+	for i, v := range b.buf.Bytes() {
+		if v != 'c' {
+			t.Fatalf("byte %d was written after Close", i)
+		}
+	}
+}

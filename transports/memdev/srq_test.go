@@ -1,0 +1,144 @@
+package memdev
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// sharing is n pairs whose responders share one SRQ of b's device and one CQ.
+func sharing(t *testing.T, n, depth, retry int) (as []*side, qs []rdma.QP, srq rdma.SRQ, b *side) {
+	f := NewFabric(Config{})
+	b = newSide(t, f, "b", ordinary())
+	srq = must(b.dev.NewSRQ(rdma.SRQConfig{Depth: depth}))(t)
+	t.Cleanup(func() { ok(t, srq.Close()) })
+	for i := range n {
+		s := ordinary()
+		s.param.RNRRetry = retry
+		a := newSide(t, f, fmt.Sprint("a", i), s)
+		q := must(b.dev.NewQP(rdma.QPConfig{SendCQ: b.sq, RecvCQ: b.rq, SRQ: srq}))(t)
+		t.Cleanup(func() { ok(t, q.Close()) })
+		connect(t, a, &side{dev: b.dev, qp: q})
+		as, qs = append(as, a), append(qs, q)
+	}
+	return as, qs, srq, b
+}
+
+func fillSRQ(t *testing.T, s rdma.SRQ, b *side, from, n int) {
+	t.Helper()
+	for i := range n {
+		w := rdma.RecvWR{ID: uint64(from + i), NumSGE: 1, SGE: [rdma.MaxSGE]rdma.SGE{b.sge(0, 64)}}
+		if n, err := s.PostRecv([]rdma.RecvWR{w}); n != 1 || err != nil {
+			t.Fatalf("SRQ.PostRecv(id %d) = %d, %v", from+i, n, err)
+		}
+	}
+}
+
+func TestSharedReceivesGoToWhoeverIsAddressed(t *testing.T) {
+	as, qs, srq, b := sharing(t, 3, 16, 0)
+	fillSRQ(t, srq, b, 0, 6)
+	for i := range 6 {
+		as[i%3].post(wr(rdma.OpSend, uint64(i), as[i%3].sge(0, 4)))
+	}
+	for i, wc := range drain(t, b.rq) {
+		if wc.ID != uint64(i) || wc.QPNum != qs[i%3].Num() || wc.Status != rdma.StatusSuccess {
+			t.Errorf("receive %d = %+v, want id %d on qp %d", i, wc, i, qs[i%3].Num())
+		}
+	}
+}
+
+func TestSendersWaitForASharedReceiveInTurn(t *testing.T) {
+	as, qs, srq, b := sharing(t, 3, 16, rnrForever)
+	for _, i := range []int{2, 0, 1} {
+		as[i].post(wr(rdma.OpSend, 1))
+	}
+	ok(t, as[0].qp.Fail()) // no longer waits
+	fillSRQ(t, srq, b, 0, 2)
+	wcs := drain(t, b.rq)
+	if len(wcs) != 2 || wcs[0].QPNum != qs[2].Num() || wcs[1].QPNum != qs[1].Num() {
+		t.Errorf("receives = %+v, want qp %d then %d", wcs, qs[2].Num(), qs[1].Num())
+	}
+}
+
+func TestSRQLimitEventIsRaisedOnceBelowTheLimit(t *testing.T) {
+	as, _, srq, b := sharing(t, 1, 16, 0)
+	fillSRQ(t, srq, b, 0, 10)
+	ok(t, srq.Arm(7))
+	for i := range 5 {
+		as[0].post(wr(rdma.OpSend, 1))
+		var want []rdma.EventType
+		if i == 3 { // six are left: fewer than seven
+			want = []rdma.EventType{rdma.EventSRQLimit}
+		}
+		same(t, fmt.Sprint("after message ", i+1), b.events(), want)
+	}
+	ok(t, srq.Arm(3))
+	ok(t, srq.Arm(0))
+	for range 4 {
+		as[0].post(wr(rdma.OpSend, 1))
+	}
+	same(t, "disarmed", b.events(), nil)
+	ok(t, srq.Arm(2))
+	same(t, "armed when already below", b.events(), []rdma.EventType{rdma.EventSRQLimit})
+}
+
+func TestQPInErrLeavesSharedReceivesToOthers(t *testing.T) {
+	as, qs, srq, b := sharing(t, 2, 16, 0)
+	fillSRQ(t, srq, b, 0, 2)
+	ok(t, qs[0].Fail())
+	same(t, "events", b.events(), []rdma.EventType{rdma.EventLastWQEReached})
+	same(t, "receives", outcomes(t, b.rq), nil)
+	as[1].post(wr(rdma.OpSend, 1))
+	same(t, "the other QP", outcomes(t, b.rq), good(0))
+}
+
+func TestSRQUsesItsOwnDomain(t *testing.T) {
+	f := NewFabric(Config{})
+	a, b := newSide(t, f, "a", ordinary()), newSide(t, f, "b", ordinary())
+	pd := must(b.dev.AllocPD())(t)
+	srq := must(b.dev.NewSRQ(rdma.SRQConfig{PD: pd, Depth: 4}))(t)
+	m := must(b.dev.RegMR(pd, b.buf, rdma.LocalWrite))(t)
+	q := must(b.dev.NewQP(rdma.QPConfig{SendCQ: b.sq, RecvCQ: b.rq, SRQ: srq}))(t)
+	connect(t, a, &side{dev: b.dev, qp: q})
+	w := rdma.RecvWR{ID: 1, NumSGE: 1, SGE: [rdma.MaxSGE]rdma.SGE{{Addr: m.Addr(), Len: 8, LKey: m.LKey()}}}
+	if _, err := srq.PostRecv([]rdma.RecvWR{w}); err != nil {
+		t.Fatal(err)
+	}
+	a.post(wr(rdma.OpSend, 1, a.sge(0, 8)))
+	same(t, "receive", outcomes(t, b.rq), good(1))
+	ok(t, q.Close())
+	ok(t, srq.Close())
+	ok(t, m.Close())
+	ok(t, b.dev.FreePD(pd))
+}
+
+func TestSRQLimits(t *testing.T) {
+	as, qs, srq, b := sharing(t, 1, 4, 0)
+	if _, err := qs[0].PostRecv(make([]rdma.RecvWR, 1)); err != rdma.ErrInvalid {
+		t.Errorf("QP.PostRecv with an SRQ = %v, want ErrInvalid", err)
+	}
+	fillSRQ(t, srq, b, 0, 4)
+	if n, err := srq.PostRecv(make([]rdma.RecvWR, 1)); n != 0 || err != rdma.ErrQueueFull {
+		t.Errorf("fifth of four = %d, %v, want 0, ErrQueueFull", n, err)
+	}
+	as[0].post(wr(rdma.OpSend, 1))
+	drain(t, b.rq)
+	if n, err := srq.PostRecv([]rdma.RecvWR{{}, {}}); n != 1 || err != rdma.ErrQueueFull {
+		t.Errorf("two into one place = %d, %v, want 1, ErrQueueFull", n, err)
+	}
+	for _, limit := range []int{-1, 5} {
+		if err := srq.Arm(limit); !errors.Is(err, rdma.ErrInvalid) {
+			t.Errorf("Arm(%d) = %v, want ErrInvalid", limit, err)
+		}
+	}
+	if err := srq.Close(); !errors.Is(err, rdma.ErrBusy) {
+		t.Errorf("Close while a QP uses it = %v, want ErrBusy", err)
+	}
+	ok(t, qs[0].Close())
+	ok(t, srq.Close())
+	if n, err := srq.PostRecv(make([]rdma.RecvWR, 1)); n != 0 || err != rdma.ErrClosed {
+		t.Errorf("PostRecv after Close = %d, %v, want 0, ErrClosed", n, err)
+	}
+}
