@@ -95,14 +95,18 @@ func Ping(ctx context.Context, dev rdma.Device, cfg ClientConfig) (sum Summary, 
 	}
 	began := time.Now()
 	for sum.Pings = 0; cfg.Count == 0 || sum.Pings < cfg.Count; sum.Pings++ {
-		if err = c.ping(ctx, sum.Pings); err != nil {
+		// Answers that are already there keep a round from ever waiting on ctx.
+		if err = ctx.Err(); err == nil {
+			err = c.ping(ctx, sum.Pings)
+		}
+		if err != nil {
 			break
 		}
 		sum.Bytes += int64(cfg.Size)
 	}
 	sum.Elapsed = time.Since(began)
 	if errors.Is(err, errEnded) {
-		err = fmt.Errorf("ping %d: %w", sum.Pings, ErrPeerGone)
+		err = fmt.Errorf("ping %d: %w: %w", sum.Pings, ErrPeerGone, err)
 	}
 	cfg.Log.Debug("disconnect", "pings", sum.Pings)
 	if derr := e.disconnect(ctx); err == nil && derr != nil {

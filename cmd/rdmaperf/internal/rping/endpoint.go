@@ -205,7 +205,7 @@ func (e *endpoint) take(wc rdma.WC) error {
 	switch wc.Status {
 	case rdma.StatusSuccess:
 	case rdma.StatusWRFlushErr:
-		return errEnded
+		return &endedError{wc.VendorErr}
 	default:
 		return &rdma.StatusError{WC: wc}
 	}

@@ -11,8 +11,22 @@ import (
 // ErrPeerGone: the connection ended in the middle of a ping.
 var ErrPeerGone = errors.New("the peer ended the connection in the middle of a ping")
 
-// errEnded: the connection ended. The caller knows whether that was the time to.
+// errEnded matches every endedError.
 var errEnded = errors.New("connection ended")
+
+// endedError: posted work was flushed because the connection ended. The caller
+// knows whether that was the time to. Adapters fill in a vendor error on the
+// orderly end too, so it says nothing by itself; on iWARP it is the Terminate.
+type endedError struct{ vendorErr uint32 }
+
+func (e *endedError) Error() string {
+	if e.vendorErr == 0 {
+		return errEnded.Error()
+	}
+	return fmt.Sprintf("%v (vendor error %#x)", errEnded, e.vendorErr)
+}
+
+func (e *endedError) Is(target error) bool { return target == errEnded }
 
 // MalformedError is a peer that breaks rping's protocol.
 type MalformedError struct{ What string }

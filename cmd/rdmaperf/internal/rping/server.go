@@ -132,6 +132,7 @@ func (s *server) converse(ctx context.Context, req rdma.ConnRequest, log *slog.L
 	for {
 		a, err := e.recv(ctx, "advertisement of a source")
 		if errors.Is(err, errEnded) {
+			log.Debug("connection ended", "err", err)
 			return pings, nil
 		}
 		if err == nil {
@@ -142,7 +143,7 @@ func (s *server) converse(ctx context.Context, req rdma.ConnRequest, log *slog.L
 			pings++
 			continue
 		case errors.Is(err, errEnded):
-			return pings, ErrPeerGone
+			return pings, fmt.Errorf("%w: %w", ErrPeerGone, err)
 		}
 		// The peer's stack learns at once that nothing more comes. Its own failure
 		// changes nothing.
