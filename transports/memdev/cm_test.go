@@ -302,3 +302,62 @@ func TestAddresses(t *testing.T) {
 	ok(t, l.Close())
 	must(dev.Listen(soon(t), "mem:whatever", 0))(t)
 }
+
+func TestDeathOfADeviceEndsItsConnectsAndListeners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := NewFabric(Config{})
+		a, b := newSide(t, f, "a", ordinary()), newSide(t, f, "b", ordinary())
+		l := must(b.dev.Listen(context.Background(), "", 1))(t)
+		defer l.Close()
+		done := make(chan error, 1)
+		go func() {
+			_, err := a.qp.Connect(context.Background(), l.Addr(), rdma.ConnParam{})
+			done <- err
+		}()
+		r := must(l.Accept(context.Background()))(t)
+		a.dev.Kill()
+		if err := <-done; !errors.Is(err, rdma.ErrState) {
+			t.Errorf("Connect = %v, want ErrState", err)
+		}
+		if _, err := r.Accept(context.Background(), b.qp, rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
+			t.Errorf("Accept of a dead peer's request = %v, want ErrState", err)
+		}
+		b.dev.Kill()
+		c := newSide(t, f, "c", ordinary())
+		if _, err := c.qp.Connect(context.Background(), l.Addr(), rdma.ConnParam{}); !errors.Is(err, rdma.ErrUnreachable) {
+			t.Errorf("Connect to a dead device = %v, want ErrUnreachable", err)
+		}
+	})
+}
+
+func TestConnectingNeedsTheInitState(t *testing.T) {
+	d := newDialing(t)
+	d.connect(soon(t), rdma.ConnParam{})
+	r := must(d.l.Accept(soon(t)))(t)
+	used := newSide(t, d.b.dev.fab, "used", ordinary())
+	ok(t, used.qp.Fail())
+	if _, err := used.qp.Connect(soon(t), d.l.Addr(), rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
+		t.Errorf("Connect in ERR = %v, want ErrState", err)
+	}
+	spare := must(d.b.dev.NewQP(rdma.QPConfig{SendCQ: d.b.sq, RecvCQ: d.b.rq}))(t)
+	ok(t, spare.Fail())
+	if _, err := r.Accept(soon(t), spare, rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
+		t.Errorf("Accept with a QP in ERR = %v, want ErrState", err)
+	}
+	ok(t, spare.Close())
+	if _, err := r.Accept(soon(t), spare, rdma.ConnParam{}); !errors.Is(err, rdma.ErrClosed) {
+		t.Errorf("Accept with a closed QP = %v, want ErrClosed", err)
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, acceptErr := r.Accept(ended, d.b.qp, rdma.ConnParam{})
+	_, connectErr := d.b.qp.Connect(ended, d.l.Addr(), rdma.ConnParam{})
+	_, listenErr := d.b.dev.Listen(ended, "", 1)
+	for name, err := range map[string]error{"Accept": acceptErr, "Connect": connectErr, "Listen": listenErr, "Reject": r.Reject(ended, nil)} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s with an ended context = %v", name, err)
+		}
+	}
+	must(r.Accept(soon(t), d.b.qp, rdma.ConnParam{}))(t)
+	ok(t, <-d.done)
+}

@@ -182,6 +182,7 @@ func (d *Device) kill() {
 	for _, q := range slices.Clone(d.qps) {
 		if q.state != rdma.QPErr {
 			d.raise(rdma.EventQPFatal, q.num)
+			q.hangUp(rdma.ErrState)
 			q.abort(rdma.StatusFatalErr)
 		}
 	}

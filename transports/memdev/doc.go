@@ -32,6 +32,8 @@
 //   - LKey and RKey of one registration differ. OpLocalInv takes either.
 //   - ConnParam.RNRRetry governs the sends of the side that states it.
 //   - A read or atomic on a connection with ORD 0 completes with StatusLocQPOpErr.
+//   - QPConfig.Access admits reads, writes and atomics; whether a key may be
+//     invalidated is the registration's word alone (qp_access_flags has no such bit).
 //   - SRQ.Arm with fewer receives than the limit raises the event at once.
 //   - Refused requests place nothing: a write with immediate that waits for a
 //     receive has not touched memory yet.

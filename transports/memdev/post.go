@@ -110,8 +110,8 @@ func (q *qp) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
 	n, err = q.rq.post(wrs)
 	if q.state == rdma.QPErr {
 		q.flush()
-	} else if q.peer != nil && q.peer.stalled {
-		q.peer.run()
+	} else if n > 0 && q.peer != nil && q.peer.stalled {
+		q.peer.retry()
 	}
 	return n, err
 }

@@ -17,7 +17,7 @@ func (q *qp) run() {
 // step looks at the oldest request that has not been executed. It reports
 // whether another step may follow.
 func (q *qp) step() bool {
-	if q.sq.next == q.sq.tail {
+	if q.sq.next == q.sq.tail || q.stalled {
 		return false
 	}
 	e := q.sq.at(q.sq.next)
@@ -34,7 +34,6 @@ func (q *qp) step() bool {
 	if q.held(e) {
 		return false
 	}
-	q.unstall()
 	st, then := q.execute(e)
 	switch {
 	case q.state == rdma.QPErr: // the device died under the request
@@ -136,7 +135,7 @@ func (q *qp) enterErr() {
 	}
 	q.settle()
 	if q.peer != nil && q.peer.stalled {
-		q.peer.run()
+		q.peer.retry()
 	}
 }
 
@@ -193,6 +192,12 @@ func (q *qp) stall(e *sendEntry) (again bool) {
 		s.stalled = append(s.stalled, q)
 	}
 	return false
+}
+
+// retry tries the request that waits for a receive once more.
+func (q *qp) retry() {
+	q.unstall()
+	q.run()
 }
 
 func (q *qp) unstall() {

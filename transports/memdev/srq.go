@@ -86,9 +86,7 @@ func (s *srq) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
 	}
 	n, err = s.post(wrs)
 	for len(s.stalled) > 0 && s.count > 0 {
-		q := s.stalled[0]
-		q.unstall()
-		q.run()
+		s.stalled[0].retry()
 	}
 	return n, err
 }

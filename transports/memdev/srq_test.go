@@ -54,11 +54,13 @@ func TestSendersWaitForASharedReceiveInTurn(t *testing.T) {
 	for _, i := range []int{2, 0, 1} {
 		as[i].post(wr(rdma.OpSend, 1))
 	}
-	ok(t, as[0].qp.Fail()) // no longer waits
-	fillSRQ(t, srq, b, 0, 2)
-	wcs := drain(t, b.rq)
-	if len(wcs) != 2 || wcs[0].QPNum != qs[2].Num() || wcs[1].QPNum != qs[1].Num() {
-		t.Errorf("receives = %+v, want qp %d then %d", wcs, qs[2].Num(), qs[1].Num())
+	as[2].post(wr(rdma.OpSend, 2)) // more work does not cost the turn
+	ok(t, as[0].qp.Fail())         // no longer waits
+	for i, want := range []int{2, 1, 2} {
+		fillSRQ(t, srq, b, i, 1)
+		if wcs := drain(t, b.rq); len(wcs) != 1 || wcs[0].QPNum != qs[want].Num() {
+			t.Errorf("receive %d went to %+v, want qp %d", i, wcs, qs[want].Num())
+		}
 	}
 }
 
