@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -238,13 +239,15 @@ func (e *endpoint) next(ctx context.Context) (rdma.WC, error) {
 	}
 }
 
-// spin polls without sleeping and looks at the deadline now and then.
+// spin polls without sleeping. Now and then it looks at the deadline and lets
+// another goroutine run: with one CPU that may be the peer.
 func (e *endpoint) spin(ctx context.Context, n *int) (err error) {
 	for range spinsPerCheck {
 		if *n, err = e.cq.Poll(e.wc[:]); *n > 0 || err != nil {
 			return err
 		}
 	}
+	runtime.Gosched()
 	return ctx.Err()
 }
 

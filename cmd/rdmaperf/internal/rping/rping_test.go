@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -486,5 +487,18 @@ func TestDebugLogNamesTheSteps(t *testing.T) {
 		if !strings.Contains(book.String(), want) {
 			t.Errorf("debug log lacks %q:\n%s", want, &book)
 		}
+	}
+}
+
+// Port scanners and browsers reach the port too: they speak no iWARP at all.
+func TestServerSurvivesForeignBytes(t *testing.T) {
+	r := providers[1].open(t)
+	serve(t, r, ServerConfig{})
+	for _, hello := range []string{"", "GET / HTTP/1.0\r\n\r\n", "MPA ID Req Frame", strings.Repeat("\xff", 4096)} {
+		conn := must(net.Dial("tcp", r.ln.Addr()))(t)
+		defer conn.Close()
+		// The server may have hung up on the first bytes already.
+		_, _ = conn.Write([]byte(hello))
+		pingOK(t, r, ClientConfig{Count: 2})
 	}
 }
