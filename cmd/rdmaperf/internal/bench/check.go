@@ -1,0 +1,94 @@
+package bench
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// Check holds a plan against one side's abilities before the first packet. It
+// lists everything that is missing in one error: ExitNotRun for an ability the
+// transport does not have, ExitUsage for a figure above its limit.
+func Check(p *Plan, name string, caps transports.Caps) error {
+	full := p.withDefaults()
+	var missing, above []string
+	seen := map[string]bool{}
+	for _, pt := range full.Points {
+		err := checkPoint(&full, pt, caps)
+		if err == nil || seen[err.Error()] {
+			continue
+		}
+		seen[err.Error()] = true
+		if reports.Code(err) == reports.ExitNotRun {
+			missing = append(missing, err.Error())
+		} else {
+			above = append(above, err.Error())
+		}
+	}
+	switch {
+	case len(missing) > 0:
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + name,
+			Err:  fmt.Errorf("no %s", strings.Join(missing, ", no ")),
+			Hint: "one of --op " + kindNames(caps.Kinds) + ", or another --transport"}
+	case len(above) > 0:
+		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + name,
+			Err: fmt.Errorf("%s", strings.Join(above, ", ")), Hint: "a value within the limit"}
+	}
+	return nil
+}
+
+// checkPoint returns the first thing a point needs and caps do not have. The
+// message of a missing ability is a noun, that of a limit a sentence.
+func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
+	missing := func(format string, a ...any) error {
+		return &reports.ExitError{Code: reports.ExitNotRun, Err: fmt.Errorf(format, a...)}
+	}
+	above := func(format string, a ...any) error {
+		return &reports.ExitError{Code: reports.ExitUsage, Err: fmt.Errorf(format, a...)}
+	}
+	k, ok := transports.ParseKind(pt.Op)
+	switch {
+	case !ok || !caps.Kinds.Has(k):
+		return missing("operation %s", pt.Op)
+	case k == transports.KindCall:
+		return missing("workload for operation call")
+	case needsSend(p, pt, k, caps) && !caps.Kinds.Has(transports.KindSend):
+		return missing("operation send (which proves that writes arrived)")
+	case p.Polling == PollingEvent && !caps.Events:
+		return missing("event polling")
+	case uint64(pt.Size) > caps.MaxMsg:
+		return above("size %d is above the limit of %d bytes", pt.Size, caps.MaxMsg)
+	case p.Inline > caps.MaxInline:
+		return above("inline %d is above the limit of %d bytes", p.Inline, caps.MaxInline)
+	case pt.Workload == WorkloadThroughput && maxUserDepth(caps) > 0 && p.Depth > maxUserDepth(caps):
+		return above("depth %d is above the limit of %d", p.Depth, maxUserDepth(caps))
+	case pt.Workload == WorkloadThroughput && maxUserDepth(caps) > 0 && p.RecvDepth > maxUserDepth(caps):
+		return above("receive depth %d is above the limit of %d", p.RecvDepth, maxUserDepth(caps))
+	}
+	return nil
+}
+
+// needsSend tells whether the engine sends messages of its own beside the
+// operation: credits, barriers, notifications.
+func needsSend(p *Plan, pt Point, k transports.Kind, caps transports.Caps) bool {
+	switch {
+	case oneSided(k):
+		return false
+	case pt.Workload == WorkloadThroughput:
+		return true
+	default:
+		return k == transports.KindWrite && (!caps.LastByteLast || p.Polling == PollingEvent)
+	}
+}
+
+func kindNames(s transports.KindSet) string {
+	var names []string
+	for k := transports.KindSend; k < transports.KindCall; k++ {
+		if s.Has(k) {
+			names = append(names, k.String())
+		}
+	}
+	return strings.Join(names, ",")
+}

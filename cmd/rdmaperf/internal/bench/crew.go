@@ -1,0 +1,253 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// crew is one side of one point: its sessions, shared out among workers.
+type crew struct {
+	sh      *Shape
+	side    string
+	lanes   []*lane
+	workers []*worker
+	fresh   bool // the first receives are still to be posted
+}
+
+// newCrew takes over the sessions. cpu pins the worker when it is not negative.
+func newCrew(sh *Shape, side string, sessions []transports.Session, cpu int) (*crew, error) {
+	c := &crew{sh: sh, side: side, fresh: true}
+	for i := range sh.Threads {
+		if i > 0 {
+			cpu = -1 // one CPU was named; the kernel places the others
+		}
+		c.workers = append(c.workers, newWorker(sh, side, cpu))
+	}
+	for i, s := range sessions {
+		if len(s.Local()) < sh.window() || s.RemoteLen() < uint64(sh.window()) {
+			return nil, failed("set up session", fmt.Errorf("qp %d: windows of %d and %d bytes, want %d", i, len(s.Local()), s.RemoteLen(), sh.window()))
+		}
+		l := newLane(s, sh, i)
+		w := c.workers[i%len(c.workers)]
+		w.lanes = append(w.lanes, l)
+		c.lanes = append(c.lanes, l)
+	}
+	reserveProcs(len(c.workers))
+	return c, nil
+}
+
+// close ends the sessions and gives the processors back.
+func (c *crew) close() error {
+	var errs []error
+	for _, l := range c.lanes {
+		if err := l.s.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("qp %d: close: %w", l.index, err))
+		}
+	}
+	releaseProcs(len(c.workers))
+	return errors.Join(errs...)
+}
+
+// prepare makes the windows of a phase: fresh patterns in the sources, zeros in
+// the destinations, and the first receives.
+func (c *crew) prepare(gen int) error {
+	for _, l := range c.lanes {
+		l.iter = 0
+		clear(l.mem[c.sh.rxOff():c.sh.ctlTx(0)])
+		if c.source() {
+			l.fillSource(gen)
+		}
+		l.keepReference(gen)
+		if c.sh.Workload == WorkloadThroughput {
+			l.seek()
+		}
+		if c.fresh && (c.sh.Arrival == ArrivalMessage || c.sh.Arrival == ArrivalNotify) {
+			if err := c.firstReceives(l); err != nil {
+				return err
+			}
+		}
+	}
+	c.fresh = false
+	return nil
+}
+
+// source tells whether this side's sources are used: the client's, and the
+// server's when the client reads them.
+func (c *crew) source() bool {
+	if c.sh.kind() == transports.KindRead {
+		return c.side == sideServer
+	}
+	return c.side == sideClient && !isAtomic(c.sh.kind())
+}
+
+func (c *crew) firstReceives(l *lane) error {
+	var ops []transports.Op
+	if c.side == sideClient && c.sh.Workload == WorkloadThroughput {
+		for i := range ctlSlots {
+			ops = append(ops, l.ctlRecv(i))
+		}
+	} else {
+		for i := range c.sh.RecvDepth {
+			ops = append(ops, l.recvs[i%c.sh.Slots])
+		}
+		l.recvHead = c.sh.RecvDepth % c.sh.Slots
+	}
+	if n, err := l.s.Post(ops); n < len(ops) {
+		return failed("post receives", fmt.Errorf("qp %d: %d of %d: %w", l.index, n, len(ops), err))
+	}
+	return nil
+}
+
+// loop chooses the loop of this side before it starts.
+func (c *crew) loop() func(*worker) error {
+	k := c.sh.kind()
+	if c.side == sideServer {
+		turn := sinkTurn
+		if c.sh.Workload == WorkloadLatency {
+			switch {
+			case c.sh.Arrival == ArrivalMemory:
+				turn = memoryTurn
+			case c.sh.Arrival == ArrivalNotify:
+				turn = notifyTurn
+			case !oneSided(k):
+				turn = echoTurn
+			}
+		}
+		return func(w *worker) error { return w.turns(turn) }
+	}
+	if c.sh.Workload == WorkloadThroughput {
+		return (*worker).stream
+	}
+	divide, sample := int64(2), messageSample
+	switch {
+	case c.sh.Arrival == ArrivalMemory:
+		sample = memorySample
+	case c.sh.Arrival == ArrivalNotify:
+		sample = notifySample
+	case k == transports.KindRead:
+		divide, sample = 1, readSample
+	case isAtomic(k):
+		divide, sample = 1, atomicSample
+	}
+	return func(w *worker) error { return w.each(divide, sample) }
+}
+
+// outcome is what one side's phase gave.
+type outcome struct {
+	rec     *reports.Recorder // client, latency
+	ops     int64
+	window  time.Duration
+	usage   usage
+	stopped bool  // ended by the flag
+	err     error // the first failure; a corruption wins
+}
+
+// run is a phase in progress.
+type run struct {
+	c      *crew
+	stop   atomic.Uint32
+	cancel context.CancelFunc
+	done   chan struct{} // closed when all workers are joined
+	out    outcome       // valid then
+}
+
+// start lets the workers go. They begin only when all stand ready, so that
+// starting threads is outside the window.
+func (c *crew) start(lim limits, record bool) *run {
+	r := &run{c: c, done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	loop := c.loop()
+	gate := make(chan struct{})
+	errs := make([]error, len(c.workers))
+	var ready, ended sync.WaitGroup
+	for i, w := range c.workers {
+		w.begin, w.end, w.ops, w.bad, w.spins, w.finishing = 0, 0, 0, nil, 0, false
+		w.stop, w.ctx, w.lim = &r.stop, ctx, lim
+		if record && w.rec == nil {
+			w.rec = reports.NewRecorder()
+		} else if record {
+			w.rec.Reset()
+		}
+		ready.Add(1)
+		ended.Add(1)
+		go func() {
+			defer ended.Done()
+			// The goroutine ends locked, so that its thread ends too and takes the
+			// pinning with it.
+			runtime.LockOSThread()
+			w.pinned = w.cpu >= 0 && pinThread(w.cpu)
+			ready.Done()
+			<-gate
+			errs[i] = loop(w)
+			w.close()
+			if errs[i] != nil && errs[i] != errStop {
+				r.halt(stopSoon) // the others need not go on
+			}
+		}()
+	}
+	ready.Wait()
+	before := readUsage()
+	close(gate)
+	go func() {
+		ended.Wait()
+		cancel()
+		r.out = c.collect(errs)
+		r.out.usage = readUsage().minus(before)
+		close(r.done)
+	}()
+	return r
+}
+
+// halt ends the phase; the strongest word counts.
+func (r *run) halt(how uint32) {
+	for {
+		old := r.stop.Load()
+		if old >= how || r.stop.CompareAndSwap(old, how) {
+			break
+		}
+	}
+	r.cancel()
+}
+
+// wait joins the workers.
+func (r *run) wait() *outcome {
+	<-r.done
+	return &r.out
+}
+
+// collect merges what the workers have.
+func (c *crew) collect(errs []error) outcome {
+	var o outcome
+	var begin, end int64
+	for i, w := range c.workers {
+		if i == 0 || w.begin < begin {
+			begin = w.begin
+		}
+		end = max(end, w.end)
+		o.ops += w.ops
+		if w.rec != nil {
+			if o.rec == nil {
+				o.rec = w.rec
+			} else {
+				o.rec.Merge(w.rec)
+			}
+		}
+		switch err := errs[i]; {
+		case err == errStop:
+			o.stopped = true
+		case err != nil && (o.err == nil || reports.Code(err) == reports.ExitCorruption):
+			o.err = err
+		}
+	}
+	o.window = time.Duration(max(0, end-begin))
+	return o
+}

@@ -1,0 +1,47 @@
+// Package bench is the measuring engine: it turns a [Plan] into results on any
+// [transports.Transport].
+//
+// A client connects to a server over a control channel (JSON lines over TCP),
+// sends the whole plan once, and then steps through its points. For every point
+// both sides open fresh sessions, and run phases: warm-up, measurement and, for
+// streams, a second pass with a fresh pattern. In a phase the server's workers
+// are targets (they echo, watch memory, return credits, or only let the
+// transport make progress) and the client's workers are the ones that measure.
+//
+// # Data flow
+//
+//	Plan ─► Shape (one point, agreed by both sides) ─► crew ─► worker loops ─► Session
+//	Result ◄── histogram, counts, verdicts ◄── phase report ◄─┘
+//
+// # Ownership
+//
+// A worker is one goroutine locked to its thread; it owns its sessions, its
+// recorder and its buffers from the start of a phase until it is joined. The
+// control channel's reader is the only other goroutine of a run, and sleeps
+// while a phase runs. Loops are chosen before they start, allocate nothing, and
+// end by an atomic flag, a count, or a deadline held against clock reads that
+// they do anyway.
+//
+// # What a figure means
+//
+// One latency sample is one ping-pong between two clock reads: posting, the way
+// out, the peer's turn-around and the way back, until the client's own thread
+// has seen the answer. For send and write it is halved. Nothing else is timed:
+// comparing the echo with what was sent, reposting receives and reaping send
+// completions happen between samples.
+//
+// A stream's window starts before the first post and ends when a round trip
+// behind the last operation proves that everything arrived, because completions
+// may be local (RFC 5040 §5.5). All operations posted in the window count, and
+// nothing else. A duration D stops the posting after D; the tail is inside the
+// window.
+//
+// # Limitations
+//
+// Closed loop only. One window a side and a connection. Sizes start at 1 byte;
+// atomics are 8 bytes. The last byte of a written message is its arrival mark,
+// so a corruption that turns that byte into its previous value is seen as a
+// message that never arrived. Several QPs of one worker are served in turn, so
+// their latencies include one another's turn-around only when threads are fewer
+// than CPUs.
+package bench

@@ -1,0 +1,70 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// CorruptionError says which byte arrived changed, and where.
+type CorruptionError struct {
+	Point  string // what was measured
+	Side   string // who noticed: client or server
+	QP     int
+	What   string // the place: "echo 17", "window slot 3"
+	Offset int    // of the byte
+	Want   byte
+	Got    byte
+}
+
+// Error reads "latency send 64 B: qp 0: echo 17: byte 5 is 0x00, want 0xa7 (seen by the client)".
+func (e *CorruptionError) Error() string {
+	return fmt.Sprintf("%s: qp %d: %s: byte %d is %#02x, want %#02x (seen by the %s)", e.Point, e.QP, e.What, e.Offset, e.Got, e.Want, e.Side)
+}
+
+// ErrInterrupted: the run was told to end early.
+var ErrInterrupted = errors.New("interrupted")
+
+func corrupted(err error) error {
+	return &reports.ExitError{Code: reports.ExitCorruption, Operation: "verify data", Err: err,
+		Hint: "the same run again, and another --transport to tell the path from the memory"}
+}
+
+func interrupted() error {
+	return &reports.ExitError{Code: reports.ExitFailed, Operation: "run", Err: ErrInterrupted}
+}
+
+func peerError(operation string, err error, hint string) error {
+	return &reports.ExitError{Code: reports.ExitPeer, Operation: operation, Err: err, Hint: hint}
+}
+
+func failed(operation string, err error) error {
+	return &reports.ExitError{Code: reports.ExitFailed, Operation: operation, Err: err}
+}
+
+// statusError is a failed completion in words.
+func statusError(l *lane, d transports.Done) error {
+	return failed(l.sh.Point.String(), fmt.Errorf("qp %d: %s completed with: %w", l.index, d.Kind,
+		&rdma.StatusError{WC: rdma.WC{Status: d.Status}}))
+}
+
+// transportError classifies a control-path error of a transport.
+func transportError(operation string, err error) error {
+	code, hint := reports.ExitFailed, ""
+	switch {
+	case errors.Is(err, rdma.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
+		code, hint = reports.ExitPeer, "the data path: a firewall may pass the control port only"
+	case errors.Is(err, rdma.ErrRejected), errors.Is(err, rdma.ErrProtocol):
+		code = reports.ExitPeer
+	case errors.Is(err, rdma.ErrNotSupported):
+		code = reports.ExitNotRun
+	}
+	return &reports.ExitError{Code: code, Operation: operation, Err: err, Hint: hint}
+}
+
+// errStalled is the cause when nothing completes for too long.
+var errStalled = errors.New("no progress")

@@ -1,0 +1,98 @@
+package bench
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/direct"
+	"github.com/rdmaperf/rdmaperf/transports/memdev"
+	"github.com/rdmaperf/rdmaperf/transports/tcp"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// ends makes both sides' transports of one stack.
+type ends func(t testing.TB) (client, server transports.Transport)
+
+func memEnds(t testing.TB) (transports.Transport, transports.Transport) {
+	t.Helper()
+	fabric := memdev.NewFabric(memdev.Config{})
+	return openMem(t, fabric, "client"), openMem(t, fabric, "server")
+}
+
+func openMem(t testing.TB, f *memdev.Fabric, name string) transports.Transport {
+	t.Helper()
+	dev, err := f.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return direct.New(dev)
+}
+
+func tcpEnds(testing.TB) (transports.Transport, transports.Transport) {
+	return tcp.New(tcp.Config{}), tcp.New(tcp.Config{})
+}
+
+// plan is a quick plan of one point.
+func quickPlan(points ...Point) Plan {
+	return Plan{Transport: "test", Points: points, Iterations: 300, Depth: 16, RecvDepth: 32, Verify: true, Seed: 1,
+		ClientCPU: -1, ServerCPU: -1, Timeout: 5 * time.Second}
+}
+
+// serveOn runs a server for the test's life and returns its address.
+func serveOn(t testing.TB, s *Server) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		if err := s.Serve(ctx, l); err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	}()
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	return l.Addr().String()
+}
+
+// openerOf gives every session the same transport, and keeps it open.
+func openerOf(tr transports.Transport) func(string) (transports.Transport, error) {
+	return func(string) (transports.Transport, error) { return keepOpen{tr}, nil }
+}
+
+type keepOpen struct{ transports.Transport }
+
+func (keepOpen) Close() error { return nil }
+
+// runPoints takes all points of a plan and returns their results.
+func runPoints(t testing.TB, e ends, plan Plan) ([]reports.Result, error) {
+	t.Helper()
+	client, server := e(t)
+	defer client.Close()
+	defer server.Close()
+	addr := serveOn(t, &Server{Open: openerOf(server)})
+	c, err := Connect(t.Context(), addr, client, plan)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	var out []reports.Result
+	for i := range plan.Points {
+		res, err := c.Run(t.Context(), i)
+		out = append(out, res)
+		if err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,248 @@
+package bench
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// measurement is one point in progress on the client.
+type measurement struct {
+	c    *Client
+	sh   *Shape
+	crew *crew
+
+	warm     *outcome
+	out      *outcome // of the measured phase
+	report   *phaseReport
+	verified bool
+	failures int64
+}
+
+// Generations of the patterns, one per phase.
+const (
+	genWarmup = 1 + iota
+	genMeasure
+	genVerify
+)
+
+// grace bounds what an interrupted run still says to the server.
+const grace = 3 * time.Second
+
+// run takes the point through its phases.
+func (m *measurement) run(ctx context.Context) (err error) {
+	c, sh := m.c, m.sh
+	if m.crew, err = c.gather(ctx, sh); err != nil {
+		return err
+	}
+	defer func() {
+		if e := m.crew.close(); err == nil && e != nil {
+			err = failed(sh.Point.String(), e)
+		}
+	}()
+	p := &c.plan
+	if p.WarmupIterations > 0 || p.WarmupDuration > 0 {
+		if m.warm, _, err = m.phase(ctx, "warm-up", genWarmup, limits{p.WarmupIterations, p.WarmupDuration}); err != nil {
+			return err
+		}
+	}
+	var rep *phaseReport
+	m.out, rep, err = m.phase(ctx, "measure", genMeasure, limits{p.Iterations, p.Duration})
+	if rep != nil {
+		m.report = rep
+	}
+	if err != nil {
+		m.fail(ctx)
+		return err
+	}
+	if sh.Verify && sh.Workload == WorkloadThroughput {
+		// In the window a slot carries the same bytes every time, so a later write
+		// that got lost there leaves no trace. One more round with another pattern
+		// does.
+		if _, _, err = m.phase(ctx, "verify", genVerify, limits{ops: int64(sh.Slots)}); err != nil {
+			m.fail(ctx)
+			return err
+		}
+	}
+	m.verified = sh.Verify
+	_, err = c.ask(ctx, sh, &message{Type: msgEnd}, msgEnded)
+	return err
+}
+
+// fail counts an error of the point; an interrupt is none.
+func (m *measurement) fail(ctx context.Context) {
+	if ctx.Err() == nil {
+		m.failures++
+	}
+}
+
+// phase runs one phase on both sides. An outcome comes with an error when
+// something was measured before it.
+func (m *measurement) phase(ctx context.Context, name string, gen int, lim limits) (*outcome, *phaseReport, error) {
+	c, sh := m.c, m.sh
+	if err := m.crew.prepare(gen); err != nil {
+		return nil, nil, err
+	}
+	if _, err := c.ask(ctx, sh, &message{Type: msgPhase, Phase: &phaseStart{Name: name, Generation: gen}}, msgReady); err != nil {
+		return nil, nil, err
+	}
+	release := holdCollector()
+	defer release()
+	out, err := m.watch(ctx, m.crew.start(lim, sh.Workload == WorkloadLatency))
+	if err != nil {
+		return out, nil, err
+	}
+	// After an interrupt the server is still told in order, so that the partial
+	// result has both sides' figures.
+	fctx := ctx
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		fctx, cancel = context.WithTimeout(context.Background(), grace)
+		defer cancel()
+	}
+	stop := &phaseStop{Check: sh.Verify}
+	for _, l := range m.crew.lanes {
+		stop.Lanes = append(stop.Lanes, laneCount{First: l.first, Count: l.posted})
+	}
+	answer, err := c.ask(fctx, sh, &message{Type: msgStop, Stop: stop}, msgReport)
+	if err != nil {
+		return out, nil, err
+	}
+	if sh.Verify {
+		if err := m.crew.verifyInitiator(gen); err != nil {
+			return out, answer.Report, err
+		}
+	}
+	if ctx.Err() != nil {
+		return out, answer.Report, interrupted()
+	}
+	return out, answer.Report, nil
+}
+
+// watch waits for the workers, and ends them when the run is interrupted or the
+// server goes away.
+func (m *measurement) watch(ctx context.Context, r *run) (*outcome, error) {
+	interrupt := ctx.Done()
+	for {
+		select {
+		case <-r.done:
+			out := r.wait()
+			if out.err != nil {
+				return out, m.c.explain(out.err)
+			}
+			return out, nil
+		case <-interrupt:
+			r.halt(stopSoon)
+			interrupt = nil
+		case msg, ok := <-m.c.ctl.in:
+			r.halt(stopNow)
+			out := r.wait()
+			switch {
+			case out.err != nil && reports.Code(out.err) == reports.ExitCorruption:
+				return out, out.err
+			case !ok:
+				return out, peerError(m.sh.Point.String(), lossCause(m.c.ctl.err), "the server's log, then the same command again")
+			case msg.Type == msgError && msg.Error != nil:
+				return out, msg.Error.asError(m.c.ctl.peer)
+			}
+			return out, peerError(m.sh.Point.String(), outOfTurn(msg, msgReport), "")
+		}
+	}
+}
+
+// result is what the document says about the point.
+func (m *measurement) result() reports.Result {
+	c, sh := m.c, m.sh
+	res := reports.Result{
+		Stack: c.tr.Name(), Transport: c.plan.Transport, Label: string(c.tr.Caps().Label),
+		Workload: sh.Workload, Op: sh.Op, SizeBytes: int64(sh.Size), Depth: sh.Depth, QPs: sh.QPs, Threads: sh.Threads,
+		Polling: sh.Polling, MeasuredBy: sideClient, Errors: m.failures, Verified: m.verified,
+		Parameters: m.parameters(),
+	}
+	if res.Transport == "" {
+		res.Transport = c.tr.Name()
+	}
+	if sh.Workload == WorkloadLatency {
+		res.RoundTrip = reports.RoundTripHalf
+		if sh.kind().FullRoundTrip() {
+			res.RoundTrip = reports.RoundTripFull
+		}
+	}
+	out := m.out
+	if out == nil {
+		return res
+	}
+	res.Operations, res.DurationNs = out.ops, int64(out.window)
+	res.CPU = &reports.CPU{ClientSeconds: out.usage.cpu.Seconds()}
+	res.GC = &reports.GC{ClientCollections: out.usage.collections, ClientAllocations: out.usage.allocations}
+	if r := m.report; r != nil {
+		res.CPU.ServerSeconds = r.CPUSeconds
+		res.GC.ServerCollections, res.GC.ServerAllocations = r.Collections, r.Allocations
+	}
+	if out.rec != nil {
+		l := out.rec.Snapshot()
+		res.Latency = &l
+		// The loop would have started the next operation as soon as a usual one
+		// ended, so the median is the interval that a stall kept from happening.
+		corrected := out.rec.Corrected(int64(l.P50))
+		res.LatencyCorrected = &corrected
+	} else {
+		res.Throughput = reports.NewThroughput(out.ops*int64(sh.Size), out.ops, out.window)
+	}
+	return res
+}
+
+// parameters are the effective options of both sides.
+func (m *measurement) parameters() map[string]any {
+	c, sh := m.c, m.sh
+	p := map[string]any{
+		"arrival": sh.Arrival, "target": sh.target(), "verify": sh.Verify, "seed": sh.Seed,
+		"recv_depth": sh.RecvDepth, "inline_bytes": sh.Inline, "completion_every": sh.Moderation,
+		"window_bytes": sh.window(), "slots": sh.Slots, "timeout_ns": int64(sh.Timeout),
+		"completion": "ack", "clock": "CLOCK_MONOTONIC", "gc": "off in the window, memory limit 1 GiB",
+		"warmup_iterations": c.plan.WarmupIterations, "warmup_ns": int64(c.plan.WarmupDuration),
+		"client": map[string]any{"stack": c.tr.Name(), "cpu": m.pinned(), "gomaxprocs": runtime.GOMAXPROCS(0)},
+	}
+	if c.tr.Caps().LocalComplete {
+		p["completion"] = "local"
+	}
+	if c.plan.Iterations > 0 {
+		p["iterations"] = c.plan.Iterations
+	} else {
+		p["duration_ns"] = int64(c.plan.Duration)
+	}
+	if sh.ReadDepth > 0 {
+		p["read_depth"] = sh.ReadDepth
+	}
+	if m.warm != nil {
+		p["warmup_operations"] = m.warm.ops
+	}
+	if sh.Workload == WorkloadThroughput {
+		p["barrier"] = "answer to an empty send"
+		if sh.Arrival == ArrivalCompletion {
+			p["barrier"] = "last completion"
+		}
+	}
+	if c.tr.Caps().Label == rdma.LabelMem {
+		p["note"] = "both sides in one process: not a network, and client CPU covers both"
+	}
+	server := map[string]any{"stack": c.server.Stack, "cpu": "none"}
+	if r := m.report; r != nil {
+		server["operations"], server["gomaxprocs"], server["clients"] = r.Operations, r.Procs, r.Sessions
+		if r.Pinned {
+			server["cpu"] = c.plan.ServerCPU
+		}
+	}
+	p["server"] = server
+	return p
+}
+
+func (m *measurement) pinned() any {
+	if m.crew != nil && m.crew.workers[0].pinned {
+		return m.c.plan.ClientCPU
+	}
+	return "none"
+}

@@ -1,0 +1,180 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// Workload names, as --workload and Result.Workload spell them.
+const (
+	WorkloadLatency    = "latency"
+	WorkloadThroughput = "throughput"
+)
+
+// Polling names, as --polling and Result.Polling spell them.
+const (
+	PollingBusy  = "busy"
+	PollingEvent = "event"
+)
+
+// Workloads lists the known workloads.
+func Workloads() []string { return []string{WorkloadLatency, WorkloadThroughput} }
+
+// Plan is everything a run asks for, as the client sends it to the server. The
+// zero value of a field that has a default means the default.
+type Plan struct {
+	// Transport is the stack as given to --transport; the server opens the same.
+	Transport string  `json:"transport"`
+	Points    []Point `json:"points"`
+
+	// Iterations per QP. When it is 0, Duration decides; exactly one is set.
+	Iterations int64         `json:"iterations,omitempty"`
+	Duration   time.Duration `json:"duration_ns,omitempty"`
+
+	// The warm-up of a phase ends at whichever comes first. Both 0: no warm-up.
+	WarmupIterations int64         `json:"warmup_iterations,omitempty"`
+	WarmupDuration   time.Duration `json:"warmup_duration_ns,omitempty"`
+
+	Depth      int    `json:"depth,omitempty"`      // operations outstanding per QP in streams; default 128
+	RecvDepth  int    `json:"recv_depth,omitempty"` // receives posted per QP in streams; default 512
+	QPs        int    `json:"qps,omitempty"`        // default 1
+	Threads    int    `json:"threads,omitempty"`    // workers a side; default 1, with event polling QPs
+	Polling    string `json:"polling,omitempty"`    // PollingBusy (default) or PollingEvent
+	Inline     int    `json:"inline,omitempty"`     // messages up to so many bytes are posted inline
+	Moderation int    `json:"moderation,omitempty"` // one completion for so many operations; default by size and depth
+	Verify     bool   `json:"verify"`
+	Seed       uint64 `json:"seed"`
+
+	// ClientCPU and ServerCPU pin the worker thread when not negative.
+	ClientCPU int `json:"client_cpu"`
+	ServerCPU int `json:"server_cpu"`
+
+	// Timeout bounds every single wait that is not the measurement itself, and how
+	// long an operation may make no progress. Default 5 s.
+	Timeout time.Duration `json:"timeout_ns,omitempty"`
+}
+
+// Point is one figure to take.
+type Point struct {
+	Workload string `json:"workload"`
+	Op       string `json:"op"`
+	Size     int    `json:"size_bytes"`
+}
+
+// String reads "latency send 64 B".
+func (p Point) String() string { return fmt.Sprintf("%s %s %d B", p.Workload, p.Op, p.Size) }
+
+// Defaults and limits of a plan. The limits keep a hostile plan from costing a
+// server more than its own limits allow; they are far above any sensible run.
+const (
+	DefaultDepth     = 128 // perftest's -t for bandwidth
+	DefaultRecvDepth = 512 // perftest's -r
+	DefaultTimeout   = 5 * time.Second
+
+	maxPoints   = 4096
+	maxQPs      = 4096
+	maxThreads  = 256
+	maxDepth    = 1 << 16
+	maxDuration = 24 * time.Hour
+	maxSize     = 1 << 31 // a message length is 32 bits on every wire
+)
+
+// withDefaults fills in what was left to the engine.
+func (p Plan) withDefaults() Plan {
+	p.QPs = max(p.QPs, 1)
+	if p.Polling == "" {
+		p.Polling = PollingBusy
+	}
+	if p.Polling == PollingEvent {
+		// One goroutine cannot sleep on two sessions, so each gets its own.
+		p.Threads = p.QPs
+	}
+	p.Threads = max(p.Threads, 1)
+	if p.Timeout == 0 {
+		p.Timeout = DefaultTimeout
+	}
+	return p
+}
+
+// Validate checks what can be checked without a device. The error is a usage
+// error and names the first wrong field.
+func (p *Plan) Validate() error {
+	bad := func(what string, v any, why string) error {
+		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check plan", Err: fmt.Errorf("%s %v: %s", what, v, why)}
+	}
+	switch {
+	case len(p.Points) == 0:
+		return bad("points", 0, "nothing to measure")
+	case len(p.Points) > maxPoints:
+		return bad("points", len(p.Points), fmt.Sprintf("at most %d", maxPoints))
+	case p.Iterations < 0 || p.Iterations > 1<<40:
+		return bad("iterations", p.Iterations, "want 1 to 2^40")
+	case p.Duration < 0 || p.Duration > maxDuration:
+		return bad("duration", p.Duration, "want more than 0 and at most 24h")
+	case (p.Iterations == 0) == (p.Duration == 0):
+		return bad("iterations", p.Iterations, "give either iterations or a duration")
+	case p.WarmupIterations < 0 || p.WarmupDuration < 0 || p.WarmupDuration > maxDuration:
+		return bad("warm-up", p.WarmupDuration, "want 0 to 24h")
+	case p.Depth < 0 || p.Depth > maxDepth:
+		return bad("depth", p.Depth, fmt.Sprintf("want 1 to %d", maxDepth))
+	case p.RecvDepth < 0 || p.RecvDepth > maxDepth:
+		return bad("receive depth", p.RecvDepth, fmt.Sprintf("want 1 to %d", maxDepth))
+	case p.QPs < 0 || p.QPs > maxQPs:
+		return bad("qps", p.QPs, fmt.Sprintf("want 1 to %d", maxQPs))
+	case p.Threads < 0 || p.Threads > maxThreads:
+		return bad("threads", p.Threads, fmt.Sprintf("want 1 to %d", maxThreads))
+	case p.Threads > max(p.QPs, 1):
+		return bad("threads", p.Threads, "a thread needs a QP of its own")
+	case p.Polling != "" && p.Polling != PollingBusy && p.Polling != PollingEvent:
+		return bad("polling", p.Polling, "want busy or event")
+	case p.Polling == PollingEvent && p.QPs > maxThreads:
+		return bad("qps", p.QPs, fmt.Sprintf("with event polling at most %d", maxThreads))
+	case p.Inline < 0 || p.Inline > maxSize:
+		return bad("inline", p.Inline, "want 0 or more bytes")
+	case p.Moderation < 0:
+		return bad("completion moderation", p.Moderation, "want 1 or more")
+	case p.Moderation > 1 && p.Moderation > p.depth():
+		return bad("completion moderation", p.Moderation, fmt.Sprintf("above the depth of %d nothing would ever complete", p.depth()))
+	case p.Timeout < 0 || p.Timeout > maxDuration:
+		return bad("timeout", p.Timeout, "want more than 0 and at most 24h")
+	}
+	for _, pt := range p.Points {
+		if err := pt.validate(); err != nil {
+			return bad("point", fmt.Sprintf("%q", pt.String()), err.Error())
+		}
+	}
+	return nil
+}
+
+func (p *Plan) depth() int {
+	if p.Depth == 0 {
+		return DefaultDepth
+	}
+	return p.Depth
+}
+
+func (p Point) validate() error {
+	k, ok := transports.ParseKind(p.Op)
+	switch {
+	case !slices.Contains(Workloads(), p.Workload):
+		return fmt.Errorf("unknown workload")
+	case !ok:
+		return fmt.Errorf("unknown operation")
+	case p.Size < 1 || p.Size > maxSize:
+		return fmt.Errorf("sizes are 1 byte to 2 GiB")
+	case isAtomic(k) && p.Size != atomicSize:
+		return fmt.Errorf("atomics are %d bytes", atomicSize)
+	}
+	return nil
+}
+
+// atomicSize is the length of every atomic (IBTA 9.4.5).
+const atomicSize = 8
+
+func isAtomic(k transports.Kind) bool {
+	return k == transports.KindFetchAdd || k == transports.KindCmpSwap
+}

@@ -1,0 +1,279 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// Arrival names: how a side learns that the peer's data is there.
+const (
+	ArrivalMessage    = "message"    // the receive completes
+	ArrivalMemory     = "memory"     // the thread watches the last byte of its window slot
+	ArrivalNotify     = "notify"     // an empty send behind the write
+	ArrivalCompletion = "completion" // the initiator's own completion
+)
+
+// Target names: what the server's thread does for one-sided work.
+const (
+	TargetActive  = "active"  // takes part: echoes, watches, returns credits
+	TargetPolling = "polling" // only polls, so that a soft transport makes progress
+	TargetPassive = "passive" // sleeps in Wait
+)
+
+const (
+	// latencySlots is how many window slots a ping-pong cycles through: enough
+	// that a slot is never written again before its last use completed.
+	latencySlots = 4
+	// latencyShifts is how many source offsets it cycles through, so that stale
+	// bytes of an earlier message differ at every position.
+	latencyShifts = 16
+	shiftStep     = 64 // a cache line
+	slotAlign     = 64
+
+	// ctlSlots is the number of small buffers for credits, each ctlSize bytes. A
+	// target has at most four credits under way (two halves of the receives, the
+	// answer to a barrier, and one more that was being collected).
+	ctlSlots = 16
+	ctlSize  = 64
+
+	// slotBudget bounds the bytes of one stream's slots. Operations beyond it
+	// share slots, which carry the same bytes. 16 MiB, arbitrary: larger than any
+	// L2, small enough that many QPs fit.
+	slotBudget = 16 << 20
+
+	// batchMax bounds one Post. Arbitrary; the gain from larger ones is lost in
+	// the noise, and the rings stay in the L1 cache.
+	batchMax = 256
+
+	// moderationLimit: above it every operation is signalled, as perftest does.
+	moderationLimit = 8 << 10
+)
+
+// Shape is one point with everything that both sides must agree on. The client
+// computes it from the plan and both sides' capabilities; the server checks it.
+type Shape struct {
+	Point
+	QPs        int           `json:"qps"`
+	Threads    int           `json:"threads"`
+	Depth      int           `json:"depth"`
+	RecvDepth  int           `json:"recv_depth"`
+	ReadDepth  int           `json:"read_depth,omitempty"`
+	Moderation int           `json:"moderation"`
+	Inline     int           `json:"inline"`
+	Slots      int           `json:"slots"`
+	Polling    string        `json:"polling"`
+	Arrival    string        `json:"arrival"`
+	Verify     bool          `json:"verify"`
+	Seed       uint64        `json:"seed"`
+	Timeout    time.Duration `json:"timeout_ns"`
+}
+
+// newShape makes the shape of one point that both transports can carry.
+func newShape(p *Plan, pt Point, client, server transports.Caps) (*Shape, error) {
+	caps := common(client, server)
+	sh := &Shape{Point: pt, QPs: p.QPs, Threads: p.Threads, Inline: p.Inline,
+		Polling: p.Polling, Verify: p.Verify, Seed: p.Seed, Timeout: p.Timeout}
+	if err := checkPoint(p, pt, caps); err != nil {
+		return nil, err
+	}
+	if pt.Workload == WorkloadLatency {
+		sh.Depth, sh.RecvDepth, sh.Moderation, sh.Slots = 1, latencySlots, 1, latencySlots
+	} else {
+		sh.streamDepths(p, caps)
+	}
+	switch k := sh.kind(); {
+	case k == transports.KindWrite && pt.Workload == WorkloadThroughput:
+		sh.Arrival = ArrivalMessage // of the barrier behind the last write
+	case k == transports.KindWrite && caps.LastByteLast && sh.Polling == PollingBusy:
+		sh.Arrival = ArrivalMemory
+	case k == transports.KindWrite:
+		sh.Arrival = ArrivalNotify // nothing to sleep on in memory, or no order in it
+	case oneSided(k):
+		sh.Arrival = ArrivalCompletion
+		sh.ReadDepth = sh.Depth
+		if caps.MaxReadDepth > 0 {
+			sh.ReadDepth = min(sh.Depth, caps.MaxReadDepth)
+		}
+	default:
+		sh.Arrival = ArrivalMessage
+	}
+	return sh, sh.validate()
+}
+
+// streamDepths chooses what a stream needs. Defaults give way to the device's
+// limit; figures that the user gave were checked against it.
+func (sh *Shape) streamDepths(p *Plan, caps transports.Caps) {
+	sh.Depth = p.depth()
+	if sh.RecvDepth = p.RecvDepth; sh.RecvDepth == 0 {
+		sh.RecvDepth = max(DefaultRecvDepth, 2*sh.Depth)
+	}
+	if limit := maxUserDepth(caps); limit > 0 {
+		sh.Depth = min(sh.Depth, limit)
+		sh.RecvDepth = min(sh.RecvDepth, limit)
+	}
+	switch sh.Moderation = p.Moderation; {
+	case sh.Moderation > 0:
+	case sh.Size > moderationLimit:
+		sh.Moderation = 1
+	default:
+		sh.Moderation = max(1, sh.Depth/8) // eight completions in flight keep the pipe full
+	}
+	sh.Moderation = min(sh.Moderation, sh.Depth)
+	sh.Slots = max(1, min(sh.Depth, slotBudget/sh.stride()))
+	if sh.Slots >= sh.Moderation {
+		sh.Slots -= sh.Slots % sh.Moderation
+	} else {
+		// The ring of prepared operations repeats after a multiple of both.
+		for sh.Moderation%sh.Slots != 0 {
+			sh.Slots--
+		}
+	}
+}
+
+// maxUserDepth is the deepest queue a plan can ask for, 0 for no limit.
+func maxUserDepth(c transports.Caps) int {
+	if c.MaxDepth == 0 {
+		return 0
+	}
+	return max(1, c.MaxDepth-ctlSlots)
+}
+
+// common is what both sides can do.
+func common(a, b transports.Caps) transports.Caps {
+	least := func(x, y int) int {
+		if x == 0 || y != 0 && y < x {
+			return y
+		}
+		return x
+	}
+	c := a
+	c.Kinds &= b.Kinds
+	c.LastByteLast = a.LastByteLast && b.LastByteLast
+	c.Events = a.Events && b.Events
+	c.LocalComplete = a.LocalComplete || b.LocalComplete
+	c.MaxMsg = min(a.MaxMsg, b.MaxMsg)
+	c.MaxInline = min(a.MaxInline, b.MaxInline)
+	c.MaxDepth = least(a.MaxDepth, b.MaxDepth)
+	c.MaxReadDepth = least(a.MaxReadDepth, b.MaxReadDepth)
+	return c
+}
+
+// validate checks a shape that came over the wire, so that layout arithmetic
+// cannot overflow and no queue is absurd.
+func (sh *Shape) validate() error {
+	bad := func(what string, v any) error {
+		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check point", Err: fmt.Errorf("%s %v is out of range", what, v)}
+	}
+	if err := sh.Point.validate(); err != nil {
+		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check point", Err: err}
+	}
+	switch {
+	case sh.kind() >= transports.KindCall:
+		return bad("operation", sh.Op)
+	case sh.QPs < 1 || sh.QPs > maxQPs:
+		return bad("qps", sh.QPs)
+	case sh.Threads < 1 || sh.Threads > min(maxThreads, sh.QPs):
+		return bad("threads", sh.Threads)
+	case sh.Depth < 1 || sh.Depth > maxDepth:
+		return bad("depth", sh.Depth)
+	case sh.RecvDepth < 1 || sh.RecvDepth > maxDepth:
+		return bad("receive depth", sh.RecvDepth)
+	case sh.ReadDepth < 0 || sh.ReadDepth > maxDepth:
+		return bad("read depth", sh.ReadDepth)
+	case sh.Moderation < 1 || sh.Moderation > sh.Depth:
+		return bad("completion moderation", sh.Moderation)
+	case sh.Slots < 1 || sh.Slots > maxDepth || sh.Slots > 1 && sh.Slots*sh.stride() > max(slotBudget, latencySlots*sh.stride()):
+		return bad("slots", sh.Slots)
+	case sh.Slots%sh.Moderation != 0 && sh.Moderation%sh.Slots != 0:
+		return bad("slots", sh.Slots)
+	case sh.Workload == WorkloadLatency && (sh.Slots != latencySlots || sh.RecvDepth != latencySlots):
+		return bad("slots", sh.Slots)
+	case sh.Inline < 0 || sh.Inline > maxSize:
+		return bad("inline", sh.Inline)
+	case sh.Polling != PollingBusy && sh.Polling != PollingEvent:
+		return bad("polling", sh.Polling)
+	case sh.Polling == PollingEvent && sh.Threads != sh.QPs:
+		return bad("threads", sh.Threads)
+	case sh.Arrival != ArrivalMessage && sh.Arrival != ArrivalMemory && sh.Arrival != ArrivalNotify && sh.Arrival != ArrivalCompletion:
+		return bad("arrival", sh.Arrival)
+	case sh.Timeout <= 0 || sh.Timeout > maxDuration:
+		return bad("timeout", sh.Timeout)
+	}
+	return nil
+}
+
+// kind is the operation; it was parsed before.
+func (sh *Shape) kind() transports.Kind {
+	k, _ := transports.ParseKind(sh.Op)
+	return k
+}
+
+// oneSided tells operations whose answer comes without the target's thread.
+func oneSided(k transports.Kind) bool { return k == transports.KindRead || isAtomic(k) }
+
+// target says what the server's thread does.
+func (sh *Shape) target() string {
+	switch {
+	case !oneSided(sh.kind()):
+		return TargetActive
+	case sh.Polling == PollingEvent:
+		return TargetPassive
+	default:
+		return TargetPolling
+	}
+}
+
+// Window layout, the same on both sides: sources, then destinations, then the
+// buffers for credits.
+//
+//	0        rxOff              ctlTx      ctlRx
+//	| source | slot 0 | slot 1 … | out 0 …  | in 0 … |
+
+func (sh *Shape) stride() int { return (sh.Size + slotAlign - 1) &^ (slotAlign - 1) }
+
+func (sh *Shape) rxOff() int {
+	if sh.Workload == WorkloadLatency {
+		return sh.stride() + (latencyShifts-1)*shiftStep
+	}
+	return sh.Slots * sh.stride()
+}
+
+func (sh *Shape) rxSlot(i int) int { return sh.rxOff() + i*sh.stride() }
+func (sh *Shape) ctlTx(i int) int  { return sh.rxSlot(sh.Slots) + i*ctlSize }
+func (sh *Shape) ctlRx(i int) int  { return sh.ctlTx(ctlSlots) + i*ctlSize }
+func (sh *Shape) window() int      { return sh.ctlRx(ctlSlots) }
+
+// totalWindow is the memory of one side, in bytes.
+func (sh *Shape) totalWindow() int64 { return int64(sh.window()) * int64(sh.QPs) }
+
+// ring is the number of prepared operations after which they repeat.
+func (sh *Shape) ring() int { return max(sh.Slots, sh.Moderation) }
+
+// batch is the most operations of one Post.
+func (sh *Shape) batch() int { return min(sh.Depth, batchMax) }
+
+// config is how sessions are set up, on both sides alike.
+func (sh *Shape) config() transports.Config {
+	return transports.Config{
+		Window:    sh.window(),
+		SendDepth: sh.Depth + ctlSlots,
+		RecvDepth: max(sh.RecvDepth, ctlSlots),
+		MaxInline: sh.Inline,
+		ReadDepth: sh.ReadDepth,
+		Events:    sh.Polling == PollingEvent,
+	}
+}
+
+// flags of a data operation.
+func (sh *Shape) flags() transports.OpFlags {
+	if sh.Size <= sh.Inline && !oneSided(sh.kind()) {
+		return transports.Inline
+	}
+	return 0
+}
+
+// creditEvery is after how many taken receives the target tells the client.
+func (sh *Shape) creditEvery() int { return max(1, sh.RecvDepth/2) }

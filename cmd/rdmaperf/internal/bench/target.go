@@ -1,0 +1,190 @@
+package bench
+
+import (
+	"encoding/binary"
+
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// The loops of the server. They run until the stop flag is set.
+
+// turns calls one for every lane in turn until it fails or the flag is set.
+func (w *worker) turns(one func(w *worker, l *lane) error) error {
+	w.begin = now()
+	for {
+		for _, l := range w.lanes {
+			if err := one(w, l); err != nil {
+				w.end = now()
+				if err == errStop {
+					return nil
+				}
+				return err
+			}
+		}
+	}
+}
+
+// echoTurn answers every message with the bytes that arrived, out of the buffer
+// where they arrived. The receive is posted again when the echo has left it.
+func echoTurn(w *worker, l *lane) error {
+	n, err := w.poll(l)
+	if err != nil {
+		return err
+	}
+	sh := l.sh
+	for i := range w.done[:n] {
+		d := &w.done[i]
+		if d.Status != rdma.StatusSuccess {
+			return statusError(l, *d)
+		}
+		op := &l.pair[0]
+		switch {
+		case d.Kind != transports.KindRecv: // Slot is that of the receive it answered
+			*op = l.recvs[d.Slot]
+		case sh.kind() == transports.KindWriteImm:
+			at := uint64(sh.rxSlot(int(d.Imm % latencySlots)))
+			*op = transports.Op{Kind: transports.KindWriteImm, Flags: sh.flags(), Local: at, Remote: at, Len: uint32(sh.Size), Imm: d.Imm, Slot: d.Slot}
+		default:
+			*op = transports.Op{Kind: transports.KindSend, Flags: sh.flags(), Local: l.recvs[d.Slot].Local, Len: d.Len, Slot: d.Slot}
+		}
+		if err := w.post(l, l.pair[:1]); err != nil {
+			return err
+		}
+		w.ops++
+	}
+	return nil
+}
+
+// memoryTurn watches one slot after the other and writes back what came.
+func memoryTurn(w *worker, l *lane) error {
+	sh := l.sh
+	at := sh.rxSlot(int((l.iter + 1) % latencySlots))
+	last := at + sh.Size - 1
+	if rdma.LoadByte(l.mem, last) == l.before(l.iter+1) {
+		n, err := w.poll(l)
+		if err != nil {
+			return err
+		}
+		for i := range w.done[:n] {
+			if d := &w.done[i]; d.Status != rdma.StatusSuccess {
+				return statusError(l, *d)
+			}
+		}
+		return nil
+	}
+	l.iter++
+	l.pair[0] = transports.Op{Kind: transports.KindWrite, Flags: sh.flags(), Local: uint64(at), Remote: uint64(at), Len: uint32(sh.Size)}
+	w.ops++
+	return w.post(l, l.pair[:1])
+}
+
+// before is the last byte of the slot of message iter until it arrives: the mark
+// of the message before in that slot, or zero.
+func (l *lane) before(iter uint64) byte {
+	if iter <= latencySlots {
+		return 0
+	}
+	return stampOf(iter - latencySlots)
+}
+
+// notifyTurn answers a write that an empty send announced.
+func notifyTurn(w *worker, l *lane) error {
+	n, err := w.poll(l)
+	if err != nil {
+		return err
+	}
+	sh := l.sh
+	for i := range w.done[:n] {
+		d := &w.done[i]
+		if d.Status != rdma.StatusSuccess {
+			return statusError(l, *d)
+		}
+		if d.Kind != transports.KindRecv {
+			continue
+		}
+		l.iter++
+		at := uint64(sh.rxSlot(int(l.iter % latencySlots)))
+		l.pair[0] = transports.Op{Kind: transports.KindWrite, Flags: sh.flags(), Local: at, Remote: at, Len: uint32(sh.Size)}
+		l.pair[1] = transports.Op{Kind: transports.KindSend}
+		if err := w.post(l, l.pair[:2]); err != nil {
+			return err
+		}
+		l.pair[0] = l.recvs[d.Slot]
+		if err := w.post(l, l.pair[:1]); err != nil {
+			return err
+		}
+		w.ops++
+	}
+	return nil
+}
+
+// sinkTurn is the target of every stream, and of one-sided ping-pongs, where
+// nothing arrives: it posts receives again and returns credits.
+func sinkTurn(w *worker, l *lane) error {
+	n, err := w.poll(l)
+	if err != nil {
+		return err
+	}
+	for i := range w.done[:n] {
+		d := &w.done[i]
+		if d.Status != rdma.StatusSuccess {
+			return statusError(l, *d)
+		}
+		if d.Kind != transports.KindRecv {
+			l.ctlFree++
+			continue
+		}
+		switch {
+		case d.HasImm: // counts the messages of the session
+			if d.Imm != uint32(l.seen) && l.sh.Verify {
+				return w.corrupt(l, "immediate", 0, byte(l.seen), byte(d.Imm))
+			}
+		case d.Len == 0: // a barrier: only it is empty
+			l.owed = true
+		case int(d.Len) != l.sh.Size:
+			return w.corrupt(l, "length of a message", 0, byte(l.sh.Size), byte(d.Len))
+		}
+		l.seen++
+		l.unposted++
+		w.ops++
+	}
+	if l.unposted >= l.repostAt || l.owed {
+		return w.refill(l)
+	}
+	return nil
+}
+
+// refill posts taken receives again and tells the client when enough of them, or
+// a barrier, make it worth a message. A full queue is left for the next turn.
+func (w *worker) refill(l *lane) error {
+	for l.unposted > 0 {
+		k := min(l.unposted, len(l.recvs)-l.recvHead)
+		n, err := l.s.Post(l.recvs[l.recvHead : l.recvHead+k])
+		l.unposted -= n
+		l.recvHead = (l.recvHead + n) % l.sh.Slots
+		if n < k {
+			if err == rdma.ErrQueueFull {
+				return nil
+			}
+			return w.lost(l, "post recv", err)
+		}
+	}
+	if l.owed = l.owed || l.seen-l.announced >= uint64(l.sh.creditEvery()); !l.owed || l.ctlFree == 0 {
+		return nil
+	}
+	at := l.sh.ctlTx(l.ctlNext)
+	binary.LittleEndian.PutUint64(l.mem[at:], l.seen)
+	l.pair[0] = transports.Op{Kind: transports.KindSend, Local: uint64(at), Len: 8}
+	switch _, err := l.s.Post(l.pair[:1]); err {
+	case nil:
+		l.announced, l.owed = l.seen, false
+		l.ctlFree--
+		l.ctlNext = (l.ctlNext + 1) % ctlSlots
+		return nil
+	case rdma.ErrQueueFull:
+		return nil
+	default:
+		return w.lost(l, "post credit", err)
+	}
+}

@@ -1,0 +1,200 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// limits end a phase: operations per QP, or time from the worker's start,
+// whichever comes first; 0 means no such limit. A target has neither and runs
+// until it is told to stop.
+type limits struct {
+	ops int64
+	dur time.Duration
+}
+
+// worker is one thread's share of a phase.
+type worker struct {
+	sh    *Shape
+	side  string // client or server, for messages
+	lanes []*lane
+	rec   *reports.Recorder
+	done  []transports.Done
+	cpu   int // to pin to; negative: none
+
+	pinned bool
+
+	stop      *atomic.Uint32  // stopSoon or stopNow: leave the loop at the next look
+	ctx       context.Context // ends event waits together with stop
+	event     bool
+	finishing bool // bringing home what was posted: stopSoon does not end that
+
+	lim   limits
+	stall int64 // longest wait without a completion, ns; 0: for ever (targets)
+
+	// Waiting.
+	spins     uint32
+	waitStart int64
+	wait      context.Context // bounds one Wait; renewed now and then
+	waitEnd   context.CancelFunc
+	waitMade  int64
+
+	// Outcome.
+	begin, end int64 // monotonic ns
+	ops        int64
+	bad        *CorruptionError
+}
+
+// spinLook is how many empty polls pass between two looks at the stop flag and
+// the clock. An empty poll of a soft transport is a system call of about 200 ns,
+// so this is some 50 µs.
+const spinLook = 256
+
+func newWorker(sh *Shape, side string, cpu int) *worker {
+	w := &worker{sh: sh, side: side, cpu: cpu, done: make([]transports.Done, 64), event: sh.Polling == PollingEvent}
+	if side == sideClient {
+		// Time for the bytes under way at 10 MB/s comes on top of the timeout: the
+		// limit is for peers that are gone, not for slow ones.
+		bytes := int64(sh.Size) * int64(max(sh.Depth, 2)) * int64(sh.QPs)
+		w.stall = int64(sh.Timeout) + bytes*100
+	}
+	return w
+}
+
+// Sides, in messages and parameters.
+const (
+	sideClient = "client"
+	sideServer = "server"
+)
+
+// Values of the stop flag.
+const (
+	stopSoon uint32 = 1 + iota // end the measurement, but in order
+	stopNow                    // the peer is gone or the run is lost
+)
+
+// mayFinish tells whether a stopped stream may still wait for its last
+// completions, and lets it.
+func (w *worker) mayFinish() bool {
+	w.finishing = w.stop.Load() != stopNow
+	w.close()
+	w.ctx = context.Background() // the phase's context ended with the stop
+	return w.finishing
+}
+
+// stopped tells whether somebody set the flag.
+func (w *worker) stopped() bool { return w.stop.Load() != 0 }
+
+// poll moves finished operations of one lane into w.done. An empty poll goes
+// through idle.
+func (w *worker) poll(l *lane) (int, error) {
+	n, err := l.s.Poll(w.done)
+	if n > 0 {
+		w.spins = 0
+		return n, nil
+	}
+	if err != nil {
+		return 0, w.lost(l, "poll", err)
+	}
+	return 0, w.idle(l)
+}
+
+// idle is the wait of every loop: cheap most of the time.
+func (w *worker) idle(l *lane) error {
+	w.spins++
+	if !w.event && w.spins%spinLook != 0 {
+		return nil
+	}
+	return w.look(l)
+}
+
+// errStop leaves a loop because the stop flag is set.
+var errStop = errors.New("stopped")
+
+// look checks the stop flag and the stall limit, and sleeps in event mode.
+func (w *worker) look(l *lane) error {
+	if stop := w.stop.Load(); stop == stopNow || stop == stopSoon && !w.finishing {
+		return errStop
+	}
+	t := now()
+	if w.spins <= spinLook { // the first look of this wait
+		w.waitStart = t
+		w.spins = max(w.spins, spinLook) + 1 // event mode looks at once
+	}
+	if w.stall > 0 && t-w.waitStart > w.stall {
+		return w.lost(l, "wait", fmt.Errorf("%w for %v", errStalled, time.Duration(w.stall).Round(time.Millisecond)))
+	}
+	if !w.event {
+		return nil
+	}
+	return w.sleep(l, t)
+}
+
+// waitSlice bounds one event wait. Arbitrary; a context costs allocations, so it
+// lives for many waits.
+const waitSlice = int64(time.Second)
+
+func (w *worker) sleep(l *lane, t int64) error {
+	if w.wait == nil || t-w.waitMade > waitSlice/2 {
+		if w.waitEnd != nil {
+			w.waitEnd()
+		}
+		w.wait, w.waitEnd = context.WithTimeout(w.ctx, time.Duration(waitSlice))
+		w.waitMade = t
+	}
+	err := l.s.Wait(w.wait)
+	switch {
+	case err == nil:
+		return nil
+	case w.ctx.Err() != nil:
+		return errStop
+	case w.wait.Err() != nil:
+		return nil // the slice ended; look decides whether it was too long
+	}
+	return w.lost(l, "wait", err)
+}
+
+// lost is the error of a session that does not work any more.
+func (w *worker) lost(l *lane, operation string, err error) error {
+	return peerError(l.sh.Point.String(), fmt.Errorf("qp %d: %s: %w", l.index, operation, err),
+		"the log of the "+other(w.side)+" side")
+}
+
+func other(side string) string {
+	if side == sideClient {
+		return sideServer
+	}
+	return sideClient
+}
+
+// post starts all of ops. It is for ping-pongs, whose queues are never more than
+// a quarter full: a full queue is a fault of the transport.
+func (w *worker) post(l *lane, ops []transports.Op) error {
+	n, err := l.s.Post(ops)
+	if n == len(ops) {
+		return nil
+	}
+	return w.lost(l, "post "+ops[n].Kind.String(), err)
+}
+
+// corrupt remembers the first corruption; the phase ends with it.
+func (w *worker) corrupt(l *lane, what string, offset int, want, got byte) error {
+	if w.bad == nil {
+		w.bad = &CorruptionError{Point: l.sh.Point.String(), Side: w.side, QP: l.index, What: what, Offset: offset, Want: want, Got: got}
+	}
+	return corrupted(w.bad)
+}
+
+// close ends what the worker holds for waiting.
+func (w *worker) close() {
+	if w.waitEnd != nil {
+		w.waitEnd()
+		w.wait, w.waitEnd = nil, nil
+	}
+}
