@@ -1,0 +1,126 @@
+package wiretest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/softstack/ddp"
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
+)
+
+// step is one FPDU, from the side that is checked or to it.
+type step struct {
+	to bool
+	s  *Segment
+}
+
+func got(s *Segment) step  { return step{false, s} }
+func told(s *Segment) step { return step{true, s} }
+
+func read(msn, size uint32) *Segment {
+	return ReadRequest(msn, rdmap.ReadRequest{SinkSTag: 7, SinkTO: 1000, Size: size})
+}
+
+// TestCheckerNamesEveryFault runs scripts, right ones with no fault and others
+// with exactly one.
+func TestCheckerNamesEveryFault(t *testing.T) {
+	long := payload(200)
+	for _, c := range []struct {
+		name  string
+		fault string // "" for none
+		steps []step
+	}{
+		{"messages in order", "", []step{got(Send(1, nil)), got(Send(2, long).More()), got(Send(2, long).MO(200)), got(Send(3, nil))}},
+		{"queues count apart", "", []step{got(Send(1, nil)), got(read(1, 0)), got(Send(2, nil)), got(TerminateCode(rdmap.TermLocal))}},
+		{"first msn", "msn 2, want 1", []step{got(Send(2, nil))}},
+		{"msn repeated", "msn 1, want 2", []step{got(Send(1, nil)), got(Send(1, nil))}},
+		{"msn in a message", "msn 2, want 1", []step{got(Send(1, long).More()), got(Send(2, nil).MO(200))}},
+		{"mo gap", "mo 201, want 200", []step{got(Send(1, long).More()), got(Send(1, nil).MO(201))}},
+		{"mo of a new message", "mo 1, want 0", []step{got(Send(1, nil).MO(1))}},
+		{"opcode in a message", "message began", []step{got(Send(1, long).More()), got(Send(1, nil).MO(200).Op(rdmap.OpSendSE))}},
+		{"small segment in the middle", "not the last", []step{got(Send(1, payload(8)).More())}},
+		{"ddp version", "version or reserved", []step{got(Send(1, nil).DV(2))}},
+		{"ddp reserved bits", "version or reserved", []step{got(Send(1, nil).Flip(0, 0x04))}},
+		{"rdmap version", "version or reserved", []step{got(Send(1, nil).RV(0))}},
+		{"rdmap reserved bits", "version or reserved", []step{got(Send(1, nil).Flip(1, 0x20))}},
+		{"queue", "queue number", []step{got(Send(1, nil).QN(9))}},
+		{"opcode on another queue", "unexpected opcode", []step{got(Send(1, nil).QN(1))}},
+		{"invalidate stag", "without invalidate", []step{got(Send(1, nil).Inv(5))}},
+		{"invalidate stag where it belongs", "", []step{got(Send(1, nil).Op(rdmap.OpSendInv).Inv(5))}},
+		{"short ulpdu", "no ddp header", []step{got(Raw(0x41))}},
+		{"long ulpdu", "mulpdu 1000", []step{got(Send(1, payload(983)))}},
+		{"two terminates", "after its terminate", []step{got(TerminateCode(rdmap.TermLocal)), got(TerminateCode(rdmap.TermLocal).MSN(2))}},
+		{"send after terminate", "after its terminate", []step{got(TerminateCode(rdmap.TermLocal)), got(Send(1, nil))}},
+		{"terminate msn", "msn 2, want 1", []step{got(TerminateCode(rdmap.TermLocal).MSN(2))}},
+		{"terminate cut", "payload", []step{got(Terminate(0x11, 0, 0xc0, 0))}},
+		{"terminate in siw's layout", "payload", []step{got(Terminate(0x11, 0, 0x01, 0, 0, 14))}},
+		{"write in pieces", "", []step{got(Write(5, 100, long).More()), got(Write(5, 300, long)), got(Write(6, 0, nil))}},
+		{"write gap", "goes on", []step{got(Write(5, 100, long).More()), got(Write(5, 301, long))}},
+		{"write to another stag", "goes on", []step{got(Write(5, 100, long).More()), got(Write(6, 300, long))}},
+		{"reads within ord", "", []step{got(read(1, 4)), got(read(2, 4)), told(ReadResponse(7, 1000, payload(4))), got(read(3, 4))}},
+		{"reads beyond ord", "3 reads outstanding", []step{got(read(1, 4)), got(read(2, 4)), told(ReadResponse(7, 1000, payload(2)).More()), got(read(3, 4))}},
+		{"read request of two segments", "not one segment", []step{got(Untagged(rdmap.OpReadReq, ddp.QNReadReq, 1, payload(200)).More())}},
+		{"responses in order", "", []step{told(read(1, 400)), told(read(2, 0)), got(ReadResponse(7, 1000, long).More()), got(ReadResponse(7, 1200, long)), got(ReadResponse(7, 1000, nil))}},
+		{"response unasked", "nothing was asked", []step{told(Send(1, nil)), got(ReadResponse(7, 1000, nil))}},
+		{"response elsewhere", "want stag", []step{told(read(1, 4)), got(ReadResponse(7, 1001, payload(4)))}},
+		{"response with another stag", "want stag", []step{told(read(1, 4)), got(ReadResponse(8, 1000, payload(4)))}},
+		{"response short", "3 octets so far", []step{told(read(1, 4)), got(ReadResponse(7, 1000, payload(3)))}},
+		{"response long", "5 octets so far", []step{told(read(1, 4)), got(ReadResponse(7, 1000, payload(5)))}},
+		{"response without l", "200 octets so far", []step{told(read(1, 200)), got(ReadResponse(7, 1000, long).More())}},
+	} {
+		k := Checker{ORD: 2, MULPDU: 1000}
+		for _, s := range c.steps {
+			if s.to {
+				k.Told(s.s.ULPDU())
+			} else {
+				k.Got(&FPDU{ULPDU: s.s.ULPDU()})
+			}
+		}
+		switch f := k.Faults(); {
+		case c.fault == "" && len(f) != 0:
+			t.Errorf("%s: faults %q, want none", c.name, f)
+		case c.fault != "" && (len(f) != 1 || !strings.Contains(f[0], c.fault)):
+			t.Errorf("%s: faults %q, want one with %q", c.name, f, c.fault)
+		}
+	}
+}
+
+func TestCheckerWantsTheInitiatorToSpeakFirst(t *testing.T) {
+	for _, c := range []struct {
+		heard bool
+		s     *Segment
+		want  int
+	}{{false, Send(1, nil), 1}, {true, Send(1, nil), 0}, {false, TerminateCode(rdmap.TermMPACRC), 0}} {
+		k := Checker{ORD: -1, Passive: true}
+		if c.heard {
+			k.Told(Send(1, nil).ULPDU())
+		}
+		if k.Got(&FPDU{ULPDU: c.s.ULPDU()}); len(k.Faults()) != c.want {
+			t.Errorf("heard %t: faults %q, want %d", c.heard, k.Faults(), c.want)
+		}
+	}
+}
+
+func TestReaderNamesFramingFaults(t *testing.T) {
+	zero := func(uint16) [4]byte { return [4]byte{} }
+	for _, c := range []struct {
+		name  string
+		fault string
+		segs  []*Segment
+	}{
+		{"crc", "crc", []*Segment{Send(1, nil).BadCRC()}},
+		{"pad", "pad", []*Segment{Send(1, payload(1)).Pad(0, 1, 0)}},
+		{"marker pointer", "marker", []*Segment{Send(1, payload(600)).Mark(zero)}},
+		{"marker reserved bits", "marker", []*Segment{Send(1, nil).Mark(func(p uint16) [4]byte { return [4]byte{1, 0, 0, 0} })}},
+	} {
+		e := Encoder{CRC: true, Markers: true}
+		r := Reader{CRC: true, Markers: true}
+		for _, s := range c.segs {
+			r.Feed(e.Append(nil, s))
+		}
+		f, ok := r.Next()
+		if !ok || len(f.Faults) != 1 || !strings.Contains(f.Faults[0], c.fault) {
+			t.Errorf("%s: %v, %+v", c.name, ok, f)
+		}
+	}
+}

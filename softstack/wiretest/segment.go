@@ -1,0 +1,189 @@
+package wiretest
+
+import (
+	"encoding/binary"
+
+	"github.com/rdmaperf/rdmaperf/softstack/ddp"
+	"github.com/rdmaperf/rdmaperf/softstack/mpa"
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
+)
+
+// Segment is one FPDU to send: a right one from a constructor, then bent by the
+// methods, each of which changes one thing and returns the Segment.
+type Segment struct {
+	ulpdu  []byte
+	length int                          // ULPDU_Length, or -1 for the right one
+	pad    []byte                       // nil for the right one
+	sum    func(covered []byte) [4]byte // nil for the right one
+	mark   func(ptr uint16) [4]byte     // nil for the right one
+	cut    int                          // octets that are sent, or -1 for all
+}
+
+// Raw is an FPDU around any ULPDU.
+func Raw(ulpdu ...byte) *Segment {
+	return &Segment{ulpdu: append([]byte(nil), ulpdu...), length: -1, cut: -1}
+}
+
+// Tagged is a last tagged segment.
+func Tagged(op rdmap.Opcode, stag uint32, to uint64, payload []byte) *Segment {
+	s := Raw(make([]byte, ddp.TaggedLen)...)
+	ddp.PutTagged(s.ulpdu, &ddp.Tagged{Last: true, ULP: rdmap.Control(op), STag: stag, TO: to})
+	return s.Append(payload...)
+}
+
+// Untagged is a last untagged segment at message offset 0.
+func Untagged(op rdmap.Opcode, qn, msn uint32, payload []byte) *Segment {
+	s := Raw(make([]byte, ddp.UntaggedLen)...)
+	ddp.PutUntagged(s.ulpdu, &ddp.Untagged{Last: true, ULP: rdmap.Control(op), QN: qn, MSN: msn})
+	return s.Append(payload...)
+}
+
+// Write is a whole RDMA Write.
+func Write(stag uint32, to uint64, payload []byte) *Segment {
+	return Tagged(rdmap.OpWrite, stag, to, payload)
+}
+
+// ReadResponse is a whole RDMA Read Response.
+func ReadResponse(stag uint32, to uint64, payload []byte) *Segment {
+	return Tagged(rdmap.OpReadResp, stag, to, payload)
+}
+
+// Send is a whole Send.
+func Send(msn uint32, payload []byte) *Segment {
+	return Untagged(rdmap.OpSend, ddp.QNSend, msn, payload)
+}
+
+// ReadRequest is an RDMA Read Request.
+func ReadRequest(msn uint32, r rdmap.ReadRequest) *Segment {
+	b := make([]byte, rdmap.ReadRequestLen)
+	rdmap.PutReadRequest(b, &r)
+	return Untagged(rdmap.OpReadReq, ddp.QNReadReq, msn, b)
+}
+
+// Terminate is a Terminate with any payload.
+func Terminate(payload ...byte) *Segment {
+	return Untagged(rdmap.OpTerminate, ddp.QNTerminate, 1, payload)
+}
+
+// TerminateCode is a Terminate without headers.
+func TerminateCode(code rdmap.TermCode) *Segment {
+	t := rdmap.NewTerminate(code, 0, nil, nil)
+	return Terminate(rdmap.AppendTerminate(nil, &t)...)
+}
+
+// ULPDU is header and payload as they are now.
+func (s *Segment) ULPDU() []byte { return s.ulpdu }
+
+// Append adds octets to the ULPDU.
+func (s *Segment) Append(b ...byte) *Segment {
+	s.ulpdu = append(s.ulpdu, b...)
+	return s
+}
+
+// Shorten leaves the first n octets of the ULPDU.
+func (s *Segment) Shorten(n int) *Segment {
+	s.ulpdu = s.ulpdu[:n]
+	return s
+}
+
+// Set overwrites octets of the ULPDU.
+func (s *Segment) Set(off int, b ...byte) *Segment {
+	copy(s.ulpdu[off:off+len(b)], b)
+	return s
+}
+
+// Flip inverts bits of one octet of the ULPDU.
+func (s *Segment) Flip(off int, bits byte) *Segment {
+	s.ulpdu[off] ^= bits
+	return s
+}
+
+// More clears L: another segment of the message follows.
+func (s *Segment) More() *Segment {
+	s.ulpdu[0] &^= 0x40
+	return s
+}
+
+// DV sets the DDP version.
+func (s *Segment) DV(v byte) *Segment {
+	s.ulpdu[0] = s.ulpdu[0]&^3 | v&3
+	return s
+}
+
+// RV sets the RDMAP version.
+func (s *Segment) RV(v byte) *Segment {
+	s.ulpdu[1] = s.ulpdu[1]&0x3f | v<<6
+	return s
+}
+
+// Op sets the opcode and leaves the rest of the header.
+func (s *Segment) Op(op rdmap.Opcode) *Segment {
+	s.ulpdu[1] = s.ulpdu[1]&0xf0 | byte(op)&0x0f
+	return s
+}
+
+// STag sets the steering tag of a tagged header.
+func (s *Segment) STag(v uint32) *Segment { return s.put32(2, v) }
+
+// TO sets the tagged offset.
+func (s *Segment) TO(v uint64) *Segment {
+	binary.BigEndian.PutUint64(s.ulpdu[6:], v)
+	return s
+}
+
+// Inv sets the Invalidate STag of an untagged header.
+func (s *Segment) Inv(v uint32) *Segment { return s.put32(2, v) }
+
+// QN sets the queue number.
+func (s *Segment) QN(v uint32) *Segment { return s.put32(6, v) }
+
+// MSN sets the message sequence number.
+func (s *Segment) MSN(v uint32) *Segment { return s.put32(10, v) }
+
+// MO sets the message offset.
+func (s *Segment) MO(v uint32) *Segment { return s.put32(14, v) }
+
+func (s *Segment) put32(off int, v uint32) *Segment {
+	binary.BigEndian.PutUint32(s.ulpdu[off:], v)
+	return s
+}
+
+// Length sets ULPDU_Length and leaves everything else as the true length wants it.
+func (s *Segment) Length(n int) *Segment {
+	s.length = n
+	return s
+}
+
+// Pad sets the octets between ULPDU and CRC, of any number.
+func (s *Segment) Pad(b ...byte) *Segment {
+	s.pad = append([]byte{}, b...)
+	return s
+}
+
+// CRC computes the CRC field from the octets it covers.
+func (s *Segment) CRC(f func(covered []byte) [4]byte) *Segment {
+	s.sum = f
+	return s
+}
+
+// BadCRC inverts the CRC.
+func (s *Segment) BadCRC() *Segment {
+	return s.CRC(func(b []byte) [4]byte {
+		var out [4]byte
+		mpa.PutCRC(out[:], ^mpa.CRC(0, b))
+		return out
+	})
+}
+
+// Mark computes the octets of every marker in this FPDU, or right before it,
+// from the FPDUPTR it should carry.
+func (s *Segment) Mark(f func(ptr uint16) [4]byte) *Segment {
+	s.mark = f
+	return s
+}
+
+// Cut sends only the first n octets of the FPDU.
+func (s *Segment) Cut(n int) *Segment {
+	s.cut = n
+	return s
+}
