@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// execute runs one command line and returns the exit code.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRootCommand()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	// Cobra reports wrong command lines before any command begins.
+	begun := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return reports.ExitOK
+	}
+	var exit *reports.ExitError
+	if !begun && !errors.As(err, &exit) {
+		err = usage("read command line", err, "rdmaperf --help")
+	}
+	fmt.Fprintln(stderr, errorLine(err))
+	return reports.Code(err)
+}
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "rdmaperf",
+		Short: "How fast is this RDMA path, and does it behave as specified?",
+		Long: `rdmaperf measures latency and throughput of RDMA paths with verified data, and
+checks providers against the specifications. It runs on any path with the same
+workloads: "rdmaperf run" needs no hardware, no host and no options.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(newRunCommand(), newServeCommand(), newVersionCommand())
+	return root
+}
+
+// usage is an error of the command line.
+func usage(operation string, err error, hint string) error {
+	return &reports.ExitError{Code: reports.ExitUsage, Operation: operation, Err: err, Hint: hint}
+}
+
+// errorLine is what the user sees of an error: one line, whatever is in it.
+func errorLine(err error) string {
+	line := "rdmaperf: " + err.Error()
+	var exit *reports.ExitError
+	if errors.As(err, &exit) && exit.Hint != "" {
+		line += "; try " + exit.Hint
+	}
+	return strings.Join(strings.FieldsFunc(line, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}
+
+// newLog writes to stderr.
+func newLog(stderr io.Writer, quiet, verbose bool) *slog.Logger {
+	level := slog.LevelInfo
+	switch {
+	case quiet:
+		level = slog.LevelError
+	case verbose:
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+}

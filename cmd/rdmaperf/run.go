@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/bench"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+func newRunCommand() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run [flags] [HOST]",
+		Short: "Measure latency and throughput",
+		Long: `run measures against "rdmaperf serve" on HOST, or, without a HOST, against a
+server process of its own on this machine. Without any option it measures the
+embedded default stack and writes rdmaperf-results/TIME/result.json.
+
+Several transports are measured point by point in turn, so that a change of the
+machine's mood hits all of them.
+
+Exit codes: 0 done, 1 failed, 2 usage, 4 data arrived changed, 5 the peer is
+unreachable or incompatible, 77 not run for lack of a device or ability.`,
+		Example: `  rdmaperf run
+  rdmaperf run --transport tcp,iwarp --workload latency --op send -s 64 -D 3s
+  rdmaperf run 192.0.2.7 --workload throughput --op write -s 1M -t 16 --json r.json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("one HOST at most, got %q", args)
+			}
+			return nil
+		},
+	}
+	o.register(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			o.host = args[0]
+		}
+		bare := len(args) == 0 && cmd.Flags().NFlag() == 0
+		return o.run(cmd, bare)
+	}
+	return cmd
+}
+
+// run takes the whole measurement: plan, peers, points, document. The document is
+// written whatever happened after the plan stood.
+func (o *runOptions) run(cmd *cobra.Command, bare bool) error {
+	ctx, stderr := cmd.Context(), cmd.ErrOrStderr()
+	p, err := o.plan(cmd)
+	if err != nil {
+		return err
+	}
+	if bare {
+		o.output = defaultOutput(time.Now())
+	}
+	log := newLog(stderr, o.quiet, o.verbose)
+	doc := &reports.Document{Started: time.Now().UTC(), Command: os.Args, Environment: reports.Collect()}
+	m := &runner{o: o, p: p, doc: doc, log: log, stderr: stderr}
+	err = m.measure(ctx)
+	if err != nil {
+		doc.Error = reports.NewRunError(err)
+	}
+	if e := o.write(cmd.OutOrStdout(), doc); e != nil {
+		err = errors.Join(err, e)
+	}
+	if bare && err == nil && !o.quiet {
+		fmt.Fprint(stderr, nextSteps(o.output))
+	}
+	return err
+}
+
+// runner is one run in progress.
+type runner struct {
+	o      *runOptions
+	p      *runPlan
+	doc    *reports.Document
+	log    *slog.Logger
+	stderr io.Writer
+
+	stacks stackSet
+	peer   *peer // the child, once it is needed
+	arms   []*arm
+}
+
+// arm is one transport of the side-by-side run.
+type arm struct {
+	tr     transports.Transport
+	plan   bench.Plan
+	client *bench.Client
+	stop   func() error // ends a server in this process
+}
+
+// measure opens everything, takes all points in turn and closes everything.
+func (m *runner) measure(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, m.close()) }()
+	for _, spec := range m.p.stacks {
+		a := &arm{}
+		if a.tr, err = m.stacks.open(spec); err != nil {
+			return err
+		}
+		m.arms = append(m.arms, a)
+		if err := m.choose(a, spec); err != nil {
+			return err
+		}
+	}
+	for _, a := range m.arms {
+		if err := m.connect(ctx, a); err != nil {
+			return err
+		}
+	}
+	for _, pt := range m.p.points {
+		for _, a := range m.arms {
+			i := slices.Index(a.plan.Points, pt)
+			if i < 0 {
+				continue
+			}
+			m.log.Debug("measure", "point", pt.String(), "transport", a.tr.Name())
+			res, err := a.client.Run(ctx, i)
+			if err == nil || res.Operations > 0 {
+				m.doc.Results = append(m.doc.Results, res)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// choose makes the plan of one transport: what the user asked for must be
+// possible; of what he did not ask for, what is possible is taken.
+func (m *runner) choose(a *arm, spec string) error {
+	a.plan = m.p.base
+	a.plan.Transport = spec
+	caps := a.tr.Caps()
+	if caps.InProcess && m.o.host != "" {
+		return usage("run against "+m.o.host, fmt.Errorf("%s lives in one process", spec), "no HOST, or another --transport")
+	}
+	a.plan.Points = m.p.points
+	if !m.p.askOps {
+		a.plan.Points = slices.DeleteFunc(slices.Clone(m.p.points), func(pt bench.Point) bool {
+			k, ok := transports.ParseKind(pt.Op)
+			return ok && !caps.Kinds.Has(k)
+		})
+	}
+	if len(a.plan.Points) == 0 {
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + spec, Err: errors.New("none of the default operations is possible"), Hint: "--op"}
+	}
+	return bench.Check(&a.plan, a.tr.Name(), caps)
+}
+
+// connect finds or starts the server of one transport.
+func (m *runner) connect(ctx context.Context, a *arm) (err error) {
+	if a.tr.Caps().InProcess {
+		s := &bench.Server{Open: m.stacks.open}
+		var conn net.Conn
+		conn, a.stop = inProcess(ctx, s)
+		a.client, err = bench.ConnectConn(ctx, conn, a.tr, a.plan)
+		return err
+	}
+	addr := net.JoinHostPort(m.o.host, strconv.Itoa(m.o.port))
+	if m.o.host == "" {
+		if m.peer == nil {
+			if m.peer, err = startChild(ctx, m.stderr); err != nil {
+				return err
+			}
+			m.p.pinAuto()
+		}
+		a.plan.ClientCPU, a.plan.ServerCPU = m.p.base.ClientCPU, m.p.base.ServerCPU
+		addr = m.peer.addr
+	}
+	if a.client, err = bench.Connect(ctx, addr, a.tr, a.plan); err != nil {
+		return err
+	}
+	if e := a.client.ServerEnvironment(); m.o.host != "" && e != nil && e.Hostname != m.doc.Environment.Hostname {
+		m.doc.ServerEnvironment = e
+	}
+	return nil
+}
+
+// close ends the clients, the transports and the server child, in this order.
+func (m *runner) close() error {
+	var errs []error
+	for _, a := range m.arms {
+		if a.client != nil {
+			a.client.Close()
+		}
+		if a.stop != nil {
+			errs = append(errs, a.stop())
+		}
+		if err := a.tr.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("close %s: %w", a.tr.Name(), err))
+		}
+	}
+	if m.peer != nil {
+		if err := m.peer.stop(); err != nil {
+			m.log.Debug("server process", "err", err) // its death during the run was an error already
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,349 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/bench"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// runOptions are the flags of run, as given.
+type runOptions struct {
+	host string
+	port int
+
+	transports string
+	device     string
+	gidIndex   int
+	rdmaCM     bool
+	force      bool
+
+	workloads  []string
+	ops        []string
+	sizes      []string
+	all        bool
+	iterations int64
+	duration   string
+	warmup     string
+	depth      int
+	recvDepth  int
+	qps        int
+	threads    int
+	inline     string
+	moderation int
+	polling    string
+	noVerify   bool
+	pin        string
+	seed       uint64
+	timeout    string
+
+	json    string
+	output  string
+	format  string
+	gbits   bool
+	quiet   bool
+	verbose bool
+}
+
+func (o *runOptions) register(f *pflag.FlagSet) {
+	f.StringVar(&o.transports, "transport", "", "comma list of stacks to run side by side: "+stackNames()+" (default "+defaultStack()+")")
+	f.StringSliceVar(&o.workloads, "workload", bench.Workloads(), "comma list of latency, throughput")
+	f.StringSliceVar(&o.ops, "op", nil, "comma list of send, write, write_imm, read, fetch_add, cmp_swap (default latency of send, write and read, throughput of write)")
+	f.StringSliceVarP(&o.sizes, "size", "s", nil, "comma list of message sizes in bytes; K, M, G are 1024 (default latency 64,4K, throughput 64,64K,1M)")
+	f.BoolVarP(&o.all, "all", "a", false, "all sizes from 2 bytes to 8 MiB")
+	f.Int64VarP(&o.iterations, "iters", "n", 0, "operations per QP, exactly")
+	f.StringVarP(&o.duration, "duration", "D", "", "length of each measured window: 3, 3s or 500ms (default 1s)")
+	f.StringVar(&o.warmup, "warmup", "auto", "before each window: a duration, a number of operations, none, or auto (1000 operations, at most 200ms)")
+	f.IntVarP(&o.qps, "qp", "q", 1, "queue pairs")
+	f.IntVar(&o.threads, "threads", 0, "worker threads a side, which share the QPs (default 1; with event polling one per QP)")
+	f.IntVarP(&o.depth, "tx-depth", "t", 0, fmt.Sprintf("operations outstanding per QP in throughput (default %d)", bench.DefaultDepth))
+	f.IntVarP(&o.recvDepth, "rx-depth", "r", 0, fmt.Sprintf("receives posted per QP in throughput (default %d)", bench.DefaultRecvDepth))
+	f.StringVarP(&o.inline, "inline_size", "I", "0", "post messages up to this size inline")
+	f.IntVarP(&o.moderation, "cq-mod", "Q", 0, "one completion for so many operations in throughput (default by size and depth)")
+	f.StringVar(&o.polling, "polling", bench.PollingBusy, "busy or event")
+	f.BoolVar(&o.noVerify, "no-verify", false, "do not compare what arrives")
+	f.StringVar(&o.pin, "pin", "auto", "CPUs of the worker threads: none, CLIENT,SERVER, or auto (the last two allowed CPUs when there is no HOST)")
+	f.Uint64Var(&o.seed, "seed", 0, "of the data patterns (default random)")
+	f.StringVar(&o.timeout, "timeout", bench.DefaultTimeout.String(), "longest wait for the peer: connecting, answers, progress")
+
+	f.IntVarP(&o.port, "port", "p", defaultPort, "control port of rdmaperf serve")
+	f.StringVarP(&o.device, "ib-dev", "d", "", "RDMA device, for --transport verbs")
+	f.IntVarP(&o.gidIndex, "gid-index", "x", -1, "GID index, for --transport verbs")
+	f.BoolVarP(&o.rdmaCM, "rdma_cm", "R", false, "accepted: connections are always made the rdma_cm way")
+	f.BoolVarP(&o.force, "CPU-freq", "F", false, "accepted: there is no CPU frequency check to silence")
+
+	f.StringVar(&o.json, "json", "", "write the result document to this file")
+	f.StringVarP(&o.output, "output", "o", "", "write result.json into this directory")
+	f.StringVar(&o.format, "format", "text", "of stdout: text, json or bench")
+	f.BoolVar(&o.gbits, "report_gbits", false, "bandwidth in Gb/s instead of MiB/s")
+	f.BoolVar(&o.quiet, "quiet", false, "nothing on stderr but errors")
+	f.BoolVar(&o.verbose, "verbose", false, "log more")
+}
+
+// runPlan is what the flags ask for, before transports are looked at.
+type runPlan struct {
+	stacks  []string
+	base    bench.Plan // all but transport and points
+	points  []bench.Point
+	askOps  bool // the operations were chosen by the user: a missing one is an error
+	autoPin bool
+}
+
+// plan turns the flags into a plan, or says what is wrong with them.
+func (o *runOptions) plan(cmd *cobra.Command) (*runPlan, error) {
+	changed := cmd.Flags().Changed
+	if err := o.conflicts(changed); err != nil {
+		return nil, usage("read command line", err, "rdmaperf run --help")
+	}
+	p := &runPlan{askOps: changed("op")}
+	var err error
+	if p.stacks, err = o.stacks(changed); err != nil {
+		return nil, err
+	}
+	b := &p.base
+	*b = bench.Plan{Iterations: o.iterations, Depth: o.depth, RecvDepth: o.recvDepth, QPs: o.qps, Threads: o.threads,
+		Polling: o.polling, Moderation: o.moderation, Verify: !o.noVerify, Seed: o.seed}
+	steps := []struct {
+		flag string
+		read func() error
+	}{
+		{"--duration", func() (err error) { b.Duration, err = o.window(); return }},
+		{"--warmup", func() (err error) { b.WarmupIterations, b.WarmupDuration, err = parseWarmup(o.warmup); return }},
+		{"--inline_size", func() (err error) { b.Inline, err = parseBytes(o.inline); return }},
+		{"--timeout", func() (err error) { b.Timeout, err = parseDuration(o.timeout); return }},
+		{"--pin", func() (err error) { p.autoPin, b.ClientCPU, b.ServerCPU, err = parsePin(o.pin, o.threads); return }},
+		{"--size", func() (err error) { p.points, err = o.points(changed); return }},
+	}
+	for _, s := range steps {
+		if err := s.read(); err != nil {
+			return nil, usage("read "+s.flag, err, "rdmaperf run --help")
+		}
+	}
+	if !changed("seed") {
+		b.Seed = randomSeed()
+	}
+	check := *b
+	check.Points = p.points
+	if err := check.Validate(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (o *runOptions) conflicts(changed func(string) bool) error {
+	for _, pair := range [][2]string{{"iters", "duration"}, {"size", "all"}} {
+		if changed(pair[0]) && changed(pair[1]) {
+			return fmt.Errorf("--%s and --%s exclude each other", pair[0], pair[1])
+		}
+	}
+	switch {
+	case changed("iters") && o.iterations < 1:
+		return fmt.Errorf("--iters %d: want at least 1", o.iterations)
+	case changed("tx-depth") && o.depth < 1, changed("rx-depth") && o.recvDepth < 1,
+		changed("qp") && o.qps < 1, changed("threads") && o.threads < 1, changed("cq-mod") && o.moderation < 1:
+		return errors.New("--tx-depth, --rx-depth, --qp, --threads and --cq-mod start at 1")
+	case o.port < 1 || o.port > 65535:
+		return fmt.Errorf("--port %d: want 1 to 65535", o.port)
+	case !slices.Contains([]string{"text", "json", "bench"}, o.format):
+		return fmt.Errorf("--format %q: want text, json or bench", o.format)
+	}
+	return nil
+}
+
+// stacks splits --transport. A device alone means kernel verbs.
+func (o *runOptions) stacks(changed func(string) bool) ([]string, error) {
+	if o.transports == "" {
+		if o.device != "" {
+			return []string{"verbs:" + o.device}, nil
+		}
+		return []string{defaultStack()}, nil
+	}
+	var stacks []string
+	for _, s := range splitTop(o.transports, ',') {
+		s = strings.TrimSpace(s)
+		layers, err := parseStack(s)
+		if err != nil {
+			return nil, usage("read --transport", err, "a comma list of "+stackNames())
+		}
+		if slices.Contains(stacks, s) {
+			return nil, usage("read --transport", fmt.Errorf("%q stands there twice", s), "each stack once")
+		}
+		last := layers[len(layers)-1]
+		if o.device != "" && last.name == "verbs" && last.device == "" {
+			s += ":" + o.device
+		} else if o.device != "" && last.name != "verbs" {
+			return nil, usage("read --ib-dev", fmt.Errorf("%s takes no device", last.name), "--transport verbs, or no --ib-dev")
+		}
+		stacks = append(stacks, s)
+	}
+	return stacks, nil
+}
+
+func (o *runOptions) window() (time.Duration, error) {
+	switch {
+	case o.iterations > 0:
+		return 0, nil
+	case o.duration == "":
+		return time.Second, nil
+	}
+	return parseDuration(o.duration)
+}
+
+// Sizes and operations where none are given: few, so that a run without options
+// ends soon, and telling.
+var (
+	latencySizes    = []int{64, 4 << 10}
+	throughputSizes = []int{64, 64 << 10, 1 << 20}
+	latencyOps      = []string{"send", "write", "read"}
+	throughputOps   = []string{"write"}
+)
+
+// maxAll is the largest size of --all, perftest's.
+const maxAll = 8 << 20
+
+// points is the product of workloads, operations and sizes.
+func (o *runOptions) points(changed func(string) bool) ([]bench.Point, error) {
+	var sizes []int
+	for _, s := range o.sizes {
+		n, err := parseBytes(s)
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			return nil, errors.New("sizes start at 1 byte")
+		}
+		if slices.Contains(sizes, n) {
+			return nil, fmt.Errorf("size %s stands there twice", s)
+		}
+		sizes = append(sizes, n)
+	}
+	for n := 2; o.all && n <= maxAll; n *= 2 {
+		sizes = append(sizes, n)
+	}
+	var points []bench.Point
+	for _, w := range unique(o.workloads) {
+		ops := unique(o.ops)
+		if len(ops) == 0 {
+			if ops = latencyOps; w == bench.WorkloadThroughput {
+				ops = throughputOps
+			}
+		}
+		for _, op := range ops {
+			for _, n := range o.pointSizes(w, op, sizes) {
+				points = append(points, bench.Point{Workload: w, Op: op, Size: n})
+			}
+		}
+	}
+	return points, nil
+}
+
+func (o *runOptions) pointSizes(workload, op string, sizes []int) []int {
+	k, _ := transports.ParseKind(op)
+	atomic := k == transports.KindFetchAdd || k == transports.KindCmpSwap
+	switch {
+	case atomic && (o.all || len(sizes) == 0):
+		return []int{8}
+	case len(sizes) > 0:
+		return sizes
+	case workload == bench.WorkloadThroughput:
+		return throughputSizes
+	default:
+		return latencySizes
+	}
+}
+
+func unique(list []string) []string {
+	var out []string
+	for _, s := range list {
+		if s = strings.TrimSpace(s); !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// parseBytes reads a size that must fit an int32, as message lengths do.
+func parseBytes(s string) (int, error) {
+	n, err := reports.ParseSize(strings.TrimSpace(s))
+	if err != nil {
+		return 0, err
+	}
+	if n > 1<<31 {
+		return 0, fmt.Errorf("size %s is above the limit of 2G", s)
+	}
+	return int(n), nil
+}
+
+// parseDuration reads "3" (seconds, as perftest), "3s" or "500ms".
+func parseDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if n, e := strconv.ParseUint(s, 10, 31); e == nil {
+		d, err = time.Duration(n)*time.Second, nil
+	}
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("%q: want a time above 0 such as 3, 3s or 500ms", s)
+	}
+	return d, nil
+}
+
+func parseWarmup(s string) (int64, time.Duration, error) {
+	switch s {
+	case "auto":
+		return 1000, 200 * time.Millisecond, nil
+	case "none", "0":
+		return 0, 0, nil
+	}
+	if n, err := strconv.ParseInt(s, 10, 40); err == nil && n > 0 {
+		return n, 0, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d <= 0 {
+		return 0, 0, fmt.Errorf("%q: want auto, none, a number of operations or a time such as 200ms", s)
+	}
+	return 0, d, nil
+}
+
+// parsePin reads --pin; CPUs are -1 when there is no pinning.
+func parsePin(s string, threads int) (auto bool, client, server int, err error) {
+	switch s {
+	case "auto":
+		return true, -1, -1, nil
+	case "none":
+		return false, -1, -1, nil
+	}
+	if _, err := fmt.Sscanf(s+"\n", "%d,%d\n", &client, &server); err != nil || client < 0 || server < 0 || client > 1023 || server > 1023 {
+		return false, -1, -1, fmt.Errorf("%q: want auto, none or two CPUs such as 3,2", s)
+	}
+	if threads > 1 {
+		return false, -1, -1, fmt.Errorf("%q: one CPU a side cannot hold %d threads", s, threads)
+	}
+	return false, client, server, nil
+}
+
+// pinAuto chooses the last allowed CPU for the client and the one before it for
+// the server, away from CPU 0, which takes most interrupts.
+func (p *runPlan) pinAuto() {
+	cpus := bench.AllowedCPUs()
+	if !p.autoPin || len(cpus) < 2 || p.base.Threads > 1 || p.base.Polling == bench.PollingEvent {
+		return
+	}
+	p.base.ClientCPU, p.base.ServerCPU = cpus[len(cpus)-1], cpus[len(cpus)-2]
+}
+
+// randomSeed fits 32 bits, which every JSON reader keeps exactly.
+func randomSeed() uint64 {
+	var b [4]byte
+	rand.Read(b[:]) // never fails (crypto/rand)
+	return uint64(binary.LittleEndian.Uint32(b[:]))
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/bench"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// defaultPort is perftest's.
+const defaultPort = 18515
+
+type serveOptions struct {
+	bind       string
+	port       int
+	maxClients int
+	quiet      bool
+	verbose    bool
+	onceParent bool
+}
+
+func newServeCommand() *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Be the other side of rdmaperf run HOST",
+		Long: `serve waits for clients and plays the target of whatever they measure. It needs
+no options of the test, survives its clients, and serves several at once. It ends
+with SIGINT or SIGTERM, and exits with code 1 when its port is in use.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.run(cmd.Context(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.bind, "bind", "", "address to listen on (default all)")
+	f.IntVarP(&o.port, "port", "p", defaultPort, "control port; 0 picks one")
+	f.IntVar(&o.maxClients, "max-clients", bench.DefaultMaxClients, "clients served at once")
+	f.BoolVar(&o.quiet, "quiet", false, "log errors only")
+	f.BoolVar(&o.verbose, "verbose", false, "log more")
+	f.BoolVar(&o.onceParent, "once-parent", false, "end with the parent process, which holds the other end of stdin; report the port on descriptor 3")
+	f.MarkHidden("once-parent") // the flag exists: no error is possible
+	return cmd
+}
+
+func (o *serveOptions) run(ctx context.Context, stderr io.Writer) error {
+	if o.port < 0 || o.port > 65535 || o.maxClients < 1 {
+		return usage("serve", fmt.Errorf("--port %d --max-clients %d: out of range", o.port, o.maxClients), "a port from 0 to 65535 and at least one client")
+	}
+	addr := net.JoinHostPort(o.bind, strconv.Itoa(o.port))
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return listenFailed(addr, err)
+	}
+	log := newLog(stderr, o.quiet, o.verbose)
+	if o.onceParent {
+		var cancel context.CancelFunc
+		if ctx, cancel, err = followParent(ctx, l); err != nil {
+			l.Close()
+			return err
+		}
+		defer cancel()
+	} else {
+		log.Info("listening", "addr", l.Addr().String(), "control", bench.ControlVersion)
+	}
+	env := reports.Collect()
+	stacks := new(stackSet)
+	s := &bench.Server{Open: stacks.open, Log: log, MaxClients: o.maxClients,
+		Environment: func() reports.Environment { return env }}
+	return s.Serve(ctx, l)
+}
+
+func listenFailed(addr string, err error) error {
+	hint := ""
+	cause := err
+	var op *net.OpError
+	if errors.As(err, &op) {
+		cause = op.Err
+		var sys *os.SyscallError
+		if errors.As(op.Err, &sys) {
+			cause = sys.Err
+		}
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		hint = "another --port, or ending the server that has it"
+	}
+	return &reports.ExitError{Code: reports.ExitFailed, Operation: "listen on " + addr, Err: cause, Hint: hint}
+}
+
+// portFD is where a child reports its port.
+const portFD = 3
+
+// followParent makes a child of rdmaperf run: it reports the port, ends when
+// stdin does, and leaves Ctrl-C to the parent, which still wants its figures.
+func followParent(ctx context.Context, l net.Listener) (context.Context, context.CancelFunc, error) {
+	signal.Ignore(os.Interrupt)
+	out := os.NewFile(portFD, "port")
+	if out == nil {
+		return nil, nil, usage("serve", errors.New("--once-parent without descriptor 3"), "serve without it")
+	}
+	defer out.Close()
+	if _, err := fmt.Fprintln(out, l.Addr().String()); err != nil {
+		return nil, nil, fmt.Errorf("report port: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	// This goroutine ends with stdin, at the latest with the process.
+	go func() {
+		defer cancel()
+		io.Copy(io.Discard, os.Stdin)
+	}()
+	return ctx, cancel, nil
+}
