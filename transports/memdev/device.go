@@ -3,6 +3,7 @@ package memdev
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -65,18 +66,21 @@ func newDevice(f *Fabric, host string) *Device {
 }
 
 func deviceName(cfg Config) string {
-	switch {
-	case len(cfg.Faults) > 0:
+	var params []string
+	if cfg.ReadDelay > 0 {
+		params = append(params, fmt.Sprintf("read_delay=%v", cfg.ReadDelay))
+	}
+	if len(cfg.Faults) > 0 {
 		p := newPlan(cfg.Seed, cfg.Faults)
-		return "mem(" + p.String() + ")"
-	case cfg.ReadDelay > 0:
-		return fmt.Sprintf("mem(read_delay=%v)", cfg.ReadDelay)
-	default:
+		params = append(params, p.String())
+	}
+	if params == nil {
 		return "mem"
 	}
+	return "mem(" + strings.Join(params, ",") + ")"
 }
 
-// Name is "mem", with the seed and faults the fabric started with, if any.
+// Name is "mem", with the delay, seed and faults the fabric started with, if any.
 func (d *Device) Name() string { return d.name }
 
 // Host is the name given to Open: the host part of the device's addresses.

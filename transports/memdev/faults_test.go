@@ -271,6 +271,8 @@ func TestTheSeedAndTheFaultsAreNamed(t *testing.T) {
 	same(t, "device", must(f.Open(""))(t).Name(), want)
 	same(t, "clean device", must(NewFabric(Config{Seed: 7}).Open(""))(t).Name(), "mem")
 	same(t, "slow device", must(NewFabric(Config{ReadDelay: time.Second}).Open(""))(t).Name(), "mem(read_delay=1s)")
+	slow := Config{Seed: 7, ReadDelay: time.Second, Faults: map[Fault]Trigger{FaultDie: {}}}
+	same(t, "slow and mortal device", must(NewFabric(slow).Open(""))(t).Name(), "mem(read_delay=1s,seed=7,die)")
 	for i := range Fault(NumFaults) {
 		if got, found := ParseFault(i.String()); !found || got != i || strings.Contains(i.String(), "?") {
 			t.Errorf("ParseFault(%q) = %v, %v", i.String(), got, found)
