@@ -167,10 +167,10 @@ func TestWaitDrivesTimers(t *testing.T) {
 		req  func(a, b *side) rdma.SendWR
 		want rdma.Status
 	}{
-		"a delayed answer": {Config{ReadDelay: time.Minute}, func(a, b *side) rdma.SendWR {
+		"a delayed answer": {Config{ReadDelay: time.Second}, func(a, b *side) rdma.SendWR {
 			return b.at(0, wr(rdma.OpRead, 1, a.sge(0, 8)))
 		}, rdma.StatusSuccess},
-		"tries used up": {Config{RNRTimer: time.Minute}, func(a, b *side) rdma.SendWR { return wr(rdma.OpSend, 1) },
+		"tries used up": {Config{RNRTimer: time.Second}, func(a, b *side) rdma.SendWR { return wr(rdma.OpSend, 1) },
 			rdma.StatusRNRRetryExcErr},
 	}
 	for name, tc := range tests {
