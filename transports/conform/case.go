@@ -1,0 +1,196 @@
+package conform
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Level is how binding the clause is (RFC 2119).
+type Level uint8
+
+const (
+	// Must: a failure is red.
+	Must Level = iota
+	// Should: a failure is reported, and red only under Options.Strict.
+	Should
+	// May: informational. What happened is recorded, and a failure is never red.
+	May
+)
+
+var levelNames = [...]string{"must", "should", "may"}
+
+// String is must, should or may.
+func (l Level) String() string {
+	if int(l) < len(levelNames) {
+		return levelNames[l]
+	}
+	return "level?"
+}
+
+// Profile is how much time a case, or a run, may take.
+type Profile uint8
+
+const (
+	// Fast: the whole catalogue of one transport in seconds.
+	Fast Profile = iota
+	// Full: long loops, and the cases that are marked with it.
+	Full
+)
+
+// String is fast or full.
+func (p Profile) String() string {
+	if p == Full {
+		return "full"
+	}
+	return "fast"
+}
+
+// ParseProfile is the inverse of String.
+func ParseProfile(s string) (Profile, error) {
+	switch s {
+	case "fast", "":
+		return Fast, nil
+	case "full":
+		return Full, nil
+	}
+	return Fast, fmt.Errorf("profile %q: want fast or full: %w", s, ErrUsage)
+}
+
+// Case is one requirement and the procedure that checks it.
+type Case struct {
+	ID          string        // "group/words", stable for ever
+	Clause      string        // where the requirement stands
+	Requirement string        // quoted, or in our words
+	Level       Level         // how binding
+	Needs       rdma.Need     // unmet: unsupported, with the gaps as evidence
+	Without     rdma.Features // unsupported on a device that declares any of these
+	Kill        bool          // needs a Harness that is a Killer
+	Profile     Profile       // Full: left out of the fast profile unless named exactly
+	// Run returns nil (pass), a *Mismatch (fail) or another error (error). ctx ends
+	// at the case's deadline.
+	Run func(ctx context.Context, e *Env) error
+}
+
+// Group is the part of the ID before the slash.
+func (c *Case) Group() string {
+	g, _, _ := strings.Cut(c.ID, "/")
+	return g
+}
+
+// Catalogue lists all cases in the order they run. The caller owns the slice.
+func Catalogue() []Case {
+	var all []Case
+	for _, g := range [][]Case{
+		devCases, qpsCases, ordCases, sndCases, inlCases, immCases, wimCases, rdwCases, rdrCases,
+		atmCases, fenCases, srqCases, rnrCases, accCases, invCases, fluCases, cqoCases, evtCases,
+		lrgCases, cmCases, dthCases,
+	} {
+		all = append(all, g...)
+	}
+	return all
+}
+
+// Select filters cases by globs of path.Match over the ID. A pattern without a
+// slash matches the group. An empty only means all. A bad pattern, a pattern of
+// only that matches nothing, and an empty selection are ErrUsage.
+func Select(cases []Case, only, skip []string, p Profile) ([]Case, error) {
+	for _, pat := range append(append([]string{}, only...), skip...) {
+		if _, err := path.Match(pat, ""); err != nil {
+			return nil, fmt.Errorf("case pattern %q: %v: %w", pat, err, ErrUsage)
+		}
+	}
+	used := make([]bool, len(only))
+	var out []Case
+	for _, c := range cases {
+		picked := len(only) == 0 && c.Profile <= p
+		for i, pat := range only {
+			if matches(pat, &c) {
+				used[i] = true
+				picked = picked || c.Profile <= p || pat == c.ID
+			}
+		}
+		for _, pat := range skip {
+			picked = picked && !matches(pat, &c)
+		}
+		if picked {
+			out = append(out, c)
+		}
+	}
+	for i, pat := range only {
+		if !used[i] {
+			return nil, fmt.Errorf("case pattern %q matches no case: %w", pat, ErrUsage)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("no case selected: %w", ErrUsage)
+	}
+	return out, nil
+}
+
+// matches tells whether a pattern, checked by Select, names c.
+func matches(pat string, c *Case) bool {
+	name := c.ID
+	if !strings.Contains(pat, "/") {
+		name = c.Group()
+	}
+	ok, _ := path.Match(pat, name)
+	return ok
+}
+
+// List writes one line a case: ID, level, profile, clause.
+func List(w io.Writer, cases []Case) error {
+	for _, c := range cases {
+		if _, err := fmt.Fprintf(w, "%-28s %-6s %-4s  %s\n", c.ID, c.Level, c.Profile, c.Clause); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Explain describes one case of the catalogue; ErrUsage for an unknown ID.
+func Explain(id string) (string, error) {
+	for _, c := range Catalogue() {
+		if c.ID != id {
+			continue
+		}
+		var b strings.Builder
+		fmt.Fprintf(&b, "%s\n  level        %s\n  clause       %s\n  requirement  %s\n  profile      %s\n",
+			c.ID, c.Level, c.Clause, c.Requirement, c.Profile)
+		if n := needText(&c); n != "" {
+			fmt.Fprintf(&b, "  needs        %s\n", n)
+		}
+		return b.String(), nil
+	}
+	return "", fmt.Errorf("case %q does not exist: %w", id, ErrUsage)
+}
+
+// needText puts a case's conditions in words.
+func needText(c *Case) string {
+	var parts []string
+	for o := rdma.Opcode(0); int(o) < rdma.NumOpcodes; o++ {
+		if c.Needs.Ops.Has(o) {
+			parts = append(parts, "operation "+o.String())
+		}
+	}
+	if c.Needs.Features != 0 {
+		parts = append(parts, "feature "+c.Needs.Features.String())
+	}
+	if c.Needs.SGE > 1 {
+		parts = append(parts, fmt.Sprintf("%d scatter/gather elements", c.Needs.SGE))
+	}
+	if c.Needs.Msg > 0 {
+		parts = append(parts, fmt.Sprintf("messages of %d bytes", c.Needs.Msg))
+	}
+	if c.Without != 0 {
+		parts = append(parts, "no feature "+c.Without.String())
+	}
+	if c.Kill {
+		parts = append(parts, "a harness that can kill a device")
+	}
+	return strings.Join(parts, ", ")
+}

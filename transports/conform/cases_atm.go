@@ -1,0 +1,311 @@
+package conform
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+var (
+	needFetchAdd = rdma.Need{Ops: rdma.Ops(rdma.OpFetchAdd)}
+	needCmpSwap  = rdma.Need{Ops: rdma.Ops(rdma.OpCmpSwap)}
+	needFence    = rdma.Need{Ops: rdma.Ops(rdma.OpRead, rdma.OpWrite, rdma.OpSend), Features: rdma.FeatFence}
+	needFenceAdd = rdma.Need{Ops: rdma.Ops(rdma.OpFetchAdd, rdma.OpWrite, rdma.OpSend), Features: rdma.FeatFence}
+)
+
+const atomicAll = remoteAll | rdma.RemoteAtomic
+
+// ATM: atomic operations on 8 bytes.
+var atmCases = []Case{
+	{ID: "atm/fetch-add", Clause: "IBTA 9.4.5?; RFC 7306 §5", Needs: needFetchAdd,
+		Requirement: "Fetch-add returns the old value and leaves old plus addend, modulo 2^64.",
+		Run:         atmFetchAdd},
+	{ID: "atm/cmp-swap", Clause: "IBTA 9.4.5?; RFC 7306 §5", Needs: needCmpSwap,
+		Requirement: "Compare-swap stores the new value only when the old one was expected, and always returns the old one.",
+		Run:         atmCmpSwap},
+	{ID: "atm/unaligned", Clause: "IBTA 9.9.3?; RFC 7306 §5.2 (0/2/07)", Needs: needFetchAdd,
+		Requirement: "An atomic on an address that is not a multiple of 8 is refused; memory and sink are unchanged.",
+		Run:         atmUnaligned},
+	{ID: "atm/sink-length", Clause: "IBTA Table 100?; man ibv_post_send", Needs: needFetchAdd,
+		Requirement: "A sink of less than 8 bytes is refused, and nothing is written behind it.",
+		Run:         atmSinkLength},
+	{ID: "atm/no-remote-atomic", Clause: "IBTA 10.6.6?; man ibv_reg_mr", Needs: needFetchAdd,
+		Requirement: "An atomic on a registration without remote atomic is refused; memory and sink are unchanged.",
+		Run:         atmNoRemoteAtomic},
+	{ID: "atm/bad-key", Clause: "IBTA 9.9.3?, C9-222.1.1", Needs: needCmpSwap,
+		Requirement: "An atomic under a wrong key, or beyond the registration, is refused; memory and sink are unchanged.",
+		Run:         atmBadKey},
+	{ID: "atm/concurrent", Clause: "IBTA 9.4.5?", Needs: needFetchAdd,
+		Requirement: "Atomics of several QPs on one word are atomic: all returned values differ and the sum is exact.",
+		Run:         atmConcurrent},
+	{ID: "atm/share-ord", Clause: "IBTA 9.7?; RFC 7306 §4", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpFetchAdd, rdma.OpRead)},
+		Requirement: "Atomics and reads share ORD: more of them than that may be posted, and all complete in order.",
+		Run:         atmShareORD},
+}
+
+// word is the remote 8 bytes of a region, in host order.
+func (r *region) word(off int) uint64       { return binary.NativeEndian.Uint64(r.data()[off:]) }
+func (r *region) setWord(off int, v uint64) { binary.NativeEndian.PutUint64(r.data()[off:], v) }
+
+// wordIs requires a word of the region.
+func (r *region) wordIs(off int, want uint64, what string) {
+	if g := r.word(off); g != want {
+		r.e.failf(fmt.Sprintf("%s: %s is %#x", r.name, what, want), "%#x", g)
+	}
+}
+
+func atmFetchAdd(_ context.Context, e *Env) error {
+	c := e.connect(connOpts{})
+	dst := e.region(c.b, "dst", 64, atomicAll)
+	sink := e.region(c.a, "sink", 24, e.sinkAccess())
+	for i, v := range []struct{ old, add uint64 }{
+		{0, 1}, {41, 1}, {7, 0}, {1, 1 << 63}, {^uint64(0), 1}, {^uint64(0), ^uint64(0)}, {0x0102030405060708, 0x1000000000000001},
+	} {
+		dst.fill(uint64(i))
+		dst.setWord(16, v.old)
+		dst.freeze()
+		fillByte(sink.data(), 0x33)
+		c.a.post(fetchAdd(i, dst.at(16), v.add, sink.sge(8, 8)))
+		c.a.s.expect(ok(i))
+		sink.wordIs(8, v.old, "old value")
+		e.allBytes(sink.name+": bytes around", append(append([]byte{}, sink.data()[:8]...), sink.data()[16:]...), 0x33)
+		dst.wordIs(16, v.old+v.add, "new value")
+		dst.setWord(16, v.old)
+		dst.unchanged("around the word")
+	}
+	return nil
+}
+
+func atmCmpSwap(_ context.Context, e *Env) error {
+	c := e.connect(connOpts{})
+	dst := e.region(c.b, "dst", 64, atomicAll)
+	sink := e.region(c.a, "sink", 8, e.sinkAccess())
+	for i, v := range []struct{ old, expect, new uint64 }{
+		{5, 5, 9}, {5, 6, 9}, {0, 0, ^uint64(0)}, {0x0102030405060708, 0x0807060504030201, 1}, {1 << 63, 1 << 63, 0}, {3, 3, 3},
+	} {
+		dst.setWord(8, v.old)
+		c.a.post(cmpSwap(i, dst.at(8), v.expect, v.new, sink.all()))
+		c.a.s.expect(ok(i))
+		sink.wordIs(0, v.old, "old value")
+		want := v.old
+		if v.old == v.expect {
+			want = v.new
+		}
+		dst.wordIs(8, want, "new value")
+	}
+	return nil
+}
+
+func atmUnaligned(_ context.Context, e *Env) error {
+	for _, off := range []int{1, 4, 7} {
+		c := e.connect(connOpts{})
+		dst := e.region(c.b, "dst", 64, atomicAll)
+		sink := e.region(c.a, "sink", 8, e.sinkAccess())
+		dst.fill(1)
+		sink.fill(2)
+		dst.freeze()
+		sink.freeze()
+		c.refuses(c.a, requestRefused(0x0207), fetchAdd(1, dst.at(off), 1, sink.all()))
+		dst.unchanged("by an unaligned atomic")
+		sink.unchanged("by an unaligned atomic")
+	}
+	return nil
+}
+
+func atmSinkLength(_ context.Context, e *Env) error {
+	c := e.connect(connOpts{})
+	dst := e.region(c.b, "dst", 8, atomicAll)
+	sink := e.region(c.a, "sink", 64, e.sinkAccess())
+	sink.fill(1)
+	sink.freeze()
+	if c.a.localFault(fetchAdd(1, dst.at(0), 1, sink.sge(8, 4)), rdma.StatusLocLenErr, rdma.StatusLocQPOpErr) {
+		c.works()
+	}
+	e.equal(sink.name+" outside its 4 bytes", sink.data()[12:], sink.frozen[12:])
+	return nil
+}
+
+func atmNoRemoteAtomic(_ context.Context, e *Env) error {
+	c := e.connect(connOpts{})
+	dst := e.region(c.b, "dst", 64, remoteAll)
+	sink := e.region(c.a, "sink", 8, e.sinkAccess())
+	dst.fill(1)
+	sink.fill(2)
+	dst.freeze()
+	sink.freeze()
+	c.refuses(c.a, accessRefused(0x0102), fetchAdd(1, dst.at(0), 1, sink.all()))
+	dst.unchanged("by a refused atomic")
+	sink.unchanged("by a refused atomic")
+	return nil
+}
+
+func atmBadKey(_ context.Context, e *Env) error {
+	for _, bend := range []func(t target) target{
+		func(t target) target { t.key ^= 0x5a5a5a5a; return t },
+		func(t target) target { t.addr += 1 << 20; return t },
+	} {
+		c := e.connect(connOpts{})
+		dst := e.region(c.b, "dst", 64, atomicAll)
+		sink := e.region(c.a, "sink", 8, e.sinkAccess())
+		dst.freeze()
+		sink.fill(2)
+		sink.freeze()
+		c.refuses(c.a, accessRefused(0x0100, 0x0101), cmpSwap(1, bend(dst.at(0)), 0, 1, sink.all()))
+		dst.unchanged("by a refused atomic")
+		sink.unchanged("by a refused atomic")
+	}
+	return nil
+}
+
+func atmConcurrent(_ context.Context, e *Env) error {
+	const qps = 4
+	n := e.loops(250, 50000)
+	var dst *region
+	type lane struct {
+		c    *conn
+		sink *region
+		sent int
+	}
+	var lanes []*lane
+	for range qps {
+		c := e.connect(connOpts{})
+		if dst == nil {
+			dst = e.region(c.b, "dst", 8, atomicAll)
+		}
+		lanes = append(lanes, &lane{c: c, sink: e.region(c.a, "sink", 8, e.sinkAccess())})
+	}
+	seen := make([]bool, qps*n)
+	for got := 0; got < qps*n; {
+		for _, l := range lanes {
+			if l.sent < n && len(l.c.a.s.open) == 0 && len(l.c.a.s.done) == 0 {
+				l.c.a.post(fetchAdd(l.sent, dst.at(0), 1, l.sink.all()))
+				l.sent++
+			}
+		}
+		e.wait(func() string { return "an atomic completes" }, func() bool {
+			for _, l := range lanes {
+				if len(l.c.a.s.done) > 0 {
+					return true
+				}
+			}
+			return false
+		})
+		for _, l := range lanes {
+			if len(l.c.a.s.done) == 0 {
+				continue
+			}
+			l.c.a.s.expect(ok(l.sent - 1))
+			v := l.sink.word(0)
+			if v >= uint64(len(seen)) || seen[v] {
+				e.failf(fmt.Sprintf("every value below %d once", len(seen)), "%d again", v)
+			}
+			seen[v] = true
+			got++
+		}
+	}
+	dst.wordIs(0, uint64(qps*n), "sum")
+	return nil
+}
+
+func atmShareORD(_ context.Context, e *Env) error {
+	p := rdma.ConnParam{IRD: 1, ORD: 1, RNRRetry: 7}
+	depth := e.deep(24)
+	c := e.connect(connOpts{depth: depth, param: &p, accept: &p})
+	dst := e.region(c.b, "dst", 8, atomicAll)
+	sink := e.region(c.a, "sink", 8*depth, e.sinkAccess())
+	for i := range depth {
+		if i%2 == 0 {
+			c.a.post(fetchAdd(i, dst.at(0), 1, sink.sge(8*i, 8)))
+		} else {
+			c.a.post(read(i, dst.at(0), sink.sge(8*i, 8)))
+		}
+	}
+	c.a.s.expectOK(0, depth)
+	for i := range depth {
+		sink.wordIs(8*i, uint64((i+1)/2), fmt.Sprintf("value that request %d fetched", i))
+	}
+	return nil
+}
+
+// FEN: fences.
+var fenCases = []Case{
+	{ID: "fen/read-then-send", Clause: "IBTA 10.8.3.3; man ibv_post_send (IBV_SEND_FENCE)", Needs: needFence,
+		Requirement: "A fenced send starts only when earlier reads are done: it carries the bytes that they fetched.",
+		Run:         fenReadThenSend},
+	{ID: "fen/read-then-write", Clause: "IBTA 10.8.3.3", Needs: needFence,
+		Requirement: "A fenced write of a read's sink writes the bytes that the read fetched.",
+		Run:         fenReadThenWrite},
+	{ID: "fen/atomic-then-write", Clause: "IBTA 10.8.3.3", Needs: needFenceAdd,
+		Requirement: "A fenced write of an atomic's sink writes the value that the atomic returned.",
+		Run:         fenAtomicThenWrite},
+	{ID: "fen/nothing-outstanding", Clause: "IBTA 10.8.3.3", Needs: needFence,
+		Requirement: "A fence with nothing to wait for does not hold the request.",
+		Run:         fenNothing},
+}
+
+func fenReadThenSend(_ context.Context, e *Env) error {
+	for _, size := range []int{8, 3000, 100000} {
+		c := e.connect(connOpts{})
+		src := e.region(c.b, "src", size, remoteAll)
+		relay := e.region(c.a, "relay", size, e.sinkAccess())
+		dst := e.region(c.b, "dst", size, localOnly)
+		for i := range e.loops(50, 2000) {
+			src.fill(uint64(i))
+			fillByte(relay.data(), 0)
+			c.b.postRecv(recv(i, dst.all()))
+			c.a.post(read(1, src.at(0), relay.all()), fenced(send(2, relay.all())))
+			c.a.s.expect(ok(1), ok(2))
+			c.b.r.expect(got(i, size))
+			e.equal(dst.name, dst.data(), src.data())
+		}
+	}
+	return nil
+}
+
+func fenReadThenWrite(_ context.Context, e *Env) error {
+	const size = 5000
+	c := e.connect(connOpts{})
+	src := e.region(c.b, "src", size, remoteAll)
+	relay := e.region(c.a, "relay", size, e.sinkAccess())
+	dst := e.region(c.b, "dst", size, remoteAll)
+	for i := range e.loops(50, 2000) {
+		src.fill(uint64(i))
+		fillByte(relay.data(), 0)
+		c.a.post(unsignaled(read(1, src.at(0), relay.all())), fenced(write(2, dst.at(0), relay.all())))
+		c.a.s.expect(ok(2))
+		c.barrier()
+		e.equal(dst.name, dst.data(), src.data())
+	}
+	return nil
+}
+
+func fenAtomicThenWrite(_ context.Context, e *Env) error {
+	c := e.connect(connOpts{})
+	counter := e.region(c.b, "counter", 8, atomicAll)
+	relay := e.region(c.a, "relay", 8, e.sinkAccess())
+	dst := e.region(c.b, "dst", 8, remoteAll)
+	for i := range e.loops(100, 5000) {
+		c.a.post(fetchAdd(1, counter.at(0), 3, relay.all()), fenced(write(2, dst.at(0), relay.all())))
+		c.a.s.expect(ok(1), ok(2))
+		c.barrier()
+		dst.wordIs(0, uint64(3*i), "value that the atomic returned")
+	}
+	return nil
+}
+
+func fenNothing(_ context.Context, e *Env) error {
+	c := e.connect(connOpts{})
+	src := e.region(c.a, "src", 64, localOnly)
+	dst := e.region(c.b, "dst", 64, remoteAll)
+	src.fill(1)
+	c.a.post(fenced(write(1, dst.at(0), src.all())))
+	c.a.s.expect(ok(1))
+	c.b.postRecv(recv(2))
+	c.a.post(fenced(send(2)))
+	c.a.s.expect(ok(2))
+	c.b.r.expect(got(2, 0))
+	e.equal(dst.name, dst.data(), src.data())
+	return nil
+}

@@ -1,0 +1,354 @@
+package conform
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+func cmListenPortZero(_ context.Context, e *Env) error {
+	seen := map[string]bool{}
+	for range 3 {
+		l, err := e.B.Listen(e.ctx, e.ListenAddr, 4)
+		e.must("listen", err)
+		e.onClose(rankListener, e.B, "listener", l.Close)
+		_, port, err := net.SplitHostPort(l.Addr())
+		if err != nil || port == "0" || port == "" || seen[l.Addr()] {
+			e.failf("a new address with a port", "%q", l.Addr())
+		}
+		seen[l.Addr()] = true
+		e.listener = l // the connection goes to this one
+		e.connect(connOpts{}).works()
+	}
+	return nil
+}
+
+func cmListenInUse(_ context.Context, e *Env) error {
+	l, err := e.B.Listen(e.ctx, e.ListenAddr, 1)
+	e.must("listen", err)
+	addr := l.Addr()
+	second, err := e.B.Listen(e.ctx, addr, 1)
+	if err == nil {
+		e.must("close listener", second.Close())
+	}
+	e.refusedWith("second listener at "+addr, err, rdma.ErrAddrInUse)
+	e.must("close listener", l.Close())
+	e.must("close listener again", l.Close())
+	l, err = e.B.Listen(e.ctx, addr, 1)
+	e.must("listen at the freed address", err)
+	e.must("close listener", l.Close())
+	return nil
+}
+
+func cmListenerClose(_ context.Context, e *Env) error {
+	l, err := e.B.Listen(e.ctx, e.ListenAddr, 1)
+	e.must("listen", err)
+	waiting := e.start("accept", func() error { _, err := l.Accept(e.ctx); return err })
+	e.pause(20 * time.Millisecond)
+	e.must("close listener", l.Close())
+	e.refusedWith("accept while the listener is closed", e.await(waiting), rdma.ErrClosed)
+	_, err = l.Accept(e.ctx)
+	e.refusedWith("accept on a closed listener", err, rdma.ErrClosed)
+	return nil
+}
+
+func cmAcceptDeadline(_ context.Context, e *Env) error {
+	l := e.listen()
+	ctx, cancel := e.short(quietTime)
+	defer cancel()
+	start := time.Now()
+	err := e.beside("accept", func() error { _, err := l.Accept(ctx); return err })
+	if !errors.Is(err, context.DeadlineExceeded) {
+		e.failf("the error of the context", "%v", err)
+	}
+	if d := time.Since(start); d > quietTime+soon {
+		e.failf(fmt.Sprintf("end after %v", quietTime), "after %v", d.Round(time.Millisecond))
+	}
+	e.connect(connOpts{}).works()
+	return nil
+}
+
+func cmBacklog(_ context.Context, e *Env) error {
+	const backlog, n = 2, 8
+	l, err := e.B.Listen(e.ctx, e.ListenAddr, backlog)
+	e.must("listen", err)
+	e.onClose(rankListener, e.B, "listener", l.Close)
+	ctx, cancel := e.short(3 * time.Second)
+	defer cancel()
+	var calls []*task
+	for i := range n {
+		x := e.newEnd(e.A, fmt.Sprintf("a%d", i+1), connOpts{}, nil, nil, 0, 0)
+		calls = append(calls, e.start("connect", func() error {
+			_, err := x.qp.Connect(ctx, l.Addr(), e.param())
+			return err
+		}))
+	}
+	e.pause(quietTime)
+	// Everybody who still waits is served now.
+	served := 0
+	for {
+		actx, acancel := e.short(2 * quietTime)
+		req, err := l.Accept(actx)
+		acancel()
+		if errors.Is(err, context.DeadlineExceeded) {
+			break
+		}
+		e.must("accept", err)
+		y := e.newEnd(e.B, fmt.Sprintf("b%d", served+1), connOpts{}, nil, nil, 0, 0)
+		if _, err := req.Accept(ctx, y.qp, e.param()); err != nil {
+			e.Note("accept: %v", err) // its requester has gone
+			continue
+		}
+		served++
+	}
+	connected, refused := 0, 0
+	for _, t := range calls {
+		switch err := e.await(t); {
+		case err == nil:
+			connected++
+		default:
+			e.refusedWith("connect beyond the backlog", err, rdma.ErrRejected, rdma.ErrUnreachable, context.DeadlineExceeded)
+			refused++
+		}
+	}
+	if connected != served || connected < backlog {
+		e.failf(fmt.Sprintf("the requests that were accepted are connected, at least %d", backlog), "%d accepted, %d connected", served, connected)
+	}
+	e.Note("%d connected, %d refused", connected, refused)
+	return nil
+}
+
+func cmAbandoned(_ context.Context, e *Env) error {
+	c := e.pair(connOpts{})
+	l := e.listen()
+	ctx, cancel := e.short(quietTime)
+	defer cancel()
+	err := e.beside("connect", func() error { _, err := c.a.qp.Connect(ctx, l.Addr(), e.param()); return err })
+	if err == nil {
+		e.failf("no connection without an answer", "one")
+	}
+	c.a.close()
+	// The request may still be in the queue: answering it must return, and what it
+	// gives must not disturb the next one.
+	actx, acancel := e.short(quietTime)
+	defer acancel()
+	if req, err := l.Accept(actx); err == nil {
+		sctx, scancel := e.short(soon)
+		defer scancel()
+		_, err = req.Accept(sctx, c.b.qp, e.param())
+		e.Note("late accept: %v", err)
+	}
+	c.b.close()
+	e.connect(connOpts{}).works()
+	return nil
+}
+
+func cmCloseWhileConnecting(_ context.Context, e *Env) error {
+	c := e.pair(connOpts{})
+	l := e.listen()
+	t := e.start("connect", func() error { _, err := c.a.qp.Connect(e.ctx, l.Addr(), e.param()); return err })
+	e.pause(50 * time.Millisecond)
+	e.must("close", e.beside("close", c.a.qp.Close))
+	start := time.Now()
+	if err := e.await(t); err == nil {
+		e.failf("an error of a connect whose qp is destroyed", "none")
+	}
+	if d := time.Since(start); d > soon {
+		e.failf("the end of the connect", "after %v", d.Round(time.Millisecond))
+	}
+	return nil
+}
+
+// openFiles counts the file descriptors of the process; 0 where that is unknown.
+func openFiles() int {
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return 0
+	}
+	return len(list)
+}
+
+func cmCycles(_ context.Context, e *Env) error {
+	n := e.loops(60, 1000)
+	boxA, boxB := e.newCQ(e.A, "cq of a", 64), e.newCQ(e.B, "cq of b", 64)
+	cycle := func() {
+		c := e.connect(connOpts{boxA: boxA, boxB: boxB})
+		e.must("disconnect", e.beside("disconnect", func() error { return c.a.qp.Disconnect(e.ctx) }))
+		c.b.waitState(rdma.QPErr)
+		c.a.close()
+		c.b.close()
+		boxA.ends, boxB.ends, e.conns, e.tasks = boxA.ends[:0], boxB.ends[:0], e.conns[:0], e.tasks[:0]
+	}
+	for range 5 {
+		cycle() // pools may fill first
+	}
+	before := openFiles()
+	for range n {
+		cycle()
+	}
+	// A provider may close a socket a moment after its QP.
+	e.wait(func() string { return fmt.Sprintf("open files back near %d, now %d", before, openFiles()) },
+		func() bool { return openFiles() <= before+n/4 })
+	return nil
+}
+
+func cmParallel(_ context.Context, e *Env) error {
+	n := e.loops(16, 200)
+	l, err := e.B.Listen(e.ctx, e.ListenAddr, n)
+	e.must("listen", err)
+	e.onClose(rankListener, e.B, "listener", l.Close)
+	conns := make([]*conn, n)
+	for i := range conns {
+		conns[i] = e.pair(connOpts{})
+		conns[i].b.postRecv(recv(1))
+	}
+	var calls []*task
+	for i, c := range conns {
+		p := e.param()
+		p.PrivateData = binary.BigEndian.AppendUint32(nil, uint32(i))
+		calls = append(calls, e.start("connect", func() (err error) {
+			c.pa, err = c.a.qp.Connect(e.ctx, l.Addr(), p)
+			return err
+		}))
+	}
+	calls = append(calls, e.start("accept all", func() error {
+		for range n {
+			req, err := l.Accept(e.ctx)
+			if err != nil {
+				return err
+			}
+			data := req.Param().PrivateData
+			if len(data) < 4 || int(binary.BigEndian.Uint32(data)) >= n {
+				return fmt.Errorf("private data %x", data)
+			}
+			p := e.param()
+			p.PrivateData = data[:4]
+			if _, err := req.Accept(e.ctx, conns[binary.BigEndian.Uint32(data)].b.qp, p); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	for _, t := range calls {
+		e.must(t.what, e.await(t))
+	}
+	for i, c := range conns {
+		e.padded("own private data back", c.pa.PrivateData, binary.BigEndian.AppendUint32(nil, uint32(i)))
+		c.a.post(send(1))
+		c.a.s.expect(ok(1))
+		c.b.r.expect(got(1, 0)) // at the end that answered this request and at no other
+	}
+	return nil
+}
+
+func cmDisconnect(_ context.Context, e *Env) error {
+	for _, byA := range []bool{true, false} {
+		c := e.connect(connOpts{})
+		x := c.b
+		if byA {
+			x = c.a
+		}
+		e.must("disconnect", e.beside("disconnect", func() error { return x.qp.Disconnect(e.ctx) }))
+		c.a.waitState(rdma.QPErr)
+		c.b.waitState(rdma.QPErr)
+		c.dead()
+	}
+	return nil
+}
+
+func cmDisconnectDelivers(_ context.Context, e *Env) error {
+	const size = 20000
+	n := e.deep(8)
+	c := e.connect(connOpts{})
+	src := e.region(c.a, "src", n*size, localOnly)
+	dst := e.region(c.b, "receives", n*size, localOnly)
+	src.fill(1)
+	for i := range n {
+		c.b.postRecv(recv(i, dst.sge(i*size, size)))
+	}
+	for i := range n {
+		c.a.post(send(i, src.sge(i*size, size)))
+	}
+	e.must("disconnect", e.beside("disconnect", func() error { return c.a.qp.Disconnect(e.ctx) }))
+	c.a.s.expectOK(0, n)
+	for i := range n {
+		c.b.r.expect(got(i, size))
+	}
+	e.equal(dst.name, dst.data(), src.data())
+	c.b.waitState(rdma.QPErr)
+	return nil
+}
+
+// peerGone is the outcome of requests towards a peer that has left.
+var peerGone = outcome{
+	ack: []rdma.Status{rdma.StatusRetryExcErr, rdma.StatusRemAbortErr, rdma.StatusRemOpErr, rdma.StatusWRFlushErr,
+		rdma.StatusFatalErr, rdma.StatusGeneralErr},
+	local:  append([]rdma.Status{rdma.StatusRetryExcErr}, lateRefusal...),
+	silent: true,
+}
+
+// untilGone writes until the QP has left RTS, then requires what endedBy does.
+// stop runs once, after a few writes.
+func (c *conn) untilGone(src, dst *region, stop func()) {
+	e := c.e
+	for n := 0; c.a.qp.State() == rdma.QPRTS; n++ {
+		if n >= 3*c.a.depth && stop != nil {
+			stop()
+			stop = nil
+		}
+		if len(c.a.s.open) < c.a.depth && c.a.qp.State() == rdma.QPRTS {
+			c.a.post(write(n, dst.at(0), src.all()))
+		}
+		e.step()
+		if e.ctx.Err() != nil {
+			e.failf("the writes end in error after the peer has gone", "%d turns, still in RTS", n)
+		}
+	}
+	if stop != nil {
+		e.failf("the writes succeed until the peer leaves", "an error before%s", e.states())
+	}
+	c.a.s.endedBy(peerGone)
+	c.a.r.flushed(true)
+	c.a.flushesLater()
+}
+
+func cmDisconnectInTransfer(_ context.Context, e *Env) error {
+	c := e.connect(connOpts{})
+	src := e.region(c.a, "src", 16384, localOnly)
+	dst := e.region(c.b, "dst", 16384, remoteAll)
+	var bye *task
+	c.untilGone(src, dst, func() {
+		bye = e.start("disconnect", func() error {
+			ctx, cancel := e.short(5 * time.Second)
+			defer cancel()
+			return c.b.qp.Disconnect(ctx)
+		})
+	})
+	// The peer never stopped sending, so the deadline may pass first.
+	if err := e.await(bye); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		e.failf("disconnect returns without an error or with that of its context", "%v", err)
+	}
+	c.b.waitState(rdma.QPErr)
+	return nil
+}
+
+func cmSimultaneous(_ context.Context, e *Env) error {
+	for range e.loops(10, 200) {
+		c := e.connect(connOpts{})
+		ta := e.start("disconnect of a", func() error { return c.a.qp.Disconnect(e.ctx) })
+		tb := e.start("disconnect of b", func() error { return c.b.qp.Disconnect(e.ctx) })
+		e.must(ta.what, e.await(ta))
+		e.must(tb.what, e.await(tb))
+		c.a.waitState(rdma.QPErr)
+		c.b.waitState(rdma.QPErr)
+		c.a.close()
+		c.b.close()
+	}
+	return nil
+}

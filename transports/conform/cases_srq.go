@@ -1,0 +1,328 @@
+package conform
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+var (
+	needSRQ      = rdma.Need{Ops: rdma.Ops(rdma.OpSend), Features: rdma.FeatSRQ}
+	needSRQEvent = rdma.Need{Ops: rdma.Ops(rdma.OpSend), Features: rdma.FeatSRQ | rdma.FeatAsyncEvents}
+	needRNR      = rdma.Need{Ops: rdma.Ops(rdma.OpSend), Features: rdma.FeatRNRRetry}
+)
+
+// SRQ: shared receive queues.
+var srqCases = []Case{
+	{ID: "srq/shared-each-once", Clause: "IBTA 10.2.9?; man ibv_create_srq", Needs: needSRQ,
+		Requirement: "QPs share the receives of an SRQ: every one is consumed once, and its completion names the QP that took it.",
+		Run:         srqSharedEachOnce},
+	{ID: "srq/receive-on-qp", Clause: "man ibv_post_recv", Needs: needSRQ,
+		Requirement: "A QP with an SRQ takes no receives of its own.",
+		Run:         srqReceiveOnQP},
+	{ID: "srq/limit-event", Clause: "IBTA 10.2.9.1?; man ibv_modify_srq", Needs: needSRQEvent,
+		Requirement: "The armed limit raises one event when fewer receives than the limit are left, and is disarmed by it.",
+		Run:         srqLimitEvent},
+	{ID: "srq/arm-below", Clause: "IBTA 10.2.9?", Level: May, Needs: needSRQEvent,
+		Requirement: "A limit armed with fewer receives left raises its event at once or at the next receive that is taken.",
+		Run:         srqArmBelow},
+	{ID: "srq/limit-range", Clause: "man ibv_modify_srq", Needs: needSRQEvent,
+		Requirement: "Limit 0 disarms; a limit above the largest queue, or below 0, is refused.",
+		Run:         srqLimitRange},
+	{ID: "srq/full", Clause: "man ibv_post_srq_recv (ENOMEM)", Needs: needSRQ,
+		Requirement: "A full SRQ refuses the next receive and keeps those that it took.",
+		Run:         srqFull},
+	{ID: "srq/qp-error-keeps", Clause: "IBTA 10.2.9?; man ibv_create_srq", Needs: needSRQ,
+		Requirement: "When one of its QPs fails, the receives of an SRQ are not flushed and other QPs go on consuming them.",
+		Run:         srqQPErrorKeeps},
+	{ID: "srq/last-wqe-event", Clause: "man ibv_get_async_event (LAST_WQE_REACHED)", Needs: needSRQEvent,
+		Requirement: "A QP with an SRQ that goes to ERR reports that it takes no more receives.",
+		Run:         srqLastWQE},
+	{ID: "srq/busy", Clause: "man ibv_destroy_srq", Needs: needSRQ,
+		Requirement: "An SRQ that a QP uses cannot be destroyed and stays usable.",
+		Run:         srqBusy},
+	{ID: "srq/list-partial", Clause: "man ibv_post_srq_recv (bad_recv_wr)", Needs: needSRQ,
+		Requirement: "When the second of three receives is refused, the first is taken and the third is not.",
+		Run:         srqListPartial},
+}
+
+func srqSharedEachOnce(_ context.Context, e *Env) error {
+	const qps, size, slots = 4, 64, 64
+	depth := min(slots, e.Caps.MaxSRQWR)
+	srq := e.newSRQ(0, depth)
+	boxB := e.newCQ(e.B, "cq of all b", min(qps*depth+64, e.Caps.MaxCQE))
+	var conns []*conn
+	for range qps {
+		conns = append(conns, e.connect(connOpts{srq: srq, boxB: boxB}))
+	}
+	src := e.region(conns[0].a, "src", qps*size, localOnly)
+	dst := e.region(conns[0].b, "receives", depth*size, localOnly)
+	post := func(slot int) { srq.post(recv(slot, dst.sge(slot*size, size))) }
+	for i := range depth {
+		post(i)
+	}
+	n := e.loops(2000, 20000)
+	sent, taken, inFlight := 0, 0, 0
+	seqs := make([]int, qps)     // messages of each QP so far
+	arrivals := make([]int, qps) // and how many of them arrived
+	for taken < n {
+		for sent < n && inFlight < depth {
+			k := sent % qps
+			if len(conns[k].a.s.open) >= conns[k].a.depth || len(conns[k].a.s.done) > 0 {
+				break
+			}
+			part := src.data()[k*size : k*size+size]
+			if len(conns[k].a.s.open) > 0 {
+				break // the buffer of this QP is not ours yet
+			}
+			pattern(part, uint64(k)<<32+uint64(seqs[k]))
+			conns[k].a.post(send(seqs[k], src.sge(k*size, size)))
+			seqs[k]++
+			sent++
+			inFlight++
+		}
+		e.wait(func() string { return fmt.Sprintf("message %d of %d through the srq", taken, n) }, func() bool {
+			for _, c := range conns {
+				if len(c.a.s.done) > 0 || len(c.b.r.done) > 0 {
+					return true
+				}
+			}
+			return false
+		})
+		for k, c := range conns {
+			for len(c.a.s.done) > 0 {
+				c.a.s.expect(ok(seqs[k] - 1))
+			}
+			for len(c.b.r.done) > 0 {
+				// file has checked that this receive was outstanding and is taken once.
+				wc := c.b.r.next("receive")
+				slot := int(uint32(wc.ID))
+				c.b.r.judge(want{id: wc.ID, op: rdma.WCRecv, bytes: size}, &wc)
+				e.equal(fmt.Sprintf("message %d of qp %d", arrivals[k], c.b.num), dst.data()[slot*size:slot*size+size],
+					patternOf(size, uint64(k)<<32+uint64(arrivals[k])))
+				arrivals[k]++
+				taken++
+				inFlight--
+				post(slot)
+			}
+		}
+	}
+	return nil
+}
+
+func srqReceiveOnQP(_ context.Context, e *Env) error {
+	srq := e.newSRQ(0, min(8, e.Caps.MaxSRQWR))
+	c := e.connect(connOpts{srq: srq})
+	n, err := c.b.qp.PostRecv([]rdma.RecvWR{recv(1)})
+	if n != 0 {
+		e.failf("no receive taken", "%d", n)
+	}
+	e.refusedWith("receive on a qp with an srq", err, rdma.ErrInvalid)
+	c.works()
+	return nil
+}
+
+// deliver sends n empty messages and waits for them.
+func (c *conn) deliver(n int) {
+	for i := range n {
+		c.a.post(send(i))
+		c.a.s.expect(ok(i))
+		if wc := c.b.r.next("a receive of the srq"); wc.Status != rdma.StatusSuccess {
+			c.e.failf("delivery through the srq", "%s", c.b.r.text(&wc))
+		}
+	}
+}
+
+func srqLimitEvent(_ context.Context, e *Env) error {
+	srq := e.newSRQ(0, min(16, e.Caps.MaxSRQWR))
+	c := e.connect(connOpts{srq: srq})
+	for i := range 10 {
+		srq.post(recv(i))
+	}
+	e.must("arm limit 7", srq.srq.Arm(7))
+	c.deliver(3)
+	e.expectNoEvent(e.B, rdma.EventSRQLimit, 0, "with 7 receives left and limit 7")
+	c.deliver(1)
+	e.expectEvent(e.B, rdma.EventSRQLimit, 0)
+	c.deliver(2)
+	e.pause(quietTime)
+	e.expectNoEvent(e.B, rdma.EventSRQLimit, 0, "after the limit was disarmed by its event")
+	e.must("arm limit 4", srq.srq.Arm(4))
+	c.deliver(1)
+	e.expectEvent(e.B, rdma.EventSRQLimit, 0)
+	return nil
+}
+
+func srqArmBelow(_ context.Context, e *Env) error {
+	srq := e.newSRQ(0, min(16, e.Caps.MaxSRQWR))
+	c := e.connect(connOpts{srq: srq})
+	for i := range 3 {
+		srq.post(recv(i))
+	}
+	e.must("arm limit 5", srq.srq.Arm(5))
+	var seen []rdma.Event
+	asyncEvents(e.B, 0, &seen)
+	if len(seen) > 0 {
+		e.Note("event at once")
+		return nil
+	}
+	c.deliver(1)
+	e.expectEvent(e.B, rdma.EventSRQLimit, 0)
+	e.Note("event at the next receive that was taken")
+	return nil
+}
+
+func srqLimitRange(_ context.Context, e *Env) error {
+	srq := e.newSRQ(0, min(16, e.Caps.MaxSRQWR))
+	c := e.connect(connOpts{srq: srq})
+	e.refusedWith("limit above MaxSRQWR", srq.srq.Arm(e.Caps.MaxSRQWR+1), rdma.ErrInvalid)
+	e.refusedWith("limit -1", srq.srq.Arm(-1), rdma.ErrInvalid)
+	for i := range 8 {
+		srq.post(recv(i))
+	}
+	e.must("arm limit 7", srq.srq.Arm(7))
+	e.must("disarm", srq.srq.Arm(0))
+	c.deliver(4)
+	e.pause(quietTime)
+	e.expectNoEvent(e.B, rdma.EventSRQLimit, 0, "after limit 0")
+	return nil
+}
+
+func srqFull(_ context.Context, e *Env) error {
+	depth := min(8, e.Caps.MaxSRQWR)
+	srq := e.newSRQ(0, depth)
+	c := e.connect(connOpts{srq: srq})
+	taken := e.fillQueue("srq", depth, func(i int) error {
+		_, err := srq.tryPost(recv(i))
+		return err
+	})
+	c.deliver(taken)
+	c.works()
+	return nil
+}
+
+func srqQPErrorKeeps(_ context.Context, e *Env) error {
+	const n = 8
+	srq := e.newSRQ(0, min(16, e.Caps.MaxSRQWR))
+	sick, well := e.connect(connOpts{srq: srq}), e.connect(connOpts{srq: srq})
+	for i := range n {
+		srq.post(recv(i))
+	}
+	e.must("fail", sick.b.qp.Fail())
+	sick.b.state(rdma.QPErr)
+	e.pause(quietTime)
+	if len(sick.b.r.done) > 0 {
+		e.failf("receives of the srq not flushed", "%s", sick.b.r.text(&sick.b.r.done[0]))
+	}
+	sick.b.close()
+	well.deliver(n)
+	well.works()
+	return nil
+}
+
+func srqLastWQE(_ context.Context, e *Env) error {
+	srq := e.newSRQ(0, min(16, e.Caps.MaxSRQWR))
+	c := e.connect(connOpts{srq: srq})
+	srq.post(recv(1), recv(2))
+	e.must("fail", c.b.qp.Fail())
+	e.expectEvent(e.B, rdma.EventLastWQEReached, c.b.num)
+	return nil
+}
+
+func srqBusy(_ context.Context, e *Env) error {
+	srq := e.newSRQ(0, min(8, e.Caps.MaxSRQWR))
+	c := e.connect(connOpts{srq: srq})
+	e.refusedWith("close an srq in use", srq.srq.Close(), rdma.ErrBusy)
+	c.works()
+	c.b.close()
+	e.must("close the unused srq", srq.srq.Close())
+	return nil
+}
+
+func srqListPartial(_ context.Context, e *Env) error {
+	srq := e.newSRQ(0, min(8, e.Caps.MaxSRQWR))
+	c := e.connect(connOpts{srq: srq})
+	bad := recv(2)
+	bad.NumSGE = rdma.MaxSGE + 1
+	n, err := srq.tryPost(recv(1), bad, recv(3))
+	if n != 1 || err == nil {
+		e.failf("one receive taken and an error for the second", "n=%d, error %v", n, err)
+	}
+	c.a.post(send(1))
+	c.a.s.expect(ok(1))
+	c.b.r.expect(got(1, 0))
+	c.works()
+	return nil
+}
+
+// RNR: a message without a receive.
+var rnrCases = []Case{
+	{ID: "rnr/retry-exhausted", Clause: "IBTA 9.7.5.2.8?; man ibv_modify_qp (rnr_retry)", Needs: needRNR,
+		Requirement: "A send that finds no receive ends with RNR_RETRY_EXC_ERR when no retry is allowed.",
+		Run:         rnrExhausted},
+	{ID: "rnr/late-receive", Clause: "IBTA 9.7.5.2.8?; man ibv_modify_qp (rnr_retry)", Needs: needRNR,
+		Requirement: "With retries without end, a send waits for a receive that is posted later, and is delivered once.",
+		Run:         rnrLateReceive},
+	{ID: "rnr/write-is-free", Clause: "IBTA 9.4.3?", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), Features: rdma.FeatRNRRetry},
+		Requirement: "Writes and reads need no receive.",
+		Run:         rnrWriteIsFree},
+	{ID: "rnr/ends-connection", Clause: "RFC 5041 §7.1 (MSN: no buffer available)", Needs: needSend, Without: rdma.FeatRNRRetry,
+		Requirement: "Without retries, a send that finds no receive ends the connection at both ends.",
+		Run:         rnrEndsConnection},
+}
+
+func rnrExhausted(_ context.Context, e *Env) error {
+	p := e.param()
+	p.RNRRetry = 0
+	c := e.connect(connOpts{param: &p, accept: &p})
+	c.a.post(send(1), send(2))
+	c.a.s.expect(sendFails(1, rdma.StatusRNRRetryExcErr), sendFails(2, rdma.StatusWRFlushErr))
+	c.a.waitState(rdma.QPErr)
+	c.a.flushesLater()
+	return nil
+}
+
+func rnrLateReceive(_ context.Context, e *Env) error {
+	c := e.connect(connOpts{})
+	src := e.region(c.a, "src", 100, localOnly)
+	dst := e.region(c.b, "dst", 300, localOnly)
+	src.fill(1)
+	c.a.post(send(1, src.all()), send(2, src.all()))
+	e.pause(quietTime)
+	if len(c.a.s.done) > 0 {
+		e.failf("the send waits", "%s", c.a.s.text(&c.a.s.done[0]))
+	}
+	c.b.postRecv(recv(1, dst.sge(0, 100)), recv(2, dst.sge(100, 100)), recv(3, dst.sge(200, 100)))
+	c.a.s.expect(ok(1), ok(2))
+	c.b.r.expect(got(1, 100), got(2, 100))
+	c.a.post(send(3))
+	c.a.s.expect(ok(3))
+	c.b.r.expect(got(3, 0)) // a second delivery of a retried send would have taken this one
+	e.equal(dst.name, dst.data()[:100], src.data())
+	e.equal(dst.name, dst.data()[100:200], src.data())
+	return nil
+}
+
+func rnrWriteIsFree(_ context.Context, e *Env) error {
+	p := e.param()
+	p.RNRRetry = 0
+	c := e.connect(connOpts{param: &p, accept: &p})
+	src := e.region(c.a, "src", 100, localOnly)
+	sink := e.region(c.a, "sink", 100, e.sinkAccess())
+	dst := e.region(c.b, "dst", 100, remoteAll)
+	src.fill(1)
+	c.a.post(write(1, dst.at(0), src.all()), read(2, dst.at(0), sink.all()))
+	c.a.s.expectOK(1, 3)
+	e.equal(sink.name, sink.data(), src.data())
+	return nil
+}
+
+func rnrEndsConnection(_ context.Context, e *Env) error {
+	c := e.connect(connOpts{})
+	src := e.region(c.a, "src", 64, localOnly)
+	o := outcome{ack: []rdma.Status{rdma.StatusRNRRetryExcErr, rdma.StatusRemOpErr, rdma.StatusRetryExcErr},
+		local: lateRefusal, codes: []uint32{0x1202}}
+	c.refuses(c.a, o, send(1, src.all()))
+	return nil
+}

@@ -1,0 +1,268 @@
+package conform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// quietTime is how long "nothing happens" is watched. It can only miss a fault,
+// never invent one.
+const quietTime = 250 * time.Millisecond
+
+// Env is the world of one running case: two devices, and fixtures that are ended
+// with the case. A and B, the initiator's and the acceptor's device, and
+// ListenAddr are for cases that bring their own fixtures; the cases here use the
+// helpers, which end the case at the first broken requirement by unwinding to
+// the runner, as t.Fatal does.
+type Env struct {
+	A, B       rdma.Device
+	ListenAddr string
+	Caps       rdma.Caps  // what both devices can do
+	Rand       *rand.Rand // seeded by the run's seed and the case ID
+	Profile    Profile
+
+	ctx      context.Context // ends at the case's deadline or when the case is over
+	cancel   context.CancelFunc
+	killer   Killer
+	notes    []string
+	boxes    []*cqBox
+	conns    []*conn
+	regions  []*region
+	listener rdma.Listener
+	closers  []closer
+	tasks    []*task
+	scratch  [64]rdma.WC
+	salt     uint64
+	stuck    bool // a goroutine did not come back: memory must stay mapped
+	dead     bool // device b was killed: its objects may fail to close
+}
+
+// closer ends one object; rank orders QP, CQ and SRQ, listener, MR, PD, memory.
+type closer struct {
+	rank int
+	what string
+	far  bool // an object of device b
+	f    func() error
+}
+
+const (
+	rankQP = iota
+	rankCQ
+	rankListener
+	rankMR
+	rankPD
+	rankMem
+	numRanks
+)
+
+func newEnv(ctx context.Context, a, b rdma.Device, addr string, caps rdma.Caps, o Options, seed uint64) *Env {
+	e := &Env{A: a, B: b, ListenAddr: addr, Caps: caps, Profile: o.Profile,
+		Rand: rand.New(rand.NewPCG(seed, 0x5eed)), salt: seed}
+	e.ctx, e.cancel = context.WithCancel(ctx)
+	// Events of the case before are none of this one's business.
+	for _, d := range []rdma.Device{a, b} {
+		for _, more := d.Event(); more; _, more = d.Event() {
+		}
+	}
+	return e
+}
+
+// halt carries a case's outcome up to run.
+type halt struct{ err error }
+
+// panicError is a panic inside a case.
+type panicError struct {
+	value any
+	stack string
+}
+
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// run executes the case, checks the rules that hold in every case, and ends the
+// fixtures whatever happened.
+func (e *Env) run(ctx context.Context, c *Case) error {
+	err := e.call(func() error { return c.Run(ctx, e) })
+	if err == nil {
+		err = e.call(func() error { e.checkLeftovers(); return nil })
+	}
+	if cerr := e.call(e.close); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// call turns halt and panics into errors.
+func (e *Env) call(f func() error) (err error) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case halt:
+			err = v.err
+		default:
+			err = &panicError{v, string(debug.Stack())}
+		}
+	}()
+	return f()
+}
+
+// failf ends the case: want and the formatted got are the mismatch.
+func (e *Env) failf(want string, format string, args ...any) {
+	panic(halt{&Mismatch{Want: []string{want}, Got: fmt.Sprintf(format, args...)}})
+}
+
+// must ends the case when an operation that has to work did not.
+func (e *Env) must(what string, err error) {
+	if err != nil {
+		e.failf(what+" succeeds", "%v", err)
+	}
+}
+
+// refusedWith ends the case unless err is one of the sentinels.
+func (e *Env) refusedWith(what string, err error, want ...error) {
+	var names []string
+	for _, w := range want {
+		if errors.Is(err, w) {
+			return
+		}
+		names = append(names, fmt.Sprintf("%s: %q", what, w))
+	}
+	got := "no error"
+	if err != nil {
+		got = err.Error()
+	}
+	panic(halt{&Mismatch{Want: names, Got: got}})
+}
+
+// Note adds a sentence to the evidence of the result.
+func (e *Env) Note(format string, args ...any) {
+	e.notes = append(e.notes, fmt.Sprintf(format, args...))
+}
+
+// loops picks an iteration count for the profile.
+func (e *Env) loops(fast, full int) int {
+	if e.Profile == Full {
+		return full
+	}
+	return fast
+}
+
+// step polls every awake CQ once and tells whether anything came.
+func (e *Env) step() bool {
+	any := false
+	for _, b := range e.boxes {
+		if !b.asleep && !b.closed && b.poll() {
+			any = true
+		}
+	}
+	return any
+}
+
+// wait polls both sides alternately until the condition holds; what says it in
+// words. The case's deadline ends the wait as a mismatch.
+func (e *Env) wait(what func() string, until func() bool) {
+	start := time.Now()
+	for idle := 0; !until(); idle++ {
+		if e.step() {
+			idle = 0
+			continue
+		}
+		if idle < 200 {
+			continue
+		}
+		// A provider's own goroutines need the processor too.
+		time.Sleep(20 * time.Microsecond)
+		if e.ctx.Err() != nil {
+			if errors.Is(e.ctx.Err(), context.Canceled) {
+				panic(halt{fmt.Errorf("case cancelled while waiting for %s", what())})
+			}
+			e.failf(what(), "nothing more in %v%s", time.Since(start).Round(time.Millisecond), e.states())
+		}
+	}
+}
+
+// pause polls for d.
+func (e *Env) pause(d time.Duration) {
+	end := time.Now().Add(d)
+	for time.Now().Before(end) && e.ctx.Err() == nil {
+		if !e.step() {
+			time.Sleep(20 * time.Microsecond)
+		}
+	}
+}
+
+// states describes the connections, for messages.
+func (e *Env) states() string {
+	s := ""
+	for _, c := range e.conns {
+		s += fmt.Sprintf("; %s %s, %s %s", c.a.name, c.a.qp.State(), c.b.name, c.b.qp.State())
+	}
+	return s
+}
+
+// short is a context for a call that has to end by itself: d, within the case.
+func (e *Env) short(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(e.ctx, d)
+}
+
+// onClose registers an object's end. far: it belongs to device b.
+func (e *Env) onClose(rank int, dev rdma.Device, what string, f func() error) {
+	e.closers = append(e.closers, closer{rank, what, dev == e.B, f})
+}
+
+// checkLeftovers enforces the rules of every case: nothing is left in a CQ, and
+// no byte outside a buffer has changed.
+func (e *Env) checkLeftovers() {
+	for e.step() {
+	}
+	for _, b := range e.boxes {
+		for _, q := range b.queues() {
+			for i := range q.done {
+				// A flush ends what was left outstanding: its order and number were checked
+				// when it was filed.
+				if q.done[i].Status != rdma.StatusWRFlushErr {
+					e.failf("no completion but the expected ones", "one more: %s", q.text(&q.done[i]))
+				}
+			}
+		}
+	}
+	for _, r := range e.regions {
+		r.checkCanaries()
+	}
+}
+
+// close ends goroutines and objects in the order the waist asks for. The first
+// failure is returned; the rest is still tried.
+func (e *Env) close() error {
+	e.cancel()
+	var first error
+	for _, t := range e.tasks {
+		if !t.join(2 * time.Second) {
+			e.stuck = true
+			if first == nil {
+				first = fmt.Errorf("%s did not return after its deadline", t.what)
+			}
+		}
+	}
+	for rank := 0; rank < numRanks; rank++ {
+		if e.stuck && rank == rankMem {
+			break // a stuck goroutine may still touch it
+		}
+		for i := len(e.closers) - 1; i >= 0; i-- {
+			c := e.closers[i]
+			if c.rank != rank {
+				continue
+			}
+			err := e.call(c.f)
+			if err != nil && first == nil && !(e.dead && c.far) {
+				first = &Mismatch{Want: []string{"close " + c.what + " succeeds"}, Got: err.Error()}
+			}
+		}
+	}
+	return first
+}

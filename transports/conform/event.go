@@ -1,0 +1,77 @@
+package conform
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// asyncEvents drains a device and keeps what concerns the QP (0: SRQ and CQ).
+func asyncEvents(dev rdma.Device, num uint32, into *[]rdma.Event) {
+	for ev, more := dev.Event(); more; ev, more = dev.Event() {
+		if ev.QPNum == num {
+			*into = append(*into, ev)
+		}
+	}
+}
+
+// expectEvent polls until the device has reported the event for the QP.
+func (e *Env) expectEvent(dev rdma.Device, typ rdma.EventType, num uint32) {
+	var seen []rdma.Event
+	e.wait(func() string { return "asynchronous event: " + typ.String() }, func() bool {
+		asyncEvents(dev, num, &seen)
+		for _, ev := range seen {
+			if ev.Type == typ {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// expectNoEvent requires that none of the type is waiting for the QP.
+func (e *Env) expectNoEvent(dev rdma.Device, typ rdma.EventType, num uint32, when string) {
+	var seen []rdma.Event
+	asyncEvents(dev, num, &seen)
+	for _, ev := range seen {
+		if ev.Type == typ {
+			e.failf("no event "+typ.String()+" "+when, "one, detail %#x", ev.Detail)
+		}
+	}
+}
+
+// waitCQ blocks in CQ.Wait for at most d while the other side is polled and this
+// one is not, and tells whether the event fired.
+func (e *Env) waitCQ(b *cqBox, d time.Duration) bool {
+	was := b.asleep
+	b.asleep = true
+	defer func() { b.asleep = was }()
+	ctx, cancel := e.short(d)
+	defer cancel()
+	err := e.beside("wait on "+b.name, func() error { return b.cq.Wait(ctx) })
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		e.failf("wait on "+b.name+" ends with the event or with the context", "%v", err)
+	}
+	return err == nil
+}
+
+// expectWake requires the armed event.
+func (e *Env) expectWake(b *cqBox, why string) {
+	if !e.waitCQ(b, 5*time.Second) {
+		e.failf("completion event: "+why, "none in 5s")
+	}
+}
+
+// expectSleep requires that no event fires.
+func (e *Env) expectSleep(b *cqBox, why string) {
+	if e.waitCQ(b, quietTime) {
+		e.failf("no completion event: "+why, "an event")
+	}
+}
+
+// arm requests a notification.
+func (e *Env) arm(b *cqBox, solicitedOnly bool) {
+	e.must("arm "+b.name, b.cq.Arm(solicitedOnly))
+}

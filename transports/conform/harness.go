@@ -1,0 +1,76 @@
+package conform
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Harness supplies the devices under test.
+type Harness interface {
+	// Name is the stack name that reports and ledgers use.
+	Name() string
+	// Pair returns the initiator's and the acceptor's device, which may be the same
+	// one, and the address to give to b.Listen (port 0). It is called once a case
+	// and may return the devices of the call before. The harness owns them: it
+	// closes what it replaces here, and the rest in Close.
+	Pair(ctx context.Context) (a, b rdma.Device, listenAddr string, err error)
+	Close() error
+}
+
+// Killer is a Harness that can end device b of the last Pair as a dead process
+// or a lost link would: no orderly goodbye. The next Pair must bring a new one.
+type Killer interface {
+	Kill(ctx context.Context) error
+}
+
+// Opener makes a pair of devices and the address to listen at.
+type Opener func(ctx context.Context) (a, b rdma.Device, listenAddr string, err error)
+
+// Fresh is a Harness that opens a new pair for every case and closes the pair
+// before. A device that does not close, because a case left an object open, is an
+// error of the next Pair or of Close.
+func Fresh(name string, open Opener) Harness { return &fresh{name: name, open: open} }
+
+// FreshKiller is Fresh for devices that kill can end; it returns a Killer too.
+func FreshKiller(name string, open Opener, kill func(b rdma.Device) error) Harness {
+	return &freshKiller{fresh{name: name, open: open}, kill}
+}
+
+type fresh struct {
+	name string
+	open Opener
+	a, b rdma.Device
+}
+
+func (h *fresh) Name() string { return h.name }
+
+func (h *fresh) Pair(ctx context.Context) (a, b rdma.Device, addr string, err error) {
+	if err := h.Close(); err != nil {
+		return nil, nil, "", err
+	}
+	h.a, h.b, addr, err = h.open(ctx)
+	if err != nil {
+		h.a, h.b = nil, nil
+	}
+	return h.a, h.b, addr, err
+}
+
+func (h *fresh) Close() error {
+	var errs []error
+	for _, d := range []rdma.Device{h.a, h.b} {
+		if d != nil {
+			errs = append(errs, d.Close())
+		}
+	}
+	h.a, h.b = nil, nil
+	return errors.Join(errs...)
+}
+
+type freshKiller struct {
+	fresh
+	kill func(b rdma.Device) error
+}
+
+func (h *freshKiller) Kill(context.Context) error { return h.kill(h.b) }

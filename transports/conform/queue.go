@@ -1,0 +1,204 @@
+package conform
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Work request IDs use all 64 bits. The top bit tells receives from sends, since
+// the opcode of a failed completion means nothing (ibv_poll_cq(3)).
+const (
+	recvBit  = 1 << 63
+	sendMark = 0x5E4D << 32
+	recvMark = recvBit | 0x4EC7<<32
+)
+
+func sendID(n int) uint64 { return sendMark | uint64(uint32(n)) }
+func recvID(n int) uint64 { return recvMark | uint64(uint32(n)) }
+
+// idText is send#3 or recv#3; a mangled ID shows as it is.
+func idText(id uint64) string {
+	switch id &^ 0xffffffff {
+	case sendMark:
+		return fmt.Sprintf("send#%d", uint32(id))
+	case recvMark:
+		return fmt.Sprintf("recv#%d", uint32(id))
+	}
+	return fmt.Sprintf("wr_id %#x", id)
+}
+
+// pending is one outstanding work request.
+type pending struct {
+	id    uint64
+	bytes uint32 // of a read or atomic: the exact byte_len of success
+	op    rdma.WCOpcode
+	fetch bool // bytes counts
+	quiet bool // unsignalled: no completion on success
+}
+
+// workQueue is one send or receive queue as the verbs define it: what is
+// outstanding, oldest first, and what has completed and awaits the case's
+// judgement. It enforces the rules that hold in every case.
+type workQueue struct {
+	e      *Env
+	end    *end
+	name   string
+	open   []pending
+	shared map[uint64]bool // receives of an SRQ, by ID; shared by its QPs
+	done   []rdma.WC
+}
+
+// loud counts outstanding requests that have to complete.
+func (q *workQueue) loud() int {
+	n := 0
+	for i := range q.open {
+		if !q.open[i].quiet {
+			n++
+		}
+	}
+	return n
+}
+
+// file takes one completion of this queue.
+func (q *workQueue) file(wc rdma.WC) {
+	if q.shared != nil {
+		// Receives of an SRQ complete on whatever QP took them (man ibv_create_srq).
+		if !q.shared[wc.ID] {
+			q.e.failf("completions of outstanding receives, each once", "%s", q.text(&wc))
+		}
+		delete(q.shared, wc.ID)
+		q.done = append(q.done, wc)
+		return
+	}
+	for i := range q.open {
+		p := &q.open[i]
+		if p.id != wc.ID {
+			if !p.quiet {
+				break
+			}
+			continue // a later completion retires unsignalled requests (IBTA 10.7.3.1)
+		}
+		if wc.Status == rdma.StatusSuccess {
+			q.checkSuccess(p, &wc)
+		}
+		q.open = q.open[i+1:]
+		q.done = append(q.done, wc)
+		return
+	}
+	want := "no completion: nothing is outstanding"
+	if len(q.open) > 0 {
+		want = fmt.Sprintf("completions once each and in post order, %s next", idText(q.open[0].id))
+	}
+	q.e.failf(want, "%s", q.text(&wc))
+}
+
+// checkSuccess compares the fields that every success of a send queue carries.
+func (q *workQueue) checkSuccess(p *pending, wc *rdma.WC) {
+	if p.id&recvBit != 0 {
+		return // judged by the expectation, which knows what was sent
+	}
+	switch {
+	case p.quiet:
+		q.e.failf("no completion for an unsignalled success (IBTA 10.7.3.1)", "%s", q.text(wc))
+	case wc.Opcode != p.op:
+		q.e.failf(fmt.Sprintf("%s completes as %s", idText(p.id), p.op), "%s", q.text(wc))
+	case p.fetch && wc.ByteLen != p.bytes:
+		q.e.failf(fmt.Sprintf("%s fetches %d bytes", idText(p.id), p.bytes), "%s", q.text(wc))
+	case wc.Flags != 0:
+		q.e.failf("no immediate or invalidation on a send completion", "%s", q.text(wc))
+	}
+}
+
+// next waits for the next completion and hands it over.
+func (q *workQueue) next(want string) rdma.WC {
+	if len(q.done) == 0 {
+		q.e.wait(func() string { return q.name + ": " + want }, func() bool { return len(q.done) > 0 })
+	}
+	wc := q.done[0]
+	q.done = q.done[1:]
+	return wc
+}
+
+// drop forgets what has arrived, in cases whose subject is something else.
+func (q *workQueue) drop() { q.done = q.done[:0] }
+
+// text describes a completion. Only ID, status, QP and vendor error of a failure
+// are read (ibv_poll_cq(3)).
+func (q *workQueue) text(wc *rdma.WC) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s %s", q.name, idText(wc.ID), wc.Status)
+	if wc.Status != rdma.StatusSuccess {
+		if wc.VendorErr != 0 {
+			fmt.Fprintf(&b, " (vendor %#x)", wc.VendorErr)
+		}
+		return b.String()
+	}
+	fmt.Fprintf(&b, ", %s, %d bytes", wc.Opcode, wc.ByteLen)
+	if wc.Flags&rdma.WithImm != 0 {
+		fmt.Fprintf(&b, ", imm %#x", wc.Imm)
+	}
+	if wc.Flags&rdma.WithInv != 0 {
+		fmt.Fprintf(&b, ", invalidated key %#x", wc.InvKey)
+	}
+	return b.String()
+}
+
+// cqBox is one completion queue and the ends whose queues complete into it.
+type cqBox struct {
+	e      *Env
+	name   string
+	cq     rdma.CQ
+	ends   []*end
+	asleep bool // the application of this side does not poll
+	closed bool
+	lossy  bool  // an overrun is part of the case: kept in err instead of failing
+	err    error // of Poll
+}
+
+// poll files what one Poll brings.
+func (b *cqBox) poll() bool {
+	if b.err != nil {
+		return false
+	}
+	n, err := b.cq.Poll(b.e.scratch[:])
+	if err != nil {
+		if !b.lossy {
+			b.e.failf("poll "+b.name+" succeeds", "%v", err)
+		}
+		b.err = err
+	}
+	if n < 0 || n > len(b.e.scratch) {
+		b.e.failf(fmt.Sprintf("poll %s returns 0..%d", b.name, len(b.e.scratch)), "%d", n)
+	}
+	for i := 0; i < n; i++ {
+		b.file(b.e.scratch[i])
+	}
+	return n > 0
+}
+
+// file finds the queue that a completion belongs to.
+func (b *cqBox) file(wc rdma.WC) {
+	for _, end := range b.ends {
+		if end.num != wc.QPNum {
+			continue
+		}
+		if wc.ID&recvBit != 0 {
+			end.r.file(wc)
+		} else {
+			end.s.file(wc)
+		}
+		return
+	}
+	b.e.failf(b.name+": completions of its own QPs", "%s of qp %d", idText(wc.ID), wc.QPNum)
+}
+
+// queues lists the work queues behind the box.
+func (b *cqBox) queues() []*workQueue {
+	var qs []*workQueue
+	for _, end := range b.ends {
+		qs = append(qs, end.s, end.r)
+	}
+	return qs
+}

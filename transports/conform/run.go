@@ -1,0 +1,272 @@
+package conform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Options choose what runs and how it is judged. The zero value runs the fast
+// profile of the whole catalogue.
+type Options struct {
+	Only, Skip  []string      // globs, see Select
+	Strict      bool          // a failed should and an unexpected pass are red
+	Seed        uint64        // of payloads and random choices; 0 means 1
+	Ledger      *Ledger       // known deviations; nil for none
+	Profile     Profile       // Fast or Full
+	CaseTimeout time.Duration // deadline of one case; 0 means 10 s
+	Cases       []Case        // instead of Catalogue, for suites that bring their own
+	// Progress, if set, sees every result as it comes.
+	Progress func(Result)
+}
+
+const (
+	defaultCaseTimeout = 10 * time.Second
+	// hangGrace is what a case gets after its deadline to fail and close its objects.
+	hangGrace = 5 * time.Second
+	// maxHangs ends a run: a provider that ignores deadlines would cost every
+	// remaining case its full time.
+	maxHangs = 3
+	// coverageID is the record of the check that declared means proven.
+	coverageID = "coverage"
+)
+
+// Run executes the selected cases one after another. It returns when all have a
+// result, or soon after ctx ends: the cases that are left are then notrun.
+func Run(ctx context.Context, h Harness, o Options) Report {
+	rep := Report{Transport: h.Name(), Strict: o.Strict}
+	r, err := NewRunner(h, o)
+	if err != nil {
+		rep.Err = err
+		return rep
+	}
+	rep.Seed = r.o.Seed
+	add := func(res Result) {
+		rep.Results = append(rep.Results, res)
+		if o.Progress != nil {
+			o.Progress(res)
+		}
+	}
+	for _, c := range r.Selected() {
+		add(r.Case(ctx, c))
+	}
+	if res, ok := r.Coverage(); ok {
+		add(res)
+	}
+	if r.caps == nil && ctx.Err() == nil {
+		rep.Err = fmt.Errorf("%s: %s: %w", rep.Transport, rep.Results[0].Evidence, ErrNotRun)
+	}
+	return rep
+}
+
+// NotRunReport is the report of a transport whose harness could not be built:
+// every selected case is notrun, with the reason.
+func NotRunReport(transport string, reason error, o Options) Report {
+	rep := Report{Transport: transport, Strict: o.Strict, Err: fmt.Errorf("%s: %v: %w", transport, reason, ErrNotRun)}
+	cases, err := o.selected()
+	if err != nil {
+		rep.Err = err
+		return rep
+	}
+	for _, c := range cases {
+		rep.Results = append(rep.Results, Result{ID: c.ID, Clause: c.Clause, Level: c.Level.String(),
+			Transport: transport, Verdict: NotRun, Seed: o.Seed, Evidence: reason.Error()})
+	}
+	return rep
+}
+
+// Runner runs cases one by one, for callers with their own loop.
+type Runner struct {
+	h     Harness
+	o     Options
+	cases []Case
+	caps  *rdma.Caps // of the first pair; nil until there was one
+	hangs int
+	done  []Result
+}
+
+// NewRunner checks the options; ErrUsage for a bad selection.
+func NewRunner(h Harness, o Options) (*Runner, error) {
+	cases, err := o.selected()
+	if err != nil {
+		return nil, err
+	}
+	if o.Seed == 0 {
+		o.Seed = 1
+	}
+	if o.CaseTimeout <= 0 {
+		o.CaseTimeout = defaultCaseTimeout
+	}
+	return &Runner{h: h, o: o, cases: cases}, nil
+}
+
+func (o *Options) selected() ([]Case, error) {
+	all := o.Cases
+	if all == nil {
+		all = Catalogue()
+	}
+	return Select(all, o.Only, o.Skip, o.Profile)
+}
+
+// Selected are the cases to run, in order.
+func (r *Runner) Selected() []Case { return r.cases }
+
+// Case runs one case to its verdict, within the case timeout and a few seconds.
+func (r *Runner) Case(ctx context.Context, c Case) Result {
+	res := Result{ID: c.ID, Clause: c.Clause, Level: c.Level.String(), Transport: r.h.Name(), Seed: r.o.Seed}
+	start := time.Now()
+	switch {
+	case ctx.Err() != nil:
+		res.Verdict, res.Evidence = NotRun, "run ended: "+ctx.Err().Error()
+	case r.hangs >= maxHangs:
+		res.Verdict, res.Evidence = NotRun, fmt.Sprintf("run ended after %d cases ignored their deadline", r.hangs)
+	default:
+		r.guarded(ctx, c, &res)
+		r.o.Ledger.apply(&c, &res)
+	}
+	res.DurationNS = time.Since(start).Nanoseconds()
+	r.done = append(r.done, res)
+	return res
+}
+
+// guarded runs the case in its own goroutine, so that a provider call that never
+// returns costs one case and not the run.
+func (r *Runner) guarded(ctx context.Context, c Case, res *Result) {
+	caseCtx, cancel := context.WithTimeout(ctx, r.o.CaseTimeout)
+	defer cancel()
+	type answer struct {
+		res  Result
+		caps *rdma.Caps
+	}
+	out := make(chan answer, 1)
+	go func(res Result) {
+		caps := r.attempt(caseCtx, &c, &res)
+		out <- answer{res, caps}
+	}(*res)
+	limit := time.NewTimer(r.o.CaseTimeout + hangGrace)
+	defer limit.Stop()
+	select {
+	case a := <-out:
+		*res = a.res
+		if r.caps == nil {
+			r.caps = a.caps
+		}
+	case <-limit.C:
+		r.hangs++
+		buf := make([]byte, 64<<10)
+		buf = buf[:runtime.Stack(buf, true)]
+		res.Verdict = Error
+		res.Got = fmt.Sprintf("a call did not return %v after the deadline", hangGrace)
+		res.Evidence = string(buf)
+	}
+}
+
+// attempt builds the fixture, decides whether the devices qualify, and runs.
+func (r *Runner) attempt(ctx context.Context, c *Case, res *Result) *rdma.Caps {
+	a, b, addr, err := r.h.Pair(ctx)
+	if err != nil {
+		res.Verdict, res.Evidence = NotRun, err.Error()
+		return nil
+	}
+	caps := common(a.Caps(), b.Caps())
+	if gap := r.gap(c, &caps); gap != "" {
+		res.Verdict, res.Evidence = Unsupported, gap
+		return &caps
+	}
+	e := newEnv(ctx, a, b, addr, caps, r.o, caseSeed(r.o.Seed, c.ID))
+	e.killer, _ = r.h.(Killer)
+	err = e.run(ctx, c)
+	res.Evidence = strings.Join(e.notes, "; ")
+	var m *Mismatch
+	switch {
+	case err == nil:
+		res.Verdict = Pass
+	case errors.As(err, &m):
+		res.Verdict, res.Want, res.Got = Fail, m.Want, m.Got
+	default:
+		res.Verdict, res.Got = Error, err.Error()
+		var p *panicError
+		if errors.As(err, &p) {
+			res.Evidence = p.stack
+		}
+	}
+	return &caps
+}
+
+// gap says why the devices do not qualify for the case; empty when they do.
+func (r *Runner) gap(c *Case, caps *rdma.Caps) string {
+	if err := caps.Missing(c.Needs); err != nil {
+		return err.Error()
+	}
+	if has := caps.Features & c.Without; has != 0 {
+		return "device declares " + has.String()
+	}
+	if _, ok := r.h.(Killer); c.Kill && !ok {
+		return "harness cannot kill a device"
+	}
+	return ""
+}
+
+// caseSeed gives every case its own stream, whatever else was selected.
+func caseSeed(seed uint64, id string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(id))
+	return seed*0x9e3779b97f4a7c15 ^ h.Sum64()
+}
+
+// common is what both devices can do.
+func common(a, b rdma.Caps) rdma.Caps {
+	// FeatSinkNeedsRemoteWrite is a duty: it holds when either side has it.
+	duty := (a.Features | b.Features) & rdma.FeatSinkNeedsRemoteWrite
+	a.Ops &= b.Ops
+	a.Features = a.Features&b.Features | duty
+	a.MaxQPWR = min(a.MaxQPWR, b.MaxQPWR)
+	a.MaxCQE = min(a.MaxCQE, b.MaxCQE)
+	a.MaxSGE = min(a.MaxSGE, b.MaxSGE)
+	a.MaxReadSGE = min(a.MaxReadSGE, b.MaxReadSGE)
+	a.MaxInline = min(a.MaxInline, b.MaxInline)
+	a.MaxRDAtom = min(a.MaxRDAtom, b.MaxRDAtom)
+	a.MaxSRQWR = min(a.MaxSRQWR, b.MaxSRQWR)
+	a.MaxPrivate = min(a.MaxPrivate, b.MaxPrivate)
+	a.MaxMsg = min(a.MaxMsg, b.MaxMsg)
+	return a
+}
+
+// Coverage is the check that declared means proven: every operation and feature
+// that the devices declare was needed by a case that ran to an answer. It
+// applies to runs of the whole catalogue only, after the last case.
+func (r *Runner) Coverage() (Result, bool) {
+	if r.caps == nil || len(r.o.Only)+len(r.o.Skip) > 0 || r.o.Cases != nil {
+		return Result{}, false
+	}
+	var proven rdma.Need
+	for i := range r.cases {
+		if i < len(r.done) && r.done[i].Verdict.executed() {
+			proven.Ops |= r.cases[i].Needs.Ops
+			proven.Features |= r.cases[i].Needs.Features
+		}
+	}
+	res := Result{ID: coverageID, Clause: "declared means proven", Level: Must.String(),
+		Transport: r.h.Name(), Verdict: Pass, Seed: r.o.Seed}
+	var gaps []string
+	for o := rdma.Opcode(0); int(o) < rdma.NumOpcodes; o++ {
+		if r.caps.Ops.Has(o) && !proven.Ops.Has(o) {
+			gaps = append(gaps, "operation "+o.String())
+		}
+	}
+	if f := r.caps.Features &^ proven.Features; f != 0 {
+		gaps = append(gaps, "feature "+f.String())
+	}
+	if gaps != nil {
+		res.Verdict = Fail
+		res.Want = []string{"an executed case for every declared capability"}
+		res.Got = "no executed case for " + strings.Join(gaps, ", ")
+	}
+	return res, true
+}

@@ -1,0 +1,56 @@
+package conform
+
+import "time"
+
+// task is a goroutine of a case: a call that blocks while the case goes on
+// polling. It ends by its own context; the Env joins it.
+type task struct {
+	what string
+	err  error
+	done chan struct{}
+}
+
+// start runs f beside the case.
+func (e *Env) start(what string, f func() error) *task {
+	t := &task{what: what, done: make(chan struct{})}
+	e.tasks = append(e.tasks, t)
+	go func() {
+		defer close(t.done)
+		t.err = e.call(f)
+	}()
+	return t
+}
+
+// finished tells whether the call has returned.
+func (t *task) finished() bool {
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// join waits at most d for the end.
+func (t *task) join(d time.Duration) bool {
+	if t.finished() {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-t.done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// await polls until the task has returned, and gives its error.
+func (e *Env) await(t *task) error {
+	e.wait(func() string { return t.what + " returns" }, t.finished)
+	return t.err
+}
+
+// beside runs a blocking call while both sides are polled.
+func (e *Env) beside(what string, f func() error) error { return e.await(e.start(what, f)) }
