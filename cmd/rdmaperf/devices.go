@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/devices"
+)
+
+func newDevicesCommand() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "devices",
+		Short: "List the RDMA devices of this machine",
+		Long: `List the RDMA devices with their ports, GIDs and network interfaces. Where there are
+none, say why and what can be done, and which transports work without a device.
+An empty list is an answer: the exit code is 0.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			write := (*devices.Report).WriteText
+			switch format {
+			case "text":
+			case "json":
+				write = (*devices.Report).WriteJSON
+			default:
+				return usage("devices", fmt.Errorf("--format %q: unknown", format), "text or json")
+			}
+			r := devices.Collect(devices.Local(), softTransports())
+			return write(&r, cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	return cmd
+}
+
+// softTransports are what --transport takes on every machine.
+func softTransports() []devices.Soft {
+	var soft []devices.Soft
+	for _, e := range stackTable {
+		if e.open != nil {
+			soft = append(soft, devices.Soft{Transport: e.name, Description: e.summary})
+		}
+	}
+	return soft
+}

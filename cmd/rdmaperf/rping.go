@@ -1,0 +1,248 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/rping"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// rpingBacklog is how many clients may wait for a place at the server.
+const rpingBacklog = 128
+
+// rpingFlags are rping(1)'s, and the few long ones that are ours.
+type rpingFlags struct {
+	server, client, persistent bool
+	addr                       string
+	port                       uint16
+	count, size                int
+	verbose, validate, debug   bool
+	transport                  string
+	busy                       bool
+	timeout                    time.Duration
+}
+
+func newRpingCommand() *cobra.Command {
+	var f rpingFlags
+	cmd := &cobra.Command{
+		Use:   "rping -s | -c -a ADDRESS",
+		Short: "Speak librdmacm's rping, as server or client",
+		Long: `Speak the protocol of librdmacm's rping over any provider, with rping's flags, so
+that foreign rdma_cm programs can talk to it: one RDMA read and one RDMA write a
+ping, with sends between them.
+
+The server serves any number of clients, one after another and side by side, and
+runs until Ctrl-C; -P is accepted and changes nothing. -C, -V and --busy are the
+client's. On the server -S bounds the pings it takes.`,
+		Example: `  rdmaperf rping -s -a 127.0.0.1 -p 7174
+  rdmaperf rping -c -a 127.0.0.1 -p 7174 -C 1000 -S 65000 -V`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	fl := cmd.Flags()
+	fl.BoolVarP(&f.server, "server", "s", false, "be the server")
+	fl.BoolVarP(&f.client, "client", "c", false, "be the client")
+	fl.StringVarP(&f.addr, "address", "a", "", "server: address to listen on (all); client: the server's address")
+	fl.Uint16VarP(&f.port, "port", "p", 7174, "port")
+	fl.IntVarP(&f.count, "count", "C", 0, "pings to send; 0 goes on until Ctrl-C")
+	fl.IntVarP(&f.size, "size", "S", 0, fmt.Sprintf("bytes a ping, %d to %d (client %d, server's limit %d)", rping.MinSize, rping.MaxSize, rping.DefaultSize, rping.ServerSize))
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print the ping data")
+	fl.BoolVarP(&f.validate, "validate", "V", false, "compare what comes back; a difference exits with 4")
+	fl.BoolVarP(&f.persistent, "persistent", "P", false, "accepted for rping's sake: the server always goes on")
+	fl.BoolVarP(&f.debug, "debug", "d", false, "log every step")
+	fl.StringVar(&f.transport, "transport", defaultStack(), "provider")
+	fl.BoolVar(&f.busy, "busy", false, "client: spin instead of sleeping until an answer comes")
+	fl.DurationVar(&f.timeout, "timeout", rping.DefaultTimeout, "longest wait for one step of the peer")
+	return cmd
+}
+
+// check finds what is wrong with the command line before a device is opened.
+func (f *rpingFlags) check() error {
+	switch {
+	case f.server == f.client:
+		return usage("rping", errors.New("want one of -s and -c"), "-s for a server, -c for a client")
+	case f.client && f.addr == "":
+		return usage("rping", errors.New("a client needs a server"), "-a ADDRESS")
+	case f.port == 0 && f.client:
+		return usage("rping", errors.New("-p 0: nobody listens there"), "the port that the server printed")
+	case f.count < 0:
+		return usage("rping", fmt.Errorf("-C %d: out of range", f.count), "0 or more")
+	case f.size != 0 && (f.size < rping.MinSize || f.size > rping.MaxSize):
+		return usage("rping", fmt.Errorf("-S %d: out of range", f.size), fmt.Sprintf("%d to %d bytes", rping.MinSize, rping.MaxSize))
+	case f.timeout <= 0:
+		return usage("rping", fmt.Errorf("--timeout %v: out of range", f.timeout), "10s")
+	case f.server && f.busy:
+		return usage("rping", errors.New("--busy would let an idle server spin"), "--busy on the client")
+	}
+	return nil
+}
+
+// openRpingDevice opens the provider that spec names. The caller closes it.
+func openRpingDevice(spec string) (rdma.Device, error) {
+	operation := "open transport " + strconv.Quote(spec)
+	layers, err := parseStack(spec)
+	if err != nil {
+		return nil, usage(operation, err, "--transport "+defaultStack())
+	}
+	for _, l := range layers {
+		e := findStack(l.name)
+		switch {
+		case e == nil:
+			return nil, usage(operation, fmt.Errorf("unknown name %q", l.name), "--transport "+defaultStack())
+		case e.open == nil:
+			return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: operation, Err: e.why(l), Hint: "--transport " + defaultStack()}
+		}
+	}
+	switch l := layers[len(layers)-1]; {
+	case l.name == "mem":
+		return nil, usage(operation, errors.New("mem ends with its process, and rping needs two"), "--transport "+defaultStack())
+	case l.name != "iwarp" || len(layers) > 1 || l.device != "":
+		return nil, usage(operation, errors.New("rping needs an RDMA provider alone"), "--transport "+defaultStack())
+	default:
+		c, err := iwarpConfig(l)
+		if err != nil {
+			return nil, openFailed(spec, l, err)
+		}
+		dev, err := iwarp.Open(c)
+		if err != nil {
+			return nil, openFailed(spec, l, err)
+		}
+		return dev, nil
+	}
+}
+
+// iwarpConfig reads the parameters of an iwarp layer; the later of two that
+// contradict each other holds.
+func iwarpConfig(l layer) (c iwarp.Config, err error) {
+	for _, p := range l.params {
+		switch key, _, _ := strings.Cut(p, "="); key {
+		case "crc", "nocrc":
+			c.NoCRC = key == "nocrc"
+		case "markers":
+			c.Markers = true
+		case "p2p":
+			c.PeerToPeer = true
+		case "checked":
+			c.StoreAndForward = true
+		case "rev1", "rev2":
+			c.Revision = key[len("rev")] - '0'
+		case "sndbuf":
+			c.SendBuffer, err = sizeParam(p)
+		case "rcvbuf":
+			c.RecvBuffer, err = sizeParam(p)
+		default:
+			err = fmt.Errorf("%w %q", errParam, p)
+		}
+		if err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func (f *rpingFlags) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	if err := f.check(); err != nil {
+		return err
+	}
+	dev, err := openRpingDevice(f.transport)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	log := newLog(stderr, false, f.debug)
+	if f.server {
+		return f.serve(ctx, dev, log, stdout)
+	}
+	return f.ping(ctx, dev, log, stdout)
+}
+
+func (f *rpingFlags) hostPort() string {
+	return net.JoinHostPort(f.addr, strconv.Itoa(int(f.port)))
+}
+
+func (f *rpingFlags) serve(ctx context.Context, dev rdma.Device, log *slog.Logger, stdout io.Writer) error {
+	ln, err := dev.Listen(ctx, f.hostPort(), rpingBacklog)
+	if err != nil {
+		return rpingError(err)
+	}
+	log.Info("rping server listens; Ctrl-C ends it", "addr", ln.Addr(), "transport", dev.Name())
+	err = rping.Serve(ctx, dev, ln, rping.ServerConfig{Size: f.size, Timeout: f.timeout, OnPing: f.echo(stdout, "server ping data: "), Log: log})
+	return rpingError(errors.Join(err, ln.Close()))
+}
+
+func (f *rpingFlags) ping(ctx context.Context, dev rdma.Device, log *slog.Logger, stdout io.Writer) error {
+	sum, err := rping.Ping(ctx, dev, rping.ClientConfig{Addr: f.hostPort(), Size: f.size, Count: f.count, Validate: f.validate,
+		Busy: f.busy, Timeout: f.timeout, OnPing: f.echo(stdout, "ping data: "), Log: log})
+	if ctx.Err() != nil && f.count == 0 && errors.Is(err, ctx.Err()) {
+		err = nil // Ctrl-C is the only way for an endless client to end well
+	}
+	if sum.Pings > 0 || err == nil {
+		checked := ""
+		if f.validate {
+			checked = ", every byte compared"
+		}
+		fmt.Fprintf(stdout, "%d pings in %.3f s over %s, %d bytes there and back%s\n", sum.Pings, sum.Elapsed.Seconds(), dev.Name(), sum.Bytes, checked)
+	}
+	return rpingError(err)
+}
+
+// echo prints ping data as rping -v does. The bytes are a stranger's: what could
+// steer a terminal is replaced.
+func (f *rpingFlags) echo(w io.Writer, prefix string) func([]byte) {
+	if !f.verbose {
+		return nil
+	}
+	var line []byte
+	return func(data []byte) {
+		text, _, _ := bytes.Cut(data, []byte{0})
+		line = append(line[:0], prefix...)
+		for _, c := range text {
+			if c < ' ' || c > '~' {
+				c = '.'
+			}
+			line = append(line, c)
+		}
+		// A reader that went away does not end the test.
+		_, _ = w.Write(append(line, '\n'))
+	}
+}
+
+// rpingError gives an error its exit code and, where there is one, a hint.
+func rpingError(err error) error {
+	if err == nil {
+		return nil
+	}
+	code, hint := reports.ExitFailed, ""
+	var mismatch *rping.MismatchError
+	var status *rdma.StatusError
+	switch {
+	case errors.As(err, &mismatch):
+		code = reports.ExitCorruption
+	case errors.Is(err, rdma.ErrNotSupported):
+		code = reports.ExitNotRun
+	case errors.Is(err, rdma.ErrAddrInUse):
+		hint = "another port with -p"
+	case errors.Is(err, rdma.ErrUnreachable):
+		code, hint = reports.ExitPeer, "rdmaperf rping -s on that host first, and the same -p"
+	case errors.Is(err, rdma.ErrProtocol):
+		code, hint = reports.ExitPeer, "a peer that speaks rping over the same transport"
+	case errors.Is(err, rdma.ErrRejected), errors.Is(err, rping.ErrPeerGone), errors.As(err, &status):
+		code = reports.ExitPeer
+	}
+	return &reports.ExitError{Code: code, Operation: "rping", Err: err, Hint: hint}
+}

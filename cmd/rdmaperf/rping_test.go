@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/rping"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// console collects what a command prints while it runs.
+type console struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (c *console) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.b.Write(p)
+}
+
+func (c *console) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.b.String()
+}
+
+// invoke runs one command as the command line does; the line is what the user
+// would see of an error.
+func invoke(ctx context.Context, cmd *cobra.Command, args ...string) (stdout, line string, code int) {
+	var out, errs console
+	err := invokeTo(ctx, cmd, &out, &errs, args...)
+	if err != nil {
+		line = errorLine(err)
+	}
+	return out.String(), line, reports.Code(err)
+}
+
+func invokeTo(ctx context.Context, cmd *cobra.Command, out, errs *console, args ...string) error {
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	cmd.SetOut(out)
+	cmd.SetErr(errs)
+	return cmd.ExecuteContext(ctx)
+}
+
+func TestRpingCommandLineIsChecked(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"", reports.ExitUsage, "want one of -s and -c"},
+		{"-s -c", reports.ExitUsage, "want one of -s and -c"},
+		{"-c", reports.ExitUsage, "-a ADDRESS"},
+		{"-c -a 127.0.0.1 -p 0", reports.ExitUsage, "nobody listens there"},
+		{"-c -a 127.0.0.1 -C -1", reports.ExitUsage, "-C -1"},
+		{"-c -a 127.0.0.1 -S 25", reports.ExitUsage, "26 to 65535"},
+		{"-c -a 127.0.0.1 -S 65536", reports.ExitUsage, "26 to 65535"},
+		{"-c -a 127.0.0.1 --timeout 0s", reports.ExitUsage, "--timeout"},
+		{"-s --busy", reports.ExitUsage, "spin"},
+		{"-s --transport mem", reports.ExitUsage, "rping needs two"},
+		{"-s --transport tcp", reports.ExitUsage, "RDMA provider"},
+		{"-s --transport iwarp:eth0", reports.ExitUsage, "RDMA provider"},
+		{"-s --transport iwarp(bent)", reports.ExitUsage, "bent"},
+		{"-s --transport iwarp(p2p,rev1)", reports.ExitFailed, "peer-to-peer"},
+		{"-s --transport nothing", reports.ExitUsage, "unknown name"},
+		{"-s --transport (", reports.ExitUsage, "name of small letters"},
+		{"-s --transport verbs", reports.ExitNotRun, "no kernel verbs provider"},
+		{"-s --transport sched+iwarp", reports.ExitNotRun, "not in this version"},
+		{"-s -a 256.0.0.1", reports.ExitFailed, "256.0.0.1"},
+	} {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		_, line, code := invoke(ctx, newRpingCommand(), strings.Fields(c.args)...)
+		cancel()
+		if code != c.code || !strings.Contains(line, c.want) {
+			t.Errorf("rping %s: exit code %d, %q, want %d with %q", c.args, code, line, c.code, c.want)
+		}
+	}
+}
+
+var listening = regexp.MustCompile(`addr=127\.0\.0\.1:(\d+)`)
+
+// rpingServer runs the command as a server until the returned function ends it,
+// and returns its port.
+func rpingServer(t *testing.T, out *console, args ...string) (port string, end func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var errs console
+	done := make(chan error, 1)
+	go func() {
+		done <- invokeTo(ctx, newRpingCommand(), out, &errs, append([]string{"-s", "-a", "127.0.0.1", "-p", "0"}, args...)...)
+	}()
+	end = sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})
+	t.Cleanup(func() { _ = end() })
+	for range 1000 {
+		if m := listening.FindStringSubmatch(errs.String()); m != nil {
+			return m[1], end
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("the server printed no address: %q", errs.String())
+	return "", nil
+}
+
+func TestRpingServerServesClientsUntilItIsInterrupted(t *testing.T) {
+	for _, transport := range []string{"iwarp", "iwarp(nocrc,markers)", "iwarp(rev1)", "iwarp(checked,p2p,sndbuf=64K,rcvbuf=64K)"} {
+		t.Run(transport, func(t *testing.T) {
+			var out console
+			port, end := rpingServer(t, &out)
+			var clients sync.WaitGroup
+			for _, size := range []string{"64", "4096", "65000"} {
+				clients.Go(func() {
+					stdout, line, code := invoke(context.Background(), newRpingCommand(),
+						"-c", "-a", "127.0.0.1", "-p", port, "-C", "25", "-S", size, "-V", "--transport", transport)
+					if code != 0 || !strings.HasPrefix(stdout, "25 pings in ") || !strings.Contains(stdout, "every byte compared") {
+						t.Errorf("client with -S %s: exit code %d, %q, %q", size, code, stdout, line)
+					}
+				})
+			}
+			clients.Wait()
+			if err := end(); err != nil {
+				t.Errorf("the interrupted server returns %v, want nil", err)
+			}
+			if out.String() != "" {
+				t.Errorf("a quiet server printed %q", out.String())
+			}
+		})
+	}
+}
+
+func TestRpingVerbosePrintsThePings(t *testing.T) {
+	var out console
+	port, end := rpingServer(t, &out, "-v", "-P")
+	stdout, line, code := invoke(context.Background(), newRpingCommand(), "-c", "-vVC2", "-S", "30", "-a", "127.0.0.1", "-p", port, "--busy")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, line)
+	}
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	if want := "ping data: rdma-ping-0: ABCDEFGHIJKLMNOP\nping data: rdma-ping-1: BCDEFGHIJKLMNOPQ\n2 pings in "; !strings.HasPrefix(stdout, want) {
+		t.Errorf("the client printed %q, want %q first", stdout, want)
+	}
+	if want := "server ping data: rdma-ping-0: ABCDEFGHIJKLMNOP\nserver ping data: rdma-ping-1: BCDEFGHIJKLMNOPQ\n"; out.String() != want {
+		t.Errorf("the server printed %q, want %q", out.String(), want)
+	}
+}
+
+func TestRpingEchoDisarmsControlCharacters(t *testing.T) {
+	var out console
+	f := rpingFlags{verbose: true}
+	f.echo(&out, "> ")([]byte("a\x1b[2J\r\nb\x7f\xff~\x00rest"))
+	if got, want := out.String(), "> a.[2J..b..~\n"; got != want {
+		t.Errorf("echo = %q, want %q", got, want)
+	}
+}
+
+func TestRpingEndlessClientEndsWell(t *testing.T) {
+	port, _ := rpingServer(t, new(console))
+	for _, c := range []struct {
+		args []string
+		code int
+	}{{nil, reports.ExitOK}, {[]string{"-C", "100000000"}, reports.ExitFailed}} {
+		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+		stdout, line, code := invoke(ctx, newRpingCommand(), append([]string{"-c", "-a", "127.0.0.1", "-p", port}, c.args...)...)
+		cancel()
+		if code != c.code || !strings.Contains(stdout, " pings in ") {
+			t.Errorf("interrupted client %q: exit code %d, %q, %q, want %d and how far it came", c.args, code, stdout, line, c.code)
+		}
+	}
+}
+
+func TestRpingWithoutAServerExitsWithFive(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	// A listener that never answers first, then nobody.
+	for _, name := range []string{"mute", "closed"} {
+		_, line, code := invoke(context.Background(), newRpingCommand(), "-c", "-a", "127.0.0.1", "-p", port, "--timeout", "300ms")
+		if code != reports.ExitPeer || !strings.Contains(line, "127.0.0.1:"+port) {
+			t.Errorf("%s port: exit code %d, %q, want %d and the address", name, code, line, reports.ExitPeer)
+		}
+		ln.Close()
+	}
+}
+
+func TestRpingPortInUse(t *testing.T) {
+	port, _ := rpingServer(t, new(console))
+	_, line, code := invoke(context.Background(), newRpingCommand(), "-s", "-a", "127.0.0.1", "-p", port)
+	if code != reports.ExitFailed || !strings.Contains(line, "in use") || !strings.Contains(line, "another port with -p") {
+		t.Errorf("exit code %d, %q, want %d and what to try", code, line, reports.ExitFailed)
+	}
+}
+
+func TestRpingErrorsHaveTheirExitCodes(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		code int
+	}{
+		{nil, reports.ExitOK},
+		{errors.Join(&rping.MismatchError{Ping: 3}, rdma.ErrBusy), reports.ExitCorruption},
+		{&rdma.MissingError{Gaps: []string{"operation read"}}, reports.ExitNotRun},
+		{&rdma.OpError{Op: "connect", Err: rdma.ErrUnreachable}, reports.ExitPeer},
+		{&rping.TimeoutError{Step: "go-ahead", After: time.Second}, reports.ExitPeer},
+		{&rping.MalformedError{What: "message of 3 bytes"}, reports.ExitPeer},
+		{&rdma.RejectError{}, reports.ExitPeer},
+		{fmt.Errorf("ping 4: %w", rping.ErrPeerGone), reports.ExitPeer},
+		{&rdma.StatusError{WC: rdma.WC{Status: rdma.StatusRemAbortErr}}, reports.ExitPeer},
+		{&rdma.OpError{Op: "listen", Err: rdma.ErrAddrInUse}, reports.ExitFailed},
+		{context.Canceled, reports.ExitFailed},
+	} {
+		if code := reports.Code(rpingError(c.err)); code != c.code {
+			t.Errorf("%v: exit code %d, want %d", c.err, code, c.code)
+		}
+	}
+}
