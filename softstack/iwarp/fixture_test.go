@@ -35,6 +35,18 @@ func newEnd(t testing.TB, cfg Config, qcfg rdma.QPConfig) *end {
 	t.Helper()
 	dev, err := Open(cfg)
 	must(t, err)
+	e := newEndOn(t, dev, qcfg)
+	t.Cleanup(func() {
+		e.free()
+		must(t, dev.Close())
+	})
+	return e
+}
+
+// newEndOn makes an end on a device that the caller closes after free.
+func newEndOn(t testing.TB, dev *Device, qcfg rdma.QPConfig) *end {
+	t.Helper()
+	var err error
 	e := &end{t: t, dev: dev, wcs: make([]rdma.WC, 64)}
 	e.cq, err = dev.NewCQ(4096)
 	must(t, err)
@@ -51,14 +63,14 @@ func newEnd(t testing.TB, cfg Config, qcfg rdma.QPConfig) *end {
 	must(t, err)
 	e.mr, err = dev.RegMR(0, e.buf, rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteRead)
 	must(t, err)
-	t.Cleanup(func() {
-		e.qp.Close()
-		e.mr.Close()
-		must(t, e.cq.Close())
-		must(t, dev.Close())
-		e.buf.Free()
-	})
 	return e
+}
+
+func (e *end) free() {
+	e.qp.Close()
+	e.mr.Close()
+	must(e.t, e.cq.Close())
+	e.buf.Free()
 }
 
 func must(t testing.TB, err error) {
@@ -76,6 +88,13 @@ func pair(t testing.TB, cfg Config, qcfg rdma.QPConfig) (a, b *end) {
 func pairOf(t testing.TB, ca, cb Config, qcfg rdma.QPConfig) (a, b *end) {
 	t.Helper()
 	a, b = newEnd(t, ca, qcfg), newEnd(t, cb, qcfg)
+	join(t, a, b)
+	return a, b
+}
+
+// join connects a to b.
+func join(t testing.TB, a, b *end) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	l, err := b.dev.Listen(ctx, "127.0.0.1:0", 4)
@@ -92,7 +111,6 @@ func pairOf(t testing.TB, ca, cb Config, qcfg rdma.QPConfig) (a, b *end) {
 	_, err = a.qp.Connect(ctx, l.Addr(), rdma.ConnParam{IRD: 16, ORD: 16})
 	must(t, err)
 	must(t, <-errs)
-	return a, b
 }
 
 func (e *end) sge(off, n int) rdma.SGE {

@@ -1,0 +1,502 @@
+package iwarp
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/softstack/ddp"
+	"github.com/rdmaperf/rdmaperf/softstack/mpa"
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// mode is how the device under test is placed and driven.
+type mode struct {
+	name      string
+	initiator bool   // the device connects to the scripted peer
+	polled    bool   // its application polls; else the background goroutine does everything
+	cfg       Config // of the device
+	markers   bool   // the scripted peer wants markers
+}
+
+var modes = []mode{
+	{name: "responder"},
+	{name: "initiator/polled", initiator: true, polled: true},
+	{name: "responder/polled/checked", polled: true, cfg: Config{StoreAndForward: true}},
+	{name: "initiator/markers", initiator: true, cfg: Config{Markers: true}, markers: true},
+}
+
+// The arena of a device under test, with canaries everywhere between.
+const (
+	guard     = 4096
+	targetOff = guard
+	targetLen = 64 << 10
+	smallLen  = 4096
+	quietOff  = targetOff + targetLen + guard // no remote rights
+	farOff    = quietOff + smallLen + guard   // another domain
+	invOff    = farOff + smallLen + guard     // the peer may invalidate it
+	recvOff   = invOff + smallLen + guard     // receives and the sink of the read
+	recvLen   = 80 << 10
+	arenaLen  = recvOff + recvLen + guard
+
+	recvCap = 64   // octets a receive takes, at recvCap*2 from each other
+	sinkOff = 2048 // of the read's sink in the receive region
+	sinkLen = 16
+
+	readID, sendID         = 101, 102
+	lateRecvID, lateSendID = 90, 190 // posted in ERR
+	peerDepth              = 4       // IRD and ORD of the scripted peer
+)
+
+// dut is a device under test: one QP that faces a scripted peer, and one
+// bystander connection that must not notice.
+type dut struct {
+	t    *testing.T
+	mode mode
+	dev  *Device
+	cq   rdma.CQ
+	q    *qp
+	l    rdma.Listener
+	peer *wiretest.Peer
+
+	arena  rdma.Buffer
+	shadow []byte   // what the arena must hold in the end
+	slack  [][2]int // ranges of it that may hold anything
+
+	target, quiet, far, inv, rx *mr
+	freed                       uint32 // the STag of a closed registration
+
+	by, friend *end
+
+	msn   uint32 // of the peer's next Send
+	recvs int    // posted receives, numbered from 1
+	bare  bool
+
+	mu   sync.Mutex
+	wcs  []rdma.WC
+	quit chan struct{}
+	wg   sync.WaitGroup
+}
+
+// dutOptions are what a row wants to be different.
+type dutOptions struct {
+	cfg     func(*Config)
+	frame   func(*mpa.Frame) // the peer's startup frame
+	bare    bool             // no read and fenced send outstanding
+	recvs   int              // posted receives; 0 means 4, negative none
+	recvCap int              // octets each; 0 means recvCap
+}
+
+func newDUT(t *testing.T, m mode, o dutOptions) *dut {
+	t.Helper()
+	d := &dut{t: t, mode: m, msn: 1, bare: o.bare, quit: make(chan struct{})}
+	cfg := m.cfg
+	if o.cfg != nil {
+		o.cfg(&cfg)
+	}
+	var err error
+	d.dev, err = Open(cfg)
+	must(t, err)
+	d.arena, err = rdma.Alloc(arenaLen)
+	must(t, err)
+	for i := range d.arena.Bytes() {
+		d.arena.Bytes()[i] = byte(i*7 + i>>8)
+	}
+	d.shadow = bytes.Clone(d.arena.Bytes())
+	other, err := d.dev.AllocPD()
+	must(t, err)
+	all := rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead
+	d.target = d.region(0, targetOff, targetLen, all)
+	d.quiet = d.region(0, quietOff, smallLen, rdma.LocalWrite)
+	d.far = d.region(other, farOff, smallLen, all|rdma.RemoteInvalidate)
+	d.inv = d.region(0, invOff, smallLen, all|rdma.RemoteInvalidate)
+	d.rx = d.region(0, recvOff, recvLen, rdma.LocalWrite)
+	gone := d.region(0, targetOff, targetLen, all)
+	d.freed = gone.RKey()
+	must(t, gone.Close())
+
+	d.cq, err = d.dev.NewCQ(64)
+	must(t, err)
+	q, err := d.dev.NewQP(rdma.QPConfig{SendCQ: d.cq, RecvCQ: d.cq, SendDepth: 16, RecvDepth: 64})
+	must(t, err)
+	d.q = q.(*qp)
+	d.l, err = d.dev.Listen(t.Context(), "127.0.0.1:0", 4)
+	must(t, err)
+	if o.recvs == 0 {
+		o.recvs = 4
+	}
+	if o.recvCap == 0 {
+		o.recvCap = recvCap
+	}
+	d.recvs = max(o.recvs, 0)
+	for i := range d.recvs {
+		_, err := d.q.PostRecv([]rdma.RecvWR{{ID: uint64(i + 1), NumSGE: 1, SGE: [4]rdma.SGE{d.recvSGE(i, o.recvCap)}}})
+		must(t, err)
+	}
+	d.by, d.friend = newEndOn(t, d.dev, rdma.QPConfig{}), newEnd(t, Config{}, rdma.QPConfig{})
+	join(t, d.friend, d.by)
+	d.connect(o)
+	if m.polled {
+		d.wg.Add(1)
+		go d.pollLoop()
+	}
+	t.Cleanup(d.close)
+	return d
+}
+
+func (d *dut) region(pd rdma.PD, off, n int, a rdma.Access) *mr {
+	d.t.Helper()
+	must(d.t, d.dev.usePD(pd, 1))
+	m := &mr{dev: d.dev, buf: d.arena.Bytes()[off : off+n : off+n], base: d.arena.Addr() + uint64(off), pd: pd, access: a}
+	m.valid.Store(true)
+	must(d.t, d.dev.keys.add(m))
+	return m
+}
+
+func (d *dut) recvSGE(i, n int) rdma.SGE {
+	return rdma.SGE{Addr: d.rx.Addr() + uint64(i*recvCap*2), Len: uint32(n), LKey: d.rx.LKey()}
+}
+
+// connect brings the QP and the scripted peer into full operation and, unless
+// bare, leaves a read and a send fenced behind it outstanding.
+func (d *dut) connect(o dutOptions) {
+	d.t.Helper()
+	f := &mpa.Frame{Rev: 2, CRC: true, Markers: d.mode.markers, Enhanced: true, Enh: mpa.Enhanced{IRD: peerDepth, ORD: peerDepth}}
+	f.Reply = d.mode.initiator
+	if o.frame != nil {
+		o.frame(f)
+	}
+	ctx, cancel := context.WithTimeout(d.t.Context(), testTimeout)
+	defer cancel()
+	errs := make(chan error, 1)
+	param := rdma.ConnParam{IRD: peerDepth, ORD: 16}
+	var err error
+	if d.mode.initiator {
+		s, lerr := wiretest.Listen(testTimeout)
+		must(d.t, lerr)
+		defer s.Close()
+		go func() {
+			_, err := d.q.Connect(ctx, s.Addr(), param)
+			errs <- err
+		}()
+		d.peer, err = s.Accept()
+		must(d.t, err)
+		_, err = d.peer.Respond(f)
+	} else {
+		go func() {
+			r, err := d.l.Accept(ctx)
+			if err == nil {
+				_, err = r.Accept(ctx, d.q, param)
+			}
+			errs <- err
+		}()
+		d.peer, err = wiretest.Dial(d.l.Addr(), testTimeout)
+		must(d.t, err)
+		_, err = d.peer.Initiate(f)
+	}
+	must(d.t, err)
+	must(d.t, <-errs)
+	d.peer.Check.ORD = peerDepth
+	if !o.bare {
+		_, err = d.q.PostSend([]rdma.SendWR{
+			{ID: readID, Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{d.sink()}, RKey: 0x77, RemoteAddr: 0x7000},
+			{ID: sendID, Op: rdma.OpSend, Flags: rdma.Fence | rdma.Signaled},
+		})
+		must(d.t, err)
+	}
+}
+
+func (d *dut) sink() rdma.SGE {
+	return rdma.SGE{Addr: d.rx.Addr() + sinkOff, Len: sinkLen, LKey: d.rx.LKey()}
+}
+
+func (d *dut) pollLoop() {
+	defer d.wg.Done()
+	var wcs [16]rdma.WC
+	for {
+		select {
+		case <-d.quit:
+			return
+		default:
+		}
+		d.poll(wcs[:])
+		runtime.Gosched()
+	}
+}
+
+func (d *dut) poll(dst []rdma.WC) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, _ := d.cq.Poll(dst)
+	d.wcs = append(d.wcs, dst[:n]...)
+}
+
+// completions waits for n completions since the last call and returns all
+// there are.
+func (d *dut) completions(n int) []rdma.WC {
+	d.t.Helper()
+	var buf [16]rdma.WC
+	for stop := time.Now().Add(testTimeout); ; time.Sleep(50 * time.Microsecond) {
+		if !d.mode.polled {
+			d.poll(buf[:])
+		}
+		d.mu.Lock()
+		if len(d.wcs) >= n || time.Now().After(stop) {
+			out := d.wcs
+			d.wcs = nil
+			d.mu.Unlock()
+			if len(out) < n {
+				d.t.Fatalf("%d completions in time, want %d: %+v", len(out), n, out)
+			}
+			return out
+		}
+		d.mu.Unlock()
+	}
+}
+
+// eventually waits for a condition that needs no poll.
+func eventually(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	for stop := time.Now().Add(testTimeout); !cond(); time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(stop) {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+// send makes the scripted peer send segments in one write.
+func (d *dut) send(segs ...*wiretest.Segment) {
+	d.t.Helper()
+	must(d.t, d.peer.Send(segs...))
+}
+
+// message is the peer's next right Send.
+func (d *dut) message(payload string) *wiretest.Segment {
+	d.msn++
+	return wiretest.Send(d.msn-1, []byte(payload))
+}
+
+// release makes a responder free to send, and takes the read request that then comes.
+func (d *dut) release() {
+	d.t.Helper()
+	d.send(wiretest.Write(0xdead, 0, nil))
+	f, err := d.peer.Next()
+	must(d.t, err)
+	if f.Op() != rdmap.OpReadReq {
+		d.t.Fatalf("got %v, want the read request", f)
+	}
+}
+
+// placed notes octets that the arena must hold in the end.
+func (d *dut) placed(off int, b []byte) { copy(d.shadow[off:], b) }
+
+// loose takes whatever is in a range of the arena in the end for right.
+func (d *dut) loose(off, n int) { d.slack = append(d.slack, [2]int{off, off + n}) }
+
+// received notes the payload of receive i.
+func (d *dut) received(i int, b string) { d.placed(recvOff+i*recvCap*2, []byte(b)) }
+
+// checkArena compares the arena with its shadow.
+func (d *dut) checkArena() {
+	d.t.Helper()
+	d.q.mu.Lock() // what was placed was placed under it
+	defer d.q.mu.Unlock()
+	got := d.arena.Bytes()
+	for _, r := range d.slack {
+		copy(d.shadow[r[0]:r[1]], got[r[0]:r[1]])
+	}
+	for i := range got {
+		if got[i] != d.shadow[i] {
+			d.t.Errorf("arena octet %#x is %#x, want %#x", i, got[i], d.shadow[i])
+			return
+		}
+	}
+}
+
+// checkEnd follows the end of the stream: what the peer sees, the flush, the
+// canaries, the bystander and a new connection. want are the allowed reasons of
+// the Terminate; none means that there must be none.
+func (d *dut) checkEnd(want []rdmap.TermCode, maybe bool, offender *wiretest.Segment, good []uint64, status map[uint64]rdma.Status) {
+	d.t.Helper()
+	end := d.peer.Finish()
+	if end.Kind != wiretest.EndFIN {
+		d.t.Errorf("the stream ended by %v, want fin; %v", end.Kind, end.FPDUs)
+	}
+	d.checkTerminate(&end, want, maybe, offender)
+	for _, f := range d.peer.Check.Faults() {
+		d.t.Errorf("on the wire: %s", f)
+	}
+	d.peer.Close()
+	d.checkDead(good, status)
+}
+
+func (d *dut) checkTerminate(end *wiretest.End, want []rdmap.TermCode, maybe bool, offender *wiretest.Segment) {
+	d.t.Helper()
+	codes := end.Terminates()
+	if len(codes) == 0 {
+		if len(want) > 0 && !maybe {
+			d.t.Errorf("no Terminate, want %v; got %v", want, end.FPDUs)
+		}
+		return
+	}
+	ok := false
+	for _, w := range want {
+		ok = ok || codes[0] == w
+	}
+	if !ok {
+		d.t.Errorf("Terminate %v, want %v", codes, want)
+	}
+	if offender == nil {
+		return
+	}
+	// RFC 5040 §4.8: the headers of the offending segment and its length.
+	term, _ := end.FPDUs[len(end.FPDUs)-1].Terminate()
+	ulpdu := offender.ULPDU()
+	n := ddp.HeaderLen(ulpdu[0])
+	if !term.M || !term.D || int(term.SegLen) != len(ulpdu) || !bytes.Equal(term.DDP, ulpdu[:n]) {
+		d.t.Errorf("Terminate quotes %d octets with header %x, want %d and %x", term.SegLen, term.DDP, len(ulpdu), ulpdu[:n])
+	}
+	if read := codes[0].Layer() == 0 && codes[0].EType() == 1 && ulpdu[1]&0xf == byte(rdmap.OpReadReq); read != term.R || read && !bytes.Equal(term.RDMAP, ulpdu[n:]) {
+		d.t.Errorf("Terminate quotes the read request %t %x, want %t %x", term.R, term.RDMAP, read, ulpdu[n:])
+	}
+}
+
+// checkDead wants the QP in ERR, every request completed exactly once, the
+// socket closed, and everybody else well.
+func (d *dut) checkDead(good []uint64, status map[uint64]rdma.Status) {
+	d.t.Helper()
+	eventually(d.t, "qp in ERR", func() bool { return d.q.State() == rdma.QPErr })
+	var want []uint64
+	for id := uint64(1); id <= uint64(d.recvs); id++ {
+		want = append(want, id)
+	}
+	if !d.bare {
+		want = append(want, readID, sendID)
+	}
+	_, err := d.q.PostRecv([]rdma.RecvWR{{ID: lateRecvID}})
+	must(d.t, err)
+	_, err = d.q.PostSend([]rdma.SendWR{{ID: lateSendID, Op: rdma.OpSend}})
+	must(d.t, err)
+	want = append(want, lateRecvID, lateSendID)
+	d.checkCompletions(d.completions(len(want)), want, good, status)
+	d.checkArena()
+	eventually(d.t, "socket closed", func() bool {
+		d.q.mu.Lock()
+		defer d.q.mu.Unlock()
+		return d.q.phase == phaseClosed
+	})
+	d.checkOthers()
+	if left := d.completions(0); len(left) != 0 {
+		d.t.Errorf("more completions than requests: %+v", left)
+	}
+}
+
+func (d *dut) checkCompletions(got []rdma.WC, want, good []uint64, status map[uint64]rdma.Status) {
+	d.t.Helper()
+	seen := map[uint64]int{}
+	var lastSend, lastRecv uint64
+	for _, wc := range got {
+		seen[wc.ID]++
+		last := &lastRecv
+		if wc.ID > 100 {
+			last = &lastSend
+		}
+		if wc.ID <= *last {
+			d.t.Errorf("completion %d after %d", wc.ID, *last)
+		}
+		*last = wc.ID
+		ok := false
+		for _, id := range good {
+			ok = ok || id == wc.ID
+		}
+		if ok != (wc.Status == rdma.StatusSuccess) {
+			d.t.Errorf("request %d: %v, want success %t", wc.ID, wc.Status, ok)
+		}
+		if s, has := status[wc.ID]; has && wc.Status != s {
+			d.t.Errorf("request %d: %v, want %v", wc.ID, wc.Status, s)
+		}
+	}
+	for _, id := range want {
+		if seen[id] != 1 {
+			d.t.Errorf("request %d completed %d times, want once", id, seen[id])
+		}
+	}
+	if len(got) != len(want) {
+		d.t.Errorf("%d completions, want %d: %+v", len(got), len(want), got)
+	}
+}
+
+// checkOthers wants the bystander connection to work, and the device to take a
+// new one.
+func (d *dut) checkOthers() {
+	d.t.Helper()
+	echoOnce(d.t, d.friend, d.by)
+	cq, err := d.dev.NewCQ(8)
+	must(d.t, err)
+	defer cq.Close()
+	q, err := d.dev.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq})
+	must(d.t, err)
+	defer q.Close()
+	_, err = q.PostRecv([]rdma.RecvWR{{ID: 9}})
+	must(d.t, err)
+	errs := make(chan error, 1)
+	go func() {
+		r, err := d.l.Accept(d.t.Context())
+		if err == nil {
+			_, err = r.Accept(d.t.Context(), q, rdma.ConnParam{})
+		}
+		errs <- err
+	}()
+	p, err := wiretest.Dial(d.l.Addr(), testTimeout)
+	must(d.t, err)
+	defer p.Close()
+	_, err = p.Initiate(&mpa.Frame{Rev: 2, CRC: true, Enhanced: true})
+	must(d.t, err)
+	must(d.t, <-errs)
+	must(d.t, p.Send(wiretest.Send(1, nil)))
+	var wc [1]rdma.WC
+	eventually(d.t, "a receive on a new connection", func() bool {
+		n, err := cq.Poll(wc[:])
+		must(d.t, err)
+		return n == 1
+	})
+	if wc[0].ID != 9 || wc[0].Status != rdma.StatusSuccess {
+		d.t.Errorf("new connection: %+v", wc[0])
+	}
+}
+
+// echoOnce sends a message from a to b and back.
+func echoOnce(t *testing.T, a, b *end) {
+	t.Helper()
+	a.id++
+	a.fill(a.id, 0, 256)
+	b.postRecv(a.id, b.sge(4096, 256))
+	a.postRecv(a.id, a.sge(8192, 256))
+	a.post(rdma.SendWR{ID: a.id, Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 256)}})
+	a.want(b, rdma.WCSend, a.id, rdma.StatusSuccess)
+	b.want(a, rdma.WCRecv, a.id, rdma.StatusSuccess)
+	b.post(rdma.SendWR{ID: a.id, Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(4096, 256)}})
+	b.want(a, rdma.WCSend, a.id, rdma.StatusSuccess)
+	a.want(b, rdma.WCRecv, a.id, rdma.StatusSuccess)
+	equal(t, "echo", a.bytes(8192, 256), a.bytes(0, 256))
+}
+
+func (d *dut) close() {
+	close(d.quit)
+	d.wg.Wait()
+	d.peer.Close()
+	d.l.Close()
+	d.q.Close()
+	for _, m := range []*mr{d.target, d.quiet, d.far, d.inv, d.rx} {
+		m.Close()
+	}
+	d.by.free()
+	must(d.t, d.cq.Close())
+	must(d.t, d.dev.Close())
+	d.arena.Free()
+}
