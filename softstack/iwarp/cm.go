@@ -31,24 +31,35 @@ func (d *Device) checkParam(p *rdma.ConnParam) error {
 	return nil
 }
 
-// claim marks an INIT QP as connecting; release undoes it.
-func (q *qp) claim() error {
+// attempt is a Connect or Accept at work on a QP. Close cancels it and waits.
+type attempt struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// claim marks an INIT QP as connecting. The context it returns ends with the
+// deadline, or defaultTimeout without one, or when the QP is closed.
+func (q *qp) claim(ctx context.Context) (context.Context, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case q.closed:
-		return rdma.ErrClosed
-	case q.state != rdma.QPInit || q.busy:
-		return fmt.Errorf("qp is %s: %w", q.state, rdma.ErrState)
+		return nil, rdma.ErrClosed
+	case q.state != rdma.QPInit || q.busy != nil:
+		return nil, fmt.Errorf("qp is %s: %w", q.state, rdma.ErrState)
 	}
-	q.busy = true
-	return nil
+	ctx, cancel := withTimeout(ctx, defaultTimeout)
+	q.busy = &attempt{cancel, make(chan struct{})}
+	return ctx, nil
 }
 
 func (q *qp) release() {
 	q.mu.Lock()
-	q.busy = false
+	a := q.busy
+	q.busy = nil
 	q.mu.Unlock()
+	a.cancel()
+	close(a.done)
 }
 
 func withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
@@ -66,12 +77,11 @@ func (q *qp) Connect(ctx context.Context, addr string, p rdma.ConnParam) (rdma.C
 	if err := q.dev.checkParam(&p); err != nil {
 		return fail(err)
 	}
-	if err := q.claim(); err != nil {
+	ctx, err := q.claim(ctx)
+	if err != nil {
 		return fail(err)
 	}
 	defer q.release()
-	ctx, cancel := withTimeout(ctx, defaultTimeout)
-	defer cancel()
 	var dialer net.Dialer
 	nc, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {

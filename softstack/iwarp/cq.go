@@ -28,6 +28,8 @@ type cq struct {
 
 	mu      sync.Mutex
 	ring    []rdma.WC // power of two
+	tags    []cqTag   // beside ring
+	members []*qp     // every QP that ever attached and is not detached; tags name places in it
 	depth   uint32
 	head    uint32
 	tail    uint32
@@ -45,6 +47,14 @@ type cq struct {
 
 	turn uint32 // polls since the sockets were looked at; only Poll's caller touches it
 }
+
+// cqTag says what taking a completion out of the ring frees.
+type cqTag struct {
+	member uint32 // place in members; noMember for receives
+	upto   uint32 // send queue index up to which the QP's places are free
+}
+
+const noMember = ^uint32(0)
 
 // NewCQ makes a completion queue.
 func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
@@ -66,7 +76,7 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 		return nil, &rdma.OpError{Op: "create cq", Err: rdma.ErrClosed}
 	}
 	d.cqs++
-	c := &cq{dev: d, ring: make([]rdma.WC, size), depth: uint32(depth), poller: p}
+	c := &cq{dev: d, ring: make([]rdma.WC, size), tags: make([]cqTag, size), depth: uint32(depth), poller: p}
 	c.qps.Store(&[]*qp{})
 	return c, nil
 }
@@ -83,6 +93,15 @@ func (c *cq) attach(q *qp) error {
 		list = append(slices.Clone(list), q)
 		c.qps.Store(&list)
 	}
+	if c == q.send {
+		i := slices.Index(c.members, nil)
+		if i < 0 {
+			i = len(c.members)
+			c.members = append(c.members, nil)
+		}
+		c.members[i] = q
+		q.member = uint32(i)
+	}
 	return nil
 }
 
@@ -90,13 +109,20 @@ func (c *cq) detach(q *qp) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.users--
+	if c == q.send && c.members[q.member] == q {
+		c.members[q.member] = nil
+		for i := range c.tags { // completions that are still pollable free nothing any more
+			if c.tags[i].member == q.member {
+				c.tags[i].member = noMember
+			}
+		}
+	}
 	list := slices.DeleteFunc(slices.Clone(*c.qps.Load()), func(x *qp) bool { return x == q })
 	c.qps.Store(&list)
 }
 
-// push adds a completion. The caller holds c.mu; the result tells whether a
-// waiter has to be woken once it is released.
-func (c *cq) push(wc *rdma.WC, solicited bool) {
+// push adds a completion. The caller holds c.mu.
+func (c *cq) push(wc *rdma.WC, solicited bool, tag cqTag) {
 	if c.tail-c.head >= c.depth {
 		if !c.overrun {
 			c.overrun = true
@@ -107,6 +133,7 @@ func (c *cq) push(wc *rdma.WC, solicited bool) {
 		return
 	}
 	c.ring[c.tail&uint32(len(c.ring)-1)] = *wc
+	c.tags[c.tail&uint32(len(c.ring)-1)] = tag
 	c.tail++
 	if c.armed == notifyNone {
 		return
@@ -127,17 +154,35 @@ func (c *cq) wake() {
 func (c *cq) drain(dst []rdma.WC) (int, error) {
 	c.mu.Lock()
 	n := 0
+	free := cqTag{member: noMember} // one store for a run of completions of one QP
 	for n < len(dst) && c.head != c.tail {
-		dst[n] = c.ring[c.head&uint32(len(c.ring)-1)]
+		i := c.head & uint32(len(c.ring)-1)
+		dst[n] = c.ring[i]
+		if t := c.tags[i]; t.member != noMember {
+			if t.member != free.member {
+				c.release(free)
+			}
+			free = t
+		}
 		c.head++
 		n++
 	}
+	c.release(free)
 	var err error
 	if c.overrun && n == 0 {
 		err = rdma.ErrCQOverrun
 	}
 	c.mu.Unlock()
 	return n, err
+}
+
+// release frees send queue places: a place is taken until its completion, or a
+// later one, was polled (ibv_post_send(3)), so that a queue that is never polled
+// fills up before its CQ overruns.
+func (c *cq) release(t cqTag) {
+	if t.member != noMember {
+		c.members[t.member].freed.Store(t.upto)
+	}
 }
 
 // drive makes progress on every QP of the CQ.

@@ -151,7 +151,7 @@ func protection(c rdmap.TermCode) bool {
 
 func (q *qp) pushRecv(wc *rdma.WC, solicited bool) {
 	q.recv.mu.Lock()
-	q.recv.push(wc, solicited)
+	q.recv.push(wc, solicited, cqTag{member: noMember})
 	overrun := q.recv.overrun
 	q.recv.mu.Unlock()
 	if overrun {

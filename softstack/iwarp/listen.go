@@ -223,7 +223,8 @@ func (r *connRequest) Accept(ctx context.Context, rq rdma.QP, p rdma.ConnParam) 
 	if err := r.l.dev.checkParam(&p); err != nil {
 		return fail(err)
 	}
-	if err := q.claim(); err != nil {
+	ctx, err := q.claim(ctx)
+	if err != nil {
 		return fail(err)
 	}
 	defer q.release()
@@ -231,8 +232,6 @@ func (r *connRequest) Accept(ctx context.Context, rq rdma.QP, p rdma.ConnParam) 
 		return fail(rdma.ErrState)
 	}
 	r.expire.Stop()
-	ctx, cancel := withTimeout(ctx, defaultTimeout)
-	defer cancel()
 	stop := context.AfterFunc(ctx, func() { r.conn.SetDeadline(time.Unix(1, 0)) })
 	cfg := r.l.dev.cfg.mpa(&p)
 	n, err := cfg.HandleRequest(r.req)

@@ -75,9 +75,6 @@ func (d *Device) RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR
 	if err := access.Validate(); err != nil {
 		return fail(err)
 	}
-	if access.Has(rdma.RemoteAtomic) {
-		return fail(fmt.Errorf("remote atomic access: %w", rdma.ErrNotSupported))
-	}
 	if err := d.usePD(pd, 1); err != nil {
 		return fail(err)
 	}

@@ -39,12 +39,14 @@ type qp struct {
 	srq  *srq
 
 	activity atomic.Uint32 // polls and posts by the application, for the background goroutine
+	freed    atomic.Uint32 // send queue places below this index may be posted to again
+	member   uint32        // place in send.members
 
 	mu     sync.Mutex
 	state  rdma.QPState
 	phase  phase
 	closed bool
-	busy   bool // Connect or Accept is at work
+	busy   *attempt // Connect or Accept at work, or nil
 
 	// Send queue: [head, next) begun, [next, tail) waiting.
 	sq                     []sqEntry
@@ -108,10 +110,14 @@ func (d *Device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	if !ok1 || !ok2 || send.dev != d || recv.dev != d {
 		return fail(fmt.Errorf("completion queues of this device are required: %w", rdma.ErrInvalid))
 	}
-	cfg.SendDepth = max(cfg.SendDepth, 1)
-	cfg.RecvDepth = max(cfg.RecvDepth, 1)
-	if cfg.SendDepth > maxQPWR || cfg.RecvDepth > maxQPWR || cfg.MaxInline < 0 || cfg.MaxInline > maxInline {
-		return fail(fmt.Errorf("send depth %d, receive depth %d, inline %d: above the limits: %w", cfg.SendDepth, cfg.RecvDepth, cfg.MaxInline, rdma.ErrInvalid))
+	if cfg.SendDepth == 0 {
+		cfg.SendDepth = 1
+	}
+	if cfg.RecvDepth == 0 {
+		cfg.RecvDepth = 1
+	}
+	if cfg.SendDepth < 0 || cfg.RecvDepth < 0 || cfg.SendDepth > maxQPWR || cfg.RecvDepth > maxQPWR || cfg.MaxInline < 0 || cfg.MaxInline > maxInline {
+		return fail(fmt.Errorf("send depth %d, receive depth %d, inline %d: outside the limits: %w", cfg.SendDepth, cfg.RecvDepth, cfg.MaxInline, rdma.ErrInvalid))
 	}
 	q := &qp{dev: d, cfg: cfg, send: send, recv: recv, state: rdma.QPInit}
 	if cfg.SRQ != nil {
@@ -225,7 +231,7 @@ func (q *qp) enqueue(wr *rdma.SendWR) error {
 	if size > maxMessage {
 		return rdma.ErrInvalid
 	}
-	if q.sqTail-q.sqHead >= uint32(q.cfg.SendDepth) {
+	if q.sqTail-q.freed.Load() >= uint32(q.cfg.SendDepth) {
 		return rdma.ErrQueueFull
 	}
 	slot := q.sqTail & uint32(len(q.sq)-1)
@@ -380,12 +386,15 @@ func (q *qp) Close() error {
 		q.mu.Unlock()
 		return nil
 	}
-	if q.busy {
+	q.closed = true
+	for q.busy != nil { // a connection being made is given up first
+		a := q.busy
 		q.mu.Unlock()
-		return &rdma.OpError{Op: "close qp", Object: fmt.Sprint(q.num), Err: rdma.ErrBusy}
+		a.cancel()
+		<-a.done
+		q.mu.Lock()
 	}
 	q.shut()
-	q.closed = true
 	q.mu.Unlock()
 	q.send.detach(q)
 	q.recv.detach(q)

@@ -160,15 +160,14 @@ func (q *qp) flushAll() {
 func (q *qp) pushFlushed(id uint64, s rdma.Status) {
 	wc := rdma.WC{ID: id, QPNum: q.num, Opcode: rdma.WCRecv, Status: s, VendorErr: vendor(q.why)}
 	q.recv.mu.Lock()
-	q.recv.push(&wc, false)
+	q.recv.push(&wc, false, cqTag{member: noMember})
 	q.recv.mu.Unlock()
 }
 
 // flushSends completes send queue entries below the index end as flushed.
 func (q *qp) flushSends(end uint32) {
 	for q.sqHead != end {
-		e := &q.sq[q.sqHead&uint32(len(q.sq)-1)]
+		q.complete(&q.sq[q.sqHead&uint32(len(q.sq)-1)], rdma.StatusWRFlushErr)
 		q.sqHead++
-		q.complete(e, rdma.StatusWRFlushErr)
 	}
 }

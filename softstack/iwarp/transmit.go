@@ -86,11 +86,11 @@ func (q *qp) canSend() bool {
 		if e.wr.Flags&rdma.Fence != 0 {
 			return false // IBTA 10.8.3.3
 		}
-		if e.wr.Op == rdma.OpRead && q.reads.len() >= q.ord {
+		if e.wr.Op == rdma.OpRead && q.reads.len() >= max(q.ord, 1) {
 			return false // RFC 5040 §6.1: never exceed ORD
 		}
 	}
-	return e.wr.Op != rdma.OpRead || q.ord > 0
+	return true
 }
 
 // frameEntry frames the next segment of the entry at sqNext; false when there
@@ -110,8 +110,12 @@ func (q *qp) frameEntry() bool {
 		if e.wr.NumSGE == 1 {
 			sink = e.wr.SGE[0]
 		}
+		if q.ord == 0 {
+			q.localFault(rdma.StatusLocQPOpErr) // nothing would ever answer it
+			return false
+		}
 		if sink.Len > 0 && q.local(&sink, rdma.LocalWrite) == nil {
-			q.localFault()
+			q.localFault(rdma.StatusLocProtErr)
 			return false
 		}
 		ddp.PutUntagged(hdr[:], &ddp.Untagged{Last: true, ULP: rdmap.Control(rdmap.OpReadReq), QN: ddp.QNReadReq, MSN: t.readMSN})
@@ -127,7 +131,7 @@ func (q *qp) frameEntry() bool {
 	case rdma.OpLocalInv:
 		m := q.find(e.wr.InvKey)
 		if m == nil || m.pd != q.cfg.PD {
-			q.localFault()
+			q.localFault(rdma.StatusLocProtErr)
 			return false
 		}
 		m.invalidate()
@@ -146,7 +150,7 @@ func (q *qp) frameEntry() bool {
 	}
 	k, ok := q.gather(e, slot, t.off, n, &pieces)
 	if !ok {
-		q.localFault()
+		q.localFault(rdma.StatusLocProtErr)
 		return false
 	}
 	last := t.off+n == size
@@ -218,9 +222,9 @@ func (q *qp) gather(e *sqEntry, slot, off, n uint32, pieces *[rdma.MaxSGE][]byte
 	return k, n == 0
 }
 
-// localFault completes the entry at sqNext with a protection error and ends
-// the stream; nothing of the message becomes visible as a message to the peer.
-func (q *qp) localFault() {
+// localFault completes the entry at sqNext with an error of ours and ends the
+// stream; nothing of the message becomes visible as a message to the peer.
+func (q *qp) localFault(status rdma.Status) {
 	slot := q.sqNext & uint32(len(q.sq)-1)
 	e := &q.sq[slot]
 	q.tx.src = srcNone
@@ -228,7 +232,7 @@ func (q *qp) localFault() {
 	// Entries before this one that still wait for the socket or for a response
 	// are flushed first, to keep the order of completions.
 	q.flushSends(q.sqNext)
-	q.complete(e, rdma.StatusLocProtErr)
+	q.complete(e, status)
 	q.sqHead++
 	q.sqNext++
 	q.terminate(rdmap.TermLocal, nil)
@@ -289,7 +293,7 @@ func (q *qp) retire() {
 			if e.wr.Op == rdma.OpRead {
 				wc.ByteLen = uint32(e.wr.Len())
 			}
-			q.send.push(&wc, false)
+			q.send.push(&wc, false, cqTag{q.member, q.sqHead + 1})
 		}
 		q.sqHead++
 	}
@@ -302,11 +306,11 @@ func (q *qp) retire() {
 	}
 }
 
-// complete reports an entry with an error; errors always complete (IBTA 10.7.3.1).
+// complete reports the entry at sqHead with an error; errors always complete (IBTA 10.7.3.1).
 func (q *qp) complete(e *sqEntry, s rdma.Status) {
 	wc := rdma.WC{ID: e.wr.ID, QPNum: q.num, Opcode: e.wr.Op.Completes(), Status: s, VendorErr: vendor(q.why)}
 	q.send.mu.Lock()
-	q.send.push(&wc, false)
+	q.send.push(&wc, false, cqTag{q.member, q.sqHead + 1})
 	q.send.mu.Unlock()
 }
 
