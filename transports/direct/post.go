@@ -1,0 +1,171 @@
+package direct
+
+import (
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Post hands ops to the device in order: each run of receives and each run of
+// sends is one call. Errors: rdma.ErrQueueFull, rdma.ErrInvalid (range, length,
+// alignment, inline size), rdma.ErrNotSupported (kind or flag), and the device's.
+func (s *session) Post(ops []transports.Op) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	done := 0
+	for done < len(ops) {
+		var n int
+		var err error
+		if ops[done].Kind == transports.KindRecv {
+			n, err = s.postRecvs(ops[done:])
+		} else {
+			n, err = s.postSends(ops[done:])
+		}
+		done += n
+		if err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// postRecvs posts a run of receives, at most one batch.
+func (s *session) postRecvs(ops []transports.Op) (int, error) {
+	ops = ops[:min(len(ops), len(s.recvs))]
+	k := 0
+	var stop error
+	for k < len(ops) && ops[k].Kind == transports.KindRecv {
+		op := &ops[k]
+		if !within(op.Local, op.Len, uint64(len(s.win))) {
+			stop = rdma.ErrInvalid
+			break
+		}
+		if s.recvInUse+k == s.recvDepth {
+			stop = rdma.ErrQueueFull
+			break
+		}
+		wr := &s.recvs[k]
+		wr.ID = makeID(transports.KindRecv, op.Slot)
+		wr.NumSGE = s.sge(&wr.SGE[0], op.Local, op.Len)
+		k++
+	}
+	if k == 0 {
+		return 0, stop
+	}
+	n, err := s.qp.PostRecv(s.recvs[:k])
+	s.recvInUse += n
+	if err != nil {
+		return n, err
+	}
+	return n, stop
+}
+
+// postSends posts a run of everything else, at most one batch.
+func (s *session) postSends(ops []transports.Op) (int, error) {
+	ops = ops[:min(len(ops), len(s.sends))]
+	k := 0
+	var stop error
+	dark := s.dark
+	for k < len(ops) && ops[k].Kind != transports.KindRecv {
+		op := &ops[k]
+		if stop = s.check(op); stop != nil {
+			break
+		}
+		if s.inUse+k == s.depth {
+			stop = rdma.ErrQueueFull
+			break
+		}
+		dark = s.fill(&s.sends[k], op, dark)
+		k++
+	}
+	if k == 0 {
+		return 0, stop
+	}
+	n, err := s.qp.PostSend(s.sends[:k])
+	s.inUse += n
+	if n < k {
+		dark = s.dark
+		for i := range n {
+			dark = darkAfter(&s.sends[i], dark)
+		}
+	}
+	s.dark = dark
+	if err != nil {
+		return n, err
+	}
+	return n, stop
+}
+
+// fill turns op into a work request. dark counts the unsignalled requests before
+// it; the result counts for the next one.
+func (s *session) fill(wr *rdma.SendWR, op *transports.Op, dark int) int {
+	info := &s.ops[op.Kind]
+	id := makeID(op.Kind, op.Slot)
+	flags := rdma.Signaled
+	if op.Flags&transports.Quiet != 0 {
+		id |= quietBit
+		// A queue of nothing but unsignalled requests never frees a place (IBTA
+		// 10.7.3.1): a completion in between does, and Poll keeps it to itself.
+		if dark+1 < s.signalEvery {
+			flags = 0
+		}
+	}
+	if op.Flags&transports.Inline != 0 {
+		flags |= rdma.Inline
+	}
+	if op.Flags&transports.Fence != 0 {
+		flags |= rdma.Fence
+	}
+	wr.Op, wr.Flags, wr.Priority, wr.Imm = info.op, flags, op.Priority, op.Imm
+	wr.RemoteAddr = s.peer.addr + op.Remote
+	wr.CompareAdd, wr.Swap = op.Add, op.Swap
+	n := op.Len
+	if info.atomic {
+		n = 8
+	}
+	wr.NumSGE = s.sge(&wr.SGE[0], op.Local, n)
+	wr.ID = id | uint64(dark+1)<<coverShift
+	return darkAfter(wr, dark)
+}
+
+func darkAfter(wr *rdma.SendWR, dark int) int {
+	if wr.Flags&rdma.Signaled != 0 {
+		return 0
+	}
+	return dark + 1
+}
+
+// sge fills the one element and returns how many elements the request has: an
+// empty element would mean 2^31 bytes to some devices.
+func (s *session) sge(e *rdma.SGE, off uint64, n uint32) uint8 {
+	e.Addr, e.Len = s.base+off, n
+	if n == 0 {
+		return 0
+	}
+	return 1
+}
+
+func (s *session) check(op *transports.Op) error {
+	if int(op.Kind) >= len(s.ops) || !s.ops[op.Kind].ok || op.Flags&s.refuse != 0 {
+		return rdma.ErrNotSupported
+	}
+	info := &s.ops[op.Kind]
+	n := op.Len
+	if info.atomic {
+		// RFC 7306 §5 and every InfiniBand device: 8 bytes, aligned to 8. The peer
+		// would answer with the end of the connection.
+		if n != 8 && n != 0 || op.Remote&7 != 0 {
+			return rdma.ErrInvalid
+		}
+		n = 8
+	}
+	if uint64(n) > s.maxMsg || !within(op.Local, n, uint64(len(s.win))) || info.remote && !within(op.Remote, n, s.peer.len) {
+		return rdma.ErrInvalid
+	}
+	if op.Flags&transports.Inline != 0 && (info.op.Responds() || n > s.maxInline) {
+		return rdma.ErrInvalid // send and write only (ibv_post_send(3))
+	}
+	return nil
+}
+
+func within(off uint64, n uint32, size uint64) bool { return off <= size && uint64(n) <= size-off }

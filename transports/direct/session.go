@@ -1,0 +1,198 @@
+package direct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+const (
+	// postBatch is how many work requests one call to the device carries at most.
+	// Deeper posts take several; 64 requests are 7 KiB, which stay in the cache.
+	postBatch = 64
+	// pollBatch bounds one CQ.Poll in the same way.
+	pollBatch = 128
+	// closeGrace is the deadline of the Disconnect in Close. Arbitrary.
+	closeGrace = 250 * time.Millisecond
+	// idlePolls empty Polls pass between two looks at the QP's state, which costs
+	// a system call on some devices.
+	idlePolls = 1 << 12
+)
+
+// session is one queue pair with its window.
+type session struct {
+	dev  rdma.Device
+	buf  rdma.Buffer
+	mr   rdma.MR
+	cq   rdma.CQ
+	qp   rdma.QP
+	win  []byte
+	base uint64 // address of win
+	peer greeting
+
+	maxMsg    uint64
+	maxInline uint32
+	events    bool
+	ops       [transports.KindRecv]kindInfo
+	refuse    transports.OpFlags // flags that need a missing feature
+
+	// Send queue places: inUse of depth are taken, dark of them since the last
+	// signalled request. Every signalEvery-th quiet op is signalled after all.
+	depth       int
+	inUse       int
+	dark        int
+	signalEvery int
+	recvDepth   int
+	recvInUse   int
+
+	sends []rdma.SendWR // templates: key, element count and the like are set once
+	recvs []rdma.RecvWR
+
+	wcs   []rdma.WC
+	carry int // wcs[next:carry] were polled by Wait
+	next  int
+
+	idle   int  // empty Polls in a row
+	dying  bool // ERR was seen one look ago
+	err    error
+	closed bool
+}
+
+// kindInfo is how a kind becomes a work request.
+type kindInfo struct {
+	op     rdma.Opcode
+	ok     bool // the device has it
+	remote bool // names the peer's window
+	atomic bool
+}
+
+// newSession makes everything but the connection. cfg must be normal.
+func (t *transport) newSession(cfg transports.Config) (*session, error) {
+	s := &session{
+		dev:         t.dev,
+		maxMsg:      t.caps.MaxMsg,
+		maxInline:   uint32(cfg.MaxInline),
+		events:      cfg.Events,
+		depth:       cfg.SendDepth,
+		signalEvery: max(cfg.SendDepth/2, 1),
+		recvDepth:   cfg.RecvDepth,
+		sends:       make([]rdma.SendWR, min(cfg.SendDepth, postBatch)),
+		recvs:       make([]rdma.RecvWR, min(cfg.RecvDepth, postBatch)),
+		wcs:         make([]rdma.WC, min(cfg.SendDepth+cfg.RecvDepth, pollBatch)),
+	}
+	access := rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead
+	for _, m := range opcodes {
+		s.ops[m.kind] = kindInfo{op: m.op, ok: t.caps.Ops.Has(m.op), remote: m.kind != transports.KindSend, atomic: m.op.IsAtomic()}
+		if s.ops[m.kind].ok && m.op.IsAtomic() {
+			access |= rdma.RemoteAtomic
+		}
+	}
+	if !t.caps.Features.Has(rdma.FeatInline) {
+		s.refuse |= transports.Inline
+	}
+	if !t.caps.Features.Has(rdma.FeatFence) {
+		s.refuse |= transports.Fence
+	}
+	if err := s.create(cfg, access); err != nil {
+		s.Close()
+		return nil, err
+	}
+	for i := range s.sends {
+		s.sends[i].SGE[0].LKey = s.mr.LKey()
+	}
+	for i := range s.recvs {
+		s.recvs[i].SGE[0].LKey = s.mr.LKey()
+	}
+	return s, nil
+}
+
+func (s *session) create(cfg transports.Config, access rdma.Access) (err error) {
+	if s.buf, err = rdma.Alloc(cfg.Window); err != nil {
+		return err
+	}
+	s.win, s.base = s.buf.Bytes(), s.buf.Addr()
+	if s.mr, err = s.dev.RegMR(0, s.buf, access); err != nil {
+		s.mr = nil
+		return err
+	}
+	// A failing device may fail every request one by one, whatever its signalling.
+	if s.cq, err = s.dev.NewCQ(cfg.SendDepth + cfg.RecvDepth + cqSlack); err != nil {
+		s.cq = nil
+		return err
+	}
+	s.qp, err = s.dev.NewQP(rdma.QPConfig{SendCQ: s.cq, RecvCQ: s.cq,
+		SendDepth: cfg.SendDepth, RecvDepth: cfg.RecvDepth, MaxInline: cfg.MaxInline})
+	if err != nil {
+		s.qp = nil
+	}
+	return err
+}
+
+// greeting is this side's private data.
+func (s *session) greeting(hello []byte) ([]byte, error) {
+	g := greeting{rkey: s.mr.RKey(), addr: s.mr.Addr(), len: s.mr.Len(), hello: hello}
+	return g.encode()
+}
+
+// meet reads the peer's private data.
+func (s *session) meet(private []byte) error {
+	g, err := parseGreeting(private)
+	if err == nil {
+		s.setPeer(g)
+	}
+	return err
+}
+
+func (s *session) setPeer(g greeting) {
+	s.peer = g
+	for i := range s.sends {
+		s.sends[i].RKey = g.rkey
+	}
+}
+
+// Local is the own window; nil after Close.
+func (s *session) Local() []byte { return s.win }
+
+// RemoteLen is the size of the peer's window in bytes.
+func (s *session) RemoteLen() uint64 { return s.peer.len }
+
+// Close ends the connection in order, or by force after a short deadline, and
+// frees what the session owns: QP, CQ, MR, buffer. What a device refuses to
+// close keeps its memory mapped: it may still be written to. Idempotent.
+func (s *session) Close() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	s.err = rdma.ErrClosed
+	var errs []error
+	if s.qp != nil {
+		if st := s.qp.State(); st == rdma.QPRTS || st == rdma.QPSQD {
+			ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+			// A peer that is slow or gone is no failure of Close: the QP goes anyway.
+			_ = s.qp.Disconnect(ctx)
+			cancel()
+		}
+		errs = append(errs, s.qp.Close())
+	}
+	if s.cq != nil {
+		errs = append(errs, s.cq.Close())
+	}
+	var held error
+	if s.mr != nil {
+		held = s.mr.Close()
+		errs = append(errs, held)
+	}
+	s.win = nil
+	if held == nil {
+		errs = append(errs, s.buf.Free())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close session: %w", err)
+	}
+	return nil
+}

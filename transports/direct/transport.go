@@ -1,0 +1,202 @@
+package direct
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// cqSlack is room in the completion queue beyond both depths: an unsignalled
+// request completes when it fails, and no completion may ever be lost to that.
+const cqSlack = 8
+
+// backlog bounds connection requests that wait for Accept. Arbitrary.
+const backlog = 64
+
+// maxDepth is what the cover count of a work request ID can express (id.go).
+const maxDepth = 1<<coverBits - 1
+
+type transport struct {
+	dev  rdma.Device
+	caps rdma.Caps
+}
+
+// New makes the transport of dev and owns dev.
+func New(dev rdma.Device) transports.Transport {
+	return &transport{dev: dev, caps: dev.Caps()}
+}
+
+// Name is the device's.
+func (t *transport) Name() string { return t.dev.Name() }
+
+// opcodes maps the kinds that a device can carry out.
+var opcodes = [...]struct {
+	kind transports.Kind
+	op   rdma.Opcode
+}{
+	{transports.KindSend, rdma.OpSend},
+	{transports.KindWrite, rdma.OpWrite},
+	{transports.KindWriteImm, rdma.OpWriteImm},
+	{transports.KindRead, rdma.OpRead},
+	{transports.KindFetchAdd, rdma.OpFetchAdd},
+	{transports.KindCmpSwap, rdma.OpCmpSwap},
+}
+
+// Caps are those of the device, seen from a session.
+func (t *transport) Caps() transports.Caps {
+	d := &t.caps
+	kinds := transports.Kinds(transports.KindRecv)
+	for _, m := range opcodes {
+		if d.Ops.Has(m.op) {
+			kinds |= transports.Kinds(m.kind)
+		}
+	}
+	c := transports.Caps{
+		Label:         d.Label,
+		Kinds:         kinds,
+		LastByteLast:  d.Features.Has(rdma.FeatLastByteLast),
+		InProcess:     d.Label == rdma.LabelMem,
+		Events:        d.Features.Has(rdma.FeatEvents),
+		MaxMsg:        d.MaxMsg,
+		MaxDepth:      min(d.MaxQPWR, (d.MaxCQE-cqSlack)/2, maxDepth), // sends and receives share the CQ
+		MaxReadDepth:  d.MaxRDAtom,
+		LocalComplete: d.Completion == rdma.CompletionLocal,
+	}
+	if d.Features.Has(rdma.FeatInline) {
+		c.MaxInline = d.MaxInline
+	}
+	return c
+}
+
+// Close closes the device; rdma.ErrBusy while a session or listener is open.
+func (t *transport) Close() error { return t.dev.Close() }
+
+// normal fills in defaults and checks limits, so that an impossible set-up fails
+// with its reason before anything is made.
+func (t *transport) normal(cfg transports.Config) (transports.Config, error) {
+	c := t.Caps()
+	cfg.SendDepth, cfg.RecvDepth = max(cfg.SendDepth, 1), max(cfg.RecvDepth, 1)
+	if cfg.ReadDepth == 0 {
+		cfg.ReadDepth = c.MaxReadDepth
+	}
+	for _, l := range []struct {
+		what     string
+		got      int
+		from, to int
+	}{
+		{"window", cfg.Window, 1, int(^uint(0) >> 1)},
+		{"send depth", cfg.SendDepth, 1, c.MaxDepth},
+		{"receive depth", cfg.RecvDepth, 1, c.MaxDepth},
+		{"inline bytes", cfg.MaxInline, 0, c.MaxInline},
+		{"read depth", cfg.ReadDepth, 0, c.MaxReadDepth},
+	} {
+		if l.got < l.from || l.got > l.to {
+			return cfg, fmt.Errorf("%s %d, want %d to %d: %w", l.what, l.got, l.from, l.to, rdma.ErrInvalid)
+		}
+	}
+	if cfg.Events && !c.Events {
+		return cfg, &rdma.MissingError{Gaps: []string{"feature " + rdma.FeatEvents.String()}}
+	}
+	if t.caps.MaxPrivate < greetingLen {
+		return cfg, &rdma.MissingError{Gaps: []string{fmt.Sprintf("%d bytes of private data", greetingLen)}}
+	}
+	return cfg, nil
+}
+
+// param is what either side states in the connection set-up.
+func (t *transport) param(cfg transports.Config, private []byte) rdma.ConnParam {
+	p := rdma.ConnParam{PrivateData: private, IRD: cfg.ReadDepth, ORD: cfg.ReadDepth}
+	if t.caps.Features.Has(rdma.FeatRNRRetry) {
+		p.RNRRetry = 7 // for ever: how long a receive may be late is the engine's decision
+	}
+	return p
+}
+
+// Dial connects to a Listener of a transport like this one. ctx bounds it as it
+// bounds [rdma.QP].Connect. Errors are the device's, rdma.ErrInvalid for cfg and
+// rdma.ErrProtocol for a peer of another kind.
+func (t *transport) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session, error) {
+	s, err := t.dial(ctx, addr, hello, cfg)
+	if err != nil {
+		return nil, &rdma.OpError{Op: "dial", Object: addr, Err: err}
+	}
+	return s, nil
+}
+
+func (t *transport) dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (*session, error) {
+	cfg, err := t.normal(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s, err := t.newSession(cfg)
+	if err != nil {
+		return nil, err
+	}
+	private, err := s.greeting(hello)
+	if err == nil {
+		var got rdma.ConnParam
+		if got, err = s.qp.Connect(ctx, addr, t.param(cfg, private)); err == nil {
+			err = s.meet(got.PrivateData)
+		}
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+type listener struct {
+	rdma.Listener
+	t   *transport
+	cfg transports.Config
+}
+
+// Listen takes sessions at addr.
+func (t *transport) Listen(ctx context.Context, addr string, cfg transports.Config) (transports.Listener, error) {
+	cfg, err := t.normal(cfg)
+	if err != nil {
+		return nil, &rdma.OpError{Op: "listen", Object: addr, Err: err}
+	}
+	l, err := t.dev.Listen(ctx, addr, backlog)
+	if err != nil {
+		return nil, err
+	}
+	return &listener{l, t, cfg}, nil
+}
+
+// Accept takes the next dialler of this transport. A stranger is rejected and
+// passed over, and so is a dialler that is gone when it is answered; an error is
+// this side's or the end of ctx.
+func (l *listener) Accept(ctx context.Context) (transports.Session, []byte, error) {
+	for {
+		req, err := l.Listener.Accept(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		peer, err := parseGreeting(req.Param().PrivateData)
+		if err != nil {
+			req.Reject(ctx, nil)
+			continue
+		}
+		s, err := l.t.newSession(l.cfg)
+		if err != nil {
+			req.Reject(ctx, nil)
+			return nil, nil, &rdma.OpError{Op: "accept from", Object: req.RemoteAddr(), Err: err}
+		}
+		s.setPeer(peer)
+		private, err := s.greeting(nil)
+		if err == nil {
+			_, err = req.Accept(ctx, s.qp, l.t.param(l.cfg, private))
+		}
+		if err == nil {
+			return s, peer.hello, nil
+		}
+		s.Close()
+		if ctx.Err() != nil {
+			return nil, nil, &rdma.OpError{Op: "accept from", Object: req.RemoteAddr(), Err: err}
+		}
+	}
+}

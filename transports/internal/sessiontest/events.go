@@ -1,0 +1,155 @@
+package sessiontest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+func evented(t *testing.T, open Open) *pair {
+	cfg := ordinary
+	cfg.Events = true
+	return connect(t, open, cfg)
+}
+
+func waitState(t *testing.T, open Open) {
+	p := connect(t, open, ordinary)
+	if err := p.near.s.Wait(soon(t)); !errors.Is(err, rdma.ErrState) {
+		t.Errorf("wait = %v, want %v", err, rdma.ErrState)
+	}
+}
+
+func waitContext(t *testing.T, open Open) {
+	p := evented(t, open)
+	for range 2 {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		defer cancel()
+		for ctx.Err() == nil {
+			if err := p.near.s.Wait(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("wait: %v, want %v", err, context.DeadlineExceeded)
+			}
+			p.near.poll() // a wait may wake for nothing
+		}
+		if err := p.near.s.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("wait under an ended context: %v, want %v", err, context.DeadlineExceeded)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	p.near.post(transports.Op{Kind: transports.KindRecv, Len: 8})
+	p.far.post(transports.Op{Kind: transports.KindSend, Len: 8})
+	p.take(p.far, 1)
+	p.near.post(transports.Op{Kind: transports.KindWrite, Len: 8})
+	if err := p.near.s.Wait(ctx); err != nil {
+		t.Errorf("wait with a completion there: %v, want nil whatever the context", err)
+	}
+	p.take(p.near, 2)
+}
+
+// waitPingPong blocks both sides in every turn: one lost wake-up stops it.
+func waitPingPong(t *testing.T, open Open) {
+	p := evented(t, open)
+	const rounds = 500
+	ctx := soon(t)
+	play := func(e *end, first bool) error {
+		turn := []transports.Op{{Kind: transports.KindRecv, Len: 16, Slot: 1}, {Kind: transports.KindSend, Local: 64, Len: 16, Slot: 2, Flags: transports.Quiet}}
+		if first {
+			if _, err := e.s.Post(turn); err != nil {
+				return err
+			}
+		} else if _, err := e.s.Post(turn[:1]); err != nil {
+			return err
+		}
+		for i := 0; i < rounds; {
+			if err := e.s.Wait(ctx); err != nil {
+				return fmt.Errorf("wait in round %d: %w", i, err)
+			}
+			// One completion a Poll: what is left must end the next Wait at once.
+			n, err := e.s.Poll(e.buf[:1])
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				continue
+			}
+			if d := e.buf[0]; d.Status != 0 || d.Kind != transports.KindRecv {
+				return fmt.Errorf("done %+v in round %d", d, i)
+			}
+			i++
+			if first && i == rounds {
+				return nil
+			}
+			if _, err := e.s.Post(turn); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	errs := make(chan error, 1)
+	go func() { errs <- play(p.far, false) }()
+	ok(t, "near", play(p.near, true))
+	ok(t, "far", <-errs)
+}
+
+func allocs(t *testing.T, open Open) {
+	p := connect(t, open, transports.Config{Window: 1 << 20, SendDepth: 16, RecvDepth: 16, MaxInline: min(32, open16(open, t))})
+	var recvs, ops []transports.Op
+	for _, op := range []transports.Op{
+		{Kind: transports.KindSend, Len: 64, Slot: 1},
+		{Kind: transports.KindSend, Len: 32, Slot: 1, Flags: transports.Inline | transports.Quiet},
+		{Kind: transports.KindWrite, Len: 100 << 10, Slot: 2},
+		{Kind: transports.KindWriteImm, Len: 8, Slot: 3},
+		{Kind: transports.KindRead, Local: 512 << 10, Len: 50 << 10, Slot: 4},
+		{Kind: transports.KindFetchAdd, Local: 512 << 10, Len: 8, Slot: 5},
+		{Kind: transports.KindSend, Len: 8, Slot: 6, Flags: transports.Fence},
+	} {
+		if !p.caps.Kinds.Has(op.Kind) || op.Flags&transports.Inline != 0 && p.caps.MaxInline < 32 {
+			continue
+		}
+		if op.Kind == transports.KindSend || op.Kind == transports.KindWriteImm {
+			recvs = append(recvs, transports.Op{Kind: transports.KindRecv, Local: 900 << 10, Len: 64})
+		}
+		ops = append(ops, op)
+	}
+	want := len(recvs) + len(ops)
+	for i := range ops {
+		if ops[i].Flags&transports.Quiet != 0 {
+			want--
+		}
+	}
+	dst := make([]transports.Done, 16)
+	round := func() {
+		if n, err := p.far.s.Post(recvs); n != len(recvs) || err != nil {
+			t.Fatalf("post receives = %d, %v", n, err)
+		}
+		if n, err := p.near.s.Post(ops); n != len(ops) || err != nil {
+			t.Fatalf("post = %d, %v", n, err)
+		}
+		deadline := time.Now().Add(patience)
+		for got, spin := 0, 0; got < want; spin++ {
+			for _, e := range [...]*end{p.near, p.far} {
+				n, err := e.s.Poll(dst)
+				if err != nil {
+					t.Fatalf("poll: %v", err)
+				}
+				for _, d := range dst[:n] {
+					if d.Status != 0 {
+						t.Fatalf("%v: %v", d.Kind, d.Status)
+					}
+				}
+				got += n
+			}
+			if spin%1000 == 999 && time.Now().After(deadline) {
+				t.Fatalf("%d of %d completions after %v", got, want, patience)
+			}
+		}
+	}
+	if n := testing.AllocsPerRun(200, round); n != 0 {
+		t.Errorf("a round of post and poll allocates %v times, want 0", n)
+	}
+}

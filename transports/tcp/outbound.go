@@ -1,0 +1,241 @@
+package tcp
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/softstack/stream"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+const (
+	// sendStage holds headers and small payloads of one batch.
+	sendStage = 64 << 10
+	// copyMax bytes and less are copied behind their header; above it a further
+	// piece of the gather list costs less than the copy.
+	copyMax = 4 << 10
+	// batchBytes ends a batch: a send call takes no more than the socket buffer
+	// holds, and a raw system call should be short.
+	batchBytes = 1 << 20
+)
+
+// outOp is an accepted op until its Done is taken.
+type outOp struct {
+	transports.Op
+	end      uint64 // value of outbound.sent at which the kernel has all of it
+	tag      uint32 // of a read
+	answered bool
+}
+
+// outbound turns ops and answers into bytes. ops[head:next] are encoded,
+// ops[next:tail] wait. The bytes on their way are the pieces iov[first:last].
+type outbound struct {
+	win   []byte
+	ops   ring[outOp]
+	next  uint32 // first op that is not encoded
+	stage []byte
+	used  int
+
+	iov         []unix.Iovec
+	first, last int
+	joined      bool // the last piece ends at stage[used]
+
+	queued  uint64 // bytes encoded since the start
+	sent    uint64 // of these, taken by the kernel
+	readTag uint32
+	answer  bool // the next turn is an answer's
+}
+
+func newOutbound(win []byte, depth int) outbound {
+	return outbound{win: win, ops: newRing[outOp](depth), stage: make([]byte, sendStage), iov: make([]unix.Iovec, stream.MaxVec)}
+}
+
+// onWire tells that encoded bytes wait for the kernel.
+func (o *outbound) onWire() bool { return o.first != o.last }
+
+// waiting tells that ops or answers are not encoded.
+func (o *outbound) waiting(in *inbound) bool { return o.next != o.ops.tail || !in.resps.empty() }
+
+// roomy tells that one more message of any kind can be encoded.
+func (o *outbound) roomy() bool {
+	return o.last+2 <= len(o.iov) && len(o.stage)-o.used >= headerLen+copyMax && o.queued-o.sent < batchBytes
+}
+
+// encode fills the batch with answers and ops in turn, so that neither starves
+// the other.
+func (o *outbound) encode(in *inbound) {
+	for o.roomy() {
+		op := o.ready(in)
+		if !in.resps.empty() && (o.answer || op == nil) {
+			r := in.resps.front()
+			o.put(header{len: r.len, tag: r.tag, kind: wireReadResp}, o.win[r.off:r.off+uint64(r.len)])
+			in.resps.pop()
+			o.answer = false
+			continue
+		}
+		if op == nil {
+			return
+		}
+		o.answer = true
+		o.encodeOp(op, in)
+	}
+}
+
+// ready is the next op, or nil when there is none or it must wait for the answers of earlier reads.
+func (o *outbound) ready(in *inbound) *outOp {
+	if o.next == o.ops.tail {
+		return nil
+	}
+	op := o.ops.at(o.next)
+	if o.held(&op.Op, in) {
+		return nil
+	}
+	return op
+}
+
+func (o *outbound) held(op *transports.Op, in *inbound) bool {
+	if op.Flags&transports.Fence != 0 && !in.reads.empty() {
+		return true
+	}
+	return op.Kind == transports.KindRead && in.reads.full()
+}
+
+func (o *outbound) encodeOp(op *outOp, in *inbound) {
+	h := header{len: op.Len}
+	payload := o.win[op.Local : op.Local+uint64(op.Len)]
+	switch op.Kind {
+	case transports.KindSend:
+		h.kind = wireSend
+	case transports.KindWrite:
+		h.kind, h.off = wireWrite, op.Remote
+	case transports.KindWriteImm:
+		h.kind, h.off, h.tag = wireWriteImm, op.Remote, op.Imm
+	case transports.KindRead:
+		o.readTag++
+		op.tag, op.answered = o.readTag, false
+		*in.reads.push() = op
+		h.kind, h.off, h.tag = wireReadReq, op.Remote, op.tag
+		payload = nil
+	}
+	o.put(h, payload)
+	op.end = o.queued
+	o.next++
+}
+
+// put appends one message to the batch; roomy must hold.
+func (o *outbound) put(h header, payload []byte) {
+	b := o.stage[o.used:]
+	h.put(b)
+	n := headerLen
+	o.queued += uint64(headerLen + len(payload))
+	if len(payload) <= copyMax {
+		n += copy(b[headerLen:], payload)
+		payload = nil
+	}
+	o.used += n
+	if o.joined {
+		o.iov[o.last-1].Len += uint64(n)
+	} else {
+		o.iov[o.last] = unix.Iovec{Base: &b[0], Len: uint64(n)}
+		o.last++
+		o.joined = true
+	}
+	if payload != nil {
+		o.iov[o.last] = unix.Iovec{Base: &payload[0], Len: uint64(len(payload))}
+		o.last++
+		o.joined = false
+	}
+}
+
+// flush encodes and sends until everything has left, the socket is full, or the
+// rest waits for reads. The error is the connection's end.
+func (o *outbound) flush(c *stream.Conn, in *inbound) error {
+	for {
+		o.encode(in)
+		var n int
+		var err error
+		switch o.last - o.first {
+		case 0:
+			return nil
+		case 1:
+			v := &o.iov[o.first]
+			n, err = c.Send(unsafe.Slice(v.Base, v.Len))
+		default:
+			n, err = c.Sendv(o.iov[o.first:o.last])
+		}
+		if err == stream.ErrAgain {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		// A short count means a full socket: asking again now would find no room.
+		if !o.advance(uint64(n)) || !o.waiting(in) {
+			return nil
+		}
+	}
+}
+
+// advance accounts for n sent bytes and tells whether the batch is empty.
+func (o *outbound) advance(n uint64) bool {
+	o.sent += n
+	if o.sent == o.queued {
+		o.first, o.last, o.used, o.joined = 0, 0, 0, false
+		return true
+	}
+	for n > 0 {
+		v := &o.iov[o.first]
+		if n < v.Len {
+			v.Base = (*byte)(unsafe.Add(unsafe.Pointer(v.Base), n))
+			v.Len -= n
+			break
+		}
+		n -= v.Len
+		o.first++
+	}
+	return false
+}
+
+// done tells that op is finished: answered, or taken by the kernel.
+func (o *outbound) done(op *outOp) bool {
+	if op.Kind == transports.KindRead {
+		return op.answered
+	}
+	return op.end <= o.sent
+}
+
+// retire moves finished ops into dst, in posting order.
+func (o *outbound) retire(dst []transports.Done) int {
+	n := 0
+	for o.finished() {
+		op := o.ops.front()
+		if op.Flags&transports.Quiet == 0 {
+			if n == len(dst) {
+				break
+			}
+			dst[n] = transports.Done{Slot: op.Slot, Len: op.Len, Kind: op.Kind}
+			n++
+		}
+		o.ops.pop()
+	}
+	return n
+}
+
+// finished tells that the oldest op is.
+func (o *outbound) finished() bool { return o.ops.head != o.next && o.done(o.ops.front()) }
+
+// abort ends all work: what retire still returns is finished, the rest is for drop.
+func (o *outbound) abort() {
+	i := o.ops.head
+	for i != o.next && o.done(o.ops.at(i)) {
+		i++
+	}
+	o.next = i
+}
+
+// drop forgets the oldest op after abort, when retire has nothing left.
+func (o *outbound) drop() {
+	o.ops.pop()
+	o.next = o.ops.head
+}

@@ -1,0 +1,211 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/softstack/stream"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+const (
+	maxMsg       = 1 << 30 // bytes; a length fits int everywhere
+	maxDepth     = 16 << 10
+	maxReadDepth = 256
+	maxInline    = copyMax
+
+	// connectTimeout bounds Dial without a deadline of its own, as
+	// [rdma.QP].Connect does; greetTimeout a peer that connected and stays silent.
+	connectTimeout = 10 * time.Second
+	greetTimeout   = 5 * time.Second
+)
+
+// Config sets the socket buffers in bytes; 0 leaves the kernel's autotuning on.
+type Config struct {
+	SendBuffer int
+	RecvBuffer int
+}
+
+type transport struct {
+	cfg    Config
+	closed atomic.Bool
+}
+
+// New makes the transport. It holds nothing: sessions and listeners are closed
+// by those who got them.
+func New(cfg Config) transports.Transport { return &transport{cfg: cfg} }
+
+// Name is tcp, with the socket buffers when they are set.
+func (t *transport) Name() string {
+	var p []string
+	if t.cfg.SendBuffer > 0 {
+		p = append(p, fmt.Sprintf("sndbuf=%d", t.cfg.SendBuffer))
+	}
+	if t.cfg.RecvBuffer > 0 {
+		p = append(p, fmt.Sprintf("rcvbuf=%d", t.cfg.RecvBuffer))
+	}
+	if p == nil {
+		return "tcp"
+	}
+	return "tcp(" + strings.Join(p, ",") + ")"
+}
+
+// Caps are constant.
+func (t *transport) Caps() transports.Caps {
+	return transports.Caps{
+		Label:         rdma.LabelSoft,
+		Kinds:         transports.Kinds(transports.KindSend, transports.KindWrite, transports.KindWriteImm, transports.KindRead, transports.KindRecv),
+		LastByteLast:  true,
+		Events:        true,
+		MaxMsg:        maxMsg,
+		MaxInline:     maxInline,
+		MaxDepth:      maxDepth,
+		MaxReadDepth:  maxReadDepth,
+		LocalComplete: true,
+	}
+}
+
+// Close refuses further Dial and Listen.
+func (t *transport) Close() error {
+	t.closed.Store(true)
+	return nil
+}
+
+// normal fills in defaults and checks limits.
+func normal(cfg transports.Config) (transports.Config, error) {
+	cfg.SendDepth, cfg.RecvDepth = max(cfg.SendDepth, 1), max(cfg.RecvDepth, 1)
+	if cfg.ReadDepth == 0 {
+		cfg.ReadDepth = maxReadDepth
+	}
+	for _, l := range []struct {
+		what     string
+		got      int
+		from, to int
+	}{
+		{"window", cfg.Window, 1, 1<<offsetBits - 1},
+		{"send depth", cfg.SendDepth, 1, maxDepth},
+		{"receive depth", cfg.RecvDepth, 1, maxDepth},
+		{"inline bytes", cfg.MaxInline, 0, maxInline},
+		{"read depth", cfg.ReadDepth, 1, maxReadDepth},
+	} {
+		if l.got < l.from || l.got > l.to {
+			return cfg, fmt.Errorf("%s %d, want %d to %d: %w", l.what, l.got, l.from, l.to, rdma.ErrInvalid)
+		}
+	}
+	return cfg, nil
+}
+
+// Dial connects. The deadline of ctx bounds every step; without one, 10 s.
+// Errors: rdma.ErrInvalid, ErrUnreachable, ErrRejected, ErrProtocol.
+func (t *transport) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session, error) {
+	s, err := t.dial(ctx, addr, hello, cfg)
+	if err != nil {
+		return nil, &rdma.OpError{Op: "connect", Object: addr, Err: err}
+	}
+	return s, nil
+}
+
+func (t *transport) dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (*session, error) {
+	if t.closed.Load() {
+		return nil, rdma.ErrClosed
+	}
+	cfg, err := normal(cfg)
+	if err != nil {
+		return nil, err
+	}
+	ask := greeting{version: wireVersion, verdict: verdictAsk, window: uint64(cfg.Window), readDepth: uint32(cfg.ReadDepth), hello: hello}
+	msg, err := ask.encode()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout) // the earlier deadline wins
+	defer cancel()
+	c, err := (&net.Dialer{Control: t.buffers}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	conn := c.(*net.TCPConn)
+	peer, err := exchange(ctx, conn, msg[:])
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return open(conn, cfg, &peer)
+}
+
+// exchange sends the greeting and reads the listener's.
+func exchange(ctx context.Context, conn *net.TCPConn, msg []byte) (greeting, error) {
+	leave := after(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer leave()
+	var b [greetingLen]byte
+	_, err := conn.Write(msg)
+	if err == nil {
+		_, err = io.ReadFull(conn, b[:])
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return greeting{}, unreachable(ctx.Err())
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
+			return greeting{}, fmt.Errorf("%w: closed during the greeting", rdma.ErrRejected)
+		}
+		return greeting{}, unreachable(err)
+	}
+	g, err := parseGreeting(&b)
+	if err != nil {
+		return g, err
+	}
+	switch g.verdict {
+	case verdictTake:
+		return g, nil
+	case verdictRefuse:
+		return g, rdma.ErrRejected
+	}
+	return g, fmt.Errorf("%w: %w", rdma.ErrProtocol, errGreeting)
+}
+
+// open makes the session of a greeted connection and owns conn in any case.
+func open(conn *net.TCPConn, cfg transports.Config, peer *greeting) (*session, error) {
+	buf, err := rdma.Alloc(cfg.Window)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	sc, err := stream.New(conn)
+	if err != nil {
+		buf.Free()
+		return nil, err
+	}
+	s, err := newSession(sc, cfg, peer, buf)
+	if err != nil {
+		buf.Free()
+		return nil, err
+	}
+	return s, nil
+}
+
+// buffers runs before connect and listen: the window scale is fixed with the SYN
+// (RFC 7323 §2.2), and accepted sockets inherit the sizes.
+func (t *transport) buffers(_, _ string, c syscall.RawConn) error {
+	var err error
+	cerr := c.Control(func(fd uintptr) {
+		for _, o := range []struct{ opt, size int }{{unix.SO_SNDBUF, t.cfg.SendBuffer}, {unix.SO_RCVBUF, t.cfg.RecvBuffer}} {
+			if o.size > 0 {
+				err = errors.Join(err, unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, o.opt, o.size))
+			}
+		}
+	})
+	return errors.Join(cerr, err)
+}
+
+func unreachable(err error) error { return fmt.Errorf("%w: %w", rdma.ErrUnreachable, err) }
