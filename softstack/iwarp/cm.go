@@ -233,13 +233,13 @@ func (q *qp) sendRTR(r mpa.RTR) {
 		ddp.PutUntagged(h[:], &ddp.Untagged{Last: true, ULP: rdmap.Control(rdmap.OpReadReq), QN: ddp.QNReadReq, MSN: q.tx.readMSN})
 		rdmap.PutReadRequest(h[ddp.UntaggedLen:], &rdmap.ReadRequest{SinkSTag: 1, SrcSTag: 1})
 		q.tx.readMSN++
-		q.tx.frame(h[:], nil, 0)
+		q.tx.frame(h[:], nil, 0, false)
 		q.reads.push(rtrIndex)
 		q.rtrRead = true
 	} else {
 		var h [ddp.TaggedLen]byte
 		ddp.PutTagged(h[:], &ddp.Tagged{Last: true, ULP: rdmap.Control(rdmap.OpWrite), STag: 1})
-		q.tx.frame(h[:], nil, 0)
+		q.tx.frame(h[:], nil, 0, false)
 	}
 	q.transmit()
 }

@@ -45,7 +45,7 @@ func (q *qp) terminate(code rdmap.TermCode, ulpdu []byte) {
 	var room [ddp.UntaggedLen + 128]byte
 	ddp.PutUntagged(room[:], &ddp.Untagged{Last: true, ULP: rdmap.Control(rdmap.OpTerminate), QN: ddp.QNTerminate, MSN: 1})
 	msg := rdmap.AppendTerminate(room[:ddp.UntaggedLen], &t)
-	q.tx.frame(msg, nil, 0)
+	q.tx.frame(msg, nil, 0, false)
 	q.shut()
 }
 

@@ -103,7 +103,7 @@ func (q *qp) frameEntry() bool {
 	var hdr [ddp.UntaggedLen + rdmap.ReadRequestLen]byte
 	switch e.wr.Op {
 	case rdma.OpRead:
-		if !t.room(rdmap.ReadRequestLen) {
+		if !t.room(rdmap.ReadRequestLen, false) {
 			return false
 		}
 		var sink rdma.SGE
@@ -123,7 +123,7 @@ func (q *qp) frameEntry() bool {
 			SinkSTag: sink.LKey, SinkTO: sink.Addr, Size: sink.Len, SrcSTag: e.wr.RKey, SrcTO: e.wr.RemoteAddr,
 		})
 		t.readMSN++
-		t.frame(hdr[:], nil, 0)
+		t.frame(hdr[:], nil, 0, false)
 		q.reads.push(q.sqNext)
 		q.begun(e)
 		e.end = 0 // counts the response from here on
@@ -145,7 +145,7 @@ func (q *qp) frameEntry() bool {
 		hlen = ddp.TaggedLen
 	}
 	n := min(size-t.off, uint32(q.seglen(hlen)))
-	if !t.room(int(n)) {
+	if !t.room(int(n), false) {
 		return false
 	}
 	k, ok := q.gather(e, slot, t.off, n, &pieces)
@@ -163,7 +163,7 @@ func (q *qp) frameEntry() bool {
 		}
 		ddp.PutUntagged(hdr[:], &h)
 	}
-	t.frame(hdr[:hlen], pieces[:k], int(n))
+	t.frame(hdr[:hlen], pieces[:k], int(n), false)
 	t.off += n
 	if last {
 		if e.wr.Op != rdma.OpWrite {
@@ -243,7 +243,10 @@ func (q *qp) frameResponse() bool {
 	t := &q.tx
 	r := &q.req[q.irq.slot()]
 	n := min(r.Size-t.off, uint32(q.seglen(ddp.TaggedLen)))
-	if !t.room(int(n)) {
+	// The source's owner may change it at any time: it does not know of the read.
+	// A CRC over octets that change before the socket takes them would end the
+	// connection, so they are fixed by a copy first.
+	if !t.room(int(n), t.crc) {
 		return false
 	}
 	var piece [1][]byte
@@ -259,7 +262,7 @@ func (q *qp) frameResponse() bool {
 	last := t.off+n == r.Size
 	var hdr [ddp.TaggedLen]byte
 	ddp.PutTagged(hdr[:], &ddp.Tagged{Last: last, ULP: rdmap.Control(rdmap.OpReadResp), STag: r.SinkSTag, TO: r.SinkTO + uint64(t.off)})
-	t.frame(hdr[:], piece[:], int(n))
+	t.frame(hdr[:], piece[:], int(n), t.crc)
 	t.off += n
 	if last {
 		q.irq.head++

@@ -88,12 +88,12 @@ func (t *txState) reference(p []byte) {
 	t.framed += uint64(len(p))
 }
 
-// room tells whether one more FPDU of size payload octets surely fits.
-func (t *txState) room(payload int) bool {
+// room tells whether one more FPDU of size payload octets, copied or not, surely fits.
+func (t *txState) room(payload int, copied bool) bool {
 	need := mpa.LenFieldLen + ddp.UntaggedLen + rdmap.ReadRequestLen + 3 + mpa.CRCLen
 	if t.markers {
 		need += payload + payload/(mpa.MarkerInterval-mpa.MarkerLen)*mpa.MarkerLen + 4*mpa.MarkerLen
-	} else if payload <= copyMax {
+	} else if copied || payload <= copyMax {
 		need += payload
 	}
 	return len(t.buf)-t.n >= need && len(t.vec)-t.vn >= 2+rdma.MaxSGE
@@ -172,10 +172,11 @@ func (t *txState) advance(n uint64) {
 
 var padding [3]byte
 
-// frame lays one FPDU: length, header (written by the caller into the returned
-// octets before finish is called through put), payload pieces, pad, CRC
+// frame lays one FPDU: length, header, payload pieces, pad, CRC
 // (RFC 5044 §4). pieces are consecutive parts of the payload, size octets in all.
-func (t *txState) frame(header []byte, pieces [][]byte, size int) {
+// They are copied if they are short, or if copied is set; else the socket reads
+// them where they are, and they must not change until it has.
+func (t *txState) frame(header []byte, pieces [][]byte, size int, copied bool) {
 	ulpdu := len(header) + size
 	pad := mpa.Pad(ulpdu)
 	if t.markers {
@@ -189,7 +190,7 @@ func (t *txState) frame(header []byte, pieces [][]byte, size int) {
 		t.reserve(len(out))
 		return
 	}
-	if size <= copyMax {
+	if copied || size <= copyMax {
 		b := t.reserve(mpa.LenFieldLen + ulpdu + pad + mpa.CRCLen)
 		binary.BigEndian.PutUint16(b, uint16(ulpdu))
 		at := mpa.LenFieldLen + copy(b[mpa.LenFieldLen:], header)
