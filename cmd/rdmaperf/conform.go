@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
+	"github.com/rdmaperf/rdmaperf/transports/conform"
+	"github.com/rdmaperf/rdmaperf/transports/memdev"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// conformFlags choose what is checked and how it is judged.
+type conformFlags struct {
+	transports string
+	only, skip []string
+	strict     bool
+	seed       uint64
+	ledger     string
+	profile    string
+	format     string
+	timeout    time.Duration
+	list       bool
+	explain    string
+}
+
+func newConformCommand() *cobra.Command {
+	var f conformFlags
+	cmd := &cobra.Command{
+		Use:   "conform",
+		Short: "Check that a provider behaves as the specifications say",
+		Long: `Run the conformance cases against providers, each case on fresh connections, and
+print a matrix of verdicts. A case that a provider's declared capabilities do not
+cover is "unsupported"; a declared capability that no case proved is a failure.
+
+Exit codes: 0 all required cases pass, 1 a case failed, 2 wrong command line or
+nothing selected, 77 a provider could not be opened.`,
+		Example: `  rdmaperf conform --transport mem,iwarp
+  rdmaperf conform --transport iwarp --only 'rdr/*,ord' --format jsonl
+  rdmaperf conform --explain ord/write-then-read`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.run(cmd.Context(), cmd.OutOrStdout())
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.transports, "transport", "mem,"+defaultStack(), "providers to check, comma separated")
+	fl.StringSliceVar(&f.only, "only", nil, "cases to run: IDs, globs such as 'rdr/*', or groups")
+	fl.StringSliceVar(&f.skip, "skip", nil, "cases to leave out, likewise")
+	fl.BoolVar(&f.strict, "strict", false, "failed recommendations (should) and unexpected passes fail the run")
+	fl.Uint64Var(&f.seed, "seed", 1, "seed of payloads and random choices")
+	fl.StringVar(&f.ledger, "ledger", "", "JSON file of known deviations, which become xfail")
+	fl.StringVar(&f.profile, "profile", "fast", "fast or full (longer loops and large transfers)")
+	fl.StringVar(&f.format, "format", "text", "text (matrix) or jsonl (one record a case)")
+	fl.DurationVar(&f.timeout, "case-timeout", 10*time.Second, "deadline of one case")
+	fl.BoolVar(&f.list, "list", false, "list the selected cases and run nothing")
+	fl.StringVar(&f.explain, "explain", "", "print what one case requires and run nothing")
+	return cmd
+}
+
+func (f *conformFlags) run(ctx context.Context, stdout io.Writer) error {
+	const operation = "check conformance"
+	if f.explain != "" {
+		text, err := conform.Explain(f.explain)
+		if err != nil {
+			return usage(operation, err, "rdmaperf conform --list")
+		}
+		_, err = io.WriteString(stdout, text)
+		return err
+	}
+	o, err := f.options()
+	if err != nil {
+		return usage(operation, err, "rdmaperf conform --help")
+	}
+	if f.list {
+		cases, err := conform.Select(conform.Catalogue(), f.only, f.skip, o.Profile)
+		if err != nil {
+			return usage(operation, err, "rdmaperf conform --list")
+		}
+		return conform.List(stdout, cases)
+	}
+	if f.format != "text" && f.format != "jsonl" {
+		return usage(operation, fmt.Errorf("unknown format %q", f.format), "text or jsonl")
+	}
+	var results []conform.Report
+	for _, spec := range splitTop(f.transports, ',') {
+		spec = strings.TrimSpace(spec)
+		h, err := openHarness(spec)
+		if reports.Code(err) == reports.ExitUsage {
+			return err
+		}
+		if err != nil {
+			results = append(results, conform.NotRunReport(spec, err, o))
+			continue
+		}
+		results = append(results, conform.Run(ctx, h, o))
+		if err := h.Close(); err != nil {
+			return &reports.ExitError{Code: reports.ExitFailed, Operation: operation + " of " + spec, Err: err}
+		}
+	}
+	if f.format == "jsonl" {
+		err = conform.WriteJSONL(stdout, results...)
+	} else {
+		err = conform.WriteMatrix(stdout, results...)
+	}
+	if err != nil {
+		return &reports.ExitError{Code: reports.ExitFailed, Operation: "write verdicts", Err: err}
+	}
+	return conformError(ctx, results)
+}
+
+// conformError is nil when nothing required failed.
+func conformError(ctx context.Context, results []conform.Report) error {
+	code := conform.ExitCode(results...)
+	if ctx.Err() != nil && code == conform.ExitOK {
+		code = conform.ExitFailed
+	}
+	if code == conform.ExitOK {
+		return nil
+	}
+	var red []string
+	var errs []error
+	for i := range results {
+		r := &results[i]
+		if r.Err != nil {
+			errs = append(errs, r.Err)
+			continue
+		}
+		for k := range r.Results {
+			if r.Results[k].Red(r.Strict) {
+				red = append(red, r.Transport+" "+r.Results[k].ID)
+			}
+		}
+	}
+	if len(red) > 0 {
+		const show = 5
+		more := ""
+		if len(red) > show {
+			more = fmt.Sprintf(" and %d more", len(red)-show)
+		}
+		errs = append(errs, fmt.Errorf("%d not passed: %s%s", len(red), strings.Join(red[:min(show, len(red))], ", "), more))
+	}
+	if ctx.Err() != nil {
+		errs = append(errs, errors.New("interrupted; the remaining cases are notrun"))
+	}
+	hint := ""
+	if len(red) > 0 {
+		hint = "rdmaperf conform --explain " + red[0][strings.LastIndexByte(red[0], ' ')+1:]
+	}
+	return &reports.ExitError{Code: code, Operation: "check conformance", Err: errors.Join(errs...), Hint: hint}
+}
+
+func (f *conformFlags) options() (conform.Options, error) {
+	o := conform.Options{Only: f.only, Skip: f.skip, Strict: f.strict, Seed: f.seed, CaseTimeout: f.timeout}
+	var err error
+	if o.Profile, err = conform.ParseProfile(f.profile); err != nil {
+		return o, err
+	}
+	if f.timeout <= 0 {
+		return o, fmt.Errorf("case timeout %v: want more than 0", f.timeout)
+	}
+	if f.ledger != "" {
+		file, err := os.Open(f.ledger)
+		if err != nil {
+			return o, err
+		}
+		defer file.Close()
+		if o.Ledger, err = conform.ReadLedger(file); err != nil {
+			return o, fmt.Errorf("%s: %w", f.ledger, err)
+		}
+	}
+	return o, nil
+}
+
+// openHarness makes fresh pairs of the provider that spec names.
+func openHarness(spec string) (conform.Harness, error) {
+	operation := "open transport " + fmt.Sprintf("%q", spec)
+	layers, err := parseStack(spec)
+	if err != nil {
+		return nil, usage(operation, err, "one of "+stackNames())
+	}
+	for _, l := range layers {
+		e := findStack(l.name)
+		switch {
+		case e == nil:
+			return nil, usage(operation, fmt.Errorf("unknown name %q", l.name), "mem, iwarp")
+		case e.open == nil:
+			return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: operation, Err: e.why(l), Hint: "--transport mem,iwarp"}
+		}
+	}
+	l := layers[len(layers)-1]
+	if len(layers) > 1 || l.device != "" || !slices.Contains([]string{"mem", "iwarp"}, l.name) {
+		return nil, usage(operation, errors.New("not an RDMA provider"), "mem, iwarp")
+	}
+	if l.name == "mem" {
+		if len(l.params) > 0 {
+			return nil, openFailed(spec, l, fmt.Errorf("%w %q", errParam, l.params[0]))
+		}
+		open := func(context.Context) (rdma.Device, rdma.Device, string, error) {
+			// Reads take a while, so that fences and ORD have something to hold.
+			fabric := memdev.NewFabric(memdev.Config{ReadDelay: 10 * time.Microsecond})
+			a, errA := fabric.Open("a")
+			b, errB := fabric.Open("b")
+			return a, b, "b:0", errors.Join(errA, errB)
+		}
+		return conform.FreshKiller(spec, open, func(b rdma.Device) error { b.(*memdev.Device).Kill(); return nil }), nil
+	}
+	cfg, err := iwarpConfig(l)
+	if err != nil {
+		return nil, openFailed(spec, l, err)
+	}
+	open := func(context.Context) (rdma.Device, rdma.Device, string, error) {
+		a, errA := iwarp.Open(cfg)
+		b, errB := iwarp.Open(cfg)
+		return a, b, "127.0.0.1:0", errors.Join(errA, errB)
+	}
+	return conform.FreshKiller(spec, open, func(b rdma.Device) error { b.(*iwarp.Device).Kill(); return nil }), nil
+}
