@@ -41,6 +41,7 @@ func run(args []string) error {
 	dir := flags.String("dir", "", "directory with the raw output")
 	jsonFile := flags.String("json", "", "write the table as JSON to this file")
 	seconds := flags.Float64("seconds", 0, "length of each measured window, for the document")
+	note := flags.String("note", "", "a remark for the table's foot")
 	only := flags.String("only", "", "comma list of floor, rdmaperf, record, foreign; empty is all")
 	if err := flags.Parse(args); err != nil {
 		return &reports.ExitError{Code: reports.ExitUsage, Err: err}
@@ -57,6 +58,7 @@ func run(args []string) error {
 		return err
 	}
 	t := build(raw, sources)
+	t.Note = *note
 	if err := t.writeText(os.Stdout); err != nil {
 		return err
 	}

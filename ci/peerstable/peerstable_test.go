@@ -186,6 +186,7 @@ func TestAllGoalsMet(t *testing.T) {
 			t.Errorf("a line of a tool that was not there: %+v", l)
 		}
 	}
+	tab.Note = "a remark"
 	var text bytes.Buffer
 	if err := tab.writeText(&text); err != nil {
 		t.Fatal(err)
@@ -195,6 +196,7 @@ func TestAllGoalsMet(t *testing.T) {
 		"\n rdmaperf iwarp 5.94 us 1.20x of tcp (1.20 to 1.20) <= 1.25x pass\n",
 		"\n rdmaperf iwarp 4.00 M/s >= 3.00 M/s pass\n",
 		"\n reports.Recorder 12.2 ns <= 20.0 ns pass\n",
+		"\nnote: a remark\n",
 	} {
 		if !strings.Contains(squeezed, want) {
 			t.Errorf("text lacks %q:\n%s", want, &text)

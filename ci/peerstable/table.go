@@ -72,6 +72,7 @@ type table struct {
 	Environment reports.Environment `json:"environment"`
 	Lines       []line              `json:"lines"`
 	Failures    []string            `json:"failures,omitempty"`
+	Note        string              `json:"note,omitempty"` // what disturbed the measurement
 }
 
 // line is one measured row. Value is the median of Values; Ratio the median of
@@ -231,6 +232,9 @@ func (t *table) writeText(w io.Writer) error {
 	}
 	for _, f := range t.Failures {
 		fmt.Fprintf(b, "failed: %s\n", f)
+	}
+	if t.Note != "" {
+		fmt.Fprintf(b, "note: %s\n", t.Note)
 	}
 	return b.Flush()
 }
