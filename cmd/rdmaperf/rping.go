@@ -230,6 +230,7 @@ func rpingError(err error) error {
 	code, hint := reports.ExitFailed, ""
 	var mismatch *rping.MismatchError
 	var status *rdma.StatusError
+	var timeout *rping.TimeoutError
 	switch {
 	case errors.As(err, &mismatch):
 		code = reports.ExitCorruption
@@ -237,6 +238,8 @@ func rpingError(err error) error {
 		code = reports.ExitNotRun
 	case errors.Is(err, rdma.ErrAddrInUse):
 		hint = "another port with -p"
+	case errors.As(err, &timeout):
+		code, hint = reports.ExitPeer, "a longer --timeout if the peer is only slow"
 	case errors.Is(err, rdma.ErrUnreachable):
 		code, hint = reports.ExitPeer, "rdmaperf rping -s on that host first, and the same -p"
 	case errors.Is(err, rdma.ErrProtocol):

@@ -35,5 +35,6 @@
 // # Limitations
 //
 // A ping is at most 65535 bytes, as in rping. One connection runs one ping at a
-// time: this is a test of function, its times are no benchmark.
+// time: this is a test of function, its times are no benchmark. A client that
+// says nothing holds its place at the server until the timeout.
 package rping
