@@ -1,0 +1,596 @@
+package iwarp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/softstack/mpa"
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// host is a device with a listener, for startup frames that lead nowhere.
+func host(t *testing.T, cfg Config) (*end, rdma.Listener) {
+	t.Helper()
+	e := newEnd(t, cfg, rdma.QPConfig{})
+	l, err := e.dev.Listen(t.Context(), "127.0.0.1:0", 8)
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	return e, l
+}
+
+// accept takes one request for e in the background.
+func (e *end) accept(l rdma.Listener, p rdma.ConnParam) (result chan error) {
+	result = make(chan error, 1)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	go func() {
+		defer cancel()
+		r, err := l.Accept(ctx)
+		if err == nil {
+			_, err = r.Accept(ctx, e.qp, p)
+		}
+		result <- err
+	}()
+	return result
+}
+
+// request is a right Request to bend.
+func request(bend func(*wiretest.Startup)) wiretest.Startup {
+	s := wiretest.Startup{Key: wiretest.RequestKey, Flags: wiretest.FlagC | wiretest.FlagS, Rev: 2, PDLen: -1, Private: wiretest.EnhancedWords(1, 1)}
+	if bend != nil {
+		bend(&s)
+	}
+	return s
+}
+
+func closed(err error) bool { return err == io.EOF || errors.Is(err, syscall.ECONNRESET) }
+
+// TestWireBadRequests: W-01, W-03, W-04, W-05 with FIN, W-08, W-19, W-20. The
+// socket is closed without an answer, and the listener goes on.
+func TestWireBadRequests(t *testing.T) {
+	e, l := host(t, Config{})
+	type S = wiretest.Startup
+	cases := map[string]func(*S){
+		"W-03 rev 0":                func(s *S) { s.Rev = 0 },
+		"W-03 rev 3":                func(s *S) { s.Rev = 3 },
+		"W-03 rev 129":              func(s *S) { s.Rev = 129 },
+		"W-03 rev 255":              func(s *S) { s.Rev = 255 },
+		"W-04 pd length 513":        func(s *S) { s.PDLen, s.Private = 513, append(s.Private, make([]byte, 509)...) },
+		"W-04 pd length 65535":      func(s *S) { s.PDLen, s.Private = 65535, append(s.Private, make([]byte, 65531)...) },
+		"W-05 pd length beyond fin": func(s *S) { s.PDLen = 100 },
+		"W-08 reply key":            func(s *S) { s.Key = wiretest.ReplyKey },
+		"W-19 s with rev 1":         func(s *S) { s.Rev = 1 },
+		"W-01 not mpa at all":       func(s *S) { s.Key = "GET / HTTP/1.1\r\n" },
+	}
+	for i := range 16 {
+		cases[fmt.Sprintf("W-01 key octet %d", i)] = func(s *S) {
+			k := []byte(s.Key)
+			k[i] ^= 0x20
+			s.Key = string(k)
+		}
+	}
+	for n := range 4 {
+		cases[fmt.Sprintf("W-20 s with %d octets", n)] = func(s *S) { s.Private = s.Private[:n] }
+	}
+	for name, bend := range cases {
+		t.Run(name, func(t *testing.T) {
+			p, err := wiretest.Dial(l.Addr(), testTimeout)
+			must(t, err)
+			defer p.Close()
+			p.WriteStartup(request(bend)) // the device may close before all of it is written
+			p.CloseWrite()
+			if f, err := p.ReadStartup(); !closed(err) {
+				t.Errorf("answer %+v, %v, want a closed connection", f, err)
+			}
+		})
+	}
+	done := e.accept(l, rdma.ConnParam{})
+	p, err := wiretest.Dial(l.Addr(), testTimeout)
+	must(t, err)
+	defer p.Close()
+	_, err = p.Initiate(&mpa.Frame{Rev: 2})
+	must(t, err)
+	must(t, <-done)
+}
+
+// TestWireSilentPeers: W-05 and W-10, a peer that stops talking before its
+// Request is whole is dropped after the request timeout.
+func TestWireSilentPeers(t *testing.T) {
+	t.Parallel()
+	_, l := host(t, Config{})
+	begin := time.Now()
+	var peers []*wiretest.Peer
+	for _, b := range [][]byte{nil, []byte("MPA"), request(nil).Bytes()[:20], request(func(s *wiretest.Startup) { s.PDLen = 9 }).Bytes()} {
+		p, err := wiretest.Dial(l.Addr(), 2*requestTimeout)
+		must(t, err)
+		defer p.Close()
+		must(t, p.Write(b))
+		peers = append(peers, p)
+	}
+	for i, p := range peers {
+		if _, err := p.ReadStartup(); !closed(err) {
+			t.Errorf("peer %d: %v, want a closed connection", i, err)
+		}
+	}
+	if d := time.Since(begin); d < requestTimeout/2 {
+		t.Errorf("closed after %v, before the request timeout of %v", d, requestTimeout)
+	}
+}
+
+// TestWireEarlyFPDU: W-06, an FPDU right behind the Request waits for the Reply.
+func TestWireEarlyFPDU(t *testing.T) {
+	e, l := host(t, Config{})
+	e.postRecv(1, e.sge(0, 64))
+	p, err := wiretest.Dial(l.Addr(), testTimeout)
+	must(t, err)
+	defer p.Close()
+	p.FullOperation(true, false, false)
+	must(t, p.Write(append(request(nil).Bytes(), p.Encode(wiretest.Send(1, []byte("early")))...)))
+	must(t, <-e.accept(l, rdma.ConnParam{IRD: 1, ORD: 1}))
+	_, err = p.ReadStartup()
+	must(t, err)
+	e.want(nil, rdma.WCRecv, 1, rdma.StatusSuccess)
+	equal(t, "payload", e.bytes(0, 5), []byte("early"))
+}
+
+// TestWireFlags: W-12, W-13, W-16: what the flags of both frames lead to.
+func TestWireFlags(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		cfg               Config
+		flags             byte
+		crc, markers, say bool // CRC used; we send markers; the peer must
+	}{
+		{"W-13 neither asks for crc", Config{NoCRC: true}, 0, false, false, false},
+		{"W-13 only the peer", Config{NoCRC: true}, wiretest.FlagC, true, false, false},
+		{"W-13 only we", Config{}, 0, true, false, false},
+		{"W-13 both", Config{}, wiretest.FlagC, true, false, false},
+		{"W-12 the peer wants markers", Config{}, wiretest.FlagM, true, true, false},
+		{"W-12 we want markers", Config{Markers: true}, 0, true, false, true},
+		{"W-16 reserved bits", Config{}, 0x0f, true, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			check := func(t *testing.T, e *end, p *wiretest.Peer, got *mpa.Frame, initiator bool) {
+				if got.Markers != c.cfg.Markers || initiator && got.CRC == c.cfg.NoCRC || !initiator && got.CRC != c.crc {
+					t.Errorf("frame with crc %t and markers %t", got.CRC, got.Markers)
+				}
+				p.FullOperation(c.crc, c.say, c.markers)
+				must(t, p.Send(wiretest.Send(1, []byte("in"))))
+				e.want(nil, rdma.WCRecv, 1, rdma.StatusSuccess)
+				e.fill(3, 4096, 3000)
+				e.post(rdma.SendWR{ID: 2, Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(4096, 3000)}})
+				e.want(nil, rdma.WCSend, 2, rdma.StatusSuccess)
+				var out []byte
+				for len(out) < 3000 {
+					f, err := p.Next()
+					must(t, err)
+					out = append(out, f.Payload()...)
+				}
+				equal(t, "sent", out, e.bytes(4096, 3000))
+				if f := p.Check.Faults(); len(f) > 0 {
+					t.Errorf("on the wire: %q", f)
+				}
+			}
+			t.Run("responder", func(t *testing.T) {
+				e, l := host(t, c.cfg)
+				e.postRecv(1, e.sge(0, 64))
+				done := e.accept(l, rdma.ConnParam{})
+				p, err := wiretest.Dial(l.Addr(), testTimeout)
+				must(t, err)
+				defer p.Close()
+				must(t, p.WriteStartup(request(func(s *wiretest.Startup) { s.Flags = wiretest.FlagS | c.flags })))
+				f, err := p.ReadStartup()
+				must(t, err)
+				must(t, <-done)
+				check(t, e, p, f, false)
+			})
+			t.Run("initiator", func(t *testing.T) {
+				e := newEnd(t, c.cfg, rdma.QPConfig{})
+				e.postRecv(1, e.sge(0, 64))
+				p, f := e.connectTo(t, rdma.ConnParam{IRD: 1, ORD: 1}, func(s *wiretest.Startup) { s.Flags = wiretest.FlagS | c.flags })
+				check(t, e, p, f, true)
+			})
+		})
+	}
+}
+
+// reply is a right Reply to bend.
+func reply(bend func(*wiretest.Startup)) wiretest.Startup {
+	s := request(bend)
+	if s.Key == wiretest.RequestKey {
+		s.Key = wiretest.ReplyKey
+	}
+	return s
+}
+
+// answered makes e connect to a peer that gives the bent Reply.
+func (e *end) answered(t *testing.T, param rdma.ConnParam, bend func(*wiretest.Startup)) (*wiretest.Peer, *mpa.Frame, rdma.ConnParam, error) {
+	t.Helper()
+	s, err := wiretest.Listen(testTimeout)
+	must(t, err)
+	defer s.Close()
+	type result struct {
+		p   rdma.ConnParam
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		p, err := e.qp.Connect(t.Context(), s.Addr(), param)
+		done <- result{p, err}
+	}()
+	p, err := s.Accept()
+	must(t, err)
+	t.Cleanup(func() { p.Close() })
+	f, err := p.ReadStartup()
+	must(t, err)
+	must(t, p.WriteStartup(reply(bend)))
+	r := <-done
+	return p, f, r.p, r.err
+}
+
+// connectTo is answered for a Reply that must be taken.
+func (e *end) connectTo(t *testing.T, param rdma.ConnParam, bend func(*wiretest.Startup)) (*wiretest.Peer, *mpa.Frame) {
+	t.Helper()
+	p, f, _, err := e.answered(t, param, bend)
+	must(t, err)
+	return p, f
+}
+
+// TestWireBadReplies: W-02, W-03, W-04, W-05, W-08, W-15, W-20, W-21: the
+// connection fails with the right word, the QP can try again, and the peer sees
+// at most the Terminate that belongs to it.
+func TestWireBadReplies(t *testing.T) {
+	type S = wiretest.Startup
+	words := func(ird, ord uint16) func(*S) {
+		return func(s *S) { s.Private = wiretest.EnhancedWords(ird, ord) }
+	}
+	p2p := Config{PeerToPeer: true}
+	for _, c := range []struct {
+		name string
+		cfg  Config
+		bend func(*S)
+		err  error
+		term rdmap.TermCode // 0 for none
+	}{
+		{"W-02 bad key", Config{}, func(s *S) { s.Key = "MPA ID rep Frame" }, rdma.ErrProtocol, 0},
+		{"W-02 not mpa at all", Config{}, func(s *S) { s.Key = "HTTP/1.1 400 Bad" }, rdma.ErrProtocol, 0},
+		{"W-03 rev 3", Config{}, func(s *S) { s.Rev = 3 }, rdma.ErrProtocol, 0},
+		{"W-03 rev 1 with s", Config{}, func(s *S) { s.Rev = 1 }, rdma.ErrProtocol, 0},
+		{"W-03 rev 2 to a request of rev 1", Config{Revision: 1}, func(s *S) { s.Flags = 0 }, rdma.ErrProtocol, 0},
+		{"W-04 pd length 513", Config{}, func(s *S) { s.PDLen = 513 }, rdma.ErrProtocol, 0},
+		{"W-20 s missing", Config{}, func(s *S) { s.Flags = 0 }, rdma.ErrProtocol, 0},
+		{"W-20 s with 0 octets", Config{}, func(s *S) { s.Private = nil }, rdma.ErrProtocol, 0},
+		{"W-20 s with 3 octets", Config{}, func(s *S) { s.Private = s.Private[:3] }, rdma.ErrProtocol, 0},
+		{"W-15 rejected", Config{}, func(s *S) { s.Flags |= wiretest.FlagR; s.Private = append(s.Private, "busy"...) }, rdma.ErrRejected, 0},
+		{"W-21 ord above our ird", Config{}, words(9, 5), rdma.ErrProtocol, rdmap.TermMPAInsufficientIRD},
+		{"CM-20 no common rtr", p2p, words(0xc001, 0x0001), rdma.ErrProtocol, rdmap.TermMPANoRTR},
+		{"CM-20 no rtr at all", p2p, words(0x8001, 0x0001), rdma.ErrProtocol, rdmap.TermMPANoRTR},
+		{"CM-20 model not echoed", p2p, words(1, 1), rdma.ErrProtocol, rdmap.TermMPANoRTR},
+		{"CM-20 model not asked", Config{}, words(0x8001, 0xc001), rdma.ErrProtocol, rdmap.TermMPANoRTR},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := newEnd(t, c.cfg, rdma.QPConfig{})
+			p, _, _, err := e.answered(t, rdma.ConnParam{IRD: 4, ORD: 4}, c.bend)
+			if !errors.Is(err, c.err) {
+				t.Errorf("connect: %v, want %v", err, c.err)
+			}
+			var reject *rdma.RejectError
+			if errors.As(err, &reject) && string(reject.PrivateData) != "busy" {
+				t.Errorf("private data %q", reject.PrivateData)
+			}
+			p.FullOperation(true, false, false)
+			end := p.Finish()
+			got := end.Terminates()
+			if len(end.FPDUs) != len(got) || (c.term == 0) != (len(got) == 0) || len(got) > 0 && got[0] != c.term {
+				t.Errorf("the peer saw %v, want %v", end.FPDUs, c.term)
+			}
+			if end.Kind != wiretest.EndFIN && end.Kind != wiretest.EndReset {
+				t.Errorf("the stream ended by %v", end.Kind)
+			}
+			if s := e.qp.State(); s != rdma.QPInit {
+				t.Errorf("qp is %v, want INIT", s)
+			}
+			e.connectTo(t, rdma.ConnParam{IRD: 4, ORD: 4}, func(s *S) {
+				switch {
+				case c.cfg.Revision == 1:
+					s.Flags, s.Rev, s.Private = 0, 1, nil
+				case c.cfg.PeerToPeer:
+					s.Private = wiretest.EnhancedWords(0x8001, 0x8001)
+				}
+			})
+		})
+	}
+}
+
+// TestWireDepths: W-21, W-22 and CM-06: what the enhanced words lead to.
+func TestWireDepths(t *testing.T) {
+	const none = mpa.NoNegotiation
+	for _, c := range []struct {
+		name              string
+		ird, ord          uint16 // the peer's words
+		own               rdma.ConnParam
+		wantIRD, wantORD  int // what holds for us
+		answerIRD, askIRD uint16
+		answerORD, askORD uint16
+		responderOnly     bool
+	}{
+		{"equal", 4, 4, rdma.ConnParam{IRD: 4, ORD: 4}, 4, 4, 4, 4, 4, 4, false},
+		{"W-21 the peer has less", 2, 2, rdma.ConnParam{IRD: 4, ORD: 4}, 4, 2, 4, 4, 2, 4, false},
+		{"the peer has nothing", 0, 0, rdma.ConnParam{IRD: 4, ORD: 4}, 4, 0, 4, 4, 0, 4, false},
+		{"the peer has more", 100, 4, rdma.ConnParam{IRD: 4, ORD: 4}, 4, 4, 4, 4, 4, 4, false},
+		{"the peer wants more", 4, 100, rdma.ConnParam{IRD: 4, ORD: 4}, 4, 4, 4, 4, 4, 4, true},
+		{"W-22 no negotiation", none, none, rdma.ConnParam{IRD: 3, ORD: 5}, 3, 5, none, 3, none, 5, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bend := func(s *wiretest.Startup) { s.Private = wiretest.EnhancedWords(c.ird, c.ord) }
+			e, l := host(t, Config{})
+			done := make(chan error, 1)
+			var got, asked rdma.ConnParam
+			go func() {
+				r, err := l.Accept(t.Context())
+				if err == nil {
+					asked = r.Param()
+					got, err = r.Accept(t.Context(), e.qp, c.own)
+				}
+				done <- err
+			}()
+			p, err := wiretest.Dial(l.Addr(), testTimeout)
+			must(t, err)
+			defer p.Close()
+			must(t, p.WriteStartup(request(bend)))
+			f, err := p.ReadStartup()
+			must(t, err)
+			must(t, <-done)
+			if got.IRD != c.wantIRD || got.ORD != c.wantORD || f.Enh.IRD != c.answerIRD || f.Enh.ORD != c.answerORD {
+				t.Errorf("as responder: holds %d/%d, answered %d/%d, want %d/%d and %d/%d", got.IRD, got.ORD, f.Enh.IRD, f.Enh.ORD, c.wantIRD, c.wantORD, c.answerIRD, c.answerORD)
+			}
+			if c.ird != none && (asked.IRD != int(c.ord) || asked.ORD != int(c.ird)) {
+				t.Errorf("the request asks for %d/%d, want %d/%d", asked.IRD, asked.ORD, c.ord, c.ird)
+			}
+			if c.responderOnly {
+				return
+			}
+			e2 := newEnd(t, Config{}, rdma.QPConfig{})
+			_, req, holds, err := e2.answered(t, c.own, bend)
+			must(t, err)
+			if holds.IRD != c.wantIRD || holds.ORD != c.wantORD || req.Enh.IRD != c.askIRD || req.Enh.ORD != c.askORD {
+				t.Errorf("as initiator: holds %d/%d, asked %d/%d, want %d/%d and %d/%d", holds.IRD, holds.ORD, req.Enh.IRD, req.Enh.ORD, c.wantIRD, c.wantORD, c.askIRD, c.askORD)
+			}
+		})
+	}
+}
+
+// TestWireRevision1: CM-19, an old peer is answered in its own words.
+func TestWireRevision1(t *testing.T) {
+	e, l := host(t, Config{})
+	e.postRecv(1, e.sge(0, 64))
+	done := e.accept(l, rdma.ConnParam{IRD: 2, ORD: 2})
+	p, err := wiretest.Dial(l.Addr(), testTimeout)
+	must(t, err)
+	defer p.Close()
+	f, err := p.Initiate(&mpa.Frame{Rev: 1, CRC: true, Private: []byte("plain")})
+	must(t, err)
+	must(t, <-done)
+	if f.Rev != 1 || f.Enhanced || len(f.Private) != 0 {
+		t.Errorf("answered by %+v", f)
+	}
+	must(t, p.Send(wiretest.Send(1, []byte("old"))))
+	e.want(nil, rdma.WCRecv, 1, rdma.StatusSuccess)
+}
+
+// TestWireResponderWaits: W-09, a responder's send waits for the first good FPDU,
+// whatever it is.
+func TestWireResponderWaits(t *testing.T) {
+	for name, first := range map[string]*wiretest.Segment{
+		"send":         wiretest.Send(1, []byte("x")),
+		"write":        wiretest.Write(0, 0, nil),
+		"read request": wiretest.ReadRequest(1, rdmap.ReadRequest{}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, l := host(t, Config{})
+			e.postRecv(1, e.sge(0, 64))
+			done := e.accept(l, rdma.ConnParam{IRD: 1, ORD: 1})
+			p, err := wiretest.Dial(l.Addr(), testTimeout)
+			must(t, err)
+			defer p.Close()
+			_, err = p.Initiate(&mpa.Frame{Rev: 2, CRC: true, Enhanced: true, Enh: mpa.Enhanced{IRD: 1, ORD: 1}})
+			must(t, err)
+			must(t, <-done)
+			for id := uint64(10); id < 13; id++ {
+				e.post(rdma.SendWR{ID: id, Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, 8)}})
+			}
+			for range 100 {
+				e.cq.Poll(e.wcs)
+			}
+			must(t, p.Quiet(30*time.Millisecond))
+			must(t, p.Send(first))
+			if name == "send" {
+				e.want(nil, rdma.WCRecv, 1, rdma.StatusSuccess)
+			}
+			for id := uint64(10); id < 13; id++ {
+				e.want(nil, rdma.WCSend, id, rdma.StatusSuccess)
+			}
+			sends := 0
+			for sends < 3 {
+				f, err := p.Next()
+				must(t, err)
+				if f.Op() == rdmap.OpSend {
+					sends++
+				}
+			}
+			if f := p.Check.Faults(); len(f) > 0 {
+				t.Errorf("on the wire: %q", f)
+			}
+		})
+	}
+}
+
+// TestWireWaitingResponderCloses: a held send is flushed and nothing is sent.
+func TestWireWaitingResponderCloses(t *testing.T) {
+	e, l := host(t, Config{})
+	done := e.accept(l, rdma.ConnParam{})
+	p, err := wiretest.Dial(l.Addr(), testTimeout)
+	must(t, err)
+	defer p.Close()
+	_, err = p.Initiate(&mpa.Frame{Rev: 2, CRC: true, Enhanced: true})
+	must(t, err)
+	must(t, <-done)
+	e.post(rdma.SendWR{ID: 1, Op: rdma.OpSend})
+	must(t, e.qp.Disconnect(t.Context()))
+	e.want(nil, rdma.WCSend, 1, rdma.StatusWRFlushErr)
+	if end := p.Finish(); end.Kind != wiretest.EndFIN || len(end.FPDUs) != 0 {
+		t.Errorf("the peer saw %v and %v", end.FPDUs, end.Kind)
+	}
+}
+
+// TestWireRTR: the initiator of a peer-to-peer stream opens it with exactly the
+// indication that was agreed (RFC 6581 §9.2), and both sides may then send.
+func TestWireRTR(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		ord  uint16 // the Reply's C and D bits
+		op   rdmap.Opcode
+	}{{"write", 0x8001, rdmap.OpWrite}, {"read", 0x4001, rdmap.OpReadReq}, {"both offered", 0xc001, rdmap.OpWrite}} {
+		t.Run(c.name, func(t *testing.T) {
+			e := newEnd(t, Config{PeerToPeer: true}, rdma.QPConfig{})
+			e.postRecv(1, e.sge(0, 64))
+			p, req := e.connectTo(t, rdma.ConnParam{IRD: 1, ORD: 1}, func(s *wiretest.Startup) { s.Private = wiretest.EnhancedWords(0x8001, c.ord) })
+			if !req.Enh.PeerToPeer || !req.Enh.RTRWrite || !req.Enh.RTRRead {
+				t.Errorf("request %+v", req.Enh)
+			}
+			p.FullOperation(true, false, false)
+			f, err := p.Next()
+			must(t, err)
+			if f.Op() != c.op || c.op == rdmap.OpWrite && len(f.Payload()) != 0 || c.op == rdmap.OpReadReq && rdmap.GetReadRequest(f.Payload()).Size != 0 {
+				t.Errorf("opened by %v, want a zero-length %v", f, c.op)
+			}
+			must(t, p.Send(wiretest.Send(1, []byte("first"))))
+			e.want(nil, rdma.WCRecv, 1, rdma.StatusSuccess)
+			// A read of the application and the RTR read are answered in order.
+			e.post(rdma.SendWR{ID: 2, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(100, 5)}, RKey: 9, RemoteAddr: 9})
+			if c.op == rdmap.OpReadReq {
+				r := rdmap.GetReadRequest(f.Payload())
+				must(t, p.Send(wiretest.ReadResponse(r.SinkSTag, r.SinkTO, nil)))
+			}
+			f, err = p.Next()
+			must(t, err)
+			r := rdmap.GetReadRequest(f.Payload())
+			must(t, p.Send(wiretest.ReadResponse(r.SinkSTag, r.SinkTO, []byte("bytes"))))
+			e.want(nil, rdma.WCRead, 2, rdma.StatusSuccess)
+			equal(t, "read", e.bytes(100, 5), []byte("bytes"))
+			if f := p.Check.Faults(); len(f) > 0 {
+				t.Errorf("on the wire: %q", f)
+			}
+		})
+	}
+}
+
+// TestWireRTRAnswered: the responder of a peer-to-peer stream names one
+// indication that both know, waits for it, and takes any first FPDU for it
+// (W-17, W-18, a documented deviation).
+func TestWireRTRAnswered(t *testing.T) {
+	write, read := wiretest.Write(1, 0, nil), wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 1, SrcSTag: 1})
+	for _, c := range []struct {
+		name         string
+		ird, ord     uint16 // the Request's words
+		wantW, wantR bool
+		first        *wiretest.Segment
+	}{
+		{"write", 0x8001, 0x8001, true, false, write},
+		{"read", 0x8001, 0x4001, false, true, read},
+		{"both", 0x8001, 0xc001, true, false, write},
+		{"W-17 read where write was agreed", 0x8001, 0xc001, true, false, read},
+		{"W-17 write where read was agreed", 0x8001, 0x4001, false, true, write},
+		{"W-18 a message", 0x8001, 0x8001, true, false, wiretest.Send(1, []byte("x"))},
+		{"send only", 0xc001, 0x0001, true, false, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e, l := host(t, Config{})
+			e.postRecv(1, e.sge(0, 64))
+			done := e.accept(l, rdma.ConnParam{ORD: 1})
+			p, err := wiretest.Dial(l.Addr(), testTimeout)
+			must(t, err)
+			defer p.Close()
+			must(t, p.WriteStartup(request(func(s *wiretest.Startup) { s.Private = wiretest.EnhancedWords(c.ird, c.ord) })))
+			f, err := p.ReadStartup()
+			must(t, err)
+			must(t, <-done)
+			if !f.Enh.PeerToPeer || f.Enh.RTRSend || f.Enh.RTRWrite != c.wantW || f.Enh.RTRRead != c.wantR {
+				t.Errorf("answered by %+v", f.Enh)
+			}
+			if c.first == nil {
+				return // nothing in common: the initiator gives up
+			}
+			if c.wantR && f.Enh.IRD < 1 {
+				t.Errorf("ird %d has no place for the rtr", f.Enh.IRD)
+			}
+			p.FullOperation(true, false, false)
+			e.post(rdma.SendWR{ID: 5, Op: rdma.OpSend})
+			must(t, p.Quiet(10*time.Millisecond))
+			must(t, p.Send(c.first))
+			if c.name == "W-17 read where write was agreed" {
+				// IRD is 0 here, so a read has no place (RFC 5040 §6.1).
+				if codes := p.Finish(); len(codes.Terminates()) != 1 || codes.Terminates()[0] != rdmap.TermUntaggedNoBuffer {
+					t.Errorf("the peer saw %v", codes.FPDUs)
+				}
+				return
+			}
+			if c.first.ULPDU()[1]&0xf == byte(rdmap.OpSend) {
+				e.want(nil, rdma.WCRecv, 1, rdma.StatusSuccess)
+			}
+			e.want(nil, rdma.WCSend, 5, rdma.StatusSuccess)
+			for {
+				got, err := p.Next()
+				must(t, err)
+				if got.Op() == rdmap.OpSend {
+					break
+				}
+			}
+			if f := p.Check.Faults(); len(f) > 0 {
+				t.Errorf("on the wire: %q", f)
+			}
+		})
+	}
+}
+
+// TestWirePrivateData: CM-02, every length arrives as it was sent.
+func TestWirePrivateData(t *testing.T) {
+	for _, n := range []int{0, 1, 56, 196, 251, 252, 255, 256, 508} {
+		a, b := newEnd(t, Config{}, rdma.QPConfig{}), newEnd(t, Config{}, rdma.QPConfig{})
+		l, err := b.dev.Listen(t.Context(), "127.0.0.1:0", 1)
+		must(t, err)
+		out, back := pattern(n), bytes.Repeat([]byte{0x5a}, n)
+		done := make(chan error, 1)
+		go func() {
+			r, err := l.Accept(t.Context())
+			if err == nil && !bytes.Equal(r.Param().PrivateData, out) {
+				err = fmt.Errorf("request carries %x", r.Param().PrivateData)
+			}
+			if err == nil {
+				_, err = r.Accept(t.Context(), b.qp, rdma.ConnParam{PrivateData: back})
+			}
+			done <- err
+		}()
+		got, err := a.qp.Connect(t.Context(), l.Addr(), rdma.ConnParam{PrivateData: out})
+		must(t, err)
+		must(t, <-done)
+		if !bytes.Equal(got.PrivateData, back) {
+			t.Errorf("%d octets: reply carries %x", n, got.PrivateData)
+		}
+		must(t, l.Close())
+	}
+	a := newEnd(t, Config{}, rdma.QPConfig{})
+	if _, err := a.qp.Connect(t.Context(), "127.0.0.1:1", rdma.ConnParam{PrivateData: make([]byte, 509)}); !errors.Is(err, rdma.ErrInvalid) {
+		t.Errorf("509 octets: %v", err)
+	}
+	if _, err := a.qp.Connect(t.Context(), "127.0.0.1:1", rdma.ConnParam{ORD: maxRDAtom + 1}); !errors.Is(err, rdma.ErrInvalid) {
+		t.Errorf("ord above the limit: %v", err)
+	}
+}
