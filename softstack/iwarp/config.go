@@ -34,13 +34,14 @@ const (
 
 	startupRoom = 64 // sockets beyond the backlog that may be in MPA start-up, so that a few silent ones block nobody
 
-	rxBufSize = 128 << 10 // at least one FPDU; large reads pay for many small segments at once
-	txBufSize = 128 << 10
-	copyMax   = 2048      // payloads up to this are copied beside their header instead of gathered
-	directMin = 4096      // segments longer than this, and not yet here whole, are placed by the socket
-	lookAhead = 32        // octets read behind a directly placed payload: pad, CRC and the next header
-	flushAt   = 256 << 10 // octets framed before they are handed to the socket
-	rxPasses  = 16        // reads one poll may do on one QP, so that a flood does not starve the others
+	rxBufSize  = 128 << 10 // at least one FPDU; large reads pay for many small segments at once
+	txBufSize  = 128 << 10
+	copyMax    = 2048      // payloads up to this are copied beside their header instead of gathered
+	directMin  = 4096      // segments longer than this, and not yet here whole, are placed by the socket
+	lookAhead  = 32        // octets read behind a directly placed payload: pad, CRC and the next header
+	bulkMemory = 8         // small segments after a large one before a stream no longer counts as bulk
+	flushAt    = 256 << 10 // octets framed before they are handed to the socket
+	rxPasses   = 16        // reads one poll may do on one QP, so that a flood does not starve the others
 
 	defaultTimeout = 10 * time.Second       // connect and accept without a deadline
 	requestTimeout = 5 * time.Second        // for the MPA Request of an accepted socket, as Linux siw

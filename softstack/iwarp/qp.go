@@ -450,6 +450,3 @@ func (q *qp) forget(m *mr) {
 		q.terminate(rdmap.TermDDPLocal, nil)
 	}
 }
-
-// seglen is the longest payload of a segment with the given header.
-func (q *qp) seglen(header int) int { return q.tx.mulpdu - header }

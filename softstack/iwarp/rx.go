@@ -15,7 +15,8 @@ import (
 type rxState struct {
 	buf    []byte
 	rs, re int
-	limit  int // octets to read into buf at once: little behind a large segment
+	limit  int // octets to read into buf at once
+	bulk   int // small segments to come before the stream no longer counts as bulk
 
 	crc     bool
 	checked bool // place nothing before its CRC is known
@@ -142,7 +143,9 @@ func (q *qp) consume() {
 			}
 		}
 		r.rs += whole
-		r.limit = len(r.buf)
+		if r.bulk > 0 {
+			r.bulk--
+		}
 		q.handle(b[mpa.LenFieldLen : mpa.LenFieldLen+size])
 		if q.phase != phaseOpen {
 			return
@@ -153,6 +156,22 @@ func (q *qp) consume() {
 	} else if r.rs > 0 && r.re == len(r.buf) {
 		r.re = copy(r.buf, r.buf[r.rs:r.re])
 		r.rs = 0
+	}
+	r.setLimit()
+}
+
+// setLimit chooses how much to read into buf next. Everything there is, so that
+// one call brings many small segments; but in a bulk stream no more than the
+// segment at hand and the next header, so that the next large payload is still
+// in the socket and can be placed directly.
+func (r *rxState) setLimit() {
+	r.limit = len(r.buf)
+	if r.bulk == 0 || r.direct {
+		return
+	}
+	r.limit = lookAhead
+	if b := r.buf[r.rs:r.re]; len(b) >= mpa.LenFieldLen {
+		r.limit += max(mpa.FPDULen(int(binary.BigEndian.Uint16(b)))-len(b), 0)
 	}
 }
 
@@ -215,7 +234,7 @@ func (q *qp) beginDirect(b []byte, size, whole int) bool {
 	r.rs, r.re = 0, 0 // everything of b is used: less than a payload was here
 	r.pad = mpa.Pad(size)
 	r.direct = true
-	r.limit = lookAhead
+	r.bulk = bulkMemory
 	return true
 }
 

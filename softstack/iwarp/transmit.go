@@ -144,7 +144,7 @@ func (q *qp) frameEntry() bool {
 	if e.wr.Op == rdma.OpWrite {
 		hlen = ddp.TaggedLen
 	}
-	n := min(size-t.off, uint32(q.seglen(hlen)))
+	n := min(size-t.off, t.segment(size, hlen))
 	if !t.room(int(n), false) {
 		return false
 	}
@@ -242,7 +242,7 @@ func (q *qp) localFault(status rdma.Status) {
 func (q *qp) frameResponse() bool {
 	t := &q.tx
 	r := &q.req[q.irq.slot()]
-	n := min(r.Size-t.off, uint32(q.seglen(ddp.TaggedLen)))
+	n := min(r.Size-t.off, t.segment(r.Size, ddp.TaggedLen))
 	// The source's owner may change it at any time: it does not know of the read.
 	// A CRC over octets that change before the socket takes them would end the
 	// connection, so they are fixed by a copy first.

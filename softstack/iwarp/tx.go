@@ -99,6 +99,18 @@ func (t *txState) room(payload int, copied bool) bool {
 	return len(t.buf)-t.n >= need && len(t.vec)-t.vn >= 2+rdma.MaxSGE
 }
 
+// segment is the payload of every segment but the last of a message of size
+// octets. The message is cut into equal parts, so that no short rest follows
+// large ones, and at cache lines.
+func (t *txState) segment(size uint32, header int) uint32 {
+	longest := uint32(t.mulpdu - header)
+	if size <= longest {
+		return longest
+	}
+	parts := (size-1)/longest + 1
+	return min(((size-1)/parts+64)&^63, longest)
+}
+
 // touches tells whether unsent pieces lie in m.
 func (t *txState) touches(m *mr) bool {
 	if t.copied {
