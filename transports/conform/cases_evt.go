@@ -100,7 +100,7 @@ func evtArmAfter(_ context.Context, e *Env) error {
 	c.a.post(send(1), read(2, src.at(0), sink.all()))
 	c.a.s.expect(ok(1), ok(2)) // the answer proves that the message before has arrived
 	e.arm(c.b.box, false)
-	if e.waitCQ(c.b.box, quietTime) {
+	if e.waitCQ(c.b.box, quietTime, "armed after the completion") {
 		e.Note("an event for the completion that waited")
 	} else {
 		e.Note("no event")

@@ -143,12 +143,6 @@ func (c *conn) join(o connOpts) {
 	}
 }
 
-// helloID and barrierID stay clear of the numbers of the cases.
-const (
-	helloID   = 0x7E110
-	barrierID = 0xBA221E2
-)
-
 // meet runs both halves of the connection set-up side by side.
 func (c *conn) meet(ctx context.Context, o connOpts) error {
 	e, l := c.e, c.e.listen()

@@ -102,12 +102,11 @@ func (x *end) state(s rdma.QPState) {
 // flushesLater posts to both queues of a QP in ERR: taken, and completed flushed
 // (IBTA C10-96, C10-97).
 func (x *end) flushesLater() {
-	const beacon = 0xBEAC
-	x.post(send(beacon))
-	x.s.expect(sendFails(beacon, rdma.StatusWRFlushErr))
+	x.post(send(beaconID))
+	x.s.expect(sendFails(beaconID, rdma.StatusWRFlushErr))
 	if x.r.shared == nil {
-		x.postRecv(recv(beacon))
-		x.r.expect(recvFails(beacon, rdma.StatusWRFlushErr))
+		x.postRecv(recv(beaconID))
+		x.r.expect(recvFails(beaconID, rdma.StatusWRFlushErr))
 	}
 }
 

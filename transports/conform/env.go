@@ -175,8 +175,7 @@ func (e *Env) wait(what func() string, until func() bool) {
 		if idle < 200 {
 			continue
 		}
-		// A provider's own goroutines need the processor too.
-		time.Sleep(20 * time.Microsecond)
+		rest(idle)
 		if e.ctx.Err() != nil {
 			if errors.Is(e.ctx.Err(), context.Canceled) {
 				panic(halt{fmt.Errorf("case cancelled while waiting for %s", what())})
@@ -189,10 +188,22 @@ func (e *Env) wait(what func() string, until func() bool) {
 // pause polls for d.
 func (e *Env) pause(d time.Duration) {
 	end := time.Now().Add(d)
-	for time.Now().Before(end) && e.ctx.Err() == nil {
-		if !e.step() {
-			time.Sleep(20 * time.Microsecond)
+	for idle := 200; time.Now().Before(end) && e.ctx.Err() == nil; idle++ {
+		if e.step() {
+			idle = 200
+		} else {
+			rest(idle)
 		}
+	}
+}
+
+// rest leaves the processor to the provider's own goroutines: a little at first,
+// more when nothing has come for a while.
+func rest(idle int) {
+	if idle < 400 {
+		time.Sleep(20 * time.Microsecond)
+	} else {
+		time.Sleep(200 * time.Microsecond)
 	}
 }
 

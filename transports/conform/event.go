@@ -43,14 +43,14 @@ func (e *Env) expectNoEvent(dev rdma.Device, typ rdma.EventType, num uint32, whe
 }
 
 // waitCQ blocks in CQ.Wait for at most d while the other side is polled and this
-// one is not, and tells whether the event fired.
-func (e *Env) waitCQ(b *cqBox, d time.Duration) bool {
+// one is not, and tells whether the event fired; what names it.
+func (e *Env) waitCQ(b *cqBox, d time.Duration, what string) bool {
 	was := b.asleep
 	b.asleep = true
 	defer func() { b.asleep = was }()
 	ctx, cancel := e.short(d)
 	defer cancel()
-	err := e.beside("wait on "+b.name, func() error { return b.cq.Wait(ctx) })
+	err := e.beside("wait on "+b.name+", "+what+",", func() error { return b.cq.Wait(ctx) })
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		e.failf("wait on "+b.name+" ends with the event or with the context", "%v", err)
 	}
@@ -59,14 +59,14 @@ func (e *Env) waitCQ(b *cqBox, d time.Duration) bool {
 
 // expectWake requires the armed event.
 func (e *Env) expectWake(b *cqBox, why string) {
-	if !e.waitCQ(b, 5*time.Second) {
+	if !e.waitCQ(b, 5*time.Second, why) {
 		e.failf("completion event: "+why, "none in 5s")
 	}
 }
 
 // expectSleep requires that no event fires.
 func (e *Env) expectSleep(b *cqBox, why string) {
-	if e.waitCQ(b, quietTime) {
+	if e.waitCQ(b, quietTime, why) {
 		e.failf("no completion event: "+why, "an event")
 	}
 }

@@ -18,15 +18,29 @@ const (
 func sendID(n int) uint64 { return sendMark | uint64(uint32(n)) }
 func recvID(n int) uint64 { return recvMark | uint64(uint32(n)) }
 
-// idText is send#3 or recv#3; a mangled ID shows as it is.
+// Numbers of the fixtures' own messages, clear of those of the cases.
+const (
+	helloID   = 0x7E110
+	barrierID = 0xBA221E2
+	beaconID  = 0xBEAC
+)
+
+var ownNames = map[uint32]string{helloID: "hello", barrierID: "barrier", beaconID: "beacon"}
+
+// idText is send#3 or recv#hello; a mangled ID shows as it is.
 func idText(id uint64) string {
+	kind := "send#"
 	switch id &^ 0xffffffff {
 	case sendMark:
-		return fmt.Sprintf("send#%d", uint32(id))
 	case recvMark:
-		return fmt.Sprintf("recv#%d", uint32(id))
+		kind = "recv#"
+	default:
+		return fmt.Sprintf("wr_id %#x", id)
 	}
-	return fmt.Sprintf("wr_id %#x", id)
+	if name := ownNames[uint32(id)]; name != "" {
+		return kind + name
+	}
+	return fmt.Sprint(kind, uint32(id))
 }
 
 // pending is one outstanding work request.
