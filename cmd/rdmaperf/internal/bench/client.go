@@ -117,7 +117,25 @@ func (c *Client) greet(ctx context.Context) error {
 		return peerError("greet "+c.ctl.peer, outOfTurn(m, msgAccept), "")
 	}
 	c.server = *m.Accept
-	return Check(&c.plan, c.server.Stack+" (server)", c.server.Caps)
+	if err := Check(&c.plan, c.server.Stack+" (server)", c.server.Caps); err != nil {
+		return err
+	}
+	// The whole plan is looked at before the first point runs.
+	for _, pt := range c.plan.Points {
+		if _, err := c.shape(pt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shape makes the shape of a point that both sides can carry.
+func (c *Client) shape(pt Point) (*Shape, error) {
+	sh, err := newShape(&c.plan, pt, c.tr.Caps(), c.server.Caps)
+	if err != nil {
+		return nil, err
+	}
+	return sh, checkWindow(sh, min(c.server.MaxWindow, DefaultMaxWindow))
 }
 
 // lossCause says what an ended connection means.
@@ -138,10 +156,7 @@ func (c *Client) Close() error { return c.ctl.close() }
 // the result holds what was measured until then (Operations > 0) beside the error.
 func (c *Client) Run(ctx context.Context, index int) (reports.Result, error) {
 	pt := c.plan.Points[index]
-	sh, err := newShape(&c.plan, pt, c.tr.Caps(), c.server.Caps)
-	if err == nil {
-		err = checkWindow(sh, min(c.server.MaxWindow, DefaultMaxWindow))
-	}
+	sh, err := c.shape(pt)
 	if err != nil {
 		return reports.Result{}, err
 	}
@@ -234,19 +249,17 @@ func (c *Client) gather(ctx context.Context, sh *Shape) (*crew, error) {
 // explainWait is how long the server's own account of a failure is waited for.
 const explainWait = 500 * time.Millisecond
 
-// explain prefers the server's account of what went wrong to the client's, which
-// often sees only a broken session. A corruption that the client saw stands.
+// explain prefers the server's account to that of a client which only knows that
+// its session broke. What the client saw itself, such as a changed byte or an
+// operation that was refused, stands.
 func (c *Client) explain(err error) error {
-	if reports.Code(err) == reports.ExitCorruption {
+	if reports.Code(err) != reports.ExitPeer {
 		return err
 	}
 	m, e := c.ctl.receive(context.Background(), explainWait)
 	switch {
 	case e == nil && m.Type == msgError && m.Error != nil:
-		if told := m.Error.asError(c.ctl.peer); m.Error.Code != reports.ExitPeer {
-			return told
-		}
-		return err
+		return m.Error.asError(c.ctl.peer)
 	case e == nil || errors.Is(e, errSilent):
 		return err
 	}

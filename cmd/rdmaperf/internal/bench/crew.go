@@ -22,9 +22,16 @@ type crew struct {
 	fresh   bool // the first receives are still to be posted
 }
 
-// newCrew takes over the sessions. cpu pins the worker when it is not negative.
-func newCrew(sh *Shape, side string, sessions []transports.Session, cpu int) (*crew, error) {
+// newCrew takes over the sessions, unless it fails. cpu pins the worker when it is not negative.
+func newCrew(sh *Shape, side string, sessions []transports.Session, cpu int) (_ *crew, err error) {
 	c := &crew{sh: sh, side: side, fresh: true}
+	defer func() {
+		if err != nil {
+			for _, l := range c.lanes {
+				l.ref.Free()
+			}
+		}
+	}()
 	for i := range sh.Threads {
 		if i > 0 {
 			cpu = -1 // one CPU was named; the kernel places the others
@@ -35,7 +42,10 @@ func newCrew(sh *Shape, side string, sessions []transports.Session, cpu int) (*c
 		if len(s.Local()) < sh.window() || s.RemoteLen() < uint64(sh.window()) {
 			return nil, failed("set up session", fmt.Errorf("qp %d: windows of %d and %d bytes, want %d", i, len(s.Local()), s.RemoteLen(), sh.window()))
 		}
-		l := newLane(s, sh, i)
+		l, err := newLane(s, sh, i)
+		if err != nil {
+			return nil, err
+		}
 		w := c.workers[i%len(c.workers)]
 		w.lanes = append(w.lanes, l)
 		c.lanes = append(c.lanes, l)
@@ -48,7 +58,7 @@ func newCrew(sh *Shape, side string, sessions []transports.Session, cpu int) (*c
 func (c *crew) close() error {
 	var errs []error
 	for _, l := range c.lanes {
-		if err := l.s.Close(); err != nil {
+		if err := l.close(); err != nil {
 			errs = append(errs, fmt.Errorf("qp %d: close: %w", l.index, err))
 		}
 	}

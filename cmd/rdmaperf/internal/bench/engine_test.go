@@ -5,48 +5,121 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/transports"
+	"pgregory.net/rapid"
 )
 
 // Every workload and operation that a stack declares gives the exact number of
-// operations, verified, on one QP and on several.
+// operations, verified, on two QPs, busy and sleeping.
 func TestEveryOperationCountsExactly(t *testing.T) {
-	for name, e := range map[string]ends{"mem": memEnds, "tcp": tcpEnds} {
+	for name, e := range stacksUnderTest {
 		client, server := e(t)
 		caps := client.Caps()
 		client.Close()
 		server.Close()
 		for _, polling := range []string{PollingBusy, PollingEvent} {
-			for k := transports.KindSend; k < transports.KindCall; k++ {
-				if !caps.Kinds.Has(k) || polling == PollingEvent && !caps.Events {
-					continue
-				}
-				sizes := []int{1, 64, 5000, 1 << 20}
-				if isAtomic(k) {
-					sizes = []int{8}
-				}
-				t.Run(fmt.Sprintf("%s/%s/%s", name, polling, k), func(t *testing.T) {
-					plan := quickPlan()
-					plan.Polling = polling
-					plan.QPs = 2
-					plan.Iterations = 40
-					plan.WarmupIterations = 10
+			t.Run(name+"/"+polling, func(t *testing.T) {
+				plan := quickPlan()
+				plan.Polling, plan.QPs, plan.Iterations, plan.WarmupIterations = polling, 2, 40, 10
+				for k := transports.KindSend; k < transports.KindCall; k++ {
+					if !caps.Kinds.Has(k) {
+						continue
+					}
+					sizes := []int{1, 64, 5000, 64 << 10}
+					if polling == PollingEvent {
+						sizes = []int{64}
+					}
+					if isAtomic(k) {
+						sizes = []int{8}
+					}
 					for _, size := range sizes {
 						plan.Points = append(plan.Points, Point{WorkloadLatency, k.String(), size}, Point{WorkloadThroughput, k.String(), size})
 					}
-					results, err := runPoints(t, e, plan)
-					if err != nil {
-						t.Fatal(err)
+				}
+				results, err := runPoints(t, e, plan)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, r := range results {
+					if r.Operations != 80 || !r.Verified || r.Errors != 0 {
+						t.Errorf("%s: %d operations, verified %v, errors %d, want 80, true, 0", plan.Points[i], r.Operations, r.Verified, r.Errors)
 					}
-					for _, r := range results {
-						if r.Operations != 80 || !r.Verified || r.Errors != 0 {
-							t.Errorf("%s %d: %d operations, verified %v, errors %d, want 80, true, 0", r.Workload, r.SizeBytes, r.Operations, r.Verified, r.Errors)
-						}
-						if r.Workload == WorkloadLatency && r.Latency.Count != 80 {
-							t.Errorf("latency %d: %d samples, want 80", r.SizeBytes, r.Latency.Count)
-						}
+					if r.Workload == WorkloadLatency && r.Latency.Count != 80 {
+						t.Errorf("%s: %d samples, want 80", plan.Points[i], r.Latency.Count)
 					}
-				})
+				}
+			})
+		}
+	}
+}
+
+// A message above 16 MiB takes another window layout.
+func TestLargeMessages(t *testing.T) {
+	plan := quickPlan(Point{WorkloadLatency, "send", largeMessage + 1}, Point{WorkloadThroughput, "write", largeMessage + 1})
+	plan.Iterations = 5
+	results, err := runPoints(t, memEnds, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.Operations != 5 || !r.Verified {
+			t.Errorf("%s: %d operations, verified %v, want 5, true", r.Workload, r.Operations, r.Verified)
+		}
+	}
+}
+
+// Whatever the queue depths and the moderation, a stream does exactly what was
+// asked and its data stands where it belongs, phase after phase.
+func TestStreamsAreExactForAnyShape(t *testing.T) {
+	client, server := memEnds(t)
+	defer client.Close()
+	defer server.Close()
+	addr := serveOn(t, &Server{Open: openerOf(server)})
+	rapid.Check(t, func(rt *rapid.T) {
+		depth := rapid.IntRange(1, 70).Draw(rt, "depth")
+		plan := quickPlan(Point{WorkloadThroughput, rapid.SampledFrom([]string{"send", "write", "write_imm", "read"}).Draw(rt, "op"),
+			rapid.SampledFrom([]int{1, 63, 64, 65, 700}).Draw(rt, "size")})
+		plan.Depth = depth
+		plan.Moderation = rapid.IntRange(0, depth).Draw(rt, "moderation")
+		plan.RecvDepth = rapid.IntRange(1, 90).Draw(rt, "receives")
+		plan.Iterations = rapid.Int64Range(1, 400).Draw(rt, "operations")
+		plan.WarmupIterations = rapid.Int64Range(0, 50).Draw(rt, "warm-up")
+		plan.QPs = rapid.IntRange(1, 3).Draw(rt, "qps")
+		plan.Threads = rapid.IntRange(1, plan.QPs).Draw(rt, "threads")
+		c, err := Connect(t.Context(), addr, client, plan)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer c.Close()
+		r, err := c.Run(t.Context(), 0)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if want := plan.Iterations * int64(plan.QPs); r.Operations != want || !r.Verified {
+			rt.Fatalf("%d operations, verified %v, want %d, true", r.Operations, r.Verified, want)
+		}
+	})
+}
+
+// Parameters must let a reader repeat the run.
+func TestParametersNameBothSides(t *testing.T) {
+	plan := quickPlan(Point{WorkloadLatency, "write", 64}, Point{WorkloadThroughput, "read", 64})
+	results, err := runPoints(t, memEnds, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"arrival", "target", "seed", "recv_depth", "inline_bytes", "completion_every", "iterations", "client", "server", "gc"} {
+		for _, r := range results {
+			if _, ok := r.Parameters[key]; !ok {
+				t.Errorf("%s: no parameter %q", r.Workload, key)
 			}
 		}
+	}
+	for i, want := range []string{ArrivalMemory + "/" + TargetActive, ArrivalCompletion + "/" + TargetPolling} {
+		if got := fmt.Sprintf("%v/%v", results[i].Parameters["arrival"], results[i].Parameters["target"]); got != want {
+			t.Errorf("point %d: arrival/target = %s, want %s", i, got, want)
+		}
+	}
+	if r := results[0]; r.RoundTrip != "half" || r.LatencyCorrected == nil || r.CPU == nil || r.GC == nil {
+		t.Errorf("latency result lacks something: %+v", r)
 	}
 }

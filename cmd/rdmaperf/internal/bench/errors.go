@@ -48,8 +48,13 @@ func failed(operation string, err error) error {
 
 // statusError is a failed completion in words.
 func statusError(l *lane, d transports.Done) error {
-	return failed(l.sh.Point.String(), fmt.Errorf("qp %d: %s completed with: %w", l.index, d.Kind,
-		&rdma.StatusError{WC: rdma.WC{Status: d.Status}}))
+	code := reports.ExitFailed
+	switch d.Status {
+	case rdma.StatusWRFlushErr, rdma.StatusRetryExcErr, rdma.StatusRemAbortErr, rdma.StatusFatalErr:
+		code = reports.ExitPeer // the connection is gone, and not by this side's doing
+	}
+	return &reports.ExitError{Code: code, Operation: l.sh.Point.String(), Err: fmt.Errorf("qp %d: %s completed with: %w", l.index, d.Kind,
+		&rdma.StatusError{WC: rdma.WC{Status: d.Status}})}
 }
 
 // transportError classifies a control-path error of a transport.

@@ -2,12 +2,14 @@ package bench
 
 import (
 	"context"
+	"flag"
 	"net"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/direct"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
@@ -15,7 +17,11 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	flag.Set("rapid.checks", "30") // a check is a whole run of about 20 ms
+	goleak.VerifyTestMain(m)
+}
 
 // ends makes both sides' transports of one stack.
 type ends func(t testing.TB) (client, server transports.Transport)
@@ -39,7 +45,21 @@ func tcpEnds(testing.TB) (transports.Transport, transports.Transport) {
 	return tcp.New(tcp.Config{}), tcp.New(tcp.Config{})
 }
 
-// plan is a quick plan of one point.
+func iwarpEnds(t testing.TB) (transports.Transport, transports.Transport) {
+	t.Helper()
+	open := func() transports.Transport {
+		dev, err := iwarp.Open(iwarp.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return direct.New(dev)
+	}
+	return open(), open()
+}
+
+var stacksUnderTest = map[string]ends{"mem": memEnds, "tcp": tcpEnds, "iwarp": iwarpEnds}
+
+// quickPlan ends soon.
 func quickPlan(points ...Point) Plan {
 	return Plan{Transport: "test", Points: points, Iterations: 300, Depth: 16, RecvDepth: 32, Verify: true, Seed: 1,
 		ClientCPU: -1, ServerCPU: -1, Timeout: 5 * time.Second}

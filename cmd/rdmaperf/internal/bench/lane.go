@@ -2,8 +2,10 @@ package bench
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // lane is one session with what a loop needs to drive it. It belongs to one
@@ -44,8 +46,8 @@ type lane struct {
 	ctlNext   int
 
 	// Ping-pong.
-	ref     []byte // what the source region should hold, on the Go heap
-	iter    uint64 // messages of this phase, from 1
+	ref     rdma.Buffer // what the source region should hold; no transport knows it
+	iter    uint64      // messages of this phase, from 1
 	arrived bool
 	slot    uint32 // of the message that arrived
 	length  uint32
@@ -55,19 +57,25 @@ type lane struct {
 }
 
 // newLane prepares the rings of a session whose window has the shape's size.
-func newLane(s transports.Session, sh *Shape, index int) *lane {
+func newLane(s transports.Session, sh *Shape, index int) (*lane, error) {
 	k := sh.kind()
 	l := &lane{s: s, sh: sh, index: index, mem: s.Local(), ctlFree: ctlSlots,
 		takesReceive: k == transports.KindSend || k == transports.KindWriteImm,
 		repostAt:     min(32, sh.creditEvery())} // arbitrary: halves the cost of one by one, and no more is gained above
 	if sh.Workload == WorkloadLatency {
-		l.ref = make([]byte, sh.rxOff())
+		var err error
+		if l.ref, err = rdma.Alloc(sh.rxOff()); err != nil {
+			return nil, failed("set up session", err)
+		}
 	} else {
 		l.prepareOps()
 	}
 	l.prepareRecvs()
-	return l
+	return l, nil
 }
+
+// close ends the session.
+func (l *lane) close() error { return errors.Join(l.s.Close(), l.ref.Free()) }
 
 func (l *lane) prepareOps() {
 	sh := l.sh
@@ -129,6 +137,9 @@ func (l *lane) credit(i uint32) uint64 {
 // source is where message number iter of a ping-pong lies in the source region.
 func (l *lane) source(iter uint64) int { return int(iter%latencyShifts) * shiftStep }
 
+// turn is the window slot of message iter.
+func (l *lane) turn(iter uint64) int { return int(iter & uint64(l.sh.Slots-1)) }
+
 // stampOf is the value of the last byte of message iter: never the one of a
 // message that used the same slot up to 254 messages before, and never zero.
 func stampOf(iter uint64) byte { return byte(iter%255) + 1 }
@@ -137,12 +148,12 @@ func stampOf(iter uint64) byte { return byte(iter%255) + 1 }
 // the source and the reference get the marks, so that nothing has to be restored.
 func (l *lane) stamp() int {
 	l.iter++
-	off, n := l.source(l.iter), l.sh.Size
+	off, n, ref := l.source(l.iter), l.sh.Size, l.ref.Bytes()
 	if n > 8 {
 		binary.LittleEndian.PutUint64(l.mem[off:], l.iter)
-		binary.LittleEndian.PutUint64(l.ref[off:], l.iter)
+		binary.LittleEndian.PutUint64(ref[off:], l.iter)
 	}
 	l.mem[off+n-1] = stampOf(l.iter)
-	l.ref[off+n-1] = stampOf(l.iter)
+	ref[off+n-1] = stampOf(l.iter)
 	return off
 }

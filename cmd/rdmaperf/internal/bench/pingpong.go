@@ -42,7 +42,7 @@ func (w *worker) each(divide int64, one func(w *worker, l *lane) (t0, t1 int64, 
 func messageSample(w *worker, l *lane) (t0, t1 int64, err error) {
 	sh := l.sh
 	off := l.stamp()
-	slot := int(l.iter % latencySlots)
+	slot := l.turn(l.iter)
 	l.pair[0] = transports.Op{Kind: sh.kind(), Flags: sh.flags(), Local: uint64(off), Remote: uint64(sh.rxSlot(slot)),
 		Len: uint32(sh.Size), Imm: uint32(l.iter)}
 	l.arrived, l.out = false, 1
@@ -91,7 +91,7 @@ func (w *worker) settle(l *lane, off int) error {
 	sh := l.sh
 	at := sh.rxSlot(int(l.slot))
 	if sh.kind() == transports.KindWriteImm {
-		at = sh.rxSlot(int(l.iter % latencySlots))
+		at = sh.rxSlot(l.turn(l.iter))
 		if sh.Verify && (!l.hasImm || l.imm != uint32(l.iter)) {
 			return w.corrupt(l, fmt.Sprintf("immediate of echo %d", l.iter), 0, byte(l.iter), byte(l.imm))
 		}
@@ -112,7 +112,7 @@ func (w *worker) verifyEcho(l *lane, at, off int) error {
 		return nil
 	}
 	n := l.sh.Size
-	got, want := l.mem[at:at+n], l.ref[off:off+n]
+	got, want := l.mem[at:at+n], l.ref.Bytes()[off:off+n]
 	if string(got) == string(want) { // compiled to a memory compare; no copy is made
 		return nil
 	}
@@ -132,7 +132,7 @@ func answerName(k transports.Kind) string {
 func memorySample(w *worker, l *lane) (t0, t1 int64, err error) {
 	sh := l.sh
 	off := l.stamp()
-	at := sh.rxSlot(int(l.iter % latencySlots))
+	at := sh.rxSlot(l.turn(l.iter))
 	last := at + sh.Size - 1
 	l.pair[0] = transports.Op{Kind: transports.KindWrite, Flags: sh.flags(), Local: uint64(off), Remote: uint64(at), Len: uint32(sh.Size)}
 	l.out = 1
@@ -160,7 +160,7 @@ func memorySample(w *worker, l *lane) (t0, t1 int64, err error) {
 func notifySample(w *worker, l *lane) (t0, t1 int64, err error) {
 	sh := l.sh
 	off := l.stamp()
-	at := sh.rxSlot(int(l.iter % latencySlots))
+	at := sh.rxSlot(l.turn(l.iter))
 	l.pair[0] = transports.Op{Kind: transports.KindWrite, Flags: sh.flags(), Local: uint64(off), Remote: uint64(at), Len: uint32(sh.Size)}
 	l.pair[1] = transports.Op{Kind: transports.KindSend}
 	l.arrived, l.out = false, 2
@@ -192,7 +192,7 @@ func readSample(w *worker, l *lane) (t0, t1 int64, err error) {
 	sh := l.sh
 	l.iter++
 	off := l.source(l.iter)
-	at := sh.rxSlot(int(l.iter % latencySlots))
+	at := sh.rxSlot(l.turn(l.iter))
 	l.pair[0] = transports.Op{Kind: transports.KindRead, Local: uint64(at), Remote: uint64(off), Len: uint32(sh.Size)}
 	l.out = 1
 	t0 = now()
@@ -214,7 +214,7 @@ func atomicSample(w *worker, l *lane) (t0, t1 int64, err error) {
 	sh := l.sh
 	want := l.iter
 	l.iter++
-	at := sh.rxSlot(int(l.iter % latencySlots))
+	at := sh.rxSlot(l.turn(l.iter))
 	l.pair[0] = transports.Op{Kind: sh.kind(), Local: uint64(at), Remote: uint64(sh.rxSlot(0)), Len: atomicSize}
 	if sh.kind() == transports.KindFetchAdd {
 		l.pair[0].Add = 1

@@ -161,9 +161,9 @@ func (p Point) validate() error {
 	k, ok := transports.ParseKind(p.Op)
 	switch {
 	case !slices.Contains(Workloads(), p.Workload):
-		return fmt.Errorf("unknown workload")
+		return fmt.Errorf("unknown workload, want one of %v", Workloads())
 	case !ok:
-		return fmt.Errorf("unknown operation")
+		return fmt.Errorf("unknown operation, want one of %s", kindNames(^transports.KindSet(0)))
 	case p.Size < 1 || p.Size > maxSize:
 		return fmt.Errorf("sizes are 1 byte to 2 GiB")
 	case isAtomic(k) && p.Size != atomicSize:

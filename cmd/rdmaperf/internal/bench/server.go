@@ -107,11 +107,7 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	c := &clientSession{server: s, ctl: newControl(ctx, conn, conn.RemoteAddr().String()), host: hostOf(conn.LocalAddr())}
 	defer c.ctl.close()
 	c.log = s.log().With("client", c.ctl.peer)
-	switch err := c.serve(ctx); {
-	case err == nil:
-	case ctx.Err() != nil:
-		c.ctl.send(time.Second, &message{Type: msgError, Error: toPeer(peerError("serve", errors.New("the server is shutting down"), ""))})
-	default:
+	if err := c.serve(ctx); err != nil && ctx.Err() == nil {
 		c.log.Warn("client ended", "err", err)
 	}
 }
@@ -196,6 +192,9 @@ func (c *clientSession) serve(ctx context.Context) error {
 
 // refuse tells the client why this is the end.
 func (c *clientSession) refuse(err error) error {
+	if errors.Is(err, context.Canceled) { // only the server's end does that
+		err = peerError("serve", errors.New("the server is shutting down"), "")
+	}
 	c.ctl.send(replyWait, &message{Magic: controlMagic, Version: ControlVersion, Type: msgError, Error: toPeer(err)})
 	return err
 }

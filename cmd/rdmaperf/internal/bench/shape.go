@@ -24,9 +24,12 @@ const (
 )
 
 const (
-	// latencySlots is how many window slots a ping-pong cycles through: enough
-	// that a slot is never written again before its last use completed.
+	// latencySlots is how many window slots a ping-pong cycles through, a power of
+	// two: enough that a slot is never written again before its last use completed.
+	// Messages above largeMessage, whose completions are long done by then, make do
+	// with two, so that a message of 1 GiB fits the default window limit.
 	latencySlots = 4
+	largeMessage = 16 << 20
 	// latencyShifts is how many source offsets it cycles through, so that stale
 	// bytes of an earlier message differ at every position.
 	latencyShifts = 16
@@ -80,7 +83,8 @@ func newShape(p *Plan, pt Point, client, server transports.Caps) (*Shape, error)
 		return nil, err
 	}
 	if pt.Workload == WorkloadLatency {
-		sh.Depth, sh.RecvDepth, sh.Moderation, sh.Slots = 1, latencySlots, 1, latencySlots
+		sh.Depth, sh.Moderation, sh.Slots = 1, 1, latencySlotsFor(pt.Size)
+		sh.RecvDepth = sh.Slots
 	} else {
 		sh.streamDepths(p, caps)
 	}
@@ -101,6 +105,13 @@ func newShape(p *Plan, pt Point, client, server transports.Caps) (*Shape, error)
 		sh.Arrival = ArrivalMessage
 	}
 	return sh, sh.validate()
+}
+
+func latencySlotsFor(size int) int {
+	if size > largeMessage {
+		return 2
+	}
+	return latencySlots
 }
 
 // streamDepths chooses what a stream needs. Defaults give way to the device's
@@ -189,7 +200,7 @@ func (sh *Shape) validate() error {
 		return bad("slots", sh.Slots)
 	case sh.Slots%sh.Moderation != 0 && sh.Moderation%sh.Slots != 0:
 		return bad("slots", sh.Slots)
-	case sh.Workload == WorkloadLatency && (sh.Slots != latencySlots || sh.RecvDepth != latencySlots):
+	case sh.Workload == WorkloadLatency && (sh.Slots != latencySlotsFor(sh.Size) || sh.RecvDepth != sh.Slots):
 		return bad("slots", sh.Slots)
 	case sh.Inline < 0 || sh.Inline > maxSize:
 		return bad("inline", sh.Inline)

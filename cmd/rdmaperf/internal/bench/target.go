@@ -43,7 +43,7 @@ func echoTurn(w *worker, l *lane) error {
 		case d.Kind != transports.KindRecv: // Slot is that of the receive it answered
 			*op = l.recvs[d.Slot]
 		case sh.kind() == transports.KindWriteImm:
-			at := uint64(sh.rxSlot(int(d.Imm % latencySlots)))
+			at := uint64(sh.rxSlot(l.turn(uint64(d.Imm))))
 			*op = transports.Op{Kind: transports.KindWriteImm, Flags: sh.flags(), Local: at, Remote: at, Len: uint32(sh.Size), Imm: d.Imm, Slot: d.Slot}
 		default:
 			*op = transports.Op{Kind: transports.KindSend, Flags: sh.flags(), Local: l.recvs[d.Slot].Local, Len: d.Len, Slot: d.Slot}
@@ -59,7 +59,7 @@ func echoTurn(w *worker, l *lane) error {
 // memoryTurn watches one slot after the other and writes back what came.
 func memoryTurn(w *worker, l *lane) error {
 	sh := l.sh
-	at := sh.rxSlot(int((l.iter + 1) % latencySlots))
+	at := sh.rxSlot(l.turn(l.iter + 1))
 	last := at + sh.Size - 1
 	if rdma.LoadByte(l.mem, last) == l.before(l.iter+1) {
 		n, err := w.poll(l)
@@ -82,10 +82,11 @@ func memoryTurn(w *worker, l *lane) error {
 // before is the last byte of the slot of message iter until it arrives: the mark
 // of the message before in that slot, or zero.
 func (l *lane) before(iter uint64) byte {
-	if iter <= latencySlots {
+	slots := uint64(l.sh.Slots)
+	if iter <= slots {
 		return 0
 	}
-	return stampOf(iter - latencySlots)
+	return stampOf(iter - slots)
 }
 
 // notifyTurn answers a write that an empty send announced.
@@ -104,7 +105,7 @@ func notifyTurn(w *worker, l *lane) error {
 			continue
 		}
 		l.iter++
-		at := uint64(sh.rxSlot(int(l.iter % latencySlots)))
+		at := uint64(sh.rxSlot(l.turn(l.iter)))
 		l.pair[0] = transports.Op{Kind: transports.KindWrite, Flags: sh.flags(), Local: at, Remote: at, Len: uint32(sh.Size)}
 		l.pair[1] = transports.Op{Kind: transports.KindSend}
 		if err := w.post(l, l.pair[:2]); err != nil {

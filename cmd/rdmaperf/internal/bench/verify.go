@@ -15,15 +15,23 @@ func (l *lane) fillSource(gen int) {
 		return
 	}
 	for s := range sh.Slots {
-		fillPattern(l.mem[s*sh.stride():][:sh.Size], patternState(sh.Seed, gen, l.index, s))
+		slot := l.mem[s*sh.stride():][:sh.stride()]
+		fillPattern(slot[:sh.Size], patternState(sh.Seed, gen, l.index, s))
+		// A transport that moves too much brings these into a gap of zeros.
+		for i := range slot[sh.Size:] {
+			slot[sh.Size+i] = gapByte
+		}
 	}
 }
+
+// gapByte fills the source's gaps; any value but zero will do.
+const gapByte = 0xa5
 
 // keepReference remembers what the source of a ping-pong holds, apart from the
 // window: a transport that damages the source is noticed as well.
 func (l *lane) keepReference(gen int) {
-	if l.ref != nil {
-		fillPattern(l.ref, patternState(l.sh.Seed, gen, l.index, 0))
+	if ref := l.ref.Bytes(); ref != nil {
+		fillPattern(ref, patternState(l.sh.Seed, gen, l.index, 0))
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -131,6 +133,10 @@ func (w *worker) look(l *lane) error {
 		return w.lost(l, "wait", fmt.Errorf("%w for %v", errStalled, time.Duration(w.stall).Round(time.Millisecond)))
 	}
 	if !w.event {
+		// On a machine with too few CPUs the peer may be waiting for this one. A
+		// yield costs nothing when nobody else wants it, and an operation that takes
+		// so many polls has time for it.
+		unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 		return nil
 	}
 	return w.sleep(l, t)
