@@ -13,7 +13,10 @@
 package sessiontest
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -199,15 +202,11 @@ func (p *pair) barrier() {
 	}
 }
 
-// scribble fills b with a pattern that differs for each seed and place.
+// scribble fills b with bytes that differ for each seed.
 func scribble(b []byte, seed int) {
-	x := uint32(seed)*2654435761 + 1
-	for i := range b {
-		x ^= x << 13
-		x ^= x >> 17
-		x ^= x << 5
-		b[i] = byte(x)
-	}
+	var key [32]byte
+	binary.BigEndian.PutUint64(key[:], uint64(seed)+1)
+	rand.NewChaCha8(key).Read(b)
 }
 
 // same reports the first byte that differs.
@@ -215,6 +214,9 @@ func same(t testing.TB, what string, got, want []byte) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Fatalf("%s: %d bytes, want %d", what, len(got), len(want))
+	}
+	if bytes.Equal(got, want) {
+		return
 	}
 	for i := range got {
 		if got[i] != want[i] {

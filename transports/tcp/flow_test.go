@@ -1,0 +1,184 @@
+package tcp
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// connected is a pair of sessions, closed with the test.
+func connected(t testing.TB, c Config, cfg transports.Config) (near, far *session) {
+	t.Helper()
+	tr := New(c)
+	l := must(tr.Listen(soon(t), "127.0.0.1:0", cfg))(t)
+	defer l.Close()
+	got := make(chan transports.Session, 1)
+	go func() {
+		s, _, err := l.Accept(soon(t))
+		if err != nil {
+			t.Error(err)
+		}
+		got <- s
+	}()
+	near = must(tr.Dial(soon(t), l.Addr(), nil, cfg))(t).(*session)
+	far = (<-got).(*session)
+	t.Cleanup(func() { near.Close(); far.Close() })
+	return near, far
+}
+
+func TestAReceiverWithoutReceivesStopsTheSender(t *testing.T) {
+	near, far := connected(t, Config{SendBuffer: 1, RecvBuffer: 64 << 10}, transports.Config{Window: 1 << 20, SendDepth: 64, RecvDepth: 64, Events: true})
+	for i := range near.Local() {
+		near.Local()[i] = byte(i * 7)
+	}
+	dst := make([]transports.Done, 8)
+	posted, done := 0, 0
+	op := transports.Op{Kind: transports.KindSend, Local: 4096, Len: 32 << 10}
+	for still := 0; still < 1000; still++ {
+		if n, err := near.Post([]transports.Op{op}); n == 1 {
+			posted++
+			still = 0
+		} else if !errors.Is(err, rdma.ErrQueueFull) {
+			t.Fatal(err)
+		}
+		for _, s := range []*session{near, far} {
+			n, err := s.Poll(dst)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n > 0 {
+				done, still = done+n, 0
+			}
+		}
+	}
+	if posted-done != 64 {
+		t.Fatalf("posted %d, done %d: the queue is not full", posted, done)
+	}
+	if !near.out.onWire() || far.in.phase != wantRecv {
+		t.Fatalf("near has bytes for the kernel: %v; far %v", near.out.onWire(), far.in.phase)
+	}
+	// The sender can sleep until the receiver goes on.
+	woke := make(chan error, 1)
+	go func() { woke <- near.Wait(soon(t)) }()
+	for arrived := 0; len(woke) == 0; arrived++ {
+		post(t, far, transports.Op{Kind: transports.KindRecv, Local: 8192, Len: 32 << 10})
+		for n := 0; n == 0 && len(woke) == 0; {
+			var err error
+			if n, err = far.Poll(dst[:1]); err != nil {
+				t.Fatal(err)
+			}
+			if n == 1 && !bytes.Equal(far.Local()[8192:][:32<<10], near.Local()[4096:][:32<<10]) {
+				t.Fatalf("message %d differs", arrived)
+			}
+		}
+	}
+	if err := <-woke; err != nil {
+		t.Fatalf("wait: %v", err)
+	}
+	if n, err := near.Poll(dst); err != nil {
+		t.Fatalf("poll after the socket drained = %d, %v", n, err)
+	}
+}
+
+// A responder that never polls its own completions still answers, and both
+// directions full of answers do not lock each other.
+func TestReadsBothWaysDoNotLock(t *testing.T) {
+	near, far := connected(t, Config{SendBuffer: 1, RecvBuffer: 64 << 10}, transports.Config{Window: 4 << 20, SendDepth: 32, RecvDepth: 1, ReadDepth: 8})
+	ends := []*session{near, far}
+	for i, s := range ends {
+		for j := range s.Local()[:2<<20] {
+			s.Local()[j] = byte(j*3 + i)
+		}
+		for k := range 16 {
+			post(t, s, transports.Op{Kind: transports.KindRead, Local: 2<<20 + uint64(k)*(128<<10), Remote: uint64(k) * (128 << 10), Len: 128 << 10, Slot: uint32(k)})
+		}
+	}
+	dst := make([]transports.Done, 4)
+	for got, idle := 0, 0; got < 32; idle++ {
+		for _, s := range ends {
+			n, err := s.Poll(dst)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n > 0 {
+				idle = 0
+			}
+			got += n
+		}
+		if idle > 5_000_000 {
+			t.Fatalf("%d of 32 reads done", got)
+		}
+	}
+	for i, s := range ends {
+		if !bytes.Equal(s.Local()[2<<20:], ends[1-i].Local()[:2<<20]) {
+			t.Errorf("side %d read other bytes", i)
+		}
+	}
+}
+
+func TestAReadHoldsBackTheCompletionsBehindIt(t *testing.T) {
+	near, far := connected(t, Config{}, transports.Config{Window: 4096, SendDepth: 8, RecvDepth: 8})
+	post(t, near,
+		transports.Op{Kind: transports.KindRead, Len: 8, Slot: 1},
+		transports.Op{Kind: transports.KindWrite, Len: 8, Slot: 2})
+	dst := make([]transports.Done, 8)
+	for range 100 {
+		if n, err := near.Poll(dst); n != 0 || err != nil {
+			t.Fatalf("poll before the answer = %v, %v", dst[:n], err)
+		}
+	}
+	n := 0
+	for n < 2 {
+		if k, err := far.Poll(dst[4:]); k != 0 || err != nil {
+			t.Fatalf("far poll = %d, %v", k, err)
+		}
+		k, err := near.Poll(dst[n:4])
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += k
+	}
+	if dst[0].Slot != 1 || dst[1].Slot != 2 {
+		t.Errorf("dones = %v", dst[:2])
+	}
+}
+
+func TestTheNameTellsTheBuffers(t *testing.T) {
+	for _, c := range []struct {
+		cfg  Config
+		want string
+	}{
+		{Config{}, "tcp"},
+		{Config{SendBuffer: 4096}, "tcp(sndbuf=4096)"},
+		{Config{SendBuffer: 1, RecvBuffer: 2}, "tcp(sndbuf=1,rcvbuf=2)"},
+	} {
+		if got := New(c.cfg).Name(); got != c.want {
+			t.Errorf("name of %+v = %q, want %q", c.cfg, got, c.want)
+		}
+	}
+}
+
+func TestAClosedTransportDoesNothing(t *testing.T) {
+	tr := New(Config{})
+	for range 2 {
+		if err := tr.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := tr.Dial(soon(t), "127.0.0.1:1", nil, small); !errors.Is(err, rdma.ErrClosed) {
+		t.Errorf("dial: %v", err)
+	}
+	if _, err := tr.Listen(soon(t), "127.0.0.1:0", small); !errors.Is(err, rdma.ErrClosed) {
+		t.Errorf("listen: %v", err)
+	}
+}
+
+func TestATakenAddressIsNamed(t *testing.T) {
+	l := listen(t, small)
+	if _, err := New(Config{}).Listen(soon(t), l.Addr(), small); !errors.Is(err, rdma.ErrAddrInUse) {
+		t.Errorf("second listen: %v, want %v", err, rdma.ErrAddrInUse)
+	}
+}
