@@ -2,6 +2,7 @@ package direct
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -176,27 +177,40 @@ func (l *listener) Accept(ctx context.Context) (transports.Session, []byte, erro
 		if err != nil {
 			return nil, nil, err
 		}
-		peer, err := parseGreeting(req.Param().PrivateData)
-		if err != nil {
-			req.Reject(ctx, nil)
-			continue
-		}
-		s, err := l.t.newSession(l.cfg)
-		if err != nil {
-			req.Reject(ctx, nil)
-			return nil, nil, &rdma.OpError{Op: "accept from", Object: req.RemoteAddr(), Err: err}
-		}
-		s.setPeer(peer)
-		private, err := s.greeting(nil)
+		s, hello, err := l.t.answer(ctx, req, l.cfg)
 		if err == nil {
-			_, err = req.Accept(ctx, s.qp, l.t.param(l.cfg, private))
+			return s, hello, nil
 		}
-		if err == nil {
-			return s, peer.hello, nil
-		}
-		s.Close()
-		if ctx.Err() != nil {
+		// Whoever was answered already is not rejected again: that only fails.
+		_ = req.Reject(ctx, nil)
+		if !theirs(err) || ctx.Err() != nil {
 			return nil, nil, &rdma.OpError{Op: "accept from", Object: req.RemoteAddr(), Err: err}
 		}
 	}
+}
+
+// theirs tells errors that the dialler caused: it speaks something else, or is gone.
+func theirs(err error) bool {
+	return errors.Is(err, rdma.ErrProtocol) || errors.Is(err, rdma.ErrUnreachable) || errors.Is(err, rdma.ErrState)
+}
+
+func (t *transport) answer(ctx context.Context, req rdma.ConnRequest, cfg transports.Config) (*session, []byte, error) {
+	peer, err := parseGreeting(req.Param().PrivateData)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := t.newSession(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.setPeer(peer)
+	private, err := s.greeting(nil)
+	if err == nil {
+		_, err = req.Accept(ctx, s.qp, t.param(cfg, private))
+	}
+	if err != nil {
+		s.Close()
+		return nil, nil, err
+	}
+	return s, peer.hello, nil
 }

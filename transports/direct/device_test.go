@@ -1,0 +1,417 @@
+package direct
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/internal/sessiontest"
+	"github.com/rdmaperf/rdmaperf/transports/memdev"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// bent is a device with other abilities, or with a queue pair that takes few
+// work requests a call.
+type bent struct {
+	rdma.Device
+	caps   func(*rdma.Caps)
+	stingy int // work requests a call; 0 any number
+}
+
+func (b bent) Caps() rdma.Caps {
+	c := b.Device.Caps()
+	if b.caps != nil {
+		b.caps(&c)
+	}
+	return c
+}
+
+func (b bent) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
+	qp, err := b.Device.NewQP(cfg)
+	if b.stingy > 0 && err == nil {
+		return stingyQP{qp, b.stingy}, nil
+	}
+	return qp, err
+}
+
+// stingyQP refuses the rest of a long list, as a full queue does.
+type stingyQP struct {
+	rdma.QP
+	most int
+}
+
+func (q stingyQP) PostSend(wrs []rdma.SendWR) (int, error) {
+	if len(wrs) <= q.most {
+		return q.QP.PostSend(wrs)
+	}
+	n, err := q.QP.PostSend(wrs[:q.most])
+	if err == nil {
+		err = rdma.ErrQueueFull
+	}
+	return n, err
+}
+
+func (q stingyQP) PostRecv(wrs []rdma.RecvWR) (int, error) {
+	if len(wrs) <= q.most {
+		return q.QP.PostRecv(wrs)
+	}
+	n, err := q.QP.PostRecv(wrs[:q.most])
+	if err == nil {
+		err = rdma.ErrQueueFull
+	}
+	return n, err
+}
+
+func soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// rig is a pair of sessions on devices of one fabric.
+type rig struct {
+	near, far *session
+}
+
+// newRig bends the near device. It closes everything with the test; every object must go without complaint.
+func newRig(t *testing.T, bend func(rdma.Device) rdma.Device, cfg transports.Config) rig {
+	t.Helper()
+	f := memdev.NewFabric(memdev.Config{})
+	var ts [2]transports.Transport
+	for i, name := range []string{"near", "far"} {
+		var d rdma.Device = must(f.Open(name))(t)
+		if bend != nil && i == 0 { // a listener wants the device's own queue pairs
+			d = bend(d)
+		}
+		ts[i] = New(d)
+	}
+	l := must(ts[1].Listen(soon(t), "far:0", cfg))(t)
+	got := make(chan transports.Session, 1)
+	go func() {
+		s, _, err := l.Accept(soon(t))
+		if err != nil {
+			t.Error(err)
+		}
+		got <- s
+	}()
+	r := rig{near: must(ts[0].Dial(soon(t), l.Addr(), nil, cfg))(t).(*session)}
+	r.far = (<-got).(*session)
+	if err := ts[0].Close(); !errors.Is(err, rdma.ErrBusy) {
+		t.Errorf("close of a transport with an open session: %v, want %v", err, rdma.ErrBusy)
+	}
+	t.Cleanup(func() {
+		for _, c := range []interface{ Close() error }{l, r.near, r.far, ts[0], ts[1]} {
+			if err := c.Close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		}
+	})
+	return r
+}
+
+// collect polls s until n Dones are there.
+func collect(t *testing.T, s *session, n int) []transports.Done {
+	t.Helper()
+	dst := make([]transports.Done, n)
+	got := 0
+	for end := time.Now().Add(10 * time.Second); got < n; {
+		k, err := s.Poll(dst[got:])
+		if err != nil {
+			t.Fatalf("poll after %d of %d: %v", got, n, err)
+		}
+		if got += k; time.Now().After(end) {
+			t.Fatalf("%d of %d completions", got, n)
+		}
+	}
+	return dst
+}
+
+// Reads that take time let fences and the read depth have something to hold.
+func TestSessionsWithSlowReads(t *testing.T) {
+	sessiontest.Run(t, inMemory(memdev.Config{ReadDelay: 50 * time.Microsecond}))
+}
+
+func TestCapsFollowTheDevice(t *testing.T) {
+	d := must(memdev.NewFabric(memdev.Config{}).Open("a"))(t)
+	defer d.Close()
+	all := transports.Kinds(transports.KindSend, transports.KindWrite, transports.KindWriteImm, transports.KindRead,
+		transports.KindFetchAdd, transports.KindCmpSwap, transports.KindRecv)
+	for _, c := range []struct {
+		what string
+		bend func(*rdma.Caps)
+		ok   func(transports.Caps) bool
+	}{
+		{"the reference device has every kind but call", nil, func(c transports.Caps) bool {
+			return c.Kinds == all && c.InProcess && c.Events && c.LastByteLast && !c.LocalComplete
+		}},
+		{"a missing opcode is a missing kind", func(c *rdma.Caps) { c.Ops = rdma.Ops(rdma.OpSend, rdma.OpRead) }, func(c transports.Caps) bool {
+			return c.Kinds == transports.Kinds(transports.KindSend, transports.KindRead, transports.KindRecv)
+		}},
+		{"only the memory device is in one process", func(c *rdma.Caps) { c.Label = rdma.LabelDevice }, func(c transports.Caps) bool {
+			return !c.InProcess && c.Label == rdma.LabelDevice
+		}},
+		{"local completion is passed on", func(c *rdma.Caps) { c.Completion = rdma.CompletionLocal }, func(c transports.Caps) bool { return c.LocalComplete }},
+		{"no inline feature, no inline bytes", func(c *rdma.Caps) { c.Features &^= rdma.FeatInline }, func(c transports.Caps) bool { return c.MaxInline == 0 }},
+		{"no events", func(c *rdma.Caps) { c.Features &^= rdma.FeatEvents | rdma.FeatLastByteLast }, func(c transports.Caps) bool { return !c.Events && !c.LastByteLast }},
+		{"both queues fit the completion queue", func(c *rdma.Caps) { c.MaxCQE = 100 }, func(c transports.Caps) bool { return 2*c.MaxDepth+cqSlack <= 100 }},
+	} {
+		if got := New(bent{Device: d, caps: c.bend}).Caps(); !c.ok(got) {
+			t.Errorf("%s: caps = %+v", c.what, got)
+		}
+	}
+	if got := New(d).Name(); got != d.Name() {
+		t.Errorf("name = %q, want %q", got, d.Name())
+	}
+}
+
+func TestASetUpTheDeviceCannotGiveIsRefusedWithTheGap(t *testing.T) {
+	d := must(memdev.NewFabric(memdev.Config{}).Open("a"))(t)
+	defer d.Close()
+	cfg := transports.Config{Window: 4096, Events: true}
+	for what, bend := range map[string]func(*rdma.Caps){
+		"device lacks feature events":           func(c *rdma.Caps) { c.Features &^= rdma.FeatEvents },
+		"device lacks 44 bytes of private data": func(c *rdma.Caps) { c.MaxPrivate = 43 },
+	} {
+		_, err := New(bent{Device: d, caps: bend}).Dial(soon(t), "a:1", nil, cfg)
+		var gap *rdma.MissingError
+		if !errors.Is(err, rdma.ErrNotSupported) || !errors.As(err, &gap) || gap.Error() != what {
+			t.Errorf("dial: %v, want %q", err, what)
+		}
+	}
+}
+
+func TestFlagsTheDeviceLacksAreRefused(t *testing.T) {
+	r := newRig(t, func(d rdma.Device) rdma.Device {
+		return bent{Device: d, caps: func(c *rdma.Caps) { c.Features &^= rdma.FeatInline | rdma.FeatFence }}
+	}, transports.Config{Window: 4096})
+	for _, f := range []transports.OpFlags{transports.Inline, transports.Fence, transports.Fence | transports.Quiet} {
+		if n, err := r.near.Post([]transports.Op{{Kind: transports.KindWrite, Len: 8, Flags: f}}); n != 0 || !errors.Is(err, rdma.ErrNotSupported) {
+			t.Errorf("flags %b: post = %d, %v, want 0, %v", f, n, err, rdma.ErrNotSupported)
+		}
+	}
+}
+
+// A device may take part of a batch for reasons of its own. Places, signals and
+// order must survive that, on the sending and on the receiving side.
+func TestAStingyQueueLosesNothing(t *testing.T) {
+	r := newRig(t, func(d rdma.Device) rdma.Device { return bent{Device: d, stingy: 3} },
+		transports.Config{Window: 8192, SendDepth: 10, RecvDepth: 10})
+	for _, way := range [][2]*session{{r.near, r.far}, {r.far, r.near}} {
+		numbered(t, way[0], way[1])
+	}
+}
+
+// numbered sends 300 numbers from one side to the other, two of three quietly.
+func numbered(t *testing.T, from, to *session) {
+	const total = 300
+	var next, recvs, arrived uint32
+	dst := make([]transports.Done, 4)
+	offer := func(s *session, n uint32, op func(k uint32) transports.Op) uint32 {
+		var ops []transports.Op
+		for k := n; k < total && len(ops) < 7; k++ {
+			ops = append(ops, op(k))
+		}
+		took, err := s.Post(ops)
+		if err != nil && err != rdma.ErrQueueFull {
+			t.Fatal(err)
+		}
+		return n + uint32(took)
+	}
+	poll := func(s *session) []transports.Done {
+		n, err := s.Poll(dst)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dst[:n]
+	}
+	for deadline := time.Now().Add(10 * time.Second); arrived < total; {
+		recvs = offer(to, recvs, func(k uint32) transports.Op {
+			return transports.Op{Kind: transports.KindRecv, Len: 8, Slot: k}
+		})
+		next = offer(from, next, func(k uint32) transports.Op {
+			op := transports.Op{Kind: transports.KindWriteImm, Imm: k, Slot: k, Len: 8}
+			if k%3 != 0 {
+				op.Flags = transports.Quiet
+			}
+			return op
+		})
+		for _, d := range poll(from) {
+			if d.Status != 0 || d.Slot%3 != 0 {
+				t.Fatalf("sender's done = %+v", d)
+			}
+		}
+		for _, d := range poll(to) {
+			if d.Status != 0 || d.Slot != arrived || d.Imm != arrived || !d.HasImm {
+				t.Fatalf("receiver's done = %+v, want number %d", d, arrived)
+			}
+			arrived++
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d arrived, %d posted", arrived, total, next)
+		}
+	}
+	for range 10 {
+		poll(from)
+	}
+	if from.inUse != from.dark || from.dark >= from.signalEvery {
+		t.Errorf("at rest %d places are in use, %d of them unsignalled; a signal is due every %d", from.inUse, from.dark, from.signalEvery)
+	}
+	if to.recvInUse != 0 {
+		t.Errorf("at rest %d receives are in use", to.recvInUse)
+	}
+}
+
+func TestAFailureComesOutWithItsStatusThoughQuiet(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		flags transports.OpFlags
+	}{{"signalled", 0}, {"quiet", transports.Quiet}} {
+		t.Run(c.what, func(t *testing.T) {
+			r := newRig(t, nil, transports.Config{Window: 4096, SendDepth: 8, RecvDepth: 2})
+			for i := range r.near.sends {
+				r.near.sends[i].RKey++ // the peer knows no such key
+			}
+			n, err := r.near.Post([]transports.Op{
+				{Kind: transports.KindRecv, Len: 8, Slot: 3},
+				{Kind: transports.KindWrite, Len: 8, Slot: 1, Flags: c.flags},
+				{Kind: transports.KindWrite, Len: 8, Slot: 2, Flags: c.flags},
+			})
+			if n != 3 || err != nil {
+				t.Fatalf("post = %d, %v", n, err)
+			}
+			got := map[uint32]rdma.Status{}
+			for _, d := range collect(t, r.near, 3) {
+				got[d.Slot] = d.Status
+			}
+			if got[1] != rdma.StatusRemAccessErr || got[2] != rdma.StatusWRFlushErr || got[3] != rdma.StatusWRFlushErr {
+				t.Errorf("statuses = %v", got)
+			}
+			for i := 0; ; i++ {
+				if _, err := r.near.Poll(make([]transports.Done, 1)); errors.Is(err, rdma.ErrState) {
+					break
+				} else if err != nil || i > 4*idlePolls {
+					t.Fatalf("poll %d after the failure: %v, want %v soon", i, err, rdma.ErrState)
+				}
+			}
+		})
+	}
+}
+
+// A side that only watches memory learns of the end in Poll, and in event mode
+// from a Wait that has nothing to wait for.
+func TestAnIdleSessionNoticesTheEnd(t *testing.T) {
+	r := newRig(t, nil, transports.Config{Window: 4096, Events: true})
+	if err := r.far.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); r.near.qp.State() != rdma.QPErr; {
+		if time.Now().After(end) {
+			t.Fatal("the near QP never went to ERR")
+		}
+		r.near.Poll(nil)
+	}
+	if err := r.near.Wait(soon(t)); err != nil {
+		t.Fatalf("wait: %v", err)
+	}
+	if _, err := r.near.Poll(make([]transports.Done, 1)); !errors.Is(err, rdma.ErrState) {
+		t.Errorf("poll: %v, want %v", err, rdma.ErrState)
+	}
+}
+
+func TestAStrangerIsRejectedAndTheNextTaken(t *testing.T) {
+	f := memdev.NewFabric(memdev.Config{})
+	near, far := must(f.Open("near"))(t), must(f.Open("far"))(t)
+	server, client := New(far), New(near)
+	l := must(server.Listen(soon(t), "far:0", transports.Config{Window: 4096}))(t)
+	type accepted struct {
+		s     transports.Session
+		hello []byte
+		err   error
+	}
+	got := make(chan accepted, 1)
+	go func() {
+		s, h, err := l.Accept(soon(t))
+		got <- accepted{s, h, err}
+	}()
+	cq := must(near.NewCQ(4))(t)
+	qp := must(near.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq}))(t)
+	if _, err := qp.Connect(soon(t), l.Addr(), rdma.ConnParam{PrivateData: []byte("who are you?")}); !errors.Is(err, rdma.ErrRejected) {
+		t.Errorf("stranger's connect: %v, want %v", err, rdma.ErrRejected)
+	}
+	s := must(client.Dial(soon(t), l.Addr(), []byte("friend"), transports.Config{Window: 4096}))(t)
+	a := <-got
+	if a.err != nil || string(a.hello) != "friend" {
+		t.Fatalf("accept: hello %q, %v", a.hello, a.err)
+	}
+	for _, c := range []interface{ Close() error }{s, a.s, l, qp, cq, client, server} {
+		if err := c.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+}
+
+// When this side cannot go on, Accept says why and the dialler is not left waiting.
+func TestAnAcceptThatFailsHereRejects(t *testing.T) {
+	f := memdev.NewFabric(memdev.Config{})
+	near, far := must(f.Open("near"))(t), must(f.Open("far"))(t)
+	client := New(near)
+	server := New(bent{Device: far, stingy: 1}) // its queue pairs are strangers to the device
+	l := must(server.Listen(soon(t), "far:0", transports.Config{Window: 4096}))(t)
+	accepted := make(chan error, 1)
+	go func() {
+		_, _, err := l.Accept(soon(t))
+		accepted <- err
+	}()
+	if s, err := client.Dial(soon(t), l.Addr(), nil, transports.Config{Window: 4096}); !errors.Is(err, rdma.ErrRejected) {
+		t.Errorf("dial = %v, %v, want %v", s, err, rdma.ErrRejected)
+	}
+	if err := <-accepted; !errors.Is(err, rdma.ErrInvalid) {
+		t.Errorf("accept: %v, want %v", err, rdma.ErrInvalid)
+	}
+	for _, c := range []interface{ Close() error }{l, client, server} { // nothing was left open
+		if err := c.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+}
+
+// A listener that answers without a window has no session to offer.
+func TestAStrangeAnswerEndsTheDial(t *testing.T) {
+	f := memdev.NewFabric(memdev.Config{})
+	near, far := must(f.Open("near"))(t), must(f.Open("far"))(t)
+	l := must(far.Listen(soon(t), "far:0", 1))(t)
+	cq := must(far.NewCQ(4))(t)
+	qp := must(far.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq}))(t)
+	answered := make(chan error, 1)
+	go func() {
+		req, err := l.Accept(soon(t))
+		if err == nil {
+			_, err = req.Accept(soon(t), qp, rdma.ConnParam{PrivateData: []byte("welcome")})
+		}
+		answered <- err
+	}()
+	client := New(near)
+	if s, err := client.Dial(soon(t), l.Addr(), nil, transports.Config{Window: 4096}); !errors.Is(err, rdma.ErrProtocol) {
+		t.Errorf("dial = %v, %v, want %v", s, err, rdma.ErrProtocol)
+	}
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+	for _, c := range []interface{ Close() error }{l, qp, cq, client, far} { // the failed dial left nothing open
+		if err := c.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+}
