@@ -93,7 +93,7 @@ func (c *cq) attach(q *qp) error {
 		list = append(slices.Clone(list), q)
 		c.qps.Store(&list)
 	}
-	if c == q.send {
+	if c == q.send && !slices.Contains(c.members, q) { // once, also when it is the receive CQ too
 		i := slices.Index(c.members, nil)
 		if i < 0 {
 			i = len(c.members)

@@ -1,0 +1,389 @@
+package iwarp
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"math/rand/v2"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/softstack/mpa"
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+var (
+	wireStreams = flag.Int("wire.streams", 2000, "mutated streams of W-70")
+	wireSeed    = flag.Uint64("wire.seed", 0, "seed of W-70; 0 takes a new one")
+)
+
+// rig feeds octets to fresh QPs of one device, over loopback TCP but without
+// MPA startup, and judges what comes of it.
+type rig struct {
+	t      testing.TB
+	dev    *Device
+	cq     rdma.CQ
+	wcs    []rdma.WC
+	l      *net.TCPListener
+	arena  rdma.Buffer
+	shadow []byte
+	mrs    []*mr
+}
+
+// The keys and offsets that the vectors name, with canaries around.
+const (
+	rigSTag = 0x11223344 // vectors write to and read from it, at rigTO
+	rigTO   = 0x1000
+	rigSink = 0xaabbccdd // vectors answer reads into it, at rigSinkTO
+	sinkTO  = 0x2000
+	rigInv  = 0x11223300
+	rigLen  = 4096
+
+	rigTarget = guard
+	rigSinkAt = rigTarget + rigLen + guard
+	rigInvAt  = rigSinkAt + rigLen + guard
+	rigRecvAt = rigInvAt + rigLen + guard
+	rigRecv   = 600
+	rigRecvs  = 4
+	rigArena  = rigRecvAt + rigRecvs*rigRecv + guard
+)
+
+func newRig(t testing.TB, cfg Config) *rig {
+	t.Helper()
+	g := &rig{t: t, wcs: make([]rdma.WC, 32)}
+	var err error
+	g.dev, err = Open(cfg)
+	must(t, err)
+	g.cq, err = g.dev.NewCQ(64)
+	must(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	g.l = l.(*net.TCPListener)
+	g.arena, err = rdma.Alloc(rigArena)
+	must(t, err)
+	g.shadow = bytes.Clone(canaries[:rigArena])
+	for _, r := range []struct {
+		stag uint32
+		base uint64
+		off  int
+		n    int
+		a    rdma.Access
+	}{
+		{rigSTag, rigTO, rigTarget, rigLen, rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead},
+		{rigSink, sinkTO, rigSinkAt, rigLen, rdma.LocalWrite},
+		{rigInv, 0, rigInvAt, rigLen, rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteInvalidate},
+		{1, 0, rigRecvAt, rigRecvs * rigRecv, rdma.LocalWrite},
+	} {
+		m := &mr{dev: g.dev, buf: g.arena.Bytes()[r.off : r.off+r.n : r.off+r.n], base: r.base, stag: r.stag, access: r.a}
+		g.dev.keys.m[r.stag] = m
+		g.mrs = append(g.mrs, m)
+	}
+	t.Cleanup(func() {
+		clear(g.dev.keys.m)
+		g.l.Close()
+		must(t, g.cq.Close())
+		must(t, g.dev.Close())
+		g.arena.Free()
+	})
+	return g
+}
+
+// run feeds one stream, cut into pieces, with FIN behind it, until the QP has
+// seen all of it.
+func (g *rig) run(stream []byte, pieces int, n mpa.Negotiated) {
+	t := g.t
+	copy(g.arena.Bytes(), g.shadow)
+	for _, m := range g.mrs {
+		m.valid.Store(true)
+	}
+	rq, err := g.dev.NewQP(rdma.QPConfig{SendCQ: g.cq, RecvCQ: g.cq, SendDepth: 4, RecvDepth: rigRecvs})
+	must(t, err)
+	q := rq.(*qp)
+	defer q.Close()
+	for i := range rigRecvs {
+		_, err := q.PostRecv([]rdma.RecvWR{{ID: uint64(i), NumSGE: 2, SGE: [4]rdma.SGE{
+			{Addr: uint64(i * rigRecv), Len: 100, LKey: 1}, {Addr: uint64(i*rigRecv + 100), Len: rigRecv - 100, LKey: 1}}}})
+		must(t, err)
+	}
+	type accepted struct {
+		c   *net.TCPConn
+		err error
+	}
+	done := make(chan accepted, 1)
+	go func() {
+		g.l.SetDeadline(time.Now().Add(testTimeout))
+		c, err := g.l.AcceptTCP()
+		done <- accepted{c, err}
+	}()
+	peer, err := net.Dial("tcp", g.l.Addr().String())
+	must(t, err)
+	defer peer.Close()
+	a := <-done
+	must(t, a.err)
+	must(t, q.attach(a.c, n, false))
+	// A read that V12 answers, with the fenced send behind it.
+	_, err = q.PostSend([]rdma.SendWR{
+		{ID: readID, Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{{Addr: sinkTO, Len: 16, LKey: rigSink}}, RKey: rigSTag, RemoteAddr: rigTO},
+		{ID: sendID, Op: rdma.OpSend, Flags: rdma.Signaled | rdma.Fence},
+	})
+	must(t, err)
+
+	peer.SetDeadline(time.Now().Add(testTimeout))
+	for i := range pieces {
+		from, to := len(stream)*i/pieces, len(stream)*(i+1)/pieces
+		if _, err := peer.Write(stream[from:to]); err != nil {
+			break // the QP ended the connection already
+		}
+		if pieces > 1 {
+			q.poll()
+		}
+	}
+	peer.(*net.TCPConn).CloseWrite()
+	seen := map[uint64]int{}
+	for stop := time.Now().Add(testTimeout); len(seen) < rigRecvs+2; {
+		k, err := g.cq.Poll(g.wcs)
+		must(t, err)
+		for _, wc := range g.wcs[:k] {
+			if seen[wc.ID]++; seen[wc.ID] > 1 {
+				t.Fatalf("request %d completed twice", wc.ID)
+			}
+		}
+		if k == 0 && time.Now().After(stop) {
+			t.Fatalf("the QP is %v and hangs, completed %v", q.State(), seen)
+		}
+	}
+	g.judgeAnswer(peer, n)
+	if k, _ := g.cq.Poll(g.wcs); k != 0 {
+		t.Fatalf("%d completions too many", k)
+	}
+	g.judgeArena(q)
+}
+
+// judgeAnswer reads what the QP sent. The stream it was fed is garbage, so only
+// its own side can be judged, without what depends on the peer's.
+func (g *rig) judgeAnswer(peer net.Conn, n mpa.Negotiated) {
+	r := wiretest.Reader{CRC: n.CRC, Markers: n.TxMarkers}
+	check := wiretest.Checker{ORD: int(n.ORD)}
+	var b [4096]byte
+	for {
+		k, err := peer.Read(b[:])
+		r.Feed(b[:k])
+		for f, ok := r.Next(); ok; f, ok = r.Next() {
+			if f.Op() != rdmap.OpReadResp {
+				check.Got(f)
+			} else if len(f.Faults) > 0 {
+				g.t.Fatalf("read response: %q", f.Faults)
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	if f := check.Faults(); len(f) > 0 {
+		g.t.Fatalf("on the wire: %q", f)
+	}
+}
+
+// judgeArena wants every octet outside the registrations untouched, and the
+// read's sink touched in its 16 octets only.
+func (g *rig) judgeArena(q *qp) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	got := g.arena.Bytes()
+	end := 0
+	for _, r := range [][2]int{{rigTarget, rigLen}, {rigSinkAt, 16}, {rigInvAt, rigLen}, {rigRecvAt, rigRecvs * rigRecv}, {rigArena, 0}} {
+		if !bytes.Equal(got[end:r[0]], g.shadow[end:r[0]]) {
+			g.t.Fatalf("canaries between %#x and %#x are touched", end, r[0])
+		}
+		end = r[0] + r[1]
+	}
+}
+
+// rigModes are the streams' agreements. Without CRC every mutation reaches DDP.
+var rigModes = []mpa.Negotiated{
+	{CRC: false, IRD: 2, ORD: 2},
+	{CRC: true, IRD: 2, ORD: 2},
+	{CRC: true, RxMarkers: true, TxMarkers: true, IRD: 2, ORD: 2},
+	{CRC: false, RxMarkers: true, IRD: 1, ORD: 1},
+}
+
+// mutant makes a stream of vectors in any order and damages it.
+func mutant(r *rand.Rand, base []wiretest.Vector, n mpa.Negotiated) []byte {
+	var ulpdus [][]byte
+	for range 1 + r.IntN(5) {
+		v := base[r.IntN(len(base))]
+		rd := wiretest.Reader{Markers: v.Markers}
+		rd.Feed(v.Bytes)
+		for f, ok := rd.Next(); ok; f, ok = rd.Next() {
+			ulpdus = append(ulpdus, f.ULPDU)
+		}
+	}
+	e := wiretest.Encoder{CRC: n.CRC, Markers: n.RxMarkers}
+	var out []byte
+	msn := byte(1)
+	for _, u := range ulpdus {
+		if u[0]&0x80 == 0 && len(u) >= 18 && r.IntN(3) > 0 {
+			u[13] = msn // in sequence, so that more than the first one counts
+			msn++
+		}
+		for range r.IntN(3) {
+			if len(u) == 0 {
+				break
+			}
+			switch i := r.IntN(len(u)); r.IntN(5) {
+			case 0:
+				u[i] ^= 1 << r.IntN(8)
+			case 1:
+				u[i] = []byte{0, 1, 0x7f, 0x80, 0xff}[r.IntN(5)]
+			case 2:
+				u = u[:i]
+			case 3:
+				u = append(u, make([]byte, r.IntN(600))...)
+			case 4:
+				u[r.IntN(min(len(u), 18))] = byte(r.Uint32())
+			}
+		}
+		out = e.Append(out, wiretest.Raw(u...))
+	}
+	// Behind the framing, where CRC, markers and lengths are hit.
+	for range r.IntN(3) - 1 {
+		if i := r.IntN(len(out)); r.IntN(2) == 0 {
+			out[i] ^= 1 << r.IntN(8)
+		} else {
+			out = append(out[:i:i], out[min(len(out), i+1+r.IntN(8)):]...)
+		}
+		if len(out) == 0 {
+			break
+		}
+	}
+	return out
+}
+
+// TestWireMutations: W-70, mutated vectors neither crash the stack nor make it
+// hang, place octets elsewhere, complete a request twice or answer nonsense.
+func TestWireMutations(t *testing.T) {
+	seed := *wireSeed
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 70))
+	var base []wiretest.Vector
+	for _, v := range wiretest.Vectors() {
+		if !v.Startup {
+			base = append(base, v)
+		}
+	}
+	rigs := []*rig{newRig(t, Config{}), newRig(t, Config{StoreAndForward: true})}
+	for i := range *wireStreams {
+		n := rigModes[r.IntN(len(rigModes))]
+		s := mutant(r, base, n)
+		rigs[i%2].run(s, 1+r.IntN(3), n)
+		if t.Failed() {
+			t.Fatalf("stream %d: %x", i, s)
+		}
+	}
+}
+
+// FuzzStream feeds arbitrary octets to a QP in full operation. The first octet
+// chooses agreement and pieces.
+func FuzzStream(f *testing.F) {
+	for i, v := range wiretest.Vectors() {
+		if !v.Startup {
+			f.Add(byte(i), v.Bytes)
+		}
+	}
+	var all []byte
+	e := wiretest.Encoder{}
+	for _, s := range []*wiretest.Segment{
+		wiretest.Write(rigSTag, rigTO, pattern(rigLen)),
+		wiretest.Send(1, pattern(100)).More(), wiretest.Send(1, pattern(400)).MO(100),
+		wiretest.ReadRequest(1, rdmap.ReadRequest{Size: rigLen, SrcSTag: rigSTag, SrcTO: rigTO}),
+		wiretest.ReadResponse(rigSink, sinkTO, pattern(16)),
+		wiretest.Send(2, nil).Op(rdmap.OpSendInv).Inv(rigInv),
+		wiretest.TerminateCode(rdmap.TermMPACRC),
+	} {
+		all = e.Append(all, s)
+	}
+	f.Add(byte(0), all)
+	f.Add(byte(8), all)
+	g := newRig(f, Config{})
+	f.Fuzz(func(t *testing.T, how byte, stream []byte) {
+		g.t = t
+		g.run(stream, 1+int(how>>2)%4, rigModes[how%4])
+	})
+}
+
+// FuzzListener feeds arbitrary octets to a listener. It must survive, and either
+// take the Request or close the connection.
+func FuzzListener(f *testing.F) {
+	for _, v := range wiretest.Vectors() {
+		if v.Startup {
+			f.Add(v.Bytes)
+		}
+	}
+	f.Add([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
+	f.Add(request(func(s *wiretest.Startup) { s.PDLen = 600 }).Bytes())
+	dev, err := Open(Config{})
+	must(f, err)
+	cq, err := dev.NewCQ(16)
+	must(f, err)
+	l, err := dev.Listen(context.Background(), "127.0.0.1:0", 16)
+	must(f, err)
+	f.Cleanup(func() {
+		l.Close()
+		must(f, cq.Close())
+		must(f, dev.Close())
+	})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := net.Dial("tcp", l.Addr())
+		must(t, err)
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(testTimeout))
+		c.Write(b)
+		c.(*net.TCPConn).CloseWrite()
+		ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+		defer cancel()
+		took := make(chan error, 1)
+		go func() {
+			r, err := l.Accept(ctx)
+			if err == nil {
+				var q rdma.QP
+				q, err = dev.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq})
+				if err == nil {
+					_, err = r.Accept(ctx, q, rdma.ConnParam{IRD: 1, ORD: 1})
+					q.Close()
+				}
+			}
+			took <- err
+		}()
+		var in [1024]byte
+		n := 0
+		for err == nil {
+			var k int
+			k, err = c.Read(in[n:])
+			n += k
+		}
+		cancel()
+		accepted := <-took == nil
+		if n > 0 != accepted {
+			t.Errorf("accepted %t, answered %x", accepted, in[:n])
+		}
+		if n == 0 {
+			return
+		}
+		if n < mpa.FrameHeaderLen {
+			t.Fatalf("answered %x", in[:n])
+		}
+		_, pd, err := mpa.ParseFrameHeader(in[:n])
+		must(t, err)
+		rep, err := mpa.ParseFrame(in[:mpa.FrameHeaderLen+pd])
+		must(t, err)
+		if !rep.Reply || rep.Reject {
+			t.Errorf("answered %+v", rep)
+		}
+	})
+}
