@@ -126,34 +126,9 @@ func openFailed(spec string, l layer, err error) error {
 }
 
 func openIWARP(_ *stackSet, l layer) (transports.Transport, error) {
-	var c iwarp.Config
-	for _, p := range l.params {
-		var err error
-		switch key, _, _ := strings.Cut(p, "="); key {
-		case "crc":
-			c.NoCRC = false
-		case "nocrc":
-			c.NoCRC = true
-		case "markers":
-			c.Markers = true
-		case "p2p":
-			c.PeerToPeer = true
-		case "checked":
-			c.StoreAndForward = true
-		case "rev1":
-			c.Revision = 1
-		case "rev2":
-			c.Revision = 2
-		case "sndbuf":
-			c.SendBuffer, err = sizeParam(p)
-		case "rcvbuf":
-			c.RecvBuffer, err = sizeParam(p)
-		default:
-			err = fmt.Errorf("%w %q", errParam, p)
-		}
-		if err != nil {
-			return nil, err
-		}
+	c, err := iwarpConfig(l)
+	if err != nil {
+		return nil, err
 	}
 	dev, err := iwarp.Open(c)
 	if err != nil {
