@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// asCommand makes the test binary behave as rdmaperf. It is set for every
+// process the tests start, and by them for their own server children.
+const asCommand = "RDMAPERF_TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	// A fuzzing worker inherits the variable too, but has flags of the test.
+	if os.Getenv(asCommand) != "" && len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
+		os.Exit(mainWithSignals())
+	}
+	os.Setenv(asCommand, "1")
+	os.Exit(m.Run())
+}
+
+// ran is a finished command line.
+type ran struct {
+	code           int
+	stdout, stderr string
+}
+
+// rdmaperf runs a command line in this process; server children are processes.
+func rdmaperf(t testing.TB, args ...string) ran {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	var out, errs bytes.Buffer
+	code := execute(ctx, args, &out, &errs)
+	if ctx.Err() != nil {
+		t.Fatalf("rdmaperf %q did not end in time\n%s", args, errs.String())
+	}
+	return ran{code, out.String(), errs.String()}
+}
+
+// process is rdmaperf as a process of its own.
+type process struct {
+	t    testing.TB
+	cmd  *exec.Cmd
+	out  bytes.Buffer
+	errs bytes.Buffer
+	done chan struct{}
+}
+
+func start(t testing.TB, args ...string) *process {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, cmd: exec.Command(self, args...), done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.errs
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.done)
+		p.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		p.cmd.Process.Kill()
+		<-p.done
+	})
+	return p
+}
+
+// wait returns the exit code, -1 for a death by signal.
+func (p *process) wait(limit time.Duration) int {
+	p.t.Helper()
+	select {
+	case <-p.done:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(limit):
+		p.t.Fatalf("%q did not end within %v", p.cmd.Args, limit)
+		return 0
+	}
+}
+
+// children lists the processes that p started.
+func (p *process) children() []int {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	var pids []int
+	for _, path := range stats {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			continue // gone meanwhile
+		}
+		_, rest, _ := strings.Cut(string(b), ") ")
+		if f := strings.Fields(rest); len(f) > 1 && f[0] != "Z" && f[1] == strconv.Itoa(p.cmd.Process.Pid) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// eventually waits for a condition of another process.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// alive tells whether a process exists and is no zombie.
+func alive(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}

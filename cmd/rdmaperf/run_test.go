@@ -1,0 +1,288 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/reporttest"
+)
+
+// document reads and validates a result document.
+func document(t testing.TB, raw []byte) *reports.Document {
+	t.Helper()
+	reporttest.Validate(t, raw)
+	d := new(reports.Document)
+	if err := json.Unmarshal(raw, d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// serveHere starts a server process and returns its port.
+func serveHere(t testing.TB, args ...string) (*process, string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free a moment later
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	l.Close()
+	p := start(t, append([]string{"serve", "--bind", "127.0.0.1", "-p", port}, args...)...)
+	eventually(t, "the server listens", func() bool {
+		c, err := net.Dial("tcp", "127.0.0.1:"+port)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+	return p, port
+}
+
+// Every mistake ends in one line on stderr, nothing on stdout, and its exit code.
+func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
+	_, taken := serveHere(t)
+	for _, c := range []struct {
+		args string
+		code int
+		want string // part of the line
+	}{
+		{"run --transport carrierpigeon", 2, "carrierpigeon"},
+		{"run --transport iwarp(fast)", 2, "nocrc"},
+		{"run --transport iwarp(nocrc", 2, "parentheses"},
+		{"run --transport iwarp+tcp", 2, "cannot stand over"},
+		{"run --transport tcp+", 2, "name"},
+		{"run --transport sched", 2, "stands over another layer"},
+		{"run --transport tcp,tcp", 2, "twice"},
+		{"run --transport tcp:eth0", 2, "no devices"},
+		{"run --transport tcp -d mlx5_0", 2, "takes no device"},
+		{"run --transport mem 127.0.0.1", 2, "one process"},
+		{"run --transport verbs", 77, "no kernel verbs provider"},
+		{"run -d mlx5_0 -x 3 -R -F", 77, "verbs:mlx5_0"},
+		{"run --transport sched+iwarp", 77, "not in this version"},
+		{"run --transport lite+iwarp", 77, "not in this version"},
+		{"run --transport grpc+sched+iwarp", 77, "not in this version"},
+		{"run --transport tcp --op fetch_add", 77, "no operation fetch_add"},
+		{"run --no-such-flag", 2, "unknown flag"},
+		{"run -n 10 -D 1", 2, "exclude each other"},
+		{"run -s 64 -a", 2, "exclude each other"},
+		{"run -n 0", 2, "at least 1"},
+		{"run -D -3s", 2, "duration"},
+		{"run -D soon", 2, "soon"},
+		{"run -s 0", 2, "1 byte"},
+		{"run -s 64,64", 2, "twice"},
+		{"run -s 1Q", 2, "unit"},
+		{"run -s 8G -n 10", 2, "limit"},
+		{"run --transport tcp -s 2G -n 1", 2, "limit of 1073741824"},
+		{"run --op fetch_add -s 64", 2, "atomics are 8 bytes"},
+		{"run --op teleport", 2, "unknown operation"},
+		{"run --workload gossip", 2, "unknown workload"},
+		{"run --polling lazily", 2, "polling"},
+		{"run --format xml", 2, "xml"},
+		{"run -q 4 --threads 5", 2, "thread"},
+		{"run -t 8 -Q 9 -s 64", 2, "moderation"},
+		{"run -t 1000000", 2, "depth"},
+		{"run -I 1M -s 64 -n 10 --transport tcp", 2, "inline"},
+		{"run --pin 1", 2, "two CPUs"},
+		{"run --warmup maybe", 2, "maybe"},
+		{"run --timeout 0", 2, "timeout"},
+		{"run -p 70000 127.0.0.1", 2, "port"},
+		{"run one two", 2, "one HOST"},
+		{"run 127.0.0.1 -p 1 --timeout 200ms", 5, "connection refused"},
+		{"run no.such.host.invalid --timeout 5s", 5, "no.such.host.invalid"},
+		{"serve -p 70000", 2, "port"},
+		{"serve --max-clients 0", 2, "client"},
+		{"serve extra", 2, "extra"},
+		{"serve --bind 127.0.0.1 -p " + taken, 1, "address already in use"},
+		{"measure", 2, "unknown command"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			r := rdmaperf(t, strings.Fields(c.args)...)
+			line := strings.TrimSuffix(r.stderr, "\n")
+			if r.code != c.code || !strings.HasPrefix(line, "rdmaperf: ") || strings.Contains(line, "\n") || !strings.Contains(line, c.want) {
+				t.Errorf("exit %d, stderr %q, want exit %d and one line with %q", r.code, r.stderr, c.code, c.want)
+			}
+			if r.stdout != "" {
+				t.Errorf("stdout %q, want nothing", r.stdout)
+			}
+		})
+	}
+}
+
+// The whole way: two processes, every transport beside the other, all outputs.
+func TestRunMeasuresSideBySide(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "r.json")
+	r := rdmaperf(t, "run", "--transport", "tcp,iwarp,iwarp(nocrc),mem", "--op", "send,write,read", "-s", "64,4K", "-n", "60", "-q", "2",
+		"--warmup", "10", "--json", file, "-o", filepath.Join(dir, "out"), "--seed", "7")
+	if r.code != 0 || r.stderr != "" {
+		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
+	}
+	for _, want := range []string{"iwarp(nocrc) [soft]: latency send", "mem [mem, not a network]: throughput write", "side by side", "99.99%", "BW average[MiB/sec]"} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("the table lacks %q:\n%s", want, r.stdout)
+		}
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := document(t, raw)
+	if d.Error != nil || len(d.Results) != 4*2*3*2 {
+		t.Fatalf("%d results, error %+v, want 48 and none", len(d.Results), d.Error)
+	}
+	for _, res := range d.Results {
+		if res.Operations != 120 || !res.Verified || res.QPs != 2 || res.Parameters["seed"] != 7.0 {
+			t.Errorf("%s %s %s %d: %d operations, verified %v, %d QPs, seed %v", res.Stack, res.Workload, res.Op, res.SizeBytes,
+				res.Operations, res.Verified, res.QPs, res.Parameters["seed"])
+		}
+		if mem := strings.HasPrefix(res.Stack, "mem"); (res.Label == "mem") != mem {
+			t.Errorf("%s is labelled %s", res.Stack, res.Label)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "out", "result.json")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRunFormats(t *testing.T) {
+	args := []string{"run", "--transport", "tcp", "--workload", "latency", "--op", "send", "-s", "64", "-n", "50", "--warmup", "none"}
+	r := rdmaperf(t, append(args, "--format", "json")...)
+	if d := document(t, []byte(r.stdout)); r.code != 0 || len(d.Results) != 1 || d.Results[0].Parameters["warmup_operations"] != nil {
+		t.Errorf("json: exit %d, %+v", r.code, d)
+	}
+	r = rdmaperf(t, append(args, "--format", "bench")...)
+	if !regexp.MustCompile(`(?m)^BenchmarkLatency/op=send/\S+\s+50 .* ns/op`).MatchString(r.stdout) {
+		t.Errorf("bench: %s", r.stdout)
+	}
+	r = rdmaperf(t, "run", "--transport", "tcp", "--workload", "throughput", "-s", "64K", "-n", "50", "--report_gbits")
+	if !strings.Contains(r.stdout, "Gb/sec") {
+		t.Errorf("--report_gbits: %s", r.stdout)
+	}
+}
+
+// What was not asked for is left out where a transport cannot do it; --all and
+// atomics choose their own sizes.
+func TestRunChoosesWhatIsPossible(t *testing.T) {
+	r := rdmaperf(t, "run", "--transport", "mem", "--op", "read,fetch_add", "-a", "-n", "3", "--warmup", "none", "--workload", "latency", "--format", "json")
+	d := document(t, []byte(r.stdout))
+	var sizes []string
+	for _, res := range d.Results {
+		sizes = append(sizes, fmt.Sprintf("%s:%d", res.Op, res.SizeBytes))
+	}
+	if got := strings.Join(sizes, " "); len(sizes) != 24 || !strings.HasPrefix(got, "read:2 read:4") || !strings.HasSuffix(got, "read:8388608 fetch_add:8") {
+		t.Errorf("sizes %s", got)
+	}
+}
+
+// A failed run still writes its document, with the error in it.
+func TestFailedRunWritesItsDocument(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r.json")
+	r := rdmaperf(t, "run", "--transport", "verbs", "--json", file, "--format", "json")
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := document(t, raw); d.Error == nil || d.Error.ExitCode != 77 || r.stdout != string(raw) {
+		t.Errorf("error %+v, want exit code 77, and the same on stdout", d.Error)
+	}
+	r = rdmaperf(t, "run", "--transport", "mem", "-n", "10", "-s", "64", "--json", filepath.Join(file, "no", "such", "place"))
+	if r.code != 1 || !strings.Contains(r.stderr, "no/such/place") {
+		t.Errorf("an impossible file: exit %d, %q", r.code, r.stderr)
+	}
+}
+
+func TestServerTakesClientsSideBySideAndOneAfterAnother(t *testing.T) {
+	server, port := serveHere(t)
+	run := []string{"run", "127.0.0.1", "-p", port, "--transport", "iwarp", "-s", "4K", "-n", "200", "--warmup", "none"}
+	first := start(t, run...)
+	second := rdmaperf(t, run...)
+	if code := first.wait(30 * time.Second); code != 0 || second.code != 0 {
+		t.Errorf("side by side: exits %d and %d\n%s%s", code, second.code, first.errs.String(), second.stderr)
+	}
+	if third := rdmaperf(t, run...); third.code != 0 {
+		t.Errorf("one after another: exit %d, %s", third.code, third.stderr)
+	}
+	server.cmd.Process.Signal(syscall.SIGTERM)
+	if code := server.wait(10 * time.Second); code != 0 {
+		t.Errorf("SIGTERM: the server exits with %d, want 0", code)
+	}
+}
+
+// begun waits until a run has its server child and measures.
+func begun(t testing.TB, p *process) (child int) {
+	t.Helper()
+	eventually(t, "the run has a server child", func() bool {
+		c := p.children()
+		if len(c) > 0 {
+			child = c[0]
+		}
+		return len(c) > 0
+	})
+	time.Sleep(500 * time.Millisecond) // into the measured window
+	return child
+}
+
+func TestInterruptWritesThePartAndLeavesNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r.json")
+	p := start(t, "run", "--transport", "iwarp", "--workload", "latency", "--op", "send", "-s", "64", "-D", "60s", "--json", file)
+	child := begun(t, p)
+	p.cmd.Process.Signal(os.Interrupt)
+	if code := p.wait(10 * time.Second); code != 1 {
+		t.Errorf("exit %d, want 1", code)
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := document(t, raw)
+	if d.Error == nil || !strings.Contains(d.Error.Message, "interrupted") || len(d.Results) != 1 || d.Results[0].Operations == 0 {
+		t.Errorf("document %+v, want one partial result and the interrupt", d)
+	}
+	if !strings.Contains(p.out.String(), "latency send") || strings.Count(p.errs.String(), "\n") != 1 {
+		t.Errorf("stdout %q, stderr %q, want the table and one line", p.out.String(), p.errs.String())
+	}
+	if alive(child) {
+		t.Error("the server child outlived the run")
+	}
+}
+
+// Whatever ends the client, its child goes with it.
+func TestChildDiesWithItsParent(t *testing.T) {
+	p := start(t, "run", "--transport", "tcp", "--workload", "latency", "-s", "64", "-D", "60s")
+	child := begun(t, p)
+	p.cmd.Process.Kill()
+	p.wait(10 * time.Second)
+	eventually(t, "the child is gone", func() bool { return !alive(child) })
+}
+
+func TestServerKilledInMidRunExitsWithFive(t *testing.T) {
+	server, port := serveHere(t)
+	p := start(t, "run", "127.0.0.1", "-p", port, "--transport", "iwarp", "--workload", "latency", "--op", "send", "-s", "64", "-D", "60s", "--format", "json")
+	time.Sleep(700 * time.Millisecond)
+	server.cmd.Process.Kill()
+	if code := p.wait(15 * time.Second); code != 5 || strings.Count(p.errs.String(), "\n") != 1 {
+		t.Errorf("exit %d, stderr %q, want 5 and one line", code, p.errs.String())
+	}
+	if d := document(t, p.out.Bytes()); d.Error == nil || d.Error.ExitCode != 5 || len(d.Results) != 1 {
+		t.Errorf("document %+v, want the error and the samples before it", d)
+	}
+}
+
+func TestPinning(t *testing.T) {
+	r := rdmaperf(t, "run", "--transport", "tcp", "--workload", "latency", "--op", "send", "-s", "64", "-n", "50", "--pin", "0,0", "--format", "json")
+	d := document(t, []byte(r.stdout))
+	client, _ := d.Results[0].Parameters["client"].(map[string]any)
+	server, _ := d.Results[0].Parameters["server"].(map[string]any)
+	if client["cpu"] != 0.0 || server["cpu"] != 0.0 {
+		t.Errorf("client %v, server %v, want both on CPU 0", client, server)
+	}
+}
