@@ -45,6 +45,7 @@ const (
 
 	defaultTimeout = 10 * time.Second       // connect and accept without a deadline
 	requestTimeout = 5 * time.Second        // for the MPA Request of an accepted socket, as Linux siw
+	silenceGrace   = 50 * time.Millisecond  // a Request has at least this long to come, however many others wait
 	answerTimeout  = 10 * time.Second       // for the application's answer to a request
 	lingerTimeout  = 2 * time.Second        // for the peer to read our last octets
 	watchPeriod    = 10 * time.Millisecond  // how often an active QP is looked at from the background

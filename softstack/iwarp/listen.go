@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,10 +17,14 @@ import (
 
 // listener takes TCP connections and reads their MPA Requests. Memory is
 // bounded: sockets wait for their Request in slots, and for the application in
-// a queue of the backlog's length.
+// a queue of the backlog's length. When all slots are taken, the socket that has
+// been silent longest gives way: silent peers cannot keep others out for long.
 type listener struct {
 	dev *Device
 	l   *net.TCPListener
+
+	mu     sync.Mutex
+	silent []silentPeer // sockets whose Request has not come, oldest first
 
 	slots chan struct{}     // sockets whose Request is being read
 	queue chan *connRequest // Requests that wait for Accept
@@ -76,14 +81,9 @@ func (l *listener) serve() {
 				continue
 			}
 		}
-		select {
-		case l.slots <- struct{}{}:
-		case <-l.done:
+		if !l.takeSlot() {
 			c.Close()
 			return
-		case <-time.After(requestTimeout):
-			c.Close() // every slot is held by a silent peer
-			continue
 		}
 		l.wg.Add(1)
 		go func() {
@@ -94,16 +94,75 @@ func (l *listener) serve() {
 	}
 }
 
+// silentPeer is a socket whose Request has not come yet.
+type silentPeer struct {
+	conn  *net.TCPConn
+	since time.Time
+}
+
+// takeSlot waits for a slot, at the cost of the longest silent socket if there
+// is none. It is false when the listener closes.
+func (l *listener) takeSlot() bool {
+	for {
+		select {
+		case l.slots <- struct{}{}:
+			return true
+		default:
+		}
+		select {
+		case l.slots <- struct{}{}:
+			return true
+		case <-l.done:
+			return false
+		case <-time.After(l.evict(time.Now())):
+		}
+	}
+}
+
+// evict wakes the reader of the longest silent socket, which then closes it,
+// unless that one came only just now. It returns when to look again.
+func (l *listener) evict(now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.silent) == 0 {
+		return silenceGrace
+	}
+	oldest := l.silent[0]
+	if rest := silenceGrace - now.Sub(oldest.since); rest > 0 {
+		return rest
+	}
+	oldest.conn.SetDeadline(time.Unix(1, 0))
+	l.silent = l.silent[1:]
+	return silenceGrace
+}
+
+// await reads the Request of a socket, within requestTimeout, and until the
+// socket is evicted or the listener closes.
+func (l *listener) await(c *net.TCPConn) (*mpa.Frame, error) {
+	now := time.Now()
+	l.mu.Lock()
+	c.SetDeadline(now.Add(requestTimeout))
+	select {
+	case <-l.done:
+		c.SetDeadline(time.Unix(1, 0))
+	default:
+	}
+	l.silent = append(l.silent, silentPeer{c, now})
+	l.mu.Unlock()
+	f, err := readFrame(c)
+	l.mu.Lock()
+	l.silent = slices.DeleteFunc(l.silent, func(s silentPeer) bool { return s.conn == c })
+	l.mu.Unlock()
+	if err == nil {
+		err = c.SetDeadline(time.Time{})
+	}
+	return f, err
+}
+
 // request reads one MPA Request and queues it. Anything else closes the socket
 // without an answer (RFC 5044 §7.1.2 rules 2 and 5).
 func (l *listener) request(c *net.TCPConn) {
-	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	unhook := l.onClose(func() { c.SetDeadline(time.Unix(1, 0)) })
-	f, err := readFrame(c)
-	unhook()
+	f, err := l.await(c)
 	if err != nil || f.Reply {
 		c.Close()
 		return
@@ -120,23 +179,8 @@ func (l *listener) request(c *net.TCPConn) {
 	select {
 	case l.queue <- r:
 	default:
-		r.Reject(ctx, nil) // backlog full
+		r.Reject(context.Background(), nil) // backlog full
 	}
-}
-
-// onClose runs f when the listener closes, until the result is called.
-func (l *listener) onClose(f func()) (stop func()) {
-	finished := make(chan struct{})
-	l.wg.Add(1)
-	go func() {
-		defer l.wg.Done()
-		select {
-		case <-l.done:
-			f()
-		case <-finished:
-		}
-	}()
-	return func() { close(finished) }
 }
 
 // Accept returns the oldest request.
@@ -168,6 +212,11 @@ func (l *listener) Close() error {
 	l.once.Do(func() {
 		close(l.done)
 		l.l.Close()
+		l.mu.Lock()
+		for _, s := range l.silent {
+			s.conn.SetDeadline(time.Unix(1, 0))
+		}
+		l.mu.Unlock()
 		l.wg.Wait()
 		for {
 			select {

@@ -1,0 +1,455 @@
+package iwarp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/softstack/mpa"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// openFDs is the number of descriptors of this process.
+func openFDs(t *testing.T) int {
+	t.Helper()
+	d, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	return len(d)
+}
+
+// TestConnectFailures: every way a peer can fail to answer has its sentinel, and
+// the attempt ends by the deadline.
+func TestConnectFailures(t *testing.T) {
+	serve := func(f func(c net.Conn)) func(t *testing.T) string {
+		return func(t *testing.T) string {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			must(t, err)
+			var wg sync.WaitGroup
+			wg.Add(1)
+			t.Cleanup(func() { l.Close(); wg.Wait() })
+			go func() {
+				defer wg.Done()
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					c.SetDeadline(time.Now().Add(testTimeout))
+					f(c)
+					c.Close()
+				}
+			}()
+			return l.Addr().String()
+		}
+	}
+	drain := func(c net.Conn) { io.Copy(io.Discard, c) }
+	for _, c := range []struct {
+		name string
+		addr func(t *testing.T) string
+		want []error
+	}{
+		{"closed port", func(t *testing.T) string {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			must(t, err)
+			defer l.Close()
+			return l.Addr().String()
+		}, []error{rdma.ErrUnreachable}},
+		{"no such host name", func(*testing.T) string { return "no.such.host.invalid:1" }, []error{rdma.ErrUnreachable}},
+		{"bad address", func(*testing.T) string { return "127.0.0.1" }, []error{rdma.ErrUnreachable}},
+		{"W-11 silent", serve(drain), []error{rdma.ErrUnreachable, context.DeadlineExceeded}},
+		{"half a reply, then silence", serve(func(c net.Conn) { c.Write(reply(nil).Bytes()[:22]); drain(c) }), []error{rdma.ErrUnreachable, context.DeadlineExceeded}},
+		{"closes at once", serve(func(c net.Conn) {}), []error{rdma.ErrUnreachable}},
+		{"closes after the request", serve(func(c net.Conn) { c.Read(make([]byte, 64)) }), []error{rdma.ErrUnreachable}},
+		{"half a reply, then fin", serve(func(c net.Conn) { c.Read(make([]byte, 64)); c.Write(reply(nil).Bytes()[:22]) }), []error{rdma.ErrUnreachable}},
+		{"resets", serve(func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) }), []error{rdma.ErrUnreachable}},
+		{"web server", serve(func(c net.Conn) {
+			c.Read(make([]byte, 64))
+			io.WriteString(c, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+		}), []error{rdma.ErrProtocol}},
+		{"ssh server", serve(func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"); drain(c) }), []error{rdma.ErrProtocol}},
+		{"W-08 echo server", serve(func(c net.Conn) { io.Copy(c, c) }), []error{rdma.ErrProtocol}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := newEnd(t, Config{}, rdma.QPConfig{})
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			begin := time.Now()
+			_, err := e.qp.Connect(ctx, c.addr(t), rdma.ConnParam{})
+			for _, want := range c.want {
+				if !errors.Is(err, want) {
+					t.Errorf("connect: %v, want %v", err, want)
+				}
+			}
+			var op *rdma.OpError
+			if !errors.As(err, &op) || op.Op != "connect" {
+				t.Errorf("connect: %v is no OpError of connect", err)
+			}
+			if d := time.Since(begin); d > testTimeout/2 {
+				t.Errorf("connect took %v with a deadline of 300 ms", d)
+			}
+			if s := e.qp.State(); s != rdma.QPInit {
+				t.Errorf("qp is %v, want INIT", s)
+			}
+		})
+	}
+}
+
+// TestConnectCancelled: the context ends an attempt that has no deadline.
+func TestConnectCancelled(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	e := newEnd(t, Config{}, rdma.QPConfig{})
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	if _, err := e.qp.Connect(ctx, l.Addr().String(), rdma.ConnParam{}); !errors.Is(err, rdma.ErrUnreachable) {
+		t.Errorf("connect: %v", err)
+	}
+}
+
+// TestCloseEndsConnect: closing the QP gives up the attempt.
+func TestCloseEndsConnect(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	e := newEnd(t, Config{}, rdma.QPConfig{})
+	done := make(chan error, 1)
+	go func() {
+		_, err := e.qp.Connect(context.Background(), l.Addr().String(), rdma.ConnParam{})
+		done <- err
+	}()
+	eventually(t, "connect at work", func() bool {
+		q := e.qp.(*qp)
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return q.busy != nil
+	})
+	must(t, e.qp.Close())
+	if err := <-done; err == nil {
+		t.Error("connect succeeded on a closed QP")
+	}
+}
+
+// TestRejectCarriesPrivateData: CM-03.
+func TestRejectCarriesPrivateData(t *testing.T) {
+	e, l := host(t, Config{})
+	for _, private := range [][]byte{nil, []byte("busy"), pattern(508)} {
+		done := make(chan error, 1)
+		go func() {
+			r, err := l.Accept(t.Context())
+			if err == nil {
+				err = r.Reject(t.Context(), private)
+			}
+			if err == nil {
+				if _, again := r.Accept(t.Context(), e.qp, rdma.ConnParam{}); !errors.Is(again, rdma.ErrState) {
+					err = errors.Join(errors.New("accept after reject"), again)
+				}
+			}
+			done <- err
+		}()
+		a := newEnd(t, Config{}, rdma.QPConfig{})
+		_, err := a.qp.Connect(t.Context(), l.Addr(), rdma.ConnParam{})
+		must(t, <-done)
+		var reject *rdma.RejectError
+		if !errors.As(err, &reject) || !errors.Is(err, rdma.ErrRejected) || !bytes.Equal(reject.PrivateData, private) {
+			t.Errorf("connect: %v, private data %q, want %q", err, reject, private)
+		}
+	}
+}
+
+// TestAcceptRefusesWrongQPs: the request survives and can still be accepted.
+func TestAcceptRefusesWrongQPs(t *testing.T) {
+	e, l := host(t, Config{})
+	other := newEnd(t, Config{}, rdma.QPConfig{})
+	a := newEnd(t, Config{}, rdma.QPConfig{})
+	done := make(chan error, 1)
+	go func() {
+		_, err := a.qp.Connect(t.Context(), l.Addr(), rdma.ConnParam{})
+		done <- err
+	}()
+	r, err := l.Accept(t.Context())
+	must(t, err)
+	if _, err := r.Accept(t.Context(), other.qp, rdma.ConnParam{}); !errors.Is(err, rdma.ErrInvalid) {
+		t.Errorf("qp of another device: %v", err)
+	}
+	if _, err := r.Accept(t.Context(), e.qp, rdma.ConnParam{IRD: -1}); !errors.Is(err, rdma.ErrInvalid) {
+		t.Errorf("ird -1: %v", err)
+	}
+	if _, err := r.Accept(t.Context(), e.qp, rdma.ConnParam{PrivateData: make([]byte, 509)}); !errors.Is(err, rdma.ErrInvalid) {
+		t.Errorf("509 octets of private data: %v", err)
+	}
+	dead := newEndOn(t, e.dev, rdma.QPConfig{})
+	defer dead.free()
+	must(t, dead.qp.Fail())
+	if _, err := r.Accept(t.Context(), dead.qp, rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
+		t.Errorf("qp in ERR: %v", err)
+	}
+	_, err = r.Accept(t.Context(), e.qp, rdma.ConnParam{})
+	must(t, err)
+	must(t, <-done)
+	echoOnce(t, a, e)
+	if _, err := a.qp.Connect(t.Context(), l.Addr(), rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
+		t.Errorf("second connect: %v", err)
+	}
+}
+
+// TestBacklogRefuses: CM-12, requests beyond the backlog are refused at once,
+// and those within it wait for the application.
+func TestBacklogRefuses(t *testing.T) {
+	e := newEnd(t, Config{}, rdma.QPConfig{})
+	l, err := e.dev.Listen(t.Context(), "127.0.0.1:0", 2)
+	must(t, err)
+	defer l.Close()
+	var peers []*wiretest.Peer
+	for i := range 5 {
+		p, err := wiretest.Dial(l.Addr(), testTimeout)
+		must(t, err)
+		defer p.Close()
+		must(t, p.WriteStartup(request(nil)))
+		if i >= 2 {
+			f, err := p.ReadStartup()
+			must(t, err)
+			if !f.Reject {
+				t.Errorf("request %d beyond the backlog was accepted", i)
+			}
+			continue
+		}
+		eventually(t, "request queued", func() bool { return len(l.(*listener).queue) == i+1 })
+		peers = append(peers, p)
+	}
+	r, err := l.Accept(t.Context())
+	must(t, err)
+	_, err = r.Accept(t.Context(), e.qp, rdma.ConnParam{IRD: 1, ORD: 1})
+	must(t, err)
+	if f, err := peers[0].ReadStartup(); err != nil || f.Reject {
+		t.Errorf("first request: %+v, %v", f, err)
+	}
+	must(t, l.Close()) // refuses the one that still waits
+	if f, err := peers[1].ReadStartup(); err != nil || !f.Reject {
+		t.Errorf("second request: %+v, %v", f, err)
+	}
+}
+
+// TestListenerClose: it joins, frees the port, and wakes Accept.
+func TestListenerClose(t *testing.T) {
+	e, l := host(t, Config{})
+	silent, err := wiretest.Dial(l.Addr(), testTimeout)
+	must(t, err)
+	defer silent.Close()
+	done := make(chan error, 1)
+	go func() {
+		_, err := l.Accept(context.Background())
+		done <- err
+	}()
+	begin := time.Now()
+	must(t, l.Close())
+	if d := time.Since(begin); d > requestTimeout/2 {
+		t.Errorf("close took %v: it waited for a silent peer", d)
+	}
+	if err := <-done; !errors.Is(err, rdma.ErrClosed) {
+		t.Errorf("accept: %v", err)
+	}
+	if _, err := silent.ReadStartup(); !closed(err) {
+		t.Errorf("silent peer: %v", err)
+	}
+	l2, err := e.dev.Listen(t.Context(), l.Addr(), 1)
+	must(t, err)
+	defer l2.Close()
+	if _, err := e.dev.Listen(t.Context(), l2.Addr(), 1); !errors.Is(err, rdma.ErrAddrInUse) {
+		t.Errorf("second listener on one port: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := l2.Accept(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("accept of nothing: %v", err)
+	}
+}
+
+// TestFloodOfSilentPeers: hundreds of connections that say nothing neither keep
+// a good client out nor pile up.
+func TestFloodOfSilentPeers(t *testing.T) {
+	e, l := host(t, Config{})
+	e.postRecv(1, e.sge(0, 64))
+	before := runtime.NumGoroutine()
+	for range 400 {
+		c, err := net.Dial("tcp", l.Addr())
+		must(t, err)
+		defer c.Close()
+	}
+	done := e.accept(l, rdma.ConnParam{})
+	a := newEnd(t, Config{}, rdma.QPConfig{})
+	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
+	defer cancel()
+	_, err := a.qp.Connect(ctx, l.Addr(), rdma.ConnParam{})
+	must(t, err)
+	must(t, <-done)
+	slots := cap(l.(*listener).slots)
+	if n := len(l.(*listener).slots); n > slots || slots > 100 {
+		t.Errorf("%d sockets wait in %d slots", n, slots)
+	}
+	if n := runtime.NumGoroutine() - before; n > 2*slots {
+		t.Errorf("%d goroutines for a flood, with %d slots", n, slots)
+	}
+}
+
+// TestManyCycles: CM-11, connections come and go without a trace.
+func TestManyCycles(t *testing.T) {
+	const cycles = 200
+	a, b := newEnd(t, Config{}, rdma.QPConfig{}), newEnd(t, Config{}, rdma.QPConfig{})
+	l, err := b.dev.Listen(t.Context(), "127.0.0.1:0", 4)
+	must(t, err)
+	defer l.Close()
+	acq, err := a.dev.NewCQ(64)
+	must(t, err)
+	bcq, err := b.dev.NewCQ(64)
+	must(t, err)
+	defer func() { must(t, acq.Close()); must(t, bcq.Close()) }()
+	fds, routines := 0, 0
+	var heap runtime.MemStats
+	for i := range cycles {
+		if i == cycles/10 { // warm
+			eventually(t, "sockets to close", func() bool { return a.dev.bg.size()+b.dev.bg.size() == 0 })
+			fds, routines = openFDs(t), runtime.NumGoroutine()
+			runtime.GC()
+			runtime.ReadMemStats(&heap)
+		}
+		aq, err := a.dev.NewQP(rdma.QPConfig{SendCQ: acq, RecvCQ: acq, SendDepth: 2})
+		must(t, err)
+		bq, err := b.dev.NewQP(rdma.QPConfig{SendCQ: bcq, RecvCQ: bcq, RecvDepth: 2})
+		must(t, err)
+		_, err = bq.PostRecv([]rdma.RecvWR{{ID: 1}, {ID: 2}})
+		must(t, err)
+		done := make(chan error, 1)
+		go func() {
+			r, err := l.Accept(t.Context())
+			if err == nil {
+				_, err = r.Accept(t.Context(), bq, rdma.ConnParam{})
+			}
+			done <- err
+		}()
+		_, err = aq.Connect(t.Context(), l.Addr(), rdma.ConnParam{})
+		must(t, err)
+		must(t, <-done)
+		_, err = aq.PostSend([]rdma.SendWR{{ID: 1, Op: rdma.OpSend, Flags: rdma.Signaled}})
+		must(t, err)
+		switch i % 4 {
+		case 0:
+			must(t, aq.Disconnect(t.Context()))
+		case 1:
+			must(t, bq.Disconnect(t.Context()))
+		case 2:
+			must(t, aq.Fail())
+		case 3: // close alone
+		}
+		must(t, aq.Close())
+		must(t, bq.Close())
+		for _, cq := range []rdma.CQ{acq, bcq} {
+			for n := 1; n > 0; {
+				n, err = cq.Poll(a.wcs)
+				must(t, err)
+			}
+		}
+	}
+	eventually(t, "sockets to close", func() bool { return a.dev.bg.size()+b.dev.bg.size() == 0 })
+	if n := openFDs(t); n > fds+2 {
+		t.Errorf("%d descriptors, %d before", n, fds)
+	}
+	if n := runtime.NumGoroutine(); n > routines+2 {
+		t.Errorf("%d goroutines, %d before", n, routines)
+	}
+	was := heap.HeapAlloc
+	runtime.GC()
+	runtime.ReadMemStats(&heap)
+	// Each connection has two buffers of 128 KiB at each end.
+	if grown := int64(heap.HeapAlloc) - int64(was); grown > 10*4*128<<10 {
+		t.Errorf("heap grew by %d KiB in %d cycles", grown>>10, cycles)
+	}
+	for _, c := range []rdma.CQ{acq, bcq} {
+		for _, q := range c.(*cq).members {
+			if q != nil {
+				t.Error("a CQ still knows a closed QP")
+			}
+		}
+	}
+}
+
+// size is how many QPs the background goroutine knows.
+func (b *reactor) size() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.qps)
+}
+
+// TestParallelConnects: CM-11, many initiators at once.
+func TestParallelConnects(t *testing.T) {
+	const n = 40
+	a, b := newEnd(t, Config{}, rdma.QPConfig{}), newEnd(t, Config{}, rdma.QPConfig{})
+	l, err := b.dev.Listen(t.Context(), "127.0.0.1:0", n)
+	must(t, err)
+	defer l.Close()
+	errs := make(chan error, 2*n)
+	for range n {
+		go func() {
+			errs <- func() error {
+				r, err := l.Accept(t.Context())
+				if err != nil {
+					return err
+				}
+				q, err := b.dev.NewQP(rdma.QPConfig{SendCQ: b.cq, RecvCQ: b.cq})
+				if err != nil {
+					return err
+				}
+				defer q.Close()
+				_, err = r.Accept(t.Context(), q, rdma.ConnParam{})
+				return err
+			}()
+		}()
+		go func() {
+			errs <- func() error {
+				q, err := a.dev.NewQP(rdma.QPConfig{SendCQ: a.cq, RecvCQ: a.cq})
+				if err != nil {
+					return err
+				}
+				defer q.Close()
+				_, err = q.Connect(t.Context(), l.Addr(), rdma.ConnParam{})
+				return err
+			}()
+		}()
+	}
+	for range 2 * n {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAddresses: CM-15.
+func TestAddresses(t *testing.T) {
+	for _, addr := range []string{"127.0.0.1:0", "[::1]:0", ":0", "localhost:0"} {
+		if c, err := net.Listen("tcp", addr); err != nil {
+			t.Logf("%s: %v", addr, err)
+			continue // this host has no such address
+		} else {
+			c.Close()
+		}
+		e := newEnd(t, Config{}, rdma.QPConfig{})
+		l, err := e.dev.Listen(t.Context(), addr, 1)
+		must(t, err)
+		done := e.accept(l, rdma.ConnParam{})
+		p, err := wiretest.Dial(l.Addr(), testTimeout)
+		must(t, err)
+		_, err = p.Initiate(&mpa.Frame{Rev: 2, Enhanced: true})
+		must(t, err)
+		must(t, <-done)
+		p.Close()
+		must(t, l.Close())
+	}
+}
