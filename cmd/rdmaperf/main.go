@@ -22,15 +22,26 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/rdmaperf/rdmaperf/reports"
 )
 
 func main() { os.Exit(mainWithSignals()) }
 
 // mainWithSignals ends the run in order on the first SIGINT or SIGTERM, and at
-// once on the second.
+// once on the second. Restoring the default for the second would not do: a shell
+// starts background jobs with SIGINT ignored, and that would come back.
 func mainWithSignals() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // gives the signals back to their default
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	go func() { // ends with the process
+		<-signals
+		cancel()
+		<-signals
+		os.Exit(reports.ExitFailed) // the server child is killed with its parent
+	}()
 	return execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
 }

@@ -104,7 +104,11 @@ type arm struct {
 
 // measure opens everything, takes all points in turn and closes everything.
 func (m *runner) measure(ctx context.Context) (err error) {
-	defer func() { err = errors.Join(err, m.close()) }()
+	defer func() {
+		if e := m.close(); e != nil {
+			err = errors.Join(err, e)
+		}
+	}()
 	for _, spec := range m.p.stacks {
 		a := &arm{}
 		if a.tr, err = m.stacks.open(spec); err != nil {

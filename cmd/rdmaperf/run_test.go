@@ -217,6 +217,13 @@ func TestServerTakesClientsSideBySideAndOneAfterAnother(t *testing.T) {
 	}
 }
 
+func TestChildFlagIsRefusedOutsideAChild(t *testing.T) {
+	p := start(t, "serve", "--once-parent", "--bind", "127.0.0.1", "-p", "0")
+	if code := p.wait(10 * time.Second); code != 2 || !strings.Contains(p.errs.String(), "is no pipe") {
+		t.Errorf("exit %d, %q, want 2", code, p.errs.String())
+	}
+}
+
 // begun waits until a run has its server child and measures.
 func begun(t testing.TB, p *process) (child int) {
 	t.Helper()
@@ -252,6 +259,25 @@ func TestInterruptWritesThePartAndLeavesNothing(t *testing.T) {
 	}
 	if alive(child) {
 		t.Error("the server child outlived the run")
+	}
+}
+
+// The first interrupt waits for a peer that hangs; the second does not.
+func TestSecondInterruptEndsAtOnce(t *testing.T) {
+	server, port := serveHere(t)
+	p := start(t, "run", "127.0.0.1", "-p", port, "--transport", "iwarp", "--workload", "throughput", "-s", "64", "-D", "60s", "--timeout", "30s")
+	time.Sleep(700 * time.Millisecond)
+	server.cmd.Process.Signal(syscall.SIGSTOP)
+	defer server.cmd.Process.Signal(syscall.SIGCONT)
+	p.cmd.Process.Signal(os.Interrupt)
+	select {
+	case <-p.done:
+		t.Errorf("the first interrupt did not wait for the server: exit %d, %s", p.wait(0), p.errs.String())
+	case <-time.After(300 * time.Millisecond):
+	}
+	p.cmd.Process.Signal(os.Interrupt)
+	if code := p.wait(5 * time.Second); code != 1 {
+		t.Errorf("exit %d, want 1", code)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/bench"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -103,11 +104,12 @@ const portFD = 3
 // followParent makes a child of rdmaperf run: it reports the port, ends when
 // stdin does, and leaves Ctrl-C to the parent, which still wants its figures.
 func followParent(ctx context.Context, l net.Listener) (context.Context, context.CancelFunc, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(portFD, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
+		return nil, nil, usage("serve", fmt.Errorf("--once-parent is for rdmaperf's own children: descriptor %d is no pipe", portFD), "serve without it")
+	}
 	signal.Ignore(os.Interrupt)
 	out := os.NewFile(portFD, "port")
-	if out == nil {
-		return nil, nil, usage("serve", errors.New("--once-parent without descriptor 3"), "serve without it")
-	}
 	defer out.Close()
 	if _, err := fmt.Fprintln(out, l.Addr().String()); err != nil {
 		return nil, nil, fmt.Errorf("report port: %w", err)

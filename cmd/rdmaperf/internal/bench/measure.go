@@ -86,11 +86,11 @@ func (m *measurement) phase(ctx context.Context, name string, gen int, lim limit
 	if err := m.crew.prepare(gen); err != nil {
 		return nil, nil, err
 	}
+	release := holdCollector()
+	defer release()
 	if _, err := c.ask(ctx, sh, &message{Type: msgPhase, Phase: &phaseStart{Name: name, Generation: gen}}, msgReady); err != nil {
 		return nil, nil, err
 	}
-	release := holdCollector()
-	defer release()
 	out, err := m.watch(ctx, m.crew.start(lim, sh.Workload == WorkloadLatency))
 	if err != nil {
 		return out, nil, err
