@@ -12,12 +12,13 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// bent is a device with other abilities, or with a queue pair that takes few
-// work requests a call.
+// bent is a device with other abilities, or with another kind of queue pair.
 type bent struct {
 	rdma.Device
 	caps   func(*rdma.Caps)
-	stingy int // work requests a call; 0 any number
+	stingy int            // work requests a call; 0 any number
+	deeper int            // places that each queue has beyond what was asked
+	seen   *[]rdma.SendWR // keeps what is posted
 }
 
 func (b bent) Caps() rdma.Caps {
@@ -29,11 +30,30 @@ func (b bent) Caps() rdma.Caps {
 }
 
 func (b bent) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
+	cfg.SendDepth += b.deeper
+	cfg.RecvDepth += b.deeper
 	qp, err := b.Device.NewQP(cfg)
-	if b.stingy > 0 && err == nil {
-		return stingyQP{qp, b.stingy}, nil
+	if err != nil {
+		return nil, err
 	}
-	return qp, err
+	if b.stingy > 0 {
+		qp = stingyQP{qp, b.stingy}
+	}
+	if b.seen != nil {
+		qp = watchedQP{qp, b.seen}
+	}
+	return qp, nil
+}
+
+// watchedQP keeps a copy of every send work request.
+type watchedQP struct {
+	rdma.QP
+	seen *[]rdma.SendWR
+}
+
+func (q watchedQP) PostSend(wrs []rdma.SendWR) (int, error) {
+	*q.seen = append(*q.seen, wrs...)
+	return q.QP.PostSend(wrs)
 }
 
 // stingyQP refuses the rest of a long list, as a full queue does.
@@ -213,7 +233,7 @@ func TestAStingyQueueLosesNothing(t *testing.T) {
 	}
 }
 
-// numbered sends 300 numbers from one side to the other, two of three quietly.
+// numbered sends 300 numbers from one side to the other, six of seven quietly.
 func numbered(t *testing.T, from, to *session) {
 	const total = 300
 	var next, recvs, arrived uint32
@@ -242,13 +262,13 @@ func numbered(t *testing.T, from, to *session) {
 		})
 		next = offer(from, next, func(k uint32) transports.Op {
 			op := transports.Op{Kind: transports.KindWriteImm, Imm: k, Slot: k, Len: 8}
-			if k%3 != 0 {
+			if k%7 != 0 {
 				op.Flags = transports.Quiet
 			}
 			return op
 		})
 		for _, d := range poll(from) {
-			if d.Status != 0 || d.Slot%3 != 0 {
+			if d.Status != 0 || d.Slot%7 != 0 {
 				t.Fatalf("sender's done = %+v", d)
 			}
 		}
@@ -270,6 +290,68 @@ func numbered(t *testing.T, from, to *session) {
 	}
 	if to.recvInUse != 0 {
 		t.Errorf("at rest %d receives are in use", to.recvInUse)
+	}
+}
+
+// Devices may round depths up. A session keeps to what it was given: its
+// completion queue is not made for more.
+func TestDepthsAreThoseOfTheSetUp(t *testing.T) {
+	r := newRig(t, func(d rdma.Device) rdma.Device { return bent{Device: d, deeper: 100} },
+		transports.Config{Window: 8192, SendDepth: 5, RecvDepth: 3})
+	for kind, depth := range map[transports.Kind]int{transports.KindWrite: 5, transports.KindRecv: 3} {
+		ops := make([]transports.Op, 50)
+		for i := range ops {
+			ops[i].Kind = kind
+		}
+		if n, err := r.near.Post(ops); n != depth || err != rdma.ErrQueueFull {
+			t.Errorf("post of 50 ops of kind %v at depth %d = %d, %v", kind, depth, n, err)
+		}
+	}
+}
+
+func TestAnOpBecomesThisWorkRequest(t *testing.T) {
+	var seen []rdma.SendWR
+	r := newRig(t, func(d rdma.Device) rdma.Device { return bent{Device: d, seen: &seen} },
+		transports.Config{Window: 4096, SendDepth: 8, RecvDepth: 8, MaxInline: 16})
+	local, remote := r.near.base, r.near.peer.addr
+	lkey, rkey := r.near.mr.LKey(), r.far.mr.RKey()
+	sge := func(off uint64, n uint32) [rdma.MaxSGE]rdma.SGE {
+		return [rdma.MaxSGE]rdma.SGE{{Addr: local + off, Len: n, LKey: lkey}}
+	}
+	for _, c := range []struct {
+		op   transports.Op
+		want rdma.SendWR
+	}{
+		{transports.Op{Kind: transports.KindSend, Local: 9, Len: 3, Flags: transports.Inline, Priority: 3},
+			rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Signaled | rdma.Inline, NumSGE: 1, SGE: sge(9, 3), RemoteAddr: remote, Priority: 3}},
+		{transports.Op{Kind: transports.KindWrite, Local: 8, Remote: 16, Len: 8, Flags: transports.Quiet | transports.Fence},
+			rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Fence, NumSGE: 1, SGE: sge(8, 8), RemoteAddr: remote + 16}},
+		// An empty element would stand for 2^31 bytes on some devices.
+		{transports.Op{Kind: transports.KindWriteImm, Remote: 1, Imm: 77},
+			rdma.SendWR{Op: rdma.OpWriteImm, Flags: rdma.Signaled, NumSGE: 0, SGE: sge(0, 0), RemoteAddr: remote + 1, Imm: 77}},
+		{transports.Op{Kind: transports.KindRead, Local: 1, Remote: 2, Len: 4},
+			rdma.SendWR{Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1, SGE: sge(1, 4), RemoteAddr: remote + 2}},
+		{transports.Op{Kind: transports.KindFetchAdd, Local: 8, Remote: 8, Add: 5},
+			rdma.SendWR{Op: rdma.OpFetchAdd, Flags: rdma.Signaled, NumSGE: 1, SGE: sge(8, 8), RemoteAddr: remote + 8, CompareAdd: 5}},
+		{transports.Op{Kind: transports.KindCmpSwap, Local: 8, Remote: 8, Len: 8, Add: 5, Swap: 6},
+			rdma.SendWR{Op: rdma.OpCmpSwap, Flags: rdma.Signaled, NumSGE: 1, SGE: sge(8, 8), RemoteAddr: remote + 8, CompareAdd: 5, Swap: 6}},
+	} {
+		seen = seen[:0]
+		c.op.Slot = 40
+		n, err := r.far.Post([]transports.Op{{Kind: transports.KindRecv, Len: 8}})
+		if n == 1 && err == nil {
+			n, err = r.near.Post([]transports.Op{c.op})
+		}
+		if n != 1 || err != nil || len(seen) != 1 {
+			t.Fatalf("%v: post = %d, %v, %d work requests", c.op.Kind, n, err, len(seen))
+		}
+		if idSlot(seen[0].ID) != 40 || idKind(seen[0].ID) != c.op.Kind {
+			t.Errorf("%v: ID %#x", c.op.Kind, seen[0].ID)
+		}
+		c.want.ID, c.want.RKey = seen[0].ID, rkey
+		if seen[0] != c.want {
+			t.Errorf("%v became\n%+v, want\n%+v", c.op.Kind, seen[0], c.want)
+		}
 	}
 }
 

@@ -3,7 +3,9 @@ package tcp
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -143,6 +145,84 @@ func TestAReadHoldsBackTheCompletionsBehindIt(t *testing.T) {
 	}
 	if dst[0].Slot != 1 || dst[1].Slot != 2 {
 		t.Errorf("dones = %v", dst[:2])
+	}
+}
+
+func TestAnswersAndOpsTakeTurns(t *testing.T) {
+	in := newInbound(make([]byte, 4096), 1, 8, 8)
+	out := newOutbound(in.win, 8)
+	for i := range 4 {
+		out.ops.push().Op = transports.Op{Kind: transports.KindWrite, Len: 8}
+		*in.resps.push() = response{len: 8, tag: uint32(i)}
+	}
+	out.encode(&in)
+	var kinds []wireKind
+	for b := out.stage[:out.used]; len(b) > 0; b = b[headerLen+8:] {
+		kinds = append(kinds, parseHeader(b).kind)
+	}
+	if got, want := fmt.Sprint(kinds), "[write read response write read response write read response write read response]"; got != want {
+		t.Errorf("encoded %s, want %s", got, want)
+	}
+}
+
+func TestAnAnswerLeavesWithThePollThatReadTheRequest(t *testing.T) {
+	near, far := connected(t, Config{}, small)
+	post(t, near, transports.Op{Kind: transports.KindRead, Len: 8})
+	dst := make([]transports.Done, 1)
+	for end := time.Now().Add(10 * time.Second); far.out.sent == 0; {
+		if _, err := far.Poll(dst); err != nil || time.Now().After(end) {
+			t.Fatal("no answer", err)
+		}
+		if !far.in.resps.empty() {
+			t.Fatal("a request was read and not answered")
+		}
+	}
+}
+
+func TestQuietOpsNeedNoPollWhileTheSocketTakesThem(t *testing.T) {
+	near, _ := connected(t, Config{}, transports.Config{Window: 4096, SendDepth: 4})
+	for range 100 {
+		post(t, near, transports.Op{Kind: transports.KindWrite, Len: 8, Flags: transports.Quiet})
+	}
+}
+
+// Inline bytes are taken although the socket is full, or the op is refused.
+func TestInlineBytesAreTakenWhileTheSocketIsFull(t *testing.T) {
+	const size = 512
+	near, far := connected(t, Config{SendBuffer: 1, RecvBuffer: 64 << 10},
+		transports.Config{Window: 16 << 20, SendDepth: 4096, RecvDepth: 1, MaxInline: size})
+	taken := 0
+	op := transports.Op{Kind: transports.KindWrite, Len: size, Flags: transports.Inline | transports.Quiet}
+	for ; taken < 4096; taken++ {
+		op.Remote = uint64(taken) * size
+		for i := range near.Local()[:size] {
+			near.Local()[i] = byte(taken ^ i)
+		}
+		if n, err := near.Post([]transports.Op{op}); errors.Is(err, rdma.ErrQueueFull) {
+			break
+		} else if n != 1 || err != nil {
+			t.Fatalf("post = %d, %v", n, err)
+		}
+		clear(near.Local()[:size])
+	}
+	if taken == 4096 || !near.out.onWire() {
+		t.Fatalf("%d ops taken and the socket is not full", taken)
+	}
+	dst := make([]transports.Done, 1)
+	for end := time.Now().Add(10 * time.Second); near.out.onWire() || far.in.midMessage() || far.Local()[taken*size-1] != byte((taken-1)^(size-1)); {
+		for _, s := range []*session{near, far} {
+			if _, err := s.Poll(dst); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatal("the bytes do not arrive")
+		}
+	}
+	for i, b := range far.Local()[:taken*size] {
+		if want := byte(i/size ^ i%size); b != want {
+			t.Fatalf("byte %d of op %d = %#x, want %#x", i%size, i/size, b, want)
+		}
 	}
 }
 

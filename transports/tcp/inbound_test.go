@@ -92,7 +92,7 @@ func TestAPeerThatBreaksTheProtocolIsNamed(t *testing.T) {
 		{"a read past the end", msg(header{kind: wireReadReq, off: 1, len: 1<<32 - 1}, 0), errBounds},
 		{"one read too many", bytes.Repeat(msg(header{kind: wireReadReq, len: 1}, 0), testIRD+1), errReadFull},
 		{"an answer of another length", msg(header{kind: wireReadResp, tag: 1, len: 9}, 0), errReadOdd},
-		{"an answer out of order", msg(header{kind: wireReadResp, tag: 2, len: 20000}, 0), errReadOdd},
+		{"an answer out of order", msg(header{kind: wireReadResp, tag: 2, len: 8}, 0), errReadOdd},
 		{"an answer with an offset", msg(header{kind: wireReadResp, off: 1, tag: 1, len: 8}, 0), errReadOdd},
 		{"an answer too many", append(append(msg(header{kind: wireReadResp, tag: 1, len: 8}, 1),
 			msg(header{kind: wireReadResp, tag: 2, len: 20000}, 1)...), msg(header{kind: wireReadResp}, 1)...), errNoRead},
@@ -155,6 +155,24 @@ func TestTheLookAheadFollowsTheTraffic(t *testing.T) {
 	}
 	if a, b = in.room(); len(a) != 0 || len(b) != recvStage {
 		t.Errorf("behind a small message: room for %d and %d, want 0 and %d", len(a), len(b), recvStage)
+	}
+}
+
+func TestAPayloadLongerThanOneCallIsPlacedWhole(t *testing.T) {
+	in := newInbound(make([]byte, 4<<20), 1, 1, 1)
+	want := make([]byte, 4<<20)
+	h := header{kind: wireWrite, off: 5, len: 2*maxRecv + 777}
+	b := msg(h, 0)
+	for i := range b[headerLen:] {
+		b[headerLen+i] = byte(i * 11 / 7)
+	}
+	copy(want[5:], b[headerLen:])
+	if _, rest, err := feed(&in, append(b, msg(header{kind: wireWrite, len: 5}, 9)...), whole); rest != 0 || err != nil {
+		t.Fatalf("%d bytes left, %v", rest, err)
+	}
+	copy(want, []byte{9, 9, 9, 9, 9})
+	if !bytes.Equal(in.win, want) {
+		t.Error("the window differs")
 	}
 }
 

@@ -225,16 +225,8 @@ func (o *outbound) retire(dst []transports.Done) int {
 // finished tells that the oldest op is.
 func (o *outbound) finished() bool { return o.ops.head != o.next && o.done(o.ops.front()) }
 
-// abort ends all work: what retire still returns is finished, the rest is for drop.
-func (o *outbound) abort() {
-	i := o.ops.head
-	for i != o.next && o.done(o.ops.at(i)) {
-		i++
-	}
-	o.next = i
-}
-
-// drop forgets the oldest op after abort, when retire has nothing left.
+// drop forgets the oldest op of a session that is over. From then on retire finds
+// nothing: what was sent behind an op that failed counts as failed.
 func (o *outbound) drop() {
 	o.ops.pop()
 	o.next = o.ops.head

@@ -237,7 +237,6 @@ var errPeerClosed = errors.New("the peer closed the connection")
 func (s *session) fail(status rdma.Status, cause error) {
 	s.status = status
 	s.err = &rdma.OpError{Op: "session with", Object: s.conn.RemoteAddr(), Err: cause}
-	s.out.abort()
 	s.conn.Close()
 }
 
