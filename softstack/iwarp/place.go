@@ -25,6 +25,18 @@ func (s *segment) placed() bool {
 	return s.tagged || s.op == rdmap.OpSend || s.op == rdmap.OpSendSE || s.op == rdmap.OpSendInv || s.op == rdmap.OpSendSEInv
 }
 
+// revoked is the reason to end a stream whose segment at hand lost its
+// registration while it was being placed, and the segment to quote: for a Write
+// what the next one to that key would meet too, else a fault of our own.
+func (s *segment) revoked() (rdmap.TermCode, []byte) {
+	if s.op != rdmap.OpWrite {
+		return rdmap.TermDDPLocal, nil
+	}
+	ulpdu := make([]byte, ddp.TaggedLen+len(s.dst))
+	ddp.PutTagged(ulpdu, &ddp.Tagged{Last: s.last, ULP: rdmap.Control(s.op), STag: s.stag, TO: s.to})
+	return rdmap.TermTaggedSTag, ulpdu
+}
+
 // parse reads the headers into rx.seg and checks what they alone can tell
 // (RFC 5041 §7.1, RFC 5040 §7.2). It has no other effect.
 func (q *qp) parse(h []byte, payload int) rdmap.TermCode {
@@ -208,6 +220,9 @@ func (q *qp) locate(payload uint32) bool {
 			off -= g.Len
 			continue
 		}
+		// The registration first: if it is revoked in between, the memory is not
+		// found, and forget never misses a segment that is being placed.
+		m := q.find(g.LKey)
 		b := q.local(g, rdma.LocalWrite)
 		if b == nil {
 			return false
@@ -216,7 +231,7 @@ func (q *qp) locate(payload uint32) bool {
 			s.scatter = true
 			return true
 		}
-		s.mr, s.dst = q.find(g.LKey), b[off:off+payload]
+		s.mr, s.dst = m, b[off:off+payload]
 		return true
 	}
 	return true

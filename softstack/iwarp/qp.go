@@ -445,8 +445,10 @@ func (q *qp) forget(m *mr) {
 	if q.phase != phaseOpen {
 		return
 	}
-	if q.tx.touches(m) || q.rx.touches(m) {
-		// The message in progress lost its memory: nothing sane can follow it.
+	// The message in progress lost its memory: nothing sane can follow it.
+	if q.rx.touches(m) {
+		q.terminate(q.rx.seg.revoked())
+	} else if q.tx.touches(m) {
 		q.terminate(rdmap.TermDDPLocal, nil)
 	}
 }

@@ -59,6 +59,10 @@ func (q *qp) receive() (drained bool) {
 		asked, n := 0, 0
 		var err error
 		if r.direct && len(r.dst) > 0 {
+			if !r.seg.mr.valid.Load() {
+				q.terminate(r.seg.revoked()) // a key may be invalidated between two reads
+				return true
+			}
 			asked = len(r.dst) + lookAhead
 			n, err = q.conn.Recv2(r.dst, r.buf[:lookAhead])
 			if n > 0 {

@@ -228,6 +228,7 @@ func (q *qp) localFault(status rdma.Status) {
 	slot := q.sqNext & uint32(len(q.sq)-1)
 	e := &q.sq[slot]
 	q.tx.src = srcNone
+	q.tx.flush(q.conn) // what was framed before is right and gets its chance; a lost stream shows in terminate
 	q.retire()
 	// Entries before this one that still wait for the socket or for a response
 	// are flushed first, to keep the order of completions.
