@@ -100,6 +100,11 @@ func (r *Reader) Next() (*FPDU, bool) {
 	var covered int // octets of in that the CRC covers
 	fpdu, need := -1, mpa.LenFieldLen
 	at := 0
+	if !r.Markers {
+		at = mpa.FPDULen(int(binary.BigEndian.Uint16(r.in)))
+		need, covered = at, at-mpa.CRCLen
+		body = append(body, r.in[:at]...)
+	}
 	for len(body) < need {
 		if r.Markers && (r.pos+at)%mpa.MarkerInterval == 0 {
 			if len(r.in)-at < mpa.MarkerLen {
