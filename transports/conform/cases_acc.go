@@ -74,11 +74,11 @@ func accRegistration(_ context.Context, e *Env) error {
 		for _, acc := range []rdma.Access{0, rdma.RemoteRead, localOnly, remoteAll, atomicAll} {
 			mr, err := e.A.RegMR(0, buf.buf, acc)
 			e.must("register", err)
+			e.onClose(rankMR, e.A, "registration", mr.Close)
 			if mr.Addr() != buf.buf.Addr() || mr.Len() != uint64(size) || mr.Access() != acc {
 				e.failf(fmt.Sprintf("address %#x, %d bytes, rights %#x", buf.buf.Addr(), size, acc),
 					"address %#x, %d bytes, rights %#x", mr.Addr(), mr.Len(), mr.Access())
 			}
-			e.must("close registration", mr.Close())
 		}
 	}
 	return nil

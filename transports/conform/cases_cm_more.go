@@ -208,16 +208,7 @@ func cmParallel(_ context.Context, e *Env) error {
 		conns[i] = e.pair(connOpts{})
 		conns[i].b.postRecv(recv(1))
 	}
-	var calls []*task
-	for i, c := range conns {
-		p := e.param()
-		p.PrivateData = binary.BigEndian.AppendUint32(nil, uint32(i))
-		calls = append(calls, e.start("connect", func() (err error) {
-			c.pa, err = c.a.qp.Connect(e.ctx, l.Addr(), p)
-			return err
-		}))
-	}
-	calls = append(calls, e.start("accept all", func() error {
+	calls := []*task{e.start("accept all", func() error {
 		for range n {
 			req, err := l.Accept(e.ctx)
 			if err != nil {
@@ -234,7 +225,15 @@ func cmParallel(_ context.Context, e *Env) error {
 			}
 		}
 		return nil
-	}))
+	})}
+	for i, c := range conns {
+		p := e.param()
+		p.PrivateData = binary.BigEndian.AppendUint32(nil, uint32(i))
+		calls = append(calls, e.start("connect", func() (err error) {
+			c.pa, err = c.a.qp.Connect(e.ctx, l.Addr(), p)
+			return err
+		}))
+	}
 	for _, t := range calls {
 		e.must(t.what, e.await(t))
 	}

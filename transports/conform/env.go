@@ -130,7 +130,7 @@ func (e *Env) refusedWith(what string, err error, want ...error) {
 		if errors.Is(err, w) {
 			return
 		}
-		names = append(names, fmt.Sprintf("%s: %q", what, w))
+		names = append(names, fmt.Sprintf("%s fails with %q", what, w.Error()))
 	}
 	got := "no error"
 	if err != nil {

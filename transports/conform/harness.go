@@ -29,8 +29,8 @@ type Killer interface {
 type Opener func(ctx context.Context) (a, b rdma.Device, listenAddr string, err error)
 
 // Fresh is a Harness that opens a new pair for every case and closes the pair
-// before. A device that does not close, because a case left an object open, is an
-// error of the next Pair or of Close.
+// before. Devices that do not close, because an object was left open, do not stop
+// the run: Close tells of them.
 func Fresh(name string, open Opener) Harness { return &fresh{name: name, open: open} }
 
 // FreshKiller is Fresh for devices that kill can end; it returns a Killer too.
@@ -42,14 +42,13 @@ type fresh struct {
 	name string
 	open Opener
 	a, b rdma.Device
+	errs []error // of devices that did not close
 }
 
 func (h *fresh) Name() string { return h.name }
 
 func (h *fresh) Pair(ctx context.Context) (a, b rdma.Device, addr string, err error) {
-	if err := h.Close(); err != nil {
-		return nil, nil, "", err
-	}
+	h.retire()
 	h.a, h.b, addr, err = h.open(ctx)
 	if err != nil {
 		h.a, h.b = nil, nil
@@ -57,15 +56,18 @@ func (h *fresh) Pair(ctx context.Context) (a, b rdma.Device, addr string, err er
 	return h.a, h.b, addr, err
 }
 
-func (h *fresh) Close() error {
-	var errs []error
+func (h *fresh) retire() {
 	for _, d := range []rdma.Device{h.a, h.b} {
 		if d != nil {
-			errs = append(errs, d.Close())
+			h.errs = append(h.errs, d.Close())
 		}
 	}
 	h.a, h.b = nil, nil
-	return errors.Join(errs...)
+}
+
+func (h *fresh) Close() error {
+	h.retire()
+	return errors.Join(h.errs...)
 }
 
 type freshKiller struct {

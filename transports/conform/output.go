@@ -40,11 +40,11 @@ func WriteMatrix(w io.Writer, reports ...Report) error {
 		cols[i] = max(len(reports[i].Transport), len(Unsupported))
 	}
 	line := func(first, second string, cell func(i int) string) {
-		fmt.Fprintf(bw, "%-*s  %-6s", wide, first, second)
+		text := fmt.Sprintf("%-*s  %-6s", wide, first, second)
 		for i := range reports {
-			fmt.Fprintf(bw, "  %-*s", cols[i], cell(i))
+			text += fmt.Sprintf("  %-*s", cols[i], cell(i))
 		}
-		fmt.Fprintln(bw)
+		fmt.Fprintln(bw, strings.TrimRight(text, " "))
 	}
 	line("case", "level", func(i int) string { return reports[i].Transport })
 	for _, id := range ids {

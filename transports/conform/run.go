@@ -88,6 +88,7 @@ type Runner struct {
 	cases []Case
 	caps  *rdma.Caps // of the first pair; nil until there was one
 	hangs int
+	grace time.Duration
 	done  []Result
 }
 
@@ -103,7 +104,7 @@ func NewRunner(h Harness, o Options) (*Runner, error) {
 	if o.CaseTimeout <= 0 {
 		o.CaseTimeout = defaultCaseTimeout
 	}
-	return &Runner{h: h, o: o, cases: cases}, nil
+	return &Runner{h: h, o: o, cases: cases, grace: hangGrace}, nil
 }
 
 func (o *Options) selected() ([]Case, error) {
@@ -149,7 +150,7 @@ func (r *Runner) guarded(ctx context.Context, c Case, res *Result) {
 		caps := r.attempt(caseCtx, &c, &res)
 		out <- answer{res, caps}
 	}(*res)
-	limit := time.NewTimer(r.o.CaseTimeout + hangGrace)
+	limit := time.NewTimer(r.o.CaseTimeout + r.grace)
 	defer limit.Stop()
 	select {
 	case a := <-out:
@@ -162,7 +163,7 @@ func (r *Runner) guarded(ctx context.Context, c Case, res *Result) {
 		buf := make([]byte, 64<<10)
 		buf = buf[:runtime.Stack(buf, true)]
 		res.Verdict = Error
-		res.Got = fmt.Sprintf("a call did not return %v after the deadline", hangGrace)
+		res.Got = fmt.Sprintf("a call did not return %v after the deadline", r.grace)
 		res.Evidence = string(buf)
 	}
 }

@@ -1,0 +1,475 @@
+package conform_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/conform"
+	"github.com/rdmaperf/rdmaperf/transports/memdev"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// bendRow is a bend and the cases that have to notice it.
+type bendRow struct {
+	name  string
+	make  func() bend
+	cases []string
+}
+
+// fixed is for bends without state of their own.
+func fixed(b bend) func() bend { return func() bend { return b } }
+
+func lie(error) error { return nil }
+
+// swallow tells success where the inner call was refused.
+func swallow(target error) func(error) error {
+	return func(err error) error {
+		if errors.Is(err, target) {
+			return nil
+		}
+		return err
+	}
+}
+
+// onSend changes requests on their way to the device.
+func onSend(f func(w *rdma.SendWR)) bend {
+	return bend{send: func(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
+		own := slices.Clone(wrs)
+		for i := range own {
+			f(&own[i])
+		}
+		return inner.PostSend(own)
+	}}
+}
+
+// halved says half of the limits, and enforces the whole ones.
+func halved(c *rdma.Caps, _ int) {
+	c.MaxQPWR /= 2
+	c.MaxCQE /= 2
+	c.MaxSGE--
+	c.MaxInline /= 2
+	c.MaxRDAtom /= 2
+	c.MaxSRQWR /= 2
+	c.MaxPrivate /= 2
+	c.MaxMsg = 1 << 20
+}
+
+// doubled says twice the limits.
+func doubled(c *rdma.Caps, _ int) {
+	c.MaxQPWR *= 2
+	c.MaxCQE *= 2
+	c.MaxPrivate *= 2
+	c.MaxRDAtom *= 2
+}
+
+var bends = []bendRow{
+	{"capabilities change", fixed(bend{caps: func(c *rdma.Caps, calls int) { c.MaxQPWR += calls & 1 }}), []string{"dev/caps-constant"}},
+	{"limits are not kept", fixed(bend{caps: halved}), []string{"dev/limits-exceeded", "cqo/depth-range", "cm/ird-ord-range",
+		"cm/private-data-too-long", "snd/too-many-elements", "lrg/over-max"}},
+	{"limits are not reached", fixed(bend{caps: doubled}), []string{"dev/limits-creatable", "cm/private-data", "cm/ird-ord", "cm/reject"}},
+	{"undeclared srq", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatSRQ; c.MaxSRQWR = 0 }}), []string{"dev/undeclared-refused"}},
+	{"undeclared inline", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatInline; c.MaxInline = 0 }}), []string{"dev/undeclared-refused"}},
+	{"undeclared fence", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatFence }}), []string{"dev/undeclared-refused"}},
+	{"undeclared drain", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatSQD }}), []string{"dev/undeclared-refused"}},
+	{"undeclared events", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatEvents | rdma.FeatSolicited }}), []string{"dev/undeclared-refused"}},
+	{"undeclared solicited", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatSolicited }}), []string{"dev/undeclared-refused"}},
+	{"undeclared scatter", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatReadMultiSGE; c.MaxReadSGE = 1 }}), []string{"dev/undeclared-refused"}},
+	{"undeclared operation", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Ops &^= rdma.Ops(rdma.OpFetchAdd) }}), []string{"dev/undeclared-refused"}},
+
+	{"domains are freed in use", fixed(bend{freePD: lie}), []string{"dev/pd-busy"}},
+	{"devices close in use", fixed(bend{close: lie}), []string{"dev/close-busy"}},
+	{"queues close in use", fixed(bend{closeCQ: swallow(rdma.ErrBusy)}), []string{"qps/cq-busy", "srq/busy"}},
+	{"a missing cq is replaced", fixed(bend{newQP: func(cfg *rdma.QPConfig) {
+		if cfg.SendCQ == nil {
+			cfg.SendCQ = cfg.RecvCQ
+		}
+		if cfg.RecvCQ == nil {
+			cfg.RecvCQ = cfg.SendCQ
+		}
+	}}), []string{"dev/qp-needs-cqs"}},
+
+	{"a list goes on behind the refused request", fixed(bend{send: skipRefused}), []string{"dev/post-list-partial"}},
+	{"an srq list goes on behind the refused receive", fixed(bend{srqRecv: func(inner rdma.SRQ, wrs []rdma.RecvWR) (int, error) {
+		n, err := inner.PostRecv(wrs)
+		if err != nil && n+1 < len(wrs) {
+			if _, err := inner.PostRecv(wrs[n+1:]); err != nil {
+				return n, err
+			}
+		}
+		return n, err
+	}}), []string{"srq/list-partial"}},
+	{"a full send queue drops", fixed(bend{send: func(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
+		n, err := inner.PostSend(wrs)
+		if errors.Is(err, rdma.ErrQueueFull) {
+			return len(wrs), nil
+		}
+		return n, err
+	}}), []string{"snd/send-queue-full"}},
+	{"full receive queues drop", fixed(bend{recv: func(inner rdma.QP, wrs []rdma.RecvWR) (int, error) {
+		n, err := inner.PostRecv(wrs)
+		if errors.Is(err, rdma.ErrQueueFull) {
+			return len(wrs), nil
+		}
+		return n, err
+	}, srqRecv: func(inner rdma.SRQ, wrs []rdma.RecvWR) (int, error) {
+		n, err := inner.PostRecv(wrs)
+		if errors.Is(err, rdma.ErrQueueFull) {
+			return len(wrs), nil
+		}
+		return n, err
+	}}), []string{"snd/receive-queue-full", "srq/full"}},
+	{"a qp with an srq takes receives", fixed(bend{recv: func(inner rdma.QP, wrs []rdma.RecvWR) (int, error) {
+		n, err := inner.PostRecv(wrs)
+		if errors.Is(err, rdma.ErrInvalid) {
+			return len(wrs), nil
+		}
+		return n, err
+	}}), []string{"srq/receive-on-qp"}},
+	{"sends before connect vanish", fixed(bend{send: func(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
+		n, err := inner.PostSend(wrs)
+		if errors.Is(err, rdma.ErrState) {
+			return len(wrs), nil
+		}
+		return n, err
+	}}), []string{"qps/send-before-connect"}},
+	{"lists are read late", fixed(bend{send: func(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
+		own := slices.Clone(wrs)
+		for i := range own {
+			own[i].ID &= 0xffffffff
+		}
+		return inner.PostSend(own)
+	}}), []string{"snd/list", "rdw/sizes", "rdr/sizes"}},
+
+	{"inline is ignored", fixed(onSend(func(w *rdma.SendWR) { w.Flags &^= rdma.Inline })), []string{"inl/key-unchecked", "inl/over-max", "inl/read-refused"}},
+	{"solicited is ignored", fixed(onSend(func(w *rdma.SendWR) { w.Flags &^= rdma.Solicited })), []string{"evt/solicited", "inv/solicited"}},
+	{"everything is fenced off", fixed(onSend(func(w *rdma.SendWR) {
+		if w.Flags&rdma.Fence != 0 {
+			w.Flags &^= rdma.Signaled
+		}
+	})), []string{"fen/nothing-outstanding"}},
+	{"local keys are not checked", func() bend {
+		b := onSend(func(w *rdma.SendWR) {
+			if w.Op == rdma.OpSend && w.NumSGE > 0 && w.Len() <= 512 {
+				w.Flags |= rdma.Inline
+			}
+		})
+		b.newQP = func(cfg *rdma.QPConfig) { cfg.MaxInline = 512 }
+		return b
+	}, []string{"acc/lkey-unknown", "acc/lkey-other-domain", "acc/lkey-after-dereg"}},
+	{"local bounds are cut", fixed(onSend(func(w *rdma.SendWR) {
+		if w.NumSGE == 1 && w.Len() > 0 && rdma.BufferAt(w.SGE[0].Addr, int(w.SGE[0].Len)) == nil {
+			w.NumSGE = 0
+		}
+	})), []string{"acc/lkey-bounds"}},
+	{"zero bytes are checked", fixed(onSend(func(w *rdma.SendWR) {
+		if w.Len() == 0 && (w.Op == rdma.OpWrite || w.Op == rdma.OpRead || w.Op == rdma.OpWriteImm) {
+			w.Op = rdma.Opcode(rdma.NumOpcodes)
+		}
+	})), []string{"rdw/zero-valid", "rdw/zero-any-key", "rdr/zero", "wim/zero-any-key"}},
+	{"inline elements change places", fixed(onSend(func(w *rdma.SendWR) {
+		if w.Flags&rdma.Inline != 0 && w.NumSGE == 2 {
+			w.SGE[0], w.SGE[1] = w.SGE[1], w.SGE[0]
+		}
+	})), []string{"inl/gather"}},
+	{"single bytes get lost", fixed(onSend(func(w *rdma.SendWR) {
+		if w.Len() == 1 {
+			w.NumSGE = 0
+		}
+	})), []string{"rdw/edges", "rdr/passive-target", "lrg/outstanding"}},
+	{"the last byte is written first", fixed(bend{send: lastByteFirst}), []string{"ord/last-byte-last"}},
+	{"atomics take any sink", fixed(onSend(func(w *rdma.SendWR) {
+		if w.Op.IsAtomic() && w.Len() == 4 {
+			w.SGE[0].Len = 8
+		}
+	})), []string{"atm/sink-length"}},
+	{"unaligned atomics are rounded", fixed(onSend(func(w *rdma.SendWR) {
+		if w.Op.IsAtomic() {
+			w.RemoteAddr &^= 7
+		}
+	})), []string{"atm/unaligned"}},
+	{"compare-swap always swaps", fixed(onSend(func(w *rdma.SendWR) {
+		if w.Op == rdma.OpCmpSwap {
+			w.Op, w.CompareAdd = rdma.OpFetchAdd, w.Swap-w.CompareAdd
+		}
+	})), []string{"atm/cmp-swap"}},
+	{"invalidation is forgotten", fixed(onSend(func(w *rdma.SendWR) {
+		if w.Op == rdma.OpSendInv {
+			w.Op = rdma.OpSend
+		}
+	})), []string{"inv/send-inv", "inv/zero-length", "inv/unknown-key", "inv/solicited"}},
+	{"local invalidation does nothing", fixed(onSend(func(w *rdma.SendWR) {
+		if w.Op == rdma.OpLocalInv {
+			w.Op, w.NumSGE = rdma.OpWrite, 0
+		}
+	})), []string{"inv/local-inv", "inv/local-inv-wrong-key", "inv/local-inv-order"}},
+	{"local invalidation overtakes", fixed(bend{send: invalidateFirst}), []string{"inv/local-inv-order"}},
+	{"reads are turned round", fixed(bend{send: reverseReads}), []string{"rdr/overlapping-sinks", "ord/write-write-send"}},
+
+	{"completions lose their qp", fixed(bend{wc: func(wc *rdma.WC) { wc.QPNum++ }}), []string{"qps/numbers", "ord/two-qps-one-cq"}},
+	{"completions carry a wrong opcode", fixed(bend{wc: func(wc *rdma.WC) {
+		if wc.Opcode == rdma.WCRead {
+			wc.Opcode = rdma.WCWrite
+		}
+	}}), []string{"dev/opcodes", "rdr/sizes", "ord/mixed-order"}},
+	{"reads tell no length", fixed(bend{wc: func(wc *rdma.WC) {
+		if wc.Opcode == rdma.WCRead {
+			wc.ByteLen = 0
+		}
+	}}), []string{"rdr/sizes", "rdr/scatter", "rdr/passive-target"}},
+	{"revoked keys are not named", fixed(bend{wc: func(wc *rdma.WC) { wc.Flags &^= rdma.WithInv }}), []string{"inv/send-inv", "inv/zero-length"}},
+	{"errors are successes", fixed(bend{wc: func(wc *rdma.WC) { wc.Status = rdma.StatusSuccess }}), []string{"ord/unsignaled-error", "flu/unsignaled",
+		"snd/receive-bad-key", "snd/receive-revoked", "acc/receive-rights", "wim/bad-key", "wim/no-receive", "inv/not-before-delivery", "rdr/ird-zero", "rdr/sink-read-only",
+		"dth/waiting-read"}},
+	{"polls tell more than they give", fixed(bend{poll: func(inner rdma.CQ, dst []rdma.WC) (int, error) {
+		n, err := inner.Poll(dst)
+		if n == 3 {
+			n++
+		}
+		return n, err
+	}}), []string{"cqo/short-polls"}},
+	{"overruns are hidden", fixed(bend{poll: func(inner rdma.CQ, dst []rdma.WC) (int, error) {
+		n, err := inner.Poll(dst)
+		if errors.Is(err, rdma.ErrCQOverrun) {
+			return 0, nil
+		}
+		return n, err
+	}}), []string{"cqo/overrun"}},
+
+	{"registrations allow everything", fixed(bend{regMR: func(a *rdma.Access) {
+		*a |= rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead | rdma.RemoteAtomic | rdma.RemoteInvalidate
+	}}), []string{"acc/registration", "acc/write-rights", "acc/receive-rights", "rdr/sink-read-only", "inv/ordinary-safe", "acc/two-registrations"}},
+	{"registrations add rights", fixed(bend{regMR: func(a *rdma.Access) {
+		if a.Validate() != nil {
+			*a = rdma.LocalWrite
+		}
+	}}), []string{"acc/remote-needs-local"}},
+	{"registrations demand more of a sink", fixed(bend{regMR: func(a *rdma.Access) {
+		if *a == rdma.LocalWrite {
+			*a = 0
+		}
+	}}), []string{"rdr/sink-local-write"}},
+	{"a sink with remote write is no sink", fixed(bend{
+		caps: func(c *rdma.Caps, _ int) { c.Features |= rdma.FeatSinkNeedsRemoteWrite },
+		regMR: func(a *rdma.Access) {
+			if *a == rdma.LocalWrite|rdma.RemoteWrite {
+				*a = 0
+			}
+		}}), []string{"rdr/sink-remote-write"}},
+	{"registrations tell a wrong length", fixed(bend{mrLen: func(n uint64) uint64 { return (n + 4095) &^ 4095 }}), []string{"acc/registration"}},
+	{"registrations never end", fixed(bend{closeMR: func(rdma.MR) error { return nil }}), []string{"acc/rkey-after-dereg", "acc/dereg-while-writing", "snd/receive-revoked"}},
+	{"keys count up", func() bend {
+		var next atomic.Uint32
+		return bend{rkey: func(uint32) uint32 { return 0x100 * next.Add(1) }}
+	}, []string{"acc/keys-unpredictable"}},
+
+	{"events come from nowhere", func() bend {
+		calls := 0
+		return bend{event: func(ev rdma.Event, some bool) (rdma.Event, bool) {
+			if calls++; !some && calls%2 == 1 {
+				return rdma.Event{Type: rdma.EventQPFatal, QPNum: 1}, true
+			}
+			return ev, some
+		}}
+	}, []string{"evt/clean-run"}},
+	{"arming is for anything", fixed(bend{arm: func(bool) bool { return false }}), []string{"evt/solicited"}},
+	{"arming is for solicited", fixed(bend{arm: func(bool) bool { return true }}), []string{"evt/stronger-wins", "evt/one-event", "evt/no-lost-wakeup"}},
+	{"waiting does not wait", fixed(bend{wait: func(rdma.CQ, context.Context) error { return nil }}), []string{"evt/one-shot", "evt/wait-deadline"}},
+	{"errors do not wake", fixed(bend{fail: func(inner rdma.QP) error { return nil }}), []string{"evt/solicited-error", "qps/fail-anywhere", "flu/each-once",
+		"dth/fail-in-transfer", "srq/last-wqe-event", "srq/qp-error-keeps"}},
+	{"an srq limit stays armed", fixed(bend{srqArm: func(limit int) int {
+		if limit == 0 {
+			return 7
+		}
+		return limit
+	}}), []string{"srq/limit-range"}},
+	{"an srq limit is one lower", fixed(bend{srqArm: func(limit int) int { return max(limit-1, 0) }}), []string{"srq/limit-event"}},
+
+	{"receives are retried for ever", fixed(bend{connect: func(_ *context.Context, p *rdma.ConnParam) { p.RNRRetry = 7 }}), []string{"rnr/retry-exhausted", "wim/no-receive", "inv/not-before-delivery"}},
+	{"receives are not retried", fixed(bend{connect: func(_ *context.Context, p *rdma.ConnParam) { p.RNRRetry = 0 }}), []string{"rnr/late-receive"}},
+	{"undeclared retries", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatRNRRetry }}), []string{"rnr/ends-connection"}},
+	{"undeclared first message", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatPassiveFirst }}), []string{"cm/passive-waits"}},
+	{"the acceptor cannot send", fixed(bend{send: func(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
+		if inner.Num()%2 == 0 {
+			return len(wrs), nil
+		}
+		return inner.PostSend(wrs)
+	}}), []string{"cm/passive-first", "snd/both-directions"}},
+	{"a second answer is taken", fixed(bend{answer: lie}), []string{"cm/answer-once"}},
+	{"accept errors are vague", fixed(bend{taken: func(error) error { return rdma.ErrProtocol }}), []string{"cm/listener-close", "cm/accept-deadline"}},
+	{"writes need receives", fixed(onSend(func(w *rdma.SendWR) {
+		if w.Op == rdma.OpWrite {
+			w.Op = rdma.OpWriteImm
+		}
+	})), []string{"rnr/write-is-free", "rdw/no-target-completion", "evt/clean-run", "lrg/outstanding"}},
+	{"drain does nothing", fixed(bend{drain: func(rdma.QP) error { return nil }}), []string{"qps/drain-resume", "qps/forbidden-edges"}},
+	{"new queue pairs are in reset", fixed(bend{state: func(s rdma.QPState) rdma.QPState {
+		if s == rdma.QPInit {
+			return rdma.QPReset
+		}
+		return s
+	}}), []string{"qps/starts-in-init", "qps/recv-in-init"}},
+	{"closing a qp does nothing at first", fixed(bend{closeQP: func(rdma.QP) error { return nil }}), []string{"dth/close-in-transfer", "qps/close-outstanding", "flu/closed-qp", "cm/close-while-connecting"}},
+	{"disconnect does nothing", fixed(bend{bye: func(rdma.QP, context.Context) error { return nil }}), []string{"cm/disconnect", "flu/disconnect", "evt/disconnect-event", "cm/cycles", "cm/simultaneous-disconnect", "cm/disconnect-in-transfer"}},
+	{"long messages are dropped", fixed(bend{send: func(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
+		if wrs[0].Len() > 10000 {
+			return len(wrs), nil
+		}
+		return inner.PostSend(wrs)
+	}}), []string{"cm/disconnect-delivers", "lrg/send", "lrg/write", "lrg/read"}},
+	{"a qp that fails takes the others along", func() bend {
+		var mu sync.Mutex
+		var all []rdma.QP
+		return bend{made: func(qp rdma.QP) { mu.Lock(); all = append(all, qp); mu.Unlock() },
+			fail: func(rdma.QP) error {
+				for _, qp := range all {
+					if err := qp.Fail(); err != nil {
+						return err
+					}
+				}
+				return nil
+			}}
+	}, []string{"qps/independent"}},
+	{"a dead device lives on", fixed(bend{kill: func(*memdev.Device) {}}), []string{"dth/kill-in-transfer"}},
+
+	{"private data is cut", fixed(bend{asked: func(p *rdma.ConnParam) { p.PrivateData = p.PrivateData[:min(len(p.PrivateData), 255)] }}), []string{"cm/private-data"}},
+	{"private data gets lost", fixed(bend{asked: func(p *rdma.ConnParam) { p.PrivateData = nil }}), []string{"cm/private-data", "cm/parallel"}},
+	{"refusals lose their reason", fixed(bend{reject: func([]byte) []byte { return nil }}), []string{"cm/reject"}},
+	{"ORD is not negotiated", fixed(bend{result: func(p *rdma.ConnParam, err error) error { p.ORD = 99; return err }}), []string{"cm/ird-ord", "ord/reads-beyond-ord"}},
+	{"IRD and ORD are exchanged", fixed(bend{asked: func(p *rdma.ConnParam) { p.IRD, p.ORD = p.ORD, p.IRD }}), []string{"cm/ird-ord"}},
+	{"connect errors are vague", fixed(bend{result: func(_ *rdma.ConnParam, err error) error {
+		if err != nil {
+			return rdma.ErrProtocol
+		}
+		return nil
+	}}), []string{"cm/no-listener", "cm/never-accepted", "cm/backlog", "cm/reject", "qps/forbidden-edges"}},
+	{"connect errors are hidden", fixed(bend{result: func(*rdma.ConnParam, error) error { return nil }}), []string{"cm/abandoned", "cm/close-while-connecting", "dth/kill-before-accept", "cm/no-listener"}},
+	{"the listener hides its port", fixed(bend{addr: func(string) string { return "b:0" }}), []string{"cm/listen-port-zero"}},
+	{"an address is shared", fixed(bend{listen: func(addr *string) { *addr = "b:0" }}), []string{"cm/listen-in-use"}},
+	{"accept has no deadline", fixed(bend{accept: func(ctx *context.Context, p *rdma.ConnParam) { *ctx = context.WithoutCancel(*ctx) }}), []string{"cm/accept-deadline"}},
+	{"connections move one direction", fixed(bend{recv: func(inner rdma.QP, wrs []rdma.RecvWR) (int, error) {
+		if inner.Num()%2 == 1 && inner.State() == rdma.QPRTS {
+			return len(wrs), nil // the first QP of each pair has an odd number
+		}
+		return inner.PostRecv(wrs)
+	}}), []string{"snd/both-directions", "cm/ird-ord-range", "cm/private-data-too-long", "dth/listener-survives", "dth/neighbour-unharmed", "cm/accept-deadline"}},
+}
+
+// skipRefused executes what stands behind a refused request.
+func skipRefused(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
+	n, err := inner.PostSend(wrs)
+	if err != nil && n+1 < len(wrs) {
+		if _, err := inner.PostSend(wrs[n+1:]); err != nil {
+			return n, err
+		}
+	}
+	return n, err
+}
+
+// invalidateFirst moves local invalidations to the front of a list. They end
+// unsignalled there, so that only the effect on the others can show.
+func invalidateFirst(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
+	own := slices.Clone(wrs)
+	slices.SortStableFunc(own, func(a, b rdma.SendWR) int {
+		return b2i(a.Op != rdma.OpLocalInv) - b2i(b.Op != rdma.OpLocalInv)
+	})
+	return inner.PostSend(own)
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// reverseReads executes the operations of a list backwards under their own IDs.
+func reverseReads(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
+	own := slices.Clone(wrs)
+	if len(own) > 1 && own[0].Op != rdma.OpSend {
+		n := len(own)
+		if own[n-1].Op == rdma.OpSend {
+			n--
+		}
+		for i := range n {
+			id, flags := own[i].ID, own[i].Flags
+			own[i] = wrs[n-1-i]
+			own[i].ID, own[i].Flags = id, flags
+		}
+	}
+	return inner.PostSend(own)
+}
+
+// lastByteFirst shows the last byte of a write a while before the others.
+func lastByteFirst(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
+	w := wrs[0]
+	if w.Op != rdma.OpWrite || w.Len() < 2 {
+		return inner.PostSend(wrs)
+	}
+	last, n := w, w.SGE[0].Len
+	last.Flags = 0
+	last.RemoteAddr += uint64(n - 1)
+	last.SGE[0].Addr += uint64(n - 1)
+	last.SGE[0].Len = 1
+	if _, err := inner.PostSend([]rdma.SendWR{last}); err != nil {
+		return 0, err
+	}
+	time.AfterFunc(time.Millisecond, func() { _, _ = inner.PostSend([]rdma.SendWR{w}) })
+	return 1, nil
+}
+
+// TestBendsTurnRed proves the cases about everything that is not payload: each
+// wrong answer of a provider is noticed.
+func TestBendsTurnRed(t *testing.T) {
+	t.Parallel()
+	var runs []proof
+	for _, row := range bends {
+		runs = append(runs, proof{row.name, row.cases, func() conform.Harness {
+			b := row.make()
+			return bentMem(&b, memdev.Config{Seed: 1})
+		}})
+	}
+	// Some bends leave objects open by what they are.
+	turnRed(t, runs)
+}
+
+// cannotFail are the cases that nothing in this file or the fault table turns
+// red, each with the reason.
+var cannotFail = map[string]string{
+	"lrg/max-message": "full profile, a gigabyte of memory; lrg/write is the same procedure",
+}
+
+// TestEveryCaseCanFail: a case that was never seen to fail proves nothing.
+func TestEveryCaseCanFail(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range faultRows {
+		for _, id := range f.cases {
+			seen[id] = true
+		}
+	}
+	for _, row := range bends {
+		for _, id := range row.cases {
+			seen[id] = true
+		}
+	}
+	known := map[string]bool{}
+	for _, c := range conform.Catalogue() {
+		known[c.ID] = true
+		if c.Level == conform.May {
+			continue
+		}
+		if _, excused := cannotFail[c.ID]; seen[c.ID] == excused {
+			t.Errorf("%s: turned red %v, excused %v", c.ID, seen[c.ID], excused)
+		}
+	}
+	for id := range maps.Keys(seen) {
+		if !known[id] {
+			t.Errorf("%s is in a table and not in the catalogue", id)
+		}
+	}
+}
