@@ -46,7 +46,7 @@ func MULPDU(emss int, markers bool) int {
 }
 
 // CRC continues the CRC32c of an FPDU with b; it starts from 0 (RFC 5044 §4.4).
-func CRC(crc uint32, b []byte) uint32 { return crc32.Update(crc, castagnoli, b) }
+func CRC(crc uint32, b []byte) uint32 { return updateCRC(crc, b) }
 
 // PutCRC writes a CRC to b[:CRCLen] in wire order: unlike every other field of
 // iWARP it is little endian (RFC 5044 §4.4, Fig. 5).
