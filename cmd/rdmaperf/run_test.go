@@ -101,6 +101,7 @@ func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
 		{"serve -p 70000", 2, "port"},
 		{"serve --max-clients 0", 2, "client"},
 		{"serve extra", 2, "extra"},
+		{"serve --max-window none", 2, "max-window"},
 		{"serve --bind 127.0.0.1 -p " + taken, 1, "address already in use"},
 		{"measure", 2, "unknown command"},
 	} {
@@ -197,6 +198,15 @@ func TestFailedRunWritesItsDocument(t *testing.T) {
 	r = rdmaperf(t, "run", "--transport", "mem", "-n", "10", "-s", "64", "--json", filepath.Join(file, "no", "such", "place"))
 	if r.code != 1 || !strings.Contains(r.stderr, "no/such/place") {
 		t.Errorf("an impossible file: exit %d, %q", r.code, r.stderr)
+	}
+}
+
+// The server's limits hold before anything runs.
+func TestServerLimitsItsMemory(t *testing.T) {
+	_, port := serveHere(t, "--max-window", "64K")
+	r := rdmaperf(t, "run", "127.0.0.1", "-p", port, "--transport", "tcp", "--workload", "latency", "--op", "send", "-s", "64,1M", "-n", "10")
+	if r.code != 2 || !strings.Contains(r.stderr, "limit of 65536") || r.stdout != "" {
+		t.Errorf("exit %d, %q, %q, want 2 and the limit", r.code, r.stderr, r.stdout)
 	}
 }
 

@@ -25,6 +25,7 @@ type serveOptions struct {
 	bind       string
 	port       int
 	maxClients int
+	maxWindow  string
 	quiet      bool
 	verbose    bool
 	onceParent bool
@@ -47,6 +48,7 @@ with SIGINT or SIGTERM, and exits with code 1 when its port is in use.`,
 	f.StringVar(&o.bind, "bind", "", "address to listen on (default all)")
 	f.IntVarP(&o.port, "port", "p", defaultPort, "control port; 0 picks one")
 	f.IntVar(&o.maxClients, "max-clients", bench.DefaultMaxClients, "clients served at once")
+	f.StringVar(&o.maxWindow, "max-window", reports.FormatSize(bench.DefaultMaxWindow), "memory for the windows of one client")
 	f.BoolVar(&o.quiet, "quiet", false, "log errors only")
 	f.BoolVar(&o.verbose, "verbose", false, "log more")
 	f.BoolVar(&o.onceParent, "once-parent", false, "end with the parent process, which holds the other end of stdin; report the port on descriptor 3")
@@ -57,6 +59,10 @@ with SIGINT or SIGTERM, and exits with code 1 when its port is in use.`,
 func (o *serveOptions) run(ctx context.Context, stderr io.Writer) error {
 	if o.port < 0 || o.port > 65535 || o.maxClients < 1 {
 		return usage("serve", fmt.Errorf("--port %d --max-clients %d: out of range", o.port, o.maxClients), "a port from 0 to 65535 and at least one client")
+	}
+	window, err := reports.ParseSize(o.maxWindow)
+	if err != nil || window < 1 {
+		return usage("serve", fmt.Errorf("--max-window %q: want a size above 0", o.maxWindow), "4G")
 	}
 	addr := net.JoinHostPort(o.bind, strconv.Itoa(o.port))
 	l, err := net.Listen("tcp", addr)
@@ -76,7 +82,7 @@ func (o *serveOptions) run(ctx context.Context, stderr io.Writer) error {
 	}
 	env := reports.Collect()
 	stacks := new(stackSet)
-	s := &bench.Server{Open: stacks.open, Log: log, MaxClients: o.maxClients,
+	s := &bench.Server{Open: stacks.open, Log: log, MaxClients: o.maxClients, MaxWindow: window,
 		Environment: func() reports.Environment { return env }}
 	return s.Serve(ctx, l)
 }

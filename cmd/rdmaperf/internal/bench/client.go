@@ -135,7 +135,7 @@ func (c *Client) shape(pt Point) (*Shape, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sh, checkWindow(sh, min(c.server.MaxWindow, DefaultMaxWindow))
+	return sh, checkWindow(sh, c.server.MaxWindow)
 }
 
 // lossCause says what an ended connection means.

@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports"
 	"pgregory.net/rapid"
@@ -121,5 +122,21 @@ func TestParametersNameBothSides(t *testing.T) {
 	}
 	if r := results[0]; r.RoundTrip != "half" || r.LatencyCorrected == nil || r.CPU == nil || r.GC == nil {
 		t.Errorf("latency result lacks something: %+v", r)
+	}
+}
+
+// A duration is the length of the window: no hidden margin at either end.
+func TestDurationIsMeasuredInFull(t *testing.T) {
+	plan := quickPlan(Point{WorkloadLatency, "send", 64}, Point{WorkloadThroughput, "write", 64}, Point{WorkloadThroughput, "read", 64})
+	plan.Iterations, plan.Duration = 0, 60*time.Millisecond
+	plan.WarmupDuration = 20 * time.Millisecond
+	results, err := runPoints(t, tcpEnds, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.DurationNs < int64(plan.Duration) || r.Operations == 0 || !r.Verified {
+			t.Errorf("%s %s: %d operations in %v, verified %v, want some in at least %v", r.Workload, r.Op, r.Operations, time.Duration(r.DurationNs), r.Verified, plan.Duration)
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"fmt"
+
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -121,7 +123,11 @@ func (w *worker) collect(l *lane) (int, error) {
 			l.out -= int(d.Slot)
 			continue
 		}
-		l.acked = l.credit(d.Slot)
+		acked := l.credit(d.Slot)
+		if acked <= l.acked || acked > l.messages {
+			return n, w.lost(l, "read credit", fmt.Errorf("%d messages taken, after %d of %d", acked, l.acked, l.messages))
+		}
+		l.acked = acked
 		l.pair[0] = l.ctlRecv(int(d.Slot))
 		if err := w.post(l, l.pair[:1]); err != nil {
 			return n, err

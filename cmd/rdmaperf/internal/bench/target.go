@@ -12,7 +12,7 @@ import (
 // turns calls one for every lane in turn until it fails or the flag is set.
 func (w *worker) turns(one func(w *worker, l *lane) error) error {
 	w.begin = now()
-	for {
+	for !w.stopped() { // here as well as in look: a flood of messages never looks
 		for _, l := range w.lanes {
 			if err := one(w, l); err != nil {
 				w.end = now()
@@ -23,6 +23,8 @@ func (w *worker) turns(one func(w *worker, l *lane) error) error {
 			}
 		}
 	}
+	w.end = now()
+	return nil
 }
 
 // echoTurn answers every message with the bytes that arrived, out of the buffer
