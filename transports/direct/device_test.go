@@ -227,7 +227,7 @@ func TestFlagsTheDeviceLacksAreRefused(t *testing.T) {
 // order must survive that, on the sending and on the receiving side.
 func TestAStingyQueueLosesNothing(t *testing.T) {
 	r := newRig(t, func(d rdma.Device) rdma.Device { return bent{Device: d, stingy: 3} },
-		transports.Config{Window: 8192, SendDepth: 10, RecvDepth: 10})
+		transports.Config{Window: 8192, SendDepth: 12, RecvDepth: 12})
 	for _, way := range [][2]*session{{r.near, r.far}, {r.far, r.near}} {
 		numbered(t, way[0], way[1])
 	}
@@ -240,7 +240,7 @@ func numbered(t *testing.T, from, to *session) {
 	dst := make([]transports.Done, 4)
 	offer := func(s *session, n uint32, op func(k uint32) transports.Op) uint32 {
 		var ops []transports.Op
-		for k := n; k < total && len(ops) < 7; k++ {
+		for k := n; k < total && len(ops) < 9; k++ {
 			ops = append(ops, op(k))
 		}
 		took, err := s.Post(ops)

@@ -85,6 +85,33 @@ func TestAReceiverWithoutReceivesStopsTheSender(t *testing.T) {
 	}
 }
 
+// Ops that were not even encoded come out once each when the session ends,
+// however little room the polls offer.
+func TestEverythingHeldBackComesOutOnce(t *testing.T) {
+	const depth = 64
+	near, far := connected(t, Config{SendBuffer: 1, RecvBuffer: 64 << 10}, transports.Config{Window: 4 << 20, SendDepth: depth})
+	ops := make([]transports.Op, depth)
+	for i := range ops {
+		ops[i] = transports.Op{Kind: transports.KindWrite, Len: 4 << 20, Slot: uint32(i)}
+	}
+	post(t, near, ops...)
+	if near.out.next == near.out.ops.tail {
+		t.Fatal("nothing is held back")
+	}
+	if err := far.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dones, _ := pollAll(t, near)
+	if len(dones) != depth {
+		t.Fatalf("%d completions of %d ops", len(dones), depth)
+	}
+	for i, d := range dones {
+		if int(d.Slot) != i || d.Status == rdma.StatusSuccess {
+			t.Errorf("done %d = %+v", i, d)
+		}
+	}
+}
+
 // A responder that never polls its own completions still answers, and both
 // directions full of answers do not lock each other.
 func TestReadsBothWaysDoNotLock(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -81,8 +82,15 @@ func peerCloses(t *testing.T, open Open) {
 func closeTwice(t *testing.T, open Open) {
 	p := connect(t, open, ordinary)
 	p.near.post(transports.Op{Kind: transports.KindRecv, Len: 8})
+	where := uint64(uintptr(unsafe.Pointer(&p.near.s.Local()[0])))
+	if rdma.BufferAt(where, 1) == nil {
+		t.Error("the window is no mapped buffer")
+	}
 	for range 2 {
 		ok(t, "close", p.near.s.Close())
+	}
+	if rdma.BufferAt(where, 1) != nil {
+		t.Error("the window is still mapped after close")
 	}
 	if _, err := p.near.s.Post([]transports.Op{{Kind: transports.KindRecv}}); !errors.Is(err, rdma.ErrClosed) {
 		t.Errorf("post after close: %v, want %v", err, rdma.ErrClosed)
