@@ -230,6 +230,9 @@ func (q *qp) localFault(status rdma.Status) {
 	q.tx.src = srcNone
 	q.tx.flush(q.conn) // what was framed before is right and gets its chance; a lost stream shows in terminate
 	q.retire()
+	if q.phase != phaseOpen {
+		return // its completions overran the CQ, and everything was flushed
+	}
 	// Entries before this one that still wait for the socket or for a response
 	// are flushed first, to keep the order of completions.
 	q.flushSends(q.sqNext)

@@ -1,0 +1,341 @@
+package iwarp
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// small is an end whose QP has a CQ of its own with the given depth.
+func small(t *testing.T, dev *Device, depth int) *end {
+	t.Helper()
+	e := newEndOn(t, dev, rdma.QPConfig{})
+	must(t, e.qp.Close())
+	must(t, e.cq.Close())
+	var err error
+	e.cq, err = dev.NewCQ(depth)
+	must(t, err)
+	e.qp, err = dev.NewQP(rdma.QPConfig{SendCQ: e.cq, RecvCQ: e.cq, SendDepth: 128, RecvDepth: 128})
+	must(t, err)
+	return e
+}
+
+// TestOverrunHarmsOnlyItsQPs: a CQ that is never polled overruns, its QP dies
+// with an event, and a QP of another CQ goes on (RFC 5042 §6.4.3).
+func TestOverrunHarmsOnlyItsQPs(t *testing.T) {
+	for _, side := range []string{"receive", "send", "send with a fault behind"} {
+		t.Run(side, func(t *testing.T) {
+			b := newEnd(t, Config{}, rdma.QPConfig{})
+			x, peer := small(t, b.dev, 4), newEnd(t, Config{}, rdma.QPConfig{})
+			defer x.free()
+			join(t, peer, x)
+			friend := newEnd(t, Config{}, rdma.QPConfig{})
+			join(t, friend, b)
+
+			switch side {
+			case "receive":
+				for i := range 16 {
+					x.postRecv(uint64(i), x.sge(0, 8))
+				}
+				for i := range 16 {
+					if _, err := peer.qp.PostSend([]rdma.SendWR{{ID: uint64(i), Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{peer.sge(0, 8)}}}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			default:
+				peer.post(rdma.SendWR{ID: 1, Op: rdma.OpWrite}) // a responder waits for it
+				eventually(t, "responder free to send", func() bool {
+					q := x.qp.(*qp)
+					q.mu.Lock()
+					defer q.mu.Unlock()
+					return !q.tx.hold
+				})
+				wrs := make([]rdma.SendWR, 16)
+				for i := range wrs {
+					wrs[i] = rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, Flags: rdma.Signaled}
+				}
+				if side != "send" {
+					wrs[8].NumSGE, wrs[8].SGE[0] = 1, rdma.SGE{Addr: 1, Len: 1, LKey: 1}
+				}
+				x.qp.PostSend(wrs)
+			}
+			eventually(t, "qp in ERR", func() bool { return x.qp.State() == rdma.QPErr })
+			var cqError bool
+			for ev, ok := b.dev.Event(); ok; ev, ok = b.dev.Event() {
+				cqError = cqError || ev.Type == rdma.EventCQError
+			}
+			if !cqError {
+				t.Error("no event of the overrun")
+			}
+			// Posting to the dead QP must return, whatever it says.
+			x.qp.PostRecv([]rdma.RecvWR{{ID: 99}})
+			x.qp.PostSend([]rdma.SendWR{{ID: 99, Op: rdma.OpSend}})
+			n, err := x.cq.Poll(x.wcs)
+			if n != 4 || err != nil {
+				t.Errorf("first poll: %d, %v, want the 4 that fit", n, err)
+			}
+			for i, wc := range x.wcs[:n] {
+				if wc.ID != uint64(i) || wc.Status != rdma.StatusSuccess {
+					t.Errorf("completion %d is %+v", i, wc)
+				}
+			}
+			if n, err := x.cq.Poll(x.wcs); n != 0 || !errors.Is(err, rdma.ErrCQOverrun) {
+				t.Errorf("second poll: %d, %v", n, err)
+			}
+			echoOnce(t, friend, b)
+		})
+	}
+}
+
+// TestArmAndWait: what wakes a waiter.
+func TestArmAndWait(t *testing.T) {
+	a, b := pair(t, Config{}, rdma.QPConfig{})
+	// wait tells whether Wait on b's CQ returned by an event.
+	wait := func(d time.Duration) bool {
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		defer cancel()
+		err := b.cq.Wait(ctx)
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("wait: %v", err)
+		}
+		return err == nil
+	}
+	const soon, long = 30 * time.Millisecond, testTimeout
+	send := func(f rdma.SendFlags) {
+		t.Helper()
+		b.postRecv(1, b.sge(0, 64))
+		a.post(rdma.SendWR{ID: 1, Op: rdma.OpSend, Flags: f})
+		a.want(b, rdma.WCSend, 1, rdma.StatusSuccess)
+	}
+	arrived := func() {
+		t.Helper()
+		b.want(a, rdma.WCRecv, 1, rdma.StatusSuccess)
+	}
+	if wait(soon) {
+		t.Error("an unarmed CQ woke its waiter")
+	}
+	must(t, b.cq.Arm(false))
+	send(0)
+	if !wait(long) {
+		t.Error("no event for a receive")
+	}
+	arrived()
+	if wait(soon) {
+		t.Error("one arm, two events")
+	}
+	send(0)
+	eventually(t, "a completion", func() bool { b.cq.(*cq).drive(); return b.cq.(*cq).len() == 1 })
+	must(t, b.cq.Arm(false))
+	if wait(soon) {
+		t.Error("an event for a completion that was there before")
+	}
+	arrived()
+	must(t, b.cq.Arm(true)) // weaker: the armed request stands
+	send(0)
+	if !wait(long) {
+		t.Error("a solicited-only arm replaced the stronger one")
+	}
+	arrived()
+	must(t, b.cq.Arm(true))
+	send(0)
+	if wait(soon) {
+		t.Error("an unsolicited receive woke a solicited-only waiter")
+	}
+	arrived()
+	send(rdma.Solicited)
+	if !wait(long) {
+		t.Error("no event for a solicited receive")
+	}
+	arrived()
+	must(t, b.cq.Arm(true))
+	b.postRecv(5, b.sge(0, 64))
+	must(t, a.qp.Fail())
+	if !wait(long) {
+		t.Error("no solicited event for a failed completion")
+	}
+	b.want(a, 0, 5, rdma.StatusWRFlushErr)
+}
+
+func (c *cq) len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return int(c.tail - c.head)
+}
+
+// TestNoLostWakeup: two sides that sleep in Wait between every message. A lost
+// event would cost a whole waitSlice; a few may be the machine's own doing.
+func TestNoLostWakeup(t *testing.T) {
+	const rounds = 20000
+	a, b := pair(t, Config{}, rdma.QPConfig{})
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	turn := func(e *end, first bool) (slow int, err error) {
+		recv := []rdma.RecvWR{{NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, 8)}}}
+		send := []rdma.SendWR{{Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(64, 8)}}}
+		for i := range rounds {
+			if first {
+				if _, err := e.qp.PostRecv(recv); err != nil {
+					return slow, err
+				}
+				send[0].Flags = 0
+				if i%64 == 0 {
+					send[0].Flags = rdma.Signaled // frees the places before it
+				}
+				if _, err := e.qp.PostSend(send); err != nil {
+					return slow, err
+				}
+			}
+			begin := time.Now()
+			for got := false; !got; {
+				if err := e.cq.Arm(false); err != nil {
+					return slow, err
+				}
+				n, err := e.cq.Poll(e.wcs)
+				if err != nil {
+					return slow, err
+				}
+				for _, wc := range e.wcs[:n] {
+					if wc.Status != rdma.StatusSuccess {
+						return slow, &rdma.StatusError{WC: wc}
+					}
+					got = got || wc.Opcode == rdma.WCRecv
+				}
+				if !got && n == 0 {
+					if err := e.cq.Wait(ctx); err != nil {
+						return slow, err
+					}
+				}
+			}
+			if first && time.Since(begin) > waitSlice*3/4 {
+				slow++
+			}
+			if !first {
+				e.qp.PostRecv(recv)
+				send[0].Flags = 0
+				if i%64 == 0 {
+					send[0].Flags = rdma.Signaled
+				}
+				if _, err := e.qp.PostSend(send); err != nil {
+					return slow, err
+				}
+			}
+		}
+		return slow, nil
+	}
+	b.postRecv(0, b.sge(0, 8))
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		if _, err := turn(b, false); err != nil {
+			t.Error(err)
+			cancel()
+		}
+	}()
+	slow, err := turn(a, true)
+	if err != nil {
+		t.Error(err)
+		cancel()
+	}
+	wg.Wait()
+	if slow > rounds/1000 {
+		t.Errorf("%d of %d rounds took a whole slice: events are lost", slow, rounds)
+	}
+}
+
+// TestTwoCQs: send and receive completions of one QP on CQs that different
+// goroutines wait on.
+func TestTwoCQs(t *testing.T) {
+	a := newEnd(t, Config{}, rdma.QPConfig{})
+	rcq, err := a.dev.NewCQ(64)
+	must(t, err)
+	must(t, a.qp.Close())
+	a.qp, err = a.dev.NewQP(rdma.QPConfig{SendCQ: a.cq, RecvCQ: rcq, SendDepth: 16, RecvDepth: 16})
+	must(t, err)
+	t.Cleanup(func() { a.qp.Close(); must(t, rcq.Close()) })
+	b := newEnd(t, Config{}, rdma.QPConfig{})
+	join(t, a, b)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	const n = 50
+	var wg sync.WaitGroup
+	collect := func(c rdma.CQ, op rdma.WCOpcode) {
+		defer wg.Done()
+		var wcs [4]rdma.WC
+		for got := 0; got < n; {
+			err := c.Arm(false)
+			k := 0
+			if err == nil {
+				k, err = c.Poll(wcs[:])
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for _, wc := range wcs[:k] {
+				if wc.Opcode != op || wc.Status != rdma.StatusSuccess {
+					t.Errorf("%v CQ has %+v", op, wc)
+				}
+			}
+			if got += k; k == 0 {
+				if err := c.Wait(ctx); err != nil {
+					t.Errorf("%v CQ: %d of %d: %v", op, got, n, err)
+					return
+				}
+			}
+		}
+	}
+	wg.Add(2)
+	go collect(a.cq, rdma.WCSend)
+	go collect(rcq, rdma.WCRecv)
+	for i := range n {
+		b.postRecv(uint64(i), b.sge(0, 8))
+		eventually(t, "room to receive", func() bool {
+			_, err := a.qp.PostRecv([]rdma.RecvWR{{NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 8)}}})
+			return err == nil
+		})
+		eventually(t, "room to send", func() bool {
+			_, err := a.qp.PostSend([]rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Signaled}})
+			return err == nil
+		})
+		b.want(nil, rdma.WCRecv, uint64(i), rdma.StatusSuccess)
+		b.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpSend})
+		b.want(nil, rdma.WCSend, uint64(i), rdma.StatusSuccess)
+	}
+	wg.Wait()
+}
+
+// TestWaitEndsWithItsCQ: Close wakes a waiter; a dead context ends Wait at once,
+// but an event that is there wins.
+func TestWaitEndsWithItsCQ(t *testing.T) {
+	dev, err := Open(Config{})
+	must(t, err)
+	defer dev.Close()
+	c, err := dev.NewCQ(4)
+	must(t, err)
+	done := make(chan error, 1)
+	go func() { done <- c.Wait(context.Background()) }()
+	eventually(t, "a waiter", func() bool { return c.(*cq).waiters.Load() == 1 })
+	must(t, c.Close())
+	if err := <-done; !errors.Is(err, rdma.ErrClosed) {
+		t.Errorf("wait: %v", err)
+	}
+	if err := c.Arm(false); !errors.Is(err, rdma.ErrClosed) {
+		t.Errorf("arm: %v", err)
+	}
+	dead, cancel := context.WithCancel(t.Context())
+	cancel()
+	a, b := pair(t, Config{}, rdma.QPConfig{})
+	if err := b.cq.Wait(dead); !errors.Is(err, context.Canceled) {
+		t.Errorf("wait with a dead context: %v", err)
+	}
+	b.postRecv(1)
+	must(t, b.cq.Arm(false))
+	a.post(rdma.SendWR{ID: 1, Op: rdma.OpSend})
+	eventually(t, "a completion", func() bool { b.cq.(*cq).drive(); return b.cq.(*cq).len() == 1 })
+	must(t, b.cq.Wait(dead))
+}
