@@ -247,7 +247,7 @@ func (c *Client) gather(ctx context.Context, sh *Shape) (*crew, error) {
 }
 
 // explainWait is how long the server's own account of a failure is waited for.
-const explainWait = 500 * time.Millisecond
+const explainWait = 250 * time.Millisecond
 
 // explain prefers the server's account to that of a client which only knows that
 // its session broke. What the client saw itself, such as a changed byte or an

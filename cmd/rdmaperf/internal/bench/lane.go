@@ -16,6 +16,11 @@ type lane struct {
 	index int
 	mem   []byte // the local window
 
+	// Out of the shape, which spells them: the loops need them at once.
+	kind  transports.Kind
+	flags transports.OpFlags
+	rx    [latencySlots]int // window slots of a ping-pong
+
 	// ops is the ring of prepared operations, unrolled by one batch so that any
 	// batch is contiguous. Ring position r carries slot r mod Slots.
 	ops  []transports.Op
@@ -59,10 +64,13 @@ type lane struct {
 // newLane prepares the rings of a session whose window has the shape's size.
 func newLane(s transports.Session, sh *Shape, index int) (*lane, error) {
 	k := sh.kind()
-	l := &lane{s: s, sh: sh, index: index, mem: s.Local(), ctlFree: ctlSlots,
+	l := &lane{s: s, sh: sh, index: index, mem: s.Local(), kind: k, flags: sh.flags(), ctlFree: ctlSlots,
 		takesReceive: k == transports.KindSend || k == transports.KindWriteImm,
 		repostAt:     min(32, sh.creditEvery())} // arbitrary: halves the cost of one by one, and no more is gained above
 	if sh.Workload == WorkloadLatency {
+		for i := range sh.Slots {
+			l.rx[i] = sh.rxSlot(i)
+		}
 		var err error
 		if l.ref, err = rdma.Alloc(sh.rxOff()); err != nil {
 			return nil, failed("set up session", err)
@@ -137,8 +145,8 @@ func (l *lane) credit(i uint32) uint64 {
 // source is where message number iter of a ping-pong lies in the source region.
 func (l *lane) source(iter uint64) int { return int(iter%latencyShifts) * shiftStep }
 
-// turn is the window slot of message iter.
-func (l *lane) turn(iter uint64) int { return int(iter & uint64(l.sh.Slots-1)) }
+// at is the window offset of message iter's slot.
+func (l *lane) at(iter uint64) int { return l.rx[iter&uint64(l.sh.Slots-1)&(latencySlots-1)] }
 
 // stampOf is the value of the last byte of message iter: never the one of a
 // message that used the same slot up to 254 messages before, and never zero.

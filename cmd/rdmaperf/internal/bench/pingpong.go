@@ -42,18 +42,15 @@ func (w *worker) each(divide int64, one func(w *worker, l *lane) (t0, t1 int64, 
 func messageSample(w *worker, l *lane) (t0, t1 int64, err error) {
 	sh := l.sh
 	off := l.stamp()
-	slot := l.turn(l.iter)
-	l.pair[0] = transports.Op{Kind: sh.kind(), Flags: sh.flags(), Local: uint64(off), Remote: uint64(sh.rxSlot(slot)),
+	l.pair[0] = transports.Op{Kind: l.kind, Flags: l.flags, Local: uint64(off), Remote: uint64(l.at(l.iter)),
 		Len: uint32(sh.Size), Imm: uint32(l.iter)}
 	l.arrived, l.out = false, 1
 	t0 = now()
 	if err := w.post(l, l.pair[:1]); err != nil {
 		return 0, 0, err
 	}
-	for !l.arrived {
-		if err := w.reap(l); err != nil {
-			return 0, 0, err
-		}
+	if err := w.untilArrived(l); err != nil {
+		return 0, 0, err
 	}
 	t1 = now()
 	return t0, t1, w.settle(l, off)
@@ -80,18 +77,36 @@ func (w *worker) reap(l *lane) error {
 	return nil
 }
 
-// settle ends a message sample outside its timed part: own completions, the
-// comparison, and the receive for a later echo.
-func (w *worker) settle(l *lane, off int) error {
+// untilArrived waits for the answer.
+func (w *worker) untilArrived(l *lane) error {
+	for !l.arrived {
+		if err := w.reap(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// untilComplete waits for the lane's own operations.
+func (w *worker) untilComplete(l *lane) error {
 	for l.out > 0 {
 		if err := w.reap(l); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// settle ends a message sample outside its timed part: own completions, the
+// comparison, and the receive for a later echo.
+func (w *worker) settle(l *lane, off int) error {
+	if err := w.untilComplete(l); err != nil {
+		return err
+	}
 	sh := l.sh
-	at := sh.rxSlot(int(l.slot))
-	if sh.kind() == transports.KindWriteImm {
-		at = sh.rxSlot(l.turn(l.iter))
+	at := l.rx[l.slot&(latencySlots-1)]
+	if l.kind == transports.KindWriteImm {
+		at = l.at(l.iter)
 		if sh.Verify && (!l.hasImm || l.imm != uint32(l.iter)) {
 			return w.corrupt(l, fmt.Sprintf("immediate of echo %d", l.iter), 0, byte(l.iter), byte(l.imm))
 		}
@@ -117,7 +132,7 @@ func (w *worker) verifyEcho(l *lane, at, off int) error {
 		return nil
 	}
 	i := firstDifference(got, want)
-	return w.corrupt(l, fmt.Sprintf("%s %d", answerName(l.sh.kind()), l.iter), i, want[i], got[i])
+	return w.corrupt(l, fmt.Sprintf("%s %d", answerName(l.kind), l.iter), i, want[i], got[i])
 }
 
 func answerName(k transports.Kind) string {
@@ -132,9 +147,9 @@ func answerName(k transports.Kind) string {
 func memorySample(w *worker, l *lane) (t0, t1 int64, err error) {
 	sh := l.sh
 	off := l.stamp()
-	at := sh.rxSlot(l.turn(l.iter))
+	at := l.at(l.iter)
 	last := at + sh.Size - 1
-	l.pair[0] = transports.Op{Kind: transports.KindWrite, Flags: sh.flags(), Local: uint64(off), Remote: uint64(at), Len: uint32(sh.Size)}
+	l.pair[0] = transports.Op{Kind: transports.KindWrite, Flags: l.flags, Local: uint64(off), Remote: uint64(at), Len: uint32(sh.Size)}
 	l.out = 1
 	before := rdma.LoadByte(l.mem, last)
 	t0 = now()
@@ -147,10 +162,8 @@ func memorySample(w *worker, l *lane) (t0, t1 int64, err error) {
 		}
 	}
 	t1 = now()
-	for l.out > 0 {
-		if err := w.reap(l); err != nil {
-			return 0, 0, err
-		}
+	if err := w.untilComplete(l); err != nil {
+		return 0, 0, err
 	}
 	return t0, t1, w.verifyEcho(l, at, off)
 }
@@ -160,24 +173,20 @@ func memorySample(w *worker, l *lane) (t0, t1 int64, err error) {
 func notifySample(w *worker, l *lane) (t0, t1 int64, err error) {
 	sh := l.sh
 	off := l.stamp()
-	at := sh.rxSlot(l.turn(l.iter))
-	l.pair[0] = transports.Op{Kind: transports.KindWrite, Flags: sh.flags(), Local: uint64(off), Remote: uint64(at), Len: uint32(sh.Size)}
+	at := l.at(l.iter)
+	l.pair[0] = transports.Op{Kind: transports.KindWrite, Flags: l.flags, Local: uint64(off), Remote: uint64(at), Len: uint32(sh.Size)}
 	l.pair[1] = transports.Op{Kind: transports.KindSend}
 	l.arrived, l.out = false, 2
 	t0 = now()
 	if err := w.post(l, l.pair[:2]); err != nil {
 		return 0, 0, err
 	}
-	for !l.arrived {
-		if err := w.reap(l); err != nil {
-			return 0, 0, err
-		}
+	if err := w.untilArrived(l); err != nil {
+		return 0, 0, err
 	}
 	t1 = now()
-	for l.out > 0 {
-		if err := w.reap(l); err != nil {
-			return 0, 0, err
-		}
+	if err := w.untilComplete(l); err != nil {
+		return 0, 0, err
 	}
 	if err := w.verifyEcho(l, at, off); err != nil {
 		return 0, 0, err
@@ -192,17 +201,15 @@ func readSample(w *worker, l *lane) (t0, t1 int64, err error) {
 	sh := l.sh
 	l.iter++
 	off := l.source(l.iter)
-	at := sh.rxSlot(l.turn(l.iter))
+	at := l.at(l.iter)
 	l.pair[0] = transports.Op{Kind: transports.KindRead, Local: uint64(at), Remote: uint64(off), Len: uint32(sh.Size)}
 	l.out = 1
 	t0 = now()
 	if err := w.post(l, l.pair[:1]); err != nil {
 		return 0, 0, err
 	}
-	for l.out > 0 {
-		if err := w.reap(l); err != nil {
-			return 0, 0, err
-		}
+	if err := w.untilComplete(l); err != nil {
+		return 0, 0, err
 	}
 	t1 = now()
 	return t0, t1, w.verifyEcho(l, at, off)
@@ -214,9 +221,9 @@ func atomicSample(w *worker, l *lane) (t0, t1 int64, err error) {
 	sh := l.sh
 	want := l.iter
 	l.iter++
-	at := sh.rxSlot(l.turn(l.iter))
-	l.pair[0] = transports.Op{Kind: sh.kind(), Local: uint64(at), Remote: uint64(sh.rxSlot(0)), Len: atomicSize}
-	if sh.kind() == transports.KindFetchAdd {
+	at := l.at(l.iter)
+	l.pair[0] = transports.Op{Kind: l.kind, Local: uint64(at), Remote: uint64(l.rx[0]), Len: atomicSize}
+	if l.kind == transports.KindFetchAdd {
 		l.pair[0].Add = 1
 	} else {
 		l.pair[0].Add, l.pair[0].Swap = want, want+1
@@ -226,10 +233,8 @@ func atomicSample(w *worker, l *lane) (t0, t1 int64, err error) {
 	if err := w.post(l, l.pair[:1]); err != nil {
 		return 0, 0, err
 	}
-	for l.out > 0 {
-		if err := w.reap(l); err != nil {
-			return 0, 0, err
-		}
+	if err := w.untilComplete(l); err != nil {
+		return 0, 0, err
 	}
 	t1 = now()
 	if sh.Verify {

@@ -164,7 +164,7 @@ func (l *lane) settled() bool {
 	return l.tail && l.out == 0 && (!l.needsBarrier() || l.fenced && l.acked == l.messages)
 }
 
-func (l *lane) needsBarrier() bool { return !oneSided(l.sh.kind()) }
+func (l *lane) needsBarrier() bool { return !oneSided(l.kind) }
 
 // wrapUp posts the tail and then the barrier as soon as there is room.
 func (w *worker) wrapUp(l *lane, fill func(*lane, []transports.Op)) error {

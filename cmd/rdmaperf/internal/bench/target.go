@@ -44,11 +44,11 @@ func echoTurn(w *worker, l *lane) error {
 		switch {
 		case d.Kind != transports.KindRecv: // Slot is that of the receive it answered
 			*op = l.recvs[d.Slot]
-		case sh.kind() == transports.KindWriteImm:
-			at := uint64(sh.rxSlot(l.turn(uint64(d.Imm))))
-			*op = transports.Op{Kind: transports.KindWriteImm, Flags: sh.flags(), Local: at, Remote: at, Len: uint32(sh.Size), Imm: d.Imm, Slot: d.Slot}
+		case l.kind == transports.KindWriteImm:
+			at := uint64(l.at(uint64(d.Imm)))
+			*op = transports.Op{Kind: transports.KindWriteImm, Flags: l.flags, Local: at, Remote: at, Len: uint32(sh.Size), Imm: d.Imm, Slot: d.Slot}
 		default:
-			*op = transports.Op{Kind: transports.KindSend, Flags: sh.flags(), Local: l.recvs[d.Slot].Local, Len: d.Len, Slot: d.Slot}
+			*op = transports.Op{Kind: transports.KindSend, Flags: l.flags, Local: l.recvs[d.Slot].Local, Len: d.Len, Slot: d.Slot}
 		}
 		if err := w.post(l, l.pair[:1]); err != nil {
 			return err
@@ -61,7 +61,7 @@ func echoTurn(w *worker, l *lane) error {
 // memoryTurn watches one slot after the other and writes back what came.
 func memoryTurn(w *worker, l *lane) error {
 	sh := l.sh
-	at := sh.rxSlot(l.turn(l.iter + 1))
+	at := l.at(l.iter + 1)
 	last := at + sh.Size - 1
 	if rdma.LoadByte(l.mem, last) == l.before(l.iter+1) {
 		n, err := w.poll(l)
@@ -76,7 +76,7 @@ func memoryTurn(w *worker, l *lane) error {
 		return nil
 	}
 	l.iter++
-	l.pair[0] = transports.Op{Kind: transports.KindWrite, Flags: sh.flags(), Local: uint64(at), Remote: uint64(at), Len: uint32(sh.Size)}
+	l.pair[0] = transports.Op{Kind: transports.KindWrite, Flags: l.flags, Local: uint64(at), Remote: uint64(at), Len: uint32(sh.Size)}
 	w.ops++
 	return w.post(l, l.pair[:1])
 }
@@ -107,8 +107,8 @@ func notifyTurn(w *worker, l *lane) error {
 			continue
 		}
 		l.iter++
-		at := uint64(sh.rxSlot(l.turn(l.iter)))
-		l.pair[0] = transports.Op{Kind: transports.KindWrite, Flags: sh.flags(), Local: at, Remote: at, Len: uint32(sh.Size)}
+		at := uint64(l.at(l.iter))
+		l.pair[0] = transports.Op{Kind: transports.KindWrite, Flags: l.flags, Local: at, Remote: at, Len: uint32(sh.Size)}
 		l.pair[1] = transports.Op{Kind: transports.KindSend}
 		if err := w.post(l, l.pair[:2]); err != nil {
 			return err
