@@ -17,7 +17,7 @@ var dthCases = []Case{
 	{ID: "dth/waiting-read", Clause: "IBTA 9.9?; RFC 5041 §6.2", Needs: needRead,
 		Requirement: "Reads towards a QP that has gone end in error, and their sinks are not touched any more.",
 		Run:         dthWaitingRead},
-	{ID: "dth/neighbour-unharmed", Clause: "RFC 5040 §8.1.1", Needs: needSendWrite,
+	{ID: "dth/neighbour-unharmed", Clause: "IBTA 10.2.5?; RFC 5040 §7", Needs: needSendWrite,
 		Requirement: "The death of one connection leaves other connections of the devices alone.",
 		Run:         dthNeighbour},
 	{ID: "dth/listener-survives", Clause: "man rdma_listen",

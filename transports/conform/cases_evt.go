@@ -10,14 +10,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-var (
-	needEvents     = rdma.Need{Ops: rdma.Ops(rdma.OpSend), Features: rdma.FeatEvents}
-	needEventsRead = rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpRead), Features: rdma.FeatEvents}
-	needSolicited  = rdma.Need{Ops: rdma.Ops(rdma.OpSend), Features: rdma.FeatEvents | rdma.FeatSolicited}
-	needAsync      = rdma.Need{Features: rdma.FeatAsyncEvents}
-	needAsyncWrite = rdma.Need{Ops: rdma.Ops(rdma.OpWrite), Features: rdma.FeatAsyncEvents}
-)
-
 // EVT: completion events and asynchronous events.
 var evtCases = []Case{
 	{ID: "evt/one-event", Clause: "man ibv_req_notify_cq", Needs: needEvents,

@@ -79,28 +79,26 @@ func lrgRead(_ context.Context, e *Env) error {
 
 func lrgOutstanding(_ context.Context, e *Env) error {
 	depth := e.deep(16)
-	size := min(e.large(), 1<<20)
+	size := min(e.large(), 1<<19)
 	c := e.connect(connOpts{depth: depth})
 	src := e.region(c.a, "src", size+depth, localOnly)
-	dst := e.region(c.b, "dst", size, remoteAll)
-	small := e.region(c.b, "small", depth, remoteAll)
+	dst := e.region(c.b, "dst", depth*size, remoteAll)
 	src.fill(1)
-	for i := range depth {
+	long := func(i int) int {
 		if i%4 == 3 {
-			c.a.post(write(i, small.at(i), src.sge(i, 1)))
-		} else {
-			c.a.post(write(i, dst.at(0), src.sge(i, size)))
+			return 1
 		}
+		return size
+	}
+	for i := range depth {
+		c.a.post(write(i, dst.at(i*size), src.sge(i, long(i))))
 	}
 	c.a.s.expectOK(0, depth)
 	c.barrier()
-	last := depth - 1
-	if last%4 == 3 {
-		last--
-	}
-	e.equal(dst.name+" holds the last large write", dst.data(), src.data()[last:last+size])
-	for i := 3; i < depth; i += 4 {
-		e.equal(fmt.Sprintf("%s: byte %d", small.name, i), small.data()[i:i+1], src.data()[i:i+1])
+	for i := range depth {
+		n := long(i)
+		e.equal(fmt.Sprintf("%s: write %d", dst.name, i), dst.data()[i*size:i*size+n], src.data()[i:i+n])
+		e.allBytes(fmt.Sprintf("%s: behind write %d", dst.name, i), dst.data()[i*size+n:(i+1)*size], 0)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ var qpsCases = []Case{
 	{ID: "qps/numbers", Clause: "man ibv_poll_cq (qp_num)",
 		Requirement: "Live QPs of a device have different numbers, and completions carry the number of their QP.",
 		Run:         qpsNumbers},
-	{ID: "qps/independent", Clause: "RFC 5040 §8.1.1; IBTA 10.2.5?",
+	{ID: "qps/independent", Clause: "IBTA 10.2.5?; RFC 5040 §7",
 		Requirement: "A QP that fails does no harm to another QP on the same device and the same CQ.",
 		Run:         qpsIndependent},
 }

@@ -9,10 +9,10 @@ import (
 
 // RDW: RDMA write.
 var rdwCases = []Case{
-	{ID: "rdw/sizes", Clause: "IBTA 9.4.3?; RFC 5040 §4.2", Needs: needSendWrite,
+	{ID: "rdw/sizes", Clause: "IBTA 9.4.3?; RFC 5040 §5.1", Needs: needSendWrite,
 		Requirement: "Writes of every length, at odd addresses, change exactly the bytes that they name.",
 		Run:         rdwSizes},
-	{ID: "rdw/passive-target", Clause: "IBTA 9.4.3?; RFC 5040 §1.1", Needs: needWriteRead,
+	{ID: "rdw/passive-target", Clause: "IBTA 9.4.3?; RFC 5040 §5.1", Needs: needWriteRead,
 		Requirement: "A write takes effect while the target's application never polls.",
 		Run:         rdwPassiveTarget},
 	{ID: "rdw/no-target-completion", Clause: "IBTA 9.4.3?", Needs: needSendWrite,
@@ -30,10 +30,10 @@ var rdwCases = []Case{
 	{ID: "rdw/edges", Clause: "IBTA 10.6.6?; RFC 5041 §7.1", Needs: needSendWrite,
 		Requirement: "The first and the last byte of a registration can be written.",
 		Run:         rdwEdges},
-	{ID: "rdw/beyond-end", Clause: "IBTA 9.9.3?, C9-222.1.1; RFC 5041 §7.1; RFC 5040 §7.2", Needs: needWrite,
+	{ID: "rdw/beyond-end", Clause: "IBTA 9.9.3?, C9-222.1.1; RFC 5041 §7.1, RFC 5040 §8.1.1 (3)", Needs: needWrite,
 		Requirement: "A write that reaches beyond the end of a registration is refused, and of one segment not even the part inside is placed.",
 		Run:         rdwBeyondEnd},
-	{ID: "rdw/before-start", Clause: "IBTA 9.9.3?, C9-222.1.1; RFC 5041 §7.1", Needs: needWrite,
+	{ID: "rdw/before-start", Clause: "IBTA 9.9.3?, C9-222.1.1; RFC 5041 §7.1, RFC 5040 §8.1.1 (3)", Needs: needWrite,
 		Requirement: "A write that begins before a registration is refused and places nothing.",
 		Run:         rdwBeforeStart},
 	{ID: "rdw/address-wrap", Clause: "RFC 5041 §7.1 (TO wrap)", Needs: needWrite,

@@ -7,12 +7,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-var (
-	needSRQ      = rdma.Need{Ops: rdma.Ops(rdma.OpSend), Features: rdma.FeatSRQ}
-	needSRQEvent = rdma.Need{Ops: rdma.Ops(rdma.OpSend), Features: rdma.FeatSRQ | rdma.FeatAsyncEvents}
-	needRNR      = rdma.Need{Ops: rdma.Ops(rdma.OpSend), Features: rdma.FeatRNRRetry}
-)
-
 // SRQ: shared receive queues.
 var srqCases = []Case{
 	{ID: "srq/shared-each-once", Clause: "IBTA 10.2.9?; man ibv_create_srq", Needs: needSRQ,
@@ -253,76 +247,5 @@ func srqListPartial(_ context.Context, e *Env) error {
 	c.a.s.expect(ok(1))
 	c.b.r.expect(got(1, 0))
 	c.works()
-	return nil
-}
-
-// RNR: a message without a receive.
-var rnrCases = []Case{
-	{ID: "rnr/retry-exhausted", Clause: "IBTA 9.7.5.2.8?; man ibv_modify_qp (rnr_retry)", Needs: needRNR,
-		Requirement: "A send that finds no receive ends with RNR_RETRY_EXC_ERR when no retry is allowed.",
-		Run:         rnrExhausted},
-	{ID: "rnr/late-receive", Clause: "IBTA 9.7.5.2.8?; man ibv_modify_qp (rnr_retry)", Needs: needRNR,
-		Requirement: "With retries without end, a send waits for a receive that is posted later, and is delivered once.",
-		Run:         rnrLateReceive},
-	{ID: "rnr/write-is-free", Clause: "IBTA 9.4.3?", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), Features: rdma.FeatRNRRetry},
-		Requirement: "Writes and reads need no receive.",
-		Run:         rnrWriteIsFree},
-	{ID: "rnr/ends-connection", Clause: "RFC 5041 §7.1 (MSN: no buffer available)", Needs: needSend, Without: rdma.FeatRNRRetry,
-		Requirement: "Without retries, a send that finds no receive ends the connection at both ends.",
-		Run:         rnrEndsConnection},
-}
-
-func rnrExhausted(_ context.Context, e *Env) error {
-	p := e.param()
-	p.RNRRetry = 0
-	c := e.connect(connOpts{param: &p, accept: &p})
-	c.a.post(send(1), send(2))
-	c.a.s.expect(sendFails(1, rdma.StatusRNRRetryExcErr), sendFails(2, rdma.StatusWRFlushErr))
-	c.a.waitState(rdma.QPErr)
-	c.a.flushesLater()
-	return nil
-}
-
-func rnrLateReceive(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 100, localOnly)
-	dst := e.region(c.b, "dst", 300, localOnly)
-	src.fill(1)
-	c.a.post(send(1, src.all()), send(2, src.all()))
-	e.pause(quietTime)
-	if len(c.a.s.done) > 0 {
-		e.failf("the send waits", "%s", c.a.s.text(&c.a.s.done[0]))
-	}
-	c.b.postRecv(recv(1, dst.sge(0, 100)), recv(2, dst.sge(100, 100)), recv(3, dst.sge(200, 100)))
-	c.a.s.expect(ok(1), ok(2))
-	c.b.r.expect(got(1, 100), got(2, 100))
-	c.a.post(send(3))
-	c.a.s.expect(ok(3))
-	c.b.r.expect(got(3, 0)) // a second delivery of a retried send would have taken this one
-	e.equal(dst.name, dst.data()[:100], src.data())
-	e.equal(dst.name, dst.data()[100:200], src.data())
-	return nil
-}
-
-func rnrWriteIsFree(_ context.Context, e *Env) error {
-	p := e.param()
-	p.RNRRetry = 0
-	c := e.connect(connOpts{param: &p, accept: &p})
-	src := e.region(c.a, "src", 100, localOnly)
-	sink := e.region(c.a, "sink", 100, e.sinkAccess())
-	dst := e.region(c.b, "dst", 100, remoteAll)
-	src.fill(1)
-	c.a.post(write(1, dst.at(0), src.all()), read(2, dst.at(0), sink.all()))
-	c.a.s.expectOK(1, 3)
-	e.equal(sink.name, sink.data(), src.data())
-	return nil
-}
-
-func rnrEndsConnection(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 64, localOnly)
-	o := outcome{ack: []rdma.Status{rdma.StatusRNRRetryExcErr, rdma.StatusRemOpErr, rdma.StatusRetryExcErr},
-		local: lateRefusal, codes: []uint32{0x1202}}
-	c.refuses(c.a, o, send(1, src.all()))
 	return nil
 }

@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -121,6 +122,9 @@ func (r *region) checkCanaries() {
 
 // equal ends the case at the first byte that differs.
 func (e *Env) equal(what string, got, want []byte) {
+	if bytes.Equal(got, want) {
+		return
+	}
 	if len(got) != len(want) {
 		e.failf(what, "%d bytes instead of %d", len(got), len(want))
 	}
@@ -133,6 +137,9 @@ func (e *Env) equal(what string, got, want []byte) {
 
 // allBytes requires every byte to be v.
 func (e *Env) allBytes(what string, b []byte, v byte) {
+	if bytes.Count(b, []byte{v}) == len(b) {
+		return
+	}
 	for i := range b {
 		if b[i] != v {
 			e.failf(fmt.Sprintf("%s (%#02x)", what, v), "%#02x at byte %d of %d", b[i], i, len(b))

@@ -20,14 +20,15 @@ type Options struct {
 	Seed        uint64        // of payloads and random choices; 0 means 1
 	Ledger      *Ledger       // known deviations; nil for none
 	Profile     Profile       // Fast or Full
-	CaseTimeout time.Duration // deadline of one case; 0 means 10 s
+	CaseTimeout time.Duration // deadline of one case; 0 means 10 s, 60 s in the full profile
 	Cases       []Case        // instead of Catalogue, for suites that bring their own
 	// Progress, if set, sees every result as it comes.
 	Progress func(Result)
 }
 
 const (
-	defaultCaseTimeout = 10 * time.Second
+	fastCaseTimeout = 10 * time.Second
+	fullCaseTimeout = 60 * time.Second
 	// hangGrace is what a case gets after its deadline to fail and close its objects.
 	hangGrace = 5 * time.Second
 	// maxHangs ends a run: a provider that ignores deadlines would cost every
@@ -102,7 +103,10 @@ func NewRunner(h Harness, o Options) (*Runner, error) {
 		o.Seed = 1
 	}
 	if o.CaseTimeout <= 0 {
-		o.CaseTimeout = defaultCaseTimeout
+		o.CaseTimeout = fastCaseTimeout
+		if o.Profile == Full {
+			o.CaseTimeout = fullCaseTimeout
+		}
 	}
 	return &Runner{h: h, o: o, cases: cases, grace: hangGrace}, nil
 }
