@@ -1,0 +1,356 @@
+package iwarp
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// tally collects completions until n are there and checks that every request
+// completes once, in order, and with success only before the first failure.
+func (e *end) tally(n int) (good int) {
+	e.t.Helper()
+	var next [2]uint64
+	failed := [2]bool{}
+	for range n {
+		wc := e.next(nil)
+		kind := 0
+		if wc.ID >= recvIDs {
+			kind = 1
+			wc.ID -= recvIDs
+		}
+		if wc.ID != next[kind] {
+			e.t.Fatalf("completion %d of kind %d, want %d", wc.ID, kind, next[kind])
+		}
+		next[kind]++
+		if wc.Status == rdma.StatusSuccess {
+			if good++; failed[kind] {
+				e.t.Errorf("request %d of kind %d succeeded behind a failed one", wc.ID, kind)
+			}
+		} else {
+			failed[kind] = true
+		}
+	}
+	if k, _ := e.cq.Poll(e.wcs); k != 0 {
+		e.t.Errorf("%d completions too many: %+v", k, e.wcs[:k])
+	}
+	return good
+}
+
+const recvIDs = 1 << 20 // receives are numbered from here
+
+// load posts a mix of n sends, writes and reads, and n receives, without end of
+// data in sight: the sockets cannot hold it.
+func (e *end) load(peer *end, n int) {
+	e.t.Helper()
+	for i := range n {
+		e.postRecv(uint64(recvIDs+i), e.sge(2<<20, 1<<20))
+	}
+	for i := range n {
+		wr := rdma.SendWR{ID: uint64(i), Op: []rdma.Opcode{rdma.OpWrite, rdma.OpSend, rdma.OpRead}[i%3], NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, 1<<20)}}
+		wr.RKey, wr.RemoteAddr = peer.mr.RKey(), peer.mr.Addr()+1<<20
+		if wr.Op == rdma.OpRead {
+			wr.SGE[0] = e.sge(3<<20, 1<<20)
+		}
+		e.post(wr)
+	}
+}
+
+// TestEndInMidTransfer: whatever ends a connection in the middle of traffic in
+// both directions, both ends complete everything exactly once and in order, and
+// nothing comes later.
+func TestEndInMidTransfer(t *testing.T) {
+	const n = 24
+	type ends struct{ a, b *end }
+	for name, act := range map[string]func(t *testing.T, e ends){
+		"close":        func(t *testing.T, e ends) { must(t, e.a.qp.Close()) },
+		"fail":         func(t *testing.T, e ends) { must(t, e.a.qp.Fail()) },
+		"kill":         func(t *testing.T, e ends) { e.a.dev.Kill() },
+		"peer closes":  func(t *testing.T, e ends) { must(t, e.b.qp.Close()) },
+		"peer killed":  func(t *testing.T, e ends) { e.b.dev.Kill() },
+		"both fail":    func(t *testing.T, e ends) { go e.a.qp.Fail(); e.b.qp.Fail() },
+		"close, close": func(t *testing.T, e ends) { must(t, e.a.qp.Close()); must(t, e.a.qp.Close()) },
+		"disconnect cut short": func(t *testing.T, e ends) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			if err := e.a.qp.Disconnect(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("disconnect: %v", err)
+			}
+		},
+		"lost registration": func(t *testing.T, e ends) { must(t, e.a.mr.Close()) },
+	} {
+		for _, cfg := range []string{"crc", "nocrc", "buffers"} {
+			t.Run(name+"/"+cfg, func(t *testing.T) {
+				a, b := pair(t, configs[cfg], rdma.QPConfig{})
+				a.load(b, n)
+				b.load(a, n)
+				time.Sleep(time.Duration(len(name)%3) * time.Millisecond) // somewhere in the middle
+				act(t, ends{a, b})
+				if name == "lost registration" {
+					// The next access finds it, at the latest this one.
+					a.qp.PostSend(nil)
+					b.post(rdma.SendWR{ID: n, Op: rdma.OpRead, RKey: 1})
+					a.tally(2 * n)
+					b.tally(2*n + 1)
+				} else {
+					a.tally(2 * n)
+					b.tally(2 * n)
+				}
+				for _, e := range []*end{a, b} {
+					if s := e.qp.State(); s != rdma.QPErr {
+						t.Errorf("qp is %v", s)
+					}
+					q := e.qp.(*qp)
+					eventually(t, "socket closed", func() bool {
+						q.mu.Lock()
+						defer q.mu.Unlock()
+						return q.phase == phaseClosed
+					})
+				}
+			})
+		}
+	}
+}
+
+// TestDisconnectDelivers: what was posted before it arrives, whole.
+func TestDisconnectDelivers(t *testing.T) {
+	const n = 12
+	for name, cfg := range configs {
+		t.Run(name, func(t *testing.T) {
+			a, b := pair(t, cfg, rdma.QPConfig{})
+			for i := range n {
+				b.postRecv(uint64(recvIDs+i), b.sge(2<<20, 1<<20))
+			}
+			a.load(b, n)
+			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+			defer cancel()
+			must(t, a.qp.Disconnect(ctx))
+			if good := a.tally(2 * n); good != n {
+				t.Errorf("%d of %d requests succeeded", good, n)
+			}
+			if good := b.tally(n); good != n/3 {
+				t.Errorf("%d messages arrived, want %d", good, n/3)
+			}
+			if ev := disconnected(b.dev); !ev {
+				t.Error("the peer has no disconnect event")
+			}
+			must(t, a.qp.Disconnect(ctx)) // nothing left to do
+		})
+	}
+}
+
+func disconnected(d *Device) bool {
+	for ev, ok := d.Event(); ok; ev, ok = d.Event() {
+		if ev.Type == rdma.EventPeerDisconnect {
+			return true
+		}
+	}
+	return false
+}
+
+// TestSimultaneousDisconnect: CM-10.
+func TestSimultaneousDisconnect(t *testing.T) {
+	for range 20 {
+		a, b := pair(t, Config{}, rdma.QPConfig{})
+		a.postRecv(recvIDs)
+		b.postRecv(recvIDs)
+		done := make(chan error, 2)
+		for _, e := range []*end{a, b} {
+			go func() { done <- e.qp.Disconnect(t.Context()) }()
+		}
+		must(t, <-done)
+		must(t, <-done)
+		a.tally(1)
+		b.tally(1)
+	}
+}
+
+// TestDisconnectFromStuckPeer: a peer that does not read cannot hold Disconnect
+// beyond its context, nor the memory beyond that.
+func TestDisconnectFromStuckPeer(t *testing.T) {
+	e := newEnd(t, Config{SendBuffer: 16 << 10}, rdma.QPConfig{})
+	p, _ := e.connectTo(t, rdma.ConnParam{IRD: 1, ORD: 1}, nil)
+	for i := range 4 {
+		e.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, window)}, RKey: 1})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	if err := e.qp.Disconnect(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("disconnect: %v", err)
+	}
+	if d := time.Since(begin); d > testTimeout/2 {
+		t.Errorf("disconnect took %v", d)
+	}
+	e.tally(4)
+	q := e.qp.(*qp)
+	q.mu.Lock()
+	if q.phase == phaseLinger && !q.tx.copied {
+		t.Error("the lingering stream still points into the user's memory")
+	}
+	q.mu.Unlock()
+	_ = p
+}
+
+// TestHalfClose: DTH-05, a peer that sends FIN after its last FPDU still gets
+// what was under way, and an orderly end.
+func TestHalfClose(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			d := newDUT(t, m, dutOptions{bare: true})
+			d.send(wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 5, Size: 40000, SrcSTag: d.target.RKey(), SrcTO: d.target.Addr()}), d.message("last words"))
+			must(t, d.peer.CloseWrite())
+			d.received(0, "last words")
+			d.checkEnd(nil, false, nil, []uint64{1}, nil)
+			if !disconnected(d.dev) {
+				t.Error("no disconnect event")
+			}
+		})
+	}
+}
+
+// TestHalfCloseAnswers: the read that came before the FIN is answered in full.
+func TestHalfCloseAnswers(t *testing.T) {
+	d := newDUT(t, modes[0], dutOptions{bare: true})
+	const size = 60000
+	d.send(wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 5, Size: size, SrcSTag: d.target.RKey(), SrcTO: d.target.Addr()}))
+	must(t, d.peer.CloseWrite())
+	end := d.peer.Finish()
+	got := 0
+	for _, f := range end.FPDUs {
+		got += len(f.Payload())
+	}
+	if got != size || end.Kind != wiretest.EndFIN {
+		t.Errorf("%d of %d octets, then %v", got, size, end.Kind)
+	}
+}
+
+// TestStuckPeer: DTH-03 and T-12. A peer that stops reading stops the sender at
+// bounded memory; when it reads on, everything arrives. Nobody polls.
+func TestStuckPeer(t *testing.T) {
+	const n, size = 12, 1 << 20
+	for name, cfg := range map[string]Config{"crc": {SendBuffer: 256 << 10}, "nocrc": {SendBuffer: 256 << 10, NoCRC: true}} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnd(t, cfg, rdma.QPConfig{})
+			p, _ := e.connectTo(t, rdma.ConnParam{IRD: 4, ORD: 4}, func(s *wiretest.Startup) {
+				if cfg.NoCRC {
+					s.Flags = wiretest.FlagS
+				}
+			})
+			p.FullOperation(!cfg.NoCRC, false, false)
+			e.fill(1, 0, size)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			for i := range n {
+				e.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}, RKey: 1, RemoteAddr: uint64(i) << 32})
+			}
+			// A peer may read from us all the same: its requests pile up to IRD.
+			for i := range 4 {
+				must(t, p.Send(wiretest.ReadRequest(uint32(i+1), rdmap.ReadRequest{SinkSTag: 9, SinkTO: 0, Size: size, SrcSTag: e.mr.RKey(), SrcTO: e.mr.Addr()})))
+			}
+			q := e.qp.(*qp)
+			eventually(t, "a full socket", func() bool {
+				q.mu.Lock()
+				defer q.mu.Unlock()
+				return q.tx.blocked && q.irq.len() == 4
+			})
+			time.Sleep(30 * time.Millisecond)
+			q.mu.Lock()
+			if waiting := q.tx.framed - q.tx.sent; waiting > flushAt+128<<10 {
+				t.Errorf("%d octets are framed and not sent", waiting)
+			}
+			q.mu.Unlock()
+			runtime.ReadMemStats(&after)
+			if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 2<<20 {
+				t.Errorf("heap grew by %d KiB", grown>>10)
+			}
+			if k, _ := e.cq.Poll(e.wcs); k >= n {
+				t.Errorf("%d of %d completed though nobody read", k, n)
+			} else {
+				for i, wc := range e.wcs[:k] {
+					if wc.ID != uint64(i) || wc.Status != rdma.StatusSuccess {
+						t.Errorf("completion %+v", wc)
+					}
+				}
+				// The rest completes while the peer reads.
+				writes, reads := 0, 0
+				for writes < n*size || reads < 4*size {
+					f, err := p.Next()
+					must(t, err)
+					if f.Op() == rdmap.OpWrite {
+						equal(t, "write", f.Payload(), e.bytes(writes%size, len(f.Payload())))
+						writes += len(f.Payload())
+					} else {
+						equal(t, "response", f.Payload(), e.bytes(reads%size, len(f.Payload())))
+						reads += len(f.Payload())
+					}
+				}
+				for i := k; i < n; i++ {
+					e.want(nil, rdma.WCWrite, uint64(i), rdma.StatusSuccess)
+				}
+			}
+			if f := p.Check.Faults(); len(f) > 0 {
+				t.Errorf("on the wire: %q", f[0])
+			}
+		})
+	}
+}
+
+// TestPostAfterEnd: posts to a QP in ERR are taken and flushed, once each; those
+// to a closed one are refused.
+func TestPostAfterEnd(t *testing.T) {
+	a, b := pair(t, Config{}, rdma.QPConfig{})
+	must(t, a.qp.Fail())
+	must(t, a.qp.Fail())
+	for i := range 3 {
+		a.postRecv(uint64(recvIDs + i))
+		a.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite})
+	}
+	if good := a.tally(6); good != 0 {
+		t.Errorf("%d requests of a dead QP succeeded", good)
+	}
+	if err := a.qp.Drain(); !errors.Is(err, rdma.ErrState) {
+		t.Errorf("drain: %v", err)
+	}
+	must(t, a.qp.Close())
+	if _, err := a.qp.PostSend([]rdma.SendWR{{}}); err != rdma.ErrClosed {
+		t.Errorf("post to a closed QP: %v", err)
+	}
+	if _, err := a.qp.PostRecv([]rdma.RecvWR{{}}); err != rdma.ErrClosed {
+		t.Errorf("post receive to a closed QP: %v", err)
+	}
+	if err := a.qp.Fail(); err != rdma.ErrClosed {
+		t.Errorf("fail a closed QP: %v", err)
+	}
+	if err := a.qp.Disconnect(t.Context()); err != rdma.ErrClosed {
+		t.Errorf("disconnect a closed QP: %v", err)
+	}
+	eventually(t, "the peer to notice", func() bool { return b.qp.State() == rdma.QPErr })
+}
+
+// TestDeviceCloseEndsLingering: a device can be closed while streams still end.
+func TestDeviceCloseEndsLingering(t *testing.T) {
+	dev, err := Open(Config{})
+	must(t, err)
+	e := newEndOn(t, dev, rdma.QPConfig{})
+	p, _ := e.connectTo(t, rdma.ConnParam{IRD: 1, ORD: 1}, nil)
+	fds := openFDs(t)
+	e.post(rdma.SendWR{ID: 1, Op: rdma.OpSend})
+	e.free() // the peer keeps its side open: the stream lingers
+	if dev.bg.size() != 1 {
+		t.Errorf("%d streams linger, want 1", dev.bg.size())
+	}
+	must(t, dev.Close())
+	if n := openFDs(t); n >= fds {
+		t.Errorf("%d descriptors, %d before", n, fds)
+	}
+	if end := p.Finish(); len(end.FPDUs) != 1 {
+		t.Errorf("the peer saw %v", end.FPDUs)
+	}
+}
