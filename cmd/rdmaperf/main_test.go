@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
 // asCommand makes the test binary behave as rdmaperf. It is set for every
@@ -22,7 +24,7 @@ func TestMain(m *testing.M) {
 		os.Exit(mainWithSignals())
 	}
 	os.Setenv(asCommand, "1")
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // ran is a finished command line.
@@ -103,6 +105,23 @@ func (p *process) children() []int {
 		}
 	}
 	return pids
+}
+
+// spins waits until p has used a second of processor time. Only a measuring worker
+// does that; waiting by the clock would break on a busy machine.
+func (p *process) spins() {
+	p.t.Helper()
+	eventually(p.t, "the run measures", func() bool {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/stat")
+		_, rest, _ := strings.Cut(string(b), ") ")
+		f := strings.Fields(rest)
+		if err != nil || len(f) < 13 {
+			return false
+		}
+		user, _ := strconv.Atoi(f[11]) // utime and stime, in ticks of 10 ms (proc_pid_stat(5))
+		system, _ := strconv.Atoi(f[12])
+		return user+system >= 100
+	})
 }
 
 // eventually waits for a condition of another process.

@@ -244,7 +244,7 @@ func begun(t testing.TB, p *process) (child int) {
 		}
 		return len(c) > 0
 	})
-	time.Sleep(500 * time.Millisecond) // into the measured window
+	p.spins()
 	return child
 }
 
@@ -276,7 +276,7 @@ func TestInterruptWritesThePartAndLeavesNothing(t *testing.T) {
 func TestSecondInterruptEndsAtOnce(t *testing.T) {
 	server, port := serveHere(t)
 	p := start(t, "run", "127.0.0.1", "-p", port, "--transport", "iwarp", "--workload", "throughput", "-s", "64", "-D", "60s", "--timeout", "30s")
-	time.Sleep(700 * time.Millisecond)
+	p.spins()
 	server.cmd.Process.Signal(syscall.SIGSTOP)
 	defer server.cmd.Process.Signal(syscall.SIGCONT)
 	p.cmd.Process.Signal(os.Interrupt)
@@ -303,7 +303,7 @@ func TestChildDiesWithItsParent(t *testing.T) {
 func TestServerKilledInMidRunExitsWithFive(t *testing.T) {
 	server, port := serveHere(t)
 	p := start(t, "run", "127.0.0.1", "-p", port, "--transport", "iwarp", "--workload", "latency", "--op", "send", "-s", "64", "-D", "60s", "--format", "json")
-	time.Sleep(700 * time.Millisecond)
+	p.spins()
 	server.cmd.Process.Kill()
 	if code := p.wait(15 * time.Second); code != 5 || strings.Count(p.errs.String(), "\n") != 1 {
 		t.Errorf("exit %d, stderr %q, want 5 and one line", code, p.errs.String())
