@@ -152,17 +152,15 @@ func (c *crew) loop() func(*worker) error {
 
 // outcome is what one side's phase gave.
 type outcome struct {
-	rec     *reports.Recorder // client, latency
-	ops     int64
-	window  time.Duration
-	usage   usage
-	stopped bool  // ended by the flag
-	err     error // the first failure; a corruption wins
+	rec    *reports.Recorder // client, latency
+	ops    int64
+	window time.Duration
+	usage  usage
+	err    error // the first failure; a corruption wins
 }
 
 // run is a phase in progress.
 type run struct {
-	c      *crew
 	stop   atomic.Uint32
 	cancel context.CancelFunc
 	done   chan struct{} // closed when all workers are joined
@@ -172,7 +170,7 @@ type run struct {
 // start lets the workers go. They begin only when all stand ready, so that
 // starting threads is outside the window.
 func (c *crew) start(lim limits, record bool) *run {
-	r := &run{c: c, done: make(chan struct{})}
+	r := &run{done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	loop := c.loop()
@@ -252,8 +250,7 @@ func (c *crew) collect(errs []error) outcome {
 			}
 		}
 		switch err := errs[i]; {
-		case err == errStop:
-			o.stopped = true
+		case err == errStop: // told to, and that is no failure
 		case err != nil && (o.err == nil || reports.Code(err) == reports.ExitCorruption):
 			o.err = err
 		}
