@@ -15,9 +15,10 @@ const (
 	// maxCalls bounds the receive calls of one Poll against a peer that sends
 	// faster than they empty the socket. Arbitrary.
 	maxCalls = 16
-	// closeGrace is how long Close tries to hand over what was posted, as a
-	// Disconnect with a short deadline does. Arbitrary.
+	// closeGrace is how long Close tries to hand over what was posted while nothing
+	// moves, closeLimit how long in any case. Both arbitrary.
 	closeGrace = 250 * time.Millisecond
+	closeLimit = 5 * time.Second
 	closeNap   = time.Millisecond
 )
 
@@ -289,8 +290,10 @@ func (s *session) Close() error {
 // finish empties the send side and the receive side. Unread bytes would make the
 // kernel send RST, which can overtake what the peer has not read yet.
 func (s *session) finish() {
-	deadline := time.Now().Add(closeGrace)
-	for fin := false; ; {
+	now := time.Now()
+	limit, grace := now.Add(closeLimit), now.Add(closeGrace)
+	var gone uint64 // bytes on the wire when last looked at
+	for fin := false; ; now = time.Now() {
 		s.flush()
 		if s.sendErr != nil {
 			return
@@ -305,7 +308,13 @@ func (s *session) finish() {
 			}
 		}
 		unsent, err := s.conn.Unsent()
-		if err != nil || fin && unsent == 0 || time.Now().After(deadline) {
+		if err != nil || fin && unsent == 0 {
+			return
+		}
+		if g := s.out.sent - uint64(unsent); g != gone {
+			gone, grace = g, now.Add(closeGrace)
+		}
+		if now.After(grace) || now.After(limit) {
 			return
 		}
 		time.Sleep(closeNap) // the kernel has no event for an empty send queue

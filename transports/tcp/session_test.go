@@ -24,3 +24,5 @@ func TestSessions(t *testing.T) { sessiontest.Run(t, loopback(Config{})) }
 func TestSessionsWithTinyBuffers(t *testing.T) {
 	sessiontest.Run(t, loopback(Config{SendBuffer: 1, RecvBuffer: 64 << 10}))
 }
+
+func TestASendWaitsForItsReceive(t *testing.T) { sessiontest.RunLateReceive(t, loopback(Config{})) }

@@ -81,7 +81,7 @@ func (s *session) Wait(ctx context.Context) error {
 	if s.wait == nil {
 		return rdma.ErrState
 	}
-	if s.err != nil || s.in.ready() || s.out.finished() {
+	if s.err != nil || s.sendErr != nil || s.in.ready() || s.out.finished() {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {

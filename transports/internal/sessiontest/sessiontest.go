@@ -178,6 +178,8 @@ func (p *pair) barrier() {
 	last := uint64(len(p.near.s.Local()))
 	for _, e := range []*end{p.near, p.far} {
 		e.post(transports.Op{Kind: transports.KindRecv, Local: last, Slot: slot})
+	}
+	for _, e := range []*end{p.near, p.far} {
 		e.post(transports.Op{Kind: transports.KindSend, Local: last, Slot: slot, Flags: transports.Quiet})
 	}
 	for _, e := range []*end{p.near, p.far} {

@@ -107,16 +107,21 @@ func (p *pair) draw(r *rand.Rand, k int) transports.Op {
 // and pattern.
 func twoThreads(t *testing.T, open Open) {
 	p := connect(t, open, ordinary)
+	for _, e := range []*end{p.near, p.far} { // before anybody sends
+		e.post(transports.Op{Kind: transports.KindRecv, Local: inbox, Len: inbox})
+	}
 	errs := make(chan error, 1)
 	go func() { errs <- exchange(p.far, 1) }()
 	ok(t, "near", exchange(p.near, 0))
 	ok(t, "far", <-errs)
 }
 
+// inbox is where exchange receives, and how much.
+const inbox = 32 << 10
+
 // exchange sends the messages of its parity and expects the others.
 func exchange(e *end, parity int) error {
 	const messages = 600
-	const inbox = 32 << 10
 	win := e.s.Local()
 	mine := make([]byte, inbox)
 	fill := func(b []byte, i int) []byte {
@@ -153,10 +158,6 @@ func exchange(e *end, parity int) error {
 		}
 		return nil
 	}
-	recv := transports.Op{Kind: transports.KindRecv, Local: inbox, Len: inbox}
-	if _, err := e.s.Post([]transports.Op{recv}); err != nil {
-		return err
-	}
 	for i := range messages {
 		if i%2 == parity {
 			msg := fill(win, i)
@@ -174,7 +175,7 @@ func exchange(e *end, parity int) error {
 		if got, want := win[inbox:][:last.Len], fill(mine, i); !bytes.Equal(got, want) {
 			return fmt.Errorf("message %d: %d bytes that differ from the %d sent", i, len(got), len(want))
 		}
-		if _, err := e.s.Post([]transports.Op{recv}); err != nil {
+		if _, err := e.s.Post([]transports.Op{{Kind: transports.KindRecv, Local: inbox, Len: inbox}}); err != nil {
 			return err
 		}
 	}
