@@ -2,9 +2,9 @@ package conform
 
 import "github.com/rdmaperf/rdmaperf/transports/rdma"
 
-// What cases need of a device. What a case posts is named, besides the sends that
-// every connection starts with, so that the
-// coverage check can tell which declared capabilities were proven.
+// What cases need of a device: what they post, besides the sends that every
+// connection starts with. The coverage check tells from it which declared
+// capabilities were proven.
 var (
 	needFetchAdd      = rdma.Need{Ops: rdma.Ops(rdma.OpFetchAdd)}
 	needCmpSwap       = rdma.Need{Ops: rdma.Ops(rdma.OpCmpSwap)}
