@@ -27,8 +27,9 @@
 // Some rules hold in every case and are checked without being asked for: a
 // completion belongs to an outstanding work request of its own QP and comes once,
 // in post order; an unsignalled success makes none; a success carries the posted
-// opcode and length; 4 KiB of canary on both sides of every buffer stay intact;
-// no completion is left over; every object closes without an error.
+// opcode and length; 4 KiB of canary on both sides of every buffer stay intact
+// (the rest of the last page, where the end of a registration is the subject); no
+// completion is left over; every object closes without an error.
 //
 // # Ownership
 //
