@@ -36,7 +36,7 @@ func benchPair(b *testing.B, cfg transports.Config) (near, far transports.Sessio
 	return near, <-got
 }
 
-// onePoll waits for a Done of the wanted kind and forgets the others.
+// await polls until a Done of the wanted kind and forgets the others.
 func await(s transports.Session, dst []transports.Done, k transports.Kind) error {
 	for {
 		n, err := s.Poll(dst)
