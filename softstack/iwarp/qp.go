@@ -81,6 +81,9 @@ type qp struct {
 	seen     uint32         // activity at the last look; the background goroutine's
 	joined   [2]bool        // socket is in the send and receive CQ's poller
 	entered  bool           // background goroutine knows the QP
+
+	watched   atomic.Bool // in the background goroutine's watch list
+	roomArmed bool        // the background goroutine's epoll reports room too
 }
 
 // fifo is a ring of small integers of a fixed power-of-two size.
@@ -205,9 +208,18 @@ func (q *qp) PostSend(wrs []rdma.SendWR) (int, error) {
 		q.flushAll()
 	} else {
 		q.transmit()
+		q.wantRoom()
 	}
 	q.mu.Unlock()
 	return n, err
+}
+
+// wantRoom makes sure that somebody goes on when the socket has room again: the
+// application may post or poll once and then do something else.
+func (q *qp) wantRoom() {
+	if q.tx.blocked && !q.roomArmed && q.phase == phaseOpen && !q.watched.Load() {
+		q.dev.bg.arm(q)
+	}
 }
 
 // enqueue checks and copies one request.
@@ -283,6 +295,7 @@ func (q *qp) poll() {
 	q.activity.Store(q.activity.Load() + 1)
 	if q.phase == phaseOpen {
 		q.progress()
+		q.wantRoom()
 	}
 	q.mu.Unlock()
 }
@@ -310,7 +323,8 @@ func (q *qp) Drain() error {
 }
 
 func (q *qp) checkDrained() {
-	if q.state == rdma.QPSQD && q.sqHead == q.sqNext && !q.tx.drained {
+	// A message that is only partly framed has begun, though sqNext still names it.
+	if q.state == rdma.QPSQD && q.sqHead == q.sqNext && q.tx.src != srcSQ && !q.tx.drained {
 		q.tx.drained = true
 		q.dev.raise(rdma.EventSQDrained, q.num, 0)
 	}
@@ -326,6 +340,7 @@ func (q *qp) Resume() error {
 	q.setState(rdma.QPRTS)
 	q.tx.drained = false
 	q.transmit()
+	q.wantRoom()
 	return nil
 }
 

@@ -142,10 +142,11 @@ func (b *reactor) pause() int {
 // ready handles an event of an armed or lingering QP.
 func (b *reactor) ready(q *qp) {
 	if !q.mu.TryLock() {
-		b.watch = append(b.watch, q) // somebody is at it
+		b.look(q) // somebody is at it
 		return
 	}
 	defer q.mu.Unlock()
+	q.roomArmed = false
 	switch q.phase {
 	case phaseOpen:
 		active := q.activity.Load() != q.seen || q.waitedOn()
@@ -154,7 +155,7 @@ func (b *reactor) ready(q *qp) {
 			q.progress()
 		}
 		if active {
-			b.watch = append(b.watch, q)
+			b.look(q)
 			return
 		}
 		b.arm(q)
@@ -164,13 +165,21 @@ func (b *reactor) ready(q *qp) {
 	}
 }
 
+// look puts a QP on the watch list, once.
+func (b *reactor) look(q *qp) {
+	if !q.watched.Swap(true) {
+		b.watch = append(b.watch, q)
+	}
+}
+
 // arm asks for the next event. The caller holds q.mu.
 func (b *reactor) arm(q *qp) {
 	if q.phase != phaseOpen && q.phase != phaseLinger {
 		return
 	}
 	bits := stream.Readable | stream.OneShot
-	if !q.tx.empty() {
+	q.roomArmed = !q.tx.empty()
+	if q.roomArmed {
 		bits |= stream.Writable
 	}
 	b.p.Modify(q.conn.FD(), uint64(q.num), bits)
@@ -188,9 +197,11 @@ func (b *reactor) tick(now time.Time) {
 		q.seen += delta
 		switch {
 		case q.phase != phaseOpen:
+			q.watched.Store(false)
 		case delta >= busyPolls || q.waitedOn():
 			keep = append(keep, q)
 		default:
+			q.watched.Store(false)
 			q.progress()
 			b.arm(q)
 		}

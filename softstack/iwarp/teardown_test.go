@@ -302,6 +302,28 @@ func TestStuckPeer(t *testing.T) {
 	}
 }
 
+// TestSenderThatDoesNotPoll: what was posted leaves, though the application turns
+// to something else behind the post, or after one poll.
+func TestSenderThatDoesNotPoll(t *testing.T) {
+	for _, polls := range []int{0, 1, 2} {
+		e := newEnd(t, Config{SendBuffer: 64 << 10}, rdma.QPConfig{})
+		p, _ := e.connectTo(t, rdma.ConnParam{IRD: 1, ORD: 1}, nil)
+		p.FullOperation(true, false, false)
+		time.Sleep(2 * watchPeriod) // the QP is at rest
+		for i := range 4 {
+			e.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, window)}, RKey: 1})
+		}
+		for range polls {
+			e.cq.Poll(e.wcs)
+		}
+		for n := 0; n < 4*window; {
+			f, err := p.Next()
+			must(t, err)
+			n += len(f.Payload())
+		}
+	}
+}
+
 // TestPostAfterEnd: posts to a QP in ERR are taken and flushed, once each; those
 // to a closed one are refused.
 func TestPostAfterEnd(t *testing.T) {
