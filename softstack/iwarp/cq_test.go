@@ -339,3 +339,39 @@ func TestWaitEndsWithItsCQ(t *testing.T) {
 	eventually(t, "a completion", func() bool { b.cq.(*cq).drive(); return b.cq.(*cq).len() == 1 })
 	must(t, b.cq.Wait(dead))
 }
+
+// TestPostBesideAWaiter: one goroutine sleeps in Wait while another posts more
+// than the socket holds. The waiter must go on when there is room, not when its
+// slice ends.
+func TestPostBesideAWaiter(t *testing.T) {
+	const rounds = 40
+	e := newEnd(t, Config{SendBuffer: 256 << 10}, rdma.QPConfig{})
+	p := scripted(t, e, 1, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- e.cq.Wait(ctx) }()
+	eventually(t, "a waiter", func() bool { return e.cq.(*cq).waiters.Load() == 1 })
+	slow := 0
+	for i := range rounds {
+		time.Sleep(3 * time.Millisecond) // the waiter sleeps again
+		begin := time.Now()
+		if _, err := e.qp.PostSend([]rdma.SendWR{{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, 1<<20)}}}); err != nil {
+			t.Fatal(err)
+		}
+		for n := 0; n < 1<<20; {
+			f, err := p.Next()
+			must(t, err)
+			n += len(f.Payload())
+		}
+		if time.Since(begin) > 30*time.Millisecond {
+			slow++
+		}
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("wait: %v", err)
+	}
+	if slow > rounds/4 {
+		t.Errorf("%d of %d messages waited for the end of a slice", slow, rounds)
+	}
+}

@@ -214,10 +214,15 @@ func (q *qp) PostSend(wrs []rdma.SendWR) (int, error) {
 	return n, err
 }
 
-// wantRoom makes sure that somebody goes on when the socket has room again: the
+// wantRoom makes sure that somebody goes on when the socket has room again: a
+// goroutine that sleeps in Wait, or the background goroutine, because the
 // application may post or poll once and then do something else.
 func (q *qp) wantRoom() {
-	if q.tx.blocked && !q.roomArmed && q.phase == phaseOpen && !q.watched.Load() {
+	if !q.tx.blocked || q.phase != phaseOpen {
+		return
+	}
+	q.roomInPollers()
+	if !q.roomArmed && !q.watched.Load() {
 		q.dev.bg.arm(q)
 	}
 }

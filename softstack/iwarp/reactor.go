@@ -32,7 +32,7 @@ type reactor struct {
 const busyPolls = 16
 
 func (b *reactor) start() error {
-	p, err := stream.NewPoller()
+	p, err := stream.NewParkingPoller()
 	if err != nil {
 		return err
 	}
@@ -263,9 +263,13 @@ func (q *qp) join() {
 func (q *qp) watchRoom() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.phase != phaseOpen {
-		return
+	if q.phase == phaseOpen {
+		q.roomInPollers()
 	}
+}
+
+// roomInPollers does it with q.mu held.
+func (q *qp) roomInPollers() {
 	want := !q.tx.empty()
 	for i, c := range [2]*cq{q.send, q.recv} {
 		if !q.joined[i] || q.writeIn[i] == want {
