@@ -245,7 +245,7 @@ func (c *cq) Wait(ctx context.Context) error {
 			q.joinPollers()
 		}
 	}
-	for {
+	for hooked := false; ; {
 		c.drive()
 		for _, q := range *c.qps.Load() {
 			q.watchRoom()
@@ -255,6 +255,11 @@ func (c *cq) Wait(ctx context.Context) error {
 		}
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if !hooked && ctx.Done() != nil {
+			hooked = true // only who really has to sleep pays for it
+			stop := context.AfterFunc(ctx, c.poller.Wake)
+			defer stop()
 		}
 		if err := c.sleep(ctx); err != nil {
 			return err

@@ -1,0 +1,284 @@
+package stream
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+	"unsafe"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pair is two ends of one loopback connection.
+func pair(t testing.TB) (a, b *Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	da, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err = New(da.(*net.TCPConn)); err != nil {
+		t.Fatal(err)
+	}
+	if b, err = New(db.(*net.TCPConn)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close(); b.Close() })
+	return a, b
+}
+
+// soon repeats f until it does not answer ErrAgain.
+func soon(t testing.TB, f func() (int, error)) (int, error) {
+	t.Helper()
+	for stop := time.Now().Add(5 * time.Second); time.Now().Before(stop); {
+		if n, err := f(); err != ErrAgain {
+			return n, err
+		}
+	}
+	t.Fatal("nothing in 5 s")
+	return 0, nil
+}
+
+func TestEmptySocketAnswersAgain(t *testing.T) {
+	a, _ := pair(t)
+	buf := make([]byte, 8)
+	if n, err := a.Recv(buf); n != 0 || err != ErrAgain {
+		t.Errorf("Recv = %d, %v, want ErrAgain", n, err)
+	}
+	if n, err := a.Recv2(buf[:4], buf[4:]); n != 0 || err != ErrAgain {
+		t.Errorf("Recv2 = %d, %v, want ErrAgain", n, err)
+	}
+}
+
+func TestPiecesArriveInOrder(t *testing.T) {
+	a, b := pair(t)
+	x, y := []byte("head"), []byte("payload")
+	v := []unix.Iovec{{Base: unsafe.SliceData(x), Len: 4}, {Base: unsafe.SliceData(y), Len: 7}}
+	if n, err := a.Sendv(v); n != 11 || err != nil {
+		t.Fatalf("Sendv = %d, %v", n, err)
+	}
+	if n, err := a.Send([]byte("!")); n != 1 || err != nil {
+		t.Fatalf("Send = %d, %v", n, err)
+	}
+	var got []byte
+	for len(got) < 12 {
+		p, q := make([]byte, 5), make([]byte, 4)
+		n, err := soon(t, func() (int, error) { return b.Recv2(p, q) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, append(p, q...)[:n]...)
+	}
+	if string(got) != "headpayload!" {
+		t.Errorf("received %q", got)
+	}
+}
+
+func TestFullSocketAnswersAgainAndLosesNothing(t *testing.T) {
+	a, b := pair(t)
+	if err := errors.Join(a.SetBuffers(32<<10, 0), b.SetBuffers(0, 32<<10)); err != nil {
+		t.Fatal(err)
+	}
+	msg := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+	sent, full := 0, false
+	var got []byte
+	buf := make([]byte, 64<<10)
+	for stop := time.Now().Add(20 * time.Second); len(got) < len(msg) && time.Now().Before(stop); {
+		for sent < len(msg) {
+			n, err := a.Send(msg[sent:])
+			if err == ErrAgain {
+				full = true
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent += n
+		}
+		if n, err := b.Recv(buf); err == nil {
+			got = append(got, buf[:n]...)
+		} else if err != ErrAgain {
+			t.Fatal(err)
+		}
+	}
+	if !full || !bytes.Equal(got, msg) {
+		t.Errorf("the socket was full: %v; received %d of %d bytes, equal %v", full, len(got), len(msg), bytes.Equal(got, msg))
+	}
+}
+
+func TestEndsAreTold(t *testing.T) {
+	a, b := pair(t)
+	if err := a.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 1)
+	if _, err := soon(t, func() (int, error) { return b.Recv(buf) }); err != io.EOF {
+		t.Errorf("after FIN: %v, want EOF", err)
+	}
+	if err := b.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := soon(t, func() (int, error) { return a.Recv(buf) }); err != unix.ECONNRESET {
+		t.Errorf("after RST: %v, want ECONNRESET", err)
+	}
+	if err := errors.Join(a.Close(), a.Close(), b.Close()); err != nil {
+		t.Errorf("closing again: %v", err)
+	}
+}
+
+func TestSegmentSizeIsTheLinks(t *testing.T) {
+	a, _ := pair(t)
+	if mss := a.MSS(); mss < 536 || mss > 1<<16 {
+		t.Errorf("MSS = %d", mss)
+	}
+}
+
+func TestTransfersAllocateNothing(t *testing.T) {
+	a, b := pair(t)
+	msg, buf := make([]byte, 64), make([]byte, 64)
+	v := []unix.Iovec{{Base: unsafe.SliceData(msg), Len: 32}, {Base: unsafe.SliceData(msg[32:]), Len: 32}}
+	if n := testing.AllocsPerRun(200, func() {
+		a.Send(msg)
+		for got := 0; got < 64; {
+			n, _ := b.Recv(buf[got:])
+			got += n
+		}
+		a.Sendv(v)
+		for got := 0; got < 64; {
+			n, _ := b.Recv2(buf[got:got+1], buf[got+1:64:64])
+			got += n
+			if got == 63 {
+				n, _ = b.Recv(buf[63:])
+				got += n
+			}
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations a round", n)
+	}
+}
+
+func TestPollersWaitAndWake(t *testing.T) {
+	for name, make := range map[string]func() (*Poller, error){"blocking": NewPoller, "parking": NewParkingPoller} {
+		t.Run(name, func(t *testing.T) {
+			a, b := pair(t)
+			p, err := make()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			var ev [4]Event
+			if err := p.Add(b.FD(), 7, Readable|OneShot); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := p.Wait(ev[:], 0); n != 0 || err != nil {
+				t.Errorf("nothing is ready: %d, %v", n, err)
+			}
+			start := time.Now()
+			if n, err := p.Wait(ev[:], 20); n != 0 || err != nil || time.Since(start) < 15*time.Millisecond {
+				t.Errorf("after the time: %d, %v, %v", n, err, time.Since(start))
+			}
+			a.Send([]byte("x"))
+			if n, err := p.Wait(ev[:], 5000); n != 1 || err != nil || ev[0].Tag != 7 || ev[0].Bits&Readable == 0 {
+				t.Fatalf("readable: %d, %v, %+v", n, err, ev[0])
+			}
+			a.Send([]byte("y"))
+			if n, _ := p.Wait(ev[:], 20); n != 0 {
+				t.Error("a one-shot descriptor was reported twice")
+			}
+			if err := p.Modify(b.FD(), 7, Readable|OneShot); err != nil {
+				t.Fatal(err)
+			}
+			if n, _ := p.Wait(ev[:], 5000); n != 1 {
+				t.Error("an armed descriptor with unread bytes was not reported")
+			}
+			go p.Wake()
+			if n, err := p.Wait(ev[:], 5000); n != 0 || err != nil {
+				t.Errorf("woken: %d, %v", n, err)
+			}
+			p.Wake()
+			p.Wake()
+			start = time.Now()
+			if p.Wait(ev[:], 5000); time.Since(start) > 4*time.Second {
+				t.Error("a wake-up before the wait was lost")
+			}
+			if err := p.Remove(b.FD()); err != nil {
+				t.Fatal(err)
+			}
+			if n, _ := p.Wait(ev[:], 10); n != 0 {
+				t.Error("a removed descriptor was reported")
+			}
+		})
+	}
+}
+
+// TestParkingPollerLosesNoEvent sends one byte at a time to a goroutine that
+// only ever sleeps.
+func TestParkingPollerLosesNoEvent(t *testing.T) {
+	a, b := pair(t)
+	p, err := NewParkingPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if err := p.Add(b.FD(), 1, Readable|OneShot); err != nil {
+		t.Fatal(err)
+	}
+	const rounds = 2000
+	done := make(chan int)
+	go func() {
+		var ev [4]Event
+		buf, got := make([]byte, 16), 0
+		for got < rounds {
+			n, err := p.Wait(ev[:], 5000)
+			if n == 0 || err != nil {
+				break
+			}
+			if n, err := b.Recv(buf); err == nil {
+				got += n
+				b.Send(buf[:n])
+			}
+			p.Modify(b.FD(), 1, Readable|OneShot)
+		}
+		done <- got
+	}()
+	buf := make([]byte, 1)
+	for range rounds {
+		a.Send(buf)
+		if _, err := soon(t, func() (int, error) { return a.Recv(buf) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := <-done; got != rounds {
+		t.Errorf("%d of %d bytes seen", got, rounds)
+	}
+}
+
+func TestAwaitReturnsWhenReadyOrLate(t *testing.T) {
+	a, b := pair(t)
+	start := time.Now()
+	b.Await(Readable, 20)
+	if d := time.Since(start); d < 15*time.Millisecond {
+		t.Errorf("an idle socket was awaited for %v", d)
+	}
+	a.Send([]byte("x"))
+	start = time.Now()
+	b.Await(Readable, 5000)
+	a.Await(Writable, 5000)
+	if d := time.Since(start); d > 4*time.Second {
+		t.Errorf("ready sockets took %v", d)
+	}
+}
