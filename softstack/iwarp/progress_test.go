@@ -1,0 +1,136 @@
+package iwarp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// TestPassiveTarget: writes, reads and messages complete at a target whose
+// application does nothing, sleeps in Wait, or was busy until a moment ago.
+func TestPassiveTarget(t *testing.T) {
+	for name, idle := range map[string]func(t *testing.T, b *end){
+		"never polled": func(*testing.T, *end) {},
+		"polled until now": func(_ *testing.T, b *end) {
+			for range 1000 {
+				b.cq.Poll(b.wcs)
+			}
+		},
+		"sleeps in wait": func(t *testing.T, b *end) {
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan error, 1)
+			go func() { done <- b.cq.Wait(ctx) }()
+			t.Cleanup(func() {
+				cancel()
+				if err := <-done; !errors.Is(err, context.Canceled) {
+					t.Errorf("wait: %v", err)
+				}
+			})
+			eventually(t, "a waiter", func() bool { return b.cq.(*cq).waiters.Load() == 1 })
+		},
+		"slept in wait": func(t *testing.T, b *end) {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			if err := b.cq.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("wait: %v", err)
+			}
+		},
+	} {
+		for _, cfg := range []string{"crc", "nocrc", "markers", "p2p", "buffers"} {
+			t.Run(name+"/"+cfg, func(t *testing.T) {
+				a, b := pair(t, configs[cfg], rdma.QPConfig{})
+				b.postRecv(1, b.sge(3<<20, 1<<20))
+				idle(t, b)
+				for i, n := range []int{1, 0, 4000, 70000, 1 << 20, 0, 3} {
+					id := uint64(i)
+					a.fill(id, 0, n)
+					a.post(rdma.SendWR{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+					a.post(rdma.SendWR{ID: 100 + id, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(1<<20, n)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+					a.want(nil, rdma.WCWrite, id, rdma.StatusSuccess)
+					a.want(nil, rdma.WCRead, 100+id, rdma.StatusSuccess)
+					equal(t, "read back", a.bytes(1<<20, n), a.bytes(0, n))
+				}
+				a.post(rdma.SendWR{ID: 7, Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 1<<20)}})
+				a.want(nil, rdma.WCSend, 7, rdma.StatusSuccess)
+				eventually(t, "the message to arrive", func() bool { return b.cq.(*cq).len() == 1 })
+			})
+		}
+	}
+}
+
+// TestBothPassive: neither side polls after the posts; the background goroutines
+// carry both directions to the end.
+func TestBothPassive(t *testing.T) {
+	a, b := pair(t, Config{}, rdma.QPConfig{})
+	const n = 10
+	a.fill(1, 0, 1<<20)
+	b.fill(2, 0, 1<<20)
+	for i := range n {
+		a.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 1<<20)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr() + 1<<20})
+		b.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(2<<20, 1<<20)}, RKey: a.mr.RKey(), RemoteAddr: a.mr.Addr()})
+	}
+	eventually(t, "all completions", func() bool { return a.cq.(*cq).len() == n && b.cq.(*cq).len() == n })
+	for i := range n {
+		a.want(nil, rdma.WCWrite, uint64(i), rdma.StatusSuccess)
+		b.want(nil, rdma.WCRead, uint64(i), rdma.StatusSuccess)
+	}
+	// A later read proves that the writes are there.
+	a.post(rdma.SendWR{ID: 99, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(3<<20, 8)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+	a.want(nil, rdma.WCRead, 99, rdma.StatusSuccess)
+	if !bytes.Equal(b.bytes(1<<20, 1<<20), a.bytes(0, 1<<20)) || !bytes.Equal(b.bytes(2<<20, 1<<20), a.bytes(0, 1<<20)) {
+		t.Error("data differs")
+	}
+}
+
+// TestWriteThenReadBack: RFC 5040 §5.5, a read returns what the write before it
+// wrote, over many overlapping places.
+func TestWriteThenReadBack(t *testing.T) {
+	a, b := pair(t, Config{}, rdma.QPConfig{})
+	for i := range 300 {
+		id := uint64(i)
+		n := 1 + i*97%20000
+		off := i * 31 % 5000
+		a.fill(id, 0, n)
+		_, err := a.qp.PostSend([]rdma.SendWR{
+			{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr() + uint64(off)},
+			{ID: id, Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(1<<20, n)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr() + uint64(off)},
+		})
+		must(t, err)
+		a.want(b, rdma.WCRead, id, rdma.StatusSuccess)
+		equal(t, "read back", a.bytes(1<<20, n), a.bytes(0, n))
+	}
+}
+
+// TestLastByteLast: FeatLastByteLast, a target that watches the last octet of a
+// write in memory sees all the others behind it.
+func TestLastByteLast(t *testing.T) {
+	a, b := pair(t, Config{}, rdma.QPConfig{})
+	for i := range 200 {
+		n := 64 + i*53%6000
+		for j := range n {
+			a.bytes(0, n)[j] = byte(i + 1)
+		}
+		a.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+		q := b.qp.(*qp)
+		for stop := time.Now().Add(testTimeout); ; {
+			q.mu.Lock() // in place of the processor's order, which -race does not know
+			last, first, middle := b.bytes(n-1, 1)[0], b.bytes(0, 1)[0], b.bytes(n/2, 1)[0]
+			q.mu.Unlock()
+			if last == byte(i+1) {
+				if first != last || middle != last {
+					t.Fatalf("round %d: last octet %d, first %d, middle %d", i, last, first, middle)
+				}
+				break
+			}
+			if time.Now().After(stop) {
+				t.Fatal("the write does not arrive")
+			}
+			b.cq.Poll(b.wcs)
+		}
+		a.want(nil, rdma.WCWrite, uint64(i), rdma.StatusSuccess)
+	}
+}
