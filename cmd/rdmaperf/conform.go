@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -181,47 +179,40 @@ func (f *conformFlags) options() (conform.Options, error) {
 	return o, nil
 }
 
-// openHarness makes fresh pairs of the provider that spec names.
+// mortal is a provider that can die on purpose.
+type mortal interface{ Kill() }
+
+// openHarness makes fresh pairs of the provider that spec names. What is wrong
+// with spec is found here, once, and not by every case.
 func openHarness(spec string) (conform.Harness, error) {
-	operation := "open transport " + fmt.Sprintf("%q", spec)
-	layers, err := parseStack(spec)
+	var probe stackSet
+	dev, err := probe.openDevice(spec)
 	if err != nil {
-		return nil, usage(operation, err, "one of "+stackNames())
+		return nil, err
 	}
-	for _, l := range layers {
-		e := findStack(l.name)
-		switch {
-		case e == nil:
-			return nil, usage(operation, fmt.Errorf("unknown name %q", l.name), "mem, iwarp")
-		case e.open == nil:
-			return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: operation, Err: e.why(l), Hint: "--transport mem,iwarp"}
-		}
+	listen := "127.0.0.1:0"
+	if dev.Caps().Label == rdma.LabelMem {
+		listen = ":0"
 	}
-	l := layers[len(layers)-1]
-	if len(layers) > 1 || l.device != "" || !slices.Contains([]string{"mem", "iwarp"}, l.name) {
-		return nil, usage(operation, errors.New("not an RDMA provider"), "mem, iwarp")
-	}
-	if l.name == "mem" {
-		if len(l.params) > 0 {
-			return nil, openFailed(spec, l, fmt.Errorf("%w %q", errParam, l.params[0]))
-		}
-		open := func(context.Context) (rdma.Device, rdma.Device, string, error) {
-			// Reads take a while, so that fences and ORD have something to hold.
-			fabric := memdev.NewFabric(memdev.Config{ReadDelay: 10 * time.Microsecond})
-			a, errA := fabric.Open("a")
-			b, errB := fabric.Open("b")
-			return a, b, "b:0", errors.Join(errA, errB)
-		}
-		return conform.FreshKiller(spec, open, func(b rdma.Device) error { b.(*memdev.Device).Kill(); return nil }), nil
-	}
-	cfg, err := iwarpConfig(l)
-	if err != nil {
-		return nil, openFailed(spec, l, err)
+	_, canDie := dev.(mortal)
+	if err := dev.Close(); err != nil {
+		return nil, err
 	}
 	open := func(context.Context) (rdma.Device, rdma.Device, string, error) {
-		a, errA := iwarp.Open(cfg)
-		b, errB := iwarp.Open(cfg)
-		return a, b, "127.0.0.1:0", errors.Join(errA, errB)
+		// Reads of mem take a while, so that fences and ORD have something to hold.
+		s := stackSet{mem: memdev.Config{ReadDelay: 10 * time.Microsecond}}
+		a, err := s.openDevice(spec)
+		if err != nil {
+			return nil, nil, "", err
+		}
+		b, err := s.openDevice(spec)
+		if err != nil {
+			return nil, nil, "", errors.Join(err, a.Close())
+		}
+		return a, b, listen, nil
 	}
-	return conform.FreshKiller(spec, open, func(b rdma.Device) error { b.(*iwarp.Device).Kill(); return nil }), nil
+	if !canDie {
+		return conform.Fresh(spec, open), nil
+	}
+	return conform.FreshKiller(spec, open, func(b rdma.Device) error { b.(mortal).Kill(); return nil }), nil
 }

@@ -38,7 +38,7 @@ An empty list is an answer: the exit code is 0.`,
 func softTransports() []devices.Soft {
 	var soft []devices.Soft
 	for _, e := range stackTable {
-		if e.open != nil {
+		if e.here() {
 			soft = append(soft, devices.Soft{Transport: e.name, Description: e.summary})
 		}
 	}

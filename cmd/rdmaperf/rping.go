@@ -9,14 +9,12 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/rping"
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -94,65 +92,13 @@ func (f *rpingFlags) check() error {
 
 // openRpingDevice opens the provider that spec names. The caller closes it.
 func openRpingDevice(spec string) (rdma.Device, error) {
-	operation := "open transport " + strconv.Quote(spec)
-	layers, err := parseStack(spec)
-	if err != nil {
-		return nil, usage(operation, err, "--transport "+defaultStack())
+	var s stackSet
+	dev, err := s.openDevice(spec)
+	if err == nil && dev.Caps().Label == rdma.LabelMem {
+		dev.Close()
+		return nil, usage("open transport "+strconv.Quote(spec), errors.New("mem ends with its process, and rping needs two"), "--transport "+defaultStack())
 	}
-	for _, l := range layers {
-		e := findStack(l.name)
-		switch {
-		case e == nil:
-			return nil, usage(operation, fmt.Errorf("unknown name %q", l.name), "--transport "+defaultStack())
-		case e.open == nil:
-			return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: operation, Err: e.why(l), Hint: "--transport " + defaultStack()}
-		}
-	}
-	switch l := layers[len(layers)-1]; {
-	case l.name == "mem":
-		return nil, usage(operation, errors.New("mem ends with its process, and rping needs two"), "--transport "+defaultStack())
-	case l.name != "iwarp" || len(layers) > 1 || l.device != "":
-		return nil, usage(operation, errors.New("rping needs an RDMA provider alone"), "--transport "+defaultStack())
-	default:
-		c, err := iwarpConfig(l)
-		if err != nil {
-			return nil, openFailed(spec, l, err)
-		}
-		dev, err := iwarp.Open(c)
-		if err != nil {
-			return nil, openFailed(spec, l, err)
-		}
-		return dev, nil
-	}
-}
-
-// iwarpConfig reads the parameters of an iwarp layer; the later of two that
-// contradict each other holds.
-func iwarpConfig(l layer) (c iwarp.Config, err error) {
-	for _, p := range l.params {
-		switch key, _, _ := strings.Cut(p, "="); key {
-		case "crc", "nocrc":
-			c.NoCRC = key == "nocrc"
-		case "markers":
-			c.Markers = true
-		case "p2p":
-			c.PeerToPeer = true
-		case "checked":
-			c.StoreAndForward = true
-		case "rev1", "rev2":
-			c.Revision = key[len("rev")] - '0'
-		case "sndbuf":
-			c.SendBuffer, err = sizeParam(p)
-		case "rcvbuf":
-			c.RecvBuffer, err = sizeParam(p)
-		default:
-			err = fmt.Errorf("%w %q", errParam, p)
-		}
-		if err != nil {
-			return c, err
-		}
-	}
-	return c, nil
+	return dev, err
 }
 
 func (f *rpingFlags) run(ctx context.Context, stdout, stderr io.Writer) (err error) {

@@ -14,27 +14,32 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/direct"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 	"github.com/rdmaperf/rdmaperf/transports/tcp"
 )
 
-// stackEntry is one name that --transport knows.
+// stackEntry is one name that --transport knows. A provider has device, another
+// transport has open, and what this version does not have has why.
 type stackEntry struct {
 	name    string
 	params  string // as shown in messages
 	summary string
 	tier    bool // stands over another layer
-	// open makes the transport. It is nil for what this version does not have.
-	open func(s *stackSet, l layer) (transports.Transport, error)
-	why  func(l layer) error // why open is nil
+	device  func(s *stackSet, l layer) (rdma.Device, error)
+	open    func(l layer) (transports.Transport, error)
+	why     func(l layer) error
 }
+
+// here tells what this version can run.
+func (e *stackEntry) here() bool { return e.why == nil }
 
 // stackTable is every stack, in the order in which messages list them. The first
 // is the default: the best provider that needs nothing but a network.
 var stackTable = []stackEntry{
 	{name: "iwarp", params: "crc, nocrc, markers, p2p, checked, rev1, rev2, sndbuf=BYTES, rcvbuf=BYTES",
-		summary: "user-space iWARP over TCP", open: openIWARP},
+		summary: "user-space iWARP over TCP", device: openIWARP},
 	{name: "tcp", params: "sndbuf=BYTES, rcvbuf=BYTES", summary: "plain TCP, the baseline", open: openTCP},
-	{name: "mem", summary: "in-process reference device, never a network", open: openMem},
+	{name: "mem", summary: "in-process reference device, never a network", device: openMem},
 	{name: "verbs", summary: "kernel verbs", why: noVerbs},
 	{name: "sched", summary: "priority scheduler tier", tier: true, why: notYet},
 	{name: "lite", summary: "indirection tier", tier: true, why: notYet},
@@ -53,11 +58,18 @@ func findStack(name string) *stackEntry {
 // defaultStack is used when no transport is named.
 func defaultStack() string { return stackTable[0].name }
 
-// stackNames lists the table for help and messages.
-func stackNames() string {
+// stackNames lists what this version can run, for help and messages.
+func stackNames() string { return namesOf((*stackEntry).here) }
+
+// providerNames lists the RDMA providers among them.
+func providerNames() string {
+	return namesOf(func(e *stackEntry) bool { return e.device != nil })
+}
+
+func namesOf(match func(*stackEntry) bool) string {
 	var names []string
-	for _, e := range stackTable {
-		if e.open != nil {
+	for i := range stackTable {
+		if e := &stackTable[i]; match(e) {
 			names = append(names, e.name)
 		}
 	}
@@ -67,6 +79,8 @@ func stackNames() string {
 // stackSet opens stacks for one process. The zero value is ready. Safe for
 // concurrent use: a server opens one per client.
 type stackSet struct {
+	mem memdev.Config // of mem's fabric
+
 	mu     sync.Mutex
 	fabric *memdev.Fabric // of mem, shared by both ends
 	opened int
@@ -74,33 +88,67 @@ type stackSet struct {
 
 // open makes the transport that spec names. The caller closes it.
 func (s *stackSet) open(spec string) (transports.Transport, error) {
+	e, l, err := resolve(spec)
+	if err != nil {
+		return nil, err
+	}
+	if e.device != nil {
+		dev, err := e.device(s, l)
+		if err != nil {
+			return nil, openFailed(spec, l, err)
+		}
+		return direct.New(dev), nil
+	}
+	tr, err := e.open(l)
+	if err != nil {
+		return nil, openFailed(spec, l, err)
+	}
+	return tr, nil
+}
+
+// openDevice opens the provider that spec names, bare. The caller closes it.
+func (s *stackSet) openDevice(spec string) (rdma.Device, error) {
+	e, l, err := resolve(spec)
+	if err != nil {
+		return nil, err
+	}
+	if e.device == nil {
+		return nil, usage("open transport "+strconv.Quote(spec), errors.New("not an RDMA provider"), "one of "+providerNames())
+	}
+	dev, err := e.device(s, l)
+	if err != nil {
+		return nil, openFailed(spec, l, err)
+	}
+	return dev, nil
+}
+
+// resolve finds the entry that spec names, with its layer. Tiers are not in this
+// version, so a stack that passes is one layer.
+func resolve(spec string) (*stackEntry, layer, error) {
+	operation := "open transport " + strconv.Quote(spec)
 	layers, err := parseStack(spec)
 	if err != nil {
-		return nil, usage("open transport", err, "one of "+stackNames())
+		return nil, layer{}, usage("open transport", err, "one of "+stackNames())
 	}
 	for i, l := range layers {
 		e := findStack(l.name)
 		switch {
 		case e == nil:
-			return nil, usage("open transport "+strconv.Quote(spec), fmt.Errorf("unknown name %q", l.name), "one of "+stackNames())
+			return nil, layer{}, usage(operation, fmt.Errorf("unknown name %q", l.name), "one of "+stackNames())
 		case e.tier == (i == len(layers)-1):
-			return nil, usage("open transport "+strconv.Quote(spec), layerOrder(e), "a stack such as sched+iwarp, outermost layer first")
+			return nil, layer{}, usage(operation, layerOrder(e), "a stack such as sched+iwarp, outermost layer first")
 		}
 	}
 	for _, l := range layers {
-		if e := findStack(l.name); e.open == nil {
-			return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: "open transport " + strconv.Quote(spec), Err: e.why(l), Hint: "--transport " + defaultStack()}
+		if e := findStack(l.name); !e.here() {
+			return nil, layer{}, &reports.ExitError{Code: reports.ExitNotRun, Operation: operation, Err: e.why(l), Hint: "--transport " + defaultStack()}
 		}
 	}
 	last := layers[len(layers)-1]
 	if last.device != "" {
-		return nil, usage("open transport "+strconv.Quote(spec), fmt.Errorf("%s has no devices to choose from", last.name), "--transport "+last.name)
+		return nil, layer{}, usage(operation, fmt.Errorf("%s has no devices to choose from", last.name), "--transport "+last.name)
 	}
-	tr, err := findStack(last.name).open(s, last)
-	if err != nil {
-		return nil, openFailed(spec, last, err)
-	}
-	return tr, nil
+	return findStack(last.name), last, nil
 }
 
 func layerOrder(e *stackEntry) error {
@@ -125,19 +173,44 @@ func openFailed(spec string, l layer, err error) error {
 	return &reports.ExitError{Code: reports.ExitFailed, Operation: operation, Err: err}
 }
 
-func openIWARP(_ *stackSet, l layer) (transports.Transport, error) {
+func openIWARP(_ *stackSet, l layer) (rdma.Device, error) {
 	c, err := iwarpConfig(l)
 	if err != nil {
 		return nil, err
 	}
-	dev, err := iwarp.Open(c)
-	if err != nil {
-		return nil, err
-	}
-	return direct.New(dev), nil
+	return iwarp.Open(c)
 }
 
-func openTCP(_ *stackSet, l layer) (transports.Transport, error) {
+// iwarpConfig reads the parameters of an iwarp layer; the later of two that
+// contradict each other holds.
+func iwarpConfig(l layer) (c iwarp.Config, err error) {
+	for _, p := range l.params {
+		switch key, _, _ := strings.Cut(p, "="); key {
+		case "crc", "nocrc":
+			c.NoCRC = key == "nocrc"
+		case "markers":
+			c.Markers = true
+		case "p2p":
+			c.PeerToPeer = true
+		case "checked":
+			c.StoreAndForward = true
+		case "rev1", "rev2":
+			c.Revision = key[len("rev")] - '0'
+		case "sndbuf":
+			c.SendBuffer, err = sizeParam(p)
+		case "rcvbuf":
+			c.RecvBuffer, err = sizeParam(p)
+		default:
+			err = fmt.Errorf("%w %q", errParam, p)
+		}
+		if err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func openTCP(l layer) (transports.Transport, error) {
 	var c tcp.Config
 	for _, p := range l.params {
 		var err error
@@ -169,21 +242,17 @@ func sizeParam(p string) (int, error) {
 	return int(n), nil
 }
 
-func openMem(s *stackSet, l layer) (transports.Transport, error) {
+func openMem(s *stackSet, l layer) (rdma.Device, error) {
 	if len(l.params) > 0 {
 		return nil, fmt.Errorf("%w %q", errParam, l.params[0])
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fabric == nil {
-		s.fabric = memdev.NewFabric(memdev.Config{})
+		s.fabric = memdev.NewFabric(s.mem)
 	}
 	s.opened++
-	dev, err := s.fabric.Open(fmt.Sprintf("end%d", s.opened))
-	if err != nil {
-		return nil, err
-	}
-	return direct.New(dev), nil
+	return s.fabric.Open(fmt.Sprintf("end%d", s.opened))
 }
 
 func notYet(l layer) error { return fmt.Errorf("%s is not in this version", l.name) }
