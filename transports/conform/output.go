@@ -108,16 +108,15 @@ func explain(w io.Writer, rep *Report) {
 	for _, c := range Catalogue() {
 		requirement[c.ID] = c.Requirement
 	}
+	for _, v := range []Verdict{NotRun, Unsupported} {
+		explainAbsent(w, rep, v)
+	}
 	for i := range rep.Results {
 		r := &rep.Results[i]
-		if r.Verdict == Pass {
+		if r.Verdict == Pass || r.Verdict == Unsupported || r.Verdict == NotRun {
 			continue
 		}
 		fmt.Fprintf(w, "\n%s  %s  %s", rep.Transport, r.ID, r.Verdict)
-		if r.Verdict == Unsupported || r.Verdict == NotRun {
-			fmt.Fprintf(w, ": %s\n", r.Evidence)
-			continue
-		}
 		fmt.Fprintf(w, " (%s, %s, seed %d, %v)\n", r.Level, r.Clause, r.Seed, time.Duration(r.DurationNS).Round(time.Millisecond))
 		for _, f := range []struct{ name, text string }{
 			{"requires", requirement[r.ID]}, {"want", strings.Join(r.Want, " or ")}, {"got", r.Got},
@@ -127,5 +126,35 @@ func explain(w io.Writer, rep *Report) {
 				fmt.Fprintf(w, "  %-8s  %s\n", f.name, strings.ReplaceAll(f.text, "\n", "\n            "))
 			}
 		}
+	}
+}
+
+// explainAbsent writes the cases that have no answer, grouped by why.
+func explainAbsent(w io.Writer, rep *Report, v Verdict) {
+	byWhy := map[string][]string{}
+	var order []string
+	for i := range rep.Results {
+		if r := &rep.Results[i]; r.Verdict == v {
+			if byWhy[r.Evidence] == nil {
+				order = append(order, r.Evidence)
+			}
+			byWhy[r.Evidence] = append(byWhy[r.Evidence], r.ID)
+		}
+	}
+	for _, why := range order {
+		ids := byWhy[why]
+		fmt.Fprintf(w, "\n%s  %d %s: %s\n", rep.Transport, len(ids), v, why)
+		if rep.Err != nil && len(ids) == len(rep.Results) {
+			continue // nothing ran at all
+		}
+		line := " "
+		for _, id := range ids {
+			if len(line)+1+len(id) > 100 {
+				fmt.Fprintln(w, line)
+				line = " "
+			}
+			line += " " + id
+		}
+		fmt.Fprintln(w, line)
 	}
 }

@@ -35,14 +35,15 @@ fail                 0            1
 unsupported          0            1
 xfail                0            1
 
+iwarp(crc)  1 unsupported: device lacks operation send_imm
+  imm/value
+
 iwarp(crc)  ord/sig-all  fail (must, man ibv_create_qp (sq_sig_all), seed 1, 12ms)
   requires  With sq_sig_all every request makes a completion, whatever its flags.
   want      send#0 success or a < b
   got       send#1 success
   evidence  first
             second
-
-iwarp(crc)  imm/value  unsupported: device lacks operation send_imm
 
 iwarp(crc)  cm/reject  xfail (must, man rdma_reject, seed 1, 0s)
   requires  A refused connect ends as rejected, with the private data of the refusal.
