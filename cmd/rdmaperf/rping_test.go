@@ -72,7 +72,7 @@ func TestRpingCommandLineIsChecked(t *testing.T) {
 		{"-c -a 127.0.0.1 --timeout 0s", reports.ExitUsage, "--timeout"},
 		{"-s --busy", reports.ExitUsage, "spin"},
 		{"-s --transport mem", reports.ExitUsage, "rping needs two"},
-		{"-s --transport tcp", reports.ExitUsage, "no devices to choose from"},
+		{"-s --transport tcp", reports.ExitUsage, "RDMA provider"},
 		{"-s --transport iwarp:eth0", reports.ExitUsage, "no devices to choose from"},
 		{"-s --transport iwarp(bent)", reports.ExitUsage, "bent"},
 		{"-s --transport iwarp(p2p,rev1)", reports.ExitFailed, "peer-to-peer"},
