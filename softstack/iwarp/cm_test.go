@@ -254,6 +254,9 @@ func TestListenerClose(t *testing.T) {
 	if d := time.Since(begin); d > requestTimeout/2 {
 		t.Errorf("close took %v: it waited for a silent peer", d)
 	}
+	if n := len(l.(*listener).slots); n != 0 {
+		t.Errorf("%d sockets are still waited for", n)
+	}
 	if err := <-done; !errors.Is(err, rdma.ErrClosed) {
 		t.Errorf("accept: %v", err)
 	}

@@ -247,6 +247,34 @@ func TestNoLostWakeup(t *testing.T) {
 	}
 }
 
+// TestFlushWakesAWaiter: completions that another goroutine causes reach a
+// waiter at once, though no octet moves.
+func TestFlushWakesAWaiter(t *testing.T) {
+	slow := 0
+	for range 6 {
+		a, _ := pair(t, Config{}, rdma.QPConfig{})
+		a.postRecv(1)
+		must(t, a.cq.Arm(false))
+		done := make(chan error, 1)
+		go func() { done <- a.cq.Wait(t.Context()) }()
+		eventually(t, "a waiter", func() bool { return a.cq.(*cq).waiters.Load() == 1 })
+		time.Sleep(time.Millisecond) // it sleeps
+		a.qp.(*qp).mu.Lock()
+		a.qp.(*qp).leavePollers() // the end of the stream is no help either
+		a.qp.(*qp).mu.Unlock()
+		time.Sleep(time.Millisecond)
+		begin := time.Now()
+		must(t, a.qp.Fail())
+		must(t, <-done)
+		if time.Since(begin) > waitSlice/2 {
+			slow++
+		}
+	}
+	if slow > 2 {
+		t.Errorf("%d of 6 flushes waited for the end of a slice", slow)
+	}
+}
+
 // TestTwoCQs: send and receive completions of one QP on CQs that different
 // goroutines wait on.
 func TestTwoCQs(t *testing.T) {

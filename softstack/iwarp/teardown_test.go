@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/softstack/ddp"
+	"github.com/rdmaperf/rdmaperf/softstack/mpa"
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -299,6 +301,42 @@ func TestStuckPeer(t *testing.T) {
 				t.Errorf("on the wire: %q", f[0])
 			}
 		})
+	}
+}
+
+// TestCompletionMeansHandedOver: RFC 5040 §5.5, a send or write completes when the
+// socket has its last octet and not before.
+func TestCompletionMeansHandedOver(t *testing.T) {
+	const n, size = 128, 3000
+	e := newEnd(t, Config{SendBuffer: 16 << 10}, rdma.QPConfig{})
+	s, err := wiretest.Listen(testTimeout)
+	must(t, err)
+	defer s.Close()
+	must(t, s.ReadBuffer(16<<10))
+	done := make(chan error, 1)
+	go func() {
+		_, err := e.qp.Connect(t.Context(), s.Addr(), rdma.ConnParam{IRD: 1, ORD: 1})
+		done <- err
+	}()
+	p, err := s.Accept()
+	must(t, err)
+	defer p.Close()
+	_, err = p.Respond(&mpa.Frame{Reply: true, Rev: 2, Enhanced: true, Enh: mpa.Enhanced{IRD: 1, ORD: 1}})
+	must(t, err)
+	must(t, <-done)
+	q := e.qp.(*qp)
+	for i := range n {
+		e.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}, RKey: 1})
+	}
+	fpdu := uint64(mpa.FPDULen(ddp.TaggedLen + size))
+	q.mu.Lock()
+	framed, sent, complete := q.tx.framed/fpdu, q.tx.sent/fpdu, uint64(e.cq.(*cq).len())
+	q.mu.Unlock()
+	if framed <= sent {
+		t.Fatalf("%d messages framed and all of them sent: the socket is not full", framed)
+	}
+	if complete != sent {
+		t.Errorf("%d messages complete, the socket has %d of %d", complete, sent, framed)
 	}
 }
 

@@ -281,6 +281,23 @@ func (d *dut) send(segs ...*wiretest.Segment) {
 	must(d.t, d.peer.Send(segs...))
 }
 
+// sendInTwo sends segments so that the device has read the header of the last
+// one, and little else of it, before the rest comes: the way to direct placement.
+// The rest may find the connection ended.
+func (d *dut) sendInTwo(segs ...*wiretest.Segment) {
+	d.t.Helper()
+	d.send(segs[:len(segs)-1]...)
+	b := d.peer.Encode(segs[len(segs)-1])
+	must(d.t, d.peer.Write(b[:100]))
+	eventually(d.t, "the header to be read", func() bool {
+		d.q.mu.Lock()
+		defer d.q.mu.Unlock()
+		r := &d.q.rx
+		return d.q.phase != phaseOpen || r.direct || r.re > r.rs || r.def != nil && r.def.Partial()
+	})
+	d.peer.Write(b[100:])
+}
+
 // message is the peer's next right Send.
 func (d *dut) message(payload string) *wiretest.Segment {
 	d.msn++

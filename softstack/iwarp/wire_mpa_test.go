@@ -31,7 +31,7 @@ func TestWireMPA(t *testing.T) {
 			// The one deviation: this may be placed before it is checked, but
 			// only where the peer may write.
 			script: func(d *dut) *wiretest.Segment {
-				d.send(wiretest.Write(d.target.RKey(), d.target.Addr()+64, pattern(40000)).BadCRC())
+				d.sendInTwo(wiretest.Write(d.target.RKey(), d.target.Addr()+64, pattern(40000)).BadCRC())
 				if !d.mode.cfg.StoreAndForward && !d.mode.markers {
 					d.loose(targetOff+64, 40000)
 				}
@@ -39,7 +39,7 @@ func TestWireMPA(t *testing.T) {
 			}},
 		{name: "W-07 bad crc large send", opt: dutOptions{recvs: 1, recvCap: 60000, bare: true}, want: codes(rdmap.TermMPACRC),
 			script: func(d *dut) *wiretest.Segment {
-				d.send(wiretest.Send(1, pattern(50000)).BadCRC())
+				d.sendInTwo(wiretest.Send(1, pattern(50000)).BadCRC())
 				if !d.mode.cfg.StoreAndForward && !d.mode.markers {
 					d.loose(recvOff, 50000)
 				}

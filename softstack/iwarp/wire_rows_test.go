@@ -69,11 +69,17 @@ func marked(m *mode) bool {
 
 func codes(c ...rdmap.TermCode) []rdmap.TermCode { return c }
 
-// bent is a stimulus of segments in one write, the last of which is at fault.
+// bent is a stimulus of segments, the last of which is at fault: in one write,
+// but for a large one at the end.
 func bent(segs ...*wiretest.Segment) func(*dut) *wiretest.Segment {
 	return func(d *dut) *wiretest.Segment {
-		d.send(segs...)
-		return segs[len(segs)-1]
+		last := segs[len(segs)-1]
+		if len(last.ULPDU()) > directMin+100 {
+			d.sendInTwo(segs...)
+		} else {
+			d.send(segs...)
+		}
+		return last
 	}
 }
 

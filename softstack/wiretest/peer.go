@@ -63,6 +63,20 @@ func (s *Server) Accept() (*Peer, error) {
 	return newPeer(c, s.timeout, false), nil
 }
 
+// ReadBuffer bounds the receive buffer of the sockets it accepts from now on, and
+// with it the window they offer from the start.
+func (s *Server) ReadBuffer(n int) error {
+	raw, err := s.l.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var opt error
+	err = raw.Control(func(fd uintptr) {
+		opt = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, n)
+	})
+	return errors.Join(err, opt)
+}
+
 // Close stops listening; accepted connections stay.
 func (s *Server) Close() error { return s.l.Close() }
 
@@ -258,9 +272,6 @@ func (p *Peer) Reset() error {
 	p.c.SetLinger(0)
 	return p.c.Close()
 }
-
-// ReadBuffer bounds the socket's receive buffer.
-func (p *Peer) ReadBuffer(n int) error { return p.c.SetReadBuffer(n) }
 
 // Close ends the connection.
 func (p *Peer) Close() error { return p.c.Close() }
