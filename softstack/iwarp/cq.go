@@ -45,7 +45,7 @@ type cq struct {
 	poller  *stream.Poller
 	ready   [16]stream.Event
 
-	turn uint32 // polls since the sockets were looked at; only Poll's caller touches it
+	turn atomic.Uint32 // polls, to look at the sockets now and then although completions wait
 }
 
 // cqTag says what taking a completion out of the ring frees.
@@ -199,7 +199,7 @@ const driveEvery = 8
 
 // Poll moves completions into dst and drives the QPs of this CQ.
 func (c *cq) Poll(dst []rdma.WC) (int, error) {
-	if c.turn++; c.turn%driveEvery != 0 {
+	if c.turn.Add(1)%driveEvery != 0 {
 		if n, err := c.drain(dst); n > 0 || err != nil {
 			return n, err
 		}
