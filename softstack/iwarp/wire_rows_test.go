@@ -27,7 +27,9 @@ type row struct {
 	status map[uint64]rdma.Status
 }
 
+// runRows runs beside other tables: much of their time is waiting.
 func runRows(t *testing.T, rows []row) {
+	t.Parallel()
 	for _, r := range rows {
 		for _, m := range modes {
 			if r.modes != nil && !r.modes(&m) {
