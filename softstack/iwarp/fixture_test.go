@@ -3,6 +3,7 @@ package iwarp
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -120,11 +121,9 @@ func (e *end) sge(off, n int) rdma.SGE {
 func (e *end) bytes(off, n int) []byte { return e.buf.Bytes()[off : off+n] }
 
 func (e *end) fill(seed uint64, off, n int) {
-	r := rand.New(rand.NewPCG(seed, 7))
-	b := e.bytes(off, n)
-	for i := range b {
-		b[i] = byte(r.Uint32())
-	}
+	var key [32]byte
+	binary.NativeEndian.PutUint64(key[:], seed)
+	rand.NewChaCha8(key).Read(e.bytes(off, n))
 }
 
 func (e *end) post(wr rdma.SendWR) {

@@ -40,7 +40,11 @@ func TestPassiveTarget(t *testing.T) {
 			}
 		},
 	} {
-		for _, cfg := range []string{"crc", "nocrc", "markers", "p2p", "buffers"} {
+		cfgs := []string{"crc"}
+		if name == "never polled" {
+			cfgs = []string{"crc", "nocrc", "markers", "p2p", "buffers"}
+		}
+		for _, cfg := range cfgs {
 			t.Run(name+"/"+cfg, func(t *testing.T) {
 				a, b := pair(t, configs[cfg], rdma.QPConfig{})
 				b.postRecv(1, b.sge(3<<20, 1<<20))
