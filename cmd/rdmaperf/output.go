@@ -38,7 +38,8 @@ func (o *runOptions) write(stdout io.Writer, doc *reports.Document) error {
 	if o.output != "" {
 		err := os.MkdirAll(o.output, 0o755)
 		if err == nil {
-			err = doc.WriteFile(filepath.Join(o.output, resultFile))
+			_, e := reports.WriteHistogramFiles(o.output, doc)
+			err = errors.Join(doc.WriteFile(filepath.Join(o.output, resultFile)), e)
 		}
 		errs = append(errs, err)
 	}

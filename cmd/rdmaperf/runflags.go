@@ -84,7 +84,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.BoolVarP(&o.force, "CPU-freq", "F", false, "accepted: there is no CPU frequency check to silence")
 
 	f.StringVar(&o.json, "json", "", "write the result document to this file")
-	f.StringVarP(&o.output, "output", "o", "", "write result.json into this directory")
+	f.StringVarP(&o.output, "output", "o", "", "write result.json and the histograms (.hlog, .hgrm) into this directory")
 	f.StringVar(&o.format, "format", "text", "of stdout: text, json or bench")
 	f.BoolVar(&o.gbits, "report_gbits", false, "bandwidth in Gb/s instead of MiB/s")
 	f.BoolVar(&o.quiet, "quiet", false, "nothing on stderr but errors")

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// The directory of a run holds the histograms of its document.
+func TestOutputDirectoryHoldsHistograms(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	r := rdmaperf(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64", "-n", "500", "--output", dir, "--format", "json")
+	if r.code != 0 {
+		t.Fatalf("exit %d: %s", r.code, r.stderr)
+	}
+	d := document(t, []byte(r.stdout))
+	want, err := d.Results[0].Latency.Histogram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "latency-mem-send-64.hlog"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := hdrhistogram.NewHistogramLogReader(bytes.NewReader(b)).NextIntervalHistogram()
+	if err != nil || got == nil || got.Tag() != "mem/send/64" || !got.Equals(want) {
+		t.Errorf("histogram %v, error %v, want the document's with tag mem/send/64", got, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "latency-mem-send-64.hgrm")); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,190 @@
+package reports_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// recorded makes a set of samples with its histogram.
+func recorded(samples ...int64) *reports.Latency {
+	r := reports.NewRecorder()
+	for _, ns := range samples {
+		r.Record(ns)
+	}
+	l := r.Snapshot()
+	return &l
+}
+
+// stalled is a thousand quick samples and one stall of 5 ms.
+func stalled() *reports.Latency {
+	samples := make([]int64, 0, 1000)
+	for i := range int64(999) {
+		samples = append(samples, 2300+i%7*100)
+	}
+	return recorded(append(samples, 5_000_000)...)
+}
+
+func histogramDocument() *reports.Document {
+	result := func(transport, op string, l *reports.Latency) reports.Result {
+		return reports.Result{
+			Stack: transport, Transport: transport, Label: reports.LabelSoft, Workload: "latency", Op: op, SizeBytes: 4096, Depth: 1, QPs: 1, Threads: 1,
+			Polling: reports.PollingBusy, RoundTrip: reports.RoundTripHalf, MeasuredBy: "client", DurationNs: 2_500_000_000, Operations: l.Count, Verified: true, Latency: l,
+		}
+	}
+	d := &reports.Document{
+		Started:     time.Date(2026, 3, 4, 5, 6, 7, 250_000_000, time.UTC),
+		Environment: reports.Environment{Version: "v0.1.0", Go: "go1.26.8", Kernel: "6.12.9", CPU: "Example CPU", CPUs: 2},
+		Results: []reports.Result{
+			result("iwarp(crc, fast)", "send", stalled()),
+			result("tcp", "send", recorded(3000, 3100, 3200)),
+			result("tcp", "send", recorded(0, 59_999_999_999)), // a repeat
+		},
+	}
+	d.Results[0].LatencyCorrected = recorded(1, 2, 3)
+	hol := result("tcp", "write", recorded(1))
+	hol.Workload, hol.Latency = "hol", nil
+	hol.HOL = &reports.HOL{ProbeAlone: *recorded(700, 800), ProbeLoaded: *recorded(9000, 90_000)}
+	d.Results = append(d.Results, hol)
+	return d
+}
+
+type tagged struct {
+	tag string
+	h   *hdrhistogram.Histogram
+}
+
+func readLog(t *testing.T, b []byte) []tagged {
+	t.Helper()
+	r := hdrhistogram.NewHistogramLogReader(bytes.NewReader(b))
+	var all []tagged
+	for {
+		h, err := r.NextIntervalHistogram()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h == nil {
+			return all
+		}
+		all = append(all, tagged{h.Tag(), h})
+	}
+}
+
+// What a public reader finds in the files is what was recorded.
+func TestHistogramFilesAreReadBack(t *testing.T) {
+	d, dir := histogramDocument(), t.TempDir()
+	names, err := reports.WriteHistogramFiles(dir, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []struct {
+		name, tag string
+		l         *reports.Latency
+	}{
+		{"latency-iwarp_crc__fast_-send-4K", "iwarp(crc__fast)/send/4K", d.Results[0].Latency},
+		{"latency-iwarp_crc__fast_-send-4K-corrected", "iwarp(crc__fast)/send/4K/corrected", d.Results[0].LatencyCorrected},
+		{"latency-tcp-send-4K", "tcp/send/4K", d.Results[1].Latency},
+		{"latency-tcp-send-4K-2", "tcp/send/4K", d.Results[2].Latency},
+		{"hol-tcp-write-4K-probe-alone", "tcp/write/4K/probe-alone", &d.Results[3].HOL.ProbeAlone},
+		{"hol-tcp-write-4K-probe-loaded", "tcp/write/4K/probe-loaded", &d.Results[3].HOL.ProbeLoaded},
+	}
+	if len(names) != len(want) {
+		t.Fatalf("names %q, want %d", names, len(want))
+	}
+	for i, w := range want {
+		if names[i] != w.name {
+			t.Errorf("file %q, want %q", names[i], w.name)
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(dir, w.name+".hlog"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := w.l.Histogram()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := readLog(t, b)
+		if len(got) != 1 || got[0].tag != w.tag || !got[0].h.Equals(h) {
+			t.Errorf("%s.hlog: %d histograms, want one equal to the recorded with tag %q", w.name, len(got), w.tag)
+			continue
+		}
+		// The log format counts in seconds; the reader gives milliseconds back.
+		if start, end := got[0].h.StartTimeMs(), got[0].h.EndTimeMs(); end-start != 2500 {
+			t.Errorf("%s.hlog: interval of %d ms, want 2500", w.name, end-start)
+		}
+		if b, err = os.ReadFile(filepath.Join(dir, w.name+".hgrm")); err != nil {
+			t.Fatal(err)
+		}
+		checkPercentiles(t, w.name, string(b), h)
+	}
+}
+
+// checkPercentiles reads a .hgrm as the plotters do.
+func checkPercentiles(t *testing.T, name, text string, h *hdrhistogram.Histogram) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if diff := cmp.Diff([]string{"Value", "Percentile", "TotalCount", "1/(1-Percentile)"}, strings.Fields(lines[0])); diff != "" {
+		t.Errorf("%s.hgrm: heading (-want +got):\n%s", name, diff)
+	}
+	row := regexp.MustCompile(`^ *([0-9.]+) +([0-9.]+) +(\d+) +(inf|[0-9.]+)$`)
+	var last []string
+	for _, line := range lines {
+		if m := row.FindStringSubmatch(line); m != nil {
+			last = m
+		}
+	}
+	want := fmt.Sprintf("%.3f", float64(h.Max())/1000)
+	if last == nil || last[1] != want || last[3] != strconv.FormatInt(h.TotalCount(), 10) {
+		t.Errorf("%s.hgrm: last row %q, want %s us and %d samples", name, last, want, h.TotalCount())
+	}
+}
+
+func TestHistogramLogGolden(t *testing.T) {
+	d := histogramDocument()
+	var b bytes.Buffer
+	if err := reports.WriteHistogramLog(&b, d); err != nil {
+		t.Fatal(err)
+	}
+	if got := readLog(t, b.Bytes()); len(got) != 6 {
+		t.Errorf("%d histograms in one log, want 6", len(got))
+	}
+	// The payload's compression may change with the Go release.
+	payload := regexp.MustCompile(`(?m),HIST[A-Za-z0-9+/=]+$`)
+	golden(t, "histograms.hlog", payload.ReplaceAll(b.Bytes(), []byte(",HIST…")))
+	b.Reset()
+	if err := reports.WriteHistogramPercentiles(&b, d.Results[0].Latency); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "stalled.hgrm", b.Bytes())
+}
+
+// A result without its histogram has no file; a broken one is an error.
+func TestHistogramFilesNeedHistograms(t *testing.T) {
+	d := goldenDocument()
+	names, err := reports.WriteHistogramFiles(t.TempDir(), d)
+	if err != nil || len(names) != 0 {
+		t.Errorf("names %q, error %v, want neither", names, err)
+	}
+	d.Results[0].Latency.HDR = "HISTbroken"
+	if _, err := reports.WriteHistogramFiles(t.TempDir(), d); err == nil {
+		t.Error("a broken histogram is no error")
+	}
+	if err := reports.WriteHistogramLog(brokenWriter{}, histogramDocument()); err == nil || !strings.HasSuffix(err.Error(), "disk full") {
+		t.Errorf("error = %v, want the writer's", err)
+	}
+	if _, err := reports.WriteHistogramFiles(filepath.Join(t.TempDir(), "none"), histogramDocument()); err == nil {
+		t.Error("a missing directory is no error")
+	}
+}
