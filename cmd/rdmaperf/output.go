@@ -18,6 +18,9 @@ func defaultOutput(t time.Time) string {
 	return filepath.Join("rdmaperf-results", t.Format("20060102-150405.000"))
 }
 
+// formats are the values of --format.
+var formats = []string{"text", "json", "bench", "perftest", "csv"}
+
 // write prints the document and puts it where the user wants it.
 func (o *runOptions) write(stdout io.Writer, doc *reports.Document) error {
 	var errs []error
@@ -26,6 +29,10 @@ func (o *runOptions) write(stdout io.Writer, doc *reports.Document) error {
 		errs = append(errs, doc.WriteJSON(stdout))
 	case "bench":
 		errs = append(errs, reports.WriteBench(stdout, doc))
+	case "perftest":
+		errs = append(errs, reports.WritePerftest(stdout, doc, o.gbits))
+	case "csv":
+		errs = append(errs, reports.WriteCSV(stdout, doc))
 	default:
 		if len(doc.Results) == 0 {
 			break // the error line says it all

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"encoding/csv"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -31,5 +33,18 @@ func TestOutputDirectoryHoldsHistograms(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "latency-mem-send-64.hgrm")); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestRunPrintsPerftestAndCSV(t *testing.T) {
+	args := []string{"run", "--transport", "mem", "--op", "write", "-s", "64", "-n", "200"}
+	r := rdmaperf(t, append(args, "--format", "perftest", "--report_gbits")...)
+	if r.code != 0 || !strings.Contains(r.stdout, " t_stdev[usec]   99% percentile[usec] ") || !strings.Contains(r.stdout, " BW average[Gb/sec] ") {
+		t.Errorf("perftest: exit %d, %s%s", r.code, r.stdout, r.stderr)
+	}
+	r = rdmaperf(t, append(args, "--format", "csv")...)
+	rows, err := csv.NewReader(strings.NewReader(r.stdout)).ReadAll()
+	if r.code != 0 || err != nil || len(rows) != 3 {
+		t.Errorf("csv: exit %d, error %v, %d rows, want a header and two results", r.code, err, len(rows))
 	}
 }

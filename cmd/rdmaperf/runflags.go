@@ -85,7 +85,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 
 	f.StringVar(&o.json, "json", "", "write the result document to this file")
 	f.StringVarP(&o.output, "output", "o", "", "write result.json and the histograms (.hlog, .hgrm) into this directory")
-	f.StringVar(&o.format, "format", "text", "of stdout: text, json or bench")
+	f.StringVar(&o.format, "format", "text", "of stdout: "+strings.Join(formats, ", "))
 	f.BoolVar(&o.gbits, "report_gbits", false, "bandwidth in Gb/s instead of MiB/s")
 	f.BoolVar(&o.quiet, "quiet", false, "nothing on stderr but errors")
 	f.BoolVar(&o.verbose, "verbose", false, "log more")
@@ -155,8 +155,8 @@ func (o *runOptions) conflicts(changed func(string) bool) error {
 		return errors.New("--tx-depth, --rx-depth, --qp, --threads and --cq-mod start at 1")
 	case o.port < 1 || o.port > 65535:
 		return fmt.Errorf("--port %d: want 1 to 65535", o.port)
-	case !slices.Contains([]string{"text", "json", "bench"}, o.format):
-		return fmt.Errorf("--format %q: want text, json or bench", o.format)
+	case !slices.Contains(formats, o.format):
+		return fmt.Errorf("--format %q: want one of %s", o.format, strings.Join(formats, ", "))
 	}
 	return nil
 }

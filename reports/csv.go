@@ -1,0 +1,156 @@
+package reports
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+)
+
+// csvColumn is one column; value is empty where a result has no such figure.
+type csvColumn struct {
+	name  string
+	value func(d *Document, r *Result) string
+}
+
+// csvColumns is the header. New columns are added at the end only, because
+// scripts count.
+var csvColumns = csvTable()
+
+func csvTable() []csvColumn {
+	word := func(name string, f func(d *Document, r *Result) string) csvColumn {
+		return csvColumn{name, func(d *Document, r *Result) string { return printable(f(d, r)) }}
+	}
+	whole := func(name string, f func(r *Result) int64) csvColumn {
+		return csvColumn{name, func(_ *Document, r *Result) string { return integer(f(r)) }}
+	}
+	columns := []csvColumn{
+		word("started", func(d *Document, _ *Result) string { return d.Started.UTC().Format(time.RFC3339Nano) }),
+		word("version", func(d *Document, _ *Result) string { return d.Environment.Version }),
+		word("hostname", func(d *Document, _ *Result) string { return d.Environment.Hostname }),
+		word("stack", func(_ *Document, r *Result) string { return r.Stack }),
+		word("transport", func(_ *Document, r *Result) string { return r.Transport }),
+		word("label", func(_ *Document, r *Result) string { return r.Label }),
+		word("workload", func(_ *Document, r *Result) string { return r.Workload }),
+		word("op", func(_ *Document, r *Result) string { return r.Op }),
+		whole("size_bytes", func(r *Result) int64 { return r.SizeBytes }),
+		whole("depth", func(r *Result) int64 { return int64(r.Depth) }),
+		whole("qps", func(r *Result) int64 { return int64(r.QPs) }),
+		whole("threads", func(r *Result) int64 { return int64(max(r.Threads, 1)) }),
+		word("polling", func(_ *Document, r *Result) string { return r.Polling }),
+		word("round_trip", func(_ *Document, r *Result) string { return r.RoundTrip }),
+		word("measured_by", func(_ *Document, r *Result) string { return r.MeasuredBy }),
+		word("verified", func(_ *Document, r *Result) string { return strconv.FormatBool(r.Verified) }),
+		whole("duration_ns", func(r *Result) int64 { return r.DurationNs }),
+		whole("operations", func(r *Result) int64 { return r.Operations }),
+		whole("errors", func(r *Result) int64 { return r.Errors }),
+	}
+	columns = append(columns, csvLatency("latency", func(r *Result) *Latency { return r.Latency })...)
+	columns = append(columns, csvLatency("corrected", func(r *Result) *Latency { return r.LatencyCorrected })...)
+	columns = append(columns,
+		csvColumn{"bytes_per_second", func(_ *Document, r *Result) string {
+			if r.Throughput == nil {
+				return ""
+			}
+			return csvNumber(r.Throughput.BytesPerSecond)
+		}},
+		csvColumn{"operations_per_second", func(_ *Document, r *Result) string {
+			if r.Throughput == nil {
+				return ""
+			}
+			return csvNumber(r.Throughput.OperationsPerSecond)
+		}})
+	columns = append(columns, csvLatency("probe_alone", func(r *Result) *Latency {
+		if r.HOL == nil {
+			return nil
+		}
+		return &r.HOL.ProbeAlone
+	})...)
+	columns = append(columns, csvLatency("probe_loaded", func(r *Result) *Latency {
+		if r.HOL == nil {
+			return nil
+		}
+		return &r.HOL.ProbeLoaded
+	})...)
+	hol := func(name string, f func(h *HOL) string) csvColumn {
+		return csvColumn{name, func(_ *Document, r *Result) string {
+			if r.HOL == nil {
+				return ""
+			}
+			return f(r.HOL)
+		}}
+	}
+	return append(columns,
+		hol("bulk_size_bytes", func(h *HOL) string { return integer(h.BulkSizeBytes) }),
+		hol("probe_size_bytes", func(h *HOL) string { return integer(h.ProbeSizeBytes) }),
+		hol("probe_interval_ns", func(h *HOL) string { return integer(h.ProbeIntervalNs) }),
+		hol("bulk_alone_bytes_per_second", func(h *HOL) string { return csvNumber(h.BulkAloneBytesPerSecond) }),
+		hol("bulk_loaded_bytes_per_second", func(h *HOL) string { return csvNumber(h.BulkLoadedBytesPerSecond) }))
+}
+
+// csvLatency are the columns of one set of samples, times in ns.
+func csvLatency(prefix string, of func(r *Result) *Latency) []csvColumn {
+	column := func(name string, f func(l *Latency) string) csvColumn {
+		return csvColumn{prefix + "_" + name, func(_ *Document, r *Result) string {
+			if l := of(r); l != nil {
+				return f(l)
+			}
+			return ""
+		}}
+	}
+	columns := []csvColumn{
+		column("count", func(l *Latency) string { return integer(l.Count) }),
+		column("min_ns", func(l *Latency) string { return csvNumber(l.Min) }),
+	}
+	for _, p := range percentileTable {
+		columns = append(columns, column(p.name+"_ns", func(l *Latency) string { return csvNumber(*p.field(l)) }))
+	}
+	return append(columns,
+		column("max_ns", func(l *Latency) string { return csvNumber(l.Max) }),
+		column("mean_ns", func(l *Latency) string { return csvNumber(roundTo(l.Mean)) }),
+		column("stddev_ns", func(l *Latency) string { return csvNumber(roundTo(l.StdDev)) }))
+}
+
+// csvNumber is empty for what is no number.
+func csvNumber(v float64) string {
+	if !finite(v) {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
+// WriteCSV prints one row per result below a header that only grows at its end,
+// in the format of RFC 4180 with CRLF. A figure that a result does not have is
+// an empty field. Percentiles that rest on too few samples are not marked; the
+// count stands beside them.
+func WriteCSV(w io.Writer, d *Document) error {
+	var out bytes.Buffer
+	cw := csv.NewWriter(&out)
+	cw.UseCRLF = true // RFC 4180 §2.1
+	fields := make([]string, len(csvColumns))
+	for i, c := range csvColumns {
+		fields[i] = c.name
+	}
+	err := cw.Write(fields)
+	for i := range d.Results {
+		for j, c := range csvColumns {
+			fields[j] = c.value(d, &d.Results[i])
+		}
+		if err == nil {
+			err = cw.Write(fields)
+		}
+	}
+	cw.Flush()
+	if err == nil {
+		err = cw.Error()
+	}
+	if err == nil {
+		_, err = w.Write(out.Bytes())
+	}
+	if err != nil {
+		return fmt.Errorf("write CSV report: %w", err)
+	}
+	return nil
+}

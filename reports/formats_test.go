@@ -1,0 +1,146 @@
+package reports_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+func perftest(t *testing.T, d *reports.Document, gbits bool) []byte {
+	t.Helper()
+	return render(t, func(w io.Writer) error { return reports.WritePerftest(w, d, gbits) })
+}
+
+func comma(t *testing.T, d *reports.Document) []byte {
+	t.Helper()
+	return render(t, func(w io.Writer) error { return reports.WriteCSV(w, d) })
+}
+
+// formatsDocument has a row of every kind: with histogram, without, head-of-line.
+func formatsDocument() *reports.Document {
+	d := goldenDocument()
+	d.Results = append(d.Results, histogramDocument().Results...)
+	return d
+}
+
+func TestFormatsGolden(t *testing.T) {
+	d := formatsDocument()
+	golden(t, "perftest.txt", perftest(t, d, false))
+	golden(t, "perftest-gbits.txt", perftest(t, d, true))
+	golden(t, "results.csv", comma(t, d))
+}
+
+// The headings of perftest 6.2x, as its parsers look for them.
+func TestPerftestHeadingsAreExact(t *testing.T) {
+	out := string(perftest(t, goldenDocument(), false)) + string(perftest(t, goldenDocument(), true))
+	for _, heading := range []string{
+		" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n",
+		" #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n",
+		" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n",
+	} {
+		if !strings.Contains(out, "\n"+heading) {
+			t.Errorf("no line %q in\n%s", heading, out)
+		}
+	}
+	for line := range strings.Lines(out) {
+		fields := strings.Fields(line)
+		if _, err := strconv.Atoi(fields[0]); err == nil && len(fields) != 9 && len(fields) != 5 {
+			t.Errorf("%d fields in %q, want 9 of latency or 5 of bandwidth", len(fields), line)
+		}
+	}
+}
+
+// One stall of 5 ms among 1000 samples: perftest drops it from all three.
+// The mean is (999 quick samples, 2,596,900 ns in all, and 5,000,000 ns) / 1000.
+func TestPerftestDropsNothing(t *testing.T) {
+	d := histogramDocument()
+	d.Results = d.Results[:1]
+	for line := range strings.Lines(string(perftest(t, d, false))) {
+		if f := strings.Fields(line); f[0] == "4096" {
+			if f[1] != "1000" || f[3] != "5000.00" || f[5] != "7.60" || f[6] != "157.95" {
+				t.Errorf("count, max, mean, stdev = %s %s %s %s, want 1000 5000.00 7.60 157.95", f[1], f[3], f[5], f[6])
+			}
+			return
+		}
+	}
+	t.Error("no row")
+}
+
+// Any reader of RFC 4180 gets as many fields as there are headings.
+func TestCSVIsRFC4180(t *testing.T) {
+	d := formatsDocument()
+	d.Results[0].Transport = "a,\"b\"\r\nc"
+	out := comma(t, d)
+	if strings.Count(string(out), "\n") != strings.Count(string(out), "\r\n") {
+		t.Error("a line does not end in CRLF")
+	}
+	rows, err := csv.NewReader(bytes.NewReader(out)).ReadAll()
+	if err != nil || len(rows) != len(d.Results)+1 {
+		t.Fatalf("%d rows, error %v, want %d", len(rows), err, len(d.Results)+1)
+	}
+	at := func(row int, name string) string {
+		for i, n := range rows[0] {
+			if n == name {
+				return rows[row][i]
+			}
+		}
+		t.Fatalf("no column %q", name)
+		return ""
+	}
+	for _, c := range []struct {
+		row        int
+		name, want string
+	}{
+		{1, "transport", `a,"b"??c`},
+		{1, "latency_p50_ns", "3900"},
+		{1, "corrected_p50_ns", ""},
+		{3, "corrected_p999_ns", "4990000"},
+		{7, "bytes_per_second", "192000000"},
+		{6, "latency_max_ns", ""},
+		{len(rows) - 1, "probe_loaded_max_ns", "90000"},
+		{1, "bulk_size_bytes", ""},
+	} {
+		if got := at(c.row, c.name); got != c.want {
+			t.Errorf("row %d, %s = %q, want %q", c.row, c.name, got, c.want)
+		}
+	}
+	seen := map[string]bool{}
+	for _, name := range rows[0] {
+		if seen[name] {
+			t.Errorf("two columns %q", name)
+		}
+		seen[name] = true
+	}
+}
+
+func TestFormatsPrintNoNaNAndNoControlCharacters(t *testing.T) {
+	d := formatsDocument()
+	evil := "x\x1b[2J\r\n 64 1 1 1 1\u2028"
+	d.Error.Message, d.Environment.CPU, d.Environment.Kernel, d.Environment.Hostname = evil, evil, evil, evil
+	for i := range d.Results {
+		r := &d.Results[i]
+		r.Stack, r.Transport, r.Op, r.Polling, r.MeasuredBy = evil, evil, evil, evil, evil
+	}
+	d.Results[0].Latency.Mean, d.Results[0].Latency.P99 = math.NaN(), math.Inf(1)
+	d.Results[7].Throughput = &reports.Throughput{BytesPerSecond: math.Inf(1), OperationsPerSecond: math.NaN()}
+	for name, out := range map[string][]byte{"perftest": perftest(t, d, false), "csv": comma(t, d)} {
+		for line := range strings.Lines(string(out)) {
+			line = strings.TrimRight(line, "\r\n")
+			if strings.ContainsFunc(line, unicode.IsControl) || strings.Contains(line, "NaN") || strings.Contains(line, "Inf") {
+				t.Errorf("%s: %q", name, line)
+			}
+		}
+	}
+	for name, err := range map[string]error{"perftest": reports.WritePerftest(brokenWriter{}, d, false), "csv": reports.WriteCSV(brokenWriter{}, d)} {
+		if err == nil || !strings.HasSuffix(err.Error(), "disk full") {
+			t.Errorf("%s: error = %v, want the writer's", name, err)
+		}
+	}
+}

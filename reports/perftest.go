@@ -1,0 +1,89 @@
+package reports
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// perftest's own headings, version 6.2x, so that scripts made for ib_send_lat
+// and ib_write_bw find their columns. The unit of bandwidth is put in.
+const (
+	perftestLatency   = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] "
+	perftestBandwidth = " #bytes     #iterations    BW peak[%[1]s]    BW average[%[1]s]   MsgRate[Mpps]"
+)
+
+const perftestRule = "---------------------------------------------------------------------------------------"
+
+// WritePerftest prints the document as perftest prints its tables: its headings
+// to the letter, one row per size. Lines that begin with # and a space are
+// remarks, which perftest's parsers pass over; its heading begins with a space.
+//
+// What differs from perftest is said in a remark: nothing is trimmed, so t_max
+// is the longest sample and t_avg and t_stdev cover all of them; the peak over
+// parts of a run is not measured and printed as 0.00, as perftest does with -N.
+func WritePerftest(w io.Writer, d *Document, gbits bool) error {
+	var out bytes.Buffer
+	e := &d.Environment
+	fmt.Fprintf(&out, "# rdmaperf %s, %s %s, %d x %s\n", printable(e.Version), printable(e.OS), printable(e.Kernel), e.CPUs, printable(e.CPU))
+	out.WriteString("# every sample counts: no maxima are dropped and no margin is cut from the window\n")
+	var without int
+	for _, g := range groupResults(d.Results) {
+		without += perftestGroup(&out, g, gbits)
+	}
+	if without > 0 {
+		fmt.Fprintf(&out, "# %s without a table of perftest's: use --format text or json\n", plural(int64(without), "result"))
+	}
+	if e := d.Error; e != nil {
+		fmt.Fprintf(&out, "# run ended early: %s: %s\n", printable(e.Operation), printable(e.Message))
+	}
+	if _, err := w.Write(out.Bytes()); err != nil {
+		return fmt.Errorf("write perftest report: %w", err)
+	}
+	return nil
+}
+
+// perftestGroup prints one group and returns how many of its results have no row.
+func perftestGroup(out *bytes.Buffer, g *groupedResults, gbits bool) (without int) {
+	unit := "MiB/sec"
+	if gbits {
+		unit = "Gb/sec"
+	}
+	var latency, rate []string
+	for _, r := range g.results {
+		if l := r.Latency; l != nil {
+			latency = append(latency, perftestRow(r.SizeBytes, l.Count, usec(l.Min), usec(l.Max), usec(l.P50), usec(l.Mean), usec(l.StdDev), usec(l.P99), usec(l.P999)))
+		}
+		// As in the text: the rate of a ping-pong says nothing new.
+		if t := r.Throughput; t != nil && (r.Workload != "latency" || r.Latency == nil) {
+			rate = append(rate, perftestRow(r.SizeBytes, r.Operations, "0.00", bandwidth(t.BytesPerSecond, gbits), number(t.OperationsPerSecond/1e6, 6)))
+		} else if r.Latency == nil {
+			without++
+		}
+	}
+	if len(latency)+len(rate) == 0 {
+		return without
+	}
+	out.WriteString(perftestRule + "\n")
+	fmt.Fprintf(out, "# %s; %s\n", printable(g.title()), printable(g.conditions()))
+	if len(latency) > 0 {
+		out.WriteString(perftestLatency + "\n" + strings.Join(latency, ""))
+	}
+	if len(rate) > 0 {
+		out.WriteString("# BW peak is not measured\n")
+		fmt.Fprintf(out, perftestBandwidth+"\n", unit)
+		out.WriteString(strings.Join(rate, ""))
+	}
+	return without
+}
+
+func perftestRow(size, iterations int64, values ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, " %-10s %-14s", strconv.FormatInt(size, 10), strconv.FormatInt(iterations, 10))
+	for _, v := range values {
+		fmt.Fprintf(&b, " %-16s", v)
+	}
+	return strings.TrimRight(b.String(), " ") + "\n"
+}
