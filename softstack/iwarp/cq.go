@@ -239,7 +239,10 @@ func (c *cq) takeEvent() (fired bool, err error) {
 // an event costs one wake-up and no hand-over.
 func (c *cq) Wait(ctx context.Context) error {
 	c.waiters.Add(1)
-	defer c.waiters.Add(-1)
+	defer func() {
+		c.waiters.Add(-1)
+		c.dev.bg.leftWait()
+	}()
 	if !c.waited.Swap(true) {
 		for _, q := range *c.qps.Load() {
 			q.joinPollers()

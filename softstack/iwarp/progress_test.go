@@ -138,3 +138,33 @@ func TestLastByteLast(t *testing.T) {
 		a.want(nil, rdma.WCWrite, uint64(i), rdma.StatusSuccess)
 	}
 }
+
+// TestTargetThatLeftWait: an application that comes out of Wait and then does
+// something else is noticed within a few watchPeriods, not after a whole slice.
+func TestTargetThatLeftWait(t *testing.T) {
+	a, b := pair(t, Config{}, rdma.QPConfig{})
+	read := func() time.Duration {
+		begin := time.Now()
+		a.post(rdma.SendWR{ID: 1, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 8)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+		a.want(nil, rdma.WCRead, 1, rdma.StatusSuccess)
+		return time.Since(begin)
+	}
+	const rounds = 8
+	slow := 0
+	for range rounds {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- b.cq.Wait(ctx) }()
+		eventually(t, "a waiter", func() bool { return b.cq.(*cq).waiters.Load() == 1 })
+		read() // while somebody waits, so that the waiter counts as active
+		time.Sleep(6 * watchPeriod)
+		cancel()
+		<-done
+		if read() > waitSlice/2 {
+			slow++
+		}
+	}
+	if slow > rounds/4 {
+		t.Errorf("%d of %d reads waited for the end of a slice", slow, rounds)
+	}
+}

@@ -84,6 +84,7 @@ type qp struct {
 
 	watched   atomic.Bool // in the background goroutine's watch list
 	roomArmed bool        // the background goroutine's epoll reports room too
+	eof       bool        // the peer's FIN was read while lingering
 }
 
 // fifo is a ring of small integers of a fixed power-of-two size.

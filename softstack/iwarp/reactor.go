@@ -3,6 +3,7 @@ package iwarp
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/softstack/stream"
@@ -22,10 +23,17 @@ type reactor struct {
 	nudged   []*qp
 	stopping bool
 
+	dozing atomic.Bool // asleep for long, because goroutines in Wait drive all that is watched
+
 	// The goroutine's own.
 	watch   []*qp
 	lingers []*qp
+	calm    int // looks in a row that found a waiter on every watched QP
 }
+
+// calmLooks is how many of them it takes to doze. Arbitrary: an application that
+// leaves Wait for every message wakes the goroutine once in as many periods.
+const calmLooks = 3
 
 // busyPolls is how many polls or posts within one watchPeriod make an
 // application active. Arbitrary: a spinning one does thousands.
@@ -96,6 +104,9 @@ func (b *reactor) loop() {
 		if err != nil {
 			return // the instance is gone: only after Close
 		}
+		if b.dozing.Swap(false) && time.Since(last) < waitSlice {
+			b.calm = 0 // somebody left Wait
+		}
 		b.mu.Lock()
 		stop := b.stopping
 		nudged := b.nudged
@@ -129,14 +140,33 @@ func (b *reactor) pause() int {
 	if len(b.lingers) > 0 {
 		return int(watchPeriod / time.Millisecond)
 	}
-	ms := -1
+	if len(b.watch) == 0 {
+		return -1
+	}
+	if b.calm >= calmLooks {
+		b.dozing.Store(true) // before the look: who leaves Wait behind it sees that
+		if b.allWaitedOn() {
+			return int(waitSlice / time.Millisecond)
+		}
+		b.dozing.Store(false)
+	}
+	return int(watchPeriod / time.Millisecond)
+}
+
+func (b *reactor) allWaitedOn() bool {
 	for _, q := range b.watch {
 		if !q.waitedOn() {
-			return int(watchPeriod / time.Millisecond)
+			return false
 		}
-		ms = int(waitSlice / time.Millisecond)
 	}
-	return ms
+	return true
+}
+
+// leftWait makes the goroutine look after QPs that nobody waits on any more.
+func (b *reactor) leftWait() {
+	if b.dozing.Load() {
+		b.p.Wake()
+	}
 }
 
 // ready handles an event of an armed or lingering QP.
@@ -177,7 +207,10 @@ func (b *reactor) arm(q *qp) {
 	if q.phase != phaseOpen && q.phase != phaseLinger {
 		return
 	}
-	bits := stream.Readable | stream.OneShot
+	bits := stream.OneShot
+	if !q.eof {
+		bits |= stream.Readable
+	}
 	q.roomArmed = !q.tx.empty()
 	if q.roomArmed {
 		bits |= stream.Writable
@@ -209,6 +242,9 @@ func (b *reactor) tick(now time.Time) {
 	}
 	clear(b.watch[len(keep):])
 	b.watch = keep
+	if b.calm++; !b.allWaitedOn() {
+		b.calm = 0
+	}
 
 	left := b.lingers[:0]
 	for _, q := range b.lingers {

@@ -103,17 +103,15 @@ func (q *qp) lingerStep() {
 		q.fin = true
 		q.conn.CloseWrite()
 	}
-	for range rxPasses {
+	for pass := 0; pass < rxPasses && !q.eof; pass++ {
 		_, err := q.conn.Recv(q.rx.buf) // whatever comes now is ignored (RFC 5040 §5.4)
 		if err == stream.ErrAgain {
 			return
 		}
-		if err != nil {
-			if q.fin {
-				q.drop(false)
-			}
-			return
-		}
+		q.eof = err != nil
+	}
+	if q.eof && q.fin {
+		q.drop(false)
 	}
 }
 

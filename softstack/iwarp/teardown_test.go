@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -301,6 +302,35 @@ func TestStuckPeer(t *testing.T) {
 				t.Errorf("on the wire: %q", f[0])
 			}
 		})
+	}
+}
+
+// TestLingeringDoesNotSpin: a peer that sent FIN and does not read costs no
+// processor time until it is given up.
+func TestLingeringDoesNotSpin(t *testing.T) {
+	used := func() time.Duration {
+		var r syscall.Rusage
+		must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &r))
+		return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+	}
+	e := newEnd(t, Config{SendBuffer: 16 << 10}, rdma.QPConfig{})
+	p, _ := e.connectTo(t, rdma.ConnParam{IRD: 1, ORD: 1}, nil)
+	for i := range 4 {
+		e.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, window)}, RKey: 1})
+	}
+	must(t, p.CloseWrite())
+	eventually(t, "qp in ERR", func() bool { return e.qp.State() == rdma.QPErr })
+	const span = 300 * time.Millisecond
+	before := used()
+	time.Sleep(span)
+	if d := used() - before; d > span/2 {
+		t.Errorf("%v of processor time in %v", d, span)
+	}
+	q := e.qp.(*qp)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.phase != phaseLinger {
+		t.Errorf("the stream does not linger any more")
 	}
 }
 
