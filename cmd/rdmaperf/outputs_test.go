@@ -48,3 +48,36 @@ func TestRunPrintsPerftestAndCSV(t *testing.T) {
 		t.Errorf("csv: exit %d, error %v, %d rows, want a header and two results", r.code, err, len(rows))
 	}
 }
+
+// A missed threshold has its line and its code, and takes nothing from the results.
+func TestFailIf(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r.json")
+	args := []string{"run", "--transport", "mem", "--workload", "latency", "--op", "write", "-s", "64", "-n", "200", "--json", file, "--format", "csv"}
+	r := rdmaperf(t, append(args, "--fail-if", "p99>60s", "--fail-if", "errors>0")...)
+	if r.code != 0 || r.stderr != "" {
+		t.Errorf("kept thresholds: exit %d, stderr %q", r.code, r.stderr)
+	}
+	os.Remove(file)
+	r = rdmaperf(t, append(args, "--fail-if", "p99>60s", "--fail-if", "p50<59s", "--fail-if", "bw<1MB/s")...)
+	lines := strings.Split(strings.TrimSuffix(r.stderr, "\n"), "\n")
+	if r.code != 3 || len(lines) != 3 || !strings.HasPrefix(lines[0], "threshold p50<59s missed by 1 of 1 result, worst mem latency write 64: ") ||
+		lines[1] != "threshold bw<1MB/s missed: no result has a bw" || lines[2] != "rdmaperf: check --fail-if: 2 of 3 thresholds were missed" {
+		t.Errorf("exit %d, stderr %q", r.code, r.stderr)
+	}
+	if strings.Count(r.stdout, "\n") != 2 {
+		t.Errorf("stdout %q, want a header and a result", r.stdout)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := document(t, b); len(d.Results) != 1 || d.Error != nil {
+		t.Errorf("%d results, error %+v, want one and none", len(d.Results), d.Error)
+	}
+	for limit, want := range map[string]string{"p99>10": "needs a unit", "p99>+10%": "rdmaperf compare"} {
+		r := rdmaperf(t, append(args, "--fail-if", limit)...)
+		if r.code != 2 || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, want) {
+			t.Errorf("%s: exit %d, stderr %q, want exit 2 and one line with %q", limit, r.code, r.stderr, want)
+		}
+	}
+}

@@ -31,7 +31,7 @@ embedded default stack and writes rdmaperf-results/TIME/result.json.
 Several transports are measured point by point in turn, so that a change of the
 machine's mood hits all of them.
 
-Exit codes: 0 done, 1 failed, 2 usage, 4 data arrived changed, 5 the peer is
+Exit codes: 0 done, 1 failed, 2 usage, 3 a threshold was missed, 4 data arrived changed, 5 the peer is
 unreachable or incompatible, 77 not run for lack of a device or ability.`,
 		Example: `  rdmaperf run
   rdmaperf run --transport tcp,iwarp --workload latency --op send -s 64 -D 3s
@@ -74,6 +74,9 @@ func (o *runOptions) run(cmd *cobra.Command, bare bool) error {
 	}
 	if e := o.write(cmd.OutOrStdout(), doc); e != nil {
 		err = errors.Join(err, e)
+	}
+	if e := o.failIf.check(stderr, doc); e != nil && reports.Code(err) == reports.ExitOK {
+		err = e // an error of the run says more than what it left unmeasured
 	}
 	if bare && err == nil && !o.quiet {
 		fmt.Fprint(stderr, nextSteps(o.output))

@@ -52,6 +52,7 @@ type runOptions struct {
 	output  string
 	format  string
 	gbits   bool
+	failIf  failIf
 	quiet   bool
 	verbose bool
 }
@@ -86,6 +87,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.json, "json", "", "write the result document to this file")
 	f.StringVarP(&o.output, "output", "o", "", "write result.json and the histograms (.hlog, .hgrm) into this directory")
 	f.StringVar(&o.format, "format", "text", "of stdout: "+strings.Join(formats, ", "))
+	o.failIf.register(f, failIfUsage)
 	f.BoolVar(&o.gbits, "report_gbits", false, "bandwidth in Gb/s instead of MiB/s")
 	f.BoolVar(&o.quiet, "quiet", false, "nothing on stderr but errors")
 	f.BoolVar(&o.verbose, "verbose", false, "log more")
@@ -105,6 +107,9 @@ func (o *runOptions) plan(cmd *cobra.Command) (*runPlan, error) {
 	changed := cmd.Flags().Changed
 	if err := o.conflicts(changed); err != nil {
 		return nil, usage("read command line", err, "rdmaperf run --help")
+	}
+	if err := o.failIf.absolute(); err != nil {
+		return nil, err
 	}
 	p := &runPlan{askOps: changed("op")}
 	var err error

@@ -1,0 +1,267 @@
+package reports
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// quantity is what a metric counts; it decides which units a limit may have.
+type quantity int
+
+const (
+	quantityTime  quantity = iota // ns
+	quantityRate                  // operations per second
+	quantityBytes                 // bytes per second
+	quantityCount
+)
+
+// limitUnits maps the units of a limit to their size in the unit of the
+// document. Gb is a gigabit as everywhere in this field.
+var limitUnits = [...]map[string]float64{
+	quantityTime: {"ns": 1, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9},
+	quantityRate: {"": 1, "/s": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "k/s": 1e3, "K/s": 1e3, "M/s": 1e6, "G/s": 1e9},
+	quantityBytes: {
+		"B/s": 1, "KB/s": 1e3, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "KiB/s": 1 << 10, "MiB/s": 1 << 20, "GiB/s": 1 << 30,
+		"b/s": 1. / 8, "Kb/s": 1e3 / 8, "kb/s": 1e3 / 8, "Mb/s": 1e6 / 8, "Gb/s": 1e9 / 8,
+	},
+	quantityCount: {"": 1},
+}
+
+// unitHint names units in the words of an error.
+var unitHint = [...]string{
+	quantityTime:  "ns, us, ms or s, such as 10us",
+	quantityRate:  "operations per second with k, M or G, such as 3M",
+	quantityBytes: "MB/s, GB/s, MiB/s, GiB/s, Mb/s or Gb/s, such as 1GB/s",
+	quantityCount: "a plain number, such as 0",
+}
+
+// metric is one figure of a result by its name in thresholds and comparisons.
+type metric struct {
+	name string
+	quantity
+	of func(r *Result) (float64, bool)
+}
+
+var figures = figureTable()
+
+func figureTable() []metric {
+	var all []metric
+	latencies := func(prefix string, of func(r *Result) *Latency) {
+		add := func(name string, f func(l *Latency) float64) {
+			all = append(all, metric{prefix + name, quantityTime, func(r *Result) (float64, bool) {
+				l := of(r)
+				if l == nil || l.Count == 0 {
+					return 0, false
+				}
+				return f(l), true
+			}})
+		}
+		for _, p := range percentileTable {
+			add(p.name, func(l *Latency) float64 { return *p.field(l) })
+		}
+		add("min", func(l *Latency) float64 { return l.Min })
+		add("max", func(l *Latency) float64 { return l.Max })
+		add("mean", func(l *Latency) float64 { return l.Mean })
+		add("stddev", func(l *Latency) float64 { return l.StdDev })
+	}
+	latencies("", func(r *Result) *Latency { return r.Latency })
+	latencies("corrected.", func(r *Result) *Latency { return r.LatencyCorrected })
+	probe := func(of func(h *HOL) *Latency) func(r *Result) *Latency {
+		return func(r *Result) *Latency {
+			if r.HOL == nil {
+				return nil
+			}
+			return of(r.HOL)
+		}
+	}
+	latencies("alone.", probe(func(h *HOL) *Latency { return &h.ProbeAlone }))
+	latencies("loaded.", probe(func(h *HOL) *Latency { return &h.ProbeLoaded }))
+	rate := func(name string, q quantity, of func(t *Throughput) float64) metric {
+		return metric{name, q, func(r *Result) (float64, bool) {
+			if r.Throughput == nil {
+				return 0, false
+			}
+			return of(r.Throughput), true
+		}}
+	}
+	return append(all,
+		rate("rate", quantityRate, func(t *Throughput) float64 { return t.OperationsPerSecond }),
+		rate("bw", quantityBytes, func(t *Throughput) float64 { return t.BytesPerSecond }),
+		metric{"errors", quantityCount, func(r *Result) (float64, bool) { return float64(r.Errors), true }})
+}
+
+// findMetric takes p99.9 and p999 for the same.
+func findMetric(name string) (metric, bool) {
+	prefix, last := "", name
+	if i := strings.LastIndex(name, ".p"); i >= 0 {
+		prefix, last = name[:i+1], name[i+1:]
+	}
+	if whole, fraction, found := strings.Cut(last, "."); found && whole == "p99" && strings.Trim(fraction, "9") == "" && fraction != "" {
+		last = whole + fraction
+	}
+	i := slices.IndexFunc(figures, func(m metric) bool { return m.name == prefix+last })
+	if i < 0 {
+		return metric{}, false
+	}
+	return figures[i], true
+}
+
+// Threshold is a condition under which a run counts as failed.
+type Threshold struct {
+	text     string
+	metric   metric
+	above    bool // fails above the limit, else below it
+	relative bool
+	limit    float64 // in the document's unit; relative: percent of the old value
+}
+
+// ParseThreshold reads METRIC>LIMIT or METRIC<LIMIT: the condition of failure.
+//
+// METRIC is p50, p90, p99, p99.9, p99.99, p99.999, min, max, mean or stddev of
+// the latency, the same after "corrected.", "alone." or "loaded." (corrected for
+// coordinated omission; head-of-line probes alone and beside the bulk), rate
+// (operations/s), bw (bytes/s) or errors. A LIMIT with a sign and %, such as
+// +10%, is the change from the old run, which only a comparison knows.
+func ParseThreshold(s string) (Threshold, error) {
+	fail := func(format string, args ...any) (Threshold, error) {
+		return Threshold{}, fmt.Errorf("threshold %q: %s", s, fmt.Sprintf(format, args...))
+	}
+	i := strings.IndexAny(s, "<>")
+	if i < 0 {
+		return fail("want METRIC>LIMIT or METRIC<LIMIT, such as p99>10us")
+	}
+	name, limit := strings.TrimSpace(s[:i]), strings.TrimSpace(s[i+1:])
+	m, known := findMetric(name)
+	if !known {
+		return fail("unknown metric %q: want p50, p90, p99, p99.9, p99.99, p99.999, min, max, mean, stddev, rate, bw or errors", name)
+	}
+	t := Threshold{text: name + s[i:i+1] + limit, metric: m, above: s[i] == '>'}
+	digits := len(limit) - len(strings.TrimLeft(limit, "+-0123456789."))
+	number, unit := limit[:digits], limit[digits:]
+	if number == "" {
+		return fail("want a limit after %c: %s, or a change such as +10%%", s[i], unitHint[m.quantity])
+	}
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || !finite(v) {
+		return fail("%q is no number", number)
+	}
+	signed := number[0] == '+' || number[0] == '-'
+	if unit == "%" {
+		if !signed {
+			return fail("a change needs its sign: +%s%% or -%s%%", number, number)
+		}
+		if v < -100 {
+			return fail("nothing falls by more than 100%%")
+		}
+		t.relative, t.limit = true, v
+		return t, nil
+	}
+	if signed {
+		return fail("only a change in %% has a sign")
+	}
+	factor, known := limitUnits[m.quantity][unit]
+	if !known {
+		if unit == "" {
+			return fail("%s needs a unit: %s", name, unitHint[m.quantity])
+		}
+		return fail("unknown unit %q for %s: want %s", unit, name, unitHint[m.quantity])
+	}
+	if t.limit = v * factor; !finite(t.limit) {
+		return fail("the limit is too large")
+	}
+	return t, nil
+}
+
+// String returns the threshold as it was written, without spaces.
+func (t Threshold) String() string { return t.text }
+
+// Relative tells whether the limit is a change from another run.
+func (t Threshold) Relative() bool { return t.relative }
+
+// missedBy tells whether the value fails the threshold. What is no number fails.
+func (t Threshold) missedBy(v float64) bool {
+	if t.above {
+		return !(v <= t.limit)
+	}
+	return !(v >= t.limit)
+}
+
+// worse tells whether a is further beyond the limit than b.
+func (t Threshold) worse(a, b float64) bool {
+	return math.IsNaN(a) || t.above && a > b || !t.above && a < b
+}
+
+// ErrRelative says that a threshold needs two runs.
+var ErrRelative = errors.New("a change in % needs an old run: use it with rdmaperf compare")
+
+// CheckThresholds holds every result of the document against absolute
+// thresholds and returns one line for each threshold that is missed, with the
+// worst result. A threshold for whose metric there is no figure counts as
+// missed, because nothing shows that it was kept. A relative threshold is an
+// error.
+func CheckThresholds(d *Document, thresholds []Threshold) ([]string, error) {
+	var lines []string
+	for _, t := range thresholds {
+		if t.relative {
+			return nil, fmt.Errorf("threshold %q: %w", t.text, ErrRelative)
+		}
+		var measured, missed int
+		var worst *Result
+		var worstValue float64
+		for i := range d.Results {
+			v, ok := t.metric.of(&d.Results[i])
+			if !ok {
+				continue
+			}
+			measured++
+			if t.missedBy(v) {
+				missed++
+				if worst == nil || t.worse(v, worstValue) {
+					worst, worstValue = &d.Results[i], v
+				}
+			}
+		}
+		switch {
+		case measured == 0:
+			lines = append(lines, fmt.Sprintf("threshold %s missed: no result has a %s", t.text, t.metric.name))
+		case missed > 0:
+			lines = append(lines, fmt.Sprintf("threshold %s missed by %d of %s, worst %s: %s",
+				t.text, missed, plural(int64(measured), "result"), pointName(worst), formatQuantity(t.metric.quantity, worstValue)))
+		}
+	}
+	return lines, nil
+}
+
+// pointName names a result in one line.
+func pointName(r *Result) string {
+	return printable(strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s", transportOf(r), r.Workload, r.Op, FormatSize(r.SizeBytes))), " "))
+}
+
+// formatQuantity prints a value with the unit that a reader expects.
+func formatQuantity(q quantity, v float64) string {
+	scaled := func(units ...string) string {
+		i := 0
+		for ; i < len(units)-1 && math.Abs(v) >= 1000; i++ {
+			v /= 1000
+		}
+		return number(v, 3) + units[i]
+	}
+	switch q {
+	case quantityTime:
+		if math.Abs(v) >= 1000 {
+			v /= 1000
+			return scaled("us", "ms", "s")
+		}
+		return number(v, 0) + "ns"
+	case quantityRate:
+		return scaled("/s", "k/s", "M/s", "G/s")
+	case quantityBytes:
+		return scaled("B/s", "KB/s", "MB/s", "GB/s")
+	default:
+		return number(v, 0)
+	}
+}

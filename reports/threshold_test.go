@@ -1,0 +1,147 @@
+package reports_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+func threshold(t testing.TB, s string) reports.Threshold {
+	t.Helper()
+	th, err := reports.ParseThreshold(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return th
+}
+
+func thresholdDocument() *reports.Document {
+	d := goldenDocument()
+	d.Results = []reports.Result{d.Results[0], d.Results[2], d.Results[5], d.Results[7]}
+	hol := d.Results[0]
+	hol.Workload, hol.Latency, hol.Throughput = "hol", nil, nil
+	hol.HOL = &reports.HOL{ProbeAlone: *latency(1000, 4000), ProbeLoaded: *latency(1000, 900_000)}
+	d.Results = append(d.Results, hol)
+	return d
+}
+
+// The limits on both sides of a value: what is equal to the limit is kept.
+func TestThresholdsAgainstADocument(t *testing.T) {
+	for _, c := range []struct{ threshold, want string }{
+		{"p99>6.45us", ""}, // the iwarp result has exactly 6450 ns
+		{"p99>6449ns", "threshold p99>6449ns missed by 1 of 2 results, worst iwarp latency send 64: 6.450us"},
+		{" p99 > 5us ", "threshold p99>5us missed by 2 of 2 results, worst iwarp latency send 64: 6.450us"},
+		{"p50<3900ns", ""},
+		{"p50<4µs", "threshold p50<4µs missed by 1 of 2 results, worst tcp latency send 64: 3.900us"},
+		{"p99.9>17.2us", ""},
+		{"p999>17us", "threshold p999>17us missed by 1 of 2 results, worst iwarp latency send 64: 17.200us"},
+		{"max>0.4ms", "threshold max>0.4ms missed by 1 of 2 results, worst iwarp latency send 64: 430.000us"},
+		{"max>1s", ""},
+		{"corrected.p99.9>1ms", "threshold corrected.p99.9>1ms missed by 1 of 1 result, worst iwarp latency send 64: 4.990ms"},
+		{"loaded.p99>1ms", "threshold loaded.p99>1ms missed by 1 of 1 result, worst tcp hol send 64: 1.350ms"},
+		{"alone.p99>1ms", ""},
+		{"rate<5k", ""},
+		{"rate<5.5k/s", "threshold rate<5.5k/s missed by 1 of 4 results, worst iwarp throughput write 1M: 5.000k/s"},
+		{"bw<1GB/s", "threshold bw<1GB/s missed by 2 of 4 results, worst iwarp latency send 64: 10.667MB/s"},
+		{"bw<0.085333Gb/s", ""},
+		{"bw<0.085334Gb/s", "threshold bw<0.085334Gb/s missed by 1 of 4 results, worst iwarp latency send 64: 10.667MB/s"},
+		{"bw<10MiB/s", ""},
+		{"errors>0", "threshold errors>0 missed by 1 of 5 results, worst iwarp throughput write 1M: 3"},
+		{"errors>3", ""},
+	} {
+		lines, err := reports.CheckThresholds(thresholdDocument(), []reports.Threshold{threshold(t, c.threshold)})
+		if got := strings.Join(lines, "\n"); err != nil || got != c.want {
+			t.Errorf("%s: %q, error %v, want %q", c.threshold, got, err, c.want)
+		}
+	}
+}
+
+// A threshold that nothing was measured for is no threshold that was kept.
+func TestThresholdWithoutAFigureIsMissed(t *testing.T) {
+	d := thresholdDocument()
+	d.Results = d.Results[2:3] // throughput only
+	lines, err := reports.CheckThresholds(d, []reports.Threshold{threshold(t, "p99>1s"), threshold(t, "rate<1"), threshold(t, "loaded.max>1s")})
+	want := []string{"threshold p99>1s missed: no result has a p99", "threshold loaded.max>1s missed: no result has a loaded.max"}
+	if diff := cmp.Diff(want, lines); err != nil || diff != "" {
+		t.Errorf("error %v, lines (-want +got):\n%s", err, diff)
+	}
+	d = thresholdDocument()
+	d.Results[0].Latency.P99 = math.NaN()
+	if lines, err := reports.CheckThresholds(d, []reports.Threshold{threshold(t, "p99>1s")}); err != nil || len(lines) != 1 {
+		t.Errorf("NaN keeps a threshold: %q, error %v", lines, err)
+	}
+}
+
+func TestRelativeThresholdNeedsTwoRuns(t *testing.T) {
+	th := threshold(t, "p99>+10%")
+	if !th.Relative() || threshold(t, "p99>10us").Relative() {
+		t.Error("Relative is wrong")
+	}
+	if _, err := reports.CheckThresholds(thresholdDocument(), []reports.Threshold{th}); !errors.Is(err, reports.ErrRelative) {
+		t.Errorf("error = %v, want ErrRelative", err)
+	}
+}
+
+func TestParseThresholdErrors(t *testing.T) {
+	for _, c := range []struct{ threshold, want string }{
+		{"", "want METRIC>LIMIT"},
+		{"p99", "want METRIC>LIMIT"},
+		{"p99=10us", "want METRIC>LIMIT"},
+		{">10us", "unknown metric"},
+		{"p98>10us", `unknown metric "p98"`},
+		{"p99.>10us", "unknown metric"},
+		{"p99.8>10us", "unknown metric"},
+		{"bulk.p99>10us", "unknown metric"},
+		{"p99>", "want a limit"},
+		{"p99>us", "want a limit"},
+		{"p99>=10us", "want a limit"},
+		{"p99>10", "needs a unit"},
+		{"p99>10M", `unknown unit "M"`},
+		{"p99>10 us", `unknown unit " us"`},
+		{"p99>1.2.3us", "no number"},
+		{"p99>1e5us", "unknown unit"},
+		{"p99>-5us", "only a change"},
+		{"p99>+5us", "only a change"},
+		{"p99>10%", "needs its sign"},
+		{"p99<-101%", "100%"},
+		{"rate<3MB/s", "unknown unit"},
+		{"bw<1GB", "unknown unit"},
+		{"bw<1", "needs a unit"},
+		{"errors>1us", "unknown unit"},
+		{"p99>" + strings.Repeat("9", 400) + "us", "no number"},
+		{"p99>1" + strings.Repeat("0", 305) + "s", "too large"},
+	} {
+		_, err := reports.ParseThreshold(c.threshold)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "threshold ") {
+			t.Errorf("%q: error %v, want one with %q", c.threshold, err, c.want)
+		}
+	}
+}
+
+// What parses prints itself so that it parses to the same.
+func FuzzParseThreshold(f *testing.F) {
+	for _, s := range []string{"p99>10us", "p99>+10%", "rate<3M", "bw<1GB/s", "corrected.p99.9>1ms", "errors>0", "p99>1e9s", "p99.>1us", " p50 < 1µs", "max>.s", "\x00>\xff"} {
+		f.Add(s)
+	}
+	d := thresholdDocument()
+	f.Fuzz(func(t *testing.T, s string) {
+		a, err := reports.ParseThreshold(s)
+		if err != nil {
+			return
+		}
+		b, err := reports.ParseThreshold(a.String())
+		if err != nil || a.String() != b.String() || a.Relative() != b.Relative() {
+			t.Fatalf("%q prints as %q, which reads as %q, error %v", s, a, b, err)
+		}
+		x, errX := reports.CheckThresholds(d, []reports.Threshold{a})
+		y, errY := reports.CheckThresholds(d, []reports.Threshold{b})
+		if (errX != nil) != a.Relative() || (errY != nil) != a.Relative() || cmp.Diff(x, y) != "" {
+			t.Errorf("%q and %q judge differently: %q %v, %q %v", s, b, x, errX, y, errY)
+		}
+	})
+}
