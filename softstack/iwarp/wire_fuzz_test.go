@@ -40,7 +40,7 @@ const (
 	rigSink = 0xaabbccdd // vectors answer reads into it, at rigSinkTO
 	sinkTO  = 0x2000
 	rigInv  = 0x11223300
-	rigLen  = 4096
+	rigLen  = 32 << 10
 
 	rigTarget = guard
 	rigSinkAt = rigTarget + rigLen + guard
@@ -276,6 +276,18 @@ func TestWireMutations(t *testing.T) {
 		if !v.Startup {
 			base = append(base, v)
 		}
+	}
+	// The vectors are short; these reach direct placement and long answers.
+	for _, s := range []*wiretest.Segment{
+		wiretest.Write(rigSTag, rigTO, pattern(30000)),
+		wiretest.Write(rigSTag, rigTO+100, pattern(9000)).More(),
+		wiretest.Send(1, pattern(rigRecv)),
+		wiretest.Send(1, pattern(9000)),
+		wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 1, Size: 30000, SrcSTag: rigSTag, SrcTO: rigTO}),
+		wiretest.ReadResponse(rigSink, sinkTO, pattern(16)),
+	} {
+		var e wiretest.Encoder
+		base = append(base, wiretest.Vector{Bytes: e.Append(nil, s)})
 	}
 	rigs := []*rig{newRig(t, Config{}), newRig(t, Config{StoreAndForward: true})}
 	for i := range *wireStreams {
