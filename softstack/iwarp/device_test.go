@@ -1,0 +1,174 @@
+package iwarp
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+func TestConfigs(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"iwarp(crc)":                     {},
+		"iwarp(nocrc)":                   {NoCRC: true},
+		"iwarp(crc,markers,rev1)":        {Markers: true, Revision: 1},
+		"iwarp(nocrc,p2p,checked)":       {NoCRC: true, PeerToPeer: true, StoreAndForward: true, Revision: 2},
+		"iwarp(crc,markers,p2p,checked)": {Markers: true, PeerToPeer: true, StoreAndForward: true, MaxULPDU: 128, SendBuffer: 1 << 20},
+	} {
+		d, err := Open(cfg)
+		must(t, err)
+		if d.Name() != name {
+			t.Errorf("%+v is %s, want %s", cfg, d.Name(), name)
+		}
+		must(t, d.Close())
+		must(t, d.Close())
+	}
+	for _, cfg := range []Config{{Revision: 3}, {Revision: 1, PeerToPeer: true}, {MaxULPDU: 127}, {MaxULPDU: 65536}, {MaxULPDU: -1}, {SendBuffer: -1}, {RecvBuffer: -1}} {
+		if d, err := Open(cfg); !errors.Is(err, rdma.ErrInvalid) {
+			t.Errorf("open with %+v: %v, %v", cfg, d, err)
+		}
+	}
+}
+
+// TestClosedDevice: nothing can be made on it, and no attempt leaves a trace.
+func TestClosedDevice(t *testing.T) {
+	d, err := Open(Config{})
+	must(t, err)
+	live, err := Open(Config{})
+	must(t, err)
+	c, err := live.NewCQ(1)
+	must(t, err)
+	buf, err := rdma.Alloc(1)
+	must(t, err)
+	must(t, d.Close())
+	fds := openFDs(t)
+	for name, create := range map[string]func() error{
+		"pd":     func() error { _, err := d.AllocPD(); return err },
+		"cq":     func() error { _, err := d.NewCQ(1); return err },
+		"srq":    func() error { _, err := d.NewSRQ(rdma.SRQConfig{Depth: 1}); return err },
+		"mr":     func() error { _, err := d.RegMR(0, buf, 0); return err },
+		"listen": func() error { _, err := d.Listen(context.Background(), "127.0.0.1:0", 1); return err },
+	} {
+		if err := create(); !errors.Is(err, rdma.ErrClosed) {
+			t.Errorf("%s on a closed device: %v", name, err)
+		}
+	}
+	if _, err := d.NewQP(rdma.QPConfig{SendCQ: c, RecvCQ: c}); !errors.Is(err, rdma.ErrInvalid) {
+		t.Errorf("qp with the CQ of another device: %v", err)
+	}
+	if n := openFDs(t); n != fds {
+		t.Errorf("%d descriptors, %d before", n, fds)
+	}
+	must(t, c.Close())
+	must(t, live.Close())
+	buf.Free()
+}
+
+// TestLimits: what Caps declares is what is taken.
+func TestLimits(t *testing.T) {
+	e := newEnd(t, Config{}, rdma.QPConfig{})
+	caps := e.dev.Caps()
+	for _, c := range []struct {
+		cfg  rdma.QPConfig
+		want error
+	}{
+		{rdma.QPConfig{}, nil},
+		{rdma.QPConfig{SendDepth: caps.MaxQPWR, RecvDepth: caps.MaxQPWR, MaxInline: caps.MaxInline}, nil},
+		{rdma.QPConfig{SendDepth: caps.MaxQPWR + 1}, rdma.ErrInvalid},
+		{rdma.QPConfig{RecvDepth: caps.MaxQPWR + 1}, rdma.ErrInvalid},
+		{rdma.QPConfig{MaxInline: caps.MaxInline + 1}, rdma.ErrInvalid},
+		{rdma.QPConfig{SendDepth: -1}, rdma.ErrInvalid},
+		{rdma.QPConfig{PD: 99}, rdma.ErrInvalid},
+	} {
+		c.cfg.SendCQ, c.cfg.RecvCQ = e.cq, e.cq
+		q, err := e.dev.NewQP(c.cfg)
+		if !errors.Is(err, c.want) {
+			t.Errorf("qp %+v: %v, want %v", c.cfg, err, c.want)
+		}
+		if err == nil {
+			must(t, q.Close())
+		}
+	}
+	for depth, want := range map[int]error{0: rdma.ErrInvalid, -1: rdma.ErrInvalid, 1: nil, 3: nil, caps.MaxCQE + 1: rdma.ErrInvalid} {
+		c, err := e.dev.NewCQ(depth)
+		if !errors.Is(err, want) {
+			t.Errorf("cq of depth %d: %v, want %v", depth, err, want)
+		}
+		if err == nil {
+			must(t, c.Close())
+		}
+	}
+	// A depth that is no power of two is still the depth.
+	q, err := e.dev.NewQP(rdma.QPConfig{SendCQ: e.cq, RecvCQ: e.cq, RecvDepth: 3})
+	must(t, err)
+	defer q.Close()
+	if n, err := q.PostRecv(make([]rdma.RecvWR, 5)); n != 3 || err != rdma.ErrQueueFull {
+		t.Errorf("post five receives to a queue of three: %d, %v", n, err)
+	}
+}
+
+// TestSendOpcodes: each kind of send has its opcode and its Invalidate STag.
+func TestSendOpcodes(t *testing.T) {
+	e := newEnd(t, Config{}, rdma.QPConfig{})
+	p := scripted(t, e, 1, 1)
+	for i, c := range []struct {
+		op    rdma.Opcode
+		flags rdma.SendFlags
+		want  rdmap.Opcode
+	}{
+		{rdma.OpSend, 0, rdmap.OpSend},
+		{rdma.OpSend, rdma.Solicited, rdmap.OpSendSE},
+		{rdma.OpSendInv, 0, rdmap.OpSendInv},
+		{rdma.OpSendInv, rdma.Solicited, rdmap.OpSendSEInv},
+	} {
+		e.post(rdma.SendWR{ID: uint64(i), Op: c.op, Flags: c.flags, InvKey: 0xabcd})
+		stag := uint32(0)
+		if c.op == rdma.OpSendInv {
+			stag = 0xabcd
+		}
+		if h := expect(t, p, c.want).UntaggedHeader(); h.InvSTag != stag || h.MSN != uint32(i+1) {
+			t.Errorf("%v: header %+v", c.want, h)
+		}
+	}
+}
+
+// TestUnansweredRequest: a request that the application takes and forgets is
+// refused for it, and a late answer is an error.
+func TestUnansweredRequest(t *testing.T) {
+	e, l := host(t, Config{})
+	for _, taken := range []bool{true, false} {
+		p, err := wiretest.Dial(l.Addr(), testTimeout)
+		must(t, err)
+		defer p.Close()
+		must(t, p.WriteStartup(request(nil)))
+		queue := l.(*listener).queue
+		eventually(t, "the request", func() bool { return len(queue) == 1 })
+		r := <-queue
+		if !taken {
+			queue <- r
+		}
+		r.expire.Reset(0) // as after answerTimeout
+		f, err := p.ReadStartup()
+		must(t, err)
+		if !f.Reject {
+			t.Errorf("answered by %+v", f)
+		}
+		if taken {
+			if _, err := r.Accept(t.Context(), e.qp, rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
+				t.Errorf("late accept: %v", err)
+			}
+			if err := r.Reject(t.Context(), nil); !errors.Is(err, rdma.ErrState) {
+				t.Errorf("late reject: %v", err)
+			}
+		}
+	}
+	// Accept passes over the one that expired in the queue.
+	done := e.accept(l, rdma.ConnParam{})
+	a := newEnd(t, Config{}, rdma.QPConfig{})
+	_, err := a.qp.Connect(t.Context(), l.Addr(), rdma.ConnParam{})
+	must(t, err)
+	must(t, <-done)
+}
