@@ -45,6 +45,7 @@ workloads: "rdmaperf run" needs no hardware, no host and no options.`,
 		SilenceErrors: true,
 	}
 	root.AddCommand(newRunCommand(), newServeCommand(), newVersionCommand(), newConformCommand(), newRpingCommand(), newDevicesCommand())
+	root.AddCommand(newCompareCommand())
 	return root
 }
 

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// measured runs once and writes the document, changed by alter, to a file.
+func measured(t *testing.T) func(name string, alter func(d *reports.Document)) string {
+	t.Helper()
+	dir := t.TempDir()
+	r := rdmaperf(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send,write", "-s", "64", "-n", "300", "--format", "json")
+	if r.code != 0 {
+		t.Fatalf("exit %d: %s", r.code, r.stderr)
+	}
+	return func(name string, alter func(d *reports.Document)) string {
+		d := document(t, []byte(r.stdout))
+		alter(d)
+		path := filepath.Join(dir, name)
+		if err := d.WriteFile(path); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+}
+
+func TestCompare(t *testing.T) {
+	write := measured(t)
+	slower := func(percent float64) func(d *reports.Document) {
+		return func(d *reports.Document) {
+			for i := range d.Results {
+				l := d.Results[i].Latency
+				l.P50, l.P99, l.Mean = 1000*(1+percent/100), 2000*(1+percent/100), 1100*(1+percent/100)
+			}
+		}
+	}
+	old, same, slow := write("old.json", slower(0)), write("same.json", slower(9)), write("slow.json", slower(20))
+	other := write("other.json", func(d *reports.Document) {
+		slower(20)(d)
+		d.Environment.CPU = "Abacus 1"
+		d.Results[1].Polling = reports.PollingEvent
+	})
+	apart := write("apart.json", func(d *reports.Document) {
+		for i := range d.Results {
+			d.Results[i].SizeBytes = 65
+		}
+	})
+	broken := filepath.Join(t.TempDir(), "broken.json")
+	if err := os.WriteFile(broken, []byte(`{"schema":"other/v9"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args           []string
+		code           int
+		stdout, stderr []string // parts, in any order
+	}{
+		{[]string{old, same, "--fail-if", "p99>+10%"}, 0, []string{"mem latency send 64", "+9.00%", "no test: one sample each"}, nil},
+		{[]string{old, slow, "--fail-if", "p99>+10%", "--fail-if", "p50>1s"}, 3, []string{"+20.00%"},
+			[]string{"threshold p99>+10% missed by 2 of 2 points, worst mem latency send 64: 2.000us to 2.400us (+20.00%; no test: one sample each)\n",
+				"rdmaperf: check --fail-if: 1 of 2 thresholds were missed\n"}},
+		{[]string{old, other}, 2, nil, []string{"not alike: cpu: old ", "new Abacus 1\n", "not alike: mem latency write 64: polling: old busy, new event\n", "the runs are not alike; try --force"}},
+		{[]string{old, other, "--force", "--fail-if", "p99>+10%"}, 3, []string{"not alike: cpu", "+20.00%"}, []string{"threshold p99>+10% missed"}},
+		{[]string{old, apart}, 2, nil, []string{"no point is in both runs"}},
+		{[]string{old}, 2, nil, []string{"want two result documents"}},
+		{[]string{old, "no-such-file"}, 1, nil, []string{"no-such-file: no such file"}},
+		{[]string{old, broken}, 1, nil, []string{"broken.json", `schema is "other/v9"`}},
+		{[]string{old, same, "--format", "xml"}, 2, nil, []string{`"xml"`}},
+		{[]string{old, same, "--fail-if", "p99>+10"}, 2, nil, []string{"only a change"}},
+	} {
+		r := rdmaperf(t, append([]string{"compare"}, c.args...)...)
+		if r.code != c.code || c.stdout == nil && r.stdout != "" || c.stderr == nil && r.stderr != "" {
+			t.Errorf("%q: exit %d, want %d\nstdout %s\nstderr %s", c.args, r.code, c.code, r.stdout, r.stderr)
+		}
+		for _, s := range c.stdout {
+			if !strings.Contains(r.stdout, s) {
+				t.Errorf("%q: stdout has no %q:\n%s", c.args, s, r.stdout)
+			}
+		}
+		for _, s := range c.stderr {
+			if !strings.Contains(r.stderr, s) {
+				t.Errorf("%q: stderr has no %q:\n%s", c.args, s, r.stderr)
+			}
+		}
+	}
+	r := rdmaperf(t, "compare", old, slow, "--format", "json", "--fail-if", "p50>+1%")
+	var got reports.Comparison
+	if err := json.Unmarshal([]byte(r.stdout), &got); err != nil || r.code != 3 || len(got.Points) != 2 || len(got.Missed) != 1 {
+		t.Errorf("json: exit %d, error %v, %d points, missed %q", r.code, err, len(got.Points), got.Missed)
+	}
+}

@@ -1,0 +1,230 @@
+package reports_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+func compare(t *testing.T, old, new *reports.Document, thresholds ...string) *reports.Comparison {
+	t.Helper()
+	var ths []reports.Threshold
+	for _, s := range thresholds {
+		ths = append(ths, threshold(t, s))
+	}
+	c, err := reports.Compare(old, new, ths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// repeated is a run of one point per p50 given.
+func repeated(p50s ...float64) *reports.Document {
+	d := goldenDocument()
+	base := d.Results[0]
+	d.Error, d.Results = nil, nil
+	for _, p50 := range p50s {
+		r := base
+		r.Latency = latency(600_000, p50)
+		r.Parameters = map[string]any{"repeat": len(d.Results), "seed": p50}
+		d.Results = append(d.Results, r)
+	}
+	return d
+}
+
+func findChange(t *testing.T, c *reports.Comparison, figure string) reports.Change {
+	t.Helper()
+	for _, ch := range c.Points[0].Changes {
+		if ch.Figure == figure {
+			return ch
+		}
+	}
+	t.Fatalf("no figure %s in %+v", figure, c.Points[0])
+	return reports.Change{}
+}
+
+// Six against six with no overlap: of the 924 ways to deal twelve values, two are
+// as extreme, so p is 2/924.
+func TestCompareTestsRepeats(t *testing.T) {
+	c := compare(t, repeated(100, 101, 102, 103, 104, 105), repeated(110, 111, 112, 113, 114, 115))
+	ch := findChange(t, c, "p50")
+	if len(c.Points) != 1 || ch.OldN != 6 || ch.NewN != 6 || ch.Old != 102.5 || ch.New != 112.5 {
+		t.Errorf("%d points, %+v, want one of medians 102.5 and 112.5 over 6", len(c.Points), ch)
+	}
+	if ch.P == nil || math.Abs(*ch.P-2./924) > 1e-9 || !ch.Significant || ch.Percent == nil || math.Abs(*ch.Percent-1000/102.5) > 1e-9 {
+		t.Errorf("p %v, significant %v, percent %v, want 2/924, true, 9.756", ch.P, ch.Significant, ch.Percent)
+	}
+	ch = findChange(t, compare(t, repeated(100, 103, 104), repeated(101, 102, 105)), "p50")
+	if ch.P == nil || *ch.P < 0.5 || ch.Significant {
+		t.Errorf("values mixed up: %+v, want no significance", ch)
+	}
+	for _, k := range []struct {
+		old, new *reports.Document
+		want     string
+	}{
+		{repeated(100), repeated(110), "no test: one sample each"},
+		{repeated(100), repeated(110, 111), "no test: 1 and 2 samples"},
+	} {
+		if ch := findChange(t, compare(t, k.old, k.new), "p50"); ch.P != nil || ch.Significant || ch.Test != k.want {
+			t.Errorf("%+v, want %q", ch, k.want)
+		}
+	}
+}
+
+func TestCompareRefusesUnlikeRuns(t *testing.T) {
+	for name, k := range map[string]struct {
+		alter func(d *reports.Document)
+		want  string
+	}{
+		"cpu":      {func(d *reports.Document) { d.Environment.CPU = "Other CPU" }, "cpu: old Example CPU @ 2.30GHz, new Other CPU"},
+		"kernel":   {func(d *reports.Document) { d.Environment.Kernel = "6.13.0" }, "kernel: old 6.12.9, new 6.13.0"},
+		"governor": {func(d *reports.Document) { d.Environment.Governors = nil }, "governors: old performance, new none"},
+		"vm":       {func(d *reports.Document) { d.Environment.Hypervisor = false }, "virtual machine: old true, new false"},
+		"procs":    {func(d *reports.Document) { d.Environment.GOMAXPROCS = 1 }, "gomaxprocs: old 2, new 1"},
+		"server": {func(d *reports.Document) { e := d.Environment; d.ServerEnvironment = &e },
+			"server: old this machine, new another machine"},
+		"label":    {func(d *reports.Document) { d.Results[0].Label = "device" }, "tcp latency send 64: label: old soft, new device"},
+		"polling":  {func(d *reports.Document) { d.Results[0].Polling = "event" }, "tcp latency send 64: polling: old busy, new event"},
+		"verified": {func(d *reports.Document) { d.Results[0].Verified = false }, "tcp latency send 64: verified: old true, new false"},
+		"threads":  {func(d *reports.Document) { d.Results[0].Threads = 2 }, "tcp latency send 64: threads: old 1, new 2"},
+		"trip":     {func(d *reports.Document) { d.Results[0].RoundTrip = "full" }, "tcp latency send 64: round trip: old half, new full"},
+		"inline": {func(d *reports.Document) { d.Results[0].Parameters["inline_bytes"] = 64 },
+			"tcp latency send 64: parameter inline_bytes: old none, new 64"},
+	} {
+		d := repeated(100)
+		k.alter(d)
+		c := compare(t, repeated(100), d)
+		if len(c.Unlike) != 1 || c.Unlike[0].String() != k.want || len(c.Points) != 1 {
+			t.Errorf("%s: %v, %d points, want %q and one point", name, c.Unlike, len(c.Points), k.want)
+		}
+	}
+	d := repeated(100)
+	d.Environment.Version, d.Environment.Go, d.Results[0].DurationNs = "v0.2.0", "go1.27", 1e9
+	if c := compare(t, repeated(100), d); len(c.Unlike) != 0 {
+		t.Errorf("a new version makes runs unlike: %v", c.Unlike)
+	}
+	// A number is the same from memory and from a file.
+	a, b := repeated(100), repeated(100)
+	a.Results[0].Parameters["recv_depth"], b.Results[0].Parameters["recv_depth"] = 64, 64.0
+	if c := compare(t, a, b); len(c.Unlike) != 0 {
+		t.Errorf("unlike: %v", c.Unlike)
+	}
+}
+
+// Points differ in what a reader would call another point.
+func TestComparePairs(t *testing.T) {
+	for name, alter := range map[string]func(r *reports.Result){
+		"size":  func(r *reports.Result) { r.SizeBytes = 128 },
+		"op":    func(r *reports.Result) { r.Op = "write" },
+		"stack": func(r *reports.Result) { r.Stack = "iwarp" },
+		"depth": func(r *reports.Result) { r.Depth = 2 },
+		"qps":   func(r *reports.Result) { r.QPs = 2 },
+		"rate":  func(r *reports.Result) { r.Parameters = map[string]any{"rate": 20000} },
+		"bulk":  func(r *reports.Result) { r.HOL = &reports.HOL{BulkSizeBytes: 1 << 20} },
+	} {
+		d := repeated(100, 100)
+		alter(&d.Results[1])
+		c := compare(t, d, repeated(100))
+		if len(c.Points) != 1 || len(c.OnlyOld) != 1 || len(c.OnlyNew) != 0 || len(c.Unlike) != 0 {
+			t.Errorf("%s: %d points, only old %q, only new %q, unlike %v", name, len(c.Points), c.OnlyOld, c.OnlyNew, c.Unlike)
+		}
+		alter(&d.Results[0])
+		if _, err := reports.Compare(d, repeated(100), nil); !errors.Is(err, reports.ErrNothingInCommon) {
+			t.Errorf("%s: error %v, want ErrNothingInCommon", name, err)
+		}
+	}
+	// Both ways of polling in both runs: each finds its like.
+	d := repeated(100, 200)
+	d.Results[1].Polling = "event"
+	e := repeated(201, 101)
+	e.Results[0].Polling = "event"
+	c := compare(t, d, e)
+	if len(c.Unlike) != 0 || len(c.Points) != 2 || c.Points[0].Changes[0].New != 101 || c.Points[1].Changes[0].New != 201 {
+		t.Errorf("unlike %v, points %+v", c.Unlike, c.Points)
+	}
+	d = repeated(100)
+	d.Results[0].Operations = 0
+	if _, err := reports.Compare(d, d, nil); !errors.Is(err, reports.ErrNothingInCommon) {
+		t.Errorf("a result without operations is a point: %v", err)
+	}
+}
+
+func TestCompareThresholds(t *testing.T) {
+	zero := func() *reports.Document {
+		d := repeated(100)
+		d.Results[0].Errors = 0
+		return d
+	}
+	failed := zero()
+	failed.Results[0].Errors = 2
+	for _, k := range []struct {
+		old, new        *reports.Document
+		threshold, want string
+	}{
+		{repeated(100), repeated(110), "p50>+10%", ""},
+		{repeated(100), repeated(111), "p50>+10%", "threshold p50>+10% missed by 1 of 1 point, worst tcp latency send 64: 100ns to 111ns (+11.00%; no test: one sample each)"},
+		{repeated(100), repeated(80), "p50>+10%", ""},
+		{repeated(100), repeated(80), "p50<-10%", "threshold p50<-10% missed by 1 of 1 point, worst tcp latency send 64: 100ns to 80ns (-20.00%; no test: one sample each)"},
+		{repeated(100), repeated(111), "p99.9>1ms", ""},
+		{repeated(100), repeated(111), "p99.9>440ns", "threshold p99.9>440ns missed by 1 of 1 point, worst tcp latency send 64: 400ns to 444ns (+11.00%; no test: one sample each)"},
+		{zero(), failed, "errors>+10%", "threshold errors>+10% missed by 1 of 1 point, worst tcp latency send 64: 0 to 2 (from zero; no test: one sample each)"},
+		{zero(), zero(), "errors>+10%", ""},
+		{repeated(100), repeated(100), "loaded.p99>+10%", "threshold loaded.p99>+10% missed: no point of both runs has a loaded.p99"},
+	} {
+		if got := strings.Join(compare(t, k.old, k.new, k.threshold).Missed, "\n"); got != k.want {
+			t.Errorf("%s: %q, want %q", k.threshold, got, k.want)
+		}
+	}
+}
+
+func comparison(t *testing.T) *reports.Comparison {
+	old, new := goldenDocument(), goldenDocument()
+	new.Environment.Version, new.Environment.Kernel = "v0.2.0", "6.13.0"
+	new.Results = append(new.Results[1:], repeated(4000, 4100, 4200).Results...)
+	old.Results = append(old.Results, repeated(3800, 3850).Results...)
+	old.Results[9].Label = reports.LabelModel
+	old.Results[8].Stack = "gone"
+	return compare(t, old, new, "p99>+10%", "bw<1MB/s", "max>1ns")
+}
+
+func TestCompareGolden(t *testing.T) {
+	c := comparison(t)
+	golden(t, "compare.txt", render(t, c.WriteText))
+	golden(t, "compare.json", render(t, c.WriteJSON))
+	var back reports.Comparison
+	if err := json.Unmarshal(render(t, c.WriteJSON), &back); err != nil || back.Schema != reports.CompareSchemaID {
+		t.Errorf("read back: %v, schema %q", err, back.Schema)
+	}
+	for name, write := range map[string]func(io.Writer) error{"text": c.WriteText, "json": c.WriteJSON} {
+		if err := write(brokenWriter{}); err == nil || !strings.HasSuffix(err.Error(), "disk full") {
+			t.Errorf("%s: error = %v, want the writer's", name, err)
+		}
+	}
+}
+
+// Comparing reads the documents and nothing else.
+func TestCompareLeavesDocumentsAlone(t *testing.T) {
+	old, new := repeated(103, 101, 102), repeated(113, 111, 112)
+	a, b := encode(t, old), encode(t, new)
+	compare(t, old, new)
+	if !bytes.Equal(a, encode(t, old)) || !bytes.Equal(b, encode(t, new)) {
+		t.Error("a document changed")
+	}
+	// And a document from a file gives the same as the one in memory.
+	read, err := reports.ReadDocument(bytes.NewReader(a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(render(t, compare(t, old, new).WriteJSON), render(t, compare(t, read, new).WriteJSON)); diff != "" {
+		t.Errorf("(-memory +file):\n%s", diff)
+	}
+}

@@ -1,0 +1,80 @@
+package reports
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// WriteJSON writes the comparison, indented and with a final newline.
+func (c *Comparison) WriteJSON(w io.Writer) error {
+	b, err := json.MarshalIndent(c, "", "  ")
+	if err == nil {
+		_, err = w.Write(append(b, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("write comparison: %w", err)
+	}
+	return nil
+}
+
+// compareWidth keeps the table's lines whole: scripts read them.
+const compareWidth = 1 << 16
+
+// WriteText prints the comparison as a table, one line per figure.
+func (c *Comparison) WriteText(w io.Writer) error {
+	var out bytes.Buffer
+	run := func(which string, r *ComparedRun) {
+		fmt.Fprintf(&out, "%s: rdmaperf %s, %s, %s", which, printable(r.Version), printable(r.Go), r.Started.UTC().Format("2006-01-02T15:04:05Z"))
+		if r.Hostname != "" {
+			fmt.Fprintf(&out, ", on %s", printable(r.Hostname))
+		}
+		if r.Error != "" {
+			fmt.Fprintf(&out, ", ended early: %s", printable(r.Error))
+		}
+		out.WriteByte('\n')
+	}
+	run("old", &c.Old)
+	run("new", &c.New)
+	for _, d := range c.Unlike {
+		fmt.Fprintf(&out, "not alike: %s\n", d)
+	}
+	t := table{columns: []column{{name: "point", left: true}, {name: "figure", left: true}, {name: "old"}, {name: "new"}, {name: "change"}, {name: "test", left: true}}}
+	for _, p := range c.Points {
+		name := p.Point
+		for _, ch := range p.Changes {
+			t.add(cell{text: name}, cell{text: ch.Figure}, cell{text: formatQuantity(ch.quantity, ch.Old)}, cell{text: formatQuantity(ch.quantity, ch.New)},
+				cell{text: formatPercent(ch.Percent)}, cell{text: ch.verdict()})
+			name = ""
+		}
+	}
+	out.WriteByte('\n')
+	for _, l := range t.layout(compareWidth) {
+		out.WriteString(l + "\n")
+	}
+	if len(c.OnlyOld)+len(c.OnlyNew) > 0 {
+		out.WriteByte('\n')
+	}
+	for _, name := range c.OnlyOld {
+		fmt.Fprintf(&out, "only in the old run: %s\n", name)
+	}
+	for _, name := range c.OnlyNew {
+		fmt.Fprintf(&out, "only in the new run: %s\n", name)
+	}
+	if _, err := w.Write(out.Bytes()); err != nil {
+		return fmt.Errorf("write comparison: %w", err)
+	}
+	return nil
+}
+
+// verdict says in words what the test means.
+func (c *Change) verdict() string {
+	switch {
+	case c.P == nil:
+		return c.Test
+	case c.Significant:
+		return "significant, " + c.Test
+	}
+	return "could be chance, " + c.Test
+}
