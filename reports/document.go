@@ -132,9 +132,17 @@ func NewThroughput(bytes, operations int64, window time.Duration) *Throughput {
 	return &Throughput{BytesPerSecond: float64(bytes) / s, OperationsPerSecond: float64(operations) / s}
 }
 
-// HOL is the head-of-line measurement: small probes beside one bulk stream on
-// the same QP.
+// Values of HOL.Arm.
+const (
+	ArmSameQP = "same-qp" // probes and bulk share one QP
+	ArmTwoQP  = "two-qp"  // probes have a QP of their own on the same device
+)
+
+// HOL is the head-of-line measurement: small probes beside one bulk stream, on
+// the same QP unless Arm says otherwise. A probe's latency is its full round trip,
+// from the intended start when there is an interval.
 type HOL struct {
+	Arm                      string  `json:"arm,omitempty"` // ArmSameQP or ArmTwoQP
 	BulkSizeBytes            int64   `json:"bulk_size_bytes"`
 	ProbeSizeBytes           int64   `json:"probe_size_bytes"`
 	ProbeIntervalNs          int64   `json:"probe_interval_ns,omitempty"`

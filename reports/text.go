@@ -109,16 +109,24 @@ func (p *textPrinter) environment(prefix string, e *Environment) {
 type load struct {
 	workload, op, polling, roundTrip string
 	depth, qps, threads              int
+	hol                              holLoad
 }
 
 func loadOf(r *Result) load {
-	return load{r.Workload, r.Op, r.Polling, r.RoundTrip, r.Depth, r.QPs, max(r.Threads, 1)}
+	l := load{r.Workload, r.Op, r.Polling, r.RoundTrip, r.Depth, r.QPs, max(r.Threads, 1), holLoadOf(r)}
+	if r.HOL != nil {
+		l.qps = 0 // one or two by the arm, which the table names
+	}
+	return l
 }
 
 // what names the work, conditions everything that shapes the figure.
 func (l load) what() string { return strings.TrimSpace(l.workload + " " + l.op) }
 
 func (l load) conditions() string {
+	if l.hol != (holLoad{}) {
+		return l.holConditions()
+	}
 	parts := []string{"depth " + strconv.Itoa(l.depth), plural(int64(l.qps), "QP")}
 	if l.threads > 1 {
 		parts = append(parts, plural(int64(l.threads), "thread"))
@@ -203,7 +211,7 @@ func (p *textPrinter) group(g *groupedResults) {
 		if r.Throughput != nil && (r.Workload != "latency" || r.Latency == nil) {
 			throughput.add(throughputCells(r, p.Gbits)...)
 		}
-		if r.Latency == nil && r.LatencyCorrected == nil && r.Throughput == nil {
+		if r.Latency == nil && r.LatencyCorrected == nil && r.Throughput == nil && r.HOL == nil {
 			other.add(cell{text: integer(r.SizeBytes)}, cell{text: integer(r.Operations)}, cell{text: number(float64(r.DurationNs)/1e9, 2)})
 		}
 	}
@@ -217,6 +225,7 @@ func (p *textPrinter) group(g *groupedResults) {
 			p.table(t)
 		}
 	}
+	p.holTable(g.results)
 	p.remarks(g.results)
 }
 

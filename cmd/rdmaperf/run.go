@@ -23,7 +23,7 @@ func newRunCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "run [flags] [HOST]",
-		Short: "Measure latency and throughput",
+		Short: "Measure latency, throughput and head-of-line blocking",
 		Long: `run measures against "rdmaperf serve" on HOST, or, without a HOST, against a
 server process of its own on this machine. Without any option it measures the
 embedded default stack and writes rdmaperf-results/TIME/result.json.
@@ -35,6 +35,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 a threshold was missed, 4 data arrived 
 unreachable or incompatible, 77 not run for lack of a device or ability.`,
 		Example: `  rdmaperf run
   rdmaperf run --transport tcp,iwarp --workload latency --op send -s 64 -D 3s
+  rdmaperf run --transport tcp,iwarp --workload hol --bulk-size 64K,1M
   rdmaperf run 192.0.2.7 --workload throughput --op write -s 1M -t 16 --json r.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {

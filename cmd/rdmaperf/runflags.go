@@ -47,6 +47,7 @@ type runOptions struct {
 	pin        string
 	seed       uint64
 	timeout    string
+	hol        holFlags
 
 	json    string
 	output  string
@@ -59,7 +60,7 @@ type runOptions struct {
 
 func (o *runOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.transports, "transport", "", "comma list of stacks to run side by side: "+stackNames()+" (default "+defaultStack()+")")
-	f.StringSliceVar(&o.workloads, "workload", bench.Workloads(), "comma list of latency, throughput")
+	f.StringSliceVar(&o.workloads, "workload", bench.Workloads(), "comma list of latency, throughput, hol (small probes beside a bulk stream); without it, hol is left out where --op, --size, --all, --qp, --threads or --polling event describe another test")
 	f.StringSliceVar(&o.ops, "op", nil, "comma list of send, write, write_imm, read, fetch_add, cmp_swap (default latency of send, write and read, throughput of write)")
 	f.StringSliceVarP(&o.sizes, "size", "s", nil, "comma list of message sizes in bytes; K, M, G are 1024 (default latency 64,4K, throughput 64,64K,1M)")
 	f.BoolVarP(&o.all, "all", "a", false, "all sizes from 2 bytes to 8 MiB")
@@ -77,6 +78,8 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.pin, "pin", "auto", "CPUs of the worker threads: none, CLIENT,SERVER, or auto (the last two allowed CPUs when there is no HOST)")
 	f.Uint64Var(&o.seed, "seed", 0, "of the data patterns (default random)")
 	f.StringVar(&o.timeout, "timeout", bench.DefaultTimeout.String(), "longest wait for the peer: connecting, answers, progress")
+
+	o.hol.register(f)
 
 	f.IntVarP(&o.port, "port", "p", defaultPort, "control port of rdmaperf serve")
 	f.StringVarP(&o.device, "ib-dev", "d", "", "RDMA device, for --transport verbs")
@@ -128,6 +131,7 @@ func (o *runOptions) plan(cmd *cobra.Command) (*runPlan, error) {
 		{"--inline_size", func() (err error) { b.Inline, err = parseBytes(o.inline); return }},
 		{"--timeout", func() (err error) { b.Timeout, err = parseDuration(o.timeout); return }},
 		{"--pin", func() (err error) { p.autoPin, b.ClientCPU, b.ServerCPU, err = parsePin(o.pin, o.threads); return }},
+		{"head-of-line flags", func() error { return o.hol.plan(b, changed) }},
 		{"--size", func() (err error) { p.points, err = o.points(changed); return }},
 	}
 	for _, s := range steps {
@@ -147,7 +151,7 @@ func (o *runOptions) plan(cmd *cobra.Command) (*runPlan, error) {
 }
 
 func (o *runOptions) conflicts(changed func(string) bool) error {
-	for _, pair := range [][2]string{{"iters", "duration"}, {"size", "all"}} {
+	for _, pair := range [][2]string{{"iters", "duration"}, {"size", "all"}, {"probe-interval", "probe-rate"}} {
 		if changed(pair[0]) && changed(pair[1]) {
 			return fmt.Errorf("--%s and --%s exclude each other", pair[0], pair[1])
 		}
@@ -236,9 +240,21 @@ func (o *runOptions) points(changed func(string) bool) ([]bench.Point, error) {
 	for n := 2; o.all && n <= maxAll; n *= 2 {
 		sizes = append(sizes, n)
 	}
+	workloads, err := o.workloadsFor(changed)
+	if err != nil {
+		return nil, err
+	}
 	var points []bench.Point
-	for _, w := range unique(o.workloads) {
+	for _, w := range workloads {
 		ops := unique(o.ops)
+		if w == bench.WorkloadHOL {
+			hol, err := o.hol.points(ops)
+			if err != nil {
+				return nil, err
+			}
+			points = append(points, hol...)
+			continue
+		}
 		if len(ops) == 0 {
 			if ops = latencyOps; w == bench.WorkloadThroughput {
 				ops = throughputOps

@@ -62,6 +62,8 @@ func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 		return above("size %d is above the limit of %d bytes", pt.Size, caps.MaxMsg)
 	case p.Inline > caps.MaxInline:
 		return above("inline %d is above the limit of %d bytes", p.Inline, caps.MaxInline)
+	case pt.Workload == WorkloadHOL && maxUserDepth(caps) > 0 && holDepth(p, k) > maxUserDepth(caps):
+		return above("bulk depth %d with its receives is above the limit of %d", p.BulkDepth, maxUserDepth(caps))
 	case pt.Workload == WorkloadThroughput && maxUserDepth(caps) > 0 && p.Depth > maxUserDepth(caps):
 		return above("depth %d is above the limit of %d", p.Depth, maxUserDepth(caps))
 	case pt.Workload == WorkloadThroughput && maxUserDepth(caps) > 0 && p.RecvDepth > maxUserDepth(caps):
@@ -76,7 +78,7 @@ func needsSend(p *Plan, pt Point, k transports.Kind, caps transports.Caps) bool 
 	switch {
 	case oneSided(k):
 		return false
-	case pt.Workload == WorkloadThroughput:
+	case pt.Workload != WorkloadLatency:
 		return true
 	default:
 		return k == transports.KindWrite && (!caps.LastByteLast || p.Polling == PollingEvent)

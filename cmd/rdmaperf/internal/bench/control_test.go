@@ -31,7 +31,7 @@ func memServer(t testing.TB, s *Server) (string, transports.Transport) {
 // works fails t when a client cannot run a point now.
 func works(t testing.TB, addr string, tr transports.Transport) {
 	t.Helper()
-	plan := quickPlan(Point{WorkloadLatency, "send", 64})
+	plan := quickPlan(Point{Workload: WorkloadLatency, Op: "send", Size: 64})
 	plan.Iterations = 10
 	c, err := Connect(t.Context(), addr, tr, plan)
 	if err != nil {
@@ -68,7 +68,7 @@ func talk(t *testing.T, addr string, raw string) *message {
 
 func planLine(t testing.TB, edit func(*message)) string {
 	t.Helper()
-	p := quickPlan(Point{WorkloadLatency, "send", 64})
+	p := quickPlan(Point{Workload: WorkloadLatency, Op: "send", Size: 64})
 	m := &message{Magic: controlMagic, Version: ControlVersion, Type: msgPlan, Plan: &p}
 	if edit != nil {
 		edit(m)
@@ -124,7 +124,7 @@ func TestServerAnswersBadClientsAndGoesOn(t *testing.T) {
 // A client that dies at any step costs nobody anything.
 func TestServerSurvivesClientsThatDie(t *testing.T) {
 	addr, tr := memServer(t, &Server{})
-	sh, err := newShape(&Plan{QPs: 1, Threads: 1, Polling: PollingBusy, Timeout: time.Second}, Point{WorkloadLatency, "send", 64}, tr.Caps(), tr.Caps())
+	sh, err := newShape(&Plan{QPs: 1, Threads: 1, Polling: PollingBusy, Timeout: time.Second}, Point{Workload: WorkloadLatency, Op: "send", Size: 64}, tr.Caps(), tr.Caps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestServerSurvivesClientsThatDie(t *testing.T) {
 		})
 	}
 	t.Run("in the middle of a phase", func(t *testing.T) {
-		plan := quickPlan(Point{WorkloadLatency, "send", 64})
+		plan := quickPlan(Point{Workload: WorkloadLatency, Op: "send", Size: 64})
 		plan.Iterations, plan.Duration = 0, time.Minute
 		c, err := Connect(t.Context(), addr, tr, plan)
 		if err != nil {
@@ -172,7 +172,7 @@ func TestServerSurvivesClientsThatDie(t *testing.T) {
 
 func TestServerServesSeveralAtOnceUpToItsLimit(t *testing.T) {
 	addr, tr := memServer(t, &Server{MaxClients: 2})
-	plan := quickPlan(Point{WorkloadLatency, "send", 64}, Point{WorkloadLatency, "read", 64})
+	plan := quickPlan(Point{Workload: WorkloadLatency, Op: "send", Size: 64}, Point{Workload: WorkloadLatency, Op: "read", Size: 64})
 	var clients []*Client
 	for range 2 {
 		c, err := Connect(t.Context(), addr, tr, plan)
@@ -253,7 +253,7 @@ func TestClientRefusesStrangeServers(t *testing.T) {
 		"cut short":        {`{"magic":"rdmaperf-control"`, "cut short", 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := quickPlan(Point{WorkloadLatency, "send", 64})
+			plan := quickPlan(Point{Workload: WorkloadLatency, Op: "send", Size: 64})
 			plan.Timeout = 300 * time.Millisecond
 			_, err := Connect(t.Context(), fakeServer(t, c.answer), tr, plan)
 			if reports.Code(err) != c.code || !strings.Contains(fmt.Sprint(err), c.want) {
@@ -271,7 +271,7 @@ func TestConnectGivesUpInTime(t *testing.T) {
 	}
 	addr := l.Addr().String()
 	l.Close()
-	plan := quickPlan(Point{WorkloadLatency, "send", 64})
+	plan := quickPlan(Point{Workload: WorkloadLatency, Op: "send", Size: 64})
 	plan.Timeout = 200 * time.Millisecond
 	begun := time.Now()
 	if _, err := Connect(t.Context(), addr, tr, plan); reports.Code(err) != reports.ExitPeer {
@@ -285,7 +285,7 @@ func TestConnectGivesUpInTime(t *testing.T) {
 // An interrupt gives what was measured so far, and the server goes on.
 func TestInterruptGivesAPartialResult(t *testing.T) {
 	addr, tr := memServer(t, &Server{})
-	for _, pt := range []Point{{WorkloadLatency, "send", 64}, {WorkloadThroughput, "write", 64}} {
+	for _, pt := range []Point{{Workload: WorkloadLatency, Op: "send", Size: 64}, {Workload: WorkloadThroughput, Op: "write", Size: 64}} {
 		t.Run(pt.String(), func(t *testing.T) {
 			plan := quickPlan(pt)
 			plan.Iterations, plan.Duration = 0, time.Minute
@@ -324,7 +324,7 @@ func TestServerThatDiesInMidRun(t *testing.T) {
 		defer wg.Done()
 		(&Server{Open: openerOf(server)}).Serve(ctx, l)
 	}()
-	plan := quickPlan(Point{WorkloadLatency, "send", 64})
+	plan := quickPlan(Point{Workload: WorkloadLatency, Op: "send", Size: 64})
 	plan.Iterations, plan.Duration = 0, time.Minute
 	c, err := Connect(t.Context(), l.Addr().String(), client, plan)
 	if err != nil {

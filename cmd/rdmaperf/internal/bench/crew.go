@@ -19,7 +19,9 @@ type crew struct {
 	side    string
 	lanes   []*lane
 	workers []*worker
-	fresh   bool // the first receives are still to be posted
+	fresh   bool   // the first receives are still to be posted
+	parts   parts  // head-of-line, client: what the next phase does
+	pace    *Pacer // head-of-line, client: of the probes
 }
 
 // newCrew takes over the sessions, unless it fails. cpu pins the worker when it is not negative.
@@ -71,13 +73,16 @@ func (c *crew) close() error {
 func (c *crew) prepare(gen int) error {
 	for _, l := range c.lanes {
 		l.iter = 0
-		clear(l.mem[c.sh.rxOff():c.sh.ctlTx(0)])
+		clear(l.mem[c.sh.rxOff():c.sh.dataEnd()])
 		if c.source() {
 			l.fillSource(gen)
 		}
 		l.keepReference(gen)
 		if c.sh.Workload == WorkloadThroughput {
 			l.seek()
+		}
+		if c.sh.Workload == WorkloadHOL {
+			l.seekHOL()
 		}
 		if c.fresh && (c.sh.Arrival == ArrivalMessage || c.sh.Arrival == ArrivalNotify) {
 			if err := c.firstReceives(l); err != nil {
@@ -104,6 +109,8 @@ func (c *crew) firstReceives(l *lane) error {
 		for i := range ctlSlots {
 			ops = append(ops, l.ctlRecv(i))
 		}
+	} else if c.sh.Workload == WorkloadHOL {
+		ops = l.recvs
 	} else {
 		for i := range c.sh.RecvDepth {
 			ops = append(ops, l.recvs[i%c.sh.Slots])
@@ -121,6 +128,9 @@ func (c *crew) loop() func(*worker) error {
 	k := c.sh.kind()
 	if c.side == sideServer {
 		turn := sinkTurn
+		if c.sh.Workload == WorkloadHOL {
+			turn = holTurn
+		}
 		if c.sh.Workload == WorkloadLatency {
 			switch {
 			case c.sh.Arrival == ArrivalMemory:
@@ -135,6 +145,10 @@ func (c *crew) loop() func(*worker) error {
 	}
 	if c.sh.Workload == WorkloadThroughput {
 		return (*worker).stream
+	}
+	if c.sh.Workload == WorkloadHOL {
+		d := newDuet(c.workers[0], c.parts, c.pace)
+		return func(*worker) error { return d.run() }
 	}
 	divide, sample := int64(2), messageSample
 	switch {

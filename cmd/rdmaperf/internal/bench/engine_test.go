@@ -33,7 +33,7 @@ func TestEveryOperationCountsExactly(t *testing.T) {
 						sizes = []int{8}
 					}
 					for _, size := range sizes {
-						plan.Points = append(plan.Points, Point{WorkloadLatency, k.String(), size}, Point{WorkloadThroughput, k.String(), size})
+						plan.Points = append(plan.Points, Point{Workload: WorkloadLatency, Op: k.String(), Size: size}, Point{Workload: WorkloadThroughput, Op: k.String(), Size: size})
 					}
 				}
 				results, err := runPoints(t, e, plan)
@@ -55,7 +55,7 @@ func TestEveryOperationCountsExactly(t *testing.T) {
 
 // A message above 16 MiB takes another window layout.
 func TestLargeMessages(t *testing.T) {
-	plan := quickPlan(Point{WorkloadLatency, "send", largeMessage + 1}, Point{WorkloadThroughput, "write", largeMessage + 1})
+	plan := quickPlan(Point{Workload: WorkloadLatency, Op: "send", Size: largeMessage + 1}, Point{Workload: WorkloadThroughput, Op: "write", Size: largeMessage + 1})
 	plan.Iterations = 5
 	results, err := runPoints(t, memEnds, plan)
 	if err != nil {
@@ -77,8 +77,8 @@ func TestStreamsAreExactForAnyShape(t *testing.T) {
 	addr := serveOn(t, &Server{Open: openerOf(server)})
 	rapid.Check(t, func(rt *rapid.T) {
 		depth := rapid.IntRange(1, 70).Draw(rt, "depth")
-		plan := quickPlan(Point{WorkloadThroughput, rapid.SampledFrom([]string{"send", "write", "write_imm", "read"}).Draw(rt, "op"),
-			rapid.SampledFrom([]int{1, 63, 64, 65, 700}).Draw(rt, "size")})
+		plan := quickPlan(Point{Workload: WorkloadThroughput, Op: rapid.SampledFrom([]string{"send", "write", "write_imm", "read"}).Draw(rt, "op"),
+			Size: rapid.SampledFrom([]int{1, 63, 64, 65, 700}).Draw(rt, "size")})
 		plan.Depth = depth
 		plan.Moderation = rapid.IntRange(0, depth).Draw(rt, "moderation")
 		plan.RecvDepth = rapid.IntRange(1, 90).Draw(rt, "receives")
@@ -103,7 +103,7 @@ func TestStreamsAreExactForAnyShape(t *testing.T) {
 
 // Parameters must let a reader repeat the run.
 func TestParametersNameBothSides(t *testing.T) {
-	plan := quickPlan(Point{WorkloadLatency, "write", 64}, Point{WorkloadThroughput, "read", 64})
+	plan := quickPlan(Point{Workload: WorkloadLatency, Op: "write", Size: 64}, Point{Workload: WorkloadThroughput, Op: "read", Size: 64})
 	results, err := runPoints(t, memEnds, plan)
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestParametersNameBothSides(t *testing.T) {
 
 // A duration is the length of the window: no hidden margin at either end.
 func TestDurationIsMeasuredInFull(t *testing.T) {
-	plan := quickPlan(Point{WorkloadLatency, "send", 64}, Point{WorkloadThroughput, "write", 64}, Point{WorkloadThroughput, "read", 64})
+	plan := quickPlan(Point{Workload: WorkloadLatency, Op: "send", Size: 64}, Point{Workload: WorkloadThroughput, Op: "write", Size: 64}, Point{Workload: WorkloadThroughput, Op: "read", Size: 64})
 	plan.Iterations, plan.Duration = 0, 60*time.Millisecond
 	plan.WarmupDuration = 20 * time.Millisecond
 	results, err := runPoints(t, tcpEnds, plan)

@@ -104,14 +104,14 @@ func flipAfter(n int64, at uint64) *fault {
 // A single changed bit ends the run with exit code 4 and the byte's place,
 // whichever way it travelled.
 func TestOneChangedBitIsFound(t *testing.T) {
-	for _, w := range Workloads() {
+	for _, w := range []string{WorkloadLatency, WorkloadThroughput} {
 		for k := transports.KindSend; k < transports.KindCall; k++ {
 			t.Run(w+"/"+k.String(), func(t *testing.T) {
 				size, at := 200, 137
 				if isAtomic(k) {
 					size, at = 8, 0
 				}
-				plan := quickPlan(Point{w, k.String(), size})
+				plan := quickPlan(Point{Workload: w, Op: k.String(), Size: size})
 				plan.WarmupIterations = 5
 				results, err := runPoints(t, withFault(flipAfter(150, uint64(at))), plan)
 				var bad *CorruptionError
@@ -131,7 +131,7 @@ func TestOneChangedBitIsFound(t *testing.T) {
 
 // With --no-verify nothing is compared, and the result says so.
 func TestNoVerifyComparesNothing(t *testing.T) {
-	plan := quickPlan(Point{WorkloadLatency, "send", 200}, Point{WorkloadThroughput, "write", 200})
+	plan := quickPlan(Point{Workload: WorkloadLatency, Op: "send", Size: 200}, Point{Workload: WorkloadThroughput, Op: "write", Size: 200})
 	plan.Verify = false
 	results, err := runPoints(t, withFault(flipAfter(0, 1)), plan)
 	if err != nil {
@@ -167,7 +167,7 @@ func TestMisplacedAndLostDataIsFound(t *testing.T) {
 		"written behind the slots": redirect(func(op *transports.Op) { op.Len++ }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := runPoints(t, withFault(f), quickPlan(Point{WorkloadThroughput, "write", 100}))
+			_, err := runPoints(t, withFault(f), quickPlan(Point{Workload: WorkloadThroughput, Op: "write", Size: 100}))
 			if reports.Code(err) != reports.ExitCorruption {
 				t.Errorf("error %v, want a corruption", err)
 			}
@@ -191,7 +191,7 @@ func TestLateLossIsFoundByTheFreshPattern(t *testing.T) {
 		}
 		return s.Post(changed)
 	}
-	results, err := runPoints(t, withFault(f), quickPlan(Point{WorkloadThroughput, "write", 100}))
+	results, err := runPoints(t, withFault(f), quickPlan(Point{Workload: WorkloadThroughput, Op: "write", Size: 100}))
 	if reports.Code(err) != reports.ExitCorruption || !strings.Contains(fmt.Sprint(err), "window slot") {
 		t.Errorf("error %v, want a corruption in a window slot", err)
 	}
@@ -202,7 +202,7 @@ func TestLateLossIsFoundByTheFreshPattern(t *testing.T) {
 
 // A transport that loses messages costs the timeout, not a hang.
 func TestLostMessagesEndInTime(t *testing.T) {
-	for _, pt := range []Point{{WorkloadLatency, "send", 64}, {WorkloadLatency, "write", 64}, {WorkloadThroughput, "send", 64}} {
+	for _, pt := range []Point{{Workload: WorkloadLatency, Op: "send", Size: 64}, {Workload: WorkloadLatency, Op: "write", Size: 64}, {Workload: WorkloadThroughput, Op: "send", Size: 64}} {
 		t.Run(pt.String(), func(t *testing.T) {
 			var posted int64
 			f := &fault{}
@@ -248,7 +248,7 @@ func TestFailedCompletionIsTold(t *testing.T) {
 		}
 		return s.Post(changed)
 	}
-	_, err := runPoints(t, withFault(f), quickPlan(Point{WorkloadThroughput, "write", 64}))
+	_, err := runPoints(t, withFault(f), quickPlan(Point{Workload: WorkloadThroughput, Op: "write", Size: 64}))
 	if err == nil || !strings.Contains(err.Error(), "qp 0") || !strings.Contains(err.Error(), "write") {
 		t.Errorf("error %v, want one that names the QP and the operation", err)
 	}
@@ -270,7 +270,7 @@ func TestImpossibleCreditsAreRefused(t *testing.T) {
 				}
 				return k, err
 			}
-			_, err := runPoints(t, withFault(f), quickPlan(Point{WorkloadThroughput, "send", 64}))
+			_, err := runPoints(t, withFault(f), quickPlan(Point{Workload: WorkloadThroughput, Op: "send", Size: 64}))
 			if reports.Code(err) != reports.ExitPeer || !strings.Contains(err.Error(), "credit") {
 				t.Errorf("error %v, want one about credits and exit 5", err)
 			}

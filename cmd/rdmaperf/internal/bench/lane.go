@@ -59,6 +59,8 @@ type lane struct {
 	imm     uint32
 	hasImm  bool
 	pair    [2]transports.Op // operations under construction
+
+	hol *holLane // head-of-line only
 }
 
 // newLane prepares the rings of a session whose window has the shape's size.
@@ -77,6 +79,14 @@ func newLane(s transports.Session, sh *Shape, index int) (*lane, error) {
 		}
 	} else {
 		l.prepareOps()
+	}
+	if sh.Workload == WorkloadHOL {
+		var err error
+		if l.ref, err = rdma.Alloc(sh.ProbeSlots * sh.probeStride()); err != nil {
+			return nil, failed("set up session", err)
+		}
+		l.prepareHOL()
+		return l, nil
 	}
 	l.prepareRecvs()
 	return l, nil

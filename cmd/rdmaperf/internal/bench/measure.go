@@ -20,6 +20,8 @@ type measurement struct {
 	report   *phaseReport
 	verified bool
 	failures int64
+
+	hol holFigures
 }
 
 // Generations of the patterns, one per phase.
@@ -27,6 +29,8 @@ const (
 	genWarmup = 1 + iota
 	genMeasure
 	genVerify
+	genAlone // head-of-line: probes alone, and then bulk alone
+	genBulk
 )
 
 // grace bounds what an interrupted run still says to the server.
@@ -43,9 +47,16 @@ func (m *measurement) run(ctx context.Context) (err error) {
 			err = failed(sh.Point.String(), e)
 		}
 	}()
+	m.setPace()
 	p := &c.plan
 	if p.WarmupIterations > 0 || p.WarmupDuration > 0 {
 		if m.warm, _, err = m.phase(ctx, "warm-up", genWarmup, limits{p.WarmupIterations, p.WarmupDuration}); err != nil {
+			return err
+		}
+	}
+	if sh.Workload == WorkloadHOL {
+		if err := m.runAlone(ctx); err != nil {
+			m.fail(ctx)
 			return err
 		}
 	}
@@ -54,14 +65,16 @@ func (m *measurement) run(ctx context.Context) (err error) {
 	if rep != nil {
 		m.report = rep
 	}
+	m.keepLoaded()
 	if err != nil {
 		m.fail(ctx)
 		return err
 	}
-	if sh.Verify && sh.Workload == WorkloadThroughput {
+	if sh.Verify && sh.Workload != WorkloadLatency {
 		// In the window a slot carries the same bytes every time, so a later write
 		// that got lost there leaves no trace. One more round with another pattern
 		// does.
+		m.crew.parts = parts{bulk: true}
 		if _, _, err = m.phase(ctx, "verify", genVerify, limits{ops: int64(sh.Slots)}); err != nil {
 			m.fail(ctx)
 			return err
@@ -91,7 +104,7 @@ func (m *measurement) phase(ctx context.Context, name string, gen int, lim limit
 	if _, err := c.ask(ctx, sh, &message{Type: msgPhase, Phase: &phaseStart{Name: name, Generation: gen}}, msgReady); err != nil {
 		return nil, nil, err
 	}
-	out, err := m.watch(ctx, m.crew.start(lim, sh.Workload == WorkloadLatency))
+	out, err := m.watch(ctx, m.crew.start(lim, sh.Workload != WorkloadThroughput))
 	if err != nil {
 		return out, nil, err
 	}
@@ -165,6 +178,9 @@ func (m *measurement) result() reports.Result {
 	if res.Transport == "" {
 		res.Transport = c.tr.Name()
 	}
+	if sh.Workload == WorkloadHOL {
+		res.RoundTrip = reports.RoundTripFull
+	}
 	if sh.Workload == WorkloadLatency {
 		res.RoundTrip = reports.RoundTripHalf
 		if sh.kind().FullRoundTrip() {
@@ -182,7 +198,9 @@ func (m *measurement) result() reports.Result {
 		res.CPU.ServerSeconds = r.CPUSeconds
 		res.GC.ServerCollections, res.GC.ServerAllocations = r.Collections, r.Allocations
 	}
-	if out.rec != nil {
+	if sh.Workload == WorkloadHOL {
+		res.HOL = m.hol.object(m)
+	} else if out.rec != nil {
 		l := out.rec.Snapshot()
 		res.Latency = &l
 		// The loop would have started the next operation as soon as a usual one
@@ -220,7 +238,13 @@ func (m *measurement) parameters() map[string]any {
 	if m.warm != nil {
 		p["warmup_operations"] = m.warm.ops
 	}
-	if sh.Workload == WorkloadThroughput {
+	if sh.Workload == WorkloadHOL {
+		p["arm"], p["probe_slots"], p["probe_priority"], p["probe_arrivals"] = sh.Arm, sh.ProbeSlots, sh.ProbePriority, ArrivalsConstant
+		if c.plan.ProbeInterval == 0 {
+			p["probe_arrivals"] = "closed loop"
+		}
+	}
+	if sh.Workload != WorkloadLatency {
 		p["barrier"] = "answer to an empty send"
 		if sh.Arrival == ArrivalCompletion {
 			p["barrier"] = "last completion"

@@ -13,6 +13,7 @@ import (
 const (
 	WorkloadLatency    = "latency"
 	WorkloadThroughput = "throughput"
+	WorkloadHOL        = "hol"
 )
 
 // Polling names, as --polling and Result.Polling spell them.
@@ -22,7 +23,7 @@ const (
 )
 
 // Workloads lists the known workloads.
-func Workloads() []string { return []string{WorkloadLatency, WorkloadThroughput} }
+func Workloads() []string { return []string{WorkloadLatency, WorkloadThroughput, WorkloadHOL} }
 
 // Plan is everything a run asks for, as the client sends it to the server. The
 // zero value of a field that has a default means the default.
@@ -49,6 +50,13 @@ type Plan struct {
 	Verify     bool   `json:"verify"`
 	Seed       uint64 `json:"seed"`
 
+	// Of the head-of-line workload. A ProbeInterval of 0 is a closed loop: each
+	// probe starts when the one before is back.
+	BulkDepth     int           `json:"bulk_depth,omitempty"` // default 16
+	ProbeSize     int           `json:"probe_size,omitempty"` // default 64 bytes
+	ProbeInterval time.Duration `json:"probe_interval_ns,omitempty"`
+	ProbePriority uint8         `json:"probe_priority,omitempty"` // in every probe's work request; bulk has 0
+
 	// ClientCPU and ServerCPU pin the worker thread when not negative.
 	ClientCPU int `json:"client_cpu"`
 	ServerCPU int `json:"server_cpu"`
@@ -58,15 +66,23 @@ type Plan struct {
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
 }
 
-// Point is one figure to take.
+// Point is one figure to take. Of the head-of-line workload, Op and Size are those
+// of the bulk stream.
 type Point struct {
 	Workload string `json:"workload"`
 	Op       string `json:"op"`
 	Size     int    `json:"size_bytes"`
+	Arm      string `json:"arm,omitempty"` // head-of-line: ArmSameQP or ArmTwoQP
 }
 
-// String reads "latency send 64 B".
-func (p Point) String() string { return fmt.Sprintf("%s %s %d B", p.Workload, p.Op, p.Size) }
+// String reads "latency send 64 B" or "hol write 1048576 B same-qp".
+func (p Point) String() string {
+	s := fmt.Sprintf("%s %s %d B", p.Workload, p.Op, p.Size)
+	if p.Arm != "" {
+		s += " " + p.Arm
+	}
+	return s
+}
 
 // Defaults and limits of a plan. The limits keep a hostile plan from costing a
 // server more than its own limits allow; they are far above any sensible run.
@@ -94,6 +110,12 @@ func (p Plan) withDefaults() Plan {
 		p.Threads = p.QPs
 	}
 	p.Threads = max(p.Threads, 1)
+	if p.BulkDepth == 0 {
+		p.BulkDepth = DefaultBulkDepth
+	}
+	if p.ProbeSize == 0 {
+		p.ProbeSize = DefaultProbeSize
+	}
 	if p.Timeout == 0 {
 		p.Timeout = DefaultTimeout
 	}
@@ -141,10 +163,21 @@ func (p *Plan) Validate() error {
 		return bad("completion moderation", p.Moderation, fmt.Sprintf("above the depth of %d nothing would ever complete", p.depth()))
 	case p.Timeout < 0 || p.Timeout > maxDuration:
 		return bad("timeout", p.Timeout, "want more than 0 and at most 24h")
+	case p.BulkDepth < 0 || p.BulkDepth > maxDepth/2:
+		return bad("bulk depth", p.BulkDepth, fmt.Sprintf("want 1 to %d", maxDepth/2))
+	case p.ProbeSize < 0 || p.ProbeSize > maxSize:
+		return bad("probe size", p.ProbeSize, "want 1 byte to 2 GiB")
+	case p.ProbeInterval < 0 || p.ProbeInterval > maxProbeInterval:
+		return bad("probe interval", p.ProbeInterval, fmt.Sprintf("want 0 to %v", maxProbeInterval))
+	case p.hasHOL() && p.Polling == PollingEvent:
+		return bad("polling", p.Polling, "the head-of-line workload paces and watches two things at once, so it needs busy polling")
 	}
 	for _, pt := range p.Points {
 		if err := pt.validate(); err != nil {
 			return bad("point", fmt.Sprintf("%q", pt.String()), err.Error())
+		}
+		if probe := p.withDefaults().ProbeSize; pt.Workload == WorkloadHOL && probe >= pt.Size {
+			return bad("point", fmt.Sprintf("%q", pt.String()), errProbeSize(probe, pt.Size).Error())
 		}
 	}
 	return nil
@@ -168,6 +201,10 @@ func (p Point) validate() error {
 		return fmt.Errorf("sizes are 1 byte to 2 GiB")
 	case isAtomic(k) && p.Size != atomicSize:
 		return fmt.Errorf("atomics are %d bytes", atomicSize)
+	case p.Workload == WorkloadHOL:
+		return p.validateHOL()
+	case p.Arm != "":
+		return fmt.Errorf("only the head-of-line workload has arms")
 	}
 	return nil
 }

@@ -72,6 +72,11 @@ type Shape struct {
 	Verify     bool          `json:"verify"`
 	Seed       uint64        `json:"seed"`
 	Timeout    time.Duration `json:"timeout_ns"`
+
+	// Head-of-line only. Depth and Slots are those of the bulk stream.
+	ProbeSize     int   `json:"probe_size,omitempty"`
+	ProbeSlots    int   `json:"probe_slots,omitempty"`
+	ProbePriority uint8 `json:"probe_priority,omitempty"`
 }
 
 // newShape makes the shape of one point that both transports can carry.
@@ -82,14 +87,16 @@ func newShape(p *Plan, pt Point, client, server transports.Caps) (*Shape, error)
 	if err := checkPoint(p, pt, caps); err != nil {
 		return nil, err
 	}
-	if pt.Workload == WorkloadLatency {
+	if pt.Workload == WorkloadHOL {
+		sh.holShape(p)
+	} else if pt.Workload == WorkloadLatency {
 		sh.Depth, sh.Moderation, sh.Slots = 1, 1, latencySlotsFor(pt.Size)
 		sh.RecvDepth = sh.Slots
 	} else {
 		sh.streamDepths(p, caps)
 	}
 	switch k := sh.kind(); {
-	case k == transports.KindWrite && pt.Workload == WorkloadThroughput:
+	case k == transports.KindWrite && pt.Workload != WorkloadLatency:
 		sh.Arrival = ArrivalMessage // of the barrier behind the last write
 	case k == transports.KindWrite && caps.LastByteLast && sh.Polling == PollingBusy:
 		sh.Arrival = ArrivalMemory
@@ -213,6 +220,11 @@ func (sh *Shape) validate() error {
 	case sh.Timeout <= 0 || sh.Timeout > maxDuration:
 		return bad("timeout", sh.Timeout)
 	}
+	if sh.Workload == WorkloadHOL {
+		if err := sh.validateHOL(); err != nil {
+			return &reports.ExitError{Code: reports.ExitUsage, Operation: "check point", Err: err}
+		}
+	}
 	return nil
 }
 
@@ -249,13 +261,30 @@ func (sh *Shape) rxOff() int {
 	if sh.Workload == WorkloadLatency {
 		return sh.stride() + (latencyShifts-1)*shiftStep
 	}
+	if sh.Workload == WorkloadHOL {
+		return sh.probeTx(sh.ProbeSlots)
+	}
 	return sh.Slots * sh.stride()
 }
 
 func (sh *Shape) rxSlot(i int) int { return sh.rxOff() + i*sh.stride() }
 func (sh *Shape) ctlTx(i int) int  { return sh.rxSlot(sh.Slots) + i*ctlSize }
 func (sh *Shape) ctlRx(i int) int  { return sh.ctlTx(ctlSlots) + i*ctlSize }
-func (sh *Shape) window() int      { return sh.ctlRx(ctlSlots) }
+
+// dataEnd is where the destinations end, and what is cleared before a phase.
+func (sh *Shape) dataEnd() int {
+	if sh.Workload == WorkloadHOL {
+		return sh.holRecv(sh.RecvDepth)
+	}
+	return sh.ctlTx(0)
+}
+
+func (sh *Shape) window() int {
+	if sh.Workload == WorkloadHOL {
+		return sh.dataEnd()
+	}
+	return sh.ctlRx(ctlSlots)
+}
 
 // totalWindow is the memory of one side, in bytes.
 func (sh *Shape) totalWindow() int64 { return int64(sh.window()) * int64(sh.QPs) }
@@ -270,7 +299,7 @@ func (sh *Shape) batch() int { return min(sh.Depth, batchMax) }
 func (sh *Shape) config() transports.Config {
 	return transports.Config{
 		Window:    sh.window(),
-		SendDepth: sh.Depth + ctlSlots,
+		SendDepth: sh.Depth + sh.ProbeSlots + ctlSlots,
 		RecvDepth: max(sh.RecvDepth, ctlSlots),
 		MaxInline: sh.Inline,
 		ReadDepth: sh.ReadDepth,

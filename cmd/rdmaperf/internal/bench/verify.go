@@ -14,6 +14,9 @@ func (l *lane) fillSource(gen int) {
 		fillPattern(l.mem[:sh.rxOff()], patternState(sh.Seed, gen, l.index, 0))
 		return
 	}
+	if sh.Workload == WorkloadHOL {
+		fillPattern(l.mem[sh.probeTx(0):sh.rxOff()], patternState(sh.Seed, gen, l.index, probePattern))
+	}
 	for s := range sh.Slots {
 		slot := l.mem[s*sh.stride():][:sh.stride()]
 		fillPattern(slot[:sh.Size], patternState(sh.Seed, gen, l.index, s))
@@ -30,8 +33,12 @@ const gapByte = 0xa5
 // keepReference remembers what the source of a ping-pong holds, apart from the
 // window: a transport that damages the source is noticed as well.
 func (l *lane) keepReference(gen int) {
+	slot := 0
+	if l.sh.Workload == WorkloadHOL {
+		slot = probePattern
+	}
 	if ref := l.ref.Bytes(); ref != nil {
-		fillPattern(ref, patternState(l.sh.Seed, gen, l.index, 0))
+		fillPattern(ref, patternState(l.sh.Seed, gen, l.index, slot))
 	}
 }
 
@@ -87,6 +94,8 @@ func (c *crew) verifyTarget(gen int, lanes []laneCount) error {
 			var err error
 			switch {
 			case c.sh.Workload == WorkloadLatency || k == transports.KindRead:
+			case c.sh.Workload == WorkloadHOL:
+				err = w.verifyHOL(l, gen, n)
 			case isAtomic(k):
 				err = w.verifyFinal(l, uint64(n.Count))
 			default:

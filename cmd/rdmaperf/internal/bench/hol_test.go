@@ -1,0 +1,246 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// holPoints are all arms and bulk kinds at the sizes given.
+func holPoints(sizes ...int) []Point {
+	var points []Point
+	for _, arm := range Arms() {
+		for _, op := range []string{"write", "send"} {
+			for _, size := range sizes {
+				points = append(points, Point{Workload: WorkloadHOL, Op: op, Size: size, Arm: arm})
+			}
+		}
+	}
+	return points
+}
+
+// Every arm, bulk operation and pacing takes the exact number of probes in both
+// views, moves bulk in both, and finds all bytes in place.
+func TestHeadOfLineIsCompleteAndExact(t *testing.T) {
+	for name, e := range stacksUnderTest {
+		for _, interval := range []time.Duration{0, 50 * time.Microsecond} {
+			t.Run(fmt.Sprintf("%s/%v", name, interval), func(t *testing.T) {
+				plan := quickPlan(holPoints(65, 100_000)...)
+				plan.Iterations, plan.WarmupIterations, plan.BulkDepth, plan.ProbeInterval = 60, 5, 5, interval
+				results, err := runPoints(t, e, plan)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, r := range results {
+					pt := plan.Points[i]
+					h := r.HOL
+					if h == nil || !r.Verified || r.Errors != 0 || r.RoundTrip != reports.RoundTripFull {
+						t.Fatalf("%v: %+v, want a verified full round trip", pt, r)
+					}
+					if h.ProbeAlone.Count != 60 || h.ProbeLoaded.Count != 60 {
+						t.Errorf("%v: %d probes alone and %d loaded, want 60", pt, h.ProbeAlone.Count, h.ProbeLoaded.Count)
+					}
+					if h.BulkAloneBytesPerSecond <= 0 || h.BulkLoadedBytesPerSecond <= 0 || r.Operations == 0 {
+						t.Errorf("%v: bulk %v alone, %v loaded, %d operations, want some", pt, h.BulkAloneBytesPerSecond, h.BulkLoadedBytesPerSecond, r.Operations)
+					}
+					if h.Arm != pt.Arm || h.BulkSizeBytes != int64(pt.Size) || h.ProbeSizeBytes != 64 || h.ProbeIntervalNs != int64(interval) || r.Depth != 5 {
+						t.Errorf("%v: %+v", pt, h)
+					}
+					if qps := map[string]int{ArmSameQP: 1, ArmTwoQP: 2}[pt.Arm]; r.QPs != qps {
+						t.Errorf("%v: %d QPs, want %d", pt, r.QPs, qps)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A duration bounds every phase, whatever is due.
+func TestHeadOfLineByDuration(t *testing.T) {
+	plan := quickPlan(holPoints(64 << 10)...)
+	plan.Iterations, plan.Duration, plan.ProbeInterval = 0, 50*time.Millisecond, time.Microsecond // more than can be done
+	results, err := runPoints(t, iwarpEnds, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.DurationNs < int64(plan.Duration) || !r.Verified || r.HOL.ProbeLoaded.Count == 0 {
+			t.Errorf("%s %s: %v, verified %v, %d probes", r.Op, r.HOL.Arm, time.Duration(r.DurationNs), r.Verified, r.HOL.ProbeLoaded.Count)
+		}
+	}
+}
+
+// The loops of both sides allocate nothing per probe or bulk operation.
+func TestHeadOfLineAllocatesNothing(t *testing.T) {
+	for _, pt := range holPoints(256) {
+		t.Run(pt.String(), func(t *testing.T) {
+			client, server := pair(t, memEnds, quickPlan(pt))
+			client.parts, client.pace = parts{bulk: true, probes: true}, NewPacer(1000, false, 1)
+			once(t, client, server, 1, limits{ops: 100})
+			release := holdCollector()
+			defer release()
+			out := once(t, client, server, 2, limits{ops: 10000})
+			if n := out.rec.Count(); n != 10000 || out.ops == 0 {
+				t.Fatalf("%d probes, %d bulk operations, want 10000 and some", n, out.ops)
+			}
+			if out.usage.allocations > 100 {
+				t.Errorf("%d allocations, want none of the loops", out.usage.allocations)
+			}
+		})
+	}
+}
+
+// One changed bit is found in a probe, in its echo and in bulk.
+func TestHeadOfLineFindsOneChangedBit(t *testing.T) {
+	for _, op := range []string{"write", "send"} {
+		for _, arm := range Arms() {
+			for _, who := range []string{"probe", "bulk"} {
+				t.Run(op+"/"+arm+"/"+who, func(t *testing.T) {
+					const size, at = 5000, 21
+					f := &fault{}
+					f.post = func(s transports.Session, ops []transports.Op) (int, error) {
+						for i := range ops {
+							op := &ops[i]
+							hit := op.Kind != transports.KindRecv && (op.Len == size) == (who == "bulk") && op.Len > at
+							if hit {
+								s.Local()[op.Local+at] ^= 0x10
+							}
+							n, err := s.Post(ops[i : i+1])
+							if hit {
+								s.Local()[op.Local+at] ^= 0x10
+							}
+							if n == 0 {
+								return i, err
+							}
+						}
+						return len(ops), nil
+					}
+					plan := quickPlan(Point{Workload: WorkloadHOL, Op: op, Size: size, Arm: arm})
+					results, err := runPoints(t, withFault(f), plan)
+					var bad *CorruptionError
+					if reports.Code(err) != reports.ExitCorruption || !errors.As(err, &bad) {
+						t.Fatalf("error %v (exit %d), want a corruption and exit 4", err, reports.Code(err))
+					}
+					if bad.Offset != at || bad.Want^bad.Got != 0x10 || !strings.Contains(bad.What, map[string]string{"probe": "probe", "bulk": map[string]string{"write": "window slot", "send": "bulk message"}[op]}[who]) {
+						t.Errorf("%v: want bit 4 of byte %d of the %s", bad, at, who)
+					}
+					if len(results) != 1 || results[0].Verified || results[0].Errors != 1 {
+						t.Errorf("result %+v, want one with an error and unverified", results)
+					}
+				})
+			}
+		}
+	}
+}
+
+// A bulk write that is lost late leaves older bytes of the same pattern.
+func TestHeadOfLineFindsLateLoss(t *testing.T) {
+	f := &fault{}
+	var posted int
+	f.post = func(s transports.Session, ops []transports.Op) (int, error) {
+		changed := append([]transports.Op(nil), ops...)
+		for i := range changed {
+			if changed[i].Kind == transports.KindWrite {
+				if posted++; posted > 150 {
+					changed[i].Len = 0
+				}
+			}
+		}
+		return s.Post(changed)
+	}
+	plan := quickPlan(Point{Workload: WorkloadHOL, Op: "write", Size: 1000, Arm: ArmSameQP})
+	plan.Iterations = 100
+	if _, err := runPoints(t, withFault(f), plan); reports.Code(err) != reports.ExitCorruption {
+		t.Errorf("error %v, want a corruption", err)
+	}
+}
+
+// Lost probes and lost bulk cost the timeout, not a hang.
+func TestHeadOfLineEndsInTime(t *testing.T) {
+	for _, pt := range holPoints(500) {
+		t.Run(pt.String(), func(t *testing.T) {
+			var posted int64
+			f := &fault{}
+			f.post = func(s transports.Session, ops []transports.Op) (int, error) {
+				for i := range ops {
+					if ops[i].Kind != transports.KindRecv {
+						if posted++; posted > 100 {
+							continue // taken, and gone
+						}
+					}
+					if k, err := s.Post(ops[i : i+1]); k == 0 {
+						return i, err
+					}
+				}
+				return len(ops), nil
+			}
+			plan := quickPlan(pt)
+			plan.Timeout, plan.ProbeInterval = 100*time.Millisecond, 10*time.Microsecond
+			if _, err := runPoints(t, withFault(f), plan); reports.Code(err) != reports.ExitPeer || !errors.Is(err, errStalled) {
+				t.Errorf("error %v (exit %d), want no progress and exit 5", err, reports.Code(err))
+			}
+		})
+	}
+}
+
+// A pause between probes longer than the timeout is no stall.
+func TestHeadOfLineWaitsForTheNextProbe(t *testing.T) {
+	plan := quickPlan(Point{Workload: WorkloadHOL, Op: "write", Size: 500, Arm: ArmTwoQP})
+	plan.Iterations, plan.ProbeInterval, plan.Timeout = 3, 120*time.Millisecond, 60*time.Millisecond
+	results, err := runPoints(t, memEnds, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := results[0].DurationNs; d < int64(240*time.Millisecond) {
+		t.Errorf("3 probes took %v, want two intervals at least", time.Duration(d))
+	}
+}
+
+// Probes carry the priority, bulk does not.
+func TestProbesCarryThePriority(t *testing.T) {
+	f := &fault{}
+	wrong := 0
+	f.post = func(s transports.Session, ops []transports.Op) (int, error) {
+		for _, op := range ops {
+			if op.Kind == transports.KindSend && op.Len == 64 && op.Priority != 3 || op.Kind == transports.KindWrite && op.Priority != 0 {
+				wrong++
+			}
+		}
+		return s.Post(ops)
+	}
+	plan := quickPlan(Point{Workload: WorkloadHOL, Op: "write", Size: 500, Arm: ArmSameQP})
+	plan.ProbePriority = 3
+	if _, err := runPoints(t, withFault(f), plan); err != nil || wrong > 0 {
+		t.Errorf("%d operations with another priority, error %v", wrong, err)
+	}
+}
+
+// Plans that make no sense are refused before anything runs.
+func TestHeadOfLinePlansAreChecked(t *testing.T) {
+	good := Point{Workload: WorkloadHOL, Op: "write", Size: 1000, Arm: ArmSameQP}
+	for what, bend := range map[string]func(*Plan){
+		"unknown arm":       func(p *Plan) { p.Points[0].Arm = "three-qp" },
+		"reads as bulk":     func(p *Plan) { p.Points[0].Op = "read" },
+		"probe as bulk":     func(p *Plan) { p.ProbeSize = 1000 },
+		"default too large": func(p *Plan) { p.Points[0].Size = 64 },
+		"event polling":     func(p *Plan) { p.Polling = PollingEvent },
+		"negative interval": func(p *Plan) { p.ProbeInterval = -1 },
+		"rare probes":       func(p *Plan) { p.ProbeInterval = time.Minute },
+		"bulk depth":        func(p *Plan) { p.BulkDepth = 1 << 20 },
+		"arm of latency":    func(p *Plan) { p.Points[0].Workload = WorkloadLatency },
+	} {
+		plan := quickPlan(good)
+		if err := plan.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		bend(&plan)
+		if err := plan.Validate(); reports.Code(err) != reports.ExitUsage {
+			t.Errorf("%s: %v, want a usage error", what, err)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package bench
+
+import "math"
+
+// Arrival processes, as --arrivals spells them.
+const (
+	ArrivalsConstant = "constant"
+	ArrivalsPoisson  = "poisson"
+)
+
+// Pacer says when operations are due: at a constant distance, or with the
+// exponential gaps of a Poisson process, which has the same mean. It reads no
+// clock and allocates nothing. Times are offsets from the start in floating
+// point, which is exact to a nanosecond for 100 days, so that a rate that is no
+// whole number of nanoseconds does not drift.
+type Pacer struct {
+	start    float64
+	interval float64 // mean, ns
+	poisson  bool
+	state    uint64 // of the random sequence
+	n        uint64 // operations begun
+	offset   float64
+	due      int64
+}
+
+// NewPacer makes a pacer with a mean interval in nanoseconds, above 0. The same
+// seed gives the same gaps.
+func NewPacer(interval float64, poisson bool, seed uint64) *Pacer {
+	return &Pacer{interval: interval, poisson: poisson, state: mix(seed ^ 0x5851f42d4c957f2d)}
+}
+
+// Start makes the first operation due at t and begins the sequence of gaps anew.
+func (p *Pacer) Start(t int64) {
+	p.start, p.n, p.offset, p.due = float64(t), 0, 0, t
+}
+
+// Due is the intended start of the next operation.
+func (p *Pacer) Due() int64 { return p.due }
+
+// Next goes on to the operation after.
+func (p *Pacer) Next() {
+	p.n++
+	if p.poisson {
+		// 53 random bits make a number in (0, 1], whose logarithm is finite.
+		u := float64(word(p.state, int(p.n))>>11+1) / (1 << 53)
+		p.offset -= math.Log(u) * p.interval
+	} else {
+		p.offset = float64(p.n) * p.interval
+	}
+	p.due = int64(p.start + p.offset)
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/bench"
+)
+
+// holFlags are those of the head-of-line workload, as given.
+type holFlags struct {
+	bulkSizes []string
+	bulkDepth int
+	probeSize string
+	interval  string
+	rate      float64
+	arms      []string
+	priority  uint8
+}
+
+func (h *holFlags) register(f *pflag.FlagSet) {
+	f.StringSliceVar(&h.bulkSizes, "bulk-size", []string{"1M"}, "hol: comma list of bulk sizes")
+	f.IntVar(&h.bulkDepth, "bulk-depth", bench.DefaultBulkDepth, "hol: bulk operations outstanding")
+	f.StringVar(&h.probeSize, "probe-size", strconv.Itoa(bench.DefaultProbeSize), "hol: size of the probes")
+	f.StringVar(&h.interval, "probe-interval", bench.DefaultProbeInterval.String(), "hol: between the starts of two probes; 0 is a closed loop")
+	f.Float64Var(&h.rate, "probe-rate", 0, "hol: probes a second, instead of --probe-interval")
+	f.StringSliceVar(&h.arms, "hol-arm", bench.Arms(), "hol: comma list of same-qp, two-qp (the probes on a QP of their own)")
+	f.Uint8Var(&h.priority, "probe-priority", 1, "hol: of the probes' work requests, for stacks that schedule by it; bulk has 0")
+}
+
+// plan fills in what all head-of-line points share.
+func (h *holFlags) plan(b *bench.Plan, changed func(string) bool) (err error) {
+	if h.bulkDepth < 1 {
+		return fmt.Errorf("--bulk-depth %d: want at least 1", h.bulkDepth)
+	}
+	b.BulkDepth, b.ProbePriority = h.bulkDepth, h.priority
+	if b.ProbeSize, err = parseBytes(h.probeSize); err != nil {
+		return fmt.Errorf("--probe-size: %w", err)
+	}
+	if b.ProbeSize < 1 {
+		return errors.New("--probe-size starts at 1 byte")
+	}
+	if !changed("probe-rate") {
+		b.ProbeInterval, err = parseInterval(h.interval)
+		return err
+	}
+	if !(h.rate >= 1 && h.rate <= 1e9) {
+		return fmt.Errorf("--probe-rate %v: want 1 to 1e9 a second", h.rate)
+	}
+	b.ProbeInterval = time.Duration(1e9 / h.rate)
+	return nil
+}
+
+// parseInterval reads "500us", or "0" for a closed loop.
+func parseInterval(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("--probe-interval %q: want a time such as 500us, or 0", s)
+	}
+	return d, nil
+}
+
+// points are all bulk sizes in all arms.
+func (h *holFlags) points(ops []string) ([]bench.Point, error) {
+	if len(ops) == 0 {
+		ops = []string{"write"}
+	}
+	var points []bench.Point
+	for _, op := range ops {
+		for _, s := range unique(h.bulkSizes) {
+			n, err := parseBytes(s)
+			if err != nil {
+				return nil, fmt.Errorf("--bulk-size: %w", err)
+			}
+			for _, arm := range unique(h.arms) {
+				points = append(points, bench.Point{Workload: bench.WorkloadHOL, Op: op, Size: n, Arm: arm})
+			}
+		}
+	}
+	return points, nil
+}
+
+// workloadsFor leaves the head-of-line workload out where nobody asked for it and
+// the other flags describe something it does not do.
+func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
+	list := unique(o.workloads)
+	asked := changed("workload")
+	other := ""
+	for _, f := range []string{"op", "size", "all", "qp", "threads"} {
+		if changed(f) {
+			other = f
+		}
+	}
+	if !asked {
+		if other != "" || o.polling == bench.PollingEvent {
+			list = slices.DeleteFunc(list, func(w string) bool { return w == bench.WorkloadHOL })
+		}
+		return list, nil
+	}
+	if !slices.Contains(list, bench.WorkloadHOL) {
+		for _, f := range []string{"bulk-size", "bulk-depth", "probe-size", "probe-interval", "probe-rate", "hol-arm", "probe-priority"} {
+			if changed(f) {
+				return nil, fmt.Errorf("--%s is for --workload %s", f, bench.WorkloadHOL)
+			}
+		}
+		return list, nil
+	}
+	if changed("qp") || changed("threads") {
+		return nil, fmt.Errorf("the workload %s has one thread, and a QP or two by --hol-arm", bench.WorkloadHOL)
+	}
+	if len(list) == 1 && (other == "size" || other == "all") {
+		return nil, fmt.Errorf("the sizes of %s are --bulk-size and --probe-size", strings.Join(list, ""))
+	}
+	return list, nil
+}
