@@ -46,7 +46,7 @@ func (o *runOptions) write(stdout io.Writer, doc *reports.Document) error {
 		err := os.MkdirAll(o.output, 0o755)
 		if err == nil {
 			_, e := reports.WriteHistogramFiles(o.output, doc)
-			err = errors.Join(doc.WriteFile(filepath.Join(o.output, resultFile)), e)
+			err = errors.Join(doc.WriteFile(filepath.Join(o.output, resultFile)), e, writeReportBeside(o.output, doc))
 		}
 		errs = append(errs, err)
 	}

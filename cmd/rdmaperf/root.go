@@ -44,7 +44,7 @@ workloads: "rdmaperf run" needs no hardware, no host and no options.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newRunCommand(), newServeCommand(), newVersionCommand(), newConformCommand(), newRpingCommand(), newDevicesCommand())
+	root.AddCommand(newRunCommand(), newServeCommand(), newVersionCommand(), newConformCommand(), newRpingCommand(), newDevicesCommand(), newReportCommand())
 	root.AddCommand(newCompareCommand())
 	return root
 }

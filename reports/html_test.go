@@ -1,0 +1,357 @@
+package reports_test
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/xml"
+	"io"
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// distribution makes a fixed histogram: a body with a slow rise and a tail.
+func distribution(n int, base, slope, tail float64) *reports.Latency {
+	r := reports.NewRecorder()
+	for i := range n {
+		q := (float64(i) + 0.5) / float64(n)
+		r.Record(int64(base * (1 + slope*q + tail*math.Pow(1-q, -0.45)/100)))
+	}
+	l := r.Snapshot()
+	return &l
+}
+
+// showcase is one document with everything that a page can show.
+func showcase() *reports.Document {
+	memlock := int64(8 << 20)
+	d := &reports.Document{
+		Started: time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC),
+		Command: []string{"rdmaperf", "run", "--transport", "tcp,iwarp", "--json", "my results.json"},
+		Environment: reports.Environment{Version: "v1.0.0", Go: "go1.26", OS: "linux", Arch: "amd64", Hostname: "lab1", Kernel: "6.18.0",
+			CPU: "Example 9000", CPUs: 8, Hypervisor: true, Governors: []string{"performance", "powersave"}, MemlockBytes: &memlock},
+	}
+	for i, stack := range []string{"tcp(nodelay)", "iwarp(crc)", "sched(strict,slice=16KiB)+iwarp(crc)"} {
+		f := 1 + 0.35*float64(i)
+		point := func(workload, op string, size int64, depth int) reports.Result {
+			return reports.Result{Stack: stack, Transport: strings.Split(stack, "(")[0], Label: reports.LabelSoft, Workload: workload, Op: op,
+				SizeBytes: size, Depth: depth, QPs: 1, Threads: 1, Polling: reports.PollingBusy, MeasuredBy: "client", DurationNs: 3e9,
+				Operations: 20_000, Verified: true, CPU: &reports.CPU{ClientSeconds: 2.9, ServerSeconds: 2.7}, GC: &reports.GC{},
+				Parameters: map[string]any{"seed": 7, "warmup_ns": 200_000_000, "client": map[string]any{"cpu": i, "stack": stack}}}
+		}
+		h := point("hol", "write", 64, 1)
+		h.RoundTrip = reports.RoundTripFull
+		h.HOL = &reports.HOL{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeAlone: *distribution(20_000, 5200*f, 0.2, 4), ProbeLoaded: *distribution(20_000, 5200*f*(90-40*float64(i)), 1.2, 9),
+			BulkAloneBytesPerSecond: 3.1e9 / f, BulkLoadedBytesPerSecond: 2.9e9 / f}
+		d.Results = append(d.Results, h)
+		for _, size := range []int64{64, 1 << 10, 16 << 10, 256 << 10} {
+			r := point("latency", "send", size, 1)
+			r.RoundTrip = reports.RoundTripHalf
+			r.Latency = distribution(20_000, f*(2600+float64(size)/4), 0.15, 6)
+			d.Results = append(d.Results, r)
+			t := point("throughput", "write", size, 16)
+			t.Throughput = reports.NewThroughput(int64(3e9/f*3*float64(size)/float64(size+20_000)), int64(9e9/f/float64(size+20_000)), 3*time.Second)
+			d.Results = append(d.Results, t)
+		}
+		for _, rate := range []float64{10e3, 20e3, 40e3, 80e3} {
+			r := point("latency", "write", 64, 1)
+			r.RoundTrip = reports.RoundTripFull
+			r.Parameters["rate"] = rate
+			r.Latency = distribution(20_000, 3000*f/(1-rate*f/150e3), 0.3, 5*rate/1e4)
+			r.Throughput = &reports.Throughput{OperationsPerSecond: rate * 0.99, BytesPerSecond: rate * 64}
+			d.Results = append(d.Results, r)
+		}
+	}
+	return d
+}
+
+const showcaseRecords = `{"id":"ord/write-then-read","clause":"RFC 5040 5.5","level":"must","transport":"mem","verdict":"pass","seed":1}
+{"id":"ord/write-then-read","clause":"RFC 5040 5.5","level":"must","transport":"iwarp","verdict":"fail","want":["completion status success"],"got":"flushed","evidence":"after 3 of 64 reads"}
+{"id":"ord/fence","clause":"IBTA 10.8","level":"should","transport":"mem","verdict":"xfail","ledger":"known; see the provider's notes"}
+
+{"id":"atomic/add","clause":"RFC 7306 5","level":"may","transport":"mem","verdict":"pass"}
+{"id":"atomic/add","clause":"RFC 7306 5","level":"may","transport":"iwarp","verdict":"unsupported","evidence":"no capability atomic"}
+`
+
+func records(t *testing.T) []reports.CaseResult {
+	t.Helper()
+	cases, err := reports.ReadConformance(strings.NewReader(showcaseRecords))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cases
+}
+
+func page(t *testing.T, o reports.HTMLOptions, docs ...*reports.Document) string {
+	t.Helper()
+	return string(render(t, func(w io.Writer) error { return reports.WriteHTML(w, docs, o) }))
+}
+
+func TestHTMLGolden(t *testing.T) {
+	golden(t, "report.html", []byte(page(t, reports.HTMLOptions{Conformance: records(t)}, showcase())))
+}
+
+// What a page refers to it would have to load; this one must be complete.
+func TestHTMLReferencesNothing(t *testing.T) {
+	p := page(t, reports.HTMLOptions{Conformance: records(t)}, showcase())
+	for _, pattern := range []string{`(?i)https?:`, `(?i)\bsrc\s*=`, `(?i)url\(`, `(?i)@import`, `(?i)<(link|iframe|object|embed|img|base|form)\b`, `(?i)\b(fetch|XMLHttpRequest|WebSocket|import)\b\s*\(`, `href="[^#]`} {
+		if found := regexp.MustCompile(pattern).FindString(p); found != "" {
+			t.Errorf("the page holds %q, which %s matches", found, pattern)
+		}
+	}
+}
+
+func TestHTMLPolicyAllowsOnlyItsOwnStyleAndScript(t *testing.T) {
+	p := page(t, reports.HTMLOptions{}, showcase())
+	if !strings.Contains(p, `http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;; `) {
+		t.Error("the policy does not begin with default-src 'none'")
+	}
+	if strings.Contains(p, "unsafe") {
+		t.Error("the policy allows something unsafe")
+	}
+	for _, element := range []string{"style", "script"} {
+		found := regexp.MustCompile(`(?s)<`+element+`>(.*?)</`+element+`>`).FindAllStringSubmatch(p, -1)
+		if len(found) != 1 {
+			t.Fatalf("%d %s elements, want 1", len(found), element)
+		}
+		sum := sha256.Sum256([]byte(found[0][1]))
+		hash := strings.ReplaceAll(base64.StdEncoding.EncodeToString(sum[:]), "+", "&#43;")
+		if want := element + "-src &#39;sha256-" + hash + "&#39;"; !strings.Contains(p, want) {
+			t.Errorf("the policy lacks %s", want)
+		}
+	}
+	if found := regexp.MustCompile(`<[^>]*\s(style|on[a-z]+)\s*=`).FindString(p); found != "" {
+		t.Errorf("%s would need a wider policy", found)
+	}
+}
+
+// hostile is what a peer or a file might send as a name.
+const hostile = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x00\x1b[31m{{.}}&amp;</style></svg>"
+
+func hostileDocument() *reports.Document {
+	d := showcase()
+	d.Command = []string{"rdmaperf", hostile}
+	d.Environment.Hostname, d.Environment.CPU, d.Environment.Kernel = hostile, hostile, hostile
+	d.Environment.Details = map[string]string{hostile: hostile}
+	d.ServerEnvironment = &d.Environment
+	d.Error = &reports.RunError{Operation: hostile, Message: hostile, Hint: hostile, ExitCode: 1}
+	for i := range d.Results {
+		r := &d.Results[i]
+		r.Stack, r.Label, r.Workload, r.Op, r.Polling, r.RoundTrip, r.MeasuredBy = hostile+r.Stack, hostile, hostile, hostile, hostile, hostile, hostile
+		if r.HOL != nil {
+			r.HOL.Arm = hostile
+		}
+		r.Parameters["rate"], r.Parameters[hostile] = hostile, []any{hostile, map[string]any{hostile: hostile}}
+	}
+	return d
+}
+
+func TestHTMLEscapesWhatOthersWrote(t *testing.T) {
+	cases := []reports.CaseResult{{ID: hostile, Clause: hostile, Level: hostile, Transport: hostile, Verdict: hostile, Want: []string{hostile}, Got: hostile, Evidence: hostile, Ledger: hostile}}
+	p := page(t, reports.HTMLOptions{Names: []string{hostile, "b" + hostile}, Conformance: cases}, hostileDocument(), hostileDocument())
+	if n := strings.Count(p, "<script"); n != 1 {
+		t.Errorf("%d script elements, want 1", n)
+	}
+	for _, s := range []string{"<img", "\u202e", "\x00", "\x1b", "</style></svg>"} {
+		if strings.Contains(p, s) {
+			t.Errorf("the page holds %q", s)
+		}
+	}
+	wellFormed(t, p)
+}
+
+// wellFormed holds the page against the rules that XML and HTML share, and
+// against what a screen reader needs.
+func wellFormed(t *testing.T, p string) {
+	t.Helper()
+	p = regexp.MustCompile(`(?s)<(style|script)>.*?</(style|script)>`).ReplaceAllString(p, "")
+	d := xml.NewDecoder(strings.NewReader(p))
+	d.Entity = xml.HTMLEntity
+	ids, wanted, count := map[string]bool{}, []string{}, map[string]int{}
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatalf("not well formed: %v", err)
+		}
+		e, ok := token.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		count[e.Name.Local]++
+		has := map[string]string{}
+		for _, a := range e.Attr {
+			has[a.Name.Local] = a.Value
+			switch a.Name.Local {
+			case "id":
+				if ids[a.Value] {
+					t.Errorf("id %q twice", a.Value)
+				}
+				ids[a.Value] = true
+			case "aria-labelledby":
+				wanted = append(wanted, strings.Fields(a.Value)...)
+			case "href":
+				wanted = append(wanted, strings.TrimPrefix(a.Value, "#"))
+			}
+		}
+		switch {
+		case e.Name.Local == "th" && has["scope"] == "":
+			t.Error("a heading cell without scope")
+		case e.Name.Local == "svg" && (has["role"] != "img" || len(strings.Fields(has["aria-labelledby"])) != 2):
+			t.Error("a drawing without role, title and description")
+		}
+	}
+	for _, id := range wanted {
+		if !ids[id] {
+			t.Errorf("reference to %q, which is not there", id)
+		}
+	}
+	for _, name := range []string{"main", "header", "nav", "footer", "h1"} {
+		if count[name] != 1 {
+			t.Errorf("%d <%s>, want 1", count[name], name)
+		}
+	}
+	if count["table"] != count["caption"] {
+		t.Errorf("%d tables with %d captions", count["table"], count["caption"])
+	}
+	if count["svg"] != count["figure"] {
+		t.Errorf("%d figures with %d drawings", count["figure"], count["svg"])
+	}
+}
+
+func TestHTMLIsWellFormed(t *testing.T) {
+	wellFormed(t, page(t, reports.HTMLOptions{Conformance: records(t)}, showcase()))
+	wellFormed(t, page(t, reports.HTMLOptions{}, goldenDocument()))
+	wellFormed(t, page(t, reports.HTMLOptions{}, &reports.Document{}))
+	wellFormed(t, page(t, reports.HTMLOptions{}))
+}
+
+func TestHTMLIsDeterministicAndSmall(t *testing.T) {
+	d := showcase()
+	d.Results = d.Results[:20]
+	first := page(t, reports.HTMLOptions{Conformance: records(t)}, d)
+	for range 3 {
+		if page(t, reports.HTMLOptions{Conformance: records(t)}, d) != first {
+			t.Fatal("the same document gave another page")
+		}
+	}
+	if len(first) >= 1<<20 {
+		t.Errorf("20 results take %d bytes, want less than 1 MiB", len(first))
+	}
+}
+
+func TestHTMLNeverPrintsWhatIsNoNumber(t *testing.T) {
+	d := showcase()
+	nan, inf := math.NaN(), math.Inf(1)
+	for i := range d.Results {
+		r := &d.Results[i]
+		if r.Latency != nil {
+			*r.Latency = reports.Latency{Count: 5, Min: nan, P50: inf, P90: nan, P99: inf, P999: nan, P9999: -1, Max: inf, Mean: nan, StdDev: inf, HDR: "broken"}
+		}
+		if r.Throughput != nil {
+			r.Throughput = &reports.Throughput{BytesPerSecond: nan, OperationsPerSecond: inf}
+		}
+		if r.HOL != nil {
+			r.HOL = &reports.HOL{BulkAloneBytesPerSecond: nan, BulkLoadedBytesPerSecond: inf}
+		}
+	}
+	p := page(t, reports.HTMLOptions{}, d)
+	wellFormed(t, p)
+	if found := regexp.MustCompile(`.{0,40}\b(NaN|Inf)\b.{0,20}`).FindString(p); found != "" {
+		t.Errorf("the page says %q", found)
+	}
+}
+
+// section cuts one section out of a page.
+func section(t *testing.T, p, id string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(p, `<section id="`+id+`"`)
+	if !found {
+		return ""
+	}
+	text, _, _ := strings.Cut(rest, "</section>")
+	return text
+}
+
+func TestHTMLVerdictIsInPlainWords(t *testing.T) {
+	d := showcase()
+	p := page(t, reports.HTMLOptions{Conformance: records(t)}, d)
+	v := section(t, p, "verdict")
+	for _, want := range []string{"latency · send · 64 B", ">reference<", ">&#43;35 %<", "No errors in 780\u202f000 operations", "Every byte was compared",
+		"from p99.99 on, rest on too few samples", "virtual machine", "Conformance of iwarp: 0 passed, 1 failed"} {
+		if !strings.Contains(v, want) {
+			t.Errorf("the verdict lacks %q", want)
+		}
+	}
+	d.Results[0].Errors, d.Results[1].Verified = 3, false
+	d.Error = &reports.RunError{Operation: "measure", Message: "peer went away", ExitCode: 5}
+	v = section(t, page(t, reports.HTMLOptions{}, d), "verdict")
+	for _, want := range []string{"3 failed operations among", "not verified in 1 of 39 results", "Run ended early: measure: peer went away"} {
+		if !strings.Contains(v, want) {
+			t.Errorf("the verdict lacks %q", want)
+		}
+	}
+}
+
+func TestHTMLShowsASectionOnlyForWhatIsThere(t *testing.T) {
+	p := page(t, reports.HTMLOptions{Conformance: records(t)}, showcase())
+	for _, id := range []string{"hol", "percentiles", "sizes", "throughput", "load", "results", "conformance", "runs"} {
+		if section(t, p, id) == "" {
+			t.Errorf("no section %s", id)
+		}
+	}
+	d := showcase()
+	d.Results = d.Results[1:2] // one latency point
+	p = page(t, reports.HTMLOptions{}, d)
+	for _, id := range []string{"hol", "sizes", "throughput", "load", "conformance"} {
+		if section(t, p, id) != "" {
+			t.Errorf("section %s without anything to show", id)
+		}
+	}
+	if !strings.Contains(p, "One stack was measured: tcp(nodelay).") {
+		t.Error("no headline for a single stack")
+	}
+}
+
+func TestHTMLKeepsDocumentsApart(t *testing.T) {
+	p := page(t, reports.HTMLOptions{Names: []string{"x/old.json", "x/new.json"}}, showcase(), showcase())
+	for _, want := range []string{"iwarp(crc) · old.json", "iwarp(crc) · new.json"} {
+		if !strings.Contains(p, want) {
+			t.Errorf("no series %q", want)
+		}
+	}
+	if strings.Contains(page(t, reports.HTMLOptions{Names: []string{"x/old.json"}}, showcase()), "· old.json") {
+		t.Error("a single document's series carry its name")
+	}
+}
+
+func TestHTMLTellsHowToReproduce(t *testing.T) {
+	p := section(t, page(t, reports.HTMLOptions{}, showcase()), "runs")
+	for _, want := range []string{"rdmaperf run --transport tcp,iwarp --json &#39;my results.json&#39;", ">client.cpu<", ">warmup_ns<", ">200000000<", ">memlock_bytes<"} {
+		if !strings.Contains(p, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+}
+
+func TestReadConformanceRefusesWhatIsNoRecord(t *testing.T) {
+	for _, in := range []string{"{", "[]", `{"id":"a/b"}`, "{}\n"} {
+		if _, err := reports.ReadConformance(strings.NewReader(in)); err == nil || !strings.Contains(err.Error(), "line 1") {
+			t.Errorf("%q: error %v, want one that names line 1", in, err)
+		}
+	}
+	if got := records(t); len(got) != 5 || got[1].Want[0] != "completion status success" {
+		t.Errorf("records %+v", got)
+	}
+}
+
+func TestHTMLWriteErrorIsReturned(t *testing.T) {
+	if err := reports.WriteHTML(brokenWriter{}, []*reports.Document{showcase()}, reports.HTMLOptions{}); err == nil {
+		t.Error("a full disk went unnoticed")
+	}
+}

@@ -1,0 +1,212 @@
+package reports
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// CaseResult is one line of the conformance records: what one case found out
+// about one transport.
+type CaseResult struct {
+	ID        string   `json:"id"`
+	Clause    string   `json:"clause"`
+	Level     string   `json:"level"`
+	Transport string   `json:"transport"`
+	Verdict   string   `json:"verdict"`
+	Want      []string `json:"want"`
+	Got       string   `json:"got"`
+	Evidence  string   `json:"evidence"`
+	Ledger    string   `json:"ledger"`
+}
+
+// ReadConformance reads JSON lines. Fields that it does not know are ignored,
+// empty lines too.
+func ReadConformance(r io.Reader) ([]CaseResult, error) {
+	var out []CaseResult
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 16<<20) // evidence may hold a stack trace
+	for n := 1; lines.Scan(); n++ {
+		b := bytes.TrimSpace(lines.Bytes())
+		if len(b) == 0 {
+			continue
+		}
+		var c CaseResult
+		if err := json.Unmarshal(b, &c); err != nil {
+			return nil, fmt.Errorf("read conformance records: line %d: %w", n, err)
+		}
+		if c.ID == "" || c.Transport == "" || c.Verdict == "" {
+			return nil, fmt.Errorf("read conformance records: line %d: no id, transport or verdict", n)
+		}
+		out = append(out, c)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read conformance records: %w", err)
+	}
+	return out, nil
+}
+
+// verdictSigns gives every verdict a sign of its own, so that the matrix reads
+// without colour, and the class of its look.
+var verdictSigns = []struct{ verdict, sign, class string }{
+	{"pass", "✓", "good"}, {"fail", "✕", "bad"}, {"error", "‼", "bad"}, {"xpass", "⚑", "warn"},
+	{"xfail", "≈", "warn"}, {"unsupported", "○", "dim"}, {"notrun", "–", "dim"},
+}
+
+func verdictLook(v string) (sign, class string) {
+	for _, s := range verdictSigns {
+		if s.verdict == v {
+			return s.sign, s.class
+		}
+	}
+	return "?", "warn"
+}
+
+// conformanceView is the matrix, what stands out of it first.
+type conformanceView struct {
+	Transports []string
+	Summary    htmlTable
+	Notable    htmlTable // neither passed nor unsupported, with the evidence
+	Groups     []conformanceGroup
+}
+
+// conformanceGroup is the cases before the slash of their IDs.
+type conformanceGroup struct {
+	Name  string
+	Table htmlTable
+}
+
+func newConformanceView(cases []CaseResult) *conformanceView {
+	if len(cases) == 0 {
+		return nil
+	}
+	v := &conformanceView{}
+	counts := map[string]map[string]int{}
+	var kinds, ids []string
+	cells := map[[2]string]*CaseResult{}
+	byID := map[string]*CaseResult{}
+	for i := range cases {
+		c := &cases[i]
+		if counts[c.Transport] == nil {
+			counts[c.Transport] = map[string]int{}
+			v.Transports = append(v.Transports, c.Transport)
+		}
+		counts[c.Transport][c.Verdict]++
+		if !slices.Contains(kinds, c.Verdict) {
+			kinds = append(kinds, c.Verdict)
+		}
+		if byID[c.ID] == nil {
+			byID[c.ID] = c
+			ids = append(ids, c.ID)
+		}
+		cells[[2]string{c.ID, c.Transport}] = c
+	}
+	slices.SortStableFunc(kinds, func(a, b string) int { return verdictOrder(a) - verdictOrder(b) })
+
+	v.Summary = htmlTable{Caption: "Verdicts by transport", Head: headCells(append([]string{"transport"}, kinds...)...)}
+	for _, t := range v.Transports {
+		row := []htmlCell{nameCell(t)}
+		for _, k := range kinds {
+			row = append(row, numberCell(integer(int64(counts[t][k]))))
+		}
+		v.Summary.Rows = append(v.Summary.Rows, row)
+	}
+
+	v.Notable = htmlTable{Caption: "Cases that did not simply pass", Head: headCells("case", "transport", "verdict", "clause", "evidence")}
+	for i := range cases {
+		if c := &cases[i]; c.Verdict != "pass" && c.Verdict != "unsupported" {
+			v.Notable.Rows = append(v.Notable.Rows, []htmlCell{nameCell(c.ID), textCell(c.Transport), verdictCell(c), textCell(c.Clause), textCell(evidence(c))})
+		}
+	}
+	index := map[string]int{}
+	for _, id := range ids {
+		name, _, _ := strings.Cut(id, "/")
+		at, ok := index[name]
+		if !ok {
+			at = len(v.Groups)
+			index[name] = at
+			v.Groups = append(v.Groups, conformanceGroup{visible(name), htmlTable{Caption: "Cases of " + visible(name),
+				Head: headCells(append(append([]string{"case", "level"}, v.Transports...), "clause", "evidence")...)}})
+		}
+		row := []htmlCell{nameCell(id), textCell(byID[id].Level)}
+		var proof []string
+		for _, t := range v.Transports {
+			c := cells[[2]string{id, t}]
+			if c == nil {
+				row = append(row, htmlCell{Text: "no record", Class: "dim"})
+				continue
+			}
+			row = append(row, verdictCell(c))
+			if e := evidence(c); e != "" {
+				proof = append(proof, t+": "+e)
+			}
+		}
+		v.Groups[at].Table.Rows = append(v.Groups[at].Table.Rows, append(row, textCell(byID[id].Clause), textCell(strings.Join(proof, " · "))))
+	}
+	return v
+}
+
+func verdictOrder(v string) int {
+	for i, s := range verdictSigns {
+		if s.verdict == v {
+			return i
+		}
+	}
+	return len(verdictSigns)
+}
+
+func verdictCell(c *CaseResult) htmlCell {
+	sign, class := verdictLook(c.Verdict)
+	return htmlCell{Text: sign + " " + visible(c.Verdict), Class: "v " + class}
+}
+
+// evidence is all that a record says for its verdict.
+func evidence(c *CaseResult) string {
+	var parts []string
+	if c.Verdict != "pass" && len(c.Want) > 0 {
+		parts = append(parts, "want "+strings.Join(c.Want, " or "))
+	}
+	if c.Verdict != "pass" && c.Got != "" {
+		parts = append(parts, "got "+c.Got)
+	}
+	for _, s := range []string{c.Evidence, c.Ledger} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	return shorten(strings.Join(parts, "; "), 600)
+}
+
+func conformanceMarks(cases []CaseResult) []verdictMark {
+	var order []string
+	red, passed := map[string]int{}, map[string]int{}
+	for i := range cases {
+		c := &cases[i]
+		if !slices.Contains(order, c.Transport) {
+			order = append(order, c.Transport)
+		}
+		switch c.Verdict {
+		case "fail", "error":
+			red[c.Transport]++
+		case "pass":
+			passed[c.Transport]++
+		}
+	}
+	var out []verdictMark
+	for _, t := range order {
+		text := fmt.Sprintf("Conformance of %s: %d passed, %d failed.", visible(t), passed[t], red[t])
+		switch {
+		case red[t] > 0:
+			out = append(out, bad(text))
+		case passed[t] == 0:
+			out = append(out, warn(text))
+		default:
+			out = append(out, good(text))
+		}
+	}
+	return out
+}

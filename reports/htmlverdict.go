@@ -1,0 +1,255 @@
+package reports
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// verdict is the top of the page, in plain words.
+type verdict struct {
+	Headline string
+	Cards    []card
+	Marks    []verdictMark
+}
+
+// card is one comparison: the best figure, then every series against the first.
+type card struct {
+	Kicker, Figure, Winner, Note string
+	Slot                         int
+	Rows                         []cardRow
+}
+
+type cardRow struct {
+	Name, Figure, Against string
+	Slot                  int
+	Best                  bool
+}
+
+// verdictMark is one thing that a reader must know before believing a figure.
+type verdictMark struct{ Kind, Sign, Text string }
+
+func good(text string) verdictMark { return verdictMark{"good", "✓", text} }
+func warn(text string) verdictMark { return verdictMark{"warn", "!", text} }
+func bad(text string) verdictMark  { return verdictMark{"bad", "✕", text} }
+
+// cardsShown bounds the summary; the charts below hold every comparison.
+const cardsShown = 6
+
+func newVerdict(set *sampleSet, docs []*Document, cases []CaseResult) verdict {
+	v := verdict{Marks: verdictMarks(set, docs, cases)}
+	wins, contests := map[string]int{}, 0
+	add := func(k condition, kind string, figure func(*sample) float64, label func(float64) string, lowest bool, note func([]*bySeries) string, in []*sample) {
+		sizes := sizesOf(in)
+		for i, size := range sizes {
+			best, c := newCard(split(ofSize(in, size)), figure, label, lowest)
+			if len(c.Rows) > 1 {
+				contests++
+				wins[best]++
+			}
+			// Smallest messages decide latency, largest ones bandwidth.
+			if shown := (lowest && i == 0) || (!lowest && i == len(sizes)-1); !shown || len(v.Cards) >= cardsShown {
+				continue
+			}
+			c.Kicker = fmt.Sprintf("%s · %s · %s", kind, k.op, sizeLabel(size))
+			if k.rate > 0 {
+				c.Kicker += " · " + rateLabel(k.rate)
+			}
+			if kind == "head-of-line" {
+				c.Kicker = kind + " · " + k.extra
+			}
+			c.Note = k.conditions()
+			if note != nil {
+				c.Note = note(split(ofSize(in, size))) + " " + c.Note
+			}
+			v.Cards = append(v.Cards, c)
+		}
+	}
+	for _, g := range groupBy(set.samples, func(s *sample) (condition, bool) { return s.condition(), s.HOL != nil }) {
+		add(g.key, "head-of-line", func(s *sample) float64 { return s.HOL.ProbeLoaded.P50 }, nsLabel, true, holNote, g.samples)
+	}
+	loop := func(open bool) {
+		for _, g := range groupBy(set.samples, func(s *sample) (condition, bool) {
+			return s.condition(), s.HOL == nil && s.Latency != nil && s.Latency.Count > 0 && (s.rate > 0) == open
+		}) {
+			add(g.key, g.key.workload, func(s *sample) float64 { return s.Latency.P50 }, nsLabel, true, nil, g.samples)
+		}
+	}
+	loop(false)
+	for _, g := range groupBy(set.samples, func(s *sample) (condition, bool) {
+		return s.condition(), s.HOL == nil && s.Latency == nil && s.Throughput != nil
+	}) {
+		add(g.key, g.key.workload, func(s *sample) float64 { return s.Throughput.BytesPerSecond }, bandwidthLabel, false, nil, g.samples)
+	}
+	loop(true)
+	v.Headline = headline(set, wins, contests)
+	return v
+}
+
+// newCard compares the series with each other; the winner's name is returned.
+func newCard(arms []*bySeries, figure func(*sample) float64, label func(float64) string, lowest bool) (string, card) {
+	values := make([]float64, len(arms))
+	best := 0
+	for i, b := range arms {
+		values[i] = medianOf(b.runs, figure)
+		if values[i] > 0 && ((lowest && values[i] < values[best]) || (!lowest && values[i] > values[best])) {
+			best = i
+		}
+	}
+	c := card{Figure: label(values[best]), Winner: visible(arms[best].series), Slot: arms[best].slot % slots}
+	if lowest {
+		c.Winner += ", median"
+	}
+	for i, b := range arms {
+		c.Rows = append(c.Rows, cardRow{Name: visible(b.series), Figure: label(values[i]), Against: against(values[i], values[0], i == 0), Slot: b.slot % slots, Best: i == best})
+	}
+	return arms[best].series, c
+}
+
+// against says how far v is from the first series.
+func against(v, base float64, first bool) string {
+	if first {
+		return "reference"
+	}
+	if !(base > 0) || !finite(v) || v <= 0 {
+		return "-"
+	}
+	switch r := v / base; {
+	case math.Abs(r-1) < 0.005:
+		return "equal"
+	case r >= 2:
+		return "×" + digits3(r)
+	case r <= 0.5:
+		return "÷" + digits3(1/r)
+	default:
+		return fmt.Sprintf("%+.0f %%", 100*(r-1))
+	}
+}
+
+// holNote says how much the probes suffer, per series.
+func holNote(arms []*bySeries) string {
+	var out []string
+	for _, b := range arms {
+		alone := medianOf(b.runs, func(s *sample) float64 { return s.HOL.ProbeAlone.P50 })
+		loaded := medianOf(b.runs, func(s *sample) float64 { return s.HOL.ProbeLoaded.P50 })
+		out = append(out, fmt.Sprintf("%s ×%s", b.series, digits3(loaded/alone)))
+	}
+	return "Against the probe alone: " + strings.Join(out, ", ") + "."
+}
+
+// headline is the one sentence that a hurried reader takes home.
+func headline(set *sampleSet, wins map[string]int, contests int) string {
+	if len(set.samples) == 0 {
+		return "There are no results to show."
+	}
+	if len(set.order) == 1 {
+		return fmt.Sprintf("One stack was measured: %s.", visible(set.order[0]))
+	}
+	if contests == 0 {
+		return "No two stacks were measured under the same conditions, so there is nothing to compare."
+	}
+	var parts []string
+	for _, name := range set.order {
+		if n := wins[name]; n == contests {
+			if contests == 1 {
+				return fmt.Sprintf("%s is fastest in the one comparison made.", visible(name))
+			}
+			return fmt.Sprintf("%s is fastest in all %d comparisons.", visible(name), contests)
+		} else if n > 0 {
+			format := "%s in %d"
+			if len(parts) == 0 {
+				format = "%s is fastest in %d"
+			}
+			parts = append(parts, fmt.Sprintf(format, visible(name), n))
+		}
+	}
+	first := parts[0] + fmt.Sprintf(" of %d comparisons", contests)
+	return strings.Join(append([]string{first}, parts[1:]...), "; ") + "."
+}
+
+func verdictMarks(set *sampleSet, docs []*Document, cases []CaseResult) []verdictMark {
+	var out []verdictMark
+	for i, d := range docs {
+		if e := d.Error; e != nil {
+			name := set.docName(i)
+			if name != "" {
+				name = " (" + name + ")"
+			}
+			out = append(out, bad(visible(fmt.Sprintf("Run ended early%s: %s: %s", name, e.Operation, e.Message))))
+		}
+	}
+	var operations, failed, collections, clamped int64
+	unverified, few, mem := 0, 0, false
+	lowest := len(percentileTable)
+	for _, s := range set.samples {
+		operations += s.Operations
+		failed += s.Errors
+		if !s.Verified {
+			unverified++
+		}
+		mem = mem || s.Label == LabelMem
+		if s.GC != nil {
+			collections += s.GC.ClientCollections + s.GC.ServerCollections
+		}
+		marked := false
+		for _, l := range s.latencies() {
+			clamped += l.Clamped
+			for i, p := range l.Percentiles() {
+				if p.TooFew && l.Count > 0 {
+					marked = true
+					lowest = min(lowest, i)
+				}
+			}
+		}
+		if marked {
+			few++
+		}
+	}
+	n := len(set.samples)
+	if n > 0 {
+		if failed > 0 {
+			out = append(out, bad(fmt.Sprintf("%s among %s.", plural(failed, "failed operation"), thousands(integer(operations)))))
+		} else {
+			out = append(out, good(fmt.Sprintf("No errors in %s operations.", thousands(integer(operations)))))
+		}
+		switch {
+		case unverified == 0:
+			out = append(out, good("Every byte was compared, outside the measured window."))
+		case unverified == n:
+			out = append(out, warn("Data was not verified."))
+		default:
+			out = append(out, warn(fmt.Sprintf("Data was not verified in %d of %d results.", unverified, n)))
+		}
+	}
+	if few > 0 {
+		out = append(out, warn(fmt.Sprintf("In %d of %d results some percentiles, from p%s on, rest on too few samples: marked *.", few, n, trimZeros(fmt.Sprintf("%.3f", percentileTable[lowest].percent)))))
+	}
+	if mem {
+		out = append(out, warn("mem is the in-process reference device, not a network."))
+	}
+	if collections > 0 {
+		out = append(out, warn(fmt.Sprintf("%s inside measured windows.", plural(collections, "garbage collection"))))
+	}
+	if clamped > 0 {
+		out = append(out, warn(fmt.Sprintf("%s outside 0..60 s, counted at the limit in percentiles.", plural(clamped, "sample"))))
+	}
+	for _, d := range docs {
+		if d.Environment.Hypervisor {
+			out = append(out, warn("Measured in a virtual machine: expect noise in the tail."))
+			break
+		}
+	}
+	return append(out, conformanceMarks(cases)...)
+}
+
+// latencies is every distribution of one result that its author recorded.
+func (s *sample) latencies() []*Latency {
+	var out []*Latency
+	if s.Latency != nil {
+		out = append(out, s.Latency)
+	}
+	if s.HOL != nil {
+		out = append(out, &s.HOL.ProbeAlone, &s.HOL.ProbeLoaded)
+	}
+	return out
+}
