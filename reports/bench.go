@@ -69,6 +69,12 @@ func benchLine(out *bytes.Buffer, r *Result) {
 	if r.Polling != "" {
 		out.WriteString("/polling=" + benchValue(r.Polling))
 	}
+	if r.Rate > 0 {
+		out.WriteString("/rate=" + rateText(r.Rate) + "/arrivals=" + benchValue(r.Arrivals))
+	}
+	if r.HOL != nil && r.HOL.Arm != "" {
+		out.WriteString("/arm=" + benchValue(r.HOL.Arm))
+	}
 	fmt.Fprintf(out, "-%d %d", max(r.Threads, 1), r.Operations)
 
 	value := func(v float64, unit string) {

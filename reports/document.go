@@ -97,6 +97,12 @@ type Result struct {
 	Polling   string `json:"polling,omitempty"`
 	RoundTrip string `json:"round_trip,omitempty"`
 
+	// Rate is the offered load of an open loop in operations a second, and Arrivals
+	// how they are spread: constant or poisson. Latency counts from the intended
+	// starts then. A closed loop has neither.
+	Rate     float64 `json:"rate,omitempty"`
+	Arrivals string  `json:"arrivals,omitempty"`
+
 	// MeasuredBy is the side whose clock was read: client, server or both.
 	MeasuredBy string `json:"measured_by,omitempty"`
 
@@ -107,6 +113,7 @@ type Result struct {
 
 	Latency          *Latency    `json:"latency,omitempty"`
 	LatencyCorrected *Latency    `json:"latency_corrected,omitempty"` // closed loop, coordinated omission undone
+	LatencyService   *Latency    `json:"latency_service,omitempty"`   // open loop, without the wait for a late start
 	Throughput       *Throughput `json:"throughput,omitempty"`
 	HOL              *HOL        `json:"hol,omitempty"`
 	CPU              *CPU        `json:"cpu,omitempty"`

@@ -22,6 +22,7 @@ type sideSamples struct {
 type sideTable struct {
 	load
 	latency bool
+	rate    float64  // of an open loop
 	stacks  []string // by first appearance; the first is the base of all ratios
 	sizes   []int64  // by first appearance
 	points  map[sidePoint]*sideSamples
@@ -39,6 +40,7 @@ func sideTables(results []Result) []*sideTable {
 	type key struct {
 		load
 		latency bool
+		rate    float64
 	}
 	var tables []*sideTable
 	index := map[key]*sideTable{}
@@ -47,10 +49,10 @@ func sideTables(results []Result) []*sideTable {
 		if r.Latency == nil && r.Throughput == nil {
 			continue
 		}
-		k := key{loadOf(r), r.Latency != nil}
+		k := key{loadOf(r), r.Latency != nil, r.Rate}
 		s := index[k]
 		if s == nil {
-			s = &sideTable{load: k.load, latency: k.latency, points: map[sidePoint]*sideSamples{}}
+			s = &sideTable{load: k.load, latency: k.latency, rate: k.rate, points: map[sidePoint]*sideSamples{}}
 			index[k] = s
 			tables = append(tables, s)
 		}
@@ -116,6 +118,9 @@ func (p *textPrinter) sideTable(s *sideTable) {
 	p.line("")
 	p.styled(bold, "side by side: "+s.what()+", ratio to "+s.stacks[0])
 	conditions := s.conditions()
+	if s.rate > 0 {
+		conditions += ", " + rateText(s.rate) + " offered a second"
+	}
 	if repeated {
 		conditions += ", median of repeats"
 	}

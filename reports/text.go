@@ -110,10 +110,11 @@ type load struct {
 	workload, op, polling, roundTrip string
 	depth, qps, threads              int
 	hol                              holLoad
+	arrivals                         string // of an open loop, whose rate stands in the table
 }
 
 func loadOf(r *Result) load {
-	l := load{r.Workload, r.Op, r.Polling, r.RoundTrip, r.Depth, r.QPs, max(r.Threads, 1), holLoadOf(r)}
+	l := load{r.Workload, r.Op, r.Polling, r.RoundTrip, r.Depth, r.QPs, max(r.Threads, 1), holLoadOf(r), r.Arrivals}
 	if r.HOL != nil {
 		l.qps = 0 // one or two by the arm, which the table names
 	}
@@ -133,6 +134,9 @@ func (l load) conditions() string {
 	}
 	if l.polling != "" {
 		parts = append(parts, l.polling+" polling")
+	}
+	if l.arrivals != "" {
+		parts = append(parts, "open loop with "+l.arrivals+" arrivals")
 	}
 	if l.roundTrip != "" {
 		parts = append(parts, l.roundTrip+" round trip")
@@ -196,16 +200,19 @@ func (p *textPrinter) group(g *groupedResults) {
 	p.line("")
 	p.styled(bold, g.title())
 	p.wrapped(g.conditions())
-	latency := table{columns: latencyColumns}
-	corrected := table{}
+	latency := table{columns: g.latencyColumns()}
+	corrected, service := table{}, table{}
 	throughput := table{columns: throughputColumns(p.Gbits)}
 	other := table{columns: []column{{name: "#bytes"}, {name: "#iterations"}, {name: "duration", unit: "sec"}}}
 	for _, r := range g.results {
 		if r.Latency != nil {
-			latency.add(latencyCells(r.SizeBytes, r.Latency)...)
+			latency.add(g.latencyCells(r, r.Latency)...)
 		}
 		if r.LatencyCorrected != nil {
 			corrected.add(latencyCells(r.SizeBytes, r.LatencyCorrected)...)
+		}
+		if r.LatencyService != nil {
+			service.add(g.latencyCells(r, r.LatencyService)...)
 		}
 		// The rate of a ping-pong says nothing that its latency does not.
 		if r.Throughput != nil && (r.Workload != "latency" || r.Latency == nil) {
@@ -219,6 +226,10 @@ func (p *textPrinter) group(g *groupedResults) {
 		// In one table with the raw figures, so that the columns line up.
 		latency.rows = append(latency.rows, row{span: "corrected for coordinated omission:"})
 		latency.rows = append(latency.rows, corrected.rows...)
+	}
+	if len(service.rows) > 0 {
+		latency.rows = append(latency.rows, row{span: "without the wait for a late start:"})
+		latency.rows = append(latency.rows, service.rows...)
 	}
 	for _, t := range []*table{&latency, &throughput, &other} {
 		if len(t.rows) > 0 {

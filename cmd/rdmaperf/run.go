@@ -35,6 +35,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 a threshold was missed, 4 data arrived 
 unreachable or incompatible, 77 not run for lack of a device or ability.`,
 		Example: `  rdmaperf run
   rdmaperf run --transport tcp,iwarp --workload latency --op send -s 64 -D 3s
+  rdmaperf run --op write -s 64 --rate-sweep 10000:50000:10000 --arrivals poisson
   rdmaperf run --transport tcp,iwarp --workload hol --bulk-size 64K,1M
   rdmaperf run 192.0.2.7 --workload throughput --op write -s 1M -t 16 --json r.json`,
 		Args: func(cmd *cobra.Command, args []string) error {

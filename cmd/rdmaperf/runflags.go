@@ -48,6 +48,7 @@ type runOptions struct {
 	seed       uint64
 	timeout    string
 	hol        holFlags
+	load       loadFlags
 
 	json    string
 	output  string
@@ -60,7 +61,7 @@ type runOptions struct {
 
 func (o *runOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.transports, "transport", "", "comma list of stacks to run side by side: "+stackNames()+" (default "+defaultStack()+")")
-	f.StringSliceVar(&o.workloads, "workload", bench.Workloads(), "comma list of latency, throughput, hol (small probes beside a bulk stream); without it, hol is left out where --op, --size, --all, --qp, --threads or --polling event describe another test")
+	f.StringSliceVar(&o.workloads, "workload", bench.Workloads(), "comma list of latency, throughput, hol (small probes beside a bulk stream); without it, hol is left out where --op, --size, --all, --qp, --threads or --polling event describe another test, and --rate is for latency alone")
 	f.StringSliceVar(&o.ops, "op", nil, "comma list of send, write, write_imm, read, fetch_add, cmp_swap (default latency of send, write and read, throughput of write)")
 	f.StringSliceVarP(&o.sizes, "size", "s", nil, "comma list of message sizes in bytes; K, M, G are 1024 (default latency 64,4K, throughput 64,64K,1M)")
 	f.BoolVarP(&o.all, "all", "a", false, "all sizes from 2 bytes to 8 MiB")
@@ -79,6 +80,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.Uint64Var(&o.seed, "seed", 0, "of the data patterns (default random)")
 	f.StringVar(&o.timeout, "timeout", bench.DefaultTimeout.String(), "longest wait for the peer: connecting, answers, progress")
 
+	o.load.register(f)
 	o.hol.register(f)
 
 	f.IntVarP(&o.port, "port", "p", defaultPort, "control port of rdmaperf serve")
@@ -121,7 +123,7 @@ func (o *runOptions) plan(cmd *cobra.Command) (*runPlan, error) {
 	}
 	b := &p.base
 	*b = bench.Plan{Iterations: o.iterations, Depth: o.depth, RecvDepth: o.recvDepth, QPs: o.qps, Threads: o.threads,
-		Polling: o.polling, Moderation: o.moderation, Verify: !o.noVerify, Seed: o.seed}
+		Polling: o.polling, Arrivals: o.load.arrivals, Moderation: o.moderation, Verify: !o.noVerify, Seed: o.seed}
 	steps := []struct {
 		flag string
 		read func() error
@@ -151,7 +153,7 @@ func (o *runOptions) plan(cmd *cobra.Command) (*runPlan, error) {
 }
 
 func (o *runOptions) conflicts(changed func(string) bool) error {
-	for _, pair := range [][2]string{{"iters", "duration"}, {"size", "all"}, {"probe-interval", "probe-rate"}} {
+	for _, pair := range [][2]string{{"iters", "duration"}, {"size", "all"}, {"probe-interval", "probe-rate"}, {"rate", "rate-sweep"}} {
 		if changed(pair[0]) && changed(pair[1]) {
 			return fmt.Errorf("--%s and --%s exclude each other", pair[0], pair[1])
 		}
@@ -244,6 +246,10 @@ func (o *runOptions) points(changed func(string) bool) ([]bench.Point, error) {
 	if err != nil {
 		return nil, err
 	}
+	rates, err := o.load.rates(changed)
+	if err != nil {
+		return nil, err
+	}
 	var points []bench.Point
 	for _, w := range workloads {
 		ops := unique(o.ops)
@@ -262,7 +268,9 @@ func (o *runOptions) points(changed func(string) bool) ([]bench.Point, error) {
 		}
 		for _, op := range ops {
 			for _, n := range o.pointSizes(w, op, sizes) {
-				points = append(points, bench.Point{Workload: w, Op: op, Size: n})
+				for _, rate := range rates {
+					points = append(points, bench.Point{Workload: w, Op: op, Size: n, Rate: rate})
+				}
 			}
 		}
 	}

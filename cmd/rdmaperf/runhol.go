@@ -97,6 +97,12 @@ func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
 			other = f
 		}
 	}
+	if changed("rate") || changed("rate-sweep") {
+		if asked && !slices.Equal(list, []string{bench.WorkloadLatency}) {
+			return nil, fmt.Errorf("--rate and --rate-sweep are for --workload %s", bench.WorkloadLatency)
+		}
+		return []string{bench.WorkloadLatency}, nil
+	}
 	if !asked {
 		if other != "" || o.polling == bench.PollingEvent {
 			list = slices.DeleteFunc(list, func(w string) bool { return w == bench.WorkloadHOL })

@@ -42,12 +42,14 @@ func Connect(ctx context.Context, addr string, tr transports.Transport, plan Pla
 	}
 	dctx, cancel := context.WithTimeout(ctx, plan.Timeout)
 	defer cancel()
+	var refused error
 	for {
 		conn, err := new(net.Dialer).DialContext(dctx, "tcp", addr)
 		if err == nil {
 			return ConnectConn(ctx, conn, tr, plan)
 		}
 		if errors.Is(err, syscall.ECONNREFUSED) {
+			refused = err
 			select {
 			case <-time.After(retryEvery):
 				if dctx.Err() == nil {
@@ -58,6 +60,9 @@ func Connect(ctx context.Context, addr string, tr transports.Transport, plan Pla
 		}
 		if ctx.Err() != nil {
 			return nil, interrupted()
+		}
+		if refused != nil && dctx.Err() != nil {
+			err = refused // tells more than that the last try came too late
 		}
 		return nil, peerError("connect "+addr, dialCause(err), "rdmaperf serve on the other host, --port, or a longer --timeout")
 	}

@@ -161,12 +161,20 @@ func (c *crew) loop() func(*worker) error {
 	case isAtomic(k):
 		divide, sample = 1, atomicSample
 	}
+	if c.sh.Rate > 0 {
+		return func(w *worker) error { return w.paced(divide, sample) }
+	}
 	return func(w *worker) error { return w.each(divide, sample) }
 }
 
 // outcome is what one side's phase gave.
 type outcome struct {
-	rec    *reports.Recorder // client, latency
+	rec *reports.Recorder // client, latency
+
+	// Open loop.
+	service      *reports.Recorder
+	late, unsent int64
+
 	ops    int64
 	window time.Duration
 	usage  usage
@@ -198,6 +206,12 @@ func (c *crew) start(lim limits, record bool) *run {
 			w.rec = reports.NewRecorder()
 		} else if record {
 			w.rec.Reset()
+		}
+		w.late, w.unsent = 0, 0
+		if w.pace != nil && w.service == nil {
+			w.service = reports.NewRecorder()
+		} else if w.pace != nil {
+			w.service.Reset()
 		}
 		ready.Add(1)
 		ended.Add(1)
@@ -256,11 +270,20 @@ func (c *crew) collect(errs []error) outcome {
 		}
 		end = max(end, w.end)
 		o.ops += w.ops
+		o.late += w.late
+		o.unsent += w.unsent
 		if w.rec != nil {
 			if o.rec == nil {
 				o.rec = w.rec
 			} else {
 				o.rec.Merge(w.rec)
+			}
+		}
+		if w.service != nil {
+			if o.service == nil {
+				o.service = w.service
+			} else {
+				o.service.Merge(w.service)
 			}
 		}
 		switch err := errs[i]; {

@@ -191,13 +191,11 @@ func TestHeadOfLineEndsInTime(t *testing.T) {
 // A pause between probes longer than the timeout is no stall.
 func TestHeadOfLineWaitsForTheNextProbe(t *testing.T) {
 	plan := quickPlan(Point{Workload: WorkloadHOL, Op: "write", Size: 500, Arm: ArmTwoQP})
-	plan.Iterations, plan.ProbeInterval, plan.Timeout = 3, 120*time.Millisecond, 60*time.Millisecond
-	results, err := runPoints(t, memEnds, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := results[0].DurationNs; d < int64(240*time.Millisecond) {
-		t.Errorf("3 probes took %v, want two intervals at least", time.Duration(d))
+	plan.Timeout = 150 * time.Millisecond
+	client, server := pair(t, memEnds, plan)
+	client.parts, client.pace = parts{probes: true}, NewPacer(3e8, false, 1)
+	if out := once(t, client, server, 1, limits{ops: 2}); out.window < 300*time.Millisecond {
+		t.Errorf("2 probes took %v, want an interval at least", out.window)
 	}
 }
 

@@ -48,6 +48,7 @@ func (m *measurement) run(ctx context.Context) (err error) {
 		}
 	}()
 	m.setPace()
+	m.crew.pacers(c.plan.Arrivals)
 	p := &c.plan
 	if p.WarmupIterations > 0 || p.WarmupDuration > 0 {
 		if m.warm, _, err = m.phase(ctx, "warm-up", genWarmup, limits{p.WarmupIterations, p.WarmupDuration}); err != nil {
@@ -175,6 +176,9 @@ func (m *measurement) result() reports.Result {
 		Polling: sh.Polling, MeasuredBy: sideClient, Errors: m.failures, Verified: m.verified,
 		Parameters: m.parameters(),
 	}
+	if sh.Rate > 0 {
+		res.Rate, res.Arrivals = sh.Rate, c.plan.Arrivals
+	}
 	if res.Transport == "" {
 		res.Transport = c.tr.Name()
 	}
@@ -203,6 +207,10 @@ func (m *measurement) result() reports.Result {
 	} else if out.rec != nil {
 		l := out.rec.Snapshot()
 		res.Latency = &l
+		if out.service != nil {
+			m.openLoop(&res, out)
+			return res
+		}
 		// The loop would have started the next operation as soon as a usual one
 		// ended, so the median is the interval that a stall kept from happening.
 		corrected := out.rec.Corrected(int64(l.P50))
@@ -237,6 +245,9 @@ func (m *measurement) parameters() map[string]any {
 	}
 	if m.warm != nil {
 		p["warmup_operations"] = m.warm.ops
+	}
+	if sh.Rate > 0 {
+		p["rate"], p["arrivals"] = sh.Rate, c.plan.Arrivals
 	}
 	if sh.Workload == WorkloadHOL {
 		p["arm"], p["probe_slots"], p["probe_priority"], p["probe_arrivals"] = sh.Arm, sh.ProbeSlots, sh.ProbePriority, ArrivalsConstant

@@ -37,6 +37,15 @@ func (p *Pacer) Start(t int64) {
 // Due is the intended start of the next operation.
 func (p *Pacer) Due() int64 { return p.due }
 
+// Missed is about how many operations from the next on are due before t: for a
+// Poisson process, how many are expected.
+func (p *Pacer) Missed(t int64) int64 {
+	if p.due >= t {
+		return 0
+	}
+	return 1 + int64(float64(t-1-p.due)/p.interval)
+}
+
 // Next goes on to the operation after.
 func (p *Pacer) Next() {
 	p.n++

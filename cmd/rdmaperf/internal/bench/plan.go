@@ -57,6 +57,10 @@ type Plan struct {
 	ProbeInterval time.Duration `json:"probe_interval_ns,omitempty"`
 	ProbePriority uint8         `json:"probe_priority,omitempty"` // in every probe's work request; bulk has 0
 
+	// Arrivals of an open loop: ArrivalsConstant (default) or ArrivalsPoisson, whose
+	// gaps come from the seed.
+	Arrivals string `json:"arrivals,omitempty"`
+
 	// ClientCPU and ServerCPU pin the worker thread when not negative.
 	ClientCPU int `json:"client_cpu"`
 	ServerCPU int `json:"server_cpu"`
@@ -73,6 +77,10 @@ type Point struct {
 	Op       string `json:"op"`
 	Size     int    `json:"size_bytes"`
 	Arm      string `json:"arm,omitempty"` // head-of-line: ArmSameQP or ArmTwoQP
+
+	// Rate makes an open loop of the workload latency: operations a second, of all
+	// QPs together. 0 is a closed loop.
+	Rate float64 `json:"rate,omitempty"`
 }
 
 // String reads "latency send 64 B" or "hol write 1048576 B same-qp".
@@ -80,6 +88,9 @@ func (p Point) String() string {
 	s := fmt.Sprintf("%s %s %d B", p.Workload, p.Op, p.Size)
 	if p.Arm != "" {
 		s += " " + p.Arm
+	}
+	if p.Rate != 0 {
+		s += fmt.Sprintf(" at %v/s", p.Rate)
 	}
 	return s
 }
@@ -110,6 +121,9 @@ func (p Plan) withDefaults() Plan {
 		p.Threads = p.QPs
 	}
 	p.Threads = max(p.Threads, 1)
+	if p.Arrivals == "" {
+		p.Arrivals = ArrivalsConstant
+	}
 	if p.BulkDepth == 0 {
 		p.BulkDepth = DefaultBulkDepth
 	}
@@ -169,6 +183,8 @@ func (p *Plan) Validate() error {
 		return bad("probe size", p.ProbeSize, "want 1 byte to 2 GiB")
 	case p.ProbeInterval < 0 || p.ProbeInterval > maxProbeInterval:
 		return bad("probe interval", p.ProbeInterval, fmt.Sprintf("want 0 to %v", maxProbeInterval))
+	case p.Arrivals != "" && p.Arrivals != ArrivalsConstant && p.Arrivals != ArrivalsPoisson:
+		return bad("arrivals", p.Arrivals, "want constant or poisson")
 	case p.hasHOL() && p.Polling == PollingEvent:
 		return bad("polling", p.Polling, "the head-of-line workload paces and watches two things at once, so it needs busy polling")
 	}
@@ -192,6 +208,9 @@ func (p *Plan) depth() int {
 
 func (p Point) validate() error {
 	k, ok := transports.ParseKind(p.Op)
+	if err := p.checkRate(); err != nil {
+		return err
+	}
 	switch {
 	case !slices.Contains(Workloads(), p.Workload):
 		return fmt.Errorf("unknown workload, want one of %v", Workloads())

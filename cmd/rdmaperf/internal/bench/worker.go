@@ -27,8 +27,16 @@ type worker struct {
 	side  string // client or server, for messages
 	lanes []*lane
 	rec   *reports.Recorder
-	done  []transports.Done
-	cpu   int // to pin to; negative: none
+
+	// Open loop: when operations are due, and the latencies without their waits.
+	pace      *Pacer
+	paceShift int64 // ns
+	service   *reports.Recorder
+	late      int64 // operations that started after they were due
+	unsent    int64 // due when the window ended, and not started
+
+	done []transports.Done
+	cpu  int // to pin to; negative: none
 
 	pinned bool
 

@@ -1,0 +1,154 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// Every operation can be paced, busy and sleeping, on several QPs and threads;
+// operations are exact, and the wait is part of the latency only.
+func TestOpenLoopIsExact(t *testing.T) {
+	for name, e := range stacksUnderTest {
+		for _, arrivals := range []string{ArrivalsConstant, ArrivalsPoisson} {
+			for _, polling := range []string{PollingBusy, PollingEvent} {
+				t.Run(name+"/"+arrivals+"/"+polling, func(t *testing.T) {
+					plan := quickPlan()
+					for _, op := range []string{"send", "write", "read"} {
+						plan.Points = append(plan.Points, Point{Workload: WorkloadLatency, Op: op, Size: 64, Rate: 5000})
+					}
+					plan.Iterations, plan.WarmupIterations, plan.QPs, plan.Threads, plan.Polling, plan.Arrivals = 50, 5, 2, 2, polling, arrivals
+					results, err := runPoints(t, e, plan)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, r := range results {
+						l, s := r.Latency, r.LatencyService
+						if r.Operations != 100 || l.Count != 100 || s == nil || s.Count != 100 || !r.Verified {
+							t.Fatalf("%s: %+v, want 100 operations", r.Op, r)
+						}
+						if l.Min < s.Min || l.Max < s.Max || l.Mean < s.Mean || r.LatencyCorrected != nil {
+							t.Errorf("%s: latency %+v, service %+v", r.Op, l, s)
+						}
+						if r.Rate != 5000 || r.Arrivals != arrivals || r.Parameters["rate"] != 5000.0 {
+							t.Errorf("%s: rate %v, arrivals %s, parameters %v", r.Op, r.Rate, r.Arrivals, r.Parameters)
+						}
+						// 100 operations at 5000 a second cannot be done sooner.
+						if arrivals == ArrivalsConstant && r.DurationNs < int64(19*time.Millisecond) {
+							t.Errorf("%s: 100 operations in %v", r.Op, time.Duration(r.DurationNs))
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// One stall of the transport is one long service time, but every operation that
+// was due meanwhile waited, and the latency says so.
+func TestOpenLoopShowsWhatAStallCosts(t *testing.T) {
+	const stall = 50 * time.Millisecond
+	f := &fault{}
+	posted := 0
+	f.post = func(s transports.Session, ops []transports.Op) (int, error) {
+		if ops[0].Kind == transports.KindSend {
+			if posted++; posted == 100 {
+				time.Sleep(stall)
+			}
+		}
+		return s.Post(ops)
+	}
+	plan := quickPlan(Point{Workload: WorkloadLatency, Op: "send", Size: 64, Rate: 10000})
+	plan.Iterations = 1000
+	results, err := runPoints(t, withFault(f), plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := results[0]
+	// 500 of the 1000 operations were due in the stall, evenly over its length.
+	if r.Latency.P90 < float64(stall)/2 || r.Latency.Max < float64(stall)/2 {
+		t.Errorf("latency %+v, want a p90 and a max of about the stall", r.Latency)
+	}
+	if r.LatencyService.P50 > r.Latency.P50 {
+		t.Errorf("service p50 %v above latency p50 %v", r.LatencyService.P50, r.Latency.P50)
+	}
+	if late := r.Parameters["late_operations"].(int64); late < 400 {
+		t.Errorf("%d late operations, want about 500", late)
+	}
+	if r.Operations != 1000 {
+		t.Errorf("%d operations, want all 1000: none is skipped", r.Operations)
+	}
+}
+
+// A window by duration lasts that long whatever the rate, and what could not be
+// sent in it is counted.
+func TestOpenLoopByDuration(t *testing.T) {
+	const window = 60 * time.Millisecond
+	for _, c := range []struct {
+		rate    float64
+		ops     int64 // most
+		missing bool
+	}{{100, 7, false}, {0.1, 1, false}, {maxRate, 6_000_000, true}} {
+		plan := quickPlan(Point{Workload: WorkloadLatency, Op: "send", Size: 64, Rate: c.rate})
+		plan.Iterations, plan.Duration = 0, window
+		results, err := runPoints(t, tcpEnds, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := results[0]
+		if r.DurationNs < int64(window) || r.Operations < 1 || r.Operations > c.ops {
+			t.Errorf("rate %v: %d operations in %v, want 1 to %d", c.rate, r.Operations, time.Duration(r.DurationNs), c.ops)
+		}
+		unsent := r.Parameters["unsent_operations"].(int64)
+		if (unsent > 0) != c.missing {
+			t.Errorf("rate %v: %d unsent operations", c.rate, unsent)
+		}
+		if total := float64(unsent + r.Operations); c.missing && (total < c.rate*window.Seconds()*0.99 || total > c.rate*window.Seconds()*1.01) {
+			t.Errorf("rate %v: %d sent and %d unsent, want %v together", c.rate, r.Operations, unsent, c.rate*window.Seconds())
+		}
+	}
+}
+
+// The paced loop allocates nothing per operation.
+func TestOpenLoopAllocatesNothing(t *testing.T) {
+	for _, arrivals := range []string{ArrivalsConstant, ArrivalsPoisson} {
+		for _, op := range []string{"send", "write"} {
+			t.Run(fmt.Sprintf("%s/%s", arrivals, op), func(t *testing.T) {
+				client, server := pair(t, memEnds, quickPlan(Point{Workload: WorkloadLatency, Op: op, Size: 64, Rate: 1e6}))
+				client.pacers(arrivals)
+				once(t, client, server, 1, limits{ops: 100})
+				release := holdCollector()
+				defer release()
+				out := once(t, client, server, 2, limits{ops: 20000})
+				if out.ops != 20000 || out.service.Count() != 20000 {
+					t.Fatalf("%d operations, want 20000", out.ops)
+				}
+				if out.usage.allocations > 100 {
+					t.Errorf("%d allocations, want none of the loop", out.usage.allocations)
+				}
+			})
+		}
+	}
+}
+
+// A session that breaks between two starts ends the run, not the wait.
+func TestOpenLoopNoticesABreakWhileItWaits(t *testing.T) {
+	f := &fault{}
+	broken := errors.New("the cable is gone")
+	polls := 0
+	f.poll = func(s transports.Session, dst []transports.Done) (int, error) {
+		if polls++; polls > 10_000 {
+			return 0, broken
+		}
+		return s.Poll(dst)
+	}
+	plan := quickPlan(Point{Workload: WorkloadLatency, Op: "send", Size: 64, Rate: 1})
+	_, err := runPoints(t, withFault(f), plan)
+	if reports.Code(err) != reports.ExitPeer || !errors.Is(err, broken) {
+		t.Errorf("error %v (exit %d), want the broken session and exit 5", err, reports.Code(err))
+	}
+}

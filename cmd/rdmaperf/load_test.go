@@ -1,0 +1,53 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestParseSweep(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		want []float64
+	}{
+		{"5", []float64{5}}, {"10, 20,5", []float64{10, 20, 5}}, {"1:3:1", []float64{1, 2, 3}}, {"1:3.5:1", []float64{1, 2, 3}},
+		{"0.1:0.3:0.1", []float64{0.1, 0.2, 0.30000000000000004}}, {"7:7:2", []float64{7}},
+		{"", nil}, {"1:2", nil}, {"1:2:3:4", nil}, {"2:1:1", nil}, {"1:2:0", nil}, {"1:2:-1", nil}, {"0", nil}, {"-1", nil}, {"x", nil},
+		{"NaN", nil}, {"Inf", nil}, {"1,1", nil}, {"1:1e9:1", nil}, {"1,,2", nil},
+	} {
+		got, err := parseSweep(c.in)
+		if !slices.Equal(got, c.want) || (err == nil) != (c.want != nil) {
+			t.Errorf("%q: %v, %v, want %v", c.in, got, err, c.want)
+		}
+	}
+}
+
+// A sweep gives one result a rate, timed from the intended starts.
+func TestRunMeasuresUnderLoad(t *testing.T) {
+	args := []string{"run", "--transport", "iwarp", "--op", "send", "-s", "64", "-n", "100", "--rate-sweep", "2000:6000:2000", "--arrivals", "poisson"}
+	r := rdmaperf(t, append(args, "--format", "json")...)
+	if r.code != 0 || r.stderr != "" {
+		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
+	}
+	d := document(t, []byte(r.stdout))
+	if len(d.Results) != 3 {
+		t.Fatalf("%d results, want 3", len(d.Results))
+	}
+	for i, res := range d.Results {
+		want := float64(2000 * (i + 1))
+		if res.Rate != want || res.Arrivals != "poisson" || res.Parameters["rate"] != want || res.LatencyCorrected != nil ||
+			res.Latency.Count != 100 || res.LatencyService.Count != 100 || res.Latency.Mean < res.LatencyService.Mean || !res.Verified {
+			t.Errorf("result %+v", res)
+		}
+		if a, _ := res.Parameters["rate_achieved"].(float64); a <= 0 {
+			t.Errorf("rate achieved %v", res.Parameters["rate_achieved"])
+		}
+	}
+	r = rdmaperf(t, args...)
+	for _, want := range []string{"open loop with poisson arrivals", "rate", "without the wait for a late start:"} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("the table lacks %q:\n%s", want, r.stdout)
+		}
+	}
+}

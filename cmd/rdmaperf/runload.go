@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/bench"
+)
+
+// loadFlags choose the open loop, as given.
+type loadFlags struct {
+	rate     float64
+	sweep    string
+	arrivals string
+}
+
+func (l *loadFlags) register(f *pflag.FlagSet) {
+	f.Float64Var(&l.rate, "rate", 0, "latency as an open loop of so many operations a second, timed from their intended starts (default closed loop)")
+	f.StringVar(&l.sweep, "rate-sweep", "", "latency under load: several rates, as a comma list or FROM:TO:STEP")
+	f.StringVar(&l.arrivals, "arrivals", bench.ArrivalsConstant, "of --rate: constant or poisson")
+}
+
+// maxSweep bounds a sweep: more points than anybody waits for are a typing error.
+const maxSweep = 1000
+
+// rates are the open loops asked for; one rate of 0 is the closed loop.
+func (l *loadFlags) rates(changed func(string) bool) ([]float64, error) {
+	switch {
+	case changed("rate") && l.rate <= 0:
+		return nil, fmt.Errorf("--rate %v: want more than 0", l.rate)
+	case changed("rate"):
+		return []float64{l.rate}, nil
+	case changed("rate-sweep"):
+		return parseSweep(l.sweep)
+	case changed("arrivals"):
+		return nil, fmt.Errorf("--arrivals is for --rate and --rate-sweep")
+	}
+	return []float64{0}, nil
+}
+
+// parseSweep reads "1000,5000" or "1000:5000:500", whose end is included.
+func parseSweep(s string) ([]float64, error) {
+	number := func(field string) (float64, error) {
+		v, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
+		if err != nil || !(v > 0) || math.IsInf(v, 0) {
+			return 0, fmt.Errorf("--rate-sweep %q: %q is no rate above 0", s, field)
+		}
+		return v, nil
+	}
+	read := func(fields []string) (values []float64, err error) {
+		for _, f := range fields {
+			v, err := number(f)
+			if err != nil {
+				return nil, err
+			}
+			values = append(values, v)
+		}
+		return values, nil
+	}
+	if !strings.Contains(s, ":") {
+		rates, err := read(strings.Split(s, ","))
+		for i, r := range rates {
+			if slices.Contains(rates[:i], r) {
+				return nil, fmt.Errorf("--rate-sweep %q: %v stands there twice", s, r)
+			}
+		}
+		return rates, err
+	}
+	v, err := read(strings.Split(s, ":"))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(v) != 3 || v[0] > v[1]:
+		return nil, fmt.Errorf("--rate-sweep %q: want FROM:TO:STEP", s)
+	case (v[1]-v[0])/v[2] > maxSweep:
+		return nil, fmt.Errorf("--rate-sweep %q: more than %d rates", s, maxSweep)
+	}
+	var rates []float64
+	// A small part of a step makes up for rounding, so that the end is not lost.
+	for i := 0; v[0]+float64(i)*v[2] <= v[1]+v[2]/1e6; i++ {
+		rates = append(rates, v[0]+float64(i)*v[2])
+	}
+	return rates, nil
+}
