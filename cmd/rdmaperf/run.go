@@ -69,12 +69,18 @@ func (o *runOptions) run(cmd *cobra.Command, bare bool) error {
 	}
 	log := newLog(stderr, o.quiet, o.verbose)
 	doc := &reports.Document{Started: time.Now().UTC(), Command: os.Args, Environment: reports.Collect()}
+	if err := o.metrics.start(ctx, log, doc); err != nil {
+		return err
+	}
 	m := &runner{o: o, p: p, doc: doc, log: log, stderr: stderr}
 	err = m.measure(ctx)
 	if err != nil {
 		doc.Error = reports.NewRunError(err)
 	}
 	if e := o.write(cmd.OutOrStdout(), doc); e != nil {
+		err = errors.Join(err, e)
+	}
+	if e := errors.Join(o.metrics.write(doc), o.metrics.stop()); e != nil {
 		err = errors.Join(err, e)
 	}
 	if e := o.failIf.check(stderr, doc); e != nil && reports.Code(err) == reports.ExitOK {
@@ -139,6 +145,9 @@ func (m *runner) measure(ctx context.Context) (err error) {
 			res, err := a.client.Run(ctx, i)
 			if err == nil || res.Operations > 0 {
 				m.doc.Results = append(m.doc.Results, res)
+			}
+			if e := m.o.metrics.publish(m.doc); err == nil {
+				err = e
 			}
 			if err != nil {
 				return err

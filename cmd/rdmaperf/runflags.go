@@ -55,6 +55,7 @@ type runOptions struct {
 	format  string
 	gbits   bool
 	failIf  failIf
+	metrics metricsOptions
 	quiet   bool
 	verbose bool
 }
@@ -93,6 +94,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.StringVarP(&o.output, "output", "o", "", "write result.json and the histograms (.hlog, .hgrm) into this directory")
 	f.StringVar(&o.format, "format", "text", "of stdout: "+strings.Join(formats, ", "))
 	o.failIf.register(f, failIfUsage)
+	o.metrics.register(f)
 	f.BoolVar(&o.gbits, "report_gbits", false, "bandwidth in Gb/s instead of MiB/s")
 	f.BoolVar(&o.quiet, "quiet", false, "nothing on stderr but errors")
 	f.BoolVar(&o.verbose, "verbose", false, "log more")
@@ -113,7 +115,7 @@ func (o *runOptions) plan(cmd *cobra.Command) (*runPlan, error) {
 	if err := o.conflicts(changed); err != nil {
 		return nil, usage("read command line", err, "rdmaperf run --help")
 	}
-	if err := o.failIf.absolute(); err != nil {
+	if err := errors.Join(o.failIf.absolute(), o.metrics.check()); err != nil {
 		return nil, err
 	}
 	p := &runPlan{askOps: changed("op")}

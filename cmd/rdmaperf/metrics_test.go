@@ -1,0 +1,112 @@
+package main
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var quickRun = []string{"run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64", "-n", "300", "--format", "json"}
+
+func TestMetricsTextfile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rdmaperf.prom")
+	r := rdmaperf(t, append(quickRun, "--metrics-textfile", file)...)
+	if r.code != 0 {
+		t.Fatalf("exit %d: %s", r.code, r.stderr)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil || !regexp.MustCompile(`(?m)^rdmaperf_op_duration_seconds_count\{[^}]*transport="mem"[^}]*\} 300$`).Match(b) {
+		t.Errorf("error %v, file:\n%s", err, b)
+	}
+	// A place that cannot be written fails the run and keeps its results.
+	r = rdmaperf(t, append(quickRun, "--metrics-textfile", filepath.Join(file, "below"))...)
+	if r.code != 1 || len(document(t, []byte(r.stdout)).Results) != 1 {
+		t.Errorf("exit %d, stderr %q, want 1 and the results", r.code, r.stderr)
+	}
+}
+
+func TestMetricsPush(t *testing.T) {
+	type request struct{ method, path, user, password, body string }
+	var mu sync.Mutex
+	var got []request
+	status := http.StatusOK
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		b, _ := io.ReadAll(r.Body)
+		user, password, _ := r.BasicAuth()
+		got = append(got, request{r.Method, r.URL.Path, user, password, string(b)})
+		w.WriteHeader(status)
+	}))
+	defer gateway.Close()
+	target := strings.Replace(gateway.URL, "http://", "http://me:secret@", 1)
+	r := rdmaperf(t, append(quickRun, "--metrics-push", target)...)
+	if r.code != 0 || len(got) != 1 {
+		t.Fatalf("exit %d, %d requests: %s", r.code, len(got), r.stderr)
+	}
+	if g := got[0]; g.method != http.MethodPut || !strings.HasPrefix(g.path, "/metrics/job/rdmaperf") || g.user != "me" || g.password != "secret" || !strings.Contains(g.body, "rdmaperf_ops_total") {
+		t.Errorf("%s %s as %s:%s with %d bytes", g.method, g.path, g.user, g.password, len(g.body))
+	}
+	status = http.StatusTeapot
+	r = rdmaperf(t, append(quickRun, "--metrics-push", target)...)
+	if r.code != 1 || !strings.Contains(r.stderr, "push metrics") || strings.Contains(r.stderr, "secret") || len(document(t, []byte(r.stdout)).Results) != 1 {
+		t.Errorf("refused: exit %d, stderr %q", r.code, r.stderr)
+	}
+	for _, bad := range []string{"gateway:9091", "ftp://x", "http://", "http://a:secret@b:port"} {
+		r := rdmaperf(t, append(quickRun, "--metrics-push", bad)...)
+		if r.code != 2 || r.stdout != "" || strings.Contains(r.stderr, "secret") {
+			t.Errorf("%s: exit %d, stderr %q, want 2", bad, r.code, r.stderr)
+		}
+	}
+}
+
+// A scrape during the run sees the points that are finished.
+func TestMetricsListen(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free a moment later
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	p := start(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "1,2,3,4,5,6,7,8", "-D", "200ms", "--warmup", "none",
+		"--metrics-listen", address, "--json", filepath.Join(t.TempDir(), "r.json"))
+	client := &http.Client{Timeout: 5 * time.Second}
+	defer client.CloseIdleConnections()
+	var body string
+	eventually(t, "a scrape with a finished point", func() bool {
+		resp, err := client.Get("http://" + address + "/metrics")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		body = string(b)
+		return err == nil && resp.StatusCode == 200 && strings.Contains(body, `rdmaperf_op_duration_seconds_bucket{`)
+	})
+	if !regexp.MustCompile(`(?m)^rdmaperf_results [1-7]$`).MatchString(body) || !strings.Contains(body, `size="1"`) {
+		t.Errorf("scrape during the run:\n%s", body)
+	}
+	if code := p.wait(30 * time.Second); code != 0 {
+		t.Errorf("exit %d: %s", code, p.errs.String())
+	}
+}
+
+func TestMetricsListenMistakes(t *testing.T) {
+	r := rdmaperf(t, append(quickRun, "--metrics-listen", "127.0.0.1:0", "--quiet")...)
+	if r.code != 0 || r.stderr != "" {
+		t.Errorf("exit %d, stderr %q", r.code, r.stderr)
+	}
+	_, port := serveHere(t)
+	r = rdmaperf(t, append(quickRun, "--metrics-listen", "127.0.0.1:"+port)...)
+	if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, "address already in use") || strings.Count(r.stderr, "\n") != 1 {
+		t.Errorf("exit %d, stdout %q, stderr %q, want 1 and one line", r.code, r.stdout, r.stderr)
+	}
+}
