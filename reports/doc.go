@@ -21,6 +21,7 @@
 //   - Mean and stddev of a corrected histogram rest on the recorded samples
 //     exactly and on the inserted ones within 0.1 %.
 //   - Environment reads Linux's /proc and /sys; elsewhere most of it is empty.
-//   - The text and benchmark formats show latency and throughput. A result that
-//     has neither is listed with its operations and errors only.
+//   - The text format shows latency, throughput and head-of-line results, the
+//     benchmark format the first two. What they do not know is listed with its
+//     operations and errors only.
 package reports

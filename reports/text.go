@@ -242,6 +242,9 @@ func (p *textPrinter) group(g *groupedResults) {
 
 // remarks are what a reader has to know before believing a row.
 func (p *textPrinter) remarks(results []*Result) {
+	if ns := parameterNumber(results[0], "loop_overhead_ns"); ns > 0 {
+		p.wrapped("the measuring loop itself takes " + number(ns, 0) + " ns of a round trip")
+	}
 	for _, r := range results {
 		if r.Errors > 0 {
 			p.styled(red, fmt.Sprintf("%d bytes: %s", r.SizeBytes, plural(r.Errors, "failed operation")))

@@ -4,7 +4,8 @@
 // A client connects to a server over a control channel (JSON lines over TCP),
 // sends the whole plan once, and then steps through its points. For every point
 // both sides open fresh sessions, and run phases: warm-up, measurement and, for
-// streams, a second pass with a fresh pattern. In a phase the server's workers
+// streams, a second pass with a fresh pattern. The head-of-line workload first
+// measures the probes alone and the bulk alone. In a phase the server's workers
 // are targets (they echo, watch memory, return credits, or only let the
 // transport make progress) and the client's workers are the ones that measure.
 //
@@ -36,9 +37,15 @@
 // nothing else. A duration D stops the posting after D; the tail is inside the
 // window.
 //
+// With a rate the latency loop is open: operations are due at intended starts, none
+// is skipped, and a sample is the wait behind its start and then the above. The
+// head-of-line workload times its probes from their intended starts, too, and over
+// the full round trip; bulk is a stream as above.
+//
 // # Limitations
 //
-// Closed loop only. One window a side and a connection. Sizes start at 1 byte;
+// An open-loop latency point has one operation under way on each thread: behind a
+// slow one the next wait. Head-of-line probes go up to 128 deep. One window a side and a connection. Sizes start at 1 byte;
 // atomics are 8 bytes. The last byte of a written message is its arrival mark,
 // so a corruption that turns that byte into its previous value is seen as a
 // message that never arrived. Several QPs of one worker are served in turn, so

@@ -246,6 +246,11 @@ func (m *measurement) parameters() map[string]any {
 	if m.warm != nil {
 		p["warmup_operations"] = m.warm.ops
 	}
+	if sh.Workload == WorkloadLatency {
+		if ns := loopOverhead(); ns > 0 {
+			p["loop_overhead_ns"] = ns
+		}
+	}
 	if sh.Rate > 0 {
 		p["rate"], p["arrivals"] = sh.Rate, c.plan.Arrivals
 	}

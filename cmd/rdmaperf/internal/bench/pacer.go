@@ -1,6 +1,6 @@
 package bench
 
-import "math"
+import "math/rand/v2"
 
 // Arrival processes, as --arrivals spells them.
 const (
@@ -16,8 +16,9 @@ const (
 type Pacer struct {
 	start    float64
 	interval float64 // mean, ns
-	poisson  bool
-	state    uint64 // of the random sequence
+	seed     uint64
+	source   rand.PCG
+	gaps     *rand.Rand // nil: constant
 	n        uint64 // operations begun
 	offset   float64
 	due      int64
@@ -26,12 +27,17 @@ type Pacer struct {
 // NewPacer makes a pacer with a mean interval in nanoseconds, above 0. The same
 // seed gives the same gaps.
 func NewPacer(interval float64, poisson bool, seed uint64) *Pacer {
-	return &Pacer{interval: interval, poisson: poisson, state: mix(seed ^ 0x5851f42d4c957f2d)}
+	p := &Pacer{interval: interval, seed: seed}
+	if poisson {
+		p.gaps = rand.New(&p.source)
+	}
+	return p
 }
 
 // Start makes the first operation due at t and begins the sequence of gaps anew.
 func (p *Pacer) Start(t int64) {
 	p.start, p.n, p.offset, p.due = float64(t), 0, 0, t
+	p.source.Seed(p.seed, 0)
 }
 
 // Due is the intended start of the next operation.
@@ -49,10 +55,8 @@ func (p *Pacer) Missed(t int64) int64 {
 // Next goes on to the operation after.
 func (p *Pacer) Next() {
 	p.n++
-	if p.poisson {
-		// 53 random bits make a number in (0, 1], whose logarithm is finite.
-		u := float64(word(p.state, int(p.n))>>11+1) / (1 << 53)
-		p.offset -= math.Log(u) * p.interval
+	if p.gaps != nil {
+		p.offset += p.gaps.ExpFloat64() * p.interval
 	} else {
 		p.offset = float64(p.n) * p.interval
 	}
