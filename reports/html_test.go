@@ -59,7 +59,7 @@ func showcase() *reports.Document {
 		for _, rate := range []float64{10e3, 20e3, 40e3, 80e3} {
 			r := point("latency", "write", 64, 1)
 			r.RoundTrip = reports.RoundTripFull
-			r.Parameters["rate"] = rate
+			r.Rate, r.Arrivals = rate, "constant"
 			r.Latency = distribution(20_000, 3000*f/(1-rate*f/150e3), 0.3, 5*rate/1e4)
 			r.Throughput = &reports.Throughput{OperationsPerSecond: rate * 0.99, BytesPerSecond: rate * 64}
 			d.Results = append(d.Results, r)
@@ -144,7 +144,7 @@ func hostileDocument() *reports.Document {
 		if r.HOL != nil {
 			r.HOL.Arm = hostile
 		}
-		r.Parameters["rate"], r.Parameters[hostile] = hostile, []any{hostile, map[string]any{hostile: hostile}}
+		r.Arrivals, r.Parameters[hostile] = hostile, []any{hostile, map[string]any{hostile: hostile}}
 	}
 	return d
 }
@@ -282,7 +282,7 @@ func TestHTMLVerdictIsInPlainWords(t *testing.T) {
 	d := showcase()
 	p := page(t, reports.HTMLOptions{Conformance: records(t)}, d)
 	v := section(t, p, "verdict")
-	for _, want := range []string{"latency · send · 64 B", ">reference<", ">&#43;35 %<", "No errors in 780\u202f000 operations", "Every byte was compared",
+	for _, want := range []string{"Latency · send · 64 B", ">reference<", ">&#43;35 %<", "No errors in 780\u202f000 operations", "Every byte was compared",
 		"from p99.99 on, rest on too few samples", "virtual machine", "Conformance of iwarp: 0 passed, 1 failed"} {
 		if !strings.Contains(v, want) {
 			t.Errorf("the verdict lacks %q", want)

@@ -138,8 +138,8 @@ func percentileCurve(name string, slot int, thin bool, ls []*Latency) series {
 				continue
 			}
 			seen += bar.Count
-			// Half a sample back, so that the last one has a place on the axis.
-			x := n / (n - float64(seen) + 0.5)
+			// Half a sample, so that the last one has a place on the axis.
+			x := n / max(n-float64(seen), 0.5)
 			y := min(max(float64(bar.To), lowest), highest)
 			p := point{x: x, y: y, few: x > n/10}
 			switch jump := y > lastY*1.08; {

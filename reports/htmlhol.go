@@ -24,7 +24,7 @@ var holRows = []struct {
 }{{"p50", 0}, {"p99", 2}, {"p99.9", 3}}
 
 func (c *charts) holPairs(k condition, arms []*bySeries) figure {
-	title := "Probe latency, alone and loaded, " + holArm(arms[0].runs[0].HOL)
+	title := "Probe latency, " + holArm(arms[0].runs[0].HOL)
 	chart := &pairChart{id: c.id(), title: title + ": " + k.extra, xLabel: "Probe latency, logarithmic", unit: nsLabel,
 		legend: []legendEntry{{name: "alone", slot: arms[0].slot, thin: true}, {name: "beside bulk", slot: arms[0].slot}}}
 	data := htmlTable{Caption: title, Head: headCells("series", "percentile", "alone", "loaded", "factor")}

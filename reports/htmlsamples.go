@@ -1,7 +1,6 @@
 package reports
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -17,7 +16,7 @@ type sample struct {
 	series string // stack, and the document where stacks collide
 	slot   int    // colour, dash and marker of the series on the whole page
 	rate   float64
-	extra  string // head-of-line shape
+	extra  string // see shape
 }
 
 // condition is what two samples must share to stand in one chart.
@@ -39,6 +38,14 @@ func (c condition) describe() string {
 		s += ", " + c.extra
 	}
 	return s
+}
+
+// title names the work where a heading needs it.
+func (c condition) title() string {
+	if c.workload == "hol" {
+		return strings.TrimSpace("Head-of-line " + c.op)
+	}
+	return capital(c.load.what())
 }
 
 // sampleSet is every result of every document, in order.
@@ -64,7 +71,7 @@ func newSampleSet(docs []*Document, names []string) *sampleSet {
 	for i, d := range docs {
 		for k := range d.Results {
 			r := &d.Results[k]
-			s := &sample{Result: r, series: visible(r.Stack), rate: parameterNumber(r, "rate"), extra: holShape(r)}
+			s := &sample{Result: r, series: visible(r.Stack), rate: r.Rate, extra: shape(r)}
 			at := place{s.condition(), r.Stack, r.SizeBytes}
 			if first, ok := seen[at]; ok && first != i {
 				collide[r.Stack] = true
@@ -100,28 +107,12 @@ func (set *sampleSet) docName(i int) string {
 	return ""
 }
 
-// parameterNumber reads one numeric option of a result, or zero.
-func parameterNumber(r *Result, name string) float64 {
-	switch v := r.Parameters[name].(type) {
-	case float64:
-		return v
-	case int:
-		return float64(v)
-	case int64:
-		return float64(v)
-	case json.Number:
-		f, _ := v.Float64()
-		return f
-	}
-	return 0
-}
-
-// holShape names the variant of a head-of-line result.
-func holShape(r *Result) string {
+// shape names the variant of a head-of-line result.
+func shape(r *Result) string {
 	if r.HOL == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s probes beside %s bulk, %s", sizeLabel(r.HOL.ProbeSizeBytes), sizeLabel(r.HOL.BulkSizeBytes), holArm(r.HOL))
+	return fmt.Sprintf("bulk of %s, %s", sizeLabel(r.HOL.BulkSizeBytes), holArm(r.HOL))
 }
 
 // holArm says whether probes and bulk shared a QP; documents without the field

@@ -12,7 +12,7 @@ import (
 func resultTables(set *sampleSet) []htmlTable {
 	var out []htmlTable
 	for _, g := range groupBy(set.samples, func(s *sample) (condition, bool) { return s.condition(), true }) {
-		caption := capital(g.key.what())
+		caption := g.key.title()
 		latency := htmlTable{Caption: caption + ": latency [µs]", Note: g.key.describe(),
 			Head: headCells("stack", "size", "samples", "min", "p50", "p90", "p99", "p99.9", "p99.99", "max", "mean", "stddev")}
 		rate := htmlTable{Caption: caption + ": throughput", Note: g.key.describe(),
@@ -23,7 +23,7 @@ func resultTables(set *sampleSet) []htmlTable {
 			for _, l := range []struct {
 				name string
 				of   *Latency
-			}{{"", s.Latency}, {", corrected", s.LatencyCorrected}, {", probe alone", s.probe(false)}, {", probe loaded", s.probe(true)}} {
+			}{{"", s.Latency}, {", corrected", s.LatencyCorrected}, {", service time", s.LatencyService}, {", probe alone", s.probe(false)}, {", probe loaded", s.probe(true)}} {
 				if l.of != nil {
 					latency.Rows = append(latency.Rows, latencyRow(s, l.name, l.of))
 				}
@@ -56,7 +56,11 @@ func (s *sample) probe(loaded bool) *Latency {
 }
 
 func latencyRow(s *sample, what string, l *Latency) []htmlCell {
-	row := []htmlCell{nameCell(s.series + what), numberCell(sizeLabel(s.SizeBytes)), numberCell(integer(l.Count)), numberCell(usec(l.Min))}
+	size := s.SizeBytes
+	if s.HOL != nil {
+		size = s.HOL.ProbeSizeBytes
+	}
+	row := []htmlCell{nameCell(s.series + what), numberCell(sizeLabel(size)), numberCell(integer(l.Count)), numberCell(usec(l.Min))}
 	for _, p := range l.Percentiles()[:5] {
 		row = append(row, htmlCell{Text: usec(p.Ns), Class: "n", Mark: p.TooFew})
 	}

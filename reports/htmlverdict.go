@@ -39,51 +39,75 @@ const cardsShown = 6
 func newVerdict(set *sampleSet, docs []*Document, cases []CaseResult) verdict {
 	v := verdict{Marks: verdictMarks(set, docs, cases)}
 	wins, contests := map[string]int{}, 0
-	add := func(k condition, kind string, figure func(*sample) float64, label func(float64) string, lowest bool, note func([]*bySeries) string, in []*sample) {
+	add := func(k condition, kind string, figure func(*sample) float64, label func(float64) string, lowest bool, in []*sample) {
 		sizes := sizesOf(in)
+		best := make([]string, len(sizes))
+		cards := make([]card, len(sizes))
 		for i, size := range sizes {
-			best, c := newCard(split(ofSize(in, size)), figure, label, lowest)
-			if len(c.Rows) > 1 {
+			best[i], cards[i] = newCard(split(ofSize(in, size)), figure, label, lowest)
+			if len(cards[i].Rows) > 1 {
 				contests++
-				wins[best]++
+				wins[best[i]]++
 			}
-			// Smallest messages decide latency, largest ones bandwidth.
-			if shown := (lowest && i == 0) || (!lowest && i == len(sizes)-1); !shown || len(v.Cards) >= cardsShown {
-				continue
-			}
-			c.Kicker = fmt.Sprintf("%s · %s · %s", kind, k.op, sizeLabel(size))
-			if k.rate > 0 {
-				c.Kicker += " · " + rateLabel(k.rate)
-			}
-			if kind == "head-of-line" {
-				c.Kicker = kind + " · " + k.extra
-			}
-			c.Note = k.conditions()
-			if note != nil {
-				c.Note = note(split(ofSize(in, size))) + " " + c.Note
-			}
-			v.Cards = append(v.Cards, c)
 		}
+		// Smallest messages decide latency, largest ones bandwidth.
+		shown := 0
+		if !lowest {
+			shown = len(sizes) - 1
+		}
+		if len(v.Cards) >= cardsShown {
+			return
+		}
+		c := cards[shown]
+		c.Kicker = fmt.Sprintf("%s · %s · %s", capital(kind), k.op, sizeLabel(sizes[shown]))
+		if k.rate > 0 {
+			c.Kicker += " · " + rateLabel(k.rate)
+		}
+		c.Note = otherSizes(best, shown, len(c.Rows))
+		if kind == "head-of-line" {
+			c.Kicker = fmt.Sprintf("Head-of-line · %s probes · %s", sizeLabel(k.hol.probe), k.extra)
+			c.Winner += " of loaded probes"
+			c.Note = holNote(split(in))
+		}
+		c.Note = strings.TrimSpace(c.Note + " " + capital(k.conditions()) + ".")
+		v.Cards = append(v.Cards, c)
 	}
 	for _, g := range groupBy(set.samples, func(s *sample) (condition, bool) { return s.condition(), s.HOL != nil }) {
-		add(g.key, "head-of-line", func(s *sample) float64 { return s.HOL.ProbeLoaded.P50 }, nsLabel, true, holNote, g.samples)
+		add(g.key, "head-of-line", func(s *sample) float64 { return s.HOL.ProbeLoaded.P50 }, nsLabel, true, g.samples)
 	}
 	loop := func(open bool) {
 		for _, g := range groupBy(set.samples, func(s *sample) (condition, bool) {
 			return s.condition(), s.HOL == nil && s.Latency != nil && s.Latency.Count > 0 && (s.rate > 0) == open
 		}) {
-			add(g.key, g.key.workload, func(s *sample) float64 { return s.Latency.P50 }, nsLabel, true, nil, g.samples)
+			add(g.key, g.key.workload, func(s *sample) float64 { return s.Latency.P50 }, nsLabel, true, g.samples)
 		}
 	}
 	loop(false)
 	for _, g := range groupBy(set.samples, func(s *sample) (condition, bool) {
 		return s.condition(), s.HOL == nil && s.Latency == nil && s.Throughput != nil
 	}) {
-		add(g.key, g.key.workload, func(s *sample) float64 { return s.Throughput.BytesPerSecond }, bandwidthLabel, false, nil, g.samples)
+		add(g.key, g.key.workload, func(s *sample) float64 { return s.Throughput.BytesPerSecond }, bandwidthLabel, false, g.samples)
 	}
 	loop(true)
 	v.Headline = headline(set, wins, contests)
 	return v
+}
+
+// otherSizes says whether the winner of the size on a card wins elsewhere too.
+func otherSizes(best []string, shown, arms int) string {
+	if len(best) < 2 || arms < 2 {
+		return ""
+	}
+	same := 0
+	for _, b := range best {
+		if b == best[shown] {
+			same++
+		}
+	}
+	if same == len(best) {
+		return fmt.Sprintf("Also best at all other %d sizes.", len(best)-1)
+	}
+	return fmt.Sprintf("Best at %d of %d sizes.", same, len(best))
 }
 
 // newCard compares the series with each other; the winner's name is returned.

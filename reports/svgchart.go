@@ -3,6 +3,7 @@ package reports
 import (
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -60,7 +61,7 @@ func (c *lineChart) render() template.HTML {
 	}
 	top := body.legend(entries) + 24
 	bottom := top + plotHeight
-	c.x.from, c.x.to = plotLeft+4, svgWidth-plotRight
+	c.x.from, c.x.to = plotLeft+8, svgWidth-plotRight-2
 	y := scale{log: true, lo: lo, hi: hi, from: bottom, to: top}
 
 	body.text(2, top-9, "start", "al", c.yLabel)
@@ -82,23 +83,27 @@ func (c *lineChart) render() template.HTML {
 	body.text((plotLeft+svgWidth-plotRight)/2, bottom+34, "middle", "al", c.xLabel)
 
 	for i, s := range c.series {
-		// Whiskers of two series at the same place stand beside each other.
-		shift := (float64(i) - float64(len(c.series)-1)/2) * 5
+		// Whiskers of two series at the same place stand beside each other, and
+		// the series moves with its whiskers.
+		shift := 0.0
+		if slices.ContainsFunc(s.points, func(p point) bool { return p.high > p.y }) {
+			shift = (float64(i) - float64(len(c.series)-1)/2) * min(5, 20/float64(len(c.series)))
+		}
 		body.f(`<g class="se s%d%s" data-n="%d">`, s.slot%slots, thinClass(s.thin), i)
-		c.drawLine(&body, s, y)
+		c.drawLine(&body, s, y, shift)
 		for _, p := range s.points {
 			if p.tip == "" {
 				continue
 			}
-			x := c.x.pos(p.x)
+			x := c.x.pos(p.x) + shift
 			class := "pt"
 			if p.few {
 				class += " few"
 			}
 			body.f(`<g class="%s">`, class)
 			if p.high > p.y {
-				body.line(x+shift, y.pos(p.y), x+shift, y.pos(p.high), "wh")
-				body.line(x+shift-3, y.pos(p.high), x+shift+3, y.pos(p.high), "wh")
+				body.line(x, y.pos(p.y), x, y.pos(p.high), "wh")
+				body.line(x-3, y.pos(p.high), x+3, y.pos(p.high), "wh")
 			}
 			body.WriteString(marker(s.slot, x, y.pos(p.y), 3.6))
 			body.f(`<circle cx="%s" cy="%s" r="10" class="hit"/><title>%s</title></g>`, coord(x), coord(y.pos(p.y)), esc(p.tip))
@@ -113,11 +118,11 @@ func (c *lineChart) render() template.HTML {
 }
 
 // drawLine joins the points; what rests on too few samples is drawn faint.
-func (c *lineChart) drawLine(w *svgWriter, s series, y scale) {
+func (c *lineChart) drawLine(w *svgWriter, s series, y scale, shift float64) {
 	var firm, faint strings.Builder
 	last := ""
 	for _, p := range s.points {
-		at := coord(c.x.pos(p.x)) + " " + coord(y.pos(p.y))
+		at := coord(c.x.pos(p.x)+shift) + " " + coord(y.pos(p.y))
 		// A whisker's mark says nothing about the median that carries the line.
 		if p.few && p.high == 0 {
 			if faint.Len() == 0 && last != "" {
