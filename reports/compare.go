@@ -181,7 +181,7 @@ type fact struct{ what, value string }
 // identityParameters are options that make another point of a result;
 // conditionParameters are those that make the same point incomparable.
 var (
-	identityParameters  = []string{"rate", "rate_per_second", "arrivals", "bidirectional"}
+	identityParameters  = []string{"bidirectional"}
 	conditionParameters = []string{"arrival", "target", "completion", "recv_depth", "read_depth", "inline_bytes", "completion_every", "slots"}
 	holIdentity         = []string{"arm", "bulk_size_bytes", "bulk_depth", "probe_size_bytes", "probe_interval_ns"}
 )
@@ -192,6 +192,7 @@ func identity(r *Result) []fact {
 		{"stack", r.Stack}, {"workload", r.Workload}, {"op", r.Op}, {"size", FormatSize(r.SizeBytes)},
 		{"depth", strconv.Itoa(r.Depth)}, {"qps", strconv.Itoa(r.QPs)},
 	}
+	facts = append(facts, fact{"rate", offered(r)}, fact{"arrivals", r.Arrivals})
 	facts = append(facts, parameters("", r.Parameters, identityParameters)...)
 	if r.HOL != nil {
 		// By name, so that a head-of-line measurement may get more conditions.

@@ -82,12 +82,21 @@ func csvTable() []csvColumn {
 			return f(r.HOL)
 		}}
 	}
-	return append(columns,
+	columns = append(columns,
 		hol("bulk_size_bytes", func(h *HOL) string { return integer(h.BulkSizeBytes) }),
 		hol("probe_size_bytes", func(h *HOL) string { return integer(h.ProbeSizeBytes) }),
 		hol("probe_interval_ns", func(h *HOL) string { return integer(h.ProbeIntervalNs) }),
 		hol("bulk_alone_bytes_per_second", func(h *HOL) string { return csvNumber(h.BulkAloneBytesPerSecond) }),
-		hol("bulk_loaded_bytes_per_second", func(h *HOL) string { return csvNumber(h.BulkLoadedBytesPerSecond) }))
+		hol("bulk_loaded_bytes_per_second", func(h *HOL) string { return csvNumber(h.BulkLoadedBytesPerSecond) }),
+		hol("arm", func(h *HOL) string { return printable(h.Arm) }),
+		word("arrivals", func(_ *Document, r *Result) string { return r.Arrivals }),
+		csvColumn{"rate", func(_ *Document, r *Result) string {
+			if r.Rate == 0 {
+				return ""
+			}
+			return csvNumber(r.Rate)
+		}})
+	return append(columns, csvLatency("service", func(r *Result) *Latency { return r.LatencyService })...)
 }
 
 // csvLatency are the columns of one set of samples, times in ns.

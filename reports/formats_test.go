@@ -23,10 +23,15 @@ func comma(t *testing.T, d *reports.Document) []byte {
 	return render(t, func(w io.Writer) error { return reports.WriteCSV(w, d) })
 }
 
-// formatsDocument has a row of every kind: with histogram, without, head-of-line.
+// formatsDocument has a row of every kind: with histogram, without, head-of-line, open loop.
 func formatsDocument() *reports.Document {
 	d := goldenDocument()
 	d.Results = append(d.Results, histogramDocument().Results...)
+	open := d.Results[0]
+	open.Rate, open.Arrivals, open.LatencyService = 20_000, "poisson", latency(60_000, 3000)
+	faster := open
+	faster.Rate = 40_000
+	d.Results = append(d.Results, open, faster)
 	return d
 }
 
@@ -104,7 +109,12 @@ func TestCSVIsRFC4180(t *testing.T) {
 		{3, "corrected_p999_ns", "4990000"},
 		{7, "bytes_per_second", "192000000"},
 		{6, "latency_max_ns", ""},
-		{len(rows) - 1, "probe_loaded_max_ns", "90000"},
+		{len(rows) - 4, "probe_loaded_max_ns", "90000"},
+		{len(rows) - 4, "arm", "two-qp"},
+		{len(rows) - 1, "rate", "40000"},
+		{len(rows) - 1, "arrivals", "poisson"},
+		{len(rows) - 1, "service_p50_ns", "3000"},
+		{1, "rate", ""},
 		{1, "bulk_size_bytes", ""},
 	} {
 		if got := at(c.row, c.name); got != c.want {

@@ -60,6 +60,9 @@ func resultSeries(r *Result) []seriesPart {
 	if r.LatencyCorrected != nil {
 		parts = append(parts, seriesPart{"corrected", r.LatencyCorrected})
 	}
+	if r.LatencyService != nil {
+		parts = append(parts, seriesPart{"service", r.LatencyService})
+	}
 	if h := r.HOL; h != nil {
 		parts = append(parts, seriesPart{"probe-alone", &h.ProbeAlone}, seriesPart{"probe-loaded", &h.ProbeLoaded})
 	}
@@ -73,12 +76,25 @@ func transportOf(r *Result) string {
 	return r.Stack
 }
 
+// seriesMore is what a name or a tag says beyond the usual: the offered load, the
+// QPs of a head-of-line measurement, the kind of samples.
+func seriesMore(r *Result, what string) []string {
+	var more []string
+	if r.Rate > 0 {
+		more = append(more, "rate"+strconv.FormatFloat(r.Rate, 'f', -1, 64))
+	}
+	if r.HOL != nil && r.HOL.Arm != "" {
+		more = append(more, r.HOL.Arm)
+	}
+	if what != "" {
+		more = append(more, what)
+	}
+	return more
+}
+
 // seriesTag is the tag of a log line. The format ends a tag at a comma.
 func seriesTag(r *Result, what string) string {
-	tag := transportOf(r) + "/" + r.Op + "/" + FormatSize(r.SizeBytes)
-	if what != "" {
-		tag += "/" + what
-	}
+	tag := strings.Join(append([]string{transportOf(r), r.Op, FormatSize(r.SizeBytes)}, seriesMore(r, what)...), "/")
 	return strings.Map(func(c rune) rune {
 		if c == ',' || unicode.IsSpace(c) {
 			return '_'
@@ -89,10 +105,7 @@ func seriesTag(r *Result, what string) string {
 
 // seriesName keeps what every file system takes: letters, digits, dash, dot.
 func seriesName(r *Result, what string) string {
-	parts := []string{r.Workload, transportOf(r), r.Op, FormatSize(r.SizeBytes)}
-	if what != "" {
-		parts = append(parts, what)
-	}
+	parts := append([]string{r.Workload, transportOf(r), r.Op, FormatSize(r.SizeBytes)}, seriesMore(r, what)...)
 	name := strings.Map(func(c rune) rune {
 		switch {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '.':

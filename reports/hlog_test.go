@@ -55,8 +55,10 @@ func histogramDocument() *reports.Document {
 	d.Results[0].LatencyCorrected = recorded(1, 2, 3)
 	hol := result("tcp", "write", recorded(1))
 	hol.Workload, hol.Latency = "hol", nil
-	hol.HOL = &reports.HOL{ProbeAlone: *recorded(700, 800), ProbeLoaded: *recorded(9000, 90_000)}
-	d.Results = append(d.Results, hol)
+	hol.HOL = &reports.HOL{Arm: reports.ArmTwoQP, ProbeAlone: *recorded(700, 800), ProbeLoaded: *recorded(9000, 90_000)}
+	open := result("tcp", "read", recorded(5000, 6000))
+	open.Rate, open.Arrivals, open.LatencyService = 20_000, "constant", recorded(4000, 4500)
+	d.Results = append(d.Results, hol, open)
 	return d
 }
 
@@ -96,8 +98,10 @@ func TestHistogramFilesAreReadBack(t *testing.T) {
 		{"latency-iwarp_crc__fast_-send-4K-corrected", "iwarp(crc__fast)/send/4K/corrected", d.Results[0].LatencyCorrected},
 		{"latency-tcp-send-4K", "tcp/send/4K", d.Results[1].Latency},
 		{"latency-tcp-send-4K-2", "tcp/send/4K", d.Results[2].Latency},
-		{"hol-tcp-write-4K-probe-alone", "tcp/write/4K/probe-alone", &d.Results[3].HOL.ProbeAlone},
-		{"hol-tcp-write-4K-probe-loaded", "tcp/write/4K/probe-loaded", &d.Results[3].HOL.ProbeLoaded},
+		{"hol-tcp-write-4K-two-qp-probe-alone", "tcp/write/4K/two-qp/probe-alone", &d.Results[3].HOL.ProbeAlone},
+		{"hol-tcp-write-4K-two-qp-probe-loaded", "tcp/write/4K/two-qp/probe-loaded", &d.Results[3].HOL.ProbeLoaded},
+		{"latency-tcp-read-4K-rate20000", "tcp/read/4K/rate20000", d.Results[4].Latency},
+		{"latency-tcp-read-4K-rate20000-service", "tcp/read/4K/rate20000/service", d.Results[4].LatencyService},
 	}
 	if len(names) != len(want) {
 		t.Fatalf("names %q, want %d", names, len(want))
@@ -157,8 +161,8 @@ func TestHistogramLogGolden(t *testing.T) {
 	if err := reports.WriteHistogramLog(&b, d); err != nil {
 		t.Fatal(err)
 	}
-	if got := readLog(t, b.Bytes()); len(got) != 6 {
-		t.Errorf("%d histograms in one log, want 6", len(got))
+	if got := readLog(t, b.Bytes()); len(got) != 8 {
+		t.Errorf("%d histograms in one log, want 8", len(got))
 	}
 	// The payload's compression may change with the Go release.
 	payload := regexp.MustCompile(`(?m),HIST[A-Za-z0-9+/=]+$`)

@@ -51,8 +51,11 @@ func perftestGroup(out *bytes.Buffer, g *groupedResults, gbits bool) (without in
 	if gbits {
 		unit = "Gb/sec"
 	}
-	var latency, rate []string
+	var latency, rate, rates []string
 	for _, r := range g.results {
+		if r.Rate > 0 {
+			rates = append(rates, offered(r))
+		}
 		if l := r.Latency; l != nil {
 			latency = append(latency, perftestRow(r.SizeBytes, l.Count, usec(l.Min), usec(l.Max), usec(l.P50), usec(l.Mean), usec(l.StdDev), usec(l.P99), usec(l.P999)))
 		}
@@ -68,6 +71,9 @@ func perftestGroup(out *bytes.Buffer, g *groupedResults, gbits bool) (without in
 	}
 	out.WriteString(perftestRule + "\n")
 	fmt.Fprintf(out, "# %s; %s\n", printable(g.title()), printable(g.conditions()))
+	if len(rates) > 0 {
+		fmt.Fprintf(out, "# open loop, operations/s offered row by row: %s\n", strings.Join(rates, " "))
+	}
 	if len(latency) > 0 {
 		out.WriteString(perftestLatency + "\n" + strings.Join(latency, ""))
 	}

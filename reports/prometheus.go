@@ -16,11 +16,19 @@ import (
 
 // seriesLabels tell the points of one run apart. None of them grows with the
 // number of runs; what does, such as the version, is in rdmaperf_run_info.
-var seriesLabels = []string{"transport", "workload", "op", "size", "depth", "qps", "polling", "role"}
+var seriesLabels = []string{"transport", "workload", "op", "size", "depth", "qps", "polling", "rate", "role"}
 
 func seriesValues(r *Result) []string {
 	return []string{printable(transportOf(r)), printable(r.Workload), printable(r.Op), integer(r.SizeBytes), strconv.Itoa(r.Depth), strconv.Itoa(r.QPs),
-		printable(r.Polling), printable(r.MeasuredBy)}
+		printable(r.Polling), offered(r), printable(r.MeasuredBy)}
+}
+
+// offered is the load of an open loop in operations a second, empty for a closed one.
+func offered(r *Result) string {
+	if r.Rate == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(r.Rate, 'f', -1, 64)
 }
 
 func seriesDesc(name, help string, more ...string) *prometheus.Desc {
@@ -37,8 +45,8 @@ var (
 	descOpRate      = seriesDesc("throughput_ops_per_second", "Operation rate over the last measured window.")
 	descCPU         = seriesDesc("cpu_seconds_total", "Processor time inside measured windows; role is the side.")
 	descCollections = seriesDesc("gc_collections_total", "Garbage collections inside measured windows; role is the side.")
-	descProbe       = seriesDesc("hol_probe_duration_quantile_seconds", "Latency of small probes alone and beside a bulk stream, of the last measurement.", "bulk_size", "probe_size", "state", "quantile")
-	descBulk        = seriesDesc("hol_bulk_bytes_per_second", "Rate of the bulk stream alone and beside small probes, of the last measurement.", "bulk_size", "probe_size", "state")
+	descProbe       = seriesDesc("hol_probe_duration_quantile_seconds", "Latency of small probes alone and beside a bulk stream, of the last measurement.", "arm", "bulk_size", "probe_size", "state", "quantile")
+	descBulk        = seriesDesc("hol_bulk_bytes_per_second", "Rate of the bulk stream alone and beside small probes, of the last measurement.", "arm", "bulk_size", "probe_size", "state")
 	descInfo        = seriesDesc("run_info", "Always 1: what was measured, with what, and on which machine.",
 		"stack", "label", "round_trip", "threads", "verified", "version", "go", "os", "arch", "kernel", "cpu", "hostname")
 	descResults = prometheus.NewDesc("rdmaperf_results", "Points finished so far.", nil, nil)
@@ -148,12 +156,12 @@ func (e export) series(results []*Result) {
 			gc, clientGC, serverGC = true, clientGC+float64(r.GC.ClientCollections), serverGC+float64(r.GC.ServerCollections)
 		}
 		if h := r.HOL; h != nil {
-			sizes := []string{integer(h.BulkSizeBytes), integer(h.ProbeSizeBytes)}
-			key := fmt.Sprint(sizes)
+			which := []string{printable(h.Arm), integer(h.BulkSizeBytes), integer(h.ProbeSizeBytes)}
+			key := fmt.Sprintf("%q", which)
 			if hol[key] == nil {
 				holOrder = append(holOrder, key)
 			}
-			hol[key] = func() { e.headOfLine(h, with(sizes...)) } // the last one stays
+			hol[key] = func() { e.headOfLine(h, with(which...)) } // the last one stays
 		}
 		env := &e.d.Environment
 		info := with(printable(r.Stack), printable(r.Label), printable(r.RoundTrip), strconv.Itoa(max(r.Threads, 1)), strconv.FormatBool(r.Verified),

@@ -70,6 +70,7 @@ func figureTable() []metric {
 	}
 	latencies("", func(r *Result) *Latency { return r.Latency })
 	latencies("corrected.", func(r *Result) *Latency { return r.LatencyCorrected })
+	latencies("service.", func(r *Result) *Latency { return r.LatencyService })
 	probe := func(of func(h *HOL) *Latency) func(r *Result) *Latency {
 		return func(r *Result) *Latency {
 			if r.HOL == nil {
@@ -122,9 +123,9 @@ type Threshold struct {
 // ParseThreshold reads METRIC>LIMIT or METRIC<LIMIT: the condition of failure.
 //
 // METRIC is p50, p90, p99, p99.9, p99.99, p99.999, min, max, mean or stddev of
-// the latency, the same after "corrected.", "alone." or "loaded." (corrected for
-// coordinated omission; head-of-line probes alone and beside the bulk), rate
-// (operations/s), bw (bytes/s) or errors. A LIMIT with a sign and %, such as
+// the latency, the same after "corrected.", "service.", "alone." or "loaded."
+// (corrected for coordinated omission; open loop without the wait for a late
+// start; head-of-line probes alone and beside the bulk), rate (operations/s), bw (bytes/s) or errors. A LIMIT with a sign and %, such as
 // +10%, is the change from the old run, which only a comparison knows.
 func ParseThreshold(s string) (Threshold, error) {
 	fail := func(format string, args ...any) (Threshold, error) {

@@ -25,6 +25,7 @@ func thresholdDocument() *reports.Document {
 	d.Results = []reports.Result{d.Results[0], d.Results[2], d.Results[5], d.Results[7]}
 	hol := d.Results[0]
 	hol.Workload, hol.Latency, hol.Throughput = "hol", nil, nil
+	hol.LatencyService = latency(1000, 2000)
 	hol.HOL = &reports.HOL{ProbeAlone: *latency(1000, 4000), ProbeLoaded: *latency(1000, 900_000)}
 	d.Results = append(d.Results, hol)
 	return d
@@ -45,6 +46,7 @@ func TestThresholdsAgainstADocument(t *testing.T) {
 		{"corrected.p99.9>1ms", "threshold corrected.p99.9>1ms missed by 1 of 1 result, worst iwarp latency send 64: 4.990ms"},
 		{"loaded.p99>1ms", "threshold loaded.p99>1ms missed by 1 of 1 result, worst tcp hol send 64: 1.350ms"},
 		{"alone.p99>1ms", ""},
+		{"service.p50<3us", "threshold service.p50<3us missed by 1 of 1 result, worst tcp hol send 64: 2.000us"},
 		{"rate<5k", ""},
 		{"rate<5.5k/s", "threshold rate<5.5k/s missed by 1 of 4 results, worst iwarp throughput write 1M: 5.000k/s"},
 		{"bw<1GB/s", "threshold bw<1GB/s missed by 2 of 4 results, worst iwarp latency send 64: 10.667MB/s"},
