@@ -36,7 +36,8 @@
 // delivered: a bad CRC ends the stream with Terminate 2/0/02 and no completion.
 // Only memory that the peer may write can be hit. Config.StoreAndForward checks
 // first and copies. Segments that arrive whole in one read are always checked
-// first.
+// first. For the same reason the CRC of such a segment is computed over the
+// registered memory: whoever else writes there while it arrives ends the stream.
 //
 // With the peer-to-peer model any valid first FPDU opens the stream, whatever
 // RTR was agreed: peers in the field send others (RFC 6581 §9.2).
