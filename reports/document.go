@@ -103,6 +103,9 @@ type Result struct {
 	Rate     float64 `json:"rate,omitempty"`
 	Arrivals string  `json:"arrivals,omitempty"`
 
+	// Repeat counts the measurements of one point from 1, when there are several.
+	Repeat int `json:"repeat,omitempty"`
+
 	// MeasuredBy is the side whose clock was read: client, server or both.
 	MeasuredBy string `json:"measured_by,omitempty"`
 

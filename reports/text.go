@@ -204,7 +204,8 @@ func (p *textPrinter) group(g *groupedResults) {
 	corrected, service := table{}, table{}
 	throughput := table{columns: throughputColumns(p.Gbits)}
 	other := table{columns: []column{{name: "#bytes"}, {name: "#iterations"}, {name: "duration", unit: "sec"}}}
-	for _, r := range g.results {
+	rows, notes := collapse(g.results)
+	for _, r := range rows {
 		if r.Latency != nil {
 			latency.add(g.latencyCells(r, r.Latency)...)
 		}
@@ -236,7 +237,10 @@ func (p *textPrinter) group(g *groupedResults) {
 			p.table(t)
 		}
 	}
-	p.holTable(g.results)
+	p.holTable(rows)
+	for _, note := range notes {
+		p.wrapped(note)
+	}
 	p.remarks(g.results)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -49,5 +50,34 @@ func TestRunMeasuresUnderLoad(t *testing.T) {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("the table lacks %q:\n%s", want, r.stdout)
 		}
+	}
+}
+
+// Every repeat is a result of its own; the table has one row.
+func TestRunRepeats(t *testing.T) {
+	args := []string{"run", "--transport", "tcp,mem", "--workload", "latency,throughput", "--op", "write", "-s", "64", "-n", "100", "--repeat", "3"}
+	r := rdmaperf(t, append(args, "--format", "json")...)
+	if r.code != 0 || r.stderr != "" {
+		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
+	}
+	var seen []string
+	for _, res := range document(t, []byte(r.stdout)).Results {
+		seen = append(seen, fmt.Sprintf("%d %s %s", res.Repeat, res.Transport, res.Workload))
+	}
+	var want []string
+	for i := 1; i <= 3; i++ {
+		for _, w := range []string{"latency", "throughput"} {
+			want = append(want, fmt.Sprintf("%d tcp %s", i, w), fmt.Sprintf("%d mem %s", i, w))
+		}
+	}
+	if !slices.Equal(seen, want) {
+		t.Errorf("results %q, want %q", seen, want)
+	}
+	r = rdmaperf(t, args...)
+	if n := strings.Count(r.stdout, "medians of 3 repeats"); n != 4 {
+		t.Errorf("%d notes on repeats, want 4:\n%s", n, r.stdout)
+	}
+	if r = rdmaperf(t, append(args[:len(args)-2], "--format", "json")...); strings.Contains(r.stdout, `"repeat"`) {
+		t.Error("a single series has a repeat number")
 	}
 }

@@ -135,14 +135,28 @@ func (m *runner) measure(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	for repeat := range m.o.repeat {
+		if err := m.series(ctx, repeat+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// series takes every point once. Repeats are whole series one after another, so
+// that they show what the machine does over the time of the whole run.
+func (m *runner) series(ctx context.Context, repeat int) error {
 	for _, pt := range m.p.points {
 		for _, a := range m.arms {
 			i := slices.Index(a.plan.Points, pt)
 			if i < 0 {
 				continue
 			}
-			m.log.Debug("measure", "point", pt.String(), "transport", a.tr.Name())
+			m.log.Debug("measure", "point", pt.String(), "transport", a.tr.Name(), "repeat", repeat)
 			res, err := a.client.Run(ctx, i)
+			if m.o.repeat > 1 {
+				res.Repeat = repeat
+			}
 			if err == nil || res.Operations > 0 {
 				m.doc.Results = append(m.doc.Results, res)
 			}

@@ -86,6 +86,7 @@ func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
 		{"run --op teleport", 2, "unknown operation"},
 		{"run --workload gossip", 2, "unknown workload"},
 		{"run --workload hol --op read", 2, "write or send"},
+		{"run --repeat 0", 2, "--repeat"},
 		{"run --rate 0", 2, "--rate"},
 		{"run --rate 1e12", 2, "rate"},
 		{"run --rate 5 --rate-sweep 1,2", 2, "exclude each other"},

@@ -34,6 +34,7 @@ type runOptions struct {
 	sizes      []string
 	all        bool
 	iterations int64
+	repeat     int
 	duration   string
 	warmup     string
 	depth      int
@@ -68,6 +69,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.BoolVarP(&o.all, "all", "a", false, "all sizes from 2 bytes to 8 MiB")
 	f.Int64VarP(&o.iterations, "iters", "n", 0, "operations per QP, exactly")
 	f.StringVarP(&o.duration, "duration", "D", "", "length of each measured window: 3, 3s or 500ms (default 1s)")
+	f.IntVar(&o.repeat, "repeat", 1, "take the whole series of points so many times; the table shows medians and their spread")
 	f.StringVar(&o.warmup, "warmup", "auto", "before each window: a duration, a number of operations, none, or auto (1000 operations, at most 200ms)")
 	f.IntVarP(&o.qps, "qp", "q", 1, "queue pairs")
 	f.IntVar(&o.threads, "threads", 0, "worker threads a side, which share the QPs (default 1; with event polling one per QP)")
@@ -166,6 +168,8 @@ func (o *runOptions) conflicts(changed func(string) bool) error {
 	case changed("tx-depth") && o.depth < 1, changed("rx-depth") && o.recvDepth < 1,
 		changed("qp") && o.qps < 1, changed("threads") && o.threads < 1, changed("cq-mod") && o.moderation < 1:
 		return errors.New("--tx-depth, --rx-depth, --qp, --threads and --cq-mod start at 1")
+	case o.repeat < 1 || o.repeat > maxRepeat:
+		return fmt.Errorf("--repeat %d: want 1 to %d", o.repeat, maxRepeat)
 	case o.port < 1 || o.port > 65535:
 		return fmt.Errorf("--port %d: want 1 to 65535", o.port)
 	case !slices.Contains(formats, o.format):

@@ -25,6 +25,9 @@ func (l *loadFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&l.arrivals, "arrivals", bench.ArrivalsConstant, "of --rate: constant or poisson")
 }
 
+// maxRepeat bounds --repeat; every repeat stays in memory with its histograms.
+const maxRepeat = 1000
+
 // maxSweep bounds a sweep: more points than anybody waits for are a typing error.
 const maxSweep = 1000
 

@@ -19,7 +19,7 @@ type Pacer struct {
 	seed     uint64
 	source   rand.PCG
 	gaps     *rand.Rand // nil: constant
-	n        uint64 // operations begun
+	n        uint64     // operations begun
 	offset   float64
 	due      int64
 }

@@ -1,0 +1,146 @@
+package reports
+
+import (
+	"slices"
+	"strings"
+)
+
+// collapse makes one result of the repeats of each point of a group: every figure
+// is the median over the repeats, except that minimum and maximum are the true ones.
+// Results that are no repeats stay as they are. The notes say how far the repeats lie
+// apart, which is what a difference between two runs has to exceed.
+func collapse(results []*Result) (rows []*Result, notes []string) {
+	type point struct {
+		size int64
+		rate float64
+		arm  string
+
+		latency, throughput bool // only results with the same parts have medians
+	}
+	var order []point
+	repeats := map[point][]*Result{}
+	for _, r := range results {
+		if r.Repeat == 0 {
+			rows = append(rows, r)
+			continue
+		}
+		k := point{size: r.SizeBytes, rate: r.Rate, latency: r.Latency != nil, throughput: r.Throughput != nil}
+		if r.HOL != nil {
+			k.arm = "arm " + r.HOL.Arm
+		}
+		if repeats[k] == nil {
+			order = append(order, k)
+		}
+		repeats[k] = append(repeats[k], r)
+	}
+	for _, k := range order {
+		all := repeats[k]
+		rows = append(rows, medianResult(all))
+		if len(all) < 2 {
+			continue
+		}
+		name := plural(k.size, "byte")
+		if k.rate > 0 {
+			name += " at " + rateText(k.rate) + "/sec"
+		}
+		if k.arm != "" {
+			name += " " + printable(k.arm)
+		}
+		notes = append(notes, name+": medians of "+plural(int64(len(all)), "repeat")+"; "+strings.Join(spreads(all), ", "))
+	}
+	return rows, notes
+}
+
+// spreads says for the main figures how far the repeats lie apart, in percent of
+// their median.
+func spreads(all []*Result) []string {
+	var out []string
+	add := func(name string, of func(r *Result) float64) {
+		values := make([]float64, len(all))
+		for i, r := range all {
+			values[i] = of(r)
+		}
+		m := median(values)
+		s := "-"
+		if m > 0 {
+			s = number((slices.Max(values)-slices.Min(values))/m*100, 1) + " %"
+		}
+		out = append(out, name+" spread "+s)
+	}
+	switch first := all[0]; {
+	case first.HOL != nil:
+		add("loaded p50", func(r *Result) float64 { return r.HOL.ProbeLoaded.P50 })
+		add("loaded 99%", func(r *Result) float64 { return r.HOL.ProbeLoaded.P99 })
+	case first.Latency != nil:
+		add("p50", func(r *Result) float64 { return r.Latency.P50 })
+		add("99%", func(r *Result) float64 { return r.Latency.P99 })
+	case first.Throughput != nil:
+		add("BW", func(r *Result) float64 { return r.Throughput.BytesPerSecond })
+	}
+	return out
+}
+
+// medianResult has the medians of results that have the same parts.
+func medianResult(all []*Result) *Result {
+	r := *all[0]
+	of := func(field func(r *Result) float64) float64 {
+		values := make([]float64, len(all))
+		for i := range all {
+			values[i] = field(all[i])
+		}
+		return median(values)
+	}
+	r.Operations = int64(of(func(r *Result) float64 { return float64(r.Operations) }))
+	r.DurationNs = int64(of(func(r *Result) float64 { return float64(r.DurationNs) }))
+	latency := func(field func(r *Result) *Latency) *Latency {
+		var ls []*Latency
+		for _, r := range all {
+			if l := field(r); l != nil {
+				ls = append(ls, l)
+			}
+		}
+		return medianLatency(ls)
+	}
+	r.Latency = latency(func(r *Result) *Latency { return r.Latency })
+	r.LatencyCorrected = latency(func(r *Result) *Latency { return r.LatencyCorrected })
+	r.LatencyService = latency(func(r *Result) *Latency { return r.LatencyService })
+	if r.Throughput != nil {
+		r.Throughput = &Throughput{BytesPerSecond: of(func(r *Result) float64 { return r.Throughput.BytesPerSecond }),
+			OperationsPerSecond: of(func(r *Result) float64 { return r.Throughput.OperationsPerSecond })}
+	}
+	if r.HOL != nil {
+		h := *r.HOL
+		h.ProbeAlone = *latency(func(r *Result) *Latency { return &r.HOL.ProbeAlone })
+		h.ProbeLoaded = *latency(func(r *Result) *Latency { return &r.HOL.ProbeLoaded })
+		h.BulkAloneBytesPerSecond = of(func(r *Result) float64 { return r.HOL.BulkAloneBytesPerSecond })
+		h.BulkLoadedBytesPerSecond = of(func(r *Result) float64 { return r.HOL.BulkLoadedBytesPerSecond })
+		r.HOL = &h
+	}
+	return &r
+}
+
+// medianLatency is nil for none. Count is the smallest, so that a percentile is
+// marked when it is in any repeat.
+func medianLatency(all []*Latency) *Latency {
+	if len(all) == 0 {
+		return nil
+	}
+	m := *all[0]
+	m.HDR, m.TooFew = "", nil
+	of := func(field func(l *Latency) *float64) float64 {
+		values := make([]float64, len(all))
+		for i := range all {
+			values[i] = *field(all[i])
+		}
+		return median(values)
+	}
+	for _, row := range percentileTable {
+		*row.field(&m) = of(row.field)
+	}
+	m.Mean = of(func(l *Latency) *float64 { return &l.Mean })
+	m.StdDev = of(func(l *Latency) *float64 { return &l.StdDev })
+	for _, l := range all {
+		m.Count, m.Min, m.Max = min(m.Count, l.Count), min(m.Min, l.Min), max(m.Max, l.Max)
+	}
+	return &m
+}
