@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"unicode"
 )
@@ -101,6 +102,19 @@ type htmlCell struct {
 	Mark  bool // rests on too few samples
 }
 
+// Columns is Head with the alignment of what stands below.
+func (t htmlTable) Columns() []htmlCell {
+	head := slices.Clone(t.Head)
+	if len(t.Rows) > 0 {
+		for i, c := range t.Rows[0] {
+			if i < len(head) && strings.HasPrefix(c.Class, "n") {
+				head[i].Class = "n"
+			}
+		}
+	}
+	return head
+}
+
 func nameCell(s string) htmlCell   { return htmlCell{Text: visible(s), Head: true} }
 func textCell(s string) htmlCell   { return htmlCell{Text: visible(s)} }
 func numberCell(s string) htmlCell { return htmlCell{Text: s, Class: "n"} }
@@ -160,12 +174,5 @@ func subtitle(docs []*Document) string {
 	if len(parts) > show {
 		return fmt.Sprintf("%s, and %s more", parts[0], plural(int64(len(parts)-1), "run"))
 	}
-	out := ""
-	for i, s := range parts {
-		if i > 0 {
-			out += " · "
-		}
-		out += s
-	}
-	return out
+	return strings.Join(parts, " · ")
 }

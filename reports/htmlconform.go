@@ -69,7 +69,9 @@ func verdictLook(v string) (sign, class string) {
 // conformanceView is the matrix, what stands out of it first.
 type conformanceView struct {
 	Transports []string
+	Cases      int
 	Summary    htmlTable
+	Overview   htmlTable // group by transport
 	Notable    htmlTable // neither passed nor unsupported, with the evidence
 	Groups     []conformanceGroup
 }
@@ -105,6 +107,7 @@ func newConformanceView(cases []CaseResult) *conformanceView {
 		}
 		cells[[2]string{c.ID, c.Transport}] = c
 	}
+	v.Cases = len(ids)
 	slices.SortStableFunc(kinds, func(a, b string) int { return verdictOrder(a) - verdictOrder(b) })
 
 	v.Summary = htmlTable{Caption: "Verdicts by transport", Head: headCells(append([]string{"transport"}, kinds...)...)}
@@ -122,6 +125,7 @@ func newConformanceView(cases []CaseResult) *conformanceView {
 			v.Notable.Rows = append(v.Notable.Rows, []htmlCell{nameCell(c.ID), textCell(c.Transport), verdictCell(c), textCell(c.Clause), textCell(evidence(c))})
 		}
 	}
+	v.Overview = htmlTable{Caption: "Verdicts by group of cases", Note: legendOf(kinds), Head: headCells(append([]string{"group"}, v.Transports...)...)}
 	index := map[string]int{}
 	for _, id := range ids {
 		name, _, _ := strings.Cut(id, "/")
@@ -147,7 +151,47 @@ func newConformanceView(cases []CaseResult) *conformanceView {
 		}
 		v.Groups[at].Table.Rows = append(v.Groups[at].Table.Rows, append(row, textCell(byID[id].Clause), textCell(strings.Join(proof, " · "))))
 	}
+	for _, g := range v.Groups {
+		v.Overview.Rows = append(v.Overview.Rows, overviewRow(cases, g.Name, kinds, v.Transports))
+	}
 	return v
+}
+
+// legendOf explains the signs in use.
+func legendOf(kinds []string) string {
+	parts := make([]string, len(kinds))
+	for i, k := range kinds {
+		sign, _ := verdictLook(k)
+		parts[i] = sign + " " + visible(k)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// overviewRow counts the verdicts of one group; the worst gives the look.
+func overviewRow(cases []CaseResult, group string, kinds, transports []string) []htmlCell {
+	row := []htmlCell{nameCell(group)}
+	for _, t := range transports {
+		counts := map[string]int{}
+		for i := range cases {
+			if name, _, _ := strings.Cut(cases[i].ID, "/"); visible(name) == group && cases[i].Transport == t {
+				counts[cases[i].Verdict]++
+			}
+		}
+		var parts []string
+		look := "v"
+		for _, k := range kinds {
+			if counts[k] == 0 {
+				continue
+			}
+			sign, class := verdictLook(k)
+			parts = append(parts, fmt.Sprintf("%d %s", counts[k], sign))
+			if look == "v" || class == "bad" || (class == "warn" && !strings.HasSuffix(look, "bad")) {
+				look = "v " + class
+			}
+		}
+		row = append(row, htmlCell{Text: strings.Join(parts, " "), Class: look})
+	}
+	return row
 }
 
 func verdictOrder(v string) int {

@@ -227,6 +227,15 @@ func coord(v float64) string {
 // esc makes a string of any origin safe inside an element or a quoted attribute.
 func esc(s string) string { return template.HTMLEscapeString(visible(s)) }
 
+// escLines is esc for hover texts, whose own line breaks stay.
+func escLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = esc(l)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // visible replaces control characters and drops those that turn the direction
 // of the text around them: a peer's name must not rewrite its neighbours.
 func visible(s string) string {

@@ -78,7 +78,7 @@ func (c *barChart) render() template.HTML {
 			body.f(`<rect x="%s" y="%s" width="%s" height="12" class="plate"/>`, coord(end-room-2), coord(y+4), coord(room))
 			body.text(end-6, y+14, "end", "vl", b.text)
 		}
-		body.f(`<title>%s</title></g>`, esc(b.tip))
+		body.f(`<title>%s</title></g>`, escLines(b.tip))
 		y += barRow
 	}
 	var w svgWriter
@@ -147,7 +147,7 @@ func (c *pairChart) render() template.HTML {
 		body.f(`<circle cx="%s" cy="%s" r="4.5" class="ring"/>`, coord(from), coord(mid))
 		body.f(`<circle cx="%s" cy="%s" r="4.5" class="mk"/>`, coord(to), coord(mid))
 		body.text(svgWidth-2, mid+4, "end", "vl", b.text)
-		body.f(`<title>%s</title></g>`, esc(b.tip))
+		body.f(`<title>%s</title></g>`, escLines(b.tip))
 		y += barRow
 	}
 	// Names of the blocks last, on top of the grid.

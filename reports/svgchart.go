@@ -106,7 +106,7 @@ func (c *lineChart) render() template.HTML {
 				body.line(x-3, y.pos(p.high), x+3, y.pos(p.high), "wh")
 			}
 			body.WriteString(marker(s.slot, x, y.pos(p.y), 3.6))
-			body.f(`<circle cx="%s" cy="%s" r="10" class="hit"/><title>%s</title></g>`, coord(x), coord(y.pos(p.y)), esc(p.tip))
+			body.f(`<circle cx="%s" cy="%s" r="10" class="hit"/><title>%s</title></g>`, coord(x), coord(y.pos(p.y)), escLines(p.tip))
 		}
 		body.WriteString("</g>")
 	}
