@@ -103,6 +103,7 @@ type runner struct {
 	stacks stackSet
 	peer   *peer // the child, once it is needed
 	arms   []*arm
+	bar    *progress
 }
 
 // arm is one transport of the side-by-side run.
@@ -135,6 +136,8 @@ func (m *runner) measure(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	m.bar = newProgress(m.stderr, m.o.quiet || m.o.verbose, m.costs())
+	defer m.bar.end()
 	for repeat := range m.o.repeat {
 		if err := m.series(ctx, repeat+1); err != nil {
 			return err
@@ -153,7 +156,9 @@ func (m *runner) series(ctx context.Context, repeat int) error {
 				continue
 			}
 			m.log.Debug("measure", "point", pt.String(), "transport", a.tr.Name(), "repeat", repeat)
+			m.bar.before(a.tr.Name(), pt.String(), plannedTime(&a.plan, pt))
 			res, err := a.client.Run(ctx, i)
+			m.bar.after()
 			if m.o.repeat > 1 {
 				res.Repeat = repeat
 			}
