@@ -68,6 +68,7 @@ func nextSteps(dir string) string {
 Written to %s. What to try next:
   rdmaperf run --transport tcp,iwarp             the protocol's cost beside plain TCP
   rdmaperf run --workload latency --op send -a   every size from 2 bytes to 8 MiB
+  rdmaperf run --op send -s 64 --rate 20000      timed from when each operation should have begun
   rdmaperf serve                                 on another host, then here: rdmaperf run HOST
 `, filepath.Join(dir, resultFile))
 }
