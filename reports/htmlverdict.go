@@ -116,7 +116,7 @@ func newCard(arms []*bySeries, figure func(*sample) float64, label func(float64)
 	best := 0
 	for i, b := range arms {
 		values[i] = medianOf(b.runs, figure)
-		if values[i] > 0 && ((lowest && values[i] < values[best]) || (!lowest && values[i] > values[best])) {
+		if v := values[i]; v > 0 && finite(v) && (!(values[best] > 0) || !finite(values[best]) || (lowest && v < values[best]) || (!lowest && v > values[best])) {
 			best = i
 		}
 	}

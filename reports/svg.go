@@ -57,8 +57,13 @@ func logSpan(lo, hi float64) (float64, float64) {
 	if !(lo > 0) || !(hi >= lo) || !finite(hi) {
 		return 1, 10
 	}
-	return stepDown(lo), stepUp(hi)
+	// A file may hold any number; an axis of hundreds of decades shows none.
+	lo = min(max(lo, axisMin), axisMax)
+	return stepDown(lo), stepUp(min(max(hi, lo), axisMax))
 }
+
+// axisMin and axisMax bound what an axis shows, in ns, MiB/s and the like.
+const axisMin, axisMax = 1e-6, 1e18
 
 func stepDown(v float64) float64 {
 	p := math.Pow(10, math.Floor(math.Log10(v)))
@@ -112,7 +117,7 @@ func logTicks(lo, hi float64, label func(float64) string) []tick {
 
 // linearTicks gives about five round steps from zero to at least hi.
 func linearTicks(hi float64, label func(float64) string) (ts []tick, top float64) {
-	if !(hi > 0) || !finite(hi) {
+	if !(hi > axisMin) || !(hi < axisMax) {
 		hi = 1
 	}
 	step := math.Pow(10, math.Floor(math.Log10(hi/4)))
