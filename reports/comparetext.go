@@ -9,9 +9,13 @@ import (
 
 // WriteJSON writes the comparison, indented and with a final newline.
 func (c *Comparison) WriteJSON(w io.Writer) error {
-	b, err := json.MarshalIndent(c, "", "  ")
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false) // thresholds hold > and <, and people read this too
+	enc.SetIndent("", "  ")
+	err := enc.Encode(c)
 	if err == nil {
-		_, err = w.Write(append(b, '\n'))
+		_, err = w.Write(out.Bytes())
 	}
 	if err != nil {
 		return fmt.Errorf("write comparison: %w", err)

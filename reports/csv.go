@@ -96,7 +96,13 @@ func csvTable() []csvColumn {
 			}
 			return csvNumber(r.Rate)
 		}})
-	return append(columns, csvLatency("service", func(r *Result) *Latency { return r.LatencyService })...)
+	columns = append(columns, csvLatency("service", func(r *Result) *Latency { return r.LatencyService })...)
+	return append(columns, csvColumn{"repeat", func(_ *Document, r *Result) string {
+		if r.Repeat == 0 {
+			return ""
+		}
+		return strconv.Itoa(r.Repeat)
+	}})
 }
 
 // csvLatency are the columns of one set of samples, times in ns.

@@ -154,3 +154,44 @@ func TestFormatsPrintNoNaNAndNoControlCharacters(t *testing.T) {
 		}
 	}
 }
+
+// Whatever can be read can be printed, compared and exported, or is refused.
+func FuzzFormats(f *testing.F) {
+	for _, d := range []*reports.Document{goldenDocument(), histogramDocument(), formatsDocument()} {
+		var b bytes.Buffer
+		if err := d.WriteJSON(&b); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Bytes())
+	}
+	f.Add([]byte(`{"schema":"rdmaperf/v1","results":[{"operations":1,"latency":{"count":-1,"p50":1.7e308,"p99":-1},"hol":{},"throughput":null},{"size_bytes":-9223372036854775808}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d, err := reports.ReadDocument(bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		for name, out := range map[string][]byte{"perftest": perftest(t, d, false), "csv": comma(t, d)} {
+			if s := string(out); strings.Contains(s, "NaN") && !bytes.Contains(b, []byte("NaN")) || strings.ContainsAny(s, "\x00\x1b") {
+				t.Errorf("%s holds NaN or control characters:\n%q", name, s)
+			}
+		}
+		rows, err := csv.NewReader(bytes.NewReader(comma(t, d))).ReadAll()
+		if err != nil || len(rows) != len(d.Results)+1 {
+			t.Errorf("%d rows of %d results, error %v", len(rows), len(d.Results), err)
+		}
+		if c, err := reports.Compare(d, d, []reports.Threshold{threshold(t, "p99>+0%"), threshold(t, "errors>+0%")}); err == nil {
+			if len(c.Unlike) > 0 {
+				t.Errorf("a run is not like itself: %v", c.Unlike)
+			}
+			if c.WriteJSON(io.Discard) == nil {
+				render(t, c.WriteText)
+			}
+		}
+		if g, err := reports.Gather(d); err == nil {
+			if _, err := g.Gather(); err != nil {
+				t.Error(err)
+			}
+		}
+		reports.WriteHistogramLog(io.Discard, d)
+	})
+}

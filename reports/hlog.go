@@ -77,7 +77,7 @@ func transportOf(r *Result) string {
 }
 
 // seriesMore is what a name or a tag says beyond the usual: the offered load, the
-// QPs of a head-of-line measurement, the kind of samples.
+// QPs of a head-of-line measurement, the kind of samples, the repeat.
 func seriesMore(r *Result, what string) []string {
 	var more []string
 	if r.Rate > 0 {
@@ -88,6 +88,9 @@ func seriesMore(r *Result, what string) []string {
 	}
 	if what != "" {
 		more = append(more, what)
+	}
+	if r.Repeat > 0 {
+		more = append(more, "repeat"+strconv.Itoa(r.Repeat))
 	}
 	return more
 }

@@ -49,7 +49,7 @@ func histogramDocument() *reports.Document {
 		Results: []reports.Result{
 			result("iwarp(crc, fast)", "send", stalled()),
 			result("tcp", "send", recorded(3000, 3100, 3200)),
-			result("tcp", "send", recorded(0, 59_999_999_999)), // a repeat
+			result("tcp", "send", recorded(0, 59_999_999_999)), // the same point again
 		},
 	}
 	d.Results[0].LatencyCorrected = recorded(1, 2, 3)
@@ -57,7 +57,7 @@ func histogramDocument() *reports.Document {
 	hol.Workload, hol.Latency = "hol", nil
 	hol.HOL = &reports.HOL{Arm: reports.ArmTwoQP, ProbeAlone: *recorded(700, 800), ProbeLoaded: *recorded(9000, 90_000)}
 	open := result("tcp", "read", recorded(5000, 6000))
-	open.Rate, open.Arrivals, open.LatencyService = 20_000, "constant", recorded(4000, 4500)
+	open.Repeat, open.Rate, open.Arrivals, open.LatencyService = 3, 20_000, "constant", recorded(4000, 4500)
 	d.Results = append(d.Results, hol, open)
 	return d
 }
@@ -100,8 +100,8 @@ func TestHistogramFilesAreReadBack(t *testing.T) {
 		{"latency-tcp-send-4K-2", "tcp/send/4K", d.Results[2].Latency},
 		{"hol-tcp-write-4K-two-qp-probe-alone", "tcp/write/4K/two-qp/probe-alone", &d.Results[3].HOL.ProbeAlone},
 		{"hol-tcp-write-4K-two-qp-probe-loaded", "tcp/write/4K/two-qp/probe-loaded", &d.Results[3].HOL.ProbeLoaded},
-		{"latency-tcp-read-4K-rate20000", "tcp/read/4K/rate20000", d.Results[4].Latency},
-		{"latency-tcp-read-4K-rate20000-service", "tcp/read/4K/rate20000/service", d.Results[4].LatencyService},
+		{"latency-tcp-read-4K-rate20000-repeat3", "tcp/read/4K/rate20000/repeat3", d.Results[4].Latency},
+		{"latency-tcp-read-4K-rate20000-service-repeat3", "tcp/read/4K/rate20000/service/repeat3", d.Results[4].LatencyService},
 	}
 	if len(names) != len(want) {
 		t.Fatalf("names %q, want %d", names, len(want))

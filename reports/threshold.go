@@ -89,7 +89,17 @@ func figureTable() []metric {
 			return of(r.Throughput), true
 		}}
 	}
+	bulk := func(name string, of func(h *HOL) float64) metric {
+		return metric{name, quantityBytes, func(r *Result) (float64, bool) {
+			if r.HOL == nil {
+				return 0, false
+			}
+			return of(r.HOL), true
+		}}
+	}
 	return append(all,
+		bulk("alone.bw", func(h *HOL) float64 { return h.BulkAloneBytesPerSecond }),
+		bulk("loaded.bw", func(h *HOL) float64 { return h.BulkLoadedBytesPerSecond }),
 		rate("rate", quantityRate, func(t *Throughput) float64 { return t.OperationsPerSecond }),
 		rate("bw", quantityBytes, func(t *Throughput) float64 { return t.BytesPerSecond }),
 		metric{"errors", quantityCount, func(r *Result) (float64, bool) { return float64(r.Errors), true }})
@@ -125,7 +135,8 @@ type Threshold struct {
 // METRIC is p50, p90, p99, p99.9, p99.99, p99.999, min, max, mean or stddev of
 // the latency, the same after "corrected.", "service.", "alone." or "loaded."
 // (corrected for coordinated omission; open loop without the wait for a late
-// start; head-of-line probes alone and beside the bulk), rate (operations/s), bw (bytes/s) or errors. A LIMIT with a sign and %, such as
+// start; head-of-line probes alone and beside the bulk), rate (operations/s),
+// bw (bytes/s; after "alone." or "loaded." of the bulk stream) or errors. A LIMIT with a sign and %, such as
 // +10%, is the change from the old run, which only a comparison knows.
 func ParseThreshold(s string) (Threshold, error) {
 	fail := func(format string, args ...any) (Threshold, error) {

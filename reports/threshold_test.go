@@ -26,7 +26,7 @@ func thresholdDocument() *reports.Document {
 	hol := d.Results[0]
 	hol.Workload, hol.Latency, hol.Throughput = "hol", nil, nil
 	hol.LatencyService = latency(1000, 2000)
-	hol.HOL = &reports.HOL{ProbeAlone: *latency(1000, 4000), ProbeLoaded: *latency(1000, 900_000)}
+	hol.HOL = &reports.HOL{ProbeAlone: *latency(1000, 4000), ProbeLoaded: *latency(1000, 900_000), BulkAloneBytesPerSecond: 1e9, BulkLoadedBytesPerSecond: 2.5e8}
 	d.Results = append(d.Results, hol)
 	return d
 }
@@ -53,6 +53,8 @@ func TestThresholdsAgainstADocument(t *testing.T) {
 		{"bw<0.085333Gb/s", ""},
 		{"bw<0.085334Gb/s", "threshold bw<0.085334Gb/s missed by 1 of 4 results, worst iwarp latency send 64: 10.667MB/s"},
 		{"bw<10MiB/s", ""},
+		{"loaded.bw<1GB/s", "threshold loaded.bw<1GB/s missed by 1 of 1 result, worst tcp hol send 64: 250.000MB/s"},
+		{"alone.bw<1GB/s", ""},
 		{"errors>0", "threshold errors>0 missed by 1 of 5 results, worst iwarp throughput write 1M: 3"},
 		{"errors>3", ""},
 	} {
