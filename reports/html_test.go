@@ -8,22 +8,31 @@ import (
 	"math"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// distribution makes a fixed histogram: a body with a slow rise and a tail.
+// distribution makes a fixed histogram: a body with a slow rise and a tail. Its
+// samples are drawn once for all tests; the value is the caller's.
 func distribution(n int, base, slope, tail float64) *reports.Latency {
-	r := reports.NewRecorder()
-	for i := range n {
-		q := (float64(i) + 0.5) / float64(n)
-		r.Record(int64(base * (1 + slope*q + tail*math.Pow(1-q, -0.45)/100)))
+	key := [4]float64{float64(n), base, slope, tail}
+	made, ok := distributions.Load(key)
+	if !ok {
+		r := reports.NewRecorder()
+		for i := range n {
+			q := (float64(i) + 0.5) / float64(n)
+			r.Record(int64(base * (1 + slope*q + tail*math.Pow(1-q, -0.45)/100)))
+		}
+		made, _ = distributions.LoadOrStore(key, r.Snapshot())
 	}
-	l := r.Snapshot()
+	l := made.(reports.Latency)
 	return &l
 }
+
+var distributions sync.Map
 
 // showcase is one document with everything that a page can show.
 func showcase() *reports.Document {
