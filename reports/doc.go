@@ -24,4 +24,11 @@
 //   - The text format shows latency, throughput and head-of-line results, the
 //     benchmark format the first two. What they do not know is listed with its
 //     operations and errors only.
+//   - perftest's tables have no place for head-of-line results: a remark counts
+//     them. They have one for a peak bandwidth, which is not measured.
+//   - Mean and deviation inside a .hgrm file rest on the histogram, within 0.1 %.
+//   - Prometheus sees results with the same labels, such as repeats, as one
+//     series. Native buckets grow by 9 %, classic ones by a factor of two.
+//   - Compare goes by medians of repeats. With three on each side its test cannot
+//     call anything significant; four can do.
 package reports
