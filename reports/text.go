@@ -241,6 +241,7 @@ func (p *textPrinter) group(g *groupedResults) {
 	for _, note := range notes {
 		p.wrapped(note)
 	}
+	p.seriesTables(g.results)
 	p.remarks(g.results)
 }
 

@@ -81,3 +81,20 @@ func TestRunRepeats(t *testing.T) {
 		t.Error("a single series has a repeat number")
 	}
 }
+
+// A series divides every window.
+func TestRunShowsIntervals(t *testing.T) {
+	args := []string{"run", "--transport", "tcp", "--workload", "latency,throughput,hol", "--op", "write", "-s", "64", "--bulk-size", "64K", "-D", "60ms", "--interval", "20ms"}
+	r := rdmaperf(t, append(args, "--format", "json")...)
+	if r.code != 0 {
+		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
+	}
+	for _, res := range document(t, []byte(r.stdout)).Results {
+		if res.Series == nil || len(res.Series.Points) != 3 {
+			t.Errorf("%s: series %+v, want 3 points", res.Workload, res.Series)
+		}
+	}
+	if r = rdmaperf(t, args...); strings.Count(r.stdout, "every 20 msec:") != 4 {
+		t.Errorf("want 4 tables of intervals:\n%s", r.stdout)
+	}
+}

@@ -137,6 +137,7 @@ func (o *runOptions) plan(cmd *cobra.Command) (*runPlan, error) {
 		{"--inline_size", func() (err error) { b.Inline, err = parseBytes(o.inline); return }},
 		{"--timeout", func() (err error) { b.Timeout, err = parseDuration(o.timeout); return }},
 		{"--pin", func() (err error) { p.autoPin, b.ClientCPU, b.ServerCPU, err = parsePin(o.pin, o.threads); return }},
+		{"--interval", func() (err error) { b.Interval, err = o.load.series(changed); return }},
 		{"head-of-line flags", func() error { return o.hol.plan(b, changed) }},
 		{"--size", func() (err error) { p.points, err = o.points(changed); return }},
 	}

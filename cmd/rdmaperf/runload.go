@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -17,12 +18,22 @@ type loadFlags struct {
 	rate     float64
 	sweep    string
 	arrivals string
+	interval string
 }
 
 func (l *loadFlags) register(f *pflag.FlagSet) {
 	f.Float64Var(&l.rate, "rate", 0, "latency as an open loop of so many operations a second, timed from their intended starts (default closed loop)")
 	f.StringVar(&l.sweep, "rate-sweep", "", "latency under load: several rates, as a comma list or FROM:TO:STEP")
 	f.StringVar(&l.arrivals, "arrivals", bench.ArrivalsConstant, "of --rate: constant or poisson")
+	f.StringVar(&l.interval, "interval", "", "also show how each window went, by intervals such as 1s (default not)")
+}
+
+// series reads --interval; 0 is none.
+func (l *loadFlags) series(changed func(string) bool) (time.Duration, error) {
+	if !changed("interval") {
+		return 0, nil
+	}
+	return parseDuration(l.interval)
 }
 
 // maxRepeat bounds --repeat; every repeat stays in memory with its histograms.

@@ -15,13 +15,14 @@ import (
 
 // crew is one side of one point: its sessions, shared out among workers.
 type crew struct {
-	sh      *Shape
-	side    string
-	lanes   []*lane
-	workers []*worker
-	fresh   bool   // the first receives are still to be posted
-	parts   parts  // head-of-line, client: what the next phase does
-	pace    *Pacer // head-of-line, client: of the probes
+	sh       *Shape
+	side     string
+	lanes    []*lane
+	workers  []*worker
+	interval time.Duration // of a series over the next phase, 0 for none
+	fresh    bool          // the first receives are still to be posted
+	parts    parts         // head-of-line, client: what the next phase does
+	pace     *Pacer        // head-of-line, client: of the probes
 }
 
 // newCrew takes over the sessions, unless it fails. cpu pins the worker when it is not negative.
@@ -175,6 +176,8 @@ type outcome struct {
 	service      *reports.Recorder
 	late, unsent int64
 
+	series *series
+
 	ops    int64
 	window time.Duration
 	usage  usage
@@ -207,7 +210,10 @@ func (c *crew) start(lim limits, record bool) *run {
 		} else if record {
 			w.rec.Reset()
 		}
-		w.late, w.unsent = 0, 0
+		w.late, w.unsent, w.series = 0, 0, nil
+		if c.interval > 0 && lim.dur > 0 {
+			w.series = newSeries(c.interval, lim.dur)
+		}
 		if w.pace != nil && w.service == nil {
 			w.service = reports.NewRecorder()
 		} else if w.pace != nil {
@@ -277,6 +283,13 @@ func (c *crew) collect(errs []error) outcome {
 				o.rec = w.rec
 			} else {
 				o.rec.Merge(w.rec)
+			}
+		}
+		if w.series != nil {
+			if o.series == nil {
+				o.series = w.series
+			} else {
+				o.series.merge(w.series)
 			}
 		}
 		if w.service != nil {

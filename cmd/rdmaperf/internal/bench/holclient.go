@@ -36,7 +36,7 @@ func newDuet(w *worker, p parts, pace *Pacer) *duet {
 // behind the last bulk operation proves that all of it arrived.
 func (d *duet) run() error {
 	w := d.w
-	w.begin = now()
+	w.open()
 	if d.pace != nil {
 		d.pace.Start(w.begin)
 	}
@@ -231,7 +231,7 @@ func (d *duet) echo(l *lane, c *transports.Done) error {
 		return w.lost(l, "read echo", fmt.Errorf("%d bytes that no probe asked for", c.Len))
 	}
 	slot := int(d.echoed % uint64(sh.ProbeSlots))
-	w.rec.Record(t - d.starts[slot])
+	w.record(t, t-d.starts[slot])
 	if int(c.Len) != sh.ProbeSize {
 		return failed(sh.Point.String(), fmt.Errorf("qp %d: echo %d has %d bytes, want %d", l.index, d.echoed, c.Len, sh.ProbeSize))
 	}

@@ -34,6 +34,7 @@ type lane struct {
 	takesReceive bool   // every operation consumes a receive of the peer
 	first        uint64 // number of the phase's first operation: its slot follows
 	posted       int64  // data operations of this phase
+	counted      int64  // of these, in the series
 	remaining    int64  // of these, still to be posted before the tail
 	out          int    // operations posted and not known to be complete
 	messages     uint64 // on this session, messages that consume a receive
@@ -140,6 +141,7 @@ func (l *lane) seek() {
 	l.head = int(l.first % uint64(l.sh.ring()))
 	l.out = l.head % l.sh.Moderation
 	l.posted, l.tail, l.fenced = 0, false, false
+	l.counted = 0
 }
 
 // ctlRecv is the receive for one credit.

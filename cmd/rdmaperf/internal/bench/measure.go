@@ -62,10 +62,12 @@ func (m *measurement) run(ctx context.Context) (err error) {
 		}
 	}
 	var rep *phaseReport
+	m.crew.interval = p.Interval
 	m.out, rep, err = m.phase(ctx, "measure", genMeasure, limits{p.Iterations, p.Duration})
 	if rep != nil {
 		m.report = rep
 	}
+	m.crew.interval = 0
 	m.keepLoaded()
 	if err != nil {
 		m.fail(ctx)
@@ -196,6 +198,9 @@ func (m *measurement) result() reports.Result {
 		return res
 	}
 	res.Operations, res.DurationNs = out.ops, int64(out.window)
+	if out.series != nil {
+		res.Series = out.series.report()
+	}
 	res.CPU = &reports.CPU{ClientSeconds: out.usage.cpu.Seconds()}
 	res.GC = &reports.GC{ClientCollections: out.usage.collections, ClientAllocations: out.usage.allocations}
 	if r := m.report; r != nil {

@@ -54,7 +54,7 @@ func (c *crew) pacers(arrivals string) {
 // paced is the loop each with intended starts. A window by duration ends at its
 // deadline even when nothing is due, so that the achieved rate is one.
 func (w *worker) paced(divide int64, one func(w *worker, l *lane) (t0, t1 int64, err error)) error {
-	w.begin = now()
+	w.open()
 	w.pace.Start(w.begin + w.paceShift)
 	deadline := int64(math.MaxInt64)
 	if w.lim.dur > 0 {
@@ -81,7 +81,7 @@ func (w *worker) paced(divide int64, one func(w *worker, l *lane) (t0, t1 int64,
 			}
 			// Only the operation's own time has two ways; the wait is no part of that.
 			service := (t1 - t0) / divide
-			w.rec.Record(t0 - due + service)
+			w.record(t1, t0-due+service)
 			w.service.Record(service)
 			w.ops++
 			w.end = t1

@@ -15,7 +15,7 @@ import (
 // each runs one sample after another until a limit, an error or the stop flag.
 // one returns the two clock readings of its sample.
 func (w *worker) each(divide int64, one func(w *worker, l *lane) (t0, t1 int64, err error)) error {
-	w.begin = now()
+	w.open()
 	deadline := w.begin + int64(w.lim.dur)
 	for n := int64(0); w.lim.ops == 0 || n < w.lim.ops; n++ {
 		for _, l := range w.lanes {
@@ -24,7 +24,7 @@ func (w *worker) each(divide int64, one func(w *worker, l *lane) (t0, t1 int64, 
 				w.end = now()
 				return err
 			}
-			w.rec.Record((t1 - t0) / divide)
+			w.record(t1, (t1-t0)/divide)
 			w.ops++
 			w.end = t1
 			if w.lim.dur > 0 && t1 >= deadline {
@@ -36,6 +36,14 @@ func (w *worker) each(divide int64, one func(w *worker, l *lane) (t0, t1 int64, 
 		}
 	}
 	return nil
+}
+
+// record takes one latency that ended at t.
+func (w *worker) record(t, ns int64) {
+	w.rec.Record(ns)
+	if w.series != nil {
+		w.series.sample(t, ns)
+	}
 }
 
 // messageSample is one send or write with immediate and its echo.

@@ -61,6 +61,10 @@ type Plan struct {
 	// gaps come from the seed.
 	Arrivals string `json:"arrivals,omitempty"`
 
+	// Interval asks for a series over each window that Duration bounds. Of the
+	// head-of-line workload, it is that of the loaded probes.
+	Interval time.Duration `json:"interval_ns,omitempty"`
+
 	// ClientCPU and ServerCPU pin the worker thread when not negative.
 	ClientCPU int `json:"client_cpu"`
 	ServerCPU int `json:"server_cpu"`
@@ -185,6 +189,10 @@ func (p *Plan) Validate() error {
 		return bad("probe interval", p.ProbeInterval, fmt.Sprintf("want 0 to %v", maxProbeInterval))
 	case p.Arrivals != "" && p.Arrivals != ArrivalsConstant && p.Arrivals != ArrivalsPoisson:
 		return bad("arrivals", p.Arrivals, "want constant or poisson")
+	case p.Interval < 0 || p.Interval > 0 && p.Duration == 0:
+		return bad("interval", p.Interval, "it divides a window that has a duration")
+	case p.Interval > 0 && (p.Interval < time.Millisecond || p.Interval > p.Duration || p.Duration/p.Interval >= MaxIntervals):
+		return bad("interval", p.Interval, fmt.Sprintf("want 1ms or more, at most the duration, and fewer than %d in it", MaxIntervals))
 	case p.hasHOL() && p.Polling == PollingEvent:
 		return bad("polling", p.Polling, "the head-of-line workload paces and watches two things at once, so it needs busy polling")
 	}

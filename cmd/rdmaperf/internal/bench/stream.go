@@ -12,7 +12,7 @@ import (
 // prepared operations. The clock is read once a turn in which something
 // completed.
 func (w *worker) stream() error {
-	w.begin = now()
+	w.open()
 	err := w.flow()
 	if err == nil || err == errStop && w.mayFinish() {
 		// After a stop, too, what was posted is brought home: an interrupted stream
@@ -23,9 +23,13 @@ func (w *worker) stream() error {
 	}
 	w.end = now()
 	for _, l := range w.lanes {
-		w.ops += l.posted
+		n := l.posted
 		if !l.settled() {
-			w.ops -= int64(min(l.out, int(l.posted))) // what nobody knows did not happen
+			n -= int64(min(l.out, int(l.posted))) // what nobody knows did not happen
+		}
+		w.ops += n
+		if w.series != nil {
+			w.series.count(w.end, n-l.counted)
 		}
 	}
 	return err
@@ -65,7 +69,18 @@ func (w *worker) flow() error {
 			if w.stopped() {
 				return errStop
 			}
-			if n > 0 && now() >= deadline {
+			if n == 0 {
+				continue
+			}
+			t := now()
+			if w.series != nil {
+				// Below zero while operations of the phase before are still counted out.
+				if done := l.posted - int64(l.out); done > l.counted {
+					w.series.count(t, done-l.counted)
+					l.counted = done
+				}
+			}
+			if t >= deadline {
 				return nil
 			}
 		}

@@ -28,6 +28,8 @@ type worker struct {
 	lanes []*lane
 	rec   *reports.Recorder
 
+	series *series // nil: none
+
 	// Open loop: when operations are due, and the latencies without their waits.
 	pace      *Pacer
 	paceShift int64 // ns
@@ -96,6 +98,14 @@ func (w *worker) mayFinish() bool {
 	w.close()
 	w.ctx = context.Background() // the phase's context ended with the stop
 	return w.finishing
+}
+
+// open begins the window.
+func (w *worker) open() {
+	w.begin = now()
+	if w.series != nil {
+		w.series.start(w.begin)
+	}
 }
 
 // stopped tells whether somebody set the flag.
