@@ -268,8 +268,17 @@ func sampleName(r *Result, id []fact) string {
 		name += " " + plural(int64(r.QPs), "QP")
 	}
 	for _, f := range id[6:] {
-		if f.value != "" {
-			name += " " + strings.TrimSuffix(f.what, "_bytes") + "=" + f.value
+		n, _ := strconv.ParseInt(f.value, 10, 64)
+		switch {
+		case f.value == "", f.what == "bulk_size_bytes" && n == r.SizeBytes:
+		case f.what == "arm":
+			name += " " + f.value
+		case f.what == "probe_interval_ns":
+			name += " every " + time.Duration(n).String()
+		case strings.HasSuffix(f.what, "_bytes"):
+			name += " " + strings.TrimSuffix(f.what, "_bytes") + "=" + FormatSize(n)
+		default:
+			name += " " + f.what + "=" + f.value
 		}
 	}
 	return printable(strings.Join(strings.Fields(name), " "))

@@ -161,6 +161,23 @@ func TestComparePairs(t *testing.T) {
 	}
 }
 
+// Names are short, and tell every two points of a run apart.
+func TestComparePointNames(t *testing.T) {
+	d := repeated(100, 100, 100, 100)
+	d.Results[1].Rate, d.Results[1].Arrivals = 20_000, "poisson"
+	d.Results[2].HOL = &reports.HOL{Arm: reports.ArmTwoQP, BulkSizeBytes: 64, ProbeSizeBytes: 8, ProbeIntervalNs: 500_000}
+	d.Results[3].HOL = &reports.HOL{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 8}
+	var names []string
+	for _, p := range compare(t, d, d).Points {
+		names = append(names, p.Point)
+	}
+	want := []string{"tcp latency send 64", "tcp latency send 64 rate=20000 arrivals=poisson", "tcp latency send 64 two-qp probe_size=8 every 500µs",
+		"tcp latency send 64 bulk_size=1M probe_size=8"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
 func TestCompareThresholds(t *testing.T) {
 	zero := func() *reports.Document {
 		d := repeated(100)
