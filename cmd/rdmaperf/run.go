@@ -31,12 +31,27 @@ embedded default stack and writes rdmaperf-results/TIME/result.json.
 Several transports are measured point by point in turn, so that a change of the
 machine's mood hits all of them.
 
+--scenario FILE takes several runs, each with options of its own, into one
+document. The file maps the long names of run's flags to their values:
+
+  version: 1
+  name: small-and-large
+  defaults: {transport: [tcp, iwarp], duration: 3s}
+  runs:
+    - {name: small, workload: latency, op: send, size: 64}
+    - {name: large, workload: throughput, op: write, size: 1M}
+
+Flags on the command line win over the file. The whole file is checked before
+anything is measured. A run that is not possible here is left out, with exit
+code 77 at the end; any other error ends the scenario.
+
 Exit codes: 0 done, 1 failed, 2 usage, 3 a threshold was missed, 4 data arrived changed, 5 the peer is
 unreachable or incompatible, 77 not run for lack of a device or ability.`,
 		Example: `  rdmaperf run
   rdmaperf run --transport tcp,iwarp --workload latency --op send -s 64 -D 3s
   rdmaperf run --op write -s 64 --rate-sweep 10000:50000:10000 --arrivals poisson
   rdmaperf run --transport tcp,iwarp --workload hol --bulk-size 64K,1M
+  rdmaperf run --scenario nightly.yaml --json nightly.json
   rdmaperf run 192.0.2.7 --workload throughput --op write -s 1M -t 16 --json r.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -60,7 +75,7 @@ unreachable or incompatible, 77 not run for lack of a device or ability.`,
 // written whatever happened after the plan stood.
 func (o *runOptions) run(cmd *cobra.Command, bare bool) error {
 	ctx, stderr := cmd.Context(), cmd.ErrOrStderr()
-	p, err := o.plan(cmd)
+	steps, err := o.steps(cmd)
 	if err != nil {
 		return err
 	}
@@ -72,9 +87,7 @@ func (o *runOptions) run(cmd *cobra.Command, bare bool) error {
 	if err := o.metrics.start(ctx, log, doc); err != nil {
 		return err
 	}
-	m := &runner{o: o, p: p, doc: doc, log: log, stderr: stderr}
-	err = m.measure(ctx)
-	if err != nil {
+	if err = o.measure(ctx, steps, doc, log, stderr); err != nil {
 		doc.Error = reports.NewRunError(err)
 	}
 	if e := o.write(cmd.OutOrStdout(), doc); e != nil {
@@ -83,8 +96,13 @@ func (o *runOptions) run(cmd *cobra.Command, bare bool) error {
 	if e := errors.Join(o.metrics.write(doc), o.metrics.stop()); e != nil {
 		err = errors.Join(err, e)
 	}
-	if e := o.failIf.check(stderr, doc); e != nil && reports.Code(err) == reports.ExitOK {
-		err = e // an error of the run says more than what it left unmeasured
+	if e := o.failIf.check(stderr, doc); e != nil {
+		switch code := reports.Code(err); {
+		case code == reports.ExitOK:
+			err = e // an error of the run says more than what it left unmeasured
+		case code == reports.ExitNotRun && len(doc.Results) > 0:
+			err = errors.Join(e, err) // of a scenario, what was measured counts
+		}
 	}
 	if bare && err == nil && !o.quiet {
 		fmt.Fprint(stderr, nextSteps(o.output))
@@ -99,6 +117,8 @@ type runner struct {
 	doc    *reports.Document
 	log    *slog.Logger
 	stderr io.Writer
+
+	metrics *metricsOptions // of the whole document
 
 	stacks stackSet
 	peer   *peer // the child, once it is needed
@@ -121,15 +141,8 @@ func (m *runner) measure(ctx context.Context) (err error) {
 			err = errors.Join(err, e)
 		}
 	}()
-	for _, spec := range m.p.stacks {
-		a := &arm{}
-		if a.tr, err = m.stacks.open(spec); err != nil {
-			return err
-		}
-		m.arms = append(m.arms, a)
-		if err := m.choose(a, spec); err != nil {
-			return err
-		}
+	if err := m.open(); err != nil {
+		return err
 	}
 	for _, a := range m.arms {
 		if err := m.connect(ctx, a); err != nil {
@@ -140,6 +153,21 @@ func (m *runner) measure(ctx context.Context) (err error) {
 	defer m.bar.end()
 	for repeat := range m.o.repeat {
 		if err := m.series(ctx, repeat+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open makes the transports and the plan of each.
+func (m *runner) open() (err error) {
+	for _, spec := range m.p.stacks {
+		a := &arm{}
+		if a.tr, err = m.stacks.open(spec); err != nil {
+			return err
+		}
+		m.arms = append(m.arms, a)
+		if err := m.choose(a, spec); err != nil {
 			return err
 		}
 	}
@@ -165,7 +193,7 @@ func (m *runner) series(ctx context.Context, repeat int) error {
 			if err == nil || res.Operations > 0 {
 				m.doc.Results = append(m.doc.Results, res)
 			}
-			if e := m.o.metrics.publish(m.doc); err == nil {
+			if e := m.metrics.publish(m.doc); err == nil {
 				err = e
 			}
 			if err != nil {

@@ -51,6 +51,8 @@ type runOptions struct {
 	hol        holFlags
 	load       loadFlags
 
+	scenario string
+
 	json    string
 	output  string
 	format  string
@@ -92,6 +94,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.BoolVarP(&o.rdmaCM, "rdma_cm", "R", false, "accepted: connections are always made the rdma_cm way")
 	f.BoolVarP(&o.force, "CPU-freq", "F", false, "accepted: there is no CPU frequency check to silence")
 
+	f.StringVar(&o.scenario, "scenario", "", scenarioUsage)
 	f.StringVar(&o.json, "json", "", "write the result document to this file")
 	f.StringVarP(&o.output, "output", "o", "", "write result.json and the histograms (.hlog, .hgrm) into this directory")
 	f.StringVar(&o.format, "format", "text", "of stdout: "+strings.Join(formats, ", "))
@@ -117,7 +120,7 @@ func (o *runOptions) plan(cmd *cobra.Command) (*runPlan, error) {
 	if err := o.conflicts(changed); err != nil {
 		return nil, usage("read command line", err, "rdmaperf run --help")
 	}
-	if err := errors.Join(o.failIf.absolute(), o.metrics.check()); err != nil {
+	if err := o.checkOutputs(); err != nil {
 		return nil, err
 	}
 	p := &runPlan{askOps: changed("op")}
@@ -157,8 +160,19 @@ func (o *runOptions) plan(cmd *cobra.Command) (*runPlan, error) {
 	return p, nil
 }
 
+// checkOutputs finds mistakes in what concerns the whole document.
+func (o *runOptions) checkOutputs() error {
+	if !slices.Contains(formats, o.format) {
+		return usage("read command line", fmt.Errorf("--format %q: want one of %s", o.format, strings.Join(formats, ", ")), "rdmaperf run --help")
+	}
+	return errors.Join(o.failIf.absolute(), o.metrics.check())
+}
+
+// exclusive are the flags that say the same thing in two ways.
+var exclusive = [][2]string{{"iters", "duration"}, {"size", "all"}, {"probe-interval", "probe-rate"}, {"rate", "rate-sweep"}}
+
 func (o *runOptions) conflicts(changed func(string) bool) error {
-	for _, pair := range [][2]string{{"iters", "duration"}, {"size", "all"}, {"probe-interval", "probe-rate"}, {"rate", "rate-sweep"}} {
+	for _, pair := range exclusive {
 		if changed(pair[0]) && changed(pair[1]) {
 			return fmt.Errorf("--%s and --%s exclude each other", pair[0], pair[1])
 		}
@@ -173,8 +187,6 @@ func (o *runOptions) conflicts(changed func(string) bool) error {
 		return fmt.Errorf("--repeat %d: want 1 to %d", o.repeat, maxRepeat)
 	case o.port < 1 || o.port > 65535:
 		return fmt.Errorf("--port %d: want 1 to 65535", o.port)
-	case !slices.Contains(formats, o.format):
-		return fmt.Errorf("--format %q: want one of %s", o.format, strings.Join(formats, ", "))
 	}
 	return nil
 }
