@@ -55,6 +55,15 @@ func showcase() *reports.Document {
 		h.RoundTrip = reports.RoundTripFull
 		h.HOL = &reports.HOL{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeAlone: *distribution(20_000, 5200*f, 0.2, 4), ProbeLoaded: *distribution(20_000, 5200*f*(90-40*float64(i)), 1.2, 9),
 			BulkAloneBytesPerSecond: 3.1e9 / f, BulkLoadedBytesPerSecond: 2.9e9 / f}
+		h.Series = &reports.Series{IntervalNs: 5e8}
+		for k := range int64(6) {
+			y := h.HOL.ProbeLoaded.P50 * (1 + 0.1*float64(k%3))
+			pt := reports.SeriesPoint{OffsetNs: k * 5e8, Operations: 3000, P50: y, P99: y * 1.7, Max: y * 4}
+			if i == 1 && k == 3 {
+				pt = reports.SeriesPoint{OffsetNs: k * 5e8} // the stream stood still
+			}
+			h.Series.Points = append(h.Series.Points, pt)
+		}
 		d.Results = append(d.Results, h)
 		for _, size := range []int64{64, 1 << 10, 16 << 10, 256 << 10} {
 			r := point("latency", "send", size, 1)
@@ -309,7 +318,7 @@ func TestHTMLVerdictIsInPlainWords(t *testing.T) {
 
 func TestHTMLShowsASectionOnlyForWhatIsThere(t *testing.T) {
 	p := page(t, reports.HTMLOptions{Conformance: records(t)}, showcase())
-	for _, id := range []string{"hol", "percentiles", "sizes", "throughput", "load", "results", "conformance", "runs"} {
+	for _, id := range []string{"hol", "percentiles", "sizes", "throughput", "load", "time", "results", "conformance", "runs"} {
 		if section(t, p, id) == "" {
 			t.Errorf("no section %s", id)
 		}
@@ -317,13 +326,37 @@ func TestHTMLShowsASectionOnlyForWhatIsThere(t *testing.T) {
 	d := showcase()
 	d.Results = d.Results[1:2] // one latency point
 	p = page(t, reports.HTMLOptions{}, d)
-	for _, id := range []string{"hol", "sizes", "throughput", "load", "conformance"} {
+	for _, id := range []string{"hol", "sizes", "throughput", "load", "time", "conformance"} {
 		if section(t, p, id) != "" {
 			t.Errorf("section %s without anything to show", id)
 		}
 	}
 	if !strings.Contains(p, "One stack was measured: tcp(nodelay).") {
 		t.Error("no headline for a single stack")
+	}
+}
+
+func TestHTMLNamesRepeatsAndBreaksTheLineAtAPause(t *testing.T) {
+	d := showcase()
+	d.Results = d.Results[13:14] // the second stack's head-of-line result
+	again := d.Results[0]
+	d.Results[0].Repeat, again.Repeat = 1, 2
+	d.Results = append(d.Results, again)
+	p := page(t, reports.HTMLOptions{}, d)
+	for _, want := range []string{"iwarp(crc), repeat 1", "iwarp(crc), repeat 2"} {
+		if !strings.Contains(p, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	chart := section(t, p, "time")
+	lines := regexp.MustCompile(`<path d="(M[^"]*L[^"]*)" class="ln"/>`).FindAllStringSubmatch(chart, -1)
+	if len(lines) != 4 {
+		t.Fatalf("%d lines over time, want p50 and p99 of two repeats", len(lines))
+	}
+	for _, l := range lines {
+		if n := strings.Count(l[1], "M"); n != 2 {
+			t.Errorf("a line of %d pieces, want 2 around the pause: %s", n, l[1])
+		}
 	}
 }
 

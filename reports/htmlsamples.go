@@ -19,6 +19,14 @@ type sample struct {
 	extra  string // see shape
 }
 
+// name tells repeats of one point apart.
+func (s *sample) name() string {
+	if s.Repeat > 0 {
+		return fmt.Sprintf("%s, repeat %d", s.series, s.Repeat)
+	}
+	return s.series
+}
+
 // condition is what two samples must share to stand in one chart.
 type condition struct {
 	load

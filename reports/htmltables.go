@@ -29,7 +29,7 @@ func resultTables(set *sampleSet) []htmlTable {
 				}
 			}
 			if t := s.Throughput; t != nil {
-				rate.Rows = append(rate.Rows, []htmlCell{nameCell(s.series), numberCell(sizeLabel(s.SizeBytes)), numberCell(integer(s.Operations)),
+				rate.Rows = append(rate.Rows, []htmlCell{nameCell(s.name()), numberCell(sizeLabel(s.SizeBytes)), numberCell(integer(s.Operations)),
 					numberCell(number(float64(s.DurationNs)/1e9, 2)), numberCell(bandwidth(t.BytesPerSecond, false)), numberCell(bandwidth(t.BytesPerSecond, true)),
 					numberCell(number(t.OperationsPerSecond, 0))})
 			}
@@ -60,7 +60,7 @@ func latencyRow(s *sample, what string, l *Latency) []htmlCell {
 	if s.HOL != nil {
 		size = s.HOL.ProbeSizeBytes
 	}
-	row := []htmlCell{nameCell(s.series + what), numberCell(sizeLabel(size)), numberCell(integer(l.Count)), numberCell(usec(l.Min))}
+	row := []htmlCell{nameCell(s.name() + what), numberCell(sizeLabel(size)), numberCell(integer(l.Count)), numberCell(usec(l.Min))}
 	for _, p := range l.Percentiles()[:5] {
 		row = append(row, htmlCell{Text: usec(p.Ns), Class: "n", Mark: p.TooFew})
 	}
@@ -83,7 +83,7 @@ func workRow(s *sample) []htmlCell {
 	if s.GC != nil {
 		collections = integer(s.GC.ClientCollections + s.GC.ServerCollections)
 	}
-	return []htmlCell{nameCell(s.series), numberCell(sizeLabel(s.SizeBytes)), textCell(s.Label), numberCell(integer(s.Operations)), failed, verified,
+	return []htmlCell{nameCell(s.name()), numberCell(sizeLabel(s.SizeBytes)), textCell(s.Label), numberCell(integer(s.Operations)), failed, verified,
 		numberCell(number(float64(s.DurationNs)/1e9, 2)), numberCell(client), numberCell(server), numberCell(collections), textCell(s.MeasuredBy)}
 }
 

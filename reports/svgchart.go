@@ -13,6 +13,7 @@ type point struct {
 	x, y, high float64
 	tip        string // hover text; a point without one has no marker
 	few        bool   // rests on too few samples
+	gap        bool   // the one before it has no place on the axis
 }
 
 // series is one line of a chart.
@@ -34,16 +35,19 @@ type lineChart struct {
 }
 
 // render draws the chart. Values that cannot stand on the logarithmic y axis
-// (zero, not a number) are left out.
+// (zero, not a number) are left out and leave a gap.
 func (c *lineChart) render() template.HTML {
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for i := range c.series {
 		s := &c.series[i]
 		kept := make([]point, 0, len(s.points))
+		gap := false
 		for _, p := range s.points {
 			if !(p.y > 0) || !finite(p.y) || !finite(p.x) {
+				gap = true
 				continue
 			}
+			p.gap, gap = gap, false
 			if !finite(p.high) {
 				p.high = 0
 			}
@@ -125,12 +129,12 @@ func (c *lineChart) drawLine(w *svgWriter, s series, y scale, shift float64) {
 		at := coord(c.x.pos(p.x)+shift) + " " + coord(y.pos(p.y))
 		// A whisker's mark says nothing about the median that carries the line.
 		if p.few && p.high == 0 {
-			if faint.Len() == 0 && last != "" {
+			if faint.Len() == 0 && last != "" && !p.gap {
 				faint.WriteString("M" + last)
 			}
-			join(&faint, at)
+			join(&faint, at, p.gap)
 		} else {
-			join(&firm, at)
+			join(&firm, at, p.gap)
 		}
 		last = at
 	}
@@ -142,8 +146,8 @@ func (c *lineChart) drawLine(w *svgWriter, s series, y scale, shift float64) {
 	}
 }
 
-func join(b *strings.Builder, at string) {
-	if b.Len() == 0 {
+func join(b *strings.Builder, at string, gap bool) {
+	if b.Len() == 0 || gap {
 		b.WriteString("M" + at)
 		return
 	}
