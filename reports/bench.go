@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -41,6 +42,15 @@ func WriteBench(w io.Writer, d *Document) error {
 	for _, u := range []string{"p50-ns", "p99-ns", "p99.9-ns", "max-ns", "errors"} {
 		fmt.Fprintf(&out, "Unit %s better=lower\n", u)
 	}
+	if slices.ContainsFunc(d.Results, func(r Result) bool { return r.HOL != nil }) {
+		for _, v := range holBenchValues {
+			better := "lower"
+			if v.higher {
+				better = "higher"
+			}
+			fmt.Fprintf(&out, "Unit %s better=%s\n", v.unit, better)
+		}
+	}
 	out.WriteByte('\n')
 	for i := range d.Results {
 		if r := &d.Results[i]; r.Operations > 0 {
@@ -54,6 +64,21 @@ func WriteBench(w io.Writer, d *Document) error {
 		return fmt.Errorf("write benchmark report: %w", err)
 	}
 	return nil
+}
+
+// holBenchValues are the figures of a head-of-line result; its ns/op is that of the
+// loaded bulk stream.
+var holBenchValues = []struct {
+	unit   string
+	higher bool
+	of     func(h *HOL) float64
+}{
+	{"alone-p50-ns", false, func(h *HOL) float64 { return h.ProbeAlone.P50 }},
+	{"alone-p99-ns", false, func(h *HOL) float64 { return h.ProbeAlone.P99 }},
+	{"loaded-p50-ns", false, func(h *HOL) float64 { return h.ProbeLoaded.P50 }},
+	{"loaded-p99-ns", false, func(h *HOL) float64 { return h.ProbeLoaded.P99 }},
+	{"bulk-alone-B/s", true, func(h *HOL) float64 { return h.BulkAloneBytesPerSecond }},
+	{"bulk-loaded-B/s", true, func(h *HOL) float64 { return h.BulkLoadedBytesPerSecond }},
 }
 
 func benchLine(out *bytes.Buffer, r *Result) {
@@ -95,6 +120,11 @@ func benchLine(out *bytes.Buffer, r *Result) {
 	if t := r.Throughput; t != nil {
 		value(roundTo(t.BytesPerSecond), "B/s")
 		value(roundTo(t.OperationsPerSecond), "msg/s")
+	}
+	if h := r.HOL; h != nil {
+		for _, v := range holBenchValues {
+			value(roundTo(v.of(h)), v.unit)
+		}
 	}
 	if r.Errors > 0 {
 		value(float64(r.Errors), "errors")

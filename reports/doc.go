@@ -21,9 +21,9 @@
 //   - Mean and stddev of a corrected histogram rest on the recorded samples
 //     exactly and on the inserted ones within 0.1 %.
 //   - Environment reads Linux's /proc and /sys; elsewhere most of it is empty.
-//   - The text format shows latency, throughput and head-of-line results, the
-//     benchmark format the first two. What they do not know is listed with its
-//     operations and errors only.
+//   - The text and benchmark formats show latency, throughput and head-of-line
+//     results. What they do not know is listed with its operations and errors
+//     only.
 //   - perftest's tables have no place for head-of-line results: a remark counts
 //     them. They have one for a peak bandwidth, which is not measured.
 //   - Mean and deviation inside a .hgrm file rest on the histogram, within 0.1 %.

@@ -27,6 +27,7 @@ func TestHeadOfLineTable(t *testing.T) {
 	closed.HOL, closed.Stack = &h, "tcp"
 	d.Results = append(d.Results, closed)
 	reporttest.Validate(t, encode(t, d))
+	golden(t, "bench-hol.txt", bench(t, d))
 	golden(t, "text-hol.txt", text(t, d, reports.TextOptions{}))
 	golden(t, "text-hol-gbits.txt", text(t, d, reports.TextOptions{Gbits: true, Width: 80}))
 }

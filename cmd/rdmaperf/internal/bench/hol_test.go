@@ -31,7 +31,7 @@ func TestHeadOfLineIsCompleteAndExact(t *testing.T) {
 		for _, interval := range []time.Duration{0, 50 * time.Microsecond} {
 			t.Run(fmt.Sprintf("%s/%v", name, interval), func(t *testing.T) {
 				plan := quickPlan(holPoints(65, 100_000)...)
-				plan.Iterations, plan.WarmupIterations, plan.BulkDepth, plan.ProbeInterval = 60, 5, 5, interval
+				plan.Iterations, plan.WarmupIterations, plan.BulkDepth, plan.ProbeInterval = 30, 5, 5, interval
 				results, err := runPoints(t, e, plan)
 				if err != nil {
 					t.Fatal(err)
@@ -42,8 +42,8 @@ func TestHeadOfLineIsCompleteAndExact(t *testing.T) {
 					if h == nil || !r.Verified || r.Errors != 0 || r.RoundTrip != reports.RoundTripFull {
 						t.Fatalf("%v: %+v, want a verified full round trip", pt, r)
 					}
-					if h.ProbeAlone.Count != 60 || h.ProbeLoaded.Count != 60 {
-						t.Errorf("%v: %d probes alone and %d loaded, want 60", pt, h.ProbeAlone.Count, h.ProbeLoaded.Count)
+					if h.ProbeAlone.Count != 30 || h.ProbeLoaded.Count != 30 {
+						t.Errorf("%v: %d probes alone and %d loaded, want 30", pt, h.ProbeAlone.Count, h.ProbeLoaded.Count)
 					}
 					if h.BulkAloneBytesPerSecond <= 0 || h.BulkLoadedBytesPerSecond <= 0 || r.Operations == 0 {
 						t.Errorf("%v: bulk %v alone, %v loaded, %d operations, want some", pt, h.BulkAloneBytesPerSecond, h.BulkLoadedBytesPerSecond, r.Operations)

@@ -21,15 +21,15 @@ func TestOpenLoopIsExact(t *testing.T) {
 					for _, op := range []string{"send", "write", "read"} {
 						plan.Points = append(plan.Points, Point{Workload: WorkloadLatency, Op: op, Size: 64, Rate: 5000})
 					}
-					plan.Iterations, plan.WarmupIterations, plan.QPs, plan.Threads, plan.Polling, plan.Arrivals = 50, 5, 2, 2, polling, arrivals
+					plan.Iterations, plan.WarmupIterations, plan.QPs, plan.Threads, plan.Polling, plan.Arrivals = 20, 5, 2, 2, polling, arrivals
 					results, err := runPoints(t, e, plan)
 					if err != nil {
 						t.Fatal(err)
 					}
 					for _, r := range results {
 						l, s := r.Latency, r.LatencyService
-						if r.Operations != 100 || l.Count != 100 || s == nil || s.Count != 100 || !r.Verified {
-							t.Fatalf("%s: %+v, want 100 operations", r.Op, r)
+						if r.Operations != 40 || l.Count != 40 || s == nil || s.Count != 40 || !r.Verified {
+							t.Fatalf("%s: %+v, want 40 operations", r.Op, r)
 						}
 						if l.Min < s.Min || l.Max < s.Max || l.Mean < s.Mean || r.LatencyCorrected != nil {
 							t.Errorf("%s: latency %+v, service %+v", r.Op, l, s)
@@ -37,9 +37,9 @@ func TestOpenLoopIsExact(t *testing.T) {
 						if r.Rate != 5000 || r.Arrivals != arrivals || r.Parameters["rate"] != 5000.0 {
 							t.Errorf("%s: rate %v, arrivals %s, parameters %v", r.Op, r.Rate, r.Arrivals, r.Parameters)
 						}
-						// 100 operations at 5000 a second cannot be done sooner.
-						if arrivals == ArrivalsConstant && r.DurationNs < int64(19*time.Millisecond) {
-							t.Errorf("%s: 100 operations in %v", r.Op, time.Duration(r.DurationNs))
+						// 40 operations at 5000 a second cannot be done sooner.
+						if arrivals == ArrivalsConstant && r.DurationNs < int64(7*time.Millisecond) {
+							t.Errorf("%s: 40 operations in %v", r.Op, time.Duration(r.DurationNs))
 						}
 					}
 				})
