@@ -31,4 +31,6 @@
 //     series. Native buckets grow by 9 %, classic ones by a factor of two.
 //   - Compare goes by medians of repeats. With three on each side its test cannot
 //     call anything significant; four can do.
+//   - The HTML page draws at most six sizes of one load as distributions, and its
+//     verdict goes by medians without a test of significance: Compare has one.
 package reports

@@ -65,7 +65,7 @@ func coloured(w io.Writer) bool {
 
 func nextSteps(dir string) string {
 	return fmt.Sprintf(`
-Written to %s. What to try next:
+Written to %s; open report.html beside it in a browser. What to try next:
   rdmaperf run --transport tcp,iwarp             the protocol's cost beside plain TCP
   rdmaperf run --workload latency --op send -a   every size from 2 bytes to 8 MiB
   rdmaperf run --op send -s 64 --rate 20000      timed from when each operation should have begun

@@ -85,8 +85,8 @@ func readFile[T any](name string, read func(io.Reader) (T, error)) (T, error) {
 	return v, nil
 }
 
-// writeReport writes the page as a whole or leaves the old one: it is complete
-// in memory before the file is touched.
+// writeReport renders the page in memory before it touches the file, so that only
+// a failing disk leaves a part of one.
 func writeReport(name string, docs []*reports.Document, o reports.HTMLOptions) error {
 	var page bytes.Buffer
 	if err := reports.WriteHTML(&page, docs, o); err != nil {

@@ -26,7 +26,8 @@ func newRunCommand() *cobra.Command {
 		Short: "Measure latency, throughput and head-of-line blocking",
 		Long: `run measures against "rdmaperf serve" on HOST, or, without a HOST, against a
 server process of its own on this machine. Without any option it measures the
-embedded default stack and writes rdmaperf-results/TIME/result.json.
+embedded default stack and writes rdmaperf-results/TIME/result.json, with
+report.html beside it for reading.
 
 Several transports are measured point by point in turn, so that a change of the
 machine's mood hits all of them.
