@@ -212,13 +212,16 @@ func (s *scenario) values(f *pflag.Flag, n *yaml.Node) ([]string, bool, error) {
 	return values, true, nil
 }
 
-// scalarKinds are the YAML types that a flag's type takes. Sizes and times are
-// strings to the flags, and numbers are fine for them.
-var scalarKinds = []struct {
+// scalarKind is what a flag's type takes of YAML's types.
+type scalarKind struct {
 	flag string // prefix of the type's name
 	want string
 	tags []string
-}{
+}
+
+// scalarKinds ends with all other types. Sizes and times are strings to the
+// flags, and numbers are fine for them.
+var scalarKinds = []scalarKind{
 	{"bool", "true or false", []string{"!!bool"}},
 	{"int", "a whole number", []string{"!!int"}},
 	{"uint", "a whole number", []string{"!!int"}},
@@ -227,13 +230,7 @@ var scalarKinds = []struct {
 }
 
 func (s *scenario) scalar(flag, kind string, n *yaml.Node) (string, error) {
-	i := slices.IndexFunc(scalarKinds, func(k struct {
-		flag string
-		want string
-		tags []string
-	}) bool {
-		return strings.HasPrefix(kind, k.flag)
-	})
+	i := slices.IndexFunc(scalarKinds, func(k scalarKind) bool { return strings.HasPrefix(kind, k.flag) })
 	k := scalarKinds[i]
 	switch {
 	case n.Kind == yaml.AliasNode:

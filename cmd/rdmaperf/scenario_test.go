@@ -244,6 +244,48 @@ func TestScenarioChecksTheCommandLineToo(t *testing.T) {
 	}
 }
 
+// The file that help shows is one that works.
+func TestScenarioInHelp(t *testing.T) {
+	help := newRunCommand().Long
+	from, to := strings.Index(help, "  version: 1"), strings.Index(help, "\n\nFlags on the command line")
+	if from < 0 || to < from {
+		t.Fatalf("no scenario in the help:\n%s", help)
+	}
+	s, err := parseScenario("help.yaml", []byte(help[from:to]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.name != "small-and-large" || len(s.defaults) != 2 || len(s.runs) != 2 || s.runs[1].name != "large" || len(s.runs[1].settings) != 3 {
+		t.Errorf("help's scenario is %+v", s)
+	}
+}
+
+// Runs of the same point keep their results and files apart.
+func TestScenarioRunsOfOnePoint(t *testing.T) {
+	dir := t.TempDir()
+	file := scenarioIn(t, "version: 1\ndefaults: {transport: mem, workload: latency, op: send, size: 64, iters: 20}\nruns: [{name: a}, {name: b, no-verify: true}]\n")
+	for _, format := range []string{"json", "text", "bench", "perftest", "csv"} {
+		r := rdmaperf(t, "run", "--scenario", file, "--format", format, "-o", filepath.Join(dir, format), "--metrics-textfile", filepath.Join(dir, format+".prom"))
+		if r.code != 0 || r.stderr != "" {
+			t.Fatalf("%s: exit %d, %q", format, r.code, r.stderr)
+		}
+		if format != "json" {
+			continue
+		}
+		doc := document(t, []byte(r.stdout))
+		if got, want := points(doc), []string{"a: latency send 64 x20", "b: latency send 64 x20"}; !slices.Equal(got, want) {
+			t.Fatalf("results %q, want %q", got, want)
+		}
+		if !doc.Results[0].Verified || doc.Results[1].Verified {
+			t.Error("no-verify is not that of its run")
+		}
+	}
+	raw, err := filepath.Glob(filepath.Join(dir, "json", "*.hgrm"))
+	if err != nil || len(raw) != 4 { // raw and corrected of both
+		t.Errorf("histograms %q, %v: want 4", raw, err)
+	}
+}
+
 // No flag of run may be hidden behind the keys that a run has besides flags, and
 // what stands outside exists.
 func TestScenarioKeysAreNoFlags(t *testing.T) {
