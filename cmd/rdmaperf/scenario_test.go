@@ -125,7 +125,7 @@ func TestScenarioExitCodes(t *testing.T) {
 		{"threshold beside not run", []string{absent, good}, []string{"--fail-if", "p50>1ns"}, 3, 1, "threshold p50>1ns missed"},
 		{"threshold kept beside not run", []string{absent, good}, []string{"--fail-if", "p50>1h"}, 2, -1, "unit"},
 		{"nothing ran", []string{absent}, []string{"--fail-if", "p50>1s"}, 77, 0, "threshold p50>1s missed"},
-		{"an error ends it", []string{absent, gone, "{name: after, transport: tcp}"}, []string{"127.0.0.1", "--timeout", "2s"}, 5, 0, "rdmaperf: run gone: "},
+		{"an error ends it", []string{absent, gone, "{name: after, transport: tcp}"}, []string{"127.0.0.1", "--timeout", "200ms"}, 5, 0, "rdmaperf: run gone: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := scenarioIn(t, "version: 1\ndefaults: {workload: latency, op: send, size: 64, iters: 20}\nruns:\n - "+strings.Join(c.runs, "\n - ")+"\n")
