@@ -181,7 +181,7 @@ type fact struct{ what, value string }
 // identityParameters are options that make another point of a result;
 // conditionParameters are those that make the same point incomparable.
 var (
-	identityParameters  = []string{"bidirectional"}
+	identityParameters  = []string{"bidirectional", "run"} // run: of a scenario
 	conditionParameters = []string{"arrival", "target", "completion", "recv_depth", "read_depth", "inline_bytes", "completion_every", "slots"}
 	holIdentity         = []string{"arm", "bulk_size_bytes", "bulk_depth", "probe_size_bytes", "probe_interval_ns"}
 )

@@ -248,3 +248,23 @@ func TestCompareLeavesDocumentsAlone(t *testing.T) {
 		t.Errorf("(-memory +file):\n%s", diff)
 	}
 }
+
+func TestRunsOfAScenarioAreNotRepeatsOfEachOther(t *testing.T) {
+	d := goldenDocument()
+	d.Error, d.Results = nil, nil
+	for i, run := range []string{"pinned", "free"} {
+		d.Results = append(d.Results, reports.Result{Stack: "tcp", Label: reports.LabelSoft, Workload: "latency", Op: "send", SizeBytes: 64,
+			Depth: 1, QPs: 1, Polling: reports.PollingBusy, RoundTrip: reports.RoundTripHalf, MeasuredBy: "client", DurationNs: 1e9, Verified: true,
+			Operations: 200_000, Latency: latency(200_000, float64(4000+3000*i)), Parameters: map[string]any{"run": run}})
+	}
+	c := compare(t, d, d)
+	if len(c.Points) != 2 {
+		t.Errorf("%d points compared, want one a run", len(c.Points))
+	}
+	out := string(text(t, d, reports.TextOptions{}))
+	for _, want := range []string{"latency send, run pinned", "latency send, run free"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the text does not name %q:\n%s", want, out)
+		}
+	}
+}

@@ -111,10 +111,12 @@ type load struct {
 	depth, qps, threads              int
 	hol                              holLoad
 	arrivals                         string // of an open loop, whose rate stands in the table
+	run                              string // of a scenario: two runs of one point are not repeats
 }
 
 func loadOf(r *Result) load {
-	l := load{r.Workload, r.Op, r.Polling, r.RoundTrip, r.Depth, r.QPs, max(r.Threads, 1), holLoadOf(r), r.Arrivals}
+	l := load{r.Workload, r.Op, r.Polling, r.RoundTrip, r.Depth, r.QPs, max(r.Threads, 1), holLoadOf(r), r.Arrivals, ""}
+	l.run, _ = r.Parameters["run"].(string)
 	if r.HOL != nil {
 		l.qps = 0 // one or two by the arm, which the table names
 	}
@@ -122,7 +124,13 @@ func loadOf(r *Result) load {
 }
 
 // what names the work, conditions everything that shapes the figure.
-func (l load) what() string { return strings.TrimSpace(l.workload + " " + l.op) }
+func (l load) what() string {
+	what := strings.TrimSpace(l.workload + " " + l.op)
+	if l.run != "" {
+		what += ", run " + l.run
+	}
+	return what
+}
 
 func (l load) conditions() string {
 	if l.hol != (holLoad{}) {
