@@ -41,9 +41,21 @@ func place(dst, src *span) int {
 	if n == 0 {
 		return 0
 	}
-	last := *src.at(n - 1) // before the copy: the spans may overlap
+	// The end is read before the copy, because the spans may overlap: a whole word
+	// where both sides have one, so that an owner who changes the source word by
+	// word meanwhile is never seen with half a word.
+	from, to := src.word(n), dst.word(n)
+	whole := from != nil && to != nil
+	var lastWord uint64
+	var last byte
+	tail := 1
+	if whole {
+		lastWord, tail = atomic.LoadUint64(from), 8
+	} else {
+		last = *src.at(n - 1)
+	}
 	var di, do, si, so int
-	for left := n - 1; left > 0; {
+	for left := n - tail; left > 0; {
 		d, s := dst.part[di][do:], src.part[si][so:]
 		c := copy(d[:min(len(d), left)], s)
 		left -= c
@@ -54,8 +66,25 @@ func place(dst, src *span) int {
 			si, so = si+1, 0
 		}
 	}
-	storeByte(dst.at(n-1), last)
+	if whole {
+		atomic.StoreUint64(to, lastWord)
+	} else {
+		storeByte(dst.at(n-1), last)
+	}
 	return n
+}
+
+// word is the aligned 8 bytes that end at byte n of the span, or nil when they
+// are not aligned or lie in two parts.
+func (s *span) word(n int) *uint64 {
+	if n < 8 {
+		return nil
+	}
+	first, last := unsafe.Pointer(s.at(n-8)), unsafe.Pointer(s.at(n-1))
+	if uintptr(first)&7 != 0 || uintptr(last)-uintptr(first) != 7 {
+		return nil
+	}
+	return (*uint64)(first)
 }
 
 // storeByte publishes one byte: everything stored before is visible to whoever
