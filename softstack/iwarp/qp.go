@@ -80,7 +80,6 @@ type qp struct {
 	deadline time.Time      // of lingering
 	seen     uint32         // activity at the last look; the background goroutine's
 	joined   [2]bool        // socket is in the send and receive CQ's poller
-	entered  bool           // background goroutine knows the QP
 
 	watched   atomic.Bool // in the background goroutine's watch list
 	roomArmed bool        // the background goroutine's epoll reports room too

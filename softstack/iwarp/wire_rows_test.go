@@ -60,9 +60,6 @@ func only(initiator bool) func(*mode) bool {
 	return func(m *mode) bool { return m.initiator == initiator }
 }
 
-// unmarked keeps to streams without markers.
-func unmarked(m *mode) bool { return !m.markers && !m.cfg.Markers }
-
 // marked is one mode of each role with markers both ways.
 func marked(m *mode) bool {
 	m.cfg.Markers, m.markers = true, true

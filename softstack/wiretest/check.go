@@ -20,7 +20,6 @@ type Checker struct {
 	terminated bool
 	queues     [3]untaggedState
 	write      taggedState
-	response   taggedState
 	asked      int                 // reads it has outstanding
 	requests   []rdmap.ReadRequest // reads it has to answer, oldest first
 	served     uint64              // octets of the first of them that it sent

@@ -101,11 +101,6 @@ func (r *region) at(off int) target {
 // fill writes the pattern of a seed into the data.
 func (r *region) fill(seed uint64) { pattern(r.data(), r.e.salt^seed) }
 
-// holds requires the pattern of a seed at off, as seen from srcOff of the filled source.
-func (r *region) holds(seed uint64, what string) {
-	r.e.equal(r.name+": "+what, r.data(), patternOf(r.n, r.e.salt^seed))
-}
-
 // freeze remembers the data for unchanged.
 func (r *region) freeze() { r.frozen = append(r.frozen[:0], r.data()...) }
 
