@@ -182,11 +182,12 @@ func (f *conformFlags) options() (conform.Options, error) {
 // mortal is a provider that can die on purpose.
 type mortal interface{ Kill() }
 
-// openHarness makes fresh pairs of the provider that spec names. What is wrong
-// with spec is found here, once, and not by every case.
+// openHarness makes fresh pairs of the stack that spec names. What is wrong
+// with spec is found here, once, and not by every case. It is the provider at
+// the bottom that dies where a case asks for that.
 func openHarness(spec string) (conform.Harness, error) {
 	var probe stackSet
-	dev, err := probe.openDevice(spec)
+	dev, provider, err := probe.openLayers(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -194,10 +195,11 @@ func openHarness(spec string) (conform.Harness, error) {
 	if dev.Caps().Label == rdma.LabelMem {
 		listen = ":0"
 	}
-	_, canDie := dev.(mortal)
+	_, canDie := provider.(mortal)
 	if err := dev.Close(); err != nil {
 		return nil, err
 	}
+	var last rdma.Device // the provider under the acceptor's device
 	open := func(context.Context) (rdma.Device, rdma.Device, string, error) {
 		// Reads of mem take a while, so that fences and ORD have something to hold.
 		s := stackSet{mem: memdev.Config{ReadDelay: 10 * time.Microsecond}}
@@ -205,8 +207,8 @@ func openHarness(spec string) (conform.Harness, error) {
 		if err != nil {
 			return nil, nil, "", err
 		}
-		b, err := s.openDevice(spec)
-		if err != nil {
+		var b rdma.Device
+		if b, last, err = s.openLayers(spec); err != nil {
 			return nil, nil, "", errors.Join(err, a.Close())
 		}
 		return a, b, listen, nil
@@ -214,5 +216,5 @@ func openHarness(spec string) (conform.Harness, error) {
 	if !canDie {
 		return conform.Fresh(spec, open), nil
 	}
-	return conform.FreshKiller(spec, open, func(b rdma.Device) error { b.(mortal).Kill(); return nil }), nil
+	return conform.FreshKiller(spec, open, func(rdma.Device) error { last.(mortal).Kill(); return nil }), nil
 }

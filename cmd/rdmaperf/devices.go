@@ -39,7 +39,7 @@ func softTransports() []devices.Soft {
 	var soft []devices.Soft
 	for _, e := range stackTable {
 		if e.here() {
-			soft = append(soft, devices.Soft{Transport: e.name, Description: e.summary})
+			soft = append(soft, devices.Soft{Transport: e.label(), Description: e.summary})
 		}
 	}
 	return soft

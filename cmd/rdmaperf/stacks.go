@@ -1,31 +1,30 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports"
-	"github.com/rdmaperf/rdmaperf/transports/direct"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 	"github.com/rdmaperf/rdmaperf/transports/tcp"
 )
 
-// stackEntry is one name that --transport knows. A provider has device, another
-// transport has open, and what this version does not have has why.
+// stackEntry is one name that --transport knows. A provider has device, a tier
+// wrap, another transport open, and what this version does not have has why.
 type stackEntry struct {
 	name    string
 	params  string // as shown in messages
+	chooses bool   // a device may be named after a colon, as in verbs:rxe0
 	summary string
-	tier    bool // stands over another layer
+	over    bool // stands over another layer
 	device  func(s *stackSet, l layer) (rdma.Device, error)
+	wrap    func(l layer, below rdma.Device) (rdma.Device, error) // owns below from its success on, and closes it
 	open    func(l layer) (transports.Transport, error)
 	why     func(l layer) error
 }
@@ -40,10 +39,10 @@ var stackTable = []stackEntry{
 		summary: "user-space iWARP over TCP", device: openIWARP},
 	{name: "tcp", params: "sndbuf=BYTES, rcvbuf=BYTES", summary: "plain TCP, the baseline", open: openTCP},
 	{name: "mem", summary: "in-process reference device, never a network", device: openMem},
-	{name: "verbs", summary: "kernel verbs", why: noVerbs},
-	{name: "sched", summary: "priority scheduler tier", tier: true, why: notYet},
-	{name: "lite", summary: "indirection tier", tier: true, why: notYet},
-	{name: "grpc", summary: "gRPC over RDMA", tier: true, why: notYet},
+	{name: "verbs", chooses: true, summary: "kernel verbs", why: noVerbs},
+	{name: "sched", summary: "priority scheduler tier", over: true, why: notYet},
+	{name: "lite", summary: "indirection tier", over: true, why: notYet},
+	{name: "grpc", summary: "gRPC over RDMA", over: true, why: notYet},
 }
 
 func findStack(name string) *stackEntry {
@@ -58,7 +57,8 @@ func findStack(name string) *stackEntry {
 // defaultStack is used when no transport is named.
 func defaultStack() string { return stackTable[0].name }
 
-// stackNames lists what this version can run, for help and messages.
+// stackNames lists what this version can run, for help and messages; a tier
+// with what it needs below.
 func stackNames() string { return namesOf((*stackEntry).here) }
 
 // providerNames lists the RDMA providers among them.
@@ -66,11 +66,19 @@ func providerNames() string {
 	return namesOf(func(e *stackEntry) bool { return e.device != nil })
 }
 
+// label is the name, and for a tier what stands below it.
+func (e *stackEntry) label() string {
+	if e.over {
+		return e.name + "+X"
+	}
+	return e.name
+}
+
 func namesOf(match func(*stackEntry) bool) string {
 	var names []string
 	for i := range stackTable {
 		if e := &stackTable[i]; match(e) {
-			names = append(names, e.name)
+			names = append(names, e.label())
 		}
 	}
 	return strings.Join(names, ", ")
@@ -84,93 +92,6 @@ type stackSet struct {
 	mu     sync.Mutex
 	fabric *memdev.Fabric // of mem, shared by both ends
 	opened int
-}
-
-// open makes the transport that spec names. The caller closes it.
-func (s *stackSet) open(spec string) (transports.Transport, error) {
-	e, l, err := resolve(spec)
-	if err != nil {
-		return nil, err
-	}
-	if e.device != nil {
-		dev, err := e.device(s, l)
-		if err != nil {
-			return nil, openFailed(spec, l, err)
-		}
-		return direct.New(dev), nil
-	}
-	tr, err := e.open(l)
-	if err != nil {
-		return nil, openFailed(spec, l, err)
-	}
-	return tr, nil
-}
-
-// openDevice opens the provider that spec names, bare. The caller closes it.
-func (s *stackSet) openDevice(spec string) (rdma.Device, error) {
-	e, l, err := resolve(spec)
-	if err != nil {
-		return nil, err
-	}
-	if e.device == nil {
-		return nil, usage("open transport "+strconv.Quote(spec), errors.New("not an RDMA provider"), "one of "+providerNames())
-	}
-	dev, err := e.device(s, l)
-	if err != nil {
-		return nil, openFailed(spec, l, err)
-	}
-	return dev, nil
-}
-
-// resolve finds the entry that spec names, with its layer. Tiers are not in this
-// version, so a stack that passes is one layer.
-func resolve(spec string) (*stackEntry, layer, error) {
-	operation := "open transport " + strconv.Quote(spec)
-	layers, err := parseStack(spec)
-	if err != nil {
-		return nil, layer{}, usage("open transport", err, "one of "+stackNames())
-	}
-	for i, l := range layers {
-		e := findStack(l.name)
-		switch {
-		case e == nil:
-			return nil, layer{}, usage(operation, fmt.Errorf("unknown name %q", l.name), "one of "+stackNames())
-		case e.tier == (i == len(layers)-1):
-			return nil, layer{}, usage(operation, layerOrder(e), "a stack such as sched+iwarp, outermost layer first")
-		}
-	}
-	for _, l := range layers {
-		if e := findStack(l.name); !e.here() {
-			return nil, layer{}, &reports.ExitError{Code: reports.ExitNotRun, Operation: operation, Err: e.why(l), Hint: "--transport " + defaultStack()}
-		}
-	}
-	last := layers[len(layers)-1]
-	if last.device != "" {
-		return nil, layer{}, usage(operation, fmt.Errorf("%s has no devices to choose from", last.name), "--transport "+last.name)
-	}
-	return findStack(last.name), last, nil
-}
-
-func layerOrder(e *stackEntry) error {
-	if e.tier {
-		return fmt.Errorf("%s stands over another layer", e.name)
-	}
-	return fmt.Errorf("%s cannot stand over another layer", e.name)
-}
-
-// errParam marks a parameter that a layer does not know.
-var errParam = errors.New("unknown parameter")
-
-func openFailed(spec string, l layer, err error) error {
-	operation := "open transport " + strconv.Quote(spec)
-	if errors.Is(err, errParam) {
-		hint := "no parameters"
-		if p := findStack(l.name).params; p != "" {
-			hint = "parameters among " + p
-		}
-		return usage(operation, err, hint)
-	}
-	return &reports.ExitError{Code: reports.ExitFailed, Operation: operation, Err: err}
 }
 
 func openIWARP(_ *stackSet, l layer) (rdma.Device, error) {

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// layerDevice is a tier or a provider that notes its Close.
+type layerDevice struct {
+	rdma.Device // below, or nil
+	name        string
+	log         *[]string
+}
+
+func (d *layerDevice) Name() string {
+	if d.Device == nil {
+		return d.name
+	}
+	return d.name + "+" + d.Device.Name()
+}
+
+func (d *layerDevice) Close() error {
+	*d.log = append(*d.log, "close "+d.name)
+	if d.Device == nil {
+		return nil
+	}
+	return d.Device.Close()
+}
+
+// withStacks adds a tier and a provider that chooses among devices to the table
+// for one test, and returns what they note.
+func withStacks(t *testing.T) *[]string {
+	t.Helper()
+	var log []string
+	whole := func(l layer) string {
+		name := l.name
+		if l.params != nil {
+			name += "(" + strings.Join(l.params, ",") + ")"
+		}
+		if l.device != "" {
+			name += ":" + l.device
+		}
+		return name
+	}
+	before := stackTable
+	stackTable = append(slices.Clone(before),
+		stackEntry{name: "outer", params: "a", over: true, wrap: func(l layer, below rdma.Device) (rdma.Device, error) {
+			if len(l.params) > 0 && l.params[0] != "a" {
+				return nil, errParam
+			}
+			return &layerDevice{below, whole(l), &log}, nil
+		}},
+		stackEntry{name: "chip", chooses: true, device: func(_ *stackSet, l layer) (rdma.Device, error) {
+			if l.device == "gone" {
+				return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: errors.New("no such chip"), Hint: "another"}
+			}
+			return &layerDevice{nil, whole(l), &log}, nil
+		}})
+	t.Cleanup(func() { stackTable = before })
+	return &log
+}
+
+func TestTiersStandOnEachOther(t *testing.T) {
+	log := withStacks(t)
+	var s stackSet
+	dev, provider, err := s.openLayers("outer(a)+outer+chip:x0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := dev.Name(); got != "outer(a)+outer+chip:x0" {
+		t.Errorf("name %q", got)
+	}
+	if got := provider.Name(); got != "chip:x0" {
+		t.Errorf("provider %q", got)
+	}
+	if err := dev.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"close outer(a)", "close outer", "close chip:x0"}; !slices.Equal(*log, want) {
+		t.Errorf("closing does %q, want %q", *log, want)
+	}
+}
+
+// A layer that fails is named, has its exit code, and leaves nothing open below.
+func TestAFailingLayerIsNamed(t *testing.T) {
+	log := withStacks(t)
+	for _, c := range []struct {
+		spec string
+		code int
+		want []string
+		log  []string
+	}{
+		{"outer(b)+outer+chip", reports.ExitUsage, []string{`"outer(b)+outer+chip"`, "outer: unknown parameter", "parameters among a"}, []string{"close outer", "close chip"}},
+		{"outer+chip:gone", reports.ExitNotRun, []string{"chip: no such chip", "try another"}, nil},
+		{"outer:x0+chip", reports.ExitUsage, []string{"outer has no devices to choose from"}, nil},
+		{"outer+tcp", reports.ExitUsage, []string{"tcp is not an RDMA provider", "chip"}, nil},
+		{"chip+outer", reports.ExitUsage, []string{"cannot stand over"}, nil},
+		{"outer", reports.ExitUsage, []string{"stands over another layer"}, nil},
+		{"outer+", reports.ExitUsage, []string{"a layer needs a name"}, nil},
+	} {
+		*log = nil
+		var s stackSet
+		_, _, err := s.openLayers(c.spec)
+		if reports.Code(err) != c.code {
+			t.Errorf("%s: %v, exit code %d, want %d", c.spec, err, reports.Code(err), c.code)
+			continue
+		}
+		for _, w := range c.want {
+			if line := errorLine(err); !strings.Contains(line, w) {
+				t.Errorf("%s: %q, want %q in it", c.spec, line, w)
+			}
+		}
+		if !slices.Equal(*log, c.log) {
+			t.Errorf("%s: closed %q, want %q", c.spec, *log, c.log)
+		}
+		if _, err := s.open(c.spec); reports.Code(err) != c.code {
+			t.Errorf("%s as a transport: %v, want exit code %d", c.spec, err, c.code)
+		}
+	}
+}
+
+func TestHelpNamesWhatATierNeeds(t *testing.T) {
+	withStacks(t)
+	if got := stackNames(); !strings.Contains(got, "outer+X") {
+		t.Errorf("stacks %q", got)
+	}
+	if got := providerNames(); strings.Contains(got, "outer") || !strings.Contains(got, "chip") {
+		t.Errorf("providers %q", got)
+	}
+}
