@@ -52,6 +52,10 @@ type Document struct {
 	// Error is set when the run ended early; Results holds what was finished.
 	Error   *RunError `json:"error,omitempty"`
 	Results []Result  `json:"results"`
+
+	// Repeats are the means of points that were measured several times, as
+	// SummariseRepeats makes them; the text and the page make their own.
+	Repeats []RepeatSummary `json:"repeats,omitempty"`
 }
 
 // RunError says why a run ended early.

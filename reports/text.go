@@ -249,6 +249,7 @@ func (p *textPrinter) group(g *groupedResults) {
 	for _, note := range notes {
 		p.wrapped(note)
 	}
+	p.intervalTables(g)
 	p.seriesTables(g.results)
 	p.remarks(g.results)
 }

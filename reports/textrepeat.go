@@ -10,31 +10,9 @@ import (
 // Results that are no repeats stay as they are. The notes say how far the repeats lie
 // apart, which is what a difference between two runs has to exceed.
 func collapse(results []*Result) (rows []*Result, notes []string) {
-	type point struct {
-		size int64
-		rate float64
-		arm  string
-
-		latency, throughput bool // only results with the same parts have medians
-	}
-	var order []point
-	repeats := map[point][]*Result{}
-	for _, r := range results {
-		if r.Repeat == 0 {
-			rows = append(rows, r)
-			continue
-		}
-		k := point{size: r.SizeBytes, rate: r.Rate, latency: r.Latency != nil, throughput: r.Throughput != nil}
-		if r.HOL != nil {
-			k.arm = "arm " + r.HOL.Arm
-		}
-		if repeats[k] == nil {
-			order = append(order, k)
-		}
-		repeats[k] = append(repeats[k], r)
-	}
-	for _, k := range order {
-		all := repeats[k]
+	rows, sets := repeatSets(results)
+	for _, k := range sets {
+		all := k.results
 		rows = append(rows, medianResult(all))
 		if len(all) < 2 {
 			continue
@@ -46,7 +24,11 @@ func collapse(results []*Result) (rows []*Result, notes []string) {
 		if k.arm != "" {
 			name += " " + printable(k.arm)
 		}
-		notes = append(notes, name+": medians of "+plural(int64(len(all)), "repeat")+"; "+strings.Join(spreads(all), ", "))
+		note := name + ": medians of " + plural(int64(len(all)), "repeat") + "; " + strings.Join(spreads(all), ", ")
+		if len(all) < intervalRepeats {
+			note += "; " + tooFewRepeats(len(all))
+		}
+		notes = append(notes, note)
 	}
 	return rows, notes
 }

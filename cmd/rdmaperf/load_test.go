@@ -61,7 +61,8 @@ func TestRunRepeats(t *testing.T) {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}
 	var seen []string
-	for _, res := range document(t, []byte(r.stdout)).Results {
+	d := document(t, []byte(r.stdout))
+	for _, res := range d.Results {
 		seen = append(seen, fmt.Sprintf("%d %s %s", res.Repeat, res.Transport, res.Workload))
 	}
 	var want []string
@@ -73,7 +74,18 @@ func TestRunRepeats(t *testing.T) {
 	if !slices.Equal(seen, want) {
 		t.Errorf("results %q, want %q", seen, want)
 	}
+	if len(d.Repeats) != 4 {
+		t.Errorf("%d summaries of repeats, want 4: %+v", len(d.Repeats), d.Repeats)
+	}
+	for _, s := range d.Repeats {
+		if s.N != 3 || len(s.Figures) < 2 {
+			t.Errorf("summary %+v, want 3 repeats and their intervals", s)
+		}
+	}
 	r = rdmaperf(t, args...)
+	if n := strings.Count(r.stdout, "mean over the repeats"); n != 4 {
+		t.Errorf("%d tables of intervals, want 4:\n%s", n, r.stdout)
+	}
 	if n := strings.Count(r.stdout, "medians of 3 repeats"); n != 4 {
 		t.Errorf("%d notes on repeats, want 4:\n%s", n, r.stdout)
 	}

@@ -91,6 +91,7 @@ func (o *runOptions) run(cmd *cobra.Command, bare bool) error {
 	if err = o.measure(ctx, steps, doc, log, stderr); err != nil {
 		doc.Error = reports.NewRunError(err)
 	}
+	doc.Repeats = reports.SummariseRepeats(doc.Results)
 	if e := o.write(cmd.OutOrStdout(), doc); e != nil {
 		err = errors.Join(err, e)
 	}

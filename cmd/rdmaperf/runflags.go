@@ -71,7 +71,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.BoolVarP(&o.all, "all", "a", false, "all sizes from 2 bytes to 8 MiB")
 	f.Int64VarP(&o.iterations, "iters", "n", 0, "operations per QP, exactly")
 	f.StringVarP(&o.duration, "duration", "D", "", "length of each measured window: 3, 3s or 500ms (default 1s)")
-	f.IntVar(&o.repeat, "repeat", 1, "take the whole series of points so many times; the table shows medians and their spread")
+	f.IntVar(&o.repeat, "repeat", 1, "take the whole series of points so many times; the table shows medians, their spread and, from 3 on, the mean with its confidence interval")
 	f.StringVar(&o.warmup, "warmup", "auto", "before each window: a duration, a number of operations, none, or auto (1000 operations, at most 200ms)")
 	f.IntVarP(&o.qps, "qp", "q", 1, "queue pairs")
 	f.IntVar(&o.threads, "threads", 0, "worker threads a side, which share the QPs (default 1; with event polling one per QP)")

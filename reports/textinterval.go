@@ -1,0 +1,82 @@
+package reports
+
+import "slices"
+
+// intervalTables show the means over the repeats of each point with their
+// confidence intervals. Points with too few repeats have none; their note says so.
+func (p *textPrinter) intervalTables(g *groupedResults) {
+	_, sets := repeatSets(g.results)
+	var tables []*table
+	for _, set := range sets {
+		if len(set.results) < intervalRepeats {
+			continue
+		}
+		// Figure columns depend on what a result has: one table for each kind.
+		names, rows := p.intervalRows(set)
+		columns := []column{{name: "#bytes"}, {name: "repeats"}}
+		if g.arrivals != "" {
+			columns = slices.Insert(columns, 0, column{name: "rate", unit: "1/sec"})
+		}
+		if set.arm != "" {
+			columns = append(columns, column{name: "arm", left: true}, column{name: "probes"})
+		}
+		columns = append(columns, names...)
+		i := slices.IndexFunc(tables, func(t *table) bool { return slices.Equal(t.columns, columns) })
+		if i < 0 {
+			i = len(tables)
+			tables = append(tables, &table{columns: columns})
+		}
+		for _, figures := range rows {
+			cells := []cell{{text: integer(set.size)}, {text: integer(int64(len(set.results)))}}
+			if g.arrivals != "" {
+				cells = slices.Insert(cells, 0, cell{text: rateText(set.rate)})
+			}
+			tables[i].add(append(cells, figures...)...)
+		}
+	}
+	for i, t := range tables {
+		if i == 0 {
+			p.wrapped("mean over the repeats and its 95 % confidence interval (" + intervalMethod + "):")
+		}
+		p.table(t)
+	}
+}
+
+// intervalRows are the figures of one point: a row, or two for probes alone and
+// loaded.
+func (p *textPrinter) intervalRows(set *repeatSet) (names []column, rows [][]cell) {
+	all := meanIntervals(set.results)
+	find := func(name string) cell {
+		i := slices.IndexFunc(all, func(m MeanInterval) bool { return m.Figure == name })
+		if i < 0 {
+			return cell{text: "-"}
+		}
+		m := all[i]
+		switch m.quantity {
+		case quantityTime:
+			return cell{text: usec(m.Mean) + " +/- " + usec(m.halfWidth())}
+		case quantityBytes:
+			return cell{text: bandwidth(m.Mean, p.Gbits) + " +/- " + bandwidth(m.halfWidth(), p.Gbits)}
+		}
+		return cell{text: number(m.Mean/1e6, 6) + " +/- " + number(m.halfWidth()/1e6, 6)}
+	}
+	times := []column{{name: "t_typical", unit: "usec"}, {name: "t_avg", unit: "usec"}, {name: "99%", unit: "usec"}}
+	rates := throughputColumns(p.Gbits)[2:]
+	switch {
+	case set.results[0].HOL != nil:
+		arm := set.results[0].HOL.Arm
+		if arm == "" {
+			arm = ArmSameQP
+		}
+		for _, probes := range []string{"alone", "loaded"} {
+			rows = append(rows, []cell{{text: printable(arm)}, {text: probes},
+				find(probes + ".p50"), find(probes + ".mean"), find(probes + ".p99"), find(probes + ".bw")})
+		}
+		return append(times, column{name: "bulk", unit: rates[0].unit}), rows
+	case set.latency:
+		return times, [][]cell{{find("p50"), find("mean"), find("p99")}}
+	case set.throughput:
+		return rates, [][]cell{{find("bw"), find("rate")}}
+	}
+	return nil, nil
+}
