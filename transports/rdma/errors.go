@@ -27,6 +27,8 @@ var (
 	ErrRejected = errors.New("connection rejected by the peer")
 	// ErrUnreachable: no answer from the peer's address within the deadline, or none listens there.
 	ErrUnreachable = errors.New("peer unreachable")
+	// ErrFabric: the peer was heard, but the two ports have no packet format in common.
+	ErrFabric = errors.New("peer on another fabric")
 	// ErrProtocol: the peer does not speak the provider's protocol.
 	ErrProtocol = errors.New("protocol error")
 	// ErrAddrInUse: the listening address is taken.

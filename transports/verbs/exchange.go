@@ -1,0 +1,417 @@
+package verbs
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+const (
+	// answerTimeout bounds steps whose context has no deadline, and the life of a
+	// request that nobody answers (rdma.ConnRequest).
+	answerTimeout = 10 * time.Second
+	// lingerTimeout bounds farewells: a frame that a peer does not take in this time is not worth more.
+	lingerTimeout = time.Second
+)
+
+// The kernel finds a dead host in 25 s of silence: a QP's own retries, where
+// work is outstanding, are quicker.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}
+
+// exchangePhase is how far an exchange has come.
+type exchangePhase uint8
+
+const (
+	phaseNone     exchangePhase = iota
+	phaseDialed                 // initiator: connected
+	phaseAsked                  // responder: the request is here
+	phaseAnswered               // both endpoints are known on both sides
+	phaseReady                  // both QPs are in RTS
+	phaseEnded                  // refused, failed, or said bye
+	numExchangePhases
+)
+
+var exchangePhaseNames = [numExchangePhases]string{"none", "dialed", "asked", "answered", "ready", "ended"}
+
+// String is the phase in a word.
+func (p exchangePhase) String() string {
+	if p < numExchangePhases {
+		return exchangePhaseNames[p]
+	}
+	return "phase?"
+}
+
+// exchangeStep is what a caller does to an exchange.
+type exchangeStep uint8
+
+const (
+	stepOffer exchangeStep = iota
+	stepAnswer
+	stepRefuse
+	stepReady
+	stepWatch
+	stepBye
+	numExchangeSteps
+)
+
+// exchangeNext is the phase that a step which succeeds leads to; phaseNone where
+// the step is not allowed. A step that fails on the wire leads to phaseEnded.
+var exchangeNext = [numExchangePhases][numExchangeSteps]exchangePhase{
+	phaseDialed:   {stepOffer: phaseAnswered},
+	phaseAsked:    {stepAnswer: phaseAnswered, stepRefuse: phaseEnded},
+	phaseAnswered: {stepReady: phaseReady},
+	phaseReady:    {stepWatch: phaseReady, stepBye: phaseEnded},
+}
+
+// exchange is one TCP connection over which two QPs are joined, and which stays
+// open as long as they are: its end tells each side of the other's. The caller
+// owns it and must close it. Steps are called one after the other; bye and close
+// may come from other goroutines at any time. Errors name causes, with sentinels of
+// package rdma; the operation and the peer are the caller's to add.
+type exchange struct {
+	conn   *net.TCPConn
+	local  netip.Addr // our end of the TCP connection
+	remote string     // the other, "host:port"
+	peer   endpoint   // once it is known: after offer, or from the start
+
+	mu      sync.Mutex
+	phase   exchangePhase
+	busy    bool // a step is on the wire
+	closed  bool
+	expire  *time.Timer // responder: refuses a request left alone
+	watcher chan struct{}
+}
+
+func newExchange(c *net.TCPConn, phase exchangePhase) *exchange {
+	x := &exchange{conn: c, remote: c.RemoteAddr().String(), phase: phase}
+	x.local = c.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+	return x
+}
+
+// dialExchange connects to a listening exchange. local is the address by which
+// the peer is reached. rdma.ErrUnreachable when nobody answers in time.
+func dialExchange(ctx context.Context, addr string) (*exchange, netip.Addr, error) {
+	ctx, cancel := withTimeout(ctx, answerTimeout)
+	defer cancel()
+	d := net.Dialer{KeepAliveConfig: keepAlive}
+	c, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		var bad *net.AddrError
+		if errors.As(err, &bad) {
+			return nil, netip.Addr{}, fmt.Errorf("%w: %w", rdma.ErrInvalid, bad)
+		}
+		return nil, netip.Addr{}, unreachable(cause(err))
+	}
+	x := newExchange(c.(*net.TCPConn), phaseDialed)
+	return x, x.local, nil
+}
+
+// offer sends the request and returns the peer's endpoint. A refusal is a
+// *rdma.RejectError with the peer's private data; rdma.ErrFabric when either side
+// finds that the ports cannot reach each other.
+func (x *exchange) offer(ctx context.Context, e endpoint) (endpoint, error) {
+	request := &frame{kind: frameRequest, endpoint: e}
+	if err := request.check(); err != nil {
+		return endpoint{}, err
+	}
+	err := x.step(ctx, stepOffer, func() error {
+		if err := x.send(request); err != nil {
+			return unreachable(err)
+		}
+		f, err := x.receive()
+		switch {
+		case errors.Is(err, rdma.ErrProtocol):
+			return err
+		case err != nil:
+			return unreachable(err)
+		case f.kind == frameRefuse && f.why == refusedFabric:
+			return fmt.Errorf("%w: it refused for that reason; %s", rdma.ErrFabric, fabricHint)
+		case f.kind == frameRefuse:
+			return &rdma.RejectError{PrivateData: f.Private}
+		case f.kind != frameAnswer:
+			return fmt.Errorf("%w: %s instead of an answer", rdma.ErrProtocol, f.kind)
+		}
+		x.peer = f.endpoint
+		return reachable(&e, &x.peer)
+	})
+	if err != nil {
+		return endpoint{}, err
+	}
+	return x.peer, nil
+}
+
+// answer accepts the request with our endpoint. Where the two cannot reach each
+// other, it refuses for that reason and returns rdma.ErrFabric. rdma.ErrState after the
+// request was answered or expired. A bad endpoint leaves the request open.
+func (x *exchange) answer(ctx context.Context, e endpoint) error {
+	f := &frame{kind: frameAnswer, endpoint: e}
+	if err := f.check(); err != nil {
+		return err
+	}
+	return x.step(ctx, stepAnswer, func() error {
+		if err := reachable(&e, &x.peer); err != nil {
+			x.send(&frame{kind: frameRefuse, why: refusedFabric})
+			x.conn.CloseWrite()
+			return err
+		}
+		if err := x.send(f); err != nil {
+			return unreachable(err)
+		}
+		return nil
+	})
+}
+
+// refuse says no, with at most maxExchangePrivate bytes. close is still due.
+func (x *exchange) refuse(ctx context.Context, private []byte) error {
+	return x.refuseFor(ctx, refusedByUser, private)
+}
+
+func (x *exchange) refuseFor(ctx context.Context, why refusal, private []byte) error {
+	f := &frame{kind: frameRefuse, why: why, endpoint: endpoint{Private: private}}
+	if err := f.check(); err != nil {
+		return err
+	}
+	return x.step(ctx, stepRefuse, func() error {
+		if err := x.send(f); err != nil {
+			return unreachable(err)
+		}
+		return x.conn.CloseWrite()
+	})
+}
+
+// ready tells the peer that our QP is in RTS, and waits until its is too.
+func (x *exchange) ready(ctx context.Context) error {
+	return x.step(ctx, stepReady, func() error {
+		if err := x.send(&frame{kind: frameReady}); err != nil {
+			return unreachable(err)
+		}
+		f, err := x.receive()
+		switch {
+		case errors.Is(err, rdma.ErrProtocol):
+			return err
+		case err != nil:
+			return unreachable(err)
+		case f.kind != frameReady:
+			return fmt.Errorf("%w: %s instead of ready", rdma.ErrProtocol, f.kind)
+		}
+		return nil
+	})
+}
+
+// watch calls gone once, when the peer said bye (orderly), or vanished or broke
+// the protocol, from a goroutine that close joins: gone must not call close. It
+// is not called for our own close.
+func (x *exchange) watch(gone func(orderly bool)) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return rdma.ErrClosed
+	}
+	if x.busy || x.watcher != nil || exchangeNext[x.phase][stepWatch] == phaseNone {
+		return rdma.ErrState
+	}
+	x.watcher = make(chan struct{})
+	go func() {
+		defer close(x.watcher)
+		f, err := x.receive()
+		x.mu.Lock()
+		ours := x.closed
+		x.mu.Unlock()
+		if !ours {
+			gone(err == nil && f.kind == frameBye)
+		}
+	}()
+	return nil
+}
+
+// bye tells the peer that the connection ends in order. The peer's bye may cross it.
+func (x *exchange) bye(ctx context.Context) error {
+	return x.step(ctx, stepBye, func() error {
+		if err := x.send(&frame{kind: frameBye}); err != nil {
+			return unreachable(err)
+		}
+		return x.conn.CloseWrite()
+	})
+}
+
+// close ends the connection and joins what runs for it. Without bye or refuse
+// before it, the peer learns of it as of a death. Idempotent.
+func (x *exchange) close() error {
+	x.mu.Lock()
+	first := !x.closed
+	x.closed = true
+	x.phase = phaseEnded
+	watcher := x.watcher
+	if x.expire != nil {
+		x.expire.Stop()
+	}
+	x.mu.Unlock()
+	var err error
+	if first {
+		err = x.conn.Close()
+	}
+	if watcher != nil {
+		<-watcher
+	}
+	return err
+}
+
+// step runs the wire part of a step under the deadline of ctx, or answerTimeout.
+func (x *exchange) step(ctx context.Context, s exchangeStep, do func() error) error {
+	x.mu.Lock()
+	if x.closed {
+		x.mu.Unlock()
+		return rdma.ErrClosed
+	}
+	next := exchangeNext[x.phase][s]
+	if x.busy || next == phaseNone {
+		x.mu.Unlock()
+		return rdma.ErrState
+	}
+	x.busy = true
+	if x.expire != nil {
+		x.expire.Stop()
+	}
+	x.mu.Unlock()
+
+	ctx, cancel := withTimeout(ctx, answerTimeout)
+	defer cancel()
+	// bye must not end the reading of the watcher.
+	limit := x.conn.SetDeadline
+	if s == stepBye {
+		limit = x.conn.SetWriteDeadline
+	}
+	deadline, _ := ctx.Deadline()
+	limit(deadline)
+	leave := after(ctx, func() { limit(time.Unix(1, 0)) })
+	err := do()
+	leave()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		why := ctx.Err()
+		if why == nil { // the socket's clock was first
+			why = context.DeadlineExceeded
+		}
+		err = fmt.Errorf("%w: %w", rdma.ErrUnreachable, why)
+	}
+	limit(time.Time{})
+
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.busy = false
+	if err != nil {
+		next = phaseEnded
+	}
+	if x.closed {
+		next = phaseEnded
+		if err != nil {
+			err = rdma.ErrClosed
+		}
+	}
+	x.phase = next
+	return err
+}
+
+func (x *exchange) send(f *frame) error {
+	b, err := appendFrame(make([]byte, 0, frameLen), f)
+	if err == nil {
+		_, err = x.conn.Write(b)
+	}
+	return err
+}
+
+func (x *exchange) receive() (*frame, error) {
+	var b [frameLen]byte
+	if err := readFrame(x.conn, &b); err != nil {
+		return nil, err
+	}
+	return decodeFrame(&b)
+}
+
+// readFrame stops after the magic of a stranger, who may send no more than that.
+func readFrame(r io.Reader, b *[frameLen]byte) error {
+	if _, err := io.ReadFull(r, b[:len(frameMagic)]); err != nil {
+		return err
+	}
+	if [4]byte(b[:4]) != frameMagic {
+		return fmt.Errorf("%w: %w", rdma.ErrProtocol, errFrameMagic)
+	}
+	_, err := io.ReadFull(r, b[len(frameMagic):])
+	return err
+}
+
+// reachable tells whether packets of one port can be read by the other, as far
+// as the endpoints show it: InfiniBand has LIDs, Ethernet has none; RoCE v2 has one
+// IP version in a path.
+func reachable(ours, theirs *endpoint) error {
+	link := func(e *endpoint) string { return pick(e.LID == 0, "Ethernet", "InfiniBand") }
+	if a, b := link(ours), link(theirs); a != b {
+		return fmt.Errorf("%w: this port is on %s, its port on %s; %s", rdma.ErrFabric, a, b, fabricHint)
+	}
+	if ours.LID != 0 {
+		return nil
+	}
+	a, b := netip.AddrFrom16(ours.GID), netip.AddrFrom16(theirs.GID)
+	if a.Is4In6() != b.Is4In6() {
+		return fmt.Errorf("%w: our gid is %s, its gid %s: one is IPv4, one IPv6; %s", rdma.ErrFabric, a, b, fabricHint)
+	}
+	return nil
+}
+
+const fabricHint = "compare rdmaperf devices on both, and choose with -d, -i and -x"
+
+// newPSN draws a first packet sequence number: stale packets of an earlier
+// connection of the same QP number must not fit (IBTA 12.9.8.1).
+func newPSN() uint32 {
+	var b [4]byte
+	rand.Read(b[:]) // never fails (crypto/rand)
+	return binary.BigEndian.Uint32(b[:]) & max24
+}
+
+// unreachable wraps what the network said.
+func unreachable(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: it closed the address exchange", rdma.ErrUnreachable)
+	}
+	return fmt.Errorf("%w: %w", rdma.ErrUnreachable, cause(err))
+}
+
+// cause strips the addresses that package net repeats: they stand in the message already.
+func cause(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
+}
+
+func withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, d)
+}
+
+// after runs f when ctx ends, unless leave was called before. leave waits for an
+// f that runs.
+func after(ctx context.Context, f func()) (leave func()) {
+	ran := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ran)
+		f()
+	})
+	return func() {
+		if !stop() {
+			<-ran
+		}
+	}
+}

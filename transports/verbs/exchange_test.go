@@ -1,0 +1,366 @@
+package verbs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+func soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// end4 and end6 are RoCE endpoints, endIB one of InfiniBand.
+func end4(qpn uint32) endpoint {
+	return endpoint{QPN: qpn, PSN: 0xabcdef, MTU: 1024, IRD: 4, ORD: 2, RNRRetry: 7,
+		GID: [16]byte{10: 0xff, 11: 0xff, 12: 10, 15: 1}, Private: []byte("hello")}
+}
+
+func end6(qpn uint32) endpoint {
+	e := end4(qpn)
+	e.GID = [16]byte{0: 0xfe, 1: 0x80, 15: 1}
+	return e
+}
+
+func endIB(qpn uint32) endpoint {
+	e := end6(qpn)
+	e.LID = 7
+	return e
+}
+
+func equal(a, b endpoint) bool { return a.same(&b) && bytes.Equal(a.Private, b.Private) }
+
+func listenLoop(t testing.TB, backlog int) *exchangeListener {
+	t.Helper()
+	l, err := listenExchange(soon(t), "127.0.0.1:0", backlog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.close() })
+	return l
+}
+
+func dialLoop(t testing.TB, addr string) *exchange {
+	t.Helper()
+	x, local, err := dialExchange(soon(t), addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { x.close() })
+	if !local.IsLoopback() || local != x.local || x.remote != addr {
+		t.Fatalf("dialled from %s (%s) to %s", local, x.local, x.remote)
+	}
+	return x
+}
+
+type offered struct {
+	peer endpoint
+	err  error
+}
+
+// asked dials and offers, and returns the responder's side and what offer will say.
+func asked(t testing.TB, l *exchangeListener, e endpoint) (dialer, responder *exchange, result <-chan offered) {
+	t.Helper()
+	dialer = dialLoop(t, l.addr)
+	ch := make(chan offered, 1)
+	ctx := soon(t)
+	go func() {
+		peer, err := dialer.offer(ctx, e)
+		ch <- offered{peer, err}
+	}()
+	responder, err := l.accept(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { responder.close() })
+	return dialer, responder, ch
+}
+
+// joined is a pair past the barrier.
+func joined(t testing.TB) (dialer, responder *exchange) {
+	t.Helper()
+	dialer, responder, result := asked(t, listenLoop(t, 1), end4(17))
+	if !equal(responder.peer, end4(17)) {
+		t.Fatalf("request = %+v", responder.peer)
+	}
+	if err := responder.answer(soon(t), end4(18)); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-result; got.err != nil || !equal(got.peer, end4(18)) {
+		t.Fatalf("answer = %+v", got)
+	}
+	ready := make(chan error, 1)
+	go func() { ready <- dialer.ready(soon(t)) }()
+	if err := errors.Join(responder.ready(soon(t)), <-ready); err != nil {
+		t.Fatal(err)
+	}
+	return dialer, responder
+}
+
+func TestTwoEndsJoinAndPart(t *testing.T) {
+	dialer, responder := joined(t)
+	gone := [2]chan bool{make(chan bool, 2), make(chan bool, 2)}
+	for i, x := range []*exchange{dialer, responder} {
+		if err := x.watch(func(orderly bool) { gone[i] <- orderly }); err != nil {
+			t.Fatal(err)
+		}
+		if err := x.watch(func(bool) {}); err != rdma.ErrState {
+			t.Errorf("second watch = %v", err)
+		}
+	}
+	if err := dialer.bye(soon(t)); err != nil {
+		t.Fatal(err)
+	}
+	if !<-gone[1] {
+		t.Error("the responder heard no bye")
+	}
+	if err := responder.bye(soon(t)); err != nil { // crosses
+		t.Errorf("bye behind the peer's: %v", err)
+	}
+	if !<-gone[0] {
+		t.Error("the dialler heard no bye")
+	}
+	if err := dialer.bye(soon(t)); err != rdma.ErrState {
+		t.Errorf("second bye = %v", err)
+	}
+	dialer.close()
+	if err := dialer.bye(soon(t)); err != rdma.ErrClosed {
+		t.Errorf("bye after close = %v", err)
+	}
+}
+
+func TestAPeerThatDiesIsNotOrderly(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		die  func(x *exchange)
+	}{
+		{"closed", func(x *exchange) { x.close() }},
+		{"reset", func(x *exchange) { x.conn.SetLinger(0); x.close() }},
+		{"noise", func(x *exchange) { x.conn.Write(bytes.Repeat([]byte{7}, frameLen)) }},
+		{"a frame out of turn", func(x *exchange) { x.send(&frame{kind: frameReady}) }},
+		{"half a bye", func(x *exchange) {
+			b, _ := appendFrame(nil, &frame{kind: frameBye})
+			x.conn.Write(b[:frameLen-1])
+			x.close()
+		}},
+	} {
+		dialer, responder := joined(t)
+		gone := make(chan bool, 1)
+		if err := responder.watch(func(orderly bool) { gone <- orderly }); err != nil {
+			t.Fatal(err)
+		}
+		c.die(dialer)
+		select {
+		case orderly := <-gone:
+			if orderly {
+				t.Errorf("%s: orderly", c.what)
+			}
+		case <-time.After(5 * time.Second):
+			t.Errorf("%s: nobody noticed", c.what)
+		}
+	}
+}
+
+func TestOurOwnCloseIsNoNews(t *testing.T) {
+	_, responder := joined(t)
+	called := make(chan bool, 1)
+	if err := responder.watch(func(o bool) { called <- o }); err != nil {
+		t.Fatal(err)
+	}
+	responder.close() // joins the watcher
+	select {
+	case <-called:
+		t.Error("watch reported our own close")
+	default:
+	}
+	if err := responder.watch(func(bool) {}); err != rdma.ErrClosed {
+		t.Errorf("watch after close = %v", err)
+	}
+}
+
+func TestTheBarrierWaitsForBoth(t *testing.T) {
+	dialer, responder, result := asked(t, listenLoop(t, 1), end4(17))
+	if err := responder.answer(soon(t), end4(18)); err != nil {
+		t.Fatal(err)
+	}
+	<-result
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+	defer cancel()
+	if err := dialer.ready(ctx); !errors.Is(err, rdma.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("ready without the peer = %v", err)
+	}
+	if err := dialer.ready(soon(t)); err != rdma.ErrState {
+		t.Errorf("ready after a failed one = %v", err)
+	}
+	dialer.close()
+	if err := responder.ready(soon(t)); err != nil {
+		t.Errorf("the dialler said ready before it went: %v", err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	l := listenLoop(t, 1)
+	private := bytes.Repeat([]byte{9}, maxExchangePrivate)
+	_, responder, result := asked(t, l, end4(17))
+	if err := responder.refuse(soon(t), append(private, 9)); !errors.Is(err, rdma.ErrInvalid) {
+		t.Errorf("a refusal too long = %v", err)
+	}
+	if err := responder.answer(soon(t), endpoint{}); err == nil {
+		t.Error("an answer without an endpoint was taken")
+	}
+	if err := responder.refuse(soon(t), private); err != nil { // neither mistake was an answer
+		t.Fatal(err)
+	}
+	var reject *rdma.RejectError
+	if got := <-result; !errors.As(got.err, &reject) || !bytes.Equal(reject.PrivateData, private) {
+		t.Errorf("offer = %v", got.err)
+	}
+	if err := responder.answer(soon(t), end4(18)); err != rdma.ErrState {
+		t.Errorf("answer after a refusal = %v", err)
+	}
+}
+
+func TestTwoFabricsAreNamedOnBothSides(t *testing.T) {
+	for _, c := range []struct {
+		what          string
+		ask, answer   endpoint
+		text, answer2 string
+	}{
+		{"link layers", end4(17), endIB(18), "this port is on InfiniBand, its port on Ethernet", "it refused for that reason"},
+		{"IP versions", end4(17), end6(18), "our gid is fe80::1, its gid ::ffff:10.0.0.1: one is IPv4, one IPv6", "it refused for that reason"},
+	} {
+		_, responder, result := asked(t, listenLoop(t, 1), c.ask)
+		err := responder.answer(soon(t), c.answer)
+		if !errors.Is(err, rdma.ErrFabric) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: answer = %v", c.what, err)
+		}
+		if got := <-result; !errors.Is(got.err, rdma.ErrFabric) || !strings.Contains(got.err.Error(), c.answer2) {
+			t.Errorf("%s: offer = %v", c.what, got.err)
+		}
+	}
+	ib, other := endIB(17), endIB(18)
+	other.GID = [16]byte{}
+	if err := reachable(&ib, &other); err != nil {
+		t.Errorf("two InfiniBand ports: %v", err)
+	}
+}
+
+func TestStepsOutOfTurnAreRefused(t *testing.T) {
+	l := listenLoop(t, 1)
+	x := dialLoop(t, l.addr)
+	if _, err := x.offer(soon(t), endpoint{}); err == nil || errors.Is(err, rdma.ErrUnreachable) {
+		t.Errorf("an offer without an endpoint = %v", err)
+	}
+	for what, err := range map[string]error{
+		"answer": x.answer(soon(t), end4(17)), "refuse": x.refuse(soon(t), nil), "ready": x.ready(soon(t)),
+		"watch": x.watch(func(bool) {}), "bye": x.bye(soon(t)),
+	} {
+		if err != rdma.ErrState {
+			t.Errorf("%s by a dialler before its offer = %v", what, err)
+		}
+	}
+	_, responder, _ := asked(t, l, end4(17))
+	if _, err := responder.offer(soon(t), end4(18)); err != rdma.ErrState {
+		t.Errorf("offer by a responder = %v", err)
+	}
+}
+
+func TestNobodyThere(t *testing.T) {
+	l := listenLoop(t, 1)
+	addr := l.addr
+	if _, err := listenExchange(soon(t), addr, 1); err != rdma.ErrAddrInUse {
+		t.Errorf("second listener = %v", err)
+	}
+	l.close()
+	if _, _, err := dialExchange(soon(t), addr); !errors.Is(err, rdma.ErrUnreachable) || strings.Count(err.Error(), addr) != 0 {
+		t.Errorf("dial to a closed port = %v", err)
+	}
+	if _, _, err := dialExchange(soon(t), "no port"); !errors.Is(err, rdma.ErrInvalid) {
+		t.Errorf("dial to no address = %v", err)
+	}
+	if _, err := l.accept(soon(t)); err != rdma.ErrClosed {
+		t.Errorf("accept after close = %v", err)
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := listenLoop(t, 1).accept(ended); err != context.Canceled {
+		t.Errorf("accept with an ended context = %v", err)
+	}
+}
+
+// An offer ends with its context, whatever the other side does or does not.
+func TestADiallerNamesWhatIsWrongWithTheListener(t *testing.T) {
+	frameOf := func(f *frame) []byte {
+		b, err := appendFrame(nil, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	newer := frameOf(&frame{kind: frameAnswer, endpoint: end4(18)})
+	newer[4] = 9
+	for _, c := range []struct {
+		what  string
+		reply []byte
+		want  error
+		text  string
+	}{
+		{"another protocol", []byte("SSH-2.0-x"), rdma.ErrProtocol, "not a frame"},
+		{"another version", newer, rdma.ErrProtocol, "peer speaks version 9"},
+		{"ready instead of an answer", frameOf(&frame{kind: frameReady}), rdma.ErrProtocol, "ready instead of an answer"},
+		{"an early end", newer[:20], rdma.ErrUnreachable, "it closed the address exchange"},
+		{"silence", nil, rdma.ErrUnreachable, "deadline"},
+	} {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		served, release := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(served)
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			io.ReadFull(conn, make([]byte, frameLen))
+			conn.Write(c.reply)
+			if c.reply == nil {
+				<-release
+			}
+		}()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		if c.reply == nil {
+			ctx, cancel = context.WithTimeout(context.Background(), 50*time.Millisecond)
+		}
+		x := dialLoop(t, ln.Addr().String())
+		_, err = x.offer(ctx, end4(17))
+		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: offer = %v, want %v with %q", c.what, err, c.want, c.text)
+		}
+		cancel()
+		close(release)
+		ln.Close()
+		<-served
+	}
+}
+
+func TestPSNsFillTheirBits(t *testing.T) {
+	var or, and uint32 = 0, max24
+	for range 200 {
+		psn := newPSN()
+		or, and = or|psn, and&psn
+	}
+	if or != max24 || and != 0 {
+		t.Errorf("bits seen set %#x and clear %#x, want each of 24 both ways and no others", or, ^and&max24)
+	}
+}
