@@ -175,6 +175,10 @@ func (f *conformFlags) options() (conform.Options, error) {
 		if o.Ledger, err = conform.ReadLedger(file); err != nil {
 			return o, fmt.Errorf("%s: %w", f.ledger, err)
 		}
+		if stale := o.Ledger.Stale(conform.Catalogue()); len(stale) > 0 {
+			return o, fmt.Errorf("%s: no case is called %q", f.ledger, stale[0].Case)
+		}
+		o.Kernel = reports.Collect().Kernel
 	}
 	return o, nil
 }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -22,10 +25,16 @@ type Entry struct {
 	Reason    string `json:"reason"`
 	Source    string `json:"source"`    // thread, commit or document
 	Confirmed string `json:"confirmed"` // date of the last look, 2006-01-02
+
+	// Kernel is the range of Linux releases that deviate, "6.1..6.11", both ends
+	// included and either one optional; 6.11 includes 6.11.7. Empty means that the
+	// kernel has no part in it.
+	Kernel string `json:"kernel,omitempty"`
 }
 
-// ReadLedger parses and checks the JSON form: {"entries":[{…}]}. Every field is
-// required and unknown ones are refused, so that a typo cannot excuse a failure.
+// ReadLedger parses and checks the JSON form: {"entries":[{…}]}. Every field but
+// kernel is required and unknown ones are refused, so that a typo cannot excuse a
+// failure.
 func ReadLedger(r io.Reader) (*Ledger, error) {
 	dec := json.NewDecoder(r)
 	dec.DisallowUnknownFields()
@@ -60,18 +69,80 @@ func (e *Entry) validate() error {
 	if _, err := time.Parse(time.DateOnly, e.Confirmed); err != nil {
 		return fmt.Errorf("confirmed %q: want a date like 2006-01-02", e.Confirmed)
 	}
+	if _, err := inKernelRange(e.Kernel, "0"); err != nil {
+		return fmt.Errorf("kernel %q: %v", e.Kernel, err)
+	}
 	return nil
 }
 
-// find returns the first entry for a case on a transport, or nil.
-func (l *Ledger) find(c *Case, transport string) *Entry {
+// inKernelRange tells whether a release such as 6.1.0-38-amd64 lies in a range.
+// An unknown release lies in no range but the empty one, so that it excuses
+// nothing.
+func inKernelRange(span, release string) (bool, error) {
+	if span == "" {
+		return true, nil
+	}
+	first, last, ok := strings.Cut(span, "..")
+	if !ok || first+last == "" {
+		return false, errors.New("want a range like 6.1..6.11, 6.1.. or ..6.11")
+	}
+	at := kernelVersion(release)
+	in := len(at) > 0
+	for i, end := range [...]string{first, last} {
+		if end == "" {
+			continue
+		}
+		v := kernelVersion(end)
+		if len(v) == 0 || kernelText(v) != end {
+			return false, fmt.Errorf("%q is no kernel version", end)
+		}
+		// Only as many components as the end has count: 6.11.7 is still 6.11.
+		c := slices.Compare(at[:min(len(at), len(v))], v)
+		if i == 0 && c < 0 || i == 1 && c > 0 {
+			in = false
+		}
+	}
+	return in, nil
+}
+
+// kernelVersion returns the numbers that a release begins with.
+func kernelVersion(release string) []int {
+	var v []int
+	for part := range strings.SplitSeq(release, ".") {
+		digits := part
+		if i := strings.IndexFunc(part, func(r rune) bool { return r < '0' || r > '9' }); i >= 0 {
+			digits = part[:i]
+		}
+		n, err := strconv.Atoi(digits)
+		if err != nil {
+			break
+		}
+		if v = append(v, n); digits != part {
+			break
+		}
+	}
+	return v
+}
+
+func kernelText(v []int) string {
+	parts := make([]string, len(v))
+	for i, n := range v {
+		parts[i] = strconv.Itoa(n)
+	}
+	return strings.Join(parts, ".")
+}
+
+// find returns the first entry for a case on a transport under a kernel, or nil.
+func (l *Ledger) find(c *Case, transport, kernel string) *Entry {
 	if l == nil {
 		return nil
 	}
 	for i := range l.Entries {
 		e := &l.Entries[i]
 		if ok, _ := path.Match(e.Transport, transport); ok && matches(e.Case, c) {
-			return e
+			if in, _ := inKernelRange(e.Kernel, kernel); in {
+				return e
+			}
 		}
 	}
 	return nil
@@ -79,8 +150,8 @@ func (l *Ledger) find(c *Case, transport string) *Entry {
 
 // apply turns fail into xfail and pass into xpass where an entry expects the
 // failure. An error is never excused: it says nothing about the requirement.
-func (l *Ledger) apply(c *Case, r *Result) {
-	e := l.find(c, r.Transport)
+func (l *Ledger) apply(c *Case, r *Result, kernel string) {
+	e := l.find(c, r.Transport, kernel)
 	if e == nil {
 		return
 	}
@@ -92,5 +163,24 @@ func (l *Ledger) apply(c *Case, r *Result) {
 	default:
 		return
 	}
-	r.Ledger = fmt.Sprintf("%s (%s, confirmed %s)", e.Reason, e.Source, e.Confirmed)
+	kernels := ""
+	if e.Kernel != "" {
+		kernels = ", kernels " + e.Kernel
+	}
+	r.Ledger = fmt.Sprintf("%s (%s%s, confirmed %s)", e.Reason, e.Source, kernels, e.Confirmed)
+}
+
+// Stale returns the entries whose case pattern names none of cases: a renamed
+// case, or a typo that would never show as xpass.
+func (l *Ledger) Stale(cases []Case) []Entry {
+	if l == nil {
+		return nil
+	}
+	var stale []Entry
+	for _, e := range l.Entries {
+		if !slices.ContainsFunc(cases, func(c Case) bool { return matches(e.Case, &c) }) {
+			stale = append(stale, e)
+		}
+	}
+	return stale
 }

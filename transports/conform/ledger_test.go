@@ -13,6 +13,10 @@ var ledgerSeeds = []struct {
 }{
 	{"empty", `{"entries":[]}`, true},
 	{"one", `{"entries":[{"case":"acc/qp-rights","transport":"verbs:siw*","reason":"not enforced","source":"siw_verbs.c","confirmed":"2026-01-31"}]}`, true},
+	{"kernels", `{"entries":[{"case":"a/b","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31","kernel":"6.1..6.11.7"}]}`, true},
+	{"bad kernel", `{"entries":[{"case":"a/b","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31","kernel":"<6.12"}]}`, false},
+	{"bad kernel end", `{"entries":[{"case":"a/b","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31","kernel":"6.1..six"}]}`, false},
+	{"no kernel end", `{"entries":[{"case":"a/b","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31","kernel":".."}]}`, false},
 	{"no reason", `{"entries":[{"case":"a/b","transport":"*","source":"x","confirmed":"2026-01-31"}]}`, false},
 	{"bad date", `{"entries":[{"case":"a/b","transport":"*","reason":"r","source":"x","confirmed":"31.1.2026"}]}`, false},
 	{"bad case glob", `{"entries":[{"case":"a/[","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31"}]}`, false},
@@ -42,7 +46,7 @@ func FuzzReadLedger(f *testing.F) {
 		if err != nil {
 			return
 		}
-		l.find(&Case{ID: "a/b"}, "mem")
+		l.find(&Case{ID: "a/b"}, "mem", "6.1.0-38-amd64")
 		again, err := json.Marshal(l)
 		if err != nil {
 			t.Fatal(err)
@@ -51,4 +55,41 @@ func FuzzReadLedger(f *testing.F) {
 			t.Errorf("%s is refused: %v", again, err)
 		}
 	})
+}
+
+func TestKernelRange(t *testing.T) {
+	for _, test := range []struct {
+		span, release string
+		want          bool
+	}{
+		{"", "", true},
+		{"", "6.1.0-38-amd64", true},
+		{"6.1..6.11", "6.1.0-38-amd64", true},
+		{"6.1..6.11", "6.11.7", true},
+		{"6.1..6.11", "6.12.48+deb12-amd64", false},
+		{"6.1..6.11", "6.0.19", false},
+		{"6.1..6.11", "5.15.0-91-generic", false},
+		{"6.2..", "6.12.0", true}, // numbers, not text
+		{"6.2..", "6.1.99", false},
+		{"..6.11.3", "6.11.3-azure", true},
+		{"..6.11.3", "6.11.4", false},
+		{"..7", "7.0-rc3", true},
+		{"6.1..", "", false},
+		{"..6.11", "unknown", false},
+	} {
+		if got, err := inKernelRange(test.span, test.release); got != test.want || err != nil {
+			t.Errorf("inKernelRange(%q, %q) = %v, %v, want %v", test.span, test.release, got, err, test.want)
+		}
+	}
+}
+
+func TestLedgerStale(t *testing.T) {
+	l := &Ledger{Entries: []Entry{{Case: "ord/sig-all"}, {Case: "ord/sig-*"}, {Case: "ord"}, {Case: "ord/no-such-case"}, {Case: "nothing/*"}}}
+	stale := l.Stale(Catalogue())
+	if len(stale) != 2 || stale[0].Case != "ord/no-such-case" || stale[1].Case != "nothing/*" {
+		t.Errorf("stale %+v, want the last two", stale)
+	}
+	if (*Ledger)(nil).Stale(Catalogue()) != nil {
+		t.Error("no ledger has stale entries")
+	}
 }

@@ -19,6 +19,7 @@ type Options struct {
 	Strict      bool          // a failed should and an unexpected pass are red
 	Seed        uint64        // of payloads and random choices; 0 means 1
 	Ledger      *Ledger       // known deviations; nil for none
+	Kernel      string        // release under the devices, for entries that hold for some kernels only
 	Profile     Profile       // Fast or Full
 	CaseTimeout time.Duration // deadline of one case; 0 means 10 s, 60 s in the full profile
 	Cases       []Case        // instead of Catalogue, for suites that bring their own
@@ -69,7 +70,7 @@ func Run(ctx context.Context, h Harness, o Options) Report {
 // NotRunReport is the report of a transport whose harness could not be built:
 // every selected case is notrun, with the reason.
 func NotRunReport(transport string, reason error, o Options) Report {
-	rep := Report{Transport: transport, Strict: o.Strict, Err: fmt.Errorf("%s: %v: %w", transport, reason, ErrNotRun)}
+	rep := Report{Transport: transport, Strict: o.Strict, Seed: o.Seed, Err: fmt.Errorf("%s: %v: %w", transport, reason, ErrNotRun)}
 	cases, err := o.selected()
 	if err != nil {
 		rep.Err = err
@@ -133,7 +134,7 @@ func (r *Runner) Case(ctx context.Context, c Case) Result {
 		res.Verdict, res.Evidence = NotRun, fmt.Sprintf("run ended after %d cases ignored their deadline", r.hangs)
 	default:
 		r.guarded(ctx, c, &res)
-		r.o.Ledger.apply(&c, &res)
+		r.o.Ledger.apply(&c, &res, r.o.Kernel)
 	}
 	res.DurationNS = time.Since(start).Nanoseconds()
 	r.done = append(r.done, res)
