@@ -26,6 +26,8 @@ type conformFlags struct {
 	ledger     string
 	profile    string
 	format     string
+	junit      string
+	jsonl      string
 	timeout    time.Duration
 	list       bool
 	explain    string
@@ -44,6 +46,7 @@ Exit codes: 0 all required cases pass, 1 a case failed, 2 wrong command line or
 nothing selected, 77 a provider could not be opened.`,
 		Example: `  rdmaperf conform --transport mem,iwarp
   rdmaperf conform --transport iwarp --only 'rdr/*,ord' --format jsonl
+  rdmaperf conform --strict --ledger known.json --junit junit.xml --jsonl conform.jsonl
   rdmaperf conform --explain ord/write-then-read`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -58,7 +61,9 @@ nothing selected, 77 a provider could not be opened.`,
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of payloads and random choices")
 	fl.StringVar(&f.ledger, "ledger", "", "JSON file of known deviations, which become xfail")
 	fl.StringVar(&f.profile, "profile", "fast", "fast or full (longer loops and large transfers)")
-	fl.StringVar(&f.format, "format", "text", "text (matrix) or jsonl (one record a case)")
+	fl.StringVar(&f.format, "format", "text", "of stdout: text (matrix) or jsonl (one record a case)")
+	fl.StringVar(&f.junit, "junit", "", "also write the verdicts as JUnit XML to this file")
+	fl.StringVar(&f.jsonl, "jsonl", "", "also write one record a case to this file, for 'rdmaperf report'")
 	fl.DurationVar(&f.timeout, "case-timeout", 10*time.Second, "deadline of one case")
 	fl.BoolVar(&f.list, "list", false, "list the selected cases and run nothing")
 	fl.StringVar(&f.explain, "explain", "", "print what one case requires and run nothing")
@@ -89,6 +94,11 @@ func (f *conformFlags) run(ctx context.Context, stdout io.Writer) error {
 	if f.format != "text" && f.format != "jsonl" {
 		return usage(operation, fmt.Errorf("unknown format %q", f.format), "text or jsonl")
 	}
+	files, err := f.create()
+	if err != nil {
+		return usage(operation, err, "a file that can be written")
+	}
+	defer files.close()
 	var results []conform.Report
 	for _, spec := range splitTop(f.transports, ',') {
 		spec = strings.TrimSpace(spec)
@@ -110,7 +120,7 @@ func (f *conformFlags) run(ctx context.Context, stdout io.Writer) error {
 	} else {
 		err = conform.WriteMatrix(stdout, results...)
 	}
-	if err != nil {
+	if err = errors.Join(err, files.write(results)); err != nil {
 		return &reports.ExitError{Code: reports.ExitFailed, Operation: "write verdicts", Err: err}
 	}
 	return conformError(ctx, results)

@@ -1,0 +1,241 @@
+package conform
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// junitSchema is what the schema of Jenkins's junit plugin (junit-10.xsd) says of
+// the elements in use: attributes, which of them are required, and the children
+// in their order. xs:sequence there makes the order count.
+var junitSchema = map[string]struct{ required, optional, children string }{
+	"testsuites": {"", "name time tests failures disabled errors", "testsuite"},
+	"testsuite":  {"name tests", "failures errors time disabled skipped timestamp hostname id package", "properties testcase system-out system-err"},
+	"properties": {"", "", "property"},
+	"property":   {"name value", "", ""},
+	"testcase":   {"name", "assertions time classname status", "skipped error failure system-out system-err"},
+	"skipped":    {"", "message type", ""},
+	"error":      {"", "message type", ""},
+	"failure":    {"", "message type", ""},
+	"system-out": {"", "", ""},
+	"system-err": {"", "", ""},
+}
+
+type element struct {
+	name     string
+	attr     map[string]string
+	text     string
+	children []*element
+}
+
+func (e *element) all(name string) []*element {
+	var out []*element
+	for _, c := range e.children {
+		if c.name == name {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// parseJUnit reads XML and checks every element against junitSchema.
+func parseJUnit(t *testing.T, b []byte) *element {
+	t.Helper()
+	root := &element{}
+	stack := []*element{root}
+	dec := xml.NewDecoder(bytes.NewReader(b))
+	for {
+		tok, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("not well-formed: %v\n%s", err, b)
+		}
+		top := stack[len(stack)-1]
+		switch tok := tok.(type) {
+		case xml.StartElement:
+			e := &element{name: tok.Name.Local, attr: map[string]string{}}
+			for _, a := range tok.Attr {
+				e.attr[a.Name.Local] = a.Value
+			}
+			top.children = append(top.children, e)
+			stack = append(stack, e)
+		case xml.EndElement:
+			stack = stack[:len(stack)-1]
+		case xml.CharData:
+			top.text += string(tok)
+		}
+	}
+	if len(root.children) != 1 || root.children[0].name != "testsuites" {
+		t.Fatalf("root %+v, want one testsuites", root.children)
+	}
+	checkSchema(t, root.children[0])
+	return root.children[0]
+}
+
+func checkSchema(t *testing.T, e *element) {
+	t.Helper()
+	s, ok := junitSchema[e.name]
+	if !ok {
+		t.Fatalf("element %s is not in the schema", e.name)
+	}
+	required, optional := strings.Fields(s.required), strings.Fields(s.optional)
+	for _, a := range required {
+		if _, ok := e.attr[a]; !ok {
+			t.Errorf("%s lacks attribute %s", e.name, a)
+		}
+	}
+	for a := range e.attr {
+		if !slices.Contains(required, a) && !slices.Contains(optional, a) {
+			t.Errorf("%s has attribute %s, which the schema does not know", e.name, a)
+		}
+	}
+	order, last := strings.Fields(s.children), 0
+	for _, c := range e.children {
+		at := slices.Index(order, c.name)
+		if at < last {
+			t.Errorf("%s: child %s, want one of %v in this order", e.name, c.name, order)
+		}
+		last = max(last, at)
+		checkSchema(t, c)
+	}
+	if len(order) > 0 && strings.TrimSpace(e.text) != "" {
+		t.Errorf("%s has text %q", e.name, e.text)
+	}
+}
+
+func writeJUnit(t *testing.T, reps ...Report) *element {
+	t.Helper()
+	var out bytes.Buffer
+	if err := WriteJUnit(&out, reps...); err != nil {
+		t.Fatal(err)
+	}
+	return parseJUnit(t, out.Bytes())
+}
+
+// junitOutcome is what a reader of the format makes of a case.
+func junitOutcome(t *testing.T, c *element) string {
+	t.Helper()
+	found := "passed"
+	for _, name := range []string{"skipped", "error", "failure"} {
+		for range c.all(name) {
+			if found != "passed" {
+				t.Errorf("case %s is %s and %s", c.attr["name"], found, name)
+			}
+			found = name
+		}
+	}
+	return found
+}
+
+func TestJUnitOutcomes(t *testing.T) {
+	for _, test := range []struct {
+		r      Result
+		strict bool
+		want   string
+		text   string // in message, or in system-out of a pass
+	}{
+		{Result{Verdict: Pass, Level: "must", Evidence: "a note"}, false, "passed", "a note"},
+		{Result{Verdict: Fail, Level: "must", Want: []string{"a", "b"}, Got: "c"}, false, "failure", "want a or b, got c"},
+		{Result{Verdict: Fail, Level: "must", Got: "c\x00\x1b[1m]]>"}, false, "failure", "c\ufffd\ufffd[1m]]>"},
+		{Result{Verdict: Fail, Level: "should", Got: "c"}, false, "skipped", "not met, and only a should: c"},
+		{Result{Verdict: Fail, Level: "should", Got: "c"}, true, "failure", "c"},
+		{Result{Verdict: Fail, Level: "may", Got: "c"}, true, "skipped", "not met, and only a may: c"},
+		{Result{Verdict: Unsupported, Level: "must", Evidence: "device lacks operation fetch_add"}, true, "skipped", "unsupported: device lacks operation fetch_add"},
+		{Result{Verdict: XFail, Level: "must", Ledger: "kernel bug (thread)"}, true, "skipped", "expected failure: kernel bug (thread)"},
+		{Result{Verdict: XPass, Level: "must", Ledger: "kernel bug (thread)"}, false, "passed", "passes, but the ledger expects a failure: kernel bug (thread)"},
+		{Result{Verdict: XPass, Level: "must", Ledger: "kernel bug (thread)"}, true, "failure", "passes, but the ledger expects a failure: kernel bug (thread)"},
+		{Result{Verdict: NotRun, Level: "may", Evidence: "no device"}, false, "error", "not run: no device"},
+		{Result{Verdict: Error, Level: "may", Got: "panic", Evidence: "stack"}, false, "error", "panic"},
+	} {
+		t.Run(fmt.Sprintf("%s/%s/strict=%v", test.r.Verdict, test.r.Level, test.strict), func(t *testing.T) {
+			test.r.ID, test.r.Transport = "ord/sig-all", "mem"
+			rep := Report{Transport: "mem", Strict: test.strict, Results: []Result{test.r}}
+			c := writeJUnit(t, rep).all("testsuite")[0].all("testcase")[0]
+			got := junitOutcome(t, c)
+			if got != test.want {
+				t.Fatalf("outcome %s, want %s", got, test.want)
+			}
+			text := ""
+			if got == "passed" {
+				text = c.all("system-out")[0].text
+			} else {
+				text = c.all(got)[0].attr["message"]
+			}
+			if text != test.text {
+				t.Errorf("text %q, want %q", text, test.text)
+			}
+			if red := got == "failure" || got == "error"; red != rep.Red() {
+				t.Errorf("the file is red: %v, the run: %v", red, rep.Red())
+			}
+		})
+	}
+}
+
+func TestJUnitCountsAndNames(t *testing.T) {
+	reps := append(slices.Clone(sample), NotRunReport("verbs", errors.New("no RDMA device"), Options{Only: []string{"ord/*"}}),
+		Report{Transport: "lite", Err: fmt.Errorf("no case selected: %w", ErrUsage)})
+	root := writeJUnit(t, reps...)
+	sum := map[string]int{}
+	names := map[string]bool{}
+	for i, s := range root.all("testsuite") {
+		if s.attr["name"] != reps[i].Transport {
+			t.Errorf("suite %d is %q, want %q", i, s.attr["name"], reps[i].Transport)
+		}
+		counts := map[string]int{}
+		for _, c := range s.all("testcase") {
+			counts["tests"]++
+			switch junitOutcome(t, c) {
+			case "failure":
+				counts["failures"]++
+			case "error":
+				counts["errors"]++
+			case "skipped":
+				counts["skipped"]++
+			}
+			if name := c.attr["classname"] + " " + c.attr["name"]; names[name] {
+				t.Errorf("two cases are called %q", name)
+			} else {
+				names[name] = true
+			}
+		}
+		for _, a := range []string{"tests", "failures", "errors", "skipped"} {
+			if s.attr[a] != strconv.Itoa(counts[a]) {
+				t.Errorf("suite %s: %s=%q, counted %d", s.attr["name"], a, s.attr[a], counts[a])
+			}
+			sum[a] += counts[a]
+		}
+		if len(s.all("testcase")) == 0 {
+			t.Errorf("suite %s has no case", s.attr["name"])
+		}
+	}
+	for _, a := range []string{"tests", "failures", "errors"} {
+		if root.attr[a] != strconv.Itoa(sum[a]) {
+			t.Errorf("testsuites %s=%q, counted %d", a, root.attr[a], sum[a])
+		}
+	}
+	for _, name := range []string{"mem ord/sig-all", "iwarp(crc) ord/sig-all", "mem coverage", "verbs ord/sig-all", "lite start"} {
+		if !names[name] {
+			t.Errorf("no case %q among %v", name, slices.Sorted(maps.Keys(names)))
+		}
+	}
+	if got := root.all("testsuite")[1].all("testcase")[0].attr["time"]; got != "0.012346" {
+		t.Errorf("time %q, want 0.012346", got)
+	}
+}
+
+func TestJUnitWithoutReports(t *testing.T) {
+	root := writeJUnit(t)
+	if len(root.children) != 0 || root.attr["tests"] != "0" {
+		t.Errorf("%+v, want an empty run", root)
+	}
+}
