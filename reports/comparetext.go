@@ -29,18 +29,8 @@ const compareWidth = 1 << 16
 // WriteText prints the comparison as a table, one line per figure.
 func (c *Comparison) WriteText(w io.Writer) error {
 	var out bytes.Buffer
-	run := func(which string, r *ComparedRun) {
-		fmt.Fprintf(&out, "%s: rdmaperf %s, %s, %s", which, printable(r.Version), printable(r.Go), r.Started.UTC().Format("2006-01-02T15:04:05Z"))
-		if r.Hostname != "" {
-			fmt.Fprintf(&out, ", on %s", printable(r.Hostname))
-		}
-		if r.Error != "" {
-			fmt.Fprintf(&out, ", ended early: %s", printable(r.Error))
-		}
-		out.WriteByte('\n')
-	}
-	run("old", &c.Old)
-	run("new", &c.New)
+	fmt.Fprintln(&out, comparedRunLine("old", &c.Old))
+	fmt.Fprintln(&out, comparedRunLine("new", &c.New))
 	for _, d := range c.Unlike {
 		fmt.Fprintf(&out, "not alike: %s\n", d)
 	}
@@ -57,19 +47,40 @@ func (c *Comparison) WriteText(w io.Writer) error {
 	for _, l := range t.layout(compareWidth) {
 		out.WriteString(l + "\n")
 	}
-	if len(c.OnlyOld)+len(c.OnlyNew) > 0 {
-		out.WriteByte('\n')
-	}
-	for _, name := range c.OnlyOld {
-		fmt.Fprintf(&out, "only in the old run: %s\n", name)
-	}
-	for _, name := range c.OnlyNew {
-		fmt.Fprintf(&out, "only in the new run: %s\n", name)
+	for i, l := range c.onlyLines() {
+		if i == 0 {
+			out.WriteByte('\n')
+		}
+		fmt.Fprintln(&out, l)
 	}
 	if _, err := w.Write(out.Bytes()); err != nil {
 		return fmt.Errorf("write comparison: %w", err)
 	}
 	return nil
+}
+
+// comparedRunLine names a run in one line.
+func comparedRunLine(which string, r *ComparedRun) string {
+	s := fmt.Sprintf("%s: rdmaperf %s, %s, %s", which, printable(r.Version), printable(r.Go), r.Started.UTC().Format("2006-01-02T15:04:05Z"))
+	if r.Hostname != "" {
+		s += ", on " + printable(r.Hostname)
+	}
+	if r.Error != "" {
+		s += ", ended early: " + printable(r.Error)
+	}
+	return s
+}
+
+// onlyLines lists the points that have no partner.
+func (c *Comparison) onlyLines() []string {
+	var lines []string
+	for _, name := range c.OnlyOld {
+		lines = append(lines, "only in the old run: "+name)
+	}
+	for _, name := range c.OnlyNew {
+		lines = append(lines, "only in the new run: "+name)
+	}
+	return lines
 }
 
 // verdict says in words what the test means.

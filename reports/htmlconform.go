@@ -225,28 +225,45 @@ func evidence(c *CaseResult) string {
 	return shorten(strings.Join(parts, "; "), 600)
 }
 
+// conformanceHeadline is the sentence of a page without figures.
+func conformanceHeadline(cases []CaseResult) string {
+	var ids, transports []string
+	for i := range cases {
+		if c := &cases[i]; !slices.Contains(ids, c.ID) {
+			ids = append(ids, c.ID)
+		}
+		if t := visible(cases[i].Transport); !slices.Contains(transports, t) {
+			transports = append(transports, t)
+		}
+	}
+	if len(cases) == 0 {
+		return "There are no results to show."
+	}
+	return fmt.Sprintf("Conformance of %s: %s.", strings.Join(transports, ", "), plural(int64(len(ids)), "case"))
+}
+
 func conformanceMarks(cases []CaseResult) []verdictMark {
 	var order []string
-	red, passed := map[string]int{}, map[string]int{}
+	counts := map[[2]string]int{}
 	for i := range cases {
 		c := &cases[i]
 		if !slices.Contains(order, c.Transport) {
 			order = append(order, c.Transport)
 		}
-		switch c.Verdict {
-		case "fail", "error":
-			red[c.Transport]++
-		case "pass":
-			passed[c.Transport]++
-		}
+		counts[[2]string{c.Transport, c.Verdict}]++
 	}
 	var out []verdictMark
 	for _, t := range order {
-		text := fmt.Sprintf("Conformance of %s: %d passed, %d failed.", visible(t), passed[t], red[t])
+		count := func(verdict string) int { return counts[[2]string{t, verdict}] }
+		red, absent := count("fail")+count("error"), count("notrun")
+		text := fmt.Sprintf("Conformance of %s: %d passed, %d failed.", visible(t), count("pass"), red)
+		if absent > 0 {
+			text = fmt.Sprintf("Conformance of %s: %d passed, %d failed, %d did not run.", visible(t), count("pass"), red, absent)
+		}
 		switch {
-		case red[t] > 0:
+		case red > 0:
 			out = append(out, bad(text))
-		case passed[t] == 0:
+		case absent > 0 || count("pass") == 0:
 			out = append(out, warn(text))
 		default:
 			out = append(out, good(text))

@@ -89,7 +89,7 @@ func newVerdict(set *sampleSet, docs []*Document, cases []CaseResult) verdict {
 		add(g.key, g.key.workload, func(s *sample) float64 { return s.Throughput.BytesPerSecond }, bandwidthLabel, false, g.samples)
 	}
 	loop(true)
-	v.Headline = headline(set, wins, contests)
+	v.Headline = headline(set, wins, contests, cases)
 	return v
 }
 
@@ -162,9 +162,9 @@ func holNote(arms []*bySeries) string {
 }
 
 // headline is the one sentence that a hurried reader takes home.
-func headline(set *sampleSet, wins map[string]int, contests int) string {
+func headline(set *sampleSet, wins map[string]int, contests int, cases []CaseResult) string {
 	if len(set.samples) == 0 {
-		return "There are no results to show."
+		return conformanceHeadline(cases)
 	}
 	if len(set.order) == 1 {
 		return fmt.Sprintf("One stack was measured: %s.", visible(set.order[0]))

@@ -14,7 +14,7 @@ import (
 )
 
 // compareFormats are the values of compare --format.
-var compareFormats = []string{"text", "json"}
+var compareFormats = []string{"text", "json", "markdown"}
 
 func newCompareCommand() *cobra.Command {
 	var limits failIf
@@ -70,8 +70,11 @@ missed.`,
 			return usage("compare "+args[0]+" with "+args[1], errors.New("the runs are not alike"), "--force, if that is meant")
 		}
 		write := c.WriteText
-		if format == "json" {
+		switch format {
+		case "json":
 			write = c.WriteJSON
+		case "markdown":
+			write = c.WriteMarkdown
 		}
 		if err := write(cmd.OutOrStdout()); err != nil {
 			return err

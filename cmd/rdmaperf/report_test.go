@@ -51,7 +51,12 @@ func TestReportRefusesWhatIsNoDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := filepath.Join(dir, "page.html")
-	for _, args := range [][]string{{"report"}, {"report", other, "-o", page}, {"report", filepath.Join(dir, "absent.json"), "-o", page}} {
+	records := filepath.Join(dir, "bad.jsonl")
+	if err := os.WriteFile(records, []byte(`{"id":"a/b","transport":"mem","verdict":"pass"}`+"\n{}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"report"}, {"report", other, "-o", page}, {"report", filepath.Join(dir, "absent.json"), "-o", page},
+		{"report", records, "-o", page}, {"report", records, "--format", "pdf", "-o", page}} {
 		if r := rdmaperf(t, args...); r.code != reports.ExitUsage || r.stderr == "" {
 			t.Errorf("%q: exit %d, stderr %q, want exit %d and a line", args, r.code, r.stderr, reports.ExitUsage)
 		}

@@ -1,0 +1,101 @@
+package reports_test
+
+import (
+	"bytes"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+func markdown(t *testing.T, o reports.HTMLOptions, docs ...*reports.Document) string {
+	t.Helper()
+	return string(render(t, func(w io.Writer) error { return reports.WriteMarkdown(w, docs, o) }))
+}
+
+func TestMarkdownGolden(t *testing.T) {
+	golden(t, "report.md", []byte(markdown(t, reports.HTMLOptions{Conformance: records(t)}, goldenDocument())))
+	c := compare(t, repeated(100, 101, 102, 103, 104, 105), repeated(110, 111, 112, 113, 114, 115), "p50>+5%")
+	golden(t, "compare.md", render(t, c.WriteMarkdown))
+}
+
+var (
+	unescapedBar = regexp.MustCompile(`(?:^|[^\\])\|`)
+	liveMarkup   = regexp.MustCompile("[^\\\\][<`\\[]")
+)
+
+// Every row of a table has the cells of its head, whatever the names hold.
+func TestMarkdownTablesAreWhole(t *testing.T) {
+	d := goldenDocument()
+	d.Results[0].Stack = "a|b\n| c `d` <img src=x> @someone [e](f) \\"
+	cases := []reports.CaseResult{{ID: "x|y", Transport: "t|\r\n|", Verdict: "fail", Got: "a | b\n\n# c"}}
+	text := markdown(t, reports.HTMLOptions{Conformance: cases}, d)
+	head := -1
+	for n, line := range strings.Split(text, "\n") {
+		if !strings.HasPrefix(line, "|") {
+			head = -1
+			if strings.HasPrefix(line, "# ") {
+				t.Errorf("line %d is a heading: %q", n+1, line)
+			}
+			continue
+		}
+		// A name ends in a backslash: escaped, it escapes no bar.
+		bars := len(unescapedBar.FindAllString(strings.ReplaceAll(line, `\\`, ""), -1))
+		if head < 0 {
+			head = bars
+		}
+		if bars != head {
+			t.Errorf("line %d has %d bars, its head %d: %q", n+1, bars, head, line)
+		}
+	}
+	if m := liveMarkup.FindString(strings.ReplaceAll(text, `\\`, "")); m != "" {
+		t.Errorf("%q of a name is markup", m)
+	}
+	if strings.Contains(text, "@someone") {
+		t.Error("a name calls a person")
+	}
+}
+
+func TestMarkdownWriteErrorIsReturned(t *testing.T) {
+	d := goldenDocument()
+	for _, err := range []error{
+		reports.WriteMarkdown(brokenWriter{}, []*reports.Document{d}, reports.HTMLOptions{}),
+		compare(t, d, d).WriteMarkdown(brokenWriter{}),
+	} {
+		if err == nil || !strings.HasSuffix(err.Error(), "disk full") {
+			t.Errorf("error %v, want the writer's", err)
+		}
+	}
+}
+
+// A page of conformance alone has the matrix and nothing that needs a run.
+func TestConformanceStandsAlone(t *testing.T) {
+	o := reports.HTMLOptions{Conformance: records(t)}
+	html := page(t, o)
+	for _, want := range []string{"Conformance of ", `id="conformance"`} {
+		if !strings.Contains(html, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	for _, never := range []string{"How to reproduce", "There are no results"} {
+		if strings.Contains(html, never) {
+			t.Errorf("the page has %q", never)
+		}
+	}
+	wellFormed(t, html)
+}
+
+// A transport that did not run is no good sign, however many cases passed.
+func TestNotRunIsNoPass(t *testing.T) {
+	cases, err := reports.ReadConformance(bytes.NewReader([]byte(`{"id":"a/b","transport":"verbs","verdict":"pass"}
+{"id":"a/c","transport":"verbs","verdict":"notrun","evidence":"no device"}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := markdown(t, reports.HTMLOptions{Conformance: cases})
+	if !strings.Contains(text, "- ! Conformance of verbs: 1 passed, 0 failed, 1 did not run.") || !strings.Contains(text, "no device") {
+		t.Errorf("got\n%s", text)
+	}
+}
