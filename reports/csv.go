@@ -97,12 +97,22 @@ func csvTable() []csvColumn {
 			return csvNumber(r.Rate)
 		}})
 	columns = append(columns, csvLatency("service", func(r *Result) *Latency { return r.LatencyService })...)
+	peak := func(name string, f func(t *Throughput) string) csvColumn {
+		return csvColumn{name, func(_ *Document, r *Result) string {
+			if r.Throughput == nil || r.Throughput.PeakOverNs == 0 {
+				return ""
+			}
+			return f(r.Throughput)
+		}}
+	}
 	return append(columns, csvColumn{"repeat", func(_ *Document, r *Result) string {
 		if r.Repeat == 0 {
 			return ""
 		}
 		return strconv.Itoa(r.Repeat)
-	}})
+	}},
+		peak("peak_bytes_per_second", func(t *Throughput) string { return csvNumber(t.PeakBytesPerSecond) }),
+		peak("peak_over_ns", func(t *Throughput) string { return integer(t.PeakOverNs) }))
 }
 
 // csvLatency are the columns of one set of samples, times in ns.

@@ -25,7 +25,8 @@
 //     results. What they do not know is listed with its operations and errors
 //     only.
 //   - perftest's tables have no place for head-of-line results: a remark counts
-//     them. They have one for a peak bandwidth, which is not measured.
+//     them. Their peak bandwidth is over parts of the window, a millisecond or
+//     longer, where perftest's is over any two messages and thus higher.
 //   - Mean and deviation inside a .hgrm file rest on the histogram, within 0.1 %.
 //   - Prometheus sees results with the same labels, such as repeats, as one
 //     series. Native buckets grow by 9 %, classic ones by a factor of two.

@@ -152,6 +152,12 @@ type SeriesPoint struct {
 type Throughput struct {
 	BytesPerSecond      float64 `json:"bytes_per_second"`
 	OperationsPerSecond float64 `json:"operations_per_second"`
+
+	// PeakBytesPerSecond is the highest rate over the parts of PeakOverNs into which
+	// the window was divided, at most an eighth too high. Both are zero when the
+	// window was too short for two such parts.
+	PeakBytesPerSecond float64 `json:"peak_bytes_per_second,omitempty"`
+	PeakOverNs         int64   `json:"peak_over_ns,omitempty"`
 }
 
 // NewThroughput divides payload bytes and operations by the window. A window

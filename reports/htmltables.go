@@ -19,6 +19,10 @@ func resultTables(set *sampleSet) []htmlTable {
 			Head: headCells("stack", "size", "operations", "seconds", "MiB/s", "Gb/s", "op/s")}
 		work := htmlTable{Caption: caption + ": what each figure rests on", Note: g.key.describe(),
 			Head: headCells("stack", "size", "label", "operations", "errors", "verified", "seconds", "CPU client [s]", "CPU server [s]", "GCs", "measured by")}
+		peaks := slices.ContainsFunc(g.samples, func(s *sample) bool { return s.Throughput != nil && s.Throughput.PeakOverNs > 0 })
+		if peaks {
+			rate.Head = append(rate.Head, headCells("peak MiB/s", "peak over [ms]")...)
+		}
 		for _, s := range g.samples {
 			for _, l := range []struct {
 				name string
@@ -29,9 +33,13 @@ func resultTables(set *sampleSet) []htmlTable {
 				}
 			}
 			if t := s.Throughput; t != nil {
-				rate.Rows = append(rate.Rows, []htmlCell{nameCell(s.name()), numberCell(sizeLabel(s.SizeBytes)), numberCell(integer(s.Operations)),
+				row := []htmlCell{nameCell(s.name()), numberCell(sizeLabel(s.SizeBytes)), numberCell(integer(s.Operations)),
 					numberCell(number(float64(s.DurationNs)/1e9, 2)), numberCell(bandwidth(t.BytesPerSecond, false)), numberCell(bandwidth(t.BytesPerSecond, true)),
-					numberCell(number(t.OperationsPerSecond, 0))})
+					numberCell(number(t.OperationsPerSecond, 0))}
+				if peaks {
+					row = append(row, peakCells(t)...)
+				}
+				rate.Rows = append(rate.Rows, row)
 			}
 			work.Rows = append(work.Rows, workRow(s))
 		}
@@ -42,6 +50,14 @@ func resultTables(set *sampleSet) []htmlTable {
 		}
 	}
 	return out
+}
+
+// peakCells are the best part of a window and its length.
+func peakCells(t *Throughput) []htmlCell {
+	if t.PeakOverNs < 1 {
+		return []htmlCell{numberCell("-"), numberCell("-")}
+	}
+	return []htmlCell{numberCell(bandwidth(t.PeakBytesPerSecond, false)), numberCell(number(float64(t.PeakOverNs)/1e6, -1))}
 }
 
 // probe is one distribution of a head-of-line result.

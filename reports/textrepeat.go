@@ -88,7 +88,7 @@ func medianResult(all []*Result) *Result {
 	r.LatencyService = latency(func(r *Result) *Latency { return r.LatencyService })
 	if r.Throughput != nil {
 		r.Throughput = &Throughput{BytesPerSecond: of(func(r *Result) float64 { return r.Throughput.BytesPerSecond }),
-			OperationsPerSecond: of(func(r *Result) float64 { return r.Throughput.OperationsPerSecond })}
+			OperationsPerSecond: of(func(r *Result) float64 { return r.Throughput.OperationsPerSecond })} // no peak: it has no median
 	}
 	if r.HOL != nil {
 		h := *r.HOL

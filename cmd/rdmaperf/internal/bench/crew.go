@@ -124,6 +124,9 @@ func (c *crew) firstReceives(l *lane) error {
 	return nil
 }
 
+// streams tells whether this side's loop is stream.
+func (c *crew) streams() bool { return c.side == sideClient && c.sh.Workload == WorkloadThroughput }
+
 // loop chooses the loop of this side before it starts.
 func (c *crew) loop() func(*worker) error {
 	k := c.sh.kind()
@@ -144,7 +147,7 @@ func (c *crew) loop() func(*worker) error {
 		}
 		return func(w *worker) error { return w.turns(turn) }
 	}
-	if c.sh.Workload == WorkloadThroughput {
+	if c.streams() {
 		return (*worker).stream
 	}
 	if c.sh.Workload == WorkloadHOL {
@@ -177,6 +180,7 @@ type outcome struct {
 	late, unsent int64
 
 	series *series
+	peak   *peak
 
 	ops    int64
 	window time.Duration
@@ -213,6 +217,9 @@ func (c *crew) start(lim limits, record bool) *run {
 		w.late, w.unsent, w.series = 0, 0, nil
 		if c.interval > 0 && lim.dur > 0 {
 			w.series = newSeries(c.interval, lim.dur)
+		}
+		if w.peak = nil; c.streams() {
+			w.peak = new(peak) // the outcome of the phase before keeps its own
 		}
 		if w.pace != nil && w.service == nil {
 			w.service = reports.NewRecorder()
@@ -290,6 +297,13 @@ func (c *crew) collect(errs []error) outcome {
 				o.series = w.series
 			} else {
 				o.series.merge(w.series)
+			}
+		}
+		if w.peak != nil {
+			if o.peak == nil {
+				o.peak = w.peak
+			} else {
+				o.peak.merge(w.peak)
 			}
 		}
 		if w.service != nil {

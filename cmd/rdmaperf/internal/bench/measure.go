@@ -222,6 +222,7 @@ func (m *measurement) result() reports.Result {
 		res.LatencyCorrected = &corrected
 	} else {
 		res.Throughput = reports.NewThroughput(out.ops*int64(sh.Size), out.ops, out.window)
+		out.peak.report(res.Throughput, sh.Size, sh.Depth*sh.QPs)
 	}
 	return res
 }

@@ -28,11 +28,19 @@ func (w *worker) stream() error {
 			n -= int64(min(l.out, int(l.posted))) // what nobody knows did not happen
 		}
 		w.ops += n
-		if w.series != nil {
-			w.series.count(w.end, n-l.counted)
-		}
+		w.took(w.end, n-l.counted)
 	}
 	return err
+}
+
+// took counts operations seen complete at t.
+func (w *worker) took(t, n int64) {
+	if w.peak != nil {
+		w.peak.count(t, n)
+	}
+	if w.series != nil {
+		w.series.count(t, n)
+	}
 }
 
 // flow posts until the limits are reached and only the tail is left to post.
@@ -73,12 +81,10 @@ func (w *worker) flow() error {
 				continue
 			}
 			t := now()
-			if w.series != nil {
-				// Below zero while operations of the phase before are still counted out.
-				if done := l.posted - int64(l.out); done > l.counted {
-					w.series.count(t, done-l.counted)
-					l.counted = done
-				}
+			// Below zero while operations of the phase before are still counted out.
+			if done := l.posted - int64(l.out); done > l.counted {
+				w.took(t, done-l.counted)
+				l.counted = done
 			}
 			if t >= deadline {
 				return nil

@@ -29,6 +29,7 @@ type worker struct {
 	rec   *reports.Recorder
 
 	series *series // nil: none
+	peak   *peak   // of the client's streams; nil: none
 
 	// Open loop: when operations are due, and the latencies without their waits.
 	pace      *Pacer
@@ -103,6 +104,9 @@ func (w *worker) mayFinish() bool {
 // open begins the window.
 func (w *worker) open() {
 	w.begin = now()
+	if w.peak != nil {
+		w.peak.start(w.begin)
+	}
 	if w.series != nil {
 		w.series.start(w.begin)
 	}
