@@ -33,6 +33,8 @@ var allowed = []struct {
 	{"softstack/rdmap", []string{"softstack/ddp", "softstack/mpa"}, "codecs do no I/O and know the layer below"},
 	{"softstack/wiretest", []string{"softstack/mpa", "softstack/ddp", "softstack/rdmap", "transports/conform"}, "the scripted peer is not the stack it tests"},
 	{"softstack/iwarp", []string{"softstack/mpa", "softstack/ddp", "softstack/rdmap", "softstack/stream", "transports/rdma"}, "the provider joins the layers"},
+	{"grpcrdma/bpev", nil, "the connection method knows neither RDMA nor gRPC"},
+	{"grpcrdma", []string{"transports/rdma", "transports"}, "gRPC runs on any device"},
 	{"reports", []string{"reports"}, "reports know nothing of RDMA"},
 	{"cmd/rdmaperf/internal/bench", []string{"transports", "transports/rdma", "reports"}, "the engine sees transports, never a provider"},
 	{"cmd", []string{"cmd", "transports", "softstack", "reports"}, "commands see everything"},
@@ -108,6 +110,20 @@ func TestCgoLivesInTheVerbsProviderOnly(t *testing.T) {
 	for _, p := range list(t) {
 		if len(p.CgoFiles) > 0 && p.ImportPath != module+"transports/verbs" {
 			t.Errorf("%s uses cgo: %v", p.ImportPath, p.CgoFiles)
+		}
+	}
+}
+
+// gRPC is a large dependency: who does not serve it does not link it.
+func TestGRPCStaysInItsPackage(t *testing.T) {
+	for _, p := range list(t) {
+		if below(p.ImportPath, module+"grpcrdma") {
+			continue
+		}
+		for _, imp := range p.Imports {
+			if below(imp, "google.golang.org/grpc") {
+				t.Errorf("%s imports %s", p.ImportPath, imp)
+			}
 		}
 	}
 }

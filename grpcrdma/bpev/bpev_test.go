@@ -1,0 +1,333 @@
+package bpev
+
+import (
+	"errors"
+	"net"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestWaitReturnsWhenReady(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		cfg    Config
+		sleeps bool
+	}{
+		{"bp", Config{Mode: BP}, false},
+		{"bpev within the busy time", Config{BusyTime: never}, false},
+		{"bpev after the busy time", Config{BusyTime: time.Nanosecond}, true},
+		{"bpev without busy time", Config{BusyTime: -1}, true},
+		{"bpev with a poller that never pauses", Config{BusyTime: -1, IdleSleep: -1}, true},
+		{"bpev with several pollers", Config{BusyTime: -1, Pollers: 4}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := open(t, tc.cfg)
+			var f fake
+			h := s.Add(&f)
+			defer h.Remove()
+			for range 3 {
+				got := waiting(h, In, time.Time{})
+				if tc.sleeps {
+					asleep(t, h, In)
+				} else {
+					for f.polls.Load() < 1000 {
+						time.Sleep(100 * time.Microsecond)
+					}
+				}
+				f.set(In)
+				if err := result(t, got); err != nil {
+					t.Fatal(err)
+				}
+				f.set(0)
+				f.polls.Store(0)
+			}
+			if slept := s.Stats().Sleeps > 0; slept != tc.sleeps {
+				t.Errorf("slept %v, want %v", slept, tc.sleeps)
+			}
+		})
+	}
+}
+
+func TestDirectionsWaitApart(t *testing.T) {
+	s := open(t, Config{BusyTime: -1})
+	var f fake
+	h := s.Add(&f)
+	defer h.Remove()
+	in, out := waiting(h, In, time.Time{}), waiting(h, Out, time.Time{})
+	asleep(t, h, In)
+	asleep(t, h, Out)
+	f.set(Out)
+	if err := result(t, out); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-in:
+		t.Fatalf("the reader was woken by room to write: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	f.set(In)
+	if err := result(t, in); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEventModeSleepsUntilTheEvent(t *testing.T) {
+	s := open(t, Config{Mode: Event})
+	var f fake
+	h := s.Add(&f)
+	defer h.Remove()
+	src := newSource()
+	src.handles = []*Handle{h}
+	stop, err := s.Watch(src, func(error) { t.Error("the source did not fail") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	for range 3 {
+		got := waiting(h, In, time.Time{})
+		asleep(t, h, In)
+		for before := uint64(0); before != f.polls.Load()+src.drains.Load(); time.Sleep(5 * time.Millisecond) {
+			before = f.polls.Load() + src.drains.Load()
+		}
+		// Nothing runs while nothing happens.
+		before := f.polls.Load() + src.drains.Load()
+		time.Sleep(30 * time.Millisecond)
+		if after := f.polls.Load() + src.drains.Load(); after != before {
+			t.Fatalf("%d polls while asleep", after-before)
+		}
+		f.set(In)
+		src.raise()
+		if err := result(t, got); err != nil {
+			t.Fatal(err)
+		}
+		f.set(0)
+	}
+}
+
+func TestFailedSourceTellsItsUser(t *testing.T) {
+	s := open(t, Config{Mode: Event})
+	src := newSource()
+	src.fail = errDevice
+	told := make(chan error, 1)
+	stop, err := s.Watch(src, func(err error) { told <- err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := result(t, told); !errors.Is(err, errDevice) {
+		t.Errorf("told %v", err)
+	}
+	stop()
+}
+
+func TestDeadlines(t *testing.T) {
+	for _, cfg := range []Config{{Mode: BP}, {Mode: Event}, {BusyTime: never}, {BusyTime: -1}} {
+		t.Run(cfg.String(), func(t *testing.T) {
+			s := open(t, cfg)
+			h := s.Add(&fake{})
+			defer h.Remove()
+			for _, d := range []time.Duration{-time.Second, time.Millisecond, 10 * time.Millisecond} {
+				err := result(t, waiting(h, In, time.Now().Add(d)))
+				if !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("deadline in %v: %v", d, err)
+				}
+			}
+			if h.Sleeping() != 0 {
+				t.Error("still counted as asleep")
+			}
+		})
+	}
+}
+
+func TestKickAndCloseEndWaits(t *testing.T) {
+	for _, cfg := range []Config{{Mode: BP}, {Mode: Event}, {BusyTime: never}, {BusyTime: -1}} {
+		t.Run(cfg.String(), func(t *testing.T) {
+			s := open(t, cfg)
+			h := s.Add(&fake{})
+			defer h.Remove()
+			got := waiting(h, In, time.Time{})
+			time.Sleep(time.Millisecond)
+			h.Kick(In)
+			if err := result(t, got); err != nil {
+				t.Errorf("after a kick: %v", err)
+			}
+			h.Kick(Out) // before the wait
+			if err := result(t, waiting(h, Out, time.Time{})); err != nil {
+				t.Errorf("after an early kick: %v", err)
+			}
+			if err := result(t, waiting(h, Out, time.Now().Add(time.Millisecond))); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("a kick counts twice: %v", err)
+			}
+			got = waiting(h, In, time.Time{})
+			time.Sleep(time.Millisecond)
+			s.Close()
+			if err := result(t, got); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("after Close: %v", err)
+			}
+			if _, err := s.Watch(newSource(), nil); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("watch after Close: %v", err)
+			}
+		})
+	}
+}
+
+// A poller scans nothing while nobody sleeps, and pauses while sleepers idle.
+func TestIdlePollersRest(t *testing.T) {
+	s := open(t, Config{BusyTime: -1, IdleSleep: 20 * time.Millisecond})
+	var f fake
+	h := s.Add(&f)
+	defer h.Remove()
+	time.Sleep(5 * time.Millisecond)
+	before := s.Stats().Scans
+	time.Sleep(30 * time.Millisecond)
+	if after := s.Stats().Scans; after != before {
+		t.Errorf("%d scans without a sleeper", after-before)
+	}
+	got := waiting(h, In, time.Time{})
+	asleep(t, h, In)
+	for end := time.Now().Add(testTime); s.Stats().Pauses < 2 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	before = s.Stats().Scans
+	time.Sleep(100 * time.Millisecond)
+	// Five pauses of 20 ms fit, each with one scan; a machine that is late makes them fewer.
+	if n := s.Stats().Scans - before; n > 10 {
+		t.Errorf("%d scans in five pauses", n)
+	}
+	f.set(In)
+	if err := result(t, got); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The end of Remove is the end of all polling by the Set.
+func TestRemoveEndsPolling(t *testing.T) {
+	s := open(t, Config{BusyTime: -1, IdleSleep: -1})
+	var f fake
+	h := s.Add(&f)
+	got := waiting(h, In, time.Time{})
+	asleep(t, h, In)
+	for f.polls.Load() < 100 {
+		time.Sleep(time.Millisecond)
+	}
+	h.Remove()
+	before := f.polls.Load()
+	time.Sleep(5 * time.Millisecond)
+	if after := f.polls.Load(); after != before {
+		t.Errorf("%d polls after Remove", after-before)
+	}
+	h.Kick(In)
+	if err := result(t, got); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Thousands of connections share the pollers, and everyone is woken.
+func TestManyConnections(t *testing.T) {
+	const conns = 2000
+	s := open(t, Config{BusyTime: -1, Pollers: 3})
+	fakes := make([]fake, conns)
+	handles := make([]*Handle, conns)
+	results := make([]<-chan error, conns)
+	for i := range fakes {
+		handles[i] = s.Add(&fakes[i])
+		results[i] = waiting(handles[i], In, time.Time{})
+	}
+	for _, p := range s.pollers {
+		if n := len(*p.list.Load()); n < conns/3 || n > conns/3+1 {
+			t.Errorf("a poller has %d of %d connections", n, conns)
+		}
+	}
+	for i := range fakes {
+		fakes[i].set(In)
+	}
+	for i := range results {
+		if err := result(t, results[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, h := range handles {
+		h.Remove()
+	}
+	for _, p := range s.pollers {
+		if n := len(*p.list.Load()); n != 0 {
+			t.Errorf("%d connections left", n)
+		}
+	}
+}
+
+// stubborn becomes ready again and again while it is waited on, as a connection
+// does whose data arrives between any two steps of a waiter.
+type stubborn struct{ posted, taken atomic.Uint64 }
+
+func (s *stubborn) Poll() Ready {
+	if s.posted.Load() > s.taken.Load() {
+		return In
+	}
+	return 0
+}
+
+func TestNoWakeUpIsLost(t *testing.T) {
+	for _, cfg := range []Config{{BusyTime: -1}, {BusyTime: time.Microsecond}, {BusyTime: -1, Pollers: 2, IdleSleep: -1}} {
+		s := open(t, cfg)
+		var c stubborn
+		h := s.Add(&c)
+		const rounds = 2000
+		go func() {
+			for range rounds {
+				for c.posted.Load() != c.taken.Load() {
+					time.Sleep(0)
+				}
+				c.posted.Add(1)
+			}
+		}()
+		for range rounds {
+			for c.Poll() == 0 {
+				if err := h.Wait(In, time.Now().Add(testTime)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.taken.Add(1)
+		}
+		h.Remove()
+	}
+}
+
+func TestWaitAllocatesNothing(t *testing.T) {
+	s := open(t, Config{Mode: Event})
+	var f fake
+	h := s.Add(&f)
+	defer h.Remove()
+	f.set(In)
+	deadline := time.Now().Add(never)
+	if n := testing.AllocsPerRun(100, func() { h.Wait(In, deadline) }); n != 0 {
+		t.Errorf("a served wait allocates %v times", n)
+	}
+	f.set(0)
+	if n := testing.AllocsPerRun(20, func() { h.Wait(In, time.Now().Add(100*time.Microsecond)) }); n != 0 {
+		t.Errorf("a sleep allocates %v times", n)
+	}
+}
+
+func TestModesAndConfigRoundTrip(t *testing.T) {
+	for m := range numModes {
+		text, _ := m.MarshalText()
+		var got Mode
+		if err := got.UnmarshalText(text); err != nil || got != m {
+			t.Errorf("%v becomes %v: %v", m, got, err)
+		}
+	}
+	var m Mode
+	if err := m.UnmarshalText([]byte("epoll")); !errors.Is(err, ErrConfig) {
+		t.Errorf("unknown mode: %v", err)
+	}
+	for _, c := range []Config{{Mode: numModes}, {Pollers: -1}, {Pollers: MaxPollers + 1}} {
+		if _, err := New(c); !errors.Is(err, ErrConfig) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	if got := (Config{BusyTime: time.Millisecond, Pollers: 2}).String(); got != "bpev(busy=1ms,pollers=2)" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,101 @@
+package bpev
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Mode is how a Set waits.
+type Mode uint8
+
+const (
+	// BPEV polls for Config.BusyTime, then sleeps until a background poller finds work.
+	BPEV Mode = iota
+	// BP polls and never sleeps: lowest latency, one processor a waiting caller.
+	BP
+	// Event sleeps at once: no processor time while nothing happens.
+	Event
+	numModes
+)
+
+var modeNames = [numModes]string{"bpev", "bp", "event"}
+
+// String is the name used on the command line and in results.
+func (m Mode) String() string {
+	if m < numModes {
+		return modeNames[m]
+	}
+	return "mode?"
+}
+
+// MarshalText is String, for flags and documents.
+func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText reads a name; ErrConfig for any other text.
+func (m *Mode) UnmarshalText(text []byte) error {
+	for i, n := range modeNames {
+		if n == string(text) {
+			*m = Mode(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("polling mode %q, want bp, event or bpev: %w", text, ErrConfig)
+}
+
+// ErrConfig: a configuration value outside its range.
+var ErrConfig = errors.New("invalid polling configuration")
+
+const (
+	// DefaultBusyTime is about two round trips of a gRPC call over a software
+	// provider. The knee of RR-Compound's sweep is at one round trip; beyond it more
+	// polling changes nothing.
+	DefaultBusyTime = 50 * time.Microsecond
+	// DefaultIdleSleep is the shortest pause that Go's timers keep (see Limitations).
+	DefaultIdleSleep = time.Millisecond
+	// MaxPollers bounds Config.Pollers. Arbitrary: the published sweep ends at 8.
+	MaxPollers = 64
+)
+
+// Config chooses how a Set waits. The zero value is bpev with its defaults.
+type Config struct {
+	Mode Mode
+	// BusyTime is how long a caller polls before it sleeps, in bpev. 0 means
+	// DefaultBusyTime; a negative one means that the caller sleeps at once.
+	BusyTime time.Duration
+	// Pollers is the number of background pollers in bpev; 0 means 1.
+	Pollers int
+	// IdleSleep is a background poller's pause between two scans once they have
+	// found nothing for a while. 0 means DefaultIdleSleep; a negative one means no
+	// pause: each poller then takes a processor for as long as somebody sleeps.
+	IdleSleep time.Duration
+}
+
+// Normal fills in the defaults; ErrConfig for values out of range.
+func (c Config) Normal() (Config, error) {
+	if c.Mode >= numModes {
+		return c, fmt.Errorf("polling mode %d: %w", c.Mode, ErrConfig)
+	}
+	if c.Pollers < 0 || c.Pollers > MaxPollers {
+		return c, fmt.Errorf("%d pollers, want 0 to %d: %w", c.Pollers, MaxPollers, ErrConfig)
+	}
+	if c.BusyTime == 0 {
+		c.BusyTime = DefaultBusyTime
+	}
+	if c.IdleSleep == 0 {
+		c.IdleSleep = DefaultIdleSleep
+	}
+	if c.Pollers == 0 {
+		c.Pollers = 1
+	}
+	return c, nil
+}
+
+// String lists what distinguishes results: "bpev(busy=50µs,pollers=1)".
+func (c Config) String() string {
+	n, err := c.Normal()
+	if err != nil || n.Mode != BPEV {
+		return n.Mode.String()
+	}
+	return fmt.Sprintf("bpev(busy=%v,pollers=%d)", max(n.BusyTime, 0), n.Pollers)
+}

@@ -1,0 +1,31 @@
+// Package bpev waits for many connections by busy polling first and by events
+// after that: the connection method of RR-Compound (TPDS'24), made independent of
+// gRPC and of RDMA.
+//
+// A caller that waits polls its own connection for a bounded time (bp). Traffic
+// that answers within it never pays for a wake-up. After that the caller sleeps,
+// and somebody else finds out when it can go on (ev):
+//
+//	mode   the caller                 a sleeper is woken by
+//	bp     polls until it is served   nobody: it never sleeps
+//	event  sleeps at once             the goroutine of a completion channel
+//	bpev   polls, then sleeps         background pollers that scan all sleepers
+//
+// Background pollers scan nothing while nobody sleeps. They spin while their
+// scans find work and for a moment after that, then pause between scans.
+//
+// # Ownership
+//
+// A [Set] owns its pollers and event goroutines; Close joins them. A [Handle]
+// belongs to who called Add. When Remove has returned, no goroutine of the Set is
+// inside the connection's Poll any more. One goroutine a direction may wait on a
+// Handle at a time; Kick and Notify may be called from anywhere.
+//
+// # Limitations
+//
+// A spinning caller yields to other goroutines of the process at every turn, but
+// not to other processes. The runtime looks at its own network poller only when
+// it runs out of goroutines: a process with as many spinning callers as
+// processors serves its ordinary sockets late. The runtime's timers may be a
+// millisecond late, and so may the end of a pause.
+package bpev

@@ -1,0 +1,122 @@
+package bpev
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	never    = time.Hour
+	testTime = 10 * time.Second
+)
+
+// fake is a connection whose readiness the test decides.
+type fake struct {
+	ready atomic.Uint32
+	polls atomic.Uint64
+}
+
+func (f *fake) Poll() Ready {
+	f.polls.Add(1)
+	return Ready(f.ready.Load())
+}
+
+func (f *fake) set(r Ready) { f.ready.Store(uint32(r)) }
+
+// source is a completion channel over fakes.
+type source struct {
+	mu      sync.Mutex
+	armed   bool
+	raised  chan struct{}
+	handles []*Handle
+	fail    error
+	drains  atomic.Uint64
+}
+
+func newSource() *source { return &source{raised: make(chan struct{}, 1)} }
+
+func (s *source) Arm() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.armed = true
+	return s.fail
+}
+
+func (s *source) Drain() error {
+	s.drains.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.handles {
+		h.Notify(h.p.Poll())
+	}
+	return nil
+}
+
+func (s *source) Wait(ctx context.Context) error {
+	select {
+	case <-s.raised:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// raise is what a device does when something completes: one event if armed.
+func (s *source) raise() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.armed {
+		s.armed = false
+		s.raised <- struct{}{}
+	}
+}
+
+var errDevice = errors.New("device gone")
+
+func open(t testing.TB, cfg Config) *Set {
+	t.Helper()
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// waiting starts a Wait and gives its result.
+func waiting(h *Handle, want Ready, deadline time.Time) <-chan error {
+	got := make(chan error, 1)
+	go func() { got <- h.Wait(want, deadline) }()
+	return got
+}
+
+func result(t *testing.T, got <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-got:
+		return err
+	case <-time.After(testTime):
+		buf := make([]byte, 1<<16)
+		t.Fatalf("the wait hangs\n%s", buf[:runtime.Stack(buf, true)])
+		return nil
+	}
+}
+
+// asleep waits until somebody sleeps on h.
+func asleep(t *testing.T, h *Handle, want Ready) {
+	t.Helper()
+	for end := time.Now().Add(testTime); h.Sleeping()&want == 0; time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(end) {
+			t.Fatal("nobody went to sleep")
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package bpev
+
+import (
+	"math/bits"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// clockEvery is how many turns of busy polling pass between two looks at the
+// clock. A turn over a software provider takes about half a microsecond.
+const clockEvery = 8
+
+// Handle is a connection in a Set.
+type Handle struct {
+	set    *Set
+	p      Pollable
+	poller *poller // scans it; nil without background pollers
+
+	sleeping atomic.Uint32 // directions with a sleeper that nobody has woken yet
+	kicked   atomic.Uint32 // directions whose wait must return
+	wake     [directions]chan struct{}
+	timers   [directions]*time.Timer
+
+	scanning sync.Mutex // held by a background poller inside Poll
+	removed  bool       // guarded by scanning
+}
+
+// Wait returns when the connection may be ready for want, which is In or Out: the
+// caller looks for itself and waits again. os.ErrDeadlineExceeded after the
+// deadline (the zero time is none), net.ErrClosed after the Set was closed. A
+// Kick makes it return nil at once.
+func (h *Handle) Wait(want Ready, deadline time.Time) error {
+	if h.set.spins {
+		if done, err := h.spin(want, deadline); done {
+			return err
+		}
+	}
+	return h.sleep(want, deadline)
+}
+
+// spin polls for the busy time; done=false when that is over.
+func (h *Handle) spin(want Ready, deadline time.Time) (done bool, err error) {
+	start := time.Now()
+	for turn := 1; ; turn++ {
+		if h.takeKick(want) || h.p.Poll()&want != 0 {
+			return true, nil
+		}
+		if turn%clockEvery == 0 {
+			if ends(deadline) {
+				return true, os.ErrDeadlineExceeded
+			}
+			select {
+			case <-h.set.done:
+				return true, net.ErrClosed
+			default:
+			}
+			if h.set.cfg.Mode == BPEV && time.Since(start) >= h.set.cfg.BusyTime {
+				return false, nil
+			}
+		}
+		runtime.Gosched()
+	}
+}
+
+// sleep parks the caller until it is woken. It says so before it looks a last
+// time: who makes the connection ready either is seen by that look or sees the
+// sleeper.
+func (h *Handle) sleep(want Ready, deadline time.Time) error {
+	dir := bits.TrailingZeros8(uint8(want))
+	select {
+	case <-h.wake[dir]: // left over from an earlier sleep
+	default:
+	}
+	h.sleeping.Or(uint32(want))
+	defer h.sleeping.And(^uint32(want))
+	if h.takeKick(want) || h.p.Poll()&want != 0 {
+		return nil
+	}
+	var expired <-chan time.Time
+	if !deadline.IsZero() {
+		left := time.Until(deadline)
+		if left <= 0 {
+			return os.ErrDeadlineExceeded
+		}
+		expired = h.timer(dir, left)
+		defer h.timers[dir].Stop()
+	}
+	h.set.sleeps.Add(1)
+	if h.poller != nil {
+		h.poller.nudge()
+	}
+	select {
+	case <-h.wake[dir]:
+		h.takeKick(want)
+		return nil
+	case <-expired:
+		return os.ErrDeadlineExceeded
+	case <-h.set.done:
+		return net.ErrClosed
+	}
+}
+
+// timer reuses one timer a direction: waits of a direction never overlap.
+func (h *Handle) timer(dir int, d time.Duration) <-chan time.Time {
+	if h.timers[dir] == nil {
+		h.timers[dir] = time.NewTimer(d)
+	} else {
+		h.timers[dir].Reset(d)
+	}
+	return h.timers[dir].C
+}
+
+func (h *Handle) takeKick(want Ready) bool {
+	return h.kicked.Load()&uint32(want) != 0 && h.kicked.And(^uint32(want))&uint32(want) != 0
+}
+
+// Kick makes the present or the next Wait of the given directions return: the
+// caller's deadline has changed, or its connection is being closed.
+func (h *Handle) Kick(r Ready) {
+	h.kicked.Or(uint32(r))
+	for dir := range h.wake {
+		if r&(1<<dir) != 0 {
+			h.rouse(dir)
+		}
+	}
+}
+
+// Notify wakes the sleepers of the given directions. It costs one load when
+// nobody sleeps.
+func (h *Handle) Notify(r Ready) {
+	if h.sleeping.Load()&uint32(r) == 0 {
+		return
+	}
+	hit := h.sleeping.And(^uint32(r)) & uint32(r)
+	for dir := range h.wake {
+		if hit&(1<<dir) != 0 {
+			h.set.wakes.Add(1)
+			h.rouse(dir)
+		}
+	}
+}
+
+// Sleeping are the directions somebody sleeps in.
+func (h *Handle) Sleeping() Ready { return Ready(h.sleeping.Load()) }
+
+func (h *Handle) rouse(dir int) {
+	select {
+	case h.wake[dir] <- struct{}{}:
+	default:
+	}
+}
+
+// scan polls for the sleepers. It skips a connection that is being removed.
+func (h *Handle) scan() (hit bool) {
+	if !h.scanning.TryLock() {
+		return false
+	}
+	defer h.scanning.Unlock()
+	if h.removed {
+		return false
+	}
+	r := h.p.Poll() & h.Sleeping()
+	h.Notify(r)
+	return r != 0
+}
+
+// Remove takes the connection out. Waits in progress are not ended: Kick does that.
+func (h *Handle) Remove() {
+	h.scanning.Lock()
+	h.removed = true
+	h.scanning.Unlock()
+	if h.poller != nil {
+		h.poller.remove(h)
+	}
+}

@@ -1,0 +1,116 @@
+package bpev
+
+import (
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// patience is how long a poller goes on spinning after the last scan that woke
+// somebody. Arbitrary: long against a round trip, short against what people call idle.
+const patience = time.Millisecond
+
+// poller scans the sleepers among its connections.
+type poller struct {
+	set    *Set
+	list   atomic.Pointer[[]*Handle] // replaced whole, under set.mu, so that scans take no lock
+	idle   atomic.Bool               // parked or pausing
+	nudged chan struct{}             // token: somebody went to sleep
+}
+
+func newPoller(s *Set) *poller {
+	p := &poller{set: s, nudged: make(chan struct{}, 1)}
+	p.list.Store(&[]*Handle{})
+	return p
+}
+
+// nudge makes an idle poller look at once. A spinning one sees the sleeper anyway.
+func (p *poller) nudge() {
+	if p.idle.Load() {
+		select {
+		case p.nudged <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (p *poller) remove(h *Handle) {
+	p.set.mu.Lock()
+	defer p.set.mu.Unlock()
+	list := slices.DeleteFunc(slices.Clone(*p.list.Load()), func(x *Handle) bool { return x == h })
+	p.list.Store(&list)
+}
+
+// scan looks after every sleeper once.
+func (p *poller) scan() (sleepers, hit bool) {
+	p.set.scans.Add(1)
+	for _, h := range *p.list.Load() {
+		if h.Sleeping() == 0 {
+			continue
+		}
+		sleepers = true
+		if h.scan() {
+			hit = true
+		}
+	}
+	return sleepers, hit
+}
+
+func (p *poller) loop() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	last := time.Now()
+	for turn := 1; ; turn++ {
+		sleepers, hit := p.scan()
+		if hit {
+			last = time.Now()
+		}
+		tired := turn%clockEvery == 0 && p.set.cfg.IdleSleep > 0 && time.Since(last) >= patience
+		switch {
+		case !sleepers:
+			if _, open := p.park(nil); !open {
+				return
+			}
+			last = time.Now()
+		case tired:
+			p.set.pauses.Add(1)
+			timer.Reset(p.set.cfg.IdleSleep)
+			nudged, open := p.park(timer.C)
+			if !open {
+				return
+			}
+			if nudged {
+				last = time.Now() // there is traffic again
+			}
+			turn = clockEvery - 1 // else one scan, then the next pause, unless it finds work
+		default:
+			select {
+			case <-p.set.done:
+				return
+			default:
+			}
+			// Whoever was woken runs on this processor now; a poller that went on
+			// would keep it waiting for another one.
+			runtime.Gosched()
+		}
+	}
+}
+
+// park waits for a nudge, or for the end of a pause; open=false when the Set is
+// closed. It says that it is idle before it looks a last time, as a sleeper does.
+func (p *poller) park(pause <-chan time.Time) (nudged, open bool) {
+	p.idle.Store(true)
+	defer p.idle.Store(false)
+	if pause == nil && slices.ContainsFunc(*p.list.Load(), func(h *Handle) bool { return h.Sleeping() != 0 }) {
+		return true, true
+	}
+	select {
+	case <-p.nudged:
+		return true, true
+	case <-pause:
+		return false, true
+	case <-p.set.done:
+		return false, false
+	}
+}

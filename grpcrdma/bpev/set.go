@@ -1,0 +1,164 @@
+package bpev
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Ready are the directions in which a connection's user can go on.
+type Ready uint8
+
+const (
+	In  Ready = 1 << iota // something to read, or its end
+	Out                   // room to write, or an error to learn of
+)
+
+const directions = 2
+
+// Pollable is a connection as this package sees it.
+type Pollable interface {
+	// Poll moves the connection on and tells what its user could do now. It never
+	// blocks, and is called by several goroutines at once.
+	Poll() Ready
+}
+
+// Source raises events for all connections behind it, as a completion queue does.
+type Source interface {
+	// Arm asks for one event at the next change.
+	Arm() error
+	// Drain moves every connection behind the source on, and calls Notify on the
+	// handles whose users can go on.
+	Drain() error
+	// Wait blocks until the armed event is raised or ctx ends.
+	Wait(ctx context.Context) error
+}
+
+// Stats counts what waiting took since the Set was made.
+type Stats struct {
+	Sleeps uint64 // waits that busy polling did not serve
+	Wakes  uint64 // sleepers woken by pollers and events
+	Scans  uint64 // rounds of the background pollers over their connections
+	Pauses uint64 // of them, how many were followed by a pause
+}
+
+// Set is a group of connections that share pollers. All methods are safe for
+// concurrent use.
+type Set struct {
+	cfg Config
+	// spins tells whether Wait polls at all before it sleeps.
+	spins bool
+
+	done chan struct{}
+	ctx  context.Context
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	pollers []*poller
+
+	sleeps, wakes, scans, pauses atomic.Uint64
+}
+
+// New makes a Set and starts its background pollers, if the mode has any.
+// ErrConfig for a configuration out of range.
+func New(cfg Config) (*Set, error) {
+	cfg, err := cfg.Normal()
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{cfg: cfg, done: make(chan struct{})}
+	s.spins = cfg.Mode == BP || cfg.Mode == BPEV && cfg.BusyTime > 0
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	if cfg.Mode == BPEV {
+		for range cfg.Pollers {
+			p := newPoller(s)
+			s.pollers = append(s.pollers, p)
+			s.wg.Go(p.loop)
+		}
+	}
+	return s, nil
+}
+
+// Config is the configuration with its defaults filled in.
+func (s *Set) Config() Config { return s.cfg }
+
+// Stats is a snapshot.
+func (s *Set) Stats() Stats {
+	return Stats{Sleeps: s.sleeps.Load(), Wakes: s.wakes.Load(), Scans: s.scans.Load(), Pauses: s.pauses.Load()}
+}
+
+// Add takes a connection in. The poller with the fewest connections scans it.
+func (s *Set) Add(p Pollable) *Handle {
+	h := &Handle{set: s, p: p}
+	for i := range h.wake {
+		h.wake[i] = make(chan struct{}, 1)
+	}
+	if len(s.pollers) > 0 {
+		s.mu.Lock()
+		h.poller = slices.MinFunc(s.pollers, func(a, b *poller) int { return len(*a.list.Load()) - len(*b.list.Load()) })
+		list := append(slices.Clone(*h.poller.list.Load()), h)
+		h.poller.list.Store(&list)
+		s.mu.Unlock()
+	}
+	return h
+}
+
+// Watch starts the goroutine that waits for the events of src, until stop is
+// called, the Set is closed or the source fails. stop joins it. failed, called
+// from that goroutine, learns why a source failed and must wake its users;
+// it may not call stop.
+func (s *Set) Watch(src Source, failed func(error)) (stop func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, fmt.Errorf("watch events: %w", net.ErrClosed)
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	over := make(chan struct{})
+	s.wg.Go(func() {
+		defer close(over)
+		defer cancel()
+		if err := watch(ctx, src); ctx.Err() == nil {
+			failed(err)
+		}
+	})
+	return func() { cancel(); <-over }, nil
+}
+
+// watch arms before it drains, so that a change either is found by Drain or
+// raises the event (ibv_get_cq_event(3)).
+func watch(ctx context.Context, src Source) error {
+	for {
+		if err := src.Arm(); err != nil {
+			return err
+		}
+		if err := src.Drain(); err != nil {
+			return err
+		}
+		if err := src.Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// Close ends all waits with net.ErrClosed and joins the Set's goroutines. Idempotent.
+func (s *Set) Close() error {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.done)
+		s.stop()
+	}
+	s.mu.Unlock()
+	s.wg.Wait()
+	return nil
+}
+
+// ends tells a deadline that has passed; the zero time is none.
+func ends(deadline time.Time) bool { return !deadline.IsZero() && !time.Now().Before(deadline) }
