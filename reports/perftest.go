@@ -32,7 +32,7 @@ func WritePerftest(w io.Writer, d *Document, gbits bool) error {
 	fmt.Fprintf(&out, "# rdmaperf %s, %s %s, %d x %s\n", printable(e.Version), printable(e.OS), printable(e.Kernel), e.CPUs, printable(e.CPU))
 	out.WriteString("# every sample counts: no maxima are dropped and no margin is cut from the window\n")
 	var without int
-	for _, g := range groupResults(d.Results) {
+	for _, g := range groupResults(d.Results, nil) {
 		without += perftestGroup(&out, g, gbits)
 	}
 	if without > 0 {

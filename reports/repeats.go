@@ -24,6 +24,7 @@ type RepeatSummary struct {
 	Workload  string  `json:"workload"`
 	Op        string  `json:"op"`
 	SizeBytes int64   `json:"size_bytes"`
+	QPs       int     `json:"qps"`
 	Rate      float64 `json:"rate,omitempty"` // of an open loop
 	Arm       string  `json:"arm,omitempty"`  // of a head-of-line measurement
 
@@ -62,14 +63,14 @@ func SummariseRepeats(results []Result) []RepeatSummary {
 		index[&results[i]] = i
 	}
 	var out []RepeatSummary
-	for _, g := range groupResults(results) {
+	for _, g := range groupResults(results, nil) {
 		_, sets := repeatSets(g.results)
 		for _, set := range sets {
 			if len(set.results) < 2 {
 				continue
 			}
 			first := set.results[0]
-			s := RepeatSummary{Stack: first.Stack, Workload: first.Workload, Op: first.Op, SizeBytes: set.size, Rate: set.rate, N: len(set.results)}
+			s := RepeatSummary{Stack: first.Stack, Workload: first.Workload, Op: first.Op, SizeBytes: set.size, QPs: set.qps, Rate: set.rate, N: len(set.results)}
 			if first.HOL != nil {
 				s.Arm = first.HOL.Arm
 			}
@@ -123,6 +124,7 @@ func meanInterval(m metric, v []float64) MeanInterval {
 type repeatPoint struct {
 	size int64
 	rate float64
+	qps  int
 	arm  string
 
 	latency, throughput bool
@@ -143,7 +145,7 @@ func repeatSets(results []*Result) (singles []*Result, sets []*repeatSet) {
 			singles = append(singles, r)
 			continue
 		}
-		k := repeatPoint{size: r.SizeBytes, rate: r.Rate, latency: r.Latency != nil, throughput: r.Throughput != nil}
+		k := repeatPoint{size: r.SizeBytes, rate: r.Rate, qps: r.QPs, latency: r.Latency != nil, throughput: r.Throughput != nil}
 		if r.HOL != nil {
 			k.arm = "arm " + r.HOL.Arm
 		}

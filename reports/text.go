@@ -29,7 +29,7 @@ func WriteText(w io.Writer, d *Document, o TextOptions) error {
 	if d.ServerEnvironment != nil {
 		p.environment("server: ", d.ServerEnvironment)
 	}
-	for _, g := range groupResults(d.Results) {
+	for _, g := range groupResults(d.Results, sweptLoads(d.Results)) {
 		p.group(g)
 	}
 	p.sideBySide(d.Results)
@@ -112,10 +112,11 @@ type load struct {
 	hol                              holLoad
 	arrivals                         string // of an open loop, whose rate stands in the table
 	run                              string // of a scenario: two runs of one point are not repeats
+	sweep                            bool   // several numbers of QPs, which stand in the table
 }
 
 func loadOf(r *Result) load {
-	l := load{r.Workload, r.Op, r.Polling, r.RoundTrip, r.Depth, r.QPs, max(r.Threads, 1), holLoadOf(r), r.Arrivals, ""}
+	l := load{r.Workload, r.Op, r.Polling, r.RoundTrip, r.Depth, r.QPs, max(r.Threads, 1), holLoadOf(r), r.Arrivals, "", false}
 	l.run, _ = r.Parameters["run"].(string)
 	if r.HOL != nil {
 		l.qps = 0 // one or two by the arm, which the table names
@@ -136,7 +137,10 @@ func (l load) conditions() string {
 	if l.hol != (holLoad{}) {
 		return l.holConditions()
 	}
-	parts := []string{"depth " + strconv.Itoa(l.depth), plural(int64(l.qps), "QP")}
+	parts := []string{"depth " + strconv.Itoa(l.depth)}
+	if !l.sweep {
+		parts = append(parts, plural(int64(l.qps), "QP"))
+	}
 	if l.threads > 1 {
 		parts = append(parts, plural(int64(l.threads), "thread"))
 	}
@@ -164,13 +168,17 @@ type groupedResults struct {
 	results []*Result
 }
 
-// groupResults keeps the order in which groups and results appear.
-func groupResults(results []Result) []*groupedResults {
+// groupResults keeps the order in which groups and results appear. The numbers of
+// QPs of a swept load stand together.
+func groupResults(results []Result, swept map[load]bool) []*groupedResults {
 	var groups []*groupedResults
 	index := map[resultGroup]*groupedResults{}
 	for i := range results {
 		r := &results[i]
 		key := resultGroup{loadOf(r), r.Stack, r.Label, r.MeasuredBy, r.Verified}
+		if l := key.load.acrossQPs(); swept[l] {
+			key.load = l
+		}
 		g := index[key]
 		if g == nil {
 			g = &groupedResults{resultGroup: key}
@@ -207,28 +215,28 @@ func (g resultGroup) conditions() string {
 func (p *textPrinter) group(g *groupedResults) {
 	p.line("")
 	p.styled(bold, g.title())
-	p.wrapped(g.conditions())
-	latency := table{columns: g.latencyColumns()}
+	p.wrapped(g.conditions() + g.mostThreads())
+	latency := table{columns: g.perRow(latencyColumns)}
 	corrected, service := table{}, table{}
-	throughput := table{columns: throughputColumns(p.Gbits)}
-	other := table{columns: []column{{name: "#bytes"}, {name: "#iterations"}, {name: "duration", unit: "sec"}}}
-	rows, notes := collapse(g.results)
+	throughput := table{columns: g.perRow(throughputColumns(p.Gbits))}
+	other := table{columns: g.perRow([]column{{name: "#bytes"}, {name: "#iterations"}, {name: "duration", unit: "sec"}})}
+	rows, notes := g.collapse()
 	for _, r := range rows {
 		if r.Latency != nil {
-			latency.add(g.latencyCells(r, r.Latency)...)
+			latency.add(g.perRowCells(r, latencyCells(r.SizeBytes, r.Latency))...)
 		}
 		if r.LatencyCorrected != nil {
-			corrected.add(latencyCells(r.SizeBytes, r.LatencyCorrected)...)
+			corrected.add(g.perRowCells(r, latencyCells(r.SizeBytes, r.LatencyCorrected))...)
 		}
 		if r.LatencyService != nil {
-			service.add(g.latencyCells(r, r.LatencyService)...)
+			service.add(g.perRowCells(r, latencyCells(r.SizeBytes, r.LatencyService))...)
 		}
 		// The rate of a ping-pong says nothing that its latency does not.
 		if r.Throughput != nil && (r.Workload != "latency" || r.Latency == nil) {
-			throughput.add(throughputCells(r, p.Gbits)...)
+			throughput.add(g.perRowCells(r, throughputCells(r, p.Gbits))...)
 		}
 		if r.Latency == nil && r.LatencyCorrected == nil && r.Throughput == nil && r.HOL == nil {
-			other.add(cell{text: integer(r.SizeBytes)}, cell{text: integer(r.Operations)}, cell{text: number(float64(r.DurationNs)/1e9, 2)})
+			other.add(g.perRowCells(r, []cell{{text: integer(r.SizeBytes)}, {text: integer(r.Operations)}, {text: number(float64(r.DurationNs)/1e9, 2)}})...)
 		}
 	}
 	if len(corrected.rows) > 0 {
@@ -250,24 +258,25 @@ func (p *textPrinter) group(g *groupedResults) {
 		p.wrapped(note)
 	}
 	p.intervalTables(g)
-	p.seriesTables(g.results)
-	p.remarks(g.results)
+	p.seriesTables(g)
+	p.remarks(g)
 }
 
 // remarks are what a reader has to know before believing a row.
-func (p *textPrinter) remarks(results []*Result) {
+func (p *textPrinter) remarks(g *groupedResults) {
+	results := g.results
 	if ns := parameterNumber(results[0], "loop_overhead_ns"); ns > 0 {
 		p.wrapped("the measuring loop itself takes " + number(ns, 0) + " ns of a round trip")
 	}
 	for _, r := range results {
 		if r.Errors > 0 {
-			p.styled(red, fmt.Sprintf("%d bytes: %s", r.SizeBytes, plural(r.Errors, "failed operation")))
+			p.styled(red, fmt.Sprintf("%s: %s", g.rowName(r), plural(r.Errors, "failed operation")))
 		}
 		if r.Latency != nil && r.Latency.Clamped > 0 {
-			p.wrapped(fmt.Sprintf("%d bytes: %s outside 0..60 s, counted at the limit in percentiles", r.SizeBytes, plural(r.Latency.Clamped, "sample")))
+			p.wrapped(fmt.Sprintf("%s: %s outside 0..60 s, counted at the limit in percentiles", g.rowName(r), plural(r.Latency.Clamped, "sample")))
 		}
 		if gc := r.GC; gc != nil && gc.ClientCollections+gc.ServerCollections > 0 {
-			p.wrapped(fmt.Sprintf("%d bytes: garbage collections in the window: client %d, server %d", r.SizeBytes, gc.ClientCollections, gc.ServerCollections))
+			p.wrapped(fmt.Sprintf("%s: garbage collections in the window: client %d, server %d", g.rowName(r), gc.ClientCollections, gc.ServerCollections))
 		}
 	}
 }

@@ -13,10 +13,7 @@ func (p *textPrinter) intervalTables(g *groupedResults) {
 		}
 		// Figure columns depend on what a result has: one table for each kind.
 		names, rows := p.intervalRows(set)
-		columns := []column{{name: "#bytes"}, {name: "repeats"}}
-		if g.arrivals != "" {
-			columns = slices.Insert(columns, 0, column{name: "rate", unit: "1/sec"})
-		}
+		columns := g.perRow([]column{{name: "#bytes"}, {name: "repeats"}})
 		if set.arm != "" {
 			columns = append(columns, column{name: "arm", left: true}, column{name: "probes"})
 		}
@@ -27,10 +24,7 @@ func (p *textPrinter) intervalTables(g *groupedResults) {
 			tables = append(tables, &table{columns: columns})
 		}
 		for _, figures := range rows {
-			cells := []cell{{text: integer(set.size)}, {text: integer(int64(len(set.results)))}}
-			if g.arrivals != "" {
-				cells = slices.Insert(cells, 0, cell{text: rateText(set.rate)})
-			}
+			cells := g.perRowCells(set.results[0], []cell{{text: integer(set.size)}, {text: integer(int64(len(set.results)))}})
 			tables[i].add(append(cells, figures...)...)
 		}
 	}

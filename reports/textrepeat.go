@@ -9,18 +9,15 @@ import (
 // is the median over the repeats, except that minimum and maximum are the true ones.
 // Results that are no repeats stay as they are. The notes say how far the repeats lie
 // apart, which is what a difference between two runs has to exceed.
-func collapse(results []*Result) (rows []*Result, notes []string) {
-	rows, sets := repeatSets(results)
+func (g *groupedResults) collapse() (rows []*Result, notes []string) {
+	rows, sets := repeatSets(g.results)
 	for _, k := range sets {
 		all := k.results
 		rows = append(rows, medianResult(all))
 		if len(all) < 2 {
 			continue
 		}
-		name := plural(k.size, "byte")
-		if k.rate > 0 {
-			name += " at " + rateText(k.rate) + "/sec"
-		}
+		name := g.rowName(all[0])
 		if k.arm != "" {
 			name += " " + printable(k.arm)
 		}

@@ -1,16 +1,13 @@
 package reports
 
 // seriesTables show how each window went, one interval a row.
-func (p *textPrinter) seriesTables(results []*Result) {
-	for _, r := range results {
+func (p *textPrinter) seriesTables(g *groupedResults) {
+	for _, r := range g.results {
 		s := r.Series
 		if s == nil {
 			continue
 		}
-		title := plural(r.SizeBytes, "byte")
-		if r.Rate > 0 {
-			title += " at " + rateText(r.Rate) + "/sec"
-		}
+		title := g.rowName(r)
 		if r.HOL != nil {
 			title += ", loaded probes"
 			if r.HOL.Arm != "" {

@@ -17,7 +17,7 @@ func TestParseSweep(t *testing.T) {
 		{"", nil}, {"1:2", nil}, {"1:2:3:4", nil}, {"2:1:1", nil}, {"1:2:0", nil}, {"1:2:-1", nil}, {"0", nil}, {"-1", nil}, {"x", nil},
 		{"NaN", nil}, {"Inf", nil}, {"1,1", nil}, {"1:1e9:1", nil}, {"1,,2", nil},
 	} {
-		got, err := parseSweep(c.in)
+		got, err := parseSweep("rate-sweep", c.in)
 		if !slices.Equal(got, c.want) || (err == nil) != (c.want != nil) {
 			t.Errorf("%q: %v, %v, want %v", c.in, got, err, c.want)
 		}
@@ -108,5 +108,34 @@ func TestRunShowsIntervals(t *testing.T) {
 	}
 	if r = rdmaperf(t, args...); strings.Count(r.stdout, "every 20 msec:") != 4 {
 		t.Errorf("want 4 tables of intervals:\n%s", r.stdout)
+	}
+}
+
+// A sweep of connections is a point for each number, in latency and throughput.
+func TestRunSweepsConnections(t *testing.T) {
+	args := []string{"run", "--transport", "mem,tcp", "--op", "write", "-s", "64", "-n", "50", "--qp-sweep", "1,3", "--threads", "2"}
+	r := rdmaperf(t, append(args, "--format", "json")...)
+	if r.code != 0 || r.stderr != "" {
+		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
+	}
+	var seen []string
+	for _, res := range document(t, []byte(r.stdout)).Results {
+		seen = append(seen, fmt.Sprintf("%s %s %d QPs %d threads %d ops", res.Transport, res.Workload, res.QPs, res.Threads, res.Operations))
+	}
+	var want []string
+	for _, w := range []string{"latency", "throughput"} {
+		for _, qps := range []int{1, 3} {
+			for _, tr := range []string{"mem", "tcp"} {
+				want = append(want, fmt.Sprintf("%s %s %d QPs %d threads %d ops", tr, w, qps, min(qps, 2), 50*qps))
+			}
+		}
+	}
+	if !slices.Equal(seen, want) {
+		t.Errorf("results\n%q, want\n%q", seen, want)
+	}
+	for _, bad := range []string{"0", "1.5", "1,1", "4:1:1", "8192"} {
+		if r := rdmaperf(t, "run", "--transport", "mem", "--qp-sweep", bad); r.code != 2 || !strings.Contains(r.stderr, "QPs") && !strings.Contains(r.stderr, "qp-sweep") {
+			t.Errorf("--qp-sweep %s: exit %d, %q, want a usage error", bad, r.code, r.stderr)
+		}
 	}
 }

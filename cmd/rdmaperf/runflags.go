@@ -65,7 +65,7 @@ type runOptions struct {
 
 func (o *runOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.transports, "transport", "", "comma list of stacks to run side by side: "+stackNames()+" (default "+defaultStack()+")")
-	f.StringSliceVar(&o.workloads, "workload", bench.Workloads(), "comma list of latency, throughput, hol (small probes beside a bulk stream); without it, hol is left out where --op, --size, --all, --qp, --threads or --polling event describe another test, and --rate is for latency alone")
+	f.StringSliceVar(&o.workloads, "workload", bench.StandardWorkloads(), "comma list of latency, throughput, hol (small probes beside a bulk stream); without it, hol is left out where --op, --size, --all, --qp, --qp-sweep, --threads or --polling event describe another test, and --rate is for latency alone")
 	f.StringSliceVar(&o.ops, "op", nil, "comma list of send, write, write_imm, read, fetch_add, cmp_swap (default latency of send, write and read, throughput of write)")
 	f.StringSliceVarP(&o.sizes, "size", "s", nil, "comma list of message sizes in bytes; K, M, G are 1024 (default latency 64,4K, throughput 64,64K,1M)")
 	f.BoolVarP(&o.all, "all", "a", false, "all sizes from 2 bytes to 8 MiB")
@@ -169,7 +169,7 @@ func (o *runOptions) checkOutputs() error {
 }
 
 // exclusive are the flags that say the same thing in two ways.
-var exclusive = [][2]string{{"iters", "duration"}, {"size", "all"}, {"probe-interval", "probe-rate"}, {"rate", "rate-sweep"}}
+var exclusive = [][2]string{{"iters", "duration"}, {"size", "all"}, {"probe-interval", "probe-rate"}, {"rate", "rate-sweep"}, {"qp", "qp-sweep"}}
 
 func (o *runOptions) conflicts(changed func(string) bool) error {
 	for _, pair := range exclusive {
@@ -269,6 +269,10 @@ func (o *runOptions) points(changed func(string) bool) ([]bench.Point, error) {
 	if err != nil {
 		return nil, err
 	}
+	qps, err := o.load.qps(changed)
+	if err != nil {
+		return nil, err
+	}
 	var points []bench.Point
 	for _, w := range workloads {
 		ops := unique(o.ops)
@@ -288,7 +292,9 @@ func (o *runOptions) points(changed func(string) bool) ([]bench.Point, error) {
 		for _, op := range ops {
 			for _, n := range o.pointSizes(w, op, sizes) {
 				for _, rate := range rates {
-					points = append(points, bench.Point{Workload: w, Op: op, Size: n, Rate: rate})
+					for _, q := range qps {
+						points = append(points, bench.Point{Workload: w, Op: op, Size: n, Rate: rate, QPs: q})
+					}
 				}
 			}
 		}

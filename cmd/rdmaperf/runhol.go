@@ -92,7 +92,7 @@ func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
 	list := unique(o.workloads)
 	asked := changed("workload")
 	other := ""
-	for _, f := range []string{"op", "size", "all", "qp", "threads"} {
+	for _, f := range []string{"op", "size", "all", "qp", "qp-sweep", "threads"} {
 		if changed(f) {
 			other = f
 		}
@@ -117,7 +117,7 @@ func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
 		}
 		return list, nil
 	}
-	if changed("qp") || changed("threads") {
+	if changed("qp") || changed("qp-sweep") || changed("threads") {
 		return nil, fmt.Errorf("the workload %s has one thread, and a QP or two by --hol-arm", bench.WorkloadHOL)
 	}
 	if len(list) == 1 && (other == "size" || other == "all") {

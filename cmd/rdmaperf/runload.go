@@ -19,13 +19,39 @@ type loadFlags struct {
 	sweep    string
 	arrivals string
 	interval string
+	qpSweep  string
 }
 
 func (l *loadFlags) register(f *pflag.FlagSet) {
 	f.Float64Var(&l.rate, "rate", 0, "latency as an open loop of so many operations a second, timed from their intended starts (default closed loop)")
 	f.StringVar(&l.sweep, "rate-sweep", "", "latency under load: several rates, as a comma list or FROM:TO:STEP")
 	f.StringVar(&l.arrivals, "arrivals", bench.ArrivalsConstant, "of --rate: constant or poisson")
+	f.StringVar(&l.qpSweep, "qp-sweep", "", "latency and throughput against the number of QPs, instead of --qp: a comma list or FROM:TO:STEP, a point each; --threads is the most")
 	f.StringVar(&l.interval, "interval", "", "also show how each window went, by intervals such as 1s (default not)")
+}
+
+// qps are the numbers of QPs of a sweep; 0 stands for what --qp says.
+func (l *loadFlags) qps(changed func(string) bool) ([]int, error) {
+	if !changed("qp-sweep") {
+		return []int{0}, nil
+	}
+	return parseCounts("qp-sweep", l.qpSweep)
+}
+
+// parseCounts reads a sweep of whole numbers in the form of a rate sweep.
+func parseCounts(flag, s string) ([]int, error) {
+	values, err := parseSweep(flag, s)
+	if err != nil {
+		return nil, err
+	}
+	var counts []int
+	for _, v := range values {
+		if v != math.Trunc(v) || v > math.MaxInt32 {
+			return nil, fmt.Errorf("--%s %q: %v is no whole number", flag, s, v)
+		}
+		counts = append(counts, int(v))
+	}
+	return counts, nil
 }
 
 // series reads --interval; 0 is none.
@@ -50,7 +76,7 @@ func (l *loadFlags) rates(changed func(string) bool) ([]float64, error) {
 	case changed("rate"):
 		return []float64{l.rate}, nil
 	case changed("rate-sweep"):
-		return parseSweep(l.sweep)
+		return parseSweep("rate-sweep", l.sweep)
 	case changed("arrivals"):
 		return nil, fmt.Errorf("--arrivals is for --rate and --rate-sweep")
 	}
@@ -58,11 +84,11 @@ func (l *loadFlags) rates(changed func(string) bool) ([]float64, error) {
 }
 
 // parseSweep reads "1000,5000" or "1000:5000:500", whose end is included.
-func parseSweep(s string) ([]float64, error) {
+func parseSweep(flag, s string) ([]float64, error) {
 	number := func(field string) (float64, error) {
 		v, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
 		if err != nil || !(v > 0) || math.IsInf(v, 0) {
-			return 0, fmt.Errorf("--rate-sweep %q: %q is no rate above 0", s, field)
+			return 0, fmt.Errorf("--%s %q: %q is no number above 0", flag, s, field)
 		}
 		return v, nil
 	}
@@ -80,7 +106,7 @@ func parseSweep(s string) ([]float64, error) {
 		rates, err := read(strings.Split(s, ","))
 		for i, r := range rates {
 			if slices.Contains(rates[:i], r) {
-				return nil, fmt.Errorf("--rate-sweep %q: %v stands there twice", s, r)
+				return nil, fmt.Errorf("--%s %q: %v stands there twice", flag, s, r)
 			}
 		}
 		return rates, err
@@ -90,9 +116,9 @@ func parseSweep(s string) ([]float64, error) {
 	case err != nil:
 		return nil, err
 	case len(v) != 3 || v[0] > v[1]:
-		return nil, fmt.Errorf("--rate-sweep %q: want FROM:TO:STEP", s)
+		return nil, fmt.Errorf("--%s %q: want FROM:TO:STEP", flag, s)
 	case (v[1]-v[0])/v[2] > maxSweep:
-		return nil, fmt.Errorf("--rate-sweep %q: more than %d rates", s, maxSweep)
+		return nil, fmt.Errorf("--%s %q: more than %d values", flag, s, maxSweep)
 	}
 	var rates []float64
 	// A small part of a step makes up for rounding, so that the end is not lost.

@@ -62,12 +62,23 @@ func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 		return above("size %d is above the limit of %d bytes", pt.Size, caps.MaxMsg)
 	case p.Inline > caps.MaxInline:
 		return above("inline %d is above the limit of %d bytes", p.Inline, caps.MaxInline)
-	case pt.Workload == WorkloadHOL && maxUserDepth(caps) > 0 && holDepth(p, k) > maxUserDepth(caps):
-		return above("bulk depth %d with its receives is above the limit of %d", p.BulkDepth, maxUserDepth(caps))
-	case pt.Workload == WorkloadThroughput && maxUserDepth(caps) > 0 && p.Depth > maxUserDepth(caps):
-		return above("depth %d is above the limit of %d", p.Depth, maxUserDepth(caps))
-	case pt.Workload == WorkloadThroughput && maxUserDepth(caps) > 0 && p.RecvDepth > maxUserDepth(caps):
-		return above("receive depth %d is above the limit of %d", p.RecvDepth, maxUserDepth(caps))
+	}
+	if limits := findWorkload(pt.Workload).limits; limits != nil {
+		if err := limits(p, pt, caps); err != nil {
+			return above("%w", err)
+		}
+	}
+	return nil
+}
+
+// streamLimits holds the depths that were asked for against the transport's.
+func streamLimits(p *Plan, _ Point, caps transports.Caps) error {
+	switch limit := maxUserDepth(caps); {
+	case limit == 0:
+	case p.Depth > limit:
+		return fmt.Errorf("depth %d is above the limit of %d", p.Depth, limit)
+	case p.RecvDepth > limit:
+		return fmt.Errorf("receive depth %d is above the limit of %d", p.RecvDepth, limit)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ const (
 )
 
 // holShape fills in what the head-of-line workload needs.
-func (sh *Shape) holShape(p *Plan) {
+func (sh *Shape) holShape(p *Plan, _ transports.Caps) {
 	sh.Threads, sh.QPs, sh.Moderation = 1, 1, 1
 	if sh.Arm == ArmTwoQP {
 		sh.QPs = 2
@@ -128,6 +128,8 @@ func (p Point) validateHOL() error {
 		return errors.New("the bulk stream is of write or send")
 	case !slices.Contains(Arms(), p.Arm):
 		return fmt.Errorf("arm %q: want one of %v", p.Arm, Arms())
+	case p.QPs != 0:
+		return errors.New("its QPs are those of the arm")
 	}
 	return nil
 }

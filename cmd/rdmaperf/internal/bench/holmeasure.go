@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -63,6 +64,15 @@ func (m *measurement) setPace() {
 	if every := m.c.plan.ProbeInterval; every > 0 {
 		m.crew.pace = NewPacer(float64(every), false, m.sh.Seed)
 	}
+}
+
+// holLimits holds the deeper of both queues against the transport's.
+func holLimits(p *Plan, pt Point, caps transports.Caps) error {
+	k, _ := transports.ParseKind(pt.Op)
+	if limit := maxUserDepth(caps); limit > 0 && holDepth(p, k) > limit {
+		return fmt.Errorf("bulk depth %d with its receives is above the limit of %d", p.BulkDepth, limit)
+	}
+	return nil
 }
 
 // holDepth is the deeper of both queues.

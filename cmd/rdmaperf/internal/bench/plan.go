@@ -2,18 +2,10 @@ package bench
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
-)
-
-// Workload names, as --workload and Result.Workload spell them.
-const (
-	WorkloadLatency    = "latency"
-	WorkloadThroughput = "throughput"
-	WorkloadHOL        = "hol"
 )
 
 // Polling names, as --polling and Result.Polling spell them.
@@ -21,9 +13,6 @@ const (
 	PollingBusy  = "busy"
 	PollingEvent = "event"
 )
-
-// Workloads lists the known workloads.
-func Workloads() []string { return []string{WorkloadLatency, WorkloadThroughput, WorkloadHOL} }
 
 // Plan is everything a run asks for, as the client sends it to the server. The
 // zero value of a field that has a default means the default.
@@ -85,6 +74,9 @@ type Point struct {
 	// Rate makes an open loop of the workload latency: operations a second, of all
 	// QPs together. 0 is a closed loop.
 	Rate float64 `json:"rate,omitempty"`
+
+	// QPs replaces the plan's number, for a sweep. 0: the plan's.
+	QPs int `json:"point_qps,omitempty"`
 }
 
 // String reads "latency send 64 B" or "hol write 1048576 B same-qp".
@@ -95,6 +87,9 @@ func (p Point) String() string {
 	}
 	if p.Rate != 0 {
 		s += fmt.Sprintf(" at %v/s", p.Rate)
+	}
+	if p.QPs != 0 {
+		s += fmt.Sprintf(" on %d QPs", p.QPs)
 	}
 	return s
 }
@@ -119,10 +114,6 @@ func (p Plan) withDefaults() Plan {
 	p.QPs = max(p.QPs, 1)
 	if p.Polling == "" {
 		p.Polling = PollingBusy
-	}
-	if p.Polling == PollingEvent {
-		// One goroutine cannot sleep on two sessions, so each gets its own.
-		p.Threads = p.QPs
 	}
 	p.Threads = max(p.Threads, 1)
 	if p.Arrivals == "" {
@@ -167,12 +158,12 @@ func (p *Plan) Validate() error {
 		return bad("qps", p.QPs, fmt.Sprintf("want 1 to %d", maxQPs))
 	case p.Threads < 0 || p.Threads > maxThreads:
 		return bad("threads", p.Threads, fmt.Sprintf("want 1 to %d", maxThreads))
-	case p.Threads > max(p.QPs, 1):
+	case p.Threads > p.mostQPs():
 		return bad("threads", p.Threads, "a thread needs a QP of its own")
 	case p.Polling != "" && p.Polling != PollingBusy && p.Polling != PollingEvent:
 		return bad("polling", p.Polling, "want busy or event")
-	case p.Polling == PollingEvent && p.QPs > maxThreads:
-		return bad("qps", p.QPs, fmt.Sprintf("with event polling at most %d", maxThreads))
+	case p.Polling == PollingEvent && p.mostQPs() > maxThreads:
+		return bad("qps", p.mostQPs(), fmt.Sprintf("with event polling at most %d", maxThreads))
 	case p.Inline < 0 || p.Inline > maxSize:
 		return bad("inline", p.Inline, "want 0 or more bytes")
 	case p.Moderation < 0:
@@ -207,6 +198,33 @@ func (p *Plan) Validate() error {
 	return nil
 }
 
+// mostQPs is the largest number of QPs of any point.
+func (p *Plan) mostQPs() int {
+	most := 1
+	for _, pt := range p.Points {
+		most = max(most, p.qps(pt))
+	}
+	return most
+}
+
+// qps is the number of QPs of a point.
+func (p *Plan) qps(pt Point) int {
+	if pt.QPs > 0 {
+		return pt.QPs
+	}
+	return max(p.QPs, 1)
+}
+
+// threads is the number of workers that share so many QPs. A sweep begins with
+// fewer QPs than threads may be, and a thread needs one. In event mode one
+// goroutine cannot sleep on two sessions, so each gets its own.
+func (p *Plan) threads(qps int) int {
+	if p.Polling == PollingEvent {
+		return qps
+	}
+	return min(max(p.Threads, 1), qps)
+}
+
 func (p *Plan) depth() int {
 	if p.Depth == 0 {
 		return DefaultDepth
@@ -216,11 +234,12 @@ func (p *Plan) depth() int {
 
 func (p Point) validate() error {
 	k, ok := transports.ParseKind(p.Op)
+	w := findWorkload(p.Workload)
 	if err := p.checkRate(); err != nil {
 		return err
 	}
 	switch {
-	case !slices.Contains(Workloads(), p.Workload):
+	case w == nil:
 		return fmt.Errorf("unknown workload, want one of %v", Workloads())
 	case !ok:
 		return fmt.Errorf("unknown operation, want one of %s", kindNames(^transports.KindSet(0)))
@@ -228,10 +247,12 @@ func (p Point) validate() error {
 		return fmt.Errorf("sizes are 1 byte to 2 GiB")
 	case isAtomic(k) && p.Size != atomicSize:
 		return fmt.Errorf("atomics are %d bytes", atomicSize)
-	case p.Workload == WorkloadHOL:
-		return p.validateHOL()
-	case p.Arm != "":
+	case p.QPs < 0 || p.QPs > maxQPs:
+		return fmt.Errorf("%d QPs: want 1 to %d", p.QPs, maxQPs)
+	case p.Arm != "" && p.Workload != WorkloadHOL:
 		return fmt.Errorf("only the head-of-line workload has arms")
+	case w.point != nil:
+		return w.point(p)
 	}
 	return nil
 }

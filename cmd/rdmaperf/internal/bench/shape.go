@@ -82,19 +82,12 @@ type Shape struct {
 // newShape makes the shape of one point that both transports can carry.
 func newShape(p *Plan, pt Point, client, server transports.Caps) (*Shape, error) {
 	caps := common(client, server)
-	sh := &Shape{Point: pt, QPs: p.QPs, Threads: p.Threads, Inline: p.Inline,
+	sh := &Shape{Point: pt, QPs: p.qps(pt), Threads: p.threads(p.qps(pt)), Inline: p.Inline,
 		Polling: p.Polling, Verify: p.Verify, Seed: p.Seed, Timeout: p.Timeout}
 	if err := checkPoint(p, pt, caps); err != nil {
 		return nil, err
 	}
-	if pt.Workload == WorkloadHOL {
-		sh.holShape(p)
-	} else if pt.Workload == WorkloadLatency {
-		sh.Depth, sh.Moderation, sh.Slots = 1, 1, latencySlotsFor(pt.Size)
-		sh.RecvDepth = sh.Slots
-	} else {
-		sh.streamDepths(p, caps)
-	}
+	findWorkload(pt.Workload).shape(sh, p, caps)
 	switch k := sh.kind(); {
 	case k == transports.KindWrite && pt.Workload != WorkloadLatency:
 		sh.Arrival = ArrivalMessage // of the barrier behind the last write
@@ -112,6 +105,19 @@ func newShape(p *Plan, pt Point, client, server transports.Caps) (*Shape, error)
 		sh.Arrival = ArrivalMessage
 	}
 	return sh, sh.validate()
+}
+
+// latencyShape is that of a ping-pong: one operation under way.
+func (sh *Shape) latencyShape(*Plan, transports.Caps) {
+	sh.Depth, sh.Moderation, sh.Slots = 1, 1, latencySlotsFor(sh.Size)
+	sh.RecvDepth = sh.Slots
+}
+
+func (sh *Shape) checkLatency() error {
+	if sh.Slots != latencySlotsFor(sh.Size) || sh.RecvDepth != sh.Slots {
+		return fmt.Errorf("slots %d is out of range", sh.Slots)
+	}
+	return nil
 }
 
 func latencySlotsFor(size int) int {
@@ -207,8 +213,6 @@ func (sh *Shape) validate() error {
 		return bad("slots", sh.Slots)
 	case sh.Slots%sh.Moderation != 0 && sh.Moderation%sh.Slots != 0:
 		return bad("slots", sh.Slots)
-	case sh.Workload == WorkloadLatency && (sh.Slots != latencySlotsFor(sh.Size) || sh.RecvDepth != sh.Slots):
-		return bad("slots", sh.Slots)
 	case sh.Inline < 0 || sh.Inline > maxSize:
 		return bad("inline", sh.Inline)
 	case sh.Polling != PollingBusy && sh.Polling != PollingEvent:
@@ -220,8 +224,8 @@ func (sh *Shape) validate() error {
 	case sh.Timeout <= 0 || sh.Timeout > maxDuration:
 		return bad("timeout", sh.Timeout)
 	}
-	if sh.Workload == WorkloadHOL {
-		if err := sh.validateHOL(); err != nil {
+	if check := findWorkload(sh.Workload).check; check != nil {
+		if err := check(sh); err != nil {
 			return &reports.ExitError{Code: reports.ExitUsage, Operation: "check point", Err: err}
 		}
 	}

@@ -1,0 +1,56 @@
+package bench
+
+import (
+	"slices"
+
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// Workload names, as --workload and Result.Workload spell them.
+const (
+	WorkloadLatency    = "latency"
+	WorkloadThroughput = "throughput"
+	WorkloadHOL        = "hol"
+)
+
+// workload is a row of the table of workloads: what tells it from the others
+// before a point is measured.
+type workload struct {
+	name     string
+	standard bool                                      // measured when none is named
+	point    func(Point) error                         // what its points must be beside a good operation and size; nil: nothing
+	shape    func(*Shape, *Plan, transports.Caps)      // fills in QPs, threads, depths and slots
+	check    func(*Shape) error                        // holds a shape of the peer against them; nil: nothing special
+	limits   func(*Plan, Point, transports.Caps) error // what a transport's limits forbid; nil: nothing special
+}
+
+var workloads = []workload{
+	{name: WorkloadLatency, standard: true, shape: (*Shape).latencyShape, check: (*Shape).checkLatency},
+	{name: WorkloadThroughput, standard: true, shape: (*Shape).streamDepths, limits: streamLimits},
+	{name: WorkloadHOL, standard: true, point: Point.validateHOL, shape: (*Shape).holShape, check: (*Shape).validateHOL, limits: holLimits},
+}
+
+// findWorkload returns the row of a name, or nil.
+func findWorkload(name string) *workload {
+	i := slices.IndexFunc(workloads, func(w workload) bool { return w.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &workloads[i]
+}
+
+// Workloads lists the known workloads.
+func Workloads() []string { return workloadNames(false) }
+
+// StandardWorkloads lists those that a run measures when none is named.
+func StandardWorkloads() []string { return workloadNames(true) }
+
+func workloadNames(standard bool) []string {
+	var names []string
+	for _, w := range workloads {
+		if w.standard || !standard {
+			names = append(names, w.name)
+		}
+	}
+	return names
+}

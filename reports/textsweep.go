@@ -1,0 +1,77 @@
+package reports
+
+import "strconv"
+
+// A sweep over the number of QPs stands in one table with the number in front, so
+// that it reads as a curve from top to bottom.
+
+// sweptLoads are the loads of a document that were measured with several numbers
+// of QPs, by what they share.
+func sweptLoads(results []Result) map[load]bool {
+	first := map[load]int{}
+	swept := map[load]bool{}
+	for i := range results {
+		l, qps := loadOf(&results[i]).acrossQPs(), results[i].QPs
+		if n, seen := first[l]; !seen {
+			first[l] = qps
+		} else if n != qps && results[i].HOL == nil {
+			swept[l] = true
+		}
+	}
+	return swept
+}
+
+// acrossQPs is what the points of a sweep share. Threads are part of the sweep: it
+// may begin with fewer QPs than threads.
+func (l load) acrossQPs() load {
+	l.qps, l.threads, l.sweep = 0, 0, true
+	return l
+}
+
+// perRow puts in front what differs from row to row: the offered rate and the QPs.
+func (g resultGroup) perRow(columns []column) []column {
+	var front []column
+	if g.arrivals != "" {
+		front = append(front, column{name: "rate", unit: "1/sec"})
+	}
+	if g.sweep {
+		front = append(front, column{name: "QPs"})
+	}
+	return append(front, columns...)
+}
+
+func (g resultGroup) perRowCells(r *Result, cells []cell) []cell {
+	var front []cell
+	if g.arrivals != "" {
+		front = append(front, cell{text: rateText(r.Rate)})
+	}
+	if g.sweep {
+		front = append(front, cell{text: strconv.Itoa(r.QPs)})
+	}
+	return append(front, cells...)
+}
+
+// rowName tells the rows of a table apart, in a sentence.
+func (g resultGroup) rowName(r *Result) string {
+	name := plural(r.SizeBytes, "byte")
+	if r.Rate > 0 {
+		name += " at " + rateText(r.Rate) + "/sec"
+	}
+	if g.sweep {
+		name += " on " + plural(int64(r.QPs), "QP")
+	}
+	return name
+}
+
+// mostThreads is what a sweep's conditions say of threads, which its first rows may
+// have fewer of.
+func (g *groupedResults) mostThreads() string {
+	most := 1
+	for _, r := range g.results {
+		most = max(most, r.Threads)
+	}
+	if !g.sweep || most == 1 {
+		return ""
+	}
+	return ", at most " + plural(int64(most), "thread")
+}
