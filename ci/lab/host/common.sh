@@ -1,0 +1,36 @@
+# shellcheck shell=bash
+# Words and waits that every part of the lab's host side uses.
+
+say() { echo "lab: $*" >&2; }
+die() {
+	say "$1"
+	exit "${2:-1}"
+}
+
+# not_run CAUSE REMEDY: the lab cannot run here. It is never a pass.
+not_run() {
+	say "NOT RUN: $1"
+	say "NOT RUN: what to do: $2"
+	exit 77
+}
+
+# locked FILE COMMAND…: one builder at a time; runs that share a cache wait for
+# each other, but not for ever.
+locked() {
+	local lock=$1 fd
+	shift
+	exec {fd}>"$lock"
+	flock -w 600 "$fd" || die "wait for $lock: another run holds it for ten minutes"
+	"$@" # never after || or in a condition: errexit would be off in it
+	exec {fd}>&-
+}
+
+# digest WORD…: a short key made of the words.
+digest() { printf '%s\n' "$@" | sha256sum | cut -c1-16; }
+
+# end_child: ends the background process that this run waits for, by its id.
+end_child() {
+	[[ -n ${child-} ]] || return 0
+	kill -TERM "$child" 2>/dev/null || true
+	wait "$child" 2>/dev/null || true
+}
