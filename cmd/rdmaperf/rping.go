@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -190,8 +191,10 @@ func rpingError(err error) error {
 		code, hint = reports.ExitPeer, "rdmaperf rping -s on that host first, and the same -p"
 	case errors.Is(err, rdma.ErrProtocol):
 		code, hint = reports.ExitPeer, "a peer that speaks rping over the same transport"
-	case errors.Is(err, rdma.ErrRejected), errors.Is(err, rping.ErrPeerGone), errors.As(err, &status):
+	case errors.Is(err, rdma.ErrNoDevice):
+		code = reports.ExitNotRun
+	case errors.Is(err, rdma.ErrFabric), errors.Is(err, rdma.ErrRejected), errors.Is(err, rping.ErrPeerGone), errors.As(err, &status):
 		code = reports.ExitPeer
 	}
-	return &reports.ExitError{Code: code, Operation: "rping", Err: err, Hint: hint}
+	return &reports.ExitError{Code: code, Operation: "rping", Err: err, Hint: cmp.Or(rdma.Advice(err), hint)}
 }

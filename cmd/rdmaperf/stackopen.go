@@ -126,5 +126,12 @@ func openFailed(spec string, layers []layer, l layer, err error) error {
 	if errors.As(err, &exit) {
 		return &reports.ExitError{Code: exit.Code, Operation: opening(spec), Err: err, Hint: exit.Hint}
 	}
-	return &reports.ExitError{Code: reports.ExitFailed, Operation: opening(spec), Err: err}
+	code := reports.ExitFailed
+	switch {
+	case errors.Is(err, rdma.ErrNoDevice), errors.Is(err, rdma.ErrNotSupported):
+		code = reports.ExitNotRun
+	case errors.Is(err, rdma.ErrInvalid): // a port or an index that the device does not have
+		code = reports.ExitUsage
+	}
+	return &reports.ExitError{Code: code, Operation: opening(spec), Err: err, Hint: rdma.Advice(err)}
 }

@@ -29,6 +29,8 @@ var (
 	ErrUnreachable = errors.New("peer unreachable")
 	// ErrFabric: the peer was heard, but the two ports have no packet format in common.
 	ErrFabric = errors.New("peer on another fabric")
+	// ErrNoDevice: the device, its port or the software below it is not here, or not up.
+	ErrNoDevice = errors.New("no such RDMA device")
 	// ErrProtocol: the peer does not speak the provider's protocol.
 	ErrProtocol = errors.New("protocol error")
 	// ErrAddrInUse: the listening address is taken.
@@ -57,6 +59,28 @@ func (e *OpError) Error() string {
 
 // Unwrap returns the cause.
 func (e *OpError) Unwrap() error { return e.Err }
+
+// AdviceError is a cause with what the user can try. The text is the cause's
+// alone: how advice is shown is the command's business.
+type AdviceError struct {
+	Err error
+	Try string // one line
+}
+
+// Error is the cause.
+func (e *AdviceError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *AdviceError) Unwrap() error { return e.Err }
+
+// Advice is what an AdviceError in err's chain says to try, or "".
+func Advice(err error) string {
+	var a *AdviceError
+	if errors.As(err, &a) {
+		return a.Try
+	}
+	return ""
+}
 
 // RejectError is the peer's refusal with its private data; errors.Is ErrRejected.
 type RejectError struct{ PrivateData []byte }

@@ -135,7 +135,7 @@ func (x *exchange) offer(ctx context.Context, e endpoint) (endpoint, error) {
 		case err != nil:
 			return unreachable(err)
 		case f.kind == frameRefuse && f.why == refusedFabric:
-			return fmt.Errorf("%w: it refused for that reason; %s", rdma.ErrFabric, fabricHint)
+			return otherFabric("it refused for that reason")
 		case f.kind == frameRefuse:
 			return &rdma.RejectError{PrivateData: f.Private}
 		case f.kind != frameAnswer:
@@ -355,19 +355,22 @@ func readFrame(r io.Reader, b *[frameLen]byte) error {
 func reachable(ours, theirs *endpoint) error {
 	link := func(e *endpoint) string { return pick(e.LID == 0, "Ethernet", "InfiniBand") }
 	if a, b := link(ours), link(theirs); a != b {
-		return fmt.Errorf("%w: this port is on %s, its port on %s; %s", rdma.ErrFabric, a, b, fabricHint)
+		return otherFabric("this port is on %s, its port on %s", a, b)
 	}
 	if ours.LID != 0 {
 		return nil
 	}
 	a, b := netip.AddrFrom16(ours.GID), netip.AddrFrom16(theirs.GID)
 	if a.Is4In6() != b.Is4In6() {
-		return fmt.Errorf("%w: our gid is %s, its gid %s: one is IPv4, one IPv6; %s", rdma.ErrFabric, a, b, fabricHint)
+		return otherFabric("our gid is %s, its gid %s: one is IPv4, one IPv6", a, b)
 	}
 	return nil
 }
 
-const fabricHint = "compare rdmaperf devices on both, and choose with -d, -i and -x"
+func otherFabric(format string, a ...any) error {
+	return &rdma.AdviceError{Err: fmt.Errorf("%w: "+format, append([]any{rdma.ErrFabric}, a...)...),
+		Try: "rdmaperf devices on both sides, and -d, -i and -x to choose"}
+}
 
 // newPSN draws a first packet sequence number: stale packets of an earlier
 // connection of the same QP number must not fit (IBTA 12.9.8.1).

@@ -77,7 +77,7 @@ func (r gidReader) table(sysfsRoot, device string, port int) ([]gidEntry, error)
 	dir := filepath.Join(sysfsRoot, "class/infiniband", device, "ports", strconv.Itoa(port))
 	slots, err := r.readDir(filepath.Join(dir, "gids"))
 	if err != nil {
-		return nil, &rdma.OpError{Op: "read gids of", Object: device + " port " + strconv.Itoa(port), Err: err}
+		return nil, &rdma.OpError{Op: opReadGIDs, Object: device + " port " + strconv.Itoa(port), Err: err}
 	}
 	link, _ := r.readFile(filepath.Join(dir, "link_layer")) // absent before 2.6.37: InfiniBand
 	ethernet := strings.TrimSpace(string(link)) == "Ethernet"
@@ -155,7 +155,7 @@ func chooseGID(entries []gidEntry, local netip.Addr) (gidEntry, error) {
 	}
 	if len(entries) == 0 {
 		return gidEntry{}, &rdma.OpError{Op: "choose gid", Object: object,
-			Err: fmt.Errorf("%w: bring its network interface up and give it an address, or name another port", errNoGID)}
+			Err: &rdma.AdviceError{Err: errNoGID, Try: "ip link set up and an address for its network interface, or another port with -i"}}
 	}
 	best := slices.MinFunc(entries, func(a, b gidEntry) int {
 		return slices.Compare(gidRank(&a, local), gidRank(&b, local))
@@ -193,20 +193,14 @@ func gidAt(entries []gidEntry, index int) (gidEntry, error) {
 			return e, nil
 		}
 	}
-	there := "the table is empty"
+	there := "the port has no gid"
 	if len(entries) > 0 {
-		names := make([]string, 0, shownGIDs+1)
-		for i := range entries[:min(len(entries), shownGIDs)] {
-			names = append(names, entries[i].String())
+		names := make([]string, len(entries))
+		for i := range entries {
+			names[i] = entries[i].String()
 		}
-		if len(entries) > shownGIDs {
-			names = append(names, fmt.Sprintf("and %d more", len(entries)-shownGIDs))
-		}
-		there = "the port has " + strings.Join(names, ", ")
+		there = "the port has " + list(names)
 	}
-	return gidEntry{}, &rdma.OpError{Op: "use gid index", Object: strconv.Itoa(index),
-		Err: fmt.Errorf("%w: no such entry: %s; try -x with one of these", rdma.ErrInvalid, there)}
+	return gidEntry{}, &rdma.OpError{Op: opUseGID, Object: strconv.Itoa(index), Err: &rdma.AdviceError{
+		Err: &kindError{rdma.ErrInvalid, errors.New("no such entry; " + there)}, Try: "-x with one that exists, or without -x"}}
 }
-
-// shownGIDs keeps a message to one line of use.
-const shownGIDs = 6

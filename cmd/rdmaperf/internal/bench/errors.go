@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,11 +64,12 @@ func transportError(operation string, err error) error {
 	switch {
 	case errors.Is(err, rdma.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
 		code, hint = reports.ExitPeer, "the data path: a firewall may pass the control port only"
-	case errors.Is(err, rdma.ErrRejected), errors.Is(err, rdma.ErrProtocol):
+	case errors.Is(err, rdma.ErrRejected), errors.Is(err, rdma.ErrProtocol), errors.Is(err, rdma.ErrFabric):
 		code = reports.ExitPeer
-	case errors.Is(err, rdma.ErrNotSupported):
+	case errors.Is(err, rdma.ErrNotSupported), errors.Is(err, rdma.ErrNoDevice):
 		code = reports.ExitNotRun
 	}
+	hint = cmp.Or(rdma.Advice(err), hint) // who knows the cause knows best
 	return &reports.ExitError{Code: code, Operation: operation, Err: err, Hint: hint}
 }
 

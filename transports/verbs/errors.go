@@ -1,0 +1,176 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"syscall"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// The verbs calls that fail for reasons a user can do something about, as the Op
+// of a *rdma.OpError.
+const (
+	opLoad     = "load"            // libibverbs, librdmacm; object: the library
+	opOpen     = "open device"     // ibv_open_device(3); object: the device
+	opRegister = "register memory" // ibv_reg_mr(3); object: the size
+	opCreateQP = "create qp"       // ibv_create_qp(3)
+	opCreateCQ = "create cq"       // ibv_create_cq(3)
+	opToRTR    = "move qp to rtr"  // ibv_modify_qp(3); object: the peer's address
+	opCMOpen   = "open rdma_cm"    // rdma_create_event_channel(3)
+	opBind     = "bind rdma_cm to" // rdma_bind_addr(3); object: the address
+	opResolve  = "resolve address" // rdma_resolve_addr(3), rdma_resolve_route(3); object: the peer
+	opReadGIDs = "read gids of"    // object: device and port
+	opUseGID   = "use gid index"   // object: the index
+	opUsePort  = "use port"        // object: port and device
+)
+
+// explanation is what an errno of a verbs call most likely means.
+type explanation struct {
+	op    string
+	errno syscall.Errno
+	kind  error  // sentinel by which callers choose an exit code; nil: none
+	cause string // empty: the errno in words says it
+	try   string
+}
+
+// The kernel's answers: drivers/infiniband/core/{uverbs_cmd,ucma,cma,addr,verbs}.c.
+var explanations = []explanation{
+	{opOpen, syscall.EACCES, nil, "no permission for /dev/infiniband", "rdma-core's udev rules, or root"},
+	{opOpen, syscall.EPERM, nil, "no permission for /dev/infiniband", "rdma-core's udev rules, or root"},
+	{opOpen, syscall.ENOENT, rdma.ErrNoDevice, "it has no character device in /dev/infiniband", "modprobe ib_uverbs; in a container, --device /dev/infiniband"},
+	{opOpen, syscall.ENODEV, rdma.ErrNoDevice, "it is gone", "rdmaperf devices"},
+	{opOpen, syscall.ENOSYS, rdma.ErrNoDevice, "the kernel has no ib_uverbs", "modprobe ib_uverbs"},
+	{opRegister, syscall.EFAULT, nil, "the memory cannot be pinned", "anonymous memory or huge pages, not a file of a network file system"},
+	{opCreateQP, syscall.EINVAL, nil, "a depth, SGE or inline limit of the device", "a smaller --tx-depth, --rx-depth or --inline_size; rdmaperf devices shows the limits"},
+	{opCreateQP, syscall.ENOMEM, nil, "the device has no room for another queue pair", "fewer --qp or smaller depths; rdmaperf devices shows the limits"},
+	{opCreateQP, syscall.ENOSPC, nil, "the device has no queue pair left", "fewer --qp; rdma resource show qp lists who has them"},
+	{opCreateQP, syscall.EAGAIN, nil, "the rdma cgroup's limit of objects is reached", "fewer --qp, or a higher rdma.max of the cgroup"},
+	{opCreateCQ, syscall.EINVAL, nil, "deeper than the device's completion queues", "fewer --qp a thread, or smaller depths"},
+	{opCreateCQ, syscall.ENOMEM, nil, "the device has no room for another completion queue", "fewer --qp or smaller depths"},
+	{opCreateCQ, syscall.EAGAIN, nil, "the rdma cgroup's limit of objects is reached", "fewer --qp, or a higher rdma.max of the cgroup"},
+	{opToRTR, syscall.ETIMEDOUT, rdma.ErrUnreachable, "nobody answers for the peer's gid on this port's network", "ping that address through this port's interface; -x for a gid of the same network on both sides"},
+	{opToRTR, syscall.EHOSTUNREACH, rdma.ErrUnreachable, "no route from this port's network to the peer's gid", "-x for a gid of the same network on both sides"},
+	{opToRTR, syscall.ENETUNREACH, rdma.ErrUnreachable, "no route from this port's network to the peer's gid", "-x for a gid of the same network on both sides"},
+	{opToRTR, syscall.EINVAL, rdma.ErrFabric, "the port cannot address the peer's gid with the chosen one", "-x for a gid of the same type on both sides; rdmaperf devices lists them"},
+	{opCMOpen, syscall.ENOENT, rdma.ErrNoDevice, "the kernel has no rdma_ucm", "modprobe rdma_ucm"},
+	{opCMOpen, syscall.ENODEV, rdma.ErrNoDevice, "the kernel has no rdma_ucm", "modprobe rdma_ucm"},
+	{opCMOpen, syscall.ENXIO, rdma.ErrNoDevice, "the kernel has no rdma_ucm", "modprobe rdma_ucm"},
+	{opCMOpen, syscall.EACCES, nil, "no permission for /dev/infiniband/rdma_cm", "rdma-core's udev rules, or root"},
+	{opBind, syscall.EADDRINUSE, rdma.ErrAddrInUse, "", "another port"},
+	{opBind, syscall.EADDRNOTAVAIL, rdma.ErrInvalid, "no interface here has this address", "an address of the device's interface; rdmaperf devices names it"},
+	{opBind, syscall.ENODEV, rdma.ErrInvalid, "no RDMA device has this address", "an address of the device's interface; rdmaperf devices names it"},
+	{opResolve, syscall.ENODEV, rdma.ErrUnreachable, "the interface that leads there has no RDMA device", "an address of the peer's RDMA interface"},
+	{opResolve, syscall.EADDRNOTAVAIL, rdma.ErrUnreachable, "the interface that leads there has no RDMA device", "an address of the peer's RDMA interface"},
+	{opResolve, syscall.ENETUNREACH, rdma.ErrUnreachable, "no route", "an address of the peer's RDMA interface"},
+	{opResolve, syscall.EHOSTUNREACH, rdma.ErrUnreachable, "nobody answers for that address", "ping; an address of the peer's RDMA interface"},
+	{opResolve, syscall.ETIMEDOUT, rdma.ErrUnreachable, "nobody answers for that address", "ping; an address of the peer's RDMA interface"},
+}
+
+// failed is the error of a verbs call: what it means, and what to try, where the
+// errno tells. err is a syscall.Errno, or anything else, which stays as it is.
+func failed(op, object string, err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		for i := range explanations {
+			if e := &explanations[i]; e.op == op && e.errno == errno {
+				err = e.wrap(err)
+				break
+			}
+		}
+	}
+	return &rdma.OpError{Op: op, Object: object, Err: err}
+}
+
+func (e *explanation) wrap(err error) error {
+	if e.cause != "" {
+		err = fmt.Errorf("%s (%w)", e.cause, err)
+	}
+	if e.kind != nil {
+		err = &kindError{e.kind, err}
+	}
+	return &rdma.AdviceError{Err: err, Try: e.try}
+}
+
+// kindError makes errors.Is find a sentinel whose words would repeat the cause's.
+type kindError struct{ kind, err error }
+
+func (e *kindError) Error() string   { return e.err.Error() }
+func (e *kindError) Unwrap() []error { return []error{e.kind, e.err} }
+
+// registerFailed explains a failed registration of size bytes. Pinned memory
+// counts against RLIMIT_MEMLOCK unless the process has CAP_IPC_LOCK
+// (ib_umem_get in drivers/infiniband/core/umem.c), and the answer is ENOMEM.
+func registerFailed(size uint64, err error) error {
+	var lim syscall.Rlimit
+	if errors.Is(err, syscall.ENOMEM) && syscall.Getrlimit(rlimitMemlock, &lim) == nil {
+		err = memlock(size, lim.Cur, err)
+	}
+	return failed(opRegister, strconv.FormatUint(size, 10)+" bytes", err)
+}
+
+// rlimitMemlock is RLIMIT_MEMLOCK of getrlimit(2), which package syscall lacks.
+const rlimitMemlock = 8
+
+func memlock(size, limit uint64, err error) error {
+	const unlimited = 1<<64 - 1
+	if limit == unlimited {
+		return &rdma.AdviceError{Err: fmt.Errorf("the device or the machine has no room for it (%w)", err), Try: "smaller --size, or fewer --qp"}
+	}
+	return &rdma.AdviceError{
+		Err: fmt.Errorf("the limit of locked memory is %d bytes in all (%w)", limit, err),
+		Try: "ulimit -l unlimited, LimitMEMLOCK=infinity in a systemd unit, or --ulimit memlock=-1 for a container",
+	}
+}
+
+// libraryMissing explains why a library could not be opened; why is dlerror(3).
+func libraryMissing(name, why string) error {
+	return &rdma.OpError{Op: opLoad, Object: name, Err: &rdma.AdviceError{
+		Err: &kindError{rdma.ErrNoDevice, errors.New(why)},
+		Try: "install it: apt install ibverbs-providers librdmacm1, dnf install libibverbs librdmacm",
+	}}
+}
+
+// deviceMissing explains a device name that is not there.
+func deviceMissing(name string, there []string) error {
+	cause := errors.New("no such RDMA device; this machine has none")
+	if len(there) > 0 {
+		cause = fmt.Errorf("no such RDMA device; this machine has %s", list(there))
+	}
+	return &rdma.OpError{Op: opOpen, Object: name, Err: &rdma.AdviceError{Err: &kindError{rdma.ErrNoDevice, cause}, Try: "rdmaperf devices"}}
+}
+
+// portMissing explains a port number that the device does not have.
+func portMissing(device string, port, ports int) error {
+	count := "it has " + strconv.Itoa(ports) + " ports"
+	if ports == 1 {
+		count = "it has port 1 only"
+	}
+	return &rdma.OpError{Op: opUsePort, Object: strconv.Itoa(port) + " of " + device,
+		Err: &rdma.AdviceError{Err: &kindError{rdma.ErrInvalid, errors.New(count)}, Try: "-i with one that exists"}}
+}
+
+// portDown explains a port that is not ACTIVE; state is its state in words.
+func portDown(device string, port int, state string) error {
+	return &rdma.OpError{Op: opUsePort, Object: strconv.Itoa(port) + " of " + device, Err: &rdma.AdviceError{
+		Err: &kindError{rdma.ErrNoDevice, fmt.Errorf("it is %s, not ACTIVE", state)},
+		Try: "ip link set up for its interface, the cable or the subnet manager, or another port with -i",
+	}}
+}
+
+// list joins the first few names.
+func list(names []string) string {
+	const show = 8
+	s := ""
+	for i, n := range names {
+		if i == show {
+			return s + fmt.Sprintf(" and %d more", len(names)-show)
+		}
+		if i > 0 {
+			s += ", "
+		}
+		s += n
+	}
+	return s
+}
