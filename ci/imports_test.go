@@ -22,6 +22,7 @@ var allowed = []struct {
 	{"transports/rdma", nil, "the waist knows the standard library only"},
 	{"transports/memdev", []string{"transports/rdma"}, "a provider knows the waist"},
 	{"transports/verbs", []string{"transports/rdma"}, "a provider knows the waist"},
+	{"transports/verbs", []string{"transports/rdma"}, "a provider knows the waist"},
 	{"transports/direct", []string{"transports", "transports/rdma", "transports/internal"}, "a transport knows its contract and the waist"},
 	{"transports/tcp", []string{"transports", "transports/rdma", "softstack/stream", "transports/internal"}, "the baseline shares the sockets of the soft stacks and nothing else"},
 	{"transports/internal", []string{"transports", "transports/rdma"}, "shared tests know the contracts"},

@@ -75,10 +75,10 @@ func TestRpingCommandLineIsChecked(t *testing.T) {
 		{"-s --transport tcp", reports.ExitUsage, "RDMA provider"},
 		{"-s --transport iwarp:eth0", reports.ExitUsage, "no devices to choose from"},
 		{"-s --transport iwarp(bent)", reports.ExitUsage, "bent"},
-		{"-s --transport iwarp(p2p,rev1)", reports.ExitFailed, "peer-to-peer"},
+		{"-s --transport iwarp(p2p,rev1)", reports.ExitUsage, "peer-to-peer"},
 		{"-s --transport nothing", reports.ExitUsage, "unknown name"},
 		{"-s --transport (", reports.ExitUsage, "name of small letters"},
-		{"-s --transport verbs", reports.ExitNotRun, "no kernel verbs provider"},
+		{"-s --transport verbs:absent0", reports.ExitNotRun, "not run: "},
 		{"-s --transport sched+iwarp", reports.ExitNotRun, "not in this version"},
 		{"-s -a 256.0.0.1", reports.ExitFailed, "256.0.0.1"},
 	} {

@@ -110,7 +110,7 @@ func TestScenarioHost(t *testing.T) {
 
 // What cannot run here leaves the rest; what goes wrong ends it; the worst counts.
 func TestScenarioExitCodes(t *testing.T) {
-	const good, absent, gone = "{name: good, transport: mem}", "{name: absent, transport: verbs}", "{name: gone, transport: tcp, iters: 1, port: 1}"
+	const good, absent, gone = "{name: good, transport: mem}", "{name: absent, transport: \"verbs:absent0\"}", "{name: gone, transport: tcp, iters: 1, port: 1}"
 	for _, c := range []struct {
 		name    string
 		runs    []string

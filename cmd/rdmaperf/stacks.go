@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 
@@ -39,7 +37,8 @@ var stackTable = []stackEntry{
 		summary: "user-space iWARP over TCP", device: openIWARP},
 	{name: "tcp", params: "sndbuf=BYTES, rcvbuf=BYTES", summary: "plain TCP, the baseline", open: openTCP},
 	{name: "mem", summary: "in-process reference device, never a network", device: openMem},
-	{name: "verbs", chooses: true, summary: "kernel verbs", why: noVerbs},
+	{name: "verbs", chooses: true, params: "cm, port=N, gid=N, mtu=BYTES, timeout=N, retry=N",
+		summary: "kernel verbs", device: openVerbs},
 	{name: "sched", summary: "priority scheduler tier", over: true, why: notYet},
 	{name: "lite", summary: "indirection tier", over: true, why: notYet},
 	{name: "grpc", summary: "gRPC over RDMA", over: true, why: notYet},
@@ -177,21 +176,3 @@ func openMem(s *stackSet, l layer) (rdma.Device, error) {
 }
 
 func notYet(l layer) error { return fmt.Errorf("%s is not in this version", l.name) }
-
-// noVerbs says what this build lacks, and whether it would have helped here.
-func noVerbs(layer) error {
-	devices, _ := filepath.Glob(filepath.Join(sysInfiniband, "*"))
-	here := "and this machine has no RDMA device in " + sysInfiniband
-	if len(devices) > 0 {
-		names := make([]string, len(devices))
-		for i, d := range devices {
-			names[i] = filepath.Base(d)
-		}
-		here = "although this machine has " + strings.Join(names, ", ")
-	} else if _, err := os.Stat(sysInfiniband); err != nil {
-		here = "and this machine has no RDMA device (no " + sysInfiniband + ")"
-	}
-	return fmt.Errorf("not run: this build has no kernel verbs provider, %s", here)
-}
-
-const sysInfiniband = "/sys/class/infiniband"

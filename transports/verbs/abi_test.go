@@ -1,0 +1,19 @@
+package verbs
+
+import (
+	"errors"
+	"os/exec"
+	"testing"
+)
+
+// The declarations of abi.h agree with rdma-core's headers where those are installed.
+func TestABIAgreesWithTheHeaders(t *testing.T) {
+	out, err := exec.Command("../../ci/abi").CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 77 {
+		t.Skipf("optional headers absent: %s", out)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,58 @@
+//go:build cgo && linux
+
+// The functions of the two libraries, found at run time.
+
+#ifndef VERBS_LIB_H
+#define VERBS_LIB_H
+
+#include "shim.h"
+
+extern struct vb_verbs_lib {
+	struct va_device **(*get_device_list)(int *);
+	void (*free_device_list)(struct va_device **);
+	struct va_context *(*open_device)(struct va_device *);
+	int (*close_device)(struct va_context *);
+	int (*query_device)(struct va_context *, struct va_device_attr *);
+	int (*query_port)(struct va_context *, uint8_t, struct va_port_attr *);
+	int (*get_async_event)(struct va_context *, struct va_async_event *);
+	void (*ack_async_event)(struct va_async_event *);
+	struct va_pd *(*alloc_pd)(struct va_context *);
+	int (*dealloc_pd)(struct va_pd *);
+	struct va_mr *(*reg_mr)(struct va_pd *, void *, size_t, int);
+	int (*dereg_mr)(struct va_mr *);
+	struct va_comp_channel *(*create_comp_channel)(struct va_context *);
+	int (*destroy_comp_channel)(struct va_comp_channel *);
+	struct va_cq *(*create_cq)(struct va_context *, int, void *, struct va_comp_channel *, int);
+	int (*destroy_cq)(struct va_cq *);
+	int (*get_cq_event)(struct va_comp_channel *, struct va_cq **, void **);
+	void (*ack_cq_events)(struct va_cq *, unsigned);
+	struct va_srq *(*create_srq)(struct va_pd *, struct va_srq_init_attr *);
+	int (*modify_srq)(struct va_srq *, struct va_srq_attr *, int);
+	int (*destroy_srq)(struct va_srq *);
+	struct va_qp *(*create_qp)(struct va_pd *, struct va_qp_init_attr *);
+	int (*query_qp)(struct va_qp *, struct va_qp_attr *, int, struct va_qp_init_attr *);
+	int (*modify_qp)(struct va_qp *, struct va_qp_attr *, int);
+	int (*destroy_qp)(struct va_qp *);
+} vb_verbs;
+
+extern struct vb_cm_lib {
+	struct va_cm_channel *(*create_event_channel)(void);
+	void (*destroy_event_channel)(struct va_cm_channel *);
+	int (*create_id)(struct va_cm_channel *, struct va_cm_id **, void *, int);
+	int (*destroy_id)(struct va_cm_id *);
+	int (*bind_addr)(struct va_cm_id *, struct sockaddr *);
+	int (*listen)(struct va_cm_id *, int);
+	int (*resolve_addr)(struct va_cm_id *, struct sockaddr *, struct sockaddr *, int);
+	int (*resolve_route)(struct va_cm_id *, int);
+	int (*connect)(struct va_cm_id *, struct va_cm_param *);
+	int (*accept)(struct va_cm_id *, struct va_cm_param *);
+	int (*reject)(struct va_cm_id *, const void *, uint8_t);
+	int (*disconnect)(struct va_cm_id *);
+	int (*get_cm_event)(struct va_cm_channel *, struct va_cm_event **);
+	int (*ack_cm_event)(struct va_cm_event *);
+	int (*set_option)(struct va_cm_id *, int, int, void *, size_t);
+	int (*init_qp_attr)(struct va_cm_id *, struct va_qp_attr *, int *);
+	int (*establish)(struct va_cm_id *);
+} vb_cm;
+
+#endif

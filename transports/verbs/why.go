@@ -1,0 +1,33 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// sysRoot is where the kernel describes its devices.
+const sysRoot = "/sys"
+
+// noDevice says why libibverbs found none, from what the kernel shows.
+func noDevice() error {
+	dir := filepath.Join(sysRoot, "class/infiniband")
+	cause := "not run: this machine has no RDMA device"
+	try := "a software one (modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0), or --transport iwarp"
+	entries, err := os.ReadDir(dir)
+	switch {
+	case len(entries) > 0:
+		names := make([]string, len(entries))
+		for i, e := range entries {
+			names[i] = e.Name()
+		}
+		cause = fmt.Sprintf("not run: the kernel has %s, but libibverbs opens none", list(names))
+		try = "modprobe ib_uverbs, and apt install ibverbs-providers or dnf install libibverbs"
+	case err != nil:
+		cause += " (no " + dir + ")"
+	}
+	return &rdma.AdviceError{Err: &kindError{rdma.ErrNoDevice, errors.New(cause)}, Try: try}
+}
