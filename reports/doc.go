@@ -30,6 +30,8 @@
 //   - Mean and deviation inside a .hgrm file rest on the histogram, within 0.1 %.
 //   - Prometheus sees results with the same labels, such as repeats, as one
 //     series. Native buckets grow by 9 %, classic ones by a factor of two.
+//   - Raw samples stand in a file of their own, which the document names by the
+//     path that the run was given.
 //   - Intervals over repeats take them for independent draws of one normal
 //     distribution. A machine that drifts breaks both; the repeats stand beside.
 //   - Compare goes by medians of repeats. With three on each side its test cannot

@@ -123,9 +123,12 @@ type Result struct {
 	LatencyService   *Latency    `json:"latency_service,omitempty"`   // open loop, without the wait for a late start
 	Series           *Series     `json:"series,omitempty"`            // how the window went, on request
 	Throughput       *Throughput `json:"throughput,omitempty"`
-	HOL              *HOL        `json:"hol,omitempty"`
-	CPU              *CPU        `json:"cpu,omitempty"`
-	GC               *GC         `json:"gc,omitempty"`
+
+	// RawSamples says where every single latency is, when they were asked for.
+	RawSamples []RawSamples `json:"raw_samples,omitempty"`
+	HOL        *HOL         `json:"hol,omitempty"`
+	CPU        *CPU         `json:"cpu,omitempty"`
+	GC         *GC          `json:"gc,omitempty"`
 
 	// Parameters holds every effective option of both sides.
 	Parameters map[string]any `json:"parameters,omitempty"`

@@ -33,6 +33,7 @@ func WriteText(w io.Writer, d *Document, o TextOptions) error {
 		p.group(g)
 	}
 	p.sideBySide(d.Results)
+	p.rawSamples(d.Results)
 	if p.marks {
 		p.line("")
 		p.wrapped("* rests on fewer than 10/(1-q) samples: read it as an estimate")

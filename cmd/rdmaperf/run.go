@@ -88,7 +88,14 @@ func (o *runOptions) run(cmd *cobra.Command, bare bool) error {
 	if err := o.metrics.start(ctx, log, doc); err != nil {
 		return err
 	}
-	if err = o.measure(ctx, steps, doc, log, stderr); err != nil {
+	if err := o.raw.open(o.output); err != nil {
+		return errors.Join(err, o.metrics.stop())
+	}
+	err = o.measure(ctx, steps, doc, log, stderr)
+	if e := o.raw.close(); err == nil {
+		err = e
+	}
+	if err != nil {
 		doc.Error = reports.NewRunError(err)
 	}
 	doc.Repeats = reports.SummariseRepeats(doc.Results)
@@ -121,6 +128,7 @@ type runner struct {
 	stderr io.Writer
 
 	metrics *metricsOptions // of the whole document
+	raw     *rawOptions     // likewise
 
 	stacks stackSet
 	peer   *peer // the child, once it is needed
@@ -187,7 +195,9 @@ func (m *runner) series(ctx context.Context, repeat int) error {
 			}
 			m.log.Debug("measure", "point", pt.String(), "transport", a.tr.Name(), "repeat", repeat)
 			m.bar.before(a.tr.Name(), pt.String(), plannedTime(&a.plan, pt))
+			m.raw.keep(a.client, len(m.doc.Results))
 			res, err := a.client.Run(ctx, i)
+			m.raw.name(&res)
 			m.bar.after()
 			if m.o.repeat > 1 {
 				res.Repeat = repeat

@@ -59,6 +59,7 @@ type runOptions struct {
 	gbits   bool
 	failIf  failIf
 	metrics metricsOptions
+	raw     rawOptions
 	quiet   bool
 	verbose bool
 }
@@ -100,6 +101,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.format, "format", "text", "of stdout: "+strings.Join(formats, ", "))
 	o.failIf.register(f, failIfUsage)
 	o.metrics.register(f)
+	o.raw.register(f)
 	f.BoolVar(&o.gbits, "report_gbits", false, "bandwidth in Gb/s instead of MiB/s")
 	f.BoolVar(&o.quiet, "quiet", false, "nothing on stderr but errors")
 	f.BoolVar(&o.verbose, "verbose", false, "log more")
@@ -165,7 +167,7 @@ func (o *runOptions) checkOutputs() error {
 	if !slices.Contains(formats, o.format) {
 		return usage("read command line", fmt.Errorf("--format %q: want one of %s", o.format, strings.Join(formats, ", ")), "rdmaperf run --help")
 	}
-	return errors.Join(o.failIf.absolute(), o.metrics.check())
+	return errors.Join(o.failIf.absolute(), o.metrics.check(), o.raw.check(o.output, o.host))
 }
 
 // exclusive are the flags that say the same thing in two ways.

@@ -24,6 +24,7 @@ type Client struct {
 	host   string // where data sessions are dialled; empty: as the server says
 	server acceptance
 	broken bool
+	raw    *rawStore // nil: samples are not kept
 }
 
 // retryEvery is how often a refused connection is tried again: client and server

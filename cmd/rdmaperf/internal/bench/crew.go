@@ -20,6 +20,7 @@ type crew struct {
 	lanes    []*lane
 	workers  []*worker
 	interval time.Duration // of a series over the next phase, 0 for none
+	raw      *rawStore     // for the samples of the next phase, nil for none
 	fresh    bool          // the first receives are still to be posted
 	parts    parts         // head-of-line, client: what the next phase does
 	pace     *Pacer        // head-of-line, client: of the probes
@@ -183,6 +184,7 @@ type outcome struct {
 	peak   *peak
 
 	ops    int64
+	begin  int64 // of the window
 	window time.Duration
 	usage  usage
 	err    error // the first failure; a corruption wins
@@ -206,7 +208,7 @@ func (c *crew) start(lim limits, record bool) *run {
 	gate := make(chan struct{})
 	errs := make([]error, len(c.workers))
 	var ready, ended sync.WaitGroup
-	for i, w := range c.workers {
+	for _, w := range c.workers {
 		w.begin, w.end, w.ops, w.bad, w.spins, w.finishing = 0, 0, 0, nil, 0, false
 		w.stop, w.ctx, w.lim = &r.stop, ctx, lim
 		if record && w.rec == nil {
@@ -214,7 +216,7 @@ func (c *crew) start(lim limits, record bool) *run {
 		} else if record {
 			w.rec.Reset()
 		}
-		w.late, w.unsent, w.series = 0, 0, nil
+		w.late, w.unsent, w.series, w.raw = 0, 0, nil, nil
 		if c.interval > 0 && lim.dur > 0 {
 			w.series = newSeries(c.interval, lim.dur)
 		}
@@ -226,6 +228,12 @@ func (c *crew) start(lim limits, record bool) *run {
 		} else if w.pace != nil {
 			w.service.Reset()
 		}
+	}
+	if record && c.raw != nil {
+		c.raw.prepare(c.workers)
+	}
+	for i, w := range c.workers {
+		w.watched = w.series != nil || w.raw != nil
 		ready.Add(1)
 		ended.Add(1)
 		go func() {
@@ -319,6 +327,7 @@ func (c *crew) collect(errs []error) outcome {
 			o.err = err
 		}
 	}
+	o.begin = begin
 	o.window = time.Duration(max(0, end-begin))
 	return o
 }

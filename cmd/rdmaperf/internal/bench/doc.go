@@ -44,6 +44,9 @@
 //
 // # Limitations
 //
+// Raw samples are bounded: what does not fit is counted, and only the histogram has
+// it. They are handed over between windows, so that a slow disk lengthens a run.
+//
 // An open-loop latency point has one operation under way on each thread: behind a
 // slow one the next wait. Head-of-line probes go up to 128 deep. One window a side and a connection. Sizes start at 1 byte;
 // atomics are 8 bytes. The last byte of a written message is its arrival mark,

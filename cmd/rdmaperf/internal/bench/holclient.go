@@ -231,7 +231,7 @@ func (d *duet) echo(l *lane, c *transports.Done) error {
 		return w.lost(l, "read echo", fmt.Errorf("%d bytes that no probe asked for", c.Len))
 	}
 	slot := int(d.echoed % uint64(sh.ProbeSlots))
-	w.record(t, t-d.starts[slot])
+	w.record(t, t-d.starts[slot], 0)
 	if int(c.Len) != sh.ProbeSize {
 		return failed(sh.Point.String(), fmt.Errorf("qp %d: echo %d has %d bytes, want %d", l.index, d.echoed, c.Len, sh.ProbeSize))
 	}

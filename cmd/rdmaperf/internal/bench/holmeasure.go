@@ -19,12 +19,15 @@ type holFigures struct {
 func (m *measurement) runAlone(ctx context.Context) error {
 	p := &m.c.plan
 	lim := limits{p.Iterations, p.Duration}
-	m.crew.parts = parts{probes: true}
+	m.crew.parts, m.crew.raw = parts{probes: true}, m.c.raw
 	out, _, err := m.phase(ctx, "probes alone", genAlone, lim)
 	if err != nil {
 		return err
 	}
 	m.hol.probeAlone = out.rec.Snapshot()
+	if err := m.handSamples(reports.SamplesProbeAlone, out); err != nil {
+		return err
+	}
 	m.crew.parts = parts{bulk: true}
 	if out, _, err = m.phase(ctx, "bulk alone", genBulk, lim); err != nil {
 		return err

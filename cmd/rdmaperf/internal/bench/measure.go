@@ -21,7 +21,8 @@ type measurement struct {
 	verified bool
 	failures int64
 
-	hol holFigures
+	hol     holFigures
+	samples []reports.RawSamples
 }
 
 // Generations of the patterns, one per phase.
@@ -62,13 +63,20 @@ func (m *measurement) run(ctx context.Context) (err error) {
 		}
 	}
 	var rep *phaseReport
-	m.crew.interval = p.Interval
+	m.crew.interval, m.crew.raw = p.Interval, c.raw
 	m.out, rep, err = m.phase(ctx, "measure", genMeasure, limits{p.Iterations, p.Duration})
 	if rep != nil {
 		m.report = rep
 	}
 	m.crew.interval = 0
 	m.keepLoaded()
+	set := reports.SamplesLatency
+	if sh.Workload == WorkloadHOL {
+		set = reports.SamplesProbeLoaded
+	}
+	if e := m.handSamples(set, m.out); err == nil {
+		err = e
+	}
 	if err != nil {
 		m.fail(ctx)
 		return err
@@ -198,6 +206,7 @@ func (m *measurement) result() reports.Result {
 		return res
 	}
 	res.Operations, res.DurationNs = out.ops, int64(out.window)
+	res.RawSamples = m.samples
 	if out.series != nil {
 		res.Series = out.series.report()
 	}
@@ -256,6 +265,9 @@ func (m *measurement) parameters() map[string]any {
 		if ns := loopOverhead(); ns > 0 {
 			p["loop_overhead_ns"] = ns
 		}
+	}
+	if c.raw != nil {
+		p["raw_limit"] = c.raw.limit
 	}
 	if sh.Rate > 0 {
 		p["rate"], p["arrivals"] = sh.Rate, c.plan.Arrivals

@@ -81,7 +81,7 @@ func (w *worker) paced(divide int64, one func(w *worker, l *lane) (t0, t1 int64,
 			}
 			// Only the operation's own time has two ways; the wait is no part of that.
 			service := (t1 - t0) / divide
-			w.record(t1, t0-due+service)
+			w.record(t1, t0-due+service, service)
 			w.service.Record(service)
 			w.ops++
 			w.end = t1

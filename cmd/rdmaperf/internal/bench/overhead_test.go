@@ -31,23 +31,35 @@ func TestLoopOverheadStandsInLatencyResults(t *testing.T) {
 }
 
 // What one operation costs for being measured: its latency
-// and its service time recorded, and the next start computed. The budget is 30 ns.
+// and its service time recorded, and the next start computed; with raw samples kept,
+// too. The budget is 30 ns.
 func BenchmarkRecorderAndPacer(b *testing.B) {
 	for _, arrivals := range []string{ArrivalsConstant, ArrivalsPoisson} {
-		b.Run(arrivals, func(b *testing.B) {
-			rec, service := reports.NewRecorder(), reports.NewRecorder()
-			p := NewPacer(1000, arrivals == ArrivalsPoisson, 1)
-			p.Start(0)
-			b.ReportAllocs()
-			i := int64(0)
-			for b.Loop() {
-				_ = p.Due()
-				p.Next()
-				rec.Record(5000 + i&1023)
-				service.Record(2000 + i&1023)
-				i++
+		for _, raw := range []bool{false, true} {
+			name := arrivals
+			if raw {
+				name += "-raw"
 			}
-		})
+			b.Run(name, func(b *testing.B) {
+				w := &worker{rec: reports.NewRecorder(), service: reports.NewRecorder(), pace: NewPacer(1000, arrivals == ArrivalsPoisson, 1)}
+				if raw {
+					(&rawStore{limit: 1_000_000}).prepare([]*worker{w})
+					w.watched = true
+				}
+				w.pace.Start(0)
+				b.ReportAllocs()
+				i := int64(0)
+				for b.Loop() {
+					due := w.pace.Due()
+					w.pace.Next()
+					w.record(due, 5000+i&1023, 2000+i&1023)
+					w.service.Record(2000 + i&1023)
+					if i++; raw && w.raw.n == len(w.raw.samples) {
+						w.raw.n = 0 // a full buffer would cost less
+					}
+				}
+			})
+		}
 	}
 }
 

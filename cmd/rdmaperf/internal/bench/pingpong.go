@@ -24,7 +24,7 @@ func (w *worker) each(divide int64, one func(w *worker, l *lane) (t0, t1 int64, 
 				w.end = now()
 				return err
 			}
-			w.record(t1, (t1-t0)/divide)
+			w.record(t1, (t1-t0)/divide, 0)
 			w.ops++
 			w.end = t1
 			if w.lim.dur > 0 && t1 >= deadline {
@@ -38,11 +38,21 @@ func (w *worker) each(divide int64, one func(w *worker, l *lane) (t0, t1 int64, 
 	return nil
 }
 
-// record takes one latency that ended at t.
-func (w *worker) record(t, ns int64) {
+// record takes one latency that ended at t, and of an open loop its service time.
+func (w *worker) record(t, ns, service int64) {
 	w.rec.Record(ns)
+	if w.watched {
+		w.watch(t, ns, service)
+	}
+}
+
+// watch keeps what was asked for beside the histogram.
+func (w *worker) watch(t, ns, service int64) {
 	if w.series != nil {
 		w.series.sample(t, ns)
+	}
+	if w.raw != nil {
+		w.raw.take(t, ns, service)
 	}
 }
 

@@ -28,8 +28,12 @@ type worker struct {
 	lanes []*lane
 	rec   *reports.Recorder
 
-	series *series // nil: none
-	peak   *peak   // of the client's streams; nil: none
+	// What is kept beside the histogram, nil for what nobody asked for. watched is
+	// set before the loop when there is any.
+	watched bool
+	series  *series
+	raw     *rawBuffer
+	peak    *peak // of the client's streams; nil: none
 
 	// Open loop: when operations are due, and the latencies without their waits.
 	pace      *Pacer

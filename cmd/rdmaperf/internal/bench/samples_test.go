@@ -1,0 +1,158 @@
+package bench
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// rawRun takes all points and keeps what was handed over, in order.
+func rawRun(t *testing.T, e ends, plan Plan, limit int) ([]reports.Result, map[string][]reports.Sample) {
+	t.Helper()
+	client, server := e(t)
+	defer client.Close()
+	defer server.Close()
+	c, err := Connect(t.Context(), serveOn(t, &Server{Open: openerOf(server)}), client, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	kept := map[string][]reports.Sample{}
+	var results []reports.Result
+	for i, pt := range plan.Points {
+		c.KeepSamples(limit, func(s *Samples) error {
+			return s.Each(func(v reports.Sample) error {
+				kept[pt.String()+" "+s.Set] = append(kept[pt.String()+" "+s.Set], v)
+				return nil
+			})
+		})
+		res, err := c.Run(t.Context(), i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		results = append(results, res)
+	}
+	return results, kept
+}
+
+// agree holds raw samples against the summary of the histogram. Recorded anew, they
+// give the same summary to the last digit; ranked one by one, percentiles within the
+// histogram's resolution.
+func agree(t *testing.T, name string, raw []int64, want *reports.Latency) {
+	t.Helper()
+	r := reports.NewRecorder()
+	for _, ns := range raw {
+		r.Record(ns)
+	}
+	got := r.Snapshot()
+	if got.Count != want.Count || got.Min != want.Min || got.Max != want.Max || got.Mean != want.Mean || got.StdDev != want.StdDev || got.HDR != want.HDR {
+		t.Errorf("%s: the samples give %+v, the result has %+v", name, got, *want)
+	}
+	slices.Sort(raw)
+	if float64(raw[0]) != want.Min || float64(raw[len(raw)-1]) != want.Max {
+		t.Errorf("%s: samples from %d to %d, want %v to %v", name, raw[0], raw[len(raw)-1], want.Min, want.Max)
+	}
+	for _, p := range want.Percentiles() {
+		rank := max(int(math.Round(p.Percent/100*float64(len(raw)))), 1) // HdrHistogram's
+		if exact := float64(raw[rank-1]); math.Abs(p.Ns-exact) > 0.001*exact+1 {
+			t.Errorf("%s: %s is %v, of the samples %v", name, p.Name, p.Ns, exact)
+		}
+	}
+}
+
+// The raw samples are those of the histogram: every workload, several workers.
+func TestRawSamplesAgreeWithTheHistogram(t *testing.T) {
+	plan := quickPlan(Point{Workload: WorkloadLatency, Op: "send", Size: 64}, Point{Workload: WorkloadLatency, Op: "write", Size: 64, Rate: 20000},
+		Point{Workload: WorkloadHOL, Op: "write", Size: 4096, Arm: ArmSameQP}, Point{Workload: WorkloadThroughput, Op: "write", Size: 64})
+	plan.QPs, plan.Threads, plan.ProbeInterval, plan.WarmupIterations = 2, 2, 50*time.Microsecond, 20
+	results, kept := rawRun(t, tcpEnds, plan, 10_000)
+	for i, r := range results {
+		name := plan.Points[i].String()
+		sets := map[string]*reports.Latency{}
+		switch {
+		case r.Latency != nil:
+			sets[reports.SamplesLatency] = r.Latency
+		case r.HOL != nil:
+			sets[reports.SamplesProbeAlone], sets[reports.SamplesProbeLoaded] = &r.HOL.ProbeAlone, &r.HOL.ProbeLoaded
+		}
+		if len(r.RawSamples) != len(sets) {
+			t.Errorf("%s: the result names %+v, want %d sets", name, r.RawSamples, len(sets))
+		}
+		for _, named := range r.RawSamples {
+			samples, want := kept[name+" "+named.Set], sets[named.Set]
+			if want == nil || named.Count != want.Count || named.Dropped != 0 || named.Limit != 10_000 || int64(len(samples)) != want.Count {
+				t.Errorf("%s: %+v with %d samples, want %+v", name, named, len(samples), want)
+				continue
+			}
+			var ns, service []int64
+			threads := map[int]int{}
+			last := int64(-1)
+			for _, s := range samples {
+				if s.OffsetNs < last || s.OffsetNs < 0 || named.Set != reports.SamplesProbeAlone && s.OffsetNs > r.DurationNs {
+					t.Fatalf("%s %s: sample %+v after %d in a window of %d ns", name, named.Set, s, last, r.DurationNs)
+				}
+				last = s.OffsetNs
+				threads[s.Thread]++
+				ns, service = append(ns, s.Ns), append(service, s.ServiceNs)
+			}
+			agree(t, name+" "+named.Set, ns, want)
+			if r.LatencyService != nil {
+				agree(t, name+" service", service, r.LatencyService)
+			}
+			if r.Threads == 2 && len(threads) != 2 {
+				t.Errorf("%s: samples of threads %v, want two", name, threads)
+			}
+		}
+	}
+}
+
+// What does not fit is counted, and the histogram has it all the same.
+func TestRawSamplesBeyondTheLimitAreCounted(t *testing.T) {
+	plan := quickPlan(Point{Workload: WorkloadLatency, Op: "send", Size: 64})
+	plan.QPs, plan.Threads = 2, 2
+	results, kept := rawRun(t, memEnds, plan, 101)
+	named := results[0].RawSamples[0]
+	if want := (reports.RawSamples{Set: reports.SamplesLatency, Count: 101, Dropped: 499, Limit: 101}); named != want || results[0].Latency.Count != 600 {
+		t.Errorf("%+v of %d samples, want %+v of 600", named, results[0].Latency.Count, want)
+	}
+	if n := len(kept[plan.Points[0].String()+" latency"]); n != 101 {
+		t.Errorf("%d samples handed over, want 101", n)
+	}
+}
+
+// A full disk ends the point.
+func TestRawSamplesThatCannotBeTakenEndThePoint(t *testing.T) {
+	client, server := memEnds(t)
+	defer client.Close()
+	defer server.Close()
+	c, err := Connect(t.Context(), serveOn(t, &Server{Open: openerOf(server)}), client, quickPlan(Point{Workload: WorkloadLatency, Op: "send", Size: 64}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	full := errors.New("disk full")
+	c.KeepSamples(1000, func(*Samples) error { return full })
+	if r, err := c.Run(t.Context(), 0); !errors.Is(err, full) || r.Operations != 300 {
+		t.Errorf("error %v with %d operations, want the disk and what was measured", err, r.Operations)
+	}
+}
+
+func TestRawSamplesAllocateNothing(t *testing.T) {
+	client, server := pair(t, memEnds, quickPlan(Point{Workload: WorkloadLatency, Op: transports.KindSend.String(), Size: 8}))
+	once(t, client, server, 1, limits{ops: 100})
+	client.raw = &rawStore{limit: 15_000}
+	release := holdCollector()
+	defer release()
+	out := once(t, client, server, 2, limits{ops: 20_000})
+	if w := client.workers[0]; w.raw.n != 15_000 || w.raw.dropped != 5_000 {
+		t.Errorf("%d samples and %d dropped, want 15000 and 5000", w.raw.n, w.raw.dropped)
+	}
+	if out.usage.allocations > 100 {
+		t.Errorf("%d allocations in 20000 operations, want none of the loop", out.usage.allocations)
+	}
+}

@@ -1,0 +1,84 @@
+package reports_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/reporttest"
+)
+
+func TestSampleWriterGolden(t *testing.T) {
+	var b bytes.Buffer
+	w, err := reports.NewSampleWriter(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		result int
+		set    string
+		s      reports.Sample
+		open   bool
+	}{
+		{0, reports.SamplesLatency, reports.Sample{OffsetNs: 5213, Ns: 4998}, false},
+		{0, reports.SamplesLatency, reports.Sample{Thread: 1, OffsetNs: 5214, Ns: 0}, false},
+		{1, reports.SamplesLatency, reports.Sample{OffsetNs: 70_000_000_000, Ns: 61_000_000_000, ServiceNs: 3000}, true},
+		{2, reports.SamplesProbeLoaded, reports.Sample{OffsetNs: 9, Ns: -1}, false},
+	} {
+		if err := w.Write(row.result, row.set, row.s, row.open); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "samples.csv", b.Bytes())
+	for n, line := range strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n") {
+		if strings.Count(line, ",") != 5 {
+			t.Errorf("line %d: %q, want 6 fields", n, line)
+		}
+	}
+}
+
+// A million rows must not cost a million allocations between two windows.
+func TestSampleWriterAllocatesNothing(t *testing.T) {
+	w, err := reports.NewSampleWriter(new(discard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := reports.Sample{Thread: 3, OffsetNs: 1e12, Ns: 1e9, ServiceNs: 1e9}
+	if n := testing.AllocsPerRun(1000, func() { w.Write(7, reports.SamplesLatency, s, true) }); n != 0 {
+		t.Errorf("%v allocations a row", n)
+	}
+}
+
+type discard struct{}
+
+func (*discard) Write(b []byte) (int, error) { return len(b), nil }
+
+func TestSampleWriterReturnsTheWritersError(t *testing.T) {
+	w, err := reports.NewSampleWriter(brokenWriter{})
+	for i := 0; err == nil && i < 100_000; i++ {
+		err = w.Write(0, reports.SamplesLatency, reports.Sample{}, false)
+	}
+	if err == nil || !strings.HasPrefix(err.Error(), "write raw samples: ") {
+		t.Errorf("error %v, want the writer's", err)
+	}
+}
+
+// Where the samples are stands in every view, and what is not there.
+func TestRawSamplesAreNamed(t *testing.T) {
+	d := goldenDocument()
+	d.Error, d.Results = nil, d.Results[:2]
+	d.Results[0].RawSamples = []reports.RawSamples{{Set: reports.SamplesLatency, File: "samples.csv", Count: 600_000, Limit: 1_000_000}}
+	d.Results[1].RawSamples = []reports.RawSamples{{Set: reports.SamplesLatency, File: "samples.csv", Count: 1_000_000, Dropped: 1_000_000, Limit: 1_000_000}}
+	reporttest.Validate(t, encode(t, d))
+	golden(t, "text-samples.txt", text(t, d, reports.TextOptions{}))
+	p := page(t, reports.HTMLOptions{}, d)
+	for _, want := range []string{"Latency send: raw samples", ">samples.csv<", `<td class="n warn">1000000</td>`} {
+		if !strings.Contains(p, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
