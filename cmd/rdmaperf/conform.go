@@ -20,6 +20,7 @@ import (
 // conformFlags choose what is checked and how it is judged.
 type conformFlags struct {
 	transports string
+	verbs      verbsFlags
 	only, skip []string
 	strict     bool
 	seed       uint64
@@ -54,7 +55,8 @@ nothing selected, 77 a provider could not be opened.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.transports, "transport", "mem,"+defaultStack(), "providers to check, comma separated")
+	fl.StringVar(&f.transports, "transport", "", "providers to check, comma separated (default "+conformDefault()+")")
+	f.verbs.register(fl)
 	fl.StringSliceVar(&f.only, "only", nil, "cases to run: IDs, globs such as 'rdr/*', or groups")
 	fl.StringSliceVar(&f.skip, "skip", nil, "cases to leave out, likewise")
 	fl.BoolVar(&f.strict, "strict", false, "failed recommendations (should) and unexpected passes fail the run")
@@ -94,14 +96,17 @@ func (f *conformFlags) run(ctx context.Context, stdout io.Writer) error {
 	if f.format != "text" && f.format != "jsonl" {
 		return usage(operation, fmt.Errorf("unknown format %q", f.format), "text or jsonl")
 	}
+	stacks, err := f.stacks()
+	if err != nil {
+		return err
+	}
 	files, err := f.create()
 	if err != nil {
 		return usage(operation, err, "a file that can be written")
 	}
 	defer files.close()
 	var results []conform.Report
-	for _, spec := range splitTop(f.transports, ',') {
-		spec = strings.TrimSpace(spec)
+	for _, spec := range stacks {
 		h, err := openHarness(spec)
 		if reports.Code(err) == reports.ExitUsage {
 			return err
@@ -125,6 +130,25 @@ func (f *conformFlags) run(ctx context.Context, stdout io.Writer) error {
 	}
 	return conformError(ctx, results)
 }
+
+// stacks splits --transport and puts the device flags in; a device alone means
+// kernel verbs.
+func (f *conformFlags) stacks() ([]string, error) {
+	list := f.transports
+	if list == "" {
+		if list = conformDefault(); f.verbs.named() {
+			list = verbsName
+		}
+	}
+	var stacks []string
+	for _, spec := range splitTop(list, ',') {
+		stacks = append(stacks, strings.TrimSpace(spec))
+	}
+	return f.verbs.apply(stacks)
+}
+
+// conformDefault is what every machine can check: the reference and the embedded stack.
+func conformDefault() string { return "mem," + embeddedStack() }
 
 // conformError is nil when nothing required failed.
 func conformError(ctx context.Context, results []conform.Report) error {
@@ -200,6 +224,11 @@ type mortal interface{ Kill() }
 // with spec is found here, once, and not by every case. It is the provider at
 // the bottom that dies where a case asks for that.
 func openHarness(spec string) (conform.Harness, error) {
+	name := spec // as asked, which is what ledgers know
+	spec, err := chooseDevice(spec, false)
+	if err != nil {
+		return nil, err
+	}
 	var probe stackSet
 	dev, provider, err := probe.openLayers(spec)
 	if err != nil {
@@ -228,7 +257,7 @@ func openHarness(spec string) (conform.Harness, error) {
 		return a, b, listen, nil
 	}
 	if !canDie {
-		return conform.Fresh(spec, open), nil
+		return conform.Fresh(name, open), nil
 	}
-	return conform.FreshKiller(spec, open, func(rdma.Device) error { last.(mortal).Kill(); return nil }), nil
+	return conform.FreshKiller(name, open, func(rdma.Device) error { last.(mortal).Kill(); return nil }), nil
 }

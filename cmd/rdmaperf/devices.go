@@ -38,7 +38,7 @@ An empty list is an answer: the exit code is 0.`,
 func softTransports() []devices.Soft {
 	var soft []devices.Soft
 	for _, e := range stackTable {
-		if e.here() {
+		if e.here() && !e.chooses {
 			soft = append(soft, devices.Soft{Transport: e.label(), Description: e.summary})
 		}
 	}

@@ -64,7 +64,7 @@ client's. On the server -S bounds the pings it takes.`,
 	fl.BoolVarP(&f.validate, "validate", "V", false, "compare what comes back; a difference exits with 4")
 	fl.BoolVarP(&f.persistent, "persistent", "P", false, "accepted for rping's sake: the server always goes on")
 	fl.BoolVarP(&f.debug, "debug", "d", false, "log every step")
-	fl.StringVar(&f.transport, "transport", defaultStack(), "provider")
+	fl.StringVar(&f.transport, "transport", embeddedStack(), "provider")
 	fl.BoolVar(&f.busy, "busy", false, "client: spin instead of sleeping until an answer comes")
 	fl.DurationVar(&f.timeout, "timeout", rping.DefaultTimeout, "longest wait for one step of the peer")
 	return cmd
@@ -91,13 +91,29 @@ func (f *rpingFlags) check() error {
 	return nil
 }
 
+// withCM makes kernel verbs connect by rdma_cm, which is how rping(1) does, and
+// settles the device.
+func withCM(spec string) (string, error) {
+	if layers, err := parseStack(spec); err == nil {
+		if l := &layers[len(layers)-1]; l.name == verbsName {
+			*l = l.without("cm").with("cm")
+			spec = stackSpec(layers)
+		}
+	}
+	return chooseDevice(spec, false)
+}
+
 // openRpingDevice opens the provider that spec names. The caller closes it.
 func openRpingDevice(spec string) (rdma.Device, error) {
+	spec, err := withCM(spec)
+	if err != nil {
+		return nil, err
+	}
 	var s stackSet
 	dev, err := s.openDevice(spec)
 	if err == nil && dev.Caps().Label == rdma.LabelMem {
 		dev.Close()
-		return nil, usage("open transport "+strconv.Quote(spec), errors.New("mem ends with its process, and rping needs two"), "--transport "+defaultStack())
+		return nil, usage("open transport "+strconv.Quote(spec), errors.New("mem ends with its process, and rping needs two"), "--transport "+embeddedStack())
 	}
 	return dev, err
 }

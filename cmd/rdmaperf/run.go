@@ -26,7 +26,8 @@ func newRunCommand() *cobra.Command {
 		Short: "Measure latency, throughput and head-of-line blocking",
 		Long: `run measures against "rdmaperf serve" on HOST, or, without a HOST, against a
 server process of its own on this machine. Without any option it measures the
-embedded default stack and writes rdmaperf-results/TIME/result.json, with
+best that the machine has: kernel verbs on the first RDMA device with an ACTIVE
+port, or else user-space iWARP. It writes rdmaperf-results/TIME/result.json, with
 report.html beside it for reading.
 
 Several transports are measured point by point in turn, so that a change of the
@@ -171,7 +172,19 @@ func (m *runner) measure(ctx context.Context) (err error) {
 
 // open makes the transports and the plan of each.
 func (m *runner) open() (err error) {
+	seen := map[string]bool{}
 	for _, spec := range m.p.stacks {
+		asked := spec
+		if spec, err = chooseDevice(spec, false); err != nil {
+			return err
+		}
+		if seen[spec] {
+			return usage("open transport "+strconv.Quote(asked), fmt.Errorf("that is %s, which stands there already", spec), "each stack once")
+		}
+		seen[spec] = true
+		if asked == m.o.chosen && spec != embeddedStack() {
+			m.log.Info("measure the first RDMA device with an ACTIVE port", "transport", spec, "else", "--transport "+embeddedStack())
+		}
 		a := &arm{}
 		if a.tr, err = m.stacks.open(spec); err != nil {
 			return err
@@ -220,7 +233,9 @@ func (m *runner) series(ctx context.Context, repeat int) error {
 // possible; of what he did not ask for, what is possible is taken.
 func (m *runner) choose(a *arm, spec string) error {
 	a.plan = m.p.base
-	a.plan.Transport = spec
+	if a.plan.Transport = spec; m.o.host != "" {
+		a.plan.Transport = forPeer(spec)
+	}
 	caps := a.tr.Caps()
 	if caps.InProcess && m.o.host != "" {
 		return usage("run against "+m.o.host, fmt.Errorf("%s lives in one process", spec), "no HOST, or another --transport")

@@ -24,9 +24,8 @@ type runOptions struct {
 	port int
 
 	transports string
-	device     string
-	gidIndex   int
-	rdmaCM     bool
+	chosen     string // the stack taken for want of --transport
+	verbs      verbsFlags
 	force      bool
 
 	workloads  []string
@@ -65,7 +64,7 @@ type runOptions struct {
 }
 
 func (o *runOptions) register(f *pflag.FlagSet) {
-	f.StringVar(&o.transports, "transport", "", "comma list of stacks to run side by side: "+stackNames()+" (default "+defaultStack()+")")
+	f.StringVar(&o.transports, "transport", "", "comma list of stacks to run side by side: "+stackNames()+" (default verbs where an RDMA device has an ACTIVE port, else "+embeddedStack()+")")
 	f.StringSliceVar(&o.workloads, "workload", bench.StandardWorkloads(), "comma list of latency, throughput, hol (small probes beside a bulk stream); without it, hol is left out where --op, --size, --all, --qp, --qp-sweep, --threads or --polling event describe another test, and --rate is for latency alone")
 	f.StringSliceVar(&o.ops, "op", nil, "comma list of send, write, write_imm, read, fetch_add, cmp_swap (default latency of send, write and read, throughput of write)")
 	f.StringSliceVarP(&o.sizes, "size", "s", nil, "comma list of message sizes in bytes; K, M, G are 1024 (default latency 64,4K, throughput 64,64K,1M)")
@@ -90,9 +89,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	o.hol.register(f)
 
 	f.IntVarP(&o.port, "port", "p", defaultPort, "control port of rdmaperf serve")
-	f.StringVarP(&o.device, "ib-dev", "d", "", "RDMA device, for --transport verbs")
-	f.IntVarP(&o.gidIndex, "gid-index", "x", -1, "GID index, for --transport verbs")
-	f.BoolVarP(&o.rdmaCM, "rdma_cm", "R", false, "accepted: connections are always made the rdma_cm way")
+	o.verbs.register(f)
 	f.BoolVarP(&o.force, "CPU-freq", "F", false, "accepted: there is no CPU frequency check to silence")
 
 	f.StringVar(&o.scenario, "scenario", "", scenarioUsage)
@@ -127,7 +124,7 @@ func (o *runOptions) plan(cmd *cobra.Command) (*runPlan, error) {
 	}
 	p := &runPlan{askOps: changed("op")}
 	var err error
-	if p.stacks, err = o.stacks(changed); err != nil {
+	if p.stacks, err = o.stacks(); err != nil {
 		return nil, err
 	}
 	b := &p.base
@@ -193,31 +190,28 @@ func (o *runOptions) conflicts(changed func(string) bool) error {
 	return nil
 }
 
-// stacks splits --transport. A device alone means kernel verbs.
-func (o *runOptions) stacks(changed func(string) bool) ([]string, error) {
+// stacks splits --transport. Without one, a device means kernel verbs, and
+// nothing at all the best that this machine has.
+func (o *runOptions) stacks() ([]string, error) {
 	if o.transports == "" {
-		if o.device != "" {
-			return []string{"verbs:" + o.device}, nil
+		if o.verbs.named() {
+			return o.verbs.apply([]string{verbsName})
 		}
-		return []string{defaultStack()}, nil
+		o.chosen = bestStack()
+		return o.verbs.apply([]string{o.chosen})
 	}
 	var stacks []string
 	for _, s := range splitTop(o.transports, ',') {
-		s = strings.TrimSpace(s)
-		layers, err := parseStack(s)
-		if err != nil {
-			return nil, usage("read --transport", err, "a comma list of "+stackNames())
-		}
-		if slices.Contains(stacks, s) {
+		stacks = append(stacks, strings.TrimSpace(s))
+	}
+	stacks, err := o.verbs.apply(stacks)
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range stacks {
+		if slices.Contains(stacks[:i], s) {
 			return nil, usage("read --transport", fmt.Errorf("%q stands there twice", s), "each stack once")
 		}
-		last := layers[len(layers)-1]
-		if o.device != "" && last.name == "verbs" && last.device == "" {
-			s += ":" + o.device
-		} else if o.device != "" && last.name != "verbs" {
-			return nil, usage("read --ib-dev", fmt.Errorf("%s takes no device", last.name), "--transport verbs, or no --ib-dev")
-		}
-		stacks = append(stacks, s)
 	}
 	return stacks, nil
 }

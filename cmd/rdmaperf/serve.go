@@ -16,6 +16,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/bench"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
 )
 
 // defaultPort is perftest's.
@@ -26,6 +27,7 @@ type serveOptions struct {
 	port       int
 	maxClients int
 	maxWindow  string
+	verbs      verbsFlags
 	quiet      bool
 	verbose    bool
 	onceParent bool
@@ -38,7 +40,10 @@ func newServeCommand() *cobra.Command {
 		Short: "Be the other side of rdmaperf run HOST",
 		Long: `serve waits for clients and plays the target of whatever they measure. It needs
 no options of the test, survives its clients, and serves several at once. It ends
-with SIGINT or SIGTERM, and exits with code 1 when its port is in use.`,
+with SIGINT or SIGTERM, and exits with code 1 when its port is in use.
+
+Kernel verbs take the device that the client names where this machine has it with
+an ACTIVE port, else the first device that has one. -d, -i and -x choose here.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.run(cmd.Context(), cmd.ErrOrStderr())
@@ -49,6 +54,7 @@ with SIGINT or SIGTERM, and exits with code 1 when its port is in use.`,
 	f.IntVarP(&o.port, "port", "p", defaultPort, "control port; 0 picks one")
 	f.IntVar(&o.maxClients, "max-clients", bench.DefaultMaxClients, "clients served at once")
 	f.StringVar(&o.maxWindow, "max-window", reports.FormatSize(bench.DefaultMaxWindow), "memory for the windows of one client")
+	o.verbs.registerLocal(f)
 	f.BoolVar(&o.quiet, "quiet", false, "log errors only")
 	f.BoolVar(&o.verbose, "verbose", false, "log more")
 	f.BoolVar(&o.onceParent, "once-parent", false, "end with the parent process, which holds the other end of stdin; report the port on descriptor 3")
@@ -59,6 +65,9 @@ with SIGINT or SIGTERM, and exits with code 1 when its port is in use.`,
 func (o *serveOptions) run(ctx context.Context, stderr io.Writer) error {
 	if o.port < 0 || o.port > 65535 || o.maxClients < 1 {
 		return usage("serve", fmt.Errorf("--port %d --max-clients %d: out of range", o.port, o.maxClients), "a port from 0 to 65535 and at least one client")
+	}
+	if err := o.verbs.check(); err != nil {
+		return usage("serve", err, "rdmaperf serve --help")
 	}
 	window, err := reports.ParseSize(o.maxWindow)
 	if err != nil || window < 1 {
@@ -82,7 +91,14 @@ func (o *serveOptions) run(ctx context.Context, stderr io.Writer) error {
 	}
 	env := reports.Collect()
 	stacks := new(stackSet)
-	s := &bench.Server{Open: stacks.open, Log: log, MaxClients: o.maxClients, MaxWindow: window,
+	open := func(spec string) (transports.Transport, error) {
+		spec, err := o.verbs.here(spec, !o.onceParent)
+		if err != nil {
+			return nil, err
+		}
+		return stacks.open(spec)
+	}
+	s := &bench.Server{Open: open, Log: log, MaxClients: o.maxClients, MaxWindow: window,
 		Environment: func() reports.Environment { return env }}
 	return s.Serve(ctx, l)
 }

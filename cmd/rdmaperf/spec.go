@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -10,6 +11,53 @@ type layer struct {
 	name   string
 	params []string
 	device string
+}
+
+// String writes the layer as parseStack reads it.
+func (l layer) String() string {
+	s := l.name
+	if len(l.params) > 0 {
+		s += "(" + strings.Join(l.params, ",") + ")"
+	}
+	if l.device != "" {
+		s += ":" + l.device
+	}
+	return s
+}
+
+// param is the value of "key=value", or "" with found for a bare "key". Of
+// several, the last holds.
+func (l layer) param(key string) (value string, found bool) {
+	for _, p := range l.params {
+		if k, v, _ := strings.Cut(p, "="); k == key {
+			value, found = v, true
+		}
+	}
+	return value, found
+}
+
+// with is the layer with one more parameter.
+func (l layer) with(param string) layer {
+	l.params = append(slices.Clip(l.params), param)
+	return l
+}
+
+// without is the layer without the parameters of these keys.
+func (l layer) without(keys ...string) layer {
+	l.params = slices.DeleteFunc(slices.Clone(l.params), func(p string) bool {
+		k, _, _ := strings.Cut(p, "=")
+		return slices.Contains(keys, k)
+	})
+	return l
+}
+
+// stackSpec writes layers as parseStack reads them.
+func stackSpec(layers []layer) string {
+	parts := make([]string, len(layers))
+	for i, l := range layers {
+		parts[i] = l.String()
+	}
+	return strings.Join(parts, "+")
 }
 
 // splitTop splits s at sep outside parentheses.

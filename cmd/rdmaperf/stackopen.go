@@ -91,7 +91,7 @@ func resolve(spec string) ([]layer, error) {
 	}
 	for _, l := range layers {
 		if e := findStack(l.name); !e.here() {
-			return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: opening(spec), Err: e.why(l), Hint: "--transport " + defaultStack()}
+			return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: opening(spec), Err: e.why(l), Hint: "--transport " + embeddedStack()}
 		}
 	}
 	return layers, nil

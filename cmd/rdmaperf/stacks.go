@@ -31,14 +31,14 @@ type stackEntry struct {
 func (e *stackEntry) here() bool { return e.why == nil }
 
 // stackTable is every stack, in the order in which messages list them. The first
-// is the default: the best provider that needs nothing but a network.
+// is the embedded one, which needs nothing but a network.
 var stackTable = []stackEntry{
 	{name: "iwarp", params: "crc, nocrc, markers, p2p, checked, rev1, rev2, sndbuf=BYTES, rcvbuf=BYTES",
 		summary: "user-space iWARP over TCP", device: openIWARP},
 	{name: "tcp", params: "sndbuf=BYTES, rcvbuf=BYTES", summary: "plain TCP, the baseline", open: openTCP},
 	{name: "mem", summary: "in-process reference device, never a network", device: openMem},
-	{name: "verbs", chooses: true, params: "cm, port=N, gid=N, mtu=BYTES, timeout=N, retry=N",
-		summary: "kernel verbs", device: openVerbs},
+	{name: verbsName, chooses: true, params: "cm, port=N, gid=N, mtu=BYTES, timeout=N, retry=N",
+		summary: "kernel verbs, for RDMA devices", device: openVerbs},
 	{name: "sched", summary: "priority scheduler tier", over: true, why: notYet},
 	{name: "lite", summary: "indirection tier", over: true, why: notYet},
 	{name: "grpc", summary: "gRPC over RDMA", over: true, why: notYet},
@@ -53,8 +53,8 @@ func findStack(name string) *stackEntry {
 	return nil
 }
 
-// defaultStack is used when no transport is named.
-func defaultStack() string { return stackTable[0].name }
+// embeddedStack works on every machine.
+func embeddedStack() string { return stackTable[0].name }
 
 // stackNames lists what this version can run, for help and messages; a tier
 // with what it needs below.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,22 +22,43 @@ func openVerbs(_ *stackSet, l layer) (rdma.Device, error) {
 func verbsConfig(l layer) (verbs.Config, error) {
 	c := verbs.Default()
 	c.Device = l.device
-	numbers := map[string]*int{"port": &c.Port, "gid": &c.GIDIndex, "mtu": &c.MTU, "timeout": &c.Timeout, "retry": &c.Retry}
 	for _, p := range l.params {
-		if p == "cm" {
-			c.CM = true
-			continue
-		}
-		key, value, _ := strings.Cut(p, "=")
-		number := numbers[key]
-		if number == nil {
+		var err error
+		switch key, value, _ := strings.Cut(p, "="); key {
+		case "port":
+			c.Port, err = intParam(value, 1, 255)
+		case "gid":
+			c.GIDIndex, err = intParam(value, 0, 255)
+		case "mtu":
+			c.MTU, err = intParam(value, 256, 4096)
+			if err == nil && c.MTU&(c.MTU-1) != 0 {
+				err = errors.New("want 256, 512, 1024, 2048 or 4096")
+			}
+		case "timeout":
+			c.Timeout, err = intParam(value, 1, 31)
+		case "retry":
+			c.Retry, err = intParam(value, 1, 7)
+		case "cm":
+			if c.CM = true; p != key {
+				err = errors.New("it has no value")
+			}
+		default:
 			return c, fmt.Errorf("%w %q", errParam, p)
 		}
-		n, err := strconv.Atoi(value)
 		if err != nil {
-			return c, fmt.Errorf("%w %q: want a whole number", errParam, p)
+			return c, fmt.Errorf("%w %q: %w", errParam, p, err)
 		}
-		*number = n
+	}
+	if c.CM && (c.GIDIndex >= 0 || c.MTU != 0) {
+		return c, fmt.Errorf("%w: rdma_cm chooses gid and mtu by the address", errParam)
 	}
 	return c, nil
+}
+
+func intParam(s string, from, to int) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < from || n > to {
+		return 0, fmt.Errorf("want %d to %d", from, to)
+	}
+	return n, nil
 }

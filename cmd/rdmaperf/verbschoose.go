@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports/verbs"
+)
+
+// listVerbs lists the devices that kernel verbs can open here; tests put their own.
+var listVerbs = verbs.List
+
+// iwarpTransport is how verbs.List names iWARP devices.
+const iwarpTransport = "iWARP"
+
+// bestStack is what is used when no transport is named: kernel verbs where a
+// port is ACTIVE, else the provider that needs nothing but a network.
+func bestStack() string {
+	devices, err := listVerbs()
+	if err != nil {
+		return embeddedStack()
+	}
+	if d := firstActive(devices, 0); d != nil {
+		return layer{name: verbsName, device: d.Name}.String()
+	}
+	return embeddedStack()
+}
+
+// firstActive is the first device with an ACTIVE port, or with this one ACTIVE.
+func firstActive(devices []verbs.DeviceInfo, port int) *verbs.DeviceInfo {
+	for i := range devices {
+		if slices.ContainsFunc(devices[i].Ports, func(p verbs.PortInfo) bool { return p.Active && (port == 0 || p.Number == port) }) {
+			return &devices[i]
+		}
+	}
+	return nil
+}
+
+// chooseDevice settles which device a verbs stack stands on, so that both sides
+// of a run and every session of it have the same. Other stacks stay as they are, as
+// does one for which no list can be had: opening it says why. With wish, a device
+// that is not here is no mistake: it is the name of another machine's.
+func chooseDevice(spec string, wish bool) (string, error) {
+	layers, err := parseStack(spec)
+	if err != nil {
+		return spec, nil // opening it says so
+	}
+	l := &layers[len(layers)-1]
+	if l.name != verbsName {
+		return spec, nil
+	}
+	if _, err := verbsConfig(*l); err != nil {
+		return "", openFailed(spec, layers, *l, err)
+	}
+	devices, err := listVerbs()
+	if err != nil || len(devices) == 0 {
+		return spec, nil
+	}
+	if *l, err = chooseVerbs(*l, devices, wish); err != nil {
+		return "", openFailed(spec, layers, *l, err)
+	}
+	return stackSpec(layers), nil
+}
+
+func chooseVerbs(l layer, devices []verbs.DeviceInfo, wish bool) (layer, error) {
+	c, err := verbsConfig(l)
+	if err != nil {
+		return l, err
+	}
+	i := slices.IndexFunc(devices, func(d verbs.DeviceInfo) bool { return d.Name == l.device })
+	switch {
+	case i >= 0 && (!wish || firstActive(devices[i:i+1], c.Port) != nil):
+	case l.device == "" || wish:
+		d := firstActive(devices, c.Port)
+		if d == nil {
+			return l, notRun(noPort(devices, c.Port), portHint)
+		}
+		i = slices.IndexFunc(devices, func(o verbs.DeviceInfo) bool { return o.Name == d.Name })
+	default:
+		return l, notRun(fmt.Errorf("no device %s: this machine has %s", l.device, deviceNames(devices)), "-d with one of these, or without it")
+	}
+	d := &devices[i]
+	l.device = d.Name
+	if err := portUsable(d, c.Port); err != nil {
+		return l, err
+	}
+	if d.Transport != iwarpTransport {
+		return l, nil
+	}
+	if c.GIDIndex >= 0 || c.MTU != 0 {
+		return l, fmt.Errorf("%w: %s is iWARP, which has no gid or mtu to choose", errParam, d.Name)
+	}
+	if !c.CM {
+		l = l.with("cm") // the other side must do the same, whatever its device is
+	}
+	return l, nil
+}
+
+// portUsable checks the port that is asked for, or that there is any.
+func portUsable(d *verbs.DeviceInfo, port int) error {
+	if port == 0 && len(d.Ports) > 0 {
+		if firstActive([]verbs.DeviceInfo{*d}, 0) == nil {
+			return notRun(fmt.Errorf("%s has no ACTIVE port", d.Name), portHint)
+		}
+		return nil
+	}
+	i := slices.IndexFunc(d.Ports, func(p verbs.PortInfo) bool { return p.Number == port })
+	switch {
+	case i < 0:
+		return &reports.ExitError{Code: reports.ExitUsage, Err: fmt.Errorf("%s has no port %d: it has %d", d.Name, port, len(d.Ports)), Hint: "-i with one that exists"}
+	case !d.Ports[i].Active:
+		return notRun(fmt.Errorf("port %d of %s is not ACTIVE", port, d.Name), portHint+", or another -i")
+	}
+	return nil
+}
+
+// portHint is for a port that is there and does not work.
+const portHint = "ip link set up for its interface, the cable or the subnet manager"
+
+func noPort(devices []verbs.DeviceInfo, port int) error {
+	if port != 0 {
+		return fmt.Errorf("port %d is not ACTIVE on any of %s", port, deviceNames(devices))
+	}
+	return fmt.Errorf("no port is ACTIVE on any of %s", deviceNames(devices))
+}
+
+func deviceNames(devices []verbs.DeviceInfo) string {
+	names := make([]string, len(devices))
+	for i, d := range devices {
+		names[i] = d.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+func notRun(err error, hint string) error {
+	return &reports.ExitError{Code: reports.ExitNotRun, Err: err, Hint: hint}
+}
+
+// forPeer is the stack as another machine should open it: ports and GID indices
+// are ours, and the device is a wish.
+func forPeer(spec string) string {
+	layers, err := parseStack(spec)
+	if err != nil {
+		return spec
+	}
+	if l := &layers[len(layers)-1]; l.name == verbsName {
+		*l = l.without("port", "gid")
+	}
+	return stackSpec(layers)
+}
