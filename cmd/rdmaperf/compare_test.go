@@ -93,3 +93,42 @@ func TestCompare(t *testing.T) {
 		t.Errorf("json: exit %d, error %v, %d points, missed %q", r.code, err, len(got.Points), got.Missed)
 	}
 }
+
+// Two directories of one document each time a build had its turn.
+func TestCompareDirectories(t *testing.T) {
+	write := measured(t)
+	root := t.TempDir()
+	dir := func(name string, p50s ...float64) string {
+		path := filepath.Join(root, name)
+		if err := os.Mkdir(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for i, p50 := range p50s {
+			file := write("turn.json", func(d *reports.Document) {
+				for k := range d.Results {
+					d.Results[k].Latency.P50 = p50
+				}
+			})
+			if err := os.Rename(file, filepath.Join(path, string(rune('a'+i))+".json")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return path
+	}
+	base, head := dir("base[1]", 100, 101, 102, 103, 104), dir("head", 120, 121, 122, 123, 124)
+	r := rdmaperf(t, "compare", base, head, "--format", "markdown", "--fail-if", "p50>+10%")
+	if r.code != reports.ExitThreshold || !strings.Contains(r.stdout, "| p50 | 102ns | 122ns | **+19.61%** | significant, p=0.008 n=5 |") {
+		t.Errorf("exit %d, stdout %q, stderr %q", r.code, r.stdout, r.stderr)
+	}
+	empty := dir("empty")
+	if r := rdmaperf(t, "compare", empty, head); r.code != reports.ExitUsage || !strings.Contains(r.stderr, "no *.json in it") {
+		t.Errorf("exit %d, stderr %q, want exit 2", r.code, r.stderr)
+	}
+	foreign := write("foreign.json", func(d *reports.Document) { d.Environment.Version = "v9" })
+	if err := os.Rename(foreign, filepath.Join(head, "z.json")); err != nil {
+		t.Fatal(err)
+	}
+	if r := rdmaperf(t, "compare", base, head); r.code != reports.ExitUsage || !strings.Contains(r.stderr, "v9") {
+		t.Errorf("exit %d, stderr %q, want exit 2 and the other version", r.code, r.stderr)
+	}
+}

@@ -1,0 +1,41 @@
+package reports
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Join makes one run of several invocations of the same command, so that Compare
+// takes their results as repeats: a measurement that takes turns with another
+// program needs a process for every turn. The documents must come from the same
+// build on the same machine, else an error says what differs. The first error of
+// any of them is the whole run's. The documents are only read.
+func Join(docs []*Document) (*Document, error) {
+	if len(docs) == 0 {
+		return nil, errors.New("join: no document")
+	}
+	joined := *docs[0]
+	joined.Results, joined.Repeats = nil, nil // the summaries are of one invocation each
+	for i, d := range docs {
+		c := Comparison{}
+		c.environments("", &docs[0].Environment, &d.Environment)
+		a, b := docs[0].ServerEnvironment, d.ServerEnvironment
+		if a != nil && b != nil {
+			c.environments("server ", a, b)
+		}
+		switch {
+		case docs[0].Environment.Version != d.Environment.Version, docs[0].Environment.Go != d.Environment.Go:
+			return nil, fmt.Errorf("join: document %d is of rdmaperf %s, %s, the first of %s, %s", i+1,
+				printable(d.Environment.Version), printable(d.Environment.Go), printable(docs[0].Environment.Version), printable(docs[0].Environment.Go))
+		case (a == nil) != (b == nil):
+			return nil, fmt.Errorf("join: document %d and the first differ in where the server was", i+1)
+		case len(c.Unlike) > 0:
+			return nil, fmt.Errorf("join: document %d is not like the first: %s", i+1, c.Unlike[0])
+		}
+		if joined.Error == nil {
+			joined.Error = d.Error
+		}
+		joined.Results = append(joined.Results, d.Results...)
+	}
+	return &joined, nil
+}
