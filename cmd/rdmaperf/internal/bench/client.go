@@ -215,7 +215,7 @@ func (c *Client) gather(ctx context.Context, sh *Shape) (*crew, error) {
 		return nil, peerError(sh.Point.String(), outOfTurn(m, msgListening), "")
 	}
 	addr := m.Listening.Addr
-	if c.host != "" {
+	if c.host != "" && !m.Listening.Elsewhere {
 		// The server may know itself by another address, behind a translation.
 		_, port, err := net.SplitHostPort(addr)
 		if err != nil {

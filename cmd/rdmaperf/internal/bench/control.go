@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -80,10 +81,24 @@ type message struct {
 }
 
 // listening is where the server takes the sessions of a point. The token proves
-// to it that a connection belongs there.
+// to it that a connection belongs there. Elsewhere: the transport listens on an
+// address of its device, which is not the one by which the client came.
 type listening struct {
-	Addr  string `json:"addr"`
-	Token []byte `json:"token"`
+	Addr      string `json:"addr"`
+	Elsewhere bool   `json:"elsewhere,omitempty"`
+	Token     []byte `json:"token"`
+}
+
+// elsewhere tells whether a transport that was to listen at host took another
+// address, rather than another name of all of them.
+func elsewhere(host, addr string) bool {
+	got, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	asked, e1 := netip.ParseAddr(host)
+	took, e2 := netip.ParseAddr(got)
+	return e1 == nil && e2 == nil && !took.IsUnspecified() && took.Unmap() != asked.Unmap()
 }
 
 type phaseStart struct {

@@ -285,7 +285,7 @@ func (c *clientSession) gather(ctx context.Context, sh *Shape) (*crew, error) {
 	defer l.Close()
 	token := make([]byte, tokenLen)
 	rand.Read(token) // never fails (crypto/rand)
-	if err := c.ctl.send(replyWait, &message{Type: msgListening, Listening: &listening{Addr: l.Addr(), Token: token}}); err != nil {
+	if err := c.ctl.send(replyWait, &message{Type: msgListening, Listening: &listening{Addr: l.Addr(), Elsewhere: elsewhere(c.host, l.Addr()), Token: token}}); err != nil {
 		return nil, err
 	}
 	sessions := make([]transports.Session, sh.QPs)
