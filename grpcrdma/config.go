@@ -1,0 +1,125 @@
+package grpcrdma
+
+import (
+	"fmt"
+	"log/slog"
+	"math/bits"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Arrival is how a receiver learns that bytes are there.
+type Arrival uint8
+
+const (
+	// ArrivalAuto watches memory where that is legal and the connection is polled,
+	// and takes notices otherwise.
+	ArrivalAuto Arrival = iota
+	// ArrivalWatch watches memory. It needs a device that places the last byte last,
+	// and a polling mode with pollers.
+	ArrivalWatch
+	// ArrivalNotice takes a write with immediate, or a send behind the write.
+	ArrivalNotice
+)
+
+var arrivalNames = [...]string{"auto", "watch", "notice"}
+
+// String is the lower-case name.
+func (a Arrival) String() string {
+	if int(a) < len(arrivalNames) {
+		return arrivalNames[a]
+	}
+	return "arrival?"
+}
+
+// Config chooses what a connection costs and how it waits. The zero value is the default.
+type Config struct {
+	Polling bpev.Config // zero: bpev with its defaults
+	// Ring is the receive ring of a connection in bytes, a power of two from 4 KiB
+	// to 1 GiB; 0 means 256 KiB. The peer's may differ.
+	Ring int
+	// SendBuffer is the registered copy of what is on its way, in bytes, at least
+	// 4 KiB; 0 means half the ring. One record takes at most a quarter of it.
+	SendBuffer int
+	Arrival    Arrival
+	MaxConns   int // connections at once, more are refused; 0 means 65536
+	// Log takes what users should know: fallbacks and peers that were cut off.
+	// nil means slog.Default().
+	Log *slog.Logger
+}
+
+const (
+	defaultRing  = 256 << 10
+	defaultConns = 1 << 16
+
+	sendDepth   = 64  // send queue of a connection
+	sendReserve = 8   // of it, places that records leave to credits and the end of the stream
+	noticeDepth = 128 // notices of records a connection takes before credit must return
+	// noticeSpare are receives for notices that no credit counts: of credits, of
+	// which the ring allows three at once, and of the end of the stream.
+	noticeSpare = 8
+	// inlineMax is asked of devices that take inline data: a small call's frames
+	// fit, and larger work requests cost send queue memory on hardware. Arbitrary.
+	inlineMax = 256
+
+	// laneConns is how many connections share a completion queue in event mode:
+	// each queue costs a thread that sleeps in the kernel, and each event a look at
+	// all connections of its queue. Arbitrary.
+	laneConns = 32
+)
+
+func (c Config) normal(caps *rdma.Caps) (Config, error) {
+	if c.Ring == 0 {
+		c.Ring = defaultRing
+	}
+	if c.SendBuffer == 0 {
+		c.SendBuffer = max(c.Ring/2, minRing)
+	}
+	if c.MaxConns == 0 {
+		c.MaxConns = defaultConns
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	switch {
+	case c.Ring < minRing || c.Ring > maxRing || bits.OnesCount(uint(c.Ring)) != 1:
+		return c, fmt.Errorf("ring of %d bytes, want a power of two from %d to %d: %w", c.Ring, minRing, maxRing, rdma.ErrInvalid)
+	case c.SendBuffer < minRing || c.SendBuffer > maxRing || c.SendBuffer%(4*unit) != 0:
+		return c, fmt.Errorf("send buffer of %d bytes, want a multiple of %d from %d to %d: %w", c.SendBuffer, 4*unit, minRing, maxRing, rdma.ErrInvalid)
+	case c.MaxConns < 0:
+		return c, fmt.Errorf("%d connections at most: %w", c.MaxConns, rdma.ErrInvalid)
+	case int(c.Arrival) >= len(arrivalNames):
+		return c, fmt.Errorf("arrival %d: %w", c.Arrival, rdma.ErrInvalid)
+	}
+	var err error
+	if c.Polling, err = c.Polling.Normal(); err != nil {
+		return c, err
+	}
+	need := rdma.Need{Ops: rdma.Ops(rdma.OpWrite)}
+	if !caps.Ops.Has(rdma.OpWriteImm) {
+		need.Ops |= rdma.Ops(rdma.OpSend)
+	}
+	if c.Polling.Mode == bpev.Event {
+		need.Features |= rdma.FeatEvents
+		if c.Arrival == ArrivalWatch {
+			return c, fmt.Errorf("event mode sees no memory: arrival watch: %w", rdma.ErrInvalid)
+		}
+	}
+	if c.Arrival == ArrivalWatch {
+		need.Features |= rdma.FeatLastByteLast
+	}
+	if err := caps.Missing(need); err != nil {
+		return c, err
+	}
+	if caps.MaxPrivate < greetingLen {
+		return c, &rdma.MissingError{Gaps: []string{fmt.Sprintf("%d bytes of private data", greetingLen)}}
+	}
+	if c.Arrival == ArrivalAuto {
+		c.Arrival = ArrivalNotice
+		if caps.Features.Has(rdma.FeatLastByteLast) && c.Polling.Mode != bpev.Event {
+			c.Arrival = ArrivalWatch
+		}
+	}
+	return c, nil
+}

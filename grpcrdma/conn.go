@@ -1,0 +1,237 @@
+package grpcrdma
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Addr is an end of a connection: "host:port" of a listener, else what the
+// device knows of the peer.
+type Addr string
+
+// Network is "rdma".
+func (Addr) Network() string { return "rdma" }
+
+// String is the address.
+func (a Addr) String() string { return string(a) }
+
+// Conn is a byte stream over one queue pair. It implements net.Conn: all methods
+// are safe for concurrent use, one Read and one Write go on at a time, and
+// deadlines end the ones in progress. Errors are *net.OpError, but for io.EOF.
+type Conn struct {
+	net           *Net
+	lane          *lane
+	qp            rdma.QP
+	handle        *bpev.Handle
+	mem           memory
+	local, remote Addr
+	peer          greeting
+
+	rx reader
+	tx writer
+
+	err       atomic.Pointer[error] // what ended the connection, first cause
+	closed    atomic.Bool
+	closeOnce sync.Once
+	closeErr  error
+}
+
+var _ net.Conn = (*Conn)(nil)
+
+// errReset: the connection ended without the end of the stream.
+var errReset error = syscall.ECONNRESET
+
+// newConn makes everything but the connection. Receives are posted: the peer may
+// send as soon as it is connected.
+func (n *Net) newConn() (*Conn, error) {
+	c := &Conn{net: n}
+	var err error
+	if c.mem, err = n.get(); err != nil {
+		return nil, err
+	}
+	if c.lane, err = n.takeLane(); err != nil {
+		n.put(c.mem)
+		return nil, err
+	}
+	depth := 1 // watched rings take no notice; a flushed receive tells the end
+	if n.cfg.Arrival == ArrivalNotice {
+		depth = noticeDepth + noticeSpare
+	}
+	qcfg := rdma.QPConfig{SendCQ: c.lane.cq, RecvCQ: c.lane.cq, SendDepth: sendDepth, RecvDepth: depth, Access: rdma.RemoteWrite}
+	if n.caps.Features.Has(rdma.FeatInline) {
+		qcfg.MaxInline = min(n.caps.MaxInline, inlineMax)
+	}
+	if c.qp, err = n.dev.NewQP(qcfg); err != nil {
+		n.releaseLane(c.lane)
+		n.put(c.mem)
+		return nil, err
+	}
+	c.rx.init(&n.cfg, c.mem)
+	c.tx.init(&n.cfg, c.mem, qcfg.MaxInline)
+	c.handle = n.set.Add(c)
+	c.lane.add(c)
+	for i := range depth {
+		if err := c.postRecv(uint64(i)); err != nil {
+			c.release()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// greeting is what the peer has to know of this side.
+func (c *Conn) greeting() []byte {
+	cfg := &c.net.cfg
+	g := greeting{notices: !c.rx.watched, depth: noticeDepth, rkey: c.mem.remote.RKey(), addr: c.mem.remote.Addr(), ring: uint32(cfg.Ring)}
+	return g.encode()
+}
+
+// param is what either side states in the connection set-up: no reads, no atomics.
+func (c *Conn) param() rdma.ConnParam {
+	p := rdma.ConnParam{PrivateData: c.greeting()}
+	if c.net.caps.Features.Has(rdma.FeatRNRRetry) {
+		p.RNRRetry = 7 // receives are counted, so none is ever missing for long
+	}
+	return p
+}
+
+// meet learns the peer's ring. Nothing is sent before it.
+func (c *Conn) meet(g greeting) {
+	c.peer = g
+	c.tx.meet(&g, &c.net.caps)
+}
+
+// Poll moves the connection on and tells what its user could do now: the
+// bpev.Pollable of the Net's Set.
+func (c *Conn) Poll() bpev.Ready {
+	c.lane.drive()
+	return c.readiness()
+}
+
+func (c *Conn) readiness() bpev.Ready {
+	if c.err.Load() != nil || c.closed.Load() {
+		return bpev.In | bpev.Out
+	}
+	if !c.rx.watched {
+		return c.rx.readiness() | c.tx.readiness()
+	}
+	c.takeCredit()
+	return c.rx.readiness() | c.tx.readiness()
+}
+
+// complete handles one completion. The lane's poller calls it, one at a time.
+func (c *Conn) complete(wc *rdma.WC) {
+	if wc.ID&recvID != 0 {
+		c.completeRecv(wc)
+		return
+	}
+	if wc.Status != rdma.StatusSuccess {
+		c.failWC(wc)
+		return
+	}
+	c.tx.complete(wc.ID)
+	if c.tx.owed.Load() {
+		c.returnCredit(false)
+	}
+}
+
+// failWC ends the connection for a failed completion. Flushed work has its cause
+// elsewhere: the peer ended the connection, or died.
+func (c *Conn) failWC(wc *rdma.WC) {
+	if wc.Status == rdma.StatusWRFlushErr {
+		c.fail(errReset)
+		return
+	}
+	c.fail(&rdma.StatusError{WC: *wc})
+}
+
+// fail ends the connection with its first cause, and wakes everyone.
+func (c *Conn) fail(err error) {
+	if c.err.CompareAndSwap(nil, &err) {
+		c.handle.Notify(bpev.In | bpev.Out)
+	}
+}
+
+// cutOff ends the connection of a peer that broke the protocol.
+func (c *Conn) cutOff(err error) {
+	if c.err.CompareAndSwap(nil, &err) {
+		c.net.cfg.Log.Warn("rdma peer cut off", "peer", string(c.remote), "cause", err)
+		c.qp.Fail() // a QP that is closed already needs no end
+		c.handle.Notify(bpev.In | bpev.Out)
+	}
+}
+
+// opError dresses an error as net.Conn wants it.
+func (c *Conn) opError(op string, err error) error {
+	if err == io.EOF {
+		return err
+	}
+	return &net.OpError{Op: op, Net: "rdma", Source: c.local, Addr: c.remote, Err: err}
+}
+
+// LocalAddr is this end.
+func (c *Conn) LocalAddr() net.Addr { return c.local }
+
+// RemoteAddr is the peer's end.
+func (c *Conn) RemoteAddr() net.Addr { return c.remote }
+
+// Memory is the number of registered bytes of the connection, constant for its life.
+func (c *Conn) Memory() int { return c.net.cfg.memory() }
+
+// SetDeadline sets both deadlines; the zero time is none. It holds for the Read
+// and Write in progress too.
+func (c *Conn) SetDeadline(t time.Time) error {
+	c.SetReadDeadline(t)
+	return c.SetWriteDeadline(t)
+}
+
+// SetReadDeadline sets the deadline of Read.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadline(&c.rx.deadline, t, bpev.In) }
+
+// SetWriteDeadline sets the deadline of Write.
+func (c *Conn) SetWriteDeadline(t time.Time) error {
+	return c.setDeadline(&c.tx.deadline, t, bpev.Out)
+}
+
+func (c *Conn) setDeadline(d *deadline, t time.Time, dir bpev.Ready) error {
+	if c.closed.Load() {
+		return c.opError("set deadline", net.ErrClosed)
+	}
+	d.set(t)
+	c.handle.Kick(dir)
+	return nil
+}
+
+// deadline is a point in time that may move while somebody waits for it.
+type deadline struct{ at atomic.Pointer[time.Time] }
+
+func (d *deadline) set(t time.Time) {
+	if t.IsZero() {
+		d.at.Store(nil)
+		return
+	}
+	d.at.Store(&t)
+}
+
+func (d *deadline) get() time.Time {
+	if t := d.at.Load(); t != nil {
+		return *t
+	}
+	return time.Time{}
+}
+
+func (d *deadline) passed() bool {
+	t := d.at.Load()
+	return t != nil && !time.Now().Before(*t)
+}
+
+// String names the connection in logs.
+func (c *Conn) String() string { return fmt.Sprintf("%s to %s", c.local, c.remote) }

@@ -1,0 +1,40 @@
+// Package grpcrdma carries byte streams, and gRPC on them, over any [rdma.Device]:
+// net.Listener and net.Conn whose data path is one-sided writes.
+//
+// # How bytes travel
+//
+// Each side of a connection owns a receive ring in registered memory. The sender
+// copies what fits into its registered send buffer as one record and writes it
+// into the peer's ring:
+//
+//	header 8 | payload | zeros | trailer 1, in units of 16 bytes, never over the ring's end
+//
+// The reader copies the payload out and, when half the ring is consumed, writes
+// its position into the sender's credit cell. A sender without credit waits, and
+// goes on with as much as fits.
+//
+// # How arrival is noticed
+//
+// The receiver chooses. Where the device places the last byte of a write last
+// ([rdma.FeatLastByteLast]) and the connection is polled, it watches its ring:
+// the header checks itself, so that a half-placed one is never believed, the
+// trailer is the last byte, and what was read is zeroed before its credit
+// returns. Otherwise each record is followed by a notice: a write with immediate
+// where the device has it, else a send behind the write. Only records that
+// notices cover are looked at.
+//
+// # Ownership
+//
+// A [Net] owns its pollers, completion queues and buffers, and no device: the
+// caller closes the device after the Net. Net.Close closes listeners and
+// connections. A connection's memory is fixed when it is made (Conn.Memory).
+//
+// # Limitations
+//
+// No zero copy: registered memory lies outside the Go heap and what Write is given
+// lies in it, so every payload is copied once on each side. Close gives data on
+// its way closeGrace to leave. No half-close. On a provider that places payload
+// before its checksum is known (softstack/iwarp), a watched ring trusts the
+// checksum of the layer below. A peer that stops in the middle of a record looks
+// like a slow one: deadlines or keepalives end the wait.
+package grpcrdma

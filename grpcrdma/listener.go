@@ -1,0 +1,130 @@
+package grpcrdma
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+const (
+	// backlog bounds connection requests that wait for Accept. Arbitrary.
+	backlog = 256
+	// answerLimit bounds the answer to one dialler, while others wait. Arbitrary.
+	answerLimit = 5 * time.Second
+	// refusalPause is how long a listener that cannot make connections waits before
+	// the next one, as net/http does for its temporary errors. Arbitrary.
+	refusalPause = 5 * time.Millisecond
+)
+
+// Listener takes connections of Nets like its own. It implements net.Listener.
+type Listener struct {
+	net    *Net
+	l      rdma.Listener
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+var _ net.Listener = (*Listener)(nil)
+
+// Listen takes connections at addr ("host:port"; port 0 picks one). Errors are
+// the device's: rdma.ErrAddrInUse above all.
+func (n *Net) Listen(ctx context.Context, addr string) (*Listener, error) {
+	fail := func(err error) (*Listener, error) {
+		return nil, &net.OpError{Op: "listen", Net: "rdma", Addr: Addr(addr), Err: err}
+	}
+	dl, err := n.dev.Listen(ctx, addr, backlog)
+	if err != nil {
+		return fail(err)
+	}
+	l := &Listener{net: n, l: dl}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	n.mu.Lock()
+	closed := n.closed
+	if !closed {
+		n.listeners[l] = struct{}{}
+	}
+	n.mu.Unlock()
+	if closed {
+		l.Close()
+		return fail(net.ErrClosed)
+	}
+	return l, nil
+}
+
+// Addr is where it listens, with the real port.
+func (l *Listener) Addr() net.Addr { return Addr(l.l.Addr()) }
+
+// Accept takes the next connection. Strangers, diallers that are gone when they
+// are answered, and those this side has no room for are refused and passed over:
+// the only error is the end of the listener.
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		req, err := l.l.Accept(l.ctx)
+		if err != nil {
+			if l.ctx.Err() != nil {
+				err = net.ErrClosed
+			}
+			return nil, &net.OpError{Op: "accept", Net: "rdma", Addr: l.Addr(), Err: err}
+		}
+		c, err := l.net.accept(l.ctx, req, Addr(l.l.Addr()))
+		if err == nil {
+			return c, nil
+		}
+		ctx, cancel := context.WithTimeout(l.ctx, answerLimit)
+		_ = req.Reject(ctx, nil) // whoever was answered already is not rejected again: that only fails
+		cancel()
+		if theirs(err) || l.ctx.Err() != nil {
+			continue
+		}
+		l.net.cfg.Log.Warn("rdma connection refused", "peer", req.RemoteAddr(), "cause", err)
+		select {
+		case <-time.After(refusalPause):
+		case <-l.ctx.Done():
+		}
+	}
+}
+
+// theirs tells failures that the dialler caused: it speaks something else, or is gone.
+func theirs(err error) bool {
+	return errors.Is(err, rdma.ErrProtocol) || errors.Is(err, rdma.ErrUnreachable) || errors.Is(err, rdma.ErrState)
+}
+
+func (n *Net) accept(ctx context.Context, req rdma.ConnRequest, at Addr) (*Conn, error) {
+	g, err := parseGreeting(req.Param().PrivateData)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.reserve(); err != nil {
+		return nil, err
+	}
+	defer n.unreserve()
+	c, err := n.newConn()
+	if err != nil {
+		return nil, err
+	}
+	c.local, c.remote = at, Addr(req.RemoteAddr())
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	c.meet(g)
+	if _, err := req.Accept(ctx, c.qp, c.param()); err != nil {
+		c.release()
+		return nil, err
+	}
+	if err := n.enter(c); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Close ends Accept. Connections live on. Idempotent.
+func (l *Listener) Close() error {
+	l.cancel()
+	l.net.mu.Lock()
+	delete(l.net.listeners, l)
+	l.net.mu.Unlock()
+	return l.l.Close()
+}

@@ -1,0 +1,128 @@
+package grpcrdma
+
+import (
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Net makes connections over one device. All methods are safe for concurrent use.
+type Net struct {
+	dev  rdma.Device
+	caps rdma.Caps
+	cfg  Config
+	set  *bpev.Set
+
+	mu        sync.Mutex
+	closed    bool
+	conns     map[*Conn]struct{}
+	listeners map[*Listener]struct{}
+	reserved  int     // connections being made
+	lanes     []*lane // of event mode
+	pool      pool
+}
+
+// New makes a Net over dev, which stays the caller's and must outlive it.
+// rdma.ErrInvalid or bpev.ErrConfig for a configuration out of range,
+// rdma.ErrNotSupported when the device lacks what it asks.
+func New(dev rdma.Device, cfg Config) (*Net, error) {
+	fail := func(err error) (*Net, error) {
+		return nil, &rdma.OpError{Op: "open grpcrdma over", Object: dev.Name(), Err: err}
+	}
+	n := &Net{dev: dev, caps: dev.Caps(), conns: map[*Conn]struct{}{}, listeners: map[*Listener]struct{}{}}
+	var err error
+	if n.cfg, err = cfg.normal(&n.caps); err != nil {
+		return fail(err)
+	}
+	if n.set, err = bpev.New(n.cfg.Polling); err != nil {
+		return fail(err)
+	}
+	return n, nil
+}
+
+// Name is the stack with what distinguishes results: "bpev(busy=50µs,pollers=1),ring=262144+iwarp(crc)".
+func (n *Net) Name() string {
+	return fmt.Sprintf("%v,ring=%d+%s", n.cfg.Polling, n.cfg.Ring, n.dev.Name())
+}
+
+// Stats is what a Net holds and what waiting took.
+type Stats struct {
+	Conns   int // open connections
+	Memory  int // registered bytes of all of them
+	Pooled  int // bytes kept for the next connections
+	Polling bpev.Stats
+}
+
+// Stats is a snapshot.
+func (n *Net) Stats() Stats {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return Stats{Conns: len(n.conns), Memory: len(n.conns) * n.cfg.memory(), Pooled: n.pool.bytes, Polling: n.set.Stats()}
+}
+
+// reserve takes a place for a connection that is being made.
+func (n *Net) reserve() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.closed:
+		return net.ErrClosed
+	case len(n.conns)+n.reserved >= n.cfg.MaxConns:
+		return fmt.Errorf("%d connections are open, the limit of this side: %w", n.cfg.MaxConns, rdma.ErrBusy)
+	}
+	n.reserved++
+	return nil
+}
+
+func (n *Net) unreserve() {
+	n.mu.Lock()
+	n.reserved--
+	n.mu.Unlock()
+}
+
+// enter lists a connection that works.
+func (n *Net) enter(c *Conn) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return net.ErrClosed
+	}
+	n.conns[c] = struct{}{}
+	return nil
+}
+
+func (n *Net) leave(c *Conn) {
+	n.mu.Lock()
+	delete(n.conns, c)
+	n.mu.Unlock()
+}
+
+// Close closes all listeners and connections, and joins the pollers. Idempotent.
+func (n *Net) Close() error {
+	n.mu.Lock()
+	n.closed = true
+	var conns []*Conn
+	for c := range n.conns {
+		conns = append(conns, c)
+	}
+	var listeners []*Listener
+	for l := range n.listeners {
+		listeners = append(listeners, l)
+	}
+	n.mu.Unlock()
+	for _, l := range listeners {
+		l.Close()
+	}
+	var wg sync.WaitGroup // each may wait closeGrace for its peer
+	for _, c := range conns {
+		wg.Go(func() { c.Close() })
+	}
+	wg.Wait()
+	n.set.Close()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.pool.free()
+}

@@ -1,0 +1,197 @@
+package grpcrdma
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// reader is the receiving half. mu is held by the one Read that goes on; what
+// others look at is atomic.
+type reader struct {
+	mu       sync.Mutex
+	deadline deadline
+	watched  bool
+	ring     []byte
+	recvs    []byte // notice receives
+	recvAddr uint64
+	recvKey  uint32
+	wr       [1]rdma.RecvWR // scratch: what an interface is given would escape
+
+	pos   atomic.Uint64 // bytes of whole records consumed: where the next one begins
+	left  atomic.Int64  // payload left of the record at pos; 0 when it was not begun
+	limit atomic.Uint64 // bytes that notices cover
+
+	// Of the record at pos, once begun.
+	rec  record
+	done int // payload bytes read
+	eof  bool
+}
+
+func (r *reader) init(cfg *Config, m memory) {
+	r.watched = cfg.Arrival == ArrivalWatch
+	r.ring = m.remoteBuf.Bytes()[ringOffset:]
+	r.recvs = m.localBuf.Bytes()[:recvArea]
+	r.recvAddr, r.recvKey = m.local.Addr(), m.local.LKey()
+}
+
+func (r *reader) offset(pos uint64) int { return int(pos & uint64(len(r.ring)-1)) }
+
+// next looks for the record at pos.
+func (r *reader) next(pos uint64) (record, bool, error) {
+	return look(r.ring, r.offset(pos), r.watched, r.limit.Load()-pos)
+}
+
+// readiness is bpev.In when Read would not wait.
+func (r *reader) readiness() bpev.Ready {
+	if r.left.Load() > 0 {
+		return bpev.In
+	}
+	if _, ok, err := r.next(r.pos.Load()); ok || err != nil {
+		return bpev.In
+	}
+	return 0
+}
+
+// take copies what is there into p. The caller holds mu.
+func (r *reader) take(p []byte) (n int, err error) {
+	for n < len(p) && !r.eof {
+		pos := r.pos.Load()
+		off := r.offset(pos)
+		if r.left.Load() == 0 {
+			rec, ok, err := r.next(pos)
+			if err != nil || !ok {
+				return n, err
+			}
+			if rec.fin {
+				r.eof = true
+				return n, nil
+			}
+			r.rec, r.done = rec, 0
+		}
+		start := off + headerLen + r.done
+		k := copy(p[n:], r.ring[start:off+headerLen+r.rec.payload])
+		if r.watched {
+			clear(r.ring[start : start+k]) // while it is in the cache
+		}
+		n += k
+		r.done += k
+		if r.done < r.rec.payload {
+			r.left.Store(int64(r.rec.payload - r.done))
+			return n, nil
+		}
+		if r.watched {
+			clear(r.ring[off : off+headerLen])
+			clear(r.ring[start+k : off+r.rec.total])
+		}
+		r.left.Store(0)
+		r.pos.Store(pos + uint64(r.rec.total))
+	}
+	return n, nil
+}
+
+// Read takes what has arrived, at most len(p) bytes, and waits only when that is
+// nothing. io.EOF when the peer closed in order.
+func (c *Conn) Read(p []byte) (int, error) {
+	n, err := c.read(p)
+	if err != nil {
+		return n, c.opError("read", err)
+	}
+	return n, nil
+}
+
+func (c *Conn) read(p []byte) (int, error) {
+	r := &c.rx
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		if c.closed.Load() {
+			return 0, net.ErrClosed
+		}
+		if r.deadline.passed() {
+			return 0, os.ErrDeadlineExceeded
+		}
+		if len(p) == 0 {
+			return 0, nil
+		}
+		ended := c.err.Load() // before the look: what arrived before the end counts
+		n, err := r.take(p)
+		if err != nil {
+			c.cutOff(err)
+			return n, err
+		}
+		if n > 0 {
+			c.returnCredit(false)
+			return n, nil
+		}
+		if r.eof {
+			return 0, io.EOF
+		}
+		if ended != nil {
+			return 0, *ended
+		}
+		// A deadline that Wait meets is met by the next look at the clock too,
+		// unless it was moved meanwhile.
+		if err := c.handle.Wait(bpev.In, r.deadline.get()); err != nil && err != os.ErrDeadlineExceeded {
+			return 0, err
+		}
+	}
+}
+
+// recvID marks the work request IDs of receives; the rest is the slot.
+const recvID = 1 << 63
+
+// postRecv posts the notice receive of a slot: before the connection is made, then
+// by the lane's poller.
+func (c *Conn) postRecv(slot uint64) error {
+	wr := &c.rx.wr[0]
+	wr.ID, wr.NumSGE = recvID|slot, 1
+	wr.SGE[0] = rdma.SGE{Addr: c.rx.recvAddr + slot*recvSlot, Len: noticeLen, LKey: c.rx.recvKey}
+	_, err := c.qp.PostRecv(c.rx.wr[:])
+	return err
+}
+
+// completeRecv takes a notice.
+func (c *Conn) completeRecv(wc *rdma.WC) {
+	if wc.Status != rdma.StatusSuccess {
+		c.failWC(wc)
+		return
+	}
+	r := &c.rx
+	slot := wc.ID &^ recvID
+	var word uint32
+	switch {
+	case r.watched || slot >= noticeDepth+noticeSpare:
+		c.cutOff(errNotice)
+		return
+	case wc.Flags&rdma.WithImm != 0:
+		word = wc.Imm
+	case wc.ByteLen == noticeLen:
+		word = binary.LittleEndian.Uint32(r.recvs[slot*recvSlot:])
+	default:
+		c.cutOff(errNotice)
+		return
+	}
+	if err := c.postRecv(slot); err != nil {
+		c.fail(err)
+		return
+	}
+	if word == noticeCredit {
+		c.takeCredit()
+		return
+	}
+	limit, err := noticed(word, r.limit.Load(), r.pos.Load(), uint64(len(r.ring)))
+	if err != nil {
+		c.cutOff(err)
+		return
+	}
+	r.limit.Store(limit)
+	c.tx.noticesTaken.Add(1)
+	c.returnCredit(false)
+}

@@ -1,0 +1,333 @@
+package grpcrdma
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// send writes data in random pieces, receive reads n bytes in random pieces.
+func send(c net.Conn, data []byte, most int, rng *rand.Rand) error {
+	for len(data) > 0 {
+		k := min(1+rng.IntN(most), len(data))
+		n, err := c.Write(data[:k])
+		if err != nil || n != k {
+			return errors.Join(err, io.ErrShortWrite)
+		}
+		data = data[k:]
+	}
+	return nil
+}
+
+func receive(c net.Conn, n, most int, rng *rand.Rand) ([]byte, error) {
+	b := make([]byte, n)
+	for got := 0; got < n; {
+		k, err := c.Read(b[got:min(n, got+1+rng.IntN(most))])
+		if err != nil {
+			return b[:got], err
+		}
+		got += k
+	}
+	return b, nil
+}
+
+// Both directions at once, through rings of different sizes that wrap many times.
+func TestStreamsArriveWhole(t *testing.T) {
+	everywhere(t, func(t *testing.T, p provider, cfg Config) {
+		ca, cb := cfg, cfg
+		ca.Ring, cb.Ring = minRing, 4*minRing
+		e := newPair(t, p, ca, cb)
+		c1, c2 := e.conn()
+		const size = 512 << 10
+		var wg sync.WaitGroup
+		for i, c := range []*Conn{c1, c2} {
+			must(t, c.SetDeadline(time.Now().Add(testTimeout)))
+			rng := rand.New(rand.NewPCG(1, uint64(i)))
+			want, other := pattern(size, byte(i)), pattern(size, byte(1-i))
+			wg.Go(func() {
+				if err := send(c, want, 3*minRing, rand.New(rand.NewPCG(2, uint64(i)))); err != nil {
+					t.Errorf("side %d: %v", i, err)
+				}
+			})
+			wg.Go(func() {
+				got, err := receive(c, size, minRing, rng)
+				if err != nil || !bytes.Equal(got, other) {
+					t.Errorf("side %d: %d bytes, equal %v, %v", i, len(got), bytes.Equal(got, other), err)
+				}
+			})
+		}
+		wg.Wait()
+		if c1.rx.watched {
+			for i, b := range c2.rx.ring {
+				if b != 0 {
+					t.Fatalf("byte %d of a watched ring is %#x after all was read", i, b)
+				}
+			}
+		}
+		// Credit returns at half a ring, so no oftener than that; the first opens the stream.
+		for _, c := range []*Conn{c1, c2} {
+			consumed := c.rx.pos.Load()
+			most := consumed/uint64(len(c.rx.ring)/2) + c.tx.noticesTaken.Load()/(noticeDepth/2) + 1
+			if c.tx.creditsSent > most {
+				t.Errorf("%d credits for %d bytes and %d notices, at most %d", c.tx.creditsSent, consumed, c.tx.noticesTaken.Load(), most)
+			}
+		}
+	})
+}
+
+// A writer whose peer does not read stops at the ring's size, keeps its deadline,
+// and goes on where it stopped.
+func TestSlowReaderHoldsTheWriter(t *testing.T) {
+	everywhere(t, func(t *testing.T, p provider, cfg Config) {
+		cfg.Ring = minRing
+		e := newPair(t, p, cfg, cfg)
+		c1, c2 := e.conn()
+		data := pattern(3*minRing, 9)
+		must(t, c1.SetWriteDeadline(time.Now().Add(20*time.Millisecond)))
+		n, err := c1.Write(data)
+		if !errors.Is(err, os.ErrDeadlineExceeded) || n == 0 || n >= minRing {
+			t.Fatalf("wrote %d bytes into a ring of %d: %v", n, minRing, err)
+		}
+		if ne, ok := err.(net.Error); !ok || !ne.Timeout() {
+			t.Errorf("%T is no timeout", err)
+		}
+		must(t, c1.SetWriteDeadline(time.Time{}))
+		done := make(chan error, 1)
+		go func() { _, err := c1.Write(data[n:]); done <- err }()
+		if got := readFull(t, c2, len(data)); !bytes.Equal(got, data) {
+			t.Error("the data differs")
+		}
+		must(t, <-done)
+	})
+}
+
+func TestOrderlyClose(t *testing.T) {
+	everywhere(t, func(t *testing.T, p provider, cfg Config) {
+		e := newPair(t, p, cfg, cfg)
+		c1, c2 := e.conn()
+		data := pattern(100_000, 5)
+		_, err := c1.Write(data)
+		must(t, err)
+		must(t, c1.Close())
+		must(t, c1.Close())
+		if got := readFull(t, c2, len(data)); !bytes.Equal(got, data) {
+			t.Error("the data differs")
+		}
+		for range 2 {
+			if n, err := c2.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+				t.Errorf("behind the end: %d, %v", n, err)
+			}
+		}
+		must(t, c2.SetWriteDeadline(time.Now().Add(testTimeout)))
+		for err = nil; err == nil; {
+			_, err = c2.Write(data)
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("a writer does not learn that its peer is gone")
+		}
+		if _, err := c1.Write(data); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("write after Close: %v", err)
+		}
+		if _, err := c1.Read(data); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("read after Close: %v", err)
+		}
+		if err := c1.SetDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("deadline after Close: %v", err)
+		}
+	})
+}
+
+// killer is a device whose sudden death the tests cause.
+type killer interface{ Kill() }
+
+func TestAbruptEnd(t *testing.T) {
+	everywhere(t, func(t *testing.T, p provider, cfg Config) {
+		e := newPair(t, p, cfg, cfg)
+		c1, c2 := e.conn()
+		_, err := c1.Write([]byte("last words"))
+		must(t, err)
+		if got := readFull(t, c2, 10); string(got) != "last words" {
+			t.Errorf("%q", got)
+		}
+		// The side whose own device dies learns at once, asleep or not.
+		got := make(chan error, 1)
+		must(t, c2.SetDeadline(time.Now().Add(testTimeout)))
+		go func() { _, err := c2.Read(make([]byte, 1)); got <- err }()
+		time.Sleep(time.Millisecond)
+		e.db.(killer).Kill()
+		if err := <-got; err == nil || err == io.EOF || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("own device died: %v", err)
+		}
+		// The other side by the end of the stream, or by the next thing it sends.
+		must(t, c1.SetDeadline(time.Now().Add(testTimeout)))
+		for err = nil; err == nil; {
+			_, err = c1.Write(make([]byte, 100))
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("a writer does not learn that its peer died")
+		}
+		if _, err := c1.Read(make([]byte, 1)); err == nil || err == io.EOF || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("peer's device died: %v", err)
+		}
+	})
+}
+
+func TestNetCloseEndsEverything(t *testing.T) {
+	everywhere(t, func(t *testing.T, p provider, cfg Config) {
+		e := newPair(t, p, cfg, cfg)
+		c1, c2 := e.conn()
+		errs := make(chan error, 3)
+		go func() { _, err := c1.Read(make([]byte, 1)); errs <- err }()
+		go func() { _, err := c2.Read(make([]byte, 1)); errs <- err }()
+		go func() { _, err := e.l.Accept(); errs <- err }()
+		time.Sleep(5 * time.Millisecond)
+		must(t, e.b.Close())
+		must(t, e.a.Close())
+		for range 3 {
+			select {
+			case err := <-errs:
+				if err == nil {
+					t.Error("no error")
+				}
+			case <-time.After(testTimeout):
+				t.Fatal("somebody hangs")
+			}
+		}
+		if _, err := e.a.DialContext(t.Context(), "x:1"); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("dial: %v", err)
+		}
+		if _, err := e.b.Listen(t.Context(), p.addr); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("listen: %v", err)
+		}
+		if s := e.a.Stats(); s.Conns != 0 || s.Memory != 0 || s.Pooled != 0 {
+			t.Errorf("left over: %+v", s)
+		}
+	})
+}
+
+func TestMemoryIsBoundedAndReported(t *testing.T) {
+	for _, p := range providers {
+		t.Run(p.name, func(t *testing.T) {
+			cfg := Config{Ring: 8192, SendBuffer: 4096, MaxConns: 3}
+			e := newPair(t, p, cfg, cfg)
+			var conns []*Conn
+			for range 3 {
+				c1, c2 := e.conn()
+				conns = append(conns, c1, c2)
+			}
+			want := ringOffset + 8192 + sendOffset + 4096
+			if got := conns[0].Memory(); got != want {
+				t.Errorf("%d bytes a connection, want %d", got, want)
+			}
+			if s := e.a.Stats(); s.Conns != 3 || s.Memory != 3*want {
+				t.Errorf("%+v", s)
+			}
+			if _, err := e.a.DialContext(t.Context(), e.l.Addr().String()); !errors.Is(err, rdma.ErrBusy) {
+				t.Errorf("a fourth connection: %v", err)
+			}
+			_, err := conns[0].Write(pattern(1000, 1))
+			must(t, err)
+			readFull(t, conns[1], 1000)
+			for _, c := range conns {
+				must(t, c.Close())
+			}
+			if s := e.a.Stats(); s.Conns != 0 || s.Memory != 0 || s.Pooled != 3*want {
+				t.Errorf("after close: %+v", s)
+			}
+			for _, m := range e.a.pool.spare {
+				for _, b := range [][]byte{m.remoteBuf.Bytes(), m.localBuf.Bytes()} {
+					if i := bytes.IndexFunc(b, func(r rune) bool { return r != 0 }); i >= 0 {
+						t.Fatalf("byte %d of a pooled buffer is not zero", i)
+					}
+				}
+			}
+			c1, _ := e.conn()
+			if s := e.a.Stats(); s.Pooled != 2*want {
+				t.Errorf("a new connection takes nothing from the pool: %+v", s)
+			}
+			must(t, c1.Close())
+		})
+	}
+}
+
+// In event mode connections share completion queues and the threads that sleep on them.
+func TestConnectionsShareLanes(t *testing.T) {
+	for _, p := range providers {
+		t.Run(p.name, func(t *testing.T) {
+			cfg := Config{Ring: minRing, Polling: bpev.Config{Mode: bpev.Event}}
+			e := newPair(t, p, cfg, cfg)
+			var ends [][2]*Conn
+			for range laneConns + 3 {
+				c1, c2 := e.conn()
+				ends = append(ends, [2]*Conn{c1, c2})
+			}
+			if n := len(e.a.lanes); n != 2 {
+				t.Errorf("%d queues for %d connections", n, len(ends))
+			}
+			var wg sync.WaitGroup
+			for i, x := range ends {
+				wg.Go(func() {
+					if got := readFull(t, x[1], 100); !bytes.Equal(got, pattern(100, byte(i))) {
+						t.Errorf("connection %d got somebody else's data", i)
+					}
+				})
+			}
+			for i, x := range ends {
+				_, err := x[0].Write(pattern(100, byte(i)))
+				must(t, err)
+			}
+			wg.Wait()
+			for _, x := range ends {
+				must(t, x[0].Close())
+			}
+			if n := len(e.a.lanes); n != 0 {
+				t.Errorf("%d queues for no connection", n)
+			}
+		})
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	a, b := providers[0].open(t)
+	defer a.Close()
+	defer b.Close()
+	for _, cfg := range []Config{
+		{Ring: 5000}, {Ring: 2048}, {Ring: 2 << 30}, {SendBuffer: 100}, {SendBuffer: 5000}, {MaxConns: -1},
+		{Arrival: ArrivalNotice + 1}, {Arrival: ArrivalWatch, Polling: bpev.Config{Mode: bpev.Event}},
+	} {
+		if n, err := New(a, cfg); !errors.Is(err, rdma.ErrInvalid) {
+			n.Close()
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+	if _, err := New(a, Config{Polling: bpev.Config{Pollers: -1}}); !errors.Is(err, bpev.ErrConfig) {
+		t.Error(err)
+	}
+}
+
+// The hot path: what fits is written and read without allocation.
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	for _, cfg := range configs[:2] {
+		t.Run(configName(cfg), func(t *testing.T) {
+			e := newPair(t, providers[0], cfg, cfg)
+			c1, c2 := e.conn()
+			out, in := pattern(200, 1), make([]byte, 300)
+			n := testing.AllocsPerRun(500, func() {
+				c1.Write(out)
+				c2.Read(in)
+			})
+			if n != 0 {
+				t.Errorf("%v allocations a message", n)
+			}
+		})
+	}
+}

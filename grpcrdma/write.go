@@ -1,0 +1,312 @@
+package grpcrdma
+
+import (
+	"encoding/binary"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// A work request ID of the send queue says what its completion frees:
+//
+//	63 zero | 62..48 places in the send queue | 47..0 end in the send buffer, low bits
+//
+// The places are its own and those of the unsignalled requests before it.
+const (
+	coverShift = 48
+	endMask    = 1<<coverShift - 1
+)
+
+// writer is the sending half. mu is held by the one Write that goes on, post by
+// whoever posts to the send queue: the writer, and who returns credit.
+type writer struct {
+	mu       sync.Mutex
+	deadline deadline
+
+	cell      []byte // the peer's credit for us
+	buf       []byte // send buffer
+	bufAddr   uint64
+	credits   []byte // credits to send
+	credAddr  uint64
+	key       uint32
+	maxInline int
+
+	ring      uint64 // the peer's
+	ringAddr  uint64
+	cellAddr  uint64
+	rkey      uint32
+	notices   bool // the peer wants them
+	imm       bool // as immediate data
+	maxNotice uint64
+
+	// Positions since the connection began. The writer moves sent and bufHead.
+	sent     atomic.Uint64 // bytes of records written into the peer's ring
+	noticed  atomic.Uint64 // notices of records sent
+	consumed atomic.Uint64 // of them, what the peer's credit has returned
+	acked    atomic.Uint64
+	bufHead  atomic.Uint64 // bytes of the send buffer given out
+	bufFreed atomic.Uint64 // and taken back
+	used     atomic.Int32  // send queue places
+
+	post        sync.Mutex
+	wrs         [2]rdma.SendWR // scratch: what an interface is given would escape
+	dark        int            // unsignalled requests since the last signalled one
+	posted      uint64         // bufHead behind the last posted record
+	signalled   uint64         // posted at the last signalled request
+	creditsSent uint64
+
+	owed            atomic.Bool   // a credit found no place in the send queue
+	noticesTaken    atomic.Uint64 // from the peer
+	returned        atomic.Uint64 // bytes in the last credit to the peer
+	returnedNotices atomic.Uint64
+}
+
+func (w *writer) init(cfg *Config, m memory, inline int) {
+	w.cell = m.remoteBuf.Bytes()[:cellLen]
+	b := m.localBuf.Bytes()
+	w.credits, w.credAddr = b[recvArea:sendOffset], m.local.Addr()+recvArea
+	w.buf, w.bufAddr = b[sendOffset:], m.local.Addr()+sendOffset
+	w.key, w.maxInline = m.local.LKey(), inline
+}
+
+func (w *writer) meet(g *greeting, caps *rdma.Caps) {
+	w.ring, w.rkey = uint64(g.ring), g.rkey
+	w.cellAddr, w.ringAddr = g.addr, g.addr+ringOffset
+	w.notices, w.imm, w.maxNotice = g.notices, caps.Ops.Has(rdma.OpWriteImm), uint64(g.depth)
+}
+
+// room is how long the next record may be; 0 when there is no room for one. A
+// unit of the ring stays free for the end of the stream. The caller is the writer,
+// or content with a guess.
+func (w *writer) room() uint64 {
+	sent := w.sent.Load()
+	if w.ring == 0 || w.used.Load() > sendDepth-sendReserve || w.notices && w.noticed.Load()-w.acked.Load() >= w.maxNotice {
+		return 0
+	}
+	ring := w.ring - unit - (sent - w.consumed.Load())
+	return min(ring, w.ring-sent&(w.ring-1), w.bufRoom())
+}
+
+// noticeRoom is what a record takes of the send buffer for its notice.
+func (w *writer) noticeRoom() uint64 {
+	if w.notices && !w.imm {
+		return unit
+	}
+	return 0
+}
+
+// bufRoom is the longest record the send buffer can take now: a quarter of it at
+// most, so that unsignalled requests and the jump over its end never block it.
+func (w *writer) bufRoom() uint64 {
+	size := uint64(len(w.buf))
+	most := size/4 - w.noticeRoom()
+	if size-(w.bufHead.Load()-w.bufFreed.Load()) < 2*(size/4) {
+		return 0
+	}
+	return most &^ (unit - 1)
+}
+
+// readiness is bpev.Out when Write would not wait.
+func (w *writer) readiness() bpev.Ready {
+	if w.room() >= unit {
+		return bpev.Out
+	}
+	return 0
+}
+
+// alloc takes n bytes of the send buffer in one run, jumping over its end.
+func (w *writer) alloc(n uint64) (off uint64) {
+	head, size := w.bufHead.Load(), uint64(len(w.buf))
+	off = head % size
+	if off+n > size {
+		head += size - off
+		off = 0
+	}
+	w.bufHead.Store(head + n)
+	return off
+}
+
+// complete takes back what a signalled request and those before it held.
+func (w *writer) complete(id uint64) {
+	w.used.Add(-int32(id >> coverShift))
+	freed := w.bufFreed.Load()
+	w.bufFreed.Store(freed + (id-freed)&endMask)
+}
+
+// Write sends p. It waits while the peer's ring is full, and returns early only
+// with an error; the bytes it counts are on their way.
+func (c *Conn) Write(p []byte) (int, error) {
+	n, err := c.write(p)
+	if err != nil {
+		return n, c.opError("write", err)
+	}
+	return n, nil
+}
+
+func (c *Conn) write(p []byte) (n int, err error) {
+	w := &c.tx
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for {
+		if c.closed.Load() {
+			return n, net.ErrClosed
+		}
+		if e := c.err.Load(); e != nil {
+			return n, *e
+		}
+		if w.deadline.passed() {
+			return n, os.ErrDeadlineExceeded
+		}
+		if n == len(p) {
+			return n, nil
+		}
+		room := w.room()
+		if room < unit {
+			if c.Poll()&bpev.Out != 0 {
+				continue
+			}
+			if err := c.handle.Wait(bpev.Out, w.deadline.get()); err != nil && err != os.ErrDeadlineExceeded {
+				return n, err
+			}
+			continue
+		}
+		k := min(len(p)-n, payloadIn(int(room)), maxPayload)
+		if err := c.sendRecord(p[n:n+k], false); err != nil {
+			c.fail(err)
+			return n, err
+		}
+		n += k
+	}
+}
+
+// sendRecord writes one record, and its notice, for which there is room. The
+// caller holds tx.mu.
+func (c *Conn) sendRecord(p []byte, fin bool) error {
+	w := &c.tx
+	total := uint64(recordLen(len(p)))
+	off := w.alloc(total + w.noticeRoom())
+	b := w.buf[off : off+total]
+	copy(b[headerLen:], p)
+	putRecord(b, len(p), fin)
+	word := uint32(total / unit)
+	pos := w.sent.Load()
+
+	w.post.Lock()
+	defer w.post.Unlock()
+	n := w.write(w.ringAddr+pos&(w.ring-1), rdma.SGE{Addr: w.bufAddr + off, Len: uint32(total), LKey: w.key})
+	if w.notices {
+		n = w.notice(word, w.buf[off+total:off+total+w.noticeRoom()], w.bufAddr+off+total)
+		w.noticed.Add(1)
+	}
+	w.sent.Store(pos + total) // before the post: credit for it may come at once
+	w.posted = w.bufHead.Load()
+	return w.send(c.qp, n, fin)
+}
+
+// write fills the first request of wrs. The caller holds post.
+func (w *writer) write(to uint64, from rdma.SGE) int {
+	w.wrs[0] = rdma.SendWR{Op: rdma.OpWrite, RKey: w.rkey, RemoteAddr: to, NumSGE: 1}
+	w.wrs[0].SGE[0] = from
+	if from.Len <= uint32(w.maxInline) {
+		w.wrs[0].Flags = rdma.Inline
+	}
+	return 1
+}
+
+// notice completes a write with its notice: immediate data, or a send behind it
+// with the word as its body, which lies at addr. It returns the number of requests.
+func (w *writer) notice(word uint32, body []byte, addr uint64) int {
+	if w.imm {
+		w.wrs[0].Op, w.wrs[0].Imm = rdma.OpWriteImm, word
+		w.wrs[0].Flags &^= rdma.Inline // sends and writes only (ibv_post_send(3))
+		return 1
+	}
+	binary.LittleEndian.PutUint32(body, word)
+	wr := &w.wrs[1]
+	*wr = rdma.SendWR{Op: rdma.OpSend, NumSGE: 1}
+	wr.SGE[0] = rdma.SGE{Addr: addr, Len: noticeLen, LKey: w.key}
+	if w.maxInline >= noticeLen {
+		wr.Flags = rdma.Inline
+	}
+	return 2
+}
+
+// send posts the first n of wrs. A completion comes for every quarter of the queue or of
+// the buffer, so that both are taken back in time. The caller holds post.
+func (w *writer) send(qp rdma.QP, n int, signal bool) error {
+	wrs := w.wrs[:n]
+	w.dark += len(wrs)
+	if signal || w.dark >= sendDepth/4 || w.posted-w.signalled >= uint64(len(w.buf)/4) {
+		last := &wrs[len(wrs)-1]
+		last.Flags |= rdma.Signaled
+		last.ID = uint64(w.dark)<<coverShift | w.posted&endMask
+		w.dark, w.signalled = 0, w.posted
+	}
+	w.used.Add(int32(len(wrs)))
+	_, err := qp.PostSend(wrs)
+	return err
+}
+
+// takeCredit reads the peer's credit, if a whole one is there.
+func (c *Conn) takeCredit() {
+	w := &c.tx
+	got, ok := loadCredit(w.cell)
+	if !ok || got.bytes == w.consumed.Load() && got.notices == w.acked.Load() {
+		return
+	}
+	if !got.plausible(credit{w.sent.Load(), w.noticed.Load()}) {
+		c.cutOff(errCredit)
+		return
+	}
+	// Several may look at once, and one may be late: positions only grow.
+	raise(&w.consumed, got.bytes)
+	raise(&w.acked, got.notices)
+}
+
+func raise(a *atomic.Uint64, v uint64) {
+	for old := a.Load(); old < v && !a.CompareAndSwap(old, v); old = a.Load() {
+	}
+}
+
+// creditDue tells whether half the ring or half the notices wait to be returned.
+func (c *Conn) creditDue() bool {
+	w := &c.tx
+	return c.rx.pos.Load()-w.returned.Load() >= uint64(len(c.rx.ring))/2 ||
+		w.noticesTaken.Load()-w.returnedNotices.Load() >= noticeDepth/2
+}
+
+// returnCredit tells the peer how far this side has read, when that is due or must be.
+func (c *Conn) returnCredit(must bool) {
+	if !must && !c.creditDue() {
+		return
+	}
+	w := &c.tx
+	w.post.Lock()
+	defer w.post.Unlock()
+	if !must && !c.creditDue() {
+		return // somebody else was first
+	}
+	if w.used.Load() > sendDepth-2 {
+		w.owed.Store(true) // a completion will come by, and this with it
+		return
+	}
+	w.owed.Store(false)
+	now := credit{c.rx.pos.Load(), w.noticesTaken.Load()}
+	slot := w.creditsSent % creditSlots * creditSlot
+	w.creditsSent++
+	b := w.credits[slot : slot+creditSlot]
+	putCredit(b, now)
+	n := w.write(w.cellAddr, rdma.SGE{Addr: w.credAddr + slot, Len: cellLen, LKey: w.key})
+	if w.notices {
+		n = w.notice(noticeCredit, b[cellLen:], w.credAddr+slot+cellLen)
+	}
+	w.returned.Store(now.bytes)
+	w.returnedNotices.Store(now.notices)
+	if err := w.send(c.qp, n, false); err != nil {
+		c.fail(err)
+	}
+}
