@@ -42,6 +42,9 @@ func WriteBench(w io.Writer, d *Document) error {
 	for _, u := range []string{"p50-ns", "p99-ns", "p99.9-ns", "max-ns", "errors"} {
 		fmt.Fprintf(&out, "Unit %s better=lower\n", u)
 	}
+	if slices.ContainsFunc(d.Results, func(r Result) bool { return r.Bidirectional != nil }) {
+		out.WriteString("Unit from-client-B/s better=higher\nUnit from-server-B/s better=higher\n")
+	}
 	if slices.ContainsFunc(d.Results, func(r Result) bool { return r.HOL != nil }) {
 		for _, v := range holBenchValues {
 			better := "lower"
@@ -97,6 +100,9 @@ func benchLine(out *bytes.Buffer, r *Result) {
 	if r.Rate > 0 {
 		out.WriteString("/rate=" + rateText(r.Rate) + "/arrivals=" + benchValue(r.Arrivals))
 	}
+	if r.Bidirectional != nil {
+		out.WriteString("/bidirectional=true")
+	}
 	if r.HOL != nil && r.HOL.Arm != "" {
 		out.WriteString("/arm=" + benchValue(r.HOL.Arm))
 	}
@@ -120,6 +126,10 @@ func benchLine(out *bytes.Buffer, r *Result) {
 	if t := r.Throughput; t != nil {
 		value(roundTo(t.BytesPerSecond), "B/s")
 		value(roundTo(t.OperationsPerSecond), "msg/s")
+	}
+	if b := r.Bidirectional; b != nil {
+		value(roundTo(b.FromClient.BytesPerSecond), "from-client-B/s")
+		value(roundTo(b.FromServer.BytesPerSecond), "from-server-B/s")
 	}
 	if h := r.HOL; h != nil {
 		for _, v := range holBenchValues {

@@ -96,6 +96,14 @@ func csvTable() []csvColumn {
 			}
 			return csvNumber(r.Rate)
 		}})
+	direction := func(name string, of func(b *Bidirectional) float64) csvColumn {
+		return csvColumn{name, func(_ *Document, r *Result) string {
+			if r.Bidirectional == nil {
+				return ""
+			}
+			return csvNumber(of(r.Bidirectional))
+		}}
+	}
 	columns = append(columns, csvLatency("service", func(r *Result) *Latency { return r.LatencyService })...)
 	peak := func(name string, f func(t *Throughput) string) csvColumn {
 		return csvColumn{name, func(_ *Document, r *Result) string {
@@ -112,7 +120,9 @@ func csvTable() []csvColumn {
 		return strconv.Itoa(r.Repeat)
 	}},
 		peak("peak_bytes_per_second", func(t *Throughput) string { return csvNumber(t.PeakBytesPerSecond) }),
-		peak("peak_over_ns", func(t *Throughput) string { return integer(t.PeakOverNs) }))
+		peak("peak_over_ns", func(t *Throughput) string { return integer(t.PeakOverNs) }),
+		direction("from_client_bytes_per_second", func(b *Bidirectional) float64 { return b.FromClient.BytesPerSecond }),
+		direction("from_server_bytes_per_second", func(b *Bidirectional) float64 { return b.FromServer.BytesPerSecond }))
 }
 
 // csvLatency are the columns of one set of samples, times in ns.

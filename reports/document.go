@@ -127,8 +127,13 @@ type Result struct {
 	// RawSamples says where every single latency is, when they were asked for.
 	RawSamples []RawSamples `json:"raw_samples,omitempty"`
 	HOL        *HOL         `json:"hol,omitempty"`
-	CPU        *CPU         `json:"cpu,omitempty"`
-	GC         *GC          `json:"gc,omitempty"`
+
+	// Bidirectional has each direction of a throughput in both directions; then
+	// Throughput and Operations are the sums, and DurationNs is the longer window.
+	Bidirectional *Bidirectional `json:"bidirectional,omitempty"`
+
+	CPU *CPU `json:"cpu,omitempty"`
+	GC  *GC  `json:"gc,omitempty"`
 
 	// Parameters holds every effective option of both sides.
 	Parameters map[string]any `json:"parameters,omitempty"`
@@ -191,6 +196,20 @@ type HOL struct {
 	ProbeLoaded              Latency `json:"probe_loaded"`
 	BulkAloneBytesPerSecond  float64 `json:"bulk_alone_bytes_per_second"`
 	BulkLoadedBytesPerSecond float64 `json:"bulk_loaded_bytes_per_second"`
+}
+
+// Bidirectional is what each side sent while the other did.
+type Bidirectional struct {
+	FromClient Direction `json:"from_client"`
+	FromServer Direction `json:"from_server"`
+}
+
+// Direction is one side's stream over its own window, by its own clock.
+type Direction struct {
+	Operations          int64   `json:"operations"`
+	DurationNs          int64   `json:"duration_ns"`
+	BytesPerSecond      float64 `json:"bytes_per_second"`
+	OperationsPerSecond float64 `json:"operations_per_second"`
 }
 
 // CPU is the processor time both sides used inside the window, in seconds.

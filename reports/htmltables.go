@@ -32,9 +32,17 @@ func resultTables(set *sampleSet) []htmlTable {
 					latency.Rows = append(latency.Rows, latencyRow(s, l.name, l.of))
 				}
 			}
-			if t := s.Throughput; t != nil {
-				row := []htmlCell{nameCell(s.name()), numberCell(sizeLabel(s.SizeBytes)), numberCell(integer(s.Operations)),
-					numberCell(number(float64(s.DurationNs)/1e9, 2)), numberCell(bandwidth(t.BytesPerSecond, false)), numberCell(bandwidth(t.BytesPerSecond, true)),
+			for _, d := range s.directions() {
+				t := d.Throughput
+				if t == nil {
+					continue
+				}
+				name := s.name()
+				if d.name != "" {
+					name += ", " + d.name
+				}
+				row := []htmlCell{nameCell(name), numberCell(sizeLabel(s.SizeBytes)), numberCell(integer(d.Operations)),
+					numberCell(number(float64(d.DurationNs)/1e9, 2)), numberCell(bandwidth(t.BytesPerSecond, false)), numberCell(bandwidth(t.BytesPerSecond, true)),
 					numberCell(number(t.OperationsPerSecond, 0))}
 				if peaks {
 					row = append(row, peakCells(t)...)

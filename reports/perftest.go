@@ -53,7 +53,7 @@ func perftestGroup(out *bytes.Buffer, g *groupedResults, gbits bool) (without in
 	if gbits {
 		unit = "Gb/sec"
 	}
-	var latency, rate, rates, peaks []string
+	var latency, rate, rates, peaks, ways []string
 	for _, r := range g.results {
 		if r.Rate > 0 {
 			rates = append(rates, offered(r))
@@ -63,7 +63,10 @@ func perftestGroup(out *bytes.Buffer, g *groupedResults, gbits bool) (without in
 		}
 		// As in the text: the rate of a ping-pong says nothing new.
 		if t := r.Throughput; t != nil && (r.Workload != "latency" || r.Latency == nil) {
-			peaks = append(peaks, peakLength(t))
+			peaks = append(peaks, peakLength(r))
+			if b := r.Bidirectional; b != nil {
+				ways = append(ways, bandwidth(b.FromClient.BytesPerSecond, gbits)+" and "+bandwidth(b.FromServer.BytesPerSecond, gbits))
+			}
 			rate = append(rate, perftestRow(r.SizeBytes, r.Operations, bandwidth(t.PeakBytesPerSecond, gbits), bandwidth(t.BytesPerSecond, gbits), number(t.OperationsPerSecond/1e6, 6)))
 		} else if r.Latency == nil {
 			without++
@@ -80,6 +83,9 @@ func perftestGroup(out *bytes.Buffer, g *groupedResults, gbits bool) (without in
 	if len(latency) > 0 {
 		out.WriteString(perftestLatency + "\n" + strings.Join(latency, ""))
 	}
+	if len(ways) > 0 {
+		fmt.Fprintf(out, "# BW average is the sum; client to server and server to client row by row: %s\n", strings.Join(ways, ", "))
+	}
 	if len(rate) > 0 {
 		fmt.Fprintf(out, "# BW peak: the best part of the window, each part row by row: %s\n", strings.Join(peaks, ", "))
 		fmt.Fprintf(out, perftestBandwidth+"\n", unit)
@@ -89,7 +95,11 @@ func perftestGroup(out *bytes.Buffer, g *groupedResults, gbits bool) (without in
 }
 
 // peakLength is over how long the peak is.
-func peakLength(t *Throughput) string {
+func peakLength(r *Result) string {
+	t := r.Throughput
+	if r.Bidirectional != nil {
+		return "none (0.00, the sum has none)"
+	}
 	if t.PeakOverNs < 1 {
 		return "none (0.00, too short a window)"
 	}

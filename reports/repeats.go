@@ -94,7 +94,7 @@ func tooFewRepeats(n int) string {
 
 // intervalFigures are those that repeats get intervals for, where a result has them.
 var intervalFigures = []string{"p50", "mean", "p99", "alone.p50", "alone.mean", "alone.p99", "loaded.p50", "loaded.mean", "loaded.p99",
-	"alone.bw", "loaded.bw", "bw", "rate"}
+	"alone.bw", "loaded.bw", "from_client.bw", "from_server.bw", "bw", "rate"}
 
 // meanIntervals are those of the figures that every repeat has.
 func meanIntervals(repeats []*Result) []MeanInterval {
@@ -127,7 +127,7 @@ type repeatPoint struct {
 	qps  int
 	arm  string
 
-	latency, throughput bool
+	latency, throughput, bothWays bool
 }
 
 // repeatSet is the repeats of one point, in order.
@@ -145,7 +145,7 @@ func repeatSets(results []*Result) (singles []*Result, sets []*repeatSet) {
 			singles = append(singles, r)
 			continue
 		}
-		k := repeatPoint{size: r.SizeBytes, rate: r.Rate, qps: r.QPs, latency: r.Latency != nil, throughput: r.Throughput != nil}
+		k := repeatPoint{size: r.SizeBytes, rate: r.Rate, qps: r.QPs, latency: r.Latency != nil, throughput: r.Throughput != nil, bothWays: r.Bidirectional != nil}
 		if r.HOL != nil {
 			k.arm = "arm " + r.HOL.Arm
 		}

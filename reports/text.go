@@ -113,11 +113,12 @@ type load struct {
 	hol                              holLoad
 	arrivals                         string // of an open loop, whose rate stands in the table
 	run                              string // of a scenario: two runs of one point are not repeats
+	bothWays                         bool   // a bidirectional stream
 	sweep                            bool   // several numbers of QPs, which stand in the table
 }
 
 func loadOf(r *Result) load {
-	l := load{r.Workload, r.Op, r.Polling, r.RoundTrip, r.Depth, r.QPs, max(r.Threads, 1), holLoadOf(r), r.Arrivals, "", false}
+	l := load{r.Workload, r.Op, r.Polling, r.RoundTrip, r.Depth, r.QPs, max(r.Threads, 1), holLoadOf(r), r.Arrivals, "", r.Bidirectional != nil, false}
 	l.run, _ = r.Parameters["run"].(string)
 	if r.HOL != nil {
 		l.qps = 0 // one or two by the arm, which the table names
@@ -128,6 +129,9 @@ func loadOf(r *Result) load {
 // what names the work, conditions everything that shapes the figure.
 func (l load) what() string {
 	what := strings.TrimSpace(l.workload + " " + l.op)
+	if l.bothWays {
+		what += " in both directions"
+	}
 	if l.run != "" {
 		what += ", run " + l.run
 	}
@@ -207,7 +211,11 @@ func (g resultGroup) conditions() string {
 	} else {
 		s += ", not verified"
 	}
-	if g.measuredBy != "" {
+	switch g.measuredBy {
+	case "":
+	case "both":
+		s += ", measured by both sides"
+	default:
 		s += ", measured by " + g.measuredBy
 	}
 	return s
@@ -219,7 +227,7 @@ func (p *textPrinter) group(g *groupedResults) {
 	p.wrapped(g.conditions() + g.mostThreads())
 	latency := table{columns: g.perRow(latencyColumns)}
 	corrected, service := table{}, table{}
-	throughput := table{columns: g.perRow(throughputColumns(p.Gbits))}
+	throughput := table{columns: g.perRow(g.directionColumns(p.Gbits))}
 	other := table{columns: g.perRow([]column{{name: "#bytes"}, {name: "#iterations"}, {name: "duration", unit: "sec"}})}
 	rows, notes := g.collapse()
 	for _, r := range rows {
@@ -234,7 +242,9 @@ func (p *textPrinter) group(g *groupedResults) {
 		}
 		// The rate of a ping-pong says nothing that its latency does not.
 		if r.Throughput != nil && (r.Workload != "latency" || r.Latency == nil) {
-			throughput.add(g.perRowCells(r, throughputCells(r, p.Gbits))...)
+			for _, cells := range g.directionCells(r, p.Gbits) {
+				throughput.add(g.perRowCells(r, cells)...)
+			}
 		}
 		if r.Latency == nil && r.LatencyCorrected == nil && r.Throughput == nil && r.HOL == nil {
 			other.add(g.perRowCells(r, []cell{{text: integer(r.SizeBytes)}, {text: integer(r.Operations)}, {text: number(float64(r.DurationNs)/1e9, 2)}})...)

@@ -87,6 +87,9 @@ func medianResult(all []*Result) *Result {
 		r.Throughput = &Throughput{BytesPerSecond: of(func(r *Result) float64 { return r.Throughput.BytesPerSecond }),
 			OperationsPerSecond: of(func(r *Result) float64 { return r.Throughput.OperationsPerSecond })} // no peak: it has no median
 	}
+	if r.Bidirectional != nil {
+		r.Bidirectional = medianDirections(all)
+	}
 	if r.HOL != nil {
 		h := *r.HOL
 		h.ProbeAlone = *latency(func(r *Result) *Latency { return &r.HOL.ProbeAlone })

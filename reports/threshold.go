@@ -97,9 +97,19 @@ func figureTable() []metric {
 			return of(r.HOL), true
 		}}
 	}
+	direction := func(name string, of func(b *Bidirectional) float64) metric {
+		return metric{name, quantityBytes, func(r *Result) (float64, bool) {
+			if r.Bidirectional == nil {
+				return 0, false
+			}
+			return of(r.Bidirectional), true
+		}}
+	}
 	return append(all,
 		bulk("alone.bw", func(h *HOL) float64 { return h.BulkAloneBytesPerSecond }),
 		bulk("loaded.bw", func(h *HOL) float64 { return h.BulkLoadedBytesPerSecond }),
+		direction("from_client.bw", func(b *Bidirectional) float64 { return b.FromClient.BytesPerSecond }),
+		direction("from_server.bw", func(b *Bidirectional) float64 { return b.FromServer.BytesPerSecond }),
 		rate("rate", quantityRate, func(t *Throughput) float64 { return t.OperationsPerSecond }),
 		rate("bw", quantityBytes, func(t *Throughput) float64 { return t.BytesPerSecond }),
 		metric{"errors", quantityCount, func(r *Result) (float64, bool) { return float64(r.Errors), true }})
@@ -136,7 +146,8 @@ type Threshold struct {
 // the latency, the same after "corrected.", "service.", "alone." or "loaded."
 // (corrected for coordinated omission; open loop without the wait for a late
 // start; head-of-line probes alone and beside the bulk), rate (operations/s),
-// bw (bytes/s; after "alone." or "loaded." of the bulk stream) or errors. A LIMIT with a sign and %, such as
+// bw (bytes/s; after "alone." or "loaded." of the bulk stream, after "from_client."
+// or "from_server." of one direction) or errors. A LIMIT with a sign and %, such as
 // +10%, is the change from the old run, which only a comparison knows.
 func ParseThreshold(s string) (Threshold, error) {
 	fail := func(format string, args ...any) (Threshold, error) {

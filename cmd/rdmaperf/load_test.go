@@ -139,3 +139,36 @@ func TestRunSweepsConnections(t *testing.T) {
 		}
 	}
 }
+
+// Both sides send at once: each direction and the sum, in every format.
+func TestRunMeasuresBothDirections(t *testing.T) {
+	args := []string{"run", "--transport", "iwarp,tcp", "-b", "--op", "send,write", "-s", "4K", "-n", "200", "--repeat", "3"}
+	r := rdmaperf(t, append(args, "--format", "json")...)
+	if r.code != 0 || r.stderr != "" {
+		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
+	}
+	d := document(t, []byte(r.stdout))
+	if len(d.Results) != 2*2*3 {
+		t.Fatalf("%d results, want 12", len(d.Results))
+	}
+	for _, res := range d.Results {
+		b := res.Bidirectional
+		if b == nil || b.FromClient.Operations != 200 || b.FromServer.Operations != 200 || res.Operations != 400 || !res.Verified ||
+			res.Parameters["bidirectional"] != true || res.MeasuredBy != "both" {
+			t.Errorf("result %+v, directions %+v", res, b)
+		}
+	}
+	for format, want := range map[string][]string{
+		"text":     {"throughput send in both directions", "client to server", "server to client", "sum", "medians of 3 repeats"},
+		"perftest": {"BW average is the sum", "throughput write in both directions"},
+		"bench":    {"/bidirectional=true", "from-server-B/s"},
+		"csv":      {"from_client_bytes_per_second"},
+	} {
+		r := rdmaperf(t, append(args, "--format", format)...)
+		for _, w := range want {
+			if r.code != 0 || !strings.Contains(r.stdout, w) {
+				t.Errorf("%s: exit %d, no %q:\n%s", format, r.code, w, r.stdout)
+			}
+		}
+	}
+}

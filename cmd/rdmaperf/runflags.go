@@ -289,7 +289,7 @@ func (o *runOptions) points(changed func(string) bool) ([]bench.Point, error) {
 			for _, n := range o.pointSizes(w, op, sizes) {
 				for _, rate := range rates {
 					for _, q := range qps {
-						points = append(points, bench.Point{Workload: w, Op: op, Size: n, Rate: rate, QPs: q})
+						points = append(points, bench.Point{Workload: w, Op: op, Size: n, Rate: rate, QPs: q, Bidirectional: o.load.bothWays})
 					}
 				}
 			}

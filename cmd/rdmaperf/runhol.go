@@ -86,6 +86,15 @@ func (h *holFlags) points(ops []string) ([]bench.Point, error) {
 	return points, nil
 }
 
+// onlyFor are the flags that choose a workload, when none is named.
+var onlyFor = []struct {
+	flags    []string
+	workload string
+}{
+	{[]string{"rate", "rate-sweep"}, bench.WorkloadLatency},
+	{[]string{"bidirectional"}, bench.WorkloadThroughput},
+}
+
 // workloadsFor leaves the head-of-line workload out where nobody asked for it and
 // the other flags describe something it does not do.
 func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
@@ -97,11 +106,14 @@ func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
 			other = f
 		}
 	}
-	if changed("rate") || changed("rate-sweep") {
-		if asked && !slices.Equal(list, []string{bench.WorkloadLatency}) {
-			return nil, fmt.Errorf("--rate and --rate-sweep are for --workload %s", bench.WorkloadLatency)
+	for _, only := range onlyFor {
+		if !slices.ContainsFunc(only.flags, changed) {
+			continue
 		}
-		return []string{bench.WorkloadLatency}, nil
+		if asked && !slices.Equal(list, []string{only.workload}) {
+			return nil, fmt.Errorf("--%s: for --workload %s", strings.Join(only.flags, ", --"), only.workload)
+		}
+		asked, list = true, []string{only.workload}
 	}
 	if !asked {
 		if other != "" || o.polling == bench.PollingEvent {

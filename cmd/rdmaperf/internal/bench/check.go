@@ -55,7 +55,7 @@ func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 	case k == transports.KindCall:
 		return missing("workload for operation call")
 	case needsSend(p, pt, k, caps) && !caps.Kinds.Has(transports.KindSend):
-		return missing("operation send (which proves that writes arrived)")
+		return missing("operation send (which proves that data arrived)")
 	case p.Polling == PollingEvent && !caps.Events:
 		return missing("event polling")
 	case uint64(pt.Size) > caps.MaxMsg:
@@ -87,6 +87,8 @@ func streamLimits(p *Plan, _ Point, caps transports.Caps) error {
 // operation: credits, barriers, notifications.
 func needsSend(p *Plan, pt Point, k transports.Kind, caps transports.Caps) bool {
 	switch {
+	case pt.Bidirectional:
+		return true // begin and end
 	case oneSided(k):
 		return false
 	case pt.Workload != WorkloadLatency:

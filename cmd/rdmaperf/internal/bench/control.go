@@ -41,7 +41,7 @@ const (
 	controlMagic = "rdmaperf-control"
 
 	// ControlVersion changes when an older peer would misunderstand.
-	ControlVersion = 1
+	ControlVersion = 2
 
 	// maxLine bounds a control line in bytes: a plan of maxPoints points fits.
 	maxLine = 1 << 20
@@ -104,6 +104,7 @@ func elsewhere(host, addr string) bool {
 type phaseStart struct {
 	Name       string `json:"name"`
 	Generation int    `json:"generation"`
+	Operations int64  `json:"operations,omitempty"` // bidirectional: per QP, of the server, too; 0: until the client ends
 }
 
 // phaseStop tells the target what it should have received.
@@ -126,6 +127,10 @@ type phaseReport struct {
 	Procs       int     `json:"gomaxprocs"`
 	Sessions    int     `json:"sessions"` // clients being served
 	Verified    bool    `json:"verified"`
+
+	// Bidirectional: the server's own window, and what it sent.
+	WindowNs int64       `json:"window_ns,omitempty"`
+	Lanes    []laneCount `json:"lanes,omitempty"`
 }
 
 // peerErrorBody is an ExitError on the wire.

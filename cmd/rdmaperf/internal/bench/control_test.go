@@ -96,7 +96,7 @@ func badOpenings(t testing.TB) map[string]struct {
 		"no magic":           {planLine(t, func(m *message) { m.Magic = "" }), "not the rdmaperf control protocol", 5},
 		"another magic":      {planLine(t, func(m *message) { m.Magic = "iperf" }), "not the rdmaperf control protocol", 5},
 		"another version":    {planLine(t, func(m *message) { m.Version = 99 }), "version 99", 5},
-		"a wrong type":       {`{"magic":"rdmaperf-control","version":1,"type":"plan","plan":{"qps":"many"}}` + "\n", "not the rdmaperf control protocol", 5},
+		"a wrong type":       {`{"magic":"rdmaperf-control","version":2,"type":"plan","plan":{"qps":"many"}}` + "\n", "not the rdmaperf control protocol", 5},
 		"no plan":            {planLine(t, func(m *message) { m.Plan = nil }), `got "plan"`, 5},
 		"out of turn":        {planLine(t, func(m *message) { m.Type = msgStop }), `got "stop"`, 5},
 		"no points":          {planLine(t, func(m *message) { m.Plan.Points = nil }), "points", 2},
@@ -247,9 +247,9 @@ func TestClientRefusesStrangeServers(t *testing.T) {
 		"silent":           {"", "no answer", 5},
 		"another protocol": {"HTTP/1.1 400 Bad Request\r\n\r\n", "not the rdmaperf control protocol", 5},
 		"another version":  {`{"magic":"rdmaperf-control","version":7,"type":"accept"}` + "\n", "version 7", 5},
-		"no accept":        {`{"magic":"rdmaperf-control","version":1,"type":"ended"}` + "\n", `got "ended"`, 5},
-		"a refusal":        {`{"magic":"rdmaperf-control","version":1,"type":"error","error":{"code":77,"operation":"open transport","message":"no device"}}` + "\n", "no device", 77},
-		"a strange code":   {`{"magic":"rdmaperf-control","version":1,"type":"error","error":{"code":0,"operation":"x","message":"y"}}` + "\n", "y", 1},
+		"no accept":        {`{"magic":"rdmaperf-control","version":2,"type":"ended"}` + "\n", `got "ended"`, 5},
+		"a refusal":        {`{"magic":"rdmaperf-control","version":2,"type":"error","error":{"code":77,"operation":"open transport","message":"no device"}}` + "\n", "no device", 77},
+		"a strange code":   {`{"magic":"rdmaperf-control","version":2,"type":"error","error":{"code":0,"operation":"x","message":"y"}}` + "\n", "y", 1},
 		"cut short":        {`{"magic":"rdmaperf-control"`, "cut short", 5},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -50,6 +50,12 @@ func newCrew(sh *Shape, side string, sessions []transports.Session, cpu int) (_ 
 		if err != nil {
 			return nil, err
 		}
+		if sh.Bidirectional {
+			// Bytes that a transport turned back must not pass for the peer's.
+			if l.seedIn = ^sh.Seed; side == sideServer {
+				l.seedOut, l.seedIn = l.seedIn, l.seedOut
+			}
+		}
 		w := c.workers[i%len(c.workers)]
 		w.lanes = append(w.lanes, l)
 		c.lanes = append(c.lanes, l)
@@ -80,13 +86,16 @@ func (c *crew) prepare(gen int) error {
 			l.fillSource(gen)
 		}
 		l.keepReference(gen)
-		if c.sh.Workload == WorkloadThroughput {
+		switch {
+		case c.sh.Bidirectional:
+			l.seekDuplex()
+		case c.sh.Workload == WorkloadThroughput:
 			l.seek()
 		}
 		if c.sh.Workload == WorkloadHOL {
 			l.seekHOL()
 		}
-		if c.fresh && (c.sh.Arrival == ArrivalMessage || c.sh.Arrival == ArrivalNotify) {
+		if c.fresh && (c.sh.Bidirectional || c.sh.Arrival == ArrivalMessage || c.sh.Arrival == ArrivalNotify) {
 			if err := c.firstReceives(l); err != nil {
 				return err
 			}
@@ -96,9 +105,21 @@ func (c *crew) prepare(gen int) error {
 	return nil
 }
 
+// counts is what this side sent, by QP.
+func (c *crew) counts() []laneCount {
+	counts := make([]laneCount, len(c.lanes))
+	for i, l := range c.lanes {
+		counts[i] = laneCount{First: l.first, Count: l.posted}
+	}
+	return counts
+}
+
 // source tells whether this side's sources are used: the client's, and the
 // server's when the client reads them.
 func (c *crew) source() bool {
+	if c.sh.Bidirectional {
+		return true
+	}
 	if c.sh.kind() == transports.KindRead {
 		return c.side == sideServer
 	}
@@ -107,7 +128,12 @@ func (c *crew) source() bool {
 
 func (c *crew) firstReceives(l *lane) error {
 	var ops []transports.Op
-	if c.side == sideClient && c.sh.Workload == WorkloadThroughput {
+	if d := l.duplex; d != nil {
+		for i := range d.firstPost {
+			ops = append(ops, l.recvs[i%l.recvRing()])
+		}
+		l.recvHead = d.firstPost % l.recvRing()
+	} else if c.side == sideClient && c.sh.Workload == WorkloadThroughput {
 		for i := range ctlSlots {
 			ops = append(ops, l.ctlRecv(i))
 		}
@@ -126,11 +152,16 @@ func (c *crew) firstReceives(l *lane) error {
 }
 
 // streams tells whether this side's loop is stream.
-func (c *crew) streams() bool { return c.side == sideClient && c.sh.Workload == WorkloadThroughput }
+func (c *crew) streams() bool {
+	return c.side == sideClient && c.sh.Workload == WorkloadThroughput && !c.sh.Bidirectional
+}
 
 // loop chooses the loop of this side before it starts.
 func (c *crew) loop() func(*worker) error {
 	k := c.sh.kind()
+	if c.sh.Bidirectional {
+		return (*worker).converse
+	}
 	if c.side == sideServer {
 		turn := sinkTurn
 		if c.sh.Workload == WorkloadHOL {

@@ -37,6 +37,9 @@
 // nothing else. A duration D stops the posting after D; the tail is inside the
 // window.
 //
+// In both directions at once, both sides run such a stream. The server's begins when
+// it hears from the client's; each window is timed by its own side.
+//
 // With a rate the latency loop is open: operations are due at intended starts, none
 // is skipped, and a sample is the wait behind its start and then the above. The
 // head-of-line workload times its probes from their intended starts, too, and over

@@ -61,15 +61,19 @@ type lane struct {
 	hasImm  bool
 	pair    [2]transports.Op // operations under construction
 
-	hol *holLane // head-of-line only
+	hol    *holLane    // head-of-line only
+	duplex *duplexLane // bidirectional streams only
+
+	// Of the patterns that leave and arrive.
+	seedOut, seedIn uint64
 }
 
 // newLane prepares the rings of a session whose window has the shape's size.
 func newLane(s transports.Session, sh *Shape, index int) (*lane, error) {
 	k := sh.kind()
 	l := &lane{s: s, sh: sh, index: index, mem: s.Local(), kind: k, flags: sh.flags(), ctlFree: ctlSlots,
-		takesReceive: k == transports.KindSend || k == transports.KindWriteImm,
-		repostAt:     min(32, sh.creditEvery())} // arbitrary: halves the cost of one by one, and no more is gained above
+		seedOut: sh.Seed, seedIn: sh.Seed, takesReceive: k == transports.KindSend || k == transports.KindWriteImm,
+		repostAt: min(32, sh.creditEvery())} // arbitrary: halves the cost of one by one, and no more is gained above
 	if sh.Workload == WorkloadLatency {
 		for i := range sh.Slots {
 			l.rx[i] = sh.rxSlot(i)
@@ -90,6 +94,9 @@ func newLane(s transports.Session, sh *Shape, index int) (*lane, error) {
 		return l, nil
 	}
 	l.prepareRecvs()
+	if sh.Bidirectional {
+		l.prepareDuplex()
+	}
 	return l, nil
 }
 

@@ -112,7 +112,7 @@ func (m *measurement) phase(ctx context.Context, name string, gen int, lim limit
 	}
 	release := holdCollector()
 	defer release()
-	if _, err := c.ask(ctx, sh, &message{Type: msgPhase, Phase: &phaseStart{Name: name, Generation: gen}}, msgReady); err != nil {
+	if _, err := c.ask(ctx, sh, &message{Type: msgPhase, Phase: &phaseStart{Name: name, Generation: gen, Operations: lim.ops}}, msgReady); err != nil {
 		return nil, nil, err
 	}
 	out, err := m.watch(ctx, m.crew.start(lim, sh.Workload != WorkloadThroughput))
@@ -127,16 +127,18 @@ func (m *measurement) phase(ctx context.Context, name string, gen int, lim limit
 		fctx, cancel = context.WithTimeout(context.Background(), grace)
 		defer cancel()
 	}
-	stop := &phaseStop{Check: sh.Verify}
-	for _, l := range m.crew.lanes {
-		stop.Lanes = append(stop.Lanes, laneCount{First: l.first, Count: l.posted})
-	}
+	stop := &phaseStop{Check: sh.Verify, Lanes: m.crew.counts()}
 	answer, err := c.ask(fctx, sh, &message{Type: msgStop, Stop: stop}, msgReport)
 	if err != nil {
 		return out, nil, err
 	}
 	if sh.Verify {
 		if err := m.crew.verifyInitiator(gen); err != nil {
+			return out, answer.Report, err
+		}
+	}
+	if sh.Verify && sh.Bidirectional && answer.Report != nil {
+		if err := m.crew.verifyTarget(gen, answer.Report.Lanes); err != nil {
 			return out, answer.Report, err
 		}
 	}
@@ -216,7 +218,9 @@ func (m *measurement) result() reports.Result {
 		res.CPU.ServerSeconds = r.CPUSeconds
 		res.GC.ServerCollections, res.GC.ServerAllocations = r.Collections, r.Allocations
 	}
-	if sh.Workload == WorkloadHOL {
+	if sh.Bidirectional {
+		m.bothWays(&res, out)
+	} else if sh.Workload == WorkloadHOL {
 		res.HOL = m.hol.object(m)
 	} else if out.rec != nil {
 		l := out.rec.Snapshot()
@@ -277,6 +281,9 @@ func (m *measurement) parameters() map[string]any {
 		if c.plan.ProbeInterval == 0 {
 			p["probe_arrivals"] = "closed loop"
 		}
+	}
+	if sh.Bidirectional {
+		p["bidirectional"] = true
 	}
 	if sh.Workload != WorkloadLatency {
 		p["barrier"] = "answer to an empty send"

@@ -75,6 +75,9 @@ type Point struct {
 	// QPs together. 0 is a closed loop.
 	Rate float64 `json:"rate,omitempty"`
 
+	// Bidirectional makes both sides send at once, in throughput.
+	Bidirectional bool `json:"bidirectional,omitempty"`
+
 	// QPs replaces the plan's number, for a sweep. 0: the plan's.
 	QPs int `json:"point_qps,omitempty"`
 }
@@ -87,6 +90,9 @@ func (p Point) String() string {
 	}
 	if p.Rate != 0 {
 		s += fmt.Sprintf(" at %v/s", p.Rate)
+	}
+	if p.Bidirectional {
+		s += " both ways"
 	}
 	if p.QPs != 0 {
 		s += fmt.Sprintf(" on %d QPs", p.QPs)
@@ -251,6 +257,10 @@ func (p Point) validate() error {
 		return fmt.Errorf("%d QPs: want 1 to %d", p.QPs, maxQPs)
 	case p.Arm != "" && p.Workload != WorkloadHOL:
 		return fmt.Errorf("only the head-of-line workload has arms")
+	case p.Bidirectional && p.Workload != WorkloadThroughput:
+		return fmt.Errorf("only the workload %s goes both ways", WorkloadThroughput)
+	case p.Bidirectional && isAtomic(k):
+		return fmt.Errorf("atomics go one way: of both ways are send, write, write_imm and read")
 	case w.point != nil:
 		return w.point(p)
 	}

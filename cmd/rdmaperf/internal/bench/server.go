@@ -359,7 +359,11 @@ func (c *clientSession) phase(ctx context.Context, crew *crew, ph *phaseStart) e
 	}
 	release := holdCollector()
 	defer release()
-	r := crew.start(limits{}, false)
+	var lim limits
+	if crew.sh.Bidirectional {
+		lim.ops = max(ph.Operations, 0)
+	}
+	r := crew.start(lim, false)
 	stop, err := c.untilStop(ctx, r)
 	if err != nil {
 		r.halt(stopNow)
@@ -367,12 +371,18 @@ func (c *clientSession) phase(ctx context.Context, crew *crew, ph *phaseStart) e
 		return err
 	}
 	r.halt(stopSoon)
+	if err := c.join(ctx, r); err != nil {
+		return err
+	}
 	out := r.wait()
 	if out.err != nil {
 		return out.err
 	}
 	rep := &phaseReport{Operations: out.ops, CPUSeconds: out.usage.cpu.Seconds(), Collections: out.usage.collections,
 		Allocations: out.usage.allocations, Pinned: crew.workers[0].pinned, Procs: runtime.GOMAXPROCS(0), Sessions: int(c.server.clients.Load())}
+	if crew.sh.Bidirectional {
+		rep.WindowNs, rep.Lanes = int64(out.window), crew.counts()
+	}
 	if stop.Check {
 		if err := crew.verifyTarget(ph.Generation, stop.Lanes); err != nil {
 			return err
@@ -380,6 +390,27 @@ func (c *clientSession) phase(ctx context.Context, crew *crew, ph *phaseStart) e
 		rep.Verified = true
 	}
 	return c.ctl.send(replyWait, &message{Type: msgReport, Report: rep})
+}
+
+// join waits for targets that were told to stop. One that still sends needs its
+// peer for the end, and a peer may be gone.
+func (c *clientSession) join(ctx context.Context, r *run) error {
+	limit := time.NewTimer(c.plan.Timeout)
+	defer limit.Stop()
+	var err error
+	select {
+	case <-r.done:
+		return nil
+	case <-c.ctl.alive.Done():
+		err = peerError("end phase", errors.New("client lost"), "")
+	case <-limit.C:
+		err = peerError("end phase", errSilent, "")
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	r.halt(stopNow)
+	r.wait()
+	return err
 }
 
 // untilStop tells the client that the targets run and waits until it has enough.

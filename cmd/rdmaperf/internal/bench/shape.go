@@ -304,11 +304,19 @@ func (sh *Shape) config() transports.Config {
 	return transports.Config{
 		Window:    sh.window(),
 		SendDepth: sh.Depth + sh.ProbeSlots + ctlSlots,
-		RecvDepth: max(sh.RecvDepth, ctlSlots),
+		RecvDepth: sh.receives(),
 		MaxInline: sh.Inline,
 		ReadDepth: sh.ReadDepth,
 		Events:    sh.Polling == PollingEvent,
 	}
+}
+
+// receives is the most that are posted at once.
+func (sh *Shape) receives() int {
+	if sh.Bidirectional {
+		return sh.RecvDepth + slackReceives
+	}
+	return max(sh.RecvDepth, ctlSlots)
 }
 
 // flags of a data operation.

@@ -158,20 +158,28 @@ func sinkTurn(w *worker, l *lane) error {
 	return nil
 }
 
-// refill posts taken receives again and tells the client when enough of them, or
-// a barrier, make it worth a message. A full queue is left for the next turn.
-func (w *worker) refill(l *lane) error {
+// repost posts taken receives again, as many as there is room for.
+func (w *worker) repost(l *lane) error {
 	for l.unposted > 0 {
 		k := min(l.unposted, len(l.recvs)-l.recvHead)
 		n, err := l.s.Post(l.recvs[l.recvHead : l.recvHead+k])
 		l.unposted -= n
-		l.recvHead = (l.recvHead + n) % l.sh.Slots
+		l.recvHead = (l.recvHead + n) % l.recvRing()
 		if n < k {
 			if err == rdma.ErrQueueFull {
 				return nil
 			}
 			return w.lost(l, "post recv", err)
 		}
+	}
+	return nil
+}
+
+// refill posts taken receives again and tells the client when enough of them, or
+// a barrier, make it worth a message. A full queue is left for the next turn.
+func (w *worker) refill(l *lane) error {
+	if err := w.repost(l); err != nil || l.unposted > 0 {
+		return err
 	}
 	if l.owed = l.owed || l.seen-l.announced >= uint64(l.sh.creditEvery()); !l.owed || l.ctlFree == 0 {
 		return nil

@@ -11,15 +11,15 @@ import (
 func (l *lane) fillSource(gen int) {
 	sh := l.sh
 	if sh.Workload == WorkloadLatency {
-		fillPattern(l.mem[:sh.rxOff()], patternState(sh.Seed, gen, l.index, 0))
+		fillPattern(l.mem[:sh.rxOff()], patternState(l.seedOut, gen, l.index, 0))
 		return
 	}
 	if sh.Workload == WorkloadHOL {
-		fillPattern(l.mem[sh.probeTx(0):sh.rxOff()], patternState(sh.Seed, gen, l.index, probePattern))
+		fillPattern(l.mem[sh.probeTx(0):sh.rxOff()], patternState(l.seedOut, gen, l.index, probePattern))
 	}
 	for s := range sh.Slots {
 		slot := l.mem[s*sh.stride():][:sh.stride()]
-		fillPattern(slot[:sh.Size], patternState(sh.Seed, gen, l.index, s))
+		fillPattern(slot[:sh.Size], patternState(l.seedOut, gen, l.index, s))
 		// A transport that moves too much brings these into a gap of zeros.
 		for i := range slot[sh.Size:] {
 			slot[sh.Size+i] = gapByte
@@ -56,7 +56,7 @@ func (w *worker) verifySlots(l *lane, gen int, first uint64, count int64) error 
 		data, gap := slot[:sh.Size], slot[sh.Size:]
 		what := fmt.Sprintf("window slot %d", s)
 		if int64((s-start+sh.Slots)%sh.Slots) < count {
-			if i, want := matchPattern(data, patternState(sh.Seed, gen, l.index, s)); i >= 0 {
+			if i, want := matchPattern(data, patternState(l.seedIn, gen, l.index, s)); i >= 0 {
 				return w.corrupt(l, what, i, want, data[i])
 			}
 		} else if i := firstNonZero(data); i >= 0 {
@@ -86,6 +86,9 @@ func (w *worker) verifySinks(l *lane) error {
 func (c *crew) verifyTarget(gen int, lanes []laneCount) error {
 	if len(lanes) != len(c.lanes) {
 		return peerError("verify windows", fmt.Errorf("counts for %d QPs, want %d", len(lanes), len(c.lanes)), "")
+	}
+	if c.sh.Bidirectional {
+		return c.verifyDuplex(gen, lanes)
 	}
 	k := c.sh.kind()
 	for _, w := range c.workers {
@@ -120,7 +123,7 @@ func (w *worker) verifyFinal(l *lane, count uint64) error {
 
 // verifyInitiator checks what came back to the client of a stream.
 func (c *crew) verifyInitiator(gen int) error {
-	if c.sh.Workload != WorkloadThroughput {
+	if c.sh.Workload != WorkloadThroughput || c.sh.Bidirectional {
 		return nil
 	}
 	k := c.sh.kind()

@@ -88,6 +88,7 @@ func newWorker(sh *Shape, side string, cpu int) *worker {
 const (
 	sideClient = "client"
 	sideServer = "server"
+	sideBoth   = "both" // of who measured
 )
 
 // Values of the stop flag.

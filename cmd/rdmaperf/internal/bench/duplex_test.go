@@ -1,0 +1,234 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// No length of data is that of a notice, and every notice is understood.
+func TestNoticesAreToldFromData(t *testing.T) {
+	for size := 1; size < 100; size++ {
+		sh := &Shape{Point: Point{Size: size}}
+		seen := map[int]bool{size: true}
+		for n := range numNotices {
+			length := sh.noticeLen(n)
+			if got, ok := sh.noticeOf(length); !ok || got != n || seen[length] || length > noticeReach || length > sh.stride() {
+				t.Errorf("size %d: notice %d has %d bytes, read as %d, %v", size, n, length, got, ok)
+			}
+			seen[length] = true
+		}
+		for length := range 2 * slotAlign {
+			if _, ok := sh.noticeOf(length); ok != (seen[length] && length != size) {
+				t.Errorf("size %d: %d bytes are a notice: %v", size, length, ok)
+			}
+		}
+	}
+}
+
+// Both sides send exactly what was asked, verified in both directions, by every
+// operation and on every stack, busy and sleeping.
+func TestBothWaysAreExact(t *testing.T) {
+	for name, e := range stacksUnderTest {
+		client, server := e(t)
+		caps := client.Caps()
+		client.Close()
+		server.Close()
+		for _, polling := range []string{PollingBusy, PollingEvent} {
+			t.Run(name+"/"+polling, func(t *testing.T) {
+				plan := quickPlan()
+				plan.Polling, plan.QPs, plan.Iterations, plan.WarmupIterations = polling, 2, 70, 10
+				for _, k := range []transports.Kind{transports.KindSend, transports.KindWrite, transports.KindWriteImm, transports.KindRead} {
+					for _, size := range []int{1, 3, 64, 5000, 64 << 10} {
+						if caps.Kinds.Has(k) && (polling == PollingBusy || size == 64) {
+							plan.Points = append(plan.Points, Point{Workload: WorkloadThroughput, Op: k.String(), Size: size, Bidirectional: true})
+						}
+					}
+				}
+				results, err := runPoints(t, e, plan)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, r := range results {
+					b := r.Bidirectional
+					if b == nil || b.FromClient.Operations != 140 || b.FromServer.Operations != 140 || r.Operations != 280 || !r.Verified || r.MeasuredBy != "both" {
+						t.Fatalf("%s: %+v, of both %d, verified %v, want 140 each way", plan.Points[i], b, r.Operations, r.Verified)
+					}
+					if sum := b.FromClient.BytesPerSecond + b.FromServer.BytesPerSecond; b.FromServer.BytesPerSecond <= 0 || r.Throughput.BytesPerSecond != sum {
+						t.Errorf("%s: throughput %v, want the sum %v", plan.Points[i], r.Throughput.BytesPerSecond, sum)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Whatever the depths, nothing is lost and nobody waits for ever.
+func TestBothWaysAreExactForAnyShape(t *testing.T) {
+	client, server := memEnds(t)
+	defer client.Close()
+	defer server.Close()
+	addr := serveOn(t, &Server{Open: openerOf(server)})
+	rapid.Check(t, func(rt *rapid.T) {
+		depth := rapid.IntRange(1, 70).Draw(rt, "depth")
+		plan := quickPlan(Point{Workload: WorkloadThroughput, Op: rapid.SampledFrom([]string{"send", "write", "write_imm", "read"}).Draw(rt, "op"),
+			Size: rapid.SampledFrom([]int{1, 2, 4, 5, 63, 64, 65, 700}).Draw(rt, "size"), Bidirectional: true})
+		plan.Depth = depth
+		plan.Moderation = rapid.IntRange(0, depth).Draw(rt, "moderation")
+		plan.RecvDepth = rapid.IntRange(1, 90).Draw(rt, "receives")
+		plan.Iterations = rapid.Int64Range(1, 400).Draw(rt, "operations")
+		plan.WarmupIterations = rapid.Int64Range(0, 50).Draw(rt, "warm-up")
+		plan.QPs = rapid.IntRange(1, 3).Draw(rt, "qps")
+		plan.Threads = rapid.IntRange(1, plan.QPs).Draw(rt, "threads")
+		c, err := Connect(t.Context(), addr, client, plan)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer c.Close()
+		r, err := c.Run(t.Context(), 0)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if want := 2 * plan.Iterations * int64(plan.QPs); r.Operations != want || !r.Verified {
+			rt.Fatalf("%d operations, verified %v, want %d, true", r.Operations, r.Verified, want)
+		}
+	})
+}
+
+// A duration holds for both sides, and an interval divides the client's.
+func TestBothWaysLastAsLongAsAsked(t *testing.T) {
+	for name, e := range stacksUnderTest {
+		t.Run(name, func(t *testing.T) {
+			plan := quickPlan()
+			for _, op := range []string{"send", "write", "read"} {
+				plan.Points = append(plan.Points, Point{Workload: WorkloadThroughput, Op: op, Size: 4096, Bidirectional: true})
+			}
+			plan.Iterations, plan.Duration, plan.Interval = 0, 60*time.Millisecond, 20*time.Millisecond
+			results, err := runPoints(t, e, plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range results {
+				b := r.Bidirectional
+				if b.FromClient.DurationNs < int64(plan.Duration) || b.FromServer.DurationNs <= 0 || b.FromServer.Operations == 0 || !r.Verified {
+					t.Errorf("%s: %+v, verified %v", r.Op, b, r.Verified)
+				}
+				var sum int64
+				for _, p := range r.Series.Points {
+					sum += p.Operations
+				}
+				if sum != b.FromClient.Operations {
+					t.Errorf("%s: %d operations in the intervals, want the client's %d", r.Op, sum, b.FromClient.Operations)
+				}
+			}
+		})
+	}
+}
+
+// An interrupt ends both directions in order, and what was done stands.
+func TestBothWaysCanBeInterrupted(t *testing.T) {
+	client, server := tcpEnds(t)
+	defer client.Close()
+	defer server.Close()
+	addr := serveOn(t, &Server{Open: openerOf(server)})
+	for _, plan := range []Plan{quickPlan(), quickPlan()} {
+		plan.Points = []Point{{Workload: WorkloadThroughput, Op: "send", Size: 64, Bidirectional: true}}
+		plan.Iterations = 1 << 40
+		c, err := Connect(t.Context(), addr, client, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+		r, err := c.Run(ctx, 0)
+		cancel()
+		c.Close()
+		if !errors.Is(err, ErrInterrupted) || r.Bidirectional == nil || r.Bidirectional.FromServer.Operations == 0 || r.Bidirectional.FromClient.Operations == 0 {
+			t.Errorf("%v, %+v, want an interrupt with both directions", err, r.Bidirectional)
+		}
+	}
+}
+
+// One changed bit is found by the side that got it, in either direction.
+func TestBothWaysFindAChangedBit(t *testing.T) {
+	const size, at = 200, 137
+	point := Point{Workload: WorkloadThroughput, Op: "send", Size: size, Bidirectional: true}
+	plan := quickPlan(point)
+	p := plan.withDefaults()
+	client, server := memEnds(t)
+	sh, err := newShape(&p, point, client.Caps(), server.Caps())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Close()
+	server.Close()
+	inbound := &fault{}
+	inbound.poll = func(s transports.Session, dst []transports.Done) (int, error) {
+		n, err := s.Poll(dst)
+		for _, d := range dst[:n] {
+			if d.Kind == transports.KindRecv && d.Len == size {
+				s.Local()[sh.rxSlot(int(d.Slot))+at] ^= 0x10
+			}
+		}
+		return n, err
+	}
+	for side, f := range map[string]*fault{sideServer: flipAfter(150, at), sideClient: inbound} {
+		_, err := runPoints(t, withFault(f), plan)
+		var bad *CorruptionError
+		if reports.Code(err) != reports.ExitCorruption || !errors.As(err, &bad) || bad.Side != side || bad.Offset != at {
+			t.Errorf("%v (%+v), want a corruption at %d seen by the %s", err, bad, at, side)
+		}
+	}
+}
+
+// The loop allocates nothing per operation on either side.
+func TestBothWaysAllocateNothing(t *testing.T) {
+	for _, op := range []string{"send", "write", "read"} {
+		plan := quickPlan(Point{Workload: WorkloadThroughput, Op: op, Size: 8, Bidirectional: true})
+		client, server := pair(t, memEnds, plan)
+		phase := func(gen int, ops int64) *outcome {
+			for _, c := range []*crew{server, client} {
+				if err := c.prepare(gen); err != nil {
+					t.Fatal(err)
+				}
+			}
+			target := server.start(limits{ops: ops}, false)
+			out := client.start(limits{ops: ops}, false).wait()
+			target.halt(stopSoon)
+			if err := target.wait().err; err != nil || out.err != nil {
+				t.Fatal(out.err, err)
+			}
+			return out
+		}
+		phase(1, 100)
+		release := holdCollector()
+		if out := phase(2, 20_000); out.ops != 20_000 || out.usage.allocations > 100 {
+			t.Errorf("%s: %d allocations in %d operations, want none of the loops", op, out.usage.allocations, out.ops)
+		}
+		release()
+	}
+}
+
+// A client that says it is done and is not costs the server its timeout at most.
+func TestServerLeavesAnUnfinishedConversation(t *testing.T) {
+	client, server := pair(t, memEnds, quickPlan(Point{Workload: WorkloadThroughput, Op: "send", Size: 8, Bidirectional: true}))
+	for _, c := range []*crew{server, client} {
+		if err := c.prepare(1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := server.start(limits{}, false)
+	if said, err := client.workers[0].say(client.lanes[0], noticeGo, func() {}); !said || err != nil {
+		t.Fatal(said, err)
+	}
+	r.halt(stopSoon)
+	c := &clientSession{plan: Plan{Timeout: 50 * time.Millisecond}, ctl: &control{alive: t.Context()}}
+	if err := c.join(t.Context(), r); reports.Code(err) != reports.ExitPeer {
+		t.Errorf("%v, want a peer that does not answer", err)
+	}
+}
