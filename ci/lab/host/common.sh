@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # ci/lab/run sets what is not set here
 # Words and waits that every part of the lab's host side uses.
 
 say() { echo "lab: $*" >&2; }
@@ -23,6 +23,14 @@ locked() {
 	flock -w 600 "$fd" || die "wait for $lock: another run holds it for ten minutes"
 	"$@" # never after || or in a condition: errexit would be off in it
 	exec {fd}>&-
+}
+
+# forget_old KIND LEFTOVERS: takes what nobody used for a week out of the cache, and
+# what a build that was interrupted left. Other trees share the cache, so what is
+# young may be in use.
+forget_old() {
+	find "$cache" -mindepth 1 -maxdepth 1 -name "$1-*" ! -name '*.lock' -mtime +7 -exec rm -rf {} +
+	find "$cache" -mindepth 1 -maxdepth 1 -name "$2" -exec rm -rf {} +
 }
 
 # digest WORD…: a short key made of the words.

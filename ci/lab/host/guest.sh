@@ -49,6 +49,7 @@ choose_accel() {
 run_guest() {
 	local started=$SECONDS ended=0
 	mkdir -p "$job/share/out"
+	touch "$kernel_dir" "$base_image" # in use: not to be forgotten
 	say "boot Linux $kernel_release with $accel, $cpus CPUs, $mem MiB; the script has $limit s"
 	qemu "$limit" "$accel" "$job/share" "$job/console" || ended=$?
 	if [[ -s $job/share/exit ]]; then

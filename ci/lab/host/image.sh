@@ -40,7 +40,7 @@ build_base() {
 	local work name
 	[[ ! -e $base_image ]] || return 0
 	say "build the guest's root for Linux $kernel_release"
-	rm -rf "$cache"/build.base-"$kernel_release".* "$cache"/base-"$kernel_release"-*.zst
+	forget_old base "build.base-$kernel_release.*"
 	work=$(mktemp -d "$cache/build.base-$kernel_release.XXXXXX")
 	mkdir -p "$work/root/usr/"{bin,sbin,lib,lib64} "$work/root/"{proc,sys,dev,run,tmp,root,out,etc}
 	for name in bin sbin lib lib64; do ln -s "usr/$name" "$work/root/$name"; done

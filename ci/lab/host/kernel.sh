@@ -46,7 +46,8 @@ build_kernel() {
 	local series=$1 version=$2 work
 	[[ ! -e $kernel_dir/done ]] || return 0
 	say "get Linux $kernel_release ($version) and build siw for it; this is done once"
-	rm -rf "$kernel_dir" "$cache"/build.kernel-"$series".*
+	rm -rf "$kernel_dir"
+	forget_old kernel "build.kernel-$series.*"
 	work=$(mktemp -d "$cache/build.kernel-$series.XXXXXX")
 	( # in the background, because errexit is off in a command before ||
 		cd "$work" || exit
@@ -91,7 +92,7 @@ build_siw() {
 	dpkg-deb --fsys-tarfile linux-source-*.deb | tar -xO "./usr/src/linux-source-$series.tar.xz" | xz -dc -T0 |
 		tar -x "linux-source-$series/drivers/infiniband/sw/siw"
 	local siw=$PWD/linux-source-$series/drivers/infiniband/sw/siw
-	timeout 600 make -j2 -C "headers/usr/src/linux-headers-$kernel_release" M="$siw" CONFIG_RDMA_SIW=m modules
+	timeout 600 make -j2 -C "headers/usr/src/linux-headers-$kernel_release" M="$siw" CONFIG_RDMA_SIW=m CONFIG_DEBUG_INFO_BTF_MODULES= modules
 	strip --strip-debug "$siw/siw.ko"
 	mkdir -p "$modules/updates"
 	cp "$siw/siw.ko" "$modules/updates/"
