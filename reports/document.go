@@ -132,8 +132,9 @@ type Result struct {
 	// Throughput and Operations are the sums, and DurationNs is the longer window.
 	Bidirectional *Bidirectional `json:"bidirectional,omitempty"`
 
-	CPU *CPU `json:"cpu,omitempty"`
-	GC  *GC  `json:"gc,omitempty"`
+	CPU      *CPU      `json:"cpu,omitempty"`
+	Counters *Counters `json:"counters,omitempty"`
+	GC       *GC       `json:"gc,omitempty"`
 
 	// Parameters holds every effective option of both sides.
 	Parameters map[string]any `json:"parameters,omitempty"`

@@ -11,9 +11,10 @@ import (
 // TextOptions chooses how WriteText prints. The zero value is plain text for 100
 // columns with bandwidth in MiB/sec.
 type TextOptions struct {
-	Gbits bool // bandwidth in Gb/sec (10^9 bits) instead of MiB/sec (2^20 bytes)
-	Color bool // ANSI bold and red; the caller knows whether it is a terminal
-	Width int  // columns to stay within where possible; below one means 100
+	Gbits    bool // bandwidth in Gb/sec (10^9 bits) instead of MiB/sec (2^20 bytes)
+	Color    bool // ANSI bold and red; the caller knows whether it is a terminal
+	Counters bool // all device counters, not only those that moved
+	Width    int  // columns to stay within where possible; below one means 100
 }
 
 // WriteText prints the document for people: a table with perftest's columns and
@@ -270,6 +271,7 @@ func (p *textPrinter) group(g *groupedResults) {
 	}
 	p.intervalTables(g)
 	p.seriesTables(g)
+	p.counters(g)
 	p.remarks(g)
 }
 

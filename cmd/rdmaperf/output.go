@@ -37,7 +37,7 @@ func (o *runOptions) write(stdout io.Writer, doc *reports.Document) error {
 		if len(doc.Results) == 0 {
 			break // the error line says it all
 		}
-		errs = append(errs, reports.WriteText(stdout, doc, reports.TextOptions{Gbits: o.gbits, Color: coloured(stdout)}))
+		errs = append(errs, reports.WriteText(stdout, doc, reports.TextOptions{Gbits: o.gbits, Counters: o.counters, Color: coloured(stdout)}))
 	}
 	if o.json != "" {
 		errs = append(errs, doc.WriteFile(o.json))

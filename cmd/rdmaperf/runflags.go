@@ -52,15 +52,16 @@ type runOptions struct {
 
 	scenario string
 
-	json    string
-	output  string
-	format  string
-	gbits   bool
-	failIf  failIf
-	metrics metricsOptions
-	raw     rawOptions
-	quiet   bool
-	verbose bool
+	json     string
+	output   string
+	format   string
+	gbits    bool
+	counters bool
+	failIf   failIf
+	metrics  metricsOptions
+	raw      rawOptions
+	quiet    bool
+	verbose  bool
 }
 
 func (o *runOptions) register(f *pflag.FlagSet) {
@@ -100,6 +101,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	o.metrics.register(f)
 	o.raw.register(f)
 	f.BoolVar(&o.gbits, "report_gbits", false, "bandwidth in Gb/s instead of MiB/s")
+	f.BoolVar(&o.counters, "counters", false, "show every counter of the devices in use, not only those that moved (the document always has all)")
 	f.BoolVar(&o.quiet, "quiet", false, "nothing on stderr but errors")
 	f.BoolVar(&o.verbose, "verbose", false, "log more")
 }

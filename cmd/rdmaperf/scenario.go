@@ -32,7 +32,7 @@ const (
 
 // outsideScenario are the flags that concern the document as a whole or what is
 // shown of it; a single run of a scenario cannot have them.
-var outsideScenario = []string{"scenario", "json", "output", "format", "report_gbits", "fail-if", "metrics-textfile", "metrics-listen", "metrics-push", "raw", "raw-limit", "quiet", "verbose"}
+var outsideScenario = []string{"scenario", "json", "output", "format", "report_gbits", "counters", "fail-if", "metrics-textfile", "metrics-listen", "metrics-push", "raw", "raw-limit", "quiet", "verbose"}
 
 // scenarioFile is the top level. The host stands here because a document has the
 // environment of one server.

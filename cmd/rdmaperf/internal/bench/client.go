@@ -25,6 +25,8 @@ type Client struct {
 	server acceptance
 	broken bool
 	raw    *rawStore // nil: samples are not kept
+
+	counters func() []reports.DeviceCounters // nil: none
 }
 
 // retryEvery is how often a refused connection is tried again: client and server

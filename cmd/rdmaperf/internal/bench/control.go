@@ -131,6 +131,8 @@ type phaseReport struct {
 	// Bidirectional: the server's own window, and what it sent.
 	WindowNs int64       `json:"window_ns,omitempty"`
 	Lanes    []laneCount `json:"lanes,omitempty"`
+
+	Counters []reports.DeviceCounters `json:"counters,omitempty"`
 }
 
 // peerErrorBody is an ExitError on the wire.

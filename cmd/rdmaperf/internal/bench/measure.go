@@ -23,6 +23,8 @@ type measurement struct {
 
 	hol     holFigures
 	samples []reports.RawSamples
+
+	counters reports.Counters
 }
 
 // Generations of the patterns, one per phase.
@@ -112,10 +114,14 @@ func (m *measurement) phase(ctx context.Context, name string, gen int, lim limit
 	}
 	release := holdCollector()
 	defer release()
+	changes := countersAround(c.counters, gen)
 	if _, err := c.ask(ctx, sh, &message{Type: msgPhase, Phase: &phaseStart{Name: name, Generation: gen, Operations: lim.ops}}, msgReady); err != nil {
 		return nil, nil, err
 	}
 	out, err := m.watch(ctx, m.crew.start(lim, sh.Workload != WorkloadThroughput))
+	if moved := changes(); moved != nil {
+		m.counters.Client = moved
+	}
 	if err != nil {
 		return out, nil, err
 	}
@@ -209,6 +215,12 @@ func (m *measurement) result() reports.Result {
 	}
 	res.Operations, res.DurationNs = out.ops, int64(out.window)
 	res.RawSamples = m.samples
+	if r := m.report; r != nil {
+		m.counters.Server = r.Counters
+	}
+	if m.counters.Client != nil || m.counters.Server != nil {
+		res.Counters = &m.counters
+	}
 	if out.series != nil {
 		res.Series = out.series.report()
 	}

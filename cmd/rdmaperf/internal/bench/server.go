@@ -39,8 +39,11 @@ type Server struct {
 	Open        func(spec string) (transports.Transport, error)
 	Environment func() reports.Environment // sent to clients; nil: none
 	Log         *slog.Logger               // nil: silent
-	MaxClients  int                        // at once; more get a clear answer
-	MaxWindow   int64                      // bytes of windows per client
+	// Counters gives a reader of the device counters of a stack by its full name;
+	// nil, or a nil reader: none.
+	Counters   func(stack string) func() []reports.DeviceCounters
+	MaxClients int   // at once; more get a clear answer
+	MaxWindow  int64 // bytes of windows per client
 
 	clients atomic.Int32
 }
@@ -149,6 +152,8 @@ type clientSession struct {
 	host   string
 	plan   Plan
 	tr     transports.Transport
+
+	counters func() []reports.DeviceCounters // nil: none
 }
 
 // serve is the dialogue. Its error was told to the client, if it was there to hear.
@@ -233,6 +238,9 @@ func (c *clientSession) accept(p *Plan) error {
 		a.Environment = &e
 	}
 	c.tr = tr
+	if c.server.Counters != nil {
+		c.counters = c.server.Counters(tr.Name())
+	}
 	if err := c.ctl.send(replyWait, &message{Magic: controlMagic, Version: ControlVersion, Type: msgAccept, Accept: a}); err != nil {
 		tr.Close()
 		return err
@@ -359,6 +367,7 @@ func (c *clientSession) phase(ctx context.Context, crew *crew, ph *phaseStart) e
 	}
 	release := holdCollector()
 	defer release()
+	changes := countersAround(c.counters, ph.Generation)
 	var lim limits
 	if crew.sh.Bidirectional {
 		lim.ops = max(ph.Operations, 0)
@@ -379,7 +388,7 @@ func (c *clientSession) phase(ctx context.Context, crew *crew, ph *phaseStart) e
 		return out.err
 	}
 	rep := &phaseReport{Operations: out.ops, CPUSeconds: out.usage.cpu.Seconds(), Collections: out.usage.collections,
-		Allocations: out.usage.allocations, Pinned: crew.workers[0].pinned, Procs: runtime.GOMAXPROCS(0), Sessions: int(c.server.clients.Load())}
+		Allocations: out.usage.allocations, Pinned: crew.workers[0].pinned, Procs: runtime.GOMAXPROCS(0), Sessions: int(c.server.clients.Load()), Counters: changes()}
 	if crew.sh.Bidirectional {
 		rep.WindowNs, rep.Lanes = int64(out.window), crew.counts()
 	}

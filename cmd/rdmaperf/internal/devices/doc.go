@@ -17,5 +17,9 @@
 // (an adapter and soft-RoCE over it) it can name the wrong one. Its answer is
 // therefore used only for interfaces that no device's own sysfs entry names;
 // that covers IPoIB, and iWARP devices on kernels without gid_attrs/ndevs for
-// them. Counters are not read here.
+// them.
+//
+// The kernel reads hw_counters from a device at most once in their lifespan, 10 ms
+// by default: the change over a shorter time can be missed. Counters are of the
+// device, whoever uses it.
 package devices

@@ -1,0 +1,45 @@
+package reports_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/reporttest"
+)
+
+// What moved is shown with its side; what stood still stays in the document.
+func TestCountersAreShown(t *testing.T) {
+	d := goldenDocument()
+	d.Error, d.Results = nil, d.Results[:2]
+	d.Results[0].Counters = &reports.Counters{
+		Client: []reports.DeviceCounters{{Device: "mlx5_0", Counters: map[string]int64{"icrc_errors": 0}},
+			{Device: "mlx5_0", Port: 1, Counters: map[string]int64{"port_xmit_data": 19_200_000, "out_of_sequence": 0, "port_rcv_data": -5}}},
+		Server: []reports.DeviceCounters{{Device: "rxe0", Port: 1, Counters: map[string]int64{"sent_pkts": 600_000, "rcvd_pkts": 600_000}}},
+	}
+	d.Results[1].Counters = &reports.Counters{Client: []reports.DeviceCounters{{Device: "kernel TCP (all connections)", Counters: map[string]int64{"RetransSegs": 0}}}}
+	reporttest.Validate(t, encode(t, d))
+	golden(t, "text-counters.txt", text(t, d, reports.TextOptions{}))
+	golden(t, "text-counters-all.txt", text(t, d, reports.TextOptions{Counters: true}))
+	p := page(t, reports.HTMLOptions{}, d)
+	for _, want := range []string{"Latency send: device counters that moved", ">mlx5_0/1<", ">19200000<", "! reset, -5", ">rxe0/1<"} {
+		if !strings.Contains(p, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	for _, no := range []string{"icrc_errors", "RetransSegs"} {
+		if strings.Contains(p, no) {
+			t.Errorf("the page shows %s, which did not move", no)
+		}
+	}
+}
+
+func TestCounterChangesNeedBothReadings(t *testing.T) {
+	one := []reports.DeviceCounters{{Device: "a", Counters: map[string]int64{"x": 1}}}
+	other := []reports.DeviceCounters{{Device: "b", Counters: map[string]int64{"x": 1}}, {Device: "a", Port: 1, Counters: map[string]int64{"x": 1}}, {Device: "a", Counters: map[string]int64{"y": 1}}}
+	for _, c := range [][2][]reports.DeviceCounters{{one, nil}, {nil, one}, {one, other}} {
+		if got := reports.CounterChanges(c[0], c[1]); got != nil {
+			t.Errorf("changes from %+v to %+v: %+v, want none", c[0], c[1], got)
+		}
+	}
+}
