@@ -13,9 +13,9 @@ func newDevicesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "devices",
 		Short: "List the RDMA devices of this machine",
-		Long: `List the RDMA devices with their ports, GIDs and network interfaces. Where there are
-none, say why and what can be done, and which transports work without a device.
-An empty list is an answer: the exit code is 0.`,
+		Long: `List the RDMA devices with their ports, network interfaces, GIDs and limits. Where there
+are none, say why and what can be done, and which transports work without a device.
+MTUs and limits need kernel verbs. An empty list is an answer: the exit code is 0.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			write := (*devices.Report).WriteText
@@ -27,6 +27,7 @@ An empty list is an answer: the exit code is 0.`,
 				return usage("devices", fmt.Errorf("--format %q: unknown", format), "text or json")
 			}
 			r := devices.Collect(devices.Local(), softTransports())
+			r.Default = bestStack()
 			return write(&r, cmd.OutOrStdout())
 		},
 	}

@@ -79,7 +79,21 @@ type DeviceInfo struct {
 	Name      string
 	Transport string // "InfiniBand", "iWARP", "usnic" …
 	Firmware  string
+	Limits    Limits
 	Ports     []PortInfo
+}
+
+// Limits are what a device can do at most (ibv_query_device(3)); what is left of
+// it depends on its other users.
+type Limits struct {
+	QPs, SRQs, CQs, MRs int
+	QPWR, SRQWR         int    // work requests a queue
+	SGE                 int    // elements a work request
+	CQE                 int    // completions a CQ
+	RDAtom              int    // reads and atomics a QP may have outstanding, as target
+	InitRDAtom          int    // the same as initiator
+	MRSize              uint64 // bytes
+	Atomics             bool
 }
 
 // PortInfo describes one port.

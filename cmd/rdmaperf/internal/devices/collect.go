@@ -46,6 +46,9 @@ func Collect(h Host, soft []Soft) Report {
 		return r
 	}
 	h.mapNetDevs(r.Devices)
+	if note := h.addVerbs(r.Devices); note != "" {
+		r.Notes = append(r.Notes, note)
+	}
 	return r
 }
 
@@ -64,7 +67,7 @@ func (h Host) device(name string, links []netlink.RdmaLinkAttrs) Device {
 		Ports:        []Port{},
 	}
 	if d.Driver == "." {
-		d.Driver = ""
+		d.Driver = h.softDriver(dir, &d)
 	}
 	ports := append(h.Ports(name), dirNames(h.Root, path.Join(dir, "ports"))...)
 	for _, l := range links {
@@ -148,6 +151,12 @@ func (h Host) mapNetDevs(devs []Device) {
 			}
 		}
 	}
+	defer func() {
+		for i := range devs {
+			slices.SortFunc(devs[i].NetDevs, compareNames)
+			devs[i].NetDevMTU = h.mtus(devs[i].NetDevs)
+		}
+	}()
 	netdevs, err := h.NetDevs()
 	if err != nil {
 		return // the rest is a guess that needs the list
@@ -166,9 +175,33 @@ func (h Host) mapNetDevs(devs []Device) {
 			}
 		}
 	}
-	for i := range devs {
-		slices.SortFunc(devs[i].NetDevs, compareNames)
+}
+
+// mtus reads the MTUs of interfaces.
+func (h Host) mtus(netdevs []string) map[string]int {
+	var mtus map[string]int
+	for _, n := range netdevs {
+		if mtu, err := strconv.Atoi(h.read(path.Join("sys/class/net", n), "mtu")); err == nil {
+			if mtus == nil {
+				mtus = map[string]int{}
+			}
+			mtus[n] = mtu
+		}
 	}
+	return mtus
+}
+
+// softDriver is the module of a device without a bus. The kernel has two: siw
+// makes RNICs, and rxe tells which interface it stands on.
+func (h Host) softDriver(dir string, d *Device) string {
+	switch {
+	case h.read(dir, "parent") != "":
+		d.Software = true // older kernels put rxe below the adapter's bus
+		return "rdma_rxe"
+	case d.Software && d.NodeType == "RNIC":
+		return "siw"
+	}
+	return ""
 }
 
 // read returns a file's text without the newline, empty when it cannot be read:

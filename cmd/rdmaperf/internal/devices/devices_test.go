@@ -16,6 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/verbs"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -81,6 +84,8 @@ func lab() Host {
 	port(tree, siw+"/ports/1", "4: ACTIVE", "5: LinkUp", "2.5 Gb/sec (1X SDR)", "Ethernet")
 	gid(tree, siw+"/ports/1", "0", "0ac0:eb4e:1234:0000:0000:0000:0000:0000", "IB/RoCE v1", "")
 
+	tree["sys/class/net/enp6s0/mtu"], tree["sys/class/net/siwdev/mtu"] = file("9000"), file("1500")
+
 	rxe := "sys/devices/virtual/infiniband/rxe0"
 	tree[class+"rxe0"] = link("../../devices/virtual/infiniband/rxe0")
 	tree[rxe+"/node_type"], tree[rxe+"/parent"] = file("1: CA"), file("enp6s0")
@@ -92,6 +97,15 @@ func lab() Host {
 			return []netlink.RdmaLinkAttrs{
 				{Name: "mlx5_10", FirmwareVersion: "16.35.2000", NodeGuid: "08:c0:eb:ff:fe:4e:12:34", NumPorts: 1},
 				{Name: "hidden0", NumPorts: 2},
+			}, nil
+		},
+		Verbs: func() ([]verbs.DeviceInfo, error) {
+			return []verbs.DeviceInfo{
+				{Name: "mlx5_2", Firmware: "ignored", Limits: verbs.Limits{QPs: 262144, QPWR: 32768, SGE: 30, CQs: 16777216, CQE: 4194303, MRs: 16777216,
+					MRSize: 1 << 63, SRQs: 8388608, SRQWR: 32767, RDAtom: 16, InitRDAtom: 16, Atomics: true},
+					Ports: []verbs.PortInfo{{Number: 1, Active: true, LinkLayer: "InfiniBand", MTU: 4096, MaxMsg: 1 << 30}}},
+				{Name: "siw0", Firmware: "7", Limits: verbs.Limits{QPs: 1 << 16, RDAtom: 128},
+					Ports: []verbs.PortInfo{{Number: 1, MTU: 1024, MaxMsg: 1<<32 - 1}, {Number: 7, MTU: 256}}},
 			}, nil
 		},
 		Names:       func() []string { return []string{"mlx5_10", "mlx5_2", "rxe0", "siw0"} },
@@ -131,29 +145,34 @@ func TestCollectJoinsItsSources(t *testing.T) {
 	chars := func(d string) []string { return []string{"/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs-" + d} }
 	active := Port{Number: 1, State: "ACTIVE", PhysState: "LinkUp", Rate: "2.5 Gb/sec (1X SDR)", LinkLayer: "Ethernet", GIDs: []GID{}}
 	siwPort := active
+	siwPort.MTU, siwPort.MaxMsg = 1024, 1<<32-1
 	siwPort.GIDs = []GID{{Index: 0, GID: "ac0:eb4e:1234::", Type: "iWARP"}}
 	want := []Device{
 		{Name: "hidden0", CharDevices: chars("hidden0"), Ports: []Port{{Number: 1, GIDs: []GID{}}, {Number: 2, GIDs: []GID{}}}},
 		{Name: "mlx5_2", NodeType: "CA", Driver: "mlx5_core", Firmware: "20.41.1000", NodeGUID: "506b:4b03:00cc:92b8",
 			SysImageGUID: "506b:4b03:00cc:92b8", CharDevices: chars("mlx5_2"), NetDevs: []string{"ib0"},
-			Ports: []Port{{Number: 1, State: "ACTIVE", PhysState: "LinkUp", Rate: "200 Gb/sec (4X HDR)", LinkLayer: "InfiniBand", LID: "0x4",
+			Limits: &Limits{QPs: 262144, QPWR: 32768, SGE: 30, CQs: 16777216, CQE: 4194303, MRs: 16777216, MRSize: 1 << 63,
+				SRQs: 8388608, SRQWR: 32767, RDAtom: 16, InitRDAtom: 16, Atomics: true},
+			Ports: []Port{{Number: 1, State: "ACTIVE", PhysState: "LinkUp", Rate: "200 Gb/sec (4X HDR)", LinkLayer: "InfiniBand", LID: "0x4", MTU: 4096, MaxMsg: 1 << 30,
 				GIDs: []GID{{Index: 0, GID: "fe80::506b:4b03:cc:92b8", Type: "IB"}}}}},
 		{Name: "mlx5_10", NodeType: "CA", Driver: "mlx5_core", Firmware: "16.35.2000", NodeGUID: "08:c0:eb:ff:fe:4e:12:34",
-			CharDevices: chars("mlx5_10"), NetDevs: []string{"enp6s0"},
+			CharDevices: chars("mlx5_10"), NetDevs: []string{"enp6s0"}, NetDevMTU: map[string]int{"enp6s0": 9000},
 			Ports: []Port{{Number: 1, State: "DOWN", PhysState: "Disabled", Rate: "40 Gb/sec (4X QDR)", LinkLayer: "Ethernet",
 				GIDs: []GID{
 					{Index: 0, GID: "fe80::ac0:ebff:fe4e:1234", Type: "RoCE v1", NetDev: "enp6s0"},
 					{Index: 1, GID: "fe80::ac0:ebff:fe4e:1234", Type: "RoCE v2", NetDev: "enp6s0"},
 					{Index: 10, GID: "::ffff:192.168.1.2", Type: "RoCE v2", NetDev: "enp6s0"},
 				}}}},
-		{Name: "rxe0", NodeType: "CA", Software: true, CharDevices: chars("rxe0"), NetDevs: []string{"enp6s0"}, Ports: []Port{active}},
-		{Name: "siw0", NodeType: "RNIC", Software: true, CharDevices: chars("siw0"), NetDevs: []string{"siwdev"}, Ports: []Port{siwPort}},
+		{Name: "rxe0", NodeType: "CA", Driver: "rdma_rxe", Software: true, CharDevices: chars("rxe0"),
+			NetDevs: []string{"enp6s0"}, NetDevMTU: map[string]int{"enp6s0": 9000}, Ports: []Port{active}},
+		{Name: "siw0", NodeType: "RNIC", Driver: "siw", Software: true, Firmware: "7", CharDevices: chars("siw0"),
+			NetDevs: []string{"siwdev"}, NetDevMTU: map[string]int{"siwdev": 1500}, Limits: &Limits{QPs: 1 << 16, RDAtom: 128}, Ports: []Port{siwPort}},
 	}
 	if d := cmp.Diff(want, r.Devices); d != "" {
 		t.Errorf("devices (-want +got):\n%s", d)
 	}
-	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "hidden0") {
-		t.Errorf("notes = %q, want one about hidden0", r.Notes)
+	if len(r.Notes) != 2 || !strings.Contains(r.Notes[0], "hidden0") || r.Notes[1] != `libibverbs has no provider for ["hidden0" "mlx5_10" "rxe0"]: --transport verbs cannot use it` {
+		t.Errorf("notes = %q, want one about hidden0, and one about what verbs cannot open", r.Notes)
 	}
 	if r.Reason != "" || r.Hints != nil {
 		t.Errorf("reason %q, hints %q beside devices", r.Reason, r.Hints)
@@ -163,6 +182,7 @@ func TestCollectJoinsItsSources(t *testing.T) {
 func TestDevicesWithoutNetlinkCarryANote(t *testing.T) {
 	h := lab()
 	h.Links = func() ([]netlink.RdmaLinkAttrs, error) { return nil, unix.EPERM }
+	h.Verbs = nil
 	r := Collect(h, nil)
 	if len(r.Devices) != 4 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "operation not permitted") {
 		t.Errorf("%d devices, notes %q, want 4 and the netlink error", len(r.Devices), r.Notes)
@@ -279,13 +299,64 @@ func TestJSONOfAnEmptyListIsAnArrayWithAReason(t *testing.T) {
 	}
 }
 
-func TestTextOfAFullList(t *testing.T) {
-	r := Collect(lab(), nil)
+// soft is a machine whose only device is rxe.
+func soft() Host {
+	h := bare(fstest.MapFS{}, nil)
+	tree := h.Root.(fstest.MapFS)
+	const rxe = "sys/devices/virtual/infiniband/rxe0"
+	tree["sys/class/infiniband/rxe0"] = link("../../devices/virtual/infiniband/rxe0")
+	tree[rxe+"/node_type"], tree[rxe+"/parent"] = file("1: CA"), file("eth0")
+	tree["sys/class/net/eth0/mtu"] = file("1500")
+	port(tree, rxe+"/ports/1", "4: ACTIVE", "5: LinkUp", "2.5 Gb/sec (1X SDR)", "Ethernet")
+	gid(tree, rxe+"/ports/1", "0", "fe80:0000:0000:0000:5054:00ff:fe12:3456", "RoCE v2", "eth0")
+	gid(tree, rxe+"/ports/1", "1", "0000:0000:0000:0000:0000:ffff:0a4d:0001", "RoCE v2", "eth0")
+	h.Verbs = func() ([]verbs.DeviceInfo, error) {
+		return []verbs.DeviceInfo{{Name: "rxe0", Limits: verbs.Limits{QPs: 1048560, QPWR: 1048576, SGE: 32, CQs: 1048576, CQE: 32767, MRs: 524287,
+			SRQs: 917503, SRQWR: 1048576, RDAtom: 128, InitRDAtom: 128, Atomics: true},
+			Ports: []verbs.PortInfo{{Number: 1, Active: true, MTU: 1024, MaxMsg: 8 << 20}}}}, nil
+	}
+	return h
+}
+
+// twoPorts is a machine with one adapter of two ports, InfiniBand and down, and
+// no libibverbs.
+func twoPorts() Host {
+	h := bare(fstest.MapFS{}, nil)
+	tree := h.Root.(fstest.MapFS)
+	const mlx = "sys/devices/pci0000:00/0000:05:00.0/infiniband/mlx4_0"
+	tree["sys/class/infiniband/mlx4_0"] = link("../../devices/pci0000:00/0000:05:00.0/infiniband/mlx4_0")
+	tree[mlx+"/node_type"], tree[mlx+"/fw_ver"] = file("1: CA"), file("2.42.5000")
+	port(tree, mlx+"/ports/1", "4: ACTIVE", "5: LinkUp", "56 Gb/sec (4X FDR)", "InfiniBand")
+	gid(tree, mlx+"/ports/1", "0", "fe80:0000:0000:0000:0002:c903:0000:0001", "IB/RoCE v1", "")
+	port(tree, mlx+"/ports/2", "1: DOWN", "2: Polling", "10 Gb/sec (4X SDR)", "InfiniBand")
+	h.Verbs = func() ([]verbs.DeviceInfo, error) {
+		return nil, &rdma.AdviceError{Err: errors.New("load libibverbs.so.1: no such file"), Try: "installing it"}
+	}
+	return h
+}
+
+func TestTextForPeople(t *testing.T) {
+	for _, c := range []struct {
+		file string
+		host Host
+		best string
+	}{
+		{"lab.txt", lab(), "verbs:mlx5_2"}, {"soft.txt", soft(), "verbs:rxe0"},
+		{"twoports.txt", twoPorts(), "iwarp"}, {"none.txt", bare(fstest.MapFS{}, unix.EPROTONOSUPPORT), "iwarp"},
+	} {
+		r := Collect(c.host, []Soft{{"iwarp", "user-space iWARP"}})
+		r.Default = c.best
+		checkGolden(t, &r, c.file)
+	}
+}
+
+func checkGolden(t *testing.T, r *Report, name string) {
+	t.Helper()
 	var b bytes.Buffer
 	if err := r.WriteText(&b); err != nil {
 		t.Fatal(err)
 	}
-	golden := filepath.Join("testdata", "lab.txt")
+	golden := filepath.Join("testdata", name)
 	if *update {
 		if err := os.WriteFile(golden, b.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
@@ -296,7 +367,7 @@ func TestTextOfAFullList(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(want), b.String()); d != "" {
-		t.Errorf("text (-want +got):\n%s", d)
+		t.Errorf("%s (-want +got):\n%s", name, d)
 	}
 }
 

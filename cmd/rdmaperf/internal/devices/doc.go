@@ -1,10 +1,11 @@
 // Package devices finds the machine's RDMA devices and says what they are, or
 // why there are none and what can be done about it.
 //
-// Three sources are joined: RDMA netlink (vishvananda/netlink) names devices even
+// Four sources are joined: RDMA netlink (vishvananda/netlink) names devices even
 // where sysfs is hidden; rdmamap knows ports, character devices and the network
-// interface behind a device; sysfs has the attributes. [Collect] reads them
-// through a [Host], so that tests need no device.
+// interface behind a device; sysfs has the attributes; kernel verbs, where they
+// can be used, have MTUs and limits. [Collect] reads them through a [Host], so
+// that tests need no device.
 //
 // # Ownership
 //

@@ -9,6 +9,8 @@ import (
 	"github.com/Mellanox/rdmamap"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/transports/verbs"
 )
 
 // netlinkTimeout bounds the one netlink dump.
@@ -25,6 +27,8 @@ type Host struct {
 	Ports       func(device string) []string
 	CharDevices func(device string) []string
 	ForNetDev   func(netdev string) (device string, err error)
+	// Verbs lists the devices that kernel verbs can open; nil where nobody asks.
+	Verbs func() ([]verbs.DeviceInfo, error)
 	// NetDevs lists the network interfaces.
 	NetDevs func() ([]net.Interface, error)
 }
@@ -38,6 +42,7 @@ func Local() Host {
 		Ports:       rdmamap.GetPorts,
 		CharDevices: rdmamap.GetRdmaCharDevices,
 		ForNetDev:   rdmamap.GetRdmaDeviceForNetdevice,
+		Verbs:       verbs.List,
 		NetDevs:     net.Interfaces,
 	}
 }

@@ -9,6 +9,8 @@ type Report struct {
 	Hints  []string `json:"hints,omitempty"`
 	// Notes are contradictions between the sources.
 	Notes []string `json:"notes,omitempty"`
+	// Default is what rdmaperf run measures without --transport.
+	Default string `json:"default_transport,omitempty"`
 	// Soft are the transports that need no device.
 	Soft []Soft `json:"soft_transports"`
 }
@@ -30,7 +32,27 @@ type Device struct {
 	SysImageGUID string   `json:"sys_image_guid,omitempty"`
 	CharDevices  []string `json:"char_devices,omitempty"`
 	NetDevs      []string `json:"netdevs,omitempty"`
-	Ports        []Port   `json:"ports"`
+	// NetDevMTU are the MTUs of NetDevs, bytes.
+	NetDevMTU map[string]int `json:"netdev_mtu,omitempty"`
+	// Limits are nil where kernel verbs cannot open the device.
+	Limits *Limits `json:"limits,omitempty"`
+	Ports  []Port  `json:"ports"`
+}
+
+// Limits are what a device can do at most; what is left depends on its users.
+type Limits struct {
+	QPs        int    `json:"max_qp"`
+	QPWR       int    `json:"max_qp_wr"`
+	SGE        int    `json:"max_sge"`
+	CQs        int    `json:"max_cq"`
+	CQE        int    `json:"max_cqe"`
+	MRs        int    `json:"max_mr"`
+	MRSize     uint64 `json:"max_mr_size"` // bytes
+	SRQs       int    `json:"max_srq"`
+	SRQWR      int    `json:"max_srq_wr"`
+	RDAtom     int    `json:"max_qp_rd_atom"`      // reads and atomics a QP takes at once
+	InitRDAtom int    `json:"max_qp_init_rd_atom"` // and has on the way at once
+	Atomics    bool   `json:"atomics"`
 }
 
 // Port is one port of a device. Rate is as sysfs words it: "100 Gb/sec (4X EDR)".
@@ -41,6 +63,8 @@ type Port struct {
 	Rate      string `json:"rate,omitempty"`
 	LinkLayer string `json:"link_layer,omitempty"` // InfiniBand, Ethernet
 	LID       string `json:"lid,omitempty"`        // InfiniBand only
+	MTU       int    `json:"active_mtu,omitempty"` // of the path, bytes; needs kernel verbs, as does MaxMsg
+	MaxMsg    uint64 `json:"max_msg_sz,omitempty"` // bytes
 	GIDs      []GID  `json:"gids"`
 }
 
