@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -88,5 +90,66 @@ func TestReadmeTellsWhatIsTrue(t *testing.T) {
 	}
 	if err := os.WriteFile(readme, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// shellWords splits a line of the README as a shell would: quotes, and an end at a
+// comment, a redirection or the next command.
+func shellWords(line string) []string {
+	var words []string
+	for _, w := range regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`).FindAllString(line, -1) {
+		if strings.HasPrefix(w, "#") || strings.HasPrefix(w, ">") || w == "|" || w == "&&" {
+			break
+		}
+		words = append(words, strings.Trim(w, `'"`))
+	}
+	return words
+}
+
+// Every command line that the README shows is one that rdmaperf understands.
+func TestReadmeCommandsAreUnderstood(t *testing.T) {
+	text, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`(?m)^(?:    |- run: |  run: )((?:go run \./cmd/)?rdmaperf .*)$`).FindAllStringSubmatch(string(text), -1)
+	if len(lines) < 15 {
+		t.Fatalf("%d command lines found, want more", len(lines))
+	}
+	for _, l := range lines {
+		words := shellWords(strings.TrimPrefix(l[1], "go run ./cmd/"))
+		root := newRootCommand()
+		cmd, args, err := root.Find(words[1:])
+		if err == nil {
+			err = cmd.ParseFlags(args)
+		}
+		if err == nil && cmd == root {
+			err = errors.New("no such command")
+		}
+		if err == nil {
+			err = cmd.ValidateArgs(cmd.Flags().Args())
+		}
+		if err != nil {
+			t.Errorf("%s: %v", l[1], err)
+		}
+	}
+}
+
+// The ledger that the README shows is one that conform accepts.
+func TestReadmeLedgerIsAccepted(t *testing.T) {
+	text, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```json\n(.*?)```").FindSubmatch(text)
+	if block == nil {
+		t.Fatal("no ledger in the README")
+	}
+	l, err := conform.ReadLedger(bytes.NewReader(block[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stale := l.Stale(conform.Catalogue()); len(l.Entries) == 0 || len(stale) > 0 {
+		t.Errorf("%d entries, stale %+v", len(l.Entries), stale)
 	}
 }
