@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"net"
+	"net/netip"
 	"path"
 	"slices"
 	"strconv"
@@ -123,8 +124,8 @@ func (h Host) port(deviceDir string, number int, nodeType string) Port {
 	return p
 }
 
-// mapNetDevs finds the interfaces behind each device, in three steps from the
-// most to the least certain.
+// mapNetDevs finds the interfaces behind each device, in steps from the most to
+// the least certain.
 func (h Host) mapNetDevs(devs []Device) {
 	claimed := map[string]bool{}
 	claim := func(d *Device, netdev string) {
@@ -161,6 +162,13 @@ func (h Host) mapNetDevs(devs []Device) {
 	if err != nil {
 		return // the rest is a guess that needs the list
 	}
+	for i := range devs {
+		for _, n := range netdevs {
+			if len(devs[i].NetDevs) == 0 && devs[i].hasMAC(n.HardwareAddr) {
+				claim(&devs[i], n.Name)
+			}
+		}
+	}
 	for _, n := range netdevs {
 		if claimed[n.Name] || n.Flags&net.FlagLoopback != 0 { // rdmamap knows no loopback
 			continue
@@ -175,6 +183,22 @@ func (h Host) mapNetDevs(devs []Device) {
 			}
 		}
 	}
+}
+
+// hasMAC tells whether an iWARP device stands on the interface with this address:
+// its GIDs start with it (siw_query_gid in drivers/infiniband/sw/siw/siw_verbs.c).
+func (d *Device) hasMAC(mac net.HardwareAddr) bool {
+	if d.NodeType != "RNIC" || len(mac) != 6 {
+		return false
+	}
+	for _, p := range d.Ports {
+		for _, g := range p.GIDs {
+			if a, err := netip.ParseAddr(g.GID); err == nil && slices.Equal(a.AsSlice()[:6], mac) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // mtus reads the MTUs of interfaces.

@@ -210,6 +210,24 @@ func TestNetDevOfThePCIFunction(t *testing.T) {
 	t.Error("mlx5_10 is missing")
 }
 
+// siw's GID is the MAC of its interface; rdmamap does not know that.
+func TestNetDevOfSoftIWARPHasItsMAC(t *testing.T) {
+	h := lab()
+	h.ForNetDev = func(string) (string, error) { return "", errors.New("not found") }
+	netdevs, _ := h.NetDevs()
+	mac := net.HardwareAddr{0x0a, 0xc0, 0xeb, 0x4e, 0x12, 0x34} // of gid ac0:eb4e:1234::
+	h.NetDevs = func() ([]net.Interface, error) {
+		return append(netdevs, net.Interface{Name: "veth7", HardwareAddr: mac}), nil
+	}
+	r := Collect(h, nil)
+	for _, d := range r.Devices {
+		want := map[string]string{"siw0": "veth7", "mlx5_10": "enp6s0", "rxe0": "enp6s0"}[d.Name]
+		if got := strings.Join(d.NetDevs, " "); got != want {
+			t.Errorf("%s: netdevs %q, want %q", d.Name, got, want)
+		}
+	}
+}
+
 // bare is a machine without devices.
 func bare(tree fstest.MapFS, linkErr error) Host {
 	none := func(string) []string { return nil }
