@@ -113,6 +113,22 @@ func csvTable() []csvColumn {
 			return f(r.Throughput)
 		}}
 	}
+	cpu := func(name string, f func(c *CPU) float64) csvColumn {
+		return csvColumn{name, func(_ *Document, r *Result) string {
+			if r.CPU == nil {
+				return ""
+			}
+			return csvNumber(f(r.CPU))
+		}}
+	}
+	gc := func(name string, f func(g *GC) int64) csvColumn {
+		return csvColumn{name, func(_ *Document, r *Result) string {
+			if r.GC == nil {
+				return ""
+			}
+			return integer(f(r.GC))
+		}}
+	}
 	return append(columns, csvColumn{"repeat", func(_ *Document, r *Result) string {
 		if r.Repeat == 0 {
 			return ""
@@ -122,7 +138,13 @@ func csvTable() []csvColumn {
 		peak("peak_bytes_per_second", func(t *Throughput) string { return csvNumber(t.PeakBytesPerSecond) }),
 		peak("peak_over_ns", func(t *Throughput) string { return integer(t.PeakOverNs) }),
 		direction("from_client_bytes_per_second", func(b *Bidirectional) float64 { return b.FromClient.BytesPerSecond }),
-		direction("from_server_bytes_per_second", func(b *Bidirectional) float64 { return b.FromServer.BytesPerSecond }))
+		direction("from_server_bytes_per_second", func(b *Bidirectional) float64 { return b.FromServer.BytesPerSecond }),
+		cpu("client_cpu_seconds", func(c *CPU) float64 { return c.ClientSeconds }),
+		cpu("server_cpu_seconds", func(c *CPU) float64 { return c.ServerSeconds }),
+		gc("client_collections", func(g *GC) int64 { return g.ClientCollections }),
+		gc("server_collections", func(g *GC) int64 { return g.ServerCollections }),
+		gc("client_allocations", func(g *GC) int64 { return g.ClientAllocations }),
+		gc("server_allocations", func(g *GC) int64 { return g.ServerAllocations }))
 }
 
 // csvLatency are the columns of one set of samples, times in ns.

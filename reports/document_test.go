@@ -36,6 +36,9 @@ func measuredDocument() *reports.Document {
 	r.Record(5_000_000)
 	r.Record(-1)
 	raw, corrected := r.Snapshot(), r.Corrected(2300)
+	throughput := reports.NewThroughput(64*r.Count(), r.Count(), 3*time.Second)
+	throughput.PeakBytesPerSecond, throughput.PeakOverNs = 2*throughput.BytesPerSecond, 1e6
+	counters := []reports.DeviceCounters{{Device: "siw0", Port: 1, Counters: map[string]int64{"port_xmit_packets": 5}}}
 	e := reports.Collect()
 	e.Details = map[string]string{"driver": "siw"}
 	return &reports.Document{
@@ -47,11 +50,17 @@ func measuredDocument() *reports.Document {
 			SizeBytes: 64, Depth: 1, QPs: 1, Threads: 1, Polling: reports.PollingBusy, RoundTrip: reports.RoundTripHalf,
 			MeasuredBy: "client", DurationNs: 3e9, Operations: r.Count(), Verified: true,
 			Latency: &raw, LatencyCorrected: &corrected,
-			Throughput: reports.NewThroughput(64*r.Count(), r.Count(), 3*time.Second),
-			HOL:        &reports.HOL{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeIntervalNs: 1e5, ProbeAlone: raw, ProbeLoaded: corrected, BulkAloneBytesPerSecond: 6e9, BulkLoadedBytesPerSecond: 5.5e9},
-			CPU:        &reports.CPU{ClientSeconds: 3, ServerSeconds: 2.9}, GC: &reports.GC{ClientCollections: 1},
+			Rate: 20000, Arrivals: "poisson", Repeat: 1, LatencyService: &raw, Throughput: throughput,
+			Series:        &reports.Series{IntervalNs: 1e9, Points: []reports.SeriesPoint{{OffsetNs: 1e9, Operations: 5, P50: 1, P99: 2, Max: 3}}},
+			RawSamples:    []reports.RawSamples{{Set: reports.SamplesLatency, File: "samples.csv", Count: 1, Dropped: 2, Limit: 1}},
+			Counters:      &reports.Counters{Client: counters, Server: counters},
+			Bidirectional: &reports.Bidirectional{FromClient: reports.Direction{Operations: 1, DurationNs: 2, BytesPerSecond: 3, OperationsPerSecond: 4}},
+			HOL:           &reports.HOL{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeIntervalNs: 1e5, ProbeAlone: raw, ProbeLoaded: corrected, BulkAloneBytesPerSecond: 6e9, BulkLoadedBytesPerSecond: 5.5e9},
+			CPU:           &reports.CPU{ClientSeconds: 3, ServerSeconds: 2.9}, GC: &reports.GC{ClientCollections: 1},
 			Parameters: map[string]any{"crc": true, "port": 18515.0},
 		}},
+		Repeats: []reports.RepeatSummary{{Stack: "tcp", Workload: "hol", Op: "send", SizeBytes: 64, Rate: 20000, Arm: reports.ArmSameQP, Results: []int{0, 1, 2}, N: 3,
+			Method: "Student's t, two-sided", Confidence: 0.95, Figures: []reports.MeanInterval{{Figure: "p50", Unit: "ns", Mean: 2, Low: 1, High: 3}}, Absent: "never with figures"}},
 	}
 }
 

@@ -106,7 +106,8 @@ func goldenDocument() *reports.Document {
 	corrected.P999, corrected.P9999, corrected.ExpectedIntervalNs = 4_990_000, 4_999_000, 4300
 	d.Results[2].LatencyCorrected = corrected
 	d.Results[2].Latency.Clamped = 1
-	d.Results[2].GC = &reports.GC{ClientCollections: 2}
+	d.Results[2].GC = &reports.GC{ClientCollections: 2, ClientAllocations: 14, ServerAllocations: 9}
+	d.Results[2].CPU, d.Results[3].CPU = &reports.CPU{ClientSeconds: 2.99, ServerSeconds: 2.5}, &reports.CPU{ClientSeconds: 3, ServerSeconds: 3.1}
 	d.Results[7].Errors = 3
 	d.Results[9].Label, d.Results[9].Verified = reports.LabelMem, false
 	return d

@@ -26,8 +26,8 @@ func intervalTable(of condition, samples []*sample) htmlTable {
 				if m.Mean > 0 {
 					half = number(m.halfWidth()/m.Mean*100, 1) + " %"
 				}
-				t.Rows = append(t.Rows, []htmlCell{name, size, count, textCell(m.Figure), numberCell(quantityLabel(m.quantity, m.Mean)),
-					numberCell(quantityLabel(m.quantity, m.Low)), numberCell(quantityLabel(m.quantity, m.High)), numberCell(half)})
+				t.Rows = append(t.Rows, []htmlCell{name, size, count, textCell(m.Figure), numberCell(quantityLabel(m.quantity(), m.Mean)),
+					numberCell(quantityLabel(m.quantity(), m.Low)), numberCell(quantityLabel(m.quantity(), m.High)), numberCell(half)})
 			}
 		}
 	}

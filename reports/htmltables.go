@@ -18,7 +18,7 @@ func resultTables(set *sampleSet) []htmlTable {
 		rate := htmlTable{Caption: caption + ": throughput", Note: g.key.describe(),
 			Head: headCells("stack", "size", "operations", "seconds", "MiB/s", "Gb/s", "op/s")}
 		work := htmlTable{Caption: caption + ": what each figure rests on", Note: g.key.describe(),
-			Head: headCells("stack", "size", "label", "operations", "errors", "verified", "seconds", "CPU client [s]", "CPU server [s]", "GCs", "measured by")}
+			Head: headCells("stack", "size", "label", "operations", "errors", "verified", "seconds", "CPU client [s]", "CPU server [s]", "GCs", "heap allocations", "measured by")}
 		peaks := slices.ContainsFunc(g.samples, func(s *sample) bool { return s.Throughput != nil && s.Throughput.PeakOverNs > 0 })
 		if peaks {
 			rate.Head = append(rate.Head, headCells("peak MiB/s", "peak over [ms]")...)
@@ -100,15 +100,16 @@ func workRow(s *sample) []htmlCell {
 	if !s.Verified {
 		verified = htmlCell{Text: "! no", Class: "warn"}
 	}
-	client, server, collections := "-", "-", "-"
+	client, server, collections, allocations := "-", "-", "-", "-"
 	if s.CPU != nil {
 		client, server = number(s.CPU.ClientSeconds, 2), number(s.CPU.ServerSeconds, 2)
 	}
 	if s.GC != nil {
 		collections = integer(s.GC.ClientCollections + s.GC.ServerCollections)
+		allocations = integer(s.GC.ClientAllocations + s.GC.ServerAllocations)
 	}
 	return []htmlCell{nameCell(s.name()), numberCell(sizeLabel(s.SizeBytes)), textCell(s.Label), numberCell(integer(s.Operations)), failed, verified,
-		numberCell(number(float64(s.DurationNs)/1e9, 2)), numberCell(client), numberCell(server), numberCell(collections), textCell(s.MeasuredBy)}
+		numberCell(number(float64(s.DurationNs)/1e9, 2)), numberCell(client), numberCell(server), numberCell(collections), numberCell(allocations), textCell(s.MeasuredBy)}
 }
 
 // runView is how one document came about.

@@ -48,8 +48,12 @@ type MeanInterval struct {
 	Mean   float64 `json:"mean"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
+}
 
-	quantity quantity
+// quantity is what the figure counts.
+func (m MeanInterval) quantity() quantity {
+	of, _ := findMetric(m.Figure)
+	return of.quantity
 }
 
 // halfWidth is the distance from the mean to either end.
@@ -116,7 +120,7 @@ func meanIntervals(repeats []*Result) []MeanInterval {
 // meanInterval takes at least two values.
 func meanInterval(m metric, v []float64) MeanInterval {
 	s := benchmath.AssumeNormal.Summary(benchmath.NewSample(slices.Clone(v), &benchmath.DefaultThresholds), confidence)
-	return MeanInterval{Figure: m.name, Unit: quantityUnits[m.quantity], Mean: s.Center, Low: s.Lo, High: s.Hi, quantity: m.quantity}
+	return MeanInterval{Figure: m.name, Unit: quantityUnits[m.quantity], Mean: s.Center, Low: s.Lo, High: s.Hi}
 }
 
 // repeatPoint is what the repeats of one point in a group share. Only results

@@ -271,8 +271,32 @@ func (p *textPrinter) group(g *groupedResults) {
 	}
 	p.intervalTables(g)
 	p.seriesTables(g)
+	p.usage(g)
 	p.counters(g)
 	p.remarks(g)
+}
+
+// usage says what the measuring took, of all windows of a group together.
+func (p *textPrinter) usage(g *groupedResults) {
+	var windows int64
+	var cpu CPU
+	var gc GC
+	for _, r := range g.results {
+		if r.CPU == nil {
+			continue
+		}
+		windows += r.DurationNs
+		cpu.ClientSeconds += r.CPU.ClientSeconds
+		cpu.ServerSeconds += r.CPU.ServerSeconds
+		if r.GC != nil {
+			gc.ClientAllocations += r.GC.ClientAllocations
+			gc.ServerAllocations += r.GC.ServerAllocations
+		}
+	}
+	if windows > 0 {
+		p.wrapped(fmt.Sprintf("in %s sec of windows: CPU client %s sec, server %s sec; heap allocations client %d, server %d",
+			number(float64(windows)/1e9, 2), number(cpu.ClientSeconds, 2), number(cpu.ServerSeconds, 2), gc.ClientAllocations, gc.ServerAllocations))
+	}
 }
 
 // remarks are what a reader has to know before believing a row.

@@ -46,7 +46,7 @@ func (p *textPrinter) intervalRows(set *repeatSet) (names []column, rows [][]cel
 			return cell{text: "-"}
 		}
 		m := all[i]
-		switch m.quantity {
+		switch m.quantity() {
 		case quantityTime:
 			return cell{text: usec(m.Mean) + " +/- " + usec(m.halfWidth())}
 		case quantityBytes:

@@ -46,7 +46,8 @@ func (o *runOptions) write(stdout io.Writer, doc *reports.Document) error {
 		err := os.MkdirAll(o.output, 0o755)
 		if err == nil {
 			_, e := reports.WriteHistogramFiles(o.output, doc)
-			err = errors.Join(doc.WriteFile(filepath.Join(o.output, resultFile)), e, writeReportBeside(o.output, doc))
+			err = errors.Join(doc.WriteFile(filepath.Join(o.output, resultFile)), e, writeReportBeside(o.output, doc),
+				reports.WriteFormats(o.output, doc, reports.TextOptions{Gbits: o.gbits, Counters: o.counters}))
 		}
 		errs = append(errs, err)
 	}

@@ -31,8 +31,13 @@ func TestOutputDirectoryHoldsHistograms(t *testing.T) {
 	if err != nil || got == nil || got.Tag() != "mem/send/64" || !got.Equals(want) {
 		t.Errorf("histogram %v, error %v, want the document's with tag mem/send/64", got, err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "latency-mem-send-64.hgrm")); err != nil {
-		t.Error(err)
+	for name, want := range map[string]string{
+		"latency-mem-send-64.hgrm": "Percentile", "result.json": `"schema": "rdmaperf/v1"`, "report.html": "<svg", "text.txt": "mem [mem, not a network]: latency send",
+		"bench.txt": "BenchmarkLatency/op=send/transport=mem/size=64", "perftest.txt": " #bytes #iterations ", "results.csv": "started,version,", "metrics.prom": "rdmaperf_",
+	} {
+		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(b), want) {
+			t.Errorf("%s: error %v, %d bytes, want %q in it", name, err, len(b), want)
+		}
 	}
 }
 

@@ -95,7 +95,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 
 	f.StringVar(&o.scenario, "scenario", "", scenarioUsage)
 	f.StringVar(&o.json, "json", "", "write the result document to this file")
-	f.StringVarP(&o.output, "output", "o", "", "write result.json and the histograms (.hlog, .hgrm) into this directory")
+	f.StringVarP(&o.output, "output", "o", "", "write everything into this directory: result.json, report.html, the histograms (.hlog, .hgrm), and the other formats as text.txt, bench.txt, perftest.txt, results.csv, metrics.prom")
 	f.StringVar(&o.format, "format", "text", "of stdout: "+strings.Join(formats, ", "))
 	o.failIf.register(f, failIfUsage)
 	o.metrics.register(f)
