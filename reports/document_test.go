@@ -59,7 +59,7 @@ func measuredDocument() *reports.Document {
 			CPU:           &reports.CPU{ClientSeconds: 3, ServerSeconds: 2.9}, GC: &reports.GC{ClientCollections: 1},
 			Parameters: map[string]any{"crc": true, "port": 18515.0},
 		}},
-		Repeats: []reports.RepeatSummary{{Stack: "tcp", Workload: "hol", Op: "send", SizeBytes: 64, Rate: 20000, Arm: reports.ArmSameQP, Results: []int{0, 1, 2}, N: 3,
+		Repeats: []reports.RepeatSummary{{Stack: "tcp", Workload: "hol", Op: "send", SizeBytes: 64, QPs: 1, Rate: 20000, Arm: reports.ArmSameQP, Results: []int{0, 1, 2}, N: 3,
 			Method: "Student's t, two-sided", Confidence: 0.95, Figures: []reports.MeanInterval{{Figure: "p50", Unit: "ns", Mean: 2, Low: 1, High: 3}}, Absent: "never with figures"}},
 	}
 }
