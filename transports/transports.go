@@ -175,6 +175,7 @@ type Caps struct {
 	Events        bool   // Wait works
 	MaxMsg        uint64 // bytes
 	MaxInline     int    // bytes
+	MaxSessions   int    // at once; 0: no limit known
 	MaxDepth      int    // operations outstanding
 	MaxReadDepth  int    // reads and atomics outstanding
 	LocalComplete bool   // success means handed to the transport below, not arrived

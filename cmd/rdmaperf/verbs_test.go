@@ -129,6 +129,8 @@ func TestChoiceOfADevice(t *testing.T) {
 		{"verbs(port=3):rxe0", false, "", 2, "rxe0 has no port 3: it has 1; try -i"},
 		{"verbs(port=3)", false, "", 77, "port 3 is not ACTIVE on any of mlx5_0, mlx4_0, rxe0, siw0"},
 		{"verbs(gid=0):siw0", false, "", 2, "siw0 is iWARP, which has no gid"},
+		{"verbs:siw0", true, "verbs:mlx4_0", 0, ""},
+		{"verbs(cm):siw0", true, "verbs(cm):siw0", 0, ""},
 		{"sched+verbs:mlx5_9", false, "", 77, "verbs: no device mlx5_9"},
 		{"verbs(colour=red)", false, "", 2, "cm, port=N, gid=N, mtu=BYTES"},
 		{"verbs(cm=1)", false, "", 2, "it has no value"},
@@ -137,6 +139,10 @@ func TestChoiceOfADevice(t *testing.T) {
 		if reports.Code(err) != c.code || got != c.want || err != nil && !strings.Contains(errorLine(err), c.text) {
 			t.Errorf("%s (wish %v): %q, exit %d, %v, want %q, exit %d, %q", c.spec, c.wish, got, reports.Code(err), err, c.want, c.code, c.text)
 		}
+	}
+	withDevices(t, machine[3:], nil)
+	if _, err := chooseDevice("verbs:mlx5_0", true); reports.Code(err) != reports.ExitPeer || !strings.Contains(errorLine(err), "all RDMA devices here are iWARP") {
+		t.Errorf("a server with iWARP only: %v", err)
 	}
 	withDevices(t, machine[:1], nil)
 	if _, err := chooseDevice("verbs", false); reports.Code(err) != reports.ExitNotRun || !strings.Contains(errorLine(err), "no port is ACTIVE on any of mlx5_0; try ip link") {
@@ -168,7 +174,18 @@ func TestAServerTakesItsOwnDevice(t *testing.T) {
 			t.Errorf("%+v, %s: %q, %v, want %q", c.v, c.spec, got, err, c.want)
 		}
 	}
-	v := verbsFlags{device: "rxe7", gid: -1}
+	v := verbsFlags{device: "siw0", gid: -1}
+	if _, err := v.here("verbs:mlx5_0", true); reports.Code(err) != reports.ExitPeer || !strings.Contains(errorLine(err), "peer on another fabric: this server's device siw0 is iWARP, the client's is not; try -d") {
+		t.Errorf("a client without iWARP: %v", err)
+	}
+	if got, err := v.here("verbs(cm):siw3", true); err != nil || got != "verbs(cm):siw0" {
+		t.Errorf("a client with iWARP: %q, %v", got, err)
+	}
+	v = verbsFlags{gid: -1}
+	if got, err := v.here("verbs:siw0", false); err != nil || got != "verbs(cm):siw0" {
+		t.Errorf("a child of this machine's client: %q, %v", got, err)
+	}
+	v = verbsFlags{device: "rxe7", gid: -1}
 	if _, err := v.here("verbs:rxe0", true); reports.Code(err) != reports.ExitNotRun {
 		t.Errorf("a device that the server's own flag names wrongly: %v", err)
 	}

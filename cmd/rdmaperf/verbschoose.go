@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 	"github.com/rdmaperf/rdmaperf/transports/verbs"
 )
 
@@ -69,6 +70,11 @@ func chooseVerbs(l layer, devices []verbs.DeviceInfo, wish bool) (layer, error) 
 	if err != nil {
 		return l, err
 	}
+	if wish && !c.CM { // the client's device is no iWARP, and the two do not mix
+		if devices = slices.DeleteFunc(slices.Clone(devices), isIWARP); len(devices) == 0 {
+			return l, mixed("all RDMA devices here are iWARP")
+		}
+	}
 	i := slices.IndexFunc(devices, func(d verbs.DeviceInfo) bool { return d.Name == l.device })
 	switch {
 	case i >= 0 && (!wish || firstActive(devices[i:i+1], c.Port) != nil):
@@ -86,7 +92,7 @@ func chooseVerbs(l layer, devices []verbs.DeviceInfo, wish bool) (layer, error) 
 	if err := portUsable(d, c.Port); err != nil {
 		return l, err
 	}
-	if d.Transport != iwarpTransport {
+	if !isIWARP(*d) {
 		return l, nil
 	}
 	if c.GIDIndex >= 0 || c.MTU != 0 {
@@ -96,6 +102,13 @@ func chooseVerbs(l layer, devices []verbs.DeviceInfo, wish bool) (layer, error) 
 		l = l.with("cm") // the other side must do the same, whatever its device is
 	}
 	return l, nil
+}
+
+func isIWARP(d verbs.DeviceInfo) bool { return d.Transport == iwarpTransport }
+
+// mixed: one side's device is iWARP, the other's is not.
+func mixed(what string) error {
+	return &reports.ExitError{Code: reports.ExitPeer, Err: fmt.Errorf("%w: %s, the client's is not", rdma.ErrFabric, what), Hint: "-d with devices of one kind on both sides"}
 }
 
 // portUsable checks the port that is asked for, or that there is any.

@@ -116,14 +116,23 @@ func (v *verbsFlags) here(spec string, wish bool) (string, error) {
 	if l.name != verbsName {
 		return spec, nil
 	}
+	_, cm := l.param("cm")
+	remote := wish
 	if v.device != "" {
 		l.device, wish = v.device, false
 	}
 	if v.port != 0 {
 		*l = l.without("port").with("port=" + strconv.Itoa(v.port))
 	}
-	if _, cm := l.param("cm"); v.gid >= 0 && !cm {
+	if v.gid >= 0 && !cm {
 		*l = l.without("gid").with("gid=" + strconv.Itoa(v.gid))
 	}
-	return chooseDevice(stackSpec(layers), wish)
+	own := *l
+	spec, err = chooseDevice(stackSpec(layers), wish)
+	if chosen, e := parseStack(spec); err == nil && e == nil && remote && !cm {
+		if _, now := chosen[len(chosen)-1].param("cm"); now {
+			return "", openFailed(spec, chosen, own, mixed("this server's device "+v.device+" is iWARP"))
+		}
+	}
+	return spec, err
 }

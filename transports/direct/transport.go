@@ -61,6 +61,7 @@ func (t *transport) Caps() transports.Caps {
 		InProcess:     d.Label == rdma.LabelMem,
 		Events:        d.Features.Has(rdma.FeatEvents),
 		MaxMsg:        d.MaxMsg,
+		MaxSessions:   d.MaxQP,
 		MaxDepth:      min(d.MaxQPWR, (d.MaxCQE-cqSlack)/2, maxDepth), // sends and receives share the CQ
 		MaxReadDepth:  d.MaxRDAtom,
 		LocalComplete: d.Completion == rdma.CompletionLocal,

@@ -102,6 +102,7 @@ type Caps struct {
 	Completion Completion
 	Ops        OpSet
 	Features   Features
+	MaxQP      int    // most QPs, with those of other users; 0: no limit known
 	MaxQPWR    int    // deepest send or receive queue, work requests
 	MaxCQE     int    // deepest completion queue, entries
 	MaxSGE     int    // most SGEs a send or receive, at most rdma.MaxSGE

@@ -58,6 +58,8 @@ func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 		return missing("operation send (which proves that data arrived)")
 	case p.Polling == PollingEvent && !caps.Events:
 		return missing("event polling")
+	case caps.MaxSessions > 0 && p.qps(pt) > caps.MaxSessions:
+		return above("%d QPs are above the device's limit of %d", p.qps(pt), caps.MaxSessions)
 	case uint64(pt.Size) > caps.MaxMsg:
 		return above("size %d is above the limit of %d bytes", pt.Size, caps.MaxMsg)
 	case p.Inline > caps.MaxInline:
