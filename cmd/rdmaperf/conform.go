@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -217,6 +218,10 @@ func (f *conformFlags) options() (conform.Options, error) {
 	return o, nil
 }
 
+// located is a provider whose devices have addresses of their own: loopback does
+// not lead to an adapter.
+type located interface{ ListenHost() string }
+
 // mortal is a provider that can die on purpose.
 type mortal interface{ Kill() }
 
@@ -237,6 +242,9 @@ func openHarness(spec string) (conform.Harness, error) {
 	listen := "127.0.0.1:0"
 	if dev.Caps().Label == rdma.LabelMem {
 		listen = ":0"
+	}
+	if near, ok := provider.(located); ok && near.ListenHost() != "" {
+		listen = net.JoinHostPort(near.ListenHost(), "0")
 	}
 	_, canDie := provider.(mortal)
 	if err := dev.Close(); err != nil {

@@ -169,7 +169,7 @@ static int translate(struct vb_cq *c, struct vb_wc *o, const struct va_wc *w) {
 		spin_unlock(&q->lock);
 		return 1;
 	}
-	int beacon = (e->flags & VB_BEACON) && place == q->tail - 1;
+	int beacon = e->flags & VB_BEACON;
 	retire(q, place);
 	if (beacon)
 		q->drained = 1;
@@ -220,7 +220,10 @@ static void fill(struct va_send_wr *d, const struct vb_send *s) {
 	}
 }
 
-static uint32_t room(struct vb_queue *q) { return q->depth - (q->tail - __atomic_load_n(&q->head, __ATOMIC_ACQUIRE)); }
+static uint32_t room(struct vb_queue *q) {
+	uint32_t used = q->tail - __atomic_load_n(&q->head, __ATOMIC_ACQUIRE);
+	return used < q->depth ? q->depth - used : 0; // a beacon stands beyond depth
+}
 
 // taken is how many requests of the list in front of bad the device took.
 static int taken(const void *list, const void *bad, size_t size, int n) {
@@ -396,6 +399,14 @@ int vb_beacon_write(struct vb_qp *q) {
 	return err < 0 ? -err : err;
 }
 
+int vb_outstanding(struct vb_queue *q, int *loud) {
+	uint32_t head = __atomic_load_n(&q->head, __ATOMIC_ACQUIRE);
+	*loud = 0;
+	for (uint32_t p = head; p != q->tail; p++)
+		*loud += (q->ring[p & q->mask].flags & VB_LOUD) != 0;
+	return q->tail - head;
+}
+
 int vb_leftover(struct vb_queue *q, struct vb_wc *o) {
 	while (q->head != q->tail) {
 		struct vb_entry *e = &q->ring[q->head++ & q->mask];
@@ -508,9 +519,9 @@ int vb_destroy_qp(struct vb_qp *q) {
 	return 0;
 }
 
-struct vb_srq *vb_create_srq(struct va_pd *pd, struct vb_table *t, uint32_t depth, int pad_recv, int *err) {
+struct vb_srq *vb_create_srq(struct va_pd *pd, struct vb_table *t, uint32_t depth, uint32_t sge, int pad_recv, int *err) {
 	struct vb_srq *s = calloc(1, sizeof *s);
-	struct va_srq_init_attr a = {.attr = {.max_wr = depth, .max_sge = 4}};
+	struct va_srq_init_attr a = {.attr = {.max_wr = depth, .max_sge = sge}};
 	*err = ENOMEM;
 	if (!s)
 		return NULL;

@@ -115,17 +115,20 @@ int vb_try_qp(struct va_pd *, struct va_cq *, struct va_qp_cap *);
 struct va_qp *vb_raw_qp(struct va_pd *, struct va_cq *, const struct va_qp_cap *, int *err);
 int vb_destroy_raw(struct va_qp *);
 int vb_modify_qp(struct va_qp *, struct va_qp_attr *, int mask);
-int vb_query_state(struct va_qp *, int *state);
+int vb_query_state(struct va_qp *, int *state); // state stays -1 where the device does not tell
 // vb_unlist makes completions of the QP unknown to vb_poll; nobody may be polling.
 void vb_unlist(struct vb_qp *, struct vb_table *);
 int vb_destroy_qp(struct vb_qp *);
 int vb_beacon(struct vb_qp *, int send, int recv);
 int vb_beacon_write(struct vb_qp *);
+// vb_outstanding counts places taken, and those of them that have to complete.
+// Nobody may be posting.
+int vb_outstanding(struct vb_queue *, int *loud);
 // vb_leftover hands out, oldest first, requests that never completed and have
 // to; 0 when there are no more.
 int vb_leftover(struct vb_queue *, struct vb_wc *);
 
-struct vb_srq *vb_create_srq(struct va_pd *, struct vb_table *, uint32_t depth, int pad_recv, int *err);
+struct vb_srq *vb_create_srq(struct va_pd *, struct vb_table *, uint32_t depth, uint32_t sge, int pad_recv, int *err);
 int vb_destroy_srq(struct vb_srq *, struct vb_table *);
 int vb_srq_limit(struct vb_srq *, uint32_t limit);
 

@@ -1,0 +1,70 @@
+//go:build cgo && linux
+
+package verbs
+
+// #include "shim.h"
+import "C"
+
+import "github.com/rdmaperf/rdmaperf/transports/rdma"
+
+// asyncEvents are the events of a QP that the waist has a word for
+// (ibv_get_async_event(3)). after is the state the QP is in behind it, where
+// that is certain.
+var asyncEvents = map[C.int]struct {
+	event rdma.EventType
+	fatal bool // the QP is in ERR
+}{
+	C.VA_EVENT_QP_FATAL:            {rdma.EventQPFatal, true},
+	C.VA_EVENT_QP_REQ_ERR:          {rdma.EventQPRequest, true},
+	C.VA_EVENT_QP_ACCESS_ERR:       {rdma.EventQPAccess, true},
+	C.VA_EVENT_SQ_DRAINED:          {rdma.EventSQDrained, false},
+	C.VA_EVENT_QP_LAST_WQE_REACHED: {rdma.EventLastWQEReached, false},
+}
+
+// readAsync takes the asynchronous events that are there. The events of ports and
+// paths have no meaning in the waist.
+func (d *Device) readAsync() {
+	var ev C.struct_vb_event
+	for C.vb_async(d.ctx, &ev) == 0 {
+		switch ev._type {
+		case C.VA_EVENT_CQ_ERR:
+			if c := d.cqOf(ev.object); c != nil {
+				c.lost()
+				d.raise(rdma.EventCQError, 0, 0)
+			}
+		case C.VA_EVENT_SRQ_LIMIT_REACHED:
+			d.raise(rdma.EventSRQLimit, 0, 0)
+		case C.VA_EVENT_DEVICE_FATAL:
+			for _, q := range d.everyQP() {
+				q.failed()
+				d.raise(rdma.EventQPFatal, q.num, uint32(ev._type))
+			}
+		default:
+			a, known := asyncEvents[ev._type]
+			q := d.qpOf(uint32(ev.qp_num))
+			if !known || q == nil || a.event == rdma.EventSQDrained && !q.draining.CompareAndSwap(true, false) {
+				continue // siw tells of a drained queue on every flush
+			}
+			if a.fatal {
+				q.failed()
+			}
+			d.raise(a.event, q.num, 0)
+		}
+	}
+}
+
+func (d *Device) qpOf(num uint32) *qp {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.qps[num]
+}
+
+func (d *Device) everyQP() []*qp {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := make([]*qp, 0, len(d.qps))
+	for _, q := range d.qps {
+		all = append(all, q)
+	}
+	return all
+}

@@ -1,0 +1,179 @@
+//go:build cgo && linux
+
+package verbs
+
+// #include "shim.h"
+import "C"
+
+import (
+	"context"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// cmParam is a wish as rdma_connect(3) and rdma_accept(3) take it.
+func (q *qp) cmParam(p *rdma.ConnParam) C.struct_va_cm_param {
+	c := C.struct_va_cm_param{responder_resources: C.uint8_t(p.IRD), initiator_depth: C.uint8_t(p.ORD),
+		retry_count: C.uint8_t(q.dev.cfg.Retry), rnr_retry_count: C.uint8_t(p.RNRRetry), qp_num: C.uint32_t(q.num)}
+	if q.srq != nil {
+		c.srq = 1
+	}
+	return c
+}
+
+func (q *qp) connectCM(ctx context.Context, addr string, p rdma.ConnParam) (rdma.ConnParam, error) {
+	id, err := q.dev.cm.newID()
+	if err != nil {
+		return p, err
+	}
+	got, err := q.initiateCM(ctx, id, addr, p)
+	if err != nil {
+		q.dev.discard(id)
+	}
+	return got, err
+}
+
+// discard destroys an ID, which waits for a call that is at work on it.
+func (d *Device) discard(id *cmID) {
+	d.group.Add(1)
+	go func() {
+		defer d.group.Done()
+		id.close()
+	}()
+}
+
+func (q *qp) initiateCM(ctx context.Context, id *cmID, addr string, p rdma.ConnParam) (rdma.ConnParam, error) {
+	if err := q.dev.cm.reach(ctx, id, addr); err != nil {
+		return p, err
+	}
+	if err := q.request(ctx, id, &p); err != nil {
+		return p, err
+	}
+	answer := C.VA_CM_CONNECT_RESPONSE
+	if q.dev.iwarp {
+		answer = C.VA_CM_ESTABLISHED // the driver has moved the QP
+	}
+	e, err := id.await(ctx, answer)
+	if err != nil {
+		return p, err
+	}
+	// The event names the peer's side turned round: its IRD is our ORD.
+	got := settle(&p, e.ord, e.ird, e.private)
+	if !q.dev.iwarp {
+		err := q.follow(id, &got)
+		if err == nil {
+			err = id.do(func(id *C.struct_va_cm_id) C.int { return C.vb_cm_establish(id) })
+		}
+		if err != nil {
+			q.spoilt()
+			return got, err
+		}
+	}
+	q.join(cmLink{id})
+	id.follow(q.gone)
+	return got, nil
+}
+
+// request sends the connect. siw makes its TCP connection in the call, which
+// nothing interrupts: it goes on behind the caller's back when ctx ends.
+func (q *qp) request(ctx context.Context, id *cmID, p *rdma.ConnParam) error {
+	param := q.cmParam(p)
+	private := append([]byte(nil), p.PrivateData...)
+	connect := func() error {
+		return id.do(func(id *C.struct_va_cm_id) C.int {
+			return C.vb_cm_connect(id, &param, unsafe.Pointer(unsafe.SliceData(private)), C.int(len(private)))
+		})
+	}
+	if !q.dev.iwarp {
+		return failedConnect(connect())
+	}
+	done := make(chan error, 1)
+	q.dev.group.Add(1)
+	go func() {
+		defer q.dev.group.Done()
+		done <- connect()
+	}()
+	select {
+	case err := <-done:
+		return failedConnect(err)
+	case <-ctx.Done():
+		return fmt.Errorf("%w: no answer in time: %w", rdma.ErrUnreachable, ctx.Err())
+	}
+}
+
+func failedConnect(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", rdma.ErrUnreachable, err)
+}
+
+// reach resolves the address and the route, and checks that they lead through
+// this device: rdma_cm chooses by address.
+func (m *manager) reach(ctx context.Context, id *cmID, addr string) error {
+	to, err := resolve(ctx, addr)
+	if err != nil {
+		return err
+	}
+	dst := sockaddr(to)
+	ms := C.int(answerTimeout / time.Millisecond)
+	if deadline, ok := ctx.Deadline(); ok {
+		ms = C.int(max(1, time.Until(deadline)/time.Millisecond))
+	}
+	if err := id.do(func(id *C.struct_va_cm_id) C.int { return C.vb_cm_resolve_addr(id, nil, unsafe.Pointer(&dst[0]), ms) }); err != nil {
+		return failed(opResolve, to.Addr().String(), err)
+	}
+	if _, err := id.await(ctx, C.VA_CM_ADDR_RESOLVED); err != nil {
+		return err
+	}
+	through := ""
+	id.do(func(id *C.struct_va_cm_id) C.int { through = C.GoString(C.vb_name(id.verbs)); return 0 })
+	if through != m.dev.dev {
+		return &rdma.AdviceError{Err: fmt.Errorf("%w: rdma_cm leads there through %s, not %s", rdma.ErrUnreachable, through, m.dev.dev),
+			Try: fmt.Sprintf("an address of the network of %s", m.dev.dev)}
+	}
+	if err := id.do(func(id *C.struct_va_cm_id) C.int { return C.vb_cm_resolve_route(id, ms) }); err != nil {
+		return failed(opResolve, to.Addr().String(), err)
+	}
+	_, err = id.await(ctx, C.VA_CM_ROUTE_RESOLVED)
+	return err
+}
+
+// follow walks the QP from INIT to RTS with the attributes that rdma_cm knows, and
+// with our own rights, retries and negotiated depths.
+func (q *qp) follow(id *cmID, p *rdma.ConnParam) error {
+	for _, s := range []C.int{C.VA_QPS_INIT, C.VA_QPS_RTR, C.VA_QPS_RTS} {
+		var a C.struct_va_qp_attr
+		var mask C.int
+		if err := id.do(func(id *C.struct_va_cm_id) C.int { return C.vb_cm_qp_attr(id, s, &a, &mask) }); err != nil {
+			return failed("ask rdma_cm for "+waistState[s].String(), q.object(), err)
+		}
+		switch s {
+		case C.VA_QPS_INIT:
+			a.qp_access_flags = C.uint(q.accessFlags())
+			mask |= C.VA_QP_ACCESS_FLAGS
+		case C.VA_QPS_RTR:
+			a.max_dest_rd_atomic = C.uint8_t(p.IRD)
+			a.min_rnr_timer = minRNRTimer
+			mask |= C.VA_QP_MAX_DEST_RD_ATOMIC | C.VA_QP_MIN_RNR_TIMER
+			mask &^= roceBits
+		case C.VA_QPS_RTS:
+			a.max_rd_atomic = C.uint8_t(p.ORD)
+			a.rnr_retry = C.uint8_t(p.RNRRetry)
+			a.retry_cnt = C.uint8_t(q.dev.cfg.Retry)
+			a.timeout = C.uint8_t(q.dev.cfg.Timeout)
+			mask |= C.VA_QP_MAX_RD_ATOMIC | C.VA_QP_RNR_RETRY | C.VA_QP_RETRY_CNT | C.VA_QP_TIMEOUT
+		}
+		if err := modify(q.c.qp, &a, mask); err != nil {
+			return failed("move qp to "+waistState[s].String(), q.object(), err)
+		}
+	}
+	return nil
+}
+
+// roceBits are attributes of the kernel's own (MAC addresses, VLAN) that some
+// versions of rdma_ucm let slip into the mask; user space has no such attributes.
+const roceBits = 0xf << 21

@@ -1,0 +1,171 @@
+//go:build cgo && linux
+
+package verbs
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// unspecified stands for any local address.
+var unspecified netip.Addr
+
+// gid is the configured entry of the port's GID table, or the best for a peer
+// that is reached by local. On InfiniBand its index is 0 unless configured.
+func (d *Device) gid(local netip.Addr) (gidEntry, error) {
+	table, err := readGIDs(sysRoot, d.dev, d.port.num)
+	if err != nil {
+		return gidEntry{}, err
+	}
+	if d.cfg.GIDIndex >= 0 {
+		return gidAt(table, d.cfg.GIDIndex)
+	}
+	return chooseGID(table, local)
+}
+
+// ListenHost is an address of the device's network interface, by which peers
+// reach it; empty when it has none.
+func (d *Device) ListenHost() string {
+	dir := filepath.Join(sysRoot, "class/infiniband", d.dev, "ports", strconv.Itoa(d.port.num), "gid_attrs/ndevs")
+	slots, _ := os.ReadDir(dir)
+	for _, slot := range slots {
+		name, err := os.ReadFile(filepath.Join(dir, slot.Name()))
+		if err != nil {
+			continue // an empty slot
+		}
+		nic, err := net.InterfaceByName(strings.TrimSpace(string(name)))
+		if err != nil {
+			continue
+		}
+		addrs, _ := nic.Addrs()
+		for _, a := range addrs {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
+				return p.Addr().String()
+			}
+		}
+	}
+	return ""
+}
+
+func (d *Device) checkParam(p *rdma.ConnParam) error {
+	most := d.caps.MaxRDAtom
+	switch {
+	case p.IRD < 0 || p.IRD > most || p.ORD < 0 || p.ORD > most:
+		return fmt.Errorf("ird %d, ord %d, limit %d: %w", p.IRD, p.ORD, most, rdma.ErrInvalid)
+	case len(p.PrivateData) > d.caps.MaxPrivate:
+		return fmt.Errorf("private data of %d bytes, limit %d: %w", len(p.PrivateData), d.caps.MaxPrivate, rdma.ErrInvalid)
+	case p.RNRRetry < 0 || p.RNRRetry > 7:
+		return fmt.Errorf("rnr retry %d: %w", p.RNRRetry, rdma.ErrInvalid)
+	}
+	return nil
+}
+
+// claim marks an INIT QP as connecting. The context it returns ends with the
+// deadline, or answerTimeout without one, or when the QP is closed.
+func (q *qp) claim(ctx context.Context) (context.Context, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.isClosed():
+		return nil, rdma.ErrClosed
+	case q.now() != rdma.QPInit || q.busy != nil:
+		return nil, fmt.Errorf("qp is %s: %w", q.now(), rdma.ErrState)
+	}
+	ctx, cancel := withTimeout(ctx, answerTimeout)
+	q.busy = &attempt{cancel, make(chan struct{})}
+	return ctx, nil
+}
+
+func (q *qp) release() {
+	q.mu.Lock()
+	a := q.busy
+	q.busy = nil
+	q.mu.Unlock()
+	a.cancel()
+	close(a.done)
+}
+
+// join gives a QP that reached RTS its link.
+func (q *qp) join(l link) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.peer = l
+	q.established()
+}
+
+// spoilt moves a QP whose connection failed half-way to ERR: it has met a peer
+// and cannot be connected again.
+func (q *qp) spoilt() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.enterErr()
+}
+
+// Connect joins the QP to the listener at addr.
+func (q *qp) Connect(ctx context.Context, addr string, p rdma.ConnParam) (rdma.ConnParam, error) {
+	var got rdma.ConnParam
+	err := q.dev.checkParam(&p)
+	if err == nil {
+		ctx, err = q.claim(ctx)
+	}
+	if err == nil {
+		if q.dev.cm != nil {
+			got, err = q.connectCM(ctx, addr, p)
+		} else {
+			got, err = q.connectExchange(ctx, addr, p)
+		}
+		q.release()
+	}
+	if err != nil {
+		return rdma.ConnParam{}, &rdma.OpError{Op: "connect", Object: addr, Err: err}
+	}
+	return got, nil
+}
+
+// Listen takes connections at addr.
+func (d *Device) Listen(ctx context.Context, addr string, backlog int) (rdma.Listener, error) {
+	fail := func(err error) (rdma.Listener, error) {
+		return nil, &rdma.OpError{Op: "listen", Object: addr, Err: err}
+	}
+	if err := ctx.Err(); err != nil {
+		return fail(err)
+	}
+	if backlog < 0 {
+		return fail(rdma.ErrInvalid)
+	}
+	d.mu.Lock()
+	closed := d.closed
+	d.mu.Unlock()
+	if closed {
+		return fail(rdma.ErrClosed)
+	}
+	var l rdma.Listener
+	var err error
+	if d.cm != nil {
+		l, err = d.cm.listen(ctx, addr, max(backlog, 1))
+	} else {
+		l, err = d.listenPort(ctx, addr, backlog)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	d.count(1)
+	return l, nil
+}
+
+// ownQP is a QP that an Accept may use.
+func (d *Device) ownQP(peer rdma.QP) (*qp, error) {
+	q, _ := peer.(*qp)
+	if q == nil || q.dev != d {
+		return nil, fmt.Errorf("no qp of this device: %w", rdma.ErrInvalid)
+	}
+	return q, nil
+}

@@ -1,0 +1,181 @@
+//go:build cgo && linux
+
+package verbs
+
+// #cgo noescape vb_poll
+// #cgo nocallback vb_poll
+// #include "shim.h"
+import "C"
+
+import (
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// cq is a completion queue with a completion channel of its own.
+type cq struct {
+	dev *Device
+	id  uint64 // orders the locks of two
+	fd  int    // the completion channel's
+
+	mu      sync.Mutex
+	c       *C.struct_vb_cq
+	kept    []rdma.WC // collected from the device, oldest first, not polled yet
+	slow    bool      // any of the following, or kept is not empty
+	overrun bool
+	closed  bool
+	woken   bool // completions that the device did not make are in kept
+	users   int
+
+	waiting sleeper
+}
+
+// NewCQ makes a completion queue.
+func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
+	object := fmt.Sprintf("depth %d", depth)
+	if depth < 1 || depth > d.caps.MaxCQE {
+		return nil, &rdma.OpError{Op: opCreateCQ, Object: object, Err: rdma.ErrInvalid}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, &rdma.OpError{Op: opCreateCQ, Err: rdma.ErrClosed}
+	}
+	c := &cq{dev: d, id: cqSerial.Add(1)}
+	var err error
+	if c.waiting, err = newSleeper(); err != nil {
+		return nil, failed(opCreateCQ, object, err)
+	}
+	var rc C.int
+	if c.c = C.vb_create_cq(d.ctx, d.table, C.int(depth), &rc); c.c == nil {
+		c.waiting.close()
+		return nil, failed(opCreateCQ, object, errno(rc))
+	}
+	c.fd = int(c.c.channel.fd)
+	d.cqs[unsafe.Pointer(c.c.cq)] = c
+	return c, nil
+}
+
+func (d *Device) cqOf(object unsafe.Pointer) *cq {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.cqs[object]
+}
+
+// Poll moves completions into dst. Those that were kept come first: they are older.
+func (c *cq) Poll(dst []rdma.WC) (int, error) {
+	if len(dst) == 0 {
+		return 0, nil
+	}
+	c.mu.Lock()
+	if c.slow {
+		n, err := c.pollSlow(dst)
+		c.mu.Unlock()
+		return n, err
+	}
+	n := c.take(dst)
+	c.mu.Unlock()
+	if n < 0 {
+		return 0, errPoll
+	}
+	return n, nil
+}
+
+var errPoll = &rdma.OpError{Op: "poll cq", Err: rdma.ErrCQOverrun}
+
+// take polls the device. The caller holds c.mu.
+func (c *cq) take(dst []rdma.WC) int {
+	n := int(C.vb_poll(c.c, (*C.struct_vb_wc)(unsafe.Pointer(unsafe.SliceData(dst))), C.int(len(dst))))
+	for i := 0; i < n; i++ {
+		if dst[i].Status != rdma.StatusSuccess {
+			c.dev.noteFailure(dst[i].QPNum)
+		}
+	}
+	return n
+}
+
+func (c *cq) pollSlow(dst []rdma.WC) (int, error) {
+	if c.closed {
+		return 0, rdma.ErrClosed
+	}
+	n := copy(dst, c.kept)
+	c.kept = c.kept[n:]
+	if len(c.kept) == 0 {
+		c.kept = nil
+		c.slow = c.overrun
+	}
+	if n < len(dst) {
+		if more := c.take(dst[n:]); more > 0 {
+			n += more
+		}
+	}
+	if c.overrun && n == 0 {
+		return 0, rdma.ErrCQOverrun
+	}
+	return n, nil
+}
+
+// collect moves what the device has into kept. The caller holds c.mu.
+func (c *cq) collect() (n int) {
+	var room [64]rdma.WC
+	for {
+		k := c.take(room[:])
+		if k > 0 {
+			c.keep(room[:k]...)
+			n += k
+		}
+		if k < len(room) {
+			return n
+		}
+	}
+}
+
+func (c *cq) keep(wcs ...rdma.WC) {
+	c.kept = append(c.kept, wcs...)
+	c.slow = true
+}
+
+// lost marks the queue as overrun: the device dropped completions.
+func (c *cq) lost() {
+	c.mu.Lock()
+	c.overrun, c.slow = true, true
+	c.mu.Unlock()
+	c.waiting.wake()
+}
+
+// use counts a QP in or out.
+func (c *cq) use(by int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed && by > 0 {
+		return fmt.Errorf("completion queue: %w", rdma.ErrClosed)
+	}
+	c.users += by
+	return nil
+}
+
+// Close frees the queue. Waiters get ErrClosed.
+func (c *cq) Close() error {
+	c.mu.Lock()
+	switch {
+	case c.closed:
+		c.mu.Unlock()
+		return nil
+	case c.users > 0:
+		c.mu.Unlock()
+		return &rdma.OpError{Op: "close cq", Err: rdma.ErrBusy}
+	}
+	c.closed, c.slow = true, true
+	c.mu.Unlock()
+	c.waiting.close() // no Wait uses the channel any more
+	c.dev.mu.Lock()
+	delete(c.dev.cqs, unsafe.Pointer(c.c.cq))
+	c.dev.mu.Unlock()
+	if rc := C.vb_destroy_cq(c.c); rc != 0 {
+		return &rdma.OpError{Op: "close cq", Err: errno(rc)}
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+//go:build cgo && linux
+
+package verbs
+
+// #include "shim.h"
+import "C"
+
+import (
+	"context"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+const (
+	// goodbyeTimeout bounds what Close does for the peer's sake.
+	goodbyeTimeout = time.Second
+	// flushTimeout is how long a device may take for the next flushed completion.
+	flushTimeout = 500 * time.Millisecond
+	// quietTimeout is the same where no beacon tells the end.
+	quietTimeout = 30 * time.Millisecond
+)
+
+// Disconnect waits until the device has done what was posted, says goodbye, and
+// moves the QP to ERR.
+func (q *qp) Disconnect(ctx context.Context) error {
+	fail := func(err error) error { return &rdma.OpError{Op: "disconnect", Object: q.object(), Err: err} }
+	q.mu.Lock()
+	peer, closed := q.peer, q.isClosed()
+	q.mu.Unlock()
+	switch {
+	case closed:
+		return fail(rdma.ErrClosed)
+	case peer == nil:
+		return fail(rdma.ErrState)
+	}
+	ctx, cancel := withTimeout(ctx, answerTimeout)
+	defer cancel()
+	err := q.quiesce(ctx)
+	q.mu.Lock()
+	first := !q.over
+	q.over = true
+	q.mu.Unlock()
+	if first {
+		peer.bye(ctx)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.isClosed() {
+		q.enterErr()
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// quiesce waits until the send queue is empty. Unsignalled requests at its end
+// never show, so a beacon follows them where completions mean that the peer has
+// the data; on iWARP the TCP stream keeps the order of data and goodbye.
+func (q *qp) quiesce(ctx context.Context) error {
+	beacon := false
+	for wait := 20 * time.Microsecond; ; wait = min(2*wait, time.Millisecond) {
+		q.send.mu.Lock()
+		if !q.send.closed {
+			q.send.collect()
+		}
+		q.send.mu.Unlock()
+		q.sendMu.Lock()
+		if q.isClosed() || q.now() != rdma.QPRTS {
+			q.sendMu.Unlock()
+			return nil
+		}
+		var loud C.int
+		taken := C.vb_outstanding(&q.c.sq, &loud)
+		idle := taken == 0 || loud == 0 && (q.dev.iwarp || beacon && q.c.sq.drained != 0)
+		if !idle && loud == 0 && !beacon {
+			beacon = true
+			if C.vb_beacon_write(q.c) != 0 {
+				idle = true // nothing more can be learnt
+			}
+		}
+		q.sendMu.Unlock()
+		if idle {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		time.Sleep(wait)
+		if q.State() != rdma.QPRTS {
+			return nil
+		}
+	}
+}
+
+// gone is called when the peer has left (orderly) or vanished.
+func (q *qp) gone(orderly bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.over || q.isClosed() {
+		q.over = true
+		return
+	}
+	q.over = true
+	q.enterErr()
+	if orderly {
+		q.dev.raise(rdma.EventPeerDisconnect, q.num, 0)
+	} else {
+		q.dev.raise(rdma.EventQPFatal, q.num, 0)
+	}
+}
+
+// Close destroys the QP. Outstanding work completes flushed before it returns.
+func (q *qp) Close() error {
+	q.mu.Lock()
+	if q.shut.Swap(true) {
+		q.mu.Unlock()
+		return nil
+	}
+	for q.busy != nil { // a connection being made is given up first
+		a := q.busy
+		q.mu.Unlock()
+		a.cancel()
+		<-a.done
+		q.mu.Lock()
+	}
+	peer, over := q.peer, q.over
+	q.over = true
+	q.mu.Unlock()
+	if peer != nil && !over {
+		ctx, cancel := context.WithTimeout(context.Background(), goodbyeTimeout)
+		peer.bye(ctx)
+		cancel()
+	}
+	q.mu.Lock()
+	q.enterErr()
+	q.mu.Unlock()
+	// Whoever posts now finds the QP closed.
+	q.sendMu.Lock()
+	q.sendMu.Unlock()
+	q.recvMu.Lock()
+	q.recvMu.Unlock()
+	q.flush()
+	err := q.destroy()
+	if peer != nil {
+		peer.close()
+	}
+	q.send.use(-1)
+	q.recv.use(-1)
+	if q.srq != nil {
+		q.srq.use(-1)
+	}
+	q.dev.leavePD(q.pd)
+	return err
+}
+
+// lockCQs locks both completion queues, in an order all agree on.
+func (q *qp) lockCQs() (unlock func()) {
+	a, b := q.send, q.recv
+	if a == b {
+		a.mu.Lock()
+		return a.mu.Unlock
+	}
+	if a.id > b.id {
+		a, b = b, a
+	}
+	a.mu.Lock()
+	b.mu.Lock()
+	return func() { b.mu.Unlock(); a.mu.Unlock() }
+}
+
+// flush collects the completions of a QP in ERR into the CQs' lists, until its
+// queues are empty or the device has nothing more to say.
+func (q *qp) flush() {
+	q.c.sq.drained, q.c.rq.drained = 0, 0
+	beacons := false
+	limit := flushTimeout
+	last := time.Now()
+	for wait := 10 * time.Microsecond; ; wait = min(2*wait, time.Millisecond) {
+		unlock := q.lockCQs()
+		n := q.send.collect()
+		if q.recv != q.send {
+			n += q.recv.collect()
+		}
+		var loudS, loudR C.int
+		sends := C.vb_outstanding(&q.c.sq, &loudS)
+		recvs := C.vb_outstanding(&q.c.rq, &loudR)
+		unlock()
+		if (sends == 0 || q.c.sq.drained != 0) && (recvs == 0 || q.c.rq.drained != 0) {
+			return
+		}
+		if !beacons {
+			beacons = true
+			if C.vb_beacon(q.c, flag(sends > 0), flag(recvs > 0)) != 0 {
+				limit = quietTimeout // no beacon: what comes, comes
+			}
+		}
+		if n > 0 {
+			last, wait = time.Now(), 10*time.Microsecond
+		} else if time.Since(last) > limit {
+			return
+		}
+		time.Sleep(wait)
+	}
+}
+
+func flag(b bool) C.int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// destroy completes flushed what the device never will, and ends the queue pair.
+func (q *qp) destroy() error {
+	unlock := q.lockCQs()
+	for _, side := range []struct {
+		queue *C.struct_vb_queue
+		cq    *cq
+	}{{&q.c.sq, q.send}, {&q.c.rq, q.recv}} {
+		var wc C.struct_vb_wc
+		for C.vb_leftover(side.queue, &wc) != 0 {
+			side.cq.keep(rdma.WC{ID: uint64(wc.id), QPNum: q.num, Status: rdma.Status(wc.status), Opcode: rdma.WCOpcode(wc.opcode)})
+			side.cq.woken = true
+		}
+	}
+	C.vb_unlist(q.c, q.dev.table)
+	unlock()
+	q.send.waiting.wake()
+	q.recv.waiting.wake()
+	q.dev.mu.Lock()
+	defer q.dev.mu.Unlock()
+	delete(q.dev.qps, q.num)
+	if rc := C.vb_destroy_qp(q.c); rc != 0 {
+		return &rdma.OpError{Op: "close", Object: q.object(), Err: errno(rc)}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+//go:build cgo && linux
+
+package verbs
+
+// #include "shim.h"
+import "C"
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// mr is one registration.
+type mr struct {
+	dev    *Device
+	pd     *domain
+	base   uint64
+	size   uint64
+	access rdma.Access
+	lkey   uint32
+	rkey   uint32
+
+	mu sync.Mutex
+	c  *C.struct_va_mr // nil once closed
+}
+
+// RegMR registers the buffer. A failure for want of lockable memory says so.
+func (d *Device) RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR, error) {
+	size := uint64(buf.Len())
+	fail := func(err error) (rdma.MR, error) {
+		return nil, &rdma.OpError{Op: opRegister, Object: fmt.Sprintf("%d bytes", size), Err: err}
+	}
+	if err := access.Validate(); err != nil {
+		return fail(err)
+	}
+	switch {
+	case access.Has(rdma.RemoteInvalidate): // no ordinary registration can be revoked by the peer (ibv_reg_mr(3))
+		return fail(fmt.Errorf("remote invalidation: %w", rdma.ErrNotSupported))
+	case size == 0:
+		return fail(fmt.Errorf("an empty buffer: %w", rdma.ErrInvalid))
+	}
+	p, err := d.usePD(pd)
+	if err != nil {
+		return fail(err)
+	}
+	var rc C.int
+	c := C.vb_reg_mr(p.pd, C.uint64_t(buf.Addr()), C.uint64_t(size), accessFlags(access, d.caps.Ops), &rc)
+	if c == nil {
+		d.leavePD(p)
+		return nil, registerFailed(size, errno(rc))
+	}
+	d.count(1)
+	return &mr{dev: d, pd: p, base: buf.Addr(), size: size, access: access, lkey: uint32(c.lkey), rkey: uint32(c.rkey), c: c}, nil
+}
+
+// accessFlags leaves out the rights that no operation of the device could use.
+func accessFlags(a rdma.Access, ops rdma.OpSet) C.int {
+	var f C.int
+	for _, bit := range []struct {
+		right rdma.Access
+		flag  C.int
+		for_  rdma.Opcode
+	}{
+		{rdma.LocalWrite, C.VA_ACCESS_LOCAL_WRITE, rdma.OpSend},
+		{rdma.RemoteWrite, C.VA_ACCESS_REMOTE_WRITE, rdma.OpWrite},
+		{rdma.RemoteRead, C.VA_ACCESS_REMOTE_READ, rdma.OpRead},
+		{rdma.RemoteAtomic, C.VA_ACCESS_REMOTE_ATOMIC, rdma.OpFetchAdd},
+	} {
+		if a.Has(bit.right) && ops.Has(bit.for_) {
+			f |= bit.flag
+		}
+	}
+	return f
+}
+
+func (m *mr) LKey() uint32        { return m.lkey }
+func (m *mr) RKey() uint32        { return m.rkey }
+func (m *mr) Addr() uint64        { return m.base }
+func (m *mr) Len() uint64         { return m.size }
+func (m *mr) Access() rdma.Access { return m.access }
+
+// Close revokes the keys.
+func (m *mr) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.c == nil {
+		return nil
+	}
+	if rc := C.vb_dereg_mr(m.c); rc != 0 {
+		return failed("deregister memory", fmt.Sprintf("%d bytes", m.size), errno(rc))
+	}
+	m.c = nil
+	m.dev.leavePD(m.pd)
+	m.dev.count(-1)
+	return nil
+}

@@ -1,0 +1,140 @@
+//go:build cgo && linux
+
+package verbs
+
+// #include "shim.h"
+import "C"
+
+import (
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// waistState maps the states of ibv_modify_qp(3). SQE exists for unreliable
+// services only.
+var waistState = map[C.int]rdma.QPState{
+	C.VA_QPS_RESET: rdma.QPReset, C.VA_QPS_INIT: rdma.QPInit, C.VA_QPS_RTR: rdma.QPRTR,
+	C.VA_QPS_RTS: rdma.QPRTS, C.VA_QPS_SQD: rdma.QPSQD, C.VA_QPS_SQE: rdma.QPErr, C.VA_QPS_ERR: rdma.QPErr,
+}
+
+// now is the state as it is known here.
+func (q *qp) now() rdma.QPState { return rdma.QPState(q.state.Load()) }
+
+// State is a snapshot, taken from the device where that tells.
+func (q *qp) State() rdma.QPState {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.isClosed() {
+		return q.now()
+	}
+	return q.refresh()
+}
+
+// refresh learns whether the QP went to ERR by itself. The caller holds q.mu.
+func (q *qp) refresh() rdma.QPState {
+	s := q.now()
+	if !q.tells || s == rdma.QPErr || s == rdma.QPInit {
+		return s
+	}
+	if q.ask() == rdma.QPErr {
+		q.state.Store(uint32(rdma.QPErr))
+	}
+	return q.now()
+}
+
+// ask queries the device; QPReset when it does not say.
+func (q *qp) ask() rdma.QPState {
+	state := C.int(-1)
+	if C.vb_query_state(q.c.qp, &state) != 0 {
+		return rdma.QPReset
+	}
+	return waistState[state]
+}
+
+// enterErr moves the QP to ERR. The caller holds q.mu.
+func (q *qp) enterErr() {
+	a := C.struct_va_qp_attr{qp_state: C.VA_QPS_ERR}
+	// An error means that the device moved it there before, or is gone.
+	C.vb_modify_qp(q.c.qp, &a, C.VA_QP_STATE)
+	q.state.Store(uint32(rdma.QPErr))
+}
+
+// failed notes that the device moved the QP to ERR.
+func (q *qp) failed() { q.state.Store(uint32(rdma.QPErr)) }
+
+// noteFailure draws the conclusion from a failed completion (IBTA 10.3.1.7): its QP is in ERR.
+func (d *Device) noteFailure(num uint32) {
+	if q := d.qpOf(num); q != nil {
+		q.failed()
+	}
+}
+
+// established notes RTS, and whether the device can be asked from now on.
+func (q *qp) established() {
+	q.state.CompareAndSwap(uint32(rdma.QPInit), uint32(rdma.QPRTS))
+	q.tells = q.ask() == rdma.QPRTS
+}
+
+func modify(qp *C.struct_va_qp, a *C.struct_va_qp_attr, mask C.int) error {
+	return errno(C.vb_modify_qp(qp, a, mask))
+}
+
+func toInit(qp *C.struct_va_qp, port int, access C.int) error {
+	a := C.struct_va_qp_attr{qp_state: C.VA_QPS_INIT, port_num: C.uint8_t(port), qp_access_flags: C.uint(access)}
+	return modify(qp, &a, C.VA_QP_STATE|C.VA_QP_PKEY_INDEX|C.VA_QP_PORT|C.VA_QP_ACCESS_FLAGS)
+}
+
+// minRNRTimer is the code of 0.64 ms: what a sender without a receive waits
+// before it tries again (IBTA table 45).
+const minRNRTimer = 12
+
+// hopLimit is enough for any fabric.
+const hopLimit = 64
+
+// toRTR tells the QP its peer.
+func (d *Device) toRTR(qp *C.struct_va_qp, peer *endpoint, gidIndex, ird int) error {
+	mtu := min(d.port.mtu, int(peer.MTU))
+	if d.cfg.MTU != 0 {
+		mtu = min(mtu, d.cfg.MTU)
+	}
+	a := C.struct_va_qp_attr{qp_state: C.VA_QPS_RTR, path_mtu: C.int(mtuCode(mtu)), dest_qp_num: C.uint32_t(peer.QPN),
+		rq_psn: C.uint32_t(peer.PSN), max_dest_rd_atomic: C.uint8_t(ird), min_rnr_timer: minRNRTimer}
+	a.ah_attr.port_num = C.uint8_t(d.port.num)
+	a.ah_attr.dlid = C.uint16_t(peer.LID)
+	if d.port.ethernet || d.cfg.GIDIndex >= 0 {
+		a.ah_attr.is_global = 1
+		*(*[16]byte)(unsafe.Pointer(&a.ah_attr.grh.dgid)) = peer.GID
+		a.ah_attr.grh.sgid_index = C.uint8_t(gidIndex)
+		a.ah_attr.grh.hop_limit = hopLimit
+	}
+	return modify(qp, &a, C.VA_QP_STATE|C.VA_QP_AV|C.VA_QP_PATH_MTU|C.VA_QP_DEST_QPN|C.VA_QP_RQ_PSN|C.VA_QP_MAX_DEST_RD_ATOMIC|C.VA_QP_MIN_RNR_TIMER)
+}
+
+func (d *Device) toRTS(qp *C.struct_va_qp, psn uint32, ord, rnr int) error {
+	a := C.struct_va_qp_attr{qp_state: C.VA_QPS_RTS, sq_psn: C.uint32_t(psn), max_rd_atomic: C.uint8_t(ord), rnr_retry: C.uint8_t(rnr),
+		timeout: C.uint8_t(d.cfg.Timeout), retry_cnt: C.uint8_t(d.cfg.Retry)}
+	return modify(qp, &a, C.VA_QP_STATE|C.VA_QP_TIMEOUT|C.VA_QP_RETRY_CNT|C.VA_QP_RNR_RETRY|C.VA_QP_SQ_PSN|C.VA_QP_MAX_RD_ATOMIC)
+}
+
+func toSQD(qp *C.struct_va_qp) error {
+	a := C.struct_va_qp_attr{qp_state: C.VA_QPS_SQD, en_sqd_async_notify: 1}
+	return modify(qp, &a, C.VA_QP_STATE|C.VA_QP_EN_SQD_ASYNC_NOTIFY)
+}
+
+func fromSQD(qp *C.struct_va_qp) error {
+	a := C.struct_va_qp_attr{qp_state: C.VA_QPS_RTS}
+	return modify(qp, &a, C.VA_QP_STATE)
+}
+
+// patiently repeats what the device refuses while it is still draining.
+func patiently(f func() error) error {
+	err := f()
+	for i := 0; err == syscall.EINVAL && i < 100; i++ {
+		time.Sleep(time.Millisecond)
+		err = f()
+	}
+	return err
+}
