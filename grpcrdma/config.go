@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/bits"
+	"time"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -44,6 +45,11 @@ type Config struct {
 	SendBuffer int
 	Arrival    Arrival
 	MaxConns   int // connections at once, more are refused; 0 means 65536
+	// Probe is how often a reader that waits makes sure that its peer still lives,
+	// on devices whose completions prove delivery: there a peer that dies without a
+	// word is noticed by nothing else. 0 means 1 s, a negative value never. Other
+	// devices learn it from the byte stream below.
+	Probe time.Duration
 	// Log takes what users should know: fallbacks and peers that were cut off.
 	// nil means slog.Default().
 	Log *slog.Logger
@@ -52,6 +58,7 @@ type Config struct {
 const (
 	defaultRing  = 256 << 10
 	defaultConns = 1 << 16
+	defaultProbe = time.Second
 
 	sendDepth   = 64  // send queue of a connection
 	sendReserve = 8   // of it, places that records leave to credits and the end of the stream
@@ -78,6 +85,9 @@ func (c Config) normal(caps *rdma.Caps) (Config, error) {
 	}
 	if c.MaxConns == 0 {
 		c.MaxConns = defaultConns
+	}
+	if c.Probe == 0 {
+		c.Probe = defaultProbe
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()

@@ -23,6 +23,17 @@
 // where the device has it, else a send behind the write. Only records that
 // notices cover are looked at.
 //
+// # gRPC
+//
+// [WithRDMA] and Net.Listen turn an existing program to RDMA, with everything
+// above the byte stream unchanged:
+//
+//	cc, err := grpc.NewClient(target, grpcrdma.WithRDMA(n), …)
+//	err = server.Serve(listener) // of n.Listen
+//
+// A listener takes RDMA only; a server that keeps clients without it serves a TCP
+// listener beside it. On providers over TCP the two need different ports.
+//
 // # Ownership
 //
 // A [Net] owns its pollers, completion queues and buffers, and no device: the
@@ -36,5 +47,7 @@
 // its way closeGrace to leave. No half-close. On a provider that places payload
 // before its checksum is known (softstack/iwarp), a watched ring trusts the
 // checksum of the layer below. A peer that stops in the middle of a record looks
-// like a slow one: deadlines or keepalives end the wait.
+// like a slow one: deadlines or keepalives end the wait. So does a peer whose
+// machine vanished, on devices without acknowledged completions; on the others
+// Config.Probe finds it.
 package grpcrdma

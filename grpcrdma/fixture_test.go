@@ -17,7 +17,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// verify runs the tests and looks for goroutines they left.
+func verify(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const testTimeout = 10 * time.Second
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -15,6 +16,8 @@ type Net struct {
 	caps rdma.Caps
 	cfg  Config
 	set  *bpev.Set
+
+	probes time.Duration // how often waiting readers probe; 0 for never
 
 	mu        sync.Mutex
 	closed    bool
@@ -36,6 +39,9 @@ func New(dev rdma.Device, cfg Config) (*Net, error) {
 	var err error
 	if n.cfg, err = cfg.normal(&n.caps); err != nil {
 		return fail(err)
+	}
+	if n.caps.Completion == rdma.CompletionAck {
+		n.probes = max(n.cfg.Probe, 0)
 	}
 	if n.set, err = bpev.New(n.cfg.Polling); err != nil {
 		return fail(err)

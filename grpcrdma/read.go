@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -136,12 +137,30 @@ func (c *Conn) read(p []byte) (int, error) {
 		if ended != nil {
 			return 0, *ended
 		}
-		// A deadline that Wait meets is met by the next look at the clock too,
-		// unless it was moved meanwhile.
-		if err := c.handle.Wait(bpev.In, r.deadline.get()); err != nil && err != os.ErrDeadlineExceeded {
+		if err := c.awaitInput(); err != nil {
 			return 0, err
 		}
 	}
+}
+
+// awaitInput waits until the reader should look again. A deadline that passes is
+// met by that look, unless it was moved meanwhile.
+func (c *Conn) awaitInput() error {
+	until := c.rx.deadline.get()
+	probes := c.net.probes
+	if probes > 0 {
+		if at := time.Now().Add(probes); until.IsZero() || at.Before(until) {
+			until = at
+		}
+	}
+	err := c.handle.Wait(bpev.In, until)
+	if err != os.ErrDeadlineExceeded {
+		return err
+	}
+	if probes > 0 && !c.rx.deadline.passed() {
+		c.probe()
+	}
+	return nil
 }
 
 // recvID marks the work request IDs of receives; the rest is the slot.

@@ -181,6 +181,30 @@ func TestAbruptEnd(t *testing.T) {
 	})
 }
 
+// Where completions prove delivery, a reader that only waits learns of the death
+// of its peer from its probes.
+func TestWaitingReaderProbesItsPeer(t *testing.T) {
+	for _, cfg := range configs {
+		t.Run(configName(cfg), func(t *testing.T) {
+			cfg.Probe = 5 * time.Millisecond
+			e := newPair(t, providers[0], cfg, cfg)
+			c1, c2 := e.conn()
+			must(t, c1.SetDeadline(time.Now().Add(testTimeout)))
+			got := make(chan error, 1)
+			go func() { _, err := c1.Read(make([]byte, 1)); got <- err }()
+			time.Sleep(30 * time.Millisecond) // several probes, to a peer that lives
+			_, err := c2.Write([]byte{1})
+			must(t, err)
+			must(t, <-got)
+			go func() { _, err := c1.Read(make([]byte, 1)); got <- err }()
+			e.db.(killer).Kill()
+			if err := <-got; err == nil || isTimeout(err) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
 func TestNetCloseEndsEverything(t *testing.T) {
 	everywhere(t, func(t *testing.T, p provider, cfg Config) {
 		e := newPair(t, p, cfg, cfg)

@@ -1,0 +1,86 @@
+package grpcrdma
+
+import (
+	"sync/atomic"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// takeCredit reads the peer's credit, if a whole one is there.
+func (c *Conn) takeCredit() {
+	w := &c.tx
+	got, ok := loadCredit(w.cell)
+	if !ok || got.bytes == w.consumed.Load() && got.notices == w.acked.Load() {
+		return
+	}
+	if !got.plausible(credit{w.sent.Load(), w.noticed.Load()}) {
+		c.cutOff(errCredit)
+		return
+	}
+	// Several may look at once, and one may be late: positions only grow.
+	raise(&w.consumed, got.bytes)
+	raise(&w.acked, got.notices)
+}
+
+func raise(a *atomic.Uint64, v uint64) {
+	for old := a.Load(); old < v && !a.CompareAndSwap(old, v); old = a.Load() {
+	}
+}
+
+// creditDue tells whether half the ring or half the notices wait to be returned.
+func (c *Conn) creditDue() bool {
+	w := &c.tx
+	return c.rx.pos.Load()-w.returned.Load() >= uint64(len(c.rx.ring))/2 ||
+		w.noticesTaken.Load()-w.returnedNotices.Load() >= noticeDepth/2
+}
+
+// returnCredit tells the peer how far this side has read, when that is due or must be.
+func (c *Conn) returnCredit(must bool) {
+	if !must && !c.creditDue() {
+		return
+	}
+	w := &c.tx
+	w.post.Lock()
+	defer w.post.Unlock()
+	if !must && !c.creditDue() {
+		return // somebody else was first
+	}
+	if w.used.Load() > sendDepth-2 {
+		w.owed.Store(true) // a completion will come by, and this with it
+		return
+	}
+	w.owed.Store(false)
+	now := credit{c.rx.pos.Load(), w.noticesTaken.Load()}
+	w.returned.Store(now.bytes)
+	w.returnedNotices.Store(now.notices)
+	if err := w.sendCredit(c.qp, now, w.notices); err != nil {
+		c.fail(err)
+	}
+}
+
+// sendCredit writes the peer's credit cell. The caller holds post.
+func (w *writer) sendCredit(qp rdma.QP, now credit, notify bool) error {
+	slot := w.creditsSent % creditSlots * creditSlot
+	w.creditsSent++
+	b := w.credits[slot : slot+creditSlot]
+	putCredit(b, now)
+	n := w.write(w.cellAddr, rdma.SGE{Addr: w.credAddr + slot, Len: cellLen, LKey: w.key})
+	if notify {
+		n = w.notice(noticeCredit, b[cellLen:], w.credAddr+slot+cellLen)
+	}
+	return w.send(qp, n, false)
+}
+
+// probe writes the last credit once more, without a notice: a peer that is gone
+// does not acknowledge it, and the connection fails.
+func (c *Conn) probe() {
+	w := &c.tx
+	w.post.Lock()
+	defer w.post.Unlock()
+	if w.used.Load() > sendDepth-2 {
+		return // what is on its way fails as well
+	}
+	if err := w.sendCredit(c.qp, credit{w.returned.Load(), w.returnedNotices.Load()}, false); err != nil {
+		c.fail(err)
+	}
+}
