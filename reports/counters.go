@@ -56,6 +56,14 @@ func CounterChanges(before, after []DeviceCounters) []DeviceCounters {
 	return out
 }
 
+// shared tells whether both sides have the device.
+func (c *Counters) shared(d *DeviceCounters) bool {
+	in := func(list []DeviceCounters) bool {
+		return slices.ContainsFunc(list, func(o DeviceCounters) bool { return o.Device == d.Device && o.Port == d.Port })
+	}
+	return in(c.Client) && in(c.Server)
+}
+
 // sides are the devices of a result with their side.
 func (c *Counters) sides() []struct {
 	side    string

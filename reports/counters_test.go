@@ -17,10 +17,15 @@ func TestCountersAreShown(t *testing.T) {
 			{Device: "mlx5_0", Port: 1, Counters: map[string]int64{"port_xmit_data": 19_200_000, "out_of_sequence": 0, "port_rcv_data": -5}}},
 		Server: []reports.DeviceCounters{{Device: "rxe0", Port: 1, Counters: map[string]int64{"sent_pkts": 600_000, "rcvd_pkts": 600_000}}},
 	}
-	d.Results[1].Counters = &reports.Counters{Client: []reports.DeviceCounters{{Device: "kernel TCP (all connections)", Counters: map[string]int64{"RetransSegs": 0}}}}
+	tcp := []reports.DeviceCounters{{Device: "kernel TCP (all connections)", Counters: map[string]int64{"RetransSegs": 0}}}
+	d.Results[1].Counters = &reports.Counters{Client: tcp, Server: tcp}
 	reporttest.Validate(t, encode(t, d))
 	golden(t, "text-counters.txt", text(t, d, reports.TextOptions{}))
 	golden(t, "text-counters-all.txt", text(t, d, reports.TextOptions{Counters: true}))
+	d.ServerEnvironment = &d.Environment
+	if out := string(text(t, d, reports.TextOptions{Counters: true, Width: 200})); !strings.Contains(out, "client kernel TCP") || !strings.Contains(out, "server kernel TCP") {
+		t.Errorf("two machines are shown as one:\n%s", out)
+	}
 	p := page(t, reports.HTMLOptions{}, d)
 	for _, want := range []string{"Latency send: device counters that moved", ">mlx5_0/1<", ">19200000<", "! reset, -5", ">rxe0/1<"} {
 		if !strings.Contains(p, want) {

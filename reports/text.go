@@ -25,7 +25,7 @@ func WriteText(w io.Writer, d *Document, o TextOptions) error {
 	if o.Width < 1 {
 		o.Width = 100
 	}
-	p := textPrinter{TextOptions: o}
+	p := textPrinter{TextOptions: o, one: d.ServerEnvironment == nil}
 	p.environment("", &d.Environment)
 	if d.ServerEnvironment != nil {
 		p.environment("server: ", d.ServerEnvironment)
@@ -64,6 +64,7 @@ const (
 type textPrinter struct {
 	TextOptions
 	out   bytes.Buffer
+	one   bool // both sides are on one machine
 	marks bool // a percentile was marked, so the footnote is due
 }
 

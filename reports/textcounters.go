@@ -2,7 +2,8 @@ package reports
 
 import "strings"
 
-// counters show what moved on the devices, or with the option everything.
+// counters show what moved on the devices, or with the option everything. On one
+// machine both sides may have read the same device, which is then shown once.
 func (p *textPrinter) counters(g *groupedResults) {
 	for _, r := range g.results {
 		name := g.rowName(r)
@@ -14,6 +15,12 @@ func (p *textPrinter) counters(g *groupedResults) {
 		}
 		for _, s := range r.Counters.sides() {
 			for _, d := range s.devices {
+				who := s.side + " "
+				if p.one && r.Counters.shared(&d) {
+					if who = ""; s.side == "server" {
+						continue
+					}
+				}
 				var parts []string
 				for _, c := range d.moved(p.Counters) {
 					part := c + " " + integer(d.Counters[c])
@@ -23,7 +30,7 @@ func (p *textPrinter) counters(g *groupedResults) {
 					parts = append(parts, part)
 				}
 				if len(parts) > 0 {
-					p.wrapped(name + ", " + s.side + " " + d.name() + " counted: " + strings.Join(parts, ", "))
+					p.wrapped(name + ", " + who + d.name() + " counted: " + strings.Join(parts, ", "))
 				}
 			}
 		}

@@ -289,14 +289,20 @@ func TestInterruptGivesAPartialResult(t *testing.T) {
 		t.Run(pt.String(), func(t *testing.T) {
 			plan := quickPlan(pt)
 			plan.Iterations, plan.Duration = 0, time.Minute
-			c, err := Connect(t.Context(), addr, tr, plan)
-			if err != nil {
-				t.Fatal(err)
+			interrupt := func(after time.Duration) (reports.Result, error) {
+				c, err := Connect(t.Context(), addr, tr, plan)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				ctx, cancel := context.WithTimeout(t.Context(), after)
+				defer cancel()
+				return c.Run(ctx, 0)
 			}
-			defer c.Close()
-			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-			defer cancel()
-			r, err := c.Run(ctx, 0)
+			r, err := interrupt(100 * time.Millisecond)
+			if r.Operations == 0 { // a busy machine had not begun by then
+				r, err = interrupt(5 * time.Second)
+			}
 			if !errors.Is(err, ErrInterrupted) || reports.Code(err) != reports.ExitFailed {
 				t.Errorf("error %v, want interrupted and exit 1", err)
 			}

@@ -45,6 +45,9 @@
 // head-of-line workload times its probes from their intended starts, too, and over
 // the full round trip; bulk is a stream as above.
 //
+// Device counters and the process's own usage are read before a window begins and
+// after it ended.
+//
 // # Limitations
 //
 // Raw samples are bounded: what does not fit is counted, and only the histogram has
