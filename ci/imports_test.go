@@ -36,9 +36,10 @@ var allowed = []struct {
 	{"softstack/iwarp", []string{"softstack/mpa", "softstack/ddp", "softstack/rdmap", "softstack/stream", "transports/rdma"}, "the provider joins the layers"},
 	{"grpcrdma/bpev", nil, "the connection method knows neither RDMA nor gRPC"},
 	{"grpcrdma", []string{"transports/rdma", "transports"}, "gRPC runs on any device"},
+	{"sched", []string{"transports/rdma"}, "a tier knows the waist"},
 	{"reports", []string{"reports"}, "reports know nothing of RDMA"},
 	{"cmd/rdmaperf/internal/bench", []string{"transports", "transports/rdma", "reports"}, "the engine sees transports, never a provider"},
-	{"cmd", []string{"cmd", "transports", "softstack", "reports"}, "commands see everything"},
+	{"cmd", []string{"cmd", "transports", "softstack", "sched", "reports"}, "commands see everything"},
 	{"ci", []string{"ci", "reports"}, "scripts read results"},
 }
 

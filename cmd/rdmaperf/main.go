@@ -13,8 +13,8 @@
 //
 // # Limitations
 //
-// Linux only. Kernel verbs, the scheduler, LITE and gRPC stacks are named in the
-// table and answer with exit code 77.
+// Linux only. Kernel verbs, LITE and gRPC stacks are named in the table and answer
+// with exit code 77.
 package main
 
 import (

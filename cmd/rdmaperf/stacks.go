@@ -39,7 +39,7 @@ var stackTable = []stackEntry{
 	{name: "mem", summary: "in-process reference device, never a network", device: openMem},
 	{name: verbsName, chooses: true, params: "cm, port=N, gid=N, mtu=BYTES, timeout=N, retry=N",
 		summary: "kernel verbs, for RDMA devices", device: openVerbs},
-	{name: "sched", summary: "priority scheduler tier", over: true, why: notYet},
+	{name: "sched", params: schedParams, summary: "priority scheduler over X", over: true, wrap: wrapSched},
 	{name: "lite", summary: "indirection tier", over: true, why: notYet},
 	{name: "grpc", summary: "gRPC over RDMA", over: true, why: notYet},
 }

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/sched"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+const schedParams = "strict, aging, drr, edf, fifo, slice=BYTES|auto, window=BYTES|auto, adaptive, sends=whole|refuse, imm=whole|last, " +
+	"every=TIME (aging), weights=N:… (drr), deadlines=TIME:… (edf)"
+
+func wrapSched(l layer, below rdma.Device) (rdma.Device, error) {
+	c, err := schedConfig(l)
+	if err != nil {
+		return nil, err
+	}
+	return sched.Wrap(below, c)
+}
+
+// schedConfig reads the parameters of a sched layer; the later of two that
+// contradict each other holds.
+func schedConfig(l layer) (c sched.Config, err error) {
+	for _, p := range l.params {
+		key, value, _ := strings.Cut(p, "=")
+		switch key {
+		case "strict", "aging", "drr", "edf", "fifo":
+			c.Policy = sched.Policy(key)
+		case "slice":
+			c.Slice, err = autoSize(p)
+		case "window":
+			c.Window, err = autoSize(p)
+		case "adaptive":
+			c.Adaptive = true
+		case "sends":
+			c.Sends = sched.Sends(value)
+		case "imm":
+			c.Immediates = sched.Immediates(value)
+		case "every":
+			c.AgeEvery, err = time.ParseDuration(value)
+		case "weights":
+			err = eachClass(value, func(i int, s string) (err error) { c.Weights[i], err = strconv.Atoi(s); return })
+		case "deadlines":
+			err = eachClass(value, func(i int, s string) (err error) { c.Deadlines[i], err = time.ParseDuration(s); return })
+		default:
+			return c, fmt.Errorf("%w %q", errParam, p)
+		}
+		if err != nil {
+			return c, fmt.Errorf("%w %q: %v", errParam, p, err)
+		}
+	}
+	return c, nil
+}
+
+// autoSize is sizeParam that takes "auto" for 0.
+func autoSize(p string) (int, error) {
+	if strings.HasSuffix(p, "=auto") {
+		return 0, nil
+	}
+	return sizeParam(p)
+}
+
+// eachClass gives set the values of a list for classes 0 and up. Classes beyond
+// the list take its last value.
+func eachClass(list string, set func(i int, s string) error) error {
+	values := strings.Split(list, ":")
+	if len(values) > sched.Priorities {
+		return fmt.Errorf("%d values, at most %d", len(values), sched.Priorities)
+	}
+	for i := range sched.Priorities {
+		if err := set(i, values[min(i, len(values)-1)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package sched
+
+import "github.com/rdmaperf/rdmaperf/transports/rdma"
+
+// The device below completes its requests in the order of the posts (IBTA 10.8.5),
+// so a successful completion ends the oldest signalled entry of the ring and all
+// before it, whatever its ID. A failed one can be of an unsignalled entry, and of a
+// receive: it is matched by its ID.
+
+// succeeded takes a successful completion of a send, and makes it that of the
+// user's request. visible: the user is to see it.
+func (q *qp) succeeded(wc *rdma.WC) (visible bool) {
+	for q.head != q.tail {
+		e := &q.ring[q.head&uint32(len(q.ring)-1)]
+		q.head++
+		visible = q.ended(e, wc)
+		if e.flags&eSignaled != 0 {
+			break
+		}
+	}
+	if q.head == q.tail && !q.markers {
+		q.win.empty()
+	}
+	return visible
+}
+
+// ended takes the success of an entry.
+func (q *qp) ended(e *entry, wc *rdma.WC) (visible bool) {
+	if e.flags&eResponds != 0 {
+		q.reads--
+	}
+	if e.flags&eMark != 0 {
+		q.win.arrived()
+	}
+	if e.flags&eUser != 0 {
+		if e.flags&eLoud == 0 {
+			q.quiet++
+			return false
+		}
+		return true
+	}
+	if e.parent == none {
+		return false
+	}
+	p := &q.parents[e.parent]
+	if p.out--; p.out > 0 || p.flags&pIssued == 0 && p.flags&pTold == 0 {
+		return false
+	}
+	if p.flags&pTold != 0 {
+		q.release(e.parent)
+		return false
+	}
+	if p.flags&pRefused != 0 {
+		return false // settle tells
+	}
+	if p.flags&pLoud == 0 {
+		q.quiet++
+		q.unhush(e.parent, p)
+		q.release(e.parent)
+		q.tellHeld()
+		return false
+	}
+	*wc = rdma.WC{ID: p.wr.ID, QPNum: q.num, Opcode: p.wr.Op.Completes()}
+	if readOps.Has(p.wr.Op) {
+		wc.ByteLen = uint32(p.size)
+	}
+	seq := p.seq
+	q.release(e.parent)
+	if q.covered(seq) {
+		return true
+	}
+	q.held = append(q.held, kept{*wc, seq})
+	return false
+}
+
+// covered tells whether every unsignalled request posted before seq has ended. A
+// completion says so much to the user (IBTA 10.7.3.1), and what overtook such a
+// request must not say it too early.
+func (q *qp) covered(seq uint64) bool {
+	if q.hushed == 0 {
+		return true
+	}
+	for c := range Priorities {
+		if i := q.silent[c].first; i != none && q.parents[i].seq < seq {
+			return false
+		}
+	}
+	return true
+}
+
+// unhush takes an unsignalled request off its list, of which it is the first:
+// a class keeps its order.
+func (q *qp) unhush(i int32, p *parent) {
+	l := &q.silent[p.wr.Priority]
+	if l.first != i {
+		return
+	}
+	if l.first = p.quiet; l.first == none {
+		l.last = none
+	}
+	q.hushed--
+}
+
+// tellHeld gives out completions that nothing holds any more, in their order.
+func (q *qp) tellHeld() {
+	keep := q.held[:0]
+	for i := range q.held {
+		if k := &q.held[i]; len(keep) == 0 && q.covered(k.seq) {
+			q.emit(&k.wc)
+		} else {
+			keep = append(keep, *k)
+		}
+	}
+	q.held = keep
+}
+
+// emit gives the user a completion through the queue's own ring.
+func (q *qp) emit(wc *rdma.WC) {
+	q.send.push(wc, q, q.quiet+1)
+	q.quiet = 0
+}
+
+// erred takes a failed completion. mine: it is of a send. visible: the user is to
+// see it.
+func (q *qp) erred(wc *rdma.WC) (mine, visible bool) {
+	mask := uint32(len(q.ring) - 1)
+	at := q.head
+	for ; at != q.tail; at++ {
+		e := &q.ring[at&mask]
+		if e.id == wc.ID {
+			mine = true
+			break
+		}
+		if e.flags&eSignaled != 0 {
+			break // it would have completed first
+		}
+	}
+	if !mine {
+		return false, true
+	}
+	var unused rdma.WC
+	for q.head != at { // unsignalled ones before the first failure
+		e := &q.ring[q.head&mask]
+		q.head++
+		q.ended(e, &unused)
+	}
+	e := q.ring[at&mask]
+	q.head++
+	q.fail()
+	switch {
+	case e.flags&eBeacon != 0:
+		q.settle()
+		return true, false
+	case e.flags&eUser != 0:
+		q.blame(wc)
+		visible = true
+	case e.parent == none:
+		if wc.Status != rdma.StatusWRFlushErr && q.verdict == rdma.StatusSuccess {
+			q.verdict = wc.Status
+		}
+	default:
+		visible = q.partFailed(e.parent, wc)
+	}
+	if q.head == q.tail && q.waiting > 0 {
+		q.settle()
+	}
+	return true, visible
+}
+
+// partFailed ends the request of which a part failed: its first failure is the
+// user's to see, and the rest of it is forgotten.
+func (q *qp) partFailed(i int32, wc *rdma.WC) (visible bool) {
+	p := &q.parents[i]
+	p.out--
+	if visible = p.flags&(pTold|pRefused) == 0; visible {
+		p.flags |= pTold
+		*wc = rdma.WC{ID: p.wr.ID, QPNum: q.num, Opcode: p.wr.Op.Completes(), Status: wc.Status, VendorErr: wc.VendorErr}
+		q.blame(wc)
+		if p.flags&pIssued == 0 {
+			c := int(p.wr.Priority)
+			if q.class[c].first = p.next; p.next == none {
+				q.class[c].last = none
+			}
+			q.newHead(c)
+			q.waiting--
+		}
+		if p.flags&pLoud == 0 {
+			q.unhush(i, p)
+			defer q.tellHeld()
+		}
+	}
+	if p.out == 0 && p.flags&pTold != 0 {
+		q.release(i)
+	}
+	return visible
+}
+
+// blame puts the status of a request of our own that failed first on the first
+// flushed one of the user's, who would otherwise never learn the cause.
+func (q *qp) blame(wc *rdma.WC) {
+	if q.verdict != rdma.StatusSuccess && wc.Status == rdma.StatusWRFlushErr {
+		wc.Status, q.verdict = q.verdict, rdma.StatusSuccess
+	}
+}

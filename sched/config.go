@@ -1,0 +1,184 @@
+package sched
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Priorities is the number of classes: a work request's Priority is 0, the least
+// urgent, to 7. More is refused with rdma.ErrInvalid.
+const Priorities = 8
+
+// Policy names a scheduling discipline.
+type Policy string
+
+const (
+	Strict Policy = "strict" // the most urgent class first
+	Aging  Policy = "aging"  // as strict, but a request rises one class for every Config.AgeEvery it waits
+	DRR    Policy = "drr"    // deficit round robin: classes share the bytes by Config.Weights
+	EDF    Policy = "edf"    // the earliest deadline first, which is Config.Deadlines after the post
+	FIFO   Policy = "fifo"   // post order, nothing sliced or held: what the tier itself costs
+)
+
+// Policies lists the disciplines; the first is the default.
+func Policies() []Policy { return []Policy{Strict, Aging, DRR, EDF, FIFO} }
+
+// Sends says what becomes of a send that is longer than a slice.
+type Sends string
+
+const (
+	WholeSends  Sends = "whole"  // it goes in one piece, and an urgent request waits for it
+	RefuseSends Sends = "refuse" // it is refused with rdma.ErrInvalid
+)
+
+// Immediates says what becomes of a write with immediate that is longer than a slice.
+type Immediates string
+
+const (
+	// WholeImmediates: it goes in one piece, and an urgent request waits for it.
+	WholeImmediates Immediates = "whole"
+	// LastImmediates: it is cut, and the immediate goes with the last slice. The
+	// peer's completion then tells the length of that slice alone.
+	LastImmediates Immediates = "last"
+)
+
+// Config shapes a tier. The zero value is strict priority with slices and window
+// from the measured bandwidth-delay product.
+type Config struct {
+	Policy     Policy
+	Slice      int  // bytes of a slice; 0: a quarter of the window
+	Window     int  // bytes under way a class may have; 0: from the measured bandwidth-delay product
+	Adaptive   bool // the window is widened by adaptiveGain while nothing urgent is about
+	Sends      Sends
+	Immediates Immediates
+	AgeEvery   time.Duration             // Aging; 0: 1 ms
+	Weights    [Priorities]int           // DRR, by class; all 0: 1, 2, 4 … 128
+	Deadlines  [Priorities]time.Duration // EDF, by class; all 0: 128 ms, 64 ms … 1 ms
+}
+
+// Limits. Arbitrary but for what the comments say.
+const (
+	minSlice     = 1 << 10
+	maxSlice     = 1 << 30
+	maxWindow    = 1 << 30
+	maxWeight    = 1 << 16
+	maxMarks     = 8    // marks under way on a QP
+	hiddenSends  = 64   // send queue places beyond the user's: slices, marks, the beacon
+	cqSpare      = 1024 // completion queue entries for what the user does not see
+	minCQExtra   = 3    // of those, what every QP is sure of: a mark, a beacon and one spare
+	adaptiveGain = 4
+
+	startWindow = 256 << 10 // before anything is measured
+	leastWindow = 64 << 10  // below it, system calls and segments cost more than the wait
+	mostWindow  = 64 << 20
+)
+
+func (c *Config) normal() (Config, error) {
+	n := *c
+	bad := func(what string) (Config, error) {
+		return n, &rdma.OpError{Op: "open sched", Object: what, Err: rdma.ErrInvalid}
+	}
+	if n.Policy == "" {
+		n.Policy = Strict
+	}
+	if _, known := disciplines[n.Policy]; !known {
+		return bad("policy " + strconv.Quote(string(n.Policy)))
+	}
+	if n.Sends == "" {
+		n.Sends = WholeSends
+	}
+	if n.Sends != WholeSends && n.Sends != RefuseSends {
+		return bad("sends " + strconv.Quote(string(n.Sends)))
+	}
+	if n.Immediates == "" {
+		n.Immediates = WholeImmediates
+	}
+	if n.Immediates != WholeImmediates && n.Immediates != LastImmediates {
+		return bad("immediates " + strconv.Quote(string(n.Immediates)))
+	}
+	if n.Slice != 0 && (n.Slice < minSlice || n.Slice > maxSlice) {
+		return bad(fmt.Sprintf("slice of %d bytes, want %d to %d", n.Slice, minSlice, maxSlice))
+	}
+	if n.Window != 0 && (n.Window < max(n.Slice, minSlice) || n.Window > maxWindow) {
+		return bad(fmt.Sprintf("window of %d bytes, want a slice to %d", n.Window, maxWindow))
+	}
+	if n.AgeEvery == 0 {
+		n.AgeEvery = time.Millisecond
+	}
+	if n.AgeEvery < time.Microsecond || n.AgeEvery > time.Hour {
+		return bad(fmt.Sprintf("age of %v a class", n.AgeEvery))
+	}
+	if n.Weights == ([Priorities]int{}) {
+		for i := range n.Weights {
+			n.Weights[i] = 1 << i
+		}
+	}
+	for i, w := range n.Weights {
+		if w < 1 || w > maxWeight {
+			return bad(fmt.Sprintf("weight %d of class %d, want 1 to %d", w, i, maxWeight))
+		}
+	}
+	if n.Deadlines == ([Priorities]time.Duration{}) {
+		for i := range n.Deadlines {
+			n.Deadlines[i] = time.Millisecond << (Priorities - 1 - i)
+		}
+	}
+	for i, d := range n.Deadlines {
+		if d < time.Microsecond || d > time.Hour {
+			return bad(fmt.Sprintf("deadline %v of class %d", d, i))
+		}
+	}
+	return n, nil
+}
+
+// slices are the operations that are cut.
+func (c *Config) slices() rdma.OpSet {
+	if c.Immediates == LastImmediates {
+		return rdma.Ops(rdma.OpWrite, rdma.OpRead, rdma.OpWriteImm)
+	}
+	return rdma.Ops(rdma.OpWrite, rdma.OpRead)
+}
+
+// name is the tier's part of the stack name.
+func (c *Config) name() string {
+	p := []string{string(c.Policy)}
+	if c.Policy != FIFO {
+		p = append(p, "slice="+sizeText(c.Slice), "window="+sizeText(c.Window), "sends="+string(c.Sends), "imm="+string(c.Immediates))
+		if c.Adaptive {
+			p = append(p, "adaptive")
+		}
+	}
+	switch c.Policy {
+	case Aging:
+		p = append(p, "every="+c.AgeEvery.String())
+	case DRR:
+		p = append(p, "weights="+list(c.Weights[:]))
+	case EDF:
+		p = append(p, "deadlines="+list(c.Deadlines[:]))
+	}
+	return "sched(" + strings.Join(p, ",") + ")"
+}
+
+func list[T any](values []T) string {
+	var texts []string
+	for _, v := range values {
+		texts = append(texts, fmt.Sprint(v))
+	}
+	return strings.Join(texts, ":")
+}
+
+func sizeText(n int) string {
+	switch {
+	case n == 0:
+		return "auto"
+	case n%(1<<20) == 0:
+		return strconv.Itoa(n>>20) + "MiB"
+	case n%(1<<10) == 0:
+		return strconv.Itoa(n>>10) + "KiB"
+	}
+	return strconv.Itoa(n)
+}

@@ -1,0 +1,82 @@
+package sched_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/sched"
+	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
+	"github.com/rdmaperf/rdmaperf/transports/conform"
+	"github.com/rdmaperf/rdmaperf/transports/conform/conformtest"
+	"github.com/rdmaperf/rdmaperf/transports/memdev"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// harness makes pairs of tiers over pairs of devices.
+func harness(name, listen string, cfg sched.Config, open func() (a, b rdma.Device, kill func(), err error)) conform.Harness {
+	var last func()
+	pair := func(context.Context) (rdma.Device, rdma.Device, string, error) {
+		a, b, kill, err := open()
+		if err != nil {
+			return nil, nil, "", err
+		}
+		last = kill
+		ta, err := sched.Wrap(a, cfg)
+		if err != nil {
+			return nil, nil, "", err
+		}
+		tb, err := sched.Wrap(b, cfg)
+		return ta, tb, listen, err
+	}
+	return conform.FreshKiller(name, pair, func(rdma.Device) error { last(); return nil })
+}
+
+func overMem(cfg sched.Config) conform.Harness {
+	return harness("sched+mem", ":0", cfg, func() (rdma.Device, rdma.Device, func(), error) {
+		f := memdev.NewFabric(memdev.Config{ReadDelay: 10 * time.Microsecond})
+		a, err := f.Open("a")
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		b, err := f.Open("b")
+		return a, b, b.Kill, err
+	})
+}
+
+func overIWARP(cfg sched.Config) conform.Harness {
+	return harness("sched+iwarp", "127.0.0.1:0", cfg, func() (rdma.Device, rdma.Device, func(), error) {
+		a, err := iwarp.Open(iwarp.Config{})
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		b, err := iwarp.Open(iwarp.Config{})
+		return a, b, b.Kill, err
+	})
+}
+
+// conformance runs the whole suite beside others: it mostly waits.
+func conformance(t *testing.T, name string, h conform.Harness) {
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		defer func() {
+			if err := h.Close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		}()
+		conformtest.Run(t, h, conform.Options{Strict: true})
+	})
+}
+
+// The whole suite passes over the reference device with every policy, and over
+// iWARP, where completions are local. Small slices and windows make sure that
+// requests are cut and held back.
+func TestConformance(t *testing.T) {
+	for _, p := range sched.Policies() {
+		conformance(t, string(p)+"+mem", overMem(sched.Config{Policy: p, Slice: 1 << 10, Window: 4 << 10}))
+	}
+	conformance(t, "auto+mem", overMem(sched.Config{}))
+	conformance(t, "adaptive+mem", overMem(sched.Config{Adaptive: true}))
+	conformance(t, "auto+iwarp", overIWARP(sched.Config{}))
+	conformance(t, "small+iwarp", overIWARP(sched.Config{Slice: 1 << 10, Window: 8 << 10}))
+}

@@ -1,0 +1,415 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// cq is a completion queue over one of the device below. Completions are
+// translated where the device put them; only what is found while nobody polls,
+// and what the tier itself completes, goes through the ring.
+type cq struct {
+	dev   *device
+	below rdma.CQ
+	depth int
+	qps   atomic.Pointer[[]*qp]
+
+	// mu is held from the poll of the device below until its completions are
+	// translated: that goes by their order. It comes before the mutex of a QP.
+	mu    sync.Mutex
+	last  int // place in qps of the completion before
+	polls uint32
+	found [64]rdma.WC
+
+	// ring guards the rest and comes after the mutex of a QP.
+	ring        sync.Mutex
+	wcs         []told
+	first, many int
+	waits       atomic.Int32 // many, for readers without the lock
+	armed       notice
+	fired       bool
+	spareLeft   int           // of cqSpare
+	extras      map[*qp]int   // completions beyond the user's that a QP may have
+	kick        chan struct{} // token when fired changed, for sleepers
+}
+
+// told is a completion with the send queue places that polling it gives back.
+type told struct {
+	wc   rdma.WC
+	from *qp
+	free int
+}
+
+// notice is what an armed CQ waits for.
+type notice uint8
+
+const (
+	noNotice notice = iota
+	onSolicited
+	onAny
+)
+
+// NewCQ makes a completion queue. The one below is larger, for marks and slices.
+func (d *device) NewCQ(depth int) (rdma.CQ, error) {
+	if depth < 1 || depth > d.caps.MaxCQE {
+		return nil, &rdma.OpError{Op: "create cq", Object: sizeText(depth), Err: rdma.ErrInvalid}
+	}
+	below, err := d.below.NewCQ(2*depth + cqSpare)
+	if err != nil {
+		return nil, err
+	}
+	c := &cq{dev: d, below: below, depth: depth, wcs: make([]told, depth+1), spareLeft: cqSpare, extras: map[*qp]int{}, kick: make(chan struct{}, 1)}
+	c.qps.Store(&[]*qp{})
+	return c, nil
+}
+
+func (c *cq) attach(q *qp) {
+	c.ring.Lock()
+	defer c.ring.Unlock()
+	list := append(slices.Clone(*c.qps.Load()), q)
+	c.qps.Store(&list)
+	if q.send == c {
+		more := min(maxMarks+2-minCQExtra, c.spareLeft)
+		c.spareLeft -= more
+		c.extras[q] = minCQExtra + more
+	}
+}
+
+func (c *cq) detach(q *qp) {
+	c.ring.Lock()
+	list := slices.DeleteFunc(slices.Clone(*c.qps.Load()), func(x *qp) bool { return x == q })
+	c.qps.Store(&list)
+	if n, ok := c.extras[q]; ok {
+		c.spareLeft += n - minCQExtra
+		delete(c.extras, q)
+	}
+	c.ring.Unlock()
+}
+
+// extra is how many completions that the user does not see a QP may have.
+func (c *cq) extra(q *qp) int {
+	c.ring.Lock()
+	defer c.ring.Unlock()
+	return c.extras[q]
+}
+
+// find is the QP that a completion belongs to; nil for one that is closed, whose
+// completions were all taken then.
+func (c *cq) find(num uint32) *qp {
+	list := *c.qps.Load()
+	if c.last < len(list) && list[c.last].num == num {
+		return list[c.last]
+	}
+	for i, q := range list {
+		if q.num == num {
+			c.last = i
+			return q
+		}
+	}
+	return nil
+}
+
+// Poll moves completions into dst and posts what they make room for.
+func (c *cq) Poll(dst []rdma.WC) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.polls++
+	if len(dst) == 0 {
+		_, err := c.gather()
+		return 0, err
+	}
+	n := c.take(dst)
+	for n == 0 || n < len(dst) {
+		k, err := c.below.Poll(dst[n:])
+		if k == 0 {
+			if n > 0 {
+				return n, nil
+			}
+			c.watchState()
+			return 0, err
+		}
+		n += c.translate(dst[n:n+k], dst[n:n+k])
+		n += c.take(dst[n:])
+		if n > 0 || err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// gather takes what the device below has into the ring.
+func (c *cq) gather() (int, error) {
+	k, err := c.below.Poll(c.found[:])
+	if k > 0 {
+		c.translate(c.found[:k], nil)
+	}
+	return k, err
+}
+
+// drain is gather for those who do not hold mu.
+func (c *cq) drain() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k, _ := c.gather()
+	return k
+}
+
+// take moves completions out of the ring.
+func (c *cq) take(dst []rdma.WC) (n int) {
+	if c.waits.Load() == 0 {
+		return 0
+	}
+	c.ring.Lock()
+	defer c.ring.Unlock()
+	for n < len(dst) && c.many > 0 {
+		t := &c.wcs[c.first]
+		dst[n] = t.wc
+		if t.from != nil {
+			t.from.freed.Add(uint64(t.free))
+			t.from = nil
+		}
+		if c.first++; c.first == len(c.wcs) {
+			c.first = 0
+		}
+		c.many--
+		n++
+	}
+	c.waits.Store(int32(c.many))
+	return n
+}
+
+// push puts a completion into the ring, which grows when it must: a poll of the
+// device below brings what is there.
+func (c *cq) push(wc *rdma.WC, from *qp, free int) {
+	c.ring.Lock()
+	defer c.ring.Unlock()
+	if c.many == len(c.wcs) {
+		more := make([]told, 2*len(c.wcs))
+		n := copy(more, c.wcs[c.first:])
+		copy(more[n:], c.wcs[:c.first])
+		c.wcs, c.first = more, 0
+	}
+	c.wcs[(c.first+c.many)%len(c.wcs)] = told{*wc, from, free}
+	c.many++
+	c.waits.Store(int32(c.many))
+	c.notify(wc.Status != rdma.StatusSuccess)
+}
+
+// notify raises the event that a completion raises. The caller holds ring.
+func (c *cq) notify(failed bool) {
+	if c.armed == onAny || c.armed == onSolicited && failed {
+		c.armed, c.fired = noNotice, true
+		select {
+		case c.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// translate turns completions of the device below into the user's, in order: into
+// dst, or where something waits in the ring before them, into the ring. dst may be
+// wcs. It posts what they made room for.
+func (c *cq) translate(wcs, dst []rdma.WC) (n int) {
+	var q *qp // locked
+	failed := false
+	for i := range wcs {
+		wc := &wcs[i]
+		good := wc.Status == rdma.StatusSuccess
+		free := 0
+		if !good || !wc.Opcode.IsRecv() {
+			if q == nil || q.num != wc.QPNum {
+				q.leave()
+				if q = c.find(wc.QPNum); q != nil {
+					q.mu.Lock()
+				}
+			}
+			switch {
+			case q == nil || q.send != c:
+			case good:
+				if !q.succeeded(wc) {
+					continue
+				}
+				free, q.quiet = q.quiet+1, 0
+			default:
+				mine, visible := q.erred(wc)
+				if !visible {
+					continue
+				}
+				if mine {
+					free, q.quiet = q.quiet+1, 0
+				}
+			}
+		}
+		if len(dst) == 0 || c.waits.Load() > 0 {
+			c.push(wc, q, free)
+			continue
+		}
+		failed = failed || !good
+		dst[n] = *wc
+		n++
+		if free > 0 {
+			q.freed.Add(uint64(free))
+		}
+	}
+	q.leave()
+	if n > 0 {
+		c.ring.Lock()
+		c.notify(failed)
+		c.ring.Unlock()
+	}
+	return n
+}
+
+// leave posts what completions made room for and unlocks; q may be nil.
+func (q *qp) leave() {
+	if q == nil {
+		return
+	}
+	if q.waiting > 0 {
+		q.pump()
+	}
+	q.mu.Unlock()
+}
+
+// watchState looks now and then whether a connection is over that has work held
+// back: there may be nothing under way that would tell.
+func (c *cq) watchState() {
+	if c.polls%1024 != 0 {
+		return
+	}
+	for _, q := range *c.qps.Load() {
+		if q.send == c {
+			q.look()
+		}
+	}
+}
+
+// look fails a QP with work held back whose connection is over.
+func (q *qp) look() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waiting > 0 && !q.failed && !q.closed && q.below.State() == rdma.QPErr {
+		q.fail()
+	}
+}
+
+// Arm asks for one event. What is there already raises none.
+func (c *cq) Arm(solicitedOnly bool) error {
+	f := c.dev.caps.Features
+	if !f.Has(rdma.FeatEvents) || solicitedOnly && !f.Has(rdma.FeatSolicited) {
+		return rdma.ErrNotSupported
+	}
+	for {
+		c.mu.Lock()
+		k, err := c.gather()
+		c.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		if k == 0 {
+			break
+		}
+	}
+	want := onAny
+	if solicitedOnly {
+		want = onSolicited
+		// Which message is solicited only the device below knows. What it raised for
+		// the tier's own use is over.
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		for c.below.Wait(over) == nil {
+		}
+		if err := c.below.Arm(true); err != nil {
+			return err
+		}
+	}
+	c.ring.Lock()
+	defer c.ring.Unlock()
+	c.armed = max(c.armed, want) // IBTA C11-31, C11-32: the stronger request wins
+	return nil
+}
+
+// nap is how long Wait sleeps at most while a request for solicited completions
+// is armed and work waits, which other completions make room for.
+const nap = time.Millisecond
+
+// Wait blocks until the armed event fires, and keeps posting what waits.
+func (c *cq) Wait(ctx context.Context) error {
+	if !c.dev.caps.Features.Has(rdma.FeatEvents) {
+		return rdma.ErrNotSupported
+	}
+	for {
+		if c.gone() {
+			return nil
+		}
+		c.ring.Lock()
+		solicited := c.armed == onSolicited
+		c.ring.Unlock()
+		if !solicited {
+			if err := c.below.Arm(false); err != nil {
+				return err
+			}
+		}
+		c.mu.Lock()
+		c.polls++ // somebody is here
+		c.mu.Unlock()
+		for c.drain() > 0 { // what came before it was armed below
+		}
+		if c.gone() {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		sleep, cancel := ctx, context.CancelFunc(func() {})
+		if solicited && c.holds() {
+			sleep, cancel = context.WithTimeout(ctx, nap)
+		}
+		err := c.below.Wait(sleep)
+		cancel()
+		switch {
+		case err == nil && solicited:
+			c.ring.Lock()
+			if c.armed == onSolicited {
+				c.armed, c.fired = noNotice, true
+			}
+			c.ring.Unlock()
+		case err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)):
+			if c.gone() {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// gone takes the event.
+func (c *cq) gone() bool {
+	c.ring.Lock()
+	defer c.ring.Unlock()
+	was := c.fired
+	c.fired = false
+	return was
+}
+
+// holds tells whether a QP of this queue has work held back.
+func (c *cq) holds() bool {
+	for _, q := range *c.qps.Load() {
+		q.mu.Lock()
+		waits := q.waiting > 0
+		q.mu.Unlock()
+		if waits {
+			return true
+		}
+	}
+	return false
+}
+
+// Close fails with rdma.ErrBusy while a QP uses the queue.
+func (c *cq) Close() error { return c.below.Close() }

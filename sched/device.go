@@ -1,0 +1,144 @@
+package sched
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// device is a scheduling tier over another device. It implements rdma.Device.
+type device struct {
+	below  rdma.Device
+	cfg    Config
+	disc   discipline
+	caps   rdma.Caps
+	sliced rdma.OpSet // what is cut
+	local  bool       // completions below are local: marks are needed to know what the peer took
+	ids    uint64     // where the IDs of our own work requests begin
+	keep   keeper
+}
+
+var _ rdma.Device = (*device)(nil)
+
+// Wrap puts a tier over below. It owns below when it succeeds: Close closes both.
+// Fails with rdma.ErrInvalid for what cfg cannot be.
+func Wrap(below rdma.Device, cfg Config) (rdma.Device, error) {
+	cfg, err := cfg.normal()
+	if err != nil {
+		return nil, err
+	}
+	caps, err := tierCaps(below.Caps())
+	if err != nil {
+		return nil, err
+	}
+	// Failed completions are told apart by their ID alone (ibv_poll_cq(3)), so
+	// ours begin where no user's will be.
+	var seed [8]byte
+	if _, err := rand.Read(seed[:]); err != nil {
+		return nil, &rdma.OpError{Op: "open sched", Err: err}
+	}
+	return &device{
+		below: below, cfg: cfg, disc: disciplines[cfg.Policy], caps: caps,
+		sliced: cfg.slices(),
+		local:  caps.Completion == rdma.CompletionLocal,
+		ids:    binary.NativeEndian.Uint64(seed[:]),
+	}, nil
+}
+
+// tierCaps are what is left of a device's limits when the tier's own requests
+// have their room.
+func tierCaps(c rdma.Caps) (rdma.Caps, error) {
+	if c.MaxQPWR <= hiddenSends || c.MaxCQE <= 2*cqSpare {
+		return c, &rdma.OpError{Op: "open sched", Object: fmt.Sprintf("queues of %d work requests and %d completions", c.MaxQPWR, c.MaxCQE), Err: rdma.ErrNotSupported}
+	}
+	c.MaxQPWR -= hiddenSends
+	c.MaxCQE = (c.MaxCQE - cqSpare) / 2
+	c.Priorities = Priorities
+	return c, nil
+}
+
+// Name is the tier with its parameters, and what it stands on.
+func (d *device) Name() string { return d.cfg.name() + "+" + d.below.Name() }
+
+// Caps are those of the device below, less what the tier needs for itself.
+func (d *device) Caps() rdma.Caps { return d.caps }
+
+// AllocPD makes a protection domain of the device below.
+func (d *device) AllocPD() (rdma.PD, error) { return d.below.AllocPD() }
+
+// FreePD ends it.
+func (d *device) FreePD(pd rdma.PD) error { return d.below.FreePD(pd) }
+
+// NewSRQ makes a shared receive queue of the device below: receives are not scheduled.
+func (d *device) NewSRQ(cfg rdma.SRQConfig) (rdma.SRQ, error) { return d.below.NewSRQ(cfg) }
+
+// RegMR registers with the device below.
+func (d *device) RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR, error) {
+	return d.below.RegMR(pd, buf, access)
+}
+
+// Event takes the oldest event of the device below.
+func (d *device) Event() (rdma.Event, bool) { return d.below.Event() }
+
+// Close closes the device below and then the tier. rdma.ErrBusy while objects are open.
+func (d *device) Close() error {
+	if err := d.below.Close(); err != nil {
+		return err
+	}
+	d.keep.stop()
+	return nil
+}
+
+// Listen takes connections at addr.
+func (d *device) Listen(ctx context.Context, addr string, backlog int) (rdma.Listener, error) {
+	l, err := d.below.Listen(ctx, addr, backlog)
+	if err != nil {
+		return nil, err
+	}
+	return &listener{l, d}, nil
+}
+
+type listener struct {
+	rdma.Listener
+	dev *device
+}
+
+func (l *listener) Accept(ctx context.Context) (rdma.ConnRequest, error) {
+	r, err := l.Listener.Accept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &connRequest{r, l.dev}, nil
+}
+
+type connRequest struct {
+	rdma.ConnRequest
+	dev *device
+}
+
+// Accept hands the device below its own QP.
+func (r *connRequest) Accept(ctx context.Context, x rdma.QP, p rdma.ConnParam) (rdma.ConnParam, error) {
+	q, ok := x.(*qp)
+	if !ok || q.dev != r.dev {
+		return rdma.ConnParam{}, &rdma.OpError{Op: "accept", Object: r.RemoteAddr(), Err: fmt.Errorf("no qp of this device: %w", rdma.ErrInvalid)}
+	}
+	got, err := r.ConnRequest.Accept(ctx, q.below, p)
+	if err == nil {
+		q.joined(got.ORD)
+	}
+	return got, err
+}
+
+// keeper is the device's goroutine for QPs that have work held back while their
+// application neither posts nor polls; see keeper.go.
+type keeper struct {
+	mu      sync.Mutex
+	qps     []*qp
+	wake    chan struct{}
+	done    chan struct{} // nil before the first QP had work held back
+	stopped bool
+}

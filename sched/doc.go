@@ -1,0 +1,104 @@
+// Package sched is a tier over any rdma.Device that schedules the work requests
+// of one connection by priority, after sRDMA (Wang, Wang and Li, APNet'23, doi
+// 10.1145/3600061.3600082). The application states a priority in
+// rdma.SendWR.Priority and changes nothing else. Large requests are cut into
+// slices, slices are posted by priority, and every request completes once.
+//
+// How sRDMA encodes priorities, its slice size, its window and its rule against
+// starvation are not public: those here are this package's own.
+//
+// # What goes where
+//
+//	PostSend → nothing waits, and it is no longer than a slice: straight to the
+//	           device below, in the caller's own slice
+//	         → else: a copy waits in its class until the policy picks it and the
+//	           window has room; it is posted in slices
+//	Poll     → completions are translated where the device below put them, and
+//	           what they make room for is posted
+//	PostRecv, registrations, events → the device below
+//
+// Priority 0 is the least urgent and 7 the most; more is refused with
+// rdma.ErrInvalid. Without anything more urgent, nothing is reordered.
+//
+// # Semantics
+//
+// Same priority: first in, first out, on the wire and in completions. Data of a
+// write is therefore in place before a send of the same priority posted behind
+// it is delivered.
+//
+// Across priorities: a more urgent request overtakes what was posted before it
+// and has not been handed to the device below. A send can be delivered before
+// data that an earlier, less urgent write carries: that is the point of the tier,
+// and who needs both in order gives them the same priority. Completions come in
+// the order in which requests end.
+//
+// Fence, local invalidate, send with invalidate: they never overtake, because
+// what they wait for, or what could still use the key, stands before them.
+//
+// Write and read are cut; atomics, inline requests and sends are not. The tail of
+// a read is fetched first, so that a range that leaves the peer's registration is
+// refused before anything of it is placed. A write with immediate is left whole,
+// or with [LastImmediates] is cut with the immediate on the last slice. A send
+// longer than a slice is left whole, or with [RefuseSends] refused: one send
+// consumes one receive, and the peer's device knows nothing of slices. The stack
+// name tells both choices.
+//
+// Unsignalled requests: a completion says that every unsignalled request posted
+// before it has ended too (IBTA 10.7.3.1), whatever their priorities. The
+// completion of a request that overtook such a one is held until that has ended.
+// Urgent requests beside unsignalled bulk arrive early and complete late.
+//
+// Queue depth: a request takes one place from its post until its completion, or a
+// later one, is polled, however many slices it has. A full queue answers
+// rdma.ErrQueueFull. Places that slices and marks need are the tier's own.
+//
+// Errors: the first slice that fails completes the request with its status. What
+// was posted below completes as the device says, what waited completes flushed
+// behind it, in the order of the posts, each once. If a mark fails first, the next
+// request has its status. Close and Fail flush in the same way. Disconnect posts
+// what waits, as long as its context lasts.
+//
+// Outstanding reads: no more reads and atomics than ORD are posted below, so that
+// none of them blocks what comes behind it in the device's queue.
+//
+// Drain: a request that was cut has begun and ends before the queue pair is
+// drained; what has not begun is held.
+//
+// # The window
+//
+// What the device below has taken cannot be reordered. The window bounds it in
+// bytes until they have reached the peer's memory, for each class apart: bulk
+// that fills its window does not keep an urgent request out. An urgent request
+// waits for one window of every less urgent class at most.
+//
+// Where a completion is an acknowledgement, it proves that. Where it is local
+// (iWARP), bytes go on waiting in the socket, on the wire and in the peer's
+// receive buffer, which the kernel here cannot see into. There the tier posts a
+// read of zero bytes behind every quarter of a window. Its answer proves that the
+// peer's device has taken everything before it (RFC 5040 §5.5 (12)); the peer
+// needs no tier for that, and no key is involved (RFC 5040 §4.4). A connection
+// with ORD 0 has no reads: there the window counts local completions.
+//
+// The automatic window is four times the measured bandwidth-delay product, from
+// 64 KiB (256 KiB where completions are local) to 64 MiB. The automatic slice is a
+// quarter of the window. With Config.Adaptive both are four times as long while no
+// urgent request has been seen for a while.
+//
+// # Progress
+//
+// Posting and polling move what waits. While work waits and the application does
+// neither, one goroutine of the device does, within 10 ms; it is joined by Close.
+//
+// # Ownership
+//
+// The tier owns the device below. A queue pair's state is guarded by its mutex.
+// Lock order: completion queue, queue pair, completion ring. Nothing is allocated
+// per request.
+//
+// # Limitations
+//
+// A read that the peer refuses in its middle has placed what came before. While
+// solicited events only are armed and work waits, Wait looks every millisecond.
+// Two IDs of unsignalled requests that are equal cannot be told apart when one of
+// them fails. With strict priority, saturating urgent traffic starves the rest.
+package sched

@@ -1,0 +1,322 @@
+package sched
+
+import "github.com/rdmaperf/rdmaperf/transports/rdma"
+
+const (
+	allFlags  = rdma.Signaled | rdma.Fence | rdma.Solicited | rdma.Inline
+	inlineOps = rdma.OpSet(1<<rdma.OpSend | 1<<rdma.OpSendInv | 1<<rdma.OpSendImm | 1<<rdma.OpWrite | 1<<rdma.OpWriteImm)
+	sendOps   = rdma.OpSet(1<<rdma.OpSend | 1<<rdma.OpSendInv | 1<<rdma.OpSendImm)
+	readOps   = rdma.OpSet(1<<rdma.OpRead | 1<<rdma.OpFetchAdd | 1<<rdma.OpCmpSwap)
+
+	// What an invalidation overtakes could still need the key (IBTA 10.6.5.1), and
+	// the peer's key as well.
+	orderedOps = rdma.OpSet(1<<rdma.OpLocalInv | 1<<rdma.OpSendInv)
+)
+
+// PostSend takes requests. What need not wait goes straight to the device below,
+// in the caller's own slice; the rest is copied and posted by priority.
+func (q *qp) PostSend(wrs []rdma.SendWR) (int, error) {
+	q.mu.Lock()
+	n, err := q.post(wrs)
+	q.mu.Unlock()
+	return n, err
+}
+
+func (q *qp) post(wrs []rdma.SendWR) (done int, err error) {
+	if q.closed {
+		return 0, rdma.ErrClosed
+	}
+	for done < len(wrs) && q.waiting == 0 && !q.draining {
+		k, marked, why := q.straight(wrs[done:])
+		if k > 0 {
+			n, err := q.through(wrs[done:done+k], marked)
+			if done += n; err != nil {
+				return done, err
+			}
+			continue
+		}
+		if why != nil {
+			return done, why
+		}
+		break // it has to wait
+	}
+	for done < len(wrs) {
+		if err = q.enqueue(&wrs[done]); err != nil {
+			break
+		}
+		done++
+	}
+	if q.waiting > 0 {
+		q.pump()
+		q.keepUp()
+	}
+	return done, err
+}
+
+// used is how many places of the send queue are taken.
+func (q *qp) used() int { return int(q.posted - q.freed.Load()) }
+
+// straight counts the requests at the start of wrs that can go to the device
+// below as they are. marked: the last of them has to carry a mark and is
+// unsignalled. Without any, why is the reason to refuse the first, or nil if it
+// has to wait.
+func (q *qp) straight(wrs []rdma.SendWR) (k int, marked bool, why error) {
+	used, room := q.used(), q.places-int(q.tail-q.head)-spare
+	reads, total, since := q.reads, q.win.under(0), q.win.since
+	whole := q.dev.disc.whole
+	for k < len(wrs) {
+		w := &wrs[k]
+		switch {
+		case w.Priority >= Priorities:
+			return k, false, rdma.ErrInvalid
+		case used+k >= q.depth:
+			return k, false, rdma.ErrQueueFull
+		case k >= room && !q.failed:
+			return k, false, nil
+		}
+		if whole || q.failed {
+			k++
+			continue
+		}
+		n := w.Len()
+		if n > uint64(q.win.slice) && (q.dev.sliced.Has(w.Op) || sendOps.Has(w.Op)) && w.Flags&rdma.Inline == 0 {
+			if sendOps.Has(w.Op) && q.dev.cfg.Sends == RefuseSends {
+				return k, false, rdma.ErrInvalid
+			}
+			return k, false, nil
+		}
+		if total += n; total > uint64(q.win.bytes) && total > n {
+			return k, false, nil
+		}
+		if readOps.Has(w.Op) {
+			if reads++; reads > max(q.ord, 1) {
+				return k, false, nil
+			}
+		}
+		k++
+		// Where completions acknowledge, a mark is a signalled request.
+		if since += int(n); since >= q.win.every() && !q.markers && q.win.out < q.win.limit {
+			if w.Flags&rdma.Signaled == 0 && !q.sigAll {
+				return k, true, nil
+			}
+			since = 0
+		}
+	}
+	return k, false, nil
+}
+
+// through posts requests as they are. marked: the last one is signalled beyond
+// the user's wish, to carry a mark.
+func (q *qp) through(wrs []rdma.SendWR, marked bool) (int, error) {
+	k := len(wrs)
+	if marked {
+		k--
+	}
+	n, err := q.directly(wrs[:k], false)
+	if err == nil && marked {
+		var m int
+		m, err = q.directly(wrs[k:], true)
+		n += m
+	}
+	if q.markers && q.win.since >= 2*q.win.every() && q.win.out < q.win.limit && !q.failed {
+		q.markRead()
+		q.flush()
+	}
+	return n, err
+}
+
+// directly posts and notes requests. signal: all of them are signalled.
+func (q *qp) directly(wrs []rdma.SendWR, signal bool) (done int, err error) {
+	if !signal && !q.sigAll {
+		done, err = q.below.PostSend(wrs)
+		for i := range wrs[:done] {
+			q.note(&wrs[i], wrs[i].Flags&rdma.Signaled != 0)
+		}
+		return done, err
+	}
+	for done < len(wrs) && err == nil {
+		b := q.batch[:min(len(wrs)-done, len(q.batch))]
+		copy(b, wrs[done:])
+		for i := range b {
+			b[i].Flags |= rdma.Signaled
+		}
+		var n int
+		n, err = q.below.PostSend(b)
+		for i := range wrs[done : done+n] {
+			q.note(&wrs[done+i], true)
+		}
+		done += n
+	}
+	return done, err
+}
+
+// note records a request that went straight through.
+func (q *qp) note(w *rdma.SendWR, signaled bool) {
+	f := eUser
+	if signaled {
+		f |= eSignaled
+	}
+	if w.Flags&rdma.Signaled != 0 || q.sigAll {
+		f |= eLoud
+	}
+	if readOps.Has(w.Op) {
+		f |= eResponds
+		q.reads++
+	}
+	if !q.dev.disc.whole {
+		c := int(w.Priority)
+		if q.win.adaptive && q.win.under(0) > q.win.under(c) {
+			q.win.urgent()
+		}
+		q.win.issue(c, w.Len())
+		if signaled && !q.markers && q.win.due() {
+			q.win.mark()
+			f |= eMark
+		}
+	}
+	q.ring[q.tail&uint32(len(q.ring)-1)] = entry{w.ID, none, f}
+	q.tail++
+	q.posted++
+}
+
+// enqueue copies a request that waits. It checks what the device below would
+// refuse at once, because nobody is there any more when it does.
+func (q *qp) enqueue(w *rdma.SendWR) error {
+	if w.Priority >= Priorities {
+		return rdma.ErrInvalid
+	}
+	size := w.Len()
+	if err := q.admit(w, size); err != nil {
+		return err
+	}
+	if q.used() >= q.depth {
+		return rdma.ErrQueueFull
+	}
+	i := q.newParent()
+	p := &q.parents[i]
+	*p = parent{wr: *w, seq: q.seq, size: size, next: none, quiet: none, flags: pUsed}
+	if w.Flags&rdma.Inline != 0 && size > 0 && !q.copyInline(i, p) {
+		q.release(i)
+		return rdma.ErrInvalid
+	}
+	q.seq++
+	q.posted++
+	if q.dev.disc.timed {
+		p.at = now()
+	}
+	if q.dev.sliced.Has(w.Op) && w.Flags&rdma.Inline == 0 && !q.dev.disc.whole {
+		p.flags |= pSlices
+	}
+	if w.Flags&rdma.Fence != 0 || orderedOps.Has(w.Op) {
+		p.flags |= pOrdered
+	}
+	c := int(w.Priority)
+	if w.Flags&rdma.Signaled != 0 || q.sigAll {
+		p.flags |= pLoud
+	} else {
+		q.append(&q.silent[c], i, true)
+		q.hushed++
+	}
+	if q.ready&(1<<c-1) != 0 || q.win.under(0) > q.win.under(c) {
+		q.win.urgent()
+	}
+	q.append(&q.class[c], i, false)
+	if q.class[c].first == i {
+		q.newHead(c)
+	}
+	q.waiting++
+	return nil
+}
+
+// admit repeats the checks of ibv_post_send(3).
+func (q *qp) admit(w *rdma.SendWR, size uint64) error {
+	caps := &q.dev.caps
+	switch {
+	case int(w.Op) >= rdma.NumOpcodes || w.Flags&^allFlags != 0:
+		return rdma.ErrInvalid
+	case !caps.Ops.Has(w.Op):
+		return rdma.ErrNotSupported
+	case int(w.NumSGE) > caps.MaxSGE || w.Op == rdma.OpRead && int(w.NumSGE) > caps.MaxReadSGE:
+		return rdma.ErrInvalid
+	case size > caps.MaxMsg:
+		return rdma.ErrInvalid
+	case w.Flags&rdma.Fence != 0 && !caps.Features.Has(rdma.FeatFence):
+		return rdma.ErrNotSupported
+	case w.Op.IsAtomic() && (w.NumSGE != 1 || size != 8):
+		return rdma.ErrInvalid
+	case w.Op == rdma.OpLocalInv && w.NumSGE != 0:
+		return rdma.ErrInvalid
+	case sendOps.Has(w.Op) && size > uint64(q.win.slice) && q.dev.cfg.Sends == RefuseSends && !q.dev.disc.whole:
+		return rdma.ErrInvalid
+	case w.Flags&rdma.Inline == 0:
+		return nil
+	case !caps.Features.Has(rdma.FeatInline):
+		return rdma.ErrNotSupported
+	case !inlineOps.Has(w.Op) || size > uint64(q.inline):
+		return rdma.ErrInvalid
+	}
+	return nil
+}
+
+// copyInline takes the bytes of an inline request now: they are the caller's
+// again when the post returns.
+func (q *qp) copyInline(i int32, p *parent) bool {
+	off := int(i) * q.inline
+	room := q.copies.Bytes()[off : off+q.inline]
+	at := 0
+	for k := range int(p.wr.NumSGE) {
+		s := &p.wr.SGE[k]
+		if s.Len == 0 {
+			continue
+		}
+		b := rdma.BufferAt(s.Addr, int(s.Len))
+		if b == nil {
+			return false
+		}
+		at += copy(room[at:], b)
+	}
+	p.wr.NumSGE = 1
+	p.wr.SGE[0] = rdma.SGE{Addr: q.copies.Addr() + uint64(off), Len: uint32(at)}
+	return true
+}
+
+// newParent takes a free place; the table grows to the depth of the queue, once.
+func (q *qp) newParent() int32 {
+	if i := q.free; i != none {
+		q.free = q.parents[i].next
+		return i
+	}
+	q.parents = append(q.parents, parent{})
+	return int32(len(q.parents) - 1)
+}
+
+func (q *qp) release(i int32) {
+	q.parents[i].flags = 0
+	q.parents[i].next = q.free
+	q.free = i
+}
+
+// append puts a parent at the end of a list: of its class, or of the
+// unsignalled ones.
+func (q *qp) append(l *queue, i int32, quiet bool) {
+	switch {
+	case l.last == none:
+		l.first = i
+	case quiet:
+		q.parents[l.last].quiet = i
+	default:
+		q.parents[l.last].next = i
+	}
+	l.last = i
+}
+
+// newHead tells the policy of the oldest request of a class.
+func (q *qp) newHead(c int) {
+	i := q.class[c].first
+	if i == none {
+		q.ready &^= 1 << c
+		return
+	}
+	q.ready |= 1 << c
+	q.heads.at[c], q.heads.seq[c] = q.parents[i].at, q.parents[i].seq
+}

@@ -1,0 +1,306 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// spare is the places of the device's send queue that only marks and the beacon
+// may take.
+const spare = maxMarks + 2
+
+// pump posts what waits, as far as the window, the send queue and ORD allow:
+//  1. the policy picks a class among those whose oldest request may go
+//  2. a slice of that request, or all of it, goes into the batch
+//  3. a mark follows when enough bytes went
+//
+// If what was picked has no room, everything waits for it: what the policy
+// decided would otherwise be undone by whoever is smaller.
+func (q *qp) pump() {
+	if q.failed || q.closed {
+		return
+	}
+	if q.dev.disc.timed {
+		q.heads.now = now()
+	}
+	whole := q.dev.disc.whole
+	for q.ready != 0 {
+		set := q.eligible()
+		if set == 0 {
+			break
+		}
+		c := set.most()
+		if set&(set-1) != 0 {
+			q.heads.unit = q.win.slice
+			c = q.pol.pick(set, &q.heads)
+		}
+		p := &q.parents[q.class[c].first]
+		n := p.size - p.off
+		if p.flags&pSlices != 0 {
+			n = min(n, uint64(q.win.slice))
+		}
+		if int(q.tail-q.head) >= q.places-spare {
+			break
+		}
+		if !whole && (readOps.Has(p.wr.Op) && q.reads >= max(q.ord, 1) || !q.win.room(c, n)) {
+			break
+		}
+		if !q.cut(c, p, n) {
+			return
+		}
+	}
+	// Only a mark tells that there is room again.
+	if !whole && q.ready != 0 && q.win.out == 0 && (q.tail != q.head || q.markers && q.win.under(0) > 0) {
+		q.markRead()
+	}
+	if q.flush() && q.draining && !q.begun() {
+		q.draining = false
+		_ = q.below.Drain() // it fails only where there is nothing left to drain
+	}
+}
+
+// eligible are the classes whose oldest request may go now.
+func (q *qp) eligible() classSet {
+	set := q.ready
+	if set&(set-1) == 0 && !q.draining {
+		return set
+	}
+	for c := range Priorities {
+		if !set.has(c) {
+			continue
+		}
+		p := &q.parents[q.class[c].first]
+		switch {
+		case p.flags&pBegun != 0:
+		case q.draining:
+			set &^= 1 << c
+		case p.flags&pOrdered != 0 && !q.oldest(p.seq):
+			set &^= 1 << c
+		}
+	}
+	return set
+}
+
+// oldest tells whether nothing posted before seq still has to be posted below.
+func (q *qp) oldest(seq uint64) bool {
+	for c := range Priorities {
+		if q.ready.has(c) && q.heads.seq[c] < seq {
+			return false
+		}
+	}
+	return true
+}
+
+// cut puts the next n bytes of the oldest request of class c into the batch.
+func (q *qp) cut(c int, p *parent, n uint64) bool {
+	w := &q.batch[q.filled]
+	*w = p.wr
+	w.Flags &^= rdma.Signaled
+	last := p.off+n == p.size
+	if n < p.size {
+		off := p.off
+		if w.Op == rdma.OpRead {
+			// The end comes first: a range that leaves the peer's registration is
+			// refused before anything is placed (RFC 5040 §7.2).
+			if off == 0 {
+				off, p.tail = p.size-n, n
+			} else {
+				off -= p.tail
+			}
+		}
+		w.NumSGE = part(&w.SGE, &p.wr.SGE, p.wr.NumSGE, off, n)
+		w.RemoteAddr += off
+		if p.off > 0 {
+			w.Flags &^= rdma.Fence // the first slice waited for the reads
+		}
+		if !last {
+			w.Flags &^= rdma.Solicited
+			if w.Op == rdma.OpWriteImm {
+				w.Op, w.Imm = rdma.OpWrite, 0
+			}
+		}
+	}
+	i := q.class[c].first
+	e := entry{parent: i}
+	if last && p.flags&pLoud != 0 {
+		e.flags |= eSignaled
+	}
+	if readOps.Has(w.Op) {
+		e.flags |= eResponds
+		q.reads++
+	}
+	p.flags |= pBegun
+	p.off += n
+	p.out++
+	if last {
+		p.flags |= pIssued
+		q.waiting--
+		if q.class[c].first = p.next; p.next == none {
+			q.class[c].last = none
+		}
+		q.newHead(c)
+	}
+	q.pol.charge(c, int(n), !q.ready.has(c))
+	marks := false
+	if !q.dev.disc.whole {
+		q.win.issue(c, n)
+		if q.win.due() {
+			// The answer of a read is a mark by itself.
+			if marks = q.markers && w.Op != rdma.OpRead; !marks {
+				e.flags |= eMark | eSignaled
+				q.win.mark()
+			}
+		}
+	}
+	q.stage(e)
+	if marks {
+		q.markRead()
+	}
+	return q.filled < len(q.batch)-1 || q.flush()
+}
+
+// part writes the elements of bytes [off, off+n) of a list into dst.
+func part(dst, list *[rdma.MaxSGE]rdma.SGE, elements uint8, off, n uint64) (k uint8) {
+	for _, s := range list[:elements] {
+		if off >= uint64(s.Len) {
+			off -= uint64(s.Len)
+			continue
+		}
+		take := min(uint64(s.Len)-off, n)
+		dst[k] = rdma.SGE{Addr: s.Addr + off, Len: uint32(take), LKey: s.LKey}
+		k++
+		off, n = 0, n-take
+		if n == 0 {
+			break
+		}
+	}
+	return k
+}
+
+// stage finishes the request at the end of the batch and notes it.
+func (q *qp) stage(e entry) {
+	w := &q.batch[q.filled]
+	q.filled++
+	q.nextID++
+	w.ID, e.id = q.nextID, q.nextID
+	if e.flags&eSignaled != 0 {
+		w.Flags |= rdma.Signaled
+	}
+	q.ring[q.tail&uint32(len(q.ring)-1)] = e
+	q.tail++
+}
+
+// markRead puts a mark of its own into the batch: a read of nothing, or where the
+// connection has no reads, a write of nothing.
+func (q *qp) markRead() {
+	w := &q.batch[q.filled]
+	e := entry{parent: none, flags: eSignaled | eMark}
+	*w = rdma.SendWR{Op: rdma.OpWrite}
+	if q.ord > 0 && q.dev.caps.Ops.Has(rdma.OpRead) {
+		w.Op = rdma.OpRead
+		e.flags |= eResponds
+		q.reads++
+	}
+	q.win.mark()
+	q.stage(e)
+}
+
+// flush posts the batch. It is false when the device refused a part of it, which
+// it can do only if something is wrong that [qp.admit] does not know: the
+// connection ends then.
+func (q *qp) flush() bool {
+	k := q.filled
+	if k == 0 {
+		return true
+	}
+	q.filled = 0
+	n, err := q.below.PostSend(q.batch[:k])
+	if err == nil {
+		return true
+	}
+	for ; n < k; k-- {
+		q.tail--
+		e := &q.ring[q.tail&uint32(len(q.ring)-1)]
+		if e.flags&eResponds != 0 {
+			q.reads--
+		}
+		if e.flags&eMark != 0 {
+			q.win.out--
+		}
+		if e.parent == none {
+			continue
+		}
+		p := &q.parents[e.parent]
+		p.out--
+		if k == n+1 && err != rdma.ErrClosed {
+			p.flags |= pRefused
+		}
+	}
+	_ = q.below.Fail() // a QP that is closed already has failed
+	q.failed = true
+	q.beacon()
+	return false
+}
+
+// fail notes that the connection is over. What waits is flushed behind what was
+// posted.
+func (q *qp) fail() {
+	if q.failed {
+		return
+	}
+	q.failed, q.draining = true, false
+	if q.waiting > 0 {
+		q.beacon()
+	}
+}
+
+// beacon posts a request that completes behind everything posted so far (IBTA
+// C10-97): unsignalled requests that succeeded would never tell.
+func (q *qp) beacon() {
+	q.batch[0] = rdma.SendWR{Op: rdma.OpSend}
+	q.stage(entry{parent: none, flags: eSignaled | eBeacon})
+	q.filled = 0
+	if n, _ := q.below.PostSend(q.batch[:1]); n == 0 {
+		q.tail--
+		if q.head == q.tail {
+			q.settle()
+		}
+	}
+}
+
+// settle ends what never was posted, or not all of it, in the order of the posts.
+// Nothing is under way any more.
+func (q *qp) settle() {
+	var rest []int32
+	for i := range q.parents {
+		if f := q.parents[i].flags; f&pUsed != 0 && f&pTold == 0 {
+			rest = append(rest, int32(i))
+		}
+	}
+	slices.SortFunc(rest, func(a, b int32) int { return cmp.Compare(q.parents[a].seq, q.parents[b].seq) })
+	for c := range Priorities {
+		q.class[c], q.silent[c] = queue{none, none}, queue{none, none}
+	}
+	q.ready, q.waiting, q.hushed = 0, 0, 0
+	told := 0
+	for _, i := range rest {
+		p := &q.parents[i]
+		wc := rdma.WC{ID: p.wr.ID, QPNum: q.num, Opcode: p.wr.Op.Completes(), Status: rdma.StatusWRFlushErr}
+		if p.flags&pRefused != 0 {
+			wc.Status = rdma.StatusLocQPOpErr
+		}
+		for told < len(q.held) && q.held[told].seq < p.seq {
+			q.emit(&q.held[told].wc)
+			told++
+		}
+		q.blame(&wc)
+		q.emit(&wc)
+		q.release(i)
+	}
+	for ; told < len(q.held); told++ {
+		q.emit(&q.held[told].wc)
+	}
+	q.held = q.held[:0]
+}

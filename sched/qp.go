@@ -1,0 +1,326 @@
+package sched
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// entryFlags say what a posted request of the device below means.
+type entryFlags uint8
+
+const (
+	eSignaled entryFlags = 1 << iota // the device below completes it
+	eLoud                            // a user's request that went straight through, and its completion is the user's
+	eUser                            // a user's request that went straight through
+	eResponds                        // counts against ORD
+	eMark                            // carries the oldest mark that is under way
+	eBeacon                          // posted behind a failure
+)
+
+// entry is one request posted to the device below.
+type entry struct {
+	id     uint64 // as posted
+	parent int32  // or none
+	flags  entryFlags
+}
+
+const none = int32(-1)
+
+// parentFlags say how far a user's request that waits, or waited, has come.
+type parentFlags uint8
+
+const (
+	pUsed    parentFlags = 1 << iota
+	pLoud                // its success is the user's to see
+	pSlices              // may be cut
+	pBegun               // some of it was posted
+	pIssued              // all of it was posted
+	pOrdered             // never overtakes
+	pTold                // its completion was given to the user
+	pRefused             // the device below would not take a part of it
+)
+
+// parent is a user's request that could not go straight through.
+type parent struct {
+	wr    rdma.SendWR
+	seq   uint64 // of the post
+	at    int64  // when it was posted, for policies that are timed
+	size  uint64 // bytes
+	off   uint64 // of those, posted
+	tail  uint64 // of a read in slices, the bytes at its end, which went first
+	out   int32  // entries under way
+	next  int32  // in its class, or among the free ones
+	quiet int32  // next unsignalled one of its class
+	flags parentFlags
+}
+
+// queue is a list of parents.
+type queue struct{ first, last int32 }
+
+// kept is a completion that waits for earlier unsignalled requests.
+type kept struct {
+	wc  rdma.WC
+	seq uint64
+}
+
+// qp is one end of a connection. mu guards everything below it.
+type qp struct {
+	dev    *device
+	below  rdma.QP
+	num    uint32
+	send   *cq
+	recv   *cq
+	depth  int // the user's
+	sigAll bool
+	inline int
+	copies rdma.Buffer // inline bytes of waiting requests
+
+	freed atomic.Uint64 // places given back by polls
+
+	mu       sync.Mutex
+	closed   bool
+	failed   bool // the connection is over; nothing more is posted
+	draining bool // SQD is wanted when what was begun is posted
+	pol      policy
+	heads    heads
+	posted   uint64 // requests taken from the user
+	quiet    int    // ended without a completion since the last one
+	seq      uint64
+	nextID   uint64
+	verdict  rdma.Status // of a request of our own that failed first
+
+	// Posted to the device below: a ring in its order, [head, tail).
+	ring       []entry
+	head, tail uint32
+	places     int // of the device's send queue
+	ord        int
+	reads      int // reads and atomics under way
+
+	// Waiting.
+	parents []parent
+	free    int32
+	class   [Priorities]queue
+	ready   classSet // classes with something to post
+	waiting int      // parents not wholly posted
+	silent  [Priorities]queue
+	hushed  int // parents in silent
+	held    []kept
+
+	win     window
+	markers bool // marks are reads of their own
+	batch   [32]rdma.SendWR
+	filled  int
+
+	watched atomic.Bool // in the keeper's list
+}
+
+// NewQP makes a queue pair in INIT.
+func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
+	fail := func(err error) (rdma.QP, error) { return nil, &rdma.OpError{Op: "create qp", Err: err} }
+	send, ok1 := cfg.SendCQ.(*cq)
+	recv, ok2 := cfg.RecvCQ.(*cq)
+	switch {
+	case !ok1 || !ok2 || send.dev != d || recv.dev != d:
+		return fail(fmt.Errorf("completion queues of this device are required: %w", rdma.ErrInvalid))
+	case cfg.SendDepth < 0 || cfg.SendDepth > d.caps.MaxQPWR || cfg.RecvDepth > d.caps.MaxQPWR:
+		return fail(fmt.Errorf("send depth %d, receive depth %d, limit %d: %w", cfg.SendDepth, cfg.RecvDepth, d.caps.MaxQPWR, rdma.ErrInvalid))
+	case cfg.MaxInline < 0 || cfg.MaxInline > d.caps.MaxInline:
+		return fail(fmt.Errorf("%d inline bytes, limit %d: %w", cfg.MaxInline, d.caps.MaxInline, rdma.ErrInvalid))
+	}
+	depth := max(cfg.SendDepth, 1)
+	inner := cfg
+	inner.SendCQ, inner.RecvCQ = send.below, recv.below
+	inner.SendDepth = depth + hiddenSends
+	inner.SigAll = false // the tier signals what the user is to see
+	below, err := d.below.NewQP(inner)
+	if err != nil {
+		return nil, err
+	}
+	q := &qp{
+		dev: d, below: below, num: below.Num(), send: send, recv: recv,
+		depth: depth, sigAll: cfg.SigAll, inline: cfg.MaxInline,
+		pol: d.disc.make(&d.cfg), nextID: d.ids, places: inner.SendDepth, free: none,
+	}
+	if cfg.MaxInline > 0 {
+		if q.copies, err = rdma.Alloc(depth * cfg.MaxInline); err != nil {
+			below.Close()
+			return fail(err)
+		}
+	}
+	size := 1
+	for size < q.places {
+		size <<= 1
+	}
+	q.ring = make([]entry, size)
+	for c := range Priorities {
+		q.class[c], q.silent[c] = queue{none, none}, queue{none, none}
+	}
+	q.win.init(&d.cfg, d.local)
+	send.attach(q)
+	if recv != send {
+		recv.attach(q)
+	}
+	return q, nil
+}
+
+// Num identifies the QP; it is that of the device below.
+func (q *qp) Num() uint32 { return q.num }
+
+// State is that of the QP below, but SQD from Drain on.
+func (q *qp) State() rdma.QPState {
+	s := q.below.State()
+	if s == rdma.QPRTS {
+		q.mu.Lock()
+		if q.draining {
+			s = rdma.QPSQD
+		}
+		q.mu.Unlock()
+	}
+	return s
+}
+
+// Connect joins the QP to a listener.
+func (q *qp) Connect(ctx context.Context, addr string, p rdma.ConnParam) (rdma.ConnParam, error) {
+	got, err := q.below.Connect(ctx, addr, p)
+	if err == nil {
+		q.joined(got.ORD)
+	}
+	return got, err
+}
+
+// joined is told what the connection allows.
+func (q *qp) joined(ord int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ord = ord
+	q.markers = q.dev.local && !q.dev.disc.whole && ord > 0 && q.dev.caps.Ops.Has(rdma.OpRead)
+	q.win.limit = max(min(maxMarks, q.send.extra(q)-1), 1)
+	if q.markers {
+		q.win.limit = max(min(q.win.limit, ord/2), 1)
+	}
+}
+
+// PostRecv hands receives to the device below: they are not scheduled.
+func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.below.PostRecv(wrs) }
+
+// Drain holds requests that were not begun. One that was cut and is not wholly
+// posted has begun, so the device below drains only behind it.
+func (q *qp) Drain() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.draining || q.closed {
+		return q.below.Drain() // which says what is wrong with that
+	}
+	if !q.begun() {
+		return q.below.Drain()
+	}
+	if !q.dev.caps.Features.Has(rdma.FeatSQD) {
+		return rdma.ErrNotSupported
+	}
+	if q.failed || q.below.State() != rdma.QPRTS {
+		return rdma.ErrState
+	}
+	q.draining = true
+	return nil
+}
+
+// begun tells whether a waiting request was posted in part.
+func (q *qp) begun() bool {
+	for c := range Priorities {
+		if q.ready.has(c) && q.parents[q.class[c].first].flags&pBegun != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Resume releases what Drain held.
+func (q *qp) Resume() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.draining {
+		q.draining = false
+	} else if err := q.below.Resume(); err != nil {
+		return err
+	}
+	q.pump()
+	return nil
+}
+
+// Fail moves the QP to ERR.
+func (q *qp) Fail() error {
+	err := q.below.Fail()
+	if err == nil {
+		q.mu.Lock()
+		q.fail()
+		q.mu.Unlock()
+	}
+	return err
+}
+
+// drainPause is how long Disconnect leaves the device alone between two looks.
+const drainPause = 50 * time.Microsecond
+
+// Disconnect posts what waits, as far as the peer takes it before ctx ends, and
+// ends the connection.
+func (q *qp) Disconnect(ctx context.Context) error {
+	for {
+		q.mu.Lock()
+		idle := q.waiting == 0 || q.failed || q.closed || q.draining || q.below.State() != rdma.QPRTS
+		q.mu.Unlock()
+		if idle || ctx.Err() != nil {
+			break
+		}
+		if q.send.drain() == 0 {
+			time.Sleep(drainPause)
+		}
+	}
+	err := q.below.Disconnect(ctx)
+	q.mu.Lock()
+	if !q.closed && q.below.State() == rdma.QPErr {
+		q.fail()
+	}
+	q.mu.Unlock()
+	return err
+}
+
+// Close destroys the QP. What was posted completes through the device below, and
+// behind it what waited.
+func (q *qp) Close() error {
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		return nil
+	}
+	q.mu.Unlock()
+	if err := q.below.Close(); err != nil {
+		return err
+	}
+	for q.send.drain() > 0 {
+	}
+	for q.recv != q.send && q.recv.drain() > 0 {
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return nil
+	}
+	q.closed, q.failed = true, true
+	var unused rdma.WC
+	for q.head != q.tail { // what is left succeeded in silence
+		e := &q.ring[q.head&uint32(len(q.ring)-1)]
+		q.head++
+		q.ended(e, &unused)
+	}
+	q.settle()
+	q.send.detach(q)
+	if q.recv != q.send {
+		q.recv.detach(q)
+	}
+	return q.copies.Free()
+}
