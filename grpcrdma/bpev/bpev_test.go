@@ -331,3 +331,32 @@ func TestModesAndConfigRoundTrip(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Only so many callers spin that the processors do; the others leave it to the pollers.
+func TestSpinnersAreBounded(t *testing.T) {
+	s := open(t, Config{BusyTime: never})
+	s.spinners = 2
+	const conns = 6
+	fakes := make([]fake, conns)
+	handles := make([]*Handle, conns)
+	results := make([]<-chan error, conns)
+	for i := range fakes {
+		handles[i] = s.Add(&fakes[i])
+		results[i] = waiting(handles[i], In, time.Time{})
+	}
+	for end := time.Now().Add(testTime); s.Stats().Sleeps < conns-2; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d sleep", s.Stats().Sleeps, conns)
+		}
+	}
+	for i := range fakes {
+		fakes[i].set(In)
+		if err := result(t, results[i]); err != nil {
+			t.Error(err)
+		}
+		handles[i].Remove()
+	}
+	if n := s.Stats().Sleeps; n != conns-2 {
+		t.Errorf("%d slept, want %d", n, conns-2)
+	}
+}

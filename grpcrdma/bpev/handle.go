@@ -14,6 +14,12 @@ import (
 // clock. A turn over a software provider takes about half a microsecond.
 const clockEvery = 8
 
+// yieldEvery is how long a spinning goroutine keeps its processor from the others
+// of the process. Yielding is not free: the runtime wakes another thread at every
+// yield while a processor is idle, which then has nothing to do but to take over
+// the spinning. Arbitrary: a few yields a busy time.
+const yieldEvery = 20 * time.Microsecond
+
 // Handle is a connection in a Set.
 type Handle struct {
 	set    *Set
@@ -42,27 +48,39 @@ func (h *Handle) Wait(want Ready, deadline time.Time) error {
 	return h.sleep(want, deadline)
 }
 
-// spin polls for the busy time; done=false when that is over.
+// spin polls for the busy time; done=false when that is over, or when enough
+// others spin already: they and the pollers keep the processors busy.
 func (h *Handle) spin(want Ready, deadline time.Time) (done bool, err error) {
+	s := h.set
+	defer s.spinning.Add(-1)
+	if s.spinning.Add(1) > s.spinners && s.cfg.Mode == BPEV {
+		return false, nil
+	}
+	// What the caller has just made runnable waits on this very processor.
+	runtime.Gosched()
 	start := time.Now()
+	yield := start
 	for turn := 1; ; turn++ {
 		if h.takeKick(want) || h.p.Poll()&want != 0 {
 			return true, nil
 		}
-		if turn%clockEvery == 0 {
-			if ends(deadline) {
-				return true, os.ErrDeadlineExceeded
-			}
-			select {
-			case <-h.set.done:
-				return true, net.ErrClosed
-			default:
-			}
-			if h.set.cfg.Mode == BPEV && time.Since(start) >= h.set.cfg.BusyTime {
-				return false, nil
-			}
+		if turn%clockEvery != 0 {
+			continue
 		}
-		runtime.Gosched()
+		now := time.Now()
+		if !deadline.IsZero() && !now.Before(deadline) {
+			return true, os.ErrDeadlineExceeded
+		}
+		if s.over.Load() {
+			return true, net.ErrClosed
+		}
+		if s.cfg.Mode == BPEV && now.Sub(start) >= s.cfg.BusyTime {
+			return false, nil
+		}
+		if now.Sub(yield) >= yieldEvery || s.spinning.Load() > s.spinners {
+			runtime.Gosched()
+			yield = now
+		}
 	}
 }
 

@@ -61,19 +61,29 @@ func (p *poller) loop() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	last := time.Now()
+	yield := last
 	for turn := 1; ; turn++ {
 		sleepers, hit := p.scan()
 		if hit {
 			last = time.Now()
+			yield = last
+			// Whoever was woken waits on this very processor.
+			runtime.Gosched()
+			continue
 		}
-		tired := turn%clockEvery == 0 && p.set.cfg.IdleSleep > 0 && time.Since(last) >= patience
+		if sleepers && turn%clockEvery != 0 {
+			continue
+		}
+		now := time.Now()
 		switch {
+		case p.set.over.Load():
+			return
 		case !sleepers:
 			if _, open := p.park(nil); !open {
 				return
 			}
 			last = time.Now()
-		case tired:
+		case p.set.cfg.IdleSleep > 0 && now.Sub(last) >= patience:
 			p.set.pauses.Add(1)
 			timer.Reset(p.set.cfg.IdleSleep)
 			nudged, open := p.park(timer.C)
@@ -84,15 +94,9 @@ func (p *poller) loop() {
 				last = time.Now() // there is traffic again
 			}
 			turn = clockEvery - 1 // else one scan, then the next pause, unless it finds work
-		default:
-			select {
-			case <-p.set.done:
-				return
-			default:
-			}
-			// Whoever was woken runs on this processor now; a poller that went on
-			// would keep it waiting for another one.
+		case now.Sub(yield) >= yieldEvery:
 			runtime.Gosched()
+			yield = now
 		}
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // Ready are the directions in which a connection's user can go on.
@@ -53,6 +53,12 @@ type Set struct {
 	// spins tells whether Wait polls at all before it sleeps.
 	spins bool
 
+	// spinners is how many callers may spin at once before the rest sleeps at once
+	// (bpev) or yields oftener (bp).
+	spinners int32
+	spinning atomic.Int32
+
+	over atomic.Bool // Close was called
 	done chan struct{}
 	ctx  context.Context
 	stop context.CancelFunc
@@ -74,6 +80,7 @@ func New(cfg Config) (*Set, error) {
 	}
 	s := &Set{cfg: cfg, done: make(chan struct{})}
 	s.spins = cfg.Mode == BP || cfg.Mode == BPEV && cfg.BusyTime > 0
+	s.spinners = int32(max(runtime.GOMAXPROCS(0)/2, 1))
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if cfg.Mode == BPEV {
 		for range cfg.Pollers {
@@ -152,6 +159,7 @@ func (s *Set) Close() error {
 	s.mu.Lock()
 	if !s.closed {
 		s.closed = true
+		s.over.Store(true)
 		close(s.done)
 		s.stop()
 	}
@@ -159,6 +167,3 @@ func (s *Set) Close() error {
 	s.wg.Wait()
 	return nil
 }
-
-// ends tells a deadline that has passed; the zero time is none.
-func ends(deadline time.Time) bool { return !deadline.IsZero() && !time.Now().Before(deadline) }
