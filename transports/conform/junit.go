@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// The elements and attributes are those that Jenkins's junit plugin publishes as
-// its schema, which every other reader of the format accepts a part of.
+// The format has no standard. The elements and attributes are those of the schema
+// that Jenkins's xunit plugin publishes (junit-10.xsd), which other readers accept
+// a part of.
 type (
 	junitRun struct {
 		XMLName  xml.Name     `xml:"testsuites"`
