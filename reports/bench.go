@@ -45,6 +45,9 @@ func WriteBench(w io.Writer, d *Document) error {
 	if slices.ContainsFunc(d.Results, func(r Result) bool { return r.Bidirectional != nil }) {
 		out.WriteString("Unit from-client-B/s better=higher\nUnit from-server-B/s better=higher\n")
 	}
+	if slices.ContainsFunc(d.Results, func(r Result) bool { return r.Incast != nil }) {
+		out.WriteString("Unit slowest-B/s better=higher\nUnit jain better=higher\n")
+	}
 	if slices.ContainsFunc(d.Results, func(r Result) bool { return r.HOL != nil }) {
 		for _, v := range holBenchValues {
 			better := "lower"
@@ -130,6 +133,10 @@ func benchLine(out *bytes.Buffer, r *Result) {
 	if b := r.Bidirectional; b != nil {
 		value(roundTo(b.FromClient.BytesPerSecond), "from-client-B/s")
 		value(roundTo(b.FromServer.BytesPerSecond), "from-server-B/s")
+	}
+	if in := r.Incast; in != nil {
+		value(roundTo(in.MinBytesPerSecond), "slowest-B/s")
+		value(in.Jain, "jain")
 	}
 	if h := r.HOL; h != nil {
 		for _, v := range holBenchValues {

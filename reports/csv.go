@@ -144,7 +144,19 @@ func csvTable() []csvColumn {
 		gc("client_collections", func(g *GC) int64 { return g.ClientCollections }),
 		gc("server_collections", func(g *GC) int64 { return g.ServerCollections }),
 		gc("client_allocations", func(g *GC) int64 { return g.ClientAllocations }),
-		gc("server_allocations", func(g *GC) int64 { return g.ServerAllocations }))
+		gc("server_allocations", func(g *GC) int64 { return g.ServerAllocations }),
+		csvFigure("slowest_client_bytes_per_second", "slowest.bw"), csvFigure("fastest_client_bytes_per_second", "fastest.bw"), csvFigure("jain", "jain"))
+}
+
+// csvFigure is a figure as thresholds name it.
+func csvFigure(name, figure string) csvColumn {
+	m, _ := findMetric(figure)
+	return csvColumn{name, func(_ *Document, r *Result) string {
+		if v, ok := m.of(r); ok {
+			return csvNumber(v)
+		}
+		return ""
+	}}
 }
 
 // csvLatency are the columns of one set of samples, times in ns.

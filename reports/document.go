@@ -132,6 +132,9 @@ type Result struct {
 	// Throughput and Operations are the sums, and DurationNs is the longer window.
 	Bidirectional *Bidirectional `json:"bidirectional,omitempty"`
 
+	// Incast has the clients' shares of the throughput.
+	Incast *Incast `json:"incast,omitempty"`
+
 	CPU      *CPU      `json:"cpu,omitempty"`
 	Counters *Counters `json:"counters,omitempty"`
 	GC       *GC       `json:"gc,omitempty"`

@@ -48,7 +48,7 @@ func (c *charts) sweepSection(set *sampleSet) section {
 		if g.key.rate > 0 {
 			caption += ", " + rateLabel(g.key.rate) + " offered"
 		}
-		at := func(s *sample) string { return plural(int64(s.QPs), "QP") }
+		at := func(s *sample) string { return plural(int64(s.QPs), g.key.connections()) }
 		add := func(what, yLabel string, unit func(float64) string, timed bool, line func(*bySeries) series) {
 			var lines []series
 			for _, b := range split(g.samples) {
@@ -64,7 +64,7 @@ func (c *charts) sweepSection(set *sampleSet) section {
 				return
 			}
 			chart := &lineChart{id: c.id(), title: what + " by connections: " + title, desc: "Logarithmic axes. " + describeSeries(lines),
-				yLabel: yLabel, xLabel: "QPs", x: x, xTicks: ticks, yUnit: unit, series: lines}
+				yLabel: yLabel, xLabel: capital(g.key.connections()) + "s", x: x, xTicks: ticks, yUnit: unit, series: lines}
 			s.Figures = append(s.Figures, figure{title + ": " + what, caption, chart.render(), pointTable(title, "connections", what, lines)})
 		}
 		add("latency", "Latency, median to p99", nsLabel, true, func(b *bySeries) series {

@@ -98,7 +98,7 @@ func tooFewRepeats(n int) string {
 
 // intervalFigures are those that repeats get intervals for, where a result has them.
 var intervalFigures = []string{"p50", "mean", "p99", "alone.p50", "alone.mean", "alone.p99", "loaded.p50", "loaded.mean", "loaded.p99",
-	"alone.bw", "loaded.bw", "from_client.bw", "from_server.bw", "bw", "rate"}
+	"alone.bw", "loaded.bw", "from_client.bw", "from_server.bw", "slowest.bw", "jain", "bw", "rate"}
 
 // meanIntervals are those of the figures that every repeat has.
 func meanIntervals(repeats []*Result) []MeanInterval {

@@ -146,9 +146,11 @@ func (l load) conditions() string {
 	}
 	parts := []string{"depth " + strconv.Itoa(l.depth)}
 	if !l.sweep {
-		parts = append(parts, plural(int64(l.qps), "QP"))
+		parts = append(parts, plural(int64(l.qps), l.connections()))
 	}
-	if l.threads > 1 {
+	if l.workload == "incast" {
+		parts = append(parts, "a thread for each client, one at the server")
+	} else if l.threads > 1 {
 		parts = append(parts, plural(int64(l.threads), "thread"))
 	}
 	if l.polling != "" {
@@ -267,6 +269,7 @@ func (p *textPrinter) group(g *groupedResults) {
 		}
 	}
 	p.holTable(rows)
+	p.incastTable(rows)
 	for _, note := range notes {
 		p.wrapped(note)
 	}

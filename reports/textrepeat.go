@@ -87,6 +87,9 @@ func medianResult(all []*Result) *Result {
 		r.Throughput = &Throughput{BytesPerSecond: of(func(r *Result) float64 { return r.Throughput.BytesPerSecond }),
 			OperationsPerSecond: of(func(r *Result) float64 { return r.Throughput.OperationsPerSecond })} // no peak: it has no median
 	}
+	if r.Incast != nil {
+		r.Incast = medianIncast(all)
+	}
 	if r.Bidirectional != nil {
 		r.Bidirectional = medianDirections(all)
 	}

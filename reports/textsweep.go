@@ -29,13 +29,13 @@ func (l load) acrossQPs() load {
 }
 
 // perRow puts in front what differs from row to row: the offered rate and the QPs.
-func (g resultGroup) perRow(columns []column) []column {
+func (l load) perRow(columns []column) []column {
 	var front []column
-	if g.arrivals != "" {
+	if l.arrivals != "" {
 		front = append(front, column{name: "rate", unit: "1/sec"})
 	}
-	if g.sweep {
-		front = append(front, column{name: "QPs"})
+	if l.sweep {
+		front = append(front, column{name: l.connections() + "s"})
 	}
 	return append(front, columns...)
 }
@@ -58,7 +58,7 @@ func (g resultGroup) rowName(r *Result) string {
 		name += " at " + rateText(r.Rate) + "/sec"
 	}
 	if g.sweep {
-		name += " on " + plural(int64(r.QPs), "QP")
+		name += " on " + plural(int64(r.QPs), g.connections())
 	}
 	return name
 }
@@ -70,8 +70,16 @@ func (g *groupedResults) mostThreads() string {
 	for _, r := range g.results {
 		most = max(most, r.Threads)
 	}
-	if !g.sweep || most == 1 {
+	if !g.sweep || most == 1 || g.workload == "incast" {
 		return ""
 	}
 	return ", at most " + plural(int64(most), "thread")
+}
+
+// connections is what a workload calls one of its QPs.
+func (l load) connections() string {
+	if l.workload == "incast" {
+		return "client"
+	}
+	return "QP"
 }

@@ -108,6 +108,9 @@ func figureTable() []metric {
 	return append(all,
 		bulk("alone.bw", func(h *HOL) float64 { return h.BulkAloneBytesPerSecond }),
 		bulk("loaded.bw", func(h *HOL) float64 { return h.BulkLoadedBytesPerSecond }),
+		incastMetric("slowest.bw", quantityBytes, func(in *Incast) float64 { return in.MinBytesPerSecond }),
+		incastMetric("fastest.bw", quantityBytes, func(in *Incast) float64 { return in.MaxBytesPerSecond }),
+		incastMetric("jain", quantityCount, func(in *Incast) float64 { return in.Jain }),
 		direction("from_client.bw", func(b *Bidirectional) float64 { return b.FromClient.BytesPerSecond }),
 		direction("from_server.bw", func(b *Bidirectional) float64 { return b.FromServer.BytesPerSecond }),
 		rate("rate", quantityRate, func(t *Throughput) float64 { return t.OperationsPerSecond }),
@@ -147,7 +150,8 @@ type Threshold struct {
 // (corrected for coordinated omission; open loop without the wait for a late
 // start; head-of-line probes alone and beside the bulk), rate (operations/s),
 // bw (bytes/s; after "alone." or "loaded." of the bulk stream, after "from_client."
-// or "from_server." of one direction) or errors. A LIMIT with a sign and %, such as
+// or "from_server." of one direction, after "slowest." or "fastest." of one client of
+// an incast), jain or errors. A LIMIT with a sign and %, such as
 // +10%, is the change from the old run, which only a comparison knows.
 func ParseThreshold(s string) (Threshold, error) {
 	fail := func(format string, args ...any) (Threshold, error) {

@@ -172,3 +172,28 @@ func TestRunMeasuresBothDirections(t *testing.T) {
 		}
 	}
 }
+
+// Many clients send to one server: aggregate and shares, a point for each number.
+func TestRunMeasuresIncast(t *testing.T) {
+	args := []string{"run", "--transport", "iwarp", "--clients", "2,4", "--op", "send", "-s", "4K", "-n", "50"}
+	r := rdmaperf(t, append(args, "--format", "json")...)
+	if r.code != 0 || r.stderr != "" {
+		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
+	}
+	d := document(t, []byte(r.stdout))
+	if len(d.Results) != 2 {
+		t.Fatalf("%d results, want 2", len(d.Results))
+	}
+	for i, n := range []int{2, 4} {
+		res := d.Results[i]
+		if res.Workload != "incast" || res.QPs != n || res.Operations != int64(50*n) || res.Incast == nil || len(res.Incast.PerClient) != n || !res.Verified {
+			t.Errorf("result %+v, incast %+v", res, res.Incast)
+		}
+	}
+	r = rdmaperf(t, args...)
+	for _, want := range []string{"incast send", "clients  #bytes", "Jain index"} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("the table lacks %q:\n%s", want, r.stdout)
+		}
+	}
+}

@@ -93,6 +93,7 @@ var onlyFor = []struct {
 }{
 	{[]string{"rate", "rate-sweep"}, bench.WorkloadLatency},
 	{[]string{"bidirectional"}, bench.WorkloadThroughput},
+	{[]string{"clients"}, bench.WorkloadIncast},
 }
 
 // workloadsFor leaves the head-of-line workload out where nobody asked for it and
@@ -120,6 +121,16 @@ func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
 			list = slices.DeleteFunc(list, func(w string) bool { return w == bench.WorkloadHOL })
 		}
 		return list, nil
+	}
+	if slices.Contains(list, bench.WorkloadIncast) {
+		for _, f := range []string{"qp", "qp-sweep", "threads"} {
+			if changed(f) {
+				return nil, fmt.Errorf("--%s: the connections and threads of the workload %s are its --clients", f, bench.WorkloadIncast)
+			}
+		}
+		if changed("pin") && o.pin != "auto" && o.pin != "none" {
+			return nil, fmt.Errorf("--pin %s: one CPU cannot hold all clients of the workload %s", o.pin, bench.WorkloadIncast)
+		}
 	}
 	if !slices.Contains(list, bench.WorkloadHOL) {
 		for _, f := range []string{"bulk-size", "bulk-depth", "probe-size", "probe-interval", "probe-rate", "hol-arm", "probe-priority"} {

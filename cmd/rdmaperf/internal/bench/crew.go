@@ -36,7 +36,7 @@ func newCrew(sh *Shape, side string, sessions []transports.Session, cpu int) (_ 
 			}
 		}
 	}()
-	for i := range sh.Threads {
+	for i := range sh.sideThreads(side) {
 		if i > 0 {
 			cpu = -1 // one CPU was named; the kernel places the others
 		}
@@ -89,7 +89,7 @@ func (c *crew) prepare(gen int) error {
 		switch {
 		case c.sh.Bidirectional:
 			l.seekDuplex()
-		case c.sh.Workload == WorkloadThroughput:
+		case c.sh.streaming():
 			l.seek()
 		}
 		if c.sh.Workload == WorkloadHOL {
@@ -133,7 +133,7 @@ func (c *crew) firstReceives(l *lane) error {
 			ops = append(ops, l.recvs[i%l.recvRing()])
 		}
 		l.recvHead = d.firstPost % l.recvRing()
-	} else if c.side == sideClient && c.sh.Workload == WorkloadThroughput {
+	} else if c.side == sideClient && c.sh.streaming() {
 		for i := range ctlSlots {
 			ops = append(ops, l.ctlRecv(i))
 		}
@@ -153,7 +153,7 @@ func (c *crew) firstReceives(l *lane) error {
 
 // streams tells whether this side's loop is stream.
 func (c *crew) streams() bool {
-	return c.side == sideClient && c.sh.Workload == WorkloadThroughput && !c.sh.Bidirectional
+	return c.side == sideClient && c.sh.streaming() && !c.sh.Bidirectional
 }
 
 // loop chooses the loop of this side before it starts.
@@ -217,6 +217,7 @@ type outcome struct {
 	ops    int64
 	begin  int64 // of the window
 	window time.Duration
+	shares []share // incast, client: of each worker
 	usage  usage
 	err    error // the first failure; a corruption wins
 }
@@ -322,6 +323,9 @@ func (c *crew) collect(errs []error) outcome {
 		}
 		end = max(end, w.end)
 		o.ops += w.ops
+		if c.sh.Workload == WorkloadIncast {
+			o.shares = append(o.shares, share{w.ops, time.Duration(max(0, w.end-w.begin))})
+		}
 		o.late += w.late
 		o.unsent += w.unsent
 		if w.rec != nil {

@@ -40,6 +40,9 @@
 // In both directions at once, both sides run such a stream. The server's begins when
 // it hears from the client's; each window is timed by its own side.
 //
+// In an incast each client is such a stream on a thread of its own, all to one
+// thread of the server; a client's rate is over its own window.
+//
 // With a rate the latency loop is open: operations are due at intended starts, none
 // is skipped, and a sample is the wait behind its start and then the above. The
 // head-of-line workload times its probes from their intended starts, too, and over
@@ -49,6 +52,9 @@
 // after it ended.
 //
 // # Limitations
+//
+// The clients of an incast are threads of one process; --interval in both
+// directions shows the client's only.
 //
 // Raw samples are bounded: what does not fit is counted, and only the histogram has
 // it. They are handed over between windows, so that a slow disk lengthens a run.

@@ -134,11 +134,6 @@ func (p Point) validateHOL() error {
 	return nil
 }
 
-// hasHOL tells whether some point is of the head-of-line workload.
-func (p *Plan) hasHOL() bool {
-	return slices.ContainsFunc(p.Points, func(pt Point) bool { return pt.Workload == WorkloadHOL })
-}
-
 // Layout, the same on both sides: the bulk sources, the probes' sources, the
 // slots that bulk writes fill, and the receives.
 //

@@ -118,7 +118,7 @@ func (m *measurement) phase(ctx context.Context, name string, gen int, lim limit
 	if _, err := c.ask(ctx, sh, &message{Type: msgPhase, Phase: &phaseStart{Name: name, Generation: gen, Operations: lim.ops}}, msgReady); err != nil {
 		return nil, nil, err
 	}
-	out, err := m.watch(ctx, m.crew.start(lim, sh.Workload != WorkloadThroughput))
+	out, err := m.watch(ctx, m.crew.start(lim, !sh.streaming()))
 	if moved := changes(); moved != nil {
 		m.counters.Client = moved
 	}
@@ -248,6 +248,9 @@ func (m *measurement) result() reports.Result {
 	} else {
 		res.Throughput = reports.NewThroughput(out.ops*int64(sh.Size), out.ops, out.window)
 		out.peak.report(res.Throughput, sh.Size, sh.Depth*sh.QPs)
+		if sh.Workload == WorkloadIncast {
+			m.incast(&res, out)
+		}
 	}
 	return res
 }
@@ -296,6 +299,9 @@ func (m *measurement) parameters() map[string]any {
 	}
 	if sh.Bidirectional {
 		p["bidirectional"] = true
+	}
+	if sh.Workload == WorkloadIncast {
+		p["server_threads"] = sh.sideThreads(sideServer)
 	}
 	if sh.Workload != WorkloadLatency {
 		p["barrier"] = "answer to an empty send"

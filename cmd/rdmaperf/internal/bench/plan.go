@@ -190,7 +190,9 @@ func (p *Plan) Validate() error {
 		return bad("interval", p.Interval, "it divides a window that has a duration")
 	case p.Interval > 0 && (p.Interval < time.Millisecond || p.Interval > p.Duration || p.Duration/p.Interval >= MaxIntervals):
 		return bad("interval", p.Interval, fmt.Sprintf("want 1ms or more, at most the duration, and fewer than %d in it", MaxIntervals))
-	case p.hasHOL() && p.Polling == PollingEvent:
+	case p.has(WorkloadIncast) && p.Polling == PollingEvent:
+		return bad("polling", p.Polling, "one thread serves all clients of an incast and cannot sleep on one, so it needs busy polling")
+	case p.has(WorkloadHOL) && p.Polling == PollingEvent:
 		return bad("polling", p.Polling, "the head-of-line workload paces and watches two things at once, so it needs busy polling")
 	}
 	for _, pt := range p.Points {

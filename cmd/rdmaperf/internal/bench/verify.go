@@ -123,7 +123,7 @@ func (w *worker) verifyFinal(l *lane, count uint64) error {
 
 // verifyInitiator checks what came back to the client of a stream.
 func (c *crew) verifyInitiator(gen int) error {
-	if c.sh.Workload != WorkloadThroughput || c.sh.Bidirectional {
+	if !c.sh.streaming() || c.sh.Bidirectional {
 		return nil
 	}
 	k := c.sh.kind()

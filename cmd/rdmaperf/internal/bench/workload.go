@@ -11,6 +11,7 @@ const (
 	WorkloadLatency    = "latency"
 	WorkloadThroughput = "throughput"
 	WorkloadHOL        = "hol"
+	WorkloadIncast     = "incast"
 )
 
 // workload is a row of the table of workloads: what tells it from the others
@@ -28,6 +29,7 @@ var workloads = []workload{
 	{name: WorkloadLatency, standard: true, shape: (*Shape).latencyShape, check: (*Shape).checkLatency},
 	{name: WorkloadThroughput, standard: true, shape: (*Shape).streamDepths, limits: streamLimits},
 	{name: WorkloadHOL, standard: true, point: Point.validateHOL, shape: (*Shape).holShape, check: (*Shape).validateHOL, limits: holLimits},
+	{name: WorkloadIncast, point: Point.validateIncast, shape: (*Shape).incastShape, check: (*Shape).checkIncast, limits: streamLimits},
 }
 
 // findWorkload returns the row of a name, or nil.
@@ -37,6 +39,11 @@ func findWorkload(name string) *workload {
 		return nil
 	}
 	return &workloads[i]
+}
+
+// has tells whether some point is of the workload.
+func (p *Plan) has(name string) bool {
+	return slices.ContainsFunc(p.Points, func(pt Point) bool { return pt.Workload == name })
 }
 
 // Workloads lists the known workloads.

@@ -1,0 +1,89 @@
+package bench
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// Every client sends exactly its share, verified, from a thread of its own to the
+// one thread of the server.
+func TestIncastCountsEveryClient(t *testing.T) {
+	for name, e := range stacksUnderTest {
+		t.Run(name, func(t *testing.T) {
+			plan := quickPlan()
+			for _, clients := range []int{1, 5} {
+				for _, op := range []string{"send", "write"} {
+					plan.Points = append(plan.Points, Point{Workload: WorkloadIncast, Op: op, Size: 3000, QPs: clients})
+				}
+			}
+			plan.Iterations, plan.WarmupIterations = 60, 10
+			results, err := runPoints(t, e, plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, r := range results {
+				n := plan.Points[i].QPs
+				in := r.Incast
+				if r.Operations != int64(60*n) || !r.Verified || r.QPs != n || r.Threads != n || in == nil || in.Clients != n || len(in.PerClient) != n {
+					t.Fatalf("%s: %+v, incast %+v", plan.Points[i], r, in)
+				}
+				for _, c := range in.PerClient {
+					if c.Operations != 60 || c.BytesPerSecond < in.MinBytesPerSecond || c.BytesPerSecond > in.MaxBytesPerSecond || c.DurationNs <= 0 {
+						t.Errorf("%s: a client with %+v of %+v", plan.Points[i], c, in)
+					}
+				}
+				if in.Jain < 1/float64(n) || in.Jain > 1+1e-9 || r.Parameters["server_threads"] != 1 {
+					t.Errorf("%s: Jain index %v, server threads %v", plan.Points[i], in.Jain, r.Parameters["server_threads"])
+				}
+			}
+		})
+	}
+}
+
+// The server has one worker for all clients, whatever the shape says of threads.
+func TestIncastHasOneServerThread(t *testing.T) {
+	client, server := pair(t, memEnds, quickPlan(Point{Workload: WorkloadIncast, Op: "write", Size: 64, QPs: 4}))
+	if len(client.workers) != 4 || len(server.workers) != 1 {
+		t.Fatalf("%d and %d workers, want 4 and 1", len(client.workers), len(server.workers))
+	}
+	out := once(t, client, server, 1, limits{dur: 30 * time.Millisecond})
+	var sum int64
+	for _, s := range out.shares {
+		sum += s.ops
+	}
+	if len(out.shares) != 4 || sum != out.ops || sum == 0 {
+		t.Errorf("shares %+v, want those of 4 clients that make %d operations", out.shares, out.ops)
+	}
+}
+
+// A server answers shapes that its own plan would not allow, and goes on.
+func TestServerBoundsTheClientsOfAnIncast(t *testing.T) {
+	addr, tr := memServer(t, &Server{MaxWindow: 1 << 20})
+	plan := quickPlan(Point{Workload: WorkloadIncast, Op: "write", Size: 64 << 10, QPs: 200})
+	if _, err := Connect(t.Context(), addr, tr, plan); reports.Code(err) != reports.ExitUsage {
+		t.Errorf("windows above the server's limit: %v, want a usage error", err)
+	}
+	plan.Points[0] = Point{Workload: WorkloadIncast, Op: "write", Size: 64, QPs: maxThreads + 1}
+	if err := plan.Validate(); reports.Code(err) != reports.ExitUsage {
+		t.Errorf("too many clients: %v, want a usage error", err)
+	}
+	for name, edit := range map[string]func(sh *Shape){
+		"threads": func(sh *Shape) { sh.Threads = 1 },
+		"polling": func(sh *Shape) { sh.Polling = PollingEvent },
+		"clients": func(sh *Shape) { sh.QPs, sh.Threads = maxThreads+1, maxThreads+1 },
+	} {
+		p := quickPlan(Point{Workload: WorkloadIncast, Op: "send", Size: 64, QPs: 3})
+		p = p.withDefaults()
+		sh, err := newShape(&p, p.Points[0], tr.Caps(), tr.Caps())
+		if err != nil {
+			t.Fatal(err)
+		}
+		edit(sh)
+		if err := sh.validate(); reports.Code(err) != reports.ExitUsage {
+			t.Errorf("%s: %v, want a usage error", name, err)
+		}
+	}
+	works(t, addr, tr)
+}
