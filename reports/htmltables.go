@@ -18,7 +18,7 @@ func resultTables(set *sampleSet) []htmlTable {
 		rate := htmlTable{Caption: caption + ": throughput", Note: g.key.describe(),
 			Head: headCells("stack", "size", "operations", "seconds", "MiB/s", "Gb/s", "op/s")}
 		work := htmlTable{Caption: caption + ": what each figure rests on", Note: g.key.describe(),
-			Head: headCells("stack", "size", "label", "operations", "errors", "verified", "seconds", "CPU client [s]", "CPU server [s]", "GCs", "heap allocations", "measured by")}
+			Head: headCells("stack", "size", "label", "operations", "errors", "verified", "seconds", "CPU client [s]", "CPU server [s]", "GCs", "allocations", "measured by")}
 		peaks := slices.ContainsFunc(g.samples, func(s *sample) bool { return s.Throughput != nil && s.Throughput.PeakOverNs > 0 })
 		if peaks {
 			rate.Head = append(rate.Head, headCells("peak MiB/s", "peak over [ms]")...)
