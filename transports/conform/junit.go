@@ -165,7 +165,7 @@ func detail(r *Result, requirement string) string {
 	return b.String()
 }
 
-// junitSeconds has a fixed form: some readers take no exponent.
+// junitSeconds has no exponent and three decimals: the schema takes no more.
 func junitSeconds(ns int64) string {
-	return strconv.FormatFloat(time.Duration(ns).Seconds(), 'f', 6, 64)
+	return strconv.FormatFloat(time.Duration(ns).Seconds(), 'f', 3, 64)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +29,8 @@ var junitSchema = map[string]struct{ required, optional, children string }{
 	"system-out": {"", "", ""},
 	"system-err": {"", "", ""},
 }
+
+var junitTime = regexp.MustCompile(`^[0-9]+\.[0-9]{3}$`)
 
 type element struct {
 	name     string
@@ -98,6 +101,9 @@ func checkSchema(t *testing.T, e *element) {
 		if !slices.Contains(required, a) && !slices.Contains(optional, a) {
 			t.Errorf("%s has attribute %s, which the schema does not know", e.name, a)
 		}
+	}
+	if v, ok := e.attr["time"]; ok && !junitTime.MatchString(v) {
+		t.Errorf("%s: time %q", e.name, v)
 	}
 	order, last := strings.Fields(s.children), 0
 	for _, c := range e.children {
@@ -228,8 +234,8 @@ func TestJUnitCountsAndNames(t *testing.T) {
 			t.Errorf("no case %q among %v", name, slices.Sorted(maps.Keys(names)))
 		}
 	}
-	if got := root.all("testsuite")[1].all("testcase")[0].attr["time"]; got != "0.012346" {
-		t.Errorf("time %q, want 0.012346", got)
+	if got := root.all("testsuite")[1].all("testcase")[0].attr["time"]; got != "0.012" {
+		t.Errorf("time %q, want 0.012", got)
 	}
 }
 
