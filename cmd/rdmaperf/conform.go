@@ -186,8 +186,11 @@ func conformError(ctx context.Context, results []conform.Report) error {
 		errs = append(errs, errors.New("interrupted; the remaining cases are notrun"))
 	}
 	hint := ""
+	var exit *reports.ExitError
 	if len(red) > 0 {
 		hint = "rdmaperf conform --explain " + red[0][strings.LastIndexByte(red[0], ' ')+1:]
+	} else if errors.As(errors.Join(errs...), &exit) {
+		hint = exit.Hint
 	}
 	return &reports.ExitError{Code: code, Operation: "check conformance", Err: errors.Join(errs...), Hint: hint}
 }

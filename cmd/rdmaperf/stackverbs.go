@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 	"github.com/rdmaperf/rdmaperf/transports/verbs"
 )
@@ -50,7 +51,7 @@ func verbsConfig(l layer) (verbs.Config, error) {
 		}
 	}
 	if c.CM && (c.GIDIndex >= 0 || c.MTU != 0) {
-		return c, fmt.Errorf("%w: rdma_cm chooses gid and mtu by the address", errParam)
+		return c, &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("rdma_cm chooses gid and mtu by the address"), Hint: "cm without gid and mtu"}
 	}
 	return c, nil
 }

@@ -96,7 +96,7 @@ func chooseVerbs(l layer, devices []verbs.DeviceInfo, wish bool) (layer, error) 
 		return l, nil
 	}
 	if c.GIDIndex >= 0 || c.MTU != 0 {
-		return l, fmt.Errorf("%w: %s is iWARP, which has no gid or mtu to choose", errParam, d.Name)
+		return l, &reports.ExitError{Code: reports.ExitUsage, Err: fmt.Errorf("%s is iWARP, which has no gid or mtu to choose", d.Name), Hint: "the same without -x, gid= and mtu="}
 	}
 	if !c.CM {
 		l = l.with("cm") // the other side must do the same, whatever its device is

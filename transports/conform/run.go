@@ -70,7 +70,7 @@ func Run(ctx context.Context, h Harness, o Options) Report {
 // NotRunReport is the report of a transport whose harness could not be built:
 // every selected case is notrun, with the reason.
 func NotRunReport(transport string, reason error, o Options) Report {
-	rep := Report{Transport: transport, Strict: o.Strict, Seed: o.Seed, Err: fmt.Errorf("%s: %v: %w", transport, reason, ErrNotRun)}
+	rep := Report{Transport: transport, Strict: o.Strict, Seed: o.Seed, Err: fmt.Errorf("%s: %w: %w", transport, reason, ErrNotRun)}
 	cases, err := o.selected()
 	if err != nil {
 		rep.Err = err

@@ -43,7 +43,7 @@ type cmRequest struct {
 }
 
 func (m *manager) listen(ctx context.Context, addr string, backlog int) (rdma.Listener, error) {
-	at, err := resolve(ctx, addr)
+	at, err := resolve(ctx, bindAddr(addr, m.dev.addrs()))
 	if err != nil {
 		return nil, err
 	}

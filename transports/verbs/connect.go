@@ -5,12 +5,8 @@ package verbs
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -31,28 +27,24 @@ func (d *Device) gid(local netip.Addr) (gidEntry, error) {
 	return chooseGID(table, local)
 }
 
-// ListenHost is an address of the device's network interface, by which peers
+// addrs are the addresses of the port's network interface.
+func (d *Device) addrs() []netip.Addr {
+	table, err := readGIDs(sysRoot, d.dev, d.port.num)
+	if err != nil {
+		return nil // no address is known
+	}
+	return deviceAddrs(table)
+}
+
+// ListenHost is an address of the port's network interface, by which peers
 // reach it; empty when it has none.
 func (d *Device) ListenHost() string {
-	dir := filepath.Join(sysRoot, "class/infiniband", d.dev, "ports", strconv.Itoa(d.port.num), "gid_attrs/ndevs")
-	slots, _ := os.ReadDir(dir)
-	for _, slot := range slots {
-		name, err := os.ReadFile(filepath.Join(dir, slot.Name()))
-		if err != nil {
-			continue // an empty slot
-		}
-		nic, err := net.InterfaceByName(strings.TrimSpace(string(name)))
-		if err != nil {
-			continue
-		}
-		addrs, _ := nic.Addrs()
-		for _, a := range addrs {
-			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
-				return p.Addr().String()
-			}
-		}
+	own := d.addrs()
+	if len(own) == 0 {
+		return ""
 	}
-	return ""
+	i := max(0, slices.IndexFunc(own, netip.Addr.Is4))
+	return own[i].String()
 }
 
 func (d *Device) checkParam(p *rdma.ConnParam) error {

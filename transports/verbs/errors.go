@@ -99,6 +99,17 @@ type kindError struct{ kind, err error }
 func (e *kindError) Error() string   { return e.err.Error() }
 func (e *kindError) Unwrap() []error { return []error{e.kind, e.err} }
 
+// openFailed explains a device that cannot be opened through its file. libibverbs
+// looks for the device under other names when it may not open that file, and then
+// reports that it found none.
+func openFailed(device, file string, err error) error {
+	const readWrite = 6 // R_OK|W_OK of access(2)
+	if errors.Is(err, syscall.ENOENT) && errors.Is(syscall.Access(file, readWrite), syscall.EACCES) {
+		err = syscall.EACCES
+	}
+	return failed(opOpen, device, err)
+}
+
 // registerFailed explains a failed registration of size bytes. Pinned memory
 // counts against RLIMIT_MEMLOCK unless the process has CAP_IPC_LOCK
 // (ib_umem_get in drivers/infiniband/core/umem.c), and the answer is ENOMEM.
@@ -128,7 +139,7 @@ func memlock(size, limit uint64, err error) error {
 func libraryMissing(name, why string) error {
 	return &rdma.OpError{Op: opLoad, Object: name, Err: &rdma.AdviceError{
 		Err: &kindError{rdma.ErrNoDevice, errors.New(why)},
-		Try: "install it: apt install ibverbs-providers librdmacm1, dnf install libibverbs librdmacm",
+		Try: "apt install ibverbs-providers librdmacm1, or dnf install libibverbs librdmacm",
 	}}
 }
 

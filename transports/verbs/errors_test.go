@@ -3,6 +3,8 @@ package verbs
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -56,6 +58,20 @@ func TestMemoryThatCannotBeLockedNamesTheLimit(t *testing.T) {
 	}
 	if err := registerFailed(4096, syscall.EFAULT); !strings.Contains(err.Error(), "register memory 4096 bytes: the memory cannot be pinned") {
 		t.Errorf("EFAULT: %v", err)
+	}
+}
+
+func TestAFileThatMayNotBeOpenedIsNoMissingOne(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "uverbs0")
+	if err := openFailed("rxe0", file, syscall.ENOENT); !errors.Is(err, rdma.ErrNoDevice) {
+		t.Errorf("no file: %v", err)
+	}
+	if err := os.WriteFile(file, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	err := openFailed("rxe0", file, syscall.ENOENT)
+	if forbidden := os.Getuid() != 0; errors.Is(err, syscall.EACCES) != forbidden {
+		t.Errorf("a file that root alone may open, as uid %d: %v", os.Getuid(), err)
 	}
 }
 

@@ -144,7 +144,7 @@ func openContext(dev *C.struct_va_device) (*C.struct_va_context, error) {
 	var rc C.int
 	ctx := C.vb_open(dev, &rc)
 	if ctx == nil {
-		return nil, failed(opOpen, name, syscall.Errno(rc))
+		return nil, openFailed(name, "/dev/infiniband/"+C.GoString(&dev.dev_name[0]), syscall.Errno(rc))
 	}
 	return ctx, nil
 }

@@ -25,7 +25,11 @@ func noDevice() error {
 			names[i] = e.Name()
 		}
 		cause = fmt.Sprintf("not run: the kernel has %s, but libibverbs opens none", list(names))
-		try = "modprobe ib_uverbs, and apt install ibverbs-providers or dnf install libibverbs"
+		try = "apt install ibverbs-providers, or dnf install libibverbs"
+		if nodes, _ := filepath.Glob("/dev/infiniband/uverbs*"); len(nodes) == 0 {
+			cause = fmt.Sprintf("not run: the kernel has %s, but /dev/infiniband has no uverbs", list(names))
+			try = "modprobe ib_uverbs, or in a container --device /dev/infiniband"
+		}
 	case err != nil:
 		cause += " (no " + dir + ")"
 	}
