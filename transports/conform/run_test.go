@@ -166,6 +166,21 @@ func TestRunEnds(t *testing.T) {
 	}
 }
 
+// A case that the end of the run cut short found out nothing.
+func TestRunEndsInsideACase(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cases := []Case{{ID: "x/1", Run: func(ctx context.Context, _ *Env) error {
+		cancel()
+		<-ctx.Done()
+		return ctx.Err()
+	}}}
+	rep := Run(ctx, memory(), Options{Cases: cases})
+	r := rep.Result("x/1")
+	if r.Verdict != NotRun || !strings.Contains(r.Evidence, "run ended") || r.Got != "" {
+		t.Errorf("%+v, want notrun because the run ended", r)
+	}
+}
+
 func TestNotRun(t *testing.T) {
 	h := Fresh("verbs", func(context.Context) (rdma.Device, rdma.Device, string, error) {
 		return nil, nil, "", errors.New("no rdma device here")
@@ -220,14 +235,19 @@ func TestCoverage(t *testing.T) {
 		{[]Verdict{Pass, Unsupported, Pass}, "operation read"},
 		{[]Verdict{Pass, Pass, Error}, "feature srq"},
 		{[]Verdict{Pass, Pass}, "feature srq"},
+		{[]Verdict{Pass, Pass, NotRun}, "feature srq"},
 	} {
 		r := &Runner{h: memory(), caps: &caps, cases: cases}
 		for _, d := range v.done {
 			r.done = append(r.done, Result{Verdict: d})
 		}
 		res, whole := r.Coverage()
-		if !whole || (res.Verdict == Pass) != (v.gap == "") || !strings.Contains(res.Got, v.gap) {
+		if !whole || (res.Verdict == Pass) != (v.gap == "") || !strings.Contains(res.Got+res.Evidence, v.gap) {
 			t.Errorf("coverage after %v: %s %q, want gap %q", v.done, res.Verdict, res.Got, v.gap)
+		}
+		// Of a run that was broken off, nobody knows what it would have proven.
+		if (res.Verdict == NotRun) != slices.Contains(v.done, NotRun) {
+			t.Errorf("coverage after %v: %s", v.done, res.Verdict)
 		}
 	}
 	r := &Runner{h: memory(), caps: &caps, cases: cases, o: Options{Only: []string{"x"}}}
