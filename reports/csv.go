@@ -129,7 +129,7 @@ func csvTable() []csvColumn {
 			return integer(f(r.GC))
 		}}
 	}
-	columns = append(columns, csvColumn{"repeat", func(_ *Document, r *Result) string {
+	return append(columns, csvColumn{"repeat", func(_ *Document, r *Result) string {
 		if r.Repeat == 0 {
 			return ""
 		}
@@ -146,12 +146,6 @@ func csvTable() []csvColumn {
 		gc("client_allocations", func(g *GC) int64 { return g.ClientAllocations }),
 		gc("server_allocations", func(g *GC) int64 { return g.ServerAllocations }),
 		csvFigure("slowest_client_bytes_per_second", "slowest.bw"), csvFigure("fastest_client_bytes_per_second", "fastest.bw"), csvFigure("jain", "jain"))
-	for _, s := range connectStages {
-		for _, f := range []string{"p50", "p99", "max"} {
-			columns = append(columns, csvFigure("setup_"+s.name+"_"+f+"_ns", s.name+"."+f))
-		}
-	}
-	return columns
 }
 
 // csvFigure is a figure as thresholds name it.

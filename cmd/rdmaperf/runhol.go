@@ -94,12 +94,7 @@ var onlyFor = []struct {
 	{[]string{"rate", "rate-sweep"}, bench.WorkloadLatency},
 	{[]string{"bidirectional"}, bench.WorkloadThroughput},
 	{[]string{"clients"}, bench.WorkloadIncast},
-	{[]string{"concurrency"}, bench.WorkloadConnect},
 }
-
-// ownThreads are the workloads that have as many threads as connections, and the
-// flag that says how many.
-var ownThreads = map[string]string{bench.WorkloadIncast: "clients", bench.WorkloadConnect: "concurrency"}
 
 // workloadsFor leaves the head-of-line workload out where nobody asked for it and
 // the other flags describe something it does not do.
@@ -127,17 +122,14 @@ func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
 		}
 		return list, nil
 	}
-	for w, instead := range ownThreads {
-		if !slices.Contains(list, w) {
-			continue
-		}
+	if slices.Contains(list, bench.WorkloadIncast) {
 		for _, f := range []string{"qp", "qp-sweep", "threads"} {
 			if changed(f) {
-				return nil, fmt.Errorf("--%s: the connections and threads of the workload %s are its --%s", f, w, instead)
+				return nil, fmt.Errorf("--%s: the connections and threads of the workload %s are its --clients", f, bench.WorkloadIncast)
 			}
 		}
 		if changed("pin") && o.pin != "auto" && o.pin != "none" {
-			return nil, fmt.Errorf("--pin %s: one CPU cannot hold all threads of the workload %s", o.pin, w)
+			return nil, fmt.Errorf("--pin %s: one CPU cannot hold all clients of the workload %s", o.pin, bench.WorkloadIncast)
 		}
 	}
 	if !slices.Contains(list, bench.WorkloadHOL) {

@@ -3,6 +3,7 @@
 
 # shellcheck disable=SC2034 # the scripts use them
 here=10.78.0.1 there=10.78.0.2 # siw0's interface, and the other end of its wire
+server= # the id of what `serve` started last
 passed=0 failed=0
 say() { echo "== $*"; }
 peer() { ip netns exec peer "$@"; }

@@ -1,4 +1,5 @@
-# shellcheck shell=bash disable=SC2154 # ci/lab/run sets what is not set here
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # ci/lab/run sets what is not set here
 # Words and waits that every part of the lab's host side uses.
 
 say() { echo "lab: $*" >&2; }

@@ -1,4 +1,5 @@
-# shellcheck shell=bash disable=SC2154 # ci/lab/run sets what is not set here
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # ci/lab/run sets what is not set here
 # Boots a guest, waits for its end and judges what it left.
 
 # qemu LIMIT ACCEL SHARE CONSOLE CMDLINE…: boots kernel_dir with $initrd; the

@@ -1,4 +1,5 @@
-# shellcheck shell=bash disable=SC2154 # ci/lab/run sets what is not set here
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # ci/lab/run sets what is not set here
 # The guest's root: distribution programs with their libraries, and a job's own files.
 
 # busybox gives the small tools. What iproute2, kmod and bash have is theirs alone:
@@ -105,6 +106,11 @@ build_job() { # JOB SCRIPT ARGS…
 		(cd "$tree" && go test -c -o "$dir/${pkg##*/}.test" "$pkg") || die "go test -c $pkg failed"
 		put_libraries "$dir/${pkg##*/}.test" "$root"
 		if [[ -d $tree/$pkg/testdata ]]; then cp -r "$tree/$pkg/testdata" "$dir/"; fi
+	done
+	# shellcheck disable=SC2013 # words are wanted
+	for pkg in $(sed -n 's/^# lab builds: //p' "$script"); do
+		(cd "$tree" && go build -o "$root/usr/bin/${pkg##*/}" "$pkg") || die "go build $pkg failed"
+		put_libraries "$root/usr/bin/${pkg##*/}" "$root"
 	done
 	# shellcheck disable=SC2013 # words are wanted
 	for need in $(sed -n 's/^# lab needs: //p' "$script"); do

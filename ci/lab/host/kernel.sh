@@ -1,4 +1,5 @@
-# shellcheck shell=bash disable=SC2154 # ci/lab/run sets what is not set here
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # ci/lab/run sets what is not set here
 # A distribution kernel without installing it, and siw built for it: no root needed.
 
 # Programs in the guest need these; a module that the kernel has built in is fine.

@@ -1,0 +1,69 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2154,SC2034 # guest/lib.sh sets server, the scripts use ours
+# Measures one point with perftest and with rdmaperf, one right after the other: same
+# device, same CPUs, same depth, nothing inline, busy polling. perftest checks no data, so
+# rdmaperf does not either. Raw output goes to $raw in the names that ratiotable reads.
+
+raw=$OUT/raw
+limit=60 # seconds for one probe
+reads=16 # outstanding reads, which perftest would take from the device's limit
+mkdir -p "$raw"
+
+# rdmaperf_server: the far side of rdmaperf's points; $ours is its id.
+rdmaperf_server() {
+	serve "$OUT/serve.log" lab 18600 rdmaperf serve -p 18600 || return
+	ours=$server
+}
+
+# point REPEAT DEVICE TEST SIZE COUNT: both tools, in an order that changes with the repeat.
+point() {
+	echo "repeat $1: $2 $3, $4 bytes"
+	if (($1 % 2)); then
+		by_perftest "$@"
+		by_rdmaperf "$@"
+	else
+		by_rdmaperf "$@"
+		by_perftest "$@"
+	fi
+}
+
+by_perftest() {
+	local file=$raw/$1.perftest.$2.$3.$4 test=$3 code=0 address=10.77.0.1
+	local options=(-d "$2" -F -s "$4" -n "$5")
+	case $test in
+	atomic_lat) options=(-d "$2" -F -n "$5" -A FETCH_AND_ADD) ;;
+	read_*) options+=(-o "$reads") ;;
+	*) options+=(-I 0) ;;
+	esac
+	case $2 in
+	siw*) options+=(-R) address=10.78.0.1 ;;
+	*) options+=(-x 1) ;;
+	esac
+	if serve /tmp/server.log lab 18515 timeout "$limit" taskset -c 1 "ib_$test" "${options[@]}"; then
+		timeout "$limit" taskset -c 0 "ib_$test" "${options[@]}" "$address" >"$file" 2>/tmp/client.log || code=$?
+		ends "$server" 10 || code=$?
+	else
+		code=$?
+	fi
+	((code == 0)) && return
+	mv "$file" "$file.failed" 2>/dev/null
+	echo "exit code $code: $(tail -n 1 /tmp/client.log)" >"$file.failed"
+}
+
+by_rdmaperf() {
+	local file=$raw/$1.rdmaperf.$2.$3.$4 code=0 op=${3%_*} address=10.77.0.1
+	local options=(-p 18600 --transport "verbs:$2" --op "${op/atomic/fetch_add}" -s "$4" -n "$5" --pin '0,1' --no-verify)
+	options+=(--timeout 20s --quiet --format json)
+	case $3 in
+	*_lat) options+=(--workload latency) ;;
+	*) options+=(--workload throughput -t 128 -r 512 -Q 100) ;;
+	esac
+	case $2 in
+	siw*) address=10.78.0.1 ;;
+	*) options+=(-x 1) ;;
+	esac
+	timeout "$limit" rdmaperf run "$address" "${options[@]}" >"$file" 2>/tmp/client.log || code=$?
+	((code == 0)) && return
+	rm -f "$file"
+	echo "exit code $code: $(tail -n 1 /tmp/client.log)" >"$file.failed"
+}

@@ -1,0 +1,69 @@
+// Command ratiotable sets rdmaperf's figures beside perftest's, measured in turns on
+// the same device with the same settings: value, value, ratio, target, verdict.
+//
+// It reads a directory with one file for each probe, named
+// REPEAT.TOOL.DEVICE.TEST.SIZE, such as 1.perftest.rxe0.send_lat.64: perftest's
+// output as it prints it, or rdmaperf's result document. A probe that failed leaves
+// the same name with .failed behind it, and the reason inside. The two probes of a
+// repeat ran one right after the other, so ratios are taken inside a repeat, and
+// then the median over the repeats: drift of a busy machine cancels out.
+//
+// Exit codes are rdmaperf's: 0 when all targets are met, 3 when one is missed, 1
+// when something could not be measured.
+//
+// # Limitations
+//
+// perftest's median is compared with rdmaperf's p50; tails are not compared,
+// because the two tools do not agree on what a tail is. Rates of large messages
+// come from perftest's bandwidth, whose resolution is better than its rate's.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+func main() {
+	err := run(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "ratios:", err)
+	}
+	os.Exit(reports.Code(err))
+}
+
+func run(args []string) error {
+	flags := flag.NewFlagSet("ratiotable", flag.ContinueOnError)
+	dir := flags.String("dir", "", "directory with the raw output")
+	jsonFile := flags.String("json", "", "write the table as JSON to this file")
+	judge := flags.Bool("targets", true, "compare with the targets; false only shows the ratios")
+	if err := flags.Parse(args); err != nil {
+		return &reports.ExitError{Code: reports.ExitUsage, Err: err}
+	}
+	if *dir == "" || flags.NArg() > 0 {
+		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: ratiotable -dir DIR [-json FILE] [-targets=false]")}
+	}
+	raw, err := readDir(os.DirFS(*dir))
+	if err != nil {
+		return err
+	}
+	t := build(raw, *judge)
+	if err := t.writeText(os.Stdout); err != nil {
+		return err
+	}
+	if *jsonFile != "" {
+		t.Environment = reports.Collect()
+		b, err := json.MarshalIndent(t, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(*jsonFile, append(b, '\n'), 0o644); err != nil {
+			return err
+		}
+	}
+	return t.outcome()
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// probe says what one raw file measured.
+type probe struct {
+	device, test string
+	size         int64
+}
+
+// latency says whether the probe's value is a latency in ns; else it is a rate in
+// operations per second.
+func (p probe) latency() bool { return strings.HasSuffix(p.test, "_lat") }
+
+// raw holds the values by probe, tool and repeat.
+type raw struct {
+	values   map[probe]map[string]map[int]float64
+	failures []string
+}
+
+// readDir parses all files of the directory. A file that cannot be parsed is a
+// failure of its probe, not of the table.
+func readDir(dir fs.FS) (*raw, error) {
+	entries, err := fs.ReadDir(dir, ".")
+	if err != nil {
+		return nil, err
+	}
+	r := &raw{values: map[probe]map[string]map[int]float64{}}
+	for _, e := range entries {
+		name, failed := strings.CutSuffix(e.Name(), ".failed")
+		p, tool, repeat, err := parseName(name)
+		if err != nil {
+			return nil, err
+		}
+		b, err := fs.ReadFile(dir, e.Name())
+		if err != nil {
+			return nil, err
+		}
+		if r.values[p] == nil {
+			r.values[p] = map[string]map[int]float64{"perftest": {}, "rdmaperf": {}}
+		}
+		x, err := 0.0, errors.New(string(bytes.TrimSpace(b)))
+		switch {
+		case failed:
+		case tool == "perftest":
+			x, err = perftest(b, p)
+		default:
+			x, err = document(b, p)
+		}
+		if err != nil {
+			r.failures = append(r.failures, fmt.Sprintf("%s: %v", name, err))
+			continue
+		}
+		r.values[p][tool][repeat] = x
+	}
+	return r, nil
+}
+
+// parseName reads REPEAT.TOOL.DEVICE.TEST.SIZE.
+func parseName(name string) (p probe, tool string, repeat int, err error) {
+	f := strings.Split(name, ".")
+	if len(f) != 5 || f[1] != "perftest" && f[1] != "rdmaperf" || !strings.HasSuffix(f[3], "_lat") && !strings.HasSuffix(f[3], "_bw") {
+		return p, "", 0, fmt.Errorf("file %q: want REPEAT.TOOL.DEVICE.TEST.SIZE", name)
+	}
+	repeat, err = strconv.Atoi(f[0])
+	if err != nil {
+		return p, "", 0, fmt.Errorf("file %q: repeat: %w", name, err)
+	}
+	size, err := strconv.ParseInt(f[4], 10, 64)
+	if err != nil || size < 1 {
+		return p, "", 0, fmt.Errorf("file %q: size %q: want a positive number", name, f[4])
+	}
+	return probe{device: f[2], test: f[3], size: size}, f[1], repeat, nil
+}
+
+// Columns of perftest's tables, as its header names them.
+const (
+	columnSize    = "#bytes"
+	columnTypical = "t_typical[usec]"
+	columnAverage = "BW average[MB/sec]"
+	columnRate    = "MsgRate[Mpps]"
+)
+
+// perftest reads the one row of a table of perftest: the median of a latency test, the
+// rate of a bandwidth test. Its MB are 2^20 bytes.
+func perftest(b []byte, p probe) (float64, error) {
+	var header, row string
+	for line := range strings.Lines(string(b)) {
+		switch line = strings.TrimSpace(line); {
+		case strings.HasPrefix(line, columnSize):
+			header = line
+		case header != "" && line != "" && line[0] >= '0' && line[0] <= '9':
+			if row != "" {
+				return 0, errors.New("perftest: more than one row, want one size")
+			}
+			row = line
+		}
+	}
+	if row == "" {
+		return 0, errors.New("perftest: no row of results")
+	}
+	value, err := cells(header, row)
+	if err != nil {
+		return 0, err
+	}
+	if got := value[columnSize]; got != float64(p.size) {
+		return 0, fmt.Errorf("perftest: row of %v bytes, want %d", got, p.size)
+	}
+	switch {
+	case p.latency():
+		return positive("perftest", value[columnTypical]*1e3)
+	case p.size < 4096:
+		return positive("perftest", value[columnRate]*1e6)
+	default:
+		return positive("perftest", value[columnAverage]*(1<<20)/float64(p.size))
+	}
+}
+
+// cells gives the numbers of a row by their columns. Names of columns have blanks
+// inside, but only after "BW" and before "percentile".
+func cells(header, row string) (map[string]float64, error) {
+	names := strings.Fields(strings.NewReplacer("BW ", "BW_", "% percentile", "%_percentile").Replace(header))
+	fields := strings.Fields(row)
+	if len(names) != len(fields) {
+		return nil, fmt.Errorf("perftest: %d columns and %d numbers: %q", len(names), len(fields), row)
+	}
+	value := map[string]float64{}
+	for i, name := range names {
+		name = strings.Replace(name, "BW_", "BW ", 1)
+		x, err := strconv.ParseFloat(fields[i], 64)
+		switch name {
+		case columnSize, columnTypical, columnAverage, columnRate:
+			if err != nil {
+				return nil, fmt.Errorf("perftest: column %s: %w", name, err)
+			}
+			value[name] = x
+		}
+	}
+	return value, nil
+}
+
+// document reads rdmaperf's result document, which must hold the probe's point alone.
+func document(b []byte, p probe) (float64, error) {
+	d, err := reports.ReadDocument(bytes.NewReader(b))
+	switch {
+	case err != nil:
+		return 0, err
+	case d.Error != nil:
+		return 0, fmt.Errorf("rdmaperf: %s", d.Error.Message)
+	case len(d.Results) != 1:
+		return 0, fmt.Errorf("rdmaperf: %d results, want one", len(d.Results))
+	}
+	r := d.Results[0]
+	switch {
+	case r.Errors > 0:
+		return 0, fmt.Errorf("rdmaperf: %d operations failed", r.Errors)
+	case r.SizeBytes != p.size:
+		return 0, fmt.Errorf("rdmaperf: point of %d bytes, want %d", r.SizeBytes, p.size)
+	case p.latency() && r.Latency != nil:
+		return positive("rdmaperf", r.Latency.P50)
+	case !p.latency() && r.Throughput != nil:
+		return positive("rdmaperf", r.Throughput.OperationsPerSecond)
+	}
+	return 0, fmt.Errorf("rdmaperf: a result of workload %s is no %s", r.Workload, p.test)
+}
+
+// positive refuses what cannot be divided by.
+func positive(tool string, x float64) (float64, error) {
+	if !(x > 0) || math.IsInf(x, 0) {
+		return 0, fmt.Errorf("%s: the value is %v", tool, x)
+	}
+	return x, nil
+}

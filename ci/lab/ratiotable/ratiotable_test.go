@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// Tables of perftest 4.5 on rxe.
+const (
+	latOut = `---------------------------------------------------------------------------------------
+                    Send Latency Test
+ Dual-port       : OFF		Device         : rxe0
+---------------------------------------------------------------------------------------
+ #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] 
+ 64      1000          13.97          333343.66      16.28    	       1429.24     	-nan   		31000.23 		333343.66
+---------------------------------------------------------------------------------------
+`
+	bwOut = `---------------------------------------------------------------------------------------
+                    RDMA_Write BW Test
+---------------------------------------------------------------------------------------
+ #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]
+ 65536      500              74.48              18.88  		   0.000302
+---------------------------------------------------------------------------------------
+`
+	rateOut = " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n 64         5000             1.97               0.21   \t\t   0.003426\n"
+)
+
+func TestPerftestTables(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		p    probe
+		want float64
+	}{
+		{latOut, probe{"rxe0", "send_lat", 64}, 16280},
+		{bwOut, probe{"siw0", "write_bw", 65536}, 302.08},
+		{rateOut, probe{"rxe0", "send_bw", 64}, 3426},
+	} {
+		got, err := perftest([]byte(c.text), c.p)
+		if err != nil || math.Abs(got-c.want) > 1e-6*c.want {
+			t.Errorf("perftest of %v = %v, %v, want %v", c.p, got, err, c.want)
+		}
+	}
+}
+
+func TestPerftestRefusesWhatProvesNothing(t *testing.T) {
+	lat, bw := probe{"rxe0", "send_lat", 64}, probe{"rxe0", "send_bw", 64}
+	for name, c := range map[string]struct {
+		text string
+		p    probe
+	}{
+		"nothing":            {"", lat},
+		"no table":           {"Couldn't connect to 10.77.0.1:18515\n", lat},
+		"header alone":       {strings.SplitAfter(latOut, "usec] \n")[0], lat},
+		"inf":                {strings.Replace(latOut, "16.28", "inf", 1), lat},
+		"zero":               {strings.Replace(latOut, "16.28", "0.00", 1), lat},
+		"a word":             {strings.Replace(latOut, "16.28", "fast", 1), lat},
+		"a column less":      {strings.Replace(latOut, "16.28", "", 1), lat},
+		"another size":       {latOut, probe{"rxe0", "send_lat", 128}},
+		"another test":       {latOut, bw},
+		"two rows":           {rateOut + " 64 5000 1.97 0.21 0.003426\n", bw},
+		"rate of a nan kind": {strings.Replace(rateOut, "0.003426", "-nan", 1), bw},
+	} {
+		if x, err := perftest([]byte(c.text), c.p); err == nil {
+			t.Errorf("%s: perftest = %v, want an error", name, x)
+		}
+	}
+}
+
+func FuzzPerftest(f *testing.F) {
+	for _, s := range []string{"", latOut, bwOut, rateOut, " #bytes\n64\n"} {
+		f.Add([]byte(s), int64(64))
+	}
+	f.Fuzz(func(t *testing.T, b []byte, size int64) {
+		for _, test := range []string{"send_lat", "send_bw"} {
+			if x, err := perftest(b, probe{"rxe0", test, size}); err == nil && !(x > 0) {
+				t.Errorf("perftest = %v without an error", x)
+			}
+		}
+	})
+}
+
+// doc is a document of rdmaperf as its reports package writes it.
+func doc(t *testing.T, results ...reports.Result) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	d := reports.Document{Started: time.Unix(1, 0), Command: []string{"rdmaperf"}, Environment: reports.Environment{CPUs: 2}, Results: results}
+	if err := d.WriteJSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func result(p probe, x float64) reports.Result {
+	r := reports.Result{Stack: "verbs:" + p.device, Transport: "verbs:" + p.device, Label: reports.LabelSoft, SizeBytes: p.size, QPs: 1}
+	if p.latency() {
+		r.Workload, r.Op, r.Depth, r.Latency = "latency", strings.TrimSuffix(p.test, "_lat"), 1, &reports.Latency{Count: 1000, P50: x}
+	} else {
+		r.Workload, r.Op, r.Depth = "throughput", strings.TrimSuffix(p.test, "_bw"), 128
+		r.Throughput = &reports.Throughput{BytesPerSecond: x * float64(p.size), OperationsPerSecond: x}
+	}
+	return r
+}
+
+func TestDocumentRefusesRunsThatProveNothing(t *testing.T) {
+	p := probe{"rxe0", "send_lat", 64}
+	lost := result(p, 1000)
+	lost.Errors = 1
+	for name, b := range map[string][]byte{
+		"want one":          doc(t, result(p, 1), result(p, 2)),
+		"operations failed": doc(t, lost),
+		"want 64":           doc(t, result(probe{"rxe0", "send_lat", 128}, 1000)),
+		"is no send_lat":    doc(t, result(probe{"rxe0", "send_bw", 64}, 1000)),
+		"value is 0":        doc(t, result(p, 0)),
+	} {
+		if x, err := document(b, p); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("document = %v, %v, want an error with %q", x, err, name)
+		}
+	}
+}
+
+// machine is three repeats of a device on which rdmaperf takes ratio times perftest's
+// time, or reaches 1/ratio of its rate.
+func machine(t *testing.T, ratio float64) fstest.MapFS {
+	dir := fstest.MapFS{}
+	for repeat, slow := range map[int]float64{1: 1, 2: 4, 3: 1.5} { // the machine is busy in repeat 2
+		lat, bw := probe{"rxe0", "send_lat", 64}, probe{"rxe0", "send_bw", 64}
+		put := func(tool string, p probe, b []byte) {
+			dir[fmt.Sprintf("%d.%s.%s.%s.%d", repeat, tool, p.device, p.test, p.size)] = &fstest.MapFile{Data: b}
+		}
+		put("perftest", lat, []byte(strings.Replace(latOut, "16.28", fmt.Sprintf("%.2f", 16*slow), 1)))
+		put("rdmaperf", lat, doc(t, result(lat, 16000*slow*ratio)))
+		put("perftest", bw, []byte(strings.Replace(rateOut, "0.003426", fmt.Sprintf("%.6f", 0.04/slow), 1)))
+		put("rdmaperf", bw, doc(t, result(bw, 40000/slow/ratio)))
+	}
+	return dir
+}
+
+func tableOf(t *testing.T, dir fstest.MapFS, judge bool) *table {
+	t.Helper()
+	r, err := readDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return build(r, judge)
+}
+
+func TestTargetsAreMetMissedAndLeftOut(t *testing.T) {
+	for _, c := range []struct {
+		ratio float64
+		judge bool
+		code  int
+		words []string
+	}{
+		{1, true, reports.ExitOK, []string{"send_lat 64 24.00 us 24.00 us 1.000 (1.000 to 1.000) <= 1.03 pass", "send_bw 64 26667 op/s 26667 op/s 1.000 (1.000 to 1.000) >= 1.00 pass"}},
+		{1.1, true, reports.ExitThreshold, []string{"1.100 (1.100 to 1.100) <= 1.03 fail", "0.909 (0.909 to 0.909) >= 1.00 fail"}},
+		{1.1, false, reports.ExitOK, []string{"send_lat 64 24.00 us 26.40 us 1.100 (1.100 to 1.100)\n"}},
+	} {
+		tab := tableOf(t, machine(t, c.ratio), c.judge)
+		if code := reports.Code(tab.outcome()); code != c.code {
+			t.Errorf("ratio %v: exit code %d (%v), want %d", c.ratio, code, tab.outcome(), c.code)
+		}
+		var text bytes.Buffer
+		if err := tab.writeText(&text); err != nil {
+			t.Fatal(err)
+		}
+		squeezed := regexp.MustCompile(` +`).ReplaceAllString(text.String(), " ")
+		for _, w := range c.words {
+			if !strings.Contains(squeezed, w) {
+				t.Errorf("ratio %v: text lacks %q:\n%s", c.ratio, w, &text)
+			}
+		}
+	}
+}
+
+func TestOnlySmallLatenciesAndRatesHaveTargets(t *testing.T) {
+	for p, want := range map[probe]bool{
+		{"rxe0", "send_lat", 64}: true, {"rxe0", "write_lat", 64}: true, {"rxe0", "read_lat", 64}: true, {"siw0", "read_lat", 65536}: false,
+		{"rxe0", "atomic_lat", 8}: false, {"rxe0", "send_bw", 64}: true, {"siw0", "read_bw", 65536}: true,
+	} {
+		if p.hasTarget() != want {
+			t.Errorf("%v has a target: %v, want %v", p, !want, want)
+		}
+	}
+}
+
+func TestWhatIsMissingIsNotAPass(t *testing.T) {
+	if code := reports.Code(tableOf(t, fstest.MapFS{}, true).outcome()); code != reports.ExitFailed {
+		t.Errorf("of nothing: exit code %d, want %d", code, reports.ExitFailed)
+	}
+	dir := machine(t, 1)
+	delete(dir, "2.rdmaperf.rxe0.send_lat.64")
+	dir["2.rdmaperf.rxe0.send_lat.64.failed"] = &fstest.MapFile{Data: []byte("exit code 77: no such device\n")}
+	tab := tableOf(t, dir, true)
+	if code := reports.Code(tab.outcome()); code != reports.ExitFailed || len(tab.Lines[0].Ratios) != 2 {
+		t.Errorf("one probe failed: exit code %d, ratios %v, want %d and two ratios", code, tab.Lines[0].Ratios, reports.ExitFailed)
+	}
+	if want := "2.rdmaperf.rxe0.send_lat.64: exit code 77: no such device"; len(tab.Failures) != 1 || tab.Failures[0] != want {
+		t.Errorf("failures = %q, want %q", tab.Failures, want)
+	}
+	for n := 1; n <= 3; n++ {
+		delete(dir, fmt.Sprintf("%d.perftest.rxe0.send_lat.64", n))
+	}
+	if err := tableOf(t, dir, false).outcome(); reports.Code(err) != reports.ExitFailed || !strings.Contains(err.Error(), "not measured: rxe0 send_lat 64 B") {
+		t.Errorf("without perftest: %v, want not measured", err)
+	}
+}
+
+func TestNamesOfFiles(t *testing.T) {
+	p, tool, repeat, err := parseName("12.rdmaperf.siw0.read_bw.65536")
+	if err != nil || p != (probe{"siw0", "read_bw", 65536}) || tool != "rdmaperf" || repeat != 12 {
+		t.Errorf("parseName = %v, %q, %d, %v", p, tool, repeat, err)
+	}
+	for _, name := range []string{"", "log", "1.perftest.rxe0.send_lat", "x.perftest.rxe0.send_lat.64", "1.other.rxe0.send_lat.64", "1.perftest.rxe0.send.64", "1.perftest.rxe0.send_lat.0"} {
+		if _, _, _, err := parseName(name); err == nil {
+			t.Errorf("parseName(%q) succeeds", name)
+		}
+	}
+}
+
+func TestJSONHasNoNullLists(t *testing.T) {
+	b, err := json.Marshal(tableOf(t, fstest.MapFS{}, true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(b, []byte(":null")) {
+		t.Errorf("null in %s", b)
+	}
+}
