@@ -101,11 +101,15 @@ func (q *qp) unhush(i int32, p *parent) {
 	q.hushed--
 }
 
-// tellHeld gives out completions that nothing holds any more, in their order.
+// tellHeld gives out completions that nothing holds any more, in their order. Of
+// one class, the earlier is never held longer than the later.
 func (q *qp) tellHeld() {
+	if len(q.held) == 0 {
+		return
+	}
 	keep := q.held[:0]
 	for i := range q.held {
-		if k := &q.held[i]; len(keep) == 0 && q.covered(k.seq) {
+		if k := &q.held[i]; q.covered(k.seq) {
 			q.emit(&k.wc)
 		} else {
 			keep = append(keep, *k)
@@ -120,9 +124,8 @@ func (q *qp) emit(wc *rdma.WC) {
 	q.quiet = 0
 }
 
-// erred takes a failed completion. mine: it is of a send. visible: the user is to
-// see it.
-func (q *qp) erred(wc *rdma.WC) (mine, visible bool) {
+// erred takes a failed completion. It is false if that is not of a send.
+func (q *qp) erred(wc *rdma.WC) (mine bool) {
 	mask := uint32(len(q.ring) - 1)
 	at := q.head
 	for ; at != q.tail; at++ {
@@ -136,7 +139,7 @@ func (q *qp) erred(wc *rdma.WC) (mine, visible bool) {
 		}
 	}
 	if !mine {
-		return false, true
+		return false
 	}
 	var unused rdma.WC
 	for q.head != at { // unsignalled ones before the first failure
@@ -150,32 +153,29 @@ func (q *qp) erred(wc *rdma.WC) (mine, visible bool) {
 	switch {
 	case e.flags&eBeacon != 0:
 		q.settle()
-		return true, false
 	case e.flags&eUser != 0:
 		q.blame(wc)
-		visible = true
+		q.emit(wc)
 	case e.parent == none:
 		if wc.Status != rdma.StatusWRFlushErr && q.verdict == rdma.StatusSuccess {
 			q.verdict = wc.Status
 		}
 	default:
-		visible = q.partFailed(e.parent, wc)
+		q.partFailed(e.parent, wc)
 	}
 	if q.head == q.tail && q.waiting > 0 {
 		q.settle()
 	}
-	return true, visible
+	return true
 }
 
 // partFailed ends the request of which a part failed: its first failure is the
 // user's to see, and the rest of it is forgotten.
-func (q *qp) partFailed(i int32, wc *rdma.WC) (visible bool) {
+func (q *qp) partFailed(i int32, wc *rdma.WC) {
 	p := &q.parents[i]
 	p.out--
-	if visible = p.flags&(pTold|pRefused) == 0; visible {
+	if p.flags&(pTold|pRefused) == 0 {
 		p.flags |= pTold
-		*wc = rdma.WC{ID: p.wr.ID, QPNum: q.num, Opcode: p.wr.Op.Completes(), Status: wc.Status, VendorErr: wc.VendorErr}
-		q.blame(wc)
 		if p.flags&pIssued == 0 {
 			c := int(p.wr.Priority)
 			if q.class[c].first = p.next; p.next == none {
@@ -184,15 +184,23 @@ func (q *qp) partFailed(i int32, wc *rdma.WC) (visible bool) {
 			q.newHead(c)
 			q.waiting--
 		}
-		if p.flags&pLoud == 0 {
-			q.unhush(i, p)
-			defer q.tellHeld()
-		}
+		q.tellFailed(i, p, wc.Status, wc.VendorErr)
 	}
 	if p.out == 0 && p.flags&pTold != 0 {
 		q.release(i)
 	}
-	return visible
+}
+
+// tellFailed gives out the failure of a request that waited, and then what was
+// held because of it.
+func (q *qp) tellFailed(i int32, p *parent, st rdma.Status, vendor uint32) {
+	wc := rdma.WC{ID: p.wr.ID, QPNum: q.num, Opcode: p.wr.Op.Completes(), Status: st, VendorErr: vendor}
+	q.blame(&wc)
+	q.emit(&wc)
+	if p.flags&pLoud == 0 {
+		q.unhush(i, p)
+		q.tellHeld()
+	}
 }
 
 // blame puts the status of a request of our own that failed first on the first

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -18,25 +17,22 @@ type cq struct {
 	dev   *device
 	below rdma.CQ
 	depth int
-	qps   atomic.Pointer[[]*qp]
 
-	// mu is held from the poll of the device below until its completions are
-	// translated: that goes by their order. It comes before the mutex of a QP.
+	// mu guards the rest, and the QPs that send into this queue: one lock for a
+	// poll or a post. It is held from the poll of the device below until its
+	// completions are translated, because that goes by their order.
 	mu    sync.Mutex
+	qps   []*qp
 	last  int // place in qps of the completion before
 	polls uint32
 	found [64]rdma.WC
 
-	// ring guards the rest and comes after the mutex of a QP.
-	ring        sync.Mutex
-	wcs         []told
+	wcs         []told // ring
 	first, many int
-	waits       atomic.Int32 // many, for readers without the lock
 	armed       notice
 	fired       bool
-	spareLeft   int           // of cqSpare
-	extras      map[*qp]int   // completions beyond the user's that a QP may have
-	kick        chan struct{} // token when fired changed, for sleepers
+	spareLeft   int         // of cqSpare
+	extras      map[*qp]int // completions beyond the user's that a QP may have
 }
 
 // told is a completion with the send queue places that polling it gives back.
@@ -64,16 +60,14 @@ func (d *device) NewCQ(depth int) (rdma.CQ, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cq{dev: d, below: below, depth: depth, wcs: make([]told, depth+1), spareLeft: cqSpare, extras: map[*qp]int{}, kick: make(chan struct{}, 1)}
-	c.qps.Store(&[]*qp{})
+	c := &cq{dev: d, below: below, depth: depth, wcs: make([]told, depth+1), spareLeft: cqSpare, extras: map[*qp]int{}}
 	return c, nil
 }
 
 func (c *cq) attach(q *qp) {
-	c.ring.Lock()
-	defer c.ring.Unlock()
-	list := append(slices.Clone(*c.qps.Load()), q)
-	c.qps.Store(&list)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.qps = append(c.qps, q)
 	if q.send == c {
 		more := min(maxMarks+2-minCQExtra, c.spareLeft)
 		c.spareLeft -= more
@@ -82,31 +76,22 @@ func (c *cq) attach(q *qp) {
 }
 
 func (c *cq) detach(q *qp) {
-	c.ring.Lock()
-	list := slices.DeleteFunc(slices.Clone(*c.qps.Load()), func(x *qp) bool { return x == q })
-	c.qps.Store(&list)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.qps = slices.DeleteFunc(c.qps, func(x *qp) bool { return x == q })
 	if n, ok := c.extras[q]; ok {
 		c.spareLeft += n - minCQExtra
 		delete(c.extras, q)
 	}
-	c.ring.Unlock()
-}
-
-// extra is how many completions that the user does not see a QP may have.
-func (c *cq) extra(q *qp) int {
-	c.ring.Lock()
-	defer c.ring.Unlock()
-	return c.extras[q]
 }
 
 // find is the QP that a completion belongs to; nil for one that is closed, whose
 // completions were all taken then.
 func (c *cq) find(num uint32) *qp {
-	list := *c.qps.Load()
-	if c.last < len(list) && list[c.last].num == num {
-		return list[c.last]
+	if c.last < len(c.qps) && c.qps[c.last].num == num {
+		return c.qps[c.last]
 	}
-	for i, q := range list {
+	for i, q := range c.qps {
 		if q.num == num {
 			c.last = i
 			return q
@@ -162,16 +147,11 @@ func (c *cq) drain() int {
 
 // take moves completions out of the ring.
 func (c *cq) take(dst []rdma.WC) (n int) {
-	if c.waits.Load() == 0 {
-		return 0
-	}
-	c.ring.Lock()
-	defer c.ring.Unlock()
 	for n < len(dst) && c.many > 0 {
 		t := &c.wcs[c.first]
 		dst[n] = t.wc
 		if t.from != nil {
-			t.from.freed.Add(uint64(t.free))
+			t.from.freed += uint64(t.free)
 			t.from = nil
 		}
 		if c.first++; c.first == len(c.wcs) {
@@ -180,15 +160,12 @@ func (c *cq) take(dst []rdma.WC) (n int) {
 		c.many--
 		n++
 	}
-	c.waits.Store(int32(c.many))
 	return n
 }
 
 // push puts a completion into the ring, which grows when it must: a poll of the
 // device below brings what is there.
 func (c *cq) push(wc *rdma.WC, from *qp, free int) {
-	c.ring.Lock()
-	defer c.ring.Unlock()
 	if c.many == len(c.wcs) {
 		more := make([]told, 2*len(c.wcs))
 		n := copy(more, c.wcs[c.first:])
@@ -197,18 +174,13 @@ func (c *cq) push(wc *rdma.WC, from *qp, free int) {
 	}
 	c.wcs[(c.first+c.many)%len(c.wcs)] = told{*wc, from, free}
 	c.many++
-	c.waits.Store(int32(c.many))
 	c.notify(wc.Status != rdma.StatusSuccess)
 }
 
-// notify raises the event that a completion raises. The caller holds ring.
+// notify raises the event that a completion raises.
 func (c *cq) notify(failed bool) {
 	if c.armed == onAny || c.armed == onSolicited && failed {
 		c.armed, c.fired = noNotice, true
-		select {
-		case c.kick <- struct{}{}:
-		default:
-		}
 	}
 }
 
@@ -216,7 +188,7 @@ func (c *cq) notify(failed bool) {
 // dst, or where something waits in the ring before them, into the ring. dst may be
 // wcs. It posts what they made room for.
 func (c *cq) translate(wcs, dst []rdma.WC) (n int) {
-	var q *qp // locked
+	var q *qp
 	failed := false
 	for i := range wcs {
 		wc := &wcs[i]
@@ -224,10 +196,8 @@ func (c *cq) translate(wcs, dst []rdma.WC) (n int) {
 		free := 0
 		if !good || !wc.Opcode.IsRecv() {
 			if q == nil || q.num != wc.QPNum {
-				q.leave()
-				if q = c.find(wc.QPNum); q != nil {
-					q.mu.Lock()
-				}
+				q.resume()
+				q = c.find(wc.QPNum)
 			}
 			switch {
 			case q == nil || q.send != c:
@@ -236,45 +206,35 @@ func (c *cq) translate(wcs, dst []rdma.WC) (n int) {
 					continue
 				}
 				free, q.quiet = q.quiet+1, 0
-			default:
-				mine, visible := q.erred(wc)
-				if !visible {
-					continue
-				}
-				if mine {
-					free, q.quiet = q.quiet+1, 0
-				}
+			case q.erred(wc):
+				continue
 			}
 		}
-		if len(dst) == 0 || c.waits.Load() > 0 {
+		if len(dst) == 0 || c.many > 0 {
 			c.push(wc, q, free)
 			continue
 		}
 		failed = failed || !good
-		dst[n] = *wc
+		if n != i || &dst[0] != &wcs[0] {
+			dst[n] = *wc
+		}
 		n++
 		if free > 0 {
-			q.freed.Add(uint64(free))
+			q.freed += uint64(free)
 		}
 	}
-	q.leave()
+	q.resume()
 	if n > 0 {
-		c.ring.Lock()
 		c.notify(failed)
-		c.ring.Unlock()
 	}
 	return n
 }
 
-// leave posts what completions made room for and unlocks; q may be nil.
-func (q *qp) leave() {
-	if q == nil {
-		return
-	}
-	if q.waiting > 0 {
+// resume posts what completions made room for; q may be nil.
+func (q *qp) resume() {
+	if q != nil && q.waiting > 0 {
 		q.pump()
 	}
-	q.mu.Unlock()
 }
 
 // watchState looks now and then whether a connection is over that has work held
@@ -283,7 +243,7 @@ func (c *cq) watchState() {
 	if c.polls%1024 != 0 {
 		return
 	}
-	for _, q := range *c.qps.Load() {
+	for _, q := range c.qps {
 		if q.send == c {
 			q.look()
 		}
@@ -292,8 +252,6 @@ func (c *cq) watchState() {
 
 // look fails a QP with work held back whose connection is over.
 func (q *qp) look() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	if q.waiting > 0 && !q.failed && !q.closed && q.below.State() == rdma.QPErr {
 		q.fail()
 	}
@@ -329,8 +287,8 @@ func (c *cq) Arm(solicitedOnly bool) error {
 			return err
 		}
 	}
-	c.ring.Lock()
-	defer c.ring.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.armed = max(c.armed, want) // IBTA C11-31, C11-32: the stronger request wins
 	return nil
 }
@@ -348,17 +306,15 @@ func (c *cq) Wait(ctx context.Context) error {
 		if c.gone() {
 			return nil
 		}
-		c.ring.Lock()
+		c.mu.Lock()
+		c.polls++ // somebody is here
 		solicited := c.armed == onSolicited
-		c.ring.Unlock()
+		c.mu.Unlock()
 		if !solicited {
 			if err := c.below.Arm(false); err != nil {
 				return err
 			}
 		}
-		c.mu.Lock()
-		c.polls++ // somebody is here
-		c.mu.Unlock()
 		for c.drain() > 0 { // what came before it was armed below
 		}
 		if c.gone() {
@@ -375,11 +331,11 @@ func (c *cq) Wait(ctx context.Context) error {
 		cancel()
 		switch {
 		case err == nil && solicited:
-			c.ring.Lock()
+			c.mu.Lock()
 			if c.armed == onSolicited {
 				c.armed, c.fired = noNotice, true
 			}
-			c.ring.Unlock()
+			c.mu.Unlock()
 		case err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)):
 			if c.gone() {
 				return nil
@@ -391,8 +347,8 @@ func (c *cq) Wait(ctx context.Context) error {
 
 // gone takes the event.
 func (c *cq) gone() bool {
-	c.ring.Lock()
-	defer c.ring.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	was := c.fired
 	c.fired = false
 	return was
@@ -400,11 +356,10 @@ func (c *cq) gone() bool {
 
 // holds tells whether a QP of this queue has work held back.
 func (c *cq) holds() bool {
-	for _, q := range *c.qps.Load() {
-		q.mu.Lock()
-		waits := q.waiting > 0
-		q.mu.Unlock()
-		if waits {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, q := range c.qps {
+		if q.send == c && q.waiting > 0 {
 			return true
 		}
 	}

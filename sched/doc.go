@@ -91,9 +91,9 @@
 //
 // # Ownership
 //
-// The tier owns the device below. A queue pair's state is guarded by its mutex.
-// Lock order: completion queue, queue pair, completion ring. Nothing is allocated
-// per request.
+// The tier owns the device below. One mutex guards a completion queue and the
+// queue pairs that send into it; a worker should have both to itself. Nothing is
+// allocated per request.
 //
 // # Limitations
 //

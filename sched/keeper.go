@@ -86,7 +86,9 @@ func (k *keeper) run() {
 				away = true
 				for c.drain() > 0 && c.backlog() < 2*c.depth {
 				}
+				c.mu.Lock()
 				q.look()
+				c.mu.Unlock()
 			}
 		}
 		seen = now
@@ -123,7 +125,7 @@ func (k *keeper) forget() {
 
 // backlog is how many completions nobody has polled.
 func (c *cq) backlog() int {
-	c.ring.Lock()
-	defer c.ring.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return c.many
 }

@@ -54,7 +54,7 @@ func (q *qp) post(wrs []rdma.SendWR) (done int, err error) {
 }
 
 // used is how many places of the send queue are taken.
-func (q *qp) used() int { return int(q.posted - q.freed.Load()) }
+func (q *qp) used() int { return int(q.posted - q.freed) }
 
 // straight counts the requests at the start of wrs that can go to the device
 // below as they are. marked: the last of them has to carry a mark and is
@@ -195,7 +195,8 @@ func (q *qp) enqueue(w *rdma.SendWR) error {
 	i := q.newParent()
 	p := &q.parents[i]
 	*p = parent{wr: *w, seq: q.seq, size: size, next: none, quiet: none, flags: pUsed}
-	if w.Flags&rdma.Inline != 0 && size > 0 && !q.copyInline(i, p) {
+	// After a failure there are more parents than places, and nobody reads the bytes.
+	if w.Flags&rdma.Inline != 0 && size > 0 && !q.failed && !q.copyInline(i, p) {
 		q.release(i)
 		return rdma.ErrInvalid
 	}

@@ -281,26 +281,16 @@ func (q *qp) settle() {
 	}
 	slices.SortFunc(rest, func(a, b int32) int { return cmp.Compare(q.parents[a].seq, q.parents[b].seq) })
 	for c := range Priorities {
-		q.class[c], q.silent[c] = queue{none, none}, queue{none, none}
+		q.class[c] = queue{none, none}
 	}
-	q.ready, q.waiting, q.hushed = 0, 0, 0
-	told := 0
+	q.ready, q.waiting = 0, 0
 	for _, i := range rest {
 		p := &q.parents[i]
-		wc := rdma.WC{ID: p.wr.ID, QPNum: q.num, Opcode: p.wr.Op.Completes(), Status: rdma.StatusWRFlushErr}
+		st := rdma.StatusWRFlushErr
 		if p.flags&pRefused != 0 {
-			wc.Status = rdma.StatusLocQPOpErr
+			st = rdma.StatusLocQPOpErr
 		}
-		for told < len(q.held) && q.held[told].seq < p.seq {
-			q.emit(&q.held[told].wc)
-			told++
-		}
-		q.blame(&wc)
-		q.emit(&wc)
+		q.tellFailed(i, p, st, 0)
 		q.release(i)
 	}
-	for ; told < len(q.held); told++ {
-		q.emit(&q.held[told].wc)
-	}
-	q.held = q.held[:0]
 }

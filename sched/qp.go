@@ -68,7 +68,8 @@ type kept struct {
 	seq uint64
 }
 
-// qp is one end of a connection. mu guards everything below it.
+// qp is one end of a connection. mu, which is that of the send CQ, guards
+// everything below it.
 type qp struct {
 	dev    *device
 	below  rdma.QP
@@ -80,15 +81,14 @@ type qp struct {
 	inline int
 	copies rdma.Buffer // inline bytes of waiting requests
 
-	freed atomic.Uint64 // places given back by polls
-
-	mu       sync.Mutex
+	mu       *sync.Mutex
 	closed   bool
 	failed   bool // the connection is over; nothing more is posted
 	draining bool // SQD is wanted when what was begun is posted
 	pol      policy
 	heads    heads
 	posted   uint64 // requests taken from the user
+	freed    uint64 // places given back by polls
 	quiet    int    // ended without a completion since the last one
 	seq      uint64
 	nextID   uint64
@@ -142,7 +142,7 @@ func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 		return nil, err
 	}
 	q := &qp{
-		dev: d, below: below, num: below.Num(), send: send, recv: recv,
+		dev: d, below: below, num: below.Num(), send: send, recv: recv, mu: &send.mu,
 		depth: depth, sigAll: cfg.SigAll, inline: cfg.MaxInline,
 		pol: d.disc.make(&d.cfg), nextID: d.ids, places: inner.SendDepth, free: none,
 	}
@@ -199,7 +199,7 @@ func (q *qp) joined(ord int) {
 	defer q.mu.Unlock()
 	q.ord = ord
 	q.markers = q.dev.local && !q.dev.disc.whole && ord > 0 && q.dev.caps.Ops.Has(rdma.OpRead)
-	q.win.limit = max(min(maxMarks, q.send.extra(q)-1), 1)
+	q.win.limit = max(min(maxMarks, q.send.extras[q]-1), 1)
 	if q.markers {
 		q.win.limit = max(min(q.win.limit, ord/2), 1)
 	}
@@ -305,10 +305,22 @@ func (q *qp) Close() error {
 	}
 	for q.recv != q.send && q.recv.drain() > 0 {
 	}
+	if !q.finish() {
+		return nil
+	}
+	q.send.detach(q)
+	if q.recv != q.send {
+		q.recv.detach(q)
+	}
+	return q.copies.Free()
+}
+
+// finish ends what is left of a QP whose device below has closed it, once.
+func (q *qp) finish() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
-		return nil
+		return false
 	}
 	q.closed, q.failed = true, true
 	var unused rdma.WC
@@ -318,9 +330,5 @@ func (q *qp) Close() error {
 		q.ended(e, &unused)
 	}
 	q.settle()
-	q.send.detach(q)
-	if q.recv != q.send {
-		q.recv.detach(q)
-	}
-	return q.copies.Free()
+	return true
 }

@@ -13,7 +13,7 @@
 //
 // # Limitations
 //
-// Linux only. Kernel verbs, LITE and gRPC stacks are named in the table and answer
+// Linux only. LITE and gRPC stacks are named in the table and answer
 // with exit code 77.
 package main
 

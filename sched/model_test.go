@@ -1,0 +1,406 @@
+package sched_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/sched"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"pgregory.net/rapid"
+)
+
+// The reference model: what the user posted, in the order of the posts, and what
+// may be true of it. It knows no queues, marks or windows of the tier.
+
+type ask struct {
+	id      uint64
+	op      rdma.Opcode
+	class   int
+	size    int
+	at      int // offset of its bytes in both arenas
+	loud    bool
+	ordered bool
+	cut     bool // may be cut
+	posted  int  // bytes seen at the device
+	parts   int
+	whole   bool // all of it is at the device
+	arrived int
+	ended   bool // all of it was carried out
+	told    bool
+	flushed bool
+}
+
+type model struct {
+	t      *rapid.T
+	cfg    sched.Config
+	dev    *scriptDevice
+	far    *scriptQP
+	qp     rdma.QP
+	cq     rdma.CQ
+	near   rdma.Buffer // the user's side
+	home   rdma.Buffer // the peer's
+	next   int         // free offset of both
+	asks   []*ask
+	under  [sched.Priorities]int
+	depth  int
+	failed bool
+	errs   int // real errors told
+}
+
+const arena = 1 << 20
+
+func newModel(t *rapid.T, cfg sched.Config, local bool, failAfter int) *model {
+	m := &model{t: t, cfg: cfg, dev: newScript(local), depth: 24}
+	dev, err := sched.Wrap(m.dev, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sched.WithoutKeeper(dev)
+	for _, b := range []*rdma.Buffer{&m.near, &m.home} {
+		if *b, err = rdma.Alloc(arena); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m.cq, err = dev.NewCQ(2 * m.depth); err != nil {
+		t.Fatal(err)
+	}
+	if m.qp, err = dev.NewQP(rdma.QPConfig{SendCQ: m.cq, RecvCQ: m.cq, SendDepth: m.depth, MaxInline: 64}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.qp.Connect(t.Context(), "", rdma.ConnParam{IRD: 4, ORD: 4}); err != nil {
+		t.Fatal(err)
+	}
+	m.far = m.dev.qps[0]
+	m.far.failAfter, m.far.status = failAfter, rdma.StatusRemAccessErr
+	m.far.onPost = m.posted
+	return m
+}
+
+func (m *model) free() {
+	m.near.Free()
+	m.home.Free()
+}
+
+// post draws a request and posts it.
+func (m *model) post() {
+	t, local := m.t, m.dev.local
+	a := &ask{
+		id:    uint64(len(m.asks)) + 1,
+		op:    rapid.SampledFrom([]rdma.Opcode{rdma.OpWrite, rdma.OpWrite, rdma.OpWrite, rdma.OpRead, rdma.OpSend, rdma.OpWriteImm}).Draw(t, "op"),
+		class: rapid.SampledFrom([]int{0, 0, 0, 1, 5, 7}).Draw(t, "priority"),
+		size:  rapid.SampledFrom([]int{0, 1, 64, 1000, 1024, 1025, 3000, 5000}).Draw(t, "size"),
+		loud:  rapid.Float64Range(0, 1).Draw(t, "signalled") < 0.8,
+	}
+	if m.next+a.size > arena {
+		return
+	}
+	a.at = m.next
+	m.next += a.size
+	wr := rdma.SendWR{ID: a.id, Op: a.op, Priority: uint8(a.class), RemoteAddr: m.home.Addr() + uint64(a.at), RKey: uint32(a.id), Imm: uint32(a.id)}
+	if a.loud {
+		wr.Flags |= rdma.Signaled
+	}
+	if rapid.Float64Range(0, 1).Draw(t, "fence") < 0.1 {
+		wr.Flags |= rdma.Fence
+		a.ordered = true
+	}
+	if a.op != rdma.OpRead && a.size <= 64 && rapid.Bool().Draw(t, "inline") {
+		wr.Flags |= rdma.Inline
+	}
+	a.cut = a.op == rdma.OpWrite || a.op == rdma.OpRead || a.op == rdma.OpWriteImm && m.cfg.Immediates == sched.LastImmediates
+	left := a.size
+	for at := a.at; left > 0; {
+		n := left
+		if wr.NumSGE < rdma.MaxSGE-1 {
+			n = rapid.IntRange(1, left).Draw(t, "element")
+		}
+		wr.SGE[wr.NumSGE] = rdma.SGE{Addr: m.near.Addr() + uint64(at), Len: uint32(n)}
+		wr.NumSGE++
+		at, left = at+n, left-n
+	}
+	src := m.near
+	if a.op == rdma.OpRead {
+		src = m.home
+	}
+	for i := range a.size {
+		src.Bytes()[a.at+i] = byte(int(a.id)*31 + i*7 + 1)
+	}
+	m.asks = append(m.asks, a) // before the post: the device may see it within
+	if n, err := m.qp.PostSend([]rdma.SendWR{wr}); n == 0 {
+		if err != rdma.ErrQueueFull {
+			t.Fatalf("post: %v", err)
+		}
+		m.asks = m.asks[:len(m.asks)-1]
+		m.next -= a.size
+		out := 0
+		for _, b := range m.asks {
+			if !b.told && (b.loud || !b.whole || !local && !b.ended) {
+				out++
+			}
+		}
+		if out > m.depth {
+			t.Fatalf("%d requests outstanding in a queue of %d", out, m.depth)
+		}
+		return
+	}
+	if wr.Flags&rdma.Inline != 0 {
+		for i := range a.size { // the bytes are ours again
+			m.near.Bytes()[a.at+i] = 0xee
+		}
+	}
+}
+
+// of is the request that something at the device is a part of, by the key that it
+// carries; nil for the tier's own.
+func (m *model) of(wr *rdma.SendWR) *ask {
+	if wr.RKey == 0 {
+		return nil
+	}
+	return m.asks[wr.RKey-1]
+}
+
+// posted judges a request that reaches the device.
+func (m *model) posted(wr *rdma.SendWR) {
+	if m.far.ended {
+		return
+	}
+	a := m.of(wr)
+	if a == nil {
+		if wr.Len() != 0 {
+			m.t.Fatalf("%s of %d bytes that nobody asked for", wr.Op, wr.Len())
+		}
+		return
+	}
+	n := int(wr.Len())
+	switch {
+	case a.whole:
+		m.t.Fatalf("request %d is posted again", a.id)
+	case n < a.size && !a.cut:
+		m.t.Fatalf("a %s is cut", a.op)
+	case a.cut && m.cfg.Policy != sched.FIFO && n > m.cfg.Slice && wr.Flags&rdma.Inline == 0:
+		m.t.Fatalf("a slice of %d bytes, limit %d", n, m.cfg.Slice)
+	}
+	last := a.posted+n == a.size
+	if a.op == rdma.OpWriteImm && (wr.Op == rdma.OpWriteImm) != last {
+		m.t.Fatalf("request %d: the immediate is at bytes %d of %d", a.id, a.posted+n, a.size)
+	}
+	if wr.Op == rdma.OpWriteImm && wr.Imm != uint32(a.id) {
+		m.t.Fatalf("immediate %d, want %d", wr.Imm, a.id)
+	}
+	for _, b := range m.asks {
+		if b == a || b.whole {
+			continue
+		}
+		earlier := b.id < a.id
+		switch {
+		case earlier && b.class == a.class:
+			m.t.Fatalf("request %d overtakes %d of its own priority", a.id, b.id)
+		case earlier && m.cfg.Policy == sched.FIFO:
+			m.t.Fatalf("fifo: request %d overtakes %d", a.id, b.id)
+		case earlier && a.ordered && a.posted == 0:
+			m.t.Fatalf("fenced request %d overtakes %d", a.id, b.id)
+		case m.cfg.Policy == sched.Strict && b.class > a.class && b.posted < b.size && earlier && !m.blocked(b):
+			m.t.Fatalf("a slice of request %d, priority %d, goes before %d, priority %d", a.id, a.class, b.id, b.class)
+		}
+	}
+	// The window: what is at the device and has not arrived.
+	for c := 0; c <= a.class; c++ {
+		if m.cfg.Policy != sched.FIFO && c == a.class && m.under[c] > 0 && m.under[c]+n > m.cfg.Window {
+			m.t.Fatalf("%d bytes of priority %d and above under way, window %d", m.under[c]+n, c, m.cfg.Window)
+		}
+		m.under[c] += n
+	}
+	a.posted += n
+	a.parts++
+	a.whole = last
+}
+
+// blocked tells whether a fence holds a request, or one before it of its class.
+func (m *model) blocked(b *ask) bool {
+	for _, x := range m.asks {
+		if x.class != b.class || x.id > b.id || x.whole || !x.ordered || x.posted > 0 {
+			continue
+		}
+		for _, y := range m.asks {
+			if y.id < x.id && !y.whole {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// carryOut lets the device work.
+func (m *model) carryOut(n int) {
+	m.far.carryOut(n)
+	for _, wr := range m.far.arriving {
+		a := m.of(&wr)
+		if a == nil {
+			continue
+		}
+		for c := 0; c <= a.class; c++ {
+			m.under[c] -= int(wr.Len())
+		}
+		a.arrived += int(wr.Len())
+		if a.arrived == a.size && a.whole {
+			a.ended = true
+		}
+	}
+	m.far.arriving = nil
+}
+
+// poll takes completions and judges them.
+func (m *model) poll() int {
+	var wcs [5]rdma.WC
+	n, err := m.cq.Poll(wcs[:rapid.IntRange(1, len(wcs)).Draw(m.t, "room")])
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, wc := range wcs[:n] {
+		m.told(&wc)
+	}
+	return n
+}
+
+func (m *model) told(wc *rdma.WC) {
+	t := m.t
+	if wc.ID < 1 || wc.ID > uint64(len(m.asks)) {
+		t.Fatalf("a completion that nobody asked for: %+v", *wc)
+	}
+	a := m.asks[wc.ID-1]
+	if a.told {
+		t.Fatalf("request %d completes twice", a.id)
+	}
+	a.told = true
+	if wc.QPNum != m.qp.Num() {
+		t.Fatalf("completion of qp %d", wc.QPNum)
+	}
+	if wc.Status != rdma.StatusSuccess {
+		if wc.Status != rdma.StatusWRFlushErr {
+			m.errs++
+		}
+		if !m.far.ended {
+			t.Fatalf("request %d fails on a connection that works: %s", a.id, wc.Status)
+		}
+		a.flushed = true
+		return
+	}
+	switch {
+	case !a.loud:
+		t.Fatalf("unsignalled request %d completes", a.id)
+	case wc.Opcode != a.op.Completes():
+		t.Fatalf("request %d completes as %s", a.id, wc.Opcode)
+	case a.op == rdma.OpRead && int(wc.ByteLen) != a.size:
+		t.Fatalf("read %d completes with %d bytes of %d", a.id, wc.ByteLen, a.size)
+	case !a.ended && !m.dev.local:
+		t.Fatalf("request %d completes with %d of %d bytes", a.id, a.arrived, a.size)
+	case !a.whole:
+		t.Fatalf("request %d completes with %d of %d bytes posted", a.id, a.posted, a.size)
+	}
+	for _, b := range m.asks[:a.id-1] {
+		if !b.told && b.class == a.class && b.loud {
+			t.Fatalf("request %d completes before %d of its priority", a.id, b.id)
+		}
+		if !b.loud && !b.told && (!b.whole || !m.dev.local && !b.ended) {
+			t.Fatalf("the completion of %d covers unsignalled request %d, which has not ended", a.id, b.id)
+		}
+	}
+	m.same(a)
+}
+
+// same compares the bytes of a request that has ended.
+func (m *model) same(a *ask) {
+	if !a.ended || a.op == rdma.OpSend {
+		return
+	}
+	dst := m.home
+	if a.op == rdma.OpRead {
+		dst = m.near
+	}
+	want := make([]byte, a.size)
+	for i := range want {
+		want[i] = byte(int(a.id)*31 + i*7 + 1)
+	}
+	if !bytes.Equal(dst.Bytes()[a.at:a.at+a.size], want) {
+		m.t.Fatalf("request %d: %s of %d bytes in %d parts: data differ", a.id, a.op, a.size, a.parts)
+	}
+}
+
+// finish lets everything end and looks whether all of it did.
+func (m *model) finish(fail bool) {
+	for idle := 0; idle < 3; {
+		m.carryOut(1 << 20)
+		if m.poll() == 0 {
+			idle++
+		} else {
+			idle = 0
+		}
+	}
+	if fail {
+		if err := m.qp.Fail(); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	if err := m.qp.Close(); err != nil {
+		m.t.Fatal(err)
+	}
+	for m.poll() > 0 {
+	}
+	for _, a := range m.asks {
+		switch {
+		case a.loud && !a.told:
+			m.t.Fatalf("request %d never completes: %d of %d bytes posted, %d arrived", a.id, a.posted, a.size, a.arrived)
+		case !a.told && !a.ended && !(m.dev.local && a.whole):
+			m.t.Fatalf("unsignalled request %d ends in silence: %d of %d bytes posted, %d arrived", a.id, a.posted, a.size, a.arrived)
+		case !m.far.ended && !a.ended:
+			m.t.Fatalf("request %d stops at %d of %d bytes", a.id, a.arrived, a.size)
+		}
+		if !a.flushed {
+			m.same(a)
+		}
+	}
+}
+
+// TestAgainstModel posts at random, lets the device work at random, and compares
+// with the model: order, window, completions, bytes. In half of the runs a
+// request fails somewhere.
+func TestAgainstModel(t *testing.T) {
+	for _, p := range sched.Policies() {
+		for _, local := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/local=%v", p, local), func(t *testing.T) {
+				rapid.Check(t, func(t *rapid.T) { random(t, p, local) })
+			})
+		}
+	}
+}
+
+func random(t *rapid.T, p sched.Policy, local bool) {
+	cfg := sched.Config{Policy: p, Slice: 1 << 10, Window: 1 << rapid.IntRange(10, 13).Draw(t, "window")}
+	if rapid.Bool().Draw(t, "cut immediates") {
+		cfg.Immediates = sched.LastImmediates
+	}
+	failAfter := -1
+	if rapid.Bool().Draw(t, "fail") {
+		failAfter = rapid.IntRange(0, 60).Draw(t, "fail after")
+	}
+	m := newModel(t, cfg, local, failAfter)
+	defer m.free()
+	for range rapid.IntRange(1, 80).Draw(t, "steps") {
+		switch rapid.IntRange(0, 4).Draw(t, "step") {
+		case 0, 1, 2:
+			m.post()
+		case 3:
+			m.carryOut(rapid.IntRange(1, 6).Draw(t, "work"))
+		default:
+			m.poll()
+		}
+	}
+	ended := m.far.ended
+	m.finish(false)
+	// One error at the device is one error to the user, if it had anything of the
+	// user's to tell.
+	if m.far.ended && ended && !local && m.errs > 1 {
+		t.Fatalf("%d real errors told", m.errs)
+	}
+}

@@ -1,0 +1,190 @@
+package sched_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/sched"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// nullDevice carries out nothing: every send completes at the next poll.
+type nullDevice struct {
+	caps rdma.Caps
+	qps  uint32
+}
+
+func newNull() *nullDevice {
+	return &nullDevice{caps: rdma.Caps{
+		Label: rdma.LabelModel,
+		Ops:   rdma.Ops(rdma.OpSend, rdma.OpSendInv, rdma.OpWrite, rdma.OpWriteImm, rdma.OpSendImm, rdma.OpRead, rdma.OpFetchAdd, rdma.OpCmpSwap, rdma.OpLocalInv), Features: rdma.FeatInline | rdma.FeatFence,
+		MaxQPWR: 16384, MaxCQE: 1 << 20, MaxSGE: rdma.MaxSGE, MaxReadSGE: rdma.MaxSGE, MaxInline: 512, MaxRDAtom: 128, MaxPrivate: 512, MaxMsg: 1 << 31,
+	}}
+}
+
+func (d *nullDevice) Name() string                            { return "null" }
+func (d *nullDevice) Caps() rdma.Caps                         { return d.caps }
+func (d *nullDevice) AllocPD() (rdma.PD, error)               { return 0, rdma.ErrNotSupported }
+func (d *nullDevice) FreePD(rdma.PD) error                    { return rdma.ErrNotSupported }
+func (d *nullDevice) NewSRQ(rdma.SRQConfig) (rdma.SRQ, error) { return nil, rdma.ErrNotSupported }
+func (d *nullDevice) NewCQ(depth int) (rdma.CQ, error) {
+	return &nullCQ{wcs: make([]rdma.WC, depth)}, nil
+}
+func (d *nullDevice) Event() (rdma.Event, bool) { return rdma.Event{}, false }
+func (d *nullDevice) Close() error              { return nil }
+func (d *nullDevice) Listen(context.Context, string, int) (rdma.Listener, error) {
+	return nil, rdma.ErrNotSupported
+}
+func (d *nullDevice) RegMR(rdma.PD, rdma.Buffer, rdma.Access) (rdma.MR, error) {
+	return nil, rdma.ErrNotSupported
+}
+
+func (d *nullDevice) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
+	d.qps++
+	return &nullQP{num: d.qps, cq: cfg.SendCQ.(*nullCQ), depth: cfg.SendDepth}, nil
+}
+
+// nullCQ is a ring of what was posted.
+type nullCQ struct {
+	wcs         []rdma.WC
+	first, many int
+}
+
+func (c *nullCQ) Poll(dst []rdma.WC) (n int, err error) {
+	for n < len(dst) && c.many > 0 {
+		dst[n] = c.wcs[c.first]
+		if c.first++; c.first == len(c.wcs) {
+			c.first = 0
+		}
+		c.many--
+		n++
+	}
+	return n, nil
+}
+func (c *nullCQ) Arm(bool) error             { return rdma.ErrNotSupported }
+func (c *nullCQ) Wait(context.Context) error { return rdma.ErrNotSupported }
+func (c *nullCQ) Close() error               { return nil }
+
+type nullQP struct {
+	num   uint32
+	cq    *nullCQ
+	depth int
+	keep  *[]rdma.SendWR // notes what is posted, if not nil
+}
+
+func (q *nullQP) PostSend(wrs []rdma.SendWR) (int, error) {
+	c := q.cq
+	for i := range wrs {
+		if q.keep != nil {
+			*q.keep = append(*q.keep, wrs[i])
+		}
+		if wrs[i].Flags&rdma.Signaled == 0 {
+			continue
+		}
+		at := c.first + c.many
+		if at >= len(c.wcs) {
+			at -= len(c.wcs)
+		}
+		c.wcs[at] = rdma.WC{ID: wrs[i].ID, QPNum: q.num, Opcode: wrs[i].Op.Completes()}
+		c.many++
+	}
+	return len(wrs), nil
+}
+
+func (q *nullQP) Num() uint32                             { return q.num }
+func (q *nullQP) PostRecv(wrs []rdma.RecvWR) (int, error) { return len(wrs), nil }
+func (q *nullQP) Drain() error                            { return rdma.ErrNotSupported }
+func (q *nullQP) Resume() error                           { return rdma.ErrNotSupported }
+func (q *nullQP) Fail() error                             { return nil }
+func (q *nullQP) Disconnect(context.Context) error        { return nil }
+func (q *nullQP) State() rdma.QPState                     { return rdma.QPRTS }
+func (q *nullQP) Close() error                            { return nil }
+func (q *nullQP) Connect(_ context.Context, _ string, p rdma.ConnParam) (rdma.ConnParam, error) {
+	return p, nil
+}
+
+// bareQueue is a QP of dev with its CQ, connected.
+func bareQueue(tb testing.TB, dev rdma.Device, depth int) (rdma.QP, rdma.CQ) {
+	tb.Helper()
+	cq, err := dev.NewCQ(2 * depth)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	qp, err := dev.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: depth})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := qp.Connect(context.Background(), "", rdma.ConnParam{IRD: 16, ORD: 16}); err != nil {
+		tb.Fatal(err)
+	}
+	return qp, cq
+}
+
+func wrapped(tb testing.TB, dev rdma.Device, cfg sched.Config) rdma.Device {
+	tb.Helper()
+	d, err := sched.Wrap(dev, cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return d
+}
+
+// rounds posts n requests of a batch and polls their completions.
+func rounds(tb testing.TB, qp rdma.QP, cq rdma.CQ, wrs []rdma.SendWR, wcs []rdma.WC, n int) {
+	for done := 0; done < n; done += len(wrs) {
+		if k, err := qp.PostSend(wrs); k != len(wrs) {
+			tb.Fatalf("post: %d, %v", k, err)
+		}
+		for got := 0; got < len(wrs); {
+			k, err := cq.Poll(wcs)
+			if err != nil || k == 0 {
+				tb.Fatalf("poll: %d, %v", k, err)
+			}
+			got += k
+		}
+	}
+}
+
+func requests(n int, size uint32) []rdma.SendWR {
+	wrs := make([]rdma.SendWR, n)
+	for i := range wrs {
+		wrs[i] = rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, Flags: rdma.Signaled, NumSGE: 1}
+		wrs[i].SGE[0] = rdma.SGE{Addr: 1 << 20, Len: size}
+	}
+	return wrs
+}
+
+// BenchmarkPerRequest is the cost of a request on the null device, bare and under
+// the tier: their difference is the tier's own.
+func BenchmarkPerRequest(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		cfg  *sched.Config
+		size uint32
+	}{
+		{"bare", nil, 64},
+		{"fifo", &sched.Config{Policy: sched.FIFO}, 64},
+		{"strict", &sched.Config{}, 64},
+		{"strict-16-slices", &sched.Config{Slice: 64 << 10, Window: 1 << 20}, 1 << 20},
+	} {
+		for _, batch := range []int{1, 16} {
+			b.Run(c.name+map[int]string{1: "/single", 16: "/batch16"}[batch], func(b *testing.B) {
+				var dev rdma.Device = newNull()
+				if c.cfg != nil {
+					dev = wrapped(b, dev, *c.cfg)
+				}
+				qp, cq := bareQueue(b, dev, 128)
+				wrs, wcs := requests(batch, c.size), make([]rdma.WC, 32)
+				b.ReportAllocs()
+				b.ResetTimer()
+				rounds(b, qp, cq, wrs, wcs, b.N)
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(max(b.N, 1)), "ns/request")
+			})
+		}
+	}
+}

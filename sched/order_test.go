@@ -1,0 +1,230 @@
+package sched_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/sched"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+const kib = 1 << 10
+
+// The figure of sRDMA: two requests of two slices each, the second more urgent
+// (wxzisk.github.io, sRDMA_fig). On the wire: first, second, second, first. The
+// application sees the second complete before the first.
+func TestFigure(t *testing.T) {
+	r := newRig(t, sched.Config{Slice: kib, Window: kib}, 8, 4)
+	r.post(r.wr(1, rdma.OpWrite, 0, 2*kib))
+	r.post(r.wr(2, rdma.OpWrite, 1, 2*kib))
+	ids, _ := told(r.end())
+	if want := []uint32{1, 2, 2, 1}; !slices.Equal(r.keys(), want) {
+		t.Errorf("slices on the wire %v, want %v", r.keys(), want)
+	}
+	if want := []uint64{2, 1}; !slices.Equal(ids, want) {
+		t.Errorf("completions %v, want %v", ids, want)
+	}
+}
+
+// One small urgent request behind a large one completes first, and second without
+// priorities.
+func TestSmallUrgentRequestOvertakes(t *testing.T) {
+	for p, want := range map[sched.Policy][]uint64{sched.Strict: {2, 1}, sched.FIFO: {1, 2}} {
+		r := newRig(t, sched.Config{Policy: p, Slice: kib, Window: 4 * kib}, 8, 4)
+		r.post(r.wr(1, rdma.OpWrite, 0, 512*kib), r.wr(2, rdma.OpSend, 3, 64))
+		if ids, _ := told(r.end()); !slices.Equal(ids, want) {
+			t.Errorf("%s: completions %v, want %v", p, ids, want)
+		}
+	}
+}
+
+// An urgent request is not kept out by a window full of bulk.
+func TestUrgentRequestGoesAtOnce(t *testing.T) {
+	r := newRig(t, sched.Config{Slice: kib, Window: 4 * kib}, 8, 4)
+	r.post(r.wr(1, rdma.OpWrite, 0, 64*kib))
+	if len(r.seen) != 4 {
+		t.Fatalf("%d slices at the device, want the 4 of the window", len(r.seen))
+	}
+	r.post(r.wr(2, rdma.OpSend, 1, 64))
+	if k := r.keys(); k[len(k)-1] != 2 {
+		t.Errorf("at the device: %v, want 2 behind the window", k)
+	}
+	r.end()
+}
+
+// A fenced request, and an invalidation, wait for what was posted before them.
+func TestOrderedRequestsNeverOvertake(t *testing.T) {
+	for name, w := range map[string]func(r *rig) rdma.SendWR{
+		"fence": func(r *rig) rdma.SendWR {
+			w := r.wr(2, rdma.OpSend, 7, 64)
+			w.Flags |= rdma.Fence
+			return w
+		},
+		"local_inv": func(r *rig) rdma.SendWR { return r.wr(2, rdma.OpLocalInv, 7, 0) },
+		"send_inv":  func(r *rig) rdma.SendWR { return r.wr(2, rdma.OpSendInv, 7, 64) },
+	} {
+		r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib}, 8, 4)
+		r.post(r.wr(1, rdma.OpWrite, 0, 8*kib), w(r), r.wr(3, rdma.OpSend, 7, 64))
+		ids, _ := told(r.end())
+		if want := []uint64{1, 2, 3}; !slices.Equal(ids, want) {
+			t.Errorf("%s: completions %v, want %v", name, ids, want)
+		}
+	}
+}
+
+// A completion tells that earlier unsignalled requests have ended: that of an
+// urgent request is held until it is true.
+func TestCompletionCoversUnsignalled(t *testing.T) {
+	r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib}, 8, 4)
+	quiet := r.wr(1, rdma.OpWrite, 0, 8*kib)
+	quiet.Flags = 0
+	r.post(quiet, r.wr(2, rdma.OpSend, 7, 64), r.wr(3, rdma.OpWrite, 0, 4*kib))
+	r.far.carryOut(3)
+	if ids, _ := told(r.poll()); len(ids) != 0 || !slices.Contains(r.keys(), 2) {
+		t.Errorf("completions %v while an earlier unsignalled request is under way", ids)
+	}
+	if ids, _ := told(r.end()); !slices.Equal(ids, []uint64{2, 3}) {
+		t.Errorf("completions %v, want 2 and 3", ids)
+	}
+}
+
+// What is cut and what is not, and where the immediate and the flags go.
+func TestWhatIsCut(t *testing.T) {
+	for _, c := range []struct {
+		op    rdma.Opcode
+		imm   sched.Immediates
+		flags rdma.SendFlags
+		size  int
+		want  int
+	}{
+		{rdma.OpWrite, "", 0, 4 * kib, 4},
+		{rdma.OpWrite, "", 0, 4*kib + 1, 5},
+		{rdma.OpWrite, "", rdma.Solicited | rdma.Fence, 3 * kib, 3},
+		{rdma.OpRead, "", 0, 4*kib + 1, 5},
+		{rdma.OpSend, "", 0, 4 * kib, 1},
+		{rdma.OpSendImm, "", 0, 4 * kib, 1},
+		{rdma.OpWriteImm, "", 0, 4 * kib, 1},
+		{rdma.OpWriteImm, sched.LastImmediates, rdma.Solicited, 4 * kib, 4},
+		{rdma.OpFetchAdd, "", 0, 8, 1},
+		{rdma.OpWrite, "", rdma.Inline, 64, 1},
+	} {
+		r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib, Immediates: c.imm}, 8, 4)
+		r.post(r.wr(1, rdma.OpWrite, 0, 8*kib)) // so that the next one waits
+		w := r.wr(2, c.op, 0, c.size)
+		w.Flags, w.Imm = w.Flags|c.flags, 0xabcd
+		r.post(w)
+		if ids, st := told(r.end()); !slices.Equal(ids, []uint64{1, 2}) || st[1] != rdma.StatusSuccess {
+			t.Errorf("%s: completions %v %v", c.op, ids, st)
+			continue
+		}
+		parts := slices.DeleteFunc(slices.Clone(r.seen), func(w rdma.SendWR) bool { return w.RKey != 2 })
+		sum := 0
+		for i, p := range parts {
+			last, first := i == len(parts)-1, i == 0
+			sum += int(p.Len())
+			if p.Op != c.op && (last || p.Op != rdma.OpWrite || c.op != rdma.OpWriteImm) || p.Op == rdma.OpWriteImm && (!last || p.Imm != 0xabcd) {
+				t.Errorf("%s: part %d is a %s with immediate %#x", c.op, i, p.Op, p.Imm)
+			}
+			if p.Flags&rdma.Solicited != 0 && !last || last && p.Flags&rdma.Solicited != c.flags&rdma.Solicited || p.Flags&rdma.Fence != 0 && !first || first && p.Flags&rdma.Fence != c.flags&rdma.Fence {
+				t.Errorf("%s: part %d of %d has flags %b", c.op, i, len(parts), p.Flags)
+			}
+		}
+		if len(parts) != c.want || sum != c.size {
+			t.Errorf("%s of %d bytes: %d parts of %d bytes, want %d", c.op, c.size, len(parts), sum, c.want)
+		}
+	}
+}
+
+// The bytes of an inline request are the caller's when the post returns, also
+// when the request waits.
+func TestInlineBytesAreTakenAtOnce(t *testing.T) {
+	r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib}, 8, 4)
+	r.post(r.wr(1, rdma.OpWrite, 0, 8*kib))
+	b := r.mem.Bytes()
+	copy(b[100*kib:], "before")
+	w := r.wr(2, rdma.OpWrite, 0, 0)
+	w.Flags |= rdma.Inline
+	w.RemoteAddr += 200 * kib
+	w.NumSGE = 2
+	w.SGE[0] = rdma.SGE{Addr: r.mem.Addr() + 100*kib, Len: 3}
+	w.SGE[1] = rdma.SGE{Addr: r.mem.Addr() + 100*kib + 3, Len: 3}
+	r.post(w)
+	copy(b[100*kib:], "after!")
+	r.end()
+	if got := string(b[home+200*kib:][:6]); got != "before" {
+		t.Errorf("the peer has %q", got)
+	}
+	w.SGE[1].Len = 100
+	r.post(r.wr(3, rdma.OpWrite, 0, 8*kib))
+	if _, err := r.qp.PostSend([]rdma.SendWR{w}); err != rdma.ErrInvalid {
+		t.Errorf("inline beyond the limit: %v", err)
+	}
+	r.end()
+}
+
+// shares runs classes 0 and 7, both always with work, and returns how many of n
+// slices were of class 0.
+func shares(t *testing.T, cfg sched.Config, n int) int {
+	cfg.Slice, cfg.Window = kib, 2*kib
+	r := newRig(t, cfg, 64, 4)
+	var open [2]int
+	low := 0
+	for range n {
+		for i, p := range []int{0, 7} {
+			for ; open[i] < 4; open[i]++ {
+				r.post(r.wr(1+i, rdma.OpWrite, p, 4*kib))
+			}
+		}
+		r.far.carryOut(1)
+		for _, wc := range r.poll() {
+			open[wc.ID-1]--
+		}
+	}
+	for _, k := range r.keys()[8:] {
+		if k == 1 {
+			low++
+		}
+	}
+	total := len(r.seen) - 8
+	if total < n/2 {
+		t.Fatalf("%s: %d slices in %d steps", cfg.Policy, total, n)
+	}
+	r.end()
+	return low * 1000 / total
+}
+
+// Under saturating urgent traffic the least urgent class starves with strict
+// priority, and has its share otherwise.
+func TestStarvation(t *testing.T) {
+	const n = 4000
+	if got := shares(t, sched.Config{Policy: sched.Strict}, n); got != 0 {
+		t.Errorf("strict: %d of 1000 slices are of class 0", got)
+	}
+	weights := [sched.Priorities]int{1, 1, 1, 1, 1, 1, 1, 3}
+	if got := shares(t, sched.Config{Policy: sched.DRR, Weights: weights}, n); got < 230 || got > 270 {
+		t.Errorf("drr 1:3: %d of 1000 slices are of class 0", got)
+	}
+	if got := shares(t, sched.Config{Policy: sched.Aging, AgeEvery: time.Microsecond}, n); got < 100 {
+		t.Errorf("aging: %d of 1000 slices are of class 0", got)
+	}
+	even := [sched.Priorities]time.Duration{}
+	for i := range even {
+		even[i] = time.Microsecond
+	}
+	if got := shares(t, sched.Config{Policy: sched.EDF, Deadlines: even}, n); got < 100 {
+		t.Errorf("edf with equal deadlines: %d of 1000 slices are of class 0", got)
+	}
+}
+
+// A whole message far longer than a quantum is paid back, and nobody spins.
+func TestDRRPaysBack(t *testing.T) {
+	r := newRig(t, sched.Config{Policy: sched.DRR, Slice: kib, Window: 2 * kib}, 16, 4)
+	r.post(r.wr(1, rdma.OpWrite, 0, 4*kib))
+	for i := range 4 {
+		r.post(r.wr(2+i, rdma.OpSend, 1, 512*kib), r.wr(6+i, rdma.OpWrite, 0, 4*kib))
+	}
+	if got := r.end(); len(got) != 9 {
+		t.Errorf("%d completions, want 9", len(got))
+	}
+}

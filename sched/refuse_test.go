@@ -1,0 +1,247 @@
+package sched_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/sched"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+func TestConfigIsChecked(t *testing.T) {
+	for _, c := range []sched.Config{
+		{Policy: "lottery"}, {Slice: 1}, {Slice: 64 * kib, Window: kib}, {Sends: "half"}, {Immediates: "first"},
+		{Policy: sched.Aging, AgeEvery: -1}, {Weights: [sched.Priorities]int{1}}, {Deadlines: [sched.Priorities]time.Duration{time.Second}},
+	} {
+		if d, err := sched.Wrap(newNull(), c); !errors.Is(err, rdma.ErrInvalid) || d != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func TestNameTellsTheParameters(t *testing.T) {
+	for _, c := range []struct {
+		cfg  sched.Config
+		want string
+	}{
+		{sched.Config{}, "sched(strict,slice=auto,window=auto,sends=whole,imm=whole)+null"},
+		{sched.Config{Slice: 16 * kib, Window: 1 << 20, Adaptive: true, Sends: sched.RefuseSends, Immediates: sched.LastImmediates},
+			"sched(strict,slice=16KiB,window=1MiB,sends=refuse,imm=last,adaptive)+null"},
+		{sched.Config{Policy: sched.FIFO}, "sched(fifo)+null"},
+		{sched.Config{Policy: sched.Aging}, "sched(aging,slice=auto,window=auto,sends=whole,imm=whole,every=1ms)+null"},
+		{sched.Config{Policy: sched.DRR}, "sched(drr,slice=auto,window=auto,sends=whole,imm=whole,weights=1:2:4:8:16:32:64:128)+null"},
+	} {
+		if got := wrapped(t, newNull(), c.cfg).Name(); got != c.want {
+			t.Errorf("name %q, want %q", got, c.want)
+		}
+	}
+}
+
+// Caps are those of the device below, less the tier's own needs.
+func TestCapsAreOfTheDeviceBelow(t *testing.T) {
+	dev := newNull()
+	c := wrapped(t, dev, sched.Config{}).Caps()
+	want := dev.caps
+	want.MaxQPWR, want.MaxCQE, want.Priorities = c.MaxQPWR, c.MaxCQE, sched.Priorities
+	if c != want || c.MaxQPWR >= dev.caps.MaxQPWR || c.MaxQPWR < dev.caps.MaxQPWR/2 || c.MaxCQE > dev.caps.MaxCQE/2 || c.MaxCQE < dev.caps.MaxCQE/4 {
+		t.Errorf("caps %+v", c)
+	}
+	dev.caps.MaxQPWR = 8
+	if _, err := sched.Wrap(dev, sched.Config{}); !errors.Is(err, rdma.ErrNotSupported) {
+		t.Errorf("a device with queues of 8: %v", err)
+	}
+}
+
+func TestPostsAreRefused(t *testing.T) {
+	r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib, Sends: sched.RefuseSends}, 8, 4)
+	refused := func(when string) {
+		for name, c := range map[string]struct {
+			wr   rdma.SendWR
+			want error
+		}{
+			"priority 8": {r.wr(9, rdma.OpWrite, 8, 64), rdma.ErrInvalid},
+			"long send":  {r.wr(9, rdma.OpSend, 0, 2*kib), rdma.ErrInvalid},
+		} {
+			if n, err := r.qp.PostSend([]rdma.SendWR{c.wr}); n != 0 || err != c.want {
+				t.Errorf("%s %s: %d, %v, want %v", name, when, n, err, c.want)
+			}
+		}
+	}
+	refused("at once")
+	r.post(r.wr(1, rdma.OpWrite, 0, 64*kib))
+	refused("behind one that waits")
+	// Only the tier is there to refuse what waits.
+	for name, c := range map[string]struct {
+		change func(w *rdma.SendWR)
+		want   error
+	}{
+		"operation":    {func(w *rdma.SendWR) { w.Op = 99 }, rdma.ErrInvalid},
+		"flags":        {func(w *rdma.SendWR) { w.Flags = 0x80 }, rdma.ErrInvalid},
+		"elements":     {func(w *rdma.SendWR) { w.NumSGE = rdma.MaxSGE + 1 }, rdma.ErrInvalid},
+		"atomic size":  {func(w *rdma.SendWR) { w.Op = rdma.OpFetchAdd }, rdma.ErrInvalid},
+		"inline read":  {func(w *rdma.SendWR) { w.Op = rdma.OpRead; w.Flags |= rdma.Inline }, rdma.ErrInvalid},
+		"long inline":  {func(w *rdma.SendWR) { w.Flags |= rdma.Inline; w.SGE[0].Len = 65 }, rdma.ErrInvalid},
+		"inv with sge": {func(w *rdma.SendWR) { w.Op = rdma.OpLocalInv }, rdma.ErrInvalid},
+	} {
+		w := r.wr(9, rdma.OpWrite, 0, 64)
+		c.change(&w)
+		if n, err := r.qp.PostSend([]rdma.SendWR{w}); n != 0 || err != c.want {
+			t.Errorf("%s: %d, %v, want %v", name, n, err, c.want)
+		}
+	}
+	// The first of a list stands, the second is refused, the third is not looked at.
+	n, err := r.qp.PostSend([]rdma.SendWR{r.wr(2, rdma.OpWrite, 0, 64), r.wr(3, rdma.OpWrite, 8, 64), r.wr(4, rdma.OpWrite, 0, 64)})
+	if n != 1 || err != rdma.ErrInvalid {
+		t.Errorf("list: %d, %v", n, err)
+	}
+	if ids, _ := told(r.end()); !slices.Equal(ids, []uint64{1, 2}) {
+		t.Errorf("completions %v, want 1 and 2", ids)
+	}
+}
+
+// A request has one place of the queue until its completion is polled, whatever
+// became of its slices.
+func TestQueueFull(t *testing.T) {
+	const depth = 4
+	r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib}, depth, 4)
+	for round := range 3 {
+		for i := range depth {
+			r.post(r.wr(i, rdma.OpWrite, i, 16*kib))
+		}
+		if _, err := r.qp.PostSend([]rdma.SendWR{r.wr(9, rdma.OpWrite, 7, 8)}); err != rdma.ErrQueueFull {
+			t.Fatalf("round %d: a fifth request: %v", round, err)
+		}
+		var all []rdma.WC
+		for len(all) == 0 {
+			r.far.carryOut(1)
+			all = r.poll()
+		}
+		r.post(r.wr(9, rdma.OpWrite, 7, 8))
+		if _, err := r.qp.PostSend([]rdma.SendWR{r.wr(10, rdma.OpWrite, 7, 8)}); err != rdma.ErrQueueFull {
+			t.Fatalf("round %d: a sixth request: %v", round, err)
+		}
+		if all = append(all, r.end()...); len(all) != depth+1 {
+			t.Fatalf("round %d: %d completions, want %d", round, len(all), depth+1)
+		}
+	}
+	// Unsignalled requests keep their places until a later completion is polled.
+	for range depth - 1 {
+		w := r.wr(1, rdma.OpWrite, 0, 8)
+		w.Flags = 0
+		r.post(w)
+	}
+	r.end()
+	r.post(r.wr(2, rdma.OpWrite, 0, 8))
+	if _, err := r.qp.PostSend([]rdma.SendWR{r.wr(3, rdma.OpWrite, 0, 8)}); err != rdma.ErrQueueFull {
+		t.Errorf("behind unsignalled requests: %v", err)
+	}
+	if len(r.end()) != 1 {
+		t.Error("one completion wanted")
+	}
+	r.post(r.wr(3, rdma.OpWrite, 0, 8), r.wr(4, rdma.OpWrite, 0, 8), r.wr(5, rdma.OpWrite, 0, 8), r.wr(6, rdma.OpWrite, 0, 8))
+	r.end()
+}
+
+// A slice in the middle fails: its request has the error, everything else is
+// flushed once, in the order of the posts, unsignalled ones too.
+func TestMiddleSliceFails(t *testing.T) {
+	r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib}, 8, 4)
+	r.far.failAfter, r.far.status = 5, rdma.StatusRemAccessErr
+	quiet := r.wr(3, rdma.OpWrite, 0, 2*kib)
+	quiet.Flags = 0
+	r.post(r.wr(1, rdma.OpWrite, 0, 2*kib), r.wr(2, rdma.OpWrite, 0, 8*kib), quiet, r.wr(4, rdma.OpSend, 0, 0))
+	ids, st := told(r.end())
+	flush := rdma.StatusWRFlushErr
+	if !slices.Equal(ids, []uint64{1, 2, 3, 4}) || !slices.Equal(st, []rdma.Status{0, rdma.StatusRemAccessErr, flush, flush}) {
+		t.Errorf("completions %v %v", ids, st)
+	}
+	if s := r.qp.State(); s != rdma.QPErr {
+		t.Errorf("state %s", s)
+	}
+	// What is posted now is flushed as well.
+	r.post(r.wr(5, rdma.OpWrite, 7, 64*kib))
+	if ids, st := told(r.end()); !slices.Equal(ids, []uint64{5}) || st[0] != flush {
+		t.Errorf("later: %v %v", ids, st)
+	}
+}
+
+// Fail, Close and Disconnect flush what waits.
+func TestEndsWithQueuedRequests(t *testing.T) {
+	for name, end := range map[string]func(q rdma.QP) error{
+		"fail":  rdma.QP.Fail,
+		"close": rdma.QP.Close,
+		"disconnect without time": func(q rdma.QP) error {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			return q.Disconnect(ctx)
+		},
+	} {
+		r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib}, 8, 4)
+		for i := range 6 {
+			r.post(r.wr(i+1, rdma.OpWrite, i%3, 4*kib))
+		}
+		if err := end(r.qp); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		ids, st := told(r.end())
+		slices.Sort(ids)
+		if !slices.Equal(ids, []uint64{1, 2, 3, 4, 5, 6}) {
+			t.Errorf("%s: completions %v", name, ids)
+		}
+		for i, s := range st {
+			if s != rdma.StatusWRFlushErr {
+				t.Errorf("%s: request %d: %s", name, ids[i], s)
+			}
+		}
+		if err := errors.Join(r.qp.Close(), r.qp.Close()); err != nil {
+			t.Errorf("%s: close: %v", name, err)
+		}
+		if _, err := r.qp.PostSend([]rdma.SendWR{r.wr(7, rdma.OpWrite, 0, 8)}); err != rdma.ErrClosed {
+			t.Errorf("%s: post after close: %v", name, err)
+		}
+	}
+}
+
+// No more reads are at the device than ORD: one more would block its queue, and
+// an urgent request behind it.
+func TestReadsStayWithinORD(t *testing.T) {
+	r := newRig(t, sched.Config{Slice: kib, Window: 64 * kib}, 16, 2)
+	for i := range 4 {
+		r.post(r.wr(i+1, rdma.OpRead, 0, 4*kib))
+	}
+	if len(r.seen) != 2 {
+		t.Errorf("%d reads at the device, want the 2 of ORD", len(r.seen))
+	}
+	r.post(r.wr(9, rdma.OpSend, 1, 8))
+	if k := r.keys(); k[len(k)-1] != 9 {
+		t.Errorf("at the device %v, want the urgent send last", k)
+	}
+	if got := r.end(); len(got) != 5 {
+		t.Errorf("%d completions, want 5", len(got))
+	}
+}
+
+func TestForeignObjectsAreRefused(t *testing.T) {
+	d := wrapped(t, newNull(), sched.Config{})
+	other := wrapped(t, newNull(), sched.Config{})
+	cq, _ := other.NewCQ(4)
+	own, _ := d.NewCQ(4)
+	for _, cfg := range []rdma.QPConfig{{}, {SendCQ: cq, RecvCQ: cq}, {SendCQ: own, RecvCQ: own, SendDepth: 1 << 20}, {SendCQ: own, RecvCQ: own, MaxInline: 1 << 20}} {
+		if q, err := d.NewQP(cfg); !errors.Is(err, rdma.ErrInvalid) || q != nil {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+	if _, err := d.NewCQ(0); !errors.Is(err, rdma.ErrInvalid) || !strings.Contains(err.Error(), "create cq") {
+		t.Errorf("cq of 0: %v", err)
+	}
+	if err := own.Arm(false); err != rdma.ErrNotSupported {
+		t.Errorf("arm without events below: %v", err)
+	}
+	if err := own.Wait(context.Background()); err != rdma.ErrNotSupported {
+		t.Errorf("wait without events below: %v", err)
+	}
+}

@@ -1,0 +1,115 @@
+package sched_test
+
+import (
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/sched"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rig is a tier over a script device, whose requests the test carries out.
+type rig struct {
+	t    testing.TB
+	far  *scriptQP
+	qp   rdma.QP
+	cq   rdma.CQ
+	mem  rdma.Buffer
+	seen []rdma.SendWR // what reached the device, without marks
+}
+
+// home is where the peer's half of mem begins.
+const home = 1 << 20
+
+func newRig(t testing.TB, cfg sched.Config, depth int, ord int) *rig {
+	t.Helper()
+	dev := newScript(false)
+	tier := sched.WithoutKeeper(wrapped(t, dev, cfg))
+	r := &rig{t: t}
+	var err error
+	if r.mem, err = rdma.Alloc(2 * home); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.mem.Free() })
+	if r.cq, err = tier.NewCQ(4 * depth); err != nil {
+		t.Fatal(err)
+	}
+	if r.qp, err = tier.NewQP(rdma.QPConfig{SendCQ: r.cq, RecvCQ: r.cq, SendDepth: depth, MaxInline: 64}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = r.qp.Connect(t.Context(), "", rdma.ConnParam{IRD: ord, ORD: ord}); err != nil {
+		t.Fatal(err)
+	}
+	r.far = dev.qps[0]
+	r.far.failAfter = -1
+	r.far.onPost = func(wr *rdma.SendWR) {
+		if wr.RKey != 0 {
+			r.seen = append(r.seen, *wr)
+		}
+	}
+	return r
+}
+
+// wr is a signalled request of n bytes. Its ID is also its key, so that its parts
+// can be told at the device.
+func (r *rig) wr(id int, op rdma.Opcode, priority, n int) rdma.SendWR {
+	w := rdma.SendWR{ID: uint64(id), Op: op, Priority: uint8(priority), Flags: rdma.Signaled, RKey: uint32(id), RemoteAddr: r.mem.Addr() + home}
+	if n > 0 {
+		w.NumSGE, w.SGE[0] = 1, rdma.SGE{Addr: r.mem.Addr(), Len: uint32(n)}
+	}
+	return w
+}
+
+func (r *rig) post(wrs ...rdma.SendWR) {
+	r.t.Helper()
+	if n, err := r.qp.PostSend(wrs); err != nil {
+		r.t.Fatalf("post: %d taken, then %v", n, err)
+	}
+}
+
+// poll returns all completions that are there.
+func (r *rig) poll() (all []rdma.WC) {
+	r.t.Helper()
+	var wcs [7]rdma.WC
+	for {
+		n, err := r.cq.Poll(wcs[:])
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if n == 0 {
+			return all
+		}
+		all = append(all, wcs[:n]...)
+	}
+}
+
+// end carries everything out.
+func (r *rig) end() (all []rdma.WC) {
+	r.t.Helper()
+	for idle := 0; idle < 2; {
+		idle++
+		if r.far.carryOut(1<<20) > 0 {
+			idle = 0
+		}
+		all = append(all, r.poll()...)
+	}
+	return all
+}
+
+// keys are the requests whose parts reached the device, in order.
+func (r *rig) keys() (ids []uint32) {
+	for _, w := range r.seen {
+		ids = append(ids, w.RKey)
+	}
+	return ids
+}
+
+// told are the IDs and statuses of completions.
+func told(wcs []rdma.WC) (ids []uint64, st []rdma.Status) {
+	for _, wc := range wcs {
+		ids, st = append(ids, wc.ID), append(st, wc.Status)
+	}
+	return ids, st
+}

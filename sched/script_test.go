@@ -1,0 +1,209 @@
+package sched_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// scriptDevice carries out requests one by one when the test says so, on real
+// memory, and fails those that the test wants to fail. With local completions,
+// sends and writes complete at the post, as handed to a transport, and arrive
+// when they are carried out; reads complete then, and everything in post order.
+type scriptDevice struct {
+	nullDevice
+	local bool
+	qps   []*scriptQP
+}
+
+func newScript(local bool) *scriptDevice {
+	d := &scriptDevice{nullDevice: *newNull(), local: local}
+	if local {
+		d.caps.Completion = rdma.CompletionLocal
+	}
+	return d
+}
+
+func (d *scriptDevice) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
+	q := &scriptQP{nullQP: nullQP{num: uint32(len(d.qps)) + 1, cq: cfg.SendCQ.(*nullCQ), depth: cfg.SendDepth}, dev: d}
+	d.qps = append(d.qps, q)
+	return q, nil
+}
+
+type scriptEntry struct {
+	wr      rdma.SendWR
+	arrived bool
+}
+
+type scriptQP struct {
+	nullQP
+	dev       *scriptDevice
+	queue     []scriptEntry // not completed
+	next      int           // of queue, not carried out
+	arriving  []rdma.SendWR // carried out
+	ended     bool
+	onPost    func(wr *rdma.SendWR)
+	failAfter int // requests to be carried out before one fails; below 0: none
+	status    rdma.Status
+}
+
+func (q *scriptQP) State() rdma.QPState {
+	if q.ended {
+		return rdma.QPErr
+	}
+	return rdma.QPRTS
+}
+
+func (q *scriptQP) Fail() error {
+	q.end(0, rdma.StatusWRFlushErr)
+	return nil
+}
+
+func (q *scriptQP) Close() error { return q.Fail() }
+
+func (q *scriptQP) Disconnect(context.Context) error { return q.Fail() }
+
+func (q *scriptQP) PostSend(wrs []rdma.SendWR) (int, error) {
+	for i := range wrs {
+		wr := wrs[i]
+		if q.onPost != nil {
+			q.onPost(&wr)
+		}
+		if q.ended {
+			q.push(&wr, rdma.StatusWRFlushErr)
+			continue
+		}
+		if len(q.queue) >= q.depth {
+			return i, rdma.ErrQueueFull
+		}
+		if wr.Flags&rdma.Inline != 0 { // the bytes are the caller's again
+			b := take(&wr)
+			buf, err := rdma.Alloc(max(len(b), 1))
+			if err != nil {
+				return i, err
+			}
+			copy(buf.Bytes(), b)
+			wr.SGE[0] = rdma.SGE{Addr: buf.Addr(), Len: uint32(len(b))}
+			wr.NumSGE = 1
+		}
+		q.queue = append(q.queue, scriptEntry{wr: wr})
+	}
+	q.retire()
+	return len(wrs), nil
+}
+
+// carryOut executes up to n requests.
+func (q *scriptQP) carryOut(n int) (done int) {
+	for ; done < n && q.next < len(q.queue) && !q.ended; done++ {
+		e := &q.queue[q.next]
+		if q.failAfter == 0 {
+			q.end(q.next, q.status)
+			return done
+		}
+		q.failAfter--
+		wr := &e.wr
+		if wr.Op == rdma.OpRead {
+			scatter(wr, rdma.BufferAt(wr.RemoteAddr, int(wr.Len())))
+		} else if b := take(wr); len(b) > 0 && wr.Op != rdma.OpSend {
+			copy(rdma.BufferAt(wr.RemoteAddr, len(b)), b)
+		}
+		e.arrived = true
+		q.arriving = append(q.arriving, *wr)
+		q.next++
+	}
+	q.retire()
+	return done
+}
+
+// retire completes requests in post order.
+func (q *scriptQP) retire() {
+	for len(q.queue) > 0 {
+		e := &q.queue[0]
+		if !e.arrived && (!q.dev.local || e.wr.Op.Responds()) {
+			return
+		}
+		if !e.arrived { // handed over: it still has to arrive
+			break
+		}
+		q.complete()
+	}
+	if !q.dev.local {
+		return
+	}
+	// Local completions need not wait for the arrival: they are told at once, and
+	// the entry stays until it has arrived.
+	for i := range q.queue {
+		e := &q.queue[i]
+		if e.wr.Op.Responds() && !e.arrived {
+			return
+		}
+		if e.wr.Flags&rdma.Signaled != 0 {
+			q.push(&e.wr, rdma.StatusSuccess)
+			e.wr.Flags &^= rdma.Signaled
+		}
+		e.wr.ID = ^uint64(0)
+	}
+}
+
+func (q *scriptQP) complete() {
+	e := q.queue[0]
+	q.queue, q.next = q.queue[1:], q.next-1
+	if e.wr.Flags&rdma.Signaled != 0 {
+		q.push(&e.wr, rdma.StatusSuccess)
+	}
+}
+
+// end fails request i and flushes what follows.
+func (q *scriptQP) end(i int, st rdma.Status) {
+	if q.ended {
+		return
+	}
+	q.ended = true
+	for k := range q.queue {
+		e := &q.queue[k]
+		switch {
+		case e.wr.ID == ^uint64(0): // was told
+		case k < i:
+			if e.wr.Flags&rdma.Signaled != 0 {
+				q.push(&e.wr, rdma.StatusSuccess)
+			}
+		case k == i:
+			q.push(&e.wr, st)
+		default:
+			q.push(&e.wr, rdma.StatusWRFlushErr)
+		}
+	}
+	q.queue, q.next = nil, 0
+}
+
+func (q *scriptQP) push(wr *rdma.SendWR, st rdma.Status) {
+	wc := rdma.WC{ID: wr.ID, QPNum: q.num, Status: st}
+	if st == rdma.StatusSuccess {
+		wc.Opcode = wr.Op.Completes()
+		if wr.Op.Responds() {
+			wc.ByteLen = uint32(wr.Len())
+		}
+	}
+	c := q.cq
+	if c.many == len(c.wcs) {
+		panic(fmt.Sprintf("completion queue of %d overrun", len(c.wcs)))
+	}
+	c.wcs[(c.first+c.many)%len(c.wcs)] = wc
+	c.many++
+}
+
+// take gathers the bytes of a request.
+func take(wr *rdma.SendWR) []byte {
+	var b []byte
+	for _, s := range wr.SGE[:wr.NumSGE] {
+		b = append(b, rdma.BufferAt(s.Addr, int(s.Len))...)
+	}
+	return b
+}
+
+func scatter(wr *rdma.SendWR, b []byte) {
+	for _, s := range wr.SGE[:wr.NumSGE] {
+		b = b[copy(rdma.BufferAt(s.Addr, int(s.Len)), b):]
+	}
+}
