@@ -1,0 +1,202 @@
+package sched_test
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/sched"
+	"github.com/rdmaperf/rdmaperf/softstack/ddp"
+	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
+	"github.com/rdmaperf/rdmaperf/softstack/mpa"
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+const (
+	bulkSize  = 1 << 20
+	bulkCount = 4
+	patience  = 10 * time.Second
+)
+
+// slowPeer is an iWARP peer that takes nothing from its socket unless it is told
+// to, behind a QP that has bulk writes posted and is polled all the time.
+type slowPeer struct {
+	t     *testing.T
+	peer  *wiretest.Peer
+	qp    rdma.QP
+	done  atomic.Int64 // completions
+	bulk  int          // octets of writes received
+	reads int          // read requests received
+	sent  bool         // the urgent send was received
+}
+
+func newSlowPeer(t *testing.T, cfg *sched.Config) *slowPeer {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	bare, err := iwarp.Open(iwarp.Config{NoCRC: true})
+	must(err)
+	var dev rdma.Device = bare
+	if cfg != nil {
+		dev, err = sched.Wrap(bare, *cfg)
+		must(err)
+	}
+	s, err := wiretest.Listen(patience)
+	must(err)
+	defer s.Close()
+	buf, err := rdma.Alloc(bulkSize)
+	must(err)
+	mr, err := dev.RegMR(0, buf, rdma.LocalWrite)
+	must(err)
+	cq, err := dev.NewCQ(64)
+	must(err)
+	qp, err := dev.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 16})
+	must(err)
+	p := &slowPeer{t: t, qp: qp}
+	connected := make(chan error, 1)
+	go func() {
+		_, err := qp.Connect(t.Context(), s.Addr(), rdma.ConnParam{IRD: 16, ORD: 16})
+		connected <- err
+	}()
+	p.peer, err = s.Accept()
+	must(err)
+	_, err = p.peer.Respond(&mpa.Frame{Rev: 2, Reply: true, Enhanced: true, Enh: mpa.Enhanced{IRD: 16, ORD: 16}})
+	must(err)
+	must(<-connected)
+	quit, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		var wcs [16]rdma.WC
+		for {
+			select {
+			case <-quit:
+				return
+			default:
+			}
+			n, err := cq.Poll(wcs[:])
+			if err != nil {
+				return
+			}
+			p.done.Add(int64(n))
+			runtime.Gosched()
+		}
+	}()
+	t.Cleanup(func() {
+		close(quit)
+		<-ended
+		p.peer.Close()
+		for _, f := range []func() error{qp.Close, cq.Close, mr.Close, dev.Close, buf.Free} {
+			if err := f(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range bulkCount {
+		p.post(rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Signaled, RKey: 7, NumSGE: 1, SGE: [4]rdma.SGE{{Addr: mr.Addr(), Len: bulkSize, LKey: mr.LKey()}}})
+	}
+	return p
+}
+
+func (p *slowPeer) post(wr rdma.SendWR) {
+	p.t.Helper()
+	if _, err := p.qp.PostSend([]rdma.SendWR{wr}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// read takes FPDUs off the socket until enough is true.
+func (p *slowPeer) read(enough func() bool) {
+	p.t.Helper()
+	for !enough() {
+		f, err := p.peer.Next()
+		if err != nil {
+			p.t.Fatalf("after %d octets of bulk and %d read requests: %v", p.bulk, p.reads, err)
+		}
+		switch f.Op() {
+		case rdmap.OpWrite:
+			p.bulk += len(f.Payload())
+		case rdmap.OpSend:
+			p.sent = true
+		case rdmap.OpReadReq:
+			p.reads++
+			if r := rdmap.GetReadRequest(f.ULPDU[ddp.UntaggedLen:]); r.Size != 0 {
+				p.t.Fatalf("a read of %d octets that nobody asked for", r.Size)
+			}
+		}
+	}
+}
+
+// settled waits until the device has handed over all that it is going to.
+func (p *slowPeer) settled() { time.Sleep(50 * time.Millisecond) }
+
+// beforeUrgent is how many octets of bulk an urgent send finds before it at a peer
+// that has stopped reading.
+func (p *slowPeer) beforeUrgent() int {
+	p.settled()
+	p.post(rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Signaled, Priority: 7})
+	p.read(func() bool { return p.sent })
+	return p.bulk
+}
+
+// Where completions are local, nothing but the peer's answers bounds what lies
+// in the sockets between. The tier waits for them: however much room there is, an
+// urgent send finds no more than a window before it.
+func TestWindowCountsWhatThePeerHasNotTaken(t *testing.T) {
+	const window = 64 << 10
+	p := newSlowPeer(t, &sched.Config{Slice: 16 << 10, Window: window})
+	if got := p.beforeUrgent(); got > window || got < window/2 {
+		t.Errorf("%d octets before the urgent send, window %d", got, window)
+	}
+	// Everything comes when the peer answers, each answer making room.
+	answered := 0
+	for p.bulk < bulkCount*bulkSize {
+		for ; answered < p.reads; answered++ {
+			if err := p.peer.Send(wiretest.ReadResponse(0, 0, nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := p.bulk
+		p.read(func() bool { return p.bulk == bulkCount*bulkSize || p.reads > answered })
+		if got := p.bulk - before; got > window {
+			t.Fatalf("%d octets without a mark, window %d", got, window)
+		}
+	}
+	for ; answered < p.reads; answered++ {
+		if err := p.peer.Send(wiretest.ReadResponse(0, 0, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for stop := time.Now().Add(patience); p.done.Load() < bulkCount+1; time.Sleep(time.Millisecond) {
+		if time.Now().After(stop) {
+			t.Fatalf("%d completions, want %d", p.done.Load(), bulkCount+1)
+		}
+	}
+}
+
+// Without the tier all of the bulk is before the urgent send, which shows that the
+// test above would see it.
+func TestWithoutTheTierNothingIsBounded(t *testing.T) {
+	if got := newSlowPeer(t, nil).beforeUrgent(); got != bulkCount*bulkSize {
+		t.Errorf("%d octets before the urgent send, want all %d", got, bulkCount*bulkSize)
+	}
+	if got := newSlowPeer(t, &sched.Config{Policy: sched.FIFO}).beforeUrgent(); got != bulkCount*bulkSize {
+		t.Errorf("fifo: %d octets before the urgent send, want all %d", got, bulkCount*bulkSize)
+	}
+}
+
+// Without reads the tier has no marks, and says so in its documentation: local
+// completions are all there is, and the connection still works.
+func TestConnectionWithoutReads(t *testing.T) {
+	r := newRig(t, sched.Config{Slice: kib, Window: 4 * kib}, 8, 0)
+	r.post(r.wr(1, rdma.OpWrite, 0, 64*kib))
+	if ids, _ := told(r.end()); len(ids) != 1 {
+		t.Errorf("completions %v", ids)
+	}
+}
