@@ -17,7 +17,7 @@ check() {
 	local code=$1 pattern=$2 got lines
 	shift 2
 	((cases++))
-	timeout 60 "$@" >"$OUT/out" 2>"$OUT/err" </dev/null
+	timeout 120 "$@" >"$OUT/out" 2>"$OUT/err" </dev/null
 	got=$?
 	lines=$(wc -l <"$OUT/err")
 	if ((got != code)) || { ((code)) && { ((lines != 1)) || ! grep -qE -- "$pattern" "$OUT/err"; }; }; then
@@ -30,7 +30,7 @@ check() {
 }
 
 # short is the smallest run there is.
-short=(rdmaperf run --quiet --workload latency --op write -s 64 -n 20 --warmup none --timeout 10s)
+short=(rdmaperf run --quiet --workload latency --op write -s 64 -n 20 --warmup none --timeout 30s)
 
 say() { printf '\n%s\n' "$*"; }
 
