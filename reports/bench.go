@@ -108,6 +108,9 @@ func benchLine(out *bytes.Buffer, r *Result) {
 	}
 	if r.HOL != nil && r.HOL.Arm != "" {
 		out.WriteString("/arm=" + benchValue(r.HOL.Arm))
+		if r.HOL.AppWindow > 0 {
+			fmt.Fprintf(out, "/app_slice=%d/app_window=%d", r.HOL.AppSliceBytes, r.HOL.AppWindow)
+		}
 	}
 	fmt.Fprintf(out, "-%d %d", max(r.Threads, 1), r.Operations)
 

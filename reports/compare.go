@@ -183,7 +183,7 @@ type fact struct{ what, value string }
 var (
 	identityParameters  = []string{"bidirectional", "run"} // run: of a scenario
 	conditionParameters = []string{"arrival", "target", "completion", "recv_depth", "read_depth", "inline_bytes", "completion_every", "slots"}
-	holIdentity         = []string{"arm", "bulk_size_bytes", "bulk_depth", "probe_size_bytes", "probe_interval_ns"}
+	holIdentity         = []string{"arm", "bulk_size_bytes", "bulk_depth", "probe_size_bytes", "probe_interval_ns", "app_slice_bytes", "app_window"}
 )
 
 // identity says which point a result is.

@@ -145,7 +145,17 @@ func csvTable() []csvColumn {
 		gc("server_collections", func(g *GC) int64 { return g.ServerCollections }),
 		gc("client_allocations", func(g *GC) int64 { return g.ClientAllocations }),
 		gc("server_allocations", func(g *GC) int64 { return g.ServerAllocations }),
-		csvFigure("slowest_client_bytes_per_second", "slowest.bw"), csvFigure("fastest_client_bytes_per_second", "fastest.bw"), csvFigure("jain", "jain"))
+		csvFigure("slowest_client_bytes_per_second", "slowest.bw"), csvFigure("fastest_client_bytes_per_second", "fastest.bw"), csvFigure("jain", "jain"),
+		hol("app_slice_bytes", func(h *HOL) string { return whenSet(h.AppSliceBytes) }),
+		hol("app_window", func(h *HOL) string { return whenSet(int64(h.AppWindow)) }))
+}
+
+// whenSet is empty for what a result does not have.
+func whenSet(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return integer(n)
 }
 
 // csvFigure is a figure as thresholds name it.

@@ -184,15 +184,16 @@ func NewThroughput(bytes, operations int64, window time.Duration) *Throughput {
 
 // Values of HOL.Arm.
 const (
-	ArmSameQP = "same-qp" // probes and bulk share one QP
-	ArmTwoQP  = "two-qp"  // probes have a QP of their own on the same device
+	ArmSameQP     = "same-qp"     // probes and bulk share one QP
+	ArmTwoQP      = "two-qp"      // probes have a QP of their own on the same device
+	ArmAppSlicing = "app-slicing" // one QP, and the application cuts the bulk itself
 )
 
 // HOL is the head-of-line measurement: small probes beside one bulk stream, on
 // the same QP unless Arm says otherwise. A probe's latency is its full round trip,
 // from the intended start when there is an interval.
 type HOL struct {
-	Arm                      string  `json:"arm,omitempty"` // ArmSameQP or ArmTwoQP
+	Arm                      string  `json:"arm,omitempty"` // one of those above
 	BulkSizeBytes            int64   `json:"bulk_size_bytes"`
 	ProbeSizeBytes           int64   `json:"probe_size_bytes"`
 	ProbeIntervalNs          int64   `json:"probe_interval_ns,omitempty"`
@@ -200,6 +201,11 @@ type HOL struct {
 	ProbeLoaded              Latency `json:"probe_loaded"`
 	BulkAloneBytesPerSecond  float64 `json:"bulk_alone_bytes_per_second"`
 	BulkLoadedBytesPerSecond float64 `json:"bulk_loaded_bytes_per_second"`
+
+	// Of ArmAppSlicing: bytes of a slice, and how many the application keeps
+	// outstanding.
+	AppSliceBytes int64 `json:"app_slice_bytes,omitempty"`
+	AppWindow     int   `json:"app_window,omitempty"`
 }
 
 // Bidirectional is what each side sent while the other did.

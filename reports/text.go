@@ -34,6 +34,7 @@ func WriteText(w io.Writer, d *Document, o TextOptions) error {
 		p.group(g)
 	}
 	p.sideBySide(d.Results)
+	p.armsBySide(d.Results)
 	p.rawSamples(d.Results)
 	if p.marks {
 		p.line("")

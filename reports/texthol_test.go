@@ -1,6 +1,9 @@
 package reports_test
 
 import (
+	"bytes"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -21,6 +24,16 @@ func TestHeadOfLineTable(t *testing.T) {
 			})
 		}
 	}
+	for _, stack := range []string{"iwarp(crc)", "sched(strict,slice=16KiB,window=auto)+iwarp(crc)", "sched(strict,slice=64KiB,window=auto)+iwarp(crc)"} {
+		r := d.Results[2]
+		h := *r.HOL
+		h.ProbeLoaded = *latency(1999, 90_000)
+		if r.Stack = stack; stack == "iwarp(crc)" {
+			h.Arm, h.AppSliceBytes, h.AppWindow = reports.ArmAppSlicing, 64<<10, 4
+		}
+		r.HOL = &h
+		d.Results = append(d.Results, r)
+	}
 	closed := d.Results[3]
 	h := *closed.HOL
 	h.ProbeIntervalNs, h.Arm, h.ProbeAlone, h.ProbeLoaded = 0, "", *latency(0, 0), *latency(3, 900)
@@ -30,4 +43,55 @@ func TestHeadOfLineTable(t *testing.T) {
 	golden(t, "bench-hol.txt", bench(t, d))
 	golden(t, "text-hol.txt", text(t, d, reports.TextOptions{}))
 	golden(t, "text-hol-gbits.txt", text(t, d, reports.TextOptions{Gbits: true, Width: 80}))
+}
+
+// Stacks that differ in the slice of their scheduler alone make a curve of the
+// probes' tail and one of the bulk; each is held against the stack without its tiers.
+func TestSliceSweep(t *testing.T) {
+	d := goldenDocument()
+	d.Error, d.Results = nil, nil
+	add := func(stack, arm string, p99 float64) {
+		d.Results = append(d.Results, reports.Result{
+			Stack: stack, Label: reports.LabelSoft, Workload: "hol", Op: "write", SizeBytes: 1 << 20, Depth: 16, QPs: 1,
+			Polling: reports.PollingBusy, DurationNs: 1e9, Operations: 2000, Verified: true,
+			HOL: &reports.HOL{Arm: arm, BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64,
+				ProbeAlone: *latency(2000, 15_500), ProbeLoaded: *latency(2000, p99), BulkAloneBytesPerSecond: 2.5e9, BulkLoadedBytesPerSecond: 2.4e9},
+		})
+	}
+	add("iwarp(crc)", reports.ArmSameQP, 4e6)
+	add("iwarp(crc)", reports.ArmTwoQP, 1e6)
+	page := func() string {
+		var out bytes.Buffer
+		if err := reports.WriteHTML(&out, []*reports.Document{d}, reports.HTMLOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	add("sched(drr,slice=16KiB,window=auto,weights=1:2)+iwarp(crc)", reports.ArmSameQP, 1e5)
+	add("sched(drr,slice=auto,window=auto,weights=1:2)+iwarp(crc)", reports.ArmSameQP, 1e5)
+	if strings.Contains(page(), `id="slices"`) {
+		t.Error("a curve through one slice")
+	}
+	add("sched(drr,slice=64KiB,window=auto,weights=1:2)+iwarp(crc)", reports.ArmSameQP, 2e5)
+	got := page()
+	for _, want := range []string{`id="slices"`, "Slice of the scheduler, bulk of 1 MiB, same-qp: probe latency", "Slice of the scheduler, bulk of 1 MiB, same-qp: bulk throughput",
+		"sched(drr,window=auto,weights=1:2)", "16 KiB"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(got, "Window of the scheduler") {
+		t.Error("a curve of a window that is the same everywhere")
+	}
+	table := string(text(t, d, reports.TextOptions{}))
+	_, table, _ = strings.Cut(table, "arms side by side")
+	gain := number(t, d.Results[0].HOL.ProbeLoaded.P99/d.Results[2].HOL.ProbeLoaded.P99)
+	if !strings.Contains(table, "stack without its tiers") || !strings.Contains(table, gain+"x") {
+		t.Errorf("no gain of %sx over raw in:\n%s", gain, table)
+	}
+}
+
+func number(t *testing.T, v float64) string {
+	t.Helper()
+	return strconv.FormatFloat(v, 'f', 2, 64)
 }

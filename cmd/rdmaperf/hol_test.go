@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -48,5 +49,53 @@ func TestRunMeasuresHeadOfLineOfSends(t *testing.T) {
 	d := document(t, []byte(r.stdout))
 	if len(d.Results) != 2 || d.Results[0].HOL == nil || d.Results[0].Op != "send" || d.Results[0].HOL.ProbeIntervalNs != 0 || d.Results[1].Workload != "latency" {
 		t.Errorf("results %+v", d.Results)
+	}
+}
+
+// Arms and stacks stand in one table, and a list of slices makes a stack of each.
+func TestRunComparesArmsAndSlices(t *testing.T) {
+	args := []string{"run", "--transport", "mem,sched(drr,window=256K)+mem", "--sched-slice", "4K,16K", "--workload", "hol", "--hol-arm", "same-qp,app-slicing",
+		"--bulk-size", "64K", "--app-slice", "8K", "--app-window", "2", "-n", "30", "--warmup", "none"}
+	r := rdmaperf(t, append(args, "--format", "json")...)
+	if r.code != 0 {
+		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
+	}
+	var got []string
+	for _, res := range document(t, []byte(r.stdout)).Results {
+		got = append(got, res.Transport+" "+res.HOL.Arm)
+		if want := res.HOL.Arm == "app-slicing"; (res.HOL.AppSliceBytes == 8<<10 && res.HOL.AppWindow == 2) != want || !res.Verified {
+			t.Errorf("result %+v, hol %+v", res, res.HOL)
+		}
+	}
+	var want []string
+	for _, arm := range []string{"same-qp", "app-slicing"} {
+		for _, stack := range []string{"mem", "sched(drr,window=256K,slice=4K)+mem", "sched(drr,window=256K,slice=16K)+mem"} {
+			want = append(want, stack+" "+arm)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("results %q, want %q", got, want)
+	}
+	if r = rdmaperf(t, args...); !strings.Contains(r.stdout, "arms side by side: hol write, bulk of 65536 bytes") {
+		t.Errorf("no arms side by side:\n%s", r.stdout)
+	}
+}
+
+// What makes no sense for the arms and the sweeps of sched is refused by name.
+func TestRunRefusesArmsAndSlices(t *testing.T) {
+	for _, c := range [][]string{
+		{"hol-arm app-slicing", "--workload", "hol", "--app-slice", "8K"},
+		{"hol-arm app-slicing", "--workload", "hol", "--app-window", "3"},
+		{"--app-window 0", "--workload", "hol", "--hol-arm", "app-slicing", "--app-window", "0"},
+		{"want 1 KiB", "--workload", "hol", "--hol-arm", "app-slicing", "--app-slice", "10"},
+		{"app-slicing is of write", "--workload", "hol", "--hol-arm", "app-slicing", "--op", "send"},
+		{"for --workload hol", "--workload", "latency", "--app-slice", "8K"},
+		{"for a stack with sched", "--sched-slice", "8K", "--workload", "hol"},
+		{"slice of 1 bytes", "--transport", "sched+mem", "--sched-slice", "1", "--workload", "hol"},
+	} {
+		r := rdmaperf(t, append([]string{"run", "--transport", "mem"}, c[1:]...)...)
+		if r.code != 2 || !strings.Contains(r.stderr, c[0]) {
+			t.Errorf("%q: exit %d, stderr %q, want 2 and %q", c[1:], r.code, r.stderr, c[0])
+		}
 	}
 }

@@ -26,7 +26,10 @@ type runOptions struct {
 	transports string
 	chosen     string // the stack taken for want of --transport
 	verbs      verbsFlags
-	force      bool
+
+	schedSlices  []string
+	schedWindows []string
+	force        bool
 
 	workloads  []string
 	ops        []string
@@ -66,6 +69,8 @@ type runOptions struct {
 
 func (o *runOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.transports, "transport", "", "comma list of stacks to run side by side: "+stackNames()+" (default verbs where an RDMA device has an ACTIVE port, else "+embeddedStack()+")")
+	f.StringSliceVar(&o.schedSlices, "sched-slice", nil, "comma list of slices, such as 16K,64K,auto: each sched stack of --transport is run with each")
+	f.StringSliceVar(&o.schedWindows, "sched-window", nil, "likewise of windows")
 	f.StringSliceVar(&o.workloads, "workload", bench.StandardWorkloads(), "comma list of latency, throughput, hol (small probes beside a bulk stream), incast (many clients to one server thread); without it, hol is left out where --op, --size, --all, --qp, --qp-sweep, --threads or --polling event describe another test, and --rate is for latency alone")
 	f.StringSliceVar(&o.ops, "op", nil, "comma list of send, write, write_imm, read, fetch_add, cmp_swap (default latency of send, write and read, throughput of write)")
 	f.StringSliceVarP(&o.sizes, "size", "s", nil, "comma list of message sizes in bytes; K, M, G are 1024 (default latency 64,4K, throughput 64,64K,1M)")
@@ -196,6 +201,9 @@ func (o *runOptions) conflicts(changed func(string) bool) error {
 // nothing at all the best that this machine has.
 func (o *runOptions) stacks() ([]string, error) {
 	if o.transports == "" {
+		if len(o.schedSlices)+len(o.schedWindows) > 0 {
+			return nil, usage("read --transport", errNoSched, "--transport sched+"+embeddedStack())
+		}
 		if o.verbs.named() {
 			return o.verbs.apply([]string{verbsName})
 		}
@@ -209,6 +217,9 @@ func (o *runOptions) stacks() ([]string, error) {
 	stacks, err := o.verbs.apply(stacks)
 	if err != nil {
 		return nil, err
+	}
+	if stacks, err = sweepSched(stacks, unique(o.schedSlices), unique(o.schedWindows)); err != nil {
+		return nil, usage("read --transport", err, "rdmaperf run --help")
 	}
 	for i, s := range stacks {
 		if slices.Contains(stacks[:i], s) {

@@ -22,6 +22,8 @@ type holFlags struct {
 	rate      float64
 	arms      []string
 	priority  uint8
+	appSlice  string
+	appWindow int
 }
 
 func (h *holFlags) register(f *pflag.FlagSet) {
@@ -30,7 +32,9 @@ func (h *holFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&h.probeSize, "probe-size", strconv.Itoa(bench.DefaultProbeSize), "hol: size of the probes")
 	f.StringVar(&h.interval, "probe-interval", bench.DefaultProbeInterval.String(), "hol: between the starts of two probes; 0 is a closed loop")
 	f.Float64Var(&h.rate, "probe-rate", 0, "hol: probes a second, instead of --probe-interval")
-	f.StringSliceVar(&h.arms, "hol-arm", bench.Arms(), "hol: comma list of same-qp, two-qp (the probes on a QP of their own)")
+	f.StringSliceVar(&h.arms, "hol-arm", bench.StandardArms(), "hol: comma list of same-qp, two-qp (the probes on a QP of their own), app-slicing (the application cuts bulk writes itself and keeps few slices outstanding)")
+	f.StringVar(&h.appSlice, "app-slice", strconv.Itoa(bench.DefaultAppSlice>>10)+"K", "hol: bytes of a slice in the arm app-slicing")
+	f.IntVar(&h.appWindow, "app-window", bench.DefaultAppWindow, "hol: slices outstanding in the arm app-slicing")
 	f.Uint8Var(&h.priority, "probe-priority", 1, "hol: of the probes' work requests, for stacks that schedule by it; bulk has 0")
 }
 
@@ -40,6 +44,16 @@ func (h *holFlags) plan(b *bench.Plan, changed func(string) bool) (err error) {
 		return fmt.Errorf("--bulk-depth %d: want at least 1", h.bulkDepth)
 	}
 	b.BulkDepth, b.ProbePriority = h.bulkDepth, h.priority
+	if h.appWindow < 1 {
+		return fmt.Errorf("--app-window %d: want at least 1", h.appWindow)
+	}
+	b.AppWindow = h.appWindow
+	if b.AppSlice, err = parseBytes(h.appSlice); err != nil {
+		return fmt.Errorf("--app-slice: %w", err)
+	}
+	if b.AppSlice < 1 {
+		return errors.New("--app-slice starts at 1K")
+	}
 	if b.ProbeSize, err = parseBytes(h.probeSize); err != nil {
 		return fmt.Errorf("--probe-size: %w", err)
 	}
@@ -133,12 +147,17 @@ func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
 		}
 	}
 	if !slices.Contains(list, bench.WorkloadHOL) {
-		for _, f := range []string{"bulk-size", "bulk-depth", "probe-size", "probe-interval", "probe-rate", "hol-arm", "probe-priority"} {
+		for _, f := range []string{"bulk-size", "bulk-depth", "probe-size", "probe-interval", "probe-rate", "hol-arm", "probe-priority", "app-slice", "app-window"} {
 			if changed(f) {
 				return nil, fmt.Errorf("--%s is for --workload %s", f, bench.WorkloadHOL)
 			}
 		}
 		return list, nil
+	}
+	for _, f := range []string{"app-slice", "app-window"} {
+		if changed(f) && !slices.Contains(unique(o.hol.arms), bench.ArmAppSlicing) {
+			return nil, fmt.Errorf("--%s is for --hol-arm %s", f, bench.ArmAppSlicing)
+		}
 	}
 	if changed("qp") || changed("qp-sweep") || changed("threads") {
 		return nil, fmt.Errorf("the workload %s has one thread, and a QP or two by --hol-arm", bench.WorkloadHOL)

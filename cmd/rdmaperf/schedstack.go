@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -76,4 +78,51 @@ func eachClass(list string, set func(i int, s string) error) error {
 		}
 	}
 	return nil
+}
+
+var errNoSched = errors.New("--sched-slice and --sched-window are for a stack with sched")
+
+// sweepSched puts each stack with a sched layer in place of itself once for every
+// slice and window. Other stacks stay.
+func sweepSched(stacks, cuts, windows []string) ([]string, error) {
+	if len(cuts)+len(windows) == 0 {
+		return stacks, nil
+	}
+	var out []string
+	swept := false
+	for _, s := range stacks {
+		layers, err := parseStack(s)
+		if err != nil {
+			return nil, err
+		}
+		at := slices.IndexFunc(layers, func(l layer) bool { return l.name == "sched" })
+		if at < 0 {
+			out = append(out, s)
+			continue
+		}
+		swept = true
+		variants := eachParam(eachParam([]layer{layers[at]}, "slice", cuts), "window", windows)
+		for _, v := range variants {
+			layers[at] = v
+			out = append(out, stackSpec(layers))
+		}
+	}
+	if !swept {
+		return nil, errNoSched
+	}
+	return out, nil
+}
+
+// eachParam is every layer with every value of a parameter; without values, as it is.
+func eachParam(layers []layer, key string, values []string) []layer {
+	if len(values) == 0 {
+		return layers
+	}
+	var out []layer
+	for _, l := range layers {
+		for _, v := range values {
+			out = append(out, l.without(key).with(key+"="+v))
+		}
+	}
+	return out
 }

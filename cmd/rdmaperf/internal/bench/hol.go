@@ -13,7 +13,9 @@ import (
 // send that the target answers with the bytes that came. Bulk is written into
 // window slots, or sent. In the arm same-qp both travel on one QP, where a probe
 // waits for the bulk posted before it; in two-qp the probes have a QP of their
-// own on the same device, driven by the same thread.
+// own on the same device, driven by the same thread. In app-slicing they share a QP
+// as well, but the client does what applications do about it (BytePS): it cuts a
+// bulk write into slices before posting and keeps few of them outstanding.
 //
 // Everything that consumes a receive is told apart by its length: probes are
 // shorter than bulk, and an empty message is a barrier of the client or, from the
@@ -21,14 +23,24 @@ import (
 
 // Arms of the head-of-line workload, as --hol-arm and HOL.Arm spell them.
 const (
-	ArmSameQP = "same-qp"
-	ArmTwoQP  = "two-qp"
+	ArmSameQP     = "same-qp"
+	ArmTwoQP      = "two-qp"
+	ArmAppSlicing = "app-slicing"
 )
 
 // Arms lists the known arms.
-func Arms() []string { return []string{ArmSameQP, ArmTwoQP} }
+func Arms() []string { return []string{ArmSameQP, ArmTwoQP, ArmAppSlicing} }
+
+// StandardArms lists those that are measured when none is named.
+func StandardArms() []string { return []string{ArmSameQP, ArmTwoQP} }
 
 const (
+	// DefaultAppSlice and DefaultAppWindow keep 256 KiB outstanding, above the
+	// bandwidth-delay product of 100 Gb/s over 20 µs.
+	DefaultAppSlice  = 64 << 10
+	DefaultAppWindow = 4
+	minAppSlice      = 1 << 10
+
 	DefaultBulkDepth = 16
 	DefaultProbeSize = 64
 
@@ -69,6 +81,9 @@ func (sh *Shape) holShape(p *Plan, _ transports.Caps) {
 		sh.QPs = 2
 	}
 	sh.Depth, sh.ProbeSize, sh.ProbePriority = p.BulkDepth, p.ProbeSize, p.ProbePriority
+	if sh.Arm == ArmAppSlicing {
+		sh.AppSlice, sh.AppWindow = p.AppSlice, p.AppWindow
+	}
 	sh.Slots = max(1, min(sh.Depth, slotBudget/sh.stride()))
 	sh.ProbeSlots = probeSlots(sh.kind())
 	sh.RecvDepth = sh.holReceives()
@@ -111,6 +126,9 @@ func (sh *Shape) validateHOL() error {
 		return fmt.Errorf("arm %s on %d QPs and %d threads", sh.Arm, sh.QPs, sh.Threads)
 	case sh.ProbeSize < 1 || sh.ProbeSize >= sh.Size:
 		return errProbeSize(sh.ProbeSize, sh.Size)
+	case (sh.Arm == ArmAppSlicing) != (sh.AppWindow > 0), sh.AppWindow < 0 || sh.AppWindow > maxDepth/2,
+		sh.Arm == ArmAppSlicing && (sh.AppSlice < minAppSlice || sh.AppSlice > maxSize):
+		return fmt.Errorf("slices of %d bytes, %d outstanding, in arm %s", sh.AppSlice, sh.AppWindow, sh.Arm)
 	case sh.ProbeSlots != probeSlots(sh.kind()) || sh.RecvDepth != sh.holReceives() || sh.Moderation != 1:
 		return fmt.Errorf("%d probes under way and %d receives", sh.ProbeSlots, sh.RecvDepth)
 	}
@@ -128,6 +146,8 @@ func (p Point) validateHOL() error {
 		return errors.New("the bulk stream is of write or send")
 	case !slices.Contains(Arms(), p.Arm):
 		return fmt.Errorf("arm %q: want one of %v", p.Arm, Arms())
+	case p.Arm == ArmAppSlicing && p.Op != transports.KindWrite.String():
+		return errors.New("arm app-slicing is of write: one send takes one receive, and the peer would have to put slices together")
 	case p.QPs != 0:
 		return errors.New("its QPs are those of the arm")
 	}
@@ -172,7 +192,8 @@ type holLane struct {
 	waiting int
 	leaving int
 
-	// Initiator.
+	// Initiator. cut is how many bytes of the message at the head are posted as slices.
+	cut      int
 	barriers uint64 // answered, of the session
 	empties  uint64 // empty messages received, of the session
 	answered bool   // the phase's barrier was
@@ -193,7 +214,7 @@ func (l *lane) seekHOL() {
 	l.first, l.head, l.out = 0, 0, 0
 	l.posted, l.tail, l.fenced = 0, false, false
 	clear(l.hol.held)
-	l.hol.bulk, l.hol.answered = 0, false
+	l.hol.bulk, l.hol.answered, l.hol.cut = 0, false, 0
 }
 
 // probeFlags are those of a probe and of its echo.

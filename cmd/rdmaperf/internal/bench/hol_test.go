@@ -16,6 +16,9 @@ func holPoints(sizes ...int) []Point {
 	var points []Point
 	for _, arm := range Arms() {
 		for _, op := range []string{"write", "send"} {
+			if arm == ArmAppSlicing && op == "send" {
+				continue // refused
+			}
 			for _, size := range sizes {
 				points = append(points, Point{Workload: WorkloadHOL, Op: op, Size: size, Arm: arm})
 			}
@@ -51,7 +54,7 @@ func TestHeadOfLineIsCompleteAndExact(t *testing.T) {
 					if h.Arm != pt.Arm || h.BulkSizeBytes != int64(pt.Size) || h.ProbeSizeBytes != 64 || h.ProbeIntervalNs != int64(interval) || r.Depth != 5 {
 						t.Errorf("%v: %+v", pt, h)
 					}
-					if qps := map[string]int{ArmSameQP: 1, ArmTwoQP: 2}[pt.Arm]; r.QPs != qps {
+					if qps := map[string]int{ArmSameQP: 1, ArmTwoQP: 2, ArmAppSlicing: 1}[pt.Arm]; r.QPs != qps {
 						t.Errorf("%v: %d QPs, want %d", pt, r.QPs, qps)
 					}
 				}
@@ -98,7 +101,7 @@ func TestHeadOfLineAllocatesNothing(t *testing.T) {
 // One changed bit is found in a probe, in its echo and in bulk.
 func TestHeadOfLineFindsOneChangedBit(t *testing.T) {
 	for _, op := range []string{"write", "send"} {
-		for _, arm := range Arms() {
+		for _, arm := range StandardArms() {
 			for _, who := range []string{"probe", "bulk"} {
 				t.Run(op+"/"+arm+"/"+who, func(t *testing.T) {
 					const size, at = 5000, 21
@@ -218,11 +221,60 @@ func TestProbesCarryThePriority(t *testing.T) {
 	}
 }
 
+// The application's slices are no longer than asked for, no more of them are
+// outstanding than asked for, and every message that is begun is ended.
+func TestApplicationSlices(t *testing.T) {
+	const size, slice, window = 5000, 2048, 3
+	out, most, messages, bytes := 0, 0, 0, 0
+	f := &fault{}
+	f.post = func(s transports.Session, ops []transports.Op) (int, error) {
+		n, err := s.Post(ops)
+		for _, op := range ops[:n] {
+			if op.Kind != transports.KindWrite {
+				continue
+			}
+			if op.Len > slice {
+				t.Errorf("a slice of %d bytes", op.Len)
+			}
+			out++
+			most = max(most, out)
+			if bytes += int(op.Len); bytes%size == 0 {
+				messages++
+			}
+		}
+		return n, err
+	}
+	f.poll = func(s transports.Session, dst []transports.Done) (int, error) {
+		n, err := s.Poll(dst)
+		for _, d := range dst[:n] {
+			if d.Kind == transports.KindWrite {
+				out--
+			}
+		}
+		return n, err
+	}
+	plan := quickPlan(Point{Workload: WorkloadHOL, Op: "write", Size: size, Arm: ArmAppSlicing})
+	plan.AppSlice, plan.AppWindow, plan.Iterations = slice, window, 50
+	results, err := runPoints(t, withFault(f), plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := results[0].HOL; !results[0].Verified || h.AppSliceBytes != slice || h.AppWindow != window || h.BulkLoadedBytesPerSecond <= 0 {
+		t.Errorf("result %+v, hol %+v", results[0], h)
+	}
+	if most != window || bytes%size != 0 || messages == 0 {
+		t.Errorf("at most %d outstanding, want %d; %d bytes, want whole messages of %d", most, window, bytes, size)
+	}
+}
+
 // Plans that make no sense are refused before anything runs.
 func TestHeadOfLinePlansAreChecked(t *testing.T) {
 	good := Point{Workload: WorkloadHOL, Op: "write", Size: 1000, Arm: ArmSameQP}
 	for what, bend := range map[string]func(*Plan){
 		"unknown arm":       func(p *Plan) { p.Points[0].Arm = "three-qp" },
+		"slices of sends":   func(p *Plan) { p.Points[0].Op, p.Points[0].Arm = "send", ArmAppSlicing },
+		"tiny slices":       func(p *Plan) { p.AppSlice = 100 },
+		"no window":         func(p *Plan) { p.AppWindow = -1 },
 		"reads as bulk":     func(p *Plan) { p.Points[0].Op = "read" },
 		"probe as bulk":     func(p *Plan) { p.ProbeSize = 1000 },
 		"default too large": func(p *Plan) { p.Points[0].Size = 64 },

@@ -49,7 +49,7 @@ func (d *duet) run() error {
 	w.end = now()
 	w.ops = d.bulk.posted
 	if l := d.bulk; d.parts.bulk && !l.hol.answered {
-		w.ops -= int64(l.out) // what nobody knows did not happen
+		w.ops = max(0, w.ops-int64(l.out)) // what nobody knows did not happen
 	}
 	return err
 }
@@ -102,6 +102,9 @@ func (d *duet) idle() bool { return d.posted == d.echoed && d.leaving == 0 && d.
 
 func (d *duet) pushBulk() error {
 	l, sh := d.bulk, d.w.sh
+	if sh.AppWindow > 0 {
+		return d.pushSlices(true)
+	}
 	k := min(sh.Depth-l.out, sh.batch())
 	if l.takesReceive {
 		k = min(k, sh.creditRoom()-int(l.messages-l.acked))
@@ -121,6 +124,36 @@ func (d *duet) pushBulk() error {
 	}
 	if n < k && err != rdma.ErrQueueFull {
 		return d.w.lost(l, "post "+sh.Op, err)
+	}
+	return nil
+}
+
+// pushSlices posts slices of the bulk messages as far as the application's window
+// goes. A message that is begun is always ended; more tells whether another may
+// begin. out counts slices here, and posted whole messages.
+func (d *duet) pushSlices(more bool) error {
+	l, sh := d.bulk, d.w.sh
+	for l.out < sh.AppWindow {
+		if l.hol.cut == 0 && (!more || !d.probes && d.w.lim.ops > 0 && l.posted >= d.w.lim.ops) {
+			return nil
+		}
+		op := &l.pair[0]
+		*op = l.ops[l.head]
+		op.Local += uint64(l.hol.cut)
+		op.Remote += uint64(l.hol.cut)
+		op.Len = uint32(min(sh.AppSlice, sh.Size-l.hol.cut))
+		switch _, err := l.s.Post(l.pair[:1]); {
+		case err == rdma.ErrQueueFull:
+			return nil
+		case err != nil:
+			return d.w.lost(l, "post "+sh.Op, err)
+		}
+		l.out++
+		if l.hol.cut += int(op.Len); l.hol.cut == sh.Size {
+			l.hol.cut = 0
+			l.posted++
+			l.head = (l.head + 1) % sh.ring()
+		}
 	}
 	return nil
 }
@@ -267,7 +300,12 @@ func (d *duet) empty(l *lane) error {
 func (d *duet) drain() error {
 	l := d.bulk
 	for {
-		if d.parts.bulk && !l.fenced {
+		if l.hol.cut > 0 {
+			if err := d.pushSlices(false); err != nil {
+				return err
+			}
+		}
+		if d.parts.bulk && !l.fenced && l.hol.cut == 0 {
 			l.pair[0] = transports.Op{Kind: transports.KindSend, Slot: slotBarrier}
 			switch _, err := l.s.Post(l.pair[:1]); {
 			case err == nil:

@@ -53,6 +53,7 @@ func (m *measurement) bulkRate(out *outcome) float64 {
 // object is the hol object of the result.
 func (f *holFigures) object(m *measurement) *reports.HOL {
 	return &reports.HOL{
+		AppSliceBytes: int64(m.sh.AppSlice), AppWindow: m.sh.AppWindow,
 		Arm: m.sh.Arm, BulkSizeBytes: int64(m.sh.Size), ProbeSizeBytes: int64(m.sh.ProbeSize), ProbeIntervalNs: int64(m.c.plan.ProbeInterval),
 		ProbeAlone: f.probeAlone, ProbeLoaded: f.probeLoaded, BulkAloneBytesPerSecond: f.bulkAlone, BulkLoadedBytesPerSecond: f.bulkLoaded,
 	}
@@ -72,7 +73,11 @@ func (m *measurement) setPace() {
 // holLimits holds the deeper of both queues against the transport's.
 func holLimits(p *Plan, pt Point, caps transports.Caps) error {
 	k, _ := transports.ParseKind(pt.Op)
-	if limit := maxUserDepth(caps); limit > 0 && holDepth(p, k) > limit {
+	limit := maxUserDepth(caps)
+	if limit > 0 && pt.Arm == ArmAppSlicing && p.AppWindow+probeSlots(k) > limit {
+		return fmt.Errorf("application window %d with its probes is above the limit of %d", p.AppWindow, limit)
+	}
+	if limit > 0 && holDepth(p, k) > limit {
 		return fmt.Errorf("bulk depth %d with its receives is above the limit of %d", p.BulkDepth, limit)
 	}
 	return nil

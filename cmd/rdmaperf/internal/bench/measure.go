@@ -293,6 +293,9 @@ func (m *measurement) parameters() map[string]any {
 	}
 	if sh.Workload == WorkloadHOL {
 		p["arm"], p["probe_slots"], p["probe_priority"], p["probe_arrivals"] = sh.Arm, sh.ProbeSlots, sh.ProbePriority, ArrivalsConstant
+		if sh.AppWindow > 0 {
+			p["app_slice_bytes"], p["app_window"] = sh.AppSlice, sh.AppWindow
+		}
 		if c.plan.ProbeInterval == 0 {
 			p["probe_arrivals"] = "closed loop"
 		}

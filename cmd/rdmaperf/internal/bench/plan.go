@@ -46,6 +46,11 @@ type Plan struct {
 	ProbeInterval time.Duration `json:"probe_interval_ns,omitempty"`
 	ProbePriority uint8         `json:"probe_priority,omitempty"` // in every probe's work request; bulk has 0
 
+	// Of its arm app-slicing: bytes of a slice and how many are outstanding, at
+	// defaults of DefaultAppSlice and DefaultAppWindow.
+	AppSlice  int `json:"app_slice_bytes,omitempty"`
+	AppWindow int `json:"app_window,omitempty"`
+
 	// Arrivals of an open loop: ArrivalsConstant (default) or ArrivalsPoisson, whose
 	// gaps come from the seed.
 	Arrivals string `json:"arrivals,omitempty"`
@@ -69,7 +74,7 @@ type Point struct {
 	Workload string `json:"workload"`
 	Op       string `json:"op"`
 	Size     int    `json:"size_bytes"`
-	Arm      string `json:"arm,omitempty"` // head-of-line: ArmSameQP or ArmTwoQP
+	Arm      string `json:"arm,omitempty"` // head-of-line: one of Arms
 
 	// Rate makes an open loop of the workload latency: operations a second, of all
 	// QPs together. 0 is a closed loop.
@@ -131,6 +136,12 @@ func (p Plan) withDefaults() Plan {
 	if p.ProbeSize == 0 {
 		p.ProbeSize = DefaultProbeSize
 	}
+	if p.AppSlice == 0 {
+		p.AppSlice = DefaultAppSlice
+	}
+	if p.AppWindow == 0 {
+		p.AppWindow = DefaultAppWindow
+	}
 	if p.Timeout == 0 {
 		p.Timeout = DefaultTimeout
 	}
@@ -182,6 +193,10 @@ func (p *Plan) Validate() error {
 		return bad("bulk depth", p.BulkDepth, fmt.Sprintf("want 1 to %d", maxDepth/2))
 	case p.ProbeSize < 0 || p.ProbeSize > maxSize:
 		return bad("probe size", p.ProbeSize, "want 1 byte to 2 GiB")
+	case p.AppSlice != 0 && (p.AppSlice < minAppSlice || p.AppSlice > maxSize):
+		return bad("application slice", p.AppSlice, "want 1 KiB to 2 GiB")
+	case p.AppWindow < 0 || p.AppWindow > maxDepth/2:
+		return bad("application window", p.AppWindow, fmt.Sprintf("want 1 to %d slices", maxDepth/2))
 	case p.ProbeInterval < 0 || p.ProbeInterval > maxProbeInterval:
 		return bad("probe interval", p.ProbeInterval, fmt.Sprintf("want 0 to %v", maxProbeInterval))
 	case p.Arrivals != "" && p.Arrivals != ArrivalsConstant && p.Arrivals != ArrivalsPoisson:

@@ -77,6 +77,10 @@ type Shape struct {
 	ProbeSize     int   `json:"probe_size,omitempty"`
 	ProbeSlots    int   `json:"probe_slots,omitempty"`
 	ProbePriority uint8 `json:"probe_priority,omitempty"`
+
+	// In the arm app-slicing: bytes of a slice, and slices outstanding.
+	AppSlice  int `json:"app_slice_bytes,omitempty"`
+	AppWindow int `json:"app_window,omitempty"`
 }
 
 // newShape makes the shape of one point that both transports can carry.
@@ -221,6 +225,8 @@ func (sh *Shape) validate() error {
 		return bad("threads", sh.Threads)
 	case sh.Arrival != ArrivalMessage && sh.Arrival != ArrivalMemory && sh.Arrival != ArrivalNotify && sh.Arrival != ArrivalCompletion:
 		return bad("arrival", sh.Arrival)
+	case sh.AppWindow < 0 || sh.AppWindow > maxDepth:
+		return bad("application window", sh.AppWindow)
 	case sh.Timeout <= 0 || sh.Timeout > maxDuration:
 		return bad("timeout", sh.Timeout)
 	}
@@ -303,7 +309,7 @@ func (sh *Shape) batch() int { return min(sh.Depth, batchMax) }
 func (sh *Shape) config() transports.Config {
 	return transports.Config{
 		Window:    sh.window(),
-		SendDepth: sh.Depth + sh.ProbeSlots + ctlSlots,
+		SendDepth: max(sh.Depth, sh.AppWindow) + sh.ProbeSlots + ctlSlots,
 		RecvDepth: sh.receives(),
 		MaxInline: sh.Inline,
 		ReadDepth: sh.ReadDepth,
