@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Wire interop: librdmacm's rping over the kernel's siw against our user-space
-# iWARP, each in a namespace of its own with a real interface between them. Every
-# byte is compared at the client, and both sides must have seen every ping.
+# iWARP, each in a namespace of its own with a real interface between them; then
+# rdmaperf at both ends, with verbs over siw at one. Every byte is compared at the
+# client, and the server must have seen every ping.
 #
 #   ci/lab/run ci/lab/rping-interop.sh [ITERATIONS]
 #
@@ -60,6 +61,18 @@ kernel_client() {
 	pings "$log.server" "$2"
 }
 
+# ours SERVER-NAMESPACE SERVER-STACK CLIENT-STACK COUNT SIZE: rdmaperf's rping at both
+# ends, one of them over siw0 by verbs.
+ours() {
+	local log=$OUT/$port code=0 to=$there from=()
+	if [[ $1 == lab ]]; then to=$here from=(ip netns exec peer); fi
+	serve "$log.server" "$1" "$port" rdmaperf rping -s -a "$to" -p "$port" --transport "$2" -v || return
+	"${from[@]}" timeout 120 rdmaperf rping -c -a "$to" -p "$port" --transport "$3" -C "$4" -S "$5" -V >"$log.client" 2>&1 || code=$?
+	stops "$server" || { echo "  rdmaperf rping -s ended with $?"; code=1; }
+	((code == 0)) || { tail -n 3 "$log.client" "$log.server"; return "$code"; }
+	pings "$log.server" "$4"
+}
+
 # refused STACK: the kernel's side turns us down, and our client says so in one line.
 refused() {
 	local log=$OUT/$port code=0
@@ -94,6 +107,11 @@ next "$many pings of 64 bytes" kernel_client iwarp "$many" 64
 next "$few pings of 65000 bytes" kernel_client iwarp "$few" 65000
 next "$few pings without CRC" kernel_client 'iwarp(nocrc)' "$few" 64
 next "$few pings, three clients at once" kernel_client iwarp "$few" 4096 3
+say "rdmaperf at both ends, verbs over siw at one"
+next "verbs server, user-space client, $few pings of 64 bytes" ours lab verbs:siw0 iwarp "$few" 64
+next "verbs server, user-space client, $few pings of 65000 bytes" ours lab verbs:siw0 iwarp "$few" 65000
+next "user-space server, verbs client, $few pings of 64 bytes" ours peer iwarp verbs:siw0 "$few" 64
+next "user-space server, verbs client, $few pings of 65000 bytes" ours peer iwarp verbs:siw0 "$few" 65000
 kill "$dump"
 wait "$dump" 2>/dev/null
 if ((failed)); then cp /tmp/wire.pcap "$OUT/"; fi
