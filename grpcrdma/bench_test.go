@@ -16,6 +16,7 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 )
 
@@ -87,7 +88,7 @@ func serveBench(what string) error {
 		}()
 		if kind == "rpc" {
 			s := grpc.NewServer(grpc.MaxRecvMsgSize(64 << 20))
-			pb.RegisterTestServiceServer(s, &service{})
+			pb.RegisterTestServiceServer(s, &rpctest.Service{})
 			return s.Serve(l)
 		}
 		for {

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -46,7 +47,7 @@ func tcpServer(t *testing.T, addr string) string {
 	l, err := net.Listen("tcp", addr)
 	must(t, err)
 	s := grpc.NewServer()
-	pb.RegisterTestServiceServer(s, &service{})
+	pb.RegisterTestServiceServer(s, &rpctest.Service{})
 	over := make(chan error, 1)
 	go func() { over <- s.Serve(l) }()
 	t.Cleanup(func() { s.Stop(); must(t, <-over) })

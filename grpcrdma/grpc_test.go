@@ -1,7 +1,6 @@
 package grpcrdma
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -14,7 +13,6 @@ import (
 	"math/big"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,183 +20,24 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/reflection"
 	reflectpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 )
 
 // Everything of gRPC that needs no special set-up, on one connection.
 func TestGRPCUnchanged(t *testing.T) {
 	everywhere(t, func(t *testing.T, p provider, cfg Config) {
 		r := newRPC(t, p, cfg, nil)
-		t.Run("unary", func(t *testing.T) { testUnary(t, r) })
-		t.Run("metadata", func(t *testing.T) { testMetadata(t, r) })
-		t.Run("status", func(t *testing.T) { testStatus(t, r) })
-		t.Run("server streaming", func(t *testing.T) { testServerStreaming(t, r) })
-		t.Run("client streaming", func(t *testing.T) { testClientStreaming(t, r) })
-		t.Run("bidirectional", func(t *testing.T) { testBidirectional(t, r) })
-		t.Run("deadline", func(t *testing.T) { testDeadline(t, r) })
-		t.Run("cancel", func(t *testing.T) { testCancel(t, r) })
-		t.Run("compression", func(t *testing.T) { testUnary(t, r, grpc.UseCompressor(gzip.Name)) })
-		t.Run("far above the ring", func(t *testing.T) { testLarge(t, r) })
-		t.Run("concurrent calls", func(t *testing.T) { testConcurrent(t, r) })
+		rpctest.Run(t, r.target())
 	})
-}
-
-func testUnary(t *testing.T, r *rpc, opts ...grpc.CallOption) {
-	for _, size := range []int{0, 1, 64, 4000, 40_000} {
-		var from peer.Peer
-		resp, err := r.client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: int32(size), Payload: &pb.Payload{Body: make([]byte, 2*size)}},
-			append(opts, grpc.Peer(&from))...)
-		must(t, err)
-		body := resp.GetPayload().GetBody()
-		for i := range body {
-			if body[i] != byte(i)^byte(2*size) {
-				t.Fatalf("byte %d of %d is %#x", i, size, body[i])
-			}
-		}
-		if len(body) != size || from.Addr.Network() != "rdma" {
-			t.Errorf("%d bytes for %d, over %v", len(body), size, from.Addr)
-		}
-	}
-}
-
-func testMetadata(t *testing.T, r *rpc) {
-	binary := string([]byte{0, 1, 255, 'x'})
-	ctx := metadata.AppendToOutgoingContext(soon(t), "echo", "hello", "echo-bin", binary)
-	var header, trailer metadata.MD
-	_, err := r.client.EmptyCall(ctx, &pb.Empty{}, grpc.Header(&header), grpc.Trailer(&trailer))
-	must(t, err)
-	if h, b := header.Get("echo-header"), trailer.Get("echo-trailer-bin"); len(h) != 1 || h[0] != "hello" || len(b) != 1 || b[0] != binary {
-		t.Errorf("header %v, trailer %q", h, b)
-	}
-}
-
-func testStatus(t *testing.T, r *rpc) {
-	const text = "\t\ntest with whitespace\r\nand Unicode BMP ☺ and non-BMP 😈\t\n"
-	_, err := r.client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: int32(codes.DataLoss), Message: text}})
-	if s := status.Convert(err); s.Code() != codes.DataLoss || s.Message() != text {
-		t.Errorf("%v", err)
-	}
-	if _, err := r.client.UnimplementedCall(soon(t), &pb.Empty{}); status.Code(err) != codes.Unimplemented {
-		t.Errorf("%v", err)
-	}
-}
-
-func testServerStreaming(t *testing.T, r *rpc) {
-	in := &pb.StreamingOutputCallRequest{}
-	for i := range 50 {
-		in.ResponseParameters = append(in.ResponseParameters, &pb.ResponseParameters{Size: int32(i * 1000)})
-	}
-	s, err := r.client.StreamingOutputCall(soon(t), in)
-	must(t, err)
-	for i := range 50 {
-		m, err := s.Recv()
-		must(t, err)
-		if n := len(m.GetPayload().GetBody()); n != i*1000 {
-			t.Fatalf("message %d has %d bytes", i, n)
-		}
-	}
-	if _, err := s.Recv(); err != io.EOF {
-		t.Errorf("behind the last message: %v", err)
-	}
-}
-
-func testClientStreaming(t *testing.T, r *rpc) {
-	s, err := r.client.StreamingInputCall(soon(t))
-	must(t, err)
-	for i := range 50 {
-		must(t, s.Send(&pb.StreamingInputCallRequest{Payload: &pb.Payload{Body: make([]byte, i*1000)}}))
-	}
-	sum, err := s.CloseAndRecv()
-	must(t, err)
-	if sum.AggregatedPayloadSize != 49*50/2*1000 {
-		t.Errorf("%d bytes arrived", sum.AggregatedPayloadSize)
-	}
-}
-
-func testBidirectional(t *testing.T, r *rpc) {
-	s, err := r.client.FullDuplexCall(soon(t))
-	must(t, err)
-	for i := range 100 {
-		want := pattern(i*50, byte(i))
-		must(t, s.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: want}}))
-		m, err := s.Recv()
-		must(t, err)
-		if !bytes.Equal(m.GetPayload().GetBody(), want) {
-			t.Fatalf("message %d differs", i)
-		}
-	}
-	must(t, s.CloseSend())
-	if _, err := s.Recv(); err != io.EOF {
-		t.Errorf("behind the end: %v", err)
-	}
-}
-
-func testDeadline(t *testing.T, r *rpc) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-	defer cancel()
-	if _, err := r.client.UnaryCall(ctx, &pb.SimpleRequest{ResponseSize: block}); status.Code(err) != codes.DeadlineExceeded {
-		t.Errorf("%v", err)
-	}
-	r.allEnded(t)
-}
-
-// allEnded waits until the server, too, has seen the end of every call that waits for it.
-func (r *rpc) allEnded(t *testing.T) {
-	t.Helper()
-	within(t, "the server's side of an ended call", func() {
-		for r.svc.ended.Load() != r.svc.begun.Load() {
-			time.Sleep(time.Millisecond)
-		}
-	})
-}
-
-func testCancel(t *testing.T, r *rpc) {
-	ctx, cancel := context.WithCancel(soon(t))
-	before := r.svc.begun.Load()
-	go func() {
-		for ctx.Err() == nil && r.svc.begun.Load() == before {
-			time.Sleep(time.Millisecond)
-		}
-		cancel()
-	}()
-	if _, err := r.client.UnaryCall(ctx, &pb.SimpleRequest{ResponseSize: block}); status.Code(err) != codes.Canceled {
-		t.Errorf("%v", err)
-	}
-	r.allEnded(t)
-}
-
-func testLarge(t *testing.T, r *rpc) {
-	const size = 3 << 20 // below gRPC's own limit of 4 MiB, twelve default rings
-	resp, err := r.client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: size, Payload: &pb.Payload{Body: make([]byte, size)}})
-	must(t, err)
-	if n := len(resp.GetPayload().GetBody()); n != size {
-		t.Errorf("%d bytes", n)
-	}
-}
-
-func testConcurrent(t *testing.T, r *rpc) {
-	var wg sync.WaitGroup
-	for i := range 16 {
-		wg.Go(func() {
-			for range 20 {
-				resp, err := r.client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: int32(i * 300)})
-				if err != nil || len(resp.GetPayload().GetBody()) != i*300 {
-					t.Errorf("call of %d bytes: %v", i*300, err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
 }
 
 func TestInterceptorsSeeEveryCall(t *testing.T) {
@@ -224,8 +63,8 @@ func TestInterceptorsSeeEveryCall(t *testing.T) {
 					seen[3].Add(1)
 					return open(ctx, d, cc, m, o...)
 				}))
-			testUnary(t, r)
-			testBidirectional(t, r)
+			rpctest.Unary(t, r.target())
+			rpctest.Bidirectional(t, r.target())
 			for i := range seen {
 				if seen[i].Load() == 0 {
 					t.Errorf("interceptor %d saw nothing", i)
@@ -283,7 +122,7 @@ func TestTLSAndMutualTLS(t *testing.T) {
 					cc.Certificates = []tls.Certificate{ca.issue(t, "client.test")}
 				}
 				r := newRPC(t, p, Config{}, []grpc.ServerOption{grpc.Creds(credentials.NewTLS(sc))}, grpc.WithTransportCredentials(credentials.NewTLS(cc)))
-				testUnary(t, r)
+				rpctest.Unary(t, r.target())
 				var from peer.Peer
 				_, err := r.client.EmptyCall(soon(t), &pb.Empty{}, grpc.Peer(&from))
 				must(t, err)
@@ -352,13 +191,13 @@ func TestKeepalive(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			serve := grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: 150 * time.Millisecond})
 			r := newRPC(t, p, Config{}, []grpc.ServerOption{serve}, plain())
-			testUnary(t, r)
-			within(t, "the end of an idle connection", func() {
+			rpctest.Unary(t, r.target())
+			rpctest.Within(t, "the end of an idle connection", func() {
 				for r.b.Stats().Conns > 0 {
 					time.Sleep(5 * time.Millisecond)
 				}
 			})
-			testUnary(t, r) // a new connection
+			rpctest.Unary(t, r.target()) // a new connection
 
 			// A client that opens the connection and then answers no ping.
 			serve = grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Second, Timeout: 100 * time.Millisecond})
@@ -387,12 +226,12 @@ func TestPeerDeathIsUnavailable(t *testing.T) {
 	everywhere(t, func(t *testing.T, p provider, cfg Config) {
 		cfg.Probe = 20 * time.Millisecond
 		r := newRPC(t, p, cfg, nil)
-		testUnary(t, r)
+		rpctest.Unary(t, r.target())
 		stream, err := r.client.FullDuplexCall(soon(t))
 		must(t, err)
 		errs := make(chan error, 2)
 		go func() {
-			_, err := r.client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: block})
+			_, err := r.client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: rpctest.Block})
 			errs <- err
 		}()
 		go func() {
@@ -410,7 +249,7 @@ func TestPeerDeathIsUnavailable(t *testing.T) {
 		}()
 		time.Sleep(20 * time.Millisecond)
 		r.db.(killer).Kill()
-		within(t, "a call to a dead peer", func() {
+		rpctest.Within(t, "a call to a dead peer", func() {
 			for range 2 {
 				if err := <-errs; status.Code(err) != codes.Unavailable {
 					t.Errorf("%v", err)

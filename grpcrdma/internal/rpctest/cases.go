@@ -1,0 +1,284 @@
+package rpctest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding/gzip"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+// Target is a client and the service it reaches.
+type Target struct {
+	Client  pb.TestServiceClient
+	Service *Service
+	Network string // of the addresses that calls report
+}
+
+// Run is everything of gRPC that needs no special set-up, on one connection.
+func Run(t *testing.T, x Target) {
+	for _, c := range []struct {
+		name string
+		run  func(*testing.T, Target)
+	}{
+		{"unary", func(t *testing.T, x Target) { Unary(t, x) }},
+		{"metadata", headers},
+		{"status", statuses},
+		{"server streaming", serverStreaming},
+		{"client streaming", clientStreaming},
+		{"bidirectional", Bidirectional},
+		{"deadline", deadline},
+		{"cancel", cancel},
+		{"compression", func(t *testing.T, x Target) { Unary(t, x, grpc.UseCompressor(gzip.Name)) }},
+		{"far above the ring", large},
+		{"concurrent calls", concurrent},
+		{"unread stream", unread},
+		{"abandoned stream", abandoned},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, x) })
+	}
+}
+
+const testTimeout = 10 * time.Second
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Within fails the test when f hangs.
+func Within(t testing.TB, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(testTimeout):
+		t.Fatalf("%s hangs", what)
+	}
+}
+
+// Pattern is n bytes that tell their place in a stream.
+func Pattern(n int, seed byte) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i*7) ^ byte(i>>8) ^ byte(i>>16) ^ seed
+	}
+	return b
+}
+
+// Unary makes calls of several sizes.
+func Unary(t *testing.T, x Target, opts ...grpc.CallOption) {
+	for _, size := range []int{0, 1, 64, 4000, 40_000} {
+		var from peer.Peer
+		resp, err := x.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: int32(size), Payload: &pb.Payload{Body: make([]byte, 2*size)}},
+			append(opts, grpc.Peer(&from))...)
+		must(t, err)
+		body := resp.GetPayload().GetBody()
+		for i := range body {
+			if body[i] != byte(i)^byte(2*size) {
+				t.Fatalf("byte %d of %d is %#x", i, size, body[i])
+			}
+		}
+		if len(body) != size || from.Addr.Network() != x.Network {
+			t.Errorf("%d bytes for %d, over %v", len(body), size, from.Addr)
+		}
+	}
+}
+
+func headers(t *testing.T, x Target) {
+	binary := string([]byte{0, 1, 255, 'x'})
+	ctx := metadata.AppendToOutgoingContext(soon(t), "echo", "hello", "echo-bin", binary)
+	var header, trailer metadata.MD
+	_, err := x.Client.EmptyCall(ctx, &pb.Empty{}, grpc.Header(&header), grpc.Trailer(&trailer))
+	must(t, err)
+	if h, b := header.Get("echo-header"), trailer.Get("echo-trailer-bin"); len(h) != 1 || h[0] != "hello" || len(b) != 1 || b[0] != binary {
+		t.Errorf("header %v, trailer %q", h, b)
+	}
+}
+
+func statuses(t *testing.T, x Target) {
+	const text = "\t\ntest with whitespace\r\nand Unicode BMP ☺ and non-BMP 😈\t\n"
+	_, err := x.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: int32(codes.DataLoss), Message: text}})
+	if s := status.Convert(err); s.Code() != codes.DataLoss || s.Message() != text {
+		t.Errorf("%v", err)
+	}
+	if _, err := x.Client.UnimplementedCall(soon(t), &pb.Empty{}); status.Code(err) != codes.Unimplemented {
+		t.Errorf("%v", err)
+	}
+}
+
+func serverStreaming(t *testing.T, x Target) {
+	in := &pb.StreamingOutputCallRequest{}
+	for i := range 50 {
+		in.ResponseParameters = append(in.ResponseParameters, &pb.ResponseParameters{Size: int32(i * 1000)})
+	}
+	s, err := x.Client.StreamingOutputCall(soon(t), in)
+	must(t, err)
+	for i := range 50 {
+		m, err := s.Recv()
+		must(t, err)
+		if n := len(m.GetPayload().GetBody()); n != i*1000 {
+			t.Fatalf("message %d has %d bytes", i, n)
+		}
+	}
+	if _, err := s.Recv(); err != io.EOF {
+		t.Errorf("behind the last message: %v", err)
+	}
+}
+
+func clientStreaming(t *testing.T, x Target) {
+	s, err := x.Client.StreamingInputCall(soon(t))
+	must(t, err)
+	for i := range 50 {
+		must(t, s.Send(&pb.StreamingInputCallRequest{Payload: &pb.Payload{Body: make([]byte, i*1000)}}))
+	}
+	sum, err := s.CloseAndRecv()
+	must(t, err)
+	if sum.AggregatedPayloadSize != 49*50/2*1000 {
+		t.Errorf("%d bytes arrived", sum.AggregatedPayloadSize)
+	}
+}
+
+// Bidirectional plays ping-pong on one stream.
+func Bidirectional(t *testing.T, x Target) {
+	s, err := x.Client.FullDuplexCall(soon(t))
+	must(t, err)
+	for i := range 100 {
+		want := Pattern(i*50, byte(i))
+		must(t, s.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: want}}))
+		m, err := s.Recv()
+		must(t, err)
+		if !bytes.Equal(m.GetPayload().GetBody(), want) {
+			t.Fatalf("message %d differs", i)
+		}
+	}
+	must(t, s.CloseSend())
+	if _, err := s.Recv(); err != io.EOF {
+		t.Errorf("behind the end: %v", err)
+	}
+}
+
+func deadline(t *testing.T, x Target) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := x.Client.UnaryCall(ctx, &pb.SimpleRequest{ResponseSize: Block}); status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("%v", err)
+	}
+	x.allEnded(t)
+}
+
+// allEnded waits until the server, too, has seen the end of every call that waits for it.
+func (x Target) allEnded(t testing.TB) {
+	t.Helper()
+	Within(t, "the server's side of an ended call", func() {
+		for x.Service.Ended.Load() != x.Service.Begun.Load() {
+			time.Sleep(time.Millisecond)
+		}
+	})
+}
+
+func cancel(t *testing.T, x Target) {
+	ctx, cancel := context.WithCancel(soon(t))
+	before := x.Service.Begun.Load()
+	go func() {
+		for ctx.Err() == nil && x.Service.Begun.Load() == before {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+	}()
+	if _, err := x.Client.UnaryCall(ctx, &pb.SimpleRequest{ResponseSize: Block}); status.Code(err) != codes.Canceled {
+		t.Errorf("%v", err)
+	}
+	x.allEnded(t)
+}
+
+func large(t *testing.T, x Target) {
+	const size = 3 << 20 // below gRPC's own limit of 4 MiB, twelve default rings
+	resp, err := x.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: size, Payload: &pb.Payload{Body: make([]byte, size)}})
+	must(t, err)
+	if n := len(resp.GetPayload().GetBody()); n != size {
+		t.Errorf("%d bytes", n)
+	}
+}
+
+func concurrent(t *testing.T, x Target) {
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			for range 20 {
+				resp, err := x.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: int32(i * 300)})
+				if err != nil || len(resp.GetPayload().GetBody()) != i*300 {
+					t.Errorf("call of %d bytes: %v", i*300, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// A stream that nobody reads holds up no other call, and keeps its messages.
+func unread(t *testing.T, x Target) {
+	in := &pb.StreamingOutputCallRequest{}
+	for range 60 {
+		in.ResponseParameters = append(in.ResponseParameters, &pb.ResponseParameters{Size: 50_000})
+	}
+	s, err := x.Client.StreamingOutputCall(soon(t), in)
+	must(t, err)
+	for range 20 {
+		_, err := x.Client.EmptyCall(soon(t), &pb.Empty{})
+		must(t, err)
+	}
+	for n := 0; ; n++ {
+		m, err := s.Recv()
+		if err == io.EOF && n == 60 {
+			return
+		}
+		must(t, err)
+		if len(m.GetPayload().GetBody()) != 50_000 {
+			t.Fatalf("message %d has %d bytes", n, len(m.GetPayload().GetBody()))
+		}
+	}
+}
+
+// A stream that is given up in the middle ends at the server, too, although its
+// client makes no further call.
+func abandoned(t *testing.T, x Target) {
+	ctx, cancel := context.WithCancel(soon(t))
+	s, err := x.Client.FullDuplexCall(ctx)
+	must(t, err)
+	before := x.Service.Ended.Load()
+	must(t, s.Send(&pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 60_000}}}))
+	_, err = s.Recv()
+	must(t, err)
+	cancel()
+	Within(t, "the server's side of an abandoned stream", func() {
+		for x.Service.Ended.Load() == before {
+			time.Sleep(time.Millisecond)
+		}
+	})
+	for err = nil; err == nil; { // what had arrived may still be read
+		_, err = s.Recv()
+	}
+	if status.Code(err) != codes.Canceled {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,109 @@
+// Package rpctest is gRPC's own test service, and the cases that every way of
+// carrying gRPC must pass: the drop-in byte stream and the fused channel share them.
+package rpctest
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// Service is a server of gRPC's own test protocol: it answers what it is asked.
+type Service struct {
+	pb.UnimplementedTestServiceServer
+	Begun, Ended atomic.Int32 // calls that wait for the end of their context
+}
+
+// Block is the response size that asks a call to wait for the end of its context.
+const Block = -1
+
+func (s *Service) EmptyCall(ctx context.Context, in *pb.Empty) (*pb.Empty, error) {
+	if md, ok := metadata.FromIncomingContext(ctx); ok {
+		if v := md.Get("echo"); len(v) > 0 {
+			grpc.SetHeader(ctx, metadata.Pairs("echo-header", v[0]))
+		}
+		if v := md.Get("echo-bin"); len(v) > 0 {
+			grpc.SetTrailer(ctx, metadata.Pairs("echo-trailer-bin", v[0]))
+		}
+	}
+	return in, nil
+}
+
+func (s *Service) UnaryCall(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+	if st := in.GetResponseStatus(); st != nil && st.Code != 0 {
+		return nil, status.Error(codes.Code(st.Code), st.Message)
+	}
+	if in.ResponseSize == Block {
+		s.Begun.Add(1)
+		<-ctx.Done()
+		s.Ended.Add(1)
+		return nil, ctx.Err()
+	}
+	body := make([]byte, in.ResponseSize)
+	for i := range body {
+		body[i] = byte(i) ^ byte(len(in.GetPayload().GetBody()))
+	}
+	return &pb.SimpleResponse{Payload: &pb.Payload{Body: body}}, nil
+}
+
+func (s *Service) StreamingOutputCall(in *pb.StreamingOutputCallRequest, out grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
+	for _, p := range in.ResponseParameters {
+		if err := out.Send(&pb.StreamingOutputCallResponse{Payload: &pb.Payload{Body: make([]byte, p.Size)}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Service) StreamingInputCall(in grpc.ClientStreamingServer[pb.StreamingInputCallRequest, pb.StreamingInputCallResponse]) error {
+	sum := 0
+	for {
+		m, err := in.Recv()
+		if err == io.EOF {
+			return in.SendAndClose(&pb.StreamingInputCallResponse{AggregatedPayloadSize: int32(sum)})
+		}
+		if err != nil {
+			return err
+		}
+		sum += len(m.GetPayload().GetBody())
+	}
+}
+
+func (s *Service) FullDuplexCall(both grpc.BidiStreamingServer[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse]) error {
+	for {
+		m, err := both.Recv()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if len(m.ResponseParameters) > 0 {
+			return s.flood(both, int(m.ResponseParameters[0].Size))
+		}
+		if st := m.GetResponseStatus(); st != nil && st.Code != 0 {
+			return status.Error(codes.Code(st.Code), st.Message)
+		}
+		if err := both.Send(&pb.StreamingOutputCallResponse{Payload: m.Payload}); err != nil {
+			return err
+		}
+	}
+}
+
+// flood sends messages until the call ends.
+func (s *Service) flood(to grpc.BidiStreamingServer[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse], size int) error {
+	s.Begun.Add(1)
+	defer s.Ended.Add(1)
+	m := &pb.StreamingOutputCallResponse{Payload: &pb.Payload{Body: make([]byte, size)}}
+	for {
+		if err := to.Send(m); err != nil {
+			return err
+		}
+	}
+}
