@@ -35,6 +35,8 @@ var allowed = []struct {
 	{"softstack/wiretest", []string{"softstack/mpa", "softstack/ddp", "softstack/rdmap", "transports/conform"}, "the scripted peer is not the stack it tests"},
 	{"softstack/iwarp", []string{"softstack/mpa", "softstack/ddp", "softstack/rdmap", "softstack/stream", "transports/rdma"}, "the provider joins the layers"},
 	{"grpcrdma/bpev", nil, "the connection method knows neither RDMA nor gRPC"},
+	{"grpcrdma/fused", nil, "calls run on any byte stream"},
+	{"grpcrdma/internal", nil, "the shared cases know gRPC only"},
 	{"grpcrdma", []string{"transports/rdma", "transports"}, "gRPC runs on any device"},
 	{"sched", []string{"transports/rdma"}, "a tier knows the waist"},
 	{"reports", []string{"reports"}, "reports know nothing of RDMA"},

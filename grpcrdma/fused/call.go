@@ -1,0 +1,238 @@
+package fused
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/proto" // registers the default codec
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+)
+
+const defaultCodec = "proto"
+
+// packing turns messages into bytes and back, for one call.
+type packing struct {
+	codec      encoding.CodecV2
+	compressor encoding.Compressor // for what is sent; nil for none
+	unpack     encoding.Compressor // for what is received
+	maxSend    int
+	maxRecv    int
+}
+
+func codecFor(name string) (encoding.CodecV2, error) {
+	if name == "" {
+		name = defaultCodec
+	}
+	if c := encoding.GetCodecV2(name); c != nil {
+		return c, nil
+	}
+	return nil, status.Errorf(codes.Internal, "fused: no codec registered for content-subtype %s", name)
+}
+
+func compressorFor(name string) (encoding.Compressor, error) {
+	if name == "" || name == encoding.Identity {
+		return nil, nil
+	}
+	if c := encoding.GetCompressor(name); c != nil {
+		return c, nil
+	}
+	return nil, status.Errorf(codes.Internal, "fused: compressor is not installed for requested grpc-encoding %q", name)
+}
+
+// marshal gives the bytes of a message as they travel. free is due when they are sent.
+func (p *packing) marshal(m any) (b []byte, size int, fl flags, free func(), err error) {
+	bufs, err := p.codec.Marshal(m)
+	if err != nil {
+		return nil, 0, 0, nil, status.Errorf(codes.Internal, "fused: error while marshaling: %v", err)
+	}
+	size = bufs.Len()
+	if p.compressor != nil && size > 0 {
+		var packed mem.BufferSlice
+		w := mem.NewWriter(&packed, mem.DefaultBufferPool())
+		z, err := p.compressor.Compress(w)
+		if err == nil {
+			_, err = io.Copy(z, bufs.Reader())
+		}
+		if err == nil {
+			err = z.Close()
+		}
+		bufs.Free()
+		if err != nil {
+			packed.Free()
+			return nil, 0, 0, nil, status.Errorf(codes.Internal, "fused: error while compressing: %v", err)
+		}
+		bufs, fl = packed, fPacked
+	}
+	if n := bufs.Len(); n > p.maxSend {
+		bufs.Free()
+		return nil, 0, 0, nil, status.Errorf(codes.ResourceExhausted, "fused: trying to send message larger than max (%d vs. %d)", n, p.maxSend)
+	}
+	if len(bufs) == 1 {
+		return bufs[0].ReadOnlyData(), size, fl, bufs.Free, nil
+	}
+	one := bufs.MaterializeToBuffer(mem.DefaultBufferPool())
+	bufs.Free()
+	return one.ReadOnlyData(), size, fl, one.Free, nil
+}
+
+// unmarshal reads a message into v and frees it. size is its length unpacked.
+func (p *packing) unmarshal(m *message, v any) (size int, err error) {
+	data := mem.BufferSlice{mem.NewBuffer(m.buf, mem.DefaultBufferPool())}
+	defer func() { data.Free() }()
+	if m.packed {
+		if p.unpack == nil {
+			return 0, status.Errorf(codes.Internal, "fused: compressed message without a grpc-encoding")
+		}
+		r, err := p.unpack.Decompress(data.Reader())
+		if err != nil {
+			return 0, status.Errorf(codes.Internal, "fused: failed to decompress the received message: %v", err)
+		}
+		out, err := mem.ReadAll(io.LimitReader(r, int64(p.maxRecv)+1), mem.DefaultBufferPool())
+		data.Free()
+		data = out
+		if c, ok := r.(io.Closer); ok {
+			c.Close()
+		}
+		if err != nil {
+			return 0, status.Errorf(codes.Internal, "fused: failed to decompress the received message: %v", err)
+		}
+	}
+	if size = data.Len(); size > p.maxRecv {
+		return 0, status.Errorf(codes.ResourceExhausted, "fused: received message larger than max (%d vs. %d)", size, p.maxRecv)
+	}
+	if err := p.codec.Unmarshal(data, v); err != nil {
+		return 0, status.Errorf(codes.Internal, "fused: failed to unmarshal the received message: %v", err)
+	}
+	return size, nil
+}
+
+// callInfo is what the call options ask.
+type callInfo struct {
+	header, trailer []*metadata.MD
+	peers           []*peer.Peer
+	finish          []func(error)
+	creds           []credentials.PerRPCCredentials
+	compressor      string
+	subtype         string
+	codec           encoding.CodecV2
+	failFast        bool
+	maxSend         int
+	maxRecv         int
+}
+
+func (c *Config) callInfo(opts []grpc.CallOption) (callInfo, error) {
+	i := callInfo{failFast: true, maxSend: c.MaxSendMsgSize, maxRecv: c.MaxRecvMsgSize}
+	for _, o := range opts {
+		switch o := o.(type) {
+		case grpc.HeaderCallOption:
+			i.header = append(i.header, o.HeaderAddr)
+		case grpc.TrailerCallOption:
+			i.trailer = append(i.trailer, o.TrailerAddr)
+		case grpc.PeerCallOption:
+			i.peers = append(i.peers, o.PeerAddr)
+		case grpc.OnFinishCallOption:
+			i.finish = append(i.finish, o.OnFinish)
+		case grpc.PerRPCCredsCallOption:
+			i.creds = append(i.creds, o.Creds)
+		case grpc.CompressorCallOption:
+			i.compressor = o.CompressorType
+		case grpc.ContentSubtypeCallOption:
+			i.subtype = o.ContentSubtype
+		case grpc.ForceCodecV2CallOption:
+			i.codec = o.CodecV2
+		case grpc.FailFastCallOption:
+			i.failFast = o.FailFast
+		case grpc.MaxSendMsgSizeCallOption:
+			i.maxSend = o.MaxSendMsgSize
+		case grpc.MaxRecvMsgSizeCallOption:
+			i.maxRecv = o.MaxRecvMsgSize
+		case grpc.ForceCodecCallOption, grpc.CustomCodecCallOption, grpc.AuthorityOverrideCallOption:
+			return i, status.Errorf(codes.Unimplemented, "fused: call option %T is not supported", o)
+		}
+	}
+	if i.codec != nil {
+		if i.subtype == "" {
+			i.subtype = i.codec.Name()
+		}
+		return i, nil
+	}
+	var err error
+	i.codec, err = codecFor(i.subtype)
+	return i, err
+}
+
+// authInfo is what a TLS connection proves about its peer; nil for a plain one.
+func authInfo(c net.Conn) credentials.AuthInfo {
+	t, ok := c.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	return credentials.TLSInfo{State: t.ConnectionState(), CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}
+}
+
+func peerOf(c net.Conn) *peer.Peer {
+	return &peer.Peer{Addr: c.RemoteAddr(), LocalAddr: c.LocalAddr(), AuthInfo: authInfo(c)}
+}
+
+// callError gives an error of this package the shape that gRPC's callers know.
+func callError(err error) error {
+	if err == nil || err == io.EOF {
+		return err
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return status.FromContextError(err).Err()
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	return status.Error(codes.Unavailable, err.Error())
+}
+
+// observers are the stats handlers of one side.
+type observers struct {
+	list   []stats.Handler
+	client bool
+}
+
+func (o observers) tag(ctx context.Context, method string, failFast bool) context.Context {
+	for _, h := range o.list {
+		ctx = h.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: method, FailFast: failFast})
+	}
+	return ctx
+}
+
+func (o observers) tell(ctx context.Context, s stats.RPCStats) {
+	for _, h := range o.list {
+		h.HandleRPC(ctx, s)
+	}
+}
+
+func (o observers) sent(ctx context.Context, m any, size, wire int) {
+	if len(o.list) > 0 {
+		o.tell(ctx, &stats.OutPayload{Client: o.client, Payload: m, Length: size, CompressedLength: wire, WireLength: wire + headerLen, SentTime: time.Now()})
+	}
+}
+
+func (o observers) received(ctx context.Context, m any, size, wire int) {
+	if len(o.list) > 0 {
+		o.tell(ctx, &stats.InPayload{Client: o.client, Payload: m, Length: size, CompressedLength: wire, WireLength: wire + headerLen, RecvTime: time.Now()})
+	}
+}
+
+func (o observers) ended(ctx context.Context, begin time.Time, trailer metadata.MD, err error) {
+	if len(o.list) > 0 {
+		o.tell(ctx, &stats.End{Client: o.client, BeginTime: begin, EndTime: time.Now(), Trailer: trailer, Error: err})
+	}
+}

@@ -1,0 +1,215 @@
+package fused
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+)
+
+// Config shapes either side. The zero value is the default.
+type Config struct {
+	UnaryClient    []grpc.UnaryClientInterceptor  // outermost first; they see a nil *grpc.ClientConn
+	StreamClient   []grpc.StreamClientInterceptor // likewise
+	UnaryServer    []grpc.UnaryServerInterceptor
+	StreamServer   []grpc.StreamServerInterceptor
+	StatsHandlers  []stats.Handler
+	MaxRecvMsgSize int // bytes; 0 means 4 MiB, as gRPC
+	MaxSendMsgSize int // bytes; 0 means 2 GiB
+	// Window is what a stream holds of messages that nobody has asked for yet, in
+	// bytes from 64 KiB; 0 means 1 MiB.
+	Window int
+	// MaxStreams is how many calls a server works on at once for one connection,
+	// 1 to 1048576; 0 means 1000. A client's further calls wait.
+	MaxStreams int
+}
+
+// ErrConfig: a configuration value outside its range.
+var ErrConfig = errors.New("invalid fused configuration")
+
+func (c Config) normal() (Config, error) {
+	for _, v := range []struct {
+		what                string
+		to                  *int
+		standard, low, high int
+	}{
+		{"largest received message", &c.MaxRecvMsgSize, defaultMaxRecv, 1, maxWindow},
+		{"largest sent message", &c.MaxSendMsgSize, defaultMaxSend, 1, defaultMaxSend},
+		{"window", &c.Window, defaultWindow, minWindow, maxWindow},
+		{"streams", &c.MaxStreams, defaultStreams, 1, maxStreams},
+	} {
+		if *v.to == 0 {
+			*v.to = v.standard
+		}
+		if *v.to < v.low || *v.to > v.high {
+			return c, fmt.Errorf("%s %d, want %d to %d: %w", v.what, *v.to, v.low, v.high, ErrConfig)
+		}
+	}
+	return c, nil
+}
+
+// redialPause is how long fail-fast calls learn of a failed dial without another
+// one. Arbitrary: short against gRPC's own first back-off of a second, as a dial
+// over RDMA is.
+const redialPause = 100 * time.Millisecond
+
+// Channel is a client: a grpc.ClientConnInterface for generated stubs. It connects
+// at the first call and again when the connection is lost. Safe for concurrent use.
+type Channel struct {
+	dial func(context.Context) (net.Conn, error)
+	cfg  Config
+	obs  observers
+
+	mu      sync.Mutex
+	closed  bool
+	cur     *clientSession
+	old     []*clientSession // draining
+	dialing chan struct{}    // closed when the dial in progress is over
+	failed  error            // of the last dial
+	until   time.Time        // it counts that long
+	cancel  context.CancelFunc
+}
+
+var _ grpc.ClientConnInterface = (*Channel)(nil)
+
+var errClosed = status.Error(codes.Canceled, "fused: the channel is closed")
+
+// NewChannel makes a client whose connections dial makes. ErrConfig for a
+// configuration out of range.
+func NewChannel(dial func(context.Context) (net.Conn, error), cfg Config) (*Channel, error) {
+	cfg, err := cfg.normal()
+	if err != nil {
+		return nil, err
+	}
+	return &Channel{dial: dial, cfg: cfg, obs: observers{cfg.StatsHandlers, true}}, nil
+}
+
+// session gives the connection, making it first if there is none. Calls that fail
+// fast learn why it cannot be made; others wait for their context's end.
+func (c *Channel) session(ctx context.Context, failFast bool) (*clientSession, error) {
+	for {
+		c.mu.Lock()
+		c.prune()
+		switch {
+		case c.closed:
+			c.mu.Unlock()
+			return nil, errClosed
+		case c.cur != nil:
+			s := c.cur
+			c.mu.Unlock()
+			return s, nil
+		case c.failed != nil && time.Now().Before(c.until):
+			err, wait := c.failed, time.Until(c.until)
+			c.mu.Unlock()
+			if failFast {
+				return nil, err
+			}
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			continue
+		case c.dialing == nil:
+			c.dialing = make(chan struct{})
+			dctx, cancel := context.WithTimeout(context.Background(), 2*helloTimeout)
+			c.cancel = cancel
+			go c.connect(dctx, cancel)
+		}
+		wait := c.dialing
+		c.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// connect makes the connection that calls wait for. It outlives the call that
+// asked for it; Close ends and joins it.
+func (c *Channel) connect(ctx context.Context, cancel context.CancelFunc) {
+	defer cancel()
+	conn, err := c.dial(ctx)
+	var s *clientSession
+	if err == nil {
+		s, err = dialSession(ctx, conn, c.cfg.Window, c.cfg.MaxRecvMsgSize)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.dialing)
+	c.dialing = nil
+	c.cur, c.failed = s, nil
+	if err != nil {
+		c.cur = nil
+		c.failed = status.Errorf(codes.Unavailable, "fused: %v", err)
+		c.until = time.Now().Add(redialPause)
+	}
+}
+
+// prune takes connections out of use that are lost or that the server drains. The
+// caller holds mu.
+func (c *Channel) prune() {
+	if c.cur != nil {
+		select {
+		case <-c.cur.done:
+			c.old = append(c.old, c.cur)
+			c.cur = nil
+		case <-c.cur.draining:
+			c.old = append(c.old, c.cur)
+			c.cur = nil
+		default:
+		}
+	}
+	keep := c.old[:0]
+	for _, s := range c.old {
+		if s.cause() == nil && s.live() > 0 {
+			keep = append(keep, s)
+			continue
+		}
+		s.close(net.ErrClosed)
+	}
+	clear(c.old[len(keep):])
+	c.old = keep
+}
+
+// Close ends all calls with Canceled and frees the connections. Idempotent.
+func (c *Channel) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	if c.cancel != nil {
+		c.cancel()
+	}
+	wait := c.dialing
+	c.mu.Unlock()
+	if wait != nil {
+		<-wait
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cur != nil {
+		c.old = append(c.old, c.cur)
+		c.cur = nil
+	}
+	for _, s := range c.old {
+		s.mu.Lock()
+		streams := make([]*stream, 0, len(s.streams))
+		for _, st := range s.streams {
+			streams = append(streams, st)
+		}
+		s.mu.Unlock()
+		for _, st := range streams {
+			st.fail(errClosed)
+		}
+		s.close(net.ErrClosed)
+	}
+	c.old = nil
+	return nil
+}

@@ -1,0 +1,132 @@
+package fused
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
+	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
+	"github.com/rdmaperf/rdmaperf/transports/memdev"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const testTimeout = 10 * time.Second
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// arm is a way from client to server.
+type arm struct {
+	name    string
+	network string
+	open    func(t testing.TB) (net.Listener, dialer, func())
+}
+
+type dialer func(context.Context) (net.Conn, error)
+
+var arms = []arm{
+	{"mem", "rdma", func(t testing.TB) (net.Listener, dialer, func()) {
+		f := memdev.NewFabric(memdev.Config{})
+		a, err := f.Open("a")
+		must(t, err)
+		b, err := f.Open("b")
+		must(t, err)
+		return overRDMA(t, a, b, "b:0", grpcrdma.Config{})
+	}},
+	{"iwarp", "rdma", func(t testing.TB) (net.Listener, dialer, func()) { return overIWARP(t, grpcrdma.Config{}) }},
+	{"iwarp-event", "rdma", func(t testing.TB) (net.Listener, dialer, func()) {
+		return overIWARP(t, grpcrdma.Config{Ring: 16 << 10, Polling: bpev.Config{Mode: bpev.Event}})
+	}},
+	{"tcp", "tcp", func(t testing.TB) (net.Listener, dialer, func()) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+		return l, func(ctx context.Context) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "tcp", l.Addr().String())
+		}, func() {}
+	}},
+}
+
+func overIWARP(t testing.TB, cfg grpcrdma.Config) (net.Listener, dialer, func()) {
+	a, err := iwarp.Open(iwarp.Config{})
+	must(t, err)
+	b, err := iwarp.Open(iwarp.Config{})
+	must(t, err)
+	return overRDMA(t, a, b, "127.0.0.1:0", cfg)
+}
+
+// overRDMA joins two devices. kill is the sudden death of the second.
+func overRDMA(t testing.TB, a, b rdma.Device, addr string, cfg grpcrdma.Config) (net.Listener, dialer, func()) {
+	cfg.Log = slog.New(slog.DiscardHandler)
+	cfg.Probe = 20 * time.Millisecond
+	na, err := grpcrdma.New(a, cfg)
+	must(t, err)
+	nb, err := grpcrdma.New(b, cfg)
+	must(t, err)
+	l, err := nb.Listen(context.Background(), addr)
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, na.Close())
+		must(t, nb.Close())
+		must(t, a.Close())
+		must(t, b.Close())
+	})
+	return l, func(ctx context.Context) (net.Conn, error) { return na.DialContext(ctx, l.Addr().String()) },
+		b.(interface{ Kill() }).Kill
+}
+
+// rpc is a server and a client over an arm.
+type rpc struct {
+	rpctest.Target
+	server *Server
+	ch     *Channel
+	dial   dialer
+	kill   func()
+	served chan error
+}
+
+func newRPC(t testing.TB, a arm, client, server Config) *rpc {
+	t.Helper()
+	l, dial, kill := a.open(t)
+	return serve(t, a.network, l, dial, kill, client, server)
+}
+
+func serve(t testing.TB, network string, l net.Listener, dial dialer, kill func(), client, server Config) *rpc {
+	t.Helper()
+	r := &rpc{dial: dial, kill: kill, served: make(chan error, 1)}
+	var err error
+	r.server, err = NewServer(server)
+	must(t, err)
+	r.Service, r.Network = &rpctest.Service{}, network
+	pb.RegisterTestServiceServer(r.server, r.Service)
+	go func() { r.served <- r.server.Serve(l) }()
+	r.ch, err = NewChannel(dial, client)
+	must(t, err)
+	r.Client = pb.NewTestServiceClient(r.ch)
+	t.Cleanup(func() {
+		must(t, r.ch.Close())
+		r.server.Stop()
+		must(t, <-r.served)
+	})
+	return r
+}

@@ -1,0 +1,168 @@
+package fused
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// A frame is a header and its payload, little-endian:
+//
+//	payload length 4 | kind 1 | flags 1 | zero 2 | stream 4
+//
+// The payload of a stream frame is what its flags name, in this order:
+//
+//	open    length 4 | method, codec, compressor, timeout, metadata
+//	header  length 4 | compressor, metadata
+//	trailer length 4 | code, message, details, metadata
+//	first   message length 4
+//	data    the rest
+//
+// One frame can therefore be a whole request or a whole response.
+const (
+	headerLen  = 12
+	maxPayload = 64 << 10
+	// maxBlocks bounds open, header and trailer of one frame together, so that data
+	// finds room behind them.
+	maxBlocks = 48 << 10
+	// maxData is what is left for data beside the largest blocks and all lengths.
+	maxData = maxPayload - 16
+)
+
+type kind uint8
+
+const (
+	kindHello  kind = iota + 1 // first frame of each side: version, window, streams
+	kindStream                 // a piece of a call
+	kindWindow                 // the peer may send so many more bytes of messages
+	kindReset                  // client: the call is given up
+	kindGoAway                 // server: open no more streams here
+	numKinds
+)
+
+type flags uint8
+
+const (
+	fOpen flags = 1 << iota
+	fHeader
+	fTrailer
+	fFirst // the data begins a message
+	fData
+	fPacked // the message is compressed
+	fEnd    // the sender's side of the stream ends with this frame
+	fAll    = 1<<iota - 1
+)
+
+var errFrame = errors.New("malformed frame")
+
+// frame is a parsed frame. Its slices are the reader's and hold until the next read.
+type frame struct {
+	kind                  kind
+	flags                 flags
+	stream                uint32
+	open, header, trailer []byte
+	total                 int // message length, with fFirst
+	data                  []byte
+}
+
+func (f *frame) has(x flags) bool { return f.flags&x != 0 }
+
+func putHeader(b []byte, payload int, k kind, fl flags, stream uint32) {
+	binary.LittleEndian.PutUint32(b, uint32(payload))
+	b[4], b[5], b[6], b[7] = byte(k), byte(fl), 0, 0
+	binary.LittleEndian.PutUint32(b[8:], stream)
+}
+
+// payloadLen checks a header and tells how much follows it.
+func payloadLen(h []byte) (int, error) {
+	n := binary.LittleEndian.Uint32(h)
+	if n > maxPayload || h[4] == 0 || kind(h[4]) >= numKinds || h[6]|h[7] != 0 {
+		return 0, fmt.Errorf("%w: header % x", errFrame, h[:headerLen])
+	}
+	return int(n), nil
+}
+
+// parseFrame reads a whole frame, header included.
+func parseFrame(b []byte) (f frame, err error) {
+	f = frame{kind: kind(b[4]), flags: flags(b[5]), stream: binary.LittleEndian.Uint32(b[8:])}
+	d := decoder{b: b[headerLen:]}
+	if f.kind != kindStream {
+		f.data = d.b
+		if f.flags != 0 {
+			return f, fmt.Errorf("%w: flags %#x on kind %d", errFrame, b[5], f.kind)
+		}
+		return f, nil
+	}
+	for _, p := range []struct {
+		flag flags
+		to   *[]byte
+	}{{fOpen, &f.open}, {fHeader, &f.header}, {fTrailer, &f.trailer}} {
+		if f.has(p.flag) {
+			*p.to = d.bytes()
+		}
+	}
+	if f.has(fFirst) {
+		f.total = int(d.u32())
+	}
+	f.data = d.b
+	switch {
+	case d.bad, f.flags&^fAll != 0, f.has(fFirst|fPacked) && !f.has(fData), f.has(fTrailer) && !f.has(fEnd),
+		len(f.data) > 0 && !f.has(fData), f.has(fFirst) && f.total < len(f.data):
+		return f, fmt.Errorf("%w: stream frame with flags %#x and %d bytes", errFrame, b[5], len(b)-headerLen)
+	}
+	return f, nil
+}
+
+// decoder takes values off the front of b; bad stays set after the first that is not there.
+type decoder struct {
+	b   []byte
+	bad bool
+}
+
+func (d *decoder) take(n int) []byte {
+	if d.bad || n > len(d.b) {
+		d.bad = true
+		return nil
+	}
+	p := d.b[:n:n]
+	d.b = d.b[n:]
+	return p
+}
+
+func (d *decoder) u32() uint32 {
+	if p := d.take(4); p != nil {
+		return binary.LittleEndian.Uint32(p)
+	}
+	return 0
+}
+
+func (d *decoder) u64() uint64 {
+	if p := d.take(8); p != nil {
+		return binary.LittleEndian.Uint64(p)
+	}
+	return 0
+}
+
+// bytes is a length and that many bytes.
+func (d *decoder) bytes() []byte {
+	n := d.u32()
+	if n > maxPayload {
+		d.bad = true
+		return nil
+	}
+	return d.take(int(n))
+}
+
+func (d *decoder) text() string { return string(d.bytes()) }
+
+func appendBytes[T string | []byte](b []byte, v T) []byte {
+	return append(binary.LittleEndian.AppendUint32(b, uint32(len(v))), v...)
+}
+
+// appendBlock appends what fill appends, with its length before it.
+func appendBlock(b []byte, fill func([]byte) []byte) []byte {
+	at := len(b)
+	b = fill(append(b, 0, 0, 0, 0))
+	binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at-4))
+	return b
+}

@@ -1,0 +1,221 @@
+package fused
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
+)
+
+// raw is a frame as it travels.
+func raw(k kind, fl flags, id uint32, payload ...byte) []byte {
+	b := make([]byte, headerLen)
+	putHeader(b, len(payload), k, fl, id)
+	return append(b, payload...)
+}
+
+func helloFrame(v, window, streams uint32) []byte {
+	b := append([]byte(nil), magic[:]...)
+	for _, x := range []uint32{v, window, streams} {
+		b = binary.LittleEndian.AppendUint32(b, x)
+	}
+	return raw(kindHello, 0, 0, b...)
+}
+
+var goodHello = helloFrame(version, minWindow, maxStreams)
+
+// opening is the payload of an open frame for a method, with a message behind it.
+func opening(method string, total uint32, data []byte) []byte {
+	o := openBlock{method: method}
+	b := appendBlock(nil, o.append)
+	b = binary.LittleEndian.AppendUint32(b, total)
+	return append(b, data...)
+}
+
+const stuck = "/grpc.testing.TestService/StreamingInputCall"
+
+func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+func TestHostileClientsAreCutOff(t *testing.T) {
+	open := raw(kindStream, fOpen|fData|fFirst, 1, opening(stuck, 10, make([]byte, 5))...)
+	huge := raw(kindStream, 0, 1)
+	binary.LittleEndian.PutUint32(huge, maxPayload+1)
+	many := goodHello
+	for id := range uint32(defaultStreams + 1) {
+		many = append(many, raw(kindStream, fOpen|fData|fFirst, id+1, opening(stuck, 10, nil)...)...)
+	}
+	// The handler reads one message and stays; what comes behind it nobody asks for.
+	first, err := proto.Marshal(&pb.SimpleRequest{ResponseSize: rpctest.Block})
+	must(t, err)
+	flood := join(goodHello, raw(kindStream, fOpen|fData|fFirst, 1, opening("/grpc.testing.TestService/UnaryCall", uint32(len(first)), first)...))
+	for range defaultWindow/maxData + 2 {
+		flood = append(flood, raw(kindStream, fData|fFirst, 1, append(binary.LittleEndian.AppendUint32(nil, maxData-4), make([]byte, maxData-4)...)...)...)
+	}
+	for name, bytes := range map[string][]byte{
+		"not this protocol":            []byte("GET / HTTP/1.1\r\nHost: somewhere\r\n\r\n"),
+		"another version":              helloFrame(2, minWindow, 1),
+		"no window":                    helloFrame(version, 0, 1),
+		"no streams":                   helloFrame(version, minWindow, 0),
+		"calls before the hello":       open,
+		"oversize frame":               join(goodHello, huge),
+		"unknown kind":                 join(goodHello, raw(numKinds, 0, 0)),
+		"second hello":                 join(goodHello, goodHello),
+		"go away from a client":        join(goodHello, raw(kindGoAway, 0, 0)),
+		"blocks longer than the frame": join(goodHello, raw(kindStream, fOpen, 1, 255, 0, 0, 0)),
+		"open block of garbage":        join(goodHello, raw(kindStream, fOpen, 1, 3, 0, 0, 0, 1, 2, 3)),
+		"data without its flag":        join(goodHello, raw(kindStream, fEnd, 1, 1, 2, 3)),
+		"shorter than its data":        join(goodHello, raw(kindStream, fOpen|fData|fFirst, 1, opening(stuck, 1, make([]byte, 5))...)),
+		"the same stream again":        join(goodHello, open, open),
+		"header from a client":         join(goodHello, open, raw(kindStream, fHeader, 1, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)),
+		"trailer from a client":        join(goodHello, open, raw(kindStream, fTrailer|fEnd, 1, 0, 0, 0, 0)),
+		"message longer than it said":  join(goodHello, open, raw(kindStream, fData, 1, make([]byte, 6)...)),
+		"message inside another":       join(goodHello, open, raw(kindStream, fData|fFirst, 1, 0, 0, 0, 0)),
+		"end inside a message":         join(goodHello, open, raw(kindStream, fEnd, 1)),
+		"window of nothing":            join(goodHello, open, raw(kindWindow, 0, 1, 0, 0, 0, 0)),
+		"window without end":           join(goodHello, open, raw(kindWindow, 0, 1, 255, 255, 255, 255)),
+		"torn window":                  join(goodHello, open, raw(kindWindow, 0, 1, 1)),
+		"more streams than agreed":     many,
+		"more than the window":         flood,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRPC(t, arms[0], Config{}, Config{})
+			c, err := r.dial(soon(t))
+			must(t, err)
+			defer c.Close()
+			must(t, c.SetDeadline(time.Now().Add(testTimeout)))
+			go c.Write(bytes) // it may be cut off before it has said all
+			if _, err := io.Copy(io.Discard, c); err != nil {
+				if ne, ok := err.(net.Error); ok && ne.Timeout() {
+					t.Fatal("the client was not cut off")
+				}
+			}
+			rpctest.Unary(t, r.Target) // everybody else is served
+		})
+	}
+}
+
+// scripted is a server that says what the test wants, once a call has begun.
+func scripted(t *testing.T, say []byte) *Channel {
+	t.Helper()
+	l, dial, _ := arms[0].open(t)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		c.Write(say)
+		io.Copy(io.Discard, c)
+	}()
+	ch, err := NewChannel(dial, Config{})
+	must(t, err)
+	t.Cleanup(func() { ch.Close(); l.Close(); <-over })
+	return ch
+}
+
+func TestHostileServersAreCutOff(t *testing.T) {
+	okTrailer := appendBlock(nil, func(b []byte) []byte { return appendTrailer(b, status.New(codes.OK, ""), nil) })
+	for name, bytes := range map[string][]byte{
+		"not this protocol":         []byte("HTTP/1.1 400 Bad Request\r\n\r\n"),
+		"another version":           helloFrame(9, minWindow, 1),
+		"an unknown stream":         join(goodHello, raw(kindStream, fTrailer|fEnd, 77, okTrailer...)),
+		"end without a status":      join(goodHello, raw(kindStream, fEnd, 1)),
+		"open from a server":        join(goodHello, raw(kindStream, fOpen, 1, opening("/a/b", 0, nil)[:4]...)),
+		"reset from a server":       join(goodHello, raw(kindReset, 0, 1, 0, 0, 0, 0)),
+		"torn trailer":              join(goodHello, raw(kindStream, fTrailer|fEnd, 1, 1, 0, 0, 0, 0)),
+		"message that has no begin": join(goodHello, raw(kindStream, fData, 1, 1, 2, 3)),
+		"torn window":               join(goodHello, raw(kindWindow, 0, 1, 1, 2)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			ch := scripted(t, bytes)
+			_, err := pb.NewTestServiceClient(ch).EmptyCall(soon(t), &pb.Empty{})
+			if status.Code(err) != codes.Unavailable {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	t.Run("an answer without a message", func(t *testing.T) {
+		ch := scripted(t, join(goodHello, raw(kindStream, fTrailer|fEnd, 1, okTrailer...)))
+		// The stream is opened by the call; its first frame may be here before.
+		_, err := pb.NewTestServiceClient(ch).EmptyCall(soon(t), &pb.Empty{})
+		if c := status.Code(err); c != codes.Internal && c != codes.Unavailable {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestBlocksRoundTrip(t *testing.T) {
+	md := metadata.MD{"a": {"1", "2"}, "b-bin": {string([]byte{0, 255})}, "": {""}}
+	o := openBlock{method: "/s/m", codec: "proto", compressor: "gzip", timeout: time.Second, md: md}
+	got, err := parseOpen(o.append(nil))
+	must(t, err)
+	if got.method != o.method || got.codec != o.codec || got.compressor != o.compressor || got.timeout != o.timeout || len(got.md) != len(md) || got.md["a"][1] != "2" {
+		t.Errorf("%+v", got)
+	}
+	packer, h, err := parseHeader(appendHeader(nil, "gzip", md))
+	must(t, err)
+	if packer != "gzip" || h["b-bin"][0] != md["b-bin"][0] {
+		t.Errorf("%s %v", packer, h)
+	}
+	st, err := status.New(codes.Aborted, "text ☺").WithDetails(&pb.Payload{Body: []byte("detail")})
+	must(t, err)
+	back, tr, err := parseTrailer(appendTrailer(nil, st, md))
+	must(t, err)
+	if back.Code() != codes.Aborted || back.Message() != "text ☺" || len(back.Details()) != 1 || len(tr) != len(md) {
+		t.Errorf("%v %v", back, tr)
+	}
+}
+
+// FuzzFrames feeds a session's reader arbitrary bytes.
+func FuzzFrames(f *testing.F) {
+	f.Add(goodHello)
+	f.Add(raw(kindStream, fOpen|fData|fFirst|fEnd, 1, opening(stuck, 5, []byte("hello"))...))
+	f.Add(join(raw(kindStream, fData|fFirst, 7, 10, 0, 0, 0, 1, 2, 3), raw(kindStream, fData, 7, 4, 5, 6), raw(kindWindow, 0, 7, 1, 0, 0, 0)))
+	f.Add(raw(kindStream, fHeader|fTrailer|fEnd, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		a, b := net.Pipe()
+		defer a.Close()
+		go func() { b.Write(in); b.Close() }()
+		s := newSession(a, true, minWindow, 1<<20)
+		s.await = func(context.Context, *stream, event) error { return io.ErrUnexpectedEOF }
+		s.peerWindow = minWindow
+		st := newStream(s, 7)
+		s.streams[7] = st
+		for s.cause() == nil {
+			s.read(func(f *frame) error {
+				parseHello(f)
+				parseOpen(f.open)
+				switch f.kind {
+				case kindStream:
+					if err := st.deliver(f); err != nil {
+						return err
+					}
+				case kindWindow:
+					d := decoder{b: f.data}
+					return st.widen(d.u32())
+				}
+				held := 0
+				for _, m := range st.queue {
+					held += m.got
+				}
+				if held > minWindow || st.inLeft < 0 {
+					t.Fatalf("%d bytes held, %d of the window left", held, st.inLeft)
+				}
+				return nil
+			})
+		}
+	})
+}

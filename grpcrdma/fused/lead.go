@@ -1,0 +1,310 @@
+package fused
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// clientSession is a client's connection. It has no goroutine that reads: the
+// caller that waits reads, so that an answer needs no hand-over. Of several
+// waiting callers one leads, reads for all, and hands the role on when its own
+// event came. While nobody waits, the tender reads for the streams that are open.
+type clientSession struct {
+	*session
+	slots chan struct{} // a place for every stream the server takes at once
+
+	lead struct {
+		sync.Mutex
+		taken     bool
+		followers []*waiter
+	}
+
+	// An end of the leader's context interrupts its read by the read deadline;
+	// turn tells a late interrupt that its leader is gone.
+	interrupt struct {
+		sync.Mutex
+		turn uint64
+	}
+
+	idMu   sync.Mutex
+	lastID uint32
+
+	tend     chan struct{} // token: streams need the tender, or there are resets to send
+	tendDone chan struct{}
+	resetMu  sync.Mutex
+	resets   []uint32
+
+	draining chan struct{} // closed at GoAway
+	drained  sync.Once
+}
+
+// tendEvery is how often the tender looks whether open streams are read for, and
+// how long it reads then. Arbitrary: it bounds how long an abandoned stream can
+// hold up the server, and costs nothing while no stream is open.
+const tendEvery = 10 * time.Millisecond
+
+// past is a read deadline that has passed.
+var past = time.Unix(1, 0)
+
+func dialSession(ctx context.Context, conn net.Conn, window, maxRecv int) (*clientSession, error) {
+	c := &clientSession{session: newSession(conn, true, window, maxRecv), tend: make(chan struct{}, 1),
+		tendDone: make(chan struct{}), draining: make(chan struct{})}
+	c.await = c.awaitEvent
+	peer, err := c.greet(ctx, hello{window, maxStreams})
+	if err != nil {
+		return nil, fmt.Errorf("greet %v: %w", conn.RemoteAddr(), err)
+	}
+	c.slots = make(chan struct{}, peer.streams)
+	go c.tender()
+	return c, nil
+}
+
+// close ends the session and joins the tender.
+func (c *clientSession) close(why error) {
+	c.fail(why)
+	<-c.tendDone
+}
+
+// open makes a stream, when the server has a place for one.
+func (c *clientSession) open(ctx context.Context) (*stream, error) {
+	select {
+	case c.slots <- struct{}{}:
+	default:
+		select {
+		case c.slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-c.done:
+			return nil, c.cause()
+		}
+	}
+	c.idMu.Lock()
+	c.lastID++
+	id := c.lastID
+	c.idMu.Unlock()
+	st := newStream(c.session, id)
+	if err := c.enter(st); err != nil {
+		<-c.slots
+		return nil, err
+	}
+	return st, nil
+}
+
+// handle is the reader's half of the protocol.
+func (c *clientSession) handle(f *frame) error {
+	if f.kind == kindGoAway {
+		c.drained.Do(func() { close(c.draining) })
+		return nil
+	}
+	st := c.find(f.stream)
+	if st == nil {
+		return fmt.Errorf("%w: for stream %d, which is not open", errFrame, f.stream)
+	}
+	switch f.kind {
+	case kindStream:
+		if f.has(fOpen) || f.has(fEnd) && !f.has(fTrailer) {
+			return fmt.Errorf("%w: flags %#x from a server", errFrame, uint8(f.flags))
+		}
+		if err := st.deliver(f); err != nil {
+			return err
+		}
+		if f.has(fEnd) {
+			c.forget(st)
+		}
+		return nil
+	case kindWindow:
+		d := decoder{b: f.data}
+		n := d.u32()
+		if d.bad {
+			return errWindow
+		}
+		return st.widen(n)
+	}
+	return fmt.Errorf("%w: kind %d from a server", errFrame, f.kind)
+}
+
+func (c *clientSession) forget(st *stream) {
+	if _, was := c.leave(st.id); was {
+		<-c.slots
+	}
+}
+
+// abandon gives a stream up: what still comes is dropped, and the tender tells
+// the server. The stream's place is free when the server has ended it.
+func (c *clientSession) abandon(st *stream) {
+	st.mu.Lock()
+	over := st.ended || st.dropped
+	st.dropped = true
+	st.queue = nil
+	st.mu.Unlock()
+	if over || c.find(st.id) == nil {
+		return
+	}
+	c.resetMu.Lock()
+	c.resets = append(c.resets, st.id)
+	c.resetMu.Unlock()
+	c.callTender()
+}
+
+func (c *clientSession) callTender() {
+	select {
+	case c.tend <- struct{}{}:
+	default:
+	}
+}
+
+// awaitEvent waits for an event of a stream, reading for all if nobody else does.
+func (c *clientSession) awaitEvent(ctx context.Context, st *stream, ev event) error {
+	for !st.ready(ev) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		c.lead.Lock()
+		if !c.lead.taken {
+			c.lead.taken = true
+			c.lead.Unlock()
+			c.readUntil(ctx, st, ev)
+			c.handOn()
+			continue
+		}
+		c.lead.Unlock()
+		w := st.sleeper(ev)
+		c.lead.Lock()
+		if !c.lead.taken {
+			c.lead.Unlock()
+			continue
+		}
+		c.lead.followers = append(c.lead.followers, w)
+		c.lead.Unlock()
+		if !st.ready(ev) {
+			select {
+			case <-w.ch:
+			case <-ctx.Done():
+			}
+		}
+		c.lead.Lock()
+		handed := w.handed
+		w.handed = false
+		if i := slices.Index(c.lead.followers, w); i >= 0 {
+			c.lead.followers = slices.Delete(c.lead.followers, i, i+1)
+		}
+		c.lead.Unlock()
+		if handed {
+			c.readUntil(ctx, st, ev)
+			c.handOn()
+		}
+	}
+	return nil
+}
+
+// handOn gives the role of the reader to a waiting caller, or up.
+func (c *clientSession) handOn() {
+	c.lead.Lock()
+	defer c.lead.Unlock()
+	if len(c.lead.followers) == 0 {
+		c.lead.taken = false
+		return
+	}
+	w := c.lead.followers[0]
+	c.lead.followers = slices.Delete(c.lead.followers, 0, 1)
+	w.handed = true
+	select {
+	case w.ch <- struct{}{}:
+	default:
+	}
+}
+
+// readUntil reads frames until the event came, the context ended, or the
+// connection did, which ends all waits. Without a stream it is the tender's, and
+// ends when a caller waits, too.
+func (c *clientSession) readUntil(ctx context.Context, st *stream, ev event) {
+	if ctx.Done() != nil {
+		c.interrupt.Lock()
+		turn := c.interrupt.turn
+		c.interrupt.Unlock()
+		stop := context.AfterFunc(ctx, func() {
+			c.interrupt.Lock()
+			defer c.interrupt.Unlock()
+			if c.interrupt.turn == turn {
+				c.conn.SetReadDeadline(past)
+			}
+		})
+		defer func() {
+			if !stop() {
+				c.interrupt.Lock()
+				c.interrupt.turn++
+				c.conn.SetReadDeadline(time.Time{})
+				c.interrupt.Unlock()
+			}
+		}()
+	}
+	for ctx.Err() == nil && c.cause() == nil {
+		if st != nil && st.ready(ev) || st == nil && c.wanted() {
+			return
+		}
+		c.read(c.handle) // a failure ends the session, a timeout is the context's end
+	}
+}
+
+func (c *clientSession) wanted() bool {
+	c.lead.Lock()
+	defer c.lead.Unlock()
+	return len(c.lead.followers) > 0
+}
+
+// tender sends resets, and reads now and then while streams are open that nobody
+// waits on: a server that writes to an abandoned stream would else be held up by
+// the full ring, and with it everything else on the connection.
+func (c *clientSession) tender() {
+	defer close(c.tendDone)
+	tick := time.NewTimer(time.Hour)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.tend:
+		case <-c.done:
+			return
+		}
+		for {
+			c.sendResets()
+			if c.live() == 0 {
+				break
+			}
+			tick.Reset(tendEvery)
+			select {
+			case <-tick.C:
+			case <-c.tend:
+				continue
+			case <-c.done:
+				return
+			}
+			c.lead.Lock()
+			free := !c.lead.taken
+			c.lead.taken = true
+			c.lead.Unlock()
+			if free {
+				ctx, cancel := context.WithTimeout(context.Background(), tendEvery)
+				c.readUntil(ctx, nil, 0)
+				cancel()
+				c.handOn()
+			}
+		}
+	}
+}
+
+func (c *clientSession) sendResets() {
+	c.resetMu.Lock()
+	ids := c.resets
+	c.resets = nil
+	c.resetMu.Unlock()
+	for _, id := range ids {
+		if c.find(id) != nil {
+			c.send(kindReset, 0, id, nil, 0, binary.LittleEndian.AppendUint32(nil, 0))
+		}
+	}
+}

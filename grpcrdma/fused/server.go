@@ -1,0 +1,183 @@
+package fused
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"reflect"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc"
+)
+
+// Server serves registered services to Channels: a grpc.ServiceRegistrar for
+// generated code. Safe for concurrent use once it serves.
+type Server struct {
+	cfg Config
+	obs observers
+
+	mu        sync.Mutex
+	stopped   bool
+	services  map[string]*service
+	listeners map[net.Listener]struct{}
+	sessions  map[*serverSession]struct{}
+	wg        sync.WaitGroup // sessions and their handlers
+}
+
+var _ grpc.ServiceRegistrar = (*Server)(nil)
+
+type service struct {
+	desc    *grpc.ServiceDesc
+	impl    any
+	unary   map[string]*grpc.MethodDesc
+	streams map[string]*grpc.StreamDesc
+}
+
+// NewServer makes a server. ErrConfig for a configuration out of range.
+func NewServer(cfg Config) (*Server, error) {
+	cfg, err := cfg.normal()
+	if err != nil {
+		return nil, err
+	}
+	return &Server{cfg: cfg, obs: observers{list: cfg.StatsHandlers}, services: map[string]*service{},
+		listeners: map[net.Listener]struct{}{}, sessions: map[*serverSession]struct{}{}}, nil
+}
+
+// RegisterService registers an implementation, before Serve. As in gRPC, a
+// mistake here is the program's and panics.
+func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
+	if impl != nil {
+		want := reflect.TypeOf(desc.HandlerType).Elem()
+		if got := reflect.TypeOf(impl); !got.Implements(want) {
+			panic(fmt.Sprintf("fused: register %s: %v does not implement %v", desc.ServiceName, got, want))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.services[desc.ServiceName] != nil {
+		panic(fmt.Sprintf("fused: register %s: registered already", desc.ServiceName))
+	}
+	sv := &service{desc: desc, impl: impl, unary: map[string]*grpc.MethodDesc{}, streams: map[string]*grpc.StreamDesc{}}
+	for i := range desc.Methods {
+		sv.unary[desc.Methods[i].MethodName] = &desc.Methods[i]
+	}
+	for i := range desc.Streams {
+		sv.streams[desc.Streams[i].StreamName] = &desc.Streams[i]
+	}
+	s.services[desc.ServiceName] = sv
+}
+
+// GetServiceInfo lists the registered services, as reflection asks.
+func (s *Server) GetServiceInfo() map[string]grpc.ServiceInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string]grpc.ServiceInfo{}
+	for name, sv := range s.services {
+		info := grpc.ServiceInfo{Metadata: sv.desc.Metadata}
+		for m := range sv.unary {
+			info.Methods = append(info.Methods, grpc.MethodInfo{Name: m})
+		}
+		for m, d := range sv.streams {
+			info.Methods = append(info.Methods, grpc.MethodInfo{Name: m, IsClientStream: d.ClientStreams, IsServerStream: d.ServerStreams})
+		}
+		all[name] = info
+	}
+	return all
+}
+
+// find resolves "/package.Service/Method".
+func (s *Server) find(method string) (sv *service, name string) {
+	full := strings.TrimPrefix(method, "/")
+	i := strings.LastIndexByte(full, '/')
+	if i < 0 {
+		return nil, full
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.services[full[:i]], full[i+1:]
+}
+
+// Serve takes connections from l, which it closes, until Stop or GracefulStop
+// (nil), or until Accept fails.
+func (s *Server) Serve(l net.Listener) error {
+	defer l.Close()
+	s.mu.Lock()
+	if s.stopped {
+		s.mu.Unlock()
+		return grpc.ErrServerStopped
+	}
+	s.listeners[l] = struct{}{}
+	s.mu.Unlock()
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.listeners, l)
+			if s.stopped {
+				return nil
+			}
+			return err
+		}
+		s.start(conn)
+	}
+}
+
+func (s *Server) start(conn net.Conn) {
+	ss := newServerSession(s, conn)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		conn.Close()
+		return
+	}
+	s.sessions[ss] = struct{}{}
+	s.wg.Go(ss.run)
+}
+
+func (s *Server) forget(ss *serverSession) {
+	s.mu.Lock()
+	delete(s.sessions, ss)
+	s.mu.Unlock()
+}
+
+// halt ends Serve and takes a copy of the connections.
+func (s *Server) halt() []*serverSession {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+	for l := range s.listeners {
+		l.Close()
+	}
+	var all []*serverSession
+	for ss := range s.sessions {
+		all = append(all, ss)
+	}
+	return all
+}
+
+// Stop ends everything: calls in progress are canceled. It returns when their
+// handlers have. Idempotent.
+func (s *Server) Stop() {
+	for _, ss := range s.halt() {
+		ss.fail(net.ErrClosed)
+	}
+	s.wg.Wait()
+}
+
+// GracefulStop takes no more calls, and ends when ctx does or the calls in
+// progress have ended by themselves.
+func (s *Server) GracefulStop(ctx context.Context) {
+	all := s.halt()
+	stop := context.AfterFunc(ctx, func() {
+		for _, ss := range all {
+			ss.fail(ctx.Err())
+		}
+	})
+	defer stop()
+	for _, ss := range all {
+		ss.drain()
+	}
+	s.wg.Wait()
+}

@@ -1,0 +1,170 @@
+package fused
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/stats"
+)
+
+// serverSession is a server's connection. Its own goroutine reads; each call has
+// another one.
+type serverSession struct {
+	*session
+	srv      *Server
+	ctx      context.Context
+	cancel   context.CancelFunc
+	handlers sync.WaitGroup
+	calls    map[uint32]*serverStream // the reader's and, to leave, the handlers'
+	callsMu  sync.Mutex
+	draining bool // guarded by callsMu
+}
+
+func newServerSession(s *Server, conn net.Conn) *serverSession {
+	ss := &serverSession{session: newSession(conn, false, s.cfg.Window, s.cfg.MaxRecvMsgSize), srv: s, calls: map[uint32]*serverStream{}}
+	ss.await = ss.awaitEvent
+	ss.ctx, ss.cancel = context.WithCancel(peer.NewContext(context.Background(), peerOf(conn)))
+	return ss
+}
+
+// run serves the connection until it ends, and joins its handlers.
+func (ss *serverSession) run() {
+	defer ss.srv.forget(ss)
+	ctx := ss.ctx
+	for _, h := range ss.srv.obs.list {
+		ctx = h.TagConn(ctx, &stats.ConnTagInfo{RemoteAddr: ss.conn.RemoteAddr(), LocalAddr: ss.conn.LocalAddr()})
+		h.HandleConn(ctx, &stats.ConnBegin{})
+	}
+	ss.ctx = ctx
+	if _, err := ss.greet(ctx, hello{ss.window, ss.srv.cfg.MaxStreams}); err == nil {
+		for ss.cause() == nil {
+			ss.read(ss.handle) // a failure ends the session
+		}
+	}
+	ss.cancel()
+	ss.handlers.Wait()
+	for _, h := range ss.srv.obs.list {
+		h.HandleConn(ctx, &stats.ConnEnd{})
+	}
+}
+
+// awaitEvent waits for an event of a stream. The reader never comes here.
+func (ss *serverSession) awaitEvent(ctx context.Context, st *stream, ev event) error {
+	w := st.sleeper(ev)
+	for !st.ready(ev) {
+		select {
+		case <-w.ch:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// handle is the reader's half of the protocol. It writes nothing: a reader that
+// waits for its peer to read could wait for ever.
+func (ss *serverSession) handle(f *frame) error {
+	if f.kind == kindStream && f.has(fOpen) {
+		return ss.begin(f)
+	}
+	st := ss.find(f.stream)
+	if st == nil {
+		if f.kind == kindStream || f.kind == kindWindow || f.kind == kindReset {
+			return nil // on its way when the call ended
+		}
+		return fmt.Errorf("%w: kind %d from a client", errFrame, f.kind)
+	}
+	switch f.kind {
+	case kindStream:
+		if f.has(fHeader | fTrailer) {
+			return fmt.Errorf("%w: flags %#x from a client", errFrame, uint8(f.flags))
+		}
+		return st.deliver(f)
+	case kindWindow:
+		d := decoder{b: f.data}
+		n := d.u32()
+		if d.bad {
+			return errWindow
+		}
+		return st.widen(n)
+	case kindReset:
+		ss.callsMu.Lock()
+		call := ss.calls[f.stream]
+		ss.callsMu.Unlock()
+		if call != nil {
+			st.fail(context.Canceled)
+			call.cancel()
+		}
+		return nil
+	}
+	return fmt.Errorf("%w: kind %d from a client", errFrame, f.kind)
+}
+
+// begin starts the handler of a call.
+func (ss *serverSession) begin(f *frame) error {
+	o, err := parseOpen(f.open)
+	if err != nil {
+		return err
+	}
+	if f.has(fHeader | fTrailer) {
+		return fmt.Errorf("%w: flags %#x from a client", errFrame, uint8(f.flags))
+	}
+	st := newStream(ss.session, f.stream)
+	if err := st.deliver(f); err != nil {
+		return err
+	}
+	ss.callsMu.Lock()
+	defer ss.callsMu.Unlock()
+	switch {
+	case ss.calls[f.stream] != nil:
+		return fmt.Errorf("%w: stream %d is open already", errFrame, f.stream)
+	case len(ss.calls) >= ss.srv.cfg.MaxStreams:
+		return fmt.Errorf("%w: more than %d streams", errFrame, ss.srv.cfg.MaxStreams)
+	}
+	if err := ss.enter(st); err != nil {
+		return err
+	}
+	call := &serverStream{ss: ss, st: st, open: o}
+	ctx := ss.ctx
+	if o.md == nil {
+		o.md = metadata.MD{}
+	}
+	ctx = metadata.NewIncomingContext(ctx, o.md)
+	if o.timeout > 0 {
+		call.ctx, call.cancel = context.WithTimeout(ctx, o.timeout)
+	} else {
+		call.ctx, call.cancel = context.WithCancel(ctx)
+	}
+	ss.calls[f.stream] = call
+	ss.handlers.Go(call.run)
+	return nil
+}
+
+// end forgets a call; the last one ends a connection that drains.
+func (ss *serverSession) end(call *serverStream) {
+	ss.leave(call.st.id)
+	ss.callsMu.Lock()
+	delete(ss.calls, call.st.id)
+	last := ss.draining && len(ss.calls) == 0
+	ss.callsMu.Unlock()
+	if last {
+		ss.fail(net.ErrClosed)
+	}
+}
+
+// drain asks the client to open no more calls here, and ends the connection
+// behind the last one.
+func (ss *serverSession) drain() {
+	ss.send(kindGoAway, 0, 0, nil, 0, nil)
+	ss.callsMu.Lock()
+	ss.draining = true
+	last := len(ss.calls) == 0
+	ss.callsMu.Unlock()
+	if last {
+		ss.fail(net.ErrClosed)
+	}
+}

@@ -1,0 +1,272 @@
+package fused
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+)
+
+// serverStream is a call, and its handler's grpc.ServerStream.
+type serverStream struct {
+	ss     *serverSession
+	st     *stream
+	open   openBlock
+	ctx    context.Context
+	cancel context.CancelFunc
+	pack   packing
+
+	mu         sync.Mutex // one frame of the call at a time
+	header     metadata.MD
+	headerSent bool
+	trailer    metadata.MD
+}
+
+var (
+	_ grpc.ServerStream          = (*serverStream)(nil)
+	_ grpc.ServerTransportStream = transportStream{}
+)
+
+// run is the call's goroutine.
+func (c *serverStream) run() {
+	defer c.ss.end(c)
+	defer c.cancel()
+	srv := c.ss.srv
+	begun := time.Now()
+	c.ctx = srv.obs.tag(c.ctx, c.open.method, false)
+	c.ctx = grpc.NewContextWithServerTransportStream(c.ctx, transportStream{c})
+	sv, name := srv.find(c.open.method)
+	if len(srv.obs.list) > 0 {
+		c.observe(sv, name, begun)
+	}
+	err := c.setUp()
+	var reply any
+	if err == nil {
+		reply, err = c.call(sv, name)
+	}
+	err = c.finish(reply, err)
+	srv.obs.ended(c.ctx, begun, nil, err)
+}
+
+func (c *serverStream) observe(sv *service, name string, begun time.Time) {
+	b := &stats.Begin{BeginTime: begun}
+	if sv != nil && sv.streams[name] != nil {
+		b.IsClientStream, b.IsServerStream = sv.streams[name].ClientStreams, sv.streams[name].ServerStreams
+	}
+	obs := c.ss.srv.obs
+	obs.tell(c.ctx, b)
+	obs.tell(c.ctx, &stats.InHeader{Compression: c.open.compressor, Header: c.open.md, FullMethod: c.open.method,
+		RemoteAddr: c.ss.conn.RemoteAddr(), LocalAddr: c.ss.conn.LocalAddr()})
+}
+
+// setUp finds codec and compressor; answers are compressed as requests are.
+func (c *serverStream) setUp() (err error) {
+	cfg := &c.ss.srv.cfg
+	c.pack = packing{maxSend: cfg.MaxSendMsgSize, maxRecv: cfg.MaxRecvMsgSize}
+	if c.pack.codec, err = codecFor(c.open.codec); err != nil {
+		return err
+	}
+	if c.pack.compressor, err = compressorFor(c.open.compressor); err != nil {
+		return status.Errorf(codes.Unimplemented, "fused: decompressor is not installed for grpc-encoding %q", c.open.compressor)
+	}
+	c.pack.unpack = c.pack.compressor
+	return nil
+}
+
+// call runs the handler. reply is the answer of a unary one.
+func (c *serverStream) call(sv *service, name string) (reply any, err error) {
+	cfg := &c.ss.srv.cfg
+	if sv == nil {
+		return nil, status.Errorf(codes.Unimplemented, "fused: unknown service of method %s", c.open.method)
+	}
+	if m := sv.unary[name]; m != nil {
+		return m.Handler(sv.impl, c.ctx, c.request, chainUnaryServer(cfg.UnaryServer))
+	}
+	d := sv.streams[name]
+	if d == nil {
+		return nil, status.Errorf(codes.Unimplemented, "fused: unknown method %s for service %s", name, sv.desc.ServiceName)
+	}
+	info := &grpc.StreamServerInfo{FullMethod: c.open.method, IsClientStream: d.ClientStreams, IsServerStream: d.ServerStreams}
+	return nil, chainStreamServer(cfg.StreamServer, info, d.Handler)(sv.impl, c)
+}
+
+// request is the one message of a unary call.
+func (c *serverStream) request(m any) error {
+	err := c.RecvMsg(m)
+	if err == io.EOF {
+		err = status.Error(codes.Internal, "fused: cardinality violation: received no request message from non-client-streaming RPC")
+	}
+	return err
+}
+
+func chainUnaryServer(list []grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
+	if len(list) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
+		for i := len(list) - 1; i >= 0; i-- {
+			next, this := h, list[i]
+			h = func(ctx context.Context, req any) (any, error) { return this(ctx, req, info, next) }
+		}
+		return h(ctx, req)
+	}
+}
+
+func chainStreamServer(list []grpc.StreamServerInterceptor, info *grpc.StreamServerInfo, h grpc.StreamHandler) grpc.StreamHandler {
+	for i := len(list) - 1; i >= 0; i-- {
+		next, this := h, list[i]
+		h = func(srv any, s grpc.ServerStream) error { return this(srv, s, info, next) }
+	}
+	return h
+}
+
+// finish sends the answer of a unary call, and the status. It gives the status's error.
+func (c *serverStream) finish(reply any, err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil && reply != nil {
+		var b []byte
+		var size int
+		var fl flags
+		var free func()
+		if b, size, fl, free, err = c.pack.marshal(reply); err == nil {
+			defer free()
+			hf, blocks := c.takeHeader()
+			tail := appendBlock(nil, func(t []byte) []byte { return appendTrailer(t, status.New(codes.OK, ""), c.trailer) })
+			sent := c.st.sendMessage(c.ctx, hf|fl, blocks, b, fTrailer|fEnd, tail)
+			if sent == nil {
+				c.ss.srv.obs.sent(c.ctx, reply, size, len(b))
+				return nil
+			}
+			err = callError(sent)
+		}
+	}
+	return c.end(err)
+}
+
+// end sends the status alone. The caller holds mu.
+func (c *serverStream) end(err error) error {
+	st, ok := status.FromError(err)
+	if !ok {
+		st = status.FromContextError(err) // Unknown for what is no context's
+		err = st.Err()
+	}
+	fl, blocks := c.takeHeader()
+	head := len(blocks)
+	blocks = appendBlock(blocks, func(t []byte) []byte { return appendTrailer(t, st, c.trailer) })
+	if len(blocks) > maxBlocks {
+		st = status.Newf(codes.ResourceExhausted, "fused: %d bytes of header, status and trailer, at most %d", len(blocks), maxBlocks)
+		if head > maxBlocks/2 {
+			fl, blocks, head = 0, nil, 0
+		}
+		blocks = appendBlock(blocks[:head], func(t []byte) []byte { return appendTrailer(t, st, nil) })
+		err = st.Err()
+	}
+	c.ss.send(kindStream, fl|fTrailer|fEnd, c.st.id, blocks, 0, nil) // a failure is the connection's end
+	return err
+}
+
+// takeHeader is the header block, if it was not sent yet. The caller holds mu.
+func (c *serverStream) takeHeader() (flags, []byte) {
+	if c.headerSent {
+		return 0, nil
+	}
+	c.headerSent = true
+	if len(c.ss.srv.obs.list) > 0 {
+		c.ss.srv.obs.tell(c.ctx, &stats.OutHeader{Compression: c.open.compressor, Header: c.header})
+	}
+	return fHeader, appendBlock(nil, func(b []byte) []byte { return appendHeader(b, c.open.compressor, c.header) })
+}
+
+// Method is "/package.Service/Method".
+func (c *serverStream) Method() string { return c.open.method }
+
+// Context is the call's: it ends with its deadline, its cancellation, or the connection.
+func (c *serverStream) Context() context.Context { return c.ctx }
+
+var errHeaderSent = errors.New("fused: the header was sent already")
+
+// SetHeader adds to the header, until that is sent.
+func (c *serverStream) SetHeader(md metadata.MD) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.headerSent {
+		return errHeaderSent
+	}
+	c.header = metadata.Join(c.header, md)
+	return nil
+}
+
+// SendHeader adds to the header and sends it.
+func (c *serverStream) SendHeader(md metadata.MD) error {
+	if err := c.SetHeader(md); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fl, blocks := c.takeHeader()
+	if len(blocks) > maxBlocks {
+		return status.Errorf(codes.ResourceExhausted, "fused: header of %d bytes, at most %d", len(blocks), maxBlocks)
+	}
+	if fl == 0 {
+		return errHeaderSent
+	}
+	return callError(c.ss.send(kindStream, fl, c.st.id, blocks, 0, nil))
+}
+
+// SetTrailer adds to the trailer, which goes with the status.
+func (c *serverStream) SetTrailer(md metadata.MD) {
+	c.mu.Lock()
+	c.trailer = metadata.Join(c.trailer, md)
+	c.mu.Unlock()
+}
+
+// transportStream is a call as grpc.SetHeader, SendHeader and SetTrailer see it.
+type transportStream struct{ *serverStream }
+
+// SetTrailer is the stream's, which never fails.
+func (t transportStream) SetTrailer(md metadata.MD) error {
+	t.serverStream.SetTrailer(md)
+	return nil
+}
+
+// SendMsg sends a message.
+func (c *serverStream) SendMsg(m any) error {
+	b, size, fl, free, err := c.pack.marshal(m)
+	if err != nil {
+		return err
+	}
+	defer free()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	hf, blocks := c.takeHeader()
+	if err := c.st.sendMessage(c.ctx, hf|fl, blocks, b, 0, nil); err != nil {
+		return callError(err)
+	}
+	c.ss.srv.obs.sent(c.ctx, m, size, len(b))
+	return nil
+}
+
+// RecvMsg receives a message; io.EOF when the client sends no more.
+func (c *serverStream) RecvMsg(m any) error {
+	msg, err := c.st.receive(c.ctx)
+	if err == io.EOF {
+		return err
+	}
+	if err != nil {
+		return callError(err)
+	}
+	wire := len(*msg.buf)
+	size, err := c.pack.unmarshal(msg, m)
+	if err == nil {
+		c.ss.srv.obs.received(c.ctx, m, size, wire)
+	}
+	return err
+}

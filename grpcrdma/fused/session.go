@@ -1,0 +1,253 @@
+package fused
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	version = 1
+
+	// defaultWindow is what a stream may hold that nobody has asked for yet. Four
+	// default rings: the stream never waits for a window before it waits for the ring.
+	defaultWindow = 1 << 20
+	minWindow     = 64 << 10
+	maxWindow     = 1<<31 - 1
+
+	defaultStreams = 1000
+	maxStreams     = 1 << 20
+	defaultMaxRecv = 4 << 20 // as gRPC
+	defaultMaxSend = 1<<31 - 1
+
+	// helloTimeout bounds the exchange of hellos. Arbitrary.
+	helloTimeout = 10 * time.Second
+	// stallLimit is how long a peer may take nothing before the connection is given
+	// up: a frame that was begun cannot be taken back, whatever its call's deadline
+	// says. Arbitrary, of the order of gRPC's own timeouts.
+	stallLimit = 10 * time.Second
+	// gatherMax is the payload that is copied beside its header, so that one write
+	// carries both. Arbitrary: longer ones cost more to copy than a second write.
+	gatherMax = 8 << 10
+)
+
+// session is a connection with its streams, seen from either side.
+type session struct {
+	conn   net.Conn
+	client bool
+	r      *bufio.Reader
+	await  func(ctx context.Context, st *stream, ev event) error
+
+	window, peerWindow int
+	maxRecv            int
+
+	wmu    sync.Mutex
+	wbuf   []byte
+	expiry time.Time // write deadline that is set
+
+	mu      sync.Mutex
+	streams map[uint32]*stream
+	err     error
+	done    chan struct{}
+}
+
+func newSession(conn net.Conn, client bool, window, maxRecv int) *session {
+	return &session{
+		conn: conn, client: client, window: window, maxRecv: maxRecv,
+		r:    bufio.NewReaderSize(conn, headerLen+maxPayload),
+		wbuf: make([]byte, 0, headerLen+gatherMax), streams: map[uint32]*stream{}, done: make(chan struct{}),
+	}
+}
+
+// unavailable is how the loss of a connection looks to calls.
+func unavailable(err error) error {
+	return status.Errorf(codes.Unavailable, "fused: connection lost: %v", err)
+}
+
+// fail ends the session and every stream with its first cause.
+func (s *session) fail(err error) {
+	s.mu.Lock()
+	if s.err != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.err = unavailable(err)
+	close(s.done)
+	streams := s.streams
+	s.streams = map[uint32]*stream{}
+	s.mu.Unlock()
+	s.conn.Close()
+	for _, st := range streams {
+		st.fail(s.err)
+	}
+}
+
+// cause is why the session ended; nil while it stands.
+func (s *session) cause() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+func (s *session) find(id uint32) *stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.streams[id]
+}
+
+func (s *session) enter(st *stream) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	s.streams[st.id] = st
+	return nil
+}
+
+// leave forgets a stream and tells how many are left.
+func (s *session) leave(id uint32) (left int, was bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, was = s.streams[id]
+	delete(s.streams, id)
+	return len(s.streams), was
+}
+
+func (s *session) live() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.streams)
+}
+
+// send writes one frame: blocks, the length of the message with fFirst, data.
+func (s *session) send(k kind, fl flags, id uint32, blocks []byte, total int, data []byte) error {
+	s.wmu.Lock()
+	defer s.wmu.Unlock()
+	n := len(blocks) + len(data)
+	if fl&fFirst != 0 {
+		n += 4
+	}
+	b := s.wbuf[:headerLen]
+	putHeader(b, n, k, fl, id)
+	b = append(b, blocks...)
+	if fl&fFirst != 0 {
+		b = binary.LittleEndian.AppendUint32(b, uint32(total))
+	}
+	// The deadline is moved now and then, not for every frame.
+	if now := time.Now(); s.expiry.Sub(now) < stallLimit/2 {
+		s.expiry = now.Add(stallLimit)
+		s.conn.SetWriteDeadline(s.expiry)
+	}
+	var err error
+	if len(data) <= gatherMax {
+		b = append(b, data...)
+		_, err = s.conn.Write(b)
+	} else if _, err = s.conn.Write(b); err == nil {
+		_, err = s.conn.Write(data)
+	}
+	s.wbuf = b[:0]
+	if err != nil {
+		s.fail(err)
+		return s.cause()
+	}
+	return nil
+}
+
+// read takes the next frame and gives it to handle. An error that is no timeout
+// ended the session.
+func (s *session) read(handle func(*frame) error) error {
+	h, err := s.r.Peek(headerLen)
+	if err != nil {
+		return s.readFailed(err)
+	}
+	n, err := payloadLen(h)
+	if err != nil {
+		s.fail(err)
+		return err
+	}
+	b, err := s.r.Peek(headerLen + n)
+	if err != nil {
+		return s.readFailed(err)
+	}
+	f, err := parseFrame(b)
+	if err == nil {
+		err = handle(&f)
+	}
+	if err != nil {
+		s.fail(err)
+		return err
+	}
+	s.r.Discard(len(b))
+	return nil
+}
+
+// readFailed lets a timeout pass: what was read so far stays in the buffer.
+func (s *session) readFailed(err error) error {
+	var ne net.Error
+	if !errors.As(err, &ne) || !ne.Timeout() {
+		s.fail(err)
+	}
+	return err
+}
+
+// hello is the first frame of either side.
+//
+//	magic 4 | version 4 | window of a stream 4 | streams at once 4
+type hello struct{ window, streams int }
+
+var magic = [4]byte{'r', 'p', 'f', 'u'}
+
+func (s *session) sendHello(h hello) error {
+	b := append([]byte(nil), magic[:]...)
+	b = binary.LittleEndian.AppendUint32(b, version)
+	b = binary.LittleEndian.AppendUint32(b, uint32(h.window))
+	b = binary.LittleEndian.AppendUint32(b, uint32(h.streams))
+	return s.send(kindHello, 0, 0, nil, 0, b)
+}
+
+func parseHello(f *frame) (h hello, err error) {
+	d := decoder{b: f.data}
+	m, v := d.take(4), d.u32()
+	h.window, h.streams = int(d.u32()), int(d.u32())
+	switch {
+	case f.kind != kindHello, d.bad, [4]byte(m) != magic, len(d.b) > 0:
+		return h, fmt.Errorf("%w: the peer does not speak this protocol", errFrame)
+	case v != version:
+		return h, fmt.Errorf("%w: peer speaks version %d, this side %d", errFrame, v, version)
+	case h.window < minWindow || h.window > maxWindow || h.streams < 1 || h.streams > maxStreams:
+		return h, fmt.Errorf("%w: hello with a window of %d and %d streams", errFrame, h.window, h.streams)
+	}
+	return h, nil
+}
+
+// greet exchanges hellos on a new connection.
+func (s *session) greet(ctx context.Context, own hello) (peer hello, err error) {
+	deadline := time.Now().Add(helloTimeout)
+	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	s.conn.SetReadDeadline(deadline)
+	if err := s.sendHello(own); err != nil {
+		return peer, err
+	}
+	err = s.read(func(f *frame) (err error) {
+		peer, err = parseHello(f)
+		return err
+	})
+	if err != nil {
+		s.fail(err)
+		return peer, err
+	}
+	s.peerWindow = peer.window
+	s.conn.SetReadDeadline(time.Time{})
+	return peer, nil
+}

@@ -1,0 +1,311 @@
+package fused
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// event is what somebody waits for on a stream.
+type event uint8
+
+const (
+	evMessage event = iota // a whole message, or the end
+	evHeader               // the peer's header, or the end
+	evWindow               // leave to send, or the end
+	numEvents
+)
+
+// waiter is a goroutine that waits for an event. ch exists once somebody slept.
+type waiter struct {
+	ch     chan struct{}
+	handed bool // the role of the reader was handed to it; guarded by the client's lead mutex
+}
+
+// message is an inbound message, whole or still growing.
+type message struct {
+	buf     *[]byte
+	got     int
+	granted int // bytes of it that were given back to the peer's window
+	packed  bool
+}
+
+func (m *message) whole() bool { return m.got == len(*m.buf) }
+
+// stream is one call, seen from either side. The session's reader delivers into
+// it; one goroutine sends and one receives at a time, as gRPC has it.
+type stream struct {
+	s  *session
+	id uint32
+
+	mu        sync.Mutex
+	queue     []*message // the last one may be incomplete
+	inLeft    int        // bytes the peer may still send
+	owed      int        // bytes consumed and not yet given back
+	outLeft   int        // bytes this side may still send
+	hasHeader bool
+	packer    string // compressor the peer named
+	header    metadata.MD
+	status    *status.Status // from the trailer
+	trailer   metadata.MD
+	ended     bool  // the peer sends no more
+	err       error // the stream is over for another reason
+	dropped   bool  // nobody wants what still comes
+	waiters   [numEvents]waiter
+
+	blocks []byte // scratch of the sender
+}
+
+func newStream(s *session, id uint32) *stream {
+	return &stream{s: s, id: id, inLeft: s.window, outLeft: s.peerWindow}
+}
+
+// signal wakes whoever waits. The caller holds mu.
+func (st *stream) signal(ev event) {
+	if ch := st.waiters[ev].ch; ch != nil {
+		select {
+		case ch <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (st *stream) signalAll() {
+	for ev := range numEvents {
+		st.signal(ev)
+	}
+}
+
+// sleeper is the waiter of an event, ready to be slept on.
+func (st *stream) sleeper(ev event) *waiter {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	w := &st.waiters[ev]
+	if w.ch == nil {
+		w.ch = make(chan struct{}, 1)
+	}
+	return w
+}
+
+// ready tells whether waiting for ev is over.
+func (st *stream) ready(ev event) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	switch ev {
+	case evMessage:
+		// Bytes to give back end the wait, too: only the consumer sends windows.
+		return st.err != nil || st.ended || len(st.queue) > 0 && (st.queue[0].whole() || st.queue[0].got-st.queue[0].granted >= st.s.window/4)
+	case evHeader:
+		return st.err != nil || st.ended || st.hasHeader
+	default:
+		return st.err != nil || st.ended || st.outLeft > 0
+	}
+}
+
+// fail ends the stream for a reason of this side.
+func (st *stream) fail(err error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.err == nil {
+		st.err = err
+	}
+	st.signalAll()
+}
+
+// deliver takes a frame of the peer. An error is a breach of the protocol.
+func (st *stream) deliver(f *frame) (err error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.ended {
+		return fmt.Errorf("%w: behind the end of stream %d", errFrame, st.id)
+	}
+	if f.has(fHeader) {
+		if st.hasHeader {
+			return fmt.Errorf("%w: second header of stream %d", errFrame, st.id)
+		}
+		if st.packer, st.header, err = parseHeader(f.header); err != nil {
+			return err
+		}
+		st.hasHeader = true
+	}
+	if f.has(fData) {
+		if err := st.grow(f); err != nil {
+			return err
+		}
+	}
+	if f.has(fTrailer) {
+		if st.status, st.trailer, err = parseTrailer(f.trailer); err != nil {
+			return err
+		}
+	}
+	if f.has(fEnd) {
+		if n := len(st.queue); n > 0 && !st.queue[n-1].whole() {
+			// A server whose call was ended stops where it is; its status says so.
+			if st.status.Code() == codes.OK {
+				return fmt.Errorf("%w: stream %d ends inside a message", errFrame, st.id)
+			}
+			st.queue = st.queue[:n-1]
+		}
+		st.ended = true
+	}
+	st.signalAll()
+	return nil
+}
+
+// grow adds data to the message that is arriving.
+func (st *stream) grow(f *frame) error {
+	if st.inLeft -= len(f.data); st.inLeft < 0 {
+		return fmt.Errorf("%w: stream %d exceeds its window", errFrame, st.id)
+	}
+	if st.dropped || st.err != nil {
+		return nil
+	}
+	if f.has(fFirst) {
+		if n := len(st.queue); n > 0 && !st.queue[n-1].whole() {
+			return fmt.Errorf("%w: stream %d begins a message inside another", errFrame, st.id)
+		}
+		if f.total > st.s.maxRecv {
+			st.err = status.Errorf(codes.ResourceExhausted, "fused: received message larger than max (%d vs. %d)", f.total, st.s.maxRecv)
+			return nil
+		}
+		st.queue = append(st.queue, &message{buf: mem.DefaultBufferPool().Get(f.total), packed: f.has(fPacked)})
+	}
+	if len(st.queue) == 0 {
+		return fmt.Errorf("%w: stream %d continues no message", errFrame, st.id)
+	}
+	m := st.queue[len(st.queue)-1]
+	if m.got+len(f.data) > len(*m.buf) || m.whole() && !f.has(fFirst) {
+		return fmt.Errorf("%w: message of stream %d is longer than it said", errFrame, st.id)
+	}
+	m.got += copy((*m.buf)[m.got:], f.data)
+	return nil
+}
+
+// next takes a whole message off the queue, and says what to give back to the
+// peer. Of a message that waits to become whole everything is given back: it is
+// the consumer's now, and may be longer than the window.
+func (st *stream) next() (m *message, grant int, err error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if len(st.queue) > 0 {
+		m = st.queue[0]
+		st.owed += m.got - m.granted
+		m.granted = m.got
+		if m.whole() {
+			st.queue = st.queue[1:]
+		} else {
+			m = nil
+		}
+	}
+	if st.owed >= st.s.window/4 && !st.ended {
+		grant, st.owed = st.owed, 0
+		st.inLeft += grant
+	}
+	if m == nil {
+		switch {
+		case st.err != nil:
+			err = st.err
+		case st.ended:
+			err = io.EOF
+		}
+	}
+	return m, grant, err
+}
+
+// receive waits for the next message; io.EOF when the peer sends no more.
+func (st *stream) receive(ctx context.Context) (*message, error) {
+	for {
+		m, grant, err := st.next()
+		if grant > 0 {
+			var b [4]byte
+			binary.LittleEndian.PutUint32(b[:], uint32(grant))
+			if err := st.s.send(kindWindow, 0, st.id, nil, 0, b[:]); err != nil && m == nil {
+				return nil, err
+			}
+		}
+		if m != nil || err != nil {
+			return m, err
+		}
+		if err := st.s.await(ctx, st, evMessage); err != nil {
+			return nil, err
+		}
+	}
+}
+
+var errWindow = fmt.Errorf("%w: window", errFrame)
+
+// widen lets this side send n bytes more.
+func (st *stream) widen(n uint32) error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if n == 0 || uint64(st.outLeft)+uint64(n) > maxWindow {
+		return errWindow
+	}
+	st.outLeft += int(n)
+	st.signal(evWindow)
+	return nil
+}
+
+// errOver: the peer has ended the stream; its status says why.
+var errOver = errors.New("the peer ended the stream")
+
+// reserve takes up to n bytes of the window, at least one of a positive n.
+func (st *stream) reserve(ctx context.Context, n int) (int, error) {
+	for {
+		st.mu.Lock()
+		k := min(n, st.outLeft)
+		err := st.err
+		if err == nil && st.ended && st.s.client {
+			err = errOver
+		}
+		if err == nil && (k > 0 || n == 0) {
+			st.outLeft -= k
+			st.mu.Unlock()
+			return k, nil
+		}
+		st.mu.Unlock()
+		if err != nil {
+			return 0, err
+		}
+		if err := st.s.await(ctx, st, evWindow); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// sendMessage sends msg behind the blocks that fl names; tail are the blocks that
+// go with the last frame, whose flags are last.
+func (st *stream) sendMessage(ctx context.Context, fl flags, blocks, msg []byte, last flags, tail []byte) error {
+	if len(blocks)+len(tail) > maxBlocks {
+		return status.Errorf(codes.ResourceExhausted, "fused: %d bytes of metadata, at most %d", len(blocks)+len(tail), maxBlocks)
+	}
+	fl |= fData | fFirst
+	total := len(msg)
+	for {
+		n, err := st.reserve(ctx, min(len(msg), maxData-len(blocks)-len(tail)))
+		if err != nil {
+			return err
+		}
+		chunk := msg[:n]
+		msg = msg[n:]
+		if len(msg) == 0 {
+			fl |= last
+			blocks = append(blocks, tail...)
+		}
+		if err := st.s.send(kindStream, fl, st.id, blocks, total, chunk); err != nil {
+			return err
+		}
+		if len(msg) == 0 {
+			return nil
+		}
+		fl, blocks = fl&fPacked|fData, blocks[:0]
+	}
+}
