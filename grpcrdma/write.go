@@ -161,8 +161,8 @@ func (c *Conn) write(p []byte) (n int, err error) {
 		if w.deadline.passed() {
 			return n, os.ErrDeadlineExceeded
 		}
-		if n == len(p) {
-			return n, nil
+		if len(p) == 0 {
+			return 0, nil
 		}
 		room := w.room()
 		if room < unit {
@@ -179,7 +179,10 @@ func (c *Conn) write(p []byte) (n int, err error) {
 			c.fail(err)
 			return n, err
 		}
-		n += k
+		// What was sent counts as written, whatever ends the connection behind it.
+		if n += k; n == len(p) {
+			return n, nil
+		}
 	}
 }
 
