@@ -1,6 +1,6 @@
 //go:build cgo && linux
 
-// The part of the user ABI of libibverbs (IBVERBS_1.0, 1.1) and librdmacm
+// The part of the user ABI of libibverbs (IBVERBS_1.0, 1.1, 1.11) and librdmacm
 // (RDMACM_1.0, 1.2) that this package uses. Neither library's headers are needed
 // to build; ci/abi compares every offset, size and number with those of
 // rdma-core where they are installed. Names differ on purpose, so that both
@@ -355,6 +355,16 @@ struct va_srq_attr {
 struct va_srq_init_attr {
 	void *srq_context;
 	struct va_srq_attr attr;
+};
+
+enum { VA_GID_TYPE_IB = 0, VA_GID_TYPE_ROCE_V1 = 1, VA_GID_TYPE_ROCE_V2 = 2 };
+
+struct va_gid_entry {
+	uint8_t gid[16];
+	uint32_t gid_index;
+	uint32_t port_num;
+	uint32_t gid_type;
+	uint32_t ndev_ifindex;
 };
 
 struct va_sge {

@@ -31,18 +31,25 @@ func (q *qp) connectCM(ctx context.Context, addr string, p rdma.ConnParam) (rdma
 	}
 	got, err := q.initiateCM(ctx, id, addr, p)
 	if err != nil {
-		q.dev.discard(id)
+		gone := q.dev.discard(id)
+		q.mu.Lock()
+		q.discarded = gone
+		q.mu.Unlock()
 	}
 	return got, err
 }
 
-// discard destroys an ID, which waits for a call that is at work on it.
-func (d *Device) discard(id *cmID) {
+// discard destroys an ID, which waits for a call that is at work on it, and on
+// iWARP until the peer has answered or the kernel's own time is up (10 s in siw).
+func (d *Device) discard(id *cmID) (gone chan struct{}) {
+	gone = make(chan struct{})
 	d.group.Add(1)
 	go func() {
 		defer d.group.Done()
+		defer close(gone)
 		id.close()
 	}()
+	return gone
 }
 
 func (q *qp) initiateCM(ctx context.Context, id *cmID, addr string, p rdma.ConnParam) (rdma.ConnParam, error) {
@@ -72,7 +79,7 @@ func (q *qp) initiateCM(ctx context.Context, id *cmID, addr string, p rdma.ConnP
 			return got, err
 		}
 	}
-	q.join(cmLink{id})
+	q.join(cmLink{id}, &got)
 	id.follow(q.gone)
 	return got, nil
 }

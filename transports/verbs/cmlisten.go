@@ -254,7 +254,7 @@ func (r *cmRequest) accept(ctx context.Context, q *qp, p rdma.ConnParam) (rdma.C
 		q.spoilt()
 		return got, err
 	}
-	q.join(cmLink{r.id})
+	q.join(cmLink{r.id}, &got)
 	r.id.follow(q.gone)
 	return got, nil
 }

@@ -2,11 +2,17 @@
 
 package verbs
 
+// #include "shim.h"
+import "C"
+
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
+	"unsafe"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -14,10 +20,43 @@ import (
 // unspecified stands for any local address.
 var unspecified netip.Addr
 
+// kernelGIDs entries of 32 bytes fit in the 16 bits that the call has for a length.
+const kernelGIDs = 1024
+
+// gids is the port's GID table. The kernel's own list is one call; sysfs has three
+// files for each of up to a thousand slots.
+func (d *Device) gids() ([]gidEntry, error) {
+	entries := make([]C.struct_va_gid_entry, kernelGIDs)
+	n := int(C.vb_gids(d.ctx, &entries[0], C.int(len(entries))))
+	if n < 0 {
+		return readGIDs(sysRoot, d.dev, d.port.num)
+	}
+	var table []gidEntry
+	for _, e := range entries[:n] {
+		if int(e.port_num) != d.port.num {
+			continue
+		}
+		g := gidEntry{Index: int(e.gid_index), GID: *(*[16]byte)(unsafe.Pointer(&e.gid)), Type: gidType(e.gid_type)}
+		if nic, err := net.InterfaceByIndex(int(e.ndev_ifindex)); err == nil {
+			g.NetDev = nic.Name
+		}
+		table = append(table, g)
+	}
+	slices.SortFunc(table, func(a, b gidEntry) int { return cmp.Compare(a.Index, b.Index) })
+	return table, nil
+}
+
+// The numbers of gidType are the kernel's.
+var (
+	_ = [1]byte{}[gidIB-C.VA_GID_TYPE_IB]
+	_ = [1]byte{}[gidRoCEv1-C.VA_GID_TYPE_ROCE_V1]
+	_ = [1]byte{}[gidRoCEv2-C.VA_GID_TYPE_ROCE_V2]
+)
+
 // gid is the configured entry of the port's GID table, or the best for a peer
-// that is reached by local. On InfiniBand its index is 0 unless configured.
+// that is reached by local.
 func (d *Device) gid(local netip.Addr) (gidEntry, error) {
-	table, err := readGIDs(sysRoot, d.dev, d.port.num)
+	table, err := d.gids()
 	if err != nil {
 		return gidEntry{}, err
 	}
@@ -29,7 +68,7 @@ func (d *Device) gid(local netip.Addr) (gidEntry, error) {
 
 // addrs are the addresses of the port's network interface.
 func (d *Device) addrs() []netip.Addr {
-	table, err := readGIDs(sysRoot, d.dev, d.port.num)
+	table, err := d.gids()
 	if err != nil {
 		return nil // no address is known
 	}
@@ -85,11 +124,12 @@ func (q *qp) release() {
 	close(a.done)
 }
 
-// join gives a QP that reached RTS its link.
-func (q *qp) join(l link) {
+// join gives a QP that reached RTS its link, and what was negotiated.
+func (q *qp) join(l link, p *rdma.ConnParam) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.peer = l
+	q.noReads.Store(p.ORD == 0)
 	q.established()
 }
 

@@ -47,6 +47,12 @@ int vb_query_port(struct va_context *c, int port, struct va_port_attr *a) {
 	return failed(vb_verbs.query_port(c, port, a));
 }
 
+int vb_gids(struct va_context *c, struct va_gid_entry *out, int max) {
+	if (!vb_verbs.query_gid_table)
+		return -1;
+	return vb_verbs.query_gid_table(c, out, max, 0, sizeof *out);
+}
+
 struct va_pd *vb_alloc_pd(struct va_context *c, int *err) {
 	errno = 0;
 	return made(vb_verbs.alloc_pd(c), err);
@@ -60,14 +66,6 @@ struct va_mr *vb_reg_mr(struct va_pd *pd, uint64_t addr, uint64_t len, int acces
 }
 
 int vb_dereg_mr(struct va_mr *mr) { return failed(vb_verbs.dereg_mr(mr)); }
-
-struct va_qp *vb_raw_qp(struct va_pd *pd, struct va_cq *cq, const struct va_qp_cap *cap, int *err) {
-	struct va_qp_init_attr a = {.send_cq = cq, .recv_cq = cq, .cap = *cap, .qp_type = VA_QPT_RC};
-	errno = 0;
-	return made(vb_verbs.create_qp(pd, &a), err);
-}
-
-int vb_destroy_raw(struct va_qp *qp) { return failed(vb_verbs.destroy_qp(qp)); }
 
 int vb_try_qp(struct va_pd *pd, struct va_cq *cq, struct va_qp_cap *cap) {
 	struct va_qp_init_attr a = {.send_cq = cq, .recv_cq = cq, .cap = *cap, .qp_type = VA_QPT_RC};

@@ -9,6 +9,7 @@ import "C"
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -27,7 +28,8 @@ type cq struct {
 	slow    bool      // any of the following, or kept is not empty
 	overrun bool
 	closed  bool
-	woken   bool // completions that the device did not make are in kept
+	woken   bool                 // there are completions that the device did not make
+	held    []*C.struct_vb_queue // of QPs in ERR, with requests that the device was not told of
 	users   int
 
 	waiting sleeper
@@ -105,12 +107,10 @@ func (c *cq) pollSlow(dst []rdma.WC) (int, error) {
 	c.kept = c.kept[n:]
 	if len(c.kept) == 0 {
 		c.kept = nil
-		c.slow = c.overrun
+		c.slow = c.overrun || len(c.held) > 0
 	}
 	if n < len(dst) {
-		if more := c.take(dst[n:]); more > 0 {
-			n += more
-		}
+		n += c.takeAll(dst[n:])
 	}
 	if c.overrun && n == 0 {
 		return 0, rdma.ErrCQOverrun
@@ -118,11 +118,43 @@ func (c *cq) pollSlow(dst []rdma.WC) (int, error) {
 	return n, nil
 }
 
+// takeAll polls the device, then completes flushed what is held: only what the
+// device has said already can be older.
+func (c *cq) takeAll(dst []rdma.WC) int {
+	n := max(0, c.take(dst))
+	for _, q := range c.held {
+		for n < len(dst) && C.vb_release(q, (*C.struct_vb_wc)(unsafe.Pointer(&dst[n]))) != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// hold notes a queue with requests that the device was not told of, or, when it
+// has lapsed, will not complete.
+func (c *cq) hold(q *C.struct_vb_queue, lapsed bool) {
+	c.mu.Lock()
+	if lapsed {
+		q.lapsed = 1
+	}
+	if !slices.Contains(c.held, q) {
+		c.held = append(c.held, q)
+	}
+	c.slow, c.woken = true, true
+	c.mu.Unlock()
+	c.waiting.wake()
+}
+
+// letGo forgets a queue. The caller holds c.mu.
+func (c *cq) letGo(q *C.struct_vb_queue) {
+	c.held = slices.DeleteFunc(c.held, func(o *C.struct_vb_queue) bool { return o == q })
+}
+
 // collect moves what the device has into kept. The caller holds c.mu.
 func (c *cq) collect() (n int) {
 	var room [64]rdma.WC
 	for {
-		k := c.take(room[:])
+		k := c.takeAll(room[:])
 		if k > 0 {
 			c.keep(room[:k]...)
 			n += k

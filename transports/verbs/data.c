@@ -14,57 +14,31 @@
 
 #include "lib.h"
 
-// wr_id: 16 bits generation, 16 bits queue, 32 bits place.
-enum { TABLE_BITS = 16, TABLE_SIZE = 1 << TABLE_BITS };
-
-struct vb_table {
-	struct vb_queue *queue[TABLE_SIZE];
-	uint16_t generation[TABLE_SIZE];
-	uint32_t next;
-};
-
-struct vb_table *vb_new_table(void) { return calloc(1, sizeof(struct vb_table)); }
-void vb_free_table(struct vb_table *t) { free(t); }
-
-// Creation and destruction are serialised by the caller.
-static int enlist(struct vb_table *t, struct vb_queue *q) {
-	for (uint32_t i = 0; i < TABLE_SIZE; i++) {
-		uint32_t slot = t->next++ % TABLE_SIZE;
-		if (t->queue[slot])
-			continue;
-		q->key = (uint64_t)++t->generation[slot] << 48 | (uint64_t)slot << 32;
-		__atomic_store_n(&t->queue[slot], q, __ATOMIC_RELEASE);
-		return 0;
-	}
-	return ENOSPC;
-}
-
-static void unlist(struct vb_table *t, struct vb_queue *q) {
-	if (q->ring && t->queue[q->key >> 32 & (TABLE_SIZE - 1)] == q)
-		__atomic_store_n(&t->queue[q->key >> 32 & (TABLE_SIZE - 1)], NULL, __ATOMIC_RELEASE);
-}
-
 static struct vb_queue *lookup(struct vb_table *t, uint64_t wr_id) {
 	struct vb_queue *q = __atomic_load_n(&t->queue[wr_id >> 32 & (TABLE_SIZE - 1)], __ATOMIC_ACQUIRE);
 	return q && q->key >> 32 == wr_id >> 32 ? q : NULL;
 }
 
-static int init_queue(struct vb_queue *q, enum vb_kind kind, uint32_t depth) {
-	uint32_t size = 1;
-	while (size < depth + 1) // one more for a beacon
-		size <<= 1;
-	q->kind = kind;
-	q->depth = depth;
-	q->mask = size - 1;
-	q->ring = calloc(size, sizeof *q->ring);
-	return q->ring ? 0 : ENOMEM;
+// waits tells a request that has a completion to come.
+static int waits(const struct vb_entry *e) { return (e->flags & (VB_LOUD | VB_DONE)) == VB_LOUD; }
+
+// taken tells whether a place holds a request that has not completed.
+static int taken(struct vb_queue *q, uint32_t place) {
+	uint32_t head = q->head;
+	return place - head < __atomic_load_n(&q->tail, __ATOMIC_ACQUIRE) - head && !(q->ring[place & q->mask].flags & VB_DONE);
 }
 
-// A completion frees its place and all before it (IBTA 10.7.3.1).
+// A completion frees its place and those of the silent requests before it (IBTA
+// 10.7.3.1). A request that has a completion of its own to come keeps its place:
+// siw completes sends before the reads in front of them.
 static void retire(struct vb_queue *q, uint32_t place) {
 	uint32_t head = q->head;
-	if (place - head < q->tail - head)
-		__atomic_store_n(&q->head, place + 1, __ATOMIC_RELEASE);
+	q->ring[place & q->mask].flags |= VB_DONE;
+	if ((int32_t)(place + 1 - q->done) > 0)
+		q->done = place + 1;
+	while (head != q->done && !waits(&q->ring[head & q->mask]))
+		head++;
+	__atomic_store_n(&q->head, head, __ATOMIC_RELEASE);
 }
 
 static void spin_lock(char *lock) {
@@ -141,15 +115,45 @@ static void success(struct vb_wc *o, const struct va_wc *w) {
 	o->byte_len = w->byte_len;
 }
 
-// translate is false for what the application never posted.
+// give_back frees the place of a shared receive; false when it is free already.
+static int give_back(struct vb_queue *q, uint32_t place) {
+	struct vb_entry *e = &q->ring[place & q->mask];
+	spin_lock(&q->lock);
+	int was = e->flags;
+	if (was) {
+		e->flags = 0;
+		e->next = q->free_place;
+		q->free_place = place;
+		q->used--;
+	}
+	spin_unlock(&q->lock);
+	return was;
+}
+
+// translate is false for what the application never posted, and for a second
+// completion of the same request (siw flushes a read in progress twice).
 static int translate(struct vb_cq *c, struct vb_wc *o, const struct va_wc *w) {
 	struct vb_queue *q = lookup(c->table, w->wr_id);
 	if (!q)
 		return 0; // of a queue that is gone
 	uint32_t place = (uint32_t)w->wr_id;
 	struct vb_entry *e = &q->ring[place & q->mask];
+	uint64_t id = e->id;
+	if (q->kind == VB_SRQ) {
+		if (!give_back(q, place))
+			return 0;
+	} else {
+		if (!taken(q, place))
+			return 0;
+		int beacon = e->flags & VB_BEACON;
+		retire(q, place);
+		if (beacon) {
+			q->drained = 1;
+			return 0;
+		}
+	}
 	memset(o, 0, sizeof *o);
-	o->id = e->id;
+	o->id = id;
 	o->status = status(w->status);
 	o->qp_num = q->kind == VB_SRQ ? w->qp_num : q->qp_num;
 	if (!o->status)
@@ -158,22 +162,7 @@ static int translate(struct vb_cq *c, struct vb_wc *o, const struct va_wc *w) {
 		o->vendor_err = w->vendor_err;
 		o->opcode = q->kind == VB_SQ ? WC_SEND : WC_RECV;
 	}
-	if (q->kind == VB_SRQ) {
-		spin_lock(&q->lock);
-		if (e->flags) { // else a second completion of the same receive
-			e->flags = 0;
-			e->next = q->free_place;
-			q->free_place = place;
-			q->used--;
-		}
-		spin_unlock(&q->lock);
-		return 1;
-	}
-	int beacon = e->flags & VB_BEACON;
-	retire(q, place);
-	if (beacon)
-		q->drained = 1;
-	return !beacon;
+	return 1;
 }
 
 int vb_poll(struct vb_cq *c, struct vb_wc *out, int max) {
@@ -225,8 +214,8 @@ static uint32_t room(struct vb_queue *q) {
 	return used < q->depth ? q->depth - used : 0; // a beacon stands beyond depth
 }
 
-// taken is how many requests of the list in front of bad the device took.
-static int taken(const void *list, const void *bad, size_t size, int n) {
+// before is how many requests of the list in front of bad the device took.
+static int before(const void *list, const void *bad, size_t size, int n) {
 	ptrdiff_t off = (const char *)bad - (const char *)list;
 	return bad && off >= 0 && off / (ptrdiff_t)size < n ? (int)(off / (ptrdiff_t)size) : 0;
 }
@@ -258,7 +247,7 @@ struct vb_posted vb_post_send(struct vb_qp *q, const struct vb_send *w, int n) {
 		struct va_send_wr *bad = NULL;
 		int err = q->qp->context->ops.post_send(q->qp, q->swr, &bad);
 		if (err) {
-			k = taken(q->swr, bad, sizeof *bad, k);
+			k = before(q->swr, bad, sizeof *bad, k);
 			__atomic_store_n(&s->tail, tail + k, __ATOMIC_RELEASE);
 			r.err = err < 0 ? -err : err;
 			r.n += k;
@@ -303,7 +292,7 @@ struct vb_posted vb_post_recv(struct vb_qp *q, const struct vb_recv *w, int n) {
 		struct va_recv_wr *bad = NULL;
 		int err = q->qp->context->ops.post_recv(q->qp, q->rwr, &bad);
 		if (err) {
-			k = taken(q->rwr, bad, sizeof *bad, k);
+			k = before(q->rwr, bad, sizeof *bad, k);
 			__atomic_store_n(&s->tail, tail + k, __ATOMIC_RELEASE);
 			r.err = err < 0 ? -err : err;
 			r.n += k;
@@ -339,7 +328,7 @@ struct vb_posted vb_post_srq(struct vb_srq *q, const struct vb_recv *w, int n) {
 		struct va_recv_wr *bad = NULL;
 		int err = q->srq->context->ops.post_srq_recv(q->srq, q->rwr, &bad);
 		if (err) {
-			int good = taken(q->rwr, bad, sizeof *bad, k);
+			int good = before(q->rwr, bad, sizeof *bad, k);
 			spin_lock(&s->lock);
 			for (int i = good; i < k; i++) {
 				uint32_t place = (uint32_t)q->rwr[i].wr_id;
@@ -399,60 +388,61 @@ int vb_beacon_write(struct vb_qp *q) {
 	return err < 0 ? -err : err;
 }
 
+static struct vb_posted hold(struct vb_queue *s, const void *list, size_t size, int n) {
+	struct vb_posted r = {0, 0};
+	for (; r.n < n && room(s); r.n++) {
+		uint64_t id;
+		memcpy(&id, (const char *)list + r.n * size, sizeof id);
+		s->ring[s->tail & s->mask] = (struct vb_entry){.id = id, .flags = VB_LOUD | VB_HELD};
+		__atomic_store_n(&s->tail, s->tail + 1, __ATOMIC_RELEASE);
+	}
+	if (r.n < n)
+		r.err = ENOMEM;
+	return r;
+}
+
+struct vb_posted vb_hold_send(struct vb_qp *q, const struct vb_send *w, int n) { return hold(&q->sq, w, sizeof *w, n); }
+struct vb_posted vb_hold_recv(struct vb_qp *q, const struct vb_recv *w, int n) { return hold(&q->rq, w, sizeof *w, n); }
+
+static void flushed(struct vb_wc *o, struct vb_queue *q, struct vb_entry *e) {
+	memset(o, 0, sizeof *o);
+	o->id = e->id;
+	o->status = STATUS_FLUSH;
+	o->qp_num = q->qp_num;
+	o->opcode = q->kind == VB_SQ ? WC_SEND : WC_RECV;
+}
+
+int vb_release(struct vb_queue *q, struct vb_wc *o) {
+	uint32_t tail = __atomic_load_n(&q->tail, __ATOMIC_ACQUIRE);
+	for (uint32_t p = q->head; p != tail; p++) {
+		struct vb_entry *e = &q->ring[p & q->mask];
+		if (waits(e) && !(e->flags & VB_HELD) && !q->lapsed)
+			return 0;
+		if (waits(e)) {
+			flushed(o, q, e);
+			retire(q, p);
+			return 1;
+		}
+	}
+	return 0;
+}
+
 int vb_outstanding(struct vb_queue *q, int *loud) {
 	uint32_t head = __atomic_load_n(&q->head, __ATOMIC_ACQUIRE);
 	*loud = 0;
 	for (uint32_t p = head; p != q->tail; p++)
-		*loud += (q->ring[p & q->mask].flags & VB_LOUD) != 0;
+		*loud += waits(&q->ring[p & q->mask]);
 	return q->tail - head;
 }
 
 int vb_leftover(struct vb_queue *q, struct vb_wc *o) {
 	while (q->head != q->tail) {
 		struct vb_entry *e = &q->ring[q->head++ & q->mask];
-		if (!(e->flags & VB_LOUD))
+		if (!waits(e))
 			continue;
-		memset(o, 0, sizeof *o);
-		o->id = e->id;
-		o->status = STATUS_FLUSH;
-		o->qp_num = q->qp_num;
-		o->opcode = q->kind == VB_SQ ? WC_SEND : WC_RECV;
+		flushed(o, q, e);
 		return 1;
 	}
-	return 0;
-}
-
-struct vb_cq *vb_create_cq(struct va_context *ctx, struct vb_table *t, int depth, int *err) {
-	struct vb_cq *c = calloc(1, sizeof *c);
-	if (!c) {
-		*err = ENOMEM;
-		return NULL;
-	}
-	c->table = t;
-	errno = 0;
-	c->channel = vb_verbs.create_comp_channel(ctx);
-	if (c->channel)
-		c->cq = vb_verbs.create_cq(ctx, depth, NULL, c->channel, 0);
-	if (!c->cq) {
-		*err = errno ? errno : EIO;
-		if (c->channel)
-			vb_verbs.destroy_comp_channel(c->channel);
-		free(c);
-		return NULL;
-	}
-	*err = vb_nonblock(c->channel->fd);
-	return c;
-}
-
-int vb_destroy_cq(struct vb_cq *c) {
-	if (c->unacked)
-		vb_verbs.ack_cq_events(c->cq, c->unacked);
-	c->unacked = 0;
-	int err = vb_verbs.destroy_cq(c->cq);
-	if (err)
-		return err < 0 ? errno : err;
-	vb_verbs.destroy_comp_channel(c->channel);
-	free(c);
 	return 0;
 }
 
@@ -471,85 +461,5 @@ int vb_take_event(struct vb_cq *c) {
 		vb_verbs.ack_cq_events(c->cq, c->unacked);
 		c->unacked = 0;
 	}
-	return 0;
-}
-
-struct vb_qp *vb_create_qp(struct va_pd *pd, struct vb_table *t, struct vb_cq *send, struct vb_cq *recv, struct vb_srq *srq,
-	uint32_t send_depth, uint32_t recv_depth, const struct va_qp_cap *cap, int sig_all, int pad_recv, int *err) {
-	struct vb_qp *q = calloc(1, sizeof *q);
-	struct va_qp_init_attr a = {.send_cq = send->cq, .recv_cq = recv->cq, .srq = srq ? srq->srq : NULL, .cap = *cap,
-		.qp_type = VA_QPT_RC, .sq_sig_all = sig_all};
-	*err = ENOMEM;
-	if (!q)
-		return NULL;
-	q->rq.pad_recv = pad_recv;
-	q->sq.sig_all = sig_all ? VB_LOUD : 0;
-	if (init_queue(&q->sq, VB_SQ, send_depth) || (!srq && init_queue(&q->rq, VB_RQ, recv_depth)))
-		goto fail;
-	if ((*err = enlist(t, &q->sq)) || (!srq && (*err = enlist(t, &q->rq))))
-		goto fail;
-	errno = 0;
-	q->qp = vb_verbs.create_qp(pd, &a);
-	if (q->qp) {
-		q->sq.qp_num = q->rq.qp_num = q->qp->qp_num;
-		*err = 0;
-		return q;
-	}
-	*err = errno ? errno : EIO;
-fail:
-	vb_unlist(q, t);
-	free(q->sq.ring);
-	free(q->rq.ring);
-	free(q);
-	return NULL;
-}
-
-void vb_unlist(struct vb_qp *q, struct vb_table *t) {
-	unlist(t, &q->sq);
-	unlist(t, &q->rq);
-}
-
-int vb_destroy_qp(struct vb_qp *q) {
-	int err = vb_verbs.destroy_qp(q->qp);
-	if (err)
-		return err < 0 ? errno : err;
-	free(q->sq.ring);
-	free(q->rq.ring);
-	free(q);
-	return 0;
-}
-
-struct vb_srq *vb_create_srq(struct va_pd *pd, struct vb_table *t, uint32_t depth, uint32_t sge, int pad_recv, int *err) {
-	struct vb_srq *s = calloc(1, sizeof *s);
-	struct va_srq_init_attr a = {.attr = {.max_wr = depth, .max_sge = sge}};
-	*err = ENOMEM;
-	if (!s)
-		return NULL;
-	s->q.pad_recv = pad_recv;
-	if (init_queue(&s->q, VB_SRQ, depth) || (*err = enlist(t, &s->q)))
-		goto fail;
-	for (uint32_t i = 0; i <= s->q.mask; i++)
-		s->q.ring[i].next = i + 1;
-	errno = 0;
-	s->srq = vb_verbs.create_srq(pd, &a);
-	if (s->srq) {
-		*err = 0;
-		return s;
-	}
-	*err = errno ? errno : EIO;
-fail:
-	unlist(t, &s->q);
-	free(s->q.ring);
-	free(s);
-	return NULL;
-}
-
-int vb_destroy_srq(struct vb_srq *s, struct vb_table *t) {
-	int err = vb_verbs.destroy_srq(s->srq);
-	if (err)
-		return err < 0 ? errno : err;
-	unlist(t, &s->q);
-	free(s->q.ring);
-	free(s);
 	return 0;
 }

@@ -22,6 +22,7 @@ const maxEvents = 128
 type Device struct {
 	cfg   Config
 	caps  rdma.Caps
+	found findings
 	dev   string // "rxe0"
 	iwarp bool
 	port  portAttr

@@ -38,6 +38,9 @@
 //
 //   - A request that the device never completes, although its QP is in ERR,
 //     completes flushed when the QP is closed.
+//   - A device that never flushes what is posted in ERR (siw) is not told of it:
+//     the requests complete flushed here, behind those that it does complete.
+//   - A second completion of the same request is dropped.
 //   - Devices that do not tell a QP's state (siw before Linux 6.8) are believed to
 //     be where this package put them, until an error completes or the peer leaves.
 //   - A receive without elements is posted to iWARP devices with one of length 0:

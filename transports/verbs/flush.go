@@ -118,13 +118,7 @@ func (q *qp) Close() error {
 		q.mu.Unlock()
 		return nil
 	}
-	for q.busy != nil { // a connection being made is given up first
-		a := q.busy
-		q.mu.Unlock()
-		a.cancel()
-		<-a.done
-		q.mu.Lock()
-	}
+	q.abandon()
 	peer, over := q.peer, q.over
 	q.over = true
 	q.mu.Unlock()
@@ -192,9 +186,11 @@ func (q *qp) flush() {
 		}
 		if !beacons {
 			beacons = true
-			if C.vb_beacon(q.c, flag(sends > 0), flag(recvs > 0)) != 0 {
+			f := &q.dev.found
+			if C.vb_beacon(q.c, flag(sends > 0 && f.flushSend), flag(recvs > 0 && f.flushRecv)) != 0 || !f.flushSend || !f.flushRecv {
 				limit = quietTimeout // no beacon: what comes, comes
 			}
+			q.kick()
 		}
 		if n > 0 {
 			last, wait = time.Now(), 10*time.Microsecond
@@ -224,6 +220,7 @@ func (q *qp) destroy() error {
 			side.cq.keep(rdma.WC{ID: uint64(wc.id), QPNum: q.num, Status: rdma.Status(wc.status), Opcode: rdma.WCOpcode(wc.opcode)})
 			side.cq.woken = true
 		}
+		side.cq.letGo(side.queue)
 	}
 	C.vb_unlist(q.c, q.dev.table)
 	unlock()

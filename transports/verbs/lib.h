@@ -5,6 +5,8 @@
 #ifndef VERBS_LIB_H
 #define VERBS_LIB_H
 
+#include <sys/types.h>
+
 #include "shim.h"
 
 extern struct vb_verbs_lib {
@@ -33,6 +35,8 @@ extern struct vb_verbs_lib {
 	int (*query_qp)(struct va_qp *, struct va_qp_attr *, int, struct va_qp_init_attr *);
 	int (*modify_qp)(struct va_qp *, struct va_qp_attr *, int);
 	int (*destroy_qp)(struct va_qp *);
+	// Since rdma-core 32; NULL before.
+	ssize_t (*query_gid_table)(struct va_context *, struct va_gid_entry *, size_t, uint32_t, size_t);
 } vb_verbs;
 
 extern struct vb_cm_lib {
@@ -54,5 +58,14 @@ extern struct vb_cm_lib {
 	int (*init_qp_attr)(struct va_cm_id *, struct va_qp_attr *, int *);
 	int (*establish)(struct va_cm_id *);
 } vb_cm;
+
+// wr_id: 16 bits generation, 16 bits queue, 32 bits place.
+enum { TABLE_BITS = 16, TABLE_SIZE = 1 << TABLE_BITS };
+
+struct vb_table {
+	struct vb_queue *queue[TABLE_SIZE];
+	uint16_t generation[TABLE_SIZE];
+	uint32_t next;
+};
 
 #endif

@@ -59,6 +59,8 @@ static const char *load(const char *library, const struct symbol *table, size_t 
 				text = dlerror();
 			}
 		}
+		if (lib && table == verbs_symbols)
+			vb_verbs.query_gid_table = dlvsym(lib, "_ibv_query_gid_table", "IBVERBS_1.11");
 		if (missing)
 			snprintf(why, len, "%s", text ? text : "no reason given");
 		*done = !missing;

@@ -82,7 +82,7 @@ func (q *qp) initiate(ctx context.Context, x *exchange, p rdma.ConnParam) (rdma.
 func (q *qp) complete(ctx context.Context, x *exchange, mine, peer *endpoint, gid gidEntry, p *rdma.ConnParam) error {
 	err := q.reach(mine, peer, gid, p)
 	if err == nil {
-		q.join(tcpLink{x})
+		q.join(tcpLink{x}, p)
 		err = x.ready(ctx)
 	}
 	if err == nil {

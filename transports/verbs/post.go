@@ -6,6 +6,10 @@ package verbs
 // #cgo nocallback vb_post_send
 // #cgo noescape vb_post_recv
 // #cgo nocallback vb_post_recv
+// #cgo noescape vb_hold_send
+// #cgo nocallback vb_hold_send
+// #cgo noescape vb_hold_recv
+// #cgo nocallback vb_hold_recv
 // #include "shim.h"
 import "C"
 
@@ -37,7 +41,14 @@ func (q *qp) PostSend(wrs []rdma.SendWR) (int, error) {
 		q.sendMu.Unlock()
 		return 0, why
 	}
-	p := C.vb_post_send(q.c, (*C.struct_vb_send)(unsafe.Pointer(unsafe.SliceData(wrs))), C.int(n))
+	list := (*C.struct_vb_send)(unsafe.Pointer(unsafe.SliceData(wrs)))
+	var p C.struct_vb_posted
+	if q.dev.found.flushSend || q.now() != rdma.QPErr {
+		p = C.vb_post_send(q.c, list, C.int(n))
+	} else {
+		p = C.vb_hold_send(q.c, list, C.int(n))
+		q.send.hold(&q.c.sq, false)
+	}
 	q.sendMu.Unlock()
 	if p.err != 0 {
 		err = q.sendError(p.err)
@@ -70,6 +81,9 @@ func (q *qp) checkOne(wr *rdma.SendWR) error {
 	}
 	if wr.Flags&^allFlags != 0 || int(wr.NumSGE) > q.dev.caps.MaxSGE || wr.Op == rdma.OpRead && int(wr.NumSGE) > q.dev.caps.MaxReadSGE {
 		return rdma.ErrInvalid
+	}
+	if wr.Op.Responds() && q.noReads.Load() {
+		return rdma.ErrInvalid // ORD 0: devices would wait for ever, or not care (siw)
 	}
 	size := wr.Len()
 	if size > q.maxMsg || wr.Op.IsAtomic() && (wr.NumSGE != 1 || size != atomicSize) {
@@ -141,7 +155,18 @@ func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) {
 		q.recvMu.Unlock()
 		return 0, rdma.ErrClosed
 	}
-	p := C.vb_post_recv(q.c, (*C.struct_vb_recv)(unsafe.Pointer(unsafe.SliceData(wrs))), C.int(n))
+	list := (*C.struct_vb_recv)(unsafe.Pointer(unsafe.SliceData(wrs)))
+	var p C.struct_vb_posted
+	switch dead := q.now() == rdma.QPErr; {
+	case dead && !q.dev.found.flushRecv:
+		p = C.vb_hold_recv(q.c, list, C.int(n))
+		q.recv.hold(&q.c.rq, false)
+	default:
+		p = C.vb_post_recv(q.c, list, C.int(n))
+		if dead {
+			q.kick()
+		}
+	}
 	q.recvMu.Unlock()
 	if p.err != 0 {
 		err = q.sendError(p.err)

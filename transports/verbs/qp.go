@@ -39,6 +39,7 @@ type qp struct {
 
 	state    atomic.Uint32 // rdma.QPState, as far as is known here
 	shut     atomic.Bool   // Close has begun
+	noReads  atomic.Bool   // the connection has ORD 0
 	draining atomic.Bool   // SQD was asked for and not reported yet
 
 	sendMu sync.Mutex // posts to the send queue
@@ -49,6 +50,8 @@ type qp struct {
 	busy  *attempt   // Connect or Accept at work, or nil
 	peer  link       // nil before the connection is made
 	over  bool       // the end of the connection was announced
+
+	discarded chan struct{} // closed when the ID of a failed connect is destroyed; nil without
 }
 
 // attempt is a Connect or Accept at work on a QP. Close cancels it and waits.
@@ -211,8 +214,28 @@ func (q *qp) Fail() error {
 	if q.isClosed() {
 		return &rdma.OpError{Op: "fail", Object: q.object(), Err: rdma.ErrClosed}
 	}
+	q.abandon()
 	q.enterErr()
 	return nil
+}
+
+// abandon gives up a connection that is being made. On iWARP it waits until the
+// kernel's connection manager has let go of the QP: siw counts its references
+// wrong when a QP leaves INIT or is destroyed under a connect. The caller holds
+// q.mu, which is free meanwhile.
+func (q *qp) abandon() {
+	for q.busy != nil {
+		a := q.busy
+		q.mu.Unlock()
+		a.cancel()
+		<-a.done
+		q.mu.Lock()
+	}
+	if gone := q.discarded; gone != nil && q.dev.iwarp {
+		q.mu.Unlock()
+		<-gone
+		q.mu.Lock()
+	}
 }
 
 func (q *qp) isClosed() bool { return q.shut.Load() }

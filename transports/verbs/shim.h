@@ -35,7 +35,7 @@ struct vb_posted {
 };
 
 enum vb_kind { VB_SQ, VB_RQ, VB_SRQ };
-enum { VB_LOUD = 1, VB_BEACON = 2 };
+enum { VB_LOUD = 1, VB_BEACON = 2, VB_HELD = 4, VB_DONE = 8 };
 enum { VB_BATCH = 64 };
 
 struct vb_entry {
@@ -46,11 +46,14 @@ struct vb_entry {
 
 // vb_queue is a send, receive or shared receive queue. Places [head, tail) are
 // taken: head moves when a completion is polled, tail when work is posted.
+// Head, done and flags of taken places are the poller's, under the CQ's lock.
 struct vb_queue {
 	uint64_t key; // upper half of the wr_id that the device sees
 	uint32_t depth, mask, head, tail;
+	uint32_t done; // behind the last place that completed, by poll
 	uint32_t qp_num;
 	uint8_t kind, drained, pad_recv, sig_all;
+	uint8_t lapsed; // in ERR for so long that the device will complete nothing more
 	struct vb_entry *ring;
 	uint32_t free_place, used; // shared queue
 	char lock;
@@ -93,6 +96,8 @@ const char *vb_name(struct va_context *);
 int vb_query_device(struct va_context *, struct va_device_attr *);
 int vb_query_port(struct va_context *, int port, struct va_port_attr *);
 
+int vb_gids(struct va_context *, struct va_gid_entry *, int max); // number, or below 0
+
 struct va_pd *vb_alloc_pd(struct va_context *, int *err);
 int vb_dealloc_pd(struct va_pd *);
 struct va_mr *vb_reg_mr(struct va_pd *, uint64_t addr, uint64_t len, int access, int *err);
@@ -112,8 +117,6 @@ struct vb_qp *vb_create_qp(struct va_pd *, struct vb_table *, struct vb_cq *send
 	uint32_t send_depth, uint32_t recv_depth, const struct va_qp_cap *, int sig_all, int pad_recv, int *err);
 // vb_try_qp makes and destroys a queue pair; the capabilities that were given come back.
 int vb_try_qp(struct va_pd *, struct va_cq *, struct va_qp_cap *);
-struct va_qp *vb_raw_qp(struct va_pd *, struct va_cq *, const struct va_qp_cap *, int *err);
-int vb_destroy_raw(struct va_qp *);
 int vb_modify_qp(struct va_qp *, struct va_qp_attr *, int mask);
 int vb_query_state(struct va_qp *, int *state); // state stays -1 where the device does not tell
 // vb_unlist makes completions of the QP unknown to vb_poll; nobody may be polling.
@@ -121,6 +124,12 @@ void vb_unlist(struct vb_qp *, struct vb_table *);
 int vb_destroy_qp(struct vb_qp *);
 int vb_beacon(struct vb_qp *, int send, int recv);
 int vb_beacon_write(struct vb_qp *);
+// vb_hold books requests that the device is not told of, because its QP is in ERR
+// and it would never flush them; vb_release completes the next of them once all
+// in front have completed.
+struct vb_posted vb_hold_send(struct vb_qp *, const struct vb_send *, int n);
+struct vb_posted vb_hold_recv(struct vb_qp *, const struct vb_recv *, int n);
+int vb_release(struct vb_queue *, struct vb_wc *);
 // vb_outstanding counts places taken, and those of them that have to complete.
 // Nobody may be posting.
 int vb_outstanding(struct vb_queue *, int *loud);

@@ -40,7 +40,7 @@ func (q *qp) refresh() rdma.QPState {
 		return s
 	}
 	if q.ask() == rdma.QPErr {
-		q.state.Store(uint32(rdma.QPErr))
+		q.enterErr() // it is there; what was posted since is flushed
 	}
 	return q.now()
 }
@@ -56,14 +56,45 @@ func (q *qp) ask() rdma.QPState {
 
 // enterErr moves the QP to ERR. The caller holds q.mu.
 func (q *qp) enterErr() {
+	q.failed()
+	q.kick()
+}
+
+// kick moves a QP that may be in ERR already to ERR. librxe tells the kernel
+// nothing of a receive: those posted in ERR are found and flushed by this.
+func (q *qp) kick() {
 	a := C.struct_va_qp_attr{qp_state: C.VA_QPS_ERR}
 	// An error means that the device moved it there before, or is gone.
 	C.vb_modify_qp(q.c.qp, &a, C.VA_QP_STATE)
-	q.state.Store(uint32(rdma.QPErr))
 }
 
-// failed notes that the device moved the QP to ERR.
-func (q *qp) failed() { q.state.Store(uint32(rdma.QPErr)) }
+// failed notes that the QP is in ERR.
+func (q *qp) failed() {
+	f := &q.dev.found
+	if rdma.QPState(q.state.Swap(uint32(rdma.QPErr))) != rdma.QPErr && !(f.flushSend && f.flushRecv) {
+		q.dev.group.Go(q.lapse)
+	}
+}
+
+// lapseTime is far longer than a device takes to flush what it had.
+const lapseTime = 50 * time.Millisecond
+
+// lapse gives up requests that reached a device which flushes nothing that is
+// posted in ERR, after it had gone there and before that was known here.
+func (q *qp) lapse() {
+	time.Sleep(lapseTime)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.isClosed() {
+		return // Close completes what is left
+	}
+	if !q.dev.found.flushSend {
+		q.send.hold(&q.c.sq, true)
+	}
+	if !q.dev.found.flushRecv && q.srq == nil {
+		q.recv.hold(&q.c.rq, true)
+	}
+}
 
 // noteFailure draws the conclusion from a failed completion (IBTA 10.3.1.7): its QP is in ERR.
 func (d *Device) noteFailure(num uint32) {

@@ -211,6 +211,16 @@ SIZE(va_srq_init_attr, ibv_srq_init_attr);
 AT(va_srq_init_attr, ibv_srq_init_attr, srq_context, srq_context);
 AT(va_srq_init_attr, ibv_srq_init_attr, attr, attr);
 
+SIZE(va_gid_entry, ibv_gid_entry);
+AT(va_gid_entry, ibv_gid_entry, gid, gid);
+AT(va_gid_entry, ibv_gid_entry, gid_index, gid_index);
+AT(va_gid_entry, ibv_gid_entry, port_num, port_num);
+AT(va_gid_entry, ibv_gid_entry, gid_type, gid_type);
+AT(va_gid_entry, ibv_gid_entry, ndev_ifindex, ndev_ifindex);
+SAME("VA_GID_TYPE_IB", (int)VA_GID_TYPE_IB, (int)IBV_GID_TYPE_IB);
+SAME("VA_GID_TYPE_ROCE_V1", (int)VA_GID_TYPE_ROCE_V1, (int)IBV_GID_TYPE_ROCE_V1);
+SAME("VA_GID_TYPE_ROCE_V2", (int)VA_GID_TYPE_ROCE_V2, (int)IBV_GID_TYPE_ROCE_V2);
+
 SIZE(va_sge, ibv_sge);
 AT(va_sge, ibv_sge, addr, addr);
 AT(va_sge, ibv_sge, length, length);

@@ -1,0 +1,251 @@
+//go:build cgo && linux
+
+package verbs
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// devicesVariable names the devices that tests may use, comma separated: the
+// lab's script sets it.
+const devicesVariable = "RDMAPERF_VERBS_DEVICES"
+
+// eachConfig runs f for every device under test and way to connect.
+func eachConfig(t *testing.T, f func(t *testing.T, cfg Config)) {
+	names := os.Getenv(devicesVariable)
+	if names == "" {
+		t.Skip("optional RDMA devices absent: set " + devicesVariable)
+	}
+	for _, name := range strings.Split(names, ",") {
+		for _, cm := range []bool{false, true} {
+			cfg := Default()
+			cfg.Device, cfg.CM = name, cm
+			t.Run(cfg.name(), func(t *testing.T) { f(t, cfg) })
+		}
+	}
+}
+
+// end is one side of a connection with memory of its own.
+type end struct {
+	dev *Device
+	cq  rdma.CQ
+	qp  rdma.QP
+	mr  rdma.MR
+	buf rdma.Buffer
+}
+
+const (
+	testMemory = 1 << 20
+	testDepth  = 16
+)
+
+func newEnd(t *testing.T, cfg Config) *end {
+	t.Helper()
+	dev, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &end{dev: dev.(*Device)}
+	t.Cleanup(func() { ended(t, dev.Close()) })
+	if e.buf, err = rdma.Alloc(testMemory); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ended(t, e.buf.Free()) })
+	access := rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead
+	if e.mr, err = dev.RegMR(0, e.buf, access); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ended(t, e.mr.Close()) })
+	if e.cq, err = dev.NewCQ(4 * testDepth); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ended(t, e.cq.Close()) })
+	if e.qp, err = dev.NewQP(rdma.QPConfig{SendCQ: e.cq, RecvCQ: e.cq, SendDepth: testDepth, RecvDepth: testDepth}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ended(t, e.qp.Close()) })
+	return e
+}
+
+func ended(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+func (e *end) sge(off, n int) rdma.SGE {
+	return rdma.SGE{Addr: e.mr.Addr() + uint64(off), Len: uint32(n), LKey: e.mr.LKey()}
+}
+
+// pair is two connected ends.
+func pair(t *testing.T, cfg Config) (a, b *end) {
+	t.Helper()
+	a, b = newEnd(t, cfg), newEnd(t, cfg)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	l, err := b.dev.Listen(ctx, net.JoinHostPort(b.dev.ListenHost(), "0"), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p := rdma.ConnParam{IRD: 1, ORD: 1, RNRRetry: 7}
+	done := make(chan error, 1)
+	go func() {
+		r, err := l.Accept(ctx)
+		if err == nil {
+			_, err = r.Accept(ctx, b.qp, p)
+		}
+		done <- err
+	}()
+	if _, err := a.qp.Connect(ctx, l.Addr(), p); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	return a, b
+}
+
+// TestDataPathAllocatesNothing: a round trip of posts and polls on both sides, of
+// single requests and of lists.
+func TestDataPathAllocatesNothing(t *testing.T) {
+	eachConfig(t, func(t *testing.T, cfg Config) {
+		a, b := pair(t, cfg)
+		const size = 64
+		wcs := make([]rdma.WC, testDepth)
+		recvs := []rdma.RecvWR{{NumSGE: 1}}
+		sends := []rdma.SendWR{
+			{Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, size)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr() + 4096},
+			{Op: rdma.OpSend, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, size)}},
+		}
+		recvs[0].SGE[0] = b.sge(0, size)
+		collect := func(e *end) {
+			deadline := time.Now().Add(20 * time.Second)
+			for spins := 0; ; spins++ {
+				n, err := e.cq.Poll(wcs)
+				if err != nil || n > 0 && wcs[0].Status != rdma.StatusSuccess {
+					t.Fatalf("%v, %v", err, wcs[0].Status)
+				}
+				if n > 0 {
+					return
+				}
+				if spins%1024 == 1023 && time.Now().After(deadline) {
+					t.Fatal("no completion")
+				}
+			}
+		}
+		trip := func() {
+			if n, err := b.qp.PostRecv(recvs); n != 1 {
+				t.Fatal(err)
+			}
+			if n, err := a.qp.PostSend(sends); n != len(sends) {
+				t.Fatal(err)
+			}
+			collect(a)
+			collect(b)
+		}
+		if n := testing.AllocsPerRun(50, trip); n != 0 {
+			t.Errorf("%v allocations a round trip", n)
+		}
+		if n := testing.AllocsPerRun(100, func() { a.cq.Poll(wcs) }); n != 0 {
+			t.Errorf("%v allocations an empty poll", n)
+		}
+	})
+}
+
+// TestQueueRefusesBeyondDepth: places are counted here, whatever the device
+// rounds its own queue up to, and a poll frees them.
+func TestQueueRefusesBeyondDepth(t *testing.T) {
+	eachConfig(t, func(t *testing.T, cfg Config) {
+		a, b := pair(t, cfg)
+		write := rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 8)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()}
+		list := make([]rdma.SendWR, testDepth+1)
+		for i := range list {
+			list[i] = write
+			list[i].ID = uint64(i) << 40
+		}
+		n, err := a.qp.PostSend(list)
+		if n != testDepth || !errors.Is(err, rdma.ErrQueueFull) {
+			t.Fatalf("%d taken, %v, want %d and a full queue", n, err, testDepth)
+		}
+		wcs := make([]rdma.WC, 4*testDepth)
+		for got := 0; got < testDepth; {
+			k, err := a.cq.Poll(wcs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, wc := range wcs[:k] {
+				if wc.ID != uint64(got)<<40 || wc.Status != rdma.StatusSuccess || wc.QPNum != a.qp.Num() {
+					t.Fatalf("completion %d: %+v", got, wc)
+				}
+				got++
+			}
+		}
+		if n, err := a.qp.PostSend(list[:1]); n != 1 {
+			t.Errorf("after the poll: %v", err)
+		}
+	})
+}
+
+// TestCloseKeepsCompletions: what was outstanding is flushed when Close returns,
+// and stays pollable behind it.
+func TestCloseKeepsCompletions(t *testing.T) {
+	eachConfig(t, func(t *testing.T, cfg Config) {
+		_, b := pair(t, cfg)
+		recvs := make([]rdma.RecvWR, testDepth)
+		for i := range recvs {
+			recvs[i].ID = uint64(i + 1)
+		}
+		if n, err := b.qp.PostRecv(recvs); n != testDepth {
+			t.Fatal(err)
+		}
+		if err := b.qp.Close(); err != nil {
+			t.Fatal(err)
+		}
+		wcs := make([]rdma.WC, 4*testDepth)
+		n, err := b.cq.Poll(wcs)
+		if n != testDepth || err != nil {
+			t.Fatalf("%d completions, %v, want %d", n, err, testDepth)
+		}
+		for i, wc := range wcs[:n] {
+			if wc.ID != uint64(i+1) || wc.Status != rdma.StatusWRFlushErr {
+				t.Errorf("completion %d: %+v", i, wc)
+			}
+		}
+	})
+}
+
+// TestCapabilitiesAreKept: the declared maximum can be created.
+func TestCapabilitiesAreKept(t *testing.T) {
+	eachConfig(t, func(t *testing.T, cfg Config) {
+		dev, err := Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dev.Close()
+		c := dev.Caps()
+		t.Logf("%+v", c)
+		if c.Label != rdma.LabelSoft && c.Label != rdma.LabelDevice {
+			t.Errorf("label %s", c.Label)
+		}
+		cq, err := dev.NewCQ(c.MaxCQE)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cq.Close()
+		qp, err := dev.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: c.MaxQPWR, RecvDepth: c.MaxQPWR, MaxInline: c.MaxInline})
+		if err != nil {
+			t.Fatal(err)
+		}
+		qp.Close()
+	})
+}
