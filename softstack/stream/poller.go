@@ -29,7 +29,11 @@ type Event struct {
 type Poller struct {
 	ep, wake int
 	raw      [64]unix.EpollEvent // 64 a call, arbitrary: more are returned by the next call
-	once     sync.Once
+
+	// A descriptor's number is another's as soon as it is closed: a late Wake would
+	// put its octets into somebody's socket.
+	mu     sync.RWMutex
+	closed bool
 
 	// Of a parking poller: the instance as a file of Go's own network poller.
 	file *os.File
@@ -96,6 +100,11 @@ func (p *Poller) Modify(fd int, tag uint64, bits uint32) error {
 func (p *Poller) Remove(fd int) error { return p.ctl(unix.EPOLL_CTL_DEL, fd, 0, 0) }
 
 func (p *Poller) ctl(op, fd int, tag uint64, bits uint32) error {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if p.closed {
+		return os.ErrClosed
+	}
 	ev := unix.EpollEvent{Events: bits}
 	*(*uint64)(unsafe.Pointer(&ev.Fd)) = tag // Fd and Pad are the kernel's 64-bit data field
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.ep, op, fd, &ev))
@@ -150,22 +159,32 @@ func (p *Poller) parked(raw []unix.EpollEvent, ms int) (n int, err error) {
 	return n, err
 }
 
-// Wake makes a Wait in progress, or the next one, return.
+// Wake makes a Wait in progress, or the next one, return. After Close it does
+// nothing: who wakes on behalf of a context cannot know that the waiter left.
 func (p *Poller) Wake() {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if p.closed {
+		return
+	}
 	one := [8]byte{1} // host order; any non-zero count wakes
 	unix.Write(p.wake, one[:])
 }
 
 // Close frees the instance. No Wait may be in progress.
 func (p *Poller) Close() error {
-	p.once.Do(func() {
-		unix.Close(p.wake)
-		if p.file != nil {
-			p.file.Close()
-		} else {
-			unix.Close(p.ep)
-		}
-	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	unix.Close(p.wake)
+	if p.file != nil {
+		p.file.Close()
+	} else {
+		unix.Close(p.ep)
+	}
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"testing"
 	"time"
 	"unsafe"
@@ -280,5 +281,34 @@ func TestAwaitReturnsWhenReadyOrLate(t *testing.T) {
 	a.Await(Writable, 5000)
 	if d := time.Since(start); d > 4*time.Second {
 		t.Errorf("ready sockets took %v", d)
+	}
+}
+
+// A Wake that comes late must not reach whoever has the descriptor's number now.
+func TestWakeAfterCloseTouchesNobody(t *testing.T) {
+	p, err := NewPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := p.wake
+	p.Close()
+	heir, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(heir)
+	if heir != number { // another goroutine was quicker: take the number anyway
+		if err := unix.Dup2(heir, number); err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(number)
+	}
+	p.Wake()
+	var b [8]byte
+	if n, err := unix.Read(heir, b[:]); err != unix.EAGAIN {
+		t.Errorf("the heir of the number read %d octets, %v, want none", n, err)
+	}
+	if err := p.Add(heir, 1, Readable); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("Add after Close: %v, want %v", err, os.ErrClosed)
 	}
 }
