@@ -48,6 +48,9 @@ func WriteBench(w io.Writer, d *Document) error {
 	if slices.ContainsFunc(d.Results, func(r Result) bool { return r.Incast != nil }) {
 		out.WriteString("Unit slowest-B/s better=higher\nUnit jain better=higher\n")
 	}
+	if slices.ContainsFunc(d.Results, func(r Result) bool { return r.Connect != nil }) {
+		out.WriteString("Unit conn/s better=higher\nUnit connect-p50-ns better=lower\nUnit full-p50-ns better=lower\n")
+	}
 	if slices.ContainsFunc(d.Results, func(r Result) bool { return r.HOL != nil }) {
 		for _, v := range holBenchValues {
 			better := "lower"
@@ -129,7 +132,11 @@ func benchLine(out *bytes.Buffer, r *Result) {
 		value(l.P999, "p99.9-ns")
 		value(l.Max, "max-ns")
 	}
-	if t := r.Throughput; t != nil {
+	if c := r.Connect; c != nil && r.Throughput != nil {
+		value(roundTo(r.Throughput.OperationsPerSecond), "conn/s")
+		value(c.Connect.P50, "connect-p50-ns")
+		value(c.Full.P50, "full-p50-ns")
+	} else if t := r.Throughput; t != nil {
 		value(roundTo(t.BytesPerSecond), "B/s")
 		value(roundTo(t.OperationsPerSecond), "msg/s")
 	}

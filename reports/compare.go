@@ -102,7 +102,7 @@ type Change struct {
 var quantityUnits = [...]string{quantityTime: "ns", quantityRate: "1/s", quantityBytes: "B/s", quantityCount: "1"}
 
 // compared are the figures that a comparison always shows where they exist.
-var compared = []string{"p50", "p99", "mean", "alone.p50", "alone.p99", "loaded.p50", "loaded.p99", "alone.bw", "loaded.bw", "from_client.bw", "from_server.bw", "slowest.bw", "jain", "rate", "bw"}
+var compared = []string{"p50", "p99", "mean", "alone.p50", "alone.p99", "loaded.p50", "loaded.p99", "alone.bw", "loaded.bw", "from_client.bw", "from_server.bw", "slowest.bw", "jain", "connect.p50", "full.p50", "rate", "bw"}
 
 // ErrNothingInCommon says that no point is in both runs.
 var ErrNothingInCommon = errors.New("no point is in both runs")

@@ -129,7 +129,7 @@ func csvTable() []csvColumn {
 			return integer(f(r.GC))
 		}}
 	}
-	return append(columns, csvColumn{"repeat", func(_ *Document, r *Result) string {
+	columns = append(columns, csvColumn{"repeat", func(_ *Document, r *Result) string {
 		if r.Repeat == 0 {
 			return ""
 		}
@@ -148,6 +148,12 @@ func csvTable() []csvColumn {
 		csvFigure("slowest_client_bytes_per_second", "slowest.bw"), csvFigure("fastest_client_bytes_per_second", "fastest.bw"), csvFigure("jain", "jain"),
 		hol("app_slice_bytes", func(h *HOL) string { return whenSet(h.AppSliceBytes) }),
 		hol("app_window", func(h *HOL) string { return whenSet(int64(h.AppWindow)) }))
+	for _, s := range connectStages {
+		for _, f := range []string{"p50", "p99", "max"} {
+			columns = append(columns, csvFigure("setup_"+s.name+"_"+f+"_ns", s.name+"."+f))
+		}
+	}
+	return columns
 }
 
 // whenSet is empty for what a result does not have.

@@ -132,6 +132,10 @@ type Result struct {
 	// Throughput and Operations are the sums, and DurationNs is the longer window.
 	Bidirectional *Bidirectional `json:"bidirectional,omitempty"`
 
+	// Connect has the stages of connection set-up; Latency is from the start to the
+	// end of the first round trip then, and Throughput counts connections.
+	Connect *Connect `json:"connect,omitempty"`
+
 	// Incast has the clients' shares of the throughput.
 	Incast *Incast `json:"incast,omitempty"`
 

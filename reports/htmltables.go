@@ -24,6 +24,11 @@ func resultTables(set *sampleSet) []htmlTable {
 			rate.Head = append(rate.Head, headCells("peak MiB/s", "peak over [ms]")...)
 		}
 		for _, s := range g.samples {
+			for _, st := range connectStages {
+				if l := st.latency(s.Result); l != nil {
+					latency.Rows = append(latency.Rows, latencyRow(s, ", "+st.title, l))
+				}
+			}
 			for _, l := range []struct {
 				name string
 				of   *Latency

@@ -62,7 +62,7 @@ func perftestGroup(out *bytes.Buffer, g *groupedResults, gbits bool) (without in
 			latency = append(latency, perftestRow(r.SizeBytes, l.Count, usec(l.Min), usec(l.Max), usec(l.P50), usec(l.Mean), usec(l.StdDev), usec(l.P99), usec(l.P999)))
 		}
 		// As in the text: the rate of a ping-pong says nothing new.
-		if t := r.Throughput; t != nil && (r.Workload != "latency" || r.Latency == nil) {
+		if t := r.Throughput; r.streamed() {
 			peaks = append(peaks, peakLength(r))
 			if b := r.Bidirectional; b != nil {
 				ways = append(ways, bandwidth(b.FromClient.BytesPerSecond, gbits)+" and "+bandwidth(b.FromServer.BytesPerSecond, gbits))

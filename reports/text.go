@@ -146,10 +146,14 @@ func (l load) conditions() string {
 		return l.holConditions()
 	}
 	parts := []string{"depth " + strconv.Itoa(l.depth)}
-	if !l.sweep {
+	if l.workload == "connect" {
+		parts = []string{"one thread for each connection at once"}
+	} else if !l.sweep {
 		parts = append(parts, plural(int64(l.qps), l.connections()))
 	}
-	if l.workload == "incast" {
+	if l.workload == "connect" {
+		parts = append(parts, "one listening thread")
+	} else if l.workload == "incast" {
 		parts = append(parts, "a thread for each client, one at the server")
 	} else if l.threads > 1 {
 		parts = append(parts, plural(int64(l.threads), "thread"))
@@ -236,7 +240,7 @@ func (p *textPrinter) group(g *groupedResults) {
 	other := table{columns: g.perRow([]column{{name: "#bytes"}, {name: "#iterations"}, {name: "duration", unit: "sec"}})}
 	rows, notes := g.collapse()
 	for _, r := range rows {
-		if r.Latency != nil {
+		if r.Latency != nil && r.Connect == nil {
 			latency.add(g.perRowCells(r, latencyCells(r.SizeBytes, r.Latency))...)
 		}
 		if r.LatencyCorrected != nil {
@@ -245,8 +249,7 @@ func (p *textPrinter) group(g *groupedResults) {
 		if r.LatencyService != nil {
 			service.add(g.perRowCells(r, latencyCells(r.SizeBytes, r.LatencyService))...)
 		}
-		// The rate of a ping-pong says nothing that its latency does not.
-		if r.Throughput != nil && (r.Workload != "latency" || r.Latency == nil) {
+		if r.streamed() {
 			for _, cells := range g.directionCells(r, p.Gbits) {
 				throughput.add(g.perRowCells(r, cells)...)
 			}
@@ -271,6 +274,7 @@ func (p *textPrinter) group(g *groupedResults) {
 	}
 	p.holTable(rows)
 	p.incastTable(rows)
+	p.connectTable(rows)
 	for _, note := range notes {
 		p.wrapped(note)
 	}
@@ -302,6 +306,12 @@ func (p *textPrinter) usage(g *groupedResults) {
 		p.wrapped(fmt.Sprintf("in %s sec of windows: CPU client %s sec, server %s sec; heap allocations client %d, server %d",
 			number(float64(windows)/1e9, 2), number(cpu.ClientSeconds, 2), number(cpu.ServerSeconds, 2), gc.ClientAllocations, gc.ServerAllocations))
 	}
+}
+
+// streamed tells whether the throughput says something of its own: the rate of a
+// ping-pong does not, and that of connections has a table of its own.
+func (r *Result) streamed() bool {
+	return r.Throughput != nil && r.Connect == nil && (r.Workload != "latency" || r.Latency == nil)
 }
 
 // remarks are what a reader has to know before believing a row.

@@ -87,6 +87,9 @@ func medianResult(all []*Result) *Result {
 		r.Throughput = &Throughput{BytesPerSecond: of(func(r *Result) float64 { return r.Throughput.BytesPerSecond }),
 			OperationsPerSecond: of(func(r *Result) float64 { return r.Throughput.OperationsPerSecond })} // no peak: it has no median
 	}
+	if r.Connect != nil {
+		r.Connect = medianConnect(all)
+	}
 	if r.Incast != nil {
 		r.Incast = medianIncast(all)
 	}

@@ -70,7 +70,7 @@ func (g *groupedResults) mostThreads() string {
 	for _, r := range g.results {
 		most = max(most, r.Threads)
 	}
-	if !g.sweep || most == 1 || g.workload == "incast" {
+	if !g.sweep || most == 1 || g.workload == "incast" || g.workload == "connect" {
 		return ""
 	}
 	return ", at most " + plural(int64(most), "thread")
@@ -78,8 +78,11 @@ func (g *groupedResults) mostThreads() string {
 
 // connections is what a workload calls one of its QPs.
 func (l load) connections() string {
-	if l.workload == "incast" {
+	switch l.workload {
+	case "incast":
 		return "client"
+	case "connect":
+		return "connection"
 	}
 	return "QP"
 }

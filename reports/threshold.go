@@ -71,6 +71,9 @@ func figureTable() []metric {
 	latencies("", func(r *Result) *Latency { return r.Latency })
 	latencies("corrected.", func(r *Result) *Latency { return r.LatencyCorrected })
 	latencies("service.", func(r *Result) *Latency { return r.LatencyService })
+	for _, s := range connectStages {
+		latencies(s.name+".", s.latency)
+	}
 	probe := func(of func(h *HOL) *Latency) func(r *Result) *Latency {
 		return func(r *Result) *Latency {
 			if r.HOL == nil {
@@ -146,9 +149,10 @@ type Threshold struct {
 // ParseThreshold reads METRIC>LIMIT or METRIC<LIMIT: the condition of failure.
 //
 // METRIC is p50, p90, p99, p99.9, p99.99, p99.999, min, max, mean or stddev of
-// the latency, the same after "corrected.", "service.", "alone." or "loaded."
+// the latency, the same after "corrected.", "service.", "create.",
+// "connect.", "first.", "disconnect.", "full.", "alone." or "loaded."
 // (corrected for coordinated omission; open loop without the wait for a late
-// start; head-of-line probes alone and beside the bulk), rate (operations/s),
+// start; the stages of connection set-up; head-of-line probes alone and beside the bulk), rate (operations/s),
 // bw (bytes/s; after "alone." or "loaded." of the bulk stream, after "from_client."
 // or "from_server." of one direction, after "slowest." or "fastest." of one client of
 // an incast), jain or errors. A LIMIT with a sign and %, such as

@@ -142,6 +142,10 @@ type Config struct {
 	MaxInline int  // bytes
 	ReadDepth int  // reads and atomics outstanding (IRD and ORD); 0 takes the device's most
 	Events    bool // Wait will be used
+
+	// Created is called by Dial, when not nil, as soon as everything local is made
+	// (window, queues, queue pair or its like) and before the first packet.
+	Created func()
 }
 
 // Transport makes sessions.

@@ -197,3 +197,28 @@ func TestRunMeasuresIncast(t *testing.T) {
 		}
 	}
 }
+
+// Connections are set up, one after the other and several at once.
+func TestRunMeasuresConnections(t *testing.T) {
+	args := []string{"run", "--transport", "tcp,iwarp", "--workload", "connect", "--concurrency", "1,3", "-n", "20"}
+	r := rdmaperf(t, append(args, "--format", "json")...)
+	if r.code != 0 || r.stderr != "" {
+		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
+	}
+	d := document(t, []byte(r.stdout))
+	if len(d.Results) != 4 {
+		t.Fatalf("%d results, want 4", len(d.Results))
+	}
+	for i, res := range d.Results {
+		n := []int{1, 1, 3, 3}[i]
+		if c := res.Connect; c == nil || c.AtOnce != n || res.Operations != int64(20*n) || !res.Verified || c.Create.Count != int64(20*n) {
+			t.Errorf("result %+v", res)
+		}
+	}
+	r = rdmaperf(t, args...)
+	for _, want := range []string{"connect read", "first round trip", "disconnect", "until answered"} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("the table lacks %q:\n%s", want, r.stdout)
+		}
+	}
+}

@@ -71,7 +71,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.transports, "transport", "", "comma list of stacks to run side by side: "+stackNames()+" (default verbs where an RDMA device has an ACTIVE port, else "+embeddedStack()+")")
 	f.StringSliceVar(&o.schedSlices, "sched-slice", nil, "comma list of slices, such as 16K,64K,auto: each sched stack of --transport is run with each")
 	f.StringSliceVar(&o.schedWindows, "sched-window", nil, "likewise of windows")
-	f.StringSliceVar(&o.workloads, "workload", bench.StandardWorkloads(), "comma list of latency, throughput, hol (small probes beside a bulk stream), incast (many clients to one server thread); without it, hol is left out where --op, --size, --all, --qp, --qp-sweep, --threads or --polling event describe another test, and --rate is for latency alone")
+	f.StringSliceVar(&o.workloads, "workload", bench.StandardWorkloads(), "comma list of latency, throughput, hol (small probes beside a bulk stream), incast (many clients to one server thread), connect (connection set-up); without it, hol is left out where --op, --size, --all, --qp, --qp-sweep, --threads or --polling event describe another test, and --rate is for latency alone")
 	f.StringSliceVar(&o.ops, "op", nil, "comma list of send, write, write_imm, read, fetch_add, cmp_swap (default latency of send, write and read, throughput of write)")
 	f.StringSliceVarP(&o.sizes, "size", "s", nil, "comma list of message sizes in bytes; K, M, G are 1024 (default latency 64,4K, throughput 64,64K,1M)")
 	f.BoolVarP(&o.all, "all", "a", false, "all sizes from 2 bytes to 8 MiB")
@@ -246,6 +246,8 @@ var (
 	throughputSizes = []int{64, 64 << 10, 1 << 20}
 	latencyOps      = []string{"send", "write", "read"}
 	throughputOps   = []string{"write"}
+	connectSizes    = []int{64}
+	connectOps      = []string{"read"}
 )
 
 // maxAll is the largest size of --all, perftest's.
@@ -286,11 +288,18 @@ func (o *runOptions) points(changed func(string) bool) ([]bench.Point, error) {
 	if err != nil {
 		return nil, err
 	}
+	atOnce, err := parseCounts("concurrency", o.load.atOnce)
+	if err != nil {
+		return nil, err
+	}
 	var points []bench.Point
 	for _, w := range workloads {
 		qps := qps
-		if w == bench.WorkloadIncast {
+		switch w {
+		case bench.WorkloadIncast:
 			qps = clients
+		case bench.WorkloadConnect:
+			qps = atOnce
 		}
 		ops := unique(o.ops)
 		if w == bench.WorkloadHOL {
@@ -302,7 +311,12 @@ func (o *runOptions) points(changed func(string) bool) ([]bench.Point, error) {
 			continue
 		}
 		if len(ops) == 0 {
-			if ops = latencyOps; w != bench.WorkloadLatency {
+			switch w {
+			case bench.WorkloadLatency:
+				ops = latencyOps
+			case bench.WorkloadConnect:
+				ops = connectOps
+			default:
 				ops = throughputOps
 			}
 		}
@@ -327,6 +341,8 @@ func (o *runOptions) pointSizes(workload, op string, sizes []int) []int {
 		return []int{8}
 	case len(sizes) > 0:
 		return sizes
+	case workload == bench.WorkloadConnect:
+		return connectSizes
 	case workload != bench.WorkloadLatency:
 		return throughputSizes
 	default:
@@ -406,7 +422,9 @@ func parsePin(s string, threads int) (auto bool, client, server int, err error) 
 // the server, away from CPU 0, which takes most interrupts.
 func (p *runPlan) pinAuto() {
 	cpus := bench.AllowedCPUs()
-	many := slices.ContainsFunc(p.points, func(pt bench.Point) bool { return pt.Workload == bench.WorkloadIncast })
+	many := slices.ContainsFunc(p.points, func(pt bench.Point) bool {
+		return pt.Workload == bench.WorkloadIncast || pt.Workload == bench.WorkloadConnect
+	})
 	if !p.autoPin || many || len(cpus) < 2 || p.base.Threads > 1 || p.base.Polling == bench.PollingEvent {
 		return
 	}

@@ -108,7 +108,12 @@ var onlyFor = []struct {
 	{[]string{"rate", "rate-sweep"}, bench.WorkloadLatency},
 	{[]string{"bidirectional"}, bench.WorkloadThroughput},
 	{[]string{"clients"}, bench.WorkloadIncast},
+	{[]string{"concurrency"}, bench.WorkloadConnect},
 }
+
+// ownThreads are the workloads that have as many threads as connections, and the
+// flag that says how many.
+var ownThreads = map[string]string{bench.WorkloadIncast: "clients", bench.WorkloadConnect: "concurrency"}
 
 // workloadsFor leaves the head-of-line workload out where nobody asked for it and
 // the other flags describe something it does not do.
@@ -136,14 +141,17 @@ func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
 		}
 		return list, nil
 	}
-	if slices.Contains(list, bench.WorkloadIncast) {
+	for w, instead := range ownThreads {
+		if !slices.Contains(list, w) {
+			continue
+		}
 		for _, f := range []string{"qp", "qp-sweep", "threads"} {
 			if changed(f) {
-				return nil, fmt.Errorf("--%s: the connections and threads of the workload %s are its --clients", f, bench.WorkloadIncast)
+				return nil, fmt.Errorf("--%s: the connections and threads of the workload %s are its --%s", f, w, instead)
 			}
 		}
 		if changed("pin") && o.pin != "auto" && o.pin != "none" {
-			return nil, fmt.Errorf("--pin %s: one CPU cannot hold all clients of the workload %s", o.pin, bench.WorkloadIncast)
+			return nil, fmt.Errorf("--pin %s: one CPU cannot hold all threads of the workload %s", o.pin, w)
 		}
 	}
 	if !slices.Contains(list, bench.WorkloadHOL) {

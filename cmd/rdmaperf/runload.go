@@ -22,6 +22,7 @@ type loadFlags struct {
 	qpSweep  string
 	bothWays bool
 	clients  string
+	atOnce   string
 }
 
 func (l *loadFlags) register(f *pflag.FlagSet) {
@@ -30,6 +31,7 @@ func (l *loadFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&l.arrivals, "arrivals", bench.ArrivalsConstant, "of --rate: constant or poisson")
 	f.StringVar(&l.qpSweep, "qp-sweep", "", "latency and throughput against the number of QPs, instead of --qp: a comma list or FROM:TO:STEP, a point each; --threads is the most")
 	f.StringVar(&l.clients, "clients", strconv.Itoa(bench.DefaultClients), "incast: how many clients, a thread and a connection each, send to one server thread; a comma list or FROM:TO:STEP is a point each")
+	f.StringVar(&l.atOnce, "concurrency", "1", "connect: how many connections are set up at once, a thread each; a comma list or FROM:TO:STEP is a point each")
 	f.BoolVarP(&l.bothWays, "bidirectional", "b", false, "throughput with both sides sending at once: each direction and the sum")
 	f.StringVar(&l.interval, "interval", "", "also show how each window went, by intervals such as 1s (default not)")
 }

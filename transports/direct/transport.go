@@ -138,6 +138,9 @@ func (t *transport) dial(ctx context.Context, addr string, hello []byte, cfg tra
 	}
 	private, err := s.greeting(hello)
 	if err == nil {
+		if cfg.Created != nil {
+			cfg.Created()
+		}
 		var got rdma.ConnParam
 		if got, err = s.qp.Connect(ctx, addr, t.param(cfg, private)); err == nil {
 			err = s.meet(got.PrivateData)

@@ -128,19 +128,28 @@ func (t *transport) dial(ctx context.Context, addr string, hello []byte, cfg tra
 	if err != nil {
 		return nil, err
 	}
+	buf, err := rdma.Alloc(cfg.Window)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Created != nil {
+		cfg.Created()
+	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout) // the earlier deadline wins
 	defer cancel()
 	c, err := (&net.Dialer{Control: t.buffers}).DialContext(ctx, "tcp", addr)
 	if err != nil {
+		buf.Free()
 		return nil, unreachable(err)
 	}
 	conn := c.(*net.TCPConn)
 	peer, err := exchange(ctx, conn, msg[:])
 	if err != nil {
 		conn.Close()
+		buf.Free()
 		return nil, err
 	}
-	return open(conn, cfg, &peer)
+	return attach(conn, cfg, &peer, buf)
 }
 
 // exchange sends the greeting and reads the listener's.
@@ -181,6 +190,11 @@ func open(conn *net.TCPConn, cfg transports.Config, peer *greeting) (*session, e
 		conn.Close()
 		return nil, err
 	}
+	return attach(conn, cfg, peer, buf)
+}
+
+// attach is open with a window; it owns both in any case.
+func attach(conn *net.TCPConn, cfg transports.Config, peer *greeting, buf rdma.Buffer) (*session, error) {
 	sc, err := stream.New(conn)
 	if err != nil {
 		buf.Free()

@@ -54,6 +54,8 @@ func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 		return missing("operation %s", pt.Op)
 	case k == transports.KindCall:
 		return missing("workload for operation call")
+	case pt.Workload == WorkloadConnect && !caps.Kinds.Has(transports.KindWrite):
+		return missing("operation write (of the first round trip)")
 	case needsSend(p, pt, k, caps) && !caps.Kinds.Has(transports.KindSend):
 		return missing("operation send (which proves that data arrived)")
 	case p.Polling == PollingEvent && !caps.Events:

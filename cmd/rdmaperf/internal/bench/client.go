@@ -207,23 +207,32 @@ func (c *Client) hear(ctx context.Context, sh *Shape, want messageType) (*messag
 	return m, nil
 }
 
+// dataAddr is where the server listens for the sessions of a point.
+func (c *Client) dataAddr(sh *Shape, m *message) (string, error) {
+	if m.Listening == nil {
+		return "", peerError(sh.Point.String(), outOfTurn(m, msgListening), "")
+	}
+	addr := m.Listening.Addr
+	if c.host == "" {
+		return addr, nil
+	}
+	// The server may know itself by another address, behind a translation.
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", peerError(sh.Point.String(), fmt.Errorf("data address %q: %w", addr, err), "")
+	}
+	return net.JoinHostPort(c.host, port), nil
+}
+
 // gather opens the sessions of a point.
 func (c *Client) gather(ctx context.Context, sh *Shape) (*crew, error) {
 	m, err := c.ask(ctx, sh, &message{Type: msgPoint, Shape: sh}, msgListening)
 	if err != nil {
 		return nil, err
 	}
-	if m.Listening == nil {
-		return nil, peerError(sh.Point.String(), outOfTurn(m, msgListening), "")
-	}
-	addr := m.Listening.Addr
-	if c.host != "" && !m.Listening.Elsewhere {
-		// The server may know itself by another address, behind a translation.
-		_, port, err := net.SplitHostPort(addr)
-		if err != nil {
-			return nil, peerError(sh.Point.String(), fmt.Errorf("data address %q: %w", addr, err), "")
-		}
-		addr = net.JoinHostPort(c.host, port)
+	addr, err := c.dataAddr(sh, m)
+	if err != nil {
+		return nil, err
 	}
 	setup, cancel := context.WithTimeout(ctx, patience(sh))
 	defer cancel()

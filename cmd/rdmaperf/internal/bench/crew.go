@@ -217,7 +217,8 @@ type outcome struct {
 	ops    int64
 	begin  int64 // of the window
 	window time.Duration
-	shares []share // incast, client: of each worker
+	stages *[numStages]*reports.Recorder // connection set-up, client
+	shares []share                       // incast, client: of each worker
 	usage  usage
 	err    error // the first failure; a corruption wins
 }

@@ -43,6 +43,10 @@
 // In an incast each client is such a stream on a thread of its own, all to one
 // thread of the server; a client's rate is over its own window.
 //
+// A connection's set-up is timed from before its first resource to the end of its
+// first round trip, and its end until everything is given back. The server accepts
+// with one thread.
+//
 // With a rate the latency loop is open: operations are due at intended starts, none
 // is skipped, and a sample is the wait behind its start and then the above. The
 // head-of-line workload times its probes from their intended starts, too, and over
@@ -53,8 +57,9 @@
 //
 // # Limitations
 //
-// The clients of an incast are threads of one process; --interval in both
-// directions shows the client's only.
+// The clients of an incast, and connections set up at once, are of threads of one
+// process, and a long connect run over TCP needs many ephemeral ports.
+// --interval in both directions shows the client's only.
 //
 // Raw samples are bounded: what does not fit is counted, and only the histogram has
 // it. They are handed over between windows, so that a slow disk lengthens a run.

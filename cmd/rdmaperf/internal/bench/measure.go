@@ -42,6 +42,9 @@ const grace = 3 * time.Second
 // run takes the point through its phases.
 func (m *measurement) run(ctx context.Context) (err error) {
 	c, sh := m.c, m.sh
+	if sh.Workload == WorkloadConnect {
+		return m.runConnect(ctx)
+	}
 	if m.crew, err = c.gather(ctx, sh); err != nil {
 		return err
 	}
@@ -200,7 +203,7 @@ func (m *measurement) result() reports.Result {
 	if res.Transport == "" {
 		res.Transport = c.tr.Name()
 	}
-	if sh.Workload == WorkloadHOL {
+	if sh.Workload == WorkloadHOL || sh.Workload == WorkloadConnect {
 		res.RoundTrip = reports.RoundTripFull
 	}
 	if sh.Workload == WorkloadLatency {
@@ -230,7 +233,9 @@ func (m *measurement) result() reports.Result {
 		res.CPU.ServerSeconds = r.CPUSeconds
 		res.GC.ServerCollections, res.GC.ServerAllocations = r.Collections, r.Allocations
 	}
-	if sh.Bidirectional {
+	if out.stages != nil {
+		m.connect(&res, out)
+	} else if sh.Bidirectional {
 		m.bothWays(&res, out)
 	} else if sh.Workload == WorkloadHOL {
 		res.HOL = m.hol.object(m)

@@ -207,6 +207,8 @@ func (p *Plan) Validate() error {
 		return bad("interval", p.Interval, fmt.Sprintf("want 1ms or more, at most the duration, and fewer than %d in it", MaxIntervals))
 	case p.has(WorkloadIncast) && p.Polling == PollingEvent:
 		return bad("polling", p.Polling, "one thread serves all clients of an incast and cannot sleep on one, so it needs busy polling")
+	case p.has(WorkloadConnect) && p.Polling == PollingEvent:
+		return bad("polling", p.Polling, "the first round trip of a connection is polled for, so it needs busy polling")
 	case p.has(WorkloadHOL) && p.Polling == PollingEvent:
 		return bad("polling", p.Polling, "the head-of-line workload paces and watches two things at once, so it needs busy polling")
 	}

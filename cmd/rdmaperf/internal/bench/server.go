@@ -256,11 +256,17 @@ func (c *clientSession) point(ctx context.Context, sh *Shape) error {
 	if err := checkWindow(sh, c.server.maxWindow()); err != nil {
 		return err
 	}
+	if sh.Workload == WorkloadConnect {
+		if err := c.connectPoint(ctx, sh); err != nil {
+			return err
+		}
+		return c.ctl.send(replyWait, &message{Type: msgEnded})
+	}
 	crew, err := c.gather(ctx, sh)
 	if err != nil {
 		return err
 	}
-	err = c.phases(ctx, crew)
+	err = c.phases(ctx, func(ph *phaseStart) error { return c.phase(ctx, crew, ph) })
 	if e := crew.close(); e != nil {
 		c.log.Debug("close sessions", "err", e) // a client that died leaves them broken
 	}
@@ -344,7 +350,7 @@ func helloIndex(hello, token []byte, taken []transports.Session) (int, bool) {
 }
 
 // phases plays the target until the client ends the point.
-func (c *clientSession) phases(ctx context.Context, crew *crew) error {
+func (c *clientSession) phases(ctx context.Context, one func(*phaseStart) error) error {
 	for {
 		m, err := c.ctl.receive(ctx, c.plan.Duration+idleWait)
 		switch {
@@ -355,7 +361,7 @@ func (c *clientSession) phases(ctx context.Context, crew *crew) error {
 		case m.Type != msgPhase || m.Phase == nil:
 			return peerError("wait for a phase", outOfTurn(m, msgPhase), "")
 		}
-		if err := c.phase(ctx, crew, m.Phase); err != nil {
+		if err := one(m.Phase); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ const (
 	WorkloadThroughput = "throughput"
 	WorkloadHOL        = "hol"
 	WorkloadIncast     = "incast"
+	WorkloadConnect    = "connect"
 )
 
 // workload is a row of the table of workloads: what tells it from the others
@@ -30,6 +31,7 @@ var workloads = []workload{
 	{name: WorkloadThroughput, standard: true, shape: (*Shape).streamDepths, limits: streamLimits},
 	{name: WorkloadHOL, standard: true, point: Point.validateHOL, shape: (*Shape).holShape, check: (*Shape).validateHOL, limits: holLimits},
 	{name: WorkloadIncast, point: Point.validateIncast, shape: (*Shape).incastShape, check: (*Shape).checkIncast, limits: streamLimits},
+	{name: WorkloadConnect, point: Point.validateConnect, shape: (*Shape).connectShape, check: (*Shape).checkConnect},
 }
 
 // findWorkload returns the row of a name, or nil.
