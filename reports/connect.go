@@ -80,7 +80,7 @@ func (p *textPrinter) connectTable(results []*Result) {
 func (c *charts) connectSection(set *sampleSet) section {
 	s := section{ID: "setup", Title: "Connection set-up", Intro: "Medians of each stage of a connection's life; the first answer is there after the first three."}
 	for _, g := range groupBy(set.samples, func(s *sample) (condition, bool) { return s.condition(), s.Connect != nil }) {
-		title := capital(g.key.what())
+		title := capital(g.key.what()) + ", " + integer(int64(g.samples[0].Connect.AtOnce)) + " at once"
 		chart := &barChart{id: c.id(), title: title, xLabel: "Median time [µs]", unit: digits3}
 		data := htmlTable{Caption: title, Head: headCells("series", "stage", "p50", "p99", "connections a second")}
 		for _, b := range split(g.samples) {
@@ -90,10 +90,10 @@ func (c *charts) connectSection(set *sampleSet) section {
 				}
 				return s.Throughput.OperationsPerSecond
 			})
-			for i, st := range connectStages {
+			for _, st := range connectStages {
 				p50 := medianOf(b.runs, func(s *sample) float64 { return st.of(s.Connect).P50 })
 				p99 := medianOf(b.runs, func(s *sample) float64 { return st.of(s.Connect).P99 })
-				chart.bars = append(chart.bars, bar{block: b.series, label: st.title, slot: b.slot, value: p50 / 1000, text: digits3(p50 / 1000), firstOfKind: i == 0,
+				chart.bars = append(chart.bars, bar{block: b.series + ", " + st.title, slot: b.slot, value: p50 / 1000, text: digits3(p50 / 1000), firstOfKind: true,
 					tip: fmt.Sprintf("%s\n%s p50 %s\np99 %s", b.series, st.title, nsLabel(p50), nsLabel(p99))})
 				data.Rows = append(data.Rows, []htmlCell{nameCell(b.series), textCell(st.title), numberCell(nsLabel(p50)),
 					{Text: nsLabel(p99), Class: "n", Mark: st.of(b.runs[0].Connect).Percentiles()[2].TooFew}, numberCell(digits3(rate))})

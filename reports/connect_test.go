@@ -46,7 +46,7 @@ func TestConnect(t *testing.T) {
 	if err := reports.WriteHTML(&page, []*reports.Document{d}, reports.HTMLOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`id="setup"`, `id="connections"`, "first round trip", "4 connections"} {
+	for _, want := range []string{`id="setup"`, `id="connections"`, "tcp, first round trip", "Connect read, 4 at once", "4 connections"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -147,7 +147,10 @@ func (l load) conditions() string {
 	}
 	parts := []string{"depth " + strconv.Itoa(l.depth)}
 	if l.workload == "connect" {
-		parts = []string{"one thread for each connection at once"}
+		parts = []string{"a thread for each connection at once"}
+		if !l.sweep {
+			parts = []string{integer(int64(l.qps)) + " at once, a thread each"}
+		}
 	} else if !l.sweep {
 		parts = append(parts, plural(int64(l.qps), l.connections()))
 	}
