@@ -16,6 +16,7 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/fused"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 )
@@ -60,7 +61,7 @@ func over(cfg *Config) (n *Net, done func(), err error) {
 	return n, func() { n.Close(); dev.Close() }, err
 }
 
-// serveBench serves "stream/ARM", an echo, or "rpc/ARM".
+// serveBench serves "stream/ARM", an echo, or calls as "http2/ARM" or "fused/ARM".
 func serveBench(what string) error {
 	kind, arm, _ := strings.Cut(what, "/")
 	for _, a := range arms {
@@ -86,7 +87,15 @@ func serveBench(what string) error {
 			io.Copy(io.Discard, os.Stdin)
 			l.Close()
 		}()
-		if kind == "rpc" {
+		switch kind {
+		case "fused":
+			s, err := fused.NewServer(fused.Config{MaxRecvMsgSize: 64 << 20})
+			if err != nil {
+				return err
+			}
+			pb.RegisterTestServiceServer(s, &rpctest.Service{})
+			return s.Serve(l)
+		case "http2":
 			s := grpc.NewServer(grpc.MaxRecvMsgSize(64 << 20))
 			pb.RegisterTestServiceServer(s, &rpctest.Service{})
 			return s.Serve(l)
@@ -157,28 +166,46 @@ func BenchmarkStream(b *testing.B) {
 }
 
 // BenchmarkUnary is a unary call with one outstanding, or 16, client and server
-// in two processes, against gRPC over loopback TCP.
+// in two processes: gRPC's HTTP/2 and fused frames, over loopback TCP and iWARP.
 func BenchmarkUnary(b *testing.B) {
 	for _, size := range []int{64, 1 << 20} {
 		for _, calls := range []int{1, 16} {
-			for _, a := range arms {
-				b.Run(fmt.Sprintf("size=%d/calls=%d/arm=%s", size, calls, a.name), func(b *testing.B) {
-					addr := remote(b, "rpc/"+a.name)
-					n, done, err := over(a.cfg)
-					must(b, err)
-					defer done()
-					opts := []grpc.DialOption{plain(), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64 << 20))}
-					if n != nil {
-						opts = append(opts, WithRDMA(n))
-					}
-					cc, err := grpc.NewClient("passthrough:///"+addr, opts...)
-					must(b, err)
-					defer cc.Close()
-					benchUnary(b, pb.NewTestServiceClient(cc), size, calls)
-				})
+			for _, frames := range []string{"http2", "fused"} {
+				for _, a := range arms {
+					b.Run(fmt.Sprintf("size=%d/calls=%d/frames=%s/arm=%s", size, calls, frames, a.name), func(b *testing.B) {
+						addr := remote(b, frames+"/"+a.name)
+						n, done, err := over(a.cfg)
+						must(b, err)
+						defer done()
+						client, end := dialBench(b, frames, n, addr)
+						defer end()
+						benchUnary(b, client, size, calls)
+					})
+				}
 			}
 		}
 	}
+}
+
+func dialBench(b *testing.B, frames string, n *Net, addr string) (pb.TestServiceClient, func() error) {
+	if frames == "fused" {
+		ch, err := fused.NewChannel(func(ctx context.Context) (net.Conn, error) {
+			if n != nil {
+				return n.DialContext(ctx, addr)
+			}
+			var d net.Dialer
+			return d.DialContext(ctx, "tcp", addr)
+		}, fused.Config{MaxRecvMsgSize: 64 << 20})
+		must(b, err)
+		return pb.NewTestServiceClient(ch), ch.Close
+	}
+	opts := []grpc.DialOption{plain(), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64 << 20))}
+	if n != nil {
+		opts = append(opts, WithRDMA(n))
+	}
+	cc, err := grpc.NewClient("passthrough:///"+addr, opts...)
+	must(b, err)
+	return pb.NewTestServiceClient(cc), cc.Close
 }
 
 func benchUnary(b *testing.B, client pb.TestServiceClient, size, calls int) {

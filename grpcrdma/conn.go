@@ -186,6 +186,10 @@ func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 // Memory is the number of registered bytes of the connection, constant for its life.
 func (c *Conn) Memory() int { return c.net.cfg.memory() }
 
+// KeepProcessor says that who reads this connection leaves nothing runnable
+// behind: Read then polls at once, instead of yielding to other goroutines first.
+func (c *Conn) KeepProcessor() { c.handle.KeepProcessor() }
+
 // SetDeadline sets both deadlines; the zero time is none. It holds for the Read
 // and Write in progress too.
 func (c *Conn) SetDeadline(t time.Time) error {

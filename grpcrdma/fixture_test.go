@@ -68,6 +68,9 @@ func configName(c Config) string { return fmt.Sprintf("%v,%v", c.Polling.Mode, c
 func everywhere(t *testing.T, f func(t *testing.T, p provider, cfg Config)) {
 	for _, p := range providers {
 		for _, cfg := range configs {
+			if p.name == "mem" && cfg.Polling.Mode == bpev.BP {
+				continue // spins as bpev does, and shows nothing that iwarp does not
+			}
 			t.Run(p.name+"/"+configName(cfg), func(t *testing.T) { f(t, p, cfg) })
 		}
 	}

@@ -273,7 +273,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 		s := open(t, cfg)
 		var c stubborn
 		h := s.Add(&c)
-		const rounds = 2000
+		const rounds = 500
 		go func() {
 			for range rounds {
 				for c.posted.Load() != c.taken.Load() {

@@ -26,6 +26,7 @@ type Handle struct {
 	p      Pollable
 	poller *poller // scans it; nil without background pollers
 
+	alone    atomic.Bool   // KeepProcessor was called
 	sleeping atomic.Uint32 // directions with a sleeper that nobody has woken yet
 	kicked   atomic.Uint32 // directions whose wait must return
 	wake     [directions]chan struct{}
@@ -34,6 +35,10 @@ type Handle struct {
 	scanning sync.Mutex // held by a background poller inside Poll
 	removed  bool       // guarded by scanning
 }
+
+// KeepProcessor says that whoever waits on this connection has left nothing
+// runnable behind, so that it polls at once instead of yielding first.
+func (h *Handle) KeepProcessor() { h.alone.Store(true) }
 
 // Wait returns when the connection may be ready for want, which is In or Out: the
 // caller looks for itself and waits again. os.ErrDeadlineExceeded after the
@@ -56,8 +61,9 @@ func (h *Handle) spin(want Ready, deadline time.Time) (done bool, err error) {
 	if s.spinning.Add(1) > s.spinners && s.cfg.Mode == BPEV {
 		return false, nil
 	}
-	// What the caller has just made runnable waits on this very processor.
-	runtime.Gosched()
+	if !h.alone.Load() {
+		runtime.Gosched() // what the caller has just made runnable waits on this very processor
+	}
 	start := time.Now()
 	yield := start
 	for turn := 1; ; turn++ {

@@ -32,6 +32,7 @@ type service struct {
 	impl    any
 	unary   map[string]*grpc.MethodDesc
 	streams map[string]*grpc.StreamDesc
+	paces   map[string]*pace // of unary methods
 }
 
 // NewServer makes a server. ErrConfig for a configuration out of range.
@@ -58,9 +59,10 @@ func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	if s.services[desc.ServiceName] != nil {
 		panic(fmt.Sprintf("fused: register %s: registered already", desc.ServiceName))
 	}
-	sv := &service{desc: desc, impl: impl, unary: map[string]*grpc.MethodDesc{}, streams: map[string]*grpc.StreamDesc{}}
+	sv := &service{desc: desc, impl: impl, unary: map[string]*grpc.MethodDesc{}, streams: map[string]*grpc.StreamDesc{}, paces: map[string]*pace{}}
 	for i := range desc.Methods {
 		sv.unary[desc.Methods[i].MethodName] = &desc.Methods[i]
+		sv.paces[desc.Methods[i].MethodName] = &pace{}
 	}
 	for i := range desc.Streams {
 		sv.streams[desc.Streams[i].StreamName] = &desc.Streams[i]

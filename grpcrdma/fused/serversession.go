@@ -11,11 +11,13 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// serverSession is a server's connection. Its own goroutine reads; each call has
-// another one.
+// serverSession is a server's connection. One goroutine reads, and runs what is
+// quick itself (inline.go); every other call has its own.
 type serverSession struct {
 	*session
 	srv      *Server
+	inline   inline
+	readDone chan struct{} // closed by the reader that saw the end
 	ctx      context.Context
 	cancel   context.CancelFunc
 	handlers sync.WaitGroup
@@ -25,7 +27,9 @@ type serverSession struct {
 }
 
 func newServerSession(s *Server, conn net.Conn) *serverSession {
-	ss := &serverSession{session: newSession(conn, false, s.cfg.Window, s.cfg.MaxRecvMsgSize), srv: s, calls: map[uint32]*serverStream{}}
+	ss := &serverSession{session: newSession(conn, false, s.cfg.Window, s.cfg.MaxRecvMsgSize), srv: s, calls: map[uint32]*serverStream{},
+		readDone: make(chan struct{})}
+	ss.inline.init(ss)
 	ss.await = ss.awaitEvent
 	ss.ctx, ss.cancel = context.WithCancel(peer.NewContext(context.Background(), peerOf(conn)))
 	return ss
@@ -41,12 +45,12 @@ func (ss *serverSession) run() {
 	}
 	ss.ctx = ctx
 	if _, err := ss.greet(ctx, hello{ss.window, ss.srv.cfg.MaxStreams}); err == nil {
-		for ss.cause() == nil {
-			ss.read(ss.handle) // a failure ends the session
-		}
+		go ss.readLoop()
+		<-ss.readDone
 	}
 	ss.cancel()
 	ss.handlers.Wait()
+	ss.inline.timer.Stop()
 	for _, h := range ss.srv.obs.list {
 		h.HandleConn(ctx, &stats.ConnEnd{})
 	}
@@ -140,6 +144,13 @@ func (ss *serverSession) begin(f *frame) error {
 		call.ctx, call.cancel = context.WithCancel(ctx)
 	}
 	ss.calls[f.stream] = call
+	call.sv, call.name = ss.srv.find(o.method)
+	if f.has(fEnd) && call.sv != nil {
+		if call.pace = call.sv.paces[call.name]; call.pace.quick() {
+			ss.inline.next = call
+			return nil
+		}
+	}
 	ss.handlers.Go(call.run)
 	return nil
 }

@@ -22,6 +22,9 @@ type serverStream struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	pack   packing
+	sv     *service
+	name   string // of the method
+	pace   *pace  // nil for a call that is never run by the reader
 
 	mu         sync.Mutex // one frame of the call at a time
 	header     metadata.MD
@@ -34,7 +37,7 @@ var (
 	_ grpc.ServerTransportStream = transportStream{}
 )
 
-// run is the call's goroutine.
+// run works on the call to its end.
 func (c *serverStream) run() {
 	defer c.ss.end(c)
 	defer c.cancel()
@@ -42,23 +45,22 @@ func (c *serverStream) run() {
 	begun := time.Now()
 	c.ctx = srv.obs.tag(c.ctx, c.open.method, false)
 	c.ctx = grpc.NewContextWithServerTransportStream(c.ctx, transportStream{c})
-	sv, name := srv.find(c.open.method)
 	if len(srv.obs.list) > 0 {
-		c.observe(sv, name, begun)
+		c.observe(begun)
 	}
 	err := c.setUp()
 	var reply any
 	if err == nil {
-		reply, err = c.call(sv, name)
+		reply, err = c.call()
 	}
 	err = c.finish(reply, err)
 	srv.obs.ended(c.ctx, begun, nil, err)
 }
 
-func (c *serverStream) observe(sv *service, name string, begun time.Time) {
+func (c *serverStream) observe(begun time.Time) {
 	b := &stats.Begin{BeginTime: begun}
-	if sv != nil && sv.streams[name] != nil {
-		b.IsClientStream, b.IsServerStream = sv.streams[name].ClientStreams, sv.streams[name].ServerStreams
+	if c.sv != nil && c.sv.streams[c.name] != nil {
+		b.IsClientStream, b.IsServerStream = c.sv.streams[c.name].ClientStreams, c.sv.streams[c.name].ServerStreams
 	}
 	obs := c.ss.srv.obs
 	obs.tell(c.ctx, b)
@@ -81,8 +83,8 @@ func (c *serverStream) setUp() (err error) {
 }
 
 // call runs the handler. reply is the answer of a unary one.
-func (c *serverStream) call(sv *service, name string) (reply any, err error) {
-	cfg := &c.ss.srv.cfg
+func (c *serverStream) call() (reply any, err error) {
+	cfg, sv, name := &c.ss.srv.cfg, c.sv, c.name
 	if sv == nil {
 		return nil, status.Errorf(codes.Unimplemented, "fused: unknown service of method %s", c.open.method)
 	}

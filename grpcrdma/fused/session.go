@@ -60,6 +60,10 @@ type session struct {
 }
 
 func newSession(conn net.Conn, client bool, window, maxRecv int) *session {
+	// Callers and quick handlers do all their work on the thread that reads.
+	if k, ok := conn.(interface{ KeepProcessor() }); ok {
+		k.KeepProcessor()
+	}
 	return &session{
 		conn: conn, client: client, window: window, maxRecv: maxRecv,
 		r:    bufio.NewReaderSize(conn, headerLen+maxPayload),

@@ -1,0 +1,138 @@
+package fused
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// A reader that finds nothing but one whole unary request runs its handler
+// itself: waking another thread for it takes longer than most handlers do. While
+// it does, nobody reads, so a handler that takes long loses the role of the
+// reader to another goroutine, and its method is not run by readers for a while.
+type inline struct {
+	ss    *serverSession
+	next  *serverStream // the reader's: the call to run behind the frame at hand
+	turns atomic.Uint64 // odd while a reader runs a handler; whoever makes it even has the role
+	timer *time.Timer   // looks after the turns while there are any
+
+	ticking atomic.Bool
+	last    uint64 // turns at the last look
+	idle    int    // looks in a row that saw nothing happen
+}
+
+const (
+	// quickTime is what a handler may take to count as quick: about what handing it
+	// to another thread costs.
+	quickTime = 30 * time.Microsecond
+	// strikes is how many handlers of a method in a row must have been slow: a
+	// single one may have been interrupted.
+	strikes = 4
+	// slowCalls is how many calls of a method that was not quick get a goroutine
+	// before it is tried again. Arbitrary.
+	slowCalls = 500
+	// lookEvery is how often handlers that readers run are looked after: a handler
+	// that blocks holds up its connection for at most twice that, once in slowCalls.
+	lookEvery = 2 * time.Millisecond
+	// idleLooks in a row end the looking, until the next call. Arbitrary.
+	idleLooks = 50
+)
+
+// pace is how quick the handlers of a method were.
+type pace struct {
+	slow    atomic.Int32 // calls to come that get a goroutine
+	strikes atomic.Int32
+}
+
+func (p *pace) quick() bool {
+	if p == nil {
+		return false
+	}
+	if p.slow.Load() > 0 {
+		p.slow.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (p *pace) note(d time.Duration) {
+	if d <= quickTime {
+		p.strikes.Store(0)
+	} else if p.strikes.Add(1) >= strikes {
+		p.strikes.Store(0)
+		p.slow.Store(slowCalls)
+	}
+}
+
+// block counts a handler that had to be left alone.
+func (p *pace) block() { p.slow.Store(slowCalls) }
+
+func (i *inline) init(ss *serverSession) {
+	i.ss = ss
+	i.timer = time.AfterFunc(time.Hour, i.look)
+	i.timer.Stop()
+}
+
+// readLoop is the reader, until the connection ends or the role is lost.
+func (ss *serverSession) readLoop() {
+	for ss.cause() == nil {
+		ss.read(ss.handle) // a failure ends the session
+		call := ss.inline.next
+		ss.inline.next = nil
+		// More requests are here already: they need not wait for this one.
+		if call != nil && ss.r.Buffered() == 0 {
+			if !ss.inline.run(call) {
+				return
+			}
+			continue
+		}
+		if call != nil {
+			ss.handlers.Go(call.run)
+		}
+		if ss.r.Buffered() == 0 {
+			runtime.Gosched() // who was started or woken runs on this processor before it polls again
+		}
+	}
+	close(ss.readDone)
+}
+
+// run works on a call as the reader; false when the role was lost meanwhile.
+func (i *inline) run(call *serverStream) bool {
+	i.ss.handlers.Add(1)
+	defer i.ss.handlers.Done()
+	turn := i.turns.Add(1)
+	if !i.ticking.Swap(true) {
+		i.timer.Reset(lookEvery)
+	}
+	start := time.Now()
+	call.run()
+	if !i.turns.CompareAndSwap(turn, turn+1) {
+		call.pace.block()
+		return false
+	}
+	call.pace.note(time.Since(start))
+	return true
+}
+
+// look gives the role of a reader whose handler lasts from one look to the next
+// to another goroutine, which the session joins by readDone.
+func (i *inline) look() {
+	now := i.turns.Load()
+	if now != i.last {
+		i.last, i.idle = now, 0
+		i.timer.Reset(lookEvery)
+		return
+	}
+	if now%2 == 1 && i.turns.CompareAndSwap(now, now+1) {
+		go i.ss.readLoop()
+	}
+	if i.idle++; i.idle < idleLooks {
+		i.timer.Reset(lookEvery)
+		return
+	}
+	i.idle = 0
+	i.ticking.Store(false)
+	if i.turns.Load() != now && !i.ticking.Swap(true) {
+		i.timer.Reset(lookEvery)
+	}
+}
