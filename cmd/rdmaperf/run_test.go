@@ -156,7 +156,7 @@ func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
 		{"run --timeout 0", 2, "timeout"},
 		{"run -p 70000 127.0.0.1", 2, "port"},
 		{"run one two", 2, "one HOST"},
-		{"run 127.0.0.1 -p 1 --timeout 200ms", 5, "connection refused"},
+		{"run 127.0.0.1 -p 1 --timeout 2s", 5, "connection refused"},
 		{"run no.such.host.invalid --timeout 5s", 5, "no.such.host.invalid"},
 		{"serve -p 70000", 2, "port"},
 		{"serve --max-clients 0", 2, "client"},

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -137,17 +136,10 @@ func TestBothWaysCanBeInterrupted(t *testing.T) {
 	defer client.Close()
 	defer server.Close()
 	addr := serveOn(t, &Server{Open: openerOf(server)})
-	for _, plan := range []Plan{quickPlan(), quickPlan()} {
-		plan.Points = []Point{{Workload: WorkloadThroughput, Op: "send", Size: 64, Bidirectional: true}}
+	for range 2 {
+		plan := quickPlan(Point{Workload: WorkloadThroughput, Op: "send", Size: 64, Bidirectional: true})
 		plan.Iterations = 1 << 40
-		c, err := Connect(t.Context(), addr, client, plan)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
-		r, err := c.Run(ctx, 0)
-		cancel()
-		c.Close()
+		r, err := cutShort(t, addr, client, plan)
 		if !errors.Is(err, ErrInterrupted) || r.Bidirectional == nil || r.Bidirectional.FromServer.Operations == 0 || r.Bidirectional.FromClient.Operations == 0 {
 			t.Errorf("%v, %+v, want an interrupt with both directions", err, r.Bidirectional)
 		}
