@@ -114,6 +114,11 @@ end_serve
 serve -d rxe0 -x 0
 check $peer 'peer on another fabric: .*gid.*one is IPv4, one IPv6.*; try rdmaperf devices on both sides|peer on another fabric: it refused' "${short[@]}" -p 18600 -d rxe0 -x 1 127.0.0.1
 end_serve
+serve -d rxe0
+check $peer 'rdma_cm leads there through rxe0, not siw0; try an address of the network of siw0' "${short[@]}" -p 18600 -d siw0 127.0.0.1
+end_serve
+check $usage '-a 10.77.0.1 is not an address of verbs\(cm\):siw0; try -a 10.78.0.1' rdmaperf rping -s -a 10.77.0.1 --transport verbs:siw0
+check $peer 'resolve address 10.99.0.1: no route' rdmaperf rping -c -a 10.99.0.1 -C 1 --timeout 2s --transport verbs:siw0
 serve -d rxe9
 check $not_run 'no device rxe9: this machine has rxe0, siw0' "${short[@]}" -p 18600 -d rxe0 127.0.0.1
 end_serve

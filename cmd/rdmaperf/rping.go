@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -143,9 +144,24 @@ func (f *rpingFlags) serve(ctx context.Context, dev rdma.Device, log *slog.Logge
 	if err != nil {
 		return rpingError(err)
 	}
+	if err := f.listensThere(dev.Name(), ln.Addr()); err != nil {
+		return errors.Join(err, ln.Close())
+	}
 	log.Info("rping server listens; Ctrl-C ends it", "addr", ln.Addr(), "transport", dev.Name())
 	err = rping.Serve(ctx, dev, ln, rping.ServerConfig{Size: f.size, Timeout: f.timeout, OnPing: f.echo(stdout, "server ping data: "), Log: log})
 	return rpingError(errors.Join(err, ln.Close()))
+}
+
+// listensThere holds the listener to the address that was asked for. A device with
+// a network of its own goes there instead, which is right where both sides are
+// told of it, and here nobody tells the client.
+func (f *rpingFlags) listensThere(device, addr string) error {
+	asked, err := netip.ParseAddr(f.addr)
+	got, gerr := netip.ParseAddrPort(addr)
+	if err != nil || gerr != nil || asked.IsUnspecified() || got.Addr().Unmap() == asked.Unmap() {
+		return nil
+	}
+	return usage("rping", fmt.Errorf("-a %s is not an address of %s", f.addr, device), "-a "+got.Addr().String())
 }
 
 func (f *rpingFlags) ping(ctx context.Context, dev rdma.Device, log *slog.Logger, stdout io.Writer) error {

@@ -232,3 +232,27 @@ func TestRpingErrorsHaveTheirExitCodes(t *testing.T) {
 		}
 	}
 }
+
+func TestAnRpingServerListensWhereItIsTold(t *testing.T) {
+	for _, c := range []struct {
+		asked, addr string
+		bad         bool
+	}{
+		{"10.78.0.1", "10.78.0.1:7174", false},
+		{"", "0.0.0.0:7174", false},
+		{"0.0.0.0", "[::]:7174", false},
+		{"localhost", "127.0.0.1:7174", false},
+		{"10.78.0.1", "[::ffff:10.78.0.1]:7174", false},
+		{"127.0.0.1", "10.78.0.1:7174", true},
+		{"10.77.0.1", "10.78.0.1:7174", true},
+	} {
+		f := rpingFlags{addr: c.asked}
+		err := f.listensThere("verbs(cm):siw0", c.addr)
+		if (err != nil) != c.bad {
+			t.Errorf("-a %q, listening at %s: %v", c.asked, c.addr, err)
+		}
+		if err != nil && (reports.Code(err) != reports.ExitUsage || !strings.Contains(errorLine(err), "not an address of verbs(cm):siw0; try -a 10.78.0.1")) {
+			t.Errorf("-a %q: %s", c.asked, errorLine(err))
+		}
+	}
+}

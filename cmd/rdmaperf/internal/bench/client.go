@@ -213,7 +213,7 @@ func (c *Client) dataAddr(sh *Shape, m *message) (string, error) {
 		return "", peerError(sh.Point.String(), outOfTurn(m, msgListening), "")
 	}
 	addr := m.Listening.Addr
-	if c.host == "" {
+	if c.host == "" || m.Listening.Elsewhere {
 		return addr, nil
 	}
 	// The server may know itself by another address, behind a translation.

@@ -24,7 +24,7 @@ func (c *clientSession) connectPoint(ctx context.Context, sh *Shape) error {
 	defer l.Close()
 	token := make([]byte, tokenLen)
 	rand.Read(token) // never fails (crypto/rand)
-	for _, m := range []*message{{Type: msgListening, Listening: &listening{Addr: l.Addr(), Token: token}}, {Type: msgConnected}} {
+	for _, m := range []*message{{Type: msgListening, Listening: &listening{Addr: l.Addr(), Elsewhere: elsewhere(c.host, l.Addr()), Token: token}}, {Type: msgConnected}} {
 		if err := c.ctl.send(replyWait, m); err != nil {
 			return err
 		}
