@@ -10,7 +10,11 @@ import "github.com/rdmaperf/rdmaperf/transports/rdma"
 // succeeded takes a successful completion of a send, and makes it that of the
 // user's request. visible: the user is to see it.
 func (q *qp) succeeded(wc *rdma.WC) (visible bool) {
-	for q.head != q.tail {
+	if f := q.ring[q.head&uint32(len(q.ring)-1)].flags; f == ePlain && q.head != q.tail {
+		q.head++ // the usual case, and nothing but the place to give back
+		visible = true
+	}
+	for !visible && q.head != q.tail {
 		e := &q.ring[q.head&uint32(len(q.ring)-1)]
 		q.head++
 		visible = q.ended(e, wc)

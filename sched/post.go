@@ -1,6 +1,10 @@
 package sched
 
-import "github.com/rdmaperf/rdmaperf/transports/rdma"
+import (
+	"math"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
 
 const (
 	allFlags  = rdma.Signaled | rdma.Fence | rdma.Solicited | rdma.Inline
@@ -62,8 +66,16 @@ func (q *qp) used() int { return int(q.posted - q.freed) }
 // has to wait.
 func (q *qp) straight(wrs []rdma.SendWR) (k int, marked bool, why error) {
 	used, room := q.used(), q.places-int(q.tail-q.head)-spare
+	if q.failed {
+		room = len(wrs) // the device below flushes at once
+	}
 	reads, total, since := q.reads, q.win.under(0), q.win.since
-	whole := q.dev.disc.whole
+	most, longest, every := uint64(q.win.bytes), uint64(q.win.slice), q.win.every
+	if q.dev.disc.whole || q.failed {
+		most, longest, every, reads = math.MaxUint64, math.MaxUint64, math.MaxInt, math.MinInt
+	} else if q.markers || q.win.out >= q.win.limit {
+		every = math.MaxInt
+	}
 	for k < len(wrs) {
 		w := &wrs[k]
 		switch {
@@ -71,21 +83,22 @@ func (q *qp) straight(wrs []rdma.SendWR) (k int, marked bool, why error) {
 			return k, false, rdma.ErrInvalid
 		case used+k >= q.depth:
 			return k, false, rdma.ErrQueueFull
-		case k >= room && !q.failed:
+		case k >= room:
 			return k, false, nil
 		}
-		if whole || q.failed {
-			k++
-			continue
+		n := uint64(w.SGE[0].Len)
+		if w.NumSGE != 1 {
+			n = w.Len()
 		}
-		n := w.Len()
-		if n > uint64(q.win.slice) && (q.dev.sliced.Has(w.Op) || sendOps.Has(w.Op)) && w.Flags&rdma.Inline == 0 {
+		if n > longest && w.Flags&rdma.Inline == 0 {
 			if sendOps.Has(w.Op) && q.dev.cfg.Sends == RefuseSends {
 				return k, false, rdma.ErrInvalid
 			}
-			return k, false, nil
+			if q.dev.sliced.Has(w.Op) || sendOps.Has(w.Op) {
+				return k, false, nil
+			}
 		}
-		if total += n; total > uint64(q.win.bytes) && total > n {
+		if total += n; total > most && total > n {
 			return k, false, nil
 		}
 		if readOps.Has(w.Op) {
@@ -95,7 +108,7 @@ func (q *qp) straight(wrs []rdma.SendWR) (k int, marked bool, why error) {
 		}
 		k++
 		// Where completions acknowledge, a mark is a signalled request.
-		if since += int(n); since >= q.win.every() && !q.markers && q.win.out < q.win.limit {
+		if since += int(n); since >= every {
 			if w.Flags&rdma.Signaled == 0 && !q.sigAll {
 				return k, true, nil
 			}
@@ -118,7 +131,7 @@ func (q *qp) through(wrs []rdma.SendWR, marked bool) (int, error) {
 		m, err = q.directly(wrs[k:], true)
 		n += m
 	}
-	if q.markers && q.win.since >= 2*q.win.every() && q.win.out < q.win.limit && !q.failed {
+	if q.markers && q.win.since >= 2*q.win.every && q.win.out < q.win.limit && !q.failed {
 		q.markRead()
 		q.flush()
 	}
@@ -129,9 +142,7 @@ func (q *qp) through(wrs []rdma.SendWR, marked bool) (int, error) {
 func (q *qp) directly(wrs []rdma.SendWR, signal bool) (done int, err error) {
 	if !signal && !q.sigAll {
 		done, err = q.below.PostSend(wrs)
-		for i := range wrs[:done] {
-			q.note(&wrs[i], wrs[i].Flags&rdma.Signaled != 0)
-		}
+		q.note(wrs[:done], 0)
 		return done, err
 	}
 	for done < len(wrs) && err == nil {
@@ -142,41 +153,54 @@ func (q *qp) directly(wrs []rdma.SendWR, signal bool) (done int, err error) {
 		}
 		var n int
 		n, err = q.below.PostSend(b)
-		for i := range wrs[done : done+n] {
-			q.note(&wrs[done+i], true)
-		}
+		q.note(wrs[done:done+n], eSignaled)
 		done += n
 	}
 	return done, err
 }
 
-// note records a request that went straight through.
-func (q *qp) note(w *rdma.SendWR, signaled bool) {
-	f := eUser
-	if signaled {
-		f |= eSignaled
-	}
-	if w.Flags&rdma.Signaled != 0 || q.sigAll {
-		f |= eLoud
-	}
-	if readOps.Has(w.Op) {
-		f |= eResponds
-		q.reads++
-	}
-	if !q.dev.disc.whole {
-		c := int(w.Priority)
-		if q.win.adaptive && q.win.under(0) > q.win.under(c) {
-			q.win.urgent()
+// note records requests that went straight through, with flags beyond their own.
+func (q *qp) note(wrs []rdma.SendWR, more entryFlags) {
+	mask := uint32(len(q.ring) - 1)
+	for i := range wrs {
+		w := &wrs[i]
+		f := eUser | more
+		if w.Flags&rdma.Signaled != 0 {
+			f = ePlain
+		} else if q.sigAll {
+			f |= eLoud
 		}
-		q.win.issue(c, w.Len())
-		if signaled && !q.markers && q.win.due() {
-			q.win.mark()
-			f |= eMark
+		if readOps.Has(w.Op) {
+			f |= eResponds
+			q.reads++
 		}
+		if !q.dev.disc.whole {
+			n := uint64(w.SGE[0].Len)
+			if w.NumSGE != 1 {
+				n = w.Len()
+			}
+			if w.Priority == 0 {
+				q.win.issued[0] += n
+				q.win.since += int(n)
+			} else {
+				q.noteUrgent(int(w.Priority), n)
+			}
+			if q.win.since >= q.win.every && f&eSignaled != 0 && !q.markers && q.win.due() {
+				q.win.mark()
+				f |= eMark
+			}
+		}
+		q.ring[q.tail&mask] = entry{w.ID, none, f}
+		q.tail++
 	}
-	q.ring[q.tail&uint32(len(q.ring)-1)] = entry{w.ID, none, f}
-	q.tail++
-	q.posted++
+	q.posted += uint64(len(wrs))
+}
+
+func (q *qp) noteUrgent(c int, n uint64) {
+	if q.win.under(0) > q.win.under(c) {
+		q.win.urgent()
+	}
+	q.win.issue(c, n)
 }
 
 // enqueue copies a request that waits. It checks what the device below would

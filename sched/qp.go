@@ -22,6 +22,9 @@ const (
 	eBeacon                          // posted behind a failure
 )
 
+// ePlain is a signalled request that went straight through.
+const ePlain = eUser | eSignaled | eLoud
+
 // entry is one request posted to the device below.
 type entry struct {
 	id     uint64 // as posted

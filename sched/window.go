@@ -1,6 +1,9 @@
 package sched
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // window is what one QP has under way: posted to the device below, and not known
 // to have reached the peer. Nothing of it can be reordered, so it bounds how long
@@ -17,6 +20,7 @@ import "time"
 type window struct {
 	bytes int // the window at present
 	slice int // the longest slice at present
+	every int // bytes between two marks
 
 	fixed    int // configured window and slice; 0: measured
 	cut      int
@@ -31,9 +35,13 @@ type window struct {
 	marks      [maxMarks]mark
 	first, out int // oldest mark, and how many are under way
 	limit      int // most marks under way
-	shortest   int64
-	rate       float64 // bytes a nanosecond
-	tuned      int     // window by the measurement
+
+	tuned int      // window by the measurement
+	rate  float64  // best of late, bytes a nanosecond
+	delay [4]int64 // of the last probes
+	taken int      // probes
+	age   int      // marks since the last one
+	probe probe
 }
 
 // mark is a point in the stream of posts.
@@ -41,21 +49,40 @@ type mark struct {
 	issued [Priorities]uint64
 	seen   uint64 // of class 0 and above, when the mark was made
 	at     int64
+	alone  bool
 }
+
+// probe is how far a measurement of the delay has come. The delay of a mark behind
+// a full window says nothing but how long the window is, so now and then the window
+// is left to run empty and one slice goes alone.
+type probe uint8
+
+const (
+	noProbe probe = iota
+	draining
+	alone
+)
+
+// probeEvery is how many marks lie between two probes: a probe costs about one
+// round trip, and 1024 marks are 256 windows. The first comes early.
+const (
+	probeEvery = 1024
+	probeFirst = 32
+)
 
 // busyMarks is how many marks after the last urgent request an adaptive window
 // stays narrow: a few milliseconds of bulk at any rate. Arbitrary.
 const busyMarks = 256
 
 // bdpGain is how much of the bandwidth-delay product is kept under way. The
-// shortest delay is what is measured, and the usual one is longer.
-const bdpGain = 4
+// delay of a probe is the least there is, and the usual one is longer.
+const bdpGain = 2
 
 func (w *window) init(c *Config, local bool) {
-	*w = window{fixed: c.Window, cut: c.Slice, adaptive: c.Adaptive, limit: maxMarks, least: leastWindow, tuned: startWindow}
+	*w = window{fixed: c.Window, cut: c.Slice, adaptive: c.Adaptive, limit: maxMarks, least: leastWindow, tuned: leastWindow * 2, age: probeEvery - probeFirst}
 	if local {
 		// The peer is software behind a socket: below this much, its wake-ups show.
-		w.least = startWindow
+		w.tuned = startWindow
 	}
 	w.resize()
 }
@@ -74,6 +101,7 @@ func (w *window) resize() {
 		w.bytes = min(w.bytes*adaptiveGain, maxWindow)
 		w.slice = min(w.slice*adaptiveGain, w.bytes, maxSlice)
 	}
+	w.every = w.bytes / 4
 }
 
 // urgent tells that a request found less urgent ones before it.
@@ -93,7 +121,19 @@ func (w *window) under(c int) uint64 { return w.issued[c] - w.seen[c] }
 // room tells whether n bytes of class c may go now. One request may always go.
 func (w *window) room(c int, n uint64) bool {
 	u := w.under(c)
-	return u == 0 || u+n <= uint64(w.bytes)
+	if u == 0 {
+		return true
+	}
+	if w.probe != noProbe {
+		return false
+	}
+	if u+n <= uint64(w.bytes) {
+		return true
+	}
+	if w.fixed == 0 && w.age >= probeEvery {
+		w.probe = draining
+	}
+	return false
 }
 
 func (w *window) issue(class int, n uint64) {
@@ -103,16 +143,20 @@ func (w *window) issue(class int, n uint64) {
 	w.since += int(n)
 }
 
-// every is how many bytes lie between two marks.
-func (w *window) every() int { return w.bytes / 4 }
-
 // due tells whether a mark should follow what was posted.
-func (w *window) due() bool { return w.since >= w.every() && w.out < w.limit }
+func (w *window) due() bool {
+	return w.out < w.limit && (w.since >= w.every || w.probe == draining && w.out == 0)
+}
 
 // mark notes one behind what was posted. The caller checked due, or that none is
 // under way.
 func (w *window) mark() {
-	w.marks[(w.first+w.out)%maxMarks] = mark{w.issued, w.seen[0], now()}
+	// What is before the mark that a probe waits for is what came after the last one.
+	lonely := w.probe == draining && w.under(0) == uint64(w.since)
+	if lonely {
+		w.probe = alone
+	}
+	w.marks[(w.first+w.out)%maxMarks] = mark{w.issued, w.seen[0], now(), lonely}
 	w.out++
 	w.since = 0
 }
@@ -137,22 +181,22 @@ func (w *window) arrived() {
 // arrived.
 func (w *window) empty() { w.seen, w.since = w.issued, 0 }
 
-// measure keeps the bandwidth-delay product: the best rate of late, and the
-// shortest time a mark took, which has the least waiting in it.
+// measure keeps the bandwidth-delay product: the best rate of late and the least
+// delay of the last probes.
 func (w *window) measure(m *mark) {
 	took := max(now()-m.at, 1)
-	if w.shortest == 0 || took < w.shortest {
-		w.shortest = took
+	w.age++
+	if !m.alone {
+		got := float64(m.issued[0]-m.seen) / float64(took)
+		w.rate = max(got, w.rate*(1-1.0/64))
+		return
 	}
-	got := float64(m.issued[0]-m.seen) / float64(took)
-	w.rate = max(got, w.rate*(1-1.0/64))
-	bdp := int(w.rate*float64(w.shortest)) * bdpGain
-	bdp = min(max(bdp, w.least), mostWindow) &^ (minSlice - 1)
-	// Small changes are noise, and a slice that keeps its length costs less.
-	if d := bdp - w.tuned; d > w.tuned/4 || d < -w.tuned/4 {
-		w.tuned = bdp
-		w.resize()
-	}
+	w.probe, w.age = noProbe, 0
+	w.delay[w.taken%len(w.delay)] = took
+	w.taken++
+	least := slices.Min(w.delay[:min(w.taken, len(w.delay))])
+	w.tuned = min(max(int(w.rate*float64(least))*bdpGain, w.least), mostWindow) &^ (minSlice - 1)
+	w.resize()
 }
 
 var began = time.Now()
