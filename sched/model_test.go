@@ -232,8 +232,8 @@ func (m *model) blocked(b *ask) bool {
 }
 
 // carryOut lets the device work.
-func (m *model) carryOut(n int) {
-	m.far.carryOut(n)
+func (m *model) carryOut(n int) int {
+	done := m.far.carryOut(n)
 	for _, wr := range m.far.arriving {
 		a := m.of(&wr)
 		if a == nil {
@@ -248,6 +248,7 @@ func (m *model) carryOut(n int) {
 		}
 	}
 	m.far.arriving = nil
+	return done
 }
 
 // poll takes completions and judges them.
@@ -328,18 +329,16 @@ func (m *model) same(a *ask) {
 }
 
 // finish lets everything end and looks whether all of it did.
-func (m *model) finish(fail bool) {
+func (m *model) finish() {
 	for idle := 0; idle < 3; {
-		m.carryOut(1 << 20)
-		if m.poll() == 0 {
-			idle++
-		} else {
-			idle = 0
+		if m.carryOut(1<<20)+m.poll() > 0 {
+			idle = -1
 		}
+		idle++
 	}
-	if fail {
-		if err := m.qp.Fail(); err != nil {
-			m.t.Fatal(err)
+	for _, a := range m.asks {
+		if a.loud && !a.told {
+			m.t.Fatalf("request %d does not complete by itself: %d of %d bytes posted, %d arrived", a.id, a.posted, a.size, a.arrived)
 		}
 	}
 	if err := m.qp.Close(); err != nil {
@@ -397,7 +396,7 @@ func random(t *rapid.T, p sched.Policy, local bool) {
 		}
 	}
 	ended := m.far.ended
-	m.finish(false)
+	m.finish()
 	// One error at the device is one error to the user, if it had anything of the
 	// user's to tell.
 	if m.far.ended && ended && !local && m.errs > 1 {

@@ -124,7 +124,9 @@ func (q *qp) cut(c int, p *parent, n uint64) bool {
 	}
 	i := q.class[c].first
 	e := entry{parent: i}
-	if last && p.flags&pLoud != 0 {
+	// What was overtaken has to tell when it ends: a completion may be held for it.
+	q.ahead = max(q.ahead, p.seq)
+	if last && (p.flags&pLoud != 0 || p.seq < q.ahead) {
 		e.flags |= eSignaled
 	}
 	if readOps.Has(w.Op) {

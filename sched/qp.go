@@ -113,6 +113,7 @@ type qp struct {
 	silent  [Priorities]queue
 	hushed  int // parents in silent
 	held    []kept
+	ahead   uint64 // the latest post of which something went below
 
 	win     window
 	markers bool // marks are reads of their own

@@ -88,7 +88,7 @@ func Catalogue() []Case {
 	for _, g := range [][]Case{
 		devCases, qpsCases, ordCases, sndCases, inlCases, immCases, wimCases, rdwCases, rdrCases,
 		atmCases, fenCases, srqCases, rnrCases, accCases, invCases, fluCases, cqoCases, evtCases,
-		lrgCases, cmCases, dthCases,
+		lrgCases, priCases, cmCases, dthCases,
 	} {
 		all = append(all, g...)
 	}
@@ -185,6 +185,9 @@ func needText(c *Case) string {
 	}
 	if c.Needs.Msg > 0 {
 		parts = append(parts, fmt.Sprintf("messages of %d bytes", c.Needs.Msg))
+	}
+	if c.Needs.Priorities > 0 {
+		parts = append(parts, fmt.Sprintf("%d priorities", c.Needs.Priorities))
 	}
 	if c.Without != 0 {
 		parts = append(parts, "no feature "+c.Without.String())

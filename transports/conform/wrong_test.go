@@ -69,6 +69,14 @@ func doubled(c *rdma.Caps, _ int) {
 }
 
 var bends = []bendRow{
+	{"a priority shortens", fixed(onSend(func(w *rdma.SendWR) {
+		if w.Priority > 0 && w.NumSGE > 0 {
+			w.SGE[0].Len--
+		}
+	})), []string{"pri/accepted"}},
+	{"every priority is taken", fixed(bend{caps: fourPriorities}), []string{"pri/limit-refused"}},
+	{"a list goes backwards", fixed(bend{caps: fourPriorities, send: backwards}), []string{"pri/same-keeps-order", "pri/fence-holds"}},
+	{"unsignalled writes are forgotten", fixed(bend{caps: fourPriorities, send: forgetQuiet}), []string{"pri/covers-unsignaled"}},
 	{"capabilities change", fixed(bend{caps: func(c *rdma.Caps, calls int) { c.MaxQPWR += calls & 1 }}), []string{"dev/caps-constant"}},
 	{"limits are not kept", fixed(bend{caps: halved}), []string{"dev/limits-exceeded", "cqo/depth-range", "cm/ird-ord-range",
 		"cm/private-data-too-long", "snd/too-many-elements", "lrg/over-max"}},
@@ -358,6 +366,29 @@ var bends = []bendRow{
 		}
 		return inner.PostRecv(wrs)
 	}}), []string{"snd/both-directions", "cm/ird-ord-range", "cm/private-data-too-long", "dth/listener-survives", "dth/neighbour-unharmed", "cm/accept-deadline"}},
+}
+
+// fourPriorities declares priorities on a device that ignores them.
+func fourPriorities(c *rdma.Caps, _ int) { c.Priorities = 4 }
+
+// backwards posts every list from its end.
+func backwards(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
+	own := slices.Clone(wrs)
+	slices.Reverse(own)
+	return inner.PostSend(own)
+}
+
+// forgetQuiet drops unsignalled writes.
+func forgetQuiet(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
+	for i := range wrs {
+		if wrs[i].Op == rdma.OpWrite && wrs[i].Flags&rdma.Signaled == 0 {
+			continue
+		}
+		if _, err := inner.PostSend(wrs[i : i+1]); err != nil {
+			return i, err
+		}
+	}
+	return len(wrs), nil
 }
 
 // skipRefused executes what stands behind a refused request.

@@ -124,6 +124,8 @@ type Need struct {
 	SGE      int
 	Inline   int
 	Msg      uint64
+
+	Priorities int
 }
 
 // Missing lists every unmet need as a *MissingError (errors.Is ErrNotSupported), or nil.
@@ -145,6 +147,9 @@ func (c *Caps) Missing(n Need) error {
 	}
 	if n.Msg > c.MaxMsg {
 		gaps = append(gaps, "message length")
+	}
+	if n.Priorities > c.Priorities {
+		gaps = append(gaps, "priorities")
 	}
 	if gaps == nil {
 		return nil

@@ -106,7 +106,7 @@ func TestAccessNeedsLocalWriteForRemoteChange(t *testing.T) {
 
 func TestMissingListsEveryGapAtOnce(t *testing.T) {
 	c := Caps{Ops: Ops(OpSend), Features: FeatFence, MaxSGE: 1, MaxMsg: 10}
-	err := c.Missing(Need{Ops: Ops(OpSend, OpRead, OpFetchAdd), Features: FeatFence | FeatSRQ, SGE: 2, Inline: 1, Msg: 11})
+	err := c.Missing(Need{Ops: Ops(OpSend, OpRead, OpFetchAdd), Features: FeatFence | FeatSRQ, SGE: 2, Inline: 1, Msg: 11, Priorities: 2})
 	if !errors.Is(err, ErrNotSupported) {
 		t.Fatalf("Missing = %v, want ErrNotSupported", err)
 	}
