@@ -42,6 +42,7 @@ const vendorSIW = 0x626d74
 // findings are what a device does that no query tells.
 type findings struct {
 	flushSend, flushRecv bool // requests posted in ERR complete flushed (IBTA C10-96, C10-97)
+	swapsDepths          bool // the answer to a connect has IRD and ORD exchanged
 }
 
 // probed remembers what devices can do: finding out makes and destroys a dozen
@@ -71,6 +72,9 @@ func (d *Device) findCaps() error {
 		return &rdma.OpError{Op: "query", Object: d.dev, Err: errno(rc)}
 	}
 	d.caps = d.advertised(&a)
+	// siw_cm_upcall reports a reply's depths the other way round than a request's,
+	// and than other drivers do.
+	d.found.swapsDepths = a.vendor_id == vendorSIW
 	if err := d.probe(); err != nil {
 		return &rdma.OpError{Op: "probe", Object: d.dev, Err: err}
 	}
@@ -105,6 +109,8 @@ func (d *Device) advertised(a *C.struct_va_device_attr) rdma.Caps {
 		c.MaxPrivate = privateIWARP
 		if a.vendor_id != vendorSIW {
 			c.Features |= rdma.FeatSinkNeedsRemoteWrite // cxgb4, irdma
+		} else {
+			c.Features &^= rdma.FeatSolicited // siw_rqe_complete never tells that a receive was solicited
 		}
 	} else {
 		c.Ops |= rdma.Ops(rdma.OpSendImm, rdma.OpWriteImm)

@@ -25,6 +25,10 @@ type manager struct {
 	ch   *C.struct_va_cm_channel
 	loop *watcher
 
+	// passive is held while an ID of the accepting side is destroyed, one at a time:
+	// siw counts references wrong when a listener ends beside its requests.
+	passive sync.Mutex
+
 	mu   sync.Mutex
 	next uint64
 	ids  map[uint64]*cmID // by the context that the ID carries
@@ -78,7 +82,7 @@ func (m *manager) close() {
 	}
 	m.mu.Unlock()
 	for _, id := range left { // requests that nobody answered
-		id.close()
+		id.closePassive()
 	}
 	C.vb_cm_free_channel(m.ch)
 }
@@ -115,6 +119,13 @@ func (c *cmID) close() {
 		C.vb_cm_destroy(c.id)
 		c.id = nil
 	}
+}
+
+// closePassive is close for a listening ID, or one that came with a request.
+func (c *cmID) closePassive() {
+	c.m.passive.Lock()
+	defer c.m.passive.Unlock()
+	c.close()
 }
 
 // do runs a call on the ID unless it is closed.

@@ -67,6 +67,9 @@ func (q *qp) initiateCM(ctx context.Context, id *cmID, addr string, p rdma.ConnP
 	if err != nil {
 		return p, err
 	}
+	if q.dev.found.swapsDepths {
+		e.ird, e.ord = e.ord, e.ird
+	}
 	// The event names the peer's side turned round: its IRD is our ORD.
 	got := settle(&p, e.ord, e.ird, e.private)
 	if !q.dev.iwarp {

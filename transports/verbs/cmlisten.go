@@ -64,7 +64,7 @@ func (m *manager) listen(ctx context.Context, addr string, backlog int) (rdma.Li
 		return rc
 	})
 	if err != nil {
-		id.close()
+		id.closePassive()
 		return nil, failed(opBind, at.String(), err)
 	}
 	l.addr = netip.AddrPortFrom(at.Addr(), real.Port()).String()
@@ -88,7 +88,7 @@ func (m *manager) requested(listening *cmID, ev *C.struct_vb_cm_event, e cmEvent
 		r.expire.Stop()
 	}
 	id.do(func(id *C.struct_va_cm_id) C.int { return C.vb_cm_reject(id, nil, 0) })
-	id.close()
+	id.closePassive()
 }
 
 func (l *cmListener) push(r *cmRequest) bool {
@@ -129,7 +129,7 @@ func (l *cmListener) Accept(ctx context.Context) (rdma.ConnRequest, error) {
 				l.mu.Unlock()
 				return r, nil
 			}
-			l.m.dev.discard(r.id)
+			r.id.closePassive()
 		}
 		closed := l.closed
 		if closed {
@@ -162,7 +162,7 @@ func (l *cmListener) Close() error {
 	for _, r := range waiting {
 		r.Reject(context.Background(), nil)
 	}
-	l.id.close()
+	l.id.closePassive()
 	l.m.dev.count(-1)
 	return nil
 }
@@ -226,7 +226,7 @@ func (r *cmRequest) Accept(ctx context.Context, peer rdma.QP, p rdma.ConnParam) 
 	}
 	got, err := r.accept(ctx, q, p)
 	if err != nil {
-		d.discard(r.id)
+		r.id.closePassive()
 		return fail(err)
 	}
 	return got, nil
@@ -272,7 +272,7 @@ func (r *cmRequest) Reject(ctx context.Context, privateData []byte) error {
 	err := r.id.do(func(id *C.struct_va_cm_id) C.int {
 		return C.vb_cm_reject(id, unsafe.Pointer(unsafe.SliceData(private)), C.int(len(private)))
 	})
-	r.l.m.dev.discard(r.id)
+	r.id.closePassive()
 	if err != nil {
 		return fail(fmt.Errorf("%w: %w", rdma.ErrUnreachable, err))
 	}

@@ -16,7 +16,7 @@ type Config struct {
 	CM       bool   // connect by rdma_cm; always so on iWARP
 	MTU      int    // path MTU in bytes, 256 to 4096; 0 takes the port's. Out-of-band only
 	Timeout  int    // ack timeout exponent, 4.096 µs·2^n, 1..31; 0 means 14 (67 ms)
-	Retry    int    // retries of a lost packet, 1..7; 0 means 7
+	Retry    int    // retries of a lost packet, 1..7; 0 means 6
 }
 
 // Default leaves every choice to this package.
@@ -24,7 +24,7 @@ func Default() Config { return Config{GIDIndex: -1} }
 
 const (
 	defaultTimeout = 14
-	defaultRetry   = 7
+	defaultRetry   = 6 // 7 is for ever to rxe (rxe_completer), so that a dead peer would never show
 )
 
 func (c *Config) validate() error {

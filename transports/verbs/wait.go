@@ -84,11 +84,10 @@ func (c *cq) Arm(solicitedOnly bool) error {
 	if c.closed {
 		return rdma.ErrClosed
 	}
-	var only C.int
-	if solicitedOnly {
-		only = 1
+	if solicitedOnly && !c.dev.caps.Features.Has(rdma.FeatSolicited) {
+		return rdma.ErrNotSupported
 	}
-	if rc := C.vb_arm(c.c, only); rc != 0 {
+	if rc := C.vb_arm(c.c, flag(solicitedOnly)); rc != 0 {
 		return &rdma.OpError{Op: "arm cq", Err: errno(rc)}
 	}
 	return nil
