@@ -113,7 +113,11 @@ func (c *Conn) meet(g greeting) {
 // bpev.Pollable of the Net's Set.
 func (c *Conn) Poll() bpev.Ready {
 	c.lane.drive()
-	return c.readiness()
+	r := c.readiness()
+	if c.handle.Sleeping() != 0 {
+		c.handle.Notify(r) // a polling reader finds what a sleeping writer waits for, before any poller does
+	}
+	return r
 }
 
 func (c *Conn) readiness() bpev.Ready {

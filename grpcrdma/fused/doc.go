@@ -25,7 +25,10 @@
 //
 // A client has no goroutine that reads. The caller that waits for its answer reads
 // the connection itself, busily as the connection does; of several, one reads for
-// all. So an answer reaches its caller without a hand-over between threads.
+// all. So an answer reaches its caller without a hand-over between threads. A
+// server's reader runs unary handlers itself while they are quick and nothing else
+// has arrived; one that blocks loses the reader's place within some milliseconds,
+// and its method gets goroutines from then on.
 //
 // # Ownership
 //
