@@ -51,6 +51,9 @@ func WriteBench(w io.Writer, d *Document) error {
 	if slices.ContainsFunc(d.Results, func(r Result) bool { return r.Connect != nil }) {
 		out.WriteString("Unit conn/s better=higher\nUnit connect-p50-ns better=lower\nUnit full-p50-ns better=lower\n")
 	}
+	if slices.ContainsFunc(d.Results, func(r Result) bool { return r.ParamServer != nil }) {
+		out.WriteString("Unit overlap better=higher\n")
+	}
 	if slices.ContainsFunc(d.Results, func(r Result) bool { return r.HOL != nil }) {
 		for _, v := range holBenchValues {
 			better := "lower"
@@ -115,6 +118,9 @@ func benchLine(out *bytes.Buffer, r *Result) {
 			fmt.Fprintf(out, "/app_slice=%d/app_window=%d", r.HOL.AppSliceBytes, r.HOL.AppWindow)
 		}
 	}
+	if ps := r.ParamServer; ps != nil {
+		fmt.Fprintf(out, "/model=%s/arm=%s/ratio=%s", benchValue(ps.Model), benchValue(ps.Arm), number(ps.ComputeRatio, -1))
+	}
 	fmt.Fprintf(out, "-%d %d", max(r.Threads, 1), r.Operations)
 
 	value := func(v float64, unit string) {
@@ -147,6 +153,13 @@ func benchLine(out *bytes.Buffer, r *Result) {
 	if in := r.Incast; in != nil {
 		value(roundTo(in.MinBytesPerSecond), "slowest-B/s")
 		value(in.Jain, "jain")
+	}
+	if ps := r.ParamServer; ps != nil {
+		value(roundTo(ps.Iteration.P50), "p50-ns")
+		value(roundTo(ps.Iteration.P99), "p99-ns")
+		if o, ok := ps.overlap(); ok {
+			value(o, "overlap")
+		}
 	}
 	if h := r.HOL; h != nil {
 		for _, v := range holBenchValues {

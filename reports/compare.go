@@ -102,7 +102,7 @@ type Change struct {
 var quantityUnits = [...]string{quantityTime: "ns", quantityRate: "1/s", quantityBytes: "B/s", quantityCount: "1"}
 
 // compared are the figures that a comparison always shows where they exist.
-var compared = []string{"p50", "p99", "mean", "alone.p50", "alone.p99", "loaded.p50", "loaded.p99", "alone.bw", "loaded.bw", "from_client.bw", "from_server.bw", "slowest.bw", "jain", "connect.p50", "full.p50", "rate", "bw"}
+var compared = []string{"p50", "p99", "mean", "alone.p50", "alone.p99", "loaded.p50", "loaded.p99", "alone.bw", "loaded.bw", "from_client.bw", "from_server.bw", "slowest.bw", "jain", "iteration.mean", "iteration.p50", "iteration.p99", "overlap", "connect.p50", "full.p50", "rate", "bw"}
 
 // ErrNothingInCommon says that no point is in both runs.
 var ErrNothingInCommon = errors.New("no point is in both runs")
@@ -183,6 +183,8 @@ type fact struct{ what, value string }
 var (
 	identityParameters  = []string{"bidirectional", "run"} // run: of a scenario
 	conditionParameters = []string{"arrival", "target", "completion", "recv_depth", "read_depth", "inline_bytes", "completion_every", "slots"}
+	trainIdentity       = []string{"model", "arm", "compute_ratio", "tensor_bytes", "parameters", "tensors"}
+	trainCondition      = []string{"levels"}
 	holIdentity         = []string{"arm", "bulk_size_bytes", "bulk_depth", "probe_size_bytes", "probe_interval_ns", "app_slice_bytes", "app_window"}
 )
 
@@ -194,22 +196,35 @@ func identity(r *Result) []fact {
 	}
 	facts = append(facts, fact{"rate", offered(r)}, fact{"arrivals", r.Arrivals})
 	facts = append(facts, parameters("", r.Parameters, identityParameters)...)
+	if r.ParamServer != nil {
+		facts = append(facts, parameters("", fields(r.ParamServer), trainIdentity)...)
+	}
 	if r.HOL != nil {
 		// By name, so that a head-of-line measurement may get more conditions.
-		var hol map[string]any
-		if b, err := json.Marshal(r.HOL); err == nil && json.Unmarshal(b, &hol) == nil {
-			facts = append(facts, parameters("", hol, holIdentity)...)
-		}
+		facts = append(facts, parameters("", fields(r.HOL), holIdentity)...)
 	}
 	return facts
 }
 
+// fields are the values of an object by their names in a document.
+func fields(object any) map[string]any {
+	var all map[string]any
+	if b, err := json.Marshal(object); err != nil || json.Unmarshal(b, &all) != nil {
+		return nil
+	}
+	return all
+}
+
 // conditions says how a point was measured.
 func conditions(r *Result) []fact {
-	return append([]fact{
+	var train []fact
+	if r.ParamServer != nil {
+		train = parameters("", fields(r.ParamServer), trainCondition)
+	}
+	return append(append(train, []fact{
 		{"label", r.Label}, {"threads", strconv.Itoa(max(r.Threads, 1))}, {"polling", r.Polling}, {"round trip", r.RoundTrip},
 		{"measured by", r.MeasuredBy}, {"verified", strconv.FormatBool(r.Verified)},
-	}, parameters("parameter ", r.Parameters, conditionParameters)...)
+	}...), parameters("parameter ", r.Parameters, conditionParameters)...)
 }
 
 // parameters takes the named scalars; a missing one is empty.
@@ -271,7 +286,9 @@ func sampleName(r *Result, id []fact) string {
 		n, _ := strconv.ParseInt(f.value, 10, 64)
 		switch {
 		case f.value == "", f.what == "bulk_size_bytes" && n == r.SizeBytes:
-		case f.what == "arm":
+		case f.what == "tensor_bytes":
+			name += " tensor_bytes=" + f.value // a figure, of one parameter
+		case f.what == "arm", f.what == "model":
 			name += " " + f.value
 		case f.what == "probe_interval_ns":
 			name += " every " + time.Duration(n).String()

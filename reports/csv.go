@@ -129,6 +129,14 @@ func csvTable() []csvColumn {
 			return integer(f(r.GC))
 		}}
 	}
+	training := func(name string, f func(ps *ParamServer) string) csvColumn {
+		return csvColumn{name, func(_ *Document, r *Result) string {
+			if r.ParamServer == nil {
+				return ""
+			}
+			return f(r.ParamServer)
+		}}
+	}
 	columns = append(columns, csvColumn{"repeat", func(_ *Document, r *Result) string {
 		if r.Repeat == 0 {
 			return ""
@@ -153,7 +161,16 @@ func csvTable() []csvColumn {
 			columns = append(columns, csvFigure("setup_"+s.name+"_"+f+"_ns", s.name+"."+f))
 		}
 	}
-	return columns
+	return append(columns,
+		training("model", func(ps *ParamServer) string { return printable(ps.Model) }),
+		training("training_arm", func(ps *ParamServer) string { return printable(ps.Arm) }),
+		training("levels", func(ps *ParamServer) string { return strconv.Itoa(ps.Levels) }),
+		training("tensor_bytes", func(ps *ParamServer) string { return csvNumber(ps.TensorBytes) }),
+		training("compute_ratio", func(ps *ParamServer) string { return csvNumber(ps.ComputeRatio) }),
+		csvFigure("iteration_mean_ns", "iteration.mean"), csvFigure("iteration_p50_ns", "iteration.p50"), csvFigure("iteration_p99_ns", "iteration.p99"),
+		training("iteration_mean_low_ns", func(ps *ParamServer) string { return csvNumber(ps.MeanLow) }),
+		training("iteration_mean_high_ns", func(ps *ParamServer) string { return csvNumber(ps.MeanHigh) }),
+		csvFigure("communication_ns", "communication"), csvFigure("computation_ns", "computation"), csvFigure("ideal_ns", "ideal"), csvFigure("overlap", "overlap"))
 }
 
 // whenSet is empty for what a result does not have.

@@ -139,6 +139,9 @@ type Result struct {
 	// Incast has the clients' shares of the throughput.
 	Incast *Incast `json:"incast,omitempty"`
 
+	// ParamServer is a training with one parameter server.
+	ParamServer *ParamServer `json:"param_server,omitempty"`
+
 	CPU      *CPU      `json:"cpu,omitempty"`
 	Counters *Counters `json:"counters,omitempty"`
 	GC       *GC       `json:"gc,omitempty"`

@@ -63,6 +63,9 @@ func resultSeries(r *Result) []seriesPart {
 	if r.LatencyService != nil {
 		parts = append(parts, seriesPart{"service", r.LatencyService})
 	}
+	if ps := r.ParamServer; ps != nil {
+		parts = append(parts, seriesPart{"iteration", &ps.Iteration})
+	}
 	if h := r.HOL; h != nil {
 		parts = append(parts, seriesPart{"probe-alone", &h.ProbeAlone}, seriesPart{"probe-loaded", &h.ProbeLoaded})
 	}
@@ -85,6 +88,9 @@ func seriesMore(r *Result, what string) []string {
 	}
 	if r.HOL != nil && r.HOL.Arm != "" {
 		more = append(more, r.HOL.Arm)
+	}
+	if ps := r.ParamServer; ps != nil {
+		more = append(more, ps.Model, ps.Arm, "ratio"+number(ps.ComputeRatio, -1))
 	}
 	if what != "" {
 		more = append(more, what)

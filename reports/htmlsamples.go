@@ -115,8 +115,11 @@ func (set *sampleSet) docName(i int) string {
 	return ""
 }
 
-// shape names the variant of a head-of-line result.
+// shape names the variant of a head-of-line result or of a training.
 func shape(r *Result) string {
+	if ps := r.ParamServer; ps != nil {
+		return visible(ps.point())
+	}
 	if r.HOL == nil {
 		return ""
 	}

@@ -26,7 +26,10 @@ type RepeatSummary struct {
 	SizeBytes int64   `json:"size_bytes"`
 	QPs       int     `json:"qps"`
 	Rate      float64 `json:"rate,omitempty"` // of an open loop
-	Arm       string  `json:"arm,omitempty"`  // of a head-of-line measurement
+	Arm       string  `json:"arm,omitempty"`  // of a head-of-line measurement and of a training
+
+	Model        string   `json:"model,omitempty"` // of a training
+	ComputeRatio *float64 `json:"compute_ratio,omitempty"`
 
 	Results []int `json:"results"` // the repeats: indexes of Document.Results
 	N       int   `json:"n"`       // how many
@@ -78,6 +81,9 @@ func SummariseRepeats(results []Result) []RepeatSummary {
 			if first.HOL != nil {
 				s.Arm = first.HOL.Arm
 			}
+			if ps := first.ParamServer; ps != nil {
+				s.Arm, s.Model, s.ComputeRatio = ps.Arm, ps.Model, &ps.ComputeRatio
+			}
 			for _, r := range set.results {
 				s.Results = append(s.Results, index[r])
 			}
@@ -98,7 +104,7 @@ func tooFewRepeats(n int) string {
 
 // intervalFigures are those that repeats get intervals for, where a result has them.
 var intervalFigures = []string{"p50", "mean", "p99", "alone.p50", "alone.mean", "alone.p99", "loaded.p50", "loaded.mean", "loaded.p99",
-	"alone.bw", "loaded.bw", "from_client.bw", "from_server.bw", "slowest.bw", "jain", "bw", "rate"}
+	"alone.bw", "loaded.bw", "from_client.bw", "from_server.bw", "slowest.bw", "jain", "iteration.p50", "iteration.mean", "iteration.p99", "overlap", "bw", "rate"}
 
 // meanIntervals are those of the figures that every repeat has.
 func meanIntervals(repeats []*Result) []MeanInterval {
@@ -152,6 +158,9 @@ func repeatSets(results []*Result) (singles []*Result, sets []*repeatSet) {
 		k := repeatPoint{size: r.SizeBytes, rate: r.Rate, qps: r.QPs, latency: r.Latency != nil, throughput: r.Throughput != nil, bothWays: r.Bidirectional != nil}
 		if r.HOL != nil {
 			k.arm = "arm " + r.HOL.Arm
+		}
+		if r.ParamServer != nil {
+			k.arm = r.ParamServer.point()
 		}
 		if index[k] == nil {
 			index[k] = &repeatSet{repeatPoint: k}

@@ -117,11 +117,12 @@ type load struct {
 	arrivals                         string // of an open loop, whose rate stands in the table
 	run                              string // of a scenario: two runs of one point are not repeats
 	bothWays                         bool   // a bidirectional stream
-	sweep                            bool   // several numbers of QPs, which stand in the table
+	train                            trainLoad
+	sweep                            bool // several numbers of QPs, which stand in the table
 }
 
 func loadOf(r *Result) load {
-	l := load{r.Workload, r.Op, r.Polling, r.RoundTrip, r.Depth, r.QPs, max(r.Threads, 1), holLoadOf(r), r.Arrivals, "", r.Bidirectional != nil, false}
+	l := load{r.Workload, r.Op, r.Polling, r.RoundTrip, r.Depth, r.QPs, max(r.Threads, 1), holLoadOf(r), r.Arrivals, "", r.Bidirectional != nil, trainLoadOf(r), false}
 	l.run, _ = r.Parameters["run"].(string)
 	if r.HOL != nil {
 		l.qps = 0 // one or two by the arm, which the table names
@@ -144,6 +145,9 @@ func (l load) what() string {
 func (l load) conditions() string {
 	if l.hol != (holLoad{}) {
 		return l.holConditions()
+	}
+	if l.train != (trainLoad{}) {
+		return l.trainConditions()
 	}
 	parts := []string{"depth " + strconv.Itoa(l.depth)}
 	if l.workload == "connect" {
@@ -257,7 +261,7 @@ func (p *textPrinter) group(g *groupedResults) {
 				throughput.add(g.perRowCells(r, cells)...)
 			}
 		}
-		if r.Latency == nil && r.LatencyCorrected == nil && r.Throughput == nil && r.HOL == nil {
+		if r.Latency == nil && r.LatencyCorrected == nil && r.Throughput == nil && r.HOL == nil && r.ParamServer == nil {
 			other.add(g.perRowCells(r, []cell{{text: integer(r.SizeBytes)}, {text: integer(r.Operations)}, {text: number(float64(r.DurationNs)/1e9, 2)}})...)
 		}
 	}
@@ -278,6 +282,7 @@ func (p *textPrinter) group(g *groupedResults) {
 	p.holTable(rows)
 	p.incastTable(rows)
 	p.connectTable(rows)
+	p.trainTable(rows)
 	for _, note := range notes {
 		p.wrapped(note)
 	}

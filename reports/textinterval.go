@@ -15,7 +15,11 @@ func (p *textPrinter) intervalTables(g *groupedResults) {
 		names, rows := p.intervalRows(set)
 		columns := g.perRow([]column{{name: "#bytes"}, {name: "repeats"}})
 		if set.arm != "" {
-			columns = append(columns, column{name: "arm", left: true}, column{name: "probes"})
+			of := "probes"
+			if set.results[0].ParamServer != nil {
+				of = "ratio"
+			}
+			columns = append(columns, column{name: "arm", left: true}, column{name: of})
 		}
 		columns = append(columns, names...)
 		i := slices.IndexFunc(tables, func(t *table) bool { return slices.Equal(t.columns, columns) })
@@ -57,6 +61,9 @@ func (p *textPrinter) intervalRows(set *repeatSet) (names []column, rows [][]cel
 	times := []column{{name: "t_typical", unit: "usec"}, {name: "t_avg", unit: "usec"}, {name: "99%", unit: "usec"}}
 	rates := throughputColumns(p.Gbits)[2:]
 	switch {
+	case set.results[0].ParamServer != nil:
+		return times, [][]cell{{{text: printable(set.results[0].ParamServer.Arm)}, {text: number(set.results[0].ParamServer.ComputeRatio, -1)},
+			find("iteration.p50"), find("iteration.mean"), find("iteration.p99")}}
 	case set.results[0].HOL != nil:
 		arm := set.results[0].HOL.Arm
 		if arm == "" {

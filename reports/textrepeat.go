@@ -18,7 +18,7 @@ func (g *groupedResults) collapse() (rows []*Result, notes []string) {
 			continue
 		}
 		name := g.rowName(all[0])
-		if k.arm != "" {
+		if k.arm != "" && all[0].ParamServer == nil {
 			name += " " + printable(k.arm)
 		}
 		note := name + ": medians of " + plural(int64(len(all)), "repeat") + "; " + strings.Join(spreads(all), ", ")
@@ -50,6 +50,8 @@ func spreads(all []*Result) []string {
 	case first.HOL != nil:
 		add("loaded p50", func(r *Result) float64 { return r.HOL.ProbeLoaded.P50 })
 		add("loaded 99%", func(r *Result) float64 { return r.HOL.ProbeLoaded.P99 })
+	case first.ParamServer != nil:
+		add("mean iteration", func(r *Result) float64 { return r.ParamServer.Iteration.Mean })
 	case first.Latency != nil:
 		add("p50", func(r *Result) float64 { return r.Latency.P50 })
 		add("99%", func(r *Result) float64 { return r.Latency.P99 })
@@ -89,6 +91,9 @@ func medianResult(all []*Result) *Result {
 	}
 	if r.Connect != nil {
 		r.Connect = medianConnect(all)
+	}
+	if r.ParamServer != nil {
+		r.ParamServer = medianTraining(all, latency(func(r *Result) *Latency { return &r.ParamServer.Iteration }))
 	}
 	if r.Incast != nil {
 		r.Incast = medianIncast(all)

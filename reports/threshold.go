@@ -84,6 +84,12 @@ func figureTable() []metric {
 	}
 	latencies("alone.", probe(func(h *HOL) *Latency { return &h.ProbeAlone }))
 	latencies("loaded.", probe(func(h *HOL) *Latency { return &h.ProbeLoaded }))
+	latencies("iteration.", func(r *Result) *Latency {
+		if r.ParamServer == nil {
+			return nil
+		}
+		return &r.ParamServer.Iteration
+	})
 	rate := func(name string, q quantity, of func(t *Throughput) float64) metric {
 		return metric{name, q, func(r *Result) (float64, bool) {
 			if r.Throughput == nil {
@@ -113,6 +119,10 @@ func figureTable() []metric {
 		bulk("loaded.bw", func(h *HOL) float64 { return h.BulkLoadedBytesPerSecond }),
 		incastMetric("slowest.bw", quantityBytes, func(in *Incast) float64 { return in.MinBytesPerSecond }),
 		incastMetric("fastest.bw", quantityBytes, func(in *Incast) float64 { return in.MaxBytesPerSecond }),
+		trainMetric("communication", quantityTime, func(ps *ParamServer) (float64, bool) { return ps.CommunicationNs, true }),
+		trainMetric("computation", quantityTime, func(ps *ParamServer) (float64, bool) { return ps.ComputeNs, true }),
+		trainMetric("ideal", quantityTime, func(ps *ParamServer) (float64, bool) { return ps.IdealNs, true }),
+		trainMetric("overlap", quantityCount, (*ParamServer).overlap),
 		incastMetric("jain", quantityCount, func(in *Incast) float64 { return in.Jain }),
 		direction("from_client.bw", func(b *Bidirectional) float64 { return b.FromClient.BytesPerSecond }),
 		direction("from_server.bw", func(b *Bidirectional) float64 { return b.FromServer.BytesPerSecond }),

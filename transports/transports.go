@@ -182,5 +182,6 @@ type Caps struct {
 	MaxSessions   int    // at once; 0: no limit known
 	MaxDepth      int    // operations outstanding
 	MaxReadDepth  int    // reads and atomics outstanding
+	Priorities    int    // levels of Op.Priority that are told apart; 0: it is ignored
 	LocalComplete bool   // success means handed to the transport below, not arrived
 }

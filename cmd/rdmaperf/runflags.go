@@ -52,6 +52,7 @@ type runOptions struct {
 	timeout    string
 	hol        holFlags
 	load       loadFlags
+	train      trainFlags
 
 	scenario string
 
@@ -71,7 +72,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.transports, "transport", "", "comma list of stacks to run side by side: "+stackNames()+" (default verbs where an RDMA device has an ACTIVE port, else "+embeddedStack()+")")
 	f.StringSliceVar(&o.schedSlices, "sched-slice", nil, "comma list of slices, such as 16K,64K,auto: each sched stack of --transport is run with each")
 	f.StringSliceVar(&o.schedWindows, "sched-window", nil, "likewise of windows")
-	f.StringSliceVar(&o.workloads, "workload", bench.StandardWorkloads(), "comma list of latency, throughput, hol (small probes beside a bulk stream), incast (many clients to one server thread), connect (connection set-up); without it, hol is left out where --op, --size, --all, --qp, --qp-sweep, --threads or --polling event describe another test, and --rate is for latency alone")
+	f.StringSliceVar(&o.workloads, "workload", bench.StandardWorkloads(), "comma list of latency, throughput, hol (small probes beside a bulk stream), incast (many clients to one server thread), connect (connection set-up), paramserver (a training with one parameter server); without it, hol is left out where --op, --size, --all, --qp, --qp-sweep, --threads or --polling event describe another test, and --rate is for latency alone")
 	f.StringSliceVar(&o.ops, "op", nil, "comma list of send, write, write_imm, read, fetch_add, cmp_swap (default latency of send, write and read, throughput of write)")
 	f.StringSliceVarP(&o.sizes, "size", "s", nil, "comma list of message sizes in bytes; K, M, G are 1024 (default latency 64,4K, throughput 64,64K,1M)")
 	f.BoolVarP(&o.all, "all", "a", false, "all sizes from 2 bytes to 8 MiB")
@@ -93,6 +94,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 
 	o.load.register(f)
 	o.hol.register(f)
+	o.train.register(f)
 
 	f.IntVarP(&o.port, "port", "p", defaultPort, "control port of rdmaperf serve")
 	o.verbs.register(f)
@@ -148,7 +150,7 @@ func (o *runOptions) plan(cmd *cobra.Command) (*runPlan, error) {
 		{"--pin", func() (err error) { p.autoPin, b.ClientCPU, b.ServerCPU, err = parsePin(o.pin, o.threads); return }},
 		{"--interval", func() (err error) { b.Interval, err = o.load.series(changed); return }},
 		{"head-of-line flags", func() error { return o.hol.plan(b, changed) }},
-		{"--size", func() (err error) { p.points, err = o.points(changed); return }},
+		{"--size", func() (err error) { p.points, err = o.points(changed, &b.Models); return }},
 	}
 	for _, s := range steps {
 		if err := s.read(); err != nil {
@@ -253,8 +255,9 @@ var (
 // maxAll is the largest size of --all, perftest's.
 const maxAll = 8 << 20
 
-// points is the product of workloads, operations and sizes.
-func (o *runOptions) points(changed func(string) bool) ([]bench.Point, error) {
+// points is the product of workloads, operations and sizes. trained gets the models
+// that they name.
+func (o *runOptions) points(changed func(string) bool, trained *map[string]*bench.Model) ([]bench.Point, error) {
 	var sizes []int
 	for _, s := range o.sizes {
 		n, err := parseBytes(s)
@@ -302,6 +305,14 @@ func (o *runOptions) points(changed func(string) bool) ([]bench.Point, error) {
 			qps = atOnce
 		}
 		ops := unique(o.ops)
+		if w == bench.WorkloadParamServer {
+			train, models, err := o.train.points()
+			if err != nil {
+				return nil, err
+			}
+			points, *trained = append(points, train...), models
+			continue
+		}
 		if w == bench.WorkloadHOL {
 			hol, err := o.hol.points(ops)
 			if err != nil {

@@ -109,6 +109,7 @@ var onlyFor = []struct {
 	{[]string{"bidirectional"}, bench.WorkloadThroughput},
 	{[]string{"clients"}, bench.WorkloadIncast},
 	{[]string{"concurrency"}, bench.WorkloadConnect},
+	{trainFlagNames, bench.WorkloadParamServer},
 }
 
 // ownThreads are the workloads that have as many threads as connections, and the
@@ -140,6 +141,11 @@ func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
 			list = slices.DeleteFunc(list, func(w string) bool { return w == bench.WorkloadHOL })
 		}
 		return list, nil
+	}
+	if slices.Contains(list, bench.WorkloadParamServer) {
+		if err := checkTrain(list, changed); err != nil {
+			return nil, err
+		}
 	}
 	for w, instead := range ownThreads {
 		if !slices.Contains(list, w) {

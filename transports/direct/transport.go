@@ -64,6 +64,7 @@ func (t *transport) Caps() transports.Caps {
 		MaxSessions:   d.MaxQP,
 		MaxDepth:      min(d.MaxQPWR, (d.MaxCQE-cqSlack)/2, maxDepth), // sends and receives share the CQ
 		MaxReadDepth:  d.MaxRDAtom,
+		Priorities:    d.Priorities,
 		LocalComplete: d.Completion == rdma.CompletionLocal,
 	}
 	if d.Features.Has(rdma.FeatInline) {

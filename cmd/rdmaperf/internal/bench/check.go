@@ -56,13 +56,15 @@ func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 		return missing("workload for operation call")
 	case pt.Workload == WorkloadConnect && !caps.Kinds.Has(transports.KindWrite):
 		return missing("operation write (of the first round trip)")
+	case pt.Workload == WorkloadParamServer && !caps.Kinds.Has(transports.KindRead):
+		return missing("operation read (by which tensors are pulled)")
 	case needsSend(p, pt, k, caps) && !caps.Kinds.Has(transports.KindSend):
 		return missing("operation send (which proves that data arrived)")
 	case p.Polling == PollingEvent && !caps.Events:
 		return missing("event polling")
 	case caps.MaxSessions > 0 && p.qps(pt) > caps.MaxSessions:
 		return above("%d QPs are above the device's limit of %d", p.qps(pt), caps.MaxSessions)
-	case uint64(pt.Size) > caps.MaxMsg:
+	case uint64(pt.Size) > caps.MaxMsg && pt.Workload != WorkloadParamServer:
 		return above("size %d is above the limit of %d bytes", pt.Size, caps.MaxMsg)
 	case p.Inline > caps.MaxInline:
 		return above("inline %d is above the limit of %d bytes", p.Inline, caps.MaxInline)
@@ -94,6 +96,8 @@ func needsSend(p *Plan, pt Point, k transports.Kind, caps transports.Caps) bool 
 	case pt.Bidirectional:
 		return true // begin and end
 	case oneSided(k):
+		return false
+	case pt.Workload == WorkloadParamServer:
 		return false
 	case pt.Workload != WorkloadLatency:
 		return true

@@ -26,6 +26,9 @@ type Client struct {
 	broken bool
 	raw    *rawStore // nil: samples are not kept
 
+	// Median time of an iteration of the parameter server workload that only communicates.
+	communication map[communicationKey]float64
+
 	counters func() []reports.DeviceCounters // nil: none
 }
 
@@ -38,6 +41,9 @@ const retryEvery = 50 * time.Millisecond
 func Connect(ctx context.Context, addr string, tr transports.Transport, plan Plan) (*Client, error) {
 	plan = plan.withDefaults()
 	if err := plan.Validate(); err != nil {
+		return nil, err
+	}
+	if err := plan.checkModels(); err != nil {
 		return nil, err
 	}
 	if err := Check(&plan, tr.Name(), tr.Caps()); err != nil {
@@ -103,6 +109,9 @@ func ConnectConn(ctx context.Context, conn net.Conn, tr transports.Transport, pl
 }
 
 func (c *Client) greet(ctx context.Context) error {
+	if err := c.plan.checkModels(); err != nil {
+		return err
+	}
 	err := c.ctl.send(c.plan.Timeout, &message{Magic: controlMagic, Version: ControlVersion, Type: msgPlan, Plan: &c.plan})
 	var m *message
 	if err == nil {

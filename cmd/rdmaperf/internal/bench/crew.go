@@ -24,6 +24,8 @@ type crew struct {
 	fresh    bool          // the first receives are still to be posted
 	parts    parts         // head-of-line, client: what the next phase does
 	pace     *Pacer        // head-of-line, client: of the probes
+	train    training      // parameter server, client: what the next phase does
+	trainer  *trainer      // that of the phase
 }
 
 // newCrew takes over the sessions, unless it fails. cpu pins the worker when it is not negative.
@@ -94,6 +96,9 @@ func (c *crew) prepare(gen int) error {
 		}
 		if c.sh.Workload == WorkloadHOL {
 			l.seekHOL()
+		}
+		if c.sh.Workload == WorkloadParamServer {
+			l.posted = 0
 		}
 		if c.fresh && (c.sh.Bidirectional || c.sh.Arrival == ArrivalMessage || c.sh.Arrival == ArrivalNotify) {
 			if err := c.firstReceives(l); err != nil {
@@ -186,6 +191,10 @@ func (c *crew) loop() func(*worker) error {
 		d := newDuet(c.workers[0], c.parts, c.pace)
 		return func(*worker) error { return d.run() }
 	}
+	if c.sh.Workload == WorkloadParamServer {
+		c.trainer = newTrainer(c.workers[0], c.train)
+		return func(*worker) error { return c.trainer.run() }
+	}
 	divide, sample := int64(2), messageSample
 	switch {
 	case c.sh.Arrival == ArrivalMemory:
@@ -219,6 +228,7 @@ type outcome struct {
 	window time.Duration
 	stages *[numStages]*reports.Recorder // connection set-up, client
 	shares []share                       // incast, client: of each worker
+	times  []float64                     // parameter server: of the iterations, ns
 	usage  usage
 	err    error // the first failure; a corruption wins
 }
@@ -362,6 +372,9 @@ func (c *crew) collect(errs []error) outcome {
 		case err != nil && (o.err == nil || reports.Code(err) == reports.ExitCorruption):
 			o.err = err
 		}
+	}
+	if c.trainer != nil {
+		o.times = c.trainer.times
 	}
 	o.begin = begin
 	o.window = time.Duration(max(0, end-begin))

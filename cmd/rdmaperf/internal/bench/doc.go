@@ -47,6 +47,11 @@
 // first round trip, and its end until everything is given back. The server accepts
 // with one thread.
 //
+// In the parameter server workload an iteration is the time from one end of the
+// backward pass to the next. Computation is that of an accelerator beside the thread:
+// it has a time line of its own, which only a tensor that is not back yet holds up,
+// and takes no CPU.
+//
 // With a rate the latency loop is open: operations are due at intended starts, none
 // is skipped, and a sample is the wait behind its start and then the above. The
 // head-of-line workload times its probes from their intended starts, too, and over
@@ -60,6 +65,10 @@
 // The clients of an incast, and connections set up at once, are of threads of one
 // process, and a long connect run over TCP needs many ephemeral ports.
 // --interval in both directions shows the client's only.
+//
+// The parameter server has one worker, its update takes no time, and a pull is a read:
+// it finds what the push before it wrote. Computation is a time, split over the
+// tensors by their multiply-adds, and no load on the memory.
 //
 // Raw samples are bounded: what does not fit is counted, and only the histogram has
 // it. They are handed over between windows, so that a slow disk lengthens a run.

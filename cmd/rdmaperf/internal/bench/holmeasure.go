@@ -40,7 +40,13 @@ func (m *measurement) runAlone(ctx context.Context) error {
 // keepLoaded takes the figures of the measured phase out of the recorder, which
 // the next phase uses again.
 func (m *measurement) keepLoaded() {
-	if m.sh.Workload != WorkloadHOL || m.out == nil {
+	if m.out == nil || m.out.rec == nil {
+		return
+	}
+	if m.sh.Workload == WorkloadParamServer {
+		m.rounds = m.out.rec.Snapshot()
+	}
+	if m.sh.Workload != WorkloadHOL {
 		return
 	}
 	m.hol.probeLoaded, m.hol.bulkLoaded = m.out.rec.Snapshot(), m.bulkRate(m.out)

@@ -22,6 +22,8 @@ type measurement struct {
 	failures int64
 
 	hol     holFigures
+	train   training // of the measured phase
+	rounds  reports.Latency
 	samples []reports.RawSamples
 
 	counters reports.Counters
@@ -67,6 +69,12 @@ func (m *measurement) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if sh.Workload == WorkloadParamServer {
+		if err := m.runCommunication(ctx); err != nil {
+			m.fail(ctx)
+			return err
+		}
+	}
 	var rep *phaseReport
 	m.crew.interval, m.crew.raw = p.Interval, c.raw
 	m.out, rep, err = m.phase(ctx, "measure", genMeasure, limits{p.Iterations, p.Duration})
@@ -90,7 +98,7 @@ func (m *measurement) run(ctx context.Context) (err error) {
 		// In the window a slot carries the same bytes every time, so a later write
 		// that got lost there leaves no trace. One more round with another pattern
 		// does.
-		m.crew.parts = parts{bulk: true}
+		m.crew.parts, m.crew.train.compute = parts{bulk: true}, 0
 		if _, _, err = m.phase(ctx, "verify", genVerify, limits{ops: int64(sh.Slots)}); err != nil {
 			m.fail(ctx)
 			return err
@@ -239,6 +247,8 @@ func (m *measurement) result() reports.Result {
 		m.bothWays(&res, out)
 	} else if sh.Workload == WorkloadHOL {
 		res.HOL = m.hol.object(m)
+	} else if sh.Workload == WorkloadParamServer {
+		m.paramServer(&res, out)
 	} else if out.rec != nil {
 		l := out.rec.Snapshot()
 		res.Latency = &l
@@ -304,6 +314,10 @@ func (m *measurement) parameters() map[string]any {
 		if c.plan.ProbeInterval == 0 {
 			p["probe_arrivals"] = "closed loop"
 		}
+	}
+	if sh.Workload == WorkloadParamServer {
+		p["model"], p["arm"], p["levels"], p["tensor_bytes"], p["compute_ratio"] = sh.Model, sh.Arm, sh.Levels, sh.TensorBytes, sh.ComputeRatio
+		p["push"], p["pull"], p["fusion"] = "write", "read behind the write", "none"
 	}
 	if sh.Bidirectional {
 		p["bidirectional"] = true

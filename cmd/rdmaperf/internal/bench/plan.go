@@ -21,6 +21,10 @@ type Plan struct {
 	Transport string  `json:"transport"`
 	Points    []Point `json:"points"`
 
+	// Models are those that points of the parameter server workload name. The server
+	// needs none.
+	Models map[string]*Model `json:"-"`
+
 	// Iterations per QP. When it is 0, Duration decides; exactly one is set.
 	Iterations int64         `json:"iterations,omitempty"`
 	Duration   time.Duration `json:"duration_ns,omitempty"`
@@ -74,7 +78,7 @@ type Point struct {
 	Workload string `json:"workload"`
 	Op       string `json:"op"`
 	Size     int    `json:"size_bytes"`
-	Arm      string `json:"arm,omitempty"` // head-of-line: one of Arms
+	Arm      string `json:"arm,omitempty"` // head-of-line: one of Arms; paramserver: one of TrainArms
 
 	// Rate makes an open loop of the workload latency: operations a second, of all
 	// QPs together. 0 is a closed loop.
@@ -83,6 +87,13 @@ type Point struct {
 	// Bidirectional makes both sides send at once, in throughput.
 	Bidirectional bool `json:"bidirectional,omitempty"`
 
+	// Of the parameter server workload: the model's name, the bytes of a parameter,
+	// which with the model make Size, and the computation of an iteration as a
+	// multiple of its communication alone.
+	Model        string  `json:"model,omitempty"`
+	TensorBytes  float64 `json:"tensor_bytes,omitempty"`
+	ComputeRatio float64 `json:"compute_ratio,omitempty"`
+
 	// QPs replaces the plan's number, for a sweep. 0: the plan's.
 	QPs int `json:"point_qps,omitempty"`
 }
@@ -90,6 +101,9 @@ type Point struct {
 // String reads "latency send 64 B" or "hol write 1048576 B same-qp".
 func (p Point) String() string {
 	s := fmt.Sprintf("%s %s %d B", p.Workload, p.Op, p.Size)
+	if p.Model != "" {
+		s = fmt.Sprintf("%s %s, ratio %v,", p.Workload, p.Model, p.ComputeRatio)
+	}
 	if p.Arm != "" {
 		s += " " + p.Arm
 	}
@@ -209,6 +223,10 @@ func (p *Plan) Validate() error {
 		return bad("polling", p.Polling, "one thread serves all clients of an incast and cannot sleep on one, so it needs busy polling")
 	case p.has(WorkloadConnect) && p.Polling == PollingEvent:
 		return bad("polling", p.Polling, "the first round trip of a connection is polled for, so it needs busy polling")
+	case p.has(WorkloadParamServer) && p.Polling == PollingEvent:
+		return bad("polling", p.Polling, "a worker computes and communicates at once, so it needs busy polling")
+	case p.has(WorkloadParamServer) && p.Interval > 0:
+		return bad("interval", p.Interval, "the workload paramserver has iterations, and no windows")
 	case p.has(WorkloadHOL) && p.Polling == PollingEvent:
 		return bad("polling", p.Polling, "the head-of-line workload paces and watches two things at once, so it needs busy polling")
 	}
@@ -274,8 +292,10 @@ func (p Point) validate() error {
 		return fmt.Errorf("atomics are %d bytes", atomicSize)
 	case p.QPs < 0 || p.QPs > maxQPs:
 		return fmt.Errorf("%d QPs: want 1 to %d", p.QPs, maxQPs)
-	case p.Arm != "" && p.Workload != WorkloadHOL:
-		return fmt.Errorf("only the head-of-line workload has arms")
+	case p.Arm != "" && p.Workload != WorkloadHOL && p.Workload != WorkloadParamServer:
+		return fmt.Errorf("only the workloads %s and %s have arms", WorkloadHOL, WorkloadParamServer)
+	case p.Workload != WorkloadParamServer && (p.Model != "" || p.TensorBytes != 0 || p.ComputeRatio != 0):
+		return fmt.Errorf("only the workload %s has a model", WorkloadParamServer)
 	case p.Bidirectional && p.Workload != WorkloadThroughput:
 		return fmt.Errorf("only the workload %s goes both ways", WorkloadThroughput)
 	case p.Bidirectional && isAtomic(k):

@@ -279,9 +279,13 @@ func (c *clientSession) point(ctx context.Context, sh *Shape) error {
 // checkWindow holds the memory of a point against a limit.
 func checkWindow(sh *Shape, limit int64) error {
 	if need := sh.totalWindow(); need > limit {
+		hint := "a smaller --size or fewer --qps"
+		if sh.Workload == WorkloadParamServer {
+			hint = "a smaller --tensor-bytes"
+		}
 		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + sh.Point.String(),
 			Err:  fmt.Errorf("windows of %d bytes for %d QPs are above the limit of %d", need, sh.QPs, limit),
-			Hint: "a smaller --size or fewer --qps"}
+			Hint: hint}
 	}
 	return nil
 }

@@ -81,6 +81,10 @@ type Shape struct {
 	// In the arm app-slicing: bytes of a slice, and slices outstanding.
 	AppSlice  int `json:"app_slice_bytes,omitempty"`
 	AppWindow int `json:"app_window,omitempty"`
+
+	// Parameter server: levels of priority in use. The model is the client's.
+	Levels int `json:"levels,omitempty"`
+	model  *Model
 }
 
 // newShape makes the shape of one point that both transports can carry.
@@ -93,6 +97,7 @@ func newShape(p *Plan, pt Point, client, server transports.Caps) (*Shape, error)
 	}
 	findWorkload(pt.Workload).shape(sh, p, caps)
 	switch k := sh.kind(); {
+	case pt.Workload == WorkloadParamServer: // the pulls' completions
 	case k == transports.KindWrite && pt.Workload != WorkloadLatency:
 		sh.Arrival = ArrivalMessage // of the barrier behind the last write
 	case k == transports.KindWrite && caps.LastByteLast && sh.Polling == PollingBusy:
@@ -250,6 +255,8 @@ func oneSided(k transports.Kind) bool { return k == transports.KindRead || isAto
 // target says what the server's thread does.
 func (sh *Shape) target() string {
 	switch {
+	case sh.Workload == WorkloadParamServer:
+		return TargetPolling
 	case !oneSided(sh.kind()):
 		return TargetActive
 	case sh.Polling == PollingEvent:

@@ -123,6 +123,9 @@ func (w *worker) verifyFinal(l *lane, count uint64) error {
 
 // verifyInitiator checks what came back to the client of a stream.
 func (c *crew) verifyInitiator(gen int) error {
+	if c.sh.Workload == WorkloadParamServer {
+		return c.workers[0].verifySlots(c.lanes[0], gen, 0, c.lanes[0].posted)
+	}
 	if !c.sh.streaming() || c.sh.Bidirectional {
 		return nil
 	}

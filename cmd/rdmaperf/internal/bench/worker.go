@@ -79,6 +79,9 @@ func newWorker(sh *Shape, side string, cpu int) *worker {
 		// Time for the bytes under way at 10 MB/s comes on top of the timeout: the
 		// limit is for peers that are gone, not for slow ones.
 		bytes := int64(sh.Size) * int64(max(sh.Depth, 2)) * int64(sh.QPs)
+		if sh.Workload == WorkloadParamServer {
+			bytes = 2 * int64(sh.Size) // out and back, however many tensors
+		}
 		w.stall = int64(sh.Timeout) + bytes*100
 	}
 	return w

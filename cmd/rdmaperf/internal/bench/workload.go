@@ -13,6 +13,8 @@ const (
 	WorkloadHOL        = "hol"
 	WorkloadIncast     = "incast"
 	WorkloadConnect    = "connect"
+
+	WorkloadParamServer = "paramserver"
 )
 
 // workload is a row of the table of workloads: what tells it from the others
@@ -32,6 +34,7 @@ var workloads = []workload{
 	{name: WorkloadHOL, standard: true, point: Point.validateHOL, shape: (*Shape).holShape, check: (*Shape).validateHOL, limits: holLimits},
 	{name: WorkloadIncast, point: Point.validateIncast, shape: (*Shape).incastShape, check: (*Shape).checkIncast, limits: streamLimits},
 	{name: WorkloadConnect, point: Point.validateConnect, shape: (*Shape).connectShape, check: (*Shape).checkConnect},
+	{name: WorkloadParamServer, point: Point.validateParamServer, shape: (*Shape).trainShape, check: (*Shape).checkTrain, limits: trainLimits},
 }
 
 // findWorkload returns the row of a name, or nil.

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A training on a scheduler and on what it stands on: every ratio in both arms, with
+// the levels that the stack tells apart, from a file of the user's own.
+func TestRunTrains(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mine.csv")
+	if err := os.WriteFile(file, []byte("tensor,parameters,multiply_adds\na,1000,10\nb,9,0\nc,50000,90\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"run", "--transport", "iwarp,sched+iwarp", "--model", file, "--tensor-bytes", "2", "--compute-ratio", "0,1", "-n", "4", "--warmup", "1"}
+	r := rdmaperf(t, append(args, "--format", "json")...)
+	if r.code != 0 {
+		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
+	}
+	var got []string
+	for _, res := range document(t, []byte(r.stdout)).Results {
+		ps := res.ParamServer
+		if ps == nil || res.Workload != "paramserver" || ps.Model != "mine" || ps.Parameters != 51_009 || res.SizeBytes != 102_018 || res.Operations != 4 || !res.Verified || ps.MeanHigh < ps.Iteration.Mean {
+			t.Fatalf("result %+v, training %+v", res, ps)
+		}
+		levels := 1
+		if strings.HasPrefix(res.Stack, "sched") && ps.Arm == "priority" {
+			levels = 8
+		}
+		if ps.Levels != levels {
+			t.Errorf("%s %s: %d levels, want %d", res.Stack, ps.Arm, ps.Levels, levels)
+		}
+		got = append(got, res.Transport+" "+ps.Arm)
+	}
+	one := []string{"iwarp fifo", "sched+iwarp fifo", "iwarp priority", "sched+iwarp priority"}
+	if !slices.Equal(got, append(one, one...)) {
+		t.Errorf("results %q", got)
+	}
+}
+
+// What makes no sense for a training is refused by name.
+func TestRunRefusesTrainings(t *testing.T) {
+	for _, c := range [][]string{
+		{`model "alexnet": want one of bert-base, inception3, resnet50, vgg16`, "--model", "alexnet"},
+		{"no such file", "--model", "nowhere.csv"},
+		{`--compute-ratio "-1"`, "--compute-ratio", "-1"},
+		{"twice", "--compute-ratio", "1,1.0"},
+		{"arm", "--ps-arm", "lifo"},
+		{"--tensor-bytes", "--tensor-bytes", "0"},
+		{"at most 2 GiB", "--model", "vgg16", "--tensor-bytes", "40"},
+		{"for --workload paramserver", "--workload", "latency", "--model", "vgg16"},
+		{"--size", "--workload", "paramserver", "-s", "64"},
+		{"busy polling", "--workload", "paramserver", "--polling", "event"},
+	} {
+		r := rdmaperf(t, append([]string{"run", "--transport", "mem"}, c[1:]...)...)
+		if r.code != 2 || !strings.Contains(r.stderr, c[0]) {
+			t.Errorf("%q: exit %d, stderr %q, want 2 and %q", c[1:], r.code, r.stderr, c[0])
+		}
+	}
+}
