@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -54,7 +55,7 @@ const (
 // NewCQ makes a completion queue. The one below is larger, for marks and slices.
 func (d *device) NewCQ(depth int) (rdma.CQ, error) {
 	if depth < 1 || depth > d.caps.MaxCQE {
-		return nil, &rdma.OpError{Op: "create cq", Object: sizeText(depth), Err: rdma.ErrInvalid}
+		return nil, &rdma.OpError{Op: "create cq", Object: "depth " + strconv.Itoa(depth), Err: rdma.ErrInvalid}
 	}
 	below, err := d.below.NewCQ(2*depth + cqSpare)
 	if err != nil {
@@ -101,31 +102,44 @@ func (c *cq) find(num uint32) *qp {
 }
 
 // Poll moves completions into dst and posts what they make room for.
-func (c *cq) Poll(dst []rdma.WC) (int, error) {
+func (c *cq) Poll(dst []rdma.WC) (n int, err error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.polls++
-	if len(dst) == 0 {
-		_, err := c.gather()
-		return 0, err
+	if c.many > 0 || len(dst) == 0 {
+		n, err = c.pollRing(dst)
 	}
-	n := c.take(dst)
-	for n == 0 || n < len(dst) {
-		k, err := c.below.Poll(dst[n:])
-		if k == 0 {
-			if n > 0 {
-				return n, nil
-			}
-			c.watchState()
-			return 0, err
+	for n < len(dst) && err == nil {
+		var k int
+		if k, err = c.below.Poll(dst[n:]); k == 0 {
+			break
 		}
 		n += c.translate(dst[n:n+k], dst[n:n+k])
-		n += c.take(dst[n:])
-		if n > 0 || err != nil {
-			return n, err
+		if c.many > 0 {
+			n += c.take(dst[n:])
+		}
+		if n > 0 {
+			break
 		}
 	}
-	return n, nil
+	if n == 0 && c.polls%lookEvery == 0 {
+		c.watchState()
+	}
+	c.mu.Unlock()
+	return n, err
+}
+
+// lookEvery is how many polls lie between two looks at the state of connections
+// that have work held back, which costs a system call on some devices.
+const lookEvery = 1024
+
+// pollRing takes what the ring has. Without room it takes nothing, and drives the
+// device below all the same.
+func (c *cq) pollRing(dst []rdma.WC) (n int, err error) {
+	if len(dst) == 0 {
+		_, err = c.gather()
+		return 0, err
+	}
+	return c.take(dst), nil
 }
 
 // gather takes what the device below has into the ring.
@@ -237,12 +251,9 @@ func (q *qp) resume() {
 	}
 }
 
-// watchState looks now and then whether a connection is over that has work held
+// watchState looks whether a connection is over that has work held
 // back: there may be nothing under way that would tell.
 func (c *cq) watchState() {
-	if c.polls%1024 != 0 {
-		return
-	}
 	for _, q := range c.qps {
 		if q.send == c {
 			q.look()
