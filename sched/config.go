@@ -72,7 +72,7 @@ const (
 	minCQExtra   = 3    // of those, what every QP is sure of: a mark, a beacon and one spare
 	adaptiveGain = 4
 
-	startWindow = 256 << 10 // before anything is measured, where completions are local
+	startWindow = 256 << 10 // at first and at least, where completions are local
 	leastWindow = 64 << 10  // below it, system calls and segments cost more than the wait; twice that at the start
 	mostWindow  = 64 << 20
 )

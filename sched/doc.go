@@ -80,10 +80,10 @@
 // with ORD 0 has no reads: there the window counts local completions.
 //
 // The automatic window is twice the measured bandwidth-delay product, from 64 KiB
-// to 64 MiB. The delay is measured about once in 256 windows, by letting the window
-// run empty and sending one slice alone. The automatic slice is a quarter of the
-// window. With Config.Adaptive both are four times as long while no
-// urgent request has been seen for a while.
+// (256 KiB where completions are local) to 64 MiB. The delay is measured about once
+// in 256 windows, by letting the window run empty and sending one slice alone. The
+// automatic slice is a quarter of the window. With Config.Adaptive both are four
+// times as long while no urgent request has been seen for a while.
 //
 // # Progress
 //

@@ -74,15 +74,17 @@ const (
 // stays narrow: a few milliseconds of bulk at any rate. Arbitrary.
 const busyMarks = 256
 
-// bdpGain is how much of the bandwidth-delay product is kept under way. The
-// delay of a probe is the least there is, and the usual one is longer.
+// bdpGain is how much of the bandwidth-delay product is kept under way. A probe
+// finds an idle path, and the usual delay is longer.
 const bdpGain = 2
 
 func (w *window) init(c *Config, local bool) {
 	*w = window{fixed: c.Window, cut: c.Slice, adaptive: c.Adaptive, limit: maxMarks, least: leastWindow, tuned: leastWindow * 2, age: probeEvery - probeFirst}
 	if local {
 		// The peer is software behind a socket: below this much, its wake-ups show.
-		w.tuned = startWindow
+		// Two processes that hand bytes to each other through a socket need this much
+		// to keep both at work.
+		w.tuned, w.least = startWindow, startWindow
 	}
 	w.resize()
 }
@@ -182,7 +184,7 @@ func (w *window) arrived() {
 func (w *window) empty() { w.seen, w.since = w.issued, 0 }
 
 // measure keeps the bandwidth-delay product: the best rate of late and the least
-// delay of the last probes.
+// delay of the last probes: whatever else a machine does only adds to it.
 func (w *window) measure(m *mark) {
 	took := max(now()-m.at, 1)
 	w.age++
