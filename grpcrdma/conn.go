@@ -194,6 +194,20 @@ func (c *Conn) Memory() int { return c.net.cfg.memory() }
 // behind: Read then polls at once, instead of yielding to other goroutines first.
 func (c *Conn) KeepProcessor() { c.handle.KeepProcessor() }
 
+// Ended tells whether the connection is over, or the peer has closed it and
+// everything before that was read: as far as can be told without waiting.
+func (c *Conn) Ended() bool {
+	c.lane.drive()
+	if c.err.Load() != nil || c.closed.Load() {
+		return true
+	}
+	if c.rx.left.Load() > 0 {
+		return false
+	}
+	rec, ok, err := c.rx.next(c.rx.pos.Load())
+	return err != nil || ok && rec.fin
+}
+
 // SetDeadline sets both deadlines; the zero time is none. It holds for the Read
 // and Write in progress too.
 func (c *Conn) SetDeadline(t time.Time) error {

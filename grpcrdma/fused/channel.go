@@ -158,6 +158,7 @@ func (c *Channel) connect(ctx context.Context, cancel context.CancelFunc) {
 // caller holds mu.
 func (c *Channel) prune() {
 	if c.cur != nil {
+		c.cur.check()
 		select {
 		case <-c.cur.done:
 			c.old = append(c.old, c.cur)

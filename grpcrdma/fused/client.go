@@ -69,7 +69,6 @@ type clientStream struct {
 	st     *stream
 	ctx    context.Context
 	cancel context.CancelFunc
-	stop   func() bool // the watch on ctx of a streaming call
 	method string
 	desc   *grpc.StreamDesc
 	info   callInfo
@@ -79,6 +78,9 @@ type clientStream struct {
 	sendMu sync.Mutex
 	open   []byte // the open block, until it is sent
 	half   bool   // CloseSend was called
+
+	watchMu sync.Mutex
+	unwatch func() bool // ends the watch on ctx of a streaming call
 
 	over sync.Once
 	err  error // how the call ended
@@ -175,7 +177,9 @@ func (cs *clientStream) begin() error {
 	}
 	// Whoever uses the stream finds the end of the context by itself; this is for
 	// the server, should nobody use it any more.
-	cs.stop = context.AfterFunc(cs.ctx, func() { cs.finish(cs.ctx.Err()) })
+	cs.watchMu.Lock()
+	cs.unwatch = context.AfterFunc(cs.ctx, func() { cs.finish(cs.ctx.Err()) })
+	cs.watchMu.Unlock()
 	cs.s.callTender()
 	return nil
 }
@@ -313,9 +317,11 @@ func (cs *clientStream) outcome() error {
 func (cs *clientStream) finish(err error) error {
 	cs.over.Do(func() {
 		cs.err = callError(err)
-		if cs.stop != nil {
-			cs.stop()
+		cs.watchMu.Lock()
+		if cs.unwatch != nil {
+			cs.unwatch()
 		}
+		cs.watchMu.Unlock()
 		if cs.st != nil {
 			cs.fill()
 			cs.st.fail(cs.err)

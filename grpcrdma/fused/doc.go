@@ -44,8 +44,9 @@
 // codec interface, grpc.SetSendCompressor, unknown-service handlers, and metadata
 // above 48 KiB a frame. Interceptors of clients see a nil *grpc.ClientConn. Options
 // this package does not know are ignored, as some of gRPC's cannot be told apart.
-// An idle client notices the loss of its connection at its next call. A peer that
-// takes nothing for 10 s is given up, whatever the deadlines of its calls say.
+// An idle client notices the loss of its connection at its next call: over
+// connections of grpcrdma before that is sent, over others the call is Unavailable.
+// A peer that takes nothing for 10 s is given up, whatever the deadlines of its calls say.
 // Buffers are gRPC's own pool: registered ones would save no copy, as messages are
 // marshalled on the Go heap.
 package fused

@@ -342,6 +342,32 @@ func TestChannelReconnects(t *testing.T) {
 	}
 }
 
+// The loss of an idle connection costs no call, where the connection can tell.
+func TestIdleLossIsNoticedBeforeTheCall(t *testing.T) {
+	for _, a := range arms[:3] {
+		t.Run(a.name, func(t *testing.T) {
+			r := newRPC(t, a, Config{}, Config{})
+			_, err := r.Client.EmptyCall(soon(t), &pb.Empty{})
+			must(t, err)
+			r.server.mu.Lock()
+			for ss := range r.server.sessions {
+				go ss.fail(io.EOF)
+			}
+			r.server.mu.Unlock()
+			rpctest.Within(t, "the end of the server's connection", func() {
+				for n := 1; n > 0; time.Sleep(time.Millisecond) {
+					r.server.mu.Lock()
+					n = len(r.server.sessions)
+					r.server.mu.Unlock()
+				}
+			})
+			time.Sleep(idleCheck + 10*time.Millisecond)
+			_, err = r.Client.EmptyCall(soon(t), &pb.Empty{})
+			must(t, err)
+		})
+	}
+}
+
 func TestGracefulStop(t *testing.T) {
 	everywhere(t, func(t *testing.T, a arm) {
 		r := newRPC(t, a, Config{}, Config{})

@@ -6,8 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -49,9 +51,10 @@ type session struct {
 	window, peerWindow int
 	maxRecv            int
 
-	wmu    sync.Mutex
-	wbuf   []byte
-	expiry time.Time // write deadline that is set
+	wmu     sync.Mutex
+	wbuf    []byte
+	expiry  time.Time    // write deadline that is set
+	lastUse atomic.Int64 // nanoseconds of the clock at the last send
 
 	mu      sync.Mutex
 	streams map[uint32]*stream
@@ -91,6 +94,21 @@ func (s *session) fail(err error) {
 	s.conn.Close()
 	for _, st := range streams {
 		st.fail(s.err)
+	}
+}
+
+// idleCheck is how long a connection rests before it is looked at again. Arbitrary:
+// a busy one is never looked at, and a look costs about a poll.
+const idleCheck = 50 * time.Millisecond
+
+// check ends a session whose connection ended while nobody read it, where the
+// connection can tell.
+func (s *session) check() {
+	if time.Now().UnixNano()-s.lastUse.Load() < int64(idleCheck) {
+		return
+	}
+	if e, ok := s.conn.(interface{ Ended() bool }); ok && e.Ended() {
+		s.fail(io.EOF)
 	}
 }
 
@@ -147,7 +165,9 @@ func (s *session) send(k kind, fl flags, id uint32, blocks []byte, total int, da
 		b = binary.LittleEndian.AppendUint32(b, uint32(total))
 	}
 	// The deadline is moved now and then, not for every frame.
-	if now := time.Now(); s.expiry.Sub(now) < stallLimit/2 {
+	now := time.Now()
+	s.lastUse.Store(now.UnixNano())
+	if s.expiry.Sub(now) < stallLimit/2 {
 		s.expiry = now.Add(stallLimit)
 		s.conn.SetWriteDeadline(s.expiry)
 	}
