@@ -42,6 +42,11 @@ type cmRequest struct {
 	answered bool
 }
 
+// kernelBacklog is how many requests more than ours the kernel may hold: the loop
+// takes them at once and refuses what is too much. siw corrupts its listener when
+// the kernel's own list is full.
+const kernelBacklog = 256
+
 func (m *manager) listen(ctx context.Context, addr string, backlog int) (rdma.Listener, error) {
 	at, err := resolve(ctx, bindAddr(addr, m.dev.addrs()))
 	if err != nil {
@@ -58,7 +63,7 @@ func (m *manager) listen(ctx context.Context, addr string, backlog int) (rdma.Li
 	err = id.do(func(id *C.struct_va_cm_id) C.int {
 		rc := C.vb_cm_bind(id, unsafe.Pointer(&sa[0]), flag(at.Addr().Is6()))
 		if rc == 0 {
-			rc = C.vb_cm_listen(id, C.int(backlog))
+			rc = C.vb_cm_listen(id, C.int(backlog+kernelBacklog))
 		}
 		real = sockaddrAt(&id.src)
 		return rc

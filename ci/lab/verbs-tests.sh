@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# The tests of the verbs provider that need a device, on both.
+# lab tests: ./transports/verbs
+set -euo pipefail
+export RDMAPERF_VERBS_DEVICES=rxe0,siw0
+/lab/tests/verbs/verbs.test -test.v -test.run '^(TestDataPathAllocatesNothing|TestQueueRefusesBeyondDepth|TestCloseKeepsCompletions|TestCapabilitiesAreKept)$'
