@@ -4,28 +4,46 @@ import "github.com/rdmaperf/rdmaperf/transports/rdma"
 
 // The device below completes its requests in the order of the posts (IBTA 10.8.5),
 // so a successful completion ends the oldest signalled entry of the ring and all
-// before it, whatever its ID. A failed one can be of an unsignalled entry, and of a
-// receive: it is matched by its ID.
+// before it, whatever its ID. Some iWARP devices complete what is only sent before
+// earlier reads: the oldest is therefore looked for among those that have an answer
+// or among those that have none, as the completion is. A failed completion can be
+// of an unsignalled entry, and of a receive: it is matched by its ID.
 
 // succeeded takes a successful completion of a send, and makes it that of the
 // user's request. visible: the user is to see it.
 func (q *qp) succeeded(wc *rdma.WC) (visible bool) {
-	if f := q.ring[q.head&uint32(len(q.ring)-1)].flags; f == ePlain && q.head != q.tail {
+	mask := uint32(len(q.ring) - 1)
+	answer := wc.Opcode == rdma.WCRead || wc.Opcode == rdma.WCFetchAdd || wc.Opcode == rdma.WCCmpSwap
+	if q.ring[q.head&mask].flags == ePlain && q.head != q.tail && !answer {
 		q.head++ // the usual case, and nothing but the place to give back
 		visible = true
-	}
-	for !visible && q.head != q.tail {
-		e := &q.ring[q.head&uint32(len(q.ring)-1)]
-		q.head++
-		visible = q.ended(e, wc)
-		if e.flags&eSignaled != 0 {
-			break
+	} else {
+		for at := q.head; at != q.tail; at++ {
+			e := &q.ring[at&mask]
+			same := e.flags&eResponds != 0 == answer
+			if e.flags&eDone != 0 || !same && e.flags&eSignaled != 0 {
+				continue
+			}
+			visible = q.ended(e, wc)
+			e.flags |= eDone
+			if e.flags&eSignaled != 0 {
+				break
+			}
 		}
+	}
+	q.advance()
+	return visible
+}
+
+// advance takes entries that have ended off the ring.
+func (q *qp) advance() {
+	mask := uint32(len(q.ring) - 1)
+	for q.head != q.tail && q.ring[q.head&mask].flags&eDone != 0 {
+		q.head++
 	}
 	if q.head == q.tail && !q.markers {
 		q.win.empty()
 	}
-	return visible
 }
 
 // ended takes the success of an entry.
@@ -129,30 +147,22 @@ func (q *qp) emit(wc *rdma.WC) {
 }
 
 // erred takes a failed completion. It is false if that is not of a send.
-func (q *qp) erred(wc *rdma.WC) (mine bool) {
+func (q *qp) erred(wc *rdma.WC) bool {
 	mask := uint32(len(q.ring) - 1)
-	at := q.head
-	for ; at != q.tail; at++ {
-		e := &q.ring[at&mask]
-		if e.id == wc.ID {
-			mine = true
-			break
-		}
-		if e.flags&eSignaled != 0 {
-			break // it would have completed first
-		}
-	}
+	at, mine := q.failedAt(wc.ID)
 	if !mine {
 		return false
 	}
 	var unused rdma.WC
-	for q.head != at { // unsignalled ones before the first failure
-		e := &q.ring[q.head&mask]
-		q.head++
-		q.ended(e, &unused)
+	for i := q.head; i != at; i++ { // unsignalled ones before the first failure
+		if e := &q.ring[i&mask]; e.flags&(eDone|eSignaled) == 0 {
+			q.ended(e, &unused)
+			e.flags |= eDone
+		}
 	}
+	q.ring[at&mask].flags |= eDone
 	e := q.ring[at&mask]
-	q.head++
+	q.advance()
 	q.fail()
 	switch {
 	case e.flags&eBeacon != 0:
@@ -171,6 +181,24 @@ func (q *qp) erred(wc *rdma.WC) (mine bool) {
 		q.settle()
 	}
 	return true
+}
+
+// failedAt finds the entry that a failed completion is of. No signalled one of the
+// user's own is passed over, because that would have completed first, and an ID of
+// the user's can be that of a receive as well; the tier's own IDs are found anywhere.
+func (q *qp) failedAt(id uint64) (at uint32, found bool) {
+	own := false
+	for at = q.head; at != q.tail; at++ {
+		e := &q.ring[at&uint32(len(q.ring)-1)]
+		switch {
+		case e.flags&eDone != 0:
+		case e.id == id && !(own && e.flags&eUser != 0):
+			return at, true
+		case e.flags&eSignaled != 0:
+			own = true
+		}
+	}
+	return at, false
 }
 
 // partFailed ends the request of which a part failed: its first failure is the

@@ -228,3 +228,29 @@ func TestDRRPaysBack(t *testing.T) {
 		t.Errorf("%d completions, want 9", len(got))
 	}
 }
+
+// Soft-iWARP completes what is only sent before earlier reads are answered. Marks
+// are such reads, and are not mistaken for what completes around them.
+func TestDeviceThatCompletesAroundReads(t *testing.T) {
+	dev := newScript(true)
+	dev.loose = true
+	r := newRigOn(t, dev, sched.Config{Slice: kib, Window: 4 * kib}, 16, 8)
+	for i := range 5 {
+		r.post(r.wr(2*i+1, rdma.OpWrite, 0, 16*kib), r.wr(2*i+2, rdma.OpRead, 0, 3*kib))
+	}
+	r.post(r.wr(11, rdma.OpSend, 7, 64))
+	var ids []uint64
+	for range 2000 {
+		r.far.carryOut(1)
+		for _, wc := range r.poll() {
+			if wc.Status != rdma.StatusSuccess || wc.Opcode == rdma.WCRead != (wc.ID%2 == 0) {
+				t.Fatalf("request %d: %s, %s", wc.ID, wc.Opcode, wc.Status)
+			}
+			ids = append(ids, wc.ID)
+		}
+	}
+	slices.Sort(ids)
+	if want := []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}; !slices.Equal(ids, want) {
+		t.Errorf("completions %v, want %v", ids, want)
+	}
+}

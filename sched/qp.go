@@ -20,6 +20,7 @@ const (
 	eResponds                        // counts against ORD
 	eMark                            // carries the oldest mark that is under way
 	eBeacon                          // posted behind a failure
+	eDone                            // ended before one that was posted earlier
 )
 
 // ePlain is a signalled request that went straight through.
@@ -328,10 +329,10 @@ func (q *qp) finish() bool {
 	}
 	q.closed, q.failed = true, true
 	var unused rdma.WC
-	for q.head != q.tail { // what is left succeeded in silence
-		e := &q.ring[q.head&uint32(len(q.ring)-1)]
-		q.head++
-		q.ended(e, &unused)
+	for ; q.head != q.tail; q.head++ { // what is left succeeded in silence
+		if e := &q.ring[q.head&uint32(len(q.ring)-1)]; e.flags&eDone == 0 {
+			q.ended(e, &unused)
+		}
 	}
 	q.settle()
 	return true

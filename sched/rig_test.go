@@ -25,7 +25,11 @@ const home = 1 << 20
 
 func newRig(t testing.TB, cfg sched.Config, depth int, ord int) *rig {
 	t.Helper()
-	dev := newScript(false)
+	return newRigOn(t, newScript(false), cfg, depth, ord)
+}
+
+func newRigOn(t testing.TB, dev *scriptDevice, cfg sched.Config, depth int, ord int) *rig {
+	t.Helper()
 	tier := sched.WithoutKeeper(wrapped(t, dev, cfg))
 	r := &rig{t: t}
 	var err error
