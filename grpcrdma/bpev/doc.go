@@ -25,9 +25,9 @@
 //
 // At most half the processors of the process spin for callers at once: in bpev
 // the others sleep at once and are found by the pollers, in bp they take turns.
-// Spinning callers yield to other goroutines now and then, but not to other
-// processes: on a machine with more busy threads than processors, events are
-// faster than polling. The runtime looks at its own network poller only when it
+// Spinning threads offer their processor to others of the machine at every look at
+// the clock, but on a machine with more busy threads than processors events are
+// still faster than polling. The runtime looks at its own network poller only when it
 // runs out of goroutines, so a process whose processors all spin serves its
 // ordinary sockets late. The runtime's timers may be a millisecond late, and so
 // may the end of a pause.

@@ -73,6 +73,7 @@ func (h *Handle) spin(want Ready, deadline time.Time) (done bool, err error) {
 		if turn%clockEvery != 0 {
 			continue
 		}
+		yieldThread()
 		now := time.Now()
 		if !deadline.IsZero() && !now.Before(deadline) {
 			return true, os.ErrDeadlineExceeded

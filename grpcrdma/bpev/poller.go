@@ -74,6 +74,7 @@ func (p *poller) loop() {
 		if sleepers && turn%clockEvery != 0 {
 			continue
 		}
+		yieldThread()
 		now := time.Now()
 		switch {
 		case p.set.over.Load():
