@@ -253,4 +253,17 @@ func TestDeviceThatCompletesAroundReads(t *testing.T) {
 	if want := []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}; !slices.Equal(ids, want) {
 		t.Errorf("completions %v, want %v", ids, want)
 	}
+	// Short ones go straight through, with marks between them.
+	seen := map[uint64]bool{}
+	for i := range 200 {
+		r.post(r.wr(100+i, rdma.OpWrite, 0, 512))
+		r.far.carryOut(i % 3 * 2)
+		for _, wc := range r.poll() {
+			if wc.ID < 100 || wc.ID > uint64(100+i) || seen[wc.ID] || wc.Status != rdma.StatusSuccess || wc.Opcode != rdma.WCWrite {
+				t.Fatalf("after write %d: completion of %d, %s, %s", 100+i, wc.ID, wc.Opcode, wc.Status)
+			}
+			seen[wc.ID] = true
+		}
+	}
+	r.end()
 }
