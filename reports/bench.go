@@ -51,6 +51,9 @@ func WriteBench(w io.Writer, d *Document) error {
 	if slices.ContainsFunc(d.Results, func(r Result) bool { return r.Connect != nil }) {
 		out.WriteString("Unit conn/s better=higher\nUnit connect-p50-ns better=lower\nUnit full-p50-ns better=lower\n")
 	}
+	if slices.ContainsFunc(d.Results, func(r Result) bool { return r.Starvation != nil }) {
+		out.WriteString("Unit high-B/s better=higher\nUnit low-B/s better=higher\n")
+	}
 	if slices.ContainsFunc(d.Results, func(r Result) bool { return r.ParamServer != nil }) {
 		out.WriteString("Unit overlap better=higher\n")
 	}
@@ -118,6 +121,9 @@ func benchLine(out *bytes.Buffer, r *Result) {
 			fmt.Fprintf(out, "/app_slice=%d/app_window=%d", r.HOL.AppSliceBytes, r.HOL.AppWindow)
 		}
 	}
+	if s := r.Starvation; s != nil {
+		out.WriteString("/highload=" + number(s.HighLoadPercent, -1))
+	}
 	if ps := r.ParamServer; ps != nil {
 		fmt.Fprintf(out, "/model=%s/arm=%s/ratio=%s", benchValue(ps.Model), benchValue(ps.Arm), number(ps.ComputeRatio, -1))
 	}
@@ -153,6 +159,10 @@ func benchLine(out *bytes.Buffer, r *Result) {
 	if in := r.Incast; in != nil {
 		value(roundTo(in.MinBytesPerSecond), "slowest-B/s")
 		value(in.Jain, "jain")
+	}
+	if s := r.Starvation; s != nil {
+		value(roundTo(s.High.BytesPerSecond), "high-B/s")
+		value(roundTo(s.Low.BytesPerSecond), "low-B/s")
 	}
 	if ps := r.ParamServer; ps != nil {
 		value(roundTo(ps.Iteration.P50), "p50-ns")

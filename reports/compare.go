@@ -102,7 +102,7 @@ type Change struct {
 var quantityUnits = [...]string{quantityTime: "ns", quantityRate: "1/s", quantityBytes: "B/s", quantityCount: "1"}
 
 // compared are the figures that a comparison always shows where they exist.
-var compared = []string{"p50", "p99", "mean", "alone.p50", "alone.p99", "loaded.p50", "loaded.p99", "alone.bw", "loaded.bw", "from_client.bw", "from_server.bw", "slowest.bw", "jain", "iteration.mean", "iteration.p50", "iteration.p99", "overlap", "connect.p50", "full.p50", "rate", "bw"}
+var compared = []string{"p50", "p99", "mean", "alone.p50", "alone.p99", "loaded.p50", "loaded.p99", "alone.bw", "loaded.bw", "from_client.bw", "from_server.bw", "slowest.bw", "jain", "iteration.mean", "iteration.p50", "iteration.p99", "overlap", "high.bw", "low.bw", "connect.p50", "full.p50", "rate", "bw"}
 
 // ErrNothingInCommon says that no point is in both runs.
 var ErrNothingInCommon = errors.New("no point is in both runs")
@@ -184,6 +184,7 @@ var (
 	identityParameters  = []string{"bidirectional", "run"} // run: of a scenario
 	conditionParameters = []string{"arrival", "target", "completion", "recv_depth", "read_depth", "inline_bytes", "completion_every", "slots"}
 	trainIdentity       = []string{"model", "arm", "compute_ratio", "tensor_bytes", "parameters", "tensors"}
+	starvationIdentity  = []string{"high_load_percent", "high_priority"}
 	trainCondition      = []string{"levels"}
 	holIdentity         = []string{"arm", "bulk_size_bytes", "bulk_depth", "probe_size_bytes", "probe_interval_ns", "app_slice_bytes", "app_window"}
 )
@@ -198,6 +199,9 @@ func identity(r *Result) []fact {
 	facts = append(facts, parameters("", r.Parameters, identityParameters)...)
 	if r.ParamServer != nil {
 		facts = append(facts, parameters("", fields(r.ParamServer), trainIdentity)...)
+	}
+	if r.Starvation != nil {
+		facts = append(facts, parameters("", fields(r.Starvation), starvationIdentity)...)
 	}
 	if r.HOL != nil {
 		// By name, so that a head-of-line measurement may get more conditions.

@@ -170,7 +170,14 @@ func csvTable() []csvColumn {
 		csvFigure("iteration_mean_ns", "iteration.mean"), csvFigure("iteration_p50_ns", "iteration.p50"), csvFigure("iteration_p99_ns", "iteration.p99"),
 		training("iteration_mean_low_ns", func(ps *ParamServer) string { return csvNumber(ps.MeanLow) }),
 		training("iteration_mean_high_ns", func(ps *ParamServer) string { return csvNumber(ps.MeanHigh) }),
-		csvFigure("communication_ns", "communication"), csvFigure("computation_ns", "computation"), csvFigure("ideal_ns", "ideal"), csvFigure("overlap", "overlap"))
+		csvFigure("communication_ns", "communication"), csvFigure("computation_ns", "computation"), csvFigure("ideal_ns", "ideal"), csvFigure("overlap", "overlap"),
+		csvColumn{"high_load_percent", func(_ *Document, r *Result) string {
+			if r.Starvation == nil {
+				return ""
+			}
+			return csvNumber(r.Starvation.HighLoadPercent)
+		}},
+		csvFigure("high_bytes_per_second", "high.bw"), csvFigure("low_bytes_per_second", "low.bw"), csvFigure("capacity_bytes_per_second", "capacity.bw"))
 }
 
 // whenSet is empty for what a result does not have.

@@ -142,6 +142,9 @@ type Result struct {
 	// ParamServer is a training with one parameter server.
 	ParamServer *ParamServer `json:"param_server,omitempty"`
 
+	// Starvation is two classes on one QP.
+	Starvation *Starvation `json:"starvation,omitempty"`
+
 	CPU      *CPU      `json:"cpu,omitempty"`
 	Counters *Counters `json:"counters,omitempty"`
 	GC       *GC       `json:"gc,omitempty"`

@@ -120,6 +120,9 @@ func shape(r *Result) string {
 	if ps := r.ParamServer; ps != nil {
 		return visible(ps.point())
 	}
+	if r.Starvation != nil {
+		return r.Starvation.point()
+	}
 	if r.HOL == nil {
 		return ""
 	}

@@ -31,6 +31,8 @@ type RepeatSummary struct {
 	Model        string   `json:"model,omitempty"` // of a training
 	ComputeRatio *float64 `json:"compute_ratio,omitempty"`
 
+	HighLoadPercent *float64 `json:"high_load_percent,omitempty"` // of two classes
+
 	Results []int `json:"results"` // the repeats: indexes of Document.Results
 	N       int   `json:"n"`       // how many
 
@@ -81,6 +83,9 @@ func SummariseRepeats(results []Result) []RepeatSummary {
 			if first.HOL != nil {
 				s.Arm = first.HOL.Arm
 			}
+			if first.Starvation != nil {
+				s.HighLoadPercent = &first.Starvation.HighLoadPercent
+			}
 			if ps := first.ParamServer; ps != nil {
 				s.Arm, s.Model, s.ComputeRatio = ps.Arm, ps.Model, &ps.ComputeRatio
 			}
@@ -104,7 +109,7 @@ func tooFewRepeats(n int) string {
 
 // intervalFigures are those that repeats get intervals for, where a result has them.
 var intervalFigures = []string{"p50", "mean", "p99", "alone.p50", "alone.mean", "alone.p99", "loaded.p50", "loaded.mean", "loaded.p99",
-	"alone.bw", "loaded.bw", "from_client.bw", "from_server.bw", "slowest.bw", "jain", "iteration.p50", "iteration.mean", "iteration.p99", "overlap", "bw", "rate"}
+	"alone.bw", "loaded.bw", "from_client.bw", "from_server.bw", "slowest.bw", "jain", "iteration.p50", "iteration.mean", "iteration.p99", "overlap", "high.bw", "low.bw", "bw", "rate"}
 
 // meanIntervals are those of the figures that every repeat has.
 func meanIntervals(repeats []*Result) []MeanInterval {
@@ -158,6 +163,9 @@ func repeatSets(results []*Result) (singles []*Result, sets []*repeatSet) {
 		k := repeatPoint{size: r.SizeBytes, rate: r.Rate, qps: r.QPs, latency: r.Latency != nil, throughput: r.Throughput != nil, bothWays: r.Bidirectional != nil}
 		if r.HOL != nil {
 			k.arm = "arm " + r.HOL.Arm
+		}
+		if r.Starvation != nil {
+			k.arm = r.Starvation.point()
 		}
 		if r.ParamServer != nil {
 			k.arm = r.ParamServer.point()

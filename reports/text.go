@@ -261,7 +261,7 @@ func (p *textPrinter) group(g *groupedResults) {
 				throughput.add(g.perRowCells(r, cells)...)
 			}
 		}
-		if r.Latency == nil && r.LatencyCorrected == nil && r.Throughput == nil && r.HOL == nil && r.ParamServer == nil {
+		if r.Latency == nil && r.LatencyCorrected == nil && r.Throughput == nil && r.HOL == nil && r.ParamServer == nil && r.Starvation == nil {
 			other.add(g.perRowCells(r, []cell{{text: integer(r.SizeBytes)}, {text: integer(r.Operations)}, {text: number(float64(r.DurationNs)/1e9, 2)}})...)
 		}
 	}
@@ -283,6 +283,7 @@ func (p *textPrinter) group(g *groupedResults) {
 	p.incastTable(rows)
 	p.connectTable(rows)
 	p.trainTable(rows)
+	p.starvationTable(rows)
 	for _, note := range notes {
 		p.wrapped(note)
 	}

@@ -16,6 +16,9 @@ func (p *textPrinter) intervalTables(g *groupedResults) {
 		columns := g.perRow([]column{{name: "#bytes"}, {name: "repeats"}})
 		if set.arm != "" {
 			of := "probes"
+			if set.results[0].Starvation != nil {
+				of = "high load %"
+			}
 			if set.results[0].ParamServer != nil {
 				of = "ratio"
 			}
@@ -61,6 +64,9 @@ func (p *textPrinter) intervalRows(set *repeatSet) (names []column, rows [][]cel
 	times := []column{{name: "t_typical", unit: "usec"}, {name: "t_avg", unit: "usec"}, {name: "99%", unit: "usec"}}
 	rates := throughputColumns(p.Gbits)[2:]
 	switch {
+	case set.results[0].Starvation != nil:
+		return []column{{name: "high", unit: rates[0].unit}, {name: "low", unit: rates[0].unit}}, [][]cell{{{text: ""}, {text: number(set.results[0].Starvation.HighLoadPercent, -1)},
+			find("high.bw"), find("low.bw")}}
 	case set.results[0].ParamServer != nil:
 		return times, [][]cell{{{text: printable(set.results[0].ParamServer.Arm)}, {text: number(set.results[0].ParamServer.ComputeRatio, -1)},
 			find("iteration.p50"), find("iteration.mean"), find("iteration.p99")}}

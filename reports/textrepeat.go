@@ -18,7 +18,7 @@ func (g *groupedResults) collapse() (rows []*Result, notes []string) {
 			continue
 		}
 		name := g.rowName(all[0])
-		if k.arm != "" && all[0].ParamServer == nil {
+		if k.arm != "" && all[0].ParamServer == nil && all[0].Starvation == nil {
 			name += " " + printable(k.arm)
 		}
 		note := name + ": medians of " + plural(int64(len(all)), "repeat") + "; " + strings.Join(spreads(all), ", ")
@@ -50,6 +50,8 @@ func spreads(all []*Result) []string {
 	case first.HOL != nil:
 		add("loaded p50", func(r *Result) float64 { return r.HOL.ProbeLoaded.P50 })
 		add("loaded 99%", func(r *Result) float64 { return r.HOL.ProbeLoaded.P99 })
+	case first.Starvation != nil:
+		add("low BW", func(r *Result) float64 { return r.Starvation.Low.BytesPerSecond })
 	case first.ParamServer != nil:
 		add("mean iteration", func(r *Result) float64 { return r.ParamServer.Iteration.Mean })
 	case first.Latency != nil:
@@ -91,6 +93,9 @@ func medianResult(all []*Result) *Result {
 	}
 	if r.Connect != nil {
 		r.Connect = medianConnect(all)
+	}
+	if r.Starvation != nil {
+		r.Starvation = medianStarvation(all)
 	}
 	if r.ParamServer != nil {
 		r.ParamServer = medianTraining(all, latency(func(r *Result) *Latency { return &r.ParamServer.Iteration }))

@@ -57,6 +57,9 @@ func (g resultGroup) rowName(r *Result) string {
 	if r.Rate > 0 {
 		name += " at " + rateText(r.Rate) + "/sec"
 	}
+	if r.Starvation != nil {
+		name += ", " + r.Starvation.point()
+	}
 	if r.ParamServer != nil {
 		name += ", " + printable(r.ParamServer.point())
 	}

@@ -109,8 +109,11 @@ func (p *progress) end() {
 // counted instead.
 func plannedTime(p *bench.Plan, pt bench.Point) time.Duration {
 	windows := time.Duration(1)
-	if pt.Workload == bench.WorkloadHOL {
+	switch pt.Workload {
+	case bench.WorkloadHOL:
 		windows = 3 // probes alone, bulk alone, both
+	case bench.WorkloadStarvation:
+		windows = 2 // one class alone, both
 	}
 	if p.Duration == 0 {
 		return 0

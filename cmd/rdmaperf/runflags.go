@@ -53,6 +53,7 @@ type runOptions struct {
 	hol        holFlags
 	load       loadFlags
 	train      trainFlags
+	starve     starveFlags
 
 	scenario string
 
@@ -72,7 +73,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.transports, "transport", "", "comma list of stacks to run side by side: "+stackNames()+" (default verbs where an RDMA device has an ACTIVE port, else "+embeddedStack()+")")
 	f.StringSliceVar(&o.schedSlices, "sched-slice", nil, "comma list of slices, such as 16K,64K,auto: each sched stack of --transport is run with each")
 	f.StringSliceVar(&o.schedWindows, "sched-window", nil, "likewise of windows")
-	f.StringSliceVar(&o.workloads, "workload", bench.StandardWorkloads(), "comma list of latency, throughput, hol (small probes beside a bulk stream), incast (many clients to one server thread), connect (connection set-up), paramserver (a training with one parameter server); without it, hol is left out where --op, --size, --all, --qp, --qp-sweep, --threads or --polling event describe another test, and --rate is for latency alone")
+	f.StringSliceVar(&o.workloads, "workload", bench.StandardWorkloads(), "comma list of latency, throughput, hol (small probes beside a bulk stream), incast (many clients to one server thread), connect (connection set-up), paramserver (a training with one parameter server), starvation (what a high class leaves to a low one on the same QP); without it, hol is left out where --op, --size, --all, --qp, --qp-sweep, --threads or --polling event describe another test, and --rate is for latency alone")
 	f.StringSliceVar(&o.ops, "op", nil, "comma list of send, write, write_imm, read, fetch_add, cmp_swap (default latency of send, write and read, throughput of write)")
 	f.StringSliceVarP(&o.sizes, "size", "s", nil, "comma list of message sizes in bytes; K, M, G are 1024 (default latency 64,4K, throughput 64,64K,1M)")
 	f.BoolVarP(&o.all, "all", "a", false, "all sizes from 2 bytes to 8 MiB")
@@ -95,6 +96,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	o.load.register(f)
 	o.hol.register(f)
 	o.train.register(f)
+	o.starve.register(f)
 
 	f.IntVarP(&o.port, "port", "p", defaultPort, "control port of rdmaperf serve")
 	o.verbs.register(f)
@@ -138,7 +140,7 @@ func (o *runOptions) plan(cmd *cobra.Command) (*runPlan, error) {
 	}
 	b := &p.base
 	*b = bench.Plan{Iterations: o.iterations, Depth: o.depth, RecvDepth: o.recvDepth, QPs: o.qps, Threads: o.threads,
-		Polling: o.polling, Arrivals: o.load.arrivals, Moderation: o.moderation, Verify: !o.noVerify, Seed: o.seed}
+		Polling: o.polling, Arrivals: o.load.arrivals, Moderation: o.moderation, HighPriority: o.starve.priority, Verify: !o.noVerify, Seed: o.seed}
 	steps := []struct {
 		flag string
 		read func() error
@@ -305,6 +307,14 @@ func (o *runOptions) points(changed func(string) bool, trained *map[string]*benc
 			qps = atOnce
 		}
 		ops := unique(o.ops)
+		if w == bench.WorkloadStarvation {
+			starved, err := o.starve.points(ops, sizes)
+			if err != nil {
+				return nil, err
+			}
+			points = append(points, starved...)
+			continue
+		}
 		if w == bench.WorkloadParamServer {
 			train, models, err := o.train.points()
 			if err != nil {

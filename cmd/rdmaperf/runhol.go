@@ -110,6 +110,7 @@ var onlyFor = []struct {
 	{[]string{"clients"}, bench.WorkloadIncast},
 	{[]string{"concurrency"}, bench.WorkloadConnect},
 	{trainFlagNames, bench.WorkloadParamServer},
+	{[]string{"high-load", "high-priority"}, bench.WorkloadStarvation},
 }
 
 // ownThreads are the workloads that have as many threads as connections, and the
@@ -146,6 +147,9 @@ func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
 		if err := checkTrain(list, changed); err != nil {
 			return nil, err
 		}
+	}
+	if slices.Contains(list, bench.WorkloadStarvation) && (changed("qp") || changed("qp-sweep") || changed("threads")) {
+		return nil, fmt.Errorf("the workload %s has two classes on one QP and one thread", bench.WorkloadStarvation)
 	}
 	for w, instead := range ownThreads {
 		if !slices.Contains(list, w) {

@@ -58,6 +58,8 @@ func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 		return missing("operation write (of the first round trip)")
 	case pt.Workload == WorkloadParamServer && !caps.Kinds.Has(transports.KindRead):
 		return missing("operation read (by which tensors are pulled)")
+	case pt.Workload == WorkloadStarvation && !caps.Kinds.Has(transports.KindRead):
+		return missing("operation read (which proves that data arrived)")
 	case needsSend(p, pt, k, caps) && !caps.Kinds.Has(transports.KindSend):
 		return missing("operation send (which proves that data arrived)")
 	case p.Polling == PollingEvent && !caps.Events:
@@ -97,7 +99,7 @@ func needsSend(p *Plan, pt Point, k transports.Kind, caps transports.Caps) bool 
 		return true // begin and end
 	case oneSided(k):
 		return false
-	case pt.Workload == WorkloadParamServer:
+	case pt.Workload == WorkloadParamServer || pt.Workload == WorkloadStarvation:
 		return false
 	case pt.Workload != WorkloadLatency:
 		return true

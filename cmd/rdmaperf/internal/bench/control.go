@@ -116,6 +116,7 @@ type phaseStop struct {
 type laneCount struct {
 	First uint64 `json:"first"`
 	Count int64  `json:"count"`
+	High  int64  `json:"high,omitempty"` // of the high class of the starvation workload
 }
 
 type phaseReport struct {

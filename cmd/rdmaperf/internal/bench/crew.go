@@ -26,6 +26,8 @@ type crew struct {
 	pace     *Pacer        // head-of-line, client: of the probes
 	train    training      // parameter server, client: what the next phase does
 	trainer  *trainer      // that of the phase
+	classes  classes       // starvation, client: what the next phase does
+	rivals   *rivals       // those of the phase
 }
 
 // newCrew takes over the sessions, unless it fails. cpu pins the worker when it is not negative.
@@ -100,6 +102,9 @@ func (c *crew) prepare(gen int) error {
 		if c.sh.Workload == WorkloadParamServer {
 			l.posted = 0
 		}
+		if c.sh.Workload == WorkloadStarvation {
+			l.posted, l.high = 0, 0
+		}
 		if c.fresh && (c.sh.Bidirectional || c.sh.Arrival == ArrivalMessage || c.sh.Arrival == ArrivalNotify) {
 			if err := c.firstReceives(l); err != nil {
 				return err
@@ -114,7 +119,7 @@ func (c *crew) prepare(gen int) error {
 func (c *crew) counts() []laneCount {
 	counts := make([]laneCount, len(c.lanes))
 	for i, l := range c.lanes {
-		counts[i] = laneCount{First: l.first, Count: l.posted}
+		counts[i] = laneCount{First: l.first, Count: l.posted, High: l.high}
 	}
 	return counts
 }
@@ -195,6 +200,10 @@ func (c *crew) loop() func(*worker) error {
 		c.trainer = newTrainer(c.workers[0], c.train)
 		return func(*worker) error { return c.trainer.run() }
 	}
+	if c.sh.Workload == WorkloadStarvation {
+		c.rivals = newRivals(c.workers[0], c.classes)
+		return func(*worker) error { return c.rivals.run() }
+	}
 	divide, sample := int64(2), messageSample
 	switch {
 	case c.sh.Arrival == ArrivalMemory:
@@ -229,6 +238,7 @@ type outcome struct {
 	stages *[numStages]*reports.Recorder // connection set-up, client
 	shares []share                       // incast, client: of each worker
 	times  []float64                     // parameter server: of the iterations, ns
+	ended  [2]int64                      // starvation: operations by class
 	usage  usage
 	err    error // the first failure; a corruption wins
 }
@@ -372,6 +382,9 @@ func (c *crew) collect(errs []error) outcome {
 		case err != nil && (o.err == nil || reports.Code(err) == reports.ExitCorruption):
 			o.err = err
 		}
+	}
+	if c.rivals != nil {
+		o.ended = c.rivals.ended
 	}
 	if c.trainer != nil {
 		o.times = c.trainer.times

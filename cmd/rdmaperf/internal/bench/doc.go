@@ -52,6 +52,10 @@
 // it has a time line of its own, which only a tensor that is not back yet holds up,
 // and takes no CPU.
 //
+// In the starvation workload the high class is due at intended starts, and what each
+// class has completed when the window ends counts; where completions are local, what
+// fits the buffers below counts, too.
+//
 // With a rate the latency loop is open: operations are due at intended starts, none
 // is skipped, and a sample is the wait behind its start and then the above. The
 // head-of-line workload times its probes from their intended starts, too, and over

@@ -34,6 +34,7 @@ type lane struct {
 	takesReceive bool   // every operation consumes a receive of the peer
 	first        uint64 // number of the phase's first operation: its slot follows
 	posted       int64  // data operations of this phase
+	high         int64  // of the high class of the starvation workload, which posted leaves out
 	counted      int64  // of these, in the peak and the series
 	remaining    int64  // of these, still to be posted before the tail
 	out          int    // operations posted and not known to be complete

@@ -21,10 +21,12 @@ type measurement struct {
 	verified bool
 	failures int64
 
-	hol     holFigures
-	train   training // of the measured phase
-	rounds  reports.Latency
-	samples []reports.RawSamples
+	hol    holFigures
+	train  training // of the measured phase
+	rounds reports.Latency
+
+	capacity float64 // starvation: bytes a second of one class alone
+	samples  []reports.RawSamples
 
 	counters reports.Counters
 }
@@ -56,6 +58,7 @@ func (m *measurement) run(ctx context.Context) (err error) {
 		}
 	}()
 	m.setPace()
+	m.crew.classes = classes{low: true, high: true} // of the warm-up
 	m.crew.pacers(c.plan.Arrivals)
 	p := &c.plan
 	if p.WarmupIterations > 0 || p.WarmupDuration > 0 {
@@ -71,6 +74,12 @@ func (m *measurement) run(ctx context.Context) (err error) {
 	}
 	if sh.Workload == WorkloadParamServer {
 		if err := m.runCommunication(ctx); err != nil {
+			m.fail(ctx)
+			return err
+		}
+	}
+	if sh.Workload == WorkloadStarvation {
+		if err := m.runCapacity(ctx); err != nil {
 			m.fail(ctx)
 			return err
 		}
@@ -99,6 +108,7 @@ func (m *measurement) run(ctx context.Context) (err error) {
 		// that got lost there leaves no trace. One more round with another pattern
 		// does.
 		m.crew.parts, m.crew.train.compute = parts{bulk: true}, 0
+		m.crew.classes = classes{low: true, high: true}
 		if _, _, err = m.phase(ctx, "verify", genVerify, limits{ops: int64(sh.Slots)}); err != nil {
 			m.fail(ctx)
 			return err
@@ -247,6 +257,8 @@ func (m *measurement) result() reports.Result {
 		m.bothWays(&res, out)
 	} else if sh.Workload == WorkloadHOL {
 		res.HOL = m.hol.object(m)
+	} else if sh.Workload == WorkloadStarvation {
+		m.starvation(&res, out)
 	} else if sh.Workload == WorkloadParamServer {
 		m.paramServer(&res, out)
 	} else if out.rec != nil {
@@ -318,6 +330,9 @@ func (m *measurement) parameters() map[string]any {
 	if sh.Workload == WorkloadParamServer {
 		p["model"], p["arm"], p["levels"], p["tensor_bytes"], p["compute_ratio"] = sh.Model, sh.Arm, sh.Levels, sh.TensorBytes, sh.ComputeRatio
 		p["push"], p["pull"], p["fusion"] = "write", "read behind the write", "none"
+	}
+	if sh.Workload == WorkloadStarvation {
+		p["high_load_percent"], p["high_priority"] = sh.HighLoad, sh.HighPriority
 	}
 	if sh.Bidirectional {
 		p["bidirectional"] = true

@@ -55,6 +55,8 @@ type Plan struct {
 	AppSlice  int `json:"app_slice_bytes,omitempty"`
 	AppWindow int `json:"app_window,omitempty"`
 
+	HighPriority uint8 `json:"high_priority,omitempty"` // starvation: of the high class; the low one has 0
+
 	// Arrivals of an open loop: ArrivalsConstant (default) or ArrivalsPoisson, whose
 	// gaps come from the seed.
 	Arrivals string `json:"arrivals,omitempty"`
@@ -94,6 +96,10 @@ type Point struct {
 	TensorBytes  float64 `json:"tensor_bytes,omitempty"`
 	ComputeRatio float64 `json:"compute_ratio,omitempty"`
 
+	// HighLoad is what the high class of the starvation workload offers, in percent of
+	// what the transport carries.
+	HighLoad float64 `json:"high_load_percent,omitempty"`
+
 	// QPs replaces the plan's number, for a sweep. 0: the plan's.
 	QPs int `json:"point_qps,omitempty"`
 }
@@ -106,6 +112,9 @@ func (p Point) String() string {
 	}
 	if p.Arm != "" {
 		s += " " + p.Arm
+	}
+	if p.Workload == WorkloadStarvation {
+		s += fmt.Sprintf(" at %v %%", p.HighLoad)
 	}
 	if p.Rate != 0 {
 		s += fmt.Sprintf(" at %v/s", p.Rate)
@@ -223,6 +232,10 @@ func (p *Plan) Validate() error {
 		return bad("polling", p.Polling, "one thread serves all clients of an incast and cannot sleep on one, so it needs busy polling")
 	case p.has(WorkloadConnect) && p.Polling == PollingEvent:
 		return bad("polling", p.Polling, "the first round trip of a connection is polled for, so it needs busy polling")
+	case p.has(WorkloadStarvation) && p.Polling == PollingEvent:
+		return bad("polling", p.Polling, "the high class is paced by spinning, so it needs busy polling")
+	case p.has(WorkloadStarvation) && p.Interval > 0:
+		return bad("interval", p.Interval, "the workload starvation has no series")
 	case p.has(WorkloadParamServer) && p.Polling == PollingEvent:
 		return bad("polling", p.Polling, "a worker computes and communicates at once, so it needs busy polling")
 	case p.has(WorkloadParamServer) && p.Interval > 0:
@@ -290,6 +303,8 @@ func (p Point) validate() error {
 		return fmt.Errorf("sizes are 1 byte to 2 GiB")
 	case isAtomic(k) && p.Size != atomicSize:
 		return fmt.Errorf("atomics are %d bytes", atomicSize)
+	case p.HighLoad != 0 && p.Workload != WorkloadStarvation:
+		return fmt.Errorf("only the workload %s has a high load", WorkloadStarvation)
 	case p.QPs < 0 || p.QPs > maxQPs:
 		return fmt.Errorf("%d QPs: want 1 to %d", p.QPs, maxQPs)
 	case p.Arm != "" && p.Workload != WorkloadHOL && p.Workload != WorkloadParamServer:

@@ -85,6 +85,8 @@ type Shape struct {
 	// Parameter server: levels of priority in use. The model is the client's.
 	Levels int `json:"levels,omitempty"`
 	model  *Model
+
+	HighPriority uint8 `json:"high_priority,omitempty"` // starvation
 }
 
 // newShape makes the shape of one point that both transports can carry.
@@ -97,7 +99,7 @@ func newShape(p *Plan, pt Point, client, server transports.Caps) (*Shape, error)
 	}
 	findWorkload(pt.Workload).shape(sh, p, caps)
 	switch k := sh.kind(); {
-	case pt.Workload == WorkloadParamServer: // the pulls' completions
+	case pt.Workload == WorkloadParamServer || pt.Workload == WorkloadStarvation: // completions of reads behind the data
 	case k == transports.KindWrite && pt.Workload != WorkloadLatency:
 		sh.Arrival = ArrivalMessage // of the barrier behind the last write
 	case k == transports.KindWrite && caps.LastByteLast && sh.Polling == PollingBusy:
@@ -255,7 +257,7 @@ func oneSided(k transports.Kind) bool { return k == transports.KindRead || isAto
 // target says what the server's thread does.
 func (sh *Shape) target() string {
 	switch {
-	case sh.Workload == WorkloadParamServer:
+	case sh.Workload == WorkloadParamServer || sh.Workload == WorkloadStarvation:
 		return TargetPolling
 	case !oneSided(sh.kind()):
 		return TargetActive
@@ -314,9 +316,13 @@ func (sh *Shape) batch() int { return min(sh.Depth, batchMax) }
 
 // config is how sessions are set up, on both sides alike.
 func (sh *Shape) config() transports.Config {
+	depth := max(sh.Depth, sh.AppWindow)
+	if sh.Workload == WorkloadStarvation {
+		depth *= 2 // for each of two classes
+	}
 	return transports.Config{
 		Window:    sh.window(),
-		SendDepth: max(sh.Depth, sh.AppWindow) + sh.ProbeSlots + ctlSlots,
+		SendDepth: depth + sh.ProbeSlots + ctlSlots,
 		RecvDepth: sh.receives(),
 		MaxInline: sh.Inline,
 		ReadDepth: sh.ReadDepth,

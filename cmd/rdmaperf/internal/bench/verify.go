@@ -97,6 +97,8 @@ func (c *crew) verifyTarget(gen int, lanes []laneCount) error {
 			var err error
 			switch {
 			case c.sh.Workload == WorkloadLatency || k == transports.KindRead:
+			case c.sh.Workload == WorkloadStarvation:
+				err = w.verifyClasses(l, gen, n)
 			case c.sh.Workload == WorkloadHOL:
 				err = w.verifyHOL(l, gen, n)
 			case isAtomic(k):

@@ -15,6 +15,7 @@ const (
 	WorkloadConnect    = "connect"
 
 	WorkloadParamServer = "paramserver"
+	WorkloadStarvation  = "starvation"
 )
 
 // workload is a row of the table of workloads: what tells it from the others
@@ -35,6 +36,7 @@ var workloads = []workload{
 	{name: WorkloadIncast, point: Point.validateIncast, shape: (*Shape).incastShape, check: (*Shape).checkIncast, limits: streamLimits},
 	{name: WorkloadConnect, point: Point.validateConnect, shape: (*Shape).connectShape, check: (*Shape).checkConnect},
 	{name: WorkloadParamServer, point: Point.validateParamServer, shape: (*Shape).trainShape, check: (*Shape).checkTrain, limits: trainLimits},
+	{name: WorkloadStarvation, point: Point.validateStarvation, shape: (*Shape).starvationShape, check: (*Shape).checkStarvation, limits: starvationLimits},
 }
 
 // findWorkload returns the row of a name, or nil.

@@ -1,0 +1,74 @@
+package reports_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/reporttest"
+)
+
+// starvationDocument is a curve of two disciplines.
+func starvationDocument() *reports.Document {
+	d := goldenDocument()
+	d.Error, d.Results = nil, nil
+	for _, load := range []float64{0, 50, 100} {
+		for _, policy := range []string{"strict", "drr"} {
+			low := 1e9 * (1 - load/100)
+			if policy == "drr" {
+				low = max(low, 3e8)
+			}
+			d.Results = append(d.Results, reports.Result{
+				Stack: "sched(" + policy + ")+iwarp(crc)", Label: reports.LabelSoft, Workload: "starvation", Op: "write", SizeBytes: 65536, Depth: 16, QPs: 1, Threads: 1,
+				Polling: reports.PollingBusy, MeasuredBy: "client", DurationNs: 1e9, Operations: 20, Verified: true,
+				Starvation: &reports.Starvation{HighLoadPercent: load, HighPriority: 1, CapacityBytesPerSecond: 1e9,
+					High: reports.ClassShare{Operations: 10, BytesPerSecond: 1e9 - low}, Low: reports.ClassShare{Operations: 10, BytesPerSecond: low}},
+			})
+		}
+	}
+	return d
+}
+
+// A starvation curve stands in every format, and is compared point by point.
+func TestStarvation(t *testing.T) {
+	d := starvationDocument()
+	reporttest.Validate(t, encode(t, d))
+	golden(t, "text-starvation.txt", text(t, d, reports.TextOptions{}))
+	if b := string(bench(t, d)); !strings.Contains(b, "/highload=50-1 ") || !strings.Contains(b, " low-B/s\n") {
+		t.Errorf("no benchmark of two classes:\n%s", b)
+	}
+	var page bytes.Buffer
+	if err := reports.WriteHTML(&page, []*reports.Document{d}, reports.HTMLOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`id="starvation"`, "Load of the high class [% of capacity]", "Throughput by class, 64 KiB"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	c, err := reports.Compare(d, starvationDocument(), nil)
+	if err != nil || len(c.Points) != 6 || len(c.Unlike) != 0 || len(c.Points[0].Changes) != 2 {
+		t.Fatalf("%v: %+v", err, c)
+	}
+	repeated := starvationDocument()
+	repeated.Results = nil
+	for i := range 3 {
+		for _, r := range starvationDocument().Results[2:4] {
+			r.Repeat = i + 1
+			repeated.Results = append(repeated.Results, r)
+		}
+	}
+	repeated.Repeats = reports.SummariseRepeats(repeated.Results)
+	reporttest.Validate(t, encode(t, repeated))
+	if got := string(text(t, repeated, reports.TextOptions{})); len(repeated.Repeats) != 2 || !strings.Contains(got, "high load 50 %: medians of 3 repeats; low BW spread 0.0 %") {
+		t.Errorf("%d summaries of repeats:\n%s", len(repeated.Repeats), got)
+	}
+	floor, err := reports.ParseThreshold("low.bw<100MB/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines, err := reports.CheckThresholds(d, []reports.Threshold{floor}); err != nil || len(lines) != 1 {
+		t.Errorf("%q, %v, want the floor missed by one discipline", lines, err)
+	}
+}
