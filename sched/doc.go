@@ -77,7 +77,9 @@
 // read of zero bytes behind every quarter of a window. Its answer proves that the
 // peer's device has taken everything before it (RFC 5040 §5.5 (12)); the peer
 // needs no tier for that, and no key is involved (RFC 5040 §4.4). A connection
-// with ORD 0 has no reads: there the window counts local completions.
+// with ORD 0 has no reads, and some devices mishandle empty ones (no
+// rdma.FeatEmptyRead): there the window counts local completions, and what waits
+// in sockets is not bounded.
 //
 // The automatic window is twice the measured bandwidth-delay product, from 64 KiB
 // (256 KiB where completions are local) to 64 MiB. The delay is measured about once

@@ -200,7 +200,7 @@ func (q *qp) markRead() {
 	w := &q.batch[q.filled]
 	e := entry{parent: none, flags: eSignaled | eMark}
 	*w = rdma.SendWR{Op: rdma.OpWrite}
-	if q.ord > 0 && q.dev.caps.Ops.Has(rdma.OpRead) {
+	if q.ord > 0 && q.dev.caps.Features.Has(rdma.FeatEmptyRead) {
 		w.Op = rdma.OpRead
 		e.flags |= eResponds
 		q.reads++

@@ -203,7 +203,7 @@ func (q *qp) joined(ord int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ord = ord
-	q.markers = q.dev.local && !q.dev.disc.whole && ord > 0 && q.dev.caps.Ops.Has(rdma.OpRead)
+	q.markers = q.dev.local && !q.dev.disc.whole && ord > 0 && q.dev.caps.Features.Has(rdma.FeatEmptyRead)
 	q.win.limit = max(min(maxMarks, q.send.extras[q]-1), 1)
 	if q.markers {
 		q.win.limit = max(min(q.win.limit, ord/2), 1)

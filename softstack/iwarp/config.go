@@ -99,7 +99,7 @@ func (c *Config) mpa(p *rdma.ConnParam) mpa.Config {
 
 func (c *Config) caps() rdma.Caps {
 	f := rdma.FeatSRQ | rdma.FeatEvents | rdma.FeatSolicited | rdma.FeatInline | rdma.FeatFence |
-		rdma.FeatLastByteLast | rdma.FeatSQD | rdma.FeatAsyncEvents
+		rdma.FeatLastByteLast | rdma.FeatSQD | rdma.FeatAsyncEvents | rdma.FeatEmptyRead
 	if c.PeerToPeer {
 		f |= rdma.FeatPassiveFirst
 	}

@@ -50,6 +50,10 @@ var rdrCases = []Case{
 	{ID: "rdr/overlapping-sinks", Clause: "IBTA 10.8.5?; RFC 5040 §5.5 (3) leaves it open", Needs: needRead,
 		Requirement: "Of two reads into one sink, the later holds when both have completed. iWARP may place them in any order: there it is recorded.",
 		Run:         rdrOverlapping},
+	{ID: "rdr/empty-among-others", Clause: "RFC 5040 §4.4, §5.5 (12)",
+		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), Features: rdma.FeatEmptyRead},
+		Requirement: "A read without elements is answered in its turn among writes and other reads, and its answer proves that what was written before it has arrived.",
+		Run:         rdrEmptyAmongOthers},
 	{ID: "rdr/ird-zero", Clause: "IBTA 9.7?; RFC 5040 §6.1", Needs: needRead,
 		Requirement: "A read towards a peer that takes none is refused, at once or by the peer, and the sink is unchanged.",
 		Run:         rdrIRDZero},
@@ -242,6 +246,23 @@ func rdrIRDZero(_ context.Context, e *Env) error {
 	c.a.s.expect(sendFails(1, append([]rdma.Status{rdma.StatusLocQPOpErr}, lateRefusal...)...))
 	c.a.waitState(rdma.QPErr)
 	sink.unchanged("by a refused read")
+	return nil
+}
+
+func rdrEmptyAmongOthers(_ context.Context, e *Env) error {
+	const size = 50000
+	c := e.connect(connOpts{})
+	src := e.region(c.a, "src", size, localOnly)
+	sink := e.region(c.a, "sink", size, e.sinkAccess())
+	dst := e.region(c.b, "dst", size, remoteAll)
+	for i := range e.loops(50, 1000) {
+		src.fill(uint64(i))
+		c.a.post(write(1, dst.at(0), src.all()), read(2, target{}), read(3, dst.at(0), sink.all()), read(4, target{}))
+		c.a.s.expect(ok(1), ok(2))
+		e.equal(dst.name+" at the answer of an empty read behind the write", dst.data(), src.data())
+		c.a.s.expect(ok(3), ok(4))
+		e.equal(sink.name, sink.data(), src.data())
+	}
 	return nil
 }
 

@@ -74,6 +74,11 @@ var bends = []bendRow{
 			w.SGE[0].Len--
 		}
 	})), []string{"pri/accepted"}},
+	{"an empty read is a write", fixed(onSend(func(w *rdma.SendWR) {
+		if w.Op == rdma.OpRead && w.NumSGE == 0 {
+			w.Op = rdma.OpWrite
+		}
+	})), []string{"rdr/empty-among-others"}},
 	{"every priority is taken", fixed(bend{caps: fourPriorities}), []string{"pri/limit-refused"}},
 	{"a list goes backwards", fixed(bend{caps: fourPriorities, send: backwards}), []string{"pri/same-keeps-order", "pri/fence-holds"}},
 	{"unsignalled writes are forgotten", fixed(bend{caps: fourPriorities, send: forgetQuiet}), []string{"pri/covers-unsignaled"}},

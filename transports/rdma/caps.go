@@ -48,11 +48,14 @@ const (
 	FeatSQD
 	// FeatAsyncEvents: Device.Events reports QP and SRQ events.
 	FeatAsyncEvents
+	// FeatEmptyRead: a read without elements is answered behind everything sent
+	// before it, and may stand among other reads (RFC 5040 §4.4). It needs no key.
+	FeatEmptyRead
 	numFeatures = iota
 )
 
 var featureNames = [numFeatures]string{"srq", "events", "solicited", "inline", "fence", "last_byte_last",
-	"rnr_retry", "read_multi_sge", "sink_needs_remote_write", "passive_first", "sqd", "async_events"}
+	"rnr_retry", "read_multi_sge", "sink_needs_remote_write", "passive_first", "sqd", "async_events", "empty_read"}
 
 // Has tells whether all features of want are present.
 func (f Features) Has(want Features) bool { return f&want == want }
