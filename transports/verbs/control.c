@@ -104,6 +104,7 @@ int vb_async(struct va_context *c, struct vb_event *out) {
 	out->type = ev.event_type;
 	out->object = NULL;
 	out->qp_num = 0;
+	out->serial = 0;
 	switch (ev.event_type) {
 	case VA_EVENT_QP_FATAL:
 	case VA_EVENT_QP_REQ_ERR:
@@ -111,7 +112,7 @@ int vb_async(struct va_context *c, struct vb_event *out) {
 	case VA_EVENT_SQ_DRAINED:
 	case VA_EVENT_QP_LAST_WQE_REACHED:
 		out->qp_num = ev.element.qp->qp_num;
-		out->object = ev.element.qp;
+		out->serial = (uintptr_t)ev.element.qp->qp_context;
 		break;
 	case VA_EVENT_CQ_ERR:
 		out->object = ev.element.cq;

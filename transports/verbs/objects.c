@@ -75,9 +75,9 @@ int vb_destroy_cq(struct vb_cq *c) {
 }
 
 struct vb_qp *vb_create_qp(struct va_pd *pd, struct vb_table *t, struct vb_cq *send, struct vb_cq *recv, struct vb_srq *srq,
-	uint32_t send_depth, uint32_t recv_depth, const struct va_qp_cap *cap, int sig_all, int pad_recv, int *err) {
+	uint32_t send_depth, uint32_t recv_depth, const struct va_qp_cap *cap, int sig_all, int pad_recv, uint64_t serial, int *err) {
 	struct vb_qp *q = calloc(1, sizeof *q);
-	struct va_qp_init_attr a = {.send_cq = send->cq, .recv_cq = recv->cq, .srq = srq ? srq->srq : NULL, .cap = *cap,
+	struct va_qp_init_attr a = {.qp_context = (void *)(uintptr_t)serial, .send_cq = send->cq, .recv_cq = recv->cq, .srq = srq ? srq->srq : NULL, .cap = *cap,
 		.qp_type = VA_QPT_RC, .sq_sig_all = sig_all};
 	*err = ENOMEM;
 	if (!q)

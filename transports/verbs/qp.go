@@ -27,6 +27,7 @@ type link interface {
 type qp struct {
 	dev  *Device
 	num  uint32
+	id   uint64 // as num, but never used again
 	cfg  rdma.QPConfig
 	send *cq
 	recv *cq
@@ -53,6 +54,8 @@ type qp struct {
 
 	discarded chan struct{} // closed when the ID of a failed connect is destroyed; nil without
 }
+
+var qpSerial atomic.Uint64
 
 // attempt is a Connect or Accept at work on a QP. Close cancels it and waits.
 type attempt struct {
@@ -89,7 +92,7 @@ func (d *Device) newQP(cfg rdma.QPConfig) (*qp, error) {
 	if err := (cfg.Access | rdma.LocalWrite).Validate(); err != nil {
 		return nil, err
 	}
-	q := &qp{dev: d, cfg: cfg, send: send, recv: recv, ops: d.caps.Ops, maxMsg: d.caps.MaxMsg}
+	q := &qp{dev: d, id: qpSerial.Add(1), cfg: cfg, send: send, recv: recv, ops: d.caps.Ops, maxMsg: d.caps.MaxMsg}
 	var undo []func()
 	fail := func(err error) (*qp, error) {
 		for i := len(undo) - 1; i >= 0; i-- {
@@ -142,7 +145,7 @@ func (d *Device) createQP(q *qp) error {
 	defer d.mu.Unlock()
 	var rc C.int
 	q.c = C.vb_create_qp(q.pd.pd, d.table, q.send.c, q.recv.c, shared, C.uint32_t(q.cfg.SendDepth), C.uint32_t(q.cfg.RecvDepth),
-		&hw, all, padRecv(d.iwarp), &rc)
+		&hw, all, padRecv(d.iwarp), C.uint64_t(q.id), &rc)
 	if q.c == nil {
 		return errno(rc)
 	}

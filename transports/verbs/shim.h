@@ -114,7 +114,7 @@ int vb_take_event(struct vb_cq *);
 int vb_poll(struct vb_cq *, struct vb_wc *out, int max); // number, or below 0
 
 struct vb_qp *vb_create_qp(struct va_pd *, struct vb_table *, struct vb_cq *send, struct vb_cq *recv, struct vb_srq *,
-	uint32_t send_depth, uint32_t recv_depth, const struct va_qp_cap *, int sig_all, int pad_recv, int *err);
+	uint32_t send_depth, uint32_t recv_depth, const struct va_qp_cap *, int sig_all, int pad_recv, uint64_t serial, int *err);
 // vb_try_qp makes and destroys a queue pair; the capabilities that were given come back.
 int vb_try_qp(struct va_pd *, struct va_cq *, struct va_qp_cap *);
 int vb_modify_qp(struct va_qp *, struct va_qp_attr *, int mask);
@@ -150,6 +150,7 @@ struct vb_posted vb_post_srq(struct vb_srq *, const struct vb_recv *, int n);
 struct vb_event {
 	int type;
 	uint32_t qp_num;
+	uint64_t serial; // of the QP: numbers are used again at once
 	void *object;
 };
 int vb_async(struct va_context *, struct vb_event *);
