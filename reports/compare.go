@@ -290,6 +290,7 @@ func sampleName(r *Result, id []fact) string {
 		n, _ := strconv.ParseInt(f.value, 10, 64)
 		switch {
 		case f.value == "", f.what == "bulk_size_bytes" && n == r.SizeBytes:
+		case r.ParamServer != nil && (f.what == "parameters" || f.what == "tensors"): // the model's name says it
 		case f.what == "tensor_bytes":
 			name += " tensor_bytes=" + f.value // a figure, of one parameter
 		case f.what == "arm", f.what == "model":

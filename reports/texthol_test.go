@@ -83,6 +83,11 @@ func TestSliceSweep(t *testing.T) {
 	if strings.Contains(got, "Window of the scheduler") {
 		t.Error("a curve of a window that is the same everywhere")
 	}
+	add("sched(drr,slice=16KiB,window=128KiB,weights=1:2)+iwarp(crc)", reports.ArmSameQP, 1e5)
+	add("sched(drr,slice=16KiB,window=1MiB,weights=1:2)+iwarp(crc)", reports.ArmSameQP, 3e5)
+	if got = page(); !strings.Contains(got, "Window of the scheduler, bulk of 1 MiB, same-qp: probe latency") || !strings.Contains(got, "sched(drr,slice=16KiB,weights=1:2)") {
+		t.Error("no curve of the window")
+	}
 	table := string(text(t, d, reports.TextOptions{}))
 	_, table, _ = strings.Cut(table, "arms side by side")
 	gain := number(t, d.Results[0].HOL.ProbeLoaded.P99/d.Results[2].HOL.ProbeLoaded.P99)
