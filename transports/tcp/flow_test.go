@@ -289,3 +289,63 @@ func TestATakenAddressIsNamed(t *testing.T) {
 		t.Errorf("second listen: %v, want %v", err, rdma.ErrAddrInUse)
 	}
 }
+
+// A side whose own finished ops fill every Poll receives all the same.
+func TestFinishedOpsDoNotKeepASideFromReceiving(t *testing.T) {
+	near, far := connected(t, Config{}, transports.Config{Window: 1 << 16, SendDepth: 64, RecvDepth: 4})
+	write := transports.Op{Kind: transports.KindWrite, Len: 64}
+	for range 32 {
+		post(t, near, write)
+	}
+	far.Local()[0] = 0x5a
+	post(t, far, transports.Op{Kind: transports.KindWrite, Len: 1, Remote: 1000})
+	dst := make([]transports.Done, 1)
+	for polls := 0; near.Local()[1000] != 0x5a; polls++ {
+		if n, err := near.Poll(dst); n != 1 || err != nil {
+			t.Fatalf("poll %d: %d finished ops, %v; the peer's write has not come", polls, n, err)
+		}
+	}
+}
+
+// A sender that sleeps between its turns is woken for the next: nothing but its
+// own socket has to happen.
+func TestASleepingSenderTakesItsTurns(t *testing.T) {
+	near, far := connected(t, Config{}, transports.Config{Window: 1 << 16, SendDepth: 256, RecvDepth: 4, Events: true})
+	ctx := soon(t)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for dst := make([]transports.Done, 1); ; {
+			select {
+			case <-stop:
+				return
+			default:
+				far.Poll(dst)
+			}
+		}
+	}()
+	defer func() { close(stop); <-stopped }()
+	ops := make([]transports.Op, 256)
+	for i := range ops {
+		ops[i] = transports.Op{Kind: transports.KindWrite, Len: 32 << 10}
+	}
+	dst := make([]transports.Done, len(ops)) // nothing finished is left to wake it
+	for round := range 8 {
+		if n, err := near.Post(ops); n != len(ops) || err != nil {
+			t.Fatalf("round %d: posted %d, %v", round, n, err)
+		}
+		if sent := near.out.sent; round == 0 && sent > turnBytes+batchBytes {
+			t.Fatalf("one turn sent %d bytes", sent)
+		}
+		for done := 0; done < len(ops); {
+			if err := near.Wait(ctx); err != nil {
+				t.Fatalf("round %d: %d of %d done: %v", round, done, len(ops), err)
+			}
+			n, err := near.Poll(dst)
+			if err != nil {
+				t.Fatal(err)
+			}
+			done += n
+		}
+	}
+}

@@ -18,6 +18,10 @@ const (
 	// batchBytes ends a batch: a send call takes no more than the socket buffer
 	// holds, and a raw system call should be short.
 	batchBytes = 1 << 20
+	// turnBytes ends a turn at sending: a peer that receives as fast as we send
+	// would else never find us receiving, and its own stream would stand still.
+	// Half of batchBytes, arbitrary.
+	turnBytes = 512 << 10
 )
 
 // outOp is an accepted op until its Done is taken.
@@ -56,6 +60,12 @@ func (o *outbound) onWire() bool { return o.first != o.last }
 
 // waiting tells that ops or answers are not encoded.
 func (o *outbound) waiting(in *inbound) bool { return o.next != o.ops.tail || !in.resps.empty() }
+
+// sendable tells that the socket alone decides whether more can leave: the rest of
+// a batch, or what a turn that was over left behind.
+func (o *outbound) sendable(in *inbound) bool {
+	return o.onWire() || !in.resps.empty() || o.ready(in) != nil
+}
 
 // roomy tells that one more message of any kind can be encoded.
 func (o *outbound) roomy() bool {
@@ -148,10 +158,10 @@ func (o *outbound) put(h header, payload []byte) {
 	}
 }
 
-// flush encodes and sends until everything has left, the socket is full, or the
-// rest waits for reads. The error is the connection's end.
+// flush encodes and sends until everything has left, the socket is full, the turn
+// is over, or the rest waits for reads. The error is the connection's end.
 func (o *outbound) flush(c *stream.Conn, in *inbound) error {
-	for {
+	for begun := o.sent; o.sent-begun < turnBytes; {
 		o.encode(in)
 		var n int
 		var err error
@@ -175,6 +185,7 @@ func (o *outbound) flush(c *stream.Conn, in *inbound) error {
 			return nil
 		}
 	}
+	return nil
 }
 
 // advance accounts for n sent bytes and tells whether the batch is empty.

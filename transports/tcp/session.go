@@ -169,7 +169,9 @@ func (s *session) Poll(dst []transports.Done) (int, error) {
 			s.fail(rdma.StatusFatalErr, err)
 			break
 		}
-		if !more || calls == maxCalls || s.in.stuck() || n > 0 && n == len(dst) {
+		// Finished ops that fill dst do not keep the socket from being read once: a
+		// side that sends fast would else never receive.
+		if !more || calls == maxCalls || s.in.stuck() || calls > 0 && n > 0 && n == len(dst) {
 			break
 		}
 		if more, err = s.receive(); err == stream.ErrAgain {

@@ -92,7 +92,7 @@ func (s *session) Wait(ctx context.Context) error {
 	if !s.in.stuck() {
 		bits |= stream.Readable
 	}
-	if s.out.onWire() {
+	if s.out.sendable(&s.in) {
 		bits |= stream.Writable
 	}
 	if bits != w.bits {
