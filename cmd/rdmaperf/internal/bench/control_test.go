@@ -341,7 +341,7 @@ func TestServerThatDiesInMidRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	time.AfterFunc(100*time.Millisecond, kill)
+	time.AfterFunc(time.Second, kill)
 	r, err := c.Run(t.Context(), 0)
 	wg.Wait()
 	if reports.Code(err) != reports.ExitPeer {

@@ -183,7 +183,7 @@ func TestHeadOfLineEndsInTime(t *testing.T) {
 				return len(ops), nil
 			}
 			plan := quickPlan(pt)
-			plan.Timeout, plan.ProbeInterval = 100*time.Millisecond, 10*time.Microsecond
+			plan.Timeout, plan.ProbeInterval = 500*time.Millisecond, 10*time.Microsecond
 			if _, err := runPoints(t, withFault(f), plan); reports.Code(err) != reports.ExitPeer || !errors.Is(err, errStalled) {
 				t.Errorf("error %v (exit %d), want no progress and exit 5", err, reports.Code(err))
 			}
