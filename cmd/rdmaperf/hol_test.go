@@ -86,7 +86,7 @@ func TestRunRefusesArmsAndSlices(t *testing.T) {
 	for _, c := range [][]string{
 		{"hol-arm app-slicing", "--workload", "hol", "--app-slice", "8K"},
 		{"hol-arm app-slicing", "--workload", "hol", "--app-window", "3"},
-		{"--app-window 0", "--workload", "hol", "--hol-arm", "app-slicing", "--app-window", "0"},
+		{"--app-window: 0", "--workload", "hol", "--hol-arm", "app-slicing", "--app-window", "0"},
 		{"want 1 KiB", "--workload", "hol", "--hol-arm", "app-slicing", "--app-slice", "10"},
 		{"app-slicing is of write", "--workload", "hol", "--hol-arm", "app-slicing", "--op", "send"},
 		{"for --workload hol", "--workload", "latency", "--app-slice", "8K"},

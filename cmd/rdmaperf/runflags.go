@@ -156,7 +156,11 @@ func (o *runOptions) plan(cmd *cobra.Command) (*runPlan, error) {
 	}
 	for _, s := range steps {
 		if err := s.read(); err != nil {
-			return nil, usage("read "+s.flag, err, "rdmaperf run --help")
+			flag := s.flag
+			if of := (*flagError)(nil); errors.As(err, &of) {
+				flag, err = "--"+of.flag, of.err
+			}
+			return nil, usage("read "+flag, err, "rdmaperf run --help")
 		}
 	}
 	if !changed("seed") {
@@ -169,6 +173,21 @@ func (o *runOptions) plan(cmd *cobra.Command) (*runPlan, error) {
 	}
 	return p, nil
 }
+
+// flagError is a mistake in a flag. What reads several flags in one step returns it, so
+// that the user hears of the flag and not of the step.
+type flagError struct {
+	flag string // without dashes
+	err  error
+}
+
+// wrong returns a mistake in a flag; the text need not name the flag again.
+func wrong(flag, format string, args ...any) error {
+	return &flagError{flag, fmt.Errorf(format, args...)}
+}
+
+func (e *flagError) Error() string { return "--" + e.flag + ": " + e.err.Error() }
+func (e *flagError) Unwrap() error { return e.err }
 
 // checkOutputs finds mistakes in what concerns the whole document.
 func (o *runOptions) checkOutputs() error {

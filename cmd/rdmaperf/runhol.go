@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -41,31 +40,31 @@ func (h *holFlags) register(f *pflag.FlagSet) {
 // plan fills in what all head-of-line points share.
 func (h *holFlags) plan(b *bench.Plan, changed func(string) bool) (err error) {
 	if h.bulkDepth < 1 {
-		return fmt.Errorf("--bulk-depth %d: want at least 1", h.bulkDepth)
+		return wrong("bulk-depth", "%d: want at least 1", h.bulkDepth)
 	}
 	b.BulkDepth, b.ProbePriority = h.bulkDepth, h.priority
 	if h.appWindow < 1 {
-		return fmt.Errorf("--app-window %d: want at least 1", h.appWindow)
+		return wrong("app-window", "%d: want at least 1", h.appWindow)
 	}
 	b.AppWindow = h.appWindow
 	if b.AppSlice, err = parseBytes(h.appSlice); err != nil {
-		return fmt.Errorf("--app-slice: %w", err)
+		return wrong("app-slice", "%w", err)
 	}
 	if b.AppSlice < 1 {
-		return errors.New("--app-slice starts at 1K")
+		return wrong("app-slice", "%s: it starts at 1K", h.appSlice)
 	}
 	if b.ProbeSize, err = parseBytes(h.probeSize); err != nil {
-		return fmt.Errorf("--probe-size: %w", err)
+		return wrong("probe-size", "%w", err)
 	}
 	if b.ProbeSize < 1 {
-		return errors.New("--probe-size starts at 1 byte")
+		return wrong("probe-size", "%s: it starts at 1 byte", h.probeSize)
 	}
 	if !changed("probe-rate") {
 		b.ProbeInterval, err = parseInterval(h.interval)
 		return err
 	}
 	if !(h.rate >= 1 && h.rate <= 1e9) {
-		return fmt.Errorf("--probe-rate %v: want 1 to 1e9 a second", h.rate)
+		return wrong("probe-rate", "%v: want 1 to 1e9 a second", h.rate)
 	}
 	b.ProbeInterval = time.Duration(1e9 / h.rate)
 	return nil
@@ -75,7 +74,7 @@ func (h *holFlags) plan(b *bench.Plan, changed func(string) bool) (err error) {
 func parseInterval(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("--probe-interval %q: want a time such as 500us, or 0", s)
+		return 0, wrong("probe-interval", "%q: want a time such as 500us, or 0", s)
 	}
 	return d, nil
 }
@@ -90,7 +89,7 @@ func (h *holFlags) points(ops []string) ([]bench.Point, error) {
 		for _, s := range unique(h.bulkSizes) {
 			n, err := parseBytes(s)
 			if err != nil {
-				return nil, fmt.Errorf("--bulk-size: %w", err)
+				return nil, wrong("bulk-size", "%w", err)
 			}
 			for _, arm := range unique(h.arms) {
 				points = append(points, bench.Point{Workload: bench.WorkloadHOL, Op: op, Size: n, Arm: arm})
@@ -133,7 +132,7 @@ func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
 			continue
 		}
 		if asked && !slices.Equal(list, []string{only.workload}) {
-			return nil, fmt.Errorf("--%s: for --workload %s", strings.Join(only.flags, ", --"), only.workload)
+			return nil, wrong(strings.Join(only.flags, ", --"), "for --workload %s", only.workload)
 		}
 		asked, list = true, []string{only.workload}
 	}
@@ -149,7 +148,7 @@ func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
 		}
 	}
 	if slices.Contains(list, bench.WorkloadStarvation) && (changed("qp") || changed("qp-sweep") || changed("threads")) {
-		return nil, fmt.Errorf("the workload %s has two classes on one QP and one thread", bench.WorkloadStarvation)
+		return nil, wrong("workload", "%s has two classes on one QP and one thread", bench.WorkloadStarvation)
 	}
 	for w, instead := range ownThreads {
 		if !slices.Contains(list, w) {
@@ -157,28 +156,28 @@ func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
 		}
 		for _, f := range []string{"qp", "qp-sweep", "threads"} {
 			if changed(f) {
-				return nil, fmt.Errorf("--%s: the connections and threads of the workload %s are its --%s", f, w, instead)
+				return nil, wrong(f, "the connections and threads of the workload %s are its --%s", w, instead)
 			}
 		}
 		if changed("pin") && o.pin != "auto" && o.pin != "none" {
-			return nil, fmt.Errorf("--pin %s: one CPU cannot hold all threads of the workload %s", o.pin, w)
+			return nil, wrong("pin", "%s: one CPU cannot hold all threads of the workload %s", o.pin, w)
 		}
 	}
 	if !slices.Contains(list, bench.WorkloadHOL) {
 		for _, f := range []string{"bulk-size", "bulk-depth", "probe-size", "probe-interval", "probe-rate", "hol-arm", "probe-priority", "app-slice", "app-window"} {
 			if changed(f) {
-				return nil, fmt.Errorf("--%s is for --workload %s", f, bench.WorkloadHOL)
+				return nil, wrong(f, "for --workload %s", bench.WorkloadHOL)
 			}
 		}
 		return list, nil
 	}
 	for _, f := range []string{"app-slice", "app-window"} {
 		if changed(f) && !slices.Contains(unique(o.hol.arms), bench.ArmAppSlicing) {
-			return nil, fmt.Errorf("--%s is for --hol-arm %s", f, bench.ArmAppSlicing)
+			return nil, wrong(f, "for --hol-arm %s", bench.ArmAppSlicing)
 		}
 	}
 	if changed("qp") || changed("qp-sweep") || changed("threads") {
-		return nil, fmt.Errorf("the workload %s has one thread, and a QP or two by --hol-arm", bench.WorkloadHOL)
+		return nil, wrong("workload", "%s has one thread, and a QP or two by --hol-arm", bench.WorkloadHOL)
 	}
 	if len(list) == 1 && (other == "size" || other == "all") {
 		return nil, fmt.Errorf("the sizes of %s are --bulk-size and --probe-size", strings.Join(list, ""))

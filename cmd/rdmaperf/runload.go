@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -53,7 +52,7 @@ func parseCounts(flag, s string) ([]int, error) {
 	var counts []int
 	for _, v := range values {
 		if v != math.Trunc(v) || v > math.MaxInt32 {
-			return nil, fmt.Errorf("--%s %q: %v is no whole number", flag, s, v)
+			return nil, wrong(flag, "%q: %v is no whole number", s, v)
 		}
 		counts = append(counts, int(v))
 	}
@@ -78,13 +77,13 @@ const maxSweep = 1000
 func (l *loadFlags) rates(changed func(string) bool) ([]float64, error) {
 	switch {
 	case changed("rate") && l.rate <= 0:
-		return nil, fmt.Errorf("--rate %v: want more than 0", l.rate)
+		return nil, wrong("rate", "%v: want more than 0", l.rate)
 	case changed("rate"):
 		return []float64{l.rate}, nil
 	case changed("rate-sweep"):
 		return parseSweep("rate-sweep", l.sweep)
 	case changed("arrivals"):
-		return nil, fmt.Errorf("--arrivals is for --rate and --rate-sweep")
+		return nil, wrong("arrivals", "for --rate and --rate-sweep")
 	}
 	return []float64{0}, nil
 }
@@ -94,7 +93,7 @@ func parseSweep(flag, s string) ([]float64, error) {
 	number := func(field string) (float64, error) {
 		v, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
 		if err != nil || !(v > 0) || math.IsInf(v, 0) {
-			return 0, fmt.Errorf("--%s %q: %q is no number above 0", flag, s, field)
+			return 0, wrong(flag, "%q: %q is no number above 0", s, field)
 		}
 		return v, nil
 	}
@@ -112,7 +111,7 @@ func parseSweep(flag, s string) ([]float64, error) {
 		rates, err := read(strings.Split(s, ","))
 		for i, r := range rates {
 			if slices.Contains(rates[:i], r) {
-				return nil, fmt.Errorf("--%s %q: %v stands there twice", flag, s, r)
+				return nil, wrong(flag, "%q: %v stands there twice", s, r)
 			}
 		}
 		return rates, err
@@ -122,9 +121,9 @@ func parseSweep(flag, s string) ([]float64, error) {
 	case err != nil:
 		return nil, err
 	case len(v) != 3 || v[0] > v[1]:
-		return nil, fmt.Errorf("--%s %q: want FROM:TO:STEP", flag, s)
+		return nil, wrong(flag, "%q: want FROM:TO:STEP", s)
 	case (v[1]-v[0])/v[2] > maxSweep:
-		return nil, fmt.Errorf("--%s %q: more than %d values", flag, s, maxSweep)
+		return nil, wrong(flag, "%q: more than %d values", s, maxSweep)
 	}
 	var rates []float64
 	// A small part of a step makes up for rounding, so that the end is not lost.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -38,11 +37,11 @@ func (s *starveFlags) points(ops []string, sizes []int) ([]bench.Point, error) {
 			for _, text := range unique(s.loads) {
 				load, err := strconv.ParseFloat(text, 64)
 				if err != nil || !(load >= 0) {
-					return nil, fmt.Errorf("--high-load %q: want a number from 0", text)
+					return nil, wrong("high-load", "%q: want a number from 0", text)
 				}
 				pt := bench.Point{Workload: bench.WorkloadStarvation, Op: op, Size: n, HighLoad: load}
 				if slices.Contains(points, pt) {
-					return nil, fmt.Errorf("--high-load: %v stands there twice", load)
+					return nil, wrong("high-load", "%v stands there twice", load)
 				}
 				points = append(points, pt)
 			}

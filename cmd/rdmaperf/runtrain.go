@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,25 +34,25 @@ func (t *trainFlags) points() (points []bench.Point, models map[string]*bench.Mo
 	for _, name := range unique(t.models) {
 		m, err := bench.LoadModel(name)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, wrong("model", "%w", err)
 		}
 		if models[m.Name] != nil {
-			return nil, nil, fmt.Errorf("two models with the name %s", m.Name)
+			return nil, nil, wrong("model", "two models with the name %s", m.Name)
 		}
 		models[m.Name] = m
 		size, err := m.Bytes(t.tensorBytes)
 		if err != nil {
-			return nil, nil, fmt.Errorf("--tensor-bytes: %w", err)
+			return nil, nil, wrong("tensor-bytes", "%w", err)
 		}
 		for _, r := range unique(t.ratios) {
 			ratio, err := strconv.ParseFloat(r, 64)
 			if err != nil || !(ratio >= 0) {
-				return nil, nil, fmt.Errorf("--compute-ratio %q: want a number from 0", r)
+				return nil, nil, wrong("compute-ratio", "%q: want a number from 0", r)
 			}
 			for _, arm := range unique(t.arms) {
 				pt := bench.Point{Workload: bench.WorkloadParamServer, Op: "write", Size: size, Arm: arm, Model: m.Name, TensorBytes: t.tensorBytes, ComputeRatio: ratio}
 				if slices.Contains(points, pt) {
-					return nil, nil, fmt.Errorf("--compute-ratio: %v stands there twice", ratio)
+					return nil, nil, wrong("compute-ratio", "%v stands there twice", ratio)
 				}
 				points = append(points, pt)
 			}
@@ -66,7 +65,7 @@ func (t *trainFlags) points() (points []bench.Point, models map[string]*bench.Mo
 func checkTrain(list []string, changed func(string) bool) error {
 	for _, f := range []string{"op", "size", "all", "qp", "qp-sweep", "threads", "tx-depth", "rx-depth", "inline_size", "cq-mod"} {
 		if changed(f) && len(list) == 1 {
-			return fmt.Errorf("--%s: the operations of the workload %s are those of its --model, on one QP", f, bench.WorkloadParamServer)
+			return wrong(f, "the operations of the workload %s are those of its --model, on one QP", bench.WorkloadParamServer)
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ func TestRunStarves(t *testing.T) {
 	}
 	for _, c := range [][]string{
 		{"high priority 8 is above the limit of 7", "--transport", "sched+mem", "--high-priority", "8"},
-		{`--high-load "much"`, "--high-load", "much"},
+		{`--high-load: "much"`, "--high-load", "much"},
 		{"twice", "--high-load", "1,1.0"},
 		{"both classes are of write", "--workload", "starvation", "--op", "send"},
 		{"for --workload starvation", "--workload", "hol", "--high-load", "1"},

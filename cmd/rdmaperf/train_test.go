@@ -46,7 +46,7 @@ func TestRunRefusesTrainings(t *testing.T) {
 	for _, c := range [][]string{
 		{`model "alexnet": want one of bert-base, inception3, resnet50, vgg16`, "--model", "alexnet"},
 		{"no such file", "--model", "nowhere.csv"},
-		{`--compute-ratio "-1"`, "--compute-ratio", "-1"},
+		{`--compute-ratio: "-1"`, "--compute-ratio", "-1"},
 		{"twice", "--compute-ratio", "1,1.0"},
 		{"arm", "--ps-arm", "lifo"},
 		{"--tensor-bytes", "--tensor-bytes", "0"},
