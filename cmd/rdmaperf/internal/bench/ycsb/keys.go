@@ -1,0 +1,65 @@
+package ycsb
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+)
+
+// inserting bounds inserts that are under way at once.
+const inserting = 1 << 16
+
+// Keys are the records of a run: those that were loaded, numbered from 0, and those
+// that its inserts add. It is safe for concurrent use.
+type Keys struct {
+	last atomic.Uint64 // records that certainly exist: all below
+
+	mu   sync.Mutex
+	next uint64          // of the next insert
+	done [inserting]bool // by number modulo inserting: acknowledged, and above last
+}
+
+// NewKeys has the numbers of n loaded records.
+func NewKeys(n int) *Keys {
+	k := &Keys{next: uint64(n)}
+	k.last.Store(uint64(n))
+	return k
+}
+
+// Take gives the number of a record to insert.
+func (k *Keys) Take() (uint64, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.next-k.last.Load() >= inserting {
+		return 0, fmt.Errorf("insert: %d inserts are under way", inserting)
+	}
+	k.next++
+	return k.next - 1, nil
+}
+
+// Ack tells that an insert has succeeded. Records are read when they and all before
+// them exist.
+func (k *Keys) Ack(n uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.done[n%inserting] = true
+	last := k.last.Load()
+	for last < k.next && k.done[last%inserting] {
+		k.done[last%inserting] = false
+		last++
+	}
+	k.last.Store(last)
+}
+
+// Count is how many records certainly exist: all numbers below it.
+func (k *Keys) Count() uint64 { return k.last.Load() }
+
+// MaxKey is the longest that AppendKey appends.
+const MaxKey = len("user18446744073709551615")
+
+// AppendKey appends the key of a record. Keys are hashed, so that neighbours in the
+// store are not neighbours in time.
+func AppendKey(b []byte, n uint64) []byte {
+	return strconv.AppendUint(append(b, "user"...), hash(n), 10)
+}

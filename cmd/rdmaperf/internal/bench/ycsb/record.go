@@ -1,0 +1,86 @@
+package ycsb
+
+import "encoding/binary"
+
+const versionBytes = 8
+
+// Loaded is the version of every field that was loaded or inserted.
+const Loaded = 0
+
+// Fill writes a field's contents. len(field) is the configuration's FieldBytes.
+func (c Config) Fill(field []byte, record uint64, index int, version uint64) {
+	binary.LittleEndian.PutUint64(field, version)
+	rest, x := field[versionBytes:], c.state(record, index, version)
+	for len(rest) >= 8 {
+		x += golden
+		binary.LittleEndian.PutUint64(rest, mix(x))
+		rest = rest[8:]
+	}
+	if x = mix(x + golden); len(rest) > 0 {
+		for i := range rest {
+			rest[i] = byte(x >> (8 * i))
+		}
+	}
+}
+
+// Check compares a field with what its version says: the place of the first byte that
+// is wrong, and what it must be; -1 when nothing is.
+func (c Config) Check(field []byte, record uint64, index int) (at int, want byte) {
+	version := binary.LittleEndian.Uint64(field)
+	rest, x := field[versionBytes:], c.state(record, index, version)
+	for len(rest) >= 8 {
+		x += golden
+		if w, got := mix(x), binary.LittleEndian.Uint64(rest); w != got {
+			for i := range 8 {
+				if byte(w>>(8*i)) != rest[i] {
+					return len(field) - len(rest) + i, byte(w >> (8 * i))
+				}
+			}
+		}
+		rest = rest[8:]
+	}
+	x = mix(x + golden)
+	for i := range rest {
+		if byte(x>>(8*i)) != rest[i] {
+			return len(field) - len(rest) + i, byte(x >> (8 * i))
+		}
+	}
+	return -1, 0
+}
+
+// FillRecord writes all fields of a record that is loaded or inserted.
+func (c Config) FillRecord(b []byte, record uint64) {
+	for i := range c.Fields {
+		c.Fill(b[i*c.FieldBytes:][:c.FieldBytes], record, i, Loaded)
+	}
+}
+
+// CheckRecord is Check for all fields; at counts from the start of the record. A record
+// of another length is wrong where the shorter one ends.
+func (c Config) CheckRecord(b []byte, record uint64) (at int, want byte) {
+	for i := range c.Fields {
+		if len(b) < (i+1)*c.FieldBytes {
+			return len(b), 0
+		}
+		if at, want := c.Check(b[i*c.FieldBytes:][:c.FieldBytes], record, i); at >= 0 {
+			return i*c.FieldBytes + at, want
+		}
+	}
+	if len(b) > c.RecordBytes() {
+		return c.RecordBytes(), 0
+	}
+	return -1, 0
+}
+
+// golden and mix are those of splitmix64 (Steele, Lea and Flood, OOPSLA 2014, fig. 17).
+const golden = 0x9e3779b97f4a7c15
+
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+func (c Config) state(record uint64, index int, version uint64) uint64 {
+	return mix(mix(mix(c.Seed+golden)^record) ^ uint64(index)<<48 ^ version)
+}
