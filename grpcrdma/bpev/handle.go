@@ -20,6 +20,12 @@ const clockEvery = 8
 // the spinning. Arbitrary: a few yields a busy time.
 const yieldEvery = 20 * time.Microsecond
 
+// settleTurns is how many looks a wait begins with that each let all others of the
+// process run before: what the caller made runnable, and what that makes runnable in
+// turn, may be what the awaited answer answers. One is not enough for a writer that
+// itself yields once to gather more, as gRPC's does. Arbitrary: one more than that.
+const settleTurns = 3
+
 // Handle is a connection in a Set.
 type Handle struct {
 	set    *Set
@@ -37,7 +43,7 @@ type Handle struct {
 }
 
 // KeepProcessor says that whoever waits on this connection has left nothing
-// runnable behind, so that it polls at once instead of yielding first.
+// runnable behind, so that it polls at once instead of letting others run first.
 func (h *Handle) KeepProcessor() { h.alone.Store(true) }
 
 // Wait returns when the connection may be ready for want, which is In or Out: the
@@ -62,7 +68,12 @@ func (h *Handle) spin(want Ready, deadline time.Time) (done bool, err error) {
 		return false, nil
 	}
 	if !h.alone.Load() {
-		runtime.Gosched() // what the caller has just made runnable waits on this very processor
+		for range settleTurns {
+			runtime.Gosched()
+			if h.takeKick(want) || h.p.Poll()&want != 0 {
+				return true, nil
+			}
+		}
 	}
 	start := time.Now()
 	yield := start
