@@ -12,7 +12,10 @@
 //	bpev   polls, then sleeps         background pollers that scan all sleepers
 //
 // Background pollers scan nothing while nobody sleeps. They spin while their
-// scans find work and for a moment after that, then pause between scans.
+// scans find work and for a moment after that, then pause between scans. Where
+// pollers and one caller fill all processors of the process (on two processors,
+// with one poller) they also spin while callers do: no processor idles then, and
+// the runtime wakes no thread for every goroutine that becomes runnable.
 //
 // # Ownership
 //

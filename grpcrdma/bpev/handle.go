@@ -68,6 +68,7 @@ func (h *Handle) spin(want Ready, deadline time.Time) (done bool, err error) {
 		return false, nil
 	}
 	if !h.alone.Load() {
+		s.occupy()
 		for range settleTurns {
 			runtime.Gosched()
 			if h.takeKick(want) || h.p.Poll()&want != 0 {

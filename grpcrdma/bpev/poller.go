@@ -8,7 +8,7 @@ import (
 )
 
 // patience is how long a poller goes on spinning after the last scan that woke
-// somebody. Arbitrary: long against a round trip, short against what people call idle.
+// somebody, or the last call of Set.occupy. Arbitrary: long against a round trip, short against what people call idle.
 const patience = time.Millisecond
 
 // poller scans the sleepers among its connections.
@@ -62,6 +62,7 @@ func (p *poller) loop() {
 	defer timer.Stop()
 	last := time.Now()
 	yield := last
+	waits := p.set.waits.Load()
 	for turn := 1; ; turn++ {
 		sleepers, hit := p.scan()
 		if hit {
@@ -76,10 +77,14 @@ func (p *poller) loop() {
 		}
 		yieldThread()
 		now := time.Now()
+		if w := p.set.waits.Load(); w != waits {
+			waits, last = w, now
+		}
+		occupied := p.set.occupies && now.Sub(last) < patience
 		switch {
 		case p.set.over.Load():
 			return
-		case !sleepers:
+		case !sleepers && !occupied:
 			if _, open := p.park(nil); !open {
 				return
 			}

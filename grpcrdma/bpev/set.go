@@ -58,6 +58,11 @@ type Set struct {
 	spinners int32
 	spinning atomic.Int32
 
+	// occupies: pollers and one caller fill all processors of the process, and the
+	// pollers keep theirs while callers spin (Set.occupy).
+	occupies bool
+	waits    atomic.Uint64
+
 	over atomic.Bool // Close was called
 	done chan struct{}
 	ctx  context.Context
@@ -80,7 +85,9 @@ func New(cfg Config) (*Set, error) {
 	}
 	s := &Set{cfg: cfg, done: make(chan struct{})}
 	s.spins = cfg.Mode == BP || cfg.Mode == BPEV && cfg.BusyTime > 0
-	s.spinners = int32(max(runtime.GOMAXPROCS(0)/2, 1))
+	procs := runtime.GOMAXPROCS(0)
+	s.spinners = int32(max(procs/2, 1))
+	s.occupies = cfg.Mode == BPEV && procs > 1 && cfg.Pollers >= procs-1
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if cfg.Mode == BPEV {
 		for range cfg.Pollers {
@@ -90,6 +97,22 @@ func New(cfg Config) (*Set, error) {
 		}
 	}
 	return s, nil
+}
+
+// occupy keeps the pollers spinning for a moment, although nobody sleeps. A
+// caller that makes others of the process runnable, or yields to them, makes the
+// runtime wake a thread for every processor that idles: it comes too late to help
+// with work of microseconds, and takes a core from threads that spin, of this
+// process or of the peer. No processor idles while the pollers spin, and as they
+// yield now and then they find the same work sooner.
+func (s *Set) occupy() {
+	if !s.occupies {
+		return
+	}
+	s.waits.Add(1)
+	for _, p := range s.pollers {
+		p.nudge()
+	}
 }
 
 // Config is the configuration with its defaults filled in.
