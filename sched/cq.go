@@ -30,6 +30,7 @@ type cq struct {
 
 	wcs         []told // ring
 	first, many int
+	fed         bool // something was posted for a QP of this queue
 	armed       notice
 	fired       bool
 	spareLeft   int         // of cqSpare
@@ -110,6 +111,7 @@ func (c *cq) Poll(dst []rdma.WC) (n int, err error) {
 	}
 	for n < len(dst) && err == nil {
 		var k int
+		c.fed = false
 		if k, err = c.below.Poll(dst[n:]); k == 0 {
 			break
 		}
@@ -117,7 +119,10 @@ func (c *cq) Poll(dst []rdma.WC) (n int, err error) {
 		if c.many > 0 {
 			n += c.take(dst[n:])
 		}
-		if n > 0 {
+		// What was posted may have completed at once where completions are local. To go
+		// on until the user has something would keep his thread for the whole of a bulk
+		// request, and with it what he has to post meanwhile.
+		if n > 0 || c.fed {
 			break
 		}
 	}
@@ -327,6 +332,9 @@ func (c *cq) Wait(ctx context.Context) error {
 			}
 		}
 		for c.drain() > 0 { // what came before it was armed below
+			if c.gone() {
+				return nil
+			}
 		}
 		if c.gone() {
 			return nil

@@ -218,6 +218,7 @@ func (q *qp) flush() bool {
 		return true
 	}
 	q.filled = 0
+	q.send.fed = true
 	n, err := q.below.PostSend(q.batch[:k])
 	if err == nil {
 		return true

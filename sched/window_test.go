@@ -200,3 +200,51 @@ func TestConnectionWithoutReads(t *testing.T) {
 		t.Errorf("completions %v", ids)
 	}
 }
+
+// A poll gives the thread back after one window, however much of a request waits
+// and however soon the device completes what it gets: the application may have
+// something urgent to post.
+func TestPollEndsAfterOneWindow(t *testing.T) {
+	const slice, window, whole = 4 << 10, 16 << 10, 1 << 20
+	dev := &keepingNull{nullDevice: newNull()}
+	qp, cq := bareQueue(t, sched.WithoutKeeper(wrapped(t, dev, sched.Config{Slice: slice, Window: window})), 16)
+	if _, err := qp.PostSend(requests(1, whole)); err != nil {
+		t.Fatal(err)
+	}
+	wcs := make([]rdma.WC, 4)
+	for sent, told := dev.bytes(), 0; told == 0; {
+		n, err := cq.Poll(wcs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := dev.bytes()
+		if now-sent > window || now == sent && n == 0 {
+			t.Fatalf("one poll posted %d bytes after %d, want 1 to %d", now-sent, sent, window)
+		}
+		sent, told = now, told+n
+	}
+	if got := dev.bytes(); got != whole {
+		t.Errorf("%d bytes posted at the completion, want %d", got, whole)
+	}
+}
+
+// keepingNull notes what is posted.
+type keepingNull struct {
+	*nullDevice
+	posts []rdma.SendWR
+}
+
+func (d *keepingNull) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
+	q, err := d.nullDevice.NewQP(cfg)
+	if err == nil {
+		q.(*nullQP).keep = &d.posts
+	}
+	return q, err
+}
+
+func (d *keepingNull) bytes() (n uint64) {
+	for i := range d.posts {
+		n += d.posts[i].Len()
+	}
+	return n
+}
