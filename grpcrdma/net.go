@@ -54,6 +54,12 @@ func (n *Net) Name() string {
 	return fmt.Sprintf("%v,ring=%d+%s", n.cfg.Polling, n.cfg.Ring, n.dev.Name())
 }
 
+// Config is the configuration in use, with every default filled in.
+func (n *Net) Config() Config { return n.cfg }
+
+// ConnMemory is the registered memory of one connection in bytes.
+func (n *Net) ConnMemory() int { return n.cfg.memory() }
+
 // Stats is what a Net holds and what waiting took.
 type Stats struct {
 	Conns   int // open connections

@@ -176,6 +176,7 @@ type Caps struct {
 	Kinds         KindSet
 	LastByteLast  bool   // a write's last byte lands last: the target may watch memory
 	InProcess     bool   // both ends must live in one process (mem)
+	SameHost      bool   // both ends must live on one machine
 	Events        bool   // Wait works
 	MaxMsg        uint64 // bytes
 	MaxInline     int    // bytes

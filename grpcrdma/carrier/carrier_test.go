@@ -1,0 +1,277 @@
+package carrier
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier/blob"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/memdev"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// ends makes both sides of one form.
+func ends(t *testing.T, cfg Config) (client, server *Carrier) {
+	t.Helper()
+	fabric := memdev.NewFabric(memdev.Config{})
+	open := func(name string) *Carrier {
+		var dev rdma.Device
+		if cfg.Form.OverRDMA() {
+			d, err := fabric.Open(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dev = d
+		}
+		c, err := New(cfg, dev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := c.Close(); err != nil {
+				t.Errorf("close %s: %v", name, err)
+			}
+		})
+		return c
+	}
+	return open("client"), open("server")
+}
+
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// serve runs a server until the test ends.
+func serve(t *testing.T, c *Carrier, register func(grpc.ServiceRegistrar)) string {
+	t.Helper()
+	srv, err := c.NewServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	register(srv)
+	l, err := c.Listener(soon(t), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(l) }()
+	t.Cleanup(func() {
+		srv.Stop()
+		if err := <-ended; err != nil && !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return l.Addr().String()
+}
+
+func forms() []Config {
+	return []Config{{Form: TCP}, {Form: TCP, Options: Options{Best: true}}, {Form: Unix}, {Form: DropIn}, {Form: DropIn, Options: Options{Window: 1 << 20}}, {Form: Fused}}
+}
+
+// Generated code runs unchanged on every form.
+func TestGeneratedStubs(t *testing.T) {
+	for _, cfg := range forms() {
+		t.Run(cfg.Form.String(), func(t *testing.T) {
+			client, server := ends(t, cfg)
+			addr := serve(t, server, func(r grpc.ServiceRegistrar) { pb.RegisterTestServiceServer(r, &rpctest.Service{}) })
+			conn, err := client.Connect(soon(t), addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			network := cfg.Form.String()
+			if cfg.Form.OverRDMA() {
+				network = "rdma"
+			}
+			x := rpctest.Target{Client: pb.NewTestServiceClient(conn), Network: network}
+			rpctest.Unary(t, x)
+			rpctest.Bidirectional(t, x)
+		})
+	}
+}
+
+// mirror answers with what it got.
+type mirror struct{}
+
+func (mirror) Unary(_ context.Context, in *blob.Message) (*blob.Message, error) {
+	defer in.Free()
+	return &blob.Message{Bytes: in.Copy()}, nil
+}
+
+func (m mirror) Stream(s grpc.ServerStream) error {
+	for {
+		in := new(blob.Message)
+		if err := s.RecvMsg(in); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		out, _ := m.Unary(s.Context(), in)
+		if err := s.SendMsg(out); err != nil {
+			return err
+		}
+	}
+}
+
+func TestBlobsArriveAsTheyWere(t *testing.T) {
+	for _, cfg := range forms() {
+		t.Run(cfg.Form.String(), func(t *testing.T) {
+			client, server := ends(t, cfg)
+			addr := serve(t, server, func(r grpc.ServiceRegistrar) { blob.Register(r, mirror{}) })
+			conn, err := client.Connect(soon(t), addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			c := blob.NewClient(conn)
+			s, err := c.Stream(soon(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range []int{0, 1, 64, 5 << 20} {
+				in, out := &blob.Message{Bytes: bytes.Repeat([]byte("blob"), n/4+1)[:n]}, new(blob.Message)
+				if err := c.Unary(soon(t), in, out); err != nil {
+					t.Fatal(err)
+				}
+				if at, b := out.Differs(in.Bytes); at >= 0 || out.Len() != n {
+					t.Errorf("unary of %d bytes: byte %d of %d is %#x", n, at, out.Len(), b)
+				}
+				out.Free()
+				if err := s.SendMsg(in); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.RecvMsg(out); err != nil {
+					t.Fatal(err)
+				}
+				if at, b := out.Differs(in.Bytes); at >= 0 {
+					t.Errorf("stream of %d bytes: byte %d of %d is %#x", n, at, out.Len(), b)
+				}
+				if n > 0 {
+					changed := bytes.Clone(in.Bytes)
+					changed[n-1]++
+					if at, _ := out.Differs(changed); at != n-1 {
+						t.Errorf("%d bytes, the last changed: differs at %d", n, at)
+					}
+					if at, _ := out.Differs(changed[:n-1]); at != n-1 {
+						t.Errorf("%d bytes, one too many: differs at %d", n, at)
+					}
+				}
+				out.Free()
+			}
+			if err := s.CloseSend(); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.RecvMsg(new(blob.Message)); err != io.EOF {
+				t.Errorf("end of stream: %v", err)
+			}
+		})
+	}
+}
+
+func TestConnectSaysWhy(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := l.Addr().String()
+	l.Close()
+	for _, c := range []struct {
+		cfg  Config
+		addr string
+		want string
+	}{
+		{Config{Form: TCP}, nobody, "refused"},
+		{Config{Form: Unix}, "@rdmaperf-nobody", "refused"},
+		{Config{Form: DropIn}, nobody, "unreachable"},
+		{Config{Form: Fused}, nobody, "unreachable"},
+	} {
+		client, _ := ends(t, c.cfg)
+		begun := time.Now()
+		conn, err := client.Connect(soon(t), c.addr)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.cfg.Form.String()) {
+			t.Errorf("%v: %v, want %q", c.cfg.Form, err, c.want)
+		}
+		if conn != nil {
+			conn.Close()
+		}
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Errorf("%v: took %v", c.cfg.Form, took)
+		}
+	}
+}
+
+func TestNamesSayEverything(t *testing.T) {
+	for _, c := range []struct {
+		cfg  Config
+		want string
+	}{
+		{Config{}, "grpc(tcp)"},
+		{Config{Form: Unix, Options: Options{ReadBuffer: 64 << 10, Workers: 3}}, "grpc(unix,read=64K,workers=3)"},
+		{Config{Form: DropIn}, "grpc(dropin,bpev,busy=50us,pollers=1,idle=1ms,ring=256K,watch)+"},
+		{Config{Form: Fused, Net: grpcrdma.Config{Ring: 1 << 20, Polling: bpev.Config{BusyTime: -1, Pollers: 2, IdleSleep: -1}, Arrival: grpcrdma.ArrivalNotice}},
+			"grpc(fused,bpev,busy=0s,pollers=2,idle=0s,ring=1M,notice)+"},
+		{Config{Form: Fused, Net: grpcrdma.Config{Polling: bpev.Config{Mode: bpev.Event}, SendBuffer: 4096}}, "grpc(fused,event,ring=256K,send=4K,notice)+"},
+		{Config{Form: DropIn, Net: grpcrdma.Config{Polling: bpev.Config{Mode: bpev.BP}}, Options: Options{Window: 1 << 20}}, "grpc(dropin,bp,ring=256K,watch,window=1M)+"},
+	} {
+		client, _ := ends(t, c.cfg)
+		if got := client.Name(); got != c.want && !(strings.HasSuffix(c.want, "+") && strings.HasPrefix(got, c.want)) {
+			t.Errorf("%+v: %s, want %s", c.cfg, got, c.want)
+		}
+	}
+}
+
+func TestConfigMistakes(t *testing.T) {
+	dev, err := memdev.NewFabric(memdev.Config{}).Open("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for _, c := range []struct {
+		cfg  Config
+		dev  rdma.Device
+		want error
+	}{
+		{Config{Form: numForms}, nil, ErrConfig},
+		{Config{Form: Fused}, nil, ErrConfig},
+		{Config{Form: TCP}, dev, ErrConfig},
+		{Config{Form: Fused, Options: Options{Best: true}}, dev, ErrConfig},
+		{Config{Form: TCP, Options: Options{Window: 1000}}, nil, ErrConfig},
+		{Config{Form: TCP, Options: Options{ReadBuffer: -1}}, nil, ErrConfig},
+		{Config{Form: DropIn, Net: grpcrdma.Config{Ring: 5000}}, dev, rdma.ErrInvalid},
+		{Config{Form: DropIn, Net: grpcrdma.Config{Polling: bpev.Config{Pollers: 1000}}}, dev, bpev.ErrConfig},
+	} {
+		if _, err := New(c.cfg, c.dev); !errors.Is(err, c.want) {
+			t.Errorf("%+v: %v, want %v", c.cfg, err, c.want)
+		}
+	}
+}
+
+func TestACarrierHasNoSessions(t *testing.T) {
+	c, _ := ends(t, Config{Form: Unix})
+	if _, err := c.Dial(soon(t), "", nil, transports.Config{}); !errors.Is(err, rdma.ErrNotSupported) {
+		t.Errorf("Dial: %v", err)
+	}
+	if _, err := c.Listen(soon(t), "", transports.Config{}); !errors.Is(err, rdma.ErrNotSupported) {
+		t.Errorf("Listen: %v", err)
+	}
+	if k := c.Caps(); k.Kinds != transports.Kinds(transports.KindCall) || !k.SameHost || k.InProcess {
+		t.Errorf("caps %+v", k)
+	}
+}

@@ -1,0 +1,145 @@
+package carrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"strings"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/fused"
+)
+
+// Conn is a client on one connection, for generated stubs. Safe for concurrent use.
+type Conn interface {
+	grpc.ClientConnInterface
+	// Close ends all calls and the connection.
+	Close() error
+}
+
+// Connect makes a connection of its own to a listener of a carrier like this one
+// and returns when it stands. ctx bounds that and does not govern the connection.
+// The cause of a failure is that of the last dial.
+func (c *Carrier) Connect(ctx context.Context, addr string) (Conn, error) {
+	fail := func(err error) (Conn, error) {
+		return nil, fmt.Errorf("connect %s to %s: %w", c.cfg.Form, addr, err)
+	}
+	var conn Conn
+	var err error
+	if c.cfg.Form == Fused {
+		conn, err = c.connectFused(ctx, addr)
+	} else {
+		conn, err = c.connectHTTP2(ctx, addr)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return conn, nil
+}
+
+// dialer dials addr whatever gRPC made of it, and keeps the last error: that of a
+// ClientConn only says that a context ended.
+type dialer struct {
+	dial func(context.Context) (net.Conn, error)
+	last atomic.Pointer[error]
+}
+
+func (d *dialer) do(ctx context.Context, _ string) (net.Conn, error) {
+	conn, err := d.dial(ctx)
+	if err != nil {
+		d.last.Store(&err)
+	}
+	return conn, err
+}
+
+// cause is the last error of a dial, or err before there was one.
+func (d *dialer) cause(err error) error {
+	if last := d.last.Load(); last != nil {
+		return *last
+	}
+	return err
+}
+
+func (c *Carrier) dialer(addr string) *dialer {
+	d := &dialer{}
+	switch c.cfg.Form {
+	case TCP, Unix:
+		network := c.cfg.Form.String()
+		d.dial = func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, network, addr) }
+	default:
+		// No fallback: a figure of RDMA must not be one of TCP.
+		r := &grpcrdma.Dialer{Net: c.net, NoFallback: true}
+		d.dial = func(ctx context.Context) (net.Conn, error) { return r.DialContext(ctx, addr) }
+	}
+	return d
+}
+
+func (c *Carrier) connectHTTP2(ctx context.Context, addr string) (Conn, error) {
+	d := c.dialer(addr)
+	cc, err := grpc.NewClient("passthrough:///carrier", append(c.dialOptions(), grpc.WithContextDialer(d.do))...)
+	if err != nil {
+		return nil, err
+	}
+	cc.Connect()
+	for {
+		s := cc.GetState()
+		switch s {
+		case connectivity.Ready:
+			return cc, nil
+		case connectivity.TransientFailure:
+			// A dial that failed once is not tried again for a second: who waits for
+			// this connection decides, and knows the cause.
+			cc.Close()
+			return nil, d.cause(errors.New("the connection failed"))
+		}
+		if !cc.WaitForStateChange(ctx, s) {
+			cc.Close()
+			return nil, d.cause(ctx.Err())
+		}
+	}
+}
+
+func (c *Carrier) dialOptions() []grpc.DialOption {
+	o := &c.cfg.Options
+	opts := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32))}
+	if o.ReadBuffer > 0 {
+		opts = append(opts, grpc.WithReadBufferSize(o.ReadBuffer))
+	}
+	if o.WriteBuffer > 0 {
+		opts = append(opts, grpc.WithWriteBufferSize(o.WriteBuffer))
+	}
+	if o.Window > 0 {
+		opts = append(opts, grpc.WithStaticStreamWindowSize(int32(o.Window)), grpc.WithStaticConnWindowSize(int32(o.Window)))
+	}
+	return opts
+}
+
+func (c *Carrier) connectFused(ctx context.Context, addr string) (Conn, error) {
+	d := c.dialer(addr)
+	ch, err := fused.NewChannel(func(ctx context.Context) (net.Conn, error) { return d.do(ctx, "") }, fusedConfig())
+	if err != nil {
+		return nil, err
+	}
+	// A channel connects at its first call, and any answer to one shows that the
+	// connection stands: that of a method which no server has does.
+	err = ch.Invoke(ctx, "/rdmaperf.Carrier/Stands", &emptypb.Empty{}, &emptypb.Empty{})
+	if status.Code(err) == codes.Unimplemented {
+		return ch, nil
+	}
+	ch.Close()
+	return nil, d.cause(err)
+}
+
+// NoHostPort tells addresses of unix sockets from "host:port".
+func NoHostPort(addr string) bool { return strings.HasPrefix(addr, "@") }

@@ -1,0 +1,157 @@
+package carrier
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+)
+
+// Form is what carries the calls.
+type Form uint8
+
+const (
+	TCP    Form = iota // grpc-go on TCP
+	Unix               // grpc-go on a unix socket
+	DropIn             // grpc-go on grpcrdma's byte stream
+	Fused              // grpcrdma/fused on that byte stream
+	numForms
+)
+
+var formNames = [numForms]string{"tcp", "unix", "dropin", "fused"}
+
+// String is the name used on the command line and in results.
+func (f Form) String() string {
+	if f < numForms {
+		return formNames[f]
+	}
+	return "form?"
+}
+
+// ParseForm is the inverse of String.
+func ParseForm(s string) (Form, bool) {
+	for i, n := range formNames {
+		if n == s {
+			return Form(i), true
+		}
+	}
+	return 0, false
+}
+
+// OverRDMA tells the forms that need a device.
+func (f Form) OverRDMA() bool { return f == DropIn || f == Fused }
+
+// Options are what of gRPC's own can be chosen for the forms with HTTP/2, on both
+// sides alike. A zero field is gRPC's default.
+type Options struct {
+	Best        bool // the zero fields are those of Best
+	ReadBuffer  int  // bytes read at once; gRPC's default is 32 KiB
+	WriteBuffer int  // bytes gathered before a write; likewise 32 KiB
+	Window      int  // flow control of a stream and of a connection, fixed; by default it follows an estimate
+	Workers     int  // goroutines of a server that wait for calls; by default each call gets a new one
+}
+
+// Best is what measured best for calls of 64 bytes to 1 MiB on loopback.
+func Best() Options {
+	return Options{ReadBuffer: 128 << 10, WriteBuffer: 128 << 10, Window: 16 << 20, Workers: runtime.GOMAXPROCS(0)}
+}
+
+// ErrConfig: a configuration that makes no sense.
+var ErrConfig = errors.New("invalid carrier configuration")
+
+// Config chooses a carrier. The zero value is grpc-go on TCP with its defaults.
+type Config struct {
+	Form    Form
+	Options Options         // not for Fused
+	Net     grpcrdma.Config // for DropIn and Fused
+}
+
+func (c Config) normal() (Config, error) {
+	if c.Form >= numForms {
+		return c, fmt.Errorf("form %d: %w", c.Form, ErrConfig)
+	}
+	if c.Form == Fused && c.Options != (Options{}) {
+		return c, fmt.Errorf("options of HTTP/2 for the form %v, which has none: %w", c.Form, ErrConfig)
+	}
+	o := &c.Options
+	for _, v := range []struct {
+		what string
+		n    int
+		most int
+	}{{"read buffer", o.ReadBuffer, 1 << 30}, {"write buffer", o.WriteBuffer, 1 << 30}, {"window", o.Window, 1<<31 - 1}, {"workers", o.Workers, 1 << 16}} {
+		if v.n < 0 || v.n > v.most {
+			return c, fmt.Errorf("%s %d, want 0 to %d: %w", v.what, v.n, v.most, ErrConfig)
+		}
+	}
+	if o.Window > 0 && o.Window < minWindow {
+		return c, fmt.Errorf("window %d, want %d or more: gRPC takes less for no wish: %w", o.Window, minWindow, ErrConfig)
+	}
+	if o.Best {
+		b := Best()
+		for _, f := range [][2]*int{{&o.ReadBuffer, &b.ReadBuffer}, {&o.WriteBuffer, &b.WriteBuffer}, {&o.Window, &b.Window}, {&o.Workers, &b.Workers}} {
+			if *f[0] == 0 {
+				*f[0] = *f[1]
+			}
+		}
+	}
+	return c, nil
+}
+
+// minWindow is HTTP/2's initial window (RFC 9113 §6.9.2).
+const minWindow = 64 << 10
+
+// name is the layer with everything that distinguishes results. net is the
+// configuration in use.
+func (c *Config) name(net grpcrdma.Config) string {
+	parts := []string{c.Form.String()}
+	if c.Form.OverRDMA() {
+		p, _ := net.Polling.Normal()
+		parts = append(parts, p.Mode.String())
+		if p.Mode == bpev.BPEV {
+			parts = append(parts, "busy="+ascii(max(p.BusyTime, 0)), fmt.Sprintf("pollers=%d", p.Pollers), "idle="+ascii(max(p.IdleSleep, 0)))
+		}
+		parts = append(parts, "ring="+size(net.Ring))
+		if net.SendBuffer != net.Ring/2 {
+			parts = append(parts, "send="+size(net.SendBuffer))
+		}
+		parts = append(parts, net.Arrival.String())
+	}
+	o := &c.Options
+	if o.Best {
+		parts = append(parts, "best")
+	}
+	for _, v := range []struct {
+		key   string
+		n     int
+		bytes bool
+	}{{"read", o.ReadBuffer, true}, {"write", o.WriteBuffer, true}, {"window", o.Window, true}, {"workers", o.Workers, false}} {
+		switch {
+		case v.n == 0:
+		case v.bytes:
+			parts = append(parts, v.key+"="+size(v.n))
+		default:
+			parts = append(parts, fmt.Sprintf("%s=%d", v.key, v.n))
+		}
+	}
+	return "grpc(" + strings.Join(parts, ",") + ")"
+}
+
+// ascii is a duration as the command line takes it from every keyboard.
+func ascii(d time.Duration) string { return strings.ReplaceAll(d.String(), "µ", "u") }
+
+// size is a number of bytes in the units of the command line, 1024 each.
+func size(n int) string {
+	for _, u := range []struct {
+		shift int
+		name  string
+	}{{30, "G"}, {20, "M"}, {10, "K"}} {
+		if n > 0 && n&(1<<u.shift-1) == 0 {
+			return fmt.Sprintf("%d%s", n>>u.shift, u.name)
+		}
+	}
+	return fmt.Sprint(n)
+}

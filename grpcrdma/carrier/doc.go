@@ -1,0 +1,44 @@
+// Package carrier makes gRPC clients and servers that differ in nothing but what
+// carries their calls, so that one program measures all of them:
+//
+//	form     what carries the calls
+//	tcp      grpc-go on TCP
+//	unix     grpc-go on a unix socket: both ends on one machine
+//	dropin   grpc-go on grpcrdma's byte stream, over an rdma.Device
+//	fused    grpcrdma/fused on that byte stream: no HTTP/2
+//
+// A [Carrier] is one side. A server registers generated code on what [Carrier.NewServer]
+// gives and serves the listener of [Carrier.Listener]; a client's stubs take the [Conn]
+// of [Carrier.Connect]:
+//
+//	srv, err := c.NewServer()
+//	pb.RegisterGreeterServer(srv, impl)
+//	l, err := c.Listener(ctx, "127.0.0.1:0")
+//	go srv.Serve(l)
+//
+//	conn, err := other.Connect(ctx, l.Addr().String())
+//	client := pb.NewGreeterClient(conn)
+//
+// A Carrier is also a transports.Transport whose only operation is the call: that
+// is how a benchmark engine holds one beside its other stacks. It has no sessions:
+// a call belongs to the goroutine that makes it, and to hand it to a Session's
+// Post and its answer to Poll would cost two changes of goroutine, more than a
+// fused call has in all.
+//
+// # Options
+//
+// The forms with HTTP/2 take gRPC's buffer sizes, flow-control windows and stream
+// workers ([Options]); the zero value is gRPC's own defaults, [Best] what measured
+// best. Message sizes are unlimited in all forms, and nothing else is changed.
+//
+// # Ownership
+//
+// New takes over the device, unless it fails; Close ends the byte streams and then
+// closes it. A Conn, a Server and a listener are the caller's to close before.
+//
+// # Limitations
+//
+// No TLS: a form would pay for it alike, and the figures are of the carrier. A unix
+// listener is an abstract socket (unix(7)), which Linux has. Who reaches a
+// listener is served: it takes no credentials.
+package carrier

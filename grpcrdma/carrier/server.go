@@ -1,0 +1,67 @@
+package carrier
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"math"
+	"net"
+
+	"google.golang.org/grpc"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma/fused"
+)
+
+// Server takes generated code and serves it.
+type Server interface {
+	grpc.ServiceRegistrar
+	// Serve takes connections from l, which it closes, until Stop (nil).
+	Serve(l net.Listener) error
+	// Stop ends all calls and connections, and returns when the handlers have.
+	Stop()
+}
+
+// maxCalls is how many calls a connection may have under way. gRPC knows no limit
+// by default.
+const maxCalls = 1 << 20
+
+// NewServer makes a server for the connections of Listener.
+func (c *Carrier) NewServer() (Server, error) {
+	if c.cfg.Form == Fused {
+		return fused.NewServer(fusedConfig())
+	}
+	o := &c.cfg.Options
+	opts := []grpc.ServerOption{grpc.MaxRecvMsgSize(math.MaxInt32), grpc.MaxSendMsgSize(math.MaxInt32), grpc.WaitForHandlers(true)}
+	if o.ReadBuffer > 0 {
+		opts = append(opts, grpc.ReadBufferSize(o.ReadBuffer))
+	}
+	if o.WriteBuffer > 0 {
+		opts = append(opts, grpc.WriteBufferSize(o.WriteBuffer))
+	}
+	if o.Window > 0 {
+		opts = append(opts, grpc.StaticStreamWindowSize(int32(o.Window)), grpc.StaticConnWindowSize(int32(o.Window)))
+	}
+	if o.Workers > 0 {
+		opts = append(opts, grpc.NumStreamWorkers(uint32(o.Workers)))
+	}
+	return grpc.NewServer(opts...), nil
+}
+
+func fusedConfig() fused.Config {
+	return fused.Config{MaxRecvMsgSize: math.MaxInt32, MaxSendMsgSize: math.MaxInt32, MaxStreams: maxCalls}
+}
+
+// Listener takes connections of Connect at addr, "host:port"; port 0 picks one. A
+// unix carrier ignores addr and picks an abstract name ("@…"), which nothing has to
+// remove. The address to connect to is the listener's.
+func (c *Carrier) Listener(ctx context.Context, addr string) (net.Listener, error) {
+	switch c.cfg.Form {
+	case TCP:
+		return new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	case Unix:
+		var b [8]byte
+		rand.Read(b[:]) // never fails (crypto/rand)
+		return new(net.ListenConfig).Listen(ctx, "unix", fmt.Sprintf("@rdmaperf-%x", b))
+	}
+	return c.net.Listen(ctx, addr)
+}
