@@ -186,6 +186,8 @@ var (
 	trainIdentity       = []string{"model", "arm", "compute_ratio", "tensor_bytes", "parameters", "tensors"}
 	starvationIdentity  = []string{"high_load_percent", "high_priority"}
 	trainCondition      = []string{"levels"}
+	rpcIdentity         = []string{"call", "response_bytes"}
+	rpcCondition        = []string{"verify", "codec"}
 	holIdentity         = []string{"arm", "bulk_size_bytes", "bulk_depth", "probe_size_bytes", "probe_interval_ns", "app_slice_bytes", "app_window"}
 )
 
@@ -202,6 +204,9 @@ func identity(r *Result) []fact {
 	}
 	if r.Starvation != nil {
 		facts = append(facts, parameters("", fields(r.Starvation), starvationIdentity)...)
+	}
+	if r.RPC != nil {
+		facts = append(facts, parameters("", fields(r.RPC), rpcIdentity)...)
 	}
 	if r.HOL != nil {
 		// By name, so that a head-of-line measurement may get more conditions.
@@ -224,6 +229,9 @@ func conditions(r *Result) []fact {
 	var train []fact
 	if r.ParamServer != nil {
 		train = parameters("", fields(r.ParamServer), trainCondition)
+	}
+	if r.RPC != nil {
+		train = parameters("parameter ", r.Parameters, rpcCondition)
 	}
 	return append(append(train, []fact{
 		{"label", r.Label}, {"threads", strconv.Itoa(max(r.Threads, 1))}, {"polling", r.Polling}, {"round trip", r.RoundTrip},

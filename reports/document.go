@@ -145,6 +145,9 @@ type Result struct {
 	// Starvation is two classes on one QP.
 	Starvation *Starvation `json:"starvation,omitempty"`
 
+	// RPC is a workload of calls.
+	RPC *RPC `json:"rpc,omitempty"`
+
 	CPU      *CPU      `json:"cpu,omitempty"`
 	Counters *Counters `json:"counters,omitempty"`
 	GC       *GC       `json:"gc,omitempty"`

@@ -118,11 +118,12 @@ type load struct {
 	run                              string // of a scenario: two runs of one point are not repeats
 	bothWays                         bool   // a bidirectional stream
 	train                            trainLoad
+	rpc                              rpcLoad
 	sweep                            bool // several numbers of QPs, which stand in the table
 }
 
 func loadOf(r *Result) load {
-	l := load{r.Workload, r.Op, r.Polling, r.RoundTrip, r.Depth, r.QPs, max(r.Threads, 1), holLoadOf(r), r.Arrivals, "", r.Bidirectional != nil, trainLoadOf(r), false}
+	l := load{r.Workload, r.Op, r.Polling, r.RoundTrip, r.Depth, r.QPs, max(r.Threads, 1), holLoadOf(r), r.Arrivals, "", r.Bidirectional != nil, trainLoadOf(r), rpcLoadOf(r), false}
 	l.run, _ = r.Parameters["run"].(string)
 	if r.HOL != nil {
 		l.qps = 0 // one or two by the arm, which the table names
@@ -133,6 +134,9 @@ func loadOf(r *Result) load {
 // what names the work, conditions everything that shapes the figure.
 func (l load) what() string {
 	what := strings.TrimSpace(l.workload + " " + l.op)
+	if l.rpc != (rpcLoad{}) {
+		what = l.workload + " " + l.rpc.call
+	}
 	if l.bothWays {
 		what += " in both directions"
 	}
@@ -148,6 +152,9 @@ func (l load) conditions() string {
 	}
 	if l.train != (trainLoad{}) {
 		return l.trainConditions()
+	}
+	if l.rpc != (rpcLoad{}) {
+		return l.rpcConditions()
 	}
 	parts := []string{"depth " + strconv.Itoa(l.depth)}
 	if l.workload == "connect" {

@@ -90,5 +90,8 @@ func (l load) connections() string {
 	case "connect":
 		return "connection"
 	}
+	if l.rpc != (rpcLoad{}) {
+		return "connection"
+	}
 	return "QP"
 }

@@ -53,6 +53,7 @@ unreachable or incompatible, 77 not run for lack of a device or ability.`,
   rdmaperf run --transport tcp,iwarp --workload latency --op send -s 64 -D 3s
   rdmaperf run --op write -s 64 --rate-sweep 10000:50000:10000 --arrivals poisson
   rdmaperf run --transport tcp,iwarp --workload hol --bulk-size 64K,1M
+  rdmaperf run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload rpc -s 64 -D 3s
   rdmaperf run --scenario nightly.yaml --json nightly.json
   rdmaperf run 192.0.2.7 --workload throughput --op write -s 1M -t 16 --json r.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -247,6 +248,15 @@ func (m *runner) choose(a *arm, spec string) error {
 			k, ok := transports.ParseKind(pt.Op)
 			return ok && !caps.Kinds.Has(k)
 		})
+	}
+	if caps.SameHost && m.o.host != "" && !thisMachine(m.o.host) {
+		return usage("run against "+m.o.host, fmt.Errorf("%s needs both ends on one machine", spec), "no HOST, or another --transport")
+	}
+	if len(a.plan.Points) == 0 && caps.Kinds == transports.Kinds(transports.KindCall) {
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + spec, Err: errors.New("it carries calls, and none of the workloads makes any"), Hint: "--workload " + bench.WorkloadRPC}
+	}
+	if len(a.plan.Points) == 0 && !slices.ContainsFunc(m.p.points, func(pt bench.Point) bool { return !bench.CallWorkload(pt.Workload) }) {
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + spec, Err: errors.New("no operation call"), Hint: "--transport 'grpc(fused)+" + embeddedStack() + "', or another --workload"}
 	}
 	if len(a.plan.Points) == 0 {
 		return &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + spec, Err: errors.New("none of the default operations is possible"), Hint: "--op"}

@@ -82,7 +82,39 @@ func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
 		{"run --transport sched(drr,weights=1:2:x)+iwarp", 2, "weights"},
 		{"run --transport sched+tcp", 2, "not an RDMA provider"},
 		{"run --transport lite+iwarp", 77, "not in this version"},
-		{"run --transport grpc+sched+iwarp", 77, "not in this version"},
+		{"run --transport grpc(pigeon)", 2, "tcp, unix, dropin, fused"},
+		{"run --transport grpc(fused)", 2, "grpc(fused) stands over an RDMA stack"},
+		{"run --transport grpc(tcp)+iwarp", 2, "grpc(tcp) cannot stand over"},
+		{"run --transport grpc(tcp,fused)+iwarp", 2, "exclude each other"},
+		{"run --transport grpc(fused)+tcp", 2, "tcp is not an RDMA provider"},
+		{"run --transport sched+grpc(tcp)", 2, "outermost"},
+		{"run --transport grpc(fused,ring=100000)+iwarp", 2, "want a power of two"},
+		{"run --transport grpc(fused,ring=2G)+iwarp", 2, "ring=2G"},
+		{"run --transport grpc(fused,best)+iwarp", 2, "fused does without"},
+		{"run --transport grpc(tcp,ring=64K)", 2, "for dropin and fused"},
+		{"run --transport grpc(dropin,bp,busy=1us)+iwarp", 2, "for the mode bpev"},
+		{"run --transport grpc(dropin,busy=-1us)+iwarp", 2, "want 0 to 1m"},
+		{"run --transport grpc(dropin,pollers=65)+iwarp", 2, "want 1 to 64"},
+		{"run --transport grpc(dropin,event,watch)+iwarp", 2, "event mode sees no memory"},
+		{"run --transport grpc(tcp,window=1K)", 2, "window 1024"},
+		{"run --transport grpc(unix) 192.0.2.7", 2, "both ends on one machine"},
+		{"run --transport grpc(tcp) --workload latency", 77, "it carries calls"},
+		{"run --transport grpc(tcp) --op send", 2, "operation of the workload rpc is call"},
+		{"run --transport iwarp --workload rpc", 77, "no operation call"},
+		{"run --transport grpc(tcp) --rpc shout", 2, "unknown kind of call"},
+		{"run --transport grpc(tcp) --rpc oneway --rate 5", 2, "no latency"},
+		{"run --transport grpc(tcp) --response 0", 2, "--response"},
+		{"run --transport grpc(tcp) --outstanding 0", 2, "outstanding"},
+		{"run --transport grpc(tcp) --outstanding 2 -t 2", 2, "exclude each other"},
+		{"run --transport grpc(tcp) --outstanding 4096 -q 1024", 2, "above the limit of 65536"},
+		{"run --transport grpc(tcp) --threads 2", 2, "goroutine for each call"},
+		{"run --transport grpc(tcp) --polling event", 2, "its layer's mode"},
+		{"run --transport grpc(tcp) --ring-sweep 64K", 2, "for a stack with grpc(dropin)"},
+		{"run --ring-sweep 64K", 2, "for a stack with grpc(dropin)"},
+		{"run --transport grpc(fused)+iwarp --busy-sweep soon", 2, "soon"},
+		{"run --transport grpc(fused)+iwarp --mode-sweep lazy", 2, "lazy"},
+		{"run --workload latency --rpc unary", 2, "for --workload rpc"},
+		{"conform --transport grpc(fused)+iwarp", 2, "no RDMA device"},
 		{"run --transport tcp --op fetch_add", 77, "no operation fetch_add"},
 		{"run --no-such-flag", 2, "unknown flag"},
 		{"run -n 10 -D 1", 2, "exclude each other"},
@@ -211,6 +243,54 @@ func TestRunMeasuresSideBySide(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "out", "result.json")); err != nil {
 		t.Error(err)
+	}
+}
+
+// Two processes, every form, and a server that was told nothing of the test.
+func TestRunMeasuresCalls(t *testing.T) {
+	_, port := serveHere(t)
+	stacks := "grpc(tcp),grpc(tcp,best),grpc(unix),grpc(dropin)+iwarp,grpc(fused,ring=64K)+sched+iwarp"
+	for _, host := range [][]string{nil, {"127.0.0.1", "-p", port}} {
+		out := filepath.Join(t.TempDir(), "g.json")
+		r := rdmaperf(t, append([]string{"run", "--transport", stacks, "--workload", "rpc", "-s", "64", "-n", "50", "--outstanding", "1,3", "--quiet", "--json", out}, host...)...)
+		if r.code != 0 {
+			t.Fatalf("exit %d: %s", r.code, r.stderr)
+		}
+		raw, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := document(t, raw)
+		if len(d.Results) != 10 {
+			t.Fatalf("%d results", len(d.Results))
+		}
+		for _, res := range d.Results {
+			if res.Operations != 50 || !res.Verified || res.Latency == nil || res.RPC == nil || res.CPU == nil {
+				t.Errorf("%s: %d operations, verified %v, %+v", res.Stack, res.Operations, res.Verified, res.RPC)
+			}
+		}
+		if want := "grpc(fused,bpev,busy=50us,pollers=1,idle=1ms,ring=64K,watch)+sched("; !strings.HasPrefix(d.Results[4].Stack, want) || d.Results[4].RPC.RingBytes != 64<<10 {
+			t.Errorf("stack %s, %+v", d.Results[4].Stack, d.Results[4].RPC)
+		}
+		if !strings.Contains(r.stdout, "3 calls outstanding on each connection") {
+			t.Errorf("the depth is missing:\n%s", r.stdout)
+		}
+	}
+}
+
+// grpc stacks alone mean rpc, and a sweep multiplies those over RDMA.
+func TestRunSweepsCarriers(t *testing.T) {
+	r := rdmaperf(t, "run", "--transport", "grpc(unix),grpc(fused)+iwarp,grpc(dropin,event)+iwarp", "--busy-sweep", "0,20us", "--poller-sweep", "1:2:1", "--ring-sweep", "8K,64K",
+		"-s", "100", "--response", "8", "-n", "5", "--quiet", "--format", "json")
+	if r.code != 0 {
+		t.Fatalf("exit %d: %s", r.code, r.stderr)
+	}
+	seen := map[string]bool{}
+	for _, res := range document(t, []byte(r.stdout)).Results {
+		seen[res.Stack] = true
+	}
+	if len(seen) != 1+2*2*2+2 {
+		t.Errorf("%d stacks: %v", len(seen), seen)
 	}
 }
 

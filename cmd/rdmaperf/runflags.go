@@ -53,6 +53,8 @@ type runOptions struct {
 	hol        holFlags
 	load       loadFlags
 	train      trainFlags
+	rpc        rpcFlags
+	callsOnly  bool // every stack carries calls and does nothing else
 	starve     starveFlags
 
 	scenario string
@@ -73,7 +75,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.transports, "transport", "", "comma list of stacks to run side by side: "+stackNames()+" (default verbs where an RDMA device has an ACTIVE port, else "+embeddedStack()+")")
 	f.StringSliceVar(&o.schedSlices, "sched-slice", nil, "comma list of slices, such as 16K,64K,auto: each sched stack of --transport is run with each")
 	f.StringSliceVar(&o.schedWindows, "sched-window", nil, "likewise of windows")
-	f.StringSliceVar(&o.workloads, "workload", bench.StandardWorkloads(), "comma list of latency, throughput, hol (small probes beside a bulk stream), incast (many clients to one server thread), connect (connection set-up), paramserver (a training with one parameter server), starvation (what a high class leaves to a low one on the same QP); without it, hol is left out where --op, --size, --all, --qp, --qp-sweep, --threads or --polling event describe another test, and --rate is for latency alone")
+	f.StringSliceVar(&o.workloads, "workload", bench.StandardWorkloads(), "comma list of latency, throughput, hol (small probes beside a bulk stream), incast (many clients to one server thread), connect (connection set-up), paramserver (a training with one parameter server), starvation (what a high class leaves to a low one on the same QP), rpc (calls of gRPC, which is all that stacks with grpc do); without it, hol is left out where --op, --size, --all, --qp, --qp-sweep, --threads or --polling event describe another test, and --rate is for latency alone; grpc stacks alone mean rpc")
 	f.StringSliceVar(&o.ops, "op", nil, "comma list of send, write, write_imm, read, fetch_add, cmp_swap (default latency of send, write and read, throughput of write)")
 	f.StringSliceVarP(&o.sizes, "size", "s", nil, "comma list of message sizes in bytes; K, M, G are 1024 (default latency 64,4K, throughput 64,64K,1M)")
 	f.BoolVarP(&o.all, "all", "a", false, "all sizes from 2 bytes to 8 MiB")
@@ -97,6 +99,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	o.hol.register(f)
 	o.train.register(f)
 	o.starve.register(f)
+	o.rpc.register(f)
 
 	f.IntVarP(&o.port, "port", "p", defaultPort, "control port of rdmaperf serve")
 	o.verbs.register(f)
@@ -138,6 +141,7 @@ func (o *runOptions) plan(cmd *cobra.Command) (*runPlan, error) {
 	if p.stacks, err = o.stacks(); err != nil {
 		return nil, err
 	}
+	o.callsOnly = !slices.ContainsFunc(p.stacks, func(s string) bool { return !carriesCalls(s) })
 	b := &p.base
 	*b = bench.Plan{Iterations: o.iterations, Depth: o.depth, RecvDepth: o.recvDepth, QPs: o.qps, Threads: o.threads,
 		Polling: o.polling, Arrivals: o.load.arrivals, Moderation: o.moderation, HighPriority: o.starve.priority, Verify: !o.noVerify, Seed: o.seed}
@@ -227,6 +231,9 @@ func (o *runOptions) stacks() ([]string, error) {
 		if len(o.schedSlices)+len(o.schedWindows) > 0 {
 			return nil, usage("read --transport", errNoSched, "--transport sched+"+embeddedStack())
 		}
+		if o.rpc.sweeps.any() || o.rpc.pollers != "" {
+			return nil, usage("read --transport", errNoGRPC, "--transport 'grpc(fused)+"+embeddedStack()+"'")
+		}
 		if o.verbs.named() {
 			return o.verbs.apply([]string{verbsName})
 		}
@@ -242,6 +249,9 @@ func (o *runOptions) stacks() ([]string, error) {
 		return nil, err
 	}
 	if stacks, err = sweepSched(stacks, unique(o.schedSlices), unique(o.schedWindows)); err != nil {
+		return nil, usage("read --transport", err, "rdmaperf run --help")
+	}
+	if stacks, err = o.rpc.multiply(stacks); err != nil {
 		return nil, usage("read --transport", err, "rdmaperf run --help")
 	}
 	for i, s := range stacks {
@@ -326,6 +336,14 @@ func (o *runOptions) points(changed func(string) bool, trained *map[string]*benc
 			qps = atOnce
 		}
 		ops := unique(o.ops)
+		if w == bench.WorkloadRPC {
+			calls, err := o.rpc.points(ops, sizes, rates, qps)
+			if err != nil {
+				return nil, err
+			}
+			points = append(points, calls...)
+			continue
+		}
 		if w == bench.WorkloadStarvation {
 			starved, err := o.starve.points(ops, sizes)
 			if err != nil {
@@ -463,7 +481,7 @@ func parsePin(s string, threads int) (auto bool, client, server int, err error) 
 func (p *runPlan) pinAuto() {
 	cpus := bench.AllowedCPUs()
 	many := slices.ContainsFunc(p.points, func(pt bench.Point) bool {
-		return pt.Workload == bench.WorkloadIncast || pt.Workload == bench.WorkloadConnect
+		return pt.Workload == bench.WorkloadIncast || pt.Workload == bench.WorkloadConnect || bench.CallWorkload(pt.Workload)
 	})
 	if !p.autoPin || many || len(cpus) < 2 || p.base.Threads > 1 || p.base.Polling == bench.PollingEvent {
 		return

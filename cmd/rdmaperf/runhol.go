@@ -103,13 +103,15 @@ func (h *holFlags) points(ops []string) ([]bench.Point, error) {
 var onlyFor = []struct {
 	flags    []string
 	workload string
+	also     string // may be named beside it, or instead
 }{
-	{[]string{"rate", "rate-sweep"}, bench.WorkloadLatency},
-	{[]string{"bidirectional"}, bench.WorkloadThroughput},
-	{[]string{"clients"}, bench.WorkloadIncast},
-	{[]string{"concurrency"}, bench.WorkloadConnect},
-	{trainFlagNames, bench.WorkloadParamServer},
-	{[]string{"high-load", "high-priority"}, bench.WorkloadStarvation},
+	{[]string{"rate", "rate-sweep"}, bench.WorkloadLatency, bench.WorkloadRPC},
+	{[]string{"bidirectional"}, bench.WorkloadThroughput, ""},
+	{[]string{"clients"}, bench.WorkloadIncast, ""},
+	{[]string{"concurrency"}, bench.WorkloadConnect, ""},
+	{trainFlagNames, bench.WorkloadParamServer, ""},
+	{[]string{"high-load", "high-priority"}, bench.WorkloadStarvation, ""},
+	{rpcFlagNames, bench.WorkloadRPC, ""},
 }
 
 // ownThreads are the workloads that have as many threads as connections, and the
@@ -121,6 +123,9 @@ var ownThreads = map[string]string{bench.WorkloadIncast: "clients", bench.Worklo
 func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
 	list := unique(o.workloads)
 	asked := changed("workload")
+	if o.callsOnly && !asked {
+		asked, list = true, []string{bench.WorkloadRPC}
+	}
 	other := ""
 	for _, f := range []string{"op", "size", "all", "qp", "qp-sweep", "threads"} {
 		if changed(f) {
@@ -131,10 +136,12 @@ func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
 		if !slices.ContainsFunc(only.flags, changed) {
 			continue
 		}
-		if asked && !slices.Equal(list, []string{only.workload}) {
+		if asked && slices.ContainsFunc(list, func(w string) bool { return w != only.workload && w != only.also }) {
 			return nil, wrong(strings.Join(only.flags, ", --"), "for --workload %s", only.workload)
 		}
-		asked, list = true, []string{only.workload}
+		if !asked {
+			asked, list = true, []string{only.workload}
+		}
 	}
 	if !asked {
 		if other != "" || o.polling == bench.PollingEvent {
@@ -144,6 +151,11 @@ func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
 	}
 	if slices.Contains(list, bench.WorkloadParamServer) {
 		if err := checkTrain(list, changed); err != nil {
+			return nil, err
+		}
+	}
+	if slices.Contains(list, bench.WorkloadRPC) {
+		if err := o.rpc.check(list, changed); err != nil {
 			return nil, err
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/direct"
@@ -25,11 +27,33 @@ func (s *stackSet) open(spec string) (transports.Transport, error) {
 		}
 		return tr, nil
 	}
-	dev, _, err := s.build(spec, layers)
+	if e := findStack(layers[0].name); e.carry != nil {
+		return s.carry(spec, layers, e)
+	}
+	dev, _, err := s.build(spec, layers, 0)
 	if err != nil {
 		return nil, err
 	}
 	return direct.New(dev), nil
+}
+
+// carry makes a transport of calls, over what stands below it.
+func (s *stackSet) carry(spec string, layers []layer, e *stackEntry) (transports.Transport, error) {
+	var dev rdma.Device
+	var err error
+	if len(layers) > 1 {
+		if dev, _, err = s.build(spec, layers, 1); err != nil {
+			return nil, err
+		}
+	}
+	tr, err := e.carry(layers[0], dev)
+	if err != nil {
+		if dev != nil {
+			err = errors.Join(err, dev.Close())
+		}
+		return nil, openFailed(spec, layers, layers[0], err)
+	}
+	return tr, nil
 }
 
 // openDevice opens the stack of an RDMA provider that spec names, bare. The
@@ -46,12 +70,15 @@ func (s *stackSet) openLayers(spec string) (dev, provider rdma.Device, err error
 	if err != nil {
 		return nil, nil, err
 	}
-	return s.build(spec, layers)
+	if e := findStack(layers[0].name); e.carry != nil {
+		return nil, nil, usage(opening(spec), fmt.Errorf("%s carries calls and is no RDMA device", e.name), "one of "+providerNames())
+	}
+	return s.build(spec, layers, 0)
 }
 
-// build opens the provider and stacks the tiers on it, innermost first. What
-// fails leaves nothing open.
-func (s *stackSet) build(spec string, layers []layer) (dev, provider rdma.Device, err error) {
+// build opens the provider and stacks the tiers on it, innermost first, up to the
+// layer at outermost. What fails leaves nothing open.
+func (s *stackSet) build(spec string, layers []layer, outermost int) (dev, provider rdma.Device, err error) {
 	bottom := layers[len(layers)-1]
 	e := findStack(bottom.name)
 	if e.device == nil {
@@ -61,7 +88,7 @@ func (s *stackSet) build(spec string, layers []layer) (dev, provider rdma.Device
 		return nil, nil, openFailed(spec, layers, bottom, err)
 	}
 	provider = dev
-	for i := len(layers) - 2; i >= 0; i-- {
+	for i := len(layers) - 2; i >= outermost; i-- {
 		tier, err := findStack(layers[i].name).wrap(layers[i], dev)
 		if err != nil {
 			return nil, nil, openFailed(spec, layers, layers[i], errors.Join(err, dev.Close()))
@@ -83,6 +110,10 @@ func resolve(spec string) ([]layer, error) {
 		switch {
 		case e == nil:
 			return nil, usage(opening(spec), fmt.Errorf("unknown name %q", l.name), "one of "+stackNames())
+		case e.carry != nil:
+			if err := checkCarrier(e, l, i, len(layers)); err != nil {
+				return nil, usage(opening(spec), err, "grpc(tcp), grpc(unix), grpc(dropin)+iwarp or grpc(fused)+iwarp")
+			}
 		case e.over == (i == len(layers)-1):
 			return nil, usage(opening(spec), layerOrder(e), "a stack such as sched+iwarp, outermost layer first")
 		case l.device != "" && !e.chooses:
@@ -104,6 +135,22 @@ func layerOrder(e *stackEntry) error {
 		return fmt.Errorf("%s stands over another layer", e.name)
 	}
 	return fmt.Errorf("%s cannot stand over another layer", e.name)
+}
+
+// checkCarrier holds the place of a layer that carries calls against its parameters.
+func checkCarrier(e *stackEntry, l layer, at, of int) error {
+	over, err := e.stands(l, at == of-1)
+	switch {
+	case err != nil:
+		return err
+	case at > 0:
+		return fmt.Errorf("%s is the outermost layer: nothing stands over calls", e.name)
+	case over && of == 1:
+		return fmt.Errorf("%s stands over an RDMA stack", l)
+	case !over && of > 1:
+		return fmt.Errorf("%s cannot stand over another layer", l)
+	}
+	return nil
 }
 
 // errParam marks a parameter that a layer does not know.
@@ -130,6 +177,8 @@ func openFailed(spec string, layers []layer, l layer, err error) error {
 	switch {
 	case errors.Is(err, rdma.ErrNoDevice), errors.Is(err, rdma.ErrNotSupported):
 		code = reports.ExitNotRun
+	case errors.Is(err, carrier.ErrConfig), errors.Is(err, bpev.ErrConfig):
+		code = reports.ExitUsage
 	case errors.Is(err, rdma.ErrInvalid): // a port or an index that the device does not have
 		code = reports.ExitUsage
 	}

@@ -25,6 +25,12 @@ type stackEntry struct {
 	wrap    func(l layer, below rdma.Device) (rdma.Device, error) // owns below from its success on, and closes it
 	open    func(l layer) (transports.Transport, error)
 	why     func(l layer) error
+
+	// Of a layer that carries calls, which is always the outermost: it stands over a
+	// device or over nothing, as its parameters say. It owns below from its success on.
+	shown  string // instead of the name, in lists
+	stands func(l layer, bottom bool) (over bool, err error)
+	carry  func(l layer, below rdma.Device) (transports.Transport, error)
 }
 
 // here tells what this version can run.
@@ -41,7 +47,8 @@ var stackTable = []stackEntry{
 		summary: "kernel verbs, for RDMA devices", device: openVerbs},
 	{name: "sched", params: schedParams, summary: "priority scheduler over X", over: true, wrap: wrapSched},
 	{name: "lite", summary: "indirection tier", over: true, why: notYet},
-	{name: "grpc", summary: "gRPC over RDMA", over: true, why: notYet},
+	{name: grpcName, params: grpcParams, summary: "gRPC, for workloads of calls", shown: "grpc(tcp), grpc(unix), grpc(dropin)+X, grpc(fused)+X",
+		stands: grpcStands, carry: carryGRPC},
 }
 
 func findStack(name string) *stackEntry {
@@ -67,6 +74,9 @@ func providerNames() string {
 
 // label is the name, and for a tier what stands below it.
 func (e *stackEntry) label() string {
+	if e.shown != "" {
+		return e.shown
+	}
 	if e.over {
 		return e.name + "+X"
 	}

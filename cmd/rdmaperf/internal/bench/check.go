@@ -52,8 +52,8 @@ func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 	switch {
 	case !ok || !caps.Kinds.Has(k):
 		return missing("operation %s", pt.Op)
-	case k == transports.KindCall:
-		return missing("workload for operation call")
+	case (k == transports.KindCall) != CallWorkload(pt.Workload):
+		return missing("operation %s in the workload %s", pt.Op, pt.Workload)
 	case pt.Workload == WorkloadConnect && !caps.Kinds.Has(transports.KindWrite):
 		return missing("operation write (of the first round trip)")
 	case pt.Workload == WorkloadParamServer && !caps.Kinds.Has(transports.KindRead):
@@ -95,6 +95,8 @@ func streamLimits(p *Plan, _ Point, caps transports.Caps) error {
 // operation: credits, barriers, notifications.
 func needsSend(p *Plan, pt Point, k transports.Kind, caps transports.Caps) bool {
 	switch {
+	case k == transports.KindCall:
+		return false
 	case pt.Bidirectional:
 		return true // begin and end
 	case oneSided(k):

@@ -87,6 +87,7 @@ type listening struct {
 	Addr      string `json:"addr"`
 	Elsewhere bool   `json:"elsewhere,omitempty"`
 	Token     []byte `json:"token"`
+	Resident  int64  `json:"resident_bytes,omitempty"` // calls: memory of the process without connections
 }
 
 // elsewhere tells whether a transport that was to listen at host took another
@@ -134,6 +135,8 @@ type phaseReport struct {
 	Lanes    []laneCount `json:"lanes,omitempty"`
 
 	Counters []reports.DeviceCounters `json:"counters,omitempty"`
+
+	Resident int64 `json:"resident_bytes,omitempty"` // calls, of the phase that asks for it
 }
 
 // peerErrorBody is an ExitError on the wire.

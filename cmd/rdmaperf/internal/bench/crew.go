@@ -233,6 +233,7 @@ type outcome struct {
 	peak   *peak
 
 	ops    int64
+	bytes  int64 // of calls: payload in both directions
 	begin  int64 // of the window
 	window time.Duration
 	stages *[numStages]*reports.Recorder // connection set-up, client

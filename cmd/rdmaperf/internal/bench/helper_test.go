@@ -20,6 +20,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	flag.Set("rapid.checks", "30") // a check is a whole run of about 20 ms
+	idleWindow = 2 * time.Millisecond
 	goleak.VerifyTestMain(m)
 }
 
@@ -93,6 +94,9 @@ func openerOf(tr transports.Transport) func(string) (transports.Transport, error
 type keepOpen struct{ transports.Transport }
 
 func (keepOpen) Close() error { return nil }
+
+// Unwrap is for what only the transport itself has.
+func (k keepOpen) Unwrap() transports.Transport { return k.Transport }
 
 // runPoints takes all points of a plan and returns their results.
 func runPoints(t testing.TB, e ends, plan Plan) ([]reports.Result, error) {

@@ -28,6 +28,8 @@ type measurement struct {
 	capacity float64 // starvation: bytes a second of one class alone
 	samples  []reports.RawSamples
 
+	callers *callCrew // of a workload of calls
+
 	counters reports.Counters
 }
 
@@ -38,6 +40,8 @@ const (
 	genVerify
 	genAlone // head-of-line: probes alone, and then bulk alone
 	genBulk
+	genIdle   // calls: nothing is called
+	genMemory // calls: what is resident
 )
 
 // grace bounds what an interrupted run still says to the server.
@@ -48,6 +52,9 @@ func (m *measurement) run(ctx context.Context) (err error) {
 	c, sh := m.c, m.sh
 	if sh.Workload == WorkloadConnect {
 		return m.runConnect(ctx)
+	}
+	if sh.calls() != nil {
+		return m.runCalls(ctx)
 	}
 	if m.crew, err = c.gather(ctx, sh); err != nil {
 		return err
@@ -251,7 +258,9 @@ func (m *measurement) result() reports.Result {
 		res.CPU.ServerSeconds = r.CPUSeconds
 		res.GC.ServerCollections, res.GC.ServerAllocations = r.Collections, r.Allocations
 	}
-	if out.stages != nil {
+	if m.callers != nil {
+		m.calls(&res, out)
+	} else if out.stages != nil {
 		m.connect(&res, out)
 	} else if sh.Bidirectional {
 		m.bothWays(&res, out)
@@ -285,6 +294,9 @@ func (m *measurement) result() reports.Result {
 // parameters are the effective options of both sides.
 func (m *measurement) parameters() map[string]any {
 	c, sh := m.c, m.sh
+	if sh.calls() != nil {
+		return m.callParameters()
+	}
 	p := map[string]any{
 		"arrival": sh.Arrival, "target": sh.target(), "verify": sh.Verify, "seed": sh.Seed,
 		"recv_depth": sh.RecvDepth, "inline_bytes": sh.Inline, "completion_every": sh.Moderation,
@@ -349,15 +361,19 @@ func (m *measurement) parameters() map[string]any {
 	if c.tr.Caps().Label == rdma.LabelMem {
 		p["note"] = "both sides in one process: not a network, and client CPU covers both"
 	}
-	server := map[string]any{"stack": c.server.Stack, "cpu": "none"}
+	p["server"] = m.serverParameters()
+	return p
+}
+
+func (m *measurement) serverParameters() map[string]any {
+	server := map[string]any{"stack": m.c.server.Stack, "cpu": "none"}
 	if r := m.report; r != nil {
 		server["operations"], server["gomaxprocs"], server["clients"] = r.Operations, r.Procs, r.Sessions
 		if r.Pinned {
-			server["cpu"] = c.plan.ServerCPU
+			server["cpu"] = m.c.plan.ServerCPU
 		}
 	}
-	p["server"] = server
-	return p
+	return server
 }
 
 func (m *measurement) pinned() any {

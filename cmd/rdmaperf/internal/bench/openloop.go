@@ -28,8 +28,8 @@ func (p Point) checkRate() error {
 	switch {
 	case p.Rate == 0:
 		return nil
-	case p.Workload != WorkloadLatency:
-		return fmt.Errorf("a rate is for the workload %s", WorkloadLatency)
+	case p.Workload != WorkloadLatency && !CallWorkload(p.Workload):
+		return fmt.Errorf("a rate is for the workload %s and those of calls", WorkloadLatency)
 	case !(p.Rate >= minRate && p.Rate <= maxRate): // not a number, too
 		return fmt.Errorf("rate %v: want %v to %v a second", p.Rate, minRate, maxRate)
 	}

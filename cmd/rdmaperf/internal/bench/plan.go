@@ -100,6 +100,12 @@ type Point struct {
 	// what the transport carries.
 	HighLoad float64 `json:"high_load_percent,omitempty"`
 
+	// Of workloads of calls: the kind, one of CallKinds, the bytes of an answer, and how
+	// many are outstanding on a connection. 0: the plan's depth, or 1.
+	Call        string `json:"call,omitempty"`
+	Response    int    `json:"response_bytes,omitempty"`
+	Outstanding int    `json:"outstanding,omitempty"`
+
 	// QPs replaces the plan's number, for a sweep. 0: the plan's.
 	QPs int `json:"point_qps,omitempty"`
 }
@@ -109,6 +115,15 @@ func (p Point) String() string {
 	s := fmt.Sprintf("%s %s %d B", p.Workload, p.Op, p.Size)
 	if p.Model != "" {
 		s = fmt.Sprintf("%s %s, ratio %v,", p.Workload, p.Model, p.ComputeRatio)
+	}
+	if p.Call != "" {
+		s = fmt.Sprintf("%s %s %d B", p.Workload, p.Call, p.Size)
+		if p.Response != p.Size && p.Call != CallOneway {
+			s += fmt.Sprintf(" answered by %d B", p.Response)
+		}
+		if p.Outstanding != 0 {
+			s += fmt.Sprintf(", %d outstanding", p.Outstanding)
+		}
 	}
 	if p.Arm != "" {
 		s += " " + p.Arm
@@ -122,7 +137,9 @@ func (p Point) String() string {
 	if p.Bidirectional {
 		s += " both ways"
 	}
-	if p.QPs != 0 {
+	if p.QPs != 0 && p.Call != "" {
+		s += fmt.Sprintf(" on %d connections", p.QPs)
+	} else if p.QPs != 0 {
 		s += fmt.Sprintf(" on %d QPs", p.QPs)
 	}
 	return s
@@ -228,6 +245,8 @@ func (p *Plan) Validate() error {
 		return bad("interval", p.Interval, "it divides a window that has a duration")
 	case p.Interval > 0 && (p.Interval < time.Millisecond || p.Interval > p.Duration || p.Duration/p.Interval >= MaxIntervals):
 		return bad("interval", p.Interval, fmt.Sprintf("want 1ms or more, at most the duration, and fewer than %d in it", MaxIntervals))
+	case p.hasCalls() && p.Polling == PollingEvent:
+		return bad("polling", p.Polling, "how a carrier of calls waits is its layer's mode, as in grpc(fused,event)+iwarp")
 	case p.has(WorkloadIncast) && p.Polling == PollingEvent:
 		return bad("polling", p.Polling, "one thread serves all clients of an incast and cannot sleep on one, so it needs busy polling")
 	case p.has(WorkloadConnect) && p.Polling == PollingEvent:
@@ -311,6 +330,8 @@ func (p Point) validate() error {
 		return fmt.Errorf("only the workloads %s and %s have arms", WorkloadHOL, WorkloadParamServer)
 	case p.Workload != WorkloadParamServer && (p.Model != "" || p.TensorBytes != 0 || p.ComputeRatio != 0):
 		return fmt.Errorf("only the workload %s has a model", WorkloadParamServer)
+	case w.calls == nil && (p.Call != "" || p.Response != 0 || p.Outstanding != 0):
+		return fmt.Errorf("the workload %s has no calls", w.name)
 	case p.Bidirectional && p.Workload != WorkloadThroughput:
 		return fmt.Errorf("only the workload %s goes both ways", WorkloadThroughput)
 	case p.Bidirectional && isAtomic(k):

@@ -262,6 +262,12 @@ func (c *clientSession) point(ctx context.Context, sh *Shape) error {
 		}
 		return c.ctl.send(replyWait, &message{Type: msgEnded})
 	}
+	if sh.calls() != nil {
+		if err := c.callPoint(ctx, sh); err != nil {
+			return err
+		}
+		return c.ctl.send(replyWait, &message{Type: msgEnded})
+	}
 	crew, err := c.gather(ctx, sh)
 	if err != nil {
 		return err

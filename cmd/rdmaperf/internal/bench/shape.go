@@ -206,7 +206,7 @@ func (sh *Shape) validate() error {
 		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check point", Err: err}
 	}
 	switch {
-	case sh.kind() >= transports.KindCall:
+	case (sh.kind() >= transports.KindCall) != (sh.calls() != nil):
 		return bad("operation", sh.Op)
 	case sh.QPs < 1 || sh.QPs > maxQPs:
 		return bad("qps", sh.QPs)
@@ -299,6 +299,9 @@ func (sh *Shape) dataEnd() int {
 }
 
 func (sh *Shape) window() int {
+	if sh.calls() != nil {
+		return (sh.Size + sh.Response) * sh.Depth // what is under way
+	}
 	if sh.Workload == WorkloadHOL {
 		return sh.dataEnd()
 	}

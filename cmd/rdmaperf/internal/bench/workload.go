@@ -16,6 +16,7 @@ const (
 
 	WorkloadParamServer = "paramserver"
 	WorkloadStarvation  = "starvation"
+	WorkloadRPC         = "rpc"
 )
 
 // workload is a row of the table of workloads: what tells it from the others
@@ -27,6 +28,7 @@ type workload struct {
 	shape    func(*Shape, *Plan, transports.Caps)      // fills in QPs, threads, depths and slots
 	check    func(*Shape) error                        // holds a shape of the peer against them; nil: nothing special
 	limits   func(*Plan, Point, transports.Caps) error // what a transport's limits forbid; nil: nothing special
+	calls    *callWork                                 // of a workload of calls; nil: of sessions
 }
 
 var workloads = []workload{
@@ -37,6 +39,7 @@ var workloads = []workload{
 	{name: WorkloadConnect, point: Point.validateConnect, shape: (*Shape).connectShape, check: (*Shape).checkConnect},
 	{name: WorkloadParamServer, point: Point.validateParamServer, shape: (*Shape).trainShape, check: (*Shape).checkTrain, limits: trainLimits},
 	{name: WorkloadStarvation, point: Point.validateStarvation, shape: (*Shape).starvationShape, check: (*Shape).checkStarvation, limits: starvationLimits},
+	{name: WorkloadRPC, point: Point.validateRPC, shape: (*Shape).callShape, check: (*Shape).checkCalls, limits: callLimits, calls: &rpcWork},
 }
 
 // findWorkload returns the row of a name, or nil.
@@ -51,6 +54,17 @@ func findWorkload(name string) *workload {
 // has tells whether some point is of the workload.
 func (p *Plan) has(name string) bool {
 	return slices.ContainsFunc(p.Points, func(pt Point) bool { return pt.Workload == name })
+}
+
+// hasCalls tells whether some point is of a workload of calls.
+func (p *Plan) hasCalls() bool {
+	return slices.ContainsFunc(p.Points, func(pt Point) bool { return CallWorkload(pt.Workload) })
+}
+
+// CallWorkload tells workloads that a carrier of calls runs, rather than sessions.
+func CallWorkload(name string) bool {
+	w := findWorkload(name)
+	return w != nil && w.calls != nil
 }
 
 // Workloads lists the known workloads.
