@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -55,7 +53,7 @@ func (r *rpcFlags) multiply(stacks []string) (_ []string, err error) {
 func (r *rpcFlags) points(ops []string, sizes []int, rates []float64, conns []int) ([]bench.Point, error) {
 	op := transports.KindCall.String()
 	if slices.ContainsFunc(ops, func(s string) bool { return s != op }) {
-		return nil, fmt.Errorf("--op %s: the operation of the workload %s is %s, and --rpc says its kind", strings.Join(ops, ","), bench.WorkloadRPC, op)
+		return nil, wrong("op", "%s: the operation of the workload %s is %s, and --rpc says its kind", strings.Join(ops, ","), bench.WorkloadRPC, op)
 	}
 	if len(sizes) == 0 {
 		sizes = rpcSizes
@@ -71,10 +69,10 @@ func (r *rpcFlags) points(ops []string, sizes []int, rates []float64, conns []in
 	if r.response != "" {
 		var err error
 		if response, err = parseBytes(r.response); err != nil {
-			return nil, fmt.Errorf("--response: %w", err)
+			return nil, wrong("response", "%w", err)
 		}
 		if response == 0 {
-			return nil, errors.New("--response starts at 1 byte")
+			return nil, wrong("response", "starts at 1 byte")
 		}
 	}
 	var points []bench.Point
@@ -100,15 +98,15 @@ func (r *rpcFlags) points(ops []string, sizes []int, rates []float64, conns []in
 	return points, nil
 }
 
-// checkRPC refuses what describes another workload.
+// check refuses what describes another workload.
 func (r *rpcFlags) check(list []string, changed func(string) bool) error {
 	for _, f := range []string{"threads", "rx-depth", "inline_size", "cq-mod"} {
 		if changed(f) && len(list) == 1 {
-			return fmt.Errorf("--%s: the workload %s has a goroutine for each call outstanding, and gRPC's own buffers", f, bench.WorkloadRPC)
+			return wrong(f, "the workload %s has a goroutine for each call outstanding, and gRPC's own buffers", bench.WorkloadRPC)
 		}
 	}
 	if changed("tx-depth") && changed("outstanding") {
-		return errors.New("--tx-depth and --outstanding exclude each other")
+		return wrong("outstanding", "it and --tx-depth exclude each other")
 	}
 	return nil
 }
