@@ -30,11 +30,18 @@ type Entry struct {
 	// included and either one optional; 6.11 includes 6.11.7. Empty means that the
 	// kernel has no part in it.
 	Kernel string `json:"kernel,omitempty"`
+
+	// Got narrows the entry to failures whose "got" contains the text, so that a
+	// wide pattern does not excuse what has another cause. Empty: any failure.
+	Got string `json:"got,omitempty"`
+	// Sometimes says that whether a case fails is a matter of time: a pass is
+	// expected too, and is no xpass.
+	Sometimes bool `json:"sometimes,omitempty"`
 }
 
-// ReadLedger parses and checks the JSON form: {"entries":[{…}]}. Every field but
-// kernel is required and unknown ones are refused, so that a typo cannot excuse a
-// failure.
+// ReadLedger parses and checks the JSON form: {"entries":[{…}]}. Fields are
+// required but for kernel, got and sometimes, and unknown ones are refused, so that a
+// typo cannot excuse a failure.
 func ReadLedger(r io.Reader) (*Ledger, error) {
 	dec := json.NewDecoder(r)
 	dec.DisallowUnknownFields()
@@ -132,17 +139,24 @@ func kernelText(v []int) string {
 	return strings.Join(parts, ".")
 }
 
-// find returns the first entry for a case on a transport under a kernel, or nil.
-func (l *Ledger) find(c *Case, transport, kernel string) *Entry {
+// find returns the first entry that speaks of a case on a transport under a kernel,
+// with the outcome that it has; nil for none. Failures look among all entries, passes
+// among those that expect a failure for certain.
+func (l *Ledger) find(c *Case, r *Result, kernel string) *Entry {
 	if l == nil {
 		return nil
 	}
 	for i := range l.Entries {
 		e := &l.Entries[i]
-		if ok, _ := path.Match(e.Transport, transport); ok && matches(e.Case, c) {
-			if in, _ := inKernelRange(e.Kernel, kernel); in {
-				return e
-			}
+		ok, _ := path.Match(e.Transport, r.Transport)
+		switch {
+		case !ok, !matches(e.Case, c):
+			continue
+		case r.Verdict == Fail && !strings.Contains(r.Got, e.Got), r.Verdict == Pass && e.Sometimes:
+			continue
+		}
+		if in, _ := inKernelRange(e.Kernel, kernel); in {
+			return e
 		}
 	}
 	return nil
@@ -151,17 +165,17 @@ func (l *Ledger) find(c *Case, transport, kernel string) *Entry {
 // apply turns fail into xfail and pass into xpass where an entry expects the
 // failure. An error is never excused: it says nothing about the requirement.
 func (l *Ledger) apply(c *Case, r *Result, kernel string) {
-	e := l.find(c, r.Transport, kernel)
+	if r.Verdict != Fail && r.Verdict != Pass {
+		return
+	}
+	e := l.find(c, r, kernel)
 	if e == nil {
 		return
 	}
-	switch r.Verdict {
-	case Fail:
+	if r.Verdict == Fail {
 		r.Verdict = XFail
-	case Pass:
+	} else {
 		r.Verdict = XPass
-	default:
-		return
 	}
 	kernels := ""
 	if e.Kernel != "" {

@@ -14,6 +14,7 @@ var ledgerSeeds = []struct {
 	{"empty", `{"entries":[]}`, true},
 	{"one", `{"entries":[{"case":"acc/qp-rights","transport":"verbs:siw*","reason":"not enforced","source":"siw_verbs.c","confirmed":"2026-01-31"}]}`, true},
 	{"kernels", `{"entries":[{"case":"a/b","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31","kernel":"6.1..6.11.7"}]}`, true},
+	{"timing", `{"entries":[{"case":"*","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31","got":"flushed","sometimes":true}]}`, true},
 	{"bad kernel", `{"entries":[{"case":"a/b","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31","kernel":"<6.12"}]}`, false},
 	{"bad kernel end", `{"entries":[{"case":"a/b","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31","kernel":"6.1..six"}]}`, false},
 	{"no kernel end", `{"entries":[{"case":"a/b","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31","kernel":".."}]}`, false},
@@ -46,7 +47,7 @@ func FuzzReadLedger(f *testing.F) {
 		if err != nil {
 			return
 		}
-		l.find(&Case{ID: "a/b"}, "mem", "6.1.0-38-amd64")
+		l.apply(&Case{ID: "a/b"}, &Result{Transport: "mem", Verdict: Fail, Got: "a flushed send"}, "6.1.0-38-amd64")
 		again, err := json.Marshal(l)
 		if err != nil {
 			t.Fatal(err)
@@ -79,6 +80,39 @@ func TestKernelRange(t *testing.T) {
 	} {
 		if got, err := inKernelRange(test.span, test.release); got != test.want || err != nil {
 			t.Errorf("inKernelRange(%q, %q) = %v, %v, want %v", test.span, test.release, got, err, test.want)
+		}
+	}
+}
+
+// TestLedgerNarrows: an entry excuses what it speaks of, and demands a failure only
+// where it is certain of one.
+func TestLedgerNarrows(t *testing.T) {
+	l := &Ledger{Entries: []Entry{
+		{Case: "*", Transport: "x", Got: "operation error", Sometimes: true, Reason: "timing"},
+		{Case: "acc/rights", Transport: "x", Got: "success", Reason: "never checked"},
+		{Case: "ord/late", Transport: "x", Kernel: "6.1..6.2", Reason: "old"},
+	}}
+	for _, test := range []struct {
+		id, transport string
+		verdict       Verdict
+		got           string
+		want          Verdict
+		reason        string
+	}{
+		{"acc/rights", "x", Fail, "send#1 local operation error", XFail, "timing"},
+		{"acc/rights", "x", Fail, "send#1 success", XFail, "never checked"},
+		{"acc/rights", "x", Fail, "8 bytes changed", Fail, ""},
+		{"acc/rights", "y", Fail, "send#1 success", Fail, ""},
+		{"acc/rights", "x", Pass, "", XPass, "never checked"},
+		{"acc/other", "x", Pass, "", Pass, ""},
+		{"acc/other", "x", Fail, "send#1 success", Fail, ""},
+		{"acc/other", "x", Error, "operation error", Error, ""},
+		{"ord/late", "x", Fail, "anything", Fail, ""},
+	} {
+		r := Result{Transport: test.transport, Verdict: test.verdict, Got: test.got}
+		l.apply(&Case{ID: test.id}, &r, "6.12.1")
+		if r.Verdict != test.want || !strings.HasPrefix(r.Ledger, test.reason) || (r.Ledger == "") != (test.reason == "") {
+			t.Errorf("%s on %s, %s %q: %s %q, want %s %q", test.id, test.transport, test.verdict, test.got, r.Verdict, r.Ledger, test.want, test.reason)
 		}
 	}
 }
