@@ -69,7 +69,7 @@ const (
 	maxMarks     = 8    // marks under way on a QP
 	hiddenSends  = 64   // send queue places beyond the user's: slices, marks, the beacon
 	cqSpare      = 1024 // completion queue entries for what the user does not see
-	minCQExtra   = 3    // of those, what every QP is sure of: a mark, a beacon and one spare
+	minCQExtra   = 3    // of those, what every QP is sure of: a mark, a beacon and the read that fills ORD
 	adaptiveGain = 4
 
 	startWindow = 256 << 10 // at first and at least, where completions are local

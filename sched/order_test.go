@@ -267,3 +267,58 @@ func TestDeviceThatCompletesAroundReads(t *testing.T) {
 	}
 	r.end()
 }
+
+// Such a device without empty reads has writes for marks, which complete while the
+// reads before them are under way. Reads that wait for ORD must not be asked for with
+// one mark after the other.
+func TestReadsBesideLocalMarks(t *testing.T) {
+	for _, signaled := range []rdma.SendFlags{rdma.Signaled, 0} {
+		dev := newScript(true)
+		dev.loose = true
+		dev.caps.Features &^= rdma.FeatEmptyRead
+		r := newRigOn(t, dev, sched.Config{Slice: kib, Window: 64 * kib}, 16, 4)
+		marks, failed := 0, false
+		seen := r.far.onPost
+		r.far.onPost = func(wr *rdma.SendWR) {
+			seen(wr)
+			if wr.RKey == 0 {
+				marks++
+			}
+		}
+		for i := range 12 {
+			w := r.wr(i+1, rdma.OpRead, 0, []int{64, 3 * kib}[i%2])
+			if i < 11 {
+				w.Flags = signaled
+			}
+			r.post(w)
+		}
+		ids := map[uint64]bool{}
+		note := func(wcs []rdma.WC) {
+			for _, wc := range wcs {
+				failed = failed || wc.Status != rdma.StatusSuccess
+				ids[wc.ID] = true
+			}
+		}
+		for range 500 {
+			note(r.poll())
+		}
+		if n := len(r.seen); n != 4 {
+			t.Errorf("flags %d: %d reads at the device, want the 4 of ORD", signaled, n)
+		}
+		r.post(r.wr(20, rdma.OpSend, 7, 8)) // completes at once, and makes no room
+		for range 500 {
+			note(r.poll())
+		}
+		if marks > 4 {
+			t.Errorf("flags %d: %d marks beside reads that were not answered", signaled, marks)
+		}
+		note(r.end())
+		want := 13
+		if signaled == 0 {
+			want = 2
+		}
+		if len(ids) != want || failed {
+			t.Errorf("flags %d: %d requests ended, want %d; one failed: %v", signaled, len(ids), want, failed)
+		}
+	}
+}

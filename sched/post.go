@@ -61,9 +61,9 @@ func (q *qp) post(wrs []rdma.SendWR) (done int, err error) {
 func (q *qp) used() int { return int(q.posted - q.freed) }
 
 // straight counts the requests at the start of wrs that can go to the device
-// below as they are. marked: the last of them has to carry a mark and is
-// unsignalled. Without any, why is the reason to refuse the first, or nil if it
-// has to wait.
+// below as they are. marked: the last of them is unsignalled and has to complete, to
+// carry a mark or to tell that reads have ended. Without any, why is the reason to
+// refuse the first, or nil if it has to wait.
 func (q *qp) straight(wrs []rdma.SendWR) (k int, marked bool, why error) {
 	used, room := q.used(), q.places-int(q.tail-q.head)-spare
 	if q.failed {
@@ -102,8 +102,11 @@ func (q *qp) straight(wrs []rdma.SendWR) (k int, marked bool, why error) {
 			return k, false, nil
 		}
 		if readOps.Has(w.Op) {
-			if reads++; reads > max(q.ord, 1) {
+			switch reads++; {
+			case reads > max(q.ord, 1):
 				return k, false, nil
+			case reads == max(q.ord, 1) && w.Flags&rdma.Signaled == 0 && !q.sigAll && !q.tells(true):
+				return k + 1, true, nil // it tells that there is room for the next
 			}
 		}
 		k++
@@ -119,7 +122,7 @@ func (q *qp) straight(wrs []rdma.SendWR) (k int, marked bool, why error) {
 }
 
 // through posts requests as they are. marked: the last one is signalled beyond
-// the user's wish, to carry a mark.
+// the user's wish.
 func (q *qp) through(wrs []rdma.SendWR, marked bool) (int, error) {
 	k := len(wrs)
 	if marked {

@@ -26,9 +26,11 @@ func (q *qp) pump() {
 		q.heads.now = now()
 	}
 	whole := q.dev.disc.whole
+	told := whole // a mark would tell nothing that will not be told anyhow
 	for q.ready != 0 {
 		set := q.eligible()
 		if set == 0 {
+			told = told || q.tells(false)
 			break
 		}
 		c := set.most()
@@ -41,10 +43,11 @@ func (q *qp) pump() {
 		if p.flags&pSlices != 0 {
 			n = min(n, uint64(q.win.slice))
 		}
-		if int(q.tail-q.head) >= q.places-spare {
+		if int(q.tail-q.head) >= q.places-spare || !whole && readOps.Has(p.wr.Op) && q.reads >= max(q.ord, 1) {
+			told = told || q.tells(false)
 			break
 		}
-		if !whole && (readOps.Has(p.wr.Op) && q.reads >= max(q.ord, 1) || !q.win.room(c, n)) {
+		if !whole && !q.win.room(c, n) {
 			break
 		}
 		if !q.cut(c, p, n) {
@@ -52,13 +55,26 @@ func (q *qp) pump() {
 		}
 	}
 	// Only a mark tells that there is room again.
-	if !whole && q.ready != 0 && q.win.out == 0 && (q.tail != q.head || q.markers && q.win.under(0) > 0) {
+	if !told && q.ready != 0 && q.win.out == 0 && (q.tail != q.head || q.markers && q.win.under(0) > 0) {
 		q.markRead()
 	}
 	if q.flush() && q.draining && !q.begun() {
 		q.draining = false
 		_ = q.below.Drain() // it fails only where there is nothing left to drain
 	}
+}
+
+// tells is true if a request under way will complete, and pump will look again then.
+// answers: one that has an answer. Where completions are local, a mark that is a
+// write completes while reads before it are under way, and would do so for ever.
+func (q *qp) tells(answers bool) bool {
+	for at := q.head; at != q.tail; at++ {
+		f := q.ring[at&uint32(len(q.ring)-1)].flags
+		if f&(eSignaled|eDone) == eSignaled && (!answers || f&eResponds != 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // eligible are the classes whose oldest request may go now.
@@ -130,8 +146,10 @@ func (q *qp) cut(c int, p *parent, n uint64) bool {
 		e.flags |= eSignaled
 	}
 	if readOps.Has(w.Op) {
+		if q.reads++; q.reads == max(q.ord, 1) && e.flags&eSignaled == 0 && !q.dev.disc.whole && !q.tells(true) {
+			e.flags |= eSignaled // or nothing would tell that there is room for the next
+		}
 		e.flags |= eResponds
-		q.reads++
 	}
 	p.flags |= pBegun
 	p.off += n

@@ -204,7 +204,7 @@ func (q *qp) joined(ord int) {
 	defer q.mu.Unlock()
 	q.ord = ord
 	q.markers = q.dev.local && !q.dev.disc.whole && ord > 0 && q.dev.caps.Features.Has(rdma.FeatEmptyRead)
-	q.win.limit = max(min(maxMarks, q.send.extras[q]-1), 1)
+	q.win.limit = max(min(maxMarks, q.send.extras[q]-2), 1) // beside a beacon and the read that fills ORD
 	if q.markers {
 		q.win.limit = max(min(q.win.limit, ord/2), 1)
 	}

@@ -121,7 +121,7 @@ func (q *scriptQP) carryOut(n int) (done int) {
 func (q *scriptQP) retire() {
 	for len(q.queue) > 0 {
 		e := &q.queue[0]
-		if !e.arrived && (!q.dev.local || e.wr.Op.Responds()) {
+		if !e.arrived && (!q.dev.local || e.wr.Op.Responds() && !q.dev.loose) {
 			return
 		}
 		if !e.arrived { // handed over: it still has to arrive
