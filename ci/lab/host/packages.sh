@@ -4,7 +4,7 @@
 lab_packages=(
 	qemu-system-x86 busybox-static cpio zstd kmod iproute2 binutils xz-utils
 	rdma-core ibverbs-utils ibverbs-providers rdmacm-utils perftest tcpdump
-	gcc gcc-12 make libelf1
+	gcc gcc-12 libc6-dev make libelf1
 )
 
 # need_packages: all installed, or installed now when root, or not run.
