@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# The tests of the verbs provider that need a device, on both.
+# The tests of the verbs provider that need a device, on both. With the race detector:
+#
+#   ci/lab/run --race ci/lab/verbs-tests.sh
 # lab tests: ./transports/verbs
 set -euo pipefail
 export RDMAPERF_VERBS_DEVICES=rxe0,siw0

@@ -99,17 +99,17 @@ build_job() { # JOB SCRIPT ARGS…
 	cp "$script" "$root/lab/${script##*/}"
 	chmod +x "$root/init" "$root/lab/${script##*/}"
 	printf '%q ' "/lab/${script##*/}" "$@" >"$root/lab/command"
-	(cd "$tree" && go build -o "$root/usr/bin/rdmaperf" ./cmd/rdmaperf) || die "go build ./cmd/rdmaperf failed"
+	(cd "$tree" && go build ${race:+"$race"} -o "$root/usr/bin/rdmaperf" ./cmd/rdmaperf) || die "go build ./cmd/rdmaperf failed"
 	put_libraries "$root/usr/bin/rdmaperf" "$root"
 	for pkg in "${test_packages[@]}" $(sed -n 's/^# lab tests: //p' "$script"); do
 		dir=$root/lab/tests/${pkg##*/}
-		(cd "$tree" && go test -c -o "$dir/${pkg##*/}.test" "$pkg") || die "go test -c $pkg failed"
+		(cd "$tree" && go test -c ${race:+"$race"} -o "$dir/${pkg##*/}.test" "$pkg") || die "go test -c $pkg failed"
 		put_libraries "$dir/${pkg##*/}.test" "$root"
 		if [[ -d $tree/$pkg/testdata ]]; then cp -r "$tree/$pkg/testdata" "$dir/"; fi
 	done
 	# shellcheck disable=SC2013 # words are wanted
 	for pkg in $(sed -n 's/^# lab builds: //p' "$script"); do
-		(cd "$tree" && go build -o "$root/usr/bin/${pkg##*/}" "$pkg") || die "go build $pkg failed"
+		(cd "$tree" && go build ${race:+"$race"} -o "$root/usr/bin/${pkg##*/}" "$pkg") || die "go build $pkg failed"
 		put_libraries "$root/usr/bin/${pkg##*/}" "$root"
 	done
 	# shellcheck disable=SC2013 # words are wanted
