@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/verbs"
 )
 
 // verify runs the tests and looks for goroutines they left.
@@ -52,6 +55,39 @@ var providers = []provider{
 		must(t, err)
 		return a, b
 	}},
+}
+
+// devicesVariable names RDMA devices, comma separated, on which the tests run
+// beside the embedded ones: the lab's script sets it.
+const devicesVariable = "RDMAPERF_VERBS_DEVICES"
+
+func init() {
+	for name := range strings.SplitSeq(os.Getenv(devicesVariable), ",") {
+		if name != "" {
+			providers = append(providers, verbsProvider(name))
+		}
+	}
+}
+
+// verbsProvider is a device of this machine that reaches itself.
+func verbsProvider(name string) provider {
+	cfg := verbs.Default()
+	cfg.Device = name
+	p := provider{name: "verbs:" + name, open: func(t testing.TB) (rdma.Device, rdma.Device) {
+		a, err := verbs.Open(cfg)
+		must(t, err)
+		b, err := verbs.Open(cfg)
+		must(t, err)
+		return a, b
+	}}
+	// Where it cannot be opened, the tests say so.
+	if dev, err := verbs.Open(cfg); err == nil {
+		if near, ok := dev.(interface{ ListenHost() string }); ok {
+			p.addr = net.JoinHostPort(near.ListenHost(), "0")
+		}
+		dev.Close()
+	}
+	return p
 }
 
 // configs are the ways to wait and to notice arrival.
