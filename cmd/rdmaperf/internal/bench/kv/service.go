@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -20,6 +21,8 @@ import (
 type Service struct {
 	cfg   ycsb.Config
 	store *Store
+
+	calls, puts atomic.Int64
 }
 
 // NewService makes a store and loads the records of cfg; o.Expect is filled in.
@@ -32,7 +35,7 @@ func NewService(cfg ycsb.Config, o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{cfg, store}
+	s := &Service{cfg: cfg, store: store}
 	if err := s.load(); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -57,7 +60,7 @@ func (s *Service) load() error {
 		}
 		slices.SortFunc(part, func(a, b numbered) int { return bytes.Compare(a.key, b.key) })
 		err := s.store.Load(len(part), func(i int) ([]byte, []byte) {
-			s.cfg.FillRecord(value, part[i].record)
+			s.cfg.FillRecord(value, ycsb.ID(part[i].record))
 			return part[i].key, value
 		})
 		if err != nil {
@@ -69,48 +72,81 @@ func (s *Service) load() error {
 
 // Corrupt is what should not be in a store.
 type Corrupt struct {
-	Record uint64
-	At     int // byte of the record
-	Want   byte
-	Got    byte
-	Why    string // when it is no byte that is wrong
+	ID   uint64 // of the key
+	At   int    // byte of the record
+	Want byte
+	Got  byte
+	Why  string // when it is no byte that is wrong
 }
 
 func (c *Corrupt) Error() string {
 	if c.Why != "" {
 		return c.Why
 	}
-	return fmt.Sprintf("record %d, byte %d is %#02x, want %#02x", c.Record, c.At, c.Got, c.Want)
+	return fmt.Sprintf("record user%d: byte %d is %#02x, want %#02x", c.ID, c.At, c.Got, c.Want)
 }
 
 // Damage compares a record with its contents and returns nil or a *Corrupt.
-func Damage(cfg ycsb.Config, record uint64, value []byte) error {
-	at, want := cfg.CheckRecord(value, record)
+func Damage(cfg ycsb.Config, id uint64, value []byte) error {
+	at, want := cfg.CheckRecord(value, id)
 	switch {
 	case at < 0:
 		return nil
 	case len(value) != cfg.RecordBytes():
-		return &Corrupt{Record: record, Why: fmt.Sprintf("record %d has %d bytes, want %d", record, len(value), cfg.RecordBytes())}
+		return &Corrupt{ID: id, Why: fmt.Sprintf("record user%d has %d bytes, want %d", id, len(value), cfg.RecordBytes())}
 	}
-	return &Corrupt{Record: record, At: at, Want: want, Got: value[at]}
+	return &Corrupt{ID: id, At: at, Want: want, Got: value[at]}
 }
 
-// Audit reads everything: what was loaded and as many inserted records must be there,
-// with contents that somebody wrote, and nothing else. A *Corrupt is among the errors.
-func (s *Service) Audit(ctx context.Context, inserted int) error {
+// DamageScan looks at what a scan of up to count records from the key of a record on
+// returned, and returns nil or a *Corrupt. The record exists, so the scan begins with it.
+func DamageScan(cfg ycsb.Config, record uint64, count int, scanned []byte) error {
+	var last []byte
+	n := 0
+	err := Records(scanned, func(key, value []byte) error {
+		id, ok := ycsb.ParseKey(key)
+		switch {
+		case !ok:
+			return &Corrupt{Why: fmt.Sprintf("a scan finds the key %q", key)}
+		case n == 0 && id != ycsb.ID(record):
+			return &Corrupt{Why: fmt.Sprintf("a scan begins at user%d, want user%d", id, ycsb.ID(record))}
+		case n > 0 && bytes.Compare(key, last) <= 0:
+			return &Corrupt{Why: fmt.Sprintf("a scan has %s behind %s", key, last)}
+		}
+		last = key
+		n++
+		return Damage(cfg, id, value)
+	})
+	var found *Corrupt
+	switch {
+	case errors.As(err, &found):
+		return found
+	case err != nil:
+		return &Corrupt{Why: err.Error()}
+	case n == 0 || n > count:
+		return &Corrupt{Why: fmt.Sprintf("a scan of %d records has %d", count, n)}
+	}
+	return nil
+}
+
+// Audit looks at the store when no call is under way: what was loaded and what calls
+// have put must be there, and nothing else. Of the records it reads most, spread evenly,
+// and all if they are fewer. A *Corrupt is among the errors.
+func (s *Service) Audit(ctx context.Context, most int) error {
 	var key, value []byte
-	n := s.cfg.Records + inserted
-	for i := range uint64(n) {
-		if i%1024 == 0 && ctx.Err() != nil {
+	n := s.cfg.Records + int(s.puts.Load())
+	step := max(1, (n+most-1)/most)
+	for i := 0; i < n; i += step {
+		if ctx.Err() != nil {
 			return fmt.Errorf("audit store: %w", context.Cause(ctx))
 		}
 		var err error
-		key = ycsb.AppendKey(key[:0], i)
+		key = ycsb.AppendKey(key[:0], uint64(i))
 		if value, err = s.store.Get(value[:0], key); errors.Is(err, ErrNotFound) {
-			err = &Corrupt{Record: i, Why: fmt.Sprintf("record %d of %d is missing", i, n)}
+			err = &Corrupt{Why: fmt.Sprintf("record %d of %d, %s, is missing", i, n, key)}
 		}
 		if err == nil {
-			err = Damage(s.cfg, i, value)
+			err = Damage(s.cfg, ycsb.ID(uint64(i)), value)
 		}
 		if err != nil {
 			return fmt.Errorf("audit store: %w", err)
@@ -125,6 +161,10 @@ func (s *Service) Audit(ctx context.Context, inserted int) error {
 	}
 	return nil
 }
+
+// Calls is how many calls were answered, and Puts how many of them put a record.
+func (s *Service) Calls() int64 { return s.calls.Load() }
+func (s *Service) Puts() int64  { return s.puts.Load() }
 
 // Close closes the store. No call may be under way.
 func (s *Service) Close() error { return s.store.Close() }
@@ -184,6 +224,7 @@ func (s *Service) answer(in *request, do work) (*response, error) {
 	if cap(out) != cap(b) {
 		pooled = nil // it outgrew the buffer
 	}
+	s.calls.Add(1)
 	binary.LittleEndian.PutUint64(out, uint64(took))
 	return &response{data: out, pool: pooled}, nil
 }
@@ -199,7 +240,11 @@ func (s *Service) put(in *request, out []byte) ([]byte, error) {
 	if len(in.value) != s.cfg.RecordBytes() {
 		return nil, fmt.Errorf("put %d bytes: records have %d", len(in.value), s.cfg.RecordBytes())
 	}
-	return out, s.store.Put(in.key, in.value)
+	err := s.store.Put(in.key, in.value)
+	if err == nil {
+		s.puts.Add(1)
+	}
+	return out, err
 }
 
 func (s *Service) patch(in *request, out []byte) ([]byte, error) {

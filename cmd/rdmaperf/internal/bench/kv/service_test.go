@@ -84,22 +84,22 @@ func TestCallsReachTheStore(t *testing.T) {
 		defer call.Free()
 		key := ycsb.AppendKey(nil, 17)
 		field := make([]byte, cfg.FieldBytes)
-		cfg.Fill(field, 17, 2, 99)
+		cfg.Fill(field, ycsb.ID(17), 2, 99)
 		r, err := call.Patch(ctx, key, 2*cfg.FieldBytes, field)
 		if err != nil || r.Store <= 0 || len(r.Value) > 0 {
 			t.Fatalf("patch: %+v, %v", r, err)
 		}
-		if r, err = call.Get(ctx, key); err != nil || r.Store <= 0 || Damage(cfg, 17, r.Value) != nil || !bytes.Equal(r.Value[2*cfg.FieldBytes:][:cfg.FieldBytes], field) {
+		if r, err = call.Get(ctx, key); err != nil || r.Store <= 0 || Damage(cfg, ycsb.ID(17), r.Value) != nil || !bytes.Equal(r.Value[2*cfg.FieldBytes:][:cfg.FieldBytes], field) {
 			t.Fatalf("get: %+v, %v", r, err)
 		}
 		value := make([]byte, cfg.RecordBytes())
-		cfg.FillRecord(value, next)
+		cfg.FillRecord(value, ycsb.ID(next))
 		if _, err = call.Put(ctx, ycsb.AppendKey(nil, next), value); err != nil {
 			t.Fatal(err)
 		}
 		next++
 		n := 0
-		if r, err = call.Scan(ctx, key, 30); err != nil || Records(r.Value, func(k, v []byte) error { n++; return nil }) != nil || n != 30 {
+		if r, err = call.Scan(ctx, key, 30); err != nil || DamageScan(cfg, 17, 30, r.Value) != nil || Records(r.Value, func(k, v []byte) error { n++; return nil }) != nil || n != 30 {
 			t.Errorf("scan: %d records, %v", n, err)
 		}
 		for what, c := range map[string]struct {
@@ -117,8 +117,8 @@ func TestCallsReachTheStore(t *testing.T) {
 			}
 		}
 	})
-	if err := s.Audit(context.Background(), int(next)-cfg.Records); err != nil {
-		t.Error(err)
+	if err := s.Audit(context.Background(), 1000); err != nil || s.Puts() != int64(next)-int64(cfg.Records) || s.Calls() < 4*s.Puts() {
+		t.Errorf("%v, %d puts, %d calls", err, s.Puts(), s.Calls())
 	}
 }
 
@@ -143,12 +143,12 @@ func TestCallsAtOnce(t *testing.T) {
 					o, _ := g.Next()
 					key := ycsb.AppendKey(nil, o.Record)
 					if o.Op == ycsb.Update {
-						cfg.Fill(field, o.Record, o.Field, uint64(w)<<48|i+1)
+						cfg.Fill(field, ycsb.ID(o.Record), o.Field, uint64(w)<<48|i+1)
 						_, err = call.Patch(ctx, key, o.Field*cfg.FieldBytes, field)
 					} else {
 						var r Reply
 						if r, err = call.Get(ctx, key); err == nil {
-							err = Damage(cfg, o.Record, r.Value)
+							err = Damage(cfg, ycsb.ID(o.Record), r.Value)
 						}
 					}
 					if err != nil {
@@ -160,7 +160,7 @@ func TestCallsAtOnce(t *testing.T) {
 		}
 		threads.Wait()
 	})
-	if err := s.Audit(context.Background(), 0); err != nil {
+	if err := s.Audit(context.Background(), 1<<20); err != nil {
 		t.Error(err)
 	}
 }
@@ -200,7 +200,7 @@ func BenchmarkLoad(b *testing.B) {
 			b.Fatal(err)
 		}
 		began := time.Now()
-		if err := s.Audit(context.Background(), 0); err != nil {
+		if err := s.Audit(context.Background(), 1<<20); err != nil {
 			b.Fatal(err)
 		}
 		b.ReportMetric(float64(time.Since(began))/1e6, "audit-ms")

@@ -141,7 +141,7 @@ func TestAuditFindsDamage(t *testing.T) {
 		threads.Go(func() {
 			field := make([]byte, cfg.FieldBytes)
 			for i := range uint64(100) {
-				cfg.Fill(field, i, int(w), w<<48|i+1)
+				cfg.Fill(field, ycsb.ID(i), int(w), w<<48|i+1)
 				if err := s.store.Patch(key(i), int(w)*cfg.FieldBytes, field); err != nil {
 					t.Error(err)
 				}
@@ -150,38 +150,77 @@ func TestAuditFindsDamage(t *testing.T) {
 	}
 	threads.Wait()
 	ctx := context.Background()
-	if err := s.Audit(ctx, 0); err != nil {
-		t.Fatal(err)
+	for _, most := range []int{1, 100, 2000, 5000} {
+		if err := s.Audit(ctx, most); err != nil {
+			t.Fatal(err)
+		}
 	}
 	over, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := s.Audit(over, 0); !errors.Is(err, context.Canceled) {
+	if err := s.Audit(over, 2000); !errors.Is(err, context.Canceled) {
 		t.Errorf("audit without time: %v", err)
 	}
 	value := make([]byte, cfg.RecordBytes())
-	cfg.FillRecord(value, 2000)
+	cfg.FillRecord(value, ycsb.ID(2000))
 	for _, c := range []struct {
-		what     string
-		do       func() error
-		inserted int
-		want     string
+		what string
+		do   func() error
+		want string
 	}{
-		{"an insert is missing", func() error { return nil }, 1, "record 2000 of 2001 is missing"},
-		{"an insert", func() error { return s.store.Put(key(2000), value) }, 1, ""},
-		{"one too many", func() error { return nil }, 0, "2001 records, want 2000"},
-		{"a flipped byte", func() error { return s.store.Patch(key(7), 199, []byte{0}) }, 1, "record 7, byte 199 is 0x00"},
-		{"a cut record", func() error { return s.store.Put(key(5), value[:9]) }, 1, "record 5 has 9 bytes, want 200"},
+		{"an insert is missing", func() error { s.puts.Add(1); return nil }, "record 2000 of 2001, user"},
+		{"an insert", func() error { return s.store.Put(key(2000), value) }, ""},
+		{"one too many", func() error { s.puts.Add(-1); return nil }, "2001 records, want 2000"},
+		{"a flipped byte", func() error {
+			s.puts.Add(1)
+			old, err := s.store.Get(nil, key(7))
+			return errors.Join(err, s.store.Patch(key(7), 199, []byte{old[199] ^ 1}))
+		}, ": byte 199 is 0x"},
+		{"a cut record", func() error { return s.store.Put(key(5), value[:9]) }, "has 9 bytes, want 200"},
 	} {
 		if err := c.do(); err != nil {
 			t.Fatal(err)
 		}
-		err := s.Audit(ctx, c.inserted)
+		err := s.Audit(ctx, 10_000)
 		if c.want == "" && err == nil {
 			continue
 		}
 		var found *Corrupt
 		if !errors.As(err, &found) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.what, err, c.want)
+		}
+	}
+}
+
+// A scan is held against what it must begin with, its order, its length and every record.
+func TestScansAreChecked(t *testing.T) {
+	cfg := workload(t, "e", 100)
+	s := serviceHere(t, cfg)
+	key := ycsb.AppendKey(nil, 17)
+	b, err := s.store.Scan(nil, key, 3, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := DamageScan(cfg, 17, 3, b); err != nil {
+		t.Fatal(err)
+	}
+	first := len(b) / 3 // keys may differ in length by a digit or two
+	if err := Records(b, func(k, v []byte) error { first = recordHeader + len(k) + len(v); return errors.New("once") }); err == nil {
+		t.Fatal("no record")
+	}
+	flipped := bytes.Clone(b)
+	flipped[first+100] ^= 1
+	for what, c := range map[string]struct {
+		b      []byte
+		record uint64
+		count  int
+	}{
+		"want user": {b, 18, 3}, "a scan of 2 records has 3": {b, 17, 2}, "a scan of 3 records has 0": {nil, 17, 3},
+		"cut off": {b[:len(b)-1], 17, 3}, "byte ": {flipped, 17, 3}, " behind ": {append(bytes.Clone(b[:first]), b[:first]...), 17, 3},
+		"finds the key": {append(bytes.Clone(b), 1, 0, 0, 0, 0, 0, 0, 0, 'x'), 17, 9},
+	} {
+		var found *Corrupt
+		if err := DamageScan(cfg, c.record, c.count, c.b); !errors.As(err, &found) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%v, want %q", err, what)
 		}
 	}
 }

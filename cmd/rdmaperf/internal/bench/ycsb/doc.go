@@ -20,8 +20,8 @@
 //
 // # Contents
 //
-// A field is its version and then bytes that follow from the seed, the record, the
-// field and the version, so that whoever reads it can tell a wrong record, a torn one
+// A field is its version and then bytes that follow from the seed, the key, the field
+// and the version, so that whoever reads it can tell a wrong record, a torn one
 // and a flipped bit apart from what was written, without knowing who wrote last.
 //
 // # Limitations

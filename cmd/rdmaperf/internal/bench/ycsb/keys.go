@@ -1,7 +1,10 @@
 package ycsb
 
 import (
+	"bytes"
 	"fmt"
+	"math"
+	"math/bits"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -56,10 +59,31 @@ func (k *Keys) Ack(n uint64) {
 func (k *Keys) Count() uint64 { return k.last.Load() }
 
 // MaxKey is the longest that AppendKey appends.
-const MaxKey = len("user18446744073709551615")
+const MaxKey = len(keyPrefix + "18446744073709551615")
 
-// AppendKey appends the key of a record. Keys are hashed, so that neighbours in the
-// store are not neighbours in time.
-func AppendKey(b []byte, n uint64) []byte {
-	return strconv.AppendUint(append(b, "user"...), hash(n), 10)
+const keyPrefix = "user"
+
+// ID is what the key of a record says. IDs are hashed, so that neighbours in the store
+// are not neighbours in time.
+func ID(record uint64) uint64 { return hash(record) }
+
+// AppendKey appends the key of a record.
+func AppendKey(b []byte, record uint64) []byte {
+	return strconv.AppendUint(append(b, keyPrefix...), ID(record), 10)
+}
+
+// ParseKey is the ID in a key.
+func ParseKey(key []byte) (id uint64, ok bool) {
+	digits, ok := bytes.CutPrefix(key, []byte(keyPrefix))
+	if !ok || len(digits) == 0 || len(key) > MaxKey {
+		return 0, false
+	}
+	for _, d := range digits {
+		hi, lo := bits.Mul64(id, 10)
+		if d < '0' || d > '9' || hi > 0 || lo > math.MaxUint64-uint64(d-'0') {
+			return 0, false
+		}
+		id = lo + uint64(d-'0')
+	}
+	return id, digits[0] != '0' || len(digits) == 1
 }

@@ -7,10 +7,11 @@ const versionBytes = 8
 // Loaded is the version of every field that was loaded or inserted.
 const Loaded = 0
 
-// Fill writes a field's contents. len(field) is the configuration's FieldBytes.
-func (c Config) Fill(field []byte, record uint64, index int, version uint64) {
+// Fill writes a field's contents: of the record whose key has the ID id. len(field) is
+// the configuration's FieldBytes.
+func (c Config) Fill(field []byte, id uint64, index int, version uint64) {
 	binary.LittleEndian.PutUint64(field, version)
-	rest, x := field[versionBytes:], c.state(record, index, version)
+	rest, x := field[versionBytes:], c.state(id, index, version)
 	for len(rest) >= 8 {
 		x += golden
 		binary.LittleEndian.PutUint64(rest, mix(x))
@@ -25,9 +26,9 @@ func (c Config) Fill(field []byte, record uint64, index int, version uint64) {
 
 // Check compares a field with what its version says: the place of the first byte that
 // is wrong, and what it must be; -1 when nothing is.
-func (c Config) Check(field []byte, record uint64, index int) (at int, want byte) {
+func (c Config) Check(field []byte, id uint64, index int) (at int, want byte) {
 	version := binary.LittleEndian.Uint64(field)
-	rest, x := field[versionBytes:], c.state(record, index, version)
+	rest, x := field[versionBytes:], c.state(id, index, version)
 	for len(rest) >= 8 {
 		x += golden
 		if w, got := mix(x), binary.LittleEndian.Uint64(rest); w != got {
@@ -49,20 +50,20 @@ func (c Config) Check(field []byte, record uint64, index int) (at int, want byte
 }
 
 // FillRecord writes all fields of a record that is loaded or inserted.
-func (c Config) FillRecord(b []byte, record uint64) {
+func (c Config) FillRecord(b []byte, id uint64) {
 	for i := range c.Fields {
-		c.Fill(b[i*c.FieldBytes:][:c.FieldBytes], record, i, Loaded)
+		c.Fill(b[i*c.FieldBytes:][:c.FieldBytes], id, i, Loaded)
 	}
 }
 
 // CheckRecord is Check for all fields; at counts from the start of the record. A record
 // of another length is wrong where the shorter one ends.
-func (c Config) CheckRecord(b []byte, record uint64) (at int, want byte) {
+func (c Config) CheckRecord(b []byte, id uint64) (at int, want byte) {
 	for i := range c.Fields {
 		if len(b) < (i+1)*c.FieldBytes {
 			return len(b), 0
 		}
-		if at, want := c.Check(b[i*c.FieldBytes:][:c.FieldBytes], record, i); at >= 0 {
+		if at, want := c.Check(b[i*c.FieldBytes:][:c.FieldBytes], id, i); at >= 0 {
 			return i*c.FieldBytes + at, want
 		}
 	}
@@ -81,6 +82,6 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-func (c Config) state(record uint64, index int, version uint64) uint64 {
-	return mix(mix(mix(c.Seed+golden)^record) ^ uint64(index)<<48 ^ version)
+func (c Config) state(id uint64, index int, version uint64) uint64 {
+	return mix(mix(mix(c.Seed+golden)^id) ^ uint64(index)<<48 ^ version)
 }

@@ -2,6 +2,7 @@ package ycsb
 
 import (
 	"bytes"
+	"strconv"
 	"testing"
 )
 
@@ -55,6 +56,9 @@ func TestKeysDiffer(t *testing.T) {
 		if seen[k] || len(k) > MaxKey || k[:4] != "user" {
 			t.Fatalf("record %d has the key %q", n, k)
 		}
+		if id, ok := ParseKey([]byte(k)); !ok || id != ID(n) {
+			t.Fatalf("key %q has the ID %d, want %d", k, id, ID(n))
+		}
 		seen[k] = true
 	}
 }
@@ -82,4 +86,16 @@ func BenchmarkNext(b *testing.B) {
 	for b.Loop() {
 		g.Next()
 	}
+}
+
+func FuzzParseKey(f *testing.F) {
+	for _, k := range []string{"user0", "user18446744073709551615", "user18446744073709551616", "user", "user01", "user1x", "resu1"} {
+		f.Add([]byte(k))
+	}
+	f.Fuzz(func(t *testing.T, key []byte) {
+		id, ok := ParseKey(key)
+		if want := strconv.AppendUint([]byte(keyPrefix), id, 10); ok != bytes.Equal(key, want) && (ok || bytes.Equal(key, want) && id != 0) {
+			t.Errorf("%q: %d, %v", key, id, ok)
+		}
+	})
 }
