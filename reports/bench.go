@@ -127,6 +127,9 @@ func benchLine(out *bytes.Buffer, r *Result) {
 	if ps := r.ParamServer; ps != nil {
 		fmt.Fprintf(out, "/model=%s/arm=%s/ratio=%s", benchValue(ps.Model), benchValue(ps.Arm), number(ps.ComputeRatio, -1))
 	}
+	if k := r.KV; k != nil {
+		fmt.Fprintf(out, "/mix=%s/records=%d", benchValue(k.Mix), k.Records)
+	}
 	fmt.Fprintf(out, "-%d %d", max(r.Threads, 1), r.Operations)
 
 	value := func(v float64, unit string) {

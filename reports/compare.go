@@ -187,6 +187,7 @@ var (
 	starvationIdentity  = []string{"high_load_percent", "high_priority"}
 	trainCondition      = []string{"levels"}
 	rpcIdentity         = []string{"call", "response_bytes"}
+	kvIdentity          = []string{"mix", "requests", "records", "fields", "field_bytes", "max_scan", "store", "fsync"}
 	rpcCondition        = []string{"verify", "codec"}
 	holIdentity         = []string{"arm", "bulk_size_bytes", "bulk_depth", "probe_size_bytes", "probe_interval_ns", "app_slice_bytes", "app_window"}
 )
@@ -207,6 +208,9 @@ func identity(r *Result) []fact {
 	}
 	if r.RPC != nil {
 		facts = append(facts, parameters("", fields(r.RPC), rpcIdentity)...)
+	}
+	if r.KV != nil {
+		facts = append(facts, parameters("", fields(r.KV), kvIdentity)...)
 	}
 	if r.HOL != nil {
 		// By name, so that a head-of-line measurement may get more conditions.

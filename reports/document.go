@@ -148,6 +148,9 @@ type Result struct {
 	// RPC is a workload of calls.
 	RPC *RPC `json:"rpc,omitempty"`
 
+	// KV is the key-value workload.
+	KV *KV `json:"kv,omitempty"`
+
 	CPU      *CPU      `json:"cpu,omitempty"`
 	Counters *Counters `json:"counters,omitempty"`
 	GC       *GC       `json:"gc,omitempty"`

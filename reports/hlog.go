@@ -66,6 +66,12 @@ func resultSeries(r *Result) []seriesPart {
 	if ps := r.ParamServer; ps != nil {
 		parts = append(parts, seriesPart{"iteration", &ps.Iteration})
 	}
+	if k := r.KV; k != nil {
+		for i := range k.Operations {
+			o := &k.Operations[i]
+			parts = append(parts, seriesPart{o.Op, &o.Latency}, seriesPart{o.Op + "-store", &o.Store})
+		}
+	}
 	if h := r.HOL; h != nil {
 		parts = append(parts, seriesPart{"probe-alone", &h.ProbeAlone}, seriesPart{"probe-loaded", &h.ProbeLoaded})
 	}
@@ -91,6 +97,9 @@ func seriesMore(r *Result, what string) []string {
 	}
 	if ps := r.ParamServer; ps != nil {
 		more = append(more, ps.Model, ps.Arm, "ratio"+number(ps.ComputeRatio, -1))
+	}
+	if k := r.KV; k != nil {
+		more = append(more, "ycsb", k.Mix)
 	}
 	if what != "" {
 		more = append(more, what)

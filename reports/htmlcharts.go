@@ -252,7 +252,7 @@ func (c *charts) throughputSection(set *sampleSet) section {
 	s := section{ID: "throughput", Title: "Throughput", Intro: "Payload over the whole window; MiB/s is 2²⁰ bytes a second."}
 	for _, g := range groupBy(set.samples, func(s *sample) (condition, bool) {
 		// The rate of a ping-pong says nothing that its latency does not.
-		return s.condition(), s.Throughput != nil && s.HOL == nil && s.rate == 0 && (s.Workload != "latency" || s.Latency == nil)
+		return s.condition(), s.Throughput != nil && s.HOL == nil && s.rate == 0 && s.KV == nil && (s.Workload != "latency" || s.Latency == nil)
 	}) {
 		sizes, title := sizesOf(g.samples), capital(g.key.what())
 		var lines []series

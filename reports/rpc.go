@@ -67,6 +67,9 @@ const callOneway = "oneway"
 
 // rpcConditions are everything that shapes a figure of calls, but the stack.
 func (l load) rpcConditions() string {
+	if l.kv != (kvLoad{}) {
+		return l.kvConditions()
+	}
 	what := "call"
 	switch l.rpc.call {
 	case callOneway, "stream":
@@ -79,6 +82,8 @@ func (l load) rpcConditions() string {
 	switch {
 	case l.rpc.call == callOneway:
 		parts = append(parts, "messages to the server, which counts them at the end")
+	case l.workload == "tensor":
+		parts = append(parts, tensorWays[l.rpc.call])
 	case l.rpc.response == sameSize:
 		parts = append(parts, "answers as long as requests", "bandwidth of both directions")
 	default:

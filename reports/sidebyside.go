@@ -46,7 +46,7 @@ func sideTables(results []Result) []*sideTable {
 	index := map[key]*sideTable{}
 	for i := range results {
 		r := &results[i]
-		if r.Latency == nil && r.Throughput == nil {
+		if r.Latency == nil && r.Throughput == nil || r.KV != nil {
 			continue
 		}
 		k := key{loadOf(r), r.Latency != nil, r.Rate}

@@ -34,6 +34,7 @@ func WriteText(w io.Writer, d *Document, o TextOptions) error {
 		p.group(g)
 	}
 	p.sideBySide(d.Results)
+	p.kvSideBySide(d.Results)
 	p.armsBySide(d.Results)
 	p.rawSamples(d.Results)
 	if p.marks {
@@ -119,11 +120,12 @@ type load struct {
 	bothWays                         bool   // a bidirectional stream
 	train                            trainLoad
 	rpc                              rpcLoad
+	kv                               kvLoad
 	sweep                            bool // several numbers of QPs, which stand in the table
 }
 
 func loadOf(r *Result) load {
-	l := load{r.Workload, r.Op, r.Polling, r.RoundTrip, r.Depth, r.QPs, max(r.Threads, 1), holLoadOf(r), r.Arrivals, "", r.Bidirectional != nil, trainLoadOf(r), rpcLoadOf(r), false}
+	l := load{r.Workload, r.Op, r.Polling, r.RoundTrip, r.Depth, r.QPs, max(r.Threads, 1), holLoadOf(r), r.Arrivals, "", r.Bidirectional != nil, trainLoadOf(r), rpcLoadOf(r), kvLoadOf(r), false}
 	l.run, _ = r.Parameters["run"].(string)
 	if r.HOL != nil {
 		l.qps = 0 // one or two by the arm, which the table names
@@ -136,6 +138,9 @@ func (l load) what() string {
 	what := strings.TrimSpace(l.workload + " " + l.op)
 	if l.rpc != (rpcLoad{}) {
 		what = l.workload + " " + l.rpc.call
+	}
+	if l.kv != (kvLoad{}) {
+		what = l.workload + " YCSB " + l.kv.mix
 	}
 	if l.bothWays {
 		what += " in both directions"
@@ -291,6 +296,7 @@ func (p *textPrinter) group(g *groupedResults) {
 	p.connectTable(rows)
 	p.trainTable(rows)
 	p.starvationTable(rows)
+	p.kvTable(g, rows)
 	for _, note := range notes {
 		p.wrapped(note)
 	}

@@ -94,6 +94,9 @@ func medianResult(all []*Result) *Result {
 	if r.Connect != nil {
 		r.Connect = medianConnect(all)
 	}
+	if r.KV != nil {
+		r.KV = medianKV(all)
+	}
 	if r.Starvation != nil {
 		r.Starvation = medianStarvation(all)
 	}

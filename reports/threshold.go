@@ -84,6 +84,10 @@ func figureTable() []metric {
 	}
 	latencies("alone.", probe(func(h *HOL) *Latency { return &h.ProbeAlone }))
 	latencies("loaded.", probe(func(h *HOL) *Latency { return &h.ProbeLoaded }))
+	for _, op := range kvOps {
+		latencies(op+".", kvLatency(op, func(o *KVOperation) *Latency { return &o.Latency }))
+		latencies(op+"-store.", kvLatency(op, func(o *KVOperation) *Latency { return &o.Store }))
+	}
 	latencies("iteration.", func(r *Result) *Latency {
 		if r.ParamServer == nil {
 			return nil

@@ -54,6 +54,8 @@ unreachable or incompatible, 77 not run for lack of a device or ability.`,
   rdmaperf run --op write -s 64 --rate-sweep 10000:50000:10000 --arrivals poisson
   rdmaperf run --transport tcp,iwarp --workload hol --bulk-size 64K,1M
   rdmaperf run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload rpc -s 64 -D 3s
+  rdmaperf run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload kv --ycsb a,c --records 100000 --outstanding 4
+  rdmaperf run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload tensor --tensor exchange -s 1K,64K,1M,64M
   rdmaperf run --scenario nightly.yaml --json nightly.json
   rdmaperf run 192.0.2.7 --workload throughput --op write -s 1M -t 16 --json r.json`,
 		Args: func(cmd *cobra.Command, args []string) error {

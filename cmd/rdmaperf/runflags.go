@@ -54,6 +54,8 @@ type runOptions struct {
 	load       loadFlags
 	train      trainFlags
 	rpc        rpcFlags
+	kv         kvFlags
+	tensor     tensorFlags
 	callsOnly  bool // every stack carries calls and does nothing else
 	starve     starveFlags
 
@@ -75,7 +77,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.transports, "transport", "", "comma list of stacks to run side by side: "+stackNames()+" (default verbs where an RDMA device has an ACTIVE port, else "+embeddedStack()+")")
 	f.StringSliceVar(&o.schedSlices, "sched-slice", nil, "comma list of slices, such as 16K,64K,auto: each sched stack of --transport is run with each")
 	f.StringSliceVar(&o.schedWindows, "sched-window", nil, "likewise of windows")
-	f.StringSliceVar(&o.workloads, "workload", bench.StandardWorkloads(), "comma list of latency, throughput, hol (small probes beside a bulk stream), incast (many clients to one server thread), connect (connection set-up), paramserver (a training with one parameter server), starvation (what a high class leaves to a low one on the same QP), rpc (calls of gRPC, which is all that stacks with grpc do); without it, hol is left out where --op, --size, --all, --qp, --qp-sweep, --threads or --polling event describe another test, and --rate is for latency alone; grpc stacks alone mean rpc")
+	f.StringSliceVar(&o.workloads, "workload", bench.StandardWorkloads(), "comma list of latency, throughput, hol (small probes beside a bulk stream), incast (many clients to one server thread), connect (connection set-up), paramserver (a training with one parameter server), starvation (what a high class leaves to a low one on the same QP), rpc (calls of gRPC, which is all that stacks with grpc do), kv (mixes of YCSB on a key-value store behind calls), tensor (tensors pushed, pulled and exchanged by calls); without it, hol is left out where --op, --size, --all, --qp, --qp-sweep, --threads or --polling event describe another test, and --rate is for latency alone; grpc stacks alone mean rpc")
 	f.StringSliceVar(&o.ops, "op", nil, "comma list of send, write, write_imm, read, fetch_add, cmp_swap (default latency of send, write and read, throughput of write)")
 	f.StringSliceVarP(&o.sizes, "size", "s", nil, "comma list of message sizes in bytes; K, M, G are 1024 (default latency 64,4K, throughput 64,64K,1M)")
 	f.BoolVarP(&o.all, "all", "a", false, "all sizes from 2 bytes to 8 MiB")
@@ -100,6 +102,8 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	o.train.register(f)
 	o.starve.register(f)
 	o.rpc.register(f)
+	o.kv.register(f)
+	o.tensor.register(f)
 
 	f.IntVarP(&o.port, "port", "p", defaultPort, "control port of rdmaperf serve")
 	o.verbs.register(f)
@@ -336,8 +340,20 @@ func (o *runOptions) points(changed func(string) bool, trained *map[string]*benc
 			qps = atOnce
 		}
 		ops := unique(o.ops)
-		if w == bench.WorkloadRPC {
-			calls, err := o.rpc.points(ops, sizes, rates, qps)
+		if bench.CallWorkload(w) {
+			axes, err := o.rpc.axes(rates, qps)
+			if err != nil {
+				return nil, err
+			}
+			var calls []bench.Point
+			switch w {
+			case bench.WorkloadKV:
+				calls, err = o.kv.points(ops, axes)
+			case bench.WorkloadTensor:
+				calls, err = o.tensor.points(ops, sizes, axes)
+			default:
+				calls, err = o.rpc.points(ops, sizes, axes)
+			}
 			if err != nil {
 				return nil, err
 			}

@@ -103,16 +103,22 @@ func (h *holFlags) points(ops []string) ([]bench.Point, error) {
 var onlyFor = []struct {
 	flags    []string
 	workload string
-	also     string // may be named beside it, or instead
+	also     []string // may be named beside it, or instead
 }{
-	{[]string{"rate", "rate-sweep"}, bench.WorkloadLatency, bench.WorkloadRPC},
-	{[]string{"bidirectional"}, bench.WorkloadThroughput, ""},
-	{[]string{"clients"}, bench.WorkloadIncast, ""},
-	{[]string{"concurrency"}, bench.WorkloadConnect, ""},
-	{trainFlagNames, bench.WorkloadParamServer, ""},
-	{[]string{"high-load", "high-priority"}, bench.WorkloadStarvation, ""},
-	{rpcFlagNames, bench.WorkloadRPC, ""},
+	{[]string{"bidirectional"}, bench.WorkloadThroughput, nil},
+	{[]string{"clients"}, bench.WorkloadIncast, nil},
+	{[]string{"concurrency"}, bench.WorkloadConnect, nil},
+	{trainFlagNames, bench.WorkloadParamServer, nil},
+	{[]string{"high-load", "high-priority"}, bench.WorkloadStarvation, nil},
+	{rpcFlagNames, bench.WorkloadRPC, nil},
+	{kvFlagNames, bench.WorkloadKV, nil},
+	{tensorFlagNames, bench.WorkloadTensor, nil},
+	// What several workloads have, behind what chooses one of them.
+	{[]string{"outstanding"}, bench.WorkloadRPC, callWorkloads},
+	{[]string{"rate", "rate-sweep"}, bench.WorkloadLatency, callWorkloads},
 }
+
+var callWorkloads = []string{bench.WorkloadRPC, bench.WorkloadKV, bench.WorkloadTensor}
 
 // ownThreads are the workloads that have as many threads as connections, and the
 // flag that says how many.
@@ -123,9 +129,6 @@ var ownThreads = map[string]string{bench.WorkloadIncast: "clients", bench.Worklo
 func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
 	list := unique(o.workloads)
 	asked := changed("workload")
-	if o.callsOnly && !asked {
-		asked, list = true, []string{bench.WorkloadRPC}
-	}
 	other := ""
 	for _, f := range []string{"op", "size", "all", "qp", "qp-sweep", "threads"} {
 		if changed(f) {
@@ -136,12 +139,18 @@ func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
 		if !slices.ContainsFunc(only.flags, changed) {
 			continue
 		}
-		if asked && slices.ContainsFunc(list, func(w string) bool { return w != only.workload && w != only.also }) {
+		if asked && slices.ContainsFunc(list, func(w string) bool { return w != only.workload && !slices.Contains(only.also, w) }) {
 			return nil, wrong(strings.Join(only.flags, ", --"), "for --workload %s", only.workload)
 		}
 		if !asked {
 			asked, list = true, []string{only.workload}
+			if o.callsOnly && len(only.also) > 0 {
+				list[0] = bench.WorkloadRPC
+			}
 		}
+	}
+	if o.callsOnly && !asked {
+		asked, list = true, []string{bench.WorkloadRPC}
 	}
 	if !asked {
 		if other != "" || o.polling == bench.PollingEvent {
@@ -154,10 +163,16 @@ func (o *runOptions) workloadsFor(changed func(string) bool) ([]string, error) {
 			return nil, err
 		}
 	}
-	if slices.Contains(list, bench.WorkloadRPC) {
-		if err := o.rpc.check(list, changed); err != nil {
+	for _, w := range list {
+		if !bench.CallWorkload(w) {
+			continue
+		}
+		if err := o.rpc.check(w, list, changed); err != nil {
 			return nil, err
 		}
+	}
+	if slices.Equal(list, []string{bench.WorkloadKV}) && (changed("size") || changed("all")) {
+		return nil, wrong("size", "records of the workload %s have --fields of --field-bytes", bench.WorkloadKV)
 	}
 	if slices.Contains(list, bench.WorkloadStarvation) && (changed("qp") || changed("qp-sweep") || changed("threads")) {
 		return nil, wrong("workload", "%s has two classes on one QP and one thread", bench.WorkloadStarvation)

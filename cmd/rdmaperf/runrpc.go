@@ -1,9 +1,6 @@
 package main
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/bench"
@@ -28,12 +25,12 @@ var rpcSizes = []int{64, 1 << 20}
 const countBytes = 8
 
 // rpcFlagNames are the flags that mean this workload.
-var rpcFlagNames = []string{"rpc", "response", "outstanding"}
+var rpcFlagNames = []string{"rpc", "response"}
 
 func (r *rpcFlags) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&r.kinds, "rpc", []string{bench.CallUnary}, "rpc: comma list of unary, stream (an exchange of messages on a stream that stays), oneway (a stream of messages to the server)")
 	f.StringVar(&r.response, "response", "", "rpc: bytes of a response (default as the request)")
-	f.StringVar(&r.outstanding, "outstanding", "", "rpc: calls outstanding on each of the --qp connections, a goroutine each; a comma list or FROM:TO:STEP is a point each (default --tx-depth, else 1)")
+	f.StringVar(&r.outstanding, "outstanding", "", "rpc, kv, tensor: calls outstanding on each of the --qp connections, a goroutine each; a comma list or FROM:TO:STEP is a point each (default --tx-depth, else 1)")
 	f.StringSliceVar(&r.sweeps.modes, "mode-sweep", nil, "comma list of bpev, bp, event: each stack with grpc(dropin) or grpc(fused) is run in each mode")
 	f.StringSliceVar(&r.sweeps.busy, "busy-sweep", nil, "likewise of busy times, such as 0,10us,50us, in the mode bpev")
 	f.StringVar(&r.pollers, "poller-sweep", "", "likewise of background pollers, a comma list or FROM:TO:STEP")
@@ -49,21 +46,22 @@ func (r *rpcFlags) multiply(stacks []string) (_ []string, err error) {
 	return g.sweep(stacks)
 }
 
+// axes are those of --outstanding and of what other workloads have, too.
+func (r *rpcFlags) axes(rates []float64, conns []int) (a callAxes, err error) {
+	a = callAxes{rates, conns, []int{0}}
+	if r.outstanding != "" {
+		a.outstanding, err = parseCounts("outstanding", r.outstanding)
+	}
+	return a, err
+}
+
 // points are all kinds, sizes, rates, connections and calls outstanding.
-func (r *rpcFlags) points(ops []string, sizes []int, rates []float64, conns []int) ([]bench.Point, error) {
-	op := transports.KindCall.String()
-	if slices.ContainsFunc(ops, func(s string) bool { return s != op }) {
-		return nil, wrong("op", "%s: the operation of the workload %s is %s, and --rpc says its kind", strings.Join(ops, ","), bench.WorkloadRPC, op)
+func (r *rpcFlags) points(ops []string, sizes []int, axes callAxes) ([]bench.Point, error) {
+	if err := callOps(ops, bench.WorkloadRPC, "rpc"); err != nil {
+		return nil, err
 	}
 	if len(sizes) == 0 {
 		sizes = rpcSizes
-	}
-	outstanding := []int{0}
-	if r.outstanding != "" {
-		var err error
-		if outstanding, err = parseCounts("outstanding", r.outstanding); err != nil {
-			return nil, err
-		}
 	}
 	response := 0
 	if r.response != "" {
@@ -78,31 +76,24 @@ func (r *rpcFlags) points(ops []string, sizes []int, rates []float64, conns []in
 	var points []bench.Point
 	for _, kind := range unique(r.kinds) {
 		for _, n := range sizes {
-			pt := bench.Point{Workload: bench.WorkloadRPC, Op: op, Size: n, Call: kind, Response: response}
+			pt := bench.Point{Workload: bench.WorkloadRPC, Op: transports.KindCall.String(), Size: n, Call: kind, Response: response}
 			switch {
 			case kind == bench.CallOneway:
 				pt.Response = countBytes
 			case response == 0:
 				pt.Response = n
 			}
-			for _, rate := range rates {
-				for _, q := range conns {
-					for _, t := range outstanding {
-						pt.Rate, pt.QPs, pt.Outstanding = rate, q, t
-						points = append(points, pt)
-					}
-				}
-			}
+			points = append(points, axes.multiply(pt)...)
 		}
 	}
 	return points, nil
 }
 
-// check refuses what describes another workload.
-func (r *rpcFlags) check(list []string, changed func(string) bool) error {
+// check refuses what describes another workload than one of calls.
+func (r *rpcFlags) check(workload string, list []string, changed func(string) bool) error {
 	for _, f := range []string{"threads", "rx-depth", "inline_size", "cq-mod"} {
 		if changed(f) && len(list) == 1 {
-			return wrong(f, "the workload %s has a goroutine for each call outstanding, and gRPC's own buffers", bench.WorkloadRPC)
+			return wrong(f, "the workload %s has a goroutine for each call outstanding, and gRPC's own buffers", workload)
 		}
 	}
 	if changed("tx-depth") && changed("outstanding") {

@@ -69,6 +69,35 @@ func (m *Message) Differs(want []byte) (at int, got byte) {
 // Copy is what was received, as bytes of the caller's own.
 func (m *Message) Copy() []byte { return m.got.Materialize() }
 
+// DiffersAt compares a part of what was received: the place in want of the first byte that
+// differs or is missing, and what is there; -1 for none.
+func (m *Message) DiffersAt(offset int, want []byte) (at int, got byte) {
+	for _, part := range m.got {
+		p := part.ReadOnlyData()
+		if offset >= len(p) {
+			offset -= len(p)
+			continue
+		}
+		p = p[offset:]
+		offset = 0
+		n := min(len(p), len(want)-at)
+		if !bytes.Equal(p[:n], want[at:at+n]) {
+			for i := range n {
+				if p[i] != want[at+i] {
+					return at + i, p[i]
+				}
+			}
+		}
+		if at += n; at == len(want) {
+			return -1, 0
+		}
+	}
+	if at < len(want) {
+		return at, 0
+	}
+	return -1, 0
+}
+
 // Free gives what was received back to gRPC. Idempotent.
 func (m *Message) Free() {
 	m.got.Free()

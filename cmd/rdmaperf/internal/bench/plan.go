@@ -106,6 +106,9 @@ type Point struct {
 	Response    int    `json:"response_bytes,omitempty"`
 	Outstanding int    `json:"outstanding,omitempty"`
 
+	// KV is what the key-value workload asks for.
+	KV KVLoad `json:"kv,omitzero"`
+
 	// QPs replaces the plan's number, for a sweep. 0: the plan's.
 	QPs int `json:"point_qps,omitempty"`
 }
@@ -118,9 +121,15 @@ func (p Point) String() string {
 	}
 	if p.Call != "" {
 		s = fmt.Sprintf("%s %s %d B", p.Workload, p.Call, p.Size)
-		if p.Response != p.Size && p.Call != CallOneway {
+		if p.Response != p.Size && p.Call != CallOneway && p.Workload == WorkloadRPC {
 			s += fmt.Sprintf(" answered by %d B", p.Response)
 		}
+		if p.Outstanding != 0 {
+			s += fmt.Sprintf(", %d outstanding", p.Outstanding)
+		}
+	}
+	if p.KV.Mix != "" {
+		s = fmt.Sprintf("%s YCSB %s, %d records", p.Workload, p.KV.Mix, p.KV.Records)
 		if p.Outstanding != 0 {
 			s += fmt.Sprintf(", %d outstanding", p.Outstanding)
 		}
@@ -332,6 +341,8 @@ func (p Point) validate() error {
 		return fmt.Errorf("only the workload %s has a model", WorkloadParamServer)
 	case w.calls == nil && (p.Call != "" || p.Response != 0 || p.Outstanding != 0):
 		return fmt.Errorf("the workload %s has no calls", w.name)
+	case p.Workload != WorkloadKV && p.KV != (KVLoad{}):
+		return fmt.Errorf("only the workload %s has records", WorkloadKV)
 	case p.Bidirectional && p.Workload != WorkloadThroughput:
 		return fmt.Errorf("only the workload %s goes both ways", WorkloadThroughput)
 	case p.Bidirectional && isAtomic(k):

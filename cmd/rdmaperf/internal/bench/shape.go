@@ -309,7 +309,9 @@ func (sh *Shape) window() int {
 }
 
 // totalWindow is the memory of one side, in bytes.
-func (sh *Shape) totalWindow() int64 { return int64(sh.window()) * int64(sh.QPs) }
+func (sh *Shape) totalWindow() int64 {
+	return int64(sh.window())*int64(sh.QPs) + int64(sh.storeBytes())
+}
 
 // ring is the number of prepared operations after which they repeat.
 func (sh *Shape) ring() int { return max(sh.Slots, sh.Moderation) }

@@ -17,6 +17,8 @@ const (
 	WorkloadParamServer = "paramserver"
 	WorkloadStarvation  = "starvation"
 	WorkloadRPC         = "rpc"
+	WorkloadKV          = "kv"
+	WorkloadTensor      = "tensor"
 )
 
 // workload is a row of the table of workloads: what tells it from the others
@@ -40,6 +42,8 @@ var workloads = []workload{
 	{name: WorkloadParamServer, point: Point.validateParamServer, shape: (*Shape).trainShape, check: (*Shape).checkTrain, limits: trainLimits},
 	{name: WorkloadStarvation, point: Point.validateStarvation, shape: (*Shape).starvationShape, check: (*Shape).checkStarvation, limits: starvationLimits},
 	{name: WorkloadRPC, point: Point.validateRPC, shape: (*Shape).callShape, check: (*Shape).checkCalls, limits: callLimits, calls: &rpcWork},
+	{name: WorkloadKV, point: Point.validateKV, shape: (*Shape).callShape, check: (*Shape).checkCalls, limits: callLimits, calls: &kvWork},
+	{name: WorkloadTensor, point: Point.validateTensor, shape: (*Shape).callShape, check: (*Shape).checkCalls, limits: callLimits, calls: &tensorWork},
 }
 
 // findWorkload returns the row of a name, or nil.
