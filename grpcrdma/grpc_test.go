@@ -36,7 +36,9 @@ import (
 func TestGRPCUnchanged(t *testing.T) {
 	everywhere(t, func(t *testing.T, p provider, cfg Config) {
 		r := newRPC(t, p, cfg, nil)
-		rpctest.Run(t, r.target())
+		for _, c := range rpctest.Cases {
+			t.Run(c.Name, func(t *testing.T) { c.Run(t, r.target()) })
+		}
 	})
 }
 

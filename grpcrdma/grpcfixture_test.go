@@ -50,7 +50,7 @@ func (r *rpc) newClient(target string, dial ...grpc.DialOption) *grpc.ClientConn
 }
 
 func (r *rpc) target() rpctest.Target {
-	return rpctest.Target{Client: r.client, Service: r.svc, Network: "rdma"}
+	return rpctest.Target{Client: r.client, Waiting: r.svc.Waiting, Network: "rdma"}
 }
 
 func plain() grpc.DialOption { return grpc.WithTransportCredentials(insecure.NewCredentials()) }

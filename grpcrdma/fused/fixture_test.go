@@ -98,6 +98,7 @@ func overRDMA(t testing.TB, a, b rdma.Device, addr string, cfg grpcrdma.Config) 
 // rpc is a server and a client over an arm.
 type rpc struct {
 	rpctest.Target
+	svc    *rpctest.Service
 	server *Server
 	ch     *Channel
 	dial   dialer
@@ -117,8 +118,9 @@ func serve(t testing.TB, network string, l net.Listener, dial dialer, kill func(
 	var err error
 	r.server, err = NewServer(server)
 	must(t, err)
-	r.Service, r.Network = &rpctest.Service{}, network
-	pb.RegisterTestServiceServer(r.server, r.Service)
+	r.svc, r.Network = &rpctest.Service{}, network
+	r.Waiting = r.svc.Waiting
+	pb.RegisterTestServiceServer(r.server, r.svc)
 	go func() { r.served <- r.server.Serve(l) }()
 	r.ch, err = NewChannel(dial, client)
 	must(t, err)
@@ -129,4 +131,11 @@ func serve(t testing.TB, network string, l net.Listener, dial dialer, kill func(
 		must(t, <-r.served)
 	})
 	return r
+}
+
+// runAll runs all shared cases on one connection.
+func runAll(t *testing.T, x rpctest.Target) {
+	for _, c := range rpctest.Cases {
+		t.Run(c.Name, func(t *testing.T) { c.Run(t, x) })
+	}
 }

@@ -34,7 +34,7 @@ func TestGRPCUnchanged(t *testing.T) {
 	for _, a := range arms {
 		t.Run(a.name, func(t *testing.T) {
 			r := newRPC(t, a, Config{}, Config{})
-			rpctest.Run(t, r.Target)
+			runAll(t, r.Target)
 		})
 	}
 }
@@ -228,7 +228,7 @@ func TestOverTLS(t *testing.T) {
 				return tc, nil
 			}
 			r := serve(t, a.network, l, secured, kill, Config{}, Config{})
-			rpctest.Run(t, r.Target)
+			runAll(t, r.Target)
 			var from peer.Peer
 			_, err := r.Client.EmptyCall(soon(t), &pb.Empty{}, grpc.Peer(&from), grpc.PerRPCCredentials(token{secure: true}))
 			must(t, err)
@@ -282,7 +282,7 @@ func TestPeerDeathIsUnavailable(t *testing.T) {
 				errs <- err
 			}()
 			go func() { _, err := s.Recv(); errs <- err }()
-			for r.Service.Begun.Load() == 0 {
+			for r.svc.Begun.Load() == 0 {
 				time.Sleep(time.Millisecond)
 			}
 			r.kill()
@@ -398,7 +398,7 @@ func TestGracefulStop(t *testing.T) {
 		// One that lasts too long is ended with the context.
 		r = newRPC(t, a, Config{}, Config{})
 		go r.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: rpctest.Block})
-		for r.Service.Begun.Load() == 0 {
+		for r.svc.Begun.Load() == 0 {
 			time.Sleep(time.Millisecond)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
@@ -414,7 +414,7 @@ func TestCallsWaitForAPlace(t *testing.T) {
 	for range 2 {
 		go r.Client.UnaryCall(ctx, &pb.SimpleRequest{ResponseSize: rpctest.Block})
 	}
-	for r.Service.Begun.Load() < 2 {
+	for r.svc.Begun.Load() < 2 {
 		time.Sleep(time.Millisecond)
 	}
 	short, end := context.WithTimeout(context.Background(), 10*time.Millisecond)

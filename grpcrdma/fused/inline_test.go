@@ -23,7 +23,7 @@ func TestBlockedHandlersHoldNobodyUp(t *testing.T) {
 				ended <- struct{}{}
 			}()
 			rpctest.Within(t, "the blocking handler", func() {
-				for r.Service.Begun.Load() <= i {
+				for r.svc.Begun.Load() <= i {
 					time.Sleep(time.Millisecond)
 				}
 			})

@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"sync"
-	"testing"
 	"time"
 
 	"google.golang.org/grpc"
@@ -17,60 +16,85 @@ import (
 	"google.golang.org/grpc/status"
 )
 
+// T is what a case needs of the test it runs in: a *testing.T, or what stands for
+// one where no test runs. Fatal and Fatalf end the calling goroutine.
+type T interface {
+	Helper()
+	Cleanup(f func())
+	Error(args ...any)
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // Target is a client and the service it reaches.
 type Target struct {
 	Client  pb.TestServiceClient
-	Service *Service
 	Network string // of the addresses that calls report
+	// Waiting tells how many calls have begun to wait at the service for the end of
+	// their context, and how many of them ended. It makes no call of Client.
+	Waiting func() (begun, ended int32)
+	Timeout time.Duration // of whatever should be quick; 0 means 10 s
 }
 
-// Run is everything of gRPC that needs no special set-up, on one connection.
-func Run(t *testing.T, x Target) {
-	for _, c := range []struct {
-		name string
-		run  func(*testing.T, Target)
-	}{
-		{"unary", func(t *testing.T, x Target) { Unary(t, x) }},
-		{"metadata", headers},
-		{"status", statuses},
-		{"server streaming", serverStreaming},
-		{"client streaming", clientStreaming},
-		{"bidirectional", Bidirectional},
-		{"deadline", deadline},
-		{"cancel", cancel},
-		{"compression", func(t *testing.T, x Target) { Unary(t, x, grpc.UseCompressor(gzip.Name)) }},
-		{"far above the ring", large},
-		{"concurrent calls", concurrent},
-		{"unread stream", unread},
-		{"abandoned stream", abandoned},
-	} {
-		t.Run(c.name, func(t *testing.T) { c.run(t, x) })
-	}
+// Case is one thing that gRPC does without special set-up.
+type Case struct {
+	Name string
+	Run  func(T, Target)
+}
+
+// Cases is all of them; they may share a connection.
+var Cases = []Case{
+	{"unary", func(t T, x Target) { Unary(t, x) }},
+	{"metadata", headers},
+	{"status", statuses},
+	{"server streaming", serverStreaming},
+	{"client streaming", clientStreaming},
+	{"bidirectional", Bidirectional},
+	{"deadline", deadline},
+	{"cancel", cancel},
+	{"compression", func(t T, x Target) { Unary(t, x, grpc.UseCompressor(gzip.Name)) }},
+	{"far above the ring", large},
+	{"concurrent calls", concurrent},
+	{"unread stream", unread},
+	{"abandoned stream", abandoned},
 }
 
 const testTimeout = 10 * time.Second
 
-func must(t testing.TB, err error) {
+func must(t T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func soon(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+func (x Target) limit() time.Duration {
+	if x.Timeout > 0 {
+		return x.Timeout
+	}
+	return testTimeout
+}
+
+func (x Target) soon(t T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), x.limit())
 	t.Cleanup(cancel)
 	return ctx
 }
 
 // Within fails the test when f hangs.
-func Within(t testing.TB, what string, f func()) {
+func Within(t T, what string, f func()) {
+	t.Helper()
+	within(t, testTimeout, what, f)
+}
+
+func within(t T, limit time.Duration, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
 	select {
 	case <-done:
-	case <-time.After(testTimeout):
+	case <-time.After(limit):
 		t.Fatalf("%s hangs", what)
 	}
 }
@@ -85,10 +109,10 @@ func Pattern(n int, seed byte) []byte {
 }
 
 // Unary makes calls of several sizes.
-func Unary(t *testing.T, x Target, opts ...grpc.CallOption) {
+func Unary(t T, x Target, opts ...grpc.CallOption) {
 	for _, size := range []int{0, 1, 64, 4000, 40_000} {
 		var from peer.Peer
-		resp, err := x.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: int32(size), Payload: &pb.Payload{Body: make([]byte, 2*size)}},
+		resp, err := x.Client.UnaryCall(x.soon(t), &pb.SimpleRequest{ResponseSize: int32(size), Payload: &pb.Payload{Body: make([]byte, 2*size)}},
 			append(opts, grpc.Peer(&from))...)
 		must(t, err)
 		body := resp.GetPayload().GetBody()
@@ -103,9 +127,9 @@ func Unary(t *testing.T, x Target, opts ...grpc.CallOption) {
 	}
 }
 
-func headers(t *testing.T, x Target) {
+func headers(t T, x Target) {
 	binary := string([]byte{0, 1, 255, 'x'})
-	ctx := metadata.AppendToOutgoingContext(soon(t), "echo", "hello", "echo-bin", binary)
+	ctx := metadata.AppendToOutgoingContext(x.soon(t), "echo", "hello", "echo-bin", binary)
 	var header, trailer metadata.MD
 	_, err := x.Client.EmptyCall(ctx, &pb.Empty{}, grpc.Header(&header), grpc.Trailer(&trailer))
 	must(t, err)
@@ -114,23 +138,23 @@ func headers(t *testing.T, x Target) {
 	}
 }
 
-func statuses(t *testing.T, x Target) {
+func statuses(t T, x Target) {
 	const text = "\t\ntest with whitespace\r\nand Unicode BMP ☺ and non-BMP 😈\t\n"
-	_, err := x.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: int32(codes.DataLoss), Message: text}})
+	_, err := x.Client.UnaryCall(x.soon(t), &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: int32(codes.DataLoss), Message: text}})
 	if s := status.Convert(err); s.Code() != codes.DataLoss || s.Message() != text {
 		t.Errorf("%v", err)
 	}
-	if _, err := x.Client.UnimplementedCall(soon(t), &pb.Empty{}); status.Code(err) != codes.Unimplemented {
+	if _, err := x.Client.UnimplementedCall(x.soon(t), &pb.Empty{}); status.Code(err) != codes.Unimplemented {
 		t.Errorf("%v", err)
 	}
 }
 
-func serverStreaming(t *testing.T, x Target) {
+func serverStreaming(t T, x Target) {
 	in := &pb.StreamingOutputCallRequest{}
 	for i := range 50 {
 		in.ResponseParameters = append(in.ResponseParameters, &pb.ResponseParameters{Size: int32(i * 1000)})
 	}
-	s, err := x.Client.StreamingOutputCall(soon(t), in)
+	s, err := x.Client.StreamingOutputCall(x.soon(t), in)
 	must(t, err)
 	for i := range 50 {
 		m, err := s.Recv()
@@ -144,8 +168,8 @@ func serverStreaming(t *testing.T, x Target) {
 	}
 }
 
-func clientStreaming(t *testing.T, x Target) {
-	s, err := x.Client.StreamingInputCall(soon(t))
+func clientStreaming(t T, x Target) {
+	s, err := x.Client.StreamingInputCall(x.soon(t))
 	must(t, err)
 	for i := range 50 {
 		must(t, s.Send(&pb.StreamingInputCallRequest{Payload: &pb.Payload{Body: make([]byte, i*1000)}}))
@@ -158,8 +182,8 @@ func clientStreaming(t *testing.T, x Target) {
 }
 
 // Bidirectional plays ping-pong on one stream.
-func Bidirectional(t *testing.T, x Target) {
-	s, err := x.Client.FullDuplexCall(soon(t))
+func Bidirectional(t T, x Target) {
+	s, err := x.Client.FullDuplexCall(x.soon(t))
 	must(t, err)
 	for i := range 100 {
 		want := Pattern(i*50, byte(i))
@@ -176,7 +200,7 @@ func Bidirectional(t *testing.T, x Target) {
 	}
 }
 
-func deadline(t *testing.T, x Target) {
+func deadline(t T, x Target) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := x.Client.UnaryCall(ctx, &pb.SimpleRequest{ResponseSize: Block}); status.Code(err) != codes.DeadlineExceeded {
@@ -186,20 +210,20 @@ func deadline(t *testing.T, x Target) {
 }
 
 // allEnded waits until the server, too, has seen the end of every call that waits for it.
-func (x Target) allEnded(t testing.TB) {
+func (x Target) allEnded(t T) {
 	t.Helper()
-	Within(t, "the server's side of an ended call", func() {
-		for x.Service.Ended.Load() != x.Service.Begun.Load() {
+	within(t, x.limit(), "the server's side of an ended call", func() {
+		for begun, ended := x.Waiting(); ended != begun; begun, ended = x.Waiting() {
 			time.Sleep(time.Millisecond)
 		}
 	})
 }
 
-func cancel(t *testing.T, x Target) {
-	ctx, cancel := context.WithCancel(soon(t))
-	before := x.Service.Begun.Load()
+func cancel(t T, x Target) {
+	ctx, cancel := context.WithCancel(x.soon(t))
+	before, _ := x.Waiting()
 	go func() {
-		for ctx.Err() == nil && x.Service.Begun.Load() == before {
+		for begun := before; ctx.Err() == nil && begun == before; begun, _ = x.Waiting() {
 			time.Sleep(time.Millisecond)
 		}
 		cancel()
@@ -210,21 +234,21 @@ func cancel(t *testing.T, x Target) {
 	x.allEnded(t)
 }
 
-func large(t *testing.T, x Target) {
+func large(t T, x Target) {
 	const size = 3 << 20 // below gRPC's own limit of 4 MiB, twelve default rings
-	resp, err := x.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: size, Payload: &pb.Payload{Body: make([]byte, size)}})
+	resp, err := x.Client.UnaryCall(x.soon(t), &pb.SimpleRequest{ResponseSize: size, Payload: &pb.Payload{Body: make([]byte, size)}})
 	must(t, err)
 	if n := len(resp.GetPayload().GetBody()); n != size {
 		t.Errorf("%d bytes", n)
 	}
 }
 
-func concurrent(t *testing.T, x Target) {
+func concurrent(t T, x Target) {
 	var wg sync.WaitGroup
 	for i := range 16 {
 		wg.Go(func() {
 			for range 20 {
-				resp, err := x.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: int32(i * 300)})
+				resp, err := x.Client.UnaryCall(x.soon(t), &pb.SimpleRequest{ResponseSize: int32(i * 300)})
 				if err != nil || len(resp.GetPayload().GetBody()) != i*300 {
 					t.Errorf("call of %d bytes: %v", i*300, err)
 					return
@@ -236,15 +260,15 @@ func concurrent(t *testing.T, x Target) {
 }
 
 // A stream that nobody reads holds up no other call, and keeps its messages.
-func unread(t *testing.T, x Target) {
+func unread(t T, x Target) {
 	in := &pb.StreamingOutputCallRequest{}
 	for range 60 {
 		in.ResponseParameters = append(in.ResponseParameters, &pb.ResponseParameters{Size: 50_000})
 	}
-	s, err := x.Client.StreamingOutputCall(soon(t), in)
+	s, err := x.Client.StreamingOutputCall(x.soon(t), in)
 	must(t, err)
 	for range 20 {
-		_, err := x.Client.EmptyCall(soon(t), &pb.Empty{})
+		_, err := x.Client.EmptyCall(x.soon(t), &pb.Empty{})
 		must(t, err)
 	}
 	for n := 0; ; n++ {
@@ -261,17 +285,17 @@ func unread(t *testing.T, x Target) {
 
 // A stream that is given up in the middle ends at the server, too, although its
 // client makes no further call.
-func abandoned(t *testing.T, x Target) {
-	ctx, cancel := context.WithCancel(soon(t))
+func abandoned(t T, x Target) {
+	ctx, cancel := context.WithCancel(x.soon(t))
 	s, err := x.Client.FullDuplexCall(ctx)
 	must(t, err)
-	before := x.Service.Ended.Load()
+	_, before := x.Waiting()
 	must(t, s.Send(&pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 60_000}}}))
 	_, err = s.Recv()
 	must(t, err)
 	cancel()
-	Within(t, "the server's side of an abandoned stream", func() {
-		for x.Service.Ended.Load() == before {
+	within(t, x.limit(), "the server's side of an abandoned stream", func() {
+		for ended := before; ended == before; _, ended = x.Waiting() {
 			time.Sleep(time.Millisecond)
 		}
 	})

@@ -20,6 +20,9 @@ type Service struct {
 	Begun, Ended atomic.Int32 // calls that wait for the end of their context
 }
 
+// Waiting is the two counts, as Target asks for them.
+func (s *Service) Waiting() (begun, ended int32) { return s.Begun.Load(), s.Ended.Load() }
+
 // Block is the response size that asks a call to wait for the end of its context.
 const Block = -1
 
