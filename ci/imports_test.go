@@ -37,6 +37,7 @@ var allowed = []struct {
 	{"grpcrdma/bpev", nil, "the connection method knows neither RDMA nor gRPC"},
 	{"grpcrdma/fused", nil, "calls run on any byte stream"},
 	{"grpcrdma/internal", nil, "the shared cases know gRPC only"},
+	{"grpcrdma/interop", []string{"grpcrdma", "transports/conform", "transports/rdma"}, "the suite opens no device"},
 	{"grpcrdma", []string{"transports/rdma", "transports"}, "gRPC runs on any device"},
 	{"sched", []string{"transports/rdma"}, "a tier knows the waist"},
 	{"reports", []string{"reports"}, "reports know nothing of RDMA"},

@@ -7,11 +7,13 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdmaperf/rdmaperf/grpcrdma/interop"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
@@ -75,8 +77,13 @@ nothing selected, 77 a provider could not be opened.`,
 
 func (f *conformFlags) run(ctx context.Context, stdout io.Writer) error {
 	const operation = "check conformance"
+	stacks, err := f.stacks()
+	if err != nil {
+		return err
+	}
+	catalogue := catalogueOf(stacks)
 	if f.explain != "" {
-		text, err := conform.Explain(f.explain)
+		text, err := conform.Explain(append(conform.Catalogue(), interop.Catalogue()...), f.explain)
 		if err != nil {
 			return usage(operation, err, "rdmaperf conform --list")
 		}
@@ -87,19 +94,23 @@ func (f *conformFlags) run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return usage(operation, err, "rdmaperf conform --help")
 	}
+	// Of several suites each runs what the filters leave of it, and all of them
+	// together must know every pattern.
+	cases, err := conform.Select(catalogue, f.only, f.skip, o.Profile)
+	if err != nil {
+		return usage(operation, err, "rdmaperf conform --list")
+	}
 	if f.list {
-		cases, err := conform.Select(conform.Catalogue(), f.only, f.skip, o.Profile)
-		if err != nil {
-			return usage(operation, err, "rdmaperf conform --list")
-		}
 		return conform.List(stdout, cases)
 	}
 	if f.format != "text" && f.format != "jsonl" {
 		return usage(operation, fmt.Errorf("unknown format %q", f.format), "text or jsonl")
 	}
-	stacks, err := f.stacks()
-	if err != nil {
-		return err
+	plans := make([]conform.Options, len(stacks))
+	for i, spec := range stacks {
+		if plans[i], err = f.narrow(spec, o, cases); err != nil {
+			return err
+		}
 	}
 	files, err := f.create()
 	if err != nil {
@@ -107,19 +118,12 @@ func (f *conformFlags) run(ctx context.Context, stdout io.Writer) error {
 	}
 	defer files.close()
 	var results []conform.Report
-	for _, spec := range stacks {
-		h, err := openHarness(spec)
-		if reports.Code(err) == reports.ExitUsage {
+	for i, spec := range stacks {
+		rep, err := f.check(ctx, spec, plans[i])
+		if err != nil {
 			return err
 		}
-		if err != nil {
-			results = append(results, conform.NotRunReport(spec, err, o))
-			continue
-		}
-		results = append(results, conform.Run(ctx, h, o))
-		if err := h.Close(); err != nil {
-			return &reports.ExitError{Code: reports.ExitFailed, Operation: operation + " of " + spec, Err: err}
-		}
+		results = append(results, rep)
 	}
 	if f.format == "jsonl" {
 		err = conform.WriteJSONL(stdout, results...)
@@ -130,6 +134,45 @@ func (f *conformFlags) run(ctx context.Context, stdout io.Writer) error {
 		return &reports.ExitError{Code: reports.ExitFailed, Operation: "write verdicts", Err: err}
 	}
 	return conformError(ctx, results)
+}
+
+// narrow leaves of the options what the filters selected of the suite of one stack.
+func (f *conformFlags) narrow(spec string, o conform.Options, selected []conform.Case) (conform.Options, error) {
+	if len(f.only)+len(f.skip) == 0 {
+		return o, nil
+	}
+	own := catalogueOf([]string{spec})
+	o.Only, o.Skip = nil, nil
+	for _, c := range selected {
+		if slices.ContainsFunc(own, func(d conform.Case) bool { return c.ID == d.ID }) {
+			c.Profile = conform.Fast // it is selected, whatever its profile
+			o.Cases = append(o.Cases, c)
+		}
+	}
+	if len(o.Cases) == 0 {
+		return o, usage("check conformance of "+spec, errors.New("its suite has none of the selected cases"), "rdmaperf conform --list --transport '"+spec+"'")
+	}
+	return o, nil
+}
+
+// check runs the suite of one stack. The error is of the command line or of the
+// device's end; a stack that is not here is in the report.
+func (f *conformFlags) check(ctx context.Context, spec string, o conform.Options) (conform.Report, error) {
+	if carriesCalls(spec) {
+		return checkGRPC(ctx, spec, o)
+	}
+	h, err := openHarness(spec)
+	if reports.Code(err) == reports.ExitUsage {
+		return conform.Report{}, err
+	}
+	if err != nil {
+		return conform.NotRunReport(spec, err, o), nil
+	}
+	rep := conform.Run(ctx, h, o)
+	if err := h.Close(); err != nil {
+		return rep, &reports.ExitError{Code: reports.ExitFailed, Operation: "check conformance of " + spec, Err: err}
+	}
+	return rep, nil
 }
 
 // stacks splits --transport and puts the device flags in; a device alone means
@@ -213,7 +256,7 @@ func (f *conformFlags) options() (conform.Options, error) {
 		if o.Ledger, err = conform.ReadLedger(file); err != nil {
 			return o, fmt.Errorf("%s: %w", f.ledger, err)
 		}
-		if stale := o.Ledger.Stale(conform.Catalogue()); len(stale) > 0 {
+		if stale := o.Ledger.Stale(append(conform.Catalogue(), interop.Catalogue()...)); len(stale) > 0 {
 			return o, fmt.Errorf("%s: no case is called %q", f.ledger, stale[0].Case)
 		}
 		o.Kernel = reports.Collect().Kernel
@@ -228,46 +271,59 @@ type located interface{ ListenHost() string }
 // mortal is a provider that can die on purpose.
 type mortal interface{ Kill() }
 
-// openHarness makes fresh pairs of the stack that spec names. What is wrong
-// with spec is found here, once, and not by every case. It is the provider at
-// the bottom that dies where a case asks for that.
-func openHarness(spec string) (conform.Harness, error) {
-	name := spec // as asked, which is what ledgers know
+// site is a stack as its conformance needs it.
+type site struct {
+	spec      string // with the device chosen
+	listen    string // where its listeners are put
+	inProcess bool   // both ends must share a process
+	canDie    bool
+}
+
+// survey opens a stack once: what is wrong with spec is found here, and not by
+// every case.
+func survey(spec string) (site, error) {
 	spec, err := chooseDevice(spec, false)
 	if err != nil {
-		return nil, err
+		return site{}, err
 	}
 	var probe stackSet
 	dev, provider, err := probe.openLayers(spec)
 	if err != nil {
-		return nil, err
+		return site{}, err
 	}
-	listen := "127.0.0.1:0"
+	at := site{spec: spec, listen: "127.0.0.1:0"}
 	if dev.Caps().Label == rdma.LabelMem {
-		listen = ":0"
+		at.listen, at.inProcess = ":0", true
 	}
 	if near, ok := provider.(located); ok && near.ListenHost() != "" {
-		listen = net.JoinHostPort(near.ListenHost(), "0")
+		at.listen = net.JoinHostPort(near.ListenHost(), "0")
 	}
-	_, canDie := provider.(mortal)
-	if err := dev.Close(); err != nil {
+	_, at.canDie = provider.(mortal)
+	return at, dev.Close()
+}
+
+// openHarness makes fresh pairs of the stack that name names. It is the provider
+// at the bottom that dies where a case asks for that.
+func openHarness(name string) (conform.Harness, error) {
+	at, err := survey(name)
+	if err != nil {
 		return nil, err
 	}
 	var last rdma.Device // the provider under the acceptor's device
 	open := func(context.Context) (rdma.Device, rdma.Device, string, error) {
 		// Reads of mem take a while, so that fences and ORD have something to hold.
 		s := stackSet{mem: memdev.Config{ReadDelay: 10 * time.Microsecond}}
-		a, err := s.openDevice(spec)
+		a, err := s.openDevice(at.spec)
 		if err != nil {
 			return nil, nil, "", err
 		}
 		var b rdma.Device
-		if b, last, err = s.openLayers(spec); err != nil {
+		if b, last, err = s.openLayers(at.spec); err != nil {
 			return nil, nil, "", errors.Join(err, a.Close())
 		}
-		return a, b, listen, nil
+		return a, b, at.listen, nil
 	}
-	if !canDie {
+	if !at.canDie {
 		return conform.Fresh(name, open), nil
 	}
 	return conform.FreshKiller(name, open, func(rdma.Device) error { last.(mortal).Kill(); return nil }), nil

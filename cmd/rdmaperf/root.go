@@ -45,7 +45,7 @@ workloads: "rdmaperf run" needs no hardware, no host and no options.`,
 		SilenceErrors: true,
 	}
 	root.AddCommand(newRunCommand(), newServeCommand(), newVersionCommand(), newConformCommand(), newRpingCommand(), newDevicesCommand(), newReportCommand())
-	root.AddCommand(newCompareCommand())
+	root.AddCommand(newCompareCommand(), newConformChildCommand())
 	return root
 }
 

@@ -114,7 +114,6 @@ func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
 		{"run --transport grpc(fused)+iwarp --busy-sweep soon", 2, "soon"},
 		{"run --transport grpc(fused)+iwarp --mode-sweep lazy", 2, "lazy"},
 		{"run --workload latency --rpc unary", 2, "for --workload rpc"},
-		{"conform --transport grpc(fused)+iwarp", 2, "no RDMA device"},
 		{"run --transport tcp --op fetch_add", 77, "no operation fetch_add"},
 		{"run --no-such-flag", 2, "unknown flag"},
 		{"run -n 10 -D 1", 2, "exclude each other"},

@@ -82,6 +82,11 @@ func (c *Case) Group() string {
 	return g
 }
 
+// Record is the result of the case on a transport, without its outcome.
+func (c *Case) Record(transport string, seed uint64) Result {
+	return Result{ID: c.ID, Clause: c.Clause, Level: c.Level.String(), Transport: transport, Seed: seed, Requirement: c.Requirement}
+}
+
 // Catalogue lists all cases in the order they run. The caller owns the slice.
 func Catalogue() []Case {
 	var all []Case
@@ -152,9 +157,9 @@ func List(w io.Writer, cases []Case) error {
 	return nil
 }
 
-// Explain describes one case of the catalogue; ErrUsage for an unknown ID.
-func Explain(id string) (string, error) {
-	for _, c := range Catalogue() {
+// Explain describes one of the cases; ErrUsage for an unknown ID.
+func Explain(cases []Case, id string) (string, error) {
+	for _, c := range cases {
 		if c.ID != id {
 			continue
 		}

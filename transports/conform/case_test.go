@@ -30,7 +30,7 @@ func TestCatalogue(t *testing.T) {
 		if c.Needs.Features&c.Without != 0 {
 			t.Errorf("%s needs what it excludes", c.ID)
 		}
-		text, err := Explain(c.ID)
+		text, err := Explain(cases, c.ID)
 		if err != nil || !strings.Contains(text, c.Requirement) || !strings.Contains(text, c.Clause) {
 			t.Errorf("Explain(%s) = %q, %v", c.ID, text, err)
 		}
@@ -49,7 +49,7 @@ func TestCatalogue(t *testing.T) {
 	if err := List(&list, cases); err != nil || strings.Count(list.String(), "\n") != len(cases) {
 		t.Errorf("List: %v, %d lines", err, strings.Count(list.String(), "\n"))
 	}
-	if _, err := Explain("no/such-case"); !errors.Is(err, ErrUsage) {
+	if _, err := Explain(Catalogue(), "no/such-case"); !errors.Is(err, ErrUsage) {
 		t.Errorf("Explain of an unknown case: %v", err)
 	}
 }

@@ -59,14 +59,10 @@ type (
 // requirement that is broken but excused, by the ledger or by its level, is
 // skipped with the reason, as is an unsupported one; notrun is an error.
 func WriteJUnit(w io.Writer, reports ...Report) error {
-	requirement := map[string]string{}
-	for _, c := range Catalogue() {
-		requirement[c.ID] = c.Requirement
-	}
 	run := junitRun{Name: "rdmaperf conform", Suites: []junitSuite{}}
 	var total int64
 	for i := range reports {
-		s, ns := newJUnitSuite(&reports[i], requirement)
+		s, ns := newJUnitSuite(&reports[i])
 		total += ns
 		run.Tests += s.Tests
 		run.Failures += s.Failures
@@ -83,7 +79,7 @@ func WriteJUnit(w io.Writer, reports ...Report) error {
 }
 
 // newJUnitSuite also returns the nanoseconds that the cases took.
-func newJUnitSuite(rep *Report, requirement map[string]string) (junitSuite, int64) {
+func newJUnitSuite(rep *Report) (junitSuite, int64) {
 	s := junitSuite{Name: rep.Transport, Properties: []junitProperty{
 		{"seed", strconv.FormatUint(rep.Seed, 10)}, {"strict", strconv.FormatBool(rep.Strict)}}}
 	if rep.Err != nil {
@@ -97,7 +93,7 @@ func newJUnitSuite(rep *Report, requirement map[string]string) (junitSuite, int6
 	var total int64
 	for i := range results {
 		r := &results[i]
-		c := newJUnitCase(r, rep.Strict, requirement[r.ID])
+		c := newJUnitCase(r, rep.Strict)
 		switch {
 		case c.Error != nil:
 			s.Errors++
@@ -113,14 +109,14 @@ func newJUnitSuite(rep *Report, requirement map[string]string) (junitSuite, int6
 	return s, total
 }
 
-func newJUnitCase(r *Result, strict bool, requirement string) junitCase {
+func newJUnitCase(r *Result, strict bool) junitCase {
 	c := junitCase{Name: r.ID, Class: r.Transport, Time: junitSeconds(r.DurationNS)}
 	deviation := (&Mismatch{Want: r.Want, Got: r.Got}).Error()
 	if len(r.Want) == 0 {
 		deviation = r.Got
 	}
 	message := func(text string) *junitMessage {
-		return &junitMessage{Type: string(r.Verdict), Message: text, Text: detail(r, requirement)}
+		return &junitMessage{Type: string(r.Verdict), Message: text, Text: detail(r)}
 	}
 	skipped := func(text string) { c.Skipped = &junitMessage{Message: text} }
 	switch r.Verdict {
@@ -152,10 +148,10 @@ func newJUnitCase(r *Result, strict bool, requirement string) junitCase {
 }
 
 // detail is what a reader shows below the message.
-func detail(r *Result, requirement string) string {
+func detail(r *Result) string {
 	var b strings.Builder
 	for _, f := range []struct{ name, text string }{
-		{"clause", r.Clause}, {"level", r.Level}, {"requires", requirement}, {"want", strings.Join(r.Want, " or ")}, {"got", r.Got},
+		{"clause", r.Clause}, {"level", r.Level}, {"requires", r.Requirement}, {"want", strings.Join(r.Want, " or ")}, {"got", r.Got},
 		{"evidence", r.Evidence}, {"ledger", r.Ledger}, {"seed", strconv.FormatUint(r.Seed, 10)},
 	} {
 		if f.text != "" {

@@ -162,9 +162,9 @@ func (l *Ledger) find(c *Case, r *Result, kernel string) *Entry {
 	return nil
 }
 
-// apply turns fail into xfail and pass into xpass where an entry expects the
+// Apply turns fail into xfail and pass into xpass where an entry expects the
 // failure. An error is never excused: it says nothing about the requirement.
-func (l *Ledger) apply(c *Case, r *Result, kernel string) {
+func (l *Ledger) Apply(c *Case, r *Result, kernel string) {
 	if r.Verdict != Fail && r.Verdict != Pass {
 		return
 	}

@@ -47,7 +47,7 @@ func FuzzReadLedger(f *testing.F) {
 		if err != nil {
 			return
 		}
-		l.apply(&Case{ID: "a/b"}, &Result{Transport: "mem", Verdict: Fail, Got: "a flushed send"}, "6.1.0-38-amd64")
+		l.Apply(&Case{ID: "a/b"}, &Result{Transport: "mem", Verdict: Fail, Got: "a flushed send"}, "6.1.0-38-amd64")
 		again, err := json.Marshal(l)
 		if err != nil {
 			t.Fatal(err)
@@ -110,7 +110,7 @@ func TestLedgerNarrows(t *testing.T) {
 		{"ord/late", "x", Fail, "anything", Fail, ""},
 	} {
 		r := Result{Transport: test.transport, Verdict: test.verdict, Got: test.got}
-		l.apply(&Case{ID: test.id}, &r, "6.12.1")
+		l.Apply(&Case{ID: test.id}, &r, "6.12.1")
 		if r.Verdict != test.want || !strings.HasPrefix(r.Ledger, test.reason) || (r.Ledger == "") != (test.reason == "") {
 			t.Errorf("%s on %s, %s %q: %s %q, want %s %q", test.id, test.transport, test.verdict, test.got, r.Verdict, r.Ledger, test.want, test.reason)
 		}

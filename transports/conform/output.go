@@ -104,10 +104,6 @@ func explain(w io.Writer, rep *Report) {
 	if rep.Err != nil {
 		fmt.Fprintf(w, "\n%s: %v\n", rep.Transport, rep.Err)
 	}
-	requirement := map[string]string{}
-	for _, c := range Catalogue() {
-		requirement[c.ID] = c.Requirement
-	}
 	for _, v := range []Verdict{NotRun, Unsupported} {
 		explainAbsent(w, rep, v)
 	}
@@ -119,7 +115,7 @@ func explain(w io.Writer, rep *Report) {
 		fmt.Fprintf(w, "\n%s  %s  %s", rep.Transport, r.ID, r.Verdict)
 		fmt.Fprintf(w, " (%s, %s, seed %d, %v)\n", r.Level, r.Clause, r.Seed, time.Duration(r.DurationNS).Round(time.Millisecond))
 		for _, f := range []struct{ name, text string }{
-			{"requires", requirement[r.ID]}, {"want", strings.Join(r.Want, " or ")}, {"got", r.Got},
+			{"requires", r.Requirement}, {"want", strings.Join(r.Want, " or ")}, {"got", r.Got},
 			{"evidence", r.Evidence}, {"ledger", r.Ledger},
 		} {
 			if f.text != "" {

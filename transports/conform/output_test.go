@@ -17,9 +17,11 @@ var sample = []Report{
 	}},
 	{Transport: "iwarp(crc)", Results: []Result{
 		{ID: "ord/sig-all", Clause: "man ibv_create_qp (sq_sig_all)", Level: "must", Transport: "iwarp(crc)", Verdict: Fail, Seed: 1, DurationNS: 12345678,
-			Want: []string{"send#0 success", "a < b"}, Got: "send#1 success", Evidence: "first\nsecond"},
+			Want: []string{"send#0 success", "a < b"}, Got: "send#1 success", Evidence: "first\nsecond",
+			Requirement: "With sq_sig_all every request makes a completion, whatever its flags."},
 		{ID: "imm/value", Clause: "IBTA 9.4.1?", Level: "must", Transport: "iwarp(crc)", Verdict: Unsupported, Seed: 1, Evidence: "device lacks operation send_imm"},
-		{ID: "cm/reject", Clause: "man rdma_reject", Level: "must", Transport: "iwarp(crc)", Verdict: XFail, Seed: 1, Got: "nothing", Ledger: "known (thread, confirmed 2026-01-31)"},
+		{ID: "cm/reject", Clause: "man rdma_reject", Level: "must", Transport: "iwarp(crc)", Verdict: XFail, Seed: 1, Got: "nothing", Ledger: "known (thread, confirmed 2026-01-31)",
+			Requirement: "A refused connect ends as rejected, with the private data of the refusal."},
 	}},
 }
 

@@ -78,8 +78,9 @@ func NotRunReport(transport string, reason error, o Options) Report {
 		return rep
 	}
 	for _, c := range cases {
-		rep.Results = append(rep.Results, Result{ID: c.ID, Clause: c.Clause, Level: c.Level.String(),
-			Transport: transport, Verdict: NotRun, Seed: o.Seed, Evidence: reason.Error()})
+		r := c.Record(transport, o.Seed)
+		r.Verdict, r.Evidence = NotRun, reason.Error()
+		rep.Results = append(rep.Results, r)
 	}
 	return rep
 }
@@ -126,7 +127,7 @@ func (r *Runner) Selected() []Case { return r.cases }
 
 // Case runs one case to its verdict, within the case timeout and a few seconds.
 func (r *Runner) Case(ctx context.Context, c Case) Result {
-	res := Result{ID: c.ID, Clause: c.Clause, Level: c.Level.String(), Transport: r.h.Name(), Seed: r.o.Seed}
+	res := c.Record(r.h.Name(), r.o.Seed)
 	start := time.Now()
 	switch {
 	case ctx.Err() != nil:
@@ -139,7 +140,7 @@ func (r *Runner) Case(ctx context.Context, c Case) Result {
 			// Its deadline was not its own, so it found out nothing.
 			res.Verdict, res.Evidence, res.Got = NotRun, "run ended: "+ctx.Err().Error(), ""
 		}
-		r.o.Ledger.apply(&c, &res, r.o.Kernel)
+		r.o.Ledger.Apply(&c, &res, r.o.Kernel)
 	}
 	res.DurationNS = time.Since(start).Nanoseconds()
 	r.done = append(r.done, res)

@@ -54,6 +54,8 @@ type Result struct {
 	Got        string   `json:"got,omitempty"`
 	Evidence   string   `json:"evidence,omitempty"` // missing capability, notes of the case, stack of a panic
 	Ledger     string   `json:"ledger,omitempty"`   // reason and source of the entry that applied
+
+	Requirement string `json:"-"` // of the case, for those who read the other forms
 }
 
 // executed tells verdicts of cases that really ran to an answer.

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// Calls over a device in one process, over one between processes, and without any.
+func TestConformOfCalls(t *testing.T) {
+	r, counts, cases := conformed(t, "--transport", "grpc(dropin)+mem,grpc(fused,event,ring=64K)+sched+iwarp,grpc(tcp)",
+		"--only", "interop/empty-unary,interop/jwt-token-creds,call/bidirectional,peer/killed-in-unary")
+	if r.code != 0 || counts.Failures+counts.Errors != 0 || len(counts.Suites) != 3 {
+		t.Fatalf("exit %d, %+v, stderr %q\n%s", r.code, counts, r.stderr, r.stdout)
+	}
+	want := strings.Fields("pass unsupported pass unsupported pass unsupported pass pass pass unsupported pass pass")
+	for i, c := range cases {
+		if string(c.Verdict) != want[i] {
+			t.Errorf("%s of %s: %s, want %s", c.ID, c.Transport, c.Verdict, want[i])
+		}
+	}
+	if !strings.Contains(r.stdout, "metadata service of Google's cloud") {
+		t.Errorf("the matrix does not say why a case is unsupported:\n%s", r.stdout)
+	}
+}
+
+// Both suites in one run; what one does not know is no mistake while the other does.
+func TestConformOfBothSuites(t *testing.T) {
+	r, _, cases := conformed(t, "--transport", "mem,grpc(fused)+mem", "--only", "ord/sig-all,interop/empty-unary")
+	if r.code != 0 || len(cases) != 2 || cases[0].ID != "ord/sig-all" || cases[1].ID != "interop/empty-unary" {
+		t.Errorf("exit %d, %+v, stderr %q", r.code, cases, r.stderr)
+	}
+	r = rdmaperf(t, "conform", "--list", "--transport", "mem,grpc(fused)+mem")
+	if !strings.Contains(r.stdout, "ord/sig-all") || !strings.Contains(r.stdout, "peer/killed-client") {
+		t.Errorf("list of both: %s", r.stdout)
+	}
+	r = rdmaperf(t, "conform", "--explain", "interop/ping-pong")
+	if r.code != 0 || !strings.Contains(r.stdout, "ping_pong") {
+		t.Errorf("explain: exit %d, %s", r.code, r.stdout)
+	}
+}
+
+func TestConformOfCallsNotRun(t *testing.T) {
+	r, counts, cases := conformed(t, "--transport", "grpc(dropin)+verbs:nosuchdevice0", "--only", "svc/health")
+	if r.code != reports.ExitNotRun || counts.Errors != 1 || cases[0].Verdict != "notrun" {
+		t.Errorf("exit %d, %+v, %+v", r.code, counts, cases)
+	}
+}
+
+func TestConformOfCallsRefuses(t *testing.T) {
+	for _, test := range []struct{ transport, only, want string }{
+		{"grpc(fused)", "svc", "stands over an RDMA stack"},
+		{"grpc(tcp)+iwarp", "svc", "cannot stand over another layer"},
+		{"grpc(huh)+iwarp", "svc", `unknown parameter "huh"`},
+		{"grpc(dropin,window=1M)+iwarp", "svc", "gRPC's own defaults"},
+		{"grpc(fused)+huh", "svc", `unknown name "huh"`},
+		{"grpc(fused)+iwarp(huh)", "svc", `unknown parameter "huh"`},
+		{"grpc(fused,ring=x)+iwarp", "svc", "ring=x"},
+		{"grpc(fused)+mem", "ord", "matches no case"},
+		{"mem,grpc(fused)+mem", "ord", "has none of the selected cases"},
+	} {
+		r := rdmaperf(t, "conform", "--transport", test.transport, "--only", test.only)
+		if r.code != reports.ExitUsage || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, test.want) {
+			t.Errorf("%q: exit %d, stderr %q, want exit 2 and one line with %q", test.transport, r.code, r.stderr, test.want)
+		}
+	}
+	// Nobody starts a child by hand.
+	if r := rdmaperf(t, childName, "--transport", "grpc(tcp)", "serve"); r.code != reports.ExitUsage {
+		t.Errorf("exit %d, stderr %q", r.code, r.stderr)
+	}
+}

@@ -1,0 +1,67 @@
+package interop
+
+import (
+	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
+	"github.com/rdmaperf/rdmaperf/transports/conform"
+)
+
+// suite is one case and what it does.
+type suite struct {
+	conform.Case
+	// lacks says why the case cannot be asked of a form; nil or "" when it can.
+	lacks func(carrier.Form) string
+	alone bool // its server is a process that it may kill
+	run   func(*env)
+}
+
+// lack is the reason of a case that cannot run; empty when it can.
+func (s *suite) lack(f carrier.Form, shared bool) string {
+	if s.alone && shared {
+		return "client and server share a process, and none can die alone"
+	}
+	if s.lacks == nil {
+		return ""
+	}
+	return s.lacks(f)
+}
+
+// always is the same reason for every form.
+func always(why string) func(carrier.Form) string { return func(carrier.Form) string { return why } }
+
+// notFused is a reason that holds for the fused channel only.
+func notFused(why string) func(carrier.Form) string {
+	return func(f carrier.Form) string {
+		if f == carrier.Fused {
+			return why
+		}
+		return ""
+	}
+}
+
+func suites() []suite {
+	var all []suite
+	for _, g := range [][]suite{grpcCases(), callCases(), serviceCases(), tlsCases(), channelCases(), deathCases()} {
+		all = append(all, g...)
+	}
+	return all
+}
+
+// Catalogue lists all cases in the order they run, for conform's selection, list
+// and explanation. They have no Run: [Run] gives each a process.
+func Catalogue() []conform.Case {
+	var all []conform.Case
+	for _, s := range suites() {
+		all = append(all, s.Case)
+	}
+	return all
+}
+
+func find(id string) *suite {
+	all := suites()
+	for i := range all {
+		if all[i].ID == id {
+			return &all[i]
+		}
+	}
+	return nil
+}

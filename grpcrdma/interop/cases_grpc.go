@@ -1,0 +1,107 @@
+package interop
+
+import (
+	"context"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	stock "google.golang.org/grpc/interop"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
+
+	"github.com/rdmaperf/rdmaperf/transports/conform"
+)
+
+// description is where grpc's cases are described.
+const description = "grpc/grpc doc/interop-test-descriptions.md, "
+
+// cloud is why cases of Google's cloud cannot run.
+const cloud = "needs an account and the metadata service of Google's cloud"
+
+// onlyClientConn is why a case written for *grpc.ClientConn cannot be asked of the fused channel.
+const onlyClientConn = "grpc-go's function wants a *grpc.ClientConn, which a fused channel is not"
+
+// grpcCases are the functions of google.golang.org/grpc/interop. They end the
+// process when they fail.
+func grpcCases() []suite {
+	plain := func(do func(context.Context, pb.TestServiceClient, ...grpc.CallOption)) func(*env) {
+		return func(e *env) { do(e.ctx, e.open(toInterop, dialing{}).stub) }
+	}
+	all := []suite{
+		{run: plain(stock.DoEmptyUnaryCall), Case: of("empty_unary", "A call with an empty request and an empty response succeeds.")},
+		{run: plain(stock.DoLargeUnaryCall), Case: of("large_unary", "A request of 271828 bytes and a response of 314159 arrive whole.")},
+		{run: plain(stock.DoClientStreaming), Case: of("client_streaming", "Four messages of a client add up to one response.")},
+		{run: plain(stock.DoServerStreaming), Case: of("server_streaming", "Four messages of a server arrive with their sizes, in order.")},
+		{run: plain(stock.DoPingPong), Case: of("ping_pong", "Requests and responses alternate on one stream.")},
+		{run: plain(stock.DoEmptyStream), Case: of("empty_stream", "A stream without messages in either direction ends well.")},
+		{run: plain(stock.DoTimeoutOnSleepingServer), Case: of("timeout_on_sleeping_server", "A deadline of 1 ms ends a stream with DEADLINE_EXCEEDED.")},
+		{run: plain(stock.DoCancelAfterBegin), Case: of("cancel_after_begin", "A call cancelled before its first message ends with CANCELLED.")},
+		{run: plain(stock.DoCancelAfterFirstResponse), Case: of("cancel_after_first_response", "A stream cancelled after its first response ends with CANCELLED.")},
+		{run: plain(stock.DoCustomMetadata), Case: of("custom_metadata", "Initial and trailing metadata, binary included, come back on unary calls and streams.")},
+		{run: plain(stock.DoStatusCodeAndMessage), Case: of("status_code_and_message", "The server's status code and message reach the client on unary calls and streams.")},
+		{run: plain(stock.DoSpecialStatusMessage), Case: of("special_status_message", "White space and Unicode outside the BMP survive in a status message.")},
+		{run: unimplementedMethod, Case: of("unimplemented_method", "A method that the service does not have is UNIMPLEMENTED.")},
+		{run: unimplementedService, Case: of("unimplemented_service", "A service that the server does not have is UNIMPLEMENTED.")},
+		{run: pickFirst, Case: of("pick_first_unary", "A hundred calls of one channel reach the same server.")},
+		{run: soak(false), lacks: notFused(onlyClientConn), Case: of("rpc_soak", "Large calls one after another on one channel all succeed.")},
+		{run: soak(true), lacks: notFused(onlyClientConn), Case: of("channel_soak", "Large calls, each on a channel of its own, all succeed.")},
+		{run: orca, lacks: notFused("its answer is read by a load balancing policy, and a fused channel has none (package fused, Limitations)"),
+			Case: of("orca_per_rpc", "A load report travels in the trailer of a call.")},
+		{lacks: always("needs load reports more often than every 30 s, which only grpc-go's own packages can ask of a server"),
+			Case: of("orca_oob", "Load reports travel on a stream of their own.")},
+	}
+	for _, name := range []string{"compute_engine_creds", "service_account_creds", "jwt_token_creds", "oauth2_auth_token", "per_rpc_creds",
+		"google_default_credentials", "compute_engine_channel_credentials"} {
+		all = append(all, suite{lacks: always(cloud), Case: of(name, "Calls carry credentials of Google's cloud.")})
+	}
+	return all
+}
+
+// of is the case that grpc's description calls name.
+func of(name, requirement string) conform.Case {
+	return conform.Case{ID: "interop/" + strings.ReplaceAll(name, "_", "-"), Clause: description + name, Requirement: requirement}
+}
+
+func unimplementedMethod(e *env) {
+	c := e.open(toInterop, dialing{})
+	if cc, ok := c.conn.(*grpc.ClientConn); ok {
+		stock.DoUnimplementedMethod(e.ctx, cc)
+		return
+	}
+	e.note(onlyClientConn + ": asked through the stub")
+	if _, err := c.stub.UnimplementedCall(e.ctx, &pb.Empty{}); status.Code(err) != codes.Unimplemented {
+		e.Fatalf("UnimplementedCall: %v, want code %v", err, codes.Unimplemented)
+	}
+}
+
+func unimplementedService(e *env) {
+	stock.DoUnimplementedService(e.ctx, pb.NewUnimplementedServiceClient(e.open(toInterop, dialing{}).conn))
+}
+
+func pickFirst(e *env) { stock.DoPickFirstUnary(e.ctx, e.open(toInterop, dialing{}).stub) }
+
+// soak calls with the description's own sizes. Its iterations are few: the case
+// looks for calls that do not come back, and not for figures.
+func soak(anew bool) func(*env) {
+	return func(e *env) {
+		shared := e.open(toInterop, dialing{})
+		stock.DoSoakTest(e.ctx, stock.SoakTestConfig{
+			RequestSize: 271828, ResponseSize: 314159, Iterations: 10, NumWorkers: 1,
+			PerIterationMaxAcceptableLatency: e.limit, OverallTimeout: e.limit, ServerAddr: e.peer.Addrs[toInterop],
+			ChannelForTest: func() (*grpc.ClientConn, func()) {
+				if !anew {
+					return shared.conn.(*grpc.ClientConn), func() {}
+				}
+				c := e.open(toInterop, dialing{})
+				return c.conn.(*grpc.ClientConn), func() {}
+			},
+		})
+	}
+}
+
+// orca uses the load balancing policy that package interop brings for it.
+func orca(e *env) {
+	const config = `{"loadBalancingConfig":[{"test_backend_metrics_load_balancer":{}}]}`
+	stock.DoORCAPerRPCTest(e.ctx, e.open(toInterop, dialing{more: []grpc.DialOption{grpc.WithDefaultServiceConfig(config)}}).stub)
+}

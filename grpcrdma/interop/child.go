@@ -1,0 +1,149 @@
+package interop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"time"
+
+	pb "google.golang.org/grpc/interop/grpc_testing"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
+)
+
+// Ends is what a child process has of the stack.
+type Ends struct {
+	Form   carrier.Form
+	Near   *grpcrdma.Net // of the process's own role; nil for the forms without RDMA
+	Far    *grpcrdma.Net // of a server beside the case in one process; nil when servers are processes
+	Listen string        // where servers listen, with port 0
+	Limit  time.Duration // of one case
+	In     io.Reader     // what the parent says; its end is the parent's
+	Out    io.Writer     // the answer
+}
+
+// outcome is what the process of a case says at its end.
+type outcome struct {
+	Wrong    []string `json:"wrong,omitempty"`
+	Notes    []string `json:"notes,omitempty"`
+	Evidence string   `json:"evidence,omitempty"`
+}
+
+// Serve is the role of a server: it says where it serves, and ends with its parent.
+// only and at choose one variant and its exact address.
+func Serve(ctx context.Context, x Ends, only, at string) error {
+	if at == "" {
+		at = x.Listen
+	}
+	s, err := NewServer(ctx, x.Form, x.Near, at, only)
+	if err != nil {
+		return err
+	}
+	if err := json.NewEncoder(x.Out).Encode(s.Peer()); err != nil {
+		return errors.Join(err, s.Close())
+	}
+	await(ctx, x.In)
+	return s.Close()
+}
+
+// await returns at the end of the parent, or of ctx. Its goroutine ends with the
+// process's standard input.
+func await(ctx context.Context, in io.Reader) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		io.Copy(io.Discard, in)
+	}()
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
+}
+
+// Linger is the role of a client that will be killed: it leaves a call and a stream
+// in progress, says so, and waits.
+func Linger(ctx context.Context, x Ends) error {
+	var to Peer
+	in := json.NewDecoder(x.In)
+	if err := in.Decode(&to); err != nil {
+		return fmt.Errorf("read the server's address: %w", err)
+	}
+	e := &env{form: x.Form, net: x.Near, limit: x.Limit, ctx: ctx}
+	c, err := e.dial(to.Addrs[toCalls], dialing{})
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go c.stub.UnaryCall(ctx, &pb.SimpleRequest{ResponseSize: rpctest.Block})
+	s, err := c.stub.FullDuplexCall(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.Send(&pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 60_000}}}); err != nil {
+		return err
+	}
+	if _, err := s.Recv(); err != nil {
+		return err
+	}
+	if err := json.NewEncoder(x.Out).Encode(true); err != nil {
+		return err
+	}
+	await(ctx, x.In)
+	return nil
+}
+
+// RunCase is the role of a case: it reads where the server is, unless it brings its
+// own, runs, and says what was wrong. The error is of what is around the case.
+func RunCase(ctx context.Context, x Ends, kids Children, id string) error {
+	s := find(id)
+	if s == nil || s.run == nil {
+		return fmt.Errorf("case %q does not exist or does not run", id)
+	}
+	e := &env{form: x.Form, net: x.Near, limit: x.Limit / 2, kids: kids}
+	if x.Far != nil {
+		server, err := NewServer(ctx, x.Form, x.Far, x.Listen, "")
+		if err != nil {
+			return err
+		}
+		e.peer = server.Peer()
+		e.Cleanup(func() { e.must(server.Close(), "close the server") })
+	} else if err := json.NewDecoder(x.In).Decode(&e.peer); err != nil {
+		return fmt.Errorf("read the server's address: %w", err)
+	}
+	var cancel context.CancelFunc
+	e.ctx, cancel = context.WithTimeout(ctx, x.Limit)
+	defer cancel()
+	over := make(chan []string, 1)
+	go func() {
+		over <- e.do(func(e *env) {
+			e.Cleanup(e.freed) // runs when the clients are closed: they clean up before
+			s.run(e)
+		})
+	}()
+	var o outcome
+	select {
+	case o.Wrong = <-over:
+	case <-time.After(x.Limit + endGrace):
+		stacks := make([]byte, 64<<10)
+		o.Evidence = string(stacks[:runtime.Stack(stacks, true)])
+		o.Wrong = []string{fmt.Sprintf("no end within %v", x.Limit)}
+	}
+	e.mu.Lock()
+	o.Notes = e.notes
+	e.mu.Unlock()
+	if err := json.NewEncoder(x.Out).Encode(o); err != nil {
+		return err
+	}
+	if len(o.Wrong) > 0 {
+		return errors.New(strings.Join(o.Wrong, "; "))
+	}
+	return nil
+}

@@ -1,0 +1,240 @@
+package interop
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/fused"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
+)
+
+// env is the world of one running case. It stands for a *testing.T in shared cases.
+type env struct {
+	form  carrier.Form
+	net   *grpcrdma.Net // nil: TCP
+	peer  Peer
+	limit time.Duration // of whatever should be quick
+	ctx   context.Context
+	kids  Children
+
+	mu       sync.Mutex
+	wrong    []string
+	notes    []string
+	cleanups []func()
+}
+
+var _ rpctest.T = (*env)(nil)
+
+func (e *env) Helper() {}
+
+// Cleanup runs f after the case, last come first.
+func (e *env) Cleanup(f func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cleanups = append(e.cleanups, f)
+}
+
+func (e *env) Error(args ...any) { e.fault(fmt.Sprint(args...)) }
+
+func (e *env) Errorf(format string, args ...any) { e.fault(fmt.Sprintf(format, args...)) }
+
+// Fatal ends the calling goroutine, as testing has it.
+func (e *env) Fatal(args ...any) {
+	e.fault(fmt.Sprint(args...))
+	runtime.Goexit()
+}
+
+func (e *env) Fatalf(format string, args ...any) {
+	e.fault(fmt.Sprintf(format, args...))
+	runtime.Goexit()
+}
+
+func (e *env) fault(text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.wrong = append(e.wrong, text)
+}
+
+func (e *env) note(format string, args ...any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.notes = append(e.notes, fmt.Sprintf(format, args...))
+}
+
+// must ends the case on an error.
+func (e *env) must(err error, doing string) {
+	if err != nil {
+		e.Fatalf("%s: %v", doing, err)
+	}
+}
+
+// do runs the case and what it left to clean up, and returns what was wrong.
+func (e *env) do(run func(*env)) []string {
+	inOwn := func(f func()) { // Fatal ends a goroutine
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			f()
+		}()
+		<-done
+	}
+	inOwn(func() { run(e) })
+	for {
+		e.mu.Lock()
+		n := len(e.cleanups)
+		if n == 0 {
+			defer e.mu.Unlock()
+			return e.wrong
+		}
+		f := e.cleanups[n-1]
+		e.cleanups = e.cleanups[:n-1]
+		e.mu.Unlock()
+		inOwn(f)
+	}
+}
+
+// soon is a context for something that should be quick.
+func (e *env) soon() context.Context {
+	ctx, cancel := context.WithTimeout(e.ctx, e.limit)
+	e.Cleanup(cancel)
+	return ctx
+}
+
+// until waits for a condition, and ends the case when it does not come true in time.
+func (e *env) until(limit time.Duration, what string, holds func() bool) {
+	for end := time.Now().Add(limit); !holds(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			e.Fatalf("%s: not within %v", what, limit)
+		}
+	}
+}
+
+// dialing shapes a client. The zero value is a plain connection.
+type dialing struct {
+	tls    *tls.Config
+	unary  []grpc.UnaryClientInterceptor
+	stream []grpc.StreamClientInterceptor
+	stats  []stats.Handler
+	target string            // of grpc.NewClient; empty for the server's address
+	more   []grpc.DialOption // not for fused
+	dialed func()            // sees every connection that is made
+}
+
+// client is a channel and its stub.
+type client struct {
+	conn  grpc.ClientConnInterface
+	stub  pb.TestServiceClient
+	close func() error
+}
+
+// open connects to a service of the server. The case's end closes it.
+func (e *env) open(variant string, d dialing) *client {
+	c, err := e.dial(e.peer.Addrs[variant], d)
+	e.must(err, "open a client")
+	e.Cleanup(func() {
+		if err := c.close(); err != nil && err != grpc.ErrClientConnClosing {
+			e.Errorf("close the client: %v", err)
+		}
+	})
+	return c
+}
+
+func (e *env) dial(addr string, d dialing) (*client, error) {
+	if addr == "" {
+		return nil, fmt.Errorf("the server of %v has no such service", e.form)
+	}
+	if e.form == carrier.Fused {
+		return e.dialFused(addr, d)
+	}
+	creds := insecure.NewCredentials()
+	if d.tls != nil {
+		creds = credentials.NewTLS(d.tls)
+	}
+	opts := []grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+		grpc.WithChainUnaryInterceptor(d.unary...), grpc.WithChainStreamInterceptor(d.stream...)}
+	for _, h := range d.stats {
+		opts = append(opts, grpc.WithStatsHandler(h))
+	}
+	opts = append(opts, grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+		if d.dialed != nil {
+			d.dialed()
+		}
+		if e.net == nil {
+			return e.raw(ctx, addr)
+		}
+		// Conformance of RDMA is the subject: TCP would pass in its place.
+		return (&grpcrdma.Dialer{Net: e.net, NoFallback: true, Timeout: e.limit}).DialContext(ctx, addr)
+	}))
+	if d.target == "" {
+		d.target = "passthrough:///" + addr
+	}
+	cc, err := grpc.NewClient(d.target, append(opts, d.more...)...)
+	if err != nil {
+		return nil, err
+	}
+	return &client{cc, pb.NewTestServiceClient(cc), cc.Close}, nil
+}
+
+func (e *env) dialFused(addr string, d dialing) (*client, error) {
+	ch, err := fused.NewChannel(func(ctx context.Context) (net.Conn, error) {
+		if d.dialed != nil {
+			d.dialed()
+		}
+		c, err := e.net.DialContext(ctx, addr)
+		if err != nil || d.tls == nil {
+			return c, err
+		}
+		secured := tls.Client(c, d.tls)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			c.Close()
+			return nil, err
+		}
+		return secured, nil
+	}, fused.Config{UnaryClient: d.unary, StreamClient: d.stream, StatsHandlers: d.stats, MaxRecvMsgSize: maxMessage})
+	if err != nil {
+		return nil, err
+	}
+	return &client{ch, pb.NewTestServiceClient(ch), ch.Close}, nil
+}
+
+// raw makes a connection without gRPC.
+func (e *env) raw(ctx context.Context, addr string) (net.Conn, error) {
+	if e.net == nil {
+		return new(net.Dialer).DialContext(ctx, e.network(), addr)
+	}
+	return e.net.DialContext(ctx, addr)
+}
+
+// network is what addresses of connections are of.
+func (e *env) network() string {
+	if e.net == nil {
+		return e.form.String()
+	}
+	return "rdma"
+}
+
+// ask is a question to the server about itself, over a client of its own. A server
+// that does not answer ends the case.
+func (e *env) ask(c *client) counts {
+	var header metadata.MD
+	_, err := c.stub.EmptyCall(metadata.AppendToOutgoingContext(e.soon(), askKey, "1"), &pb.Empty{}, grpc.Header(&header))
+	e.must(err, "ask the server")
+	n, err := parseCounts(strings.Join(header.Get(askKey), ""))
+	e.must(err, "ask the server")
+	return n
+}

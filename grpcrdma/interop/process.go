@@ -1,0 +1,161 @@
+package interop
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Children makes the command of a child process: this executable again, for the
+// same stack, in the role that args say:
+//
+//	serve --only VARIANT --at ADDR   Serve; both may be empty
+//	linger                           Linger
+//	case ID                          RunCase
+//
+// A child speaks on descriptor 3 and listens on its standard input.
+type Children func(args ...string) *exec.Cmd
+
+// proc is a child process.
+type proc struct {
+	cmd   *exec.Cmd
+	in    *os.File
+	out   *os.File
+	said  tail
+	ended chan struct{}
+	err   error // of its end; valid when ended is closed
+}
+
+// launch starts a child. Whoever gets it ends it with kill or stop.
+func launch(cmd *exec.Cmd) (*proc, error) {
+	p := &proc{cmd: cmd, ended: make(chan struct{})}
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer theirIn.Close()
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		in.Close()
+		return nil, err
+	}
+	p.in, p.out = in, out
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = theirIn, &p.said, &p.said, []*os.File{theirOut}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.WaitDelay = time.Second
+	started := make(chan error, 1)
+	go func() {
+		// The death signal is sent when the thread that forked ends
+		// (PR_SET_PDEATHSIG(2const)), so that thread stays until the child is gone.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		theirOut.Close()
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+			close(p.ended)
+		}
+	}()
+	if err := <-started; err != nil {
+		in.Close()
+		out.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// read takes one value of what the child answers.
+func (p *proc) read(limit time.Duration, v any) error {
+	if err := p.out.SetReadDeadline(time.Now().Add(limit)); err != nil {
+		return err
+	}
+	err := json.NewDecoder(p.out).Decode(v)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("no answer within %v", limit)
+	case errors.Is(err, io.EOF):
+		<-p.ended
+		return fmt.Errorf("the process died: %v: %s", p.err, p.said.last())
+	}
+	return err
+}
+
+// write tells the child one value.
+func (p *proc) write(v any) error { return json.NewEncoder(p.in).Encode(v) }
+
+// kill ends the child without its leave, and waits for its end. Idempotent.
+func (p *proc) kill() {
+	p.cmd.Process.Kill()
+	p.release()
+}
+
+// stop asks the child to end, and kills it when it does not.
+func (p *proc) stop(limit time.Duration) error {
+	p.in.Close()
+	select {
+	case <-p.ended:
+	case <-time.After(limit):
+		p.cmd.Process.Kill()
+		p.release()
+		return fmt.Errorf("the process did not end within %v", limit)
+	}
+	p.release()
+	return p.err
+}
+
+func (p *proc) release() {
+	<-p.ended
+	p.in.Close()
+	p.out.Close()
+}
+
+// tail keeps the end of what a child says.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// tailMax is more than a message and less than a dump of all goroutines.
+const tailMax = 16 << 10
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.text = append(t.text, b...); len(t.text) > tailMax {
+		t.text = bytes.Clone(t.text[len(t.text)-tailMax:])
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
+}
+
+// last is the last line, or the one that says why a dump of goroutines follows.
+func (t *tail) last() string {
+	line := "it said nothing"
+	for l := range strings.Lines(t.String()) {
+		l = strings.TrimSpace(l)
+		if strings.HasPrefix(l, "panic: ") || strings.HasPrefix(l, "fatal error: ") {
+			return l
+		}
+		if l != "" {
+			line = l
+		}
+	}
+	return line
+}

@@ -1,0 +1,256 @@
+package interop
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	stock "google.golang.org/grpc/interop"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	grpcorca "google.golang.org/grpc/orca"
+	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/stats"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/fused"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
+)
+
+// The variants of a server, each at an address of its own.
+const (
+	toInterop = "interop" // grpc-go's own test server
+	toCalls   = "calls"   // the server of the shared cases, with interceptors and a stats handler
+	toTLS     = "tls"     // likewise, with a certificate
+	toMutual  = "mutual"  // likewise, and asks for the client's
+	toIdle    = "idle"    // ends idle connections; not fused
+	toPings   = "pings"   // gives up clients that answer no ping; not fused
+)
+
+const (
+	// maxMessage lets messages far above any ring through: 64 MiB and what is around them.
+	maxMessage = 72 << 20
+
+	idleLimit = 200 * time.Millisecond // of toIdle
+	pingEvery = time.Second            // of toPings; gRPC takes no less
+	pingWait  = 500 * time.Millisecond // arbitrary: long on a busy machine, short for a case
+)
+
+// Peer is how a case reaches its server. It travels from the server's process to
+// those of the cases; its keys are made for one run.
+type Peer struct {
+	Addrs             map[string]string `json:"addrs"`
+	CA, Chain, Secret []byte            // PEM: the authority, and a client's certificate and key
+}
+
+// counts is what a server tells about itself.
+type counts struct {
+	Begun, Ended   int32 // calls that wait for the end of their context
+	Conns          int   // connections of RDMA, this one included
+	Goroutines     int
+	Unary, Streams int64 // calls that interceptors saw
+	Stats          int64 // ends of calls that the stats handler saw
+}
+
+// askKey is the metadata that asks for counts, and that answers.
+const askKey = "rdmaperf-counts"
+
+func parseCounts(s string) (c counts, err error) {
+	if err = json.Unmarshal([]byte(s), &c); err != nil {
+		err = fmt.Errorf("counts %q: %w", s, err)
+	}
+	return c, err
+}
+
+// Server serves every variant of a form.
+type Server struct {
+	peer    Peer
+	form    carrier.Form
+	net     *grpcrdma.Net
+	svc     rpctest.Service
+	unary   atomic.Int64
+	streams atomic.Int64
+	ends    ender
+
+	stops  []func()
+	served sync.WaitGroup
+	mu     sync.Mutex
+	errs   []error
+}
+
+// NewServer listens at addr, whose port is 0, and serves. With only, just that
+// variant, at exactly addr. n is nil for the forms without RDMA. n outlives the Server.
+func NewServer(ctx context.Context, form carrier.Form, n *grpcrdma.Net, addr, only string) (*Server, error) {
+	s := &Server{form: form, net: n, peer: Peer{Addrs: map[string]string{}}}
+	ca, err := newAuthority()
+	if err != nil {
+		return nil, err
+	}
+	cert, err := ca.issue("server.test")
+	if err != nil {
+		return nil, err
+	}
+	s.peer.CA = ca.pem
+	if s.peer.Chain, s.peer.Secret, err = ca.client(); err != nil {
+		return nil, err
+	}
+	onlyCert := &tls.Config{Certificates: []tls.Certificate{cert}}
+	mutual := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.pool}
+	for _, v := range []struct {
+		name string
+		tls  *tls.Config
+		http []grpc.ServerOption // what the fused form has no counterpart of
+	}{
+		{toInterop, nil, nil},
+		{toCalls, nil, nil},
+		{toTLS, onlyCert, nil},
+		{toMutual, mutual, nil},
+		{toIdle, nil, []grpc.ServerOption{grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleLimit})}},
+		{toPings, nil, []grpc.ServerOption{grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingWait})}},
+	} {
+		if only != "" && v.name != only || form == carrier.Fused && v.http != nil {
+			continue
+		}
+		if err := s.serve(ctx, v.name, addr, v.tls, v.http); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	return s, nil
+}
+
+func (s *Server) listen(ctx context.Context, addr string) (net.Listener, error) {
+	if s.net != nil {
+		return s.net.Listen(ctx, addr)
+	}
+	if s.form == carrier.Unix && !carrier.NoHostPort(addr) { // an abstract name (unix(7)), which nothing has to remove
+		addr = "@rdmaperf-" + rand.Text()
+	}
+	return new(net.ListenConfig).Listen(ctx, s.form.String(), addr)
+}
+
+func (s *Server) serve(ctx context.Context, variant, addr string, secure *tls.Config, http []grpc.ServerOption) error {
+	l, err := s.listen(ctx, addr)
+	if err != nil {
+		return err
+	}
+	s.peer.Addrs[variant] = l.Addr().String()
+	var serve func(net.Listener) error
+	if s.form == carrier.Fused {
+		srv, err := fused.NewServer(fused.Config{UnaryServer: []grpc.UnaryServerInterceptor{s.seeUnary},
+			StreamServer: []grpc.StreamServerInterceptor{s.seeStream}, StatsHandlers: []stats.Handler{&s.ends}, MaxRecvMsgSize: maxMessage})
+		if err != nil {
+			return errors.Join(err, l.Close())
+		}
+		s.register(srv, variant)
+		if secure != nil {
+			l = tls.NewListener(l, secure)
+		}
+		serve, s.stops = srv.Serve, append(s.stops, srv.Stop)
+	} else {
+		opts := append(http, grpc.UnaryInterceptor(s.seeUnary), grpc.StreamInterceptor(s.seeStream), grpc.StatsHandler(&s.ends),
+			grpc.MaxRecvMsgSize(maxMessage), grpcorca.CallMetricsServerOption(nil))
+		if secure != nil {
+			opts = append(opts, grpc.Creds(credentials.NewTLS(secure)))
+		}
+		srv := grpc.NewServer(opts...)
+		s.register(srv, variant)
+		serve, s.stops = srv.Serve, append(s.stops, srv.Stop)
+	}
+	s.served.Go(func() {
+		if err := serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) { // stopped before it began
+			s.mu.Lock()
+			s.errs = append(s.errs, err)
+			s.mu.Unlock()
+		}
+	})
+	return nil
+}
+
+func (s *Server) register(r reflection.GRPCServer, variant string) {
+	if variant != toInterop {
+		pb.RegisterTestServiceServer(r, &s.svc)
+		return
+	}
+	pb.RegisterTestServiceServer(r, named{stock.NewTestServer()})
+	healthpb.RegisterHealthServer(r, health.NewServer())
+	reflection.Register(r)
+}
+
+// named is grpc-go's server with the server's name in its answers, which the
+// description of pick_first_unary asks for.
+type named struct{ pb.TestServiceServer }
+
+func (n named) UnaryCall(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+	out, err := n.TestServiceServer.UnaryCall(ctx, in)
+	if err == nil && in.GetFillServerId() {
+		out.ServerId = "rdmaperf"
+	}
+	return out, err
+}
+
+// seeUnary counts calls, and answers questions about the server.
+func (s *Server) seeUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	if len(md.Get(askKey)) == 0 {
+		s.unary.Add(1)
+		return h(ctx, req)
+	}
+	c := counts{Goroutines: runtime.NumGoroutine(), Unary: s.unary.Load(), Streams: s.streams.Load(), Stats: s.ends.n.Load()}
+	c.Begun, c.Ended = s.svc.Waiting()
+	if s.net != nil {
+		c.Conns = s.net.Stats().Conns
+	}
+	b, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := grpc.SetHeader(ctx, metadata.Pairs(askKey, string(b))); err != nil {
+		return nil, err
+	}
+	return &pb.Empty{}, nil
+}
+
+func (s *Server) seeStream(srv any, st grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+	s.streams.Add(1)
+	return h(srv, st)
+}
+
+// ender is a stats handler that counts how many calls ended.
+type ender struct{ n atomic.Int64 }
+
+func (*ender) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (*ender) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (*ender) HandleConn(context.Context, stats.ConnStats)                       {}
+func (e *ender) HandleRPC(_ context.Context, s stats.RPCStats) {
+	if _, ok := s.(*stats.End); ok {
+		e.n.Add(1)
+	}
+}
+
+// Peer is how to reach the server.
+func (s *Server) Peer() Peer { return s.peer }
+
+// Close ends all services and the calls in progress, and tells what went wrong with serving.
+func (s *Server) Close() error {
+	for _, stop := range s.stops {
+		stop()
+	}
+	s.served.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(s.errs...)
+}
