@@ -38,7 +38,7 @@ func (c *Channel) invoke(ctx context.Context, method string, args, reply any, _ 
 	if err != nil {
 		return err
 	}
-	if err := cs.send(args, true); err != nil && err != io.EOF {
+	if _, err := cs.send(args, true); err != nil && err != io.EOF {
 		return cs.finish(err)
 	}
 	return cs.receiveOnly(reply)
@@ -185,11 +185,12 @@ func (cs *clientStream) begin() error {
 }
 
 // send sends a message, behind the open block if that is still due, and with last
-// the end of this side's stream. io.EOF when the call is over: the status has the reason.
-func (cs *clientStream) send(m any, last bool) error {
+// the end of this side's stream. io.EOF when the server ended the call: its status
+// has the reason. bad tells that it is the message that cannot be sent.
+func (cs *clientStream) send(m any, last bool) (bad bool, err error) {
 	b, size, fl, free, err := cs.pack.marshal(m)
 	if err != nil {
-		return err
+		return true, err
 	}
 	defer free()
 	var end flags
@@ -203,33 +204,40 @@ func (cs *clientStream) send(m any, last bool) error {
 	cs.open = nil
 	if err == nil {
 		cs.ch.obs.sent(cs.ctx, m, size, len(b))
-		return nil
+		return false, nil
 	}
 	if err == errOver {
-		return io.EOF
+		err = io.EOF
 	}
-	return err
+	return false, err
 }
 
-// SendMsg sends a message. io.EOF when the call is over: RecvMsg has the reason.
+// SendMsg sends a message. When the call is over, whatever ended it, RecvMsg has
+// the reason: SendMsg gives io.EOF, and nil where the method takes one message only,
+// as generated code expects (grpc.ClientStream). Other errors are of the message.
 func (cs *clientStream) SendMsg(m any) error {
 	cs.sendMu.Lock()
 	defer cs.sendMu.Unlock()
 	if cs.half {
 		return status.Error(codes.Internal, "fused: SendMsg called after CloseSend")
 	}
-	err := cs.send(m, !cs.desc.ClientStreams)
+	bad, err := cs.send(m, !cs.desc.ClientStreams)
 	if !cs.desc.ClientStreams {
 		cs.half = true
 	}
-	if err == nil || err == io.EOF {
-		return err
+	if err == nil {
+		return nil
 	}
-	cs.finish(err)
-	if _, lost := status.FromError(err); lost && status.Code(err) == codes.Unavailable {
+	if err != io.EOF {
+		err = cs.finish(err)
+	}
+	switch {
+	case bad:
+		return err
+	case cs.desc.ClientStreams:
 		return io.EOF
 	}
-	return callError(err)
+	return nil
 }
 
 // CloseSend ends this side's messages.

@@ -300,6 +300,56 @@ func TestPeerDeathIsUnavailable(t *testing.T) {
 	}
 }
 
+// What ended a stream is for RecvMsg to tell; SendMsg tells of its message only.
+func TestSendLeavesTheReasonToReceive(t *testing.T) {
+	r := newRPC(t, arms[0], Config{}, Config{})
+	open := func(ctx context.Context, method string, d *grpc.StreamDesc, opts ...grpc.CallOption) grpc.ClientStream {
+		s, err := r.ch.NewStream(ctx, d, method, opts...)
+		must(t, err)
+		return s
+	}
+	both := &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}
+	down := &grpc.StreamDesc{ServerStreams: true}
+	for _, tc := range []struct {
+		name   string
+		method string
+		desc   *grpc.StreamDesc
+		cancel bool
+		send   error
+		want   codes.Code
+	}{
+		{"cancelled", "/grpc.testing.TestService/FullDuplexCall", both, true, io.EOF, codes.Canceled},
+		{"cancelled, one message", "/grpc.testing.TestService/StreamingOutputCall", down, true, nil, codes.Canceled},
+		{"ended by the server", "/no.such/Method", both, false, io.EOF, codes.Unimplemented},
+		{"ended by the server, one message", "/no.such/Method", down, false, nil, codes.Unimplemented},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(soon(t))
+			defer cancel()
+			s := open(ctx, tc.method, tc.desc)
+			if tc.cancel {
+				cancel()
+			} else if _, err := s.Header(); err != nil { // waits for the end
+				t.Fatal(err)
+			}
+			err := s.SendMsg(&pb.StreamingOutputCallRequest{})
+			for tc.cancel && tc.send != nil && err == nil { // a message may slip out before the end is noticed
+				err = s.SendMsg(&pb.StreamingOutputCallRequest{})
+			}
+			if err != tc.send {
+				t.Errorf("send: %v, want %v", err, tc.send)
+			}
+			if err := s.RecvMsg(&pb.StreamingOutputCallResponse{}); status.Code(err) != tc.want {
+				t.Errorf("receive: %v, want code %v", err, tc.want)
+			}
+		})
+	}
+	s := open(soon(t), "/grpc.testing.TestService/FullDuplexCall", both, grpc.MaxCallSendMsgSize(10))
+	if err := s.SendMsg(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: make([]byte, 100)}}); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("a message too long to send: %v", err)
+	}
+}
+
 // A channel connects anew when its connection is lost, and says why when it cannot.
 func TestChannelReconnects(t *testing.T) {
 	var refuse atomic.Bool
