@@ -127,8 +127,11 @@ func benchLine(out *bytes.Buffer, r *Result) {
 	if ps := r.ParamServer; ps != nil {
 		fmt.Fprintf(out, "/model=%s/arm=%s/ratio=%s", benchValue(ps.Model), benchValue(ps.Arm), number(ps.ComputeRatio, -1))
 	}
-	if k := r.KV; k != nil {
-		fmt.Fprintf(out, "/mix=%s/records=%d", benchValue(k.Mix), k.Records)
+	switch c := r.RPC; {
+	case r.KV != nil:
+		fmt.Fprintf(out, "/mix=%s/records=%d", benchValue(r.KV.Mix), r.KV.Records)
+	case c != nil:
+		fmt.Fprintf(out, "/call=%s/response=%d", benchValue(c.Call), c.ResponseBytes)
 	}
 	fmt.Fprintf(out, "-%d %d", max(r.Threads, 1), r.Operations)
 

@@ -139,7 +139,7 @@ func newPage(docs []*Document, o HTMLOptions) *page {
 	p.Subtitle = subtitle(docs)
 	p.Verdict = newVerdict(set, docs, o.Conformance)
 	var c charts
-	for _, s := range []section{c.holSection(set), c.sliceSection(set), c.trainSection(set), c.starvationSection(set), c.kvSection(set), c.gainSection(set), c.percentileSection(set), c.sizeSection(set), c.throughputSection(set), c.rateSection(set), c.sweepSection(set), c.connectSection(set), c.seriesSection(set)} {
+	for _, s := range []section{c.holSection(set), c.sliceSection(set), c.trainSection(set), c.starvationSection(set), c.kvSection(set), c.gainSection(set), c.callSection(set), c.percentileSection(set), c.sizeSection(set), c.throughputSection(set), c.rateSection(set), c.sweepSection(set), c.connectSection(set), c.seriesSection(set)} {
 		if len(s.Figures) > 0 {
 			p.Sections = append(p.Sections, s)
 		}

@@ -18,7 +18,8 @@ type sweepKey struct {
 // sweeps are the samples measured with several numbers of QPs, one group a sweep.
 func sweeps(set *sampleSet) []*group[sweepKey] {
 	all := groupBy(set.samples, func(s *sample) (sweepKey, bool) {
-		return sweepKey{loadOf(s.Result).acrossQPs(), s.rate, s.extra, s.SizeBytes}, s.HOL == nil
+		// Calls have charts of their own, over more than connections.
+		return sweepKey{loadOf(s.Result).acrossQPs(), s.rate, s.extra, s.SizeBytes}, s.HOL == nil && s.RPC == nil
 	})
 	return slices.DeleteFunc(all, func(g *group[sweepKey]) bool { return len(connectionCounts(g.samples)) < 2 })
 }

@@ -56,7 +56,7 @@ func resultTables(set *sampleSet) []htmlTable {
 			}
 			work.Rows = append(work.Rows, workRow(s))
 		}
-		for _, t := range []htmlTable{latency, rate, incastShares(g.key, g.samples), intervalTable(g.key, g.samples), rawTable(g.key, g.samples), work, counterTable(g.key, g.samples)} {
+		for _, t := range []htmlTable{latency, rate, incastShares(g.key, g.samples), callTable(g.key, g.samples), intervalTable(g.key, g.samples), rawTable(g.key, g.samples), work, counterTable(g.key, g.samples)} {
 			if len(t.Rows) > 0 {
 				out = append(out, t)
 			}

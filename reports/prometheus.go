@@ -19,7 +19,11 @@ import (
 var seriesLabels = []string{"transport", "workload", "op", "size", "depth", "qps", "polling", "rate", "role"}
 
 func seriesValues(r *Result) []string {
-	return []string{printable(transportOf(r)), printable(r.Workload), printable(r.Op), integer(r.SizeBytes), strconv.Itoa(r.Depth), strconv.Itoa(r.QPs),
+	op := r.Op
+	if r.RPC != nil {
+		op += " " + r.RPC.Call // the kinds of call are told apart by nothing else
+	}
+	return []string{printable(transportOf(r)), printable(r.Workload), printable(op), integer(r.SizeBytes), strconv.Itoa(r.Depth), strconv.Itoa(r.QPs),
 		printable(r.Polling), offered(r), printable(r.MeasuredBy)}
 }
 

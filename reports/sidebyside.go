@@ -46,8 +46,8 @@ func sideTables(results []Result) []*sideTable {
 	index := map[key]*sideTable{}
 	for i := range results {
 		r := &results[i]
-		if r.Latency == nil && r.Throughput == nil || r.KV != nil {
-			continue
+		if r.RPC != nil || r.Latency == nil && r.Throughput == nil {
+			continue // calls have a table of their own
 		}
 		k := key{loadOf(r), r.Latency != nil, r.Rate}
 		s := index[k]

@@ -35,6 +35,7 @@ func WriteText(w io.Writer, d *Document, o TextOptions) error {
 	}
 	p.sideBySide(d.Results)
 	p.kvSideBySide(d.Results)
+	p.callsBySide(d.Results)
 	p.armsBySide(d.Results)
 	p.rawSamples(d.Results)
 	if p.marks {
@@ -303,6 +304,7 @@ func (p *textPrinter) group(g *groupedResults) {
 	p.intervalTables(g)
 	p.seriesTables(g)
 	p.usage(g)
+	p.callUsage(g)
 	p.counters(g)
 	p.remarks(g)
 }
