@@ -220,6 +220,46 @@ func TestTornRecordWaitsForItsDeadline(t *testing.T) {
 	}
 }
 
+// Credit that goes back is none: what was free once stays free, and no more is.
+func TestCreditNeverGoesBack(t *testing.T) {
+	for _, p := range providers {
+		t.Run(p.name, func(t *testing.T) {
+			cfg := Config{Ring: minRing}
+			e := newPair(t, p, cfg, cfg)
+			r := newRogue(t, e.da)
+			g := greeting{depth: 16, rkey: r.mr.RKey(), addr: r.mr.Addr(), ring: minRing}
+			got := make(chan net.Conn, 1)
+			go func() { c, _ := e.l.Accept(); got <- c }()
+			must(t, r.connect(e.l.Addr().String(), g.encode()))
+			c := <-got
+			fill := func(limit time.Duration) int { // what is taken until a write must wait
+				must(t, c.SetWriteDeadline(time.Now().Add(limit)))
+				n, err := c.Write(make([]byte, 4*minRing))
+				if !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Fatalf("%d bytes into a ring of %d: %v", n, minRing, err)
+				}
+				return n
+			}
+			one := fill(50 * time.Millisecond)
+			r.post(rdma.OpWrite, cell(credit{bytes: minRing / 2}), r.peer.addr, 0)
+			half := fill(50 * time.Millisecond)
+			if one > minRing || half == 0 || one+half > minRing+minRing/2 {
+				t.Errorf("%d bytes into a ring of %d, %d more when half of it was free again", one, minRing, half)
+			}
+			for _, back := range []uint64{0, minRing / 4} {
+				r.post(rdma.OpWrite, cell(credit{bytes: back}), r.peer.addr, 0)
+				if n := fill(50 * time.Millisecond); n > 0 {
+					t.Errorf("%d bytes behind credit that went back to %d", n, back)
+				}
+			}
+			r.post(rdma.OpWrite, cell(credit{bytes: minRing}), r.peer.addr, 0)
+			if n := fill(50 * time.Millisecond); n == 0 || one+half+n > 2*minRing {
+				t.Errorf("%d bytes more when all of the ring was free again", n)
+			}
+		})
+	}
+}
+
 // Strangers are refused without taking the listener with them.
 func TestListenerPassesStrangersOver(t *testing.T) {
 	for _, p := range providers {

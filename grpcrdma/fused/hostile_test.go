@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"runtime"
 	"testing"
 	"time"
 
@@ -85,6 +86,9 @@ func TestHostileClientsAreCutOff(t *testing.T) {
 		"window of nothing":            join(goodHello, open, raw(kindWindow, 0, 1, 0, 0, 0, 0)),
 		"window without end":           join(goodHello, open, raw(kindWindow, 0, 1, 255, 255, 255, 255)),
 		"torn window":                  join(goodHello, open, raw(kindWindow, 0, 1, 1)),
+		"data for no stream":           join(goodHello, open, raw(kindStream, fData|fFirst, 2, 1, 0, 0, 0, 9)),
+		"window for no stream":         join(goodHello, raw(kindWindow, 0, 1, 1, 0, 0, 0)),
+		"reset of no stream":           join(goodHello, raw(kindReset, 0, 1, 0, 0, 0, 0)),
 		"more streams than agreed":     many,
 		"more than the window":         flood,
 	} {
@@ -103,6 +107,30 @@ func TestHostileClientsAreCutOff(t *testing.T) {
 			rpctest.Unary(t, r.Target) // everybody else is served
 		})
 	}
+}
+
+// A peer that announces large messages on every stream it may open, and sends next
+// to nothing of them, gets next to no memory.
+func TestPromisesTakeNoMemory(t *testing.T) {
+	r := newRPC(t, arms[0], Config{}, Config{})
+	c, err := r.dial(soon(t))
+	must(t, err)
+	defer c.Close()
+	must(t, c.SetDeadline(time.Now().Add(testTimeout)))
+	out := goodHello
+	for id := range uint32(defaultStreams) {
+		out = append(out, raw(kindStream, fOpen|fData|fFirst, id+1, opening(stuck, defaultMaxRecv, make([]byte, 5))...)...)
+	}
+	out = append(out, raw(numKinds, 0, 0)...) // who is cut off by this has been read up to it
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	go c.Write(out)
+	io.Copy(io.Discard, c)
+	runtime.ReadMemStats(&after)
+	if got, promised := after.TotalAlloc-before.TotalAlloc, uint64(defaultStreams*defaultMaxRecv); got > promised/40 {
+		t.Errorf("%d MiB were taken for promises of %d MiB", got>>20, promised>>20)
+	}
+	rpctest.Unary(t, r.Target)
 }
 
 // scripted is a server that says what the test wants, once a call has begun.

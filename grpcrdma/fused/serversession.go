@@ -23,7 +23,8 @@ type serverSession struct {
 	handlers sync.WaitGroup
 	calls    map[uint32]*serverStream // the reader's and, to leave, the handlers'
 	callsMu  sync.Mutex
-	draining bool // guarded by callsMu
+	draining bool   // guarded by callsMu
+	lastID   uint32 // the highest that was opened; the reader's
 }
 
 func newServerSession(s *Server, conn net.Conn) *serverSession {
@@ -77,10 +78,13 @@ func (ss *serverSession) handle(f *frame) error {
 	}
 	st := ss.find(f.stream)
 	if st == nil {
-		if f.kind == kindStream || f.kind == kindWindow || f.kind == kindReset {
-			return nil // on its way when the call ended
+		switch {
+		case f.kind != kindStream && f.kind != kindWindow && f.kind != kindReset:
+			return fmt.Errorf("%w: kind %d from a client", errFrame, f.kind)
+		case f.stream > ss.lastID:
+			return fmt.Errorf("%w: for stream %d, which was never open", errFrame, f.stream)
 		}
-		return fmt.Errorf("%w: kind %d from a client", errFrame, f.kind)
+		return nil // on its way when the call ended
 	}
 	switch f.kind {
 	case kindStream:
@@ -121,6 +125,7 @@ func (ss *serverSession) begin(f *frame) error {
 	if err := st.deliver(f); err != nil {
 		return err
 	}
+	ss.lastID = max(ss.lastID, f.stream)
 	ss.callsMu.Lock()
 	defer ss.callsMu.Unlock()
 	switch {

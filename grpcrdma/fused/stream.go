@@ -32,13 +32,33 @@ type waiter struct {
 
 // message is an inbound message, whole or still growing.
 type message struct {
-	buf     *[]byte
+	buf     *[]byte // grows with what has come, up to total
+	total   int
 	got     int
 	granted int // bytes of it that were given back to the peer's window
 	packed  bool
 }
 
-func (m *message) whole() bool { return m.got == len(*m.buf) }
+func (m *message) whole() bool { return m.got == m.total }
+
+// growth is how much more than what has come a message's buffer may hold: memory
+// is for bytes and not for promises, of which a peer could make one a stream.
+const growth = 4
+
+func newMessage(f *frame) *message {
+	return &message{buf: mem.DefaultBufferPool().Get(min(f.total, growth*len(f.data))), total: f.total, packed: f.has(fPacked)}
+}
+
+// room makes place for n bytes behind those that have come.
+func (m *message) room(n int) {
+	if m.got+n <= len(*m.buf) {
+		return
+	}
+	b := mem.DefaultBufferPool().Get(min(m.total, growth*(m.got+n)))
+	copy(*b, (*m.buf)[:m.got])
+	mem.DefaultBufferPool().Put(m.buf)
+	m.buf = b
+}
 
 // stream is one call, seen from either side. The session's reader delivers into
 // it; one goroutine sends and one receives at a time, as gRPC has it.
@@ -176,15 +196,16 @@ func (st *stream) grow(f *frame) error {
 			st.err = status.Errorf(codes.ResourceExhausted, "fused: received message larger than max (%d vs. %d)", f.total, st.s.maxRecv)
 			return nil
 		}
-		st.queue = append(st.queue, &message{buf: mem.DefaultBufferPool().Get(f.total), packed: f.has(fPacked)})
+		st.queue = append(st.queue, newMessage(f))
 	}
 	if len(st.queue) == 0 {
 		return fmt.Errorf("%w: stream %d continues no message", errFrame, st.id)
 	}
 	m := st.queue[len(st.queue)-1]
-	if m.got+len(f.data) > len(*m.buf) || m.whole() && !f.has(fFirst) {
+	if m.got+len(f.data) > m.total || m.whole() && !f.has(fFirst) {
 		return fmt.Errorf("%w: message of stream %d is longer than it said", errFrame, st.id)
 	}
+	m.room(len(f.data))
 	m.got += copy((*m.buf)[m.got:], f.data)
 	return nil
 }
