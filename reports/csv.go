@@ -161,7 +161,23 @@ func csvTable() []csvColumn {
 			columns = append(columns, csvFigure("setup_"+s.name+"_"+f+"_ns", s.name+"."+f))
 		}
 	}
-	return append(columns,
+	call := func(name string, f func(c *RPC) string) csvColumn {
+		return csvColumn{name, func(_ *Document, r *Result) string {
+			if r.RPC == nil {
+				return ""
+			}
+			return f(r.RPC)
+		}}
+	}
+	store := func(name string, f func(k *KV) string) csvColumn {
+		return csvColumn{name, func(_ *Document, r *Result) string {
+			if r.KV == nil {
+				return ""
+			}
+			return f(r.KV)
+		}}
+	}
+	columns = append(columns,
 		training("model", func(ps *ParamServer) string { return printable(ps.Model) }),
 		training("training_arm", func(ps *ParamServer) string { return printable(ps.Arm) }),
 		training("levels", func(ps *ParamServer) string { return strconv.Itoa(ps.Levels) }),
@@ -178,6 +194,12 @@ func csvTable() []csvColumn {
 			return csvNumber(r.Starvation.HighLoadPercent)
 		}},
 		csvFigure("high_bytes_per_second", "high.bw"), csvFigure("low_bytes_per_second", "low.bw"), csvFigure("capacity_bytes_per_second", "capacity.bw"))
+	columns = append(columns, call("call", func(c *RPC) string { return printable(c.Call) }), call("response_bytes", func(c *RPC) string { return integer(c.ResponseBytes) }),
+		store("mix", func(k *KV) string { return printable(k.Mix) }), store("records", func(k *KV) string { return integer(k.Records) }))
+	for _, op := range kvOps {
+		columns = append(columns, csvFigure(op+"_mean_ns", op+".mean"), csvFigure(op+"_p99_ns", op+".p99"), csvFigure(op+"_store_mean_ns", op+"-store.mean"))
+	}
+	return columns
 }
 
 // whenSet is empty for what a result does not have.

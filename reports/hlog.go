@@ -98,8 +98,11 @@ func seriesMore(r *Result, what string) []string {
 	if ps := r.ParamServer; ps != nil {
 		more = append(more, ps.Model, ps.Arm, "ratio"+number(ps.ComputeRatio, -1))
 	}
-	if k := r.KV; k != nil {
-		more = append(more, "ycsb", k.Mix)
+	switch {
+	case r.KV != nil:
+		more = append(more, "ycsb", r.KV.Mix)
+	case r.RPC != nil:
+		more = append(more, r.RPC.Call)
 	}
 	if what != "" {
 		more = append(more, what)

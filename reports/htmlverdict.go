@@ -60,6 +60,9 @@ func newVerdict(set *sampleSet, docs []*Document, cases []CaseResult) verdict {
 		}
 		c := cards[shown]
 		c.Kicker = fmt.Sprintf("%s · %s · %s", capital(kind), k.op, sizeLabel(sizes[shown]))
+		if k.rpc != (rpcLoad{}) { // the operation of all is the call
+			c.Kicker = fmt.Sprintf("%s · %s", capital(k.what()), sizeLabel(sizes[shown]))
+		}
 		if k.rate > 0 {
 			c.Kicker += " · " + rateLabel(k.rate)
 		}

@@ -237,7 +237,8 @@ func changeText(v, base float64) string {
 	return "-"
 }
 
-// kvSideBySide is every mix on every stack.
+// kvSideBySide is every mix on every stack. Names of carriers are long, so each stands
+// above its figures.
 func (p *textPrinter) kvSideBySide(results []Result) {
 	all := make([]*Result, len(results))
 	for i := range results {
@@ -247,8 +248,8 @@ func (p *textPrinter) kvSideBySide(results []Result) {
 		if len(s.stacks) < 2 {
 			continue
 		}
-		t := table{columns: []column{{name: "mix", left: true}, {name: "stack", left: true}, {name: "ops/sec"}, {name: "gain"},
-			{name: "t_avg", unit: "usec"}, {name: "change"}, {name: "99%", unit: "usec"}, {name: "store avg", unit: "usec"}}}
+		t := table{columns: []column{{name: "ops/sec"}, {name: "gain"}, {name: "t_avg", unit: "usec"}, {name: "change"},
+			{name: "99%", unit: "usec"}, {name: "store avg", unit: "usec"}, {name: "store's part"}}}
 		repeated := false
 		for _, mix := range s.mixes {
 			baseRate, based := s.figure(s.stacks[0], mix, kvRate)
@@ -266,12 +267,13 @@ func (p *textPrinter) kvSideBySide(results []Result) {
 				if based {
 					gain, less = ratio(rate, baseRate), changeText(mean, baseMean)
 				}
-				t.add(cell{text: printable(mix)}, cell{text: printable(stack)}, cell{text: number(rate, 0)}, cell{text: gain},
-					cell{text: usec(mean)}, cell{text: less}, cell{text: usec(p99)}, cell{text: usec(store)})
+				t.rows = append(t.rows, row{span: printable(mix + ": " + stack)})
+				t.add(cell{text: number(rate, 0)}, cell{text: gain}, cell{text: usec(mean)}, cell{text: less},
+					cell{text: usec(p99)}, cell{text: usec(store)}, cell{text: shareText(store / mean)})
 			}
 		}
 		p.line("")
-		p.styled(bold, "side by side: YCSB, gain and change against "+s.stacks[0])
+		p.styled(bold, "side by side: YCSB by mix, gain and change against "+s.stacks[0])
 		conditions := s.load.kvConditions()
 		if s.rate > 0 {
 			conditions += ", " + rateText(s.rate) + " offered a second"

@@ -20,7 +20,10 @@ var seriesLabels = []string{"transport", "workload", "op", "size", "depth", "qps
 
 func seriesValues(r *Result) []string {
 	op := r.Op
-	if r.RPC != nil {
+	switch {
+	case r.KV != nil:
+		op = "ycsb " + r.KV.Mix
+	case r.RPC != nil:
 		op += " " + r.RPC.Call // the kinds of call are told apart by nothing else
 	}
 	return []string{printable(transportOf(r)), printable(r.Workload), printable(op), integer(r.SizeBytes), strconv.Itoa(r.Depth), strconv.Itoa(r.QPs),

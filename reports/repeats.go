@@ -33,6 +33,9 @@ type RepeatSummary struct {
 
 	HighLoadPercent *float64 `json:"high_load_percent,omitempty"` // of two classes
 
+	Call string `json:"call,omitempty"` // of a workload of calls
+	Mix  string `json:"mix,omitempty"`  // of YCSB
+
 	Results []int `json:"results"` // the repeats: indexes of Document.Results
 	N       int   `json:"n"`       // how many
 
@@ -85,6 +88,12 @@ func SummariseRepeats(results []Result) []RepeatSummary {
 			}
 			if first.Starvation != nil {
 				s.HighLoadPercent = &first.Starvation.HighLoadPercent
+			}
+			if first.RPC != nil {
+				s.Call = first.RPC.Call
+			}
+			if first.KV != nil {
+				s.Mix = first.KV.Mix
 			}
 			if ps := first.ParamServer; ps != nil {
 				s.Arm, s.Model, s.ComputeRatio = ps.Arm, ps.Model, &ps.ComputeRatio
