@@ -37,6 +37,8 @@ var allowed = []struct {
 	{"grpcrdma/bpev", nil, "the connection method knows neither RDMA nor gRPC"},
 	{"grpcrdma/fused", nil, "calls run on any byte stream"},
 	{"grpcrdma/internal", nil, "the shared cases know gRPC only"},
+	{"grpcrdma/rdmaenv", []string{"grpcrdma", "transports/rdma", "transports/verbs", "softstack/iwarp"}, "it opens what a variable names"},
+	{"grpcrdma/example", []string{"grpcrdma/rdmaenv"}, "programs see one helper"},
 	{"grpcrdma/interop", []string{"grpcrdma", "transports/conform", "transports/rdma"}, "the suite opens no device"},
 	{"grpcrdma", []string{"transports/rdma", "transports"}, "gRPC runs on any device"},
 	{"sched", []string{"transports/rdma"}, "a tier knows the waist"},

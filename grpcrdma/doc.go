@@ -31,6 +31,9 @@
 //	cc, err := grpc.NewClient(target, grpcrdma.WithRDMA(n), …)
 //	err = server.Serve(listener) // of n.Listen
 //
+// Package rdmaenv does the same in two lines for programs that leave the device to
+// an environment variable; grpcrdma/example has such programs.
+//
 // A listener takes RDMA only; a server that keeps clients without it serves a TCP
 // listener beside it. On providers over TCP the two need different ports.
 //

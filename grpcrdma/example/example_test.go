@@ -1,0 +1,118 @@
+package example
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var examples = []string{"helloworld", "tours"}
+
+func lines(t *testing.T, path ...string) []string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(append(path, "main.go")...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(string(b), "\n")
+}
+
+// without is the lines of a that b does not have, each as often as it is missing.
+func without(a, b []string) []string {
+	rest := slices.Clone(b)
+	var out []string
+	for _, l := range a {
+		if i := slices.Index(rest, l); i >= 0 {
+			rest = slices.Delete(rest, i, i+1)
+		} else {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// The programs over RDMA are those over TCP but for two lines: the import and the
+// place where the connection comes from.
+func TestDifferenceIsTwoLines(t *testing.T) {
+	for _, e := range examples {
+		for program, gone := range map[string]int{"server": 2, "client": 0} {
+			tcp, rdma := lines(t, e, program), lines(t, e, "rdma", program)
+			if removed, added := without(tcp, rdma), without(rdma, tcp); len(removed) != gone || len(added) != 2 {
+				t.Errorf("%s/%s: removed %q, added %q", e, program, removed, added)
+			}
+		}
+	}
+}
+
+// build makes server and client of an example in a directory of their own.
+func build(t *testing.T, at string) (server, client string) {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir, "./"+at+"/server", "./"+at+"/client").CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", at, err, out)
+	}
+	return filepath.Join(dir, "server"), filepath.Join(dir, "client")
+}
+
+// serve starts a server and returns its address.
+func serve(t *testing.T, program string) string {
+	t.Helper()
+	cmd := exec.Command(program, "-addr", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), "GRPC_RDMA=iwarp")
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	line, err := bufio.NewReader(said).ReadString('\n')
+	_, addr, ok := strings.Cut(strings.TrimSpace(line), "serving at ")
+	if !ok {
+		t.Fatalf("the server says %q, %v", line, err)
+	}
+	return addr
+}
+
+func TestProgramsRun(t *testing.T) {
+	const tours = "within: car park\nwithin: spring\nwithin: hut\nwalk: 2500 metres by 6 points\nchat: first\nchat: first\nchat: second\n"
+	for _, e := range examples {
+		tcpServer, tcpClient := build(t, e)
+		rdmaServer, rdmaClient := build(t, e+"/rdma")
+		for name, run := range map[string]struct{ server, client, network, log string }{
+			"tcp":      {tcpServer, tcpClient, "tcp", ""},
+			"rdma":     {rdmaServer, rdmaClient, "rdma", ""},
+			"fallback": {tcpServer, rdmaClient, "tcp", "falling back to tcp"},
+		} {
+			t.Run(e+"/"+name, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				cmd := exec.CommandContext(ctx, run.client, "-addr", serve(t, run.server))
+				cmd.Env = append(os.Environ(), "GRPC_RDMA=iwarp")
+				var out, log bytes.Buffer
+				cmd.Stdout, cmd.Stderr = &out, &log
+				if err := cmd.Run(); err != nil {
+					t.Fatalf("client: %v\n%s", err, log.String())
+				}
+				want := "Hello, world (by " + run.network + ")\n"
+				if e == "tours" {
+					want = "nearest: hut (by " + run.network + ")\n" + tours
+				}
+				if out.String() != want || !strings.Contains(log.String(), run.log) || run.log == "" && log.Len() > 0 {
+					t.Errorf("client says\n%s\nwant\n%s\nlog %q", out.String(), want, log.String())
+				}
+			})
+		}
+	}
+}
