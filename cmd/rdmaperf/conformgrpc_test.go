@@ -25,6 +25,19 @@ func TestConformOfCalls(t *testing.T) {
 	}
 }
 
+// The sudden death of either process, between processes as it happens.
+func TestConformOfPeersThatDie(t *testing.T) {
+	r, counts, cases := conformed(t, "--transport", "grpc(dropin)+iwarp,grpc(fused)+iwarp,grpc(fused,event)+iwarp", "--only", "peer")
+	if r.code != 0 || counts.Failures+counts.Errors != 0 || len(cases) != 12 {
+		t.Fatalf("exit %d, %+v, stderr %q\n%s", r.code, counts, r.stderr, r.stdout)
+	}
+	for _, c := range cases {
+		if c.Verdict != "pass" {
+			t.Errorf("%s of %s: %s", c.ID, c.Transport, c.Verdict)
+		}
+	}
+}
+
 // Both suites in one run; what one does not know is no mistake while the other does.
 func TestConformOfBothSuites(t *testing.T) {
 	r, _, cases := conformed(t, "--transport", "mem,grpc(fused)+mem", "--only", "ord/sig-all,interop/empty-unary")

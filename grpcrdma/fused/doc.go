@@ -30,6 +30,14 @@
 // has arrived; one that blocks loses the reader's place within some milliseconds,
 // and its method gets goroutines from then on.
 //
+// # When the peer dies
+//
+// Calls in progress are Unavailable as soon as the connection below knows: at once
+// where a process dies over iWARP, else within the probe of grpcrdma's connections
+// and the retries of the device. Nothing is sent twice. The next call dials anew,
+// at most every 100 ms while that fails: fail-fast calls learn why in between, and
+// calls that wait for ready wait. There is no growing back-off.
+//
 // # Ownership
 //
 // A Channel owns the connections it dialled and a goroutine for each; Close joins
