@@ -10,6 +10,9 @@ import (
 func (c *Conn) takeCredit() {
 	w := &c.tx
 	got, ok := loadCredit(w.cell)
+	if ok && w.held.Load() {
+		w.held.Store(false)
+	}
 	if !ok || got.bytes == w.consumed.Load() && got.notices == w.acked.Load() {
 		return
 	}

@@ -23,6 +23,9 @@ func (n *Net) dial(ctx context.Context, addr string) (*Conn, error) {
 		return nil, err
 	}
 	defer n.unreserve()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(n.ctx, cancel)()
 	c, err := n.newConn()
 	if err != nil {
 		return nil, err

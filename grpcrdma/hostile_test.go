@@ -240,6 +240,7 @@ func TestCreditNeverGoesBack(t *testing.T) {
 				}
 				return n
 			}
+			r.post(rdma.OpWrite, cell(credit{}), r.peer.addr, 0) // an initiator's first word
 			one := fill(50 * time.Millisecond)
 			r.post(rdma.OpWrite, cell(credit{bytes: minRing / 2}), r.peer.addr, 0)
 			half := fill(50 * time.Millisecond)

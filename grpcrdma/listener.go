@@ -109,6 +109,10 @@ func (n *Net) accept(ctx context.Context, req rdma.ConnRequest, at Addr) (*Conn,
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	c.meet(g)
+	// On iWARP the responder sends nothing before the initiator has (RFC 5044
+	// §7.1.2), and not every provider sees to that itself: siw's initiator refuses a
+	// reply with data behind it. The initiator's first word is a credit.
+	c.tx.held.Store(n.caps.Completion == rdma.CompletionLocal)
 	if _, err := req.Accept(ctx, c.qp, c.param()); err != nil {
 		c.release()
 		return nil, err

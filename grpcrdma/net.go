@@ -1,6 +1,7 @@
 package grpcrdma
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"sync"
@@ -19,6 +20,10 @@ type Net struct {
 
 	probes time.Duration // how often waiting readers probe; 0 for never
 
+	making sync.WaitGroup  // connections being made
+	ctx    context.Context // of those that are dialled; ends with the Net
+	cancel context.CancelFunc
+
 	mu        sync.Mutex
 	closed    bool
 	conns     map[*Conn]struct{}
@@ -36,6 +41,7 @@ func New(dev rdma.Device, cfg Config) (*Net, error) {
 		return nil, &rdma.OpError{Op: "open grpcrdma over", Object: dev.Name(), Err: err}
 	}
 	n := &Net{dev: dev, caps: dev.Caps(), conns: map[*Conn]struct{}{}, listeners: map[*Listener]struct{}{}}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
 	var err error
 	if n.cfg, err = cfg.normal(&n.caps); err != nil {
 		return fail(err)
@@ -86,6 +92,7 @@ func (n *Net) reserve() error {
 		return fmt.Errorf("%d connections are open, the limit of this side: %w", n.cfg.MaxConns, rdma.ErrBusy)
 	}
 	n.reserved++
+	n.making.Add(1)
 	return nil
 }
 
@@ -93,6 +100,7 @@ func (n *Net) unreserve() {
 	n.mu.Lock()
 	n.reserved--
 	n.mu.Unlock()
+	n.making.Done()
 }
 
 // enter lists a connection that works.
@@ -112,10 +120,12 @@ func (n *Net) leave(c *Conn) {
 	n.mu.Unlock()
 }
 
-// Close closes all listeners and connections, and joins the pollers. Idempotent.
+// Close closes all listeners and connections, ends those that are being made, and
+// joins the pollers: nothing of the Net is left on the device. Idempotent.
 func (n *Net) Close() error {
 	n.mu.Lock()
 	n.closed = true
+	n.cancel()
 	var conns []*Conn
 	for c := range n.conns {
 		conns = append(conns, c)
@@ -128,6 +138,7 @@ func (n *Net) Close() error {
 	for _, l := range listeners {
 		l.Close()
 	}
+	n.making.Wait()       // their objects must be gone before the device is
 	var wg sync.WaitGroup // each may wait closeGrace for its peer
 	for _, c := range conns {
 		wg.Go(func() { c.Close() })

@@ -2,6 +2,7 @@ package grpcrdma
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -354,4 +356,54 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// On iWARP the side that accepts sends nothing before the other one has, and siw
+// relies on it.
+func TestAcceptorWaitsForTheFirstWord(t *testing.T) {
+	e := newPair(t, providers[1], Config{Ring: minRing}, Config{Ring: minRing})
+	r := newRogue(t, e.da)
+	g := greeting{depth: 16, rkey: r.mr.RKey(), addr: r.mr.Addr(), ring: minRing}
+	got := make(chan net.Conn, 1)
+	go func() { c, _ := e.l.Accept(); got <- c }()
+	must(t, r.connect(e.l.Addr().String(), g.encode()))
+	c := <-got
+	must(t, c.SetWriteDeadline(time.Now().Add(30*time.Millisecond)))
+	if n, err := c.Write([]byte("too soon")); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("%d bytes before the first word, %v", n, err)
+	}
+	r.post(rdma.OpWrite, cell(credit{}), r.peer.addr, 0)
+	must(t, c.SetWriteDeadline(time.Now().Add(testTimeout)))
+	_, err := c.Write([]byte("in time"))
+	must(t, err)
+}
+
+// A Net that closes takes the connection that is being made with it, so that the
+// device below can close, too.
+func TestCloseEndsDials(t *testing.T) {
+	dev, err := iwarp.Open(iwarp.Config{})
+	must(t, err)
+	n, err := New(dev, Config{})
+	must(t, err)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and never answers
+	must(t, err)
+	defer silent.Close()
+	got := make(chan error, 1)
+	go func() {
+		_, err := n.DialContext(context.Background(), silent.Addr().String())
+		got <- err
+	}()
+	c, err := silent.Accept() // the dial is under way
+	must(t, err)
+	defer c.Close()
+	must(t, n.Close())
+	select {
+	case err := <-got:
+		if err == nil {
+			t.Error("the dial succeeds")
+		}
+	case <-time.After(testTimeout):
+		t.Fatal("the dial goes on")
+	}
+	must(t, dev.Close())
 }

@@ -51,6 +51,7 @@ type writer struct {
 	bufHead  atomic.Uint64 // bytes of the send buffer given out
 	bufFreed atomic.Uint64 // and taken back
 	used     atomic.Int32  // send queue places
+	held     atomic.Bool   // nothing is sent before the peer's first credit
 
 	post        sync.Mutex
 	wrs         [2]rdma.SendWR // scratch: what an interface is given would escape
@@ -84,7 +85,7 @@ func (w *writer) meet(g *greeting, caps *rdma.Caps) {
 // or content with a guess.
 func (w *writer) room() uint64 {
 	sent := w.sent.Load()
-	if w.ring == 0 || w.used.Load() > sendDepth-sendReserve || w.notices && w.noticed.Load()-w.acked.Load() >= w.maxNotice {
+	if w.ring == 0 || w.held.Load() || w.used.Load() > sendDepth-sendReserve || w.notices && w.noticed.Load()-w.acked.Load() >= w.maxNotice {
 		return 0
 	}
 	ring := w.ring - unit - (sent - w.consumed.Load())
