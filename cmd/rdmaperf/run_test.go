@@ -452,6 +452,23 @@ func TestServerKilledInMidRunExitsWithFive(t *testing.T) {
 	}
 }
 
+// A server of calls that is killed ends the calls under way within the bound, whatever
+// carries them, and what was measured is kept.
+func TestServerOfCallsKilledInMidRunExitsWithFive(t *testing.T) {
+	for _, stack := range []string{"grpc(tcp)", "grpc(unix)", "grpc(dropin)+iwarp", "grpc(fused,bp)+iwarp", "grpc(fused,event)+iwarp"} {
+		server, port := serveHere(t)
+		p := start(t, "run", "127.0.0.1", "-p", port, "--transport", stack, "--rpc", "unary,stream", "-s", "64", "--outstanding", "2", "-q", "2", "-D", "60s", "--warmup", "none", "--format", "json")
+		p.spins()
+		server.cmd.Process.Kill()
+		if code := p.wait(15 * time.Second); code != 5 || strings.Count(p.errs.String(), "\n") != 1 {
+			t.Errorf("%s: exit %d, stderr %q, want 5 and one line", stack, code, p.errs.String())
+		}
+		if d := document(t, p.out.Bytes()); d.Error == nil || d.Error.ExitCode != 5 || len(d.Results) != 1 || d.Results[0].Operations == 0 {
+			t.Errorf("%s: document %+v, want the error and the calls before it", stack, d)
+		}
+	}
+}
+
 func TestPinning(t *testing.T) {
 	r := rdmaperf(t, "run", "--transport", "tcp", "--workload", "latency", "--op", "send", "-s", "64", "-n", "50", "--pin", "0,0", "--format", "json")
 	d := document(t, []byte(r.stdout))
