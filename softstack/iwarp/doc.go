@@ -38,6 +38,7 @@
 // first and copies. Segments that arrive whole in one read are always checked
 // first. For the same reason the CRC of such a segment is computed over the
 // registered memory: whoever else writes there while it arrives ends the stream.
+// Its last octet is placed when the CRC was right, so who watches that one may write.
 //
 // With the peer-to-peer model any valid first FPDU opens the stream, whatever
 // RTR was agreed: peers in the field send others (RFC 6581 §9.2).

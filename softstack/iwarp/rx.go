@@ -3,6 +3,7 @@ package iwarp
 import (
 	"encoding/binary"
 	"io"
+	"sync/atomic"
 
 	"github.com/rdmaperf/rdmaperf/softstack/ddp"
 	"github.com/rdmaperf/rdmaperf/softstack/mpa"
@@ -26,8 +27,10 @@ type rxState struct {
 	placing bool   // open is asked for direct placement
 	direct  bool   // seg's payload is being placed by the socket
 	dst     []byte // what is still missing of it
+	last    []byte // with CRC: its last octet, which waits for the check
 	sum     uint32 // CRC so far
 	pad     int
+	fence   atomic.Uint32 // between the payload and its last octet
 
 	sendQ ddp.RecvQueue
 	readQ ddp.RecvQueue
@@ -109,15 +112,24 @@ func (q *qp) consume() {
 	for {
 		b := r.buf[r.rs:r.re]
 		if r.direct {
-			if len(r.dst) > 0 || len(b) < r.pad+mpa.CRCLen {
+			covered := len(r.last) + r.pad
+			if len(r.dst) > 0 || len(b) < covered+mpa.CRCLen {
 				break
 			}
 			r.direct = false
-			if r.crc && mpa.GetCRC(b[r.pad:]) != mpa.CRC(r.sum, b[:r.pad]) {
+			if r.crc && mpa.GetCRC(b[covered:]) != mpa.CRC(r.sum, b[:covered]) {
 				q.terminate(rdmap.TermMPACRC, nil) // RFC 5044 §8 code 2
 				return
 			}
-			r.rs += r.pad + mpa.CRCLen
+			if len(r.last) > 0 {
+				if !r.seg.mr.valid.Load() {
+					q.terminate(r.seg.revoked())
+					return
+				}
+				r.fence.Add(1)
+				r.last[0] = b[0]
+			}
+			r.rs += covered + mpa.CRCLen
 			q.deliver(nil)
 			if q.phase != phaseOpen {
 				return
@@ -229,7 +241,12 @@ func (q *qp) beginDirect(b []byte, size, whole int) bool {
 	if code != 0 || r.seg.dst == nil {
 		return false
 	}
-	r.dst = r.seg.dst
+	r.dst, r.last = r.seg.dst, nil
+	if r.crc {
+		// Who watches the last octet may write there as soon as it sees it, and the
+		// CRC is computed over that memory.
+		r.dst, r.last = r.dst[:payload-1], r.dst[payload-1:]
+	}
 	here := copy(r.dst, ulpdu[hlen:])
 	if r.crc {
 		r.sum = mpa.CRC(0, b[:mpa.LenFieldLen+hlen+here])
