@@ -29,7 +29,10 @@ func (c *charts) kvSection(set *sampleSet) section {
 		}
 		mixes := groupBy(g.samples, func(x *sample) (string, bool) { return x.KV.Mix, true })
 		slices.SortStableFunc(mixes, func(a, b *group[string]) int { return cmp.Compare(a.key, b.key) })
-		s.Figures = append(s.Figures, c.kvRates(visible(caption), mixes), c.kvParts(visible(caption), mixes))
+		s.Figures = append(s.Figures, c.kvRates(visible(caption), mixes))
+		for _, m := range mixes {
+			s.Figures = append(s.Figures, c.kvParts(m))
+		}
 	}
 	return s
 }
@@ -65,50 +68,48 @@ func (c *charts) kvRates(caption string, mixes []*group[string]) figure {
 	return figure{title, caption, chart.render(), data}
 }
 
-// kvParts is a bar for the latency of each operation, and a hollow one for what of it
+// kvParts is a bar for the latency of each operation of a mix, and a hollow one for what of it
 // was the store's.
-func (c *charts) kvParts(caption string, mixes []*group[string]) figure {
-	const title = "Mean latency by operation, and the store's part"
+func (c *charts) kvParts(m *group[string]) figure {
+	title := kvBlock(m) + ": mean latency, and the store's part"
 	chart := &barChart{id: c.id(), title: title, xLabel: "Mean [µs]; hollow: in the store", unit: digits3}
-	data := htmlTable{Caption: title, Head: headCells("mix", "operation", "series", "operations", "mean", "p50", "p99", "p99.9", "store mean", "store p99", "its part")}
+	data := htmlTable{Caption: title, Head: headCells("operation", "series", "operations", "mean", "p50", "p99", "p99.9", "store mean", "store p99", "its part")}
 	var words []string
-	for _, m := range mixes {
-		for _, op := range kvOps {
-			call, store := kvLatency(op, func(o *KVOperation) *Latency { return &o.Latency }), kvLatency(op, func(o *KVOperation) *Latency { return &o.Store })
-			first := true
-			for _, b := range split(m.samples) {
-				runs := slices.DeleteFunc(slices.Clone(b.runs), func(x *sample) bool { return call(x.Result) == nil })
-				if len(runs) == 0 {
-					continue
-				}
-				of := func(part func(*Result) *Latency, figure func(*Latency) float64) float64 {
-					return medianOf(runs, func(x *sample) float64 { return figure(part(x.Result)) })
-				}
-				meanOf := func(l *Latency) float64 { return l.Mean }
-				mean, inStore := of(call, meanOf), of(store, meanOf)
-				block := kvBlock(m) + ": " + op
-				for i, v := range []float64{mean, inStore} {
-					what := []string{"mean ", "in the store "}[i]
-					chart.bars = append(chart.bars, bar{block: block, label: b.series, slot: b.slot, value: v / 1000, thin: i == 1, text: digits3(v / 1000),
-						tip: b.series + "\n" + block + "\n" + what + nsLabel(v), firstOfKind: first})
-					first = false
-				}
-				words = append(words, b.series+", "+block+": mean "+nsLabel(mean)+", in the store "+nsLabel(inStore)+".")
-				var n int64
-				for _, x := range runs {
-					n += call(x.Result).Count
-				}
-				p := func(l func(*Result) *Latency, i int) htmlCell {
-					return htmlCell{Text: nsLabel(of(l, func(l *Latency) float64 { return l.Percentiles()[i].Ns })), Class: "n", Mark: l(runs[0].Result).Percentiles()[i].TooFew}
-				}
-				data.Rows = append(data.Rows, []htmlCell{nameCell(m.key), textCell(op), textCell(b.series), numberCell(integer(n)), numberCell(nsLabel(mean)),
-					p(call, 0), p(call, 2), p(call, 3), numberCell(nsLabel(inStore)), p(store, 2), numberCell(shareText(inStore / mean))})
+	for _, op := range kvOps {
+		call, store := kvLatency(op, func(o *KVOperation) *Latency { return &o.Latency }), kvLatency(op, func(o *KVOperation) *Latency { return &o.Store })
+		first := true
+		for _, b := range split(m.samples) {
+			runs := slices.DeleteFunc(slices.Clone(b.runs), func(x *sample) bool { return call(x.Result) == nil })
+			if len(runs) == 0 {
+				continue
 			}
+			of := func(part func(*Result) *Latency, figure func(*Latency) float64) float64 {
+				return medianOf(runs, func(x *sample) float64 { return figure(part(x.Result)) })
+			}
+			meanOf := func(l *Latency) float64 { return l.Mean }
+			mean, inStore := of(call, meanOf), of(store, meanOf)
+			block := capital(op)
+			for i, v := range []float64{mean, inStore} {
+				what := []string{"mean ", "in the store "}[i]
+				chart.bars = append(chart.bars, bar{block: block, label: b.series, slot: b.slot, value: v / 1000, thin: i == 1, text: digits3(v / 1000),
+					tip: b.series + "\n" + block + "\n" + what + nsLabel(v), firstOfKind: first})
+				first = false
+			}
+			words = append(words, b.series+", "+op+": mean "+nsLabel(mean)+", in the store "+nsLabel(inStore)+".")
+			var n int64
+			for _, x := range runs {
+				n += call(x.Result).Count
+			}
+			p := func(l func(*Result) *Latency, i int) htmlCell {
+				return htmlCell{Text: nsLabel(of(l, func(l *Latency) float64 { return l.Percentiles()[i].Ns })), Class: "n", Mark: l(runs[0].Result).Percentiles()[i].TooFew}
+			}
+			data.Rows = append(data.Rows, []htmlCell{nameCell(op), textCell(b.series), numberCell(integer(n)), numberCell(nsLabel(mean)),
+				p(call, 0), p(call, 2), p(call, 3), numberCell(nsLabel(inStore)), p(store, 2), numberCell(shareText(inStore / mean))})
 		}
 	}
-	chart.legend = seriesLegend(mixes)
+	chart.legend = seriesLegend([]*group[string]{m})
 	chart.desc = joined(words)
-	return figure{title, caption, chart.render(), data}
+	return figure{title, visible(m.samples[0].condition().describe()), chart.render(), data}
 }
 
 func seriesLegend(mixes []*group[string]) []legendEntry {

@@ -3,6 +3,7 @@ package reports
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -241,7 +242,7 @@ func verdictMarks(set *sampleSet, docs []*Document, cases []CaseResult) []verdic
 		}
 		switch {
 		case unverified == 0:
-			out = append(out, good("Every byte was compared, outside the measured window."))
+			out = append(out, good(comparedText(set)))
 		case unverified == n:
 			out = append(out, warn("Data was not verified."))
 		default:
@@ -279,4 +280,16 @@ func (s *sample) latencies() []*Latency {
 		out = append(out, &s.HOL.ProbeAlone, &s.HOL.ProbeLoaded)
 	}
 	return out
+}
+
+// comparedText says how the data of verified results was compared. A server compares a
+// request before it answers.
+func comparedText(set *sampleSet) string {
+	switch {
+	case slices.ContainsFunc(set.samples, func(s *sample) bool { return s.Parameters["compared"] != nil }):
+		return "Data was compared, of long tensors a part in turn."
+	case slices.ContainsFunc(set.samples, func(s *sample) bool { return s.RPC != nil }):
+		return "Every byte was compared."
+	}
+	return "Every byte was compared, outside the measured window."
 }

@@ -66,7 +66,7 @@ func TestKV(t *testing.T) {
 	if err := reports.WriteHTML(&page, []*reports.Document{d}, reports.HTMLOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`id="ycsb"`, "Operations a second by mix", "Mix a, update heavy: update", "2.50x", "-60.0 %", "Kv YCSB d"} {
+	for _, want := range []string{`id="ycsb"`, "Operations a second by mix", "Mix a, update heavy: mean latency", "Every byte was compared.", "2.50x", "-60.0 %", "Kv YCSB d"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -143,6 +143,11 @@ func TestTensorsShowTheirGain(t *testing.T) {
 		if got := page(d); !strings.Contains(got, want) {
 			t.Errorf("the page lacks %q", want)
 		}
+	}
+	parts := tensorDocument("grpc(tcp)")
+	parts.Results[2].Parameters = map[string]any{"compared": "one of 64 parts"}
+	if !strings.Contains(page(parts), "Data was compared, of long tensors a part in turn.") {
+		t.Error("the page says that all was compared")
 	}
 	if strings.Contains(page(tensorDocument("grpc(unix)", "grpc(fused,bpev)+iwarp(crc)")), `id="gain"`) {
 		t.Error("a gain over what was not measured")

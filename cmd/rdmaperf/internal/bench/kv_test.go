@@ -162,7 +162,7 @@ func TestKVPointsAreChecked(t *testing.T) {
 	if err == nil {
 		c.Close()
 	}
-	if reports.Code(err) != reports.ExitUsage {
+	if reports.Code(err) != reports.ExitUsage || !strings.Contains(err.Error(), "a store of ") {
 		t.Errorf("144 kB on a server for 100 KiB: %v", err)
 	}
 }

@@ -289,6 +289,11 @@ func checkWindow(sh *Shape, limit int64) error {
 		if sh.Workload == WorkloadParamServer {
 			hint = "a smaller --tensor-bytes"
 		}
+		if stored := int64(sh.storeBytes()); stored > 0 && need-stored <= limit {
+			return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + sh.Point.String(),
+				Err:  fmt.Errorf("a store of %d bytes is above the server's limit of %d", stored, limit),
+				Hint: "fewer --records, or serve with a larger --max-window"}
+		}
 		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + sh.Point.String(),
 			Err:  fmt.Errorf("windows of %d bytes for %d QPs are above the limit of %d", need, sh.QPs, limit),
 			Hint: hint}
