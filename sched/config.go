@@ -143,21 +143,29 @@ func (c *Config) slices() rdma.OpSet {
 	return rdma.Ops(rdma.OpWrite, rdma.OpRead)
 }
 
-// name is the tier's part of the stack name.
+// name is the tier's part of the stack name: policy, slice and window, and what
+// departs from the default, as charts have little room for it.
 func (c *Config) name() string {
 	p := []string{string(c.Policy)}
 	if c.Policy != FIFO {
-		p = append(p, "slice="+sizeText(c.Slice), "window="+sizeText(c.Window), "sends="+string(c.Sends), "imm="+string(c.Immediates))
+		p = append(p, "slice="+sizeText(c.Slice), "window="+sizeText(c.Window))
+		if c.Sends != WholeSends {
+			p = append(p, "sends="+string(c.Sends))
+		}
+		if c.Immediates != WholeImmediates {
+			p = append(p, "imm="+string(c.Immediates))
+		}
 		if c.Adaptive {
 			p = append(p, "adaptive")
 		}
 	}
-	switch c.Policy {
-	case Aging:
+	usual, _ := (&Config{}).normal()
+	switch {
+	case c.Policy == Aging && c.AgeEvery != usual.AgeEvery:
 		p = append(p, "every="+c.AgeEvery.String())
-	case DRR:
+	case c.Policy == DRR && c.Weights != usual.Weights:
 		p = append(p, "weights="+list(c.Weights[:]))
-	case EDF:
+	case c.Policy == EDF && c.Deadlines != usual.Deadlines:
 		p = append(p, "deadlines="+list(c.Deadlines[:]))
 	}
 	return "sched(" + strings.Join(p, ",") + ")"

@@ -28,12 +28,15 @@ func TestNameTellsTheParameters(t *testing.T) {
 		cfg  sched.Config
 		want string
 	}{
-		{sched.Config{}, "sched(strict,slice=auto,window=auto,sends=whole,imm=whole)+null"},
+		{sched.Config{}, "sched(strict,slice=auto,window=auto)+null"},
 		{sched.Config{Slice: 16 * kib, Window: 1 << 20, Adaptive: true, Sends: sched.RefuseSends, Immediates: sched.LastImmediates},
 			"sched(strict,slice=16KiB,window=1MiB,sends=refuse,imm=last,adaptive)+null"},
 		{sched.Config{Policy: sched.FIFO}, "sched(fifo)+null"},
-		{sched.Config{Policy: sched.Aging}, "sched(aging,slice=auto,window=auto,sends=whole,imm=whole,every=1ms)+null"},
-		{sched.Config{Policy: sched.DRR}, "sched(drr,slice=auto,window=auto,sends=whole,imm=whole,weights=1:2:4:8:16:32:64:128)+null"},
+		{sched.Config{Policy: sched.Aging}, "sched(aging,slice=auto,window=auto)+null"},
+		{sched.Config{Policy: sched.Aging, AgeEvery: time.Second}, "sched(aging,slice=auto,window=auto,every=1s)+null"},
+		{sched.Config{Policy: sched.DRR}, "sched(drr,slice=auto,window=auto)+null"},
+		{sched.Config{Policy: sched.DRR, Weights: [sched.Priorities]int{3, 4, 4, 4, 4, 4, 4, 4}}, "sched(drr,slice=auto,window=auto,weights=3:4:4:4:4:4:4:4)+null"},
+		{sched.Config{Policy: sched.EDF}, "sched(edf,slice=auto,window=auto)+null"},
 	} {
 		if got := wrapped(t, newNull(), c.cfg).Name(); got != c.want {
 			t.Errorf("name %q, want %q", got, c.want)
