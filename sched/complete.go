@@ -15,7 +15,11 @@ func (q *qp) succeeded(wc *rdma.WC) (visible bool) {
 	mask := uint32(len(q.ring) - 1)
 	answer := wc.Opcode == rdma.WCRead || wc.Opcode == rdma.WCFetchAdd || wc.Opcode == rdma.WCCmpSwap
 	if q.ring[q.head&mask].flags == ePlain && q.head != q.tail && !answer {
-		q.head++ // the usual case, and nothing but the place to give back
+		// The usual case: nothing but the place to give back, and nothing that ended
+		// before behind it.
+		if q.head++; q.head != q.tail && q.ring[q.head&mask].flags&eDone == 0 {
+			return true
+		}
 		visible = true
 	} else {
 		for at := q.head; at != q.tail; at++ {
@@ -41,7 +45,7 @@ func (q *qp) advance() {
 	for q.head != q.tail && q.ring[q.head&mask].flags&eDone != 0 {
 		q.head++
 	}
-	if q.head == q.tail && !q.markers {
+	if q.head == q.tail && !q.markers && !q.dev.disc.whole {
 		q.win.empty()
 	}
 }

@@ -19,11 +19,49 @@ const (
 
 // PostSend takes requests. What need not wait goes straight to the device below,
 // in the caller's own slice; the rest is copied and posted by priority.
-func (q *qp) PostSend(wrs []rdma.SendWR) (int, error) {
+func (q *qp) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	q.mu.Lock()
-	n, err := q.post(wrs)
+	if len(wrs) == 1 && q.waiting == 0 && q.simple(&wrs[0]) {
+		if n, err = q.below.PostSend(wrs); n == 1 {
+			q.noteSimple(&wrs[0])
+		}
+	} else {
+		n, err = q.post(wrs)
+	}
 	q.mu.Unlock()
 	return n, err
+}
+
+// simple tells whether a request can go to the device below as it is and has
+// nothing to do but to be noted. It is [qp.straight] for the usual case alone.
+func (q *qp) simple(w *rdma.SendWR) bool {
+	if q.failed || q.closed || q.draining || q.sigAll || w.Priority != 0 || readOps.Has(w.Op) ||
+		q.used() >= q.depth || int(q.tail-q.head) >= q.places-spare {
+		return false
+	}
+	if q.dev.disc.whole {
+		return true
+	}
+	n, mark := int(w.SGE[0].Len), q.win.every
+	if q.markers {
+		mark *= 2 // as in [qp.through]
+	}
+	return w.NumSGE == 1 && n <= q.win.slice && q.win.since+n < mark && q.win.under(0)+uint64(n) <= uint64(q.win.bytes)
+}
+
+func (q *qp) noteSimple(w *rdma.SendWR) {
+	f := eUser
+	if w.Flags&rdma.Signaled != 0 {
+		f = ePlain
+	}
+	if !q.dev.disc.whole {
+		n := w.SGE[0].Len
+		q.win.issued[0] += uint64(n)
+		q.win.since += int(n)
+	}
+	q.ring[q.tail&uint32(len(q.ring)-1)] = entry{w.ID, none, f}
+	q.tail++
+	q.posted++
 }
 
 func (q *qp) post(wrs []rdma.SendWR) (done int, err error) {
