@@ -44,6 +44,7 @@ func TestScriptsRefuseWrongCommandLines(t *testing.T) {
 		"compare-base", "compare-base a b", "compare-base --repeats 0 HEAD", "compare-base --seconds x HEAD", "compare-base --repeats",
 		"compare-base --bogus HEAD", "compare-base no-such-branch", "release --bogus", "release --version", "release --version a/b",
 		"report", "report --bogus dir", "report --ledger", "summary", "summary title", "publish", "publish v1", "publish --dry-run", "test --bogus",
+		"sched-ratio --bogus", "sched-ratio --repeats 0", "sched-ratio --seconds x", "sched-ratio --json",
 	} {
 		words := strings.Fields(line)
 		if code, out := script(t, "", words[0], words[1:]...); code != 2 || out == "" {

@@ -1,0 +1,64 @@
+// Command schedratio turns what ci/sched-ratio measured into one table: how the
+// scheduling tier stands beside the bare device, against the project's targets.
+//
+// It reads result documents of the head-of-line and throughput workloads, with the
+// stacks iwarp and sched+iwarp, and the benchmark output of a request's cost. The
+// arms of a repeat ran point by point in turn, so ratios are taken inside a repeat
+// and then their median over the repeats: drift of a busy machine cancels out.
+//
+// Exit codes are rdmaperf's: 0 when all targets are met, 3 when one is missed, 1
+// when something was not measured.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+func main() {
+	err := run(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "sched-ratio:", err)
+	}
+	os.Exit(reports.Code(err))
+}
+
+func run(args []string) error {
+	flags := flag.NewFlagSet("schedratio", flag.ContinueOnError)
+	bench := flags.String("bench", "", "benchmark output of a request's cost on the null device")
+	jsonFile := flags.String("json", "", "write the table as JSON to this file")
+	if err := flags.Parse(args); err != nil {
+		return &reports.ExitError{Code: reports.ExitUsage, Err: err}
+	}
+	if *bench == "" || flags.NArg() == 0 {
+		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: schedratio -bench FILE [-json FILE] DOCUMENT…")}
+	}
+	m := measures{}
+	for _, name := range flags.Args() {
+		if err := m.document(name); err != nil {
+			return err
+		}
+	}
+	text, err := os.ReadFile(*bench)
+	if err != nil {
+		return err
+	}
+	m.bench(string(text))
+	lines := m.lines()
+	if *jsonFile != "" {
+		b, err := json.MarshalIndent(map[string]any{"schema": "rdmaperf-sched-ratio/v1", "lines": lines}, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(*jsonFile, append(b, '\n'), 0o666); err != nil {
+			return err
+		}
+	}
+	print(os.Stdout, lines)
+	return verdict(lines)
+}
