@@ -43,7 +43,7 @@ func (c *Conn) finish() {
 		runtime.Gosched()
 	}
 	// A peer that is slow or gone is no failure of Close: the QP goes anyway.
-	if c.sendRecord(nil, true) == nil {
+	if c.sendRecord(nil, nil, true) == nil {
 		_ = c.qp.Disconnect(ctx)
 	}
 }

@@ -140,15 +140,19 @@ func (w *writer) complete(id uint64) {
 
 // Write sends p. It waits while the peer's ring is full, and returns early only
 // with an error; the bytes it counts are on their way.
-func (c *Conn) Write(p []byte) (int, error) {
-	n, err := c.write(p)
+func (c *Conn) Write(p []byte) (int, error) { return c.WriteTwo(nil, p) }
+
+// WriteTwo is Write for what lies in two places, a header and its payload: they
+// share records, as if they had been joined before.
+func (c *Conn) WriteTwo(head, p []byte) (int, error) {
+	n, err := c.write(head, p)
 	if err != nil {
 		return n, c.opError("write", err)
 	}
 	return n, nil
 }
 
-func (c *Conn) write(p []byte) (n int, err error) {
+func (c *Conn) write(head, p []byte) (n int, err error) {
 	w := &c.tx
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -162,8 +166,8 @@ func (c *Conn) write(p []byte) (n int, err error) {
 		if w.deadline.passed() {
 			return n, os.ErrDeadlineExceeded
 		}
-		if len(p) == 0 {
-			return 0, nil
+		if len(head)+len(p) == 0 {
+			return n, nil
 		}
 		room := w.room()
 		if room < unit {
@@ -175,27 +179,32 @@ func (c *Conn) write(p []byte) (n int, err error) {
 			}
 			continue
 		}
-		k := min(len(p)-n, payloadIn(int(room)), maxPayload)
-		if err := c.sendRecord(p[n:n+k], false); err != nil {
+		k := min(payloadIn(int(room)), maxPayload)
+		h := min(len(head), k)
+		t := min(len(p), k-h)
+		if err := c.sendRecord(head[:h], p[:t], false); err != nil {
 			c.fail(err)
 			return n, err
 		}
 		// What was sent counts as written, whatever ends the connection behind it.
-		if n += k; n == len(p) {
+		n += h + t
+		if head, p = head[h:], p[t:]; len(head)+len(p) == 0 {
 			return n, nil
 		}
 	}
 }
 
-// sendRecord writes one record, and its notice, for which there is room. The
-// caller holds tx.mu.
-func (c *Conn) sendRecord(p []byte, fin bool) error {
+// sendRecord writes head and p as one record, and its notice, for which there is
+// room. The caller holds tx.mu.
+func (c *Conn) sendRecord(head, p []byte, fin bool) error {
 	w := &c.tx
-	total := uint64(recordLen(len(p)))
+	payload := len(head) + len(p)
+	total := uint64(recordLen(payload))
 	off := w.alloc(total + w.noticeRoom())
 	b := w.buf[off : off+total]
-	copy(b[headerLen:], p)
-	putRecord(b, len(p), fin)
+	copy(b[headerLen:], head)
+	copy(b[headerLen+len(head):], p)
+	putRecord(b, payload, fin)
 	word := uint32(total / unit)
 	pos := w.sent.Load()
 

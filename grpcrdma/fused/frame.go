@@ -63,6 +63,7 @@ type frame struct {
 	open, header, trailer []byte
 	total                 int // message length, with fFirst
 	data                  []byte
+	placed                int // data that is in the message already, instead of data
 }
 
 func (f *frame) has(x flags) bool { return f.flags&x != 0 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -19,9 +18,9 @@ import (
 const (
 	version = 1
 
-	// defaultWindow is what a stream may hold that nobody has asked for yet. Four
-	// default rings: the stream never waits for a window before it waits for the ring.
-	defaultWindow = 1 << 20
+	// defaultWindow is what a stream may hold that nobody has asked for yet: the
+	// largest message by default, so that one message never waits for a window.
+	defaultWindow = defaultMaxRecv
 	minWindow     = 64 << 10
 	maxWindow     = 1<<31 - 1
 
@@ -67,11 +66,18 @@ func newSession(conn net.Conn, client bool, window, maxRecv int) *session {
 	if k, ok := conn.(interface{ KeepProcessor() }); ok {
 		k.KeepProcessor()
 	}
-	return &session{
-		conn: conn, client: client, window: window, maxRecv: maxRecv,
-		r:    bufio.NewReaderSize(conn, headerLen+maxPayload),
+	s := &session{
+		conn: conn, client: client, window: window, maxRecv: maxRecv, in: inbound{conn: conn},
 		wbuf: make([]byte, 0, headerLen+gatherMax), streams: map[uint32]*stream{}, done: make(chan struct{}),
 	}
+	s.two, _ = conn.(twoWriter)
+	s.r = bufio.NewReaderSize(&s.in, headerLen+maxPayload)
+	return s
+}
+
+// twoWriter is a connection that sends what lies in two places as if it were joined.
+type twoWriter interface {
+	WriteTwo(head, payload []byte) (int, error)
 }
 
 // unavailable is how the loss of a connection looks to calls.
@@ -172,11 +178,16 @@ func (s *session) send(k kind, fl flags, id uint32, blocks []byte, total int, da
 		s.conn.SetWriteDeadline(s.expiry)
 	}
 	var err error
-	if len(data) <= gatherMax {
+	switch {
+	case len(data) <= gatherMax:
 		b = append(b, data...)
 		_, err = s.conn.Write(b)
-	} else if _, err = s.conn.Write(b); err == nil {
-		_, err = s.conn.Write(data)
+	case s.two != nil:
+		_, err = s.two.WriteTwo(b, data)
+	default:
+		if _, err = s.conn.Write(b); err == nil {
+			_, err = s.conn.Write(data)
+		}
 	}
 	s.wbuf = b[:0]
 	if err != nil {
@@ -184,43 +195,6 @@ func (s *session) send(k kind, fl flags, id uint32, blocks []byte, total int, da
 		return s.cause()
 	}
 	return nil
-}
-
-// read takes the next frame and gives it to handle. An error that is no timeout
-// ended the session.
-func (s *session) read(handle func(*frame) error) error {
-	h, err := s.r.Peek(headerLen)
-	if err != nil {
-		return s.readFailed(err)
-	}
-	n, err := payloadLen(h)
-	if err != nil {
-		s.fail(err)
-		return err
-	}
-	b, err := s.r.Peek(headerLen + n)
-	if err != nil {
-		return s.readFailed(err)
-	}
-	f, err := parseFrame(b)
-	if err == nil {
-		err = handle(&f)
-	}
-	if err != nil {
-		s.fail(err)
-		return err
-	}
-	s.r.Discard(len(b))
-	return nil
-}
-
-// readFailed lets a timeout pass: what was read so far stays in the buffer.
-func (s *session) readFailed(err error) error {
-	var ne net.Error
-	if !errors.As(err, &ne) || !ne.Timeout() {
-		s.fail(err)
-	}
-	return err
 }
 
 // hello is the first frame of either side.

@@ -182,7 +182,8 @@ func (st *stream) deliver(f *frame) (err error) {
 
 // grow adds data to the message that is arriving.
 func (st *stream) grow(f *frame) error {
-	if st.inLeft -= len(f.data); st.inLeft < 0 {
+	size := len(f.data) + f.placed
+	if st.inLeft -= size; st.inLeft < 0 {
 		return fmt.Errorf("%w: stream %d exceeds its window", errFrame, st.id)
 	}
 	if st.dropped || st.err != nil {
@@ -202,12 +203,30 @@ func (st *stream) grow(f *frame) error {
 		return fmt.Errorf("%w: stream %d continues no message", errFrame, st.id)
 	}
 	m := st.queue[len(st.queue)-1]
-	if m.got+len(f.data) > m.total || m.whole() && !f.has(fFirst) {
+	if m.got+size > m.total || m.whole() && !f.has(fFirst) {
 		return fmt.Errorf("%w: message of stream %d is longer than it said", errFrame, st.id)
 	}
-	m.room(len(f.data))
-	m.got += copy((*m.buf)[m.got:], f.data)
+	m.room(size)
+	copy((*m.buf)[m.got:], f.data)
+	m.got += size
 	return nil
+}
+
+// place is the message that the next n bytes of data continue, nil when they may
+// not. Nobody takes a message that is not whole, so that the reader may write into
+// it without the lock; if the stream is given up meanwhile, nobody looks at it.
+func (st *stream) place(n int) *message {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.ended || st.dropped || st.err != nil || st.inLeft < n || len(st.queue) == 0 {
+		return nil
+	}
+	m := st.queue[len(st.queue)-1]
+	if m.got+n > m.total {
+		return nil
+	}
+	m.room(n)
+	return m
 }
 
 // next takes a whole message off the queue, and says what to give back to the

@@ -1,0 +1,135 @@
+package fused
+
+import (
+	"errors"
+	"io"
+	"net"
+)
+
+// Frames are read into a buffer and handled there. Data that continues a message of
+// which much is still to come goes from the connection into the message: a copy
+// less of everything large.
+
+// bulkMin is the data of a frame from which that pays. Arbitrary: what is shorter
+// is most often in the buffer already.
+const bulkMin = 8 << 10
+
+// inbound is the connection as the buffer reads it: all there is, but behind bulk data
+// a header only, so that the next data is still in the connection.
+type inbound struct {
+	conn   net.Conn
+	behind bool
+}
+
+func (i *inbound) Read(p []byte) (int, error) {
+	if i.behind && len(p) > headerLen {
+		p = p[:headerLen]
+	}
+	return i.conn.Read(p)
+}
+
+// bulk is the data of a frame that is being read into its message. A read that
+// timed out goes on there.
+type bulk struct {
+	frame frame
+	to    *message
+	left  int
+}
+
+// read takes the next frame and gives it to handle. An error that is no timeout
+// ended the session.
+func (s *session) read(handle func(*frame) error) error {
+	if s.bulk.to != nil {
+		return s.readBulk(handle)
+	}
+	h, err := s.r.Peek(headerLen)
+	if err != nil {
+		return s.readFailed(err)
+	}
+	n, err := payloadLen(h)
+	if err != nil {
+		s.fail(err)
+		return err
+	}
+	if n >= bulkMin && s.r.Buffered() < headerLen+n && s.beginBulk(h, n) {
+		return s.readBulk(handle)
+	}
+	s.in.behind = false
+	b, err := s.r.Peek(headerLen + n)
+	if err != nil {
+		return s.readFailed(err)
+	}
+	f, err := parseFrame(b)
+	if err == nil {
+		err = handle(&f)
+	}
+	if err != nil {
+		s.fail(err)
+		return err
+	}
+	s.r.Discard(len(b))
+	return nil
+}
+
+// beginBulk tries to let the payload of n bytes behind header h go straight into its
+// message. On any doubt it declines: the frame is then collected whole, and the
+// same checks name the fault.
+func (s *session) beginBulk(h []byte, n int) bool {
+	f, err := parseFrame(h[:headerLen])
+	if err != nil || f.kind != kindStream || f.flags&^fPacked != fData {
+		return false
+	}
+	st := s.find(f.stream)
+	if st == nil {
+		return false
+	}
+	m := st.place(n)
+	if m == nil {
+		return false
+	}
+	f.placed = n
+	s.bulk = bulk{f, m, n}
+	s.r.Discard(headerLen)
+	s.in.behind = true
+	return true
+}
+
+// readBulk reads on until the frame is whole, and gives it to handle.
+func (s *session) readBulk(handle func(*frame) error) error {
+	b := &s.bulk
+	m := b.to
+	for b.left > 0 {
+		at := m.got + b.frame.placed - b.left
+		p := (*m.buf)[at : at+b.left]
+		var n int
+		var err error
+		if k := s.r.Buffered(); k > 0 {
+			n, err = s.r.Read(p[:min(k, len(p))])
+		} else {
+			n, err = s.conn.Read(p)
+		}
+		b.left -= n
+		if err != nil && b.left > 0 {
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return s.readFailed(err)
+		}
+	}
+	f := b.frame
+	s.bulk = bulk{}
+	if err := handle(&f); err != nil {
+		s.fail(err)
+		return err
+	}
+	return nil
+}
+
+// readFailed lets a timeout pass: what was read so far stays in its place.
+func (s *session) readFailed(err error) error {
+	var ne net.Error
+	if !errors.As(err, &ne) || !ne.Timeout() {
+		s.fail(err)
+	}
+	return err
+}

@@ -1,0 +1,117 @@
+package fused
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net"
+	"testing"
+	"time"
+)
+
+// frameOf is a stream frame with data; total is the message's length, 0 for data
+// that continues one.
+func frameOf(fl flags, total int, data []byte) []byte {
+	n := len(data)
+	if fl&fFirst != 0 {
+		n += 4
+	}
+	b := make([]byte, headerLen)
+	putHeader(b, n, kindStream, fl, 1)
+	if fl&fFirst != 0 {
+		b = binary.LittleEndian.AppendUint32(b, uint32(total))
+	}
+	return append(b, data...)
+}
+
+// A message arrives whole however its frames are cut, also when reads time out in
+// the middle of data that is read into its place.
+func TestBulkDataArrivesInItsPlace(t *testing.T) {
+	near, far := net.Pipe()
+	defer far.Close()
+	s := newSession(near, true, defaultWindow, defaultMaxRecv)
+	defer s.fail(net.ErrClosed)
+	st := newStream(s, 1)
+	must(t, s.enter(st))
+	want := make([]byte, 3*bulkMin+77)
+	for i := range want {
+		want[i] = byte(i * 7)
+	}
+	var wire []byte
+	wire = append(wire, frameOf(fData|fFirst, len(want), want[:10])...)
+	wire = append(wire, frameOf(fData, 0, want[10:bulkMin+10])...)
+	wire = append(wire, frameOf(fData, 0, want[bulkMin+10:3*bulkMin])...)
+	wire = append(wire, frameOf(fData, 0, want[3*bulkMin:])...)
+	placed, timeouts := 0, 0
+	handle := func(f *frame) error {
+		placed += f.placed
+		return st.deliver(f)
+	}
+	for len(wire) > 0 {
+		piece := wire[:min(len(wire), 1000)]
+		wire = wire[len(piece):]
+		go far.Write(piece)
+		for st.find() == nil {
+			near.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
+			if err := s.read(handle); err != nil {
+				timeouts++
+				break // the next piece
+			}
+		}
+		must(t, s.cause())
+	}
+	m := st.find()
+	if m == nil || !bytes.Equal(*m.buf, want) {
+		t.Fatal("the message is not what was sent")
+	}
+	if placed < bulkMin || timeouts < 2 {
+		t.Errorf("%d bytes placed over %d timeouts: the test shows nothing", placed, timeouts)
+	}
+}
+
+// find is the whole message, nil before it is.
+func (st *stream) find() *message {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if len(st.queue) == 0 || !st.queue[0].whole() {
+		return nil
+	}
+	return st.queue[0]
+}
+
+// Data beyond its message, its window or its stream is a breach also where it would
+// be read into its place.
+func TestBulkDataKeepsTheRules(t *testing.T) {
+	big := make([]byte, 2*bulkMin)
+	for name, c := range map[string]struct {
+		window int
+		frames [][]byte
+	}{
+		"longer than its message": {defaultWindow, [][]byte{frameOf(fData|fFirst, bulkMin, big[:10]), frameOf(fData, 0, big)}},
+		"beyond the window":       {minWindow, [][]byte{frameOf(fData|fFirst, 1<<20, make([]byte, minWindow-bulkMin)), frameOf(fData, 0, big)}},
+		"of no message":           {defaultWindow, [][]byte{frameOf(fData, 0, big)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			near, far := net.Pipe()
+			defer far.Close()
+			s := newSession(near, true, c.window, defaultMaxRecv)
+			defer s.fail(net.ErrClosed)
+			st := newStream(s, 1)
+			must(t, s.enter(st))
+			near.SetReadDeadline(time.Now().Add(10 * time.Second))
+			go func() {
+				for _, b := range c.frames {
+					far.Write(b)
+				}
+			}()
+			var err error
+			for range c.frames {
+				if err = s.read(st.deliver); err != nil {
+					break
+				}
+			}
+			if err == nil || s.cause() == nil {
+				t.Errorf("%v, session ended by %v", err, s.cause())
+			}
+		})
+	}
+}
