@@ -24,7 +24,7 @@ type Config struct {
 	MaxRecvMsgSize int // bytes; 0 means 4 MiB, as gRPC
 	MaxSendMsgSize int // bytes; 0 means 2 GiB
 	// Window is what a stream holds of messages that nobody has asked for yet, in
-	// bytes from 64 KiB; 0 means 1 MiB.
+	// bytes from 64 KiB; 0 means 4 MiB.
 	Window int
 	// MaxStreams is how many calls a server works on at once for one connection,
 	// 1 to 1048576; 0 means 1000. A client's further calls wait.

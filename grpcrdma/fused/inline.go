@@ -25,6 +25,9 @@ const (
 	// quickTime is what a handler may take to count as quick: about what handing it
 	// to another thread costs.
 	quickTime = 30 * time.Microsecond
+	// byteTime is what a handler may take longer for each byte of its request: about
+	// what the byte took to arrive, so that the reader is away as long as it was busy.
+	byteTime = time.Nanosecond
 	// strikes is how many handlers of a method in a row must have been slow: a
 	// single one may have been interrupted.
 	strikes = 4
@@ -104,14 +107,23 @@ func (i *inline) run(call *serverStream) bool {
 	if !i.ticking.Swap(true) {
 		i.timer.Reset(lookEvery)
 	}
-	start := time.Now()
+	call.st.turn = turn
 	call.run()
 	if !i.turns.CompareAndSwap(turn, turn+1) {
 		call.pace.block()
 		return false
 	}
-	call.pace.note(time.Since(start))
+	call.pace.note(call.work)
 	return true
+}
+
+// giveUp hands the role of the reader to another goroutine, if the handler of st
+// has it: it is about to wait for what only a reader brings.
+func (i *inline) giveUp(st *stream) {
+	turn := st.turn
+	if st.turn = 0; turn != 0 && i.turns.CompareAndSwap(turn, turn+1) {
+		go i.ss.readLoop()
+	}
 }
 
 // look gives the role of a reader whose handler lasts from one look to the next

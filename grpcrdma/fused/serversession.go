@@ -57,8 +57,13 @@ func (ss *serverSession) run() {
 	}
 }
 
-// awaitEvent waits for an event of a stream. The reader never comes here.
+// awaitEvent waits for an event of a stream, which a reader brings: a handler that
+// is run by one gives the role up first.
 func (ss *serverSession) awaitEvent(ctx context.Context, st *stream, ev event) error {
+	if st.ready(ev) {
+		return nil
+	}
+	ss.inline.giveUp(st)
 	w := st.sleeper(ev)
 	for !st.ready(ev) {
 		select {
@@ -91,7 +96,13 @@ func (ss *serverSession) handle(f *frame) error {
 		if f.has(fHeader | fTrailer) {
 			return fmt.Errorf("%w: flags %#x from a client", errFrame, uint8(f.flags))
 		}
-		return st.deliver(f)
+		if err := st.deliver(f); err != nil {
+			return err
+		}
+		if f.has(fEnd) {
+			ss.startHeld(f.stream)
+		}
+		return nil
 	case kindWindow:
 		d := decoder{b: f.data}
 		n := d.u32()
@@ -106,6 +117,7 @@ func (ss *serverSession) handle(f *frame) error {
 		if call != nil {
 			st.fail(context.Canceled)
 			call.cancel()
+			ss.startHeld(f.stream) // to its end
 		}
 		return nil
 	}
@@ -150,14 +162,41 @@ func (ss *serverSession) begin(f *frame) error {
 	}
 	ss.calls[f.stream] = call
 	call.sv, call.name = ss.srv.find(o.method)
-	if f.has(fEnd) && call.sv != nil {
-		if call.pace = call.sv.paces[call.name]; call.pace.quick() {
+	if call.sv != nil {
+		call.pace = call.sv.paces[call.name]
+	}
+	switch {
+	case call.pace == nil:
+	case f.has(fEnd):
+		if call.pace.quick() {
 			ss.inline.next = call
 			return nil
 		}
+	case f.has(fFirst) && f.total <= min(ss.window, ss.maxRecv):
+		// All of it may come without a word of the handler's, which has nothing to do before.
+		call.held = true
+		return nil
 	}
 	ss.handlers.Go(call.run)
 	return nil
+}
+
+// startHeld starts the handler of a call whose request is whole, or given up, if
+// that waited. The reader runs it where nobody else waits for the reader: the
+// request was long, and so may be the work on it.
+func (ss *serverSession) startHeld(id uint32) {
+	ss.callsMu.Lock()
+	defer ss.callsMu.Unlock()
+	call := ss.calls[id]
+	if call == nil || !call.held {
+		return
+	}
+	call.held = false
+	if len(ss.calls) == 1 && ss.inline.next == nil && call.pace.quick() {
+		ss.inline.next = call
+		return
+	}
+	ss.handlers.Go(call.run)
 }
 
 // end forgets a call; the last one ends a connection that drains.

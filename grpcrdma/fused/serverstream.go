@@ -23,8 +23,10 @@ type serverStream struct {
 	cancel context.CancelFunc
 	pack   packing
 	sv     *service
-	name   string // of the method
-	pace   *pace  // nil for a call that is never run by the reader
+	name   string        // of the method
+	pace   *pace         // nil for a call that is never run by the reader
+	held   bool          // the handler starts when the request is whole; guarded by callsMu
+	work   time.Duration // the handler's, without what its request's length excuses
 
 	mu         sync.Mutex // one frame of the call at a time
 	header     metadata.MD
@@ -89,7 +91,10 @@ func (c *serverStream) call() (reply any, err error) {
 		return nil, status.Errorf(codes.Unimplemented, "fused: unknown service of method %s", c.open.method)
 	}
 	if m := sv.unary[name]; m != nil {
-		return m.Handler(sv.impl, c.ctx, c.request, chainUnaryServer(cfg.UnaryServer))
+		begun := time.Now()
+		reply, err = m.Handler(sv.impl, c.ctx, c.request, chainUnaryServer(cfg.UnaryServer))
+		c.work += time.Since(begun)
+		return reply, err
 	}
 	d := sv.streams[name]
 	if d == nil {
@@ -266,6 +271,7 @@ func (c *serverStream) RecvMsg(m any) error {
 		return callError(err)
 	}
 	wire := len(*msg.buf)
+	c.work -= time.Duration(wire) * byteTime
 	size, err := c.pack.unmarshal(msg, m)
 	if err == nil {
 		c.ss.srv.obs.received(c.ctx, m, size, wire)

@@ -43,8 +43,11 @@ const (
 // session is a connection with its streams, seen from either side.
 type session struct {
 	conn   net.Conn
+	two    twoWriter // conn, if it takes a header and its payload at once
 	client bool
-	r      *bufio.Reader
+	in     inbound
+	r      *bufio.Reader // of in
+	bulk   bulk
 	await  func(ctx context.Context, st *stream, ev event) error
 
 	window, peerWindow int

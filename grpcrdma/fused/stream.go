@@ -81,16 +81,16 @@ type stream struct {
 	dropped   bool  // nobody wants what still comes
 	waiters   [numEvents]waiter
 
-	blocks []byte // scratch of the sender
+	turn uint64 // of the inline handler while a reader runs it; the handler's
 }
 
 func newStream(s *session, id uint32) *stream {
 	return &stream{s: s, id: id, inLeft: s.window, outLeft: s.peerWindow}
 }
 
-// signal wakes whoever waits. The caller holds mu.
+// signal wakes whoever waits, if the wait is over. The caller holds mu.
 func (st *stream) signal(ev event) {
-	if ch := st.waiters[ev].ch; ch != nil {
+	if ch := st.waiters[ev].ch; ch != nil && st.over(ev) {
 		select {
 		case ch <- struct{}{}:
 		default:
@@ -119,6 +119,11 @@ func (st *stream) sleeper(ev event) *waiter {
 func (st *stream) ready(ev event) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	return st.over(ev)
+}
+
+// over is ready for who holds mu.
+func (st *stream) over(ev event) bool {
 	switch ev {
 	case evMessage:
 		// Bytes to give back end the wait, too: only the consumer sends windows.
@@ -126,7 +131,8 @@ func (st *stream) ready(ev event) bool {
 	case evHeader:
 		return st.err != nil || st.ended || st.hasHeader
 	default:
-		return st.err != nil || st.ended || st.outLeft > 0
+		// A client that has ended its side still takes the answer.
+		return st.err != nil || st.ended && st.s.client || st.outLeft > 0
 	}
 }
 
