@@ -55,7 +55,7 @@ func New(dev rdma.Device, cfg Config) (*Net, error) {
 	return n, nil
 }
 
-// Name is the stack with what distinguishes results: "bpev(busy=50µs,pollers=1),ring=262144+iwarp(crc)".
+// Name is the stack with what distinguishes results: "bpev(busy=200µs,pollers=1),ring=262144+iwarp(crc)".
 func (n *Net) Name() string {
 	return fmt.Sprintf("%v,ring=%d+%s", n.cfg.Polling, n.cfg.Ring, n.dev.Name())
 }

@@ -268,7 +268,7 @@ func TestRunMeasuresCalls(t *testing.T) {
 				t.Errorf("%s: %d operations, verified %v, %+v", res.Stack, res.Operations, res.Verified, res.RPC)
 			}
 		}
-		if want := "grpc(fused,bpev,busy=50us,pollers=1,idle=1ms,ring=64K,watch)+sched("; !strings.HasPrefix(d.Results[4].Stack, want) || d.Results[4].RPC.RingBytes != 64<<10 {
+		if want := "grpc(fused,bpev,busy=200us,pollers=1,idle=1ms,ring=64K,watch)+sched("; !strings.HasPrefix(d.Results[4].Stack, want) || d.Results[4].RPC.RingBytes != 64<<10 {
 			t.Errorf("stack %s, %+v", d.Results[4].Stack, d.Results[4].RPC)
 		}
 		if !strings.Contains(r.stdout, "3 calls outstanding on each connection") {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -358,5 +359,50 @@ func TestSpinnersAreBounded(t *testing.T) {
 	}
 	if n := s.Stats().Sleeps; n != conns-2 {
 		t.Errorf("%d slept, want %d", n, conns-2)
+	}
+}
+
+// Where pollers can fill the processors beside a caller they stay awake while
+// callers poll, and rest a moment behind the last of them.
+func TestPollersFillTheProcessorsWhileCallersPoll(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	s := open(t, Config{})
+	f := &fake{}
+	f.set(In)
+	h := s.Add(f)
+	before := s.Stats()
+	for end := time.Now().Add(testTime); s.Stats().Scans < before.Scans+100; {
+		if err := h.Wait(In, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		if time.Now().After(end) {
+			t.Fatal("the poller did not stay awake")
+		}
+	}
+	if s.Stats().Sleeps != before.Sleeps {
+		t.Error("a caller slept: the test shows nothing")
+	}
+	rests := func() bool {
+		was := s.Stats().Scans
+		time.Sleep(20 * time.Millisecond)
+		return s.Stats().Scans == was
+	}
+	for end := time.Now().Add(testTime); !rests(); {
+		if time.Now().After(end) {
+			t.Fatal("the poller does not rest")
+		}
+	}
+
+	runtime.GOMAXPROCS(4) // one poller cannot fill them
+	s = open(t, Config{})
+	h = s.Add(f)
+	before = s.Stats()
+	for range 1000 {
+		if err := h.Wait(In, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := s.Stats().Scans - before.Scans; n > 2 {
+		t.Errorf("%d scans for nobody", n)
 	}
 }

@@ -67,8 +67,8 @@ func (h *Handle) spin(want Ready, deadline time.Time) (done bool, err error) {
 	if s.spinning.Add(1) > s.spinners && s.cfg.Mode == BPEV {
 		return false, nil
 	}
+	s.occupy()
 	if !h.alone.Load() {
-		s.occupy()
 		for range settleTurns {
 			runtime.Gosched()
 			if h.takeKick(want) || h.p.Poll()&want != 0 {

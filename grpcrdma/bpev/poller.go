@@ -43,13 +43,13 @@ func (p *poller) remove(h *Handle) {
 }
 
 // scan looks after every sleeper once.
-func (p *poller) scan() (sleepers, hit bool) {
+func (p *poller) scan() (sleepers int, hit bool) {
 	p.set.scans.Add(1)
 	for _, h := range *p.list.Load() {
 		if h.Sleeping() == 0 {
 			continue
 		}
-		sleepers = true
+		sleepers++
 		if h.scan() {
 			hit = true
 		}
@@ -63,7 +63,7 @@ func (p *poller) loop() {
 	last := time.Now()
 	yield := last
 	waits := p.set.waits.Load()
-	for turn := 1; ; turn++ {
+	for looks := 0; ; {
 		sleepers, hit := p.scan()
 		if hit {
 			last = time.Now()
@@ -72,9 +72,10 @@ func (p *poller) loop() {
 			runtime.Gosched()
 			continue
 		}
-		if sleepers && turn%clockEvery != 0 {
+		if looks += sleepers; sleepers > 0 && looks < clockEvery {
 			continue
 		}
+		looks = 0
 		yieldThread()
 		now := time.Now()
 		if w := p.set.waits.Load(); w != waits {
@@ -84,7 +85,7 @@ func (p *poller) loop() {
 		switch {
 		case p.set.over.Load():
 			return
-		case !sleepers && !occupied:
+		case sleepers == 0 && !occupied:
 			if _, open := p.park(nil); !open {
 				return
 			}
@@ -99,7 +100,7 @@ func (p *poller) loop() {
 			if nudged {
 				last = time.Now() // there is traffic again
 			}
-			turn = clockEvery - 1 // else one scan, then the next pause, unless it finds work
+			looks = clockEvery - 1 // else one scan, then the next pause, unless it finds work
 		case now.Sub(yield) >= yieldEvery:
 			runtime.Gosched()
 			yield = now
