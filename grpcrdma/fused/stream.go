@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
@@ -42,11 +41,13 @@ type message struct {
 func (m *message) whole() bool { return m.got == m.total }
 
 // growth is how much more than what has come a message's buffer may hold: memory
-// is for bytes and not for promises, of which a peer could make one a stream.
-const growth = 4
+// is for bytes and not for promises, of which a peer could make one a stream. A
+// megabyte finds room for all of it with its first frame.
+const growth = 16
 
 func newMessage(f *frame) *message {
-	return &message{buf: mem.DefaultBufferPool().Get(min(f.total, growth*len(f.data))), total: f.total, packed: f.has(fPacked)}
+	n := min(f.total, growth*len(f.data))
+	return &message{buf: poolFor(n).Get(n), total: f.total, packed: f.has(fPacked)}
 }
 
 // room makes place for n bytes behind those that have come.
@@ -54,9 +55,10 @@ func (m *message) room(n int) {
 	if m.got+n <= len(*m.buf) {
 		return
 	}
-	b := mem.DefaultBufferPool().Get(min(m.total, growth*(m.got+n)))
+	size := min(m.total, growth*(m.got+n))
+	b := poolFor(size).Get(size)
 	copy(*b, (*m.buf)[:m.got])
-	mem.DefaultBufferPool().Put(m.buf)
+	poolFor(len(*m.buf)).Put(m.buf)
 	m.buf = b
 }
 
