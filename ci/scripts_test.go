@@ -43,6 +43,7 @@ func TestScriptsRefuseWrongCommandLines(t *testing.T) {
 	for _, line := range []string{
 		"compare-base", "compare-base a b", "compare-base --repeats 0 HEAD", "compare-base --seconds x HEAD", "compare-base --repeats",
 		"compare-base --bogus HEAD", "compare-base no-such-branch", "release --bogus", "release --version", "release --version a/b",
+		"grpc-ratio --bogus", "grpc-ratio --repeats 0", "grpc-ratio --seconds 0", "grpc-ratio --only tcp",
 		"report", "report --bogus dir", "report --ledger", "summary", "summary title", "publish", "publish v1", "publish --dry-run", "test --bogus",
 		"sched-ratio --bogus", "sched-ratio --repeats 0", "sched-ratio --seconds x", "sched-ratio --json",
 	} {
