@@ -201,7 +201,9 @@ func (cs *clientStream) send(m any, last bool) (bad bool, err error) {
 		fl |= fOpen
 	}
 	err = cs.st.sendMessage(cs.ctx, fl, cs.open, b, end, nil)
-	cs.open = nil
+	if len(cs.open) > 0 { // of streams it was sent long ago, and finish looks at it at any time
+		cs.open = nil
+	}
 	if err == nil {
 		cs.ch.obs.sent(cs.ctx, m, size, len(b))
 		return false, nil
@@ -333,7 +335,11 @@ func (cs *clientStream) finish(err error) error {
 		if cs.st != nil {
 			cs.fill()
 			cs.st.fail(cs.err)
-			cs.s.abandon(cs.st)
+			if len(cs.open) > 0 {
+				cs.s.forget(cs.st) // the server has not heard of it
+			} else {
+				cs.s.abandon(cs.st)
+			}
 		}
 		if cs.cancel != nil {
 			cs.cancel()

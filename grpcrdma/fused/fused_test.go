@@ -511,3 +511,18 @@ func TestConfigIsChecked(t *testing.T) {
 		}
 	}
 }
+
+// The server learns nothing of a call that ended before anything of it was sent: it
+// would take that for a breach of the protocol.
+func TestCallsNeverSentAreNeverReset(t *testing.T) {
+	r := newRPC(t, arms[0], Config{}, Config{})
+	for range 3 {
+		_, err := r.Client.UnaryCall(soon(t), &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 2000)}}, grpc.MaxCallSendMsgSize(1000))
+		if status.Code(err) != codes.ResourceExhausted {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Millisecond) // for a reset to be sent, if there were one
+		_, err = r.Client.EmptyCall(soon(t), &pb.Empty{})
+		must(t, err)
+	}
+}
