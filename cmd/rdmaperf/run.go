@@ -66,6 +66,7 @@ unreachable or incompatible, 77 not run for lack of a device or ability.`,
 		},
 	}
 	o.register(cmd.Flags())
+	groupedUsage(cmd, runGroups)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			o.host = args[0]
