@@ -61,10 +61,19 @@
 // head-of-line workload times its probes from their intended starts, too, and over
 // the full round trip; bulk is a stream as above.
 //
+// In the key-value workload a sample is one operation of YCSB: a call, and of a
+// read-modify-write two. The server loads its store before any window and times it in
+// every call; checking what was read is between samples. Tensors go by one call each; of
+// long ones a part in turn is compared, by the server within the call.
+//
 // Device counters and the process's own usage are read before a window begins and
 // after it ended.
 //
 // # Limitations
+//
+// A point of the key-value workload has a store of its own, with one writer at a time,
+// whose wait is in the store's time. Latencies by operation are those of the calls alone,
+// also in an open loop.
 //
 // The clients of an incast, and connections set up at once, are of threads of one
 // process, and a long connect run over TCP needs many ephemeral ports.
