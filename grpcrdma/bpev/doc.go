@@ -30,8 +30,9 @@
 // the others sleep at once and are found by the pollers, in bp they take turns.
 // Spinning threads offer their processor to others of the machine at every look at
 // the clock, but on a machine with more busy threads than processors events are
-// still faster than polling. The runtime looks at its own network poller only when it
-// runs out of goroutines, so a process whose processors all spin serves its
-// ordinary sockets late. The runtime's timers may be a millisecond late, and so
-// may the end of a pause.
+// still faster than polling. On two processors that calls keep busy anyway, bp may
+// be faster than bpev, whose poller takes part of one. The runtime looks at its own
+// network poller only when it runs out of goroutines, so a process whose processors
+// all spin serves its ordinary sockets late. The runtime's timers may be a
+// millisecond late, and so may the end of a pause.
 package bpev
