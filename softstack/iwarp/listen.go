@@ -175,7 +175,8 @@ func (l *listener) request(c *net.TCPConn) {
 		return
 	}
 	r := &connRequest{l: l, conn: c, req: f, ask: n}
-	r.expire = time.AfterFunc(answerTimeout, func() { r.Reject(context.Background(), nil) })
+	r.expire = time.AfterFunc(time.Hour, func() { r.Reject(context.Background(), nil) })
+	r.expire.Reset(answerTimeout) // it may run from here on, and stops itself
 	select {
 	case l.queue <- r:
 	default:

@@ -86,7 +86,9 @@ func (m *manager) requested(listening *cmID, ev *C.struct_vb_cm_event, e cmEvent
 		remote: sockaddrAt(&ev.id.dst).String()}
 	if listening != nil && listening.listen != nil && C.GoString(C.vb_name(ev.verbs)) == m.dev.dev {
 		r.l = listening.listen
+		r.mu.Lock() // take reads the timer, and may be called by it
 		r.expire = time.AfterFunc(answerTimeout, func() { r.Reject(context.Background(), nil) })
+		r.mu.Unlock()
 		if r.l.push(r) {
 			return
 		}
