@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# gRPC's byte stream over kernel verbs: golang.org/x/net/nettest and the tests of the
-# stream, of arrival and of gRPC on top, on both devices.
+# gRPC over kernel verbs, on both devices: golang.org/x/net/nettest on the byte stream,
+# and the tests of calls.
+#
+#   ci/lab/run ci/lab/grpc-tests.sh [DEVICE…]
 # lab tests: ./grpcrdma
 set -uo pipefail
 cd "$(dirname "$0")" || exit
@@ -10,18 +12,23 @@ cd "$(dirname "$0")" || exit
 RDMAPERF_VERBS_DEVICES=$(IFS=, && echo "$*")
 export RDMAPERF_VERBS_DEVICES
 
-# passes DEVICE TESTS: the tests ran on the device, and passed.
+calls='TestGRPCUnchanged|TestInterceptorsSeeEveryCall|TestTLSAndMutualTLS|TestHealthAndReflection|TestKeepalive|TestFallbackToTCP'
+
+# passes DEVICE TESTS: every one of the tests ran on the device, and passed.
 passes() {
-	local log=$OUT/$1.log
-	timeout 400 tests/grpcrdma/grpcrdma.test -test.v -test.timeout 380s -test.run "^($2)\$/^verbs:$1\$" >"$log" 2>&1 || {
+	local log=$OUT/$1.${2%%|*}.log name
+	timeout 200 tests/grpcrdma/grpcrdma.test -test.v -test.timeout 180s -test.run "^($2)\$/^verbs:$1\$" >"$log" 2>&1 || {
 		grep -E '^ *(--- FAIL|panic:|.*_test\.go:)' "$log" | head -n 20
 		return 1
 	}
-	echo "  $(grep -cE -- '--- PASS: Test[A-Za-z0-9]+/verbs:' "$log") tests"
-	! grep -qE -- '--- SKIP' "$log" && grep -qE -- '--- PASS: TestConnIsANetConn/verbs:' "$log"
+	for name in ${2//|/ }; do
+		grep -qE -- "^ +--- PASS: $name/.*verbs:$1" "$log" || { echo "  $name did not run"; return 1; }
+	done
+	! grep -E -- '--- SKIP' "$log"
 }
 
 for dev in "$@"; do
-	check "byte stream over $dev" passes "$dev" TestConnIsANetConn
+	check "$dev: net.Conn" passes "$dev" TestConnIsANetConn
+	check "$dev: calls" passes "$dev" "$calls"
 done
 verdict grpc-tests
