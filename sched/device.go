@@ -58,6 +58,7 @@ func tierCaps(c rdma.Caps) (rdma.Caps, error) {
 	c.MaxQPWR -= hiddenSends
 	c.MaxCQE = (c.MaxCQE - cqSpare) / 2
 	c.Priorities = Priorities
+	c.Features &^= rdma.FeatVolley // every post and every completion is looked at here
 	return c, nil
 }
 

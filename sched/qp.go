@@ -213,6 +213,9 @@ func (q *qp) joined(ord int) {
 // PostRecv hands receives to the device below: they are not scheduled.
 func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.below.PostRecv(wrs) }
 
+// Volley is not declared: nothing may pass the tier by.
+func (q *qp) Volley(*rdma.Volley, []rdma.WC) (int, error) { return 0, rdma.ErrNotSupported }
+
 // Drain holds requests that were not begun. One that was cut and is not wholly
 // posted has begun, so the device below drains only behind it.
 func (q *qp) Drain() error {

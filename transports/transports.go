@@ -115,6 +115,26 @@ type Done struct {
 	HasImm bool
 }
 
+// Volley is one side's step of a ping-pong in one call: post an operation, look
+// until something happens, and answer it (rdma.Volley says why).
+type Volley struct {
+	Ask    Op // posted first, with HasAsk
+	Answer Op // posted when the wait has ended, with HasAnswer
+	Until  rdma.Until
+	// Of UntilRecv with an answer: the Slot of the receive that it answers. The answer
+	// stays where it is when another one completed, or one of another length, or with
+	// another immediate.
+	Slot  uint32
+	Watch uint64 // UntilByte: offset in Local of the byte that is not Was any more
+	Was   byte
+	Looks uint32 // for completions, at most
+
+	HasAsk    bool  // cleared when it is posted
+	HasAnswer bool  // cleared when it is posted
+	Met       bool  // result: the wait ended
+	Took      int64 // result, without an answer: ns from before Ask until then
+}
+
 // Session is one connection with a window at each end. It is not safe for
 // concurrent use.
 type Session interface {
@@ -128,6 +148,11 @@ type Session interface {
 	// Poll moves up to len(dst) finished operations into dst and never blocks. It
 	// also drives the transport, so a side that only watches memory calls it too.
 	Poll(dst []Done) (n int, err error)
+	// Volley takes one step of a ping-pong. n operations are in dst, whatever the
+	// error; what v says was not posted was not, and a failed operation ends the wait
+	// unmet. ErrState: nothing was done, and Post and Poll tell more. ErrNotSupported
+	// without Caps.Volleys.
+	Volley(v *Volley, dst []Done) (n int, err error)
 	// Wait blocks until Poll may have something, or ctx ends (event mode).
 	Wait(ctx context.Context) error
 	// Close ends the connection and frees the window.
@@ -178,6 +203,7 @@ type Caps struct {
 	InProcess     bool   // both ends must live in one process (mem)
 	SameHost      bool   // both ends must live on one machine
 	Events        bool   // Wait works
+	Volleys       bool   // Volley works
 	MaxMsg        uint64 // bytes
 	MaxInline     int    // bytes
 	MaxSessions   int    // at once; 0: no limit known

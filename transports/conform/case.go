@@ -91,7 +91,7 @@ func (c *Case) Record(transport string, seed uint64) Result {
 func Catalogue() []Case {
 	var all []Case
 	for _, g := range [][]Case{
-		devCases, qpsCases, ordCases, sndCases, inlCases, immCases, wimCases, rdwCases, rdrCases,
+		devCases, qpsCases, vlyCases, ordCases, sndCases, inlCases, immCases, wimCases, rdwCases, rdrCases,
 		atmCases, fenCases, srqCases, rnrCases, accCases, invCases, fluCases, cqoCases, evtCases,
 		lrgCases, priCases, cmCases, dthCases,
 	} {

@@ -314,6 +314,9 @@ func devUndeclared(_ context.Context, e *Env) error {
 		refused("drain", c.a.qp.Drain)
 		refused("resume", c.a.qp.Resume)
 	}
+	if lacks(rdma.FeatVolley) {
+		refused("volley", func() error { _, err := c.a.qp.Volley(&rdma.Volley{}, make([]rdma.WC, 1)); return err })
+	}
 	if lacks(rdma.FeatReadMultiSGE) && caps.Ops.Has(rdma.OpRead) && caps.MaxSGE > 1 {
 		probed++
 		_, err := c.a.tryPost(read(102, dst.at(0), src.sge(0, 8), src.sge(8, 8)))

@@ -34,6 +34,7 @@ type bend struct {
 	recv    func(inner rdma.QP, wrs []rdma.RecvWR) (int, error)
 	srqRecv func(inner rdma.SRQ, wrs []rdma.RecvWR) (int, error)
 	srqArm  func(limit int) int
+	volley  func(v *rdma.Volley)
 	drain   func(inner rdma.QP) error
 	fail    func(inner rdma.QP) error
 	bye     func(inner rdma.QP, ctx context.Context) error
@@ -247,6 +248,13 @@ func (q *bentQP) PostRecv(wrs []rdma.RecvWR) (int, error) {
 		return q.b.recv(q.QP, wrs)
 	}
 	return q.QP.PostRecv(wrs)
+}
+
+func (q *bentQP) Volley(v *rdma.Volley, dst []rdma.WC) (int, error) {
+	if q.b.volley != nil {
+		q.b.volley(v)
+	}
+	return q.QP.Volley(v, dst)
 }
 
 func (q *bentQP) Drain() error { return inner(q.b.drain, q.QP, q.QP.Drain) }

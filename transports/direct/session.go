@@ -49,6 +49,9 @@ type session struct {
 	recvDepth   int
 	recvInUse   int
 
+	volleys bool // the device has them
+	volley  rdma.Volley
+
 	sends []rdma.SendWR // templates: key, element count and the like are set once
 	recvs []rdma.RecvWR
 
@@ -80,6 +83,7 @@ func (t *transport) newSession(cfg transports.Config) (*session, error) {
 		depth:       cfg.SendDepth,
 		signalEvery: max(cfg.SendDepth/2, 1),
 		recvDepth:   cfg.RecvDepth,
+		volleys:     t.caps.Features.Has(rdma.FeatVolley),
 		sends:       make([]rdma.SendWR, min(cfg.SendDepth, postBatch)),
 		recvs:       make([]rdma.RecvWR, min(cfg.RecvDepth, postBatch)),
 		wcs:         make([]rdma.WC, min(cfg.SendDepth+cfg.RecvDepth, pollBatch)),
@@ -104,6 +108,7 @@ func (t *transport) newSession(cfg transports.Config) (*session, error) {
 	for i := range s.sends {
 		s.sends[i].SGE[0].LKey = s.mr.LKey()
 	}
+	s.volley.Ask.SGE[0].LKey, s.volley.Answer.SGE[0].LKey = s.mr.LKey(), s.mr.LKey()
 	for i := range s.recvs {
 		s.recvs[i].SGE[0].LKey = s.mr.LKey()
 	}
@@ -152,6 +157,7 @@ func (s *session) setPeer(g greeting) {
 	for i := range s.sends {
 		s.sends[i].RKey = g.rkey
 	}
+	s.volley.Ask.RKey, s.volley.Answer.RKey = g.rkey, g.rkey
 }
 
 // Local is the own window; nil after Close.

@@ -51,11 +51,13 @@ const (
 	// FeatEmptyRead: a read without elements is answered behind everything sent
 	// before it, and may stand among other reads (RFC 5040 §4.4). It needs no key.
 	FeatEmptyRead
+	// FeatVolley: QP.Volley.
+	FeatVolley
 	numFeatures = iota
 )
 
 var featureNames = [numFeatures]string{"srq", "events", "solicited", "inline", "fence", "last_byte_last",
-	"rnr_retry", "read_multi_sge", "sink_needs_remote_write", "passive_first", "sqd", "async_events", "empty_read"}
+	"rnr_retry", "read_multi_sge", "sink_needs_remote_write", "passive_first", "sqd", "async_events", "empty_read", "volley"}
 
 // Has tells whether all features of want are present.
 func (f Features) Has(want Features) bool { return f&want == want }

@@ -150,6 +150,11 @@ func (s *session) flush() {
 	}
 }
 
+// Volley is not declared: every post and poll works on the socket.
+func (s *session) Volley(*transports.Volley, []transports.Done) (int, error) {
+	return 0, rdma.ErrNotSupported
+}
+
 // Poll moves finished ops into dst and drives both directions. When the session
 // is over, everything outstanding comes out with a failed status first, then the
 // error that ended it.

@@ -91,12 +91,19 @@ var errPoll = &rdma.OpError{Op: "poll cq", Err: rdma.ErrCQOverrun}
 // take polls the device. The caller holds c.mu.
 func (c *cq) take(dst []rdma.WC) int {
 	n := int(C.vb_poll(c.c, (*C.struct_vb_wc)(unsafe.Pointer(unsafe.SliceData(dst))), C.int(len(dst))))
-	for i := 0; i < n; i++ {
-		if dst[i].Status != rdma.StatusSuccess {
-			c.dev.noteFailure(dst[i].QPNum)
-		}
+	if n > 0 {
+		c.note(dst[:n])
 	}
 	return n
+}
+
+// note tells the device what failed.
+func (c *cq) note(wcs []rdma.WC) {
+	for i := range wcs {
+		if wcs[i].Status != rdma.StatusSuccess {
+			c.dev.noteFailure(wcs[i].QPNum)
+		}
+	}
 }
 
 func (c *cq) pollSlow(dst []rdma.WC) (int, error) {

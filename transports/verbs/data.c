@@ -70,10 +70,6 @@ static const uint8_t status_of[] = {
 
 enum { STATUS_FLUSH = 4, STATUS_GENERAL = 14 };
 
-// Opcodes and flags of rdma.WC.
-enum { WC_SEND, WC_WRITE, WC_READ, WC_FETCH_ADD, WC_CMP_SWAP, WC_LOCAL_INV, WC_RECV, WC_RECV_WRITE_IMM };
-enum { WITH_IMM = 1, WITH_INV = 2 };
-
 static uint8_t status(int s) {
 	if (s == VA_WC_SUCCESS)
 		return 0;

@@ -16,7 +16,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// The three structs that cross into C as Go has them. A difference is a negative
+// The structs that cross into C as Go has them. A difference is a negative
 // array length.
 var (
 	_ [unsafe.Sizeof(rdma.SendWR{}) - C.sizeof_struct_vb_send]byte
@@ -25,6 +25,8 @@ var (
 	_ [C.sizeof_struct_vb_recv - unsafe.Sizeof(rdma.RecvWR{})]byte
 	_ [unsafe.Sizeof(rdma.WC{}) - C.sizeof_struct_vb_wc]byte
 	_ [C.sizeof_struct_vb_wc - unsafe.Sizeof(rdma.WC{})]byte
+	_ [unsafe.Sizeof(rdma.Volley{}) - C.sizeof_struct_vb_volley]byte
+	_ [C.sizeof_struct_vb_volley - unsafe.Sizeof(rdma.Volley{})]byte
 )
 
 // loadVerbs opens libibverbs, once.

@@ -59,6 +59,10 @@ extern struct vb_cm_lib {
 	int (*establish)(struct va_cm_id *);
 } vb_cm;
 
+// Opcodes and flags of rdma.WC.
+enum { WC_SEND, WC_WRITE, WC_READ, WC_FETCH_ADD, WC_CMP_SWAP, WC_LOCAL_INV, WC_RECV, WC_RECV_WRITE_IMM };
+enum { WITH_IMM = 1, WITH_INV = 2 };
+
 // wr_id: 16 bits generation, 16 bits queue, 32 bits place.
 enum { TABLE_BITS = 16, TABLE_SIZE = 1 << TABLE_BITS };
 

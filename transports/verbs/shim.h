@@ -9,7 +9,7 @@
 
 #include "abi.h"
 
-// Mirrors of rdma.SendWR, rdma.RecvWR and rdma.WC; layout.go compares them.
+// Mirrors of rdma.SendWR, rdma.RecvWR, rdma.WC and rdma.Volley; lib.go compares them.
 struct vb_send {
 	uint64_t id, remote_addr, compare_add, swap;
 	uint32_t rkey, inv_key, imm;
@@ -28,6 +28,15 @@ struct vb_wc {
 	uint32_t byte_len, qp_num, imm, inv_key, vendor_err;
 	uint8_t status, opcode, flags;
 };
+
+struct vb_volley {
+	struct vb_send ask, answer;
+	uint64_t expect, watch;
+	int64_t start, took;
+	uint32_t looks;
+	uint8_t until, was, has_ask, has_answer, met;
+};
+enum { VB_UNTIL_SEND, VB_UNTIL_RECV, VB_UNTIL_BYTE };
 
 struct vb_posted {
 	int n;   // requests taken
@@ -144,6 +153,11 @@ int vb_srq_limit(struct vb_srq *, uint32_t limit);
 struct vb_posted vb_post_send(struct vb_qp *, const struct vb_send *, int n);
 struct vb_posted vb_post_recv(struct vb_qp *, const struct vb_recv *, int n);
 struct vb_posted vb_post_srq(struct vb_srq *, const struct vb_recv *, int n);
+
+// vb_volley is QP.Volley of a QP whose queues both complete into the CQ. n counts
+// completions; err is what a post answered, or VB_POLL_FAILED.
+enum { VB_POLL_FAILED = -1 };
+struct vb_posted vb_volley(struct vb_qp *, struct vb_cq *, struct vb_volley *, struct vb_wc *out, int max);
 
 // vb_async takes one asynchronous event; EAGAIN when there is none. The object is
 // compared only.

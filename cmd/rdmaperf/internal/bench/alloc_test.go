@@ -37,10 +37,10 @@ func pair(t testing.TB, e ends, plan Plan) (client, server *crew) {
 		near, far = append(near, s), append(far, <-accepted)
 	}
 	l.Close()
-	if client, err = newCrew(sh, sideClient, near, -1); err != nil {
+	if client, err = newCrew(sh, sideClient, near, -1, a.Caps()); err != nil {
 		t.Fatal(err)
 	}
-	if server, err = newCrew(sh, sideServer, far, -1); err != nil {
+	if server, err = newCrew(sh, sideServer, far, -1, b.Caps()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

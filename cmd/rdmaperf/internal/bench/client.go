@@ -260,7 +260,7 @@ func (c *Client) gather(ctx context.Context, sh *Shape) (*crew, error) {
 		}
 		sessions = append(sessions, s)
 	}
-	crew, err := newCrew(sh, sideClient, sessions, c.plan.ClientCPU)
+	crew, err := newCrew(sh, sideClient, sessions, c.plan.ClientCPU, c.tr.Caps())
 	if err != nil {
 		closeAll(sessions)
 		return nil, err

@@ -31,7 +31,7 @@ type crew struct {
 }
 
 // newCrew takes over the sessions, unless it fails. cpu pins the worker when it is not negative.
-func newCrew(sh *Shape, side string, sessions []transports.Session, cpu int) (_ *crew, err error) {
+func newCrew(sh *Shape, side string, sessions []transports.Session, cpu int, caps transports.Caps) (_ *crew, err error) {
 	c := &crew{sh: sh, side: side, fresh: true}
 	defer func() {
 		if err != nil {
@@ -44,7 +44,9 @@ func newCrew(sh *Shape, side string, sessions []transports.Session, cpu int) (_ 
 		if i > 0 {
 			cpu = -1 // one CPU was named; the kernel places the others
 		}
-		c.workers = append(c.workers, newWorker(sh, side, cpu))
+		w := newWorker(sh, side, cpu)
+		w.volleys = caps.Volleys && sh.Workload == WorkloadLatency && !w.event
+		c.workers = append(c.workers, w)
 	}
 	for i, s := range sessions {
 		if len(s.Local()) < sh.window() || s.RemoteLen() < uint64(sh.window()) {
@@ -187,7 +189,12 @@ func (c *crew) loop() func(*worker) error {
 				turn = echoTurn
 			}
 		}
-		return func(w *worker) error { return w.turns(turn) }
+		return func(w *worker) error {
+			if answer := answering(c.sh); answer != nil && w.volleys && len(w.lanes) == 1 {
+				return w.turns(answer) // looking long at one lane would keep others waiting
+			}
+			return w.turns(turn)
+		}
 	}
 	if c.streams() {
 		return (*worker).stream

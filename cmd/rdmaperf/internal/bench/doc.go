@@ -29,7 +29,8 @@
 // out, the peer's turn-around and the way back, until the client's own thread
 // has seen the answer. For send and write it is halved. Nothing else is timed:
 // comparing the echo with what was sent, reposting receives and reaping send
-// completions happen between samples.
+// completions happen between samples. Where the transport takes a step of a
+// ping-pong in one call (parameter volleys), the clock is read in that call.
 //
 // A stream's window starts before the first post and ends when a round trip
 // behind the last operation proves that everything arrived, because completions

@@ -26,6 +26,13 @@ type faultSession struct {
 	f *fault
 }
 
+// Caps leave volleys out: they would pass the damage by.
+func (f *fault) Caps() transports.Caps {
+	c := f.Transport.Caps()
+	c.Volleys = false
+	return c
+}
+
 func (f *fault) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session, error) {
 	s, err := f.Transport.Dial(ctx, addr, hello, cfg)
 	if err != nil {

@@ -15,6 +15,13 @@ type late struct {
 	refused int
 }
 
+// Caps leave volleys out: they would pass by what refuses here.
+func (t *late) Caps() transports.Caps {
+	c := t.Transport.Caps()
+	c.Volleys = false
+	return c
+}
+
 func (t *late) Listen(ctx context.Context, addr string, cfg transports.Config) (transports.Listener, error) {
 	l, err := t.Transport.Listen(ctx, addr, cfg)
 	return &lateListener{l, t}, err

@@ -61,6 +61,8 @@ type lane struct {
 	imm     uint32
 	hasImm  bool
 	pair    [2]transports.Op // operations under construction
+	next    uint32           // slot of the receive that the next message takes
+	step    transports.Volley
 
 	hol    *holLane    // head-of-line only
 	duplex *duplexLane // bidirectional streams only

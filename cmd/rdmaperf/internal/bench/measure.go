@@ -323,6 +323,7 @@ func (m *measurement) parameters() map[string]any {
 		if ns := loopOverhead(); ns > 0 {
 			p["loop_overhead_ns"] = ns
 		}
+		p["volleys"] = m.crew != nil && m.crew.workers[0].volleys
 	}
 	if c.raw != nil {
 		p["raw_limit"] = c.raw.limit

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // nullSession is a session without a transport: every operation is complete when
@@ -26,6 +27,10 @@ func (s *nullSession) Local() []byte              { return s.mem }
 func (s *nullSession) RemoteLen() uint64          { return uint64(len(s.mem)) }
 func (s *nullSession) Wait(context.Context) error { return nil }
 func (s *nullSession) Close() error               { return nil }
+
+func (s *nullSession) Volley(*transports.Volley, []transports.Done) (int, error) {
+	return 0, rdma.ErrNotSupported
+}
 
 func (s *nullSession) Post(ops []transports.Op) (int, error) {
 	for i := range ops {

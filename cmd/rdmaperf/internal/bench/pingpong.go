@@ -62,16 +62,40 @@ func messageSample(w *worker, l *lane) (t0, t1 int64, err error) {
 	off := l.stamp()
 	l.pair[0] = transports.Op{Kind: l.kind, Flags: l.flags, Local: uint64(off), Remote: uint64(l.at(l.iter)),
 		Len: uint32(sh.Size), Imm: uint32(l.iter)}
+	if t0, t1, err = w.roundTrip(l, rdma.UntilRecv, 0); err != nil {
+		return 0, 0, err
+	}
+	return t0, t1, w.settle(l, off)
+}
+
+// roundTrip posts the operation in l.pair and waits for what answers it; last is
+// the window offset of the byte to watch.
+func (w *worker) roundTrip(l *lane, until rdma.Until, last int) (t0, t1 int64, err error) {
 	l.arrived, l.out = false, 1
+	if w.volleys {
+		return w.volley(l, until, last)
+	}
+	return w.plainTrip(l, until, last)
+}
+
+// plainTrip is roundTrip with posts and polls.
+func (w *worker) plainTrip(l *lane, until rdma.Until, last int) (t0, t1 int64, err error) {
+	before := rdma.LoadByte(l.mem, last)
 	t0 = now()
 	if err := w.post(l, l.pair[:1]); err != nil {
 		return 0, 0, err
 	}
-	if err := w.untilArrived(l); err != nil {
-		return 0, 0, err
+	switch until {
+	case rdma.UntilRecv:
+		err = w.untilArrived(l)
+	case rdma.UntilSend:
+		err = w.untilComplete(l)
+	default:
+		for rdma.LoadByte(l.mem, last) == before && err == nil {
+			err = w.reap(l)
+		}
 	}
-	t1 = now()
-	return t0, t1, w.settle(l, off)
+	return t0, now(), err
 }
 
 // reap takes what one poll of a client lane gives: the end of its own
@@ -81,6 +105,11 @@ func (w *worker) reap(l *lane) error {
 	if err != nil {
 		return err
 	}
+	return w.take(l, n)
+}
+
+// take looks at the n operations of a client lane that have ended.
+func (w *worker) take(l *lane, n int) error {
 	for i := range w.done[:n] {
 		d := &w.done[i]
 		if d.Status != rdma.StatusSuccess {
@@ -168,18 +197,9 @@ func memorySample(w *worker, l *lane) (t0, t1 int64, err error) {
 	at := l.at(l.iter)
 	last := at + sh.Size - 1
 	l.pair[0] = transports.Op{Kind: transports.KindWrite, Flags: l.flags, Local: uint64(off), Remote: uint64(at), Len: uint32(sh.Size)}
-	l.out = 1
-	before := rdma.LoadByte(l.mem, last)
-	t0 = now()
-	if err := w.post(l, l.pair[:1]); err != nil {
+	if t0, t1, err = w.roundTrip(l, rdma.UntilByte, last); err != nil {
 		return 0, 0, err
 	}
-	for rdma.LoadByte(l.mem, last) == before {
-		if err := w.reap(l); err != nil {
-			return 0, 0, err
-		}
-	}
-	t1 = now()
 	if err := w.untilComplete(l); err != nil {
 		return 0, 0, err
 	}
@@ -221,15 +241,9 @@ func readSample(w *worker, l *lane) (t0, t1 int64, err error) {
 	off := l.source(l.iter)
 	at := l.at(l.iter)
 	l.pair[0] = transports.Op{Kind: transports.KindRead, Local: uint64(at), Remote: uint64(off), Len: uint32(sh.Size)}
-	l.out = 1
-	t0 = now()
-	if err := w.post(l, l.pair[:1]); err != nil {
+	if t0, t1, err = w.roundTrip(l, rdma.UntilSend, 0); err != nil {
 		return 0, 0, err
 	}
-	if err := w.untilComplete(l); err != nil {
-		return 0, 0, err
-	}
-	t1 = now()
 	return t0, t1, w.verifyEcho(l, at, off)
 }
 
@@ -246,15 +260,9 @@ func atomicSample(w *worker, l *lane) (t0, t1 int64, err error) {
 	} else {
 		l.pair[0].Add, l.pair[0].Swap = want, want+1
 	}
-	l.out = 1
-	t0 = now()
-	if err := w.post(l, l.pair[:1]); err != nil {
+	if t0, t1, err = w.roundTrip(l, rdma.UntilSend, 0); err != nil {
 		return 0, 0, err
 	}
-	if err := w.untilComplete(l); err != nil {
-		return 0, 0, err
-	}
-	t1 = now()
 	if sh.Verify {
 		if err := w.verifyCounter(l, at, want); err != nil {
 			return 0, 0, err

@@ -332,7 +332,7 @@ func (c *clientSession) gather(ctx context.Context, sh *Shape) (*crew, error) {
 		sessions[i] = s
 		taken++
 	}
-	crew, err := newCrew(sh, sideServer, sessions, c.plan.ServerCPU)
+	crew, err := newCrew(sh, sideServer, sessions, c.plan.ServerCPU, c.tr.Caps())
 	if err != nil {
 		closeAll(sessions)
 		return nil, err

@@ -34,7 +34,13 @@ func echoTurn(w *worker, l *lane) error {
 	if err != nil {
 		return err
 	}
-	sh := l.sh
+	return w.echo(l, n, false)
+}
+
+// echo answers the messages among n finished operations, and posts the receives
+// again whose echoes have left. A volley has answered the message in slot l.next
+// already.
+func (w *worker) echo(l *lane, n int, answered bool) error {
 	for i := range w.done[:n] {
 		d := &w.done[i]
 		if d.Status != rdma.StatusSuccess {
@@ -44,11 +50,15 @@ func echoTurn(w *worker, l *lane) error {
 		switch {
 		case d.Kind != transports.KindRecv: // Slot is that of the receive it answered
 			*op = l.recvs[d.Slot]
-		case l.kind == transports.KindWriteImm:
-			at := uint64(l.at(uint64(d.Imm)))
-			*op = transports.Op{Kind: transports.KindWriteImm, Flags: l.flags, Local: at, Remote: at, Len: uint32(sh.Size), Imm: d.Imm, Slot: d.Slot}
+		case answered && d.Slot == l.next:
+			answered = false
+			w.arrived(l)
+			w.ops++
+			continue
 		default:
-			*op = transports.Op{Kind: transports.KindSend, Flags: l.flags, Local: l.recvs[d.Slot].Local, Len: d.Len, Slot: d.Slot}
+			l.next = d.Slot
+			w.arrived(l)
+			*op = l.echo(d.Slot, d.Len, d.Imm)
 		}
 		if err := w.post(l, l.pair[:1]); err != nil {
 			return err
@@ -58,13 +68,30 @@ func echoTurn(w *worker, l *lane) error {
 	return nil
 }
 
+// arrived notes that the receive in slot l.next was taken.
+func (w *worker) arrived(l *lane) {
+	l.iter++
+	if l.next++; l.next == uint32(l.sh.Slots) {
+		l.next = 0
+	}
+}
+
+// echo is the operation that sends back what arrived in a slot.
+func (l *lane) echo(slot, length, imm uint32) transports.Op {
+	if l.kind == transports.KindWriteImm {
+		at := uint64(l.at(uint64(imm)))
+		return transports.Op{Kind: transports.KindWriteImm, Flags: l.flags, Local: at, Remote: at, Len: uint32(l.sh.Size), Imm: imm, Slot: slot}
+	}
+	return transports.Op{Kind: transports.KindSend, Flags: l.flags, Local: l.recvs[slot].Local, Len: length, Slot: slot}
+}
+
 // memoryTurn watches one slot after the other and writes back what came.
 func memoryTurn(w *worker, l *lane) error {
 	sh := l.sh
 	at := l.at(l.iter + 1)
 	last := at + sh.Size - 1
 	if rdma.LoadByte(l.mem, last) != l.before(l.iter+1) {
-		l.pair[0] = transports.Op{Kind: transports.KindWrite, Flags: l.flags, Local: uint64(at), Remote: uint64(at), Len: uint32(sh.Size)}
+		l.pair[0] = l.writeBack(at)
 		switch _, err := l.s.Post(l.pair[:1]); err {
 		case nil:
 			l.iter++
@@ -81,12 +108,22 @@ func memoryTurn(w *worker, l *lane) error {
 	if err != nil {
 		return err
 	}
+	return w.completed(l, n)
+}
+
+// completed checks that n own operations succeeded.
+func (w *worker) completed(l *lane, n int) error {
 	for i := range w.done[:n] {
 		if d := &w.done[i]; d.Status != rdma.StatusSuccess {
 			return statusError(l, *d)
 		}
 	}
 	return nil
+}
+
+// writeBack is the write that answers one that arrived at a window offset.
+func (l *lane) writeBack(at int) transports.Op {
+	return transports.Op{Kind: transports.KindWrite, Flags: l.flags, Local: uint64(at), Remote: uint64(at), Len: uint32(l.sh.Size)}
 }
 
 // before is the last byte of the slot of message iter until it arrives: the mark

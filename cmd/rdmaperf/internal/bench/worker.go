@@ -50,6 +50,7 @@ type worker struct {
 	stop      *atomic.Uint32  // stopSoon or stopNow: leave the loop at the next look
 	ctx       context.Context // ends event waits together with stop
 	event     bool
+	volleys   bool // the loop takes its steps in one call each
 	finishing bool // bringing home what was posted: stopSoon does not end that
 
 	lim   limits
