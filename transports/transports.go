@@ -204,6 +204,7 @@ type Caps struct {
 	SameHost      bool   // both ends must live on one machine
 	Events        bool   // Wait works
 	Volleys       bool   // Volley works
+	Unaided       bool   // reads and atomics of the peer are served as fast while this side sleeps
 	MaxMsg        uint64 // bytes
 	MaxInline     int    // bytes
 	MaxSessions   int    // at once; 0: no limit known

@@ -21,6 +21,7 @@ var caps = rdma.Caps{
 	Features: rdma.FeatSRQ | rdma.FeatEvents | rdma.FeatSolicited | rdma.FeatInline | rdma.FeatFence |
 		rdma.FeatLastByteLast | rdma.FeatRNRRetry | rdma.FeatReadMultiSGE | rdma.FeatPassiveFirst |
 		rdma.FeatSQD | rdma.FeatAsyncEvents | rdma.FeatEmptyRead | rdma.FeatVolley,
+	Unaided:    true,
 	MaxQPWR:    16384,
 	MaxCQE:     1 << 20,
 	MaxSGE:     rdma.MaxSGE,

@@ -117,6 +117,9 @@ type Caps struct {
 	MaxSRQWR   int    // deepest shared receive queue
 	MaxPrivate int    // private data a connect, accept or reject can carry, bytes
 	MaxMsg     uint64 // longest message, bytes
+	// Unaided: one-sided operations of the peer are no slower while nobody polls here.
+	// Without it they are carried out all the same.
+	Unaided bool
 	// Priorities is how many values of SendWR.Priority the device tells apart: 0 to
 	// Priorities-1, and refuses the others with ErrInvalid. 0: it ignores them.
 	Priorities int

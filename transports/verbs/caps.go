@@ -90,6 +90,7 @@ func (d *Device) advertised(a *C.struct_va_device_attr) rdma.Caps {
 		Label:      label(d.dev),
 		Ops:        rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
 		Features:   rdma.FeatEvents | rdma.FeatSolicited | rdma.FeatFence | rdma.FeatAsyncEvents | rdma.FeatLastByteLast | rdma.FeatVolley,
+		Unaided:    true,
 		MaxQP:      int(a.max_qp),
 		MaxQPWR:    min(limitQPWR, int(a.max_qp_wr)-1), // one place is the beacon's
 		MaxCQE:     min(limitCQE, int(a.max_cqe)),

@@ -174,6 +174,9 @@ func (c *crew) loop() func(*worker) error {
 	if c.sh.Bidirectional {
 		return (*worker).converse
 	}
+	if c.side == sideServer && c.sh.Idle {
+		return (*worker).rest
+	}
 	if c.side == sideServer {
 		turn := sinkTurn
 		if c.sh.Workload == WorkloadHOL {

@@ -115,7 +115,7 @@ func TestParametersNameBothSides(t *testing.T) {
 			}
 		}
 	}
-	for i, want := range []string{ArrivalMemory + "/" + TargetActive, ArrivalCompletion + "/" + TargetPolling} {
+	for i, want := range []string{ArrivalMemory + "/" + TargetActive, ArrivalCompletion + "/" + TargetPassive} {
 		if got := fmt.Sprintf("%v/%v", results[i].Parameters["arrival"], results[i].Parameters["target"]); got != want {
 			t.Errorf("point %d: arrival/target = %s, want %s", i, got, want)
 		}

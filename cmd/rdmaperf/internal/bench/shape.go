@@ -20,7 +20,7 @@ const (
 const (
 	TargetActive  = "active"  // takes part: echoes, watches, returns credits
 	TargetPolling = "polling" // only polls, so that a soft transport makes progress
-	TargetPassive = "passive" // sleeps in Wait
+	TargetPassive = "passive" // sleeps
 )
 
 const (
@@ -73,6 +73,10 @@ type Shape struct {
 	Seed       uint64        `json:"seed"`
 	Timeout    time.Duration `json:"timeout_ns"`
 
+	// Idle: the server's thread of reads and atomics sleeps, because its device needs
+	// no polls to serve them.
+	Idle bool `json:"idle,omitempty"`
+
 	// Head-of-line only. Depth and Slots are those of the bulk stream.
 	ProbeSize     int   `json:"probe_size,omitempty"`
 	ProbeSlots    int   `json:"probe_slots,omitempty"`
@@ -108,6 +112,7 @@ func newShape(p *Plan, pt Point, client, server transports.Caps) (*Shape, error)
 		sh.Arrival = ArrivalNotify // nothing to sleep on in memory, or no order in it
 	case oneSided(k):
 		sh.Arrival = ArrivalCompletion
+		sh.Idle = server.Unaided && !pt.Bidirectional
 		sh.ReadDepth = sh.Depth
 		if caps.MaxReadDepth > 0 {
 			sh.ReadDepth = min(sh.Depth, caps.MaxReadDepth)
@@ -261,7 +266,7 @@ func (sh *Shape) target() string {
 		return TargetPolling
 	case !oneSided(sh.kind()):
 		return TargetActive
-	case sh.Polling == PollingEvent:
+	case sh.Polling == PollingEvent || sh.Idle:
 		return TargetPassive
 	default:
 		return TargetPolling

@@ -55,12 +55,10 @@ func (w *worker) lookedAround(l *lane) error {
 // answering is the server's turn of a ping-pong in volleys, nil for none.
 func answering(sh *Shape) func(*worker, *lane) error {
 	switch {
-	case sh.Workload != WorkloadLatency || sh.Arrival == ArrivalNotify:
+	case sh.Workload != WorkloadLatency || sh.Arrival == ArrivalNotify || oneSided(sh.kind()):
 		return nil
 	case sh.Arrival == ArrivalMemory:
 		return answerMemory
-	case oneSided(sh.kind()):
-		return awaitNothing
 	}
 	return answerMessage
 }
@@ -107,23 +105,5 @@ func answerMemory(w *worker, l *lane) error {
 		return w.lookedAround(l)
 	}
 	w.spins = 0
-	return w.completed(l, n)
-}
-
-// awaitNothing is the target of one-sided ping-pongs: the device answers, and the
-// thread takes as little from it as it can.
-func awaitNothing(w *worker, l *lane) error {
-	v := &l.step
-	v.Until, v.Looks, v.HasAsk, v.HasAnswer = rdma.UntilRecv, volleyLooks, false, false
-	n, err := l.s.Volley(v, w.done)
-	if err == rdma.ErrState {
-		return sinkTurn(w, l)
-	}
-	if err != nil {
-		return w.lost(l, "poll", err)
-	}
-	if n == 0 {
-		return w.lookedAround(l)
-	}
 	return w.completed(l, n)
 }
