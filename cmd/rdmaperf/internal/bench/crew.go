@@ -46,6 +46,7 @@ func newCrew(sh *Shape, side string, sessions []transports.Session, cpu int, cap
 		}
 		w := newWorker(sh, side, cpu)
 		w.volleys = caps.Volleys && sh.Workload == WorkloadLatency && !w.event
+		w.calm = caps.Unaided && !w.event
 		c.workers = append(c.workers, w)
 	}
 	for i, s := range sessions {
@@ -306,6 +307,9 @@ func (c *crew) start(lim limits, record bool) *run {
 			// pinning with it.
 			runtime.LockOSThread()
 			w.pinned = w.cpu >= 0 && pinThread(w.cpu)
+			if w.calm {
+				defer calmOthers()()
+			}
 			ready.Done()
 			<-gate
 			errs[i] = loop(w)

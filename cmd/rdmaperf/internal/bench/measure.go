@@ -316,6 +316,9 @@ func (m *measurement) parameters() map[string]any {
 	if sh.ReadDepth > 0 {
 		p["read_depth"] = sh.ReadDepth
 	}
+	if m.crew != nil && m.crew.workers[0].calm {
+		p["other_threads"] = "SCHED_BATCH in the window"
+	}
 	if m.warm != nil {
 		p["warmup_operations"] = m.warm.ops
 	}

@@ -51,6 +51,7 @@ type worker struct {
 	ctx       context.Context // ends event waits together with stop
 	event     bool
 	volleys   bool // the loop takes its steps in one call each
+	calm      bool // nothing but the workers works here
 	finishing bool // bringing home what was posted: stopSoon does not end that
 
 	lim   limits
