@@ -342,7 +342,7 @@ func (r *Result) streamed() bool {
 func (p *textPrinter) remarks(g *groupedResults) {
 	results := g.results
 	if ns := parameterNumber(results[0], "loop_overhead_ns"); ns > 0 {
-		p.wrapped("the measuring loop itself takes " + number(ns, 0) + " ns of a round trip")
+		p.wrapped("the measuring loop itself takes " + number(ns, 0) + " ns of a round trip (on a null device)")
 	}
 	for _, r := range results {
 		if r.Errors > 0 {

@@ -6,6 +6,14 @@
 #
 # Exit codes: 0 targets met, 1 something could not be measured, 3 a target was missed.
 # Two programs poll on two CPUs, so on a busy host even ratios are noise.
+#
+# The targets are for hardware and KVM. A translated guest (TCG) takes ten times as
+# long for every instruction: the loop that adds 43 ns to a round trip on the host
+# adds 400 ns there. And perftest has one thread, but the Go runtime a monitor that
+# wakes while others spin: such a thread, loaded into perftest, made its own 64 KiB
+# write latency 1.5 to 2 times as long there. perftest's figure is the period from
+# post to post, rdmaperf's the time from post to arrival; both are halved for send
+# and write.
 # lab builds: ./ci/lab/ratiotable
 set -uo pipefail
 cd "$(dirname "$0")" || exit
