@@ -55,9 +55,13 @@ type Options struct {
 	Workers     int  // goroutines of a server that wait for calls; by default each call gets a new one
 }
 
-// Best is what measured best for calls of 64 bytes to 1 MiB on loopback.
+// Best is what measured best on TCP, over unary calls of 64 bytes and 1 MiB with 1
+// and 8 outstanding, two processes on two CPUs over loopback: against the defaults,
+// the large buffers and windows take some 15 % off 1 MiB with 8 outstanding and
+// change nothing else beyond the spread of the repeats. Buffers of 128 KiB were no
+// gain at any of these points.
 func Best() Options {
-	return Options{ReadBuffer: 128 << 10, WriteBuffer: 128 << 10, Window: 16 << 20, Workers: runtime.GOMAXPROCS(0)}
+	return Options{ReadBuffer: 1 << 20, WriteBuffer: 1 << 20, Window: 64 << 20, Workers: runtime.GOMAXPROCS(0)}
 }
 
 // ErrConfig: a configuration that makes no sense.
