@@ -41,7 +41,7 @@ func (q *qp) pump() {
 		p := &q.parents[q.class[c].first]
 		n := p.size - p.off
 		if p.flags&pSlices != 0 {
-			n = min(n, uint64(q.win.slice))
+			n = min(n, q.win.longest())
 		}
 		if int(q.tail-q.head) >= q.places-spare || !whole && readOps.Has(p.wr.Op) && q.reads >= max(q.ord, 1) {
 			told = told || q.tells(false)

@@ -18,9 +18,10 @@ import (
 // after the peer's device has taken all that was sent before it (RFC 5040 §5.5
 // (12)), out of whatever sockets and buffers are in between.
 type window struct {
-	bytes int // the window at present
-	slice int // the longest slice at present
-	every int // bytes between two marks
+	bytes  int // the window at present
+	slice  int // the longest slice at present
+	probed int // the slice that goes alone to measure the delay
+	every  int // bytes between two marks
 
 	fixed    int // configured window and slice; 0: measured
 	cut      int
@@ -99,6 +100,9 @@ func (w *window) resize() {
 	if w.slice == 0 {
 		w.slice = max(w.bytes/4, minSlice)
 	}
+	// A wide one would measure itself: the window that its delay asks for has wider
+	// slices still.
+	w.probed = w.slice
 	if w.adaptive && w.busy == 0 {
 		w.bytes = min(w.bytes*adaptiveGain, maxWindow)
 		w.slice = min(w.slice*adaptiveGain, w.bytes, maxSlice)
@@ -119,6 +123,14 @@ func (w *window) urgent() {
 
 // under is how many bytes of class c or a more urgent one are under way.
 func (w *window) under(c int) uint64 { return w.issued[c] - w.seen[c] }
+
+// longest is how long the next slice may be.
+func (w *window) longest() uint64 {
+	if w.probe == draining {
+		return uint64(w.probed)
+	}
+	return uint64(w.slice)
+}
 
 // room tells whether n bytes of class c may go now. One request may always go.
 func (w *window) room(c int, n uint64) bool {
