@@ -254,7 +254,10 @@ func TestCasesTurnRed(t *testing.T) {
 		"chan/large-messages":   {toCalls: toInterop},
 	} {
 		t.Run(id, func(t *testing.T) {
-			t.Parallel()
+			// The others fill the processors, and this one is about a server's clock.
+			if id != "chan/keepalive-silent" {
+				t.Parallel()
+			}
 			if o := runTCP(t, id, nil, 10*time.Second); len(o.Wrong) > 0 {
 				t.Errorf("as it should be: %+v", o)
 			}
