@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -101,7 +102,7 @@ func TestDocuments(t *testing.T) {
 	if err := build(got, "small").writeText(&text); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(text.String(), "1000000 call/s") || !strings.Contains(text.String(), verdictNotMeasured) {
+	if !strings.Contains(text.String(), "1000000 call/s") || !strings.Contains(text.String(), string(targets.NotMeasured)) {
 		t.Errorf("table:\n%s", text.String())
 	}
 	for name, change := range map[string]func(*reports.Document){

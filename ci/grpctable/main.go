@@ -16,7 +16,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -26,15 +25,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
 func main() {
-	err := run(os.Args[1:])
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "grpc-ratio:", err)
-	}
-	os.Exit(reports.Code(err))
+	targets.Exit("grpc-ratio", run)
 }
 
 func run(args []string) error {
@@ -58,15 +54,9 @@ func run(args []string) error {
 	if err := t.writeText(os.Stdout); err != nil {
 		return err
 	}
-	if *jsonFile != "" {
-		t.Written, t.Environment = time.Now(), reports.Collect()
-		b, err := json.MarshalIndent(t, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(*jsonFile, append(b, '\n'), 0o644); err != nil {
-			return err
-		}
+	t.Written, t.Environment = time.Now(), reports.Collect()
+	if err := targets.WriteJSON(*jsonFile, t); err != nil {
+		return err
 	}
 	return t.outcome()
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -86,14 +87,6 @@ func place(r row) int {
 	return n
 }
 
-// Verdicts of a line.
-const (
-	verdictPass        = "pass"
-	verdictFail        = "fail"
-	verdictInfo        = "" // no target
-	verdictNotMeasured = "not measured"
-)
-
 // table is the JSON document and the source of the text.
 type table struct {
 	Schema      string              `json:"schema"`
@@ -106,16 +99,16 @@ type table struct {
 // line is one measured row. Value is the median of Values; Ratio the median of the
 // ratios taken inside each repeat.
 type line struct {
-	Set       string    `json:"set"`
-	Arm       string    `json:"arm"`
-	Figure    string    `json:"figure"`
-	Values    []float64 `json:"values"`
-	Value     float64   `json:"value"`
-	Reference string    `json:"reference,omitempty"`
-	Ratios    []float64 `json:"ratios,omitempty"`
-	Ratio     float64   `json:"ratio,omitempty"`
-	Target    string    `json:"target,omitempty"`
-	Verdict   string    `json:"verdict,omitempty"`
+	Set       string          `json:"set"`
+	Arm       string          `json:"arm"`
+	Figure    string          `json:"figure"`
+	Values    []float64       `json:"values"`
+	Value     float64         `json:"value"`
+	Reference string          `json:"reference,omitempty"`
+	Ratios    []float64       `json:"ratios,omitempty"`
+	Ratio     float64         `json:"ratio,omitempty"`
+	Target    string          `json:"target,omitempty"`
+	Verdict   targets.Verdict `json:"verdict,omitempty"`
 }
 
 func less(figure string) bool { return figure != "rate" }
@@ -138,7 +131,7 @@ func build(repeats map[int]values, only string) *table {
 				l.Ratios = append(l.Ratios, x/ref)
 			}
 		}
-		l.Value, l.Ratio = median(l.Values), median(l.Ratios)
+		l.Value, l.Ratio = targets.Median(l.Values), targets.Median(l.Ratios)
 		l.judge(w)
 		t.Lines = append(t.Lines, l)
 	}
@@ -147,48 +140,27 @@ func build(repeats map[int]values, only string) *table {
 
 // judge compares with the target.
 func (l *line) judge(w row) {
-	got, n, sign, unit := l.Value, len(l.Values), ">=", ""
-	if less(w.figure) {
-		sign = "<="
-	}
+	goal := targets.Target{Bound: w.bound, Less: less(w.figure)}
+	got, n, unit := l.Value, len(l.Values), ""
 	if w.reference != "" {
 		got, n, unit = l.Ratio, len(l.Ratios), "x"
 	}
 	if w.bound != 0 {
-		l.Target = fmt.Sprintf("%s %.4g%s", sign, w.bound, unit)
+		l.Target = fmt.Sprintf("%s %.4g%s", goal.Sign(), w.bound, unit)
 	}
-	switch {
-	case n == 0:
-		l.Verdict = verdictNotMeasured
-	case w.bound == 0:
-		l.Verdict = verdictInfo
-	case got == w.bound || (got < w.bound) == less(w.figure):
-		l.Verdict = verdictPass
-	default:
-		l.Verdict = verdictFail
-	}
+	l.Verdict = goal.Judge(got, n)
 }
 
-// outcome is the exit code: what could not be measured weighs more than a missed
-// target, because then the table proves nothing.
 func (t *table) outcome() error {
-	var missed, absent []string
+	var o targets.Outcome
 	for _, l := range t.Lines {
 		what := fmt.Sprintf("%s %s %s", l.Set, l.Arm, l.Figure)
-		switch l.Verdict {
-		case verdictFail:
-			missed = append(missed, what+" beside "+l.Reference)
-		case verdictNotMeasured:
-			absent = append(absent, what)
+		if l.Reference != "" {
+			what += " beside " + l.Reference
 		}
+		o.Add(what, l.Verdict)
 	}
-	switch {
-	case len(absent) > 0:
-		return &reports.ExitError{Code: reports.ExitFailed, Err: fmt.Errorf("not measured: %s", strings.Join(absent, "; "))}
-	case len(missed) > 0:
-		return &reports.ExitError{Code: reports.ExitThreshold, Err: fmt.Errorf("target missed: %s", strings.Join(missed, "; "))}
-	}
-	return nil
+	return o.Err()
 }
 
 // writeText prints the table, with the spread of the ratios over the repeats.
@@ -225,17 +197,4 @@ func format(x float64, figure string) string {
 		return fmt.Sprintf("%.3f CPU", x)
 	}
 	return fmt.Sprintf("%.1f us", x/1e3)
-}
-
-// median of nothing is 0.
-func median(xs []float64) float64 {
-	s := slices.Sorted(slices.Values(xs))
-	switch n := len(s); {
-	case n == 0:
-		return 0
-	case n%2 == 1:
-		return s[n/2]
-	default:
-		return (s[n/2-1] + s[n/2]) / 2
-	}
 }

@@ -18,22 +18,17 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
 func main() {
-	err := run(os.Args[1:])
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "peers:", err)
-	}
-	os.Exit(reports.Code(err))
+	targets.Exit("peers", run)
 }
 
 func run(args []string) error {
@@ -62,15 +57,9 @@ func run(args []string) error {
 	if err := t.writeText(os.Stdout); err != nil {
 		return err
 	}
-	if *jsonFile != "" {
-		t.Started, t.Seconds, t.Environment = time.Now(), *seconds, reports.Collect()
-		b, err := json.MarshalIndent(t, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(*jsonFile, append(b, '\n'), 0o644); err != nil {
-			return err
-		}
+	t.Started, t.Seconds, t.Environment = time.Now(), *seconds, reports.Collect()
+	if err := targets.WriteJSON(*jsonFile, t); err != nil {
+		return err
 	}
 	return t.outcome()
 }

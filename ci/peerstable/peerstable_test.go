@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -175,11 +176,11 @@ func TestAllGoalsMet(t *testing.T) {
 		t.Errorf("outcome = %v, want none", err)
 	}
 	iwarp := find(t, tab, "rdmaperf iwarp", latencyGroup)
-	if iwarp.Verdict != verdictPass || iwarp.Value != 3960*1.5 || fmt.Sprintf("%.3f", iwarp.Ratio) != "1.200" {
+	if iwarp.Verdict != targets.Pass || iwarp.Value != 3960*1.5 || fmt.Sprintf("%.3f", iwarp.Ratio) != "1.200" {
 		t.Errorf("iwarp latency = %+v, want the median 5940, the ratio 1.2 and a pass", iwarp)
 	}
 	for _, l := range tab.Lines {
-		if l.Verdict != verdictPass && l.Target != "" {
+		if l.Verdict != targets.Pass && l.Target != "" {
 			t.Errorf("%s: verdict %q with target %q", l.Name, l.Verdict, l.Target)
 		}
 		if strings.HasPrefix(l.Series, "ucx/") || strings.Contains(l.Name, "beside") {
@@ -227,7 +228,7 @@ func TestEachGoalCanBeMissed(t *testing.T) {
 		}
 		dir["1."+c.probe] = &fstest.MapFile{Data: c.text}
 		tab := tableOf(t, dir, "")
-		if l := find(t, tab, c.name, c.group); l.Verdict != verdictFail {
+		if l := find(t, tab, c.name, c.group); l.Verdict != targets.Fail {
 			t.Errorf("%s, %s: %+v, want a fail", c.group, c.name, l)
 		}
 		if code := reports.Code(tab.outcome()); code != reports.ExitThreshold {
@@ -269,7 +270,7 @@ func TestOnlyWhatWasChosenIsJudged(t *testing.T) {
 	if err := tab.outcome(); err != nil || len(tab.Lines) != 2 {
 		t.Errorf("floor alone: %d lines, %v, want 2 and no error", len(tab.Lines), err)
 	}
-	if tcp := find(t, tableOf(t, machine(t), "rdmaperf"), "rdmaperf tcp", latencyGroup); tcp.Target != "" || tcp.Verdict != verdictInfo {
+	if tcp := find(t, tableOf(t, machine(t), "rdmaperf"), "rdmaperf tcp", latencyGroup); tcp.Target != "" || tcp.Verdict != targets.None {
 		t.Errorf("tcp without the floor = %+v, want no target", tcp)
 	}
 	for _, bad := range []string{"flor", "floor,", ","} {
@@ -286,16 +287,5 @@ func TestJSONHasNoNullLists(t *testing.T) {
 	}
 	if bytes.Contains(b, []byte(":null")) {
 		t.Errorf("null in %s", b)
-	}
-}
-
-func TestMedian(t *testing.T) {
-	for _, c := range []struct {
-		xs   []float64
-		want float64
-	}{{nil, 0}, {[]float64{7}, 7}, {[]float64{9, 1}, 5}, {[]float64{3, 100, 1}, 3}} {
-		if got := median(c.xs); got != c.want {
-			t.Errorf("median(%v) = %v, want %v", c.xs, got, c.want)
-		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -56,14 +57,6 @@ var rows = []row{
 	{group: recordGroup, name: "reports.Recorder", series: "record/cost", bound: 20, less: true},
 }
 
-// Verdicts of a line.
-const (
-	verdictPass        = "pass"
-	verdictFail        = "fail"
-	verdictInfo        = "" // no target
-	verdictNotMeasured = "not measured"
-)
-
 // table is the JSON document and the source of the text.
 type table struct {
 	Schema      string              `json:"schema"`
@@ -78,17 +71,17 @@ type table struct {
 // line is one measured row. Value is the median of Values; Ratio the median of
 // the ratios taken inside each repeat.
 type line struct {
-	Group     string    `json:"group"`
-	Name      string    `json:"name"`
-	Series    string    `json:"series"`
-	Unit      string    `json:"unit"`
-	Values    []float64 `json:"values"`
-	Value     float64   `json:"value"`
-	Reference string    `json:"reference,omitempty"`
-	Ratios    []float64 `json:"ratios,omitempty"`
-	Ratio     float64   `json:"ratio,omitempty"`
-	Target    string    `json:"target,omitempty"`
-	Verdict   string    `json:"verdict,omitempty"`
+	Group     string          `json:"group"`
+	Name      string          `json:"name"`
+	Series    string          `json:"series"`
+	Unit      string          `json:"unit"`
+	Values    []float64       `json:"values"`
+	Value     float64         `json:"value"`
+	Reference string          `json:"reference,omitempty"`
+	Ratios    []float64       `json:"ratios,omitempty"`
+	Ratio     float64         `json:"ratio,omitempty"`
+	Target    string          `json:"target,omitempty"`
+	Verdict   targets.Verdict `json:"verdict,omitempty"`
 
 	refName string
 }
@@ -152,9 +145,9 @@ func build(r *raw, sources map[string]bool) *table {
 				l.Ratios = append(l.Ratios, x/ref)
 			}
 		}
-		l.Value, l.Ratio = median(l.Values), median(l.Ratios)
+		l.Value, l.Ratio = targets.Median(l.Values), targets.Median(l.Ratios)
 		l.judge(w)
-		if w.optional && l.Verdict == verdictNotMeasured {
+		if w.optional && l.Verdict == targets.NotMeasured {
 			continue
 		}
 		t.Lines = append(t.Lines, l)
@@ -164,51 +157,25 @@ func build(r *raw, sources map[string]bool) *table {
 
 // judge compares with the target. A line without its reference is not measured.
 func (l *line) judge(w row) {
-	got, n, sign := l.Value, len(l.Values), ">="
-	if w.less {
-		sign = "<="
-	}
+	goal := targets.Target{Bound: w.bound, Less: w.less}
+	got, n := l.Value, len(l.Values)
 	if w.reference != "" && (w.bound != 0 || w.optional) {
 		got, n = l.Ratio, len(l.Ratios)
 	}
 	if w.bound != 0 && w.reference != "" {
-		l.Target = fmt.Sprintf("%s %.2fx", sign, w.bound)
+		l.Target = fmt.Sprintf("%s %.2fx", goal.Sign(), w.bound)
 	} else if w.bound != 0 {
-		l.Target = sign + " " + format(w.bound, l.Unit)
+		l.Target = goal.Sign() + " " + format(w.bound, l.Unit)
 	}
-	switch {
-	case n == 0:
-		l.Verdict = verdictNotMeasured
-	case w.bound == 0:
-		l.Verdict = verdictInfo
-	case got == w.bound || (got < w.bound) == w.less:
-		l.Verdict = verdictPass
-	default:
-		l.Verdict = verdictFail
-	}
+	l.Verdict = goal.Judge(got, n)
 }
 
-// outcome is the exit code: what could not be measured weighs more than a
-// missed target, because then the table proves nothing.
 func (t *table) outcome() error {
-	var missed, absent []string
+	o := targets.Outcome{Failures: len(t.Failures)}
 	for _, l := range t.Lines {
-		switch l.Verdict {
-		case verdictFail:
-			missed = append(missed, l.Group+": "+l.Name)
-		case verdictNotMeasured:
-			absent = append(absent, l.Group+": "+l.Name)
-		}
+		o.Add(l.Group+": "+l.Name, l.Verdict)
 	}
-	switch {
-	case len(absent) > 0:
-		return &reports.ExitError{Code: reports.ExitFailed, Err: fmt.Errorf("not measured: %s", strings.Join(absent, "; "))}
-	case len(t.Failures) > 0:
-		return &reports.ExitError{Code: reports.ExitFailed, Err: fmt.Errorf("%d probes failed", len(t.Failures))}
-	case len(missed) > 0:
-		return &reports.ExitError{Code: reports.ExitThreshold, Err: fmt.Errorf("target missed: %s", strings.Join(missed, "; "))}
-	}
-	return nil
+	return o.Err()
 }
 
 // writeText prints the table, with the spread of the ratios over the repeats.
@@ -228,7 +195,7 @@ func (t *table) writeText(w io.Writer) error {
 		if len(l.Ratios) > 0 {
 			ratio = fmt.Sprintf("%.2fx of %s (%.2f to %.2f)", l.Ratio, l.refName, slices.Min(l.Ratios), slices.Max(l.Ratios))
 		}
-		fmt.Fprintln(b, textLine("  "+l.Name, value, ratio, l.Target, l.Verdict))
+		fmt.Fprintln(b, textLine("  "+l.Name, value, ratio, l.Target, string(l.Verdict)))
 	}
 	for _, f := range t.Failures {
 		fmt.Fprintf(b, "failed: %s\n", f)
@@ -266,18 +233,5 @@ func format(x float64, unit string) string {
 		return fmt.Sprintf("%.1f ns", x)
 	default:
 		return fmt.Sprintf("%.2f us", x/1e3)
-	}
-}
-
-// median of nothing is 0.
-func median(xs []float64) float64 {
-	s := slices.Sorted(slices.Values(xs))
-	switch n := len(s); {
-	case n == 0:
-		return 0
-	case n%2 == 1:
-		return s[n/2]
-	default:
-		return (s[n/2-1] + s[n/2]) / 2
 	}
 }

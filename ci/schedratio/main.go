@@ -11,21 +11,16 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 
+	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
 func main() {
-	err := run(os.Args[1:])
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "sched-ratio:", err)
-	}
-	os.Exit(reports.Code(err))
+	targets.Exit("sched-ratio", run)
 }
 
 func run(args []string) error {
@@ -50,15 +45,9 @@ func run(args []string) error {
 	}
 	m.bench(string(text))
 	lines := m.lines()
-	if *jsonFile != "" {
-		b, err := json.MarshalIndent(map[string]any{"schema": "rdmaperf-sched-ratio/v1", "lines": lines}, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(*jsonFile, append(b, '\n'), 0o666); err != nil {
-			return err
-		}
+	if err := targets.WriteJSON(*jsonFile, map[string]any{"schema": "rdmaperf-sched-ratio/v1", "lines": lines}); err != nil {
+		return err
 	}
 	print(os.Stdout, lines)
-	return verdict(lines)
+	return outcome(lines)
 }

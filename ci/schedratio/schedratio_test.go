@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -15,12 +16,12 @@ func TestVerdicts(t *testing.T) {
 		code    int
 		verdict string
 	}{
-		{line{Name: "met", Verdict: pass}, reports.ExitOK, ""},
+		{line{Name: "met", Verdict: targets.Pass}, reports.ExitOK, ""},
 		{line{Name: "of no target"}, reports.ExitOK, ""},
-		{line{Name: "missed", Verdict: fail}, reports.ExitThreshold, "1 of the targets missed"},
-		{line{Name: "absent", Verdict: notMeasured}, reports.ExitFailed, "absent: not measured"},
+		{line{Name: "missed", Verdict: targets.Fail}, reports.ExitThreshold, "target missed: missed"},
+		{line{Name: "absent", Verdict: targets.NotMeasured}, reports.ExitFailed, "not measured: absent"},
 	} {
-		err := verdict([]line{{Name: "first", Verdict: pass}, c.line})
+		err := outcome([]line{{Name: "first", Verdict: targets.Pass}, c.line})
 		if reports.Code(err) != c.code || c.verdict != "" && !strings.Contains(err.Error(), c.verdict) {
 			t.Errorf("%s: %v, exit %d, want %d", c.line.Name, err, reports.Code(err), c.code)
 		}
@@ -33,7 +34,7 @@ func TestLinesAgainstBounds(t *testing.T) {
 		if w.bound == 0 {
 			continue
 		}
-		for off, want := range map[float64]string{0: pass, 0.01: pass, -0.01: fail} {
+		for off, want := range map[float64]targets.Verdict{0: targets.Pass, 0.01: targets.Pass, -0.01: targets.Fail} {
 			x := w.bound + off*w.bound
 			if w.less {
 				x = w.bound - off*w.bound
@@ -51,7 +52,7 @@ func TestLinesAgainstBounds(t *testing.T) {
 				if l.Name == w.name && l.Verdict != want {
 					t.Errorf("%s at %v: %q, want %q", w.name, l.Value, l.Verdict, want)
 				}
-				if l.Series != w.series && l.Series != w.beside && l.Verdict != notMeasured {
+				if l.Series != w.series && l.Series != w.beside && l.Verdict != targets.NotMeasured {
 					t.Errorf("%s: %q without a measurement", l.Name, l.Verdict)
 				}
 			}
