@@ -115,8 +115,8 @@ type Done struct {
 	HasImm bool
 }
 
-// Volley is one side's step of a ping-pong in one call: post an operation, look
-// until something happens, and answer it (rdma.Volley says why).
+// Volley is one side's step of a ping-pong: post an operation, look until something
+// happens, and answer it. Several are taken in one call (rdma.Volley says why).
 type Volley struct {
 	Ask    Op // posted first, with HasAsk
 	Answer Op // posted when the wait has ended, with HasAnswer
@@ -133,6 +133,7 @@ type Volley struct {
 	HasAnswer bool  // cleared when it is posted
 	Met       bool  // result: the wait ended
 	Took      int64 // result, without an answer: ns from before Ask until then
+	Start     int64 // when Ask was posted, ns of the provider's own clock
 }
 
 // Session is one connection with a window at each end. It is not safe for
@@ -148,11 +149,12 @@ type Session interface {
 	// Poll moves up to len(dst) finished operations into dst and never blocks. It
 	// also drives the transport, so a side that only watches memory calls it too.
 	Poll(dst []Done) (n int, err error)
-	// Volley takes one step of a ping-pong. n operations are in dst, whatever the
-	// error; what v says was not posted was not, and a failed operation ends the wait
-	// unmet. ErrState: nothing was done, and Post and Poll tell more. ErrNotSupported
-	// without Caps.Volleys.
-	Volley(v *Volley, dst []Done) (n int, err error)
+	// Volley takes steps of a ping-pong, one after the other, or the first of them. A
+	// step that is not met, or whose answer was not posted, is the last: nothing of
+	// those behind it was posted. n operations are in dst, whatever the error, and a
+	// failed one leaves its step unmet. ErrState: nothing was done, and Post and Poll
+	// tell more. ErrNotSupported without Caps.Volleys.
+	Volley(vs []Volley, dst []Done) (n int, err error)
 	// Wait blocks until Poll may have something, or ctx ends (event mode).
 	Wait(ctx context.Context) error
 	// Close ends the connection and frees the window.
@@ -199,17 +201,18 @@ type Listener interface {
 type Caps struct {
 	Label         rdma.Label
 	Kinds         KindSet
-	LastByteLast  bool   // a write's last byte lands last: the target may watch memory
-	InProcess     bool   // both ends must live in one process (mem)
-	SameHost      bool   // both ends must live on one machine
-	Events        bool   // Wait works
-	Volleys       bool   // Volley works
-	Unaided       bool   // reads and atomics of the peer are served as fast while this side sleeps
-	MaxMsg        uint64 // bytes
-	MaxInline     int    // bytes
-	MaxSessions   int    // at once; 0: no limit known
-	MaxDepth      int    // operations outstanding
-	MaxReadDepth  int    // reads and atomics outstanding
-	Priorities    int    // levels of Op.Priority that are told apart; 0: it is ignored
-	LocalComplete bool   // success means handed to the transport below, not arrived
+	LastByteLast  bool    // a write's last byte lands last: the target may watch memory
+	InProcess     bool    // both ends must live in one process (mem)
+	SameHost      bool    // both ends must live on one machine
+	Events        bool    // Wait works
+	Volleys       bool    // Volley works
+	VolleyNS      float64 // what one adds to the round trip that it times, ns; 0: not known
+	Unaided       bool    // reads and atomics of the peer are served as fast while this side sleeps
+	MaxMsg        uint64  // bytes
+	MaxInline     int     // bytes
+	MaxSessions   int     // at once; 0: no limit known
+	MaxDepth      int     // operations outstanding
+	MaxReadDepth  int     // reads and atomics outstanding
+	Priorities    int     // levels of Op.Priority that are told apart; 0: it is ignored
+	LocalComplete bool    // success means handed to the transport below, not arrived
 }

@@ -315,7 +315,7 @@ func devUndeclared(_ context.Context, e *Env) error {
 		refused("resume", c.a.qp.Resume)
 	}
 	if lacks(rdma.FeatVolley) {
-		refused("volley", func() error { _, err := c.a.qp.Volley(&rdma.Volley{}, make([]rdma.WC, 1)); return err })
+		refused("volley", func() error { _, err := c.a.qp.Volley(make([]rdma.Volley, 1), make([]rdma.WC, 1)); return err })
 	}
 	if lacks(rdma.FeatReadMultiSGE) && caps.Ops.Has(rdma.OpRead) && caps.MaxSGE > 1 {
 		probed++

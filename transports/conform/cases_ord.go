@@ -38,6 +38,9 @@ var ordCases = []Case{
 	{ID: "ord/unsignaled-error", Clause: "IBTA 10.7.3.1", Needs: needRead,
 		Requirement: "An unsignalled request that fails makes a completion.",
 		Run:         ordUnsignaledError},
+	{ID: "ord/unsignaled-reuse", Clause: "IBTA 10.7.3.1", Needs: needSendWrite,
+		Requirement: "The buffers of unsignalled requests may be changed as soon as a later completion of the queue is polled.",
+		Run:         ordUnsignaledReuse},
 	{ID: "ord/sig-all", Clause: "man ibv_create_qp (sq_sig_all)", Needs: needWrite,
 		Requirement: "With sq_sig_all every request makes a completion, whatever its flags.",
 		Run:         ordSigAll},
@@ -255,6 +258,30 @@ func ordUnsignaledError(_ context.Context, e *Env) error {
 	bad.key ^= 0x5a5a5a5a
 	c.refuses(c.a, accessRefused(0x0100, 0x1100), unsignaled(read(1, bad, sink.all())))
 	sink.unchanged("after a refused read")
+	return nil
+}
+
+// Messages of many pages, because some devices lend these to the layer below, and more
+// of them than it sends at once.
+func ordUnsignaledReuse(_ context.Context, e *Env) error {
+	const size = 32 << 10
+	depth := e.deep(48)
+	c := e.connect(connOpts{depth: depth})
+	src := e.region(c.a, "src", depth*size, localOnly)
+	dst := e.region(c.b, "dst", depth*size, remoteAll)
+	for round := range e.loops(4, 50) {
+		src.fill(uint64(round))
+		want := bytes.Clone(src.data())
+		for i := range depth - 1 {
+			c.a.post(unsignaled(write(i, dst.at(i*size), src.sge(i*size, size))))
+		}
+		last := (depth - 1) * size
+		c.a.post(write(depth-1, dst.at(last), src.sge(last, size)))
+		c.a.s.expect(ok(depth - 1))
+		fillByte(src.data(), byte(round))
+		c.barrier()
+		e.equal(dst.name, dst.data(), want)
+	}
 	return nil
 }
 

@@ -14,41 +14,65 @@ var vlyCases = []Case{
 		Run:         qpsVolley},
 }
 
-// volley takes a step at x, whose CQ nobody else polls, until it is met.
+// volley takes one step at x, whose CQ nobody else polls, until it is met.
 func (x *end) volley(v *rdma.Volley) {
+	vs := []rdma.Volley{*v}
+	x.volleys(vs)
+	*v = vs[0]
+}
+
+// volleys takes steps at x until all are met, or one has not answered.
+func (x *end) volleys(vs []rdma.Volley) {
 	x.sleep()
 	defer x.wake()
-	x.e.wait(func() string { return "a volley at " + x.name + " to be met" }, func() bool {
-		x.step(v)
-		return v.Met
+	x.e.wait(func() string { return "volleys at " + x.name + " to be met" }, func() bool {
+		for len(vs) > 0 {
+			k, unanswered := x.steps(vs)
+			if vs = vs[k:]; k == 0 || unanswered {
+				return unanswered
+			}
+		}
+		return true
 	})
 }
 
-// step is one call: what it posted goes on record, and what it polled is filed.
-func (x *end) step(v *rdma.Volley) {
-	e, what, answer := x.e, "volley at "+x.name, v.HasAnswer
-	for _, wr := range []struct {
-		there bool
-		*rdma.SendWR
-	}{{v.HasAsk, &v.Ask}, {v.HasAnswer, &v.Answer}} {
-		if wr.there {
-			x.s.open = append(x.s.open, pending{id: wr.ID, op: wr.Op.Completes()})
-		}
+// steps is one call: what it posted goes on record, and what it polled is filed. It
+// returns how many steps were met, and whether the last of them did not answer.
+func (x *end) steps(vs []rdma.Volley) (met int, unanswered bool) {
+	e, what := x.e, "volley at "+x.name
+	before := append([]rdma.Volley(nil), vs...)
+	for i := range vs {
+		vs[i].Met = true // must be the provider's word
 	}
-	n, err := x.qp.Volley(v, e.scratch[:])
+	n, err := x.qp.Volley(vs, e.scratch[:])
 	e.must(what, err)
-	if v.HasAsk {
-		e.failf(what+" posts what it asks", "it did not")
-	}
-	if answer && v.HasAnswer {
-		x.s.open = x.s.open[:len(x.s.open)-1]
-	}
-	if answer && !v.HasAnswer && !v.Met {
-		e.failf(what+" answers nothing before the wait ends", "it did")
+	for i := range vs {
+		v, over := &vs[i], i > met || unanswered
+		for _, wr := range []struct {
+			was, is bool
+			*rdma.SendWR
+		}{{before[i].HasAsk, v.HasAsk, &v.Ask}, {before[i].HasAnswer, v.HasAnswer, &v.Answer}} {
+			if wr.was && !wr.is {
+				x.s.open = append(x.s.open, pending{id: wr.ID, op: wr.Op.Completes()})
+			}
+		}
+		switch {
+		case over && (v.Met || v.HasAsk != before[i].HasAsk || v.HasAnswer != before[i].HasAnswer):
+			e.failf(what+" does nothing behind a step that is not met or not answered", "it did")
+		case over:
+		case v.HasAsk:
+			e.failf(what+" posts what it asks", "it did not")
+		case before[i].HasAnswer && !v.HasAnswer && !v.Met:
+			e.failf(what+" answers nothing before the wait ends", "it did")
+		case v.Met:
+			met++
+			unanswered = v.HasAnswer
+		}
 	}
 	for _, wc := range e.scratch[:n] {
 		x.box.file(wc)
 	}
+	return met, unanswered
 }
 
 func qpsVolley(_ context.Context, e *Env) error {
@@ -98,6 +122,40 @@ func qpsVolley(_ context.Context, e *Env) error {
 	c.b.s.expect(ok(6))
 	c.barrierFrom(c.b, c.a)
 	e.equal(src.name, src.data()[48:49], src.data()[40:41])
+
+	// Steps in one call, in order: three writes, each behind the completion of the one
+	// before; and answers that wait for one message after the other.
+	var asks [3]rdma.Volley
+	for i := range asks {
+		asks[i] = rdma.Volley{Ask: write(30+i, dst.at(56), src.sge(16+i, 1)), HasAsk: true, Until: rdma.UntilSend, Looks: 100}
+	}
+	c.a.volleys(asks[:])
+	for i := range asks {
+		if asks[i].Took <= 0 || i > 0 && asks[i].Start < asks[i-1].Start+asks[i-1].Took {
+			e.failf("a step begins behind the one before", "step %d at %d ns for %d ns", i, asks[i].Start, asks[i].Took)
+		}
+		c.a.s.expect(ok(30 + i))
+	}
+	c.barrierFrom(c.a, c.b)
+	e.equal(dst.name, dst.data()[56:57], src.data()[18:19])
+	var answers [3]rdma.Volley
+	for i := range answers {
+		id := 40 + i
+		answers[i] = rdma.Volley{Answer: send(id, dst.sge(8*i, 8)), HasAnswer: true, Until: rdma.UntilRecv, Expect: recvID(id), Looks: 100}
+		c.b.postRecv(recv(id, dst.sge(8*i, 8)))
+		c.a.postRecv(recv(id, src.sge(32, 8)))
+	}
+	for i := range answers {
+		if k, _ := c.b.steps(answers[i:]); k != 0 {
+			e.failf("what nothing came for is not met", "it is")
+		}
+		c.a.post(send(40+i, src.sge(0, 8)))
+		c.b.volleys(answers[i : i+1])
+		c.b.r.expect(got(40+i, 8))
+		c.b.s.expect(ok(40 + i))
+		c.a.s.expect(ok(40 + i))
+		c.a.r.expect(got(40+i, 8))
+	}
 	c.works()
 	return nil
 }

@@ -81,7 +81,7 @@ var bends = []bendRow{
 	})), []string{"rdr/empty-among-others"}},
 	{"every priority is taken", fixed(bend{caps: fourPriorities}), []string{"pri/limit-refused"}},
 	{"a list goes backwards", fixed(bend{caps: fourPriorities, send: backwards}), []string{"pri/same-keeps-order", "pri/fence-holds"}},
-	{"unsignalled writes are forgotten", fixed(bend{caps: fourPriorities, send: forgetQuiet}), []string{"pri/covers-unsignaled"}},
+	{"unsignalled writes are forgotten", fixed(bend{caps: fourPriorities, send: forgetQuiet}), []string{"pri/covers-unsignaled", "ord/unsignaled-reuse"}},
 	{"capabilities change", fixed(bend{caps: func(c *rdma.Caps, calls int) { c.MaxQPWR += calls & 1 }}), []string{"dev/caps-constant"}},
 	{"limits are not kept", fixed(bend{caps: halved}), []string{"dev/limits-exceeded", "cqo/depth-range", "cm/ird-ord-range",
 		"cm/private-data-too-long", "snd/too-many-elements", "lrg/over-max"}},

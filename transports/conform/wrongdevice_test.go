@@ -250,11 +250,13 @@ func (q *bentQP) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	return q.QP.PostRecv(wrs)
 }
 
-func (q *bentQP) Volley(v *rdma.Volley, dst []rdma.WC) (int, error) {
-	if q.b.volley != nil {
-		q.b.volley(v)
+func (q *bentQP) Volley(vs []rdma.Volley, dst []rdma.WC) (int, error) {
+	for i := range vs {
+		if q.b.volley != nil {
+			q.b.volley(&vs[i])
+		}
 	}
-	return q.QP.Volley(v, dst)
+	return q.QP.Volley(vs, dst)
 }
 
 func (q *bentQP) Drain() error { return inner(q.b.drain, q.QP, q.QP.Drain) }

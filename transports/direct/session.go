@@ -16,6 +16,9 @@ const (
 	postBatch = 64
 	// pollBatch bounds one CQ.Poll in the same way.
 	pollBatch = 128
+	// volleyBatch is how many steps one Volley takes at most. Arbitrary: with eight,
+	// what stands between two calls is a small part of a step.
+	volleyBatch = 8
 	// closeGrace is the deadline of the Disconnect in Close. Arbitrary.
 	closeGrace = 250 * time.Millisecond
 	// idlePolls empty Polls pass between two looks at the QP's state, which costs
@@ -50,7 +53,7 @@ type session struct {
 	recvInUse   int
 
 	volleys bool // the device has them
-	volley  rdma.Volley
+	steps   []rdma.Volley
 
 	sends []rdma.SendWR // templates: key, element count and the like are set once
 	recvs []rdma.RecvWR
@@ -95,6 +98,9 @@ func (t *transport) newSession(cfg transports.Config) (*session, error) {
 			access |= rdma.RemoteAtomic
 		}
 	}
+	if s.volleys {
+		s.steps = make([]rdma.Volley, volleyBatch)
+	}
 	if !t.caps.Features.Has(rdma.FeatInline) {
 		s.refuse |= transports.Inline
 	}
@@ -108,7 +114,9 @@ func (t *transport) newSession(cfg transports.Config) (*session, error) {
 	for i := range s.sends {
 		s.sends[i].SGE[0].LKey = s.mr.LKey()
 	}
-	s.volley.Ask.SGE[0].LKey, s.volley.Answer.SGE[0].LKey = s.mr.LKey(), s.mr.LKey()
+	for i := range s.steps {
+		s.steps[i].Ask.SGE[0].LKey, s.steps[i].Answer.SGE[0].LKey = s.mr.LKey(), s.mr.LKey()
+	}
 	for i := range s.recvs {
 		s.recvs[i].SGE[0].LKey = s.mr.LKey()
 	}
@@ -157,7 +165,9 @@ func (s *session) setPeer(g greeting) {
 	for i := range s.sends {
 		s.sends[i].RKey = g.rkey
 	}
-	s.volley.Ask.RKey, s.volley.Answer.RKey = g.rkey, g.rkey
+	for i := range s.steps {
+		s.steps[i].Ask.RKey, s.steps[i].Answer.RKey = g.rkey, g.rkey
+	}
 }
 
 // Local is the own window; nil after Close.

@@ -62,6 +62,7 @@ func (t *transport) Caps() transports.Caps {
 		Events:        d.Features.Has(rdma.FeatEvents),
 		Volleys:       d.Features.Has(rdma.FeatVolley),
 		Unaided:       d.Unaided,
+		VolleyNS:      d.VolleyNS,
 		MaxMsg:        d.MaxMsg,
 		MaxSessions:   d.MaxQP,
 		MaxDepth:      min(d.MaxQPWR, (d.MaxCQE-cqSlack)/2, maxDepth), // sends and receives share the CQ

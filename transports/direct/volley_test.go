@@ -11,7 +11,9 @@ import (
 func step(t *testing.T, s *session, v *transports.Volley, n int) []transports.Done {
 	t.Helper()
 	dst := make([]transports.Done, 8)
-	k, err := s.Volley(v, dst)
+	vs := []transports.Volley{*v}
+	k, err := s.Volley(vs, dst)
+	*v = vs[0]
 	if err != nil || !v.Met || k != n {
 		t.Fatalf("volley: %d done, met %v, %v; want %d", k, v.Met, err, n)
 	}
@@ -65,19 +67,19 @@ func TestVolleysThatAreNotTaken(t *testing.T) {
 		"answer outside": {transports.Volley{Answer: transports.Op{Kind: transports.KindWrite, Local: 256, Len: 1}, HasAnswer: true, Looks: 1}, rdma.ErrInvalid},
 		"a call":         {transports.Volley{Ask: transports.Op{Kind: transports.KindCall}, HasAsk: true, Looks: 1}, rdma.ErrNotSupported},
 	} {
-		if n, err := r.near.Volley(&c.v, dst); n != 0 || err != c.want || r.near.inUse != 0 {
+		if n, err := r.near.Volley([]transports.Volley{c.v}, dst); n != 0 || err != c.want || r.near.inUse != 0 {
 			t.Errorf("%s: %d, %v, %d in use; want %v", name, n, err, r.near.inUse, c.want)
 		}
 	}
 	if n, err := r.near.Post([]transports.Op{write}); n != 1 {
 		t.Fatal(err)
 	}
-	full := transports.Volley{Ask: write, HasAsk: true, Looks: 1}
-	if _, err := r.near.Volley(&full, dst); err != rdma.ErrQueueFull || !full.HasAsk {
+	full := []transports.Volley{{Ask: write, HasAsk: true, Looks: 1}}
+	if _, err := r.near.Volley(full, dst); err != rdma.ErrQueueFull || !full[0].HasAsk {
 		t.Errorf("ask in a full queue: %v, want %v", err, rdma.ErrQueueFull)
 	}
 	late := transports.Volley{Answer: write, HasAnswer: true, Until: rdma.UntilByte, Watch: 0, Was: 1, Looks: 1}
-	if n, err := r.near.Volley(&late, dst); n != 1 || err != nil || late.Met || !late.HasAnswer {
+	if n, err := r.near.Volley([]transports.Volley{late, late}, dst); n != 1 || err != nil || late.Met || !late.HasAnswer {
 		t.Errorf("answer in a full queue: %d done, met %v, %v; want the completion that makes room", n, late.Met, err)
 	}
 	if step(t, r.near, &late, 0); late.HasAnswer {
@@ -87,7 +89,7 @@ func TestVolleysThatAreNotTaken(t *testing.T) {
 	if err := r.near.qp.Fail(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.near.Volley(&full, dst); err != rdma.ErrState || !full.HasAsk {
+	if _, err := r.near.Volley(full, dst); err != rdma.ErrState || !full[0].HasAsk {
 		t.Errorf("volley in ERR: %v, want %v", err, rdma.ErrState)
 	}
 }

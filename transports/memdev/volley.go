@@ -9,19 +9,35 @@ import (
 
 var clockBase = time.Now()
 
-// Volley takes one step of a ping-pong with the device's own post and poll.
-func (q *qp) Volley(v *rdma.Volley, dst []rdma.WC) (n int, err error) {
-	var watched []byte
-	if v.Until == rdma.UntilByte {
-		watched = rdma.BufferAt(v.Watch, 1)
-	}
-	if q.sendCQ != q.recvCQ || q.srq != nil || len(dst) == 0 || v.Until == rdma.UntilByte && watched == nil {
+// Volley takes steps of a ping-pong with the device's own post and poll.
+func (q *qp) Volley(vs []rdma.Volley, dst []rdma.WC) (n int, err error) {
+	if q.sendCQ != q.recvCQ || q.srq != nil || len(dst) == 0 {
 		return 0, rdma.ErrInvalid
+	}
+	for i := range vs {
+		v := &vs[i]
+		if v.Met = false; v.Until == rdma.UntilByte && rdma.BufferAt(v.Watch, 1) == nil {
+			return 0, rdma.ErrInvalid
+		}
 	}
 	if q.State() != rdma.QPRTS {
 		return 0, rdma.ErrState
 	}
-	v.Met = false
+	for i := range vs {
+		v := &vs[i]
+		k, err := q.volley(v, dst[n:])
+		if n += k; err != nil || !v.Met || v.HasAnswer {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (q *qp) volley(v *rdma.Volley, dst []rdma.WC) (n int, err error) {
+	var watched []byte
+	if v.Until == rdma.UntilByte {
+		watched = rdma.BufferAt(v.Watch, 1)
+	}
 	if v.HasAsk {
 		v.Start = int64(time.Since(clockBase))
 		if _, err := q.PostSend(unsafe.Slice(&v.Ask, 1)); err != nil {

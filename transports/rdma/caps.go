@@ -120,6 +120,9 @@ type Caps struct {
 	// Unaided: one-sided operations of the peer are no slower while nobody polls here.
 	// Without it they are carried out all the same.
 	Unaided bool
+	// VolleyNS is what a Volley itself adds to the round trip that it times, in ns,
+	// measured without a device below. 0: not known.
+	VolleyNS float64
 	// Priorities is how many values of SendWR.Priority the device tells apart: 0 to
 	// Priorities-1, and refuses the others with ErrInvalid. 0: it ignores them.
 	Priorities int

@@ -9,10 +9,11 @@ const (
 	UntilByte              // the byte at Watch is not Was any more
 )
 
-// Volley is one side's step of a ping-pong in one call: post a request, look until
-// something happens, and answer it. Whoever asks learns when that happened, and
-// whoever answers does so before it knows itself, so that neither figure carries
-// the way into the provider and out of it. It holds no pointer.
+// Volley is one side's step of a ping-pong: post a request, look until something
+// happens, and answer it. Several are taken in one call. Whoever asks learns when it
+// happened, and whoever answers does so before it knows itself, so that no figure
+// carries the way into the provider and out of it, nor the caches that the way cost.
+// It holds no pointer.
 type Volley struct {
 	Ask    SendWR // posted first, with HasAsk
 	Answer SendWR // posted when the wait has ended, with HasAnswer

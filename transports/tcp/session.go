@@ -151,7 +151,7 @@ func (s *session) flush() {
 }
 
 // Volley is not declared: every post and poll works on the socket.
-func (s *session) Volley(*transports.Volley, []transports.Done) (int, error) {
+func (s *session) Volley([]transports.Volley, []transports.Done) (int, error) {
 	return 0, rdma.ErrNotSupported
 }
 

@@ -43,6 +43,11 @@ const vendorSIW = 0x626d74
 type findings struct {
 	flushSend, flushRecv bool // requests posted in ERR complete flushed (IBTA C10-96, C10-97)
 	swapsDepths          bool // the answer to a connect has IRD and ORD exchanged
+	// toldFrom is the length from which unsignalled messages must be signalled to the
+	// device, or it reads their buffers after later requests have completed; 0: none.
+	toldFrom int
+	noKey    bool // siw.c
+	nudges   bool // a connection needs them: nudge.go
 }
 
 // probed remembers what devices can do: finding out makes and destroys a dozen
@@ -65,6 +70,7 @@ func (d *Device) findCaps() error {
 	key := fmt.Sprintf("%s/%d/%v", d.dev, d.port.num, d.cfg.CM)
 	if k, known := probed.known[key]; known {
 		d.caps, d.found = k.caps, k.found
+		d.atFault()
 		return nil
 	}
 	var a C.struct_va_device_attr
@@ -75,6 +81,16 @@ func (d *Device) findCaps() error {
 	// siw_cm_upcall reports a reply's depths the other way round than a request's,
 	// and than other drivers do.
 	d.found.swapsDepths = a.vendor_id == vendorSIW
+	if a.vendor_id == vendorSIW {
+		d.found.noKey, d.found.nudges = true, true
+		d.atFault()
+		// siw_qp_prepare_tx hands TCP the pages of an unsignalled message of a page or
+		// more, not a copy, and TCP reads them as late as at a retransmission. A later
+		// completion proves nothing of them, although IBTA 10.7.3.1 lets the caller
+		// write to them by then. Seen with Linux 6.12.117; 6.1.192 copies all the same,
+		// since its TCP does not know the flag MSG_SPLICE_PAGES.
+		d.found.toldFrom = os.Getpagesize()
+	}
 	if err := d.probe(); err != nil {
 		return &rdma.OpError{Op: "probe", Object: d.dev, Err: err}
 	}
@@ -85,12 +101,20 @@ func (d *Device) findCaps() error {
 	return nil
 }
 
+// atFault tells the C side what it has to work around.
+func (d *Device) atFault() {
+	if d.found.noKey {
+		C.vb_has_no_key(d.table)
+	}
+}
+
 func (d *Device) advertised(a *C.struct_va_device_attr) rdma.Caps {
 	c := rdma.Caps{
 		Label:      label(d.dev),
 		Ops:        rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
 		Features:   rdma.FeatEvents | rdma.FeatSolicited | rdma.FeatFence | rdma.FeatAsyncEvents | rdma.FeatLastByteLast | rdma.FeatVolley,
 		Unaided:    true,
+		VolleyNS:   volleyOverhead(),
 		MaxQP:      int(a.max_qp),
 		MaxQPWR:    min(limitQPWR, int(a.max_qp_wr)-1), // one place is the beacon's
 		MaxCQE:     min(limitCQE, int(a.max_cqe)),
@@ -98,6 +122,9 @@ func (d *Device) advertised(a *C.struct_va_device_attr) rdma.Caps {
 		MaxRDAtom:  min(limitRDAtom, int(a.max_qp_rd_atom), int(a.max_qp_init_rd_atom)),
 		MaxPrivate: maxExchangePrivate,
 		MaxMsg:     d.port.maxMsg,
+	}
+	if c.Label == rdma.LabelSoft && !placesUpwards() {
+		c.Features &^= rdma.FeatLastByteLast
 	}
 	c.MaxReadSGE = max(1, min(c.MaxSGE, int(a.max_sge_rd)))
 	if a.max_srq > 0 && a.max_srq_wr > 0 && int(a.max_srq_sge) >= c.MaxSGE {
@@ -233,7 +260,7 @@ func (d *Device) flushes(pd *C.struct_va_pd, cq *C.struct_vb_cq, send bool) bool
 func (d *Device) trialQP(pd *C.struct_va_pd, cq *C.struct_vb_cq) *C.struct_vb_qp {
 	c := d.queueCap(1, 1, 0)
 	var rc C.int
-	return C.vb_create_qp(pd, d.table, cq, cq, nil, 1, 1, &c, 0, padRecv(d.iwarp), 0, &rc)
+	return C.vb_create_qp(pd, d.table, cq, cq, nil, 1, 1, &c, 0, 0, padRecv(d.iwarp), 0, &rc)
 }
 
 // completes waits for one completion with this status.

@@ -84,6 +84,9 @@ func (q *qp) initiateCM(ctx context.Context, id *cmID, addr string, p rdma.ConnP
 	}
 	q.join(cmLink{id}, &got)
 	id.follow(q.gone)
+	if q.dev.found.nudges {
+		q.nudge()
+	}
 	return got, nil
 }
 

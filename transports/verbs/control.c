@@ -11,12 +11,12 @@
 
 static int failed(int rc) {
 	if (rc < 0)
-		return errno ? errno : EIO;
+		return errno ? errno : VB_UNSAID;
 	return rc;
 }
 
 static void *made(void *p, int *err) {
-	*err = p ? 0 : errno ? errno : EIO;
+	*err = p ? 0 : errno ? errno : VB_UNSAID;
 	return p;
 }
 
@@ -100,7 +100,7 @@ int vb_async(struct va_context *c, struct vb_event *out) {
 	struct va_async_event ev;
 	errno = 0;
 	if (vb_verbs.get_async_event(c, &ev))
-		return errno ? errno : EIO;
+		return errno ? errno : VB_UNSAID;
 	out->type = ev.event_type;
 	out->object = NULL;
 	out->qp_num = 0;
@@ -134,7 +134,7 @@ int vb_cm_event(struct va_cm_channel *ch, struct vb_cm_event *out) {
 	struct va_cm_event *ev;
 	errno = 0;
 	if (vb_cm.get_cm_event(ch, &ev))
-		return errno ? errno : EIO;
+		return errno ? errno : VB_UNSAID;
 	memset(out, 0, sizeof *out);
 	out->type = ev->event;
 	out->status = ev->status;

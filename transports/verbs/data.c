@@ -141,8 +141,10 @@ static int translate(struct vb_cq *c, struct vb_wc *o, const struct va_wc *w) {
 	} else {
 		if (!taken(q, place))
 			return 0;
-		int beacon = e->flags & VB_BEACON;
+		int beacon = e->flags & VB_BEACON, silent = !(e->flags & (VB_LOUD | VB_BEACON));
 		retire(q, place);
+		if (silent && w->status == VA_WC_SUCCESS)
+			return 0; // signalled for the device's sake
 		if (beacon) {
 			q->drained = 1;
 			return 0;
@@ -188,6 +190,13 @@ static const uint8_t wr_flags[16] = {
 #undef F
 };
 
+static uint64_t length(const struct vb_send *s) {
+	uint64_t n = 0;
+	for (int i = 0; i < s->num_sge; i++)
+		n += s->sge[i].length;
+	return n;
+}
+
 static void fill(struct va_send_wr *d, const struct vb_send *s) {
 	d->sg_list = (struct va_sge *)s->sge; // the provider copies it during the post
 	d->num_sge = s->num_sge;
@@ -216,42 +225,66 @@ static int before(const void *list, const void *bad, size_t size, int n) {
 	return bad && off >= 0 && off / (ptrdiff_t)size < n ? (int)(off / (ptrdiff_t)size) : 0;
 }
 
-struct vb_posted vb_post_send(struct vb_qp *q, const struct vb_send *w, int n) {
+// put translates a request for the i-th place behind the tail.
+static void put(struct vb_qp *q, int i, const struct vb_send *w) {
 	struct vb_queue *s = &q->sq;
+	uint32_t place = s->tail + i;
+	struct va_send_wr *d = &q->swr[i];
+	struct vb_entry *e = &s->ring[place & s->mask];
+	fill(d, w);
+	if (s->told_from && (d->opcode == VA_WR_WRITE || d->opcode == VA_WR_SEND) && length(w) >= s->told_from)
+		d->send_flags |= VA_SEND_SIGNALED;
+	d->wr_id = s->key | place;
+	d->next = d + 1;
+	e->id = w->id;
+	e->flags = (w->flags & VB_LOUD) | s->sig_all;
+}
+
+// hand posts the k requests that were put, and n counts those that the device took.
+static int hand(struct vb_qp *q, int k, int *n) {
+	struct vb_queue *s = &q->sq;
+	uint32_t tail = s->tail;
+	struct va_send_wr *bad = NULL;
+	q->swr[k - 1].next = NULL;
+	// Before the device knows: completions may be polled while it posts.
+	__atomic_store_n(&s->tail, tail + k, __ATOMIC_RELEASE);
+	int err = q->qp->context->ops.post_send(q->qp, q->swr, &bad);
+	if (err) {
+		k = before(q->swr, bad, sizeof *bad, k);
+		__atomic_store_n(&s->tail, tail + k, __ATOMIC_RELEASE);
+	}
+	*n += k;
+	return err < 0 ? -err : err;
+}
+
+struct vb_posted vb_post_send(struct vb_qp *q, const struct vb_send *w, int n) {
 	struct vb_posted r = {0, 0};
-	while (r.n < n) {
-		uint32_t tail = s->tail, space = room(s);
+	while (r.n < n && !r.err) {
+		uint32_t space = room(&q->sq);
 		int k = n - r.n < VB_BATCH ? n - r.n : VB_BATCH;
 		if (!space) {
 			r.err = ENOMEM;
-			return r;
+			break;
 		}
 		if ((uint32_t)k > space)
 			k = space;
-		for (int i = 0; i < k; i++) {
-			struct va_send_wr *d = &q->swr[i];
-			struct vb_entry *e = &s->ring[(tail + i) & s->mask];
-			fill(d, &w[r.n + i]);
-			d->wr_id = s->key | (uint32_t)(tail + i);
-			d->next = d + 1;
-			e->id = w[r.n + i].id;
-			e->flags = (w[r.n + i].flags & VB_LOUD) | s->sig_all;
-		}
-		q->swr[k - 1].next = NULL;
-		// Before the device knows: completions may be polled while it posts.
-		__atomic_store_n(&s->tail, tail + k, __ATOMIC_RELEASE);
-		struct va_send_wr *bad = NULL;
-		int err = q->qp->context->ops.post_send(q->qp, q->swr, &bad);
-		if (err) {
-			k = before(q->swr, bad, sizeof *bad, k);
-			__atomic_store_n(&s->tail, tail + k, __ATOMIC_RELEASE);
-			r.err = err < 0 ? -err : err;
-			r.n += k;
-			return r;
-		}
-		r.n += k;
+		for (int i = 0; i < k; i++)
+			put(q, i, &w[r.n + i]);
+		r.err = hand(q, k, &r.n);
 	}
 	return r;
+}
+
+int vb_stage(struct vb_qp *q, const struct vb_send *w) {
+	if (!room(&q->sq))
+		return ENOMEM;
+	put(q, 0, w);
+	return 0;
+}
+
+int vb_launch(struct vb_qp *q) {
+	int n = 0;
+	return hand(q, 1, &n);
 }
 
 static void fill_recv(struct va_recv_wr *d, const struct vb_recv *s, struct va_sge *empty, int pad) {
@@ -452,7 +485,7 @@ int vb_take_event(struct vb_cq *c) {
 	void *context;
 	errno = 0;
 	if (vb_verbs.get_cq_event(c->channel, &cq, &context))
-		return errno ? errno : EIO;
+		return errno ? errno : VB_UNSAID;
 	if (++c->unacked == 64) { // an acknowledgement takes a lock
 		vb_verbs.ack_cq_events(c->cq, c->unacked);
 		c->unacked = 0;

@@ -86,6 +86,38 @@ func (e *end) sge(off, n int) rdma.SGE {
 	return rdma.SGE{Addr: e.mr.Addr() + uint64(off), Len: uint32(n), LKey: e.mr.LKey()}
 }
 
+// A device gives as many queues as its limits say, whatever else it has given. Those of
+// 1, 3 and 8 pages reach any one page of mmap offsets as a first and as a second mapping.
+func TestManyQueuesOfOneDevice(t *testing.T) {
+	eachConfig(t, func(t *testing.T, cfg Config) {
+		for _, depth := range []int{1, 60, 250} {
+			dev, err := Open(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all []interface{ Close() error }
+			for i := range 60 {
+				cq, err := dev.NewCQ(depth)
+				if err != nil {
+					t.Errorf("cq %d of depth %d: %v", i, depth, err)
+					break
+				}
+				all = append(all, cq)
+				qp, err := dev.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: depth, RecvDepth: depth})
+				if err != nil {
+					t.Errorf("qp %d of depth %d: %v", i, depth, err)
+					break
+				}
+				all = append(all, qp)
+			}
+			for i := len(all) - 1; i >= 0; i-- {
+				ended(t, all[i].Close())
+			}
+			ended(t, dev.Close())
+		}
+	})
+}
+
 // pair is two connected ends.
 func pair(t *testing.T, cfg Config) (a, b *end) {
 	t.Helper()
@@ -113,6 +145,72 @@ func pair(t *testing.T, cfg Config) (a, b *end) {
 		t.Fatal(err)
 	}
 	return a, b
+}
+
+// TestFirstMessageArrives: whatever the accepting side is at when the initiator's first
+// message comes, and although no second one follows.
+func TestFirstMessageArrives(t *testing.T) {
+	eachConfig(t, func(t *testing.T, cfg Config) {
+		slowest := time.Duration(0)
+		a, b := newEnd(t, cfg), newEnd(t, cfg)
+		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+		defer cancel()
+		l, err := b.dev.Listen(ctx, net.JoinHostPort(b.dev.ListenHost(), "0"), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		for i := range 40 {
+			q := func(e *end) rdma.QP {
+				qp, err := e.dev.NewQP(rdma.QPConfig{SendCQ: e.cq, RecvCQ: e.cq, SendDepth: 1, RecvDepth: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return qp
+			}
+			from, to := q(a), q(b)
+			if _, err := to.PostRecv([]rdma.RecvWR{{ID: 1, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(0, 64)}}}); err != nil {
+				t.Fatal(err)
+			}
+			p := rdma.ConnParam{RNRRetry: 7}
+			done := make(chan error, 1)
+			go func() {
+				r, err := l.Accept(ctx)
+				if err == nil {
+					_, err = r.Accept(ctx, to, p)
+				}
+				done <- err
+			}()
+			if _, err := from.Connect(ctx, l.Addr(), p); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := from.PostSend([]rdma.SendWR{{Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 8)}}}); err != nil {
+				t.Fatal(err)
+			}
+			begun := time.Now()
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			wcs := make([]rdma.WC, 4)
+			for n := 0; n == 0; {
+				if n, err = b.cq.Poll(wcs); err != nil || n > 0 && (n != 1 || wcs[0].ID != 1 || wcs[0].Status != rdma.StatusSuccess) {
+					t.Fatalf("connection %d: %+v, %v", i, wcs[:n], err)
+				}
+				if time.Since(begun) > 5*time.Second {
+					t.Errorf("connection %d: the first message does not arrive", i)
+					break
+				}
+			}
+			slowest = max(slowest, time.Since(begun))
+			ended(t, from.Close())
+			ended(t, to.Close())
+			for n := 1; n > 0; {
+				a.cq.Poll(wcs)
+				n, _ = b.cq.Poll(wcs)
+			}
+		}
+		t.Logf("the slowest took %v", slowest)
+	})
 }
 
 // TestDataPathAllocatesNothing: a round trip of posts and polls on both sides, of

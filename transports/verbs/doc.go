@@ -20,6 +20,11 @@
 //
 // # Data path
 //
+// A volley translates its requests before it reads the clock. What it adds to the round
+// trip that it times is a clock reading, the translation of the completion and its loop:
+// about 45 ns on a provider that does nothing (BenchmarkNullVolley; Caps.VolleyNS has
+// this machine's figure). The way into C and out, another 130 ns, lies between samples.
+//
 // A post or a poll is one cgo call for the whole slice and allocates nothing.
 // Work requests go to the device under numbers of ours, which lead its completions
 // back to the caller's ID; queue places are counted here, so that a queue that
@@ -41,6 +46,16 @@
 //   - A device that never flushes what is posted in ERR (siw) is not told of it:
 //     the requests complete flushed here, behind those that it does complete.
 //   - A second completion of the same request is dropped.
+//   - What arrives at a new connection of siw before its accepting side is ready is
+//     noticed with what comes next: the initiator writes nothing, a few times.
+//   - Software devices place what arrives with the kernel's memcpy, and promise that the
+//     last byte comes last only where that goes upwards (order.go).
+//   - libsiw refuses every queue that would be mapped at one certain offset. A queue
+//     that is never used is put there (siw.c).
+//   - siw reads the buffer of an unsignalled message of a page or more after later
+//     requests have completed. It is signalled there in any case, which makes siw
+//     copy it, and its completion is kept back; an armed CQ may wake for nothing, and
+//     such completions take their room in the CQ until they are polled.
 //   - Devices that do not tell a QP's state (siw before Linux 6.8) are believed to
 //     be where this package put them, until an error completes or the peer leaves.
 //   - A receive without elements is posted to iWARP devices with one of length 0:

@@ -118,6 +118,7 @@ func (q *qp) Close() error {
 		q.mu.Unlock()
 		return nil
 	}
+	close(q.ended)
 	q.abandon()
 	peer, over := q.peer, q.over
 	q.over = true

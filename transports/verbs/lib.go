@@ -58,6 +58,9 @@ func errno(rc C.int) error {
 	if rc == 0 {
 		return nil
 	}
+	if rc == C.VB_UNSAID {
+		return errUnsaid
+	}
 	return syscall.Errno(rc)
 }
 
@@ -146,7 +149,7 @@ func openContext(dev *C.struct_va_device) (*C.struct_va_context, error) {
 	var rc C.int
 	ctx := C.vb_open(dev, &rc)
 	if ctx == nil {
-		return nil, openFailed(name, "/dev/infiniband/"+C.GoString(&dev.dev_name[0]), syscall.Errno(rc))
+		return nil, openFailed(name, "/dev/infiniband/"+C.GoString(&dev.dev_name[0]), errno(rc))
 	}
 	return ctx, nil
 }

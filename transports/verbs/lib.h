@@ -70,6 +70,19 @@ struct vb_table {
 	struct vb_queue *queue[TABLE_SIZE];
 	uint16_t generation[TABLE_SIZE];
 	uint32_t next;
+	char no_key, filled; // siw.c
 };
+
+// vb_fill_key tells, behind a failed creation of a queue, whether it is worth another
+// try. The caller holds the device's mutex.
+int vb_fill_key(struct vb_table *, struct va_context *);
+
+// vb_stage translates one request, and vb_launch posts what was staged last: nothing
+// else may be posted in between. Both return 0 or an errno; ENOMEM: no room.
+int vb_stage(struct vb_qp *, const struct vb_send *);
+int vb_launch(struct vb_qp *);
+
+int vb_init_queue(struct vb_queue *, enum vb_kind, uint32_t depth);
+int vb_enlist(struct vb_table *, struct vb_queue *);
 
 #endif

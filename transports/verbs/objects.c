@@ -12,7 +12,7 @@ struct vb_table *vb_new_table(void) { return calloc(1, sizeof(struct vb_table));
 void vb_free_table(struct vb_table *t) { free(t); }
 
 // Creation and destruction are serialised by the caller.
-static int enlist(struct vb_table *t, struct vb_queue *q) {
+int vb_enlist(struct vb_table *t, struct vb_queue *q) {
 	for (uint32_t i = 0; i < TABLE_SIZE; i++) {
 		uint32_t slot = t->next++ % TABLE_SIZE;
 		if (t->queue[slot])
@@ -29,7 +29,7 @@ static void unlist(struct vb_table *t, struct vb_queue *q) {
 		__atomic_store_n(&t->queue[q->key >> 32 & (TABLE_SIZE - 1)], NULL, __ATOMIC_RELEASE);
 }
 
-static int init_queue(struct vb_queue *q, enum vb_kind kind, uint32_t depth) {
+int vb_init_queue(struct vb_queue *q, enum vb_kind kind, uint32_t depth) {
 	uint32_t size = 1;
 	while (size < depth + 1) // one more for a beacon
 		size <<= 1;
@@ -49,10 +49,14 @@ struct vb_cq *vb_create_cq(struct va_context *ctx, struct vb_table *t, int depth
 	c->table = t;
 	errno = 0;
 	c->channel = vb_verbs.create_comp_channel(ctx);
-	if (c->channel)
-		c->cq = vb_verbs.create_cq(ctx, depth, NULL, c->channel, 0);
+	if (c->channel) {
+		do {
+			errno = 0;
+			c->cq = vb_verbs.create_cq(ctx, depth, NULL, c->channel, 0);
+		} while (!c->cq && vb_fill_key(t, ctx));
+	}
 	if (!c->cq) {
-		*err = errno ? errno : EIO;
+		*err = errno ? errno : VB_UNSAID;
 		if (c->channel)
 			vb_verbs.destroy_comp_channel(c->channel);
 		free(c);
@@ -75,7 +79,7 @@ int vb_destroy_cq(struct vb_cq *c) {
 }
 
 struct vb_qp *vb_create_qp(struct va_pd *pd, struct vb_table *t, struct vb_cq *send, struct vb_cq *recv, struct vb_srq *srq,
-	uint32_t send_depth, uint32_t recv_depth, const struct va_qp_cap *cap, int sig_all, int pad_recv, uint64_t serial, int *err) {
+	uint32_t send_depth, uint32_t recv_depth, const struct va_qp_cap *cap, int sig_all, uint32_t told_from, int pad_recv, uint64_t serial, int *err) {
 	struct vb_qp *q = calloc(1, sizeof *q);
 	struct va_qp_init_attr a = {.qp_context = (void *)(uintptr_t)serial, .send_cq = send->cq, .recv_cq = recv->cq, .srq = srq ? srq->srq : NULL, .cap = *cap,
 		.qp_type = VA_QPT_RC, .sq_sig_all = sig_all};
@@ -84,18 +88,21 @@ struct vb_qp *vb_create_qp(struct va_pd *pd, struct vb_table *t, struct vb_cq *s
 		return NULL;
 	q->rq.pad_recv = pad_recv;
 	q->sq.sig_all = sig_all ? VB_LOUD : 0;
-	if (init_queue(&q->sq, VB_SQ, send_depth) || (!srq && init_queue(&q->rq, VB_RQ, recv_depth)))
+	q->sq.told_from = told_from;
+	if (vb_init_queue(&q->sq, VB_SQ, send_depth) || (!srq && vb_init_queue(&q->rq, VB_RQ, recv_depth)))
 		goto fail;
-	if ((*err = enlist(t, &q->sq)) || (!srq && (*err = enlist(t, &q->rq))))
+	if ((*err = vb_enlist(t, &q->sq)) || (!srq && (*err = vb_enlist(t, &q->rq))))
 		goto fail;
-	errno = 0;
-	q->qp = vb_verbs.create_qp(pd, &a);
+	do {
+		errno = 0;
+		q->qp = vb_verbs.create_qp(pd, &a);
+	} while (!q->qp && vb_fill_key(t, pd->context));
 	if (q->qp) {
 		q->sq.qp_num = q->rq.qp_num = q->qp->qp_num;
 		*err = 0;
 		return q;
 	}
-	*err = errno ? errno : EIO;
+	*err = errno ? errno : VB_UNSAID;
 fail:
 	vb_unlist(q, t);
 	free(q->sq.ring);
@@ -126,17 +133,19 @@ struct vb_srq *vb_create_srq(struct va_pd *pd, struct vb_table *t, uint32_t dept
 	if (!s)
 		return NULL;
 	s->q.pad_recv = pad_recv;
-	if (init_queue(&s->q, VB_SRQ, depth) || (*err = enlist(t, &s->q)))
+	if (vb_init_queue(&s->q, VB_SRQ, depth) || (*err = vb_enlist(t, &s->q)))
 		goto fail;
 	for (uint32_t i = 0; i <= s->q.mask; i++)
 		s->q.ring[i].next = i + 1;
-	errno = 0;
-	s->srq = vb_verbs.create_srq(pd, &a);
+	do {
+		errno = 0;
+		s->srq = vb_verbs.create_srq(pd, &a);
+	} while (!s->srq && vb_fill_key(t, pd->context));
 	if (s->srq) {
 		*err = 0;
 		return s;
 	}
-	*err = errno ? errno : EIO;
+	*err = errno ? errno : VB_UNSAID;
 fail:
 	unlist(t, &s->q);
 	free(s->q.ring);

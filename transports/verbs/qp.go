@@ -52,6 +52,8 @@ type qp struct {
 	peer  link       // nil before the connection is made
 	over  bool       // the end of the connection was announced
 
+	ended chan struct{} // closed by Close
+
 	discarded chan struct{} // closed when the ID of a failed connect is destroyed; nil without
 }
 
@@ -92,7 +94,7 @@ func (d *Device) newQP(cfg rdma.QPConfig) (*qp, error) {
 	if err := (cfg.Access | rdma.LocalWrite).Validate(); err != nil {
 		return nil, err
 	}
-	q := &qp{dev: d, id: qpSerial.Add(1), cfg: cfg, send: send, recv: recv, ops: d.caps.Ops, maxMsg: d.caps.MaxMsg}
+	q := &qp{dev: d, id: qpSerial.Add(1), cfg: cfg, ended: make(chan struct{}), send: send, recv: recv, ops: d.caps.Ops, maxMsg: d.caps.MaxMsg}
 	var undo []func()
 	fail := func(err error) (*qp, error) {
 		for i := len(undo) - 1; i >= 0; i-- {
@@ -145,7 +147,7 @@ func (d *Device) createQP(q *qp) error {
 	defer d.mu.Unlock()
 	var rc C.int
 	q.c = C.vb_create_qp(q.pd.pd, d.table, q.send.c, q.recv.c, shared, C.uint32_t(q.cfg.SendDepth), C.uint32_t(q.cfg.RecvDepth),
-		&hw, all, padRecv(d.iwarp), C.uint64_t(q.id), &rc)
+		&hw, all, C.uint32_t(d.found.toldFrom), padRecv(d.iwarp), C.uint64_t(q.id), &rc)
 	if q.c == nil {
 		return errno(rc)
 	}

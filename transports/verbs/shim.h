@@ -38,6 +38,9 @@ struct vb_volley {
 };
 enum { VB_UNTIL_SEND, VB_UNTIL_RECV, VB_UNTIL_BYTE };
 
+// An errno that was not set.
+enum { VB_UNSAID = -1 };
+
 struct vb_posted {
 	int n;   // requests taken
 	int err; // errno that stopped the next one, or 0
@@ -63,6 +66,7 @@ struct vb_queue {
 	uint32_t qp_num;
 	uint8_t kind, drained, pad_recv, sig_all;
 	uint8_t lapsed; // in ERR for so long that the device will complete nothing more
+	uint32_t told_from; // the device signals messages of so many bytes for itself; 0: none
 	struct vb_entry *ring;
 	uint32_t free_place, used; // shared queue
 	char lock;
@@ -114,6 +118,8 @@ int vb_dereg_mr(struct va_mr *);
 
 struct vb_table *vb_new_table(void);
 void vb_free_table(struct vb_table *);
+// vb_has_no_key says that the device's queues cannot have one of the mmap offsets.
+void vb_has_no_key(struct vb_table *);
 
 struct vb_cq *vb_create_cq(struct va_context *, struct vb_table *, int depth, int *err);
 int vb_destroy_cq(struct vb_cq *);
@@ -123,7 +129,7 @@ int vb_take_event(struct vb_cq *);
 int vb_poll(struct vb_cq *, struct vb_wc *out, int max); // number, or below 0
 
 struct vb_qp *vb_create_qp(struct va_pd *, struct vb_table *, struct vb_cq *send, struct vb_cq *recv, struct vb_srq *,
-	uint32_t send_depth, uint32_t recv_depth, const struct va_qp_cap *, int sig_all, int pad_recv, uint64_t serial, int *err);
+	uint32_t send_depth, uint32_t recv_depth, const struct va_qp_cap *, int sig_all, uint32_t told_from, int pad_recv, uint64_t serial, int *err);
 // vb_try_qp makes and destroys a queue pair; the capabilities that were given come back.
 int vb_try_qp(struct va_pd *, struct va_cq *, struct va_qp_cap *);
 int vb_modify_qp(struct va_qp *, struct va_qp_attr *, int mask);
@@ -133,6 +139,8 @@ void vb_unlist(struct vb_qp *, struct vb_table *);
 int vb_destroy_qp(struct vb_qp *);
 int vb_beacon(struct vb_qp *, int send, int recv);
 int vb_beacon_write(struct vb_qp *);
+// vb_nudge writes nothing to the peer, and takes no place in the queue.
+int vb_nudge(struct vb_qp *);
 // vb_hold books requests that the device is not told of, because its QP is in ERR
 // and it would never flush them; vb_release completes the next of them once all
 // in front have completed.
@@ -154,10 +162,15 @@ struct vb_posted vb_post_send(struct vb_qp *, const struct vb_send *, int n);
 struct vb_posted vb_post_recv(struct vb_qp *, const struct vb_recv *, int n);
 struct vb_posted vb_post_srq(struct vb_srq *, const struct vb_recv *, int n);
 
-// vb_volley is QP.Volley of a QP whose queues both complete into the CQ. n counts
-// completions; err is what a post answered, or VB_POLL_FAILED.
+// vb_volley is QP.Volley, of so many steps, of a QP whose queues both complete into
+// the CQ. n counts completions; err is what a post answered, or VB_POLL_FAILED.
 enum { VB_POLL_FAILED = -1 };
-struct vb_posted vb_volley(struct vb_qp *, struct vb_cq *, struct vb_volley *, struct vb_wc *out, int max);
+struct vb_posted vb_volley(struct vb_qp *, struct vb_cq *, struct vb_volley *, int steps, struct vb_wc *out, int max);
+
+// vb_null is a QP and its CQ on a provider that does nothing: what is posted has
+// completed. NULL without memory.
+struct vb_qp *vb_null(struct vb_table *, struct vb_cq **);
+void vb_null_free(struct vb_qp *, struct vb_cq *);
 
 // vb_async takes one asynchronous event; EAGAIN when there is none. The object is
 // compared only.

@@ -1,6 +1,6 @@
 //go:build cgo && linux
 
-// One step of a ping-pong without a return to Go. A way out of Go and back costs
+// Steps of a ping-pong without a return to Go. A way out of Go and back costs
 // what tens of polls cost, and in the plain loops it stands between an arrival and
 // whoever waits for it.
 
@@ -33,20 +33,21 @@ static int answers(const struct vb_volley *v, const struct vb_wc *w) {
 	return w->byte_len == (a->num_sge ? a->sge[0].length : 0);
 }
 
-struct vb_posted vb_volley(struct vb_qp *q, struct vb_cq *c, struct vb_volley *v, struct vb_wc *out, int max) {
-	struct vb_posted r = {0, 0}, p;
-	int reply = 1;
+static struct vb_posted step(struct vb_qp *q, struct vb_cq *c, struct vb_volley *v, struct vb_wc *out, int max) {
+	struct vb_posted r = {0, 0};
+	int reply = 1, staged = 0;
 
-	v->met = 0;
 	if (v->has_ask) {
-		v->start = monotonic();
-		p = vb_post_send(q, &v->ask, 1);
-		if (p.err) {
-			r.err = p.err;
+		if ((r.err = vb_stage(q, &v->ask)))
 			return r;
-		}
+		v->start = monotonic();
+		if ((r.err = vb_launch(q)))
+			return r;
 		v->has_ask = 0;
 	}
+	// The answer waits translated for what it answers. Room may come with the completions.
+	if (v->has_answer)
+		staged = !vb_stage(q, &v->answer);
 	for (uint32_t look = 0; look < v->looks && r.n < max && !v->met; look++) {
 		if (v->until == VB_UNTIL_BYTE && changed((const uint8_t *)v->watch, v->was)) {
 			v->met = 1;
@@ -76,13 +77,35 @@ struct vb_posted vb_volley(struct vb_qp *q, struct vb_cq *c, struct vb_volley *v
 		return r;
 	if (!v->has_answer) {
 		v->took = monotonic() - v->start;
+		// Who saw a byte has not looked at the CQ: that would be another call.
+		if (v->until == VB_UNTIL_BYTE && r.n < max) {
+			int n = vb_poll(c, out + r.n, max - r.n);
+			if (n > 0)
+				r.n += n;
+		}
 		return r;
 	}
 	if (!reply)
 		return r;
-	p = vb_post_send(q, &v->answer, 1);
-	r.err = p.err;
-	if (!p.err)
+	if (!staged && (r.err = vb_stage(q, &v->answer)))
+		return r;
+	r.err = vb_launch(q);
+	if (!r.err)
 		v->has_answer = 0;
 	return r;
+}
+
+struct vb_posted vb_volley(struct vb_qp *q, struct vb_cq *c, struct vb_volley *v, int steps, struct vb_wc *out, int max) {
+	struct vb_posted all = {0, 0};
+
+	for (int i = 0; i < steps; i++)
+		v[i].met = 0;
+	for (int i = 0; i < steps; i++) {
+		struct vb_posted r = step(q, c, v + i, out + all.n, max - all.n);
+		all.n += r.n;
+		all.err = r.err;
+		if (r.err || !v[i].met || v[i].has_answer)
+			break;
+	}
+	return all;
 }

@@ -13,20 +13,26 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Volley takes one step of a ping-pong in one cgo call. It holds the queue pair's
-// and the completion queue's locks while it looks, so v.Looks bounds how long
-// others wait.
-func (q *qp) Volley(v *rdma.Volley, dst []rdma.WC) (int, error) {
+// Volley takes steps of a ping-pong in one cgo call. It holds the queue pair's
+// and the completion queue's locks while it looks, so the Looks of the steps bound
+// how long others wait.
+func (q *qp) Volley(vs []rdma.Volley, dst []rdma.WC) (int, error) {
 	c := q.send
-	if c != q.recv || q.srq != nil || len(dst) == 0 || v.Until == rdma.UntilByte && rdma.BufferAt(v.Watch, 1) == nil {
+	if c != q.recv || q.srq != nil || len(dst) == 0 {
 		return 0, rdma.ErrInvalid
 	}
-	for _, wr := range [...]struct {
-		there bool
-		wr    *rdma.SendWR
-	}{{v.HasAsk, &v.Ask}, {v.HasAnswer, &v.Answer}} {
-		if wr.there {
-			if _, err := q.checkSend(unsafe.Slice(wr.wr, 1)); err != nil {
+	for i := range vs {
+		v := &vs[i]
+		if v.Until == rdma.UntilByte && rdma.BufferAt(v.Watch, 1) == nil {
+			return 0, rdma.ErrInvalid
+		}
+		if v.HasAsk {
+			if _, err := q.checkSend(unsafe.Slice(&v.Ask, 1)); err != nil {
+				return 0, err
+			}
+		}
+		if v.HasAnswer {
+			if _, err := q.checkSend(unsafe.Slice(&v.Answer, 1)); err != nil {
 				return 0, err
 			}
 		}
@@ -38,7 +44,8 @@ func (q *qp) Volley(v *rdma.Volley, dst []rdma.WC) (int, error) {
 	if q.postable() != nil || q.now() != rdma.QPRTS || c.slow {
 		return 0, rdma.ErrState
 	}
-	p := C.vb_volley(q.c, c.c, (*C.struct_vb_volley)(unsafe.Pointer(v)), (*C.struct_vb_wc)(unsafe.Pointer(unsafe.SliceData(dst))), C.int(len(dst)))
+	p := C.vb_volley(q.c, c.c, (*C.struct_vb_volley)(unsafe.Pointer(unsafe.SliceData(vs))), C.int(len(vs)),
+		(*C.struct_vb_wc)(unsafe.Pointer(unsafe.SliceData(dst))), C.int(len(dst)))
 	n := int(p.n)
 	c.note(dst[:n])
 	switch p.err {

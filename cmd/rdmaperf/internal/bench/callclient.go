@@ -28,6 +28,7 @@ type callCrew struct {
 	idle, idleServer, idleFor time.Duration
 
 	interval time.Duration // of a series over the next phase, 0 for none
+	raw      *rawStore     // for the samples of the next phase, nil for none
 }
 
 // runCalls takes a point of a workload of calls through its phases.
@@ -36,6 +37,9 @@ func (m *measurement) runCalls(ctx context.Context) error {
 	car, err := carrierOf(c.tr)
 	if err != nil {
 		return err
+	}
+	if c.raw != nil {
+		c.raw.share(sh.QPs * sh.Depth) // in every reading of what is resident, like the histograms
 	}
 	answer, err := c.ask(ctx, sh, &message{Type: msgPoint, Shape: sh}, msgListening)
 	if err != nil {
@@ -63,9 +67,12 @@ func (m *measurement) runCalls(ctx context.Context) error {
 	if err := crew.idles(ctx); err != nil {
 		return err
 	}
-	crew.interval = p.Interval
+	crew.interval, crew.raw = p.Interval, c.raw
 	m.out, m.report, err = crew.phase(ctx, "measure", genMeasure, limits{p.Iterations, p.Duration})
-	crew.interval = 0
+	crew.interval, crew.raw = 0, nil
+	if e := m.handBuffers(reports.SamplesLatency, m.out, crew.kept()); err == nil {
+		err = e
+	}
 	if err != nil {
 		m.fail(ctx)
 		return err
@@ -181,6 +188,29 @@ func (k *callCrew) pacers() {
 			w.shift = int64(float64(i) * 1e9 / sh.Rate)
 		}
 	}
+}
+
+// keep gives the callers room for the samples of the next phase. A phase that times
+// nothing has none.
+func (k *callCrew) keep() {
+	for _, w := range k.workers {
+		w.raw = nil
+	}
+	if k.raw == nil || !k.timed() {
+		return
+	}
+	for i, b := range k.raw.share(len(k.workers)) {
+		k.workers[i].raw = b
+	}
+}
+
+// kept are the samples of the phase, caller by caller.
+func (k *callCrew) kept() []*rawBuffer {
+	buffers := make([]*rawBuffer, len(k.workers))
+	for i, w := range k.workers {
+		buffers[i] = w.raw
+	}
+	return buffers
 }
 
 // idles watches both sides while nothing is called.

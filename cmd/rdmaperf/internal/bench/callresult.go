@@ -70,6 +70,9 @@ func (m *measurement) callParameters() map[string]any {
 	if m.warm != nil {
 		p["warmup_operations"] = m.warm.ops
 	}
+	if c.raw != nil {
+		p["raw_limit"] = c.raw.limit
+	}
 	if sh.Rate > 0 {
 		p["rate"], p["arrivals"] = sh.Rate, c.plan.Arrivals
 	}

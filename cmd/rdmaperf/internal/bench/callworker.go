@@ -22,6 +22,7 @@ type callWorker struct {
 	index, slot int // of the point, of its connection
 	pace        *Pacer
 	shift       int64
+	raw         *rawBuffer // of the phase, its own without a lock; nil: samples are not kept
 }
 
 // maxTallies bounds the histograms of a phase, 220 KB each. Beyond so many goroutines
@@ -102,6 +103,7 @@ func (k *callCrew) start(gen int, lim limits) *run {
 	for _, t := range k.tallies {
 		t.reset(k.timed(), sh.Rate > 0, k.interval, lim.dur)
 	}
+	k.keep()
 	r := &callRun{run: run{done: make(chan struct{})}, lim: lim}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.ctx = ctx
@@ -265,6 +267,9 @@ func (w *callWorker) loop(r *callRun) (err error) {
 			ns = t1 - due
 		}
 		w.t.add(t1, ns, t1-t0, bytes)
+		if w.raw != nil {
+			w.raw.take(t1, ns, t1-t0)
+		}
 		switch {
 		case r.stop.Load() != 0:
 			return w.finish(errStop)

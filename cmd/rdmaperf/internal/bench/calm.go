@@ -11,17 +11,26 @@ import (
 // calm keeps the process's other threads from preempting its workers. The Go
 // runtime's monitor wakes thousands of times a second while a thread spins through
 // cgo, and where CPUs are few each wake-up takes one from a worker of this or of the
-// other side. Under SCHED_BATCH they wait for a free CPU or the next tick (sched(7)).
-// Stacks that work in background threads of their own are left alone.
+// other side. Under SCHED_BATCH they wait for a free CPU or the next tick (sched(7)),
+// and with slack their timers expire together with an interrupt that comes anyway
+// (PR_SET_TIMERSLACK(2const)). Slack of another thread takes CAP_SYS_NICE; without it
+// the policy must do. Stacks that work in background threads of their own are left
+// alone, and where both sides are one process there is no slack: one of them that
+// waits for a lock is started by the runtime, which sleeps microseconds for that.
 var calm struct {
 	sync.Mutex
 	workers map[int]int // threads that measure, and how often each was named
 	changed map[int]bool
+	slack   int // ns, of threads as they were
 }
+
+// calmSlack is how late a timer of a calm thread may be, in ns: long against the 20 us
+// of the monitor, and short against everything that a phase waits for.
+const calmSlack = 4_000_000
 
 // calmOthers begins to, with the calling thread among the workers, and returns what
 // ends it.
-func calmOthers() (restore func()) {
+func calmOthers(slack bool) (restore func()) {
 	calm.Lock()
 	defer calm.Unlock()
 	if calm.workers == nil {
@@ -31,10 +40,16 @@ func calmOthers() (restore func()) {
 	calm.workers[own]++
 	if calm.changed[own] || len(calm.changed) > 0 {
 		swapPolicy(own, unix.SCHED_BATCH, unix.SCHED_NORMAL) // inherited from who made the thread
+		setSlack(own, calm.slack)
 		delete(calm.changed, own)
+	} else {
+		calm.slack = ownSlack()
 	}
 	for _, tid := range threads() {
 		if calm.workers[tid] == 0 && swapPolicy(tid, unix.SCHED_NORMAL, unix.SCHED_BATCH) {
+			if slack {
+				setSlack(tid, calmSlack)
+			}
 			calm.changed[tid] = true
 		}
 	}
@@ -49,11 +64,40 @@ func calmOthers() (restore func()) {
 		}
 		if len(calm.changed) > 0 {
 			for _, tid := range threads() { // with those that were made meanwhile
-				swapPolicy(tid, unix.SCHED_BATCH, unix.SCHED_NORMAL)
+				if swapPolicy(tid, unix.SCHED_BATCH, unix.SCHED_NORMAL) {
+					setSlack(tid, calm.slack)
+				}
 			}
 		}
 		clear(calm.changed)
 	}
+}
+
+// ownSlack is the calling thread's timer slack in ns, 0 where there is none to tell.
+func ownSlack() int {
+	ns, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+	if err != nil {
+		return 0
+	}
+	return ns
+}
+
+// setSlack changes a thread's timer slack where that is allowed. Threads that are no
+// process have their file, too, though no directory lists it.
+func setSlack(tid, ns int) {
+	if ns <= 0 {
+		return
+	}
+	if tid == unix.Gettid() {
+		unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(ns), 0, 0, 0)
+		return
+	}
+	f, err := os.OpenFile("/proc/"+strconv.Itoa(tid)+"/timerslack_ns", os.O_WRONLY, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	f.WriteString(strconv.Itoa(ns))
 }
 
 // threads lists this process's.

@@ -1,8 +1,11 @@
 package bench
 
 import (
+	"os"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +21,58 @@ func policies(policy uint32) (n int) {
 	return n
 }
 
+// slackOf is a thread's timer slack, empty where it may not be read.
+func slackOf(tid int) string {
+	b, _ := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/timerslack_ns")
+	return strings.TrimSpace(string(b))
+}
+
+// Where slack may be changed, workers keep theirs and the others have it back.
+func TestTimersOfOthersHaveSlackUntilTheLastWorkerEnds(t *testing.T) {
+	var mayChange bool
+	var before, within map[int]string
+	slacks := func() map[int]string {
+		all := map[int]string{}
+		for _, tid := range threads() {
+			all[tid] = slackOf(tid)
+		}
+		return all
+	}
+	worker := 0
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread() // and never unlocks, as a worker
+		worker = unix.Gettid()
+		before = slacks()
+		restore := calmOthers(true)
+		within = slacks()
+		restore()
+	}()
+	<-ended
+	for tid, was := range before {
+		if now, still := within[tid]; still && tid != worker && now != was {
+			mayChange = true
+		}
+	}
+	if !mayChange {
+		t.Skip("the slack of other threads takes CAP_SYS_NICE")
+	}
+	for tid, was := range before {
+		now, still := within[tid]
+		switch {
+		case !still || was == "":
+		case tid == worker && now != was:
+			t.Errorf("the worker's slack went from %s to %s ns", was, now)
+		case tid != worker && now != strconv.Itoa(calmSlack):
+			t.Errorf("thread %d has %s ns, want %d", tid, now, calmSlack)
+		}
+		if after := slackOf(tid); after != "" && after != was {
+			t.Errorf("thread %d has %s ns behind the worker, had %s", tid, after, was)
+		}
+	}
+}
+
 // Only workers keep their policy while there are any, whoever made their threads,
 // and everybody has it back behind the last.
 func TestOthersAreCalmUntilTheLastWorkerEnds(t *testing.T) {
@@ -28,7 +83,7 @@ func TestOthersAreCalmUntilTheLastWorkerEnds(t *testing.T) {
 	for range 2 {
 		go func() {
 			runtime.LockOSThread() // and never unlocks, as a worker
-			restore := calmOthers()
+			restore := calmOthers(true)
 			enter <- unix.Gettid()
 			<-leave
 			restore()

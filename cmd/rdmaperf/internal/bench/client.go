@@ -167,7 +167,12 @@ func lossCause(err error) error {
 func (c *Client) ServerEnvironment() *reports.Environment { return c.server.Environment }
 
 // Close ends the control connection, and with it everything on the server.
-func (c *Client) Close() error { return c.ctl.close() }
+func (c *Client) Close() error {
+	if c.raw != nil {
+		c.raw.free()
+	}
+	return c.ctl.close()
+}
 
 // Run measures one point of the plan. When it ends early, by ctx or by a failure,
 // the result holds what was measured until then (Operations > 0) beside the error.

@@ -81,8 +81,6 @@ func TestConnectionsThatGoWrong(t *testing.T) {
 		t.Errorf("%v, want a corruption", err)
 	}
 	client, server := memEnds(t)
-	defer client.Close()
-	defer server.Close()
 	addr := serveOn(t, &Server{Open: openerOf(server)})
 	plan.Iterations = 1 << 40
 	if r, err := cutShort(t, addr, client, plan); !errors.Is(err, ErrInterrupted) || r.Connect == nil || r.Operations == 0 {
@@ -94,8 +92,6 @@ func TestConnectionsThatGoWrong(t *testing.T) {
 // A server takes no more connections than the shape allows, and none of a stranger.
 func TestServerBoundsConnections(t *testing.T) {
 	client, server := tcpEnds(t)
-	defer client.Close()
-	defer server.Close()
 	p := quickPlan(Point{Workload: WorkloadConnect, Op: "read", Size: 64})
 	p = p.withDefaults()
 	sh, err := newShape(&p, p.Points[0], client.Caps(), server.Caps())

@@ -23,9 +23,7 @@ func memServer(t testing.TB, s *Server) (string, transports.Transport) {
 	t.Helper()
 	client, server := memEnds(t)
 	s.Open = openerOf(server)
-	addr := serveOn(t, s)
-	t.Cleanup(func() { client.Close() })
-	return addr, client
+	return serveOn(t, s), client
 }
 
 // works fails t when a client cannot run a point now.
@@ -321,8 +319,6 @@ func TestInterruptGivesAPartialResult(t *testing.T) {
 // A server that goes away in mid-run costs one clear error and keeps the samples.
 func TestServerThatDiesInMidRun(t *testing.T) {
 	client, server := tcpEnds(t)
-	defer client.Close()
-	defer server.Close()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -25,8 +25,6 @@ func (r *reader) read() []reports.DeviceCounters {
 // and not around warm-up, the phases alone or the round that verifies.
 func TestCountersAroundTheMeasuredPhase(t *testing.T) {
 	client, server := memEnds(t)
-	defer client.Close()
-	defer server.Close()
 	near, far := &reader{device: "near0", step: 10}, &reader{device: "far0", step: 1000}
 	named := make(chan string, 1)
 	s := &Server{Open: openerOf(server), Counters: func(stack string) func() []reports.DeviceCounters {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // crew is one side of one point: its sessions, shared out among workers.
@@ -45,8 +46,9 @@ func newCrew(sh *Shape, side string, sessions []transports.Session, cpu int, cap
 			cpu = -1 // one CPU was named; the kernel places the others
 		}
 		w := newWorker(sh, side, cpu)
+		w.event = w.event || side == sideServer && sh.dozes()
 		w.volleys = caps.Volleys && sh.Workload == WorkloadLatency && !w.event
-		w.calm = caps.Unaided && !w.event
+		w.calm, w.oneProcess = caps.Unaided && !w.event, caps.Label == rdma.LabelMem
 		c.workers = append(c.workers, w)
 	}
 	for i, s := range sessions {
@@ -175,6 +177,9 @@ func (c *crew) loop() func(*worker) error {
 	if c.sh.Bidirectional {
 		return (*worker).converse
 	}
+	if c.side == sideServer && c.sh.dozes() {
+		return (*worker).doze
+	}
 	if c.side == sideServer && c.sh.Idle {
 		return (*worker).rest
 	}
@@ -215,21 +220,28 @@ func (c *crew) loop() func(*worker) error {
 		c.rivals = newRivals(c.workers[0], c.classes)
 		return func(*worker) error { return c.rivals.run() }
 	}
-	divide, sample := int64(2), messageSample
+	x := messages
 	switch {
-	case c.sh.Arrival == ArrivalMemory:
-		sample = memorySample
-	case c.sh.Arrival == ArrivalNotify:
-		sample = notifySample
+	case c.sh.Arrival == ArrivalMemory, c.sh.Arrival == ArrivalNotify:
+		x = writes
 	case k == transports.KindRead:
-		divide, sample = 1, readSample
+		x = reads
 	case isAtomic(k):
-		divide, sample = 1, atomicSample
+		x = atomics
+	}
+	sample := x.sample
+	if c.sh.Arrival == ArrivalNotify {
+		sample = notifySample
 	}
 	if c.sh.Rate > 0 {
-		return func(w *worker) error { return w.paced(divide, sample) }
+		return func(w *worker) error { return w.paced(x.divide, sample) }
 	}
-	return func(w *worker) error { return w.each(divide, sample) }
+	return func(w *worker) error {
+		if w.volleys && len(w.lanes) == 1 && c.sh.volleySteps() > 1 && c.sh.Arrival != ArrivalNotify {
+			return w.eachVolley(&x, w.lanes[0])
+		}
+		return w.each(x.divide, sample)
+	}
 }
 
 // outcome is what one side's phase gave.
@@ -308,7 +320,7 @@ func (c *crew) start(lim limits, record bool) *run {
 			runtime.LockOSThread()
 			w.pinned = w.cpu >= 0 && pinThread(w.cpu)
 			if w.calm {
-				defer calmOthers()()
+				defer calmOthers(!w.oneProcess)()
 			}
 			ready.Done()
 			<-gate

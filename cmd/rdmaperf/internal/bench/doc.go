@@ -29,14 +29,19 @@
 // out, the peer's turn-around and the way back, until the client's own thread
 // has seen the answer. For send and write it is halved. Nothing else is timed:
 // comparing the echo with what was sent, reposting receives and reaping send
-// completions happen between samples. Where the transport takes a step of a
-// ping-pong in one call (parameter volleys), the clock is read in that call.
+// completions happen between samples. Where the transport takes the steps of a
+// ping-pong in one call (parameter volleys), the clock is read in that call, and up
+// to eight messages of 4 KiB at most go in one: one after the other, each with its
+// own sample, prepared together and compared together.
+// What the loop itself puts into a sample is measured without a transport below and
+// stands beside the figures (loop_overhead_ns): the volley's or the plain loop's.
 //
 // A stream's window starts before the first post and ends when a round trip
 // behind the last operation proves that everything arrived, because completions
 // may be local (RFC 5040 §5.5). All operations posted in the window count, and
 // nothing else. A duration D stops the posting after D; the tail is inside the
-// window.
+// window. Where the server's device places writes unaided, its thread sleeps until
+// that round trip: a poller would only take from whoever measures.
 //
 // In both directions at once, both sides run such a stream. The server's begins when
 // it hears from the client's; each window is timed by its own side.
@@ -85,7 +90,9 @@
 // tensors by their multiply-adds, and no load on the memory.
 //
 // Raw samples are bounded: what does not fit is counted, and only the histogram has
-// it. They are handed over between windows, so that a slow disk lengthens a run.
+// it. They are handed over between windows, so that a slow disk lengthens a run. Every
+// worker, or goroutine that calls, has an equal part of the room. It is resident memory
+// of the client before its connections are.
 //
 // An open-loop latency point has one operation under way on each thread: behind a
 // slow one the next wait. Head-of-line probes go up to 128 deep. One window a side and a connection. Sizes start at 1 byte;

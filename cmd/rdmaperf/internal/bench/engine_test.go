@@ -13,10 +13,8 @@ import (
 // operations, verified, on two QPs, busy and sleeping.
 func TestEveryOperationCountsExactly(t *testing.T) {
 	for name, e := range stacksUnderTest {
-		client, server := e(t)
+		client, _ := e(t)
 		caps := client.Caps()
-		client.Close()
-		server.Close()
 		for _, polling := range []string{PollingBusy, PollingEvent} {
 			t.Run(name+"/"+polling, func(t *testing.T) {
 				plan := quickPlan()
@@ -72,8 +70,6 @@ func TestLargeMessages(t *testing.T) {
 // asked and its data stands where it belongs, phase after phase.
 func TestStreamsAreExactForAnyShape(t *testing.T) {
 	client, server := memEnds(t)
-	defer client.Close()
-	defer server.Close()
 	addr := serveOn(t, &Server{Open: openerOf(server)})
 	rapid.Check(t, func(rt *rapid.T) {
 		depth := rapid.IntRange(1, 70).Draw(rt, "depth")
@@ -103,7 +99,8 @@ func TestStreamsAreExactForAnyShape(t *testing.T) {
 
 // Parameters must let a reader repeat the run.
 func TestParametersNameBothSides(t *testing.T) {
-	plan := quickPlan(Point{Workload: WorkloadLatency, Op: "write", Size: 64}, Point{Workload: WorkloadThroughput, Op: "read", Size: 64})
+	plan := quickPlan(Point{Workload: WorkloadLatency, Op: "write", Size: 64}, Point{Workload: WorkloadThroughput, Op: "read", Size: 64},
+		Point{Workload: WorkloadThroughput, Op: "write", Size: 64}, Point{Workload: WorkloadThroughput, Op: "send", Size: 64})
 	results, err := runPoints(t, memEnds, plan)
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +112,8 @@ func TestParametersNameBothSides(t *testing.T) {
 			}
 		}
 	}
-	for i, want := range []string{ArrivalMemory + "/" + TargetActive, ArrivalCompletion + "/" + TargetPassive} {
+	for i, want := range []string{ArrivalMemory + "/" + TargetActive, ArrivalCompletion + "/" + TargetPassive,
+		ArrivalMessage + "/" + TargetPassive, ArrivalMessage + "/" + TargetActive} {
 		if got := fmt.Sprintf("%v/%v", results[i].Parameters["arrival"], results[i].Parameters["target"]); got != want {
 			t.Errorf("point %d: arrival/target = %s, want %s", i, got, want)
 		}

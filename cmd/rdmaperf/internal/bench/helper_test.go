@@ -24,7 +24,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// ends makes both sides' transports of one stack.
+// ends makes both sides' transports of one stack, which are closed when t is done:
+// after whatever t starts with them has ended, so that nothing of theirs is open.
 type ends func(t testing.TB) (client, server transports.Transport)
 
 func memEnds(t testing.TB) (transports.Transport, transports.Transport) {
@@ -39,11 +40,23 @@ func openMem(t testing.TB, f *memdev.Fabric, name string) transports.Transport {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return direct.New(dev)
+	return owned(t, direct.New(dev))
 }
 
-func tcpEnds(testing.TB) (transports.Transport, transports.Transport) {
-	return tcp.New(tcp.Config{}), tcp.New(tcp.Config{})
+// owned closes tr when t is done, and fails t if something is still open there.
+func owned[T transports.Transport](t testing.TB, tr T) T {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := tr.Close(); err != nil {
+			t.Errorf("close %s: %v", tr.Name(), err)
+		}
+	})
+	return tr
+}
+
+func tcpEnds(t testing.TB) (transports.Transport, transports.Transport) {
+	t.Helper()
+	return owned(t, tcp.New(tcp.Config{})), owned(t, tcp.New(tcp.Config{}))
 }
 
 func iwarpEnds(t testing.TB) (transports.Transport, transports.Transport) {
@@ -53,7 +66,7 @@ func iwarpEnds(t testing.TB) (transports.Transport, transports.Transport) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return direct.New(dev)
+		return owned[transports.Transport](t, direct.New(dev))
 	}
 	return open(), open()
 }
@@ -102,8 +115,6 @@ func (k keepOpen) Unwrap() transports.Transport { return k.Transport }
 func runPoints(t testing.TB, e ends, plan Plan) ([]reports.Result, error) {
 	t.Helper()
 	client, server := e(t)
-	defer client.Close()
-	defer server.Close()
 	addr := serveOn(t, &Server{Open: openerOf(server)})
 	c, err := Connect(t.Context(), addr, client, plan)
 	if err != nil {

@@ -72,13 +72,17 @@ func TestServerBoundsTheClientsOfAnIncast(t *testing.T) {
 	for name, edit := range map[string]func(sh *Shape){
 		"threads": func(sh *Shape) { sh.Threads = 1 },
 		"polling": func(sh *Shape) { sh.Polling = PollingEvent },
+		"idle":    func(sh *Shape) { sh.Idle = true }, // a client would wait for the others' barriers
 		"clients": func(sh *Shape) { sh.QPs, sh.Threads = maxThreads+1, maxThreads+1 },
 	} {
-		p := quickPlan(Point{Workload: WorkloadIncast, Op: "send", Size: 64, QPs: 3})
+		p := quickPlan(Point{Workload: WorkloadIncast, Op: "write", Size: 64, QPs: 3})
 		p = p.withDefaults()
 		sh, err := newShape(&p, p.Points[0], tr.Caps(), tr.Caps())
 		if err != nil {
 			t.Fatal(err)
+		}
+		if sh.Idle {
+			t.Error("the target of an incast sleeps")
 		}
 		edit(sh)
 		if err := sh.validate(); reports.Code(err) != reports.ExitUsage {

@@ -156,8 +156,6 @@ func TestKVPointsAreChecked(t *testing.T) {
 	plan := quickPlan(pt)
 	plan.Depth = 1
 	client, server := carriersUnderTest()["unix"](t)
-	defer client.Close()
-	defer server.Close()
 	c, err := Connect(t.Context(), serveOn(t, &Server{Open: openerOf(server), MaxWindow: 100 << 10}), client, plan)
 	if err == nil {
 		c.Close()

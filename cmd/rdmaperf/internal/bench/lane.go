@@ -53,16 +53,14 @@ type lane struct {
 	ctlNext   int
 
 	// Ping-pong.
-	ref     rdma.Buffer // what the source region should hold; no transport knows it
-	iter    uint64      // messages of this phase, from 1
-	arrived bool
-	slot    uint32 // of the message that arrived
-	length  uint32
-	imm     uint32
-	hasImm  bool
-	pair    [2]transports.Op // operations under construction
-	next    uint32           // slot of the receive that the next message takes
-	step    transports.Volley
+	ref   rdma.Buffer      // what the source region should hold; no transport knows it
+	iter  uint64           // messages of this phase, from 1
+	trips []trip           // under way, or not looked at yet
+	came  int              // of these, answered by a message
+	again []transports.Op  // receives to be posted again
+	pair  [2]transports.Op // operations under construction
+	next  uint32           // slot of the receive that the next message takes
+	steps []transports.Volley
 
 	hol    *holLane    // head-of-line only
 	duplex *duplexLane // bidirectional streams only
@@ -81,6 +79,7 @@ func newLane(s transports.Session, sh *Shape, index int) (*lane, error) {
 		for i := range sh.Slots {
 			l.rx[i] = sh.rxSlot(i)
 		}
+		l.trips, l.steps = make([]trip, sh.volleySteps()), make([]transports.Volley, sh.volleySteps())
 		var err error
 		if l.ref, err = rdma.Alloc(sh.rxOff()); err != nil {
 			return nil, failed("set up session", err)
@@ -165,7 +164,7 @@ func (l *lane) credit(i uint32) uint64 {
 }
 
 // source is where message number iter of a ping-pong lies in the source region.
-func (l *lane) source(iter uint64) int { return int(iter%latencyShifts) * shiftStep }
+func (l *lane) source(iter uint64) int { return int(iter%latencyShifts) * l.sh.shift() }
 
 // at is the window offset of message iter's slot.
 func (l *lane) at(iter uint64) int { return l.rx[iter&uint64(l.sh.Slots-1)&(latencySlots-1)] }

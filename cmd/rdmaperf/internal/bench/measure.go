@@ -317,16 +317,21 @@ func (m *measurement) parameters() map[string]any {
 		p["read_depth"] = sh.ReadDepth
 	}
 	if m.crew != nil && m.crew.workers[0].calm {
-		p["other_threads"] = "SCHED_BATCH in the window"
+		p["other_threads"] = "SCHED_BATCH and, where allowed, 4 ms of timer slack in the window"
 	}
 	if m.warm != nil {
 		p["warmup_operations"] = m.warm.ops
 	}
 	if sh.Workload == WorkloadLatency {
-		if ns := loopOverhead(); ns > 0 {
+		volleys := m.crew != nil && m.crew.workers[0].volleys
+		ns := c.tr.Caps().VolleyNS
+		if !volleys || ns <= 0 {
+			ns = loopOverhead()
+		}
+		if ns > 0 {
 			p["loop_overhead_ns"] = ns
 		}
-		p["volleys"] = m.crew != nil && m.crew.workers[0].volleys
+		p["volleys"] = volleys
 	}
 	if c.raw != nil {
 		p["raw_limit"] = c.raw.limit

@@ -127,7 +127,7 @@ func TestOpenLoopAllocatesNothing(t *testing.T) {
 				if out.ops != 20000 || out.service.Count() != 20000 {
 					t.Fatalf("%d operations, want 20000", out.ops)
 				}
-				if out.usage.allocations > 100 {
+				if out.usage.allocations > phaseAllocations {
 					t.Errorf("%d allocations, want none of the loop", out.usage.allocations)
 				}
 			})

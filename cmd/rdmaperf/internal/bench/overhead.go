@@ -28,7 +28,7 @@ func (s *nullSession) RemoteLen() uint64          { return uint64(len(s.mem)) }
 func (s *nullSession) Wait(context.Context) error { return nil }
 func (s *nullSession) Close() error               { return nil }
 
-func (s *nullSession) Volley(*transports.Volley, []transports.Done) (int, error) {
+func (s *nullSession) Volley([]transports.Volley, []transports.Done) (int, error) {
 	return 0, rdma.ErrNotSupported
 }
 
@@ -75,7 +75,7 @@ func measureOverhead(lim limits) float64 {
 	w.lanes, w.rec, w.lim, w.stop = []*lane{l}, reports.NewRecorder(), lim, new(atomic.Uint32)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := w.each(1, messageSample); err != nil {
+	if err := w.each(1, messages.sample); err != nil {
 		return 0
 	}
 	return w.rec.Snapshot().P50

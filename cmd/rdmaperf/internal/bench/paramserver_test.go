@@ -150,7 +150,7 @@ func TestTrainingAllocatesNothing(t *testing.T) {
 	once(t, client, server, 1, limits{ops: 10})
 	release := holdCollector()
 	defer release()
-	if out := once(t, client, server, 2, limits{ops: 500}); out.ops != 500 || out.usage.allocations > 100 {
+	if out := once(t, client, server, 2, limits{ops: 500}); out.ops != 500 || out.usage.allocations > phaseAllocations {
 		t.Errorf("%d iterations, %d allocations, want 500 and none of the loop", out.ops, out.usage.allocations)
 	}
 }

@@ -9,8 +9,35 @@ import (
 )
 
 // The latency loops of the client. All have the same shape: prepare (untimed),
-// read the clock, post, wait for the answer, read the clock, record; then, still
-// untimed, verify and repost. QPs are served in turn, one operation at a time.
+// read the clock, post, wait for the answer, read the clock; then, still untimed,
+// verify, record and repost. QPs are served in turn, one operation at a time.
+
+// exchange is what one operation does and how it is answered.
+type exchange struct {
+	divide int64      // ways in a round trip
+	until  rdma.Until // what ends it
+	begin  func(l *lane, t *trip, op *transports.Op)
+	settle func(w *worker, l *lane, t *trip) error // looks at what came, untimed
+}
+
+// trip is one operation and its answer.
+type trip struct {
+	iter    uint64
+	off, at int // window offsets: its source, and the slot that the answer fills
+
+	// Of an answer that took a receive.
+	slot, length, imm uint32
+	hasImm            bool
+
+	end, took int64 // ns, of steps taken together
+}
+
+var (
+	messages = exchange{2, rdma.UntilRecv, beginMessage, settleMessage}
+	writes   = exchange{2, rdma.UntilByte, beginWrite, settleWrite}
+	reads    = exchange{1, rdma.UntilSend, beginRead, (*worker).verifyEcho}
+	atomics  = exchange{1, rdma.UntilSend, beginAtomic, settleAtomic}
+)
 
 // each runs one sample after another until a limit, an error or the stop flag.
 // one returns the two clock readings of its sample.
@@ -56,46 +83,63 @@ func (w *worker) watch(t, ns, service int64) {
 	}
 }
 
-// messageSample is one send or write with immediate and its echo.
-func messageSample(w *worker, l *lane) (t0, t1 int64, err error) {
-	sh := l.sh
-	off := l.stamp()
-	l.pair[0] = transports.Op{Kind: l.kind, Flags: l.flags, Local: uint64(off), Remote: uint64(l.at(l.iter)),
-		Len: uint32(sh.Size), Imm: uint32(l.iter)}
-	if t0, t1, err = w.roundTrip(l, rdma.UntilRecv, 0); err != nil {
+// sample is one operation of x alone.
+func (x *exchange) sample(w *worker, l *lane) (t0, t1 int64, err error) {
+	t := &l.trips[0]
+	*t = trip{}
+	x.begin(l, t, &l.pair[0])
+	l.came, l.out = 0, 1
+	if w.volleys {
+		l.steps[0].Ask = l.pair[0]
+		if _, err := w.volley(x, l, 1); err != nil {
+			return 0, 0, err
+		}
+		t0, t1 = t.end-t.took, t.end
+	} else if t0, t1, err = w.plainTrip(l, x.until, t.at+l.sh.Size-1); err != nil {
 		return 0, 0, err
 	}
-	return t0, t1, w.settle(l, off)
-}
-
-// roundTrip posts the operation in l.pair and waits for what answers it; last is
-// the window offset of the byte to watch.
-func (w *worker) roundTrip(l *lane, until rdma.Until, last int) (t0, t1 int64, err error) {
-	l.arrived, l.out = false, 1
-	if w.volleys {
-		return w.volley(l, until, last)
+	if err := x.settle(w, l, t); err != nil {
+		return 0, 0, err
 	}
-	return w.plainTrip(l, until, last)
+	return t0, t1, w.repostAll(l)
 }
 
-// plainTrip is roundTrip with posts and polls.
+// plainTrip posts the operation in l.pair and waits for what answers it; last is
+// the window offset of the byte to watch.
 func (w *worker) plainTrip(l *lane, until rdma.Until, last int) (t0, t1 int64, err error) {
-	before := rdma.LoadByte(l.mem, last)
+	before, came, out := rdma.LoadByte(l.mem, last), l.came, l.out
 	t0 = now()
 	if err := w.post(l, l.pair[:1]); err != nil {
 		return 0, 0, err
 	}
-	switch until {
-	case rdma.UntilRecv:
-		err = w.untilArrived(l)
-	case rdma.UntilSend:
-		err = w.untilComplete(l)
-	default:
-		for rdma.LoadByte(l.mem, last) == before && err == nil {
-			err = w.reap(l)
+	for err == nil {
+		switch until {
+		case rdma.UntilRecv:
+			if l.came > came {
+				return t0, now(), nil
+			}
+		case rdma.UntilSend:
+			if l.out < out {
+				return t0, now(), nil
+			}
+		default:
+			if rdma.LoadByte(l.mem, last) != before {
+				return t0, now(), nil
+			}
 		}
+		err = w.reap(l)
 	}
-	return t0, now(), err
+	return 0, 0, err
+}
+
+// repostAll posts the receives again whose messages were looked at.
+func (w *worker) repostAll(l *lane) error {
+	if len(l.again) == 0 {
+		return nil
+	}
+	err := w.post(l, l.again)
+	l.again = l.again[:0]
+	return err
 }
 
 // reap takes what one poll of a client lane gives: the end of its own
@@ -116,7 +160,12 @@ func (w *worker) take(l *lane, n int) error {
 			return statusError(l, *d)
 		}
 		if d.Kind == transports.KindRecv {
-			l.arrived, l.slot, l.length, l.imm, l.hasImm = true, d.Slot, d.Len, d.Imm, d.HasImm
+			if l.came == len(l.trips) {
+				return failed(l.sh.Point.String(), fmt.Errorf("qp %d: more echoes than messages", l.index))
+			}
+			t := &l.trips[l.came]
+			t.slot, t.length, t.imm, t.hasImm = d.Slot, d.Len, d.Imm, d.HasImm
+			l.came++
 		} else {
 			l.out--
 		}
@@ -126,7 +175,7 @@ func (w *worker) take(l *lane, n int) error {
 
 // untilArrived waits for the answer.
 func (w *worker) untilArrived(l *lane) error {
-	for !l.arrived {
+	for l.came == 0 {
 		if err := w.reap(l); err != nil {
 			return err
 		}
@@ -144,42 +193,46 @@ func (w *worker) untilComplete(l *lane) error {
 	return nil
 }
 
-// settle ends a message sample outside its timed part: own completions, the
+// beginMessage is one send or write with immediate, which an echo answers.
+func beginMessage(l *lane, t *trip, op *transports.Op) {
+	t.off = l.stamp()
+	t.iter, t.at = l.iter, l.at(l.iter)
+	*op = transports.Op{Kind: l.kind, Flags: l.flags, Local: uint64(t.off), Remote: uint64(t.at), Len: uint32(l.sh.Size), Imm: uint32(l.iter)}
+}
+
+// settleMessage ends a message outside its timed part: own completions, the
 // comparison, and the receive for a later echo.
-func (w *worker) settle(l *lane, off int) error {
+func settleMessage(w *worker, l *lane, t *trip) error {
 	if err := w.untilComplete(l); err != nil {
 		return err
 	}
 	sh := l.sh
-	at := l.rx[l.slot&(latencySlots-1)]
 	if l.kind == transports.KindWriteImm {
-		at = l.at(l.iter)
-		if sh.Verify && (!l.hasImm || l.imm != uint32(l.iter)) {
-			return w.corrupt(l, fmt.Sprintf("immediate of echo %d", l.iter), 0, byte(l.iter), byte(l.imm))
+		if sh.Verify && (!t.hasImm || t.imm != uint32(t.iter)) {
+			return w.corrupt(l, fmt.Sprintf("immediate of echo %d", t.iter), 0, byte(t.iter), byte(t.imm))
 		}
-	} else if int(l.length) != sh.Size {
-		return failed(sh.Point.String(), fmt.Errorf("qp %d: echo %d has %d bytes, want %d", l.index, l.iter, l.length, sh.Size))
+	} else {
+		if int(t.length) != sh.Size {
+			return failed(sh.Point.String(), fmt.Errorf("qp %d: echo %d has %d bytes, want %d", l.index, t.iter, t.length, sh.Size))
+		}
+		t.at = l.rx[t.slot&(latencySlots-1)]
 	}
-	if err := w.verifyEcho(l, at, off); err != nil {
-		return err
-	}
-	l.pair[0] = l.recvs[l.slot]
-	return w.post(l, l.pair[:1])
+	l.again = append(l.again, l.recvs[t.slot])
+	return w.verifyEcho(l, t)
 }
 
-// verifyEcho compares the bytes at window offset at with the message sent from
-// source offset off.
-func (w *worker) verifyEcho(l *lane, at, off int) error {
+// verifyEcho compares what the answer brought with the message that was sent.
+func (w *worker) verifyEcho(l *lane, t *trip) error {
 	if !l.sh.Verify {
 		return nil
 	}
 	n := l.sh.Size
-	got, want := l.mem[at:at+n], l.ref.Bytes()[off:off+n]
+	got, want := l.mem[t.at:t.at+n], l.ref.Bytes()[t.off:t.off+n]
 	if string(got) == string(want) { // compiled to a memory compare; no copy is made
 		return nil
 	}
 	i := firstDifference(got, want)
-	return w.corrupt(l, fmt.Sprintf("%s %d", answerName(l.kind), l.iter), i, want[i], got[i])
+	return w.corrupt(l, fmt.Sprintf("%s %d", answerName(l.kind), t.iter), i, want[i], got[i])
 }
 
 func answerName(k transports.Kind) string {
@@ -189,32 +242,29 @@ func answerName(k transports.Kind) string {
 	return "echo"
 }
 
-// memorySample is one write and the write that answers it, both noticed by
-// watching the last byte of the window slot.
-func memorySample(w *worker, l *lane) (t0, t1 int64, err error) {
-	sh := l.sh
-	off := l.stamp()
-	at := l.at(l.iter)
-	last := at + sh.Size - 1
-	l.pair[0] = transports.Op{Kind: transports.KindWrite, Flags: l.flags, Local: uint64(off), Remote: uint64(at), Len: uint32(sh.Size)}
-	if t0, t1, err = w.roundTrip(l, rdma.UntilByte, last); err != nil {
-		return 0, 0, err
-	}
-	if err := w.untilComplete(l); err != nil {
-		return 0, 0, err
-	}
-	return t0, t1, w.verifyEcho(l, at, off)
+// beginWrite is one write, which a write answers: both are noticed by watching the
+// last byte of the window slot.
+func beginWrite(l *lane, t *trip, op *transports.Op) {
+	t.off = l.stamp()
+	t.iter, t.at = l.iter, l.at(l.iter)
+	*op = transports.Op{Kind: transports.KindWrite, Flags: l.flags, Local: uint64(t.off), Remote: uint64(t.at), Len: uint32(l.sh.Size)}
 }
 
-// notifySample is memorySample where memory cannot be watched: an empty send
-// follows the write.
+func settleWrite(w *worker, l *lane, t *trip) error {
+	if err := w.untilComplete(l); err != nil {
+		return err
+	}
+	return w.verifyEcho(l, t)
+}
+
+// notifySample is a write and its answer where memory cannot be watched: an empty
+// send follows each.
 func notifySample(w *worker, l *lane) (t0, t1 int64, err error) {
-	sh := l.sh
-	off := l.stamp()
-	at := l.at(l.iter)
-	l.pair[0] = transports.Op{Kind: transports.KindWrite, Flags: l.flags, Local: uint64(off), Remote: uint64(at), Len: uint32(sh.Size)}
+	t := &l.trips[0]
+	*t = trip{}
+	beginWrite(l, t, &l.pair[0])
 	l.pair[1] = transports.Op{Kind: transports.KindSend}
-	l.arrived, l.out = false, 2
+	l.came, l.out = 0, 2
 	t0 = now()
 	if err := w.post(l, l.pair[:2]); err != nil {
 		return 0, 0, err
@@ -223,52 +273,40 @@ func notifySample(w *worker, l *lane) (t0, t1 int64, err error) {
 		return 0, 0, err
 	}
 	t1 = now()
-	if err := w.untilComplete(l); err != nil {
+	if err := settleWrite(w, l, t); err != nil {
 		return 0, 0, err
 	}
-	if err := w.verifyEcho(l, at, off); err != nil {
-		return 0, 0, err
-	}
-	l.pair[0] = l.recvs[l.slot]
-	return t0, t1, w.post(l, l.pair[:1])
+	l.again = append(l.again, l.recvs[t.slot])
+	return t0, t1, w.repostAll(l)
 }
 
-// readSample is one read. The source offset moves every time, so that the bytes
+// beginRead is one read. The source offset moves every time, so that the bytes
 // of the last read are never the right ones.
-func readSample(w *worker, l *lane) (t0, t1 int64, err error) {
-	sh := l.sh
+func beginRead(l *lane, t *trip, op *transports.Op) {
 	l.iter++
-	off := l.source(l.iter)
-	at := l.at(l.iter)
-	l.pair[0] = transports.Op{Kind: transports.KindRead, Local: uint64(at), Remote: uint64(off), Len: uint32(sh.Size)}
-	if t0, t1, err = w.roundTrip(l, rdma.UntilSend, 0); err != nil {
-		return 0, 0, err
-	}
-	return t0, t1, w.verifyEcho(l, at, off)
+	t.iter, t.off, t.at = l.iter, l.source(l.iter), l.at(l.iter)
+	*op = transports.Op{Kind: transports.KindRead, Local: uint64(t.at), Remote: uint64(t.off), Len: uint32(l.sh.Size)}
 }
 
-// atomicSample is one atomic on the target's counter. It must return the number
+// beginAtomic is one atomic on the target's counter. It must return the number
 // of those before it.
-func atomicSample(w *worker, l *lane) (t0, t1 int64, err error) {
-	sh := l.sh
+func beginAtomic(l *lane, t *trip, op *transports.Op) {
 	want := l.iter
 	l.iter++
-	at := l.at(l.iter)
-	l.pair[0] = transports.Op{Kind: l.kind, Local: uint64(at), Remote: uint64(l.rx[0]), Len: atomicSize}
+	t.iter, t.at = l.iter, l.at(l.iter)
+	*op = transports.Op{Kind: l.kind, Local: uint64(t.at), Remote: uint64(l.rx[0]), Len: atomicSize}
 	if l.kind == transports.KindFetchAdd {
-		l.pair[0].Add = 1
+		op.Add = 1
 	} else {
-		l.pair[0].Add, l.pair[0].Swap = want, want+1
+		op.Add, op.Swap = want, want+1
 	}
-	if t0, t1, err = w.roundTrip(l, rdma.UntilSend, 0); err != nil {
-		return 0, 0, err
+}
+
+func settleAtomic(w *worker, l *lane, t *trip) error {
+	if !l.sh.Verify {
+		return nil
 	}
-	if sh.Verify {
-		if err := w.verifyCounter(l, at, want); err != nil {
-			return 0, 0, err
-		}
-	}
-	return t0, t1, nil
+	return w.verifyCounter(l, t.at, t.iter-1)
 }
 
 // verifyCounter compares the 8 bytes at window offset at with want.

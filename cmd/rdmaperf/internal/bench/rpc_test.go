@@ -33,7 +33,7 @@ func carrierEnds(cfg carrier.Config, open func(t testing.TB) (client, server rdm
 			if err != nil {
 				t.Fatal(err)
 			}
-			out[i] = c
+			out[i] = owned(t, c)
 		}
 		return out[0], out[1]
 	}
@@ -259,8 +259,6 @@ func TestRPCEndsWithAServerThatAnswersNothing(t *testing.T) {
 
 func TestRPCInterruptKeepsWhatWasMeasured(t *testing.T) {
 	client, server := carriersUnderTest()["fused iwarp"](t)
-	defer client.Close()
-	defer server.Close()
 	plan := quickPlan(rpcPoint(CallStream, 64, 64))
 	plan.Iterations, plan.Duration, plan.Depth = 0, time.Minute, 2
 	c, err := Connect(t.Context(), serveOn(t, &Server{Open: openerOf(server)}), client, plan)

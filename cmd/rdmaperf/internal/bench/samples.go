@@ -1,11 +1,13 @@
 package bench
 
 import (
+	"container/heap"
+
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// MaxSamples bounds the raw samples kept of one set: 480 MB, below the memory
-// limit that keeps the collector off in a window.
+// MaxSamples bounds the raw samples kept of one set: 480 MB. Arbitrary: what any
+// machine that measures has to spare.
 const MaxSamples = 20_000_000
 
 // Samples are the raw latency samples of one set of a point, as the recorder got
@@ -20,73 +22,34 @@ type Samples struct {
 	workers []*rawBuffer
 }
 
-// rawBuffer keeps the samples of one worker. Its memory is there before the
-// window; what does not fit is counted.
-type rawBuffer struct {
-	samples []rawSample
-	n       int
-	dropped int64
-}
-
-type rawSample struct {
-	end, ns, service int64
-}
-
-// take adds one sample that ended at t.
-func (r *rawBuffer) take(t, ns, service int64) {
-	if r.n == len(r.samples) {
-		r.dropped++
-		return
-	}
-	r.samples[r.n] = rawSample{t, ns, service}
-	r.n++
-}
-
-// rawStore is the memory of a client for raw samples, kept from point to point.
-type rawStore struct {
-	limit   int // of a set, all workers together
-	hand    func(*Samples) error
-	buffers []*rawBuffer
-}
-
-// prepare shares the limit out among workers and touches every page.
-func (s *rawStore) prepare(workers []*worker) {
-	for len(s.buffers) < len(workers) {
-		s.buffers = append(s.buffers, new(rawBuffer))
-	}
-	for i, w := range workers {
-		room := s.limit / len(workers)
-		if i < s.limit%len(workers) {
-			room++
-		}
-		b := s.buffers[i]
-		if cap(b.samples) < room {
-			b.samples = make([]rawSample, room)
-		}
-		b.samples = b.samples[:room]
-		clear(b.samples)
-		b.n, b.dropped = 0, 0
-		w.raw = b
-	}
-}
-
 // KeepSamples makes the client keep every latency sample, up to limit for each set
 // of a point, and hand them over after the window. An error of take ends the point.
 func (c *Client) KeepSamples(limit int, take func(*Samples) error) {
-	c.raw = &rawStore{limit: limit, hand: take}
+	if c.raw == nil {
+		c.raw = new(rawStore)
+	}
+	c.raw.limit, c.raw.hand = limit, take
 }
 
-// handSamples gives a finished phase's samples away and notes their number.
+// handSamples gives a finished phase's samples away.
 func (m *measurement) handSamples(set string, out *outcome) error {
-	store := m.c.raw
 	m.crew.raw = nil
+	buffers := make([]*rawBuffer, len(m.crew.workers))
+	for i, w := range m.crew.workers {
+		buffers[i] = w.raw
+	}
+	return m.handBuffers(set, out, buffers)
+}
+
+// handBuffers gives the samples of workers away and notes their number.
+func (m *measurement) handBuffers(set string, out *outcome, buffers []*rawBuffer) error {
+	store := m.c.raw
 	if store == nil || out == nil || out.rec == nil {
 		return nil
 	}
-	s := &Samples{Set: set, Open: out.service != nil, begin: out.begin}
-	for _, w := range m.crew.workers {
-		s.workers = append(s.workers, w.raw)
-		s.Dropped += w.raw.dropped
+	s := &Samples{Set: set, Open: out.service != nil, begin: out.begin, workers: buffers}
+	for _, b := range buffers {
+		s.Dropped += b.dropped
 	}
 	m.samples = append(m.samples, reports.RawSamples{Set: set, Count: s.Count(), Dropped: s.Dropped, Limit: int64(store.limit)})
 	return store.hand(s)
@@ -101,22 +64,52 @@ func (s *Samples) Count() (n int64) {
 }
 
 // Each calls f for every sample in the order in which they ended, until it fails.
+// Those of one worker are in order; a heap of the workers merges them, for there
+// may be thousands.
 func (s *Samples) Each(f func(reports.Sample) error) error {
-	next := make([]int, len(s.workers))
-	for {
-		first := -1
-		for i, w := range s.workers {
-			if next[i] < w.n && (first < 0 || w.samples[next[i]].end < s.workers[first].samples[next[first]].end) {
-				first = i
-			}
-		}
-		if first < 0 {
-			return nil
-		}
-		v := s.workers[first].samples[next[first]]
-		next[first]++
-		if err := f(reports.Sample{Thread: first, OffsetNs: v.end - s.begin, Ns: v.ns, ServiceNs: v.service}); err != nil {
-			return err
+	h := make(sampleHeap, 0, len(s.workers))
+	for i, w := range s.workers {
+		if w.n > 0 {
+			h = append(h, sampleCursor{worker: i, left: w.samples[:w.n]})
 		}
 	}
+	heap.Init(&h)
+	for len(h) > 0 {
+		c := &h[0]
+		v := c.left[0]
+		if err := f(reports.Sample{Thread: c.worker, OffsetNs: v.end - s.begin, Ns: v.ns, ServiceNs: v.service}); err != nil {
+			return err
+		}
+		if c.left = c.left[1:]; len(c.left) > 0 {
+			heap.Fix(&h, 0)
+		} else {
+			heap.Pop(&h)
+		}
+	}
+	return nil
+}
+
+// sampleCursor is what of a worker's samples was not handed over, never empty.
+type sampleCursor struct {
+	worker int
+	left   []rawSample
+}
+
+// sampleHeap has the worker on top whose next sample ended first.
+type sampleHeap []sampleCursor
+
+func (h sampleHeap) Len() int      { return len(h) }
+func (h sampleHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *sampleHeap) Push(x any)   { *h = append(*h, x.(sampleCursor)) }
+
+func (h sampleHeap) Less(i, j int) bool {
+	a, b := h[i].left[0].end, h[j].left[0].end
+	return a < b || a == b && h[i].worker < h[j].worker
+}
+
+func (h *sampleHeap) Pop() any {
+	last := len(*h) - 1
+	c := (*h)[last]
+	*h = (*h)[:last]
+	return c
 }

@@ -15,8 +15,6 @@ import (
 func rawRun(t *testing.T, e ends, plan Plan, limit int) ([]reports.Result, map[string][]reports.Sample) {
 	t.Helper()
 	client, server := e(t)
-	defer client.Close()
-	defer server.Close()
 	c, err := Connect(t.Context(), serveOn(t, &Server{Open: openerOf(server)}), client, plan)
 	if err != nil {
 		t.Fatal(err)
@@ -65,48 +63,87 @@ func agree(t *testing.T, name string, raw []int64, want *reports.Latency) {
 	}
 }
 
-// The raw samples are those of the histogram: every workload, several workers.
+// The raw samples are those of the histogram: every workload of sessions, several workers.
 func TestRawSamplesAgreeWithTheHistogram(t *testing.T) {
 	plan := quickPlan(Point{Workload: WorkloadLatency, Op: "send", Size: 64}, Point{Workload: WorkloadLatency, Op: "write", Size: 64, Rate: 20000},
 		Point{Workload: WorkloadHOL, Op: "write", Size: 4096, Arm: ArmSameQP}, Point{Workload: WorkloadThroughput, Op: "write", Size: 64})
 	plan.QPs, plan.Threads, plan.ProbeInterval, plan.WarmupIterations = 2, 2, 50*time.Microsecond, 20
 	results, kept := rawRun(t, tcpEnds, plan, 10_000)
 	for i, r := range results {
-		name := plan.Points[i].String()
-		sets := map[string]*reports.Latency{}
-		switch {
-		case r.Latency != nil:
-			sets[reports.SamplesLatency] = r.Latency
-		case r.HOL != nil:
-			sets[reports.SamplesProbeAlone], sets[reports.SamplesProbeLoaded] = &r.HOL.ProbeAlone, &r.HOL.ProbeLoaded
+		agreeAll(t, plan.Points[i].String(), &r, kept, r.Threads)
+	}
+}
+
+// Those of calls are, too, in both loops: a thread is a goroutine.
+func TestRawSamplesOfCallsAgreeWithTheHistogram(t *testing.T) {
+	var points []Point
+	for _, pt := range []Point{rpcPoint(CallUnary, 64, 9), rpcPoint(CallStream, 64, 64), rpcPoint(CallOneway, 64, 8), kvPoint("f"), TensorPoint(TensorPull, 4096)} {
+		pt.QPs, pt.Outstanding = 2, 3
+		points = append(points, pt)
+		if pt.Call != CallOneway {
+			pt.Rate = 3000
+			points = append(points, pt)
 		}
-		if len(r.RawSamples) != len(sets) {
-			t.Errorf("%s: the result names %+v, want %d sets", name, r.RawSamples, len(sets))
-		}
-		for _, named := range r.RawSamples {
-			samples, want := kept[name+" "+named.Set], sets[named.Set]
-			if want == nil || named.Count != want.Count || named.Dropped != 0 || named.Limit != 10_000 || int64(len(samples)) != want.Count {
-				t.Errorf("%s: %+v with %d samples, want %+v", name, named, len(samples), want)
-				continue
-			}
-			var ns, service []int64
-			threads := map[int]int{}
-			last := int64(-1)
-			for _, s := range samples {
-				if s.OffsetNs < last || s.OffsetNs < 0 || named.Set != reports.SamplesProbeAlone && s.OffsetNs > r.DurationNs {
-					t.Fatalf("%s %s: sample %+v after %d in a window of %d ns", name, named.Set, s, last, r.DurationNs)
+	}
+	many := rpcPoint(CallUnary, 1, 1) // goroutines share histograms, not samples
+	many.Outstanding = maxTallies
+	points = append(points, many)
+	for _, name := range []string{"tcp", "fused mem"} {
+		t.Run(name, func(t *testing.T) {
+			plan := quickPlan(points...)
+			plan.Iterations, plan.WarmupIterations, plan.Depth = 100, 10, 1
+			results, kept := rawRun(t, carriersUnderTest()[name], plan, 10_000)
+			for i, r := range results {
+				pt := points[i]
+				agreeAll(t, pt.String(), &r, kept, max(pt.QPs, 1)*pt.Outstanding)
+				if timed := pt.Call != CallOneway; (r.Latency != nil) != timed || (len(r.RawSamples) == 1) != timed || r.Parameters["raw_limit"] != 10_000 {
+					t.Errorf("%s: latency %v, samples %+v, limit %v", pt, r.Latency, r.RawSamples, r.Parameters["raw_limit"])
 				}
-				last = s.OffsetNs
-				threads[s.Thread]++
-				ns, service = append(ns, s.Ns), append(service, s.ServiceNs)
+				if (r.LatencyService != nil) != (pt.Rate > 0) {
+					t.Errorf("%s: service times %v", pt, r.LatencyService)
+				}
 			}
-			agree(t, name+" "+named.Set, ns, want)
-			if r.LatencyService != nil {
-				agree(t, name+" service", service, r.LatencyService)
+		})
+	}
+}
+
+// agreeAll holds all raw samples of a result against it. Those of a window with threads
+// workers are of all of them.
+func agreeAll(t *testing.T, name string, r *reports.Result, kept map[string][]reports.Sample, threads int) {
+	t.Helper()
+	sets := map[string]*reports.Latency{}
+	switch {
+	case r.Latency != nil:
+		sets[reports.SamplesLatency] = r.Latency
+	case r.HOL != nil:
+		sets[reports.SamplesProbeAlone], sets[reports.SamplesProbeLoaded] = &r.HOL.ProbeAlone, &r.HOL.ProbeLoaded
+	}
+	if len(r.RawSamples) != len(sets) {
+		t.Errorf("%s: the result names %+v, want %d sets", name, r.RawSamples, len(sets))
+	}
+	for _, named := range r.RawSamples {
+		samples, want := kept[name+" "+named.Set], sets[named.Set]
+		if want == nil || named.Count != want.Count || named.Dropped != 0 || named.Limit != 10_000 || int64(len(samples)) != want.Count {
+			t.Errorf("%s: %+v with %d samples, want %+v", name, named, len(samples), want)
+			continue
+		}
+		var ns, service []int64
+		seen := map[int]bool{}
+		last := int64(-1)
+		for _, s := range samples {
+			if s.OffsetNs < last || s.OffsetNs < 0 || named.Set != reports.SamplesProbeAlone && s.OffsetNs > r.DurationNs {
+				t.Fatalf("%s %s: sample %+v after %d in a window of %d ns", name, named.Set, s, last, r.DurationNs)
 			}
-			if r.Threads == 2 && len(threads) != 2 {
-				t.Errorf("%s: samples of threads %v, want two", name, threads)
-			}
+			last = s.OffsetNs
+			seen[s.Thread] = true
+			ns, service = append(ns, s.Ns), append(service, s.ServiceNs)
+		}
+		agree(t, name+" "+named.Set, ns, want)
+		if r.LatencyService != nil {
+			agree(t, name+" service", service, r.LatencyService)
+		}
+		if r.HOL == nil && len(seen) != threads {
+			t.Errorf("%s: samples of %d threads, want %d", name, len(seen), threads)
 		}
 	}
 }
@@ -125,20 +162,64 @@ func TestRawSamplesBeyondTheLimitAreCounted(t *testing.T) {
 	}
 }
 
+// All callers of a point share the limit, also where they are more than it.
+func TestRawSamplesOfCallsBeyondTheLimitAreCounted(t *testing.T) {
+	for _, limit := range []int{3, 101} {
+		pt := rpcPoint(CallUnary, 64, 64)
+		pt.QPs, pt.Outstanding = 2, 4
+		plan := quickPlan(pt)
+		plan.Iterations, plan.Depth = 300, 1
+		results, kept := rawRun(t, carriersUnderTest()["fused mem"], plan, limit)
+		named := results[0].RawSamples[0]
+		if want := (reports.RawSamples{Set: reports.SamplesLatency, Count: int64(limit), Dropped: 600 - int64(limit), Limit: int64(limit)}); named != want || results[0].Latency.Count != 600 {
+			t.Errorf("%+v of %d samples, want %+v of 600", named, results[0].Latency.Count, want)
+		}
+		if n := len(kept[pt.String()+" latency"]); n != limit {
+			t.Errorf("%d samples handed over, want %d", n, limit)
+		}
+	}
+}
+
+// One memory is shared out anew for every phase, whatever the number of workers.
+func TestRawSamplesHaveOneMemory(t *testing.T) {
+	s := &rawStore{limit: 1000}
+	defer s.free()
+	first := &s.share(1)[0].samples[0]
+	for _, n := range []int{7, 1, 1024, 64} {
+		room := 0
+		for i, b := range s.share(n) {
+			if room += len(b.samples); b.n != 0 || b.dropped != 0 || cap(b.samples) != len(b.samples) || i == 0 && &b.samples[0] != first {
+				t.Fatalf("worker %d of %d: %d samples of room %d, %d dropped, at %p, want an empty one from %p", i, n, b.n, cap(b.samples), b.dropped, b.samples, first)
+			}
+			for range len(b.samples) + 1 {
+				b.take(1, 2, 3)
+			}
+		}
+		if room != 1000 {
+			t.Errorf("%d workers have room for %d samples, want 1000", n, room)
+		}
+	}
+}
+
 // A full disk ends the point.
 func TestRawSamplesThatCannotBeTakenEndThePoint(t *testing.T) {
-	client, server := memEnds(t)
-	defer client.Close()
-	defer server.Close()
-	c, err := Connect(t.Context(), serveOn(t, &Server{Open: openerOf(server)}), client, quickPlan(Point{Workload: WorkloadLatency, Op: "send", Size: 64}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	full := errors.New("disk full")
-	c.KeepSamples(1000, func(*Samples) error { return full })
-	if r, err := c.Run(t.Context(), 0); !errors.Is(err, full) || r.Operations != 300 {
-		t.Errorf("error %v with %d operations, want the disk and what was measured", err, r.Operations)
+	for _, c := range []struct {
+		e  ends
+		pt Point
+	}{{memEnds, Point{Workload: WorkloadLatency, Op: "send", Size: 64}}, {carriersUnderTest()["tcp"], rpcPoint(CallUnary, 64, 64)}} {
+		client, server := c.e(t)
+		plan := quickPlan(c.pt)
+		plan.Depth = 1
+		cl, err := Connect(t.Context(), serveOn(t, &Server{Open: openerOf(server)}), client, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cl.Close()
+		full := errors.New("disk full")
+		cl.KeepSamples(1000, func(*Samples) error { return full })
+		if r, err := cl.Run(t.Context(), 0); !errors.Is(err, full) || r.Operations != 300 || r.Errors != 1 {
+			t.Errorf("%s: error %v with %d operations and %d errors, want the disk and what was measured", c.pt, err, r.Operations, r.Errors)
+		}
 	}
 }
 
@@ -152,7 +233,7 @@ func TestRawSamplesAllocateNothing(t *testing.T) {
 	if w := client.workers[0]; w.raw.n != 15_000 || w.raw.dropped != 5_000 {
 		t.Errorf("%d samples and %d dropped, want 15000 and 5000", w.raw.n, w.raw.dropped)
 	}
-	if out.usage.allocations > 100 {
+	if out.usage.allocations > phaseAllocations {
 		t.Errorf("%d allocations in 20000 operations, want none of the loop", out.usage.allocations)
 	}
 }

@@ -24,12 +24,15 @@ const (
 )
 
 const (
-	// latencySlots is how many window slots a ping-pong cycles through, a power of
-	// two: enough that a slot is never written again before its last use completed.
-	// Messages above largeMessage, whose completions are long done by then, make do
-	// with two, so that a message of 1 GiB fits the default window limit.
-	latencySlots = 4
-	largeMessage = 16 << 20
+	// latencySlots is how many window slots a ping-pong of small messages cycles
+	// through, a power of two: twice as many as are sent before what was sent and
+	// answered is looked at. From mediumMessage on, where that is one, it is four, so
+	// that a slot is never written again before its last use completed. Messages above
+	// largeMessage, whose completions are long done by then, make do with two, so that
+	// a message of 1 GiB fits the default window limit.
+	latencySlots  = 16
+	mediumMessage = 4 << 10 // arbitrary: there a step in C or Go is nothing to the copy
+	largeMessage  = 16 << 20
 	// latencyShifts is how many source offsets it cycles through, so that stale
 	// bytes of an earlier message differ at every position.
 	latencyShifts = 16
@@ -73,8 +76,8 @@ type Shape struct {
 	Seed       uint64        `json:"seed"`
 	Timeout    time.Duration `json:"timeout_ns"`
 
-	// Idle: the server's thread of reads and atomics sleeps, because its device needs
-	// no polls to serve them.
+	// Idle: the server's thread sleeps, because its device needs no polls to serve
+	// reads, atomics and writes; in a stream of writes until the barrier wakes it.
 	Idle bool `json:"idle,omitempty"`
 
 	// Head-of-line only. Depth and Slots are those of the bulk stream.
@@ -106,6 +109,7 @@ func newShape(p *Plan, pt Point, client, server transports.Caps) (*Shape, error)
 	case pt.Workload == WorkloadParamServer || pt.Workload == WorkloadStarvation: // completions of reads behind the data
 	case k == transports.KindWrite && pt.Workload != WorkloadLatency:
 		sh.Arrival = ArrivalMessage // of the barrier behind the last write
+		sh.Idle = server.Unaided && caps.Events && !pt.Bidirectional && pt.Workload == WorkloadThroughput
 	case k == transports.KindWrite && caps.LastByteLast && sh.Polling == PollingBusy:
 		sh.Arrival = ArrivalMemory
 	case k == transports.KindWrite:
@@ -137,10 +141,30 @@ func (sh *Shape) checkLatency() error {
 }
 
 func latencySlotsFor(size int) int {
-	if size > largeMessage {
+	switch {
+	case size > largeMessage:
 		return 2
+	case size > mediumMessage:
+		return 4
 	}
 	return latencySlots
+}
+
+// volleySteps is how many steps of a ping-pong one call takes at most.
+func (sh *Shape) volleySteps() int {
+	if sh.Size > mediumMessage {
+		return 1
+	}
+	return latencySlots / 2
+}
+
+// shift is from one source offset to the next. Messages that are prepared together
+// have bytes of their own.
+func (sh *Shape) shift() int {
+	if sh.volleySteps() > 1 {
+		return sh.stride()
+	}
+	return shiftStep
 }
 
 // streamDepths chooses what a stream needs. Defaults give way to the device's
@@ -239,6 +263,8 @@ func (sh *Shape) validate() error {
 		return bad("arrival", sh.Arrival)
 	case sh.AppWindow < 0 || sh.AppWindow > maxDepth:
 		return bad("application window", sh.AppWindow)
+	case sh.dozes() && (sh.kind() != transports.KindWrite || sh.Workload != WorkloadThroughput || sh.Bidirectional):
+		return bad("idle", sh.Idle)
 	case sh.Timeout <= 0 || sh.Timeout > maxDuration:
 		return bad("timeout", sh.Timeout)
 	}
@@ -259,14 +285,20 @@ func (sh *Shape) kind() transports.Kind {
 // oneSided tells operations whose answer comes without the target's thread.
 func oneSided(k transports.Kind) bool { return k == transports.KindRead || isAtomic(k) }
 
+// dozes tells that the server's thread sleeps on its completion queue until the
+// barrier arrives.
+func (sh *Shape) dozes() bool { return sh.Idle && !oneSided(sh.kind()) }
+
 // target says what the server's thread does.
 func (sh *Shape) target() string {
 	switch {
+	case sh.Idle:
+		return TargetPassive
 	case sh.Workload == WorkloadParamServer || sh.Workload == WorkloadStarvation:
 		return TargetPolling
 	case !oneSided(sh.kind()):
 		return TargetActive
-	case sh.Polling == PollingEvent || sh.Idle:
+	case sh.Polling == PollingEvent:
 		return TargetPassive
 	default:
 		return TargetPolling
@@ -283,7 +315,7 @@ func (sh *Shape) stride() int { return (sh.Size + slotAlign - 1) &^ (slotAlign -
 
 func (sh *Shape) rxOff() int {
 	if sh.Workload == WorkloadLatency {
-		return sh.stride() + (latencyShifts-1)*shiftStep
+		return sh.stride() + (latencyShifts-1)*sh.shift()
 	}
 	if sh.Workload == WorkloadHOL {
 		return sh.probeTx(sh.ProbeSlots)
@@ -336,7 +368,7 @@ func (sh *Shape) config() transports.Config {
 		RecvDepth: sh.receives(),
 		MaxInline: sh.Inline,
 		ReadDepth: sh.ReadDepth,
-		Events:    sh.Polling == PollingEvent,
+		Events:    sh.Polling == PollingEvent || sh.dozes(),
 	}
 }
 

@@ -36,6 +36,28 @@ func (w *worker) rest() error {
 	return nil
 }
 
+// doze is the target of a stream of writes that the device places unaided. Nothing
+// reaches its queues but one barrier a lane, behind the last write, so it sleeps on
+// one lane after the other. An incast's target polls: each client's window ends with
+// the answer to its own barrier, which must not wait for another's.
+func (w *worker) doze() error {
+	w.begin = now()
+	for _, l := range w.lanes {
+		for seen := l.seen; l.seen == seen || l.owed; {
+			if err := sinkTurn(w, l); err != nil {
+				w.end = now()
+				if err == errStop {
+					return nil
+				}
+				return err
+			}
+		}
+	}
+	<-w.ctx.Done()
+	w.end = now()
+	return nil
+}
+
 // echoTurn answers every message with the bytes that arrived, out of the buffer
 // where they arrived. The receive is posted again when the echo has left it.
 func echoTurn(w *worker, l *lane) error {
@@ -43,13 +65,13 @@ func echoTurn(w *worker, l *lane) error {
 	if err != nil {
 		return err
 	}
-	return w.echo(l, n, false)
+	return w.echo(l, n, 0)
 }
 
 // echo answers the messages among n finished operations, and posts the receives
-// again whose echoes have left. A volley has answered the message in slot l.next
-// already.
-func (w *worker) echo(l *lane, n int, answered bool) error {
+// again whose echoes have left. A volley has answered the first so many messages, in
+// slots from l.next on, already.
+func (w *worker) echo(l *lane, n, answered int) error {
 	for i := range w.done[:n] {
 		d := &w.done[i]
 		if d.Status != rdma.StatusSuccess {
@@ -58,9 +80,10 @@ func (w *worker) echo(l *lane, n int, answered bool) error {
 		op := &l.pair[0]
 		switch {
 		case d.Kind != transports.KindRecv: // Slot is that of the receive it answered
-			*op = l.recvs[d.Slot]
-		case answered && d.Slot == l.next:
-			answered = false
+			l.again = append(l.again, l.recvs[d.Slot])
+			continue
+		case answered > 0 && d.Slot == l.next:
+			answered--
 			w.arrived(l)
 			w.ops++
 			continue
@@ -74,7 +97,7 @@ func (w *worker) echo(l *lane, n int, answered bool) error {
 		}
 		w.ops++
 	}
-	return nil
+	return w.repostAll(l)
 }
 
 // arrived notes that the receive in slot l.next was taken.

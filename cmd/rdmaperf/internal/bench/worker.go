@@ -47,12 +47,13 @@ type worker struct {
 
 	pinned bool
 
-	stop      *atomic.Uint32  // stopSoon or stopNow: leave the loop at the next look
-	ctx       context.Context // ends event waits together with stop
-	event     bool
-	volleys   bool // the loop takes its steps in one call each
-	calm      bool // nothing but the workers works here
-	finishing bool // bringing home what was posted: stopSoon does not end that
+	stop       *atomic.Uint32  // stopSoon or stopNow: leave the loop at the next look
+	ctx        context.Context // ends event waits together with stop
+	event      bool
+	volleys    bool // the loop takes its steps in one call each
+	calm       bool // nothing but the workers works here
+	oneProcess bool // the other side's workers are threads of this process
+	finishing  bool // bringing home what was posted: stopSoon does not end that
 
 	lim   limits
 	stall int64 // longest wait without a completion, ns; 0: for ever (targets)

@@ -1,0 +1,72 @@
+//go:build cgo && linux
+
+package verbs
+
+// #include "shim.h"
+import "C"
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// nullSteps is how many volleys are taken to find their median: below a millisecond.
+const nullSteps = 2000
+
+// volleyOverhead is the median time, in ns, of a volley that posts a read and meets its
+// completion, on a provider that does nothing; 0 when there is no memory for it. It is
+// measured once in a process.
+var volleyOverhead = sync.OnceValue(func() float64 {
+	q, end := nullQP()
+	if q == nil {
+		return 0
+	}
+	defer end()
+	took := make([]int64, nullSteps)
+	for i := range took {
+		took[i] = q.step()
+	}
+	slices.Sort(took)
+	return float64(took[nullSteps/2])
+})
+
+// nullVolley is a queue pair of the null provider with a volley in the hand.
+type nullVolley struct {
+	qp
+	v   [1]rdma.Volley
+	wcs [4]rdma.WC
+}
+
+// nullQP makes one, nil without memory, and what frees it.
+func nullQP() (*nullVolley, func()) {
+	t := C.vb_new_table()
+	if t == nil {
+		return nil, nil
+	}
+	var c *C.struct_vb_cq
+	q := C.vb_null(t, &c)
+	if q == nil {
+		C.vb_free_table(t)
+		return nil, nil
+	}
+	d := &Device{caps: rdma.Caps{MaxSGE: 1, MaxReadSGE: 1}}
+	both := &cq{dev: d, c: c}
+	n := &nullVolley{qp: qp{dev: d, c: q, send: both, recv: both, ops: rdma.Ops(rdma.OpRead), maxMsg: 64}}
+	n.state.Store(uint32(rdma.QPRTS))
+	n.v[0] = rdma.Volley{Ask: rdma.SendWR{Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1, SGE: [rdma.MaxSGE]rdma.SGE{{Len: 64}}}, Looks: 1, Until: rdma.UntilSend}
+	return n, func() {
+		C.vb_null_free(q, c)
+		C.vb_free_table(t)
+	}
+}
+
+// step takes one volley and returns its time in ns, or -1.
+func (n *nullVolley) step() int64 {
+	n.v[0].HasAsk = true
+	if k, err := n.Volley(n.v[:], n.wcs[:]); err != nil || k != 1 || !n.v[0].Met {
+		return -1
+	}
+	return n.v[0].Took
+}
