@@ -140,7 +140,7 @@ var benchArms = []struct {
 	{"raw", nil},
 	{"fifo", &sched.Config{Policy: sched.FIFO}},
 	{"strict", &sched.Config{}},
-	{"adaptive", &sched.Config{Adaptive: true}},
+	{"steady", &sched.Config{Steady: true}},
 	{"slice16K", &sched.Config{Slice: 16 << 10}},
 }
 

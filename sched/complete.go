@@ -14,10 +14,15 @@ import "github.com/rdmaperf/rdmaperf/transports/rdma"
 func (q *qp) succeeded(wc *rdma.WC) (visible bool) {
 	mask := uint32(len(q.ring) - 1)
 	answer := wc.Opcode == rdma.WCRead || wc.Opcode == rdma.WCFetchAdd || wc.Opcode == rdma.WCCmpSwap
-	if q.ring[q.head&mask].flags == ePlain && q.head != q.tail && !answer {
-		// The usual case: nothing but the place to give back, and nothing that ended
+	at := q.head
+	if first := &q.ring[at&mask]; first.flags == eUser|eRun && !answer {
+		at += uint32(first.parent)
+	}
+	if q.ring[at&mask].flags == ePlain && q.head != q.tail && !answer {
+		// The usual case: nothing but the places to give back, and nothing that ended
 		// before behind it.
-		if q.head++; q.head != q.tail && q.ring[q.head&mask].flags&eDone == 0 {
+		q.quiet += int(at - q.head)
+		if q.head = at + 1; q.head != q.tail && q.ring[q.head&mask].flags&eDone == 0 {
 			return true
 		}
 		visible = true
@@ -45,7 +50,7 @@ func (q *qp) advance() {
 	for q.head != q.tail && q.ring[q.head&mask].flags&eDone != 0 {
 		q.head++
 	}
-	if q.head == q.tail && !q.markers && !q.dev.disc.whole {
+	if q.head == q.tail && !q.markers {
 		q.win.empty()
 	}
 }
@@ -66,6 +71,9 @@ func (q *qp) ended(e *entry, wc *rdma.WC) (visible bool) {
 		return true
 	}
 	if e.parent == none {
+		if e.flags&eNotice != 0 {
+			q.noticing = false
+		}
 		return false
 	}
 	p := &q.parents[e.parent]

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ const (
 	Aging  Policy = "aging"  // as strict, but a request rises one class for every Config.AgeEvery it waits
 	DRR    Policy = "drr"    // deficit round robin: classes share the bytes by Config.Weights
 	EDF    Policy = "edf"    // the earliest deadline first, which is Config.Deadlines after the post
-	FIFO   Policy = "fifo"   // post order, nothing sliced or held: what the tier itself costs
+	FIFO   Policy = "fifo"   // post order: all is handed down as it is, which shows what a layer costs
 )
 
 // Policies lists the disciplines; the first is the default.
@@ -31,8 +32,14 @@ func Policies() []Policy { return []Policy{Strict, Aging, DRR, EDF, FIFO} }
 type Sends string
 
 const (
-	WholeSends  Sends = "whole"  // it goes in one piece, and an urgent request waits for it
-	RefuseSends Sends = "refuse" // it is refused with rdma.ErrInvalid
+	WholeSends Sends = "whole" // it goes in one piece, and an urgent request waits for it
+	// RefuseSends: it is refused with rdma.ErrInvalid. An automatic slice is what it
+	// is at the post; Config.Slice makes it a fixed length.
+	RefuseSends Sends = "refuse"
+	// CutSends: it is cut where the tier at the other end does the same, and else goes
+	// in one piece. CutOrRefuseSends: it is refused where it could never be cut.
+	CutSends         Sends = "slice"
+	CutOrRefuseSends Sends = "slice-or-refuse"
 )
 
 // Immediates says what becomes of a write with immediate that is longer than a slice.
@@ -52,8 +59,10 @@ type Config struct {
 	Policy     Policy
 	Slice      int  // bytes of a slice; 0: a quarter of the window
 	Window     int  // bytes under way a class may have; 0: from the measured bandwidth-delay product
-	Adaptive   bool // the window is widened by adaptiveGain while nothing urgent is about
+	Adaptive   bool // window and slice are widened while nothing urgent is about, also where they are configured
+	Steady     bool // they are not, also where both are automatic
 	Sends      Sends
+	Room       int // CutSends: bytes that a peer's cut sends may take here, per connection; 0: 4 MiB
 	Immediates Immediates
 	AgeEvery   time.Duration             // Aging; 0: 1 ms
 	Weights    [Priorities]int           // DRR, by class; all 0: 1, 2, 4 … 128
@@ -62,15 +71,14 @@ type Config struct {
 
 // Limits. Arbitrary but for what the comments say.
 const (
-	minSlice     = 1 << 10
-	maxSlice     = 1 << 30
-	maxWindow    = 1 << 30
-	maxWeight    = 1 << 16
-	maxMarks     = 8    // marks under way on a QP
-	hiddenSends  = 64   // send queue places beyond the user's: slices, marks, the beacon
-	cqSpare      = 1024 // completion queue entries for what the user does not see
-	minCQExtra   = 3    // of those, what every QP is sure of: a mark, a beacon and the read that fills ORD
-	adaptiveGain = 4
+	minSlice    = 1 << 10
+	maxSlice    = 1 << 30
+	maxWindow   = 1 << 30
+	maxWeight   = 1 << 16
+	maxMarks    = 8    // marks under way on a QP
+	hiddenSends = 64   // send queue places beyond the user's: slices, marks, the beacon
+	cqSpare     = 1024 // completion queue entries for what the user does not see
+	minCQExtra  = 3    // of those, what every QP is sure of: a mark, a beacon and the read that fills ORD
 
 	startWindow = 256 << 10 // at first and at least, where completions are local
 	leastWindow = 64 << 10  // below it, system calls and segments cost more than the wait; twice that at the start
@@ -91,8 +99,14 @@ func (c *Config) normal() (Config, error) {
 	if n.Sends == "" {
 		n.Sends = WholeSends
 	}
-	if n.Sends != WholeSends && n.Sends != RefuseSends {
-		return bad("sends " + strconv.Quote(string(n.Sends)))
+	if !slices.Contains([]Sends{WholeSends, RefuseSends, CutSends, CutOrRefuseSends}, n.Sends) {
+		return bad(fmt.Sprintf("sends %q, want whole, refuse, slice or slice-or-refuse", string(n.Sends)))
+	}
+	if n.Room == 0 {
+		n.Room = defaultRoom
+	}
+	if n.Room < minRoom || n.Room > maxRoom {
+		return bad(fmt.Sprintf("room of %d bytes for cut sends, want %d to %d", n.Room, minRoom, maxRoom))
 	}
 	if n.Immediates == "" {
 		n.Immediates = WholeImmediates
@@ -105,6 +119,9 @@ func (c *Config) normal() (Config, error) {
 	}
 	if n.Window != 0 && (n.Window < max(n.Slice, minSlice) || n.Window > maxWindow) {
 		return bad(fmt.Sprintf("window of %d bytes, want a slice to %d", n.Window, maxWindow))
+	}
+	if n.Adaptive && n.Steady {
+		return bad("a window that is both adaptive and steady")
 	}
 	if n.AgeEvery == 0 {
 		n.AgeEvery = time.Millisecond
@@ -135,6 +152,14 @@ func (c *Config) normal() (Config, error) {
 	return n, nil
 }
 
+// cutsSends tells whether sends are to be cut where the peer takes part.
+func (c *Config) cutsSends() bool {
+	return (c.Sends == CutSends || c.Sends == CutOrRefuseSends) && c.Policy != FIFO
+}
+
+// adapts tells whether window and slice are wide while nothing urgent is about.
+func (c *Config) adapts() bool { return c.Adaptive || c.Window == 0 && c.Slice == 0 && !c.Steady }
+
 // slices are the operations that are cut.
 func (c *Config) slices() rdma.OpSet {
 	if c.Immediates == LastImmediates {
@@ -152,10 +177,16 @@ func (c *Config) name() string {
 		if c.Sends != WholeSends {
 			p = append(p, "sends="+string(c.Sends))
 		}
+		if c.cutsSends() && c.Room != defaultRoom {
+			p = append(p, "room="+sizeText(c.Room))
+		}
 		if c.Immediates != WholeImmediates {
 			p = append(p, "imm="+string(c.Immediates))
 		}
-		if c.Adaptive {
+		switch auto := c.Window == 0 && c.Slice == 0; {
+		case auto && c.Steady:
+			p = append(p, "steady")
+		case !auto && c.Adaptive:
 			p = append(p, "adaptive")
 		}
 	}

@@ -2,6 +2,8 @@ package sched_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 // harness makes pairs of tiers over pairs of devices.
 func harness(name, listen string, cfg sched.Config, open func() (a, b rdma.Device, kill func(), err error)) conform.Harness {
 	var last func()
+	var wrapped []rdma.Device
 	pair := func(context.Context) (rdma.Device, rdma.Device, string, error) {
 		a, b, kill, err := open()
 		if err != nil {
@@ -23,13 +26,38 @@ func harness(name, listen string, cfg sched.Config, open func() (a, b rdma.Devic
 		}
 		last = kill
 		ta, err := sched.Wrap(a, cfg)
+		wrapped = append(wrapped, ta)
 		if err != nil {
 			return nil, nil, "", err
 		}
 		tb, err := sched.Wrap(b, cfg)
 		return ta, tb, listen, err
 	}
-	return conform.FreshKiller(name, pair, func(rdma.Device) error { last(); return nil })
+	h := conform.FreshKiller(name, pair, func(rdma.Device) error { last(); return nil })
+	if cfg.Sends == "" {
+		return h
+	}
+	return cutting{h, &wrapped}
+}
+
+// cutting requires of a run that sends were cut in it, and that every peer took part
+// but on connections with shared receive queues or without remote writes.
+type cutting struct {
+	conform.Harness
+	devs *[]rdma.Device
+}
+
+func (c cutting) Close() error {
+	sum := map[string]int64{}
+	for _, d := range *c.devs {
+		for name, n := range sched.Tally(d) {
+			sum[name] += n
+		}
+	}
+	if sum["sends_cut"] == 0 || sum["send_peers"] < 4*sum["send_peers_alone"] {
+		return errors.Join(fmt.Errorf("cut sends: %v", sum), c.Harness.Close())
+	}
+	return c.Harness.Close()
 }
 
 func overMem(cfg sched.Config) conform.Harness {
@@ -76,7 +104,9 @@ func TestConformance(t *testing.T) {
 		conformance(t, string(p)+"+mem", overMem(sched.Config{Policy: p, Slice: 1 << 10, Window: 4 << 10}))
 	}
 	conformance(t, "auto+mem", overMem(sched.Config{}))
-	conformance(t, "adaptive+mem", overMem(sched.Config{Adaptive: true}))
+	conformance(t, "steady+mem", overMem(sched.Config{Steady: true}))
+	conformance(t, "sends+mem", overMem(sched.Config{Slice: 1 << 10, Window: 4 << 10, Sends: sched.CutSends}))
+	conformance(t, "sends+iwarp", overIWARP(sched.Config{Slice: 1 << 10, Window: 8 << 10, Sends: sched.CutSends}))
 	conformance(t, "auto+iwarp", overIWARP(sched.Config{}))
 	conformance(t, "small+iwarp", overIWARP(sched.Config{Slice: 1 << 10, Window: 8 << 10}))
 }

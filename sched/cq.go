@@ -30,7 +30,10 @@ type cq struct {
 
 	wcs         []told // ring
 	first, many int
-	fed         bool // something was posted for a QP of this queue
+	fed         bool  // something was posted for a QP of this queue
+	hungry      int   // QPs of which a send waits until the peer gives back
+	takers      int   // QPs that may take cut sends
+	owing       []*qp // of those, the ones that have something to tell their peers
 	armed       notice
 	fired       bool
 	spareLeft   int         // of cqSpare
@@ -70,6 +73,9 @@ func (c *cq) attach(q *qp) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.qps = append(c.qps, q)
+	if q.recv == c && q.mail != nil {
+		c.takers++
+	}
 	if q.send == c {
 		more := min(maxMarks+2-minCQExtra, c.spareLeft)
 		c.spareLeft -= more
@@ -81,6 +87,10 @@ func (c *cq) detach(q *qp) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.qps = slices.DeleteFunc(c.qps, func(x *qp) bool { return x == q })
+	if q.recv == c && q.mail != nil {
+		c.takers--
+		c.owing = slices.DeleteFunc(c.owing, func(x *qp) bool { return x == q })
+	}
 	if n, ok := c.extras[q]; ok {
 		c.spareLeft += n - minCQExtra
 		delete(c.extras, q)
@@ -106,6 +116,9 @@ func (c *cq) find(num uint32) *qp {
 func (c *cq) Poll(dst []rdma.WC) (n int, err error) {
 	c.mu.Lock()
 	c.polls++
+	if c.hungry > 0 {
+		c.feed()
+	}
 	if c.many > 0 || len(dst) == 0 {
 		n, err = c.pollRing(dst)
 	}
@@ -129,7 +142,11 @@ func (c *cq) Poll(dst []rdma.WC) (n int, err error) {
 	if n == 0 && c.polls%lookEvery == 0 {
 		c.watchState()
 	}
+	owing := len(c.owing) > 0
 	c.mu.Unlock()
+	if owing {
+		c.notices()
+	}
 	return n, err
 }
 
@@ -149,6 +166,9 @@ func (c *cq) pollRing(dst []rdma.WC) (n int, err error) {
 
 // gather takes what the device below has into the ring.
 func (c *cq) gather() (int, error) {
+	if c.hungry > 0 {
+		c.feed()
+	}
 	k, err := c.below.Poll(c.found[:])
 	if k > 0 {
 		c.translate(c.found[:k], nil)
@@ -159,8 +179,9 @@ func (c *cq) gather() (int, error) {
 // drain is gather for those who do not hold mu.
 func (c *cq) drain() int {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	k, _ := c.gather()
+	c.mu.Unlock()
+	c.notices()
 	return k
 }
 
@@ -213,7 +234,12 @@ func (c *cq) translate(wcs, dst []rdma.WC) (n int) {
 		wc := &wcs[i]
 		good := wc.Status == rdma.StatusSuccess
 		free := 0
-		if !good || !wc.Opcode.IsRecv() {
+		if good && wc.Opcode.IsRecv() {
+			if c.takers > 0 {
+				c.took(wc)
+				good = wc.Status == rdma.StatusSuccess
+			}
+		} else {
 			if q == nil || q.num != wc.QPNum {
 				q.resume()
 				q = c.find(wc.QPNum)
@@ -253,6 +279,9 @@ func (c *cq) translate(wcs, dst []rdma.WC) (n int) {
 func (q *qp) resume() {
 	if q != nil && q.waiting > 0 {
 		q.pump()
+	}
+	if q != nil && q.cuts() && !q.noticing {
+		q.noticeNow()
 	}
 }
 
@@ -343,7 +372,7 @@ func (c *cq) Wait(ctx context.Context) error {
 			return err
 		}
 		sleep, cancel := ctx, context.CancelFunc(func() {})
-		if solicited && c.holds() {
+		if c.holds(solicited) {
 			sleep, cancel = context.WithTimeout(ctx, nap)
 		}
 		err := c.below.Wait(sleep)
@@ -373,10 +402,14 @@ func (c *cq) gone() bool {
 	return was
 }
 
-// holds tells whether a QP of this queue has work held back.
-func (c *cq) holds() bool {
+// holds tells whether a QP of this queue has work held back that goes on without
+// an event.
+func (c *cq) holds(solicited bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.hungry > 0 || !solicited {
+		return c.hungry > 0
+	}
 	for _, q := range c.qps {
 		if q.send == c && q.waiting > 0 {
 			return true

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -20,6 +21,10 @@ type device struct {
 	local  bool       // completions below are local: marks are needed to know what the peer took
 	ids    uint64     // where the IDs of our own work requests begin
 	keep   keeper
+
+	cutting bool    // sends are cut where the peer takes part
+	keys    keyring // if so
+	tally   tally
 }
 
 var _ rdma.Device = (*device)(nil)
@@ -31,7 +36,10 @@ func Wrap(below rdma.Device, cfg Config) (rdma.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	caps, err := tierCaps(below.Caps())
+	if cfg.Policy == FIFO {
+		return newFIFO(below, cfg), nil
+	}
+	caps, err := tierCaps(below.Caps(), &cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -45,13 +53,24 @@ func Wrap(below rdma.Device, cfg Config) (rdma.Device, error) {
 		below: below, cfg: cfg, disc: disciplines[cfg.Policy], caps: caps,
 		sliced: cfg.slices(),
 		local:  caps.Completion == rdma.CompletionLocal,
-		ids:    binary.NativeEndian.Uint64(seed[:]),
+
+		cutting: cfg.cutsSends(),
+		ids:     binary.NativeEndian.Uint64(seed[:]),
 	}, nil
 }
 
 // tierCaps are what is left of a device's limits when the tier's own requests
 // have their room.
-func tierCaps(c rdma.Caps) (rdma.Caps, error) {
+func tierCaps(c rdma.Caps, cfg *Config) (rdma.Caps, error) {
+	if cfg.cutsSends() {
+		need := rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite), Features: rdma.FeatInline, Inline: max(slipLen, noticeLen)}
+		if err := c.Missing(need); err != nil {
+			return c, &rdma.OpError{Op: "open sched", Object: "sends=" + string(cfg.Sends), Err: err}
+		}
+		if c.MaxPrivate -= offerLen; c.MaxPrivate < 0 {
+			return c, &rdma.OpError{Op: "open sched", Object: "sends=" + string(cfg.Sends), Err: &rdma.MissingError{Gaps: []string{fmt.Sprintf("%d bytes of private data", offerLen)}}}
+		}
+	}
 	if c.MaxQPWR <= hiddenSends || c.MaxCQE <= 2*cqSpare {
 		return c, &rdma.OpError{Op: "open sched", Object: fmt.Sprintf("queues of %d work requests and %d completions", c.MaxQPWR, c.MaxCQE), Err: rdma.ErrNotSupported}
 	}
@@ -79,7 +98,11 @@ func (d *device) NewSRQ(cfg rdma.SRQConfig) (rdma.SRQ, error) { return d.below.N
 
 // RegMR registers with the device below.
 func (d *device) RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR, error) {
-	return d.below.RegMR(pd, buf, access)
+	mr, err := d.below.RegMR(pd, buf, access)
+	if err != nil || !d.cutting {
+		return mr, err
+	}
+	return d.keys.add(pd, mr), nil
 }
 
 // Event takes the oldest event of the device below.
@@ -113,12 +136,30 @@ func (l *listener) Accept(ctx context.Context) (rdma.ConnRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &connRequest{r, l.dev}, nil
+	p, o := met(r.Param())
+	return &connRequest{r, l.dev, p, o}, nil
 }
 
 type connRequest struct {
 	rdma.ConnRequest
-	dev *device
+	dev   *device
+	asks  rdma.ConnParam
+	offer *offer // of a tier that cuts sends, or nil
+}
+
+// Param is what the peer asks, without what its tier says to this one.
+func (r *connRequest) Param() rdma.ConnParam {
+	p := r.asks
+	p.PrivateData = slices.Clone(p.PrivateData)
+	return p
+}
+
+// Reject refuses with private data, which is no longer than that of an answer.
+func (r *connRequest) Reject(ctx context.Context, private []byte) error {
+	if len(private) > r.dev.caps.MaxPrivate {
+		return &rdma.OpError{Op: "reject", Object: r.RemoteAddr(), Err: fmt.Errorf("%d bytes of private data, limit %d: %w", len(private), r.dev.caps.MaxPrivate, rdma.ErrInvalid)}
+	}
+	return r.ConnRequest.Reject(ctx, private)
 }
 
 // Accept hands the device below its own QP.
@@ -127,11 +168,18 @@ func (r *connRequest) Accept(ctx context.Context, x rdma.QP, p rdma.ConnParam) (
 	if !ok || q.dev != r.dev {
 		return rdma.ConnParam{}, &rdma.OpError{Op: "accept", Object: r.RemoteAddr(), Err: fmt.Errorf("no qp of this device: %w", rdma.ErrInvalid)}
 	}
-	got, err := r.ConnRequest.Accept(ctx, q.below, p)
-	if err == nil {
-		q.joined(got.ORD)
+	p, offered, err := q.offered(p, r.offer != nil)
+	if err != nil {
+		return rdma.ConnParam{}, &rdma.OpError{Op: "accept", Object: r.RemoteAddr(), Err: err}
 	}
-	return got, err
+	got, err := r.ConnRequest.Accept(ctx, q.below, p)
+	if err != nil {
+		return got, err
+	}
+	got, _ = met(got)
+	q.agree(offered, r.offer)
+	q.joined(got.ORD)
+	return got, nil
 }
 
 // keeper is the device's goroutine for QPs that have work held back while their

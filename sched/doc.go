@@ -18,7 +18,8 @@
 //	PostRecv, registrations, events → the device below
 //
 // Priority 0 is the least urgent and 7 the most; more is refused with
-// rdma.ErrInvalid. Without anything more urgent, nothing is reordered.
+// rdma.ErrInvalid. Without anything more urgent, nothing is reordered. With [FIFO]
+// everything but the priorities is left to the device below.
 //
 // # Semantics
 //
@@ -39,9 +40,43 @@
 // a read is fetched first, so that a range that leaves the peer's registration is
 // refused before anything of it is placed. A write with immediate is left whole,
 // or with [LastImmediates] is cut with the immediate on the last slice. A send
-// longer than a slice is left whole, or with [RefuseSends] refused: one send
-// consumes one receive, and the peer's device knows nothing of slices. The stack
-// name tells both choices.
+// longer than a slice is left whole, or with [RefuseSends] refused, or with
+// [CutSends] cut where both ends agreed to, as follows. The stack name tells both
+// choices, and [Tally] what became of long sends.
+//
+// # Sends in slices
+//
+// One send takes one receive, and the peer's device knows nothing of slices. Two
+// tiers with [CutSends] therefore agree when they connect, by 32 bytes behind the
+// application's private data (Caps.MaxPrivate is less by so much). A peer without a
+// tier, or with the policy fifo, finds them behind what the application sent, and nothing else changes. The
+// slices are written into a ring of Config.Room bytes at the peer, and a send of the
+// first slice follows, which takes the receive. Its completion at the peer's tier
+// is that of the whole message: the rest is copied out of the ring.
+//
+// Receives: a message takes the oldest receive when it ends, not when it begins. An
+// urgent send that overtakes takes an older receive than what it overtook, so each
+// receive has to be long enough for any message. Receive completions keep the order
+// of the receives. Immediate, invalidation and solicited event come once, with the
+// end of the message.
+//
+// What goes whole: an inline send, one that is longer than the ring and a slice, one
+// that is longer than a receive that is posted (so that the device refuses it, with
+// the status at both ends that it has), an urgent one that finds the ring taken by
+// less urgent ones, and every send where no agreement was made: the peer has no
+// tier or does not cut, or one of the ends has a shared receive queue or no right
+// to remote writes. With [CutOrRefuseSends], what never could be cut is refused.
+//
+// Waiting: a send that finds the ring taken by sends as urgent as itself waits until
+// the peer has taken one, at most about 10 ms after it arrived there if the
+// application does not poll.
+//
+// Errors: a slice that fails is the send's error, and no receive is taken. If the
+// receive turns out too short, because it was posted after the send was cut, or its
+// elements are bad beyond the first slice, then the receive fails with the status
+// that it would have had, and the connection ends; but the sender may have had a
+// success, and hears of it as of any connection that ends. A peer that breaks the
+// rules of the ring loses the connection; it can write nothing else.
 //
 // Unsignalled requests: a completion says that every unsignalled request posted
 // before it has ended too (IBTA 10.7.3.1), whatever their priorities. The
@@ -84,8 +119,11 @@
 // The automatic window is twice the measured bandwidth-delay product, from 64 KiB
 // (256 KiB where completions are local) to 64 MiB. The delay is measured about once
 // in 256 windows, by letting the window run empty and sending one slice alone. The
-// automatic slice is a quarter of the window. With Config.Adaptive both are four
-// times as long while no urgent request has been seen for a while.
+// automatic slice is a quarter of the window. While no urgent request has come for
+// 100 ms, an automatic window is as wide as what was sent in 1 ms, to 4 MiB, because
+// short slices and many marks cost a software stack a good part of its rate: the
+// first urgent request after that waits so much longer. Config.Steady keeps it
+// narrow, and Config.Adaptive widens what is configured too.
 //
 // # Progress
 //
@@ -101,7 +139,10 @@
 // # Limitations
 //
 // A read that the peer refuses in its middle has placed what came before. While
-// solicited events only are armed and work waits, Wait looks every millisecond.
+// solicited events only are armed and work waits, Wait looks every millisecond, and
+// so does who waits for the peer's ring. Each connection that cuts sends has its own
+// ring. The poll that finds a cut send copies it, and what is behind it waits for
+// that. A key that a request revoked is not found out while a cut send is copied.
 // Two IDs of unsignalled requests that are equal cannot be told apart when one of
 // them fails. With strict priority, saturating urgent traffic starves the rest.
 package sched

@@ -5,6 +5,39 @@ import "github.com/rdmaperf/rdmaperf/transports/rdma"
 // WithoutKeeper keeps the device's goroutine from starting, for tests that decide
 // alone what happens when.
 func WithoutKeeper(d rdma.Device) rdma.Device {
-	d.(*device).keep.stopped = true
+	if t, ok := d.(*device); ok { // fifo has none
+		t.keep.stopped = true
+	}
 	return d
 }
+
+// Mailbox is the memory that the peer's tier writes.
+func Mailbox(q rdma.QP) []byte { return q.(*qp).mail.box.Bytes() }
+
+// Offer is what a tier that cuts sends adds to an application's private data.
+func Offer(private []byte, addr uint64, rkey, room, shortest uint32) []byte {
+	return (&offer{addr, rkey, room, shortest}).add(private)
+}
+
+// SplitOffer takes an offer apart again.
+func SplitOffer(private []byte) (application []byte, addr uint64, rkey, room, shortest uint32, ok bool) {
+	application, o, err := splitOffer(private)
+	return application, o.addr, o.rkey, o.room, o.shortest, err == nil
+}
+
+// Slip and Notice are what two tiers write to each other, and where.
+func Slip(turn, msg, size, at uint32) (b []byte, offset int) {
+	b = make([]byte, slipLen)
+	(&slip{turn, msg, size, at}).put(b)
+	return b, slipOffset(turn)
+}
+
+func Notice(taken, shortest uint32) []byte {
+	b := make([]byte, noticeLen)
+	putDouble(b, taken)
+	putDouble(b[8:], shortest)
+	return b
+}
+
+// RingAt is where the ring begins in a mailbox.
+const RingAt = mailHead

@@ -1,16 +1,98 @@
 package sched
 
-// fifo keeps the order of the posts.
-type fifo struct{}
+import (
+	"context"
+	"fmt"
 
-func (fifo) pick(ready classSet, h *heads) int {
-	best := -1
-	for c := range Priorities {
-		if ready.has(c) && (best < 0 || h.seq[c] < h.seq[best]) {
-			best = c
-		}
-	}
-	return best
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// fifoDevice is the tier without a choice to make. Post order is what the device
+// below keeps anyhow, so nothing is held, noted or translated, its completion
+// queues are the user's, and there is nothing to lock. It shows what a layer costs.
+type fifoDevice struct {
+	rdma.Device
+	cfg  Config
+	caps rdma.Caps
 }
 
-func (fifo) charge(int, int, bool) {}
+func newFIFO(below rdma.Device, cfg Config) rdma.Device {
+	caps := below.Caps()
+	caps.Priorities = Priorities
+	caps.Features &^= rdma.FeatVolley // it would post without the look at the priority
+	return &fifoDevice{below, cfg, caps}
+}
+
+// Name is the tier with its parameters, and what it stands on.
+func (d *fifoDevice) Name() string { return d.cfg.name() + "+" + d.Device.Name() }
+
+// Caps are those of the device below.
+func (d *fifoDevice) Caps() rdma.Caps { return d.caps }
+
+// NewQP makes a queue pair in INIT.
+func (d *fifoDevice) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
+	q, err := d.Device.NewQP(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &fifoQP{q, d}, nil
+}
+
+// Listen takes connections at addr.
+func (d *fifoDevice) Listen(ctx context.Context, addr string, backlog int) (rdma.Listener, error) {
+	l, err := d.Device.Listen(ctx, addr, backlog)
+	if err != nil {
+		return nil, err
+	}
+	return &fifoListener{l, d}, nil
+}
+
+type fifoListener struct {
+	rdma.Listener
+	dev *fifoDevice
+}
+
+func (l *fifoListener) Accept(ctx context.Context) (rdma.ConnRequest, error) {
+	r, err := l.Listener.Accept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &fifoRequest{r, l.dev}, nil
+}
+
+type fifoRequest struct {
+	rdma.ConnRequest
+	dev *fifoDevice
+}
+
+// Accept hands the device below its own QP.
+func (r *fifoRequest) Accept(ctx context.Context, x rdma.QP, p rdma.ConnParam) (rdma.ConnParam, error) {
+	q, ok := x.(*fifoQP)
+	if !ok || q.dev != r.dev {
+		return rdma.ConnParam{}, &rdma.OpError{Op: "accept", Object: r.RemoteAddr(), Err: fmt.Errorf("no qp of this device: %w", rdma.ErrInvalid)}
+	}
+	return r.ConnRequest.Accept(ctx, q.QP, p)
+}
+
+// fifoQP is a queue pair of the device below whose priorities are checked.
+type fifoQP struct {
+	rdma.QP
+	dev *fifoDevice
+}
+
+// PostSend hands requests down in their order, up to one with a priority that
+// does not exist.
+func (q *fifoQP) PostSend(wrs []rdma.SendWR) (int, error) {
+	for i := range wrs {
+		if wrs[i].Priority >= Priorities {
+			if n, err := q.QP.PostSend(wrs[:i]); n < i || err != nil {
+				return n, err
+			}
+			return i, rdma.ErrInvalid
+		}
+	}
+	return q.QP.PostSend(wrs)
+}
+
+// Volley is not declared: nothing may pass the tier by.
+func (q *fifoQP) Volley([]rdma.Volley, []rdma.WC) (int, error) { return 0, rdma.ErrNotSupported }

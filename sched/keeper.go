@@ -15,7 +15,7 @@ const (
 // keepUp makes sure that what waits goes on without the application. The caller
 // holds q.mu.
 func (q *qp) keepUp() {
-	if q.waiting == 0 || q.watched.Load() {
+	if q.waiting == 0 && !q.cuts() || q.watched.Load() {
 		return
 	}
 	q.watched.Store(true)
@@ -76,19 +76,16 @@ func (k *keeper) run() {
 		away := false
 		now := make(map[*cq]uint32, len(qps))
 		for _, q := range qps {
-			c := q.send
-			c.mu.Lock()
-			now[c] = c.polls
-			before, known := seen[c]
-			idle := known && before == c.polls
-			c.mu.Unlock()
-			if idle {
-				away = true
-				for c.drain() > 0 && c.backlog() < 2*c.depth {
-				}
-				c.mu.Lock()
+			if q.send.idle(now, seen) {
+				n := q.send.catchUp()
+				q.mu.Lock()
 				q.look()
-				c.mu.Unlock()
+				away = away || n > 0 || q.waiting > 0
+				q.mu.Unlock()
+			}
+			// Who takes cut sends has to tell the peer, if only to make room.
+			if q.mail != nil && q.recv != q.send && q.recv.idle(now, seen) && q.recv.catchUp() > 0 {
+				away = true
 			}
 		}
 		seen = now
@@ -110,7 +107,7 @@ func (k *keeper) forget() {
 	var keep []*qp
 	for _, q := range all {
 		q.mu.Lock()
-		if q.waiting > 0 && !q.closed {
+		if (q.waiting > 0 || q.cuts() && !q.failed) && !q.closed {
 			keep = append(keep, q)
 		} else {
 			q.watched.Store(false)
@@ -121,6 +118,28 @@ func (k *keeper) forget() {
 	// What came meanwhile stands behind what was looked at.
 	k.qps = append(keep, k.qps[len(all):]...)
 	k.mu.Unlock()
+}
+
+// idle tells whether nobody polled since the last look, which seen is of. It notes
+// this one in now.
+func (c *cq) idle(now, seen map[*cq]uint32) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now[c] = c.polls
+	before, known := seen[c]
+	return known && before == c.polls
+}
+
+// catchUp takes what the device below has, as long as there is a place for it.
+func (c *cq) catchUp() (n int) {
+	for c.backlog() < 2*c.depth {
+		k := c.drain()
+		if k == 0 {
+			break
+		}
+		n += k
+	}
+	return n
 }
 
 // backlog is how many completions nobody has polled.

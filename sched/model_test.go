@@ -46,12 +46,23 @@ type model struct {
 	depth  int
 	failed bool
 	errs   int // real errors told
+
+	// With cut sends.
+	sink  rdma.Buffer // receives of the QP, which is its own peer then
+	recvs int         // posted
+	came  int         // completed
+	key   uint32      // of sink
+	msgs  []*ask      // as they took receives
 }
+
+// longest is the longest request, and the length of a receive.
+const longest = 5000
 
 const arena = 1 << 20
 
 func newModel(t *rapid.T, cfg sched.Config, local bool, failAfter int) *model {
 	m := &model{t: t, cfg: cfg, dev: newScript(local), depth: 24}
+	m.dev.loop = cfg.Sends == sched.CutSends
 	dev, err := sched.Wrap(m.dev, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +73,14 @@ func newModel(t *rapid.T, cfg sched.Config, local bool, failAfter int) *model {
 			t.Fatal(err)
 		}
 	}
-	if m.cq, err = dev.NewCQ(2 * m.depth); err != nil {
+	var sink rdma.MR
+	if m.sink, err = rdma.Alloc(arena); err == nil && m.dev.loop {
+		sink, err = dev.RegMR(0, m.sink, rdma.LocalWrite)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.cq, err = dev.NewCQ(4 * m.depth); err != nil {
 		t.Fatal(err)
 	}
 	if m.qp, err = dev.NewQP(rdma.QPConfig{SendCQ: m.cq, RecvCQ: m.cq, SendDepth: m.depth, MaxInline: 64}); err != nil {
@@ -74,30 +92,137 @@ func newModel(t *rapid.T, cfg sched.Config, local bool, failAfter int) *model {
 	m.far = m.dev.qps[0]
 	m.far.failAfter, m.far.status = failAfter, rdma.StatusRemAccessErr
 	m.far.onPost = m.posted
+	if m.dev.loop {
+		m.far.failAfter = -1
+		m.key = sink.LKey()
+		m.receive(4) // what the peer is to know before the first send
+		m.carryOut(8)
+		for m.poll() > 0 {
+		}
+		m.far.failAfter = failAfter
+	}
 	return m
 }
 
+// receive posts receives.
+func (m *model) receive(n int) {
+	for ; n > 0 && m.recvs-m.came < m.depth && m.recvs < arena/longest; n-- {
+		wr := rdma.RecvWR{ID: uint64(firstRecv + m.recvs), NumSGE: 2}
+		at := m.sink.Addr() + uint64(m.recvs*longest)
+		wr.SGE[0] = rdma.SGE{Addr: at, Len: 1500, LKey: m.key}
+		wr.SGE[1] = rdma.SGE{Addr: at + 1500, Len: longest - 1500, LKey: m.key}
+		if _, err := m.qp.PostRecv([]rdma.RecvWR{wr}); err != nil {
+			m.t.Fatal(err)
+		}
+		m.recvs++
+	}
+}
+
+// firstRecv is the ID of the first receive.
+const firstRecv = 1 << 32
+
+// received judges the completion of a receive: they complete in the order of their
+// posts, each with the next message to end, and all of it.
+func (m *model) received(wc *rdma.WC) {
+	t := m.t
+	if wc.Status != rdma.StatusSuccess {
+		t.Fatalf("receive %d: %s", wc.ID-firstRecv, wc.Status)
+	}
+	i := m.came
+	m.came++
+	if wc.ID != uint64(firstRecv+i) {
+		t.Fatalf("receive %d completes, want %d", wc.ID-firstRecv, i)
+	}
+	a := m.msgs[i]
+	want := rdma.WC{ID: wc.ID, QPNum: wc.QPNum, Opcode: rdma.WCRecv, ByteLen: uint32(a.size)}
+	switch a.op {
+	case rdma.OpWriteImm:
+		want.Opcode = rdma.WCRecvWriteImm
+		want.ByteLen = wc.ByteLen // of the last slice, with LastImmediates
+		fallthrough
+	case rdma.OpSendImm:
+		want.Imm, want.Flags = uint32(a.id), rdma.WithImm
+	}
+	if *wc != want {
+		t.Fatalf("receive of request %d, a %s of %d bytes in %d parts: %+v, want %+v", a.id, a.op, a.size, a.parts, *wc, want)
+	}
+	if a.op != rdma.OpWriteImm && !bytes.Equal(m.sink.Bytes()[i*longest:][:a.size], a.data()) {
+		t.Fatalf("request %d: %s of %d bytes in %d parts: what is received differs", a.id, a.op, a.size, a.parts)
+	}
+}
+
+// data are the bytes of a request.
+func (a *ask) data() []byte {
+	b := make([]byte, a.size)
+	for i := range b {
+		b[i] = byte(int(a.id)*31 + i*7 + i>>8*13 + 1)
+	}
+	return b
+}
+
 func (m *model) free() {
+	m.sink.Free()
 	m.near.Free()
 	m.home.Free()
 }
 
-// post draws a request and posts it.
+// post draws requests of one class and posts them in one call.
 func (m *model) post() {
-	t, local := m.t, m.dev.local
+	t, first := m.t, len(m.asks)
+	var wrs []rdma.SendWR
+	class := rapid.SampledFrom([]int{0, 0, 0, 1, 5, 7}).Draw(t, "priority")
+	for range rapid.SampledFrom([]int{1, 1, 1, 2, 3, 6}).Draw(t, "requests") {
+		if wr, ok := m.draw(class); ok {
+			wrs = append(wrs, wr)
+		}
+	}
+	n, err := m.qp.PostSend(wrs)
+	for i := range wrs[:n] {
+		if a := m.asks[first+i]; wrs[i].Flags&rdma.Inline != 0 {
+			for k := range a.size { // the bytes are ours again
+				m.near.Bytes()[a.at+k] = 0xee
+			}
+		}
+	}
+	if n == len(wrs) {
+		return
+	}
+	if err != rdma.ErrQueueFull {
+		t.Fatalf("post: %v", err)
+	}
+	m.next = m.asks[first+n].at
+	m.asks = m.asks[:first+n]
+	out := 0
+	for _, b := range m.asks {
+		if !b.told && (b.loud || !b.whole || !m.dev.local && !b.ended) {
+			out++
+		}
+	}
+	if out > m.depth {
+		t.Fatalf("%d requests outstanding in a queue of %d", out, m.depth)
+	}
+}
+
+// draw makes a request, unless the arena has no room for it.
+func (m *model) draw(class int) (wr rdma.SendWR, ok bool) {
+	t := m.t
+	ops := []rdma.Opcode{rdma.OpWrite, rdma.OpWrite, rdma.OpWrite, rdma.OpRead, rdma.OpSend, rdma.OpWriteImm}
+	if m.dev.loop {
+		ops = []rdma.Opcode{rdma.OpWrite, rdma.OpRead, rdma.OpSend, rdma.OpSend, rdma.OpSendImm, rdma.OpWriteImm}
+	}
 	a := &ask{
 		id:    uint64(len(m.asks)) + 1,
-		op:    rapid.SampledFrom([]rdma.Opcode{rdma.OpWrite, rdma.OpWrite, rdma.OpWrite, rdma.OpRead, rdma.OpSend, rdma.OpWriteImm}).Draw(t, "op"),
-		class: rapid.SampledFrom([]int{0, 0, 0, 1, 5, 7}).Draw(t, "priority"),
-		size:  rapid.SampledFrom([]int{0, 1, 64, 1000, 1024, 1025, 3000, 5000}).Draw(t, "size"),
+		op:    rapid.SampledFrom(ops).Draw(t, "op"),
+		class: class,
+		size:  rapid.SampledFrom([]int{0, 1, 64, 1000, 1024, 1025, 3000, longest}).Draw(t, "size"),
 		loud:  rapid.Float64Range(0, 1).Draw(t, "signalled") < 0.8,
 	}
-	if m.next+a.size > arena {
-		return
+	if m.next+a.size > arena || len(m.asks) >= arena/longest {
+		return wr, false
 	}
 	a.at = m.next
 	m.next += a.size
-	wr := rdma.SendWR{ID: a.id, Op: a.op, Priority: uint8(a.class), RemoteAddr: m.home.Addr() + uint64(a.at), RKey: uint32(a.id), Imm: uint32(a.id)}
+	wr = rdma.SendWR{ID: a.id, Op: a.op, Priority: uint8(a.class), RemoteAddr: m.home.Addr() + uint64(a.at), RKey: uint32(a.id), Imm: uint32(a.id)}
 	if a.loud {
 		wr.Flags |= rdma.Signaled
 	}
@@ -108,7 +233,8 @@ func (m *model) post() {
 	if a.op != rdma.OpRead && a.size <= 64 && rapid.Bool().Draw(t, "inline") {
 		wr.Flags |= rdma.Inline
 	}
-	a.cut = a.op == rdma.OpWrite || a.op == rdma.OpRead || a.op == rdma.OpWriteImm && m.cfg.Immediates == sched.LastImmediates
+	a.cut = a.op == rdma.OpWrite || a.op == rdma.OpRead || a.op == rdma.OpWriteImm && m.cfg.Immediates == sched.LastImmediates ||
+		sends.Has(a.op) && m.dev.loop
 	left := a.size
 	for at := a.at; left > 0; {
 		n := left
@@ -123,41 +249,31 @@ func (m *model) post() {
 	if a.op == rdma.OpRead {
 		src = m.home
 	}
-	for i := range a.size {
-		src.Bytes()[a.at+i] = byte(int(a.id)*31 + i*7 + 1)
-	}
+	copy(src.Bytes()[a.at:], a.data())
 	m.asks = append(m.asks, a) // before the post: the device may see it within
-	if n, err := m.qp.PostSend([]rdma.SendWR{wr}); n == 0 {
-		if err != rdma.ErrQueueFull {
-			t.Fatalf("post: %v", err)
-		}
-		m.asks = m.asks[:len(m.asks)-1]
-		m.next -= a.size
-		out := 0
-		for _, b := range m.asks {
-			if !b.told && (b.loud || !b.whole || !local && !b.ended) {
-				out++
-			}
-		}
-		if out > m.depth {
-			t.Fatalf("%d requests outstanding in a queue of %d", out, m.depth)
-		}
-		return
-	}
-	if wr.Flags&rdma.Inline != 0 {
-		for i := range a.size { // the bytes are ours again
-			m.near.Bytes()[a.at+i] = 0xee
-		}
-	}
+	return wr, true
 }
 
 // of is the request that something at the device is a part of, by the key that it
 // carries; nil for the tier's own.
 func (m *model) of(wr *rdma.SendWR) *ask {
-	if wr.RKey == 0 {
+	switch {
+	case wr.RKey == 0:
 		return nil
+	case wr.RKey < firstKey:
+		return m.asks[wr.RKey-1]
+	case wr.NumSGE == 0 || wr.SGE[0].Addr < m.near.Addr() || wr.SGE[0].Addr >= m.near.Addr()+arena:
+		return nil // a slip or a notice
 	}
-	return m.asks[wr.RKey-1]
+	// A slice on its way into the ring of the peer.
+	at := int(wr.SGE[0].Addr - m.near.Addr())
+	for _, a := range m.asks {
+		if at >= a.at && at < a.at+a.size && a.op != rdma.OpRead {
+			return a
+		}
+	}
+	m.t.Fatalf("%d bytes at %d of nobody's", wr.Len(), at)
+	return nil
 }
 
 // posted judges a request that reaches the device.
@@ -167,7 +283,7 @@ func (m *model) posted(wr *rdma.SendWR) {
 	}
 	a := m.of(wr)
 	if a == nil {
-		if wr.Len() != 0 {
+		if wr.Len() != 0 && !(wr.RKey >= firstKey && wr.Len() == 16 && wr.Flags&rdma.Inline != 0) {
 			m.t.Fatalf("%s of %d bytes that nobody asked for", wr.Op, wr.Len())
 		}
 		return
@@ -178,10 +294,13 @@ func (m *model) posted(wr *rdma.SendWR) {
 		m.t.Fatalf("request %d is posted again", a.id)
 	case n < a.size && !a.cut:
 		m.t.Fatalf("a %s is cut", a.op)
-	case a.cut && m.cfg.Policy != sched.FIFO && n > m.cfg.Slice && wr.Flags&rdma.Inline == 0:
+	case a.cut && m.cfg.Policy != sched.FIFO && n > m.cfg.Slice && wr.Flags&rdma.Inline == 0 && !(sends.Has(a.op) && n == a.size):
 		m.t.Fatalf("a slice of %d bytes, limit %d", n, m.cfg.Slice)
 	}
 	last := a.posted+n == a.size
+	if sends.Has(a.op) && (wr.Op == a.op) != last {
+		m.t.Fatalf("request %d: the send is at bytes %d of %d", a.id, a.posted+n, a.size)
+	}
 	if a.op == rdma.OpWriteImm && (wr.Op == rdma.OpWriteImm) != last {
 		m.t.Fatalf("request %d: the immediate is at bytes %d of %d", a.id, a.posted+n, a.size)
 	}
@@ -243,6 +362,9 @@ func (m *model) carryOut(n int) int {
 			m.under[c] -= int(wr.Len())
 		}
 		a.arrived += int(wr.Len())
+		if a.op == wr.Op && (sends.Has(a.op) || a.op == rdma.OpWriteImm) {
+			m.msgs = append(m.msgs, a)
+		}
 		if a.arrived == a.size && a.whole {
 			a.ended = true
 		}
@@ -259,6 +381,10 @@ func (m *model) poll() int {
 		m.t.Fatal(err)
 	}
 	for _, wc := range wcs[:n] {
+		if wc.ID >= firstRecv {
+			m.received(&wc)
+			continue
+		}
 		m.told(&wc)
 	}
 	return n
@@ -312,18 +438,14 @@ func (m *model) told(wc *rdma.WC) {
 
 // same compares the bytes of a request that has ended.
 func (m *model) same(a *ask) {
-	if !a.ended || a.op == rdma.OpSend {
+	if !a.ended || sends.Has(a.op) {
 		return
 	}
 	dst := m.home
 	if a.op == rdma.OpRead {
 		dst = m.near
 	}
-	want := make([]byte, a.size)
-	for i := range want {
-		want[i] = byte(int(a.id)*31 + i*7 + 1)
-	}
-	if !bytes.Equal(dst.Bytes()[a.at:a.at+a.size], want) {
+	if !bytes.Equal(dst.Bytes()[a.at:a.at+a.size], a.data()) {
 		m.t.Fatalf("request %d: %s of %d bytes in %d parts: data differ", a.id, a.op, a.size, a.parts)
 	}
 }
@@ -331,6 +453,9 @@ func (m *model) same(a *ask) {
 // finish lets everything end and looks whether all of it did.
 func (m *model) finish() {
 	for idle := 0; idle < 3; {
+		if m.dev.loop {
+			m.receive(m.depth)
+		}
 		if m.carryOut(1<<20)+m.poll() > 0 {
 			idle = -1
 		}
@@ -340,6 +465,9 @@ func (m *model) finish() {
 		if a.loud && !a.told {
 			m.t.Fatalf("request %d does not complete by itself: %d of %d bytes posted, %d arrived", a.id, a.posted, a.size, a.arrived)
 		}
+	}
+	if m.dev.loop && !m.far.ended && m.came != len(m.msgs) {
+		m.t.Fatalf("%d messages received of %d", m.came, len(m.msgs))
 	}
 	if err := m.qp.Close(); err != nil {
 		m.t.Fatal(err)
@@ -376,6 +504,9 @@ func TestAgainstModel(t *testing.T) {
 
 func random(t *rapid.T, p sched.Policy, local bool) {
 	cfg := sched.Config{Policy: p, Slice: 1 << 10, Window: 1 << rapid.IntRange(10, 13).Draw(t, "window")}
+	if rapid.Bool().Draw(t, "cut sends") && p != sched.FIFO {
+		cfg.Sends, cfg.Room = sched.CutSends, 8<<10
+	}
 	if rapid.Bool().Draw(t, "cut immediates") {
 		cfg.Immediates = sched.LastImmediates
 	}
@@ -386,7 +517,11 @@ func random(t *rapid.T, p sched.Policy, local bool) {
 	m := newModel(t, cfg, local, failAfter)
 	defer m.free()
 	for range rapid.IntRange(1, 80).Draw(t, "steps") {
-		switch rapid.IntRange(0, 4).Draw(t, "step") {
+		step := rapid.IntRange(0, 4).Draw(t, "step")
+		if m.dev.loop && rapid.Bool().Draw(t, "receive") {
+			m.receive(rapid.IntRange(1, 3).Draw(t, "receives"))
+		}
+		switch step {
 		case 0, 1, 2:
 			m.post()
 		case 3:

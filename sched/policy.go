@@ -32,7 +32,6 @@ func (s classSet) most() int { return bits.Len8(uint8(s)) - 1 }
 type discipline struct {
 	make  func(c *Config) policy
 	timed bool // needs the clock
-	whole bool // nothing is sliced or held
 }
 
 var disciplines = map[Policy]discipline{
@@ -40,5 +39,5 @@ var disciplines = map[Policy]discipline{
 	Aging:  {make: newAging, timed: true},
 	DRR:    {make: newDRR},
 	EDF:    {make: newEDF, timed: true},
-	FIFO:   {make: func(*Config) policy { return fifo{} }, whole: true},
+	FIFO:   {}, // nothing to choose: fifoDevice
 }

@@ -12,18 +12,34 @@ const (
 	sendOps   = rdma.OpSet(1<<rdma.OpSend | 1<<rdma.OpSendInv | 1<<rdma.OpSendImm)
 	readOps   = rdma.OpSet(1<<rdma.OpRead | 1<<rdma.OpFetchAdd | 1<<rdma.OpCmpSwap)
 
+	// What takes a receive at the peer.
+	takingOps = rdma.OpSet(1<<rdma.OpSend | 1<<rdma.OpSendInv | 1<<rdma.OpSendImm | 1<<rdma.OpWriteImm)
+
 	// What an invalidation overtakes could still need the key (IBTA 10.6.5.1), and
 	// the peer's key as well.
 	orderedOps = rdma.OpSet(1<<rdma.OpLocalInv | 1<<rdma.OpSendInv)
 )
 
+// takes is how many receives of the peer's an operation takes.
+func takes(op rdma.Opcode) uint32 { return uint32(takingOps>>op) & 1 }
+
 // PostSend takes requests. What need not wait goes straight to the device below,
 // in the caller's own slice; the rest is copied and posted by priority.
 func (q *qp) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	q.mu.Lock()
-	if len(wrs) == 1 && q.waiting == 0 && q.simple(&wrs[0]) {
-		if n, err = q.below.PostSend(wrs); n == 1 {
-			q.noteSimple(&wrs[0])
+	if size, ok := q.simple(wrs); ok {
+		n, err = q.below.PostSend(wrs)
+		if n < len(wrs) {
+			size, _ = q.simple(wrs[:n])
+		}
+		q.tail += uint32(n)
+		q.posted += uint64(n)
+		q.win.issued[0] += size
+		q.win.since += int(size)
+		if q.mail != nil {
+			for i := range wrs[:n] {
+				q.msgs += takes(wrs[i].Op)
+			}
 		}
 	} else {
 		n, err = q.post(wrs)
@@ -32,36 +48,42 @@ func (q *qp) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	return n, err
 }
 
-// simple tells whether a request can go to the device below as it is and has
-// nothing to do but to be noted. It is [qp.straight] for the usual case alone.
-func (q *qp) simple(w *rdma.SendWR) bool {
-	if q.failed || q.closed || q.draining || q.sigAll || w.Priority != 0 || readOps.Has(w.Op) ||
-		q.used() >= q.depth || int(q.tail-q.head) >= q.places-spare {
-		return false
+// simple tells whether all of wrs can go to the device below as they are and have
+// nothing to do but to be noted: it is [qp.straight] for the usual case alone. It
+// notes them behind the tail, with no effect until that moves, and adds up their
+// bytes.
+func (q *qp) simple(wrs []rdma.SendWR) (size uint64, ok bool) {
+	if q.waiting > 0 || q.failed || q.closed || q.draining || q.sigAll ||
+		q.used()+len(wrs) > q.depth || int(q.tail-q.head)+len(wrs) > q.places-spare {
+		return 0, false
 	}
-	if q.dev.disc.whole {
-		return true
-	}
-	n, mark := int(w.SGE[0].Len), q.win.every
-	if q.markers {
-		mark *= 2 // as in [qp.through]
-	}
-	return w.NumSGE == 1 && n <= q.win.slice && q.win.since+n < mark && q.win.under(0)+uint64(n) <= uint64(q.win.bytes)
-}
-
-func (q *qp) noteSimple(w *rdma.SendWR) {
-	f := eUser
-	if w.Flags&rdma.Signaled != 0 {
-		f = ePlain
-	}
-	if !q.dev.disc.whole {
+	mask, slice := uint32(len(q.ring)-1), uint32(q.win.slice)
+	run := q.tail // where the unsignalled ones before the one at hand begin
+	for i := range wrs {
+		w := &wrs[i]
 		n := w.SGE[0].Len
-		q.win.issued[0] += uint64(n)
-		q.win.since += int(n)
+		if w.Priority != 0 || w.NumSGE != 1 || n > slice || readOps.Has(w.Op) {
+			return 0, false
+		}
+		size += uint64(n)
+		at := q.tail + uint32(i)
+		e := &q.ring[at&mask]
+		if w.Flags&rdma.Signaled == 0 {
+			*e = entry{w.ID, none, eUser}
+			continue
+		}
+		*e = entry{w.ID, none, ePlain}
+		if run != at {
+			first := &q.ring[run&mask]
+			first.parent, first.flags = int32(at-run), eUser|eRun
+		}
+		run = at + 1
 	}
-	q.ring[q.tail&uint32(len(q.ring)-1)] = entry{w.ID, none, f}
-	q.tail++
-	q.posted++
+	mark := q.win.every
+	if q.markers {
+		mark = q.win.rarely // as in [qp.through]
+	}
+	return size, q.win.since+int(size) < mark && q.win.under(0)+size <= uint64(q.win.bytes)
 }
 
 func (q *qp) post(wrs []rdma.SendWR) (done int, err error) {
@@ -109,7 +131,7 @@ func (q *qp) straight(wrs []rdma.SendWR) (k int, marked bool, why error) {
 	}
 	reads, total, since := q.reads, q.win.under(0), q.win.since
 	most, longest, every := uint64(q.win.bytes), uint64(q.win.slice), q.win.every
-	if q.dev.disc.whole || q.failed {
+	if q.failed {
 		most, longest, every, reads = math.MaxUint64, math.MaxUint64, math.MaxInt, math.MinInt
 	} else if q.markers || q.win.out >= q.win.limit {
 		every = math.MaxInt
@@ -129,7 +151,7 @@ func (q *qp) straight(wrs []rdma.SendWR) (k int, marked bool, why error) {
 			n = w.Len()
 		}
 		if n > longest && w.Flags&rdma.Inline == 0 {
-			if sendOps.Has(w.Op) && q.dev.cfg.Sends == RefuseSends {
+			if sendOps.Has(w.Op) && q.refuses(n) {
 				return k, false, rdma.ErrInvalid
 			}
 			if q.dev.sliced.Has(w.Op) || sendOps.Has(w.Op) {
@@ -172,7 +194,7 @@ func (q *qp) through(wrs []rdma.SendWR, marked bool) (int, error) {
 		m, err = q.directly(wrs[k:], true)
 		n += m
 	}
-	if q.markers && q.win.since >= 2*q.win.every && q.win.out < q.win.limit && !q.failed {
+	if q.markers && q.win.since >= q.win.rarely && q.win.out < q.win.limit && !q.failed {
 		q.markRead()
 		q.flush()
 	}
@@ -215,24 +237,23 @@ func (q *qp) note(wrs []rdma.SendWR, more entryFlags) {
 			f |= eResponds
 			q.reads++
 		}
-		if !q.dev.disc.whole {
-			n := uint64(w.SGE[0].Len)
-			if w.NumSGE != 1 {
-				n = w.Len()
-			}
-			if w.Priority == 0 {
-				q.win.issued[0] += n
-				q.win.since += int(n)
-			} else {
-				q.noteUrgent(int(w.Priority), n)
-			}
-			if q.win.since >= q.win.every && f&eSignaled != 0 && !q.markers && q.win.due() {
-				q.win.mark()
-				f |= eMark
-			}
+		n := uint64(w.SGE[0].Len)
+		if w.NumSGE != 1 {
+			n = w.Len()
+		}
+		if w.Priority == 0 {
+			q.win.issued[0] += n
+			q.win.since += int(n)
+		} else {
+			q.noteUrgent(int(w.Priority), n)
+		}
+		if q.win.since >= q.win.every && f&eSignaled != 0 && !q.markers && q.win.due() {
+			q.win.mark()
+			f |= eMark
 		}
 		q.ring[q.tail&mask] = entry{w.ID, none, f}
 		q.tail++
+		q.msgs += takes(w.Op)
 	}
 	q.posted += uint64(len(wrs))
 }
@@ -270,8 +291,13 @@ func (q *qp) enqueue(w *rdma.SendWR) error {
 	if q.dev.disc.timed {
 		p.at = now()
 	}
-	if q.dev.sliced.Has(w.Op) && w.Flags&rdma.Inline == 0 && !q.dev.disc.whole {
+	if q.dev.sliced.Has(w.Op) && w.Flags&rdma.Inline == 0 {
 		p.flags |= pSlices
+	}
+	if sendOps.Has(w.Op) && w.Flags&rdma.Inline == 0 && q.cuts() && size > uint64(q.win.slice) {
+		p.flags |= pSend
+	} else if q.dev.cutting && sendOps.Has(w.Op) && w.Flags&rdma.Inline == 0 && size > uint64(q.win.slice) {
+		q.dev.tally.whole.Add(1)
 	}
 	if w.Flags&rdma.Fence != 0 || orderedOps.Has(w.Op) {
 		p.flags |= pOrdered
@@ -312,7 +338,7 @@ func (q *qp) admit(w *rdma.SendWR, size uint64) error {
 		return rdma.ErrInvalid
 	case w.Op == rdma.OpLocalInv && w.NumSGE != 0:
 		return rdma.ErrInvalid
-	case sendOps.Has(w.Op) && size > uint64(q.win.slice) && q.dev.cfg.Sends == RefuseSends && !q.dev.disc.whole:
+	case sendOps.Has(w.Op) && w.Flags&rdma.Inline == 0 && q.refuses(size):
 		return rdma.ErrInvalid
 	case w.Flags&rdma.Inline == 0:
 		return nil

@@ -7,9 +7,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// spare is the places of the device's send queue that only marks and the beacon
-// may take.
-const spare = maxMarks + 2
+// spare is the places of the device's send queue that only marks, the beacon, a
+// slip and a notice may take.
+const spare = maxMarks + 4
 
 // pump posts what waits, as far as the window, the send queue and ORD allow:
 //  1. the policy picks a class among those whose oldest request may go
@@ -25,8 +25,7 @@ func (q *qp) pump() {
 	if q.dev.disc.timed {
 		q.heads.now = now()
 	}
-	whole := q.dev.disc.whole
-	told := whole // a mark would tell nothing that will not be told anyhow
+	told := false // a completion will tell that there is room again
 	for q.ready != 0 {
 		set := q.eligible()
 		if set == 0 {
@@ -39,15 +38,25 @@ func (q *qp) pump() {
 			c = q.pol.pick(set, &q.heads)
 		}
 		p := &q.parents[q.class[c].first]
+		if p.flags&pSend != 0 && !q.borrow(c, p) {
+			told = true // the peer tells
+			if c = q.holder(set); c < 0 {
+				break
+			}
+			p = &q.parents[q.class[c].first]
+		}
 		n := p.size - p.off
 		if p.flags&pSlices != 0 {
 			n = min(n, q.win.longest())
+			if p.flags&pLent != 0 {
+				n = q.sendLen(p, n)
+			}
 		}
-		if int(q.tail-q.head) >= q.places-spare || !whole && readOps.Has(p.wr.Op) && q.reads >= max(q.ord, 1) {
+		if int(q.tail-q.head) >= q.places-spare || readOps.Has(p.wr.Op) && q.reads >= max(q.ord, 1) {
 			told = told || q.tells(false)
 			break
 		}
-		if !whole && !q.win.room(c, n) {
+		if !q.win.room(c, n) {
 			break
 		}
 		if !q.cut(c, p, n) {
@@ -115,7 +124,9 @@ func (q *qp) cut(c int, p *parent, n uint64) bool {
 	*w = p.wr
 	w.Flags &^= rdma.Signaled
 	last := p.off+n == p.size
-	if n < p.size {
+	if p.flags&pLent != 0 {
+		w = q.sendPart(q.class[c].first, p, n)
+	} else if n < p.size {
 		off := p.off
 		if w.Op == rdma.OpRead {
 			// The end comes first: a range that leaves the peer's registration is
@@ -146,7 +157,7 @@ func (q *qp) cut(c int, p *parent, n uint64) bool {
 		e.flags |= eSignaled
 	}
 	if readOps.Has(w.Op) {
-		if q.reads++; q.reads == max(q.ord, 1) && e.flags&eSignaled == 0 && !q.dev.disc.whole && !q.tells(true) {
+		if q.reads++; q.reads == max(q.ord, 1) && e.flags&eSignaled == 0 && !q.tells(true) {
 			e.flags |= eSignaled // or nothing would tell that there is room for the next
 		}
 		e.flags |= eResponds
@@ -164,21 +175,19 @@ func (q *qp) cut(c int, p *parent, n uint64) bool {
 	}
 	q.pol.charge(c, int(n), !q.ready.has(c))
 	marks := false
-	if !q.dev.disc.whole {
-		q.win.issue(c, n)
-		if q.win.due() {
-			// The answer of a read is a mark by itself.
-			if marks = q.markers && w.Op != rdma.OpRead; !marks {
-				e.flags |= eMark | eSignaled
-				q.win.mark()
-			}
+	q.win.issue(c, n)
+	if q.win.due() {
+		// The answer of a read is a mark by itself.
+		if marks = q.markers && w.Op != rdma.OpRead; !marks {
+			e.flags |= eMark | eSignaled
+			q.win.mark()
 		}
 	}
 	q.stage(e)
 	if marks {
 		q.markRead()
 	}
-	return q.filled < len(q.batch)-1 || q.flush()
+	return q.filled < len(q.batch)-2 || q.flush() // a slip, a send and a mark fit
 }
 
 // part writes the elements of bytes [off, off+n) of a list into dst.
@@ -210,6 +219,7 @@ func (q *qp) stage(e entry) {
 	}
 	q.ring[q.tail&uint32(len(q.ring)-1)] = e
 	q.tail++
+	q.msgs += takes(w.Op)
 }
 
 // markRead puts a mark of its own into the batch: a read of nothing, or where the

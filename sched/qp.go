@@ -2,6 +2,7 @@ package sched
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,10 @@ const (
 	eMark                            // carries the oldest mark that is under way
 	eBeacon                          // posted behind a failure
 	eDone                            // ended before one that was posted earlier
+	eRun                             // unsignalled, and so are as many in all as parent says, before one that is plain
+
+	// Of a request of the tier's own, which is never in a run.
+	eNotice = eRun // tells the peer what the inbox took
 )
 
 // ePlain is a signalled request that went straight through.
@@ -29,14 +34,14 @@ const ePlain = eUser | eSignaled | eLoud
 // entry is one request posted to the device below.
 type entry struct {
 	id     uint64 // as posted
-	parent int32  // or none
+	parent int32  // or none; of a run, its length
 	flags  entryFlags
 }
 
 const none = int32(-1)
 
 // parentFlags say how far a user's request that waits, or waited, has come.
-type parentFlags uint8
+type parentFlags uint16
 
 const (
 	pUsed    parentFlags = 1 << iota
@@ -47,6 +52,8 @@ const (
 	pOrdered             // never overtakes
 	pTold                // its completion was given to the user
 	pRefused             // the device below would not take a part of it
+	pSend                // a send that may be cut if the peer's ring has room
+	pLent                // a send that has its part of the ring
 )
 
 // parent is a user's request that could not go straight through.
@@ -56,7 +63,9 @@ type parent struct {
 	at    int64  // when it was posted, for policies that are timed
 	size  uint64 // bytes
 	off   uint64 // of those, posted
-	tail  uint64 // of a read in slices, the bytes at its end, which went first
+	tail  uint64 // of a read in slices, the bytes at its end, which went first; of a send, those at its beginning, which go last
+	ring  uint32 // of a send in slices, where it begins in the peer's ring
+	loan  int8   // and which part that is
 	out   int32  // entries under way
 	next  int32  // in its class, or among the free ones
 	quiet int32  // next unsignalled one of its class
@@ -84,6 +93,8 @@ type qp struct {
 	sigAll bool
 	inline int
 	copies rdma.Buffer // inline bytes of waiting requests
+	pd     rdma.PD
+	mail   *mail // nil: sends are not cut
 
 	mu       *sync.Mutex
 	closed   bool
@@ -121,6 +132,9 @@ type qp struct {
 	batch   [32]rdma.SendWR
 	filled  int
 
+	msgs     uint32 // posted below that take a receive
+	noticing bool   // a notice is under way
+
 	watched atomic.Bool // in the keeper's list
 }
 
@@ -142,14 +156,21 @@ func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	inner.SendCQ, inner.RecvCQ = send.below, recv.below
 	inner.SendDepth = depth + hiddenSends
 	inner.SigAll = false // the tier signals what the user is to see
+	cuts := d.canCut(&cfg)
+	if cuts {
+		inner.MaxInline = max(cfg.MaxInline, slipLen, noticeLen)
+	}
 	below, err := d.below.NewQP(inner)
 	if err != nil {
 		return nil, err
 	}
 	q := &qp{
 		dev: d, below: below, num: below.Num(), send: send, recv: recv, mu: &send.mu,
-		depth: depth, sigAll: cfg.SigAll, inline: cfg.MaxInline,
+		depth: depth, sigAll: cfg.SigAll, inline: cfg.MaxInline, pd: cfg.PD,
 		pol: d.disc.make(&d.cfg), nextID: d.ids, places: inner.SendDepth, free: none,
+	}
+	if cuts {
+		q.mail = &mail{room: d.cfg.Room}
 	}
 	if cfg.MaxInline > 0 {
 		if q.copies, err = rdma.Alloc(depth * cfg.MaxInline); err != nil {
@@ -191,11 +212,18 @@ func (q *qp) State() rdma.QPState {
 
 // Connect joins the QP to a listener.
 func (q *qp) Connect(ctx context.Context, addr string, p rdma.ConnParam) (rdma.ConnParam, error) {
-	got, err := q.below.Connect(ctx, addr, p)
-	if err == nil {
-		q.joined(got.ORD)
+	p, offered, err := q.offered(p, true)
+	if err != nil {
+		return rdma.ConnParam{}, &rdma.OpError{Op: "connect", Object: addr, Err: err}
 	}
-	return got, err
+	got, err := q.below.Connect(ctx, addr, p)
+	if err != nil {
+		return got, err
+	}
+	got, peer := met(got)
+	q.agree(offered, peer)
+	q.joined(got.ORD)
+	return got, nil
 }
 
 // joined is told what the connection allows.
@@ -203,18 +231,27 @@ func (q *qp) joined(ord int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ord = ord
-	q.markers = q.dev.local && !q.dev.disc.whole && ord > 0 && q.dev.caps.Features.Has(rdma.FeatEmptyRead)
-	q.win.limit = max(min(maxMarks, q.send.extras[q]-2), 1) // beside a beacon and the read that fills ORD
+	q.markers = q.dev.local && ord > 0 && q.dev.caps.Features.Has(rdma.FeatEmptyRead)
+	others := 2 // a beacon and the read that fills ORD
+	if q.cuts() {
+		others++ // a notice
+	}
+	q.win.limit = max(min(maxMarks, q.send.extras[q]-others), 1)
 	if q.markers {
 		q.win.limit = max(min(q.win.limit, ord/2), 1)
 	}
 }
 
 // PostRecv hands receives to the device below: they are not scheduled.
-func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.below.PostRecv(wrs) }
+func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) {
+	if q.mail != nil {
+		return q.postRecv(wrs)
+	}
+	return q.below.PostRecv(wrs)
+}
 
 // Volley is not declared: nothing may pass the tier by.
-func (q *qp) Volley(*rdma.Volley, []rdma.WC) (int, error) { return 0, rdma.ErrNotSupported }
+func (q *qp) Volley([]rdma.Volley, []rdma.WC) (int, error) { return 0, rdma.ErrNotSupported }
 
 // Drain holds requests that were not begun. One that was cut and is not wholly
 // posted has begun, so the device below drains only behind it.
@@ -320,7 +357,7 @@ func (q *qp) Close() error {
 	if q.recv != q.send {
 		q.recv.detach(q)
 	}
-	return q.copies.Free()
+	return errors.Join(q.mail.close(), q.copies.Free())
 }
 
 // finish ends what is left of a QP whose device below has closed it, once.
@@ -331,6 +368,9 @@ func (q *qp) finish() bool {
 		return false
 	}
 	q.closed, q.failed = true, true
+	if q.cuts() && q.mail.out.hungry {
+		q.fed()
+	}
 	var unused rdma.WC
 	for ; q.head != q.tail; q.head++ { // what is left succeeded in silence
 		if e := &q.ring[q.head&uint32(len(q.ring)-1)]; e.flags&eDone == 0 {

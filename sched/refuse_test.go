@@ -14,7 +14,7 @@ import (
 
 func TestConfigIsChecked(t *testing.T) {
 	for _, c := range []sched.Config{
-		{Policy: "lottery"}, {Slice: 1}, {Slice: 64 * kib, Window: kib}, {Sends: "half"}, {Immediates: "first"},
+		{Policy: "lottery"}, {Slice: 1}, {Slice: 64 * kib, Window: kib}, {Sends: "half"}, {Immediates: "first"}, {Adaptive: true, Steady: true},
 		{Policy: sched.Aging, AgeEvery: -1}, {Weights: [sched.Priorities]int{1}}, {Deadlines: [sched.Priorities]time.Duration{time.Second}},
 	} {
 		if d, err := sched.Wrap(newNull(), c); !errors.Is(err, rdma.ErrInvalid) || d != nil {
@@ -32,6 +32,8 @@ func TestNameTellsTheParameters(t *testing.T) {
 		{sched.Config{Slice: 16 * kib, Window: 1 << 20, Adaptive: true, Sends: sched.RefuseSends, Immediates: sched.LastImmediates},
 			"sched(strict,slice=16KiB,window=1MiB,sends=refuse,imm=last,adaptive)+null"},
 		{sched.Config{Policy: sched.FIFO}, "sched(fifo)+null"},
+		{sched.Config{Steady: true}, "sched(strict,slice=auto,window=auto,steady)+null"},
+		{sched.Config{Adaptive: true}, "sched(strict,slice=auto,window=auto)+null"},
 		{sched.Config{Policy: sched.Aging}, "sched(aging,slice=auto,window=auto)+null"},
 		{sched.Config{Policy: sched.Aging, AgeEvery: time.Second}, "sched(aging,slice=auto,window=auto,every=1s)+null"},
 		{sched.Config{Policy: sched.DRR}, "sched(drr,slice=auto,window=auto)+null"},

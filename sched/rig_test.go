@@ -13,6 +13,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // rig is a tier over a script device, whose requests the test carries out.
 type rig struct {
 	t    testing.TB
+	tier rdma.Device
 	far  *scriptQP
 	qp   rdma.QP
 	cq   rdma.CQ
@@ -31,7 +32,7 @@ func newRig(t testing.TB, cfg sched.Config, depth int, ord int) *rig {
 func newRigOn(t testing.TB, dev *scriptDevice, cfg sched.Config, depth int, ord int) *rig {
 	t.Helper()
 	tier := sched.WithoutKeeper(wrapped(t, dev, cfg))
-	r := &rig{t: t}
+	r := &rig{t: t, tier: tier}
 	var err error
 	if r.mem, err = rdma.Alloc(2 * home); err != nil {
 		t.Fatal(err)

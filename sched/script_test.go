@@ -11,11 +11,38 @@ import (
 // memory, and fails those that the test wants to fail. With local completions,
 // sends and writes complete at the post, as handed to a transport, and arrive
 // when they are carried out; reads complete then, and everything in post order.
+// With loop, each QP is its own peer: messages take the receives posted to it, and
+// wait without one.
 type scriptDevice struct {
 	nullDevice
 	local bool
 	loose bool // with local: what needs no answer completes before earlier reads
+	loop  bool
+	mrs   uint32
 	qps   []*scriptQP
+}
+
+// firstKey is that of the first registration: the tests' own keys are below it.
+const firstKey = 1 << 20
+
+type scriptMR struct {
+	rdma.Buffer
+	key    uint32
+	access rdma.Access
+}
+
+func (m scriptMR) LKey() uint32        { return m.key }
+func (m scriptMR) RKey() uint32        { return m.key }
+func (m scriptMR) Len() uint64         { return uint64(m.Buffer.Len()) }
+func (m scriptMR) Access() rdma.Access { return m.access }
+func (m scriptMR) Close() error        { return nil }
+
+func (d *scriptDevice) RegMR(_ rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR, error) {
+	if !d.loop {
+		return nil, rdma.ErrNotSupported
+	}
+	d.mrs++
+	return scriptMR{buf, firstKey + d.mrs - 1, access}, nil
 }
 
 func newScript(local bool) *scriptDevice {
@@ -47,6 +74,42 @@ type scriptQP struct {
 	onPost    func(wr *rdma.SendWR)
 	failAfter int // requests to be carried out before one fails; below 0: none
 	status    rdma.Status
+	recvs     []rdma.RecvWR
+}
+
+func (q *scriptQP) PostRecv(wrs []rdma.RecvWR) (int, error) {
+	q.recvs = append(q.recvs, wrs...)
+	return len(wrs), nil
+}
+
+// deliver gives a message the oldest receive. It is false without one.
+func (q *scriptQP) deliver(wr *rdma.SendWR) bool {
+	op := rdma.WCRecv
+	switch {
+	case !q.dev.loop || wr.Op == rdma.OpWrite || wr.Op == rdma.OpRead:
+		return true
+	case len(q.recvs) == 0:
+		return false
+	case wr.Op == rdma.OpWriteImm:
+		op = rdma.WCRecvWriteImm
+	}
+	r := q.recvs[0]
+	q.recvs = q.recvs[1:]
+	wc := rdma.WC{ID: r.ID, QPNum: q.num, Opcode: op, ByteLen: uint32(wr.Len())}
+	if wr.Op == rdma.OpSendImm || wr.Op == rdma.OpWriteImm {
+		wc.Imm, wc.Flags = wr.Imm, rdma.WithImm
+	}
+	if wr.Op != rdma.OpWriteImm {
+		b := take(wr)
+		for _, s := range r.SGE[:r.NumSGE] {
+			b = b[copy(rdma.BufferAt(s.Addr, int(s.Len)), b):]
+		}
+		if len(b) > 0 {
+			wc = rdma.WC{ID: r.ID, QPNum: q.num, Status: rdma.StatusLocLenErr}
+		}
+	}
+	q.cq.push(wc)
+	return true
 }
 
 func (q *scriptQP) State() rdma.QPState {
@@ -71,12 +134,12 @@ func (q *scriptQP) PostSend(wrs []rdma.SendWR) (int, error) {
 		if q.onPost != nil {
 			q.onPost(&wr)
 		}
+		if !q.dev.loop && len(q.queue)+q.cq.many >= q.depth || len(q.queue) >= q.depth { // a place is taken until its completion is polled
+			return i, rdma.ErrQueueFull
+		}
 		if q.ended {
 			q.push(&wr, rdma.StatusWRFlushErr)
 			continue
-		}
-		if len(q.queue) >= q.depth {
-			return i, rdma.ErrQueueFull
 		}
 		if wr.Flags&rdma.Inline != 0 { // the bytes are the caller's again
 			b := take(&wr)
@@ -102,11 +165,14 @@ func (q *scriptQP) carryOut(n int) (done int) {
 			q.end(q.next, q.status)
 			return done
 		}
+		if !q.deliver(&e.wr) {
+			break
+		}
 		q.failAfter--
 		wr := &e.wr
 		if wr.Op == rdma.OpRead {
 			scatter(wr, rdma.BufferAt(wr.RemoteAddr, int(wr.Len())))
-		} else if b := take(wr); len(b) > 0 && wr.Op != rdma.OpSend {
+		} else if b := take(wr); len(b) > 0 && !sends.Has(wr.Op) {
 			copy(rdma.BufferAt(wr.RemoteAddr, len(b)), b)
 		}
 		e.arrived = true
@@ -189,13 +255,18 @@ func (q *scriptQP) push(wr *rdma.SendWR, st rdma.Status) {
 			wc.ByteLen = uint32(wr.Len())
 		}
 	}
-	c := q.cq
+	q.cq.push(wc)
+}
+
+func (c *nullCQ) push(wc rdma.WC) {
 	if c.many == len(c.wcs) {
 		panic(fmt.Sprintf("completion queue of %d overrun", len(c.wcs)))
 	}
 	c.wcs[(c.first+c.many)%len(c.wcs)] = wc
 	c.many++
 }
+
+var sends = rdma.Ops(rdma.OpSend, rdma.OpSendImm, rdma.OpSendInv)
 
 // take gathers the bytes of a request.
 func take(wr *rdma.SendWR) []byte {

@@ -22,12 +22,15 @@ type window struct {
 	slice  int // the longest slice at present
 	probed int // the slice that goes alone to measure the delay
 	every  int // bytes between two marks
+	rarely int // bytes between two that are reads of their own, where nothing waits
 
 	fixed    int // configured window and slice; 0: measured
 	cut      int
 	adaptive bool
 	least    int
-	busy     int // marks until the window may be wide again
+	busy     bool  // something urgent came a short while ago, and the window is narrow
+	fresh    bool  // and has come since the last mark
+	calm     int64 // when it may be wide again, if nothing urgent comes
 
 	issued [Priorities]uint64 // bytes posted, of this class or a more urgent one
 	seen   [Priorities]uint64 // of those, bytes known to have arrived
@@ -39,6 +42,7 @@ type window struct {
 
 	tuned int      // window by the measurement
 	rate  float64  // best of late, bytes a nanosecond
+	last  int64    // when the last mark arrived
 	delay [4]int64 // of the last probes
 	taken int      // probes
 	age   int      // marks since the last one
@@ -49,6 +53,7 @@ type window struct {
 type mark struct {
 	issued [Priorities]uint64
 	seen   uint64 // of class 0 and above, when the mark was made
+	from   int64  // when so much was seen
 	at     int64
 	alone  bool
 }
@@ -69,18 +74,27 @@ const (
 const (
 	probeEvery = 1024
 	probeFirst = 32
+	tuneEvery  = 32 // marks after which a window follows the rate
 )
 
-// busyMarks is how many marks after the last urgent request an adaptive window
-// stays narrow: a few milliseconds of bulk at any rate. Arbitrary.
-const busyMarks = 256
+// Short slices make short messages and many marks, which cost a software stack a
+// fifth of its rate. While nothing urgent is about, an adaptive window is therefore
+// as wide as what is sent in wideTime: the first urgent request waits for so much
+// at most, whatever the rate is. Slices of a quarter of wideMost were as fast as no
+// slices. calmAfter is how long the window stays narrow after an urgent request.
+// Arbitrary.
+const (
+	wideTime  = time.Millisecond
+	wideMost  = 4 << 20
+	calmAfter = 100 * time.Millisecond
+)
 
 // bdpGain is how much of the bandwidth-delay product is kept under way. A probe
 // finds an idle path, and the usual delay is longer.
 const bdpGain = 2
 
 func (w *window) init(c *Config, local bool) {
-	*w = window{fixed: c.Window, cut: c.Slice, adaptive: c.Adaptive, limit: maxMarks, least: leastWindow, tuned: leastWindow * 2, age: probeEvery - probeFirst}
+	*w = window{fixed: c.Window, cut: c.Slice, adaptive: c.adapts(), limit: maxMarks, least: leastWindow, tuned: leastWindow * 2, age: probeEvery - probeFirst}
 	if local {
 		// The peer is software behind a socket: below this much, its wake-ups show.
 		// Two processes that hand bytes to each other through a socket need this much
@@ -100,14 +114,16 @@ func (w *window) resize() {
 	if w.slice == 0 {
 		w.slice = max(w.bytes/4, minSlice)
 	}
-	// A wide one would measure itself: the window that its delay asks for has wider
-	// slices still.
-	w.probed = w.slice
-	if w.adaptive && w.busy == 0 {
-		w.bytes = min(w.bytes*adaptiveGain, maxWindow)
-		w.slice = min(w.slice*adaptiveGain, w.bytes, maxSlice)
+	// One that is as long as the window is wide would measure itself: the window that
+	// its delay asks for has longer slices still.
+	w.probed = min(w.slice, w.least/4)
+	w.every, w.rarely = w.bytes/4, w.bytes/2
+	if w.adaptive && !w.busy {
+		if wide := min(int(w.rate*float64(wideTime)), wideMost) &^ (minSlice - 1); wide > w.bytes {
+			w.bytes, w.slice = wide, max(w.slice, wide/4)
+			w.every, w.rarely = wide/2, wide/2
+		}
 	}
-	w.every = w.bytes / 4
 }
 
 // urgent tells that a request found less urgent ones before it.
@@ -115,8 +131,9 @@ func (w *window) urgent() {
 	if !w.adaptive {
 		return
 	}
-	was := w.busy
-	if w.busy = busyMarks; was == 0 {
+	w.fresh = true // the clock is read at the next mark, not here
+	if !w.busy {
+		w.busy = true
 		w.resize()
 	}
 }
@@ -170,9 +187,17 @@ func (w *window) mark() {
 	if lonely {
 		w.probe = alone
 	}
-	w.marks[(w.first+w.out)%maxMarks] = mark{w.issued, w.seen[0], now(), lonely}
+	at := now()
+	w.marks[(w.first+w.out)%maxMarks] = mark{w.issued, w.seen[0], w.last, at, lonely}
 	w.out++
 	w.since = 0
+	switch {
+	case w.fresh:
+		w.fresh, w.calm = false, at+int64(calmAfter)
+	case w.busy && at >= w.calm:
+		w.busy = false
+		w.resize()
+	}
 }
 
 // arrived takes the oldest mark: everything posted before it is at the peer.
@@ -181,13 +206,8 @@ func (w *window) arrived() {
 	w.first = (w.first + 1) % maxMarks
 	w.out--
 	w.seen = m.issued
-	if w.busy > 0 {
-		if w.busy--; w.busy == 0 {
-			w.resize()
-		}
-	}
-	if w.fixed == 0 {
-		w.measure(m)
+	if w.fixed == 0 || w.adaptive {
+		w.measure(m, now())
 	}
 }
 
@@ -196,20 +216,26 @@ func (w *window) arrived() {
 func (w *window) empty() { w.seen, w.since = w.issued, 0 }
 
 // measure keeps the bandwidth-delay product: the best rate of late and the least
-// delay of the last probes: whatever else a machine does only adds to it.
-func (w *window) measure(m *mark) {
-	took := max(now()-m.at, 1)
+// delay of the last probes: whatever else a machine does only adds to it. The rate
+// is that of what arrived since the mark was made, over the time since the arrival
+// that was known then: what had arrived unknown would make it too high.
+func (w *window) measure(m *mark, at int64) {
+	w.last = at
 	w.age++
-	if !m.alone {
-		got := float64(m.issued[0]-m.seen) / float64(took)
-		w.rate = max(got, w.rate*(1-1.0/64))
-		return
+	if m.alone {
+		w.probe, w.age = noProbe, 0
+		w.delay[w.taken%len(w.delay)] = max(at-m.at, 1)
+		w.taken++
+	} else {
+		w.rate = max(float64(m.issued[0]-m.seen)/float64(max(at-m.from, 1)), w.rate*(1-1.0/64))
+		if w.age%tuneEvery != 0 {
+			return
+		}
 	}
-	w.probe, w.age = noProbe, 0
-	w.delay[w.taken%len(w.delay)] = took
-	w.taken++
-	least := slices.Min(w.delay[:min(w.taken, len(w.delay))])
-	w.tuned = min(max(int(w.rate*float64(least))*bdpGain, w.least), mostWindow) &^ (minSlice - 1)
+	if w.fixed == 0 && w.taken > 0 {
+		least := slices.Min(w.delay[:min(w.taken, len(w.delay))])
+		w.tuned = min(max(int(w.rate*float64(least))*bdpGain, w.least), mostWindow) &^ (minSlice - 1)
+	}
 	w.resize()
 }
 

@@ -1,23 +1,76 @@
 package sched
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
-// A wide slice that measured the delay would ask for a window with wider slices
-// still, without end: what measures is as long as in the narrow window.
-func TestWideSlicesDoNotMeasureThemselves(t *testing.T) {
-	var narrow, wide window
-	narrow.init(&Config{}, true)
-	wide.init(&Config{Adaptive: true}, true)
-	if got, want := wide.longest(), adaptiveGain*narrow.longest(); got != want {
-		t.Errorf("slices of %d bytes while nothing urgent is about, want %d", got, want)
+// While nothing urgent is about, the window is what is sent in a set time, within
+// bounds, and an urgent request makes it narrow until there was none for a while.
+func TestWindowIsWideWhileNothingUrgentIsAbout(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		cfg           Config
+		rate          float64 // bytes a nanosecond
+		window, slice int
+	}{
+		{"before anything is known", Config{}, 0, startWindow, startWindow / 4},
+		{"a slow link", Config{}, 0.1, startWindow, startWindow / 4},
+		{"a link in between", Config{}, 2.048, 2000 * minSlice, 500 * minSlice},
+		{"a fast link", Config{}, 100, wideMost, wideMost / 4},
+		{"steady", Config{Steady: true}, 100, startWindow, startWindow / 4},
+		{"configured", Config{Window: 1 << 20, Slice: 16 << 10}, 100, 1 << 20, 16 << 10},
+		{"configured, adaptive", Config{Window: 1 << 20, Slice: 16 << 10, Adaptive: true}, 100, wideMost, wideMost / 4},
+		{"configured wider, adaptive", Config{Window: 64 << 20, Slice: 8 << 20, Adaptive: true}, 100, 64 << 20, 8 << 20},
+	} {
+		var w, narrow window
+		narrow.init(&c.cfg, true)
+		w.init(&c.cfg, true)
+		w.rate = c.rate
+		w.resize()
+		if w.bytes != c.window || w.longest() != uint64(c.slice) {
+			t.Errorf("%s: window %d, slice %d, want %d and %d", c.name, w.bytes, w.longest(), c.window, c.slice)
+		}
+		w.urgent()
+		if w.bytes != narrow.bytes || w.longest() != narrow.longest() {
+			t.Errorf("%s: window %d, slice %d beside something urgent, want %d and %d", c.name, w.bytes, w.longest(), narrow.bytes, narrow.longest())
+		}
+		step := func(after time.Duration) int {
+			w.calm -= int64(after) // as if so much time had gone by
+			w.issue(0, 1)
+			w.mark()
+			w.first, w.out = 0, 0
+			return w.bytes
+		}
+		if got := step(0); got != narrow.bytes {
+			t.Errorf("%s: window %d at the first mark, want %d", c.name, got, narrow.bytes)
+		}
+		if got := step(calmAfter / 2); got != narrow.bytes {
+			t.Errorf("%s: window %d too early, want %d", c.name, got, narrow.bytes)
+		}
+		if got := step(calmAfter); got != c.window {
+			t.Errorf("%s: window %d at last, want %d", c.name, got, c.window)
+		}
 	}
-	narrow.probe, wide.probe = draining, draining
-	if got, want := wide.longest(), narrow.longest(); got != want {
-		t.Errorf("the delay is measured with %d bytes, want %d as in a narrow window", got, want)
+}
+
+// A slice that grew with the window and measured the delay would ask for a window
+// with longer slices still, without end: what measures is as long as in the
+// narrowest window.
+func TestSlicesDoNotMeasureThemselves(t *testing.T) {
+	var least, tuned, wide window
+	for _, w := range []*window{&least, &tuned, &wide} {
+		w.init(&Config{Steady: w != &wide}, true)
 	}
-	wide.probe = noProbe
-	wide.urgent()
-	if wide.longest() != uint64(narrow.slice) || wide.bytes != narrow.bytes {
-		t.Errorf("window %d, slice %d beside something urgent, want %d and %d", wide.bytes, wide.longest(), narrow.bytes, narrow.slice)
+	tuned.tuned *= 8
+	wide.rate = 100
+	for _, w := range []*window{&tuned, &wide} {
+		w.resize()
+		if w.longest() <= least.longest() {
+			t.Errorf("slices of %d bytes, want more than %d", w.longest(), least.longest())
+		}
+		if w.probe = draining; w.longest() != least.longest() {
+			t.Errorf("the delay is measured with %d bytes, want %d", w.longest(), least.longest())
+		}
 	}
 }

@@ -81,6 +81,32 @@ func TestRunComparesArmsAndSlices(t *testing.T) {
 	}
 }
 
+// What becomes of long sends is a sweep of stacks as well, and is counted where sends
+// are to be cut.
+func TestRunCutsSends(t *testing.T) {
+	r := rdmaperf(t, "run", "--transport", "mem,sched(slice=4K,window=16K)+mem", "--sched-send", "whole,slice", "--workload", "hol", "--op", "send", "--hol-arm", "same-qp",
+		"--bulk-size", "64K", "-n", "30", "--warmup", "none", "--format", "json")
+	if r.code != 0 {
+		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
+	}
+	var got []string
+	for _, res := range document(t, []byte(r.stdout)).Results {
+		got = append(got, res.Transport)
+		cut := int64(0)
+		if res.Counters != nil {
+			for _, d := range res.Counters.Client {
+				cut += d.Counters["sends_cut"]
+			}
+		}
+		if want := strings.Contains(res.Transport, "sends=slice"); (cut > 0) != want || !res.Verified {
+			t.Errorf("%s: %d sends cut", res.Transport, cut)
+		}
+	}
+	if want := []string{"mem", "sched(slice=4K,window=16K,sends=whole)+mem", "sched(slice=4K,window=16K,sends=slice)+mem"}; !slices.Equal(got, want) {
+		t.Errorf("results %q, want %q", got, want)
+	}
+}
+
 // What makes no sense for the arms and the sweeps of sched is refused by name.
 func TestRunRefusesArmsAndSlices(t *testing.T) {
 	for _, c := range [][]string{
@@ -91,6 +117,8 @@ func TestRunRefusesArmsAndSlices(t *testing.T) {
 		{"app-slicing is of write", "--workload", "hol", "--hol-arm", "app-slicing", "--op", "send"},
 		{"for --workload hol", "--workload", "latency", "--app-slice", "8K"},
 		{"for a stack with sched", "--sched-slice", "8K", "--workload", "hol"},
+		{"for a stack with sched", "--sched-send", "slice", "--workload", "hol"},
+		{"sends \"half\"", "--transport", "sched+mem", "--sched-send", "half", "--workload", "hol"},
 		{"slice of 1 bytes", "--transport", "sched+mem", "--sched-slice", "1", "--workload", "hol"},
 	} {
 		r := rdmaperf(t, append([]string{"run", "--transport", "mem"}, c[1:]...)...)

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-const schedParams = "strict, aging, drr, edf, fifo, slice=BYTES|auto, window=BYTES|auto, adaptive, sends=whole|refuse, imm=whole|last, " +
+const schedParams = "strict, aging, drr, edf, fifo, slice=BYTES|auto, window=BYTES|auto, adaptive, steady, sends=whole|refuse|slice|slice-or-refuse, room=BYTES (slice), imm=whole|last, " +
 	"every=TIME (aging), weights=N:… (drr), deadlines=TIME:… (edf)"
 
 func wrapSched(l layer, below rdma.Device) (rdma.Device, error) {
@@ -36,9 +36,13 @@ func schedConfig(l layer) (c sched.Config, err error) {
 		case "window":
 			c.Window, err = autoSize(p)
 		case "adaptive":
-			c.Adaptive = true
+			c.Adaptive, c.Steady = true, false
+		case "steady":
+			c.Adaptive, c.Steady = false, true
 		case "sends":
 			c.Sends = sched.Sends(value)
+		case "room":
+			c.Room, err = sizeParam(p)
 		case "imm":
 			c.Immediates = sched.Immediates(value)
 		case "every":
@@ -80,12 +84,12 @@ func eachClass(list string, set func(i int, s string) error) error {
 	return nil
 }
 
-var errNoSched = errors.New("--sched-slice and --sched-window are for a stack with sched")
+var errNoSched = errors.New("--sched-slice, --sched-window and --sched-send are for a stack with sched")
 
 // sweepSched puts each stack with a sched layer in place of itself once for every
-// slice and window. Other stacks stay.
-func sweepSched(stacks, cuts, windows []string) ([]string, error) {
-	if len(cuts)+len(windows) == 0 {
+// slice, window and way with long sends. Other stacks stay.
+func sweepSched(stacks, cuts, windows, sends []string) ([]string, error) {
+	if len(cuts)+len(windows)+len(sends) == 0 {
 		return stacks, nil
 	}
 	var out []string
@@ -102,6 +106,7 @@ func sweepSched(stacks, cuts, windows []string) ([]string, error) {
 		}
 		swept = true
 		variants := eachParam(eachParam([]layer{layers[at]}, "slice", cuts), "window", windows)
+		variants = eachParam(variants, "sends", sends)
 		for _, v := range variants {
 			layers[at] = v
 			out = append(out, stackSpec(layers))

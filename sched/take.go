@@ -1,0 +1,242 @@
+package sched
+
+import (
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// inbox is the receiving half of a mailbox: the receives that are posted, in their
+// order, because a message takes the oldest one and only its beginning is placed
+// by the device below. mu is the innermost lock but for those of the device below.
+type inbox struct {
+	mu     sync.Mutex
+	off    bool // the peer does not cut
+	broken bool // a message could not be taken whole: the connection has to end
+	msgs   uint32
+	taken  uint32 // of those, cut ones
+
+	// A ring of receives, [head, tail).
+	ring       []rdma.RecvWR
+	head, tail uint32
+	shortest   uint32 // of them; of the last one when there is none
+	many       uint32 // that are as short
+
+	toldTaken    uint32 // as last told to the peer
+	toldShortest uint32
+}
+
+func recvLen(wr *rdma.RecvWR) uint32 { return uint32(min(wr.Len(), math.MaxUint32)) }
+
+// posted notes receives that the device below has. The caller holds mu.
+func (b *inbox) posted(wrs []rdma.RecvWR) {
+	for i := range wrs {
+		n := recvLen(&wrs[i])
+		switch {
+		case b.head == b.tail || n < b.shortest:
+			b.shortest, b.many = n, 1
+		case n == b.shortest:
+			b.many++
+		}
+		if int(b.tail-b.head) == len(b.ring) {
+			more := make([]rdma.RecvWR, max(2*len(b.ring), 16))
+			for at := b.head; at != b.tail; at++ {
+				more[at%uint32(len(more))] = b.ring[at%uint32(len(b.ring))]
+			}
+			b.ring = more
+		}
+		b.ring[b.tail%uint32(len(b.ring))] = wrs[i]
+		b.tail++
+	}
+}
+
+// pop takes the oldest receive off the ring. The caller holds mu.
+func (b *inbox) pop() *rdma.RecvWR {
+	wr := &b.ring[b.head%uint32(len(b.ring))]
+	b.head++
+	if recvLen(wr) != b.shortest {
+		return wr
+	}
+	if b.many--; b.many > 0 || b.head == b.tail {
+		return wr
+	}
+	b.shortest = math.MaxUint32
+	for at := b.head; at != b.tail; at++ {
+		switch n := recvLen(&b.ring[at%uint32(len(b.ring))]); {
+		case n < b.shortest:
+			b.shortest, b.many = n, 1
+		case n == b.shortest:
+			b.many++
+		}
+	}
+	return wr
+}
+
+// tell is the shortest receive for an offer.
+func (b *inbox) tell() uint32 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.toldShortest = b.shortest
+	return b.shortest
+}
+
+// news tells whether the peer should hear of something.
+func (b *inbox) news() bool {
+	return b.taken != b.toldTaken || b.shortest != b.toldShortest || b.broken
+}
+
+// postRecv is PostRecv of a QP that may take cut sends.
+func (q *qp) postRecv(wrs []rdma.RecvWR) (int, error) {
+	b := &q.mail.in
+	b.mu.Lock()
+	n, err := q.below.PostRecv(wrs)
+	if b.off {
+		b.mu.Unlock()
+		return n, err
+	}
+	b.posted(wrs[:n])
+	news := b.news()
+	b.mu.Unlock()
+	if news {
+		q.notice()
+	}
+	return n, err
+}
+
+// took is told of every message that arrives at a QP that may take cut sends. What
+// begins a cut one is put together and becomes the completion of the whole; what
+// cannot be makes it a failed one, as it would have been in one piece. owes: the
+// peer has to hear of it.
+func (q *qp) took(wc *rdma.WC) (owes bool) {
+	b := &q.mail.in
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.off {
+		return false
+	}
+	if b.broken { // nothing behind what failed would have arrived
+		*wc = rdma.WC{ID: wc.ID, QPNum: wc.QPNum, Status: rdma.StatusWRFlushErr}
+		return true
+	}
+	msg := b.msgs
+	b.msgs++
+	if q.mail.mr == nil || b.head == b.tail {
+		return false
+	}
+	wr := b.pop()
+	box := q.mail.box.Bytes()
+	s := readSlip(box[slipOffset(b.taken+1):])
+	if s.turn != b.taken+1 || s.msg != msg {
+		return b.taken != b.toldTaken
+	}
+	if st := q.assemble(wr, wc, &s, box[mailHead:]); st != rdma.StatusSuccess {
+		b.broken = true
+		*wc = rdma.WC{ID: wc.ID, QPNum: wc.QPNum, Status: st}
+		return true
+	}
+	b.taken++
+	return true
+}
+
+// assemble puts the rest of a cut send behind its beginning.
+func (q *qp) assemble(wr *rdma.RecvWR, wc *rdma.WC, s *slip, ring []byte) rdma.Status {
+	if wc.Opcode != rdma.WCRecv || !s.sound(wc.ByteLen, len(ring)) {
+		return rdma.StatusBadRespErr
+	}
+	if uint64(s.size) > wr.Len() {
+		return rdma.StatusLocLenErr
+	}
+	var list [rdma.MaxSGE]rdma.SGE
+	rest := s.size - wc.ByteLen
+	k := part(&list, &wr.SGE, wr.NumSGE, uint64(wc.ByteLen), uint64(rest))
+	q.dev.keys.mu.RLock()
+	defer q.dev.keys.mu.RUnlock()
+	for _, e := range list[:k] {
+		if !q.dev.keys.writable(q.pd, &e) {
+			return rdma.StatusLocProtErr
+		}
+	}
+	at := int(s.at)
+	for _, e := range list[:k] {
+		for dst := rdma.BufferAt(e.Addr, int(e.Len)); len(dst) > 0; {
+			n := copy(dst, ring[at:])
+			dst = dst[n:]
+			if at += n; at == len(ring) {
+				at = 0
+			}
+		}
+	}
+	wc.ByteLen = s.size
+	return rdma.StatusSuccess
+}
+
+// notice tells the peer what the inbox has to tell, or ends the connection if it
+// is broken. One is under way at a time; the next follows when that has ended.
+func (q *qp) notice() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.noticing && q.mail.on() {
+		_, _ = q.send.gather() // nobody else may poll the queue of an end that only receives
+	}
+	q.noticeNow()
+}
+
+// noticeNow is notice for those who hold q.mu.
+func (q *qp) noticeNow() {
+	b := &q.mail.in
+	if q.closed || q.failed {
+		return
+	}
+	b.mu.Lock()
+	taken, shortest, broken, news := b.taken, b.shortest, b.broken, b.news()
+	full := q.noticing || !q.mail.on() || int(q.tail-q.head) >= q.places-1
+	if news && !full && !broken {
+		b.toldTaken, b.toldShortest = taken, shortest
+	}
+	b.mu.Unlock()
+	switch {
+	case broken:
+		_ = q.below.Fail() // a QP that is closed already has failed
+		q.fail()
+	case news && !full:
+		desk := q.mail.desk.Bytes()[:noticeLen]
+		putDouble(desk, taken)
+		putDouble(desk[8:], shortest)
+		q.noticing = true
+		w := &q.batch[q.filled]
+		*w = rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Inline, RemoteAddr: q.mail.out.peer.addr, RKey: q.mail.out.peer.rkey, NumSGE: 1}
+		w.SGE[0] = rdma.SGE{Addr: q.mail.desk.Addr(), Len: noticeLen}
+		q.stage(entry{parent: none, flags: eSignaled | eNotice})
+		q.flush()
+	}
+}
+
+// took finds the QP that a message arrived at. The caller holds mu.
+func (c *cq) took(wc *rdma.WC) {
+	q := c.find(wc.QPNum)
+	if q == nil || q.recv != c || q.mail == nil {
+		return
+	}
+	if q.took(wc) && !slices.Contains(c.owing, q) {
+		c.owing = append(c.owing, q)
+	}
+}
+
+// notices lets the QPs of this queue tell their peers. That takes the lock of
+// another queue, perhaps, so nobody holds this one.
+func (c *cq) notices() {
+	for {
+		c.mu.Lock()
+		n := len(c.owing)
+		if n == 0 {
+			c.mu.Unlock()
+			return
+		}
+		q := c.owing[n-1]
+		c.owing = c.owing[:n-1]
+		c.mu.Unlock()
+		q.notice()
+	}
+}
