@@ -53,6 +53,7 @@ func (c *Conn) release() error {
 	c.handle.Remove()
 	errs := []error{c.qp.Close()}
 	c.lane.remove(c)
+	errs = append(errs, c.land.close()...)
 	errs = append(errs, c.net.releaseLane(c.lane), c.net.put(c.mem))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close rdma connection %v: %w", c, err)

@@ -35,8 +35,9 @@ type Conn struct {
 	local, remote Addr
 	peer          greeting
 
-	rx reader
-	tx writer
+	rx   reader
+	tx   writer
+	land landings
 
 	err       atomic.Pointer[error] // what ended the connection, first cause
 	closed    atomic.Bool
@@ -187,7 +188,8 @@ func (c *Conn) LocalAddr() net.Addr { return c.local }
 // RemoteAddr is the peer's end.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
-// Memory is the number of registered bytes of the connection, constant for its life.
+// Memory is the number of registered bytes of the connection, constant for its life;
+// what Grant registers comes on top.
 func (c *Conn) Memory() int { return c.net.cfg.memory() }
 
 // KeepProcessor says that who reads this connection leaves nothing runnable

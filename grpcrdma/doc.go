@@ -13,6 +13,14 @@
 // its position into the sender's credit cell. A sender without credit waits, and
 // goes on with as much as fits.
 //
+// [Conn.WriteTwo] is Write for a header and its payload that lie in two places: they
+// share records.
+//
+// A message that is far longer than a record need not pass through the ring: its
+// receiver grants memory for it (Conn.Grant), the sender writes it there
+// (Conn.Place), and the receiver takes it out of the peer's reach (Conn.Take). Who
+// uses that agrees on it in what Write carries; package fused does.
+//
 // # How arrival is noticed
 //
 // The receiver chooses. Where the device places the last byte of a write last
@@ -41,12 +49,14 @@
 //
 // A [Net] owns its pollers, completion queues and buffers, and no device: the
 // caller closes the device after the Net. Net.Close closes listeners and
-// connections. A connection's memory is fixed when it is made (Conn.Memory).
+// connections. A connection's memory is fixed when it is made (Conn.Memory), but for
+// what its user grants: that lives until Close, and what was taken until it is freed.
 //
 // # Limitations
 //
-// No zero copy: registered memory lies outside the Go heap and what Write is given
-// lies in it, so every payload is copied once on each side. Close gives data on
+// No zero copy for senders: registered memory lies outside the Go heap and what Write
+// and Place are given lies in it, so every payload is copied once there. A stream is
+// copied by its reader, too; what was placed is not. Close gives data on
 // its way closeGrace to leave. No half-close. On a provider that places payload
 // before its checksum is known (softstack/iwarp), a watched ring trusts the
 // checksum of the layer below. A peer that stops in the middle of a record looks

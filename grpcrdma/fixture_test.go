@@ -37,10 +37,12 @@ type provider struct {
 	name string
 	addr string // to listen at
 	open func(t testing.TB) (a, b rdma.Device)
+
+	unwatched bool // no ring of it can be watched
 }
 
 var providers = []provider{
-	{"mem", "b:0", func(t testing.TB) (rdma.Device, rdma.Device) {
+	{name: "mem", addr: "b:0", open: func(t testing.TB) (rdma.Device, rdma.Device) {
 		f := memdev.NewFabric(memdev.Config{})
 		a, err := f.Open("a")
 		must(t, err)
@@ -48,7 +50,7 @@ var providers = []provider{
 		must(t, err)
 		return a, b
 	}},
-	{"iwarp", "127.0.0.1:0", func(t testing.TB) (rdma.Device, rdma.Device) {
+	{name: "iwarp", addr: "127.0.0.1:0", open: func(t testing.TB) (rdma.Device, rdma.Device) {
 		a, err := iwarp.Open(iwarp.Config{})
 		must(t, err)
 		b, err := iwarp.Open(iwarp.Config{})
@@ -85,6 +87,7 @@ func verbsProvider(name string) provider {
 		if near, ok := dev.(interface{ ListenHost() string }); ok {
 			p.addr = net.JoinHostPort(near.ListenHost(), "0")
 		}
+		p.unwatched = !dev.Caps().Features.Has(rdma.FeatLastByteLast)
 		dev.Close()
 	}
 	return p

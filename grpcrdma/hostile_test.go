@@ -144,13 +144,18 @@ func TestHostilePeersAreCutOff(t *testing.T) {
 	} {
 		for _, p := range providers {
 			t.Run(tc.name+"/"+p.name, func(t *testing.T) {
-				if p.name == "mem" && tc.name == "read of the ring" {
-					// There a read without agreed depth is an error of the reader, which
+				if p.unwatched && tc.arrival == ArrivalWatch {
+					return
+				}
+				if p.name != "iwarp" && tc.name == "read of the ring" {
+					// Elsewhere a read without agreed depth is an error of the reader, which
 					// the target never sees (IBTA 9.7.5.1.3).
 					return
 				}
 				cfg := Config{Ring: minRing, Arrival: tc.arrival}
 				e := newPair(t, p, cfg, cfg)
+				// There a QP that fails tells its peer nothing, and has no stream that ends.
+				silent := e.db.Caps().Completion == rdma.CompletionAck
 				r := newRogue(t, e.da)
 				g := greeting{depth: 16, rkey: r.mr.RKey(), addr: r.mr.Addr(), ring: minRing}
 				got := make(chan net.Conn, 1)
@@ -176,11 +181,11 @@ func TestHostilePeersAreCutOff(t *testing.T) {
 				// The peer notices, and the next dialler is served.
 				for end := time.Now().Add(testTimeout); r.qp.State() != rdma.QPErr; time.Sleep(time.Millisecond) {
 					r.cq.Poll(make([]rdma.WC, 16))
-					if p.name == "mem" || time.Now().After(end) {
-						break // there a QP that fails tells its peer nothing
+					if silent || time.Now().After(end) {
+						break
 					}
 				}
-				if p.name != "mem" && r.qp.State() != rdma.QPErr {
+				if !silent && r.qp.State() != rdma.QPErr {
 					t.Error("the peer's connection still stands")
 				}
 				c1, c2 := e.conn()
@@ -198,6 +203,9 @@ func TestHostilePeersAreCutOff(t *testing.T) {
 func TestTornRecordWaitsForItsDeadline(t *testing.T) {
 	for _, p := range providers {
 		t.Run(p.name, func(t *testing.T) {
+			if p.unwatched {
+				return // a record that is not whole is not noticed
+			}
 			cfg := Config{Ring: minRing}
 			e := newPair(t, p, cfg, cfg)
 			r := newRogue(t, e.da)

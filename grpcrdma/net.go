@@ -68,17 +68,23 @@ func (n *Net) ConnMemory() int { return n.cfg.memory() }
 
 // Stats is what a Net holds and what waiting took.
 type Stats struct {
-	Conns   int // open connections
-	Memory  int // registered bytes of all of them
-	Pooled  int // bytes kept for the next connections
-	Polling bpev.Stats
+	Conns    int // open connections
+	Memory   int // registered bytes of all of them
+	Landings int // of that, what is granted to peers for long messages
+	Pooled   int // bytes kept for the next connections
+	Polling  bpev.Stats
 }
 
 // Stats is a snapshot.
 func (n *Net) Stats() Stats {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return Stats{Conns: len(n.conns), Memory: len(n.conns) * n.cfg.memory(), Pooled: n.pool.bytes, Polling: n.set.Stats()}
+	s := Stats{Conns: len(n.conns), Pooled: n.pool.bytes, Polling: n.set.Stats()}
+	for c := range n.conns {
+		s.Landings += c.land.held()
+	}
+	s.Memory = len(n.conns)*n.cfg.memory() + s.Landings
+	return s
 }
 
 // reserve takes a place for a connection that is being made.

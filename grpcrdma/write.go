@@ -157,27 +157,12 @@ func (c *Conn) write(head, p []byte) (n int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for {
-		if c.closed.Load() {
-			return n, net.ErrClosed
-		}
-		if e := c.err.Load(); e != nil {
-			return n, *e
-		}
-		if w.deadline.passed() {
-			return n, os.ErrDeadlineExceeded
-		}
 		if len(head)+len(p) == 0 {
-			return n, nil
+			return n, c.writable()
 		}
-		room := w.room()
-		if room < unit {
-			if c.Poll()&bpev.Out != 0 {
-				continue
-			}
-			if err := c.handle.Wait(bpev.Out, w.deadline.get()); err != nil && err != os.ErrDeadlineExceeded {
-				return n, err
-			}
-			continue
+		room, err := c.awaitRoom()
+		if err != nil {
+			return n, err
 		}
 		k := min(payloadIn(int(room)), maxPayload)
 		h := min(len(head), k)
@@ -190,6 +175,39 @@ func (c *Conn) write(head, p []byte) (n int, err error) {
 		n += h + t
 		if head, p = head[h:], p[t:]; len(head)+len(p) == 0 {
 			return n, nil
+		}
+	}
+}
+
+// writable is why nothing can be written any more; nil while something can.
+func (c *Conn) writable() error {
+	switch e := c.err.Load(); {
+	case c.closed.Load():
+		return net.ErrClosed
+	case e != nil:
+		return *e
+	case c.tx.deadline.passed():
+		return os.ErrDeadlineExceeded
+	}
+	return nil
+}
+
+// awaitRoom waits until there is room for a record, and says for how long a one. The
+// caller holds tx.mu.
+func (c *Conn) awaitRoom() (room uint64, err error) {
+	w := &c.tx
+	for {
+		if err := c.writable(); err != nil {
+			return 0, err
+		}
+		if room := w.room(); room >= unit {
+			return room, nil
+		}
+		if c.Poll()&bpev.Out != 0 {
+			continue
+		}
+		if err := c.handle.Wait(bpev.Out, w.deadline.get()); err != nil && err != os.ErrDeadlineExceeded {
+			return 0, err
 		}
 	}
 }

@@ -89,7 +89,7 @@ func (p *packing) marshal(m any) (b []byte, size int, fl flags, free func(), err
 
 // unmarshal reads a message into v and frees it. size is its length unpacked.
 func (p *packing) unmarshal(m *message, v any) (size int, err error) {
-	data := mem.BufferSlice{mem.NewBuffer(m.buf, poolFor(len(*m.buf)))}
+	data := mem.BufferSlice{mem.NewBuffer(m.buf, m.memory())}
 	defer func() { data.Free() }()
 	if m.packed {
 		if p.unpack == nil {

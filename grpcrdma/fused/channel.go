@@ -29,6 +29,11 @@ type Config struct {
 	// MaxStreams is how many calls a server works on at once for one connection,
 	// 1 to 1048576; 0 means 1000. A client's further calls wait.
 	MaxStreams int
+	// Landing is the registered memory that a connection grants its peer for messages
+	// of 128 KiB and more, once such have come, in bytes; 0 means 64 MiB, a negative
+	// value none. It is taken over connections of grpcrdma only, and longer messages
+	// than that come through the ring.
+	Landing int
 }
 
 // ErrConfig: a configuration value outside its range.
@@ -51,6 +56,12 @@ func (c Config) normal() (Config, error) {
 		if *v.to < v.low || *v.to > v.high {
 			return c, fmt.Errorf("%s %d, want %d to %d: %w", v.what, *v.to, v.low, v.high, ErrConfig)
 		}
+	}
+	switch {
+	case c.Landing == 0:
+		c.Landing = defaultLanding
+	case c.Landing > maxLanding:
+		return c, fmt.Errorf("landing %d, want at most %d: %w", c.Landing, maxLanding, ErrConfig)
 	}
 	return c, nil
 }
@@ -140,7 +151,7 @@ func (c *Channel) connect(ctx context.Context, cancel context.CancelFunc) {
 	conn, err := c.dial(ctx)
 	var s *clientSession
 	if err == nil {
-		s, err = dialSession(ctx, conn, c.cfg.Window, c.cfg.MaxRecvMsgSize)
+		s, err = dialSession(ctx, conn, &c.cfg)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,6 +30,13 @@
 // has arrived; one that blocks loses the reader's place within some milliseconds,
 // and its method gets goroutines from then on.
 //
+// # Long messages
+//
+// Over connections of grpcrdma a message of 128 KiB and more lands: it is written into
+// registered memory of the receiver, where the codec reads it. A receiver grants such
+// memory for messages as long as it got before, so the first of a connection still
+// comes through the ring. Config.Landing bounds that memory.
+//
 // # When the peer dies
 //
 // Calls in progress are Unavailable as soon as the connection below knows: at once
@@ -43,7 +50,7 @@
 // A Channel owns the connections it dialled and a goroutine for each; Close joins
 // them. A Server owns its connections, one goroutine each and one a call; Stop and
 // GracefulStop join them. A stream holds at most Config.Window bytes that nobody
-// has asked for, and the message somebody waits for.
+// has asked for, the messages that landed, and the message somebody waits for.
 //
 // # Limitations
 //
@@ -55,6 +62,6 @@
 // An idle client notices the loss of its connection at its next call: over
 // connections of grpcrdma before that is sent, over others the call is Unavailable.
 // A peer that takes nothing for 10 s is given up, whatever the deadlines of its calls say.
-// Buffers are gRPC's own pool: registered ones would save no copy, as messages are
-// marshalled on the Go heap.
+// Buffers of what is sent are gRPC's own pool: registered ones would save no copy, as
+// messages are marshalled on the Go heap.
 package fused

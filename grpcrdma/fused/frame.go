@@ -16,6 +16,7 @@ import (
 //	header  length 4 | compressor, metadata
 //	trailer length 4 | code, message, details, metadata
 //	first   message length 4
+//	landed  key 4
 //	data    the rest
 //
 // One frame can therefore be a whole request or a whole response.
@@ -32,11 +33,14 @@ const (
 type kind uint8
 
 const (
-	kindHello  kind = iota + 1 // first frame of each side: version, window, streams
-	kindStream                 // a piece of a call
-	kindWindow                 // the peer may send so many more bytes of messages
-	kindReset                  // client: the call is given up
-	kindGoAway                 // server: open no more streams here
+	kindHello   kind = iota + 1 // first frame of each side: version, window, streams, whether messages may land
+	kindStream                  // a piece of a call
+	kindWindow                  // the peer may send so many more bytes of messages
+	kindReset                   // client: the call is given up
+	kindGoAway                  // server: open no more streams here
+	kindGrant                   // memory that a long message may be written to: key 4, length 4, address 8
+	kindReturn                  // a grant that is not used: key 4
+	kindPlacing                 // a message is being written to a grant: nothing follows
 	numKinds
 )
 
@@ -50,7 +54,7 @@ const (
 	fData
 	fPacked // the message is compressed
 	fEnd    // the sender's side of the stream ends with this frame
-	fAll    = 1<<iota - 1
+	fLanded // the message was written to the grant that the frame names
 )
 
 var errFrame = errors.New("malformed frame")
@@ -61,7 +65,8 @@ type frame struct {
 	flags                 flags
 	stream                uint32
 	open, header, trailer []byte
-	total                 int // message length, with fFirst
+	total                 int    // message length, with fFirst
+	key                   uint32 // of the grant, with fLanded
 	data                  []byte
 	placed                int // data that is in the message already, instead of data
 }
@@ -105,9 +110,12 @@ func parseFrame(b []byte) (f frame, err error) {
 	if f.has(fFirst) {
 		f.total = int(d.u32())
 	}
+	if f.has(fLanded) {
+		f.key = d.u32()
+	}
 	f.data = d.b
 	switch {
-	case d.bad, f.flags&^fAll != 0, f.has(fFirst|fPacked) && !f.has(fData), f.has(fTrailer) && !f.has(fEnd),
+	case d.bad, f.has(fFirst|fPacked) && !f.has(fData), f.has(fLanded) && (!f.has(fFirst) || len(f.data) > 0), f.has(fTrailer) && !f.has(fEnd),
 		len(f.data) > 0 && !f.has(fData), f.has(fFirst) && f.total < len(f.data):
 		return f, fmt.Errorf("%w: stream frame with flags %#x and %d bytes", errFrame, b[5], len(b)-headerLen)
 	}

@@ -28,7 +28,7 @@ func raw(k kind, fl flags, id uint32, payload ...byte) []byte {
 
 func helloFrame(v, window, streams uint32) []byte {
 	b := append([]byte(nil), magic[:]...)
-	for _, x := range []uint32{v, window, streams} {
+	for _, x := range []uint32{v, window, streams, 0} {
 		b = binary.LittleEndian.AppendUint32(b, x)
 	}
 	return raw(kindHello, 0, 0, b...)
@@ -65,7 +65,7 @@ func TestHostileClientsAreCutOff(t *testing.T) {
 	}
 	for name, bytes := range map[string][]byte{
 		"not this protocol":            []byte("GET / HTTP/1.1\r\nHost: somewhere\r\n\r\n"),
-		"another version":              helloFrame(2, minWindow, 1),
+		"another version":              helloFrame(version+1, minWindow, 1),
 		"no window":                    helloFrame(version, 0, 1),
 		"no streams":                   helloFrame(version, minWindow, 0),
 		"calls before the hello":       open,
@@ -212,12 +212,13 @@ func FuzzFrames(f *testing.F) {
 	f.Add(goodHello)
 	f.Add(raw(kindStream, fOpen|fData|fFirst|fEnd, 1, opening(stuck, 5, []byte("hello"))...))
 	f.Add(join(raw(kindStream, fData|fFirst, 7, 10, 0, 0, 0, 1, 2, 3), raw(kindStream, fData, 7, 4, 5, 6), raw(kindWindow, 0, 7, 1, 0, 0, 0)))
+	f.Add(raw(kindStream, fData|fFirst|fLanded, 7, 0, 0, 2, 0, 1, 0, 0, 0))
 	f.Add(raw(kindStream, fHeader|fTrailer|fEnd, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		a, b := net.Pipe()
 		defer a.Close()
 		go func() { b.Write(in); b.Close() }()
-		s := newSession(a, true, minWindow, 1<<20)
+		s := newSession(a, true, &Config{Window: minWindow, MaxRecvMsgSize: 1 << 20})
 		s.await = func(context.Context, *stream, event) error { return io.ErrUnexpectedEOF }
 		s.peerWindow = minWindow
 		st := newStream(s, 7)

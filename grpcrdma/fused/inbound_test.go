@@ -28,7 +28,7 @@ func frameOf(fl flags, total int, data []byte) []byte {
 func TestBulkDataArrivesInItsPlace(t *testing.T) {
 	near, far := net.Pipe()
 	defer far.Close()
-	s := newSession(near, true, defaultWindow, defaultMaxRecv)
+	s := newSession(near, true, &Config{Window: defaultWindow, MaxRecvMsgSize: defaultMaxRecv})
 	defer s.fail(net.ErrClosed)
 	st := newStream(s, 1)
 	must(t, s.enter(st))
@@ -93,7 +93,7 @@ func TestBulkDataKeepsTheRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			near, far := net.Pipe()
 			defer far.Close()
-			s := newSession(near, true, c.window, defaultMaxRecv)
+			s := newSession(near, true, &Config{Window: c.window, MaxRecvMsgSize: defaultMaxRecv})
 			defer s.fail(net.ErrClosed)
 			st := newStream(s, 1)
 			must(t, s.enter(st))

@@ -51,11 +51,11 @@ const tendEvery = 10 * time.Millisecond
 // past is a read deadline that has passed.
 var past = time.Unix(1, 0)
 
-func dialSession(ctx context.Context, conn net.Conn, window, maxRecv int) (*clientSession, error) {
-	c := &clientSession{session: newSession(conn, true, window, maxRecv), tend: make(chan struct{}, 1),
+func dialSession(ctx context.Context, conn net.Conn, cfg *Config) (*clientSession, error) {
+	c := &clientSession{session: newSession(conn, true, cfg), tend: make(chan struct{}, 1),
 		tendDone: make(chan struct{}), draining: make(chan struct{})}
 	c.await = c.awaitEvent
-	peer, err := c.greet(ctx, hello{window, maxStreams})
+	peer, err := c.greet(ctx, hello{c.window, maxStreams, c.land.conn != nil})
 	if err != nil {
 		return nil, fmt.Errorf("greet %v: %w", conn.RemoteAddr(), err)
 	}
@@ -100,6 +100,9 @@ func (c *clientSession) handle(f *frame) error {
 	if f.kind == kindGoAway {
 		c.drained.Do(func() { close(c.draining) })
 		return nil
+	}
+	if f.kind >= kindGrant {
+		return c.granted(f)
 	}
 	st := c.find(f.stream)
 	if st == nil {

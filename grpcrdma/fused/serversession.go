@@ -28,7 +28,7 @@ type serverSession struct {
 }
 
 func newServerSession(s *Server, conn net.Conn) *serverSession {
-	ss := &serverSession{session: newSession(conn, false, s.cfg.Window, s.cfg.MaxRecvMsgSize), srv: s, calls: map[uint32]*serverStream{},
+	ss := &serverSession{session: newSession(conn, false, &s.cfg), srv: s, calls: map[uint32]*serverStream{},
 		readDone: make(chan struct{})}
 	ss.inline.init(ss)
 	ss.await = ss.awaitEvent
@@ -45,7 +45,7 @@ func (ss *serverSession) run() {
 		h.HandleConn(ctx, &stats.ConnBegin{})
 	}
 	ss.ctx = ctx
-	if _, err := ss.greet(ctx, hello{ss.window, ss.srv.cfg.MaxStreams}); err == nil {
+	if _, err := ss.greet(ctx, hello{ss.window, ss.srv.cfg.MaxStreams, ss.land.conn != nil}); err == nil {
 		go ss.readLoop()
 		<-ss.readDone
 	}
@@ -80,6 +80,9 @@ func (ss *serverSession) awaitEvent(ctx context.Context, st *stream, ev event) e
 func (ss *serverSession) handle(f *frame) error {
 	if f.kind == kindStream && f.has(fOpen) {
 		return ss.begin(f)
+	}
+	if f.kind >= kindGrant {
+		return ss.granted(f)
 	}
 	st := ss.find(f.stream)
 	if st == nil {

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	version = 1
+	version = 2
 
 	// defaultWindow is what a stream may hold that nobody has asked for yet: the
 	// largest message by default, so that one message never waits for a window.
@@ -52,6 +52,7 @@ type session struct {
 
 	window, peerWindow int
 	maxRecv            int
+	land               landings
 
 	wmu     sync.Mutex
 	wbuf    []byte
@@ -64,16 +65,20 @@ type session struct {
 	done    chan struct{}
 }
 
-func newSession(conn net.Conn, client bool, window, maxRecv int) *session {
+func newSession(conn net.Conn, client bool, cfg *Config) *session {
 	// Callers and quick handlers do all their work on the thread that reads.
 	if k, ok := conn.(interface{ KeepProcessor() }); ok {
 		k.KeepProcessor()
 	}
 	s := &session{
-		conn: conn, client: client, window: window, maxRecv: maxRecv, in: inbound{conn: conn},
+		conn: conn, client: client, window: cfg.Window, maxRecv: cfg.MaxRecvMsgSize, in: inbound{conn: conn},
 		wbuf: make([]byte, 0, headerLen+gatherMax), streams: map[uint32]*stream{}, done: make(chan struct{}),
 	}
 	s.two, _ = conn.(twoWriter)
+	if cfg.Landing > 0 {
+		s.land.conn, _ = conn.(lander)
+		s.land.most, s.land.own = cfg.Landing, map[uint32]grant{}
+	}
 	s.r = bufio.NewReaderSize(&s.in, headerLen+maxPayload)
 	return s
 }
@@ -173,13 +178,7 @@ func (s *session) send(k kind, fl flags, id uint32, blocks []byte, total int, da
 	if fl&fFirst != 0 {
 		b = binary.LittleEndian.AppendUint32(b, uint32(total))
 	}
-	// The deadline is moved now and then, not for every frame.
-	now := time.Now()
-	s.lastUse.Store(now.UnixNano())
-	if s.expiry.Sub(now) < stallLimit/2 {
-		s.expiry = now.Add(stallLimit)
-		s.conn.SetWriteDeadline(s.expiry)
-	}
+	s.expect(time.Now())
 	var err error
 	switch {
 	case len(data) <= gatherMax:
@@ -200,10 +199,23 @@ func (s *session) send(k kind, fl flags, id uint32, blocks []byte, total int, da
 	return nil
 }
 
+// expect notes that the connection is used, and moves its write deadline: now and
+// then, not for every frame. The caller holds wmu.
+func (s *session) expect(now time.Time) {
+	s.lastUse.Store(now.UnixNano())
+	if s.expiry.Sub(now) < stallLimit/2 {
+		s.expiry = now.Add(stallLimit)
+		s.conn.SetWriteDeadline(s.expiry)
+	}
+}
+
 // hello is the first frame of either side.
 //
-//	magic 4 | version 4 | window of a stream 4 | streams at once 4
-type hello struct{ window, streams int }
+//	magic 4 | version 4 | window of a stream 4 | streams at once 4 | 1 where long messages may land 4
+type hello struct {
+	window, streams int
+	lands           bool
+}
 
 var magic = [4]byte{'r', 'p', 'f', 'u'}
 
@@ -212,6 +224,11 @@ func (s *session) sendHello(h hello) error {
 	b = binary.LittleEndian.AppendUint32(b, version)
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.window))
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.streams))
+	lands := uint32(0)
+	if h.lands {
+		lands = 1
+	}
+	b = binary.LittleEndian.AppendUint32(b, lands)
 	return s.send(kindHello, 0, 0, nil, 0, b)
 }
 
@@ -219,12 +236,14 @@ func parseHello(f *frame) (h hello, err error) {
 	d := decoder{b: f.data}
 	m, v := d.take(4), d.u32()
 	h.window, h.streams = int(d.u32()), int(d.u32())
+	lands := d.u32()
+	h.lands = lands == 1
 	switch {
-	case f.kind != kindHello, d.bad, [4]byte(m) != magic, len(d.b) > 0:
+	case f.kind != kindHello, len(m) < len(magic), [4]byte(m) != magic:
 		return h, fmt.Errorf("%w: the peer does not speak this protocol", errFrame)
 	case v != version:
 		return h, fmt.Errorf("%w: peer speaks version %d, this side %d", errFrame, v, version)
-	case h.window < minWindow || h.window > maxWindow || h.streams < 1 || h.streams > maxStreams:
+	case d.bad, len(d.b) > 0, lands > 1, h.window < minWindow || h.window > maxWindow || h.streams < 1 || h.streams > maxStreams:
 		return h, fmt.Errorf("%w: hello with a window of %d and %d streams", errFrame, h.window, h.streams)
 	}
 	return h, nil
@@ -249,6 +268,9 @@ func (s *session) greet(ctx context.Context, own hello) (peer hello, err error) 
 		return peer, err
 	}
 	s.peerWindow = peer.window
+	if !peer.lands {
+		s.land.conn = nil
+	}
 	s.conn.SetReadDeadline(time.Time{})
 	return peer, nil
 }

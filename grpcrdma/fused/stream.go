@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
@@ -36,6 +37,15 @@ type message struct {
 	got     int
 	granted int // bytes of it that were given back to the peer's window
 	packed  bool
+	pool    mem.BufferPool // that buf goes back to, when its length does not tell
+}
+
+// memory is where buf goes back to.
+func (m *message) memory() mem.BufferPool {
+	if m.pool != nil {
+		return m.pool
+	}
+	return poolFor(len(*m.buf))
 }
 
 func (m *message) whole() bool { return m.got == m.total }
@@ -165,7 +175,11 @@ func (st *stream) deliver(f *frame) (err error) {
 		st.hasHeader = true
 	}
 	if f.has(fData) {
-		if err := st.grow(f); err != nil {
+		add := st.grow
+		if f.has(fLanded) {
+			add = st.arrive
+		}
+		if err := add(f); err != nil {
 			return err
 		}
 	}
@@ -198,12 +212,8 @@ func (st *stream) grow(f *frame) error {
 		return nil
 	}
 	if f.has(fFirst) {
-		if n := len(st.queue); n > 0 && !st.queue[n-1].whole() {
-			return fmt.Errorf("%w: stream %d begins a message inside another", errFrame, st.id)
-		}
-		if f.total > st.s.maxRecv {
-			st.err = status.Errorf(codes.ResourceExhausted, "fused: received message larger than max (%d vs. %d)", f.total, st.s.maxRecv)
-			return nil
+		if err := st.first(f); err != nil || st.err != nil {
+			return err
 		}
 		st.queue = append(st.queue, newMessage(f))
 	}
@@ -217,6 +227,18 @@ func (st *stream) grow(f *frame) error {
 	m.room(size)
 	copy((*m.buf)[m.got:], f.data)
 	m.got += size
+	return nil
+}
+
+// first checks the beginning of a message. One that is too long is an error of the
+// stream, not of the peer. The caller holds mu.
+func (st *stream) first(f *frame) error {
+	if n := len(st.queue); n > 0 && !st.queue[n-1].whole() {
+		return fmt.Errorf("%w: stream %d begins a message inside another", errFrame, st.id)
+	}
+	if f.total > st.s.maxRecv {
+		st.err = status.Errorf(codes.ResourceExhausted, "fused: received message larger than max (%d vs. %d)", f.total, st.s.maxRecv)
+	}
 	return nil
 }
 
@@ -279,6 +301,9 @@ func (st *stream) receive(ctx context.Context) (*message, error) {
 				return nil, err
 			}
 		}
+		if m != nil {
+			st.s.offer(m.total)
+		}
 		if m != nil || err != nil {
 			return m, err
 		}
@@ -337,6 +362,9 @@ func (st *stream) sendMessage(ctx context.Context, fl flags, blocks, msg []byte,
 	}
 	fl |= fData | fFirst
 	total := len(msg)
+	if g, ok := st.s.choose(total); ok {
+		return st.sendLanded(ctx, g, fl|last, append(blocks, tail...), msg)
+	}
 	for {
 		n, err := st.reserve(ctx, min(len(msg), maxData-len(blocks)-len(tail)))
 		if err != nil {

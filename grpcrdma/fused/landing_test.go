@@ -1,0 +1,162 @@
+package fused
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	pb "google.golang.org/grpc/interop/grpc_testing"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
+)
+
+// exchange makes a call with n bytes each way and compares the answer.
+func exchange(t *testing.T, r *rpc, n int) {
+	t.Helper()
+	body := bytes.Repeat([]byte("landing."), n/8)
+	out, err := r.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: int32(n), Payload: &pb.Payload{Body: body}})
+	must(t, err)
+	if len(out.Payload.GetBody()) != n {
+		t.Fatalf("answer of %d bytes instead of %d", len(out.Payload.GetBody()), n)
+	}
+}
+
+// grants are what the client may use and what it granted.
+func (r *rpc) grants() (peers []grant, own int, bytes int) {
+	r.ch.mu.Lock()
+	defer r.ch.mu.Unlock()
+	l := &r.ch.cur.land
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append(peers, l.peers...), len(l.own), l.bytes
+}
+
+func TestLongMessagesLand(t *testing.T) {
+	for _, a := range arms {
+		t.Run(a.name, func(t *testing.T) {
+			r := newRPC(t, a, Config{}, Config{})
+			exchange(t, r, landMin/2)
+			if peers, own, _ := r.grants(); len(peers)+own > 0 {
+				t.Fatalf("%d grants for short messages", len(peers)+own)
+			}
+			var last uint32
+			for i := range 4 {
+				exchange(t, r, 1<<20)
+				peers, own, bytes := r.grants()
+				if a.network == "tcp" {
+					if len(peers)+own > 0 {
+						t.Fatal("grants on a connection without RDMA")
+					}
+					continue
+				}
+				if len(peers) != 1 || own != 1 || bytes < 1<<20 {
+					t.Fatalf("call %d: %d grants of the server, %d of the client of %d bytes", i, len(peers), own, bytes)
+				}
+				if peers[0].key == last {
+					t.Fatalf("call %d: the grant was not used", i)
+				}
+				last = peers[0].key
+			}
+			// Longer ones take the place of the grants that are too short for them.
+			exchange(t, r, 2<<20)
+			exchange(t, r, 2<<20)
+			if peers, own, bytes := r.grants(); a.network != "tcp" && (len(peers) != 1 || peers[0].n < 2<<20 || own != 1 || bytes < 2<<20) {
+				t.Errorf("grants of the server %v, %d of the client of %d bytes", peers, own, bytes)
+			}
+			exchange(t, r, 64)
+		})
+	}
+}
+
+func TestLandingIsBounded(t *testing.T) {
+	for _, c := range []struct{ landing, grants int }{{-1, 0}, {landMin, 0}, {3 << 20, 1}} {
+		r := newRPC(t, arms[0], Config{Landing: c.landing}, Config{})
+		for range 2 {
+			exchange(t, r, 2<<20)
+		}
+		if _, own, bytes := r.grants(); own != c.grants || bytes > max(c.landing, 0) {
+			t.Errorf("landing %d: %d grants of %d bytes", c.landing, own, bytes)
+		}
+	}
+	if _, err := NewChannel(nil, Config{Landing: maxLanding + 1}); !errors.Is(err, ErrConfig) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A grant that a call did not use up to its end goes back, and its memory with it.
+func TestUnusedGrantGoesBack(t *testing.T) {
+	r := newRPC(t, arms[0], Config{}, Config{})
+	exchange(t, r, 1<<20)
+	s := r.ch.cur.session
+	g, ok := s.choose(1 << 20)
+	if !ok {
+		t.Fatal("no grant")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.place(ctx, g, make([]byte, 1<<20)); err != context.Canceled {
+		t.Fatalf("%v", err)
+	}
+	rpctest.Unary(t, r.Target) // the server has read what was sent before
+	r.server.mu.Lock()
+	defer r.server.mu.Unlock()
+	for ss := range r.server.sessions {
+		ss.land.mu.Lock()
+		if len(ss.land.own) != 0 || ss.land.bytes != 0 {
+			t.Errorf("%d grants of %d bytes are left", len(ss.land.own), ss.land.bytes)
+		}
+		ss.land.mu.Unlock()
+	}
+}
+
+// Frames that name grants which are none end their connection.
+func TestHostileLandingsAreCutOff(t *testing.T) {
+	lands := helloFrame(version, minWindow, maxStreams)
+	lands[len(lands)-4] = 1
+	le := binary.LittleEndian.AppendUint32
+	grantOf := func(n uint32) []byte { return raw(kindGrant, 0, 0, le(le(le(le(nil, 7), n), 0), 0)...) }
+	landedAt := func(fl flags, payload []byte) []byte { return raw(kindStream, fOpen|fData|fLanded|fl, 1, payload...) }
+	many := lands
+	for range maxGrants + 1 {
+		many = append(many, grantOf(landMin)...)
+	}
+	twice := lands
+	twice = append(append([]byte(nil), twice...), 0)
+	binary.LittleEndian.PutUint32(twice, uint32(len(twice)-headerLen))
+	for name, say := range map[string][]byte{
+		"landing that was not granted":  join(lands, landedAt(fFirst, opening(stuck, landMin, le(nil, 9)))),
+		"landing inside a message":      join(lands, landedAt(0, appendBlock(nil, (&openBlock{method: stuck}).append))),
+		"landing with data":             join(lands, landedAt(fFirst, opening(stuck, landMin, le(le(nil, 9), 1)))),
+		"landing without a key":         join(lands, landedAt(fFirst, opening(stuck, landMin, nil))),
+		"return of what is not granted": join(lands, raw(kindReturn, 0, 0, 1, 0, 0, 0)),
+		"torn return":                   join(lands, raw(kindReturn, 0, 0, 1)),
+		"torn grant":                    join(lands, raw(kindGrant, 0, 0, 1, 2, 3)),
+		"grant of next to nothing":      join(lands, grantOf(1)),
+		"grants without end":            many,
+		"grant where nothing lands":     join(goodHello, grantOf(landMin)),
+		"placing with something":        join(lands, raw(kindPlacing, 0, 0, 1)),
+		"hello with more behind it":     twice,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRPC(t, arms[0], Config{}, Config{})
+			c, err := r.dial(soon(t))
+			must(t, err)
+			defer c.Close()
+			must(t, c.SetDeadline(time.Now().Add(testTimeout)))
+			go c.Write(say)
+			if _, err := io.Copy(io.Discard, c); isTimeout(err) {
+				t.Fatal("the client was not cut off")
+			}
+			rpctest.Unary(t, r.Target)
+		})
+	}
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}

@@ -1,0 +1,228 @@
+package grpcrdma
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"sync"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// A landing is registered memory of one side into which the other writes a long
+// message, past the ring: the receiver copies nothing. Who grants it tells the peer
+// its key and address by a record, and the peer tells by a record that it is filled.
+// What was written before a record is there when the record is: a notice says so of
+// all writes before it (RFC 5040 §5.5, IBTA 10.8.3.3), and a device whose ring may be
+// watched places writes in the order of their bytes.
+type landing struct {
+	buf rdma.Buffer
+	mr  rdma.MR // nil while the peer may not write
+}
+
+// landings are those of a connection. Memory that comes back serves the same
+// connection again and no other: a peer that says it wrote what it did not can read
+// nothing there but its own.
+type landings struct {
+	mu      sync.Mutex
+	closed  bool
+	granted map[uint32]*landing // by key
+	spare   []*landing
+	bytes   int // granted
+}
+
+const (
+	landingStep  = 64 << 10 // lengths are multiples, so that similar messages share memory
+	spareMost    = 8        // landings kept for the next grants
+	spareTooLong = 4        // times what is asked: longer ones are left to longer messages
+)
+
+var errLanding = fmt.Errorf("%w: landing that was not granted", rdma.ErrProtocol)
+
+// Grant lets the peer write up to n bytes, as key and addr name them to its Place.
+// The memory is the peer's until Take, or until Close.
+func (c *Conn) Grant(n int) (key uint32, addr uint64, err error) {
+	if n < 1 || n > math.MaxInt32 {
+		return 0, 0, c.opError("grant", fmt.Errorf("%d bytes: %w", n, rdma.ErrInvalid))
+	}
+	l, err := c.land.find(n)
+	if err == nil {
+		l.mr, err = c.net.dev.RegMR(0, l.buf, rdma.LocalWrite|rdma.RemoteWrite)
+	}
+	if err != nil {
+		if l != nil {
+			l.mr = nil
+			c.land.recycle(l)
+		}
+		return 0, 0, c.opError("grant", err)
+	}
+	g := &c.land
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return 0, 0, c.opError("grant", errors.Join(net.ErrClosed, l.free()))
+	}
+	if g.granted == nil {
+		g.granted = map[uint32]*landing{}
+	}
+	g.granted[l.mr.RKey()] = l
+	g.bytes += l.buf.Len()
+	return l.mr.RKey(), l.buf.Addr(), nil
+}
+
+// find takes memory for n bytes, spare or new.
+func (g *landings) find(n int) (*landing, error) {
+	g.mu.Lock()
+	best := -1
+	for i, l := range g.spare {
+		if k := l.buf.Len(); k >= n && k/spareTooLong <= n && (best < 0 || k < g.spare[best].buf.Len()) {
+			best = i
+		}
+	}
+	if best >= 0 {
+		l := g.spare[best]
+		g.spare = append(g.spare[:best], g.spare[best+1:]...)
+		g.mu.Unlock()
+		return l, nil
+	}
+	var old *landing // lengths have changed: what is kept longest goes
+	if len(g.spare) == spareMost {
+		old = g.spare[0]
+		g.spare = append(g.spare[:0], g.spare[1:]...)
+	}
+	g.mu.Unlock()
+	if old != nil {
+		if err := old.buf.Free(); err != nil {
+			return nil, err
+		}
+	}
+	buf, err := rdma.Alloc((n + landingStep - 1) / landingStep * landingStep)
+	if err != nil {
+		return nil, err
+	}
+	return &landing{buf: buf}, nil
+}
+
+// recycle takes memory back that nobody uses any more.
+func (g *landings) recycle(l *landing) error {
+	g.mu.Lock()
+	if !g.closed && len(g.spare) < spareMost {
+		g.spare = append(g.spare, l)
+		g.mu.Unlock()
+		return nil
+	}
+	g.mu.Unlock()
+	return l.buf.Free()
+}
+
+// free ends registration and memory. What a device refuses to release stays mapped.
+func (l *landing) free() error {
+	if l.mr != nil {
+		if err := l.mr.Close(); err != nil {
+			return err
+		}
+	}
+	return l.buf.Free()
+}
+
+// Take ends what Grant began: the peer can write there no more, and the bytes are
+// the caller's until free, which it calls once; also after Close.
+func (c *Conn) Take(key uint32) (b []byte, free func(), err error) {
+	g := &c.land
+	g.mu.Lock()
+	l := g.granted[key]
+	delete(g.granted, key)
+	if l != nil {
+		g.bytes -= l.buf.Len()
+	}
+	g.mu.Unlock()
+	if l == nil {
+		return nil, nil, c.opError("take", errLanding)
+	}
+	// Whatever the peer writes behind this is refused and ends the connection.
+	if err := l.mr.Close(); err != nil {
+		return nil, nil, c.opError("take", err)
+	}
+	l.mr = nil
+	return l.buf.Bytes(), func() { g.recycle(l) }, nil
+}
+
+// close frees what is not in anybody's hands. The QP is closed.
+func (g *landings) close() (errs []error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+	for _, l := range g.granted {
+		errs = append(errs, l.free())
+	}
+	for _, l := range g.spare {
+		errs = append(errs, l.free())
+	}
+	g.granted, g.spare, g.bytes = nil, nil, 0
+	return errs
+}
+
+func (g *landings) held() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.bytes
+}
+
+// placeRuns is how many runs of the send buffer one post takes: a system call of a
+// software device pays for both. Arbitrary: half of the buffer, so that the other half
+// is copied while a device works.
+const placeRuns = 2
+
+// Place writes p to addr in the landing that the peer granted with key. It waits as
+// Write does, and what is written behind it is read behind it. Whether the peer
+// granted that much is for the peer's device to check: it ends the connection if not.
+func (c *Conn) Place(key uint32, addr uint64, p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var k int
+		k, err = c.placeSome(key, addr+uint64(n), p[n:])
+		n += k
+	}
+	if err != nil {
+		return n, c.opError("place", err)
+	}
+	return n, nil
+}
+
+// placeSome writes as much as one post takes, so that other writers get their turn.
+func (c *Conn) placeSome(key uint32, addr uint64, p []byte) (n int, err error) {
+	w := &c.tx
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c.lane.drive() // what is over makes room for both runs
+	if _, err := c.awaitRoom(); err != nil {
+		return 0, err
+	}
+	var runs [placeRuns]rdma.SGE
+	k := 0
+	for ; k < placeRuns && n < len(p); k++ {
+		most := w.bufRoom()
+		if most == 0 {
+			break
+		}
+		run := min(len(p)-n, int(most))
+		off := w.alloc(uint64(run+unit-1) &^ (unit - 1))
+		copy(w.buf[off:], p[n:n+run])
+		runs[k] = rdma.SGE{Addr: w.bufAddr + off, Len: uint32(run), LKey: w.key}
+		n += run
+	}
+	w.post.Lock()
+	defer w.post.Unlock()
+	to := addr
+	for i := range runs[:k] {
+		w.wrs[i] = rdma.SendWR{Op: rdma.OpWrite, RKey: key, RemoteAddr: to, NumSGE: 1}
+		w.wrs[i].SGE[0] = runs[i]
+		to += uint64(runs[i].Len)
+	}
+	w.posted = w.bufHead.Load()
+	if err := w.send(c.qp, k, false); err != nil {
+		c.fail(err)
+		return 0, err
+	}
+	return n, nil
+}
