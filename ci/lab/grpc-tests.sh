@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # gRPC over kernel verbs, on both devices: golang.org/x/net/nettest on the byte stream,
-# and the tests of calls.
+# and the tests of streams, of calls and of peers that mean harm.
 #
 #   ci/lab/run ci/lab/grpc-tests.sh [DEVICE…]
 # lab tests: ./grpcrdma
@@ -12,12 +12,14 @@ cd "$(dirname "$0")" || exit
 RDMAPERF_VERBS_DEVICES=$(IFS=, && echo "$*")
 export RDMAPERF_VERBS_DEVICES
 
-calls='TestGRPCUnchanged|TestInterceptorsSeeEveryCall|TestTLSAndMutualTLS|TestHealthAndReflection|TestKeepalive|TestFallbackToTCP'
+stream='TestLargeRecordsArriveWhole|TestStreamsArriveWhole|TestSlowReaderHoldsTheWriter|TestOrderlyClose|TestNetCloseEndsEverything|TestMemoryIsBoundedAndReported'
+stream+='|TestConnectionsShareLanes|TestTornRecordWaitsForItsDeadline|TestListenerPassesStrangersOver|TestDialErrorsSayWhatHappened|TestFallbackToTCP'
+calls='TestGRPCUnchanged|TestInterceptorsSeeEveryCall|TestTLSAndMutualTLS|TestHealthAndReflection|TestKeepalive|TestResolverTargets'
 
-# passes DEVICE TESTS: every one of the tests ran on the device, and passed.
+# passes DEVICE TESTS [CASES/]: every one of the tests ran on the device, and passed.
 passes() {
 	local log=$OUT/$1.${2%%|*}.log name
-	timeout 200 tests/grpcrdma/grpcrdma.test -test.v -test.timeout 180s -test.run "^($2)\$/^verbs:$1\$" >"$log" 2>&1 || {
+	timeout 200 tests/grpcrdma/grpcrdma.test -test.v -test.timeout 180s -test.run "^($2)\$/${3-}^verbs:$1\$" >"$log" 2>&1 || {
 		grep -E '^ *(--- FAIL|panic:|.*_test\.go:)' "$log" | head -n 20
 		return 1
 	}
@@ -29,6 +31,8 @@ passes() {
 
 for dev in "$@"; do
 	check "$dev: net.Conn" passes "$dev" TestConnIsANetConn
+	check "$dev: streams" passes "$dev" "$stream"
 	check "$dev: calls" passes "$dev" "$calls"
+	check "$dev: hostile peers" passes "$dev" TestHostilePeersAreCutOff '.*/'
 done
 verdict grpc-tests

@@ -6,7 +6,7 @@
 
 raw=$OUT/raw
 limit=60 # seconds for one probe
-reads=16 # outstanding reads, which perftest would take from the device's limit
+reads=128 # outstanding reads: rdmaperf takes as many as the queue is deep and the device can
 mkdir -p "$raw"
 
 # rdmaperf_server: the far side of rdmaperf's points; $ours is its id.
@@ -27,9 +27,18 @@ point() {
 	fi
 }
 
+# queues TEST SIZE: sets queues, the depths of a stream and after how many operations one
+# is signalled: perftest takes every one above 8 KiB, and rdmaperf is told to as well.
+queues() {
+	queues=()
+	if [[ $1 == *_bw ]]; then queues=(-t 128 -Q "$(($2 > 8192 ? 1 : 100))"); fi
+	if [[ $1 == send_bw ]]; then queues+=(-r 512); fi
+}
+
 by_perftest() {
 	local file=$raw/$1.perftest.$2.$3.$4 test=$3 code=0 address=10.77.0.1
-	local options=(-d "$2" -F -s "$4" -n "$5")
+	queues "$3" "$4"
+	local options=(-d "$2" -F -s "$4" -n "$5" "${queues[@]}")
 	case $test in
 	atomic_lat) options=(-d "$2" -F -n "$5" -A FETCH_AND_ADD) ;;
 	read_*) options+=(-o "$reads") ;;
@@ -52,11 +61,12 @@ by_perftest() {
 
 by_rdmaperf() {
 	local file=$raw/$1.rdmaperf.$2.$3.$4 code=0 op=${3%_*} address=10.77.0.1
+	queues "$3" "$4"
 	local options=(-p 18600 --transport "verbs:$2" --op "${op/atomic/fetch_add}" -s "$4" -n "$5" --pin '0,1' --no-verify)
 	options+=(--timeout 20s --quiet --format json)
 	case $3 in
 	*_lat) options+=(--workload latency) ;;
-	*) options+=(--workload throughput -t 128 -r 512 -Q 100) ;;
+	*) options+=(--workload throughput "${queues[@]}") ;;
 	esac
 	case $2 in
 	siw*) address=10.78.0.1 ;;

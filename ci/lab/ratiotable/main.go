@@ -19,21 +19,16 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 
+	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
 func main() {
-	err := run(os.Args[1:])
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "ratios:", err)
-	}
-	os.Exit(reports.Code(err))
+	targets.Exit("ratios", run)
 }
 
 func run(args []string) error {
@@ -55,15 +50,9 @@ func run(args []string) error {
 	if err := t.writeText(os.Stdout); err != nil {
 		return err
 	}
-	if *jsonFile != "" {
-		t.Environment = reports.Collect()
-		b, err := json.MarshalIndent(t, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(*jsonFile, append(b, '\n'), 0o644); err != nil {
-			return err
-		}
+	t.Environment = reports.Collect()
+	if err := targets.WriteJSON(*jsonFile, t); err != nil {
+		return err
 	}
 	return t.outcome()
 }

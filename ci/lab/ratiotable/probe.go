@@ -24,8 +24,16 @@ func (p probe) latency() bool { return strings.HasSuffix(p.test, "_lat") }
 
 // raw holds the values by probe, tool and repeat.
 type raw struct {
-	values   map[probe]map[string]map[int]float64
+	values map[probe]map[string]map[int]float64
+	// periods are of latencies the mean times from post to post, in ns and halved as
+	// the values are: what perftest calls a latency.
+	periods  map[probe]map[string]map[int]float64
 	failures []string
+}
+
+// byTool makes an empty row of values or periods.
+func byTool() map[string]map[int]float64 {
+	return map[string]map[int]float64{"perftest": {}, "rdmaperf": {}}
 }
 
 // readDir parses all files of the directory. A file that cannot be parsed is a
@@ -35,7 +43,7 @@ func readDir(dir fs.FS) (*raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &raw{values: map[probe]map[string]map[int]float64{}}
+	r := &raw{values: map[probe]map[string]map[int]float64{}, periods: map[probe]map[string]map[int]float64{}}
 	for _, e := range entries {
 		name, failed := strings.CutSuffix(e.Name(), ".failed")
 		p, tool, repeat, err := parseName(name)
@@ -47,7 +55,7 @@ func readDir(dir fs.FS) (*raw, error) {
 			return nil, err
 		}
 		if r.values[p] == nil {
-			r.values[p] = map[string]map[int]float64{"perftest": {}, "rdmaperf": {}}
+			r.values[p], r.periods[p] = byTool(), byTool()
 		}
 		x, err := 0.0, errors.New(string(bytes.TrimSpace(b)))
 		switch {
@@ -62,6 +70,9 @@ func readDir(dir fs.FS) (*raw, error) {
 			continue
 		}
 		r.values[p][tool][repeat] = x
+		if p.latency() {
+			r.periods[p][tool][repeat] = period(tool, b)
+		}
 	}
 	return r, nil
 }
@@ -87,6 +98,7 @@ func parseName(name string) (p probe, tool string, repeat int, err error) {
 const (
 	columnSize    = "#bytes"
 	columnTypical = "t_typical[usec]"
+	columnMean    = "t_avg[usec]"
 	columnAverage = "BW average[MB/sec]"
 	columnRate    = "MsgRate[Mpps]"
 )
@@ -94,22 +106,7 @@ const (
 // perftest reads the one row of a table of perftest: the median of a latency test, the
 // rate of a bandwidth test. Its MB are 2^20 bytes.
 func perftest(b []byte, p probe) (float64, error) {
-	var header, row string
-	for line := range strings.Lines(string(b)) {
-		switch line = strings.TrimSpace(line); {
-		case strings.HasPrefix(line, columnSize):
-			header = line
-		case header != "" && line != "" && line[0] >= '0' && line[0] <= '9':
-			if row != "" {
-				return 0, errors.New("perftest: more than one row, want one size")
-			}
-			row = line
-		}
-	}
-	if row == "" {
-		return 0, errors.New("perftest: no row of results")
-	}
-	value, err := cells(header, row)
+	value, err := onlyRow(b)
 	if err != nil {
 		return 0, err
 	}
@@ -126,6 +123,45 @@ func perftest(b []byte, p probe) (float64, error) {
 	}
 }
 
+// period is the mean time from post to post of a latency that was read before: 0 when
+// it is not there.
+func period(tool string, b []byte) float64 {
+	if tool == "perftest" {
+		value, _ := onlyRow(b)
+		return value[columnMean] * 1e3
+	}
+	d, err := reports.ReadDocument(bytes.NewReader(b))
+	if err != nil || len(d.Results) != 1 || d.Results[0].Operations <= 0 {
+		return 0
+	}
+	r := d.Results[0]
+	whole := float64(r.DurationNs) / float64(r.Operations)
+	if r.RoundTrip == reports.RoundTripHalf {
+		return whole / 2
+	}
+	return whole
+}
+
+// onlyRow gives the numbers of the one row of a table.
+func onlyRow(b []byte) (map[string]float64, error) {
+	var header, row string
+	for line := range strings.Lines(string(b)) {
+		switch line = strings.TrimSpace(line); {
+		case strings.HasPrefix(line, columnSize):
+			header = line
+		case header != "" && line != "" && line[0] >= '0' && line[0] <= '9':
+			if row != "" {
+				return nil, errors.New("perftest: more than one row, want one size")
+			}
+			row = line
+		}
+	}
+	if row == "" {
+		return nil, errors.New("perftest: no row of results")
+	}
+	return cells(header, row)
+}
+
 // cells gives the numbers of a row by their columns. Names of columns have blanks
 // inside, but only after "BW" and before "percentile".
 func cells(header, row string) (map[string]float64, error) {
@@ -139,7 +175,7 @@ func cells(header, row string) (map[string]float64, error) {
 		name = strings.Replace(name, "BW_", "BW ", 1)
 		x, err := strconv.ParseFloat(fields[i], 64)
 		switch name {
-		case columnSize, columnTypical, columnAverage, columnRate:
+		case columnSize, columnTypical, columnMean, columnAverage, columnRate:
 			if err != nil {
 				return nil, fmt.Errorf("perftest: column %s: %w", name, err)
 			}

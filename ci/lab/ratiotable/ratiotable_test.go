@@ -214,6 +214,42 @@ func TestWhatIsMissingIsNotAPass(t *testing.T) {
 	}
 }
 
+// A latency's period stands beside it, halved where the latency is.
+func TestPeriodsFollowPerftestsDefinition(t *testing.T) {
+	p := probe{"rxe0", "send_lat", 64}
+	half := result(p, 1000)
+	half.RoundTrip, half.DurationNs, half.Operations = reports.RoundTripHalf, 9000, 3
+	full := half
+	full.RoundTrip = reports.RoundTripFull
+	for _, c := range []struct {
+		tool string
+		b    []byte
+		want float64
+	}{
+		{"perftest", []byte(latOut), 1429240},
+		{"perftest", nil, 0},
+		{"rdmaperf", doc(t, half), 1500},
+		{"rdmaperf", doc(t, full), 3000},
+		{"rdmaperf", doc(t, result(p, 1000)), 0},
+	} {
+		if got := period(c.tool, c.b); math.Abs(got-c.want) > 1e-6 {
+			t.Errorf("period of %s %.80q = %v, want %v", c.tool, c.b, got, c.want)
+		}
+	}
+	dir := fstest.MapFS{
+		"1.perftest.rxe0.send_lat.64": {Data: []byte(latOut)},
+		"1.rdmaperf.rxe0.send_lat.64": {Data: doc(t, half)},
+	}
+	tab := tableOf(t, dir, false)
+	var b bytes.Buffer
+	if err := tab.writeText(&b); err != nil {
+		t.Fatal(err)
+	}
+	if l := tab.Lines[0]; l.PerftestPeriod != 1429240 || l.RdmaperfPeriod != 1500 || !strings.Contains(b.String(), "1429.24 us        1.50 us   0.001") {
+		t.Errorf("line %+v in\n%s", l, b.String())
+	}
+}
+
 func TestNamesOfFiles(t *testing.T) {
 	p, tool, repeat, err := parseName("12.rdmaperf.siw0.read_bw.65536")
 	if err != nil || p != (probe{"siw0", "read_bw", 65536}) || tool != "rdmaperf" || repeat != 12 {

@@ -5,9 +5,11 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -26,14 +28,6 @@ func (p probe) hasTarget() bool {
 	return !p.latency()
 }
 
-// Verdicts of a line.
-const (
-	verdictPass        = "pass"
-	verdictFail        = "fail"
-	verdictInfo        = "" // no target
-	verdictNotMeasured = "not measured"
-)
-
 // table is the JSON document and the source of the text.
 type table struct {
 	Schema      string              `json:"schema"`
@@ -45,16 +39,19 @@ type table struct {
 // line is one probe. Perftest and Rdmaperf are medians over the repeats, Ratio the
 // median of the ratios taken inside each repeat.
 type line struct {
-	Device    string    `json:"device"`
-	Test      string    `json:"test"`
-	SizeBytes int64     `json:"size_bytes"`
-	Unit      string    `json:"unit"` // ns or op/s
-	Perftest  float64   `json:"perftest"`
-	Rdmaperf  float64   `json:"rdmaperf"`
-	Ratios    []float64 `json:"ratios"`
-	Ratio     float64   `json:"ratio"`
-	Target    string    `json:"target,omitempty"`
-	Verdict   string    `json:"verdict,omitempty"`
+	Device    string  `json:"device"`
+	Test      string  `json:"test"`
+	SizeBytes int64   `json:"size_bytes"`
+	Unit      string  `json:"unit"` // ns or op/s
+	Perftest  float64 `json:"perftest"`
+	Rdmaperf  float64 `json:"rdmaperf"`
+	// Of latencies: the mean time from post to post, medians over the repeats.
+	PerftestPeriod float64         `json:"perftest_period_ns,omitempty"`
+	RdmaperfPeriod float64         `json:"rdmaperf_period_ns,omitempty"`
+	Ratios         []float64       `json:"ratios"`
+	Ratio          float64         `json:"ratio"`
+	Target         string          `json:"target,omitempty"`
+	Verdict        targets.Verdict `json:"verdict,omitempty"`
 }
 
 // build computes the table. Without judge no line has a target.
@@ -72,7 +69,10 @@ func build(r *raw, judge bool) *table {
 			}
 		}
 		slices.Sort(l.Ratios)
-		l.Perftest, l.Rdmaperf, l.Ratio = median(theirs), median(ours), median(l.Ratios)
+		l.Perftest, l.Rdmaperf, l.Ratio = targets.Median(theirs), targets.Median(ours), targets.Median(l.Ratios)
+		if p.latency() {
+			l.PerftestPeriod, l.RdmaperfPeriod = targets.Median(values(r.periods[p]["perftest"])), targets.Median(values(r.periods[p]["rdmaperf"]))
+		}
 		l.judge(judge && p.hasTarget(), p.latency())
 		t.Lines = append(t.Lines, l)
 	}
@@ -82,6 +82,9 @@ func build(r *raw, judge bool) *table {
 	return t
 }
 
+// values gives those of all repeats.
+func values(byRepeat map[int]float64) []float64 { return slices.Collect(maps.Values(byRepeat)) }
+
 // order puts latencies before rates.
 func order(test string) int {
 	if strings.HasSuffix(test, "_lat") {
@@ -90,52 +93,25 @@ func order(test string) int {
 	return 1
 }
 
-// judge compares with the target.
+// judge compares the ratio with the target, if it is to be judged.
 func (l *line) judge(target, latency bool) {
-	switch {
-	case len(l.Ratios) == 0:
-		l.Verdict = verdictNotMeasured
-		return
-	case !target:
-		l.Verdict = verdictInfo
-		return
+	var goal targets.Target
+	if target && latency {
+		goal = targets.Target{Bound: latencyTarget, Less: true}
+	} else if target {
+		goal = targets.Target{Bound: rateTarget}
 	}
-	met := l.Ratio >= rateTarget
-	l.Target = fmt.Sprintf(">= %.2f", rateTarget)
-	if latency {
-		met = l.Ratio <= latencyTarget
-		l.Target = fmt.Sprintf("<= %.2f", latencyTarget)
-	}
-	l.Verdict = verdictFail
-	if met {
-		l.Verdict = verdictPass
+	if l.Verdict = goal.Judge(l.Ratio, len(l.Ratios)); target && l.Verdict != targets.NotMeasured {
+		l.Target = fmt.Sprintf("%s %.2f", goal.Sign(), goal.Bound)
 	}
 }
 
-// outcome is the exit code: what could not be measured weighs more than a missed
-// target, because then the table proves nothing.
 func (t *table) outcome() error {
-	var missed, absent []string
+	o := targets.Outcome{Failures: len(t.Failures)}
 	for _, l := range t.Lines {
-		name := fmt.Sprintf("%s %s %d B", l.Device, l.Test, l.SizeBytes)
-		switch l.Verdict {
-		case verdictFail:
-			missed = append(missed, name)
-		case verdictNotMeasured:
-			absent = append(absent, name)
-		}
+		o.Add(fmt.Sprintf("%s %s %d B", l.Device, l.Test, l.SizeBytes), l.Verdict)
 	}
-	switch {
-	case len(t.Lines) == 0:
-		return &reports.ExitError{Code: reports.ExitFailed, Err: fmt.Errorf("nothing measured")}
-	case len(absent) > 0:
-		return &reports.ExitError{Code: reports.ExitFailed, Err: fmt.Errorf("not measured: %s", strings.Join(absent, "; "))}
-	case len(t.Failures) > 0:
-		return &reports.ExitError{Code: reports.ExitFailed, Err: fmt.Errorf("%d probes failed", len(t.Failures))}
-	case len(missed) > 0:
-		return &reports.ExitError{Code: reports.ExitThreshold, Err: fmt.Errorf("target missed: %s", strings.Join(missed, "; "))}
-	}
-	return nil
+	return o.Err()
 }
 
 // writeText prints the table, with the spread of the ratios over the repeats.
@@ -144,6 +120,7 @@ func (t *table) writeText(w io.Writer) error {
 	row := func(f ...any) {
 		fmt.Fprintln(b, strings.TrimRight(fmt.Sprintf("%-6s %-10s %8s %14s %14s   %-24s %-8s %s", f...), " "))
 	}
+	periods := false
 	row("device", "test", "bytes", "perftest", "rdmaperf", "ratio (least to most)", "target", "verdict")
 	for _, l := range t.Lines {
 		theirs, ours, ratio := "-", "-", ""
@@ -151,7 +128,16 @@ func (t *table) writeText(w io.Writer) error {
 			theirs, ours = format(l.Perftest, l.Unit), format(l.Rdmaperf, l.Unit)
 			ratio = fmt.Sprintf("%.3f (%.3f to %.3f)", l.Ratio, slices.Min(l.Ratios), slices.Max(l.Ratios))
 		}
+		periods = periods || l.PerftestPeriod > 0 && l.RdmaperfPeriod > 0
 		row(l.Device, l.Test, fmt.Sprint(l.SizeBytes), theirs, ours, ratio, l.Target, l.Verdict)
+	}
+	if periods {
+		fmt.Fprintln(b, "a latency of perftest's is the time from post to post, of rdmaperf's from post to arrival; from post to post, in the mean:")
+	}
+	for _, l := range t.Lines {
+		if l.PerftestPeriod > 0 && l.RdmaperfPeriod > 0 {
+			row(l.Device, l.Test, fmt.Sprint(l.SizeBytes), format(l.PerftestPeriod, "ns"), format(l.RdmaperfPeriod, "ns"), fmt.Sprintf("%.3f", l.RdmaperfPeriod/l.PerftestPeriod), "", "")
+		}
 	}
 	for _, f := range t.Failures {
 		fmt.Fprintf(b, "failed: %s\n", f)
@@ -165,17 +151,4 @@ func format(x float64, unit string) string {
 		return fmt.Sprintf("%.2f us", x/1e3)
 	}
 	return fmt.Sprintf("%.0f op/s", x)
-}
-
-// median of nothing is 0.
-func median(xs []float64) float64 {
-	s := slices.Sorted(slices.Values(xs))
-	switch n := len(s); {
-	case n == 0:
-		return 0
-	case n%2 == 1:
-		return s[n/2]
-	default:
-		return (s[n/2-1] + s[n/2]) / 2
-	}
 }
