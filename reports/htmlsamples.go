@@ -104,6 +104,40 @@ func newSampleSet(docs []*Document, names []string) *sampleSet {
 	return set
 }
 
+// arms are the variants in which a stack was measured, by first appearance.
+func (set *sampleSet) arms() (arms []string) {
+	for _, s := range set.samples {
+		arm := ""
+		switch {
+		case s.ParamServer != nil:
+			arm = visible(s.ParamServer.Arm)
+		case s.HOL != nil:
+			arm = holArm(s.HOL)
+		}
+		if arm != "" && !slices.Contains(arms, arm) {
+			arms = append(arms, arm)
+		}
+	}
+	return arms
+}
+
+// shared tells whether two stacks were measured under the same conditions.
+func (set *sampleSet) shared() bool {
+	type place struct {
+		condition
+		size int64
+	}
+	series := map[place]string{}
+	for _, s := range set.samples {
+		at := place{s.condition(), s.SizeBytes}
+		if other, ok := series[at]; ok && other != s.series {
+			return true
+		}
+		series[at] = s.series
+	}
+	return false
+}
+
 // docName names a document on the page.
 func (set *sampleSet) docName(i int) string {
 	if i < len(set.names) && set.names[i] != "" {

@@ -73,11 +73,20 @@ func newVerdict(set *sampleSet, docs []*Document, cases []CaseResult) verdict {
 			c.Winner += " of loaded probes"
 			c.Note = holNote(split(in))
 		}
+		if ps := in[0].ParamServer; ps != nil {
+			c.Kicker = fmt.Sprintf("Iteration of %s · %s", visible(ps.Model), k.extra)
+			c.Note = ""
+		}
 		c.Note = strings.TrimSpace(c.Note + " " + capital(k.conditions()) + ".")
 		v.Cards = append(v.Cards, c)
 	}
 	for _, g := range groupBy(set.samples, func(s *sample) (condition, bool) { return s.condition(), s.HOL != nil }) {
 		add(g.key, "head-of-line", func(s *sample) float64 { return s.HOL.ProbeLoaded.P50 }, nsLabel, true, g.samples)
+	}
+	for _, g := range groupBy(set.samples, func(s *sample) (condition, bool) {
+		return s.condition(), s.ParamServer != nil && s.ParamServer.Iteration.Count > 0
+	}) {
+		add(g.key, "training", func(s *sample) float64 { return s.ParamServer.Iteration.P50 }, nsLabel, true, g.samples)
 	}
 	loop := func(open bool) {
 		for _, g := range groupBy(set.samples, func(s *sample) (condition, bool) {
@@ -171,9 +180,15 @@ func headline(set *sampleSet, wins map[string]int, contests int, cases []CaseRes
 		return conformanceHeadline(cases)
 	}
 	if len(set.order) == 1 {
+		if arms := set.arms(); len(arms) > 1 {
+			return fmt.Sprintf("One stack was measured, in %d arms (%s): %s.", len(arms), strings.Join(arms, ", "), visible(set.order[0]))
+		}
 		return fmt.Sprintf("One stack was measured: %s.", visible(set.order[0]))
 	}
 	if contests == 0 {
+		if set.shared() {
+			return fmt.Sprintf("%d stacks were measured under the same conditions; their figures have no best, and stand side by side below.", len(set.order))
+		}
 		return "No two stacks were measured under the same conditions, so there is nothing to compare."
 	}
 	var parts []string

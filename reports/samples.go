@@ -26,7 +26,7 @@ type RawSamples struct {
 
 // Sample is one latency as it was recorded.
 type Sample struct {
-	Thread    int   // client worker, from 0
+	Thread    int   // client worker, from 0; of calls the goroutine, connection by connection
 	OffsetNs  int64 // when the operation ended, from the begin of the window
 	Ns        int64 // as in the histogram: half of a ping-pong where Result.RoundTrip says so
 	ServiceNs int64 // open loop: without the wait for a late start; else 0

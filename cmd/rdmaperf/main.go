@@ -13,8 +13,7 @@
 //
 // # Limitations
 //
-// Linux only. LITE and gRPC stacks are named in the table and answer
-// with exit code 77.
+// Linux only. LITE stacks are named in the table and answer with exit code 77.
 package main
 
 import (

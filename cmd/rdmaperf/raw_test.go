@@ -73,6 +73,29 @@ func TestRunWritesRawSamples(t *testing.T) {
 	}
 }
 
+// Samples of calls are there as all others, by the goroutine that called.
+func TestRunWritesRawSamplesOfCalls(t *testing.T) {
+	for _, args := range [][]string{
+		{"--workload", "rpc", "-s", "64"},
+		{"--workload", "kv", "--ycsb", "c", "--records", "200"},
+		{"--workload", "tensor", "--tensor", "push", "-s", "4K"},
+	} {
+		file := filepath.Join(t.TempDir(), "r.csv")
+		r := rdmaperf(t, append([]string{"run"}, append(args, "--transport", "grpc(tcp)", "--outstanding", "3", "-n", "90", "--format", "json", "--raw="+file)...)...)
+		if r.code != 0 || r.stderr != "" {
+			t.Fatalf("%q: exit %d, stderr %q", args, r.code, r.stderr)
+		}
+		rows := rawRows(t, file)
+		results := document(t, []byte(r.stdout)).Results
+		if len(results) != 1 || len(results[0].RawSamples) != 1 || len(rows) != 1 {
+			t.Fatalf("%q: results %+v, the file has %v", args, results, rows)
+		}
+		if s := results[0].RawSamples[0]; s.Count != 90 || s.File != file || rows["0 latency"] != 90 {
+			t.Errorf("%q: says %+v, the file has %v", args, s, rows)
+		}
+	}
+}
+
 // A scenario has one file for all its runs; what does not fit is said.
 func TestScenarioWritesRawSamples(t *testing.T) {
 	dir := t.TempDir()

@@ -212,7 +212,7 @@ func (m *runner) series(ctx context.Context, repeat int) error {
 			}
 			m.log.Debug("measure", "point", pt.String(), "transport", a.tr.Name(), "repeat", repeat)
 			m.bar.before(a.tr.Name(), pt.String(), plannedTime(&a.plan, pt))
-			a.client.ReadCounters(countersOf(a.tr.Name()))
+			a.client.ReadCounters(m.stacks.countersOf(a.tr.Name()))
 			m.raw.keep(a.client, len(m.doc.Results))
 			res, err := a.client.Run(ctx, i)
 			m.raw.name(&res)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,8 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/bench"
-	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/transports"
 )
 
 // runOptions are the flags of run, as given.
@@ -29,6 +26,7 @@ type runOptions struct {
 
 	schedSlices  []string
 	schedWindows []string
+	schedSends   []string
 	force        bool
 
 	workloads  []string
@@ -77,6 +75,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.transports, "transport", "", "comma list of stacks to run side by side: "+stackNames()+" (default verbs where an RDMA device has an ACTIVE port, else "+embeddedStack()+")")
 	f.StringSliceVar(&o.schedSlices, "sched-slice", nil, "comma list of slices, such as 16K,64K,auto: each sched stack of --transport is run with each")
 	f.StringSliceVar(&o.schedWindows, "sched-window", nil, "likewise of windows")
+	f.StringSliceVar(&o.schedSends, "sched-send", nil, "likewise of what becomes of a send longer than a slice: whole (the default), refuse, slice (where both ends do, else whole) or slice-or-refuse")
 	f.StringSliceVar(&o.workloads, "workload", bench.StandardWorkloads(), "comma list of latency, throughput, hol (small probes beside a bulk stream), incast (many clients to one server thread), connect (connection set-up), paramserver (a training with one parameter server), starvation (what a high class leaves to a low one on the same QP), rpc (calls of gRPC, which is all that stacks with grpc do), kv (mixes of YCSB on a key-value store behind calls), tensor (tensors pushed, pulled and exchanged by calls); without it, hol is left out where --op, --size, --all, --qp, --qp-sweep, --threads or --polling event describe another test, and --rate is for latency alone; grpc stacks alone mean rpc")
 	f.StringSliceVar(&o.ops, "op", nil, "comma list of send, write, write_imm, read, fetch_add, cmp_swap (default latency of send, write and read, throughput of write)")
 	f.StringSliceVarP(&o.sizes, "size", "s", nil, "comma list of message sizes in bytes; K, M, G are 1024 (default latency 64,4K, throughput 64,64K,1M)")
@@ -232,7 +231,7 @@ func (o *runOptions) conflicts(changed func(string) bool) error {
 // nothing at all the best that this machine has.
 func (o *runOptions) stacks() ([]string, error) {
 	if o.transports == "" {
-		if len(o.schedSlices)+len(o.schedWindows) > 0 {
+		if len(o.schedSlices)+len(o.schedWindows)+len(o.schedSends) > 0 {
 			return nil, usage("read --transport", errNoSched, "--transport sched+"+embeddedStack())
 		}
 		if o.rpc.sweeps.any() || o.rpc.pollers != "" {
@@ -252,7 +251,7 @@ func (o *runOptions) stacks() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if stacks, err = sweepSched(stacks, unique(o.schedSlices), unique(o.schedWindows)); err != nil {
+	if stacks, err = sweepSched(stacks, unique(o.schedSlices), unique(o.schedWindows), unique(o.schedSends)); err != nil {
 		return nil, usage("read --transport", err, "rdmaperf run --help")
 	}
 	if stacks, err = o.rpc.multiply(stacks); err != nil {
@@ -274,222 +273,6 @@ func (o *runOptions) window() (time.Duration, error) {
 		return time.Second, nil
 	}
 	return parseDuration(o.duration)
-}
-
-// Sizes and operations where none are given: few, so that a run without options
-// ends soon, and telling.
-var (
-	latencySizes    = []int{64, 4 << 10}
-	throughputSizes = []int{64, 64 << 10, 1 << 20}
-	latencyOps      = []string{"send", "write", "read"}
-	throughputOps   = []string{"write"}
-	connectSizes    = []int{64}
-	connectOps      = []string{"read"}
-)
-
-// maxAll is the largest size of --all, perftest's.
-const maxAll = 8 << 20
-
-// points is the product of workloads, operations and sizes. trained gets the models
-// that they name.
-func (o *runOptions) points(changed func(string) bool, trained *map[string]*bench.Model) ([]bench.Point, error) {
-	var sizes []int
-	for _, s := range o.sizes {
-		n, err := parseBytes(s)
-		if err != nil {
-			return nil, err
-		}
-		if n == 0 {
-			return nil, errors.New("sizes start at 1 byte")
-		}
-		if slices.Contains(sizes, n) {
-			return nil, fmt.Errorf("size %s stands there twice", s)
-		}
-		sizes = append(sizes, n)
-	}
-	for n := 2; o.all && n <= maxAll; n *= 2 {
-		sizes = append(sizes, n)
-	}
-	workloads, err := o.workloadsFor(changed)
-	if err != nil {
-		return nil, err
-	}
-	rates, err := o.load.rates(changed)
-	if err != nil {
-		return nil, err
-	}
-	qps, err := o.load.qps(changed)
-	if err != nil {
-		return nil, err
-	}
-	clients, err := parseCounts("clients", o.load.clients)
-	if err != nil {
-		return nil, err
-	}
-	atOnce, err := parseCounts("concurrency", o.load.atOnce)
-	if err != nil {
-		return nil, err
-	}
-	var points []bench.Point
-	for _, w := range workloads {
-		qps := qps
-		switch w {
-		case bench.WorkloadIncast:
-			qps = clients
-		case bench.WorkloadConnect:
-			qps = atOnce
-		}
-		ops := unique(o.ops)
-		if bench.CallWorkload(w) {
-			axes, err := o.rpc.axes(rates, qps)
-			if err != nil {
-				return nil, err
-			}
-			var calls []bench.Point
-			switch w {
-			case bench.WorkloadKV:
-				calls, err = o.kv.points(ops, axes)
-			case bench.WorkloadTensor:
-				calls, err = o.tensor.points(ops, sizes, axes)
-			default:
-				calls, err = o.rpc.points(ops, sizes, axes)
-			}
-			if err != nil {
-				return nil, err
-			}
-			points = append(points, calls...)
-			continue
-		}
-		if w == bench.WorkloadStarvation {
-			starved, err := o.starve.points(ops, sizes)
-			if err != nil {
-				return nil, err
-			}
-			points = append(points, starved...)
-			continue
-		}
-		if w == bench.WorkloadParamServer {
-			train, models, err := o.train.points()
-			if err != nil {
-				return nil, err
-			}
-			points, *trained = append(points, train...), models
-			continue
-		}
-		if w == bench.WorkloadHOL {
-			hol, err := o.hol.points(ops)
-			if err != nil {
-				return nil, err
-			}
-			points = append(points, hol...)
-			continue
-		}
-		if len(ops) == 0 {
-			switch w {
-			case bench.WorkloadLatency:
-				ops = latencyOps
-			case bench.WorkloadConnect:
-				ops = connectOps
-			default:
-				ops = throughputOps
-			}
-		}
-		for _, op := range ops {
-			for _, n := range o.pointSizes(w, op, sizes) {
-				for _, rate := range rates {
-					for _, q := range qps {
-						points = append(points, bench.Point{Workload: w, Op: op, Size: n, Rate: rate, QPs: q, Bidirectional: o.load.bothWays})
-					}
-				}
-			}
-		}
-	}
-	return points, nil
-}
-
-func (o *runOptions) pointSizes(workload, op string, sizes []int) []int {
-	k, _ := transports.ParseKind(op)
-	atomic := k == transports.KindFetchAdd || k == transports.KindCmpSwap
-	switch {
-	case atomic && (o.all || len(sizes) == 0):
-		return []int{8}
-	case len(sizes) > 0:
-		return sizes
-	case workload == bench.WorkloadConnect:
-		return connectSizes
-	case workload != bench.WorkloadLatency:
-		return throughputSizes
-	default:
-		return latencySizes
-	}
-}
-
-func unique(list []string) []string {
-	var out []string
-	for _, s := range list {
-		if s = strings.TrimSpace(s); !slices.Contains(out, s) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// parseBytes reads a size that must fit an int32, as message lengths do.
-func parseBytes(s string) (int, error) {
-	n, err := reports.ParseSize(strings.TrimSpace(s))
-	if err != nil {
-		return 0, err
-	}
-	if n > 1<<31 {
-		return 0, fmt.Errorf("size %s is above the limit of 2G", s)
-	}
-	return int(n), nil
-}
-
-// parseDuration reads "3" (seconds, as perftest), "3s" or "500ms".
-func parseDuration(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	if n, e := strconv.ParseUint(s, 10, 31); e == nil {
-		d, err = time.Duration(n)*time.Second, nil
-	}
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("%q: want a time above 0 such as 3, 3s or 500ms", s)
-	}
-	return d, nil
-}
-
-func parseWarmup(s string) (int64, time.Duration, error) {
-	switch s {
-	case "auto":
-		return 1000, 200 * time.Millisecond, nil
-	case "none", "0":
-		return 0, 0, nil
-	}
-	if n, err := strconv.ParseInt(s, 10, 40); err == nil && n > 0 {
-		return n, 0, nil
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 {
-		return 0, 0, fmt.Errorf("%q: want auto, none, a number of operations or a time such as 200ms", s)
-	}
-	return 0, d, nil
-}
-
-// parsePin reads --pin; CPUs are -1 when there is no pinning.
-func parsePin(s string, threads int) (auto bool, client, server int, err error) {
-	switch s {
-	case "auto":
-		return true, -1, -1, nil
-	case "none":
-		return false, -1, -1, nil
-	}
-	if _, err := fmt.Sscanf(s+"\n", "%d,%d\n", &client, &server); err != nil || client < 0 || server < 0 || client > 1023 || server > 1023 {
-		return false, -1, -1, fmt.Errorf("%q: want auto, none or two CPUs such as 3,2", s)
-	}
-	if threads > 1 {
-		return false, -1, -1, fmt.Errorf("%q: one CPU a side cannot hold %d threads", s, threads)
-	}
-	return false, client, server, nil
 }
 
 // pinAuto chooses the last allowed CPU for the client and the one before it for

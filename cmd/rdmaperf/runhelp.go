@@ -33,7 +33,7 @@ var runGroups = []flagGroup{
 	{"Workloads rpc, kv and tensor", []string{"rpc", "response", "outstanding", "ycsb", "records", "fields", "field-bytes",
 		"max-scan", "kv-fsync", "tensor"}},
 	{"Stacks with grpc", []string{"mode-sweep", "busy-sweep", "poller-sweep", "ring-sweep"}},
-	{"Stacks with sched", []string{"sched-slice", "sched-window"}},
+	{"Stacks with sched", []string{"sched-slice", "sched-window", "sched-send"}},
 }
 
 // otherFlags heads what no group names.

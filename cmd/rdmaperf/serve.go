@@ -99,7 +99,7 @@ func (o *serveOptions) run(ctx context.Context, stderr io.Writer) error {
 		return stacks.open(spec)
 	}
 	s := &bench.Server{Open: open, Log: log, MaxClients: o.maxClients, MaxWindow: window,
-		Counters: countersOf, Environment: func() reports.Environment { return env }}
+		Counters: stacks.countersOf, Environment: func() reports.Environment { return env }}
 	return s.Serve(ctx, l)
 }
 

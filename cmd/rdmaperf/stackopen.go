@@ -93,7 +93,7 @@ func (s *stackSet) build(spec string, layers []layer, outermost int) (dev, provi
 		if err != nil {
 			return nil, nil, openFailed(spec, layers, layers[i], errors.Join(err, dev.Close()))
 		}
-		dev = tier
+		dev = s.tallied(tier)
 	}
 	return dev, provider, nil
 }

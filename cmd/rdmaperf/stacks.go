@@ -101,6 +101,7 @@ type stackSet struct {
 	mu     sync.Mutex
 	fabric *memdev.Fabric // of mem, shared by both ends
 	opened int
+	tiers  []*talliedTier
 }
 
 func openIWARP(_ *stackSet, l layer) (rdma.Device, error) {
