@@ -46,7 +46,7 @@ func tcpServer(t *testing.T, addr string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", addr)
 	must(t, err)
-	s := grpc.NewServer()
+	s := grpc.NewServer(grpc.WaitForHandlers(true))
 	pb.RegisterTestServiceServer(s, &rpctest.Service{})
 	over := make(chan error, 1)
 	go func() { over <- s.Serve(l) }()

@@ -150,7 +150,7 @@ func TestHealthAndReflection(t *testing.T) {
 	for _, p := range providers {
 		t.Run(p.name, func(t *testing.T) {
 			e := newPair(t, p, Config{}, Config{})
-			s := grpc.NewServer()
+			s := grpc.NewServer(grpc.WaitForHandlers(true))
 			hs := health.NewServer()
 			healthpb.RegisterHealthServer(s, hs)
 			reflection.Register(s)

@@ -25,7 +25,7 @@ type rpc struct {
 func newRPC(t testing.TB, p provider, cfg Config, serve []grpc.ServerOption, dial ...grpc.DialOption) *rpc {
 	t.Helper()
 	r := &rpc{pair: newPair(t, p, cfg, cfg), svc: &rpctest.Service{}}
-	r.server = grpc.NewServer(serve...)
+	r.server = grpc.NewServer(append(serve, grpc.WaitForHandlers(true))...)
 	pb.RegisterTestServiceServer(r.server, r.svc)
 	over := make(chan error, 1)
 	go func() { over <- r.server.Serve(r.l) }()

@@ -98,7 +98,7 @@ func serveChild(what string) error {
 			pb.RegisterTestServiceServer(s, &rpctest.Service{})
 			return s.Serve(l)
 		case "http2":
-			s := grpc.NewServer(grpc.MaxRecvMsgSize(64 << 20))
+			s := grpc.NewServer(grpc.MaxRecvMsgSize(64<<20), grpc.WaitForHandlers(true))
 			pb.RegisterTestServiceServer(s, &rpctest.Service{})
 			return s.Serve(l)
 		}

@@ -162,7 +162,8 @@ func (s *Server) serve(ctx context.Context, variant, addr string, secure *tls.Co
 		serve, s.stops = srv.Serve, append(s.stops, srv.Stop)
 	} else {
 		opts := append(http, grpc.UnaryInterceptor(s.seeUnary), grpc.StreamInterceptor(s.seeStream), grpc.StatsHandler(&s.ends),
-			grpc.MaxRecvMsgSize(maxMessage), grpcorca.CallMetricsServerOption(nil))
+			grpc.MaxRecvMsgSize(maxMessage), grpcorca.CallMetricsServerOption(nil),
+			grpc.WaitForHandlers(true)) // whose client has given up: one may be unmarshalling 64 MiB yet
 		if secure != nil {
 			opts = append(opts, grpc.Creds(credentials.NewTLS(secure)))
 		}

@@ -70,7 +70,7 @@ func TestProgram(t *testing.T) {
 	if l.Addr().Network() != "rdma" {
 		t.Errorf("listens over %s", l.Addr().Network())
 	}
-	s := grpc.NewServer()
+	s := grpc.NewServer(grpc.WaitForHandlers(true))
 	healthpb.RegisterHealthServer(s, health.NewServer())
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
