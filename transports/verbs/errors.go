@@ -141,7 +141,7 @@ func memlock(size, limit uint64, err error) error {
 // libraryMissing explains why a library could not be opened; why is dlerror(3).
 func libraryMissing(name, why string) error {
 	return &rdma.OpError{Op: opLoad, Object: name, Err: &rdma.AdviceError{
-		Err: &kindError{rdma.ErrNoDevice, errors.New(why)},
+		Err: &kindError{rdma.ErrNoDevice, fmt.Errorf("not run: an RDMA device needs it (%s)", why)},
 		Try: "apt install ibverbs-providers librdmacm1, or dnf install libibverbs librdmacm",
 	}}
 }

@@ -27,7 +27,7 @@ func TestFailedCallsNameTheirCauseAndAWayOut(t *testing.T) {
 		{failed(opBind, "10.0.0.2:7174", syscall.EADDRINUSE), "bind rdma_cm to 10.0.0.2:7174: address already in use", rdma.ErrAddrInUse, "another port"},
 		{failed(opCreateCQ, "depth 8", errUnsaid), "create cq depth 8: the device's library gave no reason", nil, "dmesg"},
 		{failed(opCreateQP, "", errors.New("strange")), "create qp: strange", nil, ""},
-		{libraryMissing("libibverbs.so.1", "cannot open shared object file"), "load libibverbs.so.1: cannot open shared object file", rdma.ErrNoDevice, "install"},
+		{libraryMissing("libibverbs.so.1", "cannot open shared object file"), "load libibverbs.so.1: not run: an RDMA device needs it (cannot open shared object file)", rdma.ErrNoDevice, "install"},
 		{deviceMissing("mlx5_9", nil), "open device mlx5_9: no such RDMA device; this machine has none", rdma.ErrNoDevice, "rdmaperf devices"},
 		{deviceMissing("rxe", []string{"rxe0", "siw0"}), "open device rxe: no such RDMA device; this machine has rxe0, siw0", rdma.ErrNoDevice, "rdmaperf devices"},
 		{portMissing("rxe0", 2, 1), "use port 2 of rxe0: it has port 1 only", rdma.ErrInvalid, "-i"},
