@@ -53,12 +53,13 @@ type grant struct {
 
 // landings are the grants of a session.
 type landings struct {
-	conn  lander // nil: messages of this session do not land
-	most  int    // bytes of all own grants
-	mu    sync.Mutex
-	own   map[uint32]grant // by key: the peer may use them
-	bytes int              // of own
-	peers []grant          // this side may use them
+	conn   lander // nil: messages of this session do not land
+	most   int    // bytes of all own grants
+	mu     sync.Mutex
+	own    map[uint32]grant // by key: the peer may use them
+	making int              // grants that are not in own yet
+	bytes  int              // of both
+	peers  []grant          // this side may use them
 }
 
 // landed is the memory of a message that landed, as gRPC's buffers free it. A message
@@ -94,14 +95,16 @@ func (s *session) offer(n int) {
 		return
 	}
 	l.mu.Lock()
-	if len(l.own) >= maxGrants || n > l.most-l.bytes {
+	if len(l.own)+l.making >= maxGrants || n > l.most-l.bytes {
 		l.mu.Unlock()
 		return
 	}
-	l.bytes += n // before anybody else looks
+	l.making++ // before anybody else looks: the peer takes no more than maxGrants
+	l.bytes += n
 	l.mu.Unlock()
 	key, addr, err := l.conn.Grant(n)
 	l.mu.Lock()
+	l.making--
 	if err != nil {
 		l.bytes -= n
 		l.mu.Unlock()
@@ -132,11 +135,7 @@ func (s *session) granted(f *frame) error {
 		if d.bad {
 			return fmt.Errorf("%w: torn return", errFrame)
 		}
-		_, free, err := s.take(key, 0)
-		if err == nil {
-			free()
-		}
-		return err
+		return s.drop(key, 0)
 	}
 	g := grant{key: d.u32(), n: int(d.u32()), addr: d.u64()}
 	l.mu.Lock()
@@ -163,6 +162,15 @@ func (s *session) take(key uint32, n int) (b []byte, free func(), err error) {
 		return nil, nil, err
 	}
 	return b[:n], free, nil
+}
+
+// drop takes a grant of which nobody wants the n bytes that the peer used.
+func (s *session) drop(key uint32, n int) error {
+	_, free, err := s.take(key, n)
+	if err == nil {
+		free()
+	}
+	return err
 }
 
 // choose takes the shortest grant for n bytes. When there are only shorter ones, one

@@ -6,6 +6,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -101,7 +104,14 @@ func TestUnusedGrantGoesBack(t *testing.T) {
 	if err := s.place(ctx, g, make([]byte, 1<<20)); err != context.Canceled {
 		t.Fatalf("%v", err)
 	}
-	rpctest.Unary(t, r.Target) // the server has read what was sent before
+	r.leftAtServer(t)
+}
+
+// leftAtServer fails t if the server still holds out memory to its client. What
+// the client sent before has been read.
+func (r *rpc) leftAtServer(t *testing.T) {
+	t.Helper()
+	rpctest.Unary(t, r.Target)
 	r.server.mu.Lock()
 	defer r.server.mu.Unlock()
 	for ss := range r.server.sessions {
@@ -110,6 +120,65 @@ func TestUnusedGrantGoesBack(t *testing.T) {
 			t.Errorf("%d grants of %d bytes are left", len(ss.land.own), ss.land.bytes)
 		}
 		ss.land.mu.Unlock()
+	}
+}
+
+// A message that lands when its call has ended is dropped, and its memory with it.
+func TestLandingForAnEndedCallIsFreed(t *testing.T) {
+	r := newRPC(t, arms[0], Config{}, Config{})
+	exchange(t, r, 1<<20)
+	s := r.ch.cur.session
+	g, ok := s.choose(1 << 20)
+	if !ok {
+		t.Fatal("no grant")
+	}
+	must(t, s.place(context.Background(), g, make([]byte, 1<<20)))
+	const ended = 1 // the only call so far
+	must(t, s.send(kindStream, fData|fFirst|fLanded, ended, nil, 1<<20, binary.LittleEndian.AppendUint32(nil, g.key)))
+	r.leftAtServer(t)
+}
+
+// slowLander tells of every Grant that begins, and ends none before it is let go.
+type slowLander struct {
+	net.Conn
+	begun chan<- bool
+	gate  <-chan struct{}
+	keys  atomic.Uint32
+}
+
+func (l *slowLander) Grant(int) (uint32, uint64, error) {
+	l.begun <- true
+	<-l.gate
+	return l.keys.Add(1), 0, nil
+}
+func (l *slowLander) Take(uint32) ([]byte, func(), error)       { return nil, nil, errFrame }
+func (l *slowLander) Place(uint32, uint64, []byte) (int, error) { return 0, errFrame }
+
+// However many calls offer memory at once, the peer gets no more grants than it takes.
+func TestOffersAtOnceAreBounded(t *testing.T) {
+	const calls = 3 * maxGrants
+	near, far := net.Pipe()
+	defer far.Close()
+	begun, gate := make(chan bool, 2*calls), make(chan struct{})
+	cfg, err := Config{}.normal()
+	must(t, err)
+	s := newSession(&slowLander{Conn: near, begun: begun, gate: gate}, true, &cfg)
+	defer s.fail(io.EOF)
+	go io.Copy(io.Discard, far)
+	var offers sync.WaitGroup
+	for range calls {
+		offers.Go(func() { s.offer(landMin); begun <- false })
+	}
+	granting := 0
+	for range calls {
+		if <-begun {
+			granting++
+		}
+	}
+	close(gate)
+	offers.Wait()
+	if own := len(s.land.own); granting != maxGrants || own != maxGrants || s.land.bytes != maxGrants*landMin {
+		t.Errorf("%d grants at once, %d of %d bytes in all, want %d", granting, own, s.land.bytes, maxGrants)
 	}
 }
 

@@ -91,6 +91,8 @@ func (ss *serverSession) handle(f *frame) error {
 			return fmt.Errorf("%w: kind %d from a client", errFrame, f.kind)
 		case f.stream > ss.lastID:
 			return fmt.Errorf("%w: for stream %d, which was never open", errFrame, f.stream)
+		case f.has(fLanded):
+			return ss.drop(f.key, f.total)
 		}
 		return nil // on its way when the call ended
 	}
