@@ -45,7 +45,7 @@ func TestScriptsRefuseWrongCommandLines(t *testing.T) {
 		"compare-base --bogus HEAD", "compare-base no-such-branch", "release --bogus", "release --version", "release --version a/b",
 		"grpc-ratio --bogus", "grpc-ratio --repeats 0", "grpc-ratio --seconds 0", "grpc-ratio --only tcp",
 		"report", "report --bogus dir", "report --ledger", "summary", "summary title", "publish", "publish v1", "publish --dry-run", "test --bogus",
-		"sched-ratio --bogus", "sched-ratio --repeats 0", "sched-ratio --seconds x", "sched-ratio --json",
+		"sched-ratio --bogus", "sched-ratio --repeats 0", "sched-ratio --seconds x", "sched-ratio --seconds 0", "sched-ratio --json",
 	} {
 		words := strings.Fields(line)
 		if code, out := script(t, "", words[0], words[1:]...); code != 2 || out == "" {

@@ -1,10 +1,12 @@
-// Command schedratio turns what ci/sched-ratio measured into one table: how the
-// scheduling tier stands beside the bare device, against the project's targets.
+// Command schedratio turns what ci/sched-ratio and ci/lab/sched.sh measured into one
+// table: how the scheduling tier stands beside the bare device, against the project's
+// targets.
 //
-// It reads result documents of the head-of-line and throughput workloads, with the
-// stacks iwarp and sched+iwarp, and the benchmark output of a request's cost. The
-// arms of a repeat ran point by point in turn, so ratios are taken inside a repeat
-// and then their median over the repeats: drift of a busy machine cancels out.
+// It reads result documents of the head-of-line and throughput workloads, with a
+// stack and the tier over it, and the benchmark output of a request's cost. The
+// documents are named in the order of the repeats. The arms of a repeat ran point by
+// point in turn, so ratios are taken inside a repeat and then their median over the
+// repeats: drift of a busy machine cancels out.
 //
 // Exit codes are rdmaperf's: 0 when all targets are met, 3 when one is missed, 1
 // when something was not measured.
@@ -13,7 +15,10 @@ package main
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -26,12 +31,20 @@ func main() {
 func run(args []string) error {
 	flags := flag.NewFlagSet("schedratio", flag.ContinueOnError)
 	bench := flags.String("bench", "", "benchmark output of a request's cost on the null device")
+	stack := flags.String("stack", "iwarp", "the stack that the tier is held against")
+	only := flags.String("only", strings.Join([]string{setHOL, setBulk, setRequest}, ","), "comma list of sets of lines: hol, bulk, sends, request")
 	jsonFile := flags.String("json", "", "write the table as JSON to this file")
 	if err := flags.Parse(args); err != nil {
 		return &reports.ExitError{Code: reports.ExitUsage, Err: err}
 	}
-	if *bench == "" || flags.NArg() == 0 {
-		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: schedratio -bench FILE [-json FILE] DOCUMENT…")}
+	wanted := strings.Split(*only, ",")
+	for _, set := range wanted {
+		if !slices.Contains(sets(), set) {
+			return &reports.ExitError{Code: reports.ExitUsage, Err: fmt.Errorf("set %q: want some of %v", set, sets())}
+		}
+	}
+	if *bench == "" && flags.NArg() == 0 {
+		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: schedratio [-stack STACK] [-only SETS] [-bench FILE] [-json FILE] DOCUMENT…")}
 	}
 	m := measures{}
 	for _, name := range flags.Args() {
@@ -39,12 +52,14 @@ func run(args []string) error {
 			return err
 		}
 	}
-	text, err := os.ReadFile(*bench)
-	if err != nil {
-		return err
+	if *bench != "" {
+		text, err := os.ReadFile(*bench)
+		if err != nil {
+			return err
+		}
+		m.bench(string(text))
 	}
-	m.bench(string(text))
-	lines := m.lines()
+	lines := m.lines(rows(*stack, wanted))
 	if err := targets.WriteJSON(*jsonFile, map[string]any{"schema": "rdmaperf-sched-ratio/v1", "lines": lines}); err != nil {
 		return err
 	}

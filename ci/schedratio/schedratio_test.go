@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func TestVerdicts(t *testing.T) {
 
 // A bound is met by what equals it, and missed by what is on its wrong side.
 func TestLinesAgainstBounds(t *testing.T) {
-	for _, w := range rows() {
+	for _, w := range rows("iwarp", sets()) {
 		if w.bound == 0 {
 			continue
 		}
@@ -40,15 +41,15 @@ func TestLinesAgainstBounds(t *testing.T) {
 				x = w.bound - off*w.bound
 			}
 			m := measures{}
-			for r, scale := range []float64{1, 4, 0.5} { // a repeat that ran slower changes no ratio
-				m.add(w.beside, r, 1024*scale)
+			for _, scale := range []float64{1, 4, 0.5} { // a repeat that ran slower changes no ratio
+				m.add(w.beside, 1024*scale)
 				if w.minus {
-					m.add(w.series, r, 1024*scale+x)
+					m.add(w.series, 1024*scale+x)
 				} else {
-					m.add(w.series, r, 1024*scale*x)
+					m.add(w.series, 1024*scale*x)
 				}
 			}
-			for _, l := range m.lines() {
+			for _, l := range m.lines(rows("iwarp", sets())) {
 				if l.Name == w.name && l.Verdict != want {
 					t.Errorf("%s at %v: %q, want %q", w.name, l.Value, l.Verdict, want)
 				}
@@ -76,14 +77,40 @@ func TestFiguresComeOutOfTheirFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.bench("BenchmarkPerRequest/bare/single-2  \t 9 \t 12.0 ns/op\t 11.50 cpu-ns/request\t 0 B/op\nBenchmarkPerRequest/fifo/batch16-2 9 7 ns/op 7 cpu-ns/request\n")
-	want := map[string]float64{"iwarp/rate/64 2": 5e8, "iwarp/cpu/64 2": 3, fmt.Sprintf("iwarp/two-qp/p99/%d 1", mib): 77, "bare/request 1": 11.5}
-	got := map[string]float64{}
-	for series, by := range m {
-		for r, x := range by {
-			got[fmt.Sprintf("%s %d", series, r)] = x
+	want := measures{"iwarp/rate/64": {5e8}, "iwarp/cpu/64": {3}, fmt.Sprintf("iwarp/two-qp/write/p99/%d", mib): {77}, "bare/request": {11.5}}
+	if fmt.Sprint(m) != fmt.Sprint(want) {
+		t.Errorf("%v, want %v", m, want)
+	}
+	for _, l := range m.lines([]row{{series: fmt.Sprintf("iwarp/two-qp/write/p99/%d", mib)}}) {
+		if l.Value != 0.077 || l.Verdict != targets.None {
+			t.Errorf("a series by itself: %+v, want 77 ns in us", l)
 		}
 	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("%v, want %v", got, want)
+}
+
+// A table is of one stack, and of what was measured: what was not asked for is not
+// called missing.
+func TestSetsOfAStack(t *testing.T) {
+	dir := t.TempDir()
+	bench := filepath.Join(dir, "bench")
+	if err := os.WriteFile(bench, []byte("BenchmarkPerRequest/bare/single 9 7 cpu-ns/request\nBenchmarkPerRequest/fifo/single 9 9 cpu-ns/request\nBenchmarkPerRequest/strict/single 9 9 cpu-ns/request\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for line, code := range map[string]int{
+		"-only request -bench " + bench:       reports.ExitOK,
+		"-only hol,request -bench " + bench:   reports.ExitFailed,
+		"-only bogus -bench " + bench:         reports.ExitUsage,
+		"-only hol":                           reports.ExitUsage,
+		"-only hol " + dir + "/absent":        reports.ExitFailed,
+		"-only request -bench " + dir + "/no": reports.ExitFailed,
+	} {
+		if err := run(strings.Fields(line)); reports.Code(err) != code {
+			t.Errorf("%s: %v, exit %d, want %d", line, err, reports.Code(err), code)
+		}
+	}
+	for _, w := range rows("verbs:rxe0", []string{setHOL, setBulk, setSends}) {
+		if !strings.Contains(w.series, "verbs:rxe0/") || w.beside != "" && !strings.Contains(w.beside, "verbs:rxe0/") {
+			t.Errorf("%s: %s beside %s", w.name, w.series, w.beside)
+		}
 	}
 }

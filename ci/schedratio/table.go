@@ -14,15 +14,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// measures are the values of each series, by repeat.
-type measures map[string]map[int]float64
+// measures are the values of each series in the order of the repeats.
+type measures map[string][]float64
 
-func (m measures) add(series string, repeat int, x float64) {
-	if m[series] == nil {
-		m[series] = map[int]float64{}
-	}
-	m[series][repeat] = x
-}
+func (m measures) add(series string, x float64) { m[series] = append(m[series], x) }
 
 // document takes the figures of one run.
 func (m measures) document(name string) error {
@@ -39,27 +34,29 @@ func (m measures) document(name string) error {
 		r := &doc.Results[i]
 		switch {
 		case r.HOL != nil:
-			m.add(fmt.Sprintf("%s/%s/p99/%d", r.Transport, r.HOL.Arm, r.HOL.BulkSizeBytes), r.Repeat, r.HOL.ProbeLoaded.P99)
+			m.add(p99(r.Transport, r.HOL.Arm, r.Op, r.HOL.BulkSizeBytes), r.HOL.ProbeLoaded.P99)
 		case r.Throughput != nil && r.CPU != nil && r.Throughput.BytesPerSecond > 0:
 			rate := r.Throughput.BytesPerSecond
 			bytes := rate * float64(r.DurationNs) / 1e9
-			m.add(fmt.Sprintf("%s/rate/%d", r.Transport, r.SizeBytes), r.Repeat, rate)
-			m.add(fmt.Sprintf("%s/cpu/%d", r.Transport, r.SizeBytes), r.Repeat, (r.CPU.ClientSeconds+r.CPU.ServerSeconds)/bytes*1e9)
+			m.add(fmt.Sprintf("%s/rate/%d", r.Transport, r.SizeBytes), rate)
+			m.add(fmt.Sprintf("%s/cpu/%d", r.Transport, r.SizeBytes), (r.CPU.ClientSeconds+r.CPU.ServerSeconds)/bytes*1e9)
 		}
 	}
 	return nil
+}
+
+func p99(stack, arm, op string, size int64) string {
+	return fmt.Sprintf("%s/%s/%s/p99/%d", stack, arm, op, size)
 }
 
 var benchLine = regexp.MustCompile(`^BenchmarkPerRequest/(bare|fifo|strict)/single\S*\s.*?([0-9.]+) cpu-ns/request`)
 
 // bench takes the cost of a request that is posted alone.
 func (m measures) bench(text string) {
-	count := map[string]int{}
 	for l := range strings.Lines(text) {
 		if f := benchLine.FindStringSubmatch(l); f != nil {
 			x, _ := strconv.ParseFloat(f[2], 64)
-			count[f[1]]++
-			m.add(f[1]+"/request", count[f[1]], x)
+			m.add(f[1]+"/request", x)
 		}
 	}
 }
@@ -67,59 +64,80 @@ func (m measures) bench(text string) {
 // row is one line as data: how two series are compared, and the bound of it. less:
 // the bound is the most and not the least.
 type row struct {
+	set            string
 	name           string
-	series, beside string
-	minus          bool // the difference, else the ratio
+	series, beside string // beside "": the series itself, of a unit of 1000
+	minus          bool   // the difference, else the ratio
 	bound          float64
 	less           bool
 }
 
 const mib = 1 << 20
 
-func rows() []row {
-	p99 := func(stack, arm string, size int) string { return fmt.Sprintf("%s/%s/p99/%d", stack, arm, size) }
+// Sets of lines, as --only names them.
+const (
+	setHOL     = "hol"
+	setBulk    = "bulk"
+	setSends   = "sends"
+	setRequest = "request"
+)
+
+func sets() []string { return []string{setHOL, setBulk, setSends, setRequest} }
+
+// rows are the lines of the sets for the stack given, with a tier and without one.
+func rows(stack string, only []string) []row {
+	sched, cutting := "sched+"+stack, "sched(sends=slice)+"+stack
+	probe := func(stack, arm string, size int64) string { return p99(stack, arm, "write", size) }
 	list := []row{
-		{name: "probe p99 beside 1 MiB bulk, raw over sched", series: p99("iwarp", "same-qp", mib), beside: p99("sched+iwarp", "same-qp", mib), bound: 10},
-		{name: "sched p99, beside 16 MiB over beside 1 MiB", series: p99("sched+iwarp", "same-qp", 16*mib), beside: p99("sched+iwarp", "same-qp", mib), bound: 1.5, less: true},
-		{name: "raw p99, beside 16 MiB over beside 1 MiB", series: p99("iwarp", "same-qp", 16*mib), beside: p99("iwarp", "same-qp", mib)},
-		{name: "p99 beside 1 MiB bulk, sched over two queue pairs", series: p99("sched+iwarp", "same-qp", mib), beside: p99("iwarp", "two-qp", mib), bound: 1, less: true},
+		{set: setHOL, name: "probe p99 beside 1 MiB bulk, raw over sched", series: probe(stack, "same-qp", mib), beside: probe(sched, "same-qp", mib), bound: 10},
+		{set: setHOL, name: "sched p99, beside 16 MiB over beside 1 MiB", series: probe(sched, "same-qp", 16*mib), beside: probe(sched, "same-qp", mib), bound: 1.5, less: true},
+		{set: setHOL, name: "raw p99, beside 16 MiB over beside 1 MiB", series: probe(stack, "same-qp", 16*mib), beside: probe(stack, "same-qp", mib)},
+		{set: setHOL, name: "p99 beside 1 MiB bulk, sched over two queue pairs", series: probe(sched, "same-qp", mib), beside: probe(stack, "two-qp", mib), bound: 1, less: true},
+		{set: setHOL, name: "us of the probe's p99 beside 1 MiB bulk, raw", series: probe(stack, "same-qp", mib)},
+		{set: setHOL, name: "us of the probe's p99 beside 1 MiB bulk, two QPs", series: probe(stack, "two-qp", mib)},
+		{set: setHOL, name: "us of the probe's p99 beside 1 MiB bulk, sched", series: probe(sched, "same-qp", mib)},
 	}
 	for _, size := range []int{64, 64 << 10, mib, 16 * mib} {
 		bound := 0.98
 		if size == 64 {
 			bound = 0.97
 		}
-		list = append(list, row{name: "bulk of " + reports.FormatSize(int64(size)) + ", sched over raw", series: fmt.Sprintf("sched+iwarp/rate/%d", size), beside: fmt.Sprintf("iwarp/rate/%d", size), bound: bound})
+		list = append(list, row{set: setBulk, name: "bulk of " + reports.FormatSize(int64(size)) + ", sched over raw", series: fmt.Sprintf("%s/rate/%d", sched, size), beside: fmt.Sprintf("%s/rate/%d", stack, size), bound: bound})
 	}
 	for _, size := range []int{64 << 10, mib, 16 * mib} {
-		list = append(list, row{name: "CPU per GB of " + reports.FormatSize(int64(size)) + ", sched over raw", series: fmt.Sprintf("sched+iwarp/cpu/%d", size), beside: fmt.Sprintf("iwarp/cpu/%d", size), bound: 1.03, less: true})
+		list = append(list, row{set: setBulk, name: "CPU per GB of " + reports.FormatSize(int64(size)) + ", sched over raw", series: fmt.Sprintf("%s/cpu/%d", sched, size), beside: fmt.Sprintf("%s/cpu/%d", stack, size), bound: 1.03, less: true})
 	}
-	return append(list,
-		row{name: "ns a request posted alone, sched(fifo) above bare", series: "fifo/request", beside: "bare/request", minus: true, bound: 30, less: true},
-		row{name: "ns a request posted alone, sched(strict) above bare", series: "strict/request", beside: "bare/request", minus: true})
+	list = append(list,
+		row{set: setSends, name: "probe p99 beside 1 MiB sends, raw over sched", series: p99(stack, "same-qp", "send", mib), beside: p99(cutting, "same-qp", "send", mib), bound: 10},
+		row{set: setSends, name: "the same with sends left whole", series: p99(stack, "same-qp", "send", mib), beside: p99(sched, "same-qp", "send", mib)},
+		row{set: setRequest, name: "ns a request posted alone, sched(fifo) above bare", series: "fifo/request", beside: "bare/request", minus: true, bound: 30, less: true},
+		row{set: setRequest, name: "ns a request posted alone, sched(strict) above bare", series: "strict/request", beside: "bare/request", minus: true})
+	return slices.DeleteFunc(list, func(w row) bool { return !slices.Contains(only, w.set) })
 }
 
 // line is one measured row. Value is the median of Values, one for each repeat.
 type line struct {
 	Name    string          `json:"name"`
 	Series  string          `json:"series"`
-	Beside  string          `json:"beside"`
+	Beside  string          `json:"beside,omitempty"`
 	Values  []float64       `json:"values"`
 	Value   float64         `json:"value"`
 	Target  string          `json:"target,omitempty"`
 	Verdict targets.Verdict `json:"verdict,omitempty"`
 }
 
-func (m measures) lines() (all []line) {
-	for _, w := range rows() {
+func (m measures) lines(list []row) (all []line) {
+	for _, w := range list {
 		l := line{Name: w.name, Series: w.series, Beside: w.beside, Values: []float64{}}
 		for repeat, x := range m[w.series] {
-			switch y, found := m[w.beside][repeat]; {
-			case !found || y <= 0:
+			switch beside := m[w.beside]; {
+			case w.beside == "":
+				l.Values = append(l.Values, x/1000)
+			case repeat >= len(beside) || beside[repeat] <= 0:
 			case w.minus:
-				l.Values = append(l.Values, x-y)
+				l.Values = append(l.Values, x-beside[repeat])
 			default:
-				l.Values = append(l.Values, x/y)
+				l.Values = append(l.Values, x/beside[repeat])
 			}
 		}
 		if w.bound > 0 {
@@ -145,8 +163,16 @@ func print(w io.Writer, lines []line) {
 			fmt.Fprintf(out, "%-52s %8s  %-17s %-14s %s\n", l.Name, "-", "-", l.Target, l.Verdict)
 			continue
 		}
-		fmt.Fprintf(out, "%-52s %8.2f  %-17s %-14s %s\n", l.Name, l.Value, fmt.Sprintf("%.2f to %.2f", l.Values[0], l.Values[len(l.Values)-1]), l.Target, l.Verdict)
+		fmt.Fprintf(out, "%-52s %8s  %-17s %-14s %s\n", l.Name, digits(l.Value), digits(l.Values[0])+" to "+digits(l.Values[len(l.Values)-1]), l.Target, l.Verdict)
 	}
+}
+
+// digits are as many as mean something.
+func digits(x float64) string {
+	if x >= 1000 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.2f", x)
 }
 
 // outcome is the table's exit code.
