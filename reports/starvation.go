@@ -80,7 +80,7 @@ func (p *textPrinter) starvationTable(results []*Result) {
 // starvationSection is the throughput of both classes against the load of the high one.
 func (c *charts) starvationSection(set *sampleSet) section {
 	s := section{ID: "starvation", Title: "Starvation",
-		Intro: "A high class offers a share of what the stack carries, and a low class on the same QP takes what it gets. The thin line is the low class: where it ends, nothing was left, which a logarithmic axis cannot show."}
+		Intro: "A high class offers a share of what the stack carries, and a low class on the same QP takes what it gets. The thin line is the low class: what the high one leaves to it is the rule of the policy."}
 	type key struct {
 		load
 		size int64
@@ -118,7 +118,7 @@ func (c *charts) starvationSection(set *sampleSet) section {
 					numberCell(bandwidth(x.Starvation.Low.BytesPerSecond, false)), numberCell(bandwidth(x.Starvation.CapacityBytesPerSecond, false))})
 			}
 		}
-		chart := &lineChart{id: c.id(), title: title, desc: "The bandwidth is logarithmic. " + describeSeries(lines), yLabel: "Bandwidth [MiB/s]", xLabel: "Load of the high class [% of capacity]",
+		chart := &lineChart{id: c.id(), title: title, linear: true, desc: describeSeries(lines), yLabel: "Bandwidth [MiB/s]", xLabel: "Load of the high class [% of capacity]",
 			x: scale{lo: loads[0], hi: loads[len(loads)-1]}, xTicks: ticks, yUnit: digits3, series: lines}
 		s.Figures = append(s.Figures, figure{title, g.key.conditions(), chart.render(), data})
 	}

@@ -47,6 +47,10 @@ func TestStarvation(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
+	// Two disciplines, two classes: nothing left is a point, too.
+	if n := strings.Count(page.String(), "high load 100 %\n"); n != 4 {
+		t.Errorf("%d points at 100 %%, want 4", n)
+	}
 	c, err := reports.Compare(d, starvationDocument(), nil)
 	if err != nil || len(c.Points) != 6 || len(c.Unlike) != 0 || len(c.Points[0].Changes) != 2 {
 		t.Fatalf("%v: %+v", err, c)

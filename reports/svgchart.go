@@ -31,11 +31,12 @@ type lineChart struct {
 	x               scale
 	xTicks          []tick
 	yUnit           func(float64) string
+	linear          bool // the y axis begins at zero; else it is logarithmic
 	series          []series
 }
 
-// render draws the chart. Values that cannot stand on the logarithmic y axis
-// (zero, not a number) are left out and leave a gap.
+// render draws the chart. Values that cannot stand on the y axis (not a number, zero
+// on a logarithmic one) are left out and leave a gap.
 func (c *lineChart) render() template.HTML {
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for i := range c.series {
@@ -43,7 +44,7 @@ func (c *lineChart) render() template.HTML {
 		kept := make([]point, 0, len(s.points))
 		gap := false
 		for _, p := range s.points {
-			if !(p.y > 0) || !finite(p.y) || !finite(p.x) {
+			if !(p.y > 0 || c.linear && p.y == 0) || c.linear && p.y >= axisMax || !finite(p.y) || !finite(p.x) {
 				gap = true
 				continue
 			}
@@ -56,7 +57,14 @@ func (c *lineChart) render() template.HTML {
 		}
 		s.points = kept
 	}
-	lo, hi = logSpan(lo, hi)
+	y := scale{log: !c.linear}
+	var yTicks []tick
+	if c.linear {
+		yTicks, y.hi = linearTicks(hi, c.yUnit)
+	} else {
+		y.lo, y.hi = logSpan(lo, hi)
+		yTicks = logTicks(y.lo, y.hi, c.yUnit)
+	}
 
 	var body svgWriter
 	entries := make([]legendEntry, len(c.series))
@@ -66,10 +74,10 @@ func (c *lineChart) render() template.HTML {
 	top := body.legend(entries) + 24
 	bottom := top + plotHeight
 	c.x.from, c.x.to = plotLeft+8, svgWidth-plotRight-2
-	y := scale{log: true, lo: lo, hi: hi, from: bottom, to: top}
+	y.from, y.to = bottom, top
 
 	body.text(2, top-9, "start", "al", c.yLabel)
-	for _, t := range logTicks(lo, hi, c.yUnit) {
+	for _, t := range yTicks {
 		body.line(plotLeft, y.pos(t.at), svgWidth-plotRight+4, y.pos(t.at), "gr")
 		body.text(plotLeft-5, y.pos(t.at)+4, "end", "tk", t.label)
 	}
