@@ -32,19 +32,22 @@ func run(args []string) error {
 	flags := flag.NewFlagSet("schedratio", flag.ContinueOnError)
 	bench := flags.String("bench", "", "benchmark output of a request's cost on the null device")
 	stack := flags.String("stack", "iwarp", "the stack that the tier is held against")
-	only := flags.String("only", strings.Join([]string{setHOL, setBulk, setRequest}, ","), "comma list of sets of lines: hol, bulk, sends, request")
+	only := flags.String("only", strings.Join([]string{setHOL, setBulk, setCPU, setRequest}, ","), "comma list of sets of lines: hol, bulk, cpu, sends, request")
+	show := flags.String("show", "", "comma list of sets whose lines are not judged")
+	large := flags.Int64("large", 16*mib, "bytes of the longest message")
 	jsonFile := flags.String("json", "", "write the table as JSON to this file")
 	if err := flags.Parse(args); err != nil {
 		return &reports.ExitError{Code: reports.ExitUsage, Err: err}
 	}
 	wanted := strings.Split(*only, ",")
-	for _, set := range wanted {
+	shown := strings.FieldsFunc(*show, func(r rune) bool { return r == ',' })
+	for _, set := range slices.Concat(wanted, shown) {
 		if !slices.Contains(sets(), set) {
 			return &reports.ExitError{Code: reports.ExitUsage, Err: fmt.Errorf("set %q: want some of %v", set, sets())}
 		}
 	}
 	if *bench == "" && flags.NArg() == 0 {
-		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: schedratio [-stack STACK] [-only SETS] [-bench FILE] [-json FILE] DOCUMENT…")}
+		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: schedratio [-stack STACK] [-large BYTES] [-only SETS] [-show SETS] [-bench FILE] [-json FILE] DOCUMENT…")}
 	}
 	m := measures{}
 	for _, name := range flags.Args() {
@@ -59,7 +62,11 @@ func run(args []string) error {
 		}
 		m.bench(string(text))
 	}
-	lines := m.lines(rows(*stack, wanted))
+	list := rows(*stack, *large, wanted)
+	for i := range list {
+		list[i].shown = slices.Contains(shown, list[i].set)
+	}
+	lines := m.lines(list)
 	if err := targets.WriteJSON(*jsonFile, map[string]any{"schema": "rdmaperf-sched-ratio/v1", "lines": lines}); err != nil {
 		return err
 	}

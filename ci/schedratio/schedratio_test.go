@@ -31,7 +31,7 @@ func TestVerdicts(t *testing.T) {
 
 // A bound is met by what equals it, and missed by what is on its wrong side.
 func TestLinesAgainstBounds(t *testing.T) {
-	for _, w := range rows("iwarp", sets()) {
+	for _, w := range rows("iwarp", 16*mib, sets()) {
 		if w.bound == 0 {
 			continue
 		}
@@ -49,7 +49,7 @@ func TestLinesAgainstBounds(t *testing.T) {
 					m.add(w.series, 1024*scale*x)
 				}
 			}
-			for _, l := range m.lines(rows("iwarp", sets())) {
+			for _, l := range m.lines(rows("iwarp", 16*mib, sets())) {
 				if l.Name == w.name && l.Verdict != want {
 					t.Errorf("%s at %v: %q, want %q", w.name, l.Value, l.Verdict, want)
 				}
@@ -108,7 +108,15 @@ func TestSetsOfAStack(t *testing.T) {
 			t.Errorf("%s: %v, exit %d, want %d", line, err, reports.Code(err), code)
 		}
 	}
-	for _, w := range rows("verbs:rxe0", []string{setHOL, setBulk, setSends}) {
+	for line, code := range map[string]int{"": reports.ExitThreshold, "-show request": reports.ExitOK, "-show bogus": reports.ExitUsage} {
+		if err := os.WriteFile(bench, []byte("BenchmarkPerRequest/bare/single 9 7 cpu-ns/request\nBenchmarkPerRequest/fifo/single 9 99 cpu-ns/request\nBenchmarkPerRequest/strict/single 9 9 cpu-ns/request\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := run(strings.Fields(line + " -only request -bench " + bench)); reports.Code(err) != code {
+			t.Errorf("%q beyond its bound: %v, exit %d, want %d", line, err, reports.Code(err), code)
+		}
+	}
+	for _, w := range rows("verbs:rxe0", 8*mib, []string{setHOL, setBulk, setSends}) {
 		if !strings.Contains(w.series, "verbs:rxe0/") || w.beside != "" && !strings.Contains(w.beside, "verbs:rxe0/") {
 			t.Errorf("%s: %s beside %s", w.name, w.series, w.beside)
 		}
