@@ -392,7 +392,7 @@ func accKeysUnpredictable(_ context.Context, e *Env) error {
 		}
 	}
 	if used := bits.OnesCount32(ever &^ always); used < 16 {
-		e.failf("keys of at least 16 changing bits", "%d", used)
+		e.failf("keys of at least 16 changing bits", "%d changing bits", used)
 	}
 	return nil
 }
