@@ -57,27 +57,30 @@ func (q *qp) simple(wrs []rdma.SendWR) (size uint64, ok bool) {
 		q.used()+len(wrs) > q.depth || int(q.tail-q.head)+len(wrs) > q.places-spare {
 		return 0, false
 	}
-	mask, slice := uint32(len(q.ring)-1), uint32(q.win.slice)
-	run := q.tail // where the unsignalled ones before the one at hand begin
+	ring, slice := q.ring, uint32(q.win.slice)
+	mask := uint32(len(ring) - 1)
+	at := q.tail
+	run := at // where the unsignalled ones before the one at hand begin
 	for i := range wrs {
 		w := &wrs[i]
 		n := w.SGE[0].Len
-		if w.Priority != 0 || w.NumSGE != 1 || n > slice || readOps.Has(w.Op) {
+		if w.Priority|(w.NumSGE^1) != 0 || n > slice || readOps.Has(w.Op) {
 			return 0, false
 		}
 		size += uint64(n)
-		at := q.tail + uint32(i)
-		e := &q.ring[at&mask]
+		e := &ring[at&mask]
+		e.id, e.parent = w.ID, none
+		at++
 		if w.Flags&rdma.Signaled == 0 {
-			*e = entry{w.ID, none, eUser}
+			e.flags = eUser
 			continue
 		}
-		*e = entry{w.ID, none, ePlain}
-		if run != at {
-			first := &q.ring[run&mask]
-			first.parent, first.flags = int32(at-run), eUser|eRun
+		e.flags = ePlain
+		if k := at - 1 - run; k > 0 {
+			first := &ring[run&mask]
+			first.parent, first.flags = int32(k), eUser|eRun
 		}
-		run = at + 1
+		run = at
 	}
 	mark := q.win.every
 	if q.markers {
@@ -184,6 +187,10 @@ func (q *qp) straight(wrs []rdma.SendWR) (k int, marked bool, why error) {
 // through posts requests as they are. marked: the last one is signalled beyond
 // the user's wish.
 func (q *qp) through(wrs []rdma.SendWR, marked bool) (int, error) {
+	due := q.markers && q.win.out < q.win.limit && !q.failed // a mark of its own may follow
+	if due && !marked && !q.sigAll && len(wrs) < len(q.batch) && q.win.since+bytesOf(wrs) >= q.win.rarely {
+		return q.withMark(wrs)
+	}
 	k := len(wrs)
 	if marked {
 		k--
@@ -194,11 +201,41 @@ func (q *qp) through(wrs []rdma.SendWR, marked bool) (int, error) {
 		m, err = q.directly(wrs[k:], true)
 		n += m
 	}
-	if q.markers && q.win.since >= q.win.rarely && q.win.out < q.win.limit && !q.failed {
+	if due && q.win.since >= q.win.rarely {
 		q.markRead()
 		q.flush()
 	}
 	return n, err
+}
+
+// withMark posts requests and a mark behind them at once. On its own a mark costs a
+// software stack a system call and a packet at each end, and as much more of the
+// round trip for which the completions of what comes behind it wait.
+func (q *qp) withMark(wrs []rdma.SendWR) (int, error) {
+	k := copy(q.batch[:], wrs)
+	q.batch[k] = q.marking()
+	q.batch[k].ID, q.batch[k].Flags = q.nextID+1, rdma.Signaled
+	n, err := q.below.PostSend(q.batch[:k+1])
+	q.note(wrs[:min(n, k)], 0)
+	if n < k {
+		return n, err
+	}
+	q.filled = k
+	q.markRead() // as it was posted
+	q.filled = 0
+	if n == k { // it was not: alone it is refused again, and that is dealt with there
+		q.batch[0], q.filled = q.batch[k], 1
+		q.flush()
+	}
+	return k, nil
+}
+
+// bytesOf is the payload of requests.
+func bytesOf(wrs []rdma.SendWR) (size int) {
+	for i := range wrs {
+		size += int(wrs[i].Len())
+	}
+	return size
 }
 
 // directly posts and notes requests. signal: all of them are signalled.

@@ -225,16 +225,22 @@ func (q *qp) stage(e entry) {
 // markRead puts a mark of its own into the batch: a read of nothing, or where the
 // connection has no reads, a write of nothing.
 func (q *qp) markRead() {
-	w := &q.batch[q.filled]
+	q.batch[q.filled] = q.marking()
 	e := entry{parent: none, flags: eSignaled | eMark}
-	*w = rdma.SendWR{Op: rdma.OpWrite}
-	if q.ord > 0 && q.dev.caps.Features.Has(rdma.FeatEmptyRead) {
-		w.Op = rdma.OpRead
+	if q.batch[q.filled].Op == rdma.OpRead {
 		e.flags |= eResponds
 		q.reads++
 	}
 	q.win.mark()
 	q.stage(e)
+}
+
+// marking is the request of a mark of its own.
+func (q *qp) marking() rdma.SendWR {
+	if q.ord > 0 && q.dev.caps.Features.Has(rdma.FeatEmptyRead) {
+		return rdma.SendWR{Op: rdma.OpRead}
+	}
+	return rdma.SendWR{Op: rdma.OpWrite}
 }
 
 // flush posts the batch. It is false when the device refused a part of it, which

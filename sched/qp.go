@@ -129,7 +129,7 @@ type qp struct {
 
 	win     window
 	markers bool // marks are reads of their own
-	batch   [32]rdma.SendWR
+	batch   [batchLen]rdma.SendWR
 	filled  int
 
 	msgs     uint32 // posted below that take a receive

@@ -71,7 +71,9 @@ type scriptQP struct {
 	next      int           // of queue, not carried out
 	arriving  []rdma.SendWR // carried out
 	ended     bool
+	calls     int // of PostSend
 	onPost    func(wr *rdma.SendWR)
+	refuses   func(wr *rdma.SendWR) bool
 	failAfter int // requests to be carried out before one fails; below 0: none
 	status    rdma.Status
 	recvs     []rdma.RecvWR
@@ -129,8 +131,13 @@ func (q *scriptQP) Close() error { return q.Fail() }
 func (q *scriptQP) Disconnect(context.Context) error { return q.Fail() }
 
 func (q *scriptQP) PostSend(wrs []rdma.SendWR) (int, error) {
+	q.calls++
 	for i := range wrs {
 		wr := wrs[i]
+		if q.refuses != nil && q.refuses(&wr) {
+			q.retire()
+			return i, rdma.ErrInvalid
+		}
 		if q.onPost != nil {
 			q.onPost(&wr)
 		}
