@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"encoding/binary"
 	"os"
 	"strconv"
 	"sync"
@@ -45,14 +46,16 @@ func calmOthers(slack bool) (restore func()) {
 	} else {
 		calm.slack = ownSlack()
 	}
-	for _, tid := range threads() {
-		if calm.workers[tid] == 0 && swapPolicy(tid, unix.SCHED_NORMAL, unix.SCHED_BATCH) {
-			if slack {
-				setSlack(tid, calmSlack)
-			}
-			calm.changed[tid] = true
+	untilNone(func(tid int) bool {
+		if calm.workers[tid] > 0 || !swapPolicy(tid, unix.SCHED_NORMAL, unix.SCHED_BATCH) {
+			return false
 		}
-	}
+		if slack {
+			setSlack(tid, calmSlack)
+		}
+		calm.changed[tid] = true
+		return true
+	})
 	return func() {
 		calm.Lock()
 		defer calm.Unlock()
@@ -63,11 +66,13 @@ func calmOthers(slack bool) (restore func()) {
 			return
 		}
 		if len(calm.changed) > 0 {
-			for _, tid := range threads() { // with those that were made meanwhile
-				if swapPolicy(tid, unix.SCHED_BATCH, unix.SCHED_NORMAL) {
-					setSlack(tid, calm.slack)
+			untilNone(func(tid int) bool { // also of those that were made meanwhile
+				if !swapPolicy(tid, unix.SCHED_BATCH, unix.SCHED_NORMAL) {
+					return false
 				}
-			}
+				setSlack(tid, calm.slack)
+				return true
+			})
 		}
 		clear(calm.changed)
 	}
@@ -100,20 +105,61 @@ func setSlack(tid, ns int) {
 	f.WriteString(strconv.Itoa(ns))
 }
 
-// threads lists this process's.
-func threads() []int {
-	entries, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return nil
-	}
+// untilNone gives this process's threads to change, again and again until it changes
+// none: a thread that is not changed yet may have made another meanwhile, which has
+// what its maker had. Rounds are bounded, arbitrarily, where threads come all the time.
+func untilNone(change func(tid int) bool) {
 	var tids []int
-	for _, e := range entries {
-		if tid, err := strconv.Atoi(e.Name()); err == nil {
-			tids = append(tids, tid)
+	for range 16 {
+		some := false
+		tids = threads(tids[:0])
+		for _, tid := range tids {
+			some = change(tid) || some
+		}
+		if !some {
+			return
 		}
 	}
-	return tids
 }
+
+// threads appends this process's to tids. It allocates nothing else: phases count
+// what the process allocates while they last.
+func threads(tids []int) []int {
+	fd, err := unix.Open("/proc/self/task", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return tids
+	}
+	defer unix.Close(fd)
+	var buf [4096]byte
+	for {
+		n, err := unix.Getdents(fd, buf[:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n <= 0 {
+			return tids
+		}
+		for b := buf[:n]; len(b) > direntName; { // linux_dirent64 of getdents(2)
+			size := int(binary.NativeEndian.Uint16(b[direntSize:]))
+			tid := 0
+			for _, c := range b[direntName:size] {
+				if c < '0' || c > '9' {
+					break // the end of the name, or one that is no number
+				}
+				tid = 10*tid + int(c-'0')
+			}
+			if tid > 0 {
+				tids = append(tids, tid)
+			}
+			b = b[size:]
+		}
+	}
+}
+
+const (
+	direntSize = 16 // where a directory entry has its length
+	direntName = 19 // and its name
+)
 
 // swapPolicy changes a thread's scheduling policy if it is from. A thread that is
 // gone, or may not be changed, keeps what it has.

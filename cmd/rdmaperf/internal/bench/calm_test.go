@@ -13,7 +13,7 @@ import (
 
 // policies counts this process's threads with a scheduling policy.
 func policies(policy uint32) (n int) {
-	for _, tid := range threads() {
+	for _, tid := range threads(nil) {
 		if a, err := unix.SchedGetAttr(tid, 0); err == nil && a.Policy == policy {
 			n++
 		}
@@ -33,7 +33,7 @@ func TestTimersOfOthersHaveSlackUntilTheLastWorkerEnds(t *testing.T) {
 	var before, within map[int]string
 	slacks := func() map[int]string {
 		all := map[int]string{}
-		for _, tid := range threads() {
+		for _, tid := range threads(nil) {
 			all[tid] = slackOf(tid)
 		}
 		return all
@@ -73,10 +73,33 @@ func TestTimersOfOthersHaveSlackUntilTheLastWorkerEnds(t *testing.T) {
 	}
 }
 
+func TestThreadsAreThoseOfTheProcess(t *testing.T) {
+	release, started := make(chan struct{}), make(chan int)
+	defer close(release)
+	mine := map[int]bool{}
+	for range 150 { // more than one read of the directory tells
+		go func() {
+			runtime.LockOSThread()
+			started <- unix.Gettid()
+			<-release
+		}()
+		mine[<-started] = true
+	}
+	for _, tid := range threads(nil) {
+		if _, err := os.Stat("/proc/self/task/" + strconv.Itoa(tid)); err != nil && mine[tid] {
+			t.Error(err)
+		}
+		delete(mine, tid)
+	}
+	if len(mine) > 0 {
+		t.Errorf("%d threads are missing", len(mine))
+	}
+}
+
 // Only workers keep their policy while there are any, whoever made their threads,
 // and everybody has it back behind the last.
 func TestOthersAreCalmUntilTheLastWorkerEnds(t *testing.T) {
-	if policies(unix.SCHED_NORMAL) != len(threads()) {
+	if a, err := unix.SchedGetAttr(0, 0); err != nil || a.Policy != unix.SCHED_NORMAL {
 		t.Skip("the tests were started under another scheduling policy")
 	}
 	enter, leave, ended := make(chan int), make(chan struct{}), make(chan struct{})
@@ -91,7 +114,7 @@ func TestOthersAreCalmUntilTheLastWorkerEnds(t *testing.T) {
 		}()
 	}
 	workers := []int{<-enter, <-enter}
-	for _, tid := range threads() {
+	for _, tid := range threads(nil) {
 		a, err := unix.SchedGetAttr(tid, 0)
 		if err != nil {
 			continue
