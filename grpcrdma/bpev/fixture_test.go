@@ -111,6 +111,22 @@ func result(t *testing.T, got <-chan error) error {
 	}
 }
 
+// rests waits until a count stands still: what is to rest may be late on a machine
+// that is busy, but what never does is found out.
+func rests(t *testing.T, count func() uint64) {
+	t.Helper()
+	for end := time.Now().Add(testTime); ; {
+		was := count()
+		time.Sleep(30 * time.Millisecond)
+		if count() == was {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("it does not rest")
+		}
+	}
+}
+
 // asleep waits until somebody sleeps on h.
 func asleep(t *testing.T, h *Handle, want Ready) {
 	t.Helper()

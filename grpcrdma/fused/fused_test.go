@@ -411,7 +411,13 @@ func TestIdleLossIsNoticedBeforeTheCall(t *testing.T) {
 					r.server.mu.Unlock()
 				}
 			})
-			time.Sleep(idleCheck + 10*time.Millisecond)
+			conn := r.ch.cur.conn.(interface{ Ended() bool })
+			rpctest.Within(t, "the end of the client's", func() {
+				for !conn.Ended() {
+					time.Sleep(time.Millisecond)
+				}
+			})
+			time.Sleep(idleCheck)
 			_, err = r.Client.EmptyCall(soon(t), &pb.Empty{})
 			must(t, err)
 		})

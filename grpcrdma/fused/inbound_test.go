@@ -46,19 +46,27 @@ func TestBulkDataArrivesInItsPlace(t *testing.T) {
 		placed += f.placed
 		return st.deliver(f)
 	}
-	for len(wire) > 0 {
-		piece := wire[:min(len(wire), 1000)]
-		wire = wire[len(piece):]
-		go far.Write(piece)
-		for st.find() == nil {
-			near.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
-			if err := s.read(handle); err != nil {
-				timeouts++
-				break // the next piece
+	more := make(chan struct{})
+	go func() {
+		for len(wire) > 0 {
+			piece := wire[:min(len(wire), 1000)]
+			wire = wire[len(piece):]
+			far.Write(piece)
+			<-more // a read that timed out behind it
+		}
+	}()
+	for end := time.Now().Add(testTimeout); st.find() == nil && time.Now().Before(end); {
+		near.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
+		if err := s.read(handle); err != nil {
+			timeouts++
+			select {
+			case more <- struct{}{}:
+			default:
 			}
 		}
 		must(t, s.cause())
 	}
+	close(more)
 	m := st.find()
 	if m == nil || !bytes.Equal(*m.buf, want) {
 		t.Fatal("the message is not what was sent")
