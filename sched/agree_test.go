@@ -258,12 +258,12 @@ func (e *end) next0(o *end) {
 	}
 }
 
-// A sender that fills the ring goes on though the receiver's application does
-// nothing: the tier there takes what has arrived.
-func TestReceiverThatDoesNotPoll(t *testing.T) {
+// flooded connects two ends, of which a has posted sends that are cut, each the most
+// of b's ring, and b the receives for them.
+func flooded(t *testing.T, sends int) (a, b *end) {
+	t.Helper()
 	cfg := &sched.Config{Slice: kib, Window: 4 * kib, Sends: sched.CutSends, Room: 16 * kib}
-	a, b := meet(t, cfg, cfg, false)
-	const sends = 12
+	a, b = meet(t, cfg, cfg, false)
 	for i := range sends {
 		b.recv(i, 16*kib)
 	}
@@ -273,6 +273,14 @@ func TestReceiverThatDoesNotPoll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return a, b
+}
+
+// A sender that fills the ring goes on though the receiver's application does
+// nothing: the tier there takes what has arrived.
+func TestReceiverThatDoesNotPoll(t *testing.T) {
+	const sends = 12
+	a, b := flooded(t, sends)
 	for i := range sends {
 		if wc := a.next(); wc.ID != uint64(i) || wc.Status != 0 {
 			t.Fatalf("send %d: %+v", i, wc)
@@ -290,18 +298,8 @@ func TestReceiverThatDoesNotPoll(t *testing.T) {
 
 // Who sleeps until an event comes hears of room in the peer's ring as well.
 func TestSenderThatSleeps(t *testing.T) {
-	cfg := &sched.Config{Slice: kib, Window: 4 * kib, Sends: sched.CutSends, Room: 16 * kib}
-	a, b := meet(t, cfg, cfg, false)
 	const sends = 8
-	for i := range sends {
-		b.recv(i, 16*kib)
-	}
-	a.next0(b)
-	for i := range sends {
-		if err := a.send(i, 12*kib, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
+	a, b := flooded(t, sends)
 	stop := make(chan struct{})
 	done := make(chan struct{})
 	go func() {
