@@ -36,7 +36,7 @@ type ran struct {
 // rdmaperf runs a command line in this process; server children are processes.
 func rdmaperf(t testing.TB, args ...string) ran {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var out, errs bytes.Buffer
 	code := execute(ctx, args, &out, &errs)
@@ -127,7 +127,7 @@ func (p *process) spins() {
 // eventually waits for a condition of another process.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
 		}

@@ -30,21 +30,34 @@ func document(t testing.TB, raw []byte) *reports.Document {
 // serveHere starts a server process and returns its port.
 func serveHere(t testing.TB, args ...string) (*process, string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free a moment later
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	l.Close()
-	p := start(t, append([]string{"serve", "--bind", "127.0.0.1", "-p", port}, args...)...)
-	eventually(t, "the server listens", func() bool {
-		c, err := net.Dial("tcp", "127.0.0.1:"+port)
-		if err == nil {
-			c.Close()
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free a moment later, most often
+		if err != nil {
+			t.Fatal(err)
 		}
-		return err == nil
-	})
-	return p, port
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		l.Close()
+		p := start(t, append([]string{"serve", "--bind", "127.0.0.1", "-p", port}, args...)...)
+		listens := false
+		eventually(t, "the server listens", func() bool {
+			select {
+			case <-p.done:
+				return true
+			default:
+			}
+			c, err := net.Dial("tcp", "127.0.0.1:"+port)
+			if listens = err == nil; listens {
+				c.Close()
+			}
+			return listens
+		})
+		if listens {
+			return p, port
+		}
+		if said := p.errs.String(); !strings.Contains(said, "address already in use") {
+			t.Fatalf("the server ended: %s", said)
+		}
+	}
 }
 
 // Every mistake ends in one line on stderr, nothing on stdout, and its exit code.
@@ -392,7 +405,7 @@ func TestInterruptWritesThePartAndLeavesNothing(t *testing.T) {
 	p := start(t, "run", "--transport", "iwarp", "--workload", "latency", "--op", "send", "-s", "64", "-D", "60s", "--json", file)
 	child := begun(t, p)
 	p.cmd.Process.Signal(os.Interrupt)
-	if code := p.wait(10 * time.Second); code != 1 {
+	if code := p.wait(30 * time.Second); code != 1 {
 		t.Errorf("exit %d, want 1", code)
 	}
 	raw, err := os.ReadFile(file)
@@ -425,7 +438,7 @@ func TestSecondInterruptEndsAtOnce(t *testing.T) {
 	case <-time.After(300 * time.Millisecond):
 	}
 	p.cmd.Process.Signal(os.Interrupt)
-	if code := p.wait(5 * time.Second); code != 1 {
+	if code := p.wait(15 * time.Second); code != 1 { // half of what it would wait for the server
 		t.Errorf("exit %d, want 1", code)
 	}
 }

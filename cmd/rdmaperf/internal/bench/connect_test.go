@@ -113,7 +113,7 @@ func TestServerBoundsConnections(t *testing.T) {
 		}
 		defer s.Close()
 	}
-	for deadline := time.Now().Add(5 * time.Second); len(h.rooms) > 1 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(20 * time.Second); len(h.rooms) > 1 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 	if n := len(h.rooms); n > 1 {

@@ -76,7 +76,7 @@ var stacksUnderTest = map[string]ends{"mem": memEnds, "tcp": tcpEnds, "iwarp": i
 // quickPlan ends soon.
 func quickPlan(points ...Point) Plan {
 	return Plan{Transport: "test", Points: points, Iterations: 300, Depth: 16, RecvDepth: 32, Verify: true, Seed: 1,
-		ClientCPU: -1, ServerCPU: -1, Timeout: 5 * time.Second}
+		ClientCPU: -1, ServerCPU: -1, Timeout: 20 * time.Second}
 }
 
 // serveOn runs a server for the test's life and returns its address.

@@ -183,7 +183,7 @@ func TestHeadOfLineEndsInTime(t *testing.T) {
 				return len(ops), nil
 			}
 			plan := quickPlan(pt)
-			plan.Timeout, plan.ProbeInterval = 500*time.Millisecond, 10*time.Microsecond
+			plan.Timeout, plan.ProbeInterval = time.Second, 10*time.Microsecond
 			if _, err := runPoints(t, withFault(f), plan); reports.Code(err) != reports.ExitPeer || !errors.Is(err, errStalled) {
 				t.Errorf("error %v (exit %d), want no progress and exit 5", err, reports.Code(err))
 			}
@@ -194,10 +194,10 @@ func TestHeadOfLineEndsInTime(t *testing.T) {
 // A pause between probes longer than the timeout is no stall.
 func TestHeadOfLineWaitsForTheNextProbe(t *testing.T) {
 	plan := quickPlan(Point{Workload: WorkloadHOL, Op: "write", Size: 500, Arm: ArmTwoQP})
-	plan.Timeout = 150 * time.Millisecond
+	plan.Timeout = 700 * time.Millisecond
 	client, server := pair(t, memEnds, plan)
-	client.parts, client.pace = parts{probes: true}, NewPacer(3e8, false, 1)
-	if out := once(t, client, server, 1, limits{ops: 2}); out.window < 300*time.Millisecond {
+	client.parts, client.pace = parts{probes: true}, NewPacer(14e8, false, 1)
+	if out := once(t, client, server, 1, limits{ops: 2}); out.window < 1400*time.Millisecond {
 		t.Errorf("2 probes took %v, want an interval at least", out.window)
 	}
 }

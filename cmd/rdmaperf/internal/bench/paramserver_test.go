@@ -207,7 +207,7 @@ func TestTrainingEndsInTime(t *testing.T) {
 		return len(out), err
 	}
 	plan := trainPlan(trainPoint(ArmFIFO, 0))
-	plan.Timeout = 300 * time.Millisecond
+	plan.Timeout = time.Second
 	if _, err := runPoints(t, withFault(f), plan); reports.Code(err) != reports.ExitPeer || !errors.Is(err, errStalled) {
 		t.Errorf("error %v (exit %d), want no progress and exit 5", err, reports.Code(err))
 	}

@@ -249,7 +249,7 @@ func TestRPCEndsWithAServerThatAnswersNothing(t *testing.T) {
 	})
 	for _, stack := range []string{"tcp", "fused iwarp"} {
 		plan := quickPlan(rpcPoint(CallUnary, 64, 64))
-		plan.Depth, plan.Timeout = 1, 400*time.Millisecond
+		plan.Depth, plan.Timeout = 1, time.Second
 		_, err := runPoints(t, carriersUnderTest()[stack], plan)
 		if reports.Code(err) != reports.ExitPeer || !errors.Is(err, errStalled) {
 			t.Errorf("%s: code %d: %v", stack, reports.Code(err), err)
@@ -261,14 +261,7 @@ func TestRPCInterruptKeepsWhatWasMeasured(t *testing.T) {
 	client, server := carriersUnderTest()["fused iwarp"](t)
 	plan := quickPlan(rpcPoint(CallStream, 64, 64))
 	plan.Iterations, plan.Duration, plan.Depth = 0, time.Minute, 2
-	c, err := Connect(t.Context(), serveOn(t, &Server{Open: openerOf(server)}), client, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	res, err := c.Run(ctx, 0)
+	res, err := cutShort(t, serveOn(t, &Server{Open: openerOf(server)}), client, plan)
 	if !errors.Is(err, ErrInterrupted) || res.Operations == 0 || res.Latency == nil || res.CPU == nil || res.CPU.ServerSeconds == 0 {
 		t.Errorf("%v; %d operations, CPU %+v", err, res.Operations, res.CPU)
 	}

@@ -117,7 +117,7 @@ func TestStarvationFindsDamage(t *testing.T) {
 		return 0, err
 	}}
 	plan := quickPlan(starvePoint(100))
-	plan.Timeout = 300 * time.Millisecond
+	plan.Timeout = time.Second
 	if _, err := runPoints(t, withFault(f), plan); reports.Code(err) != reports.ExitPeer || !errors.Is(err, errStalled) {
 		t.Errorf("error %v (exit %d), want no progress and exit 5", err, reports.Code(err))
 	}
