@@ -164,7 +164,7 @@ func TestAPeerThatDiesIsNotOrderly(t *testing.T) {
 			if orderly {
 				t.Errorf("%s: orderly", c.what)
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(20 * time.Second):
 			t.Errorf("%s: nobody noticed", c.what)
 		}
 	}
