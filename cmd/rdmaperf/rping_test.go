@@ -50,7 +50,7 @@ func invoke(ctx context.Context, cmd *cobra.Command, args ...string) (stdout, li
 
 func invokeTo(ctx context.Context, cmd *cobra.Command, out, errs *console, args ...string) error {
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
+	cmd.SetArgs(append([]string{}, args...)) // nil would be those of the test
 	cmd.SetOut(out)
 	cmd.SetErr(errs)
 	return cmd.ExecuteContext(ctx)
