@@ -80,11 +80,14 @@ const (
 // Short slices make short messages and many marks, which cost a software stack a
 // fifth of its rate. While nothing urgent is about, an adaptive window is therefore
 // as wide as what is sent in wideTime: the first urgent request waits for so much
-// at most, whatever the rate is. Slices of a quarter of wideMost were as fast as no
-// slices. calmAfter is how long the window stays narrow after an urgent request.
+// at most, whatever the rate is. Where completions are local, what comes behind a
+// mark completes only with its answer; short messages, of which few bytes are
+// outstanding, then stop for a part of a round trip at every mark, so half of wideTime,
+// which lies between two, has to be many round trips. Slices of a quarter of wideMost
+// were as fast as no slices. calmAfter is how long the window stays narrow after an urgent request.
 // Arbitrary.
 const (
-	wideTime  = time.Millisecond
+	wideTime  = 2 * time.Millisecond
 	wideMost  = 4 << 20
 	calmAfter = 100 * time.Millisecond
 )
