@@ -23,7 +23,7 @@ import (
 // verify runs the tests and looks for goroutines they left.
 func verify(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const testTimeout = 10 * time.Second
+const testTimeout = 30 * time.Second
 
 func must(t testing.TB, err error) {
 	t.Helper()

@@ -18,7 +18,7 @@ import (
 const (
 	bulkSize  = 1 << 20
 	bulkCount = 4
-	patience  = 10 * time.Second
+	patience  = 30 * time.Second
 )
 
 // slowPeer is an iWARP peer that takes nothing from its socket unless it is told

@@ -448,7 +448,7 @@ func TestChildDiesWithItsParent(t *testing.T) {
 	p := start(t, "run", "--transport", "tcp", "--workload", "latency", "-s", "64", "-D", "60s")
 	child := begun(t, p)
 	p.cmd.Process.Kill()
-	p.wait(10 * time.Second)
+	p.wait(30 * time.Second)
 	eventually(t, "the child is gone", func() bool { return !alive(child) })
 }
 
@@ -457,7 +457,7 @@ func TestServerKilledInMidRunExitsWithFive(t *testing.T) {
 	p := start(t, "run", "127.0.0.1", "-p", port, "--transport", "iwarp", "--workload", "latency", "--op", "send", "-s", "64", "-D", "60s", "--format", "json")
 	p.spins()
 	server.cmd.Process.Kill()
-	if code := p.wait(15 * time.Second); code != 5 || strings.Count(p.errs.String(), "\n") != 1 {
+	if code := p.wait(30 * time.Second); code != 5 || strings.Count(p.errs.String(), "\n") != 1 {
 		t.Errorf("exit %d, stderr %q, want 5 and one line", code, p.errs.String())
 	}
 	if d := document(t, p.out.Bytes()); d.Error == nil || d.Error.ExitCode != 5 || len(d.Results) != 1 {
@@ -473,7 +473,7 @@ func TestServerOfCallsKilledInMidRunExitsWithFive(t *testing.T) {
 		p := start(t, "run", "127.0.0.1", "-p", port, "--transport", stack, "--rpc", "unary,stream", "-s", "64", "--outstanding", "2", "-q", "2", "-D", "60s", "--warmup", "none", "--format", "json")
 		p.spins()
 		server.cmd.Process.Kill()
-		if code := p.wait(15 * time.Second); code != 5 || strings.Count(p.errs.String(), "\n") != 1 {
+		if code := p.wait(30 * time.Second); code != 5 || strings.Count(p.errs.String(), "\n") != 1 {
 			t.Errorf("%s: exit %d, stderr %q, want 5 and one line", stack, code, p.errs.String())
 		}
 		if d := document(t, p.out.Bytes()); d.Error == nil || d.Error.ExitCode != 5 || len(d.Results) != 1 || d.Results[0].Operations == 0 {

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	never    = time.Hour
-	testTime = 10 * time.Second
+	testTime = 30 * time.Second
 )
 
 // fake is a connection whose readiness the test decides.

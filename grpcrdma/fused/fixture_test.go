@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const testTimeout = 10 * time.Second
+const testTimeout = 30 * time.Second
 
 func must(t testing.TB, err error) {
 	t.Helper()

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const testTimeout = 10 * time.Second
+const testTimeout = 30 * time.Second
 
 // end is one side of a test connection: a device, a QP, one CQ and a window.
 type end struct {

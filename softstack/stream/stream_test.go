@@ -45,12 +45,12 @@ func pair(t testing.TB) (a, b *Conn) {
 // soon repeats f until it does not answer ErrAgain.
 func soon(t testing.TB, f func() (int, error)) (int, error) {
 	t.Helper()
-	for stop := time.Now().Add(5 * time.Second); time.Now().Before(stop); {
+	for stop := time.Now().Add(20 * time.Second); time.Now().Before(stop); {
 		if n, err := f(); err != ErrAgain {
 			return n, err
 		}
 	}
-	t.Fatal("nothing in 5 s")
+	t.Fatal("nothing in 20 s")
 	return 0, nil
 }
 

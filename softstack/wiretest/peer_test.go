@@ -10,7 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 )
 
-const timeout = 5 * time.Second
+const timeout = 20 * time.Second
 
 func must(t *testing.T, err error) {
 	t.Helper()

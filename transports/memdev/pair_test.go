@@ -17,7 +17,7 @@ const allAccess = rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead | rdma.Re
 
 // soon bounds every wait of a test that must not block.
 func soon(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }

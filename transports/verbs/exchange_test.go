@@ -338,7 +338,7 @@ func TestADiallerNamesWhatIsWrongWithTheListener(t *testing.T) {
 				<-release
 			}
 		}()
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		if c.reply == nil {
 			ctx, cancel = context.WithTimeout(context.Background(), 50*time.Millisecond)
 		}

@@ -95,11 +95,17 @@ func TestOpenLoopByDuration(t *testing.T) {
 	}{{100, 7, false}, {0.1, 1, false}, {maxRate, 6_000_000, true}} {
 		plan := quickPlan(Point{Workload: WorkloadLatency, Op: "send", Size: 64, Rate: c.rate})
 		plan.Iterations, plan.Duration = 0, window
-		results, err := runPoints(t, tcpEnds, plan)
-		if err != nil {
-			t.Fatal(err)
+		var r reports.Result
+		// A busy machine may stand still at the end of a window, but not of every one.
+		for tries := 0; tries < 10; tries++ {
+			results, err := runPoints(t, tcpEnds, plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r = results[0]; c.missing || r.Parameters["unsent_operations"] == int64(0) {
+				break
+			}
 		}
-		r := results[0]
 		if r.DurationNs < int64(window) || r.Operations < 1 || r.Operations > c.ops {
 			t.Errorf("rate %v: %d operations in %v, want 1 to %d", c.rate, r.Operations, time.Duration(r.DurationNs), c.ops)
 		}

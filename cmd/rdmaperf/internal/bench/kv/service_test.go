@@ -78,7 +78,7 @@ func TestCallsReachTheStore(t *testing.T) {
 	cfg := workload(t, "e", 500)
 	s, next := serviceHere(t, cfg), uint64(cfg.Records)
 	served(t, s, func(t *testing.T, c *Client) {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		call := c.NewCall()
 		defer call.Free()
