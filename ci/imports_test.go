@@ -42,6 +42,7 @@ var allowed = []struct {
 	{"grpcrdma/interop", []string{"grpcrdma", "transports/conform", "transports/rdma"}, "the suite opens no device"},
 	{"grpcrdma", []string{"transports/rdma", "transports"}, "gRPC runs on any device"},
 	{"sched", []string{"transports/rdma"}, "a tier knows the waist"},
+	{"internal/leaktest", nil, "tests of every package look for goroutines in the same way"},
 	{"reports", []string{"reports"}, "reports know nothing of RDMA"},
 	{"cmd/rdmaperf/internal/bench/ycsb", nil, "the generator reaches no store"},
 	{"cmd/rdmaperf/internal/bench/kv", []string{"cmd/rdmaperf/internal/bench/ycsb"}, "the store is served to whatever carries its calls"},

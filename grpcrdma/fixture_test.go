@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -21,7 +20,7 @@ import (
 )
 
 // verify runs the tests and looks for goroutines they left.
-func verify(m *testing.M) { goleak.VerifyTestMain(m) }
+func verify(m *testing.M) { leaktest.Main(m) }
 
 const testTimeout = 30 * time.Second
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 )
 
 // asCommand makes the test binary behave as rdmaperf. It is set for every
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		os.Exit(mainWithSignals())
 	}
 	os.Setenv(asCommand, "1")
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // ran is a finished command line.

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 
@@ -18,12 +17,13 @@ import (
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier/blob"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
+	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // ends makes both sides of one form.
 func ends(t *testing.T, cfg Config) (client, server *Carrier) {

@@ -14,10 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
+	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 )
 
@@ -28,7 +27,7 @@ func TestMain(m *testing.M) {
 	if how := os.Getenv(childEnv); how != "" {
 		os.Exit(childMain(how, os.Args[1:]))
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 func childMain(how string, args []string) int {

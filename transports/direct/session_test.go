@@ -3,15 +3,14 @@ package direct
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/internal/sessiontest"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // inMemory makes both transports of one fabric.
 func inMemory(cfg memdev.Config) sessiontest.Open {

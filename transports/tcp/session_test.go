@@ -3,13 +3,12 @@ package tcp
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/internal/sessiontest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func loopback(cfg Config) sessiontest.Open {
 	return func(t testing.TB) (near, far transports.Transport, addr string) {

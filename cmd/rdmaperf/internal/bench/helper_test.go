@@ -8,20 +8,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/direct"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
 	"github.com/rdmaperf/rdmaperf/transports/tcp"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	flag.Set("rapid.checks", "30") // a check is a whole run of about 20 ms
 	idleWindow = 2 * time.Millisecond
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // ends makes both sides' transports of one stack, which are closed when t is done:

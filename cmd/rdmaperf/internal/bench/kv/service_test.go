@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -19,9 +18,10 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/bench/ycsb"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/fused"
+	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // served runs f with a client of both kinds of channel.
 func served(t *testing.T, s *Service, f func(t *testing.T, c *Client)) {
