@@ -59,6 +59,18 @@ func (r *rogue) connect(addr string, private []byte) error {
 	return err
 }
 
+// intrude connects a rogue that asks for no notices to e's listener, and gives the
+// connection that it is to attack, too.
+func intrude(t *testing.T, e *pair) (*rogue, *Conn) {
+	t.Helper()
+	r := newRogue(t, e.da)
+	g := greeting{depth: 16, rkey: r.mr.RKey(), addr: r.mr.Addr(), ring: minRing}
+	got := make(chan net.Conn, 1)
+	go func() { c, _ := e.l.Accept(); got <- c }()
+	must(t, r.connect(e.l.Addr().String(), g.encode()))
+	return r, (<-got).(*Conn)
+}
+
 func (r *rogue) post(op rdma.Opcode, data []byte, to uint64, imm uint32) {
 	r.t.Helper()
 	off := 1024
@@ -156,12 +168,7 @@ func TestHostilePeersAreCutOff(t *testing.T) {
 				e := newPair(t, p, cfg, cfg)
 				// There a QP that fails tells its peer nothing, and has no stream that ends.
 				silent := e.db.Caps().Completion == rdma.CompletionAck
-				r := newRogue(t, e.da)
-				g := greeting{depth: 16, rkey: r.mr.RKey(), addr: r.mr.Addr(), ring: minRing}
-				got := make(chan net.Conn, 1)
-				go func() { c, _ := e.l.Accept(); got <- c }()
-				must(t, r.connect(e.l.Addr().String(), g.encode()))
-				c := (<-got).(*Conn)
+				r, c := intrude(t, e)
 				must(t, c.SetDeadline(time.Now().Add(testTimeout)))
 				tc.attack(r, e.b.caps.Ops.Has(rdma.OpWriteImm))
 				before := c.Memory()
@@ -208,12 +215,7 @@ func TestTornRecordWaitsForItsDeadline(t *testing.T) {
 			}
 			cfg := Config{Ring: minRing}
 			e := newPair(t, p, cfg, cfg)
-			r := newRogue(t, e.da)
-			g := greeting{depth: 16, rkey: r.mr.RKey(), addr: r.mr.Addr(), ring: minRing}
-			got := make(chan net.Conn, 1)
-			go func() { c, _ := e.l.Accept(); got <- c }()
-			must(t, r.connect(e.l.Addr().String(), g.encode()))
-			c := <-got
+			r, c := intrude(t, e)
 			rec := built(pattern(100, 1), false)
 			r.post(rdma.OpWrite, rec[:len(rec)-1], r.ring(0), 0)
 			must(t, c.SetReadDeadline(time.Now().Add(30*time.Millisecond)))
@@ -234,12 +236,7 @@ func TestCreditNeverGoesBack(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			cfg := Config{Ring: minRing}
 			e := newPair(t, p, cfg, cfg)
-			r := newRogue(t, e.da)
-			g := greeting{depth: 16, rkey: r.mr.RKey(), addr: r.mr.Addr(), ring: minRing}
-			got := make(chan net.Conn, 1)
-			go func() { c, _ := e.l.Accept(); got <- c }()
-			must(t, r.connect(e.l.Addr().String(), g.encode()))
-			c := (<-got).(*Conn)
+			r, c := intrude(t, e)
 			try := func() int { // what is taken while it does not take long
 				must(t, c.SetWriteDeadline(time.Now().Add(50*time.Millisecond)))
 				n, err := c.Write(make([]byte, 4*minRing))

@@ -403,12 +403,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 // relies on it.
 func TestAcceptorWaitsForTheFirstWord(t *testing.T) {
 	e := newPair(t, providers[1], Config{Ring: minRing}, Config{Ring: minRing})
-	r := newRogue(t, e.da)
-	g := greeting{depth: 16, rkey: r.mr.RKey(), addr: r.mr.Addr(), ring: minRing}
-	got := make(chan net.Conn, 1)
-	go func() { c, _ := e.l.Accept(); got <- c }()
-	must(t, r.connect(e.l.Addr().String(), g.encode()))
-	c := <-got
+	r, c := intrude(t, e)
 	must(t, c.SetWriteDeadline(time.Now().Add(30*time.Millisecond)))
 	if n, err := c.Write([]byte("too soon")); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("%d bytes before the first word, %v", n, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"runtime"
@@ -45,6 +46,25 @@ func opening(method string, total uint32, data []byte) []byte {
 }
 
 const stuck = "/grpc.testing.TestService/StreamingInputCall"
+
+// cutsOff fails t if a client that says such things is not cut off, or anybody else is.
+func (r *rpc) cutsOff(t *testing.T, say []byte) {
+	t.Helper()
+	c, err := r.dial(soon(t))
+	must(t, err)
+	defer c.Close()
+	must(t, c.SetDeadline(time.Now().Add(testTimeout)))
+	go c.Write(say) // it may be cut off before it has said all
+	if _, err := io.Copy(io.Discard, c); isTimeout(err) {
+		t.Fatal("the client was not cut off")
+	}
+	rpctest.Unary(t, r.Target)
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
 
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
@@ -93,18 +113,7 @@ func TestHostileClientsAreCutOff(t *testing.T) {
 		"more than the window":         flood,
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRPC(t, arms[0], Config{}, Config{})
-			c, err := r.dial(soon(t))
-			must(t, err)
-			defer c.Close()
-			must(t, c.SetDeadline(time.Now().Add(testTimeout)))
-			go c.Write(bytes) // it may be cut off before it has said all
-			if _, err := io.Copy(io.Discard, c); err != nil {
-				if ne, ok := err.(net.Error); ok && ne.Timeout() {
-					t.Fatal("the client was not cut off")
-				}
-			}
-			rpctest.Unary(t, r.Target) // everybody else is served
+			newRPC(t, arms[0], Config{}, Config{}).cutsOff(t, bytes)
 		})
 	}
 }
@@ -113,10 +122,6 @@ func TestHostileClientsAreCutOff(t *testing.T) {
 // to nothing of them, gets next to no memory.
 func TestPromisesTakeNoMemory(t *testing.T) {
 	r := newRPC(t, arms[0], Config{}, Config{})
-	c, err := r.dial(soon(t))
-	must(t, err)
-	defer c.Close()
-	must(t, c.SetDeadline(time.Now().Add(testTimeout)))
 	out := goodHello
 	for id := range uint32(defaultStreams) {
 		out = append(out, raw(kindStream, fOpen|fData|fFirst, id+1, opening(stuck, defaultMaxRecv, make([]byte, 5))...)...)
@@ -124,13 +129,11 @@ func TestPromisesTakeNoMemory(t *testing.T) {
 	out = append(out, raw(numKinds, 0, 0)...) // who is cut off by this has been read up to it
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	go c.Write(out)
-	io.Copy(io.Discard, c)
+	r.cutsOff(t, out)
 	runtime.ReadMemStats(&after)
 	if got, promised := after.TotalAlloc-before.TotalAlloc, uint64(defaultStreams*defaultMaxRecv); got > promised/40 {
 		t.Errorf("%d MiB were taken for promises of %d MiB", got>>20, promised>>20)
 	}
-	rpctest.Unary(t, r.Target)
 }
 
 // scripted is a server that says what the test wants, once a call has begun.

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	pb "google.golang.org/grpc/interop/grpc_testing"
 
@@ -90,8 +89,9 @@ func TestLandingIsBounded(t *testing.T) {
 	}
 }
 
-// A grant that a call did not use up to its end goes back, and its memory with it.
-func TestUnusedGrantGoesBack(t *testing.T) {
+// withGrant is a client after one call, with a grant of the server's for 1 MiB.
+func withGrant(t *testing.T) (*rpc, *session, grant) {
+	t.Helper()
 	r := newRPC(t, arms[0], Config{}, Config{})
 	exchange(t, r, 1<<20)
 	s := r.ch.cur.session
@@ -99,6 +99,12 @@ func TestUnusedGrantGoesBack(t *testing.T) {
 	if !ok {
 		t.Fatal("no grant")
 	}
+	return r, s, g
+}
+
+// A grant that a call did not use up to its end goes back, and its memory with it.
+func TestUnusedGrantGoesBack(t *testing.T) {
+	r, s, g := withGrant(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := s.place(ctx, g, make([]byte, 1<<20)); err != context.Canceled {
@@ -125,13 +131,7 @@ func (r *rpc) leftAtServer(t *testing.T) {
 
 // A message that lands when its call has ended is dropped, and its memory with it.
 func TestLandingForAnEndedCallIsFreed(t *testing.T) {
-	r := newRPC(t, arms[0], Config{}, Config{})
-	exchange(t, r, 1<<20)
-	s := r.ch.cur.session
-	g, ok := s.choose(1 << 20)
-	if !ok {
-		t.Fatal("no grant")
-	}
+	r, s, g := withGrant(t)
 	must(t, s.place(context.Background(), g, make([]byte, 1<<20)))
 	const ended = 1 // the only call so far
 	must(t, s.send(kindStream, fData|fFirst|fLanded, ended, nil, 1<<20, binary.LittleEndian.AppendUint32(nil, g.key)))
@@ -211,21 +211,7 @@ func TestHostileLandingsAreCutOff(t *testing.T) {
 		"hello with more behind it":     twice,
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRPC(t, arms[0], Config{}, Config{})
-			c, err := r.dial(soon(t))
-			must(t, err)
-			defer c.Close()
-			must(t, c.SetDeadline(time.Now().Add(testTimeout)))
-			go c.Write(say)
-			if _, err := io.Copy(io.Discard, c); isTimeout(err) {
-				t.Fatal("the client was not cut off")
-			}
-			rpctest.Unary(t, r.Target)
+			newRPC(t, arms[0], Config{}, Config{}).cutsOff(t, say)
 		})
 	}
-}
-
-func isTimeout(err error) bool {
-	var t interface{ Timeout() bool }
-	return errors.As(err, &t) && t.Timeout()
 }
