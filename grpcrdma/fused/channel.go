@@ -31,8 +31,9 @@ type Config struct {
 	MaxStreams int
 	// Landing is the registered memory that a connection grants its peer for messages
 	// of 128 KiB and more, once such have come, in bytes; 0 means 64 MiB, a negative
-	// value none. It is taken over connections of grpcrdma only, and longer messages
-	// than that come through the ring.
+	// value none. What counts is how long the messages may be: memory that serves again
+	// can be up to four times as long. It is taken over connections of grpcrdma only,
+	// and longer messages than that come through the ring.
 	Landing int
 }
 
