@@ -149,9 +149,10 @@ func TestTargetThatLeftWait(t *testing.T) {
 		a.want(nil, rdma.WCRead, 1, rdma.StatusSuccess)
 		return time.Since(begin)
 	}
-	const rounds = 8
-	slow := 0
-	for range rounds {
+	// Few are quick where nobody notices; a busy machine delays some.
+	const enough, most = 6, 24
+	quick, rounds := 0, 0
+	for ; quick < enough && rounds < most; rounds++ {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- b.cq.Wait(ctx) }()
@@ -160,11 +161,11 @@ func TestTargetThatLeftWait(t *testing.T) {
 		time.Sleep(6 * watchPeriod)
 		cancel()
 		<-done
-		if read() > waitSlice/2 {
-			slow++
+		if read() <= waitSlice/2 {
+			quick++
 		}
 	}
-	if slow > rounds/2 {
-		t.Errorf("%d of %d reads waited for the end of a slice", slow, rounds)
+	if quick < enough {
+		t.Errorf("%d of %d reads did not wait for the end of a slice", quick, rounds)
 	}
 }
