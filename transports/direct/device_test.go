@@ -109,7 +109,7 @@ func numbered(t *testing.T, from, to *session) {
 		}
 		return dst[:n]
 	}
-	for deadline := time.Now().Add(10 * time.Second); arrived < total; {
+	for deadline := time.Now().Add(30 * time.Second); arrived < total; {
 		recvs = offer(to, recvs, func(k uint32) transports.Op {
 			return transports.Op{Kind: transports.KindRecv, Len: 8, Slot: k}
 		})
@@ -251,7 +251,7 @@ func TestAnIdleSessionNoticesTheEnd(t *testing.T) {
 	if err := r.far.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); r.near.qp.State() != rdma.QPErr; {
+	for end := time.Now().Add(30 * time.Second); r.near.qp.State() != rdma.QPErr; {
 		if time.Now().After(end) {
 			t.Fatal("the near QP never went to ERR")
 		}

@@ -84,7 +84,7 @@ func (q stingyQP) PostRecv(wrs []rdma.RecvWR) (int, error) {
 }
 
 func soon(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -145,7 +145,7 @@ func collect(t *testing.T, s *session, n int) []transports.Done {
 	t.Helper()
 	dst := make([]transports.Done, n)
 	got := 0
-	for end := time.Now().Add(10 * time.Second); got < n; {
+	for end := time.Now().Add(30 * time.Second); got < n; {
 		k, err := s.Poll(dst[got:])
 		if err != nil {
 			t.Fatalf("poll after %d of %d: %v", got, n, err)

@@ -196,7 +196,7 @@ func TestAnAnswerLeavesWithThePollThatReadTheRequest(t *testing.T) {
 	near, far := connected(t, Config{}, small)
 	post(t, near, transports.Op{Kind: transports.KindRead, Len: 8})
 	dst := make([]transports.Done, 1)
-	for end := time.Now().Add(10 * time.Second); far.out.sent == 0; {
+	for end := time.Now().Add(30 * time.Second); far.out.sent == 0; {
 		if _, err := far.Poll(dst); err != nil || time.Now().After(end) {
 			t.Fatal("no answer", err)
 		}
@@ -236,7 +236,7 @@ func TestInlineBytesAreTakenWhileTheSocketIsFull(t *testing.T) {
 		t.Fatalf("%d ops taken and the socket is not full", taken)
 	}
 	dst := make([]transports.Done, 1)
-	for end := time.Now().Add(10 * time.Second); near.out.onWire() || far.in.midMessage() || far.Local()[taken*size-1] != byte((taken-1)^(size-1)); {
+	for end := time.Now().Add(30 * time.Second); near.out.onWire() || far.in.midMessage() || far.Local()[taken*size-1] != byte((taken-1)^(size-1)); {
 		for _, s := range []*session{near, far} {
 			if _, err := s.Poll(dst); err != nil {
 				t.Fatal(err)

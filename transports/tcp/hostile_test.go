@@ -15,7 +15,7 @@ import (
 )
 
 func soon(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -42,7 +42,7 @@ func listen(t testing.TB, cfg transports.Config) transports.Listener {
 func rawDial(t testing.TB, addr string) *net.TCPConn {
 	t.Helper()
 	c := must(net.Dial("tcp", addr))(t).(*net.TCPConn)
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	c.SetDeadline(time.Now().Add(30 * time.Second))
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -79,7 +79,7 @@ func pollAll(t testing.TB, s transports.Session) ([]transports.Done, error) {
 	t.Helper()
 	var all []transports.Done
 	dst := make([]transports.Done, 4)
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
 		n, err := s.Poll(dst)
 		all = append(all, dst[:n]...)
 		if err != nil {
@@ -280,7 +280,7 @@ func TestADiallerNamesWhatIsWrongWithTheListener(t *testing.T) {
 			}
 			conn.Close()
 		}()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		if c.reply == nil {
 			ctx, cancel = context.WithTimeout(context.Background(), 30*time.Millisecond)
 		}
