@@ -126,9 +126,9 @@ static int give_back(struct vb_queue *q, uint32_t place) {
 	return was;
 }
 
-// translate is false for what the application never posted, and for a second
+// vb_translate is false for what the application never posted, and for a second
 // completion of the same request (siw flushes a read in progress twice).
-static int translate(struct vb_cq *c, struct vb_wc *o, const struct va_wc *w) {
+int vb_translate(struct vb_cq *c, struct vb_wc *o, const struct va_wc *w) {
 	struct vb_queue *q = lookup(c->table, w->wr_id);
 	if (!q)
 		return 0; // of a queue that is gone
@@ -172,7 +172,7 @@ int vb_poll(struct vb_cq *c, struct vb_wc *out, int max) {
 		if (n < 0)
 			return got ? got : -1;
 		for (int i = 0; i < n; i++)
-			got += translate(c, &out[got], &c->wc[i]);
+			got += vb_translate(c, &out[got], &c->wc[i]);
 		if (n < want)
 			break;
 	}
@@ -190,14 +190,15 @@ static const uint8_t wr_flags[16] = {
 #undef F
 };
 
-static uint64_t length(const struct vb_send *s) {
+static inline uint64_t length(const struct vb_send *s) {
 	uint64_t n = 0;
 	for (int i = 0; i < s->num_sge; i++)
 		n += s->sge[i].length;
 	return n;
 }
 
-static void fill(struct va_send_wr *d, const struct vb_send *s) {
+void vb_fill(struct vb_queue *q, struct va_send_wr *d, const struct vb_send *s) {
+	d->next = NULL;
 	d->sg_list = (struct va_sge *)s->sge; // the provider copies it during the post
 	d->num_sge = s->num_sge;
 	d->opcode = wr_opcode[s->op];
@@ -212,6 +213,8 @@ static void fill(struct va_send_wr *d, const struct vb_send *s) {
 		d->wr.rdma.remote_addr = s->remote_addr;
 		d->wr.rdma.rkey = s->rkey;
 	}
+	if (q->told_from && (d->opcode == VA_WR_WRITE || d->opcode == VA_WR_SEND) && length(s) >= q->told_from)
+		d->send_flags |= VA_SEND_SIGNALED;
 }
 
 static uint32_t room(struct vb_queue *q) {
@@ -231,9 +234,7 @@ static void put(struct vb_qp *q, int i, const struct vb_send *w) {
 	uint32_t place = s->tail + i;
 	struct va_send_wr *d = &q->swr[i];
 	struct vb_entry *e = &s->ring[place & s->mask];
-	fill(d, w);
-	if (s->told_from && (d->opcode == VA_WR_WRITE || d->opcode == VA_WR_SEND) && length(w) >= s->told_from)
-		d->send_flags |= VA_SEND_SIGNALED;
+	vb_fill(s, d, w);
 	d->wr_id = s->key | place;
 	d->next = d + 1;
 	e->id = w->id;
@@ -273,18 +274,6 @@ struct vb_posted vb_post_send(struct vb_qp *q, const struct vb_send *w, int n) {
 		r.err = hand(q, k, &r.n);
 	}
 	return r;
-}
-
-int vb_stage(struct vb_qp *q, const struct vb_send *w) {
-	if (!room(&q->sq))
-		return ENOMEM;
-	put(q, 0, w);
-	return 0;
-}
-
-int vb_launch(struct vb_qp *q) {
-	int n = 0;
-	return hand(q, 1, &n);
 }
 
 static void fill_recv(struct va_recv_wr *d, const struct vb_recv *s, struct va_sge *empty, int pad) {

@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include "clock.h"
 #include "shim.h"
 
 extern struct vb_verbs_lib {
@@ -77,10 +78,10 @@ struct vb_table {
 // try. The caller holds the device's mutex.
 int vb_fill_key(struct vb_table *, struct va_context *);
 
-// vb_stage translates one request, and vb_launch posts what was staged last: nothing
-// else may be posted in between. Both return 0 or an errno; ENOMEM: no room.
-int vb_stage(struct vb_qp *, const struct vb_send *);
-int vb_launch(struct vb_qp *);
+// vb_fill translates a request for the queue, but for its wr_id; it is the last of its
+// list. vb_translate is the way back, and false for what nobody is to see.
+void vb_fill(struct vb_queue *, struct va_send_wr *, const struct vb_send *);
+int vb_translate(struct vb_cq *, struct vb_wc *, const struct va_wc *);
 
 int vb_init_queue(struct vb_queue *, enum vb_kind, uint32_t depth);
 int vb_enlist(struct vb_table *, struct vb_queue *);

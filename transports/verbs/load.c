@@ -72,6 +72,7 @@ static const char *load(const char *library, const struct symbol *table, size_t 
 
 const char *vb_load_verbs(char *why, int len) {
 	static int done;
+	vb_clock_start();
 	return load("libibverbs.so.1", verbs_symbols, sizeof verbs_symbols / sizeof *verbs_symbols, &done, why, len);
 }
 

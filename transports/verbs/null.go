@@ -70,3 +70,11 @@ func (n *nullVolley) step() int64 {
 	}
 	return n.v[0].Took
 }
+
+// volleyClock is a reading of the clock of volleys, in ns, and whether that is the
+// processor's counter.
+func volleyClock() (ns int64, counter bool) {
+	var c C.int
+	ns = int64(C.vb_clock_now(&c))
+	return ns, c != 0
+}

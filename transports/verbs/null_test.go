@@ -5,6 +5,7 @@ package verbs
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 // A volley on the null provider ends at once, again and again, and allocates nothing.
@@ -24,6 +25,31 @@ func TestVolleysOnTheNullProvider(t *testing.T) {
 	}
 	if volleyOverhead() <= 0 {
 		t.Error("no overhead was measured")
+	}
+}
+
+// The clock of volleys runs as fast as Go's, and does not go backwards. Each of its
+// readings lies between two of Go's, so that a pause cannot fail the test.
+func TestTheClockOfVolleysKeepsTime(t *testing.T) {
+	volleyClock() // settles
+	base := time.Now()
+	from, _ := volleyClock()
+	shortest := time.Now()
+	time.Sleep(100 * time.Millisecond)
+	inner := time.Since(shortest)
+	to, counter := volleyClock()
+	outer := time.Since(base)
+	// The slack of 1 in 1000 is ten times what clock.c takes for its worst rate.
+	took, slack := time.Duration(to-from), outer/1000
+	if took < inner-slack || took > outer+slack {
+		t.Errorf("the volleys' clock (counter: %v) says %v, Go's between %v and %v", counter, took, inner, outer)
+	}
+	for last, i := int64(0), 0; i < 1000; i++ {
+		now, _ := volleyClock()
+		if now < last {
+			t.Fatalf("%d ns after %d ns", now, last)
+		}
+		last = now
 	}
 }
 

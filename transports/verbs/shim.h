@@ -167,6 +167,10 @@ struct vb_posted vb_post_srq(struct vb_srq *, const struct vb_recv *, int n);
 enum { VB_POLL_FAILED = -1 };
 struct vb_posted vb_volley(struct vb_qp *, struct vb_cq *, struct vb_volley *, int steps, struct vb_wc *out, int max);
 
+// vb_clock_now is the time of the clock of volleys, in ns, and whether it is the
+// processor's counter.
+int64_t vb_clock_now(int *counter);
+
 // vb_null is a QP and its CQ on a provider that does nothing: what is posted has
 // completed. NULL without memory.
 struct vb_qp *vb_null(struct vb_table *, struct vb_cq **);

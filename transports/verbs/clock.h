@@ -1,0 +1,55 @@
+//go:build cgo && linux
+
+// The clock of volleys. A reading is the processor's time stamp counter where the
+// kernel tells time by it, which says that it is steady and the same on all CPUs; else
+// it is CLOCK_MONOTONIC's ns. vb_ns makes ns of a reading: outside of what is timed.
+// A clock_gettime of the counter is an instruction too, with a call, a lock and a
+// multiplication around it, that cost more than ten ns, and ten times that where code
+// is translated.
+
+#ifndef VERBS_CLOCK_H
+#define VERBS_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+extern struct vb_clock {
+	char settled, counter; // counter: readings are the counter's
+	uint64_t at;           // a reading, and its time
+	int64_t ns;
+	uint64_t rate; // ns of one count, in units of 2^-32
+} vb_clock;
+
+// vb_clock_start notes when counting began, once. vb_clock_settle finds the rate: it
+// waits until 5 ms after the start.
+void vb_clock_start(void);
+void vb_clock_settle(void);
+
+static inline void vb_clock_settled(void) {
+	if (!__atomic_load_n(&vb_clock.settled, __ATOMIC_ACQUIRE))
+		vb_clock_settle();
+}
+
+static inline int64_t vb_monotonic(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static inline uint64_t vb_reading(void) {
+#ifdef __x86_64__
+	if (vb_clock.counter) {
+		__builtin_ia32_lfence(); // not before what was loaded to get here
+		return __builtin_ia32_rdtsc();
+	}
+#endif
+	return vb_monotonic();
+}
+
+static inline int64_t vb_ns(uint64_t reading) {
+	if (!vb_clock.counter)
+		return reading;
+	return vb_clock.ns + (int64_t)((unsigned __int128)(reading - vb_clock.at) * vb_clock.rate >> 32);
+}
+
+#endif
