@@ -8,14 +8,13 @@
 # Two programs poll on two CPUs, so on a busy host even ratios are noise.
 #
 # The targets are for hardware and KVM. A translated guest (TCG) takes ten times as
-# long for every instruction: what a volley adds to a round trip, 45 ns on the host,
-# is 400 ns there, and what lies between two samples, 300 ns, is 6 us; the kernel's
-# part of a post takes 31 us behind it, and 26 us in perftest. perftest's figure is
-# the period from post to post, rdmaperf's the time from post to arrival; both are
-# halved for send and write, and the table has both tools' periods below. perftest
-# has one thread; the Go runtime's monitor is given slack (other_threads), since its
-# wake-ups made every second read longer.
-# lab builds: ./ci/lab/ratiotable
+# long for every instruction, and the same post takes 18 us or 27 us there as its tables
+# are large or small: for all of a run, and for either tool. steady keeps them large.
+# perftest's figure is the period from post to post, rdmaperf's the time from post to
+# arrival; both are halved for send and write, and the table has both tools' periods
+# below. perftest has one thread; the Go runtime's monitor is given slack
+# (other_threads), since its wake-ups made every second read longer.
+# lab builds: ./ci/lab/ratiotable ./ci/lab/steady
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 # shellcheck source=ci/lab/guest/lib.sh
@@ -27,6 +26,7 @@ repeats=${1:-5}
 shift $(($# > 0))
 (($#)) || set -- rxe0 siw0
 rdmaperf_server || exit
+steady_tables
 for ((repeat = 1; repeat <= repeats; repeat++)); do
 	for device in "$@"; do
 		for op in send write read; do
