@@ -1,7 +1,6 @@
 package fused
 
 import (
-	"runtime"
 	"sync/atomic"
 	"time"
 )
@@ -90,10 +89,10 @@ func (ss *serverSession) readLoop() {
 			continue
 		}
 		if call != nil {
-			ss.handlers.Go(call.run)
+			ss.start(call)
 		}
 		if ss.r.Buffered() == 0 {
-			runtime.Gosched() // who was started or woken runs on this processor before it polls again
+			ss.settle() // who was started or woken runs on this processor before it polls again
 		}
 	}
 	close(ss.readDone)

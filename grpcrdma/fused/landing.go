@@ -208,9 +208,9 @@ func (s *session) giveBack(g grant) {
 
 // place writes a message into a grant. A context that ends gives the grant back.
 func (s *session) place(ctx context.Context, g grant, msg []byte) error {
-	s.wmu.Lock()
+	s.out.mu.Lock()
 	s.expect(time.Now())
-	s.wmu.Unlock()
+	s.out.mu.Unlock()
 	for at := 0; at < len(msg); at += placeStep {
 		if err := ctx.Err(); err != nil {
 			s.giveBack(g)

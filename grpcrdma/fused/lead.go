@@ -68,6 +68,7 @@ func dialSession(ctx context.Context, conn net.Conn, cfg *Config) (*clientSessio
 func (c *clientSession) close(why error) {
 	c.fail(why)
 	<-c.tendDone
+	c.closeOutbox()
 }
 
 // open makes a stream, when the server has a place for one.
@@ -249,6 +250,9 @@ func (c *clientSession) readUntil(ctx context.Context, st *stream, ev event) {
 	for ctx.Err() == nil && c.cause() == nil {
 		if st != nil && st.ready(ev) || st == nil && c.wanted() {
 			return
+		}
+		if c.r.Buffered() == 0 {
+			c.settle()
 		}
 		c.read(c.handle) // a failure ends the session, a timeout is the context's end
 	}

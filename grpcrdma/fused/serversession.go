@@ -51,6 +51,7 @@ func (ss *serverSession) run() {
 	}
 	ss.cancel()
 	ss.handlers.Wait()
+	ss.closeOutbox()
 	ss.inline.timer.Stop()
 	for _, h := range ss.srv.obs.list {
 		h.HandleConn(ctx, &stats.ConnEnd{})
@@ -182,7 +183,7 @@ func (ss *serverSession) begin(f *frame) error {
 		call.held = true
 		return nil
 	}
-	ss.handlers.Go(call.run)
+	ss.start(call)
 	return nil
 }
 
@@ -201,6 +202,12 @@ func (ss *serverSession) startHeld(id uint32) {
 		ss.inline.next = call
 		return
 	}
+	ss.start(call)
+}
+
+// start gives a call a goroutine.
+func (ss *serverSession) start(call *serverStream) {
+	ss.out.roused.Add(1)
 	ss.handlers.Go(call.run)
 }
 
@@ -212,6 +219,7 @@ func (ss *serverSession) end(call *serverStream) {
 	last := ss.draining && len(ss.calls) == 0
 	ss.callsMu.Unlock()
 	if last {
+		ss.drainOutbox()
 		ss.fail(net.ErrClosed)
 	}
 }
@@ -225,6 +233,7 @@ func (ss *serverSession) drain() {
 	last := len(ss.calls) == 0
 	ss.callsMu.Unlock()
 	if last {
+		ss.drainOutbox()
 		ss.fail(net.ErrClosed)
 	}
 }

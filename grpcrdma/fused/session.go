@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -53,11 +52,7 @@ type session struct {
 	window, peerWindow int
 	maxRecv            int
 	land               landings
-
-	wmu     sync.Mutex
-	wbuf    []byte
-	expiry  time.Time    // write deadline that is set
-	lastUse atomic.Int64 // nanoseconds of the clock at the last send
+	out                outbox
 
 	mu      sync.Mutex
 	streams map[uint32]*stream
@@ -72,8 +67,9 @@ func newSession(conn net.Conn, client bool, cfg *Config) *session {
 	}
 	s := &session{
 		conn: conn, client: client, window: cfg.Window, maxRecv: cfg.MaxRecvMsgSize, in: inbound{conn: conn},
-		wbuf: make([]byte, 0, headerLen+gatherMax), streams: map[uint32]*stream{}, done: make(chan struct{}),
+		streams: map[uint32]*stream{}, done: make(chan struct{}),
 	}
+	s.out.room.L = &s.out.mu
 	s.two, _ = conn.(twoWriter)
 	if cfg.Landing > 0 {
 		s.land.conn, _ = conn.(lander)
@@ -118,7 +114,7 @@ const idleCheck = 50 * time.Millisecond
 // check ends a session whose connection ended while nobody read it, where the
 // connection can tell.
 func (s *session) check() {
-	if time.Now().UnixNano()-s.lastUse.Load() < int64(idleCheck) {
+	if time.Now().UnixNano()-s.out.lastUse.Load() < int64(idleCheck) {
 		return
 	}
 	if e, ok := s.conn.(interface{ Ended() bool }); ok && e.Ended() {
@@ -162,51 +158,6 @@ func (s *session) live() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.streams)
-}
-
-// send writes one frame: blocks, the length of the message with fFirst, data.
-func (s *session) send(k kind, fl flags, id uint32, blocks []byte, total int, data []byte) error {
-	s.wmu.Lock()
-	defer s.wmu.Unlock()
-	n := len(blocks) + len(data)
-	if fl&fFirst != 0 {
-		n += 4
-	}
-	b := s.wbuf[:headerLen]
-	putHeader(b, n, k, fl, id)
-	b = append(b, blocks...)
-	if fl&fFirst != 0 {
-		b = binary.LittleEndian.AppendUint32(b, uint32(total))
-	}
-	s.expect(time.Now())
-	var err error
-	switch {
-	case len(data) <= gatherMax:
-		b = append(b, data...)
-		_, err = s.conn.Write(b)
-	case s.two != nil:
-		_, err = s.two.WriteTwo(b, data)
-	default:
-		if _, err = s.conn.Write(b); err == nil {
-			_, err = s.conn.Write(data)
-		}
-	}
-	s.wbuf = b[:0]
-	if err != nil {
-		s.fail(err)
-		return s.cause()
-	}
-	return nil
-}
-
-// expect notes that the connection is used, and moves its write deadline: now and
-// then, not for every frame. The caller holds wmu.
-func (s *session) expect(now time.Time) {
-	s.lastUse.Store(now.UnixNano())
-	if s.expiry.Sub(now) < stallLimit/2 {
-		s.expiry = now.Add(stallLimit)
-		s.conn.SetWriteDeadline(s.expiry)
-	}
 }
 
 // hello is the first frame of either side.

@@ -105,6 +105,7 @@ func (st *stream) signal(ev event) {
 	if ch := st.waiters[ev].ch; ch != nil && st.over(ev) {
 		select {
 		case ch <- struct{}{}:
+			st.s.out.roused.Add(1)
 		default:
 		}
 	}

@@ -1,0 +1,207 @@
+package fused
+
+import (
+	"encoding/binary"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Where several streams of a connection go on at once, their frames leave together:
+// a write is a system call of a software device, and a doorbell of another. A reader
+// that made several of them runnable lets them run before it polls again, and the
+// first that sends lets the others run, too, before it writes for all. Who is alone
+// writes at once.
+//
+// A reader never writes for others: it could wait for a peer whose reader does the same.
+
+const (
+	// outboxMax is how much may wait for a writer. Arbitrary: a fraction of a ring.
+	outboxMax = 32 << 10
+	// outboxRounds is how many writes a sender makes before another goroutine goes on
+	// with what others add meanwhile. Arbitrary.
+	outboxRounds = 4
+	// settleTurns is how often a reader lets others run before it polls: once for who
+	// sends, once for who writes that.
+	settleTurns = 2
+)
+
+// outbox is what a session is about to write.
+type outbox struct {
+	mu      sync.Mutex
+	room    sync.Cond // on mu: pending was taken
+	pending []byte    // whole frames
+	spare   []byte    // pending's other buffer
+	// gathering: a sender lets others run, and writes what they add. writing: one is
+	// at it, and goes on while there is something.
+	gathering, writing bool
+	closed             bool          // the session is over
+	helper             chan struct{} // closed when the goroutine that goes on is done; nil: there was none
+	expiry             time.Time     // write deadline that is set
+
+	lastUse atomic.Int64 // nanoseconds of the clock at the last write
+	roused  atomic.Int32 // goroutines made runnable since the last write, who may send soon
+}
+
+// send writes one frame: blocks, the length of the message with fFirst, data. It may
+// leave that to a sender who is at it; then a failure is the session's end alone.
+func (s *session) send(k kind, fl flags, id uint32, blocks []byte, total int, data []byte) error {
+	o := &s.out
+	long := len(data) > gatherMax
+	o.mu.Lock()
+	for o.writing && !o.closed && (long || len(o.pending) >= outboxMax) {
+		o.room.Wait()
+	}
+	if o.closed {
+		o.mu.Unlock()
+		return s.cause()
+	}
+	n := len(blocks) + len(data)
+	if fl&fFirst != 0 {
+		n += 4
+	}
+	var h [headerLen]byte
+	putHeader(h[:], n, k, fl, id)
+	b := append(append(o.pending, h[:]...), blocks...)
+	if fl&fFirst != 0 {
+		b = binary.LittleEndian.AppendUint32(b, uint32(total))
+	}
+	if long {
+		o.pending = b
+		return s.flush(data)
+	}
+	o.pending = append(b, data...)
+	switch {
+	case o.writing, o.gathering && len(o.pending) < outboxMax:
+		o.mu.Unlock()
+		return nil
+	case !o.gathering && o.roused.Load() > 1:
+		o.gathering = true
+		o.mu.Unlock()
+		runtime.Gosched()
+		o.mu.Lock()
+		if !o.gathering { // somebody had to write at once
+			o.mu.Unlock()
+			return nil
+		}
+	}
+	return s.flush(nil)
+}
+
+// flush writes what is pending, and long behind it. The caller holds out.mu, which it
+// gives up, and nobody else writes.
+func (s *session) flush(long []byte) error {
+	o := &s.out
+	o.gathering, o.writing = false, true
+	for round := 1; ; round++ {
+		b := o.pending
+		o.pending, o.spare = o.spare[:0], nil
+		o.room.Broadcast()
+		o.roused.Store(0)
+		s.expect(time.Now())
+		o.mu.Unlock()
+		err := s.put(b, long)
+		long = nil
+		if err != nil {
+			s.fail(err)
+		}
+		o.mu.Lock()
+		if cap(b) <= 2*outboxMax {
+			o.spare = b[:0]
+		}
+		o.room.Broadcast()
+		if err != nil || len(o.pending) == 0 {
+			o.pending, o.writing = o.pending[:0], false
+			o.mu.Unlock()
+			if err != nil {
+				return s.cause()
+			}
+			return nil
+		}
+		if round == outboxRounds && !o.closed {
+			done := make(chan struct{})
+			o.helper = done
+			o.mu.Unlock()
+			go func() {
+				defer close(done)
+				o.mu.Lock()
+				s.flush(nil)
+			}()
+			return nil
+		}
+	}
+}
+
+func (s *session) put(b, long []byte) (err error) {
+	switch {
+	case long == nil:
+		_, err = s.conn.Write(b)
+	case s.two != nil:
+		_, err = s.two.WriteTwo(b, long)
+	default:
+		if _, err = s.conn.Write(b); err == nil {
+			_, err = s.conn.Write(long)
+		}
+	}
+	return err
+}
+
+// settle is for a reader that has handled all it has: those it made runnable run
+// first, and send. One caller alone is left to another processor, or to the reader's
+// next pause: with few calls outstanding the change of goroutines costs more than it
+// brings, most of all in the tail.
+func (s *session) settle() {
+	o := &s.out
+	if n := o.roused.Load(); n == 0 || s.client && n == 1 {
+		return
+	}
+	for range settleTurns {
+		runtime.Gosched()
+		o.mu.Lock()
+		more := o.gathering
+		o.mu.Unlock()
+		if !more {
+			break
+		}
+	}
+	o.roused.Store(0)
+}
+
+// drainOutbox returns when everything sent before is written.
+func (s *session) drainOutbox() {
+	o := &s.out
+	o.mu.Lock()
+	for o.writing && !o.closed {
+		o.room.Wait()
+	}
+	if len(o.pending) > 0 && !o.writing {
+		s.flush(nil)
+		return
+	}
+	o.mu.Unlock()
+}
+
+// closeOutbox joins whoever goes on with writing. The session has failed.
+func (s *session) closeOutbox() {
+	o := &s.out
+	o.mu.Lock()
+	o.closed = true
+	o.room.Broadcast()
+	helper := o.helper
+	o.mu.Unlock()
+	if helper != nil {
+		<-helper
+	}
+}
+
+// expect notes that the connection is used, and moves its write deadline: now and
+// then, not for every frame. The caller holds out.mu.
+func (s *session) expect(now time.Time) {
+	o := &s.out
+	o.lastUse.Store(now.UnixNano())
+	if o.expiry.Sub(now) < stallLimit/2 {
+		o.expiry = now.Add(stallLimit)
+		s.conn.SetWriteDeadline(o.expiry)
+	}
+}

@@ -1,0 +1,199 @@
+package fused
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"testing"
+	"time"
+)
+
+// gate is a connection whose writes are seen one by one, and last until they are
+// answered.
+type gate struct {
+	net.Conn
+	written chan []byte
+	answer  chan error
+}
+
+func newGate() *gate { return &gate{written: make(chan []byte), answer: make(chan error)} }
+
+func (g *gate) Write(b []byte) (int, error) {
+	g.written <- append([]byte(nil), b...)
+	if err := <-g.answer; err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+func (g *gate) SetWriteDeadline(time.Time) error { return nil }
+func (g *gate) Close() error                     { return nil }
+
+func gated(t *testing.T) (*session, *gate) {
+	g := newGate()
+	s := newSession(g, true, &Config{Window: defaultWindow})
+	t.Cleanup(func() {
+		s.fail(net.ErrClosed)
+		s.closeOutbox()
+	})
+	return s, g
+}
+
+// bytesOf are data frames as send writes them.
+func bytesOf(frames ...string) (b []byte) {
+	for _, f := range frames {
+		b = append(b, frameOf(fData, 0, []byte(f))...)
+	}
+	return b
+}
+
+func sendText(s *session, text string) error {
+	return s.send(kindStream, fData, 1, nil, 0, []byte(text))
+}
+
+func (g *gate) expect(t *testing.T, want []byte, answer error) {
+	t.Helper()
+	if got := <-g.written; !bytes.Equal(got, want) {
+		t.Errorf("written %q, want %q", got, want)
+	}
+	g.answer <- answer
+}
+
+// What is sent while somebody writes leaves in one write behind it, in order.
+func TestFramesLeaveTogether(t *testing.T) {
+	s, g := gated(t)
+	first := make(chan error)
+	go func() { first <- sendText(s, "a") }()
+	got := <-g.written
+	for _, f := range []string{"b", "c", "d"} {
+		must(t, sendText(s, f)) // nobody waits
+	}
+	g.answer <- nil
+	if !bytes.Equal(got, bytesOf("a")) {
+		t.Errorf("written %q first", got)
+	}
+	g.expect(t, bytesOf("b", "c", "d"), nil)
+	must(t, <-first)
+}
+
+// Frames that somebody gathers leave with a long one, which waits for nobody.
+func TestALongFrameTakesWhatIsGathered(t *testing.T) {
+	s, g := gated(t)
+	s.out.gathering = true
+	must(t, sendText(s, "a"))
+	must(t, sendText(s, "b"))
+	long := bytes.Repeat([]byte("x"), gatherMax+1)
+	sent := make(chan error)
+	go func() { sent <- sendText(s, string(long)) }()
+	all := bytesOf("a", "b", string(long))
+	g.expect(t, all[:len(all)-len(long)], nil)
+	g.expect(t, long, nil)
+	must(t, <-sent)
+	if s.out.gathering {
+		t.Error("somebody still has to write")
+	}
+}
+
+// A full outbox is written although somebody gathers, and who finds it full while
+// somebody writes waits.
+func TestAFullOutboxIsWritten(t *testing.T) {
+	s, g := gated(t)
+	s.out.gathering = true
+	piece := string(bytes.Repeat([]byte("x"), gatherMax))
+	var want []byte
+	sent := make(chan error)
+	for len(want) < outboxMax {
+		want = append(want, bytesOf(piece)...)
+		if len(want) < outboxMax {
+			must(t, sendText(s, piece))
+		}
+	}
+	go func() { sent <- sendText(s, piece) }()
+	got := <-g.written
+	if !bytes.Equal(got, want) {
+		t.Errorf("%d bytes written, want %d", len(got), len(want))
+	}
+	for n := 0; n < outboxMax; n += headerLen + gatherMax {
+		must(t, sendText(s, piece))
+	}
+	late := make(chan error)
+	go func() { late <- sendText(s, "late") }()
+	select {
+	case <-late:
+		t.Error("a frame was added to a full outbox")
+	case <-time.After(20 * time.Millisecond):
+	}
+	g.answer <- nil
+	g.expect(t, want, nil)
+	g.expect(t, bytesOf("late"), nil) // by either of them
+	must(t, <-late)
+	must(t, <-sent)
+}
+
+// A sender does not write for others for ever, and closing joins who goes on.
+func TestASenderIsRelieved(t *testing.T) {
+	s, g := gated(t)
+	sent := make(chan error)
+	go func() { sent <- sendText(s, "a") }()
+	for range outboxRounds {
+		<-g.written
+		must(t, sendText(s, "more"))
+		g.answer <- nil
+	}
+	must(t, <-sent)
+	<-g.written
+	joined := make(chan struct{})
+	s.fail(net.ErrClosed)
+	go func() { s.closeOutbox(); close(joined) }()
+	select {
+	case <-joined:
+		t.Error("closed beside a write")
+	case <-time.After(20 * time.Millisecond):
+	}
+	g.answer <- net.ErrClosed
+	<-joined
+}
+
+// A failed write ends the session, for whom it left frames to, too.
+func TestAFailedWriteEndsTheSession(t *testing.T) {
+	s, g := gated(t)
+	sent := make(chan error)
+	go func() { sent <- sendText(s, "a") }()
+	<-g.written
+	must(t, sendText(s, "b"))
+	g.answer <- errors.New("no route")
+	if err := <-sent; err == nil || err != s.cause() {
+		t.Errorf("%v, and the session has %v", err, s.cause())
+	}
+	go func() { <-g.written; g.answer <- net.ErrClosed }()
+	if err := sendText(s, "c"); err != s.cause() {
+		t.Errorf("%v behind the end", err)
+	}
+	s.closeOutbox()
+	if err := sendText(s, "d"); err != s.cause() {
+		t.Errorf("%v behind the end", err)
+	}
+}
+
+// What was sent is written before a drained connection closes.
+func TestDrainingWritesEverything(t *testing.T) {
+	s, g := gated(t)
+	sent, drained := make(chan error), make(chan struct{})
+	go func() { sent <- sendText(s, "a") }()
+	<-g.written
+	must(t, sendText(s, "b"))
+	go func() { s.drainOutbox(); close(drained) }()
+	select {
+	case <-drained:
+		t.Error("drained beside a write")
+	case <-time.After(20 * time.Millisecond):
+	}
+	g.answer <- nil
+	g.expect(t, bytesOf("b"), nil)
+	must(t, <-sent)
+	<-drained
+	s.out.gathering = true
+	must(t, sendText(s, "c"))
+	go g.expect(t, bytesOf("c"), nil)
+	s.drainOutbox()
+}
