@@ -61,7 +61,7 @@ func carryGRPC(l layer, below rdma.Device) (transports.Transport, error) {
 // rdmaOnly are the parameters of the forms over RDMA, http2Only those of gRPC's own
 // transport, and bpevOnly those of one polling mode.
 var (
-	rdmaOnly  = []string{"bpev", "bp", "event", "busy", "pollers", "idle", "ring", "send", "watch", "notice"}
+	rdmaOnly  = []string{"bpev", "bp", "event", "busy", "pollers", "idle", "ring", "send", "watch", "notice", "noland"}
 	http2Only = []string{"best", "read", "write", "window", "workers"}
 	bpevOnly  = []string{"busy", "pollers", "idle"}
 )
@@ -87,6 +87,8 @@ func grpcConfig(l layer, over bool) (c carrier.Config, err error) {
 		}
 		bare := true
 		switch key {
+		case "noland":
+			c.NoLanding = true
 		case "tcp", "unix", "dropin", "fused": // read above
 		case "bpev", "bp", "event":
 			err = n.Polling.Mode.UnmarshalText([]byte(key))

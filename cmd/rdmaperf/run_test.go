@@ -105,6 +105,7 @@ func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
 		{"run --transport grpc(fused,ring=2G)+iwarp", 2, "ring=2G"},
 		{"run --transport grpc(fused,best)+iwarp", 2, "fused does without"},
 		{"run --transport grpc(tcp,ring=64K)", 2, "for dropin and fused"},
+		{"run --transport grpc(dropin,noland)+iwarp", 2, "never land"},
 		{"run --transport grpc(dropin,bp,busy=1us)+iwarp", 2, "for the mode bpev"},
 		{"run --transport grpc(dropin,busy=-1us)+iwarp", 2, "want 0 to 1m"},
 		{"run --transport grpc(dropin,pollers=65)+iwarp", 2, "want 1 to 64"},

@@ -227,6 +227,7 @@ func TestNamesSayEverything(t *testing.T) {
 		{Config{Form: DropIn}, "grpc(dropin,bpev,busy=200us,pollers=1,idle=1ms,ring=256K,watch)+"},
 		{Config{Form: Fused, Net: grpcrdma.Config{Ring: 1 << 20, Polling: bpev.Config{BusyTime: -1, Pollers: 2, IdleSleep: -1}, Arrival: grpcrdma.ArrivalNotice}},
 			"grpc(fused,bpev,busy=0s,pollers=2,idle=0s,ring=1M,notice)+"},
+		{Config{Form: Fused, NoLanding: true}, "grpc(fused,bpev,busy=200us,pollers=1,idle=1ms,ring=256K,watch,noland)+"},
 		{Config{Form: Fused, Net: grpcrdma.Config{Polling: bpev.Config{Mode: bpev.Event}, SendBuffer: 4096}}, "grpc(fused,event,ring=256K,send=4K,notice)+"},
 		{Config{Form: DropIn, Net: grpcrdma.Config{Polling: bpev.Config{Mode: bpev.BP}}, Options: Options{Window: 1 << 20}}, "grpc(dropin,bp,ring=256K,watch,window=1M)+"},
 	} {
@@ -254,6 +255,7 @@ func TestConfigMistakes(t *testing.T) {
 		{Config{Form: Fused, Options: Options{Best: true}}, dev, ErrConfig},
 		{Config{Form: TCP, Options: Options{Window: 1000}}, nil, ErrConfig},
 		{Config{Form: TCP, Options: Options{ReadBuffer: -1}}, nil, ErrConfig},
+		{Config{Form: DropIn, NoLanding: true}, dev, ErrConfig},
 		{Config{Form: DropIn, Net: grpcrdma.Config{Ring: 5000}}, dev, rdma.ErrInvalid},
 		{Config{Form: DropIn, Net: grpcrdma.Config{Polling: bpev.Config{Pollers: 1000}}}, dev, bpev.ErrConfig},
 	} {

@@ -127,7 +127,7 @@ func (c *Carrier) dialOptions() []grpc.DialOption {
 
 func (c *Carrier) connectFused(ctx context.Context, addr string) (Conn, error) {
 	d := c.dialer(addr)
-	ch, err := fused.NewChannel(func(ctx context.Context) (net.Conn, error) { return d.do(ctx, "") }, fusedConfig())
+	ch, err := fused.NewChannel(func(ctx context.Context) (net.Conn, error) { return d.do(ctx, "") }, c.fused())
 	if err != nil {
 		return nil, err
 	}

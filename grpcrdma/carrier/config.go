@@ -72,6 +72,8 @@ type Config struct {
 	Form    Form
 	Options Options         // not for Fused
 	Net     grpcrdma.Config // for DropIn and Fused
+	// NoLanding has long messages come through the ring (fused.Config.Landing). Fused only.
+	NoLanding bool
 }
 
 func (c Config) normal() (Config, error) {
@@ -80,6 +82,9 @@ func (c Config) normal() (Config, error) {
 	}
 	if c.Form == Fused && c.Options != (Options{}) {
 		return c, fmt.Errorf("options of HTTP/2 for the form %v, which has none: %w", c.Form, ErrConfig)
+	}
+	if c.NoLanding && c.Form != Fused {
+		return c, fmt.Errorf("no landing of messages for the form %v, whose messages never land: %w", c.Form, ErrConfig)
 	}
 	o := &c.Options
 	for _, v := range []struct {
@@ -123,6 +128,9 @@ func (c *Config) name(net grpcrdma.Config) string {
 			parts = append(parts, "send="+size(net.SendBuffer))
 		}
 		parts = append(parts, net.Arrival.String())
+	}
+	if c.NoLanding {
+		parts = append(parts, "noland")
 	}
 	o := &c.Options
 	if o.Best {

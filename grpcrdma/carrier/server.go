@@ -28,7 +28,7 @@ const maxCalls = 1 << 20
 // NewServer makes a server for the connections of Listener.
 func (c *Carrier) NewServer() (Server, error) {
 	if c.cfg.Form == Fused {
-		return fused.NewServer(fusedConfig())
+		return fused.NewServer(c.fused())
 	}
 	o := &c.cfg.Options
 	opts := []grpc.ServerOption{grpc.MaxRecvMsgSize(math.MaxInt32), grpc.MaxSendMsgSize(math.MaxInt32), grpc.WaitForHandlers(true)}
@@ -47,8 +47,12 @@ func (c *Carrier) NewServer() (Server, error) {
 	return grpc.NewServer(opts...), nil
 }
 
-func fusedConfig() fused.Config {
-	return fused.Config{MaxRecvMsgSize: math.MaxInt32, MaxSendMsgSize: math.MaxInt32, MaxStreams: maxCalls}
+func (c *Carrier) fused() fused.Config {
+	cfg := fused.Config{MaxRecvMsgSize: math.MaxInt32, MaxSendMsgSize: math.MaxInt32, MaxStreams: maxCalls}
+	if c.cfg.NoLanding {
+		cfg.Landing = -1
+	}
+	return cfg
 }
 
 // Listener takes connections of Connect at addr, "host:port"; port 0 picks one. A
