@@ -115,3 +115,14 @@ func TestLandingsEndWithTheirConnection(t *testing.T) {
 		t.Error("grant behind Close")
 	}
 }
+
+func TestLandingPaysLaterOnKernelDevices(t *testing.T) {
+	of := func(unaided bool, l rdma.Label) int {
+		c := &Conn{net: &Net{caps: rdma.Caps{Unaided: unaided, Label: l}}}
+		return c.LandsFrom()
+	}
+	mem, user, kernel := of(true, rdma.LabelMem), of(false, rdma.LabelSoft), of(true, rdma.LabelSoft)
+	if mem != user || kernel <= user || of(true, rdma.LabelDevice) != kernel {
+		t.Errorf("from %d bytes in memory, %d in user space, %d in the kernel", mem, user, kernel)
+	}
+}

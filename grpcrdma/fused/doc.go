@@ -32,8 +32,9 @@
 //
 // # Long messages
 //
-// Over connections of grpcrdma a message of 128 KiB and more lands: it is written into
-// registered memory of the receiver, where the codec reads it. A receiver grants such
+// Over connections of grpcrdma a message of 128 KiB and more lands, and of 512 KiB and
+// more where registering memory is a system call: it is written into registered memory
+// of the receiver, where the codec reads it. A receiver grants such
 // memory for messages as long as it got before, so the first of a connection still
 // comes through the ring. Config.Landing bounds that memory.
 //

@@ -19,8 +19,8 @@ import (
 // landed take nothing of a stream's window: there is no more of them than of grants.
 
 const (
-	// landMin is the length from which that pays: a grant and its registration take
-	// some microseconds. Arbitrary.
+	// landMin is the shortest length that may land: a grant and its registration take
+	// some microseconds. A receiver grants none below what its device says. Arbitrary.
 	landMin = 128 << 10
 	// maxGrants bounds the grants of either side that are not used yet. Arbitrary.
 	maxGrants      = 8
@@ -36,6 +36,8 @@ const (
 
 // lander is a connection whose peer can write into memory of this side.
 type lander interface {
+	// LandsFrom is the length from which that pays on this side.
+	LandsFrom() int
 	// Grant gives the peer memory of n bytes, which key and addr name.
 	Grant(n int) (key uint32, addr uint64, err error)
 	// Take ends that; the bytes are the caller's until free.
@@ -55,6 +57,7 @@ type grant struct {
 type landings struct {
 	conn   lander // nil: messages of this session do not land
 	most   int    // bytes of all own grants
+	from   int    // shortest message that is granted memory
 	mu     sync.Mutex
 	own    map[uint32]grant // by key: the peer may use them
 	making int              // grants that are not in own yet
@@ -91,7 +94,7 @@ func (l *landed) Put(*[]byte) {
 // Without memory for that, messages come in frames.
 func (s *session) offer(n int) {
 	l := &s.land
-	if l.conn == nil || n < landMin {
+	if l.conn == nil || n < l.from {
 		return
 	}
 	l.mu.Lock()

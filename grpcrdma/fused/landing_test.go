@@ -89,6 +89,19 @@ func TestLandingIsBounded(t *testing.T) {
 	}
 }
 
+// A side grants no memory for messages that its device has rather in the ring.
+func TestTheDeviceSaysFromWhereLandingPays(t *testing.T) {
+	r := newRPC(t, arms[0], Config{}, Config{})
+	exchange(t, r, 64)
+	r.ch.cur.land.from = 1 << 20 // the client's callers read it, and there is none
+	for _, c := range []struct{ n, grants int }{{512 << 10, 0}, {2 << 20, 1}} {
+		exchange(t, r, c.n)
+		if _, own, _ := r.grants(); own != c.grants {
+			t.Errorf("%d grants behind messages of %d bytes", own, c.n)
+		}
+	}
+}
+
 // withGrant is a client after one call, with a grant of the server's for 1 MiB.
 func withGrant(t *testing.T) (*rpc, *session, grant) {
 	t.Helper()
@@ -151,6 +164,7 @@ func (l *slowLander) Grant(int) (uint32, uint64, error) {
 	<-l.gate
 	return l.keys.Add(1), 0, nil
 }
+func (l *slowLander) LandsFrom() int                            { return 0 }
 func (l *slowLander) Take(uint32) ([]byte, func(), error)       { return nil, nil, errFrame }
 func (l *slowLander) Place(uint32, uint64, []byte) (int, error) { return 0, errFrame }
 

@@ -72,7 +72,9 @@ func newSession(conn net.Conn, client bool, cfg *Config) *session {
 	s.out.room.L = &s.out.mu
 	s.two, _ = conn.(twoWriter)
 	if cfg.Landing > 0 {
-		s.land.conn, _ = conn.(lander)
+		if l, ok := conn.(lander); ok {
+			s.land.conn, s.land.from = l, max(landMin, l.LandsFrom())
+		}
 		s.land.most, s.land.own = cfg.Landing, map[uint32]grant{}
 	}
 	s.r = bufio.NewReaderSize(&s.in, headerLen+maxPayload)
