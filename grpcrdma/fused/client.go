@@ -180,6 +180,7 @@ func (cs *clientStream) begin() error {
 	cs.watchMu.Lock()
 	cs.unwatch = context.AfterFunc(cs.ctx, func() { cs.finish(cs.ctx.Err()) })
 	cs.watchMu.Unlock()
+	cs.st.watched = true // nobody waits on the stream yet
 	cs.s.callTender()
 	return nil
 }
@@ -335,6 +336,7 @@ func (cs *clientStream) finish(err error) error {
 		if cs.st != nil {
 			cs.fill()
 			cs.st.fail(cs.err)
+			cs.s.interruptLeader(cs.st)
 			if len(cs.open) > 0 {
 				cs.s.forget(cs.st) // the server has not heard of it
 			} else {

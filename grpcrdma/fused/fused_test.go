@@ -532,3 +532,27 @@ func TestCallsNeverSentAreNeverReset(t *testing.T) {
 		must(t, err)
 	}
 }
+
+// A message that cannot be sent ends the call for who waits for its answers, too.
+func TestAMessageThatIsTooLongEndsTheWait(t *testing.T) {
+	for _, a := range []arm{arms[1], arms[3]} {
+		t.Run(a.name, func(t *testing.T) {
+			r := newRPC(t, a, Config{MaxSendMsgSize: 1000}, Config{})
+			s, err := r.Client.FullDuplexCall(soon(t))
+			must(t, err)
+			got := make(chan error, 1)
+			go func() {
+				_, err := s.Recv()
+				got <- err
+			}()
+			time.Sleep(5 * time.Millisecond) // most often it waits by then
+			err = s.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: make([]byte, 2000)}})
+			if status.Code(err) != codes.ResourceExhausted {
+				t.Errorf("sent: %v", err)
+			}
+			if err := <-got; status.Code(err) != codes.ResourceExhausted {
+				t.Errorf("received: %v", err)
+			}
+		})
+	}
+}

@@ -25,10 +25,13 @@ type clientSession struct {
 	}
 
 	// An end of the leader's context interrupts its read by the read deadline;
-	// turn tells a late interrupt that its leader is gone.
+	// turn tells a late interrupt that its leader is gone. The end of a call that
+	// watches its context interrupts the leader by its stream.
 	interrupt struct {
 		sync.Mutex
-		turn uint64
+		turn   uint64
+		leader *stream
+		hit    bool
 	}
 
 	idMu   sync.Mutex
@@ -227,7 +230,22 @@ func (c *clientSession) handOn() {
 // connection did, which ends all waits. Without a stream it is the tender's, and
 // ends when a caller waits, too.
 func (c *clientSession) readUntil(ctx context.Context, st *stream, ev event) {
-	if ctx.Done() != nil {
+	switch {
+	case ctx.Done() == nil:
+	case st != nil && st.watched:
+		c.interrupt.Lock()
+		c.interrupt.leader = st
+		c.interrupt.Unlock()
+		defer func() {
+			c.interrupt.Lock()
+			defer c.interrupt.Unlock()
+			c.interrupt.leader = nil
+			if c.interrupt.hit {
+				c.interrupt.hit = false
+				c.conn.SetReadDeadline(time.Time{})
+			}
+		}()
+	default:
 		c.interrupt.Lock()
 		turn := c.interrupt.turn
 		c.interrupt.Unlock()
@@ -255,6 +273,17 @@ func (c *clientSession) readUntil(ctx context.Context, st *stream, ev event) {
 			c.settle()
 		}
 		c.read(c.handle) // a failure ends the session, a timeout is the context's end
+	}
+}
+
+// interruptLeader ends the read of a leader whose stream has failed, if it is the
+// stream's end that interrupts it.
+func (c *clientSession) interruptLeader(st *stream) {
+	c.interrupt.Lock()
+	defer c.interrupt.Unlock()
+	if c.interrupt.leader == st {
+		c.interrupt.hit = true
+		c.conn.SetReadDeadline(past)
 	}
 }
 

@@ -93,6 +93,8 @@ type stream struct {
 	dropped   bool  // nobody wants what still comes
 	waiters   [numEvents]waiter
 
+	watched bool // the end of the call's context fails the stream by itself
+
 	turn uint64 // of the inline handler while a reader runs it; the handler's
 }
 
