@@ -48,5 +48,9 @@
 // RC only. No immediate data and no atomics (RFC 7306). One SGE for a read's
 // sink, because a Read Request names one STag. Messages are not interleaved: a
 // read response waits behind a message already begun. The zero-length Send RTR
-// is not offered. No MPA streaming mode before the Request.
+// is not offered. No MPA streaming mode before the Request. A siw target can fail to
+// notice the first message of a connection, about once in 80, until more bytes come:
+// siw_accept answers before TCP calls it for what arrives. An initiator here does not
+// write again by itself, as package verbs does where the initiator is siw: a user whose
+// first message is answered by nothing may write zero bytes, which any target takes.
 package iwarp
