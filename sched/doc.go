@@ -116,11 +116,12 @@
 // rdma.FeatEmptyRead): there the window counts local completions, and what waits
 // in sockets is not bounded.
 //
-// The automatic window is twice the measured bandwidth-delay product, from 64 KiB
-// (256 KiB where completions are local) to 64 MiB. The delay is measured about once
-// in 256 windows, by letting the window run empty and sending one slice alone. The
-// automatic slice is a quarter of the window. While no urgent request has come for
-// 100 ms, an automatic window is as wide as what was sent in 2 ms, to 4 MiB, because
+// The automatic window is twice the measured bandwidth-delay product, from 64 KiB to
+// 64 MiB. Where completions are local it is at least what is sent in 100 us, from
+// 256 KiB to 512 KiB. The delay is measured about once in 256 windows, by letting the
+// window run empty and sending one slice alone. The automatic slice is a quarter of
+// the window. While no urgent request has come for 100 ms, an automatic window is as
+// wide as what was sent in 2 ms, to 4 MiB, because
 // short slices and many marks cost a software stack a good part of its rate: the
 // first urgent request after that waits so much longer. Config.Steady keeps it
 // narrow, and Config.Adaptive widens what is configured too.

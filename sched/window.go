@@ -28,6 +28,7 @@ type window struct {
 	cut      int
 	adaptive bool
 	least    int
+	local    bool  // completions below are local
 	busy     bool  // something urgent came a short while ago, and the window is narrow
 	fresh    bool  // and has come since the last mark
 	calm     int64 // when it may be wide again, if nothing urgent comes
@@ -80,16 +81,25 @@ const (
 // Short slices make short messages and many marks, which cost a software stack a
 // fifth of its rate. While nothing urgent is about, an adaptive window is therefore
 // as wide as what is sent in wideTime: the first urgent request waits for so much
-// at most, whatever the rate is. Where completions are local, what comes behind a
-// mark completes only with its answer; short messages, of which few bytes are
-// outstanding, then stop for a part of a round trip at every mark, so half of wideTime,
-// which lies between two, has to be many round trips. Slices of a quarter of wideMost
-// were as fast as no slices. calmAfter is how long the window stays narrow after an urgent request.
-// Arbitrary.
+// at most. Where completions are local, what comes behind a mark completes only with
+// its answer; short messages, of which few bytes are outstanding, then stop for a part
+// of a round trip at every mark, so half of wideTime, which lies between two, has to be
+// many round trips. Slices of a quarter of wideMost were as fast as no slices. calmAfter
+// is how long the window stays narrow after an urgent request. Arbitrary.
 const (
 	wideTime  = 2 * time.Millisecond
 	wideMost  = 4 << 20
 	calmAfter = 100 * time.Millisecond
+)
+
+// Where completions are local, a probe finds a peer that is awake already and a delay
+// that says little: while both ends are at work, the window is at least what is sent in
+// awakeTime, to awakeMost. Over loopback, beside probes, 256 KiB, 512 KiB and 1 MiB
+// carried 34, 43 and 38 Gb/s, the probes' median was 72, 99 and 272 us, and their p99
+// 1.2, 0.6 and 1.6 ms (medians of 5 repeats in turn). Arbitrary.
+const (
+	awakeTime = 100 * time.Microsecond
+	awakeMost = 512 << 10
 )
 
 // bdpGain is how much of the bandwidth-delay product is kept under way. A probe
@@ -97,7 +107,7 @@ const (
 const bdpGain = 2
 
 func (w *window) init(c *Config, local bool) {
-	*w = window{fixed: c.Window, cut: c.Slice, adaptive: c.adapts(), limit: maxMarks, least: leastWindow, tuned: leastWindow * 2, age: probeEvery - probeFirst}
+	*w = window{fixed: c.Window, cut: c.Slice, adaptive: c.adapts(), limit: maxMarks, local: local, least: leastWindow, tuned: leastWindow * 2, age: probeEvery - probeFirst}
 	if local {
 		// The peer is software behind a socket: below this much, its wake-ups show.
 		// Two processes that hand bytes to each other through a socket need this much
@@ -237,7 +247,11 @@ func (w *window) measure(m *mark, at int64) {
 	}
 	if w.fixed == 0 && w.taken > 0 {
 		least := slices.Min(w.delay[:min(w.taken, len(w.delay))])
-		w.tuned = min(max(int(w.rate*float64(least))*bdpGain, w.least), mostWindow) &^ (minSlice - 1)
+		bytes := max(int(w.rate*float64(least))*bdpGain, w.least)
+		if w.local {
+			bytes = max(bytes, min(int(w.rate*float64(awakeTime)), awakeMost))
+		}
+		w.tuned = min(bytes, mostWindow) &^ (minSlice - 1)
 	}
 	w.resize()
 }

@@ -74,3 +74,28 @@ func TestSlicesDoNotMeasureThemselves(t *testing.T) {
 		}
 	}
 }
+
+// Where completions are local the window is what is sent in a set time, within bounds,
+// however short the delay of an idle path is. Where they acknowledge, the delay says it.
+func TestWindowOfLocalCompletionsFollowsTheRate(t *testing.T) {
+	for _, c := range []struct {
+		rate  float64 // bytes a nanosecond
+		local bool
+		want  int
+	}{
+		{0.05, true, startWindow},
+		{4.096, true, 400 * minSlice},
+		{20, true, awakeMost},
+		{2.56, false, leastWindow},
+		{200, true, 400_000 * 4 &^ (minSlice - 1)}, // twice what is sent in the delay is more
+		{200, false, 400_000 * 4 &^ (minSlice - 1)},
+	} {
+		var w window
+		w.init(&Config{Steady: true}, c.local)
+		w.rate = c.rate
+		w.measure(&mark{alone: true, at: 1}, 4001)
+		if w.bytes != c.want {
+			t.Errorf("%v bytes/ns, local %v: window %d, want %d", c.rate, c.local, w.bytes, c.want)
+		}
+	}
+}
