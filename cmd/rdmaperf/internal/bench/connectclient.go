@@ -246,7 +246,7 @@ func (s *setups) first(session transports.Session, r *run, index int, n int64) (
 			case t > patience:
 				return t, lost("first round trip", errors.New("no progress"))
 			}
-			unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // as worker.look
+			unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // as offers, but a setup is one wait
 		}
 	}
 }

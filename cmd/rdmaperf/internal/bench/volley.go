@@ -11,10 +11,6 @@ import (
 // costs the next one caches, and where code is translated even more. The plain loops
 // take over when a session is in no state for it, because they know what to say.
 
-// volleyLooks is how long one step looks: as long as the other loops do between two
-// looks at the stop flag and the clock.
-const volleyLooks = spinLook
-
 // eachVolley is each for one lane, in volleys of several steps. It may end that many
 // samples behind the time limit.
 func (w *worker) eachVolley(x *exchange, l *lane) error {
@@ -65,9 +61,10 @@ func (w *worker) eachVolley(x *exchange, l *lane) error {
 // volley takes the first k trips of x, whose operations are in l.steps, and returns
 // how many came to an end.
 func (w *worker) volley(x *exchange, l *lane, k int) (met int, err error) {
+	looks := w.offers.looks()
 	for i := range k {
 		v, t := &l.steps[i], &l.trips[i]
-		v.HasAsk, v.HasAnswer, v.Met, v.Until, v.Looks = true, false, false, x.until, volleyLooks
+		v.HasAsk, v.HasAnswer, v.Met, v.Until, v.Looks = true, false, false, x.until, looks
 		if x.until == rdma.UntilByte {
 			last := t.at + l.sh.Size - 1
 			v.Watch, v.Was = uint64(last), rdma.LoadByte(l.mem, last)
@@ -143,10 +140,10 @@ func answering(sh *Shape) func(*worker, *lane) error {
 // answerMessage is echoTurn: the echoes of the messages that are expected next leave
 // as soon as those are there.
 func answerMessage(w *worker, l *lane) error {
-	vs, slot := l.steps, l.next
+	vs, slot, looks := l.steps, l.next, w.offers.looks()
 	for i := range vs {
 		v := &vs[i]
-		v.Until, v.Slot, v.Looks = rdma.UntilRecv, slot, volleyLooks
+		v.Until, v.Slot, v.Looks = rdma.UntilRecv, slot, looks
 		v.Answer, v.HasAsk, v.HasAnswer = l.echo(slot, uint32(l.sh.Size), uint32(l.iter+1)+uint32(i)), false, true
 		if slot++; slot == uint32(l.sh.Slots) {
 			slot = 0
@@ -179,10 +176,11 @@ func (l *lane) answered() int {
 // answerMemory is memoryTurn. A queue that is full is polled by the call, and the
 // mark stays for the next one.
 func answerMemory(w *worker, l *lane) error {
+	looks := w.offers.looks()
 	for i := range l.steps {
 		v, iter := &l.steps[i], l.iter+1+uint64(i)
 		at := l.at(iter)
-		v.Until, v.Watch, v.Was, v.Looks = rdma.UntilByte, uint64(at+l.sh.Size-1), l.before(iter), volleyLooks
+		v.Until, v.Watch, v.Was, v.Looks = rdma.UntilByte, uint64(at+l.sh.Size-1), l.before(iter), looks
 		v.Answer, v.HasAsk, v.HasAnswer = l.writeBack(at), false, true
 	}
 	n, err := l.s.Volley(l.steps, w.done)

@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -64,6 +62,7 @@ type worker struct {
 	wait      context.Context // bounds one Wait; renewed now and then
 	waitEnd   context.CancelFunc
 	waitMade  int64
+	offers    offers
 
 	// Outcome.
 	begin, end int64 // monotonic ns
@@ -166,10 +165,7 @@ func (w *worker) look(l *lane) error {
 		return w.lost(l, "wait", fmt.Errorf("%w for %v", errStalled, time.Duration(w.stall).Round(time.Millisecond)))
 	}
 	if !w.event {
-		// On a machine with too few CPUs the peer may be waiting for this one. A
-		// yield costs nothing when nobody else wants it, and an operation that takes
-		// so many polls has time for it.
-		unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+		w.offers.offer(t, w.waitStart)
 		return nil
 	}
 	return w.sleep(l, t)

@@ -1,0 +1,115 @@
+package bench
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// waits is a wait of total ns that is looked at every step ns, and says when yields came.
+func waits(o *offers, total, step int64) (at []int64) {
+	yielded := 0
+	o.yield = func() { yielded++ }
+	for t := int64(0); t < total; t += step {
+		before := yielded
+		if o.offer(t, 0); yielded > before {
+			at = append(at, t)
+		}
+	}
+	return at
+}
+
+func TestOffersThatNobodyTakesComeEverLessOften(t *testing.T) {
+	o := &offers{taken: func() uint64 { return 0 }}
+	at := waits(o, 10_000_000, 1000)
+	if len(at) < 3 {
+		t.Fatalf("%d yields in 10 ms", len(at))
+	}
+	if at[0] != leastPatience {
+		t.Errorf("the first yield is at %d ns, want %d", at[0], leastPatience)
+	}
+	longest := int64(leastPatience) << mostRefused
+	for i, gap := 1, int64(2*leastPatience); i < len(at); i++ {
+		if got := at[i] - at[i-1]; got != gap {
+			t.Errorf("yield %d is %d ns after the one before, want %d", i, got, gap)
+		}
+		gap = min(2*gap, longest)
+	}
+	if got, want := o.looks(), uint32(spinLook<<mostLookShift); got != want {
+		t.Errorf("a volley looks %d times where nobody wants the CPU, want %d", got, want)
+	}
+}
+
+func TestAnOfferThatIsTakenIsRepeatedSoon(t *testing.T) {
+	switches := uint64(0)
+	o := &offers{shift: mostRefused, taken: func() uint64 { switches++; return switches }}
+	at := waits(o, 2_000_000, 1000)
+	if len(at) < 2 {
+		t.Fatalf("%d yields in 2 ms", len(at))
+	}
+	for i := 1; i < len(at); i++ {
+		if got := at[i] - at[i-1]; got != leastPatience {
+			t.Errorf("yield %d is %d ns after the one before, want %d", i, got, leastPatience)
+		}
+	}
+	if got := o.looks(); got != spinLook {
+		t.Errorf("a volley looks %d times where others want the CPU, want %d", got, spinLook)
+	}
+}
+
+func TestAWaitThatEndsSoonYieldsNever(t *testing.T) {
+	o := &offers{taken: func() uint64 { return 0 }}
+	o.yield = func() { t.Error("yields") }
+	for since := int64(0); since < 1_000_000; since += 10_000 {
+		o.offer(since+leastPatience-1, since)
+	}
+}
+
+// Two threads on one CPU: each sees that the other took what it offered.
+func TestAThreadOnTheSameCPUIsSeenToTakeTheOffer(t *testing.T) {
+	var allowed unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+		t.Fatal(err)
+	}
+	cpu := 0
+	for !allowed.IsSet(cpu) {
+		cpu++
+	}
+	var one unix.CPUSet
+	one.Set(cpu)
+	ready, done := make(chan error), make(chan struct{})
+	defer close(done)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with its affinity
+		ready <- unix.SchedSetaffinity(0, &one)
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+			}
+		}
+	}()
+	if err := <-ready; err != nil {
+		t.Fatal(err)
+	}
+	seen := make(chan bool)
+	go func() {
+		runtime.LockOSThread()
+		if err := unix.SchedSetaffinity(0, &one); err != nil {
+			t.Error(err)
+		}
+		o := offers{shift: 1}
+		for end := time.Now().Add(10 * time.Second); o.shift != 0 && time.Now().Before(end); {
+			o.last, o.shift = 0, 1
+			o.offer(leastPatience<<o.shift, 0)
+		}
+		seen <- o.shift == 0
+	}()
+	if !<-seen {
+		t.Error("no yield in 10 s let the other thread run")
+	}
+}
