@@ -4,9 +4,13 @@
 // It reads a directory with one file for each probe, named
 // REPEAT.TOOL.DEVICE.TEST.SIZE, such as 1.perftest.rxe0.send_lat.64: perftest's
 // output as it prints it, or rdmaperf's result document. A probe that failed leaves
-// the same name with .failed behind it, and the reason inside. The two probes of a
-// repeat ran one right after the other, so ratios are taken inside a repeat, and
-// then the median over the repeats: drift of a busy machine cancels out.
+// the same name with .failed behind it, and the reason inside.
+//
+// What is judged is each tool's best repeat: the lowest p50, the highest rate. Whatever
+// else works on the host only ever takes time, for seconds at a time and 20 % and more,
+// so the best of ten and more repeats is what comes closest to a host of one's own. The
+// ratios of the two probes that ran one right after the other stand beside it, with
+// their spread: where they are far from the verdict, the repeats were too few.
 //
 // Exit codes are rdmaperf's: 0 when all targets are met, 3 when one is missed, 1
 // when something could not be measured.
