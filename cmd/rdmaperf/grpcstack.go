@@ -18,7 +18,7 @@ import (
 
 const grpcName = "grpc"
 
-const grpcParams = "tcp, unix, dropin, fused (what carries the calls); of dropin and fused: bpev, bp, event, busy=TIME, pollers=N, idle=TIME, ring=BYTES, send=BYTES, watch, notice; " +
+const grpcParams = "tcp, unix, dropin, fused (what carries the calls); of dropin and fused: bpev, bp, event, busy=TIME, pollers=N, idle=TIME, ring=BYTES, send=BYTES, watch, notice; of fused: noland; " +
 	"of all but fused: best, read=BYTES, write=BYTES, window=BYTES, workers=N"
 
 // grpcForm is the form that a layer names; given is false for none.
@@ -58,10 +58,11 @@ func carryGRPC(l layer, below rdma.Device) (transports.Transport, error) {
 	return t, nil
 }
 
-// rdmaOnly are the parameters of the forms over RDMA, http2Only those of gRPC's own
-// transport, and bpevOnly those of one polling mode.
+// rdmaOnly are the parameters of the forms over RDMA, fusedOnly those of one of them,
+// http2Only those of gRPC's own transport, and bpevOnly those of one polling mode.
 var (
-	rdmaOnly  = []string{"bpev", "bp", "event", "busy", "pollers", "idle", "ring", "send", "watch", "notice", "noland"}
+	rdmaOnly  = []string{"bpev", "bp", "event", "busy", "pollers", "idle", "ring", "send", "watch", "notice"}
+	fusedOnly = []string{"noland"}
 	http2Only = []string{"best", "read", "write", "window", "workers"}
 	bpevOnly  = []string{"busy", "pollers", "idle"}
 )
@@ -82,6 +83,8 @@ func grpcConfig(l layer, over bool) (c carrier.Config, err error) {
 		switch {
 		case slices.Contains(rdmaOnly, key) && !c.Form.OverRDMA():
 			return c, refused(fmt.Errorf("%q is for dropin and fused, and this is %v", p, c.Form))
+		case slices.Contains(fusedOnly, key) && c.Form != carrier.Fused:
+			return c, refused(fmt.Errorf("%q is for fused, and this is %v", p, c.Form))
 		case slices.Contains(http2Only, key) && c.Form == carrier.Fused:
 			return c, refused(fmt.Errorf("%q is for gRPC's own transport, which fused does without", p))
 		}
