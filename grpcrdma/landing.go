@@ -192,6 +192,11 @@ func (g *landings) held() int {
 // is copied while a device works.
 const placeRuns = 2
 
+// placeRun is what longer runs are multiples of: a software device cuts a write into
+// segments of TCP, on loopback of 32741 bytes (half of the first window), so one of
+// 32 KiB would take two, with a look at the socket and a checksum for each.
+const placeRun = 32<<10 - 64
+
 // Place writes p to addr in the landing that the peer granted with key. It waits as
 // Write does, and what is written behind it is read behind it. Whether the peer
 // granted that much is for the peer's device to check: it ends the connection if not.
@@ -224,6 +229,9 @@ func (c *Conn) placeSome(key uint32, addr uint64, p []byte) (n int, err error) {
 			break
 		}
 		run := min(len(p)-n, int(most))
+		if run > placeRun {
+			run -= run % placeRun
+		}
 		off := w.alloc(uint64(run+unit-1) &^ (unit - 1))
 		copy(w.buf[off:], p[n:n+run])
 		runs[k] = rdma.SGE{Addr: w.bufAddr + off, Len: uint32(run), LKey: w.key}

@@ -24,10 +24,16 @@ const (
 	recvArea   = (noticeDepth + noticeSpare) * recvSlot
 	creditArea = creditSlots * creditSlot
 	sendOffset = recvArea + creditArea
+
+	// sendSlack is what the send buffer has beyond Config.SendBuffer, a cache line for
+	// each quarter: a record is a quarter at most, and a write that is a power of two,
+	// as gRPC's are, then fits into whole records. Without it each such write would
+	// end with a record of a few bytes, which costs the device as much as a long one.
+	sendSlack = 4 * 64
 )
 
 func (c *Config) remoteLen() int { return ringOffset + c.Ring }
-func (c *Config) localLen() int  { return sendOffset + c.SendBuffer }
+func (c *Config) localLen() int  { return sendOffset + c.SendBuffer + sendSlack }
 
 // memory is what a connection registers.
 func (c *Config) memory() int { return c.remoteLen() + c.localLen() }

@@ -291,7 +291,7 @@ func TestMemoryIsBoundedAndReported(t *testing.T) {
 				c1, c2 := e.conn()
 				conns = append(conns, c1, c2)
 			}
-			want := ringOffset + 8192 + sendOffset + 4096
+			want := ringOffset + 8192 + sendOffset + 4096 + sendSlack
 			if got := conns[0].Memory(); got != want {
 				t.Errorf("%d bytes a connection, want %d", got, want)
 			}

@@ -271,7 +271,7 @@ func (w *writer) notice(word uint32, body []byte, addr uint64) int {
 func (w *writer) send(qp rdma.QP, n int, signal bool) error {
 	wrs := w.wrs[:n]
 	w.dark += len(wrs)
-	if signal || w.dark >= sendDepth/4 || w.posted-w.signalled >= uint64(len(w.buf)/4) {
+	if signal || w.dark >= sendDepth/4 || w.posted-w.signalled >= uint64((len(w.buf)-sendSlack)/4) {
 		last := &wrs[len(wrs)-1]
 		last.Flags |= rdma.Signaled
 		last.ID = uint64(w.dark)<<coverShift | w.posted&endMask
