@@ -3,7 +3,7 @@
 // targets.
 //
 // It reads result documents of the head-of-line and throughput workloads, with a
-// stack and the tier over it, and the benchmark output of a request's cost. The
+// stack and the tier over it, and the output of package sched's benchmarks. The
 // documents are named in the order of the repeats. The arms of a repeat ran point by
 // point in turn, so ratios are taken inside a repeat and then their median over the
 // repeats: drift of a busy machine cancels out.
@@ -30,7 +30,7 @@ func main() {
 
 func run(args []string) error {
 	flags := flag.NewFlagSet("schedratio", flag.ContinueOnError)
-	bench := flags.String("bench", "", "benchmark output of a request's cost on the null device")
+	bench := flags.String("bench", "", "benchmark output of package sched: a request's cost, and streams alone")
 	stack := flags.String("stack", "iwarp", "the stack that the tier is held against")
 	only := flags.String("only", strings.Join([]string{setHOL, setBulk, setCPU, setRequest}, ","), "comma list of sets of lines: hol, bulk, cpu, sends, request")
 	show := flags.String("show", "", "comma list of sets whose lines are not judged")

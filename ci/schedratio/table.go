@@ -51,9 +51,24 @@ func p99(stack, arm, op string, size int64) string {
 
 var benchLine = regexp.MustCompile(`^BenchmarkPerRequest/(bare|fifo|strict)/single\S*\s.*?([0-9.]+) cpu-ns/request`)
 
-// bench takes the cost of a request that is posted alone.
+// Streams of writes alone, as the benchmark in package sched prints a round of them.
+var (
+	aloneLine   = regexp.MustCompile(`^BenchmarkAlone/([0-9]+)([KM]?)(-\d+)?\s`)
+	aloneFigure = regexp.MustCompile(`(\S+) (bare|sched)-(B/s|cpu-s/GB)`)
+)
+
+// bench takes the cost of a request that is posted alone, and streams over iWARP.
 func (m measures) bench(text string) {
 	for l := range strings.Lines(text) {
+		if f := aloneLine.FindStringSubmatch(l); f != nil {
+			size, _ := strconv.Atoi(f[1])
+			size <<= map[string]int{"K": 10, "M": 20}[f[2]]
+			for _, v := range aloneFigure.FindAllStringSubmatch(l, -1) {
+				stack, what := map[string]string{"bare": "iwarp", "sched": "sched+iwarp"}[v[2]], map[string]string{"B/s": "rate", "cpu-s/GB": "cpu"}[v[3]]
+				x, _ := strconv.ParseFloat(v[1], 64)
+				m.add(fmt.Sprintf("%s/%s/%d", stack, what, size), x)
+			}
+		}
 		if f := benchLine.FindStringSubmatch(l); f != nil {
 			x, _ := strconv.ParseFloat(f[2], 64)
 			m.add(f[1]+"/request", x)
@@ -119,15 +134,17 @@ func rows(stack string, large int64, only []string) []row {
 	return slices.DeleteFunc(list, func(w row) bool { return !slices.Contains(only, w.set) })
 }
 
-// line is one measured row. Value is the median of Values, one for each repeat.
+// line is one measured row. Value is the median of Values, one for each repeat, and
+// Interval where that lies with this scatter.
 type line struct {
-	Name    string          `json:"name"`
-	Series  string          `json:"series"`
-	Beside  string          `json:"beside,omitempty"`
-	Values  []float64       `json:"values"`
-	Value   float64         `json:"value"`
-	Target  string          `json:"target,omitempty"`
-	Verdict targets.Verdict `json:"verdict,omitempty"`
+	Name     string          `json:"name"`
+	Series   string          `json:"series"`
+	Beside   string          `json:"beside,omitempty"`
+	Values   []float64       `json:"values"`
+	Value    float64         `json:"value"`
+	Interval [2]float64      `json:"interval"`
+	Target   string          `json:"target,omitempty"`
+	Verdict  targets.Verdict `json:"verdict,omitempty"`
 }
 
 func (m measures) lines(list []row) (all []line) {
@@ -152,10 +169,11 @@ func (m measures) lines(list []row) (all []line) {
 		}
 		slices.Sort(l.Values)
 		l.Value = targets.Median(l.Values)
+		l.Interval[0], l.Interval[1] = targets.Interval(l.Values)
 		if w.shown {
 			w.bound, l.Target = 0, ""
 		}
-		l.Verdict = targets.Target{Bound: w.bound, Less: w.less}.Judge(l.Value, len(l.Values))
+		l.Verdict = targets.Target{Bound: w.bound, Less: w.less}.JudgeAll(l.Values)
 		all = append(all, l)
 	}
 	return all
@@ -164,13 +182,13 @@ func (m measures) lines(list []row) (all []line) {
 func print(w io.Writer, lines []line) {
 	out := bufio.NewWriter(w)
 	defer out.Flush()
-	fmt.Fprintf(out, "%-52s %8s  %-17s %-14s %s\n", "measure", "median", "of repeats", "target", "verdict")
+	fmt.Fprintf(out, "%-52s %8s  %-17s %3s  %-14s %s\n", "measure", "median", "95 % of medians", "of", "target", "verdict")
 	for _, l := range lines {
 		if l.Verdict == targets.NotMeasured {
-			fmt.Fprintf(out, "%-52s %8s  %-17s %-14s %s\n", l.Name, "-", "-", l.Target, l.Verdict)
+			fmt.Fprintf(out, "%-52s %8s  %-17s %3d  %-14s %s\n", l.Name, "-", "-", 0, l.Target, l.Verdict)
 			continue
 		}
-		fmt.Fprintf(out, "%-52s %8s  %-17s %-14s %s\n", l.Name, digits(l.Value), digits(l.Values[0])+" to "+digits(l.Values[len(l.Values)-1]), l.Target, l.Verdict)
+		fmt.Fprintf(out, "%-52s %8s  %-17s %3d  %-14s %s\n", l.Name, digits(l.Value), digits(l.Interval[0])+" to "+digits(l.Interval[1]), len(l.Values), l.Target, l.Verdict)
 	}
 }
 

@@ -8,6 +8,7 @@ package targets
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ const (
 	Fail        Verdict = "fail"
 	None        Verdict = "" // no target
 	NotMeasured Verdict = "not measured"
+	Undecided   Verdict = "undecided" // a miss that may be the scatter's
 )
 
 // Target bounds a figure. The zero value is no target.
@@ -67,11 +69,40 @@ func Median(xs []float64) float64 {
 	}
 }
 
+// JudgeAll says how the median of xs stands. It fails when all of its [Interval] misses
+// the bound: a median that misses by less than it scatters says nothing.
+func (t Target) JudgeAll(xs []float64) Verdict {
+	v := t.Judge(Median(xs), len(xs))
+	if lo, hi := Interval(xs); v == Fail && (t.Judge(lo, len(xs)) == Pass || t.Judge(hi, len(xs)) == Pass) {
+		return Undecided
+	}
+	return v
+}
+
+// Interval is where the median of what xs are samples of lies, in 95 of 100 cases
+// whatever the distribution: as many of the n lie below it as heads come in n throws
+// of a coin. Fewer than 6 samples cannot tell so much, and have their least and most.
+func Interval(xs []float64) (lo, hi float64) {
+	n := len(xs)
+	if n == 0 {
+		return 0, 0
+	}
+	s := slices.Sorted(slices.Values(xs))
+	k, p := 0, math.Pow(0.5, float64(n)) // p is that of k heads
+	for sum := p; k < n/2; k++ {
+		p *= float64(n-k) / float64(k+1)
+		if sum += p; sum > 0.025 {
+			break
+		}
+	}
+	return s[k], s[n-1-k]
+}
+
 // Outcome collects the verdicts of a table. The zero value is that of an empty one.
 type Outcome struct {
-	Failures       int // probes that failed, whatever lines they belong to
-	missed, absent []string
-	lines          int
+	Failures             int // probes that failed, whatever lines they belong to
+	missed, absent, open []string
+	lines                int
 }
 
 // Add notes the verdict of the line called what.
@@ -82,11 +113,14 @@ func (o *Outcome) Add(what string, v Verdict) {
 		o.missed = append(o.missed, what)
 	case NotMeasured:
 		o.absent = append(o.absent, what)
+	case Undecided:
+		o.open = append(o.open, what)
 	}
 }
 
 // Err is the exit code with its reason, nil when every target is met. What could not
-// be measured weighs more than a missed target, because then the table proves nothing.
+// be measured weighs more than a missed target, because then the table proves nothing,
+// and what is undecided less, but is no success.
 func (o *Outcome) Err() error {
 	failed := func(format string, args ...any) error {
 		return &reports.ExitError{Code: reports.ExitFailed, Err: fmt.Errorf(format, args...)}
@@ -100,6 +134,8 @@ func (o *Outcome) Err() error {
 		return failed("%d probes failed", o.Failures)
 	case len(o.missed) > 0:
 		return &reports.ExitError{Code: reports.ExitThreshold, Err: fmt.Errorf("target missed: %s", strings.Join(o.missed, "; "))}
+	case len(o.open) > 0:
+		return failed("undecided, more repeats tell: %s", strings.Join(o.open, "; "))
 	}
 	return nil
 }

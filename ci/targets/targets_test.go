@@ -38,6 +38,53 @@ func TestMedian(t *testing.T) {
 	}
 }
 
+// The interval's coverage, by the binomial distribution: of 6 samples 2/64 of the cases
+// lie outside of all of them, and of 9 samples 20/512 outside of the middle seven.
+func TestInterval(t *testing.T) {
+	for n, drop := range map[int]int{1: 0, 2: 0, 5: 0, 6: 0, 8: 0, 9: 1, 11: 1, 12: 2, 60: 21, 100: 39, 1000: 468} {
+		xs := make([]float64, n)
+		for i := range xs {
+			xs[(i*7+3)%n] = float64(i) // any order
+		}
+		if n%7 == 0 {
+			t.Fatal("7 must not divide n")
+		}
+		if lo, hi := Interval(xs); lo != float64(drop) || hi != float64(n-1-drop) {
+			t.Errorf("of %d: %v to %v, want %d dropped at each end", n, lo, hi, drop)
+		}
+	}
+	if lo, hi := Interval(nil); lo != 0 || hi != 0 {
+		t.Errorf("of nothing: %v to %v", lo, hi)
+	}
+}
+
+// A median that misses is a miss only if the scatter cannot have done it; one that
+// meets its bound is met.
+func TestJudgeAll(t *testing.T) {
+	least, most := Target{Bound: 1}, Target{Bound: 1, Less: true}
+	for _, c := range []struct {
+		xs                  []float64
+		wantLeast, wantMost Verdict
+	}{
+		{nil, NotMeasured, NotMeasured},
+		{[]float64{0.9, 0.95, 0.99}, Fail, Pass},
+		{[]float64{0.9, 0.95, 1.1}, Undecided, Pass},
+		{[]float64{0.9, 1.05, 1.1}, Pass, Undecided},
+		{[]float64{0.9, 1, 1.1}, Pass, Pass},
+		{[]float64{0.5, 0.9, 0.91, 0.92, 0.93, 0.94, 0.95, 0.96, 1.5}, Fail, Pass}, // the outermost do not count
+	} {
+		if got := least.JudgeAll(c.xs); got != c.wantLeast {
+			t.Errorf("%v, at least 1: %q, want %q", c.xs, got, c.wantLeast)
+		}
+		if got := most.JudgeAll(c.xs); got != c.wantMost {
+			t.Errorf("%v, at most 1: %q, want %q", c.xs, got, c.wantMost)
+		}
+	}
+	if got := (Target{}).JudgeAll([]float64{1}); got != None {
+		t.Errorf("no target: %q", got)
+	}
+}
+
 // What was not measured wins over failed probes, and these over missed targets.
 func TestOutcome(t *testing.T) {
 	for _, c := range []struct {
@@ -49,6 +96,8 @@ func TestOutcome(t *testing.T) {
 		{nil, 0, reports.ExitFailed, "nothing measured"},
 		{[]Verdict{Pass, None}, 0, reports.ExitOK, ""},
 		{[]Verdict{Pass, Fail, Fail}, 0, reports.ExitThreshold, "target missed: line; line"},
+		{[]Verdict{Undecided, Fail}, 0, reports.ExitThreshold, "target missed: line"},
+		{[]Verdict{Pass, Undecided}, 0, reports.ExitFailed, "undecided, more repeats tell: line"},
 		{[]Verdict{Fail}, 2, reports.ExitFailed, "2 probes failed"},
 		{[]Verdict{Fail, NotMeasured}, 2, reports.ExitFailed, "not measured: line"},
 	} {

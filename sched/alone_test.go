@@ -1,0 +1,226 @@
+package sched_test
+
+import (
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/sched"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"golang.org/x/sys/unix"
+)
+
+// aloneWindow is how long one window of BenchmarkAlone posts. A shared machine changes
+// its speed by a factor of two, for seconds or for a tenth of one: what is to be
+// compared has to lie closer together.
+const aloneWindow = 20 * time.Millisecond
+
+// aloneBytes bounds what is outstanding, as all of it has to arrive within the window.
+const (
+	aloneDepth = 128
+	aloneBytes = 128 << 20
+	aloneSlots = 16 << 20 // bytes of memory at each end
+)
+
+// BenchmarkAlone streams writes over a bare connection and over one through the
+// tier, in turn: first, second, second, first, so that a drift cancels. Each end has a
+// thread and a CPU of its own. Every round has new connections and new memory, whose
+// places differ by several percent, and the arms change places: a round is one sample.
+// Many samples come by -benchtime 1x and -count.
+func BenchmarkAlone(b *testing.B) {
+	for _, size := range []int{64, 64 << 10, 1 << 20, 16 << 20} {
+		round := 0
+		b.Run(sizeName(size), func(b *testing.B) {
+			for range b.N {
+				arms := []aloneArm{{name: "bare"}, {name: "sched", cfg: &sched.Config{}}}
+				if round++; round%2 == 0 {
+					arms[0], arms[1] = arms[1], arms[0]
+				}
+				for i := range arms {
+					arms[i].open(b, size)
+				}
+				alone(b, arms)
+				for _, a := range arms {
+					b.ReportMetric(a.bytes/a.took.Seconds(), a.name+"-B/s")
+					b.ReportMetric(a.cpu.Seconds()/a.bytes*1e9, a.name+"-cpu-s/GB")
+				}
+			}
+		})
+	}
+}
+
+// aloneArm is one connection, and what its windows brought.
+type aloneArm struct {
+	name  string
+	cfg   *sched.Config
+	pair  *iwarpPair
+	ring  []rdma.SendWR // prepared, in batches of which the last is signalled
+	batch int
+	depth int
+	at    int
+
+	bytes     float64
+	took, cpu time.Duration
+}
+
+func (a *aloneArm) open(b *testing.B, size int) {
+	slots := max(1, min(aloneDepth, aloneSlots/size))
+	a.pair = newIWARPPair(b, a.cfg, slots*size)
+	a.depth = min(aloneDepth, aloneBytes/size)
+	a.batch = max(1, min(16, (1<<20)/size))
+	a.ring = a.pair.write(size, max(slots, a.batch))
+	for i := range a.ring {
+		w := &a.ring[i]
+		w.SGE[0].Addr += uint64(i % slots * size)
+		w.RemoteAddr += uint64(i % slots * size)
+		if (i+1)%a.batch != 0 {
+			w.Flags = 0
+		}
+	}
+}
+
+// alone measures the arms. The other end polls whichever is at work.
+func alone(b *testing.B, arms []aloneArm) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	runtime.LockOSThread() // and dies with this goroutine, as it is tied to a CPU
+	cpus := twoCPUs(b)
+	tie(b, cpus[0])
+	var (
+		active   atomic.Pointer[iwarpPair]
+		arrivals atomic.Int64
+		done     = make(chan struct{})
+		stopped  = make(chan struct{})
+	)
+	go func() {
+		defer close(stopped)
+		runtime.LockOSThread()
+		tie(b, cpus[1])
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if p := active.Load(); p != nil {
+				n, err := p.arrived(b)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				arrivals.Add(int64(n))
+			}
+		}
+	}()
+	run := func(a *aloneArm, counts bool) {
+		active.Store(a.pair)
+		used, start := processCPU(), time.Now()
+		posted := a.window(b, start, &arrivals, stopped)
+		if counts {
+			a.took += time.Since(start)
+			a.cpu += processCPU() - used
+			a.bytes += float64(posted) * float64(a.ring[0].SGE[0].Len)
+		}
+	}
+	for i := range arms {
+		run(&arms[i], false)
+	}
+	b.ResetTimer()
+	for _, i := range []int{0, 1, 1, 0} {
+		run(&arms[i], true)
+	}
+	b.StopTimer()
+	close(done)
+	<-stopped
+}
+
+// window posts for a time, and waits until all has arrived.
+func (a *aloneArm) window(b *testing.B, start time.Time, arrivals *atomic.Int64, stopped <-chan struct{}) (posted int) {
+	before, done, looks := arrivals.Load(), 0, 0
+	post := func(wrs []rdma.SendWR) {
+		if n, err := a.pair.a.PostSend(wrs); n < len(wrs) {
+			b.Fatal(n, err)
+		}
+	}
+	for end := start.Add(aloneWindow); ; {
+		if posted-done+a.batch <= a.depth {
+			post(a.ring[a.at : a.at+a.batch])
+			a.at = (a.at + a.batch) % len(a.ring)
+			posted += a.batch
+		}
+		n := a.completed(b)
+		if done += n * a.batch; n > 0 && time.Now().After(end) {
+			break
+		}
+	}
+	post([]rdma.SendWR{{ID: 2, Op: rdma.OpSend}}) // its arrival proves that of everything
+	for done < posted || arrivals.Load() == before {
+		done += a.completed(b) * a.batch
+		if looks++; looks%1024 == 0 {
+			select {
+			case <-stopped:
+				b.FailNow()
+			default:
+			}
+		}
+	}
+	return posted
+}
+
+func (a *aloneArm) completed(b *testing.B) int {
+	n, err := a.pair.ca.Poll(a.pair.wcs[:])
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, wc := range a.pair.wcs[:n] {
+		if wc.Status != rdma.StatusSuccess {
+			b.Fatal(wc.Status)
+		}
+	}
+	return n
+}
+
+// arrived takes what came at the other end.
+func (p *iwarpPair) arrived(tb testing.TB) (int, error) {
+	var wcs [32]rdma.WC
+	n, err := p.cb.Poll(wcs[:])
+	for range n {
+		p.recv(tb, 0)
+	}
+	return n, err
+}
+
+// twoCPUs are the last two that this process may use.
+func twoCPUs(b *testing.B) (cpus [2]int) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		b.Fatal(err)
+	}
+	if set.Count() < 2 {
+		b.Skip("two ends at work at the same time take two CPUs")
+	}
+	for i := range 8 * int(len(set)) * 8 {
+		if set.IsSet(i) {
+			cpus[0], cpus[1] = cpus[1], i
+		}
+	}
+	return cpus
+}
+
+func tie(b *testing.B, cpu int) {
+	var set unix.CPUSet
+	set.Set(cpu)
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		b.Error(err)
+	}
+}
+
+// processCPU is the time that all threads have worked.
+func processCPU() time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
