@@ -26,17 +26,21 @@ const (
 const (
 	// latencySlots is how many window slots a ping-pong of small messages cycles
 	// through, a power of two: twice as many as are sent before what was sent and
-	// answered is looked at. From mediumMessage on, where that is one, it is four, so
-	// that a slot is never written again before its last use completed. Messages above
-	// largeMessage, whose completions are long done by then, make do with two, so that
-	// a message of 1 GiB fits the default window limit.
-	latencySlots  = 16
+	// answered is looked at. That is 64 up to smallMessage, so that one slot after the
+	// other stays in a first-level cache of 32 KiB, and 16 up to mediumMessage. From
+	// there on, where one is sent, it is four, so that a slot is never written again
+	// before its last use completed. Messages above largeMessage, whose completions are
+	// long done by then, make do with two, so that a message of 1 GiB fits the default
+	// window limit.
+	latencySlots  = 64
+	smallMessage  = 512
+	mediumSlots   = 16
 	mediumMessage = 4 << 10 // arbitrary: there a step in C or Go is nothing to the copy
 	largeMessage  = 16 << 20
 	// latencyShifts is how many source offsets it cycles through, so that stale
 	// bytes of an earlier message differ at every position.
-	latencyShifts = 16
-	shiftStep     = 64 // a cache line
+	latencyShifts = latencySlots / 2 // at least as many as one volley prepares
+	shiftStep     = 64               // a cache line
 	slotAlign     = 64
 
 	// ctlSlots is the number of small buffers for credits, each ctlSize bytes. A
@@ -146,6 +150,8 @@ func latencySlotsFor(size int) int {
 		return 2
 	case size > mediumMessage:
 		return 4
+	case size > smallMessage:
+		return mediumSlots
 	}
 	return latencySlots
 }
@@ -155,7 +161,7 @@ func (sh *Shape) volleySteps() int {
 	if sh.Size > mediumMessage {
 		return 1
 	}
-	return latencySlots / 2
+	return latencySlotsFor(sh.Size) / 2
 }
 
 // shift is from one source offset to the next. Messages that are prepared together

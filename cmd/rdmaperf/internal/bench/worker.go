@@ -75,8 +75,12 @@ type worker struct {
 // so this is some 50 µs.
 const spinLook = 256
 
+// mostDone is how many completions one poll gives: those of a volley's asks or answers
+// and of what arrived.
+const mostDone = 2 * latencySlots
+
 func newWorker(sh *Shape, side string, cpu int) *worker {
-	w := &worker{sh: sh, side: side, cpu: cpu, done: make([]transports.Done, 64), event: sh.Polling == PollingEvent}
+	w := &worker{sh: sh, side: side, cpu: cpu, done: make([]transports.Done, mostDone), event: sh.Polling == PollingEvent}
 	if side == sideClient {
 		// Time for the bytes under way at 10 MB/s comes on top of the timeout: the
 		// limit is for peers that are gone, not for slow ones.
