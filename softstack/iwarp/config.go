@@ -49,7 +49,7 @@ const (
 	answerTimeout  = 10 * time.Second       // for the application's answer to a request
 	lingerTimeout  = 2 * time.Second        // for the peer to read our last octets
 	watchPeriod    = 10 * time.Millisecond  // how often an active QP is looked at from the background
-	waitSlice      = 100 * time.Millisecond // how often CQ.Wait looks at its context
+	waitSlice      = 100 * time.Millisecond // how often CQ.Wait looks at its context, at first
 )
 
 func (c *Config) validate() error {

@@ -238,7 +238,9 @@ func (c *cq) takeEvent() (fired bool, err error) {
 // epoll on the sockets of this CQ's QPs and drives them when it wakes, so that
 // an event costs one wake-up and no hand-over.
 func (c *cq) Wait(ctx context.Context) error {
-	c.waiters.Add(1)
+	if c.waiters.Add(1) > 1 {
+		c.poller.Wake() // the first one goes on with short sleeps: this one depends on it
+	}
 	defer func() {
 		c.waiters.Add(-1)
 		c.dev.bg.leftWait()
@@ -248,10 +250,17 @@ func (c *cq) Wait(ctx context.Context) error {
 			q.joinPollers()
 		}
 	}
+	idle := 0 // sleeps in a row that brought nothing
 	for hooked := false; ; {
-		c.drive()
+		if idle == 0 {
+			c.drive()
+		}
 		for _, q := range *c.qps.Load() {
-			q.watchRoom()
+			// A look at every socket after every sleep would cost a thousand idle QPs
+			// a tenth of a processor.
+			if told := q.watchRoom(c); idle > 0 && !told {
+				q.poll()
+			}
 		}
 		if fired, err := c.takeEvent(); fired || err != nil {
 			return err
@@ -264,26 +273,38 @@ func (c *cq) Wait(ctx context.Context) error {
 			stop := context.AfterFunc(ctx, c.poller.Wake)
 			defer stop()
 		}
-		if err := c.sleep(ctx); err != nil {
+		n, err := c.sleep(ctx, idle)
+		if err != nil {
 			return err
+		}
+		if idle++; n > 0 {
+			idle = 0
 		}
 	}
 }
 
-// sleep waits for a socket, a wake-up, or a slice of time. A second waiter
-// lets the first one drive and only sleeps.
-func (c *cq) sleep(ctx context.Context) error {
+// sleep waits for a socket, a wake-up, or a slice of time, and says how many sockets
+// it was. A second waiter lets the first one drive and only sleeps. Who is alone sleeps
+// longer every time that nothing happens: everything that concerns it wakes it.
+func (c *cq) sleep(ctx context.Context, idle int) (int, error) {
 	c.waitMu.Lock()
 	defer c.waitMu.Unlock()
 	c.mu.Lock()
 	done := c.fired || c.closed
 	c.mu.Unlock()
 	if done || ctx.Err() != nil {
-		return nil
+		return 0, nil
 	}
-	_, err := c.poller.Wait(c.ready[:], sliceOf(ctx))
-	return err
+	slice := waitSlice
+	if c.waiters.Load() == 1 {
+		slice <<= min(idle, longSleeps)
+	}
+	return c.poller.Wait(c.ready[:], sliceOf(ctx, slice))
 }
+
+// longSleeps is how often a sleep doubles. Arbitrary: 1.6 s at most. The runtime's
+// monitor takes a look every 20 µs for a while after each.
+const longSleeps = 4
 
 // Close frees the queue.
 func (c *cq) Close() error {

@@ -169,3 +169,27 @@ func TestTargetThatLeftWait(t *testing.T) {
 		t.Errorf("%d of %d reads did not wait for the end of a slice", quick, rounds)
 	}
 }
+
+// TestAnIdleWaiterLeavesSocketsAlone: nobody looks at a QP on which nothing happens
+// while somebody sleeps in Wait, and what then happens is still noticed.
+func TestAnIdleWaiterLeavesSocketsAlone(t *testing.T) {
+	a, b := pair(t, Config{}, rdma.QPConfig{})
+	b.postRecv(1, b.sge(0, 64))
+	must(t, b.cq.Arm(false))
+	done := make(chan error, 1)
+	go func() { done <- b.cq.Wait(t.Context()) }()
+	eventually(t, "a waiter", func() bool { return b.cq.(*cq).waiters.Load() == 1 })
+	looks := func() uint64 { return uint64(b.qp.(*qp).activity.Load()) }
+	// It may look once or twice before it sleeps.
+	for before := looks() + 1; before != looks(); {
+		before = looks()
+		time.Sleep(waitSlice / 2)
+	}
+	before := looks()
+	time.Sleep(3 * waitSlice)
+	if n := looks() - before; n != 0 {
+		t.Errorf("%d looks at a socket where nothing happened", n)
+	}
+	a.post(rdma.SendWR{ID: 1, Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 8)}})
+	must(t, <-done)
+}

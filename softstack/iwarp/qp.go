@@ -398,7 +398,7 @@ func (q *qp) Disconnect(ctx context.Context) error {
 			bits |= stream.Writable
 		}
 		q.mu.Unlock()
-		conn.Await(bits, sliceOf(ctx))
+		conn.Await(bits, sliceOf(ctx, waitSlice))
 	}
 }
 

@@ -295,13 +295,16 @@ func (q *qp) join() {
 	}
 }
 
-// watchRoom makes the pollers report room in the socket while octets wait for it.
-func (q *qp) watchRoom() {
+// watchRoom makes the pollers report room in the socket while octets wait for it. It
+// tells whether c's poller reports what there is to do for this QP.
+func (q *qp) watchRoom(c *cq) (told bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.phase == phaseOpen {
-		q.roomInPollers()
+	if q.phase != phaseOpen {
+		return true // the background goroutine's, or nobody's
 	}
+	q.roomInPollers()
+	return q.send == c && q.joined[0] || q.recv == c && q.joined[1]
 }
 
 // roomInPollers does it with q.mu held.
@@ -331,9 +334,8 @@ func (q *qp) leavePollers() {
 	}
 }
 
-// sliceOf is how long one sleep under ctx may take, in milliseconds.
-func sliceOf(ctx context.Context) int {
-	d := waitSlice
+// sliceOf is how long one sleep of d under ctx may take, in milliseconds.
+func sliceOf(ctx context.Context, d time.Duration) int {
 	if dl, ok := ctx.Deadline(); ok {
 		d = min(d, time.Until(dl))
 	}
