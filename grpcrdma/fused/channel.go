@@ -30,7 +30,7 @@ type Config struct {
 	// 1 to 1048576; 0 means 1000. A client's further calls wait.
 	MaxStreams int
 	// Landing is the registered memory that a connection grants its peer for messages
-	// of 128 KiB and more, once such have come, in bytes; 0 means 64 MiB, a negative
+	// of 64 KiB and more, once such have come, in bytes; 0 means 64 MiB, a negative
 	// value none. What counts is how long the messages may be: memory that serves again
 	// can be up to four times as long. It is taken over connections of grpcrdma only,
 	// and longer messages than that come through the ring.

@@ -32,7 +32,7 @@
 //
 // # Long messages
 //
-// Over connections of grpcrdma a message of 128 KiB and more lands, and of 512 KiB and
+// Over connections of grpcrdma a message of 64 KiB and more lands, and of 512 KiB and
 // more where registering memory is a system call: it is written into registered memory
 // of the receiver, where the codec reads it. A receiver grants such
 // memory for messages as long as it got before, so the first of a connection still

@@ -21,7 +21,7 @@ import (
 const (
 	// landMin is the shortest length that may land: a grant and its registration take
 	// some microseconds. A receiver grants none below what its device says. Arbitrary.
-	landMin = 128 << 10
+	landMin = 64 << 10
 	// maxGrants bounds the grants of either side that are not used yet. Arbitrary.
 	maxGrants      = 8
 	defaultLanding = 64 << 20

@@ -12,8 +12,6 @@ import (
 	"testing"
 
 	pb "google.golang.org/grpc/interop/grpc_testing"
-
-	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 )
 
 // exchange makes a call with n bytes each way and compares the answer.
@@ -130,7 +128,7 @@ func TestUnusedGrantGoesBack(t *testing.T) {
 // the client sent before has been read.
 func (r *rpc) leftAtServer(t *testing.T) {
 	t.Helper()
-	rpctest.Unary(t, r.Target)
+	exchange(t, r, 64)
 	r.server.mu.Lock()
 	defer r.server.mu.Unlock()
 	for ss := range r.server.sessions {
