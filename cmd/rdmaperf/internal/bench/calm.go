@@ -27,7 +27,7 @@ var calm struct {
 
 // calmSlack is how late a timer of a calm thread may be, in ns: long against the 20 us
 // of the monitor, and short against everything that a phase waits for.
-const calmSlack = 4_000_000
+const calmSlack = 20_000_000
 
 // calmOthers begins to, with the calling thread among the workers, and returns what
 // ends it.

@@ -317,7 +317,7 @@ func (m *measurement) parameters() map[string]any {
 		p["read_depth"] = sh.ReadDepth
 	}
 	if m.crew != nil && m.crew.workers[0].calm {
-		p["other_threads"] = "SCHED_BATCH and, where allowed, 4 ms of timer slack in the window"
+		p["other_threads"] = "SCHED_BATCH and, where allowed, 20 ms of timer slack in the window"
 	}
 	if m.warm != nil {
 		p["warmup_operations"] = m.warm.ops
