@@ -38,7 +38,7 @@ for ((repeat = 1; repeat <= repeats; repeat++)); do
 			point "$repeat" "$device" "${op}_bw" 65536 500
 			if ((repeat == 1)); then point 1 "$device" "${op}_lat" 65536 200; fi # only shown
 		done
-		if ((repeat == 1)) && [[ $device == rxe* ]]; then point 1 "$device" atomic_lat 8 2000; fi
+		if [[ $device == rxe* ]]; then point "$repeat" "$device" atomic_lat 8 2000; fi # only shown
 	done
 done
 stops "$ours"

@@ -53,6 +53,9 @@ const (
 	// share slots, which carry the same bytes. 16 MiB, arbitrary: larger than any
 	// L2, small enough that many QPs fit.
 	slotBudget = 16 << 20
+	// bareBudget is that of a stream that nobody compares: about a second-level cache.
+	// Other tools' streams, which compare nothing either, have one buffer for each QP.
+	bareBudget = 1 << 20
 
 	// batchMax bounds one Post. Arbitrary; the gain from larger ones is lost in
 	// the noise, and the rings stay in the L1 cache.
@@ -192,7 +195,11 @@ func (sh *Shape) streamDepths(p *Plan, caps transports.Caps) {
 		sh.Moderation = max(1, sh.Depth/8) // eight completions in flight keep the pipe full
 	}
 	sh.Moderation = min(sh.Moderation, sh.Depth)
-	sh.Slots = max(1, min(sh.Depth, slotBudget/sh.stride()))
+	budget := slotBudget
+	if !p.Verify {
+		budget = bareBudget
+	}
+	sh.Slots = max(1, min(sh.Depth, budget/sh.stride()))
 	if sh.Slots >= sh.Moderation {
 		sh.Slots -= sh.Slots % sh.Moderation
 	} else {

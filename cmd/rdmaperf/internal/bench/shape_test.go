@@ -1,0 +1,50 @@
+package bench
+
+import (
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// What is compared has a place of its own; what is not stays in a second-level cache,
+// as one buffer does.
+func TestStreamsThatNobodyComparesStayInTheCache(t *testing.T) {
+	memory, _ := memEnds(t)
+	for _, c := range []struct {
+		verify      bool
+		size, slots int
+	}{
+		{true, 64 << 10, 128},
+		{false, 64 << 10, 16},
+		{true, 64, 128},
+		{false, 64, 128},
+		{false, 4 << 20, 1},
+	} {
+		plan := quickPlan(Point{Workload: WorkloadThroughput, Op: transports.KindSend.String(), Size: c.size})
+		plan.Depth, plan.Moderation, plan.Verify, plan.Polling = 128, 1, c.verify, PollingBusy
+		sh, err := newShape(&plan, plan.Points[0], memory.Caps(), memory.Caps())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sh.Slots != c.slots {
+			t.Errorf("%d bytes, compared %v: %d slots, want %d", c.size, c.verify, sh.Slots, c.slots)
+		}
+	}
+}
+
+// A message that is prepared with others has bytes and a slot of its own.
+func TestAVolleysMessagesShareNoBytes(t *testing.T) {
+	for _, size := range []int{1, smallMessage, smallMessage + 1, mediumMessage, mediumMessage + 1} {
+		sh := Shape{Point: Point{Workload: WorkloadLatency, Size: size}}
+		steps := sh.volleySteps()
+		if slots := latencySlotsFor(size); steps > 1 && slots < 2*steps {
+			t.Errorf("%d bytes: %d slots for volleys of %d", size, slots, steps)
+		}
+		if steps > latencyShifts {
+			t.Errorf("%d bytes: volleys of %d, %d sources", size, steps, latencyShifts)
+		}
+		if steps > 1 && sh.shift() < size {
+			t.Errorf("%d bytes: sources are %d apart", size, sh.shift())
+		}
+	}
+}
