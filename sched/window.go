@@ -87,7 +87,7 @@ const (
 // many round trips. On a slow device the window must outlast the time for which a busy
 // machine keeps the poster from posting: on emulated CPUs that sent 42 MB/s (kernel RXE),
 // windows of 0.4, 0.8 and 4 MB carried 0.91, 0.95 and 0.97 of the bare device with 64 KiB
-// (24 pairs of 0.3 s each, half of which within 0.85 and 1.1). Above 0.2 GB/s wideMost
+// (8 pairs of 0.3 s and 16 of 0.25 s, half of which within 0.8 and 1.1). Above 0.2 GB/s wideMost
 // bounds the wait sooner. Slices of a quarter of wideMost were as fast as no slices.
 // calmAfter is how long the window stays narrow after an urgent request. Arbitrary.
 const (
