@@ -9,18 +9,14 @@ limit=60 # seconds for one probe
 reads=128 # outstanding reads: rdmaperf takes as many as the queue is deep and the device can
 mkdir -p "$raw"
 
-# on CPU COMMAND…: all of a program's threads on one CPU, as perftest's one thread is. A
-# thread of the other side's program would empty this CPU's tables of addresses. The Go
-# runtime still thinks of two: the control connection must not wait for the polling loop.
-on() {
-	local cpu=$1
-	shift
-	GOMAXPROCS=2 taskset -c "$cpu" "$@"
-}
+# on: all of a program's threads on one CPU, as perftest's one thread is. A thread of the
+# other side's program would empty this CPU's tables of addresses. The Go runtime still
+# thinks of two: the control connection must not wait for the polling loop.
+on=(env GOMAXPROCS=2 taskset -c)
 
 # rdmaperf_server: the far side of rdmaperf's points; $ours is its id.
 rdmaperf_server() {
-	serve "$OUT/serve.log" lab 18600 env GOMAXPROCS=2 taskset -c 1 rdmaperf serve -p 18600 || return
+	serve "$OUT/serve.log" lab 18600 "${on[@]}" 1 rdmaperf serve -p 18600 || return
 	ours=$server
 }
 
@@ -113,7 +109,7 @@ by_rdmaperf() {
 	siw*) address=10.78.0.1 ;;
 	*) options+=(-x 1) ;;
 	esac
-	on 0 timeout "$limit" rdmaperf run "$address" "${options[@]}" >"$file" 2>/tmp/client.log || code=$?
+	timeout "$limit" "${on[@]}" 0 rdmaperf run "$address" "${options[@]}" >"$file" 2>/tmp/client.log || code=$?
 	((code == 0)) && return
 	rm -f "$file"
 	echo "exit code $code: $(tail -n 1 /tmp/client.log)" >"$file.failed"
