@@ -36,14 +36,23 @@ static inline int64_t vb_monotonic(void) {
 	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
+// vb_reading may be read a little too early, as a processor orders it, but not late:
+// for a start.
 static inline uint64_t vb_reading(void) {
 #ifdef __x86_64__
-	if (vb_clock.counter) {
-		__builtin_ia32_lfence(); // not before what was loaded to get here
+	if (vb_clock.counter)
 		return __builtin_ia32_rdtsc();
-	}
 #endif
 	return vb_monotonic();
+}
+
+// vb_settled is not read before what was loaded to get there: for an end.
+static inline uint64_t vb_settled(void) {
+#ifdef __x86_64__
+	if (vb_clock.counter)
+		__builtin_ia32_lfence();
+#endif
+	return vb_reading();
 }
 
 static inline int64_t vb_ns(uint64_t reading) {

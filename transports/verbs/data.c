@@ -217,11 +217,6 @@ void vb_fill(struct vb_queue *q, struct va_send_wr *d, const struct vb_send *s) 
 		d->send_flags |= VA_SEND_SIGNALED;
 }
 
-static uint32_t room(struct vb_queue *q) {
-	uint32_t used = q->tail - __atomic_load_n(&q->head, __ATOMIC_ACQUIRE);
-	return used < q->depth ? q->depth - used : 0; // a beacon stands beyond depth
-}
-
 // before is how many requests of the list in front of bad the device took.
 static int before(const void *list, const void *bad, size_t size, int n) {
 	ptrdiff_t off = (const char *)bad - (const char *)list;
@@ -233,12 +228,10 @@ static void put(struct vb_qp *q, int i, const struct vb_send *w) {
 	struct vb_queue *s = &q->sq;
 	uint32_t place = s->tail + i;
 	struct va_send_wr *d = &q->swr[i];
-	struct vb_entry *e = &s->ring[place & s->mask];
 	vb_fill(s, d, w);
 	d->wr_id = s->key | place;
 	d->next = d + 1;
-	e->id = w->id;
-	e->flags = (w->flags & VB_LOUD) | s->sig_all;
+	vb_enter(s, place, w);
 }
 
 // hand posts the k requests that were put, and n counts those that the device took.
@@ -260,8 +253,9 @@ static int hand(struct vb_qp *q, int k, int *n) {
 
 struct vb_posted vb_post_send(struct vb_qp *q, const struct vb_send *w, int n) {
 	struct vb_posted r = {0, 0};
+	vb_set_cancel();
 	while (r.n < n && !r.err) {
-		uint32_t space = room(&q->sq);
+		uint32_t space = vb_room(&q->sq);
 		int k = n - r.n < VB_BATCH ? n - r.n : VB_BATCH;
 		if (!space) {
 			r.err = ENOMEM;
@@ -290,7 +284,7 @@ struct vb_posted vb_post_recv(struct vb_qp *q, const struct vb_recv *w, int n) {
 	struct vb_queue *s = &q->rq;
 	struct vb_posted r = {0, 0};
 	while (r.n < n) {
-		uint32_t tail = s->tail, space = room(s);
+		uint32_t tail = s->tail, space = vb_room(s);
 		int k = n - r.n < VB_BATCH ? n - r.n : VB_BATCH;
 		if (!space) {
 			r.err = ENOMEM;
@@ -408,7 +402,7 @@ int vb_beacon_write(struct vb_qp *q) {
 
 static struct vb_posted hold(struct vb_queue *s, const void *list, size_t size, int n) {
 	struct vb_posted r = {0, 0};
-	for (; r.n < n && room(s); r.n++) {
+	for (; r.n < n && vb_room(s); r.n++) {
 		uint64_t id;
 		memcpy(&id, (const char *)list + r.n * size, sizeof id);
 		s->ring[s->tail & s->mask] = (struct vb_entry){.id = id, .flags = VB_LOUD | VB_HELD};

@@ -5,6 +5,7 @@
 #ifndef VERBS_LIB_H
 #define VERBS_LIB_H
 
+#include <pthread.h>
 #include <sys/types.h>
 
 #include "clock.h"
@@ -82,6 +83,31 @@ int vb_fill_key(struct vb_table *, struct va_context *);
 // list. vb_translate is the way back, and false for what nobody is to see.
 void vb_fill(struct vb_queue *, struct va_send_wr *, const struct vb_send *);
 int vb_translate(struct vb_cq *, struct vb_wc *, const struct va_wc *);
+
+// vb_room is how many places are free; a beacon stands beyond depth.
+static inline uint32_t vb_room(struct vb_queue *q) {
+	uint32_t used = q->tail - __atomic_load_n(&q->head, __ATOMIC_ACQUIRE);
+	return used < q->depth ? q->depth - used : 0;
+}
+
+// vb_enter writes the request into a place of the ring that is free.
+static inline void vb_enter(struct vb_queue *q, uint32_t place, const struct vb_send *w) {
+	struct vb_entry *e = &q->ring[place & q->mask];
+	e->id = w->id;
+	e->flags = (w->flags & VB_LOUD) | q->sig_all;
+}
+
+// vb_set_cancel prepares the thread for providers that post with write(2), as the soft
+// ones do. In a program of several threads the C library switches each write of a
+// thread to asynchronous cancellation and back, with two atomic operations, unless it
+// is there already. Nobody cancels a thread of Go, so it may stay there.
+static inline void vb_set_cancel(void) {
+	static __thread char set;
+	if (__builtin_expect(!set, 0)) {
+		pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+		set = 1;
+	}
+}
 
 int vb_init_queue(struct vb_queue *, enum vb_kind, uint32_t depth);
 int vb_enlist(struct vb_table *, struct vb_queue *);

@@ -2,10 +2,11 @@
 
 // Steps of a ping-pong without a return to Go. A way out of Go and back costs
 // what tens of polls cost, and in the plain loops it stands between an arrival and
-// whoever waits for it. Requests are translated before the first step. The steps
-// themselves are one function without calls of its own, but into the provider: a call
-// costs little here, and ten times that where code is translated, in which every way
-// back is a search.
+// whoever waits for it. Requests are translated, and their places in the queue written,
+// before the first step. The steps themselves are one function without calls of its
+// own, but into the provider, and what needs not be done between an arrival and its
+// answer is done behind the answer: an instruction costs little here, and ten times
+// that where code is translated, in which every way back is a search.
 
 #include <errno.h>
 
@@ -32,139 +33,181 @@ static inline int answers(const struct vb_volley *v, const struct vb_wc *w) {
 	return w->byte_len == (a->num_sge ? a->sge[0].length : 0);
 }
 
-// launch posts a translated request and takes the next place for it.
-static inline int launch(struct vb_qp *q, struct va_send_wr *d, const struct vb_send *w) {
+// launch posts a prepared request into the next place. The place was written with the
+// preparation, unless the queue had no room then.
+static inline int launch(struct vb_qp *q, struct va_send_wr *d, const struct vb_send *w, int full) {
 	struct vb_queue *s = &q->sq;
-	uint32_t place = s->tail;
-	struct vb_entry *e = &s->ring[place & s->mask];
+	uint32_t tail = s->tail;
 	struct va_send_wr *bad;
-	if (unlikely(place - __atomic_load_n(&s->head, __ATOMIC_ACQUIRE) >= s->depth))
-		return ENOMEM;
-	d->wr_id = s->key | place;
-	e->id = w->id;
-	e->flags = (w->flags & VB_LOUD) | s->sig_all;
-	__atomic_store_n(&s->tail, place + 1, __ATOMIC_RELEASE); // before the device knows
+	if (unlikely(full)) {
+		if (!vb_room(s))
+			return ENOMEM;
+		vb_enter(s, tail, w);
+	}
+	__atomic_store_n(&s->tail, tail + 1, __ATOMIC_RELEASE); // before the device knows
 	int err = q->qp->context->ops.post_send(q->qp, d, &bad);
 	if (unlikely(err)) {
-		__atomic_store_n(&s->tail, place, __ATOMIC_RELEASE);
+		__atomic_store_n(&s->tail, tail, __ATOMIC_RELEASE);
 		return err < 0 ? -err : err;
 	}
 	return 0;
 }
 
-// next tells whether the completion is a success of the oldest request of the queue,
-// and nothing is special about it. Then its place is free.
-static inline int next(struct vb_queue *s, const struct va_wc *w, struct vb_wc *o) {
-	uint32_t place = (uint32_t)w->wr_id;
-	struct vb_entry *e = &s->ring[place & s->mask];
-	if (unlikely(w->status != VA_WC_SUCCESS || place != s->head || place != s->done || e->flags != VB_LOUD || place == __atomic_load_n(&s->tail, __ATOMIC_ACQUIRE)))
-		return 0;
-	*o = (struct vb_wc){.id = e->id, .qp_num = s->qp_num};
-	s->done = place + 1;
-	__atomic_store_n(&s->head, place + 1, __ATOMIC_RELEASE);
-	return 1;
+// due finds the oldest request of the queue if the completion is its success, and
+// nothing is special about it: NULL else.
+static inline const struct vb_entry *due(const struct vb_queue *s, const struct va_wc *w) {
+	uint32_t place = s->done;
+	const struct vb_entry *e = &s->ring[place & s->mask];
+	if (unlikely(w->wr_id != (s->key | place) || w->status != VA_WC_SUCCESS || place != s->head || e->flags != VB_LOUD || place == __atomic_load_n(&s->tail, __ATOMIC_ACQUIRE)))
+		return NULL;
+	return e;
 }
 
-// usual is vb_translate for what a ping-pong completes as a rule: 0 for the rest.
-static inline int usual(struct vb_qp *q, const struct va_wc *w, struct vb_wc *o) {
-	static const uint8_t sent[] = {[VA_WC_SEND] = WC_SEND, [VA_WC_WRITE] = WC_WRITE, [VA_WC_READ] = WC_READ};
-	if ((w->wr_id ^ q->sq.key) >> 32 == 0) {
-		if ((unsigned)w->opcode >= sizeof sent || !next(&q->sq, w, o))
-			return 0;
-		o->opcode = sent[w->opcode];
-		if (w->opcode == VA_WC_READ)
-			o->byte_len = w->byte_len;
-		return 1;
-	}
-	if ((w->wr_id ^ q->rq.key) >> 32 || w->opcode != VA_WC_RECV || w->wc_flags & (VA_WC_WITH_IMM | VA_WC_WITH_INV) || !next(&q->rq, w, o))
-		return 0;
-	o->opcode = WC_RECV;
-	o->byte_len = w->byte_len;
-	return 1;
+static const uint8_t opcode_of[] = {[VA_WC_SEND] = WC_SEND, [VA_WC_WRITE] = WC_WRITE, [VA_WC_READ] = WC_READ};
+
+// finish is vb_translate for a completion whose request was due.
+static inline void finish(struct vb_queue *s, const struct vb_entry *e, struct vb_wc *o, uint8_t opcode, uint32_t byte_len) {
+	uint32_t done = s->done + 1;
+	o->id = e->id;
+	o->byte_len = byte_len;
+	o->qp_num = s->qp_num;
+	o->imm = o->inv_key = o->vendor_err = 0;
+	o->status = 0;
+	o->opcode = opcode;
+	o->flags = 0;
+	s->done = done;
+	__atomic_store_n(&s->head, done, __ATOMIC_RELEASE);
 }
 
 // run is vb_volley behind the preparation, with readings for times. The clock is read
-// as soon as the provider said what came, or the byte has changed.
-static struct vb_posted run(struct vb_qp *q, struct vb_cq *c, struct vb_volley *v, int steps, struct vb_wc *out, int max) {
+// as soon as the provider said what came, or the byte has changed. Completions are
+// polled one by one: the next one is looked for while there is nothing else to do.
+static struct vb_posted run(struct vb_qp *q, struct vb_cq *c, struct vb_volley *v, int steps, int full, struct vb_wc *out, int max) {
 	int (*const poll)(struct va_cq *, int, struct va_wc *) = c->cq->context->ops.poll_cq;
 	struct va_cq *const cq = c->cq;
+	struct va_wc *const w = c->wc;
 	struct va_send_wr *d = q->swr;
-	struct vb_posted r = {0, 0};
+	struct vb_wc *o = out, *const last = out + max;
+	int err = 0;
 
 	for (struct vb_volley *end = v + steps; v < end; v++) {
-		const int until = v->until, timed = !v->has_answer;
-		int met = 0, reply = 1;
+		uint32_t looks = v->looks;
+		const struct vb_entry *e;
 		if (v->has_ask) {
 			v->start = vb_reading();
-			if (unlikely(r.err = launch(q, d++, &v->ask)))
-				return r;
+			if (unlikely(err = launch(q, d++, &v->ask, full)))
+				break;
 			v->has_ask = 0;
 		}
-		for (uint32_t looks = v->looks; looks > 0 && r.n < max && !met; looks--) {
-			if (until == VB_UNTIL_BYTE && changed((const uint8_t *)v->watch, v->was)) {
-				met = 1;
-				break;
+	look:;
+		int n = 0;
+		if (unlikely(o == last))
+			break;
+		if (v->until != VB_UNTIL_BYTE) {
+			while (looks-- && !(n = poll(cq, 1, w)))
+				;
+		} else {
+			for (; looks && !n; looks--) {
+				if (changed((const uint8_t *)v->watch, v->was))
+					goto arrived;
+				n = poll(cq, 1, w);
 			}
-			int n = poll(cq, max - r.n < VB_BATCH ? max - r.n : VB_BATCH, c->wc);
-			if (n == 0)
-				continue;
-			if (unlikely(n < 0)) {
-				r.err = VB_POLL_FAILED;
-				return r;
-			}
-			if (timed)
-				v->took = vb_reading();
-			int failed = 0;
-			for (const struct va_wc *w = c->wc, *last = w + n; w < last; w++) {
-				struct vb_wc *o = out + r.n;
-				if (unlikely(!usual(q, w, o)) && !vb_translate(c, o, w))
-					continue;
-				r.n++;
-				failed |= o->status;
-				if (until == VB_UNTIL_SEND)
-					met |= o->opcode < WC_RECV;
-				else if (until == VB_UNTIL_RECV && o->opcode >= WC_RECV) {
-					reply = !met && answers(v, o);
-					met = 1;
+		}
+		if (unlikely(n <= 0)) {
+			err = n < 0 ? VB_POLL_FAILED : 0;
+			break;
+		}
+		if ((w->wr_id ^ q->rq.key) >> 32 == 0) {
+			if (!v->has_answer)
+				v->took = vb_settled();
+			if ((e = due(&q->rq, w)) && w->opcode == VA_WC_RECV && !(w->wc_flags & (VA_WC_WITH_IMM | VA_WC_WITH_INV)) && v->until == VB_UNTIL_RECV) {
+				uint32_t len = w->byte_len;
+				int reply = v->has_answer;
+				if (reply && e->id == v->expect && len == (v->answer.num_sge ? v->answer.sge[0].length : 0)) {
+					reply = 0;
+					if (!(err = launch(q, d++, &v->answer, full)))
+						v->has_answer = 0;
 				}
+				finish(&q->rq, e, o++, WC_RECV, len);
+				v->met = 1;
+				if (unlikely(reply | err))
+					break;
+				continue;
 			}
-			if (unlikely(failed)) // polled with others, which are told as well
-				return r;
+		} else {
+			const int ends = v->until == VB_UNTIL_SEND;
+			if (ends & !v->has_answer)
+				v->took = vb_settled();
+			if ((e = due(&q->sq, w)) && (unsigned)w->opcode <= VA_WC_READ && !(ends & v->has_answer)) {
+				finish(&q->sq, e, o++, opcode_of[w->opcode], w->opcode == VA_WC_READ ? w->byte_len : 0);
+				if (!ends)
+					goto look;
+				v->met = 1;
+				continue;
+			}
 		}
-		if (!met)
-			return r;
+		// What a ping-pong does not complete as a rule.
+		if (!vb_translate(c, o, w))
+			goto look;
+		struct vb_wc *a = o++;
+		if (a->status)
+			break;
+		if (v->until == VB_UNTIL_BYTE || (v->until == VB_UNTIL_RECV) != (a->opcode >= WC_RECV))
+			goto look;
 		v->met = 1;
-		if (!timed) {
-			if (!reply || (r.err = launch(q, d++, &v->answer)))
-				return r;
+		if (v->has_answer) {
+			if ((v->until == VB_UNTIL_RECV && !answers(v, a)) || (err = launch(q, d++, &v->answer, full)))
+				break;
 			v->has_answer = 0;
-		} else if (until == VB_UNTIL_BYTE) {
-			v->took = vb_reading();
-			// Who saw a byte has not looked at the CQ: that would be another call.
-			int n = r.n < max ? vb_poll(c, out + r.n, max - r.n) : 0;
-			if (n > 0)
-				r.n += n;
 		}
+		continue;
+	arrived:
+		v->met = 1;
+		if (v->has_answer) {
+			if (unlikely(err = launch(q, d++, &v->answer, full)))
+				break;
+			v->has_answer = 0;
+			continue;
+		}
+		v->took = vb_settled();
+		// Who saw a byte has not looked at the CQ: that would be another call.
+		if ((n = vb_poll(c, o, last - o)) > 0)
+			o += n;
 	}
-	return r;
+	return (struct vb_posted){o - out, err};
 }
 
 struct vb_posted vb_volley(struct vb_qp *q, struct vb_cq *c, struct vb_volley *v, int steps, struct vb_wc *out, int max) {
 	uint8_t asks[VB_BATCH / 2], timed[VB_BATCH / 2];
-	struct va_send_wr *d = q->swr;
+	struct vb_queue *s = &q->sq;
+	const uint32_t free = vb_room(s);
+	uint32_t used = 0;
+	int full = 0;
 
 	if (steps > VB_BATCH / 2)
 		steps = VB_BATCH / 2; // the others are not met
 	for (int i = 0; i < steps; i++) {
+		const struct vb_send *posts[] = {v[i].has_ask ? &v[i].ask : NULL, v[i].has_answer ? &v[i].answer : NULL};
 		v[i].met = 0;
+		asks[i] = v[i].has_ask;
 		timed[i] = !v[i].has_answer;
-		if ((asks[i] = v[i].has_ask))
-			vb_fill(&q->sq, d++, &v[i].ask);
-		if (v[i].has_answer)
-			vb_fill(&q->sq, d++, &v[i].answer);
+		if (used + v[i].has_ask + v[i].has_answer > free) {
+			full = i == 0; // it may have room until it posts
+			steps = i + full;
+		}
+		for (int k = 0; k < 2 && i < steps; k++)
+			if (posts[k]) {
+				struct va_send_wr *d = &q->swr[used];
+				vb_fill(s, d, posts[k]);
+				d->wr_id = s->key | (uint32_t)(s->tail + used);
+				if (!full)
+					vb_enter(s, s->tail + used, posts[k]);
+				used++;
+			}
 	}
 	vb_clock_settled();
-	struct vb_posted r = run(q, c, v, steps, out, max);
+	vb_set_cancel();
+	struct vb_posted r = run(q, c, v, steps, full, out, max);
 	for (int i = 0; i < steps; i++) {
 		if (asks[i] && !v[i].has_ask)
 			v[i].start = vb_ns(v[i].start);
