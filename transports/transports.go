@@ -207,6 +207,7 @@ type Caps struct {
 	Events        bool    // Wait works
 	Volleys       bool    // Volley works
 	VolleyNS      float64 // what one adds to the round trip that it times, ns; 0: not known
+	VolleyClock   string  // by which clock; "": CLOCK_MONOTONIC
 	Unaided       bool    // reads and atomics of the peer are served as fast while this side sleeps
 	MaxMsg        uint64  // bytes
 	MaxInline     int     // bytes

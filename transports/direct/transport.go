@@ -63,6 +63,7 @@ func (t *transport) Caps() transports.Caps {
 		Volleys:       d.Features.Has(rdma.FeatVolley),
 		Unaided:       d.Unaided,
 		VolleyNS:      d.VolleyNS,
+		VolleyClock:   d.VolleyClock,
 		MaxMsg:        d.MaxMsg,
 		MaxSessions:   d.MaxQP,
 		MaxDepth:      min(d.MaxQPWR, (d.MaxCQE-cqSlack)/2, maxDepth), // sends and receives share the CQ

@@ -123,6 +123,8 @@ type Caps struct {
 	// VolleyNS is what a Volley itself adds to the round trip that it times, in ns,
 	// measured without a device below. 0: not known.
 	VolleyNS float64
+	// VolleyClock names the clock of volleys where it is not CLOCK_MONOTONIC.
+	VolleyClock string
 	// Priorities is how many values of SendWR.Priority the device tells apart: 0 to
 	// Priorities-1, and refuses the others with ErrInvalid. 0: it ignores them.
 	Priorities int

@@ -71,6 +71,14 @@ func (n *nullVolley) step() int64 {
 	return n.v[0].Took
 }
 
+// volleyCounter is Caps.VolleyClock.
+func volleyCounter() string {
+	if _, counter := volleyClock(); counter {
+		return "time stamp counter, calibrated to CLOCK_MONOTONIC"
+	}
+	return ""
+}
+
 // volleyClock is a reading of the clock of volleys, in ns, and whether that is the
 // processor's counter.
 func volleyClock() (ns int64, counter bool) {

@@ -332,6 +332,9 @@ func (m *measurement) parameters() map[string]any {
 			p["loop_overhead_ns"] = ns
 		}
 		p["volleys"] = volleys
+		if clock := c.tr.Caps().VolleyClock; volleys && clock != "" {
+			p["clock"] = clock
+		}
 	}
 	if c.raw != nil {
 		p["raw_limit"] = c.raw.limit
