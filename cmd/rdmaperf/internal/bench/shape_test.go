@@ -6,8 +6,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// What is compared has a place of its own; what is not stays in a second-level cache,
-// as one buffer does.
+// What is compared has a place of its own; what is not stays in the cache, as
+// one buffer does.
 func TestStreamsThatNobodyComparesStayInTheCache(t *testing.T) {
 	memory, _ := memEnds(t)
 	for _, c := range []struct {
@@ -15,7 +15,8 @@ func TestStreamsThatNobodyComparesStayInTheCache(t *testing.T) {
 		size, slots int
 	}{
 		{true, 64 << 10, 128},
-		{false, 64 << 10, 16},
+		{false, 64 << 10, 1},
+		{false, 4 << 10, 16},
 		{true, 64, 128},
 		{false, 64, 128},
 		{false, 4 << 20, 1},
