@@ -71,7 +71,7 @@ func Run(ctx context.Context, h Harness, o Options) Report {
 // NotRunReport is the report of a transport whose harness could not be built:
 // every selected case is notrun, with the reason.
 func NotRunReport(transport string, reason error, o Options) Report {
-	rep := Report{Transport: transport, Strict: o.Strict, Seed: o.Seed, Err: fmt.Errorf("%s: %w: %w", transport, reason, ErrNotRun)}
+	rep := Report{Transport: transport, Strict: o.Strict, Seed: o.Seed, Err: &notRunError{transport, reason}}
 	cases, err := o.selected()
 	if err != nil {
 		rep.Err = err
@@ -84,6 +84,22 @@ func NotRunReport(transport string, reason error, o Options) Report {
 	}
 	return rep
 }
+
+// notRunError is ErrNotRun of a transport. A provider without a device says "not run"
+// itself, behind what it tried to open.
+type notRunError struct {
+	transport string
+	reason    error
+}
+
+func (e *notRunError) Error() string {
+	if errors.Is(e.reason, rdma.ErrNoDevice) {
+		return e.reason.Error()
+	}
+	return fmt.Sprintf("%s: %v: %v", e.transport, ErrNotRun, e.reason)
+}
+
+func (e *notRunError) Unwrap() []error { return []error{e.reason, ErrNotRun} }
 
 // Runner runs cases one by one, for callers with their own loop.
 type Runner struct {
