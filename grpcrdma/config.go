@@ -71,8 +71,8 @@ const (
 	inlineMax = 256
 
 	// laneConns is how many connections share a completion queue in event mode:
-	// each queue costs a thread that sleeps in the kernel, and each event a look at
-	// all connections of its queue. Arbitrary.
+	// each queue costs a thread that sleeps in the kernel, and one lane is one
+	// goroutine's work. Arbitrary.
 	laneConns = 32
 )
 

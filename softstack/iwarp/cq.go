@@ -24,7 +24,7 @@ const (
 // that a poll drives.
 type cq struct {
 	dev *Device
-	qps atomic.Pointer[[]*qp] // replaced whole on change, so that Poll takes no lock for it
+	qps atomic.Pointer[attached] // replaced whole on change, so that Poll takes no lock for it
 
 	mu      sync.Mutex
 	ring    []rdma.WC // power of two
@@ -46,6 +46,29 @@ type cq struct {
 	ready   [16]stream.Event
 
 	turn atomic.Uint32 // polls, to look at the sockets now and then although completions wait
+}
+
+// attached are the QPs of a CQ.
+type attached struct {
+	list []*qp
+	tags map[uint64]*qp // by what the poller calls their sockets
+}
+
+func (a *attached) with(q *qp) *attached {
+	n := &attached{append(slices.Clone(a.list), q), map[uint64]*qp{}}
+	return n.tag()
+}
+
+func (a *attached) without(q *qp) *attached {
+	n := &attached{slices.DeleteFunc(slices.Clone(a.list), func(x *qp) bool { return x == q }), map[uint64]*qp{}}
+	return n.tag()
+}
+
+func (a *attached) tag() *attached {
+	for _, q := range a.list {
+		a.tags[uint64(q.num)] = q
+	}
+	return a
 }
 
 // cqTag says what taking a completion out of the ring frees.
@@ -77,7 +100,7 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 	}
 	d.cqs++
 	c := &cq{dev: d, ring: make([]rdma.WC, size), tags: make([]cqTag, size), depth: uint32(depth), poller: p}
-	c.qps.Store(&[]*qp{})
+	c.qps.Store(&attached{})
 	return c, nil
 }
 
@@ -89,9 +112,8 @@ func (c *cq) attach(q *qp) error {
 		return rdma.ErrClosed
 	}
 	c.users++
-	if list := *c.qps.Load(); !slices.Contains(list, q) {
-		list = append(slices.Clone(list), q)
-		c.qps.Store(&list)
+	if a := c.qps.Load(); !slices.Contains(a.list, q) {
+		c.qps.Store(a.with(q))
 	}
 	if c == q.send && !slices.Contains(c.members, q) { // once, also when it is the receive CQ too
 		i := slices.Index(c.members, nil)
@@ -117,8 +139,7 @@ func (c *cq) detach(q *qp) {
 			}
 		}
 	}
-	list := slices.DeleteFunc(slices.Clone(*c.qps.Load()), func(x *qp) bool { return x == q })
-	c.qps.Store(&list)
+	c.qps.Store(c.qps.Load().without(q))
 }
 
 // push adds a completion. The caller holds c.mu.
@@ -185,10 +206,60 @@ func (c *cq) release(t cqTag) {
 	}
 }
 
-// drive makes progress on every QP of the CQ.
+// askFrom is how many QPs a CQ has from which one question to the poller is cheaper
+// than a look at each socket. Each is a system call. Arbitrary: the answer costs a
+// look at every socket that has something.
+const askFrom = 4
+
+// drive makes progress on every QP of the CQ where there is any to make.
+//
+// Once Wait was used the sockets are in the poller, and it is asked which of them have
+// something. Nothing is lost to that, as it reports a state and no change: octets that
+// nobody has read are reported to every question and to every sleep, until they are.
+// All else that moves a QP on goes through the socket, too (room for octets that wait
+// is asked for while some do), or through a post, which moves it itself. A QP whose
+// socket the poller does not have is looked at.
 func (c *cq) drive() {
-	for _, q := range *c.qps.Load() {
-		q.poll()
+	a := c.qps.Load()
+	if len(a.list) < askFrom || !c.waited.Load() {
+		for _, q := range a.list {
+			q.poll()
+		}
+		return
+	}
+	alone := c.waiters.Load() == 0
+	for _, q := range a.list {
+		if alone {
+			q.active() // it is looked after, though its socket is not touched
+		}
+		if !q.told(c) {
+			q.poll()
+		}
+	}
+	var ready [driveAtOnce]stream.Event
+	for asked := 0; asked < len(a.list); asked += len(ready) { // a flood on some ends no loop
+		n := c.poller.Ready(ready[:])
+		c.driveReady(ready[:n])
+		if n < len(ready) {
+			return
+		}
+	}
+}
+
+// driveAtOnce is how many sockets one question names; the poller names others to the
+// next. Arbitrary.
+const driveAtOnce = 16
+
+// driveReady makes progress on the QPs whose sockets were reported.
+func (c *cq) driveReady(ready []stream.Event) {
+	tags := c.qps.Load().tags
+	for i := range ready {
+		if q := tags[ready[i].Tag]; q != nil {
+			q.poll()
+			if ready[i].Bits&stream.Writable != 0 {
+				q.watchRoom() // else room that nobody needs is reported for ever
+			}
+		}
 	}
 }
 
@@ -246,22 +317,16 @@ func (c *cq) Wait(ctx context.Context) error {
 		c.dev.bg.leftWait()
 	}()
 	if !c.waited.Swap(true) {
-		for _, q := range *c.qps.Load() {
+		for _, q := range c.qps.Load().list {
 			q.joinPollers()
 		}
 	}
+	c.drive()
+	for _, q := range c.qps.Load().list {
+		q.watchRoom()
+	}
 	idle := 0 // sleeps in a row that brought nothing
 	for hooked := false; ; {
-		if idle == 0 {
-			c.drive()
-		}
-		for _, q := range *c.qps.Load() {
-			// A look at every socket after every sleep would cost a thousand idle QPs
-			// a tenth of a processor.
-			if told := q.watchRoom(c); idle > 0 && !told {
-				q.poll()
-			}
-		}
 		if fired, err := c.takeEvent(); fired || err != nil {
 			return err
 		}
@@ -280,11 +345,18 @@ func (c *cq) Wait(ctx context.Context) error {
 		if idle++; n > 0 {
 			idle = 0
 		}
+		// A look at every socket after every sleep would cost a thousand idle QPs a
+		// tenth of a processor.
+		for _, q := range c.qps.Load().list {
+			if !q.told(c) {
+				q.poll()
+			}
+		}
 	}
 }
 
-// sleep waits for a socket, a wake-up, or a slice of time, and says how many sockets
-// it was. A second waiter lets the first one drive and only sleeps. Who is alone sleeps
+// sleep waits for a socket, a wake-up, or a slice of time, moves on what was reported, and
+// says how many sockets it was. A second waiter lets the first one drive and only sleeps. Who is alone sleeps
 // longer every time that nothing happens: everything that concerns it wakes it.
 func (c *cq) sleep(ctx context.Context, idle int) (int, error) {
 	c.waitMu.Lock()
@@ -299,7 +371,9 @@ func (c *cq) sleep(ctx context.Context, idle int) (int, error) {
 	if c.waiters.Load() == 1 {
 		slice <<= min(idle, longSleeps)
 	}
-	return c.poller.Wait(c.ready[:], sliceOf(ctx, slice))
+	n, err := c.poller.Wait(c.ready[:], sliceOf(ctx, slice))
+	c.driveReady(c.ready[:n])
+	return n, err
 }
 
 // longSleeps is how often a sleep doubles. Arbitrary: 1.6 s at most. The runtime's

@@ -14,7 +14,8 @@
 //
 // # Progress
 //
-// Whoever polls a CQ, or waits on it, drives the sockets of its QPs in line. A
+// Whoever polls a CQ, or waits on it, drives the sockets of its QPs in line; of the
+// many of a CQ that is waited on, those that epoll reports. A
 // QP that nobody polls is driven by the device's one background goroutine, which
 // sleeps in epoll. The background goroutine keeps away from QPs whose
 // application was active in the last watchPeriod, so that a spinning worker is

@@ -79,7 +79,7 @@ type qp struct {
 	writeIn  [2]bool        // the poller watches for room as well
 	deadline time.Time      // of lingering
 	seen     uint32         // activity at the last look; the background goroutine's
-	joined   [2]bool        // socket is in the send and receive CQ's poller
+	joined   [2]atomic.Bool // socket is in the send and receive CQ's poller; written with mu held
 
 	watched   atomic.Bool // in the background goroutine's watch list
 	roomArmed bool        // the background goroutine's epoll reports room too
@@ -144,6 +144,10 @@ func (d *Device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	if err := d.usePD(cfg.PD, 1); err != nil {
 		return undo(err)
 	}
+	d.mu.Lock()
+	q.num = d.nextQP // before pollers see it; one that comes to nothing leaves a gap
+	d.nextQP++
+	d.mu.Unlock()
 	if err := send.attach(q); err != nil {
 		d.usePD(cfg.PD, -1)
 		return undo(err)
@@ -160,8 +164,6 @@ func (d *Device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	q.sq = make([]sqEntry, size)
 	q.inline = make([]byte, size*cfg.MaxInline)
 	d.mu.Lock()
-	q.num = d.nextQP
-	d.nextQP++
 	d.qps[q.num] = q
 	d.mu.Unlock()
 	return q, nil
@@ -195,7 +197,7 @@ func (q *qp) setState(s rdma.QPState) {
 // PostSend takes work requests and transmits what the connection allows.
 func (q *qp) PostSend(wrs []rdma.SendWR) (int, error) {
 	q.mu.Lock()
-	q.activity.Store(q.activity.Load() + 1)
+	q.active()
 	n := 0
 	var err error
 	for n < len(wrs) {
@@ -213,6 +215,10 @@ func (q *qp) PostSend(wrs []rdma.SendWR) (int, error) {
 	q.mu.Unlock()
 	return n, err
 }
+
+// active counts a poll or post. Of two at once one may be lost, which the background
+// goroutine does not notice.
+func (q *qp) active() { q.activity.Store(q.activity.Load() + 1) }
 
 // wantRoom makes sure that somebody goes on when the socket has room again: a
 // goroutine that sleeps in Wait, or the background goroutine, because the
@@ -297,7 +303,7 @@ func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) {
 // poll is one turn of progress by the application.
 func (q *qp) poll() {
 	q.mu.Lock()
-	q.activity.Store(q.activity.Load() + 1)
+	q.active()
 	if q.phase == phaseOpen {
 		q.progress()
 		q.wantRoom()

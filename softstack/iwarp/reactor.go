@@ -286,32 +286,36 @@ func (q *qp) join() {
 		return
 	}
 	for i, c := range [2]*cq{q.send, q.recv} {
-		if !c.waited.Load() || q.joined[i] || i == 1 && c == q.send {
+		if !c.waited.Load() || q.joined[i].Load() || i == 1 && c == q.send {
 			continue
 		}
 		if c.poller.Add(q.conn.FD(), uint64(q.num), stream.Readable) == nil {
-			q.joined[i] = true
+			q.joined[i].Store(true)
 		}
 	}
 }
 
-// watchRoom makes the pollers report room in the socket while octets wait for it. It
-// tells whether c's poller reports what there is to do for this QP.
-func (q *qp) watchRoom(c *cq) (told bool) {
+// watchRoom makes the pollers report room in the socket while octets wait for it, and
+// no longer.
+func (q *qp) watchRoom() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.phase != phaseOpen {
-		return true // the background goroutine's, or nobody's
+	if q.phase == phaseOpen {
+		q.roomInPollers()
 	}
-	q.roomInPollers()
-	return q.send == c && q.joined[0] || q.recv == c && q.joined[1]
+}
+
+// told tells whether c's poller reports what there is to do for this QP: from the
+// opening of its stream to the end, unless the kernel refused the socket.
+func (q *qp) told(c *cq) bool {
+	return q.send == c && q.joined[0].Load() || q.recv == c && q.joined[1].Load()
 }
 
 // roomInPollers does it with q.mu held.
 func (q *qp) roomInPollers() {
 	want := !q.tx.empty()
 	for i, c := range [2]*cq{q.send, q.recv} {
-		if !q.joined[i] || q.writeIn[i] == want {
+		if !q.joined[i].Load() || q.writeIn[i] == want {
 			continue
 		}
 		bits := stream.Readable
@@ -326,8 +330,9 @@ func (q *qp) roomInPollers() {
 
 func (q *qp) leavePollers() {
 	for i, c := range [2]*cq{q.send, q.recv} {
-		if q.joined[i] {
-			q.joined[i], q.writeIn[i] = false, false
+		if q.joined[i].Load() {
+			q.joined[i].Store(false)
+			q.writeIn[i] = false
 			c.poller.Remove(q.conn.FD())
 			c.wake()
 		}

@@ -1,0 +1,185 @@
+package iwarp
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Where many QPs share a CQ, its poller is asked and their sockets are left alone. So
+// nothing but the poller tells of what happens on one, and each test here hangs when
+// the step it is about is left out of cq.Wait, cq.drive or qp.watchRoom.
+
+// waiting is a goroutine in Wait on the hub's CQ, which sleeps. The channel has its error.
+func (h *hub) waiting(ctx context.Context) chan error {
+	h.t.Helper()
+	must(h.t, h.cq.Arm(false))
+	done := make(chan error, 1)
+	go func() { done <- h.cq.Wait(ctx) }()
+	eventually(h.t, "a waiter", func() bool { return h.cq.(*cq).waiters.Load() == 1 })
+	time.Sleep(2 * waitSlice) // it has slept at least once
+	return done
+}
+
+// alone keeps the background goroutine from the hub's QPs: what it does not hear of, it
+// does not mend.
+func (h *hub) alone() {
+	h.t.Helper()
+	for _, q := range h.qps {
+		must(h.t, h.dev.bg.p.Remove(q.(*qp).conn.FD()))
+	}
+}
+
+// roused is the end of such a wait.
+func (h *hub) roused(what string, done chan error) {
+	h.t.Helper()
+	select {
+	case err := <-done:
+		must(h.t, err)
+	case <-time.After(testTimeout):
+		h.t.Fatalf("%s woke nobody", what)
+	}
+}
+
+// ring has spoke i send a message, and takes its completion.
+func (h *hub) ring(i int, id uint64) {
+	s := h.spokes[i]
+	s.post(rdma.SendWR{ID: id, Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{s.sge(0, 8)}})
+	s.want(nil, rdma.WCSend, id, rdma.StatusSuccess)
+}
+
+func TestASleeperNoticesEveryQP(t *testing.T) {
+	const spokes = 2 * askFrom
+	h := newHub(t, spokes, spokes)
+	h.alone()
+	h.supply(0, spokes, 8)
+	for i := range spokes {
+		done := h.waiting(t.Context())
+		h.ring(i, 1)
+		h.roused("a message", done)
+		if wc := h.want(nil, rdma.WCRecv, uint64(i), rdma.StatusSuccess); wc.QPNum != h.qps[i].Num() {
+			t.Errorf("message %d is of queue pair %d, want %d", i, wc.QPNum, h.qps[i].Num())
+		}
+	}
+}
+
+// What came before Wait began ends it: the poller reports what is there and not what is
+// new.
+func TestWhatCameBeforeWaitEndsIt(t *testing.T) {
+	const spokes, rounds = 2 * askFrom, 20
+	h := newHub(t, spokes, spokes*rounds)
+	h.alone()
+	h.supply(0, spokes*rounds, 8)
+	done := h.waiting(t.Context()) // from here on the sockets are in the poller
+	h.ring(0, 1)
+	h.roused("a message", done)
+	h.want(nil, rdma.WCRecv, 0, rdma.StatusSuccess)
+	for id := range uint64(spokes * (rounds - 1)) {
+		must(t, h.cq.Arm(false))
+		h.ring(int(id%spokes), id)
+		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+		err := h.cq.Wait(ctx)
+		cancel()
+		must(t, err)
+		h.want(nil, rdma.WCRecv, id+1, rdma.StatusSuccess)
+	}
+}
+
+// Polls alone find it, too, whichever of the QPs has it, and all of them at once.
+func TestPollsAskThePoller(t *testing.T) {
+	const spokes = 2*driveAtOnce + 1
+	h := newHub(t, spokes, spokes+1)
+	h.alone()
+	h.supply(0, spokes+1, 8)
+	done := h.waiting(t.Context())
+	h.ring(0, 1)
+	h.roused("a message", done)
+	h.want(nil, rdma.WCRecv, 0, rdma.StatusSuccess)
+	for i := range spokes {
+		h.ring(i, 2)
+	}
+	seen := map[uint32]bool{}
+	for range spokes {
+		seen[h.next(nil).QPNum] = true
+	}
+	if len(seen) != spokes {
+		t.Errorf("messages of %d queue pairs, want %d", len(seen), spokes)
+	}
+}
+
+// A QP whose socket the poller does not have is looked at all the same.
+func TestASleeperLooksAtWhatThePollerDoesNotHave(t *testing.T) {
+	const spokes = 2 * askFrom
+	h := newHub(t, spokes, spokes)
+	h.supply(0, spokes, 8)
+	done := h.waiting(t.Context())
+	q := h.qps[1].(*qp)
+	q.mu.Lock()
+	q.leavePollers()
+	q.mu.Unlock()
+	h.ring(1, 1)
+	h.roused("a message that the poller did not see", done)
+	h.want(nil, rdma.WCRecv, 0, rdma.StatusSuccess)
+}
+
+// Octets that found no room in the socket go on when there is some, and afterwards
+// nobody is told of room that nobody needs.
+func TestASleeperNoticesRoom(t *testing.T) {
+	const spokes = 2 * askFrom
+	for name, before := range map[string]bool{"first wait": false, "later wait": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t, spokes, spokes)
+			h.supply(0, spokes, 8)
+			h.alone()
+			if before {
+				done := h.waiting(t.Context())
+				h.ring(0, 1)
+				h.roused("a message", done)
+				h.want(nil, rdma.WCRecv, 0, rdma.StatusSuccess)
+				h.id++
+			}
+			h.ring(2, 1) // a passive side sends nothing before that
+			h.want(nil, rdma.WCRecv, h.id, rdma.StatusSuccess)
+			peer, q := h.spokes[2], h.qps[2].(*qp)
+			taker := peer.qp.(*qp)
+			taker.mu.Lock() // it takes nothing
+			n, full := h.fillSocket(q, peer)
+			if !full {
+				taker.mu.Unlock()
+				t.Fatal("a socket takes 32 MiB that nobody reads")
+			}
+			done := h.waiting(t.Context())
+			taker.mu.Unlock()
+			h.roused("room in the socket", done)
+			q.mu.Lock()
+			room := q.writeIn[0]
+			q.mu.Unlock()
+			h.want(nil, rdma.WCWrite, uint64(n), rdma.StatusSuccess)
+			if room {
+				t.Error("the poller still reports room, which ends every sleep at once")
+			}
+		})
+	}
+}
+
+// fillSocket writes to a peer that takes nothing until octets wait, polls the
+// completions of what did fit, and returns the ID of the write that did not.
+func (h *hub) fillSocket(q *qp, peer *end) (id int, full bool) {
+	h.t.Helper()
+	for id := range 8 {
+		_, err := q.PostSend([]rdma.SendWR{{ID: uint64(id), Op: rdma.OpWrite, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{h.sge(0, window)}, RKey: peer.mr.RKey(), RemoteAddr: peer.mr.Addr()}})
+		must(h.t, err)
+		q.mu.Lock()
+		full := q.tx.blocked
+		q.mu.Unlock()
+		if full {
+			for h.cq.(*cq).len() > 0 {
+				h.next(nil)
+			}
+			return id, true
+		}
+	}
+	return 0, false
+}
