@@ -238,7 +238,8 @@ type Direction struct {
 	OperationsPerSecond float64 `json:"operations_per_second"`
 }
 
-// CPU is the processor time both sides used inside the window, in seconds.
+// CPU is the processor time both sides used inside the window, in seconds. Of LabelMem
+// both are those of the one process.
 type CPU struct {
 	ClientSeconds float64 `json:"client_seconds"`
 	ServerSeconds float64 `json:"server_seconds"`

@@ -176,7 +176,7 @@ func (c *charts) callFigures(a *callAxis, g *group[callKey]) []figure {
 			if x.CPU == nil || x.DurationNs == 0 {
 				return 0
 			}
-			return (x.CPU.ClientSeconds + x.CPU.ServerSeconds) * 1e9 / float64(x.DurationNs)
+			return x.bothCPU() * 1e9 / float64(x.DurationNs)
 		})
 		return cpu, 0, digits3(100*cpu) + " % of one CPU\n" + nsLabel(medianOf(runs, func(x *sample) float64 { return cpuPerCall(x.Result) })) + " a call"
 	})
@@ -184,6 +184,9 @@ func (c *charts) callFigures(a *callAxis, g *group[callKey]) []figure {
 		cpu := medianOf(runs, func(x *sample) float64 {
 			if x.RPC.Idle == nil {
 				return 0
+			}
+			if x.Label == LabelMem { // both sides name the one process
+				return x.RPC.Idle.ClientSeconds * 1e9 / float64(x.RPC.Idle.DurationNs)
 			}
 			return (x.RPC.Idle.ClientSeconds + x.RPC.Idle.ServerSeconds) * 1e9 / float64(x.RPC.Idle.DurationNs)
 		})

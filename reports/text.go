@@ -326,7 +326,11 @@ func (p *textPrinter) usage(g *groupedResults) {
 			gc.ServerAllocations += r.GC.ServerAllocations
 		}
 	}
-	if windows > 0 {
+	switch {
+	case windows > 0 && g.label == LabelMem: // each side names the one process
+		p.wrapped(fmt.Sprintf("in %s sec of windows: CPU of both sides %s sec; heap allocations of both %d",
+			number(float64(windows)/1e9, 2), number(cpu.ClientSeconds, 2), gc.ClientAllocations))
+	case windows > 0:
 		p.wrapped(fmt.Sprintf("in %s sec of windows: CPU client %s sec, server %s sec; heap allocations client %d, server %d",
 			number(float64(windows)/1e9, 2), number(cpu.ClientSeconds, 2), number(cpu.ServerSeconds, 2), gc.ClientAllocations, gc.ServerAllocations))
 	}

@@ -111,7 +111,16 @@ func cpuPerCall(r *Result) float64 {
 	if r.CPU == nil || r.Operations == 0 {
 		return 0
 	}
-	return (r.CPU.ClientSeconds + r.CPU.ServerSeconds) * 1e9 / float64(r.Operations)
+	return r.bothCPU() * 1e9 / float64(r.Operations)
+}
+
+// bothCPU is the processor time of both sides in seconds. In one process each side
+// names that of the process.
+func (r *Result) bothCPU() float64 {
+	if r.Label == LabelMem {
+		return r.CPU.ClientSeconds
+	}
+	return r.CPU.ClientSeconds + r.CPU.ServerSeconds
 }
 
 func (f callFigures) cells(base callFigures, gbits bool) []cell {
