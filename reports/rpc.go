@@ -14,7 +14,7 @@ type RPC struct {
 	Connections   int    `json:"connections"`
 	Outstanding   int    `json:"outstanding"` // calls on each connection
 
-	Form      string `json:"form"`           // tcp, unix, dropin, fused
+	Form      string `json:"form"`           // tcp, unix, dropin, fused, bufconn
 	Mode      string `json:"mode,omitempty"` // bp, event, bpev; of the forms over RDMA
 	BusyNs    int64  `json:"busy_ns,omitempty"`
 	Pollers   int    `json:"pollers,omitempty"`

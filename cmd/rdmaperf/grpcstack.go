@@ -18,7 +18,7 @@ import (
 
 const grpcName = "grpc"
 
-const grpcParams = "tcp, unix, dropin, fused (what carries the calls); of dropin and fused: bpev, bp, event, busy=TIME, pollers=N, idle=TIME, ring=BYTES, send=BYTES, watch, notice; of fused: noland; " +
+const grpcParams = "tcp, unix, bufconn, dropin, fused (what carries the calls); of dropin and fused: bpev, bp, event, busy=TIME, pollers=N, idle=TIME, ring=BYTES, send=BYTES, watch, notice; of fused: noland; " +
 	"of all but fused: best, read=BYTES, write=BYTES, window=BYTES, workers=N"
 
 // grpcForm is the form that a layer names; given is false for none.
@@ -92,7 +92,7 @@ func grpcConfig(l layer, over bool) (c carrier.Config, err error) {
 		switch key {
 		case "noland":
 			c.NoLanding = true
-		case "tcp", "unix", "dropin", "fused": // read above
+		case "tcp", "unix", "bufconn", "dropin", "fused": // read above
 		case "bpev", "bp", "event":
 			err = n.Polling.Mode.UnmarshalText([]byte(key))
 		case "watch":

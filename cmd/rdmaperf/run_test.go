@@ -95,7 +95,7 @@ func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
 		{"run --transport sched(drr,weights=1:2:x)+iwarp", 2, "weights"},
 		{"run --transport sched+tcp", 2, "not an RDMA provider"},
 		{"run --transport lite+iwarp", 77, "not in this version"},
-		{"run --transport grpc(pigeon)", 2, "tcp, unix, dropin, fused"},
+		{"run --transport grpc(pigeon)", 2, "tcp, unix, bufconn, dropin, fused"},
 		{"run --transport grpc(fused)", 2, "grpc(fused) stands over an RDMA stack"},
 		{"run --transport grpc(tcp)+iwarp", 2, "grpc(tcp) cannot stand over"},
 		{"run --transport grpc(tcp,fused)+iwarp", 2, "exclude each other"},

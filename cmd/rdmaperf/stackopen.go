@@ -112,7 +112,7 @@ func resolve(spec string) ([]layer, error) {
 			return nil, usage(opening(spec), fmt.Errorf("unknown name %q", l.name), "one of "+stackNames())
 		case e.carry != nil:
 			if err := checkCarrier(e, l, i, len(layers)); err != nil {
-				return nil, usage(opening(spec), err, "grpc(tcp), grpc(unix), grpc(dropin)+iwarp or grpc(fused)+iwarp")
+				return nil, usage(opening(spec), err, "grpc(tcp), grpc(unix), grpc(bufconn), grpc(dropin)+iwarp or grpc(fused)+iwarp")
 			}
 		case e.over == (i == len(layers)-1):
 			return nil, usage(opening(spec), layerOrder(e), "a stack such as sched+iwarp, outermost layer first")

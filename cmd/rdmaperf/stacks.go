@@ -47,7 +47,7 @@ var stackTable = []stackEntry{
 		summary: "kernel verbs, for RDMA devices", device: openVerbs},
 	{name: "sched", params: schedParams, summary: "priority scheduler over X", over: true, wrap: wrapSched},
 	{name: "lite", summary: "indirection tier", over: true, why: notYet},
-	{name: grpcName, params: grpcParams, summary: "gRPC, for workloads of calls", shown: "grpc(tcp), grpc(unix), grpc(dropin)+X, grpc(fused)+X",
+	{name: grpcName, params: grpcParams, summary: "gRPC, for workloads of calls", shown: "grpc(tcp), grpc(unix), grpc(bufconn), grpc(dropin)+X, grpc(fused)+X",
 		stands: grpcStands, carry: carryGRPC},
 }
 

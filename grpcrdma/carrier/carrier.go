@@ -36,6 +36,9 @@ func New(cfg Config, dev rdma.Device) (*Carrier, error) {
 	}
 	c := &Carrier{cfg: cfg, dev: dev, caps: transports.Caps{Label: rdma.LabelSoft, Kinds: transports.Kinds(transports.KindCall),
 		MaxMsg: math.MaxInt32, SameHost: cfg.Form == Unix}}
+	if cfg.Form == BufConn {
+		c.caps.Label, c.caps.InProcess = rdma.LabelMem, true
+	}
 	if dev == nil {
 		c.name = cfg.name(grpcrdma.Config{})
 		return c, nil

@@ -82,7 +82,7 @@ func serve(t *testing.T, c *Carrier, register func(grpc.ServiceRegistrar)) strin
 }
 
 func forms() []Config {
-	return []Config{{Form: TCP}, {Form: TCP, Options: Options{Best: true}}, {Form: Unix}, {Form: DropIn}, {Form: DropIn, Options: Options{Window: 1 << 20}}, {Form: Fused}}
+	return []Config{{Form: TCP}, {Form: TCP, Options: Options{Best: true}}, {Form: Unix}, {Form: BufConn}, {Form: DropIn}, {Form: DropIn, Options: Options{Window: 1 << 20}}, {Form: Fused}}
 }
 
 // Generated code runs unchanged on every form.

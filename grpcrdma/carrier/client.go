@@ -76,6 +76,8 @@ func (c *Carrier) dialer(addr string) *dialer {
 	case TCP, Unix:
 		network := c.cfg.Form.String()
 		d.dial = func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, network, addr) }
+	case BufConn:
+		d.dial = func(ctx context.Context) (net.Conn, error) { return dialBufConn(ctx, addr) }
 	default:
 		// No fallback: a figure of RDMA must not be one of TCP.
 		r := &grpcrdma.Dialer{Net: c.net, NoFallback: true}
@@ -141,5 +143,5 @@ func (c *Carrier) connectFused(ctx context.Context, addr string) (Conn, error) {
 	return nil, d.cause(err)
 }
 
-// NoHostPort tells addresses of unix sockets from "host:port".
+// NoHostPort tells addresses of unix sockets and of bufconn from "host:port".
 func NoHostPort(addr string) bool { return strings.HasPrefix(addr, "@") }

@@ -15,14 +15,15 @@ import (
 type Form uint8
 
 const (
-	TCP    Form = iota // grpc-go on TCP
-	Unix               // grpc-go on a unix socket
-	DropIn             // grpc-go on grpcrdma's byte stream
-	Fused              // grpcrdma/fused on that byte stream
+	TCP     Form = iota // grpc-go on TCP
+	Unix                // grpc-go on a unix socket
+	DropIn              // grpc-go on grpcrdma's byte stream
+	Fused               // grpcrdma/fused on that byte stream
+	BufConn             // grpc-go on memory that both ends share
 	numForms
 )
 
-var formNames = [numForms]string{"tcp", "unix", "dropin", "fused"}
+var formNames = [numForms]string{"tcp", "unix", "dropin", "fused", "bufconn"}
 
 // String is the name used on the command line and in results.
 func (f Form) String() string {

@@ -6,6 +6,8 @@
 //	unix     grpc-go on a unix socket: both ends on one machine
 //	dropin   grpc-go on grpcrdma's byte stream, over an rdma.Device
 //	fused    grpcrdma/fused on that byte stream: no HTTP/2
+//	bufconn  grpc-go on grpc/test/bufconn: both ends in one process, and no system
+//	         call between them, so that what is left is the price of HTTP/2
 //
 // A [Carrier] is one side. A server registers generated code on what [Carrier.NewServer]
 // gives and serves the listener of [Carrier.Listener]; a client's stubs take the [Conn]

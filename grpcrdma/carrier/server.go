@@ -57,7 +57,7 @@ func (c *Carrier) fused() fused.Config {
 
 // Listener takes connections of Connect at addr, "host:port"; port 0 picks one. A
 // unix carrier ignores addr and picks an abstract name ("@…"), which nothing has to
-// remove. The address to connect to is the listener's.
+// remove, and a bufconn carrier a name of this process ("@bufconn-…"). The address to connect to is the listener's.
 func (c *Carrier) Listener(ctx context.Context, addr string) (net.Listener, error) {
 	switch c.cfg.Form {
 	case TCP:
@@ -66,6 +66,8 @@ func (c *Carrier) Listener(ctx context.Context, addr string) (net.Listener, erro
 		var b [8]byte
 		rand.Read(b[:]) // never fails (crypto/rand)
 		return new(net.ListenConfig).Listen(ctx, "unix", fmt.Sprintf("@rdmaperf-%x", b))
+	case BufConn:
+		return listenBufConn(), nil
 	}
 	return c.net.Listen(ctx, addr)
 }

@@ -74,6 +74,7 @@ func carriersUnderTest() map[string]ends {
 		"tcp":                carrierEnds(carrier.Config{Form: carrier.TCP}, nil),
 		"tcp best":           carrierEnds(carrier.Config{Form: carrier.TCP, Options: carrier.Options{Best: true}}, nil),
 		"unix":               carrierEnds(carrier.Config{Form: carrier.Unix}, nil),
+		"bufconn":            carrierEnds(carrier.Config{Form: carrier.BufConn}, nil),
 		"dropin iwarp":       carrierEnds(of(carrier.DropIn, bpev.BPEV), iwarpDevices),
 		"fused iwarp":        carrierEnds(of(carrier.Fused, bpev.BPEV), iwarpDevices),
 		"fused event iwarp":  carrierEnds(of(carrier.Fused, bpev.Event), iwarpDevices),
