@@ -31,8 +31,8 @@ const (
 
 // startChild runs this executable as a server of its own on the loopback
 // interface. Two processes are needed for an honest latency: two goroutines of
-// one share a scheduler and a collector.
-func startChild(ctx context.Context, stderr io.Writer) (*peer, error) {
+// one share a scheduler and a collector. more are further arguments of serve.
+func startChild(ctx context.Context, stderr io.Writer, more ...string) (*peer, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, childFailed(err)
@@ -48,7 +48,7 @@ func startChild(ctx context.Context, stderr io.Writer) (*peer, error) {
 		return nil, childFailed(err)
 	}
 	defer portIn.Close()
-	cmd := exec.Command(self, "serve", "--once-parent", "--quiet", "--bind", "127.0.0.1", "--port", "0")
+	cmd := exec.Command(self, append([]string{"serve", "--once-parent", "--quiet", "--bind", "127.0.0.1", "--port", "0"}, more...)...)
 	cmd.Stdin, cmd.Stderr, cmd.ExtraFiles = in, stderr, []*os.File{portOut}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 

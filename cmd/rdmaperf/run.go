@@ -96,7 +96,13 @@ func (o *runOptions) run(cmd *cobra.Command, bare bool) error {
 	if err := o.raw.open(o.output); err != nil {
 		return errors.Join(err, o.metrics.stop())
 	}
+	if err := o.profile.start(); err != nil {
+		return errors.Join(err, o.raw.close(), o.metrics.stop())
+	}
 	err = o.measure(ctx, steps, doc, log, stderr)
+	if e := o.profile.stop(); err == nil {
+		err = e
+	}
 	if e := o.raw.close(); err == nil {
 		err = e
 	}
@@ -134,6 +140,7 @@ type runner struct {
 
 	metrics *metricsOptions // of the whole document
 	raw     *rawOptions     // likewise
+	profile *profileOptions // likewise
 
 	stacks stackSet
 	peer   *peer // the child, once it is needed
@@ -279,7 +286,7 @@ func (m *runner) connect(ctx context.Context, a *arm) (err error) {
 	addr := net.JoinHostPort(m.o.host, strconv.Itoa(m.o.port))
 	if m.o.host == "" {
 		if m.peer == nil {
-			if m.peer, err = startChild(ctx, m.stderr); err != nil {
+			if m.peer, err = startChild(ctx, m.stderr, m.profile.server()...); err != nil {
 				return err
 			}
 			m.p.pinAuto()

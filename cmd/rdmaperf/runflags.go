@@ -67,6 +67,7 @@ type runOptions struct {
 	failIf   failIf
 	metrics  metricsOptions
 	raw      rawOptions
+	profile  profileOptions
 	quiet    bool
 	verbose  bool
 }
@@ -115,6 +116,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	o.failIf.register(f, failIfUsage)
 	o.metrics.register(f)
 	o.raw.register(f)
+	o.profile.register(f)
 	f.BoolVar(&o.gbits, "report_gbits", false, "bandwidth in Gb/s instead of MiB/s")
 	f.BoolVar(&o.counters, "counters", false, "show every counter of the devices in use, not only those that moved (the document always has all)")
 	f.BoolVar(&o.quiet, "quiet", false, "nothing on stderr but errors")

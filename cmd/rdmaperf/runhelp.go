@@ -23,7 +23,7 @@ var runGroups = []flagGroup{
 	{"Load", []string{"qp", "qp-sweep", "threads", "tx-depth", "rx-depth", "bidirectional", "inline_size", "cq-mod", "polling",
 		"rate", "rate-sweep", "arrivals", "pin", "no-verify", "seed"}},
 	{"Peer and device", []string{"port", "ib-dev", "ib-port", "gid-index", "rdma_cm", "timeout", "CPU-freq"}},
-	{"Output", []string{"output", "json", "format", "report_gbits", "counters", "raw", "raw-limit", "fail-if",
+	{"Output", []string{"output", "json", "format", "report_gbits", "counters", "raw", "raw-limit", "cpu-profile", "fail-if",
 		"metrics-listen", "metrics-push", "metrics-textfile", "quiet", "verbose", "help"}},
 	{"Workload hol", []string{"hol-arm", "bulk-size", "bulk-depth", "probe-size", "probe-interval", "probe-rate", "probe-priority",
 		"app-slice", "app-window"}},

@@ -31,6 +31,7 @@ type serveOptions struct {
 	quiet      bool
 	verbose    bool
 	onceParent bool
+	profile    string
 }
 
 func newServeCommand() *cobra.Command {
@@ -58,11 +59,12 @@ an ACTIVE port, else the first device that has one. -d, -i and -x choose here.`,
 	f.BoolVar(&o.quiet, "quiet", false, "log errors only")
 	f.BoolVar(&o.verbose, "verbose", false, "log more")
 	f.BoolVar(&o.onceParent, "once-parent", false, "end with the parent process, which holds the other end of stdin; report the port on descriptor 3")
+	f.StringVar(&o.profile, "cpu-profile", "", "write a CPU profile for go tool pprof to this file")
 	f.MarkHidden("once-parent") // the flag exists: no error is possible
 	return cmd
 }
 
-func (o *serveOptions) run(ctx context.Context, stderr io.Writer) error {
+func (o *serveOptions) run(ctx context.Context, stderr io.Writer) (err error) {
 	if o.port < 0 || o.port > 65535 || o.maxClients < 1 {
 		return usage("serve", fmt.Errorf("--port %d --max-clients %d: out of range", o.port, o.maxClients), "a port from 0 to 65535 and at least one client")
 	}
@@ -77,6 +79,13 @@ func (o *serveOptions) run(ctx context.Context, stderr io.Writer) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return listenFailed(addr, err)
+	}
+	if o.profile != "" {
+		f, e := startProfile(o.profile)
+		if e != nil {
+			return errors.Join(e, l.Close())
+		}
+		defer func() { err = errors.Join(err, stopProfile(f)) }()
 	}
 	log := newLog(stderr, o.quiet, o.verbose)
 	if o.onceParent {
