@@ -26,6 +26,7 @@ const (
 	best   = "grpc(tcp,best)"
 	dropin = "grpc(dropin)+iwarp"
 	fused  = "grpc(fused)+iwarp"
+	floor  = "grpc(bufconn)" // grpc-go without a network, both ends in one process
 
 	dropinBP    = "grpc(dropin,bp)+iwarp"
 	fusedBP     = "grpc(fused,bp)+iwarp"
@@ -57,6 +58,9 @@ func rows() []row {
 			row{"large", fused, "rate", ref, 1.5}, row{"large", dropin, "rate", ref, 1},
 		)
 	}
+	// What of the time is HTTP/2's, and how much of what it can carry is reached.
+	all = append(all, row{set: "small", arm: floor, figure: "mean"}, row{"small", dropin, "mean", floor, 0},
+		row{set: "large", arm: floor, figure: "rate"}, row{"large", dropin, "rate", floor, 0}, row{"large", best, "rate", floor, 0}, row{"large", fused, "rate", floor, 0})
 	for _, s := range []string{"small", "many"} {
 		for _, a := range []string{tcp, best} {
 			all = append(all, row{set: s, arm: a, figure: "mean"}, row{set: s, arm: a, figure: "rate"}, row{set: s, arm: a, figure: "p99"})
