@@ -44,6 +44,7 @@ func TestScriptsRefuseWrongCommandLines(t *testing.T) {
 		"compare-base", "compare-base a b", "compare-base --repeats 0 HEAD", "compare-base --seconds x HEAD", "compare-base --repeats",
 		"compare-base --bogus HEAD", "compare-base no-such-branch", "release --bogus", "release --version", "release --version a/b",
 		"grpc-ratio --bogus", "grpc-ratio --repeats 0", "grpc-ratio --seconds 0", "grpc-ratio --only tcp",
+		"grpc-profile --bogus", "grpc-profile --size x", "grpc-profile --seconds 0",
 		"report", "report --bogus dir", "report --ledger", "summary", "summary title", "publish", "publish v1", "publish --dry-run", "test --bogus",
 		"sched-ratio --bogus", "sched-ratio --repeats 0", "sched-ratio --seconds x", "sched-ratio --seconds 0", "sched-ratio --json",
 	} {
