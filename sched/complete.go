@@ -50,7 +50,7 @@ func (q *qp) advance() {
 	for q.head != q.tail && q.ring[q.head&mask].flags&eDone != 0 {
 		q.head++
 	}
-	if q.head == q.tail && !q.markers {
+	if q.head == q.tail && !q.win.apart {
 		q.win.empty()
 	}
 }
@@ -61,7 +61,11 @@ func (q *qp) ended(e *entry, wc *rdma.WC) (visible bool) {
 		q.reads--
 	}
 	if e.flags&eMark != 0 {
-		q.win.arrived()
+		if q.proves(e.flags) {
+			q.win.arrived()
+		} else {
+			q.win.sent()
+		}
 	}
 	if e.flags&eUser != 0 {
 		if e.flags&eLoud == 0 {

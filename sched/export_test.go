@@ -1,6 +1,10 @@
 package sched
 
-import "github.com/rdmaperf/rdmaperf/transports/rdma"
+import (
+	"math"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
 
 // WithoutKeeper keeps the device's goroutine from starting, for tests that decide
 // alone what happens when.
@@ -9,6 +13,20 @@ func WithoutKeeper(d rdma.Device) rdma.Device {
 		t.keep.stopped = true
 	}
 	return d
+}
+
+// Loosen makes the window of a QP loose, as one is on a fast path while nothing urgent
+// is about, until something urgent comes. due: a mark is wanted all the same.
+func Loosen(x rdma.QP, due bool) {
+	if q, ok := x.(*qp); ok && q.win.apart && !q.win.busy { // fifo has no window
+		q.win.loose, q.win.want, q.win.askAt = true, due, math.MaxInt64
+	}
+}
+
+// Loose tells whether it is. It may be called while the QP posts.
+func Loose(x rdma.QP) bool {
+	q, ok := x.(*qp)
+	return ok && q.win.loose
 }
 
 // Mailbox is the memory that the peer's tier writes.

@@ -83,7 +83,7 @@ func (q *qp) simple(wrs []rdma.SendWR) (size uint64, ok bool) {
 		run = at
 	}
 	mark := q.win.every
-	if q.markers {
+	if q.win.asks() {
 		mark = q.win.rarely // as in [qp.through]
 	}
 	return size, q.win.since+int(size) < mark && q.win.under(0)+size <= uint64(q.win.bytes)
@@ -136,7 +136,7 @@ func (q *qp) straight(wrs []rdma.SendWR) (k int, marked bool, why error) {
 	most, longest, every := uint64(q.win.bytes), uint64(q.win.slice), q.win.every
 	if q.failed {
 		most, longest, every, reads = math.MaxUint64, math.MaxUint64, math.MaxInt, math.MinInt
-	} else if q.markers || q.win.out >= q.win.limit {
+	} else if q.win.asks() || q.win.out+q.win.hOut >= q.win.limit {
 		every = math.MaxInt
 	}
 	for k < len(wrs) {
@@ -187,8 +187,7 @@ func (q *qp) straight(wrs []rdma.SendWR) (k int, marked bool, why error) {
 // through posts requests as they are. marked: the last one is signalled beyond
 // the user's wish.
 func (q *qp) through(wrs []rdma.SendWR, marked bool) (int, error) {
-	due := q.markers && q.win.out < q.win.limit && !q.failed // a mark of its own may follow
-	if due && !marked && !q.sigAll && len(wrs) < len(q.batch) && q.win.since+bytesOf(wrs) >= q.win.rarely {
+	if q.mayAsk() && !marked && !q.sigAll && len(wrs) < len(q.batch) && q.win.since+bytesOf(wrs) >= q.win.rarely {
 		return q.withMark(wrs)
 	}
 	k := len(wrs)
@@ -201,11 +200,16 @@ func (q *qp) through(wrs []rdma.SendWR, marked bool) (int, error) {
 		m, err = q.directly(wrs[k:], true)
 		n += m
 	}
-	if due && q.win.since >= q.win.rarely {
+	if q.mayAsk() && q.win.since >= q.win.rarely { // with something urgent it may have become due only now
 		q.markRead()
 		q.flush()
 	}
 	return n, err
+}
+
+// mayAsk tells whether a mark of its own may follow.
+func (q *qp) mayAsk() bool {
+	return q.win.asks() && q.win.out+q.win.hOut < q.win.limit && !q.failed
 }
 
 // withMark posts requests and a mark behind them at once. On its own a mark costs a
@@ -284,8 +288,8 @@ func (q *qp) note(wrs []rdma.SendWR, more entryFlags) {
 		} else {
 			q.noteUrgent(int(w.Priority), n)
 		}
-		if q.win.since >= q.win.every && f&eSignaled != 0 && !q.markers && q.win.due() {
-			q.win.mark()
+		if q.win.since >= q.win.every && f&eSignaled != 0 && !q.win.asks() && q.win.due() {
+			q.markOn(f)
 			f |= eMark
 		}
 		q.ring[q.tail&mask] = entry{w.ID, none, f}
@@ -296,7 +300,7 @@ func (q *qp) note(wrs []rdma.SendWR, more entryFlags) {
 }
 
 func (q *qp) noteUrgent(c int, n uint64) {
-	if q.win.under(0) > q.win.under(c) {
+	if q.win.lesser(c) {
 		q.win.urgent()
 	}
 	q.win.issue(c, n)
@@ -346,7 +350,7 @@ func (q *qp) enqueue(w *rdma.SendWR) error {
 		q.append(&q.silent[c], i, true)
 		q.hushed++
 	}
-	if q.ready&(1<<c-1) != 0 || q.win.under(0) > q.win.under(c) {
+	if q.ready&(1<<c-1) != 0 || q.win.lesser(c) {
 		q.win.urgent()
 	}
 	q.append(&q.class[c], i, false)

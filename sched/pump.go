@@ -64,7 +64,10 @@ func (q *qp) pump() {
 		}
 	}
 	// Only a mark tells that there is room again.
-	if !told && q.ready != 0 && q.win.out == 0 && (q.tail != q.head || q.markers && q.win.under(0) > 0) {
+	if q.win.hOut == q.win.limit || q.win.loose && q.win.hOut > 0 {
+		told = true
+	}
+	if !told && q.ready != 0 && q.win.out == 0 && (q.tail != q.head || q.win.apart && q.win.under(0) > 0) {
 		q.markRead()
 	}
 	if q.flush() && q.draining && !q.begun() {
@@ -178,9 +181,9 @@ func (q *qp) cut(c int, p *parent, n uint64) bool {
 	q.win.issue(c, n)
 	if q.win.due() {
 		// The answer of a read is a mark by itself.
-		if marks = q.markers && w.Op != rdma.OpRead; !marks {
+		if marks = q.win.asks() && w.Op != rdma.OpRead; !marks {
 			e.flags |= eMark | eSignaled
-			q.win.mark()
+			q.markOn(e.flags)
 		}
 	}
 	q.stage(e)
@@ -235,6 +238,19 @@ func (q *qp) markRead() {
 	q.stage(e)
 }
 
+// proves tells whether the completion of a mark says that the peer has taken what is
+// before it.
+func (q *qp) proves(f entryFlags) bool { return !q.win.apart || f&eResponds != 0 }
+
+// markOn notes a request that is a mark by itself.
+func (q *qp) markOn(f entryFlags) {
+	if q.proves(f) {
+		q.win.mark()
+	} else {
+		q.win.hand()
+	}
+}
+
 // marking is the request of a mark of its own.
 func (q *qp) marking() rdma.SendWR {
 	if q.ord > 0 && q.dev.caps.Features.Has(rdma.FeatEmptyRead) {
@@ -263,8 +279,12 @@ func (q *qp) flush() bool {
 		if e.flags&eResponds != 0 {
 			q.reads--
 		}
-		if e.flags&eMark != 0 {
+		switch {
+		case e.flags&eMark == 0:
+		case q.proves(e.flags):
 			q.win.out--
+		default:
+			q.win.hOut--
 		}
 		if e.parent == none {
 			continue

@@ -127,10 +127,9 @@ type qp struct {
 	held    []kept
 	ahead   uint64 // the latest post of which something went below
 
-	win     window
-	markers bool // marks are reads of their own
-	batch   [batchLen]rdma.SendWR
-	filled  int
+	win    window
+	batch  [batchLen]rdma.SendWR
+	filled int
 
 	msgs     uint32 // posted below that take a receive
 	noticing bool   // a notice is under way
@@ -231,13 +230,13 @@ func (q *qp) joined(ord int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ord = ord
-	q.markers = q.dev.local && ord > 0 && q.dev.caps.Features.Has(rdma.FeatEmptyRead)
+	q.win.apart = q.dev.local && ord > 0 && q.dev.caps.Features.Has(rdma.FeatEmptyRead)
 	others := 2 // a beacon and the read that fills ORD
 	if q.cuts() {
 		others++ // a notice
 	}
 	q.win.limit = max(min(maxMarks, q.send.extras[q]-others), 1)
-	if q.markers {
+	if q.win.apart {
 		q.win.limit = max(min(q.win.limit, ord/2), 1)
 	}
 }

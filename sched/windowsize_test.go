@@ -54,6 +54,61 @@ func TestWindowIsWideWhileNothingUrgentIsAbout(t *testing.T) {
 	}
 }
 
+// Only a path that empties its sockets soon may have a window that proves nothing, and
+// only while the window is wide.
+func TestWindowIsLooseOnAFastPathInCalm(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		cfg   Config
+		apart bool
+		rate  float64 // bytes a nanosecond
+		loose bool
+	}{
+		{"fast", Config{}, true, looseRate, true},
+		{"slow", Config{}, true, looseRate * 0.99, false},
+		{"marks are the requests themselves", Config{}, false, 100, false},
+		{"steady", Config{Steady: true}, true, 100, false},
+		{"configured", Config{Window: 1 << 20}, true, 100, false},
+		{"configured, adaptive", Config{Window: 1 << 20, Adaptive: true}, true, 100, true},
+	} {
+		var w window
+		w.init(&c.cfg, true)
+		w.apart, w.rate = c.apart, c.rate
+		w.resize()
+		if w.loose != c.loose {
+			t.Errorf("%s: loose %v, want %v", c.name, w.loose, c.loose)
+		}
+		if w.urgent(); w.loose {
+			t.Errorf("%s: loose beside something urgent", c.name)
+		}
+	}
+}
+
+// A path that has become slow is found out by the marks that a loose window still
+// has, within some of them.
+func TestLooseWindowFindsOutThatThePathIsSlow(t *testing.T) {
+	var w window
+	w.init(&Config{}, true)
+	w.apart, w.rate = true, 8*looseRate
+	w.resize()
+	marks := 0
+	for ; w.loose && marks < 20; marks++ {
+		w.issue(0, 1<<20)
+		w.mark()
+		m := &w.marks[w.first]
+		m.from, m.at = 0, 0 // a mebibyte in a second
+		w.first, w.out = (w.first+1)%maxMarks, w.out-1
+		w.proven = m.issued
+		w.measure(m, int64(time.Second))
+	}
+	if w.loose || marks < 2 {
+		t.Errorf("loose %v after %d marks", w.loose, marks)
+	}
+	if w.seen != w.proven {
+		t.Errorf("%v taken for arrived, proven %v", w.seen, w.proven)
+	}
+}
+
 // A slice that grew with the window and measured the delay would ask for a window
 // with longer slices still, without end: what measures is as long as in the
 // narrowest window.
