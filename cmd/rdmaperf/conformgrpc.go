@@ -50,6 +50,9 @@ func parseCalls(spec string) (c callStack, err error) {
 	if c.Options != (carrier.Options{}) {
 		return c, usage(opening(spec), fmt.Errorf("%v: conformance is of gRPC's own defaults", c.top), "the form alone, as in grpc(dropin)+iwarp")
 	}
+	if c.Form == carrier.BufConn {
+		return c, usage(opening(spec), fmt.Errorf("%v: both ends live in one process, and a case is two", c.top), "grpc(tcp) or grpc(unix)")
+	}
 	if len(layers) > 1 {
 		c.below = stackSpec(layers[1:])
 	}

@@ -67,6 +67,7 @@ func TestConformOfCallsRefuses(t *testing.T) {
 		{"grpc(tcp)+iwarp", "svc", "cannot stand over another layer"},
 		{"grpc(huh)+iwarp", "svc", `unknown parameter "huh"`},
 		{"grpc(dropin,window=1M)+iwarp", "svc", "gRPC's own defaults"},
+		{"grpc(bufconn)", "svc", "one process"},
 		{"grpc(fused)+huh", "svc", `unknown name "huh"`},
 		{"grpc(fused)+iwarp(huh)", "svc", `unknown parameter "huh"`},
 		{"grpc(fused,ring=x)+iwarp", "svc", "ring=x"},
