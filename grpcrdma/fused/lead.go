@@ -188,7 +188,11 @@ func (c *clientSession) awaitEvent(ctx context.Context, st *stream, ev event) er
 		}
 		c.lead.followers = append(c.lead.followers, w)
 		c.lead.Unlock()
-		if !st.ready(ev) {
+		switch {
+		case st.ready(ev):
+		case st.watched: // the end of ctx fails the stream, which signals: no need of a select
+			<-w.ch
+		default:
 			select {
 			case <-w.ch:
 			case <-ctx.Done():
