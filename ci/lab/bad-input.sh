@@ -70,7 +70,7 @@ check $ok '' "${short[@]}" -d siw0
 
 say "a device that does not exist"
 check $not_run 'no device rxe9: this machine has rxe0, siw0; try -d' "${short[@]}" -d rxe9
-check $not_run 'no device rxe9: this machine has rxe0, siw0: not run; try -d' rdmaperf conform --only 'dev/*' --transport verbs:rxe9
+check $not_run 'not run: open transport "verbs:rxe9": no device rxe9: this machine has rxe0, siw0; try -d' rdmaperf conform --only 'dev/*' --transport verbs:rxe9
 check $not_run 'no device rxe9: this machine has rxe0, siw0; try -d' rdmaperf rping -c -a 10.78.0.1 --transport verbs:rxe9
 check $usage '-d rxe0 is for kernel verbs, and --transport iwarp has none; try --transport verbs' "${short[@]}" --transport iwarp -d rxe0
 
