@@ -188,7 +188,6 @@ struct vb_posted vb_volley(struct vb_qp *q, struct vb_cq *c, struct vb_volley *v
 		steps = VB_BATCH / 2; // the others are not met
 	for (int i = 0; i < steps; i++) {
 		const struct vb_send *posts[] = {v[i].has_ask ? &v[i].ask : NULL, v[i].has_answer ? &v[i].answer : NULL};
-		v[i].met = 0;
 		asks[i] = v[i].has_ask;
 		timed[i] = !v[i].has_answer;
 		if (used + v[i].has_ask + v[i].has_answer > free) {

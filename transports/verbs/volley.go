@@ -23,7 +23,7 @@ func (q *qp) Volley(vs []rdma.Volley, dst []rdma.WC) (int, error) {
 	}
 	for i := range vs {
 		v := &vs[i]
-		if v.Until == rdma.UntilByte && rdma.BufferAt(v.Watch, 1) == nil {
+		if v.Met = false; v.Until == rdma.UntilByte && rdma.BufferAt(v.Watch, 1) == nil {
 			return 0, rdma.ErrInvalid
 		}
 		if v.HasAsk {
