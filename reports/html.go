@@ -31,7 +31,7 @@ var htmlStyle string
 var htmlScript string
 
 var parsedPage = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("report").Parse(htmlTemplate))
+	return template.Must(template.New("report").Funcs(template.FuncMap{"breakable": breakable}).Parse(htmlTemplate))
 })
 
 // WriteHTML writes one page about all documents: self-contained, without any

@@ -146,3 +146,74 @@ func TestBrowserOnAPhoneWithScriptsAndWithout(t *testing.T) {
 		t.Errorf("pages differ: with scripts %+v, without %+v", on, off)
 	}
 }
+
+// longNames is calls and streams of stacks with many parameters, some of which differ
+// in one of them alone.
+func longNames() *reports.Document {
+	d := callDocument()
+	for i := range d.Results {
+		if d.Results[i].RPC.Form == "tcp" {
+			d.Results[i].Stack, d.Results[i].Transport = "grpc(tcp,best,read=1M,write=1M,window=64M,workers=2)", "grpc(tcp,best,window=64M)"
+		}
+		r := d.Results[i]
+		r.SizeBytes = 4096
+		d.Results = append(d.Results, r)
+	}
+	for _, r := range showcase().Results {
+		r.Stack = strings.NewReplacer("(strict,", "(strict,sends=slice,window=256KiB,", "(crc)", "(crc,sndbuf=256K,rcvbuf=256K,markers,rev2)").Replace(r.Stack)
+		d.Results = append(d.Results, r)
+	}
+	return d
+}
+
+// probeTexts reports the texts of drawings that leave their drawing or lie on another
+// text, and how many lines the headline has. Boxes of letters have air around them, of
+// which 3.5 units may overlap.
+const probeTexts = `<script>
+addEventListener("load", function () {
+  var report = {};
+  document.querySelectorAll("iframe").forEach(function (f) {
+    var d = f.contentDocument, r = report[f.id] = { wrong: [], texts: 0 }, h1 = d.querySelector("h1");
+    r.lines = h1.offsetHeight / parseFloat(getComputedStyle(h1).lineHeight);
+    d.querySelectorAll("svg").forEach(function (s) {
+      var all = Array.prototype.map.call(s.querySelectorAll("text"), function (t) { var b = t.getBBox(); return { t: t.textContent, l: b.x, r: b.x + b.width, u: b.y, d: b.y + b.height }; });
+      var size = s.viewBox.baseVal, title = s.querySelector("title").textContent;
+      r.texts += all.length;
+      all.forEach(function (a, i) {
+        if (a.l < 0 || a.r > size.width || a.u < -1 || a.d > size.height) r.wrong.push(title + ": " + a.t + " leaves the drawing");
+        all.slice(i + 1).forEach(function (b) {
+          if (Math.min(a.r, b.r) - Math.max(a.l, b.l) > 1 && Math.min(a.d, b.d) - Math.max(a.u, b.u) > 3.5) r.wrong.push(title + ": " + a.t + " on " + b.t);
+        });
+      });
+    });
+  });
+  document.body.textContent = "report:" + JSON.stringify(report) + ":end";
+});</script>`
+
+func TestBrowserTextsHaveTheirPlaces(t *testing.T) {
+	t.Parallel()
+	frames := ""
+	for id, docs := range map[string][]*reports.Document{"showcase": {showcase()}, "long": {longNames()}, "two": {longNames(), longNames()}} {
+		p := page(t, reports.HTMLOptions{Names: []string{"before.json", "a-month-later/after.json"}[:len(docs)]}, docs...)
+		frames += fmt.Sprintf(`<iframe id="%s" width="1200" height="700" frameborder="0" srcdoc="%s"></iframe>`, id, html.EscapeString(p))
+	}
+	dom, _ := dumpDOM(t, "<!doctype html>"+frames+probeTexts)
+	_, text, _ := strings.Cut(html.UnescapeString(dom), "report:")
+	text, _, found := strings.Cut(text, ":end")
+	var got map[string]struct {
+		Wrong []string
+		Texts int
+		Lines float64
+	}
+	if err := json.Unmarshal([]byte(text), &got); err != nil || !found {
+		t.Fatalf("the browser reports %q: %v", text, err)
+	}
+	for id, v := range got {
+		if v.Texts < 50 || v.Lines > 3.1 { // a narrower face would take two
+			t.Errorf("%s: %d texts, a headline of %.1f lines", id, v.Texts, v.Lines)
+		}
+		for _, w := range v.Wrong {
+			t.Errorf("%s: %s", id, w)
+		}
+	}
+}

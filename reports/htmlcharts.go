@@ -43,7 +43,7 @@ func (c *charts) percentileSection(set *sampleSet) section {
 		for _, size := range spread(sizesOf(g.samples), curvesShown) {
 			var lines []series
 			for _, b := range split(ofSize(g.samples, size)) {
-				lines = append(lines, percentileCurve(b.series, b.slot, false, latenciesOf(b.runs)))
+				lines = append(lines, percentileCurve(b, "", false, latenciesOf(b.runs)))
 			}
 			title := fmt.Sprintf("%s, %s", capital(g.key.what()), sizeLabel(size))
 			if g.key.rate > 0 {
@@ -92,10 +92,11 @@ func (c *charts) percentileFigure(title, caption string, lines []series) figure 
 	return figure{Title: title, Caption: caption, SVG: chart.render(), Data: percentileTableOf(title, lines)}
 }
 
-// percentileCurve draws a distribution. x is 1/(1−q), so that a logarithmic
+// percentileCurve draws a distribution of a series; what says which of several. x is 1/(1−q), so that a logarithmic
 // axis gives each further nine the same width.
-func percentileCurve(name string, slot int, thin bool, ls []*Latency) series {
-	s := series{name: name, slot: slot, thin: thin}
+func percentileCurve(b *bySeries, what string, thin bool, ls []*Latency) series {
+	name := b.series + what
+	s := series{name: name, short: b.short + what, slot: b.slot, thin: thin}
 	var count int64
 	for _, l := range ls {
 		count += l.Count
@@ -217,7 +218,7 @@ func (c *charts) sizeSection(set *sampleSet) section {
 
 // latencyLine joins the medians of one series along x.
 func latencyLine(b *bySeries, x func(*sample) float64, label func(*sample) string) series {
-	line := series{name: b.series, slot: b.slot}
+	line := series{name: b.series, short: b.short, slot: b.slot}
 	for _, at := range groupBy(b.runs, func(s *sample) (float64, bool) { return x(s), true }) {
 		p50 := medianOf(at.samples, func(s *sample) float64 { return s.Latency.P50 })
 		p99 := medianOf(at.samples, func(s *sample) float64 { return s.Latency.P99 })
@@ -268,7 +269,7 @@ func (c *charts) throughputSection(set *sampleSet) section {
 			chart := &barChart{id: c.id(), title: "Throughput: " + title, desc: describeSeries(lines), xLabel: "Bandwidth [MiB/s]", unit: digits3}
 			for _, l := range lines {
 				p := l.points[0]
-				chart.bars = append(chart.bars, bar{block: l.name, slot: l.slot, value: p.y, text: digits3(p.y), tip: p.tip, firstOfKind: true})
+				chart.bars = append(chart.bars, bar{block: l.short, slot: l.slot, value: p.y, text: digits3(p.y), tip: p.tip, firstOfKind: true})
 			}
 			svg = chart.render()
 		}
@@ -278,7 +279,7 @@ func (c *charts) throughputSection(set *sampleSet) section {
 }
 
 func throughputLine(b *bySeries) series {
-	line := series{name: b.series, slot: b.slot}
+	line := series{name: b.series, short: b.short, slot: b.slot}
 	for _, at := range groupBy(b.runs, func(s *sample) (int64, bool) { return s.SizeBytes, true }) {
 		bw := medianOf(at.samples, func(s *sample) float64 { return s.Throughput.BytesPerSecond })
 		ops := medianOf(at.samples, func(s *sample) float64 { return s.Throughput.OperationsPerSecond })

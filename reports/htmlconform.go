@@ -232,14 +232,18 @@ func conformanceHeadline(cases []CaseResult) string {
 		if c := &cases[i]; !slices.Contains(ids, c.ID) {
 			ids = append(ids, c.ID)
 		}
-		if t := visible(cases[i].Transport); !slices.Contains(transports, t) {
+		if t := shorten(cases[i].Transport, nameRoom); !slices.Contains(transports, t) {
 			transports = append(transports, t)
 		}
 	}
 	if len(cases) == 0 {
 		return "There are no results to show."
 	}
-	return fmt.Sprintf("Conformance of %s: %s.", strings.Join(transports, ", "), plural(int64(len(ids)), "case"))
+	what := strings.Join(transports, ", ")
+	if len([]rune(what)) > 2*nameRoom {
+		what = plural(int64(len(transports)), "transport")
+	}
+	return fmt.Sprintf("Conformance of %s: %s.", what, plural(int64(len(ids)), "case"))
 }
 
 func conformanceMarks(cases []CaseResult) []verdictMark {

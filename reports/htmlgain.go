@@ -22,7 +22,7 @@ func (c *charts) gainSection(set *sampleSet) section {
 		}
 		base := throughputLine(arms[at])
 		title := capital(g.key.what())
-		lines := []series{{name: base.name, slot: base.slot, thin: true}}
+		lines := []series{{name: base.name, short: base.short, slot: base.slot, thin: true}}
 		for _, p := range base.points {
 			lines[0].points = append(lines[0].points, point{x: p.x, y: 1, tip: fmt.Sprintf("%s\n%s\n1.00x", base.name, sizeLabel(int64(p.x)))})
 		}
@@ -30,7 +30,7 @@ func (c *charts) gainSection(set *sampleSet) section {
 			if i == at {
 				continue
 			}
-			line := series{name: b.series, slot: b.slot}
+			line := series{name: b.series, short: b.short, slot: b.slot}
 			for _, p := range throughputLine(b).points {
 				k, found := slices.BinarySearchFunc(base.points, p.x, func(q point, x float64) int { return cmp.Compare(q.x, x) })
 				if !found || base.points[k].y == 0 {
@@ -42,7 +42,7 @@ func (c *charts) gainSection(set *sampleSet) section {
 			lines = append(lines, line)
 		}
 		chart := &lineChart{id: c.id(), title: "Gain by size: " + title, desc: "Logarithmic axes. " + describeSeries(lines),
-			yLabel: "Throughput / that of " + base.name, xLabel: "Message size", x: sizeScale(sizes), xTicks: sizeTicks(sizes), yUnit: gainLabel, series: lines}
+			yLabel: "Throughput / " + base.short, xLabel: "Message size", x: sizeScale(sizes), xTicks: sizeTicks(sizes), yUnit: gainLabel, series: lines}
 		s.Figures = append(s.Figures, figure{title, g.key.describe(), chart.render(), pointTable(title, "size", "gain", lines)})
 	}
 	return s

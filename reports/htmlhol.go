@@ -31,7 +31,7 @@ func (c *charts) holPairs(k condition, arms []*bySeries) figure {
 	var words []string
 	row := func(b *bySeries, first bool, name string, alone, loaded float64, few bool) {
 		text := "×" + digits3(loaded/alone)
-		chart.bars = append(chart.bars, bar{block: b.series, label: name, slot: b.slot, value: alone, other: loaded, text: text, few: few,
+		chart.bars = append(chart.bars, bar{block: b.short, label: name, slot: b.slot, value: alone, other: loaded, text: text, few: few,
 			firstOfKind: first, tip: fmt.Sprintf("%s\n%s alone %s\nloaded %s (%s)", b.series, name, nsLabel(alone), nsLabel(loaded), text)})
 		data.Rows = append(data.Rows, []htmlCell{nameCell(b.series), numberCell(name), numberCell(nsLabel(alone)),
 			{Text: nsLabel(loaded), Class: "n", Mark: few}, numberCell(text)})
@@ -57,7 +57,7 @@ func (c *charts) holCurves(k condition, arms []*bySeries) figure {
 		for i, r := range b.runs {
 			alone[i], loaded[i] = &r.HOL.ProbeAlone, &r.HOL.ProbeLoaded
 		}
-		lines = append(lines, percentileCurve(b.series+" alone", b.slot, true, alone), percentileCurve(b.series+" loaded", b.slot, false, loaded))
+		lines = append(lines, percentileCurve(b, " alone", true, alone), percentileCurve(b, " loaded", false, loaded))
 	}
 	return c.percentileFigure("Probe latency distribution, "+holArm(arms[0].runs[0].HOL), k.describe(), lines)
 }
@@ -73,7 +73,7 @@ func (c *charts) holBulk(k condition, arms []*bySeries) figure {
 		loaded := medianOf(b.runs, func(s *sample) float64 { return s.HOL.BulkLoadedBytesPerSecond })
 		for i, v := range []float64{alone, loaded} {
 			name := []string{"alone", "beside probes"}[i]
-			chart.bars = append(chart.bars, bar{block: b.series, slot: b.slot, value: v / (1 << 20), thin: i == 0, firstOfKind: i == 0,
+			chart.bars = append(chart.bars, bar{block: b.short, slot: b.slot, value: v / (1 << 20), thin: i == 0, firstOfKind: i == 0,
 				text: digits3(v / (1 << 20)), tip: fmt.Sprintf("%s\n%s: %s", b.series, name, bandwidthLabel(v))})
 		}
 		data.Rows = append(data.Rows, []htmlCell{nameCell(b.series), numberCell(bandwidthLabel(alone)), numberCell(bandwidthLabel(loaded)), numberCell(percentOf(loaded, alone))})

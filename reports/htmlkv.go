@@ -57,7 +57,7 @@ func (c *charts) kvRates(caption string, mixes []*group[string]) figure {
 				baseRate, baseMean = rate, mean
 			}
 			tip := b.series + "\n" + kvBlock(m) + "\n" + rateLabel(rate) + "\nmean " + nsLabel(mean)
-			chart.bars = append(chart.bars, bar{block: kvBlock(m), label: b.series, slot: b.slot, value: rate, text: digits3(rate) + ", " + ratio(rate, baseRate), tip: tip, firstOfKind: i == 0})
+			chart.bars = append(chart.bars, bar{block: kvBlock(m), slot: b.slot, value: rate, text: digits3(rate) + ", " + ratio(rate, baseRate), tip: tip, firstOfKind: i == 0})
 			words = append(words, b.series+", mix "+visible(m.key)+": "+rateLabel(rate)+".")
 			data.Rows = append(data.Rows, []htmlCell{nameCell(m.key), textCell(b.series), numberCell(rateLabel(rate)), numberCell(ratio(rate, baseRate)),
 				numberCell(nsLabel(mean)), numberCell(changeText(mean, baseMean)), numberCell(nsLabel(p50)), numberCell(nsLabel(p99)), numberCell(nsLabel(store)), numberCell(shareText(store / mean))})
@@ -91,7 +91,7 @@ func (c *charts) kvParts(m *group[string]) figure {
 			block := capital(op)
 			for i, v := range []float64{mean, inStore} {
 				what := []string{"mean ", "in the store "}[i]
-				chart.bars = append(chart.bars, bar{block: block, label: b.series, slot: b.slot, value: v / 1000, thin: i == 1, text: digits3(v / 1000),
+				chart.bars = append(chart.bars, bar{block: block, slot: b.slot, value: v / 1000, thin: i == 1, text: digits3(v / 1000),
 					tip: b.series + "\n" + block + "\n" + what + nsLabel(v), firstOfKind: first})
 				first = false
 			}
@@ -119,7 +119,7 @@ func seriesLegend(mixes []*group[string]) []legendEntry {
 	}
 	var legend []legendEntry
 	for _, b := range split(all) {
-		legend = append(legend, legendEntry{name: b.series, slot: b.slot, bar: true})
+		legend = append(legend, legendEntry{name: b.short, slot: b.slot, bar: true})
 	}
 	return legend
 }

@@ -33,7 +33,7 @@ func (c *charts) trainSection(set *sampleSet) section {
 			}
 			for k, arm := range arms {
 				name := b.series + " " + visible(arm.key)
-				line := series{name: name, slot: i*len(arms) + k}
+				line := series{name: name, short: b.short + " " + visible(arm.key), slot: i*len(arms) + k}
 				for _, at := range groupBy(arm.samples, func(x *sample) (float64, bool) { return x.ParamServer.ComputeRatio, true }) {
 					p50 := medianOf(at.samples, func(x *sample) float64 { return x.ParamServer.Iteration.P50 })
 					p99 := medianOf(at.samples, func(x *sample) float64 { return x.ParamServer.Iteration.P99 })
@@ -46,7 +46,7 @@ func (c *charts) trainSection(set *sampleSet) section {
 					data.Rows = append(data.Rows, trainRow(x, all))
 				}
 			}
-			ideal := series{name: b.series + " ideal", slot: i * len(arms), thin: true}
+			ideal := series{name: b.series + " ideal", short: b.short + " ideal", slot: i * len(arms), thin: true}
 			for _, at := range groupBy(b.runs, func(x *sample) (float64, bool) { return x.ParamServer.ComputeRatio, true }) {
 				ideal.points = append(ideal.points, point{x: at.key, y: medianOf(at.samples, func(x *sample) float64 { return x.ParamServer.IdealNs })})
 			}

@@ -129,12 +129,17 @@ func (c *charts) callFigures(a *callAxis, g *group[callKey]) []figure {
 	for _, v := range spreadValues(values, 8) {
 		ticks = append(ticks, tick{v, a.tick(v)})
 	}
+	asked := make([]string, len(names))
+	for i, n := range names {
+		asked[i] = a.without(lines[n][0].short)
+	}
+	short := shortNames(names, asked)
 	title := fmt.Sprintf("%s, %s", capital(g.key.what()), sizeLabel(g.key.size))
 	var out []figure
 	add := func(what, yLabel string, unit func(float64) string, of func(runs []*sample) (y, high float64, tip string)) {
 		var drawn []series
 		for slot, n := range names {
-			line := series{name: n, slot: slot}
+			line := series{name: n, short: short[slot], slot: slot}
 			for _, at := range groupBy(lines[n], func(x *sample) (float64, bool) { return a.of(x), true }) {
 				if y, high, tip := of(at.samples); y > 0 {
 					line.points = append(line.points, point{x: at.key, y: y, high: high, tip: fmt.Sprintf("%s\n%s %s\n%s", n, a.name, a.tick(at.key), tip)})

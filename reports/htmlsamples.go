@@ -14,6 +14,7 @@ import (
 type sample struct {
 	*Result
 	series string // stack, and the document where stacks collide
+	short  string // series, where there is little room
 	slot   int    // colour, dash and marker of the series on the whole page
 	rate   float64
 	extra  string // see shape
@@ -60,6 +61,7 @@ func (c condition) title() string {
 type sampleSet struct {
 	samples []*sample
 	order   []string // series by first appearance; the first is the base
+	short   []string // their short names
 	names   []string
 	docs    int
 }
@@ -90,16 +92,27 @@ func newSampleSet(docs []*Document, names []string) *sampleSet {
 			owner = append(owner, i)
 		}
 	}
+	var asked []string
 	for i, s := range set.samples {
+		document := ""
 		if collide[s.Stack] {
-			s.series += " · " + visible(set.docName(owner[i]))
+			document = " · " + visible(set.docName(owner[i]))
+			s.series += document
 		}
 		slot := slices.Index(set.order, s.series)
 		if slot < 0 {
 			slot = len(set.order)
 			set.order = append(set.order, s.series)
+			if s.Transport == "" { // older documents
+				document = ""
+			}
+			asked = append(asked, visible(s.Transport)+document)
 		}
 		s.slot = slot
+	}
+	set.short = shortNames(set.order, asked)
+	for _, s := range set.samples {
+		s.short = set.short[s.slot]
 	}
 	return set
 }
@@ -175,6 +188,7 @@ func holArm(h *HOL) string {
 // bySeries is the samples of one place, series after series.
 type bySeries struct {
 	series string
+	short  string // series, where there is little room
 	slot   int
 	runs   []*sample
 }
@@ -186,7 +200,7 @@ func split(samples []*sample) []*bySeries {
 	for _, s := range samples {
 		b := index[s.series]
 		if b == nil {
-			b = &bySeries{series: s.series, slot: s.slot}
+			b = &bySeries{series: s.series, short: s.short, slot: s.slot}
 			index[s.series] = b
 			out = append(out, b)
 		}

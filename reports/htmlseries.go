@@ -37,8 +37,9 @@ func (c *charts) seriesFigure(title, caption string, in []*sample) figure {
 	data := htmlTable{Caption: title + " over time", Head: headCells("series", "from", "operations", "p50", "p99", "max")}
 	var lines []series
 	for _, s := range in {
-		median := series{name: s.name(), slot: s.slot}
-		tail := series{name: s.name() + " p99", slot: s.slot, thin: true}
+		short := s.short + strings.TrimPrefix(s.name(), s.series)
+		median := series{name: s.name(), short: short, slot: s.slot}
+		tail := series{name: s.name() + " p99", short: short + " p99", slot: s.slot, thin: true}
 		for _, p := range s.Series.Points {
 			// An interval stands at its middle.
 			x := (float64(p.OffsetNs) + float64(s.Series.IntervalNs)/2) / 1e9

@@ -78,7 +78,7 @@ func (c *charts) sweepSection(set *sampleSet) section {
 
 // connectionRates joins the bandwidths of one series along the connections.
 func connectionRates(b *bySeries, label func(*sample) string) series {
-	line := series{name: b.series, slot: b.slot}
+	line := series{name: b.series, short: b.short, slot: b.slot}
 	for _, g := range groupBy(b.runs, func(s *sample) (int, bool) { return s.QPs, true }) {
 		bw := medianOf(g.samples, func(s *sample) float64 { return s.Throughput.BytesPerSecond })
 		ops := medianOf(g.samples, func(s *sample) float64 { return s.Throughput.OperationsPerSecond })

@@ -133,7 +133,7 @@ func newCard(arms []*bySeries, figure func(*sample) float64, label func(float64)
 			best = i
 		}
 	}
-	c := card{Figure: label(values[best]), Winner: visible(arms[best].series), Slot: arms[best].slot % slots}
+	c := card{Figure: label(values[best]), Winner: arms[best].short, Slot: arms[best].slot % slots}
 	if lowest {
 		c.Winner += ", median"
 	}
@@ -169,21 +169,22 @@ func holNote(arms []*bySeries) string {
 	for _, b := range arms {
 		alone := medianOf(b.runs, func(s *sample) float64 { return s.HOL.ProbeAlone.P50 })
 		loaded := medianOf(b.runs, func(s *sample) float64 { return s.HOL.ProbeLoaded.P50 })
-		out = append(out, fmt.Sprintf("%s ×%s", b.series, digits3(loaded/alone)))
+		out = append(out, fmt.Sprintf("%s ×%s", b.short, digits3(loaded/alone)))
 	}
 	return "Against the probe alone: " + strings.Join(out, ", ") + "."
 }
 
-// headline is the one sentence that a hurried reader takes home.
+// headline is the one sentence that a hurried reader takes home. It names two stacks
+// at most, by their short names, so that it stays about two lines of a wide page.
 func headline(set *sampleSet, wins map[string]int, contests int, cases []CaseResult) string {
 	if len(set.samples) == 0 {
 		return conformanceHeadline(cases)
 	}
 	if len(set.order) == 1 {
 		if arms := set.arms(); len(arms) > 1 {
-			return fmt.Sprintf("One stack was measured, in %d arms (%s): %s.", len(arms), strings.Join(arms, ", "), visible(set.order[0]))
+			return fmt.Sprintf("One stack was measured, in %d arms (%s): %s.", len(arms), strings.Join(arms, ", "), set.short[0])
 		}
-		return fmt.Sprintf("One stack was measured: %s.", visible(set.order[0]))
+		return fmt.Sprintf("One stack was measured: %s.", set.short[0])
 	}
 	if contests == 0 {
 		if set.shared() {
@@ -191,23 +192,28 @@ func headline(set *sampleSet, wins map[string]int, contests int, cases []CaseRes
 		}
 		return "No two stacks were measured under the same conditions, so there is nothing to compare."
 	}
-	var parts []string
-	for _, name := range set.order {
-		if n := wins[name]; n == contests {
-			if contests == 1 {
-				return fmt.Sprintf("%s is fastest in the one comparison made.", visible(name))
-			}
-			return fmt.Sprintf("%s is fastest in all %d comparisons.", visible(name), contests)
-		} else if n > 0 {
-			format := "%s in %d"
-			if len(parts) == 0 {
-				format = "%s is fastest in %d"
-			}
-			parts = append(parts, fmt.Sprintf(format, visible(name), n))
+	var winners []int
+	for i, name := range set.order {
+		if wins[name] > 0 {
+			winners = append(winners, i)
 		}
 	}
-	first := parts[0] + fmt.Sprintf(" of %d comparisons", contests)
-	return strings.Join(append([]string{first}, parts[1:]...), "; ") + "."
+	won := func(i int) int { return wins[set.order[i]] }
+	slices.SortStableFunc(winners, func(a, b int) int { return won(b) - won(a) })
+	best := winners[0]
+	switch {
+	case contests == 1:
+		return fmt.Sprintf("%s is fastest in the one comparison made.", set.short[best])
+	case won(best) == contests:
+		return fmt.Sprintf("%s is fastest in all %d comparisons.", set.short[best], contests)
+	}
+	text := fmt.Sprintf("%s is fastest in %d of %d comparisons", set.short[best], won(best), contests)
+	second := winners[1] // some were not won by the best
+	text += fmt.Sprintf("; %s in %d", set.short[second], won(second))
+	if others := len(winners) - 2; others > 0 {
+		text += fmt.Sprintf("; %s in %d", plural(int64(others), "other"), contests-won(best)-won(second))
+	}
+	return text + "."
 }
 
 func verdictMarks(set *sampleSet, docs []*Document, cases []CaseResult) []verdictMark {

@@ -105,7 +105,7 @@ func (c *charts) starvationSection(set *sampleSet) section {
 				thin bool
 				of   func(s *Starvation) float64
 			}{{" high", false, func(s *Starvation) float64 { return s.High.BytesPerSecond }}, {" low", true, func(s *Starvation) float64 { return s.Low.BytesPerSecond }}} {
-				line := series{name: b.series + class.name, slot: b.slot, thin: class.thin}
+				line := series{name: b.series + class.name, short: b.short + class.name, slot: b.slot, thin: class.thin}
 				for _, at := range groupBy(b.runs, func(x *sample) (float64, bool) { return x.Starvation.HighLoadPercent, true }) {
 					y := medianOf(at.samples, func(x *sample) float64 { return class.of(x.Starvation) })
 					line.points = append(line.points, point{x: at.key, y: y / (1 << 20), tip: line.name + "\nhigh load " + number(at.key, -1) + " %\n" + bandwidthLabel(y)})

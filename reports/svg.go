@@ -17,7 +17,8 @@ const (
 	plotLeft   = 58.0
 	plotRight  = 14.0
 	legendLine = 17.0
-	charWidth  = 6.4 // of one character of the 12 unit text, on the safe side
+	charWidth  = 6.9 // of one character of the 12 unit text: DejaVu Sans, a wide face, takes 6.84 for stacks' names
+	axisRoom   = 57  // characters of an axis title, which is bold: 7.1 units each in the same face
 )
 
 // slots is the number of series that differ in colour, dash and marker; the

@@ -119,7 +119,7 @@ func TestPercentileCurve(t *testing.T) {
 		r.Record((i + 1) * 1000)
 	}
 	l := r.Snapshot()
-	s := percentileCurve("x", 0, false, []*Latency{&l})
+	s := percentileCurve(&bySeries{series: "x"}, "", false, []*Latency{&l})
 	for i, p := range s.points {
 		if i > 0 && (p.x < s.points[i-1].x || p.y < s.points[i-1].y) {
 			t.Fatalf("point %d falls back: %+v after %+v", i, p, s.points[i-1])
@@ -137,7 +137,7 @@ func TestPercentileCurve(t *testing.T) {
 		t.Errorf("the curve ends at %+v, want the maximum", last)
 	}
 	// Twice the same run is the same distribution.
-	twice := percentileCurve("x", 0, false, []*Latency{&l, &l})
+	twice := percentileCurve(&bySeries{series: "x"}, "", false, []*Latency{&l, &l})
 	if p50 := twice.points[slices.IndexFunc(twice.points, func(p point) bool { return p.tip != "" })]; math.Abs(p50.y-5e5) > 1000 {
 		t.Errorf("pooled median %g ns, want 500000", p50.y)
 	}

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"html/template"
 	"math"
 	"slices"
@@ -19,6 +20,7 @@ type point struct {
 // series is one line of a chart.
 type series struct {
 	name   string
+	short  string // for the key, if not name
 	slot   int
 	thin   bool
 	points []point
@@ -69,14 +71,14 @@ func (c *lineChart) render() template.HTML {
 	var body svgWriter
 	entries := make([]legendEntry, len(c.series))
 	for i, s := range c.series {
-		entries[i] = legendEntry{name: s.name, slot: s.slot, thin: s.thin}
+		entries[i] = legendEntry{name: cmp.Or(s.short, s.name), slot: s.slot, thin: s.thin}
 	}
 	top := body.legend(entries) + 24
 	bottom := top + plotHeight
 	c.x.from, c.x.to = plotLeft+8, svgWidth-plotRight-2
 	y.from, y.to = bottom, top
 
-	body.text(2, top-9, "start", "al", c.yLabel)
+	body.text(2, top-9, "start", "al", shorten(c.yLabel, axisRoom))
 	for _, t := range yTicks {
 		body.line(plotLeft, y.pos(t.at), svgWidth-plotRight+4, y.pos(t.at), "gr")
 		body.text(plotLeft-5, y.pos(t.at)+4, "end", "tk", t.label)
