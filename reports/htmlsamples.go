@@ -2,7 +2,6 @@ package reports
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
@@ -62,12 +61,11 @@ type sampleSet struct {
 	samples []*sample
 	order   []string // series by first appearance; the first is the base
 	short   []string // their short names
-	names   []string
-	docs    int
+	names   []string // of the documents, "" for a single one without
 }
 
 func newSampleSet(docs []*Document, names []string) *sampleSet {
-	set := &sampleSet{names: names, docs: len(docs)}
+	set := &sampleSet{names: documentNames(names, len(docs))}
 	type place struct {
 		condition
 		stack string
@@ -153,13 +151,7 @@ func (set *sampleSet) shared() bool {
 
 // docName names a document on the page.
 func (set *sampleSet) docName(i int) string {
-	if i < len(set.names) && set.names[i] != "" {
-		return filepath.Base(set.names[i])
-	}
-	if set.docs > 1 {
-		return fmt.Sprintf("run %d", i+1)
-	}
-	return ""
+	return set.names[i]
 }
 
 // shape names the variant of a head-of-line result or of a training.
