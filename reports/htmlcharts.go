@@ -357,10 +357,13 @@ func percentileTableOf(title string, lines []series) htmlTable {
 	return t
 }
 
-// capital raises the first letter of an ASCII word.
+// capital raises the first letter of an ASCII word, or all of an abbreviation.
 func capital(s string) string {
 	if s == "" {
 		return s
+	}
+	if word, rest, _ := strings.Cut(s, " "); word == "rpc" || word == "kv" {
+		return strings.TrimSpace(strings.ToUpper(word) + " " + rest)
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
 }

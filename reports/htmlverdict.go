@@ -118,6 +118,9 @@ func otherSizes(best []string, shown, arms int) string {
 		}
 	}
 	if same == len(best) {
+		if len(best) == 2 {
+			return "Also best at the other size."
+		}
 		return fmt.Sprintf("Also best at all other %d sizes.", len(best)-1)
 	}
 	return fmt.Sprintf("Best at %d of %d sizes.", same, len(best))
