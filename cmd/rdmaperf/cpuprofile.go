@@ -41,12 +41,21 @@ func (p *profileOptions) start() error {
 	return err
 }
 
-// server is the argument of a child, nil without a profile.
-func (p *profileOptions) server() []string {
+// server is the argument of a child, nil without a profile. It makes the file: an error
+// of the child would come with a second one, of a server that did not start.
+func (p *profileOptions) server() ([]string, error) {
 	if p.dir == "" {
-		return nil
+		return nil, nil
 	}
-	return []string{"--cpu-profile", filepath.Join(p.dir, serverProfile)}
+	name := filepath.Join(p.dir, serverProfile)
+	f, err := os.Create(name)
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		return nil, profileFailed(err)
+	}
+	return []string{"--cpu-profile", name}, nil
 }
 
 func (p *profileOptions) stop() error { return stopProfile(p.file) }
@@ -75,5 +84,5 @@ func stopProfile(f *os.File) error {
 }
 
 func profileFailed(err error) error {
-	return &reports.ExitError{Code: reports.ExitFailed, Operation: "profile the CPU", Err: err}
+	return &reports.ExitError{Code: reports.ExitFailed, Operation: "profile the CPU", Err: err, Hint: "--cpu-profile where files can be written"}
 }

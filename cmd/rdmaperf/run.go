@@ -286,7 +286,11 @@ func (m *runner) connect(ctx context.Context, a *arm) (err error) {
 	addr := net.JoinHostPort(m.o.host, strconv.Itoa(m.o.port))
 	if m.o.host == "" {
 		if m.peer == nil {
-			if m.peer, err = startChild(ctx, m.stderr, m.profile.server()...); err != nil {
+			profile, err := m.profile.server()
+			if err != nil {
+				return err
+			}
+			if m.peer, err = startChild(ctx, m.stderr, profile...); err != nil {
 				return err
 			}
 			m.p.pinAuto()
