@@ -132,3 +132,31 @@ func TestLateLocalCompletionMakesNoRoom(t *testing.T) {
 	}
 	r.end()
 }
+
+// An urgent request that must not overtake tightens the window without going itself.
+// What it waits behind then lacks proof, which no local completion under way brings: a
+// mark goes at once, and the answer makes room.
+func TestUrgentRequestThatMustWaitIsMarked(t *testing.T) {
+	r := looseRig(t, false)
+	seen := atDevice(r)
+	r.post(r.wr(1, rdma.OpWrite, 0, 64*kib)) // a window of it goes, in slices
+	const urgent = 100
+	wr := r.wr(urgent, rdma.OpWrite, 7, 64)
+	wr.Flags |= rdma.Fence
+	r.post(wr)
+	if want := []int{1, 1, 1, 1, -1}; !slices.Equal(*seen, want) {
+		t.Fatalf("the device got %v, want %v", *seen, want)
+	}
+	r.poll()
+	if len(*seen) != 5 {
+		t.Errorf("%v before the mark had an answer", (*seen)[5:])
+	}
+	r.far.carryOut(5)
+	r.poll()
+	if len(*seen) < 9 {
+		t.Errorf("the device got %v: the answer made no room for a window", *seen)
+	}
+	if got, _ := told(r.end()); !slices.Equal(got, []uint64{1, urgent}) {
+		t.Errorf("completions %v, want 1 and then %d", got, urgent)
+	}
+}
