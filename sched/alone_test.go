@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/sched"
+	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 	"golang.org/x/sys/unix"
 )
@@ -28,13 +29,19 @@ const (
 // tier, in turn: first, second, second, first, so that a drift cancels. Each end has a
 // thread and a CPU of its own. Every round has new connections and new memory, whose
 // places differ by several percent, and the arms change places: a round is one sample.
-// Many samples come by -benchtime 1x and -count.
+// Many samples come by -benchtime 1x and -count. Without CRC the path is faster, and
+// what the tier adds shows more.
 func BenchmarkAlone(b *testing.B) {
-	for _, size := range []int{64, 64 << 10, 1 << 20, 16 << 20} {
+	aloneOver(b, iwarp.Config{}, 64, 64<<10, 1<<20, 16<<20)
+	b.Run("nocrc", func(b *testing.B) { aloneOver(b, iwarp.Config{NoCRC: true}, 64<<10, 1<<20) })
+}
+
+func aloneOver(b *testing.B, below iwarp.Config, sizes ...int) {
+	for _, size := range sizes {
 		round := 0
 		b.Run(sizeName(size), func(b *testing.B) {
 			for range b.N {
-				arms := []aloneArm{{name: "bare"}, {name: "sched", cfg: &sched.Config{}}}
+				arms := []aloneArm{{name: "bare", below: below}, {name: "sched", below: below, cfg: &sched.Config{}}}
 				if round++; round%2 == 0 {
 					arms[0], arms[1] = arms[1], arms[0]
 				}
@@ -54,6 +61,7 @@ func BenchmarkAlone(b *testing.B) {
 // aloneArm is one connection, and what its windows brought.
 type aloneArm struct {
 	name  string
+	below iwarp.Config
 	cfg   *sched.Config
 	pair  *iwarpPair
 	ring  []rdma.SendWR // prepared, in batches of which the last is signalled
@@ -67,7 +75,7 @@ type aloneArm struct {
 
 func (a *aloneArm) open(b *testing.B, size int) {
 	slots := max(1, min(aloneDepth, aloneSlots/size))
-	a.pair = newIWARPPair(b, a.cfg, slots*size)
+	a.pair = newIWARPPair(b, a.below, a.cfg, slots*size)
 	a.depth = min(aloneDepth, aloneBytes/size)
 	a.batch = max(1, min(16, (1<<20)/size))
 	a.ring = a.pair.write(size, max(slots, a.batch))

@@ -27,7 +27,7 @@ type iwarpPair struct {
 
 const benchDepth = 16
 
-func newIWARPPair(tb testing.TB, cfg *sched.Config, window int) *iwarpPair {
+func newIWARPPair(tb testing.TB, below iwarp.Config, cfg *sched.Config, window int) *iwarpPair {
 	tb.Helper()
 	must := func(err error) {
 		tb.Helper()
@@ -37,7 +37,7 @@ func newIWARPPair(tb testing.TB, cfg *sched.Config, window int) *iwarpPair {
 	}
 	p := &iwarpPair{}
 	side := func() (rdma.Device, rdma.QP, rdma.CQ, rdma.MR) {
-		bare, err := iwarp.Open(iwarp.Config{})
+		bare, err := iwarp.Open(below)
 		must(err)
 		var dev rdma.Device = bare
 		if cfg != nil {
@@ -150,7 +150,7 @@ func BenchmarkBulk(b *testing.B) {
 			b.Run(arm.name+"/"+sizeName(size), func(b *testing.B) {
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
-				p := newIWARPPair(b, arm.cfg, size)
+				p := newIWARPPair(b, iwarp.Config{}, arm.cfg, size)
 				batch := max(1, min(16, (1<<20)/size))
 				wrs := p.write(size, batch)
 				b.SetBytes(int64(size))
@@ -189,7 +189,7 @@ func BenchmarkUrgent(b *testing.B) {
 			b.Run(arm.name+"/"+sizeName(size), func(b *testing.B) {
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
-				p := newIWARPPair(b, arm.cfg, size)
+				p := newIWARPPair(b, iwarp.Config{}, arm.cfg, size)
 				wrs := p.write(size, 1)
 				urgent := []rdma.SendWR{{ID: 2, Op: rdma.OpSend, Flags: rdma.Signaled, Priority: 7}}
 				var waits []time.Duration
