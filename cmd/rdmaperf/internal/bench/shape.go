@@ -89,6 +89,10 @@ type Shape struct {
 	// reads, atomics and writes; in a stream of writes until the barrier wakes it.
 	Idle bool `json:"idle,omitempty"`
 
+	// Naps: the server's thread sleeps for a moment where others want its CPU: its device
+	// takes the messages of a stream unaided, and has receives for many more.
+	Naps bool `json:"naps,omitempty"`
+
 	// Head-of-line only. Depth and Slots are those of the bulk stream.
 	ProbeSize     int   `json:"probe_size,omitempty"`
 	ProbeSlots    int   `json:"probe_slots,omitempty"`
@@ -132,6 +136,7 @@ func newShape(p *Plan, pt Point, client, server transports.Caps) (*Shape, error)
 		}
 	default:
 		sh.Arrival = ArrivalMessage
+		sh.Naps = server.Unaided && sh.maySleep()
 	}
 	return sh, sh.validate()
 }
@@ -280,6 +285,8 @@ func (sh *Shape) validate() error {
 		return bad("application window", sh.AppWindow)
 	case sh.dozes() && (sh.kind() != transports.KindWrite || sh.Workload != WorkloadThroughput || sh.Bidirectional):
 		return bad("idle", sh.Idle)
+	case sh.Naps && !sh.maySleep():
+		return bad("naps", sh.Naps)
 	case sh.Timeout <= 0 || sh.Timeout > maxDuration:
 		return bad("timeout", sh.Timeout)
 	}
@@ -303,6 +310,12 @@ func oneSided(k transports.Kind) bool { return k == transports.KindRead || isAto
 // dozes tells that the server's thread sleeps on its completion queue until the
 // barrier arrives.
 func (sh *Shape) dozes() bool { return sh.Idle && !oneSided(sh.kind()) }
+
+// maySleep tells streams of messages whose target loses nothing where it is late by a nap.
+func (sh *Shape) maySleep() bool {
+	return sh.Workload == WorkloadThroughput && !sh.Bidirectional && sh.Polling == PollingBusy &&
+		!sh.Idle && sh.Arrival == ArrivalMessage && sh.RecvDepth >= DefaultRecvDepth
+}
 
 // target says what the server's thread does.
 func (sh *Shape) target() string {

@@ -16,6 +16,12 @@ type offers struct {
 	usage unix.Rusage   // of this thread
 	yield func()        // nil: sched_yield(2)
 	taken func() uint64 // nil: from usage
+
+	// Of a worker that may be late: it naps where others want its CPU.
+	naps   bool
+	known  uint64 // switches after the last offer
+	wanted int64  // until then, in ns, others want the CPU
+	nap    func() // nil: nanosleep(2)
 }
 
 const (
@@ -24,6 +30,13 @@ const (
 	leastPatience = 20_000
 	// mostRefused bounds the patience to 1.28 ms, still below a time slice.
 	mostRefused = 6
+	// napLength is 200 µs, in ns, on top of which come the 50 µs of slack that the kernel
+	// gives timers. Arbitrary: a twentieth of a time slice, in which a target with receives
+	// for 256 messages keeps a million a second from waiting for credits.
+	napLength = 200_000
+	// wantedFor is how long a CPU counts as wanted after it was taken away. Arbitrary:
+	// a fresh look costs one time slice.
+	wantedFor = 100_000_000
 	// mostLookShift bounds what one volley looks to 4096 polls.
 	mostLookShift = 4
 )
@@ -34,18 +47,42 @@ func (o *offers) offer(t, since int64) {
 		return
 	}
 	before := o.switches()
+	if o.naps && o.napped(t, before) {
+		return
+	}
 	if o.yield != nil {
 		o.yield()
 	} else {
 		unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 	}
-	o.last = t
+	o.last, o.known = t, o.switches()
 	switch {
-	case o.switches() != before:
+	case o.known != before:
 		o.shift = 0
 	case o.shift < mostRefused:
 		o.shift++
 	}
+}
+
+// napped sleeps instead of a yield while others want the CPU. A scheduler that is fair
+// (CFS) passes over the yield of a thread that has had less than its half, and so gives a
+// target that waits in vain as much as the kernel's thread that it waits for: siw's
+// transmitter, with two CPUs and both ends on them. That the thread lost its CPU between
+// two offers, though it did not yield, says that there is such another.
+func (o *offers) napped(t int64, switches uint64) bool {
+	if switches != o.known {
+		o.known, o.wanted = switches, t+wantedFor
+	}
+	if t >= o.wanted {
+		return false
+	}
+	if o.nap != nil {
+		o.nap()
+	} else {
+		_ = unix.Nanosleep(&unix.Timespec{Nsec: napLength}, nil) // one that a signal ends is short
+	}
+	o.last, o.shift = t, 0
+	return true
 }
 
 // switches is how often the thread lost its CPU while it could run: a yield that lets

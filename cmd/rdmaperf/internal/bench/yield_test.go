@@ -59,6 +59,45 @@ func TestAnOfferThatIsTakenIsRepeatedSoon(t *testing.T) {
 	}
 }
 
+// A target that may be late: it lost its CPU to somebody at 30 µs, and not again.
+func TestATargetNapsForAWhileAfterItLostItsCPU(t *testing.T) {
+	var clock int64
+	var naps []int64
+	o := &offers{naps: true, known: 7}
+	o.nap = func() { naps = append(naps, clock) }
+	o.yield = func() {
+		if 60_000 <= clock && clock < 60_000+wantedFor {
+			t.Fatalf("yields at %d ns, where others want the CPU", clock)
+		}
+	}
+	o.taken = func() uint64 {
+		if clock < 30_000 {
+			return 7
+		}
+		return 8
+	}
+	for clock = 0; clock < 200_000_000; clock += 5000 {
+		o.offer(clock, 0)
+	}
+	if len(naps) == 0 || naps[0] != 60_000 { // the offers are at 20 and, as nobody took that, 60 µs
+		t.Fatalf("naps begin at %v, want 60000 ns", naps[:min(1, len(naps))])
+	}
+	for i := range naps[1:] {
+		if gap := naps[i+1] - naps[i]; gap != leastPatience {
+			t.Errorf("nap %d is %d ns after the one before, want %d", i+1, gap, leastPatience)
+		}
+	}
+	if last := naps[len(naps)-1]; last >= 60_000+wantedFor || last < 60_000+wantedFor-leastPatience {
+		t.Errorf("the last nap is at %d ns, want just before %d", last, 60_000+wantedFor)
+	}
+}
+
+func TestOnlyATargetThatMayBeLateNaps(t *testing.T) {
+	switches := uint64(0)
+	o := &offers{taken: func() uint64 { switches++; return switches }, nap: func() { t.Error("naps") }}
+	waits(o, 1_000_000, 1000)
+}
+
 func TestAWaitThatEndsSoonYieldsNever(t *testing.T) {
 	o := &offers{taken: func() uint64 { return 0 }}
 	o.yield = func() { t.Error("yields") }
