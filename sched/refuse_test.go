@@ -51,7 +51,7 @@ func TestCapsAreOfTheDeviceBelow(t *testing.T) {
 	dev := newNull()
 	c := wrapped(t, dev, sched.Config{}).Caps()
 	want := dev.caps
-	want.MaxQPWR, want.MaxCQE, want.Priorities = c.MaxQPWR, c.MaxCQE, sched.Priorities
+	want.MaxQPWR, want.MaxCQE, want.Priorities, want.OwnReads = c.MaxQPWR, c.MaxCQE, sched.Priorities, true
 	if c != want || c.MaxQPWR >= dev.caps.MaxQPWR || c.MaxQPWR < dev.caps.MaxQPWR/2 || c.MaxCQE > dev.caps.MaxCQE/2 || c.MaxCQE < dev.caps.MaxCQE/4 {
 		t.Errorf("caps %+v", c)
 	}

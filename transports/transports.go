@@ -170,6 +170,10 @@ type Config struct {
 	ReadDepth int  // reads and atomics outstanding (IRD and ORD); 0 takes the device's most
 	Events    bool // Wait will be used
 
+	// NoReads: neither end will post reads or atomics, so that a transport need not ask
+	// for room for them: siw looks through it before every post.
+	NoReads bool
+
 	// Created is called by Dial, when not nil, as soon as everything local is made
 	// (window, queues, queue pair or its like) and before the first packet.
 	Created func()

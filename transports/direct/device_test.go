@@ -65,6 +65,27 @@ func TestASetUpTheDeviceCannotGiveIsRefusedWithTheGap(t *testing.T) {
 	}
 }
 
+// What siw looks through before every post, nobody asks for in vain. A tier that reads
+// on its own behalf (sched) keeps its room.
+func TestWithoutReadsTheDeviceIsAskedForNone(t *testing.T) {
+	d := must(memdev.NewFabric(memdev.Config{}).Open("a"))(t)
+	defer d.Close()
+	most := d.Caps().MaxRDAtom
+	for _, c := range []struct {
+		noReads, own bool
+		want         int
+	}{{false, false, most}, {true, false, 0}, {true, true, most}} {
+		tr := New(bent{Device: d, caps: func(caps *rdma.Caps) { caps.OwnReads = c.own }}).(*transport)
+		cfg, err := tr.normal(transports.Config{Window: 4096, NoReads: c.noReads})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := tr.param(cfg, nil); p.IRD != c.want || p.ORD != c.want {
+			t.Errorf("no reads %v, reads of the device's own %v: ird %d, ord %d, want %d", c.noReads, c.own, p.IRD, p.ORD, c.want)
+		}
+	}
+}
+
 func TestFlagsTheDeviceLacksAreRefused(t *testing.T) {
 	r := newRig(t, func(d rdma.Device) rdma.Device {
 		return bent{Device: d, caps: func(c *rdma.Caps) { c.Features &^= rdma.FeatInline | rdma.FeatFence }}

@@ -115,6 +115,9 @@ func (t *transport) normal(cfg transports.Config) (transports.Config, error) {
 // param is what either side states in the connection set-up.
 func (t *transport) param(cfg transports.Config, private []byte) rdma.ConnParam {
 	p := rdma.ConnParam{PrivateData: private, IRD: cfg.ReadDepth, ORD: cfg.ReadDepth}
+	if cfg.NoReads && !t.caps.OwnReads {
+		p.IRD, p.ORD = 0, 0
+	}
 	if t.caps.Features.Has(rdma.FeatRNRRetry) {
 		p.RNRRetry = 7 // for ever: how long a receive may be late is the engine's decision
 	}

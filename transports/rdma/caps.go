@@ -120,6 +120,9 @@ type Caps struct {
 	// Unaided: one-sided operations of the peer are no slower while nobody polls here.
 	// Without it they are carried out all the same.
 	Unaided bool
+	// OwnReads: the device posts reads of its own below, out of the connection's ORD, so
+	// that a connection without reads is worse for more than reads.
+	OwnReads bool
 	// VolleyNS is what a Volley itself adds to the round trip that it times, in ns,
 	// measured without a device below. 0: not known.
 	VolleyNS float64

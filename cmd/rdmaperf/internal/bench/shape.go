@@ -396,8 +396,14 @@ func (sh *Shape) config() transports.Config {
 		RecvDepth: sh.receives(),
 		MaxInline: sh.Inline,
 		ReadDepth: sh.ReadDepth,
+		NoReads:   sh.writesOnly(),
 		Events:    sh.Polling == PollingEvent || sh.dozes(),
 	}
+}
+
+// writesOnly tells the points of one operation that is neither a read nor an atomic.
+func (sh *Shape) writesOnly() bool {
+	return (sh.Workload == WorkloadLatency || sh.Workload == WorkloadThroughput) && !oneSided(sh.kind())
 }
 
 // receives is the most that are posted at once.
