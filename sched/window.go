@@ -102,13 +102,13 @@ const (
 // its answer; short messages, of which few bytes are outstanding, then stop for a part
 // of a round trip at every mark, so half of wideTime, which lies between two, has to be
 // many round trips. On a slow device the window must outlast the time for which a busy
-// machine keeps the poster from posting: on emulated CPUs that sent 42 MB/s (kernel RXE),
-// windows of 0.4, 0.8 and 4 MB carried 0.91, 0.95 and 0.97 of the bare device with 64 KiB
-// (8 pairs of 0.3 s and 16 of 0.25 s, half of which within 0.8 and 1.1). Above 0.2 GB/s wideMost
+// machine keeps the poster from posting: on emulated CPUs that sent 60 MB/s (kernel RXE),
+// windows of 20 and 40 ms carried 0.95 and 1.00 of the bare device with 8 MiB, 0.98 and
+// 1.00 with 1 MiB (medians of 8 windows of 1 s in turn). Above 0.1 GB/s wideMost
 // bounds the wait sooner. Slices of a quarter of wideMost were as fast as no slices.
 // calmAfter is how long the window stays narrow after an urgent request. Arbitrary.
 const (
-	wideTime  = 20 * time.Millisecond
+	wideTime  = 40 * time.Millisecond
 	wideMost  = 4 << 20
 	calmAfter = 100 * time.Millisecond
 )

@@ -15,8 +15,8 @@ func TestWindowIsWideWhileNothingUrgentIsAbout(t *testing.T) {
 		window, slice int
 	}{
 		{"before anything is known", Config{}, 0, startWindow, startWindow / 4},
-		{"a slow link", Config{}, 0.01, startWindow, startWindow / 4},
-		{"a link in between", Config{}, 0.1024, 2000 * minSlice, 500 * minSlice},
+		{"a slow link", Config{}, 0.005, startWindow, startWindow / 4},
+		{"a link in between", Config{}, 0.0512, 2000 * minSlice, 500 * minSlice},
 		{"a fast link", Config{}, 100, wideMost, wideMost / 4},
 		{"steady", Config{Steady: true}, 100, startWindow, startWindow / 4},
 		{"configured", Config{Window: 1 << 20, Slice: 16 << 10}, 100, 1 << 20, 16 << 10},
