@@ -199,6 +199,12 @@ func csvTable() []csvColumn {
 	for _, op := range kvOps {
 		columns = append(columns, csvFigure(op+"_mean_ns", op+".mean"), csvFigure(op+"_p99_ns", op+".p99"), csvFigure(op+"_store_mean_ns", op+"-store.mean"))
 	}
+	columns = append(columns, csvColumn{"machine_cpu_seconds", func(_ *Document, r *Result) string {
+		if r.CPU == nil || r.CPU.MachineSeconds == 0 {
+			return ""
+		}
+		return csvNumber(r.CPU.MachineSeconds)
+	}})
 	return columns
 }
 

@@ -243,6 +243,10 @@ type Direction struct {
 type CPU struct {
 	ClientSeconds float64 `json:"client_seconds"`
 	ServerSeconds float64 `json:"server_seconds"`
+	// MachineSeconds is what everything on the client's machine used meanwhile, in ticks of
+	// 10 ms (user, nice, system, irq and softirq of proc_stat(5)): kernel drivers work in
+	// interrupts and threads that no process is charged for. 0: not known.
+	MachineSeconds float64 `json:"machine_seconds,omitempty"`
 }
 
 // GC counts garbage collections and heap allocations inside the window; a

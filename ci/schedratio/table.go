@@ -40,6 +40,9 @@ func (m measures) document(name string) error {
 			bytes := rate * float64(r.DurationNs) / 1e9
 			m.add(fmt.Sprintf("%s/rate/%d", r.Transport, r.SizeBytes), rate)
 			m.add(fmt.Sprintf("%s/cpu/%d", r.Transport, r.SizeBytes), (r.CPU.ClientSeconds+r.CPU.ServerSeconds)/bytes*1e9)
+			if r.CPU.MachineSeconds > 0 {
+				m.add(fmt.Sprintf("%s/machine/%d", r.Transport, r.SizeBytes), r.CPU.MachineSeconds/bytes*1e9)
+			}
 		}
 	}
 	return nil
@@ -103,12 +106,15 @@ const (
 	setHOL     = "hol"
 	setBulk    = "bulk"
 	setCPU     = "cpu"
+	setMachine = "machine"
 	setNoCRC   = "nocrc"
 	setSends   = "sends"
 	setRequest = "request"
 )
 
-func sets() []string { return []string{setHOL, setBulk, setCPU, setNoCRC, setSends, setRequest} }
+func sets() []string {
+	return []string{setHOL, setBulk, setCPU, setMachine, setNoCRC, setSends, setRequest}
+}
 
 // rows are the lines of the sets for the stack given, with a tier and without one, and of
 // nocrc for its own. large is the longest message.
@@ -133,7 +139,8 @@ func rows(stack string, large int64, only []string) []row {
 		list = append(list, row{set: setBulk, name: "bulk of " + reports.FormatSize(size) + ", sched over raw", series: fmt.Sprintf("%s/rate/%d", sched, size), beside: fmt.Sprintf("%s/rate/%d", stack, size), bound: bound})
 	}
 	for _, size := range []int64{64 << 10, mib, large} {
-		list = append(list, row{set: setCPU, name: "CPU per GB of " + reports.FormatSize(size) + ", sched over raw", series: fmt.Sprintf("%s/cpu/%d", sched, size), beside: fmt.Sprintf("%s/cpu/%d", stack, size), bound: 1.03, less: true})
+		list = append(list, row{set: setCPU, name: "CPU per GB of " + reports.FormatSize(size) + ", sched over raw", series: fmt.Sprintf("%s/cpu/%d", sched, size), beside: fmt.Sprintf("%s/cpu/%d", stack, size), bound: 1.03, less: true},
+			row{set: setMachine, name: "machine's CPU per GB of " + reports.FormatSize(size) + ", sched over raw", series: fmt.Sprintf("%s/machine/%d", sched, size), beside: fmt.Sprintf("%s/machine/%d", stack, size), bound: 1.03, less: true})
 	}
 	for _, size := range []int64{64 << 10, mib} {
 		name := " of " + reports.FormatSize(size) + " without CRC, sched over raw"

@@ -252,7 +252,7 @@ func (m *measurement) result() reports.Result {
 	if out.series != nil {
 		res.Series = out.series.report()
 	}
-	res.CPU = &reports.CPU{ClientSeconds: out.usage.cpu.Seconds()}
+	res.CPU = &reports.CPU{ClientSeconds: out.usage.cpu.Seconds(), MachineSeconds: out.usage.machine.Seconds()}
 	res.GC = &reports.GC{ClientCollections: out.usage.collections, ClientAllocations: out.usage.allocations}
 	if r := m.report; r != nil {
 		res.CPU.ServerSeconds = r.CPUSeconds

@@ -12,6 +12,7 @@ import (
 // usage is what the process used up to now, or between two readings.
 type usage struct {
 	cpu         time.Duration
+	machine     time.Duration // of everything on this machine
 	collections int64
 	allocations int64
 }
@@ -25,13 +26,14 @@ func readUsage() usage {
 	unix.Getrusage(unix.RUSAGE_SELF, &ru) // cannot fail with these arguments (getrusage(2))
 	return usage{
 		cpu:         time.Duration(ru.Utime.Nano() + ru.Stime.Nano()),
+		machine:     readMachine(),
 		collections: int64(m.NumGC),
 		allocations: int64(m.Mallocs),
 	}
 }
 
 func (u usage) minus(v usage) usage {
-	return usage{u.cpu - v.cpu, u.collections - v.collections, u.allocations - v.allocations}
+	return usage{u.cpu - v.cpu, u.machine - v.machine, u.collections - v.collections, u.allocations - v.allocations}
 }
 
 // gcMemoryLimit lets the collector run again before a window without collection

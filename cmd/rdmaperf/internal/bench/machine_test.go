@@ -1,0 +1,50 @@
+package bench
+
+import (
+	"testing"
+	"time"
+)
+
+func TestMachineTimeIsWhatIsNeitherIdleNorStolen(t *testing.T) {
+	for _, c := range []struct {
+		stat string
+		want time.Duration
+	}{
+		{"cpu  1 20 300 4000 50000 600000 7000000 80000000 1 1\ncpu0 9 9 9 9 9 9 9 9 9 9\n", 7_600_321 * machineTick},
+		{"cpu  1 2 3 4 5 6 7", 19 * machineTick}, // of before Linux 2.6.11
+		{"cpu0 1 2 3 4 5 6 7\n", 0},
+		{"cpu 1 2 3 4 5 6\n", 0},
+		{"cpu 1 2 x 4 5 6 7\n", 0},
+		{"cpu 1 2 -3 4 5 6 7\n", 0},
+		{"", 0},
+	} {
+		if got := machineTime([]byte(c.stat)); got != c.want {
+			t.Errorf("%q is %v, want %v", c.stat, got, c.want)
+		}
+	}
+}
+
+// A thread that works for some ticks is seen by the machine's account, too.
+func TestMachineTimeHoldsThatOfThisProcess(t *testing.T) {
+	if readMachine() == 0 {
+		t.Skip("this kernel has no /proc/stat")
+	}
+	from := readUsage()
+	var spent usage
+	for deadline := time.Now().Add(30 * time.Second); spent.cpu < 20*machineTick && time.Now().Before(deadline); {
+		spent = readUsage().minus(from)
+	}
+	// Two ticks: an account by ticks may miss the first and the last.
+	if spent.machine < spent.cpu-2*machineTick-spent.cpu/4 {
+		t.Errorf("the machine spent %v while this process spent %v", spent.machine, spent.cpu)
+	}
+}
+
+func FuzzMachineTime(f *testing.F) {
+	f.Add([]byte("cpu  1 20 300 4000 50000 600000 7000000 80000000 1 1\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if got := machineTime(b); got < 0 {
+			t.Errorf("%q is %v", b, got)
+		}
+	})
+}
