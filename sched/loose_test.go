@@ -160,3 +160,42 @@ func TestUrgentRequestThatMustWaitIsMarked(t *testing.T) {
 		t.Errorf("completions %v, want 1 and then %d", got, urgent)
 	}
 }
+
+// Marks of both kinds take places of the completion queue that the user did not pay
+// for. On a queue that many QPs share those are few: where marks that only tell what was
+// sent hold all of them, the one that proves waits until a completion gives one back.
+func TestMarkWaitsForAPlaceInTheCompletionQueue(t *testing.T) {
+	// Behind 146 QPs with 8 marks each, 1024 spare places have room for 3 marks of the
+	// next QP; those that come later are sure of one.
+	for _, others := range []int{146, 147} {
+		dev := newScript(true)
+		r := newRigOn(t, dev, sched.Config{Slice: 4 * kib, Window: 16 * kib}, 64, 16)
+		for range others {
+			var err error
+			if r.qp, err = r.tier.NewQP(rdma.QPConfig{SendCQ: r.cq, RecvCQ: r.cq, SendDepth: 64}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := r.qp.Connect(t.Context(), "", rdma.ConnParam{IRD: 16, ORD: 16}); err != nil {
+			t.Fatal(err)
+		}
+		r.far = dev.qps[len(dev.qps)-1]
+		r.far.failAfter = -1
+		sched.Loosen(r.qp, false)
+		seen := atDevice(r)
+		r.post(r.wr(1, rdma.OpWrite, 0, 64*kib))
+		wr := r.wr(100, rdma.OpWrite, 7, 64)
+		wr.Flags |= rdma.Fence // it tightens the window, and goes last
+		r.post(wr)
+		if want := []int{1, 1, 1, 1}; !slices.Equal(*seen, want) {
+			t.Fatalf("beside %d QPs, the device got %v while no place is free, want %v", others, *seen, want)
+		}
+		r.poll()
+		if want := []int{1, 1, 1, 1, -1}; !slices.Equal(*seen, want) {
+			t.Errorf("beside %d QPs, the device got %v when there is a place, want %v", others, *seen, want)
+		}
+		if got, _ := told(r.end()); !slices.Equal(got, []uint64{1, 100}) {
+			t.Errorf("beside %d QPs: completions %v, want 1 and then 100", others, got)
+		}
+	}
+}
