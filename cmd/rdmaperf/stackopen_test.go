@@ -133,3 +133,39 @@ func TestHelpNamesWhatATierNeeds(t *testing.T) {
 		t.Errorf("providers %q", got)
 	}
 }
+
+// Results of one stack are repeats of each other to compare and report, so the name of
+// an open stack has to tell every parameter that departs from the default, and to mean
+// the same stack again.
+func TestNamesOfOpenStacksTellTheirParameters(t *testing.T) {
+	var s stackSet
+	name := func(spec string) string {
+		t.Helper()
+		tr, err := s.open(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tr.Close()
+		return tr.Name()
+	}
+	for spec, want := range map[string]string{
+		"iwarp(rev2)":                            "iwarp(crc)",
+		"iwarp(nocrc,sndbuf=256K,rcvbuf=256K)":   "iwarp(nocrc,sndbuf=262144,rcvbuf=262144)",
+		"iwarp(rcvbuf=64K,checked,rev1,markers)": "iwarp(crc,markers,rev1,checked,rcvbuf=65536)",
+		"iwarp(p2p,sndbuf=1M)":                   "iwarp(crc,p2p,sndbuf=1048576)",
+		"tcp(rcvbuf=64K)":                        "tcp(rcvbuf=65536)",
+		"sched(window=1M)+iwarp(sndbuf=64K)":     "+iwarp(crc,sndbuf=65536)",
+		"grpc(fused)+iwarp(nocrc,rcvbuf=64K)":    "+iwarp(nocrc,rcvbuf=65536)",
+	} {
+		got := name(spec)
+		if got != want && !(strings.HasPrefix(want, "+") && strings.HasSuffix(got, want)) {
+			t.Errorf("%s is named %s, want %s", spec, got, want)
+		}
+		if _, below, over := strings.Cut(got, ")+"); over {
+			got = below
+		}
+		if again := name(got); again != got {
+			t.Errorf("%s as a spec is named %s", got, again)
+		}
+	}
+}

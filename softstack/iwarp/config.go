@@ -1,6 +1,7 @@
 package iwarp
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,7 +69,7 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// name is the stack name with what departs from the default.
+// name is the stack name with what departs from the default; sizes in bytes.
 func (c *Config) name() string {
 	p := []string{"crc"}
 	if c.NoCRC {
@@ -85,6 +86,14 @@ func (c *Config) name() string {
 	}
 	if c.StoreAndForward {
 		p = append(p, "checked")
+	}
+	for _, n := range []struct {
+		name  string
+		value int
+	}{{"sndbuf", c.SendBuffer}, {"rcvbuf", c.RecvBuffer}, {"mulpdu", c.MaxULPDU}} {
+		if n.value != 0 {
+			p = append(p, n.name+"="+strconv.Itoa(n.value))
+		}
 	}
 	return "iwarp(" + strings.Join(p, ",") + ")"
 }
