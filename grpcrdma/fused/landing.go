@@ -17,6 +17,11 @@ import (
 // one of that length, so the first of a kind goes through frames, and later ones land.
 // A peer thus gets memory for what it sent, and within Config.Landing. Messages that
 // landed take nothing of a stream's window: there is no more of them than of grants.
+//
+// Of a message so long that two of them exceed Config.Landing, the memory itself is
+// granted again, when it is freed: calls one after the other then touch the pages of one
+// landing and not of two. Shorter ones have the next grant on its way before their
+// handler runs, which carries a tenth more of 16 MiB.
 
 const (
 	// landMin is the shortest length that may land: a grant and its registration take
@@ -68,14 +73,17 @@ type landings struct {
 }
 
 // landed is the memory of a message that landed, as gRPC's buffers free it. A message
-// that nobody frees is freed by the collector, as it would be on the heap.
+// that nobody frees is freed by the collector, as it would be on the heap, and granted
+// no more: the collector waits for no peer.
 type landed struct {
+	s       *session
+	n       int // bytes of the message
 	free    func()
 	cleanup runtime.Cleanup
 }
 
-func newLanded(free func()) *landed {
-	l := &landed{free: free}
+func (s *session) newLanded(n int, free func()) *landed {
+	l := &landed{s: s, n: n, free: free}
 	l.cleanup = runtime.AddCleanup(l, func(free func()) { free() }, free)
 	return l
 }
@@ -85,12 +93,19 @@ var _ mem.BufferPool = (*landed)(nil)
 // Get is for other pools: nothing is taken from a message.
 func (l *landed) Get(n int) *[]byte { return mem.DefaultBufferPool().Get(n) }
 
-// Put frees the memory, once.
+// Put frees the memory, once, and grants it again if it was not replaced before.
 func (l *landed) Put(*[]byte) {
 	l.cleanup.Stop()
 	l.free()
+	if l.s.regrants(l.n) {
+		l.s.offer(l.n)
+	}
 	runtime.KeepAlive(l)
 }
+
+// regrants tells whether memory of a message of n bytes is granted again behind its
+// use, rather than other memory before.
+func (s *session) regrants(n int) bool { return n > s.land.most-n }
 
 // offer grants the peer memory for a message as long as one of n bytes that it sent.
 // Without memory for that, messages come in frames.
@@ -98,6 +113,11 @@ func (s *session) offer(n int) {
 	l := &s.land
 	if l.conn == nil || n < l.from {
 		return
+	}
+	select {
+	case <-s.done: // memory is freed behind the end of its connection, too
+		return
+	default:
 	}
 	l.mu.Lock()
 	if len(l.own)+l.making >= maxGrants || n > l.most-l.bytes {
@@ -270,6 +290,6 @@ func (st *stream) arrive(f *frame) error {
 		return err
 	}
 	keep = true
-	st.queue = append(st.queue, &message{buf: &b, total: f.total, got: f.total, granted: f.total, packed: f.has(fPacked), pool: newLanded(free)})
+	st.queue = append(st.queue, &message{buf: &b, total: f.total, got: f.total, granted: f.total, packed: f.has(fPacked), pool: st.s.newLanded(f.total, free)})
 	return nil
 }

@@ -87,6 +87,67 @@ func TestLandingIsBounded(t *testing.T) {
 	}
 }
 
+// Of messages of which two exceed Config.Landing, one after the other, every one lands
+// in the memory of the first: what is granted is what was freed.
+func TestLongestMessagesShareALanding(t *testing.T) {
+	at := func(r *rpc) (peer, own grant) {
+		peers, _, _ := r.grants()
+		l := &r.ch.cur.land
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if len(peers) != 1 || len(l.own) != 1 {
+			t.Fatalf("%d grants of the server and %d of the client, want one each", len(peers), len(l.own))
+		}
+		for _, own = range l.own {
+		}
+		return peers[0], own
+	}
+	for _, a := range arms {
+		if a.network == "tcp" {
+			continue
+		}
+		t.Run(a.name, func(t *testing.T) {
+			r := newRPC(t, a, Config{Landing: 3 << 20}, Config{Landing: 3 << 20})
+			exchange(t, r, 2<<20)
+			peer, own := at(r)
+			for i := range 3 {
+				exchange(t, r, 2<<20)
+				p, o := at(r)
+				if p.addr != peer.addr || o.addr != own.addr {
+					t.Errorf("call %d: other memory than the first", i)
+				}
+				if p.key == peer.key || o.key == own.key {
+					t.Errorf("call %d: the grant was not used", i)
+				}
+				peer, own = p, o
+			}
+		})
+	}
+}
+
+// Behind the end of a connection, memory that is freed is offered to nobody.
+func TestFreedBehindTheEndIsNotOffered(t *testing.T) {
+	near, far := net.Pipe()
+	defer far.Close()
+	go io.Copy(io.Discard, far)
+	begun, gate := make(chan bool, 1), make(chan struct{})
+	close(gate)
+	cfg, err := Config{}.normal()
+	must(t, err)
+	s := newSession(&slowLander{Conn: near, begun: begun, gate: gate}, true, &cfg)
+	freed := 0
+	put := func() { s.newLanded(cfg.Landing, func() { freed++ }).Put(nil) }
+	if put(); len(begun) != 1 || freed != 1 {
+		t.Fatalf("freed %d times, %d offers, want one of each", freed, len(begun))
+	}
+	<-begun
+	s.drop(1, 0) // or there was no room for another
+	s.fail(io.EOF)
+	if put(); len(begun) != 0 || freed != 2 {
+		t.Errorf("freed %d times, %d offers behind the end", freed, len(begun))
+	}
+}
+
 // A side grants no memory for messages that its device has rather in the ring.
 func TestTheDeviceSaysFromWhereLandingPays(t *testing.T) {
 	r := newRPC(t, arms[0], Config{}, Config{})

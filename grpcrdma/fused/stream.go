@@ -48,6 +48,8 @@ func (m *message) memory() mem.BufferPool {
 	return poolFor(len(*m.buf))
 }
 
+func (m *message) landed() bool { return m.pool != nil }
+
 func (m *message) whole() bool { return m.got == m.total }
 
 // growth is how much more than what has come a message's buffer may hold: memory
@@ -304,7 +306,7 @@ func (st *stream) receive(ctx context.Context) (*message, error) {
 				return nil, err
 			}
 		}
-		if m != nil {
+		if m != nil && !(m.landed() && st.s.regrants(m.total)) {
 			st.s.offer(m.total)
 		}
 		if m != nil || err != nil {
