@@ -3,10 +3,11 @@
 # in its own process, on both devices and in both forms; net.Conn's own tests; and a
 # short run of calls, whose figures are shown and not judged.
 #
-#   ci/lab/run --timeout 3000 ci/lab/grpc.sh [DEVICE…] [PART…]
+#   ci/lab/run ci/lab/grpc.sh [DEVICE…] [PART…]
 #
 # A part is dropin, fused, calls or tests; without one, all of them.
 # lab tests: ./grpcrdma
+# lab timeout: 1200
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 # shellcheck source=ci/lab/guest/lib.sh

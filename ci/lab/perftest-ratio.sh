@@ -2,7 +2,7 @@
 # rdmaperf beside perftest, in turns on the same device with the same settings, as a
 # table of ratios with the project's targets; ratios.json in the out directory.
 #
-#   ci/lab/run --timeout 3600 ci/lab/perftest-ratio.sh [REPEATS [DEVICE…]]
+#   ci/lab/run ci/lab/perftest-ratio.sh [REPEATS [DEVICE…]]
 #
 # Exit codes: 0 targets met, 1 something could not be measured, 3 a target was missed.
 # Two programs poll on two CPUs, so on a busy host even ratios are noise.
@@ -15,6 +15,7 @@
 # below. perftest has one thread; the Go runtime's monitor is given slack
 # (other_threads), since its wake-ups made every second read longer.
 # lab builds: ./ci/lab/ratiotable ./ci/lab/steady
+# lab timeout: 1800
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 # shellcheck source=ci/lab/guest/lib.sh

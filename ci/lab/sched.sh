@@ -4,7 +4,7 @@
 # loopback, in a table of ratios; ratios-DEVICE.json in the out directory. Ratios of one
 # run mean something here, absolute times do not.
 #
-#   ci/lab/run --timeout 3000 ci/lab/sched.sh [DEVICE…] [PART…] [REPEATS]
+#   ci/lab/run ci/lab/sched.sh [DEVICE…] [PART…] [REPEATS]
 #
 # A part is one of these; without one, all of them. hol, bulk and sends are measured in 3
 # repeats or what is said, and judged together.
@@ -25,6 +25,7 @@
 # own threads and in interrupts is on no process's account, and moves to one where it
 # posts more often. The two processes' is shown and not judged.
 # lab builds: ./ci/schedratio
+# lab timeout: 3600
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 
