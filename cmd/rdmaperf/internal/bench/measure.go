@@ -316,6 +316,9 @@ func (m *measurement) parameters() map[string]any {
 	if sh.ReadDepth > 0 {
 		p["read_depth"] = sh.ReadDepth
 	}
+	if sh.Naps {
+		p["target_naps"] = "200 us at a time, while others take its CPU"
+	}
 	if m.crew != nil && m.crew.workers[0].calm {
 		p["other_threads"] = "SCHED_BATCH and, where allowed, 20 ms of timer slack in the window"
 	}
