@@ -11,9 +11,12 @@ qemu() {
 	if ((${#forwards[@]})); then forward=(-netdev "$net" -device "virtio-net-pci,netdev=net0,romfile="); fi
 	# tsc=reliable: translated CPUs share one counter, but the kernel cannot know, and
 	# its other clock costs 1 us a reading, which is what a latency loop would show.
+	# -erms: with that flag the kernel copies and clears by rep movsb and rep stosb, which
+	# QEMU translates as one store for each byte. With rep movsq siw reads
+	# 64 KiB 1.7 times as fast.
 	# A background process of this shell, so that end_child can end it by its id.
 	timeout --kill-after=5 "$limit" qemu-system-x86_64 -accel "$accel" \
-		-cpu "$([[ $accel == kvm ]] && echo host || echo max)" -smp "$cpus" -m "$mem" \
+		-cpu "$([[ $accel == kvm ]] && echo host || echo max,-erms)" -smp "$cpus" -m "$mem" \
 		-nodefaults -no-user-config -display none -no-reboot -nic none "${forward[@]}" \
 		-chardev "file,id=console,path=$console" -serial chardev:console \
 		-chardev stdio,id=out,signal=off -serial chardev:out \
