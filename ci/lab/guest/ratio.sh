@@ -20,13 +20,6 @@ rdmaperf_server() {
 	ours=$server
 }
 
-# steady_tables: for the rest of the script, and only where code is translated.
-steady_tables() {
-	local cpu
-	grep -q 'QEMU TCG' /proc/cpuinfo || return 0
-	for cpu in 0 1; do taskset -c "$cpu" steady & done
-}
-
 # point REPEAT DEVICE TEST SIZE COUNT: both tools, in an order that changes with the repeat.
 point() {
 	echo "repeat $1: $2 $3, $4 bytes"

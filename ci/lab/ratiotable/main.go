@@ -6,14 +6,14 @@
 // output as it prints it, or rdmaperf's result document. A probe that failed leaves
 // the same name with .failed behind it, and the reason inside.
 //
-// What is judged is each tool's best repeat: the lowest p50, the highest rate. Whatever
-// else works on the host only ever takes time, for seconds at a time and 20 % and more,
-// so the best of ten and more repeats is what comes closest to a host of one's own. The
-// ratios of the two probes that ran one right after the other stand beside it, with
-// their spread: where they are far from the verdict, the repeats were too few.
+// What is judged is the median of the ratios of two probes that ran one right after the
+// other, as the host's pace changes from second to second. Where it misses a target by
+// less than it scatters it is undecided, which is no success either. Each tool's best
+// repeat, the lowest p50 or the highest rate, stands beside it: it comes closest to a
+// host of one's own, where the host was at its best for both of them.
 //
 // Exit codes are rdmaperf's: 0 when all targets are met, 3 when one is missed, 1
-// when something could not be measured.
+// when something could not be measured or is undecided.
 //
 // # Limitations
 //

@@ -36,8 +36,9 @@ type table struct {
 	Failures    []string            `json:"failures,omitempty"`
 }
 
-// line is one probe. Perftest and Rdmaperf are the best of the repeats, Ratio is
-// theirs. Ratios are taken inside each repeat, Paired is their median.
+// line is one probe. Ratios are taken inside each repeat; Ratio is their median, and
+// with a certainty of 95 % it lies from Low to High. Perftest and Rdmaperf are the best
+// of the repeats, Best is the ratio of those.
 type line struct {
 	Device    string  `json:"device"`
 	Test      string  `json:"test"`
@@ -49,15 +50,17 @@ type line struct {
 	PerftestPeriod float64         `json:"perftest_period_ns,omitempty"`
 	RdmaperfPeriod float64         `json:"rdmaperf_period_ns,omitempty"`
 	Ratio          float64         `json:"ratio"`
+	Low            float64         `json:"ratio_low"`
+	High           float64         `json:"ratio_high"`
 	Ratios         []float64       `json:"ratios"`
-	Paired         float64         `json:"paired_ratio"`
+	Best           float64         `json:"ratio_of_best"`
 	Target         string          `json:"target,omitempty"`
 	Verdict        targets.Verdict `json:"verdict,omitempty"`
 }
 
 // build computes the table. Without judge no line has a target.
 func build(r *raw, judge bool) *table {
-	t := &table{Schema: "rdmaperf-ratios/v1", Lines: []line{}, Failures: r.failures}
+	t := &table{Schema: "rdmaperf-ratios/v2", Lines: []line{}, Failures: r.failures}
 	for p, tools := range r.values {
 		l := line{Device: p.device, Test: p.test, SizeBytes: p.size, Unit: "op/s", Ratios: []float64{}}
 		if p.latency() {
@@ -70,13 +73,14 @@ func build(r *raw, judge bool) *table {
 			}
 		}
 		slices.Sort(l.Ratios)
-		l.Paired = targets.Median(l.Ratios)
+		l.Ratio = targets.Median(l.Ratios)
+		l.Low, l.High = targets.Interval(l.Ratios)
 		if best := slices.Max[[]float64]; len(l.Ratios) > 0 {
 			if p.latency() {
 				best = slices.Min[[]float64]
 			}
 			l.Perftest, l.Rdmaperf = best(theirs), best(ours)
-			l.Ratio = l.Rdmaperf / l.Perftest
+			l.Best = l.Rdmaperf / l.Perftest
 		}
 		if p.latency() {
 			l.PerftestPeriod, l.RdmaperfPeriod = targets.Median(values(r.periods[p]["perftest"])), targets.Median(values(r.periods[p]["rdmaperf"]))
@@ -101,7 +105,7 @@ func order(test string) int {
 	return 1
 }
 
-// judge compares the ratio with the target, if it is to be judged.
+// judge compares the ratios with the target, if they are to be judged.
 func (l *line) judge(target, latency bool) {
 	var goal targets.Target
 	if target && latency {
@@ -109,7 +113,7 @@ func (l *line) judge(target, latency bool) {
 	} else if target {
 		goal = targets.Target{Bound: rateTarget}
 	}
-	if l.Verdict = goal.Judge(l.Ratio, len(l.Ratios)); target && l.Verdict != targets.NotMeasured {
+	if l.Verdict = goal.JudgeAll(l.Ratios); target && l.Verdict != targets.NotMeasured {
 		l.Target = fmt.Sprintf("%s %.2f", goal.Sign(), goal.Bound)
 	}
 }
@@ -122,29 +126,29 @@ func (t *table) outcome() error {
 	return o.Err()
 }
 
-// writeText prints the table, with the ratios taken inside a repeat beside it.
+// writeText prints the table.
 func (t *table) writeText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	row := func(f ...any) {
-		fmt.Fprintln(b, strings.TrimRight(fmt.Sprintf("%-6s %-10s %8s %14s %14s %8s   %-8s %-8s %s", f...), " "))
+		fmt.Fprintln(b, strings.TrimRight(fmt.Sprintf("%-6s %-10s %8s %8s  %-16s %4s   %-8s %-10s %14s %14s %7s", f...), " "))
 	}
 	periods := false
-	row("device", "test", "bytes", "perftest", "rdmaperf", "ratio", "target", "verdict", "ratio in one repeat: median (least to most)")
+	row("device", "test", "bytes", "ratio", "95 % of medians", "of", "target", "verdict", "best: perftest", "rdmaperf", "ratio")
 	for _, l := range t.Lines {
-		theirs, ours, ratio, paired := "-", "-", "", ""
+		ratio, interval, theirs, ours, best := "-", "", "", "", ""
 		if len(l.Ratios) > 0 {
-			theirs, ours, ratio = format(l.Perftest, l.Unit), format(l.Rdmaperf, l.Unit), fmt.Sprintf("%.3f", l.Ratio)
-			paired = fmt.Sprintf("%.3f (%.3f to %.3f)", l.Paired, slices.Min(l.Ratios), slices.Max(l.Ratios))
+			ratio, interval = fmt.Sprintf("%.3f", l.Ratio), fmt.Sprintf("%.3f to %.3f", l.Low, l.High)
+			theirs, ours, best = format(l.Perftest, l.Unit), format(l.Rdmaperf, l.Unit), fmt.Sprintf("%.3f", l.Best)
 		}
 		periods = periods || l.PerftestPeriod > 0 && l.RdmaperfPeriod > 0
-		row(l.Device, l.Test, fmt.Sprint(l.SizeBytes), theirs, ours, ratio, l.Target, l.Verdict, paired)
+		row(l.Device, l.Test, fmt.Sprint(l.SizeBytes), ratio, interval, fmt.Sprint(len(l.Ratios)), l.Target, l.Verdict, theirs, ours, best)
 	}
 	if periods {
 		fmt.Fprintln(b, "a latency of perftest's is the time from post to post, of rdmaperf's from post to arrival; from post to post, in the mean (medians over the repeats):")
 	}
 	for _, l := range t.Lines {
 		if l.PerftestPeriod > 0 && l.RdmaperfPeriod > 0 {
-			row(l.Device, l.Test, fmt.Sprint(l.SizeBytes), format(l.PerftestPeriod, "ns"), format(l.RdmaperfPeriod, "ns"), fmt.Sprintf("%.3f", l.RdmaperfPeriod/l.PerftestPeriod), "", "", "")
+			row(l.Device, l.Test, fmt.Sprint(l.SizeBytes), fmt.Sprintf("%.3f", l.RdmaperfPeriod/l.PerftestPeriod), "", "", "", "", format(l.PerftestPeriod, "ns"), format(l.RdmaperfPeriod, "ns"), "")
 		}
 	}
 	for _, f := range t.Failures {
