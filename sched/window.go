@@ -98,18 +98,25 @@ const (
 // Short slices make short messages and many marks, which cost a software stack a
 // fifth of its rate. While nothing urgent is about, an adaptive window is therefore
 // as wide as what is sent in wideTime: the first urgent request waits for so much
-// at most. Where completions are local, what comes behind a mark completes only with
-// its answer; short messages, of which few bytes are outstanding, then stop for a part
-// of a round trip at every mark, so half of wideTime, which lies between two, has to be
-// many round trips. On a slow device the window must outlast the time for which a busy
-// machine keeps the poster from posting: on emulated CPUs that sent 60 MB/s (kernel RXE),
-// windows of 20 and 40 ms carried 0.95 and 1.00 of the bare device with 8 MiB, 0.98 and
-// 1.00 with 1 MiB (medians of 8 windows of 1 s in turn). Above 0.1 GB/s wideMost
-// bounds the wait sooner. Slices of a quarter of wideMost were as fast as no slices.
-// calmAfter is how long the window stays narrow after an urgent request. Arbitrary.
+// at most. Above 0.13 GB/s wideMost bounds the wait sooner.
+//
+// Where marks are reads, what comes behind one completes only with its answer; short
+// messages, of which few bytes are outstanding, then stop for a part of a round trip at
+// every mark, so half of wideTime, which lies between two, has to be many round trips.
+// Elsewhere a mark costs no more than its completion, and there is one for each of
+// wideParts: room comes back sooner. On a slow device what is under way must outlast the
+// time for which a busy machine keeps the poster from posting. On emulated CPUs that
+// send 60 to 90 MB/s (kernel RXE) 32 ms in eight parts carried as much as 40 ms in four
+// with two marks (medians of 12 rounds: 1.02 and 1.00 of the bare device with 8 MiB, 1.07
+// and 0.97 with 1 MiB, single ones from 0.6 to 1.5); 20 ms in four had carried 0.95. The
+// wait varies less, too: a window of long parts is not full at the end of each message.
+//
+// Slices of a quarter of wideMost were as fast as no slices. calmAfter is how long the
+// window stays narrow after an urgent request. Arbitrary.
 const (
-	wideTime  = 40 * time.Millisecond
+	wideTime  = 32 * time.Millisecond
 	wideMost  = 4 << 20
+	wideParts = 8 // as many as there are marks
 	calmAfter = 100 * time.Millisecond
 )
 
@@ -166,8 +173,12 @@ func (w *window) resize() {
 	w.every, w.rarely = w.bytes/4, w.bytes/2
 	if w.adaptive && !w.busy {
 		if wide := min(int(w.rate*float64(wideTime)), wideMost) &^ (minSlice - 1); wide > w.bytes {
-			w.bytes, w.slice = wide, max(w.slice, wide/4)
-			w.every, w.rarely = wide/2, wide/2
+			slice, every := wide/4, wide/2
+			if !w.apart {
+				slice, every = wide/wideParts, wide/wideParts
+			}
+			w.bytes, w.slice = wide, max(w.slice, slice)
+			w.every, w.rarely = every, wide/2
 		}
 	}
 	was := w.loose

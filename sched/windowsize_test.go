@@ -16,7 +16,7 @@ func TestWindowIsWideWhileNothingUrgentIsAbout(t *testing.T) {
 	}{
 		{"before anything is known", Config{}, 0, startWindow, startWindow / 4},
 		{"a slow link", Config{}, 0.005, startWindow, startWindow / 4},
-		{"a link in between", Config{}, 0.0512, 2000 * minSlice, 500 * minSlice},
+		{"a link in between", Config{}, 0.064, 2000 * minSlice, 500 * minSlice},
 		{"a fast link", Config{}, 100, wideMost, wideMost / 4},
 		{"steady", Config{Steady: true}, 100, startWindow, startWindow / 4},
 		{"configured", Config{Window: 1 << 20, Slice: 16 << 10}, 100, 1 << 20, 16 << 10},
@@ -26,7 +26,7 @@ func TestWindowIsWideWhileNothingUrgentIsAbout(t *testing.T) {
 		var w, narrow window
 		narrow.init(&c.cfg, true)
 		w.init(&c.cfg, true)
-		w.rate = c.rate
+		w.apart, w.rate = true, c.rate
 		w.resize()
 		if w.bytes != c.window || w.longest() != uint64(c.slice) {
 			t.Errorf("%s: window %d, slice %d, want %d and %d", c.name, w.bytes, w.longest(), c.window, c.slice)
@@ -50,6 +50,25 @@ func TestWindowIsWideWhileNothingUrgentIsAbout(t *testing.T) {
 		}
 		if got := step(calmAfter); got != c.window {
 			t.Errorf("%s: window %d at last, want %d", c.name, got, c.window)
+		}
+	}
+}
+
+// Where marks are requests themselves, a wide window has as many as a QP has marks, so
+// that it never runs further down than one of its parts; reads as marks cost the stream
+// more, and there are two.
+func TestWideWindowRefillsInPartsWhereMarksAreFree(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		var w window
+		w.init(&Config{}, true)
+		w.apart, w.rate = apart, 0.064
+		w.resize()
+		slice, every := 250*minSlice, 250*minSlice
+		if apart {
+			slice, every = 500*minSlice, 1000*minSlice
+		}
+		if w.bytes != 2000*minSlice || w.slice != slice || w.every != every {
+			t.Errorf("marks apart %v: window %d, slice %d, a mark in %d, want %d, %d and %d", apart, w.bytes, w.slice, w.every, 2000*minSlice, slice, every)
 		}
 	}
 }
