@@ -60,20 +60,10 @@ by_perftest() {
 }
 
 perftest_once() {
-	local file=$raw/$1.perftest.$2.$3.$4 test=$3 code=0 address=10.77.0.1
-	queues "$3" "$4"
-	local options=(-d "$2" -F -s "$4" -n "$5" "${queues[@]}")
-	case $test in
-	atomic_lat) options=(-d "$2" -F -n "$5" -A FETCH_AND_ADD) ;;
-	read_*) options+=(-o "$reads") ;;
-	*) options+=(-I 0) ;;
-	esac
-	case $2 in
-	siw*) options+=(-R) address=10.78.0.1 ;;
-	*) options+=(-x 1) ;;
-	esac
-	if serve /tmp/server.log lab 18515 timeout "$limit" taskset -c 1 "ib_$test" "${options[@]}"; then
-		timeout "$limit" taskset -c 0 "ib_$test" "${options[@]}" "$address" >"$file" 2>/tmp/client.log || code=$?
+	local file=$raw/$1.perftest.$2.$3.$4 code=0 options address
+	perftest_options "$@"
+	if serve /tmp/server.log lab 18515 timeout "$limit" taskset -c 1 "ib_$3" "${options[@]}"; then
+		timeout "$limit" taskset -c 0 "ib_$3" "${options[@]}" "$address" >"$file" 2>/tmp/client.log || code=$?
 		if ((code == 139)); then
 			stops "$server"
 			echo "died: segmentation fault" >"$file.failed"
@@ -84,15 +74,45 @@ perftest_once() {
 	else
 		code=$?
 	fi
-	((code == 0)) && return
-	mv "$file" "$file.failed" 2>/dev/null
-	echo "exit code $code: $(tail -n 1 /tmp/client.log)" >"$file.failed"
+	ended "$file" "$code" /tmp/client.log
+}
+
+# perftest_options REPEAT DEVICE TEST SIZE COUNT: sets options, of both sides, and address.
+perftest_options() {
+	address=10.77.0.1
+	queues "$3" "$4"
+	options=(-d "$2" -F -s "$4" -n "$5" "${queues[@]}")
+	case $3 in
+	atomic_lat) options=(-d "$2" -F -n "$5" -A FETCH_AND_ADD) ;;
+	read_*) options+=(-o "$reads") ;;
+	*) options+=(-I 0) ;;
+	esac
+	case $2 in
+	siw*) options+=(-R) address=10.78.0.1 ;;
+	*) options+=(-x 1) ;;
+	esac
+}
+
+# ended FILE CODE LOG: what a probe left stays only if it ended well.
+ended() {
+	(($2 == 0)) && return
+	rm -f "$1"
+	echo "exit code $2: $(tail -n 1 "$3")" >"$1.failed"
 }
 
 by_rdmaperf() {
-	local file=$raw/$1.rdmaperf.$2.$3.$4 code=0 op=${3%_*} address=10.77.0.1
+	local file=$raw/$1.rdmaperf.$2.$3.$4 code=0 options address
+	rdmaperf_options "$@"
+	timeout "$limit" "${on[@]}" 0 rdmaperf run "$address" "${options[@]}" >"$file" 2>/tmp/client.log || code=$?
+	ended "$file" "$code" /tmp/client.log
+}
+
+# rdmaperf_options REPEAT DEVICE TEST SIZE COUNT: as perftest_options.
+rdmaperf_options() {
+	local op=${3%_*}
+	address=10.77.0.1
 	queues "$3" "$4"
-	local options=(-p 18600 --transport "verbs:$2" --op "${op/atomic/fetch_add}" -s "$4" -n "$5" --pin '0,1' --no-verify)
+	options=(-p 18600 --transport "verbs:$2" --op "${op/atomic/fetch_add}" -s "$4" -n "$5" --pin '0,1' --no-verify)
 	options+=(--timeout 20s --quiet --format json)
 	case $3 in
 	*_lat) options+=(--workload latency) ;;
@@ -102,8 +122,66 @@ by_rdmaperf() {
 	siw*) address=10.78.0.1 ;;
 	*) options+=(-x 1) ;;
 	esac
-	timeout "$limit" "${on[@]}" 0 rdmaperf run "$address" "${options[@]}" >"$file" 2>/tmp/client.log || code=$?
-	((code == 0)) && return
-	rm -f "$file"
-	echo "exit code $code: $(tail -n 1 /tmp/client.log)" >"$file.failed"
 }
+
+# together REPEAT DEVICE TEST SIZE COUNT: a latency of both tools, which both run from here
+# to the end, but never at the same time: one is stopped (SIGSTOP, both its sides) while
+# the other has its turn. The host's pace changes between two probes; it hits both tools'
+# medians alike where turns are shorter than its moods. Means and tails have the stops in
+# them, and are nobody's.
+turn=0.03 # seconds; arbitrary: a thousand round trips, so that the first ones are few
+together() {
+	local try
+	echo "repeat $1: $2 $3, $4 bytes, in turns of $turn s"
+	for try in 1 2 3; do
+		together_once "$@"
+		if grep -q '^Correlation coefficient' /tmp/theirs.log; then
+			echo "  perftest did not find its clock's rate, try $try"
+		elif grep -q '^exit code 139' "$raw/$1.perftest.$2.$3.$4.failed" 2>/dev/null; then
+			echo "  perftest's client died, try $try"
+			((try == 3)) || rm -f "$raw/$1.perftest.$2.$3.$4.failed"
+		else
+			return 0
+		fi
+	done
+}
+
+together_once() {
+	local theirs=$raw/$1.perftest.$2.$3.$4 mine=$raw/$1.rdmaperf.$2.$3.$4 options address a b now code_a=0 code_b=0
+	perftest_options "$@"
+	serve /tmp/server.log lab 18515 taskset -c 1 "ib_$3" "${options[@]}" || {
+		ended "$theirs" 1 /tmp/server.log
+		return
+	}
+	taskset -c 0 "ib_$3" "${options[@]}" "$address" >"$theirs" 2>/tmp/theirs.log &
+	a=$!
+	kill -STOP "$a" "$server"
+	rdmaperf_options "$@"
+	"${on[@]}" 0 rdmaperf run "$address" "${options[@]}" >"$mine" 2>/tmp/mine.log &
+	b=$!
+	now=ours
+	local until=$((SECONDS + limit))
+	while ((SECONDS < until)); do
+		read -rt "$turn" <>"$never"
+		if ! kill -0 "$a" 2>/dev/null || ! kill -0 "$b" 2>/dev/null; then break; fi
+		if [[ $now == ours ]]; then
+			kill -STOP "$b" "$ours" 2>/dev/null
+			kill -CONT "$server" "$a" 2>/dev/null
+			now=theirs
+		else
+			kill -STOP "$a" "$server" 2>/dev/null # the server may be done already
+			kill -CONT "$ours" "$b" 2>/dev/null
+			now=ours
+		fi
+	done
+	kill -CONT "$ours" "$b" "$server" "$a" 2>/dev/null
+	ends "$a" "$limit" || code_a=$?
+	ends "$b" "$limit" || code_b=$?
+	if ((code_a)); then stops "$server"; else ends "$server" 10 || code_a=$?; fi
+	ended "$theirs" "$code_a" /tmp/theirs.log
+	ended "$mine" "$code_b" /tmp/mine.log
+}
+
+# A pipe that nobody writes: a read with a time limit is a sleep without a process.
+never=/tmp/never
+[[ -p $never ]] || mkfifo "$never"

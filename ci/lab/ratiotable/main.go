@@ -12,6 +12,9 @@
 // repeat, the lowest p50 or the highest rate, stands beside it: it comes closest to a
 // host of one's own, where the host was at its best for both of them.
 //
+// Tools that run in turns within one repeat (SIGSTOP) have stops in their mean times from
+// post to post, which then come from probes that ran in one piece.
+//
 // Exit codes are rdmaperf's: 0 when all targets are met, 3 when one is missed, 1
 // when something could not be measured or is undecided.
 //
@@ -39,16 +42,24 @@ func run(args []string) error {
 	flags := flag.NewFlagSet("ratiotable", flag.ContinueOnError)
 	dir := flags.String("dir", "", "directory with the raw output")
 	jsonFile := flags.String("json", "", "write the table as JSON to this file")
+	periods := flags.String("periods", "", "directory with raw output of latencies whose mean times from post to post stand for those of the first one")
 	judge := flags.Bool("targets", true, "compare with the targets; false only shows the ratios")
 	if err := flags.Parse(args); err != nil {
 		return &reports.ExitError{Code: reports.ExitUsage, Err: err}
 	}
 	if *dir == "" || flags.NArg() > 0 {
-		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: ratiotable -dir DIR [-json FILE] [-targets=false]")}
+		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: ratiotable -dir DIR [-periods DIR] [-json FILE] [-targets=false]")}
 	}
 	raw, err := readDir(os.DirFS(*dir))
 	if err != nil {
 		return err
+	}
+	if *periods != "" {
+		whole, err := readDir(os.DirFS(*periods))
+		if err != nil {
+			return err
+		}
+		raw.periodsOf(whole)
 	}
 	t := build(raw, *judge)
 	if err := t.writeText(os.Stdout); err != nil {

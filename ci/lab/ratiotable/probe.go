@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -34,6 +35,12 @@ type raw struct {
 // byTool makes an empty row of values or periods.
 func byTool() map[string]map[int]float64 {
 	return map[string]map[int]float64{"perftest": {}, "rdmaperf": {}}
+}
+
+// periodsOf takes the periods of o's probes instead of its own.
+func (r *raw) periodsOf(o *raw) {
+	maps.Copy(r.periods, o.periods)
+	r.failures = append(r.failures, o.failures...)
 }
 
 // readDir parses all files of the directory. A file that cannot be parsed is a

@@ -279,6 +279,30 @@ func TestPeriodsFollowPerftestsDefinition(t *testing.T) {
 	}
 }
 
+// Where both tools took turns within a repeat their means have the stops in them.
+func TestPeriodsComeFromProbesInOnePiece(t *testing.T) {
+	p := probe{"rxe0", "send_lat", 64}
+	stopped := result(p, 1000)
+	stopped.RoundTrip, stopped.DurationNs, stopped.Operations = reports.RoundTripHalf, 900000, 3
+	whole := stopped
+	whole.DurationNs = 9000
+	read := func(r reports.Result) *raw {
+		a, err := readDir(fstest.MapFS{"1.rdmaperf.rxe0.send_lat.64": {Data: doc(t, r)}, "2.rdmaperf.rxe0.send_lat.64.failed": {Data: []byte("x")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	a := read(stopped)
+	a.periodsOf(read(whole))
+	if got := a.periods[p]["rdmaperf"][1]; got != 1500 {
+		t.Errorf("period %v, want 1500", got)
+	}
+	if got := a.values[p]["rdmaperf"][1]; got != 1000 || len(a.failures) != 2 {
+		t.Errorf("value %v, %d failures, want its own 1000 and both", got, len(a.failures))
+	}
+}
+
 func TestNamesOfFiles(t *testing.T) {
 	p, tool, repeat, err := parseName("12.rdmaperf.siw0.read_bw.65536")
 	if err != nil || p != (probe{"siw0", "read_bw", 65536}) || tool != "rdmaperf" || repeat != 12 {
