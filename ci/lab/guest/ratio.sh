@@ -40,17 +40,21 @@ queues() {
 	if [[ $1 == send_bw ]]; then queues+=(-r 512); fi
 }
 
-# by_perftest: again where perftest could not find how fast its clock runs, because
-# something came between two readings of it (then it prints zeros or inf), and where its
-# client died of a signal, as it does now and then in librdmacm when the first connection
-# is refused.
-by_perftest() {
-	local try
+# by_perftest REPEAT DEVICE TEST SIZE COUNT
+by_perftest() { retried perftest_once "$@"; }
+
+# retried PROBE REPEAT DEVICE TEST SIZE COUNT: again where perftest could not find how fast
+# its clock runs, because something came between two readings of it (then it prints zeros
+# or inf), and where its client died of a signal, as it does now and then in librdmacm when
+# the first connection is refused.
+retried() {
+	local probe=$1 try
+	shift
 	for try in 1 2 3; do
-		perftest_once "$@"
-		if grep -q '^Correlation coefficient' /tmp/client.log; then
+		"$probe" "$@"
+		if grep -q '^Correlation coefficient' /tmp/theirs.log; then
 			echo "  perftest did not find its clock's rate, try $try"
-		elif grep -q '^died' "$raw/$1.perftest.$2.$3.$4.failed" 2>/dev/null; then
+		elif grep -q '^exit code 139' "$raw/$1.perftest.$2.$3.$4.failed" 2>/dev/null; then
 			echo "  perftest's client died, try $try"
 			((try == 3)) || rm -f "$raw/$1.perftest.$2.$3.$4.failed"
 		else
@@ -63,18 +67,12 @@ perftest_once() {
 	local file=$raw/$1.perftest.$2.$3.$4 code=0 options address
 	perftest_options "$@"
 	if serve /tmp/server.log lab 18515 timeout "$limit" taskset -c 1 "ib_$3" "${options[@]}"; then
-		timeout "$limit" taskset -c 0 "ib_$3" "${options[@]}" "$address" >"$file" 2>/tmp/client.log || code=$?
-		if ((code == 139)); then
-			stops "$server"
-			echo "died: segmentation fault" >"$file.failed"
-			rm -f "$file"
-			return
-		fi
-		ends "$server" 10 || code=$?
+		timeout "$limit" taskset -c 0 "ib_$3" "${options[@]}" "$address" >"$file" 2>/tmp/theirs.log || code=$?
+		if ((code == 139)); then stops "$server"; else ends "$server" 10 || code=$?; fi
 	else
 		code=$?
 	fi
-	ended "$file" "$code" /tmp/client.log
+	ended "$file" "$code" /tmp/theirs.log
 }
 
 # perftest_options REPEAT DEVICE TEST SIZE COUNT: sets options, of both sides, and address.
@@ -131,19 +129,8 @@ rdmaperf_options() {
 # them, and are nobody's.
 turn=0.03 # seconds; arbitrary: a thousand round trips, so that the first ones are few
 together() {
-	local try
 	echo "repeat $1: $2 $3, $4 bytes, in turns of $turn s"
-	for try in 1 2 3; do
-		together_once "$@"
-		if grep -q '^Correlation coefficient' /tmp/theirs.log; then
-			echo "  perftest did not find its clock's rate, try $try"
-		elif grep -q '^exit code 139' "$raw/$1.perftest.$2.$3.$4.failed" 2>/dev/null; then
-			echo "  perftest's client died, try $try"
-			((try == 3)) || rm -f "$raw/$1.perftest.$2.$3.$4.failed"
-		else
-			return 0
-		fi
-	done
+	retried together_once "$@"
 }
 
 together_once() {
