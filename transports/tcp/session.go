@@ -37,6 +37,7 @@ type session struct {
 	err     error // the session is over
 	status  rdma.Status
 	closed  bool
+	turn    bool    // a receive found no room in the last Poll: it goes first in the next
 	wait    *waiter // nil without Config.Events
 }
 
@@ -165,18 +166,30 @@ func (s *session) Poll(dst []transports.Done) (int, error) {
 	if s.out.onWire() || s.out.waiting(&s.in) {
 		s.flush()
 	}
-	n := s.out.retire(dst)
+	// Own ops that fill dst every time would keep what the peer says from ever being
+	// heard, so a receive that found no room goes first, in half of the room, every other
+	// time.
+	turn, n := s.turn, 0
+	var err error
+	if turn {
+		n, err = s.in.parse(dst[:(len(dst)+1)/2])
+	}
+	n += s.out.retire(dst[n:])
 	more, idle := true, false
 	for calls := 0; ; calls++ {
-		m, err := s.in.parse(dst[n:])
-		n += m
+		var m int
+		if err == nil {
+			m, err = s.in.parse(dst[n:])
+			n += m
+		}
 		if err != nil {
 			s.fail(rdma.StatusFatalErr, err)
 			break
 		}
-		// Finished ops that fill dst do not keep the socket from being read once: a
-		// side that sends fast would else never receive.
-		if !more || calls == maxCalls || s.in.stuck() || calls > 0 && n > 0 && n == len(dst) {
+		// Finished ops that fill dst do not keep the socket from being read: writes and
+		// answers need no room there, and a side that takes one message where it sends
+		// many closes its peer's window until nothing moves for seconds.
+		if !more || calls == maxCalls || s.in.stuck() {
 			break
 		}
 		if more, err = s.receive(); err == stream.ErrAgain {
@@ -187,6 +200,7 @@ func (s *session) Poll(dst []transports.Done) (int, error) {
 			break
 		}
 	}
+	s.turn = s.in.phase == wantRoom && !turn
 	if s.sendErr != nil && s.err == nil && (idle || s.in.phase == wantRecv) {
 		s.fail(rdma.StatusFatalErr, s.sendErr)
 	}

@@ -173,6 +173,72 @@ func oneByOne(t *testing.T, open Open) {
 	same(t, "messages", p.far.s.Local()[8192:][:200*32], p.near.s.Local()[:200*32])
 }
 
+// receiveAmongOwn has near post as fast as it polls, so that its own completions would
+// fill every Poll, and looks for the one message that it gets.
+func receiveAmongOwn(t *testing.T, open Open) {
+	for _, room := range []int{1, 2, 8} {
+		p := connect(t, open, transports.Config{Window: 4096, SendDepth: 64, RecvDepth: 1})
+		p.near.buf = p.near.buf[:room]
+		writes := make([]transports.Op, 64)
+		for i := range writes {
+			writes[i] = transports.Op{Kind: transports.KindWrite, Len: 8}
+		}
+		p.near.post(transports.Op{Kind: transports.KindRecv, Local: 512, Len: 8})
+		p.far.post(transports.Op{Kind: transports.KindSend, Len: 8})
+		p.until("receive", func() bool {
+			if _, err := p.near.s.Post(writes); err != nil && !isFull(err) {
+				t.Fatalf("post: %v", err)
+			}
+			return p.near.received() > 0
+		})
+	}
+}
+
+// ownAmongReceives has far send as fast as near polls, and looks for the one completion
+// of near's own.
+func ownAmongReceives(t *testing.T, open Open) {
+	for _, room := range []int{1, 2, 8} {
+		p := connect(t, open, transports.Config{Window: 4096, SendDepth: 64, RecvDepth: 64})
+		p.near.buf = p.near.buf[:room]
+		recvs, sends := make([]transports.Op, 64), make([]transports.Op, 64)
+		for i := range recvs {
+			recvs[i] = transports.Op{Kind: transports.KindRecv, Local: 512, Len: 8}
+			sends[i] = transports.Op{Kind: transports.KindSend, Len: 8}
+		}
+		posted, sent := 0, 0 // receives of near and messages of far, which has none without its receive
+		posting := func(e *end, ops []transports.Op) int {
+			n, err := e.s.Post(ops)
+			if err != nil && !isFull(err) {
+				t.Fatalf("%s post: %v", e.name, err)
+			}
+			return n
+		}
+		own := false
+		// An iWARP responder is silent before the initiator's first FPDU (RFC 5044
+		// section 7.1.2).
+		p.near.post(transports.Op{Kind: transports.KindWrite, Len: 8, Flags: transports.Quiet})
+		p.until("own completion", func() bool {
+			posted += posting(p.near, recvs[:64-(posted-p.near.received())])
+			sent += posting(p.far, sends[:posted-sent])
+			if !own && p.near.received() >= 2*room { // they come in every Poll
+				p.near.post(transports.Op{Kind: transports.KindWrite, Len: 8})
+				own = true
+			}
+			return len(p.near.dones) > p.near.received()
+		})
+	}
+}
+
+// received counts the receives among the Dones.
+func (e *end) received() (n int) {
+	for _, d := range e.dones {
+		if d.Kind == transports.KindRecv {
+			n++
+		}
+	}
+	return n
+}
+
 func quiet(t *testing.T, open Open) {
 	for _, depth := range []int{1, 2, 3, 8, 200} {
 		p := connect(t, open, transports.Config{Window: 64 << 10, SendDepth: depth, RecvDepth: 1})

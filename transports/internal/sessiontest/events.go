@@ -41,7 +41,7 @@ func waitContext(t *testing.T, open Open) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	p.barrier() // an accepting iWARP side may not send first (RFC 5044 §7.1.2)
+	p.barrier() // an accepting iWARP side may not send first (RFC 5044 section 7.1.2)
 	p.near.post(transports.Op{Kind: transports.KindRecv, Len: 8})
 	p.far.post(transports.Op{Kind: transports.KindSend, Len: 8})
 	p.take(p.far, 1)

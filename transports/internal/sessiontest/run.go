@@ -30,6 +30,8 @@ func Run(t *testing.T, open Open) {
 		{"ops outside a window are refused before posting", outside},
 		{"a full queue says so and drains", full},
 		{"completions come one by one when asked so", oneByOne},
+		{"own completions do not keep a receive from coming", receiveAmongOwn},
+		{"receives do not keep an own completion from coming", ownAmongReceives},
 		{"quiet ops are silent and never wedge the queue", quiet},
 		{"inline bytes are taken during post", inline},
 		{"a fenced write sends what the read before it fetched", fence},
