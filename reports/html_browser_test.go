@@ -115,7 +115,7 @@ func TestBrowserOnAPhoneWithScriptsAndWithout(t *testing.T) {
 	} {
 		frames += fmt.Sprintf(`<iframe id="%s" %s width="%d" height="700" frameborder="0" srcdoc="%s"></iframe>`, f.id, f.attributes, width, html.EscapeString(f.page))
 	}
-	dom, _ := dumpDOM(t, "<!doctype html>"+frames+probeFrames)
+	dom, _ := dumpDOM(t, "<!doctype html><meta charset=\"utf-8\">"+frames+probeFrames)
 	_, text, _ := strings.Cut(html.UnescapeString(dom), "report:")
 	text, _, found := strings.Cut(text, ":end")
 	type view struct {
@@ -197,7 +197,7 @@ func TestBrowserTextsHaveTheirPlaces(t *testing.T) {
 		p := page(t, reports.HTMLOptions{Names: []string{"before.json", "a-month-later/after.json"}[:len(docs)]}, docs...)
 		frames += fmt.Sprintf(`<iframe id="%s" width="1200" height="700" frameborder="0" srcdoc="%s"></iframe>`, id, html.EscapeString(p))
 	}
-	dom, _ := dumpDOM(t, "<!doctype html>"+frames+probeTexts)
+	dom, _ := dumpDOM(t, "<!doctype html><meta charset=\"utf-8\">"+frames+probeTexts)
 	_, text, _ := strings.Cut(html.UnescapeString(dom), "report:")
 	text, _, found := strings.Cut(text, ":end")
 	var got map[string]struct {
