@@ -121,7 +121,7 @@
 // 256 KiB to 512 KiB. The delay is measured about once in 256 windows, by letting the
 // window run empty and sending one slice alone. The automatic slice is a quarter of
 // the window. While no urgent request has come for 100 ms, an automatic window is as
-// wide as what was sent in 32 ms, to 4 MiB, because
+// wide as what was sent in 48 ms, to 4 MiB, and the delay is not measured, because
 // short slices and many marks cost a software stack a good part of its rate: the
 // first urgent request after that waits so much longer. Config.Steady keeps it
 // narrow, and Config.Adaptive widens what is configured too.

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// between is what 0.064 bytes a nanosecond carry in 48 ms, in eight parts of whole pages.
+const between = 93 * 8 * 4096
+
 // While nothing urgent is about, the window is what is sent in a set time, within
 // bounds, and an urgent request makes it narrow until there was none for a while.
 func TestWindowIsWideWhileNothingUrgentIsAbout(t *testing.T) {
@@ -16,7 +19,7 @@ func TestWindowIsWideWhileNothingUrgentIsAbout(t *testing.T) {
 	}{
 		{"before anything is known", Config{}, 0, startWindow, startWindow / 4},
 		{"a slow link", Config{}, 0.005, startWindow, startWindow / 4},
-		{"a link in between", Config{}, 0.064, 2000 * minSlice, 500 * minSlice},
+		{"a link in between", Config{}, 0.064, between, between / 4},
 		{"a fast link", Config{}, 100, wideMost, wideMost / 4},
 		{"steady", Config{Steady: true}, 100, startWindow, startWindow / 4},
 		{"configured", Config{Window: 1 << 20, Slice: 16 << 10}, 100, 1 << 20, 16 << 10},
@@ -63,12 +66,12 @@ func TestWideWindowRefillsInPartsWhereMarksAreFree(t *testing.T) {
 		w.init(&Config{}, true)
 		w.apart, w.rate = apart, 0.064
 		w.resize()
-		slice, every := 250*minSlice, 250*minSlice
+		slice, every := between/8, between/8
 		if apart {
-			slice, every = 500*minSlice, 1000*minSlice
+			slice, every = between/4, between/2
 		}
-		if w.bytes != 2000*minSlice || w.slice != slice || w.every != every {
-			t.Errorf("marks apart %v: window %d, slice %d, a mark in %d, want %d, %d and %d", apart, w.bytes, w.slice, w.every, 2000*minSlice, slice, every)
+		if w.bytes != between || w.slice != slice || w.every != every {
+			t.Errorf("marks apart %v: window %d, slice %d, a mark in %d, want %d, %d and %d", apart, w.bytes, w.slice, w.every, between, slice, every)
 		}
 	}
 }
@@ -161,8 +164,8 @@ func TestWindowOfLocalCompletionsFollowsTheRate(t *testing.T) {
 		{4.096, true, 400 * minSlice},
 		{20, true, awakeMost},
 		{2.56, false, leastWindow},
-		{200, true, 400_000 * 4 &^ (minSlice - 1)}, // twice what is sent in the delay is more
-		{200, false, 400_000 * 4 &^ (minSlice - 1)},
+		{200, true, 400_000 * 4 &^ (4*evenly - 1)}, // twice what is sent in the delay is more
+		{200, false, 400_000 * 4 &^ (4*evenly - 1)},
 	} {
 		var w window
 		w.init(&Config{Steady: true}, c.local)
@@ -171,5 +174,44 @@ func TestWindowOfLocalCompletionsFollowsTheRate(t *testing.T) {
 		if w.bytes != c.want {
 			t.Errorf("%v bytes/ns, local %v: window %d, want %d", c.rate, c.local, w.bytes, c.want)
 		}
+	}
+}
+
+// Automatic slices end where pages and packets do.
+func TestAutomaticSlicesAreEven(t *testing.T) {
+	for _, rate := range []float64{0.001, 0.0123, 0.0789, 0.3, 1.7, 23} {
+		for _, apart := range []bool{false, true} {
+			for _, steady := range []bool{false, true} {
+				var w window
+				w.init(&Config{Steady: steady}, apart)
+				w.apart, w.rate = apart, rate
+				w.measure(&mark{alone: true, at: 1}, 54_321)
+				if w.longest()%evenly != 0 || w.every%evenly != 0 {
+					t.Errorf("%v bytes/ns, apart %v, steady %v: slices of %d bytes, a mark in %d, want multiples of %d", rate, apart, steady, w.longest(), w.every, evenly)
+				}
+			}
+		}
+	}
+}
+
+// A wide window does not run empty to have the delay measured, which decides how wide
+// the narrow one is; that one does.
+func TestOnlyANarrowWindowMeasuresTheDelay(t *testing.T) {
+	var w window
+	w.init(&Config{}, false)
+	w.rate, w.age = 0.09, probeEvery
+	w.resize()
+	fill := func() {
+		for w.room(0, w.longest()) {
+			w.issue(0, w.longest())
+		}
+	}
+	if fill(); !w.wide || w.probe != noProbe {
+		t.Errorf("wide %v, the probe is %d, want true and none", w.wide, w.probe)
+	}
+	w.empty()
+	w.urgent()
+	if fill(); w.wide || w.probe != draining {
+		t.Errorf("beside something urgent: wide %v, the probe is %d, want false and draining", w.wide, w.probe)
 	}
 }
