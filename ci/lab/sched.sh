@@ -68,8 +68,22 @@ measure() {
 	documents+=("$file")
 }
 
+# alone PAIRS SIZE ARGUMENTS…: writes of one length over the bare and the scheduled device,
+# in runs of their own, so that the two windows of a pair are neighbours, and each stack is
+# the first in every other pair: the host's pace changes within seconds. The lengths that
+# come close to the goal have three pairs in a repeat.
+alone() {
+	local pairs=$1 size=$2 both
+	shift 2
+	for ((pair = 1; pair <= pairs; pair++)); do
+		both="$v,sched+$v"
+		(((repeat + pair) % 2)) || both="sched+$v,$v"
+		measure "alone-$size-$pair" --transport "$both" --workload throughput --op write -s "$size" "$@" -D 1s
+	done
+}
+
 targets() {
-	local repeat sets='' documents=() v=verbs:$dev
+	local repeat pair sets='' documents=() v=verbs:$dev
 	[[ $dev != siw* ]] || v="verbs(cm):$dev" # as documents call it
 	local probes=(--workload hol --probe-size 64 --probe-interval 2ms -D 1s)
 	if wants hol; then sets+=,hol; fi
@@ -81,12 +95,10 @@ targets() {
 			measure two "${probes[@]}" --transport "$v" --hol-arm two-qp --bulk-size 1M
 		fi
 		if wants bulk; then
-			# One run for each length, so that the two windows of a pair are neighbours, and
-			# each stack is the first in half of them: the host's pace changes within seconds.
-			local both="$v,sched+$v" size
-			((repeat % 2)) || both="sched+$v,$v"
-			for size in 64 64K; do measure "alone-$size" --transport "$both" --workload throughput --op write -s "$size" -D 1s; done
-			for size in 1M 8M; do measure "alone-$size" --transport "$both" --workload throughput --op write -s "$size" -t 4 -D 1s; done
+			alone 3 64K
+			alone 3 1M -t 4
+			alone 1 64
+			alone 1 8M -t 4
 		fi
 		if wants sends; then
 			measure sends "${probes[@]}" --transport "$v,sched+$v,sched(sends=slice)+$v" --op send --hol-arm same-qp --bulk-size 1M
