@@ -122,12 +122,15 @@ func untilNone(change func(tid int) bool) {
 	}
 }
 
-// threads appends this process's to tids. It allocates nothing else: phases count
-// what the process allocates while they last.
-func threads(tids []int) []int {
-	fd, err := unix.Open("/proc/self/task", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+// threads appends this process's to tids.
+func threads(tids []int) []int { return numbered("/proc/self/task", tids) }
+
+// numbered appends the entries of a directory whose names are numbers. It allocates
+// nothing else: phases count what the process allocates while they last.
+func numbered(dir string, list []int) []int {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return tids
+		return list
 	}
 	defer unix.Close(fd)
 	var buf [4096]byte
@@ -137,19 +140,19 @@ func threads(tids []int) []int {
 			continue
 		}
 		if err != nil || n <= 0 {
-			return tids
+			return list
 		}
 		for b := buf[:n]; len(b) > direntName; { // linux_dirent64 of getdents(2)
 			size := int(binary.NativeEndian.Uint16(b[direntSize:]))
-			tid := 0
+			number, digits := 0, 0
 			for _, c := range b[direntName:size] {
 				if c < '0' || c > '9' {
 					break // the end of the name, or one that is no number
 				}
-				tid = 10*tid + int(c-'0')
+				number, digits = 10*number+int(c-'0'), digits+1
 			}
-			if tid > 0 {
-				tids = append(tids, tid)
+			if digits > 0 {
+				list = append(list, number)
 			}
 			b = b[size:]
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -313,13 +312,13 @@ func (c *crew) start(lim limits, record bool) *run {
 		w.watched = w.series != nil || w.raw != nil
 		ready.Add(1)
 		ended.Add(1)
-		go func() {
+		onOwnThread(func() {
 			defer ended.Done()
-			// The goroutine ends locked, so that its thread ends too and takes the
-			// pinning with it.
-			runtime.LockOSThread()
 			w.pinned = w.cpu >= 0 && pinThread(w.cpu)
 			if w.calm {
+				if !w.oneProcess {
+					ownFiles()
+				}
 				defer calmOthers(!w.oneProcess)()
 			}
 			ready.Done()
@@ -329,7 +328,7 @@ func (c *crew) start(lim limits, record bool) *run {
 			if errs[i] != nil && errs[i] != errStop {
 				r.halt(stopSoon) // the others need not go on
 			}
-		}()
+		})
 	}
 	ready.Wait()
 	before := readUsage()
