@@ -32,13 +32,15 @@ rdmaperf_server || exit
 mkdir -p "$OUT/whole"
 for ((repeat = 1; repeat <= repeats; repeat++)); do
 	for device in "$@"; do
+		long=1000 # messages of 64 KiB: half a second and more, or the start shows
+		[[ $device != siw* ]] || long=3000
 		for op in send write read; do
 			for ((probe = 2 * repeat - 1; probe <= 2 * repeat; probe++)); do together "$probe" "$device" "${op}_lat" 64 30000; done
 			raw=$OUT/whole point "$repeat" "$device" "${op}_lat" 64 2000 # for the periods
 			# Three times as many of what is close to its target, which takes a second: long
 			# messages, and the rates of sends, where both sides' threads work.
 			for ((probe = 3 * repeat - 2; probe <= 3 * repeat; probe++)); do
-				point "$probe" "$device" "${op}_bw" 65536 500
+				point "$probe" "$device" "${op}_bw" 65536 "$long"
 				[[ $op == send || $probe -eq $((3 * repeat)) ]] || continue
 				point "$probe" "$device" "${op}_bw" 64 10000
 			done
