@@ -107,12 +107,12 @@ const (
 // every mark, so half of wideTime, which lies between two, has to be many round trips.
 // Elsewhere a mark costs no more than its completion, and there is one for each of
 // wideParts: room comes back sooner. On a slow device what is under way must outlast the
-// time for which a busy machine keeps the poster from posting. kernel RXE sends in the
+// time for which a busy machine keeps the poster from posting. Kernel RXE sends in the
 // posting call whatever was posted to a queue that had run empty, so that the next post
 // comes when it is empty again. On emulated CPUs that send 60 to 90 MB/s, 64 KiB and 1 MiB
 // were carried 0.97 and 0.96 as fast as by the bare device in 32 ms, and 0.99 and 0.98 in 48
-// (medians of 20 pairs each). The wait varies less in short parts: a window of long ones is not full at
-// the end of each message.
+// (medians of 20 pairs each). The wait varies less in short parts: a window of long ones
+// is not full at the end of each message.
 //
 // Parts are a multiple of evenly, which is the page and every path MTU of IBTA: behind
 // a slice that ends elsewhere, each packet of 1 KiB in four lies in two pages, and 1 MiB

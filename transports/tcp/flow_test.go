@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -311,7 +313,7 @@ func TestFinishedOpsDoNotKeepASideFromReceiving(t *testing.T) {
 // as if there were nothing to hand out.
 func TestFinishedOpsDoNotSlowTheReceiving(t *testing.T) {
 	near, far := connected(t, Config{}, transports.Config{Window: 1 << 16, SendDepth: 64, RecvDepth: 4})
-	dst := make([]transports.Done, 1)
+	dst, soon := make([]transports.Done, 1), soon(t)
 	// Behind a large message few bytes are asked for ahead, so each of these takes calls
 	// of its own.
 	post(t, far, transports.Op{Kind: transports.KindWrite, Len: largeMsg})
@@ -328,6 +330,15 @@ func TestFinishedOpsDoNotSlowTheReceiving(t *testing.T) {
 		post(t, far, transports.Op{Kind: transports.KindWrite, Len: largeMsg})
 	}
 	post(t, far, transports.Op{Kind: transports.KindWrite, Len: 1, Remote: 1 << 15})
+	// Under load the kernel may deliver later than in the posting call.
+	for all := 2*(headerLen+largeMsg) + headerLen + 1; ; time.Sleep(time.Millisecond) {
+		if n := must(unix.IoctlGetInt(near.conn.FD(), unix.TIOCINQ))(t); n == all {
+			break
+		}
+		if err := soon.Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	polls := 0
 	for ; near.Local()[1<<15] != 0x5a; polls++ {
 		if n, err := near.Poll(dst); n != 1 || err != nil {

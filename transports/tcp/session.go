@@ -188,7 +188,7 @@ func (s *session) Poll(dst []transports.Done) (int, error) {
 		}
 		// Finished ops that fill dst do not keep the socket from being read: writes and
 		// answers need no room there, and a side that takes one message where it sends
-		// many closes its peer's window until nothing moves for seconds.
+		// many leaves its peer a thirtieth of the path.
 		if !more || calls == maxCalls || s.in.stuck() {
 			break
 		}
