@@ -63,6 +63,9 @@ func (q *qp) ended(e *entry, wc *rdma.WC) (visible bool) {
 	if e.flags&eMark != 0 {
 		if q.proves(e.flags) {
 			q.win.arrived()
+			if q.win.out == 0 && q.ready != 0 {
+				q.win.ranDry()
+			}
 		} else {
 			q.win.sent()
 		}

@@ -29,6 +29,16 @@ func Loose(x rdma.QP) bool {
 	return ok && q.win.loose
 }
 
+// Widen gives a QP the window of a path of rate bytes a nanosecond, and Grown is how often
+// that grew.
+func Widen(x rdma.QP, rate float64) {
+	q := x.(*qp)
+	q.win.rate = rate
+	q.win.resize()
+}
+
+func Grown(x rdma.QP) int { return x.(*qp).win.grown }
+
 // Mailbox is the memory that the peer's tier writes.
 func Mailbox(q rdma.QP) []byte { return q.(*qp).mail.box.Bytes() }
 

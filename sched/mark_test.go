@@ -87,3 +87,31 @@ func TestDeviceRefusesARequestBeforeAMark(t *testing.T) {
 		t.Errorf("a mark is at %d of the queue, %d calls", reads, r.far.calls)
 	}
 }
+
+// A wide window of eight parts grows where all of them have arrived before one poll and
+// a request still waits for room.
+func TestWideWindowGrowsWhereItRanDryBesideWhatWaits(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		size    int // bytes of each of two writes
+		arrived int
+		grown   int
+	}{
+		{"all arrived", 1 << 20, 8, 1},
+		{"one is under way", 1 << 20, 7, 0},
+		{"nothing waits", 32 * kib, 8, 0},
+	} {
+		r := newRig(t, sched.Config{}, 64, 4)
+		sched.Widen(r.qp, 0.0109) // bytes a nanosecond, which is 480 KiB in 48 ms
+		r.post(r.wr(1, rdma.OpWrite, 0, c.size), r.wr(2, rdma.OpWrite, 0, c.size))
+		r.far.carryOut(c.arrived)
+		var wcs [16]rdma.WC
+		if _, err := r.cq.Poll(wcs[:]); err != nil {
+			t.Fatal(err)
+		}
+		if got := sched.Grown(r.qp); got != c.grown {
+			t.Errorf("%s: grew %d times, want %d", c.name, got, c.grown)
+		}
+		r.end()
+	}
+}

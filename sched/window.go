@@ -39,6 +39,7 @@ type window struct {
 	busy     bool  // something urgent came a short while ago, and the window is narrow
 	wide     bool  // the window is wide
 	fresh    bool  // and has come since the last mark
+	grown    int   // how often the wide one ran dry since something urgent came
 	calm     int64 // when it may be wide again, if nothing urgent comes
 	apart    bool  // marks are reads of their own
 	loose    bool  // and are not needed for room
@@ -119,12 +120,19 @@ const (
 // over kernel RXE was carried 0.96 as fast as by the bare device, and else 0.99 (medians
 // of 14 rounds in turn).
 //
+// One that runs dry all the same grows by 1/mostGrown, up to twice that, until something
+// urgent comes. Where kernel RXE carried 85 MB/s, 1 MiB was carried 0.964 as fast as by the
+// bare device without that and 0.975 with it (medians of 14 rounds in turn, whose
+// intervals overlap), and the device's spurious retransmissions were gone: 90 requests to
+// repeat in 14 s, 10 with it and 8 by the bare device.
+//
 // Slices of a quarter of wideMost were as fast as no slices. calmAfter is how long the
 // window stays narrow after an urgent request. Arbitrary.
 const (
 	wideTime  = 48 * time.Millisecond
 	wideMost  = 4 << 20
 	wideParts = 8 // as many as there are marks
+	mostGrown = 4
 	evenly    = 4 << 10
 	calmAfter = 100 * time.Millisecond
 )
@@ -181,7 +189,8 @@ func (w *window) resize() {
 	w.probed = min(w.slice, w.least/4)
 	w.every, w.rarely, w.wide = w.bytes/4, w.bytes/2, false
 	if w.adaptive && !w.busy {
-		if wide := min(int(w.rate*float64(wideTime)), wideMost) &^ (wideParts*evenly - 1); wide > w.bytes {
+		parts := min(int(w.rate*float64(wideTime)), wideMost) / (wideParts * evenly) * (mostGrown + w.grown) / mostGrown
+		if wide := parts * wideParts * evenly; wide > w.bytes {
 			slice, every := wide/4, wide/2
 			if !w.apart {
 				slice, every = wide/wideParts, wide/wideParts
@@ -204,7 +213,16 @@ func (w *window) asks() bool { return w.apart && (!w.loose || w.want) }
 func (w *window) urgent() {
 	w.fresh = true // the clock is read at the next mark, not here
 	if !w.busy {
-		w.busy = true
+		w.busy, w.grown = true, 0
+		w.resize()
+	}
+}
+
+// ranDry tells that nothing was under way any more while a request waited: the window is
+// too narrow for this path and this machine.
+func (w *window) ranDry() {
+	if w.wide && !w.apart && w.grown < mostGrown {
+		w.grown++
 		w.resize()
 	}
 }

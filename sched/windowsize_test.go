@@ -76,6 +76,41 @@ func TestWideWindowRefillsInPartsWhereMarksAreFree(t *testing.T) {
 	}
 }
 
+// A wide window that ran dry grows, by quarters and up to twice what it was, until
+// something urgent comes. Where completions are local, a window is no bound for what the
+// device holds.
+func TestWideWindowThatRanDryGrows(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		var w window
+		w.init(&Config{}, apart)
+		narrow := w.bytes
+		w.apart = apart
+		w.ranDry()
+		w.rate = 0.064
+		w.resize()
+		for k := range 6 {
+			want := between
+			if !apart {
+				want = 93 * min(4+k, 8) / 4 * 8 * 4096
+			}
+			if w.bytes != want {
+				t.Errorf("marks apart %v: window %d when it ran dry %d times, want %d", apart, w.bytes, k, want)
+			}
+			w.ranDry()
+		}
+		w.urgent()
+		w.ranDry()
+		if w.bytes != narrow {
+			t.Errorf("marks apart %v: window %d beside something urgent, want %d", apart, w.bytes, narrow)
+		}
+		w.busy = false
+		w.resize()
+		if w.bytes != between {
+			t.Errorf("marks apart %v: window %d after something urgent, want %d", apart, w.bytes, between)
+		}
+	}
+}
+
 // Only a path that empties its sockets soon may have a window that proves nothing, and
 // only while the window is wide.
 func TestWindowIsLooseOnAFastPathInCalm(t *testing.T) {
