@@ -91,7 +91,7 @@ func TestWideWindowThatRanDryGrows(t *testing.T) {
 		for k := range 6 {
 			want := between
 			if !apart {
-				want = 93 * min(4+k, 8) / 4 * 8 * 4096
+				want = min(int(0.064*float64(wideTime))*min(4+k, 8)/4, wideMost) &^ (8*4096 - 1)
 			}
 			if w.bytes != want {
 				t.Errorf("marks apart %v: window %d when it ran dry %d times, want %d", apart, w.bytes, k, want)
