@@ -1,6 +1,8 @@
 package sched_test
 
 import (
+	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
@@ -10,38 +12,62 @@ import (
 	"github.com/rdmaperf/rdmaperf/sched"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/verbs"
 	"golang.org/x/sys/unix"
 )
 
-// aloneWindow is how long one window of BenchmarkAlone posts. A shared machine changes
-// its speed by a factor of two, for seconds or for a tenth of one: what is to be
-// compared has to lie closer together.
-const aloneWindow = 20 * time.Millisecond
+// aloneSetup is what a path's windows of BenchmarkAlone are like.
+type aloneSetup struct {
+	open func() (rdma.Device, error)
 
-// aloneBytes bounds what is outstanding, as all of it has to arrive within the window.
+	// window is how long one posts. A shared machine changes its speed by a factor of two,
+	// for seconds or for a tenth of one: what is to be compared has to lie closer together.
+	window time.Duration
+	most   int           // bytes outstanding, as all of it has to arrive within the window
+	burst  int           // and in one post, at most
+	nap    time.Duration // of the other end, where its device needs no polls
+}
+
 const (
 	aloneDepth = 128
-	aloneBytes = 128 << 20
 	aloneSlots = 16 << 20 // bytes of memory at each end
 )
+
+func aloneIWARP(below iwarp.Config) aloneSetup {
+	return aloneSetup{open: func() (rdma.Device, error) { return iwarp.Open(below) }, window: 20 * time.Millisecond, most: 128 << 20, burst: 1 << 20}
+}
+
+// devicesVariable names the devices of transports/verbs to test over, as in its own tests.
+const devicesVariable = "RDMAPERF_VERBS_DEVICES"
+
+// aloneVerbs is for software devices on emulated CPUs, which send 60 to 300 MB/s: 8 MiB
+// are a part of a window there. At least two requests are outstanding.
+func aloneVerbs(device string) aloneSetup {
+	cfg := verbs.Default()
+	cfg.Device = device
+	return aloneSetup{open: func() (rdma.Device, error) { return verbs.Open(cfg) }, window: 300 * time.Millisecond, most: 8 << 20, burst: 64 << 10, nap: time.Millisecond}
+}
 
 // BenchmarkAlone streams writes over a bare connection and over one through the
 // tier, in turn: first, second, second, first, so that a drift cancels. Each end has a
 // thread and a CPU of its own. Every round has new connections and new memory, whose
 // places differ by several percent, and the arms change places: a round is one sample.
 // Many samples come by -benchtime 1x and -count. Without CRC the path is faster, and
-// what the tier adds shows more.
+// what the tier adds shows more. Kernel verbs are for the lab.
 func BenchmarkAlone(b *testing.B) {
-	aloneOver(b, iwarp.Config{}, 64, 64<<10, 1<<20, 16<<20)
-	b.Run("nocrc", func(b *testing.B) { aloneOver(b, iwarp.Config{NoCRC: true}, 64<<10, 1<<20) })
+	aloneOver(b, aloneIWARP(iwarp.Config{}), 64, 64<<10, 1<<20, 16<<20)
+	b.Run("nocrc", func(b *testing.B) { aloneOver(b, aloneIWARP(iwarp.Config{NoCRC: true}), 64<<10, 1<<20) })
+	if device := os.Getenv(devicesVariable); device != "" {
+		b.Run("verbs", func(b *testing.B) { aloneOver(b, aloneVerbs(device), 64, 64<<10, 1<<20, 8<<20) })
+	}
 }
 
-func aloneOver(b *testing.B, below iwarp.Config, sizes ...int) {
+func aloneOver(b *testing.B, path aloneSetup, sizes ...int) {
 	for _, size := range sizes {
 		round := 0
 		b.Run(sizeName(size), func(b *testing.B) {
 			for range b.N {
-				arms := []aloneArm{{name: "bare", below: below}, {name: "sched", below: below, cfg: &sched.Config{}}}
+				arms := []aloneArm{{name: "bare", path: path}, {name: "sched", path: path, cfg: &sched.Config{}}}
 				if round++; round%2 == 0 {
 					arms[0], arms[1] = arms[1], arms[0]
 				}
@@ -52,6 +78,7 @@ func aloneOver(b *testing.B, below iwarp.Config, sizes ...int) {
 				for _, a := range arms {
 					b.ReportMetric(a.bytes/a.took.Seconds(), a.name+"-B/s")
 					b.ReportMetric(a.cpu.Seconds()/a.bytes*1e9, a.name+"-cpu-s/GB")
+					b.ReportMetric(a.machine.Seconds()/a.bytes*1e9, a.name+"-machine-s/GB")
 				}
 			}
 		})
@@ -61,23 +88,23 @@ func aloneOver(b *testing.B, below iwarp.Config, sizes ...int) {
 // aloneArm is one connection, and what its windows brought.
 type aloneArm struct {
 	name  string
-	below iwarp.Config
+	path  aloneSetup
 	cfg   *sched.Config
-	pair  *iwarpPair
+	pair  *benchPair
 	ring  []rdma.SendWR // prepared, in batches of which the last is signalled
 	batch int
 	depth int
 	at    int
 
-	bytes     float64
-	took, cpu time.Duration
+	bytes              float64
+	took, cpu, machine time.Duration
 }
 
 func (a *aloneArm) open(b *testing.B, size int) {
 	slots := max(1, min(aloneDepth, aloneSlots/size))
-	a.pair = newIWARPPair(b, a.below, a.cfg, slots*size)
-	a.depth = min(aloneDepth, aloneBytes/size)
-	a.batch = max(1, min(16, (1<<20)/size))
+	a.pair = newBenchPair(b, a.path.open, a.cfg, slots*size)
+	a.depth = min(aloneDepth, max(2, a.path.most/size))
+	a.batch = max(1, min(16, a.path.burst/size))
 	a.ring = a.pair.write(size, max(slots, a.batch))
 	for i := range a.ring {
 		w := &a.ring[i]
@@ -96,7 +123,7 @@ func alone(b *testing.B, arms []aloneArm) {
 	cpus := twoCPUs(b)
 	tie(b, cpus[0])
 	var (
-		active   atomic.Pointer[iwarpPair]
+		active   atomic.Pointer[benchPair]
 		arrivals atomic.Int64
 		done     = make(chan struct{})
 		stopped  = make(chan struct{})
@@ -118,16 +145,20 @@ func alone(b *testing.B, arms []aloneArm) {
 					return
 				}
 				arrivals.Add(int64(n))
+				if nap := arms[0].path.nap; n == 0 && nap > 0 {
+					time.Sleep(nap)
+				}
 			}
 		}
 	}()
 	run := func(a *aloneArm, counts bool) {
 		active.Store(a.pair)
-		used, start := processCPU(), time.Now()
+		used, all, start := processCPU(), machineCPU(b), time.Now()
 		posted := a.window(b, start, &arrivals, stopped)
 		if counts {
 			a.took += time.Since(start)
 			a.cpu += processCPU() - used
+			a.machine += machineCPU(b) - all
 			a.bytes += float64(posted) * float64(a.ring[0].SGE[0].Len)
 		}
 	}
@@ -151,7 +182,7 @@ func (a *aloneArm) window(b *testing.B, start time.Time, arrivals *atomic.Int64,
 			b.Fatal(n, err)
 		}
 	}
-	for end := start.Add(aloneWindow); ; {
+	for end := start.Add(a.path.window); ; {
 		if posted-done+a.batch <= a.depth {
 			post(a.ring[a.at : a.at+a.batch])
 			a.at = (a.at + a.batch) % len(a.ring)
@@ -190,7 +221,7 @@ func (a *aloneArm) completed(b *testing.B) int {
 }
 
 // arrived takes what came at the other end.
-func (p *iwarpPair) arrived(tb testing.TB) (int, error) {
+func (p *benchPair) arrived(tb testing.TB) (int, error) {
 	var wcs [32]rdma.WC
 	n, err := p.cb.Poll(wcs[:])
 	for range n {
@@ -231,4 +262,18 @@ func processCPU() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// machineCPU is the time for which the machine's CPUs were at work, in steps of 10 ms:
+// what drivers do in interrupts and in threads of the kernel is no process's.
+func machineCPU(b *testing.B) time.Duration {
+	stat, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var user, nice, system, idle, iowait, irq, softirq int64 // proc_stat(5)
+	if _, err := fmt.Sscanf(string(stat), "cpu %d %d %d %d %d %d %d", &user, &nice, &system, &idle, &iowait, &irq, &softirq); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(user+nice+system+irq+softirq) * 10 * time.Millisecond
 }

@@ -2,6 +2,7 @@ package sched_test
 
 import (
 	"context"
+	"net"
 	"runtime"
 	"slices"
 	"testing"
@@ -18,7 +19,7 @@ import (
 // the machine does, so arms can be compared on a busy machine; it says nothing
 // about two ends that work at the same time.
 
-type iwarpPair struct {
+type benchPair struct {
 	a, b     rdma.QP
 	ca, cb   rdma.CQ
 	src, dst rdma.MR
@@ -27,7 +28,13 @@ type iwarpPair struct {
 
 const benchDepth = 16
 
-func newIWARPPair(tb testing.TB, below iwarp.Config, cfg *sched.Config, window int) *iwarpPair {
+func newIWARPPair(tb testing.TB, below iwarp.Config, cfg *sched.Config, window int) *benchPair {
+	tb.Helper()
+	return newBenchPair(tb, func() (rdma.Device, error) { return iwarp.Open(below) }, cfg, window)
+}
+
+// newBenchPair connects two ends with memory of window bytes each.
+func newBenchPair(tb testing.TB, open func() (rdma.Device, error), cfg *sched.Config, window int) *benchPair {
 	tb.Helper()
 	must := func(err error) {
 		tb.Helper()
@@ -35,13 +42,15 @@ func newIWARPPair(tb testing.TB, below iwarp.Config, cfg *sched.Config, window i
 			tb.Fatal(err)
 		}
 	}
-	p := &iwarpPair{}
+	p, host := &benchPair{}, "127.0.0.1"
 	side := func() (rdma.Device, rdma.QP, rdma.CQ, rdma.MR) {
-		bare, err := iwarp.Open(below)
+		dev, err := open()
 		must(err)
-		var dev rdma.Device = bare
+		if h, ok := dev.(interface{ ListenHost() string }); ok {
+			host = h.ListenHost()
+		}
 		if cfg != nil {
-			dev, err = sched.Wrap(bare, *cfg)
+			dev, err = sched.Wrap(dev, *cfg)
 			must(err)
 		}
 		buf, err := rdma.Alloc(window)
@@ -64,17 +73,17 @@ func newIWARPPair(tb testing.TB, below iwarp.Config, cfg *sched.Config, window i
 	_, a, ca, src := side()
 	db, b, cb, dst := side()
 	p.a, p.ca, p.src, p.b, p.cb, p.dst = a, ca, src, b, cb, dst
-	l, err := db.Listen(context.Background(), "127.0.0.1:0", 1)
+	l, err := db.Listen(context.Background(), net.JoinHostPort(host, "0"), 1)
 	must(err)
 	defer l.Close()
 	done := make(chan error, 1)
 	go func() {
-		_, err := a.Connect(context.Background(), l.Addr(), rdma.ConnParam{IRD: 16, ORD: 16})
+		_, err := a.Connect(context.Background(), l.Addr(), rdma.ConnParam{IRD: 16, ORD: 16, RNRRetry: 7})
 		done <- err
 	}()
 	req, err := l.Accept(context.Background())
 	must(err)
-	_, err = req.Accept(context.Background(), b, rdma.ConnParam{IRD: 16, ORD: 16})
+	_, err = req.Accept(context.Background(), b, rdma.ConnParam{IRD: 16, ORD: 16, RNRRetry: 7})
 	must(err)
 	must(<-done)
 	for i := range 64 {
@@ -83,13 +92,13 @@ func newIWARPPair(tb testing.TB, below iwarp.Config, cfg *sched.Config, window i
 	return p
 }
 
-func (p *iwarpPair) recv(tb testing.TB, i int) {
+func (p *benchPair) recv(tb testing.TB, i int) {
 	if _, err := p.b.PostRecv([]rdma.RecvWR{{ID: uint64(i)}}); err != nil {
 		tb.Fatal(err)
 	}
 }
 
-func (p *iwarpPair) write(size, n int) []rdma.SendWR {
+func (p *benchPair) write(size, n int) []rdma.SendWR {
 	wrs := make([]rdma.SendWR, n)
 	for i := range wrs {
 		wrs[i] = rdma.SendWR{ID: 1, Op: rdma.OpWrite, Flags: rdma.Signaled, RKey: p.dst.RKey(), RemoteAddr: p.dst.Addr(), NumSGE: 1}
@@ -100,7 +109,7 @@ func (p *iwarpPair) write(size, n int) []rdma.SendWR {
 
 // turn polls both ends once and counts completions by ID: of writes, of urgent
 // sends, and arrivals of those.
-func (p *iwarpPair) turn(tb testing.TB) (writes, sends, arrivals int) {
+func (p *benchPair) turn(tb testing.TB) (writes, sends, arrivals int) {
 	n, err := p.ca.Poll(p.wcs[:])
 	if err != nil {
 		tb.Fatal(err)
@@ -227,7 +236,7 @@ func BenchmarkUrgent(b *testing.B) {
 func sizeName(n int) string {
 	switch {
 	case n >= 1<<20:
-		return map[int]string{1 << 20: "1M", 16 << 20: "16M"}[n]
+		return map[int]string{1 << 20: "1M", 8 << 20: "8M", 16 << 20: "16M"}[n]
 	case n >= 1<<10:
 		return "64K"
 	}

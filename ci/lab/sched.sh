@@ -27,6 +27,7 @@
 # posts more often. The client spins, so its CPU is full either way, and the figure sees
 # hardly more than the other CPU and the rate. The two processes' is shown, not judged.
 # lab builds: ./ci/schedratio
+# lab tests: ./sched
 # lab timeout: 3600
 set -uo pipefail
 cd "$(dirname "$0")" || exit
@@ -68,43 +69,37 @@ measure() {
 	documents+=("$file")
 }
 
-# alone PAIRS SIZE ARGUMENTS…: writes of one length over the bare and the scheduled device,
-# in runs of their own, so that the two windows of a pair are neighbours, and each stack is
-# the first in every other pair: the host's pace changes within seconds. The lengths that
-# come close to the goal have three pairs in a repeat.
+# alone ROUNDS SIZES: writes of these lengths over the bare and the scheduled device, in
+# rounds of four windows in one process: the host's pace changes within seconds, and pairs
+# of windows of runs of their own scattered by 0.2 where the goal is 0.02.
 alone() {
-	local pairs=$1 size=$2 both
-	shift 2
-	for ((pair = 1; pair <= pairs; pair++)); do
-		both="$v,sched+$v"
-		(((repeat + pair) % 2)) || both="sched+$v,$v"
-		measure "alone-$size-$pair" --transport "$both" --workload throughput --op write -s "$size" "$@" -D 1s
-	done
+	RDMAPERF_VERBS_DEVICES=$dev timeout 300 /lab/tests/sched/sched.test -test.run NONE -test.bench "Alone/verbs/^($2)\$" \
+		-test.benchtime 1x -test.count "$1" >"$OUT/bench.txt" 2>&1 || { worse $?; tail -n 3 "$OUT/bench.txt"; }
+	cat "$OUT/bench.txt" >>"$OUT/bench-$dev.txt"
 }
 
 targets() {
-	local repeat pair sets='' documents=() v=verbs:$dev
+	local repeat sets='' documents=() v=verbs:$dev
 	[[ $dev != siw* ]] || v="verbs(cm):$dev" # as documents call it
 	local probes=(--workload hol --probe-size 64 --probe-interval 2ms -D 1s)
 	if wants hol; then sets+=,hol; fi
 	if wants bulk; then sets+=,bulk,cpu,machine; fi
 	if wants sends; then sets+=,sends; fi
+	: >"$OUT/bench-$dev.txt"
 	for ((repeat = 1; repeat <= repeats; repeat++)); do
 		if wants hol; then
 			measure same "${probes[@]}" --transport "$v,sched+$v" --hol-arm same-qp --bulk-size 1M,8M
 			measure two "${probes[@]}" --transport "$v" --hol-arm two-qp --bulk-size 1M
 		fi
 		if wants bulk; then
-			alone 3 64K
-			alone 3 1M -t 4
-			alone 1 64
-			alone 1 8M -t 4
+			alone 5 '64K|1M'
+			alone 3 '64|8M'
 		fi
 		if wants sends; then
 			measure sends "${probes[@]}" --transport "$v,sched+$v,sched(sends=slice)+$v" --op send --hol-arm same-qp --bulk-size 1M
 		fi
 	done
-	schedratio -stack "$v" -large $((8 << 20)) -only "${sets#,}" -show cpu -json "$OUT/ratios-$dev.json" "${documents[@]}" || worse $?
+	schedratio -stack "$v" -large $((8 << 20)) -only "${sets#,}" -show cpu -bench "$OUT/bench-$dev.txt" -json "$OUT/ratios-$dev.json" "${documents[@]}" || worse $?
 }
 
 if wants conform; then conform conform sched; fi

@@ -60,7 +60,7 @@ func run(args []string) error {
 		if err != nil {
 			return err
 		}
-		m.bench(string(text))
+		m.bench(string(text), *stack)
 	}
 	list := rows(*stack, *large, wanted)
 	for i := range list {

@@ -76,9 +76,10 @@ func TestFiguresComeOutOfTheirFiles(t *testing.T) {
 	if err := m.document(name); err != nil {
 		t.Fatal(err)
 	}
-	m.bench("BenchmarkPerRequest/bare/single-2  \t 9 \t 12.0 ns/op\t 11.50 cpu-ns/request\t 0 B/op\nBenchmarkPerRequest/fifo/batch16-2 9 7 ns/op 7 cpu-ns/request\n" +
-		"BenchmarkAlone/64K-2 \t 1\t 80 ns/op\t 2.5e+09 bare-B/s\t 0.5 bare-cpu-s/GB\t 3000000000 sched-B/s\t 0.25 sched-cpu-s/GB\nBenchmarkAlone/16M 1 7 bare-B/s\nBenchmarkAlone/nocrc/1M-2 1 6e+09 sched-B/s 0.125 bare-cpu-s/GB\n")
-	want := measures{"iwarp/rate/64": {5e8}, "iwarp/cpu/64": {3}, "iwarp/machine/64": {4}, fmt.Sprintf("iwarp/two-qp/write/p99/%d", mib): {77}, "bare/request": {11.5},
+	m.bench("BenchmarkPerRequest/bare/single-2  \t 9 \t 12.0 ns/op\t 11.50 cpu-ns/request\t 0 B/op\nBenchmarkPerRequest/fifo/batch16-2 9 7 ns/op 7 cpu-ns/request\n"+
+		"BenchmarkAlone/64K-2 \t 1\t 80 ns/op\t 2.5e+09 bare-B/s\t 0.5 bare-cpu-s/GB\t 3000000000 sched-B/s\t 0.25 sched-cpu-s/GB\nBenchmarkAlone/16M 1 7 bare-B/s\nBenchmarkAlone/nocrc/1M-2 1 6e+09 sched-B/s 0.125 bare-cpu-s/GB\n"+
+		"BenchmarkAlone/64-2 1 4e8 bare-B/s\nBenchmarkAlone/verbs/8M-2 1 9 sched-B/s 3 bare-machine-s/GB\nBenchmarkAlone/verbs/8M-2 1 8 sched-B/s\n", "verbs:rxe0")
+	want := measures{"iwarp/rate/64": {4e8}, "sched+verbs:rxe0/rate/8388608": {9, 8}, "verbs:rxe0/machine/8388608": {3}, "iwarp/cpu/64": {3}, "iwarp/machine/64": {4}, fmt.Sprintf("iwarp/two-qp/write/p99/%d", mib): {77}, "bare/request": {11.5},
 		"iwarp/rate/65536": {2.5e9}, "iwarp/cpu/65536": {0.5}, "sched+iwarp/rate/65536": {3e9}, "sched+iwarp/cpu/65536": {0.25}, "iwarp/rate/16777216": {7},
 		"sched+iwarp(nocrc)/rate/1048576": {6e9}, "iwarp(nocrc)/cpu/1048576": {0.125}}
 	if fmt.Sprint(m) != fmt.Sprint(want) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -56,24 +57,25 @@ var benchLine = regexp.MustCompile(`^BenchmarkPerRequest/(bare|fifo|strict)/sing
 
 // Streams of writes alone, as the benchmark in package sched prints a round of them.
 var (
-	aloneLine   = regexp.MustCompile(`^BenchmarkAlone/(nocrc/)?([0-9]+)([KM]?)(-\d+)?\s`)
-	aloneFigure = regexp.MustCompile(`(\S+) (bare|sched)-(B/s|cpu-s/GB)`)
+	aloneLine   = regexp.MustCompile(`^BenchmarkAlone/(nocrc/|verbs/)?([0-9]+)([KM]?)(-\d+)?\s`)
+	aloneFigure = regexp.MustCompile(`(\S+) (bare|sched)-(B/s|cpu-s/GB|machine-s/GB)`)
 )
 
-// bench takes the cost of a request that is posted alone, and streams over iWARP.
-func (m measures) bench(text string) {
+// bench takes the cost of a request that is posted alone, and streams over iWARP or, as
+// verbs, over the stack given. They stand for those of documents, whose windows lie
+// farther apart.
+func (m measures) bench(text, stack string) {
+	alone := measures{}
+	defer func() { maps.Copy(m, alone) }()
 	for l := range strings.Lines(text) {
 		if f := aloneLine.FindStringSubmatch(l); f != nil {
-			below := "iwarp"
-			if f[1] != "" {
-				below = withoutCRC
-			}
+			below := map[string]string{"": "iwarp", "nocrc/": withoutCRC, "verbs/": stack}[f[1]]
 			size, _ := strconv.Atoi(f[2])
 			size <<= map[string]int{"K": 10, "M": 20}[f[3]]
 			for _, v := range aloneFigure.FindAllStringSubmatch(l, -1) {
-				stack, what := map[string]string{"bare": below, "sched": "sched+" + below}[v[2]], map[string]string{"B/s": "rate", "cpu-s/GB": "cpu"}[v[3]]
+				arm, what := map[string]string{"bare": below, "sched": "sched+" + below}[v[2]], map[string]string{"B/s": "rate", "cpu-s/GB": "cpu", "machine-s/GB": "machine"}[v[3]]
 				x, _ := strconv.ParseFloat(v[1], 64)
-				m.add(fmt.Sprintf("%s/%s/%d", stack, what, size), x)
+				alone.add(fmt.Sprintf("%s/%s/%d", arm, what, size), x)
 			}
 		}
 		if f := benchLine.FindStringSubmatch(l); f != nil {
