@@ -2,7 +2,9 @@
 # shellcheck disable=SC2154,SC2034 # guest/lib.sh sets server, the scripts use ours
 # Measures one point with perftest and with rdmaperf, one right after the other: same
 # device, same CPUs, same depth, nothing inline, busy polling. perftest checks no data, so
-# rdmaperf does not either. Raw output goes to $raw in the names that ratiotable reads.
+# rdmaperf does not either. Between polls that find nothing, rdmaperf's streams sleep for a
+# 64th of what is outstanding, and perftest's do not. Raw output goes to $raw in the names
+# that ratiotable reads.
 
 raw=$OUT/raw
 limit=60 # seconds for one probe

@@ -42,6 +42,7 @@ type lane struct {
 	acked        uint64 // of these, how many receives the peer has posted again
 	tail         bool   // the last operation of the phase was posted
 	fenced       bool   // the barrier was posted
+	lull         int64  // ns for which its worker may sleep while nothing comes
 
 	// Target of a stream.
 	repostAt  int    // taken receives worth a Post

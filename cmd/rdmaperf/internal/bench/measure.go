@@ -317,7 +317,10 @@ func (m *measurement) parameters() map[string]any {
 		p["read_depth"] = sh.ReadDepth
 	}
 	if sh.Naps {
-		p["target_naps"] = "200 us at a time, while others take its CPU"
+		p["target_naps"] = "200 us at a time, while others take its CPU, and over a device in software at most 500 us and a 64th of half of its receives"
+	}
+	if m.crew != nil && m.crew.streams() && m.crew.workers[0].lulls {
+		p["client_naps"] = "at most 500 us and a 64th of what is outstanding, while nothing completes"
 	}
 	if m.crew != nil && m.crew.workers[0].calm {
 		p["other_threads"] = "SCHED_BATCH and, where allowed, 20 ms of timer slack in the window"

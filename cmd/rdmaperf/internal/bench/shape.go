@@ -88,7 +88,7 @@ type Shape struct {
 	// reads, atomics and writes; in a stream of writes until the barrier wakes it.
 	Idle bool `json:"idle,omitempty"`
 
-	// Naps: the server's thread sleeps for a moment where others want its CPU: its device
+	// Naps: the server's thread sleeps for a moment where others may want its CPU: its device
 	// takes the messages of a stream unaided, and has receives for many more.
 	Naps bool `json:"naps,omitempty"`
 

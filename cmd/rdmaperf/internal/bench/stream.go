@@ -59,6 +59,7 @@ func (w *worker) flow() error {
 	open := len(w.lanes)
 	for open > 0 {
 		open = 0
+		lull := mostLull
 		for _, l := range w.lanes {
 			k, err := w.push(l, fill)
 			if err != nil {
@@ -72,8 +73,10 @@ func (w *worker) flow() error {
 				return err
 			}
 			if k == 0 && n == 0 {
+				lull = min(lull, l.lull)
 				continue
 			}
+			lull = 0
 			if w.stopped() {
 				return errStop
 			}
@@ -85,10 +88,16 @@ func (w *worker) flow() error {
 			if done := l.posted - int64(l.out); done > l.counted {
 				w.took(t, done-l.counted)
 				l.counted = done
+				if w.lulls {
+					l.lull = lullOf(l.out-l.sh.Moderation, done, t-w.begin)
+				}
 			}
 			if t >= deadline {
 				return nil
 			}
+		}
+		if lull >= leastLull {
+			sleepFor(lull)
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 // turns calls one for every lane in turn until it fails or the flag is set.
 func (w *worker) turns(one func(w *worker, l *lane) error) error {
 	w.begin = now()
+	taken, lull := int64(0), int64(0)
 	for !w.stopped() { // here as well as in look: a flood of messages never looks
 		for _, l := range w.lanes {
 			if err := one(w, l); err != nil {
@@ -21,6 +22,15 @@ func (w *worker) turns(one func(w *worker, l *lane) error) error {
 				}
 				return err
 			}
+		}
+		switch {
+		case !w.lulls:
+		case w.ops > taken:
+			taken = w.ops
+			// Half of the receives are taken before the client hears of it.
+			lull = lullOf(w.sh.RecvDepth/2, taken, now()-w.begin)
+		case lull >= leastLull:
+			sleepFor(lull)
 		}
 	}
 	w.end = now()

@@ -65,6 +65,7 @@ type worker struct {
 	offers    offers
 	looked    int64 // when it looked last, ns
 	haste     uint  // it looks after spinLook >> haste empty polls
+	lulls     bool  // it sleeps while its device is at work on a stream (lullOf)
 
 	// Outcome.
 	begin, end int64 // monotonic ns
