@@ -79,7 +79,7 @@ func (o *offers) napped(t int64, switches uint64) bool {
 	if o.nap != nil {
 		o.nap()
 	} else {
-		_ = unix.Nanosleep(&unix.Timespec{Nsec: napLength}, nil) // one that a signal ends is short
+		sleepFor(napLength)
 	}
 	o.last, o.shift = t, 0
 	return true
