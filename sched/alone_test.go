@@ -40,7 +40,7 @@ func aloneIWARP(below iwarp.Config) aloneSetup {
 // devicesVariable names the devices of transports/verbs to test over, as in its own tests.
 const devicesVariable = "RDMAPERF_VERBS_DEVICES"
 
-// aloneVerbs is for software devices on emulated CPUs, which send 60 to 300 MB/s: 8 MiB
+// aloneVerbs is for software devices on emulated CPUs, which send 60 to 800 MB/s: 8 MiB
 // are a part of a window there. At least two requests are outstanding.
 func aloneVerbs(device string) aloneSetup {
 	cfg := verbs.Default()

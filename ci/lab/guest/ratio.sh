@@ -3,7 +3,7 @@
 # Measures one point with perftest and with rdmaperf, one right after the other: same
 # device, same CPUs, same depth, nothing inline, busy polling. perftest checks no data, so
 # rdmaperf does not either. Between polls that find nothing, rdmaperf's streams sleep for a
-# 64th of what is outstanding, and perftest's do not. Raw output goes to $raw in the names
+# 64th of what is outstanding, and perftest's do not: in that the settings differ. Raw output goes to $raw in the names
 # that ratiotable reads.
 
 raw=$OUT/raw
