@@ -29,7 +29,7 @@ const (
 const (
 	PollingBusy     = "busy"     // the worker spins on its completion queue
 	PollingEvent    = "event"    // the worker sleeps until a completion event
-	PollingAdaptive = "adaptive" // it spins for a while, then sleeps
+	PollingAdaptive = "adaptive" // it spins, and sleeps briefly while its device has much to do
 )
 
 // Values of Result.RoundTrip: what one latency sample covers.

@@ -91,7 +91,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.IntVarP(&o.recvDepth, "rx-depth", "r", 0, fmt.Sprintf("receives posted per QP in throughput (default %d)", bench.DefaultRecvDepth))
 	f.StringVarP(&o.inline, "inline_size", "I", "0", "post messages up to this size inline")
 	f.IntVarP(&o.moderation, "cq-mod", "Q", 0, "one completion for so many operations in throughput (default by size and depth)")
-	f.StringVar(&o.polling, "polling", bench.PollingBusy, "busy or event")
+	f.StringVar(&o.polling, "polling", bench.PollingBusy, "busy, event, or adaptive: busy, but both ends of a stream over kernel verbs sleep for up to 500 us at a time while the device is at work, which leaves the CPUs to a device that is the kernel itself")
 	f.BoolVar(&o.noVerify, "no-verify", false, "do not compare what arrives")
 	f.StringVar(&o.pin, "pin", "auto", "CPUs of the worker threads: none, CLIENT,SERVER, or auto (the last two allowed CPUs when there is no HOST)")
 	f.Uint64Var(&o.seed, "seed", 0, "of the data patterns (default random)")

@@ -48,7 +48,8 @@ func newCrew(sh *Shape, side string, sessions []transports.Session, cpu int, cap
 		w.event = w.event || side == sideServer && sh.dozes()
 		w.volleys = caps.Volleys && sh.Workload == WorkloadLatency && !w.event
 		w.calm, w.oneProcess = caps.Unaided && !w.event, caps.Label == rdma.LabelMem
-		w.lulls = (side == sideClient || sh.Naps) && caps.Unaided && caps.Label == rdma.LabelSoft && !w.event
+		w.lulls = caps.Unaided && sh.lulls(side)
+		w.offers.naps = w.lulls && side == sideServer
 		c.workers = append(c.workers, w)
 	}
 	for i, s := range sessions {

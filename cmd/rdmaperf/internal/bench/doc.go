@@ -42,7 +42,7 @@
 // nothing else. A duration D stops the posting after D; the tail is inside the
 // window. Where the server's device places writes unaided, its thread sleeps until
 // that round trip: a poller would only take from whoever measures. For the same reason
-// both ends of a stream over a kernel device in software sleep now and then (lullOf).
+// both ends of a stream sleep now and then where adaptive polling is asked for (lullOf).
 //
 // In both directions at once, both sides run such a stream. The server's begins when
 // it hears from the client's; each window is timed by its own side.

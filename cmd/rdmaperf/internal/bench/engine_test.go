@@ -10,12 +10,12 @@ import (
 )
 
 // Every workload and operation that a stack declares gives the exact number of
-// operations, verified, on two QPs, busy and sleeping.
+// operations, verified, on two QPs, busy, sleeping and between the two.
 func TestEveryOperationCountsExactly(t *testing.T) {
 	for name, e := range stacksUnderTest {
 		client, _ := e(t)
 		caps := client.Caps()
-		for _, polling := range []string{PollingBusy, PollingEvent} {
+		for _, polling := range []string{PollingBusy, PollingAdaptive, PollingEvent} {
 			t.Run(name+"/"+polling, func(t *testing.T) {
 				plan := quickPlan()
 				plan.Polling, plan.QPs, plan.Iterations, plan.WarmupIterations = polling, 2, 40, 10
@@ -24,7 +24,7 @@ func TestEveryOperationCountsExactly(t *testing.T) {
 						continue
 					}
 					sizes := []int{1, 64, 5000, 64 << 10}
-					if polling == PollingEvent {
+					if polling != PollingBusy {
 						sizes = []int{64}
 					}
 					if isAtomic(k) {

@@ -27,21 +27,31 @@ func TestALullIsAPartOfWhatTheDeviceHasToDo(t *testing.T) {
 	}
 }
 
-// Only devices whose kernel works on these CPUs gain by it, and only where they need no
-// polls; who is paced by echoes or waits for events is not a stream.
-func TestOnlyStreamsOverUnaidedSoftwareLull(t *testing.T) {
-	soft := transports.Caps{Unaided: true, Label: rdma.LabelSoft}
+// Who does not ask for it polls all the time, as perftest does. Only devices that need no
+// polls work on while their user sleeps; who is paced by echoes is not a stream.
+func TestOnlyStreamsThatAskAndNeedNoPollsLull(t *testing.T) {
+	unaided := transports.Caps{Unaided: true, Label: rdma.LabelSoft}
+	stream := func(op, polling string) Shape {
+		return Shape{Point: Point{Workload: WorkloadThroughput, Op: op}, Polling: polling, Arrival: ArrivalMessage, RecvDepth: DefaultRecvDepth}
+	}
+	with := func(sh Shape, change func(*Shape)) Shape {
+		change(&sh)
+		return sh
+	}
 	for _, c := range []struct {
 		name           string
 		caps           transports.Caps
 		sh             Shape
 		client, server bool
 	}{
-		{"sends", soft, Shape{Point: Point{Workload: WorkloadThroughput, Op: "send"}, Naps: true}, true, true},
-		{"reads", soft, Shape{Point: Point{Workload: WorkloadThroughput, Op: "read"}, Idle: true}, true, false},
-		{"events", soft, Shape{Point: Point{Workload: WorkloadThroughput, Op: "read"}, Polling: PollingEvent}, false, false},
-		{"hardware", transports.Caps{Unaided: true, Label: rdma.LabelDevice}, Shape{Point: Point{Workload: WorkloadThroughput, Op: "send"}, Naps: true}, false, false},
-		{"user space", transports.Caps{Label: rdma.LabelSoft}, Shape{Point: Point{Workload: WorkloadThroughput, Op: "send"}}, false, false},
+		{"sends", unaided, stream("send", PollingAdaptive), true, true},
+		{"sends with few receives", unaided, with(stream("send", PollingAdaptive), func(sh *Shape) { sh.RecvDepth = DefaultRecvDepth / 2 }), true, false},
+		{"reads", unaided, with(stream("read", PollingAdaptive), func(sh *Shape) { sh.Idle, sh.Arrival = true, ArrivalCompletion }), true, false},
+		{"busy sends", unaided, stream("send", PollingBusy), false, false},
+		{"events", unaided, stream("send", PollingEvent), false, false},
+		{"both ways", unaided, with(stream("send", PollingAdaptive), func(sh *Shape) { sh.Bidirectional = true }), false, false},
+		{"echoes", unaided, with(stream("send", PollingAdaptive), func(sh *Shape) { sh.Workload = WorkloadLatency }), false, false},
+		{"user space", transports.Caps{Label: rdma.LabelSoft}, stream("send", PollingAdaptive), false, false},
 	} {
 		c.sh.Threads = 1
 		for side, want := range map[string]bool{sideClient: c.client, sideServer: c.server} {
@@ -50,9 +60,31 @@ func TestOnlyStreamsOverUnaidedSoftwareLull(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer crew.close()
-			if got := crew.workers[0].lulls; got != want {
-				t.Errorf("%s, %s: lulls %v, want %v", c.name, side, got, want)
+			if w := crew.workers[0]; w.lulls != want || w.offers.naps != (want && side == sideServer) {
+				t.Errorf("%s, %s: lulls %v, naps %v, want %v", c.name, side, w.lulls, w.offers.naps, want)
 			}
+		}
+	}
+}
+
+// What a result says of its polling is what was done.
+func TestAdaptivePollingIsBusyWhereNobodySleeps(t *testing.T) {
+	for _, c := range []struct {
+		ends     ends
+		workload string
+		want     string
+	}{
+		{memEnds, WorkloadThroughput, PollingAdaptive},
+		{memEnds, WorkloadLatency, PollingBusy},
+		{iwarpEnds, WorkloadThroughput, PollingBusy}, // its own thread is the device
+	} {
+		tr, _ := c.ends(t)
+		sh, err := newShape(&Plan{QPs: 1, Threads: 1, Polling: PollingAdaptive, Timeout: DefaultTimeout}, Point{Workload: c.workload, Op: "send", Size: 64}, tr.Caps(), tr.Caps())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sh.Polling != c.want {
+			t.Errorf("%s %s: polling %s, want %s", tr.Name(), c.workload, sh.Polling, c.want)
 		}
 	}
 }

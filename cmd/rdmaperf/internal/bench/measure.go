@@ -316,10 +316,10 @@ func (m *measurement) parameters() map[string]any {
 	if sh.ReadDepth > 0 {
 		p["read_depth"] = sh.ReadDepth
 	}
-	if sh.Naps {
-		p["target_naps"] = "200 us at a time, while others take its CPU, and over a device in software at most 500 us and a 64th of half of its receives"
+	if sh.lulls(sideServer) {
+		p["target_naps"] = "where its device needs no polls: at most 500 us and a 64th of half of its receives, and 200 us at a time while others take its CPU"
 	}
-	if m.crew != nil && m.crew.streams() && m.crew.workers[0].lulls {
+	if m.crew != nil && m.crew.workers[0].lulls {
 		p["client_naps"] = "at most 500 us and a 64th of what is outstanding, while nothing completes"
 	}
 	if m.crew != nil && m.crew.workers[0].calm {

@@ -10,8 +10,9 @@ import (
 
 // Polling names, as --polling and Result.Polling spell them.
 const (
-	PollingBusy  = "busy"
-	PollingEvent = "event"
+	PollingBusy     = "busy"
+	PollingEvent    = "event"
+	PollingAdaptive = "adaptive"
 )
 
 // Plan is everything a run asks for, as the client sends it to the server. The
@@ -37,7 +38,7 @@ type Plan struct {
 	RecvDepth  int    `json:"recv_depth,omitempty"` // receives posted per QP in streams; default 512
 	QPs        int    `json:"qps,omitempty"`        // default 1
 	Threads    int    `json:"threads,omitempty"`    // workers a side; default 1, with event polling QPs
-	Polling    string `json:"polling,omitempty"`    // PollingBusy (default) or PollingEvent
+	Polling    string `json:"polling,omitempty"`    // PollingBusy (default), PollingEvent or PollingAdaptive
 	Inline     int    `json:"inline,omitempty"`     // messages up to so many bytes are posted inline
 	Moderation int    `json:"moderation,omitempty"` // one completion for so many operations; default by size and depth
 	Verify     bool   `json:"verify"`
@@ -226,8 +227,8 @@ func (p *Plan) Validate() error {
 		return bad("threads", p.Threads, fmt.Sprintf("want 1 to %d", maxThreads))
 	case p.Threads > p.mostQPs():
 		return bad("threads", p.Threads, "a thread needs a QP of its own")
-	case p.Polling != "" && p.Polling != PollingBusy && p.Polling != PollingEvent:
-		return bad("polling", p.Polling, "want busy or event")
+	case p.Polling != "" && p.Polling != PollingBusy && p.Polling != PollingEvent && p.Polling != PollingAdaptive:
+		return bad("polling", p.Polling, "want busy, adaptive or event")
 	case p.Polling == PollingEvent && p.mostQPs() > maxThreads:
 		return bad("qps", p.mostQPs(), fmt.Sprintf("with event polling at most %d", maxThreads))
 	case p.Inline < 0 || p.Inline > maxSize:

@@ -88,10 +88,6 @@ type Shape struct {
 	// reads, atomics and writes; in a stream of writes until the barrier wakes it.
 	Idle bool `json:"idle,omitempty"`
 
-	// Naps: the server's thread sleeps for a moment where others may want its CPU: its device
-	// takes the messages of a stream unaided, and has receives for many more.
-	Naps bool `json:"naps,omitempty"`
-
 	// Head-of-line only. Depth and Slots are those of the bulk stream.
 	ProbeSize     int   `json:"probe_size,omitempty"`
 	ProbeSlots    int   `json:"probe_slots,omitempty"`
@@ -122,7 +118,7 @@ func newShape(p *Plan, pt Point, client, server transports.Caps) (*Shape, error)
 	case k == transports.KindWrite && pt.Workload != WorkloadLatency:
 		sh.Arrival = ArrivalMessage // of the barrier behind the last write
 		sh.Idle = server.Unaided && caps.Events && !pt.Bidirectional && pt.Workload == WorkloadThroughput
-	case k == transports.KindWrite && caps.LastByteLast && sh.Polling == PollingBusy:
+	case k == transports.KindWrite && caps.LastByteLast && sh.Polling != PollingEvent:
 		sh.Arrival = ArrivalMemory
 	case k == transports.KindWrite:
 		sh.Arrival = ArrivalNotify // nothing to sleep on in memory, or no order in it
@@ -135,7 +131,9 @@ func newShape(p *Plan, pt Point, client, server transports.Caps) (*Shape, error)
 		}
 	default:
 		sh.Arrival = ArrivalMessage
-		sh.Naps = server.Unaided && sh.maySleep()
+	}
+	if sh.Polling == PollingAdaptive && !(client.Unaided && sh.lulls(sideClient)) && !(server.Unaided && sh.lulls(sideServer)) {
+		sh.Polling = PollingBusy // nothing to adapt, and the result is to say so
 	}
 	return sh, sh.validate()
 }
@@ -272,7 +270,7 @@ func (sh *Shape) validate() error {
 		return bad("slots", sh.Slots)
 	case sh.Inline < 0 || sh.Inline > maxSize:
 		return bad("inline", sh.Inline)
-	case sh.Polling != PollingBusy && sh.Polling != PollingEvent:
+	case sh.Polling != PollingBusy && sh.Polling != PollingEvent && !(sh.Polling == PollingAdaptive && sh.lulls(sideClient)):
 		return bad("polling", sh.Polling)
 	case sh.Polling == PollingEvent && sh.Threads != sh.QPs:
 		return bad("threads", sh.Threads)
@@ -282,8 +280,6 @@ func (sh *Shape) validate() error {
 		return bad("application window", sh.AppWindow)
 	case sh.dozes() && (sh.kind() != transports.KindWrite || sh.Workload != WorkloadThroughput || sh.Bidirectional):
 		return bad("idle", sh.Idle)
-	case sh.Naps && !sh.maySleep():
-		return bad("naps", sh.Naps)
 	case sh.Timeout <= 0 || sh.Timeout > maxDuration:
 		return bad("timeout", sh.Timeout)
 	}
@@ -308,10 +304,14 @@ func oneSided(k transports.Kind) bool { return k == transports.KindRead || isAto
 // barrier arrives.
 func (sh *Shape) dozes() bool { return sh.Idle && !oneSided(sh.kind()) }
 
-// maySleep tells streams of messages whose target loses nothing where it is late by a nap.
-func (sh *Shape) maySleep() bool {
-	return sh.Workload == WorkloadThroughput && !sh.Bidirectional && sh.Polling == PollingBusy &&
-		!sh.Idle && sh.Arrival == ArrivalMessage && sh.RecvDepth >= DefaultRecvDepth
+// lulls tells whether a side over a device that needs no polls sleeps now and then while it
+// polls, on request: the client of a stream, and a target that has receives for many more
+// messages and so loses nothing where it is late.
+func (sh *Shape) lulls(side string) bool {
+	if sh.Polling != PollingAdaptive || sh.Workload != WorkloadThroughput || sh.Bidirectional {
+		return false
+	}
+	return side == sideClient || !sh.Idle && sh.Arrival == ArrivalMessage && sh.RecvDepth >= DefaultRecvDepth
 }
 
 // target says what the server's thread does.

@@ -84,7 +84,6 @@ const mostDone = 2 * latencySlots
 
 func newWorker(sh *Shape, side string, cpu int) *worker {
 	w := &worker{sh: sh, side: side, cpu: cpu, done: make([]transports.Done, mostDone), event: sh.Polling == PollingEvent}
-	w.offers.naps = side == sideServer && sh.Naps
 	if side == sideClient {
 		// Time for the bytes under way at 10 MB/s comes on top of the timeout: the
 		// limit is for peers that are gone, not for slow ones.
