@@ -12,6 +12,8 @@
 # long for every instruction, and the host's pace changes by up to 1.4x from one probe to
 # the next. So p50 is taken with both tools in turns of a few hundredths of a second, and
 # the median of the ratios of pairs is judged.
+# Both tools poll all the time (busy). That rdmaperf's streams can sleep while a device in
+# software is at work (adaptive) is shown beside and judged by nothing: perftest cannot.
 # perftest's figure is the period from post to post, rdmaperf's the time from post to
 # arrival; both are halved for send and write, and the table has both tools' periods
 # below. perftest has one thread; the Go runtime's monitor is given slack
@@ -40,10 +42,13 @@ for ((repeat = 1; repeat <= repeats; repeat++)); do
 			# Three times as many of what is close to its target, which takes a second: long
 			# messages, and the rates of sends, where both sides' threads work.
 			for ((probe = 3 * repeat - 2; probe <= 3 * repeat; probe++)); do
+				adaptive=no
+				((probe < 3 * repeat)) || adaptive=yes
 				point "$probe" "$device" "${op}_bw" 65536 "$long"
 				[[ $op == send || $probe -eq $((3 * repeat)) ]] || continue
 				point "$probe" "$device" "${op}_bw" 64 10000
 			done
+			adaptive=no
 			if ((repeat == 1)); then point 1 "$device" "${op}_lat" 65536 200; fi # only shown
 		done
 		if [[ $device == rxe* ]]; then point "$repeat" "$device" atomic_lat 8 2000; fi # only shown

@@ -2,11 +2,10 @@
 # shellcheck disable=SC2154,SC2034 # guest/lib.sh sets server, the scripts use ours
 # Measures one point with perftest and with rdmaperf, one right after the other: same
 # device, same CPUs, same depth, nothing inline, busy polling. perftest checks no data, so
-# rdmaperf does not either. Between polls that find nothing, rdmaperf's streams sleep for a
-# 64th of what is outstanding, and perftest's do not: in that the settings differ. Raw output goes to $raw in the names
-# that ratiotable reads.
+# rdmaperf does not either. Raw output goes to $raw in the names that ratiotable reads.
 
 raw=$OUT/raw
+adaptive=no
 limit=60 # seconds for one probe
 reads=128 # outstanding reads: rdmaperf takes as many as the queue is deep and the device can
 mkdir -p "$raw"
@@ -23,12 +22,16 @@ rdmaperf_server() {
 }
 
 # point REPEAT DEVICE TEST SIZE COUNT: both tools, in an order that changes with the repeat.
+# With adaptive=yes, rdmaperf once more with adaptive polling, which perftest has not: never
+# between the two.
 point() {
 	echo "repeat $1: $2 $3, $4 bytes"
 	if (($1 % 2)); then
 		by_perftest "$@"
 		by_rdmaperf "$@"
+		[[ $adaptive != yes ]] || by_rdmaperf_adaptive "$@"
 	else
+		[[ $adaptive != yes ]] || by_rdmaperf_adaptive "$@"
 		by_rdmaperf "$@"
 		by_perftest "$@"
 	fi
@@ -100,9 +103,16 @@ ended() {
 	echo "exit code $2: $(tail -n 1 "$3")" >"$1.failed"
 }
 
-by_rdmaperf() {
-	local file=$raw/$1.rdmaperf.$2.$3.$4 code=0 options address
+by_rdmaperf() { by_rdmaperf_as rdmaperf busy "$@"; }
+
+by_rdmaperf_adaptive() { by_rdmaperf_as adaptive adaptive "$@"; }
+
+# by_rdmaperf_as NAME POLLING REPEAT DEVICE TEST SIZE COUNT: NAME is the tool in the file's name.
+by_rdmaperf_as() {
+	local file=$raw/$3.$1.$4.$5.$6 polling=$2 code=0 options address
+	shift 2
 	rdmaperf_options "$@"
+	options+=(--polling "$polling")
 	timeout "$limit" "${on[@]}" 0 rdmaperf run "$address" "${options[@]}" >"$file" 2>/tmp/client.log || code=$?
 	ended "$file" "$code" /tmp/client.log
 }

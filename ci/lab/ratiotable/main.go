@@ -3,7 +3,9 @@
 //
 // It reads a directory with one file for each probe, named
 // REPEAT.TOOL.DEVICE.TEST.SIZE, such as 1.perftest.rxe0.send_lat.64: perftest's
-// output as it prints it, or rdmaperf's result document. A probe that failed leaves
+// output as it prints it, or rdmaperf's result document. TOOL is perftest, rdmaperf, which
+// polls as perftest does, or adaptive: rdmaperf with another way of polling, whose ratio is
+// shown in a line of its own and never judged. A probe that failed leaves
 // the same name with .failed behind it, and the reason inside.
 //
 // What is judged is the median of the ratios of two probes that ran one right after the

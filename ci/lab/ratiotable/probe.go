@@ -32,9 +32,17 @@ type raw struct {
 	failures []string
 }
 
+// Tools, as names of files have them. adaptive is rdmaperf with adaptive polling, which
+// perftest has not.
+const (
+	perftestTool = "perftest"
+	busyTool     = "rdmaperf"
+	adaptiveTool = "adaptive"
+)
+
 // byTool makes an empty row of values or periods.
 func byTool() map[string]map[int]float64 {
-	return map[string]map[int]float64{"perftest": {}, "rdmaperf": {}}
+	return map[string]map[int]float64{perftestTool: {}, busyTool: {}, adaptiveTool: {}}
 }
 
 // periodsOf takes the periods of o's probes instead of its own.
@@ -67,10 +75,12 @@ func readDir(dir fs.FS) (*raw, error) {
 		x, err := 0.0, errors.New(string(bytes.TrimSpace(b)))
 		switch {
 		case failed:
-		case tool == "perftest":
+		case tool == perftestTool:
 			x, err = perftest(b, p)
+		case tool == adaptiveTool:
+			x, err = document(b, p, reports.PollingAdaptive)
 		default:
-			x, err = document(b, p)
+			x, err = document(b, p, reports.PollingBusy)
 		}
 		if err != nil {
 			r.failures = append(r.failures, fmt.Sprintf("%s: %v", name, err))
@@ -87,7 +97,7 @@ func readDir(dir fs.FS) (*raw, error) {
 // parseName reads REPEAT.TOOL.DEVICE.TEST.SIZE.
 func parseName(name string) (p probe, tool string, repeat int, err error) {
 	f := strings.Split(name, ".")
-	if len(f) != 5 || f[1] != "perftest" && f[1] != "rdmaperf" || !strings.HasSuffix(f[3], "_lat") && !strings.HasSuffix(f[3], "_bw") {
+	if len(f) != 5 || byTool()[f[1]] == nil || !strings.HasSuffix(f[3], "_lat") && !strings.HasSuffix(f[3], "_bw") {
 		return p, "", 0, fmt.Errorf("file %q: want REPEAT.TOOL.DEVICE.TEST.SIZE", name)
 	}
 	repeat, err = strconv.Atoi(f[0])
@@ -133,7 +143,7 @@ func perftest(b []byte, p probe) (float64, error) {
 // period is the mean time from post to post of a latency that was read before: 0 when
 // it is not there.
 func period(tool string, b []byte) float64 {
-	if tool == "perftest" {
+	if tool == perftestTool {
 		value, _ := onlyRow(b)
 		return value[columnMean] * 1e3
 	}
@@ -192,8 +202,9 @@ func cells(header, row string) (map[string]float64, error) {
 	return value, nil
 }
 
-// document reads rdmaperf's result document, which must hold the probe's point alone.
-func document(b []byte, p probe) (float64, error) {
+// document reads rdmaperf's result document, which must hold the probe's point alone,
+// polled in the way that the table is going to say.
+func document(b []byte, p probe, polling string) (float64, error) {
 	d, err := reports.ReadDocument(bytes.NewReader(b))
 	switch {
 	case err != nil:
@@ -209,6 +220,8 @@ func document(b []byte, p probe) (float64, error) {
 		return 0, fmt.Errorf("rdmaperf: %d operations failed", r.Errors)
 	case r.SizeBytes != p.size:
 		return 0, fmt.Errorf("rdmaperf: point of %d bytes, want %d", r.SizeBytes, p.size)
+	case r.Polling != polling:
+		return 0, fmt.Errorf("rdmaperf: polling %q, want %s", r.Polling, polling)
 	case p.latency() && r.Latency != nil:
 		return positive("rdmaperf", r.Latency.P50)
 	case !p.latency() && r.Throughput != nil:

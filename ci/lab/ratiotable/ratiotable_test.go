@@ -101,7 +101,7 @@ func doc(t *testing.T, results ...reports.Result) []byte {
 }
 
 func result(p probe, x float64) reports.Result {
-	r := reports.Result{Stack: "verbs:" + p.device, Transport: "verbs:" + p.device, Label: reports.LabelSoft, SizeBytes: p.size, QPs: 1}
+	r := reports.Result{Stack: "verbs:" + p.device, Transport: "verbs:" + p.device, Label: reports.LabelSoft, SizeBytes: p.size, QPs: 1, Polling: reports.PollingBusy}
 	if p.latency() {
 		r.Workload, r.Op, r.Depth, r.Latency = "latency", strings.TrimSuffix(p.test, "_lat"), 1, &reports.Latency{Count: 1000, P50: x}
 	} else {
@@ -115,14 +115,17 @@ func TestDocumentRefusesRunsThatProveNothing(t *testing.T) {
 	p := probe{"rxe0", "send_lat", 64}
 	lost := result(p, 1000)
 	lost.Errors = 1
+	adaptive := result(p, 1000)
+	adaptive.Polling = reports.PollingAdaptive
 	for name, b := range map[string][]byte{
 		"want one":          doc(t, result(p, 1), result(p, 2)),
 		"operations failed": doc(t, lost),
+		"want busy":         doc(t, adaptive),
 		"want 64":           doc(t, result(probe{"rxe0", "send_lat", 128}, 1000)),
 		"is no send_lat":    doc(t, result(probe{"rxe0", "send_bw", 64}, 1000)),
 		"value is 0":        doc(t, result(p, 0)),
 	} {
-		if x, err := document(b, p); err == nil || !strings.Contains(err.Error(), name) {
+		if x, err := document(b, p, reports.PollingBusy); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("document = %v, %v, want an error with %q", x, err, name)
 		}
 	}
@@ -161,9 +164,9 @@ func TestTargetsAreMetMissedAndLeftOut(t *testing.T) {
 		code  int
 		words []string
 	}{
-		{1, true, reports.ExitOK, []string{"send_lat 64 1.000 1.000 to 1.000 3 <= 1.03 pass 16.00 us 16.00 us 1.000\n", "send_bw 64 1.000 1.000 to 1.000 3 >= 1.00 pass 40000 op/s 40000 op/s 1.000\n"}},
+		{1, true, reports.ExitOK, []string{"send_lat 64 busy 1.000 1.000 to 1.000 3 <= 1.03 pass 16.00 us 16.00 us 1.000\n", "send_bw 64 busy 1.000 1.000 to 1.000 3 >= 1.00 pass 40000 op/s 40000 op/s 1.000\n"}},
 		{1.1, true, reports.ExitThreshold, []string{"1.100 1.100 to 1.100 3 <= 1.03 fail", "0.909 0.909 to 0.909 3 >= 1.00 fail"}},
-		{1.1, false, reports.ExitOK, []string{"send_lat 64 1.100 1.100 to 1.100 3 16.00 us 17.60 us 1.100\n"}},
+		{1.1, false, reports.ExitOK, []string{"send_lat 64 busy 1.100 1.100 to 1.100 3 16.00 us 17.60 us 1.100\n"}},
 	} {
 		tab := tableOf(t, machine(t, c.ratio), c.judge)
 		if code := reports.Code(tab.outcome()); code != c.code {
@@ -206,6 +209,30 @@ func TestPairsDecide(t *testing.T) {
 		}
 		if ok := tab.outcome() == nil; ok != (c.verdict == targets.Pass) {
 			t.Errorf("%v: outcome %v", c.pairs, tab.outcome())
+		}
+	}
+}
+
+// What perftest cannot do stands beside what both do, and decides nothing.
+func TestAdaptivePollingIsShownAndNotJudged(t *testing.T) {
+	p := probe{"rxe0", "send_bw", 64}
+	for _, c := range []struct {
+		ratio, adaptive float64
+		code            int
+	}{{1, 2, reports.ExitOK}, {1.1, 0.5, reports.ExitThreshold}} {
+		dir := machine(t, c.ratio)
+		for repeat := range 4 { // a repeat more than perftest has
+			r := result(p, 40000/c.adaptive)
+			r.Polling = reports.PollingAdaptive
+			dir[fmt.Sprintf("%d.adaptive.rxe0.send_bw.64", repeat)] = &fstest.MapFile{Data: doc(t, r)}
+		}
+		tab := tableOf(t, dir, true)
+		if code := reports.Code(tab.outcome()); code != c.code {
+			t.Errorf("busy %v, adaptive %v: exit code %d, want %d", c.ratio, c.adaptive, code, c.code)
+		}
+		l := tab.Lines[len(tab.Lines)-1]
+		if len(tab.Lines) != 3 || l.Polling != reports.PollingAdaptive || l.Verdict != targets.None || len(l.Ratios) != 3 {
+			t.Errorf("%d lines, the last %+v", len(tab.Lines), l)
 		}
 	}
 }

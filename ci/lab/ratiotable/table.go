@@ -43,7 +43,8 @@ type line struct {
 	Device    string  `json:"device"`
 	Test      string  `json:"test"`
 	SizeBytes int64   `json:"size_bytes"`
-	Unit      string  `json:"unit"` // ns or op/s
+	Polling   string  `json:"polling"` // rdmaperf's; perftest's is busy
+	Unit      string  `json:"unit"`    // ns or op/s
 	Perftest  float64 `json:"perftest"`
 	Rdmaperf  float64 `json:"rdmaperf"`
 	// Of latencies: the mean time from post to post, medians over the repeats.
@@ -58,40 +59,53 @@ type line struct {
 	Verdict        targets.Verdict `json:"verdict,omitempty"`
 }
 
-// build computes the table. Without judge no line has a target.
+// build computes the table. Without judge no line has a target; what was polled
+// adaptively, which perftest cannot, has none either.
 func build(r *raw, judge bool) *table {
-	t := &table{Schema: "rdmaperf-ratios/v2", Lines: []line{}, Failures: r.failures}
+	t := &table{Schema: "rdmaperf-ratios/v3", Lines: []line{}, Failures: r.failures}
 	for p, tools := range r.values {
-		l := line{Device: p.device, Test: p.test, SizeBytes: p.size, Unit: "op/s", Ratios: []float64{}}
-		if p.latency() {
-			l.Unit = "ns"
+		if len(tools[busyTool]) > 0 || len(tools[adaptiveTool]) == 0 {
+			l := newLine(r, p, busyTool, reports.PollingBusy)
+			l.judge(judge && p.hasTarget(), p.latency())
+			t.Lines = append(t.Lines, l)
 		}
-		var theirs, ours []float64
-		for n, x := range tools["perftest"] {
-			if y, both := tools["rdmaperf"][n]; both {
-				theirs, ours, l.Ratios = append(theirs, x), append(ours, y), append(l.Ratios, y/x)
-			}
+		if len(tools[adaptiveTool]) > 0 {
+			t.Lines = append(t.Lines, newLine(r, p, adaptiveTool, reports.PollingAdaptive))
 		}
-		slices.Sort(l.Ratios)
-		l.Ratio = targets.Median(l.Ratios)
-		l.Low, l.High = targets.Interval(l.Ratios)
-		if best := slices.Max[[]float64]; len(l.Ratios) > 0 {
-			if p.latency() {
-				best = slices.Min[[]float64]
-			}
-			l.Perftest, l.Rdmaperf = best(theirs), best(ours)
-			l.Best = l.Rdmaperf / l.Perftest
-		}
-		if p.latency() {
-			l.PerftestPeriod, l.RdmaperfPeriod = targets.Median(values(r.periods[p]["perftest"])), targets.Median(values(r.periods[p]["rdmaperf"]))
-		}
-		l.judge(judge && p.hasTarget(), p.latency())
-		t.Lines = append(t.Lines, l)
 	}
 	slices.SortFunc(t.Lines, func(a, b line) int {
-		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(order(a.Test), order(b.Test)), cmp.Compare(a.Test, b.Test), cmp.Compare(a.SizeBytes, b.SizeBytes))
+		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(order(a.Test), order(b.Test)), cmp.Compare(a.Test, b.Test), cmp.Compare(a.SizeBytes, b.SizeBytes), -cmp.Compare(a.Polling, b.Polling))
 	})
 	return t
+}
+
+// newLine compares what one tool measured of a probe with perftest's.
+func newLine(r *raw, p probe, tool, polling string) line {
+	tools := r.values[p]
+	l := line{Device: p.device, Test: p.test, SizeBytes: p.size, Polling: polling, Unit: "op/s", Ratios: []float64{}}
+	if p.latency() {
+		l.Unit = "ns"
+	}
+	var theirs, ours []float64
+	for n, x := range tools[perftestTool] {
+		if y, both := tools[tool][n]; both {
+			theirs, ours, l.Ratios = append(theirs, x), append(ours, y), append(l.Ratios, y/x)
+		}
+	}
+	slices.Sort(l.Ratios)
+	l.Ratio = targets.Median(l.Ratios)
+	l.Low, l.High = targets.Interval(l.Ratios)
+	if best := slices.Max[[]float64]; len(l.Ratios) > 0 {
+		if p.latency() {
+			best = slices.Min[[]float64]
+		}
+		l.Perftest, l.Rdmaperf = best(theirs), best(ours)
+		l.Best = l.Rdmaperf / l.Perftest
+	}
+	if p.latency() {
+		l.PerftestPeriod, l.RdmaperfPeriod = targets.Median(values(r.periods[p][perftestTool])), targets.Median(values(r.periods[p][tool]))
+	}
+	return l
 }
 
 // values gives those of all repeats.
@@ -130,10 +144,10 @@ func (t *table) outcome() error {
 func (t *table) writeText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	row := func(f ...any) {
-		fmt.Fprintln(b, strings.TrimRight(fmt.Sprintf("%-6s %-10s %8s %8s  %-16s %4s   %-8s %-10s %14s %14s %7s", f...), " "))
+		fmt.Fprintln(b, strings.TrimRight(fmt.Sprintf("%-6s %-10s %8s %-8s %8s  %-16s %4s   %-8s %-10s %14s %14s %7s", f...), " "))
 	}
 	periods := false
-	row("device", "test", "bytes", "ratio", "95 % of medians", "of", "target", "verdict", "best: perftest", "rdmaperf", "ratio")
+	row("device", "test", "bytes", "polling", "ratio", "95 % of medians", "of", "target", "verdict", "best: perftest", "rdmaperf", "ratio")
 	for _, l := range t.Lines {
 		ratio, interval, theirs, ours, best := "-", "", "", "", ""
 		if len(l.Ratios) > 0 {
@@ -141,14 +155,14 @@ func (t *table) writeText(w io.Writer) error {
 			theirs, ours, best = format(l.Perftest, l.Unit), format(l.Rdmaperf, l.Unit), fmt.Sprintf("%.3f", l.Best)
 		}
 		periods = periods || l.PerftestPeriod > 0 && l.RdmaperfPeriod > 0
-		row(l.Device, l.Test, fmt.Sprint(l.SizeBytes), ratio, interval, fmt.Sprint(len(l.Ratios)), l.Target, l.Verdict, theirs, ours, best)
+		row(l.Device, l.Test, fmt.Sprint(l.SizeBytes), l.Polling, ratio, interval, fmt.Sprint(len(l.Ratios)), l.Target, l.Verdict, theirs, ours, best)
 	}
 	if periods {
 		fmt.Fprintln(b, "a latency of perftest's is the time from post to post, of rdmaperf's from post to arrival; from post to post, in the mean (medians over the repeats):")
 	}
 	for _, l := range t.Lines {
 		if l.PerftestPeriod > 0 && l.RdmaperfPeriod > 0 {
-			row(l.Device, l.Test, fmt.Sprint(l.SizeBytes), fmt.Sprintf("%.3f", l.RdmaperfPeriod/l.PerftestPeriod), "", "", "", "", format(l.PerftestPeriod, "ns"), format(l.RdmaperfPeriod, "ns"), "")
+			row(l.Device, l.Test, fmt.Sprint(l.SizeBytes), l.Polling, fmt.Sprintf("%.3f", l.RdmaperfPeriod/l.PerftestPeriod), "", "", "", "", format(l.PerftestPeriod, "ns"), format(l.RdmaperfPeriod, "ns"), "")
 		}
 	}
 	for _, f := range t.Failures {
