@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/bench"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -59,6 +60,21 @@ func parseWarmup(s string) (int64, time.Duration, error) {
 		return 0, 0, fmt.Errorf("%q: want auto, none, a number of operations or a time such as 200ms", s)
 	}
 	return 0, d, nil
+}
+
+// parseNice reads --nice. 0 asks for what auto would change.
+func parseNice(s string) (int, error) {
+	if s == "auto" {
+		return bench.NiceAuto, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > bench.MostNice {
+		return 0, fmt.Errorf("%q: want auto or a nice value of 0 to %d", s, bench.MostNice)
+	}
+	if n == 0 {
+		return bench.NiceNone, nil
+	}
+	return n, nil
 }
 
 // parsePin reads --pin; CPUs are -1 when there is no pinning.

@@ -44,6 +44,7 @@ type runOptions struct {
 	inline     string
 	moderation int
 	polling    string
+	nice       string
 	noVerify   bool
 	pin        string
 	seed       uint64
@@ -92,6 +93,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.StringVarP(&o.inline, "inline_size", "I", "0", "post messages up to this size inline")
 	f.IntVarP(&o.moderation, "cq-mod", "Q", 0, "one completion for so many operations in throughput (default by size and depth)")
 	f.StringVar(&o.polling, "polling", bench.PollingBusy, "busy, event, or adaptive: busy, but both ends of a stream over kernel verbs sleep for up to 500 us at a time while the device is at work, which leaves the CPUs to a device that is the kernel itself")
+	f.StringVar(&o.nice, "nice", "auto", "nice value of both sides' worker threads, 0 (as the process) to 19, or auto (19 in streams over kernel devices in software, which work on the same CPUs)")
 	f.BoolVar(&o.noVerify, "no-verify", false, "do not compare what arrives")
 	f.StringVar(&o.pin, "pin", "auto", "CPUs of the worker threads: none, CLIENT,SERVER, or auto (the last two allowed CPUs when there is no HOST)")
 	f.Uint64Var(&o.seed, "seed", 0, "of the data patterns (default random)")
@@ -157,6 +159,7 @@ func (o *runOptions) plan(cmd *cobra.Command) (*runPlan, error) {
 		{"--duration", func() (err error) { b.Duration, err = o.window(); return }},
 		{"--warmup", func() (err error) { b.WarmupIterations, b.WarmupDuration, err = parseWarmup(o.warmup); return }},
 		{"--inline_size", func() (err error) { b.Inline, err = parseBytes(o.inline); return }},
+		{"--nice", func() (err error) { b.Nice, err = parseNice(o.nice); return }},
 		{"--timeout", func() (err error) { b.Timeout, err = parseDuration(o.timeout); return }},
 		{"--pin", func() (err error) { p.autoPin, b.ClientCPU, b.ServerCPU, err = parsePin(o.pin, o.threads); return }},
 		{"--interval", func() (err error) { b.Interval, err = o.load.series(changed); return }},

@@ -20,7 +20,7 @@ type flagGroup struct {
 var runGroups = []flagGroup{
 	{"What to measure", []string{"transport", "workload", "op", "size", "all", "scenario"}},
 	{"How long", []string{"duration", "iters", "warmup", "repeat", "interval"}},
-	{"Load", []string{"qp", "qp-sweep", "threads", "tx-depth", "rx-depth", "bidirectional", "inline_size", "cq-mod", "polling",
+	{"Load", []string{"qp", "qp-sweep", "threads", "tx-depth", "rx-depth", "bidirectional", "inline_size", "cq-mod", "polling", "nice",
 		"rate", "rate-sweep", "arrivals", "pin", "no-verify", "seed"}},
 	{"Peer and device", []string{"port", "ib-dev", "ib-port", "gid-index", "rdma_cm", "timeout", "CPU-freq"}},
 	{"Output", []string{"output", "json", "format", "report_gbits", "counters", "raw", "raw-limit", "cpu-profile", "fail-if",

@@ -323,9 +323,12 @@ func (c *crew) start(lim limits, record bool) *run {
 				}
 				defer calmOthers(!w.oneProcess)()
 			}
+			errs[i] = c.sh.beNice()
 			ready.Done()
 			<-gate
-			errs[i] = loop(w)
+			if errs[i] == nil {
+				errs[i] = loop(w)
+			}
 			w.close()
 			if errs[i] != nil && errs[i] != errStop {
 				r.halt(stopSoon) // the others need not go on

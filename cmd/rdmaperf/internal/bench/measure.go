@@ -319,6 +319,9 @@ func (m *measurement) parameters() map[string]any {
 	if sh.lulls(sideServer) {
 		p["target_naps"] = "where its device needs no polls: at most 500 us and a 64th of half of its receives, and 200 us at a time while others take its CPU"
 	}
+	if sh.Nice > 0 {
+		p["worker_nice"] = sh.Nice
+	}
 	if m.crew != nil && m.crew.workers[0].lulls {
 		p["client_naps"] = "at most 500 us and a 64th of what is outstanding, while nothing completes"
 	}

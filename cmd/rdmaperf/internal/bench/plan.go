@@ -39,6 +39,7 @@ type Plan struct {
 	QPs        int    `json:"qps,omitempty"`        // default 1
 	Threads    int    `json:"threads,omitempty"`    // workers a side; default 1, with event polling QPs
 	Polling    string `json:"polling,omitempty"`    // PollingBusy (default), PollingEvent or PollingAdaptive
+	Nice       int    `json:"nice,omitempty"`       // nice value of the workers, 1 to 19, NiceAuto or NiceNone
 	Inline     int    `json:"inline,omitempty"`     // messages up to so many bytes are posted inline
 	Moderation int    `json:"moderation,omitempty"` // one completion for so many operations; default by size and depth
 	Verify     bool   `json:"verify"`
@@ -231,6 +232,10 @@ func (p *Plan) Validate() error {
 		return bad("polling", p.Polling, "want busy, adaptive or event")
 	case p.Polling == PollingEvent && p.mostQPs() > maxThreads:
 		return bad("qps", p.mostQPs(), fmt.Sprintf("with event polling at most %d", maxThreads))
+	case p.Nice < NiceNone || p.Nice > MostNice:
+		return bad("nice value", p.Nice, fmt.Sprintf("want 0 to %d", MostNice))
+	case p.Nice > 0 && p.hasCalls():
+		return bad("nice value", p.Nice, "calls run on threads of the Go runtime, which have the process's; see nice(1)")
 	case p.Inline < 0 || p.Inline > maxSize:
 		return bad("inline", p.Inline, "want 0 or more bytes")
 	case p.Moderation < 0:

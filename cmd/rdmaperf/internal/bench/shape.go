@@ -79,6 +79,7 @@ type Shape struct {
 	Inline     int           `json:"inline"`
 	Slots      int           `json:"slots"`
 	Polling    string        `json:"polling"`
+	Nice       int           `json:"nice,omitempty"` // of the workers' threads; 0: left
 	Arrival    string        `json:"arrival"`
 	Verify     bool          `json:"verify"`
 	Seed       uint64        `json:"seed"`
@@ -135,6 +136,7 @@ func newShape(p *Plan, pt Point, client, server transports.Caps) (*Shape, error)
 	if sh.Polling == PollingAdaptive && !(client.Unaided && sh.lulls(sideClient)) && !(server.Unaided && sh.lulls(sideServer)) {
 		sh.Polling = PollingBusy // nothing to adapt, and the result is to say so
 	}
+	sh.Nice = sh.niceOf(p, client, server)
 	return sh, sh.validate()
 }
 
@@ -274,6 +276,8 @@ func (sh *Shape) validate() error {
 		return bad("polling", sh.Polling)
 	case sh.Polling == PollingEvent && sh.Threads != sh.QPs:
 		return bad("threads", sh.Threads)
+	case sh.Nice < 0 || sh.Nice > MostNice:
+		return bad("nice value", sh.Nice)
 	case sh.Arrival != ArrivalMessage && sh.Arrival != ArrivalMemory && sh.Arrival != ArrivalNotify && sh.Arrival != ArrivalCompletion:
 		return bad("arrival", sh.Arrival)
 	case sh.AppWindow < 0 || sh.AppWindow > maxDepth:

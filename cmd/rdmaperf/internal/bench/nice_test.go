@@ -1,0 +1,100 @@
+package bench
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Only who polls a device that is the kernel goes to the end of the queue by itself.
+func TestStreamsOverKernelDevicesAreNice(t *testing.T) {
+	kernel := transports.Caps{Unaided: true, Label: rdma.LabelSoft}
+	for _, c := range []struct {
+		name     string
+		caps     transports.Caps
+		workload string
+		polling  string
+		nice     int
+		want     int
+	}{
+		{"stream", kernel, WorkloadThroughput, PollingBusy, NiceAuto, MostNice},
+		{"adaptive stream", kernel, WorkloadThroughput, PollingAdaptive, NiceAuto, MostNice},
+		{"sleeping stream", kernel, WorkloadThroughput, PollingEvent, NiceAuto, 0},
+		{"not wanted", kernel, WorkloadThroughput, PollingBusy, NiceNone, 0},
+		{"latency", kernel, WorkloadLatency, PollingBusy, NiceAuto, 0},
+		{"latency, asked for", kernel, WorkloadLatency, PollingBusy, 5, 5},
+		{"adapter", transports.Caps{Unaided: true, Label: rdma.LabelDevice}, WorkloadThroughput, PollingBusy, NiceAuto, 0},
+		{"user space", transports.Caps{Label: rdma.LabelSoft}, WorkloadThroughput, PollingBusy, NiceAuto, 0},
+		{"memory", transports.Caps{Unaided: true, Label: rdma.LabelMem}, WorkloadThroughput, PollingBusy, NiceAuto, 0},
+	} {
+		c.caps.Kinds, c.caps.MaxMsg, c.caps.Events = transports.Kinds(transports.KindSend), 1<<20, true
+		sh, err := newShape(&Plan{QPs: 1, Threads: 1, Polling: c.polling, Nice: c.nice, Timeout: DefaultTimeout}, Point{Workload: c.workload, Op: "send", Size: 64}, c.caps, c.caps)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		} else if sh.Nice != c.want {
+			t.Errorf("%s: nice value %d, want %d", c.name, sh.Nice, c.want)
+		}
+	}
+}
+
+// Both sides' workers have the nice value while they work, and no thread keeps it.
+func TestNiceThreadsAreTheWorkers(t *testing.T) {
+	const nice = 7
+	if n := len(threadsWith(t, nice)); n != 0 {
+		t.Fatalf("%d threads have the nice value %d before the run", n, nice)
+	}
+	plan := quickPlan(Point{Workload: WorkloadThroughput, Op: "send", Size: 64})
+	plan.Nice, plan.Iterations, plan.WarmupIterations, plan.Duration = nice, 0, 0, 100*time.Millisecond
+	most, done := 0, make(chan struct{})
+	go func() {
+		defer close(done)
+		results, err := runPoints(t, memEnds, plan)
+		if err != nil {
+			t.Error(err)
+		} else if got := results[0].Parameters["worker_nice"]; got != nice {
+			t.Errorf("worker_nice is %v, want %d", got, nice)
+		}
+	}()
+	for ended := false; !ended; {
+		most = max(most, len(threadsWith(t, nice)))
+		select {
+		case <-done:
+			ended = true
+		default:
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if most != 2 {
+		t.Errorf("at most %d threads had the nice value, want one of each side", most)
+	}
+	for end := time.Now().Add(5 * time.Second); len(threadsWith(t, nice)) > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("a thread with the nice value is still there")
+		}
+	}
+}
+
+// threadsWith lists this process's threads that have a nice value.
+func threadsWith(t *testing.T, nice int) (tids []int) {
+	for _, tid := range threads(nil) {
+		b, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(tid) + "/stat")
+		if err != nil {
+			continue // it has ended
+		}
+		_, rest, _ := strings.Cut(string(b), ") ")
+		const niceField = 19 - 3 // proc_pid_stat(5); the state, behind the name, is the third
+		f := strings.Fields(rest)
+		if len(f) <= niceField {
+			t.Fatalf("stat of thread %d: %q", tid, b)
+		}
+		if f[niceField] == strconv.Itoa(nice) {
+			tids = append(tids, tid)
+		}
+	}
+	return tids
+}
