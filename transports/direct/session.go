@@ -16,9 +16,10 @@ const (
 	postBatch = 64
 	// pollBatch bounds one CQ.Poll in the same way.
 	pollBatch = 128
-	// volleyBatch is how many steps one Volley takes at most. Arbitrary: with eight,
-	// what stands between two calls is a small part of a step.
-	volleyBatch = 8
+	// volleyBatch is how many steps one Volley takes at most. The step after a way out of
+	// the device and back is slower by a tenth where code is translated; with 16 it is
+	// rare enough not to move a median (latencySlots of the engine).
+	volleyBatch = 16
 	// closeGrace is the deadline of the Disconnect in Close. Arbitrary.
 	closeGrace = 250 * time.Millisecond
 	// idlePolls empty Polls pass between two looks at the QP's state, which costs

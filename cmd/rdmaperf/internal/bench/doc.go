@@ -31,7 +31,7 @@
 // comparing the echo with what was sent, reposting receives and reaping send
 // completions happen between samples. Where the transport takes the steps of a
 // ping-pong in one call (parameter volleys), the clock is read in that call, and up
-// to 32 messages of 512 bytes, or eight of 4 KiB, go in one: one after the other, each
+// to 16 messages of at most 4 KiB go in one: one after the other, each
 // with its own sample, prepared together and compared together.
 // What the loop itself puts into a sample is measured without a transport below and
 // stands beside the figures (loop_overhead_ns): the volley's or the plain loop's.
