@@ -6,7 +6,7 @@
 # busybox runs its own ip and modprobe even when PATH says otherwise.
 guest_programs=(
 	bash kmod ip tc rdma ibv_devinfo ibv_devices ibv_rc_pingpong ibv_ud_pingpong rping udaddy rdma_server rdma_client
-	ib_send_lat ib_write_lat ib_read_lat ib_atomic_lat ib_send_bw ib_write_bw ib_read_bw ib_atomic_bw tcpdump
+	ib_send_lat ib_write_lat ib_read_lat ib_atomic_lat ib_send_bw ib_write_bw ib_read_bw ib_atomic_bw tcpdump nice
 )
 no_applets='^(ash|sh|hush|bash|ip|ipaddr|iplink|ipneigh|iproute|iprule|iptunnel|tc|modprobe|insmod|rmmod|lsmod|depmod|modinfo|init|linuxrc)$'
 
