@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -183,6 +184,49 @@ func TestServerSurvivesClientsThatDie(t *testing.T) {
 		c.Close()
 		works(t, addr, tr)
 	})
+}
+
+// lineWriter hands over what a logger writes.
+type lineWriter chan string
+
+func (w lineWriter) Write(b []byte) (int, error) {
+	w <- string(b)
+	return len(b), nil
+}
+
+// A client that leaves in the middle of a set-up is not the server's end.
+func TestServerSaysThatTheClientLeft(t *testing.T) {
+	lines := make(lineWriter, 16)
+	addr, tr := memServer(t, &Server{Log: slog.New(slog.NewTextHandler(lines, nil))})
+	sh, err := newShape(&Plan{QPs: 1, Threads: 1, Polling: PollingBusy, Timeout: 5 * time.Second}, Point{Workload: WorkloadLatency, Op: "send", Size: 64}, tr.Caps(), tr.Caps())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := json.Marshal(&message{Type: msgPoint, Shape: sh})
+	io.WriteString(conn, planLine(t, nil)+string(b)+"\n")
+	ready := make([]byte, 1)
+	if _, err := io.ReadFull(conn, ready); err != nil { // it answers the plan, and goes on
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond) // into the wait for sessions; earlier would be as good
+	conn.Close()
+	for end := time.After(5 * time.Second); ; {
+		select {
+		case line := <-lines:
+			if strings.Contains(line, "shutting down") {
+				t.Fatalf("log: %s", line)
+			}
+			if strings.Contains(line, "the client left") {
+				return
+			}
+		case <-end:
+			t.Fatal("nothing in the log")
+		}
+	}
 }
 
 func TestServerServesSeveralAtOnceUpToItsLimit(t *testing.T) {

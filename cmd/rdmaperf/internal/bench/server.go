@@ -163,18 +163,18 @@ func (c *clientSession) serve(ctx context.Context) error {
 		if errors.Is(err, io.EOF) {
 			return nil // a port check
 		}
-		return c.refuse(peerError("read plan", err, "a client of the same version"))
+		return c.refuse(ctx, peerError("read plan", err, "a client of the same version"))
 	}
 	if err := checkGreeting(m); err != nil {
-		return c.refuse(err)
+		return c.refuse(ctx, err)
 	}
 	// Only a client that speaks the protocol counts: a port check is none.
 	defer c.server.clients.Add(-1)
 	if c.server.clients.Add(1) > int32(c.server.maxClients()) {
-		return c.refuse(peerError("accept client", fmt.Errorf("busy: %d clients are being served", c.server.maxClients()), "again later, or serve --max-clients"))
+		return c.refuse(ctx, peerError("accept client", fmt.Errorf("busy: %d clients are being served", c.server.maxClients()), "again later, or serve --max-clients"))
 	}
 	if err := c.accept(m.Plan); err != nil {
-		return c.refuse(err)
+		return c.refuse(ctx, err)
 	}
 	defer c.tr.Close()
 	c.log.Info("plan accepted", "transport", c.tr.Name(), "points", len(c.plan.Points))
@@ -187,18 +187,23 @@ func (c *clientSession) serve(ctx context.Context) error {
 			err = outOfTurn(m, msgPoint)
 		}
 		if err != nil {
-			return c.refuse(peerError("wait for a point", err, ""))
+			return c.refuse(ctx, peerError("wait for a point", err, ""))
 		}
 		if err := c.point(ctx, m.Shape); err != nil {
-			return c.refuse(err)
+			return c.refuse(ctx, err)
 		}
 	}
 }
 
-// refuse tells the client why this is the end.
-func (c *clientSession) refuse(err error) error {
-	if errors.Is(err, context.Canceled) { // only the server's end does that
+// refuse tells the client why this is the end. ctx ends with the server; what waited for
+// the client was also cut short where that one left.
+func (c *clientSession) refuse(ctx context.Context, err error) error {
+	switch {
+	case !errors.Is(err, context.Canceled):
+	case ctx.Err() != nil:
 		err = peerError("serve", errors.New("the server is shutting down"), "")
+	default:
+		err = peerError("serve", errors.New("the client left"), "what the client said")
 	}
 	c.ctl.send(replyWait, &message{Magic: controlMagic, Version: ControlVersion, Type: msgError, Error: toPeer(err)})
 	return err
