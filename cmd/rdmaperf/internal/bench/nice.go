@@ -32,8 +32,8 @@ const MostNice = 19
 // which works in softirqs, 0.99 and 1.02, whose intervals overlap (7 pairs each). perftest
 // under nice(1) gains as much.
 // SCHED_IDLE did the same, but draws other threads to a CPU that counts as idle. Latencies
-// did not change and are left alone. In a control group of its own a process competes as a
-// group, and this gains nothing: PollingAdaptive is for that.
+// did not change and are left alone. A nice value counts within a control group or autogroup
+// only (sched(7)); PollingAdaptive sleeps instead.
 func (sh *Shape) niceOf(p *Plan, client, server transports.Caps) int {
 	if p.Nice != NiceAuto {
 		return max(p.Nice, 0)
