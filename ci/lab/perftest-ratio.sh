@@ -12,8 +12,9 @@
 # long for every instruction, and the host's pace changes by up to 1.4x from one probe to
 # the next. So p50 is taken with both tools in turns of a few hundredths of a second, and
 # the median of the ratios of pairs is judged.
-# Both tools poll all the time (busy), their streams as nice threads. That rdmaperf's streams can sleep while a device in
-# software is at work (adaptive) is shown beside and judged by nothing: perftest cannot.
+# Both tools poll all the time (busy), their streams as nice threads. That rdmaperf's
+# streams can sleep while a device in software is at work (adaptive) is shown beside and
+# judged by nothing: perftest cannot.
 # perftest's figure is the period from post to post, rdmaperf's the time from post to
 # arrival; both are halved for send and write, and the table has both tools' periods
 # below. perftest has one thread; the Go runtime's monitor is given slack

@@ -208,11 +208,13 @@ func TestServerSaysThatTheClientLeft(t *testing.T) {
 	}
 	b, _ := json.Marshal(&message{Type: msgPoint, Shape: sh})
 	io.WriteString(conn, planLine(t, nil)+string(b)+"\n")
-	ready := make([]byte, 1)
-	if _, err := io.ReadFull(conn, ready); err != nil { // it answers the plan, and goes on
-		t.Fatal(err)
+	conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	answers := bufio.NewScanner(conn)
+	for _, what := range []string{"plan", "point"} { // behind the second it waits for sessions
+		if !answers.Scan() {
+			t.Fatalf("no answer to the %s: %v", what, answers.Err())
+		}
 	}
-	time.Sleep(20 * time.Millisecond) // into the wait for sessions; earlier would be as good
 	conn.Close()
 	for end := time.After(5 * time.Second); ; {
 		select {

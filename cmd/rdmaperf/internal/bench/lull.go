@@ -5,8 +5,8 @@ import "golang.org/x/sys/unix"
 // Where the kernel is the device, its threads work on the CPUs that poll, or on the
 // siblings of their cores. With PollingAdaptive both ends of a stream therefore sleep for a
 // small part of the time for which the device has work: the client where its queue is full
-// and nothing comes from it, the target of messages where none came. 64 KiB over siw, both ends and their
-// kernel on two emulated CPUs: reads had 0.98 of perftest's rate (0.95 to 1.03), and 1.53
+// and nothing comes from it, the target of messages where none came. 64 KiB over siw, both
+// ends and their kernel on two emulated CPUs: reads had 0.98 of perftest's rate (0.95 to 1.03), and 1.53
 // (1.30 to 1.59) with sleeps of 0.5 ms of the client; sends over RXE 1.00 and 1.02, whose
 // intervals overlap (6 pairs each). perftest polls all the time, so such a ratio says what
 // the sleep is worth and not whose loop is faster: PollingBusy is what compares with it.
