@@ -30,7 +30,7 @@ serve() {
 listens() {
 	local tables=(cat /proc/net/tcp /proc/net/tcp6)
 	if [[ $1 == peer ]]; then tables=(ip netns exec peer "${tables[@]}"); fi
-	"${tables[@]}" | grep -qE "$2 [0-9A-F]+:0000 0A"
+	"${tables[@]}" | grep -E "$2 [0-9A-F]+:0000 0A" >/dev/null # -q leaves a long table's writer with SIGPIPE
 }
 
 # ends PID SECONDS: waits for a process that should end by itself; returns its exit

@@ -158,10 +158,12 @@ together_once() {
 	}
 	taskset -c 0 "ib_$3" "${options[@]}" "$address" >"$theirs" 2>/tmp/theirs.log &
 	a=$!
+	connected "$2" "$a" ':4853 '
 	kill -STOP "$a" "$server"
 	rdmaperf_options "$@"
 	"${on[@]}" 0 rdmaperf run "$address" "${options[@]}" >"$mine" 2>/tmp/mine.log &
 	b=$!
+	connected "$2" "$b"
 	now=ours
 	local until=$((SECONDS + limit))
 	while ((SECONDS < until)); do
@@ -183,6 +185,32 @@ together_once() {
 	if ((code_a)); then stops "$server"; else ends "$server" 10 || code_a=$?; fi
 	ended "$theirs" "$code_a" /tmp/theirs.log
 	ended "$mine" "$code_b" /tmp/mine.log
+}
+
+# connected DEVICE PID [PORT]: waits until a client over siw has its connection, the one
+# to that port or to one that has no other use here. A stopped connect ends with the signal
+# and is begun again; the connection that it leaves behind ends before siw has accepted it,
+# and then siw takes its listener for what ended (siw_cm_llp_state_change, the new socket
+# still has the listener's endpoint; Linux 6.1.192): it refuses what comes next, and warns of
+# a reference too many when the listener is destroyed. The tenth of a second for what
+# follows in its handshake is arbitrary, and so is the limit of five.
+connected() {
+	[[ $1 == siw* ]] || return 0
+	local n row ends
+	for ((n = 0; n < 500; n++)); do
+		ends=0
+		while read -r row; do
+			[[ $row =~ 01004E0A:.*01004E0A:[0-9A-F]+\ 01\  ]] || continue
+			if [[ -n ${3-} ]]; then
+				[[ $row != *"$3"* ]] || ((++ends))
+			elif [[ $row != *:4853\ * && $row != *:48A8\ * ]]; then
+				((++ends))
+			fi
+		done </proc/net/tcp
+		if ((ends >= 2)) || ! kill -0 "$2" 2>/dev/null; then break; fi
+		read -rt 0.01 <>"$never"
+	done
+	read -rt 0.1 <>"$never"
 }
 
 # A pipe that nobody writes: a read with a time limit is a sleep without a process.
