@@ -125,6 +125,18 @@ end_serve
 check $peer 'connect 127.0.0.1:18600: connection refused; try rdmaperf serve' "${short[@]}" --timeout 300ms -p 18600 -d rxe0 127.0.0.1
 check $peer 'rping: .*10.78.0.1.*; try' rdmaperf rping -c -a 10.78.0.1 -C 1 --timeout 2s --transport verbs:siw0
 
+say "ports in use: rdma_cm asks TCP for another"
+ports=/proc/sys/net/ipv4/ip_local_port_range
+range=$(cat $ports)
+serve -d siw0
+echo "40000 40031" >$ports
+for ((n = 0; n < 14; n++)); do (exec 3<>/dev/tcp/10.78.0.1/18600); done # their ports are in TIME-WAIT
+for ((n = 0; n < 5; n++)); do
+	check $ok '' "${short[@]}" -p 18600 -d siw0 127.0.0.1
+done
+echo "$range" >$ports
+end_serve
+
 say "a library that is missing"
 library=$(ldconfig -p 2>/dev/null | awk '/libibverbs\.so\.1 /{print $NF; exit}')
 : "${library:=$(find /lib /usr/lib -name libibverbs.so.1 | head -1)}"

@@ -7,7 +7,9 @@ import "C"
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -25,18 +27,25 @@ func (q *qp) cmParam(p *rdma.ConnParam) C.struct_va_cm_param {
 }
 
 func (q *qp) connectCM(ctx context.Context, addr string, p rdma.ConnParam) (rdma.ConnParam, error) {
-	id, err := q.dev.cm.newID()
-	if err != nil {
-		return p, err
-	}
-	got, err := q.initiateCM(ctx, id, addr, p)
-	if err != nil {
+	for try := 1; ; try++ {
+		id, err := q.dev.cm.newID()
+		if err != nil {
+			return p, err
+		}
+		got, err := q.initiateCM(ctx, id, addr, p)
+		if err == nil {
+			return got, nil
+		}
 		gone := q.dev.discard(id)
+		if try < portTries && errors.Is(err, syscall.EADDRINUSE) && ctx.Err() == nil {
+			<-gone // at once: the call has returned, and no peer was asked
+			continue
+		}
 		q.mu.Lock()
 		q.discarded = gone
 		q.mu.Unlock()
+		return got, err
 	}
-	return got, err
 }
 
 // discard destroys an ID, which waits for a call that is at work on it, and on

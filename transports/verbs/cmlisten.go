@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -52,6 +53,24 @@ func (m *manager) listen(ctx context.Context, addr string, backlog int) (rdma.Li
 	if err != nil {
 		return nil, err
 	}
+	for try := 1; ; try++ {
+		l, err := m.listenAt(at, backlog)
+		if err == nil {
+			return l, nil
+		}
+		if at.Port() != 0 || !errors.Is(err, rdma.ErrAddrInUse) || try == portTries {
+			return nil, err
+		}
+	}
+}
+
+// portTries bounds how often another port is asked for. On iWARP rdma_cm chooses a port
+// that none of its own uses, and only then TCP is asked, which refuses a port of a
+// connection, even of one in TIME-WAIT. Arbitrary: with half of all ports in use, one
+// attempt in 65536 fails.
+const portTries = 16
+
+func (m *manager) listenAt(at netip.AddrPort, backlog int) (*cmListener, error) {
 	id, err := m.newID()
 	if err != nil {
 		return nil, err
