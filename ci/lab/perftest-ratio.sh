@@ -40,20 +40,20 @@ for ((repeat = 1; repeat <= repeats; repeat++)); do
 		for op in send write read; do
 			# Medians of two processes differ by a few percent that last as long as they do, as
 			# where their memory lies does, so many pairs tell more than long ones.
-			for ((probe = 5 * repeat - 4; probe <= 5 * repeat; probe++)); do together "$probe" "$device" "${op}_lat" 64 15000; done
+			for ((probe = 4 * repeat - 3; probe <= 4 * repeat; probe++)); do together "$probe" "$device" "${op}_lat" 64 15000; done
 			raw=$OUT/whole point "$repeat" "$device" "${op}_lat" 64 2000 # for the periods
-			# More of what is close to its target, which takes a second: long messages, and the
-			# rates of sends, where both sides' threads work. Long sends over RXE are closest: the
-			# kernel's work is the same for both tools but for half a percent, and fills one CPU.
+			# Rates differ by more than that, so the same holds, the more the closer they are to
+			# their target: long sends over RXE, where the kernel's work is the same for both
+			# tools but for half a percent, and fills one CPU, and short writes over siw.
 			rates=3
-			[[ $device != rxe* || $op != send ]] || rates=9
+			[[ $device$op != rxe*send ]] || rates=9
 			for ((probe = rates * (repeat - 1) + 1; probe <= rates * repeat; probe++)); do
 				((probe < rates * repeat)) || adaptive=yes
 				point "$probe" "$device" "${op}_bw" 65536 "$long"
 				adaptive=no
 			done
-			rates=1
-			[[ $op != send ]] || rates=3
+			rates=3
+			[[ $device$op != siw*write ]] || rates=9
 			for ((probe = rates * (repeat - 1) + 1; probe <= rates * repeat; probe++)); do
 				point "$probe" "$device" "${op}_bw" 64 10000
 			done
