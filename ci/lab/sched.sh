@@ -17,7 +17,7 @@
 #   sends                  the same probes beside sends: bare, sends left whole, and cut
 #
 # The targets for streams are those of loopback and RXE. Over siw, where the tier loses 1 to
-# 6 % of long messages, bulk is measured and shown, and judged where siw0 is named.
+# 7 % of long messages, bulk is measured and shown, and judged where siw0 is named.
 #
 # Exit codes: 0 targets met, 1 something failed or could not be measured, 3 a target was
 # missed. Two programs poll on two CPUs, so on a busy host even ratios are noise.

@@ -71,7 +71,7 @@
 // invalidate and local invalidate need memory windows or fast registration, which
 // the waist does not have, so they are never declared. One P_Key, index 0; one path,
 // no migration. siw stops listening when a TCP connection to its port ends before its
-// worker has accepted it, as a scan of the port does or a signal that stops rdma_connect
-// (Linux 6.1.192); Accept then waits for its deadline. rdma_cm chooses the device by address, so two devices on one network
-// interface cannot both be reached through it.
+// worker has accepted it, as in a scan of the port (Linux 6.1.192); Accept then waits
+// for its deadline. rdma_cm chooses the device by address, so two devices on one
+// network interface cannot both be reached through it.
 package verbs

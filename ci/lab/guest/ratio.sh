@@ -188,12 +188,13 @@ together_once() {
 }
 
 # connected DEVICE PID [PORT]: waits until a client over siw has its connection, the one
-# to that port or to one that has no other use here. A stopped connect ends with the signal
-# and is begun again; the connection that it leaves behind ends before siw has accepted it,
-# and then siw takes its listener for what ended (siw_cm_llp_state_change, the new socket
-# still has the listener's endpoint; Linux 6.1.192): it refuses what comes next, and warns of
-# a reference too many when the listener is destroyed. The tenth of a second for what
-# follows in its handshake is arbitrary, and so is the limit of five.
+# to that port (as /proc/net/tcp has it) or to one that has no other use here. A connection
+# that ends before siw has accepted it makes siw take its listener for what ended
+# (siw_cm_llp_state_change, the new socket still has the listener's endpoint; seen with a TCP
+# client that hangs up, Linux 6.1.192): it refuses what comes next, and warns of a reference
+# too many when the listener is destroyed. A connect that is stopped presumably leaves such
+# a connection behind, as the signal ends it and it is begun again. The tenth of a second for
+# what follows in its handshake is arbitrary, and so is the limit of five.
 connected() {
 	[[ $1 == siw* ]] || return 0
 	local n row ends

@@ -30,9 +30,9 @@ const MostNice = 19
 // ends pinned, beside perftest: reads of 64 KiB over siw 0.99 of its rate before and 1.90
 // (1.72 to 3.14), sends 0.94 and 2.15 (1.47 to 3.09), of 64 bytes 0.97 and 1.88; over RXE,
 // which works in softirqs, 0.99 and 1.02, whose intervals overlap (7 pairs each). perftest
-// under nice(1) gains as much. SCHED_IDLE did the same, but draws other threads to a CPU that counts as idle. Latencies
-// did not change and are left alone. A nice value counts within a control group or autogroup
-// only (sched(7)); PollingAdaptive sleeps instead.
+// under nice(1) gains as much. SCHED_IDLE did the same, but draws other threads to a CPU that
+// counts as idle. Latencies did not change and are left alone. A nice value counts within a
+// control group or autogroup only (sched(7)); PollingAdaptive sleeps instead.
 func (sh *Shape) niceOf(p *Plan, client, server transports.Caps) int {
 	if p.Nice != NiceAuto {
 		return max(p.Nice, 0)
