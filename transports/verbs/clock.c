@@ -3,10 +3,17 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "lib.h"
 
 struct vb_clock vb_clock;
+
+int64_t vb_monotonic(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static char started;
@@ -50,8 +57,8 @@ static void start(void) {
 }
 
 static void settle(void) {
-	uint64_t at;
-	int64_t ns, left;
+	uint64_t at = 0;
+	int64_t ns = 0, left;
 	if (!vb_clock.at)
 		return;
 	while ((left = vb_clock.ns + SETTLING - vb_monotonic()) > 0)
@@ -87,5 +94,5 @@ void vb_clock_settle(void) {
 int64_t vb_clock_now(int *counter) {
 	vb_clock_settled();
 	*counter = vb_clock.counter;
-	return vb_ns(vb_reading());
+	return vb_ns(&vb_clock, vb_reading(&vb_clock));
 }

@@ -11,7 +11,6 @@
 #define VERBS_CLOCK_H
 
 #include <stdint.h>
-#include <time.h>
 
 extern struct vb_clock {
 	char settled, counter; // counter: readings are the counter's
@@ -30,35 +29,31 @@ static inline void vb_clock_settled(void) {
 		vb_clock_settle();
 }
 
-static inline int64_t vb_monotonic(void) {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
+int64_t vb_monotonic(void);
 
 // vb_reading may be read a little too early, as a processor orders it, but not late:
 // for a start.
-static inline uint64_t vb_reading(void) {
+static inline uint64_t vb_reading(const struct vb_clock *c) {
 #ifdef __x86_64__
-	if (vb_clock.counter)
+	if (c->counter)
 		return __builtin_ia32_rdtsc();
 #endif
 	return vb_monotonic();
 }
 
 // vb_settled is not read before what was loaded to get there: for an end.
-static inline uint64_t vb_settled(void) {
+static inline uint64_t vb_settled(const struct vb_clock *c) {
 #ifdef __x86_64__
-	if (vb_clock.counter)
+	if (c->counter)
 		__builtin_ia32_lfence();
 #endif
-	return vb_reading();
+	return vb_reading(c);
 }
 
-static inline int64_t vb_ns(uint64_t reading) {
-	if (!vb_clock.counter)
+static inline int64_t vb_ns(const struct vb_clock *c, uint64_t reading) {
+	if (!c->counter)
 		return reading;
-	return vb_clock.ns + (int64_t)((unsigned __int128)(reading - vb_clock.at) * vb_clock.rate >> 32);
+	return c->ns + (int64_t)((unsigned __int128)(reading - c->at) * c->rate >> 32);
 }
 
 #endif

@@ -179,44 +179,6 @@ int vb_poll(struct vb_cq *c, struct vb_wc *out, int max) {
 	return got;
 }
 
-static const uint8_t wr_opcode[] = {
-	VA_WR_SEND, 0xff, VA_WR_SEND_IMM, VA_WR_WRITE, VA_WR_WRITE_IMM, VA_WR_READ, VA_WR_FETCH_ADD, VA_WR_CMP_SWAP, 0xff,
-};
-
-// Bits of rdma.SendFlags: signaled, fence, solicited, inline.
-static const uint8_t wr_flags[16] = {
-#define F(i) ((i) & 1 ? VA_SEND_SIGNALED : 0) | ((i) & 2 ? VA_SEND_FENCE : 0) | ((i) & 4 ? VA_SEND_SOLICITED : 0) | ((i) & 8 ? VA_SEND_INLINE : 0)
-	F(0), F(1), F(2), F(3), F(4), F(5), F(6), F(7), F(8), F(9), F(10), F(11), F(12), F(13), F(14), F(15),
-#undef F
-};
-
-static inline uint64_t length(const struct vb_send *s) {
-	uint64_t n = 0;
-	for (int i = 0; i < s->num_sge; i++)
-		n += s->sge[i].length;
-	return n;
-}
-
-void vb_fill(struct vb_queue *q, struct va_send_wr *d, const struct vb_send *s) {
-	d->next = NULL;
-	d->sg_list = (struct va_sge *)s->sge; // the provider copies it during the post
-	d->num_sge = s->num_sge;
-	d->opcode = wr_opcode[s->op];
-	d->send_flags = wr_flags[s->flags & 15];
-	d->imm_data = htonl(s->imm);
-	if (d->opcode == VA_WR_FETCH_ADD || d->opcode == VA_WR_CMP_SWAP) {
-		d->wr.atomic.remote_addr = s->remote_addr;
-		d->wr.atomic.compare_add = s->compare_add;
-		d->wr.atomic.swap = s->swap;
-		d->wr.atomic.rkey = s->rkey;
-	} else {
-		d->wr.rdma.remote_addr = s->remote_addr;
-		d->wr.rdma.rkey = s->rkey;
-	}
-	if (q->told_from && (d->opcode == VA_WR_WRITE || d->opcode == VA_WR_SEND) && length(s) >= q->told_from)
-		d->send_flags |= VA_SEND_SIGNALED;
-}
-
 // before is how many requests of the list in front of bad the device took.
 static int before(const void *list, const void *bad, size_t size, int n) {
 	ptrdiff_t off = (const char *)bad - (const char *)list;

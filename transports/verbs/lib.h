@@ -5,6 +5,7 @@
 #ifndef VERBS_LIB_H
 #define VERBS_LIB_H
 
+#include <arpa/inet.h>
 #include <pthread.h>
 #include <sys/types.h>
 
@@ -79,9 +80,52 @@ struct vb_table {
 // try. The caller holds the device's mutex.
 int vb_fill_key(struct vb_table *, struct va_context *);
 
+// Opcodes of rdma.Opcode, four bits each from the lowest; 15 is none. Neither this nor the
+// flags are tables in memory: a round trip would touch one more page for them, and where
+// code is translated a page more is a search more.
+enum { NO_WR = 15 };
+#define O(place, opcode) ((uint64_t)(opcode) << 4 * (place))
+static const uint64_t vb_wr_opcodes = O(0, VA_WR_SEND) | O(1, NO_WR) | O(2, VA_WR_SEND_IMM) | O(3, VA_WR_WRITE) | O(4, VA_WR_WRITE_IMM) |
+	O(5, VA_WR_READ) | O(6, VA_WR_FETCH_ADD) | O(7, VA_WR_CMP_SWAP) | ~(uint64_t)0 << 32;
+#undef O
+
+static inline int vb_wr_opcode(uint8_t op) { return op < 16 ? vb_wr_opcodes >> 4 * op & 15 : NO_WR; }
+
+// vb_wr_flags is the device's word for rdma.SendFlags (signaled, fence, solicited, inline):
+// the same bits, but for the lowest two, which change places.
+static inline int vb_wr_flags(uint8_t f) { return (f & 12) | (f & 1) << 1 | (f & 2) >> 1; }
+_Static_assert(VA_SEND_SIGNALED == 2 && VA_SEND_FENCE == 1 && VA_SEND_SOLICITED == 4 && VA_SEND_INLINE == 8, "vb_wr_flags");
+
+static inline uint64_t vb_length(const struct vb_send *s) {
+	uint64_t n = 0;
+	for (int i = 0; i < s->num_sge; i++)
+		n += s->sge[i].length;
+	return n;
+}
+
 // vb_fill translates a request for the queue, but for its wr_id; it is the last of its
-// list. vb_translate is the way back, and false for what nobody is to see.
-void vb_fill(struct vb_queue *, struct va_send_wr *, const struct vb_send *);
+// list.
+static inline void vb_fill(struct vb_queue *q, struct va_send_wr *d, const struct vb_send *s) {
+	d->next = NULL;
+	d->sg_list = (struct va_sge *)s->sge; // the provider copies it during the post
+	d->num_sge = s->num_sge;
+	d->opcode = vb_wr_opcode(s->op);
+	d->send_flags = vb_wr_flags(s->flags);
+	d->imm_data = htonl(s->imm);
+	if (d->opcode == VA_WR_FETCH_ADD || d->opcode == VA_WR_CMP_SWAP) {
+		d->wr.atomic.remote_addr = s->remote_addr;
+		d->wr.atomic.compare_add = s->compare_add;
+		d->wr.atomic.swap = s->swap;
+		d->wr.atomic.rkey = s->rkey;
+	} else {
+		d->wr.rdma.remote_addr = s->remote_addr;
+		d->wr.rdma.rkey = s->rkey;
+	}
+	if (q->told_from && (d->opcode == VA_WR_WRITE || d->opcode == VA_WR_SEND) && vb_length(s) >= q->told_from)
+		d->send_flags |= VA_SEND_SIGNALED;
+}
+
+// vb_translate is the way back, and false for what nobody is to see.
 int vb_translate(struct vb_cq *, struct vb_wc *, const struct va_wc *);
 
 // vb_room is how many places are free; a beacon stands beyond depth.

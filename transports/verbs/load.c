@@ -4,12 +4,20 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib.h"
+
+#ifdef M_ARENA_MAX
+// one_heap is for all threads: what this package allocates for a QP lies next to what the
+// provider does, whichever of Go's threads asks for it. It must come before the first of
+// them, which has allocated something; no other part of the program has use for several.
+__attribute__((constructor)) static void one_heap(void) { mallopt(M_ARENA_MAX, 1); }
+#endif
 
 // A symbol is asked for with its version: libibverbs still exports the 1.0 ones,
 // with other structures, under the same names.

@@ -72,12 +72,14 @@ struct vb_queue {
 	char lock;
 };
 
+// What a round trip needs of a vb_qp stands last: next to it lie, as a rule, the rings of
+// its queues and the provider's part, which are allocated behind it.
 struct vb_qp {
-	struct va_qp *qp;
-	struct vb_queue sq, rq;
 	struct va_send_wr swr[VB_BATCH];
 	struct va_recv_wr rwr[VB_BATCH];
 	struct va_sge empty;
+	struct va_qp *qp;
+	struct vb_queue sq, rq;
 };
 
 struct vb_srq {
@@ -90,11 +92,11 @@ struct vb_srq {
 struct vb_table; // queues by the upper half of wr_id
 
 struct vb_cq {
+	struct va_wc wc[VB_BATCH];
 	struct va_cq *cq;
 	struct va_comp_channel *channel;
 	struct vb_table *table;
 	uint32_t unacked;
-	struct va_wc wc[VB_BATCH];
 };
 
 // Libraries. vb_load returns NULL, or the name of what is missing; why is dlerror's text.
