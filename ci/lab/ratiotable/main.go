@@ -45,12 +45,13 @@ func run(args []string) error {
 	dir := flags.String("dir", "", "directory with the raw output")
 	jsonFile := flags.String("json", "", "write the table as JSON to this file")
 	periods := flags.String("periods", "", "directory with raw output of latencies whose mean times from post to post stand for those of the first one")
+	undecided := flags.String("undecided", "", "write the lines that are undecided to this file, each as DEVICE TEST SIZE LAST-REPEAT")
 	judge := flags.Bool("targets", true, "compare with the targets; false only shows the ratios")
 	if err := flags.Parse(args); err != nil {
 		return &reports.ExitError{Code: reports.ExitUsage, Err: err}
 	}
 	if *dir == "" || flags.NArg() > 0 {
-		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: ratiotable -dir DIR [-periods DIR] [-json FILE] [-targets=false]")}
+		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: ratiotable -dir DIR [-periods DIR] [-json FILE] [-undecided FILE] [-targets=false]")}
 	}
 	raw, err := readDir(os.DirFS(*dir))
 	if err != nil {
@@ -70,6 +71,11 @@ func run(args []string) error {
 	t.Environment = reports.Collect()
 	if err := targets.WriteJSON(*jsonFile, t); err != nil {
 		return err
+	}
+	if *undecided != "" {
+		if err := os.WriteFile(*undecided, []byte(t.undecided()), 0o644); err != nil {
+			return err
+		}
 	}
 	return t.outcome()
 }

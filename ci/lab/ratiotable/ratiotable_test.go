@@ -210,6 +210,13 @@ func TestPairsDecide(t *testing.T) {
 		if ok := tab.outcome() == nil; ok != (c.verdict == targets.Pass) {
 			t.Errorf("%v: outcome %v", c.pairs, tab.outcome())
 		}
+		more := ""
+		if c.verdict == targets.Undecided {
+			more = "rxe0 send_lat 64 4\n"
+		}
+		if got := tab.undecided(); got != more {
+			t.Errorf("%v: more repeats wanted of %q, want %q", c.pairs, got, more)
+		}
 	}
 }
 

@@ -57,6 +57,7 @@ type line struct {
 	Best           float64         `json:"ratio_of_best"`
 	Target         string          `json:"target,omitempty"`
 	Verdict        targets.Verdict `json:"verdict,omitempty"`
+	last           int             // the highest number of a repeat
 }
 
 // build computes the table. Without judge no line has a target; what was polled
@@ -89,7 +90,7 @@ func newLine(r *raw, p probe, tool, polling string) line {
 	var theirs, ours []float64
 	for n, x := range tools[perftestTool] {
 		if y, both := tools[tool][n]; both {
-			theirs, ours, l.Ratios = append(theirs, x), append(ours, y), append(l.Ratios, y/x)
+			theirs, ours, l.Ratios, l.last = append(theirs, x), append(ours, y), append(l.Ratios, y/x), max(l.last, n)
 		}
 	}
 	slices.Sort(l.Ratios)
@@ -138,6 +139,18 @@ func (t *table) outcome() error {
 		o.Add(fmt.Sprintf("%s %s %d B", l.Device, l.Test, l.SizeBytes), l.Verdict)
 	}
 	return o.Err()
+}
+
+// undecided lists the lines of which more repeats could tell, each as DEVICE TEST SIZE
+// LAST, LAST being the highest number that a repeat of it has.
+func (t *table) undecided() string {
+	var b strings.Builder
+	for _, l := range t.Lines {
+		if l.Verdict == targets.Undecided {
+			fmt.Fprintln(&b, l.Device, l.Test, l.SizeBytes, l.last)
+		}
+	}
+	return b.String()
 }
 
 // writeText prints the table.
