@@ -24,20 +24,27 @@ func TestMachineTimeIsWhatIsNeitherIdleNorStolen(t *testing.T) {
 	}
 }
 
-// A thread that works for some ticks is seen by the machine's account, too.
+// A thread that works for some ticks is seen by the machine's account, too. Where a
+// hypervisor takes the CPU away, the process's clock runs on while ticks are lost, so one of
+// a few tries must do.
 func TestMachineTimeHoldsThatOfThisProcess(t *testing.T) {
 	if readMachine() == 0 {
 		t.Skip("this kernel has no /proc/stat")
 	}
-	from := readUsage()
 	var spent usage
-	for deadline := time.Now().Add(30 * time.Second); spent.cpu < 20*machineTick && time.Now().Before(deadline); {
-		spent = readUsage().minus(from)
+	for range 10 {
+		from := readUsage()
+		for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+			if spent = readUsage().minus(from); spent.cpu >= 20*machineTick {
+				break
+			}
+		}
+		// Two ticks: an account by ticks may miss the first and the last.
+		if spent.cpu >= 20*machineTick && spent.machine >= spent.cpu-2*machineTick-spent.cpu/4 {
+			return
+		}
 	}
-	// Two ticks: an account by ticks may miss the first and the last.
-	if spent.machine < spent.cpu-2*machineTick-spent.cpu/4 {
-		t.Errorf("the machine spent %v while this process spent %v", spent.machine, spent.cpu)
-	}
+	t.Errorf("in each of ten tries the machine spent less than this process: in the last %v and %v", spent.machine, spent.cpu)
 }
 
 func FuzzMachineTime(f *testing.F) {
