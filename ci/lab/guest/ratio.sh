@@ -150,11 +150,11 @@ rdmaperf_options() {
 #
 # Reads over RXE are taken with ksoftirqd under SCHED_BATCH. Each of them wakes it, though
 # the posting call has done all the work before it gets the CPU, and where it does preempt
-# who reads, a read takes 23 us instead of 16. CFS lets it some milliseconds after a process
-# was continued, and from then on: in turns that is three reads of five, and p50 lay where
-# one kind ends and the other begins (rdmaperf's 0.97 to 1.09 of perftest's in one run).
-# Under SCHED_BATCH it waits for the tick, whichever tool runs; without turns, and without
-# that, four of five reads take 23 us with both tools.
+# who reads, a read takes 23 us instead of 16. In turns that is three reads of five, by its
+# context switches, presumably since CFS lets it only some milliseconds after a process was
+# continued, and p50 lay where one kind ends and the other begins. Under SCHED_BATCH it does
+# not preempt, whichever tool runs; without turns, and without that, four of five reads take
+# 23 us with both tools.
 turn=0.03 # seconds; arbitrary: a thousand round trips, so that the first ones are few
 together() {
 	echo "repeat $1: $2 $3, $4 bytes, in turns of $turn s"
