@@ -18,7 +18,11 @@ var cutConfig = sched.Config{Slice: kib, Window: 2 * kib, Sends: sched.CutSends,
 // The peer's half of the memory takes what is received.
 func loopRig(t testing.TB, cfg sched.Config) (*rig, uint32) {
 	t.Helper()
-	dev := newScript(false)
+	return loopRigOn(t, newScript(false), cfg)
+}
+
+func loopRigOn(t testing.TB, dev *scriptDevice, cfg sched.Config) (*rig, uint32) {
+	t.Helper()
 	dev.loop = true
 	r := newRigOn(t, dev, cfg, 16, 4)
 	t.Cleanup(func() { r.qp.Close() })
@@ -105,6 +109,31 @@ func TestCutSendsOfEverySize(t *testing.T) {
 	// Only sends beyond a slice and within a slice and the ring are cut.
 	if tally := sched.Tally(r.tier); tally["sends_cut"] != 11 || tally["sends_whole"] != 0 {
 		t.Errorf("%v", tally)
+	}
+}
+
+// A send that waits for the peer's ring is flushed when the connection ends, also where
+// completions are local and all that was posted has been told: nothing is under way whose
+// failure would say so.
+func TestSendThatWaitsForThePeerIsFlushed(t *testing.T) {
+	r, key := loopRigOn(t, newScript(true), sched.Config{Slice: kib, Window: 64 * kib, Sends: sched.CutSends, Room: 8 * kib})
+	for i := range 2 {
+		r.receive(101+i, i*8*kib, 8*kib, key)
+	}
+	r.end()
+	r.post(r.wr(1, rdma.OpSend, 0, 6*kib), r.wr(2, rdma.OpSend, 0, 6*kib))
+	if ids, st := told(r.poll()); !slices.Equal(ids, []uint64{1}) || st[0] != rdma.StatusSuccess {
+		t.Fatalf("before the end: %v %v, want the first as sent", ids, st)
+	}
+	if err := r.far.Fail(); err != nil {
+		t.Fatal(err)
+	}
+	var got []rdma.WC
+	for range sched.LookEvery {
+		got = append(got, r.poll()...)
+	}
+	if ids, st := told(got); !slices.Equal(ids, []uint64{2}) || st[0] != rdma.StatusWRFlushErr {
+		t.Errorf("after the end: %v %v, want the second flushed", ids, st)
 	}
 }
 

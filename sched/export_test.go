@@ -6,6 +6,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
+// LookEvery is how many polls in vain find a connection that is over.
+const LookEvery = lookEvery
+
 // WithoutKeeper keeps the device's goroutine from starting, for tests that decide
 // alone what happens when.
 func WithoutKeeper(d rdma.Device) rdma.Device {

@@ -376,8 +376,15 @@ func (m *model) carryOut(n int) int {
 
 // poll takes completions and judges them.
 func (m *model) poll() int {
-	var wcs [5]rdma.WC
-	n, err := m.cq.Poll(wcs[:rapid.IntRange(1, len(wcs)).Draw(m.t, "room")])
+	return m.take(rapid.IntRange(1, mostRoom).Draw(m.t, "room"))
+}
+
+const mostRoom = 5
+
+// take is a poll with room for so many completions.
+func (m *model) take(room int) int {
+	var wcs [mostRoom]rdma.WC
+	n, err := m.cq.Poll(wcs[:room])
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -461,6 +468,16 @@ func (m *model) finish() {
 			idle = -1
 		}
 		idle++
+	}
+	if m.far.ended {
+		// A request can wait for the peer alone, with nothing under way whose failure would
+		// tell: where completions are local, all that was posted has been told. That the
+		// connection is over is then seen by looking, which not every poll does.
+		for idle := 0; idle < sched.LookEvery; idle++ {
+			if m.take(1) > 0 {
+				idle = -1
+			}
+		}
 	}
 	for _, a := range m.asks {
 		if a.loud && !a.told {
