@@ -56,16 +56,16 @@ for ((repeat = 1; repeat <= repeats; repeat++)); do
 			raw=$OUT/whole point "$repeat" "$device" "${op}_lat" 64 2000 # for the periods
 			# Rates differ by more than that, so the same holds, the more the closer they are to
 			# their target: long sends over RXE, where the kernel's work is the same for both
-			# tools but for half a percent, and fills one CPU, and short writes over siw.
+			# tools but for half a percent, and fills one CPU, and short messages over siw.
 			rates=3
-			[[ $device$op != rxe*send ]] || rates=5
+			[[ $device$op != rxe*send ]] || rates=8
 			for ((probe = rates * (repeat - 1) + 1; probe <= rates * repeat; probe++)); do
 				((probe < rates * repeat)) || adaptive=yes
 				point "$probe" "$device" "${op}_bw" 65536 "$(count "$device" "${op}_bw" 65536)"
 				adaptive=no
 			done
 			rates=3
-			[[ $device$op != siw*write ]] || rates=6
+			[[ $device$op != siw*@(send|write) ]] || rates=6
 			for ((probe = rates * (repeat - 1) + 1; probe <= rates * repeat; probe++)); do
 				point "$probe" "$device" "${op}_bw" 64 "$(count "$device" "${op}_bw" 64)"
 			done

@@ -57,8 +57,8 @@ by_perftest() { retried perftest_once "$@"; }
 
 # retried PROBE REPEAT DEVICE TEST SIZE COUNT: again where perftest could not find how fast
 # its clock runs, because something came between two readings of it (then it prints zeros
-# or inf), and where its client died of a signal, as it does now and then in librdmacm when
-# the first connection is refused.
+# or inf), and where its client got no connection, as it does now and then over siw: it
+# dies of a signal in librdmacm, or says so and leaves a server that waits until its end.
 retried() {
 	local probe=$1 try
 	shift
@@ -66,8 +66,8 @@ retried() {
 		"$probe" "$@"
 		if grep -q '^Correlation coefficient' /tmp/theirs.log; then
 			echo "  perftest did not find its clock's rate, try $try"
-		elif grep -q '^exit code 139' "$raw/$1.perftest.$2.$3.$4.failed" 2>/dev/null; then
-			echo "  perftest's client died, try $try"
+		elif grep -qE '^exit code 139|Unable to init the socket connection' "$raw/$1.perftest.$2.$3.$4.failed" 2>/dev/null; then
+			echo "  perftest's client got no connection, try $try"
 			((try == 3)) || rm -f "$raw/$1.perftest.$2.$3.$4.failed"
 		else
 			return 0
