@@ -74,13 +74,13 @@ func (d *Device) ownCQ(c rdma.CQ) (*cq, error) {
 func (c *cq) push(q *qp, wc rdma.WC, from *slots, solicited bool) {
 	faults := &c.dev.fab.faults
 	if faults.hit(FaultDropCompletion, c.dev) {
-		from.silent++
+		from.unsignaled++
 		return
 	}
-	if !c.put(q, cqEntry{wc, from, from.silent + 1}) {
+	if !c.put(q, cqEntry{wc, from, from.unsignaled + 1}) {
 		return
 	}
-	from.silent = 0
+	from.unsignaled = 0
 	if c.count > 1 && c.last(1).from == from && faults.hit(FaultReorderCompletions, c.dev) {
 		a, b := c.last(0), c.last(1)
 		a.wc, b.wc = b.wc, a.wc

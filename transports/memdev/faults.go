@@ -25,7 +25,7 @@ const (
 	// FaultReorderReceives delivers into the second oldest receive. Breaks the
 	// order of receives.
 	FaultReorderReceives
-	// FaultSignalAll completes unsignalled requests. Breaks "unsignalled success is silent".
+	// FaultSignalAll completes unsignalled requests. Breaks "unsignaled success has no completion".
 	FaultSignalAll
 	// FaultFlipByte changes one byte of a message after its placement. Breaks the
 	// integrity of data.

@@ -13,9 +13,9 @@ import (
 // stuck is a pair with requests 1..3 waiting at a and receives 11, 12 posted.
 func stuck(t *testing.T) (a, b *side) {
 	a, b, _ = newPair(t, Config{}, func(a, _ *setup) { a.param.RNRRetry = rnrForever })
-	silent := b.at(0, wr(rdma.OpWrite, 2, a.sge(0, 1)))
-	silent.Flags = 0
-	a.post(wr(rdma.OpSend, 1), silent, wr(rdma.OpSend, 3))
+	unsignaled := b.at(0, wr(rdma.OpWrite, 2, a.sge(0, 1)))
+	unsignaled.Flags = 0
+	a.post(wr(rdma.OpSend, 1), unsignaled, wr(rdma.OpSend, 3))
 	a.recv(11, a.sge(0, 8))
 	a.recv(12, a.sge(0, 8))
 	return a, b

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// mr is a registration of one whole buffer.
+// mr is a registration.
 type mr struct {
 	dev        *Device
 	pd         rdma.PD

@@ -31,19 +31,19 @@ func (m *manual) advance(d time.Duration) {
 
 func TestUnsignalledSuccessIsSilentAndFreesItsPlaceLater(t *testing.T) {
 	a, b, _ := newPair(t, Config{}, func(a, _ *setup) { a.qp.SendDepth = 8 })
-	silent := b.at(0, wr(rdma.OpWrite, 1, a.sge(0, 1)))
-	silent.Flags = 0
+	unsignaled := b.at(0, wr(rdma.OpWrite, 1, a.sge(0, 1)))
+	unsignaled.Flags = 0
 	for range 7 {
-		a.post(silent)
+		a.post(unsignaled)
 	}
 	same(t, "after 7 unsignalled", outcomes(t, a.sq), nil)
 	a.post(b.at(0, wr(rdma.OpWrite, 2, a.sge(0, 1))))
-	if n, err := a.qp.PostSend([]rdma.SendWR{silent}); n != 0 || err != rdma.ErrQueueFull {
+	if n, err := a.qp.PostSend([]rdma.SendWR{unsignaled}); n != 0 || err != rdma.ErrQueueFull {
 		t.Errorf("the ninth of eight = %d, %v, want 0, ErrQueueFull", n, err)
 	}
 	same(t, "after the signalled one", outcomes(t, a.sq), good(2))
 	for range 8 {
-		a.post(silent)
+		a.post(unsignaled)
 	}
 }
 

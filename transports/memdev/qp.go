@@ -13,7 +13,7 @@ import (
 // its completion, or a later one of the same queue, is polled (IBTA 10.7.3.1).
 type slots struct {
 	depth, used int
-	silent      int // ended without a completion since the last one
+	unsignaled  int // ended without a completion since the last one
 }
 
 // phase is how far a send request has come.

@@ -85,7 +85,7 @@ func (q *qp) retire(st rdma.Status) {
 	wc := rdma.WC{ID: e.wr.ID, QPNum: q.num, Status: st}
 	if st == rdma.StatusSuccess {
 		if e.wr.Flags&rdma.Signaled == 0 && !q.sigAll && !q.dev.fab.faults.hit(FaultSignalAll, q.dev) {
-			q.sq.silent++
+			q.sq.unsignaled++
 			return
 		}
 		wc.Opcode = e.wr.Op.Completes()

@@ -1,6 +1,9 @@
 package rdma
 
-import "strings"
+import (
+	"strings"
+	"sync/atomic"
+)
 
 // OpSet is a set of send opcodes.
 type OpSet uint16
@@ -53,11 +56,18 @@ const (
 	FeatEmptyRead
 	// FeatVolley: QP.Volley.
 	FeatVolley
+	// FeatImmPayload: a send_imm may carry bytes. Without it send_imm is the
+	// immediate alone, and one with bytes is refused (RFC 7306 §6: Immediate Data
+	// is a message of its own).
+	FeatImmPayload
+	// FeatKeepsKeys: a registration without remote rights may stay valid on this side when
+	// it was closed, and cover bytes around it. A registration cache stands in between.
+	FeatKeepsKeys
 	numFeatures = iota
 )
 
 var featureNames = [numFeatures]string{"srq", "events", "solicited", "inline", "fence", "last_byte_last",
-	"rnr_retry", "read_multi_sge", "sink_needs_remote_write", "passive_first", "sqd", "async_events", "empty_read", "volley"}
+	"rnr_retry", "read_multi_sge", "sink_needs_remote_write", "passive_first", "sqd", "async_events", "empty_read", "volley", "imm_payload", "keeps_keys"}
 
 // Has tells whether all features of want are present.
 func (f Features) Has(want Features) bool { return f&want == want }
@@ -128,6 +138,9 @@ type Caps struct {
 	VolleyNS float64
 	// VolleyClock names the clock of volleys where it is not CLOCK_MONOTONIC.
 	VolleyClock string
+	// Clock is the device's own where it has one: what it does takes that time and not
+	// the host's. nil: CLOCK_MONOTONIC.
+	Clock *Clock
 	// Priorities is how many values of SendWR.Priority the device tells apart: 0 to
 	// Priorities-1, and refuses the others with ErrInvalid. 0: it ignores them.
 	Priorities int
@@ -172,3 +185,13 @@ func (c *Caps) Missing(n Need) error {
 	}
 	return &MissingError{Gaps: gaps}
 }
+
+// Clock is the time of a device that has one of its own, ns from its opening. Its
+// methods are safe for concurrent use.
+type Clock struct{ ns atomic.Int64 }
+
+// Now reads it.
+func (c *Clock) Now() int64 { return c.ns.Load() }
+
+// Set moves it; the device's to call.
+func (c *Clock) Set(ns int64) { c.ns.Store(ns) }

@@ -20,8 +20,9 @@ type Device interface {
 	NewSRQ(cfg SRQConfig) (SRQ, error)
 	// NewQP makes a queue pair in INIT. Receives may be posted at once.
 	NewQP(cfg QPConfig) (QP, error)
-	// RegMR registers the whole buffer in a domain with rights and a key that
-	// cannot be guessed. The buffer must outlive the MR.
+	// RegMR registers the buffer, which may be a part of a mapping and begin at any
+	// byte, in a domain with rights and a key that cannot be guessed. The memory must
+	// outlive the MR.
 	RegMR(pd PD, buf Buffer, access Access) (MR, error)
 
 	// Listen takes connections at addr ("host:port"; port 0 picks one). The

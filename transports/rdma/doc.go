@@ -8,8 +8,10 @@
 //
 // # Ownership
 //
-// Memory that a device reads or writes comes from [Alloc]: it is mapped outside
-// the Go heap, never moves, and is named by address. A slice of work requests is
+// Memory that a device reads or writes comes from [Alloc], from an [Arena], or was
+// declared by [Foreign]: it lies outside the Go heap, never moves, and is named by
+// address. Who keeps registrations longer than their users do hears from [Watch] of
+// memory that goes away, and can hold it meanwhile. A slice of work requests is
 // the caller's again when PostSend or PostRecv returns. The buffers that a work
 // request names belong to the device from the post until its completion is
 // polled, or, for an unsignalled request, until a later completion of the same

@@ -21,6 +21,8 @@ var (
 	ErrBusy = errors.New("still in use")
 	// ErrClosed: the object was closed. errors.Is(ErrClosed, net.ErrClosed) holds.
 	ErrClosed error = closedError{}
+	// ErrNoRoom: the arena has no free piece of that size.
+	ErrNoRoom = errors.New("no room in the arena")
 	// ErrCQOverrun: completions were lost because the CQ was too small (IBV_EVENT_CQ_ERR). The CQ is unusable.
 	ErrCQOverrun = errors.New("completion queue overrun")
 	// ErrRejected: the peer refused the connection; see RejectError for its private data.

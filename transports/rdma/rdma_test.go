@@ -132,59 +132,6 @@ func TestErrorsCompareAsDocumented(t *testing.T) {
 	}
 }
 
-func TestAllocatedMemoryIsFoundByAddress(t *testing.T) {
-	b, err := Alloc(10000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if b.Addr()%4096 != 0 || b.Len() != 10000 {
-		t.Errorf("Alloc gave address %#x, %d bytes", b.Addr(), b.Len())
-	}
-	for i, c := range b.Bytes() {
-		if c != 0 {
-			t.Fatalf("byte %d is %d", i, c)
-		}
-	}
-	b.Bytes()[9999] = 7
-	for _, c := range []struct {
-		off  uint64
-		n    int
-		want int // -1: nil
-	}{{0, 10000, 10000}, {9999, 1, 1}, {10000, 0, -1}, {9999, 2, -1}, {0, 0, 0}, {0, -1, -1}, {^uint64(0), 1, -1}, {1 << 62, 1, -1}} {
-		got := BufferAt(b.Addr()+c.off, c.n)
-		if (got == nil) != (c.want == -1) || got != nil && len(got) != c.want {
-			t.Errorf("BufferAt(+%d, %d) = %d bytes (nil %v), want %d", c.off, c.n, len(got), got == nil, c.want)
-		}
-	}
-	if got := BufferAt(b.Addr()+9999, 1); got[0] != 7 {
-		t.Error("BufferAt found other bytes")
-	}
-	addr := b.Addr()
-	if err := b.Free(); err != nil {
-		t.Fatal(err)
-	}
-	if BufferAt(addr, 1) != nil {
-		t.Error("freed memory is still found")
-	}
-	if err := b.Free(); !errors.Is(err, ErrClosed) {
-		t.Errorf("second Free = %v, want ErrClosed", err)
-	}
-	if _, err := Alloc(0); !errors.Is(err, ErrInvalid) {
-		t.Errorf("Alloc(0) = %v, want ErrInvalid", err)
-	}
-}
-
-func TestBufferAtAllocatesNothing(t *testing.T) {
-	b, err := Alloc(4096)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Free()
-	if n := testing.AllocsPerRun(100, func() { BufferAt(b.Addr()+8, 64) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-}
-
 func TestLoadByteReadsEveryPosition(t *testing.T) {
 	b, err := Alloc(64)
 	if err != nil {

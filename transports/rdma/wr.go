@@ -9,7 +9,8 @@ const (
 	// OpSendInv is OpSend that also invalidates SendWR.InvKey at the peer
 	// (IBTA 9.4.1.1, RFC 5040 §4.3 opcode 4).
 	OpSendInv
-	// OpSendImm is OpSend that carries SendWR.Imm to the peer's completion.
+	// OpSendImm is OpSend that carries SendWR.Imm to the peer's completion; without
+	// FeatImmPayload it carries nothing else.
 	OpSendImm
 	// OpWrite places the gathered bytes at RemoteAddr under RKey, unseen by the peer's application.
 	OpWrite

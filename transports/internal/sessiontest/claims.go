@@ -84,7 +84,7 @@ func outside(t *testing.T, open Open) {
 			continue
 		}
 		// An op before it stands, one behind it is not looked at.
-		good := transports.Op{Kind: transports.KindWrite, Len: 1, Flags: transports.Quiet}
+		good := transports.Op{Kind: transports.KindWrite, Len: 1, Flags: transports.Unsignaled}
 		if n, err := p.near.s.Post([]transports.Op{good, c.op, good}); n != 1 || !errors.Is(err, rdma.ErrInvalid) {
 			t.Errorf("%s: post = %d, %v, want 1, %v", c.what, n, err, rdma.ErrInvalid)
 		}
@@ -132,7 +132,7 @@ func full(t *testing.T, open Open) {
 		}
 	}
 	for i := range 3 {
-		p.near.post(transports.Op{Kind: transports.KindSend, Len: uint32(i), Flags: transports.Quiet})
+		p.near.post(transports.Op{Kind: transports.KindSend, Len: uint32(i), Flags: transports.Unsignaled})
 	}
 	for i, d := range p.take(p.far, 3) {
 		if int(d.Slot) != i || int(d.Len) != i {
@@ -216,7 +216,7 @@ func ownAmongReceives(t *testing.T, open Open) {
 		own := false
 		// An iWARP responder is silent before the initiator's first FPDU (RFC 5044
 		// section 7.1.2).
-		p.near.post(transports.Op{Kind: transports.KindWrite, Len: 8, Flags: transports.Quiet})
+		p.near.post(transports.Op{Kind: transports.KindWrite, Len: 8, Flags: transports.Unsignaled})
 		p.until("own completion", func() bool {
 			posted += posting(p.near, recvs[:64-(posted-p.near.received())])
 			sent += posting(p.far, sends[:posted-sent])
@@ -239,18 +239,18 @@ func (e *end) received() (n int) {
 	return n
 }
 
-func quiet(t *testing.T, open Open) {
+func unsignaled(t *testing.T, open Open) {
 	for _, depth := range []int{1, 2, 3, 8, 200} {
 		p := connect(t, open, transports.Config{Window: 64 << 10, SendDepth: depth, RecvDepth: 1})
 		scribble(p.near.s.Local()[:8000], depth)
 		var ops []transports.Op
 		for i := range 1000 {
-			ops = append(ops, transports.Op{Kind: transports.KindWrite, Local: 8 * uint64(i), Remote: 8 * uint64(i), Len: 8, Slot: 1, Flags: transports.Quiet})
+			ops = append(ops, transports.Op{Kind: transports.KindWrite, Local: 8 * uint64(i), Remote: 8 * uint64(i), Len: 8, Slot: 1, Flags: transports.Unsignaled})
 		}
 		p.postAll(p.near, ops)
 		p.postAll(p.near, []transports.Op{{Kind: transports.KindWrite, Len: 8, Slot: 2}})
 		if d := p.take(p.near, 1)[0]; d.Slot != 2 {
-			t.Fatalf("depth %d: done = %+v, want the one that was not quiet", depth, d)
+			t.Fatalf("depth %d: done = %+v, want the one that was signaled", depth, d)
 		}
 		p.barrier()
 		same(t, "window", p.far.s.Local()[:8000], p.near.s.Local()[:8000])

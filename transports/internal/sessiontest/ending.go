@@ -40,7 +40,7 @@ func closeDelivers(t *testing.T, open Open) {
 		p.far.post(transports.Op{Kind: transports.KindRecv, Local: uint64(i) << 16, Len: 1 << 16, Slot: uint32(i)})
 	}
 	// Something unread at the closing side must not cost the peer its data.
-	p.far.post(transports.Op{Kind: transports.KindWrite, Len: 0, Flags: transports.Quiet})
+	p.far.post(transports.Op{Kind: transports.KindWrite, Len: 0, Flags: transports.Unsignaled})
 	for i := range 16 {
 		p.near.post(transports.Op{Kind: transports.KindSend, Local: uint64(i) << 16, Len: 1 << 12, Slot: uint32(i)})
 	}

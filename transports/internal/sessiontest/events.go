@@ -12,6 +12,14 @@ import (
 )
 
 func evented(t *testing.T, open Open) *pair {
+	t.Helper()
+	near, far, _ := open(t)
+	events := near.Caps().Events
+	ok(t, "close", near.Close())
+	ok(t, "close", far.Close())
+	if !events {
+		t.Skip("event mode is not declared")
+	}
 	cfg := ordinary
 	cfg.Events = true
 	return connect(t, open, cfg)
@@ -58,7 +66,7 @@ func waitPingPong(t *testing.T, open Open) {
 	const rounds = 500
 	ctx := soon(t)
 	play := func(e *end, first bool) error {
-		turn := []transports.Op{{Kind: transports.KindRecv, Len: 16, Slot: 1}, {Kind: transports.KindSend, Local: 64, Len: 16, Slot: 2, Flags: transports.Quiet}}
+		turn := []transports.Op{{Kind: transports.KindRecv, Len: 16, Slot: 1}, {Kind: transports.KindSend, Local: 64, Len: 16, Slot: 2, Flags: transports.Unsignaled}}
 		if first {
 			if _, err := e.s.Post(turn[1:]); err != nil {
 				return err
@@ -103,7 +111,7 @@ func allocs(t *testing.T, open Open) {
 	var recvs, ops []transports.Op
 	for _, op := range []transports.Op{
 		{Kind: transports.KindSend, Len: 64, Slot: 1},
-		{Kind: transports.KindSend, Len: 32, Slot: 1, Flags: transports.Inline | transports.Quiet},
+		{Kind: transports.KindSend, Len: 32, Slot: 1, Flags: transports.Inline | transports.Unsignaled},
 		{Kind: transports.KindWrite, Len: 100 << 10, Slot: 2},
 		{Kind: transports.KindWriteImm, Len: 8, Slot: 3},
 		{Kind: transports.KindRead, Local: 512 << 10, Len: 50 << 10, Slot: 4},
@@ -120,7 +128,7 @@ func allocs(t *testing.T, open Open) {
 	}
 	want := len(recvs) + len(ops)
 	for i := range ops {
-		if ops[i].Flags&transports.Quiet != 0 {
+		if ops[i].Flags&transports.Unsignaled != 0 {
 			want--
 		}
 	}

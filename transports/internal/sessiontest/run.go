@@ -32,7 +32,7 @@ func Run(t *testing.T, open Open) {
 		{"completions come one by one when asked so", oneByOne},
 		{"own completions do not keep a receive from coming", receiveAmongOwn},
 		{"receives do not keep an own completion from coming", ownAmongReceives},
-		{"quiet ops are silent and never wedge the queue", quiet},
+		{"unsignaled ops have no completion and never wedge the queue", unsignaled},
 		{"inline bytes are taken during post", inline},
 		{"a fenced write sends what the read before it fetched", fence},
 		{"mixed traffic both ways leaves exactly the expected bytes", mixed},
@@ -146,7 +146,7 @@ func RunLateReceive(t *testing.T, open Open) {
 	p := connect(t, open, ordinary)
 	scribble(p.near.s.Local()[:300], 1)
 	for i := range 3 {
-		p.near.post(transports.Op{Kind: transports.KindSend, Local: uint64(i) * 100, Len: 100, Flags: transports.Quiet})
+		p.near.post(transports.Op{Kind: transports.KindSend, Local: uint64(i) * 100, Len: 100, Flags: transports.Unsignaled})
 	}
 	for range 50 {
 		p.near.poll()

@@ -180,7 +180,7 @@ func (p *pair) barrier() {
 		e.post(transports.Op{Kind: transports.KindRecv, Local: last, Slot: slot})
 	}
 	for _, e := range []*end{p.near, p.far} {
-		e.post(transports.Op{Kind: transports.KindSend, Local: last, Slot: slot, Flags: transports.Quiet})
+		e.post(transports.Op{Kind: transports.KindSend, Local: last, Slot: slot, Flags: transports.Unsignaled})
 	}
 	for _, e := range []*end{p.near, p.far} {
 		p.until("barrier at "+e.name, func() bool {

@@ -55,7 +55,7 @@ func mixed(t *testing.T, open Open) {
 				case transports.KindRead:
 					copy(want[i][op.Local:], want[1-i][op.Remote:][:op.Len])
 				}
-				if op.Flags&transports.Quiet == 0 {
+				if op.Flags&transports.Unsignaled == 0 {
 					expect[i]++
 				}
 				ops = append(ops, op)
@@ -68,7 +68,7 @@ func mixed(t *testing.T, open Open) {
 		for i, e := range ends {
 			p.take(e, expect[i])
 		}
-		// Quiet ops may still be under way.
+		// Unsignaled ops may still be under way.
 		p.barrier()
 		for i, e := range ends {
 			if len(e.dones) != 0 {
@@ -90,12 +90,12 @@ func (p *pair) draw(r *rand.Rand, k int) transports.Op {
 	op.Local, op.Remote = source, mixInbox+uint64(k)*mixRegion
 	if op.Kind == transports.KindRead {
 		op.Local, op.Remote = mixOutbox+uint64(k)*mixRegion, source
-		// A quiet read has no completion to wait for, and the barrier would not
+		// An unsignaled read has no completion to wait for, and the barrier would not
 		// prove it done.
 		return op
 	}
 	if r.IntN(3) == 0 {
-		op.Flags |= transports.Quiet
+		op.Flags |= transports.Unsignaled
 	}
 	if op.Len <= 128 && p.caps.MaxInline >= 128 && r.IntN(2) == 0 {
 		op.Flags |= transports.Inline

@@ -1,0 +1,369 @@
+package rdma
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+	"testing"
+	"unsafe"
+)
+
+func TestAllocatedMemoryIsFoundByAddress(t *testing.T) {
+	b, err := Alloc(10000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.Addr()%4096 != 0 || b.Len() != 10000 {
+		t.Errorf("Alloc gave address %#x, %d bytes", b.Addr(), b.Len())
+	}
+	for i, c := range b.Bytes() {
+		if c != 0 {
+			t.Fatalf("byte %d is %d", i, c)
+		}
+	}
+	b.Bytes()[9999] = 7
+	for _, c := range []struct {
+		off  uint64
+		n    int
+		want int // -1: nil
+	}{{0, 10000, 10000}, {9999, 1, 1}, {10000, 0, -1}, {9999, 2, -1}, {0, 0, 0}, {0, -1, -1}, {^uint64(0), 1, -1}, {1 << 62, 1, -1}} {
+		got := BufferAt(b.Addr()+c.off, c.n)
+		if (got == nil) != (c.want == -1) || got != nil && len(got) != c.want {
+			t.Errorf("BufferAt(+%d, %d) = %d bytes (nil %v), want %d", c.off, c.n, len(got), got == nil, c.want)
+		}
+	}
+	if got := BufferAt(b.Addr()+9999, 1); got[0] != 7 {
+		t.Error("BufferAt found other bytes")
+	}
+	addr := b.Addr()
+	if err := b.Free(); err != nil {
+		t.Fatal(err)
+	}
+	if BufferAt(addr, 1) != nil {
+		t.Error("freed memory is still found")
+	}
+	if err := b.Free(); !errors.Is(err, ErrClosed) {
+		t.Errorf("second Free = %v, want ErrClosed", err)
+	}
+	if _, err := Alloc(0); !errors.Is(err, ErrInvalid) {
+		t.Errorf("Alloc(0) = %v, want ErrInvalid", err)
+	}
+}
+
+func TestBufferAtAllocatesNothing(t *testing.T) {
+	b, err := Alloc(4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Free()
+	if n := testing.AllocsPerRun(100, func() { BufferAt(b.Addr()+8, 64) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func alloc(t testing.TB, size int) Buffer {
+	t.Helper()
+	b, err := Alloc(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// mapped is memory that the package knows nothing of, unmapped at the end of the test
+// unless the test does.
+func mapped(t testing.TB, pages int) []byte {
+	t.Helper()
+	b, err := mapMemory(pages*pageSize, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unmapMemory(b) })
+	return b
+}
+
+func TestAPartKeepsInsideAndIsNotFreed(t *testing.T) {
+	b := alloc(t, 8192)
+	defer b.Free()
+	p, err := b.Slice(100, 200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Addr() != b.Addr()+100 || p.Len() != 200 || cap(p.Bytes()) != 200 || p.Offset() != 100 || !p.Live() {
+		t.Errorf("part at +%d of %d bytes, capacity %d, offset %d", p.Addr()-b.Addr(), p.Len(), cap(p.Bytes()), p.Offset())
+	}
+	q, err := p.Slice(50, 150)
+	if err != nil || q.Offset() != 150 {
+		t.Errorf("part of a part: offset %d, %v", q.Offset(), err)
+	}
+	if m := q.Mapping(); m.Addr() != b.Addr() || m.Len() != 8192 {
+		t.Errorf("mapping of a part: %#x, %d bytes", m.Addr(), m.Len())
+	}
+	for _, c := range [][2]int{{-1, 1}, {0, 0}, {0, 201}, {200, 1}, {201, 0}, {1, 200}, {1, int(^uint(0) >> 1)}} {
+		if _, err := p.Slice(c[0], c[1]); !errors.Is(err, ErrInvalid) {
+			t.Errorf("Slice(%d, %d) of 200 bytes: %v, want ErrInvalid", c[0], c[1], err)
+		}
+	}
+	for _, x := range []Buffer{p, q, b.Mapping()} {
+		if err := x.Free(); !errors.Is(err, ErrInvalid) {
+			t.Errorf("Free of a part: %v, want ErrInvalid", err)
+		}
+	}
+	if !b.Live() {
+		t.Error("the whole is gone")
+	}
+	b.Free()
+	if p.Live() || b.Live() {
+		t.Error("freed memory is live")
+	}
+}
+
+func TestForeignMemoryIsFoundUntilFreed(t *testing.T) {
+	raw := mapped(t, 4)
+	f, err := Foreign(raw[10:5000])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := Find(f.Addr()+5, 10); !ok || got.Offset() != 5 || got.Len() != 10 {
+		t.Errorf("Find: offset %d, %d bytes, %v", got.Offset(), got.Len(), ok)
+	}
+	if BufferAt(f.Addr()-1, 1) != nil || BufferAt(f.Addr()+uint64(f.Len()), 1) != nil {
+		t.Error("bytes beside a declaration are found")
+	}
+	for _, again := range [][]byte{raw, raw[:11], raw[4999:], raw[20:30]} {
+		if _, err := Foreign(again); !errors.Is(err, ErrBusy) {
+			t.Errorf("declared twice: %v, want ErrBusy", err)
+		}
+	}
+	if _, err := Foreign(nil); !errors.Is(err, ErrInvalid) {
+		t.Errorf("declared nothing: %v, want ErrInvalid", err)
+	}
+	if err := f.Free(); err != nil {
+		t.Fatal(err)
+	}
+	raw[10] = 1 // still mapped
+	if f.Live() || !errors.Is(f.Free(), ErrClosed) {
+		t.Error("still declared")
+	}
+}
+
+func TestForgottenPagesAreNobodys(t *testing.T) {
+	raw := mapped(t, 8)
+	f, err := Foreign(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var heard []Leaving
+	stop := Watch(func(l *Leaving) { heard = append(heard, Leaving{Addr: l.Addr - f.Addr(), Len: l.Len, Cause: l.Cause}) })
+	defer stop()
+	page := uint64(pageSize)
+	Forget(f.Addr()+2*page+1, page) // two pages have a byte of it
+	if f.Live() || BufferAt(f.Addr()+2*page, 1) != nil || BufferAt(f.Addr()+3*page, 1) != nil {
+		t.Error("forgotten pages are live")
+	}
+	for _, at := range []uint64{0, 4 * page} {
+		if BufferAt(f.Addr()+at, int(2*page)) == nil {
+			t.Errorf("the pages at +%d are gone", at)
+		}
+	}
+	if BufferAt(f.Addr()+page, int(2*page)) != nil {
+		t.Error("found a range across the gap")
+	}
+	Forget(f.Addr()+2*page, page) // nothing is there
+	Forget(^uint64(0)-10, 100)    // nor beyond the end
+	if err := f.Free(); err != nil {
+		t.Fatal(err)
+	}
+	want := []struct {
+		at, n uint64
+		c     Cause
+	}{{2 * page, 2 * page, PagesGone}, {0, 2 * page, Unmapped}, {4 * page, 4 * page, Unmapped}}
+	if len(heard) != len(want) {
+		t.Fatalf("heard %d times, want %d", len(heard), len(want))
+	}
+	for i, w := range want {
+		if heard[i].Addr != w.at || heard[i].Len != w.n || heard[i].Cause != w.c {
+			t.Errorf("%d: [%d,+%d) for %d, want [%d,+%d) for %d", i, heard[i].Addr, heard[i].Len, heard[i].Cause, w.at, w.n, w.c)
+		}
+	}
+}
+
+func TestDroppedPagesLeaveTheBufferLive(t *testing.T) {
+	b := alloc(t, 4*pageSize)
+	defer b.Free()
+	var got []uint64
+	stop := Watch(func(l *Leaving) {
+		if l.Cause == PagesDropped {
+			got = append(got, l.Addr-b.Addr(), l.Len)
+		}
+	})
+	defer stop()
+	page := uint64(pageSize)
+	Dropped(b.Addr()+page+1, page)
+	Dropped(b.Addr()+3*page, 100*page) // no more than there is
+	Dropped(^uint64(0), 2)
+	if want := []uint64{page, 2 * page, 3 * page, page}; !slices.Equal(got, want) || !b.Live() {
+		t.Errorf("heard of %v, want %v; live %v", got, want, b.Live())
+	}
+}
+
+// present tells whether the pages of a range are mapped (mincore(2)).
+func present(addr uint64, n int) bool {
+	vec := make([]byte, (n+pageSize-1)/pageSize)
+	_, _, errno := syscall.Syscall(syscall.SYS_MINCORE, uintptr(addr), uintptr(n), uintptr(unsafe.Pointer(&vec[0])))
+	return errno == 0
+}
+
+func TestHeldMemoryIsUnmappedByTheLastRelease(t *testing.T) {
+	b := alloc(t, 8192)
+	addr := b.Addr()
+	var held *Leaving
+	stop := Watch(func(l *Leaving) {
+		if l.Addr == addr {
+			l.Hold()
+			l.Hold()
+			held = l
+		}
+	})
+	defer stop()
+	if err := b.Free(); err != nil {
+		t.Fatal(err)
+	}
+	if held == nil || held.Cause != Unmapped || b.Live() {
+		t.Fatal("nobody heard")
+	}
+	b.Bytes()[0] = 1 // or the test dies
+	held.Release()
+	if !present(addr, 8192) {
+		t.Fatal("unmapped under a hold")
+	}
+	if err := held.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if present(addr, 8192) {
+		t.Error("still mapped")
+	}
+	if err := b.Free(); !errors.Is(err, ErrClosed) {
+		t.Errorf("second Free: %v", err)
+	}
+}
+
+// Memory that was unmapped behind our back and given to us again is ours.
+func TestAStaleDeclarationGivesWay(t *testing.T) {
+	raw, err := mapMemory(64*pageSize, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Foreign(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unmapMemory(raw)
+	var got []Buffer
+	for f.Live() && len(got) < 100 { // the kernel gives the highest gap that fits
+		got = append(got, alloc(t, 64*pageSize))
+	}
+	if f.Live() {
+		t.Error("100 mappings and none where memory was unmapped: the test shows nothing")
+	}
+	for _, b := range got {
+		if !b.Live() {
+			t.Error("an allocation is not live")
+		}
+		b.Free()
+	}
+	f.Free()
+}
+
+func benchmarkAlive(b *testing.B, n int, alloc func() Buffer, do func(b *testing.B, live []Buffer)) {
+	live := make([]Buffer, n)
+	for i := range live {
+		live[i] = alloc()
+	}
+	rand.New(rand.NewPCG(1, 2)).Shuffle(n, func(i, j int) { live[i], live[j] = live[j], live[i] })
+	b.Run("", func(b *testing.B) {
+		b.ReportAllocs()
+		do(b, live)
+	})
+	for _, x := range live {
+		x.Free()
+	}
+}
+
+const alive = 100_000
+
+// BenchmarkMap is Alloc and Free of a mapping beside 16,000 others: two system calls.
+func BenchmarkMap(b *testing.B) {
+	benchmarkAlive(b, 16_000, func() Buffer { return alloc(b, 4096) }, func(b *testing.B, _ []Buffer) {
+		for b.Loop() {
+			x, _ := Alloc(4096)
+			x.Free()
+		}
+	})
+}
+
+// BenchmarkArena frees one of 100,000 blocks and takes another in its place.
+func BenchmarkArena(b *testing.B) {
+	a, err := NewArena(alive*4096*2, ArenaConfig{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer a.Close()
+	r := rand.New(rand.NewPCG(3, 4))
+	one := func() Buffer {
+		x, err := a.Alloc(1+r.IntN(8192), 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return x
+	}
+	benchmarkAlive(b, alive, one, func(b *testing.B, live []Buffer) {
+		for i := 0; b.Loop(); i++ {
+			k := i % len(live)
+			live[k].Free()
+			live[k] = one()
+		}
+	})
+}
+
+func BenchmarkBufferAt(b *testing.B) {
+	// Foreign memory, every second page of it: as many ranges as the system has no
+	// objection to.
+	raw := mapped(b, 2*alive)
+	i := 0
+	one := func() Buffer {
+		f, err := Foreign(raw[2*i*pageSize : (2*i+1)*pageSize])
+		if err != nil {
+			b.Fatal(err)
+		}
+		i++
+		return f
+	}
+	benchmarkAlive(b, alive, one, func(b *testing.B, live []Buffer) {
+		for i := 0; b.Loop(); i++ {
+			if BufferAt(live[i%len(live)].Addr()+8, 64) == nil {
+				b.Fatal("not found")
+			}
+		}
+	})
+}
+
+// BenchmarkDeclare ends and repeats one of 100,000 declarations: what the index costs.
+func BenchmarkDeclare(b *testing.B) {
+	raw := mapped(b, 2*alive)
+	i := 0
+	one := func() Buffer {
+		f, _ := Foreign(raw[2*i*pageSize : (2*i+1)*pageSize])
+		i++
+		return f
+	}
+	benchmarkAlive(b, alive, one, func(b *testing.B, live []Buffer) {
+		for i := 0; b.Loop(); i++ {
+			k := i % len(live)
+			mem := live[k].Bytes()
+			live[k].Free()
+			live[k], _ = Foreign(mem)
+		}
+	})
+}

@@ -1,0 +1,147 @@
+package ranges
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// list is the model: all entries in order.
+type list []Entry[int]
+
+func (l list) at(addr uint64) (Entry[int], bool) {
+	for _, e := range l {
+		if e.Base <= addr && addr < e.End {
+			return e, true
+		}
+	}
+	return Entry[int]{}, false
+}
+
+func (l list) overlapping(base, end uint64) (hits list) {
+	for _, e := range l {
+		if e.Base < end && base < e.End && base < end {
+			hits = append(hits, e)
+		}
+	}
+	return hits
+}
+
+func TestIndexAgreesWithAList(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var x Index[int]
+		var model list
+		const space = 4000
+		addr := rapid.Uint64Range(0, space)
+		// Some histories only grow at first, so that chunks are cut.
+		for i := range rapid.IntRange(0, 400).Draw(t, "filled") {
+			e := Entry[int]{uint64(i * 8), uint64(i*8 + 5), -i}
+			if !x.Insert(e) {
+				t.Fatalf("insert %v refused", e)
+			}
+			model = append(model, e)
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"insert": func(t *rapid.T) {
+				base := addr.Draw(t, "base")
+				e := Entry[int]{base, base + rapid.Uint64Range(0, 40).Draw(t, "len"), len(model)}
+				want := e.Base < e.End && len(model.overlapping(e.Base, e.End)) == 0
+				if got := x.Insert(e); got != want {
+					t.Fatalf("insert %v: %v, want %v", e, got, want)
+				}
+				if want {
+					model = append(model, e)
+					slices.SortFunc(model, func(a, b Entry[int]) int { return int(a.Base) - int(b.Base) })
+				}
+			},
+			"remove": func(t *rapid.T) {
+				base := addr.Draw(t, "base")
+				if len(model) > 0 && rapid.Bool().Draw(t, "one that is there") {
+					base = rapid.SampledFrom(model).Draw(t, "entry").Base
+				}
+				i := slices.IndexFunc(model, func(e Entry[int]) bool { return e.Base == base })
+				got, ok := x.Remove(base)
+				if ok != (i >= 0) || ok && got != model[i] {
+					t.Fatalf("remove %d: %v %v, want index %d", base, got, ok, i)
+				}
+				if ok {
+					model = slices.Delete(model, i, i+1)
+				}
+			},
+			"remove many": func(t *rapid.T) {
+				from, to := addr.Draw(t, "from"), addr.Draw(t, "to")
+				for _, e := range model.overlapping(from, to) {
+					x.Remove(e.Base)
+					model = slices.DeleteFunc(model, func(m Entry[int]) bool { return m == e })
+				}
+			},
+			"": func(t *rapid.T) {
+				a, b := addr.Draw(t, "addr"), addr.Draw(t, "end")
+				got, ok := x.At(a)
+				if want, there := model.at(a); ok != there || got != want {
+					t.Fatalf("at %d: %v %v, want %v %v", a, got, ok, want, there)
+				}
+				var hits list
+				x.Overlapping(a, b, func(e Entry[int]) bool { hits = append(hits, e); return true })
+				if want := model.overlapping(a, b); !slices.Equal(hits, want) {
+					t.Fatalf("overlapping [%d,%d): %v, want %v", a, b, hits, want)
+				}
+				if x.Len() != len(model) {
+					t.Fatalf("%d entries, want %d", x.Len(), len(model))
+				}
+			},
+		})
+	})
+}
+
+// What stays is found at every moment, whatever a writer does to its neighbours.
+func TestReadersFindWhatStays(t *testing.T) {
+	var x Index[int]
+	const n = 2000
+	for i := range n {
+		x.Insert(Entry[int]{uint64(i * 16), uint64(i*16 + 16), i})
+	}
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			r := rand.New(rand.NewPCG(1, 2))
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				i := r.IntN(n/2) * 2 // even ones are never removed
+				if e, ok := x.At(uint64(i*16 + r.IntN(16))); !ok || e.Val != i {
+					t.Errorf("range %d: found %v %v", i, e, ok)
+					return
+				}
+			}
+		}()
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 20000 {
+		i := r.IntN(n/2)*2 + 1
+		if _, ok := x.Remove(uint64(i * 16)); !ok {
+			x.Insert(Entry[int]{uint64(i * 16), uint64(i*16 + 16), i})
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
+
+func TestLookingUpAllocatesNothing(t *testing.T) {
+	var x Index[int]
+	for i := range 1000 {
+		x.Insert(Entry[int]{uint64(i * 16), uint64(i*16 + 16), i})
+	}
+	if n := testing.AllocsPerRun(100, func() { x.At(8000) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
