@@ -1,21 +1,31 @@
 // Package transports is what a workload sees: operations inside a negotiated
-// pair of windows, with no keys, addresses or queue pairs.
+// pair of windows, with no keys, addresses or queue pairs; and calls.
 //
-// A [Transport] turns a device, a socket or an RPC system into [Session]s. The
-// benchmark engine drives every transport through this one contract, so that
-// the same latency, throughput and head-of-line loops run on all of them.
+// A [Stack] is anything that can be measured. A [Transport] turns a device or a socket
+// into [Session]s, a [CallTransport] carries calls between a [Caller] and a
+// [CallHandler]; a stack may be both, and Caps.Kinds says what it is. The
+// benchmark engine drives every stack through these two contracts, so that
+// the same latency, throughput and head-of-line workloads run on all of them.
+//
+// Calls are not operations of a session: a call belongs to the goroutine that makes it,
+// and there the fastest ones finish without any other. One goroutine that posts and
+// polls for others would have to hand calls over and their answers back, which costs
+// more than such a call. A transport whose calls are posted and polled below, as those
+// of an RPC over rings are, polls inside Call.
 //
 // # Ownership
 //
-// A session belongs to one goroutine. Post copies the ops; the window bytes an
+// Of the bytes of calls, see [Call] and [Served]. A session belongs to one goroutine. Post copies the ops; the window bytes an
 // op names belong to the transport until its Done is polled. Received bytes lie
 // in the local window where the receive op put them and stay valid until that
 // range is posted again.
 //
 // # Limitations
 //
-// One window a side, sized at set-up. Offsets only: LITE handles and RPC
-// arguments travel as offsets too.
+// One window a side, sized at set-up. Offsets only: LITE handles travel as
+// offsets too. Methods of calls are numbers, and what their bytes mean is between caller
+// and handler: there are no metadata and no schema. What needs gRPC's own has it from
+// grpcrdma/carrier, past this contract.
 package transports
 
 import (
@@ -82,8 +92,8 @@ func (s KindSet) Has(k Kind) bool { return s&(1<<k) != 0 }
 type OpFlags uint8
 
 const (
-	// Quiet: no Done on success (unsignalled).
-	Quiet OpFlags = 1 << iota
+	// Unsignaled: no Done on success.
+	Unsignaled OpFlags = 1 << iota
 	// Inline: the bytes are taken during Post.
 	Inline
 	// Fence: after all earlier reads.
@@ -179,16 +189,13 @@ type Config struct {
 	Created func()
 }
 
-// Transport makes sessions.
+// Transport is a Stack that makes sessions.
 type Transport interface {
-	// Name is the full stack name with parameters, outermost first.
-	Name() string
-	Caps() Caps
+	Stack
 	// Dial connects to a Listener; hello (at most 16 bytes) reaches its Accept.
 	Dial(ctx context.Context, addr string, hello []byte, cfg Config) (Session, error)
 	// Listen takes sessions at "host:port"; port 0 picks one.
 	Listen(ctx context.Context, addr string, cfg Config) (Listener, error)
-	Close() error
 }
 
 // Listener takes sessions.
@@ -205,19 +212,21 @@ type Listener interface {
 type Caps struct {
 	Label         rdma.Label
 	Kinds         KindSet
-	LastByteLast  bool    // a write's last byte lands last: the target may watch memory
-	InProcess     bool    // both ends must live in one process (mem)
-	SameHost      bool    // both ends must live on one machine
-	Events        bool    // Wait works
-	Volleys       bool    // Volley works
-	VolleyNS      float64 // what one adds to the round trip that it times, ns; 0: not known
-	VolleyClock   string  // by which clock; "": CLOCK_MONOTONIC
-	Unaided       bool    // reads and atomics of the peer are served as fast while this side sleeps
-	MaxMsg        uint64  // bytes
-	MaxInline     int     // bytes
-	MaxSessions   int     // at once; 0: no limit known
-	MaxDepth      int     // operations outstanding
-	MaxReadDepth  int     // reads and atomics outstanding
-	Priorities    int     // levels of Op.Priority that are told apart; 0: it is ignored
-	LocalComplete bool    // success means handed to the transport below, not arrived
+	LastByteLast  bool        // a write's last byte lands last: the target may watch memory
+	InProcess     bool        // both ends must live in one process (mem)
+	SameHost      bool        // both ends must live on one machine
+	Events        bool        // Wait works
+	Volleys       bool        // Volley works
+	VolleyNS      float64     // what one adds to the round trip that it times, ns; 0: not known
+	VolleyClock   string      // by which clock; "": CLOCK_MONOTONIC
+	Clock         *rdma.Clock // the device's own, by which all its work is timed; nil: CLOCK_MONOTONIC
+	Unaided       bool        // reads and atomics of the peer are served as fast while this side sleeps
+	MaxMsg        uint64      // bytes
+	MaxInline     int         // bytes
+	MaxSessions   int         // at once; 0: no limit known
+	MaxDepth      int         // operations outstanding
+	MaxReadDepth  int         // reads and atomics outstanding
+	Priorities    int         // levels of Op.Priority that are told apart; 0: it is ignored
+	LocalComplete bool        // success means handed to the transport below, not arrived
+	CallModes     CallModeSet // of KindCall
 }

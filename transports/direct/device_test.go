@@ -90,7 +90,7 @@ func TestFlagsTheDeviceLacksAreRefused(t *testing.T) {
 	r := newRig(t, func(d rdma.Device) rdma.Device {
 		return bent{Device: d, caps: func(c *rdma.Caps) { c.Features &^= rdma.FeatInline | rdma.FeatFence }}
 	}, transports.Config{Window: 4096})
-	for _, f := range []transports.OpFlags{transports.Inline, transports.Fence, transports.Fence | transports.Quiet} {
+	for _, f := range []transports.OpFlags{transports.Inline, transports.Fence, transports.Fence | transports.Unsignaled} {
 		if n, err := r.near.Post([]transports.Op{{Kind: transports.KindWrite, Len: 8, Flags: f}}); n != 0 || !errors.Is(err, rdma.ErrNotSupported) {
 			t.Errorf("flags %b: post = %d, %v, want 0, %v", f, n, err, rdma.ErrNotSupported)
 		}
@@ -137,7 +137,7 @@ func numbered(t *testing.T, from, to *session) {
 		next = offer(from, next, func(k uint32) transports.Op {
 			op := transports.Op{Kind: transports.KindWriteImm, Imm: k, Slot: k, Len: 8}
 			if k%7 != 0 {
-				op.Flags = transports.Quiet
+				op.Flags = transports.Unsignaled
 			}
 			return op
 		})
@@ -159,8 +159,8 @@ func numbered(t *testing.T, from, to *session) {
 	for range 10 {
 		poll(from)
 	}
-	if from.inUse != from.dark || from.dark >= from.signalEvery {
-		t.Errorf("at rest %d places are in use, %d of them unsignalled; a signal is due every %d", from.inUse, from.dark, from.signalEvery)
+	if from.inUse != from.unsignaled || from.unsignaled >= from.signalEvery {
+		t.Errorf("at rest %d places are in use, %d of them unsignaled; a signal is due every %d", from.inUse, from.unsignaled, from.signalEvery)
 	}
 	if to.recvInUse != 0 {
 		t.Errorf("at rest %d receives are in use", to.recvInUse)
@@ -198,7 +198,7 @@ func TestAnOpBecomesThisWorkRequest(t *testing.T) {
 	}{
 		{transports.Op{Kind: transports.KindSend, Local: 9, Len: 3, Flags: transports.Inline, Priority: 3},
 			rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Signaled | rdma.Inline, NumSGE: 1, SGE: sge(9, 3), RemoteAddr: remote, Priority: 3}},
-		{transports.Op{Kind: transports.KindWrite, Local: 8, Remote: 16, Len: 8, Flags: transports.Quiet | transports.Fence},
+		{transports.Op{Kind: transports.KindWrite, Local: 8, Remote: 16, Len: 8, Flags: transports.Unsignaled | transports.Fence},
 			rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Fence, NumSGE: 1, SGE: sge(8, 8), RemoteAddr: remote + 16}},
 		// An empty element would stand for 2^31 bytes on some devices.
 		{transports.Op{Kind: transports.KindWriteImm, Remote: 1, Imm: 77},
@@ -233,7 +233,7 @@ func TestAFailureComesOutWithItsStatusThoughQuiet(t *testing.T) {
 	for _, c := range []struct {
 		what  string
 		flags transports.OpFlags
-	}{{"signalled", 0}, {"quiet", transports.Quiet}} {
+	}{{"signaled", 0}, {"unsignaled", transports.Unsignaled}} {
 		t.Run(c.what, func(t *testing.T) {
 			r := newRig(t, nil, transports.Config{Window: 4096, SendDepth: 8, RecvDepth: 2})
 			for i := range r.near.sends {

@@ -7,7 +7,7 @@
 // A transport owns the device it was made from: Close closes it. A session owns
 // its buffer, registration, queues and connection, belongs to one goroutine and
 // starts none. The window bytes of an op are the device's from Post until its
-// Done, or for a quiet op until a later Done of a send-side op.
+// Done, or for an unsignaled op until a later Done of a send-side op.
 //
 // # Limitations
 //

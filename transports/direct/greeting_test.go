@@ -79,18 +79,18 @@ func FuzzGreeting(f *testing.F) {
 
 func TestAnIDComesApartAsItWasMade(t *testing.T) {
 	for _, c := range []struct {
-		kind  transports.Kind
-		slot  uint32
-		cover uint64
-		quiet uint64
+		kind       transports.Kind
+		slot       uint32
+		cover      uint64
+		unsignaled uint64
 	}{
 		{transports.KindSend, 0, 1, 0},
-		{transports.KindCmpSwap, 1<<32 - 1, maxDepth, quietBit},
+		{transports.KindCmpSwap, 1<<32 - 1, maxDepth, unsignaledBit},
 		{transports.KindRecv, 5, 0, 0},
-		{transports.KindRead, 1 << 31, 1 << 23, quietBit},
+		{transports.KindRead, 1 << 31, 1 << 23, unsignaledBit},
 	} {
-		id := makeID(c.kind, c.slot) | c.cover<<coverShift | c.quiet
-		if idKind(id) != c.kind || idSlot(id) != c.slot || idCover(id) != int(c.cover) || id&quietBit != c.quiet {
+		id := makeID(c.kind, c.slot) | c.cover<<coverShift | c.unsignaled
+		if idKind(id) != c.kind || idSlot(id) != c.slot || idCover(id) != int(c.cover) || id&unsignaledBit != c.unsignaled {
 			t.Errorf("%+v: %#x = kind %v, slot %d, cover %d", c, id, idKind(id), idSlot(id), idCover(id))
 		}
 	}

@@ -5,15 +5,15 @@ import "github.com/rdmaperf/rdmaperf/transports"
 // A work request ID says everything a completion needs, so that no table is
 // looked up on the way back: failed completions carry nothing but their ID.
 //
-//	63..61 zero | 60 quiet | 59..56 kind | 55..32 cover | 31..0 slot
+//	63..61 zero | 60 unsignaled | 59..56 kind | 55..32 cover | 31..0 slot
 //
 // cover is the number of send queue places that a successful completion frees:
-// its own and those of the unsignalled requests before it.
+// its own and those of the unsignaled requests before it.
 const (
-	coverBits  = 24
-	coverShift = 32
-	kindShift  = coverShift + coverBits
-	quietBit   = 1 << (kindShift + 4)
+	coverBits     = 24
+	coverShift    = 32
+	kindShift     = coverShift + coverBits
+	unsignaledBit = 1 << (kindShift + 4)
 )
 
 func makeID(k transports.Kind, slot uint32) uint64 {

@@ -2,7 +2,6 @@ package direct
 
 import (
 	"context"
-
 	"fmt"
 
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -14,7 +13,7 @@ import (
 var errEnded error = &rdma.OpError{Op: "poll", Object: "session", Err: fmt.Errorf("%w: the queue pair is in ERR", rdma.ErrState)}
 
 // Poll takes completions, first those that Wait found. A failed op comes as a
-// Done with its status, quiet or not. When the connection is over and has nothing
+// Done with its status, unsignaled or not. When the connection is over and has nothing
 // more to tell, an error says so.
 func (s *session) Poll(dst []transports.Done) (int, error) {
 	n := 0
@@ -58,7 +57,7 @@ func (s *session) translate(dst []transports.Done) int {
 			s.recvInUse--
 		} else if wc.Status == rdma.StatusSuccess {
 			s.inUse -= idCover(wc.ID)
-			if wc.ID&quietBit != 0 {
+			if wc.ID&unsignaledBit != 0 {
 				continue
 			}
 		} else if s.inUse > 0 {

@@ -65,7 +65,7 @@ func (s *session) postSends(ops []transports.Op) (int, error) {
 	ops = ops[:min(len(ops), len(s.sends))]
 	k := 0
 	var stop error
-	dark := s.dark
+	unsignaled := s.unsignaled
 	for k < len(ops) && ops[k].Kind != transports.KindRecv {
 		op := &ops[k]
 		if stop = s.check(op); stop != nil {
@@ -75,7 +75,7 @@ func (s *session) postSends(ops []transports.Op) (int, error) {
 			stop = rdma.ErrQueueFull
 			break
 		}
-		dark = s.fill(&s.sends[k], op, dark)
+		unsignaled = s.fill(&s.sends[k], op, unsignaled)
 		k++
 	}
 	if k == 0 {
@@ -84,29 +84,29 @@ func (s *session) postSends(ops []transports.Op) (int, error) {
 	n, err := s.qp.PostSend(s.sends[:k])
 	s.inUse += n
 	if n < k {
-		dark = s.dark
+		unsignaled = s.unsignaled
 		for i := range n {
-			dark = darkAfter(&s.sends[i], dark)
+			unsignaled = unsignaledAfter(&s.sends[i], unsignaled)
 		}
 	}
-	s.dark = dark
+	s.unsignaled = unsignaled
 	if err != nil {
 		return n, err
 	}
 	return n, stop
 }
 
-// fill turns op into a work request. dark counts the unsignalled requests before
+// fill turns op into a work request. unsignaled is how many unsignaled requests stand before
 // it; the result counts for the next one.
-func (s *session) fill(wr *rdma.SendWR, op *transports.Op, dark int) int {
+func (s *session) fill(wr *rdma.SendWR, op *transports.Op, unsignaled int) int {
 	info := &s.ops[op.Kind]
 	id := makeID(op.Kind, op.Slot)
 	flags := rdma.Signaled
-	if op.Flags&transports.Quiet != 0 {
-		id |= quietBit
-		// A queue of nothing but unsignalled requests never frees a place (IBTA
+	if op.Flags&transports.Unsignaled != 0 {
+		id |= unsignaledBit
+		// A queue of nothing but unsignaled requests never frees a place (IBTA
 		// 10.7.3.1): a completion in between does, and Poll keeps it to itself.
-		if dark+1 < s.signalEvery {
+		if unsignaled+1 < s.signalEvery {
 			flags = 0
 		}
 	}
@@ -124,15 +124,15 @@ func (s *session) fill(wr *rdma.SendWR, op *transports.Op, dark int) int {
 		n = 8
 	}
 	wr.NumSGE = s.sge(&wr.SGE[0], op.Local, n)
-	wr.ID = id | uint64(dark+1)<<coverShift
-	return darkAfter(wr, dark)
+	wr.ID = id | uint64(unsignaled+1)<<coverShift
+	return unsignaledAfter(wr, unsignaled)
 }
 
-func darkAfter(wr *rdma.SendWR, dark int) int {
+func unsignaledAfter(wr *rdma.SendWR, unsignaled int) int {
 	if wr.Flags&rdma.Signaled != 0 {
 		return 0
 	}
-	return dark + 1
+	return unsignaled + 1
 }
 
 // sge fills the one element and returns how many elements the request has: an

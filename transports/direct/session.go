@@ -44,11 +44,11 @@ type session struct {
 	ops       [transports.KindRecv]kindInfo
 	refuse    transports.OpFlags // flags that need a missing feature
 
-	// Send queue places: inUse of depth are taken, dark of them since the last
-	// signalled request. Every signalEvery-th quiet op is signalled after all.
+	// Send queue places: inUse of depth are taken, unsignaled of them since the last
+	// signaled request. Every signalEvery-th unsignaled op is signaled after all.
 	depth       int
 	inUse       int
-	dark        int
+	unsignaled  int
 	signalEvery int
 	recvDepth   int
 	recvInUse   int

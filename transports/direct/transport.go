@@ -9,7 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// cqSlack is room in the completion queue beyond both depths: an unsignalled
+// cqSlack is room in the completion queue beyond both depths: an unsignaled
 // request completes when it fails, and no completion may ever be lost to that.
 const cqSlack = 8
 
@@ -31,6 +31,9 @@ func New(dev rdma.Device) transports.Transport {
 
 // Name is the device's.
 func (t *transport) Name() string { return t.dev.Name() }
+
+// Counts are those of the device.
+func (t *transport) Counts() []rdma.Counts { return rdma.CountsOf(t.dev) }
 
 // opcodes maps the kinds that a device can carry out.
 var opcodes = [...]struct {
@@ -58,12 +61,13 @@ func (t *transport) Caps() transports.Caps {
 		Label:         d.Label,
 		Kinds:         kinds,
 		LastByteLast:  d.Features.Has(rdma.FeatLastByteLast),
-		InProcess:     d.Label == rdma.LabelMem,
+		InProcess:     d.Label == rdma.LabelMem || d.Clock != nil, // a clock of its own is no other process's
 		Events:        d.Features.Has(rdma.FeatEvents),
 		Volleys:       d.Features.Has(rdma.FeatVolley),
 		Unaided:       d.Unaided,
 		VolleyNS:      d.VolleyNS,
 		VolleyClock:   d.VolleyClock,
+		Clock:         d.Clock,
 		MaxMsg:        d.MaxMsg,
 		MaxSessions:   d.MaxQP,
 		MaxDepth:      min(d.MaxQPWR, (d.MaxCQE-cqSlack)/2, maxDepth), // sends and receives share the CQ

@@ -16,7 +16,7 @@ func (s *session) Volley(vs []transports.Volley, dst []transports.Done) (int, er
 		return 0, rdma.ErrState
 	}
 	vs = vs[:min(len(vs), volleyBatch)]
-	room, dark, steps := s.depth-s.inUse, s.dark, 0
+	room, unsignaled, steps := s.depth-s.inUse, s.unsignaled, 0
 	for i := range vs {
 		v, w := &vs[i], &s.steps[i]
 		if v.Met = false; v.Until == rdma.UntilByte && v.Watch >= uint64(len(s.win)) {
@@ -34,7 +34,7 @@ func (s *session) Volley(vs []transports.Volley, dst []transports.Done) (int, er
 				return 0, err
 			}
 			room--
-			dark = s.fill(op.wr, op.op, dark)
+			unsignaled = s.fill(op.wr, op.op, unsignaled)
 		}
 		if room < 0 {
 			break
@@ -73,6 +73,6 @@ func (s *session) Volley(vs []transports.Volley, dst []transports.Done) (int, er
 func (s *session) posted(yes bool, wr *rdma.SendWR) {
 	if yes {
 		s.inUse++
-		s.dark = darkAfter(wr, s.dark)
+		s.unsignaled = unsignaledAfter(wr, s.unsignaled)
 	}
 }

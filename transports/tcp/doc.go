@@ -1,5 +1,5 @@
 // Package tcp is the plain TCP baseline: the same workloads over one
-// non-blocking kernel socket, with as little protocol as they allow. Every soft
+// byte stream, by default a non-blocking kernel socket, with as little protocol as they allow. Every soft
 // path is read against it, so it pays one system call where a hand-written
 // non-blocking C program pays one.
 //
@@ -30,5 +30,5 @@
 // No atomics and no call. One stream a session, so head-of-line blocking is part
 // of what is measured. The peer of a read sends it out of its live window: a
 // later write of the reader may show in it unless the write is fenced. Priority
-// is ignored. Linux only (softstack/stream).
+// is ignored. Linux only (transports/stream).
 package tcp

@@ -211,7 +211,7 @@ func TestAnAnswerLeavesWithThePollThatReadTheRequest(t *testing.T) {
 func TestQuietOpsNeedNoPollWhileTheSocketTakesThem(t *testing.T) {
 	near, _ := connected(t, Config{}, transports.Config{Window: 4096, SendDepth: 4})
 	for range 100 {
-		post(t, near, transports.Op{Kind: transports.KindWrite, Len: 8, Flags: transports.Quiet})
+		post(t, near, transports.Op{Kind: transports.KindWrite, Len: 8, Flags: transports.Unsignaled})
 	}
 }
 
@@ -221,7 +221,7 @@ func TestInlineBytesAreTakenWhileTheSocketIsFull(t *testing.T) {
 	near, far := connected(t, Config{SendBuffer: 1, RecvBuffer: 64 << 10},
 		transports.Config{Window: 16 << 20, SendDepth: 4096, RecvDepth: 1, MaxInline: size})
 	taken := 0
-	op := transports.Op{Kind: transports.KindWrite, Len: size, Flags: transports.Inline | transports.Quiet}
+	op := transports.Op{Kind: transports.KindWrite, Len: size, Flags: transports.Inline | transports.Unsignaled}
 	for ; taken < 4096; taken++ {
 		op.Remote = uint64(taken) * size
 		for i := range near.Local()[:size] {
@@ -332,7 +332,7 @@ func TestFinishedOpsDoNotSlowTheReceiving(t *testing.T) {
 	post(t, far, transports.Op{Kind: transports.KindWrite, Len: 1, Remote: 1 << 15})
 	// Under load the kernel may deliver later than in the posting call.
 	for all := 2*(headerLen+largeMsg) + headerLen + 1; ; time.Sleep(time.Millisecond) {
-		if n := must(unix.IoctlGetInt(near.conn.FD(), unix.TIOCINQ))(t); n == all {
+		if n := must(unix.IoctlGetInt(near.conn.(interface{ FD() int }).FD(), unix.TIOCINQ))(t); n == all {
 			break
 		}
 		if err := soon.Err(); err != nil {

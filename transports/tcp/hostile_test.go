@@ -111,7 +111,7 @@ func TestABreachEndsTheSessionAndEverythingOutstanding(t *testing.T) {
 				transports.Op{Kind: transports.KindRecv, Len: 8, Slot: 1},
 				transports.Op{Kind: transports.KindWrite, Len: 8, Slot: 2},
 				transports.Op{Kind: transports.KindRead, Len: 8, Slot: 3},
-				transports.Op{Kind: transports.KindWrite, Len: 8, Slot: 4, Flags: transports.Quiet},
+				transports.Op{Kind: transports.KindWrite, Len: 8, Slot: 4, Flags: transports.Unsignaled},
 			)
 			must(peer.Write(c.b))(t)
 			peer.CloseWrite()
@@ -123,7 +123,7 @@ func TestABreachEndsTheSessionAndEverythingOutstanding(t *testing.T) {
 				{Slot: 2, Len: 8, Kind: transports.KindWrite},
 				{Slot: 1, Kind: transports.KindRecv, Status: c.status},
 				{Slot: 3, Kind: transports.KindRead, Status: c.status},
-				{Slot: 4, Kind: transports.KindWrite, Status: c.status}, // behind the read, failures are not quiet
+				{Slot: 4, Kind: transports.KindWrite, Status: c.status}, // behind the read, failures have a completion
 			}
 			if len(dones) != len(want) {
 				t.Fatalf("dones = %v, want %v", dones, want)
@@ -163,7 +163,7 @@ func TestLastWordsAreHeard(t *testing.T) {
 	peer.SetLinger(0) // an unkind end: RST instead of FIN
 	peer.Close()
 	for range 20 {
-		if _, err := s.Post([]transports.Op{{Kind: transports.KindWrite, Len: 8, Flags: transports.Quiet}}); err != nil {
+		if _, err := s.Post([]transports.Op{{Kind: transports.KindWrite, Len: 8, Flags: transports.Unsignaled}}); err != nil {
 			break // the queue is full of what cannot leave
 		}
 		time.Sleep(time.Millisecond)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 type listener struct {
 	t    *transport
 	cfg  transports.Config
-	ln   net.Listener
+	ln   stream.Listener
 	addr string
 
 	ready  chan caller
@@ -41,7 +42,7 @@ type listener struct {
 
 // caller is a greeted connection that waits for its answer.
 type caller struct {
-	conn *net.TCPConn
+	conn stream.Opening
 	ask  greeting
 }
 
@@ -62,14 +63,14 @@ func (t *transport) listen(ctx context.Context, addr string, cfg transports.Conf
 	if err != nil {
 		return nil, err
 	}
-	ln, err := (&net.ListenConfig{Control: t.buffers}).Listen(ctx, "tcp", addr)
+	ln, err := t.stack.Listen(ctx, addr, t.cfg.buffers())
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, rdma.ErrAddrInUse
 	}
 	if err != nil {
 		return nil, err
 	}
-	l := &listener{t: t, cfg: cfg, ln: ln, addr: ln.Addr().String(), ready: make(chan caller), slots: make(chan struct{}, backlog)}
+	l := &listener{t: t, cfg: cfg, ln: ln, addr: ln.Addr(), ready: make(chan caller), slots: make(chan struct{}, backlog)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.group.Add(1)
 	go l.serve()
@@ -87,7 +88,7 @@ func (l *listener) Accept(ctx context.Context) (transports.Session, []byte, erro
 		if err != nil {
 			return nil, nil, &rdma.OpError{Op: "accept at", Object: l.addr, Err: err}
 		}
-		s, err := open(c.conn, l.cfg, &c.ask)
+		s, err := l.t.open(c.conn, l.cfg, &c.ask)
 		if err != nil {
 			return nil, nil, &rdma.OpError{Op: "accept at", Object: l.addr, Err: err}
 		}
@@ -144,12 +145,12 @@ func (l *listener) serve() {
 			continue
 		}
 		l.group.Add(1)
-		go l.greet(conn.(*net.TCPConn))
+		go l.greet(conn)
 	}
 }
 
 // greet reads the client's greeting and waits for an Accept.
-func (l *listener) greet(conn *net.TCPConn) {
+func (l *listener) greet(conn stream.Opening) {
 	defer l.group.Done()
 	defer func() { <-l.slots }()
 	ask, err := l.hear(conn)
@@ -171,7 +172,7 @@ func (l *listener) greet(conn *net.TCPConn) {
 
 // hear reads the greeting. Another version of the protocol gets a refusal, so
 // that it can say which versions differ; a stranger gets nothing.
-func (l *listener) hear(conn *net.TCPConn) (greeting, error) {
+func (l *listener) hear(conn stream.Opening) (greeting, error) {
 	if err := conn.SetDeadline(time.Now().Add(greetTimeout)); err != nil {
 		return greeting{}, err
 	}
@@ -195,7 +196,7 @@ func (l *listener) hear(conn *net.TCPConn) (greeting, error) {
 }
 
 // refuse says no and closes.
-func refuse(conn *net.TCPConn) {
+func refuse(conn stream.Opening) {
 	no := greeting{version: wireVersion, verdict: verdictRefuse}
 	b, _ := no.encode() // fails for a long hello only, and there is none
 	conn.SetDeadline(time.Now().Add(time.Second))

@@ -5,8 +5,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmaperf/rdmaperf/softstack/stream"
 	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
 const (
@@ -160,7 +160,7 @@ func (o *outbound) put(h header, payload []byte) {
 
 // flush encodes and sends until everything has left, the socket is full, the turn
 // is over, or the rest waits for reads. The error is the connection's end.
-func (o *outbound) flush(c *stream.Conn, in *inbound) error {
+func (o *outbound) flush(c stream.Conn, in *inbound) error {
 	for begun := o.sent; o.sent-begun < turnBytes; {
 		o.encode(in)
 		var n int
@@ -221,7 +221,7 @@ func (o *outbound) retire(dst []transports.Done) int {
 	n := 0
 	for o.finished() {
 		op := o.ops.front()
-		if op.Flags&transports.Quiet == 0 {
+		if op.Flags&transports.Unsignaled == 0 {
 			if n == len(dst) {
 				break
 			}

@@ -6,9 +6,9 @@ import (
 	"io"
 	"time"
 
-	"github.com/rdmaperf/rdmaperf/softstack/stream"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 // session is one connection. Poll's steps: send what is held back, retire, parse,
 // receive, parse again, answer.
 type session struct {
-	conn      *stream.Conn
+	conn      stream.Conn
 	buf       rdma.Buffer
 	win       []byte
 	remoteLen uint64
@@ -42,7 +42,7 @@ type session struct {
 }
 
 // newSession takes conn over; on error it is closed.
-func newSession(conn *stream.Conn, cfg transports.Config, peer *greeting, buf rdma.Buffer) (*session, error) {
+func newSession(st stream.Stack, conn stream.Conn, cfg transports.Config, peer *greeting, buf rdma.Buffer) (*session, error) {
 	win := buf.Bytes()
 	s := &session{
 		conn:      conn,
@@ -54,7 +54,7 @@ func newSession(conn *stream.Conn, cfg transports.Config, peer *greeting, buf rd
 		out:       newOutbound(win, cfg.SendDepth),
 	}
 	if cfg.Events {
-		w, err := newWaiter(conn)
+		w, err := newWaiter(st, conn)
 		if err != nil {
 			conn.Close()
 			return nil, err
@@ -93,7 +93,7 @@ func (s *session) Post(ops []transports.Op) (int, error) {
 			continue
 		}
 		if s.out.ops.full() {
-			s.out.retire(nil) // quiet ops hold their place no longer than needed
+			s.out.retire(nil) // unsignaled ops hold their place no longer than needed
 			if s.out.ops.full() {
 				err = rdma.ErrQueueFull
 				break

@@ -5,17 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/rdmaperf/rdmaperf/softstack/stream"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
 const (
@@ -30,20 +27,29 @@ const (
 	greetTimeout   = 5 * time.Second
 )
 
-// Config sets the socket buffers in bytes; 0 leaves the kernel's autotuning on.
+// Config sets the buffers in bytes, where 0 leaves the kernel's autotuning on, and
+// the stack below.
 type Config struct {
 	SendBuffer int
 	RecvBuffer int
+	Stack      stream.Stack // nil means kernel sockets
 }
 
 type transport struct {
 	cfg    Config
+	stack  stream.Stack
 	closed atomic.Bool
 }
 
 // New makes the transport. It holds nothing: sessions and listeners are closed
 // by those who got them.
-func New(cfg Config) transports.Transport { return &transport{cfg: cfg} }
+func New(cfg Config) transports.Transport {
+	t := &transport{cfg: cfg, stack: cfg.Stack}
+	if t.stack == nil {
+		t.stack = stream.Kernel
+	}
+	return t
+}
 
 // Name is tcp, with the socket buffers when they are set.
 func (t *transport) Name() string {
@@ -53,6 +59,9 @@ func (t *transport) Name() string {
 	}
 	if t.cfg.RecvBuffer > 0 {
 		p = append(p, fmt.Sprintf("rcvbuf=%d", t.cfg.RecvBuffer))
+	}
+	if n := t.stack.Name(); n != "" {
+		p = append(p, n)
 	}
 	if p == nil {
 		return "tcp"
@@ -137,23 +146,22 @@ func (t *transport) dial(ctx context.Context, addr string, hello []byte, cfg tra
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout) // the earlier deadline wins
 	defer cancel()
-	c, err := (&net.Dialer{Control: t.buffers}).DialContext(ctx, "tcp", addr)
+	conn, err := t.stack.Dial(ctx, addr, t.cfg.buffers())
 	if err != nil {
 		buf.Free()
 		return nil, unreachable(err)
 	}
-	conn := c.(*net.TCPConn)
 	peer, err := exchange(ctx, conn, msg[:])
 	if err != nil {
 		conn.Close()
 		buf.Free()
 		return nil, err
 	}
-	return attach(conn, cfg, &peer, buf)
+	return t.attach(conn, cfg, &peer, buf)
 }
 
 // exchange sends the greeting and reads the listener's.
-func exchange(ctx context.Context, conn *net.TCPConn, msg []byte) (greeting, error) {
+func exchange(ctx context.Context, conn stream.Opening, msg []byte) (greeting, error) {
 	leave := after(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer leave()
 	var b [greetingLen]byte
@@ -184,23 +192,23 @@ func exchange(ctx context.Context, conn *net.TCPConn, msg []byte) (greeting, err
 }
 
 // open makes the session of a greeted connection and owns conn in any case.
-func open(conn *net.TCPConn, cfg transports.Config, peer *greeting) (*session, error) {
+func (t *transport) open(conn stream.Opening, cfg transports.Config, peer *greeting) (*session, error) {
 	buf, err := rdma.Alloc(cfg.Window)
 	if err != nil {
 		conn.Close()
 		return nil, err
 	}
-	return attach(conn, cfg, peer, buf)
+	return t.attach(conn, cfg, peer, buf)
 }
 
 // attach is open with a window; it owns both in any case.
-func attach(conn *net.TCPConn, cfg transports.Config, peer *greeting, buf rdma.Buffer) (*session, error) {
-	sc, err := stream.New(conn)
+func (t *transport) attach(conn stream.Opening, cfg transports.Config, peer *greeting, buf rdma.Buffer) (*session, error) {
+	sc, err := conn.Stream()
 	if err != nil {
 		buf.Free()
 		return nil, err
 	}
-	s, err := newSession(sc, cfg, peer, buf)
+	s, err := newSession(t.stack, sc, cfg, peer, buf)
 	if err != nil {
 		buf.Free()
 		return nil, err
@@ -208,18 +216,8 @@ func attach(conn *net.TCPConn, cfg transports.Config, peer *greeting, buf rdma.B
 	return s, nil
 }
 
-// buffers runs before connect and listen: the window scale is fixed with the SYN
-// (RFC 7323 §2.2), and accepted sockets inherit the sizes.
-func (t *transport) buffers(_, _ string, c syscall.RawConn) error {
-	var err error
-	cerr := c.Control(func(fd uintptr) {
-		for _, o := range []struct{ opt, size int }{{unix.SO_SNDBUF, t.cfg.SendBuffer}, {unix.SO_RCVBUF, t.cfg.RecvBuffer}} {
-			if o.size > 0 {
-				err = errors.Join(err, unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, o.opt, o.size))
-			}
-		}
-	})
-	return errors.Join(cerr, err)
+func (c *Config) buffers() stream.Buffers {
+	return stream.Buffers{Send: c.SendBuffer, Recv: c.RecvBuffer}
 }
 
 func unreachable(err error) error { return fmt.Errorf("%w: %w", rdma.ErrUnreachable, err) }

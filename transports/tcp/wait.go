@@ -5,15 +5,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmaperf/rdmaperf/softstack/stream"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
 // waiter is the event mode of one session: the socket, level-triggered, and the
 // end of the context of the latest Wait.
 type waiter struct {
-	poller *stream.Poller
-	fd     int
+	poller stream.Poller
+	conn   stream.Conn
 	bits   uint32
 	ev     [1]stream.Event
 
@@ -23,16 +23,16 @@ type waiter struct {
 	leave func()
 }
 
-func newWaiter(c *stream.Conn) (*waiter, error) {
-	p, err := stream.NewPoller()
+func newWaiter(st stream.Stack, c stream.Conn) (*waiter, error) {
+	p, err := st.NewPoller()
 	if err != nil {
 		return nil, err
 	}
-	if err := p.Add(c.FD(), 0, stream.Readable); err != nil {
+	if err := p.Add(c, 0, stream.Readable); err != nil {
 		p.Close()
 		return nil, err
 	}
-	return &waiter{poller: p, fd: c.FD(), bits: stream.Readable}, nil
+	return &waiter{poller: p, conn: c, bits: stream.Readable}, nil
 }
 
 // watch wakes the poller when ctx ends.
@@ -96,7 +96,7 @@ func (s *session) Wait(ctx context.Context) error {
 		bits |= stream.Writable
 	}
 	if bits != w.bits {
-		if err := w.poller.Modify(w.fd, 0, bits); err != nil {
+		if err := w.poller.Modify(w.conn, 0, bits); err != nil {
 			return err
 		}
 		w.bits = bits
@@ -111,7 +111,7 @@ func (s *session) Wait(ctx context.Context) error {
 	}
 	// A reset is reported whatever was asked for. While the machine is stuck Poll
 	// does not read, so it would not learn of it.
-	if w.ev[0].Bits&(unix.EPOLLERR|unix.EPOLLHUP) != 0 && s.in.stuck() && s.sendErr == nil {
+	if w.ev[0].Bits&(stream.Failed) != 0 && s.in.stuck() && s.sendErr == nil {
 		s.sendErr = unix.ECONNRESET
 	}
 	return nil

@@ -11,22 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Readiness bits for Poller.
-const (
-	Readable uint32 = unix.EPOLLIN
-	Writable uint32 = unix.EPOLLOUT
-	OneShot  uint32 = unix.EPOLLONESHOT
-)
-
-// Event is one ready descriptor, named by the tag given to Add.
-type Event struct {
-	Tag  uint64
-	Bits uint32
-}
-
-// Poller is an epoll instance with a wake-up. Add, Modify, Remove and Wake may
-// be called from any goroutine; Wait from one at a time.
-type Poller struct {
+// epoll is an epoll instance with a wake-up.
+type epoll struct {
 	ep, wake int
 	raw      [64]unix.EpollEvent // 64 a call, arbitrary: more are returned by the next call
 
@@ -42,8 +28,8 @@ type Poller struct {
 
 const wakeTag = ^uint64(0)
 
-// NewPoller makes an epoll instance.
-func NewPoller() (*Poller, error) {
+// newEpoll makes an epoll instance.
+func newEpoll() (*epoll, error) {
 	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
@@ -53,21 +39,21 @@ func NewPoller() (*Poller, error) {
 		unix.Close(ep)
 		return nil, os.NewSyscallError("eventfd", err)
 	}
-	p := &Poller{ep: ep, wake: wake}
-	if err := p.Add(wake, wakeTag, Readable); err != nil {
+	p := &epoll{ep: ep, wake: wake}
+	if err := p.ctl(unix.EPOLL_CTL_ADD, wake, wakeTag, Readable); err != nil {
 		p.Close()
 		return nil, err
 	}
 	return p, nil
 }
 
-// NewParkingPoller makes an epoll instance whose Wait parks the goroutine instead
+// newParkingEpoll makes an epoll instance whose Wait parks the goroutine instead
 // of blocking a thread in the kernel. Waking takes a few microseconds longer,
 // but nobody pays while it sleeps: a thread that blocks in a system call now and
 // then keeps the runtime's monitor awake, thousands of times a second, beside
 // the spinning thread that the process is really about.
-func NewParkingPoller() (*Poller, error) {
-	p, err := NewPoller()
+func newParkingEpoll() (*epoll, error) {
+	p, err := newEpoll()
 	if err != nil {
 		return nil, err
 	}
@@ -86,20 +72,20 @@ func NewParkingPoller() (*Poller, error) {
 	return p, nil
 }
 
-// Add watches fd for bits under tag (any value but the highest).
-func (p *Poller) Add(fd int, tag uint64, bits uint32) error {
-	return p.ctl(unix.EPOLL_CTL_ADD, fd, tag, bits)
+// Add watches c for bits under tag (any value but the highest).
+func (p *epoll) Add(c Conn, tag uint64, bits uint32) error {
+	return p.ctl(unix.EPOLL_CTL_ADD, c.(*socket).fd, tag, bits)
 }
 
-// Modify changes the bits, or arms a OneShot descriptor again.
-func (p *Poller) Modify(fd int, tag uint64, bits uint32) error {
-	return p.ctl(unix.EPOLL_CTL_MOD, fd, tag, bits)
+// Modify changes the bits, or arms a OneShot connection again.
+func (p *epoll) Modify(c Conn, tag uint64, bits uint32) error {
+	return p.ctl(unix.EPOLL_CTL_MOD, c.(*socket).fd, tag, bits)
 }
 
-// Remove ends watching fd.
-func (p *Poller) Remove(fd int) error { return p.ctl(unix.EPOLL_CTL_DEL, fd, 0, 0) }
+// Remove ends watching c.
+func (p *epoll) Remove(c Conn) error { return p.ctl(unix.EPOLL_CTL_DEL, c.(*socket).fd, 0, 0) }
 
-func (p *Poller) ctl(op, fd int, tag uint64, bits uint32) error {
+func (p *epoll) ctl(op, fd int, tag uint64, bits uint32) error {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	if p.closed {
@@ -112,7 +98,8 @@ func (p *Poller) ctl(op, fd int, tag uint64, bits uint32) error {
 
 // Wait blocks until something is ready, Wake is called, or ms milliseconds have
 // passed (-1: no limit, 0: no wait), and fills dst. Wake-ups are not reported.
-func (p *Poller) Wait(dst []Event, ms int) (int, error) {
+func (p *epoll) Wait(dst []Event, ms int) (int, error) {
+	polls.Add(1)
 	raw := p.raw[:min(len(dst), len(p.raw))]
 	var n int
 	var err error
@@ -143,13 +130,14 @@ func (p *Poller) Wait(dst []Event, ms int) (int, error) {
 
 // Ready is Wait without waiting, from any goroutine: what is ready now, at most 16. A
 // wake-up stays for Wait. An instance that is closed has nothing.
-func (p *Poller) Ready(dst []Event) int {
+func (p *epoll) Ready(dst []Event) int {
 	var raw [16]unix.EpollEvent
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	if p.closed {
 		return 0
 	}
+	polls.Add(1)
 	n, err := unix.EpollWait(p.ep, raw[:min(len(dst), len(raw))], 0)
 	if err != nil {
 		return 0 // EINTR: the next look finds it
@@ -164,7 +152,7 @@ func (p *Poller) Ready(dst []Event) int {
 	return out
 }
 
-func (p *Poller) parked(raw []unix.EpollEvent, ms int) (n int, err error) {
+func (p *epoll) parked(raw []unix.EpollEvent, ms int) (n int, err error) {
 	var deadline time.Time
 	if ms > 0 {
 		deadline = time.Now().Add(time.Duration(ms) * time.Millisecond)
@@ -184,7 +172,7 @@ func (p *Poller) parked(raw []unix.EpollEvent, ms int) (n int, err error) {
 
 // Wake makes a Wait in progress, or the next one, return. After Close it does
 // nothing: who wakes on behalf of a context cannot know that the waiter left.
-func (p *Poller) Wake() {
+func (p *epoll) Wake() {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	if p.closed {
@@ -195,7 +183,7 @@ func (p *Poller) Wake() {
 }
 
 // Close frees the instance. No Wait may be in progress.
-func (p *Poller) Close() error {
+func (p *epoll) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -213,7 +201,7 @@ func (p *Poller) Close() error {
 
 // Await blocks until the connection is ready for any of bits, or ms
 // milliseconds have passed.
-func (c *Conn) Await(bits uint32, ms int) {
+func (c *socket) Await(bits uint32, ms int) {
 	ev := int16(0)
 	if bits&Readable != 0 {
 		ev |= unix.POLLIN

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"net"
 	"os"
 	"testing"
 	"time"
@@ -18,14 +17,16 @@ import (
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // pair is two ends of one loopback connection.
-func pair(t testing.TB) (a, b *Conn) {
+func pair(t testing.TB) (a, b Conn) { return bufferedPair(t, Buffers{}) }
+
+func bufferedPair(t testing.TB, buf Buffers) (a, b Conn) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := Kernel.Listen(t.Context(), "127.0.0.1:0", buf)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	da, err := net.Dial("tcp", l.Addr().String())
+	da, err := Kernel.Dial(t.Context(), l.Addr(), buf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,10 +34,10 @@ func pair(t testing.TB) (a, b *Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, err = New(da.(*net.TCPConn)); err != nil {
+	if a, err = da.Stream(); err != nil {
 		t.Fatal(err)
 	}
-	if b, err = New(db.(*net.TCPConn)); err != nil {
+	if b, err = db.Stream(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { a.Close(); b.Close() })
@@ -91,10 +92,7 @@ func TestPiecesArriveInOrder(t *testing.T) {
 }
 
 func TestFullSocketAnswersAgainAndLosesNothing(t *testing.T) {
-	a, b := pair(t)
-	if err := errors.Join(a.SetBuffers(32<<10, 0), b.SetBuffers(0, 32<<10)); err != nil {
-		t.Fatal(err)
-	}
+	a, b := bufferedPair(t, Buffers{Send: 32 << 10, Recv: 32 << 10})
 	msg := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 	sent, full := 0, false
 	var got []byte
@@ -142,6 +140,33 @@ func TestEndsAreTold(t *testing.T) {
 	}
 }
 
+// TestAckedIsWhatThePeersStackHas: the peer need not read for it.
+func TestAckedIsWhatThePeersStackHas(t *testing.T) {
+	a, b := pair(t)
+	if n, err := a.Acked(); n != 0 || err != nil {
+		t.Fatalf("before anything was sent: %d, %v", n, err)
+	}
+	for total := uint64(0); total < 3000; {
+		n, err := a.Send(make([]byte, 1000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += uint64(n)
+		var got uint64
+		for stop := time.Now().Add(20 * time.Second); got != total && time.Now().Before(stop); {
+			if got, err = a.Acked(); err != nil || got > total {
+				t.Fatalf("%d of %d acknowledged, %v", got, total, err)
+			}
+		}
+		if got != total {
+			t.Fatalf("%d of %d acknowledged after 20 s", got, total)
+		}
+	}
+	if n, err := soon(t, func() (int, error) { return b.Recv(make([]byte, 4000)) }); n != 3000 || err != nil {
+		t.Errorf("read %d, %v", n, err)
+	}
+}
+
 func TestSegmentSizeIsTheLinks(t *testing.T) {
 	a, _ := pair(t)
 	if mss := a.MSS(); mss < 536 || mss > 1<<16 {
@@ -174,7 +199,7 @@ func TestTransfersAllocateNothing(t *testing.T) {
 }
 
 func TestPollersWaitAndWake(t *testing.T) {
-	for name, make := range map[string]func() (*Poller, error){"blocking": NewPoller, "parking": NewParkingPoller} {
+	for name, make := range map[string]func() (Poller, error){"blocking": Kernel.NewPoller, "parking": Kernel.NewParkingPoller} {
 		t.Run(name, func(t *testing.T) {
 			a, b := pair(t)
 			p, err := make()
@@ -183,7 +208,7 @@ func TestPollersWaitAndWake(t *testing.T) {
 			}
 			defer p.Close()
 			var ev [4]Event
-			if err := p.Add(b.FD(), 7, Readable|OneShot); err != nil {
+			if err := p.Add(b, 7, Readable|OneShot); err != nil {
 				t.Fatal(err)
 			}
 			if n, err := p.Wait(ev[:], 0); n != 0 || err != nil {
@@ -201,7 +226,7 @@ func TestPollersWaitAndWake(t *testing.T) {
 			if n, _ := p.Wait(ev[:], 20); n != 0 {
 				t.Error("a one-shot descriptor was reported twice")
 			}
-			if err := p.Modify(b.FD(), 7, Readable|OneShot); err != nil {
+			if err := p.Modify(b, 7, Readable|OneShot); err != nil {
 				t.Fatal(err)
 			}
 			if n, _ := p.Wait(ev[:], 5000); n != 1 {
@@ -217,7 +242,7 @@ func TestPollersWaitAndWake(t *testing.T) {
 			if p.Wait(ev[:], 5000); time.Since(start) > 4*time.Second {
 				t.Error("a wake-up before the wait was lost")
 			}
-			if err := p.Remove(b.FD()); err != nil {
+			if err := p.Remove(b); err != nil {
 				t.Fatal(err)
 			}
 			if n, _ := p.Wait(ev[:], 10); n != 0 {
@@ -231,12 +256,12 @@ func TestPollersWaitAndWake(t *testing.T) {
 // only ever sleeps.
 func TestParkingPollerLosesNoEvent(t *testing.T) {
 	a, b := pair(t)
-	p, err := NewParkingPoller()
+	p, err := Kernel.NewParkingPoller()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if err := p.Add(b.FD(), 1, Readable|OneShot); err != nil {
+	if err := p.Add(b, 1, Readable|OneShot); err != nil {
 		t.Fatal(err)
 	}
 	const rounds = 2000
@@ -253,7 +278,7 @@ func TestParkingPollerLosesNoEvent(t *testing.T) {
 				got += n
 				b.Send(buf[:n])
 			}
-			p.Modify(b.FD(), 1, Readable|OneShot)
+			p.Modify(b, 1, Readable|OneShot)
 		}
 		done <- got
 	}()
@@ -287,7 +312,7 @@ func TestAwaitReturnsWhenReadyOrLate(t *testing.T) {
 
 // A Wake that comes late must not reach whoever has the descriptor's number now.
 func TestWakeAfterCloseTouchesNobody(t *testing.T) {
-	p, err := NewPoller()
+	p, err := newEpoll()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +334,7 @@ func TestWakeAfterCloseTouchesNobody(t *testing.T) {
 	if n, err := unix.Read(heir, b[:]); err != unix.EAGAIN {
 		t.Errorf("the heir of the number read %d octets, %v, want none", n, err)
 	}
-	if err := p.Add(heir, 1, Readable); !errors.Is(err, os.ErrClosed) {
+	if err := p.ctl(unix.EPOLL_CTL_ADD, heir, 1, Readable); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("Add after Close: %v, want %v", err, os.ErrClosed)
 	}
 }

@@ -12,30 +12,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrAgain: nothing can be moved right now (EAGAIN). A bare value, so that an
-// empty poll allocates nothing.
-var ErrAgain = errors.New("would block")
-
-// MaxVec is the most pieces one Sendv takes (half of IOV_MAX, arbitrary).
-const MaxVec = 512
-
 // UserTimeout bounds how long sent bytes may stay unacknowledged before the
 // kernel gives the connection up (TCP_USER_TIMEOUT, RFC 5482). Long enough for
 // a peer that is stopped in a debugger for a moment; arbitrary.
 const UserTimeout = 60 * time.Second
 
-// Conn is a connected TCP socket in non-blocking mode.
-type Conn struct {
+// socket is a connected TCP socket in non-blocking mode.
+type socket struct {
 	fd     int
+	taken  uint64        // octets that the kernel took
 	rv     [2]unix.Iovec // for Recv2; a field so that it does not escape per call
 	msg    unix.Msghdr   // for Sendv
 	remote string
 	closed bool
+	calls  calls
 }
 
-// New takes over an established connection: the descriptor is duplicated, c is
+// newSocket takes over an established connection: the descriptor is duplicated, c is
 // closed, and Nagle is off. On error c is closed too.
-func New(c *net.TCPConn) (*Conn, error) {
+func newSocket(c *net.TCPConn) (*socket, error) {
 	defer c.Close()
 	if err := c.SetDeadline(time.Time{}); err != nil {
 		return nil, err
@@ -54,7 +49,7 @@ func New(c *net.TCPConn) (*Conn, error) {
 	if dupErr != nil {
 		return nil, os.NewSyscallError("dup", dupErr)
 	}
-	s := &Conn{fd: fd, remote: c.RemoteAddr().String()}
+	s := &socket{fd: fd, remote: c.RemoteAddr().String()}
 	// The duplicate shares the open file description, so O_NONBLOCK is set
 	// already; setting it again guards against a caller's File().
 	err = errors.Join(
@@ -66,17 +61,18 @@ func New(c *net.TCPConn) (*Conn, error) {
 		unix.Close(fd)
 		return nil, os.NewSyscallError("setsockopt", err)
 	}
+	s.enter()
 	return s, nil
 }
 
-// FD is the descriptor, for Poller.
-func (c *Conn) FD() int { return c.fd }
+// FD is the descriptor, for tests that look behind the contract.
+func (c *socket) FD() int { return c.fd }
 
 // RemoteAddr is "host:port" of the peer.
-func (c *Conn) RemoteAddr() string { return c.remote }
+func (c *socket) RemoteAddr() string { return c.remote }
 
 // MSS is the effective maximum segment size in bytes (EMSS of RFC 5044 §4.5).
-func (c *Conn) MSS() int {
+func (c *socket) MSS() int {
 	n, err := unix.GetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG)
 	if err != nil || n < 536 { // RFC 9293 §3.7.1: the default MSS
 		return 536
@@ -86,37 +82,35 @@ func (c *Conn) MSS() int {
 
 // Unsent is the number of bytes accepted by Send that the kernel has not put on
 // the wire yet (SIOCOUTQNSD).
-func (c *Conn) Unsent() (int, error) { return unix.IoctlGetInt(c.fd, unix.SIOCOUTQNSD) }
+func (c *socket) Unsent() (int, error) { return unix.IoctlGetInt(c.fd, unix.SIOCOUTQNSD) }
 
-// SetBuffers sets SO_SNDBUF and SO_RCVBUF in bytes; 0 leaves autotuning on.
-func (c *Conn) SetBuffers(snd, rcv int) error {
-	var err error
-	if snd > 0 {
-		err = errors.Join(err, unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_SNDBUF, snd))
-	}
-	if rcv > 0 {
-		err = errors.Join(err, unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, rcv))
-	}
-	return err
+// Acked is what the kernel took less what its send queue still holds (SIOCOUTQ, tcp(7)).
+func (c *socket) Acked() (uint64, error) {
+	n, err := unix.IoctlGetInt(c.fd, unix.SIOCOUTQ)
+	return c.taken - uint64(max(n, 0)), err
 }
 
 // Recv reads up to len(b) bytes: ErrAgain when there are none yet, io.EOF after
 // the peer's FIN, a syscall.Errno when the connection is lost. b must not be empty.
-func (c *Conn) Recv(b []byte) (int, error) {
+func (c *socket) Recv(b []byte) (int, error) {
 	n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
-	return received(n, e)
+	return c.received(n, e)
 }
 
 // Recv2 reads into a and then into b with one system call; results as Recv.
-func (c *Conn) Recv2(a, b []byte) (int, error) {
+func (c *socket) Recv2(a, b []byte) (int, error) {
 	c.rv[0] = unix.Iovec{Base: unsafe.SliceData(a), Len: uint64(len(a))}
 	c.rv[1] = unix.Iovec{Base: unsafe.SliceData(b), Len: uint64(len(b))}
 	n, _, e := syscall.RawSyscall(unix.SYS_READV, uintptr(c.fd), uintptr(unsafe.Pointer(&c.rv[0])), 2)
-	return received(n, e)
+	return c.received(n, e)
 }
 
-func received(n uintptr, e syscall.Errno) (int, error) {
+func (c *socket) received(n uintptr, e syscall.Errno) (int, error) {
+	if e != 0 {
+		c.calls.received(0)
+	}
 	if e == 0 {
+		c.calls.received(int(n))
 		if n == 0 {
 			return 0, io.EOF
 		}
@@ -128,24 +122,35 @@ func received(n uintptr, e syscall.Errno) (int, error) {
 	return 0, e
 }
 
+// Peek has nothing to show.
+func (c *socket) Peek() ([]byte, error) { return nil, ErrAgain }
+
+// Skip has nothing to consume.
+func (c *socket) Skip(int) {}
+
 // Send writes up to len(b) bytes: ErrAgain when the socket buffer is full.
-func (c *Conn) Send(b []byte) (int, error) {
+func (c *socket) Send(b []byte) (int, error) {
 	n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
-	return sent(n, e)
+	return c.sent(n, e)
 }
 
 // Sendv writes the pieces of v in order (at most MaxVec) and returns the bytes
 // taken, which may end inside a piece.
-func (c *Conn) Sendv(v []unix.Iovec) (int, error) {
+func (c *socket) Sendv(v []unix.Iovec) (int, error) {
 	c.msg.Iov = unsafe.SliceData(v)
 	c.msg.Iovlen = uint64(len(v))
 	n, _, e := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(c.fd), uintptr(unsafe.Pointer(&c.msg)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 	c.msg.Iov = nil
-	return sent(n, e)
+	return c.sent(n, e)
 }
 
-func sent(n uintptr, e syscall.Errno) (int, error) {
+func (c *socket) sent(n uintptr, e syscall.Errno) (int, error) {
+	if e != 0 {
+		c.calls.sent(0)
+	}
 	if e == 0 {
+		c.calls.sent(int(n))
+		c.taken += uint64(n)
 		return int(n), nil
 	}
 	if e == unix.EAGAIN || e == unix.EINTR {
@@ -155,23 +160,24 @@ func sent(n uintptr, e syscall.Errno) (int, error) {
 }
 
 // CloseWrite sends FIN after what was sent before.
-func (c *Conn) CloseWrite() error {
+func (c *socket) CloseWrite() error {
 	return os.NewSyscallError("shutdown", unix.Shutdown(c.fd, unix.SHUT_WR))
 }
 
 // Close frees the descriptor. Unread bytes make the kernel send RST; callers
 // that owe the peer a last message drain first. Idempotent.
-func (c *Conn) Close() error {
+func (c *socket) Close() error {
 	if c.closed {
 		return nil
 	}
 	c.closed = true
+	c.leave()
 	return os.NewSyscallError("close", unix.Close(c.fd))
 }
 
 // Abort closes the socket with RST, dropping what was not sent: what the peer of
 // a host that died and came back sees. Idempotent, as Close.
-func (c *Conn) Abort() error {
+func (c *socket) Abort() error {
 	if !c.closed {
 		unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 	}

@@ -1,0 +1,170 @@
+package transports
+
+import (
+	"context"
+	"time"
+)
+
+// CallMode is what becomes of the messages of a Caller.
+type CallMode uint8
+
+const (
+	CallUnary  CallMode = iota // each request is a call of its own and has a response
+	CallStream                 // requests and their responses in turn, on one call that lasts until End
+	CallOneWay                 // requests that nobody answers, on one call whose End says how many arrived
+	numCallModes
+)
+
+var callModeNames = [numCallModes]string{"unary", "stream", "oneway"}
+
+// String is the name used on the command line and in results.
+func (m CallMode) String() string {
+	if m < numCallModes {
+		return callModeNames[m]
+	}
+	return "mode?"
+}
+
+// ParseCallMode is the inverse of String.
+func ParseCallMode(s string) (CallMode, bool) {
+	for m, name := range callModeNames {
+		if name == s {
+			return CallMode(m), true
+		}
+	}
+	return 0, false
+}
+
+// CallModeSet is a set of modes.
+type CallModeSet uint8
+
+// CallModes builds a set.
+func CallModes(ms ...CallMode) CallModeSet {
+	var s CallModeSet
+	for _, m := range ms {
+		s |= 1 << m
+	}
+	return s
+}
+
+// Has tells membership.
+func (s CallModeSet) Has(m CallMode) bool { return s&(1<<m) != 0 }
+
+// CallMethods is how many methods a server tells apart: 0 and up.
+const CallMethods = 16
+
+// CallConfig is what both ends of the calls expect. Both use the same values, so that a
+// transport which keeps messages in rings can make them long enough.
+type CallConfig struct {
+	MaxRequest, MaxResponse int // bytes
+	Callers                 int // of a connection: calls outstanding on it
+	Conns                   int // of a server, at once
+}
+
+// CallCost is what a connection costs this side, and how it is waited for. Fields that
+// mean nothing to a transport are zero.
+type CallCost struct {
+	Form       string        // what carries the calls: "tcp", "fused"
+	Mode       string        // of polling; "": left to the runtime and the kernel
+	BusyTime   time.Duration // polled before it sleeps
+	Pollers    int           // threads that poll for all connections
+	Ring       int           // bytes of the receive ring of a connection
+	Registered int           // bytes of registered memory of a connection
+}
+
+// CallTransport carries calls. It is a Stack whose Caps.Kinds has KindCall; a stack may
+// be a Transport as well. Its methods are safe for concurrent use.
+//
+// Caps.CallModes, Caps.MaxMsg (of a request and of a response), Caps.MaxSessions
+// (connections) and Caps.Priorities (of Call.Priority) hold for its calls.
+type CallTransport interface {
+	Stack
+	// DialCalls makes a connection of its own to a server of ListenCalls, and returns when
+	// it stands. ctx bounds that and does not govern the connection.
+	DialCalls(ctx context.Context, addr string, cfg CallConfig) (CallConn, error)
+	// ListenCalls serves calls at "host:port" with h until the server is closed; port 0
+	// picks one. ctx bounds the set-up.
+	ListenCalls(ctx context.Context, addr string, cfg CallConfig, h CallHandler) (CallServer, error)
+	CallCost() CallCost
+}
+
+// CallConn is a client's connection. It is safe for concurrent use: every goroutine that
+// calls has a Caller of its own, and a connection has as many calls outstanding as Callers.
+type CallConn interface {
+	// Caller makes one. ctx governs its calls: when it ends, they fail with
+	// CallCanceled or CallDeadlineExceeded. A mode that Caps.CallModes lacks is
+	// rdma.ErrNotSupported.
+	Caller(ctx context.Context, cfg CallerConfig) (Caller, error)
+	// Close ends all calls and the connection.
+	Close() error
+}
+
+// CallerConfig is how a Caller calls.
+type CallerConfig struct {
+	Mode    CallMode
+	Method  uint8         // of a stream and of messages one way, below CallMethods; of unary calls Call.Method says it
+	Timeout time.Duration // of each call; a call that takes longer fails with CallDeadlineExceeded. 0: ctx alone decides
+}
+
+// Caller makes one call at a time. It belongs to one goroutine.
+type Caller interface {
+	// Call sends c.Request and waits for the response, which is in c.Response then: of
+	// unary calls and streams. A failed one says so with a *CallError.
+	Call(c *Call) error
+	// Send sends a message one way. It may return before the message has left.
+	Send(c *Call) error
+	// End ends a stream, or messages one way: it returns when the server has taken all of
+	// them, and says how many.
+	End() (messages int64, err error)
+	// Free gives the last response back. Idempotent.
+	Free()
+	// Close frees the Caller. What it has under way ends; the connection stays.
+	Close() error
+}
+
+// Call is a request and its response.
+//
+// The request belongs to the caller, who leaves it unchanged until the call has ended (and of
+// messages one way until End): a transport may send it from where it lies. After an
+// error it stays unchanged until the connection is closed. The response belongs to the
+// transport, which lends it until Free, the Caller's next call or its Close.
+type Call struct {
+	Method   uint8 // of the server, below CallMethods; unary calls only
+	Priority uint8 // higher is more urgent; ignored beyond Caps.Priorities
+	Request  []byte
+	Response Parts
+}
+
+// CallServer is a server at work.
+type CallServer interface {
+	Addr() string
+	// Close ends all connections and calls. It returns when the last handler has.
+	Close() error
+}
+
+// CallHandler answers requests. It is called by many goroutines at once, or by one that
+// polls for all connections: it must not wait for other calls.
+type CallHandler interface {
+	// ServeCall takes s.Request and sets s.Response, which is ignored one way. An error
+	// ends the call; the caller gets its code, if it is a *CallError, and its text.
+	ServeCall(s *Served) error
+}
+
+// Served is one request at the server, which is the handler's until it returns. The
+// request's bytes are the transport's. The response's bytes are the handler's, who leaves
+// them unchanged until Owner is told; without an Owner, until the server is closed.
+type Served struct {
+	Ctx      context.Context // ends when nobody waits for the answer any more
+	Mode     CallMode
+	Method   uint8
+	Request  Parts
+	Response []byte
+	Owner    Releaser // set by the handler; nil: nobody waits for the response's memory
+}
+
+// Releaser owns bytes that were lent.
+type Releaser interface {
+	// Release says that the bytes are not read any more. It is called once, or never where
+	// keeping account would cost more than the memory.
+	Release()
+}
