@@ -131,12 +131,6 @@ func TestHeadersDoNotAllocate(t *testing.T) {
 			}
 		},
 		"CheckBounds": func() { sink += uint64(CheckBounds(10, 10, 0, 100)) },
-		"Segmenter": func() {
-			s := NewSegmenter(1<<20, 1500, TaggedLen)
-			for seg, ok := s.Next(); ok; seg, ok = s.Next() {
-				sink += uint64(seg.Len)
-			}
-		},
 	} {
 		if got := testing.AllocsPerRun(100, f); got != 0 {
 			t.Errorf("%s allocates %v times a call", name, got)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"syscall"
 	"time"
@@ -13,8 +12,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/ddp"
 	"github.com/rdmaperf/rdmaperf/softstack/mpa"
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
-	"github.com/rdmaperf/rdmaperf/softstack/stream"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
 // rtrIndex stands in the FIFO of outstanding reads for the RTR read, which has
@@ -25,8 +24,8 @@ func (d *Device) checkParam(p *rdma.ConnParam) error {
 	if p.IRD < 0 || p.IRD > maxRDAtom || p.ORD < 0 || p.ORD > maxRDAtom {
 		return fmt.Errorf("ird %d, ord %d, limit %d: %w", p.IRD, p.ORD, maxRDAtom, rdma.ErrInvalid)
 	}
-	if len(p.PrivateData) > maxPrivate {
-		return fmt.Errorf("private data of %d bytes, limit %d: %w", len(p.PrivateData), maxPrivate, rdma.ErrInvalid)
+	if limit := d.caps.MaxPrivate; len(p.PrivateData) > limit {
+		return fmt.Errorf("private data of %d bytes, limit %d: %w", len(p.PrivateData), limit, rdma.ErrInvalid)
 	}
 	return nil
 }
@@ -82,15 +81,13 @@ func (q *qp) Connect(ctx context.Context, addr string, p rdma.ConnParam) (rdma.C
 		return fail(err)
 	}
 	defer q.release()
-	var dialer net.Dialer
-	nc, err := dialer.DialContext(ctx, "tcp", addr)
+	conn, err := q.dev.stack.Dial(ctx, addr, q.dev.cfg.buffers())
 	if err != nil {
 		return fail(reachable(err))
 	}
-	conn := nc.(*net.TCPConn)
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	cfg := q.dev.cfg.mpa(&p)
-	n, err := initiate(conn, cfg, p.PrivateData)
+	n, err := initiate(conn, cfg, q.dev.cfg.request(p.PrivateData))
 	if !stop() && err == nil {
 		err = os.ErrDeadlineExceeded
 	}
@@ -98,19 +95,19 @@ func (q *qp) Connect(ctx context.Context, addr string, p rdma.ConnParam) (rdma.C
 		conn.Close()
 		return fail(reachable(err))
 	}
+	offer := cutOffer(&n)
 	if n.Rejected {
 		conn.Close()
 		return rdma.ConnParam{}, &rdma.OpError{Op: "connect", Object: addr, Err: &rdma.RejectError{PrivateData: n.PeerPrivate}}
 	}
-	if err := q.attach(conn, n, false); err != nil {
+	if err := q.attach(conn, n, offer, false); err != nil {
 		return fail(err)
 	}
 	return rdma.ConnParam{PrivateData: n.PeerPrivate, IRD: int(n.IRD), ORD: int(n.ORD)}, nil
 }
 
-// initiate is the initiator's half of MPA start-up on a blocking socket whose
-// deadline the caller controls.
-func initiate(conn *net.TCPConn, cfg mpa.Config, private []byte) (mpa.Negotiated, error) {
+// initiate is the initiator's half of MPA start-up, whose deadline the caller controls.
+func initiate(conn stream.Opening, cfg mpa.Config, private []byte) (mpa.Negotiated, error) {
 	req, err := mpa.NewRequest(cfg, private)
 	if err != nil {
 		return mpa.Negotiated{}, fmt.Errorf("%w: %w", rdma.ErrInvalid, err)
@@ -184,33 +181,36 @@ func reachable(err error) error {
 }
 
 // attach opens the stream of a QP. conn is taken over, also on error.
-func (q *qp) attach(nc *net.TCPConn, n mpa.Negotiated, passive bool) error {
-	conn, err := stream.New(nc)
+func (q *qp) attach(o stream.Opening, n mpa.Negotiated, peer peerOffer, passive bool) error {
+	conn, err := o.Stream()
 	if err != nil {
 		return err
 	}
 	cfg := &q.dev.cfg
-	if err := conn.SetBuffers(cfg.SendBuffer, cfg.RecvBuffer); err != nil {
-		conn.Close()
-		return err
-	}
 	mulpdu := mpa.MULPDU(conn.MSS(), n.TxMarkers)
 	if cfg.MaxULPDU > 0 {
 		mulpdu = min(mulpdu, cfg.MaxULPDU)
 	}
+	start, ok := started(n, passive)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed || q.state != rdma.QPInit {
+	if !ok || q.closed || q.state != rdma.QPInit {
 		conn.Close()
 		return rdma.ErrState
 	}
 	q.conn = conn
-	q.tx.init(mulpdu, n.CRC, n.TxMarkers, passive)
+	seg, inPlace := 0, q.dev.stack.InPlace()
+	if inPlace {
+		seg = conn.MSS()
+	}
+	q.tx.init(mulpdu, seg, n.CRC, n.TxMarkers, start)
 	q.rx.init(n.CRC, n.RxMarkers, cfg.StoreAndForward)
+	q.rx.inPlace = inPlace && !n.RxMarkers
 	q.ord, q.ird = int(n.ORD), int(n.IRD)
 	q.reads = newFIFO(q.ord + 1)
 	q.irq = newFIFO(max(q.ird, 1))
-	q.req = make([]rdmap.ReadRequest, len(q.irq.ring))
+	q.req = make([]inbound, len(q.irq.ring))
+	q.ops = cfg.opsFor(peer)
 	q.phase = phaseOpen
 	q.setState(rdma.QPRTR)
 	q.setState(rdma.QPRTS)
@@ -223,6 +223,23 @@ func (q *qp) attach(nc *net.TCPConn, n mpa.Negotiated, passive bool) error {
 		q.sendRTR(n.RTR)
 	}
 	return nil
+}
+
+// started is where the start-up stands when both frames have gone their ways.
+func started(n mpa.Negotiated, passive bool) (s mpa.State, ok bool) {
+	steps := [2]mpa.Event{mpa.EventSendRequest, mpa.EventReply}
+	switch {
+	case passive:
+		steps = [2]mpa.Event{mpa.EventRequest, mpa.EventSendReply}
+	case n.PeerToPeer:
+		steps[1] = mpa.EventReplyRTR
+	}
+	for _, e := range steps {
+		if s, ok = s.Next(e); !ok {
+			break
+		}
+	}
+	return s, ok
 }
 
 // sendRTR opens a peer-to-peer stream (RFC 6581 §9.2) with the indication that
@@ -241,5 +258,6 @@ func (q *qp) sendRTR(r mpa.RTR) {
 		ddp.PutTagged(h[:], &ddp.Tagged{Last: true, ULP: rdmap.Control(rdmap.OpWrite), STag: 1})
 		q.tx.frame(h[:], nil, 0, false)
 	}
+	q.tx.start, _ = q.tx.start.Next(mpa.EventSendRTR)
 	q.transmit()
 }

@@ -146,7 +146,7 @@ func TestCloseEndsConnect(t *testing.T) {
 // TestRejectCarriesPrivateData: CM-03.
 func TestRejectCarriesPrivateData(t *testing.T) {
 	e, l := host(t, Config{})
-	for _, private := range [][]byte{nil, []byte("busy"), pattern(508)} {
+	for _, private := range [][]byte{nil, []byte("busy"), pattern(e.dev.Caps().MaxPrivate)} {
 		done := make(chan error, 1)
 		go func() {
 			r, err := l.Accept(t.Context())

@@ -6,21 +6,45 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/softstack/mpa"
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
 // Config chooses what a device asks of its peers. The zero value is the
 // default: MPA revision 2, CRC on, no markers, client-server model.
 type Config struct {
-	NoCRC           bool  // do not ask for CRC; it is still used when the peer asks (RFC 5044 §7.1.1)
-	Markers         bool  // ask the peer to send markers; ours are sent when the peer asks
-	Revision        uint8 // 1 or 2; 0 means 2. As responder the request's is followed
-	PeerToPeer      bool  // as initiator, open with an RTR so that both sides may send first (RFC 6581 §9)
-	StoreAndForward bool  // check every CRC before the payload is placed; costs a copy
-	SendBuffer      int   // SO_SNDBUF in bytes; 0 leaves it to the kernel
-	RecvBuffer      int   // SO_RCVBUF in bytes; 0 leaves it to the kernel
-	MaxULPDU        int   // upper bound of a ULPDU in octets; 0 takes the path's MULPDU
+	NoCRC           bool         // do not ask for CRC; it is still used when the peer asks (RFC 5044 §7.1.1)
+	Markers         bool         // ask the peer to send markers; ours are sent when the peer asks
+	Revision        uint8        // 1 or 2; 0 means 2. As responder the request's is followed
+	PeerToPeer      bool         // as initiator, open with an RTR so that both sides may send first (RFC 6581 §9)
+	StoreAndForward bool         // check every CRC before the payload is placed; costs a copy
+	SendBuffer      int          // SO_SNDBUF in bytes; 0 leaves it to the kernel
+	RecvBuffer      int          // SO_RCVBUF in bytes; 0 leaves it to the kernel
+	Stack           stream.Stack // below; nil means kernel sockets
+	MaxULPDU        int          // upper bound of a ULPDU in octets; 0 takes the path's MULPDU
+	Extensions      Extensions
+
+	// ReceiveThread gives the device a thread that does nothing but receive and place,
+	// and answer what needs no application: SoftRDMA's model c3. Polls only take
+	// completions then, and what is posted is sent by who posts it.
+	ReceiveThread bool
 }
+
+// Extensions says how a device stands to RFC 7306, immediate data and atomics.
+type Extensions uint8
+
+const (
+	// ExtNegotiated: what peers send of it is taken, and what they say that they
+	// take is sent (rdmap.AppendOffer). The default.
+	ExtNegotiated Extensions = iota
+	// ExtNone: plain RFC 5040, and nothing about it in the private data.
+	ExtNone
+	// ExtAssumed: it is sent to every peer. RFC 7306 §1.1 knows such static
+	// configuration, for peers of other makes.
+	ExtAssumed
+	numExtensions
+)
 
 // Limits. All arbitrary but for the wire's own: they bound memory.
 const (
@@ -28,21 +52,22 @@ const (
 	maxCQE     = 1 << 20
 	maxSRQWR   = 16384
 	maxInline  = 512
-	maxRDAtom  = 128 // as Linux siw
-	maxPrivate = mpa.MaxPrivate - 4
-	maxMessage = 1<<32 - 1 // RFC 5041 §4: the message offset is 32 bits
+	maxRDAtom  = 128                // as Linux siw
+	maxPrivate = mpa.MaxPrivate - 4 // the enhanced data of RFC 6581
+	maxMessage = 1<<32 - 1          // RFC 5041 §4: the message offset is 32 bits
 	maxEvents  = 128
 
 	startupRoom = 64 // sockets beyond the backlog that may be in MPA start-up, so that a few silent ones block nobody
 
-	rxBufSize  = 128 << 10 // at least one FPDU; large reads pay for many small segments at once
-	txBufSize  = 128 << 10
-	copyMax    = 2048      // payloads up to this are copied beside their header instead of gathered
-	directMin  = 4096      // segments longer than this, and not yet here whole, are placed by the socket
-	lookAhead  = 32        // octets read behind a directly placed payload: pad, CRC and the next header
-	bulkMemory = 8         // small segments after a large one before a stream no longer counts as bulk
-	flushAt    = 256 << 10 // octets framed before they are handed to the socket
-	rxPasses   = 16        // reads one poll may do on one QP, so that a flood does not starve the others
+	rxBufSize    = 128 << 10 // at least one FPDU; large reads pay for many small segments at once
+	txBufSize    = 128 << 10
+	copyMax      = 2048      // payloads up to this are copied beside their header instead of gathered
+	directMin    = 4096      // segments longer than this, and not yet here whole, are placed by the socket
+	lookAhead    = 32        // octets read behind a directly placed payload: pad, CRC and the next header
+	bulkMemory   = 8         // small segments after a large one before a stream no longer counts as bulk
+	flushAt      = 256 << 10 // octets framed before they are handed to the socket
+	batchAligned = 8 << 10   // the same over a stack that takes a segment a call: the first ones leave sooner
+	rxPasses     = 16        // reads one poll may do on one QP, so that a flood does not starve the others
 
 	defaultTimeout = 10 * time.Second       // connect and accept without a deadline
 	requestTimeout = 5 * time.Second        // for the MPA Request of an accepted socket, as Linux siw
@@ -62,6 +87,9 @@ func (c *Config) validate() error {
 	}
 	if c.MaxULPDU != 0 && (c.MaxULPDU < mpa.MinMULPDU || c.MaxULPDU > mpa.MaxULPDU) {
 		return &rdma.OpError{Op: "open iwarp", Object: "ulpdu bound", Err: rdma.ErrInvalid}
+	}
+	if c.Extensions >= numExtensions {
+		return &rdma.OpError{Op: "open iwarp", Object: "extensions", Err: rdma.ErrInvalid}
 	}
 	if c.SendBuffer < 0 || c.RecvBuffer < 0 {
 		return &rdma.OpError{Op: "open iwarp", Object: "socket buffer size", Err: rdma.ErrInvalid}
@@ -87,6 +115,12 @@ func (c *Config) name() string {
 	if c.StoreAndForward {
 		p = append(p, "checked")
 	}
+	switch c.Extensions {
+	case ExtNone:
+		p = append(p, "rfc5040")
+	case ExtAssumed:
+		p = append(p, "rfc7306")
+	}
 	for _, n := range []struct {
 		name  string
 		value int
@@ -95,7 +129,17 @@ func (c *Config) name() string {
 			p = append(p, n.name+"="+strconv.Itoa(n.value))
 		}
 	}
+	if c.Stack != nil && c.Stack.Name() != "" {
+		p = append(p, c.Stack.Name())
+	}
+	if c.ReceiveThread {
+		p = append(p, "threads=c3")
+	}
 	return "iwarp(" + strings.Join(p, ",") + ")"
+}
+
+func (c *Config) buffers() stream.Buffers {
+	return stream.Buffers{Send: c.SendBuffer, Recv: c.RecvBuffer}
 }
 
 func (c *Config) mpa(p *rdma.ConnParam) mpa.Config {
@@ -112,10 +156,15 @@ func (c *Config) caps() rdma.Caps {
 	if c.PeerToPeer {
 		f |= rdma.FeatPassiveFirst
 	}
+	ops, private := rdma.Ops(rdma.OpSend, rdma.OpSendInv, rdma.OpWrite, rdma.OpRead, rdma.OpLocalInv), maxPrivate
+	if c.Extensions != ExtNone {
+		ops |= immediateOps | atomicOps
+		private -= rdmap.OfferLen
+	}
 	return rdma.Caps{
 		Label:      rdma.LabelSoft,
 		Completion: rdma.CompletionLocal,
-		Ops:        rdma.Ops(rdma.OpSend, rdma.OpSendInv, rdma.OpWrite, rdma.OpRead, rdma.OpLocalInv),
+		Ops:        ops,
 		Features:   f,
 		MaxQPWR:    maxQPWR,
 		MaxCQE:     maxCQE,
@@ -124,7 +173,7 @@ func (c *Config) caps() rdma.Caps {
 		MaxInline:  maxInline,
 		MaxRDAtom:  maxRDAtom,
 		MaxSRQWR:   maxSRQWR,
-		MaxPrivate: maxPrivate,
+		MaxPrivate: private,
 		MaxMsg:     maxMessage,
 	}
 }

@@ -18,7 +18,7 @@ func harness(cfg iwarp.Config) conform.Harness {
 		b, errB := iwarp.Open(cfg)
 		return a, b, "127.0.0.1:0", errors.Join(errA, errB)
 	}
-	return conform.FreshKiller("iwarp", open, func(b rdma.Device) error { b.(*iwarp.Device).Kill(); return nil })
+	return conform.WithAddr6(conform.FreshKiller("iwarp", open, func(b rdma.Device) error { b.(*iwarp.Device).Kill(); return nil }), "[::1]:0")
 }
 
 // TestConformance runs the whole suite on the default configuration, and the

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/rdmaperf/rdmaperf/softstack/stream"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
 // notify is what an armed CQ waits for.
@@ -42,8 +42,10 @@ type cq struct {
 	waited  atomic.Bool // Wait was used: the sockets are in the poller
 	waiters atomic.Int32
 	waitMu  sync.Mutex // one Wait at a time drives the poller
-	poller  *stream.Poller
+	poller  stream.Poller
 	ready   [16]stream.Event
+	askMu   sync.Mutex // guards asked
+	asked   [driveAtOnce]stream.Event
 
 	turn atomic.Uint32 // polls, to look at the sockets now and then although completions wait
 }
@@ -88,7 +90,7 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 	for size < depth {
 		size <<= 1
 	}
-	p, err := stream.NewPoller()
+	p, err := d.stack.NewPoller()
 	if err != nil {
 		return nil, &rdma.OpError{Op: "create cq", Err: err}
 	}
@@ -221,6 +223,13 @@ const askFrom = 4
 // socket the poller does not have is looked at.
 func (c *cq) drive() {
 	a := c.qps.Load()
+	if c.dev.receiver != nil {
+		for _, q := range a.list {
+			q.active()
+		}
+		c.dev.receiver.await()
+		return
+	}
 	if len(a.list) < askFrom || !c.waited.Load() {
 		for _, q := range a.list {
 			q.poll()
@@ -236,7 +245,11 @@ func (c *cq) drive() {
 			q.poll()
 		}
 	}
-	var ready [driveAtOnce]stream.Event
+	if !c.askMu.TryLock() {
+		return // another goroutine is asking, and drives what it is told
+	}
+	defer c.askMu.Unlock()
+	ready := &c.asked
 	for asked := 0; asked < len(a.list); asked += len(ready) { // a flood on some ends no loop
 		n := c.poller.Ready(ready[:])
 		c.driveReady(ready[:n])

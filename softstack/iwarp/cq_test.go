@@ -53,7 +53,7 @@ func TestOverrunHarmsOnlyItsQPs(t *testing.T) {
 					q := x.qp.(*qp)
 					q.mu.Lock()
 					defer q.mu.Unlock()
-					return !q.tx.hold
+					return q.tx.start.MaySend()
 				})
 				wrs := make([]rdma.SendWR, 16)
 				for i := range wrs {

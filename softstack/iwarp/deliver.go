@@ -2,6 +2,7 @@ package iwarp
 
 import (
 	"github.com/rdmaperf/rdmaperf/softstack/ddp"
+	"github.com/rdmaperf/rdmaperf/softstack/mpa"
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -13,13 +14,22 @@ func (q *qp) deliver(ulpdu []byte) {
 	if q.phase != phaseOpen {
 		return
 	}
-	q.tx.hold = false // RFC 5044 §7.1.2 rule 4: the initiator has spoken
+	if !q.tx.start.MaySend() {
+		q.tx.start, _ = q.tx.start.Next(mpa.EventFPDU)
+	}
 	switch s.op {
 	case rdmap.OpWrite:
+		q.rx.write.add(len(s.dst), s.last)
 	case rdmap.OpReadResp:
 		q.deliverResponse()
 	case rdmap.OpReadReq:
 		q.deliverRequest(ulpdu)
+	case rdmap.OpAtomicReq:
+		q.deliverAtomic(ulpdu)
+	case rdmap.OpAtomicResp:
+		q.deliverAtomicResponse(ulpdu)
+	case rdmap.OpImmediate, rdmap.OpImmediateSE:
+		q.deliverImmediate(ulpdu)
 	case rdmap.OpTerminate:
 		q.deliverTerminate(ulpdu[ddp.UntaggedLen:])
 	default:
@@ -47,6 +57,7 @@ func (q *qp) deliverSend(ulpdu []byte) {
 		wc.Flags, wc.InvKey = rdma.WithInv, s.inv
 	}
 	q.curUsed, q.msgLen = false, 0
+	q.rx.write.ended = false
 	q.pushRecv(&wc, s.op.Solicited())
 }
 
@@ -88,32 +99,49 @@ func (q *qp) deliverResponse() {
 func (q *qp) deliverRequest(ulpdu []byte) {
 	r := rdmap.GetReadRequest(ulpdu[ddp.UntaggedLen:])
 	if r.Size > 0 {
-		m := q.find(r.SrcSTag)
-		code := rdmap.TermCode(0)
-		switch {
-		case m == nil:
-			code = rdmap.TermProtSTag
-		case m.pd != q.cfg.PD:
-			code = rdmap.TermProtNotAssociated
-		default:
-			switch ddp.CheckBounds(r.SrcTO, int(r.Size), m.base, uint64(len(m.buf))) {
-			case ddp.ErrTaggedWrap:
-				code = rdmap.TermProtWrap
-			case ddp.ErrTaggedBounds:
-				code = rdmap.TermProtBounds
-			default:
-				if !m.access.Has(rdma.RemoteRead) || !q.admits(rdma.RemoteRead) {
-					code = rdmap.TermProtAccess
-				}
-			}
-		}
-		if code != 0 {
+		if _, code := q.source(r.SrcSTag, r.SrcTO, r.Size, rdma.RemoteRead); code != 0 {
 			q.terminate(code, ulpdu)
 			return
 		}
 	}
-	q.req[q.irq.tail&uint32(len(q.irq.ring)-1)] = r
+	in := &q.req[q.irq.tail&uint32(len(q.irq.ring)-1)]
+	in.atomic, in.read = false, r
+	q.asked()
+}
+
+// inbound is a read or atomic of the peer that waits for its response.
+type inbound struct {
+	atomic bool
+	read   rdmap.ReadRequest
+	op     rdmap.AtomicRequest
+}
+
+// asked queues the response to the request that was put behind irq's tail.
+func (q *qp) asked() {
 	q.irq.push(0)
+	q.rx.write.ended = false
+}
+
+// source is the registration that a request of the peer means, with the checks of
+// RFC 5040 §7.2 in its order.
+func (q *qp) source(stag uint32, to uint64, n uint32, want rdma.Access) (*mr, rdmap.TermCode) {
+	m := q.find(stag)
+	if m == nil {
+		return nil, rdmap.TermProtSTag
+	}
+	if m.pd != q.cfg.PD {
+		return nil, rdmap.TermProtNotAssociated
+	}
+	switch ddp.CheckBounds(to, int(n), m.base, uint64(len(m.buf))) {
+	case ddp.ErrTaggedWrap:
+		return nil, rdmap.TermProtWrap
+	case ddp.ErrTaggedBounds:
+		return nil, rdmap.TermProtBounds
+	}
+	if !m.access.Has(want) || !q.admits(want) {
+		return nil, rdmap.TermProtAccess
+	}
+	return m, 0
 }
 
 // deliverTerminate ends the QP on the peer's word (RFC 5040 §5.4): no answer,
@@ -130,13 +158,16 @@ func (q *qp) deliverTerminate(payload []byte) {
 	}
 	q.dev.raise(event, q.num, vendor(q.why))
 	q.retire()
-	if err == nil && t.R && q.reads.len() > 0 && !q.rtrRead {
-		// A Terminate that quotes a Read Request refuses the oldest read.
+	if err == nil && (t.R || quotesAtomic(&t)) && q.reads.len() > 0 && !q.rtrRead {
+		// A Terminate that quotes a Read Request or Atomic Request refuses the oldest.
 		i := q.reads.first()
 		q.flushSends(i)
 		status := rdma.StatusRemOpErr
-		if protection(q.why) {
+		switch {
+		case protection(q.why):
 			status = rdma.StatusRemAccessErr
+		case !t.R:
+			status = rdma.StatusRemInvReqErr
 		}
 		q.complete(&q.sq[i&uint32(len(q.sq)-1)], status)
 		q.sqHead = i + 1

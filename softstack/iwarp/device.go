@@ -6,13 +6,15 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
 // Device is one iWARP device: a set of protection domains, registrations and
 // queues, and one background goroutine. It is bound to no network interface.
 type Device struct {
-	cfg  Config
-	caps rdma.Caps
+	cfg   Config
+	caps  rdma.Caps
+	stack stream.Stack
 
 	mu        sync.Mutex
 	closed    bool
@@ -21,6 +23,7 @@ type Device struct {
 	qps       map[uint32]*qp
 	nextQP    uint32
 	cqs, srqs int
+	ended     Counts // of closed QPs
 	listeners map[*listener]struct{}
 
 	keys keyTable
@@ -28,7 +31,8 @@ type Device struct {
 	evMu   sync.Mutex
 	events []rdma.Event
 
-	bg reactor
+	bg       reactor
+	receiver *receiver // with Config.ReceiveThread
 }
 
 var _ rdma.Device = (*Device)(nil)
@@ -39,16 +43,27 @@ func Open(cfg Config) (*Device, error) {
 		return nil, err
 	}
 	d := &Device{
-		cfg: cfg, caps: cfg.caps(),
+		cfg: cfg, caps: cfg.caps(), stack: cfg.Stack,
 		pds:    map[rdma.PD]int{0: 0},
 		qps:    map[uint32]*qp{},
 		nextQP: 1, nextPD: 1,
 		listeners: map[*listener]struct{}{},
 	}
+	if d.stack == nil {
+		d.stack = stream.Kernel
+	}
 	d.keys.init()
-	if err := d.bg.start(); err != nil {
+	if err := d.bg.start(d.stack); err != nil {
 		return nil, &rdma.OpError{Op: "open iwarp", Err: err}
 	}
+	if cfg.ReceiveThread {
+		var err error
+		if d.receiver, err = newReceiver(d.stack); err != nil {
+			d.bg.stop()
+			return nil, &rdma.OpError{Op: "open iwarp", Err: err}
+		}
+	}
+	d.enterProcess()
 	return d, nil
 }
 
@@ -165,6 +180,10 @@ func (d *Device) Close() error {
 	}
 	d.closed = true
 	d.mu.Unlock()
+	if d.receiver != nil {
+		d.receiver.stop()
+	}
 	d.bg.stop()
+	d.leaveProcess()
 	return nil
 }

@@ -41,12 +41,29 @@
 // registered memory: whoever else writes there while it arrives ends the stream.
 // Its last octet is placed when the CRC was right, so who watches that one may write.
 //
+// RFC 7306 has no start-up negotiation. Each end says what it takes in eight octets
+// behind the private data (rdmap.AppendOffer); a responder does so only when the
+// initiator did. Without that word the peer is sent nothing of RFC 7306: the post
+// answers ErrNotSupported. What comes is taken from anybody (§1.1: it may simply be
+// attempted), unless Config.Extensions is ExtNone.
+//
+// A write with immediate is an RDMA Write with Immediate Data behind it, and counts as
+// one request here and as one completion at the peer. A send with immediate is an
+// Immediate Data alone, so it carries no bytes: RFC 7306 has no message that does, and
+// two of its messages would take two receives. Of the eight octets the first four are
+// the immediate, as with Chelsio's adapters; what a foreign peer puts into the others
+// is lost, because a WC has no place for it.
+//
+// Atomics are carried out when their turn to be answered comes, so that a read before
+// one fetches the old value. They are atomic against each other, on whatever device of
+// the process, and against sync/atomic of the application.
+//
 // With the peer-to-peer model any valid first FPDU opens the stream, whatever
 // RTR was agreed: peers in the field send others (RFC 6581 §9.2).
 //
 // # Limitations
 //
-// RC only. No immediate data and no atomics (RFC 7306). One SGE for a read's
+// RC only. One SGE for a read's
 // sink, because a Read Request names one STag. Messages are not interleaved: a
 // read response waits behind a message already begun. The zero-length Send RTR
 // is not offered. No MPA streaming mode before the Request. A siw target can fail to

@@ -1,9 +1,11 @@
 package iwarp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"sync"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/softstack/mpa"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
 // listener takes TCP connections and reads their MPA Requests. Memory is
@@ -21,10 +24,12 @@ import (
 // been silent longest gives way: silent peers cannot keep others out for long.
 type listener struct {
 	dev *Device
-	l   *net.TCPListener
+	l   stream.Listener
 
 	mu     sync.Mutex
 	silent []silentPeer // sockets whose Request has not come, oldest first
+
+	stranger atomic.Pointer[func(c net.Conn, first []byte)]
 
 	slots chan struct{}     // sockets whose Request is being read
 	queue chan *connRequest // Requests that wait for Accept
@@ -41,8 +46,7 @@ func (d *Device) Listen(ctx context.Context, addr string, backlog int) (rdma.Lis
 	if backlog < 1 {
 		backlog = 1
 	}
-	var lc net.ListenConfig
-	nl, err := lc.Listen(ctx, "tcp", addr)
+	nl, err := d.stack.Listen(ctx, addr, d.cfg.buffers())
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fail(rdma.ErrAddrInUse)
 	}
@@ -50,7 +54,7 @@ func (d *Device) Listen(ctx context.Context, addr string, backlog int) (rdma.Lis
 		return fail(err)
 	}
 	l := &listener{
-		dev: d, l: nl.(*net.TCPListener),
+		dev: d, l: nl,
 		slots: make(chan struct{}, backlog+startupRoom), queue: make(chan *connRequest, backlog), done: make(chan struct{}),
 	}
 	d.mu.Lock()
@@ -67,12 +71,12 @@ func (d *Device) Listen(ctx context.Context, addr string, backlog int) (rdma.Lis
 }
 
 // Addr is the listening "host:port".
-func (l *listener) Addr() string { return l.l.Addr().String() }
+func (l *listener) Addr() string { return l.l.Addr() }
 
 func (l *listener) serve() {
 	defer l.wg.Done()
 	for {
-		c, err := l.l.AcceptTCP()
+		c, err := l.l.Accept()
 		if err != nil {
 			select {
 			case <-l.done:
@@ -96,7 +100,7 @@ func (l *listener) serve() {
 
 // silentPeer is a socket whose Request has not come yet.
 type silentPeer struct {
-	conn  *net.TCPConn
+	conn  stream.Opening
 	since time.Time
 }
 
@@ -138,7 +142,8 @@ func (l *listener) evict(now time.Time) time.Duration {
 
 // await reads the Request of a socket, within requestTimeout, and until the
 // socket is evicted or the listener closes.
-func (l *listener) await(c *net.TCPConn) (*mpa.Frame, error) {
+// first is what came, as far as it was read.
+func (l *listener) await(c stream.Opening) (f *mpa.Frame, first []byte, err error) {
 	now := time.Now()
 	l.mu.Lock()
 	c.SetDeadline(now.Add(requestTimeout))
@@ -149,20 +154,52 @@ func (l *listener) await(c *net.TCPConn) (*mpa.Frame, error) {
 	}
 	l.silent = append(l.silent, silentPeer{c, now})
 	l.mu.Unlock()
-	f, err := readFrame(c)
+	var seen bytes.Buffer
+	f, err = readFrame(io.TeeReader(c, &seen))
 	l.mu.Lock()
 	l.silent = slices.DeleteFunc(l.silent, func(s silentPeer) bool { return s.conn == c })
 	l.mu.Unlock()
 	if err == nil {
 		err = c.SetDeadline(time.Time{})
 	}
-	return f, err
+	return f, seen.Bytes(), err
+}
+
+// OnStranger hands peers that speak something else to the listener's user, with the
+// first octets that came, the header of an MPA frame long. answer runs in a goroutine
+// of the listener, within strangerTimeout and until the listener closes; the connection is
+// closed behind it. Without it they are cut off in silence (RFC 5044 §7.1.2).
+func (l *listener) OnStranger(answer func(c net.Conn, first []byte)) { l.stranger.Store(&answer) }
+
+// strangerTimeout bounds the answer to a peer that speaks something else. Arbitrary.
+const strangerTimeout = 2 * time.Second
+
+func (l *listener) answerStranger(c stream.Opening, first []byte) {
+	answer := l.stranger.Load()
+	if answer == nil || c.SetDeadline(time.Now().Add(strangerTimeout)) != nil {
+		return
+	}
+	over, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-l.done:
+			c.Close()
+		case <-over:
+		}
+	}()
+	(*answer)(c, first)
+	close(over)
+	<-watched
 }
 
 // request reads one MPA Request and queues it. Anything else closes the socket
 // without an answer (RFC 5044 §7.1.2 rules 2 and 5).
-func (l *listener) request(c *net.TCPConn) {
-	f, err := l.await(c)
+func (l *listener) request(c stream.Opening) {
+	f, first, err := l.await(c)
+	if errors.Is(err, rdma.ErrProtocol) {
+		l.answerStranger(c, first)
+	}
 	if err != nil || f.Reply {
 		c.Close()
 		return
@@ -174,7 +211,8 @@ func (l *listener) request(c *net.TCPConn) {
 		c.Close()
 		return
 	}
-	r := &connRequest{l: l, conn: c, req: f, ask: n}
+	offer := cutOffer(&n)
+	r := &connRequest{l: l, conn: c, req: f, ask: n, offer: offer}
 	r.expire = time.AfterFunc(time.Hour, func() { r.Reject(context.Background(), nil) })
 	r.expire.Reset(answerTimeout) // it may run from here on, and stops itself
 	select {
@@ -238,9 +276,10 @@ func (l *listener) Close() error {
 // connRequest is one initiator that waits for its Reply.
 type connRequest struct {
 	l      *listener
-	conn   *net.TCPConn
+	conn   stream.Opening
 	req    *mpa.Frame
 	ask    mpa.Negotiated
+	offer  peerOffer
 	expire *time.Timer
 	taken  claim
 }
@@ -287,7 +326,7 @@ func (r *connRequest) Accept(ctx context.Context, rq rdma.QP, p rdma.ConnParam) 
 	n, err := cfg.HandleRequest(r.req)
 	var rep *mpa.Frame
 	if err == nil {
-		rep, err = cfg.NewReply(r.req, n, p.PrivateData)
+		rep, err = cfg.NewReply(r.req, n, r.l.dev.cfg.reply(p.PrivateData, r.offer))
 	}
 	if err == nil {
 		_, err = r.conn.Write(mpa.AppendFrame(nil, rep))
@@ -299,7 +338,8 @@ func (r *connRequest) Accept(ctx context.Context, rq rdma.QP, p rdma.ConnParam) 
 		r.conn.Close()
 		return fail(reachable(err))
 	}
-	if err := q.attach(r.conn, n, true); err != nil {
+	n.PeerPrivate = r.ask.PeerPrivate
+	if err := q.attach(r.conn, n, r.offer, true); err != nil {
 		return fail(err)
 	}
 	return rdma.ConnParam{PrivateData: append([]byte(nil), n.PeerPrivate...), IRD: int(n.IRD), ORD: int(n.ORD)}, nil
@@ -310,7 +350,7 @@ func (r *connRequest) Reject(ctx context.Context, private []byte) error {
 	fail := func(err error) error {
 		return &rdma.OpError{Op: "reject", Object: r.RemoteAddr(), Err: err}
 	}
-	if len(private) > maxPrivate {
+	if len(private) > r.l.dev.caps.MaxPrivate {
 		return fail(rdma.ErrInvalid)
 	}
 	if !r.taken.take() {

@@ -64,7 +64,7 @@ func (t *keyTable) add(m *mr) error {
 	}
 }
 
-// RegMR registers the whole buffer.
+// RegMR registers the buffer.
 func (d *Device) RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR, error) {
 	fail := func(err error) (rdma.MR, error) {
 		return nil, &rdma.OpError{Op: "register", Object: fmt.Sprintf("%d bytes", buf.Len()), Err: err}

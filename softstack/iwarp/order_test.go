@@ -204,7 +204,7 @@ func TestInline(t *testing.T) {
 
 // TestPostRefusals: what the device does not declare is refused at the post.
 func TestPostRefusals(t *testing.T) {
-	a, _ := pair(t, Config{}, rdma.QPConfig{})
+	a, _ := pair(t, Config{Extensions: ExtNone}, rdma.QPConfig{})
 	for _, c := range []struct {
 		wr   rdma.SendWR
 		want error

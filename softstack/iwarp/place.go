@@ -62,7 +62,7 @@ func (q *qp) parse(h []byte, payload int) rdmap.TermCode {
 		s.u = ddp.GetUntagged(h)
 		s.inv, qn = s.u.InvSTag, s.u.QN
 	}
-	return rdmap.CheckInbound(op, s.tagged, qn, false)
+	return rdmap.CheckInbound(op, s.tagged, qn, q.dev.cfg.Extensions != ExtNone)
 }
 
 // open checks a segment against registrations and queues and finds where its
@@ -75,7 +75,13 @@ func (q *qp) open(payload int) rdmap.TermCode {
 	case rdmap.OpReadResp:
 		return q.openResponse(payload)
 	case rdmap.OpReadReq:
-		return q.openRequest(payload)
+		return q.openRequest(payload, rdmap.ReadRequestLen)
+	case rdmap.OpAtomicReq:
+		return q.openRequest(payload, rdmap.AtomicRequestLen)
+	case rdmap.OpAtomicResp:
+		return q.openAtomicResponse(payload)
+	case rdmap.OpImmediate, rdmap.OpImmediateSE:
+		return q.openImmediate(payload)
 	case rdmap.OpTerminate:
 		// Any size: what cannot be parsed tears the stream down all the same.
 		return 0
@@ -123,6 +129,9 @@ func (q *qp) openResponse(payload int) rdmap.TermCode {
 		return 0
 	}
 	e := &q.sq[i&uint32(len(q.sq)-1)]
+	if e.wr.Op != rdma.OpRead {
+		return rdmap.TermOpcode // an atomic is to be answered first
+	}
 	got := uint32(e.end) // octets of the response so far; a read does not use end otherwise
 	var sink rdma.SGE
 	if e.wr.NumSGE == 1 {
@@ -153,15 +162,16 @@ func (q *qp) openResponse(payload int) rdmap.TermCode {
 	return 0
 }
 
-// openRequest checks queue order and room; the request itself is checked at delivery.
-func (q *qp) openRequest(payload int) rdmap.TermCode {
+// openRequest checks queue order and room for a Read Request or an Atomic Request of
+// size octets; the request itself is checked at delivery.
+func (q *qp) openRequest(payload, size int) rdmap.TermCode {
 	s := &q.rx.seg
-	room := q.irq.len() < q.ird
-	if _, code := q.rx.readQ.Check(&s.u, payload, rdmap.ReadRequestLen, room); code != 0 {
+	room := q.irq.len() < q.ird // one queue and one IRD for both (RFC 7306 §5.2)
+	if _, code := q.rx.readQ.Check(&s.u, payload, uint32(size), room); code != 0 {
 		return rdmap.FromDDP(code)
 	}
-	if payload != rdmap.ReadRequestLen || !s.last {
-		return rdmap.TermStream // RFC 5040 §4.4: exactly one segment of 28 octets
+	if payload != size || !s.last {
+		return rdmap.TermStream // RFC 5040 §4.4, RFC 7306 §5.2.1: exactly one segment
 	}
 	return 0
 }
@@ -252,7 +262,9 @@ func (q *qp) scatter(payload []byte) {
 			q.terminate(rdmap.TermDDPLocal, nil)
 			return
 		}
-		payload = payload[copy(b[off:], payload):]
+		n := copy(b[off:], payload)
+		q.counts.Placed += uint64(n)
+		payload = payload[n:]
 		off = 0
 		if len(payload) == 0 {
 			return

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
-	"github.com/rdmaperf/rdmaperf/softstack/stream"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
 // phase is the life of the stream below a QP. It moves forward only.
@@ -52,7 +52,7 @@ type qp struct {
 	sq                     []sqEntry
 	sqHead, sqNext, sqTail uint32
 	inline                 []byte // MaxInline octets an entry
-	reads                  fifo   // send queue indexes of reads that wait for a response
+	reads                  fifo   // send queue indexes of reads and atomics that wait for a response
 	ord                    int
 
 	// Receive queue, or the receive taken from the SRQ for the message in progress.
@@ -63,12 +63,13 @@ type qp struct {
 	msgLen    uint32      // octets of it delivered so far
 	recvFault rdma.Status // why cur failed, when it did; else it is flushed
 
-	// Inbound reads to be answered.
+	// Inbound reads and atomics to be answered.
 	irq fifo
-	req []rdmap.ReadRequest // ring beside irq, same size
+	req []inbound // ring beside irq, same size
 	ird int
+	ops rdma.OpSet // what may be posted on this connection
 
-	conn  *stream.Conn
+	conn  stream.Conn
 	tx    txState
 	rx    rxState
 	cache [4]*mr // recent registrations, by the key's low bits
@@ -81,6 +82,7 @@ type qp struct {
 	seen     uint32         // activity at the last look; the background goroutine's
 	joined   [2]atomic.Bool // socket is in the send and receive CQ's poller; written with mu held
 
+	counts    Counts
 	watched   atomic.Bool // in the background goroutine's watch list
 	roomArmed bool        // the background goroutine's epoll reports room too
 	eof       bool        // the peer's FIN was read while lingering
@@ -122,7 +124,7 @@ func (d *Device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	if cfg.SendDepth < 0 || cfg.RecvDepth < 0 || cfg.SendDepth > maxQPWR || cfg.RecvDepth > maxQPWR || cfg.MaxInline < 0 || cfg.MaxInline > maxInline {
 		return fail(fmt.Errorf("send depth %d, receive depth %d, inline %d: outside the limits: %w", cfg.SendDepth, cfg.RecvDepth, cfg.MaxInline, rdma.ErrInvalid))
 	}
-	q := &qp{dev: d, cfg: cfg, send: send, recv: recv, state: rdma.QPInit}
+	q := &qp{dev: d, cfg: cfg, send: send, recv: recv, state: rdma.QPInit, ops: d.caps.Ops}
 	if cfg.SRQ != nil {
 		s, ok := cfg.SRQ.(*srq)
 		if !ok || s.dev != d || s.pd != cfg.PD {
@@ -211,6 +213,9 @@ func (q *qp) PostSend(wrs []rdma.SendWR) (int, error) {
 	} else {
 		q.transmit()
 		q.wantRoom()
+		if r := q.dev.receiver; r != nil && !q.tx.empty() {
+			r.posted()
+		}
 	}
 	q.mu.Unlock()
 	return n, err
@@ -241,18 +246,20 @@ func (q *qp) enqueue(wr *rdma.SendWR) error {
 	if !q.state.CanPostSend() {
 		return rdma.ErrState // IBTA C10-96
 	}
-	if !q.dev.caps.Ops.Has(wr.Op) {
-		return rdma.ErrNotSupported
+	if !q.ops.Has(wr.Op) {
+		return q.refused(wr.Op)
 	}
-	if wr.NumSGE > rdma.MaxSGE || wr.Op == rdma.OpRead && wr.NumSGE > 1 {
+	if wr.NumSGE > rdma.MaxSGE {
 		return rdma.ErrInvalid
-	}
-	if wr.Flags&rdma.Inline != 0 && wr.Op == rdma.OpRead {
-		return rdma.ErrInvalid // ibv_post_send(3): inline is for send and write
 	}
 	size := wr.Len()
 	if size > maxMessage {
 		return rdma.ErrInvalid
+	}
+	if particularOps.Has(wr.Op) {
+		if err := checkParticular(wr, size); err != nil {
+			return err
+		}
 	}
 	if q.sqTail-q.freed.Load() >= uint32(q.cfg.SendDepth) {
 		return rdma.ErrQueueFull
@@ -390,7 +397,7 @@ func (q *qp) Disconnect(ctx context.Context) error {
 			return nil
 		}
 		q.progress()
-		idle := q.sqNext == q.sqTail && q.tx.empty() && q.reads.len() == 0 || q.state == rdma.QPSQD || q.tx.hold
+		idle := q.sqNext == q.sqTail && q.tx.empty() && q.reads.len() == 0 || q.state == rdma.QPSQD || !q.tx.start.MaySend()
 		if idle || ctx.Err() != nil || q.phase != phaseOpen {
 			q.shut()
 			q.mu.Unlock()
@@ -432,6 +439,8 @@ func (q *qp) Close() error {
 	}
 	q.dev.usePD(q.cfg.PD, -1)
 	q.dev.mu.Lock()
+	q.counts.Framed = q.tx.moved
+	q.dev.ended.add(q.counts) // nothing touches a closed QP's stream
 	delete(q.dev.qps, q.num)
 	q.dev.mu.Unlock()
 	return nil

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rdmaperf/rdmaperf/softstack/stream"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
 // reactor is the device's background goroutine. A QP is in one of three hands:
@@ -15,7 +15,7 @@ import (
 //	watched    the application drives it; the goroutine looks every watchPeriod
 //	lingering  the stream is ending; the goroutine finishes it
 type reactor struct {
-	p    *stream.Poller
+	p    stream.Poller
 	done chan struct{}
 
 	mu       sync.Mutex
@@ -39,8 +39,8 @@ const calmLooks = 3
 // application active. Arbitrary: a spinning one does thousands.
 const busyPolls = 16
 
-func (b *reactor) start() error {
-	p, err := stream.NewParkingPoller()
+func (b *reactor) start(s stream.Stack) error {
+	p, err := s.NewParkingPoller()
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,12 @@ func (b *reactor) enter(q *qp) error {
 	b.mu.Lock()
 	b.qps[uint64(q.num)] = q
 	b.mu.Unlock()
-	return b.p.Add(q.conn.FD(), uint64(q.num), stream.Readable|stream.OneShot)
+	if r := q.dev.receiver; r != nil {
+		if err := r.enter(q); err != nil {
+			return err
+		}
+	}
+	return b.p.Add(q.conn, uint64(q.num), stream.Readable|stream.OneShot)
 }
 
 // leave forgets a QP whose socket is about to be closed. The caller holds q.mu.
@@ -84,7 +89,10 @@ func (b *reactor) leave(q *qp) {
 	b.mu.Lock()
 	delete(b.qps, uint64(q.num))
 	b.mu.Unlock()
-	b.p.Remove(q.conn.FD())
+	if r := q.dev.receiver; r != nil {
+		r.leave(q)
+	}
+	b.p.Remove(q.conn)
 }
 
 // nudge makes the goroutine take over a lingering QP. The caller holds q.mu.
@@ -215,7 +223,7 @@ func (b *reactor) arm(q *qp) {
 	if q.roomArmed {
 		bits |= stream.Writable
 	}
-	b.p.Modify(q.conn.FD(), uint64(q.num), bits)
+	b.p.Modify(q.conn, uint64(q.num), bits)
 }
 
 // tick looks after watched and lingering QPs.
@@ -289,7 +297,7 @@ func (q *qp) join() {
 		if !c.waited.Load() || q.joined[i].Load() || i == 1 && c == q.send {
 			continue
 		}
-		if c.poller.Add(q.conn.FD(), uint64(q.num), stream.Readable) == nil {
+		if c.poller.Add(q.conn, uint64(q.num), stream.Readable) == nil {
 			q.joined[i].Store(true)
 		}
 	}
@@ -322,7 +330,7 @@ func (q *qp) roomInPollers() {
 		if want {
 			bits |= stream.Writable
 		}
-		if c.poller.Modify(q.conn.FD(), uint64(q.num), bits) == nil {
+		if c.poller.Modify(q.conn, uint64(q.num), bits) == nil {
 			q.writeIn[i] = want
 		}
 	}
@@ -333,7 +341,7 @@ func (q *qp) leavePollers() {
 		if q.joined[i].Load() {
 			q.joined[i].Store(false)
 			q.writeIn[i] = false
-			c.poller.Remove(q.conn.FD())
+			c.poller.Remove(q.conn)
 			c.wake()
 		}
 	}

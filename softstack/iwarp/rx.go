@@ -8,7 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/ddp"
 	"github.com/rdmaperf/rdmaperf/softstack/mpa"
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
-	"github.com/rdmaperf/rdmaperf/softstack/stream"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
 // rxState cuts the stream into segments. Octets wait in buf[rs:re]. While a
@@ -16,9 +16,11 @@ import (
 type rxState struct {
 	buf    []byte
 	rs, re int
-	limit  int // octets to read into buf at once
-	bulk   int // small segments to come before the stream no longer counts as bulk
+	seen   uint64 // reads that brought something
+	limit  int    // octets to read into buf at once
+	bulk   int    // small segments to come before the stream no longer counts as bulk
 
+	inPlace bool // segments are read where the stack keeps them
 	crc     bool
 	checked bool // place nothing before its CRC is known
 	def     *mpa.Deframer
@@ -34,13 +36,14 @@ type rxState struct {
 
 	sendQ ddp.RecvQueue
 	readQ ddp.RecvQueue
-	termQ ddp.RecvQueue
+	respQ ddp.RecvQueue
+	write writeTrail
 }
 
 func (r *rxState) init(crc, markers, checked bool) {
 	*r = rxState{
 		buf: make([]byte, rxBufSize), limit: rxBufSize, crc: crc, checked: checked,
-		sendQ: ddp.NewRecvQueue(ddp.QNSend, 1), readQ: ddp.NewRecvQueue(ddp.QNReadReq, 1), termQ: ddp.NewRecvQueue(ddp.QNTerminate, 1),
+		sendQ: ddp.NewRecvQueue(ddp.QNSend, 1), readQ: ddp.NewRecvQueue(ddp.QNReadReq, 1), respQ: ddp.NewRecvQueue(ddp.QNAtomicResp, 1),
 	}
 	if markers {
 		r.def = mpa.NewDeframer(true, crc)
@@ -58,6 +61,9 @@ func (r *rxState) touches(m *mr) bool { return r.direct && r.seg.mr == m }
 // It reports whether the socket was drained.
 func (q *qp) receive() (drained bool) {
 	r := &q.rx
+	if r.inPlace {
+		return q.receiveInPlace()
+	}
 	for range rxPasses {
 		asked, n := 0, 0
 		var err error
@@ -70,6 +76,7 @@ func (q *qp) receive() (drained bool) {
 			n, err = q.conn.Recv2(r.dst, r.buf[:lookAhead])
 			if n > 0 {
 				k := min(n, len(r.dst))
+				q.counts.Direct += uint64(k)
 				if r.crc {
 					r.sum = mpa.CRC(r.sum, r.dst[:k])
 				}
@@ -84,6 +91,7 @@ func (q *qp) receive() (drained bool) {
 			asked = len(room)
 			n, err = q.conn.Recv(room)
 			r.re += n
+			q.counts.Staged += uint64(n)
 		}
 		if err == stream.ErrAgain {
 			return true
@@ -92,6 +100,7 @@ func (q *qp) receive() (drained bool) {
 			q.ended(err)
 			return true
 		}
+		r.seen++
 		if q.consume(); q.phase != phaseOpen {
 			return true
 		}
@@ -281,6 +290,7 @@ func (q *qp) handle(ulpdu []byte) {
 	switch {
 	case s.dst != nil:
 		copy(s.dst, payload)
+		q.counts.Placed += uint64(len(payload))
 	case s.scatter:
 		q.scatter(payload)
 	}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/softstack/ddp"
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
-	"github.com/rdmaperf/rdmaperf/softstack/stream"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
 // The ways a stream ends. Each leaves the QP in ERR with everything flushed.
@@ -135,7 +135,7 @@ func (q *qp) drop(abort bool) {
 func (q *qp) flushAll() {
 	q.flushSends(q.sqTail)
 	q.sqNext = q.sqTail
-	q.tx.src = srcNone
+	q.tx.src, q.tx.behind = srcNone, false
 	q.reads.head = q.reads.tail
 	q.irq.head = q.irq.tail
 	if q.curUsed {

@@ -7,7 +7,7 @@ import (
 )
 
 // transmit frames and sends whatever the queues and the socket allow:
-//  1. pick the next message: a read response or a send queue entry, in turn
+//  1. pick the next message: a response or a send queue entry, in turn
 //  2. frame its segments until it ends or the buffer is full
 //  3. hand the batch to the socket
 //  4. retire entries whose last octet the socket took
@@ -40,7 +40,7 @@ func (q *qp) transmit() {
 // because the batch was full.
 func (q *qp) frameSome() (more bool) {
 	t := &q.tx
-	for t.framed-t.sent < flushAt {
+	for t.framed-t.sent < t.batch {
 		if t.src == srcNone && !q.pick() {
 			return false
 		}
@@ -60,7 +60,7 @@ func (q *qp) frameSome() (more bool) {
 // pick chooses the next message to begin.
 func (q *qp) pick() bool {
 	t := &q.tx
-	if t.hold {
+	if !t.start.MaySend() { // a responder waits for the first FPDU (RFC 5044 §7.1.2 rule 4)
 		return false
 	}
 	read, send := q.irq.len() > 0, q.canSend()
@@ -86,8 +86,8 @@ func (q *qp) canSend() bool {
 		if e.wr.Flags&rdma.Fence != 0 {
 			return false // IBTA 10.8.3.3
 		}
-		if e.wr.Op == rdma.OpRead && q.reads.len() >= max(q.ord, 1) {
-			return false // RFC 5040 §6.1: never exceed ORD
+		if e.wr.Op.Responds() && q.reads.len() >= max(q.ord, 1) {
+			return false // RFC 5040 §6.1: never exceed ORD, which atomics share (RFC 7306 §5.2)
 		}
 	}
 	return true
@@ -128,6 +128,14 @@ func (q *qp) frameEntry() bool {
 		q.begun(e)
 		e.end = 0 // counts the response from here on
 		return true
+	case rdma.OpFetchAdd, rdma.OpCmpSwap:
+		return q.frameAtomic(e)
+	case rdma.OpSendImm:
+		return q.frameImmediate(e)
+	case rdma.OpWriteImm:
+		if t.behind {
+			return q.frameImmediate(e)
+		}
 	case rdma.OpLocalInv:
 		m := q.find(e.wr.InvKey)
 		if m == nil || m.pd != q.cfg.PD {
@@ -140,8 +148,8 @@ func (q *qp) frameEntry() bool {
 		return true
 	}
 	size := uint32(e.wr.Len())
-	hlen := ddp.UntaggedLen
-	if e.wr.Op == rdma.OpWrite {
+	hlen, tagged := ddp.UntaggedLen, e.wr.Op == rdma.OpWrite || e.wr.Op == rdma.OpWriteImm
+	if tagged {
 		hlen = ddp.TaggedLen
 	}
 	n := min(size-t.off, t.segment(size, hlen))
@@ -154,7 +162,7 @@ func (q *qp) frameEntry() bool {
 		return false
 	}
 	last := t.off+n == size
-	if e.wr.Op == rdma.OpWrite {
+	if tagged {
 		ddp.PutTagged(hdr[:], &ddp.Tagged{Last: last, ULP: rdmap.Control(rdmap.OpWrite), STag: e.wr.RKey, TO: e.wr.RemoteAddr + uint64(t.off)})
 	} else {
 		h := ddp.Untagged{Last: last, ULP: sendControl(&e.wr), QN: ddp.QNSend, MSN: t.sendMSN, MO: t.off}
@@ -166,7 +174,11 @@ func (q *qp) frameEntry() bool {
 	t.frame(hdr[:hlen], pieces[:k], int(n), false)
 	t.off += n
 	if last {
-		if e.wr.Op != rdma.OpWrite {
+		if e.wr.Op == rdma.OpWriteImm {
+			t.behind = true
+			return true
+		}
+		if !tagged {
 			t.sendMSN++
 		}
 		q.begun(e)
@@ -242,10 +254,13 @@ func (q *qp) localFault(status rdma.Status) {
 	q.terminate(rdmap.TermLocal, nil)
 }
 
-// frameResponse frames the next segment of the read response at the head of irq.
+// frameResponse frames the next segment of the response at the head of irq.
 func (q *qp) frameResponse() bool {
 	t := &q.tx
-	r := &q.req[q.irq.slot()]
+	if in := &q.req[q.irq.slot()]; in.atomic {
+		return q.frameAtomicResponse(&in.op)
+	}
+	r := &q.req[q.irq.slot()].read
 	n := min(r.Size-t.off, t.segment(r.Size, ddp.TaggedLen))
 	// The source's owner may change it at any time: it does not know of the read.
 	// A CRC over octets that change before the socket takes them would end the
@@ -275,6 +290,9 @@ func (q *qp) frameResponse() bool {
 	return true
 }
 
+// answeredOps are done when something came for them, not when they were sent.
+const answeredOps = rdma.OpSet(1<<rdma.OpRead|1<<rdma.OpLocalInv) | atomicOps
+
 // retire completes entries in post order (RFC 5040 §5.5): sends and writes once
 // the socket has their last octet, reads once their response is here.
 func (q *qp) retire() {
@@ -284,7 +302,7 @@ func (q *qp) retire() {
 	locked := false
 	for q.sqHead != q.sqNext {
 		e := &q.sq[q.sqHead&uint32(len(q.sq)-1)]
-		if e.wr.Op == rdma.OpRead || e.wr.Op == rdma.OpLocalInv {
+		if answeredOps.Has(e.wr.Op) {
 			if !e.done {
 				break
 			}
@@ -297,7 +315,7 @@ func (q *qp) retire() {
 				locked = true
 			}
 			wc := rdma.WC{ID: e.wr.ID, QPNum: q.num, Opcode: e.wr.Op.Completes()}
-			if e.wr.Op == rdma.OpRead {
+			if e.wr.Op.Responds() {
 				wc.ByteLen = uint32(e.wr.Len())
 			}
 			q.send.push(&wc, false, cqTag{q.member, q.sqHead + 1})

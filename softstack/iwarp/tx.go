@@ -7,8 +7,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/ddp"
 	"github.com/rdmaperf/rdmaperf/softstack/mpa"
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
-	"github.com/rdmaperf/rdmaperf/softstack/stream"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,7 +19,7 @@ type source uint8
 const (
 	srcNone source = iota
 	srcSQ          // the send queue entry at sqNext
-	srcRead        // the inbound read request at the head of irq
+	srcRead        // the inbound read or atomic request at the head of irq
 )
 
 // txState frames messages and hands them to the socket. Framed octets wait as
@@ -33,32 +33,43 @@ type txState struct {
 	vh     int    // first piece not wholly sent
 	framed uint64 // octets framed since the stream began
 	sent   uint64 // octets taken by the socket
+	seg    int    // of a stack InPlace: octets of a segment; else 0
+	group  int    // octets framed for the segment at hand
+	cuts   []int  // pieces that begin a segment
+	batch  uint64 // octets framed before they are handed to the stack
+	moved  uint64 // octets of payload copied beside their headers
 	copied bool   // pieces point into a private copy: the stream is ending
 
 	src     source
 	off     uint32 // octets of the message in progress that are framed
 	turn    bool   // after a send-queue message, a read response goes first
+	behind  bool   // the Write of a write with immediate is framed, its Immediate Data is not
 	sendMSN uint32
 	readMSN uint32
+	respMSN uint32 // of Atomic Responses
 
 	mulpdu  int
 	crc     bool
 	markers bool
 	mw      mpa.MarkerWriter
-	scratch []byte // one ULPDU, with markers only
-	hold    bool   // passive side before the first inbound FPDU (RFC 5044 §7.1.2 rule 4)
-	blocked bool   // the socket buffer is full
-	drained bool   // SQD was reported
+	scratch []byte    // one ULPDU, with markers only
+	start   mpa.State // of the start-up: nothing is sent before it allows that
+	blocked bool      // the socket buffer is full
+	drained bool      // SQD was reported
 }
 
-func (t *txState) init(mulpdu int, crc, markers, hold bool) {
+// init begins a stream. seg is the segment size of a stack that keeps segments apart, or 0.
+func (t *txState) init(mulpdu, seg int, crc, markers bool, start mpa.State) {
 	*t = txState{
-		buf: make([]byte, txBufSize), vec: make([]unix.Iovec, 256),
-		sendMSN: 1, readMSN: 1,
-		mulpdu: mulpdu, crc: crc, markers: markers, hold: hold,
+		buf: make([]byte, txBufSize), vec: make([]unix.Iovec, 256), seg: seg, batch: flushAt,
+		sendMSN: 1, readMSN: 1, respMSN: 1,
+		mulpdu: mulpdu, crc: crc, markers: markers, start: start,
 	}
 	if markers {
 		t.scratch = make([]byte, 0, mpa.MaxULPDU)
+	}
+	if seg > 0 {
+		t.cuts, t.batch = make([]int, 0, len(t.vec)), batchAligned
 	}
 }
 
@@ -70,7 +81,7 @@ func (t *txState) reserve(n int) []byte {
 	base := unsafe.SliceData(b)
 	t.n += n
 	t.framed += uint64(n)
-	if t.vn > t.vh {
+	if t.vn > t.vh && (len(t.cuts) == 0 || t.cuts[len(t.cuts)-1] != t.vn) {
 		last := &t.vec[t.vn-1]
 		if unsafe.Add(unsafe.Pointer(last.Base), last.Len) == unsafe.Pointer(base) {
 			last.Len += uint64(n)
@@ -90,7 +101,7 @@ func (t *txState) reference(p []byte) {
 
 // room tells whether one more FPDU of size payload octets, copied or not, surely fits.
 func (t *txState) room(payload int, copied bool) bool {
-	need := mpa.LenFieldLen + ddp.UntaggedLen + rdmap.ReadRequestLen + 3 + mpa.CRCLen
+	need := mpa.LenFieldLen + ddp.UntaggedLen + rdmap.AtomicRequestLen + 3 + mpa.CRCLen // the longest header
 	if t.markers {
 		need += payload + payload/(mpa.MarkerInterval-mpa.MarkerLen)*mpa.MarkerLen + 4*mpa.MarkerLen
 	} else if copied || payload <= copyMax {
@@ -138,22 +149,31 @@ func (t *txState) detach() {
 	t.buf = append(all, make([]byte, 256)...) // room for a Terminate behind it
 	t.n = len(all)
 	t.vh, t.vn = 0, 1
+	t.cuts = t.cuts[:0]
 	t.vec[0] = unix.Iovec{Base: unsafe.SliceData(t.buf), Len: uint64(len(all))}
 	t.copied = true
 }
 
 // flush hands framed octets to the socket until it is full. An error means the
 // stream is lost.
-func (t *txState) flush(c *stream.Conn) error {
+func (t *txState) flush(c stream.Conn) error {
 	t.blocked = false
+	cut := 0
 	for t.vh < t.vn {
+		end := t.vn
+		for cut < len(t.cuts) && t.cuts[cut] <= t.vh {
+			cut++
+		}
+		if cut < len(t.cuts) {
+			end = t.cuts[cut]
+		}
 		var n int
 		var err error
-		if t.vn-t.vh == 1 {
+		if end-t.vh == 1 {
 			v := &t.vec[t.vh]
 			n, err = c.Send(unsafe.Slice(v.Base, v.Len))
 		} else {
-			n, err = c.Sendv(t.vec[t.vh:t.vn])
+			n, err = c.Sendv(t.vec[t.vh:end])
 		}
 		if err == stream.ErrAgain {
 			t.blocked = true
@@ -166,6 +186,7 @@ func (t *txState) flush(c *stream.Conn) error {
 		t.advance(uint64(n))
 	}
 	t.vh, t.vn, t.n = 0, 0, 0
+	t.cuts, t.group = t.cuts[:0], 0
 	return nil
 }
 
@@ -182,6 +203,19 @@ func (t *txState) advance(n uint64) {
 	}
 }
 
+// align begins a segment where an FPDU would not fit the one at hand, so that every
+// segment begins with one and ends with one (RFC 5044 §5.1).
+func (t *txState) align(fpdu int) {
+	if t.seg == 0 {
+		return
+	}
+	if t.group+fpdu > t.seg && t.group > 0 && t.vn > 0 {
+		t.cuts = append(t.cuts, t.vn)
+		t.group = 0
+	}
+	t.group += fpdu
+}
+
 var padding [3]byte
 
 // frame lays one FPDU: length, header, payload pieces, pad, CRC
@@ -191,10 +225,12 @@ var padding [3]byte
 func (t *txState) frame(header []byte, pieces [][]byte, size int, copied bool) {
 	ulpdu := len(header) + size
 	pad := mpa.Pad(ulpdu)
+	t.align(mpa.LenFieldLen + ulpdu + pad + mpa.CRCLen)
 	if t.markers {
 		u := append(t.scratch[:0], header...)
 		for _, p := range pieces {
 			u = append(u, p...)
+			t.moved += uint64(len(p))
 		}
 		// reserve first, write after: the writer appends into exactly that room.
 		at := t.buf[t.n:t.n]
@@ -209,6 +245,7 @@ func (t *txState) frame(header []byte, pieces [][]byte, size int, copied bool) {
 		for _, p := range pieces {
 			at += copy(b[at:], p)
 		}
+		t.moved += uint64(size)
 		for range pad {
 			b[at] = 0
 			at++

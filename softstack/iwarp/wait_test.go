@@ -28,7 +28,7 @@ func (h *hub) waiting(ctx context.Context) chan error {
 func (h *hub) alone() {
 	h.t.Helper()
 	for _, q := range h.qps {
-		must(h.t, h.dev.bg.p.Remove(q.(*qp).conn.FD()))
+		must(h.t, h.dev.bg.p.Remove(q.(*qp).conn))
 	}
 }
 

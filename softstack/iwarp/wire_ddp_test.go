@@ -71,9 +71,10 @@ func TestWireUntagged(t *testing.T) {
 			row{name: fmt.Sprintf("W-36 dv %d tagged", dv), script: bent(wiretest.Write(1, 0, []byte("a")).DV(dv)), want: codes(rdmap.TermTaggedVersion)})
 	}
 	for _, qn := range []uint32{3, 4, 0xffffffff} {
+		none := dutOptions{cfg: plain} // queue 3 is RFC 7306's
 		rows = append(rows,
-			row{name: fmt.Sprintf("W-38 send on queue %d", qn), script: bent(wiretest.Send(1, nil).QN(qn)), want: codes(rdmap.TermUntaggedQN)},
-			row{name: fmt.Sprintf("W-38 read request on queue %d", qn), script: bent(wiretest.ReadRequest(1, rdmap.ReadRequest{}).QN(qn)), want: codes(rdmap.TermUntaggedQN)})
+			row{name: fmt.Sprintf("W-38 send on queue %d", qn), opt: none, script: bent(wiretest.Send(1, nil).QN(qn)), want: codes(rdmap.TermUntaggedQN)},
+			row{name: fmt.Sprintf("W-38 read request on queue %d", qn), opt: none, script: bent(wiretest.ReadRequest(1, rdmap.ReadRequest{}).QN(qn)), want: codes(rdmap.TermUntaggedQN)})
 	}
 	runRows(t, rows)
 }

@@ -116,7 +116,7 @@ func newDUT(t *testing.T, m mode, o dutOptions) *dut {
 	other, err := d.dev.AllocPD()
 	must(t, err)
 	all := rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead
-	d.target = d.region(0, targetOff, targetLen, all)
+	d.target = d.region(0, targetOff, targetLen, all|rdma.RemoteAtomic)
 	d.quiet = d.region(0, quietOff, smallLen, rdma.LocalWrite)
 	d.far = d.region(other, farOff, smallLen, all|rdma.RemoteInvalidate)
 	d.inv = d.region(0, invOff, smallLen, all|rdma.RemoteInvalidate)

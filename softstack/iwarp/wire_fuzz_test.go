@@ -13,6 +13,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
 var (
@@ -41,6 +42,7 @@ const (
 	sinkTO  = 0x2000
 	rigInv  = 0x11223300
 	rigLen  = 32 << 10
+	addID   = readID + 20
 
 	rigTarget = guard
 	rigSinkAt = rigTarget + rigLen + guard
@@ -72,7 +74,7 @@ func newRig(t testing.TB, cfg Config) *rig {
 		n    int
 		a    rdma.Access
 	}{
-		{rigSTag, rigTO, rigTarget, rigLen, rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead},
+		{rigSTag, rigTO, rigTarget, rigLen, rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead | rdma.RemoteAtomic},
 		{rigSink, sinkTO, rigSinkAt, rigLen, rdma.LocalWrite},
 		{rigInv, 0, rigInvAt, rigLen, rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteInvalidate},
 		{1, 0, rigRecvAt, rigRecvs * rigRecv, rdma.LocalWrite},
@@ -93,7 +95,7 @@ func newRig(t testing.TB, cfg Config) *rig {
 
 // run feeds one stream, cut into pieces, with FIN behind it, until the QP has
 // seen all of it.
-func (g *rig) run(stream []byte, pieces int, n mpa.Negotiated) {
+func (g *rig) run(octets []byte, pieces int, n mpa.Negotiated) {
 	t := g.t
 	copy(g.arena.Bytes(), g.shadow)
 	for _, m := range g.mrs {
@@ -123,18 +125,19 @@ func (g *rig) run(stream []byte, pieces int, n mpa.Negotiated) {
 	defer peer.Close()
 	a := <-done
 	must(t, a.err)
-	must(t, q.attach(a.c, n, false))
-	// A read that V12 answers, with the fenced send behind it.
+	must(t, q.attach(stream.Adopt(a.c), n, peerOffer{ext: rdmap.ExtAll}, false))
+	// A read that V12 answers, an atomic, and a send fenced behind both.
 	_, err = q.PostSend([]rdma.SendWR{
 		{ID: readID, Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{{Addr: sinkTO, Len: 16, LKey: rigSink}}, RKey: rigSTag, RemoteAddr: rigTO},
+		{ID: addID, Op: rdma.OpFetchAdd, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{{Addr: sinkTO + 16, Len: 8, LKey: rigSink}}, RKey: rigSTag, RemoteAddr: rigTO},
 		{ID: sendID, Op: rdma.OpSend, Flags: rdma.Signaled | rdma.Fence},
 	})
 	must(t, err)
 
 	peer.SetDeadline(time.Now().Add(testTimeout))
 	for i := range pieces {
-		from, to := len(stream)*i/pieces, len(stream)*(i+1)/pieces
-		if _, err := peer.Write(stream[from:to]); err != nil {
+		from, to := len(octets)*i/pieces, len(octets)*(i+1)/pieces
+		if _, err := peer.Write(octets[from:to]); err != nil {
 			break // the QP ended the connection already
 		}
 		if pieces > 1 {
@@ -143,7 +146,7 @@ func (g *rig) run(stream []byte, pieces int, n mpa.Negotiated) {
 	}
 	peer.(*net.TCPConn).CloseWrite()
 	seen := map[uint64]int{}
-	for stop := time.Now().Add(testTimeout); len(seen) < rigRecvs+2; {
+	for stop := time.Now().Add(testTimeout); len(seen) < rigRecvs+3; {
 		k, err := g.cq.Poll(g.wcs)
 		must(t, err)
 		for _, wc := range g.wcs[:k] {
@@ -166,16 +169,16 @@ func (g *rig) run(stream []byte, pieces int, n mpa.Negotiated) {
 // its own side can be judged, without what depends on the peer's.
 func (g *rig) judgeAnswer(peer net.Conn, n mpa.Negotiated) {
 	r := wiretest.Reader{CRC: n.CRC, Markers: n.TxMarkers}
-	check := wiretest.Checker{ORD: int(n.ORD)}
+	check := wiretest.Checker{ORD: 2} // what was posted; with fewer, answers make room for the second
 	var b [4096]byte
 	for {
 		k, err := peer.Read(b[:])
 		r.Feed(b[:k])
 		for f, ok := r.Next(); ok; f, ok = r.Next() {
-			if f.Op() != rdmap.OpReadResp {
+			if f.Op() != rdmap.OpReadResp && f.Op() != rdmap.OpAtomicResp {
 				check.Got(f)
 			} else if len(f.Faults) > 0 {
-				g.t.Fatalf("read response: %q", f.Faults)
+				g.t.Fatalf("response: %q", f.Faults)
 			}
 		}
 		if err != nil {
@@ -188,13 +191,13 @@ func (g *rig) judgeAnswer(peer net.Conn, n mpa.Negotiated) {
 }
 
 // judgeArena wants every octet outside the registrations untouched, and the
-// read's sink touched in its 16 octets only.
+// sinks of read and atomic touched in their 24 octets only.
 func (g *rig) judgeArena(q *qp) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	got := g.arena.Bytes()
 	end := 0
-	for _, r := range [][2]int{{rigTarget, rigLen}, {rigSinkAt, 16}, {rigInvAt, rigLen}, {rigRecvAt, rigRecvs * rigRecv}, {rigArena, 0}} {
+	for _, r := range [][2]int{{rigTarget, rigLen}, {rigSinkAt, 24}, {rigInvAt, rigLen}, {rigRecvAt, rigRecvs * rigRecv}, {rigArena, 0}} {
 		if !bytes.Equal(got[end:r[0]], g.shadow[end:r[0]]) {
 			g.t.Fatalf("canaries between %#x and %#x are touched", end, r[0])
 		}
@@ -285,6 +288,7 @@ func TestWireMutations(t *testing.T) {
 		wiretest.Send(1, pattern(9000)),
 		wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 1, Size: 30000, SrcSTag: rigSTag, SrcTO: rigTO}),
 		wiretest.ReadResponse(rigSink, sinkTO, pattern(16)),
+		wiretest.AtomicResponse(1, 2, 0x0102030405060708), // with the read response before it, a right one
 	} {
 		var e wiretest.Encoder
 		base = append(base, wiretest.Vector{Bytes: e.Append(nil, s)})
@@ -315,7 +319,10 @@ func FuzzStream(f *testing.F) {
 		wiretest.Send(1, pattern(100)).More(), wiretest.Send(1, pattern(400)).MO(100),
 		wiretest.ReadRequest(1, rdmap.ReadRequest{Size: rigLen, SrcSTag: rigSTag, SrcTO: rigTO}),
 		wiretest.ReadResponse(rigSink, sinkTO, pattern(16)),
-		wiretest.Send(2, nil).Op(rdmap.OpSendInv).Inv(rigInv),
+		wiretest.AtomicResponse(1, 2, 0x0102030405060708),
+		wiretest.AtomicRequest(2, rdmap.CmpSwap(9, rigSTag, rigTO+8, 0, 1)),
+		wiretest.Immediate(2, 0x0102030400000000),
+		wiretest.Send(3, nil).Op(rdmap.OpSendInv).Inv(rigInv),
 		wiretest.TerminateCode(rdmap.TermMPACRC),
 	} {
 		all = e.Append(all, s)

@@ -26,13 +26,16 @@
 //     so it is written and read when either is set. NewTerminate sets both.
 //   - Terminate reason 0/0 has no code; any value in its place is accepted.
 //   - RFC 7306 §5.2.1 wants masks of all ones where an operation does not use
-//     them. The codec writes and reads what it is given.
-//   - An Atomic Response has 12 octets, as RFC 7306 Fig. 6 draws it.
+//     them. FetchAdd and CmpSwap build such requests; the codec writes and reads
+//     what it is given.
+//   - An Atomic Response has 12 octets, as RFC 7306 Fig. 6 draws it; §4 says 32.
+//   - RFC 7306 has no negotiation and recommends that the upper layer does it; see
+//     AppendOffer. The meaning of the eight octets of Immediate Data is the upper
+//     layer's as well; see Immediate.
 //
 // # Limitations
 //
-//   - RFC 7306 has no negotiation. Whether its opcodes are welcome is an
-//     argument of CheckInbound, which both sides must agree on by other means.
+//   - Whether the opcodes of RFC 7306 are welcome is an argument of CheckInbound.
 //   - A Terminate from Linux siw without headers cannot always be told from an
 //     RFC one; see ParseTerminate.
 package rdmap

@@ -259,31 +259,3 @@ func TestVectors(t *testing.T) {
 		})
 	}
 }
-
-// The RTR of V6 and V7, and messages that are none.
-func TestRTROf(t *testing.T) {
-	none := make([]byte, ReadRequestLen)
-	PutReadRequest(none, &ReadRequest{SrcSTag: 1})
-	some := make([]byte, ReadRequestLen)
-	PutReadRequest(some, &ReadRequest{Size: 1})
-	for _, c := range []struct {
-		op      Opcode
-		payload []byte
-		want    mpa.RTR
-	}{
-		{OpSend, nil, mpa.RTRSend},
-		{OpWrite, nil, mpa.RTRWrite},
-		{OpReadReq, none, mpa.RTRRead},
-		{OpReadReq, some, mpa.RTRNone},
-		{OpReadReq, none[:27], mpa.RTRNone},
-		{OpReadReq, nil, mpa.RTRNone},
-		{OpSend, []byte("x"), mpa.RTRNone},
-		{OpWrite, []byte("x"), mpa.RTRNone},
-		{OpSendSE, nil, mpa.RTRNone},
-		{OpReadResp, nil, mpa.RTRNone},
-	} {
-		if got := RTROf(c.op, c.payload); got != c.want {
-			t.Errorf("RTROf(%v, %d octets) = %v, want %v", c.op, len(c.payload), got, c.want)
-		}
-	}
-}

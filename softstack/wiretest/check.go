@@ -13,17 +13,25 @@ import (
 // before it was sent.
 type Checker struct {
 	MULPDU  int  // longest ULPDU the side may send; 0 does not look
-	ORD     int  // reads it may have outstanding; negative does not look
+	ORD     int  // reads and atomics it may have outstanding; negative does not look
+	Plain   bool // the opcodes of RFC 7306 were not agreed on
 	Passive bool // it answered the Request: it must hear an FPDU before it sends one
 
 	heard      bool
 	terminated bool
-	queues     [3]untaggedState
+	queues     [ddp.QNAtomicResp + 1]untaggedState
 	write      taggedState
-	asked      int                 // reads it has outstanding
-	requests   []rdmap.ReadRequest // reads it has to answer, oldest first
-	served     uint64              // octets of the first of them that it sent
+	asked      int      // reads and atomics it has outstanding
+	requests   []demand // what it has to answer, oldest first
+	served     uint64   // octets of the first of them that it sent
 	faults     []string
+}
+
+// demand is a read, or an atomic, whose identifier the response must name.
+type demand struct {
+	atomic bool
+	id     uint32
+	read   rdmap.ReadRequest
 }
 
 type untaggedState struct {
@@ -57,8 +65,12 @@ func (c *Checker) Told(ulpdu []byte) {
 		if f.Op() == rdmap.OpReadResp && f.Last() && c.asked > 0 {
 			c.asked--
 		}
+	case f.Op() == rdmap.OpAtomicResp && c.asked > 0:
+		c.asked--
+	case f.Op() == rdmap.OpAtomicReq && len(f.Payload()) == rdmap.AtomicRequestLen:
+		c.requests = append(c.requests, demand{atomic: true, id: rdmap.GetAtomicRequest(f.Payload()).ID})
 	case f.Op() == rdmap.OpReadReq && len(f.Payload()) == rdmap.ReadRequestLen:
-		c.requests = append(c.requests, rdmap.GetReadRequest(f.Payload()))
+		c.requests = append(c.requests, demand{read: rdmap.GetReadRequest(f.Payload())})
 	}
 }
 
@@ -92,7 +104,7 @@ func (c *Checker) Got(f *FPDU) {
 	if !f.Tagged() {
 		qn = f.UntaggedHeader().QN
 	}
-	if code := rdmap.CheckInbound(f.Op(), f.Tagged(), qn, false); code != 0 {
+	if code := rdmap.CheckInbound(f.Op(), f.Tagged(), qn, !c.Plain); code != 0 {
 		c.fault(f, "%v", code)
 		return
 	}
@@ -133,19 +145,44 @@ func (c *Checker) gotUntagged(f *FPDU) {
 		q.mo = 0
 	}
 	switch f.Op() {
-	case rdmap.OpReadReq:
-		if len(f.Payload()) != rdmap.ReadRequestLen || !h.Last {
-			c.fault(f, "not one segment of %d octets", rdmap.ReadRequestLen)
-		}
+	case rdmap.OpReadReq, rdmap.OpAtomicReq:
+		c.whole(f, &h, map[rdmap.Opcode]int{rdmap.OpReadReq: rdmap.ReadRequestLen, rdmap.OpAtomicReq: rdmap.AtomicRequestLen}[f.Op()])
 		if c.asked++; c.ORD >= 0 && c.asked > c.ORD {
-			c.fault(f, "%d reads outstanding, ord %d", c.asked, c.ORD) // RFC 5040 §6.1
+			c.fault(f, "%d reads outstanding, ord %d", c.asked, c.ORD) // RFC 5040 §6.1, RFC 7306 §5.2
 		}
+	case rdmap.OpImmediate, rdmap.OpImmediateSE:
+		c.whole(f, &h, rdmap.ImmediateLen) // RFC 7306 §6.3
+	case rdmap.OpAtomicResp:
+		c.gotAtomicResponse(f, &h)
 	case rdmap.OpTerminate:
 		c.terminated = true
 		if _, layout, err := rdmap.ParseTerminate(f.Payload()); err != nil || layout != rdmap.LayoutRFC || !h.Last {
 			c.fault(f, "payload %x", f.Payload())
 		}
 	}
+}
+
+// whole wants a message of one segment with n octets of payload.
+func (c *Checker) whole(f *FPDU, h *ddp.Untagged, n int) {
+	if len(f.Payload()) != n || !h.Last {
+		c.fault(f, "not one segment of %d octets", n)
+	}
+}
+
+func (c *Checker) gotAtomicResponse(f *FPDU, h *ddp.Untagged) {
+	c.whole(f, h, rdmap.AtomicResponseLen)
+	switch {
+	case len(c.requests) == 0:
+		c.fault(f, "nothing was asked")
+		return
+	case !c.requests[0].atomic:
+		c.fault(f, "a read is to be answered first") // RFC 7306 §7
+	case len(f.Payload()) == rdmap.AtomicResponseLen:
+		if id := rdmap.GetAtomicResponse(f.Payload()).ID; id != c.requests[0].id {
+			c.fault(f, "identifier %d, want %d", id, c.requests[0].id)
+		}
+	}
+	c.requests = c.requests[1:]
 }
 
 func (c *Checker) gotWrite(f *FPDU) {
@@ -161,7 +198,11 @@ func (c *Checker) gotResponse(f *FPDU) {
 		c.fault(f, "nothing was asked")
 		return
 	}
-	h, r := f.TaggedHeader(), &c.requests[0]
+	if c.requests[0].atomic {
+		c.fault(f, "an atomic is to be answered first") // RFC 7306 §7
+		return
+	}
+	h, r := f.TaggedHeader(), &c.requests[0].read
 	// RFC 5040 §4.5: the sink's STag, from its TO on, exactly as much as was asked.
 	if h.STag != r.SinkSTag || h.TO != r.SinkTO+c.served {
 		c.fault(f, "want stag %08x to %#x", r.SinkSTag, r.SinkTO+c.served)

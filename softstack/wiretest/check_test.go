@@ -21,6 +21,10 @@ func read(msn, size uint32) *Segment {
 	return ReadRequest(msn, rdmap.ReadRequest{SinkSTag: 7, SinkTO: 1000, Size: size})
 }
 
+func add(msn uint32) *Segment {
+	return AtomicRequest(msn, rdmap.FetchAdd(msn, 7, 1000, 1))
+}
+
 // TestCheckerNamesEveryFault runs scripts, right ones with no fault and others
 // with exactly one.
 func TestCheckerNamesEveryFault(t *testing.T) {
@@ -66,6 +70,18 @@ func TestCheckerNamesEveryFault(t *testing.T) {
 		{"response with another stag", "want stag", []step{told(read(1, 4)), got(ReadResponse(8, 1000, payload(4)))}},
 		{"response short", "3 octets so far", []step{told(read(1, 4)), got(ReadResponse(7, 1000, payload(3)))}},
 		{"response long", "5 octets so far", []step{told(read(1, 4)), got(ReadResponse(7, 1000, payload(5)))}},
+		{"immediate data between sends", "", []step{got(Send(1, nil)), got(Immediate(2, 7)), got(Immediate(3, 7).Op(rdmap.OpImmediateSE)), got(Send(4, nil))}},
+		{"immediate data of 7 octets", "not one segment", []step{got(Untagged(rdmap.OpImmediate, ddp.QNSend, 1, payload(7)))}},
+		{"atomics within ord", "", []step{got(read(1, 4)), got(add(2)), told(ReadResponse(7, 1000, payload(4))), told(AtomicResponse(1, 2, 0)), got(add(3)), got(add(4))}},
+		{"atomics beyond ord", "3 reads outstanding", []step{got(read(1, 4)), got(add(2)), got(add(3))}},
+		{"atomic request of 51 octets", "not one segment", []step{got(add(1).Shorten(ddp.UntaggedLen + 51))}},
+		{"atomic responses in order", "", []step{told(add(1)), told(read(2, 4)), told(add(3)), got(AtomicResponse(1, 1, 5)), got(ReadResponse(7, 1000, payload(4))), got(AtomicResponse(2, 3, 5))}},
+		{"atomic response unasked", "nothing was asked", []step{got(AtomicResponse(1, 1, 0))}},
+		{"atomic response before a read response", "read is to be answered first", []step{told(read(1, 4)), told(add(2)), got(AtomicResponse(1, 2, 0))}},
+		{"read response before an atomic response", "atomic is to be answered first", []step{told(add(1)), told(read(2, 4)), got(ReadResponse(7, 1000, payload(4)))}},
+		{"atomic response to another", "identifier 9, want 1", []step{told(add(1)), got(AtomicResponse(1, 9, 0))}},
+		{"atomic response of 13 octets", "not one segment", []step{told(add(1)), got(AtomicResponse(1, 1, 0).Append(0))}},
+		{"atomic response msn", "msn 2, want 1", []step{told(add(1)), got(AtomicResponse(2, 1, 0))}},
 		{"response without l", "200 octets so far", []step{told(read(1, 200)), got(ReadResponse(7, 1000, long).More())}},
 	} {
 		k := Checker{ORD: 2, MULPDU: 1000}
@@ -97,6 +113,15 @@ func TestCheckerWantsTheInitiatorToSpeakFirst(t *testing.T) {
 		}
 		if k.Got(&FPDU{ULPDU: c.s.ULPDU()}); len(k.Faults()) != c.want {
 			t.Errorf("heard %t: faults %q, want %d", c.heard, k.Faults(), c.want)
+		}
+	}
+}
+
+func TestPlainCheckerKnowsNoRFC7306(t *testing.T) {
+	for _, s := range []*Segment{Immediate(1, 7), add(1), AtomicResponse(1, 1, 0)} {
+		k := Checker{ORD: -1, Plain: true}
+		if k.Got(&FPDU{ULPDU: s.ULPDU()}); len(k.Faults()) != 1 {
+			t.Errorf("%x: faults %q, want one", s.ULPDU(), k.Faults())
 		}
 	}
 }

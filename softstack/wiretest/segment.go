@@ -60,6 +60,27 @@ func ReadRequest(msn uint32, r rdmap.ReadRequest) *Segment {
 	return Untagged(rdmap.OpReadReq, ddp.QNReadReq, msn, b)
 }
 
+// AtomicRequest is an Atomic Request (RFC 7306 §5.2.1).
+func AtomicRequest(msn uint32, r rdmap.AtomicRequest) *Segment {
+	b := make([]byte, rdmap.AtomicRequestLen)
+	rdmap.PutAtomicRequest(b, &r)
+	return Untagged(rdmap.OpAtomicReq, ddp.QNReadReq, msn, b)
+}
+
+// AtomicResponse is an Atomic Response (RFC 7306 §5.2.2).
+func AtomicResponse(msn, id uint32, original uint64) *Segment {
+	b := make([]byte, rdmap.AtomicResponseLen)
+	rdmap.PutAtomicResponse(b, &rdmap.AtomicResponse{ID: id, Original: original})
+	return Untagged(rdmap.OpAtomicResp, ddp.QNAtomicResp, msn, b)
+}
+
+// Immediate is an Immediate Data (RFC 7306 §6.2).
+func Immediate(msn uint32, v uint64) *Segment {
+	b := make([]byte, rdmap.ImmediateLen)
+	rdmap.PutImmediate(b, v)
+	return Untagged(rdmap.OpImmediate, ddp.QNSend, msn, b)
+}
+
 // Terminate is a Terminate with any payload.
 func Terminate(payload ...byte) *Segment {
 	return Untagged(rdmap.OpTerminate, ddp.QNTerminate, 1, payload)

@@ -1,0 +1,56 @@
+//go:build lwip && cgo
+
+package iwarp_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
+	"github.com/rdmaperf/rdmaperf/softstack/lwip"
+	"github.com/rdmaperf/rdmaperf/transports/conform"
+	"github.com/rdmaperf/rdmaperf/transports/conform/conformtest"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// TestConformanceOverLwIP runs the whole suite over the stack in user space, and the
+// groups of data on its other arms and on a link that loses.
+func TestConformanceOverLwIP(t *testing.T) {
+	data := []string{"snd", "inl", "rdw", "rdr", "ord", "lrg"}
+	for _, c := range []struct {
+		name string
+		cfg  lwip.Config
+		own  iwarp.Config
+		only []string
+	}{
+		{"default", lwip.Config{}, iwarp.Config{}, nil},
+		{"two copies", lwip.Config{TwoCopies: true}, iwarp.Config{}, data},
+		{"packet thread", lwip.Config{Threads: lwip.C1}, iwarp.Config{}, data},
+		{"receive thread", lwip.Config{}, iwarp.Config{ReceiveThread: true}, data},
+		{"sequential", lwip.Config{Sequential: true}, iwarp.Config{}, data},
+		{"markers", lwip.Config{}, iwarp.Config{Markers: true}, data},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			stack, err := lwip.Open(c.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg := c.own
+			cfg.Stack = stack
+			open := func(context.Context) (rdma.Device, rdma.Device, string, error) {
+				a, errA := iwarp.Open(cfg)
+				b, errB := iwarp.Open(cfg)
+				return a, b, "127.0.0.1:0", errors.Join(errA, errB)
+			}
+			h := conform.FreshKiller("iwarp", open, func(b rdma.Device) error { b.(*iwarp.Device).Kill(); return nil })
+			defer func() {
+				if err := h.Close(); err != nil {
+					t.Errorf("close: %v", err)
+				}
+			}()
+			conformtest.Run(t, h, conform.Options{Strict: true, Only: c.only})
+			t.Logf("%+v", stack.Counts())
+		})
+	}
+}

@@ -1,0 +1,144 @@
+package iwarp
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/transports/stream"
+)
+
+// receiver is a device's thread that takes what arrives: it polls the streams of all
+// QPs, places payloads, and pushes completions, while another thread posts and takes
+// completions.
+type receiver struct {
+	p    stream.Poller
+	done chan struct{}
+	qps  atomic.Pointer[[]*qp]
+	end  atomic.Bool
+	mu   sync.Mutex // of changes to qps
+
+	asleep atomic.Bool   // posts must wake it
+	looks  atomic.Uint32 // of applications that found nothing
+	Yields atomic.Uint64 // system calls by which the two sides offer each other a CPU
+}
+
+const (
+	receiverIdle  = 1 << 16 // rounds that find nothing before it sleeps until something comes. Arbitrary: some milliseconds
+	receiverOffer = 128     // rounds before the CPU is offered: more than it takes a stack to acknowledge what came. Arbitrary
+	pollOffer     = 16      // empty polls before an application offers it. Arbitrary
+)
+
+func newReceiver(s stream.Stack) (*receiver, error) {
+	p, err := s.NewPoller()
+	if err != nil {
+		return nil, err
+	}
+	r := &receiver{p: p, done: make(chan struct{})}
+	r.qps.Store(&[]*qp{})
+	go r.run()
+	return r, nil
+}
+
+func (r *receiver) stop() {
+	r.end.Store(true)
+	r.p.Wake()
+	<-r.done
+	r.p.Close()
+}
+
+func (r *receiver) enter(q *qp) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := append(slices.Clone(*r.qps.Load()), q)
+	r.qps.Store(&list)
+	return r.p.Add(q.conn, uint64(q.num), stream.Readable)
+}
+
+func (r *receiver) leave(q *qp) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := slices.DeleteFunc(slices.Clone(*r.qps.Load()), func(x *qp) bool { return x == q })
+	r.qps.Store(&list)
+	r.p.Remove(q.conn)
+}
+
+func (r *receiver) run() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer close(r.done)
+	var ev [16]stream.Event
+	for idle := 0; !r.end.Load(); {
+		list := *r.qps.Load()
+		if idle++; r.round(list) {
+			idle = 0
+		}
+		switch {
+		case len(list) == 0 || idle >= receiverIdle:
+			r.asleep.Store(true)
+			if r.waiting(list) {
+				if _, err := r.p.Wait(ev[:], -1); err != nil {
+					return // closed
+				}
+			}
+			r.asleep.Store(false)
+			idle = 0
+		case idle%receiverOffer == receiverOffer-1:
+			r.yield()
+		}
+	}
+}
+
+// round looks at every stream once and reports whether anything came.
+func (r *receiver) round(list []*qp) (moved bool) {
+	for _, q := range list {
+		if !q.mu.TryLock() {
+			continue // somebody posts
+		}
+		if q.phase == phaseOpen {
+			seen, sent := q.rx.seen, q.tx.sent
+			q.progress()
+			// What waits for room waits for acknowledgements, which no poller reports.
+			moved = moved || q.rx.seen != seen || q.tx.sent != sent || !q.tx.empty()
+			q.wantRoom()
+		}
+		q.mu.Unlock()
+	}
+	return moved
+}
+
+// waiting tells, after asleep was set, that nothing was posted meanwhile.
+func (r *receiver) waiting(list []*qp) bool {
+	for _, q := range list {
+		q.mu.Lock()
+		empty := q.tx.empty()
+		q.mu.Unlock()
+		if !empty {
+			return false
+		}
+	}
+	return !r.end.Load()
+}
+
+// posted wakes it for octets that the stack could not take at once.
+func (r *receiver) posted() {
+	if r.asleep.Load() {
+		r.p.Wake()
+	}
+}
+
+// await is what an application does that finds no completion.
+func (r *receiver) await() {
+	if r.looks.Add(1)%pollOffer == 0 {
+		r.yield()
+	}
+}
+
+func (r *receiver) yield() {
+	r.Yields.Store(r.Yields.Load() + 1)
+	syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+}

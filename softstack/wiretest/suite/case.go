@@ -1,0 +1,66 @@
+package suite
+
+import (
+	"github.com/rdmaperf/rdmaperf/transports/conform"
+)
+
+// row is one case: its record, and what it does.
+type row struct {
+	conform.Case
+	hazard bool   // crashes some kernels that are in use
+	lacks  string // why no peer can be asked this from here; such a row has no run
+	run    func(t *trial)
+}
+
+// table lists all rows in the order of the catalogue.
+func table() []row {
+	var all []row
+	for _, part := range [][]row{startup, framing, ddpRows, rdmapRows, extensionRows, mutations} {
+		all = append(all, part...)
+	}
+	return all
+}
+
+// Catalogue lists the cases. The caller owns the slice.
+func Catalogue() []conform.Case {
+	var all []conform.Case
+	for _, r := range table() {
+		all = append(all, r.Case)
+	}
+	return all
+}
+
+// must and its siblings make a row.
+func must(id, clause, requirement string, run func(*trial)) row {
+	return row{Case: conform.Case{ID: id, Clause: clause, Requirement: requirement}, run: run}
+}
+
+func should(id, clause, requirement string, run func(*trial)) row {
+	r := must(id, clause, requirement, run)
+	r.Level = conform.Should
+	return r
+}
+
+func may(id, clause, requirement string, run func(*trial)) row {
+	r := must(id, clause, requirement, run)
+	r.Level = conform.May
+	return r
+}
+
+// unasked is a row that needs more of the peer than rping does.
+func unasked(id, clause, requirement, lacks string) row {
+	r := must(id, clause, requirement, nil)
+	r.lacks = lacks
+	return r
+}
+
+// hazard marks a row.
+func hazard(r row) row {
+	r.hazard = true
+	return r
+}
+
+const (
+	wantsInitiator = "the peer under test has to connect; this suite connects to it"
+	wantsMarkers   = "the peer has to ask for markers, and does not"
+)

@@ -1,0 +1,117 @@
+package suite
+
+import (
+	"fmt"
+
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
+)
+
+// one sends a segment as the first of a fresh connection and wants a Terminate.
+func (t *trial) one(s *wiretest.Segment, codes ...rdmap.TermCode) {
+	l := t.connect()
+	l.say(s)
+	l.ends(s, codes...)
+}
+
+// write is a Write of n octets under the STag that the peer told.
+func (l *link) write(to uint64, n int) *wiretest.Segment {
+	return wiretest.Write(l.sink.SinkSTag, to, make([]byte, n))
+}
+
+// known sends what of makes on a connection whose peer told an STag.
+func (t *trial) known(of func(l *link) *wiretest.Segment, codes ...rdmap.TermCode) {
+	l := t.connect().learn()
+	s := of(l)
+	l.say(s)
+	l.ends(s, codes...)
+}
+
+var ddpRows = []row{
+	hazard(must("w-36/ddp-version", "RFC 5041 §7.2", "Another DDP version ends the stream with Terminate 1/1/04 or 1/2/06.", func(t *trial) {
+		for _, dv := range []byte{0, 2, 3} {
+			t.one(wiretest.Write(noSTag, 0, []byte("x")).DV(dv), rdmap.TermTaggedVersion)
+			t.one(wiretest.Send(1, nil).DV(dv), rdmap.TermUntaggedVersion)
+		}
+	})),
+	must("w-37/reserved-bits", "RFC 5041 §4; RFC 5040 §4", "Reserved bits are ignored.", func(t *trial) {
+		l := t.connect()
+		l.say(l.hello().Flip(0, 0x3c).Flip(1, 0x30))
+		l.heard()
+	}),
+	must("w-38/queue-number", "RFC 5041 §7.1", "A queue that does not exist ends the stream with Terminate 1/2/01.", func(t *trial) {
+		for _, qn := range []uint32{4, 0xffffffff} {
+			t.one(wiretest.Send(1, nil).QN(qn), rdmap.TermUntaggedQN)
+		}
+		l := t.connect()
+		codes := []rdmap.TermCode{rdmap.TermUntaggedQN}
+		if l.extended() {
+			codes = []rdmap.TermCode{rdmap.TermOpcode} // queue 3 exists, for other messages
+		}
+		s := wiretest.Send(1, nil).QN(3)
+		l.say(s)
+		l.ends(s, codes...)
+	}),
+	must("w-39/msn-ahead", "RFC 5041 §7.1", "A message sequence number ahead of the next one ends the stream.", func(t *trial) {
+		for _, msn := range []uint32{2, 1 + 1<<31, 0xffffffff} {
+			t.one(wiretest.Send(msn, nil), rdmap.TermUntaggedMSN, rdmap.TermUntaggedNoBuffer)
+		}
+	}),
+	must("w-40/msn-behind", "RFC 5041 §4.3, §5.3", "The first number is 1, and a number is taken once.", func(t *trial) {
+		t.one(wiretest.Send(0, nil), rdmap.TermUntaggedMSN, rdmap.TermUntaggedNoBuffer)
+		t.known(func(l *link) *wiretest.Segment { l.msn = 1; return l.hello() }, rdmap.TermUntaggedMSN)
+	}),
+	must("w-41/message-offset", "RFC 5041 §7.1", "A message offset other than the next octet ends the stream with Terminate 1/2/04.", func(t *trial) {
+		t.one(wiretest.Send(1, nil).MO(4), rdmap.TermUntaggedMO)
+		for _, mo := range []uint32{3, 5} { // overlap and gap
+			l := t.connect()
+			s := wiretest.Send(1, []byte("efgh")).MO(mo)
+			l.say(wiretest.Send(1, []byte("abcd")).More(), s)
+			l.ends(s, rdmap.TermUntaggedMO)
+		}
+	}),
+	must("w-42/message-too-long", "RFC 5041 §7.1", "A message longer than its receive ends the stream with Terminate 1/2/05.", func(t *trial) {
+		t.one(wiretest.Send(1, make([]byte, 4096)), rdmap.TermUntaggedTooLong)
+		l := t.connect()
+		s := wiretest.Send(1, make([]byte, 1000)).MO(8)
+		l.say(wiretest.Send(1, make([]byte, 8)).More(), s)
+		l.ends(s, rdmap.TermUntaggedTooLong)
+	}),
+	unasked("w-43/no-receive", "RFC 5041 §7.1", "A Send without a receive ends the stream with Terminate 1/2/02.", "how many receives the peer has is not known; rping posts them again"),
+	must("w-44/unknown-stag", "RFC 5041 §7.1", "A Write under an STag that does not exist ends the stream with Terminate 1/1/00.", func(t *trial) {
+		t.one(wiretest.Write(noSTag, ourTO, []byte("x")), rdmap.TermTaggedSTag)
+		t.one(wiretest.Write(noSTag, ourTO, make([]byte, 9000)), rdmap.TermTaggedSTag)
+	}),
+	must("w-45/bounds", "RFC 5041 §7.1", "A Write outside its buffer ends the stream with Terminate 1/1/01.", func(t *trial) {
+		for _, far := range []uint64{1 << 40, 1 << 32} {
+			t.known(func(l *link) *wiretest.Segment { return l.write(l.sink.SinkTO+far, 8) }, rdmap.TermTaggedBounds)
+		}
+		t.known(func(l *link) *wiretest.Segment { return l.write(0, 8) }, rdmap.TermTaggedBounds)
+	}),
+	unasked("w-46/another-domain", "RFC 5041 §7.1", "A Write under an STag of another stream ends the stream with Terminate 1/1/02.", "rping tells no STag of another protection domain"),
+	must("w-47/offset-wraps", "RFC 5041 §7.1", "A Write whose offset wraps ends the stream with Terminate 1/1/03.", func(t *trial) {
+		t.known(func(l *link) *wiretest.Segment { return l.write(^uint64(0)-3, 8) }, rdmap.TermTaggedWrap)
+	}),
+	must("w-48/empty-write", "RFC 5041 §5.2", "STag and TO of a Write of no octets are not checked.", func(t *trial) {
+		l := t.connect()
+		l.say(wiretest.Write(noSTag, ^uint64(0), nil), wiretest.Write(0, 0, nil))
+		l.works()
+	}),
+	must("w-49/mixed-messages", "RFC 5041 §5; RFC 5040 §7.2", "A message that begins, or changes its opcode, before the last one ended is an error.", func(t *trial) {
+		for _, s := range []*wiretest.Segment{wiretest.Send(2, []byte("next")), wiretest.Send(1, []byte("ef")).MO(4).Op(rdmap.OpSendSE)} {
+			l := t.connect()
+			l.say(wiretest.Send(1, []byte("abcd")).More(), s)
+			l.ends(s, rdmap.TermUntaggedMO, rdmap.TermOpcode, rdmap.TermUntaggedMSN)
+		}
+	}),
+	unasked("w-50/scattered-write", "RFC 5041 §4.1", "Segments of a Write with gaps are placed each, or refused.", "what rping lets a peer write is not told before the ping that writes it"),
+}
+
+// closes sends segments that end the stream at the peer's side without a word.
+func (t *trial) closes(segs ...*wiretest.Segment) {
+	l := t.connect()
+	l.say(segs...)
+	if got := l.over().Terminates(); len(got) > 0 {
+		t.fail(fmt.Sprintf("Terminates %v", got), "no Terminate in answer")
+	}
+}

@@ -1,0 +1,109 @@
+package suite
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/rdmaperf/rdmaperf/softstack/mpa"
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
+)
+
+func hex(v uint16) string { return fmt.Sprintf("0x%x", v) }
+
+// checked is a connection with CRC, which a Request that asks for it always gives.
+func (t *trial) checked() *link { return t.connect() }
+
+// padded is a Write to nobody whose FPDU has pad: what comes of it tells whether the
+// framing was taken (1/1/00) or refused (2/0/02).
+func padded() *wiretest.Segment { return wiretest.Write(noSTag, ourTO, []byte("x")) }
+
+var framing = []row{
+	must("w-07/bad-crc", "RFC 5044 §6, §8 code 2", "An FPDU with a bad CRC is not delivered, and ends the stream with Terminate 2/0/02.", func(t *trial) {
+		l := t.checked()
+		l.say(l.hello().BadCRC())
+		l.ends(nil, rdmap.TermMPACRC)
+		l = t.checked().learn()
+		l.say(l.hello().BadCRC())
+		l.ends(nil, rdmap.TermMPACRC)
+	}),
+	hazard(must("w-23/length-zero", "RFC 5044 §4.1, §8", "A ULPDU_Length of 0 is an error.", func(t *trial) {
+		l := t.checked()
+		l.say(wiretest.Raw())
+		l.ends(nil, rdmap.TermMPAMarker, rdmap.TermDDPLocal, rdmap.TermLocal, rdmap.TermUntaggedVersion, rdmap.TermTaggedVersion)
+	})),
+	hazard(must("w-24/length-below-header", "RFC 5041 §4", "A ULPDU shorter than its header is an error, and nothing is placed.", func(t *trial) {
+		for _, u := range []*wiretest.Segment{
+			wiretest.Write(noSTag, 0, nil).Shorten(1), wiretest.Write(noSTag, 0, nil).Shorten(13),
+			wiretest.Send(1, nil).Shorten(2), wiretest.Send(1, nil).Shorten(17),
+		} {
+			l := t.checked()
+			l.say(u)
+			l.ends(nil, rdmap.TermMPAMarker, rdmap.TermDDPLocal, rdmap.TermLocal)
+		}
+	})),
+	must("w-25/longest", "RFC 5044 §4.1", "An FPDU of 65535 octets is taken: the fault found is that of its content.", func(t *trial) {
+		l := t.checked()
+		s := wiretest.Write(noSTag, ourTO, make([]byte, 65535-14))
+		l.say(s)
+		l.ends(s, rdmap.TermTaggedSTag)
+	}),
+	must("w-26/truncated", "RFC 5044 §8 code 1; RFC 5041 §6.2", "An FPDU that the end of the stream cuts is not delivered.", func(t *trial) {
+		l := t.checked()
+		_ = l.Write(l.Encode(l.hello())[:30])
+		_ = l.CloseWrite()
+		e := l.Finish()
+		if e.Kind == wiretest.EndTimeout || len(e.FPDUs) > len(e.Terminates()) {
+			t.fail(fmt.Sprintf("%v after %v", e.Kind, e.FPDUs), "the end of the connection, and no answer but a Terminate")
+		}
+		if got := e.Terminates(); len(got) > 0 && got[0] != rdmap.TermMPATCPLost {
+			t.fail(fmt.Sprint(got), "no Terminate", "Terminate "+rdmap.TermMPATCPLost.String())
+		}
+	}),
+	must("w-27/octet-by-octet", "RFC 5044 §6", "An FPDU may come one octet at a time.", func(t *trial) {
+		l := t.checked()
+		if err := l.Dribble(1, l.Encode(l.hello())); err != nil {
+			t.fail(err.Error(), "every octet is taken")
+		}
+		l.heard()
+	}),
+	must("w-28/many-at-once", "RFC 5044 §6", "Many FPDUs may come at once, cut anywhere.", func(t *trial) {
+		for _, cut := range []int{1, 7, 63, 501} {
+			l := t.checked()
+			var segs []*wiretest.Segment
+			for range 50 {
+				segs = append(segs, wiretest.Write(noSTag, 0, nil))
+			}
+			if err := l.Dribble(cut*10, l.Encode(append(segs, l.hello())...)); err != nil {
+				t.fail(err.Error(), "every octet is taken")
+			}
+			l.heard()
+		}
+	}),
+	must("w-29/pad-not-zero", "RFC 5044 §4.1", "Pad is covered by the CRC and else not looked at.", func(t *trial) {
+		l := t.checked()
+		s := padded()
+		s.Pad([]byte{0xff, 0xee, 0xdd}[:mpa.Pad(len(s.ULPDU()))]...)
+		l.say(s)
+		l.ends(s, rdmap.TermTaggedSTag)
+	}),
+	must("w-30/crc-coverage", "RFC 5044 §4.4", "The CRC covers the pad, and is transmitted with its low octet first.", func(t *trial) {
+		for _, f := range []func(covered []byte) [4]byte{
+			func(b []byte) (sum [4]byte) { mpa.PutCRC(sum[:], mpa.CRC(0, b[:2+15])); return sum },
+			func(b []byte) (sum [4]byte) { binary.BigEndian.PutUint32(sum[:], mpa.CRC(0, b)); return sum },
+		} {
+			l := t.checked()
+			l.say(padded().CRC(f))
+			l.ends(nil, rdmap.TermMPACRC)
+		}
+	}),
+	unasked("w-31/marker-pointer", "RFC 5044 §8 code 3", "A marker that points elsewhere ends the stream with Terminate 2/0/03.", wantsMarkers),
+	unasked("w-32/markers-missing", "RFC 5044 §8 code 3", "Markers that are left out end the stream.", wantsMarkers),
+	unasked("w-33/marker-reserved", "RFC 5044 §4.2", "Reserved bits of a marker are ignored.", wantsMarkers),
+	unasked("w-34/marker-places", "RFC 5044 §4.2, §4.3", "Markers may stand anywhere in an FPDU.", wantsMarkers),
+	must("w-35/behind-bad-crc", "RFC 5044 §8; RFC 5041 §7.1", "What follows an FPDU with a bad CRC is dropped.", func(t *trial) {
+		l := t.checked()
+		l.say(wiretest.Write(noSTag, 0, nil).BadCRC(), l.hello())
+		l.ends(nil, rdmap.TermMPACRC)
+	}),
+}

@@ -1,0 +1,232 @@
+package suite
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/softstack/ddp"
+	"github.com/rdmaperf/rdmaperf/softstack/mpa"
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
+	"github.com/rdmaperf/rdmaperf/transports/conform"
+)
+
+// trial is one case at work. Its methods end the case by a panic of stop, which
+// guard takes.
+type trial struct {
+	addr  string
+	limit time.Duration
+	end   time.Time
+	seed  uint64
+	full  bool
+	notes []string
+	open  []*link
+}
+
+type stop struct{ err error }
+
+func (t *trial) note(format string, args ...any) {
+	t.notes = append(t.notes, fmt.Sprintf(format, args...))
+}
+
+// fail ends the case: want has the legal outcomes.
+func (t *trial) fail(got string, want ...string) {
+	panic(stop{&conform.Mismatch{Want: want, Got: got}})
+}
+
+// lacks ends a case that this peer cannot be asked.
+func (t *trial) lacks(why string) { panic(stop{&unsupported{why}}) }
+
+// Limits of the scripted side, arbitrary but for those of rping.
+const (
+	depth     = 16 // IRD and ORD
+	helloLen  = 16 // rping's messages
+	pingLen   = 64 // octets that the peer is told to read
+	ourSTag   = 0x11223344
+	ourTO     = 0x1000
+	noSTag    = 0x5eadbeef // of nobody
+	pollPause = 50 * time.Millisecond
+)
+
+// link is one connection in full operation.
+type link struct {
+	*wiretest.Peer
+	t    *trial
+	rep  *mpa.Frame
+	ext  rdmap.Extensions
+	msn  uint32 // of the next Send
+	sink rdmap.ReadRequest
+}
+
+// dial opens a TCP connection, without MPA.
+func (t *trial) dial() *link {
+	p, err := wiretest.Dial(t.addr, max(time.Until(t.end), time.Millisecond))
+	if err != nil {
+		t.fail(err.Error(), "a TCP connection")
+	}
+	l := &link{Peer: p, t: t, msn: 1}
+	t.open = append(t.open, l)
+	return l
+}
+
+// request is a right Request, with an offer of RFC 7306 behind no private data.
+func request() *mpa.Frame {
+	return &mpa.Frame{Rev: 2, CRC: true, Enhanced: true, Enh: mpa.Enhanced{IRD: depth, ORD: depth}, Private: rdmap.AppendOffer(nil, rdmap.ExtAll)}
+}
+
+// connect exchanges a right Request, changed by bend, for an accepting Reply.
+func (t *trial) connect(bend ...func(*mpa.Frame)) *link {
+	f := request()
+	for _, b := range bend {
+		b(f)
+	}
+	l := t.dial()
+	rep, err := l.Initiate(f)
+	if err != nil {
+		t.fail(fmt.Sprintf("the connection is not accepted: %v", err), "an accepting Reply")
+	}
+	l.rep = rep
+	_, l.ext, _ = rdmap.CutOffer(rep.Private)
+	l.Check.ORD, l.Check.Plain = depth, l.ext == 0
+	return l
+}
+
+// extended tells whether the peer takes RFC 7306.
+func (l *link) extended() bool { return l.ext == rdmap.ExtAll }
+
+// say sends segments in one write. The peer may have ended the connection already.
+func (l *link) say(segs ...*wiretest.Segment) { _ = l.Send(segs...) }
+
+// hello is rping's advertisement: read pingLen octets of ours.
+func (l *link) hello() *wiretest.Segment {
+	b := binary.BigEndian.AppendUint64(nil, ourTO)
+	b = binary.BigEndian.AppendUint32(b, ourSTag)
+	b = binary.BigEndian.AppendUint32(b, pingLen)
+	l.msn++
+	return wiretest.Send(l.msn-1, b)
+}
+
+// heard waits for the Read Request that proves a hello delivered, and keeps it.
+func (l *link) heard() {
+	f, err := l.Next()
+	if err != nil {
+		l.t.fail(fmt.Sprintf("the stream ended: %v", err), "a Read Request of rping in answer to its advertisement")
+	}
+	if f.Op() != rdmap.OpReadReq || len(f.Payload()) != rdmap.ReadRequestLen {
+		l.t.fail(l.name(f), "a Read Request of rping in answer to its advertisement")
+	}
+	l.sink = rdmap.GetReadRequest(f.Payload())
+	if l.sink.Size != pingLen || l.sink.SrcSTag != ourSTag || l.sink.SrcTO != ourTO {
+		l.t.fail(fmt.Sprintf("%+v", l.sink), "a Read Request for what was advertised")
+	}
+	l.clean()
+}
+
+// works proves that the stream still carries messages.
+func (l *link) works() {
+	if l.sink.Size == 0 {
+		l.say(l.hello())
+		l.heard()
+		return
+	}
+	l.say(wiretest.ReadResponse(l.sink.SinkSTag, l.sink.SinkTO, make([]byte, pingLen)))
+	f, err := l.Next()
+	if err != nil || f.Op() != rdmap.OpSend || len(f.Payload()) != helloLen {
+		l.t.fail(fmt.Sprintf("%v, %v", l.name(f), err), "rping's go-ahead of 16 octets")
+	}
+	l.clean()
+}
+
+// learn makes the peer tell an STag.
+func (l *link) learn() *link {
+	l.say(l.hello())
+	l.heard()
+	return l
+}
+
+func (l *link) name(f *wiretest.FPDU) string {
+	if f == nil {
+		return "nothing"
+	}
+	return f.String()
+}
+
+// clean wants no fault in what the peer sent.
+func (l *link) clean() {
+	if f := l.Check.Faults(); len(f) > 0 {
+		l.t.fail(strings.Join(f, "; "), "FPDUs without fault")
+	}
+}
+
+// ends wants the peer to end the stream with one of the reasons. quoted is the
+// segment whose header the Terminate has to show, or nil.
+func (l *link) ends(quoted *wiretest.Segment, codes ...rdmap.TermCode) {
+	e := l.over()
+	got := e.Terminates()
+	if len(got) != 1 || !slices.Contains(codes, got[0]) {
+		l.t.fail(fmt.Sprintf("Terminates %v, then %v", got, e.Kind), texts(codes)...)
+	}
+	if quoted == nil || len(quoted.ULPDU()) < ddp.HeaderLen(quoted.ULPDU()[0]) {
+		return
+	}
+	term, _ := e.FPDUs[len(e.FPDUs)-1].Terminate()
+	u := quoted.ULPDU()
+	if head := u[:ddp.HeaderLen(u[0])]; term.D && (string(term.DDP) != string(head) || int(term.SegLen) != len(u)) {
+		l.t.fail(fmt.Sprintf("the Terminate quotes %x of %d octets", term.DDP, term.SegLen), fmt.Sprintf("the offending header %x of %d octets", head, len(u)))
+	}
+}
+
+// mayEnd is ends where the connection may also just close.
+func (l *link) mayEnd(codes ...rdmap.TermCode) {
+	got := l.over().Terminates()
+	if len(got) > 1 || len(got) == 1 && !slices.Contains(codes, got[0]) {
+		l.t.fail(fmt.Sprintf("Terminates %v", got), append(texts(codes), "no Terminate")...)
+	}
+}
+
+// over reads to the end of the stream, which has to come.
+func (l *link) over() *wiretest.End {
+	e := l.Finish()
+	switch e.Kind {
+	case wiretest.EndTimeout:
+		l.t.fail(fmt.Sprintf("the peer keeps the connection; it sent %v", e.FPDUs), "the end of the connection")
+	case wiretest.EndReset:
+		l.t.note("ended by a reset")
+	case wiretest.EndCut:
+		l.t.fail("the stream ends inside an FPDU", "an end between FPDUs")
+	}
+	l.clean()
+	return &e
+}
+
+func texts(codes []rdmap.TermCode) []string {
+	var out []string
+	for _, c := range codes {
+		out = append(out, "Terminate "+c.String())
+	}
+	return out
+}
+
+// refuses sends octets in place of a Request and wants no accepting Reply: the
+// connection closes, or the Reply rejects.
+func (t *trial) refuses(b []byte, fin bool) {
+	l := t.dial()
+	if err := l.Write(b); err != nil {
+		return // closed before the last octet
+	}
+	if fin {
+		_ = l.CloseWrite()
+	}
+	rep, err := l.ReadStartup()
+	switch {
+	case err == nil && rep.Reject:
+		t.note("refused by a Reply")
+	case err == nil:
+		t.fail("an accepting Reply", "the connection closes", "a Reply that rejects")
+	case strings.Contains(err.Error(), "timeout"):
+		t.fail("silence", "the connection closes", "a Reply that rejects")
+	}
+}
