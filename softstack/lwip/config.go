@@ -1,0 +1,129 @@
+package lwip
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// ErrAbsent: this program or this machine has no lwIP. The error that wraps it says
+// what to install and how to build.
+var ErrAbsent = errors.New("lwip is not here")
+
+// ErrRights: the process may not have an interface. The error that wraps it says what it lacks.
+var ErrRights = errors.New("no right to an interface")
+
+// Limits of a ring in frames, each way. A frame takes 2 KiB.
+const (
+	MinRing     = 16
+	MaxRing     = 16384
+	DefaultRing = 1024
+)
+
+// Links.
+const (
+	LinkSHM = "shm"
+	LinkXDP = "xdp"
+)
+
+// Threading models (SoftRDMA, APNet'17).
+const (
+	C1 = "c1" // application | packets and stack
+	C2 = "c2" // all in one
+	C3 = "c3" // packets, stack and placement | application and sending
+)
+
+// Config is how a stack's links behave. The zero value is the default.
+type Config struct {
+	// Ring is the number of frames that a direction of a link holds, a power of two.
+	// The side that dials chooses.
+	Ring int
+	// TwoCopies copies a packet out of the ring before the stack sees it, instead of
+	// letting it lie there until its payload is placed.
+	TwoCopies bool
+	// Link is LinkSHM, the default, or LinkXDP, through the interface Iface; without a
+	// name that is the one with the address at hand.
+	Link, Iface string
+	// Sequential gives the stack lwIP's own thread, which gets each packet and each send
+	// as a message, instead of running where it is polled.
+	Sequential bool
+	// Threads is how the work is divided, by SoftRDMA's names: c1, a packet thread beside
+	// the application; c2, the default, all in the thread that polls; c3, which is the
+	// provider's above: here it is c2.
+	Threads string
+	// Impairment of what this side sends, as probabilities below 1, from Seed.
+	Loss, Duplicate, Reorder float64
+	Seed                     uint64
+}
+
+func (c *Config) validate() error {
+	if c.Ring == 0 {
+		c.Ring = DefaultRing
+	}
+	if c.Ring < MinRing || c.Ring > MaxRing || bits.OnesCount(uint(c.Ring)) != 1 {
+		return fmt.Errorf("ring of %d frames: a power of two from %d to %d is wanted", c.Ring, MinRing, MaxRing)
+	}
+	switch {
+	case c.Threads != "" && c.Threads != C1 && c.Threads != C2 && c.Threads != C3:
+		return fmt.Errorf("threads %q: c1, c2 or c3 is wanted", c.Threads)
+	case c.Sequential && c.Threads != "":
+		return fmt.Errorf("threads=%s: the sequential stack has threads of its own", c.Threads)
+	}
+	for _, p := range []float64{c.Loss, c.Duplicate, c.Reorder} {
+		if !(p >= 0 && p < 1) {
+			return fmt.Errorf("probability %v: 0 or more and less than 1 is wanted", p)
+		}
+	}
+	return nil
+}
+
+// Params are what departs from the default, as in a stack's name.
+func (c *Config) Params() string {
+	p := []string{"link=shm"}
+	if c.Link == LinkXDP {
+		p[0] = "link=xdp"
+		if c.Iface != "" {
+			p[0] += ":" + c.Iface
+		}
+	}
+	if c.Threads == C1 {
+		p = append(p, "threads=c1")
+	}
+	if c.TwoCopies {
+		p = append(p, "copies=two")
+	}
+	if c.Ring != 0 && c.Ring != DefaultRing {
+		p = append(p, "ring="+strconv.Itoa(c.Ring))
+	}
+	for _, f := range []struct {
+		name string
+		v    float64
+	}{{"loss", c.Loss}, {"dup", c.Duplicate}, {"reorder", c.Reorder}} {
+		if f.v != 0 {
+			p = append(p, f.name+"="+strconv.FormatFloat(f.v, 'g', -1, 64))
+		}
+	}
+	if c.Seed != 0 {
+		p = append(p, "seed="+strconv.FormatUint(c.Seed, 10))
+	}
+	return strings.Join(p, ",")
+}
+
+// Counts are what the links of a stack moved, lost and copied since it was opened.
+type Counts struct {
+	TxFrames, TxOctets uint64
+	TxDropped          uint64 // the peer's ring was full
+	RxFrames, RxOctets uint64
+	RxCopied           uint64 // octets copied out of a ring before the stack saw them
+	RxMissed           uint64 // frames that peers dropped because our ring was full
+	Lost, Duplicated   uint64 // by the impairment
+	Reordered          uint64
+	Bells              uint64 // system calls to wake a peer that slept
+	Refused            uint64 // packets that the mailbox of a sequential stack had no room for
+
+	// Of the process, whatever the stack.
+	TxCopied uint64 // octets that lwIP copied to send them
+	Yields   uint64 // system calls in which threads of a stack waited for each other, or offered their CPU
+}

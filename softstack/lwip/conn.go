@@ -1,0 +1,350 @@
+//go:build lwip && cgo
+
+package lwip
+
+// #include "lw.h"
+import "C"
+
+import (
+	"encoding/binary"
+	"io"
+	"net/netip"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/transports/stream"
+)
+
+// conn is one connection. The words of cc that Go reads and writes without a call are
+// named in lw.h.
+type conn struct {
+	s      *core
+	cc     *C.struct_lw_conn
+	tail   *uint32
+	head   *uint32
+	state  *uint32
+	room   *uint32
+	watch  *uint32
+	helped bool // the stack has a thread
+	sends  *C.struct_lw_sends
+	at     uint32 // = *head
+	off    int    // octets of the piece at head that are consumed
+	idle   int    // looks in a row that found nothing
+	remote string
+
+	mu      sync.Mutex
+	pollers []*poller
+	wake    chan struct{} // a sleeper in Await or start-up
+	closed  atomic.Bool
+	onEnd   func()       // of a connection through an interface
+	life    sync.RWMutex // held while a sleeper looks, and when cc is freed
+}
+
+func newConn(s *core, cc *C.struct_lw_conn) *conn {
+	c := &conn{
+		s: s, cc: cc, wake: make(chan struct{}, 1),
+		tail: (*uint32)(unsafe.Pointer(&cc.tail)), head: (*uint32)(unsafe.Pointer(&cc.head)),
+		state: (*uint32)(unsafe.Pointer(&cc.state)), room: (*uint32)(unsafe.Pointer(&cc.room)),
+		watch:  (*uint32)(unsafe.Pointer(&cc.watch)),
+		helped: cc.mode != C.LW_INLINE, sends: cc.sends,
+		remote: remoteOf(cc),
+	}
+	s.conns[cc.id].Store(c)
+	return c
+}
+
+// remoteOf is the address of the peer, which over shared memory is on this machine.
+func remoteOf(cc *C.struct_lw_conn) string {
+	ip := [4]byte{127, 0, 0, 1}
+	if real := C.lw_peer_ip(cc.link, C.int(cc.peer)); real != 0 {
+		binary.NativeEndian.PutUint32(ip[:], uint32(real))
+	}
+	return netip.AddrPortFrom(netip.AddrFrom4(ip), uint16(cc.remote_port)).String()
+}
+
+// piece is what is left of the oldest received piece, or nil.
+func (c *conn) piece() []byte {
+	if atomic.LoadUint32(c.tail) == c.at {
+		return nil
+	}
+	d := &c.cc.ring[c.at%C.LW_DESCS]
+	return unsafe.Slice((*byte)(unsafe.Pointer(d.data)), int(d.len))[c.off:]
+}
+
+// skip consumes n octets of the oldest piece.
+func (c *conn) skip(n int) {
+	d := &c.cc.ring[c.at%C.LW_DESCS]
+	if c.off += n; c.off == int(d.len) {
+		c.off = 0
+		c.at++
+		atomic.StoreUint32(c.head, c.at)
+	}
+}
+
+// next is the oldest piece, after driving the stack if there is none.
+func (c *conn) next() ([]byte, error) {
+	b := c.piece()
+	if b == nil {
+		if c.closed.Load() {
+			return nil, syscall.EBADF
+		}
+		if c.helped {
+			c.await()
+		} else {
+			c.s.drive()
+		}
+		if b = c.piece(); b == nil {
+			return nil, c.nothing()
+		}
+	}
+	c.idle = 0
+	return b, nil
+}
+
+// nothing says why there are no octets. The state is read before a last look, as it
+// may have changed behind octets that came with it.
+func (c *conn) nothing() error {
+	st := atomic.LoadUint32(c.state)
+	if st&(C.LW_EOF|C.LW_DEAD) != 0 && c.piece() == nil {
+		if st&C.LW_EOF != 0 {
+			return io.EOF
+		}
+		return syscall.Errno(c.cc.err)
+	}
+	if c.helped {
+		return stream.ErrAgain
+	}
+	if c.idle++; c.idle == idleLooks {
+		c.s.settle()
+	}
+	return stream.ErrAgain
+}
+
+func (c *conn) Recv(b []byte) (int, error) { return c.Recv2(b, nil) }
+
+func (c *conn) Recv2(a, b []byte) (int, error) {
+	p, err := c.next()
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for p != nil {
+		k := copy(a, p)
+		if k == 0 {
+			if len(b) == 0 {
+				break
+			}
+			a, b = b, nil
+			continue
+		}
+		a = a[k:]
+		n += k
+		c.skip(k)
+		p = c.piece()
+	}
+	return n, nil
+}
+
+// Peek shows the oldest piece where it lies.
+func (c *conn) Peek() ([]byte, error) { return c.next() }
+
+// Skip consumes n octets of what Peek showed.
+func (c *conn) Skip(n int) { c.skip(n) }
+
+func (c *conn) Send(b []byte) (int, error) {
+	if !c.hasRoom() {
+		return 0, c.blocked()
+	}
+	n := C.lw_send(c.cc, C.uintptr_t(uintptr(unsafe.Pointer(unsafe.SliceData(b)))), C.size_t(len(b)))
+	runtime.KeepAlive(b)
+	return c.took(n)
+}
+
+// Sendv passes addresses as numbers: the pieces are registered memory or on the heap,
+// whose objects do not move, and lwIP copies them before the call returns.
+func (c *conn) Sendv(v []unix.Iovec) (int, error) {
+	if !c.hasRoom() {
+		return 0, c.blocked()
+	}
+	n := C.lw_sendv(c.cc, C.uintptr_t(uintptr(unsafe.Pointer(unsafe.SliceData(v)))), C.int(len(v)))
+	runtime.KeepAlive(v)
+	return c.took(n)
+}
+
+// blocked says why nothing can be sent, after a look whether that has changed: who
+// only sends must see the acknowledgements too.
+func (c *conn) blocked() error {
+	if c.closed.Load() {
+		return syscall.EBADF
+	}
+	if st := atomic.LoadUint32(c.state); st&C.LW_DEAD != 0 {
+		return syscall.Errno(c.cc.err)
+	}
+	if c.helped {
+		c.await()
+	} else {
+		c.s.drive()
+	}
+	return stream.ErrAgain
+}
+
+// hasRoom tells whether a send would take anything.
+func (c *conn) hasRoom() bool {
+	if c.sends == nil {
+		return atomic.LoadUint32(c.room) != 0
+	}
+	const connected = C.LW_CONNECTED | C.LW_DEAD
+	return atomic.LoadUint32(c.state)&connected == C.LW_CONNECTED &&
+		atomic.LoadUint32((*uint32)(unsafe.Pointer(&c.sends.tail)))-atomic.LoadUint32((*uint32)(unsafe.Pointer(&c.sends.head))) < C.LW_SENDS
+}
+
+func (c *conn) took(n C.long) (int, error) {
+	if c.helped && c.s.dozing.Load() {
+		c.s.wakeHelper()
+	}
+	if n >= 0 {
+		return int(n), nil
+	}
+	if e := syscall.Errno(-n); e != syscall.EAGAIN {
+		return 0, e
+	}
+	return 0, stream.ErrAgain
+}
+
+func (c *conn) MSS() int { return int(c.cc.mss) }
+
+func (c *conn) Unsent() (int, error) { return int(C.lw_unsent(c.cc)), nil }
+
+func (c *conn) Acked() (uint64, error) {
+	c.s.drive()
+	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&c.cc.acked))), nil
+}
+
+func (c *conn) RemoteAddr() string { return c.remote }
+
+// bits is what the connection is ready for.
+func (c *conn) bits() uint32 {
+	if c.closed.Load() {
+		return 0
+	}
+	var b uint32
+	st := atomic.LoadUint32(c.state)
+	if st&(C.LW_EOF|C.LW_DEAD) != 0 || atomic.LoadUint32(c.tail) != atomic.LoadUint32(c.head) {
+		b |= stream.Readable
+	}
+	if st&C.LW_DEAD != 0 {
+		b |= stream.Writable | stream.Failed
+	}
+	if c.hasRoom() {
+		b |= stream.Writable
+	}
+	return b
+}
+
+// notify wakes whoever sleeps until the connection moves.
+func (c *conn) notify() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.pollers {
+		p.poke()
+	}
+}
+
+// Await sleeps in slices, as a signal for another sleeper may be taken from it.
+func (c *conn) Await(bits uint32, ms int) {
+	c.sleep(bits, time.Duration(ms)*time.Millisecond)
+}
+
+func (c *conn) sleep(bits uint32, d time.Duration) {
+	c.s.drive()
+	if c.ready(bits) || d <= 0 {
+		return
+	}
+	c.s.settle()
+	defer c.watched(-1)
+	if !c.watched(1) {
+		return
+	}
+	if c.ready(bits) {
+		return
+	}
+	c.s.wakeDriver()
+	if c.helped {
+		c.s.wakeHelper()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-c.wake:
+	case <-t.C:
+	}
+}
+
+// watched counts a sleeper in (1) or out (-1). It is false when the connection was
+// closed under it, and then counts nothing of the connection.
+func (c *conn) watched(by int32) bool {
+	c.s.watchers.Add(by)
+	c.life.RLock()
+	defer c.life.RUnlock()
+	if !c.closed.Load() {
+		atomic.AddUint32(c.watch, uint32(by))
+		return true
+	}
+	return false
+}
+
+func (c *conn) ready(bits uint32) bool {
+	c.life.RLock()
+	defer c.life.RUnlock()
+	return c.closed.Load() || c.bits()&(bits|stream.Failed) != 0
+}
+
+func (c *conn) CloseWrite() error {
+	if c.closed.Load() {
+		return nil
+	}
+	if e := C.lw_shut(c.cc); e != 0 {
+		return syscall.Errno(-e)
+	}
+	return nil
+}
+
+func (c *conn) Close() error { return c.end(0) }
+
+func (c *conn) Abort() error { return c.end(1) }
+
+func (c *conn) end(abort C.int) error {
+	c.life.Lock()
+	was := c.closed.Swap(true)
+	c.life.Unlock()
+	if was {
+		return nil
+	}
+	c.mu.Lock()
+	pollers := slices.Clone(c.pollers)
+	c.mu.Unlock()
+	for _, p := range pollers {
+		p.Remove(c)
+	}
+	c.s.conns[c.cc.id].Store(nil)
+	C.lw_free(c.cc, abort)
+	if c.helped {
+		c.s.wakeHelper()
+	}
+	if c.onEnd != nil {
+		c.onEnd()
+	}
+	c.s.wakeDriver() // the peer's answers to the end need somebody to take them
+	return nil
+}

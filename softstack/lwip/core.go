@@ -1,0 +1,311 @@
+//go:build lwip && cgo
+
+package lwip
+
+/*
+#cgo CFLAGS: -O2 -Wall -I/usr/include/lwip
+#cgo LDFLAGS: -ldl
+#include "lw.h"
+
+#cgo noescape lw_turn
+#cgo nocallback lw_turn
+#cgo noescape lw_sendv
+#cgo nocallback lw_sendv
+#cgo noescape lw_send
+#cgo nocallback lw_send
+*/
+import "C"
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+const (
+	// turnFrames bounds what one turn takes from each link, so that a flood does not
+	// keep a poller. Arbitrary.
+	turnFrames = 64
+	// idleLooks is how many looks in a row find nothing before what was received and
+	// not answered is acknowledged: an answer within that time carries the
+	// acknowledgement with it. Arbitrary.
+	idleLooks = 64
+	// driverTick is how soon the driver notices that nobody polls any more.
+	driverTick = 10 * time.Millisecond
+	// busyLooks is how many polls since the driver's last look mean that somebody spins:
+	// asking for bells then would cost the peer a system call a message. Arbitrary: a
+	// spinning thread does hundreds while a bell travels, a sleeper that was woken a few.
+	busyLooks = 64
+	// dozeTick is how often it looks while it sleeps, for what lwIP's timers did.
+	dozeTick = 100 * time.Millisecond
+	// linkGrace is how long a link without connections stays, for their last segments.
+	linkGrace = time.Second
+)
+
+// core is the stack of the process.
+type core struct {
+	conns [C.LW_MAX_CONNS]atomic.Pointer[conn]
+	seen  atomic.Pointer[[]*C.struct_lw_link] // of all links, for looks without a lock
+
+	dirty, events *uint32 // in C
+	polls         atomic.Uint32
+	watchers      atomic.Int32 // sleepers and armed registrations
+
+	mu        sync.Mutex
+	links     []*link
+	listeners map[uint32]*listener
+	nextID    uint32
+
+	ifMu   sync.Mutex
+	ifaces map[string]*xdp // by name
+
+	stacks []*Stack // all that were opened: few, and their counts stay
+
+	kick    chan struct{}
+	running bool
+
+	// Of the packet thread.
+	help    chan struct{}
+	helping bool
+	dozing  atomic.Bool
+	yields  atomic.Uint64 // of applications that wait for it
+}
+
+var (
+	once    sync.Once
+	onceErr error
+	stack   *core
+)
+
+// open starts lwIP, once.
+func open() (*core, error) {
+	once.Do(func() {
+		if why := C.lw_load(); why != nil {
+			onceErr = fmt.Errorf("%w: %s (apt-get install liblwip0)", ErrAbsent, C.GoString(why))
+			return
+		}
+		if e := C.lw_start(); e != 0 {
+			onceErr = fmt.Errorf("start lwip: %w", syscall.Errno(-e))
+			return
+		}
+		stack = &core{
+			listeners: map[uint32]*listener{}, ifaces: map[string]*xdp{}, kick: make(chan struct{}, 1), help: make(chan struct{}, 1),
+			dirty: (*uint32)(unsafe.Pointer(&C.lw_dirty)), events: (*uint32)(unsafe.Pointer(&C.lw_events)),
+		}
+		stack.seen.Store(&[]*C.struct_lw_link{})
+	})
+	return stack, onceErr
+}
+
+// pending tells whether a turn would find something.
+func (s *core) pending() bool {
+	for _, l := range *s.seen.Load() {
+		// The pointer moves once, when the link ends.
+		head := (*uint32)(atomic.LoadPointer((*unsafe.Pointer)(unsafe.Pointer(&l.rx_head))))
+		if atomic.LoadUint32(head) != atomic.LoadUint32((*uint32)(unsafe.Pointer(&l.rx_tail))) {
+			return true
+		}
+	}
+	return atomic.LoadUint32(s.events) != 0
+}
+
+// drive makes progress if there is any to make.
+func (s *core) drive() {
+	s.polls.Store(s.polls.Load() + 1) // of two at once one may be lost: it only has to move
+	if s.pending() {
+		s.turn(0)
+	}
+}
+
+// settle acknowledges what was received and is not answered.
+func (s *core) settle() {
+	if atomic.LoadUint32(s.dirty) != 0 {
+		s.turn(1)
+	}
+}
+
+func (s *core) turn(settle C.int) {
+	var ev [32]uint32
+	n := C.lw_turn(turnFrames, settle, (*C.uint32_t)(unsafe.Pointer(&ev[0])), C.int(len(ev)))
+	s.report(ev[:n])
+}
+
+// report tells what happened.
+func (s *core) report(ev []uint32) {
+	for _, e := range ev {
+		if e&C.LW_ACCEPTED != 0 {
+			s.accepted(e &^ C.LW_ACCEPTED)
+		} else if c := s.conns[e].Load(); c != nil {
+			c.notify()
+		}
+	}
+}
+
+// wakeDriver makes the driver look, and ask for bells if nobody polls.
+func (s *core) wakeDriver() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// start runs the driver while there are links or listeners. s.mu is held.
+func (s *core) start() {
+	if !s.running {
+		s.running = true
+		go s.run()
+	}
+}
+
+// run is the driver: it polls when nobody else does, and sleeps when nothing comes.
+func (s *core) run() {
+	tick := time.NewTimer(driverTick)
+	defer tick.Stop()
+	last, asleep := s.polls.Load(), false
+	for {
+		late := false
+		select {
+		case <-s.kick:
+		case <-tick.C:
+			late = true
+		}
+		moved := s.polls.Load() - last
+		idle := moved == 0 || moved < busyLooks && (late || s.watchers.Load() > 0)
+		if idle {
+			for range 64 { // bounded, so that a flood does not keep links from ending
+				if !s.pending() {
+					break
+				}
+				s.turn(0)
+			}
+			s.settle()
+			asleep = C.lw_sleep(0) == 0
+			if !asleep {
+				s.wakeDriver()
+			} else {
+				s.sleepOnInterfaces()
+			}
+		} else {
+			asleep = false
+		}
+		last = s.polls.Load()
+		if !s.tidy(time.Now()) {
+			return
+		}
+		if asleep {
+			tick.Reset(dozeTick)
+		} else {
+			tick.Reset(driverTick)
+		}
+	}
+}
+
+// sleepOnInterfaces has somebody wait for what comes through sockets.
+func (s *core) sleepOnInterfaces() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.links {
+		if l.x != nil {
+			l.x.askToSleep()
+		}
+	}
+}
+
+// tidy ends links that nobody has used for a while, or whose other side is gone. It
+// is false when nothing is left to drive.
+func (s *core) tidy(now time.Time) bool {
+	end, more := s.sort(now)
+	for _, l := range end {
+		l.end()
+	}
+	return more
+}
+
+func (s *core) sort(now time.Time) (end []*link, more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keep := s.links[:0]
+	for _, l := range s.links {
+		if l.spent(now) {
+			end = append(end, l)
+		} else {
+			keep = append(keep, l)
+		}
+	}
+	if len(end) > 0 {
+		clear(s.links[len(keep):])
+		s.links = keep
+		s.publish()
+		s.wakeHelper() // it ends when no link needs it
+	}
+	if len(s.links)+len(s.listeners) == 0 {
+		s.running = false
+	}
+	return end, s.running
+}
+
+// publish makes the links known to looks. s.mu is held.
+func (s *core) publish() {
+	all := make([]*C.struct_lw_link, 0, len(s.links))
+	for _, l := range s.links {
+		if l.c.mode == C.LW_INLINE { // the others have a thread
+			all = append(all, l.c)
+		}
+	}
+	s.seen.Store(&all)
+}
+
+// enter adds a link.
+func (s *core) enter(l *link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.links = append(s.links, l)
+	s.publish()
+	s.start()
+	if l.c.mode != C.LW_INLINE {
+		s.startHelper()
+	}
+}
+
+// reuse finds a living link that f wants, and keeps it from ending.
+func (s *core) reuse(f func(*link) bool) *link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.links, func(l *link) bool { return !l.gone.Load() && f(l) })
+	if i < 0 {
+		return nil
+	}
+	s.links[i].pins++
+	return s.links[i]
+}
+
+func (s *core) pin(l *link) {
+	s.mu.Lock()
+	l.pins++
+	s.mu.Unlock()
+}
+
+func (s *core) unpin(l *link) {
+	s.mu.Lock()
+	l.pins--
+	s.mu.Unlock()
+}
+
+// accepted hands a connection to its listener.
+func (s *core) accepted(id uint32) {
+	cc := (*[C.LW_MAX_CONNS]*C.struct_lw_conn)(unsafe.Pointer(&C.lw_conns))[id]
+	if cc == nil {
+		return
+	}
+	s.mu.Lock()
+	l := s.listeners[uint32(cc.listener)]
+	s.mu.Unlock()
+	c := newConn(s, cc)
+	if l == nil || !l.offer(c) {
+		c.Abort()
+	}
+}

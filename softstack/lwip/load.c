@@ -1,0 +1,37 @@
+//go:build lwip
+
+#define LW_LOAD_IMPLEMENTATION
+#include <dlfcn.h>
+#include <stdio.h>
+#include "load.h"
+#include "lw.h"
+
+struct lw_calls lw_lib;
+
+static const struct {
+	const char *name;
+	size_t at;
+} names[] = {
+#define X(f) {#f, offsetof(struct lw_calls, f)},
+	LW_CALLS(X)
+#undef X
+};
+
+const char *lw_load(void)
+{
+	static char why[256];
+	void *lib = dlopen("liblwip.so.0", RTLD_NOW | RTLD_LOCAL);
+	if (lib == NULL) {
+		snprintf(why, sizeof why, "%s", dlerror());
+		return why;
+	}
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		void *f = dlsym(lib, names[i].name);
+		if (f == NULL) {
+			snprintf(why, sizeof why, "liblwip.so.0 has no %s", names[i].name);
+			return why;
+		}
+		*(void **)((char *)&lw_lib + names[i].at) = f;
+	}
+	return NULL;
+}

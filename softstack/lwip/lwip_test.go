@@ -1,0 +1,531 @@
+//go:build lwip && cgo
+
+package lwip
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/internal/leaktest"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func openStack(t testing.TB, cfg Config) *Stack {
+	t.Helper()
+	return must(Open(cfg))(t)
+}
+
+// pair is two ends of a connection over a link of this process to itself, which is
+// two links to the stack.
+func pair(t testing.TB, s *Stack) (a, b stream.Conn) {
+	t.Helper()
+	l := must(s.Listen(t.Context(), "127.0.0.1:0", stream.Buffers{}))(t)
+	defer l.Close()
+	oa := must(s.Dial(t.Context(), l.Addr(), stream.Buffers{}))(t)
+	ob := must(l.Accept())(t)
+	a, b = must(oa.Stream())(t), must(ob.Stream())(t)
+	t.Cleanup(func() { a.Close(); b.Close() })
+	return a, b
+}
+
+// within repeats f until it is true.
+func within(t testing.TB, d time.Duration, what string, f func() bool) {
+	t.Helper()
+	for stop := time.Now().Add(d); !f(); time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(stop) {
+			t.Fatalf("%s: not in %v", what, d)
+		}
+	}
+}
+
+// carry sends msg from a to b and returns what arrived.
+func carry(t testing.TB, a, b stream.Conn, msg []byte, limit time.Duration) []byte {
+	t.Helper()
+	return resume(t, a, b, msg, 0, limit)
+}
+
+// resume is carry of a message whose first octets are sent.
+func resume(t testing.TB, a, b stream.Conn, msg []byte, sent int, limit time.Duration) []byte {
+	t.Helper()
+	var got []byte
+	buf := make([]byte, 32<<10)
+	for stop := time.Now().Add(limit); len(got) < len(msg); {
+		if time.Now().After(stop) {
+			t.Fatalf("%d of %d bytes sent, %d received in %v", sent, len(msg), len(got), limit)
+		}
+		if sent < len(msg) {
+			n, err := a.Send(msg[sent:])
+			if err != nil && err != stream.ErrAgain {
+				t.Fatal(err)
+			}
+			sent += n
+		}
+		n, err := b.Recv(buf)
+		if err != nil && err != stream.ErrAgain {
+			t.Fatal(err)
+		}
+		got = append(got, buf[:n]...)
+		if _, err := a.Recv(buf); err != stream.ErrAgain { // it drives the sender's side too
+			t.Fatalf("the sender received: %v", err)
+		}
+	}
+	return got
+}
+
+func random(seed uint64, n int) []byte {
+	r := rand.NewChaCha8([32]byte{byte(seed)})
+	b := make([]byte, n)
+	r.Read(b)
+	return b
+}
+
+func TestStreamsAreExactOnEveryArm(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		cfg  Config
+	}{
+		{"one copy", Config{}},
+		{"two copies", Config{TwoCopies: true}},
+		{"ring smaller than the window", Config{Ring: 64}},
+		{"packet thread", Config{Threads: C1}},
+		{"sequential", Config{Sequential: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := openStack(t, c.cfg)
+			a, b := pair(t, s)
+			msg := random(1, 3<<20)
+			if got := carry(t, a, b, msg, 60*time.Second); !bytes.Equal(got, msg) {
+				t.Fatal("not what was sent")
+			}
+			if n := s.Counts(); (n.RxCopied >= uint64(len(msg))) != c.cfg.TwoCopies {
+				t.Errorf("%d octets copied out of the ring of %d sent: %+v", n.RxCopied, len(msg), n)
+			}
+		})
+	}
+}
+
+// TestLossReorderingAndDuplicationLeaveTheStreamExact: F10. lwIP's retransmission
+// timer ticks every 500 ms and starts at 3 s.
+func TestLossReorderingAndDuplicationLeaveTheStreamExact(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"reordered":   {Reorder: 0.05, Seed: 7},
+		"duplicated":  {Duplicate: 0.05, Seed: 7},
+		"one in 1000": {Loss: 0.001, Seed: 7},
+		"all":         {Loss: 0.001, Duplicate: 0.01, Reorder: 0.01, Seed: 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openStack(t, cfg)
+			a, b := pair(t, s)
+			msg := random(2, 2<<20)
+			if got := carry(t, a, b, msg, 60*time.Second); !bytes.Equal(got, msg) {
+				t.Fatal("not what was sent")
+			}
+			n := s.Counts()
+			if cfg.Loss > 0 && n.Lost == 0 || cfg.Duplicate > 0 && n.Duplicated == 0 || cfg.Reorder > 0 && n.Reordered == 0 {
+				t.Errorf("the impairment of %+v did nothing: %+v", cfg, n)
+			}
+		})
+	}
+}
+
+func TestPeekShowsWhatRecvWouldRead(t *testing.T) {
+	a, b := pair(t, openStack(t, Config{}))
+	msg := random(3, 5000)
+	v := []unix.Iovec{{Base: unsafe.SliceData(msg), Len: 1000}, {Base: unsafe.SliceData(msg[1000:]), Len: 4000}}
+	var n int
+	within(t, 10*time.Second, "sending", func() bool { n, _ = a.Sendv(v); return n > 0 })
+	if n != len(msg) {
+		t.Fatalf("took %d of %d bytes", n, len(msg))
+	}
+	var got []byte
+	within(t, 10*time.Second, "receiving", func() bool {
+		p, err := b.Peek()
+		if err != nil {
+			return false
+		}
+		k := min(len(p), 700)
+		got = append(got, p[:k]...)
+		b.Skip(k)
+		buf := make([]byte, 100)
+		k, _ = b.Recv(buf)
+		got = append(got, buf[:k]...)
+		return len(got) == len(msg)
+	})
+	if !bytes.Equal(got, msg) {
+		t.Error("not what was sent")
+	}
+}
+
+// TestOneSendIsOneSegment is what keeps FPDUs aligned (RFC 5044 §5).
+func TestOneSendIsOneSegment(t *testing.T) {
+	a, b := pair(t, openStack(t, Config{}))
+	for i := range 20 {
+		msg := random(uint64(i), 64+i*60)
+		within(t, 10*time.Second, "sending", func() bool { n, _ := a.Send(msg); return n == len(msg) })
+	}
+	for i := range 20 {
+		var p []byte
+		within(t, 10*time.Second, "receiving", func() bool { p, _ = b.Peek(); return p != nil })
+		if want := 64 + i*60; len(p) != want {
+			t.Fatalf("segment %d has %d bytes, sent as %d", i, len(p), want)
+		}
+		b.Skip(len(p))
+	}
+}
+
+func TestEndsAreTold(t *testing.T) {
+	a, b := pair(t, openStack(t, Config{}))
+	buf := make([]byte, 16)
+	if _, err := b.Recv(buf); err != stream.ErrAgain {
+		t.Fatalf("nothing was sent: %v", err)
+	}
+	if _, err := a.Send([]byte("last")); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := soon(t, func() (int, error) { return b.Recv(buf) }); n != 4 || err != nil {
+		t.Fatalf("before FIN: %d, %v", n, err)
+	}
+	if _, err := soon(t, func() (int, error) { return b.Recv(buf) }); err != io.EOF {
+		t.Errorf("after FIN: %v, want EOF", err)
+	}
+	b.Abort()
+	if _, err := soon(t, func() (int, error) { return a.Recv(buf) }); err != syscall.ECONNRESET {
+		t.Errorf("after RST: %v, want ECONNRESET", err)
+	}
+	if _, err := a.Send(buf); err != syscall.ECONNRESET {
+		t.Errorf("sending after RST: %v, want ECONNRESET", err)
+	}
+	if err := errors.Join(a.Close(), a.Close(), b.Close()); err != nil {
+		t.Errorf("closing again: %v", err)
+	}
+}
+
+func soon(t testing.TB, f func() (int, error)) (n int, err error) {
+	t.Helper()
+	within(t, 20*time.Second, "an answer", func() bool { n, err = f(); return err != stream.ErrAgain })
+	return n, err
+}
+
+func TestAFullWindowAnswersAgainAndOpens(t *testing.T) {
+	a, b := pair(t, openStack(t, Config{}))
+	msg := random(4, 1<<20)
+	sent := 0
+	for idle := 0; idle < 1000; {
+		n, err := a.Send(msg[sent:])
+		if sent += n; err == stream.ErrAgain {
+			idle++
+			time.Sleep(10 * time.Microsecond)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sent == 0 || sent > 256<<10 {
+		t.Fatalf("a window of 64 KiB took %d bytes", sent)
+	}
+	acked := must(a.Acked())(t)
+	got := resume(t, a, b, msg, sent, 20*time.Second)
+	if !bytes.Equal(got, msg) {
+		t.Error("not what was sent")
+	}
+	within(t, 5*time.Second, "all is acknowledged", func() bool { n, _ := a.Acked(); return n == uint64(len(msg)) })
+	if acked == 0 || acked > uint64(sent) {
+		t.Errorf("%d bytes acknowledged of %d sent", acked, sent)
+	}
+}
+
+func TestTransfersAllocateNothing(t *testing.T) {
+	a, b := pair(t, openStack(t, Config{}))
+	msg, buf := make([]byte, 64), make([]byte, 64)
+	v := []unix.Iovec{{Base: unsafe.SliceData(msg), Len: 32}, {Base: unsafe.SliceData(msg[32:]), Len: 32}}
+	if n := testing.AllocsPerRun(500, func() {
+		for sent := 0; sent == 0; {
+			sent, _ = a.Sendv(v)
+		}
+		for got := 0; got < 64; {
+			n, _ := b.Recv2(buf[got:got+1], buf[got+1:64:64])
+			got += n
+			if got == 63 {
+				n, _ = b.Recv(buf[63:])
+				got += n
+			}
+		}
+		for sent := 0; sent == 0; {
+			sent, _ = b.Send(msg)
+		}
+		for got := 0; got < 64; {
+			p, _ := a.Peek()
+			a.Skip(len(p))
+			got += len(p)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations a round", n)
+	}
+}
+
+func TestPollersTellAndWake(t *testing.T) {
+	s := openStack(t, Config{})
+	a, b := pair(t, s)
+	p := must(s.NewPoller())(t)
+	defer p.Close()
+	var ev [4]stream.Event
+	if err := p.Add(b, 7, stream.Readable|stream.OneShot); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	if n, err := p.Wait(ev[:], 20); n != 0 || err != nil || time.Since(start) < 15*time.Millisecond {
+		t.Errorf("nothing is ready: %d, %v after %v", n, err, time.Since(start))
+	}
+	a.Send([]byte("x"))
+	if n, err := p.Wait(ev[:], 5000); n != 1 || err != nil || ev[0] != (stream.Event{Tag: 7, Bits: stream.Readable}) {
+		t.Fatalf("readable: %d, %v, %+v", n, err, ev[0])
+	}
+	if n, _ := p.Wait(ev[:], 20); n != 0 {
+		t.Error("a one-shot connection was reported twice")
+	}
+	if err := p.Modify(b, 8, stream.Readable|stream.Writable); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.Ready(ev[:]); n != 1 || ev[0] != (stream.Event{Tag: 8, Bits: stream.Readable | stream.Writable}) {
+		t.Errorf("with octets and room: %d, %+v", n, ev[0])
+	}
+	if err := p.Modify(b, 9, 0); err != nil {
+		t.Fatal(err)
+	}
+	go p.Wake()
+	if n, err := p.Wait(ev[:], 5000); n != 0 || err != nil {
+		t.Errorf("woken: %d, %v", n, err)
+	}
+	a.Abort()
+	if n, _ := p.Wait(ev[:], 5000); n != 1 || ev[0].Bits&stream.Failed == 0 {
+		t.Errorf("a lost connection: %d, %+v", n, ev[0])
+	}
+	b.Close()
+	if n := p.Ready(ev[:]); n != 0 {
+		t.Error("a closed connection was reported")
+	}
+}
+
+// TestSleepersAreWokenByBells: nobody polls, so every message needs the driver.
+func TestSleepersAreWokenByBells(t *testing.T) {
+	s := openStack(t, Config{})
+	a, b := pair(t, s)
+	const rounds = 200
+	done := make(chan int)
+	go func() {
+		buf, got := make([]byte, 1), 0
+		for got < rounds {
+			n, err := b.Recv(buf)
+			if err == stream.ErrAgain {
+				b.Await(stream.Readable, 5000)
+				continue
+			}
+			if err != nil {
+				break
+			}
+			got += n
+			b.Send(buf)
+		}
+		done <- got
+	}()
+	buf := make([]byte, 1)
+	start := time.Now()
+	for range rounds {
+		a.Send(buf)
+		for {
+			if _, err := a.Recv(buf); err == nil {
+				break
+			}
+			a.Await(stream.Readable, 5000)
+		}
+	}
+	if got := <-done; got != rounds {
+		t.Errorf("%d of %d messages", got, rounds)
+	}
+	if d := time.Since(start); d > 10*time.Second {
+		t.Errorf("%d round trips of sleepers took %v", rounds, d)
+	}
+	if s.Counts().Bells == 0 {
+		t.Error("nobody rang")
+	}
+}
+
+func TestDialsThatCannotSucceedSayWhy(t *testing.T) {
+	s := openStack(t, Config{})
+	l := must(s.Listen(t.Context(), "127.0.0.1:0", stream.Buffers{}))(t)
+	defer l.Close()
+	if _, err := s.Listen(t.Context(), l.Addr(), stream.Buffers{}); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("a port in use: %v", err)
+	}
+	if _, err := s.Dial(t.Context(), "127.0.0.1:1", stream.Buffers{}); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("nobody listens: %v", err)
+	}
+	if _, err := s.Dial(t.Context(), "192.0.2.1:18515", stream.Buffers{}); err == nil || errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("another machine: %v", err)
+	}
+}
+
+// TestAStrangersKnockCostsOneSocket: the listener goes on.
+func TestAStrangersKnockCostsOneSocket(t *testing.T) {
+	s := openStack(t, Config{})
+	l := must(s.Listen(t.Context(), "127.0.0.1:0", stream.Buffers{}))(t)
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr())
+	hello := func(slots uint32) []byte {
+		return append([]byte(magic), byte(slots>>24), byte(slots>>16), byte(slots>>8), byte(slots), 0, 0, 0, 0)
+	}
+	unsealed := must(unix.MemfdCreate("t", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING))(t)
+	defer unix.Close(unsealed)
+	unix.Ftruncate(unsealed, 1<<20)
+	small := must(unix.MemfdCreate("t", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING))(t)
+	defer unix.Close(small)
+	unix.Ftruncate(small, 4096)
+	unix.FcntlInt(uintptr(small), unix.F_ADD_SEALS, seals)
+	for name, k := range map[string]struct {
+		b   []byte
+		fds []int
+	}{
+		"garbage":        {[]byte("GET / HTTP/1.1\r\n"), nil},
+		"short":          {[]byte("rdmp"), nil},
+		"no memory":      {hello(64), nil},
+		"two memories":   {hello(64), []int{small, small}},
+		"unsealed":       {hello(64), []int{unsealed}},
+		"too small":      {hello(64), []int{small}},
+		"odd ring":       {hello(65), []int{small}},
+		"enormous ring":  {hello(1 << 31), []int{small}},
+		"another letter": {append([]byte("rdmpring"), 0, 0, 0, 64, 0, 0, 0, 1), []int{small}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := must(net.DialUnix("unix", nil, &net.UnixAddr{Name: room(port), Net: "unix"}))(t)
+			defer c.Close()
+			c.SetDeadline(time.Now().Add(10 * time.Second))
+			if _, _, err := c.WriteMsgUnix(k.b, unix.UnixRights(k.fds...), nil); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := c.Read(make([]byte, 1)); n != 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("it was let in: %d, %v", n, err)
+			}
+		})
+	}
+	o := must(s.Dial(t.Context(), l.Addr(), stream.Buffers{}))(t)
+	o.Close()
+}
+
+// TestAPeerThatBreaksTheRingLosesItsConnections writes what no producer writes.
+func TestAPeerThatBreaksTheRingLosesItsConnections(t *testing.T) {
+	for name, bend := range map[string]func(mem []byte, slots int){
+		"head far ahead": func(mem []byte, slots int) { put32(mem, 0, uint32(slots)+1) },
+		"slot outside":   func(mem []byte, slots int) { put64(mem, 256, uint64(slots)|60<<32); put32(mem, 0, 1) },
+		"frame too long": func(mem []byte, slots int) { put64(mem, 256, 0|4096<<32); put32(mem, 0, 1) },
+		"empty frame":    func(mem []byte, slots int) { put64(mem, 256, 0); put32(mem, 0, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStack(t, Config{})
+			l := must(s.Listen(t.Context(), "127.0.0.1:0", stream.Buffers{}))(t)
+			defer l.Close()
+			_, port, _ := net.SplitHostPort(l.Addr())
+			c := must(net.DialUnix("unix", nil, &net.UnixAddr{Name: room(port), Net: "unix"}))(t)
+			defer c.Close()
+			c.SetDeadline(time.Now().Add(10 * time.Second))
+			mem := must(offer(c, MinRing))(t)
+			defer unix.Munmap(mem)
+			bend(mem, MinRing)
+			c.Write([]byte("!"))
+			if n, err := c.Read(make([]byte, 1)); n == 0 && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("the link lives: %d, %v", n, err)
+			}
+			must(s.Dial(t.Context(), l.Addr(), stream.Buffers{}))(t).Close()
+		})
+	}
+}
+
+func put32(mem []byte, at int, v uint32) { *(*uint32)(unsafe.Pointer(&mem[at])) = v }
+func put64(mem []byte, at int, v uint64) { *(*uint64)(unsafe.Pointer(&mem[at])) = v }
+
+// TestGarbageInFramesHarmsNobody sends random packets through a proper ring.
+func TestGarbageInFramesHarmsNobody(t *testing.T) {
+	s := openStack(t, Config{})
+	l := must(s.Listen(t.Context(), "127.0.0.1:0", stream.Buffers{}))(t)
+	defer l.Close()
+	a, b := pair(t, s)
+	_, port, _ := net.SplitHostPort(l.Addr())
+	c := must(net.DialUnix("unix", nil, &net.UnixAddr{Name: room(port), Net: "unix"}))(t)
+	defer c.Close()
+	mem := must(offer(c, MinRing))(t)
+	defer unix.Munmap(mem)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	frames := len(mem)/2 - MinRing*2048
+	for i := range uint32(20000) {
+		slot := int(i % MinRing)
+		f := mem[frames+slot*2048:][:2048]
+		for k := range 80 {
+			f[k] = byte(r.Uint32())
+		}
+		if r.IntN(2) == 0 { // something that looks like TCP for us
+			copy(f, []byte{0x45, 0, 0, 60, 0, 0, 0, 0, 64, 6})
+		}
+		put64(mem, 256+8*slot, uint64(slot)|uint64(1+r.IntN(1500))<<32)
+		put32(mem, 0, i+1)
+		if i%8 == 0 {
+			b.Recv(make([]byte, 1))
+		}
+	}
+	msg := random(5, 10000)
+	if got := carry(t, a, b, msg, 10*time.Second); !bytes.Equal(got, msg) {
+		t.Error("a stream beside it is not exact")
+	}
+}
+
+func TestALinkEndsWhenNobodyUsesIt(t *testing.T) {
+	s := openStack(t, Config{})
+	a, b := pair(t, s)
+	a.Close()
+	b.Close()
+	within(t, 20*time.Second, "the stack holds nothing", func() bool {
+		s.core.mu.Lock()
+		defer s.core.mu.Unlock()
+		n := 0
+		for _, l := range s.core.links {
+			if l.stack == s {
+				n++
+			}
+		}
+		return n == 0
+	})
+}
+
+func FuzzHello(f *testing.F) {
+	f.Add([]byte("rdmpring\x00\x00\x00\x40\x00\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if n, err := parseHello(b); err == nil && (n < MinRing || n > MaxRing || n&(n-1) != 0) {
+			t.Errorf("%x: %d frames", b, n)
+		}
+	})
+}

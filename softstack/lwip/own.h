@@ -1,0 +1,66 @@
+//go:build lwip
+
+// What the C files share among themselves. All of it under the core lock.
+#ifndef LW_OWN_H
+#define LW_OWN_H
+#include "load.h"
+#include "lw.h"
+
+struct lw_link_own {
+	// put sends the packet p; take moves one frame into lwIP, 0 when there is none.
+	void (*put)(struct lw_link *l, struct pbuf *p);
+	int (*take)(struct lw_link *l);
+	int (*doze)(struct lw_link *l); // asks for a bell; 1 when something is there
+	void (*wake)(struct lw_link *l);
+	void (*unmap)(struct lw_link *l);
+	int held; // pbufs that lie in its memory
+	int closed;
+	struct lw_impair imp;
+	uint64_t random;
+	struct pbuf *late; // a frame that the next one overtakes
+
+	struct lw_xsk *xsk; // of a link through an interface
+
+	// shared memory
+	struct lw_dir *tx, *rx;
+	void *mem;
+	size_t size;
+	uint32_t slots;
+	int bell, two_copies;
+	uint64_t *tx_used, *rx_used;
+	uint32_t *tx_freed, *rx_freed;
+	uint8_t *tx_frames, *rx_frames;
+	uint32_t tx_used_head, tx_freed_tail, rx_freed_head;
+	uint32_t *spare, spares; // free slots of ours
+	struct lw_packet *packets;
+};
+
+extern struct netif lw_netif;
+extern struct lw_link *lw_links[LW_MAX_LINKS];
+extern int lw_links_end; // no link at or behind it
+
+struct lw_link *lw_link_new(void);
+int lw_link_enter(struct lw_link *l);
+
+void lw_output(struct lw_link *l, struct pbuf *p);
+void lw_input(struct lw_link *l, struct pbuf *p);
+void lw_settle_all(int acknowledge);
+int lw_collect(uint32_t *events, int max);
+void lw_measure(struct lw_conn *c);
+void lw_acknowledged(struct lw_conn *c);
+void lw_moved(struct lw_conn *c);
+int lw_pump(struct lw_conn *c);
+extern struct lw_conn *lw_helped; // connections of LW_IO
+extern int32_t lw_threaded;       // connections whose stack has a thread
+long lw_ask(struct lw_conn *c, uintptr_t v, int n);
+long lw_put(struct lw_conn *c, uintptr_t v, int n);
+long lw_take(struct lw_conn *c, uintptr_t v, int n);
+void lw_link_release(struct lw_link *l);
+void lw_link_died(struct lw_link *l);
+void lw_flush(struct lw_link *l);
+uint64_t lw_seed(uint64_t s);
+void lw_flush_all(void);
+
+#define LOAD(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define STORE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+#endif

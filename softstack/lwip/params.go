@@ -1,0 +1,57 @@
+package lwip
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ErrParam marks a parameter whose value is not understood.
+var ErrParam = errors.New("invalid parameter")
+
+// ParamList names the parameters that Set knows, as shown in messages.
+const ParamList = "link=shm|xdp[:IFACE], copies=one|two, threads=c1|c2|c3, ring=FRAMES, loss=P, dup=P, reorder=P, seed=N"
+
+// Set takes a parameter of a stack's name, "key=value". known is false for a key that
+// is not one of this package.
+func (c *Config) Set(key, value string) (known bool, err error) {
+	switch key {
+	case "link":
+		c.Link, c.Iface, _ = strings.Cut(value, ":")
+		if c.Link != LinkSHM && c.Link != LinkXDP || c.Link == LinkSHM && c.Iface != "" {
+			err = errors.New("want shm, xdp or xdp:IFACE")
+		}
+	case "copies":
+		switch value {
+		case "one", "two":
+			c.TwoCopies = value == "two"
+		case "zero":
+			err = errors.New("this lwIP copies what it sends (LWIP_NETIF_TX_SINGLE_PBUF): one or two")
+		default:
+			err = errors.New("one or two")
+		}
+	case "threads":
+		c.Threads = value
+	case "ring":
+		c.Ring, err = strconv.Atoi(value)
+	case "loss":
+		c.Loss, err = strconv.ParseFloat(value, 64)
+	case "dup":
+		c.Duplicate, err = strconv.ParseFloat(value, 64)
+	case "reorder":
+		c.Reorder, err = strconv.ParseFloat(value, 64)
+	case "seed":
+		c.Seed, err = strconv.ParseUint(value, 10, 64)
+	default:
+		return false, nil
+	}
+	if err == nil {
+		check := *c
+		err = check.validate()
+	}
+	if err != nil {
+		return true, fmt.Errorf("%w %s=%s: %w", ErrParam, key, value, err)
+	}
+	return true, nil
+}

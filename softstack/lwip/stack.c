@@ -1,0 +1,721 @@
+//go:build lwip
+
+// The stack of the process: one network interface whose links lead to other
+// processes, and connections of the raw API. Callbacks only take notes.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <arpa/inet.h>
+#include "own.h"
+
+struct netif lw_netif;
+struct lw_link *lw_links[LW_MAX_LINKS];
+uint32_t lw_dirty, lw_events, lw_user_timeout = 60000;
+uint64_t lw_tx_copied;
+
+struct lw_conn *lw_conns[LW_MAX_CONNS];
+int lw_links_end;
+static uint32_t next_conn;
+static struct lw_conn *dirty;
+static struct lw_link *free_links;
+static uint32_t queue[2 * LW_MAX_CONNS], queue_tail; // lw_events entries end at queue_tail
+
+static err_t to_link(struct netif *n, struct pbuf *p, const ip4_addr_t *to)
+{
+	(void)n;
+	uint32_t i = (ntohl(to->addr) & 0xffff) - 1;
+	if (i < LW_MAX_LINKS && lw_links[i] != NULL)
+		lw_output(lw_links[i], p);
+	return ERR_OK;
+}
+
+// lw_seed spreads a seed over all bits (splitmix64, Steele 2014): of a small one the first
+// draws of xorshift are small, so that the first frames were always lost.
+uint64_t lw_seed(uint64_t s)
+{
+	s += 0x9e3779b97f4a7c15u;
+	s = (s ^ s >> 30) * 0xbf58476d1ce4e5b9u;
+	s = (s ^ s >> 27) * 0x94d049bb133111ebu;
+	s ^= s >> 31;
+	return s ? s : 1; // xorshift stands still at 0
+}
+
+static uint32_t dice(struct lw_link_own *o)
+{
+	o->random ^= o->random << 13; // xorshift64, Marsaglia 2003
+	o->random ^= o->random >> 7;
+	o->random ^= o->random << 17;
+	return (uint32_t)(o->random >> 16);
+}
+
+void lw_output(struct lw_link *l, struct pbuf *p)
+{
+	struct lw_link_own *o = l->own;
+	struct pbuf *late = o->late;
+	if (o->imp.loss != 0 && dice(o) < o->imp.loss) {
+		l->n.lost++;
+		return;
+	}
+	if (late == NULL && o->imp.reorder != 0 && dice(o) < o->imp.reorder) {
+		struct pbuf *q = pbuf_alloc(PBUF_RAW, p->tot_len, PBUF_RAM);
+		if (q != NULL) {
+			pbuf_copy_partial(p, q->payload, p->tot_len, 0);
+			o->late = q;
+			l->n.reordered++;
+			return;
+		}
+	}
+	o->put(l, p);
+	if (o->imp.duplicate != 0 && dice(o) < o->imp.duplicate) {
+		l->n.duplicated++;
+		o->put(l, p);
+	}
+	if (late != NULL) {
+		o->put(l, late);
+		o->late = NULL;
+		pbuf_free(late);
+	}
+}
+
+static err_t plug(struct netif *n)
+{
+	n->name[0] = 's';
+	n->name[1] = 'm';
+	n->mtu = 1500;
+	n->output = to_link;
+	return ERR_OK;
+}
+
+static void started(void *arg) { STORE((int *)arg, 1); }
+
+int lw_start(void)
+{
+	static int up;
+	ip4_addr_t a, mask, none;
+	tcpip_init(started, &up);
+	for (int i = 0; LOAD(&up) == 0; i++) {
+		struct timespec ms = {0, 1000000};
+		if (i == 5000)
+			return -ETIMEDOUT;
+		nanosleep(&ms, NULL);
+	}
+	IP4_ADDR(&a, 10, 0, 0, 1);
+	IP4_ADDR(&mask, 255, 0, 0, 0);
+	ip4_addr_set_zero(&none);
+	sys_lock_tcpip_core();
+	struct netif *n = netif_add(&lw_netif, &a, &mask, &none, NULL, plug, ip4_input);
+	if (n != NULL) {
+		netif_set_default(n);
+		netif_set_up(n);
+		netif_set_link_up(n);
+	}
+	sys_unlock_tcpip_core();
+	return n == NULL ? -ENOMEM : 0;
+}
+
+// Notes.
+
+static void post(uint32_t what)
+{
+	queue[queue_tail++ % (2 * LW_MAX_CONNS)] = what;
+	STORE(&lw_events, lw_events + 1);
+}
+
+void lw_moved(struct lw_conn *c)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); // against the watcher's store and look
+	if (!c->queued && LOAD(&c->watch) != 0) {
+		c->queued = 1;
+		post(c->id);
+	}
+}
+
+static void soil(struct lw_conn *c)
+{
+	if (c->dirty)
+		return;
+	c->dirty = 1;
+	c->next_dirty = dirty;
+	dirty = c;
+	STORE(&lw_dirty, lw_dirty + 1);
+}
+
+// What is unsent blocks what comes next, so that one send begins a segment.
+void lw_measure(struct lw_conn *c)
+{
+	struct tcp_pcb *pcb = c->pcb;
+	uint32_t room = 0;
+	if (pcb != NULL && pcb->unsent == NULL && (c->state & LW_CONNECTED) && tcp_sndqueuelen(pcb) < TCP_SND_QUEUELEN / 2)
+		room = tcp_sndbuf(pcb) >= pcb->mss ? tcp_sndbuf(pcb) : 0;
+	STORE(&c->room, room);
+}
+
+void lw_acknowledged(struct lw_conn *c)
+{
+	struct tcp_pcb *pcb = c->pcb;
+	if (pcb != NULL)
+		STORE(&c->acked, c->taken - (uint32_t)(pcb->snd_lbb - pcb->lastack));
+}
+
+static err_t on_recv(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
+{
+	struct lw_conn *c = arg;
+	(void)pcb;
+	(void)err;
+	if (p == NULL) {
+		STORE(&c->state, c->state | LW_EOF);
+		lw_moved(c);
+		return ERR_OK;
+	}
+	uint32_t n = 0, tail = c->tail;
+	for (struct pbuf *q = p; q != NULL; q = q->next)
+		n++;
+	if (n > LW_DESCS - (tail - c->reaped))
+		return ERR_MEM; // lwIP keeps it and lets the window close
+	for (struct pbuf *q = p; q != NULL; q = q->next) {
+		struct lw_desc *d = &c->ring[tail++ % LW_DESCS];
+		d->data = q->payload;
+		d->len = q->len;
+		d->pbuf = q->next == NULL ? p : NULL;
+	}
+	STORE(&c->tail, tail);
+	soil(c);
+	lw_moved(c);
+	return ERR_OK;
+}
+
+static err_t on_sent(void *arg, struct tcp_pcb *pcb, u16_t len)
+{
+	struct lw_conn *c = arg;
+	(void)pcb;
+	(void)len;
+	lw_acknowledged(c);
+	lw_measure(c);
+	if (c->room != 0)
+		lw_moved(c);
+	return ERR_OK;
+}
+
+static int errno_of(err_t e)
+{
+	switch (e) {
+	case ERR_RST:
+		return ECONNRESET;
+	case ERR_ABRT:
+		return ETIMEDOUT;
+	case ERR_USE:
+		return EADDRINUSE;
+	case ERR_MEM:
+		return ENOMEM;
+	case ERR_RTE:
+		return EHOSTUNREACH;
+	}
+	return ECONNABORTED;
+}
+
+static void died(struct lw_conn *c, int err)
+{
+	c->pcb = NULL; // lwIP frees it
+	c->err = err;
+	STORE(&c->room, 0);
+	STORE(&c->state, c->state | LW_DEAD);
+	lw_moved(c);
+}
+
+static void on_err(void *arg, err_t err)
+{
+	struct lw_conn *c = arg;
+	if (c != NULL)
+		died(c, errno_of(err));
+}
+
+static void cut(struct lw_conn *c, int err)
+{
+	struct tcp_pcb *pcb = c->pcb;
+	tcp_arg(pcb, NULL);
+	tcp_err(pcb, NULL);
+	tcp_recv(pcb, NULL);
+	tcp_abort(pcb);
+	died(c, err);
+}
+
+// TCP_USER_TIMEOUT (RFC 5482): what was sent must be acknowledged in that time.
+static err_t on_poll(void *arg, struct tcp_pcb *pcb)
+{
+	struct lw_conn *c = arg;
+	if (c == NULL)
+		return ERR_OK;
+	if (pcb->unacked == NULL && pcb->unsent == NULL) {
+		c->stuck = 0;
+		return ERR_OK;
+	}
+	if (!c->stuck || c->stuck_ack != pcb->lastack) {
+		c->stuck = 1;
+		c->stuck_ack = pcb->lastack;
+		c->stuck_at = sys_now();
+	} else if (sys_now() - c->stuck_at >= lw_user_timeout) {
+		cut(c, ETIMEDOUT);
+		return ERR_ABRT;
+	}
+	return ERR_OK;
+}
+
+static struct lw_conn *new_conn(struct tcp_pcb *pcb, struct lw_link *l)
+{
+	struct lw_conn *c = NULL;
+	uint32_t id = next_conn;
+	for (int i = 0; i < LW_MAX_CONNS; i++, id++)
+		if (lw_conns[id % LW_MAX_CONNS] == NULL) {
+			c = aligned_alloc(64, (sizeof *c + 63) / 64 * 64);
+			break;
+		}
+	if (c == NULL)
+		return NULL;
+	memset(c, 0, offsetof(struct lw_conn, ring));
+	c->id = id % LW_MAX_CONNS;
+	next_conn = c->id + 1;
+	c->pcb = pcb;
+	c->link = l;
+	c->mode = (uint8_t)l->mode;
+	c->sends = NULL;
+	if (c->mode == LW_IO) {
+		c->sends = aligned_alloc(64, (sizeof *c->sends + 63) / 64 * 64);
+		if (c->sends == NULL) {
+			free(c);
+			return NULL;
+		}
+		c->sends->tail = c->sends->head = 0;
+		c->next_helped = lw_helped;
+		lw_helped = c;
+	}
+	lw_conns[c->id] = c;
+	if (c->mode != LW_INLINE)
+		STORE(&lw_threaded, lw_threaded + 1);
+	l->conns++;
+	tcp_nagle_disable(pcb);
+	tcp_arg(pcb, c);
+	tcp_recv(pcb, on_recv);
+	tcp_sent(pcb, on_sent);
+	tcp_err(pcb, on_err);
+	tcp_poll(pcb, on_poll, 1); // 500 ms
+	return c;
+}
+
+static void forget(struct lw_conn *c)
+{
+	if (c->sends != NULL) {
+		struct lw_conn **at = &lw_helped;
+		while (*at != c)
+			at = &(*at)->next_helped;
+		*at = c->next_helped;
+		free(c->sends);
+	}
+	if (c->mode != LW_INLINE)
+		STORE(&lw_threaded, lw_threaded - 1);
+	lw_conns[c->id] = NULL;
+	c->link->conns--;
+}
+
+static err_t on_connected(void *arg, struct tcp_pcb *pcb, err_t err)
+{
+	struct lw_conn *c = arg;
+	(void)err;
+	c->mss = tcp_mss(pcb);
+	STORE(&c->state, c->state | LW_CONNECTED);
+	lw_measure(c);
+	lw_moved(c);
+	return ERR_OK;
+}
+
+struct lw_conn *lw_connect(struct lw_link *l, int peer, uint16_t local, uint16_t port, int *err)
+{
+	ip_addr_t to;
+	struct lw_conn *c = NULL;
+	sys_lock_tcpip_core();
+	struct tcp_pcb *pcb = tcp_new();
+	*err = -ENOMEM;
+	if (pcb != NULL)
+		c = new_conn(pcb, l);
+	if (c == NULL) {
+		if (pcb != NULL)
+			tcp_abort(pcb);
+		goto out;
+	}
+	IP_ADDR4(&to, 10, 64 + peer, 0, 0);
+	c->peer = (uint8_t)peer;
+	ip_2_ip4(&to)->addr |= htonl(l->index + 1);
+	c->remote_port = port;
+	c->watch = 1;
+	err_t e = local == 0 ? ERR_OK : tcp_bind(pcb, NULL, local);
+	if (e == ERR_OK)
+		e = tcp_connect(pcb, &to, port, on_connected);
+	lw_flush(l);
+	if (e != ERR_OK) {
+		*err = -errno_of(e);
+		tcp_arg(pcb, NULL);
+		tcp_err(pcb, NULL);
+		tcp_abort(pcb);
+		forget(c);
+		free(c);
+		c = NULL;
+	}
+out:
+	sys_unlock_tcpip_core();
+	return c;
+}
+
+static err_t on_accept(void *arg, struct tcp_pcb *pcb, err_t err)
+{
+	if (pcb == NULL || err != ERR_OK)
+		return ERR_VAL;
+	uint32_t i = (ntohl(ip_2_ip4(&pcb->remote_ip)->addr) & 0xffff) - 1;
+	if (i >= LW_MAX_LINKS || lw_links[i] == NULL || lw_events >= LW_MAX_CONNS / 2)
+		return ERR_MEM; // lwIP resets it
+	struct lw_conn *c = new_conn(pcb, lw_links[i]);
+	if (c == NULL)
+		return ERR_MEM;
+	c->listener = (uint32_t)(uintptr_t)arg;
+	c->mss = tcp_mss(pcb);
+	c->remote_port = pcb->remote_port;
+	c->peer = (uint8_t)((ntohl(ip_2_ip4(&pcb->remote_ip)->addr) >> 16) - (10 << 8) - 64);
+	c->state = LW_CONNECTED;
+	lw_measure(c);
+	post(c->id | LW_ACCEPTED);
+	return ERR_OK;
+}
+
+int lw_listen(uint16_t port, uint32_t listener, void **out)
+{
+	int ret = -ENOMEM;
+	sys_lock_tcpip_core();
+	struct tcp_pcb *pcb = tcp_new();
+	if (pcb != NULL) {
+		ip_set_option(pcb, SOF_REUSEADDR); // connections of an earlier listener may be in TIME_WAIT
+		err_t e = tcp_bind(pcb, NULL, port);
+		struct tcp_pcb *l = e == ERR_OK ? tcp_listen_with_backlog(pcb, 255) : NULL;
+		if (l == NULL) {
+			tcp_abort(pcb);
+			ret = e == ERR_OK ? -ENOMEM : -errno_of(e);
+		} else {
+			tcp_arg(l, (void *)(uintptr_t)listener);
+			tcp_accept(l, on_accept);
+			*out = l;
+			ret = 0;
+		}
+	}
+	sys_unlock_tcpip_core();
+	return ret;
+}
+
+void lw_unlisten(void *pcb)
+{
+	sys_lock_tcpip_core();
+	tcp_close(pcb);
+	sys_unlock_tcpip_core();
+}
+
+// reap gives back what the application has consumed.
+static void reap(struct lw_conn *c)
+{
+	uint32_t head = LOAD(&c->head);
+	uint32_t sum = 0;
+	for (; c->reaped != head; c->reaped++) {
+		struct lw_desc *d = &c->ring[c->reaped % LW_DESCS];
+		sum += (uint32_t)d->len;
+		if (d->pbuf != NULL)
+			pbuf_free(d->pbuf);
+	}
+	struct tcp_pcb *pcb = c->pcb;
+	if (sum == 0 || pcb == NULL)
+		return;
+	for (; sum > 0xffff; sum -= 0xffff)
+		tcp_recved(pcb, 0xffff);
+	tcp_recved(pcb, (u16_t)sum);
+	if (pcb->refused_data != NULL && c->tail - c->reaped < LW_DESCS / 2)
+		tcp_process_refused_data(pcb);
+}
+
+void lw_settle_all(int acknowledge)
+{
+	struct lw_conn *c = dirty, *next, *keep = NULL;
+	uint32_t n = 0;
+	dirty = NULL;
+	for (; c != NULL; c = next) {
+		next = c->next_dirty;
+		struct tcp_pcb *before = c->pcb;
+		if (before != NULL)
+			reap(c);
+		struct tcp_pcb *pcb = c->pcb;
+		if (pcb != NULL && acknowledge && (pcb->flags & TF_ACK_DELAY)) {
+			tcp_ack_now(pcb);
+			tcp_output(pcb);
+		}
+		if (pcb != NULL && (c->reaped != c->tail || (pcb->flags & TF_ACK_DELAY))) {
+			c->next_dirty = keep;
+			keep = c;
+			n++;
+		} else {
+			c->dirty = 0;
+		}
+	}
+	// Whatever was soiled meanwhile stands in dirty.
+	for (c = keep; c != NULL; c = next) {
+		next = c->next_dirty;
+		c->next_dirty = dirty;
+		dirty = c;
+	}
+	n = 0;
+	for (c = dirty; c != NULL; c = c->next_dirty)
+		n++;
+	STORE(&lw_dirty, n);
+}
+
+int lw_turn(int budget, int settle, uint32_t *events, int max)
+{
+	int n = 0;
+	sys_lock_tcpip_core();
+	for (int i = 0; i < lw_links_end; i++) {
+		struct lw_link *l = lw_links[i];
+		if (l == NULL || l->mode != LW_INLINE)
+			continue;
+		for (int k = 0; k < budget && l->own->take(l); k++)
+			;
+		if (l->broken && !l->own->closed)
+			lw_link_died(l);
+	}
+	if (dirty != NULL)
+		lw_settle_all(settle);
+	n = lw_collect(events, max);
+	lw_flush_all();
+	sys_unlock_tcpip_core();
+	return n;
+}
+
+int lw_collect(uint32_t *events, int max)
+{
+	int n = 0;
+	while (n < max && lw_events > 0) {
+		uint32_t e = queue[(queue_tail - lw_events) % (2 * LW_MAX_CONNS)];
+		STORE(&lw_events, lw_events - 1);
+		if (!(e & LW_ACCEPTED)) {
+			if (lw_conns[e] == NULL)
+				continue;
+			lw_conns[e]->queued = 0;
+		}
+		events[n++] = e;
+	}
+	return n;
+}
+
+struct piece {
+	uintptr_t data;
+	size_t len;
+};
+
+long lw_take(struct lw_conn *c, uintptr_t pieces, int n)
+{
+	const struct piece *v = (const struct piece *)pieces;
+	long taken = 0;
+	if (c->dirty)
+		reap(c); // the acknowledgement rides on what leaves now
+	struct tcp_pcb *pcb = c->pcb;
+	if (pcb == NULL) {
+		taken = -(c->err ? c->err : ECONNRESET);
+		goto out;
+	}
+	lw_measure(c);
+	uint32_t room = c->room;
+	for (int i = 0; i < n && room > 0; i++) {
+		const char *p = (const char *)v[i].data;
+		for (size_t left = v[i].len; left > 0 && room > 0;) {
+			uint32_t k = left < room ? (uint32_t)left : room;
+			if (k > 0x7fff)
+				k = 0x7fff;
+			err_t e = tcp_write(pcb, p, (u16_t)k, TCP_WRITE_FLAG_COPY);
+			if (e == ERR_MEM) {
+				room = 0;
+				break;
+			}
+			if (e != ERR_OK) {
+				taken = -EPIPE;
+				goto out;
+			}
+			p += k;
+			left -= k;
+			room -= k;
+			taken += k;
+		}
+	}
+	c->taken += (uint64_t)taken;
+	lw_tx_copied += (uint64_t)taken;
+	tcp_output(pcb);
+	if (c->pcb != NULL) {
+		lw_acknowledged(c);
+		lw_measure(c);
+	}
+	lw_flush(c->link);
+	if (taken == 0)
+		taken = -EAGAIN;
+out:
+	return taken;
+}
+
+long lw_sendv(struct lw_conn *c, uintptr_t iov, int n)
+{
+	if (c->mode == LW_IO)
+		return lw_put(c, iov, n);
+	if (c->mode == LW_SEQUENTIAL)
+		return lw_ask(c, iov, n);
+	sys_lock_tcpip_core();
+	long taken = lw_take(c, iov, n);
+	sys_unlock_tcpip_core();
+	return taken;
+}
+
+long lw_send(struct lw_conn *c, uintptr_t data, size_t len)
+{
+	struct piece one = {data, len};
+	return lw_sendv(c, (uintptr_t)&one, 1);
+}
+
+int lw_unsent(struct lw_conn *c)
+{
+	int n = 0;
+	sys_lock_tcpip_core();
+	struct tcp_pcb *pcb = c->pcb;
+	if (pcb != NULL)
+		n = (int)(uint32_t)(pcb->snd_lbb - pcb->snd_nxt);
+	if (pcb != NULL && c->sends != NULL)
+		for (uint32_t i = c->sends->head; i != LOAD(&c->sends->tail); i++)
+			n += (int)c->sends->slot[i % LW_SENDS].len;
+	sys_unlock_tcpip_core();
+	return n < 0 ? 0 : n;
+}
+
+int lw_shut(struct lw_conn *c)
+{
+	int ret = 0;
+	sys_lock_tcpip_core();
+	struct tcp_pcb *pcb = c->pcb;
+	if (pcb == NULL)
+		ret = -ENOTCONN;
+	else if (c->sends != NULL && (lw_pump(c), c->sends->head != LOAD(&c->sends->tail)))
+		c->shut = 1; // behind what waits
+	else if (tcp_shutdown(pcb, 0, 1) != ERR_OK)
+		ret = -ENOBUFS;
+	STORE(&c->room, 0);
+	lw_flush(c->link);
+	sys_unlock_tcpip_core();
+	return ret;
+}
+
+void lw_free(struct lw_conn *c, int abort)
+{
+	sys_lock_tcpip_core();
+	STORE(&c->watch, 0);
+	struct tcp_pcb *pcb = c->pcb;
+	int unread = LOAD(&c->head) != c->tail;
+	if (!abort && !unread)
+		reap(c);
+	if (!abort && c->sends != NULL && c->pcb != NULL)
+		lw_pump(c);
+	pcb = c->pcb;
+	if (pcb != NULL) {
+		tcp_arg(pcb, NULL);
+		tcp_recv(pcb, NULL);
+		tcp_sent(pcb, NULL);
+		tcp_err(pcb, NULL);
+		tcp_poll(pcb, NULL, 0);
+		// RFC 2525 §2.17: octets that nobody will read end in RST.
+		if (abort || unread || tcp_close(pcb) != ERR_OK)
+			tcp_abort(pcb);
+		c->pcb = NULL;
+	}
+	for (uint32_t i = c->reaped; i != c->tail; i++)
+		if (c->ring[i % LW_DESCS].pbuf != NULL)
+			pbuf_free(c->ring[i % LW_DESCS].pbuf);
+	if (c->dirty) {
+		struct lw_conn **at = &dirty;
+		while (*at != c)
+			at = &(*at)->next_dirty;
+		*at = c->next_dirty;
+		STORE(&lw_dirty, lw_dirty - 1);
+	}
+	lw_flush(c->link);
+	forget(c);
+	lw_link_release(c->link);
+	sys_unlock_tcpip_core();
+	free(c);
+}
+
+// A link ends when nothing uses it any more: its memory may still be read.
+void lw_link_release(struct lw_link *l)
+{
+	struct lw_link_own *o = l->own;
+	if (!o->closed || o->held > 0 || l->conns > 0)
+		return;
+	STORE(&l->rx_head, &l->rx_tail); // nothing ever comes
+	o->unmap(l);
+	if (o->late != NULL)
+		pbuf_free(o->late);
+	free(o);
+	l->own = NULL;
+	l->next_free = free_links;
+	free_links = l;
+}
+
+// The struct of a link is never freed, only used again: a poller may look at one that
+// is just ending.
+struct lw_link *lw_link_new(void)
+{
+	struct lw_link *l = free_links;
+	if (l == NULL)
+		return calloc(1, sizeof *l);
+	free_links = l->next_free;
+	memset(&l->n, 0, sizeof l->n);
+	l->broken = l->conns = 0;
+	return l;
+}
+
+int lw_link_enter(struct lw_link *l)
+{
+	for (uint32_t i = 0; i < LW_MAX_LINKS; i++)
+		if (lw_links[i] == NULL) {
+			l->index = i;
+			lw_links[i] = l;
+			if ((int)i >= lw_links_end)
+				lw_links_end = (int)i + 1;
+			return 1;
+		}
+	return 0;
+}
+
+void lw_link_died(struct lw_link *l)
+{
+	for (int i = 0; i < LW_MAX_CONNS; i++)
+		if (lw_conns[i] != NULL && lw_conns[i]->link == l && lw_conns[i]->pcb != NULL)
+			cut(lw_conns[i], ECONNRESET);
+}
+
+void lw_link_close(struct lw_link *l)
+{
+	sys_lock_tcpip_core();
+	l->broken = 1;
+	lw_link_died(l);
+	lw_links[l->index] = NULL;
+	l->own->closed = 1;
+	lw_link_release(l);
+	sys_unlock_tcpip_core();
+}
+
+int lw_sleep(int helped)
+{
+	int more = 0;
+	sys_lock_tcpip_core();
+	for (int i = 0; i < LW_MAX_LINKS; i++)
+		if (lw_links[i] != NULL && (lw_links[i]->mode != LW_INLINE) == helped)
+			more |= lw_links[i]->own->doze(lw_links[i]);
+	sys_unlock_tcpip_core();
+	return more || lw_events > 0;
+}

@@ -1,0 +1,121 @@
+//go:build lwip && cgo
+
+package lwip
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+
+	"github.com/rdmaperf/rdmaperf/transports/stream"
+)
+
+// between makes two network namespaces with a veth pair, and calls f in each. It skips
+// without root.
+func between(t *testing.T, f func(side int, addr string)) {
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces and AF_XDP need root")
+	}
+	runtime.LockOSThread() // not unlocked where the namespace could not be restored
+	home := must(netns.Get())(t)
+	defer home.Close()
+	one := must(netns.New())(t)
+	two := must(netns.New())(t)
+	t.Cleanup(func() { one.Close(); two.Close() })
+	if err := netns.Set(one); err != nil {
+		t.Fatal(err)
+	}
+	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "side0"}, PeerName: "side1", PeerNamespace: netlink.NsFd(two)}
+	if err := netlink.LinkAdd(veth); err != nil {
+		t.Skipf("no veth: %v", err)
+	}
+	for i, ns := range []netns.NsHandle{one, two} {
+		if err := netns.Set(ns); err != nil {
+			t.Fatal(err)
+		}
+		l := must(netlink.LinkByName([]string{"side0", "side1"}[i]))(t)
+		addr := must(netlink.ParseAddr([]string{"192.0.2.1/24", "192.0.2.2/24"}[i]))(t)
+		if err := errors.Join(netlink.AddrAdd(l, addr), netlink.LinkSetUp(l)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, ns := range []netns.NsHandle{one, two} {
+		if err := netns.Set(ns); err != nil {
+			t.Fatal(err)
+		}
+		f(i, []string{"192.0.2.1", "192.0.2.2"}[i])
+	}
+	if err := netns.Set(home); err != nil {
+		t.Fatal(err)
+	}
+	runtime.UnlockOSThread()
+}
+
+// TestStreamsGoThroughInterfaces: exact octets over AF_XDP, ARP by the kernel, the
+// host's own traffic as before, and ends that are told.
+func TestStreamsGoThroughInterfaces(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"one copy":      {Link: LinkXDP},
+		"two copies":    {Link: LinkXDP, TwoCopies: true},
+		"packet thread": {Link: LinkXDP, Threads: C1},
+		"one in 1000":   {Link: LinkXDP, Loss: 0.001, Seed: 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stacks [2]*Stack
+			var kernel net.Listener
+			between(t, func(side int, addr string) {
+				c := cfg
+				c.Iface = []string{"side0", "side1"}[side]
+				stacks[side] = openStack(t, c)
+				if _, _, err := stacks[side].through(addr); err != nil {
+					var e *XDPError
+					if errors.As(err, &e) && errors.Is(err, syscall.EOPNOTSUPP) {
+						t.Skip(err)
+					}
+					t.Fatal(err)
+				}
+				if side == 0 {
+					kernel = must(net.Listen("tcp", addr+":0"))(t)
+				} else { // the host keeps its own traffic, through the same interface
+					must(net.DialTimeout("tcp", kernel.Addr().String(), 5*time.Second))(t).Close()
+					kernel.Close()
+				}
+			})
+			defer CloseInterfaces()
+			l := must(stacks[0].Listen(t.Context(), "192.0.2.1:0", stream.Buffers{}))(t)
+			defer l.Close()
+			oa := must(stacks[1].Dial(t.Context(), l.Addr(), stream.Buffers{}))(t)
+			ob := must(l.Accept())(t)
+			a, b := must(oa.Stream())(t), must(ob.Stream())(t)
+			defer a.Close()
+			defer b.Close()
+			if ap := netip.MustParseAddrPort(b.RemoteAddr()); ap.Addr() != netip.MustParseAddr("192.0.2.2") {
+				t.Errorf("the peer is %v", ap)
+			}
+			msg := random(9, 1<<20)
+			if got := carry(t, a, b, msg, 60*time.Second); !bytes.Equal(got, msg) {
+				t.Fatal("not what was sent")
+			}
+			if n := stacks[0].Counts(); n.RxFrames == 0 || (n.RxCopied >= uint64(len(msg))) != cfg.TwoCopies {
+				t.Errorf("%+v", n)
+			}
+			b.Abort()
+			buf := make([]byte, 16)
+			if _, err := soon(t, func() (int, error) { return a.Recv(buf) }); err != syscall.ECONNRESET {
+				t.Errorf("after RST: %v", err)
+			}
+			if _, err := stacks[1].Dial(t.Context(), "192.0.2.1:9", stream.Buffers{}); !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Logf("a port of nobody: %v", err)
+			}
+		})
+	}
+}
