@@ -58,18 +58,21 @@ func ParseProfile(s string) (Profile, error) {
 	case "full":
 		return Full, nil
 	}
-	return Fast, fmt.Errorf("profile %q: want fast or full: %w", s, ErrUsage)
+	return Fast, usagef("profile %q: want fast or full", s)
 }
 
 // Case is one requirement and the procedure that checks it.
 type Case struct {
 	ID          string        // "group/words", stable for ever
 	Clause      string        // where the requirement stands
+	Unchecked   string        // sections of it that could not be held against the specification itself; see package documentation
 	Requirement string        // quoted, or in our words
 	Level       Level         // how binding
 	Needs       rdma.Need     // unmet: unsupported, with the gaps as evidence
 	Without     rdma.Features // unsupported on a device that declares any of these
 	Kill        bool          // needs a Harness that is a Killer
+	IPv6        bool          // needs a Harness that has an address of IPv6
+	Memory      uint64        // bytes that the machine must have to spare, as a device may pin them
 	Profile     Profile       // Full: left out of the fast profile unless named exactly
 	// Run returns nil (pass), a *Mismatch (fail) or another error (error). ctx ends
 	// at the case's deadline.
@@ -84,7 +87,7 @@ func (c *Case) Group() string {
 
 // Record is the result of the case on a transport, without its outcome.
 func (c *Case) Record(transport string, seed uint64) Result {
-	return Result{ID: c.ID, Clause: c.Clause, Level: c.Level.String(), Transport: transport, Seed: seed, Requirement: c.Requirement}
+	return Result{ID: c.ID, Clause: c.Clause, Unchecked: c.Unchecked, Level: c.Level.String(), Transport: transport, Seed: seed, Requirement: c.Requirement}
 }
 
 // Catalogue lists all cases in the order they run. The caller owns the slice.
@@ -92,7 +95,7 @@ func Catalogue() []Case {
 	var all []Case
 	for _, g := range [][]Case{
 		devCases, qpsCases, vlyCases, ordCases, sndCases, inlCases, immCases, wimCases, rdwCases, rdrCases,
-		atmCases, fenCases, srqCases, rnrCases, accCases, invCases, fluCases, cqoCases, evtCases,
+		atmCases, fenCases, srqCases, rnrCases, accCases, partCases, mapCases, invCases, fluCases, cqoCases, evtCases,
 		lrgCases, priCases, cmCases, dthCases,
 	} {
 		all = append(all, g...)
@@ -106,7 +109,7 @@ func Catalogue() []Case {
 func Select(cases []Case, only, skip []string, p Profile) ([]Case, error) {
 	for _, pat := range append(append([]string{}, only...), skip...) {
 		if _, err := path.Match(pat, ""); err != nil {
-			return nil, fmt.Errorf("case pattern %q: %v: %w", pat, err, ErrUsage)
+			return nil, usagef("case pattern %q: %v", pat, err)
 		}
 	}
 	used := make([]bool, len(only))
@@ -128,11 +131,11 @@ func Select(cases []Case, only, skip []string, p Profile) ([]Case, error) {
 	}
 	for i, pat := range only {
 		if !used[i] {
-			return nil, fmt.Errorf("case pattern %q matches no case: %w", pat, ErrUsage)
+			return nil, usagef("case pattern %q matches no case", pat)
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("no case selected: %w", ErrUsage)
+		return nil, usagef("no case selected")
 	}
 	return out, nil
 }
@@ -147,14 +150,34 @@ func matches(pat string, c *Case) bool {
 	return ok
 }
 
-// List writes one line a case: ID, level, profile, clause.
+// uncheckedMeans says it for readers who have not read the package documentation.
+const uncheckedMeans = "known from open sources only, not held against the licensed specification"
+
+// clauseText is a clause, and in words which sections of it nobody could check.
+func clauseText(clause, unchecked string) string {
+	if unchecked == "" {
+		return clause
+	}
+	return clause + " (not checked: " + unchecked + ")"
+}
+
+// List writes one line a case: ID, level, profile, clause; and at the end what "not
+// checked" means, where a line says it.
 func List(w io.Writer, cases []Case) error {
+	unchecked := 0
 	for _, c := range cases {
-		if _, err := fmt.Fprintf(w, "%-28s %-6s %-4s  %s\n", c.ID, c.Level, c.Profile, c.Clause); err != nil {
+		if c.Unchecked != "" {
+			unchecked++
+		}
+		if _, err := fmt.Fprintf(w, "%-28s %-6s %-4s  %s\n", c.ID, c.Level, c.Profile, clauseText(c.Clause, c.Unchecked)); err != nil {
 			return err
 		}
 	}
-	return nil
+	if unchecked == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\n%d of %d cases name sections that are %s.\n", unchecked, len(cases), uncheckedMeans)
+	return err
 }
 
 // Explain describes one of the cases; ErrUsage for an unknown ID.
@@ -166,12 +189,15 @@ func Explain(cases []Case, id string) (string, error) {
 		var b strings.Builder
 		fmt.Fprintf(&b, "%s\n  level        %s\n  clause       %s\n  requirement  %s\n  profile      %s\n",
 			c.ID, c.Level, c.Clause, c.Requirement, c.Profile)
+		if c.Unchecked != "" {
+			fmt.Fprintf(&b, "  not checked  %s: %s\n", c.Unchecked, uncheckedMeans)
+		}
 		if n := needText(&c); n != "" {
 			fmt.Fprintf(&b, "  needs        %s\n", n)
 		}
 		return b.String(), nil
 	}
-	return "", fmt.Errorf("case %q does not exist: %w", id, ErrUsage)
+	return "", usagef("case %q does not exist", id)
 }
 
 // needText puts a case's conditions in words.

@@ -14,7 +14,7 @@ import (
 // TestCatalogue keeps the catalogue usable as a document: every case can be
 // addressed, looked up and understood.
 func TestCatalogue(t *testing.T) {
-	word := regexp.MustCompile(`^[a-z]+/[a-z]+(-[a-z]+)*$`)
+	word := regexp.MustCompile(`^[a-z]+/[a-z]+(-[a-z0-9]+)*$`)
 	groups := map[string]int{}
 	seen := map[string]bool{}
 	cases := Catalogue()
@@ -46,7 +46,7 @@ func TestCatalogue(t *testing.T) {
 		t.Errorf("unknown groups %v, %d cases", groups, len(cases))
 	}
 	var list bytes.Buffer
-	if err := List(&list, cases); err != nil || strings.Count(list.String(), "\n") != len(cases) {
+	if err := List(&list, cases); err != nil || strings.Count(list.String(), "\n") != len(cases)+2 || !strings.Contains(list.String(), "not held against the licensed specification") {
 		t.Errorf("List: %v, %d lines", err, strings.Count(list.String(), "\n"))
 	}
 	if _, err := Explain(Catalogue(), "no/such-case"); !errors.Is(err, ErrUsage) {
@@ -136,5 +136,20 @@ func TestPattern(t *testing.T) {
 	}
 	if slices.Equal(patternOf(64, 1), patternOf(64, 2)) || !slices.Equal(p[:100], patternOf(100, 42)) {
 		t.Error("the pattern does not depend on the seed alone")
+	}
+}
+
+// TestUncheckedSectionsAreNamed: what a case says was not checked stands in its clause, and
+// no clause says it by punctuation.
+func TestUncheckedSectionsAreNamed(t *testing.T) {
+	for _, c := range Catalogue() {
+		if strings.Contains(c.Clause, "?") {
+			t.Errorf("%s: clause %q has a question mark", c.ID, c.Clause)
+		}
+		for _, s := range strings.Split(c.Unchecked, ", ") {
+			if s != "" && !strings.Contains(c.Clause, strings.TrimPrefix(s, "IBTA ")) {
+				t.Errorf("%s: %q is not in the clause %q", c.ID, s, c.Clause)
+			}
+		}
 	}
 }

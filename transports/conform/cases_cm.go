@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -39,12 +40,15 @@ var cmCases = []Case{
 	{ID: "cm/receives-before-accept", Clause: "man rdma_connect, IWARP SPECIFIC", Needs: needSend,
 		Requirement: "Receives posted before accept are there for a peer that sends at once.",
 		Run:         cmReceivesBeforeAccept},
-	{ID: "cm/passive-first", Clause: "IBTA 12?; RFC 6581 §9", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpSend), Features: rdma.FeatPassiveFirst},
+	{ID: "cm/passive-first", Clause: "IBTA 12; RFC 6581 §9", Unchecked: "IBTA 12", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpSend), Features: rdma.FeatPassiveFirst},
 		Requirement: "The accepting side may send first.",
 		Run:         cmPassiveFirst},
 	{ID: "cm/passive-waits", Clause: "RFC 5044 §7.1.2 (4)", Needs: needSend, Without: rdma.FeatPassiveFirst,
 		Requirement: "A send of the accepting side before the first message is held back or refused, and the connection is unharmed.",
 		Run:         cmPassiveWaits},
+	{ID: "cm/over-ipv6", Clause: "man rdma_bind_addr; man rdma_resolve_addr", IPv6: true, Needs: needSendWrite,
+		Requirement: "A connection over IPv6 is one like any other, and its ends tell addresses of IPv6.",
+		Run:         cmIPv6},
 	{ID: "cm/listen-port-zero", Clause: "man rdma_bind_addr",
 		Requirement: "Port 0 picks a free port that the listener tells, another one each time.",
 		Run:         cmListenPortZero},
@@ -346,5 +350,18 @@ func cmPassiveWaits(_ context.Context, e *Env) error {
 	}
 	c.b.s.expect(ok(1))
 	c.a.r.expect(got(1, 0))
+	return nil
+}
+
+func cmIPv6(_ context.Context, e *Env) error {
+	c := e.connect(connOpts{})
+	for _, addr := range []string{e.listen().Addr(), c.fromAddr} {
+		at, err := netip.ParseAddrPort(addr)
+		if err != nil || !at.Addr().Is6() || at.Addr().Is4In6() || at.Port() == 0 {
+			e.failf("an address of IPv6 with its port", "%q", addr)
+		}
+	}
+	c.works()
+	flow{n: 50, size: 1000, srcSlots: 4, dstSlots: 8}.run(c.a, c.b)
 	return nil
 }

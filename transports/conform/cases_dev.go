@@ -11,7 +11,7 @@ import (
 
 // DEV: the device, its limits and its protection domains.
 var devCases = []Case{
-	{ID: "dev/caps-constant", Clause: "IBTA 11.2.1.2?; man ibv_query_device",
+	{ID: "dev/caps-constant", Clause: "IBTA 11.2.1.2; man ibv_query_device", Unchecked: "IBTA 11.2.1.2",
 		Requirement: "Abilities and limits are the same at every query, from every thread, and they agree with each other.",
 		Run:         devCapsConstant},
 	{ID: "dev/limits-creatable", Clause: "man ibv_create_qp",
@@ -20,7 +20,7 @@ var devCases = []Case{
 	{ID: "dev/limits-exceeded", Clause: "man ibv_create_qp; man ibv_create_cq",
 		Requirement: "A request above a limit fails and leaves nothing behind.",
 		Run:         devLimitsExceeded},
-	{ID: "dev/pd-busy", Clause: "IBTA 11.2.1.5?; man ibv_alloc_pd",
+	{ID: "dev/pd-busy", Clause: "IBTA 11.2.1.5; man ibv_alloc_pd", Unchecked: "IBTA 11.2.1.5",
 		Requirement: "A protection domain that an object uses cannot be freed, and the object stays usable.",
 		Run:         devPDBusy},
 	{ID: "dev/close-busy", Clause: "man ibv_close_device",
@@ -226,7 +226,7 @@ func devOpcodes(_ context.Context, e *Env) error {
 // anyRequest is a well-formed request of any operation on 8 aligned bytes.
 func (e *Env) anyRequest(op rdma.Opcode, n int, src, dst *region) rdma.SendWR {
 	g := []rdma.SGE{src.sge(0, 8)}
-	if op == rdma.OpLocalInv {
+	if op == rdma.OpLocalInv || op == rdma.OpSendImm && !e.Caps.Features.Has(rdma.FeatImmPayload) {
 		g = nil
 	}
 	return request(op, n, dst.at(0), g)
@@ -306,6 +306,9 @@ func devUndeclared(_ context.Context, e *Env) error {
 	}
 	if lacks(rdma.FeatInline) {
 		refused("inline", post(inline(send(100, src.sge(0, 8)))))
+	}
+	if lacks(rdma.FeatImmPayload) && caps.Ops.Has(rdma.OpSendImm) {
+		refused("send_imm of bytes", post(sendImm(104, 1, src.sge(0, 8))))
 	}
 	if lacks(rdma.FeatFence) {
 		refused("fence", post(fenced(send(101, src.sge(0, 8)))))

@@ -8,19 +8,19 @@ import (
 
 // FLU: flushing.
 var fluCases = []Case{
-	{ID: "flu/each-once", Clause: "IBTA 10.3.1.7?, 10.8?; man ibv_modify_qp", Needs: needSendWrite,
+	{ID: "flu/each-once", Clause: "IBTA 10.3.1.7, 10.8; man ibv_modify_qp", Unchecked: "IBTA 10.3.1.7, 10.8", Needs: needSendWrite,
 		Requirement: "All work outstanding when a QP goes to ERR completes with WR_FLUSH_ERR, in order, each request once.",
 		Run:         fluEachOnce},
 	{ID: "flu/after-error", Clause: "IBTA C10-96, C10-97", Needs: needRead,
 		Requirement: "After a remote error too, work posted later is taken and flushed in order: the last one is a beacon.",
 		Run:         fluAfterError},
-	{ID: "flu/error-then-flush", Clause: "IBTA 10.8?; man ibv_poll_cq", Needs: needRead,
+	{ID: "flu/error-then-flush", Clause: "IBTA 10.8; man ibv_poll_cq", Unchecked: "IBTA 10.8", Needs: needRead,
 		Requirement: "The request that failed completes first with its own status, those behind it flushed.",
 		Run:         fluErrorThenFlush},
 	{ID: "flu/disconnect", Clause: "man rdma_disconnect",
 		Requirement: "A disconnect flushes what is outstanding on both sides.",
 		Run:         fluDisconnect},
-	{ID: "flu/closed-qp", Clause: "IBTA 11.2.4.4?; man ibv_destroy_qp",
+	{ID: "flu/closed-qp", Clause: "IBTA 11.2.4.4; man ibv_destroy_qp", Unchecked: "IBTA 11.2.4.4",
 		Requirement: "The completions of a destroyed QP on a shared CQ come once and leave those of another QP alone.",
 		Run:         fluClosedQP},
 	{ID: "flu/unsignaled", Clause: "IBTA 10.7.3.1",

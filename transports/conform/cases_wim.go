@@ -9,7 +9,7 @@ import (
 
 // WIM: write with immediate.
 var wimCases = []Case{
-	{ID: "wim/delivers", Clause: "IBTA 9.4.3?; RFC 7306 §6; man ibv_poll_cq (IBV_WC_RECV_RDMA_WITH_IMM)", Needs: needWriteImm,
+	{ID: "wim/delivers", Clause: "IBTA 9.4.3; RFC 7306 §6; man ibv_poll_cq (IBV_WC_RECV_RDMA_WITH_IMM)", Unchecked: "IBTA 9.4.3", Needs: needWriteImm,
 		Requirement: "The bytes are at the target when the receive completes with the immediate and the written length; the receive's own buffer is untouched.",
 		Run:         wimDelivers},
 	{ID: "wim/zero-any-key", Clause: "IBTA C9-88", Needs: needWriteImm,
@@ -18,9 +18,12 @@ var wimCases = []Case{
 	{ID: "wim/bad-key", Clause: "IBTA C9-222.1.1", Needs: needWriteImm,
 		Requirement: "A write with immediate under a wrong key is refused, writes nothing and delivers no immediate.",
 		Run:         wimBadKey},
-	{ID: "wim/no-receive", Clause: "IBTA 9.7.5.2.8?", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWriteImm), Features: rdma.FeatRNRRetry},
+	{ID: "wim/no-receive", Clause: "IBTA 9.7.5.2.8", Unchecked: "IBTA 9.7.5.2.8", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWriteImm), Features: rdma.FeatRNRRetry},
 		Requirement: "A write with immediate that finds no receive ends with RNR_RETRY_EXC_ERR when no retry is allowed.",
 		Run:         wimNoReceive},
+	{ID: "wim/ends-connection", Clause: "RFC 7306 §6.3 (consumes an untagged buffer); RFC 5041 §7.1 (MSN: no buffer available)", Needs: needWriteImm, Without: rdma.FeatRNRRetry,
+		Requirement: "Without retries, a write with immediate that finds no receive ends the connection at both ends.",
+		Run:         wimEndsConnection},
 }
 
 func wimDelivers(_ context.Context, e *Env) error {
@@ -88,5 +91,15 @@ func wimNoReceive(_ context.Context, e *Env) error {
 	c.a.flushesLater()
 	// The specification lets the data be placed or not.
 	e.Note("data placed: %v", string(dst.data()) != string(dst.frozen))
+	return nil
+}
+
+// wimEndsConnection leaves open whether the data was placed: on iWARP the Write is a
+// message of its own.
+func wimEndsConnection(_ context.Context, e *Env) error {
+	c := e.connect(connOpts{})
+	src := e.region(c.a, "src", 8, localOnly)
+	dst := e.region(c.b, "dst", 8, remoteAll)
+	c.refuses(c.a, noReceive, writeImm(1, 7, dst.at(0), src.all()))
 	return nil
 }

@@ -40,7 +40,7 @@ func (x *end) tryPost(wrs ...rdma.SendWR) (int, error) {
 	base := len(x.s.open)
 	for i := range wrs {
 		w := &wrs[i]
-		p := pending{id: w.ID, op: w.Op.Completes(), quiet: w.Flags&rdma.Signaled == 0 && !x.sigAll}
+		p := pending{id: w.ID, op: w.Op.Completes(), unsignaled: w.Flags&rdma.Signaled == 0 && !x.sigAll}
 		if w.Op.Responds() {
 			p.bytes, p.fetch = uint32(w.Len()), true
 		}

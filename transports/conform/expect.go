@@ -110,8 +110,10 @@ func (q *workQueue) expectOK(from, to int) {
 // (success)* (flushed)*: work that was done before the error, then WR_FLUSH_ERR.
 // Each once and in order is enforced by file. strict forbids the successes.
 func (q *workQueue) flushed(strict bool) {
-	q.e.wait(func() string { return fmt.Sprintf("%s: %d outstanding requests complete flushed", q.name, q.loud()) },
-		func() bool { return q.loud() == 0 })
+	q.e.wait(func() string {
+		return fmt.Sprintf("%s: %d outstanding requests complete flushed", q.name, q.signaled())
+	},
+		func() bool { return q.signaled() == 0 })
 	seen := false
 	for i := range q.done {
 		wc := &q.done[i]
@@ -131,8 +133,8 @@ func (q *workQueue) flushed(strict bool) {
 // on the local class, where all requests may have succeeded before it was known,
 // and where the outcome says so.
 func (q *workQueue) endedBy(o outcome) {
-	q.e.wait(func() string { return fmt.Sprintf("%s: %d outstanding requests complete", q.name, q.loud()) },
-		func() bool { return q.loud() == 0 })
+	q.e.wait(func() string { return fmt.Sprintf("%s: %d outstanding requests complete", q.name, q.signaled()) },
+		func() bool { return q.signaled() == 0 })
 	legal, failed := o.ack, false
 	if q.e.Caps.Completion == rdma.CompletionLocal {
 		legal = o.local

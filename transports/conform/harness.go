@@ -25,6 +25,16 @@ type Killer interface {
 	Kill(ctx context.Context) error
 }
 
+// Addr6er is a Harness whose devices can listen at an address of IPv6 too, given with
+// port 0; "" where they cannot.
+type Addr6er interface{ Addr6() string }
+
+// WithAddr6 gives a harness of Fresh or FreshKiller an address of IPv6.
+func WithAddr6(h Harness, addr string) Harness {
+	h.(interface{ setAddr6(string) }).setAddr6(addr)
+	return h
+}
+
 // Opener makes a pair of devices and the address to listen at.
 type Opener func(ctx context.Context) (a, b rdma.Device, listenAddr string, err error)
 
@@ -43,7 +53,11 @@ type fresh struct {
 	open Opener
 	a, b rdma.Device
 	errs []error // of devices that did not close
+	six  string  // address of IPv6 to listen at
 }
+
+func (h *fresh) Addr6() string        { return h.six }
+func (h *fresh) setAddr6(addr string) { h.six = addr }
 
 func (h *fresh) Name() string { return h.name }
 

@@ -47,14 +47,14 @@ func ReadLedger(r io.Reader) (*Ledger, error) {
 	dec.DisallowUnknownFields()
 	var l Ledger
 	if err := dec.Decode(&l); err != nil {
-		return nil, fmt.Errorf("read ledger: %v: %w", err, ErrUsage)
+		return nil, usagef("read ledger: %v", err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("read ledger: data after the document: %w", ErrUsage)
+		return nil, usagef("read ledger: data after the document")
 	}
 	for i := range l.Entries {
 		if err := l.Entries[i].validate(); err != nil {
-			return nil, fmt.Errorf("read ledger: entry %d: %v: %w", i+1, err, ErrUsage)
+			return nil, usagef("read ledger: entry %d: %v", i+1, err)
 		}
 	}
 	return &l, nil

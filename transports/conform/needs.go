@@ -19,6 +19,7 @@ var (
 	needInlineSGE     = rdma.Need{Ops: rdma.Ops(rdma.OpSend), Features: rdma.FeatInline, Inline: 2, SGE: 2}
 	needInlineRd      = rdma.Need{Ops: rdma.Ops(rdma.OpRead), Features: rdma.FeatInline, Inline: 8}
 	needSendImm       = rdma.Need{Ops: rdma.Ops(rdma.OpSendImm)}
+	needImmPayload    = rdma.Need{Ops: rdma.Ops(rdma.OpSendImm), Features: rdma.FeatImmPayload}
 	needWriteImm      = rdma.Need{Ops: rdma.Ops(rdma.OpWriteImm)}
 	needSendInv       = rdma.Need{Ops: rdma.Ops(rdma.OpSendInv, rdma.OpWrite)}
 	needLocalInv      = rdma.Need{Ops: rdma.Ops(rdma.OpLocalInv, rdma.OpWrite)}
@@ -31,5 +32,6 @@ var (
 	needSendTwoSGE    = rdma.Need{Ops: rdma.Ops(rdma.OpSend), SGE: 2}
 	needSRQ           = rdma.Need{Ops: rdma.Ops(rdma.OpSend), Features: rdma.FeatSRQ}
 	needSRQEvent      = rdma.Need{Ops: rdma.Ops(rdma.OpSend), Features: rdma.FeatSRQ | rdma.FeatAsyncEvents}
+	needKept          = rdma.Need{Ops: rdma.Ops(rdma.OpSend), Features: rdma.FeatKeepsKeys}
 	needRNR           = rdma.Need{Ops: rdma.Ops(rdma.OpSend), Features: rdma.FeatRNRRetry}
 )

@@ -26,7 +26,7 @@ var sample = []Report{
 }
 
 func TestMatrix(t *testing.T) {
-	const want = `case         level   mem          iwarp(crc)
+	want := `case         level   mem          iwarp(crc)
 ord/sig-all  must    pass         fail
 imm/value    must    pass         unsupported
 cm/reject    must    -            xfail
@@ -36,6 +36,8 @@ pass                 3            0
 fail                 0            1
 unsupported          0            1
 xfail                0            1
+
+` + ScopeText() + ` (docs/conformance.md)
 
 iwarp(crc)  1 unsupported: device lacks operation send_imm
   imm/value

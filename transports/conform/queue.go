@@ -45,11 +45,11 @@ func idText(id uint64) string {
 
 // pending is one outstanding work request.
 type pending struct {
-	id    uint64
-	bytes uint32 // of a read or atomic: the exact byte_len of success
-	op    rdma.WCOpcode
-	fetch bool // bytes counts
-	quiet bool // unsignalled: no completion on success
+	id         uint64
+	bytes      uint32 // of a read or atomic: the exact byte_len of success
+	op         rdma.WCOpcode
+	fetch      bool // bytes counts
+	unsignaled bool // no completion on success
 }
 
 // workQueue is one send or receive queue as the verbs define it: what is
@@ -64,11 +64,11 @@ type workQueue struct {
 	done   []rdma.WC
 }
 
-// loud counts outstanding requests that have to complete.
-func (q *workQueue) loud() int {
+// signaled counts outstanding requests that have to complete.
+func (q *workQueue) signaled() int {
 	n := 0
 	for i := range q.open {
-		if !q.open[i].quiet {
+		if !q.open[i].unsignaled {
 			n++
 		}
 	}
@@ -89,7 +89,7 @@ func (q *workQueue) file(wc rdma.WC) {
 	for i := range q.open {
 		p := &q.open[i]
 		if p.id != wc.ID {
-			if !p.quiet {
+			if !p.unsignaled {
 				break
 			}
 			continue // a later completion retires unsignalled requests (IBTA 10.7.3.1)
@@ -114,7 +114,7 @@ func (q *workQueue) checkSuccess(p *pending, wc *rdma.WC) {
 		return // judged by the expectation, which knows what was sent
 	}
 	switch {
-	case p.quiet:
+	case p.unsignaled:
 		q.e.failf("no completion for an unsignalled success (IBTA 10.7.3.1)", "%s", q.text(wc))
 	case wc.Opcode != p.op:
 		q.e.failf(fmt.Sprintf("%s completes as %s", idText(p.id), p.op), "%s", q.text(wc))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -209,6 +210,9 @@ func (r *Runner) attempt(ctx context.Context, c *Case, res *Result) *rdma.Caps {
 	}
 	e := newEnv(ctx, a, b, addr, caps, r.o, caseSeed(r.o.Seed, c.ID))
 	e.killer, _ = r.h.(Killer)
+	if c.IPv6 {
+		e.ListenAddr = r.addr6()
+	}
 	err = e.run(ctx, c)
 	res.Evidence = strings.Join(e.notes, "; ")
 	var m *Mismatch
@@ -238,7 +242,38 @@ func (r *Runner) gap(c *Case, caps *rdma.Caps) string {
 	if _, ok := r.h.(Killer); c.Kill && !ok {
 		return "harness cannot kill a device"
 	}
+	if c.IPv6 && r.addr6() == "" {
+		return "harness has no address of IPv6"
+	}
+	if free, ok := spareMemory(); ok && free < c.Memory {
+		return fmt.Sprintf("machine has %d MiB of memory to spare, and a device may pin %d", free>>20, c.Memory>>20)
+	}
 	return ""
+}
+
+// addr6 is the address of IPv6 to listen at, if the harness has one.
+func (r *Runner) addr6() string {
+	if h, ok := r.h.(Addr6er); ok {
+		return h.Addr6()
+	}
+	return ""
+}
+
+// spareMemory is what the system says can be allocated without swapping, in bytes; not
+// ok where it does not say.
+func spareMemory() (free uint64, ok bool) {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, false
+	}
+	_, rest, found := strings.Cut(string(text), "MemAvailable:")
+	if !found {
+		return 0, false
+	}
+	if _, err := fmt.Sscan(rest, &free); err != nil {
+		return 0, false
+	}
+	return free << 10, true // the file counts in KiB
 }
 
 // caseSeed gives every case its own stream, whatever else was selected.

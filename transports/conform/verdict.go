@@ -2,6 +2,7 @@ package conform
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -12,6 +13,15 @@ var (
 	// ErrNotRun: the transport could not be built here.
 	ErrNotRun = errors.New("not run")
 )
+
+// usageError is an ErrUsage that says its own words alone.
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
+func (usageError) Is(target error) bool { return target == ErrUsage }
+
+func usagef(format string, a ...any) error { return usageError(fmt.Sprintf(format, a...)) }
 
 // Verdict is the outcome of one case on one transport.
 type Verdict string
@@ -45,6 +55,7 @@ func (m *Mismatch) Error() string {
 type Result struct {
 	ID         string   `json:"id"`
 	Clause     string   `json:"clause"`
+	Unchecked  string   `json:"unchecked,omitempty"` // sections of the clause; see Case
 	Level      string   `json:"level"`
 	Transport  string   `json:"transport"`
 	Verdict    Verdict  `json:"verdict"`

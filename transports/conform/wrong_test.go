@@ -83,6 +83,14 @@ var bends = []bendRow{
 	{"a list goes backwards", fixed(bend{caps: fourPriorities, send: backwards}), []string{"pri/same-keeps-order", "pri/fence-holds"}},
 	{"unsignalled writes are forgotten", fixed(bend{caps: fourPriorities, send: forgetQuiet}), []string{"pri/covers-unsignaled", "ord/unsignaled-reuse"}},
 	{"capabilities change", fixed(bend{caps: func(c *rdma.Caps, calls int) { c.MaxQPWR += calls & 1 }}), []string{"dev/caps-constant"}},
+	{"memory that somebody else mapped is used by a copy", fixed(bend{regBuf: func(buf *rdma.Buffer) {
+		if buf.Foreign() {
+			if own, err := rdma.Alloc(buf.Len()); err == nil {
+				*buf = own // the process's end frees it
+			}
+		}
+	}}), []string{"acc/huge-pages", "acc/file-mapping", "acc/fork", "lrg/above-4gib"}},
+	{"an address of IPv6 is another", fixed(bend{addr: func(s string) string { return s }}), []string{"cm/over-ipv6"}},
 	{"limits are not kept", fixed(bend{caps: halved}), []string{"dev/limits-exceeded", "cqo/depth-range", "cm/ird-ord-range",
 		"cm/private-data-too-long", "snd/too-many-elements", "lrg/over-max"}},
 	{"limits are not reached", fixed(bend{caps: doubled}), []string{"dev/limits-creatable", "cm/private-data", "cm/ird-ord", "cm/reject"}},
@@ -257,6 +265,22 @@ var bends = []bendRow{
 	{"registrations allow everything", fixed(bend{regMR: func(a *rdma.Access) {
 		*a |= rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead | rdma.RemoteAtomic | rdma.RemoteInvalidate
 	}}), []string{"acc/registration", "acc/write-rights", "acc/receive-rights", "rdr/sink-read-only", "inv/ordinary-safe", "acc/two-registrations"}},
+	{"registrations are of the whole mapping", fixed(bend{regBuf: func(b *rdma.Buffer) { *b = b.Mapping() }}),
+		[]string{"acc/part", "acc/part-bounds", "acc/part-local-bounds"}},
+	{"memory that begins inside a page is refused", fixed(bend{regBuf: func(b *rdma.Buffer) {
+		if b.Mapping().Addr()%4096 != 0 {
+			*b = rdma.Buffer{}
+		}
+	}}), []string{"acc/foreign"}},
+	{"registrations are of memory that is gone", func() bend {
+		var first rdma.Buffer
+		return bend{caps: func(c *rdma.Caps, _ int) { c.Features |= rdma.FeatKeepsKeys }, regBuf: func(b *rdma.Buffer) {
+			if first.Len() == 0 {
+				first, _ = rdma.Alloc(b.Len())
+			}
+			*b = first
+		}}
+	}, []string{"acc/kept"}},
 	{"registrations add rights", fixed(bend{regMR: func(a *rdma.Access) {
 		if a.Validate() != nil {
 			*a = rdma.LocalWrite
@@ -305,7 +329,7 @@ var bends = []bendRow{
 
 	{"receives are retried for ever", fixed(bend{connect: func(_ *context.Context, p *rdma.ConnParam) { p.RNRRetry = 7 }}), []string{"rnr/retry-exhausted", "wim/no-receive", "inv/not-before-delivery"}},
 	{"receives are not retried", fixed(bend{connect: func(_ *context.Context, p *rdma.ConnParam) { p.RNRRetry = 0 }}), []string{"rnr/late-receive"}},
-	{"undeclared retries", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatRNRRetry }}), []string{"rnr/ends-connection"}},
+	{"undeclared retries", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatRNRRetry }}), []string{"rnr/ends-connection", "wim/ends-connection"}},
 	{"undeclared first message", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatPassiveFirst }}), []string{"cm/passive-waits"}},
 	{"the acceptor cannot send", fixed(bend{send: func(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
 		if inner.Num()%2 == 0 {

@@ -17,6 +17,7 @@ type bend struct {
 	newQP   func(cfg *rdma.QPConfig)
 	newSRQ  func(cfg *rdma.SRQConfig)
 	regMR   func(access *rdma.Access)
+	regBuf  func(buf *rdma.Buffer)
 	freePD  func(err error) error
 	close   func(err error) error
 	event   func(ev rdma.Event, some bool) (rdma.Event, bool)
@@ -54,7 +55,7 @@ type bend struct {
 // bentMem is the reference device behind a bend. cfg is its own configuration.
 func bentMem(b *bend, cfg memdev.Config) conform.Harness {
 	open := memPair(cfg)
-	return conform.FreshKiller("bent",
+	return conform.WithAddr6(conform.FreshKiller("bent",
 		func(ctx context.Context) (rdma.Device, rdma.Device, string, error) {
 			x, y, addr, err := open(ctx)
 			return &bentDevice{Device: x, b: b}, &bentDevice{Device: y, b: b}, addr, err
@@ -67,7 +68,7 @@ func bentMem(b *bend, cfg memdev.Config) conform.Harness {
 				inner.Kill()
 			}
 			return nil
-		})
+		}), "b:0") // which is none: the reference device has names
 }
 
 type bentDevice struct {
@@ -142,6 +143,9 @@ func (d *bentDevice) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 func (d *bentDevice) RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR, error) {
 	if d.b.regMR != nil {
 		d.b.regMR(&access)
+	}
+	if d.b.regBuf != nil {
+		d.b.regBuf(&buf)
 	}
 	mr, err := d.Device.RegMR(pd, buf, access)
 	if err != nil {

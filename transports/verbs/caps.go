@@ -143,7 +143,7 @@ func (d *Device) advertised(a *C.struct_va_device_attr) rdma.Caps {
 		}
 	} else {
 		c.Ops |= rdma.Ops(rdma.OpSendImm, rdma.OpWriteImm)
-		c.Features |= rdma.FeatRNRRetry | rdma.FeatPassiveFirst
+		c.Features |= rdma.FeatRNRRetry | rdma.FeatPassiveFirst | rdma.FeatImmPayload
 		if a.atomic_cap != C.VA_ATOMIC_NONE {
 			c.Ops |= rdma.Ops(rdma.OpFetchAdd, rdma.OpCmpSwap)
 		}

@@ -401,11 +401,11 @@ int vb_release(struct vb_queue *q, struct vb_wc *o) {
 	return 0;
 }
 
-int vb_outstanding(struct vb_queue *q, int *loud) {
+int vb_outstanding(struct vb_queue *q, int *signaled) {
 	uint32_t head = __atomic_load_n(&q->head, __ATOMIC_ACQUIRE);
-	*loud = 0;
+	*signaled = 0;
 	for (uint32_t p = head; p != q->tail; p++)
-		*loud += waits(&q->ring[p & q->mask]);
+		*signaled += waits(&q->ring[p & q->mask]);
 	return q->tail - head;
 }
 

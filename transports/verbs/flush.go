@@ -71,10 +71,10 @@ func (q *qp) quiesce(ctx context.Context) error {
 			q.sendMu.Unlock()
 			return nil
 		}
-		var loud C.int
-		taken := C.vb_outstanding(&q.c.sq, &loud)
-		idle := taken == 0 || loud == 0 && (q.dev.iwarp || beacon && q.c.sq.drained != 0)
-		if !idle && loud == 0 && !beacon {
+		var signaled C.int
+		taken := C.vb_outstanding(&q.c.sq, &signaled)
+		idle := taken == 0 || signaled == 0 && (q.dev.iwarp || beacon && q.c.sq.drained != 0)
+		if !idle && signaled == 0 && !beacon {
 			beacon = true
 			if C.vb_beacon_write(q.c) != 0 {
 				idle = true // nothing more can be learnt
@@ -178,9 +178,9 @@ func (q *qp) flush() {
 		if q.recv != q.send {
 			n += q.recv.collect()
 		}
-		var loudS, loudR C.int
-		sends := C.vb_outstanding(&q.c.sq, &loudS)
-		recvs := C.vb_outstanding(&q.c.rq, &loudR)
+		var signaledS, signaledR C.int
+		sends := C.vb_outstanding(&q.c.sq, &signaledS)
+		recvs := C.vb_outstanding(&q.c.rq, &signaledR)
 		unlock()
 		if (sends == 0 || q.c.sq.drained != 0) && (recvs == 0 || q.c.rq.drained != 0) {
 			return

@@ -151,7 +151,7 @@ struct vb_posted vb_hold_recv(struct vb_qp *, const struct vb_recv *, int n);
 int vb_release(struct vb_queue *, struct vb_wc *);
 // vb_outstanding counts places taken, and those of them that have to complete.
 // Nobody may be posting.
-int vb_outstanding(struct vb_queue *, int *loud);
+int vb_outstanding(struct vb_queue *, int *signaled);
 // vb_leftover hands out, oldest first, requests that never completed and have
 // to; 0 when there are no more.
 int vb_leftover(struct vb_queue *, struct vb_wc *);

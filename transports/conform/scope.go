@@ -1,0 +1,117 @@
+package conform
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Area is a part of the catalogue of requirements: what the specifications and man pages
+// ask of an RDMA device, written down before any case was.
+type Area struct {
+	Name         string // in words
+	Requirements int    // that the catalogue has
+	By           string // what shows those that are covered
+	Absent       []Absence
+}
+
+// Absence is requirements that nothing shows to a user, with the reason.
+type Absence struct {
+	What   string
+	Count  int
+	Reason string
+}
+
+const (
+	noModify = "a QP of rdma.Device is connected whole: nobody sets its attributes one by one"
+	noObject = "rdma.Device has no such object"
+	onlyTest = "shown by tests of the program, not by this command"
+)
+
+// Areas is the catalogue by areas. Covered ones were mapped to cases by hand.
+var Areas = []Area{
+	{"devices and ports", 7, "dev", []Absence{{"events of a port that goes down and up", 1, noObject}}},
+	{"states of a QP", 15, "qps", []Absence{
+		{"attribute masks, each in turn", 2, noModify},
+		{"RESET, and use again after it", 2, noModify},
+		{"messages for a responder in INIT or RTR", 2, noModify},
+		{"ibv_query_qp after connecting", 1, "ORD and IRD are checked by cm/ird-ord"}}},
+	{"order", 15, "ord", nil},
+	{"sends, inline data, immediate data", 28, "snd, inl, imm, wim, --wire", nil},
+	{"writes and reads", 19, "rdw, rdr", nil},
+	{"atomics and fences", 14, "atm, fen", []Absence{
+		{"a lost answer to an atomic", 1, "needs loss on the wire"},
+		{"an atomic into several buffers", 1, "one buffer is what a request can name"},
+		{"masked atomics", 1, noObject}}},
+	{"shared receive queues, RNR", 14, "srq, rnr", []Absence{
+		{"a shared queue of another size while it is used", 1, noObject},
+		{"a shared queue of another protection domain", 1, noObject},
+		{"the time that RNR retries take", 1, "a clock of milliseconds on a shared machine proves nothing"}}},
+	{"protection, kinds of memory", 17, "acc, ci/lab/bad-input.sh", []Absence{
+		{"a device address other than the process's, or zero", 2, noObject},
+		{"registering again with other rights", 1, noObject},
+		{"a mapping that may only be read, registered for writing", 1, "not written yet"},
+		{"on-demand paging", 1, "not written yet"}}},
+	{"invalidation", 8, "inv", nil},
+	{"memory windows", 13, "", []Absence{{"all of them", 13, noObject}}},
+	{"flush, CQ overrun, events", 21, "flu, cqo, evt", []Absence{
+		{"a CQ of another size while it is used", 1, noObject},
+		{"acknowledging events", 2, noObject},
+		{"many CQs on one channel", 1, noObject},
+		{"a device that is taken away", 1, "hangs or ends kernels"}}},
+	{"unreliable datagrams and connections", 10, "", []Absence{{"all of them", 10, "reliable connections only"}}},
+	{"long messages", 7, "lrg, --wire", []Absence{{"a message of 4 GiB less one byte", 1, "not written yet"}}},
+	{"connection management", 20, "cm, ci/lab/rping-interop.sh", []Absence{
+		{"moving a connection to another event channel", 1, noObject},
+		{"TIMEWAIT", 1, noModify},
+		{"rcopy, ucmatose, rstream", 1, "not written yet"},
+		{"enhanced set-up against peers without it", 2, onlyTest}}},
+	{"death of a peer", 6, "dth", []Absence{
+		{"a link that is cut", 1, onlyTest},
+		{"a peer that stands still", 1, onlyTest},
+		{"loss, reordering, duplication for a minute", 1, "needs loss on the wire"}}},
+	{"streams, calls and handles above a device", 12, "grpc and lite suites", nil},
+	{"iWARP on the wire", 70, "--wire", nil},
+}
+
+// Scope counts the catalogue: its requirements, and how many of them are shown.
+func Scope() (covered, all int) {
+	for _, a := range Areas {
+		all += a.Requirements
+		covered += a.covered()
+	}
+	return covered, all
+}
+
+func (a *Area) covered() int {
+	n := a.Requirements
+	for _, x := range a.Absent {
+		n -= x.Count
+	}
+	return n
+}
+
+// ScopeText is Scope in one line.
+func ScopeText() string {
+	covered, all := Scope()
+	return fmt.Sprintf("%d of %d requirements of the catalogue are covered, over all suites", covered, all)
+}
+
+// WriteScope writes the areas of the catalogue as a table of Markdown, and below it what
+// is not covered, with the reasons.
+func WriteScope(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString("| area | requirements | covered | by |\n|---|---|---|---|\n")
+	for i := range Areas {
+		a := &Areas[i]
+		fmt.Fprintf(&b, "| %s | %d | %d | %s |\n", a.Name, a.Requirements, a.covered(), a.By)
+	}
+	fmt.Fprintf(&b, "\n%s. Not covered:\n\n", ScopeText())
+	for i := range Areas {
+		for _, x := range Areas[i].Absent {
+			fmt.Fprintf(&b, "- %s: %s (%d): %s.\n", Areas[i].Name, x.What, x.Count, x.Reason)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
