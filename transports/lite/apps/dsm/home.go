@@ -1,0 +1,118 @@
+package dsm
+
+import (
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/lite"
+)
+
+// recvWait is how often a goroutine that waits for messages looks whether the port is
+// still open. Closing it wakes it at once; this is for safety. Arbitrary.
+const recvWait = time.Second
+
+// home serves the directory of the pages that live at a node, one request after the
+// other, so that an entry is never in between.
+type home struct {
+	m      *Memory
+	port   *lite.Port
+	client *lite.Client
+	dir    map[int]*entry
+	out    []byte
+}
+
+// entry is a page in the directory.
+type entry struct {
+	data   []byte // up to date unless a node owns it
+	seq    uint64
+	copies map[int]bool
+	owner  int // node, or nobody
+	lost   bool
+}
+
+const nobody = -1
+
+func newHome(m *Memory) (*home, error) {
+	h := &home{m: m, dir: map[int]*entry{}}
+	var err error
+	if h.client, err = m.node.Client(lite.ClientConfig{MaxReply: m.cfg.PageSize}); err != nil {
+		return nil, err
+	}
+	if h.port, err = m.node.Serve(m.cfg.Port, lite.PortConfig{}); err != nil {
+		h.client.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *home) serve() {
+	defer h.m.wg.Done()
+	for {
+		r, err := h.port.Recv(recvWait, lite.WaitAdaptive)
+		if err == lite.ErrTimeout {
+			continue
+		}
+		if err != nil {
+			return
+		}
+		p, w, _, err := getRequest(r.Payload, h.m.cfg.Pages)
+		if err != nil || h.m.homeOf(p) != h.m.node.ID() {
+			r.Release()
+			continue
+		}
+		h.out = h.grant(h.out[:0], p, w, r.From)
+		_ = r.Reply(h.out) // who asked and is gone is asked for the page when it is wanted
+	}
+}
+
+// grant gives a page to a node.
+func (h *home) grant(b []byte, p int, w wish, to int) []byte {
+	e := h.dir[p]
+	if e == nil {
+		e = &entry{data: make([]byte, h.m.cfg.PageSize), copies: map[int]bool{}, owner: nobody}
+		h.dir[p] = e
+	}
+	e.seq++
+	if e.owner != nobody {
+		h.recall(e, p, w)
+	}
+	if w == writeWish {
+		for node := range e.copies {
+			if node != to {
+				h.tell(node, p, w, e.seq) // who is dead has no copy
+			}
+			delete(e.copies, node)
+		}
+	}
+	if e.lost {
+		return putGrant(b, e.seq, codeLost, nil)
+	}
+	e.seq++
+	if w == writeWish {
+		e.owner = to
+	} else {
+		e.copies[to] = true
+	}
+	return putGrant(b, e.seq, codeFine, e.data)
+}
+
+// recall takes a page back from its owner.
+func (h *home) recall(e *entry, p int, w wish) {
+	data, err := h.tell(e.owner, p, w, e.seq)
+	if err != nil {
+		e.lost = true
+	} else if len(data) == len(e.data) {
+		copy(e.data, data)
+	}
+	// A node that has not heard of its grant yet may have the copy that it had before.
+	if w == readWish && err == nil {
+		e.copies[e.owner] = true
+	}
+	e.owner = nobody
+}
+
+// tell has a node give up a page, or the right to write it.
+func (h *home) tell(node, p int, w wish, seq uint64) ([]byte, error) {
+	var req [requestLen]byte
+	putRequest(req[:], p, w, seq)
+	return h.client.Call(node, h.m.cfg.Port+1, req[:])
+}

@@ -1,0 +1,99 @@
+package wordcount
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
+	"github.com/rdmaperf/rdmaperf/transports/lite"
+	"github.com/rdmaperf/rdmaperf/transports/lite/apps/lines"
+	"github.com/rdmaperf/rdmaperf/transports/lite/apps/local"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+func cluster(t *testing.T, n int) *local.Cluster {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	c, err := local.Open(ctx, n, lite.Config{Arena: 24 << 20, DeadAfter: 600 * time.Millisecond, Beat: 50 * time.Millisecond, Timeout: 20 * time.Second}, func(int) (rdma.Device, string, error) {
+		d, err := iwarp.Open(iwarp.Config{})
+		return d, "127.0.0.1:0", err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return c
+}
+
+// The sources of the tier are real text enough: four nodes find what one machine does.
+func TestFourNodesCountAsOneMachine(t *testing.T) {
+	files, err := filepath.Glob("../../*.go")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	want, err := Local(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cluster(t, 4)
+	taken := make([]int, 4)
+	err = local.Each(c.Nodes, func(i int, n *lite.Node) error {
+		got, files, err := Run(n, Job{Name: "wc", Nodes: []int{0, 1, 2, 3}, Files: files})
+		if taken[i] = files; err == nil && !maps.Equal(got, want) {
+			t.Errorf("node %d: %d words, want %d, or other counts", i, len(got), len(want))
+		}
+		return err
+	})
+	if sum := taken[0] + taken[1] + taken[2] + taken[3]; err != nil || sum != len(files) {
+		t.Fatalf("%d files taken, want %d: %v", sum, len(files), err)
+	}
+	if want["lite"] == 0 || want["func"] == 0 {
+		t.Errorf("the words of a Go program are not there: %d", len(want))
+	}
+}
+
+// A node that dies before it takes part leaves the others with an error.
+func TestADeadNodeIsAnError(t *testing.T) {
+	c := cluster(t, 3)
+	start := time.Now()
+	errs := make([]error, 2)
+	time.AfterFunc(50*time.Millisecond, func() { c.Kill(2) })
+	local.Each(c.Nodes[:2], func(i int, n *lite.Node) error {
+		_, _, errs[i] = Run(n, Job{Name: "wc", Nodes: []int{0, 1, 2}, Files: []string{"wordcount.go"}})
+		return nil
+	})
+	for i, err := range errs {
+		if !errors.Is(err, lite.ErrPeerDead) {
+			t.Errorf("node %d after %v: %v, want %v", i, time.Since(start), err, lite.ErrPeerDead)
+		}
+	}
+}
+
+func TestTheLinesThatUseTheTierAreFew(t *testing.T) {
+	all, tier, err := lines.Count(Source)
+	if t.Logf("%d lines, %d use LITE", all, tier); err != nil || tier < 10 || tier > 50 {
+		t.Errorf("%d of %d lines, %v", tier, all, err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(encode(Counts{"a": 1, "bc": 300}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c := Counts{}
+		if c.decode(b) != nil {
+			return
+		}
+		d := Counts{}
+		if err := d.decode(encode(c)); err != nil || !maps.Equal(c, d) {
+			t.Errorf("%v comes back as %v, %v", c, d, err)
+		}
+	})
+}

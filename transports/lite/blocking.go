@@ -1,0 +1,170 @@
+package lite
+
+import (
+	"encoding/binary"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// run posts one operation and waits for its end. Operations posted before it stay to
+// be polled; their order does not matter here.
+func (c *Client) run(o *Op) error {
+	w := waiter{}
+	for {
+		err := c.post(o)
+		if err == nil {
+			break
+		}
+		if err != rdma.ErrQueueFull {
+			return err
+		}
+		if int(c.tail-c.head) >= c.cfg.Depth {
+			return err // the caller's own operations: only it can poll them
+		}
+		if !w.again(c, false, 0) {
+			return ErrTimeout
+		}
+	}
+	return c.ended(o.Len > longMessage)
+}
+
+// ended waits for the newest posted operation and takes it off the ring.
+func (c *Client) ended(long bool) error {
+	w := waiter{}
+	last := c.tail - 1
+	s := &c.ops[last&uint32(len(c.ops)-1)]
+	for s.left.Load() != 0 {
+		c.drive(s.nodes)
+		if s.left.Load() == 0 {
+			break
+		}
+		if !w.again(c, long, s.nodes) {
+			c.asleep.Store(false)
+			// The local bytes may still be touched: the nodes that do not answer go.
+			c.giveUp(s.nodes)
+			return ErrTimeout
+		}
+	}
+	c.asleep.Store(false)
+	c.tail = last // it was the newest: nobody polls it
+	if st := rdma.Status(s.bad.Load()); st != rdma.StatusSuccess {
+		return c.failure(s.nodes, st)
+	}
+	return nil
+}
+
+// failure is a failed status as an error: a dead node's own, where it is that.
+func (c *Client) failure(nodes uint32, st rdma.Status) error {
+	for id := 0; nodes != 0; id, nodes = id+1, nodes>>1 {
+		if nodes&1 != 0 {
+			if p := c.node.peers[id].Load(); p == nil || p.dead.Load() || c.link(p).broken.Load() {
+				return ErrPeerDead
+			}
+		}
+	}
+	return &rdma.StatusError{WC: rdma.WC{Status: st}}
+}
+
+func (c *Client) giveUp(nodes uint32) {
+	for id := 0; nodes != 0; id, nodes = id+1, nodes>>1 {
+		if nodes&1 != 0 {
+			if p := c.node.peers[id].Load(); p != nil {
+				c.node.lose(p, ErrTimeout)
+			}
+		}
+	}
+}
+
+// Write copies src to the region at off and returns when the device says that it is
+// done: arrived, or with rdma.CompletionLocal on its way in order. Bytes outside the
+// arena are copied through it.
+func (c *Client) Write(h Handle, off uint64, src []byte) error {
+	return c.transfer(OpWrite, h, off, src)
+}
+
+// Read copies from the region at off to dst.
+func (c *Client) Read(h Handle, off uint64, dst []byte) error { return c.transfer(OpRead, h, off, dst) }
+
+func (c *Client) transfer(kind OpKind, h Handle, off uint64, b []byte) error {
+	if local, ok := c.node.inside(b); ok {
+		o := Op{Kind: kind, Handle: h, Off: off, Local: local}
+		for first := true; len(b) > 0 || first; first = false {
+			// A work request names at most 2 GiB; a region is no longer.
+			n := min(len(b), 1<<30)
+			o.Len = uint32(n)
+			if err := c.run(&o); err != nil {
+				return err
+			}
+			o.Off, o.Local, b = o.Off+uint64(n), o.Local+uint64(n), b[n:]
+		}
+		return nil
+	}
+	// The whole range is checked before the first byte moves.
+	e, err := c.node.handles.enter(h, opKinds[kind].perm, off, uint64(len(b)))
+	if err != nil {
+		return err
+	}
+	e.leave()
+	for len(b) > 0 {
+		mid, at, err := c.middle(len(b))
+		if err != nil {
+			return err
+		}
+		n := len(mid)
+		if kind == OpWrite {
+			copy(mid, b)
+		}
+		if err := c.run(&Op{Kind: kind, Handle: h, Off: off, Local: at, Len: uint32(n)}); err != nil {
+			return err
+		}
+		if kind == OpRead {
+			copy(b, mid)
+		}
+		off, b = off+uint64(n), b[n:]
+	}
+	return nil
+}
+
+// middle is memory of the arena for up to n bytes of the caller.
+func (c *Client) middle(n int) (b []byte, off uint64, err error) {
+	n = min(n, bounceLen)
+	if c.bounceRoom < n {
+		size := 4096
+		for size < n {
+			size *= 2
+		}
+		if c.bounceRoom > 0 {
+			c.node.free(c.bounce)
+			c.bounceRoom = 0
+		}
+		if c.bounce, err = c.node.alloc(size); err != nil {
+			return nil, 0, err
+		}
+		c.bounceRoom = size
+	}
+	return c.node.bytes(c.bounce, n), c.bounce, nil
+}
+
+// FetchAdd adds to the 8 bytes at off, a multiple of 8, and returns what was there.
+func (c *Client) FetchAdd(h Handle, off uint64, add uint64) (old uint64, err error) {
+	return c.atomic(&Op{Kind: OpFetchAdd, Handle: h, Off: off, Add: add})
+}
+
+// CmpSwap stores swap in the 8 bytes at off if they hold expect, and returns what was there.
+func (c *Client) CmpSwap(h Handle, off uint64, expect, swap uint64) (old uint64, err error) {
+	return c.atomic(&Op{Kind: OpCmpSwap, Handle: h, Off: off, Add: expect, Swap: swap})
+}
+
+// TestSet stores 1 in the 8 bytes at off if they are 0, and tells whether it did.
+func (c *Client) TestSet(h Handle, off uint64) (bool, error) {
+	old, err := c.CmpSwap(h, off, 0, 1)
+	return err == nil && old == 0, err
+}
+
+func (c *Client) atomic(o *Op) (uint64, error) {
+	o.Local, o.Len = c.word, 8
+	if err := c.run(o); err != nil {
+		return 0, err
+	}
+	return binary.NativeEndian.Uint64(c.node.bytes(c.word, 8)), nil
+}

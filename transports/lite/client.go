@@ -1,0 +1,316 @@
+package lite
+
+import (
+	"context"
+	"math/bits"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// ClientConfig sizes a client. Zero values mean the defaults.
+type ClientConfig struct {
+	Depth       int // one-sided operations posted and not polled; 64
+	Outstanding int // calls started and not finished; 1
+	MaxReply    int // bytes of an answer; 4 KiB
+	Wait        Waiting
+	Priority    uint8         // 0 is low; all others are high for QoS, and travel to the device
+	Timeout     time.Duration // of blocking calls; that of the node
+}
+
+// Client is what one goroutine uses a node through. It is not safe for concurrent
+// use. Memory that it is given lies in the node's arena where that matters.
+type Client struct {
+	node *Node
+	cfg  ClientConfig
+	num  int
+
+	ops        []op // ring of posted operations
+	head, tail uint32
+	calls      []*call
+	next       int
+
+	bounce     uint64 // own arena, for bytes that do not lie in it
+	bounceRoom int
+	word       uint64 // own arena: the result of a blocking atomic
+
+	asleep atomic.Bool
+	wakeup chan struct{}
+	closed atomic.Bool
+	halted atomic.Bool // Interrupt
+
+	following atomic.Bool // asleep while another client polls
+	timer     *time.Timer // of that sleep
+
+	wr rdma.SendWR
+}
+
+// op is one posted operation.
+type op struct {
+	left   atomic.Int32  // work requests that are not done
+	bad    atomic.Uint32 // the first rdma.Status that is no success
+	entry  *entry
+	nodes  uint32 // bits of the nodes that carry it out
+	slot   uint32
+	len    uint32
+	kind   OpKind
+	quiet  bool
+	class  class
+	posted time.Time // SW-Pri: when, of a high operation
+}
+
+// bounceLen is how much of a long transfer of foreign memory is copied at a time.
+const bounceLen = 256 << 10
+
+// Client makes a client of the node.
+func (n *Node) Client(cfg ClientConfig) (*Client, error) {
+	c, err := n.newClient(cfg)
+	if err != nil {
+		return nil, opError("client", "", err)
+	}
+	return c, nil
+}
+
+func (n *Node) newClient(cfg ClientConfig) (*Client, error) {
+	if cfg.Depth == 0 {
+		cfg.Depth = 64
+	}
+	if cfg.Outstanding == 0 {
+		cfg.Outstanding = 1
+	}
+	if cfg.MaxReply == 0 {
+		cfg.MaxReply = 4096
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = n.cfg.Timeout
+	}
+	if cfg.Depth < 1 || cfg.Depth > 1<<16 || cfg.Outstanding < 1 || cfg.Outstanding > maxCalls/2 || cfg.MaxReply < 0 || cfg.MaxReply > 1<<30 {
+		return nil, rdma.ErrInvalid
+	}
+	size := 1
+	for size < cfg.Depth {
+		size <<= 1
+	}
+	c := &Client{node: n, cfg: cfg, ops: make([]op, size), wakeup: make(chan struct{}, 1)}
+	for range cfg.Outstanding {
+		s, err := n.calls.add(n, c, cfg.MaxReply)
+		if err != nil {
+			c.freeCalls()
+			return nil, err
+		}
+		c.calls = append(c.calls, s)
+	}
+	var err error
+	if c.word, err = n.alloc(8); err != nil {
+		c.freeCalls()
+		return nil, err
+	}
+	for i := range n.clients {
+		if n.clients[i].CompareAndSwap(nil, c) {
+			c.num = i
+			return c, nil
+		}
+	}
+	c.freeCalls()
+	n.free(c.word)
+	return nil, ErrNoSpace
+}
+
+func (c *Client) freeCalls() {
+	for _, s := range c.calls {
+		c.node.calls.remove(c.node, s)
+	}
+	c.calls = nil
+}
+
+// Close waits for what was posted, gives up calls that are not answered, and frees
+// the client. Handles stay: they are the node's.
+func (c *Client) Close() error {
+	if c.closed.Swap(true) {
+		return nil
+	}
+	end := time.Now().Add(c.cfg.Timeout)
+	for c.head != c.tail && time.Now().Before(end) {
+		o := &c.ops[c.head&uint32(len(c.ops)-1)]
+		if o.left.Load() == 0 {
+			c.head++
+			continue
+		}
+		c.drive(o.nodes)
+		runtime.Gosched()
+	}
+	n := c.node
+	for _, s := range c.calls {
+		gen, state := s.state()
+		if state == callWaiting && s.move(gen, callWaiting, callOrphan) || state == callZombie && s.move(gen, callZombie, callOrphan) {
+			continue // its buffer is freed with the answer, or with the peer
+		}
+		n.calls.remove(n, s)
+	}
+	c.calls = nil
+	if c.head == c.tail { // else a device may still write there, and tell this client
+		n.clients[c.num].CompareAndSwap(c, nil)
+		n.free(c.word)
+		if c.bounce != 0 {
+			n.free(c.bounce)
+		}
+	}
+	return nil
+}
+
+// Number tells the client from the others of its node.
+func (c *Client) Number() int { return c.num }
+
+// Interrupt ends what the client waits for, now and later, as its deadline would:
+// ErrTimeout. It may be called by any goroutine.
+func (c *Client) Interrupt() {
+	c.halted.Store(true)
+	signal(c.wakeup)
+}
+
+// Node is the node of the client.
+func (c *Client) Node() *Node { return c.node }
+
+// Alloc takes n bytes of the node's arena. Transfers from and to them copy nothing.
+func (c *Client) Alloc(n int) ([]byte, error) {
+	off, err := c.node.alloc(n)
+	if err != nil {
+		return nil, opError("allocate", "", err)
+	}
+	b := c.node.bytes(off, n)
+	clear(b)
+	return b, nil
+}
+
+// Free gives back what Alloc gave; no operation may be using it.
+func (c *Client) Free(b []byte) error {
+	off, ok := c.node.inside(b)
+	if !ok || len(b) == 0 {
+		return ErrMemory
+	}
+	c.node.free(off)
+	return nil
+}
+
+// nudge wakes the client if it sleeps.
+func (c *Client) nudge() {
+	if c.asleep.Load() {
+		signal(c.wakeup)
+	}
+}
+
+// link is the queue pair that the client's requests to p take.
+func (c *Client) link(p *peer) *link {
+	k := len(p.links)
+	if c.node.cfg.QoS == QoSHWSep {
+		if c.cfg.Priority == 0 {
+			return p.links[0]
+		}
+		return p.links[1+c.num%(k-1)]
+	}
+	return p.links[c.num%k]
+}
+
+// drive polls the client's queue pairs to the nodes of a set.
+func (c *Client) drive(nodes uint32) {
+	for id := 0; nodes != 0; id, nodes = id+1, nodes>>1 {
+		if nodes&1 == 0 {
+			continue
+		}
+		if p := c.node.peers[id].Load(); p != nil && len(p.links) > 0 {
+			c.link(p).poll()
+		}
+	}
+}
+
+// waiter is the loop of everything that blocks: poll, and when that took too long,
+// sleep, and when that took too long, give up.
+type waiter struct {
+	turns int
+	start time.Time
+}
+
+// again is called when a look found nothing. It is false at the deadline. long says
+// that the answer takes a while, nodes whose completions are waited for; 0 means an arrival.
+func (w *waiter) again(c *Client, long bool, nodes uint32) bool {
+	w.turns++
+	how := c.cfg.Wait
+	if w.turns%64 != 0 && how == WaitPoll {
+		return true
+	}
+	now := time.Now()
+	if w.start.IsZero() {
+		w.start = now
+	}
+	waited := now.Sub(w.start)
+	if waited > c.cfg.Timeout || c.halted.Load() {
+		return false
+	}
+	switch {
+	case how == WaitPoll:
+		c.node.polling()
+		yield()
+	case how == WaitAdaptive && !long && waited < c.node.cfg.Spin:
+	case !c.asleep.Swap(true):
+		// The caller looks once more: what is finished from now on wakes.
+	case nodes != 0:
+		c.sleepOn(nodes)
+	default:
+		c.node.doze(c.wakeup, c.cfg.Timeout-waited)
+	}
+	return true
+}
+
+// look is again for what nothing wakes: room that the peer makes by writing a word.
+func (w *waiter) look(c *Client) bool {
+	w.turns++
+	if w.turns%64 != 0 {
+		return true
+	}
+	now := time.Now()
+	if w.start.IsZero() {
+		w.start = now
+	}
+	waited := now.Sub(w.start)
+	if c.cfg.Wait == WaitPoll || waited < c.node.cfg.Spin {
+		c.node.polling()
+		yield()
+	} else {
+		time.Sleep(min(waited, nap))
+	}
+	return waited <= c.cfg.Timeout && !c.halted.Load()
+}
+
+// sleepOn sleeps until a completion of one of the nodes may be there. One client at a
+// time sleeps in the completion queue of a queue pair; what it finds for others wakes them.
+func (c *Client) sleepOn(nodes uint32) {
+	id := bits.TrailingZeros32(nodes)
+	p := c.node.peers[id].Load()
+	if p == nil || p.dead.Load() || !c.node.caps.Features.Has(rdma.FeatEvents) {
+		time.Sleep(nap)
+		return
+	}
+	l := c.link(p)
+	if !l.waitMu.TryLock() {
+		c.node.doze(c.wakeup, nap)
+		return
+	}
+	most := 100 * time.Millisecond
+	if nodes&(nodes-1) != 0 {
+		most = nap // the others have completion queues of their own
+	}
+	if l.cq.Arm(false) == nil && l.poll() == 0 {
+		ctx, cancel := context.WithTimeout(c.node.ctx, most)
+		_ = l.cq.Wait(ctx) // the next poll finds what there is
+		cancel()
+	}
+	l.waitMu.Unlock()
+	l.poll()
+	for i := range c.node.clients { // somebody else must sleep there now
+		if o := c.node.clients[i].Load(); o != nil && o != c {
+			o.nudge()
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package lite
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/lite/ring"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Limits. MaxNodes is LITE's (lite.h); the others are arbitrary and bound memory.
+const (
+	MaxNodes   = 32
+	MaxLinks   = 64      // queue pairs to one peer
+	MaxClients = 1024    // of one node, at once
+	MaxHandles = 1 << 17 // of one node, at once
+	ChunkSize  = 4 << 20 // of a region (LITE_MEMORY_BLOCK)
+)
+
+// QoS is how low priority gives way to high (LITE, SOSP'17, §6.2).
+type QoS uint8
+
+const (
+	QoSNone  QoS = iota // priorities are the device's business
+	QoSHWSep            // low has queue pair 0, high the others
+	QoSSWPri            // low is paced by the load and the latency of high at this node
+)
+
+// Waiting is how a caller waits for an answer.
+type Waiting uint8
+
+const (
+	WaitAdaptive Waiting = iota // polls for Config.Spin, then sleeps; for long messages sleeps at once
+	WaitPoll                    // polls until the end
+	WaitSleep                   // sleeps at once
+)
+
+// Polling is what the node's one polling goroutine does.
+type Polling uint8
+
+const (
+	PollAdaptive Polling = iota // polls for Config.Spin behind the last arrival, then sleeps
+	PollSpin                    // polls for ever
+)
+
+// Config is how a node joins. Zero values mean the defaults.
+type Config struct {
+	Listen  string // where other nodes reach this one, "host:port"; port 0 picks one
+	Manager string // address of the node that manages the cluster; "" makes this node it
+	Secret  string // of the cluster; the same for all nodes
+
+	Arena int // bytes registered once, for everything; 64 MiB
+	Links int // queue pairs to each peer, shared by all clients of the node (K); 4
+	Depth int // work requests, and receives, of each; 256
+	Ring  int // bytes of the ring of a port and a client node; 1 MiB
+
+	QoS     QoS
+	Polling Polling
+	Spin    time.Duration // how long adaptive waiting polls; 10 µs
+	Sends   bool          // tell arrivals by sends although the device has immediate data
+
+	Timeout   time.Duration // of every blocking call that has no deadline of its own; 5 s
+	Beat      time.Duration // between two signs of life; 100 ms
+	DeadAfter time.Duration // without one, a node is dead; 3 s
+}
+
+// longMessage is the size from which adaptive waiting sleeps at once (lite_api.c).
+const longMessage = 40960
+
+func (c Config) normal(caps *rdma.Caps) (Config, error) {
+	for _, d := range []struct {
+		v *int
+		n int
+	}{{&c.Arena, 64 << 20}, {&c.Links, 4}, {&c.Depth, 256}, {&c.Ring, 1 << 20}} {
+		if *d.v == 0 {
+			*d.v = d.n
+		}
+	}
+	for _, d := range []struct {
+		v *time.Duration
+		n time.Duration
+	}{{&c.Spin, 10 * time.Microsecond}, {&c.Timeout, 5 * time.Second}, {&c.Beat, 100 * time.Millisecond}, {&c.DeadAfter, 3 * time.Second}} {
+		if *d.v <= 0 {
+			*d.v = d.n
+		}
+	}
+	if !caps.Ops.Has(rdma.OpWriteImm) {
+		c.Sends = true
+	}
+	if err := ring.CheckSize(uint64(c.Ring)); err != nil {
+		return c, fmt.Errorf("%w: %w", rdma.ErrInvalid, err)
+	}
+	for _, l := range []struct {
+		what     string
+		got      int
+		from, to int
+	}{
+		{"queue pairs to a peer", c.Links, 1, MaxLinks},
+		{"depth", c.Depth, 16, min(caps.MaxQPWR, 1<<14)},
+		{"arena in bytes", c.Arena, minArena(c), 1 << 40},
+	} {
+		if l.got < l.from || l.got > l.to {
+			return c, fmt.Errorf("%s %d, want %d to %d: %w", l.what, l.got, l.from, l.to, rdma.ErrInvalid)
+		}
+	}
+	if c.QoS == QoSHWSep && c.Links < 2 {
+		return c, fmt.Errorf("queue pairs set apart need at least 2, not %d: %w", c.Links, rdma.ErrInvalid)
+	}
+	need := rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead), SGE: 2}
+	return c, caps.Missing(need)
+}
+
+// minArena is what the books take, and a megabyte for use.
+func minArena(c Config) int { return mailEnd + c.Links*c.Depth*(stageLen+8) + 2*controlRing + 1<<20 }

@@ -1,0 +1,267 @@
+package lite
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/lite/ring"
+	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
+)
+
+// controlOp is what a node asks of another, or of the manager, by its own port. The
+// message is this byte and the request as JSON; so is the answer.
+type controlOp byte
+
+const (
+	// Of every node.
+	opRing  controlOp = iota + 1 // a ring for a port
+	opAlloc                      // extents for a region
+	opFree                       // extents of a region go back
+	opKill                       // the handles of a region die
+	opFill                       // memset of a piece
+	opCopy                       // memcpy of a piece that lies there
+	opTurn                       // wait for a lock's ticket
+	opPass                       // a lock was passed on
+	// Of the manager.
+	opMembers
+	opCreate
+	opMap
+	opUnmap
+	opDelete
+	opGrant
+	opMove
+	opBarrier
+	opSemAcquire
+	opSemRelease
+	numControlOps
+)
+
+type ringRequest struct {
+	Port int
+	Head uint64 // address in the asker's arena
+}
+
+type ringAnswer struct {
+	At, Size, Most uint64
+}
+
+// answered is what every control message is answered with; the error has a code of
+// its own in the reply's header.
+type nothing struct{}
+
+// control asks a node and waits. The node's own goroutines and all clients share the
+// one client, in turn: control is not the fast path.
+func (n *Node) control(node int, op controlOp, req, answer any) error {
+	n.ctlMu.Lock()
+	defer n.ctlMu.Unlock()
+	return n.ctl.ask(node, op, req, answer)
+}
+
+func (c *Client) ask(node int, op controlOp, req, answer any) error {
+	b, err := encode(op, req)
+	if err != nil {
+		return err
+	}
+	got, err := c.Call(node, wire.ControlPort, b)
+	if err != nil {
+		return err
+	}
+	if answer == nil {
+		return nil
+	}
+	if err := json.Unmarshal(got, answer); err != nil {
+		return ErrFail
+	}
+	return nil
+}
+
+func encode(op controlOp, req any) ([]byte, error) {
+	b, err := json.Marshal(req)
+	if err != nil {
+		return nil, err
+	}
+	return append([]byte{byte(op)}, b...), nil
+}
+
+// nodeServer answers control messages. Requests of nodes and of the manager's have a
+// goroutine each, because the manager itself asks nodes, its own too.
+type nodeServer struct {
+	node  *Node
+	port  *Port
+	queue chan Request // for the node
+	admin chan Request // for the manager
+	work  *Client      // for copies to other nodes
+	locks lockKeeper
+}
+
+// controlQueue bounds control messages that wait; more are refused with ErrPortFull. Arbitrary.
+const controlQueue = 256
+
+func (n *Node) serveControl() error {
+	s := &nodeServer{node: n, queue: make(chan Request, controlQueue), admin: make(chan Request, controlQueue)}
+	var err error
+	if s.work, err = n.newClient(ClientConfig{MaxReply: 256}); err != nil {
+		return err
+	}
+	s.locks.init()
+	if n.cfg.Manager == "" {
+		if n.manager, err = newManager(n); err != nil {
+			return err
+		}
+	}
+	s.port = &Port{node: n, num: wire.ControlPort, size: controlRing, most: ring.MaxRecord(controlRing) - wire.RequestLen,
+		handle: s.arrived, wake: make(chan struct{}, 1)}
+	n.ports[wire.ControlPort].Store(s.port)
+	n.server = s
+	n.wg.Add(1)
+	go s.loop(s.queue, nil)
+	if n.manager != nil {
+		n.wg.Add(1)
+		go s.loop(s.admin, n.manager.lost)
+	}
+	return nil
+}
+
+// arrived sorts a control message. It runs where the node is polled and must not wait.
+func (s *nodeServer) arrived(r *Request) {
+	if len(r.Payload) == 0 || r.Payload[0] >= byte(numControlOps) {
+		r.refuse(ErrFail)
+		return
+	}
+	q := s.queue
+	if controlOp(r.Payload[0]) >= opMembers {
+		if s.node.manager == nil {
+			r.refuse(ErrFail)
+			return
+		}
+		q = s.admin
+	}
+	select {
+	case q <- *r:
+	default:
+		r.refuse(ErrPortFull)
+	}
+}
+
+// errLater: the answer comes from somewhere else.
+var errLater = errors.New("answered later")
+
+func (s *nodeServer) loop(q chan Request, lost chan int) {
+	defer s.node.wg.Done()
+	for {
+		select {
+		case <-s.node.ctx.Done():
+			return
+		case id := <-lost:
+			s.node.manager.bury(id)
+		case r := <-q:
+			answer, err := s.do(&r)
+			switch {
+			case err == errLater:
+			case err != nil:
+				_ = r.ReplyError(Code(codeOf(err)))
+			default:
+				b, err := json.Marshal(answer)
+				if err != nil || r.Reply(b) != nil {
+					continue // the asker is gone, or asked for more than it has room for
+				}
+			}
+		}
+	}
+}
+
+// as decodes a request and calls f with it.
+func as[T, A any](r *Request, f func(from int, req *T) (A, error)) (any, error) {
+	var req T
+	if json.Unmarshal(r.Payload[1:], &req) != nil {
+		return nil, ErrFail
+	}
+	return f(r.From, &req)
+}
+
+func (s *nodeServer) do(r *Request) (any, error) {
+	m := s.node.manager
+	switch controlOp(r.Payload[0]) {
+	case opRing:
+		return as(r, s.openRing)
+	case opAlloc:
+		return as(r, s.alloc)
+	case opFree:
+		return as(r, s.free)
+	case opKill:
+		return as(r, s.kill)
+	case opFill:
+		return as(r, s.fill)
+	case opCopy:
+		return as(r, s.copy)
+	case opTurn:
+		return as(r, func(from int, q *lockRequest) (nothing, error) { return nothing{}, s.turn(r, q) })
+	case opPass:
+		return as(r, s.pass)
+	case opMembers:
+		return as(r, m.members)
+	case opCreate:
+		return as(r, m.create)
+	case opMap:
+		return as(r, m.mapRegion)
+	case opUnmap:
+		return as(r, m.unmap)
+	case opDelete:
+		return as(r, m.delete)
+	case opGrant:
+		return as(r, m.grant)
+	case opMove:
+		return as(r, m.move)
+	case opBarrier:
+		return as(r, func(from int, q *barrierRequest) (nothing, error) { return nothing{}, m.barrier(r, q) })
+	case opSemAcquire:
+		return as(r, func(from int, q *semRequest) (nothing, error) { return nothing{}, m.acquire(r, q) })
+	case opSemRelease:
+		return as(r, m.release)
+	}
+	return nil, ErrFail
+}
+
+// openRing gives a peer a ring for a port. Asked again before anything came, as after
+// a lost answer, it gives the same one.
+func (s *nodeServer) openRing(from int, q *ringRequest) (a ringAnswer, err error) {
+	n := s.node
+	if from == n.id || q.Port < 0 || q.Port >= wire.ControlPort {
+		return a, ErrFail
+	}
+	port := n.ports[q.Port].Load()
+	if port == nil {
+		return a, ErrNoPort
+	}
+	p, err := n.peerOf(from)
+	if err != nil {
+		return a, err
+	}
+	if !p.holds(q.Head, wire.WordLen) || q.Head%8 != 0 {
+		return a, ErrBounds
+	}
+	n.pollMu.Lock() // arrivals look at p.in
+	defer n.pollMu.Unlock()
+	in := p.in[q.Port]
+	if in == nil {
+		r, err := ring.NewReceiver(port.size)
+		if err != nil {
+			return a, err
+		}
+		off, err := n.alloc(int(port.size))
+		if err != nil {
+			return a, err
+		}
+		in = &inRing{ring: r, off: off, size: port.size}
+		p.in[q.Port] = in
+	} else if in.ring.Head() != 0 || in.ring.Open() != 0 {
+		return a, ErrExists
+	}
+	in.headAt = q.Head
+	return ringAnswer{At: n.base + in.off, Size: in.size, Most: min(port.most, ring.MaxRecord(in.size)-wire.RequestLen)}, nil
+}
+
+func (s *nodeServer) left(node int) { s.locks.left(s.node, node) }
+
+func (s *nodeServer) tick(now time.Time) { s.locks.tick(s.node, now) }

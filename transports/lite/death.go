@@ -1,0 +1,132 @@
+package lite
+
+import (
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// lose ends a peer: no request of ours goes to it any more, none of its requests
+// touches our memory when lose returns, and everything that waits for it fails.
+// cause is kept for messages. Once; later calls do nothing.
+func (n *Node) lose(p *peer, cause error) {
+	n.mu.Lock()
+	if p.dead.Load() {
+		n.mu.Unlock()
+		return
+	}
+	p.cause = cause
+	p.dead.Store(true)
+	n.gone = append(n.gone, p)
+	n.mu.Unlock()
+	defer close(p.ended)
+	for _, l := range p.links {
+		// Through the lock: who posted before is seen by what follows.
+		l.mu.Lock()
+		l.broken.Store(true)
+		if len(l.backlog) > 0 {
+			l.backlog = nil
+			n.held.Add(-1)
+		}
+		l.mu.Unlock()
+	}
+	for _, l := range p.links {
+		_ = l.qp.Close() // the peer sees the end of the connection; what is outstanding is flushed
+		l.poll()
+	}
+	n.handles.lost(p.id)
+	n.calls.failAll(n, p, int32(ErrPeerDead))
+	for i := range n.clients {
+		if c := n.clients[i].Load(); c != nil {
+			c.nudge()
+		}
+	}
+	if n.server != nil {
+		n.server.left(p.id)
+	}
+	if n.manager != nil {
+		n.manager.left(p.id)
+	}
+}
+
+// reap frees what lost peers had. It belongs to Close: until then late pollers may
+// still look there.
+func (n *Node) reap() {
+	n.mu.Lock()
+	gone := n.gone
+	n.gone = nil
+	n.mu.Unlock()
+	for _, p := range gone {
+		<-p.ended
+		n.drop(p)
+	}
+}
+
+// beatLoop tells every peer that this node lives, and loses those that say nothing.
+func (n *Node) beatLoop() {
+	defer n.wg.Done()
+	t := time.NewTicker(n.cfg.Beat)
+	defer t.Stop()
+	most := max(int(n.cfg.DeadAfter/n.cfg.Beat), 2)
+	last := time.Now()
+	for {
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-t.C:
+		}
+		now := time.Now()
+		late := now.Sub(last) > n.cfg.DeadAfter/2
+		last = now
+		for i := range n.peers {
+			p := n.peers[i].Load()
+			if p == nil || p.dead.Load() {
+				continue
+			}
+			p.beat++
+			if addr, ok := p.at(beatOf(n.id), wire.WordLen); ok {
+				p.links[0].tellWord(addr, p.beat)
+			}
+			p.links[0].poll()
+			if v, whole := n.word(beatOf(p.id)); whole && v != p.seen {
+				p.seen, p.silent = v, 0
+				continue
+			}
+			if late {
+				continue // this node was the one that slept
+			}
+			if p.silent++; p.silent > most {
+				n.lose(p, ErrTimeout)
+			} else if p.links[0].qp.State() == rdma.QPErr {
+				n.lose(p, ErrPeerDead)
+			}
+		}
+		if n.server != nil {
+			n.server.tick(now)
+		}
+	}
+}
+
+// Members are the nodes that this one knows to be alive, itself included, in order.
+func (n *Node) Members() []int {
+	var ids []int
+	for i := range n.peers {
+		if p := n.peers[i].Load(); i == n.id || p != nil && !p.dead.Load() {
+			ids = append(ids, i)
+		}
+	}
+	return ids
+}
+
+// Dead says why a node is not there any more; nil while it is.
+func (n *Node) Dead(id int) error {
+	_, err := n.peerOf(id)
+	if err == nil || id == n.id {
+		return nil
+	}
+	if p := n.peers[id&(MaxNodes-1)].Load(); p != nil && p.dead.Load() {
+		return opError("node", "", p.cause)
+	}
+	return err
+}

@@ -1,0 +1,128 @@
+package lite
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+// A node that dies in silence is noticed; what lay there is lost with its own error,
+// and its name, its number and its memory elsewhere come back.
+func TestADeathIsNoticed(t *testing.T) {
+	everywhere(t, 3, Config{DeadAfter: 600 * time.Millisecond, Beat: 50 * time.Millisecond, Timeout: 5 * time.Second}, func(t *testing.T, c *cluster) {
+		cl := c.client(2, ClientConfig{Outstanding: 2})
+		h := must(cl.Malloc(RegionConfig{Name: "r", Size: ChunkSize + 100, Nodes: []int{0, 1}}))(t)
+		own := must(cl.Malloc(RegionConfig{Name: "own", Size: 100, Nodes: []int{0}}))(t)
+		must(c.nodes[1].Serve(1, PortConfig{}))(t) // it never answers
+		pend := must(cl.Start(1, 1, []byte("hello")))(t)
+		c.kill(1)
+		start := time.Now()
+		_, err := cl.Finish(pend, false)
+		wants(t, "a call to a node that died", err, ErrPeerDead)
+		if d := time.Since(start); d > 3*time.Second {
+			t.Errorf("noticed after %v", d)
+		}
+		b := make([]byte, 1)
+		wants(t, "a region that lay there", cl.Read(h, 0, b), ErrPeerDead)
+		check(t, cl.Read(own, 0, b))
+		eventually(t, "everybody knows", func() bool { return len(c.nodes[0].Members()) == 2 && len(c.nodes[2].Members()) == 2 })
+		eventually(t, "the name is free again", func() bool {
+			h, err := cl.Malloc(RegionConfig{Name: "r", Size: 8, Nodes: []int{0}})
+			return err == nil && cl.FreeRegion(h) == nil
+		})
+		_, err = cl.Call(1, 1, nil)
+		wants(t, "a new call", err, ErrPeerDead)
+		n := c.join() // takes the number of the dead
+		eventually(t, "everybody knows the new one", func() bool { return len(c.nodes[2].Members()) == 3 })
+		h = must(cl.Malloc(RegionConfig{Name: "r", Size: 100, Nodes: []int{n.ID()}}))(t)
+		check(t, cl.Write(h, 0, []byte("new")))
+	})
+}
+
+func TestLeavingIsNoticedAtOnce(t *testing.T) {
+	everywhere(t, 3, Config{}, func(t *testing.T, c *cluster) {
+		start := time.Now()
+		check(t, c.nodes[1].Close())
+		eventually(t, "everybody knows", func() bool { return len(c.nodes[0].Members()) == 2 && len(c.nodes[2].Members()) == 2 })
+		if d := time.Since(start); d > 2*time.Second {
+			t.Errorf("noticed after %v", d)
+		}
+	})
+}
+
+func TestABarrierDoesNotWaitForTheDead(t *testing.T) {
+	c := onMem(t, 3, Config{DeadAfter: 300 * time.Millisecond, Beat: 30 * time.Millisecond, Timeout: 10 * time.Second})
+	cl := c.client(2, ClientConfig{})
+	got := make(chan error)
+	go func() { got <- cl.Barrier("b", 3) }()
+	time.Sleep(20 * time.Millisecond)
+	c.kill(1)
+	wants(t, "barrier", <-got, ErrPeerDead)
+}
+
+// A stranger, or a node of another cluster, is refused and costs nothing.
+func TestStrangersAreRefused(t *testing.T) {
+	everywhere(t, 2, Config{Secret: "ours"}, func(t *testing.T, c *cluster) {
+		left := c.nodes[0].space.Left()
+		for what, cfg := range map[string]Config{"another secret": {Secret: "theirs"}, "another number of queue pairs": {Secret: "ours", Links: 2}} {
+			dev, at := c.open(9)
+			cfg.Arena, cfg.Ring, cfg.Listen, cfg.Manager, cfg.Sends = 24<<20, 64<<10, at, c.nodes[0].Addr(), c.cfg.Sends
+			_, err := Open(soon(t), dev, cfg)
+			wants(t, what, err, rdma.ErrRejected)
+			check(t, dev.Close())
+		}
+		if now := c.nodes[0].space.Left(); now != left {
+			t.Errorf("%d bytes of the arena are gone", left-now)
+		}
+		echo(t, c.nodes[0], 1, PortConfig{})
+		must(c.client(1, ClientConfig{}).Call(0, 1, nil))(t)
+	})
+}
+
+// A peer that lies about what it wrote into a ring loses its connection, and nothing
+// of this node is read or written for it.
+func TestALyingPeerCostsItself(t *testing.T) {
+	for what, lie := range map[string]func(o *outRing, r *wire.Request) (off uint32, imm uint32){
+		"a length beyond the ring": func(o *outRing, r *wire.Request) (uint32, uint32) { r.Len = 1 << 30; return 0, 0 },
+		"an answer into our own memory": func(o *outRing, r *wire.Request) (uint32, uint32) {
+			r.ReplyTo += 1 << 40
+			return 0, 0
+		},
+		"a position far away":   func(o *outRing, r *wire.Request) (uint32, uint32) { r.Start = 1 << 50; return 0, 0 },
+		"an offset outside":     func(o *outRing, r *wire.Request) (uint32, uint32) { return 0, wire.Imm(0, 1, 0xfffff0) },
+		"a port without a ring": func(o *outRing, r *wire.Request) (uint32, uint32) { return 0, wire.Imm(0, 2, 0) },
+		"a kind that is none":   func(o *outRing, r *wire.Request) (uint32, uint32) { return 0, 0xc0000000 },
+	} {
+		t.Run(what, func(t *testing.T) {
+			c := onMem(t, 3, Config{})
+			echo(t, c.nodes[0], 1, PortConfig{})
+			cl := c.client(1, ClientConfig{})
+			p := c.nodes[1].peers[0].Load()
+			out := must(cl.ring(p, 1))(t)
+			l := cl.link(p)
+			r := wire.Request{ReplyTo: c.nodes[1].base + cl.calls[0].buf, Room: cl.calls[0].room}
+			off, imm := lie(out, &r)
+			if imm == 0 {
+				imm = wire.Imm(wire.ImmRequest, 1, off)
+			}
+			var head [wire.RequestLen]byte
+			r.Put(head[:])
+			l.mu.Lock()
+			check(t, l.message(out.at+uint64(off), imm, head[:], nil, 0, 0))
+			l.mu.Unlock()
+			eventually(t, "the liar is out", func() bool { return c.nodes[0].peers[1].Load().dead.Load() })
+			must(c.client(2, ClientConfig{}).Call(0, 1, nil))(t) // the others go on
+		})
+	}
+}

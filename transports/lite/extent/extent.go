@@ -1,0 +1,93 @@
+// Package extent hands out ranges of one arena: first fit over a sorted list of
+// free ranges, merged when they touch.
+//
+// # Ownership
+//
+// A [Space] is not safe for concurrent use; it keeps numbers and touches no memory.
+//
+// # Limitations
+//
+// Ranges start at multiples of [Align]. The cost of a call grows with the number of
+// free ranges, not with the size asked for.
+package extent
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+)
+
+// Align is the alignment of every range and the unit of its size, bytes: a cache line.
+const Align = 64
+
+var (
+	// ErrFull: no free range is long enough.
+	ErrFull = errors.New("no free range of that size in the arena")
+	// ErrFree: a range was given back that is not in use.
+	ErrFree = errors.New("range is not in use")
+)
+
+type free struct{ off, len uint64 }
+
+// Space is the free part of an arena.
+type Space struct {
+	list []free
+	used map[uint64]uint64 // offset → length
+	left uint64
+}
+
+// New is the space from off to off+size, both multiples of Align.
+func New(off, size uint64) *Space {
+	return &Space{list: []free{{off, size}}, used: map[uint64]uint64{}, left: size}
+}
+
+// Alloc takes n bytes, rounded up to Align.
+func (s *Space) Alloc(n uint64) (off uint64, err error) {
+	if n == 0 || n > 1<<62 {
+		return 0, fmt.Errorf("%d bytes: %w", n, ErrFull)
+	}
+	n = (n + Align - 1) &^ (Align - 1)
+	for i := range s.list {
+		f := &s.list[i]
+		if f.len < n {
+			continue
+		}
+		off = f.off
+		f.off, f.len = f.off+n, f.len-n
+		if f.len == 0 {
+			s.list = append(s.list[:i], s.list[i+1:]...)
+		}
+		s.used[off], s.left = n, s.left-n
+		return off, nil
+	}
+	return 0, fmt.Errorf("%d bytes, %d free: %w", n, s.left, ErrFull)
+}
+
+// Free gives back the range that starts at off.
+func (s *Space) Free(off uint64) error {
+	n, ok := s.used[off]
+	if !ok {
+		return fmt.Errorf("offset %d: %w", off, ErrFree)
+	}
+	delete(s.used, off)
+	s.left += n
+	i := sort.Search(len(s.list), func(i int) bool { return s.list[i].off > off })
+	s.list = append(s.list, free{})
+	copy(s.list[i+1:], s.list[i:])
+	s.list[i] = free{off, n}
+	if i+1 < len(s.list) && s.list[i].off+s.list[i].len == s.list[i+1].off {
+		s.list[i].len += s.list[i+1].len
+		s.list = append(s.list[:i+1], s.list[i+2:]...)
+	}
+	if i > 0 && s.list[i-1].off+s.list[i-1].len == s.list[i].off {
+		s.list[i-1].len += s.list[i].len
+		s.list = append(s.list[:i], s.list[i+1:]...)
+	}
+	return nil
+}
+
+// Size is the length of the used range that starts at off, or 0.
+func (s *Space) Size(off uint64) uint64 { return s.used[off] }
+
+// Left is the number of free bytes.
+func (s *Space) Left() uint64 { return s.left }

@@ -1,0 +1,203 @@
+package lite
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Perm is what a handle may do.
+type Perm uint8
+
+// LITE's permissions (lite.h).
+const (
+	PermRead   Perm = 0x01
+	PermWrite  Perm = 0x02
+	PermShare  Perm = 0x04 // pass on what the handle itself may do
+	PermMaster Perm = 0x08 // free, move, grant
+	PermAtomic Perm = 0x10
+	PermAll         = PermRead | PermWrite | PermShare | PermMaster | PermAtomic
+)
+
+// Has tells whether all of want are granted.
+func (p Perm) Has(want Perm) bool { return p&want == want }
+
+// Handle names a region at one node. It is no key, means nothing elsewhere, and
+// never travels. The zero value is dead.
+type Handle uint64
+
+// piece is a chunk of a region: bytes of one node's arena. All but the last are
+// ChunkSize long.
+type piece struct {
+	Node int    `json:"n"`
+	Off  uint64 `json:"o"`
+	Len  uint64 `json:"l"`
+}
+
+// entry is what a handle stands for. It never changes but for the three atomics.
+type entry struct {
+	gen    uint32
+	region uint64
+	size   uint64
+	perm   Perm
+	pieces []piece
+
+	dead     atomic.Int32 // the Code why, or 0
+	inflight atomic.Int64 // operations that may touch the memory
+}
+
+// handleTable is every handle of a node.
+type handleTable struct {
+	all  []atomic.Pointer[entry]
+	mu   sync.Mutex
+	free []uint32
+	next uint32
+	gen  uint32
+	by   map[uint64][]*entry // region → its handles, to kill them
+	// Regions that were ended while an answer that names them may be on its way.
+	ended  map[uint64]bool
+	newest uint64
+}
+
+func (t *handleTable) init() {
+	t.all = make([]atomic.Pointer[entry], MaxHandles)
+	t.by, t.ended = map[uint64][]*entry{}, map[uint64]bool{}
+}
+
+// endedMost bounds the memory of ended regions. Their numbers only grow, and an
+// answer is never older than a deadline. Arbitrary.
+const endedMost = 1 << 16
+
+func (t *handleTable) add(e *entry) (Handle, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var i uint32
+	switch {
+	case t.ended[e.region]:
+		return 0, ErrDeadHandle
+	case len(t.free) > 0:
+		i = t.free[len(t.free)-1]
+		t.free = t.free[:len(t.free)-1]
+	case t.next < MaxHandles:
+		i = t.next
+		t.next++
+	default:
+		return 0, ErrNoSpace
+	}
+	t.gen++
+	if t.gen == 0 {
+		t.gen = 1
+	}
+	e.gen = t.gen
+	t.by[e.region] = append(t.by[e.region], e)
+	t.all[i].Store(e)
+	return Handle(e.gen)<<32 | Handle(i), nil
+}
+
+// remove ends one handle. It returns its entry, or nil for a dead one.
+func (t *handleTable) remove(h Handle) (e *entry, last bool) {
+	i := uint32(h)
+	if i >= MaxHandles {
+		return nil, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e = t.all[i].Load()
+	if e == nil || e.gen != uint32(h>>32) {
+		return nil, false
+	}
+	t.all[i].Store(nil)
+	t.free = append(t.free, i)
+	was := e.dead.Swap(int32(ErrDeadHandle)) != 0
+	list := t.by[e.region]
+	for k, o := range list {
+		if o == e {
+			list = append(list[:k], list[k+1:]...)
+			break
+		}
+	}
+	if len(list) == 0 {
+		delete(t.by, e.region)
+	} else {
+		t.by[e.region] = list
+	}
+	if was {
+		return nil, false
+	}
+	return e, len(list) == 0
+}
+
+// kill ends every handle of a region; they stay in the table as dead until they are
+// unmapped. It returns those that operations may still be using.
+func (t *handleTable) kill(region uint64, why Code) []*entry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended[region], t.newest = true, max(t.newest, region)
+	if len(t.ended) > endedMost {
+		for r := range t.ended {
+			if r+endedMost/2 < t.newest {
+				delete(t.ended, r)
+			}
+		}
+	}
+	list := append([]*entry(nil), t.by[region]...)
+	for _, e := range list {
+		e.dead.CompareAndSwap(0, int32(why))
+	}
+	return list
+}
+
+// lost ends every handle of a region that lies at a node, in part or whole.
+func (t *handleTable) lost(node int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, list := range t.by {
+		for _, e := range list {
+			for i := range e.pieces {
+				if e.pieces[i].Node == node {
+					e.dead.CompareAndSwap(0, int32(ErrPeerDead))
+					break
+				}
+			}
+		}
+	}
+}
+
+// enter finds what h stands for and holds it, so that it is not freed meanwhile.
+// Every success is followed by leave. This is the whole cost of the indirection.
+func (t *handleTable) enter(h Handle, want Perm, off, n uint64) (*entry, error) {
+	i := uint32(h)
+	if i >= MaxHandles {
+		return nil, ErrDeadHandle
+	}
+	e := t.all[i].Load()
+	if e == nil || e.gen != uint32(h>>32) {
+		return nil, ErrDeadHandle
+	}
+	if !e.perm.Has(want) {
+		return nil, ErrPermission
+	}
+	if off > e.size || n > e.size-off {
+		return nil, ErrBounds
+	}
+	// Held before the look, so that who kills it either is seen or waits.
+	e.inflight.Add(1)
+	if why := e.dead.Load(); why != 0 {
+		e.inflight.Add(-1)
+		return nil, errorOf(why)
+	}
+	return e, nil
+}
+
+// has tells whether a region has handles here.
+func (t *handleTable) has(region uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.by[region]) > 0
+}
+
+func (e *entry) leave() { e.inflight.Add(-1) }
+
+// find is the piece that byte off lies in, and where in it.
+func (e *entry) find(off uint64) (p *piece, at uint64) {
+	return &e.pieces[off/ChunkSize], off % ChunkSize
+}

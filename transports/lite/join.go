@@ -1,0 +1,96 @@
+package lite
+
+import (
+	"context"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+type member struct {
+	ID   int
+	Addr string
+}
+
+type membersRequest struct{ Addr string }
+
+type membersAnswer struct{ Members []member }
+
+// join connects to the manager, who gives a number, and to every node that joined
+// before. Those that join later connect to this one.
+func (n *Node) join(ctx context.Context) error {
+	n.id = -1
+	if n.manager != nil {
+		n.id = 0
+	}
+	n.start()
+	if n.manager != nil {
+		return nil
+	}
+	if _, err := n.dial(ctx, n.cfg.Manager, -1); err != nil {
+		return err
+	}
+	var a membersAnswer
+	if err := n.control(0, opMembers, membersRequest{n.lis.Addr()}, &a); err != nil {
+		return err
+	}
+	for _, m := range a.Members {
+		if m.ID == 0 || m.ID == n.id {
+			continue
+		}
+		if err := n.meet(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// meet dials a member, unless it dies meanwhile.
+func (n *Node) meet(ctx context.Context, m member) error {
+	end := time.Now().Add(n.cfg.Timeout)
+	for {
+		_, err := n.dial(ctx, m.Addr, m.ID)
+		if err == nil {
+			return nil
+		}
+		var now membersAnswer
+		if err := n.control(0, opMembers, membersRequest{n.lis.Addr()}, &now); err != nil {
+			return err
+		}
+		there := false
+		for _, o := range now.Members {
+			there = there || o == m
+		}
+		switch {
+		case !there:
+			return nil
+		case time.Now().After(end) || ctx.Err() != nil:
+			return &rdma.OpError{Op: "connect to node", Object: m.Addr, Err: err}
+		}
+		time.Sleep(n.cfg.Beat)
+	}
+}
+
+// start runs the node's goroutines.
+func (n *Node) start() {
+	n.wg.Add(3)
+	go n.pollLoop()
+	go n.acceptLoop()
+	go n.beatLoop()
+}
+
+// Await waits until count nodes are members, this one included.
+func (n *Node) Await(ctx context.Context, count int) error {
+	t := time.NewTicker(5 * time.Millisecond)
+	defer t.Stop()
+	for len(n.Members()) < count {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return opError("await", "members", ctx.Err())
+		case <-n.ctx.Done():
+			return opError("await", "members", ErrClosed)
+		}
+	}
+	return nil
+}

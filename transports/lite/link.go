@@ -1,0 +1,266 @@
+package lite
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+const (
+	pollBatch = 32
+	// backlogMax is how many messages of the node itself may wait for room in one
+	// queue pair. A peer that makes more wait is no peer. Arbitrary.
+	backlogMax = 1024
+)
+
+// A work request ID says what its completion means.
+//
+//	63..60 kind | 59..44 places it frees | 43..28 client | 27..0 operation
+//	63..60 kind | 59..44 places it frees | 43..0 extent of the arena, in units of 64 bytes
+const (
+	idQuiet = uint64(iota) // nobody waits for it
+	idOp                   // a client's operation
+	idFree                 // an extent goes back to the arena
+)
+
+const (
+	idKindShift   = 60
+	idCoverShift  = 44
+	idClientShift = 28
+	idOpMask      = 1<<idClientShift - 1
+)
+
+// errNoCredit: the peer has no receive for another message yet.
+var errNoCredit = errors.New("no receive at the peer")
+
+// link is one queue pair to a peer. Everything that is posted goes through mu, every
+// completion of the send queue through pollMu, and arrivals through the node's.
+type link struct {
+	node  *Node
+	peer  *peer
+	index int // among the links to the peer
+	place int // in node.links
+	qp    rdma.QP
+	cq    rdma.CQ
+
+	mu      sync.Mutex
+	depth   int
+	inUse   atomic.Int32
+	dark    int    // unsignalled requests since the last signalled one
+	seq     uint64 // requests posted
+	sent    uint64 // messages posted, each of which takes a receive
+	stage   uint64 // arena offset of depth places of stageLen
+	lkey    uint32
+	backlog []held
+	wrs     [2]rdma.SendWR
+	broken  atomic.Bool
+
+	pollMu sync.Mutex
+	wcs    [pollBatch]rdma.WC
+	waitMu sync.Mutex // who sleeps on cq
+
+	// Under node.pollMu.
+	notes  uint64 // arena offset of depth receives of 8 bytes
+	again  []rdma.RecvWR
+	taken  uint64 // receives posted again
+	toldOf uint64 // of them the peer knows
+}
+
+// held is a message of the node itself that waits for room.
+type held struct {
+	remote uint64
+	imm    uint32
+	tell   bool
+	data   []byte
+}
+
+// post puts wr, whose operation, flags and elements are set, into the queue; l.mu is
+// held. rdma.ErrQueueFull leaves nothing behind.
+func (l *link) post(wr *rdma.SendWR, id uint64) error {
+	if l.broken.Load() {
+		return ErrPeerDead
+	}
+	if int(l.inUse.Load()) >= l.depth {
+		return rdma.ErrQueueFull
+	}
+	if wr.Flags&rdma.Signaled == 0 && l.dark+1 >= l.depth/4 {
+		// A queue of nothing but unsignalled requests never frees a place (IBTA 10.7.3.1).
+		wr.Flags |= rdma.Signaled
+	}
+	wr.ID = id | uint64(l.dark+1)<<idCoverShift
+	wr.RKey = l.peer.rkey
+	n, err := l.qp.PostSend(unsafe.Slice(wr, 1))
+	if n == 0 {
+		if err != nil && !errors.Is(err, rdma.ErrQueueFull) {
+			err = ErrPeerDead
+		}
+		return err
+	}
+	l.seq++
+	l.inUse.Add(1)
+	if l.dark++; wr.Flags&rdma.Signaled != 0 {
+		l.dark = 0
+	}
+	return nil
+}
+
+// staged is the memory beside the next place of the queue. It is free: the request
+// that had it is depth requests old.
+func (l *link) staged() (mem []byte, addr uint64) {
+	off := l.stage + l.seq%uint64(l.depth)*stageLen
+	return l.node.bytes(off, stageLen), l.node.base + off
+}
+
+// credit tells whether the peer has a receive for one more message.
+func (l *link) credit() bool {
+	back, ok := l.node.word(creditOf(l.peer.id, l.index))
+	if !ok {
+		return false
+	}
+	// A peer that claims more receives than were used gains nothing: one message
+	// without a receive ends its connection.
+	return l.sent-back < uint64(l.depth) || back > l.sent
+}
+
+// message writes head and body to remote, and tells the peer with imm. body must lie
+// in the arena when both are longer than stageLen; it is then the device's until the
+// completion with id. l.mu is held. rdma.ErrQueueFull and errNoCredit leave nothing behind.
+func (l *link) message(remote uint64, imm uint32, head, body []byte, flags rdma.SendFlags, id uint64) error {
+	if !l.credit() {
+		return errNoCredit
+	}
+	wr := &l.wrs[0]
+	*wr = rdma.SendWR{Op: rdma.OpWriteImm, Flags: flags, RemoteAddr: remote, Imm: imm, NumSGE: 1}
+	mem, addr := l.staged()
+	n := copy(mem, head)
+	if len(head)+len(body) <= stageLen {
+		n += copy(mem[n:], body)
+	} else {
+		off, ok := l.node.inside(body)
+		if !ok {
+			return ErrMemory
+		}
+		wr.NumSGE = 2
+		wr.SGE[1] = rdma.SGE{Addr: l.node.base + off, Len: uint32(len(body)), LKey: l.lkey}
+	}
+	wr.SGE[0] = rdma.SGE{Addr: addr, Len: uint32(n), LKey: l.lkey}
+	if !l.node.cfg.Sends {
+		if err := l.post(wr, id); err != nil {
+			return err
+		}
+	} else if err := l.twoPosts(wr, imm, id); err != nil {
+		return err
+	}
+	l.sent++
+	l.node.counts.messages.Add(1)
+	return nil
+}
+
+// twoPosts is a message over a device without immediate data: a write, and a send
+// behind it, which is delivered when the write has been placed (RFC 5040 §5.5).
+func (l *link) twoPosts(wr *rdma.SendWR, imm uint32, id uint64) error {
+	if int(l.inUse.Load())+2 > l.depth {
+		return rdma.ErrQueueFull
+	}
+	wr.Op = rdma.OpWrite
+	if err := l.post(wr, id); err != nil {
+		return err
+	}
+	mem, addr := l.staged()
+	mem[0], mem[1], mem[2], mem[3] = byte(imm>>24), byte(imm>>16), byte(imm>>8), byte(imm)
+	note := &l.wrs[1]
+	*note = rdma.SendWR{Op: rdma.OpSend, NumSGE: 1}
+	note.SGE[0] = rdma.SGE{Addr: addr, Len: 4, LKey: l.lkey}
+	if err := l.post(note, 0); err != nil {
+		// The write stands alone: the other end would wait for ever.
+		l.broken.Store(true)
+		return ErrPeerDead
+	}
+	return nil
+}
+
+// writeWord writes a checked word to remote; l.mu is held.
+func (l *link) writeWord(remote, v uint64) error {
+	mem, addr := l.staged()
+	wire.PutWord(mem, v)
+	wr := &l.wrs[0]
+	*wr = rdma.SendWR{Op: rdma.OpWrite, RemoteAddr: remote, NumSGE: 1}
+	wr.SGE[0] = rdma.SGE{Addr: addr, Len: wire.WordLen, LKey: l.lkey}
+	return l.post(wr, 0)
+}
+
+// tellWord is writeWord that never waits: what finds no room is posted later.
+func (l *link) tellWord(remote, v uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.backlog) > 0 || l.writeWord(remote, v) != nil {
+		b := make([]byte, wire.WordLen)
+		wire.PutWord(b, v)
+		l.hold(held{remote: remote, data: b})
+	}
+}
+
+// hold keeps h for later; l.mu is held.
+func (l *link) hold(h held) {
+	if l.broken.Load() {
+		return
+	}
+	if len(l.backlog) >= backlogMax {
+		l.broken.Store(true)
+		return
+	}
+	if len(l.backlog) == 0 {
+		l.node.held.Add(1)
+		l.node.wake()
+	}
+	l.backlog = append(l.backlog, h)
+}
+
+// flush posts what waits, as far as there is room.
+func (l *link) flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.backlog) == 0 {
+		return
+	}
+	k := 0
+	for ; k < len(l.backlog) && !l.broken.Load(); k++ {
+		if l.postHeld(&l.backlog[k]) != nil {
+			break
+		}
+	}
+	if l.broken.Load() {
+		k = len(l.backlog)
+	}
+	l.backlog = append(l.backlog[:0], l.backlog[k:]...)
+	if len(l.backlog) == 0 {
+		l.node.held.Add(-1)
+	}
+}
+
+func (l *link) postHeld(h *held) error {
+	if len(h.data) <= stageLen {
+		if h.tell {
+			return l.message(h.remote, h.imm, h.data, nil, 0, 0)
+		}
+		mem, addr := l.staged()
+		wr := &l.wrs[0]
+		*wr = rdma.SendWR{Op: rdma.OpWrite, RemoteAddr: h.remote, NumSGE: 1}
+		wr.SGE[0] = rdma.SGE{Addr: addr, Len: uint32(copy(mem, h.data)), LKey: l.lkey}
+		return l.post(wr, 0)
+	}
+	off, err := l.node.alloc(len(h.data))
+	if err != nil {
+		return err
+	}
+	b := l.node.bytes(off, len(h.data))
+	copy(b, h.data)
+	if err = l.message(h.remote, h.imm, nil, b, rdma.Signaled, idFree<<idKindShift|off/64); err != nil {
+		l.node.free(off)
+	}
+	return err
+}

@@ -1,0 +1,160 @@
+package lite
+
+import (
+	"encoding/binary"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// A lock is 64 bytes at its home: the next ticket, the ticket that is served, and who
+// serves it. Taking a free lock is one atomic round trip: the ticket is drawn and the
+// served one read by two requests that travel together.
+const (
+	lockNext    = 0
+	lockServing = 8
+	lockOwner   = 16 // (node + 1) << 32 | low bits of the ticket
+	lockLen     = 64
+)
+
+// Lock is a ticket lock in the cluster as one client uses it. First come, first
+// served. The lock of an owner whose node dies is free again when its home has
+// noticed: after Config.DeadAfter and a beat.
+type Lock struct {
+	c      *Client
+	h      Handle
+	mem    uint64 // own arena: what was served, and who owns
+	ticket uint64
+	held   bool
+	region uint64
+	home   int
+}
+
+type lockRequest struct {
+	Region, Ticket uint64
+	Give           bool // the asker does not want its turn any more
+}
+
+// NewLock makes a lock at a node and opens it. ErrNotSupported of package rdma on a
+// device without atomics.
+func (c *Client) NewLock(name string, home int) (*Lock, error) {
+	h, err := c.Malloc(RegionConfig{Name: name, Size: lockLen, Nodes: []int{home}, Open: PermRead | PermWrite | PermAtomic})
+	if err != nil {
+		return nil, err
+	}
+	return c.lockAt(h)
+}
+
+// OpenLock finds a lock by name.
+func (c *Client) OpenLock(name string) (*Lock, error) {
+	h, err := c.Map(name, PermRead|PermWrite|PermAtomic, "")
+	if err != nil {
+		return nil, err
+	}
+	return c.lockAt(h)
+}
+
+func (c *Client) lockAt(h Handle) (*Lock, error) {
+	if !c.node.caps.Ops.Has(rdma.OpFetchAdd) || !c.node.caps.Ops.Has(rdma.OpCmpSwap) {
+		return nil, &rdma.MissingError{Gaps: []string{"operation fetch_add", "operation cmp_swap"}}
+	}
+	e, err := c.node.handles.enter(h, PermRead|PermWrite|PermAtomic, 0, lockLen)
+	if err != nil {
+		return nil, err
+	}
+	defer e.leave()
+	mem, err := c.node.alloc(64)
+	if err != nil {
+		return nil, err
+	}
+	return &Lock{c: c, h: h, mem: mem, region: e.region, home: e.pieces[0].Node}, nil
+}
+
+// Close lets go of the lock's memory at this client; a held lock is unlocked.
+func (l *Lock) Close() error {
+	var err error
+	if l.held {
+		err = l.Unlock()
+	}
+	if l.mem != 0 {
+		l.c.node.free(l.mem)
+		l.mem = 0
+		return err
+	}
+	return err
+}
+
+// Lock waits for the lock, at most for the client's timeout: ErrTimeout then, and the
+// turn is passed on.
+func (l *Lock) Lock() error {
+	if l.held {
+		return ErrFail // a second one of the same owner would wait for itself
+	}
+	c := l.c
+	served := Op{Kind: OpRead, Handle: l.h, Off: lockServing, Local: l.mem, Len: 8, Quiet: true}
+	draw := Op{Kind: OpFetchAdd, Handle: l.h, Off: lockNext, Local: l.mem + 8, Len: 8, Add: 1}
+	if err := c.both(&draw, &served); err != nil {
+		return err
+	}
+	serving := binary.NativeEndian.Uint64(c.node.bytes(l.mem, 8))
+	l.ticket = binary.NativeEndian.Uint64(c.node.bytes(l.mem+8, 8))
+	if serving != l.ticket {
+		if err := c.ask(l.home, opTurn, lockRequest{Region: l.region, Ticket: l.ticket}, nil); err != nil {
+			// The home may have given the turn meanwhile: it takes it back.
+			_ = c.ask(l.home, opPass, lockRequest{Region: l.region, Ticket: l.ticket, Give: true}, nil)
+			return err
+		}
+	}
+	l.held = true
+	binary.NativeEndian.PutUint64(c.node.bytes(l.mem+16, 8), uint64(c.node.id+1)<<32|l.ticket&0xffffffff)
+	return c.run(&Op{Kind: OpWrite, Handle: l.h, Off: lockOwner, Local: l.mem + 16, Len: 8})
+}
+
+// Unlock passes the lock on. ErrLockLost: it was taken away, because this node was
+// thought dead.
+func (l *Lock) Unlock() error {
+	if !l.held {
+		return ErrLockLost
+	}
+	c := l.c
+	l.held = false
+	pass := Op{Kind: OpCmpSwap, Handle: l.h, Off: lockServing, Local: l.mem + 8, Len: 8, Add: l.ticket, Swap: l.ticket + 1}
+	next := Op{Kind: OpRead, Handle: l.h, Off: lockNext, Local: l.mem, Len: 8, Quiet: true}
+	if err := c.both(&pass, &next); err != nil {
+		return err
+	}
+	switch {
+	case binary.NativeEndian.Uint64(c.node.bytes(l.mem+8, 8)) != l.ticket:
+		return ErrLockLost
+	case binary.NativeEndian.Uint64(c.node.bytes(l.mem, 8)) == l.ticket+1:
+		return nil // nobody waits
+	}
+	return c.ask(l.home, opPass, lockRequest{Region: l.region, Ticket: l.ticket + 1}, nil)
+}
+
+// both runs two operations that travel together and reports the first failure.
+func (c *Client) both(a, b *Op) error {
+	for w := (waiter{}); ; {
+		if err := c.post(a); err == nil {
+			break
+		} else if err != rdma.ErrQueueFull || int(c.tail-c.head) >= c.cfg.Depth-1 {
+			return err
+		}
+		if !w.look(c) {
+			return ErrTimeout
+		}
+	}
+	first := &c.ops[(c.tail-1)&uint32(len(c.ops)-1)]
+	err := c.run(b)
+	for w := (waiter{}); first.left.Load() != 0; {
+		c.drive(first.nodes)
+		if !w.look(c) {
+			c.giveUp(first.nodes)
+			return ErrTimeout
+		}
+	}
+	c.tail--
+	if st := rdma.Status(first.bad.Load()); err == nil && st != rdma.StatusSuccess {
+		err = c.failure(first.nodes, st)
+	}
+	return err
+}

@@ -1,0 +1,368 @@
+package lite
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"sync"
+	"time"
+)
+
+// manager is the directory of a cluster: who is a member, and which regions there
+// are. Its requests are handled one after the other by the admin loop of its node;
+// mu is for what others call.
+type manager struct {
+	node   *Node
+	client *Client // to ask nodes
+
+	mu      sync.Mutex
+	addrs   map[int]string
+	given   map[int]time.Time // numbers whose owners have not shown up yet
+	lost    chan int          // nodes whose regions must be seen to
+	leaving map[int]bool      // likewise: their numbers are not given again yet
+
+	names   map[string]*region
+	byID    map[uint64]*region
+	lastID  uint64
+	dying   []*region
+	meeting map[string]*barrier
+	sems    map[string]*semaphore
+}
+
+// region is one named piece of memory.
+type region struct {
+	id       uint64
+	name     string
+	size     uint64
+	open     Perm // what any node with the password may have
+	password [32]byte
+	pieces   []piece
+	grants   map[int]Perm // what a node may have without it
+	mapped   map[int]bool // nodes with handles
+	masters  int
+}
+
+func newManager(n *Node) (*manager, error) {
+	m := &manager{node: n, addrs: map[int]string{}, given: map[int]time.Time{}, lost: make(chan int, MaxNodes*4),
+		leaving: map[int]bool{}, names: map[string]*region{}, byID: map[uint64]*region{},
+		meeting: map[string]*barrier{}, sems: map[string]*semaphore{}}
+	var err error
+	m.client, err = n.newClient(ClientConfig{MaxReply: controlReply})
+	return m, err
+}
+
+// number gives a node that joins its number.
+func (m *manager) number() (uint8, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id := 1; id < MaxNodes; id++ {
+		p := m.node.peers[id].Load()
+		if p != nil && !p.dead.Load() || m.leaving[id] {
+			continue
+		}
+		if t, ok := m.given[id]; ok && time.Since(t) < m.node.cfg.DeadAfter {
+			continue
+		}
+		m.given[id] = time.Now()
+		return uint8(id), nil
+	}
+	return 0, ErrNoSpace
+}
+
+// members tells a node who was there before it, and keeps where it is reached.
+func (m *manager) members(from int, q *membersRequest) (a membersAnswer, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id := range MaxNodes {
+		addr, ok := m.addrs[id]
+		if ok && id != from {
+			a.Members = append(a.Members, member{id, addr})
+		}
+	}
+	m.addrs[from] = q.Addr
+	delete(m.given, from)
+	return a, nil
+}
+
+// left is told of a node that is gone.
+func (m *manager) left(id int) {
+	m.mu.Lock()
+	delete(m.addrs, id)
+	m.leaving[id] = true
+	m.mu.Unlock()
+	select {
+	case m.lost <- id:
+	case <-m.node.ctx.Done():
+	}
+}
+
+// bury ends the regions that lay at a dead node, and lets go of those that only it
+// still held. It runs in the admin loop.
+func (m *manager) bury(id int) {
+	m.mourn(id)
+	for _, r := range m.byID {
+		delete(r.grants, id)
+		delete(r.mapped, id)
+		for _, p := range r.pieces {
+			if p.Node == id {
+				m.end(r, ErrPeerDead)
+				break
+			}
+		}
+	}
+	dying := m.dying
+	m.dying = nil
+	for _, r := range dying {
+		delete(r.mapped, id)
+		if len(r.mapped) > 0 {
+			m.dying = append(m.dying, r)
+		} else {
+			m.giveBack(r.id, r.pieces)
+		}
+	}
+	m.mu.Lock()
+	delete(m.leaving, id)
+	m.mu.Unlock()
+}
+
+type createRequest struct {
+	Name     string
+	Size     uint64
+	Nodes    []int // where the chunks lie, by turns
+	Open     Perm
+	Password []byte
+	At       uint64 // memory of the asker's own arena that is published; 0: the nodes find some
+}
+
+type mapAnswer struct {
+	Region uint64
+	Size   uint64
+	Perm   Perm
+	Pieces []piece
+}
+
+func (m *manager) create(from int, q *createRequest) (a mapAnswer, err error) {
+	switch {
+	case q.Name == "" || len(q.Name) > 255 || q.Size == 0 || len(q.Nodes) == 0 || len(q.Nodes) > MaxNodes || q.Open&^PermAll != 0:
+		return a, ErrFail
+	case m.names[q.Name] != nil:
+		return a, ErrExists
+	case q.Size > maxRegion:
+		return a, ErrNoSpace
+	}
+	m.lastID++
+	id := m.lastID
+	var pieces []piece
+	switch {
+	case q.At == 0:
+		pieces, err = m.place(id, q.Size, q.Nodes)
+	case q.Nodes[0] != from:
+		err = ErrPermission // nobody publishes another node's memory
+	default:
+		pieces = lie(from, q.At, q.Size)
+	}
+	if err != nil {
+		return a, err
+	}
+	r := &region{id: id, name: q.Name, size: q.Size, open: q.Open, password: sha256.Sum256(q.Password), pieces: pieces,
+		grants: map[int]Perm{from: PermAll}, mapped: map[int]bool{from: true}}
+	m.names[q.Name], m.byID[id] = r, r
+	return mapAnswer{id, q.Size, PermAll, pieces}, nil
+}
+
+// maxRegion keeps the list of pieces within one control message.
+const maxRegion = 1024 * ChunkSize
+
+type allocRequest struct {
+	Region uint64
+	Sizes  []uint64
+}
+
+type allocAnswer struct{ Offs []uint64 }
+
+type freeRequest struct {
+	Region uint64
+	Offs   []uint64
+}
+
+// place takes chunks on the nodes by turns, all or none.
+func (m *manager) place(id, size uint64, nodes []int) ([]piece, error) {
+	var pieces []piece
+	sizes := map[int][]uint64{}
+	for i := 0; size > 0; i++ {
+		n := min(size, ChunkSize)
+		node := nodes[i%len(nodes)]
+		pieces = append(pieces, piece{Node: node, Len: n})
+		sizes[node] = append(sizes[node], n)
+		size -= n
+	}
+	offs := map[int][]uint64{}
+	for node, list := range sizes {
+		var a allocAnswer
+		err := m.client.ask(node, opAlloc, allocRequest{id, list}, &a)
+		if err == nil && len(a.Offs) != len(list) {
+			err = ErrFail
+		}
+		if err != nil {
+			for node, list := range offs {
+				_ = m.client.ask(node, opFree, freeRequest{id, list}, nil) // a node that is gone needs none
+			}
+			return nil, err
+		}
+		offs[node] = a.Offs
+	}
+	for i := range pieces {
+		p := &pieces[i]
+		p.Off, offs[p.Node] = offs[p.Node][0], offs[p.Node][1:]
+	}
+	return pieces, nil
+}
+
+func (m *manager) giveBack(id uint64, pieces []piece) {
+	offs := map[int][]uint64{}
+	for _, p := range pieces {
+		offs[p.Node] = append(offs[p.Node], p.Off)
+	}
+	for node, list := range offs {
+		_ = m.client.ask(node, opFree, freeRequest{id, list}, nil) // a node that is gone needs none
+	}
+}
+
+type mapRequest struct {
+	Name     string
+	Want     Perm
+	Password []byte
+}
+
+func (m *manager) mapRegion(from int, q *mapRequest) (a mapAnswer, err error) {
+	r := m.names[q.Name]
+	if r == nil {
+		return a, ErrNoRegion
+	}
+	if !r.grants[from].Has(q.Want) {
+		sum := sha256.Sum256(q.Password)
+		if subtle.ConstantTimeCompare(sum[:], r.password[:]) != 1 {
+			return a, ErrPassword
+		}
+		if !(r.open | r.grants[from]).Has(q.Want) {
+			return a, ErrPermission
+		}
+	}
+	r.mapped[from] = true
+	return mapAnswer{r.id, r.size, q.Want, r.pieces}, nil
+}
+
+type regionRequest struct {
+	Region uint64
+	Node   int  // grant: to whom
+	Perm   Perm // grant: what; of the asker's handle
+	Mine   Perm
+	Nodes  []int // move: where to
+	Why    Code  // kill: what dead handles answer
+}
+
+func (m *manager) unmap(from int, q *regionRequest) (nothing, error) {
+	if r := m.byID[q.Region]; r != nil {
+		delete(r.mapped, from)
+	}
+	return nothing{}, nil
+}
+
+// may holds what a node asks for a region against what it was given. A handle's own
+// rights are checked where it lives; this is for nodes that do not.
+func (m *manager) may(from int, id uint64, want Perm) (*region, error) {
+	r := m.byID[id]
+	switch {
+	case r == nil:
+		return nil, ErrDeadHandle
+	case !(r.grants[from] | r.open).Has(want):
+		return nil, ErrPermission
+	}
+	return r, nil
+}
+
+func (m *manager) delete(from int, q *regionRequest) (nothing, error) {
+	r, err := m.may(from, q.Region, PermMaster)
+	if err == nil {
+		m.end(r, ErrDeadHandle)
+	}
+	return nothing{}, err
+}
+
+// end kills every handle of a region and gives its memory back when nobody can
+// touch it any more: at once, or when the node that does not let go is gone.
+func (m *manager) end(r *region, why Code) {
+	delete(m.names, r.name)
+	delete(m.byID, r.id)
+	m.kill(r, why)
+	if len(r.mapped) > 0 {
+		m.dying = append(m.dying, r)
+		return
+	}
+	m.giveBack(r.id, r.pieces)
+}
+
+// kill ends the handles of a region, and strikes off the nodes that have done it.
+func (m *manager) kill(r *region, why Code) {
+	for node := range r.mapped {
+		err := m.client.ask(node, opKill, regionRequest{Region: r.id, Why: why}, nil)
+		if err == nil || err == ErrPeerDead || err == ErrNoMember {
+			delete(r.mapped, node)
+		}
+	}
+}
+
+func (m *manager) grant(from int, q *regionRequest) (nothing, error) {
+	r, err := m.may(from, q.Region, PermMaster)
+	if err == ErrPermission {
+		// Who may share passes on what it has, and no mastery.
+		r, err = m.may(from, q.Region, PermShare|q.Perm)
+		if q.Perm.Has(PermMaster) {
+			err = ErrPermission
+		}
+	}
+	if err != nil {
+		return nothing{}, err
+	}
+	if q.Perm&^PermAll != 0 || q.Node < 0 || q.Node >= MaxNodes {
+		return nothing{}, ErrFail
+	}
+	r.grants[q.Node] |= q.Perm
+	return nothing{}, nil
+}
+
+// move puts a region onto other nodes: everybody's handles die, the nodes that had
+// the bytes copy them, and the asker maps what is new.
+func (m *manager) move(from int, q *regionRequest) (a mapAnswer, err error) {
+	r, err := m.may(from, q.Region, PermMaster)
+	if err != nil {
+		return a, err
+	}
+	if len(q.Nodes) == 0 || len(q.Nodes) > MaxNodes {
+		return a, ErrFail
+	}
+	m.lastID++
+	id := m.lastID
+	pieces, err := m.place(id, r.size, q.Nodes)
+	if err != nil {
+		return a, err
+	}
+	m.kill(r, ErrDeadHandle)
+	if len(r.mapped) > 0 { // somebody may still write to the old place
+		m.giveBack(id, pieces)
+		return a, ErrFail
+	}
+	for i, p := range r.pieces {
+		to := pieces[i]
+		err := m.client.ask(p.Node, opCopy, copyRequest{Region: r.id, Off: p.Off, Len: p.Len, Node: to.Node, To: to.Off}, nil)
+		if err != nil { // the old place is still whole
+			m.giveBack(id, pieces)
+			return a, err
+		}
+	}
+	old, oldID := r.pieces, r.id
+	delete(m.byID, r.id)
+	r.id, r.pieces, r.mapped = id, pieces, map[int]bool{from: true}
+	m.byID[id] = r
+	m.giveBack(oldID, old)
+	return mapAnswer{id, r.size, q.Mine, pieces}, nil
+}

@@ -1,0 +1,303 @@
+package lite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/rdmaperf/rdmaperf/transports/lite/extent"
+	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Node is one member of a cluster: an arena, queue pairs to every other node, and
+// what all clients of this process share. Its methods are safe for concurrent use.
+type Node struct {
+	dev   rdma.Device
+	caps  rdma.Caps
+	cfg   Config
+	id    int
+	token [8]byte
+
+	buf   rdma.Buffer // all of arena
+	arena *rdma.Arena
+	mr    rdma.MR
+	mem   []byte
+	base  uint64
+
+	spaceMu sync.Mutex
+	space   *extent.Space
+	owned   map[uint64]map[uint64]uint64 // region → its extents here, offset and length
+	lent    map[uint64]bool              // regions whose extents are a client's own (Publish)
+
+	lis    rdma.Listener
+	recvCQ rdma.CQ
+
+	peers   [MaxNodes]atomic.Pointer[peer]
+	links   [MaxNodes * MaxLinks]atomic.Pointer[link]
+	clients [MaxClients]atomic.Pointer[Client]
+	handles handleTable
+	calls   callTable
+	ports   [wire.Ports]atomic.Pointer[Port]
+
+	pollMu   sync.Mutex
+	wcs      [pollBatch]rdma.WC
+	request1 Request       // the arrival at hand, under pollMu
+	activity atomic.Uint64 // polls by callers
+	sleeping atomic.Pointer[context.CancelFunc]
+	kick     chan struct{}
+	held     atomic.Int32 // links with a backlog
+	idle     atomic.Uint32
+
+	leader    atomic.Pointer[Client] // the caller that polls for all
+	followers atomic.Int32           // callers that sleep meanwhile
+
+	load load // of high priority, for SW-Pri
+
+	mu      sync.Mutex
+	closed  bool
+	gone    []*peer // lost and not yet freed
+	ctlMu   sync.Mutex
+	ctl     *Client // for control calls; under ctlMu
+	manager *manager
+	server  *nodeServer
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	serial atomic.Uint64 // numbers for what may have to be called off
+	counts counts
+}
+
+// counts are what tests and results read.
+type counts struct {
+	heads, credits, messages, pieces atomic.Uint64
+}
+
+// Counts is a snapshot of what the node posted.
+type Counts struct {
+	Messages uint64 // requests, one-way messages and replies
+	Heads    uint64 // positions of rings told to senders
+	Credits  uint64 // receives told to senders
+	Pieces   uint64 // work requests of one-sided operations
+	Links    int    // queue pairs, all peers together
+}
+
+// Counts reads the counters.
+func (n *Node) Counts() Counts {
+	c := Counts{Messages: n.counts.messages.Load(), Heads: n.counts.heads.Load(), Credits: n.counts.credits.Load(), Pieces: n.counts.pieces.Load()}
+	for i := range n.links {
+		if n.links[i].Load() != nil {
+			c.Links++
+		}
+	}
+	return c
+}
+
+// ID is the node's number in the cluster; 0 is the manager.
+func (n *Node) ID() int { return n.id }
+
+// Addr is where other nodes reach it.
+func (n *Node) Addr() string { return n.lis.Addr() }
+
+// Device is the device below.
+func (n *Node) Device() rdma.Device { return n.dev }
+
+// Name is the tier over the device, as results print it.
+func (n *Node) Name() string { return Name(n.cfg, n.dev) }
+
+// Name is how results name the tier over a device.
+func Name(cfg Config, dev rdma.Device) string {
+	p := []string{fmt.Sprintf("k=%d", cfg.Links)}
+	if cfg.Sends {
+		p = append(p, "sends")
+	}
+	switch cfg.QoS {
+	case QoSHWSep:
+		p = append(p, "hwsep")
+	case QoSSWPri:
+		p = append(p, "swpri")
+	}
+	return "lite(" + strings.Join(p, ",") + ")+" + dev.Name()
+}
+
+// inside tells whether b lies in the arena, and where.
+func (n *Node) inside(b []byte) (off uint64, ok bool) {
+	if len(b) == 0 {
+		return 0, true
+	}
+	addr := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+	if addr < n.base || addr-n.base > uint64(len(n.mem)) || uint64(len(b)) > uint64(len(n.mem))-(addr-n.base) {
+		return 0, false
+	}
+	return addr - n.base, true
+}
+
+// alloc takes bytes of the arena for the node itself.
+func (n *Node) alloc(size int) (uint64, error) {
+	n.spaceMu.Lock()
+	defer n.spaceMu.Unlock()
+	off, err := n.space.Alloc(uint64(size))
+	if err != nil {
+		return 0, ErrNoSpace
+	}
+	return off, nil
+}
+
+func (n *Node) free(off uint64) {
+	n.spaceMu.Lock()
+	defer n.spaceMu.Unlock()
+	// Only what alloc gave comes here.
+	_ = n.space.Free(off)
+}
+
+func (n *Node) bytes(off uint64, size int) []byte {
+	return n.mem[off : off+uint64(size) : off+uint64(size)]
+}
+
+// Open makes a node and joins it to its cluster. It owns neither dev nor ctx, which
+// bounds the joining only.
+func Open(ctx context.Context, dev rdma.Device, cfg Config) (*Node, error) {
+	caps := dev.Caps()
+	cfg, err := cfg.normal(&caps)
+	if err != nil {
+		return nil, opError("join", cfg.Manager, err)
+	}
+	n := &Node{dev: dev, caps: caps, cfg: cfg, token: wire.TokenOf(cfg.Secret), kick: make(chan struct{}, 1),
+		owned: map[uint64]map[uint64]uint64{}, lent: map[uint64]bool{}}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.handles.init()
+	if err := n.create(ctx); err == nil {
+		err = n.join(ctx)
+		if err == nil {
+			return n, nil
+		}
+		return nil, opError("join", cfg.Manager, errors.Join(err, n.Close()))
+	} else {
+		return nil, opError("join", cfg.Manager, errors.Join(err, n.Close()))
+	}
+}
+
+// create makes everything local.
+func (n *Node) create(ctx context.Context) (err error) {
+	// Huge pages, where the system has some: a NIC has few translations.
+	arena, err := rdma.NewArena(n.cfg.Arena, rdma.ArenaConfig{})
+	if err != nil {
+		return err
+	}
+	n.arena, n.buf = arena, arena.Buffer()
+	n.mem, n.base = n.buf.Bytes(), n.buf.Addr()
+	access := rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead
+	if n.caps.Ops.Has(rdma.OpFetchAdd) {
+		access |= rdma.RemoteAtomic
+	}
+	if n.mr, err = n.dev.RegMR(0, n.buf, access); err != nil {
+		n.mr = nil
+		return err
+	}
+	n.space = extent.New(mailEnd, uint64(len(n.mem)-mailEnd)&^(extent.Align-1))
+	if n.recvCQ, err = n.dev.NewCQ(min(MaxNodes*n.cfg.Links*n.cfg.Depth, n.caps.MaxCQE)); err != nil {
+		n.recvCQ = nil
+		return err
+	}
+	if n.lis, err = n.dev.Listen(ctx, n.cfg.Listen, MaxNodes*n.cfg.Links); err != nil {
+		n.lis = nil
+		return err
+	}
+	if n.ctl, err = n.newClient(ClientConfig{Outstanding: 1, MaxReply: controlReply}); err != nil {
+		return err
+	}
+	return n.serveControl()
+}
+
+// Progress takes what arrived, as every caller that waits does. Who polls memory that
+// others write calls it now and then.
+func (n *Node) Progress() int {
+	k := n.poll()
+	if k == 0 {
+		n.Idle()
+	}
+	return k
+}
+
+// Idle is said by callers that look by themselves, each time they found nothing: the
+// polling goroutine leaves arrivals to them.
+func (n *Node) Idle() {
+	if n.idle.Add(1)%64 == 0 {
+		n.polling()
+	}
+}
+
+// Yield is for who looks by himself: it lets goroutines and other threads run.
+func (n *Node) Yield() { yield() }
+
+// Arena is how many bytes the node registered.
+func (n *Node) Arena() int { return len(n.mem) }
+
+// Left is how many bytes of the arena are free.
+func (n *Node) Left() int {
+	n.spaceMu.Lock()
+	defer n.spaceMu.Unlock()
+	return int(n.space.Left())
+}
+
+// Leave tells every node in order that this one goes: what it posted arrives. Close
+// follows. It waits until ctx ends, at most.
+func (n *Node) Leave(ctx context.Context) {
+	for i := range n.peers {
+		p := n.peers[i].Load()
+		if p == nil || p.dead.Load() {
+			continue
+		}
+		for _, l := range p.links {
+			_ = l.qp.Disconnect(ctx) // who does not answer in time is left without
+		}
+	}
+}
+
+// Close leaves the cluster at once and frees everything: clients, ports, regions
+// that lie here. Other nodes notice. Idempotent.
+func (n *Node) Close() error {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil
+	}
+	n.closed = true
+	n.mu.Unlock()
+	for i := range n.ports {
+		if p := n.ports[i].Load(); p != nil {
+			p.Close()
+		}
+	}
+	n.cancel()
+	var errs []error
+	if n.lis != nil {
+		errs = append(errs, n.lis.Close())
+	}
+	n.wake()
+	n.wg.Wait()
+	for i := range n.peers {
+		if p := n.peers[i].Load(); p != nil {
+			n.lose(p, ErrClosed)
+		}
+	}
+	n.reap()
+	n.calls.failAll(n, nil, int32(ErrClosed))
+	if n.recvCQ != nil {
+		errs = append(errs, n.recvCQ.Close())
+	}
+	var held error
+	if n.mr != nil {
+		held = n.mr.Close()
+		errs = append(errs, held)
+	}
+	if held == nil && n.arena != nil {
+		errs = append(errs, n.arena.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,191 @@
+package lite
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// What a node does for others: it hands out its arena, ends handles, and moves bytes
+// that lie there.
+
+func (s *nodeServer) alloc(from int, q *allocRequest) (a allocAnswer, err error) {
+	if from != 0 {
+		return a, ErrPermission // only the manager places regions
+	}
+	n := s.node
+	n.spaceMu.Lock()
+	defer n.spaceMu.Unlock()
+	for _, size := range q.Sizes {
+		off, err := n.space.Alloc(size)
+		if err != nil {
+			for _, off := range a.Offs {
+				_ = n.space.Free(off)
+				delete(n.owned[q.Region], off)
+			}
+			return allocAnswer{}, ErrNoSpace
+		}
+		if n.owned[q.Region] == nil {
+			n.owned[q.Region] = map[uint64]uint64{}
+		}
+		n.owned[q.Region][off] = size
+		clear(n.bytes(off, int(size)))
+		a.Offs = append(a.Offs, off)
+	}
+	return a, nil
+}
+
+func (s *nodeServer) free(from int, q *freeRequest) (nothing, error) {
+	if from != 0 {
+		return nothing{}, ErrPermission
+	}
+	n := s.node
+	s.locks.forget(q.Region)
+	n.spaceMu.Lock()
+	defer n.spaceMu.Unlock()
+	for _, off := range q.Offs {
+		if _, ok := n.owned[q.Region][off]; !ok {
+			continue
+		}
+		delete(n.owned[q.Region], off)
+		if !n.lent[q.Region] {
+			_ = n.space.Free(off)
+		}
+	}
+	if len(n.owned[q.Region]) == 0 {
+		delete(n.owned, q.Region)
+		delete(n.lent, q.Region)
+	}
+	return nothing{}, nil
+}
+
+// owns tells whether a range lies in an extent of a region here.
+func (n *Node) owns(region, off, size uint64) bool {
+	n.spaceMu.Lock()
+	defer n.spaceMu.Unlock()
+	for at, len := range n.owned[region] {
+		if off >= at && off-at <= len && size <= len-(off-at) {
+			return true
+		}
+	}
+	return false
+}
+
+// kill ends the handles of a region and answers when nothing touches its memory any more.
+func (s *nodeServer) kill(from int, q *regionRequest) (nothing, error) {
+	if from != 0 {
+		return nothing{}, ErrPermission
+	}
+	n := s.node
+	list := n.handles.kill(q.Region, Code(codeOf(q.Why)))
+	end := time.Now().Add(n.cfg.Timeout / 2)
+	for turn := 0; ; turn++ {
+		busy := false
+		for _, e := range list {
+			busy = busy || e.inflight.Load() > 0
+		}
+		if !busy {
+			return nothing{}, nil
+		}
+		if turn%1024 == 1023 && (time.Now().After(end) || n.ctx.Err() != nil) {
+			return nothing{}, ErrFail
+		}
+		// Who posted them may not be polling.
+		n.driveAll()
+		runtime.Gosched()
+	}
+}
+
+type fillRequest struct {
+	Region, Off, Len uint64
+	Byte             byte
+}
+
+func (s *nodeServer) fill(_ int, q *fillRequest) (nothing, error) {
+	n := s.node
+	if !n.owns(q.Region, q.Off, q.Len) {
+		return nothing{}, ErrBounds
+	}
+	b := n.bytes(q.Off, int(q.Len))
+	if q.Byte == 0 {
+		clear(b)
+		return nothing{}, nil
+	}
+	for i := range b {
+		b[i] = q.Byte
+	}
+	return nothing{}, nil
+}
+
+type copyRequest struct {
+	Region, Off, Len uint64 // what lies here
+	Node             int    // where it goes
+	To               uint64
+	Into             uint64 // the region there, checked when it is this node
+}
+
+func (s *nodeServer) copy(_ int, q *copyRequest) (nothing, error) {
+	n := s.node
+	if !n.owns(q.Region, q.Off, q.Len) {
+		return nothing{}, ErrBounds
+	}
+	if q.Node != n.id {
+		return nothing{}, s.work.put(q.Node, q.To, q.Off, q.Len)
+	}
+	if q.Into != 0 && !n.owns(q.Into, q.To, q.Len) || q.To > uint64(len(n.mem)) || q.Len > uint64(len(n.mem))-q.To || q.To < mailEnd {
+		return nothing{}, ErrBounds
+	}
+	copy(n.bytes(q.To, int(q.Len)), n.bytes(q.Off, int(q.Len))) // memmove(3)
+	return nothing{}, nil
+}
+
+// put writes bytes of this node's arena into another's, without a handle: the node
+// itself was asked to. It returns when the bytes have arrived: where completions are
+// local a read behind the write tells (RFC 5040 §5.5).
+func (c *Client) put(node int, to, local, size uint64) error {
+	p, err := c.node.peerOf(node)
+	if err != nil {
+		return err
+	}
+	at, ok := p.at(to, int(size))
+	if !ok || to < mailEnd {
+		return ErrBounds
+	}
+	ops := []Op{{Kind: OpWrite, Local: local, Len: uint32(size)}}
+	if c.node.caps.Completion == rdma.CompletionLocal && size > 0 {
+		ops = append(ops, Op{Kind: OpRead, Local: c.word, Len: 1})
+	}
+	for i := range ops {
+		if err := c.raw(&ops[i], node, at-p.base); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// raw is run without a handle.
+func (c *Client) raw(o *Op, node int, at uint64) error {
+	s := &c.ops[c.tail&uint32(len(c.ops)-1)]
+	s.entry, s.nodes, s.quiet = &entry{}, 0, false
+	s.entry.inflight.Store(1)
+	s.bad.Store(0)
+	s.left.Store(1)
+	w := waiter{}
+	for {
+		err := c.there(o, s, node, at, o.Local, o.Len)
+		if err == nil {
+			break
+		}
+		if err != rdma.ErrQueueFull {
+			return err
+		}
+		c.drive(1 << node)
+		if !w.look(c) {
+			return ErrTimeout
+		}
+	}
+	c.tail++
+	c.part(s)
+	return c.ended(o.Len > longMessage)
+}

@@ -1,0 +1,313 @@
+package lite
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// OpKind is a one-sided operation.
+type OpKind uint8
+
+const (
+	OpWrite OpKind = iota
+	OpRead
+	OpFetchAdd // 8 bytes
+	OpCmpSwap  // 8 bytes
+	numOpKinds
+	OpMessage OpKind = numOpKinds // of Done alone: what PostMessage posted
+)
+
+var opKinds = [numOpKinds]struct {
+	perm   Perm
+	op     rdma.Opcode
+	atomic bool
+}{
+	OpWrite:    {PermWrite, rdma.OpWrite, false},
+	OpRead:     {PermRead, rdma.OpRead, false},
+	OpFetchAdd: {PermAtomic, rdma.OpFetchAdd, true},
+	OpCmpSwap:  {PermAtomic, rdma.OpCmpSwap, true},
+}
+
+// Op is one operation on a region, without pointers.
+type Op struct {
+	Handle Handle
+	Off    uint64 // in the region, bytes; atomics: a multiple of 8
+	Local  uint64 // in the arena of the node, bytes (Client.Offset)
+	Add    uint64 // fetch_add: addend; cmp_swap: expected
+	Swap   uint64 // cmp_swap: new value
+	Len    uint32 // bytes; atomics: 8
+	Slot   uint32 // the caller's; comes back in Done
+	Kind   OpKind
+	Quiet  bool // no Done on success
+	Fence  bool // behind all earlier reads of the client to that node; for devices with rdma.FeatFence
+}
+
+// Done is one finished operation.
+type Done struct {
+	Slot   uint32
+	Len    uint32
+	Kind   OpKind
+	Status rdma.Status // of the first part that failed
+}
+
+// Offset is where b lies in the arena; ErrMemory when it does not.
+func (c *Client) Offset(b []byte) (uint64, error) {
+	off, ok := c.node.inside(b)
+	if !ok {
+		return 0, ErrMemory
+	}
+	return off, nil
+}
+
+// Post starts operations in order. n < len(ops) comes with the reason:
+// rdma.ErrQueueFull means poll and try the rest again. The local bytes are the
+// tier's until the operation is polled.
+func (c *Client) Post(ops []Op) (n int, err error) {
+	for n < len(ops) {
+		if err = c.post(&ops[n]); err != nil {
+			break
+		}
+		n++
+	}
+	return n, err
+}
+
+// PostOne is Post of one operation.
+func (c *Client) PostOne(o *Op) error { return c.post(o) }
+
+// PostMessage starts a one-way message of size bytes at local, in the node's arena, to a
+// port of another node. The bytes are the tier's until the message is polled, as Done of
+// the kind OpMessage. tag, below 1<<24, travels with it. rdma.ErrQueueFull: there is no
+// room here or at the peer, and there may be later. The first message to a port waits
+// for its ring.
+func (c *Client) PostMessage(node, port int, tag uint32, local uint64, size, slot uint32, quiet, fence bool) error {
+	n := c.node
+	if int(c.tail-c.head) >= c.cfg.Depth {
+		return rdma.ErrQueueFull
+	}
+	if local > uint64(len(n.mem)) || uint64(size) > uint64(len(n.mem))-local {
+		return ErrMemory
+	}
+	if port < 0 || port >= wire.ControlPort || tag>>24 != 0 {
+		return ErrNoPort
+	}
+	p, err := n.peerOf(node)
+	if err != nil {
+		return err
+	}
+	out, err := c.ring(p, port)
+	if err != nil {
+		return err
+	}
+	s := &c.ops[c.tail&uint32(len(c.ops)-1)]
+	s.entry, s.slot, s.len, s.kind, s.quiet, s.nodes, s.class = &unhandled, slot, size, OpMessage, quiet, 1<<node, classNone
+	s.bad.Store(0)
+	s.left.Store(1)
+	unhandled.inflight.Add(1)
+	l := c.link(p)
+	id := idOp<<idKindShift | uint64(c.num)<<idClientShift | uint64(c.tail)&uint64(len(c.ops)-1)
+	r := wire.Request{Slot: tag, Priority: c.cfg.Priority}
+	if err := out.send(l, port, wire.ImmOneWay, &r, n.bytes(local, int(size)), rdma.Signaled|fenced(fence), id); err != nil {
+		unhandled.leave()
+		if err == ErrPortFull || err == errNoCredit || err == rdma.ErrQueueFull {
+			l.poll()
+			err = rdma.ErrQueueFull
+		}
+		return err
+	}
+	c.tail++
+	return nil
+}
+
+func fenced(yes bool) rdma.SendFlags {
+	if yes {
+		return rdma.Fence
+	}
+	return 0
+}
+
+// unhandled is what operations without a handle hold.
+var unhandled entry
+
+// post checks one operation and posts its parts. The parts of one that finds no room
+// half-way are waited for, so that an operation is posted whole or not at all.
+func (c *Client) post(o *Op) error {
+	if int(c.tail-c.head) >= c.cfg.Depth {
+		return rdma.ErrQueueFull
+	}
+	if o.Kind >= numOpKinds {
+		return rdma.ErrNotSupported
+	}
+	k := &opKinds[o.Kind]
+	n := c.node
+	size := uint64(o.Len)
+	if o.Local > uint64(len(n.mem)) || size > uint64(len(n.mem))-o.Local {
+		return ErrMemory
+	}
+	if k.atomic {
+		if !n.caps.Ops.Has(k.op) {
+			return rdma.ErrNotSupported
+		}
+		if size != 8 || o.Off&7 != 0 {
+			return ErrBounds
+		}
+	}
+	e, err := n.handles.enter(o.Handle, k.perm, o.Off, size)
+	if err != nil {
+		return err
+	}
+	s := &c.ops[c.tail&uint32(len(c.ops)-1)]
+	s.entry, s.slot, s.len, s.kind, s.quiet, s.nodes, s.class = e, o.Slot, o.Len, o.Kind, o.Quiet, 0, classNone
+	s.bad.Store(0)
+	// One part is held by this loop, so that the operation does not end under it.
+	s.left.Store(1)
+	if n.cfg.QoS == QoSSWPri {
+		s.posted, s.class = n.load.begin(c.cfg.Priority > 0)
+	}
+	err = c.parts(o, s, e)
+	if err != nil && s.nodes == 0 {
+		s.left.Store(0)
+		n.load.end(s.posted, s.class)
+		e.leave()
+		return err
+	}
+	if err != nil {
+		s.bad.CompareAndSwap(0, uint32(rdma.StatusRetryExcErr))
+	}
+	c.tail++
+	c.part(s)
+	return nil
+}
+
+// parts posts a work request for each run of bytes on one node.
+func (c *Client) parts(o *Op, s *op, e *entry) error {
+	off, local, left := o.Off, o.Local, uint64(o.Len)
+	for first := true; left > 0 || first; first = false {
+		if left == 0 { // nothing moves
+			return nil
+		}
+		p, at := e.find(off)
+		size := min(left, p.Len-at)
+		var err error
+		if p.Node == c.node.id {
+			c.here(o, p.Off+at, local, size)
+		} else {
+			err = c.there(o, s, p.Node, p.Off+at, local, uint32(size))
+		}
+		if err != nil {
+			return err
+		}
+		off, local, left = off+size, local+size, left-size
+	}
+	return nil
+}
+
+// there posts one part to another node.
+func (c *Client) there(o *Op, s *op, node int, at, local uint64, size uint32) error {
+	n := c.node
+	p, err := n.peerOf(node)
+	if err != nil {
+		return err
+	}
+	l := c.link(p)
+	wr := &c.wr
+	wr.Op, wr.Flags, wr.NumSGE, wr.Priority = opKinds[o.Kind].op, rdma.Signaled|fenced(o.Fence), 1, c.cfg.Priority
+	wr.RemoteAddr, wr.CompareAdd, wr.Swap = p.base+at, o.Add, o.Swap
+	wr.SGE[0] = rdma.SGE{Addr: n.base + local, Len: size, LKey: l.lkey}
+	id := idOp<<idKindShift | uint64(c.num)<<idClientShift | uint64(c.tail)&uint64(len(c.ops)-1)
+	s.left.Add(1)
+	started := s.nodes != 0
+	for w := (waiter{}); ; {
+		l.mu.Lock()
+		// The last places are for the answers and words of the node itself.
+		if int(l.inUse.Load()) < l.depth-l.depth/8 {
+			err = l.post(wr, id)
+		} else {
+			err = rdma.ErrQueueFull
+		}
+		l.mu.Unlock()
+		if err != rdma.ErrQueueFull || !started {
+			break
+		}
+		if l.poll() == 0 && !w.again(c, false, 1<<node) {
+			err = ErrTimeout
+			break
+		}
+	}
+	if err != nil {
+		s.left.Add(-1)
+		return err
+	}
+	s.nodes |= 1 << node
+	n.counts.pieces.Add(1)
+	return nil
+}
+
+// here carries out one part in the own arena.
+func (c *Client) here(o *Op, at, local, size uint64) {
+	m := c.node.mem
+	mine, its := m[local:local+size], m[at:at+size]
+	switch o.Kind {
+	case OpWrite:
+		copy(its, mine)
+	case OpRead:
+		copy(mine, its)
+	default:
+		w := (*uint64)(unsafe.Pointer(&its[0]))
+		old := atomic.LoadUint64(w)
+		if o.Kind == OpFetchAdd {
+			old = atomic.AddUint64(w, o.Add) - o.Add
+		} else {
+			for old == o.Add && !atomic.CompareAndSwapUint64(w, old, o.Swap) {
+				old = atomic.LoadUint64(w)
+			}
+		}
+		*(*uint64)(unsafe.Pointer(&mine[0])) = old
+	}
+}
+
+// finished is the end of one part, told by whoever polled it.
+func (c *Client) finished(i uint32, st rdma.Status) {
+	s := &c.ops[i&uint32(len(c.ops)-1)]
+	if st != rdma.StatusSuccess {
+		s.bad.CompareAndSwap(0, uint32(st))
+	}
+	c.part(s)
+}
+
+func (c *Client) part(s *op) {
+	e, posted, class := s.entry, s.posted, s.class // the slot is the poster's again when nothing is left
+	if s.left.Add(-1) == 0 {
+		e.leave()
+		if class != classNone {
+			c.node.load.end(posted, class)
+		}
+		c.nudge()
+	}
+}
+
+// Poll moves up to len(dst) finished operations into dst, in the order in which they
+// were posted, and never blocks.
+func (c *Client) Poll(dst []Done) (n int, err error) {
+	for turn := 0; ; turn++ {
+		for n < len(dst) && c.head != c.tail {
+			s := &c.ops[c.head&uint32(len(c.ops)-1)]
+			if s.left.Load() != 0 {
+				break
+			}
+			st := rdma.Status(s.bad.Load())
+			if !s.quiet || st != rdma.StatusSuccess {
+				dst[n] = Done{Slot: s.slot, Len: s.len, Kind: s.kind, Status: st}
+				n++
+			}
+			c.head++
+		}
+		if n > 0 || turn > 0 || c.head == c.tail {
+			return n, nil
+		}
+		c.drive(c.ops[c.head&uint32(len(c.ops)-1)].nodes)
+	}
+}

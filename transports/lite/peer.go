@@ -1,0 +1,64 @@
+package lite
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
+)
+
+// peer is another node as this one sees it.
+type peer struct {
+	id   int
+	rkey uint32
+	base uint64 // of its arena
+	size uint64
+
+	links []*link       // all of them once joined
+	ended chan struct{} // closed when everything of a dead peer has come to its end
+	dead  atomic.Bool
+	cause error // why, before dead is set
+
+	opening sync.Mutex // one client at a time asks for a ring
+
+	mu  sync.Mutex
+	out [wire.Ports]*outRing // rings at that node that this one writes
+	in  [wire.Ports]*inRing  // rings here that it writes; read under pollMu too
+
+	ctlRing uint64 // own arena: the ring for its control messages
+	ctlHead uint64 // own arena: where it writes the head of ours
+
+	beat, seen uint64 // own sign of life; the last of the peer's
+	silent     int    // beats without one
+	born       time.Time
+}
+
+// at is the address of offset off of the peer's arena; ok only inside it.
+func (p *peer) at(off uint64, n int) (uint64, bool) {
+	return p.base + off, off <= p.size && uint64(n) <= p.size-off
+}
+
+// holds tells whether n bytes at addr lie in the peer's arena.
+func (p *peer) holds(addr uint64, n uint64) bool {
+	return addr >= p.base && addr-p.base <= p.size && n <= p.size-(addr-p.base)
+}
+
+// link is the queue pair for a client's number. All links of a peer are there
+// before it is reachable.
+func (p *peer) link(i int) *link { return p.links[i%len(p.links)] }
+
+// peerOf is a node that is alive.
+func (n *Node) peerOf(id int) (*peer, error) {
+	if id < 0 || id >= MaxNodes {
+		return nil, ErrNoMember
+	}
+	p := n.peers[id].Load()
+	switch {
+	case p == nil:
+		return nil, ErrNoMember
+	case p.dead.Load():
+		return nil, ErrPeerDead
+	}
+	return p, nil
+}

@@ -1,0 +1,245 @@
+package lite
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// poll takes completions of the link's own operations. Whoever finds somebody else
+// at it has nothing to do.
+func (l *link) poll() int {
+	if !l.pollMu.TryLock() {
+		return 0
+	}
+	k, err := l.cq.Poll(l.wcs[:])
+	for i := range l.wcs[:k] {
+		l.completed(&l.wcs[i])
+	}
+	l.pollMu.Unlock()
+	if err != nil {
+		l.node.lose(l.peer, err)
+	}
+	return k
+}
+
+func (l *link) completed(wc *rdma.WC) {
+	if wc.Status == rdma.StatusSuccess {
+		l.inUse.Add(-int32(wc.ID >> idCoverShift & 0xffff))
+	} else {
+		l.broken.Store(true)
+	}
+	switch wc.ID >> idKindShift {
+	case idOp:
+		if c := l.node.clients[wc.ID>>idClientShift&0xffff].Load(); c != nil {
+			c.finished(uint32(wc.ID&idOpMask), wc.Status)
+		}
+	case idFree:
+		l.node.free(wc.ID & (1<<idCoverShift - 1) * 64)
+	}
+	if wc.Status != rdma.StatusSuccess && !l.peer.dead.Load() {
+		go l.node.lose(l.peer, &rdma.StatusError{WC: *wc})
+	}
+}
+
+// poll takes what arrived from all peers. One goroutine at a time is inside.
+func (n *Node) poll() int {
+	if !n.pollMu.TryLock() {
+		return 0
+	}
+	defer n.pollMu.Unlock()
+	k, err := n.recvCQ.Poll(n.wcs[:])
+	for i := range n.wcs[:k] {
+		n.arrived(&n.wcs[i])
+	}
+	if err != nil && k == 0 && n.ctx.Err() == nil {
+		for i := range n.peers { // arrivals were lost: nothing can be trusted any more
+			if p := n.peers[i].Load(); p != nil && !p.dead.Load() {
+				go n.lose(p, err)
+			}
+		}
+	}
+	if n.held.Load() > 0 {
+		n.flushHeld()
+	}
+	return k
+}
+
+func (n *Node) flushHeld() {
+	for i := range n.peers {
+		p := n.peers[i].Load()
+		if p == nil || p.dead.Load() {
+			continue
+		}
+		for _, l := range p.links {
+			l.poll()
+			l.flush()
+		}
+	}
+}
+
+// arrived handles one completion of a receive; pollMu is held.
+func (n *Node) arrived(wc *rdma.WC) {
+	l := n.links[wc.ID>>32].Load()
+	if l == nil {
+		return
+	}
+	if wc.Status != rdma.StatusSuccess {
+		l.broken.Store(true)
+		if !l.peer.dead.Load() {
+			go n.lose(l.peer, &rdma.StatusError{WC: *wc})
+		}
+		return
+	}
+	imm := wc.Imm
+	if wc.Flags&rdma.WithImm == 0 {
+		b := n.mem[l.notes+wc.ID&0xffffffff*8:]
+		imm = uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
+		if wc.ByteLen != 4 {
+			imm = 0xffffffff
+		}
+	}
+	l.repost(uint32(wc.ID))
+	kind, port, low, ok := wire.ParseImm(imm)
+	switch {
+	case !ok:
+		go n.lose(l.peer, wire.ErrPeer)
+	case kind == wire.ImmReply:
+		n.calls.replied(n, l.peer, low)
+	default:
+		if err := n.request(l, port, low, kind == wire.ImmOneWay); err != nil {
+			go n.lose(l.peer, err)
+		}
+	}
+}
+
+// repost gives a receive back, in batches, and tells the peer once a quarter of the
+// queue; pollMu is held.
+func (l *link) repost(slot uint32) {
+	l.again = append(l.again, l.receive(slot))
+	if len(l.again) < cap(l.again) {
+		return
+	}
+	if _, err := l.qp.PostRecv(l.again); err != nil {
+		l.broken.Store(true)
+		return
+	}
+	l.taken += uint64(len(l.again))
+	l.again = l.again[:0]
+	if l.taken-l.toldOf >= uint64(l.depth/4) {
+		l.toldOf = l.taken
+		addr, _ := l.peer.at(creditOf(l.node.id, l.index), wire.WordLen)
+		l.tellWord(addr, l.taken)
+		l.node.counts.credits.Add(1)
+	}
+}
+
+// receive is the receive of a slot. It has room for the number that a send carries.
+func (l *link) receive(slot uint32) rdma.RecvWR {
+	wr := rdma.RecvWR{ID: uint64(l.place)<<32 | uint64(slot), NumSGE: 1}
+	wr.SGE[0] = rdma.SGE{Addr: l.node.base + l.notes + uint64(slot)*8, Len: 8, LKey: l.lkey}
+	return wr
+}
+
+const (
+	// busyPolls is how many polls by callers in one nap mean that they look after what
+	// arrives themselves. Arbitrary.
+	busyPolls = 16
+	// nap is how long the polling goroutine leaves them alone: what nobody waits for
+	// may be late by that much.
+	nap = time.Millisecond
+)
+
+// pollLoop is the node's one polling goroutine.
+func (n *Node) pollLoop() {
+	defer n.wg.Done()
+	if n.cfg.Polling == PollSpin {
+		n.spinLoop()
+		return
+	}
+	var seen uint64
+	last := time.Now()
+	for empty := 0; n.ctx.Err() == nil; {
+		if n.poll() > 0 {
+			empty = 0
+			last = time.Now()
+			continue
+		}
+		if empty++; empty%16 != 0 {
+			continue
+		}
+		if now := time.Now(); now.Sub(last) < n.cfg.Spin {
+			runtime.Gosched()
+			continue
+		}
+		if a := n.activity.Load(); a-seen >= busyPolls || n.held.Load() > 0 || !n.caps.Features.Has(rdma.FeatEvents) {
+			seen = a
+			n.nap()
+			continue
+		}
+		n.sleep()
+		last = time.Now()
+	}
+}
+
+func (n *Node) spinLoop() {
+	for empty := 1; n.ctx.Err() == nil; empty++ {
+		if n.poll() > 0 {
+			empty = 0
+		} else if empty%64 == 0 {
+			yield()
+		}
+	}
+}
+
+func (n *Node) nap() {
+	t := time.NewTimer(nap)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-n.kick:
+	case <-n.ctx.Done():
+	}
+}
+
+// sleep waits for an arrival, a wake, or a caller that polls.
+func (n *Node) sleep() {
+	ctx, cancel := context.WithCancel(n.ctx)
+	defer cancel()
+	n.sleeping.Store(&cancel)
+	defer n.sleeping.Store(nil)
+	// Arm comes before the check, so that an arrival either is found by it or wakes.
+	if n.recvCQ.Arm(false) != nil || n.poll() > 0 || n.held.Load() > 0 {
+		return
+	}
+	select {
+	case <-n.kick:
+		return
+	default:
+	}
+	// An error is the end of the node, a wake, or found by the next poll.
+	_ = n.recvCQ.Wait(ctx)
+}
+
+// wake makes the polling goroutine look.
+func (n *Node) wake() {
+	select {
+	case n.kick <- struct{}{}:
+	default:
+	}
+	if c := n.sleeping.Load(); c != nil {
+		(*c)()
+	}
+}
+
+// polling is said by callers now and then while they poll: a polling goroutine that
+// sleeps in the device would wake for every packet of theirs.
+func (n *Node) polling() {
+	n.activity.Add(busyPolls)
+	if c := n.sleeping.Load(); c != nil {
+		(*c)()
+	}
+}

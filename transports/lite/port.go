@@ -1,0 +1,340 @@
+package lite
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/lite/ring"
+	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// PortConfig is how a node serves a port.
+type PortConfig struct {
+	MaxRequest int // bytes; 0 takes what the node's ring size allows. A larger one makes larger rings
+	// Handle, when set, is called for every message by whoever polls the node. It must
+	// not block. The request is the handler's until it returns; to answer later it
+	// keeps a copy. Without Handle, messages wait for Port.Recv.
+	Handle func(r *Request)
+}
+
+// Port is a number under which a node takes messages.
+type Port struct {
+	node   *Node
+	num    int
+	most   uint64
+	size   uint64
+	handle func(r *Request)
+	closed atomic.Bool
+
+	mu    sync.Mutex
+	queue []Request // ring of messages that nobody took
+	first int
+	count int
+	wake  chan struct{}
+	some  atomic.Int32 // = count, to look without the lock
+	lanes atomic.Int64 // messages taken and not released
+}
+
+// Request is one message. Payload lies in the ring until Reply or Release; after
+// that the request is dead.
+type Request struct {
+	Payload  []byte
+	From     int // node
+	Priority uint8
+	OneWay   bool
+	Tag      uint32 // of PostMessage and SendTagged; of a call, its number at the caller
+
+	node  *Node
+	port  *Port
+	link  *link // nil for a message from this node
+	ring  *inRing
+	start uint64
+	to    uint64 // where the answer goes
+	room  uint32
+	slot  uint32
+}
+
+// Serve opens a port, 0 to 62. ErrExists while it is open.
+func (n *Node) Serve(num int, cfg PortConfig) (*Port, error) {
+	if num < 0 || num >= wire.ControlPort {
+		return nil, opError("serve", "port", ErrNoPort)
+	}
+	p := &Port{node: n, num: num, size: uint64(n.cfg.Ring), handle: cfg.Handle, wake: make(chan struct{}, 1)}
+	if cfg.MaxRequest > 0 {
+		size, err := ring.SizeFor(uint64(cfg.MaxRequest + wire.RequestLen))
+		if err != nil {
+			return nil, opError("serve", "port", ErrTooBig)
+		}
+		p.size = max(p.size, size)
+	}
+	p.most = ring.MaxRecord(p.size) - wire.RequestLen
+	if cfg.MaxRequest > 0 {
+		p.most = uint64(cfg.MaxRequest)
+	}
+	if !n.ports[num].CompareAndSwap(nil, p) {
+		return nil, opError("serve", "port", ErrExists)
+	}
+	return p, nil
+}
+
+// MaxRequest is the longest message that the port takes, bytes.
+func (p *Port) MaxRequest() int { return int(p.most) }
+
+// Close refuses what waits and all that comes.
+func (p *Port) Close() {
+	if p.closed.Swap(true) {
+		return
+	}
+	p.node.ports[p.num].CompareAndSwap(p, nil)
+	for {
+		r, ok := p.pop()
+		if !ok {
+			break
+		}
+		r.refuse(ErrNoPort)
+	}
+	signal(p.wake)
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// request handles an arrival in a ring; pollMu is held. An error is the end of the peer.
+func (n *Node) request(l *link, num int, off uint32, oneWay bool) error {
+	in := l.peer.in[num]
+	if in == nil {
+		return wire.ErrPeer
+	}
+	h, body, err := in.take(n, off)
+	if err != nil {
+		return err
+	}
+	if !oneWay && (h.Room < wire.ReplyLen || !l.peer.holds(h.ReplyTo, uint64(h.Room))) {
+		return wire.ErrPeer // the answer would go to other memory than the caller's
+	}
+	r := &n.request1
+	*r = Request{Payload: body, From: l.peer.id, Priority: h.Priority, OneWay: oneWay, Tag: h.Slot,
+		node: n, link: l, ring: in, start: h.Start, to: h.ReplyTo, room: h.Room, slot: h.Slot}
+	if p := n.ports[num].Load(); p != nil {
+		p.deliver(r)
+	} else {
+		r.refuse(ErrNoPort)
+	}
+	return nil
+}
+
+// deliver hands a message to the port's handler or queue. The queue is bounded by
+// the rings: what is in it occupies them.
+func (p *Port) deliver(r *Request) {
+	r.port = p
+	if p.handle != nil {
+		p.handle(r)
+		return
+	}
+	p.mu.Lock()
+	if p.count == len(p.queue) {
+		grown := make([]Request, max(2*p.count, 64))
+		for i := range p.count {
+			grown[i] = p.queue[(p.first+i)%len(p.queue)]
+		}
+		p.queue, p.first = grown, 0
+	}
+	p.queue[(p.first+p.count)%len(p.queue)] = *r
+	p.count++
+	p.some.Store(int32(p.count))
+	p.mu.Unlock()
+	signal(p.wake)
+}
+
+func (p *Port) pop() (r Request, ok bool) {
+	if p.some.Load() == 0 {
+		return r, false
+	}
+	p.mu.Lock()
+	if p.count > 0 {
+		r, ok = p.queue[p.first], true
+		p.queue[p.first] = Request{}
+		p.first = (p.first + 1) % len(p.queue)
+		p.count--
+		p.some.Store(int32(p.count))
+	}
+	p.mu.Unlock()
+	return r, ok
+}
+
+// TryRecv takes the oldest message, or answers ErrEmpty. It polls the node.
+func (p *Port) TryRecv() (Request, error) {
+	r, ok := p.pop()
+	if !ok {
+		p.node.poll()
+		if r, ok = p.pop(); !ok {
+			if p.closed.Load() {
+				return r, ErrClosed
+			}
+			return r, ErrEmpty
+		}
+	}
+	return r, nil
+}
+
+// Recv takes the oldest message, or answers ErrTimeout after d, or ErrClosed. how
+// says whether it polls or sleeps meanwhile.
+func (p *Port) Recv(d time.Duration, how Waiting) (Request, error) {
+	var start time.Time
+	for i := 1; ; i++ {
+		r, err := p.TryRecv()
+		if err != ErrEmpty {
+			return r, err
+		}
+		if i%128 != 0 && how != WaitSleep {
+			continue
+		}
+		now := time.Now()
+		if start.IsZero() {
+			start = now
+		}
+		waited := now.Sub(start)
+		switch {
+		case waited > d:
+			return Request{}, ErrTimeout
+		case how == WaitPoll || how == WaitAdaptive && waited < p.node.cfg.Spin:
+			p.node.polling()
+			runtime.Gosched()
+			continue
+		}
+		p.node.doze(p.wake, d-waited)
+	}
+}
+
+// Doze sleeps until wake has a token or d is over. The polling goroutine must not nap
+// meanwhile: nobody else looks.
+func (n *Node) Doze(wake <-chan struct{}, d time.Duration) { n.doze(wake, d) }
+
+func (n *Node) doze(wake <-chan struct{}, d time.Duration) {
+	signal(n.kick)
+	t := time.NewTimer(min(d, 100*time.Millisecond))
+	select {
+	case <-wake:
+	case <-t.C:
+	case <-n.ctx.Done():
+	}
+	t.Stop()
+}
+
+// Release ends a one-way message, or refuses to answer with ErrFail.
+func (r *Request) Release() {
+	if !r.OneWay {
+		r.refuse(ErrFail)
+		return
+	}
+	r.done()
+}
+
+func (r *Request) done() {
+	if r.ring != nil {
+		r.ring.release(r.link.peer, r.start)
+	}
+}
+
+// refuse answers with an error instead of bytes.
+func (r *Request) refuse(code Code) {
+	if r.OneWay {
+		r.done()
+		return
+	}
+	_ = r.answer(code, nil) // a caller that is gone needs no answer
+}
+
+// Reply answers with b, which is copied, and ends the request. ErrTooBig when the
+// caller has no room for b: it is told so.
+func (r *Request) Reply(b []byte) error {
+	switch {
+	case r.OneWay:
+		r.done()
+		return ErrFail
+	case len(b)+wire.ReplyLen > int(r.room):
+		if err := r.answer(ErrTooBig, nil); err != nil {
+			return err
+		}
+		return ErrTooBig
+	}
+	return r.answer(0, b)
+}
+
+// ReplyCode answers with a number above 0, which is the application's, and bytes: the
+// caller gets both, as Client.Finish says.
+func (r *Request) ReplyCode(code Code, b []byte) error {
+	if code <= 0 || len(b)+wire.ReplyLen > int(r.room) {
+		return r.answer(ErrTooBig, nil)
+	}
+	return r.answer(code, b)
+}
+
+// ReplyError answers with an error of this package.
+func (r *Request) ReplyError(code Code) error { return r.answer(code, nil) }
+
+// answer writes code and b to the caller. It never waits: what finds no room goes
+// out later.
+func (r *Request) answer(code Code, b []byte) error {
+	if r.link == nil {
+		r.node.calls.local(r.node, r.slot, code, b)
+		return nil
+	}
+	l := r.link
+	imm := wire.Imm(wire.ImmReply, 0, r.slot)
+	h := wire.Reply{Len: uint32(len(b)), Code: int32(code), Slot: r.slot}
+	var head [wire.ReplyLen]byte
+	h.Put(head[:])
+	l.mu.Lock()
+	err := l.answer(r.to, imm, head[:], b)
+	l.mu.Unlock()
+	r.done()
+	if int(l.inUse.Load()) > l.depth/2 {
+		l.poll() // nobody waits for these completions
+	}
+	return err
+}
+
+// answer posts a reply, now or later; l.mu is held.
+func (l *link) answer(to uint64, imm uint32, head, b []byte) error {
+	if l.broken.Load() {
+		return ErrPeerDead
+	}
+	err := error(rdma.ErrQueueFull)
+	if len(l.backlog) == 0 {
+		if len(b)+len(head) <= stageLen {
+			err = l.message(to, imm, head, b, 0, 0)
+		} else {
+			err = l.copied(to, imm, head, b)
+		}
+	}
+	if err == nil || err == ErrPeerDead {
+		return err
+	}
+	l.hold(held{remote: to, imm: imm, tell: true, data: append(append([]byte(nil), head...), b...)})
+	return nil
+}
+
+// copied is message for a long body that is not the arena's, or that the caller wants
+// back at once.
+func (l *link) copied(remote uint64, imm uint32, head, body []byte) error {
+	n := l.node
+	l.poll() // what was sent gives its memory back
+	off, err := n.alloc(len(body))
+	if err != nil {
+		return err
+	}
+	b := n.bytes(off, len(body))
+	copy(b, body)
+	if err = l.message(remote, imm, head, b, rdma.Signaled, idFree<<idKindShift|off/64); err != nil {
+		n.free(off)
+	}
+	return err
+}

@@ -1,0 +1,75 @@
+package lite
+
+import (
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+)
+
+// class is how an operation counts for SW-Pri.
+type class uint8
+
+const (
+	classNone class = iota
+	classLow
+	classHigh
+)
+
+// load is what low priority is paced by: the number of operations that are on their
+// way, and how slow the high ones were. The thresholds and pauses are those of LITE's
+// code (lite_api.c); how the count of slow ones rises and falls is arbitrary.
+type load struct {
+	high, low atomic.Int32
+	slow      atomic.Int32
+}
+
+const (
+	slowOp    = 32 * time.Microsecond
+	slowMany  = 250
+	slowMost  = 1000
+	slowRaise = 10 // one slow operation outweighs as many fast ones
+)
+
+// pause is how long a low operation waits before it is posted; 0 for not at all.
+func (l *load) pause() (from, to time.Duration) {
+	high, low := l.high.Load(), l.low.Load()
+	switch {
+	case high >= 2:
+		return 96 * time.Microsecond, 128 * time.Microsecond
+	case l.slow.Load() > slowMany:
+		return 64 * time.Microsecond, 128 * time.Microsecond
+	case high > 0 && low > high:
+		return 32 * time.Microsecond, 64 * time.Microsecond
+	}
+	return 0, 0
+}
+
+// begin counts an operation in. A low one waits first.
+func (l *load) begin(high bool) (time.Time, class) {
+	if high {
+		l.high.Add(1)
+		return time.Now(), classHigh
+	}
+	if from, to := l.pause(); to > 0 {
+		time.Sleep(from + rand.N(to-from))
+	}
+	l.low.Add(1)
+	return time.Time{}, classLow
+}
+
+// end counts it out.
+func (l *load) end(posted time.Time, c class) {
+	switch c {
+	case classLow:
+		l.low.Add(-1)
+	case classHigh:
+		l.high.Add(-1)
+		if time.Since(posted) >= slowOp {
+			if l.slow.Load() < slowMost {
+				l.slow.Add(slowRaise)
+			}
+		} else if l.slow.Load() > 0 {
+			l.slow.Add(-1)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package lite
+
+// RegionConfig is how a region is made.
+type RegionConfig struct {
+	Name     string // in the cluster, 1 to 255 bytes
+	Size     uint64 // bytes
+	Nodes    []int  // where its chunks lie, by turns; none means this node
+	Open     Perm   // what any node with the password may have
+	Password string
+}
+
+// Malloc makes a region of zeros and returns a handle with every permission. The
+// node of the client is its first master. Errors: ErrExists, ErrNoSpace, ErrNoMember,
+// ErrPeerDead.
+func (c *Client) Malloc(r RegionConfig) (Handle, error) {
+	if len(r.Nodes) == 0 {
+		r.Nodes = []int{c.node.id}
+	}
+	q := createRequest{Name: r.Name, Size: r.Size, Nodes: r.Nodes, Open: r.Open, Password: []byte(r.Password)}
+	return c.node.obtain("malloc", r.Name, opCreate, q)
+}
+
+// Map finds a region by name and returns a handle with exactly the permissions
+// wanted. Errors: ErrNoRegion, ErrPassword, ErrPermission.
+func (c *Client) Map(name string, want Perm, password string) (Handle, error) {
+	return c.node.obtain("map", name, opMap, mapRequest{Name: name, Want: want, Password: []byte(password)})
+}
+
+// obtain asks the manager for a region and makes a handle of the answer. Nobody on
+// this node tells the manager meanwhile that the node has no handle any more.
+func (n *Node) obtain(what, name string, op controlOp, req any) (Handle, error) {
+	n.ctlMu.Lock()
+	defer n.ctlMu.Unlock()
+	var a mapAnswer
+	if err := n.ctl.ask(0, op, req, &a); err != nil {
+		return 0, opError(what, name, err)
+	}
+	if q, ok := req.(createRequest); ok && q.At != 0 {
+		n.publish(a.Region, a.Pieces)
+	}
+	return n.take(what, name, &a)
+}
+
+// take makes a handle of what the manager answered, which is checked: nobody else's
+// memory can be reached through it.
+func (n *Node) take(op, name string, a *mapAnswer) (Handle, error) {
+	if err := n.check(a); err != nil {
+		return 0, opError(op, name, err)
+	}
+	h, err := n.handles.add(&entry{region: a.Region, size: a.Size, perm: a.Perm, pieces: a.Pieces})
+	if err != nil {
+		return 0, opError(op, name, err)
+	}
+	return h, nil
+}
+
+func (n *Node) check(a *mapAnswer) error {
+	left := a.Size
+	for _, p := range a.Pieces {
+		if p.Len == 0 || p.Len > left || p.Len != min(left, ChunkSize) || p.Off < mailEnd {
+			return ErrFail
+		}
+		left -= p.Len
+		size := uint64(len(n.mem))
+		if p.Node != n.id {
+			o, err := n.peerOf(p.Node)
+			if err != nil {
+				return err
+			}
+			size = o.size
+		}
+		if p.Off > size || p.Len > size-p.Off || p.Off%8 != 0 {
+			return ErrFail
+		}
+	}
+	if left != 0 || a.Size == 0 {
+		return ErrFail
+	}
+	return nil
+}
+
+// Unmap ends a handle. The region stays. Operations that are on their way finish.
+func (c *Client) Unmap(h Handle) error {
+	e, last := c.node.handles.remove(h)
+	if e == nil {
+		return ErrDeadHandle
+	}
+	if !last {
+		return nil
+	}
+	for w := (waiter{}); e.inflight.Load() > 0; {
+		c.node.driveAll()
+		if !w.look(c) {
+			return ErrTimeout // the manager goes on counting this node
+		}
+	}
+	n := c.node
+	n.ctlMu.Lock()
+	defer n.ctlMu.Unlock()
+	if n.handles.has(e.region) {
+		return nil // mapped again meanwhile
+	}
+	return n.ctl.ask(0, opUnmap, regionRequest{Region: e.region}, nil)
+}
+
+// FreeRegion ends a region: every handle of it, at every node, dies before its memory is
+// given back. A handle with PermMaster is needed.
+func (c *Client) FreeRegion(h Handle) error {
+	e, err := c.master(h)
+	if err != nil {
+		return err
+	}
+	if err := c.node.control(0, opDelete, regionRequest{Region: e.region}, nil); err != nil {
+		return err
+	}
+	c.node.handles.remove(h)
+	return nil
+}
+
+// Grant lets a node map the region with perm without the password. A master grants
+// anything; who has PermShare grants what it has, but no mastery.
+func (c *Client) Grant(h Handle, node int, perm Perm) error {
+	e, err := c.node.handles.enter(h, 0, 0, 0)
+	if err != nil {
+		return err
+	}
+	defer e.leave()
+	if !e.perm.Has(PermMaster) && !e.perm.Has(PermShare|perm) || !e.perm.Has(PermMaster) && perm.Has(PermMaster) {
+		return ErrPermission
+	}
+	return c.node.control(0, opGrant, regionRequest{Region: e.region, Node: node, Perm: perm}, nil)
+}
+
+// Move puts the region's chunks onto other nodes. Every handle dies, h too; the
+// result stands for the region in its new place.
+func (c *Client) Move(h Handle, nodes ...int) (Handle, error) {
+	e, err := c.master(h)
+	if err != nil {
+		return 0, err
+	}
+	moved, err := c.node.obtain("move", "region", opMove, regionRequest{Region: e.region, Nodes: nodes, Mine: e.perm})
+	if err == nil {
+		c.node.handles.remove(h)
+	}
+	return moved, err
+}
+
+func (c *Client) master(h Handle) (*entry, error) {
+	e, err := c.node.handles.enter(h, PermMaster, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	e.leave()
+	return e, nil
+}
+
+// Size is the size of the region behind a handle, bytes.
+func (c *Client) Size(h Handle) (uint64, error) {
+	e, err := c.node.handles.enter(h, 0, 0, 0)
+	if err != nil {
+		return 0, err
+	}
+	e.leave()
+	return e.size, nil
+}
+
+// driveAll polls every queue pair with something on its way.
+func (n *Node) driveAll() {
+	for i := range n.links {
+		if l := n.links[i].Load(); l != nil && l.inUse.Load() > 0 {
+			l.poll()
+		}
+	}
+}

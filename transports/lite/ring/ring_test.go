@@ -1,0 +1,126 @@
+package ring
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+func TestARecordNeverCrossesTheEndAndNeverStalls(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for range 50 {
+		size := uint64(MinSize) << rng.IntN(6)
+		s, err := NewSender(size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := NewReceiver(size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		type rec struct {
+			sp Span
+			n  uint64
+		}
+		var flying, open []rec
+		told := 0
+		for i := 0; i < 4000; i++ {
+			n := 1 + rng.Uint64N(MaxRecord(size))
+			if rng.IntN(3) > 0 {
+				n = 1 + rng.Uint64N(200)
+			}
+			n = min(n, MaxRecord(size))
+			if sp, ok := s.Reserve(n); ok {
+				if uint64(sp.Off)+n > size {
+					t.Fatalf("record of %d at %d crosses the end of %d", n, sp.Off, size)
+				}
+				for _, o := range append(flying, open...) {
+					if uint64(sp.Off) < uint64(o.sp.Off)+o.n && uint64(o.sp.Off) < uint64(sp.Off)+n {
+						t.Fatalf("record at %d+%d over unacknowledged one at %d+%d", sp.Off, n, o.sp.Off, o.n)
+					}
+				}
+				flying = append(flying, rec{sp, n})
+			} else if len(flying)+len(open) == 0 {
+				t.Fatalf("size %d: no room for %d bytes although everything was released (in use %d)", size, n, s.InUse())
+			}
+			for len(flying) > 0 && rng.IntN(2) == 0 { // arrives in any order
+				k := rng.IntN(len(flying))
+				if err := r.Arrived(flying[k].sp.Start, flying[k].sp.Off, flying[k].n); err != nil {
+					t.Fatal(err)
+				}
+				open = append(open, flying[k])
+				flying = append(flying[:k], flying[k+1:]...)
+			}
+			for len(open) > 0 && rng.IntN(2) == 0 { // is released in any order
+				k := rng.IntN(len(open))
+				if r.Release(open[k].sp.Start) {
+					told++
+					if err := s.Head(r.Head()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if r.Release(open[k].sp.Start) {
+					t.Fatal("a second release counted")
+				}
+				open = append(open[:k], open[k+1:]...)
+			}
+		}
+		if most := int(s.tail / (size / 4)); told > most {
+			t.Errorf("%d heads told for %d bytes of a ring of %d, at most one a quarter", told, s.tail, size)
+		}
+	}
+}
+
+func TestTheReceiverRefusesWhatNoSenderSends(t *testing.T) {
+	r, err := NewReceiver(1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Arrived(0, 0, 100); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		why   string
+		start uint64
+		off   uint32
+		n     uint64
+	}{
+		{"twice", 0, 0, 100},
+		{"unaligned", 65, 65, 10},
+		{"empty", 128, 128, 0},
+		{"too long", 128, 128, MaxRecord(1024) + 1},
+		{"behind the end", 1024, 0, 64},
+		{"offset of another position", 128, 192, 64},
+		{"skip that was not needed", 128, 0, 64},
+		{"over the end", 960, 960, 128},
+		{"far away", 1 << 62, 0, 64},
+	} {
+		if err := r.Arrived(c.start, c.off, c.n); !errors.Is(err, ErrPeer) {
+			t.Errorf("%s: %v", c.why, err)
+		}
+	}
+	s, _ := NewSender(1024)
+	if err := s.Head(64); !errors.Is(err, ErrPeer) {
+		t.Errorf("a head beyond the tail: %v", err)
+	}
+}
+
+func FuzzReceiver(f *testing.F) {
+	f.Add(uint64(0), uint32(0), uint64(64), uint64(0))
+	f.Add(uint64(960), uint32(0), uint64(128), uint64(960))
+	f.Fuzz(func(t *testing.T, start uint64, off uint32, n, release uint64) {
+		r, _ := NewReceiver(1024)
+		r.Arrived(960, 0, 128)
+		if r.Arrived(start, off, n) == nil && uint64(off)+n > 1024 {
+			t.Fatalf("accepted %d bytes at %d of a ring of 1024", n, off)
+		}
+		r.Release(release)
+		r.Release(start)
+		if r.Head() > 2048 {
+			t.Fatalf("head %d", r.Head())
+		}
+	})
+}

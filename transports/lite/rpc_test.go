@@ -1,0 +1,284 @@
+package lite
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+)
+
+// echo serves a port that answers with what it was asked.
+func echo(t testing.TB, n *Node, num int, cfg PortConfig) *Port {
+	t.Helper()
+	cfg.Handle = func(r *Request) {
+		if err := r.Reply(r.Payload); err != nil && err != ErrTooBig && err != ErrPeerDead {
+			t.Errorf("reply: %v", err)
+		}
+	}
+	return must(n.Serve(num, cfg))(t)
+}
+
+// L9: sizes from nothing to 2 MiB, through the end of the ring and back.
+func TestCallsOfEverySizeComeBackWhole(t *testing.T) {
+	everywhere(t, 2, Config{Arena: 64 << 20}, func(t *testing.T, c *cluster) {
+		echo(t, c.nodes[0], 5, PortConfig{MaxRequest: 2 << 20})
+		cl := c.client(1, ClientConfig{MaxReply: 2 << 20})
+		for _, n := range []int{0, 1, 31, 208, 209, 224, 225, 240, 241, 4096, 40960, 40961, 100000, 1 << 20, 2<<20 - 1, 2 << 20} {
+			msg := pattern(n, byte(n))
+			for range 3 {
+				got, err := cl.Call(0, 5, msg)
+				if err != nil || !bytes.Equal(got, msg) {
+					t.Fatalf("%d bytes: %d came back, %v", n, len(got), err)
+				}
+			}
+		}
+		_, err := cl.Call(0, 5, make([]byte, 2<<20+1))
+		wants(t, "a byte more", err, ErrTooBig)
+	})
+}
+
+func TestCallErrorsHaveTheirCodes(t *testing.T) {
+	everywhere(t, 2, Config{Timeout: 300 * time.Millisecond}, func(t *testing.T, c *cluster) {
+		p := must(c.nodes[0].Serve(3, PortConfig{MaxRequest: 8000}))(t)
+		cl := c.client(1, ClientConfig{MaxReply: 64, Outstanding: 2})
+		_, err := p.TryRecv()
+		wants(t, "nothing there", err, ErrEmpty)
+		_, err = cl.Call(0, 4, nil)
+		wants(t, "no port", err, ErrNoPort)
+		_, err = cl.Call(0, 99, nil)
+		wants(t, "no such number", err, ErrNoPort)
+		_, err = cl.Call(7, 3, nil)
+		wants(t, "no such node", err, ErrNoMember)
+		_, err = cl.Call(0, 3, make([]byte, 8001))
+		wants(t, "request too big", err, ErrTooBig)
+		pend := must(cl.Start(0, 3, []byte("hello")))(t)
+		_, err = cl.TryFinish(pend)
+		wants(t, "not answered yet", err, ErrWait)
+		r := must(p.Recv(time.Second, WaitPoll))(t)
+		if string(r.Payload) != "hello" || r.From != 1 {
+			t.Errorf("got %q from %d", r.Payload, r.From)
+		}
+		wants(t, "an answer longer than the caller's room", r.Reply(make([]byte, 65)), ErrTooBig)
+		_, err = cl.Finish(pend, false)
+		wants(t, "the caller's side of it", err, ErrTooBig)
+		_, err = cl.Call(0, 3, nil)
+		wants(t, "no answer", err, ErrTimeout)
+		r = must(p.Recv(time.Second, WaitPoll))(t)
+		check(t, r.Reply([]byte("late")))
+		check(t, cl.Send(0, 3, []byte("one way")))
+		r = must(p.Recv(time.Second, WaitSleep))(t)
+		if string(r.Payload) != "one way" || !r.OneWay {
+			t.Errorf("got %q", r.Payload)
+		}
+		r.Release()
+		p.Close()
+		_, err = cl.Call(0, 3, nil)
+		wants(t, "a port that was closed", err, ErrNoPort)
+	})
+}
+
+// L9: nothing is written over what was not released, however full the ring is.
+func TestAFullRingWaitsAndLosesNothing(t *testing.T) {
+	everywhere(t, 2, Config{Ring: 16 << 10, Timeout: 200 * time.Millisecond}, func(t *testing.T, c *cluster) {
+		p := must(c.nodes[0].Serve(1, PortConfig{}))(t)
+		cl := c.client(1, ClientConfig{})
+		sent := 0
+		for {
+			err := cl.Send(0, 1, pattern(1000, byte(sent)))
+			if err == ErrPortFull {
+				break
+			}
+			check(t, err)
+			if sent++; sent > 100 {
+				t.Fatal("a ring of 16 KiB took 100 KB")
+			}
+		}
+		var open []Request
+		for i := range sent {
+			r := must(p.Recv(time.Second, WaitPoll))(t)
+			if !bytes.Equal(r.Payload, pattern(1000, byte(i))) {
+				t.Fatalf("message %d changed", i)
+			}
+			open = append(open, r)
+		}
+		wants(t, "all taken and none released", cl.Send(0, 1, make([]byte, 1000)), ErrPortFull)
+		for i := len(open) - 1; i >= 0; i-- { // out of order
+			if !bytes.Equal(open[i].Payload, pattern(1000, byte(i))) {
+				t.Fatalf("message %d was written over", i)
+			}
+			open[i].Release()
+		}
+		check(t, cl.Send(0, 1, make([]byte, 1000)))
+	})
+}
+
+// Many clients and servers, both ways at once, with random sizes.
+func TestManyCallersEachGetTheirOwnAnswer(t *testing.T) {
+	everywhere(t, 3, Config{Ring: 32 << 10, Depth: 32, Arena: 32 << 20}, func(t *testing.T, c *cluster) {
+		seed := uint64(time.Now().UnixNano())
+		t.Logf("seed %d", seed)
+		for _, n := range c.nodes {
+			echo(t, n, 9, PortConfig{})
+		}
+		var wg sync.WaitGroup
+		for i := range 3 {
+			for k := range 3 {
+				cl := c.client(i, ClientConfig{Outstanding: 4, MaxReply: 12000, Wait: Waiting(k), Timeout: 20 * time.Second})
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					rng := rand.New(rand.NewPCG(seed, uint64(i*3+k)))
+					type started struct {
+						p   Pending
+						msg []byte
+					}
+					var open []started
+					for m := 0; m < 300 || len(open) > 0; m++ {
+						for m < 300 && len(open) < 4 {
+							msg := []byte(fmt.Sprintf("%d/%d/%d ", i, k, m))
+							msg = append(msg, pattern(rng.IntN(10000), byte(m))...)
+							if rng.IntN(2) == 0 {
+								msg = msg[:8]
+							}
+							p, err := cl.Start(rng.IntN(3), 9, msg)
+							if err != nil {
+								t.Errorf("start: %v", err)
+								return
+							}
+							open = append(open, started{p, msg})
+						}
+						o := open[0]
+						open = open[1:]
+						got, err := cl.Finish(o.p, false)
+						if err != nil || !bytes.Equal(got, o.msg) {
+							t.Errorf("%d bytes for %d, %v", len(got), len(o.msg), err)
+							return
+						}
+					}
+				}()
+			}
+		}
+		wg.Wait()
+	})
+}
+
+// L10, L11: two data writes a call, one head a quarter of the ring, and no sender waits for it.
+func TestACallIsTwoMessages(t *testing.T) {
+	c := onMem(t, 2, Config{Ring: 16 << 10})
+	echo(t, c.nodes[0], 1, PortConfig{})
+	cl := c.client(1, ClientConfig{Wait: WaitPoll})
+	must(cl.Call(0, 1, make([]byte, 32)))(t) // opens the ring, which is a call too
+	server, client := c.nodes[0].Counts(), c.nodes[1].Counts()
+	const calls = 1000
+	for range calls {
+		must(cl.Call(0, 1, make([]byte, 32)))(t)
+	}
+	after, mine := c.nodes[0].Counts(), c.nodes[1].Counts()
+	if d := after.Messages - server.Messages; d != calls {
+		t.Errorf("%d messages of the server for %d calls", d, calls)
+	}
+	if d := mine.Messages - client.Messages; d != calls {
+		t.Errorf("%d messages of the client for %d calls", d, calls)
+	}
+	bytes, quarter := uint64(calls*64), uint64(16<<10/4)
+	if d := after.Heads - server.Heads; d > bytes/quarter || d == 0 {
+		t.Errorf("%d heads told for %d bytes of a ring of 16 KiB", d, bytes)
+	}
+}
+
+func TestMulticastAsksEveryone(t *testing.T) {
+	everywhere(t, 4, Config{Arena: 8 << 20}, func(t *testing.T, c *cluster) {
+		for i, n := range c.nodes {
+			if i == 2 {
+				continue
+			}
+			must(n.Serve(7, PortConfig{Handle: func(r *Request) { _ = r.Reply([]byte{byte(n.ID())}) }}))(t)
+		}
+		cl := c.client(1, ClientConfig{Outstanding: 4})
+		got, errs := cl.Multicast([]int{0, 1, 2, 3}, 7, []byte("who"))
+		for i := range got {
+			if i == 2 {
+				wants(t, "the one without the port", errs[i], ErrNoPort)
+			} else if errs[i] != nil || len(got[i]) != 1 || int(got[i][0]) != i {
+				t.Errorf("node %d: %v, %v", i, got[i], errs[i])
+			}
+		}
+	})
+}
+
+func TestHotPathsAllocateNothing(t *testing.T) {
+	c := onMem(t, 2, Config{Polling: PollSpin})
+	echo(t, c.nodes[0], 1, PortConfig{})
+	cl := c.client(1, ClientConfig{Wait: WaitPoll})
+	h := must(cl.Malloc(RegionConfig{Name: "r", Size: 1 << 20, Nodes: []int{0}}))(t)
+	b := must(cl.Alloc(4096))(t)
+	ops := []Op{{Kind: OpWrite, Handle: h, Local: must(cl.Offset(b))(t), Len: 64}}
+	done := make([]Done, 4)
+	must(cl.Call(0, 1, b[:64]))(t)
+	for what, f := range map[string]func(){
+		"write": func() { check(t, cl.Write(h, 64, b[:64])) },
+		"read":  func() { check(t, cl.Read(h, 64, b[:64])) },
+		"fetch-add": func() {
+			if _, err := cl.FetchAdd(h, 0, 1); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"post and poll": func() {
+			if _, err := cl.Post(ops); err != nil {
+				t.Fatal(err)
+			}
+			for n := 0; n == 0; {
+				n, _ = cl.Poll(done)
+			}
+		},
+		"call": func() {
+			if _, err := cl.Call(0, 1, b[:64]); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		if n := testing.AllocsPerRun(1000, f); n >= 1 {
+			t.Errorf("%s allocates %v times", what, n)
+		}
+	}
+}
+
+// An answer that comes late, before the caller asks again, frees the slot and not what
+// the next call needs: its answer still finds its way, and nobody else gets its memory.
+func TestALateAnswerLeavesTheSlotInUse(t *testing.T) {
+	everywhere(t, 2, Config{}, func(t *testing.T, c *cluster) {
+		p := must(c.nodes[0].Serve(1, PortConfig{}))(t)
+		cl := c.client(1, ClientConfig{Timeout: 50 * time.Millisecond})
+		left := func() uint64 {
+			n := c.nodes[1]
+			n.spaceMu.Lock()
+			defer n.spaceMu.Unlock()
+			return n.space.Left()
+		}
+		must(cl.Start(0, 1, []byte("opens the ring")))(t)
+		r := must(p.Recv(5*time.Second, WaitAdaptive))(t)
+		before := left()
+		for i := range 20 {
+			pend := Pending{cl.calls[0], cl.calls[0].word.Load() >> 8}
+			if _, err := cl.Finish(pend, false); err != ErrTimeout {
+				t.Fatalf("round %d: %v", i, err)
+			}
+			check(t, r.Reply([]byte("late")))
+			eventually(t, "the late answer is taken", func() bool {
+				c.nodes[1].poll()
+				_, state := cl.calls[0].state()
+				return state == callFree
+			})
+			must(cl.Start(0, 1, []byte("again")))(t)
+			r = must(p.Recv(5*time.Second, WaitAdaptive))(t)
+			if s := c.nodes[1].calls.all[cl.calls[0].place].Load(); s != cl.calls[0] {
+				t.Fatalf("round %d: the call that waits is not in the table", i)
+			}
+		}
+		if now := left(); now != before {
+			t.Errorf("%d bytes of the arena left, and %d before", now, before)
+		}
+	})
+}

@@ -1,0 +1,286 @@
+package stack
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/lite"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Ports of a server of calls: one for each mode and method, and these.
+const (
+	countPort  = 3*transports.CallMethods + iota // how many messages one way of a client arrived
+	giveUpPort                                   // nobody waits for a call any more
+)
+
+func portOf(m transports.CallMode, method uint8) int {
+	return int(m)*transports.CallMethods + int(method)
+}
+
+const (
+	// textRoom is for the text of an error, bytes; more is cut.
+	textRoom = 512
+	// noTimeout stands for none.
+	noTimeout = 24 * time.Hour
+	// asideTimeout bounds what is said beside the calls.
+	asideTimeout = time.Second
+)
+
+// DialCalls joins the cluster of a server, where that has not happened.
+func (s *Stack) DialCalls(ctx context.Context, addr string, cfg transports.CallConfig) (transports.CallConn, error) {
+	fail := func(err error) (transports.CallConn, error) {
+		return nil, &rdma.OpError{Op: "dial", Object: addr, Err: reach(err)}
+	}
+	n, err := s.join(ctx, addr, callNeed(cfg))
+	if err != nil {
+		return fail(err)
+	}
+	aside, err := n.Client(lite.ClientConfig{Wait: s.cfg.wait(), Timeout: asideTimeout})
+	if err != nil {
+		return fail(errors.Join(err, n.done()))
+	}
+	c := &callConn{node: n, cfg: cfg, aside: aside}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c, nil
+}
+
+// callConn is a client's connection.
+type callConn struct {
+	node   *shared
+	cfg    transports.CallConfig
+	ctx    context.Context // ends with the connection
+	cancel context.CancelFunc
+	users  sync.WaitGroup // callers that are open
+
+	mu     sync.Mutex
+	aside  *lite.Client // under mu
+	closed bool
+}
+
+// Caller makes one.
+func (c *callConn) Caller(ctx context.Context, cfg transports.CallerConfig) (transports.Caller, error) {
+	switch {
+	case cfg.Method >= transports.CallMethods:
+		return nil, fmt.Errorf("method %d: %w", cfg.Method, rdma.ErrInvalid)
+	case cfg.Mode > transports.CallOneWay:
+		return nil, fmt.Errorf("calls of mode %v: %w", cfg.Mode, rdma.ErrNotSupported)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, rdma.ErrClosed
+	}
+	k := &caller{conn: c, cfg: cfg, ctx: ctx}
+	if k.cfg.Timeout <= 0 {
+		k.cfg.Timeout = noTimeout
+	}
+	if _, err := k.client(0); err != nil {
+		return nil, err
+	}
+	k.stops[0] = context.AfterFunc(ctx, k.interrupt)
+	k.stops[1] = context.AfterFunc(c.ctx, k.interrupt)
+	c.users.Add(1)
+	return k, nil
+}
+
+// Close ends all calls and the connection.
+func (c *callConn) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed = true
+	c.mu.Unlock()
+	c.cancel()
+	c.aside.Close()
+	return c.node.done()
+}
+
+// caller makes one call at a time.
+type caller struct {
+	conn  *callConn
+	cfg   transports.CallerConfig
+	ctx   context.Context
+	stops [2]func() bool
+
+	mu      sync.Mutex // of clients, against interrupt
+	ended   bool
+	clients [maxPriorities]*lite.Client // by priority, made when needed
+	parts   [1][]byte
+	sent    int64
+	closed  bool
+}
+
+func (k *caller) client(priority uint8) (*lite.Client, error) {
+	if c := k.clients[priority]; c != nil {
+		return c, nil
+	}
+	c, err := k.conn.node.Client(lite.ClientConfig{Depth: 1, MaxReply: max(k.conn.cfg.MaxResponse, textRoom),
+		Wait: k.conn.node.stack.cfg.wait(), Priority: priority, Timeout: k.cfg.Timeout})
+	if err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.clients[priority] = c
+	if k.ended {
+		c.Interrupt()
+	}
+	return c, nil
+}
+
+func (k *caller) interrupt() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ended = true
+	for _, c := range k.clients {
+		if c != nil {
+			c.Interrupt()
+		}
+	}
+}
+
+func wrongMode(m transports.CallMode) error {
+	return &transports.CallError{Code: transports.CallInvalidArgument, Text: "not with a caller of the mode " + m.String()}
+}
+
+// Call sends the request and waits for the response.
+func (k *caller) Call(q *transports.Call) error {
+	method := k.cfg.Method
+	switch {
+	case k.cfg.Mode == transports.CallOneWay:
+		return wrongMode(k.cfg.Mode)
+	case k.cfg.Mode == transports.CallUnary:
+		if method = q.Method; method >= transports.CallMethods {
+			return &transports.CallError{Code: transports.CallUnimplemented, Text: fmt.Sprintf("method %d", method)}
+		}
+	}
+	c, err := k.client(min(q.Priority, maxPriorities-1))
+	if err != nil {
+		return k.failed(err)
+	}
+	p, err := c.Start(0, portOf(k.cfg.Mode, method), q.Request)
+	if err != nil {
+		return k.failed(err)
+	}
+	b, err := c.Finish(p, len(q.Request) > longMessage)
+	if err != nil {
+		if err == lite.ErrTimeout {
+			k.conn.giveUp(p.Number())
+		}
+		if code, ok := err.(lite.Code); ok && code > 0 {
+			return &transports.CallError{Code: transports.CallCode(code - 1), Text: string(b)}
+		}
+		return k.failed(err)
+	}
+	k.sent++
+	k.parts[0] = b
+	q.Response = k.parts[:]
+	return nil
+}
+
+// longMessage is the size from which adaptive waiting sleeps at once (lite_api.c).
+const longMessage = 40960
+
+// failed is an error of the tier as that of a call.
+func (k *caller) failed(err error) error {
+	code := transports.CallInternal
+	switch {
+	case errors.Is(err, lite.ErrTimeout) && k.conn.ctx.Err() != nil:
+		return &transports.CallError{Code: transports.CallCanceled, Text: "the connection was closed"}
+	case errors.Is(err, lite.ErrTimeout) && k.ctx.Err() != nil:
+		return transports.AsCallError(k.ctx.Err())
+	case errors.Is(err, lite.ErrTimeout):
+		return &transports.CallError{Code: transports.CallDeadlineExceeded, Text: "no answer in time"}
+	case errors.Is(err, lite.ErrTooBig), errors.Is(err, lite.ErrPortFull), errors.Is(err, lite.ErrNoSpace):
+		code = transports.CallResourceExhausted
+	case errors.Is(err, lite.ErrPeerDead), errors.Is(err, lite.ErrNoMember), errors.Is(err, lite.ErrClosed), errors.Is(err, lite.ErrNoPort):
+		code = transports.CallUnavailable
+	}
+	return &transports.CallError{Code: code, Text: err.Error()}
+}
+
+// giveUp tells the server that nobody waits for a call.
+func (c *callConn) giveUp(number uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		_ = c.aside.SendTagged(0, giveUpPort, number, nil) // who cannot be told is gone
+	}
+}
+
+// Send sends a message one way.
+func (k *caller) Send(q *transports.Call) error {
+	if k.cfg.Mode != transports.CallOneWay {
+		return wrongMode(k.cfg.Mode)
+	}
+	c, err := k.client(min(q.Priority, maxPriorities-1))
+	if err == nil {
+		err = c.SendTagged(0, portOf(k.cfg.Mode, k.cfg.Method), uint32(k.clients[0].Number()), q.Request)
+	}
+	if err != nil {
+		return k.failed(err)
+	}
+	k.sent++
+	return nil
+}
+
+// End waits until the server has taken all messages one way, or for Timeout without
+// progress.
+func (k *caller) End() (int64, error) {
+	if k.cfg.Mode != transports.CallOneWay || k.sent == 0 {
+		return k.sent, nil
+	}
+	c := k.clients[0]
+	var q [8]byte
+	binary.BigEndian.PutUint64(q[:], uint64(c.Number()))
+	last, since := int64(-1), time.Now()
+	for {
+		b, err := c.Call(0, countPort, q[:])
+		if err != nil {
+			return last, k.failed(err)
+		}
+		if len(b) != 8 {
+			return last, &transports.CallError{Code: transports.CallInternal, Text: "a count of messages is no number"}
+		}
+		n := int64(binary.BigEndian.Uint64(b))
+		if n >= k.sent {
+			return n, nil
+		}
+		if n != last {
+			last, since = n, time.Now()
+		} else if time.Since(since) > min(k.cfg.Timeout, 2*time.Second) {
+			return n, nil // who counts sees what is missing
+		}
+	}
+}
+
+// Free does nothing: the answer lies in the client's memory until its next call.
+func (k *caller) Free() {}
+
+// Close frees the caller.
+func (k *caller) Close() error {
+	if k.closed {
+		return nil
+	}
+	k.closed = true
+	for _, stop := range k.stops {
+		stop()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, c := range k.clients {
+		if c != nil {
+			c.Close()
+		}
+	}
+	k.conn.users.Done()
+	return nil
+}

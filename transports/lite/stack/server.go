@@ -1,0 +1,419 @@
+package stack
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/lite"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// work is one request that waits for a worker.
+type work struct {
+	r      lite.Request
+	port   int
+	mode   transports.CallMode
+	method uint8
+}
+
+// sender is who sends messages one way.
+type sender struct {
+	node int
+	tag  uint32
+}
+
+// lane keeps the messages of a sender in their order, whoever leads.
+type lane struct {
+	taken   int64 // messages whose handlers have returned
+	busy    bool  // one is in its handler
+	waiting []work
+}
+
+// callServer answers calls. One worker at a time leads: it polls the node, takes what
+// waits and answers it. The watch makes another one lead when a handler takes long.
+type callServer struct {
+	node    *shared
+	handler transports.CallHandler
+	spin    bool // the leader never sleeps
+	spinFor time.Duration
+	ports   []*lite.Port
+	wake    chan struct{}
+	done    chan struct{}
+	all     sync.WaitGroup
+
+	leader atomic.Int64 // number of the worker that leads; 0: none, the server ends
+
+	mu      sync.Mutex
+	queue   []work // ring
+	first   int
+	count   int
+	some    atomic.Int32 // = count, to look without the lock
+	workers map[int64]*worker
+	most    int
+	made    int64
+	lanes   map[sender]*lane
+	closed  bool
+}
+
+// worker is a goroutine that answers.
+type worker struct {
+	number int64
+	ctx    callCtx
+	from   atomic.Int32
+	tag    atomic.Uint32
+	busy   atomic.Bool
+	runs   atomic.Uint64 // odd while it is in a handler
+	served transports.Served
+}
+
+const (
+	// watchTick is how long a handler may take before another worker leads, and up to
+	// twice that. Arbitrary: a hand-over costs a wake-up.
+	watchTick = 2 * time.Millisecond
+	// spareWorkers are those beside the callers that a server expects.
+	spareWorkers = 8
+)
+
+// ListenCalls makes a cluster whose manager answers calls at addr.
+func (s *Stack) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig, h transports.CallHandler) (transports.CallServer, error) {
+	n, err := s.found(ctx, addr, callNeed(cfg))
+	if err != nil {
+		return nil, &rdma.OpError{Op: "listen", Object: addr, Err: err}
+	}
+	c := &callServer{node: n, handler: h, spin: s.cfg.Polling == PollCaller, spinFor: max(s.cfg.Spin, 10*time.Microsecond),
+		wake: make(chan struct{}, 1), done: make(chan struct{}), workers: map[int64]*worker{},
+		most: max(cfg.Callers, 1)*max(cfg.Conns, 1) + spareWorkers, lanes: map[sender]*lane{}, queue: make([]work, 64)}
+	if err := c.open(cfg); err != nil {
+		return nil, &rdma.OpError{Op: "listen", Object: addr, Err: errors.Join(err, c.Close())}
+	}
+	c.lead()
+	c.all.Add(1)
+	go c.watch()
+	return c, nil
+}
+
+func (s *callServer) open(cfg transports.CallConfig) error {
+	for port := range giveUpPort + 1 {
+		w := work{port: port, mode: transports.CallMode(port / transports.CallMethods), method: uint8(port % transports.CallMethods)}
+		p := lite.PortConfig{MaxRequest: max(cfg.MaxRequest, 64), Handle: func(r *lite.Request) { s.push(w, r) }}
+		if port == giveUpPort {
+			p.Handle = s.givenUp
+		}
+		if port >= countPort {
+			p.MaxRequest = 64
+		}
+		opened, err := s.node.Serve(port, p)
+		if err != nil {
+			return err
+		}
+		s.ports = append(s.ports, opened)
+	}
+	return nil
+}
+
+// Addr is where clients join.
+func (s *callServer) Addr() string { return s.node.Addr() }
+
+// push keeps a request for the leader. It runs where the node is polled.
+func (s *callServer) push(w work, r *lite.Request) {
+	w.r = *r
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		_ = w.r.ReplyError(lite.ErrClosed) // who is gone needs no answer
+		return
+	}
+	if s.count == len(s.queue) {
+		grown := make([]work, 2*s.count)
+		for i := range s.count {
+			grown[i] = s.queue[(s.first+i)%len(s.queue)]
+		}
+		s.queue, s.first = grown, 0
+	}
+	s.queue[(s.first+s.count)%len(s.queue)] = w
+	s.count++
+	s.some.Store(int32(s.count))
+	s.mu.Unlock()
+	if !s.spin {
+		select {
+		case s.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (s *callServer) pop(w *work) bool {
+	if s.some.Load() == 0 {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.count == 0 {
+		return false
+	}
+	*w = s.queue[s.first]
+	s.queue[s.first] = work{}
+	s.first = (s.first + 1) % len(s.queue)
+	s.count--
+	s.some.Store(int32(s.count))
+	return true
+}
+
+// lead makes a new worker that leads.
+func (s *callServer) lead() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.workers) >= s.most {
+		return
+	}
+	s.made++
+	w := &worker{number: s.made}
+	w.ctx.init()
+	s.workers[w.number] = w
+	s.leader.Store(w.number)
+	s.all.Add(1)
+	go s.work(w)
+}
+
+// work is a worker, until it leads no more.
+func (s *callServer) work(w *worker) {
+	defer s.all.Done()
+	var job work
+	var since time.Time // of the last request, once a look at the clock was needed
+	for turn := 1; s.leader.Load() == w.number; turn++ {
+		if s.pop(&job) {
+			s.serve(w, &job)
+			turn, since = 0, time.Time{}
+			continue
+		}
+		if s.node.Progress() > 0 || turn%64 != 0 {
+			continue
+		}
+		switch now := time.Now(); {
+		case s.spin:
+			s.node.Yield()
+		case since.IsZero():
+			since = now
+		case now.Sub(since) < s.spinFor:
+			runtime.Gosched()
+		default:
+			s.node.Doze(s.wake, watchTick)
+		}
+	}
+	s.mu.Lock()
+	delete(s.workers, w.number)
+	s.mu.Unlock()
+}
+
+// serve answers one request.
+func (s *callServer) serve(w *worker, job *work) {
+	switch {
+	case job.port == countPort:
+		s.tell(&job.r)
+	case job.mode == transports.CallOneWay:
+		s.oneWay(w, job)
+	default:
+		s.call(w, job)
+	}
+}
+
+// oneWay handles a message, unless one of its sender is in its handler: who has that one
+// goes on with this one.
+func (s *callServer) oneWay(w *worker, job *work) {
+	from := sender{job.r.From, job.r.Tag}
+	s.mu.Lock()
+	l := s.lanes[from]
+	if l == nil {
+		l = new(lane)
+		s.lanes[from] = l
+	}
+	if l.busy {
+		l.waiting = append(l.waiting, *job)
+		s.mu.Unlock()
+		return
+	}
+	l.busy = true
+	s.mu.Unlock()
+	for next := *job; ; {
+		s.call(w, &next)
+		s.mu.Lock()
+		l.taken++
+		if len(l.waiting) == 0 {
+			l.busy = false
+			s.mu.Unlock()
+			return
+		}
+		next, l.waiting = l.waiting[0], l.waiting[1:]
+		s.mu.Unlock()
+	}
+}
+
+// call runs the handler of one request and answers.
+func (s *callServer) call(w *worker, job *work) {
+	r := &job.r
+	w.from.Store(int32(r.From))
+	w.tag.Store(r.Tag)
+	w.busy.Store(true)
+	q := &w.served
+	parts := [1][]byte{r.Payload}
+	*q = transports.Served{Ctx: &w.ctx, Mode: job.mode, Method: job.method, Request: parts[:]}
+	w.runs.Add(1)
+	err := s.handler.ServeCall(q)
+	w.runs.Add(1)
+	w.busy.Store(false)
+	w.ctx.reset()
+	switch {
+	case job.mode == transports.CallOneWay:
+		r.Release()
+	case err != nil:
+		e := transports.AsCallError(err)
+		_ = r.ReplyCode(lite.Code(e.Code)+1, []byte(e.Text[:min(len(e.Text), textRoom)])) // who is gone needs no answer
+	default:
+		_ = r.Reply(q.Response) // likewise; who has too little room is told
+	}
+	if q.Owner != nil {
+		q.Owner.Release()
+	}
+}
+
+// tell answers how many messages one way of a client arrived.
+func (s *callServer) tell(r *lite.Request) {
+	if len(r.Payload) != 8 {
+		_ = r.ReplyError(lite.ErrFail)
+		return
+	}
+	tag := uint32(binary.BigEndian.Uint64(r.Payload))
+	s.mu.Lock()
+	var n int64
+	if l := s.lanes[sender{r.From, tag}]; l != nil {
+		n = l.taken
+	}
+	s.mu.Unlock()
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], uint64(n))
+	_ = r.Reply(b[:]) // who is gone needs no answer
+}
+
+// givenUp ends the context of a call that nobody waits for. It runs where the node is polled.
+func (s *callServer) givenUp(r *lite.Request) {
+	from, tag := int32(r.From), r.Tag
+	r.Release()
+	s.cancel(func(w *worker) bool { return w.from.Load() == from && w.tag.Load() == tag })
+}
+
+func (s *callServer) cancel(match func(w *worker) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.workers {
+		if w.busy.Load() && match(w) {
+			w.ctx.cancel()
+		}
+	}
+}
+
+// watch looks after handlers that take long, and after callers that are gone.
+func (s *callServer) watch() {
+	defer s.all.Done()
+	t := time.NewTicker(watchTick)
+	defer t.Stop()
+	var last *worker
+	var seen uint64
+	for {
+		select {
+		case <-s.done:
+			return
+		case <-t.C:
+		}
+		s.mu.Lock()
+		w := s.workers[s.leader.Load()]
+		s.mu.Unlock()
+		if w != nil {
+			run := w.runs.Load()
+			if run%2 == 1 && run == seen && w == last {
+				s.lead()
+			}
+			last, seen = w, run
+		}
+		s.cancel(func(w *worker) bool { return s.node.Dead(int(w.from.Load())) != nil })
+	}
+}
+
+// Close ends all calls, and returns when the last handler has.
+func (s *callServer) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	s.leader.Store(0)
+	close(s.done)
+	for _, p := range s.ports {
+		p.Close()
+	}
+	s.cancel(func(*worker) bool { return true })
+	s.all.Wait()
+	var job work
+	for s.pop(&job) {
+		_ = job.r.ReplyError(lite.ErrClosed) // who is gone needs no answer
+	}
+	return s.node.done()
+}
+
+// callCtx is the context of a worker's call at hand. It is used again for the next one.
+type callCtx struct {
+	mu    sync.Mutex
+	ended bool
+	end   chan struct{}
+}
+
+var _ context.Context = (*callCtx)(nil)
+
+func (c *callCtx) init() { c.end = make(chan struct{}) }
+
+// Deadline is not known: the caller gives up.
+func (c *callCtx) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// Done is closed when nobody waits any more.
+func (c *callCtx) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.end
+}
+
+// Err is context.Canceled then.
+func (c *callCtx) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Value is nothing.
+func (c *callCtx) Value(any) any { return nil }
+
+func (c *callCtx) cancel() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended {
+		c.ended = true
+		close(c.end)
+	}
+}
+
+func (c *callCtx) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		c.ended, c.end = false, make(chan struct{})
+	}
+}

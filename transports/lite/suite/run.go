@@ -1,0 +1,268 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/conform"
+	"github.com/rdmaperf/rdmaperf/transports/lite"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Client is what cases use of a client: [lite.Client], or one that is wrong on purpose.
+type Client interface {
+	Malloc(r lite.RegionConfig) (lite.Handle, error)
+	Map(name string, want lite.Perm, password string) (lite.Handle, error)
+	Unmap(h lite.Handle) error
+	FreeRegion(h lite.Handle) error
+	Grant(h lite.Handle, node int, perm lite.Perm) error
+	Move(h lite.Handle, nodes ...int) (lite.Handle, error)
+	Write(h lite.Handle, off uint64, src []byte) error
+	Read(h lite.Handle, off uint64, dst []byte) error
+	Memset(h lite.Handle, off uint64, b byte, n uint64) error
+	Memmove(dst lite.Handle, dstOff uint64, src lite.Handle, srcOff, n uint64) error
+	FetchAdd(h lite.Handle, off uint64, add uint64) (uint64, error)
+	CmpSwap(h lite.Handle, off uint64, expect, swap uint64) (uint64, error)
+	Call(node, port int, req []byte) ([]byte, error)
+	Send(node, port int, msg []byte) error
+	NewLock(name string, home int) (*lite.Lock, error)
+	OpenLock(name string) (*lite.Lock, error)
+	Close() error
+}
+
+var _ Client = (*lite.Client)(nil)
+
+// Node is a device for one node of a case.
+type Node struct {
+	Device rdma.Device
+	Listen string
+	Kill   func() // nil: it cannot die
+}
+
+// Options choose what runs, as for the other suites.
+type Options struct {
+	conform.Options
+	Config lite.Config         // of every node; Listen and Manager are the suite's
+	Wrong  func(Client) Client // makes clients wrong on purpose; nil: they are right
+}
+
+const (
+	nodes = 3
+	arena = 64 << 20
+	// timeout of a client, and how long a dead node may go unnoticed.
+	timeout   = 3 * time.Second
+	deadAfter = 3 * time.Second
+)
+
+// Run checks the selected cases on clusters over devices of open, and returns when all
+// have a verdict, or soon after ctx ends.
+func Run(ctx context.Context, name string, open func(i int) (Node, error), o Options) conform.Report {
+	if o.CaseTimeout <= 0 {
+		o.CaseTimeout = 10 * time.Second
+	}
+	if o.Seed == 0 {
+		o.Seed = 1
+	}
+	if o.Cases == nil {
+		o.Cases = Catalogue()
+	}
+	rep := conform.Report{Transport: name, Strict: o.Strict, Seed: o.Seed}
+	cases, err := conform.Select(o.Cases, o.Only, o.Skip, o.Profile)
+	if err != nil {
+		rep.Err = err
+		return rep
+	}
+	rows := map[string]row{}
+	for _, r := range table {
+		rows[r.ID] = r
+	}
+	for i := range cases {
+		res := cases[i].Record(name, o.Seed)
+		begun := time.Now()
+		judge(ctx, rows[cases[i].ID], open, &o, &res)
+		res.DurationNS = time.Since(begun).Nanoseconds()
+		o.Ledger.Apply(&cases[i], &res, o.Kernel)
+		rep.Results = append(rep.Results, res)
+		if o.Progress != nil {
+			o.Progress(res)
+		}
+	}
+	return rep
+}
+
+// Catalogue lists the cases.
+func Catalogue() []conform.Case {
+	all := make([]conform.Case, len(table))
+	for i := range table {
+		all[i] = table[i].Case
+	}
+	return all
+}
+
+// judge gives one case its verdict.
+func judge(ctx context.Context, r row, open func(i int) (Node, error), o *Options, res *conform.Result) {
+	if ctx.Err() != nil {
+		res.Verdict, res.Evidence = conform.NotRun, "run ended: "+ctx.Err().Error()
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.CaseTimeout)
+	defer cancel()
+	c := &cluster{ctx: ctx, cfg: o.Config, wrong: o.Wrong}
+	err := c.guard(func() {
+		for i := range nodes {
+			c.join(open, i)
+		}
+		r.run(c)
+	})
+	if e := c.close(); err == nil {
+		err = e
+	}
+	res.Evidence = strings.Join(c.notes, "; ")
+	var wrong *conform.Mismatch
+	var lacks *unsupported
+	switch {
+	case err == nil:
+		res.Verdict = conform.Pass
+	case errors.As(err, &lacks):
+		res.Verdict, res.Evidence = conform.Unsupported, lacks.why
+	case errors.As(err, &wrong):
+		res.Verdict, res.Want, res.Got = conform.Fail, wrong.Want, wrong.Got
+	default:
+		res.Verdict, res.Got = conform.Error, err.Error()
+	}
+}
+
+// unsupported ends a case that the devices cannot be asked.
+type unsupported struct{ why string }
+
+func (u *unsupported) Error() string { return u.why }
+
+// stop carries the end of a case out of its depths.
+type stop struct{ err error }
+
+// cluster is the three nodes of a case.
+type cluster struct {
+	ctx   context.Context
+	cfg   lite.Config
+	wrong func(Client) Client
+	made  []Node
+	nodes []*lite.Node
+	dead  map[int]bool
+	notes []string
+}
+
+func (c *cluster) guard(run func()) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case stop:
+			err = p.err
+		default:
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	run()
+	return nil
+}
+
+func (c *cluster) join(open func(i int) (Node, error), i int) {
+	m, err := open(i)
+	c.must("open a device", err)
+	c.made = append(c.made, m)
+	cfg := c.cfg
+	cfg.Listen, cfg.Manager, cfg.Arena, cfg.Timeout, cfg.DeadAfter = m.Listen, "", arena, timeout, deadAfter
+	if i > 0 {
+		cfg.Manager = c.nodes[0].Addr()
+	}
+	n, err := lite.Open(c.ctx, m.Device, cfg)
+	c.must("join", err)
+	c.nodes = append(c.nodes, n)
+	for _, o := range c.nodes {
+		c.must("see every member", o.Await(c.ctx, i+1))
+	}
+}
+
+func (c *cluster) close() error {
+	var errs []error
+	for i := len(c.nodes) - 1; i >= 0; i-- {
+		if err := c.nodes[i].Close(); err != nil && !c.dead[i] {
+			errs = append(errs, fmt.Errorf("close node %d: %w", i, err))
+		}
+	}
+	for i := len(c.made) - 1; i >= 0; i-- {
+		if err := c.made[i].Device.Close(); err != nil && !c.dead[i] {
+			errs = append(errs, fmt.Errorf("close device %d: %w", i, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// kill is the sudden death of a node's device.
+func (c *cluster) kill(i int) {
+	if c.made[i].Kill == nil {
+		panic(stop{&unsupported{"the provider cannot die on purpose"}})
+	}
+	if c.dead == nil {
+		c.dead = map[int]bool{}
+	}
+	c.dead[i] = true
+	c.made[i].Kill()
+}
+
+func (c *cluster) client(i int, cfg lite.ClientConfig) Client {
+	if cfg.MaxReply == 0 {
+		cfg.MaxReply = lite.ChunkSize / 2
+	}
+	cl, err := c.nodes[i].Client(cfg)
+	c.must("make a client", err)
+	if c.wrong != nil {
+		return c.wrong(cl)
+	}
+	return cl
+}
+
+// must ends the case as an error: what is checked could not be.
+func (c *cluster) must(what string, err error) {
+	if err != nil {
+		panic(stop{fmt.Errorf("%s: %w", what, err)})
+	}
+}
+
+// ok fails the case.
+func (c *cluster) ok(what string, err error) {
+	if err != nil {
+		c.wrongly(what+" succeeds", fmt.Sprint(err))
+	}
+}
+
+// wants fails the case when err is not want.
+func (c *cluster) wants(what string, err, want error) {
+	if !errors.Is(err, want) {
+		c.wrongly(fmt.Sprintf("%s: %v", what, want), fmt.Sprint(err))
+	}
+}
+
+func (c *cluster) holds(what string, yes bool, got any) {
+	if !yes {
+		c.wrongly(what, fmt.Sprint(got))
+	}
+}
+
+func (c *cluster) wrongly(want, got string) {
+	panic(stop{&conform.Mismatch{Want: []string{want}, Got: got}})
+}
+
+func (c *cluster) note(format string, a ...any) {
+	c.notes = append(c.notes, fmt.Sprintf(format, a...))
+}
+
+// atomics ends the case on devices without them.
+func (c *cluster) atomics() {
+	d := c.made[0].Device.Caps()
+	if !d.Ops.Has(rdma.OpFetchAdd) || !d.Ops.Has(rdma.OpCmpSwap) {
+		panic(stop{&unsupported{"the device has no atomics"}})
+	}
+}

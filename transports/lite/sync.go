@@ -1,0 +1,205 @@
+package lite
+
+import "slices"
+
+// Barriers and semaphores are kept by the manager: each call is one call of it, whose
+// answer comes when it is due.
+
+type barrier struct {
+	count   int
+	waiting []waitingCall
+}
+
+type semaphore struct {
+	free    int
+	waiting []waitingCall
+	held    map[int]int // by node
+}
+
+type waitingCall struct {
+	r  Request
+	id uint64
+}
+
+type barrierRequest struct {
+	Name   string
+	Count  int
+	Nodes  []int // who is waited for, where that is known
+	ID     uint64
+	Cancel bool
+}
+
+type semRequest struct {
+	Name   string
+	Free   int // of a semaphore that nobody used before
+	ID     uint64
+	Cancel bool
+}
+
+// maxWaiting bounds who waits at one barrier or semaphore, and how many of those
+// there are. Arbitrary.
+const maxWaiting = 4096
+
+// Barrier waits until count callers of that name are there. When a node dies, who
+// waits gets ErrPeerDead: nobody knows whether it would have come.
+func (c *Client) Barrier(name string, count int) error {
+	return c.meet(barrierRequest{Name: name, Count: count})
+}
+
+// BarrierOf is Barrier of one caller of each of these nodes. Who comes when one of them
+// is dead already gets ErrPeerDead, too, instead of waiting for it.
+func (c *Client) BarrierOf(name string, nodes []int) error {
+	return c.meet(barrierRequest{Name: name, Count: len(nodes), Nodes: nodes})
+}
+
+func (c *Client) meet(q barrierRequest) error {
+	q.ID = c.node.serial.Add(1)
+	err := c.ask(0, opBarrier, q, nil)
+	if err == ErrTimeout {
+		q.Cancel = true
+		_ = c.ask(0, opBarrier, q, nil) // too late is as good
+	}
+	return err
+}
+
+func (m *manager) barrier(r *Request, q *barrierRequest) error {
+	b := m.meeting[q.Name]
+	switch {
+	case q.Cancel:
+		if b != nil {
+			b.waiting = cancel(b.waiting, r.From, q.ID)
+		}
+		return nil
+	case q.Count < 1 || q.Count > maxWaiting || q.Name == "" || len(q.Name) > 255:
+		return ErrFail
+	case slices.ContainsFunc(q.Nodes, func(id int) bool { return !m.node.there(id) }):
+		return ErrPeerDead
+	case b == nil:
+		if len(m.meeting) >= maxWaiting {
+			return ErrNoSpace
+		}
+		b = &barrier{count: q.Count}
+		m.meeting[q.Name] = b
+	case b.count != q.Count:
+		return ErrExists
+	}
+	b.waiting = append(b.waiting, waitingCall{*r, q.ID})
+	if len(b.waiting) < b.count {
+		return errLater
+	}
+	delete(m.meeting, q.Name)
+	for i := range b.waiting {
+		_ = b.waiting[i].r.Reply([]byte("{}")) // a node that is gone is noticed as such
+	}
+	return errLater
+}
+
+// cancel takes the call of a node out of a list, and ends it.
+func cancel(list []waitingCall, node int, id uint64) []waitingCall {
+	for i := range list {
+		if list[i].r.From == node && list[i].id == id {
+			list[i].r.refuse(ErrTimeout)
+			return append(list[:i], list[i+1:]...)
+		}
+	}
+	return list
+}
+
+// Semaphore is a counter in the cluster.
+type Semaphore struct {
+	c    *Client
+	name string
+	free int
+}
+
+// Semaphore opens the semaphore of that name; free is its value when nobody used it before.
+func (c *Client) Semaphore(name string, free int) *Semaphore {
+	return &Semaphore{c: c, name: name, free: free}
+}
+
+// Acquire takes one, waiting for it at most for the client's timeout. What a node had
+// taken when it died is given back.
+func (s *Semaphore) Acquire() error {
+	q := semRequest{Name: s.name, Free: s.free, ID: s.c.node.serial.Add(1)}
+	err := s.c.ask(0, opSemAcquire, q, nil)
+	if err == ErrTimeout {
+		q.Cancel = true
+		_ = s.c.ask(0, opSemAcquire, q, nil) // it may have been given meanwhile: then it goes back
+	}
+	return err
+}
+
+// Release gives one back.
+func (s *Semaphore) Release() error {
+	return s.c.ask(0, opSemRelease, semRequest{Name: s.name, Free: s.free}, nil)
+}
+
+func (m *manager) acquire(r *Request, q *semRequest) error {
+	s := m.sems[q.Name]
+	if s == nil {
+		if q.Name == "" || len(q.Name) > 255 || q.Free < 0 || len(m.sems) >= maxWaiting {
+			return ErrFail
+		}
+		s = &semaphore{free: q.Free, held: map[int]int{}}
+		m.sems[q.Name] = s
+	}
+	if q.Cancel {
+		if before := len(s.waiting); len(cancelIn(s, r.From, q.ID)) == before {
+			_, err := m.release(r.From, q)
+			return err
+		}
+		return nil
+	}
+	if len(s.waiting) >= maxWaiting {
+		return ErrNoSpace
+	}
+	s.waiting = append(s.waiting, waitingCall{*r, q.ID})
+	s.serve(m.node)
+	return errLater
+}
+
+func cancelIn(s *semaphore, node int, id uint64) []waitingCall {
+	s.waiting = cancel(s.waiting, node, id)
+	return s.waiting
+}
+
+func (s *semaphore) serve(n *Node) {
+	for s.free > 0 && len(s.waiting) > 0 {
+		w := s.waiting[0]
+		s.waiting = s.waiting[1:]
+		if !n.there(w.r.From) {
+			continue
+		}
+		s.free--
+		s.held[w.r.From]++
+		_ = w.r.Reply([]byte("{}")) // a node that is gone is noticed as such
+	}
+}
+
+func (m *manager) release(from int, q *semRequest) (nothing, error) {
+	s := m.sems[q.Name]
+	if s == nil {
+		return nothing{}, ErrNoRegion
+	}
+	if s.held[from] > 0 {
+		s.held[from]--
+	}
+	s.free++
+	s.serve(m.node)
+	return nothing{}, nil
+}
+
+// mourn ends what waited for a dead node, and gives back what it held.
+func (m *manager) mourn(node int) {
+	for name, b := range m.meeting {
+		delete(m.meeting, name)
+		for i := range b.waiting {
+			b.waiting[i].r.refuse(ErrPeerDead)
+		}
+	}
+	for _, s := range m.sems {
+		s.free += s.held[node]
+		delete(s.held, node)
+		s.serve(m.node)
+	}
+}
