@@ -79,20 +79,20 @@ func (q *qp) ended(e *entry, wc *rdma.WC) (visible bool) {
 	}
 	if e.parent == none {
 		if e.flags&eNotice != 0 {
-			q.noticing = false
+			q.sendingCredits = false
 		}
 		return false
 	}
 	p := &q.parents[e.parent]
-	if p.out--; p.out > 0 || p.flags&pIssued == 0 && p.flags&pTold == 0 {
+	if p.out--; p.out > 0 || p.flags&pIssued == 0 && p.flags&pReported == 0 {
 		return false
 	}
-	if p.flags&pTold != 0 {
+	if p.flags&pReported != 0 {
 		q.release(e.parent)
 		return false
 	}
 	if p.flags&pRefused != 0 {
-		return false // settle tells
+		return false // flushUnposted reports
 	}
 	if p.flags&pLoud == 0 {
 		q.quiet++
@@ -184,8 +184,8 @@ func (q *qp) erred(wc *rdma.WC) bool {
 	q.advance()
 	q.fail()
 	switch {
-	case e.flags&eBeacon != 0:
-		q.settle()
+	case e.flags&eDrainMarker != 0:
+		q.flushUnposted()
 	case e.flags&eUser != 0:
 		q.blame(wc)
 		q.emit(wc)
@@ -197,7 +197,7 @@ func (q *qp) erred(wc *rdma.WC) bool {
 		q.partFailed(e.parent, wc)
 	}
 	if q.head == q.tail && q.waiting > 0 {
-		q.settle()
+		q.flushUnposted()
 	}
 	return true
 }
@@ -225,8 +225,8 @@ func (q *qp) failedAt(id uint64) (at uint32, found bool) {
 func (q *qp) partFailed(i int32, wc *rdma.WC) {
 	p := &q.parents[i]
 	p.out--
-	if p.flags&(pTold|pRefused) == 0 {
-		p.flags |= pTold
+	if p.flags&(pReported|pRefused) == 0 {
+		p.flags |= pReported
 		if p.flags&pIssued == 0 {
 			c := int(p.wr.Priority)
 			if q.class[c].first = p.next; p.next == none {
@@ -235,16 +235,16 @@ func (q *qp) partFailed(i int32, wc *rdma.WC) {
 			q.newHead(c)
 			q.waiting--
 		}
-		q.tellFailed(i, p, wc.Status, wc.VendorErr)
+		q.reportFailed(i, p, wc.Status, wc.VendorErr)
 	}
-	if p.out == 0 && p.flags&pTold != 0 {
+	if p.out == 0 && p.flags&pReported != 0 {
 		q.release(i)
 	}
 }
 
-// tellFailed gives out the failure of a request that waited, and then what was
+// reportFailed gives out the failure of a request that waited, and then what was
 // held because of it.
-func (q *qp) tellFailed(i int32, p *parent, st rdma.Status, vendor uint32) {
+func (q *qp) reportFailed(i int32, p *parent, st rdma.Status, vendor uint32) {
 	wc := rdma.WC{ID: p.wr.ID, QPNum: q.num, Opcode: p.wr.Op.Completes(), Status: st, VendorErr: vendor}
 	q.blame(&wc)
 	q.emit(&wc)

@@ -28,20 +28,20 @@ type cq struct {
 	polls uint32
 	found [64]rdma.WC
 
-	wcs         []told // ring
+	wcs         []completion // ring
 	first, many int
-	fed         bool  // something was posted for a QP of this queue
-	hungry      int   // QPs of which a send waits until the peer gives back
+	posted      bool  // something was posted for a QP of this queue
+	blocked     int   // QPs of which a send waits until the peer gives back
 	takers      int   // QPs that may take cut sends
-	owing       []*qp // of those, the ones that have something to tell their peers
+	creditsDue  []*qp // of those, the ones that have something to tell their peers
 	armed       notice
 	fired       bool
 	spareLeft   int         // of cqSpare
 	extras      map[*qp]int // completions beyond the user's that a QP may have
 }
 
-// told is a completion with the send queue places that polling it gives back.
-type told struct {
+// completion is a completion with the send queue places that polling it gives back.
+type completion struct {
 	wc   rdma.WC
 	from *qp
 	free int
@@ -65,7 +65,7 @@ func (d *device) NewCQ(depth int) (rdma.CQ, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cq{dev: d, below: below, depth: depth, wcs: make([]told, depth+1), spareLeft: cqSpare, extras: map[*qp]int{}}
+	c := &cq{dev: d, below: below, depth: depth, wcs: make([]completion, depth+1), spareLeft: cqSpare, extras: map[*qp]int{}}
 	return c, nil
 }
 
@@ -73,7 +73,7 @@ func (c *cq) attach(q *qp) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.qps = append(c.qps, q)
-	if q.recv == c && q.mail != nil {
+	if q.recv == c && q.mailbox != nil {
 		c.takers++
 	}
 	if q.send == c {
@@ -87,9 +87,9 @@ func (c *cq) detach(q *qp) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.qps = slices.DeleteFunc(c.qps, func(x *qp) bool { return x == q })
-	if q.recv == c && q.mail != nil {
+	if q.recv == c && q.mailbox != nil {
 		c.takers--
-		c.owing = slices.DeleteFunc(c.owing, func(x *qp) bool { return x == q })
+		c.creditsDue = slices.DeleteFunc(c.creditsDue, func(x *qp) bool { return x == q })
 	}
 	if n, ok := c.extras[q]; ok {
 		c.spareLeft += n - minCQExtra
@@ -116,15 +116,15 @@ func (c *cq) find(num uint32) *qp {
 func (c *cq) Poll(dst []rdma.WC) (n int, err error) {
 	c.mu.Lock()
 	c.polls++
-	if c.hungry > 0 {
-		c.feed()
+	if c.blocked > 0 {
+		c.unblockSends()
 	}
 	if c.many > 0 || len(dst) == 0 {
 		n, err = c.pollRing(dst)
 	}
 	for n < len(dst) && err == nil {
 		var k int
-		c.fed = false
+		c.posted = false
 		if k, err = c.below.Poll(dst[n:]); k == 0 {
 			break
 		}
@@ -135,16 +135,16 @@ func (c *cq) Poll(dst []rdma.WC) (n int, err error) {
 		// What was posted may have completed at once where completions are local. To go
 		// on until the user has something would keep his thread for the whole of a bulk
 		// request, and with it what he has to post meanwhile.
-		if n > 0 || c.fed {
+		if n > 0 || c.posted {
 			break
 		}
 	}
 	if n == 0 && c.polls%lookEvery == 0 {
 		c.watchState()
 	}
-	owing := len(c.owing) > 0
+	creditsDue := len(c.creditsDue) > 0
 	c.mu.Unlock()
-	if owing {
+	if creditsDue {
 		c.notices()
 	}
 	return n, err
@@ -166,8 +166,8 @@ func (c *cq) pollRing(dst []rdma.WC) (n int, err error) {
 
 // gather takes what the device below has into the ring.
 func (c *cq) gather() (int, error) {
-	if c.hungry > 0 {
-		c.feed()
+	if c.blocked > 0 {
+		c.unblockSends()
 	}
 	k, err := c.below.Poll(c.found[:])
 	if k > 0 {
@@ -207,12 +207,12 @@ func (c *cq) take(dst []rdma.WC) (n int) {
 // device below brings what is there.
 func (c *cq) push(wc *rdma.WC, from *qp, free int) {
 	if c.many == len(c.wcs) {
-		more := make([]told, 2*len(c.wcs))
+		more := make([]completion, 2*len(c.wcs))
 		n := copy(more, c.wcs[c.first:])
 		copy(more[n:], c.wcs[:c.first])
 		c.wcs, c.first = more, 0
 	}
-	c.wcs[(c.first+c.many)%len(c.wcs)] = told{*wc, from, free}
+	c.wcs[(c.first+c.many)%len(c.wcs)] = completion{*wc, from, free}
 	c.many++
 	c.notify(wc.Status != rdma.StatusSuccess)
 }
@@ -236,7 +236,7 @@ func (c *cq) translate(wcs, dst []rdma.WC) (n int) {
 		free := 0
 		if good && wc.Opcode.IsRecv() {
 			if c.takers > 0 {
-				c.took(wc)
+				c.arrived(wc)
 				good = wc.Status == rdma.StatusSuccess
 			}
 		} else {
@@ -278,9 +278,9 @@ func (c *cq) translate(wcs, dst []rdma.WC) (n int) {
 // resume posts what completions made room for; q may be nil.
 func (q *qp) resume() {
 	if q != nil && q.waiting > 0 {
-		q.pump()
+		q.dispatch()
 	}
-	if q != nil && q.cuts() && !q.noticing {
+	if q != nil && q.cuts() && !q.sendingCredits {
 		q.noticeNow()
 	}
 }
@@ -407,8 +407,8 @@ func (c *cq) gone() bool {
 func (c *cq) holds(solicited bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.hungry > 0 || !solicited {
-		return c.hungry > 0
+	if c.blocked > 0 || !solicited {
+		return c.blocked > 0
 	}
 	for _, q := range c.qps {
 		if q.send == c && q.waiting > 0 {

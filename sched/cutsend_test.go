@@ -243,7 +243,7 @@ func TestSliceOfASendFails(t *testing.T) {
 }
 
 // A peer that gives back what it was not lent loses the connection, and so does one
-// whose slip makes no sense. Receives complete once each, and only their own memory
+// whose descriptor makes no sense. Receives complete once each, and only their own memory
 // is written.
 func TestPeerBreaksTheRules(t *testing.T) {
 	for name, notice := range map[string][]byte{
@@ -284,7 +284,7 @@ func FuzzMailbox(f *testing.F) {
 	b, _ = sched.Slip(1, 0, 64*kib, 64*kib-1)
 	f.Add(sched.Notice(1, 0), b, uint16(0))
 	f.Add([]byte{}, bytes.Repeat([]byte{0xff}, 16), uint16(9))
-	f.Fuzz(func(t *testing.T, notice, slip []byte, n uint16) {
+	f.Fuzz(func(t *testing.T, notice, descriptor []byte, n uint16) {
 		r, key := loopRig(t, cutConfig)
 		const size = 40 * kib
 		r.receive(101, 0, size, key)
@@ -292,7 +292,7 @@ func FuzzMailbox(f *testing.F) {
 		r.end()
 		box := sched.Mailbox(r.qp)
 		copy(box[:16], notice)
-		copy(box[64+16:64+32], slip)
+		copy(box[64+16:64+32], descriptor)
 		m := r.mem.Bytes()
 		m[home+2*size] = 0xa5
 		r.post(r.wr(1, rdma.OpSend, 0, int(n)), r.wr(2, rdma.OpSend, 7, 64))

@@ -63,7 +63,7 @@ func Wrap(below rdma.Device, cfg Config) (rdma.Device, error) {
 // have their room.
 func tierCaps(c rdma.Caps, cfg *Config) (rdma.Caps, error) {
 	if cfg.cutsSends() {
-		need := rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite), Features: rdma.FeatInline, Inline: max(slipLen, noticeLen)}
+		need := rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite), Features: rdma.FeatInline, Inline: max(descriptorLen, creditsLen)}
 		if err := c.Missing(need); err != nil {
 			return c, &rdma.OpError{Op: "open sched", Object: "sends=" + string(cfg.Sends), Err: err}
 		}
@@ -177,7 +177,7 @@ func (r *connRequest) Accept(ctx context.Context, x rdma.QP, p rdma.ConnParam) (
 		return got, err
 	}
 	got, _ = met(got)
-	q.agree(offered, r.offer)
+	q.negotiated(offered, r.offer)
 	q.joined(got.ORD)
 	return got, nil
 }

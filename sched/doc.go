@@ -135,6 +135,16 @@
 // that is slow to take it). It goes at once, a read follows it, and nothing less urgent
 // does before that has its answer: what comes next waits for one window again.
 //
+// # Words
+//
+// Dispatch: posting to the device below what the policy picks. Mark: a request whose
+// completion says how far the peer is. Drain marker: a request that completes behind all
+// others, as ib_drain_sq(9) posts one. Cut sends are segmented and reassembled: a
+// reservation is a part of the peer's ring, a descriptor says that a message is the
+// beginning of a longer one, credits are what the receiver gives back, and a QP is blocked
+// while a send waits for them. The mailbox is the memory that holds ring, descriptors and
+// credits.
+//
 // # Progress
 //
 // Posting and polling move what waits. While work waits and the application does

@@ -43,7 +43,7 @@ func Widen(x rdma.QP, rate float64) {
 func Grown(x rdma.QP) int { return x.(*qp).win.grown }
 
 // Mailbox is the memory that the peer's tier writes.
-func Mailbox(q rdma.QP) []byte { return q.(*qp).mail.box.Bytes() }
+func Mailbox(q rdma.QP) []byte { return q.(*qp).mailbox.box.Bytes() }
 
 // Offer is what a tier that cuts sends adds to an application's private data.
 func Offer(private []byte, addr uint64, rkey, room, shortest uint32) []byte {
@@ -58,17 +58,17 @@ func SplitOffer(private []byte) (application []byte, addr uint64, rkey, room, sh
 
 // Slip and Notice are what two tiers write to each other, and where.
 func Slip(turn, msg, size, at uint32) (b []byte, offset int) {
-	b = make([]byte, slipLen)
-	(&slip{turn, msg, size, at}).put(b)
-	return b, slipOffset(turn)
+	b = make([]byte, descriptorLen)
+	(&descriptor{turn, msg, size, at}).put(b)
+	return b, descriptorOffset(turn)
 }
 
 func Notice(taken, shortest uint32) []byte {
-	b := make([]byte, noticeLen)
+	b := make([]byte, creditsLen)
 	putDouble(b, taken)
 	putDouble(b[8:], shortest)
 	return b
 }
 
 // RingAt is where the ring begins in a mailbox.
-const RingAt = mailHead
+const RingAt = mailboxHead

@@ -84,7 +84,7 @@ func (k *keeper) run() {
 				q.mu.Unlock()
 			}
 			// Who takes cut sends has to tell the peer, if only to make room.
-			if q.mail != nil && q.recv != q.send && q.recv.idle(now, seen) && q.recv.catchUp() > 0 {
+			if q.mailbox != nil && q.recv != q.send && q.recv.idle(now, seen) && q.recv.catchUp() > 0 {
 				away = true
 			}
 		}

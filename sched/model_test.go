@@ -263,7 +263,7 @@ func (m *model) of(wr *rdma.SendWR) *ask {
 	case wr.RKey < firstKey:
 		return m.asks[wr.RKey-1]
 	case wr.NumSGE == 0 || wr.SGE[0].Addr < m.near.Addr() || wr.SGE[0].Addr >= m.near.Addr()+arena:
-		return nil // a slip or a notice
+		return nil // a descriptor or a notice
 	}
 	// A slice on its way into the ring of the peer.
 	at := int(wr.SGE[0].Addr - m.near.Addr())

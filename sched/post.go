@@ -36,7 +36,7 @@ func (q *qp) PostSend(wrs []rdma.SendWR) (n int, err error) {
 		q.posted += uint64(n)
 		q.win.issued[0] += size
 		q.win.since += int(size)
-		if q.mail != nil {
+		if q.mailbox != nil {
 			for i := range wrs[:n] {
 				q.msgs += takes(wrs[i].Op)
 			}
@@ -114,7 +114,7 @@ func (q *qp) post(wrs []rdma.SendWR) (done int, err error) {
 		done++
 	}
 	if q.waiting > 0 {
-		q.pump()
+		q.dispatch()
 		q.keepUp()
 	}
 	return done, err
@@ -168,7 +168,7 @@ func (q *qp) straight(wrs []rdma.SendWR) (k int, marked bool, why error) {
 			switch reads++; {
 			case reads > max(q.ord, 1):
 				return k, false, nil
-			case reads == max(q.ord, 1) && w.Flags&rdma.Signaled == 0 && !q.sigAll && !q.tells(true):
+			case reads == max(q.ord, 1) && w.Flags&rdma.Signaled == 0 && !q.sigAll && !q.completionDue(true):
 				return k + 1, true, nil // it tells that there is room for the next
 			}
 		}
@@ -374,6 +374,8 @@ func (q *qp) admit(w *rdma.SendWR, size uint64) error {
 	case size > caps.MaxMsg:
 		return rdma.ErrInvalid
 	case w.Flags&rdma.Fence != 0 && !caps.Features.Has(rdma.FeatFence):
+		return rdma.ErrNotSupported
+	case w.Op == rdma.OpSendImm && size > 0 && !caps.Features.Has(rdma.FeatImmPayload):
 		return rdma.ErrNotSupported
 	case w.Op.IsAtomic() && (w.NumSGE != 1 || size != 8):
 		return rdma.ErrInvalid

@@ -15,17 +15,17 @@ import (
 type entryFlags uint8
 
 const (
-	eSignaled entryFlags = 1 << iota // the device below completes it
-	eLoud                            // a user's request that went straight through, and its completion is the user's
-	eUser                            // a user's request that went straight through
-	eResponds                        // counts against ORD
-	eMark                            // carries the oldest mark that is under way
-	eBeacon                          // posted behind a failure
-	eDone                            // ended before one that was posted earlier
-	eRun                             // unsignalled, and so are as many in all as parent says, before one that is plain
+	eSignaled    entryFlags = 1 << iota // the device below completes it
+	eLoud                               // a user's request that went straight through, and its completion is the user's
+	eUser                               // a user's request that went straight through
+	eResponds                           // counts against ORD
+	eMark                               // carries the oldest mark that is under way
+	eDrainMarker                        // posted behind a failure
+	eDone                               // ended before one that was posted earlier
+	eRun                                // unsignalled, and so are as many in all as parent says, before one that is plain
 
 	// Of a request of the tier's own, which is never in a run.
-	eNotice = eRun // tells the peer what the inbox took
+	eNotice = eRun // tells the peer what the reassembler took
 )
 
 // ePlain is a signalled request that went straight through.
@@ -44,32 +44,32 @@ const none = int32(-1)
 type parentFlags uint16
 
 const (
-	pUsed    parentFlags = 1 << iota
-	pLoud                // its success is the user's to see
-	pSlices              // may be cut
-	pBegun               // some of it was posted
-	pIssued              // all of it was posted
-	pOrdered             // never overtakes
-	pTold                // its completion was given to the user
-	pRefused             // the device below would not take a part of it
-	pSend                // a send that may be cut if the peer's ring has room
-	pLent                // a send that has its part of the ring
+	pUsed     parentFlags = 1 << iota
+	pLoud                 // its success is the user's to see
+	pSlices               // may be cut
+	pBegun                // some of it was posted
+	pIssued               // all of it was posted
+	pOrdered              // never overtakes
+	pReported             // its completion was given to the user
+	pRefused              // the device below would not take a part of it
+	pSend                 // a send that may be cut if the peer's ring has room
+	pReserved             // a send that has its part of the ring
 )
 
 // parent is a user's request that could not go straight through.
 type parent struct {
-	wr    rdma.SendWR
-	seq   uint64 // of the post
-	at    int64  // when it was posted, for policies that are timed
-	size  uint64 // bytes
-	off   uint64 // of those, posted
-	tail  uint64 // of a read in slices, the bytes at its end, which went first; of a send, those at its beginning, which go last
-	ring  uint32 // of a send in slices, where it begins in the peer's ring
-	loan  int8   // and which part that is
-	out   int32  // entries under way
-	next  int32  // in its class, or among the free ones
-	quiet int32  // next unsignalled one of its class
-	flags parentFlags
+	wr          rdma.SendWR
+	seq         uint64 // of the post
+	at          int64  // when it was posted, for policies that are timed
+	size        uint64 // bytes
+	off         uint64 // of those, posted
+	tail        uint64 // of a read in slices, the bytes at its end, which went first; of a send, those at its beginning, which go last
+	ring        uint32 // of a send in slices, where it begins in the peer's ring
+	reservation int8   // and which part that is
+	out         int32  // entries under way
+	next        int32  // in its class, or among the free ones
+	quiet       int32  // next unsignalled one of its class
+	flags       parentFlags
 }
 
 // queue is a list of parents.
@@ -84,17 +84,17 @@ type kept struct {
 // qp is one end of a connection. mu, which is that of the send CQ, guards
 // everything below it.
 type qp struct {
-	dev    *device
-	below  rdma.QP
-	num    uint32
-	send   *cq
-	recv   *cq
-	depth  int // the user's
-	sigAll bool
-	inline int
-	copies rdma.Buffer // inline bytes of waiting requests
-	pd     rdma.PD
-	mail   *mail // nil: sends are not cut
+	dev     *device
+	below   rdma.QP
+	num     uint32
+	send    *cq
+	recv    *cq
+	depth   int // the user's
+	sigAll  bool
+	inline  int
+	copies  rdma.Buffer // inline bytes of waiting requests
+	pd      rdma.PD
+	mailbox *mailbox // nil: sends are not cut
 
 	mu       *sync.Mutex
 	closed   bool
@@ -131,8 +131,8 @@ type qp struct {
 	batch  [batchLen]rdma.SendWR
 	filled int
 
-	msgs     uint32 // posted below that take a receive
-	noticing bool   // a notice is under way
+	msgs           uint32 // posted below that take a receive
+	sendingCredits bool   // a notice is under way
 
 	watched atomic.Bool // in the keeper's list
 }
@@ -157,7 +157,7 @@ func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	inner.SigAll = false // the tier signals what the user is to see
 	cuts := d.canCut(&cfg)
 	if cuts {
-		inner.MaxInline = max(cfg.MaxInline, slipLen, noticeLen)
+		inner.MaxInline = max(cfg.MaxInline, descriptorLen, creditsLen)
 	}
 	below, err := d.below.NewQP(inner)
 	if err != nil {
@@ -169,7 +169,7 @@ func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 		pol: d.disc.make(&d.cfg), nextID: d.ids, places: inner.SendDepth, free: none,
 	}
 	if cuts {
-		q.mail = &mail{room: d.cfg.Room}
+		q.mailbox = &mailbox{room: d.cfg.Room}
 	}
 	if cfg.MaxInline > 0 {
 		if q.copies, err = rdma.Alloc(depth * cfg.MaxInline); err != nil {
@@ -220,7 +220,7 @@ func (q *qp) Connect(ctx context.Context, addr string, p rdma.ConnParam) (rdma.C
 		return got, err
 	}
 	got, peer := met(got)
-	q.agree(offered, peer)
+	q.negotiated(offered, peer)
 	q.joined(got.ORD)
 	return got, nil
 }
@@ -231,7 +231,7 @@ func (q *qp) joined(ord int) {
 	defer q.mu.Unlock()
 	q.ord = ord
 	q.win.apart = q.dev.local && ord > 0 && q.dev.caps.Features.Has(rdma.FeatEmptyRead)
-	others := 2 // a beacon and the read that fills ORD
+	others := 2 // a drain marker and the read that fills ORD
 	if q.cuts() {
 		others++ // a notice
 	}
@@ -243,7 +243,7 @@ func (q *qp) joined(ord int) {
 
 // PostRecv hands receives to the device below: they are not scheduled.
 func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) {
-	if q.mail != nil {
+	if q.mailbox != nil {
 		return q.postRecv(wrs)
 	}
 	return q.below.PostRecv(wrs)
@@ -292,7 +292,7 @@ func (q *qp) Resume() error {
 	} else if err := q.below.Resume(); err != nil {
 		return err
 	}
-	q.pump()
+	q.dispatch()
 	return nil
 }
 
@@ -356,7 +356,7 @@ func (q *qp) Close() error {
 	if q.recv != q.send {
 		q.recv.detach(q)
 	}
-	return errors.Join(q.mail.close(), q.copies.Free())
+	return errors.Join(q.mailbox.close(), q.copies.Free())
 }
 
 // finish ends what is left of a QP whose device below has closed it, once.
@@ -367,8 +367,8 @@ func (q *qp) finish() bool {
 		return false
 	}
 	q.closed, q.failed = true, true
-	if q.cuts() && q.mail.out.hungry {
-		q.fed()
+	if q.cuts() && q.mailbox.out.blocked {
+		q.unblock()
 	}
 	var unused rdma.WC
 	for ; q.head != q.tail; q.head++ { // what is left succeeded in silence
@@ -376,6 +376,6 @@ func (q *qp) finish() bool {
 			q.ended(e, &unused)
 		}
 	}
-	q.settle()
+	q.flushUnposted()
 	return true
 }

@@ -29,3 +29,15 @@ func Tally(dev rdma.Device) map[string]int64 {
 	t := &d.tally
 	return map[string]int64{"send_peers": t.agreed.Load(), "send_peers_alone": t.alone.Load(), "sends_cut": t.cut.Load(), "sends_whole": t.whole.Load()}
 }
+
+// Counts are the tier's, where it counts, and those below it.
+func (d *device) Counts() []rdma.Counts {
+	below := rdma.CountsOf(d.below)
+	if own := Tally(d); own != nil {
+		return append([]rdma.Counts{{Layer: "sched", Values: own}}, below...)
+	}
+	return below
+}
+
+// Counts are those below: a tier that hands down in post order counts nothing.
+func (d *fifoDevice) Counts() []rdma.Counts { return rdma.CountsOf(d.Device) }

@@ -15,56 +15,56 @@ import (
 //
 //	0     freed, as below       8   from the receiver: how many cut sends it has taken
 //	8     shortest, as below    8   and the shortest receive it has posted
-//	64    slips, 16 bytes each      from the sender: one for each cut send, in turn
+//	64    descriptors, 16 bytes each    from the sender: one for each cut send, in turn
 //	4096  ring                      from the sender: bytes of cut sends
 //
-// A cut send goes as writes of all but its beginning into the ring, a slip, and
+// A cut send goes as writes of all but its beginning into the ring, a descriptor, and
 // then a send of the beginning, which takes the receive, the immediate, the key to
 // invalidate and the solicited event with it. Writes are in place before a send
 // behind them is delivered (IBTA 9.5, RFC 5040 §5.5), so who polls that receive
-// finds the slip and the rest.
+// finds the descriptor and the rest.
 
 const (
-	mailHead = 4096
-	slipAt   = 64
-	slipLen  = 16
-	slips    = 64 // most cut sends under way
+	mailboxHead   = 4096
+	descriptorsAt = 64
+	descriptorLen = 16
+	maxCutSends   = 64 // most cut sends under way
 
 	minRoom     = 8 << 10
 	maxRoom     = 64 << 20
 	defaultRoom = 4 << 20
 )
 
-// slip says that a message is the beginning of a longer one.
-type slip struct {
+// descriptor says that a message is the beginning of a longer one.
+type descriptor struct {
 	turn uint32 // 1, 2 … of the cut sends of this direction
 	msg  uint32 // of all that take a receive, how many went before
 	size uint32 // of the whole message
 	at   uint32 // of the ring, where the rest begins
 }
 
-func (s *slip) put(b []byte) {
+func (s *descriptor) put(b []byte) {
 	binary.BigEndian.PutUint32(b, s.turn)
 	binary.BigEndian.PutUint32(b[4:], s.msg)
 	binary.BigEndian.PutUint32(b[8:], s.size)
 	binary.BigEndian.PutUint32(b[12:], s.at)
 }
 
-func readSlip(b []byte) slip {
-	return slip{
+func readDescriptor(b []byte) descriptor {
+	return descriptor{
 		turn: binary.BigEndian.Uint32(b), msg: binary.BigEndian.Uint32(b[4:]),
 		size: binary.BigEndian.Uint32(b[8:]), at: binary.BigEndian.Uint32(b[12:]),
 	}
 }
 
-// sound tells whether the slip can be that of a message that begins with so many
+// sound tells whether the descriptor can be that of a message that begins with so many
 // bytes, of a peer that knows the ring.
-func (s *slip) sound(beginning uint32, room int) bool {
+func (s *descriptor) sound(beginning uint32, room int) bool {
 	return s.size > beginning && int(s.size-beginning) <= room && int(s.at) < room
 }
 
-// slipOffset is where the slip of a turn is in the mailbox.
-func slipOffset(turn uint32) int { return slipAt + int(turn%slips)*slipLen }
+// descriptorOffset is where the descriptor of a turn is in the mailbox.
+func descriptorOffset(turn uint32) int { return descriptorsAt + int(turn%maxCutSends)*descriptorLen }
 
 // double is a number that cannot be read half written.
 func double(n uint32) uint64 { return uint64(n)<<32 | uint64(^n) }
@@ -76,20 +76,20 @@ func readDouble(b []byte) (uint32, bool) {
 	return uint32(v >> 32), uint32(v>>32) == ^uint32(v)
 }
 
-// mail is what a QP needs to cut sends and to take cut ones.
-type mail struct {
+// mailbox is what a QP needs to cut sends and to take cut ones.
+type mailbox struct {
 	box  rdma.Buffer
 	mr   rdma.MR
 	room int         // of the ring in box
-	desk rdma.Buffer // our own slips and notice, until they are posted: they go inline
-	out  outbox
-	in   inbox
+	desk rdma.Buffer // our own descriptors and notice, until they are posted: they go inline
+	out  segmenter
+	in   reassembler
 }
 
 // offer makes the mailbox, once, and says where it is.
-func (m *mail) offer(q *qp) (offer, error) {
+func (m *mailbox) offer(q *qp) (offer, error) {
 	if m.mr == nil {
-		box, err := rdma.Alloc(mailHead + m.room)
+		box, err := rdma.Alloc(mailboxHead + m.room)
 		if err != nil {
 			return offer{}, err
 		}
@@ -97,16 +97,16 @@ func (m *mail) offer(q *qp) (offer, error) {
 		if err != nil {
 			return offer{}, errors.Join(err, box.Free())
 		}
-		if m.desk, err = rdma.Alloc(mailHead); err != nil {
+		if m.desk, err = rdma.Alloc(mailboxHead); err != nil {
 			return offer{}, errors.Join(err, mr.Close(), box.Free())
 		}
 		m.box, m.mr = box, mr
 	}
-	return offer{addr: m.box.Addr(), rkey: m.mr.RKey(), room: uint32(m.room), shortest: m.in.tell()}, nil
+	return offer{addr: m.box.Addr(), rkey: m.mr.RKey(), room: uint32(m.room), shortest: m.in.advertise()}, nil
 }
 
 // close gives the memory back; the QP below is closed.
-func (m *mail) close() error {
+func (m *mailbox) close() error {
 	if m == nil || m.mr == nil {
 		return nil
 	}
@@ -117,10 +117,10 @@ func (m *mail) close() error {
 	return errors.Join(m.box.Free(), m.desk.Free())
 }
 
-// noticeLen is what a receiver writes at the beginning of the sender's mailbox.
-const noticeLen = 16
+// creditsLen is what a receiver writes at the beginning of the sender's mailbox.
+const creditsLen = 16
 
 func putDouble(b []byte, n uint32) { binary.BigEndian.PutUint64(b, double(n)) }
 
 // on tells whether both ends agreed.
-func (m *mail) on() bool { return m.out.agreed }
+func (m *mailbox) on() bool { return m.out.agreed }

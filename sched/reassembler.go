@@ -8,10 +8,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// inbox is the receiving half of a mailbox: the receives that are posted, in their
+// reassembler is the receiving half of a mailbox: the receives that are posted, in their
 // order, because a message takes the oldest one and only its beginning is placed
 // by the device below. mu is the innermost lock but for those of the device below.
-type inbox struct {
+type reassembler struct {
 	mu     sync.Mutex
 	off    bool // the peer does not cut
 	broken bool // a message could not be taken whole: the connection has to end
@@ -24,14 +24,14 @@ type inbox struct {
 	shortest   uint32 // of them; of the last one when there is none
 	many       uint32 // that are as short
 
-	toldTaken    uint32 // as last told to the peer
-	toldShortest uint32
+	advertisedTaken    uint32 // as last told to the peer
+	advertisedShortest uint32
 }
 
 func recvLen(wr *rdma.RecvWR) uint32 { return uint32(min(wr.Len(), math.MaxUint32)) }
 
 // posted notes receives that the device below has. The caller holds mu.
-func (b *inbox) posted(wrs []rdma.RecvWR) {
+func (b *reassembler) posted(wrs []rdma.RecvWR) {
 	for i := range wrs {
 		n := recvLen(&wrs[i])
 		switch {
@@ -53,7 +53,7 @@ func (b *inbox) posted(wrs []rdma.RecvWR) {
 }
 
 // pop takes the oldest receive off the ring. The caller holds mu.
-func (b *inbox) pop() *rdma.RecvWR {
+func (b *reassembler) pop() *rdma.RecvWR {
 	wr := &b.ring[b.head%uint32(len(b.ring))]
 	b.head++
 	if recvLen(wr) != b.shortest {
@@ -74,22 +74,22 @@ func (b *inbox) pop() *rdma.RecvWR {
 	return wr
 }
 
-// tell is the shortest receive for an offer.
-func (b *inbox) tell() uint32 {
+// advertise is the shortest receive for an offer.
+func (b *reassembler) advertise() uint32 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.toldShortest = b.shortest
+	b.advertisedShortest = b.shortest
 	return b.shortest
 }
 
 // news tells whether the peer should hear of something.
-func (b *inbox) news() bool {
-	return b.taken != b.toldTaken || b.shortest != b.toldShortest || b.broken
+func (b *reassembler) news() bool {
+	return b.taken != b.advertisedTaken || b.shortest != b.advertisedShortest || b.broken
 }
 
 // postRecv is PostRecv of a QP that may take cut sends.
 func (q *qp) postRecv(wrs []rdma.RecvWR) (int, error) {
-	b := &q.mail.in
+	b := &q.mailbox.in
 	b.mu.Lock()
 	n, err := q.below.PostRecv(wrs)
 	if b.off {
@@ -100,17 +100,17 @@ func (q *qp) postRecv(wrs []rdma.RecvWR) (int, error) {
 	news := b.news()
 	b.mu.Unlock()
 	if news {
-		q.notice()
+		q.sendCredits()
 	}
 	return n, err
 }
 
-// took is told of every message that arrives at a QP that may take cut sends. What
+// reassemble sees every message that arrives at a QP that may take cut sends. What
 // begins a cut one is put together and becomes the completion of the whole; what
-// cannot be makes it a failed one, as it would have been in one piece. owes: the
+// cannot be makes it a failed one, as it would have been in one piece. creditDue: the
 // peer has to hear of it.
-func (q *qp) took(wc *rdma.WC) (owes bool) {
-	b := &q.mail.in
+func (q *qp) reassemble(wc *rdma.WC) (creditDue bool) {
+	b := &q.mailbox.in
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.off {
@@ -122,16 +122,16 @@ func (q *qp) took(wc *rdma.WC) (owes bool) {
 	}
 	msg := b.msgs
 	b.msgs++
-	if q.mail.mr == nil || b.head == b.tail {
+	if q.mailbox.mr == nil || b.head == b.tail {
 		return false
 	}
 	wr := b.pop()
-	box := q.mail.box.Bytes()
-	s := readSlip(box[slipOffset(b.taken+1):])
+	box := q.mailbox.box.Bytes()
+	s := readDescriptor(box[descriptorOffset(b.taken+1):])
 	if s.turn != b.taken+1 || s.msg != msg {
-		return b.taken != b.toldTaken
+		return b.taken != b.advertisedTaken
 	}
-	if st := q.assemble(wr, wc, &s, box[mailHead:]); st != rdma.StatusSuccess {
+	if st := q.assemble(wr, wc, &s, box[mailboxHead:]); st != rdma.StatusSuccess {
 		b.broken = true
 		*wc = rdma.WC{ID: wc.ID, QPNum: wc.QPNum, Status: st}
 		return true
@@ -141,7 +141,7 @@ func (q *qp) took(wc *rdma.WC) (owes bool) {
 }
 
 // assemble puts the rest of a cut send behind its beginning.
-func (q *qp) assemble(wr *rdma.RecvWR, wc *rdma.WC, s *slip, ring []byte) rdma.Status {
+func (q *qp) assemble(wr *rdma.RecvWR, wc *rdma.WC, s *descriptor, ring []byte) rdma.Status {
 	if wc.Opcode != rdma.WCRecv || !s.sound(wc.ByteLen, len(ring)) {
 		return rdma.StatusBadRespErr
 	}
@@ -172,12 +172,12 @@ func (q *qp) assemble(wr *rdma.RecvWR, wc *rdma.WC, s *slip, ring []byte) rdma.S
 	return rdma.StatusSuccess
 }
 
-// notice tells the peer what the inbox has to tell, or ends the connection if it
+// sendCredits tells the peer what the reassembler has to tell, or ends the connection if it
 // is broken. One is under way at a time; the next follows when that has ended.
-func (q *qp) notice() {
+func (q *qp) sendCredits() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.noticing && q.mail.on() {
+	if q.sendingCredits && q.mailbox.on() {
 		_, _ = q.send.gather() // nobody else may poll the queue of an end that only receives
 	}
 	q.noticeNow()
@@ -185,15 +185,15 @@ func (q *qp) notice() {
 
 // noticeNow is notice for those who hold q.mu.
 func (q *qp) noticeNow() {
-	b := &q.mail.in
+	b := &q.mailbox.in
 	if q.closed || q.failed {
 		return
 	}
 	b.mu.Lock()
 	taken, shortest, broken, news := b.taken, b.shortest, b.broken, b.news()
-	full := q.noticing || !q.mail.on() || int(q.tail-q.head) >= q.places-1
+	full := q.sendingCredits || !q.mailbox.on() || int(q.tail-q.head) >= q.places-1
 	if news && !full && !broken {
-		b.toldTaken, b.toldShortest = taken, shortest
+		b.advertisedTaken, b.advertisedShortest = taken, shortest
 	}
 	b.mu.Unlock()
 	switch {
@@ -201,26 +201,26 @@ func (q *qp) noticeNow() {
 		_ = q.below.Fail() // a QP that is closed already has failed
 		q.fail()
 	case news && !full:
-		desk := q.mail.desk.Bytes()[:noticeLen]
+		desk := q.mailbox.desk.Bytes()[:creditsLen]
 		putDouble(desk, taken)
 		putDouble(desk[8:], shortest)
-		q.noticing = true
+		q.sendingCredits = true
 		w := &q.batch[q.filled]
-		*w = rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Inline, RemoteAddr: q.mail.out.peer.addr, RKey: q.mail.out.peer.rkey, NumSGE: 1}
-		w.SGE[0] = rdma.SGE{Addr: q.mail.desk.Addr(), Len: noticeLen}
+		*w = rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Inline, RemoteAddr: q.mailbox.out.peer.addr, RKey: q.mailbox.out.peer.rkey, NumSGE: 1}
+		w.SGE[0] = rdma.SGE{Addr: q.mailbox.desk.Addr(), Len: creditsLen}
 		q.stage(entry{parent: none, flags: eSignaled | eNotice})
 		q.flush()
 	}
 }
 
 // took finds the QP that a message arrived at. The caller holds mu.
-func (c *cq) took(wc *rdma.WC) {
+func (c *cq) arrived(wc *rdma.WC) {
 	q := c.find(wc.QPNum)
-	if q == nil || q.recv != c || q.mail == nil {
+	if q == nil || q.recv != c || q.mailbox == nil {
 		return
 	}
-	if q.took(wc) && !slices.Contains(c.owing, q) {
-		c.owing = append(c.owing, q)
+	if q.reassemble(wc) && !slices.Contains(c.creditsDue, q) {
+		c.creditsDue = append(c.creditsDue, q)
 	}
 }
 
@@ -229,14 +229,14 @@ func (c *cq) took(wc *rdma.WC) {
 func (c *cq) notices() {
 	for {
 		c.mu.Lock()
-		n := len(c.owing)
+		n := len(c.creditsDue)
 		if n == 0 {
 			c.mu.Unlock()
 			return
 		}
-		q := c.owing[n-1]
-		c.owing = c.owing[:n-1]
+		q := c.creditsDue[n-1]
+		c.creditsDue = c.creditsDue[:n-1]
 		c.mu.Unlock()
-		q.notice()
+		q.sendCredits()
 	}
 }

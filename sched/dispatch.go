@@ -7,29 +7,29 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// spare is the places of the device's send queue that only marks, the beacon, a
-// slip and a notice may take.
+// spare is the places of the device's send queue that only marks, the drain marker, a
+// descriptor and a notice may take.
 const spare = maxMarks + 4
 
-// pump posts what waits, as far as the window, the send queue and ORD allow:
+// dispatch posts what waits, as far as the window, the send queue and ORD allow:
 //  1. the policy picks a class among those whose oldest request may go
 //  2. a slice of that request, or all of it, goes into the batch
 //  3. a mark follows when enough bytes went
 //
 // If what was picked has no room, everything waits for it: what the policy
 // decided would otherwise be undone by whoever is smaller.
-func (q *qp) pump() {
+func (q *qp) dispatch() {
 	if q.failed || q.closed {
 		return
 	}
 	if q.dev.disc.timed {
 		q.heads.now = now()
 	}
-	told := false // a completion will tell that there is room again
+	willComplete := false // a completion will tell that there is room again
 	for q.ready != 0 {
 		set := q.eligible()
 		if set == 0 {
-			told = told || q.tells(false)
+			willComplete = willComplete || q.completionDue(false)
 			break
 		}
 		c := set.most()
@@ -38,8 +38,8 @@ func (q *qp) pump() {
 			c = q.pol.pick(set, &q.heads)
 		}
 		p := &q.parents[q.class[c].first]
-		if p.flags&pSend != 0 && !q.borrow(c, p) {
-			told = true // the peer tells
+		if p.flags&pSend != 0 && !q.reserve(c, p) {
+			willComplete = true // the peer tells
 			if c = q.holder(set); c < 0 {
 				break
 			}
@@ -48,12 +48,12 @@ func (q *qp) pump() {
 		n := p.size - p.off
 		if p.flags&pSlices != 0 {
 			n = min(n, q.win.longest())
-			if p.flags&pLent != 0 {
+			if p.flags&pReserved != 0 {
 				n = q.sendLen(p, n)
 			}
 		}
 		if int(q.tail-q.head) >= q.places-spare || readOps.Has(p.wr.Op) && q.reads >= max(q.ord, 1) {
-			told = told || q.tells(false)
+			willComplete = willComplete || q.completionDue(false)
 			break
 		}
 		if !q.win.room(c, n) {
@@ -65,9 +65,9 @@ func (q *qp) pump() {
 	}
 	// Only a mark tells that there is room again.
 	if q.win.hOut == q.win.limit || q.win.loose && q.win.hOut > 0 {
-		told = true
+		willComplete = true
 	}
-	if !told && q.ready != 0 && q.win.out == 0 && (q.tail != q.head || q.win.apart && q.win.under(0) > 0) {
+	if !willComplete && q.ready != 0 && q.win.out == 0 && (q.tail != q.head || q.win.apart && q.win.under(0) > 0) {
 		q.markRead()
 	}
 	if q.flush() && q.draining && !q.begun() {
@@ -76,10 +76,10 @@ func (q *qp) pump() {
 	}
 }
 
-// tells is true if a request under way will complete, and pump will look again then.
+// completionDue is true if a request under way will complete, and dispatch will look again then.
 // answers: one that has an answer. Where completions are local, a mark that is a
 // write completes while reads before it are under way, and would do so for ever.
-func (q *qp) tells(answers bool) bool {
+func (q *qp) completionDue(answers bool) bool {
 	for at := q.head; at != q.tail; at++ {
 		f := q.ring[at&uint32(len(q.ring)-1)].flags
 		if f&(eSignaled|eDone) == eSignaled && (!answers || f&eResponds != 0) {
@@ -127,7 +127,7 @@ func (q *qp) cut(c int, p *parent, n uint64) bool {
 	*w = p.wr
 	w.Flags &^= rdma.Signaled
 	last := p.off+n == p.size
-	if p.flags&pLent != 0 {
+	if p.flags&pReserved != 0 {
 		w = q.sendPart(q.class[c].first, p, n)
 	} else if n < p.size {
 		off := p.off
@@ -160,7 +160,7 @@ func (q *qp) cut(c int, p *parent, n uint64) bool {
 		e.flags |= eSignaled
 	}
 	if readOps.Has(w.Op) {
-		if q.reads++; q.reads == max(q.ord, 1) && e.flags&eSignaled == 0 && !q.tells(true) {
+		if q.reads++; q.reads == max(q.ord, 1) && e.flags&eSignaled == 0 && !q.completionDue(true) {
 			e.flags |= eSignaled // or nothing would tell that there is room for the next
 		}
 		e.flags |= eResponds
@@ -190,7 +190,7 @@ func (q *qp) cut(c int, p *parent, n uint64) bool {
 	if marks {
 		q.markRead()
 	}
-	return q.filled < len(q.batch)-2 || q.flush() // a slip, a send and a mark fit
+	return q.filled < len(q.batch)-2 || q.flush() // a descriptor, a send and a mark fit
 }
 
 // part writes the elements of bytes [off, off+n) of a list into dst.
@@ -268,7 +268,7 @@ func (q *qp) flush() bool {
 		return true
 	}
 	q.filled = 0
-	q.send.fed = true
+	q.send.posted = true
 	n, err := q.below.PostSend(q.batch[:k])
 	if err == nil {
 		return true
@@ -297,7 +297,7 @@ func (q *qp) flush() bool {
 	}
 	_ = q.below.Fail() // a QP that is closed already has failed
 	q.failed = true
-	q.beacon()
+	q.drainMarker()
 	return false
 }
 
@@ -309,30 +309,30 @@ func (q *qp) fail() {
 	}
 	q.failed, q.draining = true, false
 	if q.waiting > 0 {
-		q.beacon()
+		q.drainMarker()
 	}
 }
 
-// beacon posts a request that completes behind everything posted so far (IBTA
+// drainMarker posts a request that completes behind everything posted so far (IBTA
 // C10-97): unsignalled requests that succeeded would never tell.
-func (q *qp) beacon() {
+func (q *qp) drainMarker() {
 	q.batch[0] = rdma.SendWR{Op: rdma.OpSend}
-	q.stage(entry{parent: none, flags: eSignaled | eBeacon})
+	q.stage(entry{parent: none, flags: eSignaled | eDrainMarker})
 	q.filled = 0
 	if n, _ := q.below.PostSend(q.batch[:1]); n == 0 {
 		q.tail--
 		if q.head == q.tail {
-			q.settle()
+			q.flushUnposted()
 		}
 	}
 }
 
-// settle ends what never was posted, or not all of it, in the order of the posts.
+// flushUnposted ends what never was posted, or not all of it, in the order of the posts.
 // Nothing is under way any more.
-func (q *qp) settle() {
+func (q *qp) flushUnposted() {
 	var rest []int32
 	for i := range q.parents {
-		if f := q.parents[i].flags; f&pUsed != 0 && f&pTold == 0 {
+		if f := q.parents[i].flags; f&pUsed != 0 && f&pReported == 0 {
 			rest = append(rest, int32(i))
 		}
 	}
@@ -347,7 +347,7 @@ func (q *qp) settle() {
 		if p.flags&pRefused != 0 {
 			st = rdma.StatusLocQPOpErr
 		}
-		q.tellFailed(i, p, st, 0)
+		q.reportFailed(i, p, st, 0)
 		q.release(i)
 	}
 }

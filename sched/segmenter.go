@@ -2,8 +2,8 @@ package sched
 
 import "github.com/rdmaperf/rdmaperf/transports/rdma"
 
-// outbox is the sending half of a mailbox. q.mu guards it.
-type outbox struct {
+// segmenter is the sending half of a mailbox. q.mu guards it.
+type segmenter struct {
 	agreed bool
 	peer   offer
 	room   int    // of the peer's ring that is used
@@ -13,22 +13,22 @@ type outbox struct {
 	freed  uint32 // of those, taken by the peer
 
 	// Parts of the ring, in their order: [first, first+many).
-	loans       [slips]loan
-	first, many int
-	byTurn      [slips]int8 // loan of a turn
-	hungry      bool        // something waits until the peer gives back
+	reservations [maxCutSends]reservation
+	first, many  int
+	byTurn       [maxCutSends]int8 // reservation of a turn
+	blocked      bool              // something waits until the peer gives back
 }
 
-// loan is a part of the peer's ring, from the first slice of a cut send until the
+// reservation is a part of the peer's ring, from the first slice of a cut send until the
 // peer has taken it.
-type loan struct {
+type reservation struct {
 	bytes int
 	class int8
 	back  bool
 }
 
 // cuts tells whether sends can be cut at all.
-func (q *qp) cuts() bool { return q.mail != nil && q.mail.out.agreed }
+func (q *qp) cuts() bool { return q.mailbox != nil && q.mailbox.out.agreed }
 
 // refuses tells whether a send of so many bytes is refused.
 func (q *qp) refuses(size uint64) bool {
@@ -36,13 +36,13 @@ func (q *qp) refuses(size uint64) bool {
 	case size <= uint64(q.win.slice):
 		return false
 	case q.dev.cfg.Sends == CutOrRefuseSends:
-		return !q.cuts() || size > uint64(q.mail.out.room)
+		return !q.cuts() || size > uint64(q.mailbox.out.room)
 	}
 	return q.dev.cfg.Sends == RefuseSends
 }
 
-// heard reads what the peer says of its inbox. It is false if that makes no sense.
-func (o *outbox) heard(box []byte) bool {
+// readCredits reads what the peer says of its reassembler. It is false if that makes no sense.
+func (o *segmenter) readCredits(box []byte) bool {
 	if n, ok := readDouble(box[8:]); ok {
 		o.peer.shortest = n
 	}
@@ -55,37 +55,37 @@ func (o *outbox) heard(box []byte) bool {
 	}
 	for o.freed != freed {
 		o.freed++
-		o.loans[o.byTurn[o.freed%slips]].back = true
+		o.reservations[o.byTurn[o.freed%maxCutSends]].back = true
 	}
-	for o.many > 0 && o.loans[o.first].back {
-		o.used -= o.loans[o.first].bytes
-		o.first = (o.first + 1) % slips
+	for o.many > 0 && o.reservations[o.first].back {
+		o.used -= o.reservations[o.first].bytes
+		o.first = (o.first + 1) % maxCutSends
 		o.many--
 	}
 	return true
 }
 
-// borrow finds room in the peer's ring for the oldest request of class c, a send
+// reserve finds room in the peer's ring for the oldest request of class c, a send
 // that may be cut. It is false if that has to wait. Where waiting would be for
 // something less urgent, or in vain, the send goes whole.
-func (q *qp) borrow(c int, p *parent) bool {
-	o := &q.mail.out
-	if !o.heard(q.mail.box.Bytes()) {
-		q.betrayed()
+func (q *qp) reserve(c int, p *parent) bool {
+	o := &q.mailbox.out
+	if !o.readCredits(q.mailbox.box.Bytes()) {
+		q.protocolError()
 		return false
 	}
 	beginning := min(p.size-1, q.win.longest())
 	rest := p.size - beginning
-	fits := rest <= uint64(o.room-o.used) && o.many < slips
+	fits := rest <= uint64(o.room-o.used) && o.many < maxCutSends
 	if !fits && rest <= uint64(o.room) {
 		less := false
 		for i := range o.many {
-			less = less || int(o.loans[(o.first+i)%slips].class) < c
+			less = less || int(o.reservations[(o.first+i)%maxCutSends].class) < c
 		}
 		if !less && p.size <= uint64(o.peer.shortest) {
-			if !o.hungry {
-				o.hungry = true
-				q.send.hungry++
+			if !o.blocked {
+				o.blocked = true
+				q.send.blocked++
 			}
 			return false
 		}
@@ -96,12 +96,12 @@ func (q *qp) borrow(c int, p *parent) bool {
 		return true
 	}
 	q.dev.tally.cut.Add(1)
-	i := (o.first + o.many) % slips
-	o.loans[i] = loan{bytes: int(rest), class: int8(c)}
+	i := (o.first + o.many) % maxCutSends
+	o.reservations[i] = reservation{bytes: int(rest), class: int8(c)}
 	o.many++
 	o.used += int(rest)
-	p.flags |= pSlices | pLent
-	p.tail, p.ring, p.loan = beginning, uint32(o.next), int8(i)
+	p.flags |= pSlices | pReserved
+	p.tail, p.ring, p.reservation = beginning, uint32(o.next), int8(i)
 	o.next = int((uint64(o.next) + rest) % uint64(o.room))
 	return true
 }
@@ -111,15 +111,15 @@ func (q *qp) borrow(c int, p *parent) bool {
 // would be given back. Below 0: there is none.
 func (q *qp) holder(set classSet) int {
 	for c := Priorities - 1; c >= 0 && !q.failed; c-- {
-		if set.has(c) && q.parents[q.class[c].first].flags&pLent != 0 {
+		if set.has(c) && q.parents[q.class[c].first].flags&pReserved != 0 {
 			return c
 		}
 	}
 	return -1
 }
 
-// betrayed ends a connection whose peer gives back what it was not lent.
-func (q *qp) betrayed() {
+// protocolError ends a connection whose peer gives back what it was not granted.
+func (q *qp) protocolError() {
 	if !q.flush() {
 		return
 	}
@@ -135,18 +135,18 @@ func (q *qp) sendLen(p *parent, n uint64) uint64 {
 	if p.off >= rest {
 		return p.tail
 	}
-	at := (uint64(p.ring) + p.off) % uint64(q.mail.out.room)
-	return min(n, rest-p.off, uint64(q.mail.out.room)-at)
+	at := (uint64(p.ring) + p.off) % uint64(q.mailbox.out.room)
+	return min(n, rest-p.off, uint64(q.mailbox.out.room)-at)
 }
 
 // sendPart makes the next n bytes of a cut send the request at the end of the
-// batch, which it returns. The last is the send itself, behind its slip.
+// batch, which it returns. The last is the send itself, behind its descriptor.
 func (q *qp) sendPart(i int32, p *parent, n uint64) *rdma.SendWR {
-	o := &q.mail.out
+	o := &q.mailbox.out
 	w := &q.batch[q.filled]
 	if rest := p.size - p.tail; p.off < rest {
 		at := (uint64(p.ring) + p.off) % uint64(o.room)
-		*w = rdma.SendWR{Op: rdma.OpWrite, RemoteAddr: o.peer.addr + mailHead + at, RKey: o.peer.rkey, Flags: p.wr.Flags & rdma.Fence}
+		*w = rdma.SendWR{Op: rdma.OpWrite, RemoteAddr: o.peer.addr + mailboxHead + at, RKey: o.peer.rkey, Flags: p.wr.Flags & rdma.Fence}
 		w.NumSGE = part(&w.SGE, &p.wr.SGE, p.wr.NumSGE, p.tail+p.off, n)
 		if p.off > 0 {
 			w.Flags &^= rdma.Fence // the first slice waited for the reads
@@ -154,12 +154,12 @@ func (q *qp) sendPart(i int32, p *parent, n uint64) *rdma.SendWR {
 		return w
 	}
 	o.turns++
-	o.byTurn[o.turns%slips] = p.loan
-	off := slipOffset(o.turns)
-	s := slip{o.turns, q.msgs, uint32(p.size), p.ring}
-	s.put(q.mail.desk.Bytes()[off:])
+	o.byTurn[o.turns%maxCutSends] = p.reservation
+	off := descriptorOffset(o.turns)
+	s := descriptor{o.turns, q.msgs, uint32(p.size), p.ring}
+	s.put(q.mailbox.desk.Bytes()[off:])
 	*w = rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Inline, RemoteAddr: o.peer.addr + uint64(off), RKey: o.peer.rkey, NumSGE: 1}
-	w.SGE[0] = rdma.SGE{Addr: q.mail.desk.Addr() + uint64(off), Len: slipLen}
+	w.SGE[0] = rdma.SGE{Addr: q.mailbox.desk.Addr() + uint64(off), Len: descriptorLen}
 	p.out++
 	q.stage(entry{parent: i})
 	w = &q.batch[q.filled]
@@ -169,28 +169,28 @@ func (q *qp) sendPart(i int32, p *parent, n uint64) *rdma.SendWR {
 	return w
 }
 
-// fed lets a QP go on that waits until the peer gives back, if it has.
-func (q *qp) fed() {
-	o := &q.mail.out
-	if q.failed || q.closed || o.freedMore(q.mail.box.Bytes()) {
-		o.hungry = false
-		q.send.hungry--
-		q.pump()
+// unblock lets a QP go on that waits until the peer gives back, if it has.
+func (q *qp) unblock() {
+	o := &q.mailbox.out
+	if q.failed || q.closed || o.freedMore(q.mailbox.box.Bytes()) {
+		o.blocked = false
+		q.send.blocked--
+		q.dispatch()
 	}
 }
 
 // freedMore tells whether the peer says something new.
-func (o *outbox) freedMore(box []byte) bool {
+func (o *segmenter) freedMore(box []byte) bool {
 	freed, ok := readDouble(box)
 	shortest, known := readDouble(box[8:])
 	return ok && freed != o.freed || known && shortest != o.peer.shortest
 }
 
-// feed looks for what peers gave back. The caller holds mu.
-func (c *cq) feed() {
+// unblockSends looks for what peers gave back. The caller holds mu.
+func (c *cq) unblockSends() {
 	for _, q := range c.qps {
-		if q.send == c && q.mail != nil && q.mail.out.hungry {
-			q.fed()
+		if q.send == c && q.mailbox != nil && q.mailbox.out.blocked {
+			q.unblock()
 		}
 	}
 }

@@ -83,7 +83,7 @@ func splitOffer(private []byte) (application []byte, o offer, err error) {
 			addr: binary.BigEndian.Uint64(b), rkey: binary.BigEndian.Uint32(b[8:]),
 			room: binary.BigEndian.Uint32(b[12:]), shortest: binary.BigEndian.Uint32(b[16:]),
 		}
-		if o.room < minRoom || o.room > maxRoom || o.addr+mailHead+uint64(o.room) < o.addr || binary.BigEndian.Uint32(b[20:]) != 0 || b[27] != 0 {
+		if o.room < minRoom || o.room > maxRoom || o.addr+mailboxHead+uint64(o.room) < o.addr || binary.BigEndian.Uint32(b[20:]) != 0 || b[27] != 0 {
 			return private[:at], offer{}, errNoOffer
 		}
 		return private[:at], o, nil
@@ -102,10 +102,10 @@ func (q *qp) offered(p rdma.ConnParam, wanted bool) (_ rdma.ConnParam, offered b
 	if n, limit := len(p.PrivateData), q.dev.caps.MaxPrivate; q.dev.cutting && n > limit {
 		return p, false, fmt.Errorf("%d bytes of private data, limit %d: %w", n, limit, rdma.ErrInvalid)
 	}
-	if q.mail == nil || !wanted {
+	if q.mailbox == nil || !wanted {
 		return p, false, nil
 	}
-	o, err := q.mail.offer(q)
+	o, err := q.mailbox.offer(q)
 	if err != nil {
 		return p, false, nil // no memory, or no registration: sends stay whole
 	}
@@ -123,25 +123,25 @@ func met(p rdma.ConnParam) (rdma.ConnParam, *offer) {
 	return p, &o
 }
 
-// agree notes what came of the two offers; the connection is made.
-func (q *qp) agree(offered bool, peer *offer) {
+// negotiated notes what came of the two offers; the connection is made.
+func (q *qp) negotiated(offered bool, peer *offer) {
 	if !q.dev.cutting {
 		return
 	}
 	if !offered || peer == nil {
 		q.dev.tally.alone.Add(1)
-		if q.mail != nil {
-			q.mail.in.mu.Lock()
-			q.mail.in.off = true
-			q.mail.in.mu.Unlock()
+		if q.mailbox != nil {
+			q.mailbox.in.mu.Lock()
+			q.mailbox.in.off = true
+			q.mailbox.in.mu.Unlock()
 		}
 		return
 	}
 	q.dev.tally.agreed.Add(1)
 	q.mu.Lock()
-	o := &q.mail.out
+	o := &q.mailbox.out
 	o.agreed, o.peer, o.room = true, *peer, int(peer.room)
 	q.keepUp()
 	q.mu.Unlock()
-	q.notice() // of receives posted since the offer
+	q.sendCredits() // of receives posted since the offer
 }
