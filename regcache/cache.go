@@ -1,0 +1,257 @@
+package regcache
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/rdma/ranges"
+)
+
+// Registrar is what the cache asks of a device. rdma.Device is one. RegMR and MR.Close
+// are called by several goroutines at once, under no lock.
+type Registrar interface {
+	RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR, error)
+}
+
+// Config bounds what a cache keeps. Regions in use are never given up: they may exceed
+// the bounds, and the cache keeps no idle one then.
+type Config struct {
+	MaxRegions int           // most regions; 0: 16384 (arbitrary)
+	MaxBytes   uint64        // most registered bytes; 0: as many as the device takes
+	MaxAge     time.Duration // idle regions older than this are closed by Trim; 0: never
+	Source     Source        // how memory that goes away without Free is noticed
+}
+
+const defaultRegions = 16384
+
+// Cache keeps registrations of one device behind their last use. All methods are safe
+// for concurrent use.
+type Cache struct {
+	reg    Registrar
+	cfg    Config
+	source source
+	stop   func()
+
+	over atomic.Bool   // more than the bounds allow was in use when somebody looked
+	tick atomic.Uint64 // rises with every miss and Trim
+
+	mu      sync.Mutex
+	closed  bool
+	tables  map[*table]struct{}
+	local   map[rdma.PD]*table // registrations without remote rights: everybody's
+	lru     heapOf             // live regions that are no pool's, the least recently used first
+	zombies map[*Region]struct{}
+	flights map[*flight]struct{}
+	pools   map[*Pool]struct{}
+	bytes   uint64 // registered, pools' apart
+	kept    uint64 // of them in tables
+	past    []trimmed
+	n       Counters // but for gets and puts, which regions count
+	gone    uint64   // gets of closed regions
+}
+
+// table holds the regions of one owner in one protection domain, none of which overlap.
+type table struct {
+	cache *Cache
+	pd    rdma.PD
+	live  ranges.Index[*Region] // written under the cache's lock
+}
+
+// flight is a registration that is being made.
+type flight struct {
+	table     *table
+	base, end uint64
+	stale     bool // memory of it went away meanwhile
+	holds     []*rdma.Leaving
+}
+
+// New makes a cache over a device, which must outlive it. Fails when the wanted source
+// is not to be had.
+func New(reg Registrar, cfg Config) (*Cache, error) {
+	if cfg.MaxRegions < 0 || cfg.MaxAge < 0 {
+		return nil, &rdma.OpError{Op: "make registration cache", Err: fmt.Errorf("negative bound: %w", rdma.ErrInvalid)}
+	}
+	if cfg.MaxRegions == 0 {
+		cfg.MaxRegions = defaultRegions
+	}
+	src, err := open(cfg.Source)
+	if err != nil {
+		return nil, &rdma.OpError{Op: "make registration cache", Object: "with source " + cfg.Source.String(), Err: err}
+	}
+	c := &Cache{reg: reg, cfg: cfg, source: src,
+		tables: map[*table]struct{}{}, local: map[rdma.PD]*table{}, zombies: map[*Region]struct{}{},
+		flights: map[*flight]struct{}{}, pools: map[*Pool]struct{}{}}
+	c.stop = rdma.Watch(c.leaving)
+	return c, nil
+}
+
+// Scope is one owner: a peer, or all peers that trust each other. Keys with remote rights
+// that were made for one scope are never given to another.
+func (c *Cache) Scope(pd rdma.PD) (*Scope, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, &rdma.OpError{Op: "make scope", Err: rdma.ErrClosed}
+	}
+	l := c.local[pd]
+	if l == nil {
+		l = &table{cache: c, pd: pd}
+		c.local[pd] = l
+		c.tables[l] = struct{}{}
+	}
+	s := &Scope{cache: c, local: l, own: &table{cache: c, pd: pd}}
+	c.tables[s.own] = struct{}{}
+	return s, nil
+}
+
+// Source is where the cache learns of memory that goes away without Free, in one line
+// with the reason for it.
+func (c *Cache) Source() string { return c.source.String() }
+
+// drop takes a region out of its table. The caller holds the lock and has killed it.
+func (c *Cache) drop(r *Region) {
+	r.table.live.Remove(r.base)
+	if r.place >= 0 {
+		c.lru.remove(r)
+	}
+	if r.piece == nil {
+		c.kept -= r.end - r.base
+		c.zombies[r] = struct{}{}
+	}
+}
+
+// close closes a region that is dead and that nobody uses. The lock is free.
+func (c *Cache) close(r *Region) error {
+	if r.piece != nil {
+		return r.piece.pool.finish(r)
+	}
+	err := r.mr.Close()
+	c.mu.Lock()
+	if err != nil { // the device may still write there: what holds the memory stays
+		r.failed = true
+		c.n.Refused++
+		c.mu.Unlock()
+		return err
+	}
+	delete(c.zombies, r)
+	c.bytes -= r.end - r.base
+	c.n.MemDeregs++
+	c.gone += r.gets()
+	holds := r.holds
+	r.holds = nil
+	c.mu.Unlock()
+	return release(holds)
+}
+
+func (c *Cache) closeAll(rs []*Region) error {
+	var errs []error
+	for _, r := range rs {
+		errs = append(errs, c.close(r))
+	}
+	return errors.Join(errs...)
+}
+
+func release(holds []*rdma.Leaving) error {
+	var errs []error
+	for _, l := range holds {
+		errs = append(errs, l.Release())
+	}
+	return errors.Join(errs...)
+}
+
+// Purge closes every idle region, and flushes every pool.
+func (c *Cache) Purge() error {
+	c.mu.Lock()
+	victims := c.idle(func(*Region) bool { return true })
+	pools := slices.Collect(maps.Keys(c.pools))
+	c.mu.Unlock()
+	err := c.closeAll(victims)
+	for _, p := range pools {
+		err = errors.Join(err, p.Flush())
+	}
+	return err
+}
+
+// idle kills and drops the idle regions that f picks; pools keep their own.
+func (c *Cache) idle(f func(*Region) bool) (victims []*Region) {
+	for t := range c.tables {
+		t.live.All(func(e ranges.Entry[*Region]) bool {
+			if r := e.Val; r.piece == nil && f(r) && r.killIdle() {
+				victims = append(victims, r)
+			}
+			return true
+		})
+	}
+	for _, r := range victims {
+		c.drop(r)
+	}
+	return victims
+}
+
+// leave closes what is kept of a domain that ends. rdma.ErrBusy while a region of it is
+// in use.
+func (c *Cache) leave(pd rdma.PD) error {
+	c.mu.Lock()
+	victims := c.idle(func(r *Region) bool { return r.table.pd == pd })
+	busy := 0
+	for t := range c.tables {
+		if t.pd == pd {
+			busy += t.live.Len()
+		}
+	}
+	for r := range c.zombies {
+		if r.table.pd == pd && r.users() > 0 {
+			busy++
+		}
+	}
+	if l := c.local[pd]; l != nil && busy == 0 {
+		delete(c.local, pd)
+		delete(c.tables, l)
+	}
+	c.mu.Unlock()
+	if err := c.closeAll(victims); err != nil || busy == 0 {
+		return err
+	}
+	return &rdma.OpError{Op: "free", Object: fmt.Sprintf("protection domain of %d regions in use", busy), Err: rdma.ErrBusy}
+}
+
+// Close closes what the cache holds. rdma.ErrBusy while a region is in use, a pool is
+// open, or the device refused to close a region; the idle ones are closed even so.
+func (c *Cache) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	victims := c.idle(func(*Region) bool { return true })
+	for r := range c.zombies { // what the device refused may succeed now
+		if r.failed {
+			r.failed = false
+			victims = append(victims, r)
+		}
+	}
+	c.mu.Unlock()
+	err := c.closeAll(victims)
+	c.mu.Lock()
+	busy := len(c.pools) + len(c.zombies) + len(c.flights)
+	for t := range c.tables {
+		busy += t.live.Len()
+	}
+	if err != nil || busy > 0 {
+		c.mu.Unlock()
+		if err == nil {
+			err = fmt.Errorf("%d regions or pools: %w", busy, rdma.ErrBusy)
+		}
+		return &rdma.OpError{Op: "close registration cache", Err: err}
+	}
+	c.closed = true
+	c.mu.Unlock()
+	c.stop()
+	return c.source.close()
+}

@@ -1,0 +1,149 @@
+package regcache
+
+import (
+	"container/heap"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+)
+
+// heapOf orders regions by when they were last got, as far as anybody told: a hit only
+// stamps its region, and the order is put right when the first of the heap turns out to
+// have been got since. So a hit takes no lock, and the choice is still the least
+// recently used one, exact to the miss.
+type heapOf []*Region
+
+func (h heapOf) Len() int           { return len(h) }
+func (h heapOf) Less(i, j int) bool { return h[i].ranked < h[j].ranked }
+func (h heapOf) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+// Push and Pop are container/heap's.
+func (h *heapOf) Push(x any) {
+	r := x.(*Region)
+	r.place = len(*h)
+	*h = append(*h, r)
+}
+
+func (h *heapOf) Pop() any {
+	last := len(*h) - 1
+	r := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	r.place = -1
+	return r
+}
+
+func (h *heapOf) push(r *Region) {
+	r.ranked = r.stamp.Load()
+	heap.Push(h, r)
+}
+
+func (h *heapOf) remove(r *Region) { heap.Remove(h, r.place) }
+
+// oldest kills and drops idle regions, the least recently used first, until f, which is
+// told of each, wants no more. The caller holds the lock, and closes them without it.
+func (c *Cache) oldest(f func(*Region) bool) (victims []*Region) {
+	var busy []*Region
+	for len(c.lru) > 0 {
+		r := c.lru[0]
+		if s := r.stamp.Load(); s != r.ranked {
+			r.ranked = s
+			heap.Fix(&c.lru, 0)
+			continue
+		}
+		if !r.killIdle() { // in use, so the most recently used there is
+			c.lru.remove(r)
+			r.stamp.Store(c.tick.Load())
+			busy = append(busy, r)
+			continue
+		}
+		c.drop(r)
+		c.n.Evictions++
+		victims = append(victims, r)
+		if !f(r) {
+			break
+		}
+	}
+	for _, r := range busy {
+		c.lru.push(r)
+	}
+	return victims
+}
+
+// bound evicts until the bounds hold or everything is in use. The caller holds the lock.
+func (c *Cache) bound() (victims []*Region) {
+	n := len(c.lru)
+	many := func() bool {
+		return n > c.cfg.MaxRegions || c.cfg.MaxBytes > 0 && c.kept > c.cfg.MaxBytes
+	}
+	if many() {
+		victims = c.oldest(func(*Region) bool { n--; return many() })
+	}
+	c.over.Store(many())
+	return victims
+}
+
+// shrink is bound for who puts a region back while there were too many.
+func (c *Cache) shrink() error {
+	c.mu.Lock()
+	victims := c.bound()
+	c.mu.Unlock()
+	return c.closeAll(victims)
+}
+
+// evict closes idle registrations of n bytes or more for a device without room, or, where
+// none is idle, what pools have deferred. It tells whether that closed anything.
+func (c *Cache) evict(n uint64) (some bool, err error) {
+	var sum uint64
+	c.mu.Lock()
+	victims := c.oldest(func(r *Region) bool { sum += r.Len(); return sum < n })
+	pools := slices.Collect(maps.Keys(c.pools))
+	c.mu.Unlock()
+	for _, r := range victims {
+		cerr := c.close(r)
+		some = some || cerr == nil
+		err = errors.Join(err, cerr)
+	}
+	for _, p := range pools {
+		if some {
+			break
+		}
+		n, ferr := p.flush(0)
+		some = n > 0
+		err = errors.Join(err, ferr)
+	}
+	return some, err
+}
+
+// trimmed is a call of Trim.
+type trimmed struct {
+	tick uint64
+	at   time.Time
+}
+
+// Trim closes the regions that nobody has used for Config.MaxAge, as far as calls of
+// Trim tell: a region that was got between two of them counts as got at the later one.
+// So whoever calls it every d has regions live for less than MaxAge and 2d.
+func (c *Cache) Trim(now time.Time) error {
+	if c.cfg.MaxAge == 0 {
+		return nil
+	}
+	c.mu.Lock()
+	c.past = append(c.past, trimmed{c.tick.Add(1), now})
+	limit, cut := uint64(0), now.Add(-c.cfg.MaxAge)
+	for len(c.past) > 0 && !c.past[0].at.After(cut) {
+		limit = c.past[0].tick
+		if len(c.past) > 1 && !c.past[1].at.After(cut) {
+			c.past = c.past[1:]
+			continue
+		}
+		break
+	}
+	victims := c.idle(func(r *Region) bool { return r.stamp.Load() < limit })
+	c.mu.Unlock()
+	return c.closeAll(victims)
+}

@@ -1,0 +1,229 @@
+package pin
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/internal/leaktest"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+func open(t testing.TB, cfg Config) *Registrar {
+	t.Helper()
+	g, err := Open(cfg)
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+		t.Skipf("no io_uring here: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+func register(t testing.TB, g *Registrar, b rdma.Buffer) rdma.MR {
+	t.Helper()
+	m, err := g.RegMR(0, b, rdma.LocalWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+func alloc(t testing.TB, n int) rdma.Buffer {
+	t.Helper()
+	b, err := rdma.Alloc(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestBytesMoveByKey(t *testing.T) {
+	g := open(t, Config{})
+	b := alloc(t, 300_000) // several pipes full
+	p, err := b.Slice(1000, 290_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := register(t, g, p)
+	in := make([]byte, p.Len())
+	for i := range in {
+		in[i] = byte(i * 7 >> 3)
+	}
+	if err := g.Write(m.LKey(), m.Addr(), in); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(p.Bytes(), in) || b.Bytes()[999] != 0 || b.Bytes()[291_000] != 0 {
+		t.Error("other bytes than were written")
+	}
+	p.Bytes()[5]++
+	in[5]++
+	out := make([]byte, len(in))
+	if err := g.Read(m.LKey(), m.Addr(), out); err != nil || !bytes.Equal(out, in) {
+		t.Errorf("read other bytes: %v", err)
+	}
+	for _, at := range []uint64{m.Addr() - 1, m.Addr() + m.Len(), ^uint64(0) - 3} {
+		if err := g.Write(m.LKey(), at, []byte{1}); !errors.Is(err, unix.EFAULT) {
+			t.Errorf("beside the registration: %v", err)
+		}
+	}
+	key := m.LKey()
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Write(key, p.Addr(), []byte{1}); err == nil {
+		t.Error("by a closed key")
+	}
+	again := register(t, g, p) // the same slot, another key
+	if err := g.Write(key, p.Addr(), []byte{1}); !errors.Is(err, rdma.ErrInvalid) || again.LKey() == key {
+		t.Errorf("by the key of the slot's last user: %v", err)
+	}
+	if err := g.Write(again.LKey(), p.Addr(), []byte{9}); err != nil || p.Bytes()[0] != 9 {
+		t.Errorf("after all the refusals: %v", err)
+	}
+	again.Close()
+	b.Free()
+}
+
+// The pages stay with the registration when the range gets others: that is what a stale
+// entry of a cache leads to.
+func TestPagesStayPinned(t *testing.T) {
+	g := open(t, Config{})
+	b := alloc(t, 8192)
+	defer b.Free()
+	m := register(t, g, b)
+	b.Bytes()[0] = 1
+	if err := unix.Madvise(b.Bytes(), unix.MADV_DONTNEED); err != nil {
+		t.Fatal(err)
+	}
+	if b.Bytes()[0] != 0 {
+		t.Fatal("the range has its old pages")
+	}
+	if err := g.Write(m.LKey(), m.Addr()+1, []byte{2}); err != nil || b.Bytes()[1] != 0 {
+		t.Errorf("%v, the write landed in the new pages: %d", err, b.Bytes()[1])
+	}
+	out := make([]byte, 2)
+	if err := g.Read(m.LKey(), m.Addr(), out); err != nil || out[0] != 1 || out[1] != 2 {
+		t.Errorf("%v, the old pages hold %v", err, out)
+	}
+	m.Close()
+}
+
+func TestSlotsAndSizesAreBounded(t *testing.T) {
+	g := open(t, Config{Slots: 2})
+	b := alloc(t, 4096)
+	defer b.Free()
+	a, c := register(t, g, b), register(t, g, b)
+	if _, err := g.RegMR(0, b, 0); !errors.Is(err, unix.ENOMEM) {
+		t.Errorf("a third in two slots: %v", err)
+	}
+	if err := g.Close(); !errors.Is(err, rdma.ErrBusy) {
+		t.Errorf("close with registrations: %v", err)
+	}
+	a.Close()
+	a.Close()
+	register(t, g, b).Close()
+	c.Close()
+	for _, x := range []struct {
+		pd  rdma.PD
+		buf rdma.Buffer
+		acc rdma.Access
+	}{{1, b, 0}, {0, rdma.Buffer{}, 0}, {0, b, rdma.RemoteWrite}} {
+		if _, err := g.RegMR(x.pd, x.buf, x.acc); !errors.Is(err, rdma.ErrInvalid) {
+			t.Errorf("%+v: %v", x, err)
+		}
+	}
+	for _, cfg := range []Config{{Slots: -1}, {Slots: 1<<14 + 1}} {
+		if _, err := Open(cfg); !errors.Is(err, rdma.ErrInvalid) {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+}
+
+// Pinned pages count against RLIMIT_MEMLOCK of who has no CAP_IPC_LOCK. The thread that
+// drops it ends with the goroutine.
+func TestPinnedMemoryIsLimited(t *testing.T) {
+	var lim unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &lim); err != nil || lim.Cur > 1<<30 {
+		t.Skipf("RLIMIT_MEMLOCK of %d bytes is no limit here", lim.Cur)
+	}
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		runtime.LockOSThread()
+		if err := dropIPCLock(); err != nil {
+			t.Errorf("capset: %v", err)
+			return
+		}
+		g, err := Open(Config{})
+		if err != nil {
+			t.Logf("skipped: %v", err)
+			return
+		}
+		defer g.Close()
+		over := alloc(t, int(lim.Cur)+os.Getpagesize())
+		defer over.Free()
+		if m, err := g.RegMR(0, over, 0); !errors.Is(err, unix.ENOMEM) {
+			t.Errorf("more than RLIMIT_MEMLOCK: %v", err)
+			if err == nil {
+				m.Close()
+			}
+		}
+	}()
+	wg.Wait()
+}
+
+// dropIPCLock takes CAP_IPC_LOCK from this thread.
+func dropIPCLock() error {
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&hdr, &data[0]); err != nil {
+		return err
+	}
+	data[0].Effective &^= 1 << unix.CAP_IPC_LOCK
+	return unix.Capset(&hdr, &data[0])
+}
+
+func BenchmarkRegister(b *testing.B) {
+	for _, size := range []int{4 << 10, 1 << 20, 16 << 20} {
+		b.Run(itoa(size), func(b *testing.B) {
+			g := open(b, Config{})
+			a, err := rdma.NewArena(size, rdma.ArenaConfig{Pages: rdma.PagesBase})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for i := 0; i < size; i += 4096 {
+				a.Buffer().Bytes()[i] = 1
+			}
+			for b.Loop() {
+				m, err := g.RegMR(0, a.Buffer(), 0)
+				if err != nil {
+					b.Fatal(err)
+				}
+				m.Close()
+			}
+		})
+	}
+}
+
+func itoa(n int) string {
+	if n >= 1<<20 {
+		return string(rune('0'+n>>20/10)) + string(rune('0'+n>>20%10)) + "M"
+	}
+	return "4K"
+}

@@ -1,0 +1,436 @@
+package regcache
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/rdma/ranges"
+)
+
+// PoolConfig says what a pool maps, and how much of what was unmapped it may keep.
+type PoolConfig struct {
+	Access rdma.Access // of all its memory
+	// Piece is how many bytes are mapped and registered at once; 0: 64 MiB (arbitrary).
+	// What is longer gets a piece of its own.
+	Piece int
+	// Deferred bounds the bytes that were unmapped and are kept, registered, for the next
+	// mapping of their size. 0: none, unmapping is at once.
+	Deferred int
+	Arena    rdma.ArenaConfig // what the pieces are made of
+}
+
+const defaultPiece = 64 << 20
+
+// Pool maps memory that is registered already: Get of its memory is a look-up, and
+// unmapping puts it aside. All of it belongs to one scope, whose peers may reach every
+// byte of it until the pool has given it back to the system. All methods are safe for
+// concurrent use.
+//
+// A range that was unmapped is nobody's, and no new Get succeeds there, but its
+// registration stays. Map of the same size takes it again, the latest first, unless
+// somebody still uses a registration of it (a region that was got and not put). When
+// more than Deferred bytes are kept, the oldest are given up together, until half as
+// many are left: what empties a piece closes its registration and unmaps it.
+type Pool struct {
+	scope *Scope
+	cfg   PoolConfig
+
+	mu     sync.Mutex
+	closed bool
+	pieces []*piece
+	empty  []*piece // given up, and held by another cache or refused by the device
+	spare  map[int][]*Region
+	queue  []parking // oldest first; entries that were revived stay until they are met
+	front  int
+	n      PoolCounters
+}
+
+// piece is an arena that is registered whole.
+type piece struct {
+	pool   *Pool
+	arena  *rdma.Arena
+	mr     rdma.MR
+	ranges int         // mapped or deferred
+	broken atomic.Bool // somebody took pages of it away: it is used up and closed
+}
+
+// parking is one stay of a range in the queue.
+type parking struct {
+	r   *Region
+	nth uint64
+}
+
+// PoolCounters are of the life of a pool.
+type PoolCounters struct {
+	Maps     uint64 `json:"maps"`
+	Unmaps   uint64 `json:"unmaps"`
+	Revived  uint64 `json:"revived"` // mapped again as they were
+	Flushes  uint64 `json:"flushes"` // batches of deferred ranges that were given up
+	Flushed  uint64 `json:"flushed"` // ranges in them
+	Deferred uint64 `json:"deferred_bytes"`
+	Most     uint64 `json:"most_deferred_bytes"`
+	Pieces   int    `json:"pieces"`
+	Bytes    uint64 `json:"bytes"` // of the pieces, all registered
+}
+
+// NewPool makes an empty pool. Fails with ErrInvalid for negative sizes or wrong rights.
+func (s *Scope) NewPool(cfg PoolConfig) (*Pool, error) {
+	fail := func(err error) (*Pool, error) { return nil, &rdma.OpError{Op: "make pool", Err: err} }
+	if err := cfg.Access.Validate(); err != nil {
+		return fail(err)
+	}
+	if cfg.Piece < 0 || cfg.Deferred < 0 {
+		return fail(rdma.ErrInvalid)
+	}
+	if cfg.Piece == 0 {
+		cfg.Piece = defaultPiece
+	}
+	p := &Pool{scope: s, cfg: cfg, spare: map[int][]*Region{}}
+	c := s.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || s.closed {
+		return fail(rdma.ErrClosed)
+	}
+	c.pools[p] = struct{}{}
+	return p, nil
+}
+
+func wholePages(n int) int { return (n + int(pageSize) - 1) &^ (int(pageSize) - 1) }
+
+// Map takes n bytes, at a page's beginning. They hold what was last written there.
+// They are the caller's until Unmap, and not to be freed otherwise.
+func (p *Pool) Map(n int) (rdma.Buffer, error) {
+	fail := func(err error) (rdma.Buffer, error) {
+		return rdma.Buffer{}, &rdma.OpError{Op: "map from pool", Object: fmt.Sprintf("%d bytes", n), Err: err}
+	}
+	if n < 1 {
+		return fail(rdma.ErrInvalid)
+	}
+	size := wholePages(n)
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return fail(rdma.ErrClosed)
+	}
+	r := p.revive(size)
+	for i := len(p.pieces) - 1; r == nil && i >= 0; i-- {
+		r, _ = p.carve(p.pieces[i], size)
+	}
+	if r == nil {
+		p.mu.Unlock()
+		pc, err := p.grow(max(size, p.cfg.Piece)) // under no lock
+		if err != nil {
+			return fail(err)
+		}
+		p.mu.Lock()
+		p.pieces = append(p.pieces, pc)
+		p.n.Pieces++
+		p.n.Bytes += uint64(pc.arena.Buffer().Len())
+		if r, err = p.carve(pc, size); err != nil {
+			p.mu.Unlock()
+			return fail(err)
+		}
+	}
+	p.n.Maps++
+	p.mu.Unlock()
+	return r.rest.Slice(0, n)
+}
+
+// revive takes a deferred range of the size that nobody uses.
+func (p *Pool) revive(size int) *Region {
+	list := p.spare[size]
+	for i := len(list) - 1; i >= 0; i-- {
+		r := list[i]
+		s := r.state.Load()
+		if s&(refMask|dead) != 0 || !r.state.CompareAndSwap(s, s&^parked) {
+			continue // in use still, or gone
+		}
+		p.spare[size] = append(list[:i], list[i+1:]...)
+		p.n.Deferred -= uint64(size)
+		p.n.Revived++
+		return r
+	}
+	return nil
+}
+
+// carve takes a new range of a piece and enters it. The caller holds the pool's lock.
+func (p *Pool) carve(pc *piece, size int) (*Region, error) {
+	if pc.broken.Load() {
+		return nil, rdma.ErrNoRoom
+	}
+	b, err := pc.arena.Alloc(size, int(pageSize))
+	if err != nil {
+		return nil, err
+	}
+	r := &Region{base: b.Addr(), end: b.Addr() + uint64(size), access: p.cfg.Access, table: p.scope.own,
+		lkey: pc.mr.LKey(), rkey: pc.mr.RKey(), piece: pc, place: -1, rest: b}
+	c := p.scope.cache
+	c.mu.Lock()
+	ok := r.table.live.Insert(ranges.Entry[*Region]{Base: r.base, End: r.end, Val: r})
+	c.mu.Unlock()
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("a region of memory that nobody had: %w", rdma.ErrState), b.Free())
+	}
+	pc.ranges++
+	return r, nil
+}
+
+// grow maps and registers a piece. For want of room it gives up what is idle elsewhere.
+func (p *Pool) grow(size int) (*piece, error) {
+	a, err := rdma.NewArena(size, p.cfg.Arena)
+	if err != nil {
+		return nil, err
+	}
+	c := p.scope.cache
+	mr, err := c.register(p.scope.own.pd, a.Buffer(), p.cfg.Access)
+	if err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	c.mu.Lock()
+	c.n.MemRegs++
+	c.bytes += uint64(a.Buffer().Len())
+	c.mu.Unlock()
+	return &piece{pool: p, arena: a, mr: mr}, nil
+}
+
+// Unmap ends the owner's use of what Map gave. The memory is put aside or given up; it
+// is not given to anybody while a region of it is in use. ErrInvalid for what is no
+// buffer of the pool, ErrClosed for what was unmapped before.
+func (p *Pool) Unmap(b rdma.Buffer) error {
+	fail := func(err error) error {
+		return &rdma.OpError{Op: "unmap", Object: fmt.Sprintf("%d bytes", b.Len()), Err: err}
+	}
+	e, ok := p.scope.own.live.At(b.Addr())
+	if !ok {
+		return fail(rdma.ErrClosed)
+	}
+	r := e.Val
+	if r.piece == nil || r.piece.pool != p || r.base != b.Addr() || wholePages(b.Len()) != int(r.Len()) {
+		return fail(rdma.ErrInvalid)
+	}
+	for {
+		s := r.state.Load()
+		if s&(parked|dead) != 0 {
+			return fail(rdma.ErrClosed)
+		}
+		if r.state.CompareAndSwap(s, s|parked) {
+			break
+		}
+	}
+	size := int(r.Len())
+	p.mu.Lock()
+	p.n.Unmaps++
+	p.n.Deferred += uint64(size)
+	p.spare[size] = append(p.spare[size], r)
+	p.queue = append(p.queue, parking{r, p.n.Unmaps})
+	r.ranked = p.n.Unmaps // which of its stays is the present one
+	keep := p.cfg.Deferred
+	most := p.n.Deferred
+	if most <= uint64(keep) {
+		p.n.Most = max(p.n.Most, most)
+		p.compact()
+		p.mu.Unlock()
+		return nil
+	}
+	p.mu.Unlock()
+	if _, err := p.flush(uint64(keep / 2)); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// compact drops what was revived from the queue when that is most of it.
+func (p *Pool) compact() {
+	if len(p.queue) < 64 || len(p.queue) < 4*p.deferredRanges() {
+		return
+	}
+	live := p.queue[:0]
+	for _, q := range p.queue[p.front:] {
+		if q.present() {
+			live = append(live, q)
+		}
+	}
+	clear(p.queue[len(live):])
+	p.queue, p.front = live, 0
+}
+
+func (p *Pool) deferredRanges() (n int) { return int(p.n.Unmaps - p.n.Revived - p.n.Flushed) }
+
+func (q parking) present() bool {
+	return q.r.ranked == q.nth && q.r.state.Load()&(parked|dead) == parked
+}
+
+// Flush gives up all deferred ranges that nobody uses.
+func (p *Pool) Flush() error {
+	_, err := p.flush(0)
+	return err
+}
+
+// flush gives up the oldest deferred ranges until no more than keep bytes are left, or
+// the rest is in use, in one batch. It tells how many registrations it closed.
+func (p *Pool) flush(keep uint64) (closed int, err error) {
+	p.mu.Lock()
+	var out []*Region
+	var stay []parking
+	for ; p.front < len(p.queue) && p.n.Deferred > keep; p.front++ {
+		q := p.queue[p.front]
+		switch {
+		case !q.present():
+		case q.r.killIdle():
+			out = append(out, q.r)
+			p.n.Deferred -= q.r.Len()
+		default:
+			stay = append(stay, q) // in use: the next flush finds it
+		}
+	}
+	if len(out) > 0 {
+		p.n.Flushes++
+		p.n.Flushed += uint64(len(out))
+	}
+	p.queue = append(stay, p.queue[p.front:]...)
+	p.front = 0
+	p.n.Most = max(p.n.Most, p.n.Deferred)
+	if len(out) > 0 {
+		for size, list := range p.spare {
+			n := 0
+			for _, r := range list {
+				if r.state.Load()&dead == 0 {
+					list[n] = r
+					n++
+				}
+			}
+			if clear(list[n:]); n == 0 {
+				delete(p.spare, size)
+			} else {
+				p.spare[size] = list[:n]
+			}
+		}
+	}
+	err = p.release(out)
+	idle := p.emptied()
+	p.mu.Unlock()
+	for _, pc := range idle {
+		n, cerr := pc.end()
+		closed += n
+		err = errors.Join(err, cerr)
+	}
+	return closed, err
+}
+
+// release gives ranges back to their pieces. The caller holds the pool's lock.
+func (p *Pool) release(out []*Region) error {
+	c := p.scope.cache
+	c.mu.Lock()
+	for _, r := range out {
+		c.drop(r)
+		c.gone += r.gets()
+	}
+	c.mu.Unlock()
+	var errs []error
+	for _, r := range out {
+		r.piece.ranges--
+		errs = append(errs, r.rest.Free()) // other caches hear of it, and may hold it
+		errs = append(errs, release(r.holds))
+		r.holds = nil
+	}
+	return errors.Join(errs...)
+}
+
+// emptied takes out the pieces of which nothing is mapped or deferred, and those that
+// could not be closed before.
+func (p *Pool) emptied() (out []*piece) {
+	out, p.empty = p.empty, nil
+	live := p.pieces[:0]
+	for _, pc := range p.pieces {
+		if pc.ranges == 0 {
+			out = append(out, pc)
+			p.n.Pieces--
+			p.n.Bytes -= uint64(pc.arena.Buffer().Len())
+		} else {
+			live = append(live, pc)
+		}
+	}
+	clear(p.pieces[len(live):])
+	p.pieces = live
+	return out
+}
+
+// end closes a piece's registration, and unmaps it unless another cache holds it.
+func (pc *piece) end() (closed int, err error) {
+	p := pc.pool
+	c := p.scope.cache
+	n := uint64(pc.arena.Buffer().Len())
+	if pc.mr != nil {
+		if err := pc.mr.Close(); err != nil {
+			p.mu.Lock()
+			p.empty = append(p.empty, pc)
+			p.mu.Unlock()
+			return 0, err
+		}
+		pc.mr = nil
+		closed = 1
+		c.mu.Lock()
+		c.n.MemDeregs++
+		c.bytes -= n
+		c.mu.Unlock()
+	}
+	if err := pc.arena.Close(); err != nil {
+		p.mu.Lock()
+		p.empty = append(p.empty, pc)
+		p.mu.Unlock()
+		if !errors.Is(err, rdma.ErrBusy) {
+			return closed, err
+		}
+	}
+	return closed, nil
+}
+
+// finish is the end of a range that was killed in use because its pages went away: the
+// pool's memory was unmapped behind its back.
+func (p *Pool) finish(r *Region) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r.state.Load()&parked != 0 {
+		p.n.Deferred -= r.Len()
+		p.n.Flushed++
+	}
+	c := p.scope.cache
+	c.mu.Lock()
+	c.gone += r.gets()
+	holds := r.holds
+	r.holds = nil
+	c.mu.Unlock()
+	r.piece.ranges--
+	return errors.Join(r.rest.Free(), release(holds))
+}
+
+// Counters are those of now.
+func (p *Pool) Counters() PoolCounters {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.n
+}
+
+// Close gives everything back. rdma.ErrBusy while something is mapped, in use, or held
+// by another cache.
+func (p *Pool) Close() error {
+	err := p.Flush()
+	c := p.scope.cache
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.pieces) + len(p.empty); err == nil && n > 0 {
+		err = fmt.Errorf("%d pieces: %w", n, rdma.ErrBusy)
+	}
+	if err != nil {
+		return &rdma.OpError{Op: "close pool", Err: err}
+	}
+	p.closed = true
+	c.mu.Lock()
+	delete(c.pools, p)
+	c.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,139 @@
+package regcache
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/rdmaperf/rdmaperf/regcache/pagemap"
+	"github.com/rdmaperf/rdmaperf/regcache/uffd"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Source is how a cache learns that foreign memory went away: by a system call that
+// passes nobody. Memory of package rdma tells of itself, with every source.
+type Source uint8
+
+const (
+	SourceAuto    Source = iota // the strongest that the system grants: uffd, pagemap, arena
+	SourceUffd                  // userfaultfd(2) tells of munmap, mremap and MADV_DONTNEED before they return
+	SourcePagemap               // every hit compares the physical pages with those that were registered
+	SourceArena                 // foreign memory is not kept: its registrations end with their use
+	SourceNone                  // foreign memory is kept and nobody tells: stale entries, for demonstration
+)
+
+var sourceNames = [...]string{"auto", "uffd", "pagemap", "arena", "none"}
+
+// String is the word for it.
+func (s Source) String() string {
+	if int(s) < len(sourceNames) {
+		return sourceNames[s]
+	}
+	return "source?"
+}
+
+// Sources are the words that ParseSource knows.
+func Sources() []string { return sourceNames[:] }
+
+// ParseSource is the source of a word; ErrInvalid when there is none.
+func ParseSource(word string) (Source, error) {
+	for i, n := range sourceNames {
+		if n == word {
+			return Source(i), nil
+		}
+	}
+	return 0, fmt.Errorf("source %q is none of %v: %w", word, sourceNames, rdma.ErrInvalid)
+}
+
+// source is one of them at work.
+type source interface {
+	fmt.Stringer
+	disturbed() bool            // an event is being handled: hits must wait for it
+	settle()                    // waits until it is
+	keeps(rdma.Buffer) bool     // regions of such memory may be kept
+	watch(rdma.Buffer) bool     // looks at memory from here on
+	pages(rdma.Buffer) []uint64 // what to compare; nil: nothing
+	same(*Region) bool          // whether it is still what it was
+	close() error
+}
+
+// deaf has no ears: package rdma tells what it knows.
+type deaf struct {
+	keep bool
+	text string
+}
+
+func (d *deaf) String() string           { return d.text }
+func (*deaf) disturbed() bool            { return false }
+func (*deaf) settle()                    {}
+func (d *deaf) keeps(b rdma.Buffer) bool { return d.keep || !b.Foreign() }
+func (*deaf) watch(rdma.Buffer) bool     { return true }
+func (*deaf) pages(rdma.Buffer) []uint64 { return nil }
+func (*deaf) same(*Region) bool          { return true }
+func (*deaf) close() error               { return nil }
+
+// told is userfaultfd.
+type told struct {
+	deaf
+	m    *uffd.Monitor
+	busy *atomic.Uint32
+}
+
+func (t *told) disturbed() bool { return t.busy.Load() != 0 }
+func (t *told) settle()         { t.m.Settle() }
+func (t *told) watch(b rdma.Buffer) bool {
+	return !b.Foreign() || t.m.Watch(b.Addr(), uint64(b.Len())) == nil
+}
+func (t *told) close() error { return t.m.Close() }
+
+// looked is /proc/self/pagemap.
+type looked struct {
+	deaf
+	m *pagemap.Map
+}
+
+func (l *looked) pages(b rdma.Buffer) []uint64 {
+	if !b.Foreign() {
+		return nil
+	}
+	return l.m.Pages(b.Addr(), uint64(b.Len()))
+}
+func (l *looked) same(r *Region) bool { return l.m.Same(r.base, r.pages) }
+func (l *looked) close() error        { return l.m.Close() }
+
+// open finds the source, or says why it is not to be had.
+func open(want Source) (source, error) {
+	var why error
+	if want == SourceAuto || want == SourceUffd {
+		m, err := uffd.Open()
+		if err == nil {
+			return &told{deaf{true, "uffd: userfaultfd tells of foreign memory, " + m.Mode()}, m, m.Busy()}, nil
+		}
+		if why = err; want == SourceUffd {
+			return nil, err
+		}
+	}
+	if want == SourceAuto || want == SourcePagemap {
+		m, err := pagemap.Open()
+		if err == nil {
+			return &looked{deaf{true, "pagemap: every hit of foreign memory compares physical pages" + because(why)}, m}, nil
+		}
+		if why = errors.Join(why, err); want == SourcePagemap {
+			return nil, err
+		}
+	}
+	switch want {
+	case SourceAuto, SourceArena:
+		return &deaf{false, "arena: foreign memory is registered for each use" + because(why)}, nil
+	case SourceNone:
+		return &deaf{true, "none: foreign memory that is unmapped by a system call leaves stale registrations"}, nil
+	}
+	return nil, fmt.Errorf("%v: %w", want, rdma.ErrInvalid)
+}
+
+func because(why error) string {
+	if why == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%v)", why)
+}

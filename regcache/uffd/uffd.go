@@ -1,0 +1,260 @@
+// Package uffd has the kernel tell of memory that a process unmaps, moves or drops,
+// before the system call returns that does it (userfaultfd(2), events). What it hears it
+// tells package rdma, and that whoever keeps registrations.
+//
+// # How an event is never missed
+//
+// The kernel holds the caller of munmap back until the event was read. The monitor takes
+// its lock and raises its flag before it reads, and lowers the flag when everybody who
+// keeps registrations has heard. So who finds the flag down has no event behind it, and
+// who finds it up waits for the lock (Settle).
+//
+// Memory is watched in write-protection mode with no page protected. In missing mode the
+// monitor would have to fill every page that is touched after MADV_DONTNEED.
+//
+// # Ownership
+//
+// One monitor serves a process, as one userfaultfd can watch a range. Each Open wants a
+// Close; the last one ends the goroutine and the watch.
+//
+// # Limitations
+//
+// Anonymous private memory only (other kinds are refused by Watch). On munmap and mremap
+// the event comes when the pages are gone from the range: a device that reaches memory by
+// its address can fault on it in between, one that has pinned the pages cannot. Watched
+// memory costs a munmap 3 to 10 times its time, as its caller waits for the monitor.
+// Children that fork(2) makes are not watched.
+package uffd
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// From linux/userfaultfd.h.
+const (
+	apiVersion   = 0xaa
+	ioctlAPI     = 0xc018aa3f
+	ioctlWatch   = 0xc020aa00
+	ioctlUnwatch = 0x8010aa01
+
+	featureWP     = 1 << 0
+	featureRemap  = 1 << 2
+	featureRemove = 1 << 3
+	featureUnmap  = 1 << 6
+	wanted        = featureWP | featureRemap | featureRemove | featureUnmap
+
+	modeWP       = 2
+	userModeOnly = 1
+
+	eventRemap  = 0x14
+	eventRemove = 0x15
+	eventUnmap  = 0x16
+
+	msgSize = 32
+	batch   = 16 // events read at once; arbitrary
+)
+
+// Monitor is the process's.
+type Monitor struct {
+	file *os.File
+	mode string
+	stop []func() // what package rdma calls
+	done chan struct{}
+
+	busy   atomic.Uint32
+	mu     sync.Mutex // held from before an event is read until everybody has heard
+	events atomic.Uint64
+	users  int // guarded by the package's lock
+}
+
+var (
+	lock   sync.Mutex
+	shared *Monitor
+)
+
+// Open starts the monitor, or joins those who use it. It fails when the system does not
+// grant userfaultfd or its events.
+func Open() (*Monitor, error) {
+	lock.Lock()
+	defer lock.Unlock()
+	if shared == nil {
+		m, err := start()
+		if err != nil {
+			return nil, fmt.Errorf("no userfaultfd: %w", err)
+		}
+		shared = m
+	}
+	shared.users++
+	return shared, nil
+}
+
+func start() (*Monitor, error) {
+	mode := "for system calls too"
+	fd, _, errno := unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|unix.O_NONBLOCK, 0, 0)
+	if errno != 0 { // unprivileged: enough for events (/proc/sys/vm/unprivileged_userfaultfd)
+		mode = "user mode only"
+		if fd, _, errno = unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|unix.O_NONBLOCK|userModeOnly, 0, 0); errno != 0 {
+			return nil, errno
+		}
+	}
+	api := struct{ api, features, ioctls uint64 }{api: apiVersion, features: wanted}
+	if err := ioctl(fd, ioctlAPI, unsafe.Pointer(&api)); err != nil {
+		unix.Close(int(fd))
+		return nil, fmt.Errorf("without events of unmap, remap and remove, or write protection: %w", err)
+	}
+	m := &Monitor{file: os.NewFile(fd, "userfaultfd"), mode: mode, done: make(chan struct{})}
+	m.stop = []func(){rdma.BeforeUse(func() {
+		if m.busy.Load() != 0 {
+			m.Settle()
+		}
+	}), rdma.Watch(func(l *rdma.Leaving) {
+		if l.Cause == rdma.Unmapped { // nobody wants to hear of it any more
+			m.unwatch(l.Addr, l.Len)
+		}
+	})}
+	go m.run()
+	return m, nil
+}
+
+func ioctl(fd uintptr, op uintptr, arg unsafe.Pointer) error {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, op, uintptr(arg)); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// Mode says what the kernel granted.
+func (m *Monitor) Mode() string { return m.mode }
+
+// Busy is not 0 while an event is being handled.
+func (m *Monitor) Busy() *atomic.Uint32 { return &m.busy }
+
+// Settle waits until the event that is being handled, if any, has been.
+func (m *Monitor) Settle() {
+	m.mu.Lock()
+	m.mu.Unlock() //nolint:staticcheck // the wait is all that is wanted
+}
+
+// Events is how many there were.
+func (m *Monitor) Events() uint64 { return m.events.Load() }
+
+// Watch has the kernel tell of the pages of a range. Again for the same is no error.
+func (m *Monitor) Watch(addr, n uint64) error {
+	lo, hi := pages(addr, n)
+	arg := struct{ start, len, mode, ioctls uint64 }{lo, hi - lo, modeWP, 0}
+	return m.control(ioctlWatch, unsafe.Pointer(&arg))
+}
+
+func (m *Monitor) unwatch(addr, n uint64) {
+	// Only pages that lie inside altogether: the others may be a neighbour's.
+	lo, hi := pages(addr, n)
+	if lo < addr {
+		lo += pageSize
+	}
+	if hi > addr+n {
+		hi -= pageSize
+	}
+	if lo >= hi {
+		return
+	}
+	arg := struct{ start, len uint64 }{lo, hi - lo}
+	m.control(ioctlUnwatch, unsafe.Pointer(&arg)) // what was not watched is refused, and right
+}
+
+var pageSize = uint64(os.Getpagesize())
+
+func pages(addr, n uint64) (lo, hi uint64) {
+	return addr &^ (pageSize - 1), (addr + n + pageSize - 1) &^ (pageSize - 1)
+}
+
+func (m *Monitor) control(op uintptr, arg unsafe.Pointer) error {
+	rc, err := m.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var got error
+	if err := rc.Control(func(fd uintptr) { got = ioctl(fd, op, arg) }); err != nil {
+		return err
+	}
+	return got
+}
+
+// run reads events until the descriptor is closed.
+func (m *Monitor) run() {
+	defer close(m.done)
+	rc, err := m.file.SyscallConn()
+	if err != nil {
+		return
+	}
+	buf := make([]byte, batch*msgSize)
+	for {
+		var fail error
+		err := rc.Read(func(fd uintptr) bool {
+			var some bool
+			some, fail = m.turn(int(fd), buf)
+			return some || fail != nil
+		})
+		if err != nil || fail != nil {
+			return
+		}
+	}
+}
+
+// turn reads the events that there are, and tells everybody.
+func (m *Monitor) turn(fd int, buf []byte) (some bool, err error) {
+	m.mu.Lock()
+	m.busy.Store(1)
+	defer m.mu.Unlock()
+	defer m.busy.Store(0)
+	n, err := unix.Read(fd, buf)
+	switch {
+	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	for ; n >= msgSize; n, buf = n-msgSize, buf[msgSize:] {
+		m.events.Add(1)
+		tell(buf)
+	}
+	return true, nil
+}
+
+// tell passes an event on (struct uffd_msg).
+func tell(msg []byte) {
+	a, b, c := binary.NativeEndian.Uint64(msg[8:]), binary.NativeEndian.Uint64(msg[16:]), binary.NativeEndian.Uint64(msg[24:])
+	switch msg[0] {
+	case eventUnmap:
+		rdma.Forget(a, b-a)
+	case eventRemove:
+		rdma.Dropped(a, b-a)
+	case eventRemap: // from, to, length
+		rdma.Forget(a, c)
+	}
+}
+
+// Close ends one use of the monitor.
+func (m *Monitor) Close() error {
+	lock.Lock()
+	defer lock.Unlock()
+	if m.users--; m.users > 0 {
+		return nil
+	}
+	shared = nil
+	for _, stop := range m.stop {
+		stop()
+	}
+	err := m.file.Close()
+	<-m.done
+	return err
+}

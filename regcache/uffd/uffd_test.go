@@ -1,0 +1,165 @@
+package uffd
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/internal/leaktest"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+func monitor(t *testing.T) *Monitor {
+	t.Helper()
+	m, err := Open()
+	if err != nil {
+		t.Skipf("not granted here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+func declared(t *testing.T, n int) ([]byte, rdma.Buffer) {
+	t.Helper()
+	raw, err := unix.MmapPtr(-1, 0, nil, uintptr(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := slice(raw, n)
+	// It stays mapped: what a test has unmapped may be anybody's by its end.
+	f, err := rdma.Foreign(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Free() })
+	return b, f
+}
+
+// Whoever returns from a system call that took watched memory away finds that everybody
+// has heard, or waits for it by the flag.
+func TestEveryEventIsHeardBeforeItsCallReturns(t *testing.T) {
+	m := monitor(t)
+	var mu sync.Mutex
+	var heard []rdma.Cause
+	stop := rdma.Watch(func(l *rdma.Leaving) {
+		time.Sleep(2 * time.Millisecond) // slow to hear
+		mu.Lock()
+		heard = append(heard, l.Cause)
+		mu.Unlock()
+	})
+	defer stop()
+	settled := func() []rdma.Cause {
+		if m.Busy().Load() != 0 {
+			m.Settle()
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(heard)
+	}
+	for range 20 {
+		heard = nil
+		raw, b := declared(t, 8*4096)
+		if err := m.Watch(b.Addr(), uint64(b.Len())); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Watch(b.Addr()+100, 4096); err != nil {
+			t.Fatalf("watched twice: %v", err)
+		}
+		raw[0] = 1 // touching costs nothing and tells nothing
+		if err := unix.Madvise(raw[:4096], unix.MADV_DONTNEED); err != nil {
+			t.Fatal(err)
+		}
+		if got := settled(); !slices.Equal(got, []rdma.Cause{rdma.PagesDropped}) || !b.Live() || raw[0] != 0 {
+			t.Fatalf("after MADV_DONTNEED: %v", got)
+		}
+		if err := unix.MunmapPtr(ptr(raw[4096:]), 4096); err != nil {
+			t.Fatal(err)
+		}
+		if got := settled(); !slices.Equal(got, []rdma.Cause{rdma.PagesDropped, rdma.PagesGone}) || b.Live() {
+			t.Fatalf("after munmap: %v", got)
+		}
+		b.Free()
+	}
+	if m.Events() < 40 {
+		t.Errorf("%d events", m.Events())
+	}
+}
+
+// The address of memory that just went is somebody else's at once, whose memory is not
+// forgotten for what the last owner did.
+func TestNewMemoryIsNotForgottenForOld(t *testing.T) {
+	m := monitor(t)
+	stop := rdma.Watch(func(l *rdma.Leaving) {
+		if l.Cause == rdma.PagesGone {
+			time.Sleep(5 * time.Millisecond) // the old owner's end is told late
+		}
+	})
+	defer stop()
+	same := 0
+	for range 10 {
+		raw, b := declared(t, 64*4096)
+		if err := m.Watch(b.Addr(), uint64(b.Len())); err != nil {
+			t.Fatal(err)
+		}
+		unix.MunmapPtr(ptr(raw), 32*4096)
+		unix.MunmapPtr(ptr(raw[32*4096:]), 32*4096)
+		x, err := rdma.Alloc(64 * 4096)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.Addr() == b.Addr() {
+			same++
+		}
+		m.Settle()
+		if !x.Live() {
+			t.Fatal("new memory is forgotten")
+		}
+		x.Free()
+		b.Free()
+	}
+	if same == 0 {
+		t.Error("no address was used again: the test shows nothing")
+	}
+}
+
+func TestMemoryThatIsFreedIsNotWatchedAnyMore(t *testing.T) {
+	m := monitor(t)
+	raw, b := declared(t, 4*4096)
+	if err := m.Watch(b.Addr(), uint64(b.Len())); err != nil {
+		t.Fatal(err)
+	}
+	b.Free()
+	before := m.Events()
+	unix.Madvise(raw, unix.MADV_DONTNEED)
+	m.Settle()
+	if n := m.Events() - before; n != 0 {
+		t.Errorf("%d events", n)
+	}
+}
+
+func TestOneMonitorServesAll(t *testing.T) {
+	a := monitor(t)
+	b, err := Open()
+	if err != nil || a != b {
+		t.Errorf("a second monitor: %v", err)
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	_, f := declared(t, 4096)
+	if err := a.Watch(f.Addr(), 4096); err != nil {
+		t.Errorf("after one of two users has gone: %v", err)
+	}
+	if err := a.Watch(1<<46, 4096); err == nil {
+		t.Error("memory that is not there is watched")
+	}
+}
