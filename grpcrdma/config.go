@@ -45,6 +45,9 @@ type Config struct {
 	SendBuffer int
 	Arrival    Arrival
 	MaxConns   int // connections at once, more are refused; 0 means 65536
+	// Backlog is how many diallers may wait for Accept, as of a kernel's listener; 0
+	// means 4096. Those beyond it are not refused: they wait at their side (DialContext).
+	Backlog int
 	// Probe is how often a reader that waits makes sure that its peer still lives,
 	// on devices whose completions prove delivery: there a peer that dies without a
 	// word is noticed by nothing else. 0 means 1 s, a negative value never. Other
@@ -58,7 +61,11 @@ type Config struct {
 const (
 	defaultRing  = 256 << 10
 	defaultConns = 1 << 16
-	defaultProbe = time.Second
+	// defaultBacklog is Linux's net.core.somaxconn.
+	defaultBacklog = 4096
+	defaultProbe   = time.Second
+
+	maxBacklog = 1 << 16 // of a kernel's listener, a 16-bit number for long
 
 	sendDepth   = 64  // send queue of a connection
 	sendReserve = 8   // of it, places that records leave to credits and the end of the stream
@@ -86,6 +93,9 @@ func (c Config) normal(caps *rdma.Caps) (Config, error) {
 	if c.MaxConns == 0 {
 		c.MaxConns = defaultConns
 	}
+	if c.Backlog == 0 {
+		c.Backlog = defaultBacklog
+	}
 	if c.Probe == 0 {
 		c.Probe = defaultProbe
 	}
@@ -99,6 +109,8 @@ func (c Config) normal(caps *rdma.Caps) (Config, error) {
 		return c, fmt.Errorf("send buffer of %d bytes, want a multiple of %d from %d to %d: %w", c.SendBuffer, 4*unit, minRing, maxRing, rdma.ErrInvalid)
 	case c.MaxConns < 0:
 		return c, fmt.Errorf("%d connections at most: %w", c.MaxConns, rdma.ErrInvalid)
+	case c.Backlog < 1 || c.Backlog > maxBacklog:
+		return c, fmt.Errorf("backlog %d, want 1 to %d: %w", c.Backlog, maxBacklog, rdma.ErrInvalid)
 	case int(c.Arrival) >= len(arrivalNames):
 		return c, fmt.Errorf("arrival %d: %w", c.Arrival, rdma.ErrInvalid)
 	}

@@ -11,16 +11,17 @@ import (
 	"time"
 )
 
-// Scheme of targets and addresses that must be reached by RDMA: "rdma:///host:port".
+// Scheme of targets and addresses that must be reached by RDMA: "rdma:///host:port", from whatever resolver they come.
 const Scheme = "rdma"
 
-// demand is what Resolver puts before an address, for Dialer to see.
+// demand begins an address that must be reached by RDMA. Resolver puts it before its
+// addresses, with a third slash, as in targets: there is one spelling.
 const demand = Scheme + "://"
 
 // Dialer connects by RDMA and falls back to TCP at the same address when the peer
 // has none: a peer that does not listen, does not speak the device's protocol, or
 // refuses. The fallback is said in the log, once an address until RDMA works
-// there again. An address that begins with "rdma://" is never reached by TCP.
+// there again. An address that begins with "rdma:" is never reached by TCP.
 type Dialer struct {
 	// Net makes the RDMA connections. nil means that this side has no device:
 	// every connection is TCP, and the log says so.
@@ -37,12 +38,22 @@ type Dialer struct {
 
 const defaultAttempt = 2 * time.Second
 
+// host is the address without its scheme. Other resolvers than Resolver pass the target
+// on as it is, or without one of its slashes.
+func host(addr string) string {
+	if a, ok := strings.CutPrefix(addr, demand); ok {
+		return strings.TrimPrefix(a, "/")
+	}
+	return addr
+}
+
 var errNoDevice = errors.New("no rdma device on this side")
 
-// DialContext connects to addr, "host:port" or "rdma://host:port". ctx bounds both
+// DialContext connects to addr, "host:port" or "rdma:///host:port". ctx bounds both
 // attempts. When both fail the error holds both causes.
 func (d *Dialer) DialContext(ctx context.Context, addr string) (net.Conn, error) {
-	addr, demanded := strings.CutPrefix(addr, demand)
+	demanded := strings.HasPrefix(addr, demand)
+	addr = host(addr)
 	c, err := d.byRDMA(ctx, addr)
 	switch {
 	case err == nil:

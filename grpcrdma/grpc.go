@@ -32,7 +32,10 @@ type builder struct{}
 func (builder) Scheme() string { return Scheme }
 
 // Build splits the target; there is nothing to watch.
-func (builder) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+func (builder) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
+	if opts.Dialer == nil {
+		return nil, fmt.Errorf("target %v: the client dials TCP only; add grpcrdma.WithRDMA or a Dialer's DialOption", &target.URL)
+	}
 	if target.URL.Host != "" {
 		return nil, fmt.Errorf("target %v: an authority has no meaning here; write rdma:///host:port", &target.URL)
 	}
@@ -42,7 +45,7 @@ func (builder) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.
 		if err != nil || host == "" || port == "" {
 			return nil, fmt.Errorf("target %v: %q is no host:port", &target.URL, at)
 		}
-		s.Addresses = append(s.Addresses, resolver.Address{Addr: demand + at, ServerName: host})
+		s.Addresses = append(s.Addresses, resolver.Address{Addr: demand + "/" + at, ServerName: host})
 	}
 	if err := cc.UpdateState(s); err != nil {
 		return nil, err

@@ -27,6 +27,8 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/reflection"
 	reflectpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
@@ -281,5 +283,35 @@ func TestResolverTargets(t *testing.T) {
 				bad.Close()
 			}
 		})
+	}
+}
+
+// A target or an address with the scheme means the same from any resolver: other
+// resolvers pass it on whole, or cut some of it.
+func TestOneSpellingThroughAnyResolver(t *testing.T) {
+	e := newPair(t, providers[1], Config{}, Config{})
+	s := grpc.NewServer()
+	pb.RegisterTestServiceServer(s, &rpctest.Service{})
+	over := make(chan error, 1)
+	go func() { over <- s.Serve(e.l) }()
+	defer func() { s.Stop(); must(t, <-over) }()
+	at := e.l.Addr().String()
+	for _, addr := range []string{"rdma:///" + at, "rdma://" + at} {
+		other := manual.NewBuilderWithScheme("etcd-endpoints")
+		other.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: addr, ServerName: "127.0.0.1"}}})
+		cc, err := grpc.NewClient("etcd-endpoints:///any", grpc.WithResolvers(other), WithRDMA(e.a), plain())
+		must(t, err)
+		var from peer.Peer
+		if _, err = pb.NewTestServiceClient(cc).EmptyCall(soon(t), &pb.Empty{}, grpc.Peer(&from)); err != nil || from.Addr.Network() != "rdma" {
+			t.Errorf("%s: %v, reached over %v", addr, err, from.Addr)
+		}
+		cc.Close()
+	}
+	// A client that has the resolver alone says what it lacks.
+	cc, err := grpc.NewClient("rdma:///"+at, grpc.WithResolvers(Resolver()), plain())
+	must(t, err)
+	defer cc.Close()
+	if _, err := pb.NewTestServiceClient(cc).EmptyCall(soon(t), &pb.Empty{}); err == nil || !strings.Contains(err.Error(), "grpcrdma.WithRDMA") {
+		t.Errorf("without WithRDMA: %v", err)
 	}
 }

@@ -10,8 +10,6 @@ import (
 )
 
 const (
-	// backlog bounds connection requests that wait for Accept. Arbitrary.
-	backlog = 256
 	// answerLimit bounds the answer to one dialler, while others wait. Arbitrary.
 	answerLimit = 5 * time.Second
 	// refusalPause is how long a listener that cannot make connections waits before
@@ -35,11 +33,16 @@ func (n *Net) Listen(ctx context.Context, addr string) (*Listener, error) {
 	fail := func(err error) (*Listener, error) {
 		return nil, &net.OpError{Op: "listen", Net: "rdma", Addr: Addr(addr), Err: err}
 	}
-	dl, err := n.dev.Listen(ctx, addr, backlog)
+	dl, err := n.dev.Listen(ctx, addr, n.cfg.Backlog)
 	if err != nil {
 		return fail(err)
 	}
 	l := &Listener{net: n, l: dl}
+	if s, ok := dl.(interface {
+		OnStranger(func(c net.Conn, first []byte))
+	}); ok {
+		s.OnStranger((&strangers{net: n}).answer)
+	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	n.mu.Lock()
 	closed := n.closed
@@ -74,7 +77,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			return c, nil
 		}
 		ctx, cancel := context.WithTimeout(l.ctx, answerLimit)
-		_ = req.Reject(ctx, nil) // whoever was answered already is not rejected again: that only fails
+		_ = req.Reject(ctx, refusal(err, l.net.caps.MaxPrivate)) // whoever was answered already is not rejected again: that only fails
 		cancel()
 		if theirs(err) || l.ctx.Err() != nil {
 			continue

@@ -1,10 +1,9 @@
 package carrier
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -15,10 +14,10 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
-	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier/blob"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/callstest"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -107,80 +106,10 @@ func TestGeneratedStubs(t *testing.T) {
 	}
 }
 
-// mirror answers with what it got.
-type mirror struct{}
-
-func (mirror) Unary(_ context.Context, in *blob.Message) (*blob.Message, error) {
-	defer in.Free()
-	return &blob.Message{Bytes: in.Copy()}, nil
-}
-
-func (m mirror) Stream(s grpc.ServerStream) error {
-	for {
-		in := new(blob.Message)
-		if err := s.RecvMsg(in); err == io.EOF {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		out, _ := m.Unary(s.Context(), in)
-		if err := s.SendMsg(out); err != nil {
-			return err
-		}
-	}
-}
-
-func TestBlobsArriveAsTheyWere(t *testing.T) {
-	for _, cfg := range forms() {
-		t.Run(cfg.Form.String(), func(t *testing.T) {
-			client, server := ends(t, cfg)
-			addr := serve(t, server, func(r grpc.ServiceRegistrar) { blob.Register(r, mirror{}) })
-			conn, err := client.Connect(soon(t), addr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			c := blob.NewClient(conn)
-			s, err := c.Stream(soon(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, n := range []int{0, 1, 64, 5 << 20} {
-				in, out := &blob.Message{Bytes: bytes.Repeat([]byte("blob"), n/4+1)[:n]}, new(blob.Message)
-				if err := c.Unary(soon(t), in, out); err != nil {
-					t.Fatal(err)
-				}
-				if at, b := out.Differs(in.Bytes); at >= 0 || out.Len() != n {
-					t.Errorf("unary of %d bytes: byte %d of %d is %#x", n, at, out.Len(), b)
-				}
-				out.Free()
-				if err := s.SendMsg(in); err != nil {
-					t.Fatal(err)
-				}
-				if err := s.RecvMsg(out); err != nil {
-					t.Fatal(err)
-				}
-				if at, b := out.Differs(in.Bytes); at >= 0 {
-					t.Errorf("stream of %d bytes: byte %d of %d is %#x", n, at, out.Len(), b)
-				}
-				if n > 0 {
-					changed := bytes.Clone(in.Bytes)
-					changed[n-1]++
-					if at, _ := out.Differs(changed); at != n-1 {
-						t.Errorf("%d bytes, the last changed: differs at %d", n, at)
-					}
-					if at, _ := out.Differs(changed[:n-1]); at != n-1 {
-						t.Errorf("%d bytes, one too many: differs at %d", n, at)
-					}
-				}
-				out.Free()
-			}
-			if err := s.CloseSend(); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.RecvMsg(new(blob.Message)); err != io.EOF {
-				t.Errorf("end of stream: %v", err)
-			}
+func TestNeutralCallsKeepTheContract(t *testing.T) {
+	for i, cfg := range forms() {
+		t.Run(fmt.Sprintf("%v %d", cfg.Form, i), func(t *testing.T) {
+			callstest.Run(t, func(t *testing.T) (transports.CallTransport, transports.CallTransport) { return ends(t, cfg) })
 		})
 	}
 }
@@ -265,15 +194,13 @@ func TestConfigMistakes(t *testing.T) {
 	}
 }
 
-func TestACarrierHasNoSessions(t *testing.T) {
+func TestACarrierSaysWhatItIs(t *testing.T) {
 	c, _ := ends(t, Config{Form: Unix})
-	if _, err := c.Dial(soon(t), "", nil, transports.Config{}); !errors.Is(err, rdma.ErrNotSupported) {
-		t.Errorf("Dial: %v", err)
-	}
-	if _, err := c.Listen(soon(t), "", transports.Config{}); !errors.Is(err, rdma.ErrNotSupported) {
-		t.Errorf("Listen: %v", err)
-	}
 	if k := c.Caps(); k.Kinds != transports.Kinds(transports.KindCall) || !k.SameHost || k.InProcess {
 		t.Errorf("caps %+v", k)
+	}
+	f, _ := ends(t, Config{Form: Fused})
+	if cost := f.CallCost(); cost.Form != "fused" || cost.Mode != "bpev" || cost.Ring != 256<<10 || cost.Registered <= cost.Ring || cost.BusyTime <= 0 || cost.Pollers != 1 {
+		t.Errorf("cost %+v", cost)
 	}
 }

@@ -36,7 +36,7 @@ func (c *Carrier) Connect(ctx context.Context, addr string) (Conn, error) {
 	}
 	var conn Conn
 	var err error
-	if c.cfg.Form == Fused {
+	if c.cfg.Form.Frames() {
 		conn, err = c.connectFused(ctx, addr)
 	} else {
 		conn, err = c.connectHTTP2(ctx, addr)
@@ -78,6 +78,8 @@ func (c *Carrier) dialer(addr string) *dialer {
 		d.dial = func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, network, addr) }
 	case BufConn:
 		d.dial = func(ctx context.Context) (net.Conn, error) { return dialBufConn(ctx, addr) }
+	case Service:
+		d.dial = func(ctx context.Context) (net.Conn, error) { return c.svc.DialContext(ctx, addr) }
 	default:
 		// No fallback: a figure of RDMA must not be one of TCP.
 		r := &grpcrdma.Dialer{Net: c.net, NoFallback: true}

@@ -20,10 +20,11 @@ const (
 	DropIn              // grpc-go on grpcrdma's byte stream
 	Fused               // grpcrdma/fused on that byte stream
 	BufConn             // grpc-go on memory that both ends share
+	Service             // grpcrdma/fused by queues in shared memory to a process that has the device
 	numForms
 )
 
-var formNames = [numForms]string{"tcp", "unix", "dropin", "fused", "bufconn"}
+var formNames = [numForms]string{"tcp", "unix", "dropin", "fused", "bufconn", "service"}
 
 // String is the name used on the command line and in results.
 func (f Form) String() string {
@@ -44,7 +45,10 @@ func ParseForm(s string) (Form, bool) {
 }
 
 // OverRDMA tells the forms that need a device.
-func (f Form) OverRDMA() bool { return f == DropIn || f == Fused }
+func (f Form) OverRDMA() bool { return f == DropIn || f.Frames() }
+
+// Frames tells the forms whose calls are frames of package fused, without HTTP/2.
+func (f Form) Frames() bool { return f == Fused || f == Service }
 
 // Options are what of gRPC's own can be chosen for the forms with HTTP/2, on both
 // sides alike. A zero field is gRPC's default.
@@ -72,20 +76,25 @@ var ErrConfig = errors.New("invalid carrier configuration")
 type Config struct {
 	Form    Form
 	Options Options         // not for Fused
-	Net     grpcrdma.Config // for DropIn and Fused
+	Net     grpcrdma.Config // for the forms over RDMA
 	// NoLanding has long messages come through the ring (fused.Config.Landing). Fused only.
 	NoLanding bool
+	// Command runs the process of a Service: what it starts calls RunService.
+	Command []string
 }
 
 func (c Config) normal() (Config, error) {
 	if c.Form >= numForms {
 		return c, fmt.Errorf("form %d: %w", c.Form, ErrConfig)
 	}
-	if c.Form == Fused && c.Options != (Options{}) {
+	if c.Form.Frames() && c.Options != (Options{}) {
 		return c, fmt.Errorf("options of HTTP/2 for the form %v, which has none: %w", c.Form, ErrConfig)
 	}
 	if c.NoLanding && c.Form != Fused {
 		return c, fmt.Errorf("no landing of messages for the form %v, whose messages never land: %w", c.Form, ErrConfig)
+	}
+	if (c.Form == Service) != (len(c.Command) > 0) {
+		return c, fmt.Errorf("form %v with a command of %d words: %w", c.Form, len(c.Command), ErrConfig)
 	}
 	o := &c.Options
 	for _, v := range []struct {

@@ -21,11 +21,11 @@
 //	conn, err := other.Connect(ctx, l.Addr().String())
 //	client := pb.NewGreeterClient(conn)
 //
-// A Carrier is also a transports.Transport whose only operation is the call: that
-// is how a benchmark engine holds one beside its other stacks. It has no sessions:
-// a call belongs to the goroutine that makes it, and to hand it to a Session's
-// Post and its answer to Poll would cost two changes of goroutine, more than a
-// fused call has in all.
+// A Carrier is also a transports.CallTransport, by which workloads that know nothing of
+// gRPC call: [Carrier.DialCalls] and [Carrier.ListenCalls] carry bytes without a schema
+// as calls of one service, whose codec copies nothing. A neutral call with a Timeout
+// sends it as gRPC's deadline. Priorities of calls are not told apart: a connection is one stream
+// of bytes.
 //
 // # Options
 //

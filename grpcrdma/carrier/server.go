@@ -27,7 +27,7 @@ const maxCalls = 1 << 20
 
 // NewServer makes a server for the connections of Listener.
 func (c *Carrier) NewServer() (Server, error) {
-	if c.cfg.Form == Fused {
+	if c.cfg.Form.Frames() {
 		return fused.NewServer(c.fused())
 	}
 	o := &c.cfg.Options
@@ -68,6 +68,9 @@ func (c *Carrier) Listener(ctx context.Context, addr string) (net.Listener, erro
 		return new(net.ListenConfig).Listen(ctx, "unix", fmt.Sprintf("@rdmaperf-%x", b))
 	case BufConn:
 		return listenBufConn(), nil
+	}
+	if c.svc != nil {
+		return c.svc.Listen(ctx, addr)
 	}
 	return c.net.Listen(ctx, addr)
 }

@@ -17,6 +17,7 @@ type openBlock struct {
 	method     string
 	codec      string // content subtype: "proto" unless the caller chose another
 	compressor string
+	authority  string        // of this call; empty for the connection's
 	timeout    time.Duration // 0 for none
 	md         metadata.MD
 }
@@ -25,6 +26,7 @@ func (o *openBlock) append(b []byte) []byte {
 	b = appendBytes(b, o.method)
 	b = appendBytes(b, o.codec)
 	b = appendBytes(b, o.compressor)
+	b = appendBytes(b, o.authority)
 	b = binary.LittleEndian.AppendUint64(b, uint64(o.timeout))
 	return appendMD(b, o.md)
 }
@@ -32,8 +34,15 @@ func (o *openBlock) append(b []byte) []byte {
 func parseOpen(b []byte) (o openBlock, err error) {
 	d := decoder{b: b}
 	o.method, o.codec, o.compressor = d.text(), d.text(), d.text()
+	o.authority = d.text()
 	o.timeout = time.Duration(d.u64())
 	o.md = d.md()
+	if o.authority != "" {
+		if o.md == nil {
+			o.md = metadata.MD{}
+		}
+		o.md[":authority"] = []string{o.authority}
+	}
 	if d.bad || len(d.b) > 0 || o.timeout < 0 {
 		return o, fmt.Errorf("%w: open", errFrame)
 	}
@@ -60,7 +69,8 @@ func appendTrailer(b []byte, st *status.Status, md metadata.MD) []byte {
 		details, _ = proto.Marshal(p) // what cannot be encoded travels without its details
 	}
 	b = binary.LittleEndian.AppendUint32(b, uint32(st.Code()))
-	b = appendBytes(b, st.Message())
+	// What is no UTF-8 becomes U+FFFD a byte, as in gRPC's percent encoding.
+	b = appendBytes(b, string([]rune(st.Message())))
 	b = appendBytes(b, details)
 	return appendMD(b, md)
 }
@@ -87,6 +97,9 @@ func appendMD(b []byte, md metadata.MD) []byte {
 	at, n := len(b), uint32(0)
 	b = append(b, 0, 0, 0, 0)
 	for k, vs := range md {
+		if reserved(k) {
+			continue
+		}
 		for _, v := range vs {
 			b = appendBytes(appendBytes(b, k), v)
 			n++
@@ -107,7 +120,9 @@ func (d *decoder) md() metadata.MD {
 		if d.bad {
 			return nil
 		}
-		md[k] = append(md[k], v)
+		if !reserved(k) {
+			md[k] = append(md[k], v)
+		}
 	}
 	return md
 }

@@ -2,10 +2,9 @@ package fused
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
-	"net"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -39,6 +38,18 @@ func codecFor(name string) (encoding.CodecV2, error) {
 		return c, nil
 	}
 	return nil, status.Errorf(codes.Internal, "fused: no codec registered for content-subtype %s", name)
+}
+
+// codecV1 is a codec of gRPC's older kind.
+type codecV1 struct{ encoding.Codec }
+
+func (c codecV1) Marshal(v any) (mem.BufferSlice, error) {
+	b, err := c.Codec.Marshal(v)
+	return mem.BufferSlice{mem.SliceBuffer(b)}, err
+}
+
+func (c codecV1) Unmarshal(data mem.BufferSlice, v any) error {
+	return c.Codec.Unmarshal(data.Materialize(), v)
 }
 
 func compressorFor(name string) (encoding.Compressor, error) {
@@ -127,6 +138,7 @@ type callInfo struct {
 	compressor      string
 	subtype         string
 	codec           encoding.CodecV2
+	authority       string
 	failFast        bool
 	maxSend         int
 	maxRecv         int
@@ -158,32 +170,23 @@ func (c *Config) callInfo(opts []grpc.CallOption) (callInfo, error) {
 			i.maxSend = o.MaxSendMsgSize
 		case grpc.MaxRecvMsgSizeCallOption:
 			i.maxRecv = o.MaxRecvMsgSize
-		case grpc.ForceCodecCallOption, grpc.CustomCodecCallOption, grpc.AuthorityOverrideCallOption:
+		case grpc.AuthorityOverrideCallOption:
+			i.authority = o.Authority
+		case grpc.ForceCodecCallOption:
+			i.codec = codecV1{o.Codec}
+		case grpc.CustomCodecCallOption:
 			return i, status.Errorf(codes.Unimplemented, "fused: call option %T is not supported", o)
 		}
 	}
 	if i.codec != nil {
 		if i.subtype == "" {
-			i.subtype = i.codec.Name()
+			i.subtype = strings.ToLower(i.codec.Name())
 		}
 		return i, nil
 	}
 	var err error
 	i.codec, err = codecFor(i.subtype)
 	return i, err
-}
-
-// authInfo is what a TLS connection proves about its peer; nil for a plain one.
-func authInfo(c net.Conn) credentials.AuthInfo {
-	t, ok := c.(*tls.Conn)
-	if !ok {
-		return nil
-	}
-	return credentials.TLSInfo{State: t.ConnectionState(), CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}
-}
-
-func peerOf(c net.Conn) *peer.Peer {
-	return &peer.Peer{Addr: c.RemoteAddr(), LocalAddr: c.LocalAddr(), AuthInfo: authInfo(c)}
 }
 
 // callError gives an error of this package the shape that gRPC's callers know.

@@ -10,19 +10,45 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 )
 
 // Config shapes either side. The zero value is the default.
 type Config struct {
-	UnaryClient    []grpc.UnaryClientInterceptor  // outermost first; they see a nil *grpc.ClientConn
-	StreamClient   []grpc.StreamClientInterceptor // likewise
-	UnaryServer    []grpc.UnaryServerInterceptor
-	StreamServer   []grpc.StreamServerInterceptor
-	StatsHandlers  []stats.Handler
+	UnaryClient   []grpc.UnaryClientInterceptor  // outermost first; they see a nil *grpc.ClientConn
+	StreamClient  []grpc.StreamClientInterceptor // likewise
+	UnaryServer   []grpc.UnaryServerInterceptor
+	StreamServer  []grpc.StreamServerInterceptor
+	StatsHandlers []stats.Handler
+	// Creds secure every connection and say who the peer is, as in grpc-go. nil
+	// leaves connections as they come: one that is TLS already proves who its peer is.
+	Creds credentials.TransportCredentials
+	// Authority is the name of the server that Creds check and handlers see, as
+	// grpc.WithAuthority; empty means the name in Creds, else the server's address.
+	Authority      string
 	MaxRecvMsgSize int // bytes; 0 means 4 MiB, as gRPC
 	MaxSendMsgSize int // bytes; 0 means 2 GiB
+	// ConnectionTimeout bounds the handshake of a new connection's credentials and the
+	// exchange of hellos together; 0 means 10 s. A dial that takes longer is bounded by twice that.
+	ConnectionTimeout time.Duration
+	// StallLimit is how long a peer may take nothing of what is written to it before the
+	// connection is given up and its calls are Unavailable, whatever their deadlines say;
+	// 0 means 10 s, a negative value for ever. It is noticed within a quarter more.
+	StallLimit time.Duration
+	// MaxHeaderListSize is the longest metadata of a call that this side takes in one
+	// direction, in bytes from 48 KiB; 0 means 16 MiB, as gRPC.
+	MaxHeaderListSize int
+	// UserAgent comes before this package's own, as grpc.WithUserAgent.
+	UserAgent string
+	// UnknownService takes calls of services and methods that are not registered, as
+	// grpc.UnknownServiceHandler.
+	UnknownService grpc.StreamHandler
+	// MaxConnectionAge is how long a server's connection takes calls, a tenth more or less,
+	// and MaxConnectionAgeGrace how long those in progress may last behind that, as
+	// keepalive.ServerParameters; 0 means for ever.
+	MaxConnectionAge, MaxConnectionAgeGrace time.Duration
 	// Window is what a stream holds of messages that nobody has asked for yet, in
 	// bytes from 64 KiB; 0 means 4 MiB.
 	Window int
@@ -48,6 +74,7 @@ func (c Config) normal() (Config, error) {
 	}{
 		{"largest received message", &c.MaxRecvMsgSize, defaultMaxRecv, 1, maxWindow},
 		{"largest sent message", &c.MaxSendMsgSize, defaultMaxSend, 1, defaultMaxSend},
+		{"longest metadata", &c.MaxHeaderListSize, defaultBlocks, maxBlocks, maxWindow},
 		{"window", &c.Window, defaultWindow, minWindow, maxWindow},
 		{"streams", &c.MaxStreams, defaultStreams, 1, maxStreams},
 	} {
@@ -58,7 +85,15 @@ func (c Config) normal() (Config, error) {
 			return c, fmt.Errorf("%s %d, want %d to %d: %w", v.what, *v.to, v.low, v.high, ErrConfig)
 		}
 	}
+	if c.ConnectionTimeout == 0 {
+		c.ConnectionTimeout = defaultConnect
+	}
+	if c.StallLimit == 0 {
+		c.StallLimit = defaultStall
+	}
 	switch {
+	case c.ConnectionTimeout < 0:
+		return c, fmt.Errorf("connection timeout %v, want a positive one: %w", c.ConnectionTimeout, ErrConfig)
 	case c.Landing == 0:
 		c.Landing = defaultLanding
 	case c.Landing > maxLanding:
@@ -85,6 +120,7 @@ type Channel struct {
 	old     []*clientSession // draining
 	dialing chan struct{}    // closed when the dial in progress is over
 	failed  error            // of the last dial
+	last    error            // of the last dial that failed, without what status adds
 	until   time.Time        // it counts that long
 	cancel  context.CancelFunc
 }
@@ -105,33 +141,34 @@ func NewChannel(dial func(context.Context) (net.Conn, error), cfg Config) (*Chan
 
 // session gives the connection, making it first if there is none. Calls that fail
 // fast learn why it cannot be made; others wait for their context's end.
-func (c *Channel) session(ctx context.Context, failFast bool) (*clientSession, error) {
-	for {
+// waited tells that it was not there.
+func (c *Channel) session(ctx context.Context, failFast bool) (s *clientSession, waited bool, err error) {
+	for ; ; waited = true {
 		c.mu.Lock()
 		c.prune()
 		switch {
 		case c.closed:
 			c.mu.Unlock()
-			return nil, errClosed
+			return nil, waited, errClosed
 		case c.cur != nil:
 			s := c.cur
 			c.mu.Unlock()
-			return s, nil
+			return s, waited, nil
 		case c.failed != nil && time.Now().Before(c.until):
 			err, wait := c.failed, time.Until(c.until)
 			c.mu.Unlock()
 			if failFast {
-				return nil, err
+				return nil, waited, err
 			}
 			select {
 			case <-time.After(wait):
 			case <-ctx.Done():
-				return nil, ctx.Err()
+				return nil, waited, c.notConnected(ctx)
 			}
 			continue
 		case c.dialing == nil:
 			c.dialing = make(chan struct{})
-			dctx, cancel := context.WithTimeout(context.Background(), 2*helloTimeout)
+			dctx, cancel := context.WithTimeout(context.Background(), 2*c.cfg.ConnectionTimeout)
 			c.cancel = cancel
 			go c.connect(dctx, cancel)
 		}
@@ -140,9 +177,20 @@ func (c *Channel) session(ctx context.Context, failFast bool) (*clientSession, e
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, waited, c.notConnected(ctx)
 		}
 	}
+}
+
+// notConnected is the end of a wait for a connection, with what was in its way last.
+func (c *Channel) notConnected(ctx context.Context) error {
+	c.mu.Lock()
+	last := c.last
+	c.mu.Unlock()
+	if last == nil {
+		return status.Errorf(status.FromContextError(ctx.Err()).Code(), "fused: %v while waiting for a connection", ctx.Err())
+	}
+	return status.Errorf(status.FromContextError(ctx.Err()).Code(), "fused: %v while waiting for a connection; the last attempt: %v", ctx.Err(), last)
 }
 
 // connect makes the connection that calls wait for. It outlives the call that
@@ -161,6 +209,7 @@ func (c *Channel) connect(ctx context.Context, cancel context.CancelFunc) {
 	c.cur, c.failed = s, nil
 	if err != nil {
 		c.cur = nil
+		c.last = err
 		c.failed = status.Errorf(codes.Unavailable, "fused: %v", err)
 		c.until = time.Now().Add(redialPause)
 	}

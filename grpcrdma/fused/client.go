@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 )
@@ -38,10 +39,47 @@ func (c *Channel) invoke(ctx context.Context, method string, args, reply any, _ 
 	if err != nil {
 		return err
 	}
-	if _, err := cs.send(args, true); err != nil && err != io.EOF {
+	for {
+		bad, err := cs.send(args, true)
+		if err == nil || err == io.EOF {
+			err = cs.takeOnly(reply)
+		}
+		if err != nil && !bad && cs.again(err) {
+			continue
+		}
 		return cs.finish(err)
 	}
-	return cs.receiveOnly(reply)
+}
+
+// maxAgain bounds the connections that a call is tried on, where each was lost before
+// the call left this side. Arbitrary: who loses that many in a row has another trouble.
+const maxAgain = 5
+
+// again prepares the call for another connection, if the peer of the last one cannot
+// know of it: gRPC's transparent retry.
+func (cs *clientStream) again(err error) bool {
+	if cs.st == nil || !cs.st.unheard() || cs.s.cause() == nil && !cs.s.drains() || cs.tries >= maxAgain || cs.ctx.Err() != nil {
+		return false
+	}
+	cs.tries++
+	cs.s.forget(cs.st)
+	cs.st, cs.open = nil, nil
+	if len(cs.ch.obs.list) > 0 {
+		cs.ch.obs.ended(cs.ctx, cs.begun, nil, callError(err))
+		cs.begun = time.Now()
+		cs.ctx = cs.ch.obs.tag(cs.base, cs.method, cs.info.failFast)
+		cs.tellBegin(true)
+	}
+	if err := cs.prepare(); err != nil {
+		cs.finish(err)
+		return false
+	}
+	return true
+}
+
+func (cs *clientStream) tellBegin(again bool) {
+	cs.ch.obs.tell(cs.ctx, &stats.Begin{Client: true, BeginTime: cs.begun, FailFast: cs.info.failFast,
+		IsClientStream: cs.desc.ClientStreams, IsServerStream: cs.desc.ServerStreams, IsTransparentRetryAttempt: again})
 }
 
 // NewStream opens a streaming call.
@@ -74,6 +112,9 @@ type clientStream struct {
 	info   callInfo
 	pack   packing
 	begun  time.Time
+	base   context.Context // without what stats handlers added
+	told   bool            // stats handlers know the header; guarded by st.mu
+	tries  int             // connections that were lost before the call left
 
 	sendMu sync.Mutex
 	open   []byte // the open block, until it is sent
@@ -92,9 +133,10 @@ var _ grpc.ClientStream = (*clientStream)(nil)
 func (c *Channel) open(ctx context.Context, method string, desc *grpc.StreamDesc, opts []grpc.CallOption) (*clientStream, error) {
 	info, err := c.cfg.callInfo(opts)
 	cs := &clientStream{ch: c, method: method, desc: desc, info: info, begun: time.Now()}
+	cs.base = ctx
 	cs.ctx = c.obs.tag(ctx, method, info.failFast)
 	if len(c.obs.list) > 0 {
-		c.obs.tell(cs.ctx, &stats.Begin{Client: true, BeginTime: cs.begun, FailFast: info.failFast, IsClientStream: desc.ClientStreams, IsServerStream: desc.ServerStreams})
+		cs.tellBegin(false)
 	}
 	if err == nil {
 		err = cs.prepare()
@@ -114,10 +156,23 @@ func (cs *clientStream) prepare() (err error) {
 	if cs.pack.compressor, err = compressorFor(i.compressor); err != nil {
 		return err
 	}
-	if cs.s, err = cs.ch.session(cs.ctx, i.failFast); err != nil {
+	var waited bool
+	if cs.s, waited, err = cs.ch.session(cs.ctx, i.failFast); err != nil {
 		return err
 	}
-	o := openBlock{method: cs.method, codec: i.subtype, compressor: i.compressor}
+	if waited && len(cs.ch.obs.list) > 0 {
+		cs.ch.obs.tell(cs.ctx, &stats.DelayedPickComplete{})
+	}
+	o := openBlock{method: cs.method, codec: i.subtype, compressor: i.compressor, authority: i.authority}
+	if o.authority != "" {
+		v, ok := cs.s.auth.(credentials.AuthorityValidator)
+		if !ok {
+			return status.Errorf(codes.Unavailable, "fused: credentials type %q does not implement the AuthorityValidator interface, but authority override specified with CallAuthority call option", cs.s.auth.AuthType())
+		}
+		if err := v.ValidateAuthority(o.authority); err != nil {
+			return status.Errorf(codes.Unavailable, "fused: failed to validate authority %q: %v", o.authority, err)
+		}
+	}
 	if o.md, err = cs.outgoing(); err != nil {
 		return err
 	}
@@ -130,11 +185,11 @@ func (cs *clientStream) prepare() (err error) {
 		return err
 	}
 	cs.open = appendBlock(cs.open, o.append)
-	if len(cs.open) > maxBlocks {
-		return status.Errorf(codes.ResourceExhausted, "fused: %d bytes of metadata, at most %d", len(cs.open), maxBlocks)
+	if len(cs.open) > cs.s.peerBlocks {
+		return tooLong(len(cs.open), cs.s.peerBlocks)
 	}
 	if len(cs.ch.obs.list) > 0 {
-		cs.ch.obs.tell(cs.ctx, &stats.OutHeader{Client: true, Compression: i.compressor, Header: o.md, FullMethod: cs.method,
+		cs.ch.obs.tell(cs.ctx, &stats.OutHeader{Client: true, Compression: i.compressor, Header: o.md, FullMethod: cs.method, Authority: cs.authority(),
 			RemoteAddr: cs.s.conn.RemoteAddr(), LocalAddr: cs.s.conn.LocalAddr()})
 	}
 	return nil
@@ -143,38 +198,73 @@ func (cs *clientStream) prepare() (err error) {
 // outgoing is the caller's metadata with that of per-call credentials.
 func (cs *clientStream) outgoing() (metadata.MD, error) {
 	md, _ := metadata.FromOutgoingContext(cs.ctx)
+	if err := checkMD(md); err != nil {
+		return nil, err
+	}
 	for _, cred := range cs.info.creds {
-		if cred.RequireTransportSecurity() && authInfo(cs.s.conn) == nil {
+		if cred.RequireTransportSecurity() && credentials.CheckSecurityLevel(cs.s.auth, credentials.PrivacyAndIntegrity) != nil {
 			return nil, status.Error(codes.Unauthenticated, "fused: transport: cannot send secure credentials on an insecure connection")
 		}
 		service := cs.method
 		if i := strings.LastIndexByte(service, '/'); i > 0 {
 			service = service[:i]
 		}
-		ri := credentials.RequestInfo{Method: cs.method, AuthInfo: authInfo(cs.s.conn)}
-		extra, err := cred.GetRequestMetadata(credentials.NewContextWithRequestInfo(cs.ctx, ri), "https://"+cs.s.conn.RemoteAddr().String()+service)
+		ri := credentials.RequestInfo{Method: cs.method, AuthInfo: cs.s.auth}
+		extra, err := cred.GetRequestMetadata(credentials.NewContextWithRequestInfo(cs.ctx, ri), "https://"+strings.TrimSuffix(cs.authority(), ":443")+service)
 		if err != nil {
-			if _, ok := status.FromError(err); ok {
-				return nil, err
-			}
-			return nil, status.Errorf(codes.Unauthenticated, "fused: %v", err)
+			return nil, credsError(err)
 		}
-		md = metadata.Join(md, metadata.New(extra))
+		more := metadata.New(extra)
+		if err := checkMD(more); err != nil {
+			return nil, err
+		}
+		md = metadata.Join(md, more)
 	}
 	return md, nil
+}
+
+// credsError is the outcome of a call whose credentials failed. Codes that only a
+// server may answer are not theirs (gRFC A54).
+func credsError(err error) error {
+	st, ok := status.FromError(err)
+	if !ok {
+		return status.Errorf(codes.Internal, "fused: per-RPC creds failed due to error: %v", err)
+	}
+	switch st.Code() {
+	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.Aborted, codes.OutOfRange, codes.DataLoss:
+		return status.Errorf(codes.Internal, "fused: received per-RPC creds error with illegal status: %v", err)
+	}
+	return err
+}
+
+// authority is the name of the server that this call means.
+func (cs *clientStream) authority() string {
+	if cs.info.authority != "" {
+		return cs.info.authority
+	}
+	return cs.ch.cfg.authority(cs.s.conn)
 }
 
 // begin starts a streaming call: the server learns of it at once, and of the end
 // of its context.
 func (cs *clientStream) begin() error {
-	cs.ctx, cs.cancel = context.WithCancel(cs.ctx)
-	cs.sendMu.Lock()
-	err := cs.s.send(kindStream, fOpen, cs.st.id, cs.open, 0, nil)
-	cs.open = nil
-	cs.sendMu.Unlock()
-	if err != nil {
-		return cs.finish(err)
+	for {
+		cs.sendMu.Lock()
+		cs.st.opened = true
+		err := cs.s.send(kindStream, fOpen, cs.st.id, cs.open, 0, nil)
+		if _, not := err.(notSent); not {
+			cs.st.retract(err.(notSent))
+		}
+		cs.open = nil
+		cs.sendMu.Unlock()
+		if err == nil {
+			break
+		}
+		if !cs.again(err) {
+			return cs.finish(err)
+		}
 	}
+	cs.ctx, cs.cancel = context.WithCancel(peer.NewContext(cs.ctx, cs.s.peer()))
 	// Whoever uses the stream finds the end of the context by itself; this is for
 	// the server, should nobody use it any more.
 	cs.watchMu.Lock()
@@ -202,6 +292,9 @@ func (cs *clientStream) send(m any, last bool) (bad bool, err error) {
 		fl |= fOpen
 	}
 	err = cs.st.sendMessage(cs.ctx, fl, cs.open, b, end, nil)
+	if not, ok := err.(notSent); ok && len(cs.open) > 0 {
+		cs.st.retract(not)
+	}
 	if len(cs.open) > 0 { // of streams it was sent long ago, and finish looks at it at any time
 		cs.open = nil
 	}
@@ -258,7 +351,7 @@ func (cs *clientStream) CloseSend() error {
 // RecvMsg receives a message; io.EOF when the call ended well, its status else.
 func (cs *clientStream) RecvMsg(m any) error {
 	if !cs.desc.ServerStreams {
-		return cs.receiveOnly(m)
+		return cs.finish(cs.takeOnly(m))
 	}
 	got, err := cs.receive(m)
 	if err == nil && got {
@@ -295,12 +388,15 @@ func (cs *clientStream) receive(m any) (got bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if len(cs.ch.obs.list) > 0 {
+		cs.tellHeader()
+	}
 	cs.ch.obs.received(cs.ctx, m, size, wire)
 	return true, nil
 }
 
-// receiveOnly takes the one message of a call that has one, and its end.
-func (cs *clientStream) receiveOnly(m any) error {
+// takeOnly takes the one message of a call that has one, and its end.
+func (cs *clientStream) takeOnly(m any) error {
 	got, err := cs.receive(m)
 	if err == nil && got {
 		// The end most often came with the message.
@@ -314,7 +410,7 @@ func (cs *clientStream) receiveOnly(m any) error {
 			err = status.Error(codes.Internal, "fused: cardinality violation: received no response message from non-server-streaming RPC")
 		}
 	}
-	return cs.finish(err)
+	return err
 }
 
 // outcome is the server's status of an ended stream.
@@ -356,30 +452,49 @@ func (cs *clientStream) finish(err error) error {
 	return cs.err
 }
 
-// fill answers the call options that ask for something. Stats handlers learn of
-// header and trailer here, at the end of the call.
-func (cs *clientStream) fill() {
+// tellHeader tells stats handlers of the header, once it has come.
+func (cs *clientStream) tellHeader() {
 	cs.st.mu.Lock()
-	header, trailer := cs.st.header, cs.st.trailer
-	hasHeader, ended := cs.st.hasHeader, cs.st.ended
+	has := cs.st.hasHeader && !cs.told
+	cs.told = cs.told || has
+	wire, packer := cs.st.headerWire, cs.st.packer
 	cs.st.mu.Unlock()
+	if has {
+		cs.ch.obs.tell(cs.ctx, &stats.InHeader{Client: true, WireLength: wire, Compression: packer, Header: cs.header()})
+	}
+}
+
+// header is the server's, as gRPC shows it; nil when there is none.
+func (cs *clientStream) header() metadata.MD {
+	cs.st.mu.Lock()
+	defer cs.st.mu.Unlock()
+	if !cs.st.hasHeader {
+		return nil
+	}
+	return withType(cs.st.header, cs.info.subtype)
+}
+
+// fill answers the call options that ask for something, and tells stats handlers of
+// the trailer.
+func (cs *clientStream) fill() {
 	for _, h := range cs.info.header {
-		*h = header
+		*h = cs.header()
 	}
 	for _, t := range cs.info.trailer {
-		*t = trailer
+		*t = cs.Trailer()
 	}
 	for _, p := range cs.info.peers {
-		*p = *peerOf(cs.s.conn)
+		*p = *cs.s.peer()
 	}
 	if len(cs.ch.obs.list) == 0 {
 		return
 	}
-	if hasHeader {
-		cs.ch.obs.tell(cs.ctx, &stats.InHeader{Client: true, Header: header, FullMethod: cs.method})
-	}
+	cs.tellHeader()
+	cs.st.mu.Lock()
+	ended, wire := cs.st.ended, cs.st.trailerWire
+	cs.st.mu.Unlock()
 	if ended {
-		cs.ch.obs.tell(cs.ctx, &stats.InTrailer{Client: true, Trailer: trailer})
+		cs.ch.obs.tell(cs.ctx, &stats.InTrailer{Client: true, WireLength: wire, Trailer: cs.Trailer()})
 	}
 }
 
@@ -389,11 +504,13 @@ func (cs *clientStream) Header() (metadata.MD, error) {
 		return nil, cs.finish(err)
 	}
 	cs.st.mu.Lock()
-	defer cs.st.mu.Unlock()
-	if cs.st.err != nil && !cs.st.hasHeader && !cs.st.ended {
-		return nil, cs.st.err
+	err := cs.st.err
+	none := !cs.st.hasHeader && !cs.st.ended
+	cs.st.mu.Unlock()
+	if err != nil && none {
+		return nil, err
 	}
-	return cs.st.header, nil
+	return cs.header(), nil
 }
 
 // Trailer is the server's trailer, once the call is over.
@@ -403,6 +520,9 @@ func (cs *clientStream) Trailer() metadata.MD {
 	}
 	cs.st.mu.Lock()
 	defer cs.st.mu.Unlock()
+	if cs.st.ended && !cs.st.hasHeader { // all there is came as one header list
+		return withType(cs.st.trailer, cs.info.subtype)
+	}
 	return cs.st.trailer
 }
 

@@ -10,16 +10,40 @@
 //	pb.RegisterGreeterServer(srv, impl)
 //	err = srv.Serve(listener)
 //
-// Any net.Conn does, tls.Conn included: both sides bring their own.
+// Any net.Conn does. Config.Creds are gRPC's credentials, as of grpc.NewServer and
+// grpc.NewClient; a connection that is a tls.Conn brings its own. Either way handlers
+// and callers find in their peer.Peer who was proven to be at the other end.
 //
 // # What is gRPC's
 //
-// Unary calls and all kinds of streams; header and trailer metadata, binary values
-// included; status with details; deadlines, which the server learns; cancellation;
-// message size limits; codecs and compressors registered with gRPC; interceptors
-// and stats handlers, given in [Config]; per-call credentials; the call options
-// Header, Trailer, Peer, OnFinish, UseCompressor, CallContentSubtype,
-// ForceCodecV2, WaitForReady, MaxCallRecvMsgSize, MaxCallSendMsgSize, PerRPCCredentials.
+// Unary calls and all kinds of streams; header and trailer metadata under gRPC's rules,
+// binary values included; status with details; deadlines, which the server learns;
+// cancellation; message size limits; codecs and compressors registered with gRPC;
+// interceptors and stats handlers, given in [Config]; transport credentials, and those of
+// a call; transparent retry; the age of connections; handlers of unknown services; the
+// call options Header, Trailer, Peer, OnFinish, UseCompressor, CallContentSubtype,
+// CallAuthority, ForceCodec, ForceCodecV2, WaitForReady, MaxCallRecvMsgSize,
+// MaxCallSendMsgSize, PerRPCCredentials. Tests run one body on this package and on grpc-go
+// over TCP, and ask both for the same codes, metadata and events.
+//
+// # Not supported, and why
+//
+//   - grpc.SetSendCompressor and grpc.ClientSupportedCompressors: grpc-go asks the context
+//     for a stream of its own internal transport package, which nobody else can make.
+//     Answers are compressed as their requests are.
+//   - Interceptors of clients see a nil *grpc.ClientConn: that is a struct of grpc-go's.
+//   - Name resolution, balancers such as round_robin, service config and with it
+//     configured retries, hedging and timeouts: grpc-go's ClientConn makes HTTP/2 transports
+//     only, and its interfaces for balancers cannot be implemented outside it but by embedding
+//     them (balancer.ClientConn). A channel has one dial function, which may choose among
+//     servers; use the drop-in form (grpcrdma.WithRDMA) where these are needed.
+//   - channelz: its registry is internal to grpc-go.
+//   - keepalive pings: a dead peer is found by grpcrdma's connections (Config.Probe), and one
+//     that takes nothing by StallLimit. Servers have MaxConnectionAge, and no
+//     MaxConnectionIdle: an idle connection costs its memory and no goroutine that runs.
+//   - CallCustomCodec, which grpc-go deprecated. Options this package does not know are
+//     ignored, as some of gRPC's cannot be told apart.
+//   - Retry of a stream, but for its opening: messages are not kept.
 //
 // # How it waits
 //
@@ -42,7 +66,10 @@
 //
 // Calls in progress are Unavailable as soon as the connection below knows: at once
 // where a process dies over iWARP, else within the probe of grpcrdma's connections
-// and the retries of the device. Nothing is sent twice. The next call dials anew,
+// and the retries of the device. Nothing that the peer may know of is sent twice: a
+// call of which nothing left this side, or that came behind the last one of a server
+// that stops in order, goes over the next connection by itself. Of a stream that is
+// its opening alone. The next call dials anew,
 // at most every 100 ms while that fails: fail-fast calls learn why in between, and
 // calls that wait for ready wait. There is no growing back-off.
 //
@@ -55,14 +82,10 @@
 //
 // # Limitations
 //
-// Not supported: name resolution, load balancing, service config, retries and
-// hedging, channelz, keepalive pings, authority overrides, ForceCodec of the old
-// codec interface, grpc.SetSendCompressor, unknown-service handlers, and metadata
-// above 48 KiB a frame. Interceptors of clients see a nil *grpc.ClientConn. Options
-// this package does not know are ignored, as some of gRPC's cannot be told apart.
 // An idle client notices the loss of its connection at its next call: over
 // connections of grpcrdma before that is sent, over others the call is Unavailable.
-// A peer that takes nothing for 10 s is given up, whatever the deadlines of its calls say.
+// A peer that takes nothing for Config.StallLimit is given up, whatever the deadlines
+// of its calls say.
 // Buffers of what is sent are gRPC's own pool: registered ones would save no copy, as
 // messages are marshalled on the Go heap.
 package fused

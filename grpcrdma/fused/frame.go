@@ -19,13 +19,17 @@ import (
 //	landed  key 4
 //	data    the rest
 //
-// One frame can therefore be a whole request or a whole response.
+// One frame can therefore be a whole request or a whole response. Where blocks are
+// longer than a frame, all but the end of that payload comes in kindMore frames right
+// before it, as HTTP/2 has its continuations.
 const (
 	headerLen  = 12
 	maxPayload = 64 << 10
-	// maxBlocks bounds open, header and trailer of one frame together, so that data
-	// finds room behind them.
+	// maxBlocks is the length of open, header and trailer together up to which they share
+	// a frame with data.
 	maxBlocks = 48 << 10
+	// defaultBlocks is what gRPC takes of a header list.
+	defaultBlocks = 16 << 20
 	// maxData is what is left for data beside the largest blocks and all lengths.
 	maxData = maxPayload - 16
 )
@@ -37,7 +41,8 @@ const (
 	kindStream                  // a piece of a call
 	kindWindow                  // the peer may send so many more bytes of messages
 	kindReset                   // client: the call is given up
-	kindGoAway                  // server: open no more streams here
+	kindGoAway                  // server: open no more streams here; with a number 4 it ends, and knows of no stream behind that one
+	kindMore                    // the beginning of the payload of the next frame, which is of the same stream
 	kindGrant                   // memory that a long message may be written to: key 4, length 4, address 8
 	kindReturn                  // a grant that is not used: key 4
 	kindPlacing                 // a message is being written to a grant: nothing follows
@@ -155,7 +160,7 @@ func (d *decoder) u64() uint64 {
 // bytes is a length and that many bytes.
 func (d *decoder) bytes() []byte {
 	n := d.u32()
-	if n > maxPayload {
+	if uint64(n) > uint64(len(d.b)) {
 		d.bad = true
 		return nil
 	}

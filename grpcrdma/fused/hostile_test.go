@@ -29,7 +29,7 @@ func raw(k kind, fl flags, id uint32, payload ...byte) []byte {
 
 func helloFrame(v, window, streams uint32) []byte {
 	b := append([]byte(nil), magic[:]...)
-	for _, x := range []uint32{v, window, streams, 0} {
+	for _, x := range []uint32{v, window, streams, 0, defaultBlocks, 0, 0} {
 		b = binary.LittleEndian.AppendUint32(b, x)
 	}
 	return raw(kindHello, 0, 0, b...)
@@ -84,6 +84,11 @@ func TestHostileClientsAreCutOff(t *testing.T) {
 		flood = append(flood, raw(kindStream, fData|fFirst, 1, append(binary.LittleEndian.AppendUint32(nil, maxData-4), make([]byte, maxData-4)...)...)...)
 	}
 	for name, bytes := range map[string][]byte{
+		"parts with nothing behind":    join(goodHello, raw(kindMore, 0, 1, 1, 2, 3), goodHello),
+		"parts of another stream":      join(goodHello, raw(kindMore, 0, 1, 1, 2, 3), raw(kindMore, 0, 2, 1)),
+		"a frame between parts":        join(goodHello, raw(kindMore, 0, 1, 1, 2, 3), raw(kindWindow, 0, 1, 1, 0, 0, 0)),
+		"parts with flags":             join(goodHello, raw(kindMore, fEnd, 1, 1, 2, 3)),
+		"parts without end":            append(append([]byte(nil), goodHello...), bytes.Repeat(raw(kindMore, 0, 1, make([]byte, maxPayload)...), defaultBlocks/maxPayload+2)...),
 		"not this protocol":            []byte("GET / HTTP/1.1\r\nHost: somewhere\r\n\r\n"),
 		"another version":              helloFrame(version+1, minWindow, 1),
 		"no window":                    helloFrame(version, 0, 1),
@@ -160,6 +165,11 @@ func scripted(t *testing.T, say []byte) *Channel {
 func TestHostileServersAreCutOff(t *testing.T) {
 	okTrailer := appendBlock(nil, func(b []byte) []byte { return appendTrailer(b, status.New(codes.OK, ""), nil) })
 	for name, bytes := range map[string][]byte{
+		"parts with nothing behind": join(goodHello, raw(kindMore, 0, 1, 1, 2, 3), goodHello),
+		"parts of another stream":   join(goodHello, raw(kindMore, 0, 1, 1, 2, 3), raw(kindMore, 0, 2, 1)),
+		"a frame between parts":     join(goodHello, raw(kindMore, 0, 1, 1, 2, 3), raw(kindWindow, 0, 1, 1, 0, 0, 0)),
+		"parts with flags":          join(goodHello, raw(kindMore, fEnd, 1, 1, 2, 3)),
+		"parts without end":         append(append([]byte(nil), goodHello...), bytes.Repeat(raw(kindMore, 0, 1, make([]byte, maxPayload)...), defaultBlocks/maxPayload+2)...),
 		"not this protocol":         []byte("HTTP/1.1 400 Bad Request\r\n\r\n"),
 		"another version":           helloFrame(9, minWindow, 1),
 		"an unknown stream":         join(goodHello, raw(kindStream, fTrailer|fEnd, 77, okTrailer...)),
@@ -222,6 +232,7 @@ func FuzzFrames(f *testing.F) {
 		defer a.Close()
 		go func() { b.Write(in); b.Close() }()
 		s := newSession(a, true, &Config{Window: minWindow, MaxRecvMsgSize: 1 << 20})
+		s.use(a)
 		s.await = func(context.Context, *stream, event) error { return io.ErrUnexpectedEOF }
 		s.peerWindow = minWindow
 		st := newStream(s, 7)

@@ -1,7 +1,9 @@
 package fused
 
 import (
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 )
@@ -59,16 +61,45 @@ func (s *session) read(handle func(*frame) error) error {
 	if err != nil {
 		return s.readFailed(err)
 	}
-	f, err := parseFrame(b)
-	if err == nil {
+	var f frame
+	whole := true
+	if kind(b[4]) == kindMore || s.more != nil {
+		b, whole, err = s.collect(b)
+	}
+	if whole && err == nil {
+		f, err = parseFrame(b)
+	}
+	if whole && err == nil {
 		err = handle(&f)
 	}
 	if err != nil {
 		s.fail(err)
 		return err
 	}
-	s.r.Discard(len(b))
+	s.r.Discard(headerLen + n)
 	return nil
+}
+
+// collect joins the payloads of kindMore frames and of the stream frame behind them,
+// which is what it gives when it has come. Memory is taken as bytes come.
+func (s *session) collect(b []byte) (whole []byte, done bool, err error) {
+	id := binary.LittleEndian.Uint32(b[8:])
+	switch k := kind(b[4]); {
+	case s.more != nil && id != binary.LittleEndian.Uint32(s.more[8:]), k != kindMore && k != kindStream, k == kindMore && b[5] != 0:
+		return nil, false, fmt.Errorf("%w: kind %d between the parts of a frame", errFrame, k)
+	case len(s.more)+len(b) > s.maxBlocks+maxPayload:
+		return nil, false, fmt.Errorf("%w: blocks of more than %d bytes", errFrame, s.maxBlocks)
+	case s.more == nil:
+		s.more = append(make([]byte, 0, 2*len(b)), b...)
+		return nil, false, nil
+	case k == kindMore:
+		s.more = append(s.more, b[headerLen:]...)
+		return nil, false, nil
+	}
+	whole = append(s.more, b[headerLen:]...)
+	copy(whole, b[:headerLen]) // the flags are those of the last frame
+	s.more = nil
+	return whole, true, nil
 }
 
 // beginBulk tries to let the payload of n bytes behind header h go straight into its
@@ -76,7 +107,7 @@ func (s *session) read(handle func(*frame) error) error {
 // same checks name the fault.
 func (s *session) beginBulk(h []byte, n int) bool {
 	f, err := parseFrame(h[:headerLen])
-	if err != nil || f.kind != kindStream || f.flags&^fPacked != fData {
+	if err != nil || s.more != nil || f.kind != kindStream || f.flags&^fPacked != fData {
 		return false
 	}
 	st := s.find(f.stream)

@@ -268,6 +268,7 @@ func (st *stream) sendLanded(ctx context.Context, g grant, fl flags, blocks, msg
 	if err := st.s.place(ctx, g, msg); err != nil {
 		return err
 	}
+	st.opened = true
 	return st.s.send(kindStream, fl|fLanded, st.id, blocks, len(msg), binary.LittleEndian.AppendUint32(nil, g.key))
 }
 

@@ -134,7 +134,8 @@ func TestFreedBehindTheEndIsNotOffered(t *testing.T) {
 	close(gate)
 	cfg, err := Config{}.normal()
 	must(t, err)
-	s := newSession(&slowLander{Conn: near, begun: begun, gate: gate}, true, &cfg)
+	s := newSession(near, true, &cfg)
+	s.use(&slowLander{Conn: near, begun: begun, gate: gate})
 	freed := 0
 	put := func() { s.newLanded(cfg.Landing, func() { freed++ }).Put(nil) }
 	if put(); len(begun) != 1 || freed != 1 {
@@ -235,7 +236,8 @@ func TestOffersAtOnceAreBounded(t *testing.T) {
 	begun, gate := make(chan bool, 2*calls), make(chan struct{})
 	cfg, err := Config{}.normal()
 	must(t, err)
-	s := newSession(&slowLander{Conn: near, begun: begun, gate: gate}, true, &cfg)
+	s := newSession(near, true, &cfg)
+	s.use(&slowLander{Conn: near, begun: begun, gate: gate})
 	defer s.fail(io.EOF)
 	go io.Copy(io.Discard, far)
 	var offers sync.WaitGroup
@@ -258,7 +260,7 @@ func TestOffersAtOnceAreBounded(t *testing.T) {
 // Frames that name grants which are none end their connection.
 func TestHostileLandingsAreCutOff(t *testing.T) {
 	lands := helloFrame(version, minWindow, maxStreams)
-	lands[len(lands)-4] = 1
+	lands[headerLen+16] = 1
 	le := binary.LittleEndian.AppendUint32
 	grantOf := func(n uint32) []byte { return raw(kindGrant, 0, 0, le(le(le(le(nil, 7), n), 0), 0)...) }
 	landedAt := func(fl flags, payload []byte) []byte { return raw(kindStream, fOpen|fData|fLanded|fl, 1, payload...) }

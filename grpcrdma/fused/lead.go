@@ -3,11 +3,14 @@ package fused
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"sync"
 	"time"
+
+	"google.golang.org/grpc/stats"
 )
 
 // clientSession is a client's connection. It has no goroutine that reads: the
@@ -16,7 +19,9 @@ import (
 // event came. While nobody waits, the tender reads for the streams that are open.
 type clientSession struct {
 	*session
-	slots chan struct{} // a place for every stream the server takes at once
+	stats []stats.Handler
+	ctx   context.Context // of stats handlers
+	slots chan struct{}   // a place for every stream the server takes at once
 
 	lead struct {
 		sync.Mutex
@@ -58,11 +63,22 @@ func dialSession(ctx context.Context, conn net.Conn, cfg *Config) (*clientSessio
 	c := &clientSession{session: newSession(conn, true, cfg), tend: make(chan struct{}, 1),
 		tendDone: make(chan struct{}), draining: make(chan struct{})}
 	c.await = c.awaitEvent
-	peer, err := c.greet(ctx, hello{c.window, maxStreams, c.land.conn != nil})
+	deadline := greetingEnds(ctx, cfg.ConnectionTimeout)
+	if err := c.secure(ctx, deadline, cfg); err != nil {
+		c.fail(err)
+		return nil, fmt.Errorf("greet %v: %w", conn.RemoteAddr(), err)
+	}
+	peer, err := c.greet(deadline, hello{c.window, maxStreams, c.land.conn != nil, c.maxBlocks, cfg.authority(conn), cfg.agent()})
 	if err != nil {
 		return nil, fmt.Errorf("greet %v: %w", conn.RemoteAddr(), err)
 	}
 	c.slots = make(chan struct{}, peer.streams)
+	c.stats = cfg.StatsHandlers
+	c.ctx = context.Background()
+	for _, h := range c.stats {
+		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.conn.RemoteAddr(), LocalAddr: c.conn.LocalAddr()})
+		h.HandleConn(c.ctx, &stats.ConnBegin{Client: true})
+	}
 	go c.tender()
 	return c, nil
 }
@@ -72,6 +88,9 @@ func (c *clientSession) close(why error) {
 	c.fail(why)
 	<-c.tendDone
 	c.closeOutbox()
+	for _, h := range c.stats {
+		h.HandleConn(c.ctx, &stats.ConnEnd{Client: true})
+	}
 }
 
 // open makes a stream, when the server has a place for one.
@@ -102,8 +121,7 @@ func (c *clientSession) open(ctx context.Context) (*stream, error) {
 // handle is the reader's half of the protocol.
 func (c *clientSession) handle(f *frame) error {
 	if f.kind == kindGoAway {
-		c.drained.Do(func() { close(c.draining) })
-		return nil
+		return c.goAway(f)
 	}
 	if f.kind >= kindGrant {
 		return c.granted(f)
@@ -133,6 +151,40 @@ func (c *clientSession) handle(f *frame) error {
 		return st.widen(n)
 	}
 	return fmt.Errorf("%w: kind %d from a server", errFrame, f.kind)
+}
+
+// goAway: the server takes no more calls here. With a number it is about to end the
+// connection, and knows of no call behind that one.
+func (c *clientSession) goAway(f *frame) error {
+	c.drained.Do(func() { close(c.draining) })
+	if len(f.data) == 0 {
+		return nil
+	}
+	d := decoder{b: f.data}
+	last := d.u32()
+	if d.bad || len(d.b) > 0 {
+		return fmt.Errorf("%w: goaway with %d bytes", errFrame, len(f.data))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, st := range c.streams {
+		if id > last {
+			st.retract(notSent{unavailable(errGone)})
+		}
+	}
+	return nil
+}
+
+var errGone = errors.New("the server has ended the connection in order")
+
+// drains tells whether the server takes no more calls here.
+func (c *clientSession) drains() bool {
+	select {
+	case <-c.draining:
+		return true
+	default:
+		return false
+	}
 }
 
 func (c *clientSession) forget(st *stream) {

@@ -48,18 +48,21 @@ type outbox struct {
 // leave that to a sender who is at it; then a failure is the session's end alone.
 func (s *session) send(k kind, fl flags, id uint32, blocks []byte, total int, data []byte) error {
 	o := &s.out
-	long := len(data) > gatherMax
+	long := len(data) > gatherMax || len(blocks) > maxBlocks
 	o.mu.Lock()
 	for o.writing && !o.closed && (long || len(o.pending) >= outboxMax) {
 		o.room.Wait()
 	}
 	if o.closed {
 		o.mu.Unlock()
-		return s.cause()
+		return notSent{s.cause()}
 	}
 	n := len(blocks) + len(data)
 	if fl&fFirst != 0 {
 		n += 4
+	}
+	if n > maxPayload {
+		return s.sendParts(k, fl, id, blocks, total, data)
 	}
 	var h [headerLen]byte
 	putHeader(h[:], n, k, fl, id)
@@ -89,6 +92,24 @@ func (s *session) send(k kind, fl flags, id uint32, blocks []byte, total int, da
 	return s.flush(nil)
 }
 
+// sendParts writes a frame whose payload is longer than a frame's. The caller holds
+// out.mu, which it gives up, and nobody else writes: nothing comes between the parts.
+func (s *session) sendParts(k kind, fl flags, id uint32, blocks []byte, total int, data []byte) error {
+	if fl&fFirst != 0 {
+		blocks = binary.LittleEndian.AppendUint32(blocks, uint32(total))
+	}
+	all := append(blocks, data...)
+	parts := make([]byte, 0, len(all)+(len(all)/maxPayload+1)*headerLen)
+	var h [headerLen]byte
+	for len(all) > maxPayload {
+		putHeader(h[:], maxPayload, kindMore, 0, id)
+		parts = append(append(parts, h[:]...), all[:maxPayload]...)
+		all = all[maxPayload:]
+	}
+	putHeader(h[:], len(all), k, fl, id)
+	return s.flush(append(append(parts, h[:]...), all...))
+}
+
 // flush writes what is pending, and long behind it. The caller holds out.mu, which it
 // gives up, and nobody else writes.
 func (s *session) flush(long []byte) error {
@@ -101,9 +122,14 @@ func (s *session) flush(long []byte) error {
 		o.roused.Store(0)
 		s.expect(time.Now())
 		o.mu.Unlock()
-		err := s.put(b, long)
+		n, err := s.put(b, long)
 		long = nil
 		if err != nil {
+			o.mu.Lock()
+			o.closed = true
+			s.unsent(b, n, err)
+			s.unsent(o.pending, 0, err)
+			o.mu.Unlock()
 			s.fail(err)
 		}
 		o.mu.Lock()
@@ -133,18 +159,51 @@ func (s *session) flush(long []byte) error {
 	}
 }
 
-func (s *session) put(b, long []byte) (err error) {
+// put writes b and long; n is how much of b, or more, the connection took.
+func (s *session) put(b, long []byte) (n int, err error) {
 	switch {
 	case long == nil:
-		_, err = s.conn.Write(b)
+		return s.conn.Write(b)
 	case s.two != nil:
-		_, err = s.two.WriteTwo(b, long)
-	default:
-		if _, err = s.conn.Write(b); err == nil {
-			_, err = s.conn.Write(long)
-		}
+		return s.two.WriteTwo(b, long)
 	}
-	return err
+	if n, err = s.conn.Write(b); err == nil {
+		_, err = s.conn.Write(long)
+	}
+	return n, err
+}
+
+// notSent is the error of a call of which the peer cannot know: nothing of it was
+// written. gRPC calls such a call safe to retry, whatever it does.
+type notSent struct{ error }
+
+func (e notSent) Unwrap() error { return e.error }
+
+// unsent tells the calls whose opening frame lies in b behind the first n bytes, which
+// were written, that nobody knows of them.
+func (s *session) unsent(b []byte, n int, err error) {
+	if !s.client {
+		return
+	}
+	for at := 0; at+headerLen <= len(b); {
+		length, bad := payloadLen(b[at:])
+		if bad != nil {
+			return
+		}
+		if kind(b[at+4]) == kindStream && flags(b[at+5])&fOpen != 0 && at >= n {
+			s.mu.Lock()
+			id := binary.LittleEndian.Uint32(b[at+8:])
+			st := s.streams[id]
+			if st == nil {
+				st = s.lost[id]
+			}
+			s.mu.Unlock()
+			if st != nil {
+				st.retract(notSent{unavailable(err)})
+			}
+		}
+		at += headerLen + length
+	}
 }
 
 // settle is for a reader that has handled all it has: those it made runnable run
@@ -200,8 +259,8 @@ func (s *session) closeOutbox() {
 func (s *session) expect(now time.Time) {
 	o := &s.out
 	o.lastUse.Store(now.UnixNano())
-	if o.expiry.Sub(now) < stallLimit/2 {
-		o.expiry = now.Add(stallLimit)
+	if s.stall > 0 && o.expiry.Sub(now) < s.stall {
+		o.expiry = now.Add(s.stall + s.stall/4)
 		s.conn.SetWriteDeadline(o.expiry)
 	}
 }

@@ -2,9 +2,14 @@ package fused
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
@@ -15,16 +20,21 @@ import (
 // quick itself (inline.go); every other call has its own.
 type serverSession struct {
 	*session
-	srv      *Server
-	inline   inline
-	readDone chan struct{} // closed by the reader that saw the end
-	ctx      context.Context
-	cancel   context.CancelFunc
-	handlers sync.WaitGroup
-	calls    map[uint32]*serverStream // the reader's and, to leave, the handlers'
-	callsMu  sync.Mutex
-	draining bool   // guarded by callsMu
-	lastID   uint32 // the highest that was opened; the reader's
+	srv    *Server
+	inline inline
+	// What every call's metadata has.
+	authority, agent []string
+	readDone         chan struct{} // closed by the reader that saw the end
+	ctx              context.Context
+	cancel           context.CancelFunc
+	handlers         sync.WaitGroup
+	calls            map[uint32]*serverStream // the reader's and, to leave, the handlers'
+	callsMu          sync.Mutex
+	greeted          bool // guarded by callsMu, as draining is
+	draining         bool
+	over             bool          // no call begins any more
+	lastID           atomic.Uint32 // the highest that was begun; set under callsMu
+	seen             uint32        // the highest that was opened; the reader's
 }
 
 func newServerSession(s *Server, conn net.Conn) *serverSession {
@@ -32,22 +42,33 @@ func newServerSession(s *Server, conn net.Conn) *serverSession {
 		readDone: make(chan struct{})}
 	ss.inline.init(ss)
 	ss.await = ss.awaitEvent
-	ss.ctx, ss.cancel = context.WithCancel(peer.NewContext(context.Background(), peerOf(conn)))
+	ss.ctx, ss.cancel = context.WithCancel(context.Background())
 	return ss
 }
 
-// run serves the connection until it ends, and joins its handlers.
+// run serves the connection until it ends, and joins its handlers. What the peer
+// proves about itself is known before anybody hears of it.
 func (ss *serverSession) run() {
 	defer ss.srv.forget(ss)
-	ctx := ss.ctx
+	defer ss.cancel()
+	deadline := greetingEnds(ss.ctx, ss.srv.cfg.ConnectionTimeout)
+	if err := ss.secure(ss.ctx, deadline, &ss.srv.cfg); err != nil {
+		ss.fail(err)
+		return
+	}
+	ctx := peer.NewContext(ss.ctx, ss.peer())
 	for _, h := range ss.srv.obs.list {
 		ctx = h.TagConn(ctx, &stats.ConnTagInfo{RemoteAddr: ss.conn.RemoteAddr(), LocalAddr: ss.conn.LocalAddr()})
 		h.HandleConn(ctx, &stats.ConnBegin{})
 	}
 	ss.ctx = ctx
-	if _, err := ss.greet(ctx, hello{ss.window, ss.srv.cfg.MaxStreams, ss.land.conn != nil}); err == nil {
+	hi, err := ss.greet(deadline, hello{window: ss.window, streams: ss.srv.cfg.MaxStreams, lands: ss.land.conn != nil, blocks: ss.maxBlocks})
+	ss.authority, ss.agent = []string{hi.authority}, []string{hi.agent}
+	if err == nil && ss.open() {
+		stop := ss.age()
 		go ss.readLoop()
 		<-ss.readDone
+		stop()
 	}
 	ss.cancel()
 	ss.handlers.Wait()
@@ -90,7 +111,7 @@ func (ss *serverSession) handle(f *frame) error {
 		switch {
 		case f.kind != kindStream && f.kind != kindWindow && f.kind != kindReset:
 			return fmt.Errorf("%w: kind %d from a client", errFrame, f.kind)
-		case f.stream > ss.lastID:
+		case f.stream > ss.seen:
 			return fmt.Errorf("%w: for stream %d, which was never open", errFrame, f.stream)
 		case f.has(fLanded):
 			return ss.drop(f.key, f.total)
@@ -143,9 +164,13 @@ func (ss *serverSession) begin(f *frame) error {
 	if err := st.deliver(f); err != nil {
 		return err
 	}
-	ss.lastID = max(ss.lastID, f.stream)
+	ss.seen = max(ss.seen, f.stream)
 	ss.callsMu.Lock()
 	defer ss.callsMu.Unlock()
+	if ss.over {
+		return nil
+	}
+	ss.lastID.Store(max(ss.lastID.Load(), f.stream))
 	switch {
 	case ss.calls[f.stream] != nil:
 		return fmt.Errorf("%w: stream %d is open already", errFrame, f.stream)
@@ -155,12 +180,15 @@ func (ss *serverSession) begin(f *frame) error {
 	if err := ss.enter(st); err != nil {
 		return err
 	}
-	call := &serverStream{ss: ss, st: st, open: o}
-	ctx := ss.ctx
 	if o.md == nil {
-		o.md = metadata.MD{}
+		o.md = make(metadata.MD, 3)
 	}
-	ctx = metadata.NewIncomingContext(ctx, o.md)
+	if o.md[":authority"] == nil { // else the call has its own
+		o.md[":authority"] = ss.authority
+	}
+	o.md["user-agent"], o.md["content-type"] = ss.agent, contentType(o.codec)
+	call := &serverStream{ss: ss, st: st, open: o, wire: headerLen + len(f.open)}
+	ctx := metadata.NewIncomingContext(ss.ctx, o.md)
 	if o.timeout > 0 {
 		call.ctx, call.cancel = context.WithTimeout(ctx, o.timeout)
 	} else {
@@ -217,23 +245,83 @@ func (ss *serverSession) end(call *serverStream) {
 	ss.callsMu.Lock()
 	delete(ss.calls, call.st.id)
 	last := ss.draining && len(ss.calls) == 0
+	ss.over = ss.over || last
 	ss.callsMu.Unlock()
 	if last {
-		ss.drainOutbox()
-		ss.fail(net.ErrClosed)
+		ss.leaveInOrder()
 	}
 }
 
+// leaveInOrder ends the connection behind the last call, and says which that was:
+// calls that are on their way begin nowhere, and may go elsewhere.
+func (ss *serverSession) leaveInOrder() {
+	ss.send(kindGoAway, 0, 0, nil, 0, binary.LittleEndian.AppendUint32(nil, ss.lastID.Load()))
+	ss.drainOutbox()
+	ss.fail(net.ErrClosed)
+}
+
+// age ends the connection in order when it is old, and without order behind the
+// grace; stop ends that.
+func (ss *serverSession) age() (stop func()) {
+	most, grace := ss.srv.cfg.MaxConnectionAge, ss.srv.cfg.MaxConnectionAgeGrace
+	if most <= 0 {
+		return func() {}
+	}
+	// Spread by a tenth, as gRPC does, so that connections made together do not end together.
+	most += time.Duration((rand.Float64()*0.2 - 0.1) * float64(most))
+	over := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		t := time.NewTimer(most)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-over:
+			return
+		}
+		ss.drain()
+		if grace <= 0 {
+			return
+		}
+		t.Reset(grace)
+		select {
+		case <-t.C:
+			ss.fail(errAge)
+		case <-over:
+		}
+	}()
+	return func() { close(over); <-done }
+}
+
+var errAge = errors.New("the connection is older than the server lets it be")
+
+// open notes that hellos were exchanged; false when the server stopped meanwhile.
+func (ss *serverSession) open() bool {
+	ss.callsMu.Lock()
+	defer ss.callsMu.Unlock()
+	ss.greeted = true
+	return !ss.draining
+}
+
 // drain asks the client to open no more calls here, and ends the connection
-// behind the last one.
+// behind the last one. One that was not greeted yet ends at once.
 func (ss *serverSession) drain() {
+	ss.callsMu.Lock()
+	greeted := ss.greeted
+	ss.draining = !greeted
+	ss.callsMu.Unlock()
+	if !greeted {
+		ss.fail(net.ErrClosed)
+		return
+	}
 	ss.send(kindGoAway, 0, 0, nil, 0, nil)
 	ss.callsMu.Lock()
 	ss.draining = true
 	last := len(ss.calls) == 0
+	ss.over = last
 	ss.callsMu.Unlock()
 	if last {
-		ss.drainOutbox()
-		ss.fail(net.ErrClosed)
+		ss.leaveInOrder()
 	}
 }

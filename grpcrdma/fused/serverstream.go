@@ -2,13 +2,13 @@ package fused
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
@@ -26,11 +26,15 @@ type serverStream struct {
 	name   string        // of the method
 	pace   *pace         // nil for a call that is never run by the reader
 	held   bool          // the handler starts when the request is whole; guarded by callsMu
+	got    bool          // a message came; the receiver's
+	single bool          // the method takes one message
+	wire   int           // bytes of the open block
 	work   time.Duration // the handler's, without what its request's length excuses
 
 	mu         sync.Mutex // one frame of the call at a time
 	header     metadata.MD
 	headerSent bool
+	over       bool // the status was sent
 	trailer    metadata.MD
 }
 
@@ -60,14 +64,14 @@ func (c *serverStream) run() {
 }
 
 func (c *serverStream) observe(begun time.Time) {
+	obs := c.ss.srv.obs
+	obs.tell(c.ctx, &stats.InHeader{Compression: c.open.compressor, Header: c.open.md, FullMethod: c.open.method, WireLength: c.wire,
+		RemoteAddr: c.ss.conn.RemoteAddr(), LocalAddr: c.ss.conn.LocalAddr()})
 	b := &stats.Begin{BeginTime: begun}
 	if c.sv != nil && c.sv.streams[c.name] != nil {
 		b.IsClientStream, b.IsServerStream = c.sv.streams[c.name].ClientStreams, c.sv.streams[c.name].ServerStreams
 	}
-	obs := c.ss.srv.obs
 	obs.tell(c.ctx, b)
-	obs.tell(c.ctx, &stats.InHeader{Compression: c.open.compressor, Header: c.open.md, FullMethod: c.open.method,
-		RemoteAddr: c.ss.conn.RemoteAddr(), LocalAddr: c.ss.conn.LocalAddr()})
 }
 
 // setUp finds codec and compressor; answers are compressed as requests are.
@@ -87,11 +91,16 @@ func (c *serverStream) setUp() (err error) {
 // call runs the handler. reply is the answer of a unary one.
 func (c *serverStream) call() (reply any, err error) {
 	cfg, sv, name := &c.ss.srv.cfg, c.sv, c.name
+	if cfg.UnknownService != nil && (sv == nil || sv.unary[name] == nil && sv.streams[name] == nil) {
+		info := &grpc.StreamServerInfo{FullMethod: c.open.method, IsClientStream: true, IsServerStream: true}
+		return nil, chainStreamServer(cfg.StreamServer, info, cfg.UnknownService)(nil, c)
+	}
 	if sv == nil {
 		return nil, status.Errorf(codes.Unimplemented, "fused: unknown service of method %s", c.open.method)
 	}
 	if m := sv.unary[name]; m != nil {
 		begun := time.Now()
+		c.single = true
 		reply, err = m.Handler(sv.impl, c.ctx, c.request, chainUnaryServer(cfg.UnaryServer))
 		c.work += time.Since(begun)
 		return reply, err
@@ -100,17 +109,14 @@ func (c *serverStream) call() (reply any, err error) {
 	if d == nil {
 		return nil, status.Errorf(codes.Unimplemented, "fused: unknown method %s for service %s", name, sv.desc.ServiceName)
 	}
+	c.single = !d.ClientStreams
 	info := &grpc.StreamServerInfo{FullMethod: c.open.method, IsClientStream: d.ClientStreams, IsServerStream: d.ServerStreams}
 	return nil, chainStreamServer(cfg.StreamServer, info, d.Handler)(sv.impl, c)
 }
 
 // request is the one message of a unary call.
 func (c *serverStream) request(m any) error {
-	err := c.RecvMsg(m)
-	if err == io.EOF {
-		err = status.Error(codes.Internal, "fused: cardinality violation: received no request message from non-client-streaming RPC")
-	}
-	return err
+	return c.RecvMsg(m)
 }
 
 func chainUnaryServer(list []grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
@@ -149,7 +155,9 @@ func (c *serverStream) finish(reply any, err error) error {
 			tail := appendBlock(nil, func(t []byte) []byte { return appendTrailer(t, status.New(codes.OK, ""), c.trailer) })
 			sent := c.st.sendMessage(c.ctx, hf|fl, blocks, b, fTrailer|fEnd, tail)
 			if sent == nil {
+				c.over = true
 				c.ss.srv.obs.sent(c.ctx, reply, size, len(b))
+				c.tellTrailer()
 				return nil
 			}
 			err = callError(sent)
@@ -165,19 +173,26 @@ func (c *serverStream) end(err error) error {
 		st = status.FromContextError(err) // Unknown for what is no context's
 		err = st.Err()
 	}
-	fl, blocks := c.takeHeader()
-	head := len(blocks)
-	blocks = appendBlock(blocks, func(t []byte) []byte { return appendTrailer(t, st, c.trailer) })
-	if len(blocks) > maxBlocks {
-		st = status.Newf(codes.ResourceExhausted, "fused: %d bytes of header, status and trailer, at most %d", len(blocks), maxBlocks)
-		if head > maxBlocks/2 {
-			fl, blocks, head = 0, nil, 0
-		}
-		blocks = appendBlock(blocks[:head], func(t []byte) []byte { return appendTrailer(t, st, nil) })
-		err = st.Err()
+	var fl flags
+	var blocks []byte
+	if len(c.header) > 0 {
+		fl, blocks = c.takeHeader()
 	}
+	blocks = appendBlock(blocks, func(t []byte) []byte { return appendTrailer(t, st, c.trailer) })
+	if most := c.ss.peerBlocks; len(blocks) > most {
+		err = tooLong(len(blocks), most)
+		fl, blocks = 0, appendBlock(nil, func(t []byte) []byte { return appendTrailer(t, status.Convert(err), nil) })
+	}
+	c.over = true
 	c.ss.send(kindStream, fl|fTrailer|fEnd, c.st.id, blocks, 0, nil) // a failure is the connection's end
+	c.tellTrailer()
 	return err
+}
+
+func (c *serverStream) tellTrailer() {
+	if obs := c.ss.srv.obs; len(obs.list) > 0 {
+		obs.tell(c.ctx, &stats.OutTrailer{Trailer: c.trailer})
+	}
 }
 
 // takeHeader is the header block, if it was not sent yet. The caller holds mu.
@@ -198,13 +213,22 @@ func (c *serverStream) Method() string { return c.open.method }
 // Context is the call's: it ends with its deadline, its cancellation, or the connection.
 func (c *serverStream) Context() context.Context { return c.ctx }
 
-var errHeaderSent = errors.New("fused: the header was sent already")
+// errOverCall is what a call's context says behind its end.
+var errOverCall = status.FromContextError(context.Canceled).Err()
+
+var errHeaderSent = status.Error(codes.Internal, "fused: SendHeader called multiple times")
 
 // SetHeader adds to the header, until that is sent.
 func (c *serverStream) SetHeader(md metadata.MD) error {
+	if len(md) == 0 {
+		return nil
+	}
+	if err := checkMD(md); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.headerSent {
+	if c.headerSent || c.over {
 		return errHeaderSent
 	}
 	c.header = metadata.Join(c.header, md)
@@ -213,17 +237,21 @@ func (c *serverStream) SetHeader(md metadata.MD) error {
 
 // SendHeader adds to the header and sends it.
 func (c *serverStream) SendHeader(md metadata.MD) error {
-	if err := c.SetHeader(md); err != nil {
+	if err := checkMD(md); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	fl, blocks := c.takeHeader()
-	if len(blocks) > maxBlocks {
-		return status.Errorf(codes.ResourceExhausted, "fused: header of %d bytes, at most %d", len(blocks), maxBlocks)
-	}
-	if fl == 0 {
+	switch {
+	case c.over:
+		return errOverCall
+	case c.headerSent:
 		return errHeaderSent
+	}
+	c.header = metadata.Join(c.header, md)
+	fl, blocks := c.takeHeader()
+	if most := c.ss.peerBlocks; len(blocks) > most {
+		return tooLong(len(blocks), most)
 	}
 	return callError(c.ss.send(kindStream, fl, c.st.id, blocks, 0, nil))
 }
@@ -253,6 +281,9 @@ func (c *serverStream) SendMsg(m any) error {
 	defer free()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.over {
+		return errOverCall
+	}
 	hf, blocks := c.takeHeader()
 	if err := c.st.sendMessage(c.ctx, hf|fl, blocks, b, 0, nil); err != nil {
 		return callError(err)
@@ -265,6 +296,9 @@ func (c *serverStream) SendMsg(m any) error {
 func (c *serverStream) RecvMsg(m any) error {
 	msg, err := c.st.receive(c.ctx)
 	if err == io.EOF {
+		if c.single && !c.got {
+			return status.Error(codes.Internal, "fused: cardinality violation: received no request message from non-client-streaming RPC")
+		}
 		return err
 	}
 	if err != nil {
@@ -276,5 +310,18 @@ func (c *serverStream) RecvMsg(m any) error {
 	if err == nil {
 		c.ss.srv.obs.received(c.ctx, m, size, wire)
 	}
-	return err
+	c.got = true
+	if err != nil || !c.single {
+		return err
+	}
+	// The end most often came with the message.
+	switch more, err := c.st.receive(c.ctx); {
+	case err == io.EOF:
+		return nil
+	case err != nil:
+		return callError(err)
+	default:
+		mem.NewBuffer(more.buf, more.memory()).Free()
+		return status.Error(codes.Internal, "fused: cardinality violation: received multiple request messages for non-client-streaming RPC")
+	}
 }

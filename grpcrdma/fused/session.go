@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 )
 
 const (
-	version = 2
+	version = 3
 
 	// defaultWindow is what a stream may hold that nobody has asked for yet: the
 	// largest message by default, so that one message never waits for a window.
@@ -28,12 +29,12 @@ const (
 	defaultMaxRecv = 4 << 20 // as gRPC
 	defaultMaxSend = 1<<31 - 1
 
-	// helloTimeout bounds the exchange of hellos. Arbitrary.
-	helloTimeout = 10 * time.Second
-	// stallLimit is how long a peer may take nothing before the connection is given
-	// up: a frame that was begun cannot be taken back, whatever its call's deadline
-	// says. Arbitrary, of the order of gRPC's own timeouts.
-	stallLimit = 10 * time.Second
+	// defaultConnect is shorter than gRPC's 120 s for servers: who is silent holds a
+	// connection's memory. Arbitrary.
+	defaultConnect = 10 * time.Second
+	// defaultStall: a frame that was begun cannot be taken back, whatever its call's
+	// deadline says. Arbitrary, of the order of gRPC's own timeouts.
+	defaultStall = 10 * time.Second
 	// gatherMax is the payload that is copied beside its header, so that one write
 	// carries both. Arbitrary: longer ones cost more to copy than a second write.
 	gatherMax = 8 << 10
@@ -41,8 +42,9 @@ const (
 
 // session is a connection with its streams, seen from either side.
 type session struct {
-	conn   net.Conn
-	two    twoWriter // conn, if it takes a header and its payload at once
+	conn   net.Conn             // behind secure what the handshake made of it; set under mu
+	auth   credentials.AuthInfo // what the handshake proved about the peer
+	two    twoWriter            // conn, if it takes a header and its payload at once
 	client bool
 	in     inbound
 	r      *bufio.Reader // of in
@@ -50,35 +52,46 @@ type session struct {
 	await  func(ctx context.Context, st *stream, ev event) error
 
 	window, peerWindow int
+	maxBlocks          int // of open, header and trailer of one frame, in bytes
+	peerBlocks         int
+	more               []byte // a frame's header and the payload that has come of it, while kindMore frames do
 	maxRecv            int
+	stall              time.Duration
 	land               landings
 	out                outbox
 
 	mu      sync.Mutex
 	streams map[uint32]*stream
+	lost    map[uint32]*stream // those that the session's end ended
 	err     error
 	done    chan struct{}
 }
 
 func newSession(conn net.Conn, client bool, cfg *Config) *session {
+	s := &session{
+		conn: conn, client: client, window: cfg.Window, maxRecv: cfg.MaxRecvMsgSize, stall: cfg.StallLimit, maxBlocks: max(cfg.MaxHeaderListSize, maxBlocks), peerBlocks: defaultBlocks,
+		streams: map[uint32]*stream{}, done: make(chan struct{}),
+	}
+	s.out.room.L = &s.out.mu
+	s.land.most, s.land.own = cfg.Landing, map[uint32]grant{}
+	return s
+}
+
+// use takes the connection that all else goes over, and looks at what it can do.
+func (s *session) use(conn net.Conn) {
+	s.mu.Lock()
+	s.conn = conn
+	s.mu.Unlock()
 	// Callers and quick handlers do all their work on the thread that reads.
 	if k, ok := conn.(interface{ KeepProcessor() }); ok {
 		k.KeepProcessor()
 	}
-	s := &session{
-		conn: conn, client: client, window: cfg.Window, maxRecv: cfg.MaxRecvMsgSize, in: inbound{conn: conn},
-		streams: map[uint32]*stream{}, done: make(chan struct{}),
-	}
-	s.out.room.L = &s.out.mu
 	s.two, _ = conn.(twoWriter)
-	if cfg.Landing > 0 {
-		if l, ok := conn.(lander); ok {
-			s.land.conn, s.land.from = l, max(landMin, l.LandsFrom())
-		}
-		s.land.most, s.land.own = cfg.Landing, map[uint32]grant{}
+	if l, ok := conn.(lander); ok && s.land.most > 0 {
+		s.land.conn, s.land.from = l, max(landMin, l.LandsFrom())
 	}
+	s.in.conn = conn
 	s.r = bufio.NewReaderSize(&s.in, headerLen+maxPayload)
-	return s
 }
 
 // twoWriter is a connection that sends what lies in two places as if it were joined.
@@ -101,9 +114,11 @@ func (s *session) fail(err error) {
 	s.err = unavailable(err)
 	close(s.done)
 	streams := s.streams
+	s.lost = streams
 	s.streams = map[uint32]*stream{}
+	conn := s.conn
 	s.mu.Unlock()
-	s.conn.Close()
+	conn.Close()
 	for _, st := range streams {
 		st.fail(s.err)
 	}
@@ -141,7 +156,7 @@ func (s *session) enter(st *stream) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
-		return s.err
+		return notSent{s.err}
 	}
 	s.streams[st.id] = st
 	return nil
@@ -165,9 +180,12 @@ func (s *session) live() int {
 // hello is the first frame of either side.
 //
 //	magic 4 | version 4 | window of a stream 4 | streams at once 4 | 1 where long messages may land 4
+//	| longest blocks of a frame 4 | length 4, a client's authority | length 4, a client's user agent
 type hello struct {
-	window, streams int
-	lands           bool
+	window, streams  int
+	lands            bool
+	blocks           int
+	authority, agent string
 }
 
 var magic = [4]byte{'r', 'p', 'f', 'u'}
@@ -182,6 +200,8 @@ func (s *session) sendHello(h hello) error {
 		lands = 1
 	}
 	b = binary.LittleEndian.AppendUint32(b, lands)
+	b = binary.LittleEndian.AppendUint32(b, uint32(h.blocks))
+	b = appendBytes(appendBytes(b, h.authority), h.agent)
 	return s.send(kindHello, 0, 0, nil, 0, b)
 }
 
@@ -191,23 +211,21 @@ func parseHello(f *frame) (h hello, err error) {
 	h.window, h.streams = int(d.u32()), int(d.u32())
 	lands := d.u32()
 	h.lands = lands == 1
+	h.blocks = int(d.u32())
+	h.authority, h.agent = d.text(), d.text()
 	switch {
 	case f.kind != kindHello, len(m) < len(magic), [4]byte(m) != magic:
 		return h, fmt.Errorf("%w: the peer does not speak this protocol", errFrame)
 	case v != version:
 		return h, fmt.Errorf("%w: peer speaks version %d, this side %d", errFrame, v, version)
-	case d.bad, len(d.b) > 0, lands > 1, h.window < minWindow || h.window > maxWindow || h.streams < 1 || h.streams > maxStreams:
+	case d.bad, len(d.b) > 0, lands > 1, h.blocks < maxBlocks, h.window < minWindow || h.window > maxWindow || h.streams < 1 || h.streams > maxStreams:
 		return h, fmt.Errorf("%w: hello with a window of %d and %d streams", errFrame, h.window, h.streams)
 	}
 	return h, nil
 }
 
-// greet exchanges hellos on a new connection.
-func (s *session) greet(ctx context.Context, own hello) (peer hello, err error) {
-	deadline := time.Now().Add(helloTimeout)
-	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
-		deadline = d
-	}
+// greet exchanges hellos on a new connection, until deadline.
+func (s *session) greet(deadline time.Time, own hello) (peer hello, err error) {
 	s.conn.SetReadDeadline(deadline)
 	if err := s.sendHello(own); err != nil {
 		return peer, err
@@ -220,7 +238,7 @@ func (s *session) greet(ctx context.Context, own hello) (peer hello, err error) 
 		s.fail(err)
 		return peer, err
 	}
-	s.peerWindow = peer.window
+	s.peerWindow, s.peerBlocks = peer.window, peer.blocks
 	if !peer.lands {
 		s.land.conn = nil
 	}

@@ -80,21 +80,23 @@ type stream struct {
 	s  *session
 	id uint32
 
-	mu        sync.Mutex
-	queue     []*message // the last one may be incomplete
-	inLeft    int        // bytes the peer may still send
-	owed      int        // bytes consumed and not yet given back
-	outLeft   int        // bytes this side may still send
-	hasHeader bool
-	packer    string // compressor the peer named
-	header    metadata.MD
-	status    *status.Status // from the trailer
-	trailer   metadata.MD
-	ended     bool  // the peer sends no more
-	err       error // the stream is over for another reason
-	dropped   bool  // nobody wants what still comes
-	waiters   [numEvents]waiter
+	mu                      sync.Mutex
+	queue                   []*message // the last one may be incomplete
+	inLeft                  int        // bytes the peer may still send
+	owed                    int        // bytes consumed and not yet given back
+	outLeft                 int        // bytes this side may still send
+	hasHeader               bool
+	packer                  string // compressor the peer named
+	header                  metadata.MD
+	status                  *status.Status // from the trailer
+	trailer                 metadata.MD
+	headerWire, trailerWire int   // bytes that came, for stats handlers
+	ended                   bool  // the peer sends no more
+	err                     error // the stream is over for another reason
+	dropped                 bool  // nobody wants what still comes
+	waiters                 [numEvents]waiter
 
+	opened  bool // an open frame was given to the outbox; the caller's
 	watched bool // the end of the call's context fails the stream by itself
 
 	turn uint64 // of the inline handler while a reader runs it; the handler's
@@ -163,6 +165,26 @@ func (st *stream) fail(err error) {
 	st.signalAll()
 }
 
+// retract ends the stream as one that the peer never heard of, even where the end of
+// the connection ended it first.
+func (st *stream) retract(err notSent) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.ended {
+		return
+	}
+	st.err = err
+	st.signalAll()
+}
+
+// unheard tells whether the peer cannot know of the stream.
+func (st *stream) unheard() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	_, not := st.err.(notSent)
+	return not || !st.opened
+}
+
 // deliver takes a frame of the peer. An error is a breach of the protocol.
 func (st *stream) deliver(f *frame) (err error) {
 	st.mu.Lock()
@@ -177,6 +199,7 @@ func (st *stream) deliver(f *frame) (err error) {
 		if st.packer, st.header, err = parseHeader(f.header); err != nil {
 			return err
 		}
+		st.headerWire = headerLen + len(f.header)
 		st.hasHeader = true
 	}
 	if f.has(fData) {
@@ -192,6 +215,7 @@ func (st *stream) deliver(f *frame) (err error) {
 		if st.status, st.trailer, err = parseTrailer(f.trailer); err != nil {
 			return err
 		}
+		st.trailerWire = headerLen + len(f.trailer)
 	}
 	if f.has(fEnd) {
 		if n := len(st.queue); n > 0 && !st.queue[n-1].whole() {
@@ -362,8 +386,12 @@ func (st *stream) reserve(ctx context.Context, n int) (int, error) {
 // sendMessage sends msg behind the blocks that fl names; tail are the blocks that
 // go with the last frame, whose flags are last.
 func (st *stream) sendMessage(ctx context.Context, fl flags, blocks, msg []byte, last flags, tail []byte) error {
-	if len(blocks)+len(tail) > maxBlocks {
-		return status.Errorf(codes.ResourceExhausted, "fused: %d bytes of metadata, at most %d", len(blocks)+len(tail), maxBlocks)
+	room := maxData - len(blocks) - len(tail)
+	if n := len(blocks) + len(tail); n > maxBlocks { // they come in parts, and data with the last
+		if n > st.s.peerBlocks {
+			return tooLong(n, st.s.peerBlocks)
+		}
+		room = maxData
 	}
 	fl |= fData | fFirst
 	total := len(msg)
@@ -371,7 +399,7 @@ func (st *stream) sendMessage(ctx context.Context, fl flags, blocks, msg []byte,
 		return st.sendLanded(ctx, g, fl|last, append(blocks, tail...), msg)
 	}
 	for {
-		n, err := st.reserve(ctx, min(len(msg), maxData-len(blocks)-len(tail)))
+		n, err := st.reserve(ctx, min(len(msg), room))
 		if err != nil {
 			return err
 		}
@@ -381,6 +409,7 @@ func (st *stream) sendMessage(ctx context.Context, fl flags, blocks, msg []byte,
 			fl |= last
 			blocks = append(blocks, tail...)
 		}
+		st.opened = true
 		if err := st.s.send(kindStream, fl, st.id, blocks, total, chunk); err != nil {
 			return err
 		}

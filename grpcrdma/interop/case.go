@@ -31,7 +31,7 @@ func always(why string) func(carrier.Form) string { return func(carrier.Form) st
 // notFused is a reason that holds for the fused channel only.
 func notFused(why string) func(carrier.Form) string {
 	return func(f carrier.Form) string {
-		if f == carrier.Fused {
+		if f.Frames() {
 			return why
 		}
 		return ""

@@ -158,7 +158,7 @@ func (e *env) dial(addr string, d dialing) (*client, error) {
 	if addr == "" {
 		return nil, fmt.Errorf("the server of %v has no such service", e.form)
 	}
-	if e.form == carrier.Fused {
+	if e.form.Frames() {
 		return e.dialFused(addr, d)
 	}
 	creds := insecure.NewCredentials()

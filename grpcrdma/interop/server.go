@@ -122,7 +122,7 @@ func NewServer(ctx context.Context, form carrier.Form, n *grpcrdma.Net, addr, on
 		{toIdle, nil, []grpc.ServerOption{grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleLimit})}},
 		{toPings, nil, []grpc.ServerOption{grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingWait})}},
 	} {
-		if only != "" && v.name != only || form == carrier.Fused && v.http != nil {
+		if only != "" && v.name != only || form.Frames() && v.http != nil {
 			continue
 		}
 		if err := s.serve(ctx, v.name, addr, v.tls, v.http); err != nil {
@@ -149,7 +149,7 @@ func (s *Server) serve(ctx context.Context, variant, addr string, secure *tls.Co
 	}
 	s.peer.Addrs[variant] = l.Addr().String()
 	var serve func(net.Listener) error
-	if s.form == carrier.Fused {
+	if s.form.Frames() {
 		srv, err := fused.NewServer(fused.Config{UnaryServer: []grpc.UnaryServerInterceptor{s.seeUnary},
 			StreamServer: []grpc.StreamServerInterceptor{s.seeStream}, StatsHandlers: []stats.Handler{&s.ends}, MaxRecvMsgSize: maxMessage})
 		if err != nil {

@@ -1,0 +1,145 @@
+package carrier
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// ListenCalls serves neutral calls. Its address is that of Listener.
+func (c *Carrier) ListenCalls(ctx context.Context, addr string, _ transports.CallConfig, h transports.CallHandler) (transports.CallServer, error) {
+	srv, err := c.NewServer()
+	if err != nil {
+		return nil, err
+	}
+	srv.RegisterService(&callService, &service{h})
+	l, err := c.Listener(ctx, addr)
+	if err != nil {
+		srv.Stop()
+		return nil, err
+	}
+	s := &callServer{srv: srv, addr: l.Addr().String(), ended: make(chan struct{})}
+	go func() {
+		defer close(s.ended)
+		s.err = srv.Serve(l)
+	}()
+	return s, nil
+}
+
+// callServer is a server of neutral calls at work.
+type callServer struct {
+	srv   Server
+	addr  string
+	ended chan struct{}
+	err   error // of Serve, behind ended
+}
+
+func (s *callServer) Addr() string { return s.addr }
+
+func (s *callServer) Close() error {
+	s.srv.Stop()
+	<-s.ended
+	if errors.Is(s.err, net.ErrClosed) || errors.Is(s.err, grpc.ErrServerStopped) { // Stop was first
+		return nil
+	}
+	return s.err
+}
+
+// service answers out of a handler.
+type service struct{ h transports.CallHandler }
+
+// answerer is the type that gRPC asks for.
+type answerer interface{ serve(*served) error }
+
+var callService = func() grpc.ServiceDesc {
+	d := grpc.ServiceDesc{ServiceName: serviceName, HandlerType: (*answerer)(nil)}
+	name := func(mode transports.CallMode, n int) string { return methods[mode][n][len("/"+serviceName+"/"):] }
+	for n := range transports.CallMethods {
+		d.Methods = append(d.Methods, grpc.MethodDesc{MethodName: name(transports.CallUnary, n), Handler: unary(uint8(n))})
+		for _, mode := range []transports.CallMode{transports.CallStream, transports.CallOneWay} {
+			d.Streams = append(d.Streams, grpc.StreamDesc{StreamName: name(mode, n), Handler: stream(mode, uint8(n)),
+				ServerStreams: mode == transports.CallStream, ClientStreams: true})
+		}
+	}
+	return d
+}()
+
+// served is one request.
+type served struct {
+	transports.Served
+	in  message
+	out *message
+}
+
+func (s *service) serve(r *served) error {
+	r.Request = r.in.received()
+	err := s.h.ServeCall(&r.Served)
+	r.Request = nil
+	r.in.free()
+	if err != nil {
+		return statusOf(err)
+	}
+	// A message of its own: gRPC may still hold the one before, of a stream.
+	r.out = &message{bytes: r.Response, owner: r.Owner}
+	r.Response, r.Owner = nil, nil
+	return nil
+}
+
+// A Server of this package has no interceptors, so unary needs none.
+func unary(n uint8) func(any, context.Context, func(any) error, grpc.UnaryServerInterceptor) (any, error) {
+	return func(h any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		r := &served{Served: transports.Served{Ctx: ctx, Mode: transports.CallUnary, Method: n}}
+		if err := decode(&r.in); err != nil {
+			return nil, err
+		}
+		if err := h.(answerer).serve(r); err != nil {
+			return nil, err
+		}
+		return r.out, nil
+	}
+}
+
+// stream answers every message, or, one way, the end with how many there were.
+func stream(mode transports.CallMode, n uint8) grpc.StreamHandler {
+	return func(h any, s grpc.ServerStream) error {
+		r := &served{Served: transports.Served{Ctx: s.Context(), Mode: mode, Method: n}}
+		for count := uint64(0); ; count++ {
+			switch err := s.RecvMsg(&r.in); {
+			case err == io.EOF && mode == transports.CallOneWay:
+				return s.SendMsg(&message{bytes: binary.LittleEndian.AppendUint64(nil, count)})
+			case err == io.EOF:
+				return nil
+			case err != nil:
+				return err
+			}
+			if err := h.(answerer).serve(r); err != nil {
+				return err
+			}
+			if mode == transports.CallOneWay {
+				continue
+			}
+			if err := s.SendMsg(r.out); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// statusOf is a handler's error as gRPC carries it.
+func statusOf(err error) error {
+	e := transports.AsCallError(err)
+	for code, is := range codesOf {
+		if is == e.Code {
+			return status.Error(code, e.Text)
+		}
+	}
+	return status.Error(codes.Unknown, e.Text)
+}

@@ -1,0 +1,179 @@
+package fused
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
+)
+
+// counted counts the calls that began at the server.
+type counted struct {
+	rpctest.Service
+	calls atomic.Int32
+}
+
+func (c *counted) EmptyCall(ctx context.Context, in *pb.Empty) (*pb.Empty, error) {
+	c.calls.Add(1)
+	return in, nil
+}
+
+func (c *counted) FullDuplexCall(s grpc.BidiStreamingServer[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse]) error {
+	c.calls.Add(1)
+	return c.Service.FullDuplexCall(s)
+}
+
+// A call of which nothing left this side goes over the next connection, as in grpc-go,
+// without a word to who made it.
+func TestCallsThatNeverLeftAreMadeAgain(t *testing.T) {
+	svc := &counted{}
+	p := program{service: svc}
+	sideBySide(t, p, func(t *testing.T, r *running) {
+		svc.calls.Store(0)
+		const n = 20
+		for range n {
+			_, err := r.EmptyCall(soon(t), &pb.Empty{})
+			must(t, err)
+			if r.form == "fused" { // grpc-go's reader notices at once, and the call may come before or after
+				r.cut()
+			}
+			s, err := r.FullDuplexCall(soon(t))
+			must(t, err)
+			must(t, s.CloseSend())
+			if _, err := s.Recv(); err != io.EOF {
+				t.Fatal(err)
+			}
+			if r.form == "fused" {
+				r.cut()
+			}
+		}
+		if got := svc.calls.Load(); got != 2*n {
+			t.Errorf("%d calls began, want %d", got, 2*n)
+		}
+	})
+}
+
+// attempts keeps the beginnings and ends of calls.
+type attempts struct {
+	mu    sync.Mutex
+	begun []bool // a transparent retry
+	ended []error
+}
+
+func (a *attempts) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (a *attempts) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (a *attempts) HandleConn(context.Context, stats.ConnStats)                       {}
+func (a *attempts) HandleRPC(_ context.Context, s stats.RPCStats) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch s := s.(type) {
+	case *stats.Begin:
+		a.begun = append(a.begun, s.IsTransparentRetryAttempt)
+	case *stats.End:
+		a.ended = append(a.ended, s.Error)
+	}
+}
+
+// A server that ends its connection in order says which call it began last: calls
+// behind that go elsewhere, those before do not, and stats handlers see both attempts.
+func TestCallsTheServerNeverBeganAreMadeAgain(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		began uint32
+		want  codes.Code
+	}{{"never begun", 0, codes.OK}, {"begun", 1, codes.Unavailable}} {
+		t.Run(c.name, func(t *testing.T) {
+			l, dial, _ := arms[0].open(t)
+			svc, seen := &counted{}, &attempts{}
+			srv, err := NewServer(Config{})
+			must(t, err)
+			pb.RegisterTestServiceServer(srv, svc)
+			served := make(chan error, 1)
+			go func() { served <- srv.Serve(l) }()
+			scripts := make(chan struct{})
+			first := true
+			ch, err := NewChannel(func(ctx context.Context) (net.Conn, error) {
+				if !first {
+					return dial(ctx)
+				}
+				first = false
+				near, far := net.Pipe()
+				go func() { // a server that stops when it sees a call
+					defer close(scripts)
+					defer far.Close()
+					b := make([]byte, 64<<10)
+					far.Read(b) // hello
+					far.Write(goodHello)
+					far.Read(b) // the call
+					far.Write(raw(kindGoAway, 0, 0, binary.LittleEndian.AppendUint32(nil, c.began)...))
+				}()
+				return near, nil
+			}, Config{StatsHandlers: []stats.Handler{seen}})
+			must(t, err)
+			defer func() {
+				ch.Close()
+				srv.Stop()
+				if err := <-served; err != nil && err != grpc.ErrServerStopped { // it may not have begun
+					t.Error(err)
+				}
+				<-scripts
+			}()
+			_, err = pb.NewTestServiceClient(ch).EmptyCall(soon(t), &pb.Empty{})
+			if status.Code(err) != c.want {
+				t.Fatalf("%v, want %v", err, c.want)
+			}
+			if n := svc.calls.Load(); (n == 1) != (c.want == codes.OK) {
+				t.Errorf("%d calls at the second server", n)
+			}
+			if c.want == codes.OK && (len(seen.begun) != 2 || seen.begun[0] || !seen.begun[1] || len(seen.ended) != 2 || seen.ended[0] == nil || seen.ended[1] != nil) {
+				t.Errorf("attempts begun %v, ended %v", seen.begun, seen.ended)
+			}
+		})
+	}
+}
+
+// 500 clients that come at once are all served, though the server takes one
+// connection after the other.
+func TestABurstOfClientsIsServed(t *testing.T) {
+	const clients = 500
+	l, dial, _ := overIWARP(t, grpcrdma.Config{Ring: 4 << 10})
+	srv, err := NewServer(Config{})
+	must(t, err)
+	pb.RegisterTestServiceServer(srv, &rpctest.Service{})
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	defer func() { srv.Stop(); must(t, <-served) }()
+	var wg sync.WaitGroup
+	var failed atomic.Int32
+	var cause atomic.Pointer[error]
+	ctx := soon(t)
+	for range clients {
+		wg.Go(func() {
+			ch, err := NewChannel(dial, Config{})
+			if err == nil {
+				defer ch.Close()
+				_, err = pb.NewTestServiceClient(ch).EmptyCall(ctx, &pb.Empty{})
+			}
+			if err != nil {
+				failed.Add(1)
+				cause.Store(&err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := failed.Load(); n > 0 {
+		t.Errorf("%d of %d clients failed, the last with %v", n, clients, *cause.Load())
+	}
+}

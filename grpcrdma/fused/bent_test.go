@@ -1,0 +1,88 @@
+package fused
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"runtime"
+	"runtime/pprof"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
+)
+
+// What thousands of bent sessions leave behind is nothing: the goroutines of before, and a
+// heap that the collector brings back, however they bend and end.
+func TestBentSessionsLeaveNothing(t *testing.T) {
+	const sessions = 1500
+	l, dial, kill := overIWARP(t, grpcrdma.Config{Ring: 4 << 10})
+	r := serve(t, "rdma", l, dial, kill, Config{}, Config{ConnectionTimeout: 200 * time.Millisecond})
+	rpctest.Unary(t, r.Target)
+	call := join(goodHello, raw(kindStream, fOpen|fFirst|fData, 1, opening(stuck, 1<<20, make([]byte, 4000))...))
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 0))
+	settled := func(what string, was int, limit time.Duration) {
+		t.Helper()
+		for end := time.Now().Add(limit); runtime.NumGoroutine() > was; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				var b bytes.Buffer
+				pprof.Lookup("goroutine").WriteTo(&b, 1)
+				t.Fatalf("%s: %d goroutines, %d before (seed %d)\n%s", what, runtime.NumGoroutine(), was, seed, b.String())
+			}
+		}
+	}
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC() // what finalizers freed
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	goroutines, bytesBefore := runtime.NumGoroutine(), heap()
+	ctx := soon(t) // one for all: contexts are on the heap, too
+	for range sessions {
+		c, err := dial(ctx)
+		must(t, err)
+		say := append([]byte(nil), call...)
+		for range rng.IntN(4) {
+			say[rng.IntN(len(say))] ^= 1 << rng.IntN(8)
+		}
+		c.SetDeadline(time.Now().Add(time.Second))
+		c.Write(say[:rng.IntN(len(say)+1)])
+		c.Close()
+	}
+	settled("behind the last session", goroutines, 3*time.Second)
+	if now := heap(); now > bytesBefore+4<<20 {
+		t.Errorf("heap of %d KiB, %d before (seed %d)", now>>10, bytesBefore>>10, seed)
+	}
+	// Who stops in the middle of a greeting and stays costs a goroutine until the connection
+	// timeout, by default 10 s: that is what stands there seconds behind an attack.
+	const stuckPeers = 15
+	for range stuckPeers {
+		c, err := dial(ctx)
+		must(t, err)
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(time.Second))
+		c.Write(goodHello[:headerLen+rng.IntN(8)])
+	}
+	rpctest.Unary(t, r.Target)
+	settledServer(t, r, 3*time.Second)
+	rpctest.Unary(t, r.Target)
+}
+
+// settledServer waits until the server has the connection of the good client alone.
+func settledServer(t *testing.T, r *rpc, limit time.Duration) {
+	t.Helper()
+	for end := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
+		r.server.mu.Lock()
+		n := len(r.server.sessions)
+		r.server.mu.Unlock()
+		if n == 1 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d connections at the server, want 1", n)
+		}
+	}
+}

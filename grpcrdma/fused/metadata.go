@@ -1,0 +1,88 @@
+package fused
+
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// gRPC's rules for metadata hold here, too, though these frames could carry anything: a
+// program that passes here passes over HTTP/2 (PROTOCOL-HTTP2.md of grpc, "Custom-Metadata").
+
+// reserved keys are the protocol's own: what an application puts there is left out.
+func reserved(key string) bool {
+	if strings.HasPrefix(key, ":") {
+		return true
+	}
+	switch key {
+	case "content-type", "user-agent", "grpc-message-type", "grpc-encoding", "grpc-message", "grpc-status", "grpc-timeout", "te":
+		return true
+	}
+	return false
+}
+
+// checkMD gives Internal for keys and values that HTTP/2 cannot carry.
+func checkMD(md metadata.MD) error {
+	for k, vs := range md {
+		if err := checkPair(k, vs...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkPair(key string, values ...string) error {
+	bad := func(what string) error {
+		return status.Error(codes.Internal, fmt.Sprintf("fused: header key %q %s", key, what))
+	}
+	if key == "" {
+		return bad("is empty")
+	}
+	if key[0] == ':' {
+		return nil // left out later
+	}
+	for i := range len(key) {
+		if c := key[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_' {
+			return bad("contains illegal characters not in [0-9a-z-_.]")
+		}
+	}
+	if strings.HasSuffix(key, "-bin") {
+		return nil
+	}
+	for _, v := range values {
+		for i := range len(v) {
+			if v[i] < 0x20 || v[i] > 0x7e {
+				return bad("contains value with non-printable ASCII characters")
+			}
+		}
+	}
+	return nil
+}
+
+var plainType = []string{"application/grpc"}
+
+// contentType is the value of content-type for a codec's name.
+func contentType(codec string) []string {
+	if codec == "" {
+		return plainType
+	}
+	return []string{"application/grpc+" + codec}
+}
+
+// withType is md as gRPC shows it: with the content type, in a copy.
+func withType(md metadata.MD, codec string) metadata.MD {
+	all := make(metadata.MD, len(md)+1)
+	for k, v := range md {
+		all[k] = v
+	}
+	all["content-type"] = contentType(codec)
+	return all
+}
+
+// tooLong is what gRPC says of metadata that its receiver would not take.
+func tooLong(n, most int) error {
+	return status.Errorf(codes.Internal, "fused: header list size to send violates the maximum size (%d bytes) set by the peer: it is %d", most, n)
+}

@@ -1,0 +1,481 @@
+package fused
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
+)
+
+type duplex = grpc.BidiStreamingServer[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse]
+
+// script is a service whose methods a test gives.
+type script struct {
+	rpctest.Service
+	unary  func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error)
+	stream func(duplex) error
+}
+
+func (s *script) UnaryCall(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+	if s.unary == nil {
+		return s.Service.UnaryCall(ctx, in)
+	}
+	return s.unary(ctx, in)
+}
+
+func (s *script) FullDuplexCall(d duplex) error {
+	if s.stream == nil {
+		return s.Service.FullDuplexCall(d)
+	}
+	return s.stream(d)
+}
+
+// incoming is a service that answers with what it found in its metadata.
+func incoming(keys ...string) *script {
+	return &script{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		md, _ := metadata.FromIncomingContext(ctx)
+		var all []string
+		for _, k := range keys {
+			all = append(all, fmt.Sprintf("%s=%q", k, md[k]))
+		}
+		return &pb.SimpleResponse{Username: strings.Join(all, " ")}, nil
+	}}
+}
+
+func TestWhatTheServerSeesOfItsClient(t *testing.T) {
+	p := program{service: incoming(":authority", "user-agent", "content-type"), authority: "shop.test:443"}
+	agent := "grpc-go/" + grpc.Version
+	sideBySide(t, p, func(t *testing.T, r *running) {
+		ask := func(want string, opts ...grpc.CallOption) {
+			t.Helper()
+			got, err := r.UnaryCall(soon(t), &pb.SimpleRequest{}, opts...)
+			if err != nil || got.Username != want {
+				t.Errorf("%q, %v, want %q", got.GetUsername(), err, want)
+			}
+		}
+		ask(`:authority=["shop.test:443"] user-agent=["` + agent + `"] content-type=["application/grpc"]`)
+		ask(`:authority=["other.test"] user-agent=["`+agent+`"] content-type=["application/grpc+proto"]`,
+			grpc.CallAuthority("other.test"), grpc.CallContentSubtype("proto"))
+	})
+}
+
+func TestMetadataIsValidated(t *testing.T) {
+	p := program{service: incoming("plain", "te", "grpc-timeout", ":path", "blob-bin")}
+	sideBySide(t, p, func(t *testing.T, r *running) {
+		for _, c := range []struct {
+			key, value string
+			want       codes.Code
+			sees       string
+		}{
+			{"plain", "v", codes.OK, `plain=["v"]`},
+			{"PLAIN", "v", codes.OK, `plain=["v"]`},
+			{"blob-bin", "\x00\xff\n", codes.OK, `blob-bin=["\x00\xff\n"]`},
+			{"te", "mine", codes.OK, `te=[]`}, // reserved, left out
+			{"grpc-timeout", "1S", codes.OK, `grpc-timeout=[]`},
+			{":path", "/x", codes.OK, `:path=[]`},
+			{"plain", "two\nlines", codes.Internal, ""},
+			{"plain", "ümlaut", codes.Internal, ""},
+			{"pl ain", "v", codes.Internal, ""},
+			{"schlüssel", "v", codes.Internal, ""},
+			{"", "v", codes.Internal, ""},
+		} {
+			ctx := metadata.NewOutgoingContext(soon(t), metadata.Pairs(c.key, c.value))
+			got, err := r.UnaryCall(ctx, &pb.SimpleRequest{})
+			if status.Code(err) != c.want || !strings.Contains(got.GetUsername(), c.sees) {
+				t.Errorf("%q: %q: %q, %v, want %v %s", c.key, c.value, got.GetUsername(), err, c.want, c.sees)
+			}
+		}
+	})
+	// The server's header is under the same rules.
+	p.service = &script{stream: func(d duplex) error { return d.SendHeader(metadata.Pairs("pl ain", "v")) }}
+	sideBySide(t, p, func(t *testing.T, r *running) {
+		s, err := r.FullDuplexCall(soon(t))
+		must(t, err)
+		if _, err := s.Recv(); status.Code(err) != codes.Internal {
+			t.Errorf("header of the server: %v", err)
+		}
+	})
+}
+
+func TestLongMetadataAndStatus(t *testing.T) {
+	const long = 200 << 10
+	p := program{service: &script{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		md, _ := metadata.FromIncomingContext(ctx)
+		grpc.SetHeader(ctx, metadata.Pairs("h", strings.Join(md["up"], "")))
+		grpc.SetTrailer(ctx, metadata.Pairs("t", strings.Join(md["up"], "")))
+		if in.FillUsername {
+			return nil, status.Error(codes.NotFound, strings.Repeat("not there ", long/10))
+		}
+		return &pb.SimpleResponse{Username: "body"}, nil
+	}}}
+	up := strings.Repeat("u", long)
+	sideBySide(t, p, func(t *testing.T, r *running) {
+		var wg sync.WaitGroup
+		for range 8 { // parts of one call do not mix with those of others
+			wg.Go(func() {
+				var header, trailer metadata.MD
+				ctx := metadata.AppendToOutgoingContext(soon(t), "up", up)
+				m, err := r.UnaryCall(ctx, &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 70<<10)}}, grpc.Header(&header), grpc.Trailer(&trailer))
+				if err != nil || m.Username != "body" || strings.Join(header["h"], "") != up || strings.Join(trailer["t"], "") != up {
+					t.Errorf("%v, header of %d, trailer of %d bytes", err, len(strings.Join(header["h"], "")), len(strings.Join(trailer["t"], "")))
+				}
+				_, err = r.UnaryCall(soon(t), &pb.SimpleRequest{FillUsername: true})
+				if s := status.Convert(err); s.Code() != codes.NotFound || len(s.Message()) < long {
+					t.Errorf("%v with %d bytes", s.Code(), len(s.Message()))
+				}
+			})
+		}
+		wg.Wait()
+	})
+	// Beyond the limit of the other side a call fails, and the connection does not.
+	t.Run("grpc(fused), beyond the limit", func(t *testing.T) {
+		r := p.overFused(t)
+		ctx := metadata.AppendToOutgoingContext(soon(t), "up", strings.Repeat("u", 17<<20))
+		if _, err := r.UnaryCall(ctx, &pb.SimpleRequest{}); status.Code(err) != codes.Internal {
+			t.Errorf("17 MiB of metadata: %v", err)
+		}
+		if _, err := r.UnaryCall(soon(t), &pb.SimpleRequest{}); err != nil {
+			t.Errorf("the call behind it: %v", err)
+		}
+	})
+}
+
+func TestInvalidUTF8InAStatus(t *testing.T) {
+	p := program{service: &script{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		return nil, status.Error(codes.Aborted, "a\xff\xfeb ü\n")
+	}}}
+	sideBySide(t, p, func(t *testing.T, r *running) {
+		_, err := r.UnaryCall(soon(t), &pb.SimpleRequest{})
+		if got := status.Convert(err).Message(); got != "a\ufffd\ufffdb ü\n" {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+func TestTwoRequestsOnAUnaryMethod(t *testing.T) {
+	p := program{service: &script{}}
+	sideBySide(t, p, func(t *testing.T, r *running) {
+		for _, n := range []int{0, 1, 2} {
+			s, err := r.cc.NewStream(soon(t), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, pb.TestService_UnaryCall_FullMethodName)
+			must(t, err)
+			for range n {
+				must(t, s.SendMsg(&pb.SimpleRequest{}))
+			}
+			must(t, s.CloseSend())
+			var m pb.SimpleResponse
+			err = s.RecvMsg(&m)
+			if want := map[bool]codes.Code{true: codes.OK, false: codes.Internal}[n == 1]; status.Code(err) != want {
+				t.Errorf("%d requests: %v, want %v", n, err, want)
+			}
+		}
+	})
+}
+
+func TestUseOfAStreamBehindItsEnd(t *testing.T) {
+	over := make(chan duplex, 1)
+	p := program{service: &script{stream: func(d duplex) error { over <- d; return nil }}}
+	sideBySide(t, p, func(t *testing.T, r *running) {
+		s, err := r.FullDuplexCall(soon(t))
+		must(t, err)
+		if _, err := s.Recv(); err != io.EOF {
+			t.Fatal(err)
+		}
+		d := <-over
+		<-d.Context().Done()
+		if err := d.Send(&pb.StreamingOutputCallResponse{}); status.Code(err) != codes.Canceled {
+			t.Errorf("send: %v, want Canceled", err)
+		}
+		if err := d.SetHeader(metadata.Pairs("a", "b")); status.Code(err) != codes.Internal {
+			t.Errorf("set header: %v, want Internal", err)
+		}
+		if err := d.SendHeader(metadata.Pairs("a", "b")); status.Code(err) != codes.Canceled {
+			t.Errorf("send header: %v, want Canceled", err)
+		}
+	})
+}
+
+func TestHeaderSentTwice(t *testing.T) {
+	p := program{service: &script{stream: func(d duplex) error {
+		if err := d.SendHeader(metadata.Pairs("a", "b")); err != nil {
+			return err
+		}
+		return d.SendHeader(metadata.Pairs("a", "c"))
+	}}}
+	sideBySide(t, p, func(t *testing.T, r *running) {
+		s, err := r.FullDuplexCall(soon(t))
+		must(t, err)
+		if _, err := s.Recv(); status.Code(err) != codes.Internal {
+			t.Errorf("%v, want Internal", err)
+		}
+		if md, err := s.Header(); err != nil || !slices.Equal(md["a"], []string{"b"}) || !slices.Equal(md["content-type"], []string{"application/grpc"}) {
+			t.Errorf("header %v, %v", md, err)
+		}
+	})
+}
+
+// An answer without a header and a message is one list for gRPC.
+func TestTrailersOnly(t *testing.T) {
+	p := program{service: &script{stream: func(d duplex) error {
+		d.SetTrailer(metadata.Pairs("t", "v"))
+		return status.Error(codes.Aborted, "no")
+	}}}
+	sideBySide(t, p, func(t *testing.T, r *running) {
+		s, err := r.FullDuplexCall(soon(t))
+		must(t, err)
+		if _, err := s.Recv(); status.Code(err) != codes.Aborted {
+			t.Errorf("%v", err)
+		}
+		md, err := s.Header()
+		if len(md) > 0 {
+			t.Errorf("header %v, %v", md, err)
+		}
+		if tr := s.Trailer(); !slices.Equal(tr["t"], []string{"v"}) || !slices.Equal(tr["content-type"], []string{"application/grpc"}) {
+			t.Errorf("trailer %v", tr)
+		}
+	})
+}
+
+// failing are credentials that cannot be had.
+type failing struct{ err error }
+
+func (f failing) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"Token": "two\nlines"}, f.err
+}
+func (failing) RequireTransportSecurity() bool { return false }
+
+func TestCodesOfFailingCredentials(t *testing.T) {
+	sideBySide(t, program{service: &script{}}, func(t *testing.T, r *running) {
+		for _, c := range []struct {
+			err  error
+			want codes.Code
+		}{
+			{errors.New("no token"), codes.Internal},
+			{status.Error(codes.NotFound, "no token"), codes.Internal}, // a code of servers alone
+			{status.Error(codes.PermissionDenied, "no token"), codes.PermissionDenied},
+			{nil, codes.Internal}, // metadata that cannot travel
+		} {
+			if _, err := r.EmptyCall(soon(t), &pb.Empty{}, grpc.PerRPCCredentials(failing{c.err})); status.Code(err) != c.want {
+				t.Errorf("%v: %v, want %v", c.err, err, c.want)
+			}
+		}
+		if _, err := r.EmptyCall(soon(t), &pb.Empty{}, grpc.PerRPCCredentials(token{secure: true})); status.Code(err) != codes.Unauthenticated {
+			t.Errorf("secure credentials: %v", err)
+		}
+	})
+}
+
+func TestPeersWithoutTLS(t *testing.T) {
+	seen := make(chan *peer.Peer, 1)
+	p := program{service: &script{stream: func(d duplex) error {
+		who, _ := peer.FromContext(d.Context())
+		seen <- who
+		return nil
+	}}}
+	sideBySide(t, p, func(t *testing.T, r *running) {
+		s, err := r.FullDuplexCall(soon(t))
+		must(t, err)
+		if _, err := s.Recv(); err != io.EOF {
+			t.Fatal(err)
+		}
+		mine, ok := peer.FromContext(s.Context())
+		if !ok {
+			t.Fatal("no peer in the context of the client's stream")
+		}
+		var option peer.Peer
+		_, err = r.EmptyCall(soon(t), &pb.Empty{}, grpc.Peer(&option))
+		must(t, err)
+		if who := <-seen; who == nil || who.AuthInfo != nil || who.Addr == nil { // a server without credentials
+			t.Errorf("the handler sees %+v", who)
+		}
+		for who, p := range map[string]*peer.Peer{"stream": mine, "option": &option} {
+			info, ok := p.AuthInfo.(interface {
+				GetCommonAuthInfo() credentials.CommonAuthInfo
+			})
+			if !ok || p.AuthInfo.AuthType() != "insecure" || info.GetCommonAuthInfo().SecurityLevel != credentials.NoSecurity || p.Addr == nil {
+				t.Errorf("%s sees %+v", who, p)
+			}
+		}
+	})
+}
+
+func TestUnknownServices(t *testing.T) {
+	sideBySide(t, program{service: &script{}}, func(t *testing.T, r *running) {
+		for _, m := range []string{"/no.Such/Method", "/grpc.testing.TestService/NoSuch", "/x"} {
+			if err := r.cc.Invoke(soon(t), m, &pb.Empty{}, &pb.Empty{}); status.Code(err) != codes.Unimplemented {
+				t.Errorf("%s: %v", m, err)
+			}
+		}
+	})
+}
+
+// A call that waits for a server that is not there says at its deadline what was in
+// the way.
+func TestTheDeadlineOfAWaitNamesTheCause(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	addr := l.Addr().String()
+	l.Close()
+	dial := func(ctx context.Context) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", addr)
+	}
+	cc, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(t, err)
+	defer cc.Close()
+	ch, err := NewChannel(dial, Config{})
+	must(t, err)
+	defer ch.Close()
+	for form, c := range map[string]grpc.ClientConnInterface{"grpc(tcp)": cc, "grpc(fused)": ch} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		_, err := pb.NewTestServiceClient(c).EmptyCall(ctx, &pb.Empty{}, grpc.WaitForReady(true))
+		cancel()
+		if status.Code(err) != codes.DeadlineExceeded || !strings.Contains(err.Error(), "connection refused") {
+			t.Errorf("%s: %v", form, err)
+		}
+	}
+}
+
+// events keeps the names of stats events in order, and what must be in them.
+type events struct {
+	mu   sync.Mutex
+	rpc  []string
+	conn []string
+	bad  []string
+}
+
+func (e *events) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+	e.add(&e.rpc, "TagRPC")
+	return ctx
+}
+
+func (e *events) TagConn(ctx context.Context, i *stats.ConnTagInfo) context.Context {
+	if i.RemoteAddr == nil || i.LocalAddr == nil {
+		e.add(&e.bad, "TagConn without addresses")
+	}
+	e.add(&e.conn, "TagConn")
+	return ctx
+}
+
+func (e *events) HandleConn(_ context.Context, s stats.ConnStats) {
+	e.add(&e.conn, strings.TrimPrefix(fmt.Sprintf("%T", s), "*stats."))
+}
+
+func (e *events) HandleRPC(_ context.Context, s stats.RPCStats) {
+	e.add(&e.rpc, strings.TrimPrefix(fmt.Sprintf("%T", s), "*stats."))
+	switch s := s.(type) {
+	case *stats.InHeader:
+		if s.WireLength == 0 {
+			e.add(&e.bad, "InHeader of 0 bytes")
+		}
+	case *stats.InTrailer:
+		if s.WireLength == 0 {
+			e.add(&e.bad, "InTrailer of 0 bytes")
+		}
+	case *stats.InPayload:
+		if s.Length > 0 && (s.CompressedLength < s.Length || s.WireLength <= s.CompressedLength) {
+			e.add(&e.bad, fmt.Sprintf("InPayload of %d, %d, %d bytes", s.Length, s.CompressedLength, s.WireLength))
+		}
+	case *stats.OutHeader:
+		if s.Client && (s.FullMethod == "" || s.Authority == "" || s.RemoteAddr == nil) {
+			e.add(&e.bad, fmt.Sprintf("OutHeader %+v", s))
+		}
+	}
+}
+
+func (e *events) add(to *[]string, s string) {
+	e.mu.Lock()
+	*to = append(*to, s)
+	e.mu.Unlock()
+}
+
+// take gives the events of calls, once the last of them is End.
+func (e *events) take(t *testing.T) string {
+	t.Helper()
+	for end := time.Now().Add(testTimeout); ; time.Sleep(time.Millisecond) {
+		e.mu.Lock()
+		if n := len(e.rpc); n > 0 && e.rpc[n-1] == "End" {
+			all := strings.Join(e.rpc, " ")
+			e.rpc = nil
+			e.mu.Unlock()
+			return all
+		}
+		e.mu.Unlock()
+		if time.Now().After(end) {
+			t.Fatalf("no End: %v", e.rpc)
+		}
+	}
+}
+
+func TestStatsEventsComeInGRPCsOrder(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		call           func(t *testing.T, r *running)
+		client, server string
+	}{
+		{"a unary call", func(t *testing.T, r *running) {
+			_, err := r.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: 10})
+			must(t, err)
+		}, "TagRPC Begin OutHeader OutPayload InHeader InPayload InTrailer End", "TagRPC InHeader Begin InPayload OutHeader OutPayload OutTrailer End"},
+		{"an error", func(t *testing.T, r *running) {
+			r.UnaryCall(soon(t), &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: 5, Message: "no"}})
+		}, "TagRPC Begin OutHeader OutPayload InTrailer End", "TagRPC InHeader Begin InPayload OutTrailer End"},
+		{"a stream", func(t *testing.T, r *running) {
+			s, err := r.StreamingOutputCall(soon(t), &pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 3}, {Size: 4}}})
+			must(t, err)
+			for err == nil {
+				_, err = s.Recv()
+			}
+		}, "TagRPC Begin OutHeader OutPayload InHeader InPayload InPayload InTrailer End", "TagRPC InHeader Begin InPayload OutHeader OutPayload OutPayload OutTrailer End"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for form, over := range map[string]func(*program, *testing.T) *running{"grpc(tcp)": (*program).overTCP, "grpc(fused)+iwarp": (*program).overFused} {
+				t.Run(form, func(t *testing.T) {
+					client, server := &events{}, &events{}
+					r := over(&program{service: &script{}, clientStats: client, serverStats: server}, t)
+					r.EmptyCall(soon(t), &pb.Empty{})
+					if got := client.take(t); r.form == "fused" && !strings.Contains(got, "Begin DelayedPickComplete OutHeader") { // grpc-go may have connected before
+						t.Errorf("the first call: %s", got)
+					}
+					server.take(t)
+					c.call(t, r)
+					// grpc-go's reader tells of the trailer before or behind the messages.
+					got := client.take(t)
+					if i := strings.Index(got, " InTrailer"); i > 0 && strings.Contains(got[:i], "OutPayload") {
+						got = strings.TrimSuffix(got[:i]+got[i+len(" InTrailer"):], " End") + " InTrailer End"
+					}
+					if got != c.client {
+						t.Errorf("client %s\nwant   %s", got, c.client)
+					}
+					if got := server.take(t); got != c.server {
+						t.Errorf("server %s\nwant   %s", got, c.server)
+					}
+					for side, e := range map[string]*events{"client": client, "server": server} {
+						e.mu.Lock()
+						if !slices.Equal(e.conn, []string{"TagConn", "ConnBegin"}) || len(e.bad) > 0 {
+							t.Errorf("%s: of the connection %v, wrong: %v", side, e.conn, e.bad)
+						}
+						e.mu.Unlock()
+					}
+				})
+			}
+		})
+	}
+}
