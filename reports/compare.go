@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/perf/benchmath"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // CompareSchemaID is the value of Comparison.Schema.
@@ -31,6 +33,9 @@ type Comparison struct {
 	OnlyNew []string `json:"only_new,omitempty"`
 	// Missed has one line per threshold that is missed.
 	Missed []string `json:"missed,omitempty"`
+	// Undecided has one line per threshold that medians are beyond by what could be
+	// chance, or by what too few repeats cannot tell from it.
+	Undecided []string `json:"undecided,omitempty"`
 }
 
 // ComparedRun names a run. Version and compiler may differ: that is what runs
@@ -58,7 +63,7 @@ func (d Difference) String() string {
 	if d.Point != "" {
 		what = d.Point + ": " + what
 	}
-	return printable(fmt.Sprintf("%s: old %s, new %s", what, orNone(d.Old), orNone(d.New)))
+	return view.Printable(fmt.Sprintf("%s: old %s, new %s", what, orNone(d.Old), orNone(d.New)))
 }
 
 func orNone(s string) string {
@@ -96,21 +101,23 @@ type Change struct {
 	Significant bool     `json:"significant"` // P below 0.05
 	Test        string   `json:"test"`        // the test in words, or why there is none
 
-	quantity quantity
+	Quantity Quantity `json:"-"`
 }
 
-var quantityUnits = [...]string{quantityTime: "ns", quantityRate: "1/s", quantityBytes: "B/s", quantityCount: "1"}
+var quantityUnits = [...]string{QuantityTime: "ns", QuantityRate: "1/s", QuantityBytes: "B/s", QuantityCount: "1"}
 
-// compared are the figures that a comparison always shows where they exist.
-var compared = []string{"p50", "p99", "mean", "alone.p50", "alone.p99", "loaded.p50", "loaded.p99", "alone.bw", "loaded.bw", "from_client.bw", "from_server.bw", "slowest.bw", "jain", "iteration.mean", "iteration.p50", "iteration.p99", "overlap", "high.bw", "low.bw", "connect.p50", "full.p50", "rate", "bw"}
+// compared are the figures that a comparison always shows where they exist, with
+// those of the kind between them.
+var compared = [2][]string{{"p50", "p99", "mean"}, {"rate", "bw"}}
 
 // ErrNothingInCommon says that no point is in both runs.
 var ErrNothingInCommon = errors.New("no point is in both runs")
 
 // Compare puts two runs beside each other, point by point. Several results for
-// the same point are repeats. Absolute thresholds judge the new run, relative
-// ones the change; both go by medians, whatever the test says, because too few
-// repeats would otherwise let everything pass. A threshold that no point of both
+// the same point are repeats. Absolute thresholds judge the medians of the new run.
+// Relative ones judge the change: they are missed where it is beyond the limit and
+// significant, and undecided where it is beyond and not significant, unless
+// [Threshold.ByMedians] asks for medians alone. A threshold that no point of both
 // runs has a figure for is missed. The documents are only read.
 func Compare(old, new *Document, thresholds []Threshold) (*Comparison, error) {
 	c := &Comparison{Schema: CompareSchemaID, Old: comparedRun(old), New: comparedRun(new), Unlike: []Difference{}, Points: []ComparedPoint{}}
@@ -129,14 +136,17 @@ func Compare(old, new *Document, thresholds []Threshold) (*Comparison, error) {
 	for _, p := range pairs {
 		r := p.old[0]
 		point := ComparedPoint{Point: p.name, Stack: r.Stack, Workload: r.Workload, Op: r.Op, SizeBytes: r.SizeBytes, Depth: r.Depth, QPs: r.QPs, Changes: []Change{}}
-		names := slices.Clone(compared)
+		names := slices.Concat(compared[0], r.AnyKind().Compare, compared[1])
 		for _, t := range thresholds {
-			if !slices.Contains(names, t.metric.name) {
-				names = append(names, t.metric.name)
+			if !slices.Contains(names, t.metric.Name) {
+				names = append(names, t.metric.Name)
 			}
 		}
 		for _, name := range names {
-			m, _ := findMetric(name)
+			m, known := r.AnyKind().Figure(name)
+			if !known {
+				continue
+			}
 			if ch, ok := change(m, p.old, p.new); ok {
 				point.Changes = append(point.Changes, ch)
 			}
@@ -144,9 +154,7 @@ func Compare(old, new *Document, thresholds []Threshold) (*Comparison, error) {
 		c.Points = append(c.Points, point)
 	}
 	for _, t := range thresholds {
-		if line := c.judge(t); line != "" {
-			c.Missed = append(c.Missed, line)
-		}
+		c.judge(t)
 	}
 	return c, nil
 }
@@ -166,7 +174,7 @@ func (c *Comparison) environments(prefix string, a, b *Environment) {
 		old, new any
 	}{
 		{"os", a.OS, b.OS}, {"architecture", a.Arch, b.Arch}, {"kernel", a.Kernel, b.Kernel}, {"cpu", a.CPU, b.CPU}, {"cpus", a.CPUs, b.CPUs},
-		{"virtual machine", a.Hypervisor, b.Hypervisor}, {"governors", strings.Join(a.Governors, ","), strings.Join(b.Governors, ",")},
+		{"virtual machine", a.Hypervisor, b.Hypervisor}, {"kept awake by", a.Awake, b.Awake}, {"governors", strings.Join(a.Governors, ","), strings.Join(b.Governors, ",")},
 		{"numa nodes", a.NUMANodes, b.NUMANodes}, {"clocksource", a.Clock, b.Clock}, {"gomaxprocs", a.GOMAXPROCS, b.GOMAXPROCS}, {"gogc", a.GOGC, b.GOGC},
 	} {
 		if f.old != f.new {
@@ -175,46 +183,57 @@ func (c *Comparison) environments(prefix string, a, b *Environment) {
 	}
 }
 
-// fact is one named condition of a result.
-type fact struct{ what, value string }
+// Fact is one named condition of a result. Say is what stands of it in the name of
+// a point; with said false it follows from What and Value.
+type Fact struct {
+	what, Value string
+	say         string
+	said        bool
+}
+
+// Saying is the fact with its own words in the name of a point.
+func (f Fact) Saying(words string) Fact {
+	f.say, f.said = words, true
+	return f
+}
+
+// words are what stands of the fact in the name of a point.
+func (f Fact) words() string {
+	switch {
+	case f.said:
+		return f.say
+	case f.Value == "":
+		return ""
+	case strings.HasSuffix(f.what, "_bytes"):
+		n, _ := strconv.ParseInt(f.Value, 10, 64)
+		return strings.TrimSuffix(f.what, "_bytes") + "=" + FormatSize(n)
+	}
+	return f.what + "=" + f.Value
+}
 
 // identityParameters are options that make another point of a result;
 // conditionParameters are those that make the same point incomparable.
 var (
 	identityParameters  = []string{"bidirectional", "run"} // run: of a scenario
 	conditionParameters = []string{"arrival", "target", "completion", "recv_depth", "read_depth", "inline_bytes", "completion_every", "slots"}
-	trainIdentity       = []string{"model", "arm", "compute_ratio", "tensor_bytes", "parameters", "tensors"}
-	starvationIdentity  = []string{"high_load_percent", "high_priority"}
-	trainCondition      = []string{"levels"}
-	rpcIdentity         = []string{"call", "response_bytes"}
-	kvIdentity          = []string{"mix", "requests", "records", "fields", "field_bytes", "max_scan", "store", "fsync"}
-	rpcCondition        = []string{"verify", "codec"}
-	holIdentity         = []string{"arm", "bulk_size_bytes", "bulk_depth", "probe_size_bytes", "probe_interval_ns", "app_slice_bytes", "app_window"}
 )
 
 // identity says which point a result is.
-func identity(r *Result) []fact {
-	facts := []fact{
-		{"stack", r.Stack}, {"workload", r.Workload}, {"op", r.Op}, {"size", FormatSize(r.SizeBytes)},
-		{"depth", strconv.Itoa(r.Depth)}, {"qps", strconv.Itoa(r.QPs)},
+func identity(r *Result) []Fact {
+	facts := []Fact{
+		{what: "stack", Value: r.Stack}, {what: "workload", Value: r.Workload}, {what: "op", Value: r.Op}, {what: "size", Value: FormatSize(r.SizeBytes)},
+		{what: "depth", Value: strconv.Itoa(r.Depth)}, {what: "qps", Value: strconv.Itoa(r.QPs)},
 	}
-	facts = append(facts, fact{"rate", offered(r)}, fact{"arrivals", r.Arrivals})
-	facts = append(facts, parameters("", r.Parameters, identityParameters)...)
-	if r.ParamServer != nil {
-		facts = append(facts, parameters("", fields(r.ParamServer), trainIdentity)...)
+	if r.Impairment != "" {
+		facts = append(facts, Fact{what: "impairment", Value: r.Impairment})
 	}
-	if r.Starvation != nil {
-		facts = append(facts, parameters("", fields(r.Starvation), starvationIdentity)...)
+	if r.AppWorkNs > 0 {
+		facts = append(facts, Fact{what: "application work", Value: time.Duration(r.AppWorkNs).String()})
 	}
-	if r.RPC != nil {
-		facts = append(facts, parameters("", fields(r.RPC), rpcIdentity)...)
-	}
-	if r.KV != nil {
-		facts = append(facts, parameters("", fields(r.KV), kvIdentity)...)
-	}
-	if r.HOL != nil {
-		// By name, so that a head-of-line measurement may get more conditions.
-		facts = append(facts, parameters("", fields(r.HOL), holIdentity)...)
+	facts = append(facts, Fact{what: "rate", Value: Offered(r)}, Fact{what: "arrivals", Value: r.Arrivals})
+	facts = append(facts, Parameters("", r.Parameters, identityParameters)...)
+	if f := r.AnyKind().Identity; f != nil {
+		facts = append(facts, f(r)...)
 	}
 	return facts
 }
@@ -228,24 +247,24 @@ func fields(object any) map[string]any {
 	return all
 }
 
+// FieldFacts are facts by the names of an object's members in a document.
+func FieldFacts(object any, names ...string) []Fact { return Parameters("", fields(object), names) }
+
 // conditions says how a point was measured.
-func conditions(r *Result) []fact {
-	var train []fact
-	if r.ParamServer != nil {
-		train = parameters("", fields(r.ParamServer), trainCondition)
+func conditions(r *Result) []Fact {
+	var own []Fact
+	if f := r.AnyKind().Unlike; f != nil {
+		own = f(r)
 	}
-	if r.RPC != nil {
-		train = parameters("parameter ", r.Parameters, rpcCondition)
-	}
-	return append(append(train, []fact{
-		{"label", r.Label}, {"threads", strconv.Itoa(max(r.Threads, 1))}, {"polling", r.Polling}, {"round trip", r.RoundTrip},
-		{"measured by", r.MeasuredBy}, {"verified", strconv.FormatBool(r.Verified)},
-	}...), parameters("parameter ", r.Parameters, conditionParameters)...)
+	return append(append(own, []Fact{
+		{what: "label", Value: r.Label}, {what: "threads", Value: strconv.Itoa(max(r.Threads, 1))}, {what: "polling", Value: r.Polling},
+		{what: "round trip", Value: r.RoundTrip}, {what: "measured by", Value: r.MeasuredBy}, {what: "verified", Value: strconv.FormatBool(r.Verified)},
+	}...), Parameters("parameter ", r.Parameters, conditionParameters)...)
 }
 
-// parameters takes the named scalars; a missing one is empty.
-func parameters(prefix string, all map[string]any, names []string) []fact {
-	var facts []fact
+// Parameters takes the named scalars; a missing one is empty.
+func Parameters(prefix string, all map[string]any, names []string) []Fact {
+	var facts []Fact
 	for _, name := range names {
 		value := ""
 		if v, ok := all[name]; ok && v != nil {
@@ -254,7 +273,7 @@ func parameters(prefix string, all map[string]any, names []string) []fact {
 				value = strings.Trim(string(b), `"`)
 			}
 		}
-		facts = append(facts, fact{prefix + name, value})
+		facts = append(facts, Fact{what: prefix + name, Value: value})
 	}
 	return facts
 }
@@ -263,7 +282,7 @@ func parameters(prefix string, all map[string]any, names []string) []fact {
 type samples struct {
 	name       string
 	identity   string
-	conditions []fact
+	conditions []Fact
 	results    []*Result
 	paired     bool
 }
@@ -290,32 +309,18 @@ func collectSamples(results []Result) []*samples {
 }
 
 // sampleName is short, but tells every two points of a run apart.
-func sampleName(r *Result, id []fact) string {
+func sampleName(r *Result, id []Fact) string {
 	name := fmt.Sprintf("%s %s %s %s", r.Stack, r.Workload, r.Op, FormatSize(r.SizeBytes))
 	if r.Depth > 1 {
 		name += " depth " + strconv.Itoa(r.Depth)
 	}
 	if r.QPs > 1 {
-		name += " " + plural(int64(r.QPs), "QP")
+		name += " " + view.Plural(int64(r.QPs), "QP")
 	}
 	for _, f := range id[6:] {
-		n, _ := strconv.ParseInt(f.value, 10, 64)
-		switch {
-		case f.value == "", f.what == "bulk_size_bytes" && n == r.SizeBytes:
-		case r.ParamServer != nil && (f.what == "parameters" || f.what == "tensors"): // the model's name says it
-		case f.what == "tensor_bytes":
-			name += " tensor_bytes=" + f.value // a figure, of one parameter
-		case f.what == "arm", f.what == "model":
-			name += " " + f.value
-		case f.what == "probe_interval_ns":
-			name += " every " + time.Duration(n).String()
-		case strings.HasSuffix(f.what, "_bytes"):
-			name += " " + strings.TrimSuffix(f.what, "_bytes") + "=" + FormatSize(n)
-		default:
-			name += " " + f.what + "=" + f.value
-		}
+		name += " " + f.words()
 	}
-	return printable(strings.Join(strings.Fields(name), " "))
+	return view.Printable(strings.Join(strings.Fields(name), " "))
 }
 
 type samplePair struct {
@@ -352,7 +357,7 @@ func (c *Comparison) pair(old, new []Result) []samplePair {
 		}
 		for i, f := range a.conditions {
 			if g := b.conditions[i]; f != g {
-				c.Unlike = append(c.Unlike, Difference{Point: a.name, What: f.what, Old: f.value, New: g.value})
+				c.Unlike = append(c.Unlike, Difference{Point: a.name, What: f.what, Old: f.Value, New: g.Value})
 			}
 		}
 		pairs = append(pairs, samplePair{a.name, a.results, b.results})
@@ -366,7 +371,7 @@ func (c *Comparison) pair(old, new []Result) []samplePair {
 }
 
 // change compares one figure; false when a side does not have it.
-func change(m metric, old, new []*Result) (Change, bool) {
+func change(m Figure, old, new []*Result) (Change, bool) {
 	a, b := values(m, old), values(m, new)
 	if len(a) == 0 || len(b) == 0 {
 		return Change{}, false
@@ -374,10 +379,10 @@ func change(m metric, old, new []*Result) (Change, bool) {
 	sa := benchmath.NewSample(a, &benchmath.DefaultThresholds)
 	sb := benchmath.NewSample(b, &benchmath.DefaultThresholds)
 	ch := Change{
-		Figure: m.name, Unit: quantityUnits[m.quantity], quantity: m.quantity, OldN: len(a), NewN: len(b),
+		Figure: m.Name, Unit: quantityUnits[m.Quantity], Quantity: m.Quantity, OldN: len(a), NewN: len(b),
 		Old: benchmath.AssumeNothing.Summary(sa, 0.95).Center, New: benchmath.AssumeNothing.Summary(sb, 0.95).Center,
 	}
-	if p := percent(ch.Old, ch.New); finite(p) {
+	if p := percent(ch.Old, ch.New); view.Finite(p) {
 		ch.Percent = &p
 	}
 	switch {
@@ -396,10 +401,10 @@ func change(m metric, old, new []*Result) (Change, bool) {
 	return ch, true
 }
 
-func values(m metric, results []*Result) []float64 {
+func values(m Figure, results []*Result) []float64 {
 	var vs []float64
 	for _, r := range results {
-		if v, ok := m.of(r); ok && finite(v) {
+		if v, ok := m.Of(r); ok && view.Finite(v) {
 			vs = append(vs, v)
 		}
 	}
@@ -417,15 +422,32 @@ func percent(old, new float64) float64 {
 	return (new - old) / old * 100
 }
 
-// judge holds all points against one threshold and returns the line about it,
-// or nothing when it is kept.
-func (c *Comparison) judge(t Threshold) string {
-	var measured, missed int
-	var worst Change
-	var point string
-	var worstValue float64
+// beyond are the points whose figure is on the wrong side of a threshold.
+type beyond struct {
+	points int
+	worst  Change
+	value  float64
+	point  string
+}
+
+func (b *beyond) add(t Threshold, point string, ch Change, v float64) {
+	if b.points++; b.points == 1 || t.worse(v, b.value) {
+		b.worst, b.value, b.point = ch, v, point
+	}
+}
+
+// line says it; what is "missed" or "undecided".
+func (b *beyond) line(t Threshold, what string, measured int, because string) string {
+	return fmt.Sprintf("threshold %s %s by %d of %s, worst %s: %s to %s (%s; %s%s)", t.text, what, b.points, view.Plural(int64(measured), "point"), b.point,
+		FormatQuantity(b.worst.Quantity, b.worst.Old), FormatQuantity(b.worst.Quantity, b.worst.New), FormatPercent(b.worst.Percent), b.worst.Test, because)
+}
+
+// judge holds all points against one threshold and notes what is beyond it.
+func (c *Comparison) judge(t Threshold) {
+	var measured int
+	var missed, undecided beyond
 	for _, p := range c.Points {
-		i := slices.IndexFunc(p.Changes, func(ch Change) bool { return ch.Figure == t.metric.name })
+		i := slices.IndexFunc(p.Changes, func(ch Change) bool { return ch.Figure == t.metric.Name })
 		if i < 0 {
 			continue
 		}
@@ -435,23 +457,35 @@ func (c *Comparison) judge(t Threshold) string {
 		if t.relative {
 			v = percent(ch.Old, ch.New)
 		}
-		if t.missedBy(v) {
-			if missed++; missed == 1 || t.worse(v, worstValue) {
-				worst, worstValue, point = ch, v, p.Point
-			}
+		switch {
+		case !t.missedBy(v):
+		case t.relative && !t.medians && !ch.Significant:
+			undecided.add(t, p.Point, ch, v)
+		default:
+			missed.add(t, p.Point, ch, v)
 		}
 	}
-	switch {
-	case measured == 0:
-		return fmt.Sprintf("threshold %s missed: no point of both runs has a %s", t.text, t.metric.name)
-	case missed == 0:
-		return ""
+	if measured == 0 {
+		c.Missed = append(c.Missed, fmt.Sprintf("threshold %s missed: no point of both runs has a %s", t.text, t.metric.Name))
 	}
-	return fmt.Sprintf("threshold %s missed by %d of %s, worst %s: %s to %s (%s; %s)", t.text, missed, plural(int64(measured), "point"), point,
-		formatQuantity(worst.quantity, worst.Old), formatQuantity(worst.quantity, worst.New), formatPercent(worst.Percent), worst.Test)
+	if missed.points > 0 {
+		c.Missed = append(c.Missed, missed.line(t, "missed", measured, ""))
+	}
+	if undecided.points > 0 {
+		because := ", could be chance"
+		if n := min(undecided.worst.OldN, undecided.worst.NewN); n < testableRepeats {
+			because = fmt.Sprintf(", and no test finds fewer than %d repeats a side significant", testableRepeats)
+		}
+		c.Undecided = append(c.Undecided, undecided.line(t, "undecided", measured, because))
+	}
 }
 
-func formatPercent(p *float64) string {
+// testableRepeats is the fewest repeats of both sides with which the Mann-Whitney test
+// can say anything: of 3 and 3, the most unlike order still has p = 2/20.
+const testableRepeats = 4
+
+// FormatPercent is a change with its sign; nil is one from zero.
+func FormatPercent(p *float64) string {
 	if p == nil {
 		return "from zero"
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
+	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
 )
 
 func compare(t *testing.T, old, new *reports.Document, thresholds ...string) *reports.Comparison {
@@ -38,7 +40,7 @@ func repeated(p50s ...float64) *reports.Document {
 		r.Parameters = map[string]any{"repeat": len(d.Results), "seed": p50}
 		d.Results = append(d.Results, r)
 	}
-	return d
+	return of(d)
 }
 
 func findChange(t *testing.T, c *reports.Comparison, figure string) reports.Change {
@@ -131,8 +133,8 @@ func TestComparePairs(t *testing.T) {
 		"rate":      func(r *reports.Result) { r.Rate = 20000 },
 		"arrivals":  func(r *reports.Result) { r.Arrivals = "poisson" },
 		"both ways": func(r *reports.Result) { r.Parameters = map[string]any{"bidirectional": true} },
-		"arm":       func(r *reports.Result) { r.HOL = &reports.HOL{Arm: reports.ArmTwoQP} },
-		"bulk":      func(r *reports.Result) { r.HOL = &reports.HOL{BulkSizeBytes: 1 << 20} },
+		"arm":       func(r *reports.Result) { r.Kind, r.Detail = kind("hol"), &holkind.HOL{Arm: holkind.ArmTwoQP} },
+		"bulk":      func(r *reports.Result) { r.Kind, r.Detail = kind("hol"), &holkind.HOL{BulkSizeBytes: 1 << 20} },
 	} {
 		d := repeated(100, 100)
 		alter(&d.Results[1])
@@ -165,8 +167,8 @@ func TestComparePairs(t *testing.T) {
 func TestComparePointNames(t *testing.T) {
 	d := repeated(100, 100, 100, 100)
 	d.Results[1].Rate, d.Results[1].Arrivals = 20_000, "poisson"
-	d.Results[2].HOL = &reports.HOL{Arm: reports.ArmTwoQP, BulkSizeBytes: 64, ProbeSizeBytes: 8, ProbeIntervalNs: 500_000}
-	d.Results[3].HOL = &reports.HOL{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 8}
+	d.Results[2].Kind, d.Results[2].Detail = kind("hol"), &holkind.HOL{Arm: holkind.ArmTwoQP, BulkSizeBytes: 64, ProbeSizeBytes: 8, ProbeIntervalNs: 500_000}
+	d.Results[3].Kind, d.Results[3].Detail = kind("hol"), &holkind.HOL{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 8}
 	var names []string
 	for _, p := range compare(t, d, d).Points {
 		names = append(names, p.Point)
@@ -200,9 +202,45 @@ func TestCompareThresholds(t *testing.T) {
 		{zero(), zero(), "errors>+10%", ""},
 		{repeated(100), repeated(100), "loaded.p99>+10%", "threshold loaded.p99>+10% missed: no point of both runs has a loaded.p99"},
 	} {
-		if got := strings.Join(compare(t, k.old, k.new, k.threshold).Missed, "\n"); got != k.want {
-			t.Errorf("%s: %q, want %q", k.threshold, got, k.want)
+		c, err := reports.Compare(k.old, k.new, []reports.Threshold{threshold(t, k.threshold).ByMedians()})
+		if err != nil {
+			t.Fatal(err)
 		}
+		if got := strings.Join(c.Missed, "\n"); got != k.want || len(c.Undecided) > 0 {
+			t.Errorf("%s: %q, want %q; undecided %q", k.threshold, got, k.want, c.Undecided)
+		}
+	}
+}
+
+// Evidence is both: a change that is beyond the limit, and that the test tells from chance.
+func TestThresholdTakesSizeAndSignificance(t *testing.T) {
+	base := repeated(100, 101, 102, 103, 104)
+	for _, k := range []struct {
+		name              string
+		old, new          *reports.Document
+		missed, undecided string
+	}{
+		{"large and significant", base, repeated(120, 121, 122, 123, 124), "(+19.61%; p=0.008 n=5)", ""},
+		{"significant and small", base, repeated(105, 106, 107, 108, 109), "", ""},
+		{"large, and could be chance", base, repeated(90, 95, 125, 126, 127), "", "(+22.55%; p=0.690 n=5, could be chance)"},
+		{"too few to tell", repeated(100, 101, 102), repeated(120, 121, 122), "", "no test finds fewer than 4 repeats a side significant"},
+		{"one each", repeated(100), repeated(120), "", "no test: one sample each, and no test finds"},
+		{"the fewest that tell", repeated(100, 101, 102, 103), repeated(120, 121, 122, 123), "p=0.029 n=4", ""},
+	} {
+		c := compare(t, k.old, k.new, "p50>+10%")
+		for _, got := range []struct {
+			what  string
+			lines []string
+			want  string
+		}{{"missed", c.Missed, k.missed}, {"undecided", c.Undecided, k.undecided}} {
+			if text := strings.Join(got.lines, "\n"); (text == "") != (got.want == "") || !strings.Contains(text, got.want) {
+				t.Errorf("%s: %s %q, want %q", k.name, got.what, text, got.want)
+			}
+		}
+	}
+	// An absolute limit is one of the new run: no chance makes it smaller.
+	if c := compare(t, base, repeated(90, 95, 125, 126, 127), "p50>110ns"); len(c.Missed) != 1 || len(c.Undecided) != 0 {
+		t.Errorf("absolute: missed %q, undecided %q", c.Missed, c.Undecided)
 	}
 }
 
@@ -218,13 +256,14 @@ func comparison(t *testing.T) *reports.Comparison {
 
 func TestCompareGolden(t *testing.T) {
 	c := comparison(t)
-	golden(t, "compare.txt", render(t, c.WriteText))
+	asText := func(w io.Writer) error { return textformat.WriteComparison(w, c) }
+	golden(t, "compare.txt", render(t, asText))
 	golden(t, "compare.json", render(t, c.WriteJSON))
 	var back reports.Comparison
 	if err := json.Unmarshal(render(t, c.WriteJSON), &back); err != nil || back.Schema != reports.CompareSchemaID {
 		t.Errorf("read back: %v, schema %q", err, back.Schema)
 	}
-	for name, write := range map[string]func(io.Writer) error{"text": c.WriteText, "json": c.WriteJSON} {
+	for name, write := range map[string]func(io.Writer) error{"text": asText, "json": c.WriteJSON} {
 		if err := write(brokenWriter{}); err == nil || !strings.HasSuffix(err.Error(), "disk full") {
 			t.Errorf("%s: error = %v, want the writer's", name, err)
 		}
@@ -240,7 +279,7 @@ func TestCompareLeavesDocumentsAlone(t *testing.T) {
 		t.Error("a document changed")
 	}
 	// And a document from a file gives the same as the one in memory.
-	read, err := reports.ReadDocument(bytes.NewReader(a))
+	read, err := reports.ReadDocument(bytes.NewReader(a), kinds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +300,7 @@ func TestRunsOfAScenarioAreNotRepeatsOfEachOther(t *testing.T) {
 	if len(c.Points) != 2 {
 		t.Errorf("%d points compared, want one a run", len(c.Points))
 	}
-	out := string(text(t, d, reports.TextOptions{}))
+	out := string(text(t, d, textformat.Options{}))
 	for _, want := range []string{"latency send, run pinned", "latency send, run free"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the text does not name %q:\n%s", want, out)

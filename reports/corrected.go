@@ -20,7 +20,7 @@ func (r *Recorder) Corrected(expectedIntervalNs int64) Latency {
 	if interval < 1 || r.Count() == 0 || r.sum.hi != 0 || r.sum.lo > math.MaxInt64/2 {
 		return r.Snapshot()
 	}
-	out := hdrhistogram.New(lowestNs, highestNs, digits)
+	out := hdrhistogram.New(LowestNs, HighestNs, Digits)
 	bars := r.hist.Distribution()
 	sum, squares := r.sum.float(), r.squares.float()
 	lowest := r.min
@@ -47,11 +47,12 @@ func (r *Recorder) Corrected(expectedIntervalNs int64) Latency {
 		l.ExpectedIntervalNs = interval
 		return l
 	}
-	l := summarise(out, lowest, r.max)
+	l := Summarise(out, lowest, r.max)
 	n := float64(l.Count)
 	l.Mean = sum / n
 	l.StdDev = math.Sqrt(max(0, squares/n-l.Mean*l.Mean))
 	l.Clamped = r.clamped
+	l.bound(r.unfinished, r.longest)
 	l.ExpectedIntervalNs = interval
 	return l
 }

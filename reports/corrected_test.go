@@ -14,7 +14,7 @@ func TestCorrectedEqualsHdrHistogram(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		samples := rapid.SliceOfN(rapid.Int64Range(0, 2047), 1, 50).Draw(t, "samples")
 		interval := rapid.Int64Range(1, 2500).Draw(t, "interval")
-		want := hdrhistogram.New(lowestNs, highestNs, digits)
+		want := hdrhistogram.New(LowestNs, HighestNs, Digits)
 		for _, ns := range samples {
 			if err := want.RecordCorrectedValue(ns, interval); err != nil {
 				t.Fatal(err)
@@ -45,13 +45,13 @@ func TestCountingMissedEqualsInserting(t *testing.T) {
 		v := rapid.Int64Range(2, 40_000_000).Draw(t, "v")
 		interval := rapid.Int64Range(max(1, v/100_000), v/2+1).Draw(t, "interval")
 		steps := v/interval - 1
-		one := hdrhistogram.New(lowestNs, highestNs, digits)
+		one := hdrhistogram.New(LowestNs, HighestNs, Digits)
 		for k := int64(1); k <= steps; k++ {
 			if err := one.RecordValues(v-k*interval, 3); err != nil {
 				t.Fatal(err)
 			}
 		}
-		got := hdrhistogram.New(lowestNs, highestNs, digits)
+		got := hdrhistogram.New(LowestNs, HighestNs, Digits)
 		countMissed(got, record(v).hist.Distribution(), v, interval, steps, 3)
 		if !got.Equals(one) {
 			t.Errorf("v %d interval %d: %d inserted, want %d", v, interval, got.TotalCount(), one.TotalCount())
@@ -62,11 +62,11 @@ func TestCountingMissedEqualsInserting(t *testing.T) {
 // A minute against a nanosecond is 6·10^10 missed samples: this test would not
 // end if they were inserted one by one.
 func TestCorrectionOfAnAbsurdInterval(t *testing.T) {
-	l := record(2300, highestNs).Corrected(1)
-	near(t, "count", float64(l.Count), highestNs, 0.001)
-	near(t, "p50", l.P50, highestNs/2, 0.002)
-	near(t, "mean", l.Mean, highestNs/2, 0.002)
-	near(t, "stddev", l.StdDev, highestNs/math.Sqrt(12), 0.002)
+	l := record(2300, HighestNs).Corrected(1)
+	near(t, "count", float64(l.Count), HighestNs, 0.001)
+	near(t, "p50", l.P50, HighestNs/2, 0.002)
+	near(t, "mean", l.Mean, HighestNs/2, 0.002)
+	near(t, "stddev", l.StdDev, HighestNs/math.Sqrt(12), 0.002)
 }
 
 func TestNothingMissedNothingChanged(t *testing.T) {

@@ -3,6 +3,8 @@ package reports
 import (
 	"maps"
 	"slices"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // Counters is what the devices of both sides counted in the measured phase: the
@@ -19,18 +21,25 @@ type DeviceCounters struct {
 	Device   string           `json:"device"`
 	Port     int              `json:"port,omitempty"`
 	Counters map[string]int64 `json:"counters"`
+
+	// Detail: they say how the work was done, not that something was wrong. The text
+	// has them on request.
+	Detail bool `json:"detail,omitempty"`
+	// Process: each process counts for itself, so that the same name at both sides is
+	// not the same device.
+	Process bool `json:"process,omitempty"`
 }
 
-// name is the device with its port.
-func (c *DeviceCounters) name() string {
+// Name is the device with its port.
+func (c *DeviceCounters) Name() string {
 	if c.Port == 0 {
 		return c.Device
 	}
-	return c.Device + "/" + integer(int64(c.Port))
+	return c.Device + "/" + view.Integer(int64(c.Port))
 }
 
-// moved lists the counters in the order of their names, or only those that changed.
-func (c *DeviceCounters) moved(all bool) []string {
+// Moved lists the counters in the order of their names, or only those that changed.
+func (c *DeviceCounters) Moved(all bool) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.Counters)), func(name string) bool { return !all && c.Counters[name] == 0 })
 }
 
@@ -43,7 +52,7 @@ func CounterChanges(before, after []DeviceCounters) []DeviceCounters {
 		if i < 0 {
 			continue
 		}
-		d := DeviceCounters{Device: b.Device, Port: b.Port, Counters: map[string]int64{}}
+		d := DeviceCounters{Device: b.Device, Port: b.Port, Detail: b.Detail, Process: b.Process, Counters: map[string]int64{}}
 		for name, v := range b.Counters {
 			if was, ok := before[i].Counters[name]; ok {
 				d.Counters[name] = v - was
@@ -56,24 +65,24 @@ func CounterChanges(before, after []DeviceCounters) []DeviceCounters {
 	return out
 }
 
-// shared tells whether both sides have the device.
-func (c *Counters) shared(d *DeviceCounters) bool {
+// Shared tells whether both sides have the device.
+func (c *Counters) Shared(d *DeviceCounters) bool {
 	in := func(list []DeviceCounters) bool {
 		return slices.ContainsFunc(list, func(o DeviceCounters) bool { return o.Device == d.Device && o.Port == d.Port })
 	}
-	return in(c.Client) && in(c.Server)
+	return !d.Process && in(c.Client) && in(c.Server)
 }
 
-// sides are the devices of a result with their side.
-func (c *Counters) sides() []struct {
-	side    string
-	devices []DeviceCounters
-} {
+// deviceSide is the devices of one side.
+type deviceSide struct {
+	Side    string
+	Devices []DeviceCounters
+}
+
+// Sides are the devices of a result with their side.
+func (c *Counters) Sides() []deviceSide {
 	if c == nil {
 		return nil
 	}
-	return []struct {
-		side    string
-		devices []DeviceCounters
-	}{{"client", c.Client}, {"server", c.Server}}
+	return []deviceSide{{"client", c.Client}, {"server", c.Server}}
 }

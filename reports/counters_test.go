@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	pages "github.com/rdmaperf/rdmaperf/reports/page"
+	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
 
@@ -20,13 +22,13 @@ func TestCountersAreShown(t *testing.T) {
 	tcp := []reports.DeviceCounters{{Device: "kernel TCP (all connections)", Counters: map[string]int64{"RetransSegs": 0}}}
 	d.Results[1].Counters = &reports.Counters{Client: tcp, Server: tcp}
 	reporttest.Validate(t, encode(t, d))
-	golden(t, "text-counters.txt", text(t, d, reports.TextOptions{}))
-	golden(t, "text-counters-all.txt", text(t, d, reports.TextOptions{Counters: true}))
+	golden(t, "text-counters.txt", text(t, d, textformat.Options{}))
+	golden(t, "text-counters-all.txt", text(t, d, textformat.Options{Counters: true}))
 	d.ServerEnvironment = &d.Environment
-	if out := string(text(t, d, reports.TextOptions{Counters: true, Width: 200})); !strings.Contains(out, "client kernel TCP") || !strings.Contains(out, "server kernel TCP") {
+	if out := string(text(t, d, textformat.Options{Counters: true, Width: 200})); !strings.Contains(out, "client kernel TCP") || !strings.Contains(out, "server kernel TCP") {
 		t.Errorf("two machines are shown as one:\n%s", out)
 	}
-	p := page(t, reports.HTMLOptions{}, d)
+	p := page(t, pages.Options{}, d)
 	for _, want := range []string{"Latency send: device counters that moved", ">mlx5_0/1<", ">19200000<", "! reset, -5", ">rxe0/1<"} {
 		if !strings.Contains(p, want) {
 			t.Errorf("the page lacks %q", want)

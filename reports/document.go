@@ -3,7 +3,7 @@ package reports
 import (
 	_ "embed"
 	"errors"
-	"math"
+	"slices"
 	"time"
 )
 
@@ -53,9 +53,29 @@ type Document struct {
 	Error   *RunError `json:"error,omitempty"`
 	Results []Result  `json:"results"`
 
+	// Published are figures of others beside them, never mixed with what was measured.
+	Published []Published `json:"published,omitempty"`
+
 	// Repeats are the means of points that were measured several times, as
 	// SummariseRepeats makes them; the text and the page make their own.
 	Repeats []RepeatSummary `json:"repeats,omitempty"`
+}
+
+// Published is a table of somebody else's figures, as text with its source.
+type Published struct {
+	Title   string     `json:"title"`
+	Source  string     `json:"source"`
+	Columns []string   `json:"columns"`
+	Rows    [][]string `json:"rows"`
+}
+
+// AddPublished adds tables, each once.
+func (d *Document) AddPublished(all []Published) {
+	for _, p := range all {
+		if !slices.ContainsFunc(d.Published, func(o Published) bool { return o.Title == p.Title }) {
+			d.Published = append(d.Published, p)
+		}
+	}
 }
 
 // RunError says why a run ended early.
@@ -104,8 +124,15 @@ type Result struct {
 	// Rate is the offered load of an open loop in operations a second, and Arrivals
 	// how they are spread: constant or poisson. Latency counts from the intended
 	// starts then. A closed loop has neither.
-	Rate     float64 `json:"rate,omitempty"`
-	Arrivals string  `json:"arrivals,omitempty"`
+	// Impairment is what a path between the ends did to packets, such as loss=1%.
+	Impairment string `json:"impairment,omitempty"`
+	// AppWorkNs is what the receiving application computes for each message, in ns.
+	AppWorkNs int64   `json:"app_work_ns,omitempty"`
+	Rate      float64 `json:"rate,omitempty"`
+	Arrivals  string  `json:"arrivals,omitempty"`
+
+	// OpenLoop says what of the offered load was done; nil for a closed loop.
+	OpenLoop *OpenLoop `json:"open_loop,omitempty"`
 
 	// Repeat counts the measurements of one point from 1, when there are several.
 	Repeat int `json:"repeat,omitempty"`
@@ -113,10 +140,17 @@ type Result struct {
 	// MeasuredBy is the side whose clock was read: client, server or both.
 	MeasuredBy string `json:"measured_by,omitempty"`
 
-	DurationNs int64 `json:"duration_ns"` // of the measured window, without warm-up
-	Operations int64 `json:"operations"`  // completed inside the window
-	Errors     int64 `json:"errors"`
-	Verified   bool  `json:"verified"` // every byte was compared, outside the window
+	Started    time.Time `json:"started,omitzero"` // when the measured window began
+	DurationNs int64     `json:"duration_ns"`      // of the measured window, without warm-up
+	Operations int64     `json:"operations"`       // completed inside the window
+	Errors     int64     `json:"errors"`
+	Verified   bool      `json:"verified"` // what was compared, as Verification says, was right
+
+	// Disturbance says what the machine did meanwhile; nil where nobody looked.
+	Disturbance *Disturbance `json:"disturbance,omitempty"`
+
+	// Verification says how much that is; nil where the workload does not count it.
+	Verification *Verification `json:"verification,omitempty"`
 
 	Latency          *Latency    `json:"latency,omitempty"`
 	LatencyCorrected *Latency    `json:"latency_corrected,omitempty"` // closed loop, coordinated omission undone
@@ -126,30 +160,13 @@ type Result struct {
 
 	// RawSamples says where every single latency is, when they were asked for.
 	RawSamples []RawSamples `json:"raw_samples,omitempty"`
-	HOL        *HOL         `json:"hol,omitempty"`
 
-	// Bidirectional has each direction of a throughput in both directions; then
-	// Throughput and Operations are the sums, and DurationNs is the longer window.
-	Bidirectional *Bidirectional `json:"bidirectional,omitempty"`
-
-	// Connect has the stages of connection set-up; Latency is from the start to the
-	// end of the first round trip then, and Throughput counts connections.
-	Connect *Connect `json:"connect,omitempty"`
-
-	// Incast has the clients' shares of the throughput.
-	Incast *Incast `json:"incast,omitempty"`
-
-	// ParamServer is a training with one parameter server.
-	ParamServer *ParamServer `json:"param_server,omitempty"`
-
-	// Starvation is two classes on one QP.
-	Starvation *Starvation `json:"starvation,omitempty"`
-
-	// RPC is a workload of calls.
-	RPC *RPC `json:"rpc,omitempty"`
-
-	// KV is the key-value workload.
-	KV *KV `json:"kv,omitempty"`
+	// Kind describes the workload, and Detail is what only its results have; a
+	// document holds it under names of the kind's. Both are nil for a workload that
+	// the reader was not told of, whose members Others keeps.
+	Kind   *Kind   `json:"-"`
+	Detail any     `json:"-"`
+	Others Members `json:"others,omitempty"`
 
 	CPU      *CPU      `json:"cpu,omitempty"`
 	Counters *Counters `json:"counters,omitempty"`
@@ -198,46 +215,6 @@ func NewThroughput(bytes, operations int64, window time.Duration) *Throughput {
 	return &Throughput{BytesPerSecond: float64(bytes) / s, OperationsPerSecond: float64(operations) / s}
 }
 
-// Values of HOL.Arm.
-const (
-	ArmSameQP     = "same-qp"     // probes and bulk share one QP
-	ArmTwoQP      = "two-qp"      // probes have a QP of their own on the same device
-	ArmAppSlicing = "app-slicing" // one QP, and the application cuts the bulk itself
-)
-
-// HOL is the head-of-line measurement: small probes beside one bulk stream, on
-// the same QP unless Arm says otherwise. A probe's latency is its full round trip,
-// from the intended start when there is an interval.
-type HOL struct {
-	Arm                      string  `json:"arm,omitempty"` // one of those above
-	BulkSizeBytes            int64   `json:"bulk_size_bytes"`
-	ProbeSizeBytes           int64   `json:"probe_size_bytes"`
-	ProbeIntervalNs          int64   `json:"probe_interval_ns,omitempty"`
-	ProbeAlone               Latency `json:"probe_alone"`
-	ProbeLoaded              Latency `json:"probe_loaded"`
-	BulkAloneBytesPerSecond  float64 `json:"bulk_alone_bytes_per_second"`
-	BulkLoadedBytesPerSecond float64 `json:"bulk_loaded_bytes_per_second"`
-
-	// Of ArmAppSlicing: bytes of a slice, and how many the application keeps
-	// outstanding.
-	AppSliceBytes int64 `json:"app_slice_bytes,omitempty"`
-	AppWindow     int   `json:"app_window,omitempty"`
-}
-
-// Bidirectional is what each side sent while the other did.
-type Bidirectional struct {
-	FromClient Direction `json:"from_client"`
-	FromServer Direction `json:"from_server"`
-}
-
-// Direction is one side's stream over its own window, by its own clock.
-type Direction struct {
-	Operations          int64   `json:"operations"`
-	DurationNs          int64   `json:"duration_ns"`
-	BytesPerSecond      float64 `json:"bytes_per_second"`
-	OperationsPerSecond float64 `json:"operations_per_second"`
-}
-
 // CPU is the processor time both sides used inside the window, in seconds. Of LabelMem
 // both are those of the one process.
 type CPU struct {
@@ -257,6 +234,3 @@ type GC struct {
 	ClientAllocations int64 `json:"client_allocations"`
 	ServerAllocations int64 `json:"server_allocations"`
 }
-
-// finite reports whether v can stand in JSON and in a table.
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -27,6 +27,54 @@ func (d Document) MarshalJSON() ([]byte, error) {
 	return json.Marshal(p)
 }
 
+// MarshalJSON puts the members of the detail, and those that no kind took, among
+// those of the result.
+func (r Result) MarshalJSON() ([]byte, error) {
+	type plain Result
+	var m Members
+	if r.Detail != nil && r.Kind != nil {
+		own, err := r.Kind.JSON.Encode(r.Detail)
+		if err != nil {
+			return nil, err
+		}
+		m = own
+	}
+	r.Others = append(m, r.Others...)
+	return inline(plain(r), "others", r.Others)
+}
+
+// UnmarshalJSON keeps all members that it does not know for the kind.
+func (r *Result) UnmarshalJSON(b []byte) error {
+	type plain Result
+	others, err := outline(b, (*plain)(r))
+	r.Others = others
+	return err
+}
+
+// resolve finds the kind of a result that was read, and its detail among the other
+// members: the kind of its workload, else one whose members are all there.
+func (r *Result) resolve(kinds []*Kind) error {
+	var match *Kind
+	for _, k := range kinds {
+		here := r.Others.has(k.JSON.Names)
+		switch {
+		case k.Workload == r.Workload && (k.Bare || here):
+			match = k
+		case here && (match == nil || match.Workload != r.Workload && len(k.JSON.Names) > len(match.JSON.Names)):
+			match = k
+		}
+	}
+	if r.Kind = match; match == nil || !r.Others.has(match.JSON.Names) {
+		return nil
+	}
+	detail, err := match.JSON.Decode(r.Others)
+	if err != nil {
+		return err
+	}
+	r.Detail, r.Others = detail, r.Others.without(match.JSON.Names)
+	return nil
+}
+
 // WriteJSON writes the document, indented and with a final newline. It writes
 // nothing when a value has no JSON form, such as NaN.
 func (d *Document) WriteJSON(w io.Writer) error {
@@ -48,7 +96,7 @@ func (d *Document) WriteFile(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFileAtomic(path, b); err != nil {
+	if err := WriteFileAtomic(path, b); err != nil {
 		return fmt.Errorf("write result document %s: %w", path, err)
 	}
 	return nil
@@ -62,7 +110,9 @@ func (d *Document) encode() ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-func writeFileAtomic(path string, b []byte) (err error) {
+// WriteFileAtomic writes a file so that a reader sees the old content or the new one.
+// What exists and is not a regular file is written through.
+func WriteFileAtomic(path string, b []byte) (err error) {
 	switch info, statErr := os.Lstat(path); {
 	case statErr == nil && !info.Mode().IsRegular():
 		return writeThrough(path, b)
@@ -109,8 +159,9 @@ func writeThrough(path string, b []byte) error {
 
 // ReadDocument reads one document and nothing after it. It is strict about the
 // schema's name, since another version may mean other things by the same words,
-// and lenient about fields it does not know, since fields may be added.
-func ReadDocument(r io.Reader) (*Document, error) {
+// and lenient about fields it does not know, since fields may be added. Results
+// are of the given kinds; of others they keep what all results have.
+func ReadDocument(r io.Reader, kinds []*Kind) (*Document, error) {
 	b, err := io.ReadAll(r)
 	if err != nil {
 		return nil, fmt.Errorf("read result document: %w", err)
@@ -128,6 +179,11 @@ func ReadDocument(r io.Reader) (*Document, error) {
 	d := new(Document)
 	if err := json.Unmarshal(b, d); err != nil {
 		return nil, fmt.Errorf("read result document: %w", err)
+	}
+	for i := range d.Results {
+		if err := d.Results[i].resolve(kinds); err != nil {
+			return nil, fmt.Errorf("read result document: result %d: %w", i, err)
+		}
 	}
 	return d, nil
 }

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // Version names the release and is set by the linker (-X). When it is empty the
@@ -24,7 +26,9 @@ var Version string
 // field that could not be found out is empty and absent from the document,
 // except for those the schema requires.
 type Environment struct {
-	Version    string   `json:"version"` // of rdmaperf
+	Version    string   `json:"version"`          // of rdmaperf
+	Commit     string   `json:"commit,omitempty"` // of the source, "+dirty" behind it where it had changes
+	Build      string   `json:"build,omitempty"`  // how the binary was made: "cgo, GOAMD64=v1"
 	Go         string   `json:"go"`
 	OS         string   `json:"os,omitempty"`
 	Arch       string   `json:"arch,omitempty"`
@@ -44,8 +48,27 @@ type Environment struct {
 
 	GOMAXPROCS int    `json:"gomaxprocs,omitempty"`
 	GOGC       string `json:"gogc,omitempty"` // percent, or off
+	// Wakeup is how long this machine takes to wake a thread; nil: not measured. A stack
+	// that sleeps pays it for every message that finds it asleep.
+	Wakeup *Wakeup `json:"wakeup,omitempty"`
+	// Awake says what kept the CPUs from falling asleep, where that was asked for.
+	Awake string `json:"awake,omitempty"`
+
 	// Details holds what only the caller knows, such as driver and firmware.
 	Details map[string]string `json:"details,omitempty"`
+}
+
+// Wakeup is the time from before the write to an eventfd until the thread that waited for
+// it, on another CPU where there is one, has read the clock, in nanoseconds.
+type Wakeup struct {
+	P50     float64 `json:"p50"`
+	P99     float64 `json:"p99"`
+	Samples int     `json:"samples"`
+}
+
+// String reads "wakes a thread in 24.1 us, p99 80.3 us".
+func (w *Wakeup) String() string {
+	return "wakes a thread in " + view.Usec(w.P50) + " us, p99 " + view.Usec(w.P99) + " us"
 }
 
 // Collect describes this process and its machine. It reads a few files and is
@@ -56,6 +79,8 @@ func Collect() Environment { return collect(os.DirFS("/")) }
 func collect(root fs.FS) Environment {
 	e := Environment{
 		Version:    version(),
+		Commit:     commit(buildSettings()),
+		Build:      build(buildSettings()),
 		Go:         runtime.Version(),
 		OS:         runtime.GOOS,
 		Arch:       runtime.GOARCH,

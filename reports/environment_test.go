@@ -33,7 +33,7 @@ func TestEnvironmentOfAKnownMachine(t *testing.T) {
 	}))
 	limit := int64(8388608)
 	want := Environment{
-		Version: got.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+		Version: got.Version, Commit: got.Commit, Build: got.Build, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
 		Hostname: "node7", Kernel: "6.12.9-rt1", CPU: "Fast CPU: v2 @ 3 GHz", CPUs: runtime.NumCPU(),
 		Hypervisor: true, Governors: []string{"performance", "powersave"}, NUMANodes: 2, Clock: "tsc",
 		MemoryBytes: 24684092 << 10, MemlockBytes: &limit, GOMAXPROCS: runtime.GOMAXPROCS(0), GOGC: got.GOGC,

@@ -1,6 +1,8 @@
 package reports
 
-import "errors"
+import (
+	"errors"
+)
 
 // Exit codes of the command line. They are part of its interface.
 const (
@@ -11,6 +13,8 @@ const (
 	ExitCorruption int = 4  // data arrived changed
 	ExitPeer       int = 5  // the peer is unreachable or incompatible
 	ExitNotRun     int = 77 // not run: no device or no such capability
+
+	ExitInterrupted int = 130 // ended by Ctrl-C, 128 and the signal as shells count (bash(1)); 143 and 129 for SIGTERM and SIGHUP
 )
 
 // ExitError is an error that knows its exit code. Operation says what was being

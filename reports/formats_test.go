@@ -11,16 +11,21 @@ import (
 	"unicode"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	csvformat "github.com/rdmaperf/rdmaperf/reports/render/csv"
+	"github.com/rdmaperf/rdmaperf/reports/render/hlog"
+	perftestformat "github.com/rdmaperf/rdmaperf/reports/render/perftest"
+	metrics "github.com/rdmaperf/rdmaperf/reports/render/prometheus"
+	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
 )
 
 func perftest(t *testing.T, d *reports.Document, gbits bool) []byte {
 	t.Helper()
-	return render(t, func(w io.Writer) error { return reports.WritePerftest(w, d, gbits) })
+	return render(t, func(w io.Writer) error { return perftestformat.Write(w, d, gbits) })
 }
 
 func comma(t *testing.T, d *reports.Document) []byte {
 	t.Helper()
-	return render(t, func(w io.Writer) error { return reports.WriteCSV(w, d) })
+	return render(t, func(w io.Writer) error { return csvformat.Write(w, d, kinds) })
 }
 
 // formatsDocument has a row of every kind: with histogram, without, head-of-line, open loop.
@@ -34,7 +39,7 @@ func formatsDocument() *reports.Document {
 	faster := open
 	faster.Rate = 40_000
 	d.Results = append(d.Results, open, faster)
-	return d
+	return of(d)
 }
 
 func TestFormatsGolden(t *testing.T) {
@@ -150,7 +155,7 @@ func TestFormatsPrintNoNaNAndNoControlCharacters(t *testing.T) {
 			}
 		}
 	}
-	for name, err := range map[string]error{"perftest": reports.WritePerftest(brokenWriter{}, d, false), "csv": reports.WriteCSV(brokenWriter{}, d)} {
+	for name, err := range map[string]error{"perftest": perftestformat.Write(brokenWriter{}, d, false), "csv": csvformat.Write(brokenWriter{}, d, kinds)} {
 		if err == nil || !strings.HasSuffix(err.Error(), "disk full") {
 			t.Errorf("%s: error = %v, want the writer's", name, err)
 		}
@@ -159,16 +164,12 @@ func TestFormatsPrintNoNaNAndNoControlCharacters(t *testing.T) {
 
 // Whatever can be read can be printed, compared and exported, or is refused.
 func FuzzFormats(f *testing.F) {
-	for _, d := range []*reports.Document{goldenDocument(), histogramDocument(), formatsDocument()} {
-		var b bytes.Buffer
-		if err := d.WriteJSON(&b); err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b.Bytes())
+	for _, b := range fuzzDocuments(f, goldenDocument(), histogramDocument(), formatsDocument()) {
+		f.Add(b)
 	}
 	f.Add([]byte(`{"schema":"rdmaperf/v1","results":[{"operations":1,"latency":{"count":-1,"p50":1.7e308,"p99":-1},"hol":{},"throughput":null},{"size_bytes":-9223372036854775808}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d, err := reports.ReadDocument(bytes.NewReader(b))
+		d, err := reports.ReadDocument(bytes.NewReader(b), kinds)
 		if err != nil {
 			return
 		}
@@ -186,14 +187,14 @@ func FuzzFormats(f *testing.F) {
 				t.Errorf("a run is not like itself: %v", c.Unlike)
 			}
 			if c.WriteJSON(io.Discard) == nil {
-				render(t, c.WriteText)
+				render(t, func(w io.Writer) error { return textformat.WriteComparison(w, c) })
 			}
 		}
-		if g, err := reports.Gather(d); err == nil {
+		if g, err := metrics.Gather(d, kinds); err == nil {
 			if _, err := g.Gather(); err != nil {
 				t.Error(err)
 			}
 		}
-		reports.WriteHistogramLog(io.Discard, d)
+		hlog.WriteLog(io.Discard, d)
 	})
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
+	"github.com/rdmaperf/rdmaperf/reports/render/hlog"
 )
 
 // recorded makes a set of samples with its histogram.
@@ -55,11 +57,11 @@ func histogramDocument() *reports.Document {
 	d.Results[0].LatencyCorrected = recorded(1, 2, 3)
 	hol := result("tcp", "write", recorded(1))
 	hol.Workload, hol.Latency = "hol", nil
-	hol.HOL = &reports.HOL{Arm: reports.ArmTwoQP, ProbeAlone: *recorded(700, 800), ProbeLoaded: *recorded(9000, 90_000)}
+	hol.Kind, hol.Detail = kind("hol"), &holkind.HOL{Arm: holkind.ArmTwoQP, ProbeAlone: *recorded(700, 800), ProbeLoaded: *recorded(9000, 90_000)}
 	open := result("tcp", "read", recorded(5000, 6000))
 	open.Repeat, open.Rate, open.Arrivals, open.LatencyService = 3, 20_000, "constant", recorded(4000, 4500)
 	d.Results = append(d.Results, hol, open)
-	return d
+	return of(d)
 }
 
 type tagged struct {
@@ -86,7 +88,7 @@ func readLog(t *testing.T, b []byte) []tagged {
 // What a public reader finds in the files is what was recorded.
 func TestHistogramFilesAreReadBack(t *testing.T) {
 	d, dir := histogramDocument(), t.TempDir()
-	names, err := reports.WriteHistogramFiles(dir, d)
+	names, err := hlog.WriteFiles(dir, d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +100,8 @@ func TestHistogramFilesAreReadBack(t *testing.T) {
 		{"latency-iwarp_crc__fast_-send-4K-corrected", "iwarp(crc__fast)/send/4K/corrected", d.Results[0].LatencyCorrected},
 		{"latency-tcp-send-4K", "tcp/send/4K", d.Results[1].Latency},
 		{"latency-tcp-send-4K-2", "tcp/send/4K", d.Results[2].Latency},
-		{"hol-tcp-write-4K-two-qp-probe-alone", "tcp/write/4K/two-qp/probe-alone", &d.Results[3].HOL.ProbeAlone},
-		{"hol-tcp-write-4K-two-qp-probe-loaded", "tcp/write/4K/two-qp/probe-loaded", &d.Results[3].HOL.ProbeLoaded},
+		{"hol-tcp-write-4K-two-qp-probe-alone", "tcp/write/4K/two-qp/probe-alone", &holkind.Of(&d.Results[3]).ProbeAlone},
+		{"hol-tcp-write-4K-two-qp-probe-loaded", "tcp/write/4K/two-qp/probe-loaded", &holkind.Of(&d.Results[3]).ProbeLoaded},
 		{"latency-tcp-read-4K-rate20000-repeat3", "tcp/read/4K/rate20000/repeat3", d.Results[4].Latency},
 		{"latency-tcp-read-4K-rate20000-service-repeat3", "tcp/read/4K/rate20000/service/repeat3", d.Results[4].LatencyService},
 	}
@@ -158,7 +160,7 @@ func checkPercentiles(t *testing.T, name, text string, h *hdrhistogram.Histogram
 func TestHistogramLogGolden(t *testing.T) {
 	d := histogramDocument()
 	var b bytes.Buffer
-	if err := reports.WriteHistogramLog(&b, d); err != nil {
+	if err := hlog.WriteLog(&b, d); err != nil {
 		t.Fatal(err)
 	}
 	if got := readLog(t, b.Bytes()); len(got) != 8 {
@@ -168,7 +170,7 @@ func TestHistogramLogGolden(t *testing.T) {
 	payload := regexp.MustCompile(`(?m),HIST[A-Za-z0-9+/=]+$`)
 	golden(t, "histograms.hlog", payload.ReplaceAll(b.Bytes(), []byte(",HIST…")))
 	b.Reset()
-	if err := reports.WriteHistogramPercentiles(&b, d.Results[0].Latency); err != nil {
+	if err := hlog.WritePercentiles(&b, d.Results[0].Latency); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "stalled.hgrm", b.Bytes())
@@ -177,18 +179,38 @@ func TestHistogramLogGolden(t *testing.T) {
 // A result without its histogram has no file; a broken one is an error.
 func TestHistogramFilesNeedHistograms(t *testing.T) {
 	d := goldenDocument()
-	names, err := reports.WriteHistogramFiles(t.TempDir(), d)
+	names, err := hlog.WriteFiles(t.TempDir(), d)
 	if err != nil || len(names) != 0 {
 		t.Errorf("names %q, error %v, want neither", names, err)
 	}
 	d.Results[0].Latency.HDR = "HISTbroken"
-	if _, err := reports.WriteHistogramFiles(t.TempDir(), d); err == nil {
+	if _, err := hlog.WriteFiles(t.TempDir(), d); err == nil {
 		t.Error("a broken histogram is no error")
 	}
-	if err := reports.WriteHistogramLog(brokenWriter{}, histogramDocument()); err == nil || !strings.HasSuffix(err.Error(), "disk full") {
+	if err := hlog.WriteLog(brokenWriter{}, histogramDocument()); err == nil || !strings.HasSuffix(err.Error(), "disk full") {
 		t.Errorf("error = %v, want the writer's", err)
 	}
-	if _, err := reports.WriteHistogramFiles(filepath.Join(t.TempDir(), "none"), histogramDocument()); err == nil {
+	if _, err := hlog.WriteFiles(filepath.Join(t.TempDir(), "none"), histogramDocument()); err == nil {
 		t.Error("a missing directory is no error")
+	}
+}
+
+// Points lie one behind another in a viewer of logs, not all at the start of the run.
+func TestHistogramLogHasStartsOfPoints(t *testing.T) {
+	d := histogramDocument()
+	for i := range d.Results {
+		d.Results[i].Started = d.Started.Add(time.Duration(10*(i+1)) * time.Second)
+	}
+	var log bytes.Buffer
+	if err := hlog.WriteLog(&log, d); err != nil {
+		t.Fatal(err)
+	}
+	starts := map[string]int64{}
+	for _, l := range readLog(t, log.Bytes()) {
+		starts[l.tag] = l.h.StartTimeMs() - d.Started.UnixMilli()/1000*1000
+	}
+	part := d.Started.UnixMilli() % 1000
+	if got, other := starts["iwarp(crc__fast)/send/4K"], starts["tcp/read/4K/rate20000/repeat3"]; got%100_000-part != 10_000 || other%100_000-part != 50_000 {
+		t.Errorf("starts %v, want 10 and 50 s behind the run's", starts)
 	}
 }

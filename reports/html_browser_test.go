@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
+	pages "github.com/rdmaperf/rdmaperf/reports/page"
 )
 
 // dumpDOM loads a page in a real browser and returns the document after its
@@ -51,7 +53,7 @@ func dumpDOM(t *testing.T, page string) (dom, log string) {
 
 func TestBrowserRunsOnlyThePagesOwnScript(t *testing.T) {
 	t.Parallel()
-	p := page(t, reports.HTMLOptions{Conformance: records(t)}, showcase())
+	p := page(t, pages.Options{Conformance: records(t)}, showcase())
 	dom, log := dumpDOM(t, p)
 	if strings.Contains(log, "Content Security Policy") || strings.Contains(log, "Uncaught") {
 		t.Errorf("the browser complains:\n%s", log)
@@ -66,7 +68,7 @@ func TestBrowserRunsOnlyThePagesOwnScript(t *testing.T) {
 // A hostile name must not run, whatever the policy: here there is none.
 func TestBrowserRunsNothingThatOthersWrote(t *testing.T) {
 	t.Parallel()
-	p := page(t, reports.HTMLOptions{}, hostileDocument())
+	p := page(t, pages.Options{}, hostileDocument())
 	p = strings.Replace(p, "Content-Security-Policy", "X-None", 1)
 	p = strings.Replace(p, "<head>", `<head><script>window.alert = function () { document.documentElement.setAttribute("data-hit", "1"); };</script>`, 1)
 	dom, _ := dumpDOM(t, p)
@@ -106,12 +108,12 @@ addEventListener("load", function () {
 func TestBrowserOnAPhoneWithScriptsAndWithout(t *testing.T) {
 	t.Parallel()
 	const width = 360
-	p := page(t, reports.HTMLOptions{Conformance: records(t)}, showcase())
+	p := page(t, pages.Options{Conformance: records(t)}, showcase())
 	frames := ""
 	for _, f := range []struct{ id, attributes, page string }{
 		{"on", "", p},
 		{"off", `sandbox="allow-same-origin"`, p}, // allow-scripts is not given
-		{"hostile", "", page(t, reports.HTMLOptions{}, hostileDocument())},
+		{"hostile", "", page(t, pages.Options{}, hostileDocument())},
 	} {
 		frames += fmt.Sprintf(`<iframe id="%s" %s width="%d" height="700" frameborder="0" srcdoc="%s"></iframe>`, f.id, f.attributes, width, html.EscapeString(f.page))
 	}
@@ -152,7 +154,7 @@ func TestBrowserOnAPhoneWithScriptsAndWithout(t *testing.T) {
 func longNames() *reports.Document {
 	d := callDocument()
 	for i := range d.Results {
-		if d.Results[i].RPC.Form == "tcp" {
+		if callskind.Of(&d.Results[i]).Form == "tcp" {
 			d.Results[i].Stack, d.Results[i].Transport = "grpc(tcp,best,read=1M,write=1M,window=64M,workers=2)", "grpc(tcp,best,window=64M)"
 		}
 		r := d.Results[i]
@@ -163,7 +165,7 @@ func longNames() *reports.Document {
 		r.Stack = strings.NewReplacer("(strict,", "(strict,sends=slice,window=256KiB,", "(crc)", "(crc,sndbuf=256K,rcvbuf=256K,markers,rev2)").Replace(r.Stack)
 		d.Results = append(d.Results, r)
 	}
-	return d
+	return of(d)
 }
 
 // probeTexts reports the texts of drawings that leave their drawing or lie on another
@@ -194,7 +196,7 @@ func TestBrowserTextsHaveTheirPlaces(t *testing.T) {
 	t.Parallel()
 	frames := ""
 	for id, docs := range map[string][]*reports.Document{"showcase": {showcase()}, "long": {longNames()}, "two": {longNames(), longNames()}} {
-		p := page(t, reports.HTMLOptions{Names: []string{"before.json", "a-month-later/after.json"}[:len(docs)]}, docs...)
+		p := page(t, pages.Options{Names: []string{"before.json", "a-month-later/after.json"}[:len(docs)]}, docs...)
 		frames += fmt.Sprintf(`<iframe id="%s" width="1200" height="700" frameborder="0" srcdoc="%s"></iframe>`, id, html.EscapeString(p))
 	}
 	dom, _ := dumpDOM(t, "<!doctype html><meta charset=\"utf-8\">"+frames+probeTexts)

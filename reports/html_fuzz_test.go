@@ -6,29 +6,27 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	pages "github.com/rdmaperf/rdmaperf/reports/page"
+	htmlformat "github.com/rdmaperf/rdmaperf/reports/render/html"
 )
 
 // Whatever stands in the files, the page has one script, and it is ours.
 func FuzzWriteHTML(f *testing.F) {
-	for _, d := range []*reports.Document{goldenDocument(), {}} {
-		var b bytes.Buffer
-		if err := d.WriteJSON(&b); err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b.Bytes(), []byte(showcaseRecords))
+	for _, b := range fuzzDocuments(f, goldenDocument()) {
+		f.Add(b, []byte(`{"id":"ord/write","transport":"mem","verdict":"pass"}`))
 	}
 	f.Add([]byte(`{"schema":"rdmaperf/v1","results":[{"stack":"</script><script>","latency":{"count":-1,"hdr":"x"},"hol":{},"rate":-5,"throughput":{}}]}`), []byte(`{"id":"<script>","transport":"</table>","verdict":"x"}`))
 	f.Fuzz(func(t *testing.T, document, lines []byte) {
-		d, err := reports.ReadDocument(bytes.NewReader(document))
+		d, err := reports.ReadDocument(bytes.NewReader(document), kinds)
 		if err != nil {
 			return
 		}
-		cases, err := reports.ReadConformance(bytes.NewReader(lines))
+		cases, err := pages.ReadConformance(bytes.NewReader(lines))
 		if err != nil {
 			cases = nil
 		}
 		var page strings.Builder
-		if err := reports.WriteHTML(&page, []*reports.Document{d}, reports.HTMLOptions{Conformance: cases}); err != nil {
+		if err := htmlformat.Write(&page, []*reports.Document{d}, pages.Options{Conformance: cases}); err != nil {
 			t.Fatal(err)
 		}
 		if n := strings.Count(strings.ToLower(page.String()), "<script"); n != 1 {

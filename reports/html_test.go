@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
+	pages "github.com/rdmaperf/rdmaperf/reports/page"
+	htmlformat "github.com/rdmaperf/rdmaperf/reports/render/html"
 )
 
 // distribution makes a fixed histogram: a body with a slow rise and a tail. Its
@@ -53,11 +56,11 @@ func showcase() *reports.Document {
 		}
 		h := point("hol", "write", 64, 1)
 		h.RoundTrip = reports.RoundTripFull
-		h.HOL = &reports.HOL{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeAlone: *distribution(20_000, 5200*f, 0.2, 4), ProbeLoaded: *distribution(20_000, 5200*f*(90-40*float64(i)), 1.2, 9),
+		h.Kind, h.Detail = kind("hol"), &holkind.HOL{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeAlone: *distribution(20_000, 5200*f, 0.2, 4), ProbeLoaded: *distribution(20_000, 5200*f*(90-40*float64(i)), 1.2, 9),
 			BulkAloneBytesPerSecond: 3.1e9 / f, BulkLoadedBytesPerSecond: 2.9e9 / f}
 		h.Series = &reports.Series{IntervalNs: 5e8}
 		for k := range int64(6) {
-			y := h.HOL.ProbeLoaded.P50 * (1 + 0.1*float64(k%3))
+			y := holkind.Of(&h).ProbeLoaded.P50 * (1 + 0.1*float64(k%3))
 			pt := reports.SeriesPoint{OffsetNs: k * 5e8, Operations: 3000, P50: y, P99: y * 1.7, Max: y * 4}
 			if i == 1 && k == 3 {
 				pt = reports.SeriesPoint{OffsetNs: k * 5e8} // the stream stood still
@@ -86,7 +89,7 @@ func showcase() *reports.Document {
 			d.Results = append(d.Results, r)
 		}
 	}
-	return d
+	return of(d)
 }
 
 const showcaseRecords = `{"id":"ord/write-then-read","clause":"RFC 5040 5.5","level":"must","transport":"mem","verdict":"pass","seed":1}
@@ -97,27 +100,27 @@ const showcaseRecords = `{"id":"ord/write-then-read","clause":"RFC 5040 5.5","le
 {"id":"atomic/add","clause":"RFC 7306 5","level":"may","transport":"iwarp","verdict":"unsupported","evidence":"no capability atomic"}
 `
 
-func records(t *testing.T) []reports.CaseResult {
+func records(t *testing.T) []pages.CaseResult {
 	t.Helper()
-	cases, err := reports.ReadConformance(strings.NewReader(showcaseRecords))
+	cases, err := pages.ReadConformance(strings.NewReader(showcaseRecords))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return cases
 }
 
-func page(t *testing.T, o reports.HTMLOptions, docs ...*reports.Document) string {
+func page(t *testing.T, o pages.Options, docs ...*reports.Document) string {
 	t.Helper()
-	return string(render(t, func(w io.Writer) error { return reports.WriteHTML(w, docs, o) }))
+	return string(render(t, func(w io.Writer) error { return htmlformat.Write(w, docs, o) }))
 }
 
 func TestHTMLGolden(t *testing.T) {
-	golden(t, "report.html", []byte(page(t, reports.HTMLOptions{Conformance: records(t)}, showcase())))
+	golden(t, "report.html", []byte(page(t, pages.Options{Conformance: records(t)}, showcase())))
 }
 
 // What a page refers to it would have to load; this one must be complete.
 func TestHTMLReferencesNothing(t *testing.T) {
-	p := page(t, reports.HTMLOptions{Conformance: records(t)}, showcase())
+	p := page(t, pages.Options{Conformance: records(t)}, showcase())
 	for _, pattern := range []string{`(?i)https?:`, `(?i)\bsrc\s*=`, `(?i)url\(`, `(?i)@import`, `(?i)<(link|iframe|object|embed|img|base|form)\b`, `(?i)\b(fetch|XMLHttpRequest|WebSocket|import)\b\s*\(`, `href="[^#]`} {
 		if found := regexp.MustCompile(pattern).FindString(p); found != "" {
 			t.Errorf("the page holds %q, which %s matches", found, pattern)
@@ -126,7 +129,7 @@ func TestHTMLReferencesNothing(t *testing.T) {
 }
 
 func TestHTMLPolicyAllowsOnlyItsOwnStyleAndScript(t *testing.T) {
-	p := page(t, reports.HTMLOptions{}, showcase())
+	p := page(t, pages.Options{}, showcase())
 	if !strings.Contains(p, `http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;; `) {
 		t.Error("the policy does not begin with default-src 'none'")
 	}
@@ -162,17 +165,17 @@ func hostileDocument() *reports.Document {
 	for i := range d.Results {
 		r := &d.Results[i]
 		r.Stack, r.Label, r.Workload, r.Op, r.Polling, r.RoundTrip, r.MeasuredBy = hostile+r.Stack, hostile, hostile, hostile, hostile, hostile, hostile
-		if r.HOL != nil {
-			r.HOL.Arm = hostile
+		if holkind.Of(r) != nil {
+			holkind.Of(r).Arm = hostile
 		}
 		r.Arrivals, r.Parameters[hostile] = hostile, []any{hostile, map[string]any{hostile: hostile}}
 	}
-	return d
+	return of(d)
 }
 
 func TestHTMLEscapesWhatOthersWrote(t *testing.T) {
-	cases := []reports.CaseResult{{ID: hostile, Clause: hostile, Level: hostile, Transport: hostile, Verdict: hostile, Want: []string{hostile}, Got: hostile, Evidence: hostile, Ledger: hostile}}
-	p := page(t, reports.HTMLOptions{Names: []string{hostile, "b" + hostile}, Conformance: cases}, hostileDocument(), hostileDocument())
+	cases := []pages.CaseResult{{ID: hostile, Clause: hostile, Level: hostile, Transport: hostile, Verdict: hostile, Want: []string{hostile}, Got: hostile, Evidence: hostile, Ledger: hostile}}
+	p := page(t, pages.Options{Names: []string{hostile, "b" + hostile}, Conformance: cases}, hostileDocument(), hostileDocument())
 	if n := strings.Count(p, "<script"); n != 1 {
 		t.Errorf("%d script elements, want 1", n)
 	}
@@ -246,18 +249,18 @@ func wellFormed(t *testing.T, p string) {
 }
 
 func TestHTMLIsWellFormed(t *testing.T) {
-	wellFormed(t, page(t, reports.HTMLOptions{Conformance: records(t)}, showcase()))
-	wellFormed(t, page(t, reports.HTMLOptions{}, goldenDocument()))
-	wellFormed(t, page(t, reports.HTMLOptions{}, &reports.Document{}))
-	wellFormed(t, page(t, reports.HTMLOptions{}))
+	wellFormed(t, page(t, pages.Options{Conformance: records(t)}, showcase()))
+	wellFormed(t, page(t, pages.Options{}, goldenDocument()))
+	wellFormed(t, page(t, pages.Options{}, &reports.Document{}))
+	wellFormed(t, page(t, pages.Options{}))
 }
 
 func TestHTMLIsDeterministicAndSmall(t *testing.T) {
 	d := showcase()
 	d.Results = d.Results[:20]
-	first := page(t, reports.HTMLOptions{Conformance: records(t)}, d)
+	first := page(t, pages.Options{Conformance: records(t)}, d)
 	for range 3 {
-		if page(t, reports.HTMLOptions{Conformance: records(t)}, d) != first {
+		if page(t, pages.Options{Conformance: records(t)}, d) != first {
 			t.Fatal("the same document gave another page")
 		}
 	}
@@ -277,11 +280,11 @@ func TestHTMLNeverPrintsWhatIsNoNumber(t *testing.T) {
 		if r.Throughput != nil {
 			r.Throughput = &reports.Throughput{BytesPerSecond: nan, OperationsPerSecond: inf}
 		}
-		if r.HOL != nil {
-			r.HOL = &reports.HOL{BulkAloneBytesPerSecond: nan, BulkLoadedBytesPerSecond: inf}
+		if holkind.Of(r) != nil {
+			r.Kind, r.Detail = kind("hol"), &holkind.HOL{BulkAloneBytesPerSecond: nan, BulkLoadedBytesPerSecond: inf}
 		}
 	}
-	p := page(t, reports.HTMLOptions{}, d)
+	p := page(t, pages.Options{}, d)
 	wellFormed(t, p)
 	if found := regexp.MustCompile(`.{0,40}\b(NaN|Inf)\b.{0,20}`).FindString(p); found != "" {
 		t.Errorf("the page says %q", found)
@@ -301,9 +304,9 @@ func section(t *testing.T, p, id string) string {
 
 func TestHTMLVerdictIsInPlainWords(t *testing.T) {
 	d := showcase()
-	p := page(t, reports.HTMLOptions{Conformance: records(t)}, d)
+	p := page(t, pages.Options{Conformance: records(t)}, d)
 	v := section(t, p, "verdict")
-	for _, want := range []string{"Latency · send · 64 B", ">reference<", ">&#43;35 %<", "No errors in 780\u202f000 operations", "Every byte was compared",
+	for _, want := range []string{"Latency · send · 64 B", ">reference<", ">&#43;35 %<", "No errors in 780\u202f000 operations", "Data was compared; how much of it is not in the document.",
 		"from p99.99 on, rest on too few samples", "virtual machine", "Conformance of iwarp: 0 passed, 1 failed"} {
 		if !strings.Contains(v, want) {
 			t.Errorf("the verdict lacks %q", want)
@@ -311,7 +314,7 @@ func TestHTMLVerdictIsInPlainWords(t *testing.T) {
 	}
 	d.Results[0].Errors, d.Results[1].Verified = 3, false
 	d.Error = &reports.RunError{Operation: "measure", Message: "peer went away", ExitCode: 5}
-	v = section(t, page(t, reports.HTMLOptions{}, d), "verdict")
+	v = section(t, page(t, pages.Options{}, d), "verdict")
 	for _, want := range []string{"3 failed operations among", "not verified in 1 of 39 results", "Run ended early: measure: peer went away"} {
 		if !strings.Contains(v, want) {
 			t.Errorf("the verdict lacks %q", want)
@@ -320,7 +323,7 @@ func TestHTMLVerdictIsInPlainWords(t *testing.T) {
 }
 
 func TestHTMLShowsASectionOnlyForWhatIsThere(t *testing.T) {
-	p := page(t, reports.HTMLOptions{Conformance: records(t)}, showcase())
+	p := page(t, pages.Options{Conformance: records(t)}, showcase())
 	for _, id := range []string{"hol", "percentiles", "sizes", "throughput", "load", "time", "results", "conformance", "runs"} {
 		if section(t, p, id) == "" {
 			t.Errorf("no section %s", id)
@@ -328,7 +331,7 @@ func TestHTMLShowsASectionOnlyForWhatIsThere(t *testing.T) {
 	}
 	d := showcase()
 	d.Results = d.Results[1:2] // one latency point
-	p = page(t, reports.HTMLOptions{}, d)
+	p = page(t, pages.Options{}, d)
 	for _, id := range []string{"hol", "sizes", "throughput", "load", "time", "conformance"} {
 		if section(t, p, id) != "" {
 			t.Errorf("section %s without anything to show", id)
@@ -345,7 +348,7 @@ func TestHTMLNamesRepeatsAndBreaksTheLineAtAPause(t *testing.T) {
 	again := d.Results[0]
 	d.Results[0].Repeat, again.Repeat = 1, 2
 	d.Results = append(d.Results, again)
-	p := page(t, reports.HTMLOptions{}, d)
+	p := page(t, pages.Options{}, d)
 	for _, want := range []string{"iwarp(crc), repeat 1", "iwarp(crc), repeat 2"} {
 		if !strings.Contains(p, want) {
 			t.Errorf("no %q", want)
@@ -364,19 +367,19 @@ func TestHTMLNamesRepeatsAndBreaksTheLineAtAPause(t *testing.T) {
 }
 
 func TestHTMLKeepsDocumentsApart(t *testing.T) {
-	p := page(t, reports.HTMLOptions{Names: []string{"x/old.json", "x/new.json"}}, showcase(), showcase())
+	p := page(t, pages.Options{Names: []string{"x/old.json", "x/new.json"}}, showcase(), showcase())
 	for _, want := range []string{"iwarp(crc) · old.json", "iwarp(crc) · new.json"} {
 		if !strings.Contains(p, want) {
 			t.Errorf("no series %q", want)
 		}
 	}
-	if strings.Contains(page(t, reports.HTMLOptions{Names: []string{"x/old.json"}}, showcase()), "· old.json") {
+	if strings.Contains(page(t, pages.Options{Names: []string{"x/old.json"}}, showcase()), "· old.json") {
 		t.Error("a single document's series carry its name")
 	}
 }
 
 func TestHTMLTellsHowToReproduce(t *testing.T) {
-	p := section(t, page(t, reports.HTMLOptions{}, showcase()), "runs")
+	p := section(t, page(t, pages.Options{}, showcase()), "runs")
 	for _, want := range []string{"rdmaperf run --transport tcp,iwarp --json &#39;my results.json&#39;", ">client.cpu<", ">warmup_ns<", ">200000000<", ">memlock_bytes<"} {
 		if !strings.Contains(p, want) {
 			t.Errorf("no %q", want)
@@ -386,7 +389,7 @@ func TestHTMLTellsHowToReproduce(t *testing.T) {
 
 func TestReadConformanceRefusesWhatIsNoRecord(t *testing.T) {
 	for _, in := range []string{"{", "[]", `{"id":"a/b"}`, "{}\n"} {
-		if _, err := reports.ReadConformance(strings.NewReader(in)); err == nil || !strings.Contains(err.Error(), "line 1") {
+		if _, err := pages.ReadConformance(strings.NewReader(in)); err == nil || !strings.Contains(err.Error(), "line 1") {
 			t.Errorf("%q: error %v, want one that names line 1", in, err)
 		}
 	}
@@ -396,7 +399,7 @@ func TestReadConformanceRefusesWhatIsNoRecord(t *testing.T) {
 }
 
 func TestHTMLWriteErrorIsReturned(t *testing.T) {
-	if err := reports.WriteHTML(brokenWriter{}, []*reports.Document{showcase()}, reports.HTMLOptions{}); err == nil {
+	if err := htmlformat.Write(brokenWriter{}, []*reports.Document{showcase()}, pages.Options{}); err == nil {
 		t.Error("a full disk went unnoticed")
 	}
 }

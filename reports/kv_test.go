@@ -7,6 +7,11 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
+	kvkind "github.com/rdmaperf/rdmaperf/reports/kinds/kv"
+	pages "github.com/rdmaperf/rdmaperf/reports/page"
+	htmlformat "github.com/rdmaperf/rdmaperf/reports/render/html"
+	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
 
@@ -31,23 +36,23 @@ func kvDocument() *reports.Document {
 			const n = 2200
 			mean := int64(50_000 / (1 + 1.5*float64(i)))
 			all := latencyOf(mean, n)
-			op := func(name string, n int, store int64) reports.KVOperation {
-				return reports.KVOperation{Op: name, Operations: int64(n), PerSecond: float64(n), Latency: latencyOf(mean, n), Store: latencyOf(store, n)}
+			op := func(name string, n int, store int64) kvkind.Operation {
+				return kvkind.Operation{Op: name, Operations: int64(n), PerSecond: float64(n), Latency: latencyOf(mean, n), Store: latencyOf(store, n)}
 			}
-			kv := &reports.KV{Mix: mix.name, Title: mix.title, Requests: mix.request, Records: 100_000, Fields: 10, FieldBytes: 100, Store: "bbolt",
-				Operations: []reports.KVOperation{op("read", n-n/mix.share, 2000), op(mix.op, n/mix.share, 10_000)}}
+			kv := &kvkind.KV{Mix: mix.name, Title: mix.title, Requests: mix.request, Records: 100_000, Fields: 10, FieldBytes: 100, Store: "bbolt",
+				Operations: []kvkind.Operation{op("read", n-n/mix.share, 2000), op(mix.op, n/mix.share, 10_000)}}
 			if mix.op == "insert" {
 				kv.Inserted = n / 20
 			}
 			d.Results = append(d.Results, reports.Result{
 				Stack: stack, Transport: stack, Label: reports.LabelSoft, Workload: "kv", Op: "call", SizeBytes: 1000, Depth: 4, QPs: 2, RoundTrip: reports.RoundTripFull,
-				MeasuredBy: "client", DurationNs: 1e9, Operations: n, Verified: true, Latency: &all, KV: kv,
+				MeasuredBy: "client", DurationNs: 1e9, Operations: n, Verified: true, Latency: &all,
 				Throughput: &reports.Throughput{BytesPerSecond: 1e9 / float64(mean) * 1000, OperationsPerSecond: 1e9 / float64(mean)},
-				RPC:        &reports.RPC{Call: "unary", Connections: 2, Outstanding: 4, Form: []string{"tcp", "fused"}[i]},
+				Kind:       kind("kv"), Detail: &kvkind.Detail{Calls: callskind.RPC{Call: "unary", Connections: 2, Outstanding: 4, Form: []string{"tcp", "fused"}[i]}, KV: *kv},
 			})
 		}
 	}
-	return d
+	return of(d)
 }
 
 // Mixes stand in every format with the store's part, side by side, and are compared mix
@@ -55,7 +60,7 @@ func kvDocument() *reports.Document {
 func TestKV(t *testing.T) {
 	d := kvDocument()
 	reporttest.Validate(t, encode(t, d))
-	golden(t, "text-kv.txt", text(t, d, reports.TextOptions{}))
+	golden(t, "text-kv.txt", text(t, d, textformat.Options{}))
 	if b := string(bench(t, d)); !strings.Contains(b, "/mix=d/records=100000") {
 		t.Errorf("no benchmark of a mix:\n%s", b)
 	}
@@ -63,7 +68,7 @@ func TestKV(t *testing.T) {
 		t.Errorf("no column for the store:\n%s", c)
 	}
 	var page bytes.Buffer
-	if err := reports.WriteHTML(&page, []*reports.Document{d}, reports.HTMLOptions{}); err != nil {
+	if err := htmlformat.Write(&page, []*reports.Document{d}, pages.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`id="ycsb"`, "Operations a second by mix", "Mix a, update heavy: mean latency", "Every byte was compared.", "2.50x", "-60.0 %", "KV YCSB d"} {
@@ -77,7 +82,7 @@ func TestKV(t *testing.T) {
 	}
 	other := kvDocument()
 	for i := range other.Results {
-		other.Results[i].KV.Records = 1000
+		kvkind.Of(&other.Results[i]).Records = 1000
 	}
 	if c, err := reports.Compare(d, other, nil); err == nil && len(c.Points) > 0 {
 		t.Errorf("100 times fewer records are the same points: %+v", c.Points)
@@ -87,17 +92,17 @@ func TestKV(t *testing.T) {
 	for i := range 3 {
 		for _, r := range kvDocument().Results {
 			r.Repeat = i + 1
-			r.KV.Operations[0].Store = latencyOf(int64(1000*(i+1)), 100)
+			kvkind.Of(&r).Operations[0].Store = latencyOf(int64(1000*(i+1)), 100)
 			repeated.Results = append(repeated.Results, r)
 		}
 	}
 	repeated.Repeats = reports.SummariseRepeats(repeated.Results)
 	reporttest.Validate(t, encode(t, repeated))
-	if got := string(text(t, repeated, reports.TextOptions{})); len(repeated.Repeats) != 4 || repeated.Repeats[3].Mix != "d" || !strings.Contains(got, "medians of 3 repeats") || !strings.Contains(got, "a: grpc(tcp)\n") {
+	if got := string(text(t, repeated, textformat.Options{})); len(repeated.Repeats) != 4 || string(repeated.Repeats[3].Variant.Get("mix")) != `"d"` || !strings.Contains(got, "medians of 3 repeats") || !strings.Contains(got, "a: grpc(tcp)\n") {
 		t.Errorf("%d summaries of repeats:\n%s", len(repeated.Repeats), got)
 	}
 	for text, missed := range map[string]string{"update.p99>1s": "", "update-store.mean>5us": "missed by 2 of 2 results", "read.p50>30us": "missed by 2 of 4 results", "scan.p50>1ns": "no result has"} {
-		limit, err := reports.ParseThreshold(text)
+		limit, err := reports.ParseThreshold(text, kinds)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,11 +128,11 @@ func tensorDocument(stacks ...string) *reports.Document {
 				Stack: stack, Label: reports.LabelSoft, Workload: "tensor", Op: "call", SizeBytes: size, Depth: 1, QPs: 1, RoundTrip: reports.RoundTripFull,
 				MeasuredBy: "client", DurationNs: 1e9, Operations: 2000, Verified: true, Latency: &l,
 				Throughput: &reports.Throughput{BytesPerSecond: bw, OperationsPerSecond: bw / float64(size)},
-				RPC:        &reports.RPC{Call: "push", RequestBytes: size, ResponseBytes: 8, Connections: 1, Outstanding: 1, Form: form},
+				Kind:       kind("tensor"), Detail: &callskind.RPC{Call: "push", RequestBytes: size, ResponseBytes: 8, Connections: 1, Outstanding: 1, Form: form},
 			})
 		}
 	}
-	return d
+	return of(d)
 }
 
 // The gain over plain gRPC on TCP is drawn where there is such a run.
@@ -136,7 +141,7 @@ func TestTensorsShowTheirGain(t *testing.T) {
 	reporttest.Validate(t, encode(t, d))
 	page := func(d *reports.Document) string {
 		return string(render(t, func(w io.Writer) error {
-			return reports.WriteHTML(w, []*reports.Document{d}, reports.HTMLOptions{})
+			return htmlformat.Write(w, []*reports.Document{d}, pages.Options{})
 		}))
 	}
 	for _, want := range []string{`id="gain"`, "Gain by size: Tensor push", "4.00x", "a tensor to the server, answered by a note"} {
@@ -152,7 +157,7 @@ func TestTensorsShowTheirGain(t *testing.T) {
 	if strings.Contains(page(tensorDocument("grpc(unix)", "grpc(fused,bpev)+iwarp(crc)")), `id="gain"`) {
 		t.Error("a gain over what was not measured")
 	}
-	if got := string(text(t, d, reports.TextOptions{})); !strings.Contains(got, "tensor push") || !strings.Contains(got, "1 call outstanding on each connection") {
+	if got := string(text(t, d, textformat.Options{})); !strings.Contains(got, "tensor push") || !strings.Contains(got, "1 call outstanding on each connection") {
 		t.Errorf("no tensors in:\n%s", got)
 	}
 }

@@ -2,8 +2,11 @@ package reports
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // Latency summarises one set of samples. All times are nanoseconds. Min, Max,
@@ -26,6 +29,15 @@ type Latency struct {
 	// samples, which leaves fewer than ten in the tail.
 	TooFew []string `json:"too_few,omitempty"`
 
+	// Unfinished counts the samples that are lower bounds: operations of an open loop that
+	// were due and not done when the window ended, with the time that they had waited.
+	// AtLeast names the figures that are lower bounds for that reason: percentiles whose
+	// rank is above the number of finished operations, the mean, and the maximum where the
+	// longest sample is one of them. A percentile that is not named may be too low by as
+	// many ranks as there are unfinished operations.
+	Unfinished int64    `json:"unfinished,omitempty"`
+	AtLeast    []string `json:"at_least,omitempty"`
+
 	// Clamped counts the samples outside 0..60 s.
 	Clamped int64 `json:"clamped,omitempty"`
 
@@ -43,13 +55,49 @@ type Percentile struct {
 	Percent float64 // 99.9
 	Ns      float64
 	TooFew  bool // fewer than 10/(1−q) samples
+	AtLeast bool // a lower bound
 }
 
-// percentileTable lists the percentiles of a Latency in rising order; need is
+// Text is the percentile in microseconds, with > before a lower bound.
+func (p Percentile) Text() string { return bounded(view.Usec(p.Ns), p.AtLeast) }
+
+// MaxText and MeanText are these in microseconds, with > before a lower bound.
+func (l *Latency) MaxText() string { return bounded(view.Usec(l.Max), l.IsBound("max")) }
+
+// MeanText is the mean.
+func (l *Latency) MeanText() string { return bounded(view.Usec(l.Mean), l.IsBound("mean")) }
+
+func bounded(text string, atLeast bool) string {
+	if atLeast {
+		return ">" + text
+	}
+	return text
+}
+
+// IsBound tells whether a figure is a lower bound.
+func (l *Latency) IsBound(name string) bool { return slices.Contains(l.AtLeast, name) }
+
+// bound notes how many of the samples are lower bounds, and the longest of them.
+func (l *Latency) bound(unfinished, longest int64) {
+	if l.Unfinished = unfinished; unfinished == 0 {
+		return
+	}
+	for _, row := range PercentileTable {
+		if rank(row.Percent, l.Count) > l.Count-unfinished {
+			l.AtLeast = append(l.AtLeast, row.name)
+		}
+	}
+	if float64(longest) >= l.Max {
+		l.AtLeast = append(l.AtLeast, "max")
+	}
+	l.AtLeast = append(l.AtLeast, "mean")
+}
+
+// PercentileTable lists the percentiles of a Latency in rising order; need is
 // 10/(1−q), written out because 1−q is not exact in floating point.
-var percentileTable = []struct {
+var PercentileTable = []struct {
 	name    string
-	percent float64
+	Percent float64
 	need    int64
 	field   func(*Latency) *float64
 }{
@@ -63,9 +111,9 @@ var percentileTable = []struct {
 
 // Percentiles returns p50 to p99.999 in rising order.
 func (l *Latency) Percentiles() []Percentile {
-	ps := make([]Percentile, len(percentileTable))
-	for i, row := range percentileTable {
-		ps[i] = Percentile{row.name, row.percent, *row.field(l), l.Count < row.need}
+	ps := make([]Percentile, len(PercentileTable))
+	for i, row := range PercentileTable {
+		ps[i] = Percentile{row.name, row.Percent, *row.field(l), l.Count < row.need, l.IsBound(row.name)}
 	}
 	return ps
 }
@@ -82,17 +130,17 @@ func (l *Latency) Histogram() (*hdrhistogram.Histogram, error) {
 	return h, nil
 }
 
-// summarise fills everything that follows from the histogram. The histogram
+// Summarise fills everything that follows from the histogram. The histogram
 // answers with the upper end of a bucket, so percentiles are held inside the
 // exact lowest and highest sample.
-func summarise(h *hdrhistogram.Histogram, lowest, highest int64) Latency {
+func Summarise(h *hdrhistogram.Histogram, lowest, highest int64) Latency {
 	l := Latency{Count: h.TotalCount(), Min: float64(lowest), Max: float64(highest)}
-	percents := make([]float64, len(percentileTable))
-	for i, row := range percentileTable {
-		percents[i] = row.percent
+	percents := make([]float64, len(PercentileTable))
+	for i, row := range PercentileTable {
+		percents[i] = row.Percent
 	}
-	for i, v := range h.ValueAtPercentilesSlice(percents) {
-		row := percentileTable[i]
+	for i, v := range ValuesAt(h, percents) {
+		row := PercentileTable[i]
 		*row.field(&l) = float64(min(max(v, lowest), highest))
 		if l.Count < row.need {
 			l.TooFew = append(l.TooFew, row.name)

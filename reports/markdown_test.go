@@ -8,17 +8,19 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	pages "github.com/rdmaperf/rdmaperf/reports/page"
+	markdownformat "github.com/rdmaperf/rdmaperf/reports/render/markdown"
 )
 
-func markdown(t *testing.T, o reports.HTMLOptions, docs ...*reports.Document) string {
+func markdown(t *testing.T, o pages.Options, docs ...*reports.Document) string {
 	t.Helper()
-	return string(render(t, func(w io.Writer) error { return reports.WriteMarkdown(w, docs, o) }))
+	return string(render(t, func(w io.Writer) error { return markdownformat.Write(w, docs, o) }))
 }
 
 func TestMarkdownGolden(t *testing.T) {
-	golden(t, "report.md", []byte(markdown(t, reports.HTMLOptions{Conformance: records(t)}, goldenDocument())))
+	golden(t, "report.md", []byte(markdown(t, pages.Options{Conformance: records(t)}, goldenDocument())))
 	c := compare(t, repeated(100, 101, 102, 103, 104, 105), repeated(110, 111, 112, 113, 114, 115), "p50>+5%")
-	golden(t, "compare.md", render(t, c.WriteMarkdown))
+	golden(t, "compare.md", render(t, func(w io.Writer) error { return markdownformat.WriteComparison(w, c) }))
 }
 
 var (
@@ -30,8 +32,8 @@ var (
 func TestMarkdownTablesAreWhole(t *testing.T) {
 	d := goldenDocument()
 	d.Results[0].Stack = "a|b\n| c `d` <img src=x> @someone [e](f) \\"
-	cases := []reports.CaseResult{{ID: "x|y", Transport: "t|\r\n|", Verdict: "fail", Got: "a | b\n\n# c"}}
-	text := markdown(t, reports.HTMLOptions{Conformance: cases}, d)
+	cases := []pages.CaseResult{{ID: "x|y", Transport: "t|\r\n|", Verdict: "fail", Got: "a | b\n\n# c"}}
+	text := markdown(t, pages.Options{Conformance: cases}, d)
 	head := -1
 	for n, line := range strings.Split(text, "\n") {
 		if !strings.HasPrefix(line, "|") {
@@ -61,8 +63,8 @@ func TestMarkdownTablesAreWhole(t *testing.T) {
 func TestMarkdownWriteErrorIsReturned(t *testing.T) {
 	d := goldenDocument()
 	for _, err := range []error{
-		reports.WriteMarkdown(brokenWriter{}, []*reports.Document{d}, reports.HTMLOptions{}),
-		compare(t, d, d).WriteMarkdown(brokenWriter{}),
+		markdownformat.Write(brokenWriter{}, []*reports.Document{d}, pages.Options{}),
+		markdownformat.WriteComparison(brokenWriter{}, compare(t, d, d)),
 	} {
 		if err == nil || !strings.HasSuffix(err.Error(), "disk full") {
 			t.Errorf("error %v, want the writer's", err)
@@ -72,7 +74,7 @@ func TestMarkdownWriteErrorIsReturned(t *testing.T) {
 
 // A page of conformance alone has the matrix and nothing that needs a run.
 func TestConformanceStandsAlone(t *testing.T) {
-	o := reports.HTMLOptions{Conformance: records(t)}
+	o := pages.Options{Conformance: records(t)}
 	html := page(t, o)
 	for _, want := range []string{"Conformance of ", `id="conformance"`} {
 		if !strings.Contains(html, want) {
@@ -89,12 +91,12 @@ func TestConformanceStandsAlone(t *testing.T) {
 
 // A transport that did not run is no good sign, however many cases passed.
 func TestNotRunIsNoPass(t *testing.T) {
-	cases, err := reports.ReadConformance(bytes.NewReader([]byte(`{"id":"a/b","transport":"verbs","verdict":"pass"}
+	cases, err := pages.ReadConformance(bytes.NewReader([]byte(`{"id":"a/b","transport":"verbs","verdict":"pass"}
 {"id":"a/c","transport":"verbs","verdict":"notrun","evidence":"no device"}`)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := markdown(t, reports.HTMLOptions{Conformance: cases})
+	text := markdown(t, pages.Options{Conformance: cases})
 	if !strings.Contains(text, "- ! Conformance of verbs: 1 passed, 0 failed, 1 did not run.") || !strings.Contains(text, "no device") {
 		t.Errorf("got\n%s", text)
 	}

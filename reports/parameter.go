@@ -1,10 +1,12 @@
 package reports
 
-import "encoding/json"
+import (
+	"encoding/json"
+)
 
-// parameterNumber reads one numeric option of a result, or zero: its type
+// ParameterNumber reads one numeric option of a result, or zero: its type
 // depends on whether the document was just made or read back.
-func parameterNumber(r *Result, name string) float64 {
+func ParameterNumber(r *Result, name string) float64 {
 	switch v := r.Parameters[name].(type) {
 	case float64:
 		return v

@@ -12,14 +12,16 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	metrics "github.com/rdmaperf/rdmaperf/reports/render/prometheus"
 )
 
 func gather(t *testing.T, d *reports.Document) map[string]*dto.MetricFamily {
 	t.Helper()
-	g, err := reports.Gather(d)
+	g, err := metrics.Gather(d, kinds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +43,7 @@ func metricsDocument() *reports.Document {
 		d.Results[i].CPU = &reports.CPU{ClientSeconds: 1, ServerSeconds: 0.5}
 		d.Results[i].GC = &reports.GC{ServerCollections: 1}
 	}
-	return &reports.Document{Started: d.Started, Environment: d.Environment, Results: append(d.Results, goldenDocument().Results[5:8]...)}
+	return of(&reports.Document{Started: d.Started, Environment: d.Environment, Results: append(d.Results, goldenDocument().Results[5:8]...)})
 }
 
 func find(t *testing.T, f *dto.MetricFamily, labels map[string]string) *dto.Metric {
@@ -66,7 +68,7 @@ func TestMetricsTextfileGolden(t *testing.T) {
 	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := reports.WriteMetricsFile(path, metricsDocument()); err != nil {
+	if err := metrics.WriteFile(path, metricsDocument(), kinds); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(path)
@@ -77,10 +79,10 @@ func TestMetricsTextfileGolden(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) != 1 {
 		t.Errorf("files left: %q", left)
 	}
-	if err := reports.WriteMetricsFile(filepath.Dir(path), metricsDocument()); err == nil {
+	if err := metrics.WriteFile(filepath.Dir(path), metricsDocument(), kinds); err == nil {
 		t.Error("a directory was replaced")
 	}
-	if err := reports.WriteMetricsFile(os.DevNull, metricsDocument()); err == nil {
+	if err := metrics.WriteFile(os.DevNull, metricsDocument(), kinds); err == nil {
 		t.Error("a device was replaced")
 	}
 }
@@ -157,16 +159,33 @@ func TestMetricsAddUpRepeats(t *testing.T) {
 	if n := find(t, all["rdmaperf_op_duration_seconds"], labels).GetHistogram().GetSampleCount(); n != 1001 {
 		t.Errorf("%d samples, want 1001", n)
 	}
-	for q, want := range map[string]float64{"0.5": 2600e-9, "1": 7e-3} {
-		if v := find(t, all["rdmaperf_op_duration_quantile_seconds"], map[string]string{"transport": "tcp", "quantile": q}).GetGauge().GetValue(); math.Abs(v-want) > want/1000 {
-			t.Errorf("quantile %s is %v, want %v", q, v, want)
+	for q, want := range map[string]float64{"50": 2600e-9, "100": 7e-3} {
+		if v := find(t, all["rdmaperf_op_duration_percentile_seconds"], map[string]string{"transport": "tcp", "percentile": q}).GetGauge().GetValue(); math.Abs(v-want) > want/1000 {
+			t.Errorf("percentile %s is %v, want %v", q, v, want)
 		}
 	}
-	for _, m := range all["rdmaperf_op_duration_quantile_seconds"].GetMetric() {
+	for _, m := range all["rdmaperf_op_duration_percentile_seconds"].GetMetric() {
 		for _, l := range m.GetLabel() {
-			if l.GetName() == "quantile" && l.GetValue() == "0.9999" {
+			if l.GetName() == "percentile" && l.GetValue() == "99.99" {
 				t.Error("p99.99 of 1001 samples is exported")
 			}
+		}
+	}
+}
+
+// promtool check metrics has nothing to say: this is its linter. ci/foreign runs the tool.
+func TestPromtoolAcceptsTheMetrics(t *testing.T) {
+	for name, d := range map[string]*reports.Document{"histograms": histogramDocument(), "without histograms": goldenDocument()} {
+		var families []*dto.MetricFamily
+		for _, f := range gather(t, d) {
+			families = append(families, f)
+		}
+		problems, err := promlint.NewWithMetricFamilies(families).Lint()
+		if err != nil {
+			t.Error(err)
+		}
+		for _, p := range problems {
+			t.Errorf("%s: %s: %s", name, p.Metric, p.Text)
 		}
 	}
 }
@@ -177,7 +196,7 @@ func TestMetricsOfOddDocuments(t *testing.T) {
 	if v := all["rdmaperf_run_failed"].GetMetric()[0].GetGauge().GetValue(); v != 1 {
 		t.Errorf("run_failed %v, want 1", v)
 	}
-	if all["rdmaperf_op_duration_seconds"] != nil || all["rdmaperf_op_duration_quantile_seconds"] == nil {
+	if all["rdmaperf_op_duration_seconds"] != nil || all["rdmaperf_op_duration_percentile_seconds"] == nil {
 		t.Error("without histograms the quantiles stay and the histogram goes")
 	}
 	for i := range d.Results {
@@ -186,12 +205,12 @@ func TestMetricsOfOddDocuments(t *testing.T) {
 	gather(t, d) // labels of any bytes
 	gather(t, &reports.Document{})
 	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(reports.NewCollector(func() *reports.Document { return nil }))
+	r.MustRegister(metrics.NewCollector(func() *reports.Document { return nil }, kinds))
 	if families, err := r.Gather(); err != nil || len(families) != 0 {
 		t.Errorf("no document: %d families, error %v", len(families), err)
 	}
 	d.Results[0].Latency.HDR = "HISTbroken"
-	if _, err := reports.Gather(d); err == nil || !strings.Contains(err.Error(), "decode latency histogram") {
+	if _, err := metrics.Gather(d, kinds); err == nil || !strings.Contains(err.Error(), "decode latency histogram") {
 		t.Errorf("a broken histogram: %v", err)
 	}
 }
@@ -289,7 +308,7 @@ func TestMetricNames(t *testing.T) {
 	ch := make(chan *prometheus.Desc)
 	go func() {
 		defer close(ch)
-		reports.NewCollector(func() *reports.Document { return nil }).Describe(ch)
+		metrics.NewCollector(func() *reports.Document { return nil }, kinds).Describe(ch)
 	}()
 	for d := range ch {
 		fmt.Fprintln(&b, d)

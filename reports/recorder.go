@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// lowestNs and digits give exact values up to 2047 ns and at most 0.1 %
+	// LowestNs and digits give exact values up to 2047 ns and at most 0.1 %
 	// above: the resolution of the clocks this is used with.
-	lowestNs = 1
-	digits   = 3
+	LowestNs = 1
+	Digits   = 3
 
-	// highestNs is the longest latency the histogram tells apart, 60 s. Every
+	// HighestNs is the longest latency the histogram tells apart, 60 s. Every
 	// doubling costs 8 KiB per recorder.
-	highestNs = 60_000_000_000
+	HighestNs = 60_000_000_000
 
 	// momentCapNs, about 39 hours, bounds what one sample may add to the sums,
 	// so that 2^33 broken samples still cannot overflow the sum of squares.
@@ -38,12 +38,14 @@ type Recorder struct {
 	squares  uint128
 	clamped  int64
 
+	unfinished, longest int64 // lower bounds, and the longest of them
+
 	_ cpu.CacheLinePad
 }
 
 // NewRecorder returns an empty recorder of about 220 KiB.
 func NewRecorder() *Recorder {
-	r := &Recorder{hist: *hdrhistogram.New(lowestNs, highestNs, digits)}
+	r := &Recorder{hist: *hdrhistogram.New(LowestNs, HighestNs, Digits)}
 	r.Reset()
 	return r
 }
@@ -54,7 +56,7 @@ func NewRecorder() *Recorder {
 func (r *Recorder) Record(ns int64) {
 	v := ns
 	// The check comes first because the histogram would build an error with fmt.
-	if uint64(ns) > highestNs {
+	if uint64(ns) > HighestNs {
 		v, ns = r.clamp(ns, 1)
 	}
 	_ = r.hist.RecordValue(v) // in range by the check above
@@ -73,7 +75,7 @@ func (r *Recorder) RecordN(ns, n int64) {
 		return
 	}
 	v := ns
-	if uint64(ns) > highestNs {
+	if uint64(ns) > HighestNs {
 		v, ns = r.clamp(ns, n)
 	}
 	_ = r.hist.RecordValues(v, n) // value and total are in range
@@ -86,6 +88,17 @@ func (r *Recorder) RecordN(ns, n int64) {
 	r.squares.add(hi+sqHi*uint64(n), lo)
 }
 
+// AtLeast adds n samples of which only a lower bound is known: the time that an operation
+// has waited by the end of the window.
+func (r *Recorder) AtLeast(ns, n int64) {
+	before := r.Count()
+	r.RecordN(ns, n)
+	if added := r.Count() - before; added > 0 {
+		r.unfinished += added
+		r.longest = max(r.longest, ns)
+	}
+}
+
 // clamp counts n samples outside the range and returns the value to put into
 // the histogram and the value to put into the sums.
 func (r *Recorder) clamp(ns, n int64) (inHistogram, inSums int64) {
@@ -93,7 +106,7 @@ func (r *Recorder) clamp(ns, n int64) (inHistogram, inSums int64) {
 	if ns < 0 { // time does not run backwards: the clock or the caller is wrong
 		return 0, 0
 	}
-	return highestNs, min(ns, momentCapNs)
+	return HighestNs, min(ns, momentCapNs)
 }
 
 // Count returns the number of samples since the last Reset.
@@ -104,7 +117,7 @@ func (r *Recorder) Reset() {
 	r.hist.Reset()
 	r.min, r.max = math.MaxInt64, 0
 	r.sum, r.squares = uint128{}, uint128{}
-	r.clamped = 0
+	r.clamped, r.unfinished, r.longest = 0, 0, 0
 }
 
 // Merge adds the samples of other, which must be a different recorder and is
@@ -120,6 +133,8 @@ func (r *Recorder) Merge(other *Recorder) {
 	r.sum.add(other.sum.hi, other.sum.lo)
 	r.squares.add(other.squares.hi, other.squares.lo)
 	r.clamped += other.clamped
+	r.unfinished += other.unfinished
+	r.longest = max(r.longest, other.longest)
 }
 
 // Histogram returns a copy of the recorded histogram, in nanoseconds.
@@ -129,11 +144,12 @@ func (r *Recorder) Histogram() *hdrhistogram.Histogram { return r.hist.Clone() }
 // allocates and takes about a millisecond: call it outside the measured window.
 func (r *Recorder) Snapshot() Latency {
 	if r.Count() == 0 {
-		return summarise(&r.hist, 0, 0)
+		return Summarise(&r.hist, 0, 0)
 	}
-	l := summarise(&r.hist, r.min, r.max)
+	l := Summarise(&r.hist, r.min, r.max)
 	l.Mean, l.StdDev = r.meanAndDeviation()
 	l.Clamped = r.clamped
+	l.bound(r.unfinished, r.longest)
 	return l
 }
 

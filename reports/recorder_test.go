@@ -103,20 +103,20 @@ func TestStdDevSurvivesALargeMean(t *testing.T) {
 }
 
 func TestOutOfRangeIsClampedAndCounted(t *testing.T) {
-	l := record(-7, 2000, highestNs, 2*highestNs, math.MaxInt64).Snapshot()
+	l := record(-7, 2000, HighestNs, 2*HighestNs, math.MaxInt64).Snapshot()
 	if l.Count != 5 || l.Clamped != 3 {
 		t.Errorf("count, clamped = %d, %d, want 5, 3", l.Count, l.Clamped)
 	}
 	if l.Min != 0 || l.Max != momentCapNs {
 		t.Errorf("min, max = %v, %v, want 0, %v", l.Min, l.Max, int64(momentCapNs))
 	}
-	near(t, "p50", l.P50, highestNs, 0.001)
-	near(t, "mean", l.Mean, (2000+3*highestNs+float64(momentCapNs))/5, 1e-12)
+	near(t, "p50", l.P50, HighestNs, 0.001)
+	near(t, "mean", l.Mean, (2000+3*HighestNs+float64(momentCapNs))/5, 1e-12)
 }
 
 // A histogram answers with the end of a bucket; nothing may lie above the maximum.
 func TestPercentilesStayBetweenMinAndMax(t *testing.T) {
-	for _, ns := range []int64{2300, 4097, highestNs, 3 * highestNs} {
+	for _, ns := range []int64{2300, 4097, HighestNs, 3 * HighestNs} {
 		l := record(ns).Snapshot()
 		for _, p := range l.Percentiles() {
 			if p.Ns != float64(ns) {
@@ -133,15 +133,15 @@ func TestEmptyRecorder(t *testing.T) {
 		if l.Count != 0 || l.Min != 0 || l.Max != 0 || l.Mean != 0 || l.StdDev != 0 || l.P9999 != 0 {
 			t.Errorf("%s: %+v, want zeroes", name, l)
 		}
-		if len(l.TooFew) != len(percentileTable) {
+		if len(l.TooFew) != len(PercentileTable) {
 			t.Errorf("%s: too_few = %v, want every percentile", name, l.TooFew)
 		}
 	}
 }
 
 func TestTooFewFollowsTheRule(t *testing.T) {
-	for _, row := range percentileTable {
-		if want := int64(math.Round(10 / (1 - row.percent/100))); row.need != want {
+	for _, row := range PercentileTable {
+		if want := int64(math.Round(10 / (1 - row.Percent/100))); row.need != want {
 			t.Errorf("%s needs %d samples, want 10/(1-q) = %d", row.name, row.need, want)
 		}
 		for count, marked := range map[int64]bool{row.need - 1: true, row.need: false} {
@@ -173,7 +173,7 @@ func TestHistogramTravelsInTheDocument(t *testing.T) {
 
 // samplesGen covers the exact range, the range of buckets and both outsides.
 var samplesGen = rapid.SliceOfN(rapid.OneOf(
-	rapid.Int64Range(0, 5000), rapid.Int64Range(0, highestNs), rapid.Int64Range(-10, 2*highestNs)), 0, 60)
+	rapid.Int64Range(0, 5000), rapid.Int64Range(0, HighestNs), rapid.Int64Range(-10, 2*HighestNs)), 0, 60)
 
 func TestMergeEqualsRecordingAll(t *testing.T) {
 	all, merged := NewRecorder(), NewRecorder()
@@ -230,7 +230,7 @@ func TestRecordAllocatesNothing(t *testing.T) {
 		ns += 37
 		r.Record(ns)
 		r.Record(-1)
-		r.Record(2 * highestNs)
+		r.Record(2 * HighestNs)
 		r.RecordN(ns, 3)
 	}); n != 0 {
 		t.Errorf("Record allocates %v times, want 0", n)

@@ -1,21 +1,29 @@
 package reports
 
 import (
+	"math"
 	"slices"
+	"strings"
 
 	"golang.org/x/perf/benchmath"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 const (
 	// confidence is the level of the intervals over repeats.
 	confidence = 0.95
 
-	// intervalRepeats is the fewest repeats that get an interval. Two leave one
+	// IntervalRepeats is the fewest repeats that get an interval. Two leave one
 	// degree of freedom, where Student's factor is 12.7: such an interval says
 	// nothing, and looks as if it did.
-	intervalRepeats = 3
+	IntervalRepeats = 3
 
-	intervalMethod = "Student's t, two-sided"
+	// IntervalMethod says how the intervals come about.
+	IntervalMethod = "percentiles: the median's, by order statistics; others: the mean's, by Student's t, held at zero"
+
+	methodOrder   = "order statistics of the median"
+	methodStudent = "Student's t of the mean, held at zero"
 )
 
 // RepeatSummary is what the repeats of one point say together.
@@ -26,46 +34,68 @@ type RepeatSummary struct {
 	SizeBytes int64   `json:"size_bytes"`
 	QPs       int     `json:"qps"`
 	Rate      float64 `json:"rate,omitempty"` // of an open loop
-	Arm       string  `json:"arm,omitempty"`  // of a head-of-line measurement and of a training
 
-	Model        string   `json:"model,omitempty"` // of a training
-	ComputeRatio *float64 `json:"compute_ratio,omitempty"`
-
-	HighLoadPercent *float64 `json:"high_load_percent,omitempty"` // of two classes
-
-	Call string `json:"call,omitempty"` // of a workload of calls
-	Mix  string `json:"mix,omitempty"`  // of YCSB
+	// Variant is what else the kind tells its points apart by, as members of the
+	// summary: arm, model, mix…
+	Variant Members `json:"variant,omitempty"`
 
 	Results []int `json:"results"` // the repeats: indexes of Document.Results
 	N       int   `json:"n"`       // how many
 
-	// Figures are the means over the repeats with their confidence intervals. With
-	// fewer than three repeats there are none, and Absent says so.
+	// Figures are the means and medians over the repeats with their confidence
+	// intervals. With fewer than three repeats there are none, and Absent says so.
+	// Confidence is what is asked for; a figure says its own where few repeats give less.
 	Method     string         `json:"method,omitempty"`
 	Confidence float64        `json:"confidence,omitempty"`
 	Figures    []MeanInterval `json:"figures,omitempty"`
 	Absent     string         `json:"absent,omitempty"`
 }
 
-// MeanInterval is one figure's mean over repeats: if they were drawn from one
-// normal distribution, intervals made like this would hold its mean in 95 of 100
-// runs. The middle of Low and High is Mean; Low may be below zero.
+// MarshalJSON puts the members of the variant among those of the summary.
+func (s RepeatSummary) MarshalJSON() ([]byte, error) {
+	type plain RepeatSummary // without this method
+	return inline(plain(s), "variant", s.Variant)
+}
+
+// UnmarshalJSON takes what it does not know for the variant.
+func (s *RepeatSummary) UnmarshalJSON(b []byte) error {
+	type plain RepeatSummary
+	m, err := outline(b, (*plain)(s))
+	s.Variant = m
+	return err
+}
+
+// MeanInterval is one figure over repeats. Both ends are values that the figure can have.
+//
+// Of a percentile, Low and High are repeats themselves, by rank: whatever the repeats'
+// distribution is, such an interval holds its median with the probability Confidence
+// (order statistics; David and Nagaraja, Order Statistics, 3rd ed., 7.1). Of another
+// figure they are Student's around Mean, which hold the mean of a normal distribution in
+// 95 of 100 runs, and still do when what is below zero is cut off, because no mean is.
 type MeanInterval struct {
-	Figure string  `json:"figure"` // as in thresholds: p50, rate, …
-	Unit   string  `json:"unit"`
-	Mean   float64 `json:"mean"`
-	Low    float64 `json:"low"`
-	High   float64 `json:"high"`
+	Figure string   `json:"figure"` // as in thresholds: p50, rate, …
+	Unit   string   `json:"unit"`
+	Mean   float64  `json:"mean"`
+	Median *float64 `json:"median,omitempty"` // of a percentile: what the interval is of
+	Low    float64  `json:"low"`
+	High   float64  `json:"high"`
+
+	Method     string  `json:"method,omitempty"`
+	Confidence float64 `json:"confidence,omitempty"`
 }
 
-// quantity is what the figure counts.
-func (m MeanInterval) quantity() quantity {
-	of, _ := findMetric(m.Figure)
-	return of.quantity
+// Center is what the interval is of: the median of a percentile, else the mean.
+func (m MeanInterval) Center() float64 {
+	if m.Median != nil {
+		return *m.Median
+	}
+	return m.Mean
 }
 
-// halfWidth is the distance from the mean to either end.
-func (m MeanInterval) halfWidth() float64 { return (m.High - m.Low) / 2 }
+// Quantity is what the figure counts.
+func (m MeanInterval) Quantity() Quantity {
+	return Quantity(max(slices.Index(quantityUnits[:], m.Unit), 0))
+}
 
 // SummariseRepeats makes one summary for each point that was measured several
 // times, in the order of the results, which are only read.
@@ -75,36 +105,24 @@ func SummariseRepeats(results []Result) []RepeatSummary {
 		index[&results[i]] = i
 	}
 	var out []RepeatSummary
-	for _, g := range groupResults(results, nil) {
-		_, sets := repeatSets(g.results)
+	for _, g := range GroupResults(results, nil) {
+		_, sets := RepeatSets(g.Results)
 		for _, set := range sets {
-			if len(set.results) < 2 {
+			if len(set.Results) < 2 {
 				continue
 			}
-			first := set.results[0]
-			s := RepeatSummary{Stack: first.Stack, Workload: first.Workload, Op: first.Op, SizeBytes: set.size, QPs: set.qps, Rate: set.rate, N: len(set.results)}
-			if first.HOL != nil {
-				s.Arm = first.HOL.Arm
+			first := set.Results[0]
+			s := RepeatSummary{Stack: first.Stack, Workload: first.Workload, Op: first.Op, SizeBytes: set.Size, QPs: set.qps, Rate: set.rate, N: len(set.Results)}
+			if f := first.AnyKind().Summary; f != nil {
+				s.Variant = f(first)
 			}
-			if first.Starvation != nil {
-				s.HighLoadPercent = &first.Starvation.HighLoadPercent
-			}
-			if first.RPC != nil {
-				s.Call = first.RPC.Call
-			}
-			if first.KV != nil {
-				s.Mix = first.KV.Mix
-			}
-			if ps := first.ParamServer; ps != nil {
-				s.Arm, s.Model, s.ComputeRatio = ps.Arm, ps.Model, &ps.ComputeRatio
-			}
-			for _, r := range set.results {
+			for _, r := range set.Results {
 				s.Results = append(s.Results, index[r])
 			}
-			if s.N < intervalRepeats {
-				s.Absent = tooFewRepeats(s.N)
+			if s.N < IntervalRepeats {
+				s.Absent = TooFewRepeats(s.N)
 			} else {
-				s.Method, s.Confidence, s.Figures = intervalMethod, confidence, meanIntervals(set.results)
+				s.Method, s.Confidence, s.Figures = IntervalMethod, confidence, MeanIntervals(set.Results)
 			}
 			out = append(out, s)
 		}
@@ -112,78 +130,108 @@ func SummariseRepeats(results []Result) []RepeatSummary {
 	return out
 }
 
-func tooFewRepeats(n int) string {
-	return "no confidence interval from " + plural(int64(n), "repeat") + ": it takes " + integer(intervalRepeats)
+// TooFewRepeats says why n repeats have no interval.
+func TooFewRepeats(n int) string {
+	return "no confidence interval from " + view.Plural(int64(n), "repeat") + ": it takes " + view.Integer(IntervalRepeats)
 }
 
-// intervalFigures are those that repeats get intervals for, where a result has them.
-var intervalFigures = []string{"p50", "mean", "p99", "alone.p50", "alone.mean", "alone.p99", "loaded.p50", "loaded.mean", "loaded.p99",
-	"alone.bw", "loaded.bw", "from_client.bw", "from_server.bw", "slowest.bw", "jain", "iteration.p50", "iteration.mean", "iteration.p99", "overlap", "high.bw", "low.bw", "bw", "rate"}
+// intervalFigures are those that repeats get intervals for, where a result has
+// them, with those of the kind between them.
+var intervalFigures = [2][]string{{"p50", "mean", "p99"}, {"bw", "rate"}}
 
-// meanIntervals are those of the figures that every repeat has.
-func meanIntervals(repeats []*Result) []MeanInterval {
+// MeanIntervals are those of the figures that every repeat has.
+func MeanIntervals(repeats []*Result) []MeanInterval {
 	var out []MeanInterval
-	for _, name := range intervalFigures {
-		m, _ := findMetric(name)
+	for _, name := range slices.Concat(intervalFigures[0], repeats[0].AnyKind().Intervals, intervalFigures[1]) {
+		m, _ := repeats[0].AnyKind().Figure(name)
 		v := values(m, repeats)
 		if len(v) < len(repeats) {
 			continue
 		}
 		// Figures of a broken file may be too large for their squares.
-		if mi := meanInterval(m, v); finite(mi.Mean) && finite(mi.Low) && finite(mi.High) {
+		if mi := MeanOf(m, v); view.Finite(mi.Mean) && view.Finite(mi.Low) && view.Finite(mi.High) {
 			out = append(out, mi)
 		}
 	}
 	return out
 }
 
-// meanInterval takes at least two values.
-func meanInterval(m metric, v []float64) MeanInterval {
-	s := benchmath.AssumeNormal.Summary(benchmath.NewSample(slices.Clone(v), &benchmath.DefaultThresholds), confidence)
-	return MeanInterval{Figure: m.name, Unit: quantityUnits[m.quantity], Mean: s.Center, Low: s.Lo, High: s.Hi}
+// MeanOf takes at least two values. It is the interval of a percentile's median where
+// the figure is one, else of the mean.
+func MeanOf(m Figure, v []float64) MeanInterval {
+	mean := benchmath.AssumeNormal.Summary(benchmath.NewSample(slices.Clone(v), &benchmath.DefaultThresholds), confidence)
+	mi := MeanInterval{Figure: m.Name, Unit: quantityUnits[m.Quantity], Mean: mean.Center}
+	if !isPercentile(m.Name) {
+		mi.Low, mi.High, mi.Method, mi.Confidence = max(mean.Lo, 0), mean.Hi, methodStudent, confidence
+		return mi
+	}
+	sorted := slices.Sorted(slices.Values(v))
+	n := len(sorted)
+	median := (sorted[(n-1)/2] + sorted[n/2]) / 2
+	k, covered := medianRanks(n)
+	mi.Median, mi.Low, mi.High, mi.Method, mi.Confidence = &median, sorted[k], sorted[n-1-k], methodOrder, covered
+	return mi
+}
+
+// isPercentile tells whether a figure is p50, loaded.p99 and the like.
+func isPercentile(name string) bool {
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	return len(last) > 1 && last[0] == 'p' && strings.Trim(last[1:], "0123456789") == ""
+}
+
+// medianRanks is how many of n values in order are cut off at either end so that what is
+// left still holds the median with the confidence asked for, and the confidence that it
+// has. The median is above the k-th of n with the binomial probability of k heads or more
+// in n tosses. Where even the whole range falls short, nothing is cut off.
+func medianRanks(n int) (cut int, covered float64) {
+	covered = 1
+	outside := math.Ldexp(1, -n) // the chance that exactly i of n are below the median, on either side
+	term := outside
+	for i := 0; ; i++ {
+		// outside is the chance of at most i below: an interval from i+1 on misses that much on each side.
+		if c := 1 - 2*outside; i == 0 || c >= confidence {
+			cut, covered = i, c
+		} else {
+			return cut, covered
+		}
+		term *= float64(n-i) / float64(i+1)
+		outside += term
+	}
 }
 
 // repeatPoint is what the repeats of one point in a group share. Only results
 // with the same parts have medians and means.
 type repeatPoint struct {
-	size int64
+	Size int64
 	rate float64
 	qps  int
-	arm  string
+	Arm  string // the variant
 
-	latency, throughput, bothWays bool
+	Kind                *Kind
+	Latency, Throughput bool
 }
 
-// repeatSet is the repeats of one point, in order.
-type repeatSet struct {
+// RepeatSet is the repeats of one point, in order.
+type RepeatSet struct {
 	repeatPoint
-	results []*Result
+	Results []*Result
 }
 
-// repeatSets sorts the results of a group into points; those that are no repeats
+// RepeatSets sorts the results of a group into points; those that are no repeats
 // come back by themselves.
-func repeatSets(results []*Result) (singles []*Result, sets []*repeatSet) {
-	index := map[repeatPoint]*repeatSet{}
+func RepeatSets(results []*Result) (singles []*Result, sets []*RepeatSet) {
+	index := map[repeatPoint]*RepeatSet{}
 	for _, r := range results {
 		if r.Repeat == 0 {
 			singles = append(singles, r)
 			continue
 		}
-		k := repeatPoint{size: r.SizeBytes, rate: r.Rate, qps: r.QPs, latency: r.Latency != nil, throughput: r.Throughput != nil, bothWays: r.Bidirectional != nil}
-		if r.HOL != nil {
-			k.arm = "arm " + r.HOL.Arm
-		}
-		if r.Starvation != nil {
-			k.arm = r.Starvation.point()
-		}
-		if r.ParamServer != nil {
-			k.arm = r.ParamServer.point()
-		}
+		k := repeatPoint{Size: r.SizeBytes, rate: r.Rate, qps: r.QPs, Arm: r.variant(), Kind: r.AnyKind(), Latency: r.Latency != nil, Throughput: r.Throughput != nil}
 		if index[k] == nil {
-			index[k] = &repeatSet{repeatPoint: k}
+			index[k] = &RepeatSet{repeatPoint: k}
 			sets = append(sets, index[k])
 		}
-		index[k].results = append(index[k].results, r)
+		index[k].Results = append(index[k].Results, r)
 	}
 	return singles, sets
 }

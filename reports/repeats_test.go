@@ -2,10 +2,13 @@ package reports_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	pages "github.com/rdmaperf/rdmaperf/reports/page"
+	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
 
@@ -22,41 +25,66 @@ func series(n int) *reports.Document {
 		d.Results = append(d.Results, r)
 	}
 	d.Repeats = reports.SummariseRepeats(d.Results)
-	return d
+	return of(d)
 }
 
-// The half width is t(0.975, n-1) times the deviation over the root of n; the
-// factors are those of printed tables, and the deviation of 1..n is known.
-func TestIntervalsAreStudents(t *testing.T) {
-	for n, factor := range map[int]float64{3: 4.303, 5: 2.776, 10: 2.262, 30: 2.045} {
-		d := series(n)
+// Of a mean, the half width is t(0.975, n-1) times the deviation over the root of n; the
+// factors are those of printed tables, and the deviation of 1..n is known. Of a median the
+// ranks and their confidence are those of printed tables, too (Conover, Practical
+// Nonparametric Statistics, table A3).
+func TestIntervals(t *testing.T) {
+	for _, k := range []struct {
+		n, rank         int // the interval is from the rank-th to the rank-th from the end
+		student, covers float64
+	}{{3, 1, 4.303, 0.75}, {5, 1, 2.776, 0.9375}, {6, 1, 2.571, 0.96875}, {10, 2, 2.262, 0.97852}, {30, 10, 2.045, 0.95723}} {
+		d := series(k.n)
 		reporttest.Validate(t, encode(t, d))
 		if len(d.Repeats) != 2 {
 			t.Fatalf("%d summaries, want one of the latency and one of the throughput", len(d.Repeats))
 		}
-		mean := float64(n+1) / 2
-		half := factor * math.Sqrt(float64(n)*float64(n+1)/12) / math.Sqrt(float64(n))
+		mean := float64(k.n+1) / 2
+		half := k.student * math.Sqrt(float64(k.n)*float64(k.n+1)/12) / math.Sqrt(float64(k.n))
 		for i, want := range []struct {
-			figure, unit string
-			scale        float64
-		}{{"p50", "ns", 1000}, {"rate", "1/s", 1e6}} {
+			figure, unit, method       string
+			scale, low, high, confides float64
+		}{
+			{"p50", "ns", "order statistics of the median", 1000, float64(k.rank), float64(k.n + 1 - k.rank), k.covers},
+			{"rate", "1/s", "Student's t of the mean, held at zero", 1e6, max(mean-half, 0), mean + half, 0.95},
+		} {
 			s := d.Repeats[i]
-			if s.N != n || len(s.Results) != n || s.Results[0] != i || s.Confidence != 0.95 || !strings.Contains(s.Method, "Student") || s.Absent != "" {
-				t.Errorf("n=%d: summary %+v", n, s)
+			if s.N != k.n || len(s.Results) != k.n || s.Results[0] != i || s.Confidence != 0.95 || s.Absent != "" {
+				t.Errorf("n=%d: summary %+v", k.n, s)
 			}
-			found := false
-			for _, f := range s.Figures {
-				if f.Figure != want.figure {
-					continue
-				}
-				found = true
-				if f.Unit != want.unit || math.Abs(f.Mean/want.scale-mean) > 1e-9 ||
-					math.Abs((f.High-f.Mean)/want.scale-half) > 5e-4*half || math.Abs((f.Mean-f.Low)/want.scale-half) > 5e-4*half {
-					t.Errorf("n=%d: %+v, want %v +/- %v in %s", n, f, mean*want.scale, half*want.scale, want.unit)
-				}
+			at := slices.IndexFunc(s.Figures, func(f reports.MeanInterval) bool { return f.Figure == want.figure })
+			if at < 0 {
+				t.Errorf("n=%d: no interval of %s in %+v", k.n, want.figure, s.Figures)
+				continue
 			}
-			if !found {
-				t.Errorf("n=%d: no interval of %s in %+v", n, want.figure, s.Figures)
+			f := s.Figures[at]
+			if f.Unit != want.unit || f.Method != want.method || math.Abs(f.Mean/want.scale-mean) > 1e-9 || math.Abs(f.Center()/want.scale-mean) > 1e-9 ||
+				math.Abs(f.High/want.scale-want.high) > 5e-4*half || math.Abs(f.Low/want.scale-want.low) > 5e-4*half || math.Abs(f.Confidence-want.confides) > 1e-5 {
+				t.Errorf("n=%d: %+v, want %+v", k.n, f, want)
+			}
+		}
+	}
+}
+
+// Five repeats of a stalling machine: Student's interval of their p99 begins at -111 us, and
+// that of their rate below zero, too. No operation takes less than no time.
+func TestIntervalsArePossibleValues(t *testing.T) {
+	d := series(5)
+	for i, v := range []float64{900_000, 1_000_000, 1_100_000, 1_200_000, 9_000_000} {
+		l := d.Results[2*i].Latency
+		l.P50, l.P99, l.Mean = v/1000, v, v/500
+		d.Results[2*i+1].Throughput.OperationsPerSecond = v
+	}
+	for _, s := range reports.SummariseRepeats(d.Results) {
+		for _, f := range s.Figures {
+			if f.Low < 0 || f.Low > f.Center() || f.High < f.Center() {
+				t.Errorf("%+v", f)
+			}
+			if f.Figure == "p99" && (f.Low != 900_000 || f.High != 9_000_000 || f.Center() != 1_100_000) {
+				t.Errorf("%+v, want the repeats' own values", f)
 			}
 		}
 	}
@@ -72,10 +100,10 @@ func TestTwoRepeatsHaveNoInterval(t *testing.T) {
 			t.Errorf("summary %+v, want no figures and %q", s, why)
 		}
 	}
-	if out := strings.Join(strings.Fields(string(text(t, d, reports.TextOptions{}))), " "); strings.Count(out, why) != 2 || strings.Contains(out, "mean over") {
+	if out := strings.Join(strings.Fields(string(text(t, d, textformat.Options{}))), " "); strings.Count(out, why) != 2 || strings.Contains(out, "over the repeats, with") {
 		t.Errorf("text:\n%s", out)
 	}
-	if p := page(t, reports.HTMLOptions{}, d); strings.Count(p, why) != 2 {
+	if p := page(t, pages.Options{}, d); strings.Count(p, why) != 2 {
 		t.Errorf("the page says it %d times, want 2", strings.Count(p, why))
 	}
 	if again := series(1); again.Repeats != nil {
@@ -84,8 +112,8 @@ func TestTwoRepeatsHaveNoInterval(t *testing.T) {
 }
 
 func TestThePageShowsIntervals(t *testing.T) {
-	p := page(t, reports.HTMLOptions{}, series(5))
-	for _, want := range []string{"mean over repeats with its 95 % confidence interval (Student&#39;s t, two-sided)", "3 µs", "1.04 µs", "4.96 µs", "65.4 %", "3 M op/s"} {
+	p := page(t, pages.Options{}, series(5))
+	for _, want := range []string{"over repeats, with confidence intervals (percentiles: the median&#39;s, by order statistics; others: the mean&#39;s, by Student&#39;s t, held at zero)", "3 µs", "1 µs", "5 µs", "93.8 %", "1.04 M op/s", "4.96 M op/s", "95.0 %"} {
 		if !strings.Contains(p, want) {
 			t.Errorf("the page lacks %q", want)
 		}

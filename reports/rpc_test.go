@@ -7,6 +7,10 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
+	pages "github.com/rdmaperf/rdmaperf/reports/page"
+	htmlformat "github.com/rdmaperf/rdmaperf/reports/render/html"
+	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
 
@@ -22,13 +26,13 @@ func callResult(stack, form, mode string, us float64, conns int) reports.Result 
 		MeasuredBy: "client", DurationNs: 1e9, Operations: 2000, Verified: true, Latency: &l,
 		Throughput: &reports.Throughput{BytesPerSecond: 2000 * 72 / us * 100, OperationsPerSecond: 2000 / us * 100},
 		CPU:        &reports.CPU{ClientSeconds: 0.5, ServerSeconds: 0.25},
-		RPC: &reports.RPC{Call: "unary", RequestBytes: 64, ResponseBytes: 8, Connections: conns, Outstanding: 2, Form: form, Mode: mode,
-			Idle:     &reports.IdleCPU{DurationNs: 250e6, ClientSeconds: 0.001, ServerSeconds: 0.02},
-			Resident: &reports.Resident{ClientBytes: 30 << 20, ServerBytes: 20 << 20, ClientPerConnection: 100 << 10, ServerPerConnection: 50 << 10}},
+		Kind:       kind("rpc"), Detail: &callskind.RPC{Call: "unary", RequestBytes: 64, ResponseBytes: 8, Connections: conns, Outstanding: 2, Form: form, Mode: mode,
+			Idle:     &callskind.IdleCPU{DurationNs: 250e6, ClientSeconds: 0.001, ServerSeconds: 0.02},
+			Resident: &callskind.Resident{ClientBytes: 30 << 20, ServerBytes: 20 << 20, ClientPerConnection: 100 << 10, ServerPerConnection: 50 << 10}},
 		Parameters: map[string]any{"verify": true, "codec": "bytes"},
 	}
 	if mode == "bpev" {
-		res.RPC.BusyNs, res.RPC.Pollers, res.RPC.RingBytes, res.RPC.RegisteredBytes = 50e3, 1, 256<<10, 385<<10
+		callskind.Of(&res).BusyNs, callskind.Of(&res).Pollers, callskind.Of(&res).RingBytes, callskind.Of(&res).RegisteredBytes = 50e3, 1, 256<<10, 385<<10
 	}
 	return res
 }
@@ -46,25 +50,25 @@ func callDocument() *reports.Document {
 		d.Results = append(d.Results, callResult("grpc(tcp)", "tcp", "", 60*float64(n), n), callResult(fusedStack("50us", 1, "256K"), "fused", "bpev", 12*float64(n), n))
 	}
 	busy := callResult(fusedStack("0s", 1, "256K"), "fused", "bpev", 40, 1)
-	busy.RPC.BusyNs = 0
+	callskind.Of(&busy).BusyNs = 0
 	pollers := callResult(fusedStack("50us", 4, "256K"), "fused", "bpev", 11, 1)
-	pollers.RPC.Pollers = 4
+	callskind.Of(&pollers).Pollers = 4
 	ring := callResult(fusedStack("50us", 1, "1M"), "fused", "bpev", 13, 1)
-	ring.RPC.RingBytes = 1 << 20
+	callskind.Of(&ring).RingBytes = 1 << 20
 	d.Results = append(d.Results, busy, pollers, ring)
-	return d
+	return of(d)
 }
 
 // Calls stand in every format, are compared point by point, and each sweep is a curve.
 func TestCalls(t *testing.T) {
 	d := callDocument()
 	reporttest.Validate(t, encode(t, d))
-	golden(t, "text-calls.txt", text(t, d, reports.TextOptions{}))
+	golden(t, "text-calls.txt", text(t, d, textformat.Options{}))
 	if b := string(bench(t, d)); !strings.Contains(b, "/call=unary/response=8-1 ") {
 		t.Errorf("no benchmark of calls:\n%s", b)
 	}
 	var page bytes.Buffer
-	if err := reports.WriteHTML(&page, []*reports.Document{d}, reports.HTMLOptions{}); err != nil {
+	if err := htmlformat.Write(&page, []*reports.Document{d}, pages.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`id="calls"`, "latency by connections", "memory by connections", "latency by busy time", "rate by pollers", "latency by ring", "Busy time before a caller sleeps", "processor time and memory"} {
@@ -81,7 +85,7 @@ func TestCalls(t *testing.T) {
 	}
 	other := callDocument()
 	for i := range other.Results {
-		other.Results[i].RPC.Call = "stream"
+		callskind.Of(&other.Results[i]).Call = "stream"
 	}
 	if _, err := reports.Compare(d, other, nil); err == nil {
 		t.Error("unary calls were compared with streams")

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	pages "github.com/rdmaperf/rdmaperf/reports/page"
+	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
 
@@ -74,8 +76,8 @@ func TestRawSamplesAreNamed(t *testing.T) {
 	d.Results[0].RawSamples = []reports.RawSamples{{Set: reports.SamplesLatency, File: "samples.csv", Count: 600_000, Limit: 1_000_000}}
 	d.Results[1].RawSamples = []reports.RawSamples{{Set: reports.SamplesLatency, File: "samples.csv", Count: 1_000_000, Dropped: 1_000_000, Limit: 1_000_000}}
 	reporttest.Validate(t, encode(t, d))
-	golden(t, "text-samples.txt", text(t, d, reports.TextOptions{}))
-	p := page(t, reports.HTMLOptions{}, d)
+	golden(t, "text-samples.txt", text(t, d, textformat.Options{}))
+	p := page(t, pages.Options{}, d)
 	for _, want := range []string{"Latency send: raw samples", ">samples.csv<", `<td class="n warn">1000000</td>`} {
 		if !strings.Contains(p, want) {
 			t.Errorf("the page lacks %q", want)

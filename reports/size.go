@@ -6,6 +6,15 @@ import (
 	"strconv"
 )
 
+// SizeLabel is a number of bytes for people: 4 KiB, 100 B.
+func SizeLabel(n int64) string {
+	s := FormatSize(n)
+	if s[len(s)-1] >= '0' && s[len(s)-1] <= '9' {
+		return s + " B"
+	}
+	return s[:len(s)-1] + " " + s[len(s)-1:] + "iB"
+}
+
 // sizeUnits maps a suffix to its number of bytes. K, M and G alone are powers of
 // 1024 because perftest's users expect that; kilobytes spelled KB are 1000.
 // Lower-case b is left out on purpose: Gb is a gigabit in this field.

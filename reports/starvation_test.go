@@ -6,6 +6,10 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	starvationkind "github.com/rdmaperf/rdmaperf/reports/kinds/starvation"
+	pages "github.com/rdmaperf/rdmaperf/reports/page"
+	htmlformat "github.com/rdmaperf/rdmaperf/reports/render/html"
+	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
 
@@ -22,24 +26,24 @@ func starvationDocument() *reports.Document {
 			d.Results = append(d.Results, reports.Result{
 				Stack: "sched(" + policy + ")+iwarp(crc)", Label: reports.LabelSoft, Workload: "starvation", Op: "write", SizeBytes: 65536, Depth: 16, QPs: 1, Threads: 1,
 				Polling: reports.PollingBusy, MeasuredBy: "client", DurationNs: 1e9, Operations: 20, Verified: true,
-				Starvation: &reports.Starvation{HighLoadPercent: load, HighPriority: 1, CapacityBytesPerSecond: 1e9,
-					High: reports.ClassShare{Operations: 10, BytesPerSecond: 1e9 - low}, Low: reports.ClassShare{Operations: 10, BytesPerSecond: low}},
+				Kind: kind("starvation"), Detail: &starvationkind.Starvation{HighLoadPercent: load, HighPriority: 1, CapacityBytesPerSecond: 1e9,
+					High: starvationkind.ClassShare{Operations: 10, BytesPerSecond: 1e9 - low}, Low: starvationkind.ClassShare{Operations: 10, BytesPerSecond: low}},
 			})
 		}
 	}
-	return d
+	return of(d)
 }
 
 // A starvation curve stands in every format, and is compared point by point.
 func TestStarvation(t *testing.T) {
 	d := starvationDocument()
 	reporttest.Validate(t, encode(t, d))
-	golden(t, "text-starvation.txt", text(t, d, reports.TextOptions{}))
+	golden(t, "text-starvation.txt", text(t, d, textformat.Options{}))
 	if b := string(bench(t, d)); !strings.Contains(b, "/highload=50-1 ") || !strings.Contains(b, " low-B/s\n") {
 		t.Errorf("no benchmark of two classes:\n%s", b)
 	}
 	var page bytes.Buffer
-	if err := reports.WriteHTML(&page, []*reports.Document{d}, reports.HTMLOptions{}); err != nil {
+	if err := htmlformat.Write(&page, []*reports.Document{d}, pages.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`id="starvation"`, "Load of the high class [% of capacity]", "Throughput by class, 64 KiB"} {
@@ -65,10 +69,10 @@ func TestStarvation(t *testing.T) {
 	}
 	repeated.Repeats = reports.SummariseRepeats(repeated.Results)
 	reporttest.Validate(t, encode(t, repeated))
-	if got := string(text(t, repeated, reports.TextOptions{})); len(repeated.Repeats) != 2 || !strings.Contains(got, "high load 50 %: medians of 3 repeats; low BW spread 0.0 %") {
+	if got := string(text(t, repeated, textformat.Options{})); len(repeated.Repeats) != 2 || !strings.Contains(got, "high load 50 %: medians of 3 repeats; low BW spread 0.0 %") {
 		t.Errorf("%d summaries of repeats:\n%s", len(repeated.Repeats), got)
 	}
-	floor, err := reports.ParseThreshold("low.bw<100MB/s")
+	floor, err := reports.ParseThreshold("low.bw<100MB/s", kinds)
 	if err != nil {
 		t.Fatal(err)
 	}

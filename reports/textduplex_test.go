@@ -6,6 +6,10 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	throughputkind "github.com/rdmaperf/rdmaperf/reports/kinds/throughput"
+	pages "github.com/rdmaperf/rdmaperf/reports/page"
+	htmlformat "github.com/rdmaperf/rdmaperf/reports/render/html"
+	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
 
@@ -19,21 +23,21 @@ func TestBothDirections(t *testing.T) {
 			Stack: "iwarp(crc)", Label: reports.LabelSoft, Workload: "throughput", Op: "write", SizeBytes: 1 << 20, Depth: 16, QPs: 1, Repeat: repeat + 1,
 			Polling: reports.PollingBusy, MeasuredBy: "both", DurationNs: 2e9, Operations: 3000, Verified: true,
 			Throughput: &reports.Throughput{BytesPerSecond: 1.5e9 * f, OperationsPerSecond: 1500 * f},
-			Bidirectional: &reports.Bidirectional{
-				FromClient: reports.Direction{Operations: 2000, DurationNs: 2e9, BytesPerSecond: 1e9 * f, OperationsPerSecond: 1000 * f},
-				FromServer: reports.Direction{Operations: 1000, DurationNs: 2e9, BytesPerSecond: 5e8 * f, OperationsPerSecond: 500 * f},
+			Kind:       kind("throughput"), Detail: &throughputkind.Bidirectional{
+				FromClient: throughputkind.Direction{Operations: 2000, DurationNs: 2e9, BytesPerSecond: 1e9 * f, OperationsPerSecond: 1000 * f},
+				FromServer: throughputkind.Direction{Operations: 1000, DurationNs: 2e9, BytesPerSecond: 5e8 * f, OperationsPerSecond: 500 * f},
 			},
 			Parameters: map[string]any{"bidirectional": true},
 		})
 	}
 	reporttest.Validate(t, encode(t, d))
-	golden(t, "text-duplex.txt", text(t, d, reports.TextOptions{}))
+	golden(t, "text-duplex.txt", text(t, d, textformat.Options{}))
 	golden(t, "perftest-duplex.txt", perftest(t, d, false))
 	if b := string(bench(t, d)); !strings.Contains(b, "/bidirectional=true") || !strings.Contains(b, " 500000000 from-server-B/s") {
 		t.Errorf("no benchmark of both directions:\n%s", b)
 	}
 	var page bytes.Buffer
-	if err := reports.WriteHTML(&page, []*reports.Document{d}, reports.HTMLOptions{}); err != nil {
+	if err := htmlformat.Write(&page, []*reports.Document{d}, pages.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"Throughput write in both directions", "server to client"} {
@@ -41,7 +45,7 @@ func TestBothDirections(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	one, err := reports.ParseThreshold("from_server.bw<1GB/s")
+	one, err := reports.ParseThreshold("from_server.bw<1GB/s", kinds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +56,7 @@ func TestBothDirections(t *testing.T) {
 	single := *d
 	single.Results = append([]reports.Result(nil), d.Results...)
 	for i := range single.Results {
-		single.Results[i].Bidirectional, single.Results[i].Parameters = nil, nil
+		single.Results[i].Detail, single.Results[i].Parameters = nil, nil
 	}
 	if _, err := reports.Compare(d, &single, nil); err != reports.ErrNothingInCommon {
 		t.Errorf("compared with one direction: %v", err)

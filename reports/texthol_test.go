@@ -7,6 +7,10 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
+	pages "github.com/rdmaperf/rdmaperf/reports/page"
+	htmlformat "github.com/rdmaperf/rdmaperf/reports/render/html"
+	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
 
@@ -15,34 +19,34 @@ func TestHeadOfLineTable(t *testing.T) {
 	d := goldenDocument()
 	d.Error, d.Results = nil, nil
 	for _, size := range []int64{64 << 10, 1 << 20} {
-		for i, arm := range []string{reports.ArmSameQP, reports.ArmTwoQP} {
+		for i, arm := range []string{holkind.ArmSameQP, holkind.ArmTwoQP} {
 			d.Results = append(d.Results, reports.Result{
 				Stack: "iwarp(crc)", Label: reports.LabelSoft, Workload: "hol", Op: "write", SizeBytes: size, Depth: 16, QPs: 1 + i, Threads: 1,
 				Polling: reports.PollingBusy, RoundTrip: reports.RoundTripFull, MeasuredBy: "client", DurationNs: 1e9, Operations: 2000, Verified: true,
-				HOL: &reports.HOL{Arm: arm, BulkSizeBytes: size, ProbeSizeBytes: 64, ProbeIntervalNs: 500_000,
+				Kind: kind("hol"), Detail: &holkind.HOL{Arm: arm, BulkSizeBytes: size, ProbeSizeBytes: 64, ProbeIntervalNs: 500_000,
 					ProbeAlone: *latency(2000, 15_500), ProbeLoaded: *latency(1999, float64(size)*4), BulkAloneBytesPerSecond: 2.5e9, BulkLoadedBytesPerSecond: 2.4e9},
 			})
 		}
 	}
 	for _, stack := range []string{"iwarp(crc)", "sched(strict,slice=16KiB,window=auto)+iwarp(crc)", "sched(strict,slice=64KiB,window=auto)+iwarp(crc)"} {
 		r := d.Results[2]
-		h := *r.HOL
+		h := *holkind.Of(&r)
 		h.ProbeLoaded = *latency(1999, 90_000)
 		if r.Stack = stack; stack == "iwarp(crc)" {
-			h.Arm, h.AppSliceBytes, h.AppWindow = reports.ArmAppSlicing, 64<<10, 4
+			h.Arm, h.AppSliceBytes, h.AppWindow = holkind.ArmAppSlicing, 64<<10, 4
 		}
-		r.HOL = &h
+		r.Kind, r.Detail = kind("hol"), &h
 		d.Results = append(d.Results, r)
 	}
 	closed := d.Results[3]
-	h := *closed.HOL
+	h := *holkind.Of(&closed)
 	h.ProbeIntervalNs, h.Arm, h.ProbeAlone, h.ProbeLoaded = 0, "", *latency(0, 0), *latency(3, 900)
-	closed.HOL, closed.Stack = &h, "tcp"
+	closed.Detail, closed.Stack = &h, "tcp"
 	d.Results = append(d.Results, closed)
 	reporttest.Validate(t, encode(t, d))
 	golden(t, "bench-hol.txt", bench(t, d))
-	golden(t, "text-hol.txt", text(t, d, reports.TextOptions{}))
-	golden(t, "text-hol-gbits.txt", text(t, d, reports.TextOptions{Gbits: true, Width: 80}))
+	golden(t, "text-hol.txt", text(t, d, textformat.Options{}))
+	golden(t, "text-hol-gbits.txt", text(t, d, textformat.Options{Gbits: true, Width: 80}))
 }
 
 // Stacks that differ in the slice of their scheduler alone make a curve of the
@@ -54,25 +58,25 @@ func TestSliceSweep(t *testing.T) {
 		d.Results = append(d.Results, reports.Result{
 			Stack: stack, Label: reports.LabelSoft, Workload: "hol", Op: "write", SizeBytes: 1 << 20, Depth: 16, QPs: 1,
 			Polling: reports.PollingBusy, DurationNs: 1e9, Operations: 2000, Verified: true,
-			HOL: &reports.HOL{Arm: arm, BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64,
+			Kind: kind("hol"), Detail: &holkind.HOL{Arm: arm, BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64,
 				ProbeAlone: *latency(2000, 15_500), ProbeLoaded: *latency(2000, p99), BulkAloneBytesPerSecond: 2.5e9, BulkLoadedBytesPerSecond: 2.4e9},
 		})
 	}
-	add("iwarp(crc)", reports.ArmSameQP, 4e6)
-	add("iwarp(crc)", reports.ArmTwoQP, 1e6)
+	add("iwarp(crc)", holkind.ArmSameQP, 4e6)
+	add("iwarp(crc)", holkind.ArmTwoQP, 1e6)
 	page := func() string {
 		var out bytes.Buffer
-		if err := reports.WriteHTML(&out, []*reports.Document{d}, reports.HTMLOptions{}); err != nil {
+		if err := htmlformat.Write(&out, []*reports.Document{d}, pages.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
 	}
-	add("sched(drr,slice=16KiB,window=auto,weights=1:2)+iwarp(crc)", reports.ArmSameQP, 1e5)
-	add("sched(drr,slice=auto,window=auto,weights=1:2)+iwarp(crc)", reports.ArmSameQP, 1e5)
+	add("sched(drr,slice=16KiB,window=auto,weights=1:2)+iwarp(crc)", holkind.ArmSameQP, 1e5)
+	add("sched(drr,slice=auto,window=auto,weights=1:2)+iwarp(crc)", holkind.ArmSameQP, 1e5)
 	if strings.Contains(page(), `id="slices"`) {
 		t.Error("a curve through one slice")
 	}
-	add("sched(drr,slice=64KiB,window=auto,weights=1:2)+iwarp(crc)", reports.ArmSameQP, 2e5)
+	add("sched(drr,slice=64KiB,window=auto,weights=1:2)+iwarp(crc)", holkind.ArmSameQP, 2e5)
 	got := page()
 	for _, want := range []string{`id="slices"`, "Slice of the scheduler, bulk of 1 MiB, same-qp: probe latency", "Slice of the scheduler, bulk of 1 MiB, same-qp: bulk throughput",
 		"sched(drr,window=auto,weights=1:2)", "16 KiB"} {
@@ -83,14 +87,14 @@ func TestSliceSweep(t *testing.T) {
 	if strings.Contains(got, "Window of the scheduler") {
 		t.Error("a curve of a window that is the same everywhere")
 	}
-	add("sched(drr,slice=16KiB,window=128KiB,weights=1:2)+iwarp(crc)", reports.ArmSameQP, 1e5)
-	add("sched(drr,slice=16KiB,window=1MiB,weights=1:2)+iwarp(crc)", reports.ArmSameQP, 3e5)
+	add("sched(drr,slice=16KiB,window=128KiB,weights=1:2)+iwarp(crc)", holkind.ArmSameQP, 1e5)
+	add("sched(drr,slice=16KiB,window=1MiB,weights=1:2)+iwarp(crc)", holkind.ArmSameQP, 3e5)
 	if got = page(); !strings.Contains(got, "Window of the scheduler, bulk of 1 MiB, same-qp: probe latency") || !strings.Contains(got, "sched(drr,slice=16KiB,weights=1:2)") {
 		t.Error("no curve of the window")
 	}
-	table := string(text(t, d, reports.TextOptions{}))
+	table := string(text(t, d, textformat.Options{}))
 	_, table, _ = strings.Cut(table, "arms side by side")
-	gain := number(t, d.Results[0].HOL.ProbeLoaded.P99/d.Results[2].HOL.ProbeLoaded.P99)
+	gain := number(t, holkind.Of(&d.Results[0]).ProbeLoaded.P99/holkind.Of(&d.Results[2]).ProbeLoaded.P99)
 	if !strings.Contains(table, "stack without its tiers") || !strings.Contains(table, gain+"x") {
 		t.Errorf("no gain of %sx over raw in:\n%s", gain, table)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
 
@@ -23,7 +24,7 @@ func TestOpenLoopTable(t *testing.T) {
 		}
 	}
 	reporttest.Validate(t, encode(t, d))
-	golden(t, "text-open.txt", text(t, d, reports.TextOptions{}))
+	golden(t, "text-open.txt", text(t, d, textformat.Options{}))
 	for _, want := range []string{"/rate=10000/arrivals=poisson", "/rate=20000.5/arrivals=poisson"} {
 		if !strings.Contains(string(bench(t, d)), want) {
 			t.Errorf("no benchmark with %q", want)

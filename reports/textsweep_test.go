@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	pages "github.com/rdmaperf/rdmaperf/reports/page"
+	htmlformat "github.com/rdmaperf/rdmaperf/reports/render/html"
+	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
 
@@ -24,16 +27,16 @@ func sweepDocument() *reports.Document {
 			d.Results = append(d.Results, r)
 		}
 	}
-	return d
+	return of(d)
 }
 
 // A sweep over QPs is one table a stack and workload, and one chart each.
 func TestConnectionSweep(t *testing.T) {
 	d := sweepDocument()
 	reporttest.Validate(t, encode(t, d))
-	golden(t, "text-sweep.txt", text(t, d, reports.TextOptions{}))
+	golden(t, "text-sweep.txt", text(t, d, textformat.Options{}))
 	var page bytes.Buffer
-	if err := reports.WriteHTML(&page, []*reports.Document{d}, reports.HTMLOptions{}); err != nil {
+	if err := htmlformat.Write(&page, []*reports.Document{d}, pages.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`id="connections"`, "latency by connections: Latency send", "throughput by connections: Throughput write", "16 QPs"} {
@@ -43,7 +46,7 @@ func TestConnectionSweep(t *testing.T) {
 	}
 	d.Results = d.Results[:2]
 	page.Reset()
-	if err := reports.WriteHTML(&page, []*reports.Document{d}, reports.HTMLOptions{}); err != nil {
+	if err := htmlformat.Write(&page, []*reports.Document{d}, pages.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(page.String(), `id="connections"`) {

@@ -7,139 +7,32 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// quantity is what a metric counts; it decides which units a limit may have.
-type quantity int
-
-const (
-	quantityTime  quantity = iota // ns
-	quantityRate                  // operations per second
-	quantityBytes                 // bytes per second
-	quantityCount
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // limitUnits maps the units of a limit to their size in the unit of the
 // document. Gb is a gigabit as everywhere in this field.
 var limitUnits = [...]map[string]float64{
-	quantityTime: {"ns": 1, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9},
-	quantityRate: {"": 1, "/s": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "k/s": 1e3, "K/s": 1e3, "M/s": 1e6, "G/s": 1e9},
-	quantityBytes: {
+	QuantityTime: {"ns": 1, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9},
+	QuantityRate: {"": 1, "/s": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "k/s": 1e3, "K/s": 1e3, "M/s": 1e6, "G/s": 1e9},
+	QuantityBytes: {
 		"B/s": 1, "KB/s": 1e3, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "KiB/s": 1 << 10, "MiB/s": 1 << 20, "GiB/s": 1 << 30,
 		"b/s": 1. / 8, "Kb/s": 1e3 / 8, "kb/s": 1e3 / 8, "Mb/s": 1e6 / 8, "Gb/s": 1e9 / 8,
 	},
-	quantityCount: {"": 1},
+	QuantityCount: {"": 1},
 }
 
 // unitHint names units in the words of an error.
 var unitHint = [...]string{
-	quantityTime:  "ns, us, ms or s, such as 10us",
-	quantityRate:  "operations per second with k, M or G, such as 3M",
-	quantityBytes: "MB/s, GB/s, MiB/s, GiB/s, Mb/s or Gb/s, such as 1GB/s",
-	quantityCount: "a plain number, such as 0",
-}
-
-// metric is one figure of a result by its name in thresholds and comparisons.
-type metric struct {
-	name string
-	quantity
-	of func(r *Result) (float64, bool)
-}
-
-var figures = figureTable()
-
-func figureTable() []metric {
-	var all []metric
-	latencies := func(prefix string, of func(r *Result) *Latency) {
-		add := func(name string, f func(l *Latency) float64) {
-			all = append(all, metric{prefix + name, quantityTime, func(r *Result) (float64, bool) {
-				l := of(r)
-				if l == nil || l.Count == 0 {
-					return 0, false
-				}
-				return f(l), true
-			}})
-		}
-		for _, p := range percentileTable {
-			add(p.name, func(l *Latency) float64 { return *p.field(l) })
-		}
-		add("min", func(l *Latency) float64 { return l.Min })
-		add("max", func(l *Latency) float64 { return l.Max })
-		add("mean", func(l *Latency) float64 { return l.Mean })
-		add("stddev", func(l *Latency) float64 { return l.StdDev })
-	}
-	latencies("", func(r *Result) *Latency { return r.Latency })
-	latencies("corrected.", func(r *Result) *Latency { return r.LatencyCorrected })
-	latencies("service.", func(r *Result) *Latency { return r.LatencyService })
-	for _, s := range connectStages {
-		latencies(s.name+".", s.latency)
-	}
-	probe := func(of func(h *HOL) *Latency) func(r *Result) *Latency {
-		return func(r *Result) *Latency {
-			if r.HOL == nil {
-				return nil
-			}
-			return of(r.HOL)
-		}
-	}
-	latencies("alone.", probe(func(h *HOL) *Latency { return &h.ProbeAlone }))
-	latencies("loaded.", probe(func(h *HOL) *Latency { return &h.ProbeLoaded }))
-	for _, op := range kvOps {
-		latencies(op+".", kvLatency(op, func(o *KVOperation) *Latency { return &o.Latency }))
-		latencies(op+"-store.", kvLatency(op, func(o *KVOperation) *Latency { return &o.Store }))
-	}
-	latencies("iteration.", func(r *Result) *Latency {
-		if r.ParamServer == nil {
-			return nil
-		}
-		return &r.ParamServer.Iteration
-	})
-	rate := func(name string, q quantity, of func(t *Throughput) float64) metric {
-		return metric{name, q, func(r *Result) (float64, bool) {
-			if r.Throughput == nil {
-				return 0, false
-			}
-			return of(r.Throughput), true
-		}}
-	}
-	bulk := func(name string, of func(h *HOL) float64) metric {
-		return metric{name, quantityBytes, func(r *Result) (float64, bool) {
-			if r.HOL == nil {
-				return 0, false
-			}
-			return of(r.HOL), true
-		}}
-	}
-	direction := func(name string, of func(b *Bidirectional) float64) metric {
-		return metric{name, quantityBytes, func(r *Result) (float64, bool) {
-			if r.Bidirectional == nil {
-				return 0, false
-			}
-			return of(r.Bidirectional), true
-		}}
-	}
-	return append(all,
-		bulk("alone.bw", func(h *HOL) float64 { return h.BulkAloneBytesPerSecond }),
-		bulk("loaded.bw", func(h *HOL) float64 { return h.BulkLoadedBytesPerSecond }),
-		incastMetric("slowest.bw", quantityBytes, func(in *Incast) float64 { return in.MinBytesPerSecond }),
-		incastMetric("fastest.bw", quantityBytes, func(in *Incast) float64 { return in.MaxBytesPerSecond }),
-		trainMetric("communication", quantityTime, func(ps *ParamServer) (float64, bool) { return ps.CommunicationNs, true }),
-		trainMetric("computation", quantityTime, func(ps *ParamServer) (float64, bool) { return ps.ComputeNs, true }),
-		trainMetric("ideal", quantityTime, func(ps *ParamServer) (float64, bool) { return ps.IdealNs, true }),
-		trainMetric("overlap", quantityCount, (*ParamServer).overlap),
-		starvationMetric("high.bw", func(s *Starvation) float64 { return s.High.BytesPerSecond }),
-		starvationMetric("low.bw", func(s *Starvation) float64 { return s.Low.BytesPerSecond }),
-		starvationMetric("capacity.bw", func(s *Starvation) float64 { return s.CapacityBytesPerSecond }),
-		incastMetric("jain", quantityCount, func(in *Incast) float64 { return in.Jain }),
-		direction("from_client.bw", func(b *Bidirectional) float64 { return b.FromClient.BytesPerSecond }),
-		direction("from_server.bw", func(b *Bidirectional) float64 { return b.FromServer.BytesPerSecond }),
-		rate("rate", quantityRate, func(t *Throughput) float64 { return t.OperationsPerSecond }),
-		rate("bw", quantityBytes, func(t *Throughput) float64 { return t.BytesPerSecond }),
-		metric{"errors", quantityCount, func(r *Result) (float64, bool) { return float64(r.Errors), true }})
+	QuantityTime:  "ns, us, ms or s, such as 10us",
+	QuantityRate:  "operations per second with k, M or G, such as 3M",
+	QuantityBytes: "MB/s, GB/s, MiB/s, GiB/s, Mb/s or Gb/s, such as 1GB/s",
+	QuantityCount: "a plain number, such as 0",
 }
 
 // findMetric takes p99.9 and p999 for the same.
-func findMetric(name string) (metric, bool) {
+func findMetric(name string, kinds []*Kind) (Figure, bool) {
 	prefix, last := "", name
 	if i := strings.LastIndex(name, ".p"); i >= 0 {
 		prefix, last = name[:i+1], name[i+1:]
@@ -147,9 +40,10 @@ func findMetric(name string) (metric, bool) {
 	if whole, fraction, found := strings.Cut(last, "."); found && whole == "p99" && strings.Trim(fraction, "9") == "" && fraction != "" {
 		last = whole + fraction
 	}
-	i := slices.IndexFunc(figures, func(m metric) bool { return m.name == prefix+last })
+	figures := allFigures(kinds)
+	i := slices.IndexFunc(figures, func(m Figure) bool { return m.Name == prefix+last })
 	if i < 0 {
-		return metric{}, false
+		return Figure{}, false
 	}
 	return figures[i], true
 }
@@ -157,10 +51,18 @@ func findMetric(name string) (metric, bool) {
 // Threshold is a condition under which a run counts as failed.
 type Threshold struct {
 	text     string
-	metric   metric
+	metric   Figure
 	above    bool // fails above the limit, else below it
 	relative bool
 	limit    float64 // in the document's unit; relative: percent of the old value
+	medians  bool    // relative: judged without the test
+}
+
+// ByMedians is the threshold judged by medians alone: a change beyond the limit misses
+// it, whether or not the change could be chance.
+func (t Threshold) ByMedians() Threshold {
+	t.medians = true
+	return t
 }
 
 // ParseThreshold reads METRIC>LIMIT or METRIC<LIMIT: the condition of failure.
@@ -174,7 +76,7 @@ type Threshold struct {
 // or "from_server." of one direction, after "slowest." or "fastest." of one client of
 // an incast), jain or errors. A LIMIT with a sign and %, such as
 // +10%, is the change from the old run, which only a comparison knows.
-func ParseThreshold(s string) (Threshold, error) {
+func ParseThreshold(s string, kinds []*Kind) (Threshold, error) {
 	fail := func(format string, args ...any) (Threshold, error) {
 		return Threshold{}, fmt.Errorf("threshold %q: %s", s, fmt.Sprintf(format, args...))
 	}
@@ -183,7 +85,7 @@ func ParseThreshold(s string) (Threshold, error) {
 		return fail("want METRIC>LIMIT or METRIC<LIMIT, such as p99>10us")
 	}
 	name, limit := strings.TrimSpace(s[:i]), strings.TrimSpace(s[i+1:])
-	m, known := findMetric(name)
+	m, known := findMetric(name, kinds)
 	if !known {
 		return fail("unknown metric %q: want p50, p90, p99, p99.9, p99.99, p99.999, min, max, mean, stddev, rate, bw or errors", name)
 	}
@@ -191,10 +93,10 @@ func ParseThreshold(s string) (Threshold, error) {
 	digits := len(limit) - len(strings.TrimLeft(limit, "+-0123456789."))
 	number, unit := limit[:digits], limit[digits:]
 	if number == "" {
-		return fail("want a limit after %c: %s, or a change such as +10%%", s[i], unitHint[m.quantity])
+		return fail("want a limit after %c: %s, or a change such as +10%%", s[i], unitHint[m.Quantity])
 	}
 	v, err := strconv.ParseFloat(number, 64)
-	if err != nil || !finite(v) {
+	if err != nil || !view.Finite(v) {
 		return fail("%q is no number", number)
 	}
 	signed := number[0] == '+' || number[0] == '-'
@@ -211,14 +113,14 @@ func ParseThreshold(s string) (Threshold, error) {
 	if signed {
 		return fail("only a change in %% has a sign")
 	}
-	factor, known := limitUnits[m.quantity][unit]
+	factor, known := limitUnits[m.Quantity][unit]
 	if !known {
 		if unit == "" {
-			return fail("%s needs a unit: %s", name, unitHint[m.quantity])
+			return fail("%s needs a unit: %s", name, unitHint[m.Quantity])
 		}
-		return fail("unknown unit %q for %s: want %s", unit, name, unitHint[m.quantity])
+		return fail("unknown unit %q for %s: want %s", unit, name, unitHint[m.Quantity])
 	}
-	if t.limit = v * factor; !finite(t.limit) {
+	if t.limit = v * factor; !view.Finite(t.limit) {
 		return fail("the limit is too large")
 	}
 	return t, nil
@@ -261,7 +163,7 @@ func CheckThresholds(d *Document, thresholds []Threshold) ([]string, error) {
 		var worst *Result
 		var worstValue float64
 		for i := range d.Results {
-			v, ok := t.metric.of(&d.Results[i])
+			v, ok := t.metric.Of(&d.Results[i])
 			if !ok {
 				continue
 			}
@@ -275,10 +177,10 @@ func CheckThresholds(d *Document, thresholds []Threshold) ([]string, error) {
 		}
 		switch {
 		case measured == 0:
-			lines = append(lines, fmt.Sprintf("threshold %s missed: no result has a %s", t.text, t.metric.name))
+			lines = append(lines, fmt.Sprintf("threshold %s missed: no result has a %s", t.text, t.metric.Name))
 		case missed > 0:
 			lines = append(lines, fmt.Sprintf("threshold %s missed by %d of %s, worst %s: %s",
-				t.text, missed, plural(int64(measured), "result"), pointName(worst), formatQuantity(t.metric.quantity, worstValue)))
+				t.text, missed, view.Plural(int64(measured), "result"), pointName(worst), FormatQuantity(t.metric.Quantity, worstValue)))
 		}
 	}
 	return lines, nil
@@ -286,30 +188,30 @@ func CheckThresholds(d *Document, thresholds []Threshold) ([]string, error) {
 
 // pointName names a result in one line.
 func pointName(r *Result) string {
-	return printable(strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s", transportOf(r), r.Workload, r.Op, FormatSize(r.SizeBytes))), " "))
+	return view.Printable(strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s", TransportOf(r), r.Workload, r.Op, FormatSize(r.SizeBytes))), " "))
 }
 
-// formatQuantity prints a value with the unit that a reader expects.
-func formatQuantity(q quantity, v float64) string {
+// FormatQuantity prints a value with the unit that a reader expects.
+func FormatQuantity(q Quantity, v float64) string {
 	scaled := func(units ...string) string {
 		i := 0
 		for ; i < len(units)-1 && math.Abs(v) >= 1000; i++ {
 			v /= 1000
 		}
-		return number(v, 3) + units[i]
+		return view.Number(v, 3) + units[i]
 	}
 	switch q {
-	case quantityTime:
+	case QuantityTime:
 		if math.Abs(v) >= 1000 {
 			v /= 1000
 			return scaled("us", "ms", "s")
 		}
-		return number(v, 0) + "ns"
-	case quantityRate:
+		return view.Number(v, 0) + "ns"
+	case QuantityRate:
 		return scaled("/s", "k/s", "M/s", "G/s")
-	case quantityBytes:
+	case QuantityBytes:
 		return scaled("B/s", "KB/s", "MB/s", "GB/s")
 	default:
-		return number(v, 0)
+		return view.Number(v, 0)
 	}
 }

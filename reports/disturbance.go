@@ -1,0 +1,146 @@
+package reports
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// Values of Disturbance.Verdict.
+const (
+	VerdictQuiet      = "quiet"      // nothing that would bend the figures was seen
+	VerdictDisturbed  = "disturbed"  // the machine took time from the threads that measure
+	VerdictImpossible = "impossible" // the figures contradict themselves, whatever the reason
+)
+
+// Disturbance is what is known of the machine in the window of one point.
+type Disturbance struct {
+	Verdict string   `json:"verdict"`
+	Reasons []string `json:"reasons,omitempty"` // each with its number and the limit
+	Client  *Noise   `json:"client,omitempty"`  // of the client's threads and machine
+	Server  *Noise   `json:"server,omitempty"`
+
+	// Discarded is how many measurements of this point were disturbed and taken again.
+	Discarded int `json:"discarded,omitempty"`
+}
+
+// Quiet tells that nothing speaks against the figures.
+func (d *Disturbance) Quiet() bool { return d == nil || d.Verdict == VerdictQuiet }
+
+// String is the verdict with its reasons.
+func (d *Disturbance) String() string {
+	s := d.Verdict
+	if len(d.Reasons) > 0 {
+		s += ": " + strings.Join(d.Reasons, "; ")
+	}
+	if d.Discarded > 0 {
+		s += fmt.Sprintf(" (taken again %d times)", d.Discarded)
+	}
+	return s
+}
+
+// Contradict marks a result whose figures cannot be, as its kind finds.
+func (r *Result) Contradict() {
+	f := r.AnyKind().Contradiction
+	if f == nil {
+		return
+	}
+	if why := f(r); why != "" {
+		if r.Disturbance == nil {
+			r.Disturbance = &Disturbance{}
+		}
+		r.Disturbance.Contradict(why)
+	}
+}
+
+// DisturbanceLines are at most three about the points of a document that are not quiet.
+func DisturbanceLines(d *Document) []string {
+	count, worst := map[string]int{}, map[string]*Result{}
+	points := 0
+	for i := range d.Results {
+		r := &d.Results[i]
+		if r.Disturbance == nil {
+			continue
+		}
+		points++
+		if v := r.Disturbance.Verdict; v != VerdictQuiet {
+			if count[v]++; worst[v] == nil {
+				worst[v] = r
+			}
+		}
+	}
+	var lines []string
+	for _, v := range []string{VerdictImpossible, VerdictDisturbed} {
+		if r := worst[v]; r != nil {
+			lines = append(lines, fmt.Sprintf("! %d of %s %s, such as %s: %s", count[v], view.Plural(int64(points), "point"), v, pointName(r), strings.Join(r.Disturbance.Reasons, "; ")))
+		}
+	}
+	if len(lines) > 0 {
+		lines = append(lines, "! these figures are no basis for a comparison: quiet the machine, --pin, or --repeat, which takes disturbed points again")
+	}
+	return lines
+}
+
+// Noise is what the machine took from the threads of one side inside the window.
+type Noise struct {
+	Threads             int   `json:"threads"`
+	InvoluntarySwitches int64 `json:"involuntary_switches"`
+	RunQueueWaitNs      int64 `json:"run_queue_wait_ns"` // ready to run and without a CPU, of all threads
+	Migrations          int64 `json:"migrations"`
+	MinorFaults         int64 `json:"minor_faults"`
+	MajorFaults         int64 `json:"major_faults"`
+	StealNs             int64 `json:"steal_ns"` // of the whole machine: what its hypervisor gave to others
+}
+
+// Limits above which a window counts as disturbed. Arbitrary: a twentieth of what they are
+// shows in no median, and ten times as much in every p99. A thread that was without a CPU
+// for one part in a hundred of a window has that many operations too late.
+const (
+	mostWait   = 0.01 // of the window, for a thread
+	mostSteal  = 0.01 // of the window, for one CPU
+	leastNoise = 2 * time.Millisecond
+)
+
+// Judge fills in the verdict and its reasons by what was counted. An impossible point
+// stays one.
+func (d *Disturbance) Judge(window time.Duration) {
+	for _, side := range []struct {
+		name string
+		*Noise
+	}{{"client", d.Client}, {"server", d.Server}} {
+		if side.Noise == nil || window <= 0 {
+			continue
+		}
+		if n := side.Threads; n > 0 {
+			d.hold(side.name+"'s threads waited for a CPU", time.Duration(side.RunQueueWaitNs/int64(n)), window, mostWait)
+		}
+		d.hold(side.name+"'s hypervisor took CPUs away", time.Duration(side.StealNs), window, mostSteal)
+		if side.MajorFaults > 0 {
+			d.Reasons = append(d.Reasons, fmt.Sprintf("%s read %s from disk in the window", side.name, view.Plural(side.MajorFaults, "page")))
+		}
+	}
+	switch {
+	case d.Verdict == VerdictImpossible:
+	case len(d.Reasons) > 0:
+		d.Verdict = VerdictDisturbed
+	default:
+		d.Verdict = VerdictQuiet
+	}
+}
+
+// hold adds a reason where the time is more than its share of the window.
+func (d *Disturbance) hold(what string, t, window time.Duration, most float64) {
+	share := float64(t) / float64(window)
+	if t < leastNoise || share <= most {
+		return
+	}
+	d.Reasons = append(d.Reasons, fmt.Sprintf("%s for %s %% of the window (limit %s %%)", what, view.Number(100*share, 1), view.Number(100*most, -1)))
+}
+
+// Contradict marks a point whose figures cannot be.
+func (d *Disturbance) Contradict(reason string) {
+	d.Verdict = VerdictImpossible
+	d.Reasons = append([]string{reason}, d.Reasons...)
+}

@@ -1,0 +1,107 @@
+package reports_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
+	paramserverkind "github.com/rdmaperf/rdmaperf/reports/kinds/paramserver"
+	starvationkind "github.com/rdmaperf/rdmaperf/reports/kinds/starvation"
+	pages "github.com/rdmaperf/rdmaperf/reports/page"
+	"github.com/rdmaperf/rdmaperf/reports/render/hlog"
+	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
+	"github.com/rdmaperf/rdmaperf/reports/reporttest"
+)
+
+// A point that the machine disturbed says so in every format, the text ends with it, and
+// nobody wins by it.
+func TestDisturbedPointsSaySo(t *testing.T) {
+	duel := func(noisy bool) *reports.Document {
+		d := goldenDocument()
+		d.Error, d.Results = nil, nil
+		for i, stack := range []string{"tcp", "iwarp(crc)"} {
+			for n := range 3 {
+				p50 := float64(3000*(i+1) + n)
+				r := reports.Result{Stack: stack, Label: reports.LabelSoft, Workload: "latency", Op: "send", SizeBytes: 64, Depth: 1, QPs: 1, Polling: "busy", Repeat: n + 1,
+					RoundTrip: "half", MeasuredBy: "client", DurationNs: 1e9, Operations: 30_000, Verified: true, Latency: latency(30_000, p50),
+					Disturbance: &reports.Disturbance{Client: &reports.Noise{Threads: 1}, Server: &reports.Noise{Threads: 1}}}
+				if noisy && i == 1 && n == 2 {
+					r.Disturbance.Client.RunQueueWaitNs = 123_000_000
+				}
+				r.Disturbance.Judge(1e9)
+				d.Results = append(d.Results, r)
+			}
+		}
+		return of(d)
+	}
+	const why = "client's threads waited for a CPU for 12.3 % of the window"
+	quiet, noisy := duel(false), duel(true)
+	if out := string(text(t, quiet, textformat.Options{Width: 300})); strings.Contains(out, "disturbed") || !strings.Contains(out, "tcp is fastest in the one comparison") {
+		t.Errorf("quiet:\n%s", out)
+	}
+	out := string(text(t, noisy, textformat.Options{Width: 300}))
+	if !strings.Contains(out, "No stack is clearly fastest") || !strings.HasSuffix(out, "takes disturbed points again\n") || !strings.Contains(out, "! 1 of 6 points disturbed, such as iwarp(crc) latency send 64: "+why) {
+		t.Errorf("disturbed:\n%s", out)
+	}
+	document := encode(t, noisy)
+	reporttest.Validate(t, document)
+	noisy.Results[5].Latency = stalled() // which has a histogram
+	var log bytes.Buffer
+	if err := hlog.WriteLog(&log, noisy); err != nil {
+		t.Fatal(err)
+	}
+	for name, got := range map[string]string{"json": string(document), "csv": string(comma(t, noisy)), "hlog": log.String(), "perftest": string(perftest(t, noisy, false)),
+		"page": strings.ReplaceAll(page(t, pages.Options{}, noisy), "&#39;", "'")} {
+		if !strings.Contains(got, why) {
+			t.Errorf("%s does not say it", name)
+		}
+	}
+	if !strings.Contains(string(bench(t, noisy)), " 1 disturbed") || strings.Contains(string(bench(t, quiet)), " 1 disturbed") {
+		t.Error("bench")
+	}
+	if v := find(t, gather(t, noisy)["rdmaperf_disturbed"], map[string]string{"transport": "iwarp(crc)"}).GetGauge().GetValue(); v != 1 {
+		t.Errorf("metrics: %v", v)
+	}
+	if p := page(t, pages.Options{}, noisy); !strings.Contains(p, "no winner: the machine disturbed points") {
+		t.Error("the page has a winner")
+	}
+}
+
+// Figures that cannot be are told from figures that are bad.
+func TestImpossibleFigures(t *testing.T) {
+	hol := func(alone, loaded float64) reports.Result {
+		return reports.Result{Workload: "hol", Detail: &holkind.HOL{ProbeAlone: *latency(1000, alone), ProbeLoaded: *latency(1000, loaded)}}
+	}
+	starvation := func(high, low float64) reports.Result {
+		return reports.Result{Workload: "starvation", Detail: &starvationkind.Starvation{CapacityBytesPerSecond: 100,
+			High: starvationkind.ClassShare{BytesPerSecond: high}, Low: starvationkind.ClassShare{BytesPerSecond: low}}}
+	}
+	train := func(overlap float64) reports.Result {
+		return reports.Result{Workload: "paramserver", Detail: &paramserverkind.ParamServer{Overlap: &overlap}}
+	}
+	for _, c := range []struct {
+		name string
+		r    reports.Result
+		want string
+	}{
+		{"probes grow", hol(1000, 5000), ""},
+		{"probes are the same, within noise", hol(1000, 950), ""},
+		{"probes are faster beside the bulk", hol(178_000, 20_000), "probes were faster beside the bulk than alone"},
+		{"shares add up", starvation(60, 42), ""},
+		{"more than there is", starvation(100, 681.7), "781.7 % of the capacity"},
+		{"overlap", train(0.93), ""},
+		{"overlap below nothing", train(-7.862), "-786.2 %"},
+	} {
+		d := of(&reports.Document{Results: []reports.Result{c.r}})
+		r := &d.Results[0]
+		r.Contradict()
+		switch {
+		case c.want == "" && r.Disturbance != nil:
+			t.Errorf("%s: %s", c.name, r.Disturbance)
+		case c.want != "" && (r.Disturbance == nil || r.Disturbance.Verdict != reports.VerdictImpossible || !strings.Contains(r.Disturbance.String(), c.want)):
+			t.Errorf("%s: %v, want %q", c.name, r.Disturbance, c.want)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package hol
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/charts"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// section shows what a bulk stream does to small probes on the same QP, and
+// what the probes cost the stream.
+func section(set *reports.Set) view.Section {
+	s := view.Section{ID: "hol", Title: "Head-of-line blocking",
+		Intro: "Small probes, first alone, then beside a bulk stream. Hollow is alone, filled is loaded; the line between them is the price of waiting behind bulk data."}
+	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) { return s.Condition(), Of(s.Result) != nil }) {
+		arms := reports.Split(g.Samples)
+		s.Figures = append(s.Figures, pairs(g.Key, arms), curves(g.Key, arms), bulkChart(g.Key, arms))
+	}
+	return s
+}
+
+// pairRows are the percentiles of the pair chart.
+var pairRows = []struct {
+	name  string
+	index int // in Percentiles
+}{{"p50", 0}, {"p99", 2}, {"p99.9", 3}}
+
+func pairs(k reports.Condition, arms []*reports.BySeries) view.Figure {
+	title := "Probe latency, " + view.Visible(Of(arms[0].Runs[0].Result).arm())
+	chart := &view.PairChart{Title: title + ": " + k.Extra, XLabel: "Probe latency, logarithmic", Unit: view.NsLabel,
+		Legend: []view.LegendEntry{{Name: "alone", Slot: arms[0].Slot, Thin: true}, {Name: "beside bulk", Slot: arms[0].Slot}}}
+	data := view.Grid{Caption: title, Head: view.HeadCells("series", "percentile", "alone", "loaded", "factor")}
+	var words []string
+	row := func(b *reports.BySeries, first bool, name string, alone, loaded float64, few bool) {
+		text := "×" + view.Digits3(loaded/alone)
+		chart.Bars = append(chart.Bars, view.Bar{Block: b.Short, Label: name, Slot: b.Slot, Value: alone, Other: loaded, Text: text, Few: few,
+			FirstOfKind: first, Tip: fmt.Sprintf("%s\n%s alone %s\nloaded %s (%s)", b.Series, name, view.NsLabel(alone), view.NsLabel(loaded), text)})
+		data.Rows = append(data.Rows, []view.GridCell{view.NameCell(b.Series), view.NumberCell(name), view.NumberCell(view.NsLabel(alone)),
+			{Text: view.NsLabel(loaded), Class: "n", Mark: few}, view.NumberCell(text)})
+		words = append(words, fmt.Sprintf("%s %s: %s alone, %s loaded.", b.Series, name, view.NsLabel(alone), view.NsLabel(loaded)))
+	}
+	for _, b := range arms {
+		for i, r := range pairRows {
+			few := Of(b.Runs[0].Result).ProbeAlone.Percentiles()[r.index].TooFew || Of(b.Runs[0].Result).ProbeLoaded.Percentiles()[r.index].TooFew
+			row(b, i == 0, r.name, reports.MedianOf(b.Runs, func(s *reports.Measured) float64 { return Of(s.Result).ProbeAlone.Percentiles()[r.index].Ns }),
+				reports.MedianOf(b.Runs, func(s *reports.Measured) float64 { return Of(s.Result).ProbeLoaded.Percentiles()[r.index].Ns }), few)
+		}
+		row(b, false, "max", reports.MedianOf(b.Runs, func(s *reports.Measured) float64 { return Of(s.Result).ProbeAlone.Max }),
+			reports.MedianOf(b.Runs, func(s *reports.Measured) float64 { return Of(s.Result).ProbeLoaded.Max }), false)
+	}
+	chart.Desc = strings.Join(words, " ")
+	return view.Figure{Title: title, Caption: k.Describe(), Chart: chart, Data: data}
+}
+
+func curves(k reports.Condition, arms []*reports.BySeries) view.Figure {
+	var lines []view.Series
+	for _, b := range arms {
+		alone, loaded := make([]*reports.Latency, len(b.Runs)), make([]*reports.Latency, len(b.Runs))
+		for i, r := range b.Runs {
+			alone[i], loaded[i] = &Of(r.Result).ProbeAlone, &Of(r.Result).ProbeLoaded
+		}
+		lines = append(lines, charts.PercentileCurve(b, " alone", true, alone), charts.PercentileCurve(b, " loaded", false, loaded))
+	}
+	return charts.PercentileFigure("Probe latency distribution, "+view.Visible(Of(arms[0].Runs[0].Result).arm()), k.Describe(), lines)
+}
+
+func bulkChart(k reports.Condition, arms []*reports.BySeries) view.Figure {
+	title := "Bulk throughput, " + view.Visible(Of(arms[0].Runs[0].Result).arm())
+	chart := &view.BarChart{Title: title + ": " + k.Extra, XLabel: "Bandwidth [MiB/s]", Unit: view.Digits3,
+		Legend: []view.LegendEntry{{Name: "alone", Slot: arms[0].Slot, Thin: true, Bar: true}, {Name: "beside probes", Slot: arms[0].Slot, Bar: true}}}
+	data := view.Grid{Caption: title, Head: view.HeadCells("series", "alone", "loaded", "kept")}
+	var words []string
+	for _, b := range arms {
+		alone := reports.MedianOf(b.Runs, func(s *reports.Measured) float64 { return Of(s.Result).BulkAloneBytesPerSecond })
+		loaded := reports.MedianOf(b.Runs, func(s *reports.Measured) float64 { return Of(s.Result).BulkLoadedBytesPerSecond })
+		for i, v := range []float64{alone, loaded} {
+			name := []string{"alone", "beside probes"}[i]
+			chart.Bars = append(chart.Bars, view.Bar{Block: b.Short, Slot: b.Slot, Value: v / (1 << 20), Thin: i == 0, FirstOfKind: i == 0,
+				Text: view.Digits3(v / (1 << 20)), Tip: fmt.Sprintf("%s\n%s: %s", b.Series, name, view.BandwidthLabel(v))})
+		}
+		data.Rows = append(data.Rows, []view.GridCell{view.NameCell(b.Series), view.NumberCell(view.BandwidthLabel(alone)), view.NumberCell(view.BandwidthLabel(loaded)), view.NumberCell(view.PercentOf(loaded, alone))})
+		words = append(words, fmt.Sprintf("%s: %s alone, %s beside probes.", b.Series, view.BandwidthLabel(alone), view.BandwidthLabel(loaded)))
+	}
+	chart.Desc = strings.Join(words, " ")
+	return view.Figure{Title: title, Caption: k.Describe(), Chart: chart, Data: data}
+}
+
+// note says how much the probes suffer, per series.
+func note(arms []*reports.BySeries) string {
+	var out []string
+	for _, b := range arms {
+		alone := reports.MedianOf(b.Runs, func(s *reports.Measured) float64 { return Of(s.Result).ProbeAlone.P50 })
+		loaded := reports.MedianOf(b.Runs, func(s *reports.Measured) float64 { return Of(s.Result).ProbeLoaded.P50 })
+		out = append(out, fmt.Sprintf("%s ×%s", b.Short, view.Digits3(loaded/alone)))
+	}
+	return "Against the probe alone: " + strings.Join(out, ", ") + "."
+}

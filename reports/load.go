@@ -1,0 +1,251 @@
+package reports
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// Load is what two results must share to stand in one table.
+type Load struct {
+	Workload, Op, Polling, RoundTrip string
+	Depth, QPs, threads              int
+	arrivals                         string // of an open loop, whose rate stands in the table
+	run                              string // of a scenario: two runs of one point are not repeats
+	impairment                       string
+	appWork                          int64 // ns of the application at the receiver for each message
+	Kind                             *Kind
+	Share                            any  // of the kind
+	Sweep                            bool // several numbers of QPs, which stand in the table
+}
+
+// LoadOf is the load of a result.
+func LoadOf(r *Result) Load {
+	k := r.AnyKind()
+	l := Load{Workload: r.Workload, Op: r.Op, Polling: r.Polling, RoundTrip: r.RoundTrip,
+		Depth: r.Depth, QPs: r.QPs, threads: max(r.Threads, 1), arrivals: r.Arrivals, appWork: r.AppWorkNs, impairment: r.Impairment, Kind: k}
+	l.run, _ = r.Parameters["run"].(string)
+	if k.Share != nil {
+		l.Share = k.Share(r)
+	}
+	if k.AnyQPs {
+		l.QPs = 0
+	}
+	return l
+}
+
+// What names the work, conditions everything that shapes the figure.
+func (l Load) What() string {
+	what := strings.TrimSpace(l.Workload + " " + l.Op)
+	if f := l.Kind.What; f != nil {
+		what = f(l)
+	}
+	if l.run != "" {
+		what += ", run " + l.run
+	}
+	return what
+}
+
+// Conditions are everything that shapes the figure but the stack.
+func (l Load) Conditions() string {
+	if f := l.Kind.Conditions; f != nil {
+		return f(l)
+	}
+	parts := []string{"depth " + strconv.Itoa(l.Depth)}
+	if !l.Sweep {
+		parts = append(parts, view.Plural(int64(l.QPs), l.Connections()))
+	}
+	if l.threads > 1 {
+		parts = append(parts, view.Plural(int64(l.threads), "thread"))
+	}
+	if l.impairment != "" {
+		parts = append(parts, l.impairment)
+	}
+	if l.appWork > 0 {
+		parts = append(parts, time.Duration(l.appWork).String()+" of application work a message")
+	}
+	return strings.Join(append(parts, l.Manner()...), ", ")
+}
+
+// Manner is how completions are waited for, when operations begin, and what a
+// sample covers.
+func (l Load) Manner() []string {
+	var parts []string
+	if l.Polling != "" {
+		parts = append(parts, l.Polling+" polling")
+	}
+	if l.arrivals != "" {
+		parts = append(parts, "open loop with "+l.arrivals+" arrivals")
+	}
+	if l.RoundTrip != "" {
+		parts = append(parts, l.RoundTrip+" round trip")
+	}
+	return parts
+}
+
+// resultGroup is one table and the line before it.
+type resultGroup struct {
+	Load
+	stack, Label, measuredBy string
+	verified                 bool
+}
+
+// Grouped is the results of one table.
+type Grouped struct {
+	resultGroup
+	Results []*Result
+}
+
+// GroupResults keeps the order in which groups and results appear. The numbers of
+// QPs of a swept load stand together.
+func GroupResults(results []Result, swept map[Load]bool) []*Grouped {
+	var groups []*Grouped
+	index := map[resultGroup]*Grouped{}
+	for i := range results {
+		r := &results[i]
+		key := resultGroup{LoadOf(r), r.Stack, r.Label, r.MeasuredBy, r.Verified}
+		if l := key.Load.AcrossQPs(); swept[l] {
+			key.Load = l
+		}
+		g := index[key]
+		if g == nil {
+			g = &Grouped{resultGroup: key}
+			index[key] = g
+			groups = append(groups, g)
+		}
+		g.Results = append(g.Results, r)
+	}
+	return groups
+}
+
+// Title is the bold line of a group; the line after it says the conditions.
+func (g resultGroup) Title() string {
+	label := g.Label
+	if label == LabelMem {
+		label += ", not a network"
+	}
+	return fmt.Sprintf("%s [%s]: %s", g.stack, label, g.What())
+}
+
+// Conditions are those of the load, and who measured and compared.
+func (g resultGroup) Conditions() string {
+	s := g.Load.Conditions()
+	if g.verified {
+		s += ", verified"
+	} else {
+		s += ", not verified"
+	}
+	switch g.measuredBy {
+	case "":
+	case "both":
+		s += ", measured by both sides"
+	default:
+		s += ", measured by " + g.measuredBy
+	}
+	return s
+}
+
+// A sweep over the number of QPs stands in one table with the number in front, so
+// that it reads as a curve from top to bottom.
+
+// SweptLoads are the loads of a document that were measured with several numbers
+// of QPs, by what they share.
+func SweptLoads(results []Result) map[Load]bool {
+	first := map[Load]int{}
+	swept := map[Load]bool{}
+	for i := range results {
+		l, qps := LoadOf(&results[i]).AcrossQPs(), results[i].QPs
+		if n, seen := first[l]; !seen {
+			first[l] = qps
+		} else if n != qps && !l.Kind.AnyQPs {
+			swept[l] = true
+		}
+	}
+	return swept
+}
+
+// AcrossQPs is what the points of a sweep share. Threads are part of the sweep: it
+// may begin with fewer QPs than threads.
+func (l Load) AcrossQPs() Load {
+	l.QPs, l.threads, l.Sweep = 0, 0, true
+	return l
+}
+
+// PerRow puts in front what differs from row to row: the offered rate and the QPs.
+func (l Load) PerRow(columns []view.Column) []view.Column {
+	var front []view.Column
+	if l.arrivals != "" {
+		front = append(front, view.Column{Name: "rate", Unit: "1/sec"})
+	}
+	if l.Sweep {
+		front = append(front, view.Column{Name: l.Connections() + "s"})
+	}
+	return append(front, columns...)
+}
+
+// PerRowCells are the cells below the columns of PerRow.
+func (g resultGroup) PerRowCells(r *Result, cells []view.Cell) []view.Cell {
+	var front []view.Cell
+	if g.arrivals != "" {
+		front = append(front, view.Cell{Text: view.RateText(r.Rate)})
+	}
+	if g.Sweep {
+		front = append(front, view.Cell{Text: strconv.Itoa(r.QPs)})
+	}
+	return append(front, cells...)
+}
+
+// RowName tells the rows of a table apart, in a sentence.
+func (g resultGroup) RowName(r *Result) string {
+	name := view.Plural(r.SizeBytes, "byte")
+	if r.Rate > 0 {
+		name += " at " + view.RateText(r.Rate) + "/sec"
+	}
+	if r.AnyKind().NamesRows {
+		name += ", " + view.Printable(r.variant())
+	}
+	if g.Sweep {
+		name += " on " + view.Plural(int64(r.QPs), g.Connections())
+	}
+	return name
+}
+
+// MostThreads is what a sweep's conditions say of threads, which its first rows may
+// have fewer of.
+func (g *Grouped) MostThreads() string {
+	most := 1
+	for _, r := range g.Results {
+		most = max(most, r.Threads)
+	}
+	if !g.Sweep || most == 1 || g.Kind.OwnThreads {
+		return ""
+	}
+	return ", at most " + view.Plural(int64(most), "thread")
+}
+
+// Connections is what a workload calls one of its QPs.
+func (l Load) Connections() string { return cmp.Or(l.Kind.Connection, "QP") }
+
+// Loop says whether operations wait for each other.
+func (l Load) Loop() string {
+	if l.arrivals != "" {
+		return "open loop with " + l.arrivals + " arrivals"
+	}
+	return "closed loop"
+}
+
+// BesideConditions are those of a table of stacks side by side.
+func BesideConditions(l Load, rate float64, repeated bool) string {
+	conditions := l.Conditions()
+	if rate > 0 {
+		conditions += ", " + view.RateText(rate) + " offered a second"
+	}
+	if repeated {
+		conditions += ", median of repeats"
+	}
+	return conditions
+}

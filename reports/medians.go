@@ -1,0 +1,194 @@
+package reports
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// Median of at least one value; of an even number, the mean of the middle two.
+func Median(values []float64) float64 {
+	v := slices.Sorted(slices.Values(values))
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	return v[(len(v)-1)/2]/2 + v[len(v)/2]/2 // halves first: two large values must not overflow
+}
+
+// Collapse makes one result of the repeats of each point of a group: every figure
+// is the median over the repeats, except that minimum and maximum are the true ones.
+// Results that are no repeats stay as they are. The notes say how far the repeats lie
+// apart, which is what a difference between two runs has to exceed.
+func (g *Grouped) Collapse() (rows []*Result, notes []string) {
+	rows, sets := RepeatSets(g.Results)
+	for _, k := range sets {
+		all := k.Results
+		rows = append(rows, medianResult(all))
+		if len(all) < 2 {
+			continue
+		}
+		name := g.RowName(all[0])
+		if k.Arm != "" && !k.Kind.NamesRows {
+			name += " " + view.Printable(k.Arm)
+		}
+		note := name + ": medians of " + view.Plural(int64(len(all)), "repeat") + "; " + strings.Join(spreads(all), ", ")
+		if len(all) < IntervalRepeats {
+			note += "; " + TooFewRepeats(len(all))
+		}
+		notes = append(notes, note)
+	}
+	return rows, notes
+}
+
+// spreads says for the main figures how far the repeats lie apart, in percent of
+// their median.
+func spreads(all []*Result) []string {
+	var out []string
+	add := func(name string, of func(r *Result) float64) {
+		values := make([]float64, len(all))
+		for i, r := range all {
+			values[i] = of(r)
+		}
+		m := Median(values)
+		s := "-"
+		if m > 0 {
+			s = view.Number((slices.Max(values)-slices.Min(values))/m*100, 1) + " %"
+		}
+		out = append(out, name+" spread "+s)
+	}
+	switch first, k := all[0], all[0].AnyKind(); {
+	case len(k.Spreads) > 0:
+		for _, s := range k.Spreads {
+			add(s.Name, s.Of)
+		}
+	case first.Latency != nil:
+		add("p50", func(r *Result) float64 { return r.Latency.P50 })
+		add("p99", func(r *Result) float64 { return r.Latency.P99 })
+	case first.Throughput != nil:
+		add("BW", func(r *Result) float64 { return r.Throughput.BytesPerSecond })
+	}
+	return out
+}
+
+// medianResult has the medians of results that have the same parts.
+func medianResult(all []*Result) *Result {
+	r := *all[0]
+	of := func(field func(r *Result) float64) float64 {
+		values := make([]float64, len(all))
+		for i := range all {
+			values[i] = field(all[i])
+		}
+		return Median(values)
+	}
+	r.Operations = int64(of(func(r *Result) float64 { return float64(r.Operations) }))
+	r.DurationNs = int64(of(func(r *Result) float64 { return float64(r.DurationNs) }))
+	latency := func(field func(r *Result) *Latency) *Latency {
+		var ls []*Latency
+		for _, r := range all {
+			if l := field(r); l != nil {
+				ls = append(ls, l)
+			}
+		}
+		return MedianLatency(ls)
+	}
+	r.Latency = latency(func(r *Result) *Latency { return r.Latency })
+	r.LatencyCorrected = latency(func(r *Result) *Latency { return r.LatencyCorrected })
+	r.LatencyService = latency(func(r *Result) *Latency { return r.LatencyService })
+	if r.Throughput != nil {
+		r.Throughput = &Throughput{BytesPerSecond: of(func(r *Result) float64 { return r.Throughput.BytesPerSecond }),
+			OperationsPerSecond: of(func(r *Result) float64 { return r.Throughput.OperationsPerSecond })} // no peak: it has no median
+	}
+	if r.OpenLoop != nil {
+		r.OpenLoop = medianLoop(all)
+	}
+	if f := r.AnyKind().Medians; f != nil && r.Detail != nil {
+		r.Detail = f(all)
+	}
+	return &r
+}
+
+// medianLoop has the medians of the loops, and is saturated if any is.
+func medianLoop(all []*Result) *OpenLoop {
+	var loops []*OpenLoop
+	for _, r := range all {
+		if r.OpenLoop != nil {
+			loops = append(loops, r.OpenLoop)
+		}
+	}
+	return MedianLoop(loops)
+}
+
+// MedianLoop is nil for none.
+func MedianLoop(loops []*OpenLoop) *OpenLoop {
+	if len(loops) == 0 || slices.Contains(loops, nil) {
+		return nil
+	}
+	of := func(field func(o *OpenLoop) float64) float64 {
+		values := make([]float64, len(loops))
+		for i, o := range loops {
+			values[i] = field(o)
+		}
+		return Median(values)
+	}
+	return &OpenLoop{
+		Due:               int64(of(func(o *OpenLoop) float64 { return float64(o.Due) })),
+		Sent:              int64(of(func(o *OpenLoop) float64 { return float64(o.Sent) })),
+		Completed:         int64(of(func(o *OpenLoop) float64 { return float64(o.Completed) })),
+		Late:              int64(of(func(o *OpenLoop) float64 { return float64(o.Late) })),
+		OfferedPerSecond:  loops[0].OfferedPerSecond,
+		AchievedPerSecond: of(func(o *OpenLoop) float64 { return o.AchievedPerSecond }),
+		Saturated:         slices.ContainsFunc(loops, func(o *OpenLoop) bool { return o.Saturated }),
+	}
+}
+
+// MedianOver is the median of a figure of the results.
+func MedianOver(all []*Result, of func(r *Result) float64) float64 {
+	values := make([]float64, len(all))
+	for i, r := range all {
+		values[i] = of(r)
+	}
+	return Median(values)
+}
+
+// MedianLatencies has the medians of one distribution of the results.
+func MedianLatencies(all []*Result, of func(r *Result) *Latency) *Latency {
+	ls := make([]*Latency, len(all))
+	for i, r := range all {
+		ls[i] = of(r)
+	}
+	return MedianLatency(ls)
+}
+
+// MedianLatency is nil for none. Count is the smallest, so that a percentile is
+// marked when it is in any repeat.
+func MedianLatency(all []*Latency) *Latency {
+	if len(all) == 0 {
+		return nil
+	}
+	m := *all[0]
+	m.HDR, m.TooFew, m.AtLeast = "", nil, nil
+	of := func(field func(l *Latency) *float64) float64 {
+		values := make([]float64, len(all))
+		for i := range all {
+			values[i] = *field(all[i])
+		}
+		return Median(values)
+	}
+	for _, row := range PercentileTable {
+		*row.field(&m) = of(row.field)
+	}
+	m.Mean = of(func(l *Latency) *float64 { return &l.Mean })
+	m.StdDev = of(func(l *Latency) *float64 { return &l.StdDev })
+	for _, l := range all {
+		m.Unfinished = max(m.Unfinished, l.Unfinished)
+		for _, name := range l.AtLeast { // of a median, in whichever repeat
+			if !m.IsBound(name) {
+				m.AtLeast = append(m.AtLeast, name)
+			}
+		}
+		m.Count, m.Min, m.Max = min(m.Count, l.Count), min(m.Min, l.Min), max(m.Max, l.Max)
+	}
+	return &m
+}

@@ -1,0 +1,40 @@
+package reports
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestShortNames(t *testing.T) {
+	const (
+		plain  = "grpc(tcp)"
+		dropin = "grpc(dropin,bpev,busy=200us,pollers=1,idle=1ms,ring=512K,send=128K,watch)+iwarp(crc)"
+		one    = "grpc(fused,bpev,busy=5us,pollers=1,idle=1ms,ring=256K,watch)+iwarp(crc)"
+		two    = "grpc(fused,bpev,busy=5us,pollers=2,idle=1ms,ring=256K,watch)+iwarp(crc)"
+	)
+	for _, c := range []struct {
+		what              string
+		full, asked, want []string
+	}{
+		{"one that fits has all its parameters", []string{"iwarp(crc)"}, []string{"iwarp"}, []string{"iwarp(crc)"}},
+		{"a long one is called as it was asked for", []string{plain, dropin}, []string{"grpc(tcp)", "grpc(dropin,ring=512K,send=128K)+iwarp"}, []string{plain, "grpc(dropin,ring=512K,send=128K)+iwarp"}},
+		{"or is cut", []string{dropin}, []string{""}, []string{"grpc(dropin,bpev,bu…28K,watch)+iwarp(crc)"}},
+		{"those that a cut makes equal have numbers", []string{plain, one, two}, []string{"", "", ""}, []string{plain, "grpc(fused,bpev,bu…K,watch)+iwarp(crc) #2", "grpc(fused,bpev,bu…K,watch)+iwarp(crc) #3"}},
+		{"and those that were asked for alike", []string{one, two}, []string{"grpc(fused)+iwarp", "grpc(fused)+iwarp"}, []string{"grpc(fused)+iwarp #1", "grpc(fused)+iwarp #2"}},
+	} {
+		got := ShortNames(c.full, c.asked)
+		for i, name := range got {
+			if n := len([]rune(name)); n > NameRoom {
+				t.Errorf("%s: %q has %d characters, want at most %d", c.what, name, n, NameRoom)
+			}
+			if slices.Index(got, name) != i {
+				t.Errorf("%s: two are called %q", c.what, name)
+			}
+			// How a cut falls is not the claim; what is not cut is.
+			if want := c.want[i]; name != want && !strings.Contains(want, "…") {
+				t.Errorf("%s: %q, want %q", c.what, name, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package reports
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// OpenLoop says whether an open loop kept up with its arrivals. An operation that was due
+// and was not done when the window ended is in the latency with the time that it had
+// waited by then, which is a lower bound ([Latency.Unfinished]).
+type OpenLoop struct {
+	Due       int64 `json:"due"`       // operations whose intended start was inside the window
+	Sent      int64 `json:"sent"`      // of these
+	Completed int64 `json:"completed"` // of these
+	Late      int64 `json:"late"`      // sent after they were due, because others were under way
+
+	OfferedPerSecond  float64 `json:"offered_per_second"`
+	AchievedPerSecond float64 `json:"achieved_per_second"` // completed over the window
+
+	// Saturated: less than 99 in 100 of what was due was done, or the window took that
+	// much longer than it should have. Latencies then grow with the window's length and
+	// are no property of the path.
+	Saturated bool `json:"saturated"`
+}
+
+// keepsUp is the share of the offered load from which on a loop keeps up. Arbitrary: a loop
+// that loses one in a hundred has a queue that grows by a second in 100 seconds.
+const keepsUp = 0.99
+
+// NewOpenLoop judges a window at a rate per second, of which so many operations were sent,
+// completed, and never sent though they were due.
+func NewOpenLoop(rate float64, poisson bool, sent, completed, unsent, late int64, window time.Duration) *OpenLoop {
+	o := &OpenLoop{Due: sent + unsent, Sent: sent, Completed: completed, Late: late, OfferedPerSecond: rate}
+	if window > 0 {
+		o.AchievedPerSecond = float64(completed) / window.Seconds()
+	}
+	if o.Due == 0 {
+		return o
+	}
+	// The last arrival's distance to the window's end is no loss, and a Poisson process
+	// is off by its deviation: three of it happen in one window of 700.
+	slack := 1.
+	if poisson {
+		slack += 3 * math.Sqrt(float64(o.Due))
+	}
+	o.Saturated = float64(completed) < keepsUp*float64(o.Due) || float64(completed)+slack < keepsUp*rate*window.Seconds()
+	return o
+}
+
+// Mark is "saturated" or empty.
+func (o *OpenLoop) Mark() string {
+	if o.Saturated {
+		return "saturated"
+	}
+	return ""
+}
+
+// String is the loop in one sentence.
+func (o *OpenLoop) String() string {
+	s := fmt.Sprintf("%s due, %d sent, %d completed, %s/s achieved of %s/s offered", view.Plural(o.Due, "operation"), o.Sent, o.Completed,
+		strconv.FormatFloat(math.Round(o.AchievedPerSecond*10)/10, 'f', -1, 64), view.RateText(o.OfferedPerSecond))
+	if o.Saturated {
+		s += ", saturated: the load is above what the path sustains, and latencies grow with the window"
+	}
+	return s
+}
+
+// NamedLoop is one open loop of a result; what is empty for its own.
+type NamedLoop struct {
+	What string
+	Loop *OpenLoop
+}
+
+// Loops are all open loops of a result.
+func (r *Result) Loops() []NamedLoop {
+	var all []NamedLoop
+	if r.OpenLoop != nil {
+		all = append(all, NamedLoop{"", r.OpenLoop})
+	}
+	if f := r.AnyKind().Loops; f != nil {
+		all = append(all, f(r)...)
+	}
+	return all
+}
+
+// LoopTable lists the open loops of results, of which rowOf gives the first cells.
+func LoopTable(results []*Result, front []view.Column, rowOf func(r *Result) []view.Cell) *view.Table {
+	t := &view.Table{Columns: append(front, view.Column{Name: "loop", Left: true}, view.Column{Name: "due"}, view.Column{Name: "sent"}, view.Column{Name: "completed"}, view.Column{Name: "offered", Unit: "1/sec"},
+		view.Column{Name: "achieved", Unit: "1/sec"}, view.Column{Name: "", Left: true})}
+	for _, r := range results {
+		for _, l := range r.Loops() {
+			o := l.Loop
+			what := l.What
+			if what == "" {
+				what = "operations"
+			}
+			t.Add(append(rowOf(r), view.Cell{Text: what}, view.Cell{Text: view.Integer(o.Due)}, view.Cell{Text: view.Integer(o.Sent)}, view.Cell{Text: view.Integer(o.Completed)},
+				view.Cell{Text: view.RateText(o.OfferedPerSecond)}, view.Cell{Text: view.Number(o.AchievedPerSecond, 1)}, view.Cell{Text: o.Mark()})...)
+		}
+	}
+	return t
+}

@@ -1,0 +1,158 @@
+package reports_test
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
+	pages "github.com/rdmaperf/rdmaperf/reports/page"
+	"github.com/rdmaperf/rdmaperf/reports/render/csv"
+	"github.com/rdmaperf/rdmaperf/reports/render/hlog"
+	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
+	"github.com/rdmaperf/rdmaperf/reports/reporttest"
+)
+
+// stopped is a run of 3 s at 1000/s whose server stood still for the last 436 ms of it.
+func stopped() *reports.Document {
+	d := goldenDocument()
+	d.Error, d.Results = nil, nil
+	rec := reports.NewRecorder()
+	rec.RecordN(250_000, 2564)
+	for i := range int64(436) {
+		rec.AtLeast(436_000_000-i*1_000_000, 1)
+	}
+	l := rec.Snapshot()
+	service := latency(2564, 240_000)
+	loop := reports.NewOpenLoop(1000, false, 2564, 2564, 436, 3, 3*time.Second)
+	d.Results = append(d.Results, reports.Result{
+		Stack: "tcp", Label: reports.LabelSoft, Workload: "latency", Op: "send", SizeBytes: 64, Depth: 1, QPs: 1,
+		Polling: reports.PollingBusy, RoundTrip: reports.RoundTripHalf, Rate: 1000, Arrivals: "constant", MeasuredBy: "client",
+		DurationNs: 3e9, Operations: 2564, Verified: true, Latency: &l, LatencyService: service, OpenLoop: loop,
+		Verification: &reports.Verification{Mode: reports.VerifySample, Messages: 2564, Numbers: 2500, Whole: 11, Bytes: 20_640}})
+	probes := d.Results[0]
+	probes.Workload, probes.Rate, probes.Arrivals, probes.Latency, probes.LatencyService, probes.OpenLoop = "hol", 0, "", nil, nil, nil
+	probes.Detail = &holkind.HOL{Arm: "same-qp", BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeIntervalNs: 1e6, ProbeAlone: *latency(3000, 1000), ProbeLoaded: l,
+		AloneLoop: reports.NewOpenLoop(1000, false, 3000, 3000, 0, 0, 3*time.Second), LoadedLoop: loop}
+	d.Results = append(d.Results, probes)
+	return of(d)
+}
+
+// What was due counts, whoever reads it: the percentiles that fall among the lower bounds say
+// so, those below do not, and the loop is saturated.
+func TestOperationsThatWereDueCount(t *testing.T) {
+	d := stopped()
+	l := d.Results[0].Latency
+	if l.Count != 3000 || l.Unfinished != 436 || !slices.Equal(l.AtLeast, []string{"p90", "p99", "p999", "p9999", "p99999", "max", "mean"}) {
+		t.Errorf("count %d, unfinished %d, at least %q", l.Count, l.Unfinished, l.AtLeast)
+	}
+	if math.Abs(l.P50-250_000) > 250 || math.Abs(l.P99-406_000_000) > 1e6 || l.Max != 436_000_000 {
+		t.Errorf("p50 %v, p99 %v, max %v", l.P50, l.P99, l.Max)
+	}
+	lines, err := reports.CheckThresholds(d, []reports.Threshold{threshold(t, "p99>1ms")})
+	if err != nil || len(lines) != 1 || !strings.Contains(lines[0], "406") {
+		t.Errorf("p99>1ms: %q, %v", lines, err)
+	}
+	rec := reports.NewRecorder()
+	rec.Merge(reportsRecorder(5))
+	rec.Merge(reportsRecorder(7))
+	if m := rec.Snapshot(); m.Unfinished != 2 || m.Count != 4 || !m.IsBound("max") {
+		t.Errorf("merged: %+v", m)
+	}
+	rec.Reset()
+	rec.Record(9)
+	if m := rec.Snapshot(); m.Unfinished != 0 || len(m.AtLeast) != 0 {
+		t.Errorf("after a reset: %+v", m)
+	}
+	// A maximum that is no lower bound stays one.
+	rec.AtLeast(3, 1)
+	if m := rec.Snapshot(); m.IsBound("max") || !m.IsBound("p99") || !m.IsBound("mean") {
+		t.Errorf("longest is known: %q", m.AtLeast)
+	}
+}
+
+func reportsRecorder(ns int64) *reports.Recorder {
+	r := reports.NewRecorder()
+	r.Record(ns)
+	r.AtLeast(10*ns, 1)
+	return r
+}
+
+func TestSaturation(t *testing.T) {
+	for _, c := range []struct {
+		name                    string
+		rate                    float64
+		poisson                 bool
+		sent, completed, unsent int64
+		window                  time.Duration
+		want                    bool
+	}{
+		{"all of it", 1000, false, 3000, 3000, 0, 3 * time.Second, false},
+		{"one is under way", 1000, false, 2999, 2999, 1, 3 * time.Second, false},
+		{"2 in 100 are missing", 1000, false, 2940, 2940, 60, 3 * time.Second, true},
+		{"so many iterations, in time", 1000, false, 3000, 3000, 0, 3001 * time.Millisecond, false},
+		{"so many iterations, in twice the time", 1000, false, 3000, 3000, 0, 6 * time.Second, true},
+		{"a rare Poisson process", 10, true, 22, 22, 0, 3 * time.Second, false},
+		{"a Poisson process in twice its time", 1000, true, 3000, 3000, 0, 6 * time.Second, true},
+		{"one operation, less than a second", 0.1, false, 1, 1, 0, 60 * time.Millisecond, false},
+		{"nothing was due", 0.1, false, 0, 0, 0, 60 * time.Millisecond, false},
+		{"unanswered", 1000, false, 3000, 2000, 0, 3 * time.Second, true},
+	} {
+		if o := reports.NewOpenLoop(c.rate, c.poisson, c.sent, c.completed, c.unsent, 0, c.window); o.Saturated != c.want {
+			t.Errorf("%s: %+v", c.name, o)
+		}
+	}
+}
+
+func TestEveryFormatSaysWhatWasDone(t *testing.T) {
+	d := stopped()
+	document := encode(t, d)
+	reporttest.Validate(t, document)
+	var table, log bytes.Buffer
+	if err := csv.Write(&table, d, kinds); err != nil {
+		t.Fatal(err)
+	}
+	if err := hlog.WriteLog(&log, d); err != nil {
+		t.Fatal(err)
+	}
+	var hgrm bytes.Buffer
+	if err := hlog.WritePercentiles(&hgrm, d.Results[0].Latency); err != nil {
+		t.Fatal(err)
+	}
+	metrics := gather(t, d)
+	for name, want := range map[string]float64{"due_operations_total": 3000, "sent_operations_total": 2564, "completed_operations_total": 2564, "compared_messages_total": 11, "compared_numbers_total": 2500, "compared_bytes_total": 20_640} {
+		if v := find(t, metrics["rdmaperf_"+name], map[string]string{"workload": "latency"}).GetCounter().GetValue(); v != want {
+			t.Errorf("%s is %v, want %v", name, v, want)
+		}
+	}
+	if v := find(t, metrics["rdmaperf_saturated"], map[string]string{"workload": "latency"}).GetGauge().GetValue(); v != 1 {
+		t.Error("the metrics do not say that the loop is saturated")
+	}
+	for name, c := range map[string]struct {
+		got  string
+		want []string
+	}{
+		"json": {string(document), []string{`"due": 3000`, `"sent": 2564`, `"completed": 2564`, `"achieved_per_second": 854.6`, `"saturated": true`, `"unfinished": 436`, `"loaded_loop": {`, `"numbers": 2500,`, `"whole": 11,`}},
+		"text": {string(text(t, d, textformat.Options{Width: 200})), []string{">406", ">436000.00", "operations  3000  2564       2564            1000            854.7  saturated", "probes loaded  3000  2564",
+			"of 2564 messages 11 compared whole and the numbers of 2500, 20640 bytes", "> is at least that: operations were due and not done"}},
+		"csv":      {table.String(), []string{"sample,2500,11,20640,,,3000,", "due,sent,completed,achieved_per_second,saturated", ",3000,2564,2564,854.6666666666666,true,436,p90 p99 p999 p9999 p99999 max mean,", "3000,3000,false,3000,2564,true"}},
+		"hlog":     {log.String(), []string{"of 2564 messages 11 compared whole", "436 of 3000 samples are lower bounds, and so are p90", "3000 operations due, 2564 sent, 2564 completed, 854.7/s achieved of 1000/s offered, saturated"}},
+		"hgrm":     {hgrm.String(), []string{"#[Unfinished = 436 of the samples are lower bounds"}},
+		"perftest": {string(perftest(t, d, false)), []string{"# 3000 operations due, 2564 sent, 2564 completed, 854.7/s achieved of 1000/s offered, saturated", "# 64 bytes: of 2564 messages 11 compared whole", "# lower bounds at 1000/s: p90 p99"}},
+		"bench":    {string(bench(t, d)), []string{"11 compared-msgs 2500 numbered-msgs 20640 compared-B", "3000 due-ops 2564 sent-ops 2564 completed-ops 854.667 achieved-ops/s 1 saturated"}},
+		"page":     {page(t, pages.Options{}, d), []string{"! saturated", "<td class=\"n\">20640</td>", "probes loaded", ">2564<", "&gt;406"}},
+	} {
+		for _, w := range c.want {
+			if !strings.Contains(c.got, w) {
+				t.Errorf("%s lacks %q:\n%s", name, w, c.got[:min(len(c.got), 3000)])
+			}
+		}
+	}
+	if strings.Contains(string(text(t, d, textformat.Options{Width: 200})), ">250.") {
+		t.Error("the median is marked, which no bound touches")
+	}
+}

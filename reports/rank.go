@@ -1,0 +1,39 @@
+package reports
+
+import (
+	"math"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// rank is which of n samples in rising order, counted from 1, is the percentile: the
+// smallest rank that covers at least that share, ceil(q·n), as readers of HdrHistogram
+// files in Java, C and JavaScript take it. hdrhistogram-go takes floor(q·n+0.5), which
+// is a sample too early in half of all sets.
+func rank(percent float64, n int64) int64 {
+	// 99.9/100·1000 is above 999 in floating point; HdrHistogram's Java goes one step
+	// down for the same reason.
+	q := math.Nextafter(percent, math.Inf(-1)) / 100
+	return min(max(int64(math.Ceil(q*float64(n))), 1), n)
+}
+
+// ValuesAt returns the percentiles of the histogram, which are given in rising order,
+// each as the upper end of its bucket. Without samples all are 0.
+func ValuesAt(h *hdrhistogram.Histogram, percents []float64) []int64 {
+	values := make([]int64, len(percents))
+	n := h.TotalCount()
+	if n == 0 {
+		return values
+	}
+	var seen int64
+	next := 0
+	for _, bar := range h.Distribution() {
+		for seen += bar.Count; next < len(percents) && seen >= rank(percents[next], n); next++ {
+			values[next] = bar.To
+		}
+		if next == len(percents) {
+			break
+		}
+	}
+	return values
+}

@@ -1,0 +1,208 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// Write prints the document in the Go benchmark data format, design
+// document 14313, which benchstat reads: one line per result, such as
+//
+//	BenchmarkLatency/op=send/transport=iwarp/size=64/depth=1/qps=1/polling=busy-1 1000 2310 ns/op …
+//
+// The number after the dash is the number of client threads. Results that
+// differ only in other parameters have the same name, which benchstat takes for
+// repeats. Results without operations are left out, since they measured nothing.
+//
+// Only the machine is written as configuration: benchstat puts results under
+// different configurations into different tables, so that a version or a time
+// there would keep old and new apart that are to be compared. These stand in a
+// comment, which every reader of the format passes over.
+func Write(w io.Writer, d *reports.Document, kinds []*reports.Kind) error {
+	var out bytes.Buffer
+	e := &d.Environment
+	fmt.Fprintf(&out, "# rdmaperf %s, %s, started %s\n", view.Printable(e.Version), view.Printable(e.Go), d.Started.UTC().Format("2006-01-02T15:04:05Z"))
+	for _, c := range [][2]string{
+		{"goos", e.OS}, {"goarch", e.Arch}, {"cpu", e.CPU}, {"cpus", strconv.Itoa(e.CPUs)}, {"kernel", e.Kernel},
+		{"governor", strings.Join(e.Governors, ",")}, {"clocksource", e.Clock}, {"gomaxprocs", strconv.Itoa(e.GOMAXPROCS)}, {"gogc", e.GOGC},
+	} {
+		if c[1] != "" && c[1] != "0" {
+			fmt.Fprintf(&out, "%s: %s\n", c[0], view.Printable(c[1]))
+		}
+	}
+	all := make([]*reports.Result, len(d.Results))
+	for i := range d.Results {
+		all[i] = &d.Results[i]
+	}
+	benchUnits(&out, all, kinds)
+	out.WriteByte('\n')
+	for i := range d.Results {
+		if r := &d.Results[i]; r.Operations > 0 {
+			benchLine(&out, r)
+		}
+	}
+	if e := d.Error; e != nil {
+		fmt.Fprintf(&out, "\n# run ended early: %s: %s\n", view.Printable(e.Operation), view.Printable(e.Message))
+	}
+	if _, err := w.Write(out.Bytes()); err != nil {
+		return fmt.Errorf("write benchmark report: %w", err)
+	}
+	return nil
+}
+
+// commonBench are the values of latency and of throughput.
+var (
+	benchLatency = []reports.BenchFigure{{Unit: "p50-ns", Figure: "p50", Exact: true}, {Unit: "p99-ns", Figure: "p99", Exact: true}, {Unit: "p99.9-ns", Figure: "p999", Exact: true}, {Unit: "max-ns", Figure: "max", Exact: true}}
+	benchRates   = []reports.BenchFigure{{Unit: "B/s", Figure: "bw"}, {Unit: "msg/s", Figure: "rate"}}
+	benchErrors  = []reports.BenchFigure{{Unit: "errors", Figure: "errors", Exact: true}}
+)
+
+// benchUnits says for each unit which direction is better: benchstat knows that of
+// ns/op only.
+func benchUnits(out *bytes.Buffer, results []*reports.Result, kinds []*reports.Kind) {
+	said := map[string]bool{}
+	unit := func(higher bool, name string) {
+		if said[name] {
+			return
+		}
+		said[name] = true
+		better := "lower"
+		if higher {
+			better = "higher"
+		}
+		fmt.Fprintf(out, "Unit %s better=%s\n", name, better)
+	}
+	for _, v := range [][]reports.BenchFigure{{benchRates[1], benchRates[0]}, benchLatency, benchErrors} {
+		for _, f := range v {
+			m, _ := reports.PlainKind.Figure(f.Figure)
+			unit(m.Higher, f.Unit)
+		}
+	}
+	// Of a kind that a result without its own figures belongs to, units would be
+	// said in vain.
+	for _, k := range kinds {
+		for _, f := range k.Bench.Values {
+			if slices.ContainsFunc(results, func(r *reports.Result) bool { return r.AnyKind() == k && r.Detail != nil }) {
+				m, _ := k.Figure(f.Figure)
+				unit(m.Higher, f.Unit)
+			}
+		}
+	}
+}
+
+func benchLine(out *bytes.Buffer, r *reports.Result) {
+	transport := r.Transport
+	if transport == "" {
+		transport = r.Stack
+	}
+	out.WriteString("Benchmark" + benchName(r.Workload))
+	if r.Op != "" {
+		out.WriteString("/op=" + benchValue(r.Op))
+	}
+	fmt.Fprintf(out, "/transport=%s/size=%d/depth=%d/qps=%d", benchValue(transport), r.SizeBytes, r.Depth, r.QPs)
+	if r.Polling != "" {
+		out.WriteString("/polling=" + benchValue(r.Polling))
+	}
+	if r.Rate > 0 {
+		out.WriteString("/rate=" + view.RateText(r.Rate) + "/arrivals=" + benchValue(r.Arrivals))
+	}
+	k := &r.AnyKind().Bench
+	if k.Parts != nil {
+		for _, p := range k.Parts(r) {
+			fmt.Fprintf(out, "/%s=%s", p.Name, benchValue(p.Value))
+		}
+	}
+	fmt.Fprintf(out, "-%d %d", max(r.Threads, 1), r.Operations)
+
+	value := func(v float64, unit string) {
+		if view.Finite(v) {
+			out.WriteString(" " + strconv.FormatFloat(v, 'f', -1, 64) + " " + unit)
+		}
+	}
+	figures := func(all []reports.BenchFigure) {
+		for _, f := range all {
+			v, ok := r.Figure(f.Figure)
+			if !f.Exact {
+				v = view.RoundTo(v)
+			}
+			if ok || f.Zero {
+				value(v, f.Unit)
+			}
+		}
+	}
+	// Without latency samples an operation's time is its share of the window.
+	if l := r.Latency; l == nil {
+		value(view.RoundTo(float64(r.DurationNs)/float64(r.Operations)), "ns/op")
+	} else {
+		value(view.RoundTo(l.Mean), "ns/op")
+		value(l.P50, "p50-ns")
+		value(l.P99, "p99-ns")
+		value(l.P999, "p99.9-ns")
+		value(l.Max, "max-ns")
+	}
+	if !k.OwnRates {
+		figures(benchRates)
+	}
+	figures(k.Values)
+	if d := r.Disturbance; d != nil {
+		disturbed := 0.
+		if !d.Quiet() {
+			disturbed = 1
+		}
+		value(disturbed, "disturbed")
+	}
+	if v := r.Verification; v != nil {
+		value(float64(v.Whole), "compared-msgs")
+		value(float64(v.Numbers), "numbered-msgs")
+		value(float64(v.Bytes), "compared-B")
+	}
+	if o := r.OpenLoop; o != nil {
+		value(float64(o.Due), "due-ops")
+		value(float64(o.Sent), "sent-ops")
+		value(float64(o.Completed), "completed-ops")
+		value(view.RoundTo(o.AchievedPerSecond), "achieved-ops/s")
+		saturated := 0.
+		if o.Saturated {
+			saturated = 1
+		}
+		value(saturated, "saturated")
+	}
+	if r.Errors > 0 {
+		value(float64(r.Errors), "errors")
+	}
+	out.WriteByte('\n')
+}
+
+// benchName makes a workload's name what must follow "Benchmark": letters and
+// digits, the first in upper case.
+func benchName(workload string) string {
+	name := []rune(strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, workload))
+	if len(name) == 0 {
+		return "Run"
+	}
+	name[0] = unicode.ToUpper(name[0])
+	return string(name)
+}
+
+// benchValue keeps what would end a name or one of its parts out of a value.
+func benchValue(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || r == '/' {
+			return '_'
+		}
+		return r
+	}, view.Printable(s))
+}

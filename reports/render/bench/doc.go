@@ -1,0 +1,2 @@
+// Package bench writes results in the Go benchmark data format for benchstat.
+package bench

@@ -1,0 +1,221 @@
+package hlog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// hgrmTicks is the number of lines per halving of the distance to 100 %, the
+// default of HdrHistogram's own tools.
+const hgrmTicks = 5
+
+// latencySeries is one set of samples of a document with a name of its own.
+type latencySeries struct {
+	name    string // file name without extension, unique in the document
+	tag     string // transport/op/size, or longer; without commas and spaces
+	result  *reports.Result
+	latency *reports.Latency
+}
+
+// allSeries lists the sets of samples of all results, in order. Results that
+// differ in nothing that the name says, such as repeats, get a number.
+func allSeries(d *reports.Document) []latencySeries {
+	var all []latencySeries
+	taken := map[string]bool{}
+	for i := range d.Results {
+		r := &d.Results[i]
+		for _, part := range resultSeries(r) {
+			s := latencySeries{tag: seriesTag(r, part.What), result: r, latency: part.Latency}
+			base := seriesName(r, part.What)
+			s.name = base
+			for n := 2; taken[s.name]; n++ {
+				s.name = base + "-" + strconv.Itoa(n)
+			}
+			taken[s.name] = true
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func resultSeries(r *reports.Result) []reports.HistogramPart {
+	var parts []reports.HistogramPart
+	if r.Latency != nil {
+		parts = append(parts, reports.HistogramPart{What: "", Latency: r.Latency})
+	}
+	if r.LatencyCorrected != nil {
+		parts = append(parts, reports.HistogramPart{What: "corrected", Latency: r.LatencyCorrected})
+	}
+	if r.LatencyService != nil {
+		parts = append(parts, reports.HistogramPart{What: "service", Latency: r.LatencyService})
+	}
+	if f := r.AnyKind().Histograms; f != nil {
+		parts = append(parts, f(r)...)
+	}
+	return parts
+}
+
+// seriesMore is what a name or a tag says beyond the usual: the offered load, the
+// QPs of a head-of-line measurement, the kind of samples, the repeat.
+func seriesMore(r *reports.Result, what string) []string {
+	var more []string
+	if r.Rate > 0 {
+		more = append(more, "rate"+strconv.FormatFloat(r.Rate, 'f', -1, 64))
+	}
+	if f := r.AnyKind().NameParts; f != nil {
+		more = append(more, f(r)...)
+	}
+	if what != "" {
+		more = append(more, what)
+	}
+	if r.Repeat > 0 {
+		more = append(more, "repeat"+strconv.Itoa(r.Repeat))
+	}
+	return more
+}
+
+// seriesTag is the tag of a log line. The format ends a tag at a comma.
+func seriesTag(r *reports.Result, what string) string {
+	tag := strings.Join(append([]string{reports.TransportOf(r), r.Op, reports.FormatSize(r.SizeBytes)}, seriesMore(r, what)...), "/")
+	return strings.Map(func(c rune) rune {
+		if c == ',' || unicode.IsSpace(c) {
+			return '_'
+		}
+		return c
+	}, view.Printable(tag))
+}
+
+// seriesName keeps what every file system takes: letters, digits, dash, dot.
+func seriesName(r *reports.Result, what string) string {
+	parts := append([]string{r.Workload, reports.TransportOf(r), r.Op, reports.FormatSize(r.SizeBytes)}, seriesMore(r, what)...)
+	name := strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '.':
+			return c
+		}
+		return '_'
+	}, strings.Join(parts, "-"))
+	return strings.TrimLeft(name, ".-")
+}
+
+// WriteLog writes every set of samples of the document that carries its
+// histogram as one line of an HdrHistogram interval log, format 1.3 with V2
+// payloads, which HistogramLogReader of any language reads. The tag of a line is
+// transport/op/size, and for other samples than the raw ones their kind. Every
+// interval begins when its window did, or with the run where the document does not
+// say that; its length is the measured window. Values are ns; the
+// column Interval_Max is ms, as everywhere.
+func WriteLog(w io.Writer, d *reports.Document) error {
+	var all []latencySeries
+	for _, s := range allSeries(d) {
+		if s.latency.HDR != "" {
+			all = append(all, s)
+		}
+	}
+	b, err := encodeLog(d, all)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(b); err != nil {
+		return fmt.Errorf("write histogram log: %w", err)
+	}
+	return nil
+}
+
+func encodeLog(d *reports.Document, series []latencySeries) ([]byte, error) {
+	var out bytes.Buffer
+	log := hdrhistogram.NewHistogramLogWriter(&out)
+	start := d.Started.UnixMilli()
+	base := start / 1000 * 1000 // the header holds whole seconds
+	log.SetBaseTime(base)
+	err := errors.Join(
+		log.OutputComment("[rdmaperf "+view.Printable(d.Environment.Version)+", values in nanoseconds]"),
+		log.OutputLogFormatVersion(), log.OutputStartTime(start), log.OutputBaseTime(base), log.OutputLegend())
+	for _, s := range series {
+		h, e := s.latency.Histogram()
+		if e != nil {
+			return nil, fmt.Errorf("write histogram log: %s: %w", s.tag, e)
+		}
+		if n := s.latency.Unfinished; n > 0 {
+			err = errors.Join(err, log.OutputComment(fmt.Sprintf("[%s: %d of %d samples are lower bounds, and so are %s]", s.tag, n, s.latency.Count, strings.Join(s.latency.AtLeast, " "))))
+		}
+		if d := s.result.Disturbance; !d.Quiet() {
+			err = errors.Join(err, log.OutputComment("["+s.tag+": "+view.Printable(d.String())+"]"))
+		}
+		if v := s.result.Verification; v != nil {
+			err = errors.Join(err, log.OutputComment("["+s.tag+": "+v.String()+"]"))
+		}
+		if o := s.result.OpenLoop; o != nil {
+			err = errors.Join(err, log.OutputComment("["+s.tag+": "+o.String()+"]"))
+		}
+		h.SetTag(s.tag)
+		from := start
+		if !s.result.Started.IsZero() {
+			from = s.result.Started.UnixMilli()
+		}
+		h.SetStartTimeMs(from)
+		h.SetEndTimeMs(from + s.result.DurationNs/1e6)
+		err = errors.Join(err, log.OutputIntervalHistogram(h))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write histogram log: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// WritePercentiles writes the percentile distribution of one set of
+// samples as HdrHistogram's plotters read it (.hgrm), values in microseconds.
+// Its mean, deviation and maximum rest on the histogram, so that they differ
+// from the exact ones of the Latency by up to 0.1 %.
+func WritePercentiles(w io.Writer, l *reports.Latency) error {
+	h, err := l.Histogram()
+	if err != nil {
+		return err
+	}
+	if _, err := h.PercentilesPrint(w, hgrmTicks, 1000); err != nil {
+		return fmt.Errorf("write percentile distribution: %w", err)
+	}
+	if l.Unfinished > 0 {
+		if _, err := fmt.Fprintf(w, "#[Unfinished = %d of the samples are lower bounds, and so are %s]\n", l.Unfinished, strings.Join(l.AtLeast, " ")); err != nil {
+			return fmt.Errorf("write percentile distribution: %w", err)
+		}
+	}
+	return nil
+}
+
+// WriteFiles writes NAME.hlog and NAME.hgrm into the directory, which
+// must exist, for every set of samples that carries its histogram, and returns
+// the names without extension. A reader never sees a part of a file.
+func WriteFiles(dir string, d *reports.Document) ([]string, error) {
+	var names []string
+	for _, s := range allSeries(d) {
+		if s.latency.HDR == "" {
+			continue
+		}
+		log, err := encodeLog(d, []latencySeries{s})
+		if err != nil {
+			return names, err
+		}
+		var hgrm bytes.Buffer
+		if err := WritePercentiles(&hgrm, s.latency); err != nil {
+			return names, fmt.Errorf("%s: %w", s.tag, err)
+		}
+		path := filepath.Join(dir, s.name)
+		if err := errors.Join(reports.WriteFileAtomic(path+".hlog", log), reports.WriteFileAtomic(path+".hgrm", hgrm.Bytes())); err != nil {
+			return names, fmt.Errorf("write histogram %s: %w", path, err)
+		}
+		names = append(names, s.name)
+	}
+	return names, nil
+}

@@ -1,0 +1,139 @@
+package html
+
+import (
+	"cmp"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// drawLines makes the chart. Values that cannot stand on the y axis (not a number, zero
+// on a logarithmic one) are left out and leave a gap.
+func drawLines(c *view.LineChart, id string) template.HTML {
+	lo, hi := math.Inf(1), math.Inf(-1)
+	lines := slices.Clone(c.Series)
+	for i := range lines {
+		s := &lines[i]
+		kept := make([]view.Point, 0, len(s.Points))
+		gap := false
+		for _, p := range s.Points {
+			if !(p.Y > 0 || c.Linear && p.Y == 0) || c.Linear && p.Y >= view.AxisMax || !view.Finite(p.Y) || !view.Finite(p.X) {
+				gap = true
+				continue
+			}
+			p.Gap, gap = gap, false
+			if !view.Finite(p.High) {
+				p.High = 0
+			}
+			lo, hi = min(lo, p.Y), max(hi, p.Y, p.High)
+			kept = append(kept, p)
+		}
+		s.Points = kept
+	}
+	y := axis{Scale: view.Scale{Log: !c.Linear}}
+	var yTicks []view.Tick
+	if c.Linear {
+		yTicks, y.Hi = view.LinearTicks(hi, c.YUnit)
+	} else {
+		y.Lo, y.Hi = view.LogSpan(lo, hi)
+		yTicks = view.LogTicks(y.Lo, y.Hi, c.YUnit)
+	}
+
+	var body svgWriter
+	entries := make([]view.LegendEntry, len(lines))
+	for i, s := range lines {
+		entries[i] = view.LegendEntry{Name: cmp.Or(s.Short, s.Name), Slot: s.Slot, Thin: s.Thin}
+	}
+	top := body.legend(entries) + 24
+	bottom := top + plotHeight
+	across := axis{c.X, plotLeft + 8, svgWidth - plotRight - 2}
+	y.from, y.to = bottom, top
+
+	body.text(2, top-9, "start", "al", view.Shorten(c.YLabel, axisRoom))
+	for _, t := range yTicks {
+		body.line(plotLeft, y.pos(t.At), svgWidth-plotRight+4, y.pos(t.At), "gr")
+		body.text(plotLeft-5, y.pos(t.At)+4, "end", "tk", t.Label)
+	}
+	room := math.Inf(-1) // where the last tick label ended
+	for _, t := range c.XTicks {
+		x := across.pos(t.At)
+		body.line(x, top, x, bottom, "gr")
+		half := charWidth * float64(len([]rune(t.Label))) / 2
+		if x-half > room {
+			body.text(min(x, svgWidth-half), bottom+16, "middle", "tk", t.Label)
+			room = x + half + 3
+		}
+	}
+	body.line(plotLeft, bottom, svgWidth-plotRight+4, bottom, "ax")
+	body.text((plotLeft+svgWidth-plotRight)/2, bottom+34, "middle", "al", c.XLabel)
+
+	for i, s := range lines {
+		// Whiskers of two series at the same place stand beside each other, and
+		// the series moves with its whiskers.
+		shift := 0.0
+		if slices.ContainsFunc(s.Points, func(p view.Point) bool { return p.High > p.Y }) {
+			shift = (float64(i) - float64(len(lines)-1)/2) * min(5, 20/float64(len(lines)))
+		}
+		body.f(`<g class="se s%d%s" data-n="%d">`, s.Slot%view.Slots, thinClass(s.Thin), i)
+		drawLine(&body, s, across, y, shift)
+		for _, p := range s.Points {
+			if p.Tip == "" {
+				continue
+			}
+			x := across.pos(p.X) + shift
+			class := "pt"
+			if p.Few {
+				class += " few"
+			}
+			body.f(`<g class="%s">`, class)
+			if p.High > p.Y {
+				body.line(x, y.pos(p.Y), x, y.pos(p.High), "wh")
+				body.line(x-3, y.pos(p.High), x+3, y.pos(p.High), "wh")
+			}
+			body.WriteString(marker(s.Slot, x, y.pos(p.Y), 3.6))
+			body.f(`<circle cx="%s" cy="%s" r="10" class="hit"/><title>%s</title></g>`, coord(x), coord(y.pos(p.Y)), escLines(p.Tip))
+		}
+		body.WriteString("</g>")
+	}
+
+	var w svgWriter
+	w.open(id, c.Title, c.Desc, bottom+42)
+	w.WriteString(body.String())
+	return w.close()
+}
+
+// drawLine joins the points; what rests on too few samples is drawn faint.
+func drawLine(w *svgWriter, s view.Series, across, y axis, shift float64) {
+	var firm, faint strings.Builder
+	last := ""
+	for _, p := range s.Points {
+		at := coord(across.pos(p.X)+shift) + " " + coord(y.pos(p.Y))
+		// A whisker's mark says nothing about the median that carries the line.
+		if p.Few && p.High == 0 {
+			if faint.Len() == 0 && last != "" && !p.Gap {
+				faint.WriteString("M" + last)
+			}
+			join(&faint, at, p.Gap)
+		} else {
+			join(&firm, at, p.Gap)
+		}
+		last = at
+	}
+	if firm.Len() > 0 {
+		w.f(`<path d="%s" class="ln"/>`, firm.String())
+	}
+	if faint.Len() > 0 {
+		w.f(`<path d="%s" class="ln few"/>`, faint.String())
+	}
+}
+
+func join(b *strings.Builder, at string, gap bool) {
+	if b.Len() == 0 || gap {
+		b.WriteString("M" + at)
+		return
+	}
+	b.WriteString("L" + at)
+}

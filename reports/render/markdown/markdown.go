@@ -1,0 +1,139 @@
+package markdown
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/page"
+	"github.com/rdmaperf/rdmaperf/reports/render/html"
+	"github.com/rdmaperf/rdmaperf/reports/render/text"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// Write writes the verdict, the conformance and the figures of a page as
+// GitHub's markdown, for the summary of a pipeline: what WriteHTML shows without
+// its charts. The same input gives the same bytes.
+func Write(w io.Writer, docs []*reports.Document, o page.Options) error {
+	p := page.New(docs, o)
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "### %s\n\n", markdownText(p.Verdict.Headline))
+	if p.Subtitle != "" {
+		fmt.Fprintf(&out, "%s\n\n", markdownText(p.Subtitle))
+	}
+	if len(p.Verdict.Lines) > 1 {
+		for _, l := range p.Verdict.Lines {
+			fmt.Fprintf(&out, "- %s\n", markdownText(l))
+		}
+	}
+	for _, m := range p.Verdict.Marks {
+		fmt.Fprintf(&out, "- %s %s\n", m.Sign, markdownText(m.Text))
+	}
+	if c := p.Conformance; c != nil {
+		markdownTable(&out, c.Summary)
+		if len(c.Notable.Rows) > 0 {
+			markdownTable(&out, c.Notable)
+		}
+		markdownTable(&out, c.Overview)
+	}
+	for _, t := range p.Tables {
+		markdownTable(&out, t)
+	}
+	if _, err := w.Write(bytes.Map(html.PageRune, out.Bytes())); err != nil {
+		return fmt.Errorf("write markdown: %w", err)
+	}
+	return nil
+}
+
+// markdownTable writes a table with its caption above: markdown has none.
+func markdownTable(out *bytes.Buffer, t view.Grid) {
+	fmt.Fprintf(out, "\n**%s**", markdownText(t.Caption))
+	if t.Note != "" {
+		fmt.Fprintf(out, " %s", markdownText(t.Note))
+	}
+	out.WriteString("\n\n")
+	var head, rule strings.Builder
+	for _, c := range t.Columns() {
+		head.WriteString("| " + markdownText(c.Text) + " ")
+		if strings.HasPrefix(c.Class, "n") {
+			rule.WriteString("|---:")
+		} else {
+			rule.WriteString("|---")
+		}
+	}
+	fmt.Fprintf(out, "%s|\n%s|\n", head.String(), rule.String())
+	for _, row := range t.Rows {
+		for _, c := range row {
+			text := markdownText(c.Text)
+			if c.Mark {
+				text += `\*`
+			}
+			if strings.HasSuffix(c.Class, "bad") {
+				text = "**" + text + "**"
+			}
+			out.WriteString("| " + text + " ")
+		}
+		out.WriteString("|\n")
+	}
+}
+
+// markdownSigns are those that GitHub's markdown gives a meaning inside a line,
+// with the one that would call a person.
+const markdownSigns = "\\`*_<>[]|~#@&$"
+
+// markdownText makes a line of text that reads as it is.
+func markdownText(s string) string {
+	var b strings.Builder
+	for _, r := range strings.Join(strings.Fields(view.Visible(s)), " ") {
+		switch {
+		case r == '@':
+			b.WriteString("@\u200b") // no backslash takes the mention away
+			continue
+		case strings.ContainsRune(markdownSigns, r):
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// WriteComparison prints a comparison as one table, with what differs and which
+// thresholds were missed.
+func WriteComparison(w io.Writer, c *reports.Comparison) error {
+	var out bytes.Buffer
+	for _, r := range []struct {
+		which string
+		run   *reports.ComparedRun
+	}{{"old", &c.Old}, {"new", &c.New}} {
+		fmt.Fprintf(&out, "- %s\n", markdownText(text.ComparedRunLine(r.which, r.run)))
+	}
+	for _, d := range c.Unlike {
+		fmt.Fprintf(&out, "- **not alike**: %s\n", markdownText(d.String()))
+	}
+	for _, m := range c.Missed {
+		fmt.Fprintf(&out, "- **missed**: %s\n", markdownText(m))
+	}
+	t := view.Grid{Caption: "Medians over repeats", Head: view.HeadCells("point", "figure", "old", "new", "change", "test")}
+	for _, p := range c.Points {
+		name := p.Point
+		for _, ch := range p.Changes {
+			change := view.NumberCell(reports.FormatPercent(ch.Percent))
+			if ch.Significant {
+				change.Class = "n bad" // the look of what must not be overlooked, better or worse
+			}
+			t.Rows = append(t.Rows, []view.GridCell{view.TextCell(name), view.TextCell(ch.Figure), view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.Old)),
+				view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.New)), change, view.TextCell(ch.Verdict())})
+			name = ""
+		}
+	}
+	markdownTable(&out, t)
+	for _, l := range c.OnlyLines() {
+		fmt.Fprintf(&out, "\n%s\n", markdownText(l))
+	}
+	if _, err := w.Write(out.Bytes()); err != nil {
+		return fmt.Errorf("write comparison: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package render
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/page"
+	"github.com/rdmaperf/rdmaperf/reports/render/bench"
+	"github.com/rdmaperf/rdmaperf/reports/render/csv"
+	"github.com/rdmaperf/rdmaperf/reports/render/hlog"
+	"github.com/rdmaperf/rdmaperf/reports/render/html"
+	"github.com/rdmaperf/rdmaperf/reports/render/markdown"
+	"github.com/rdmaperf/rdmaperf/reports/render/perftest"
+	"github.com/rdmaperf/rdmaperf/reports/render/prometheus"
+	"github.com/rdmaperf/rdmaperf/reports/render/text"
+)
+
+// Format is one way to write documents of results. What a format cannot do is nil.
+type Format struct {
+	Name   string // as --format takes it
+	File   string // in a directory that has every format; empty for none
+	Stdout bool   // run --format offers it
+	Silent bool   // prints nothing for a document without results, whose error says it all
+
+	Write   func(w io.Writer, d *reports.Document, o Options) error
+	Pages   func(w io.Writer, docs []*reports.Document, o Options) error       // report --format offers it
+	Compare func(w io.Writer, c *reports.Comparison) error                     // compare --format offers it
+	Files   func(dir string, d *reports.Document, kinds []*reports.Kind) error // instead of File, or of files of several names
+}
+
+// Options are what formats take beside documents. The zero value but for Kinds is
+// plain text for 100 columns with bandwidth in MiB/sec.
+type Options struct {
+	Kinds       []*reports.Kind   // those that there are, for headers and units
+	Gbits       bool              // bandwidth in Gb/sec (10^9 bits) instead of MiB/sec (2^20 bytes)
+	Color       bool              // ANSI bold and red; the caller knows whether it is a terminal
+	Counters    bool              // all device counters, not only those that moved
+	Verbose     bool              // of text: also allocations and the loop's own time
+	Width       int               // of text: columns; below one means 100
+	Names       []string          // of the documents, in their order; may be shorter
+	Conformance []page.CaseResult // read with page.ReadConformance
+}
+
+func (o Options) page() page.Options { return page.Options{Names: o.Names, Conformance: o.Conformance} }
+
+// All are the formats, in the order in which a help text lists them. A new one is a
+// package below this one and a row here.
+func All() []Format {
+	return []Format{
+		{Name: "text", File: "text.txt", Stdout: true, Silent: true, Compare: text.WriteComparison,
+			Write: func(w io.Writer, d *reports.Document, o Options) error {
+				return text.Write(w, d, text.Options{Gbits: o.Gbits, Color: o.Color, Counters: o.Counters, Verbose: o.Verbose, Width: o.Width})
+			}},
+		{Name: "json", File: "result.json", Stdout: true,
+			Compare: func(w io.Writer, c *reports.Comparison) error { return c.WriteJSON(w) },
+			Write:   func(w io.Writer, d *reports.Document, _ Options) error { return d.WriteJSON(w) }},
+		{Name: "bench", File: "bench.txt", Stdout: true,
+			Write: func(w io.Writer, d *reports.Document, o Options) error { return bench.Write(w, d, o.Kinds) }},
+		{Name: "perftest", File: "perftest.txt", Stdout: true,
+			Write: func(w io.Writer, d *reports.Document, o Options) error { return perftest.Write(w, d, o.Gbits) }},
+		{Name: "csv", File: "results.csv", Stdout: true,
+			Write: func(w io.Writer, d *reports.Document, o Options) error { return csv.Write(w, d, o.Kinds) }},
+		{Name: "html", File: "report.html",
+			Pages: func(w io.Writer, docs []*reports.Document, o Options) error { return html.Write(w, docs, o.page()) }},
+		{Name: "markdown", Compare: markdown.WriteComparison,
+			Pages: func(w io.Writer, docs []*reports.Document, o Options) error { return markdown.Write(w, docs, o.page()) }},
+		{Name: "prometheus", File: "metrics.prom",
+			Files: func(dir string, d *reports.Document, kinds []*reports.Kind) error {
+				return prometheus.WriteFile(filepath.Join(dir, "metrics.prom"), d, kinds)
+			}},
+		{Name: "hlog", File: "*.hlog, *.hgrm",
+			Files: func(dir string, d *reports.Document, _ []*reports.Kind) error {
+				_, err := hlog.WriteFiles(dir, d)
+				return err
+			}},
+	}
+}
+
+// Names are those of the formats that can do something, in the table's order.
+func Names(can func(f *Format) bool) []string {
+	var names []string
+	for _, f := range All() {
+		if can(&f) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// Files are what a directory with every format holds.
+func Files() []string {
+	var files []string
+	for _, f := range All() {
+		if f.File != "" {
+			files = append(files, f.File)
+		}
+	}
+	return files
+}
+
+// Find is the format of that name when it can do something, else nil.
+func Find(name string, can func(f *Format) bool) *Format {
+	all := All()
+	if i := slices.IndexFunc(all, func(f Format) bool { return f.Name == name && can(&f) }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+// OfRun, OfReport and OfComparison are what the commands' --format need.
+func OfRun(f *Format) bool        { return f.Stdout }
+func OfReport(f *Format) bool     { return f.Pages != nil }
+func OfComparison(f *Format) bool { return f.Compare != nil }
+
+// WriteFiles writes the document in every form that has a file into the directory,
+// which must exist. A reader never sees a part of a file.
+func WriteFiles(dir string, d *reports.Document, o Options) error {
+	var errs []error
+	for _, f := range All() {
+		if err := f.writeFile(dir, d, o); err != nil {
+			errs = append(errs, fmt.Errorf("write %s: %w", f.File, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (f *Format) writeFile(dir string, d *reports.Document, o Options) error {
+	var b bytes.Buffer
+	var err error
+	switch {
+	case f.File == "":
+		return nil
+	case f.Files != nil:
+		return f.Files(dir, d, o.Kinds)
+	case f.Pages != nil:
+		err = f.Pages(&b, []*reports.Document{d}, o)
+	default:
+		err = f.Write(&b, d, o)
+	}
+	if err != nil {
+		return err
+	}
+	return reports.WriteFileAtomic(filepath.Join(dir, f.File), b.Bytes())
+}

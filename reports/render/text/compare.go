@@ -1,0 +1,58 @@
+package text
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// compareWidth keeps the table's lines whole: scripts read them.
+const compareWidth = 1 << 16
+
+// WriteComparison prints a comparison as a table, one line per figure.
+func WriteComparison(w io.Writer, c *reports.Comparison) error {
+	var out bytes.Buffer
+	fmt.Fprintln(&out, ComparedRunLine("old", &c.Old))
+	fmt.Fprintln(&out, ComparedRunLine("new", &c.New))
+	for _, d := range c.Unlike {
+		fmt.Fprintf(&out, "not alike: %s\n", d)
+	}
+	t := view.Table{Columns: []view.Column{{Name: "point", Left: true}, {Name: "figure", Left: true}, {Name: "old"}, {Name: "new"}, {Name: "change"}, {Name: "test", Left: true}}}
+	for _, p := range c.Points {
+		name := p.Point
+		for _, ch := range p.Changes {
+			t.Add(view.Cell{Text: name}, view.Cell{Text: ch.Figure}, view.Cell{Text: reports.FormatQuantity(ch.Quantity, ch.Old)}, view.Cell{Text: reports.FormatQuantity(ch.Quantity, ch.New)},
+				view.Cell{Text: reports.FormatPercent(ch.Percent)}, view.Cell{Text: ch.Verdict()})
+			name = ""
+		}
+	}
+	out.WriteByte('\n')
+	for _, l := range layout(&t, compareWidth) {
+		out.WriteString(l + "\n")
+	}
+	for i, l := range c.OnlyLines() {
+		if i == 0 {
+			out.WriteByte('\n')
+		}
+		fmt.Fprintln(&out, l)
+	}
+	if _, err := w.Write(out.Bytes()); err != nil {
+		return fmt.Errorf("write comparison: %w", err)
+	}
+	return nil
+}
+
+// ComparedRunLine names a run in one line.
+func ComparedRunLine(which string, r *reports.ComparedRun) string {
+	s := fmt.Sprintf("%s: rdmaperf %s, %s, %s", which, view.Printable(r.Version), view.Printable(r.Go), r.Started.UTC().Format("2006-01-02T15:04:05Z"))
+	if r.Hostname != "" {
+		s += ", on " + view.Printable(r.Hostname)
+	}
+	if r.Error != "" {
+		s += ", ended early: " + view.Printable(r.Error)
+	}
+	return s
+}

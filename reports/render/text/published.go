@@ -1,0 +1,31 @@
+package text
+
+import (
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// published shows figures of others with their source.
+func (p *printer) published(all []reports.Published) {
+	for i := range all {
+		t := &view.Table{}
+		for _, c := range all[i].Columns {
+			t.Columns = append(t.Columns, view.Column{Name: view.Printable(c)})
+		}
+		for _, row := range all[i].Rows {
+			cells := make([]view.Cell, 0, len(t.Columns))
+			for k := range t.Columns {
+				c := view.Cell{Text: "-"}
+				if k < len(row) {
+					c.Text = view.Printable(row[k])
+				}
+				cells = append(cells, c)
+			}
+			t.Add(cells...)
+		}
+		p.line("")
+		p.styled(bold, all[i].Title)
+		p.wrapped(all[i].Source)
+		p.table(t)
+	}
+}

@@ -1,0 +1,45 @@
+package text
+
+import (
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// seriesTables show how each window went, one interval a row.
+func (p *printer) seriesTables(g *reports.Grouped) {
+	for _, r := range g.Results {
+		s := r.Series
+		if s == nil {
+			continue
+		}
+		title := g.RowName(r)
+		if of := reports.Ask(r.AnyKind().SeriesOf, r); of != "" {
+			title += ", " + view.Printable(of)
+		}
+		if r.Repeat > 0 {
+			title += ", repeat " + view.Integer(int64(r.Repeat))
+		}
+		p.wrapped(title + ", every " + view.Number(float64(s.IntervalNs)/1e6, -1) + " msec:")
+		timed := r.Latency != nil || r.AnyKind().SeriesOf != nil
+		t := view.Table{Columns: []view.Column{{Name: "from", Unit: "sec"}, {Name: "#iterations"}, {Name: "MsgRate", Unit: "Mpps"}}}
+		if timed {
+			t.Columns = append(t.Columns[:2], view.Column{Name: "p50", Unit: "usec"}, view.Column{Name: "p99", Unit: "usec"}, view.Column{Name: "max", Unit: "usec"})
+		}
+		for _, pt := range s.Points {
+			cells := []view.Cell{{Text: view.Number(float64(pt.OffsetNs)/1e9, 3)}, {Text: view.Integer(pt.Operations)}}
+			switch {
+			case !timed:
+				cells = append(cells, view.Cell{Text: view.Number(float64(pt.Operations)/float64(max(s.IntervalNs, 1))*1e3, 6)})
+			case pt.Operations == 0:
+				cells = append(cells, view.Cell{Text: "-"}, view.Cell{Text: "-"}, view.Cell{Text: "-"})
+			default:
+				few := func(need int64) bool { return pt.Operations < need }
+				cells = append(cells, view.Cell{Text: view.Usec(pt.P50), Mark: few(20)}, view.Cell{Text: view.Usec(pt.P99), Mark: few(1000)}, view.Cell{Text: view.Usec(pt.Max)})
+			}
+			t.Add(cells...)
+		}
+		if len(t.Rows) > 0 {
+			p.table(&t)
+		}
+	}
+}

@@ -1,0 +1,311 @@
+package text
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/page"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// Options chooses how WriteText prints. The zero value is plain text for 100
+// columns with bandwidth in MiB/sec.
+type Options struct {
+	Gbits    bool // bandwidth in Gb/sec (10^9 bits) instead of MiB/sec (2^20 bytes)
+	Color    bool // ANSI bold and red; the caller knows whether it is a terminal
+	Counters bool // all device counters, not only those that moved
+	Verbose  bool // also what only who measures the measuring wants to read
+	Width    int  // columns to stay within where possible; below one means 100
+}
+
+// Write prints the document for people: a table of latency and the
+// tail for every group of results with the same stack, workload, operation
+// and load, then the stacks side by side. Maximum and deviation are the true ones.
+func Write(w io.Writer, d *reports.Document, o Options) error {
+	if o.Width < 1 {
+		o.Width = 100
+	}
+	p := printer{Options: o, one: d.ServerEnvironment == nil}
+	p.environment("", &d.Environment)
+	if d.ServerEnvironment != nil {
+		p.environment("server: ", d.ServerEnvironment)
+	}
+	for _, g := range reports.GroupResults(d.Results, reports.SweptLoads(d.Results)) {
+		p.group(g)
+	}
+	p.sideBySide(d.Results)
+	p.rawSamples(d.Results)
+	p.impaired(d.Results)
+	p.published(d.Published)
+	if p.bounds {
+		p.line("")
+		p.wrapped("> is at least that: operations were due and not done when the window ended, and count with the time that they had waited by then")
+	}
+	if p.marks {
+		p.line("")
+		p.wrapped("* rests on fewer than 10/(1-q) samples: read it as an estimate")
+	}
+	if len(d.Results) == 0 {
+		p.line("no results")
+	}
+	if lines := page.Lines(d); len(lines) > 0 {
+		p.line("")
+		p.styled(bold, "verdict")
+		for _, l := range lines {
+			p.wrapped(l)
+		}
+	}
+	if lines := reports.DisturbanceLines(d); len(lines) > 0 {
+		p.line("")
+		for _, l := range lines {
+			p.styled(red, l)
+		}
+	}
+	if e := d.Error; e != nil {
+		p.line("")
+		p.styled(red, fmt.Sprintf("run ended early: %s: %s (exit code %d)", e.Operation, e.Message, e.ExitCode))
+		if e.Hint != "" {
+			p.wrapped("try: " + e.Hint)
+		}
+	}
+	if _, err := w.Write(p.out.Bytes()); err != nil {
+		return fmt.Errorf("write text report: %w", err)
+	}
+	return nil
+}
+
+// ANSI styles.
+const (
+	bold = "\x1b[1m"
+	red  = "\x1b[31m"
+)
+
+type printer struct {
+	Options
+	out   bytes.Buffer
+	one   bool // both sides are on one machine
+	marks bool // a percentile was marked, so the footnote is due
+
+	bounds bool // likewise, of a lower bound
+}
+
+func (p *printer) line(s string) { p.out.WriteString(s + "\n") }
+
+func (p *printer) wrapped(s string) {
+	for _, l := range wrap(view.Printable(s), p.Width, "  ") {
+		p.line(l)
+	}
+}
+
+func (p *printer) styled(style, s string) {
+	if !p.Color {
+		p.wrapped(s)
+		return
+	}
+	for _, l := range wrap(view.Printable(s), p.Width, "  ") {
+		p.line(style + l + "\x1b[0m")
+	}
+}
+
+func (p *printer) table(t *view.Table) {
+	if len(t.Rows) == 0 {
+		return
+	}
+	for _, r := range t.Rows {
+		for _, c := range r.Cells {
+			p.marks = p.marks || c.Mark
+			p.bounds = p.bounds || strings.HasPrefix(c.Text, ">")
+		}
+	}
+	for _, l := range layout(t, p.Width) {
+		p.line(l)
+	}
+}
+
+// block prints a table with what leads to it; nothing for an empty one.
+func (p *printer) block(b reports.Block) {
+	if len(b.Table.Rows) == 0 {
+		return
+	}
+	if b.Lead != "" {
+		p.wrapped(b.Lead)
+	}
+	p.table(b.Table)
+}
+
+func (p *printer) environment(prefix string, e *reports.Environment) {
+	parts := []string{"rdmaperf " + e.Version, e.Go, strings.TrimSpace(e.OS + " " + e.Kernel), fmt.Sprintf("%d x %s", e.CPUs, e.CPU)}
+	if e.Hypervisor {
+		parts = append(parts, "virtual machine")
+	}
+	if len(e.Governors) > 0 {
+		parts = append(parts, "governor "+strings.Join(e.Governors, " and "))
+	}
+	if e.Wakeup != nil {
+		parts = append(parts, e.Wakeup.String())
+	}
+	if e.Awake != "" {
+		parts = append(parts, "kept awake by "+e.Awake)
+	}
+	p.wrapped(prefix + strings.Join(parts, ", "))
+}
+
+func (p *printer) group(g *reports.Grouped) {
+	p.line("")
+	p.styled(bold, g.Title())
+	p.wrapped(g.Conditions() + g.MostThreads())
+	latency := view.Table{Columns: g.PerRow(latencyColumns)}
+	corrected, service := view.Table{}, view.Table{}
+	throughput := view.Table{Columns: g.PerRow(directionColumns(g.Results, view.Units{Gbits: p.Gbits}))}
+	other := view.Table{Columns: g.PerRow([]view.Column{{Name: "#bytes"}, {Name: "#iterations"}, {Name: "duration", Unit: "sec"}})}
+	rows, notes := g.Collapse()
+	for _, r := range rows {
+		k := r.AnyKind()
+		if r.Latency != nil && !k.OwnLatency {
+			latency.Add(g.PerRowCells(r, latencyCells(r.SizeBytes, r.Latency))...)
+		}
+		if r.LatencyCorrected != nil {
+			corrected.Add(g.PerRowCells(r, latencyCells(r.SizeBytes, r.LatencyCorrected))...)
+		}
+		if r.LatencyService != nil {
+			service.Add(g.PerRowCells(r, latencyCells(r.SizeBytes, r.LatencyService))...)
+		}
+		if r.Streamed() {
+			for _, cells := range directionCells(r, view.Units{Gbits: p.Gbits}) {
+				throughput.Add(g.PerRowCells(r, cells)...)
+			}
+		}
+		if r.Latency == nil && r.LatencyCorrected == nil && r.Throughput == nil && !k.OwnTable {
+			other.Add(g.PerRowCells(r, []view.Cell{{Text: view.Integer(r.SizeBytes)}, {Text: view.Integer(r.Operations)}, {Text: view.Number(float64(r.DurationNs)/1e9, 2)}})...)
+		}
+	}
+	if len(corrected.Rows) > 0 {
+		// In one table with the raw figures, so that the columns line up.
+		latency.Rows = append(latency.Rows, view.Row{Span: "corrected for coordinated omission:"})
+		latency.Rows = append(latency.Rows, corrected.Rows...)
+	}
+	if len(service.Rows) > 0 {
+		latency.Rows = append(latency.Rows, view.Row{Span: "without the wait for a late start:"})
+		latency.Rows = append(latency.Rows, service.Rows...)
+	}
+	for _, t := range []*view.Table{&latency, &throughput, &other} {
+		if len(t.Rows) > 0 {
+			p.table(t)
+		}
+	}
+	p.table(reports.LoopTable(rows, g.PerRow([]view.Column{{Name: "#bytes"}}), func(r *reports.Result) []view.Cell {
+		return g.PerRowCells(r, []view.Cell{{Text: view.Integer(r.SizeBytes)}})
+	}))
+	if f := g.Kind.Tables; f != nil {
+		for _, b := range f(g, rows, view.Units{Gbits: p.Gbits}) {
+			p.block(b)
+		}
+	}
+	for _, note := range notes {
+		p.wrapped(note)
+	}
+	p.intervalTables(g)
+	p.seriesTables(g)
+	p.usage(g)
+	if f := g.Kind.Usage; f != nil {
+		for _, line := range f(g) {
+			p.wrapped(line)
+		}
+	}
+	p.counters(g)
+	p.remarks(g)
+}
+
+// usage says what the measuring took, of all windows of a group together.
+func (p *printer) usage(g *reports.Grouped) {
+	var windows int64
+	var cpu reports.CPU
+	var gc reports.GC
+	for _, r := range g.Results {
+		if r.CPU == nil {
+			continue
+		}
+		windows += r.DurationNs
+		cpu.ClientSeconds += r.CPU.ClientSeconds
+		cpu.ServerSeconds += r.CPU.ServerSeconds
+		if r.GC != nil {
+			gc.ClientAllocations += r.GC.ClientAllocations
+			gc.ServerAllocations += r.GC.ServerAllocations
+		}
+	}
+	switch {
+	case windows > 0 && g.Label == reports.LabelMem: // each side names the one process
+		p.wrapped(fmt.Sprintf("in %s sec of windows: CPU of both sides %s sec", view.Number(float64(windows)/1e9, 2), view.Number(cpu.ClientSeconds, 2)) +
+			p.expert(fmt.Sprintf("; heap allocations of both %d", gc.ClientAllocations)))
+	case windows > 0:
+		p.wrapped(fmt.Sprintf("in %s sec of windows: CPU client %s sec, server %s sec",
+			view.Number(float64(windows)/1e9, 2), view.Number(cpu.ClientSeconds, 2), view.Number(cpu.ServerSeconds, 2)) +
+			p.expert(fmt.Sprintf("; heap allocations client %d, server %d", gc.ClientAllocations, gc.ServerAllocations)))
+	}
+}
+
+// expert is what only who measures the measuring wants to read.
+func (p *printer) expert(s string) string {
+	if p.Verbose {
+		return s
+	}
+	return ""
+}
+
+// remarks are what a reader has to know before believing a row.
+func (p *printer) remarks(g *reports.Grouped) {
+	results := g.Results
+	if ns := reports.ParameterNumber(results[0], "loop_overhead_ns"); ns > 0 && p.Verbose {
+		p.wrapped("the measuring loop itself takes " + view.Number(ns, 0) + " ns of a round trip (on a null device)")
+	}
+	for _, r := range results {
+		if !r.Disturbance.Quiet() {
+			p.styled(red, g.RowName(r)+": "+r.Disturbance.String())
+		}
+		if v := r.Verification; v != nil && v.Mode != reports.VerifyNone && v.Whole < v.Messages {
+			p.wrapped(g.RowName(r) + ": " + v.String())
+		}
+		if r.Errors > 0 {
+			p.styled(red, fmt.Sprintf("%s: %s", g.RowName(r), view.Plural(r.Errors, "failed operation")))
+		}
+		if r.Latency != nil && r.Latency.Clamped > 0 {
+			p.wrapped(fmt.Sprintf("%s: %s outside 0..60 s, counted at the limit in percentiles", g.RowName(r), view.Plural(r.Latency.Clamped, "sample")))
+		}
+		if gc := r.GC; gc != nil && gc.ClientCollections+gc.ServerCollections > 0 {
+			p.wrapped(fmt.Sprintf("%s: garbage collections in the window: client %d, server %d", g.RowName(r), gc.ClientCollections, gc.ServerCollections))
+		}
+	}
+}
+
+// latencyColumns are in perftest's order, and the tail. They say usec as perftest
+// does.
+var latencyColumns = []view.Column{
+	{Name: "#bytes"}, {Name: "#iterations"},
+	{Name: "min", Unit: "usec"}, {Name: "max", Unit: "usec"}, {Name: "p50", Unit: "usec"},
+	{Name: "mean", Unit: "usec"}, {Name: "stddev", Unit: "usec"},
+	{Name: "p99", Unit: "usec"}, {Name: "p99.9", Unit: "usec"}, {Name: "p99.99", Unit: "usec"},
+}
+
+func latencyCells(size int64, l *reports.Latency) []view.Cell {
+	cells := []view.Cell{
+		{Text: view.Integer(size)}, {Text: view.Integer(l.Count)},
+		{Text: view.Usec(l.Min)}, {Text: l.MaxText()}, reports.PercentileCell(l, "p50"),
+		{Text: l.MeanText()}, {Text: view.Usec(l.StdDev)},
+	}
+	return append(cells, reports.PercentileCell(l, "p99"), reports.PercentileCell(l, "p999"), reports.PercentileCell(l, "p9999"))
+}
+
+func throughputColumns(gbits bool) []view.Column {
+	unit := view.Units{Gbits: gbits}.Name()
+	return []view.Column{{Name: "#bytes"}, {Name: "#iterations"}, {Name: "BW average", Unit: unit}, {Name: "MsgRate", Unit: "Mpps"}}
+}
+
+func throughputCells(r *reports.Result, gbits bool) []view.Cell {
+	return []view.Cell{
+		{Text: view.Integer(r.SizeBytes)}, {Text: view.Integer(r.Operations)},
+		{Text: view.Bandwidth(r.Throughput.BytesPerSecond, gbits)}, {Text: view.Number(r.Throughput.OperationsPerSecond/1e6, 6)},
+	}
+}
