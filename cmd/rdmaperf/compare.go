@@ -1,9 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,38 +11,46 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/render"
 )
 
 // compareFormats are the values of compare --format.
-var compareFormats = []string{"text", "json", "markdown"}
+var compareFormats = render.Names(render.OfComparison)
 
 func newCompareCommand() *cobra.Command {
 	var limits failIf
 	var format string
-	var force bool
+	var force, medians bool
 	cmd := &cobra.Command{
-		Use:   "compare [flags] OLD NEW",
+		Use:   "compare [flags] OLD [NEW]",
 		Short: "Compare two result documents point by point",
 		Long: `compare puts two result documents of "rdmaperf run" beside each other. Results
 for the same point are taken as repeats: their medians are shown, and the
 Mann-Whitney test says whether the difference could be chance. Use
 "run --json FILE" to write a document. A directory stands for all documents
-(*.json) in it, as repeats of one run: that is how two builds take turns.
+(*.json) in it, as repeats of one run: that is how two builds take turns. A NAME
+stands for what "run --save NAME" saved on this machine; without NEW, the newest
+run in rdmaperf-results is compared.
 
 Runs that were taken under different conditions, such as another CPU, kernel or
 way of polling, are not compared unless --force is given; what differs is said.
 
-Thresholds go by medians, whatever the test says.
+A change in % misses its threshold when the medians differ by more and the test
+finds the difference significant, which takes 4 repeats a side at least. What is
+beyond by chance, or could be, is said and misses nothing; --medians goes by
+medians alone. A limit such as p99>10us holds the median of the new run.
 
-Exit codes: 0 compared, 1 failed, 2 usage or not comparable, 3 a threshold was
-missed.`,
+Exit codes: 0 compared, 1 failed, 2 usage, a file that is no result document, or
+runs that are not comparable, 3 a threshold was missed.`,
 		Example: `  rdmaperf compare old.json new.json
   rdmaperf compare old.json new.json --fail-if 'p99>+10%' --fail-if 'bw<-5%'
+  rdmaperf run --repeat 10 --save before; rdmaperf run --repeat 10; rdmaperf compare before
   rdmaperf compare base/ head/ --format markdown >> "$GITHUB_STEP_SUMMARY"`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return fmt.Errorf("want two result documents, OLD and NEW, got %d", len(args))
+			if len(args) != 1 && len(args) != 2 {
+				return fmt.Errorf("want one or two result documents, OLD and NEW, got %d", len(args))
 			}
 			return nil
 		},
@@ -50,9 +58,17 @@ missed.`,
 	limits.register(cmd.Flags(), `exit 3 when this holds, such as 'p99>+10%' (change), 'p99>10us' or 'bw<1GB/s' (new run); repeatable`)
 	cmd.Flags().StringVar(&format, "format", "text", "of stdout: "+strings.Join(compareFormats, ", "))
 	cmd.Flags().BoolVar(&force, "force", false, "compare runs that are not alike")
+	cmd.Flags().BoolVar(&medians, "medians", false, "judge --fail-if by medians alone, also what could be chance")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !slices.Contains(compareFormats, format) {
 			return usage("read --format", fmt.Errorf("%q: want one of %s", format, strings.Join(compareFormats, ", ")), "rdmaperf compare --help")
+		}
+		if len(args) == 1 {
+			newest, err := newestRun()
+			if err != nil {
+				return err
+			}
+			args = append(args, newest)
 		}
 		old, err := readRun(args[0])
 		if err != nil {
@@ -61,6 +77,9 @@ missed.`,
 		new, err := readRun(args[1])
 		if err != nil {
 			return err
+		}
+		if medians {
+			limits.byMedians()
 		}
 		c, err := reports.Compare(old, new, limits.thresholds)
 		if err != nil {
@@ -72,23 +91,26 @@ missed.`,
 			}
 			return usage("compare "+args[0]+" with "+args[1], errors.New("the runs are not alike"), "--force, if that is meant")
 		}
-		write := c.WriteText
-		switch format {
-		case "json":
-			write = c.WriteJSON
-		case "markdown":
-			write = c.WriteMarkdown
-		}
-		if err := write(cmd.OutOrStdout()); err != nil {
+		if err := render.Find(format, render.OfComparison).Compare(cmd.OutOrStdout(), c); err != nil {
 			return err
+		}
+		for _, l := range c.Undecided {
+			fmt.Fprintln(cmd.ErrOrStderr(), l)
 		}
 		return limits.missed(cmd.ErrOrStderr(), c.Missed)
 	}
 	return cmd
 }
 
-// readRun reads a document, or joins those of a directory.
+// readRun reads a document or a baseline, or joins the documents of a directory.
 func readRun(path string) (*reports.Document, error) {
+	if isBaseline(path) {
+		b, err := newBaseline(path)
+		if err != nil {
+			return nil, usage("read baseline", err, "")
+		}
+		return b.read()
+	}
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return readDocument(path)
 	}
@@ -99,6 +121,11 @@ func readRun(path string) (*reports.Document, error) {
 	if len(names) == 0 {
 		return nil, usage("read result documents", fmt.Errorf("%s: no *.json in it", path), "a directory that files of rdmaperf run --json are in")
 	}
+	return joinFiles("read result documents of "+path, names)
+}
+
+// joinFiles makes one run of several documents.
+func joinFiles(operation string, names []string) (*reports.Document, error) {
 	var docs []*reports.Document
 	for _, name := range names {
 		d, err := readDocument(name)
@@ -109,7 +136,7 @@ func readRun(path string) (*reports.Document, error) {
 	}
 	d, err := reports.Join(docs)
 	if err != nil {
-		return nil, usage("read result documents of "+path, err, "a directory that holds the repeats of one run and nothing else")
+		return nil, usage(operation, err, "documents of one build on one machine, and nothing else")
 	}
 	return d, nil
 }
@@ -119,15 +146,16 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
+// readResults reads a document of results of any workload.
+func readResults(r io.Reader) (*reports.Document, error) {
+	return reports.ReadDocument(r, workload.Kinds())
+}
+
 // readDocument reads a result document from a file.
 func readDocument(path string) (*reports.Document, error) {
-	b, err := os.ReadFile(path)
+	d, err := readFile(path, readResults)
 	if err != nil {
-		return nil, &reports.ExitError{Code: reports.ExitFailed, Operation: "read result document", Err: err}
-	}
-	d, err := reports.ReadDocument(bytes.NewReader(b))
-	if err != nil {
-		return nil, &reports.ExitError{Code: reports.ExitFailed, Operation: path, Err: err, Hint: "a file of rdmaperf run --json"}
+		return nil, usage("read result document", err, "a file of rdmaperf run --json")
 	}
 	return d, nil
 }

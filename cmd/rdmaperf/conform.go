@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdmaperf/rdmaperf/grpcrdma/interop"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest/suite"
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -35,6 +35,8 @@ type conformFlags struct {
 	timeout    time.Duration
 	list       bool
 	explain    string
+	wire       string
+	hazard     bool
 }
 
 func newConformCommand() *cobra.Command {
@@ -51,14 +53,16 @@ nothing selected, 77 a provider could not be opened.`,
 		Example: `  rdmaperf conform --transport mem,iwarp
   rdmaperf conform --transport iwarp --only 'rdr/*,ord' --format jsonl
   rdmaperf conform --strict --ledger known.json --junit junit.xml --jsonl conform.jsonl
-  rdmaperf conform --explain ord/write-then-read`,
+  rdmaperf conform --explain ord/write-then-read
+  rdmaperf conform --wire 192.0.2.7:7174 --format jsonl`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.run(cmd.Context(), cmd.OutOrStdout())
+			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.transports, "transport", "", "providers to check, comma separated (default "+conformDefault()+")")
+	cmd.RegisterFlagCompletionFunc("transport", completeStacks) // the flag exists: no error is possible
 	f.verbs.register(fl)
 	fl.StringSliceVar(&f.only, "only", nil, "cases to run: IDs, globs such as 'rdr/*', or groups")
 	fl.StringSliceVar(&f.skip, "skip", nil, "cases to leave out, likewise")
@@ -71,19 +75,27 @@ nothing selected, 77 a provider could not be opened.`,
 	fl.StringVar(&f.jsonl, "jsonl", "", "also write one record a case to this file, for 'rdmaperf report'")
 	fl.DurationVar(&f.timeout, "case-timeout", 10*time.Second, "deadline of one case")
 	fl.BoolVar(&f.list, "list", false, "list the selected cases and run nothing")
+	fl.StringVar(&f.wire, "wire", "", "aim the wire cases at the iWARP peer at HOST:PORT, which serves rping ('rdmaperf rping -s')")
+	fl.BoolVar(&f.hazard, "hazard", false, "with --wire: also run cases that crash unpatched kernels; always so on a loopback address")
 	fl.StringVar(&f.explain, "explain", "", "print what one case requires and run nothing")
 	return cmd
 }
 
-func (f *conformFlags) run(ctx context.Context, stdout io.Writer) error {
+func (f *conformFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	const operation = "check conformance"
-	stacks, err := f.stacks()
+	var stacks []string
+	var err error
+	if f.wire == "" {
+		stacks, err = f.stacks()
+	} else {
+		stacks, err = f.wireTarget(operation)
+	}
 	if err != nil {
 		return err
 	}
-	catalogue := catalogueOf(stacks)
+	catalogue := f.catalogueOf(stacks)
 	if f.explain != "" {
-		text, err := conform.Explain(append(conform.Catalogue(), interop.Catalogue()...), f.explain)
+		text, err := conform.Explain(everyCase(), f.explain)
 		if err != nil {
 			return usage(operation, err, "rdmaperf conform --list")
 		}
@@ -118,6 +130,8 @@ func (f *conformFlags) run(ctx context.Context, stdout io.Writer) error {
 	}
 	defer files.close()
 	var results []conform.Report
+	bar := f.count(stderr, stacks, plans)
+	defer bar.end()
 	for i, spec := range stacks {
 		rep, err := f.check(ctx, spec, plans[i])
 		if err != nil {
@@ -125,6 +139,7 @@ func (f *conformFlags) run(ctx context.Context, stdout io.Writer) error {
 		}
 		results = append(results, rep)
 	}
+	bar.end()
 	if f.format == "jsonl" {
 		err = conform.WriteJSONL(stdout, results...)
 	} else {
@@ -136,12 +151,45 @@ func (f *conformFlags) run(ctx context.Context, stdout io.Writer) error {
 	return conformError(ctx, results)
 }
 
+// count makes the plans tell a bar how many of all cases are done. It is nil when nobody
+// looks.
+func (f *conformFlags) count(stderr io.Writer, stacks []string, plans []conform.Options) *progress {
+	total := 0
+	for i, spec := range stacks {
+		all := plans[i].Cases
+		if all == nil {
+			all = f.catalogueOf([]string{spec})
+		}
+		cases, err := conform.Select(all, plans[i].Only, plans[i].Skip, plans[i].Profile)
+		if err != nil {
+			continue // the run says so
+		}
+		total += len(cases)
+	}
+	bar := newProgress(stderr, false, make([]time.Duration, total))
+	for i, spec := range stacks {
+		red := 0
+		plans[i].Progress = func(r conform.Result) {
+			what := r.ID
+			if r.Red(f.strict) {
+				red++
+			}
+			if red > 0 {
+				what = fmt.Sprintf("%s, %d not passed", what, red)
+			}
+			bar.before(spec, what, 0)
+			bar.after()
+		}
+	}
+	return bar
+}
+
 // narrow leaves of the options what the filters selected of the suite of one stack.
 func (f *conformFlags) narrow(spec string, o conform.Options, selected []conform.Case) (conform.Options, error) {
 	if len(f.only)+len(f.skip) == 0 {
 		return o, nil
 	}
-	own := catalogueOf([]string{spec})
+	own := f.catalogueOf([]string{spec})
 	o.Only, o.Skip = nil, nil
 	for _, c := range selected {
 		if slices.ContainsFunc(own, func(d conform.Case) bool { return c.ID == d.ID }) {
@@ -158,6 +206,12 @@ func (f *conformFlags) narrow(spec string, o conform.Options, selected []conform
 // check runs the suite of one stack. The error is of the command line or of the
 // device's end; a stack that is not here is in the report.
 func (f *conformFlags) check(ctx context.Context, spec string, o conform.Options) (conform.Report, error) {
+	if f.wire != "" {
+		return suite.Run(ctx, spec, suite.Options{Options: o, Hazard: f.hazard || onLoopback(spec)}), nil
+	}
+	if isLite(spec) {
+		return checkLite(ctx, spec, o)
+	}
 	if carriesCalls(spec) {
 		return checkGRPC(ctx, spec, o)
 	}
@@ -199,6 +253,9 @@ func conformError(ctx context.Context, results []conform.Report) error {
 	code := conform.ExitCode(results...)
 	if ctx.Err() != nil && code == conform.ExitOK {
 		code = conform.ExitFailed
+	}
+	if ctx.Err() != nil && code == conform.ExitFailed {
+		code = reports.ExitInterrupted
 	}
 	if code == conform.ExitOK {
 		return nil
@@ -256,7 +313,7 @@ func (f *conformFlags) options() (conform.Options, error) {
 		if o.Ledger, err = conform.ReadLedger(file); err != nil {
 			return o, fmt.Errorf("%s: %w", f.ledger, err)
 		}
-		if stale := o.Ledger.Stale(append(conform.Catalogue(), interop.Catalogue()...)); len(stale) > 0 {
+		if stale := o.Ledger.Stale(everyCase()); len(stale) > 0 {
 			return o, fmt.Errorf("%s: no case is called %q", f.ledger, stale[0].Case)
 		}
 		o.Kernel = reports.Collect().Kernel
@@ -275,6 +332,7 @@ type mortal interface{ Kill() }
 type site struct {
 	spec      string // with the device chosen
 	listen    string // where its listeners are put
+	listen6   string // the same of IPv6; "" where there is none
 	inProcess bool   // both ends must share a process
 	canDie    bool
 }
@@ -292,14 +350,29 @@ func survey(spec string) (site, error) {
 		return site{}, err
 	}
 	at := site{spec: spec, listen: "127.0.0.1:0"}
-	if dev.Caps().Label == rdma.LabelMem {
+	if c := dev.Caps(); c.Label == rdma.LabelMem || c.Clock != nil {
 		at.listen, at.inProcess = ":0", true
 	}
 	if near, ok := provider.(located); ok && near.ListenHost() != "" {
 		at.listen = net.JoinHostPort(near.ListenHost(), "0")
 	}
+	if !at.inProcess {
+		at.listen6 = listens6(dev)
+	}
 	_, at.canDie = provider.(mortal)
 	return at, dev.Close()
+}
+
+// listens6 is an address of IPv6 at which dev can listen.
+func listens6(dev rdma.Device) string {
+	const loopback = "[::1]:0"
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	l, err := dev.Listen(ctx, loopback, 1)
+	if err != nil || l.Close() != nil {
+		return ""
+	}
+	return loopback
 }
 
 // openHarness makes fresh pairs of the stack that name names. It is the provider
@@ -324,7 +397,7 @@ func openHarness(name string) (conform.Harness, error) {
 		return a, b, at.listen, nil
 	}
 	if !at.canDie {
-		return conform.Fresh(name, open), nil
+		return conform.WithAddr6(conform.Fresh(name, open), at.listen6), nil
 	}
-	return conform.FreshKiller(name, open, func(rdma.Device) error { last.(mortal).Kill(); return nil }), nil
+	return conform.WithAddr6(conform.FreshKiller(name, open, func(rdma.Device) error { last.(mortal).Kill(); return nil }), at.listen6), nil
 }

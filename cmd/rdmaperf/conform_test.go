@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/page"
 )
 
 // junitCounts is what a pipeline reads first.
@@ -23,7 +24,7 @@ type junitCounts struct {
 
 // conformed runs conform with both files and checks that they agree with each
 // other about how many cases there were.
-func conformed(t *testing.T, args ...string) (ran, junitCounts, []reports.CaseResult) {
+func conformed(t *testing.T, args ...string) (ran, junitCounts, []page.CaseResult) {
 	t.Helper()
 	dir := t.TempDir()
 	junit, jsonl := filepath.Join(dir, "junit.xml"), filepath.Join(dir, "conform.jsonl")
@@ -39,7 +40,7 @@ func conformed(t *testing.T, args ...string) (ran, junitCounts, []reports.CaseRe
 	if b, err = os.ReadFile(jsonl); err != nil {
 		t.Fatal(err)
 	}
-	cases, err := reports.ReadConformance(bytes.NewReader(b))
+	cases, err := page.ReadConformance(bytes.NewReader(b))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,28 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/devices"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
+
+// stackCounters is the reader of what is counted for an open stack: below it, and by
+// its own tiers. Nil for one that counts nothing. Another client's stack of the same
+// name has tiers of its own.
+func stackCounters(tr transports.Stack) func() []reports.DeviceCounters {
+	below := countersOf(tr.Name())
+	if len(rdma.CountsOf(tr)) == 0 {
+		return below
+	}
+	return func() (all []reports.DeviceCounters) {
+		if below != nil {
+			all = below()
+		}
+		for _, c := range rdma.CountsOf(tr) {
+			all = append(all, reports.DeviceCounters{Device: c.Layer, Counters: c.Values})
+		}
+		return all
+	}
+}
 
 // countersOf gives the reader of the counters below a stack, by its full name: the
 // RDMA device of kernel verbs, or the kernel's TCP of the soft stacks. Nil for a
@@ -28,7 +49,7 @@ func countersOn(h devices.Host, stack string) func() []reports.DeviceCounters {
 		}
 		return func() []reports.DeviceCounters { return h.Counters(device, port) }
 	case "iwarp", "tcp":
-		return h.TCPCounters
+		return softCounters(h, l)
 	}
 	return nil
 }

@@ -1,15 +1,28 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/devices"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
 )
+
+// ofDevices leaves out what the process itself counts.
+func ofDevices(all []reports.DeviceCounters) (of []reports.DeviceCounters) {
+	for _, c := range all {
+		if !c.Process {
+			of = append(of, c)
+		}
+	}
+	return of
+}
 
 // The full name of a stack leads to the device at its bottom.
 func TestCountersAreOfTheDeviceBelow(t *testing.T) {
@@ -38,7 +51,7 @@ func TestCountersAreOfTheDeviceBelow(t *testing.T) {
 	} {
 		var got []reports.DeviceCounters
 		if read := countersOn(h, stack); read != nil {
-			got = read()
+			got = ofDevices(read())
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", stack, diff)
@@ -55,7 +68,7 @@ func TestRunReadsCounters(t *testing.T) {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}
 	d := document(t, []byte(r.stdout))
-	if c := d.Results[0].Counters; c == nil || len(c.Client) != 1 || len(c.Server) != 1 || c.Client[0].Device != devices.TCPDevice || len(c.Client[0].Counters) < 3 {
+	if c := d.Results[0].Counters; c == nil || len(ofDevices(c.Client)) != 1 || len(ofDevices(c.Server)) != 1 || c.Client[0].Device != devices.TCPDevice || len(c.Client[0].Counters) < 3 {
 		t.Errorf("counters of tcp %+v, want the kernel's of both sides", c)
 	}
 	if c := d.Results[1].Counters; c != nil {
@@ -63,5 +76,75 @@ func TestRunReadsCounters(t *testing.T) {
 	}
 	if r = rdmaperf(t, append(args, "--counters")...); strings.Count(strings.Join(strings.Fields(r.stdout), " "), "64 bytes, kernel TCP (all connections) counted: InCsumErrors ") != 1 {
 		t.Errorf("--counters does not show what stood still:\n%s", r.stdout)
+	}
+}
+
+// Two stacks of one name in one process, as a server has them for two clients, count
+// each for itself: a send cut on one is none of the other's.
+func TestTiersCountForTheirOwnStack(t *testing.T) {
+	const spec = "sched(sends=slice,slice=4K,window=64K)+mem"
+	var s stackSet
+	open := func() transports.Stack {
+		tr, err := s.open(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { tr.Close() })
+		return tr
+	}
+	one, other, idle := open(), open(), open()
+	if one.Name() != other.Name() {
+		t.Fatalf("%s and %s", one.Name(), other.Name())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	cfg := transports.Config{Window: 1 << 20, SendDepth: 8, RecvDepth: 8}
+	ln, err := other.(transports.Transport).Listen(ctx, ":0", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	far := make(chan transports.Session, 1)
+	go func() {
+		x, _, err := ln.Accept(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		far <- x
+	}()
+	near, err := one.(transports.Transport).Dial(ctx, ln.Addr(), nil, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := <-far
+	defer x.Close()
+	defer near.Close()
+	if _, err := x.Post([]transports.Op{{Kind: transports.KindRecv, Len: 1 << 19}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := near.Post([]transports.Op{{Kind: transports.KindSend, Len: 1 << 19}}); err != nil {
+		t.Fatal(err)
+	}
+	var dones [8]transports.Done
+	for got := 0; got < 2 && ctx.Err() == nil; {
+		for _, e := range []transports.Session{near, x} {
+			n, err := e.Poll(dones[:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			got += n
+		}
+	}
+	cut := func(tr transports.Stack) int64 {
+		for _, c := range stackCounters(tr)() {
+			if c.Device == "sched" {
+				return c.Counters["sends_cut"]
+			}
+		}
+		t.Errorf("%s has no counters of its tier", tr.Name())
+		return -1
+	}
+	if cut(one) != 1 || cut(other) != 0 || cut(idle) != 0 {
+		t.Errorf("sends cut: %d by the sender, %d by its peer, %d by one that did nothing; want 1, 0, 0", cut(one), cut(other), cut(idle))
 	}
 }

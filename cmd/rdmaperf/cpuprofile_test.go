@@ -15,12 +15,12 @@ import (
 // a process, because a profiled test has its one profile already.
 func TestProfilesOfBothProcesses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made", "on the way")
-	p := start(t, "run", "--transport", "iwarp", "--workload", "throughput", "--op", "write", "-s", "64", "-D", "500ms", "--quiet", "--cpu-profile", dir)
+	p := start(t, "run", "--transport", "iwarp", "--workload", "throughput", "--op", "write", "-s", "64", "-D", "1500ms", "--quiet", "--cpu-profile", dir)
 	if code := p.wait(time.Minute); code != 0 {
 		t.Fatalf("exit %d: %s", code, p.errs.String())
 	}
 	// What a worker does in a window: one side only posts, the other only takes.
-	const posts, takes = "/bench.(*worker).stream", "/bench.(*worker).turns"
+	const posts, takes = "/loop.(*streamWorker).flow", "/loop.(*sinkWorker).turn"
 	for name, c := range map[string]struct{ own, other string }{clientProfile: {posts, takes}, serverProfile: {takes, posts}} {
 		f, err := os.Open(filepath.Join(dir, name))
 		if err != nil {

@@ -39,7 +39,7 @@ MTUs and limits need kernel verbs. An empty list is an answer: the exit code is 
 func softTransports() []devices.Soft {
 	var soft []devices.Soft
 	for _, e := range stackTable {
-		if e.here() && !e.chooses {
+		if !e.chooses {
 			soft = append(soft, devices.Soft{Transport: e.label(), Description: e.summary})
 		}
 	}

@@ -7,20 +7,31 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-const failIfUsage = `exit 3 when this holds, such as 'p99>10us', 'rate<3M' or 'bw<1GB/s'; repeatable`
+const failIfUsage = `exit 3 when this holds, such as 'p99>10us', 'rate<3M', 'bw<1GB/s' or disturbed (some point was); repeatable`
 
 // failIf is the flag --fail-if: each use adds one threshold. It is read when it
 // is given, so that a mistake ends the command before anything is measured.
-type failIf struct{ thresholds []reports.Threshold }
+type failIf struct {
+	thresholds []reports.Threshold
+	disturbed  bool // also when the machine disturbed a point
+}
+
+// failIfDisturbed is the condition that is no threshold.
+const failIfDisturbed = "disturbed"
 
 func (f *failIf) register(flags *pflag.FlagSet, usage string) { flags.Var(f, "fail-if", usage) }
 
 // Set implements pflag.Value.
 func (f *failIf) Set(s string) error {
-	t, err := reports.ParseThreshold(s)
+	if s == failIfDisturbed {
+		f.disturbed = true
+		return nil
+	}
+	t, err := reports.ParseThreshold(s, workload.Kinds())
 	if err == nil {
 		f.thresholds = append(f.thresholds, t)
 	}
@@ -38,6 +49,13 @@ func (f *failIf) String() string {
 	return fmt.Sprint(f.thresholds)
 }
 
+// byMedians judges changes without the test.
+func (f *failIf) byMedians() {
+	for i, t := range f.thresholds {
+		f.thresholds[i] = t.ByMedians()
+	}
+}
+
 // absolute refuses what only a comparison can judge.
 func (f *failIf) absolute() error {
 	for _, t := range f.thresholds {
@@ -51,6 +69,12 @@ func (f *failIf) absolute() error {
 // check prints one line for each threshold that the document misses and returns
 // the error for them.
 func (f *failIf) check(stderr io.Writer, doc *reports.Document) error {
+	if lines := reports.DisturbanceLines(doc); f.disturbed && len(lines) > 0 {
+		for _, l := range lines {
+			fmt.Fprintln(stderr, l)
+		}
+		return &reports.ExitError{Code: reports.ExitThreshold, Operation: "check --fail-if", Err: errors.New("points were disturbed")}
+	}
 	if len(f.thresholds) == 0 {
 		return nil
 	}

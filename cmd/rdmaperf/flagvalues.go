@@ -7,43 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/bench"
-	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 )
-
-func unique(list []string) []string {
-	var out []string
-	for _, s := range list {
-		if s = strings.TrimSpace(s); !slices.Contains(out, s) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// parseBytes reads a size that must fit an int32, as message lengths do.
-func parseBytes(s string) (int, error) {
-	n, err := reports.ParseSize(strings.TrimSpace(s))
-	if err != nil {
-		return 0, err
-	}
-	if n > 1<<31 {
-		return 0, fmt.Errorf("size %s is above the limit of 2G", s)
-	}
-	return int(n), nil
-}
-
-// parseDuration reads "3" (seconds, as perftest), "3s" or "500ms".
-func parseDuration(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	if n, e := strconv.ParseUint(s, 10, 31); e == nil {
-		d, err = time.Duration(n)*time.Second, nil
-	}
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("%q: want a time above 0 such as 3, 3s or 500ms", s)
-	}
-	return d, nil
-}
 
 func parseWarmup(s string) (int64, time.Duration, error) {
 	switch s {
@@ -65,20 +30,21 @@ func parseWarmup(s string) (int64, time.Duration, error) {
 // parseNice reads --nice. 0 asks for what auto would change.
 func parseNice(s string) (int, error) {
 	if s == "auto" {
-		return bench.NiceAuto, nil
+		return engine.NiceAuto, nil
 	}
 	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 || n > bench.MostNice {
-		return 0, fmt.Errorf("%q: want auto or a nice value of 0 to %d", s, bench.MostNice)
+	if err != nil || n < 0 || n > engine.MostNice {
+		return 0, fmt.Errorf("%q: want auto or a nice value of 0 to %d", s, engine.MostNice)
 	}
 	if n == 0 {
-		return bench.NiceNone, nil
+		return engine.NiceNone, nil
 	}
 	return n, nil
 }
 
-// parsePin reads --pin; CPUs are -1 when there is no pinning.
-func parsePin(s string, threads int) (auto bool, client, server int, err error) {
+// parsePin reads --pin; CPUs are -1 when there is no pinning. One of this process that is
+// not allowed is a mistake; alone, the server is on this machine, too.
+func parsePin(s string, threads int, allowed []int, alone bool) (auto bool, client, server int, err error) {
 	switch s {
 	case "auto":
 		return true, -1, -1, nil
@@ -91,5 +57,32 @@ func parsePin(s string, threads int) (auto bool, client, server int, err error) 
 	if threads > 1 {
 		return false, -1, -1, fmt.Errorf("%q: one CPU a side cannot hold %d threads", s, threads)
 	}
+	for _, side := range []struct {
+		name string
+		cpu  int
+		here bool
+	}{{"client", client, true}, {"server", server, alone}} {
+		if side.here && !slices.Contains(allowed, side.cpu) {
+			return false, -1, -1, fmt.Errorf("%q: the %s's CPU %d is none that this process may run on: %s", s, side.name, side.cpu, ranges(allowed))
+		}
+	}
 	return false, client, server, nil
+}
+
+// ranges prints rising numbers as taskset(1) takes them: 0-3,8.
+func ranges(rising []int) string {
+	var parts []string
+	for i := 0; i < len(rising); {
+		k := i
+		for k+1 < len(rising) && rising[k+1] == rising[k]+1 {
+			k++
+		}
+		if part := strconv.Itoa(rising[i]); k > i {
+			parts = append(parts, part+"-"+strconv.Itoa(rising[k]))
+		} else {
+			parts = append(parts, part)
+		}
+		i = k + 1
+	}
+	return strings.Join(parts, ",")
 }

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/grpcrdma"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
@@ -18,8 +18,57 @@ import (
 
 const grpcName = "grpc"
 
-const grpcParams = "tcp, unix, bufconn, dropin, fused (what carries the calls); of dropin and fused: bpev, bp, event, busy=TIME, pollers=N, idle=TIME, ring=BYTES, send=BYTES, watch, notice; of fused: noland; " +
-	"of all but fused: best, read=BYTES, write=BYTES, window=BYTES, workers=N"
+// grpcArgs are the parameters of a grpc layer.
+type grpcArgs struct{ carrier.Config }
+
+var grpcParams = params[grpcArgs]{
+	formParam("tcp", "alone", "grpc-go on TCP"),
+	formParam("unix", "", "grpc-go on a unix socket"),
+	formParam("bufconn", "", "grpc-go on memory that both ends share"),
+	formParam("dropin", "over a layer", "grpc-go on a byte stream over RDMA"),
+	formParam("fused", "", "the fused channel, without HTTP/2, over RDMA"),
+	formParam("service", "", "fused, by queues in shared memory to a process of its own that has the device"),
+	modeParam("bpev", "on", "poll for busy=, then sleep until an event, with pollers in the background"),
+	modeParam("bp", "", "poll for ever"),
+	modeParam("event", "", "sleep until an event"),
+	{paramDoc{"busy", pauseOf, bpev.DefaultBusyTime.String(), "of bpev: how long a caller polls before it sleeps"},
+		func(c *grpcArgs, v value) error { c.Net.Polling.BusyTime = v.d; return nil }},
+	{paramDoc{"pollers", countOf(1, bpev.MaxPollers), "1", "of bpev: threads that poll for all connections"},
+		func(c *grpcArgs, v value) error { c.Net.Polling.Pollers = v.n; return nil }},
+	{paramDoc{"idle", pauseOf, bpev.DefaultIdleSleep.String(), "of bpev: pause of a background poller"},
+		func(c *grpcArgs, v value) error { c.Net.Polling.IdleSleep = v.d; return nil }},
+	{paramDoc{"ring", sizeOf, "256K", "of dropin, fused, service: receive ring of a connection"},
+		func(c *grpcArgs, v value) error { c.Net.Ring = v.n; return nil }},
+	{paramDoc{"send", sizeOf, "half the ring", "of dropin, fused, service: send buffer of a connection"},
+		func(c *grpcArgs, v value) error { c.Net.SendBuffer = v.n; return nil }},
+	{paramDoc{"watch", switchOf, "", "of dropin, fused, service: arrivals are seen in memory"},
+		func(c *grpcArgs, v value) error { c.Net.Arrival = grpcrdma.ArrivalWatch; return nil }},
+	{paramDoc{"notice", switchOf, "", "of dropin, fused, service: arrivals are told by completions"},
+		func(c *grpcArgs, v value) error { c.Net.Arrival = grpcrdma.ArrivalNotice; return nil }},
+	{paramDoc{"noland", switchOf, "", "of fused: long messages come through the ring"},
+		func(c *grpcArgs, v value) error { c.NoLanding = true; return nil }},
+	{paramDoc{"best", switchOf, "", "of all but fused and service: gRPC's own options as they measured best"},
+		func(c *grpcArgs, v value) error { c.Options.Best = true; return nil }},
+	{paramDoc{"read", sizeOf, "gRPC's", "of all but fused and service: bytes read at once"},
+		func(c *grpcArgs, v value) error { c.Options.ReadBuffer = v.n; return nil }},
+	{paramDoc{"write", sizeOf, "gRPC's", "of all but fused and service: bytes gathered before a write"},
+		func(c *grpcArgs, v value) error { c.Options.WriteBuffer = v.n; return nil }},
+	{paramDoc{"window", sizeOf, "gRPC's", "of all but fused and service: flow control window, fixed"},
+		func(c *grpcArgs, v value) error { c.Options.Window = v.n; return nil }},
+	{paramDoc{"workers", countOf(1, 1<<16), "gRPC's", "of all but fused and service: goroutines of a server that wait for calls"},
+		func(c *grpcArgs, v value) error { c.Options.Workers = v.n; return nil }},
+}
+
+// formParam is a form of carrying calls, which grpcForm reads.
+func formParam(name, def, help string) param[grpcArgs] {
+	return param[grpcArgs]{paramDoc{name, switchOf, def, help}, func(*grpcArgs, value) error { return nil }}
+}
+
+func modeParam(name, def, help string) param[grpcArgs] {
+	return param[grpcArgs]{paramDoc{name, switchOf, def, "of dropin, fused, service: " + help}, func(c *grpcArgs, _ value) error {
+		return c.Net.Polling.Mode.UnmarshalText([]byte(name))
+	}}
+}
 
 // grpcForm is the form that a layer names; given is false for none.
 func grpcForm(l layer) (form carrier.Form, given bool, err error) {
@@ -46,7 +95,7 @@ func grpcStands(l layer, bottom bool) (over bool, err error) {
 	return form.OverRDMA(), err
 }
 
-func carryGRPC(l layer, below rdma.Device) (transports.Transport, error) {
+func mountGRPC(l layer, below rdma.Device) (transports.Stack, error) {
 	c, err := grpcConfig(l, below != nil)
 	if err != nil {
 		return nil, err
@@ -67,101 +116,49 @@ var (
 	bpevOnly  = []string{"busy", "pollers", "idle"}
 )
 
-// grpcConfig reads the parameters of a grpc layer; the later of two that contradict
-// each other holds.
-func grpcConfig(l layer, over bool) (c carrier.Config, err error) {
+// grpcConfig reads the parameters of a grpc layer.
+func grpcConfig(l layer, over bool) (carrier.Config, error) {
+	var a grpcArgs
 	form, given, err := grpcForm(l)
 	if err != nil {
-		return c, err
+		return a.Config, err
 	}
-	if c.Form = form; !given && over {
-		c.Form = carrier.DropIn
-	}
-	n, o := &c.Net, &c.Options
-	for _, p := range l.params {
-		key, value, valued := strings.Cut(p, "=")
-		switch {
-		case slices.Contains(rdmaOnly, key) && !c.Form.OverRDMA():
-			return c, refused(fmt.Errorf("%q is for dropin and fused, and this is %v", p, c.Form))
-		case slices.Contains(fusedOnly, key) && c.Form != carrier.Fused:
-			return c, refused(fmt.Errorf("%q is for fused, and this is %v", p, c.Form))
-		case slices.Contains(http2Only, key) && c.Form == carrier.Fused:
-			return c, refused(fmt.Errorf("%q is for gRPC's own transport, which fused does without", p))
-		}
-		bare := true
-		switch key {
-		case "noland":
-			c.NoLanding = true
-		case "tcp", "unix", "bufconn", "dropin", "fused": // read above
-		case "bpev", "bp", "event":
-			err = n.Polling.Mode.UnmarshalText([]byte(key))
-		case "watch":
-			n.Arrival = grpcrdma.ArrivalWatch
-		case "notice":
-			n.Arrival = grpcrdma.ArrivalNotice
-		case "best":
-			o.Best = true
-		default:
-			bare = false
-		}
-		switch {
-		case bare && valued:
-			err = errors.New("it has no value")
-		case bare:
-		case key == "busy":
-			n.Polling.BusyTime, err = pauseParam(value)
-		case key == "idle":
-			n.Polling.IdleSleep, err = pauseParam(value)
-		case key == "pollers":
-			n.Polling.Pollers, err = intParam(value, 1, bpev.MaxPollers)
-		case key == "workers":
-			o.Workers, err = intParam(value, 1, 1<<16)
-		case key == "ring":
-			n.Ring, err = sizeParam(p)
-		case key == "send":
-			n.SendBuffer, err = sizeParam(p)
-		case key == "read":
-			o.ReadBuffer, err = sizeParam(p)
-		case key == "write":
-			o.WriteBuffer, err = sizeParam(p)
-		case key == "window":
-			o.Window, err = sizeParam(p)
-		default:
-			err = fmt.Errorf("%w %q", errParam, p)
-		}
-		if errors.Is(err, errParam) {
-			return c, err
-		} else if err != nil {
-			return c, fmt.Errorf("%w %q: %v", errParam, p, err)
-		}
+	if a.Form = form; !given && over {
+		a.Form = carrier.DropIn
 	}
 	for _, p := range l.params {
-		if key, _, _ := strings.Cut(p, "="); slices.Contains(bpevOnly, key) && n.Polling.Mode != bpev.BPEV {
-			return c, refused(fmt.Errorf("%q is for the mode bpev, and this is %v", p, n.Polling.Mode))
+		key, _, _ := strings.Cut(p, "=")
+		switch {
+		case slices.Contains(rdmaOnly, key) && !a.Form.OverRDMA():
+			return a.Config, refused(fmt.Errorf("%q is for dropin, fused and service, and this is %v", p, a.Form))
+		case slices.Contains(fusedOnly, key) && a.Form != carrier.Fused:
+			return a.Config, refused(fmt.Errorf("%q is for fused, and this is %v", p, a.Form))
+		case slices.Contains(http2Only, key) && a.Form.Frames():
+			return a.Config, refused(fmt.Errorf("%q is for gRPC's own transport, which %v does without", p, a.Form))
 		}
 	}
-	return c, nil
+	if err := grpcParams.read(l, &a); err != nil {
+		return a.Config, err
+	}
+	for _, p := range l.params {
+		if key, _, _ := strings.Cut(p, "="); slices.Contains(bpevOnly, key) && a.Net.Polling.Mode != bpev.BPEV {
+			return a.Config, refused(fmt.Errorf("%q is for the mode bpev, and this is %v", p, a.Net.Polling.Mode))
+		}
+	}
+	return a.Config, nil
 }
 
 // refused marks parameters that a layer knows and that make no sense there.
 func refused(err error) error { return fmt.Errorf("%w: %w", carrier.ErrConfig, err) }
 
-// pauseParam reads a time; 0 is none at all, which Config has a negative one for.
-func pauseParam(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	switch {
-	case err != nil || d < 0 || d > time.Minute:
-		return 0, errors.New("want 0 to 1m, such as 50us")
-	case d == 0:
-		return -1, nil
-	}
-	return d, nil
-}
-
 // carriesCalls tells stacks whose only operation is the call.
 func carriesCalls(spec string) bool {
 	layers, err := parseStack(spec)
-	return err == nil && layers[0].name == grpcName
+	if err != nil {
+		return false
+	}
+	e := findStack(layers[0].name)
+	return e != nil && e.calls
 }
 
 // thisMachine tells whether a host name is of this machine, as far as addresses tell.
@@ -240,7 +237,7 @@ func pollerCounts(s string) ([]string, error) {
 	if s == "" {
 		return nil, nil
 	}
-	counts, err := parseCounts("poller-sweep", s)
+	counts, err := values.Counts("poller-sweep", s)
 	var out []string
 	for _, n := range counts {
 		out = append(out, strconv.Itoa(n))

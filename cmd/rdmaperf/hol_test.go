@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 )
 
 // The head-of-line workload over two transports: every size in both arms.
@@ -20,7 +22,7 @@ func TestRunMeasuresHeadOfLine(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, res := range d.Results {
-		h := res.HOL
+		h := holkind.Of(&res)
 		if h == nil || h.ProbeSizeBytes != 32 || h.ProbeIntervalNs != 50_000 || h.ProbeLoaded.Count != 40 || !res.Verified || res.Depth != 4 {
 			t.Fatalf("result %+v", res)
 		}
@@ -47,7 +49,7 @@ func TestRunMeasuresHeadOfLineOfSends(t *testing.T) {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}
 	d := document(t, []byte(r.stdout))
-	if len(d.Results) != 2 || d.Results[0].HOL == nil || d.Results[0].Op != "send" || d.Results[0].HOL.ProbeIntervalNs != 0 || d.Results[1].Workload != "latency" {
+	if len(d.Results) != 2 || holkind.Of(&d.Results[0]) == nil || d.Results[0].Op != "send" || holkind.Of(&d.Results[0]).ProbeIntervalNs != 0 || d.Results[1].Workload != "latency" {
 		t.Errorf("results %+v", d.Results)
 	}
 }
@@ -62,9 +64,9 @@ func TestRunComparesArmsAndSlices(t *testing.T) {
 	}
 	var got []string
 	for _, res := range document(t, []byte(r.stdout)).Results {
-		got = append(got, res.Transport+" "+res.HOL.Arm)
-		if want := res.HOL.Arm == "app-slicing"; (res.HOL.AppSliceBytes == 8<<10 && res.HOL.AppWindow == 2) != want || !res.Verified {
-			t.Errorf("result %+v, hol %+v", res, res.HOL)
+		got = append(got, res.Transport+" "+holkind.Of(&res).Arm)
+		if want := holkind.Of(&res).Arm == "app-slicing"; (holkind.Of(&res).AppSliceBytes == 8<<10 && holkind.Of(&res).AppWindow == 2) != want || !res.Verified {
+			t.Errorf("result %+v, hol %+v", res, holkind.Of(&res))
 		}
 	}
 	var want []string
@@ -118,7 +120,7 @@ func TestRunRefusesArmsAndSlices(t *testing.T) {
 		{"for --workload hol", "--workload", "latency", "--app-slice", "8K"},
 		{"for a stack with sched", "--sched-slice", "8K", "--workload", "hol"},
 		{"for a stack with sched", "--sched-send", "slice", "--workload", "hol"},
-		{"sends \"half\"", "--transport", "sched+mem", "--sched-send", "half", "--workload", "hol"},
+		{`parameter "sends=half"`, "--transport", "sched+mem", "--sched-send", "half", "--workload", "hol"},
 		{"slice of 1 bytes", "--transport", "sched+mem", "--sched-slice", "1", "--workload", "hol"},
 	} {
 		r := rdmaperf(t, append([]string{"run", "--transport", "mem"}, c[1:]...)...)

@@ -5,24 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-)
 
-func TestParseSweep(t *testing.T) {
-	for _, c := range []struct {
-		in   string
-		want []float64
-	}{
-		{"5", []float64{5}}, {"10, 20,5", []float64{10, 20, 5}}, {"1:3:1", []float64{1, 2, 3}}, {"1:3.5:1", []float64{1, 2, 3}},
-		{"0.1:0.3:0.1", []float64{0.1, 0.2, 0.30000000000000004}}, {"7:7:2", []float64{7}},
-		{"", nil}, {"1:2", nil}, {"1:2:3:4", nil}, {"2:1:1", nil}, {"1:2:0", nil}, {"1:2:-1", nil}, {"0", nil}, {"-1", nil}, {"x", nil},
-		{"NaN", nil}, {"Inf", nil}, {"1,1", nil}, {"1:1e9:1", nil}, {"1,,2", nil},
-	} {
-		got, err := parseSweep("rate-sweep", c.in)
-		if !slices.Equal(got, c.want) || (err == nil) != (c.want != nil) {
-			t.Errorf("%q: %v, %v, want %v", c.in, got, err, c.want)
-		}
-	}
-}
+	connectkind "github.com/rdmaperf/rdmaperf/reports/kinds/connect"
+	incastkind "github.com/rdmaperf/rdmaperf/reports/kinds/incast"
+	throughputkind "github.com/rdmaperf/rdmaperf/reports/kinds/throughput"
+)
 
 // A sweep gives one result a rate, timed from the intended starts.
 func TestRunMeasuresUnderLoad(t *testing.T) {
@@ -83,7 +70,7 @@ func TestRunRepeats(t *testing.T) {
 		}
 	}
 	r = rdmaperf(t, args...)
-	if n := strings.Count(r.stdout, "mean over the repeats"); n != 4 {
+	if n := strings.Count(r.stdout, "over the repeats, with 95 %"); n != 4 {
 		t.Errorf("%d tables of intervals, want 4:\n%s", n, r.stdout)
 	}
 	if n := strings.Count(r.stdout, "medians of 3 repeats"); n != 4 {
@@ -152,7 +139,7 @@ func TestRunMeasuresBothDirections(t *testing.T) {
 		t.Fatalf("%d results, want 12", len(d.Results))
 	}
 	for _, res := range d.Results {
-		b := res.Bidirectional
+		b := throughputkind.Of(&res)
 		if b == nil || b.FromClient.Operations != 200 || b.FromServer.Operations != 200 || res.Operations != 400 || !res.Verified ||
 			res.Parameters["bidirectional"] != true || res.MeasuredBy != "both" {
 			t.Errorf("result %+v, directions %+v", res, b)
@@ -186,8 +173,8 @@ func TestRunMeasuresIncast(t *testing.T) {
 	}
 	for i, n := range []int{2, 4} {
 		res := d.Results[i]
-		if res.Workload != "incast" || res.QPs != n || res.Operations != int64(50*n) || res.Incast == nil || len(res.Incast.PerClient) != n || !res.Verified {
-			t.Errorf("result %+v, incast %+v", res, res.Incast)
+		if res.Workload != "incast" || res.QPs != n || res.Operations != int64(50*n) || incastkind.Of(&res) == nil || len(incastkind.Of(&res).PerClient) != n || !res.Verified {
+			t.Errorf("result %+v, incast %+v", res, incastkind.Of(&res))
 		}
 	}
 	r = rdmaperf(t, args...)
@@ -211,7 +198,7 @@ func TestRunMeasuresConnections(t *testing.T) {
 	}
 	for i, res := range d.Results {
 		n := []int{1, 1, 3, 3}[i]
-		if c := res.Connect; c == nil || c.AtOnce != n || res.Operations != int64(20*n) || !res.Verified || c.Create.Count != int64(20*n) {
+		if c := connectkind.Of(&res); c == nil || c.AtOnce != n || res.Operations != int64(20*n) || !res.Verified || c.Create.Count != int64(20*n) {
 			t.Errorf("result %+v", res)
 		}
 	}

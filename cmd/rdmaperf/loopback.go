@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/bench"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -33,6 +33,12 @@ const (
 // interface. Two processes are needed for an honest latency: two goroutines of
 // one share a scheduler and a collector. more are further arguments of serve.
 func startChild(ctx context.Context, stderr io.Writer, more ...string) (*peer, error) {
+	return startChildAt(ctx, stderr, "127.0.0.1", func(start func() error) error { return start() }, more...)
+}
+
+// startChildAt is startChild at another address; where has the process started, on a
+// thread that is in the right network namespace.
+func startChildAt(ctx context.Context, stderr io.Writer, bind string, where func(start func() error) error, more ...string) (*peer, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, childFailed(err)
@@ -48,7 +54,7 @@ func startChild(ctx context.Context, stderr io.Writer, more ...string) (*peer, e
 		return nil, childFailed(err)
 	}
 	defer portIn.Close()
-	cmd := exec.Command(self, append([]string{"serve", "--once-parent", "--quiet", "--bind", "127.0.0.1", "--port", "0"}, more...)...)
+	cmd := exec.Command(self, append([]string{"serve", "--once-parent", "--quiet", "--bind", bind, "--port", "0"}, more...)...)
 	cmd.Stdin, cmd.Stderr, cmd.ExtraFiles = in, stderr, []*os.File{portOut}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 
@@ -58,7 +64,7 @@ func startChild(ctx context.Context, stderr io.Writer, more ...string) (*peer, e
 		// (PR_SET_PDEATHSIG(2const)), so that thread stays until the child is gone.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := cmd.Start()
+		err := where(cmd.Start)
 		portOut.Close()
 		started <- err
 		if err == nil {
@@ -106,7 +112,7 @@ func childFailed(err error) error {
 }
 
 // inProcess serves one client in this process, for transports that cannot leave it.
-func inProcess(ctx context.Context, s *bench.Server) (client net.Conn, stop func() error) {
+func inProcess(ctx context.Context, s *engine.Server) (client net.Conn, stop func() error) {
 	near, far := net.Pipe()
 	done := make(chan struct{})
 	go func() {

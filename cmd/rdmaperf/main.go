@@ -2,7 +2,7 @@
 // specifications say, with the same workloads on every kind of transport.
 //
 // The command tree is in root.go, the explicit table of transports in stacks.go.
-// Measuring itself is package internal/bench; results are package reports.
+// Measuring itself is package internal/engine; results are package reports.
 // Results go to stdout; logs and errors go to stderr, an error as one line:
 // "rdmaperf: operation: object: cause; try …".
 //
@@ -21,9 +21,12 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/perftest"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -32,24 +35,48 @@ const sameWish = 150 * time.Millisecond
 
 func main() { os.Exit(mainWithSignals()) }
 
-// mainWithSignals ends the run in order on the first SIGINT or SIGTERM, and at
+// mainWithSignals ends the run in order on the first SIGINT, SIGTERM or SIGHUP, and at
 // once on the second. Restoring the default for the second would not do: a shell
 // starts background jobs with SIGINT ignored, and that would come back.
 func mainWithSignals() int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	var got atomic.Pointer[os.Signal] // the first
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup(1) means to go on
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	defer signal.Stop(signals)
+	// A closed stdout is an error of the write then, and no death before the files are
+	// written (package os/signal).
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
 	go func() { // ends with the process
-		<-signals
+		first := <-signals
+		got.Store(&first)
 		cancel()
 		// timeout(1) signals the process and then its group: that is one wish.
-		for first := time.Now(); time.Since(first) < sameWish; {
+		for since := time.Now(); time.Since(since) < sameWish; {
 			<-signals
 		}
 		fmt.Fprintln(os.Stderr, "rdmaperf: interrupted twice: nothing more is written")
-		os.Exit(reports.ExitFailed) // the server child is killed with its parent
+		os.Exit(signalled(reports.ExitInterrupted, &got)) // the server child is killed with its parent
 	}()
-	return execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	args := os.Args[1:]
+	if t, ok := perftest.Find(filepath.Base(os.Args[0])); ok { // by the name of a link
+		args = append([]string{perftestName, t.Name}, args...)
+	}
+	return signalled(execute(ctx, args, os.Stdout, os.Stderr), &got)
+}
+
+// signalled is the exit code of a run that a signal ended, as shells have it.
+func signalled(code int, got *atomic.Pointer[os.Signal]) int {
+	if first := got.Load(); code == reports.ExitInterrupted && first != nil {
+		if n, ok := (*first).(syscall.Signal); ok {
+			return 128 + int(n)
+		}
+	}
+	return code
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 )
 
@@ -19,11 +20,17 @@ import (
 const asCommand = "RDMAPERF_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
+	if os.Getenv(withTestRooms) != "" {
+		workload.Rooms = append(workload.Rooms, testRooms()...)
+	}
 	// A fuzzing worker inherits the variable too, but has flags of the test.
 	if os.Getenv(asCommand) != "" && len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
 		os.Exit(mainWithSignals())
 	}
 	os.Setenv(asCommand, "1")
+	measureWakeup = nil                          // TestRunSaysHowTheMachineWakes gives it back
+	os.Setenv(saveVariable, "none")              // TestRunsAreSaved takes it away
+	os.Setenv("XDG_CONFIG_HOME", "/nonexistent") // whose tests these are has no say
 	leaktest.Main(m)
 }
 

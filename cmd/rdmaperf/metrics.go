@@ -18,7 +18,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/spf13/pflag"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
+	metrics "github.com/rdmaperf/rdmaperf/reports/render/prometheus"
 )
 
 // Limits of the metrics' network side. Arbitrary: long for a machine in the same
@@ -51,6 +53,11 @@ func (m *metricsOptions) register(f *pflag.FlagSet) {
 
 // check finds mistakes before anything is measured.
 func (m *metricsOptions) check() error {
+	if m.listen != "" {
+		if _, err := net.ResolveTCPAddr("tcp", m.listen); err != nil {
+			return usage("read --metrics-listen", fmt.Errorf("%q: want HOST:PORT or :PORT", m.listen), "--metrics-listen :9100")
+		}
+	}
 	if m.pushTo == "" {
 		return nil
 	}
@@ -60,6 +67,17 @@ func (m *metricsOptions) check() error {
 		return usage("read --metrics-push", errors.New("not a URL"), "http://HOST:9091")
 	}
 	m.push = u
+	return nil
+}
+
+// open tries the file before anything is measured.
+func (m *metricsOptions) open() error {
+	if m.textfile == "" {
+		return nil
+	}
+	if err := tryFile(m.textfile); err != nil {
+		return unwritable("--metrics-textfile", err, "a file in a directory that is there and can be written to")
+	}
 	return nil
 }
 
@@ -97,7 +115,7 @@ func (m *metricsOptions) publish(doc *reports.Document) error {
 	}
 	copied := *doc
 	copied.Results = slices.Clone(doc.Results)
-	g, err := reports.Gather(&copied)
+	g, err := metrics.Gather(&copied, workload.Kinds())
 	if err == nil {
 		m.latest.Store(&g)
 	}
@@ -126,7 +144,7 @@ func (m *metricsOptions) stop() error {
 func (m *metricsOptions) write(doc *reports.Document) error {
 	var errs []error
 	if m.textfile != "" {
-		errs = append(errs, reports.WriteMetricsFile(m.textfile, doc))
+		errs = append(errs, metrics.WriteFile(m.textfile, doc, workload.Kinds()))
 	}
 	if m.push != nil {
 		errs = append(errs, m.pushDocument(doc))
@@ -135,7 +153,7 @@ func (m *metricsOptions) write(doc *reports.Document) error {
 }
 
 func (m *metricsOptions) pushDocument(doc *reports.Document) error {
-	g, err := reports.Gather(doc)
+	g, err := metrics.Gather(doc, workload.Kinds())
 	if err != nil {
 		return err
 	}

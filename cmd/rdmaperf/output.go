@@ -2,13 +2,16 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"time"
 
+	"golang.org/x/term"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/render"
 )
 
 // resultFile is the document's name inside an output directory.
@@ -19,38 +22,32 @@ func defaultOutput(t time.Time) string {
 }
 
 // formats are the values of --format.
-var formats = []string{"text", "json", "bench", "perftest", "csv"}
+var formats = render.Names(render.OfRun)
 
 // write prints the document and puts it where the user wants it.
 func (o *runOptions) write(stdout io.Writer, doc *reports.Document) error {
 	var errs []error
-	switch o.format {
-	case "json":
-		errs = append(errs, doc.WriteJSON(stdout))
-	case "bench":
-		errs = append(errs, reports.WriteBench(stdout, doc))
-	case "perftest":
-		errs = append(errs, reports.WritePerftest(stdout, doc, o.gbits))
-	case "csv":
-		errs = append(errs, reports.WriteCSV(stdout, doc))
-	default:
-		if len(doc.Results) == 0 {
-			break // the error line says it all
+	how := render.Options{Kinds: workload.Kinds(), Gbits: o.gbits, Counters: o.counters, Verbose: o.verbose}
+	if o.show != nil {
+		errs = append(errs, o.show(stdout, doc))
+	} else if f := render.Find(o.format, render.OfRun); f != nil && (len(doc.Results) > 0 || !f.Silent) {
+		shown := how
+		shown.Color = coloured(stdout)
+		if f, ok := stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+			shown.Width = min(max(width(stdout), 60), 120) // a longer line is hard to read
 		}
-		errs = append(errs, reports.WriteText(stdout, doc, reports.TextOptions{Gbits: o.gbits, Counters: o.counters, Color: coloured(stdout)}))
+		errs = append(errs, f.Write(stdout, doc, shown))
 	}
-	if o.json != "" {
-		errs = append(errs, doc.WriteFile(o.json))
+	if o.to.json != "" && o.to.json != "-" {
+		errs = append(errs, doc.WriteFile(o.to.json))
 	}
-	if o.output != "" {
-		err := os.MkdirAll(o.output, 0o755)
-		if err == nil {
-			_, e := reports.WriteHistogramFiles(o.output, doc)
-			err = errors.Join(doc.WriteFile(filepath.Join(o.output, resultFile)), e, writeReportBeside(o.output, doc),
-				reports.WriteFormats(o.output, doc, reports.TextOptions{Gbits: o.gbits, Counters: o.counters}))
-		}
-		errs = append(errs, err)
+	if dir := o.to.dir; dir != "" && !(o.to.chosen && len(doc.Results) == 0) {
+		errs = append(errs, render.WriteFiles(dir, doc, how))
 	}
+	if o.to.name != "" && len(doc.Results) > 0 && doc.Error == nil { // a part of a run is no baseline
+		errs = append(errs, o.to.baseline().save(doc))
+	}
+	o.to.discard()
 	return errors.Join(errs...)
 }
 
@@ -64,12 +61,10 @@ func coloured(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-func nextSteps(dir string) string {
-	return fmt.Sprintf(`
-Written to %s; open report.html beside it in a browser. What to try next:
+const nextSteps = `
+What to try next:
   rdmaperf run --transport tcp,iwarp             the protocol's cost beside plain TCP
   rdmaperf run --workload latency --op send -a   every size from 2 bytes to 8 MiB
   rdmaperf run --op send -s 64 --rate 20000      timed from when each operation should have begun
   rdmaperf serve                                 on another host, then here: rdmaperf run HOST
-`, filepath.Join(dir, resultFile))
-}
+`

@@ -5,26 +5,32 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/bench"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 )
 
-// progress draws a bar between points. It has no goroutine and no timer, so that
-// nothing of it runs while a point is measured; what it says stands still then.
-// A nil progress is silent.
+// progress draws a bar: between points, and within one when somebody calls live. It has
+// no goroutine and no timer of its own. Every line is cut to the terminal's width: what
+// is longer cannot be taken back. A nil progress is silent.
 type progress struct {
+	mu  sync.Mutex // live comes from a watcher
 	bar *progressbar.ProgressBar
 	now func() time.Time
+	out io.Writer
 
 	total, done int
 	ahead       time.Duration // planned, of points that are not finished
 	behind      time.Duration // planned, of finished points
 	spent       time.Duration // in finished points
 
+	what  string    // the current point
 	began time.Time // of the current point
 	cost  time.Duration
 }
@@ -45,12 +51,12 @@ func newProgress(w io.Writer, silent bool, costs []time.Duration) *progress {
 }
 
 func drawProgress(w io.Writer, costs []time.Duration, now func() time.Time) *progress {
-	p := &progress{now: now, total: len(costs)}
+	p := &progress{now: now, out: w, total: len(costs)}
 	for _, c := range costs {
 		p.ahead += c
 	}
 	// The library's prediction goes by calls a second; the plan knows better.
-	p.bar = progressbar.NewOptions(p.total, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(20),
+	p.bar = progressbar.NewOptions(p.total*barSteps, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(20),
 		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionSetSpinnerChangeInterval(0))
 	return p
 }
@@ -64,8 +70,74 @@ func (p *progress) before(transport, point string, cost time.Duration) {
 	if d := p.left(); d > 0 {
 		left = ", about " + d.String() + " left"
 	}
-	p.bar.Describe(fmt.Sprintf("%d/%d %s %s%s", p.done+1, max(p.total, p.done+1), transport, point, left))
+	p.what = fmt.Sprintf("%d/%d %s %s", p.done+1, max(p.total, p.done+1), transport, point)
+	p.describe(p.what + left)
 	p.began, p.cost = p.now(), cost
+}
+
+// within says how far the current point is.
+func (p *progress) within(done, total int64) {
+	if p != nil && total > 0 {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.describe(fmt.Sprintf("%s, %d of %d", p.what, done, total))
+	}
+}
+
+// describe draws the line before the bar, or what of it has room.
+func (p *progress) describe(line string) { p.bar.Describe(cut(line, width(p.out)-barColumns)) }
+
+// live draws how the current point goes.
+func (p *progress) live(line string) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.describe(p.what + ": " + line)
+	if inside := p.now().Sub(p.began); p.cost > 0 && p.done < p.total {
+		p.bar.Set(p.done*barSteps + int(min(float64(inside)/float64(p.cost), 0.99)*barSteps))
+	}
+}
+
+// line prints a line above the bar.
+func (p *progress) line(w io.Writer, text string) {
+	if p != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.bar.Clear()
+		text = cut(text, width(p.out)-1)
+	}
+	fmt.Fprintln(w, text)
+}
+
+const (
+	barSteps   = 100 // of a point
+	barColumns = 34  // what the library draws behind the description: " 100% |", 20 of the bar, "|", and room
+)
+
+// width is that of the terminal behind w, in columns; where that is not known, the
+// oldest terminal's.
+func width(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			return n
+		}
+	}
+	return 80
+}
+
+// cut is a line of at most so many columns; what was taken out of its middle, where names
+// of stacks have their parameters, is an ellipsis.
+func cut(line string, columns int) string {
+	runes := []rune(line)
+	columns = max(columns, 10)
+	if len(runes) <= columns {
+		return line
+	}
+	head := (columns - 1) / 3
+	tail := columns - 1 - head
+	return string(runes[:head]) + "…" + string(runes[len(runes)-tail:])
 }
 
 // after counts the point that before named.
@@ -78,7 +150,7 @@ func (p *progress) after() {
 	p.behind += p.cost
 	p.ahead = max(p.ahead-p.cost, 0)
 	if p.done < p.total { // a full bar would end its line
-		p.bar.Set(p.done) // an error of the terminal is no error of the run
+		p.bar.Set(p.done * barSteps) // an error of the terminal is no error of the run
 	}
 }
 
@@ -107,18 +179,16 @@ func (p *progress) end() {
 
 // plannedTime is how long a point takes by its plan; zero when operations are
 // counted instead.
-func plannedTime(p *bench.Plan, pt bench.Point) time.Duration {
-	windows := time.Duration(1)
-	switch pt.Workload {
-	case bench.WorkloadHOL:
-		windows = 3 // probes alone, bulk alone, both
-	case bench.WorkloadStarvation:
-		windows = 2 // one class alone, both
+func plannedTime(p *engine.Plan, pt engine.Point) time.Duration {
+	return p.PlannedTime(pt, windowsOf(pt))
+}
+
+// windowsOf is how many measured windows a point has.
+func windowsOf(pt engine.Point) int {
+	if r := room.Find(workload.Rooms, pt.Workload); r != nil {
+		return max(r.Windows, 1)
 	}
-	if p.Duration == 0 {
-		return 0
-	}
-	return p.WarmupDuration + windows*p.Duration
+	return 1
 }
 
 // costs are the planned times of all points of all transports and repeats.

@@ -13,7 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/bench"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 )
 
 func TestProgressIsForPeopleOnly(t *testing.T) {
@@ -96,13 +98,13 @@ func TestProgressRestsDuringAPoint(t *testing.T) {
 }
 
 func TestPlannedTime(t *testing.T) {
-	p := &bench.Plan{Duration: time.Second, WarmupDuration: 200 * time.Millisecond}
-	for workload, want := range map[string]time.Duration{bench.WorkloadLatency: 1200 * time.Millisecond, bench.WorkloadHOL: 3200 * time.Millisecond} {
-		if got := plannedTime(p, bench.Point{Workload: workload}); got != want {
+	p := &engine.Plan{Duration: time.Second, WarmupDuration: 200 * time.Millisecond}
+	for workload, want := range map[string]time.Duration{latency.Name: 1200 * time.Millisecond, hol.Name: 3200 * time.Millisecond} {
+		if got := plannedTime(p, engine.Point{Workload: workload}); got != want {
 			t.Errorf("%s: %v, want %v", workload, got, want)
 		}
 	}
-	if got := plannedTime(&bench.Plan{Iterations: 5}, bench.Point{}); got != 0 {
+	if got := plannedTime(&engine.Plan{Iterations: 5}, engine.Point{}); got != 0 {
 		t.Errorf("counted operations: %v, want unknown", got)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/bench"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -49,8 +49,8 @@ func (r *rawOptions) register(f *pflag.FlagSet) {
 // name behind --raw is taken for the HOST.
 func (r *rawOptions) check(output, host string) error {
 	switch {
-	case r.limit < 1 || r.limit > bench.MaxSamples:
-		return usage("read --raw-limit", fmt.Errorf("%d: want 1 to %d", r.limit, bench.MaxSamples), "the default of "+fmt.Sprint(defaultRawLimit))
+	case r.limit < 1 || r.limit > engine.MaxSamples:
+		return usage("read --raw-limit", fmt.Errorf("%d: want 1 to %d", r.limit, engine.MaxSamples), "the default of "+fmt.Sprint(defaultRawLimit))
 	case r.file == rawBeside && (strings.HasSuffix(host, ".csv") || strings.HasSuffix(host, ".gz")):
 		return usage("read --raw", fmt.Errorf("%q stands for a HOST here", host), "--raw="+host)
 	case r.file == rawBeside && output == "":
@@ -83,11 +83,11 @@ func (r *rawOptions) open(output string) (err error) {
 }
 
 // keep asks a client for the samples of the result with that index.
-func (r *rawOptions) keep(c *bench.Client, result int) {
+func (r *rawOptions) keep(c *engine.Client, result int) {
 	if r.w == nil {
 		return
 	}
-	c.KeepSamples(r.limit, func(s *bench.Samples) error {
+	c.KeepSamples(r.limit, func(s *engine.Samples) error {
 		return s.Each(func(v reports.Sample) error { return r.w.Write(result, s.Set, v, s.Open) })
 	})
 }

@@ -7,20 +7,22 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/page"
+	"github.com/rdmaperf/rdmaperf/reports/render"
 )
 
 // reportFile is the page's name inside an output directory.
 const reportFile = "report.html"
 
 // reportFormats are the values of report --format.
-var reportFormats = []string{"html", "markdown"}
+var reportFormats = render.Names(render.OfReport)
 
 // reportFlags say what goes onto the page and where the page goes.
 type reportFlags struct {
@@ -52,7 +54,7 @@ neither.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.format == "markdown" && !cmd.Flags().Changed("output") {
+			if r := render.Find(f.format, render.OfReport); r != nil && r.File == "" && !cmd.Flags().Changed("output") {
 				f.output = "-"
 			}
 			return f.run(cmd.OutOrStdout(), args)
@@ -66,19 +68,15 @@ neither.`,
 
 func (f *reportFlags) run(stdout io.Writer, files []string) error {
 	const operation = "make report"
-	render := reports.WriteHTML
-	switch f.format {
-	case "html":
-	case "markdown":
-		render = reports.WriteMarkdown
-	default:
+	format := render.Find(f.format, render.OfReport)
+	if format == nil {
 		return usage(operation, fmt.Errorf("--format %q: want one of %s", f.format, strings.Join(reportFormats, ", ")), "rdmaperf report --help")
 	}
 	if f.conform != "" {
 		files = append(slices.Clone(files), f.conform)
 	}
 	var docs []*reports.Document
-	var o reports.HTMLOptions
+	o := render.Options{Kinds: workload.Kinds()}
 	for _, name := range files {
 		in, err := readFile(name, readInput)
 		if err != nil {
@@ -92,9 +90,15 @@ func (f *reportFlags) run(stdout io.Writer, files []string) error {
 		o.Names = append(o.Names, name)
 	}
 	if f.output == "-" {
-		return render(stdout, docs, o)
+		return format.Pages(stdout, docs, o)
 	}
-	if err := writePage(f.output, render, docs, o); err != nil {
+	// In memory first, so that only a failing disk leaves a part of a page.
+	var made bytes.Buffer
+	err := format.Pages(&made, docs, o)
+	if err == nil {
+		err = os.WriteFile(f.output, made.Bytes(), 0o644)
+	}
+	if err != nil {
 		return &reports.ExitError{Code: reports.ExitFailed, Operation: operation, Err: err}
 	}
 	return nil
@@ -103,7 +107,7 @@ func (f *reportFlags) run(stdout io.Writer, files []string) error {
 // reportInput is a result document, or else conformance records.
 type reportInput struct {
 	document *reports.Document
-	cases    []reports.CaseResult
+	cases    []page.CaseResult
 }
 
 // readInput goes by content: only a conformance record has a verdict.
@@ -117,38 +121,38 @@ func readInput(r io.Reader) (reportInput, error) {
 	}
 	// What is not even JSON is told apart by the reader of documents.
 	if err := json.NewDecoder(bytes.NewReader(b)).Decode(&first); err == nil && first.Schema == "" && first.Verdict != "" {
-		cases, err := reports.ReadConformance(bytes.NewReader(b))
+		cases, err := page.ReadConformance(bytes.NewReader(b))
 		return reportInput{cases: cases}, err
 	}
-	d, err := reports.ReadDocument(bytes.NewReader(b))
+	d, err := reports.ReadDocument(bytes.NewReader(b), workload.Kinds())
 	return reportInput{document: d}, err
 }
 
-// readFile opens one file and reads it whole; errors name the file.
+// maxInput bounds a file that is read whole. Arbitrary: a document of 10,000 results with
+// their histograms has some 100 MiB.
+const maxInput = 512 << 20
+
+// readFile opens one regular file and reads it whole, up to maxInput; errors name the
+// file.
 func readFile[T any](name string, read func(io.Reader) (T, error)) (T, error) {
 	var none T
 	file, err := os.Open(name)
 	if err != nil {
 		return none, err
 	}
-	v, err := read(file)
+	info, err := file.Stat()
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		err = errors.New("not a regular file")
+	case err == nil && info.Size() > maxInput:
+		err = fmt.Errorf("%d bytes, more than %d MiB", info.Size(), maxInput>>20)
+	}
+	if err != nil {
+		return none, errors.Join(fmt.Errorf("%s: %w", name, err), file.Close())
+	}
+	v, err := read(io.LimitReader(file, maxInput)) // it may grow meanwhile
 	if err = errors.Join(err, file.Close()); err != nil {
 		return none, fmt.Errorf("%s: %w", name, err)
 	}
 	return v, nil
-}
-
-// writePage renders the page in memory before it touches the file, so that only
-// a failing disk leaves a part of one.
-func writePage(name string, render func(io.Writer, []*reports.Document, reports.HTMLOptions) error, docs []*reports.Document, o reports.HTMLOptions) error {
-	var page bytes.Buffer
-	if err := render(&page, docs, o); err != nil {
-		return err
-	}
-	return os.WriteFile(name, page.Bytes(), 0o644)
-}
-
-// writeReportBeside puts the page of one run next to its document.
-func writeReportBeside(dir string, doc *reports.Document) error {
-	return writePage(filepath.Join(dir, reportFile), reports.WriteHTML, []*reports.Document{doc}, reports.HTMLOptions{})
 }

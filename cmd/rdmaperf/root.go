@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -18,17 +20,23 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRootCommand()
 	root.SetArgs(args)
 	root.SetOut(stdout)
+	if _, file := stderr.(*os.File); !file { // the kernel orders what goes to a file
+		stderr = &lockedWriter{w: stderr}
+	}
 	root.SetErr(stderr)
 	// Cobra reports wrong command lines before any command begins.
 	begun := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
-	err := root.ExecuteContext(ctx)
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		begun = true
+		return applyDefaults(cmd, os.Getenv)
+	}
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return reports.ExitOK
 	}
 	var exit *reports.ExitError
 	if !begun && !errors.As(err, &exit) {
-		err = usage("read command line", err, "rdmaperf --help")
+		err = commandError(cmd, err)
 	}
 	fmt.Fprintln(stderr, errorLine(err))
 	return reports.Code(err)
@@ -44,8 +52,19 @@ workloads: "rdmaperf run" needs no hardware, no host and no options.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newRunCommand(), newServeCommand(), newVersionCommand(), newConformCommand(), newRpingCommand(), newDevicesCommand(), newReportCommand())
-	root.AddCommand(newCompareCommand(), newConformChildCommand())
+	root.SetFlagErrorFunc(flagError)
+	root.Flags().BoolP("version", "V", false, "print the version")
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if v, _ := cmd.Flags().GetBool("version"); v { // the flag exists: no error is possible
+			return printVersion(cmd.OutOrStdout())
+		}
+		return cmd.Help()
+	}
+	root.AddCommand(newRunCommand(), newServeCommand(), newVersionCommand(), newConformCommand(), newRpingCommand(), newDevicesCommand(), newReportCommand(), newLiteCommand())
+	root.AddCommand(newCompareCommand(), newConformChildCommand(), newCallServiceCommand(), newAwakeChildCommand(), newPerftestCommand(), newStacksTopic())
+	root.AddCommand(newManCommand())
+	root.SetHelpCommand(newHelpCommand())
+	completeValues(root)
 	return root
 }
 
@@ -62,6 +81,18 @@ func errorLine(err error) string {
 		line += "; try " + exit.Hint
 	}
 	return strings.Join(strings.FieldsFunc(line, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}
+
+// lockedWriter lets logs, progress and what a server says be written side by side.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
 }
 
 // newLog writes to stderr.

@@ -112,9 +112,9 @@ func openRpingDevice(spec string) (rdma.Device, error) {
 	}
 	var s stackSet
 	dev, err := s.openDevice(spec)
-	if err == nil && dev.Caps().Label == rdma.LabelMem {
+	if err == nil && (dev.Caps().Label == rdma.LabelMem || dev.Caps().Clock != nil) {
 		dev.Close()
-		return nil, usage("open transport "+strconv.Quote(spec), errors.New("mem ends with its process, and rping needs two"), "--transport "+embeddedStack())
+		return nil, usage("open transport "+strconv.Quote(spec), errors.New("it ends with its process, and rping needs two"), "--transport "+embeddedStack())
 	}
 	return dev, err
 }

@@ -79,7 +79,7 @@ func TestRpingCommandLineIsChecked(t *testing.T) {
 		{"-s --transport nothing", reports.ExitUsage, "unknown name"},
 		{"-s --transport (", reports.ExitUsage, "name of small letters"},
 		{"-s --transport verbs:absent0", reports.ExitNotRun, "not run: "},
-		{"-s --transport lite+iwarp", reports.ExitNotRun, "not in this version"},
+		{"-s --transport lite+iwarp", reports.ExitUsage, "lite is not an RDMA provider"},
 		{"-s -a 256.0.0.1", reports.ExitFailed, "256.0.0.1"},
 	} {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

@@ -8,27 +8,31 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/bench"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-func newRunCommand() *cobra.Command {
-	var o runOptions
+func newRunCommand() *cobra.Command { return runCommand(new(runOptions)) }
+
+// runCommand is the command that runs o.
+func runCommand(o *runOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] [HOST]",
 		Short: "Measure latency, throughput and head-of-line blocking",
 		Long: `run measures against "rdmaperf serve" on HOST, or, without a HOST, against a
-server process of its own on this machine. Without any option it measures the
-best that the machine has: kernel verbs on the first RDMA device with an ACTIVE
-port, or else user-space iWARP. It writes rdmaperf-results/TIME/result.json, with
-report.html beside it for reading.
+server process of its own on this machine. Without any option it measures every
+stack that this machine can run, side by side, in at most 45 seconds, as
+--transport all does: over kernel verbs on the first RDMA device with an ACTIVE
+port, or else over user-space iWARP, which other options without --transport take. What it found it saves in rdmaperf-results/TIME,
+unless --output or --json says where, with report.html for reading.
 
 Several transports are measured point by point in turn, so that a change of the
 machine's mood hits all of them.
@@ -48,7 +52,7 @@ anything is measured. A run that is not possible here is left out, with exit
 code 77 at the end; any other error ends the scenario.
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 a threshold was missed, 4 data arrived changed, 5 the peer is
-unreachable or incompatible, 77 not run for lack of a device or ability.`,
+unreachable or incompatible, 77 not run for lack of a device or ability, 130 ended by Ctrl-C.`,
 		Example: `  rdmaperf run
   rdmaperf run --transport tcp,iwarp --workload latency --op send -s 64 -D 3s
   rdmaperf run --op write -s 64 --rate-sweep 10000:50000:10000 --arrivals poisson
@@ -66,12 +70,20 @@ unreachable or incompatible, 77 not run for lack of a device or ability.`,
 		},
 	}
 	o.register(cmd.Flags())
-	groupedUsage(cmd, runGroups)
+	cmd.ValidArgsFunction = completeHosts
+	groupedUsage(cmd, runGroups())
+	cmd.RegisterFlagCompletionFunc("transport", completeStacks) // the flag exists: no error is possible
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
-			o.host = args[0]
+			var err error
+			if o.host, o.port, err = splitHost(args[0], o.port, cmd.Flags().Changed("port")); err != nil {
+				return usage("read command line", err, "rdmaperf run node7 -p 18515")
+			}
 		}
 		bare := len(args) == 0 && cmd.Flags().NFlag() == 0
+		if bare {
+			o.transports = allStacks
+		}
 		return o.run(cmd, bare)
 	}
 	return cmd
@@ -81,19 +93,37 @@ unreachable or incompatible, 77 not run for lack of a device or ability.`,
 // written whatever happened after the plan stood.
 func (o *runOptions) run(cmd *cobra.Command, bare bool) error {
 	ctx, stderr := cmd.Context(), cmd.ErrOrStderr()
+	if len(o.impair) > 0 {
+		return o.runImpaired(cmd)
+	}
 	steps, err := o.steps(cmd)
 	if err != nil {
 		return err
 	}
-	if bare {
-		o.output = defaultOutput(time.Now())
+	if o.to.json == "-" {
+		if cmd.Flags().Changed("format") && o.format != "json" {
+			return usage("read --json", fmt.Errorf("- is stdout, where --format %s goes", o.format), "one of them")
+		}
+		o.format = "json"
+	}
+	if err := o.to.open(time.Now()); err != nil {
+		return err
+	}
+	if err := o.metrics.open(); err != nil {
+		return err
 	}
 	log := newLog(stderr, o.quiet, o.verbose)
 	doc := &reports.Document{Started: time.Now().UTC(), Command: os.Args, Environment: reports.Collect()}
+	awake, err := o.keepAwake(&doc.Environment)
+	if err != nil {
+		return err
+	}
+	defer awake.Close() // its error says nothing about the results
+	observeWakeup(ctx, log, &doc.Environment)
 	if err := o.metrics.start(ctx, log, doc); err != nil {
 		return err
 	}
-	if err := o.raw.open(o.output); err != nil {
+	if err := o.raw.open(o.to.dir); err != nil {
 		return errors.Join(err, o.metrics.stop())
 	}
 	if err := o.profile.start(); err != nil {
@@ -124,8 +154,11 @@ func (o *runOptions) run(cmd *cobra.Command, bare bool) error {
 			err = errors.Join(e, err) // of a scenario, what was measured counts
 		}
 	}
+	if o.to.chosen && len(doc.Results) > 0 && !o.quiet {
+		fmt.Fprintf(stderr, "\nSaved in %s: open %s in a browser.\n", o.to.dir, filepath.Join(o.to.dir, reportFile))
+	}
 	if bare && err == nil && !o.quiet {
-		fmt.Fprint(stderr, nextSteps(o.output))
+		fmt.Fprint(stderr, nextSteps)
 	}
 	return err
 }
@@ -138,7 +171,8 @@ type runner struct {
 	log    *slog.Logger
 	stderr io.Writer
 
-	metrics *metricsOptions // of the whole document
+	to      *destinations   // of the whole document
+	metrics *metricsOptions // likewise
 	raw     *rawOptions     // likewise
 	profile *profileOptions // likewise
 
@@ -150,9 +184,10 @@ type runner struct {
 
 // arm is one transport of the side-by-side run.
 type arm struct {
-	tr     transports.Transport
-	plan   bench.Plan
-	client *bench.Client
+	spec   string // as it was opened
+	tr     transports.Stack
+	plan   engine.Plan
+	client *engine.Client
 	stop   func() error // ends a server in this process
 }
 
@@ -165,6 +200,11 @@ func (m *runner) measure(ctx context.Context) (err error) {
 	}()
 	if err := m.open(); err != nil {
 		return err
+	}
+	if m.p.everything {
+		if total := m.sizeWindows(); !m.o.quiet {
+			m.announce(m.stderr, total)
+		}
 	}
 	for _, a := range m.arms {
 		if err := m.connect(ctx, a); err != nil {
@@ -190,22 +230,46 @@ func (m *runner) open() (err error) {
 			return err
 		}
 		if seen[spec] {
-			return usage("open transport "+strconv.Quote(asked), fmt.Errorf("that is %s, which stands there already", spec), "each stack once")
+			return usage("open transport "+strconv.Quote(asked), fmt.Errorf("that is %s, which is given already", spec), "each stack once")
 		}
 		seen[spec] = true
 		if asked == m.o.chosen && spec != embeddedStack() {
 			m.log.Info("measure the first RDMA device with an ACTIVE port", "transport", spec, "else", "--transport "+embeddedStack())
 		}
-		a := &arm{}
+		a := &arm{spec: spec}
 		if a.tr, err = m.stacks.open(spec); err != nil {
+			if m.leave(spec, err) {
+				continue
+			}
+			return err
+		}
+		if err := m.choose(a, spec); err != nil {
+			if m.leave(spec, err) {
+				if err := a.tr.Close(); err != nil {
+					return err
+				}
+				continue
+			}
+			m.arms = append(m.arms, a) // it is closed with the others
 			return err
 		}
 		m.arms = append(m.arms, a)
-		if err := m.choose(a, spec); err != nil {
-			return err
-		}
 	}
 	return nil
+}
+
+// leave tells whether a stack of --transport all is left out for an error: it cannot run
+// here, or does nothing of what is measured.
+func (m *runner) leave(spec string, err error) bool {
+	if code := reports.Code(err); !m.p.everything || code != reports.ExitNotRun && code != reports.ExitUsage {
+		return false
+	}
+	var exit *reports.ExitError
+	if errors.As(err, &exit) && exit.Err != nil {
+		err = exit.Err
+	}
+	m.p.left = append(m.p.left, leftOut{spec, err.Error()})
+	return true
 }
 
 // series takes every point once. Repeats are whole series one after another, so
@@ -217,21 +281,33 @@ func (m *runner) series(ctx context.Context, repeat int) error {
 			if i < 0 {
 				continue
 			}
-			m.log.Debug("measure", "point", pt.String(), "transport", a.tr.Name(), "repeat", repeat)
-			m.bar.before(a.tr.Name(), pt.String(), plannedTime(&a.plan, pt))
-			a.client.ReadCounters(m.stacks.countersOf(a.tr.Name()))
+			m.log.Debug("measure", "point", a.plan.Describe(pt), "transport", a.tr.Name(), "repeat", repeat)
+			m.bar.before(a.tr.Name(), a.plan.Describe(pt), plannedTime(&a.plan, pt))
+			watcher := watch(a.client, m.lookEvery(), m.looker(a, pt))
+			a.client.ReadCounters(stackCounters(a.tr))
 			m.raw.keep(a.client, len(m.doc.Results))
-			res, err := a.client.Run(ctx, i)
-			m.raw.name(&res)
+			a.client.Progress = m.bar.within
+			results, err := a.client.Run(ctx, i)
+			discarded := 0
+			for m.o.repeat > 1 && err == nil && discarded < m.o.redo && disturbed(results) {
+				discarded++
+				m.log.Debug("take a disturbed point again", "point", a.plan.Describe(pt), "transport", a.tr.Name(), "because", results[0].Disturbance.String())
+				m.raw.keep(a.client, len(m.doc.Results))
+				results, err = a.client.Run(ctx, i)
+			}
+			watcher.end()
 			m.bar.after()
-			if m.o.repeat > 1 {
-				res.Repeat = repeat
+			for i := range results {
+				if d := results[i].Disturbance; d != nil {
+					d.Discarded = discarded
+				}
+				m.take(&results[i], repeat, err)
 			}
-			if err == nil || res.Operations > 0 {
-				m.doc.Results = append(m.doc.Results, res)
-			}
-			if e := m.metrics.publish(m.doc); err == nil {
+			if e := errors.Join(m.metrics.publish(m.doc), m.to.save(m.doc, time.Now())); err == nil {
 				err = e
+			}
+			if m.o.infinite && errors.Is(err, engine.ErrInterrupted) && len(m.doc.Results) > 0 {
+				return nil // that is how it ends
 			}
 			if err != nil {
 				return err
@@ -239,6 +315,22 @@ func (m *runner) series(ctx context.Context, repeat int) error {
 		}
 	}
 	return nil
+}
+
+// disturbed tells whether the machine disturbed a point.
+func disturbed(results []reports.Result) bool {
+	return slices.ContainsFunc(results, func(r reports.Result) bool { return !r.Disturbance.Quiet() })
+}
+
+// take puts a result into the document; one that ended early must have measured something.
+func (m *runner) take(res *reports.Result, repeat int, err error) {
+	m.raw.name(res)
+	if m.o.repeat > 1 {
+		res.Repeat = repeat
+	}
+	if err == nil || res.Operations > 0 {
+		m.doc.Results = append(m.doc.Results, *res)
+	}
 }
 
 // choose makes the plan of one transport: what the user asked for must be
@@ -254,33 +346,63 @@ func (m *runner) choose(a *arm, spec string) error {
 	}
 	a.plan.Points = m.p.points
 	if !m.p.askOps {
-		a.plan.Points = slices.DeleteFunc(slices.Clone(m.p.points), func(pt bench.Point) bool {
+		a.plan.Points = slices.DeleteFunc(slices.Clone(m.p.points), func(pt engine.Point) bool {
 			k, ok := transports.ParseKind(pt.Op)
-			return ok && !caps.Kinds.Has(k)
+			w := a.plan.Workloads.Find(pt.Workload)
+			// A stack that has sessions is measured by them where the workload is.
+			other := k == transports.KindCall && w.ByCall != nil && caps.Kinds != transports.Kinds(transports.KindCall)
+			return ok && (other || !caps.Kinds.Has(k)) && w.Own == nil
 		})
 	}
 	if caps.SameHost && m.o.host != "" && !thisMachine(m.o.host) {
 		return usage("run against "+m.o.host, fmt.Errorf("%s needs both ends on one machine", spec), "no HOST, or another --transport")
 	}
 	if len(a.plan.Points) == 0 && caps.Kinds == transports.Kinds(transports.KindCall) {
-		return &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + spec, Err: errors.New("it carries calls, and none of the workloads makes any"), Hint: "--workload " + bench.WorkloadRPC}
+		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + spec, Err: errors.New("it carries calls, and none of the workloads makes any"), Hint: callsHint()}
 	}
-	if len(a.plan.Points) == 0 && !slices.ContainsFunc(m.p.points, func(pt bench.Point) bool { return !bench.CallWorkload(pt.Workload) }) {
-		return &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + spec, Err: errors.New("no operation call"), Hint: "--transport 'grpc(fused)+" + embeddedStack() + "', or another --workload"}
+	if len(a.plan.Points) == 0 && !slices.ContainsFunc(m.p.points, func(pt engine.Point) bool { return !ofCalls(pt) }) {
+		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + spec, Err: errors.New("no operation call"), Hint: "--transport 'grpc(fused)+" + embeddedStack() + "', or another --workload"}
 	}
 	if len(a.plan.Points) == 0 {
 		return &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + spec, Err: errors.New("none of the default operations is possible"), Hint: "--op"}
 	}
-	return bench.Check(&a.plan, a.tr.Name(), caps)
+	return ofTheDevice(spec, engine.Check(&a.plan, a.tr.Name(), caps))
+}
+
+// ofTheDevice is err where another device would do what is missing. Where the stack
+// stands on no device that could be chosen, no machine can, and the command line is wrong.
+func ofTheDevice(spec string, err error) error {
+	var exit *reports.ExitError
+	if !errors.As(err, &exit) || exit.Code != reports.ExitNotRun {
+		return err
+	}
+	layers, e := parseStack(spec)
+	if e != nil || findStack(layers[len(layers)-1].name).chooses {
+		return err
+	}
+	wrong := *exit
+	wrong.Code = reports.ExitUsage
+	return &wrong
 }
 
 // connect finds or starts the server of one transport.
 func (m *runner) connect(ctx context.Context, a *arm) (err error) {
+	defer func() {
+		if a.client != nil {
+			a.client.Open, a.client.More = engine.Opener{Stack: m.stacks.open, Device: m.stacks.openDevice}, m.more
+		}
+	}()
+	if a.plan.Local() {
+		m.p.pinAuto()
+		a.plan.ClientCPU, a.plan.ServerCPU = m.p.base.ClientCPU, m.p.base.ServerCPU
+		a.client, err = engine.Alone(a.tr, a.plan)
+		return err
+	}
 	if a.tr.Caps().InProcess {
-		s := &bench.Server{Open: m.stacks.open}
+		s := &engine.Server{Workloads: a.plan.Workloads, Open: m.stacks.open, Device: m.stacks.openDevice}
 		var conn net.Conn
 		conn, a.stop = inProcess(ctx, s)
-		a.client, err = bench.ConnectConn(ctx, conn, a.tr, a.plan)
+		a.client, err = engine.ConnectConn(ctx, conn, a.tr, a.plan)
 		return err
 	}
 	addr := net.JoinHostPort(m.o.host, strconv.Itoa(m.o.port))
@@ -298,13 +420,26 @@ func (m *runner) connect(ctx context.Context, a *arm) (err error) {
 		a.plan.ClientCPU, a.plan.ServerCPU = m.p.base.ClientCPU, m.p.base.ServerCPU
 		addr = m.peer.addr
 	}
-	if a.client, err = bench.Connect(ctx, addr, a.tr, a.plan); err != nil {
+	if a.client, err = engine.Connect(ctx, addr, a.tr, a.plan); err != nil {
 		return err
 	}
 	if e := a.client.ServerEnvironment(); m.o.host != "" && e != nil && e.Hostname != m.doc.Environment.Hostname {
 		m.doc.ServerEnvironment = e
 	}
 	return nil
+}
+
+// more starts one more server for a workload that has several: a process here, or with a
+// HOST another client of the same server.
+func (m *runner) more(ctx context.Context) (addr string, stop func() error, err error) {
+	if m.o.host != "" {
+		return net.JoinHostPort(m.o.host, strconv.Itoa(m.o.port)), nil, nil
+	}
+	p, err := startChild(ctx, m.stderr)
+	if err != nil {
+		return "", nil, err
+	}
+	return p.addr, p.stop, nil
 }
 
 // close ends the clients, the transports and the server child, in this order.

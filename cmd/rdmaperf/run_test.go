@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
 	"net"
 	"os"
@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
+	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
 
@@ -20,8 +22,8 @@ import (
 func document(t testing.TB, raw []byte) *reports.Document {
 	t.Helper()
 	reporttest.Validate(t, raw)
-	d := new(reports.Document)
-	if err := json.Unmarshal(raw, d); err != nil {
+	d, err := reports.ReadDocument(bytes.NewReader(raw), workload.Kinds())
+	if err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -94,7 +96,7 @@ func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
 		{"run --transport sched(slice=64K,window=1K)+iwarp", 2, "window of 1024 bytes"},
 		{"run --transport sched(drr,weights=1:2:x)+iwarp", 2, "weights"},
 		{"run --transport sched+tcp", 2, "not an RDMA provider"},
-		{"run --transport lite+iwarp", 77, "not in this version"},
+		{"run --transport lite+tcp", 2, "not an RDMA provider"},
 		{"run --transport grpc(pigeon)", 2, "tcp, unix, bufconn, dropin, fused"},
 		{"run --transport grpc(fused)", 2, "grpc(fused) stands over an RDMA stack"},
 		{"run --transport grpc(tcp)+iwarp", 2, "grpc(tcp) cannot stand over"},
@@ -104,7 +106,7 @@ func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
 		{"run --transport grpc(fused,ring=100000)+iwarp", 2, "want a power of two"},
 		{"run --transport grpc(fused,ring=2G)+iwarp", 2, "ring=2G"},
 		{"run --transport grpc(fused,best)+iwarp", 2, "fused does without"},
-		{"run --transport grpc(tcp,ring=64K)", 2, "for dropin and fused"},
+		{"run --transport grpc(tcp,ring=64K)", 2, "for dropin, fused and service"},
 		{"run --transport grpc(dropin,noland)+iwarp", 2, "is for fused, and this is dropin"},
 		{"run --transport grpc(tcp,noland)", 2, "is for fused, and this is tcp"},
 		{"run --transport grpc(dropin,bp,busy=1us)+iwarp", 2, "for the mode bpev"},
@@ -113,9 +115,9 @@ func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
 		{"run --transport grpc(dropin,event,watch)+iwarp", 2, "event mode sees no memory"},
 		{"run --transport grpc(tcp,window=1K)", 2, "window 1024"},
 		{"run --transport grpc(unix) 192.0.2.7", 2, "both ends on one machine"},
-		{"run --transport grpc(tcp) --workload latency", 77, "it carries calls"},
+		{"run --transport grpc(tcp) --workload hol", 2, "it carries calls"},
 		{"run --transport grpc(tcp) --op send", 2, "operation of the workload rpc is call"},
-		{"run --transport iwarp --workload rpc", 77, "no operation call"},
+		{"run --transport iwarp --workload rpc", 2, "no operation call"},
 		{"run --transport grpc(tcp) --rpc shout", 2, "unknown kind of call"},
 		{"run --transport grpc(tcp) --rpc oneway --rate 5", 2, "no latency"},
 		{"run --transport grpc(tcp) --response 0", 2, "--response"},
@@ -129,7 +131,7 @@ func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
 		{"run --transport grpc(fused)+iwarp --busy-sweep soon", 2, "soon"},
 		{"run --transport grpc(fused)+iwarp --mode-sweep lazy", 2, "lazy"},
 		{"run --workload latency --rpc unary", 2, "for --workload rpc"},
-		{"run --transport tcp --op fetch_add", 77, "no operation fetch_add"},
+		{"run --transport tcp --op fetch_add", 2, "no operation fetch_add"},
 		{"run --no-such-flag", 2, "unknown flag"},
 		{"run -n 10 -D 1", 2, "exclude each other"},
 		{"run -s 64 -a", 2, "exclude each other"},
@@ -198,6 +200,8 @@ func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
 		{"run -t 1000000", 2, "depth"},
 		{"run -I 1M -s 64 -n 10 --transport tcp", 2, "inline"},
 		{"run --pin 1", 2, "two CPUs"},
+		{"run --pin 1023,0", 2, "the client's CPU 1023 is none that this process may run on: "},
+		{"run --pin 0,1023", 2, "the server's CPU 1023 is none"},
 		{"run --warmup maybe", 2, "maybe"},
 		{"run --nice 20", 2, "want auto or a nice value of 0 to 19"},
 		{"run --transport grpc(tcp) --nice 5", 2, "threads of the Go runtime"},
@@ -235,7 +239,7 @@ func TestRunMeasuresSideBySide(t *testing.T) {
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}
-	for _, want := range []string{"iwarp(nocrc) [soft]: latency send", "mem [mem, not a network]: throughput write", "side by side", "99.99%", "BW average[MiB/sec]"} {
+	for _, want := range []string{"iwarp(nocrc) [soft]: latency send", "mem [mem, not a network]: throughput write", "side by side", "p99.99", "BW average[MiB/sec]"} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("the table lacks %q:\n%s", want, r.stdout)
 		}
@@ -281,12 +285,12 @@ func TestRunMeasuresCalls(t *testing.T) {
 			t.Fatalf("%d results", len(d.Results))
 		}
 		for _, res := range d.Results {
-			if res.Operations != 50 || !res.Verified || res.Latency == nil || res.RPC == nil || res.CPU == nil {
-				t.Errorf("%s: %d operations, verified %v, %+v", res.Stack, res.Operations, res.Verified, res.RPC)
+			if res.Operations != 50 || !res.Verified || res.Latency == nil || callskind.Of(&res) == nil || res.CPU == nil {
+				t.Errorf("%s: %d operations, verified %v, %+v", res.Stack, res.Operations, res.Verified, callskind.Of(&res))
 			}
 		}
-		if want := "grpc(fused,bpev,busy=200us,pollers=1,idle=1ms,ring=64K,watch)+sched("; !strings.HasPrefix(d.Results[4].Stack, want) || d.Results[4].RPC.RingBytes != 64<<10 {
-			t.Errorf("stack %s, %+v", d.Results[4].Stack, d.Results[4].RPC)
+		if want := "grpc(fused,bpev,busy=200us,pollers=1,idle=1ms,ring=64K,watch)+sched("; !strings.HasPrefix(d.Results[4].Stack, want) || callskind.Of(&d.Results[4]).RingBytes != 64<<10 {
+			t.Errorf("stack %s, %+v", d.Results[4].Stack, callskind.Of(&d.Results[4]))
 		}
 		if !strings.Contains(r.stdout, "3 calls outstanding on each connection") {
 			t.Errorf("the depth is missing:\n%s", r.stdout)
@@ -409,8 +413,8 @@ func TestInterruptWritesThePartAndLeavesNothing(t *testing.T) {
 	p := start(t, "run", "--transport", "iwarp", "--workload", "latency", "--op", "send", "-s", "64", "-D", "60s", "--json", file)
 	child := begun(t, p)
 	p.cmd.Process.Signal(os.Interrupt)
-	if code := p.wait(30 * time.Second); code != 1 {
-		t.Errorf("exit %d, want 1", code)
+	if code := p.wait(30 * time.Second); code != reports.ExitInterrupted {
+		t.Errorf("exit %d, want 130", code)
 	}
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -442,8 +446,8 @@ func TestSecondInterruptEndsAtOnce(t *testing.T) {
 	case <-time.After(300 * time.Millisecond):
 	}
 	p.cmd.Process.Signal(os.Interrupt)
-	if code := p.wait(15 * time.Second); code != 1 { // half of what it would wait for the server
-		t.Errorf("exit %d, want 1", code)
+	if code := p.wait(15 * time.Second); code != reports.ExitInterrupted { // half of what it would wait for the server
+		t.Errorf("exit %d, want 130", code)
 	}
 }
 

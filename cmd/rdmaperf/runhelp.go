@@ -3,10 +3,13 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 )
 
 // flagGroup is a part of a command's help: flags that are asked for together.
@@ -16,24 +19,28 @@ type flagGroup struct {
 }
 
 // runGroups holds every flag of run once. What most runs need stands first, so
-// that a newcomer may stop reading early.
-var runGroups = []flagGroup{
-	{"What to measure", []string{"transport", "workload", "op", "size", "all", "scenario"}},
-	{"How long", []string{"duration", "iters", "warmup", "repeat", "interval"}},
-	{"Load", []string{"qp", "qp-sweep", "threads", "tx-depth", "rx-depth", "bidirectional", "inline_size", "cq-mod", "polling", "nice",
-		"rate", "rate-sweep", "arrivals", "pin", "no-verify", "seed"}},
-	{"Peer and device", []string{"port", "ib-dev", "ib-port", "gid-index", "rdma_cm", "timeout", "CPU-freq"}},
-	{"Output", []string{"output", "json", "format", "report_gbits", "counters", "raw", "raw-limit", "cpu-profile", "fail-if",
-		"metrics-listen", "metrics-push", "metrics-textfile", "quiet", "verbose", "help"}},
-	{"Workload hol", []string{"hol-arm", "bulk-size", "bulk-depth", "probe-size", "probe-interval", "probe-rate", "probe-priority",
-		"app-slice", "app-window"}},
-	{"Workloads incast and connect", []string{"clients", "concurrency"}},
-	{"Workload starvation", []string{"high-load", "high-priority"}},
-	{"Workload paramserver", []string{"model", "ps-arm", "compute-ratio", "tensor-bytes"}},
-	{"Workloads rpc, kv and tensor", []string{"rpc", "response", "outstanding", "ycsb", "records", "fields", "field-bytes",
-		"max-scan", "kv-fsync", "tensor"}},
-	{"Stacks with grpc", []string{"mode-sweep", "busy-sweep", "poller-sweep", "ring-sweep"}},
-	{"Stacks with sched", []string{"sched-slice", "sched-window", "sched-send"}},
+// that a newcomer may stop reading early; the workloads' flags follow in the order of
+// their table.
+func runGroups() []flagGroup {
+	groups := []flagGroup{
+		{"What to measure", []string{"transport", "workload", "op", "size", "all", "scenario"}},
+		{"How long", []string{"duration", "iters", "warmup", "repeat", "interval", "run-infinitely"}},
+		{"Load", []string{"qp", "qp-sweep", "threads", "tx-depth", "rx-depth", "bidirectional", "app-work", "impair", "inline_size", "cq-mod", "polling", "nice",
+			"rate", "rate-sweep", "arrivals", "pin", "awake", "verify", "no-verify", "redo", "seed"}},
+		{"Peer and device", []string{"port", "ib-dev", "ib-port", "gid-index", "rdma_cm", "token-file", "timeout", "CPU-freq"}},
+		{"Output", []string{"output", "json", "force", "no-save", "save", "format", "report_gbits", "counters", "raw", "raw-limit", "cpu-profile", "fail-if",
+			"metrics-listen", "metrics-push", "metrics-textfile", "quiet", "verbose", "help"}},
+	}
+	for _, r := range workload.Rooms {
+		if last := &groups[len(groups)-1]; r.Group != "" && last.title == r.Group {
+			last.flags = append(last.flags, r.Names...)
+		} else if r.Group != "" {
+			groups = append(groups, flagGroup{r.Group, slices.Clone(r.Names)})
+		}
+	}
+	return append(groups,
+		flagGroup{"Stacks with grpc", []string{"mode-sweep", "busy-sweep", "poller-sweep", "ring-sweep"}},
+		flagGroup{"Stacks with sched", []string{"sched-slice", "sched-window", "sched-send"}})
 }
 
 // otherFlags heads what no group names.

@@ -17,7 +17,7 @@ func TestRunHelpHasAPlaceForEveryFlag(t *testing.T) {
 	if err := c.Usage(); err != nil {
 		t.Fatal(err)
 	}
-	for _, g := range runGroups {
+	for _, g := range runGroups() {
 		for _, name := range g.flags {
 			if c.Flags().Lookup(name) == nil {
 				t.Errorf("%s: there is no flag --%s", g.title, name)
@@ -28,7 +28,7 @@ func TestRunHelpHasAPlaceForEveryFlag(t *testing.T) {
 		}
 	}
 	seen := map[string]string{}
-	for _, g := range splitFlags(c.Flags(), runGroups) {
+	for _, g := range splitFlags(c.Flags(), runGroups()) {
 		g.set.VisitAll(func(f *pflag.Flag) {
 			if g.title == otherFlags {
 				t.Errorf("--%s is in no group", f.Name)

@@ -1,62 +1,54 @@
 package main
 
 import (
-	"math"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/bench"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 )
 
-// loadFlags choose the open loop, as given.
+// loadFlags choose how much is under way at once, as given.
 type loadFlags struct {
-	rate     float64
-	sweep    string
-	arrivals string
-	interval string
-	qpSweep  string
-	bothWays bool
-	clients  string
-	atOnce   string
+	rate        float64
+	sweep       string
+	arrivals    string
+	interval    string
+	appWork     string
+	qpSweep     string
+	outstanding string
 }
 
 func (l *loadFlags) register(f *pflag.FlagSet) {
 	f.Float64Var(&l.rate, "rate", 0, "latency as an open loop of so many operations a second, timed from their intended starts (default closed loop)")
 	f.StringVar(&l.sweep, "rate-sweep", "", "latency under load: several rates, as a comma list or FROM:TO:STEP")
-	f.StringVar(&l.arrivals, "arrivals", bench.ArrivalsConstant, "of --rate: constant or poisson")
+	f.StringVar(&l.arrivals, "arrivals", engine.ArrivalsConstant, "of --rate: constant or poisson")
+	f.StringVar(&l.appWork, "app-work", "0", "latency and throughput of send and write_imm: how long the server computes for each message that it receives, a comma list such as 0,5us,50us")
 	f.StringVar(&l.qpSweep, "qp-sweep", "", "latency and throughput against the number of QPs, instead of --qp: a comma list or FROM:TO:STEP, a point each; --threads is the most")
-	f.StringVar(&l.clients, "clients", strconv.Itoa(bench.DefaultClients), "incast: how many clients, a thread and a connection each, send to one server thread; a comma list or FROM:TO:STEP is a point each")
-	f.StringVar(&l.atOnce, "concurrency", "1", "connect: how many connections are set up at once, a thread each; a comma list or FROM:TO:STEP is a point each")
-	f.BoolVarP(&l.bothWays, "bidirectional", "b", false, "throughput with both sides sending at once: each direction and the sum")
-	f.StringVar(&l.interval, "interval", "", "also show how each window went, by intervals such as 1s (default not)")
+	f.StringVar(&l.outstanding, "outstanding", "", "rpc, kv, tensor: calls outstanding on each of the --qp connections, a goroutine each; a comma list or FROM:TO:STEP is a point each (default --tx-depth, else 1)")
+	f.StringVar(&l.interval, "interval", "", "show how each window goes, by intervals such as 1s, while it does and in the result (default not)")
 }
 
-// qps are the numbers of QPs of a sweep; 0 stands for what --qp says.
-func (l *loadFlags) qps(changed func(string) bool) ([]int, error) {
-	if !changed("qp-sweep") {
-		return []int{0}, nil
+// axes fills in what points are multiplied by.
+func (l *loadFlags) axes(c *room.Common) (err error) {
+	if c.Rates, err = l.rates(c.Changed); err != nil {
+		return err
 	}
-	return parseCounts("qp-sweep", l.qpSweep)
-}
-
-// parseCounts reads a sweep of whole numbers in the form of a rate sweep.
-func parseCounts(flag, s string) ([]int, error) {
-	values, err := parseSweep(flag, s)
-	if err != nil {
-		return nil, err
+	c.QPs, c.Outstanding = []int{0}, []int{0}
+	if c.AppWork, err = values.Works("app-work", l.appWork); err != nil {
+		return err
 	}
-	var counts []int
-	for _, v := range values {
-		if v != math.Trunc(v) || v > math.MaxInt32 {
-			return nil, wrong(flag, "%q: %v is no whole number", s, v)
+	if c.Changed("qp-sweep") {
+		if c.QPs, err = values.Counts("qp-sweep", l.qpSweep); err != nil {
+			return err
 		}
-		counts = append(counts, int(v))
 	}
-	return counts, nil
+	if l.outstanding != "" {
+		c.Outstanding, err = values.Counts("outstanding", l.outstanding)
+	}
+	return err
 }
 
 // series reads --interval; 0 is none.
@@ -64,71 +56,23 @@ func (l *loadFlags) series(changed func(string) bool) (time.Duration, error) {
 	if !changed("interval") {
 		return 0, nil
 	}
-	return parseDuration(l.interval)
+	return values.Duration(l.interval)
 }
 
 // maxRepeat bounds --repeat; every repeat stays in memory with its histograms.
 const maxRepeat = 1000
 
-// maxSweep bounds a sweep: more points than anybody waits for are a typing error.
-const maxSweep = 1000
-
 // rates are the open loops asked for; one rate of 0 is the closed loop.
 func (l *loadFlags) rates(changed func(string) bool) ([]float64, error) {
 	switch {
 	case changed("rate") && l.rate <= 0:
-		return nil, wrong("rate", "%v: want more than 0", l.rate)
+		return nil, values.Wrong("rate", "%v: want more than 0", l.rate)
 	case changed("rate"):
 		return []float64{l.rate}, nil
 	case changed("rate-sweep"):
-		return parseSweep("rate-sweep", l.sweep)
+		return values.Sweep("rate-sweep", l.sweep)
 	case changed("arrivals"):
-		return nil, wrong("arrivals", "for --rate and --rate-sweep")
+		return nil, values.Wrong("arrivals", "for --rate and --rate-sweep")
 	}
 	return []float64{0}, nil
-}
-
-// parseSweep reads "1000,5000" or "1000:5000:500", whose end is included.
-func parseSweep(flag, s string) ([]float64, error) {
-	number := func(field string) (float64, error) {
-		v, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
-		if err != nil || !(v > 0) || math.IsInf(v, 0) {
-			return 0, wrong(flag, "%q: %q is no number above 0", s, field)
-		}
-		return v, nil
-	}
-	read := func(fields []string) (values []float64, err error) {
-		for _, f := range fields {
-			v, err := number(f)
-			if err != nil {
-				return nil, err
-			}
-			values = append(values, v)
-		}
-		return values, nil
-	}
-	if !strings.Contains(s, ":") {
-		rates, err := read(strings.Split(s, ","))
-		for i, r := range rates {
-			if slices.Contains(rates[:i], r) {
-				return nil, wrong(flag, "%q: %v stands there twice", s, r)
-			}
-		}
-		return rates, err
-	}
-	v, err := read(strings.Split(s, ":"))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(v) != 3 || v[0] > v[1]:
-		return nil, wrong(flag, "%q: want FROM:TO:STEP", s)
-	case (v[1]-v[0])/v[2] > maxSweep:
-		return nil, wrong(flag, "%q: more than %d values", s, maxSweep)
-	}
-	var rates []float64
-	// A small part of a step makes up for rounding, so that the end is not lost.
-	for i := 0; v[0]+float64(i)*v[2] <= v[1]+v[2]/1e6; i++ {
-		rates = append(rates, v[0]+float64(i)*v[2])
-	}
-	return rates, nil
 }

@@ -32,7 +32,7 @@ const (
 
 // outsideScenario are the flags that concern the document as a whole or what is
 // shown of it; a single run of a scenario cannot have them.
-var outsideScenario = []string{"scenario", "json", "output", "format", "report_gbits", "counters", "fail-if", "metrics-textfile", "metrics-listen", "metrics-push", "raw", "raw-limit", "cpu-profile", "quiet", "verbose"}
+var outsideScenario = []string{"scenario", "impair", "run-infinitely", "json", "output", "no-save", "force", "save", "format", "report_gbits", "counters", "fail-if", "metrics-textfile", "metrics-listen", "metrics-push", "raw", "raw-limit", "cpu-profile", "awake", "quiet", "verbose"}
 
 // scenarioFile is the top level. The host stands here because a document has the
 // environment of one server.
@@ -408,7 +408,8 @@ func (o *runOptions) measure(ctx context.Context, steps []*step, doc *reports.Do
 			log.Debug("scenario", "run", st.name)
 		}
 		first := len(doc.Results)
-		m := &runner{o: st.o, p: st.p, doc: doc, log: log, stderr: stderr, metrics: &o.metrics, raw: &o.raw, profile: &o.profile}
+		doc.AddPublished(st.p.published)
+		m := &runner{o: st.o, p: st.p, doc: doc, log: log, stderr: stderr, to: &o.to, metrics: &o.metrics, raw: &o.raw, profile: &o.profile}
 		err := m.measure(ctx)
 		st.mark(doc.Results[first:])
 		if err == nil {

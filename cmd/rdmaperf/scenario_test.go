@@ -228,7 +228,7 @@ func TestScenarioChecksTheCommandLineToo(t *testing.T) {
 		{"--format xml", "xml"},
 		{"--fail-if p99>+5%", "absolute"},
 		{"--metrics-push nowhere", "metrics-push"},
-		{"--qp 0", "start at 1"},
+		{"--qp 0", "at least 1"},
 	} {
 		r := rdmaperf(t, append([]string{"run", "--scenario", exampleScenario}, strings.Fields(c.args)...)...)
 		if r.code != 2 || r.stdout != "" || !strings.Contains(r.stderr, c.want) {

@@ -2,86 +2,65 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/rdmaperf/rdmaperf/sched"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-const schedParams = "strict, aging, drr, edf, fifo, slice=BYTES|auto, window=BYTES|auto, adaptive, steady, sends=whole|refuse|slice|slice-or-refuse, room=BYTES (slice), imm=whole|last, " +
-	"every=TIME (aging), weights=N:… (drr), deadlines=TIME:… (edf)"
+// schedParams declares those of a sched layer.
+var schedParams = params[sched.Config]{
+	policyParam(sched.Strict, "on", "the most urgent class first"),
+	policyParam(sched.Aging, "", "as strict, but a request rises one class for every every= it waits"),
+	policyParam(sched.DRR, "", "deficit round robin: classes share the bytes by weights="),
+	policyParam(sched.EDF, "", "the earliest deadline first, by deadlines="),
+	policyParam(sched.FIFO, "", "post order, which shows what a layer costs"),
+	{paramDoc{"slice", orAuto(sizeOf), "auto", "a slice; auto is a quarter of the window"},
+		func(c *sched.Config, v value) error { c.Slice = v.n; return nil }},
+	{paramDoc{"window", orAuto(sizeOf), "auto", "what a class may have under way; auto follows the measured bandwidth-delay product"},
+		func(c *sched.Config, v value) error { c.Window = v.n; return nil }},
+	{paramDoc{"adaptive", switchOf, "on where both are auto", "widen window and slice while nothing urgent is about"},
+		func(c *sched.Config, v value) error { c.Adaptive, c.Steady = true, false; return nil }},
+	{paramDoc{"steady", switchOf, "", "leave them as they are"},
+		func(c *sched.Config, v value) error { c.Adaptive, c.Steady = false, true; return nil }},
+	{paramDoc{"sends", wordOf(string(sched.WholeSends), string(sched.RefuseSends), string(sched.CutSends), string(sched.CutOrRefuseSends)), string(sched.WholeSends), "what becomes of a send longer than a slice"},
+		func(c *sched.Config, v value) error { c.Sends = sched.Sends(v.text); return nil }},
+	{paramDoc{"room", sizeOf, "4M", "with sends=slice: what a peer's cut sends may take, per connection"},
+		func(c *sched.Config, v value) error { c.Room = v.n; return nil }},
+	{paramDoc{"imm", wordOf(string(sched.WholeImmediates), string(sched.LastImmediates)), string(sched.WholeImmediates), "a write with immediate longer than a slice goes whole, or cut with the immediate in the last slice"},
+		func(c *sched.Config, v value) error { c.Immediates = sched.Immediates(v.text); return nil }},
+	{paramDoc{"every", timeOf, "1ms", "of aging: time for one class"},
+		func(c *sched.Config, v value) error { c.AgeEvery = v.d; return nil }},
+	{paramDoc{"weights", listOf(countOf(1, 1<<16), sched.Priorities), "1:2:4:…", "of drr, by class from 0; the last holds for the rest"},
+		func(c *sched.Config, v value) error {
+			eachClass(v, func(i int, v value) { c.Weights[i] = v.n })
+			return nil
+		}},
+	{paramDoc{"deadlines", listOf(timeOf, sched.Priorities), "128ms:64ms:…", "of edf, likewise"},
+		func(c *sched.Config, v value) error {
+			eachClass(v, func(i int, v value) { c.Deadlines[i] = v.d })
+			return nil
+		}},
+}
+
+func policyParam(p sched.Policy, def, help string) param[sched.Config] {
+	return param[sched.Config]{paramDoc{string(p), switchOf, def, help}, func(c *sched.Config, v value) error { c.Policy = p; return nil }}
+}
 
 func wrapSched(l layer, below rdma.Device) (rdma.Device, error) {
-	c, err := schedConfig(l)
-	if err != nil {
+	var c sched.Config
+	if err := schedParams.read(l, &c); err != nil {
 		return nil, err
 	}
 	return sched.Wrap(below, c)
 }
 
-// schedConfig reads the parameters of a sched layer; the later of two that
-// contradict each other holds.
-func schedConfig(l layer) (c sched.Config, err error) {
-	for _, p := range l.params {
-		key, value, _ := strings.Cut(p, "=")
-		switch key {
-		case "strict", "aging", "drr", "edf", "fifo":
-			c.Policy = sched.Policy(key)
-		case "slice":
-			c.Slice, err = autoSize(p)
-		case "window":
-			c.Window, err = autoSize(p)
-		case "adaptive":
-			c.Adaptive, c.Steady = true, false
-		case "steady":
-			c.Adaptive, c.Steady = false, true
-		case "sends":
-			c.Sends = sched.Sends(value)
-		case "room":
-			c.Room, err = sizeParam(p)
-		case "imm":
-			c.Immediates = sched.Immediates(value)
-		case "every":
-			c.AgeEvery, err = time.ParseDuration(value)
-		case "weights":
-			err = eachClass(value, func(i int, s string) (err error) { c.Weights[i], err = strconv.Atoi(s); return })
-		case "deadlines":
-			err = eachClass(value, func(i int, s string) (err error) { c.Deadlines[i], err = time.ParseDuration(s); return })
-		default:
-			return c, fmt.Errorf("%w %q", errParam, p)
-		}
-		if err != nil {
-			return c, fmt.Errorf("%w %q: %v", errParam, p, err)
-		}
-	}
-	return c, nil
-}
-
-// autoSize is sizeParam that takes "auto" for 0.
-func autoSize(p string) (int, error) {
-	if strings.HasSuffix(p, "=auto") {
-		return 0, nil
-	}
-	return sizeParam(p)
-}
-
 // eachClass gives set the values of a list for classes 0 and up. Classes beyond
 // the list take its last value.
-func eachClass(list string, set func(i int, s string) error) error {
-	values := strings.Split(list, ":")
-	if len(values) > sched.Priorities {
-		return fmt.Errorf("%d values, at most %d", len(values), sched.Priorities)
-	}
+func eachClass(v value, set func(i int, v value)) {
 	for i := range sched.Priorities {
-		if err := set(i, values[min(i, len(values)-1)]); err != nil {
-			return err
-		}
+		set(i, v.list[min(i, len(v.list)-1)])
 	}
-	return nil
 }
 
 var errNoSched = errors.New("--sched-slice, --sched-window and --sched-send are for a stack with sched")

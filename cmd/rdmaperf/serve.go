@@ -14,9 +14,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/bench"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // defaultPort is perftest's.
@@ -28,8 +30,10 @@ type serveOptions struct {
 	maxClients int
 	maxWindow  string
 	verbs      verbsFlags
+	guard      guardFlags
 	quiet      bool
 	verbose    bool
+	once       bool
 	onceParent bool
 	profile    string
 }
@@ -53,9 +57,11 @@ an ACTIVE port, else the first device that has one. -d, -i and -x choose here.`,
 	f := cmd.Flags()
 	f.StringVar(&o.bind, "bind", "", "address to listen on (default all)")
 	f.IntVarP(&o.port, "port", "p", defaultPort, "control port; 0 picks one")
-	f.IntVar(&o.maxClients, "max-clients", bench.DefaultMaxClients, "clients served at once")
-	f.StringVar(&o.maxWindow, "max-window", reports.FormatSize(bench.DefaultMaxWindow), "memory for the windows of one client")
+	f.IntVar(&o.maxClients, "max-clients", engine.DefaultMaxClients, "clients served at once")
+	f.StringVar(&o.maxWindow, "max-window", reports.FormatSize(engine.DefaultMaxWindow), "memory for the windows of one client")
 	o.verbs.registerLocal(f)
+	o.guard.register(f)
+	f.BoolVar(&o.once, "once", false, "end when the first client has left")
 	f.BoolVar(&o.quiet, "quiet", false, "log errors only")
 	f.BoolVar(&o.verbose, "verbose", false, "log more")
 	f.BoolVar(&o.onceParent, "once-parent", false, "end with the parent process, which holds the other end of stdin; report the port on descriptor 3")
@@ -75,6 +81,10 @@ func (o *serveOptions) run(ctx context.Context, stderr io.Writer) (err error) {
 	if err != nil || window < 1 {
 		return usage("serve", fmt.Errorf("--max-window %q: want a size above 0", o.maxWindow), "4G")
 	}
+	var s engine.Server
+	if err := o.guard.apply(&s); err != nil {
+		return err
+	}
 	addr := net.JoinHostPort(o.bind, strconv.Itoa(o.port))
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -88,6 +98,9 @@ func (o *serveOptions) run(ctx context.Context, stderr io.Writer) (err error) {
 		defer func() { err = errors.Join(err, stopProfile(f)) }()
 	}
 	log := newLog(stderr, o.quiet, o.verbose)
+	if err := o.verbs.tryHere(); err != nil {
+		return errors.Join(err, l.Close())
+	}
 	if o.onceParent {
 		var cancel context.CancelFunc
 		if ctx, cancel, err = followParent(ctx, l); err != nil {
@@ -96,19 +109,41 @@ func (o *serveOptions) run(ctx context.Context, stderr io.Writer) (err error) {
 		}
 		defer cancel()
 	} else {
-		log.Info("listening", "addr", l.Addr().String(), "control", bench.ControlVersion)
+		log.Info("listening", "addr", l.Addr().String(), "control", engine.ControlVersion)
+		if ip := publicAddress(l.Addr(), net.InterfaceAddrs); ip != "" && o.guard.open(&s) {
+			log.Warn("anybody who reaches this address may use this machine", "addr", ip, "try", "--bind, --allow or --token-file")
+		}
+	}
+	if o.once {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		l = &firstClient{Listener: l, left: cancel}
 	}
 	env := reports.Collect()
 	stacks := new(stackSet)
-	open := func(spec string) (transports.Transport, error) {
+	open := func(spec string) (transports.Stack, error) {
 		spec, err := o.verbs.here(spec, !o.onceParent)
 		if err != nil {
 			return nil, err
 		}
 		return stacks.open(spec)
 	}
-	s := &bench.Server{Open: open, Log: log, MaxClients: o.maxClients, MaxWindow: window,
-		Counters: stacks.countersOf, Environment: func() reports.Environment { return env }}
+	device := func(spec string) (rdma.Device, error) {
+		spec, err := o.verbs.here(spec, !o.onceParent)
+		if err != nil {
+			return nil, err
+		}
+		return stacks.openDevice(spec)
+	}
+	s.Workloads = workload.Table()
+	s.Open = open
+	s.Device = device
+	s.Log = log
+	s.MaxClients = o.maxClients
+	s.MaxWindow = window
+	s.Counters = stackCounters
+	s.Environment = func() reports.Environment { return env }
 	return s.Serve(ctx, l)
 }
 

@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestParseStack(t *testing.T) {
@@ -22,19 +21,6 @@ func TestParseStack(t *testing.T) {
 	for _, spec := range []string{"", "+", "iwarp+", "iwarp(", "iwarp)", "iwarp()", "iwarp(a", "iwarp(a))", "iwarp((a))", "iwarp(a)b", "iwarp:", "iwarp:a:b", "IWARP", "i warp"} {
 		if got, err := parseStack(spec); err == nil {
 			t.Errorf("parseStack(%q) = %+v, want an error", spec, got)
-		}
-	}
-}
-
-func TestParseDuration(t *testing.T) {
-	for s, want := range map[string]time.Duration{"3": 3 * time.Second, "3s": 3 * time.Second, "500ms": 500 * time.Millisecond, "1m": time.Minute} {
-		if got, err := parseDuration(s); err != nil || got != want {
-			t.Errorf("parseDuration(%q) = %v, %v, want %v", s, got, err, want)
-		}
-	}
-	for _, s := range []string{"", "0", "-1", "0s", "x", "1.5"} {
-		if got, err := parseDuration(s); err == nil {
-			t.Errorf("parseDuration(%q) = %v, want an error", s, got)
 		}
 	}
 }

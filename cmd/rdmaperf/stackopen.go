@@ -14,21 +14,13 @@ import (
 )
 
 // open makes the transport that spec names. The caller closes it.
-func (s *stackSet) open(spec string) (transports.Transport, error) {
+func (s *stackSet) open(spec string) (transports.Stack, error) {
 	layers, err := resolve(spec)
 	if err != nil {
 		return nil, err
 	}
-	bottom := layers[len(layers)-1]
-	if e := findStack(bottom.name); len(layers) == 1 && e.open != nil {
-		tr, err := e.open(bottom)
-		if err != nil {
-			return nil, openFailed(spec, layers, bottom, err)
-		}
-		return tr, nil
-	}
-	if e := findStack(layers[0].name); e.carry != nil {
-		return s.carry(spec, layers, e)
+	if e := findStack(layers[0].name); e.mount != nil {
+		return s.mount(spec, layers, e)
 	}
 	dev, _, err := s.build(spec, layers, 0)
 	if err != nil {
@@ -37,16 +29,25 @@ func (s *stackSet) open(spec string) (transports.Transport, error) {
 	return direct.New(dev), nil
 }
 
-// carry makes a transport of calls, over what stands below it.
-func (s *stackSet) carry(spec string, layers []layer, e *stackEntry) (transports.Transport, error) {
+// mount makes what workloads see, over what stands below it.
+func (s *stackSet) mount(spec string, layers []layer, e *stackEntry) (transports.Stack, error) {
 	var dev rdma.Device
 	var err error
+	if e.elsewhere != nil {
+		tr, is, err := e.elsewhere(spec, layers)
+		if err != nil {
+			return nil, openFailed(spec, layers, layers[0], err)
+		}
+		if is {
+			return tr, nil
+		}
+	}
 	if len(layers) > 1 {
 		if dev, _, err = s.build(spec, layers, 1); err != nil {
 			return nil, err
 		}
 	}
-	tr, err := e.carry(layers[0], dev)
+	tr, err := e.mount(layers[0], dev)
 	if err != nil {
 		if dev != nil {
 			err = errors.Join(err, dev.Close())
@@ -70,8 +71,8 @@ func (s *stackSet) openLayers(spec string) (dev, provider rdma.Device, err error
 	if err != nil {
 		return nil, nil, err
 	}
-	if e := findStack(layers[0].name); e.carry != nil {
-		return nil, nil, usage(opening(spec), fmt.Errorf("%s carries calls and is no RDMA device", e.name), "one of "+providerNames())
+	if e := findStack(layers[0].name); e.mount != nil {
+		return nil, nil, usage(opening(spec), fmt.Errorf("%s is not an RDMA provider", e.name), "one of "+providerNames())
 	}
 	return s.build(spec, layers, 0)
 }
@@ -93,7 +94,7 @@ func (s *stackSet) build(spec string, layers []layer, outermost int) (dev, provi
 		if err != nil {
 			return nil, nil, openFailed(spec, layers, layers[i], errors.Join(err, dev.Close()))
 		}
-		dev = s.tallied(tier)
+		dev = tier
 	}
 	return dev, provider, nil
 }
@@ -110,19 +111,16 @@ func resolve(spec string) ([]layer, error) {
 		switch {
 		case e == nil:
 			return nil, usage(opening(spec), fmt.Errorf("unknown name %q", l.name), "one of "+stackNames())
-		case e.carry != nil:
-			if err := checkCarrier(e, l, i, len(layers)); err != nil {
-				return nil, usage(opening(spec), err, "grpc(tcp), grpc(unix), grpc(bufconn), grpc(dropin)+iwarp or grpc(fused)+iwarp")
+		case e.mount != nil && i > 0 && i == len(layers)-1:
+			return nil, usage(opening(spec), fmt.Errorf("%s is not an RDMA provider: it is the outermost layer", e.name), "one of "+providerNames())
+		case e.mount != nil:
+			if err := checkMount(e, l, i, len(layers)); err != nil {
+				return nil, usage(opening(spec), err, e.example())
 			}
-		case e.over == (i == len(layers)-1):
+		case (e.wrap != nil) == (i == len(layers)-1):
 			return nil, usage(opening(spec), layerOrder(e), "a stack such as sched+iwarp, outermost layer first")
 		case l.device != "" && !e.chooses:
 			return nil, usage(opening(spec), fmt.Errorf("%s has no devices to choose from", l.name), "--transport "+l.name)
-		}
-	}
-	for _, l := range layers {
-		if e := findStack(l.name); !e.here() {
-			return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: opening(spec), Err: e.why(l), Hint: "--transport " + embeddedStack()}
 		}
 	}
 	return layers, nil
@@ -131,20 +129,22 @@ func resolve(spec string) ([]layer, error) {
 func opening(spec string) string { return "open transport " + strconv.Quote(spec) }
 
 func layerOrder(e *stackEntry) error {
-	if e.over {
+	if e.wrap != nil {
 		return fmt.Errorf("%s stands over another layer", e.name)
 	}
 	return fmt.Errorf("%s cannot stand over another layer", e.name)
 }
 
-// checkCarrier holds the place of a layer that carries calls against its parameters.
-func checkCarrier(e *stackEntry, l layer, at, of int) error {
+// checkMount holds the place of an outermost layer against its parameters.
+func checkMount(e *stackEntry, l layer, at, of int) error {
 	over, err := e.stands(l, at == of-1)
 	switch {
 	case err != nil:
 		return err
 	case at > 0:
-		return fmt.Errorf("%s is the outermost layer: nothing stands over calls", e.name)
+		return fmt.Errorf("%s is the outermost layer: nothing stands over it", e.name)
+	case l.device != "":
+		return fmt.Errorf("%s has no devices to choose from", e.name)
 	case over && of == 1:
 		return fmt.Errorf("%s stands over an RDMA stack", l)
 	case !over && of > 1:
@@ -153,8 +153,13 @@ func checkCarrier(e *stackEntry, l layer, at, of int) error {
 	return nil
 }
 
-// errParam marks a parameter that a layer does not know.
-var errParam = errors.New("unknown parameter")
+// example is what to try instead of a stack with the layer in a wrong place.
+func (e *stackEntry) example() string {
+	if e.like != "" {
+		return e.like
+	}
+	return "--transport " + e.name
+}
 
 // openFailed is err, of layer l, as the user sees it. A layer says its own exit
 // code with a *reports.ExitError, such as 77 for a device that is not there.
@@ -162,12 +167,8 @@ func openFailed(spec string, layers []layer, l layer, err error) error {
 	if len(layers) > 1 {
 		err = fmt.Errorf("%s: %w", l.name, err)
 	}
-	if errors.Is(err, errParam) {
-		hint := "no parameters"
-		if p := findStack(l.name).params; p != "" {
-			hint = "parameters among " + p
-		}
-		return usage(opening(spec), err, hint)
+	if p := (*paramError)(nil); errors.As(err, &p) {
+		return usage(opening(spec), err, p.hint())
 	}
 	var exit *reports.ExitError
 	if errors.As(err, &exit) {

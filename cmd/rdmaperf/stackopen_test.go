@@ -47,15 +47,16 @@ func withStacks(t *testing.T) *[]string {
 		}
 		return name
 	}
+	outer := params[any]{{paramDoc{name: "a"}, func(*any, value) error { return nil }}}
 	before := stackTable
 	stackTable = append(slices.Clone(before),
-		stackEntry{name: "outer", params: "a", over: true, wrap: func(l layer, below rdma.Device) (rdma.Device, error) {
-			if len(l.params) > 0 && l.params[0] != "a" {
-				return nil, errParam
+		stackEntry{name: "outer", params: outer, wrap: func(l layer, below rdma.Device) (rdma.Device, error) {
+			if err := outer.read(l, nil); err != nil {
+				return nil, err
 			}
 			return &layerDevice{below, whole(l), &log}, nil
 		}},
-		stackEntry{name: "chip", chooses: true, device: func(_ *stackSet, l layer) (rdma.Device, error) {
+		stackEntry{name: "chip", params: noParams{}, chooses: true, device: func(_ *stackSet, l layer) (rdma.Device, error) {
 			if l.device == "gone" {
 				return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: errors.New("no such chip"), Hint: "another"}
 			}

@@ -5,51 +5,53 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
-	"github.com/rdmaperf/rdmaperf/transports/tcp"
 )
 
-// stackEntry is one name that --transport knows. A provider has device, a tier
-// wrap, another transport open, and what this version does not have has why.
+// stackEntry is one layer that --transport knows, of one of three kinds: a provider has
+// device; a tier over a device has wrap and is a device again; and what workloads see
+// has mount. That is always the outermost layer, over a device or over nothing, as
+// stands says.
 type stackEntry struct {
 	name    string
-	params  string // as shown in messages
-	chooses bool   // a device may be named after a colon, as in verbs:rxe0
+	shown   string   // instead of the name, in lists
+	params  declared // of its configuration
+	chooses bool     // a device may be named after a colon, as in verbs:rxe0
 	summary string
-	over    bool // stands over another layer
-	device  func(s *stackSet, l layer) (rdma.Device, error)
-	wrap    func(l layer, below rdma.Device) (rdma.Device, error) // owns below from its success on, and closes it
-	open    func(l layer) (transports.Transport, error)
-	why     func(l layer) error
+	beside  []string // stacks that --transport all has of it, X standing for the provider
+	apart   string   // without any: why
 
-	// Of a layer that carries calls, which is always the outermost: it stands over a
-	// device or over nothing, as its parameters say. It owns below from its success on.
-	shown  string // instead of the name, in lists
-	stands func(l layer, bottom bool) (over bool, err error)
-	carry  func(l layer, below rdma.Device) (transports.Transport, error)
+	device func(s *stackSet, l layer) (rdma.Device, error)
+	wrap   func(l layer, below rdma.Device) (rdma.Device, error) // owns below from its success on, and closes it
+
+	mount     func(l layer, below rdma.Device) (transports.Stack, error)                 // likewise; below is nil over nothing
+	stands    func(l layer, bottom bool) (over bool, err error)                          // of mount: whether it stands over a device
+	elsewhere func(spec string, layers []layer) (t transports.Stack, is bool, err error) // of mount: the layers below are another process's
+	like      string                                                                     // of mount: good stacks, for messages
+	calls     bool                                                                       // of mount: it carries calls and has no sessions
 }
 
-// here tells what this version can run.
-func (e *stackEntry) here() bool { return e.why == nil }
-
-// stackTable is every stack, in the order in which messages list them. The first
-// is the embedded one, which needs nothing but a network.
+// stackTable is every layer, in the order in which messages list them. The first
+// is the embedded one, which needs nothing but a network. A row declares what the
+// layer takes as params (params.go), which is all that the parser and the help know.
 var stackTable = []stackEntry{
-	{name: "iwarp", params: "crc, nocrc, markers, p2p, checked, rev1, rev2, sndbuf=BYTES, rcvbuf=BYTES",
-		summary: "user-space iWARP over TCP", device: openIWARP},
-	{name: "tcp", params: "sndbuf=BYTES, rcvbuf=BYTES", summary: "plain TCP, the baseline", open: openTCP},
-	{name: "mem", summary: "in-process reference device, never a network", device: openMem},
-	{name: verbsName, chooses: true, params: "cm, port=N, gid=N, mtu=BYTES, timeout=N, retry=N",
-		summary: "kernel verbs, for RDMA devices", device: openVerbs},
-	{name: "sched", params: schedParams, summary: "priority scheduler over X", over: true, wrap: wrapSched},
-	{name: "lite", summary: "indirection tier", over: true, why: notYet},
-	{name: grpcName, params: grpcParams, summary: "gRPC, for workloads of calls", shown: "grpc(tcp), grpc(unix), grpc(bufconn), grpc(dropin)+X, grpc(fused)+X",
-		stands: grpcStands, carry: carryGRPC},
+	{name: "iwarp", params: iwarpParams, summary: "user-space iWARP over TCP", device: openIWARP, apart: "the RDMA device is measured instead"},
+	{name: "tcp", params: tcpParams, summary: "plain TCP, the baseline", mount: openTCP, stands: overNothing, beside: []string{"tcp"}},
+	{name: "mem", params: noParams{}, summary: "in-process reference device, never a network", device: openMem, apart: "both ends live in one process: no network"},
+	{name: verbsName, chooses: true, params: verbsParams, summary: "kernel verbs, for RDMA devices", device: openVerbs},
+	{name: modelName, params: modelParams, summary: "time of a NIC with caches and a link, over mem", wrap: wrapModel, apart: "it tells the time of a NIC and not of this machine"},
+	{name: "sched", params: schedParams, summary: "priority scheduler over X", wrap: wrapSched, beside: []string{"sched+X"}},
+	{name: "regcache", params: regcacheParams, summary: "registrations of X, kept behind their use", wrap: wrapRegcache, apart: "it changes what registrations cost, which --workload register measures"},
+	{name: liteName, params: liteParams, summary: "named memory and calls over few shared queue pairs", shown: "lite+X",
+		mount: mountLite, stands: overDevice, like: "lite+iwarp", beside: []string{"lite+X"}},
+	{name: grpcName, params: grpcParams, summary: "gRPC, for workloads of calls", shown: "grpc(tcp), grpc(unix), grpc(bufconn), grpc(dropin)+X, grpc(fused)+X, grpc(service)+X",
+		mount: mountGRPC, stands: grpcStands, like: "grpc(tcp), grpc(unix), grpc(bufconn), grpc(dropin)+iwarp, grpc(fused)+iwarp or grpc(service)+iwarp", calls: true, elsewhere: mountService, beside: []string{"grpc(tcp)", "grpc(dropin)+X", "grpc(fused)+X"}},
 }
+
+func overNothing(layer, bool) (bool, error) { return false, nil }
+func overDevice(layer, bool) (bool, error)  { return true, nil }
 
 func findStack(name string) *stackEntry {
 	for i := range stackTable {
@@ -63,9 +65,8 @@ func findStack(name string) *stackEntry {
 // embeddedStack works on every machine.
 func embeddedStack() string { return stackTable[0].name }
 
-// stackNames lists what this version can run, for help and messages; a tier
-// with what it needs below.
-func stackNames() string { return namesOf((*stackEntry).here) }
+// stackNames lists all layers, for help and messages; a tier with what it needs below.
+func stackNames() string { return namesOf(func(*stackEntry) bool { return true }) }
 
 // providerNames lists the RDMA providers among them.
 func providerNames() string {
@@ -77,7 +78,7 @@ func (e *stackEntry) label() string {
 	if e.shown != "" {
 		return e.shown
 	}
-	if e.over {
+	if e.wrap != nil {
 		return e.name + "+X"
 	}
 	return e.name
@@ -101,81 +102,11 @@ type stackSet struct {
 	mu     sync.Mutex
 	fabric *memdev.Fabric // of mem, shared by both ends
 	opened int
-	tiers  []*talliedTier
-}
-
-func openIWARP(_ *stackSet, l layer) (rdma.Device, error) {
-	c, err := iwarpConfig(l)
-	if err != nil {
-		return nil, err
-	}
-	return iwarp.Open(c)
-}
-
-// iwarpConfig reads the parameters of an iwarp layer; the later of two that
-// contradict each other holds.
-func iwarpConfig(l layer) (c iwarp.Config, err error) {
-	for _, p := range l.params {
-		switch key, _, _ := strings.Cut(p, "="); key {
-		case "crc", "nocrc":
-			c.NoCRC = key == "nocrc"
-		case "markers":
-			c.Markers = true
-		case "p2p":
-			c.PeerToPeer = true
-		case "checked":
-			c.StoreAndForward = true
-		case "rev1", "rev2":
-			c.Revision = key[len("rev")] - '0'
-		case "sndbuf":
-			c.SendBuffer, err = sizeParam(p)
-		case "rcvbuf":
-			c.RecvBuffer, err = sizeParam(p)
-		default:
-			err = fmt.Errorf("%w %q", errParam, p)
-		}
-		if err != nil {
-			return c, err
-		}
-	}
-	return c, nil
-}
-
-func openTCP(l layer) (transports.Transport, error) {
-	var c tcp.Config
-	for _, p := range l.params {
-		var err error
-		switch key, _, _ := strings.Cut(p, "="); key {
-		case "sndbuf":
-			c.SendBuffer, err = sizeParam(p)
-		case "rcvbuf":
-			c.RecvBuffer, err = sizeParam(p)
-		default:
-			err = fmt.Errorf("%w %q", errParam, p)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return tcp.New(c), nil
-}
-
-// sizeParam reads the value of "name=64K".
-func sizeParam(p string) (int, error) {
-	_, v, _ := strings.Cut(p, "=")
-	n, err := reports.ParseSize(v)
-	if err == nil && n > 1<<30 {
-		err = fmt.Errorf("above the limit of 1 GiB")
-	}
-	if err != nil {
-		return 0, fmt.Errorf("%w %q: %v", errParam, p, err)
-	}
-	return int(n), nil
 }
 
 func openMem(s *stackSet, l layer) (rdma.Device, error) {
-	if len(l.params) > 0 {
-		return nil, fmt.Errorf("%w %q", errParam, l.params[0])
+	if err := (noParams{}).read(l); err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,5 +116,3 @@ func openMem(s *stackSet, l layer) (rdma.Device, error) {
 	s.opened++
 	return s.fabric.Open(fmt.Sprintf("end%d", s.opened))
 }
-
-func notYet(l layer) error { return fmt.Errorf("%s is not in this version", l.name) }

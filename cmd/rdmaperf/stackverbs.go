@@ -2,14 +2,30 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 	"github.com/rdmaperf/rdmaperf/transports/verbs"
 )
+
+var verbsParams = params[verbs.Config]{
+	{paramDoc{"cm", switchOf, "", "connect by rdma_cm"}, func(c *verbs.Config, v value) error { c.CM = true; return nil }},
+	{paramDoc{"port", countOf(1, 255), "the first ACTIVE one", "port of the device"}, func(c *verbs.Config, v value) error { c.Port = v.n; return nil }},
+	{paramDoc{"gid", countOf(0, 255), "by the peer's address", "GID index of the port"}, func(c *verbs.Config, v value) error { c.GIDIndex = v.n; return nil }},
+	{paramDoc{"mtu", mtuOf, "the port's", "path MTU"}, func(c *verbs.Config, v value) error { c.MTU = v.n; return nil }},
+	{paramDoc{"timeout", countOf(1, 31), "14", "local ACK timeout, 4.096 us * 2^N"}, func(c *verbs.Config, v value) error { c.Timeout = v.n; return nil }},
+	{paramDoc{"retry", countOf(1, 7), "6", "transport retries"}, func(c *verbs.Config, v value) error { c.Retry = v.n; return nil }},
+}
+
+// mtuOf are the path MTUs of InfiniBand.
+var mtuOf = kind{shown: "BYTES", words: []string{"256", "512", "1024", "2048", "4096"}, parse: func(s string) (value, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 256 || n > 4096 || n&(n-1) != 0 {
+		return value{}, errors.New("want 256, 512, 1024, 2048 or 4096")
+	}
+	return value{n: n}, nil
+}}
 
 func openVerbs(_ *stackSet, l layer) (rdma.Device, error) {
 	c, err := verbsConfig(l)
@@ -23,43 +39,11 @@ func openVerbs(_ *stackSet, l layer) (rdma.Device, error) {
 func verbsConfig(l layer) (verbs.Config, error) {
 	c := verbs.Default()
 	c.Device = l.device
-	for _, p := range l.params {
-		var err error
-		switch key, value, _ := strings.Cut(p, "="); key {
-		case "port":
-			c.Port, err = intParam(value, 1, 255)
-		case "gid":
-			c.GIDIndex, err = intParam(value, 0, 255)
-		case "mtu":
-			c.MTU, err = intParam(value, 256, 4096)
-			if err == nil && c.MTU&(c.MTU-1) != 0 {
-				err = errors.New("want 256, 512, 1024, 2048 or 4096")
-			}
-		case "timeout":
-			c.Timeout, err = intParam(value, 1, 31)
-		case "retry":
-			c.Retry, err = intParam(value, 1, 7)
-		case "cm":
-			if c.CM = true; p != key {
-				err = errors.New("it has no value")
-			}
-		default:
-			return c, fmt.Errorf("%w %q", errParam, p)
-		}
-		if err != nil {
-			return c, fmt.Errorf("%w %q: %w", errParam, p, err)
-		}
+	if err := verbsParams.read(l, &c); err != nil {
+		return c, err
 	}
 	if c.CM && (c.GIDIndex >= 0 || c.MTU != 0) {
 		return c, &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("rdma_cm chooses gid and mtu by the address"), Hint: "cm without gid and mtu"}
 	}
 	return c, nil
-}
-
-func intParam(s string, from, to int) (int, error) {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < from || n > to {
-		return 0, fmt.Errorf("want %d to %d", from, to)
-	}
-	return n, nil
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	starvationkind "github.com/rdmaperf/rdmaperf/reports/kinds/starvation"
 )
 
 // Two classes on one QP of a scheduler, over iwarp and in one process.
@@ -17,7 +19,7 @@ func TestRunStarves(t *testing.T) {
 		t.Fatalf("%d results, want 4", len(results))
 	}
 	for i, res := range results {
-		s := res.Starvation
+		s := starvationkind.Of(&res)
 		if s == nil || res.SizeBytes != 16<<10 || !res.Verified || s.HighPriority != 7 || s.HighLoadPercent != []float64{0, 0, 100, 100}[i] || res.Operations < 200 {
 			t.Errorf("result %+v, starvation %+v", res, s)
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	paramserverkind "github.com/rdmaperf/rdmaperf/reports/kinds/paramserver"
 )
 
 // A training on a scheduler and on what it stands on: every ratio in both arms, with
@@ -22,7 +24,7 @@ func TestRunTrains(t *testing.T) {
 	}
 	var got []string
 	for _, res := range document(t, []byte(r.stdout)).Results {
-		ps := res.ParamServer
+		ps := paramserverkind.Of(&res)
 		if ps == nil || res.Workload != "paramserver" || ps.Model != "mine" || ps.Parameters != 51_009 || res.SizeBytes != 102_018 || res.Operations != 4 || !res.Verified || ps.MeanHigh < ps.Iteration.Mean {
 			t.Fatalf("result %+v, training %+v", res, ps)
 		}

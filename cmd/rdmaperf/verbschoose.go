@@ -160,6 +160,12 @@ func forPeer(spec string) string {
 	}
 	if l := &layers[len(layers)-1]; l.name == verbsName {
 		*l = l.without("port", "gid")
+	} else {
+		for i, p := range l.params {
+			if strings.HasPrefix(p, "link=xdp:") {
+				l.params[i] = "link=xdp" // the peer's interface is that with the address it is called by
+			}
+		}
 	}
 	return stackSpec(layers)
 }

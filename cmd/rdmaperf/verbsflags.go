@@ -136,3 +136,20 @@ func (v *verbsFlags) here(spec string, wish bool) (string, error) {
 	}
 	return spec, err
 }
+
+// tryHere opens the device that the flags of a server name, and closes it: a mistake
+// shows at once, and not with the first client. Without such a flag nothing is opened.
+func (v *verbsFlags) tryHere() error {
+	if !v.named() {
+		return nil
+	}
+	spec, err := v.here(verbsName, false)
+	if err != nil {
+		return err
+	}
+	tr, err := new(stackSet).open(spec)
+	if err != nil {
+		return err
+	}
+	return tr.Close()
+}

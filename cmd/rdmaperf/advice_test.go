@@ -1,0 +1,43 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestUnknownWordsAreAnswered(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"run --bogus", "unknown flag: --bogus; try rdmaperf run --help"},
+		{"run --workloads latency", "unknown flag: --workloads; try --workload"},
+		{"run --durations 3", "try --duration"},
+		{"serve --bogus", "try rdmaperf serve --help"},
+		{"run --junit x", "try rdmaperf conform --junit, or rdmaperf run --help"},
+		{"help run2", `no command "run2"; try rdmaperf --help`},
+		{"serve foo", `rdmaperf serve takes no argument "foo"; try rdmaperf serve --help`},
+		{"run -n 10x", `-n, --iters "10x": want a whole number such as 1000, 10k or 1e6; try rdmaperf run --help`},
+		{"run -q abc", `-q, --qp "abc": want a whole number; try`},
+		{"run --rate x", `--rate "x": want a number; try`},
+		{"run -q 99999999999999999999", "it is out of range"},
+		{"run -q 0", "--qp 0: want at least 1"},
+		{"run --seed -1", "want a whole number from 0"},
+		{"conform --case-timeout x", "want a time such as 10s or 500ms"},
+		{"conform --explain foo", `case "foo" does not exist; try`},
+		{"run localhost:http", `port "http": want 1 to 65535`},
+		{"run node7:1 -p 2", "name two ports"},
+		{"perftest ib_send_bw -s x", "want bytes from 1"},
+		{"rnu", `unknown command "rnu" for "rdmaperf"; try rdmaperf run`},
+		{"nonesuch", `unknown command "nonesuch" for "rdmaperf"; try rdmaperf --help`},
+		{"run -H", "every sample is --raw here"},
+		{"run -m 4096", "verbs(mtu=4096)"},
+		{"run -S 3", "the service level cannot be set"},
+		{"run --out_json", "--json FILE here"},
+		{"run --use_cuda 0", "the memory is the host's"},
+		{"run -N", "the peak costs nothing here"},
+		{"run -l 4", "chooses the lists of its posts itself"},
+	} {
+		r := rdmaperf(t, strings.Fields(c.args)...)
+		if r.code != 2 || !strings.Contains(r.stderr, c.want) || strings.Count(r.stderr, "\n") != 1 {
+			t.Errorf("%s: exit %d, stderr %q, want 2 and one line with %q", c.args, r.code, r.stderr, c.want)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/results"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// Ranks in processes of their own sum vectors by every algorithm and arm, all sums are
+// compared, and the page has the speed-up.
+func TestRunAllreduce(t *testing.T) {
+	out := t.TempDir()
+	r := rdmaperf(t, "run", "--transport", "iwarp", "--workload", "allreduce", "--ranks", "3", "-s", "1K,64K", "-n", "3", "--output", out)
+	if r.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	d := documentOf(t, filepath.Join(out, "result.json"))
+	if len(d.Results) != 2*2*2*4 {
+		t.Errorf("%d results, want 32", len(d.Results))
+	}
+	for _, res := range d.Results {
+		x := results.Of(&res)
+		if x == nil || !res.Verified || res.Operations != 3 || res.Stack != "iwarp(crc)" || x.Ranks != 3 || x.BusBytesPerSecond <= 0 || (x.Buffers == "fresh") != (x.Map != nil && x.Unmap != nil) {
+			t.Errorf("%+v, detail %+v", res, x)
+		}
+		if regs := x.Cache["mem_regs"]; x.Arm == "cache" && x.Buffers == "reused" && (res.SizeBytes > 8192 && regs == 0 || res.SizeBytes <= 8192 && regs != 0) {
+			t.Errorf("%d bytes, eager up to 8 KiB: %d registrations", res.SizeBytes, regs)
+		}
+	}
+	page, err := os.ReadFile(filepath.Join(out, "report.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Speed-up: All-reduce, ring", "Bus bandwidth: All-reduce, recursive halving and doubling"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
+// The death of a rank ends the run with one line that names it, soon, and no process is
+// left.
+func TestADeadRankEndsTheRun(t *testing.T) {
+	killed := make(chan int, 1)
+	go func() {
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) { // until the ranks are there and have begun
+			if pids := serversOf(os.Getpid()); len(pids) == 3 {
+				time.Sleep(time.Second)
+				syscall.Kill(pids[1], syscall.SIGKILL)
+				killed <- pids[1]
+				return
+			}
+		}
+		killed <- 0
+	}()
+	began := time.Now()
+	r := rdmaperf(t, "run", "--transport", "iwarp", "--workload", "allreduce", "--ranks", "3", "-s", "1M", "-D", "30s", "--arms", "cache", "--buffers", "reused", "--no-save")
+	pid := <-killed
+	if pid == 0 {
+		t.Fatalf("never three ranks\n%s", r.stderr)
+	}
+	want := "(process " + strconv.Itoa(pid) + "): the server went away"
+	if r.code != reports.ExitPeer || !strings.Contains(r.stderr, want) || strings.Count(strings.TrimSpace(r.stderr), "\n") > 2 {
+		t.Errorf("exit code %d, want %d and %q:\n%s", r.code, reports.ExitPeer, want, r.stderr)
+	}
+	if took := time.Since(began); took > 25*time.Second {
+		t.Errorf("told after %v", took)
+	}
+	if left := serversOf(os.Getpid()); len(left) > 0 {
+		t.Errorf("processes %v are left", left)
+	}
+}
+
+// serversOf are the children of a process that are servers of a run.
+func serversOf(parent int) (pids []int) {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, d := range dirs {
+		stat, err := os.ReadFile(d + "/stat")
+		cmd, err2 := os.ReadFile(d + "/cmdline")
+		if err != nil || err2 != nil || !bytes.Contains(cmd, []byte("--once-parent")) {
+			continue
+		}
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		if len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+			pid, _ := strconv.Atoi(filepath.Base(d))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func TestAllreduceFlagsAreChecked(t *testing.T) {
+	for _, c := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{reports.ExitUsage, "--ranks", []string{"--ranks", "1"}},
+		{reports.ExitUsage, "--buffers", []string{"--buffers", "old"}},
+		{reports.ExitUsage, "--algorithm", []string{"--algorithm", "tree"}},
+		{reports.ExitUsage, "--size", []string{"-s", "6"}},
+		{reports.ExitUsage, "--eager", []string{"--eager", "much"}},
+		{reports.ExitUsage, "--qp", []string{"-q", "2"}},
+		{reports.ExitNotRun, "mem lives in one process", []string{"--transport", "mem"}},
+	} {
+		r := rdmaperf(t, append([]string{"run", "--workload", "allreduce", "--transport", "iwarp", "--no-save"}, c.args...)...)
+		if r.code != c.code || !strings.Contains(r.stderr, c.want) {
+			t.Errorf("%v: exit code %d, %s", c.args, r.code, r.stderr)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// vocabulary are the words that the shell offers for a flag, by its name. Of a flag that
+// takes a list, the last word is completed.
+var vocabulary = map[string]func(c *cobra.Command) []string{
+	"workload":   func(*cobra.Command) []string { return room.Names(workload.Rooms) },
+	"op":         opWords,
+	"polling":    words(engine.PollingBusy, engine.PollingEvent, "adaptive"),
+	"arrivals":   words(engine.ArrivalsConstant, engine.ArrivalsPoisson),
+	"nice":       words("auto", "0", "19"),
+	"pin":        words("auto", "none"),
+	"warmup":     words("auto", "none", "200ms", "1000"),
+	"sched-send": words("whole", "refuse", "slice", "slice-or-refuse"),
+	"mode-sweep": words("bpev", "bp", "event"),
+	"hol-arm":    words("same-qp", "two-qp", "app-slicing"),
+	"ycsb":       words("all", "a", "b", "c", "d", "e", "f"),
+	"rpc":        words("unary", "stream", "oneway"),
+	"tensor":     words("push", "pull", "exchange"),
+	"model":      func(*cobra.Command) []string { return paramserver.Models() },
+	"ps-arm":     func(*cobra.Command) []string { return paramserver.TrainArms() },
+	"ib-dev":     func(*cobra.Command) []string { return deviceWords() },
+	"only":       caseWords,
+	"skip":       caseWords,
+	"explain":    caseWords,
+	"profile":    words("fast", "full"),
+	"format":     formatWords,
+}
+
+// fileFlags take a path, for which the shell's own completion is right.
+var fileFlags = []string{"json", "output", "scenario", "raw", "cpu-profile", "metrics-textfile", "junit", "jsonl", "ledger", "conform",
+	"token-file", "tls-cert", "tls-key", "tls-ca"}
+
+func words(list ...string) func(*cobra.Command) []string {
+	return func(*cobra.Command) []string { return list }
+}
+
+// opWords are the operations of sessions.
+func opWords(*cobra.Command) []string {
+	var names []string
+	for k := transports.KindSend; k < transports.KindCall; k++ {
+		names = append(names, k.String())
+	}
+	return names
+}
+
+// deviceWords are the RDMA devices of this machine.
+func deviceWords() []string {
+	devices, err := listVerbs()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, d := range devices {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+func caseWords(*cobra.Command) []string {
+	var ids []string
+	for _, c := range everyCase() {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// formatWords differ from command to command.
+func formatWords(c *cobra.Command) []string {
+	switch c.Name() {
+	case "run":
+		return formats
+	case "conform":
+		return []string{"text", "jsonl"}
+	case "compare":
+		return []string{"text", "json", "markdown"}
+	case "report":
+		return []string{"html", "markdown"}
+	}
+	return nil
+}
+
+// completeValues gives every flag of every command its words. A flag without words and
+// without a file offers nothing: names of files would be wrong for it.
+func completeValues(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if _, own := c.GetFlagCompletionFunc(f.Name); own || slices.Contains(fileFlags, f.Name) {
+				return
+			}
+			of := vocabulary[f.Name]
+			list := strings.HasSuffix(f.Value.Type(), "Slice")
+			c.RegisterFlagCompletionFunc(f.Name, func(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+				if of == nil {
+					return nil, cobra.ShellCompDirectiveNoFileComp
+				}
+				return completeWord(of(c), typed, list)
+			}) // an error would be of a flag that is not there
+		})
+	}
+}
+
+// completeWord offers the words that begin as what was typed; of a list, behind what
+// stands in it, and what it does not have yet.
+func completeWord(words []string, typed string, list bool) ([]string, cobra.ShellCompDirective) {
+	before, last, directive := "", typed, cobra.ShellCompDirectiveNoFileComp
+	var have []string
+	if list {
+		parts := splitTop(typed, ',')
+		last, have = parts[len(parts)-1], parts[:len(parts)-1]
+		before = strings.TrimSuffix(typed, last)
+		directive |= cobra.ShellCompDirectiveNoSpace
+	}
+	var offered []string
+	for _, w := range words {
+		if strings.HasPrefix(w, last) && !slices.Contains(have, w) {
+			offered = append(offered, before+w)
+		}
+	}
+	return offered, directive
+}

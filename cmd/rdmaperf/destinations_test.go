@@ -1,0 +1,145 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var aMoment = []string{"run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64", "-n", "50"}
+
+// A destination that cannot be written to is found before anything is measured.
+func TestDestinationsAreTriedFirst(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	full := filepath.Join(dir, "full")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(full, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(full, resultFile), []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{1, "open --json: ", []string{"--json", filepath.Join(dir, "none", "x.json")}},
+		{1, "is a directory", []string{"--json", dir}},
+		{1, "open --output: ", []string{"-o", filepath.Join(file, "x")}},
+		{1, "open --metrics-textfile: ", []string{"--metrics-textfile", filepath.Join(dir, "none", "x.prom")}},
+		{2, "has results of another run", []string{"-o", full}},
+		{2, "perftest's -o", []string{"-o", "4"}},
+		{2, "rdmaperf perftest ib_write_bw --output=bandwidth", []string{"--output=bandwidth"}},
+		{2, "exclude each other", []string{"-o", dir, "--no-save"}},
+		{2, "where --format text goes", []string{"--json", "-", "--format", "text"}},
+	} {
+		begun := time.Now()
+		r := rdmaperf(t, append([]string{"run", "--transport", "mem", "-D", "20s"}, c.args...)...)
+		if r.code != c.code || !strings.Contains(r.stderr, c.want) || strings.Count(r.stderr, "\n") != 1 {
+			t.Errorf("%q: exit %d, stderr %q, want %d and one line with %q", c.args, r.code, r.stderr, c.code, c.want)
+		}
+		if took := time.Since(begun); took > 10*time.Second {
+			t.Errorf("%q: found after %v", c.args, took)
+		}
+	}
+	if got, err := os.ReadFile(filepath.Join(full, resultFile)); err != nil || string(got) != "{}" {
+		t.Errorf("the other run's results are %q, %v", got, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".rdmaperf-*")); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+	if r := rdmaperf(t, append(aMoment, "-o", full, "--force")...); r.code != 0 {
+		t.Errorf("--force: exit %d, %s", r.code, r.stderr)
+	}
+}
+
+func TestJSONToStdout(t *testing.T) {
+	r := rdmaperf(t, append(aMoment, "--json", "-")...)
+	if r.code != 0 || len(document(t, []byte(r.stdout)).Results) != 1 {
+		t.Errorf("exit %d, stderr %q, stdout %q", r.code, r.stderr, r.stdout)
+	}
+	if _, err := os.Stat("-"); err == nil {
+		t.Error("a file named -")
+	}
+}
+
+// Every run is saved and says where, unless told otherwise.
+func TestRunsAreSaved(t *testing.T) {
+	t.Setenv(saveVariable, "")
+	t.Chdir(t.TempDir())
+	r := rdmaperf(t, aMoment...)
+	results, _ := filepath.Glob("rdmaperf-results/*/" + resultFile)
+	if r.code != 0 || len(results) != 1 || !strings.Contains(r.stderr, filepath.Dir(results[0])) {
+		t.Fatalf("exit %d, stderr %q, saved %q", r.code, r.stderr, results)
+	}
+	if r := rdmaperf(t, append(aMoment, "--no-save")...); r.code != 0 || r.stderr != "" {
+		t.Errorf("--no-save: exit %d, stderr %q", r.code, r.stderr)
+	}
+	// What measured nothing leaves nothing.
+	if r := rdmaperf(t, "run", "127.0.0.1", "-p", "1", "--transport", "tcp", "-n", "10"); r.code != 5 {
+		t.Errorf("nobody there: exit %d, %q", r.code, r.stderr)
+	}
+	if all, _ := filepath.Glob("rdmaperf-results/*"); len(all) != 1 {
+		t.Errorf("saved: %q, want one", all)
+	}
+}
+
+// A closed terminal and a reader that went away cost no finished point.
+func TestHangupAndClosedStdoutKeepWhatIsFinished(t *testing.T) {
+	dir := t.TempDir()
+	hung := start(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64", "-D", "20s", "-o", filepath.Join(dir, "hung"))
+	hung.spins()
+	hung.cmd.Process.Signal(syscall.SIGHUP)
+	if code := hung.wait(20 * time.Second); code != 128+int(syscall.SIGHUP) {
+		t.Errorf("SIGHUP: exit %d, %s", code, hung.errs.String())
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "hung", resultFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := document(t, b); len(d.Results) != 1 || d.Error == nil {
+		t.Errorf("SIGHUP: %d results, error %v", len(d.Results), d.Error)
+	}
+
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read.Close()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := os.StartProcess(self, append([]string{self}, append(aMoment, "-o", filepath.Join(dir, "broken"))...), &os.ProcAttr{Files: []*os.File{nil, write, nil}})
+	write.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := p.Wait()
+	if err != nil || state.ExitCode() != 1 {
+		t.Errorf("closed stdout: %v, %v", state, err)
+	}
+	if b, err = os.ReadFile(filepath.Join(dir, "broken", resultFile)); err != nil {
+		t.Fatal(err)
+	}
+	if d := document(t, b); len(d.Results) != 1 || d.Error != nil {
+		t.Errorf("closed stdout: %d results, error %v", len(d.Results), d.Error)
+	}
+}
+
+// What is no file of bounded size is refused at once.
+func TestReportReadsRegularFiles(t *testing.T) {
+	for _, args := range [][]string{{"report", "/dev/zero", "-o", "-"}, {"compare", "/dev/zero", "/dev/zero"}} {
+		r := rdmaperf(t, args...)
+		if r.code != 2 || !strings.Contains(r.stderr, "/dev/zero: not a regular file") {
+			t.Errorf("%q: exit %d, stderr %q", args, r.code, r.stderr)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+func TestFailIfDisturbed(t *testing.T) {
+	for _, verdict := range []string{reports.VerdictQuiet, reports.VerdictDisturbed, reports.VerdictImpossible} {
+		doc := &reports.Document{Results: []reports.Result{{Stack: "tcp", Workload: "latency", Op: "send", Disturbance: &reports.Disturbance{Verdict: verdict, Reasons: []string{"the reason"}}}}}
+		var f failIf
+		if err := f.Set("disturbed"); err != nil {
+			t.Fatal(err)
+		}
+		var said bytes.Buffer
+		err := f.check(&said, doc)
+		if quiet := verdict == reports.VerdictQuiet; quiet != (err == nil) || !quiet && (reports.Code(err) != reports.ExitThreshold || !strings.Contains(said.String(), "the reason")) {
+			t.Errorf("%s: %v, %q", verdict, err, said.String())
+		}
+	}
+}
+
+// What was disturbed is known of both sides and all workloads of sessions; a real run has
+// threads on both.
+func TestRunsLookAtTheMachine(t *testing.T) {
+	r := rdmaperf(t, "run", "--transport", "tcp", "--workload", "latency,throughput", "--op", "send", "-s", "64", "-n", "200", "--format", "json")
+	if r.code != 0 {
+		t.Fatalf("exit %d: %s", r.code, r.stderr)
+	}
+	for _, res := range document(t, []byte(r.stdout)).Results {
+		d := res.Disturbance
+		if d == nil || d.Verdict == "" || d.Client == nil || d.Client.Threads != 1 || d.Server == nil || d.Server.Threads != 1 {
+			t.Errorf("%s: %+v", res.Workload, d)
+		}
+	}
+}

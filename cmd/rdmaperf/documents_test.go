@@ -1,0 +1,252 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/transports/conform"
+)
+
+var update = flag.Bool("update", false, "rewrite the generated parts of the documents")
+
+const top = "../.."
+
+// documents are README.md and every page below docs, by their path from the top.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(top, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{}
+	for _, f := range append(files, filepath.Join(top, "README.md")) {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, err := filepath.Rel(top, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[name] = string(b)
+	}
+	return texts
+}
+
+var (
+	generated = regexp.MustCompile(`(?s)(<!-- generated ([a-z-]+): [^\n]*-->\n)(.*?)(<!-- end ([a-z-]+) -->)`)
+	cases     = regexp.MustCompile(`runs \d+ cases`)
+)
+
+// TestDocumentsTellWhatIsTrue keeps the tables and counts of the documents as the
+// program's own tables have them.
+func TestDocumentsTellWhatIsTrue(t *testing.T) {
+	seen := map[string]bool{}
+	counted := false
+	for name, text := range documents(t) {
+		want := generated.ReplaceAllStringFunc(text, func(block string) string {
+			m := generated.FindStringSubmatch(block)
+			table := documentTables[m[2]]
+			if table == nil || m[2] != m[5] {
+				t.Errorf("%s: no table %s that ends as %s", name, m[2], m[5])
+				return block
+			}
+			seen[m[2]] = true
+			return m[1] + table(t) + m[4]
+		})
+		counted = counted || cases.MatchString(want)
+		want = cases.ReplaceAllString(want, fmt.Sprintf("runs %d cases", len(conform.Catalogue())))
+		switch {
+		case want == text:
+		case !*update:
+			t.Errorf("%s is stale: run go test ./cmd/rdmaperf -run TestDocuments -update", name)
+		default:
+			if err := os.WriteFile(filepath.Join(top, name), []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for table := range documentTables {
+		if !seen[table] {
+			t.Errorf("no document has the table %s", table)
+		}
+	}
+	if !counted {
+		t.Error("no document has the number of cases")
+	}
+}
+
+// README.md is a front door: what fits 120 lines of 120 columns and 8 KB.
+func TestReadmeIsShort(t *testing.T) {
+	text := documents(t)["README.md"]
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) > 120 || len(text) > 8000 {
+		t.Errorf("%d lines and %d bytes, want at most 120 and 8000", len(lines), len(text))
+	}
+	for i, l := range lines {
+		if n := len([]rune(l)); n > 120 && !strings.HasPrefix(l, "| ") { // a table's row cannot be wrapped
+			t.Errorf("line %d has %d columns", i+1, n)
+		}
+	}
+}
+
+var (
+	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	asCode   = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
+	heading  = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	noAnchor = regexp.MustCompile("[^\\p{L}\\p{N} _-]")
+)
+
+// anchors are what GitHub makes of the headings of a page.
+func anchors(text string) map[string]bool {
+	made := map[string]bool{}
+	for _, h := range heading.FindAllStringSubmatch(text, -1) {
+		made[strings.ReplaceAll(noAnchor.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-")] = true
+	}
+	return made
+}
+
+// Links inside the repository lead somewhere; others are at least addresses.
+func TestDocumentsLinkToWhatIsThere(t *testing.T) {
+	texts := documents(t)
+	links := 0
+	for name, text := range texts {
+		for _, m := range link.FindAllStringSubmatch(asCode.ReplaceAllString(text, ""), -1) {
+			links++
+			u, err := url.Parse(m[1])
+			if err != nil {
+				t.Errorf("%s: %s: %v", name, m[1], err)
+				continue
+			}
+			if u.Scheme != "" {
+				if u.Scheme != "https" || u.Host == "" {
+					t.Errorf("%s: %s is no address", name, m[1])
+				}
+				continue
+			}
+			path := name
+			if u.Path != "" {
+				path = filepath.Join(filepath.Dir(name), u.Path)
+			}
+			if _, err := os.Stat(filepath.Join(top, path)); err != nil {
+				t.Errorf("%s: %s leads nowhere", name, m[1])
+			} else if u.Fragment != "" && !anchors(texts[path])[u.Fragment] {
+				t.Errorf("%s: %s: no such heading", name, m[1])
+			}
+		}
+	}
+	if links < 20 {
+		t.Errorf("%d links found, want more", links)
+	}
+}
+
+// shellWords splits a line of a document as a shell would: quotes, and an end at a
+// comment, a redirection or the next command.
+func shellWords(line string) []string {
+	var words []string
+	for _, w := range regexp.MustCompile(`(?:'[^']*'|"[^"]*"|[^\s'"])+`).FindAllString(line, -1) {
+		if strings.HasPrefix(w, "#") || strings.HasPrefix(w, ">") || w == "|" || w == "&&" {
+			break
+		}
+		words = append(words, strings.NewReplacer("'", "", `"`, "").Replace(w))
+	}
+	return words
+}
+
+// understood parses a command line, and of run and serve also finds what they refuse
+// before they begin.
+func understood(words []string) error {
+	root := newRootCommand()
+	cmd, args, err := root.Find(words)
+	if err != nil {
+		return err
+	}
+	if cmd == root {
+		return errors.New("no such command")
+	}
+	var o runOptions
+	if cmd.Name() == "run" {
+		cmd = runCommand(&o)
+	}
+	if cmd.DisableFlagParsing { // its options are another tool's
+		return cmd.ValidateArgs(args)
+	}
+	if err := cmd.ParseFlags(args); err != nil {
+		return err
+	}
+	if err := cmd.ValidateArgs(cmd.Flags().Args()); err != nil {
+		return err
+	}
+	if cmd.Name() == "run" && o.scenario == "" {
+		_, err = o.plan(cmd)
+	}
+	return err
+}
+
+// codeLines are the lines of a document that stand as code.
+func codeLines(text string) []string {
+	var lines []string
+	fenced := false
+	for l := range strings.Lines(text) {
+		l = strings.TrimRight(l, "\n")
+		switch code, indented := strings.CutPrefix(l, "    "); {
+		case strings.HasPrefix(l, "```"):
+			fenced = !fenced
+		case fenced:
+			lines = append(lines, l)
+		case indented:
+			lines = append(lines, code)
+		}
+	}
+	return lines
+}
+
+// Every command line that a document shows is one that rdmaperf understands, every
+// script one that is there.
+func TestDocumentedCommandsAreUnderstood(t *testing.T) {
+	commands, scripts := 0, 0
+	for name, text := range documents(t) {
+		for _, l := range codeLines(text) {
+			l = strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(l), "- run: "), "run: ")
+			words := shellWords(strings.TrimPrefix(strings.TrimPrefix(l, "$ "), "go run ./cmd/"))
+			switch {
+			case len(words) > 1 && words[0] == "rdmaperf":
+				commands++
+				if err := understood(words[1:]); err != nil {
+					t.Errorf("%s: %s: %v", name, l, err)
+				}
+			case len(words) > 0 && strings.HasPrefix(words[0], "ci/"):
+				scripts++
+				if info, err := os.Stat(filepath.Join(top, words[0])); err != nil || info.Mode()&0o111 == 0 {
+					t.Errorf("%s: %s is no script", name, words[0])
+				}
+			}
+		}
+	}
+	if commands < 40 || scripts < 2 {
+		t.Errorf("%d command lines and %d scripts found, want more", commands, scripts)
+	}
+}
+
+// The ledger that the documents show is one that conform accepts.
+func TestDocumentedLedgerIsAccepted(t *testing.T) {
+	block := regexp.MustCompile("(?s)```json\n(.*?)```").FindStringSubmatch(documents(t)[filepath.Join("docs", "conformance.md")])
+	if block == nil {
+		t.Fatal("no ledger in docs/conformance.md")
+	}
+	l, err := conform.ReadLedger(bytes.NewReader([]byte(block[1])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stale := l.Stale(conform.Catalogue()); len(l.Entries) == 0 || len(stale) > 0 {
+		t.Errorf("%d entries, stale %+v", len(l.Entries), stale)
+	}
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/perftest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// documentTables write the generated parts of the documents, by the name in their
+// markers, from the tables that the program itself runs by.
+var documentTables = map[string]func(t *testing.T) string{
+	"workloads":        workloadTable,
+	"workload-flags":   workloadFlagTable,
+	"stacks":           stackTableText,
+	"parameters":       parameterTable,
+	"capabilities":     capabilityTable,
+	"perftest-options": perftestTable,
+}
+
+// cell is text for a column of a table.
+func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+
+func workloadTable(*testing.T) string {
+	var b strings.Builder
+	b.WriteString("| `--workload` | what it measures |\n|---|---|\n")
+	for _, r := range workload.Rooms {
+		by := ""
+		if r.Standard {
+			by = " (by itself)"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s%s |\n", r.Name, cell(r.Summary), by)
+	}
+	return b.String()
+}
+
+func workloadFlagTable(*testing.T) string {
+	var b strings.Builder
+	b.WriteString("| `--workload` | what it measures | by itself | its own options |\n|---|---|---|---|\n")
+	for _, r := range workload.Rooms {
+		by := ""
+		switch {
+		case r.Standard:
+			by = "yes"
+		case r.ForCalls:
+			by = "with stacks of calls"
+		}
+		var own []string
+		for _, n := range r.Names {
+			own = append(own, "`--"+n+"`")
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.Name, cell(r.Summary), by, strings.Join(own, " "))
+	}
+	return b.String()
+}
+
+func stackTableText(*testing.T) string {
+	var b strings.Builder
+	b.WriteString("| `--transport` | what it is |\n|---|---|\n")
+	for i := range stackTable {
+		e := &stackTable[i]
+		fmt.Fprintf(&b, "| %s | %s |\n", codeList(e.label()), cell(e.summary))
+	}
+	return b.String()
+}
+
+// codeList sets the words of a comma list as code.
+func codeList(list string) string {
+	var words []string
+	for _, w := range splitTop(list, ',') {
+		words = append(words, "`"+strings.TrimSpace(w)+"`")
+	}
+	return strings.Join(words, ", ")
+}
+
+// parameterTable is what the layers declare.
+func parameterTable(*testing.T) string {
+	var b strings.Builder
+	b.WriteString("| layer | parameter | what it does | default |\n|---|---|---|---|\n")
+	for i := range stackTable {
+		e := &stackTable[i]
+		for _, d := range e.params.docs() {
+			fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", e.name, cell(d.shown()), cell(d.help), cell(d.def))
+		}
+	}
+	return b.String()
+}
+
+// perftestTable shows every option of perftest, what becomes of it, and what run says.
+func perftestTable(*testing.T) string {
+	var b strings.Builder
+	b.WriteString("| perftest | `rdmaperf perftest` | | `rdmaperf run` |\n|---|---|---|---|\n")
+	root := newRootCommand()
+	run, _, _ := root.Find([]string{"run"}) // a command of the table
+	for _, d := range perftest.Describe() {
+		name, key := "`--"+d.Long+"`", d.Long
+		if d.Letter != "" {
+			name, key = "`-"+d.Letter+"`, "+name, d.Letter
+		}
+		says := perftest.Advice(key)
+		same := run.Flags().Lookup(key) != nil
+		if d.Letter != "" {
+			same = run.Flags().ShorthandLookup(d.Letter) != nil
+		}
+		switch {
+		case d.Letter == "h" || d.Letter == "z" || d.Long == "transport": // help, a word about the handshake, rdmaperf's own
+			says = ""
+		case d.Letter == "o":
+			says = "`-o` is a directory; " + perftest.Advice("outs")
+		case same:
+			says = "the same"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name, d.Verdict, cell(d.Why), cell(says))
+	}
+	return b.String()
+}
+
+// capabilityTable is what the providers themselves declare.
+func capabilityTable(t *testing.T) string {
+	t.Helper()
+	names := []string{"iwarp", "mem"}
+	var caps []rdma.Caps
+	for _, name := range names {
+		h, err := openHarness(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, _, _, err := h.Pair(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		caps = append(caps, a.Caps())
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var b strings.Builder
+	row := func(what string, cell func(c *rdma.Caps) string) {
+		fmt.Fprintf(&b, "| %s |", what)
+		for i := range caps {
+			fmt.Fprintf(&b, " %s |", cell(&caps[i]))
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "| capability | %s |\n|---|%s\n", strings.Join(names, " | "), strings.Repeat("---|", len(names)))
+	yes := func(ok bool) string {
+		if ok {
+			return "yes"
+		}
+		return "–"
+	}
+	for o := rdma.Opcode(0); int(o) < rdma.NumOpcodes; o++ {
+		row(o.String(), func(c *rdma.Caps) string { return yes(c.Ops.Has(o)) })
+	}
+	for f := rdma.Features(1); f.String() != ""; f <<= 1 {
+		row(strings.ReplaceAll(f.String(), "_", " "), func(c *rdma.Caps) string { return yes(c.Features.Has(f)) })
+	}
+	row("a completion means", func(c *rdma.Caps) string { return c.Completion.String() })
+	row("longest message", func(c *rdma.Caps) string { return fmt.Sprint(c.MaxMsg) })
+	row("queue depth", func(c *rdma.Caps) string { return fmt.Sprint(c.MaxQPWR) })
+	row("reads outstanding (IRD, ORD)", func(c *rdma.Caps) string { return fmt.Sprint(c.MaxRDAtom) })
+	row("scatter/gather elements, of a read", func(c *rdma.Caps) string { return fmt.Sprintf("%d, %d", c.MaxSGE, c.MaxReadSGE) })
+	row("inline bytes", func(c *rdma.Caps) string { return fmt.Sprint(c.MaxInline) })
+	row("private data bytes", func(c *rdma.Caps) string { return fmt.Sprint(c.MaxPrivate) })
+	return b.String()
+}

@@ -1,0 +1,211 @@
+package arms
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rdmaperf/rdmaperf/regcache"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Names of arms.
+const (
+	None   = "none"        // every registration is the device's, and ends with its use
+	Cache  = "cache"       // registrations are kept behind their use
+	Prereg = "prereg"      // memory is registered when it is mapped, and given up when it is unmapped
+	Lazy   = "prereg+lazy" // likewise, but unmapped memory is kept for a while
+	ODP    = "odp"         // the device takes page faults, and nothing is pinned
+)
+
+// Names are all, in the order in which they are measured and shown.
+func Names() []string { return []string{None, Cache, Prereg, Lazy, ODP} }
+
+// Hold is one registration in use.
+type Hold struct {
+	mr     rdma.MR
+	region *regcache.Region
+}
+
+// LKey names it in work requests.
+func (h Hold) LKey() uint32 {
+	if h.region != nil {
+		return h.region.LKey()
+	}
+	return h.mr.LKey()
+}
+
+// RKey names it to the peer.
+func (h Hold) RKey() uint32 {
+	if h.region != nil {
+		return h.region.RKey()
+	}
+	return h.mr.RKey()
+}
+
+// Put ends the use.
+func (h Hold) Put() error {
+	if h.region != nil {
+		return h.region.Put()
+	}
+	return h.mr.Close()
+}
+
+// Arm is one way to have memory registered.
+type Arm interface {
+	// Take maps n bytes, Give unmaps them. They belong to one goroutine.
+	Take(n int) (rdma.Buffer, error)
+	Give(b rdma.Buffer) error
+	// Get registers; Hold.Put deregisters.
+	Get(b rdma.Buffer) (Hold, error)
+	// Batch is how many registrations one sample is to be the mean of.
+	Batch(size int) int
+	// Counters are those of the cache and of the pool, nil without one.
+	Counters() (*regcache.Counters, *regcache.PoolCounters)
+	Close() error
+}
+
+// Settings are what an arm is made of.
+type Settings struct {
+	Reg      regcache.Registrar
+	Access   rdma.Access // of every registration
+	Pages    rdma.Pages
+	Piece    int // bytes that are mapped and registered at once, where that is so
+	Deferred int // bytes that the lazy arm keeps when they are unmapped
+	Config   regcache.Config
+}
+
+// New makes the arm of a name: rdma.ErrInvalid when there is none, rdma.ErrNotSupported
+// when the registrar cannot do it. What stands below outlives it.
+func New(name string, s Settings) (Arm, error) {
+	mk := makers[name]
+	if mk == nil {
+		return nil, fmt.Errorf("arm %q: %w", name, rdma.ErrInvalid)
+	}
+	return mk(s)
+}
+
+// makers is the table of arms.
+var makers = map[string]func(s Settings) (Arm, error){
+	None: func(s Settings) (Arm, error) {
+		return &plain{newMapped(s), s.Reg, s.Access}, nil
+	},
+	Cache: func(s Settings) (Arm, error) {
+		c, scope, err := cacheOf(s)
+		return &cached{newMapped(s), c, scope, s.Access}, err
+	},
+	Prereg: func(s Settings) (Arm, error) { s.Deferred = 0; return newPooled(s) },
+	Lazy:   newPooled,
+	ODP: func(Settings) (Arm, error) {
+		return nil, fmt.Errorf("on-demand paging: %w", rdma.ErrNotSupported)
+	},
+}
+
+// batched is the batch of what is answered from a table: some microseconds together, so
+// that two readings of the clock are a part of a hundred. Arbitrary.
+const batched = 64
+
+// mapped is memory that is mapped anew each time.
+type mapped struct {
+	pages  rdma.Pages
+	arenas map[uint64]*rdma.Arena
+}
+
+func newMapped(s Settings) mapped { return mapped{s.Pages, map[uint64]*rdma.Arena{}} }
+
+func (m *mapped) Take(n int) (rdma.Buffer, error) {
+	a, err := rdma.NewArena(n, rdma.ArenaConfig{Pages: m.pages})
+	if err != nil {
+		return rdma.Buffer{}, err
+	}
+	b, err := a.Buffer().Slice(0, n)
+	if err != nil {
+		return b, errors.Join(err, a.Close())
+	}
+	m.arenas[b.Addr()] = a
+	return b, nil
+}
+
+func (m *mapped) Give(b rdma.Buffer) error {
+	a := m.arenas[b.Addr()]
+	delete(m.arenas, b.Addr())
+	return a.Close()
+}
+
+type plain struct {
+	mapped
+	reg    regcache.Registrar
+	access rdma.Access
+}
+
+func (p *plain) Get(b rdma.Buffer) (Hold, error) {
+	mr, err := p.reg.RegMR(0, b, p.access)
+	return Hold{mr: mr}, err
+}
+
+func (p *plain) Batch(size int) int {
+	if size <= 64<<10 { // where the clock would be seen
+		return 8
+	}
+	return 1
+}
+
+func (p *plain) Counters() (*regcache.Counters, *regcache.PoolCounters) { return nil, nil }
+func (p *plain) Close() error                                           { return nil }
+
+type cached struct {
+	mapped
+	cache  *regcache.Cache
+	scope  *regcache.Scope
+	access rdma.Access
+}
+
+func cacheOf(s Settings) (*regcache.Cache, *regcache.Scope, error) {
+	c, err := regcache.New(s.Reg, s.Config)
+	if err != nil {
+		return nil, nil, err
+	}
+	scope, err := c.Scope(0)
+	if err != nil {
+		return nil, nil, errors.Join(err, c.Close())
+	}
+	return c, scope, nil
+}
+
+func (c *cached) Get(b rdma.Buffer) (Hold, error) {
+	r, err := c.scope.Get(b, c.access)
+	return Hold{region: r}, err
+}
+
+func (c *cached) Batch(int) int { return batched }
+func (c *cached) Counters() (*regcache.Counters, *regcache.PoolCounters) {
+	n := c.cache.Counters()
+	return &n, nil
+}
+func (c *cached) Close() error { return c.cache.Close() }
+
+type pooled struct {
+	cached
+	pool *regcache.Pool
+}
+
+func newPooled(s Settings) (Arm, error) {
+	c, scope, err := cacheOf(s)
+	if err != nil {
+		return nil, err
+	}
+	// A piece is one mapping: both arms register the same, and differ in nothing but when
+	// they give it up.
+	p, err := scope.NewPool(regcache.PoolConfig{Access: s.Access, Piece: s.Piece, Deferred: s.Deferred, Arena: rdma.ArenaConfig{Pages: s.Pages}})
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return &pooled{cached{cache: c, scope: scope, access: s.Access}, p}, nil
+}
+
+func (p *pooled) Take(n int) (rdma.Buffer, error) { return p.pool.Map(n) }
+func (p *pooled) Give(b rdma.Buffer) error        { return p.pool.Unmap(b) }
+func (p *pooled) Counters() (*regcache.Counters, *regcache.PoolCounters) {
+	c, n := p.cache.Counters(), p.pool.Counters()
+	return &c, &n
+}
+func (p *pooled) Close() error { return errors.Join(p.pool.Close(), p.cache.Close()) }

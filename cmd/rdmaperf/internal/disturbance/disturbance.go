@@ -1,0 +1,119 @@
+// Package disturbance counts what the machine took from the threads of a measurement:
+// time in the run queue, involuntary switches, migrations, page faults, and the time
+// that a hypervisor gave to others.
+//
+// A Reader is read before and behind a window, never inside it: it opens a few files of
+// proc_pid_task(5) for each thread, some 20 us each.
+//
+// # Ownership
+//
+// A Reader belongs to one goroutine. It holds no file open between two readings.
+//
+// # Limitations
+//
+// Linux only. What a kernel does not count (schedstat without CONFIG_SCHED_INFO,
+// migrations without CONFIG_SCHED_DEBUG) stays 0. Steal is the whole machine's, in ticks
+// of 10 ms, and no hypervisor has to report it.
+package disturbance
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// Reader knows the threads.
+type Reader struct {
+	root fs.FS
+	tids []int
+}
+
+// Of returns a reader of threads of this process, by their kernel numbers. Without any it
+// is of all threads that the process has when it is read; the sums of two readings are
+// comparable only as far as threads live through both.
+func Of(tids ...int) *Reader { return &Reader{os.DirFS("/"), tids} }
+
+// tick is the unit of /proc/stat, USER_HZ, which every architecture of Linux has at 100.
+const tick = 10_000_000 // ns
+
+// Read sums up the threads. One that ended meanwhile counts nothing.
+func (r *Reader) Read() reports.Noise {
+	tids := r.tids
+	if len(tids) == 0 {
+		entries, _ := fs.ReadDir(r.root, "proc/self/task") // none: nothing is known
+		for _, e := range entries {
+			if tid, err := strconv.Atoi(e.Name()); err == nil {
+				tids = append(tids, tid)
+			}
+		}
+	}
+	var n reports.Noise
+	for _, tid := range tids {
+		r.thread(&n, "proc/self/task/"+strconv.Itoa(tid)+"/")
+	}
+	n.Threads = len(tids)
+	n.StealNs = r.steal()
+	return n
+}
+
+// Between is what the second reading has more than the first.
+func Between(before, after reports.Noise) reports.Noise {
+	less := func(a, b int64) int64 { return max(a-b, 0) } // a thread that ended takes its counts along
+	return reports.Noise{
+		Threads:             after.Threads,
+		InvoluntarySwitches: less(after.InvoluntarySwitches, before.InvoluntarySwitches),
+		RunQueueWaitNs:      less(after.RunQueueWaitNs, before.RunQueueWaitNs),
+		Migrations:          less(after.Migrations, before.Migrations),
+		MinorFaults:         less(after.MinorFaults, before.MinorFaults),
+		MajorFaults:         less(after.MajorFaults, before.MajorFaults),
+		StealNs:             less(after.StealNs, before.StealNs),
+	}
+}
+
+func (r *Reader) thread(n *reports.Noise, dir string) {
+	if f := strings.Fields(r.file(dir + "schedstat")); len(f) >= 2 { // run time, wait, slices
+		n.RunQueueWaitNs += number(f[1])
+	}
+	// The name may hold anything, so fields count from behind its last parenthesis.
+	stat := r.file(dir + "stat")
+	if f := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]); len(f) > 9 {
+		n.MinorFaults += number(f[7])
+		n.MajorFaults += number(f[9])
+	}
+	n.InvoluntarySwitches += value(r.file(dir+"status"), "nonvoluntary_ctxt_switches")
+	n.Migrations += value(r.file(dir+"sched"), "se.nr_migrations")
+}
+
+// steal is the ninth word of the first line (proc_stat(5)).
+func (r *Reader) steal() int64 {
+	line, _, _ := strings.Cut(r.file("proc/stat"), "\n")
+	if f := strings.Fields(line); len(f) > 8 && f[0] == "cpu" {
+		return number(f[8]) * tick
+	}
+	return 0
+}
+
+func (r *Reader) file(name string) string {
+	b, _ := fs.ReadFile(r.root, name) // a file that is not there counts nothing
+	return string(bytes.TrimSpace(b))
+}
+
+// value is the number behind "key:" or "key   :".
+func value(text, key string) int64 {
+	for line := range strings.Lines(text) {
+		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == key {
+			return number(strings.TrimSpace(v))
+		}
+	}
+	return 0
+}
+
+// number is 0 for what is none.
+func number(s string) int64 {
+	v, _ := strconv.ParseInt(s, 10, 64)
+	return v
+}

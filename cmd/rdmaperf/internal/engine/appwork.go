@@ -1,0 +1,23 @@
+package engine
+
+import (
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// compute is the application's work on the messages among n finished operations: the
+// thread is busy, and takes nothing from its device meanwhile.
+func (w *Worker) compute(n int) {
+	messages := int64(0)
+	for i := range w.Done[:n] {
+		if w.Done[i].Kind == transports.KindRecv {
+			messages++
+		}
+	}
+	for end := Now() + messages*w.appWork; messages > 0 && Now() < end; {
+	}
+}
+
+// TakesReceive tells operations that take a receive at the other side.
+func takesReceive(k transports.Kind) bool {
+	return k == transports.KindSend || k == transports.KindWriteImm
+}

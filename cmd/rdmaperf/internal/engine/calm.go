@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"encoding/binary"
+	"os"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// calm keeps the process's other threads from preempting its workers. The Go
+// runtime's monitor wakes thousands of times a second while a thread spins through
+// cgo, and where CPUs are few each wake-up takes one from a worker of this or of the
+// other side. Under SCHED_BATCH they wait for a free CPU or the next tick (sched(7)),
+// and with slack their timers expire together with an interrupt that comes anyway
+// (PR_SET_TIMERSLACK(2const)). Slack of another thread takes CAP_SYS_NICE; without it
+// the policy must do. Stacks that work in background threads of their own are left
+// alone, and where both sides are one process there is no slack: one of them that
+// waits for a lock is started by the runtime, which sleeps microseconds for that.
+var calm struct {
+	sync.Mutex
+	workers map[int]int // threads that measure, and how often each was named
+	changed map[int]bool
+	slack   int // ns, of threads as they were
+}
+
+// calmSlack is how late a timer of a calm thread may be, in ns: long against the 20 us
+// of the monitor, and short against everything that a phase waits for.
+const calmSlack = 20_000_000
+
+// calmOthers begins to, with the calling thread among the workers, and returns what
+// ends it.
+func calmOthers(slack bool) (restore func()) {
+	calm.Lock()
+	defer calm.Unlock()
+	if calm.workers == nil {
+		calm.workers, calm.changed = map[int]int{}, map[int]bool{}
+	}
+	own := unix.Gettid()
+	calm.workers[own]++
+	if calm.changed[own] || len(calm.changed) > 0 {
+		swapPolicy(own, unix.SCHED_BATCH, unix.SCHED_NORMAL) // inherited from who made the thread
+		setSlack(own, calm.slack)
+		delete(calm.changed, own)
+	} else {
+		calm.slack = ownSlack()
+	}
+	untilNone(func(tid int) bool {
+		if calm.workers[tid] > 0 || !swapPolicy(tid, unix.SCHED_NORMAL, unix.SCHED_BATCH) {
+			return false
+		}
+		if slack {
+			setSlack(tid, calmSlack)
+		}
+		calm.changed[tid] = true
+		return true
+	})
+	return func() {
+		calm.Lock()
+		defer calm.Unlock()
+		if calm.workers[own]--; calm.workers[own] == 0 {
+			delete(calm.workers, own)
+		}
+		if len(calm.workers) > 0 {
+			return
+		}
+		if len(calm.changed) > 0 {
+			untilNone(func(tid int) bool { // also of those that were made meanwhile
+				if !swapPolicy(tid, unix.SCHED_BATCH, unix.SCHED_NORMAL) {
+					return false
+				}
+				setSlack(tid, calm.slack)
+				return true
+			})
+		}
+		clear(calm.changed)
+	}
+}
+
+// ownSlack is the calling thread's timer slack in ns, 0 where there is none to tell.
+func ownSlack() int {
+	ns, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+	if err != nil {
+		return 0
+	}
+	return ns
+}
+
+// setSlack changes a thread's timer slack where that is allowed. Threads that are no
+// process have their file, too, though no directory lists it.
+func setSlack(tid, ns int) {
+	if ns <= 0 {
+		return
+	}
+	if tid == unix.Gettid() {
+		unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(ns), 0, 0, 0)
+		return
+	}
+	f, err := os.OpenFile("/proc/"+strconv.Itoa(tid)+"/timerslack_ns", os.O_WRONLY, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	f.WriteString(strconv.Itoa(ns))
+}
+
+// untilNone gives this process's threads to change, again and again until it changes
+// none: a thread that is not changed yet may have made another meanwhile, which has
+// what its maker had. Rounds are bounded, arbitrarily, where threads come all the time.
+func untilNone(change func(tid int) bool) {
+	var tids []int
+	for range 16 {
+		some := false
+		tids = Threads(tids[:0])
+		for _, tid := range tids {
+			some = change(tid) || some
+		}
+		if !some {
+			return
+		}
+	}
+}
+
+// Threads appends this process's to tids.
+func Threads(tids []int) []int { return numbered("/proc/self/task", tids) }
+
+// numbered appends the entries of a directory whose names are numbers. It allocates
+// nothing else: phases count what the process allocates while they last.
+func numbered(dir string, list []int) []int {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return list
+	}
+	defer unix.Close(fd)
+	var buf [4096]byte
+	for {
+		n, err := unix.Getdents(fd, buf[:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n <= 0 {
+			return list
+		}
+		for b := buf[:n]; len(b) > direntName; { // linux_dirent64 of getdents(2)
+			size := int(binary.NativeEndian.Uint16(b[direntSize:]))
+			number, digits := 0, 0
+			for _, c := range b[direntName:size] {
+				if c < '0' || c > '9' {
+					break // the end of the name, or one that is no number
+				}
+				number, digits = 10*number+int(c-'0'), digits+1
+			}
+			if digits > 0 {
+				list = append(list, number)
+			}
+			b = b[size:]
+		}
+	}
+}
+
+const (
+	direntSize = 16 // where a directory entry has its length
+	direntName = 19 // and its name
+)
+
+// swapPolicy changes a thread's scheduling policy if it is from. A thread that is
+// gone, or may not be changed, keeps what it has.
+func swapPolicy(tid int, from, to uint32) bool {
+	a, err := unix.SchedGetAttr(tid, 0)
+	if err != nil || a.Policy != from {
+		return false
+	}
+	a.Policy = to
+	return unix.SchedSetAttr(tid, a, 0) == nil
+}

@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// policies counts this process's threads with a scheduling policy.
+func policies(policy uint32) (n int) {
+	for _, tid := range Threads(nil) {
+		if a, err := unix.SchedGetAttr(tid, 0); err == nil && a.Policy == policy {
+			n++
+		}
+	}
+	return n
+}
+
+// slackOf is a thread's timer slack, empty where it may not be read.
+func slackOf(tid int) string {
+	b, _ := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/timerslack_ns")
+	return strings.TrimSpace(string(b))
+}
+
+// Where slack may be changed, workers keep theirs and the others have it back.
+func TestTimersOfOthersHaveSlackUntilTheLastWorkerEnds(t *testing.T) {
+	var mayChange bool
+	var before, within map[int]string
+	slacks := func() map[int]string {
+		all := map[int]string{}
+		for _, tid := range Threads(nil) {
+			all[tid] = slackOf(tid)
+		}
+		return all
+	}
+	worker := 0
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread() // and never unlocks, as a worker
+		worker = unix.Gettid()
+		before = slacks()
+		restore := calmOthers(true)
+		within = slacks()
+		restore()
+	}()
+	<-ended
+	for tid, was := range before {
+		if now, still := within[tid]; still && tid != worker && now != was {
+			mayChange = true
+		}
+	}
+	if !mayChange {
+		t.Skip("the slack of other threads takes CAP_SYS_NICE")
+	}
+	for tid, was := range before {
+		now, still := within[tid]
+		switch {
+		case !still || was == "":
+		case tid == worker && now != was:
+			t.Errorf("the worker's slack went from %s to %s ns", was, now)
+		case tid != worker && now != strconv.Itoa(calmSlack):
+			t.Errorf("thread %d has %s ns, want %d", tid, now, calmSlack)
+		}
+		if after := slackOf(tid); after != "" && after != was {
+			t.Errorf("thread %d has %s ns behind the worker, had %s", tid, after, was)
+		}
+	}
+}
+
+func TestThreadsAreThoseOfTheProcess(t *testing.T) {
+	release, started := make(chan struct{}), make(chan int)
+	defer close(release)
+	mine := map[int]bool{}
+	for range 150 { // more than one read of the directory tells
+		go func() {
+			runtime.LockOSThread()
+			started <- unix.Gettid()
+			<-release
+		}()
+		mine[<-started] = true
+	}
+	for _, tid := range Threads(nil) {
+		if _, err := os.Stat("/proc/self/task/" + strconv.Itoa(tid)); err != nil && mine[tid] {
+			t.Error(err)
+		}
+		delete(mine, tid)
+	}
+	if len(mine) > 0 {
+		t.Errorf("%d threads are missing", len(mine))
+	}
+}
+
+// Only workers keep their policy while there are any, whoever made their threads,
+// and everybody has it back behind the last.
+func TestOthersAreCalmUntilTheLastWorkerEnds(t *testing.T) {
+	if a, err := unix.SchedGetAttr(0, 0); err != nil || a.Policy != unix.SCHED_NORMAL {
+		t.Skip("the tests were started under another scheduling policy")
+	}
+	enter, leave, ended := make(chan int), make(chan struct{}), make(chan struct{})
+	for range 2 {
+		go func() {
+			runtime.LockOSThread() // and never unlocks, as a worker
+			restore := calmOthers(true)
+			enter <- unix.Gettid()
+			<-leave
+			restore()
+			ended <- struct{}{}
+		}()
+	}
+	workers := []int{<-enter, <-enter}
+	for _, tid := range Threads(nil) {
+		a, err := unix.SchedGetAttr(tid, 0)
+		if err != nil {
+			continue
+		}
+		if want := slices.Contains(workers, tid); (a.Policy == unix.SCHED_NORMAL) != want {
+			t.Errorf("thread %d, worker %v: policy %d", tid, want, a.Policy)
+		}
+	}
+	leave <- struct{}{}
+	<-ended
+	if policies(unix.SCHED_BATCH) == 0 {
+		t.Error("nobody is calm although a worker is left")
+	}
+	leave <- struct{}{}
+	<-ended
+	if n := policies(unix.SCHED_BATCH); n > 0 {
+		t.Errorf("%d threads are still calm behind the last worker", n)
+	}
+}

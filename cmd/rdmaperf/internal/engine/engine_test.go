@@ -1,0 +1,144 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"pgregory.net/rapid"
+)
+
+// Every workload and operation that a stack declares gives the exact number of
+// operations, verified, on two QPs, busy, sleeping and between the two.
+func TestEveryOperationCountsExactly(t *testing.T) {
+	for name, e := range enginetest.StacksUnderTest {
+		client, _ := e(t)
+		caps := client.Caps()
+		for _, polling := range []string{engine.PollingBusy, engine.PollingAdaptive, engine.PollingEvent} {
+			t.Run(name+"/"+polling, func(t *testing.T) {
+				plan := enginetest.QuickPlan()
+				plan.Polling, plan.QPs, plan.Iterations, plan.WarmupIterations = polling, 2, 40, 10
+				for k := transports.KindSend; k < transports.KindCall; k++ {
+					if !caps.Kinds.Has(k) {
+						continue
+					}
+					sizes := []int{1, 64, 5000, 64 << 10}
+					if polling != engine.PollingBusy {
+						sizes = []int{64}
+					}
+					if engine.IsAtomic(k) {
+						sizes = []int{8}
+					}
+					for _, size := range sizes {
+						plan.Points = append(plan.Points, engine.Point{Workload: latency.Name, Op: k.String(), Size: size}, engine.Point{Workload: throughput.Name, Op: k.String(), Size: size})
+					}
+				}
+				results, err := enginetest.RunPoints(t, e, plan)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, r := range results {
+					if r.Operations != 80 || !r.Verified || r.Errors != 0 {
+						t.Errorf("%s: %d operations, verified %v, errors %d, want 80, true, 0", plan.Points[i], r.Operations, r.Verified, r.Errors)
+					}
+					if r.Workload == latency.Name && r.Latency.Count != 80 {
+						t.Errorf("%s: %d samples, want 80", plan.Points[i], r.Latency.Count)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A message above 16 MiB takes another window layout.
+func TestLargeMessages(t *testing.T) {
+	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: engine.LargeMessage + 1}, engine.Point{Workload: throughput.Name, Op: "write", Size: engine.LargeMessage + 1})
+	plan.Iterations = 5
+	results, err := enginetest.RunPoints(t, enginetest.MemEnds, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.Operations != 5 || !r.Verified {
+			t.Errorf("%s: %d operations, verified %v, want 5, true", r.Workload, r.Operations, r.Verified)
+		}
+	}
+}
+
+// Whatever the queue depths and the moderation, a stream does exactly what was
+// asked and its data stands where it belongs, phase after phase.
+func TestStreamsAreExactForAnyShape(t *testing.T) {
+	client, server := enginetest.SessionEnds(t, enginetest.MemEnds)
+	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)})
+	rapid.Check(t, func(rt *rapid.T) {
+		depth := rapid.IntRange(1, 70).Draw(rt, "depth")
+		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: rapid.SampledFrom([]string{"send", "write", "write_imm", "read"}).Draw(rt, "op"),
+			Size: rapid.SampledFrom([]int{1, 63, 64, 65, 700}).Draw(rt, "size")})
+		plan.Depth = depth
+		plan.Moderation = rapid.IntRange(0, depth).Draw(rt, "moderation")
+		plan.RecvDepth = rapid.IntRange(1, 90).Draw(rt, "receives")
+		plan.Iterations = rapid.Int64Range(1, 400).Draw(rt, "operations")
+		plan.WarmupIterations = rapid.Int64Range(0, 50).Draw(rt, "warm-up")
+		plan.QPs = rapid.IntRange(1, 3).Draw(rt, "qps")
+		plan.Threads = rapid.IntRange(1, plan.QPs).Draw(rt, "threads")
+		c, err := engine.Connect(t.Context(), addr, client, plan)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer c.Close()
+		r, err := enginetest.First(c.Run(t.Context(), 0))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if want := plan.Iterations * int64(plan.QPs); r.Operations != want || !r.Verified {
+			rt.Fatalf("%d operations, verified %v, want %d, true", r.Operations, r.Verified, want)
+		}
+	})
+}
+
+// Parameters must let a reader repeat the run.
+func TestParametersNameBothSides(t *testing.T) {
+	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "write", Size: 64}, engine.Point{Workload: throughput.Name, Op: "read", Size: 64},
+		engine.Point{Workload: throughput.Name, Op: "write", Size: 64}, engine.Point{Workload: throughput.Name, Op: "send", Size: 64})
+	results, err := enginetest.RunPoints(t, enginetest.MemEnds, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"arrival", "target", "seed", "recv_depth", "inline_bytes", "completion_every", "iterations", "client", "server", "gc"} {
+		for _, r := range results {
+			if _, ok := r.Parameters[key]; !ok {
+				t.Errorf("%s: no parameter %q", r.Workload, key)
+			}
+		}
+	}
+	for i, want := range []string{engine.ArrivalMemory + "/" + engine.TargetActive, engine.ArrivalCompletion + "/" + engine.TargetPassive,
+		engine.ArrivalMessage + "/" + engine.TargetPassive, engine.ArrivalMessage + "/" + engine.TargetActive} {
+		if got := fmt.Sprintf("%v/%v", results[i].Parameters["arrival"], results[i].Parameters["target"]); got != want {
+			t.Errorf("point %d: arrival/target = %s, want %s", i, got, want)
+		}
+	}
+	if r := results[0]; r.RoundTrip != "half" || r.LatencyCorrected == nil || r.CPU == nil || r.GC == nil {
+		t.Errorf("latency result lacks something: %+v", r)
+	}
+}
+
+// A duration is the length of the window: no hidden margin at either end.
+func TestDurationIsMeasuredInFull(t *testing.T) {
+	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64}, engine.Point{Workload: throughput.Name, Op: "write", Size: 64}, engine.Point{Workload: throughput.Name, Op: "read", Size: 64})
+	plan.Iterations, plan.Duration = 0, 60*time.Millisecond
+	plan.WarmupDuration = 20 * time.Millisecond
+	results, err := enginetest.RunPoints(t, enginetest.TcpEnds, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.DurationNs < int64(plan.Duration) || r.Operations == 0 || !r.Verified {
+			t.Errorf("%s %s: %d operations in %v, verified %v, want some in at least %v", r.Workload, r.Op, r.Operations, time.Duration(r.DurationNs), r.Verified, plan.Duration)
+		}
+	}
+}

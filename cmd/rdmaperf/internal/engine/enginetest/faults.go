@@ -1,0 +1,104 @@
+package enginetest
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// Fault wraps a transport and damages what its sessions do.
+type Fault struct {
+	transports.Transport
+	Post func(s transports.Session, ops []transports.Op) (int, error)
+	Poll func(s transports.Session, dst []transports.Done) (int, error)
+}
+
+type faultSession struct {
+	transports.Session
+	f *Fault
+}
+
+// Caps leave volleys out: they would pass the damage by.
+func (f *Fault) Caps() transports.Caps {
+	c := f.Transport.Caps()
+	c.Volleys = false
+	return c
+}
+
+func (f *Fault) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session, error) {
+	s, err := f.Transport.Dial(ctx, addr, hello, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return faultSession{s, f}, nil
+}
+
+func (s faultSession) Post(ops []transports.Op) (int, error) {
+	if s.f.Post != nil {
+		return s.f.Post(s.Session, ops)
+	}
+	return s.Session.Post(ops)
+}
+
+func (s faultSession) Poll(dst []transports.Done) (int, error) {
+	if s.f.Poll != nil {
+		return s.f.Poll(s.Session, dst)
+	}
+	return s.Session.Poll(dst)
+}
+
+// WithFault wraps the client's side of mem, where every Post is over when it
+// returns.
+func WithFault(f *Fault) Ends {
+	return func(t testing.TB) (transports.Stack, transports.Stack) {
+		client, server := SessionEnds(t, MemEnds)
+		f.Transport = client
+		return f, server
+	}
+}
+
+// FlipAfter damages byte at of every data operation from number n on: of the
+// source while it is sent, or of the sink when a read or atomic is done.
+func FlipAfter(n int64, at uint64) *Fault {
+	f := &Fault{}
+	var posted atomic.Int64
+	var sink atomic.Uint64
+	f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
+		for i := range ops {
+			op := &ops[i]
+			if op.Kind == transports.KindRecv || op.Len == 0 {
+				if k, err := s.Post(ops[i : i+1]); k == 0 {
+					return i, err
+				}
+				continue
+			}
+			bad := posted.Add(1) > n
+			where := op.Local + at
+			if bad && !engine.OneSided(op.Kind) {
+				s.Local()[where] ^= 0x10
+			}
+			k, err := s.Post(ops[i : i+1])
+			if bad && !engine.OneSided(op.Kind) {
+				s.Local()[where] ^= 0x10
+			}
+			if k == 0 {
+				return i, err
+			}
+			sink.Store(where)
+		}
+		return len(ops), nil
+	}
+	f.Poll = func(s transports.Session, dst []transports.Done) (int, error) {
+		k, err := s.Poll(dst)
+		for _, d := range dst[:k] {
+			if engine.OneSided(d.Kind) && posted.Load() > n {
+				s.Local()[sink.Load()] ^= 0x10
+			}
+		}
+		return k, err
+	}
+	return f
+}

@@ -1,0 +1,193 @@
+package engine_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// A single changed bit ends the run with exit code 4 and the byte's place,
+// whichever way it travelled.
+func TestOneChangedBitIsFound(t *testing.T) {
+	for _, w := range []string{latency.Name, throughput.Name} {
+		for k := transports.KindSend; k < transports.KindCall; k++ {
+			t.Run(w+"/"+k.String(), func(t *testing.T) {
+				size, at := 200, 137
+				if engine.IsAtomic(k) {
+					size, at = 8, 0
+				}
+				plan := enginetest.QuickPlan(engine.Point{Workload: w, Op: k.String(), Size: size})
+				plan.WarmupIterations = 5
+				results, err := enginetest.RunPoints(t, enginetest.WithFault(enginetest.FlipAfter(150, uint64(at))), plan)
+				var bad *engine.CorruptionError
+				if reports.Code(err) != reports.ExitCorruption || !errors.As(err, &bad) {
+					t.Fatalf("error %v (exit %d), want a corruption and exit 4", err, reports.Code(err))
+				}
+				if bad.Offset != at || bad.Want^bad.Got != 0x10 {
+					t.Errorf("%v: want byte %d with bit 4 changed", bad, at)
+				}
+				if len(results) != 1 || results[0].Verified || results[0].Errors != 1 {
+					t.Errorf("result %+v, want one with an error and unverified", results)
+				}
+			})
+		}
+	}
+}
+
+// With --no-verify nothing is compared, and the result says so.
+func TestNoVerifyComparesNothing(t *testing.T) {
+	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 200}, engine.Point{Workload: throughput.Name, Op: "write", Size: 200})
+	plan.Verify = false
+	results, err := enginetest.RunPoints(t, enginetest.WithFault(enginetest.FlipAfter(0, 1)), plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.Verified {
+			t.Errorf("%s: verified, want not", r.Workload)
+		}
+	}
+}
+
+// Data in the wrong place, and data that never came, are corruptions too.
+func TestMisplacedAndLostDataIsFound(t *testing.T) {
+	redirect := func(change func(op *transports.Op)) *enginetest.Fault {
+		f := &enginetest.Fault{}
+		f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
+			changed := append([]transports.Op(nil), ops...)
+			for i := range changed {
+				if changed[i].Kind == transports.KindWrite {
+					change(&changed[i])
+				}
+			}
+			return s.Post(changed)
+		}
+		return f
+	}
+	for name, f := range map[string]*enginetest.Fault{
+		"wrong source":             redirect(func(op *transports.Op) { op.Local = 0 }),
+		"one byte off":             redirect(func(op *transports.Op) { op.Remote++ }),
+		"length cut":               redirect(func(op *transports.Op) { op.Len-- }),
+		"never written":            redirect(func(op *transports.Op) { op.Len = 0 }),
+		"written behind the slots": redirect(func(op *transports.Op) { op.Len++ }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := enginetest.RunPoints(t, enginetest.WithFault(f), enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "write", Size: 100}))
+			if reports.Code(err) != reports.ExitCorruption {
+				t.Errorf("error %v, want a corruption", err)
+			}
+		})
+	}
+}
+
+// A write that is lost late leaves the number of the write before it.
+func TestLateLossIsFoundByTheNumber(t *testing.T) {
+	var posted int64
+	f := &enginetest.Fault{}
+	f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
+		changed := append([]transports.Op(nil), ops...)
+		for i := range changed {
+			if changed[i].Kind == transports.KindWrite {
+				if posted++; posted > 200 {
+					changed[i].Len = 0
+				}
+			}
+		}
+		return s.Post(changed)
+	}
+	results, err := enginetest.RunPoints(t, enginetest.WithFault(f), enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "write", Size: 100}))
+	if reports.Code(err) != reports.ExitCorruption || !strings.Contains(fmt.Sprint(err), "number of message") {
+		t.Errorf("error %v, want a corruption of a number", err)
+	}
+	if len(results) == 1 && results[0].Verified {
+		t.Error("the result claims to be verified")
+	}
+}
+
+// A transport that loses messages costs the timeout, not a hang.
+func TestLostMessagesEndInTime(t *testing.T) {
+	for _, pt := range []engine.Point{{Workload: latency.Name, Op: "send", Size: 64}, {Workload: latency.Name, Op: "write", Size: 64}, {Workload: throughput.Name, Op: "send", Size: 64}} {
+		t.Run((&engine.Plan{Workloads: enginetest.Table}).Describe(pt), func(t *testing.T) {
+			var posted int64
+			f := &enginetest.Fault{}
+			f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
+				for i := range ops {
+					if ops[i].Kind != transports.KindRecv {
+						if posted++; posted > 100 {
+							continue // taken, and gone
+						}
+					}
+					if k, err := s.Post(ops[i : i+1]); k == 0 {
+						return i, err
+					}
+				}
+				return len(ops), nil
+			}
+			plan := enginetest.QuickPlan(pt)
+			plan.Timeout = time.Second // a busy machine stands still for longer than 200 ms
+			begun := time.Now()
+			results, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan)
+			if reports.Code(err) != reports.ExitPeer || !errors.Is(err, engine.ErrStalled) {
+				t.Errorf("error %v (exit %d), want no progress and exit 5", err, reports.Code(err))
+			}
+			if d := time.Since(begun); d > 10*time.Second {
+				t.Errorf("took %v", d)
+			}
+			if pt.Workload == latency.Name && (len(results) != 1 || results[0].Operations != 100) {
+				t.Errorf("result %+v, want the 100 samples before the loss", results)
+			}
+		})
+	}
+}
+
+// A session that breaks is an error with the completion's own words.
+func TestFailedCompletionIsTold(t *testing.T) {
+	f := &enginetest.Fault{}
+	f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
+		changed := append([]transports.Op(nil), ops...)
+		for i := range changed {
+			if changed[i].Kind == transports.KindWrite {
+				changed[i].Local = uint64(len(s.Local())) // outside the window
+			}
+		}
+		return s.Post(changed)
+	}
+	_, err := enginetest.RunPoints(t, enginetest.WithFault(f), enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "write", Size: 64}))
+	if err == nil || !strings.Contains(err.Error(), "qp 0") || !strings.Contains(err.Error(), "write") {
+		t.Errorf("error %v, want one that names the QP and the operation", err)
+	}
+}
+
+// Credits that cannot be are refused: believing them would overrun the peer's
+// receives, or wait for ever.
+func TestImpossibleCreditsAreRefused(t *testing.T) {
+	for name, value := range map[string]uint64{"too many": 1 << 40, "no progress": 0} {
+		t.Run(name, func(t *testing.T) {
+			f := &enginetest.Fault{}
+			f.Poll = func(s transports.Session, dst []transports.Done) (int, error) {
+				k, err := s.Poll(dst)
+				for _, d := range dst[:k] {
+					if d.Kind == transports.KindRecv {
+						at := len(s.Local()) - (engine.CtlSlots-int(d.Slot))*engine.CtlSize
+						binary.LittleEndian.PutUint64(s.Local()[at:], value)
+					}
+				}
+				return k, err
+			}
+			_, err := enginetest.RunPoints(t, enginetest.WithFault(f), enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "send", Size: 64}))
+			if reports.Code(err) != reports.ExitPeer || !strings.Contains(err.Error(), "credit") {
+				t.Errorf("error %v, want one about credits and exit 5", err)
+			}
+		})
+	}
+}

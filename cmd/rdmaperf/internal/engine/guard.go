@@ -1,0 +1,267 @@
+package engine
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// What strangers may cost a server. Connections that have not said who they are share few
+// places, of which the longest silent gives way to a newcomer; clients that were accepted
+// give way, between two points, to one from an address that has fewer. All of them
+// together live within one budget of memory and threads.
+
+const (
+	// IdleGrace is how long an accepted client may be silent between two points before it
+	// gives way to any newcomer when no place is left. Arbitrary: side by side, one stack
+	// waits while others are measured.
+	IdleGrace = time.Minute
+
+	// Costs of what a point makes a server hold, beside windows. Of a queue place: a work
+	// request and what the stack keeps of it, as 256 QPs of 2 x 16300 places took 1 GB; of a
+	// QP: its buffers. Rounded up.
+	placeCost  = 128
+	qpCost     = 64 << 10
+	threadCost = 256 << 10
+
+	// DefaultMaxThreads is of all clients together. Arbitrary.
+	DefaultMaxThreads = 1024
+
+	nonceLen   = 16
+	LongestSay = 512 // bytes of an error that go to a peer or into the log
+)
+
+// guard is the state of a Server that bounds strangers.
+type guard struct {
+	mu       sync.Mutex
+	Visitors map[*Visitor]struct{}
+	Memory   int64 // held by points
+	Threads  int
+}
+
+// Visitor is a connection that a server serves.
+type Visitor struct {
+	conn     net.Conn
+	Addr     netip.Addr
+	Accepted bool      // it said a plan
+	Idle     time.Time // since when it has been waited for; zero: it is being served
+}
+
+func addrOf(conn net.Conn) netip.Addr {
+	if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
+		return a.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}
+
+// allowed tells whether somebody at this address may come. Without a list everybody may.
+func (s *Server) allowed(addr netip.Addr) bool {
+	for _, p := range s.Allow {
+		if p.Contains(addr.Unmap()) {
+			return true
+		}
+	}
+	return len(s.Allow) == 0
+}
+
+// Enter takes a connection in, for which the longest silent one that has not said a plan
+// may have to go: of the address that has most of them.
+func (s *Server) Enter(conn net.Conn) *Visitor {
+	c := &Visitor{conn: conn, Addr: addrOf(conn), Idle: time.Now()}
+	s.Guard.mu.Lock()
+	defer s.Guard.mu.Unlock()
+	if s.Guard.Visitors == nil {
+		s.Guard.Visitors = map[*Visitor]struct{}{}
+	}
+	if victim, n := s.Guard.longestSilent(false); n >= MaxRefusals {
+		victim.conn.Close() // its goroutine ends with it
+		delete(s.Guard.Visitors, victim)
+	}
+	s.Guard.Visitors[c] = struct{}{}
+	return c
+}
+
+// leave forgets a connection.
+func (s *Server) leave(c *Visitor) {
+	s.Guard.mu.Lock()
+	delete(s.Guard.Visitors, c)
+	s.Guard.mu.Unlock()
+}
+
+// longestSilent is who has been silent longest, among those that said a plan or those that
+// did not, of the address that has most of them; and how many there are in all.
+func (g *guard) longestSilent(accepted bool) (victim *Visitor, all int) {
+	of := map[netip.Addr]int{}
+	for c := range g.Visitors {
+		if c.Accepted == accepted {
+			of[c.Addr]++
+			all++
+		}
+	}
+	for c := range g.Visitors {
+		switch {
+		case c.Accepted != accepted || c.Idle.IsZero():
+		case victim == nil, of[c.Addr] > of[victim.Addr], of[c.Addr] == of[victim.Addr] && c.Idle.Before(victim.Idle):
+			victim = c
+		}
+	}
+	return victim, all
+}
+
+// Admit makes a client of a visitor. Where all places are taken, the longest silent of the
+// address with most clients gives way to an address with fewer, or after IdleGrace.
+func (s *Server) Admit(c *Visitor) error {
+	s.Guard.mu.Lock()
+	defer s.Guard.mu.Unlock()
+	if _, there := s.Guard.Visitors[c]; !there && s.Guard.Visitors != nil {
+		return net.ErrClosed
+	}
+	victim, n := s.Guard.longestSilent(true)
+	if n >= s.maxClients() {
+		mine, its := 0, 0
+		for o := range s.Guard.Visitors {
+			if o.Accepted && o.Addr == c.Addr {
+				mine++
+			}
+			if o.Accepted && victim != nil && o.Addr == victim.Addr {
+				its++
+			}
+		}
+		if victim == nil || mine+1 >= its && time.Since(victim.Idle) < IdleGrace {
+			return PeerError("accept client", fmt.Errorf("busy: %d clients are being served; try again in %v", n, busyFor), "again later, or serve --max-clients")
+		}
+		s.log().Warn("a silent client gives way", "client", victim.conn.RemoteAddr().String(), "silent", time.Since(victim.Idle).Round(time.Second))
+		victim.conn.Close()
+		delete(s.Guard.Visitors, victim)
+	}
+	c.Accepted, c.Idle = true, time.Time{}
+	return nil
+}
+
+// busyFor is when to come again. Arbitrary: a default run has points of a second.
+const busyFor = 10 * time.Second
+
+// waiting marks whether a client is being waited for.
+func (s *Server) waiting(c *Visitor, now bool) {
+	if c == nil {
+		return
+	}
+	s.Guard.mu.Lock()
+	if c.Idle = (time.Time{}); now {
+		c.Idle = time.Now()
+	}
+	s.Guard.mu.Unlock()
+}
+
+// Reserve holds a point against what all clients together may have, before anything is
+// allocated. release gives it back.
+func (s *Server) Reserve(sh *Shape) (release func(), err error) {
+	windows, threads := sh.TotalWindow(), sh.SideThreads(SideServer)
+	queues := int64(sh.QPs) * (qpCost + placeCost*int64(sh.Depth+sh.RecvDepth))
+	need := windows + queues + int64(threads)*threadCost
+	limit, most := s.MaxMemory, s.MaxThreads
+	if limit == 0 {
+		limit = s.maxWindow()
+	}
+	if most == 0 {
+		most = DefaultMaxThreads
+	}
+	refuse := func(what, hint string) error {
+		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + sh.String(), Err: errors.New(what), Hint: hint}
+	}
+	s.Guard.mu.Lock()
+	defer s.Guard.mu.Unlock()
+	switch {
+	case need > limit-s.Guard.Memory:
+		return nil, refuse(fmt.Sprintf("it needs %d bytes on the server (windows %d, queues %d, threads %d), of which its --max-memory leaves %d", need, windows, queues,
+			int64(threads)*threadCost, max(limit-s.Guard.Memory, 0)), "a smaller --size, --tx-depth, --rx-depth or --qp, or serve with a larger --max-memory")
+	case threads > most-s.Guard.Threads:
+		return nil, refuse(fmt.Sprintf("it needs %d threads on the server, of which its --max-threads leaves %d", threads, max(most-s.Guard.Threads, 0)),
+			"fewer --threads or --qp, or serve with more --max-threads")
+	}
+	s.Guard.Memory += need
+	s.Guard.Threads += threads
+	return func() {
+		s.Guard.mu.Lock()
+		s.Guard.Memory -= need
+		s.Guard.Threads -= threads
+		s.Guard.mu.Unlock()
+	}, nil
+}
+
+// A shared token proves that a client may come, by a challenge: it never crosses the
+// network. What the sides send is HMAC-SHA256 (RFC 2104) under the token of the other's
+// nonce and of what it is for.
+
+func proof(token, nonce []byte, purpose string) []byte {
+	h := hmac.New(sha256.New, token)
+	h.Write([]byte(purpose))
+	h.Write(nonce)
+	return h.Sum(nil)
+}
+
+// SessionToken is what a data connection shows: the point's own number, or what only who
+// knows the shared token makes of it.
+func SessionToken(shared, number []byte) []byte {
+	if len(shared) == 0 {
+		return number
+	}
+	return proof(shared, number, "rdmaperf data")[:TokenLen]
+}
+
+// challenge lets a client prove that it knows the token, before anything else of what it
+// said is looked at.
+func (c *ServedClient) challenge(ctx context.Context) error {
+	if len(c.Server.Token) == 0 {
+		return nil
+	}
+	nonce := make([]byte, nonceLen)
+	rand.Read(nonce) // never fails (crypto/rand)
+	if err := c.Ctl.Send(ReplyWait, &Message{Magic: ControlMagic, Version: ControlVersion, Type: msgChallenge, Proof: nonce}); err != nil {
+		return err
+	}
+	m, err := c.Ctl.receive(ctx, FirstLineWait)
+	if err != nil {
+		return PeerError("read proof", err, "")
+	}
+	if m.Type != msgProof || !hmac.Equal(m.Proof, proof(c.Server.Token, nonce, "rdmaperf control")) {
+		return PeerError("accept client", errors.New("the token is another one"), "--token-file of the server")
+	}
+	return nil
+}
+
+// answer proves to a server that asks that this client knows the token.
+func (c *Client) answer(ctx context.Context, m *Message) (*Message, error) {
+	if len(c.Plan.Token) == 0 {
+		return nil, PeerError("greet "+c.Ctl.peer, errors.New("the server wants a token"), "--token-file FILE, or RDMAPERF_TOKEN in the environment")
+	}
+	if err := c.Ctl.Send(c.Plan.Timeout, &Message{Type: msgProof, Proof: proof(c.Plan.Token, m.Proof, "rdmaperf control")}); err != nil {
+		return nil, err
+	}
+	return c.Ctl.receive(ctx, c.Plan.Timeout)
+}
+
+// short is a text of a stranger's making, bounded.
+func short(s string) string {
+	if len(s) > LongestSay {
+		return s[:LongestSay] + "…"
+	}
+	return s
+}
+
+// Clients is how many clients are being served.
+func (s *Server) Clients() int {
+	s.Guard.mu.Lock()
+	defer s.Guard.mu.Unlock()
+	_, n := s.Guard.longestSilent(true)
+	return n
+}

@@ -1,0 +1,183 @@
+package engine_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// guarded serves mem on loopback.
+func guarded(t *testing.T, s *engine.Server) (addr string, connect func(token string) error) {
+	t.Helper()
+	addr, tr := enginetest.MemServer(t, s)
+	return addr, func(token string) error {
+		plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64})
+		plan.Timeout, plan.Token = 5*time.Second, []byte(token)
+		c, err := engine.Connect(context.Background(), addr, tr, plan)
+		if err == nil {
+			_, err = c.Run(context.Background(), 0)
+			c.Close()
+		}
+		return err
+	}
+}
+
+func TestStrangersWithoutTheTokenLearnNothing(t *testing.T) {
+	addr, connect := guarded(t, &engine.Server{Workloads: enginetest.Table, Token: []byte("open sesame"), Environment: func() reports.Environment { return reports.Environment{Hostname: "secret7"} }})
+	if err := connect("open sesame"); err != nil {
+		t.Errorf("with the token: %v", err)
+	}
+	for _, token := range []string{"", "open sesam", "open sesame!"} {
+		if err := connect(token); reports.Code(err) != reports.ExitPeer || !strings.Contains(err.Error(), "token") || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("token %q: %v, want a refusal that does not tell it", token, err)
+		}
+	}
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	io.WriteString(conn, planLine(t, nil)+`{"type":"proof","proof":"AAAA"}`+"\n")
+	said, _ := io.ReadAll(conn)
+	if strings.Contains(string(said), "secret7") || !strings.Contains(string(said), "the token is another one") {
+		t.Errorf("a stranger hears %q", said)
+	}
+}
+
+// Data connections need the token, too: the number on the control channel is not enough.
+func TestDataConnectionsNeedTheToken(t *testing.T) {
+	number := []byte("12345678")
+	if string(engine.SessionToken(nil, number)) != string(number) {
+		t.Error("without a token the number changes")
+	}
+	got := engine.SessionToken([]byte("x"), number)
+	if len(got) != engine.TokenLen || string(got) == string(number) || string(got) == string(engine.SessionToken([]byte("y"), number)) {
+		t.Errorf("%x does not depend on the token", got)
+	}
+}
+
+func TestOnlyAllowedAddressesAreServed(t *testing.T) {
+	_, connect := guarded(t, &engine.Server{Workloads: enginetest.Table, Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
+	if err := connect(""); reports.Code(err) != reports.ExitPeer {
+		t.Errorf("from another network: %v", err)
+	}
+	_, connect = guarded(t, &engine.Server{Workloads: enginetest.Table, Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("127.0.0.0/8")}})
+	if err := connect(""); err != nil {
+		t.Errorf("from an allowed network: %v", err)
+	}
+}
+
+// Connections that say nothing give way: a good client is served beside twice as many as
+// there are places for.
+func TestSilentConnectionsGiveWay(t *testing.T) {
+	addr, connect := guarded(t, &engine.Server{Workloads: enginetest.Table})
+	for range 2 * engine.MaxRefusals {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	begun := time.Now()
+	if err := connect(""); err != nil || time.Since(begun) > engine.FirstLineWait {
+		t.Errorf("a good client: %v after %v", err, time.Since(begun))
+	}
+}
+
+// With all places taken by silent clients of one address, another address gets one, and
+// the same address does before long silence.
+func TestIdleClientsGiveWay(t *testing.T) {
+	s := &engine.Server{MaxClients: 2}
+	take := func(addr string, idle time.Duration) (*engine.Visitor, error) {
+		near, _ := net.Pipe()
+		v := s.Enter(near)
+		v.Addr = netip.MustParseAddr(addr)
+		err := s.Admit(v)
+		v.Idle = time.Now().Add(-idle)
+		return v, err
+	}
+	if _, err := take("192.0.2.1", time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := take("192.0.2.1", 2*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := take("192.0.2.1", 0); err == nil || !strings.Contains(err.Error(), "try again in") {
+		t.Errorf("a third of the same address: %v, want busy", err)
+	}
+	if _, err := take("192.0.2.2", time.Second); err != nil {
+		t.Errorf("another address: %v", err)
+	}
+	if _, err := take("192.0.2.3", 0); err == nil {
+		t.Error("a third address throws out one of two that have one place each")
+	}
+	for v := range s.Guard.Visitors {
+		if v.Accepted {
+			v.Idle = time.Now().Add(-2 * engine.IdleGrace)
+		}
+	}
+	if _, err := take("192.0.2.3", 0); err != nil {
+		t.Errorf("after long silence: %v", err)
+	}
+}
+
+// Queues and threads count, not windows alone, and all clients share one budget.
+func TestABudgetBoundsWhatPointsHold(t *testing.T) {
+	s := &engine.Server{MaxMemory: 16 << 20}
+	_, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
+	shape := func(qps, depth, recvDepth int) *engine.Shape {
+		sh, err := engine.NewShape(&engine.Plan{Workloads: enginetest.Table, QPs: qps, Threads: 1, Depth: depth, RecvDepth: recvDepth, Polling: engine.PollingBusy, Timeout: time.Second, Duration: time.Second},
+			engine.Point{Workload: throughput.Name, Op: "write", Size: 1}, tr.Caps(), tr.Caps())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sh
+	}
+	hostile := shape(256, 8000, 8000)
+	if _, err := s.Reserve(hostile); reports.Code(err) != reports.ExitUsage || !strings.Contains(err.Error(), "queues") || !strings.Contains(err.Error(), "--max-memory") {
+		t.Errorf("256 QPs of depth 8000: %v", err)
+	}
+	small := shape(8, 8000, 100)
+	release, err := s.Reserve(small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Reserve(small); err == nil {
+		t.Error("two of them fit")
+	}
+	release()
+	if release, err = s.Reserve(small); err != nil {
+		t.Errorf("what was given back is not there: %v", err)
+	} else {
+		release()
+	}
+	if s.Guard.Memory != 0 || s.Guard.Threads != 0 {
+		t.Errorf("%d bytes and %d threads are still held", s.Guard.Memory, s.Guard.Threads)
+	}
+}
+
+func TestErrorsOfStrangersAreShort(t *testing.T) {
+	addr, _ := guarded(t, &engine.Server{Workloads: enginetest.Table})
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	io.WriteString(conn, (planLine(t, func(m *engine.Message) { m.Plan.Transport = strings.Repeat("x", 900_000) })))
+	said, _ := io.ReadAll(conn)
+	if len(said) == 0 || len(said) > 4*engine.LongestSay {
+		t.Errorf("%d bytes come back, want a short reason", len(said))
+	}
+}

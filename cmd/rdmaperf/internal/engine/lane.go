@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// Lane is one session of a point as every loop needs it. It belongs to one worker;
+// between phases to the goroutine that prepares them. A loop has more beside it, in a
+// type of its own that has a copy of the lane: nothing here changes but pair.
+type Lane struct {
+	S     transports.Session
+	Sh    *Shape
+	Index int
+	Mem   []byte // the local window
+
+	// Out of the shape, which spells them: the loops need them at once.
+	Kind  transports.Kind
+	Flags transports.OpFlags
+
+	Pair [2]transports.Op // operations under construction
+}
+
+// NewLane takes a session whose window has the shape's size.
+func NewLane(s transports.Session, sh *Shape, index int) *Lane {
+	return &Lane{S: s, Sh: sh, Index: index, Mem: s.Local(), Kind: sh.Kind(), Flags: sh.Flags()}
+}
+
+// CtlRecv is the receive for one small message of a loop's own, such as a credit.
+func (l *Lane) CtlRecv(i int) transports.Op {
+	return transports.Op{Kind: transports.KindRecv, Local: uint64(l.Sh.CtlRx(i)), Len: CtlSize, Slot: uint32(i)}
+}
+
+// ClearSlots empties the destinations before a phase.
+func (l *Lane) ClearSlots() { clear(l.Mem[l.Sh.RxOff():l.Sh.dataEnd()]) }
+
+// PostAll posts receives before the first phase, when all queues are empty.
+func (l *Lane) PostAll(ops []transports.Op) error {
+	n, err := l.S.Post(ops)
+	if n == len(ops) {
+		return nil
+	}
+	return Failed("post receives", fmt.Errorf("qp %d: %d of %d: %w", l.Index, n, len(ops), err))
+}

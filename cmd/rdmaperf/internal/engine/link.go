@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// Link is what both sides of a run of a workload's own tell each other beside the data
+// path: JSON values of at most 1 MiB, in order, over the control channel. It belongs to
+// one goroutine.
+type Link struct {
+	ctl   *Control
+	limit time.Duration // of one wait
+	where string        // the point in words, for messages
+	side  string        // whose end it is
+	host  string        // of the other side, to dial
+
+	ended  bool         // the client said that its run ended
+	closes bool         // the connection is the link's own
+	stop   func() error // ends the process behind it; nil: it is not the link's own
+}
+
+// Send sends a value of any type that JSON can hold.
+func (l *Link) Send(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("send %T: %w", v, err)
+	}
+	if err := l.ctl.Send(ReplyWait, &Message{Type: msgData, Data: b}); err != nil {
+		return PeerError(l.where, lossCause(err), "the log of the other side")
+	}
+	return nil
+}
+
+// Receive waits for a value, into what v points to. On the server it is io.EOF when the
+// client's run ended.
+func (l *Link) Receive(ctx context.Context, v any) error {
+	if l.ended {
+		return io.EOF
+	}
+	m, err := l.ctl.receive(ctx, l.limit)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return PeerError(l.where, lossCause(err), "the log of the other side")
+	case m.Type == MsgError && m.Error != nil && l.side == SideClient:
+		return m.Error.AsError(l.ctl.peer)
+	case m.Type == MsgEnd && l.side == SideServer:
+		l.ended = true
+		return io.EOF
+	case m.Type != msgData:
+		return PeerError(l.where, outOfTurn(m, msgData), "")
+	}
+	if err := json.Unmarshal(m.Data, v); err != nil {
+		return PeerError(l.where, fmt.Errorf("%w: %v", ErrLine, err), "the same rdmaperf version on both sides")
+	}
+	return nil
+}
+
+// Host is the address of the other side of the link, to dial what it listens on; "" where
+// both are in one process.
+func (l *Link) Host() string { return l.host }
+
+// end tells the server that the run ended, and unless something failed, waits until it
+// is through with the point.
+func (l *Link) end(ctx context.Context, well bool) (err error) {
+	if well {
+		if err = l.ctl.Send(ReplyWait, &Message{Type: MsgEnd}); err == nil {
+			var m *Message
+			if m, err = l.ctl.receive(ctx, l.limit); err == nil && m.Type == MsgError && m.Error != nil {
+				err = m.Error.AsError(l.ctl.peer)
+			} else if err == nil && m.Type != MsgEnded {
+				err = outOfTurn(m, MsgEnded)
+			}
+		}
+	}
+	if l.closes {
+		err = errors.Join(err, l.ctl.close())
+	}
+	if l.stop != nil {
+		err = errors.Join(err, l.stop())
+	}
+	return err
+}
+
+// beginOwn makes the server at the other end serve a point.
+func (c *Client) beginOwn(ctl *Control, pt Point, limit time.Duration, host string) (*Link, error) {
+	l := &Link{ctl: ctl, limit: limit, where: c.Plan.Describe(pt), side: SideClient, host: host}
+	if err := ctl.Send(c.Plan.Timeout, &Message{Type: msgOwn, Own: &pt}); err != nil {
+		return nil, PeerError(l.where, lossCause(err), "the server's log")
+	}
+	return l, nil
+}
+
+// another connects to one more server.
+func (c *Client) another(ctx context.Context, r *OwnRun) (*Link, error) {
+	if c.More == nil || r.Peer == nil {
+		return nil, Failed(c.Plan.Describe(r.Point), errors.New("no further server can be started"))
+	}
+	addr, stop, err := c.More(ctx)
+	if err != nil {
+		return nil, err
+	}
+	fail := func(err error) (*Link, error) {
+		if stop != nil {
+			err = errors.Join(err, stop())
+		}
+		return nil, err
+	}
+	o, err := Connect(ctx, addr, c.Tr, c.Plan)
+	if err != nil {
+		return fail(err)
+	}
+	l, err := c.beginOwn(o.Ctl, r.Point, r.Peer.limit, o.host)
+	if err != nil {
+		return fail(errors.Join(err, o.Close()))
+	}
+	l.closes, l.stop = true, stop
+	return l, nil
+}
+
+// ownPoint serves a point whose workload has a run of its own.
+func (c *ServedClient) ownPoint(pt Point) error {
+	w := c.Server.Workloads.Of(pt)
+	if w == nil || w.Own == nil || w.Own.Serve == nil {
+		return PeerError("check point", fmt.Errorf("the workload %q has no side here", pt.Workload), "the same rdmaperf version on both sides")
+	}
+	if err := pt.Validate(w); err != nil {
+		return Failed("check point", err)
+	}
+	limit := c.Plan.ownLimit(pt)
+	ctx, cancel := context.WithTimeoutCause(c.Ctl.Alive, limit, fmt.Errorf("not done within %v", limit))
+	defer cancel()
+	host, _, _ := net.SplitHostPort(c.Ctl.peer)
+	l := &Link{ctl: c.Ctl, limit: limit, where: c.Plan.Describe(pt), side: SideServer, host: host}
+	s := &OwnServe{Plan: &c.Plan, Point: pt, Stack: c.Tr, Open: Opener{c.Server.Open, c.Server.Device}, Peer: l, Host: c.Host}
+	err := w.Own.Serve(ctx, s)
+	if errors.Is(err, io.EOF) {
+		err = nil // the end of the client's run is what it is to return at
+	}
+	for err == nil && !l.ended { // it may be through before the client is
+		err = l.Receive(ctx, new(json.RawMessage))
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return c.Ctl.Send(ReplyWait, &Message{Type: MsgEnded})
+}

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// Live lets somebody watch a window while it is measured. The workers share what their
+// series have anyway: a slot that is finished is announced by one store, once an
+// interval, and never written to again before liveSlots more of them are. Where no
+// series was asked for, they keep a short one that forgets. Safe for concurrent use.
+type Live struct {
+	every time.Duration
+
+	mu    sync.Mutex
+	parts []*Series // of the window that is measured
+	read  int64     // slots that Next gave
+}
+
+// liveSlots is how many finished slots a forgetting series has at least, which is how late a
+// reader may come, in intervals. Arbitrary.
+const liveSlots = 16
+
+// NewLive watches by intervals of this length, where the plan has none of its own.
+func NewLive(every time.Duration) *Live { return &Live{every: every} }
+
+// Watch has l follow the windows of the points to come; nil ends that. Without a plan's
+// Interval each sample costs one comparison and two additions more than unwatched.
+func (c *Client) Watch(l *Live) { c.Live = l }
+
+// Ring is a series that keeps the last slots alone.
+func (l *Live) Ring() *Series {
+	s := &Series{every: int64(l.every), slots: make([]seriesSlot, liveSlots+2), Ring: true}
+	clear(s.slots)
+	return s
+}
+
+// Begin follows the series of a window. A nil Live follows nothing.
+func (l *Live) Begin(parts []*Series) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	l.parts, l.read = parts, 0
+	l.mu.Unlock()
+}
+
+// Next is the next finished interval of the window that is measured, all workers
+// together; false: none is finished.
+func (l *Live) Next() (p reports.SeriesPoint, every time.Duration, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.parts) == 0 {
+		return p, 0, false
+	}
+	first := l.parts[0]
+	finished, latest := first.finished.Load(), first.finished.Load()
+	for _, s := range l.parts[1:] {
+		finished, latest = min(finished, s.finished.Load()), max(latest, s.finished.Load())
+	}
+	if first.Ring && latest-l.read > liveSlots {
+		l.read = min(latest-1, finished) // came too late: what is older is being written again
+	}
+	if l.read >= finished {
+		return p, 0, false
+	}
+	var sum seriesSlot
+	for _, s := range l.parts {
+		sum.add(&s.slots[l.read%int64(len(s.slots))])
+	}
+	p = reports.SeriesPoint{OffsetNs: l.read * first.every, Operations: sum.ops, P50: sum.quantile(500), P99: sum.quantile(990), Max: float64(sum.max)}
+	l.read++
+	return p, time.Duration(first.every), true
+}

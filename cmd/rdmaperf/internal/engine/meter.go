@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// Usage is what the process and its helpers used up to now, or between two readings.
+type Usage struct {
+	CPU         time.Duration
+	machine     time.Duration // of everything on this machine
+	Collections int64
+	Allocations int64
+}
+
+// ReadUsage stops the world for a moment (runtime.ReadMemStats): outside windows
+// only.
+func ReadUsage() Usage {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	var ru unix.Rusage
+	unix.Getrusage(unix.RUSAGE_SELF, &ru) // cannot fail with these arguments (getrusage(2))
+	return Usage{
+		CPU:         time.Duration(ru.Utime.Nano()+ru.Stime.Nano()) + transports.HelperCPU(),
+		machine:     readMachine(),
+		Collections: int64(m.NumGC),
+		Allocations: int64(m.Mallocs),
+	}
+}
+
+func (u Usage) Minus(v Usage) Usage {
+	return Usage{u.CPU - v.CPU, u.machine - v.machine, u.Collections - v.Collections, u.Allocations - v.Allocations}
+}
+
+// gcMemoryLimit lets the collector run again before a window without collection
+// could exhaust a small machine. Arbitrary; the engine itself allocates a few MiB.
+const gcMemoryLimit = 1 << 30
+
+// collector holds the garbage collector off while at least one window is open.
+var collector struct {
+	sync.Mutex
+	windows int
+	percent int
+	limit   int64
+}
+
+// HoldCollector collects once and then holds the collector off until release.
+func HoldCollector() (release func()) {
+	runtime.GC()
+	collector.Lock()
+	defer collector.Unlock()
+	if collector.windows++; collector.windows == 1 {
+		collector.limit = debug.SetMemoryLimit(-1)
+		debug.SetMemoryLimit(min(gcMemoryLimit, collector.limit))
+		collector.percent = debug.SetGCPercent(-1)
+	}
+	return sync.OnceFunc(func() {
+		collector.Lock()
+		defer collector.Unlock()
+		if collector.windows--; collector.windows == 0 {
+			debug.SetGCPercent(collector.percent)
+			debug.SetMemoryLimit(collector.limit)
+		}
+	})
+}
+
+// procs keeps GOMAXPROCS above the number of spinning workers: with every P
+// taken by a spinner, the control channel would wait for a preemption.
+var procs struct {
+	sync.Mutex
+	workers int
+	base    int // GOMAXPROCS before the first reservation
+}
+
+func ReserveProcs(workers int) {
+	procs.Lock()
+	defer procs.Unlock()
+	if procs.workers == 0 {
+		procs.base = runtime.GOMAXPROCS(0)
+	}
+	procs.workers += workers
+	if need := procs.workers + 1; runtime.GOMAXPROCS(0) < need {
+		runtime.GOMAXPROCS(need)
+	}
+}
+
+func ReleaseProcs(workers int) {
+	procs.Lock()
+	defer procs.Unlock()
+	if procs.workers -= workers; procs.workers == 0 && runtime.GOMAXPROCS(0) != procs.base {
+		runtime.GOMAXPROCS(procs.base)
+	}
+}

@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Plan.Nice besides a nice value of its own. A nice value below zero is a privilege, and
+// workers need none.
+const (
+	NiceAuto = 0  // MostNice where the kernel is the device, else as the process
+	NiceNone = -1 // as the process
+)
+
+// MostNice is the nice value (setpriority(2)) of a thread that takes what nobody else
+// wants: beside one of the kernel's, 15 in 1039 parts of a CPU.
+const MostNice = 19
+
+// niceOf is the nice value of the workers of a point, 0 to leave it.
+//
+// A thread that polls a device which is the kernel itself competes with its threads for
+// the CPU: siw's transmitter, or ksoftirqd where softirqs take long. A fair scheduler
+// gives the poller half of it, and passes over its yields (offers.napped). At the end of
+// the queue the poller still polls all the time that is left. With two emulated CPUs, both
+// ends pinned, beside perftest: reads of 64 KiB over siw 0.99 of its rate before and 1.90
+// (1.72 to 3.14), sends 0.94 and 2.15 (1.47 to 3.09), of 64 bytes 0.97 and 1.88; over RXE,
+// which works in softirqs, 0.99 and 1.02, whose intervals overlap (7 pairs each). perftest
+// under nice(1) gains as much. SCHED_IDLE did the same, but draws other threads to a CPU that
+// counts as idle. Latencies did not change and are left alone. A nice value counts within a
+// control group or autogroup only (sched(7)); PollingAdaptive sleeps instead.
+func (sh *Shape) niceOf(p *Plan, client, server transports.Caps) int {
+	if p.Nice != NiceAuto {
+		return max(p.Nice, 0)
+	}
+	kernel := func(c transports.Caps) bool { return c.Unaided && c.Label == rdma.LabelSoft }
+	if sh.streaming() && sh.Polling != PollingEvent && kernel(client) && kernel(server) {
+		return MostNice
+	}
+	return 0
+}
+
+// beNice makes the calling thread, which is one of [onOwnThread], as nice as the point
+// asks for. Who is nicer already may not go back (RLIMIT_NICE), and says so.
+func (sh *Shape) beNice() error {
+	if sh.Nice == 0 {
+		return nil
+	}
+	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, sh.Nice); err != nil {
+		return &reports.ExitError{Code: reports.ExitFailed, Operation: "set nice value", Err: fmt.Errorf("%d for a worker: %w", sh.Nice, err),
+			Hint: "a value that is no lower than the process's, which nice(1) shows"}
+	}
+	return nil
+}

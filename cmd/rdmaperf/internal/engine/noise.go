@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/disturbance"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// noise is what the machine took from one side's threads in the windows of a point, and how
+// long these were. The threads of sessions read their own counters, right before and behind
+// their loop, because the counters end with the thread; calls are made by the threads of the
+// runtime, which are all read.
+type noise struct {
+	taken  reports.Noise
+	window time.Duration
+}
+
+func (n *noise) add(o reports.Noise, window time.Duration) {
+	n.taken.Threads = max(n.taken.Threads, o.Threads)
+	n.taken.InvoluntarySwitches += o.InvoluntarySwitches
+	n.taken.RunQueueWaitNs += o.RunQueueWaitNs
+	n.taken.Migrations += o.Migrations
+	n.taken.MinorFaults += o.MinorFaults
+	n.taken.MajorFaults += o.MajorFaults
+	n.taken.StealNs += o.StealNs
+	n.window += window
+}
+
+// ownNoise reads the counters of the calling thread.
+func ownNoise() reports.Noise { return disturbance.Of(unix.Gettid()).Read() }
+
+// threadsNoise sums up those of several workers, whose machine is one.
+func threadsNoise(workers []*Worker) (sum reports.Noise) {
+	var n noise
+	for _, w := range workers {
+		n.add(w.noise, 0)
+		sum.StealNs = max(sum.StealNs, w.noise.StealNs)
+	}
+	steal := sum.StealNs
+	sum = n.taken
+	sum.Threads, sum.StealNs = len(workers), steal
+	return sum
+}
+
+// ProcessNoise is of all threads, of which as many work at once as there are CPUs for them.
+func ProcessNoise(before reports.Noise) reports.Noise {
+	n := disturbance.Between(before, disturbance.Of().Read())
+	n.Threads = min(n.Threads, runtime.GOMAXPROCS(0))
+	return n
+}
+
+// disturbed is what the point's result says of it.
+func (m *Measurement) disturbed() *reports.Disturbance {
+	d := &reports.Disturbance{}
+	if m.clientNoise.window > 0 {
+		d.Client = &m.clientNoise.taken
+	}
+	if m.serverNoise.window > 0 {
+		d.Server = &m.serverNoise.taken
+	}
+	d.Judge(m.clientNoise.window)
+	return d
+}

@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Own is what a workload does that neither drives sessions nor makes calls by the
+// engine's loops: it opens what it needs, measures by itself and returns results. The
+// engine gives it the opened stack, the plan, a deadline, a server process on the other
+// side where it has one there, and writes down what it returns.
+type Own struct {
+	// Run measures one point on the client. What it returns beside an error was measured
+	// before that. It is asked again for every repeat.
+	Run func(ctx context.Context, r *OwnRun) ([]reports.Result, error)
+
+	// Serve is the server's side of a point; it ends when Run does, which it learns from
+	// Receive. nil: there is none, and no server is started.
+	Serve func(ctx context.Context, s *OwnServe) error
+
+	// Time is how long a point is going to take, for the progress and the deadline. nil:
+	// the plan's warm-up and duration.
+	Time func(p *Plan, pt Point) time.Duration
+}
+
+// Opener opens further stacks by their names, as --transport spells them. What it
+// returns belongs to the caller.
+type Opener struct {
+	Stack  func(spec string) (transports.Stack, error)
+	Device func(spec string) (rdma.Device, error) // of providers, and tiers over them
+}
+
+// OwnRun is the client's side of a point.
+type OwnRun struct {
+	Plan  *Plan // with defaults filled in
+	Point Point
+	Stack transports.Stack // what Plan.Transport names; the caller's, open until the run ends
+	Open  Opener
+	Peer  *Link // the server; nil where the workload has none
+
+	// Progress tells what is done of how much. It may take some time: between windows only.
+	Progress func(done, total int64)
+
+	client *Client
+	links  []*Link
+}
+
+// OwnServe is the server's side of a point.
+type OwnServe struct {
+	Plan  *Plan
+	Point Point
+	Stack transports.Stack
+	Open  Opener
+	Peer  *Link // the client
+
+	// Host is the address at which the client reached this server, to listen on.
+	Host string
+}
+
+// Process starts one more server process and returns the link to what serves the same
+// point there. Against a server on another host, that one serves once more, in the same
+// process. It ends with the run.
+func (r *OwnRun) Process(ctx context.Context) (*Link, error) {
+	l, err := r.client.another(ctx, r)
+	if err == nil {
+		r.links = append(r.links, l)
+	}
+	return l, err
+}
+
+// Host is the address of the server, to dial what it listens on; "" in one process.
+func (r *OwnRun) Host() string { return r.client.host }
+
+// Result is the beginning of a result of the point: what the plan and the stack say.
+func (r *OwnRun) Result() reports.Result { return r.client.ownResult(r.Point) }
+
+// Options are those of a workload with a run of its own, in a form in which points
+// compare and go to the server.
+type Options string
+
+// PackOptions makes them of a struct, by its JSON form.
+func PackOptions(v any) Options {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("bench: options without a JSON form: " + err.Error()) // of a type, not of values
+	}
+	return Options(b)
+}
+
+// Unpack reads them into the struct that v points to. The other side may be of another
+// version, or hostile: unknown fields are an error.
+func (o Options) Unpack(v any) error {
+	d := json.NewDecoder(strings.NewReader(string(o)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return fmt.Errorf("options: %w", err)
+	}
+	return nil
+}
+
+// Local tells that no point needs a server.
+func (p *Plan) Local() bool {
+	for _, pt := range p.Points {
+		if w := p.Workloads.Of(pt); w == nil || w.Own == nil || w.Own.Serve != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// PlannedTime is how long a point takes by its plan, windows being how many it has one
+// after the other; zero when operations are counted instead.
+func (p *Plan) PlannedTime(pt Point, windows int) time.Duration {
+	if w := p.Workloads.Of(pt); w != nil && w.Own != nil && w.Own.Time != nil {
+		return w.Own.Time(p, pt)
+	}
+	if p.Duration == 0 {
+		return 0
+	}
+	return p.WarmupDuration + time.Duration(max(windows, 1))*p.Duration
+}
+
+// ownLimit bounds a run of a workload's own: twice its time and five minutes more for
+// what surrounds its windows, or an hour where operations are counted. Both arbitrary.
+func (p *Plan) ownLimit(pt Point) time.Duration {
+	if t := p.PlannedTime(pt, 1); t > 0 {
+		return 2*t + 5*time.Minute
+	}
+	return idleWait
+}
+
+// Alone makes a client of a plan that needs no server: see [Plan.Local]. The transport
+// stays the caller's.
+func Alone(tr transports.Stack, plan Plan) (*Client, error) {
+	plan = plan.WithDefaults()
+	if err := plan.Validate(); err != nil {
+		return nil, err
+	}
+	if err := Check(&plan, tr.Name(), tr.Caps()); err != nil {
+		return nil, err
+	}
+	return &Client{Plan: plan, Tr: tr, Remembered: map[any]any{}}, nil
+}
+
+// runOwn takes a point whose workload has a run of its own.
+func (c *Client) runOwn(ctx context.Context, pt Point, w *Workload) ([]reports.Result, error) {
+	limit := c.Plan.ownLimit(pt)
+	deadline, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v", limit))
+	defer cancel()
+	r := &OwnRun{Plan: &c.Plan, Point: pt, Stack: c.Tr, Open: c.Open, Progress: c.Progress, client: c}
+	if r.Progress == nil {
+		r.Progress = func(int64, int64) {}
+	}
+	var err error
+	if w.Own.Serve != nil {
+		if r.Peer, err = c.beginOwn(c.Ctl, pt, limit, c.host); err != nil {
+			return nil, err
+		}
+		r.links = append(r.links, r.Peer)
+		unhook := context.AfterFunc(c.Ctl.Alive, cancel)
+		defer unhook()
+	}
+	results, err := w.Own.Run(deadline, r)
+	for _, l := range r.links {
+		err = cmp.Or(err, l.end(ctx, err == nil))
+	}
+	for i := range results {
+		results[i].Kind = w.Kind
+	}
+	switch {
+	case err == nil:
+		return results, nil
+	case ctx.Err() != nil && reports.Code(err) != reports.ExitCorruption:
+		return results, Interrupted()
+	case deadline.Err() != nil && errors.Is(err, context.DeadlineExceeded):
+		err = Failed(c.Plan.Describe(pt), context.Cause(deadline))
+	case errors.As(err, new(*reports.ExitError)):
+	default:
+		err = Failed(c.Plan.Describe(pt), err)
+	}
+	return results, err
+}
+
+// ownResult is what plan and stack say about the results of a point.
+func (c *Client) ownResult(pt Point) reports.Result {
+	w := c.Plan.Workloads.Of(pt)
+	res := reports.Result{Stack: c.Tr.Name(), Transport: cmp.Or(c.Plan.Transport, c.Tr.Name()), Label: string(c.Tr.Caps().Label),
+		Workload: pt.Workload, Kind: w.Kind, Op: pt.Op, SizeBytes: int64(pt.Size), MeasuredBy: SideClient, Polling: c.Plan.Polling,
+		Depth: 1, QPs: max(pt.QPs, 1), Threads: max(c.Plan.Threads, 1)}
+	p := map[string]any{"seed": c.Plan.Seed, "verify": c.Plan.Verify, "clock": "CLOCK_MONOTONIC",
+		"warmup_iterations": c.Plan.WarmupIterations, "warmup_ns": int64(c.Plan.WarmupDuration)}
+	if c.Plan.Iterations > 0 {
+		p["iterations"] = c.Plan.Iterations
+	} else {
+		p["duration_ns"] = int64(c.Plan.Duration)
+	}
+	var own map[string]any
+	if pt.Options != "" && json.Unmarshal([]byte(pt.Options), &own) == nil {
+		p["options"] = own
+	}
+	res.Parameters = p
+	return res
+}

@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"math"
+	"slices"
+	"testing"
+)
+
+func TestPacerIsConstantWithoutDrift(t *testing.T) {
+	for _, c := range []struct {
+		interval float64
+		n        int
+		due      int64 // of operation n, from the start
+	}{
+		{1000, 0, 0}, {1000, 1, 1000}, {1000, 1_000_000, 1_000_000_000},
+		{1e9 / 3, 3_000_000, 1_000_000_000_000_000}, // a third of a second is no whole number of ns
+		{0.5, 7, 3},
+	} {
+		p := NewPacer(c.interval, false, 1)
+		p.Start(500)
+		for range c.n {
+			p.Next()
+		}
+		if got := p.Due() - 500; got != c.due {
+			t.Errorf("operation %d every %v ns is due at %d, want %d", c.n, c.interval, got, c.due)
+		}
+	}
+}
+
+// The gaps of a Poisson process are exponential: mean and standard deviation are
+// the interval, and a share of 1/e is longer than it.
+func TestPacerPoisson(t *testing.T) {
+	const interval, n = 1000.0, 200_000
+	p := NewPacer(interval, true, 42)
+	p.Start(0)
+	var sum, squares float64
+	longer, before := 0, int64(0)
+	for range n {
+		p.Next()
+		gap := float64(p.Due() - before)
+		if gap < 0 {
+			t.Fatal("time ran backwards")
+		}
+		before = p.Due()
+		sum += gap
+		squares += gap * gap
+		if gap > interval {
+			longer++
+		}
+	}
+	mean := sum / n
+	dev := math.Sqrt(squares/n - mean*mean)
+	share := float64(longer) / n
+	// Four standard errors of each figure at this n.
+	if math.Abs(mean-interval) > 9 || math.Abs(dev-interval) > 13 || math.Abs(share-1/math.E) > 0.005 {
+		t.Errorf("mean %.1f, deviation %.1f, longer %.4f, want 1000, 1000, 0.3679", mean, dev, share)
+	}
+}
+
+func TestPacerRepeatsItsSeed(t *testing.T) {
+	a, b, c := NewPacer(100, true, 7), NewPacer(100, true, 7), NewPacer(100, true, 8)
+	same := 0
+	for _, p := range []*Pacer{a, b, c} {
+		p.Start(0)
+	}
+	for range 100 {
+		a.Next()
+		b.Next()
+		c.Next()
+		if a.Due() != b.Due() {
+			t.Fatal("one seed gives two sequences")
+		}
+		if a.Due() == c.Due() {
+			same++
+		}
+	}
+	if same > 10 {
+		t.Errorf("another seed gives %d of the same times", same)
+	}
+	first := a.Due()
+	a.Start(0)
+	for range 100 {
+		a.Next()
+	}
+	if a.Due() != first {
+		t.Error("a new start is another sequence")
+	}
+}
+
+func TestPacerAllocatesNothing(t *testing.T) {
+	for _, poisson := range []bool{false, true} {
+		p := NewPacer(10, poisson, 1)
+		if n := testing.AllocsPerRun(1000, func() { p.Next(); _ = p.Due() }); n != 0 {
+			t.Errorf("poisson %v: %v allocations", poisson, n)
+		}
+	}
+}
+
+// What is overdue are the arrivals themselves, each with its wait; of very many, groups that
+// waited no longer than they did.
+func TestOverdueArrivals(t *testing.T) {
+	p := NewPacer(1000, false, 1)
+	p.Start(0)
+	for range 3 {
+		p.Next()
+	}
+	var waits []int64
+	if n := p.Overdue(10_000, func(waited, n int64) {
+		for range n {
+			waits = append(waits, waited)
+		}
+	}); n != 7 || !slices.Equal(waits, []int64{7000, 6000, 5000, 4000, 3000, 2000, 1000}) {
+		t.Errorf("%d overdue, waits %v", n, waits)
+	}
+	if n := p.Overdue(10_000, func(int64, int64) { t.Error("again") }); n != 0 {
+		t.Errorf("%d overdue again", n)
+	}
+	for _, poisson := range []bool{false, true} {
+		p = NewPacer(10, poisson, 1)
+		p.Start(0)
+		const end = 100_000_000 // ten million arrivals
+		var calls, sum, counted int64
+		last := int64(end)
+		total := p.Overdue(end, func(waited, n int64) {
+			if waited > last || waited < 0 {
+				t.Fatalf("waited %d after %d", waited, last)
+			}
+			last = waited
+			calls, sum, counted = calls+1, sum+waited*n, counted+n
+		})
+		if counted != total || math.Abs(float64(total)-1e7) > 1e4 || calls > 3*overdueExact {
+			t.Errorf("poisson %v: %d overdue, %d given in %d groups, want 10,000,000", poisson, total, counted, calls)
+		}
+		if mean := float64(sum) / float64(counted); mean > end/2*1.001 || mean < end/2*0.99 {
+			t.Errorf("poisson %v: mean wait %.0f, want %d or little less", poisson, mean, end/2)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// A pattern is a pseudo-random byte sequence that both sides compute from the
+// plan's seed, a generation (one per phase), the QP and the slot. Neighbouring
+// inputs give unrelated bytes, so a message in the wrong slot, from the wrong QP
+// or from an earlier phase does not pass for the right one.
+
+// PatternState starts a sequence.
+func PatternState(seed uint64, gen, lane, slot int) uint64 {
+	s := seed ^ 0x9e3779b97f4a7c15
+	for _, v := range [...]int{gen, lane, slot} {
+		s = mix(s + uint64(v) + 0x632be59bd9b4e019)
+	}
+	return s
+}
+
+// mix is the finaliser of SplitMix64 (Steele, Lea, Flood 2014).
+func mix(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// Word is the i-th 8 bytes of a sequence.
+func Word(state uint64, i int) uint64 { return mix(state + uint64(i)*0x9e3779b97f4a7c15) }
+
+// FillPattern writes the sequence from its start.
+func FillPattern(b []byte, state uint64) {
+	i := 0
+	for ; len(b) >= 8; i++ {
+		binary.LittleEndian.PutUint64(b, Word(state, i))
+		b = b[8:]
+	}
+	w := Word(state, i)
+	for j := range b {
+		b[j] = byte(w >> (8 * j))
+	}
+}
+
+// MatchPattern compares b with the sequence and returns the offset of the first
+// byte that differs and what it should be; offset is -1 when all agree.
+func MatchPattern(b []byte, state uint64) (offset int, want byte) {
+	i := 0
+	for ; len(b)-8*i >= 8; i++ {
+		w := Word(state, i)
+		if d := binary.LittleEndian.Uint64(b[8*i:]) ^ w; d != 0 {
+			k := bits.TrailingZeros64(d) / 8
+			return 8*i + k, byte(w >> (8 * k))
+		}
+	}
+	w := Word(state, i)
+	for j, v := range b[8*i:] {
+		if want := byte(w >> (8 * j)); v != want {
+			return 8*i + j, want
+		}
+	}
+	return -1, 0
+}
+
+// matchPatternFrom is the same behind the first skip bytes, 8 or all of them.
+func matchPatternFrom(b []byte, skip int, state uint64) (offset int, want byte) {
+	if len(b) <= skip {
+		return -1, 0
+	}
+	// The sequence goes on where the first 8 bytes end.
+	if i, want := MatchPattern(b[skip:], state+0x9e3779b97f4a7c15); i >= 0 {
+		return skip + i, want
+	}
+	return -1, 0
+}
+
+// FirstDifference returns the offset of the first byte in which a and b, of the
+// same length, differ, or -1.
+func FirstDifference(a, b []byte) int {
+	for i := range a {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// FirstNonZero returns the offset of the first byte that is not zero, or -1.
+func FirstNonZero(b []byte) int {
+	i := 0
+	for ; len(b)-i >= 8; i += 8 {
+		if d := binary.LittleEndian.Uint64(b[i:]); d != 0 {
+			return i + bits.TrailingZeros64(d)/8
+		}
+	}
+	for ; i < len(b); i++ {
+		if b[i] != 0 {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,49 @@
+package engine
+
+import "testing"
+
+func TestPatternsTellTheirInputsApart(t *testing.T) {
+	const n = 4099 // not a multiple of 8
+	base := PatternState(1, 1, 0, 0)
+	want := make([]byte, n)
+	FillPattern(want, base)
+	if i, _ := MatchPattern(want, base); i != -1 {
+		t.Fatalf("a filled buffer differs from its own pattern at %d", i)
+	}
+	for name, other := range map[string]uint64{
+		"seed": PatternState(2, 1, 0, 0), "generation": PatternState(1, 2, 0, 0),
+		"lane": PatternState(1, 1, 1, 0), "slot": PatternState(1, 1, 0, 1),
+	} {
+		if i, _ := MatchPattern(want, other); i < 0 || i > 8 {
+			t.Errorf("another %s: first difference at %d, want one in the first bytes", name, i)
+		}
+	}
+}
+
+func TestMatchPatternNamesTheByte(t *testing.T) {
+	b := make([]byte, 77)
+	state := PatternState(3, 1, 2, 3)
+	FillPattern(b, state)
+	for i := range b {
+		right := b[i]
+		b[i] ^= 0x40
+		if at, want := MatchPattern(b, state); at != i || want != right {
+			t.Fatalf("byte %d changed: matchPattern = %d, %#x, want %d, %#x", i, at, want, i, right)
+		}
+		b[i] = right
+	}
+}
+
+func TestFirstNonZeroFindsEveryPosition(t *testing.T) {
+	b := make([]byte, 37)
+	if i := FirstNonZero(b); i != -1 {
+		t.Fatalf("zeros: %d, want -1", i)
+	}
+	for i := range b {
+		b[i] = 1
+		if at := FirstNonZero(b); at != i {
+			t.Fatalf("byte %d set: %d", i, at)
+		}
+		b[i] = 0
+	}
+}

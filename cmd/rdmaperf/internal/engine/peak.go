@@ -1,0 +1,90 @@
+package engine
+
+import "github.com/rdmaperf/rdmaperf/reports"
+
+// Peak finds the highest rate of a stream over parts of its window. perftest's
+// peak is the best of all spans from posting message i to completing message j,
+// single messages included, for which it keeps two times for every message and
+// looks at all pairs; without a bounded count it prints 0.00. Here completions are
+// counted in slots of equal length, which cost a comparison and an addition. A
+// window of any length fits: when the slots are used up, each two become one.
+type Peak struct {
+	begin, every int64 // ns
+	next         int64 // end of the current slot
+	At           int   // current slot
+	Slots        [peakSlots]int64
+}
+
+const (
+	peakSlots = 512
+	peakEvery = 1_000_000 // ns, the shortest slot
+
+	// peakOutstanding is how many times the operations outstanding must complete in
+	// a slot on average. A completion is seen in the slot after its own when the
+	// thread comes late, so a slot can have as many too many as are outstanding: an
+	// eighth, which bounds the error.
+	peakOutstanding = 8
+)
+
+// start begins a window at t.
+func (p *Peak) start(t int64) {
+	*p = Peak{begin: t, every: peakEvery, next: t + peakEvery}
+}
+
+// count adds n operations seen complete at t, which never runs backwards.
+func (p *Peak) count(t, n int64) {
+	for t >= p.next {
+		if p.At == peakSlots-1 {
+			p.fold()
+		}
+		p.At++
+		p.next += p.every
+	}
+	p.Slots[p.At] += n
+}
+
+// fold makes one slot of each two.
+func (p *Peak) fold() {
+	for i := range peakSlots / 2 {
+		p.Slots[i] = p.Slots[2*i] + p.Slots[2*i+1]
+	}
+	clear(p.Slots[peakSlots/2:])
+	p.At /= 2
+	p.every *= 2
+	p.next = p.begin + int64(p.At+1)*p.every
+}
+
+// merge adds another worker's slots of the same window.
+func (p *Peak) merge(o *Peak) {
+	for p.every < o.every {
+		p.fold()
+	}
+	for p.every > o.every {
+		o.fold()
+	}
+	for i := range p.Slots {
+		p.Slots[i] += o.Slots[i]
+	}
+	p.At = max(p.At, o.At)
+}
+
+// Report fills in the peak of a throughput, when the window has at least two
+// slots with enough operations. The slots are folded until they have.
+func (p *Peak) Report(t *reports.Throughput, size, outstanding int) {
+	if p == nil {
+		return
+	}
+	for p.At >= 2 && t.OperationsPerSecond*float64(p.every)/1e9 < float64(peakOutstanding*outstanding) {
+		p.fold()
+	}
+	if p.At < 2 { // the current one was cut off by the window's end
+		return
+	}
+	var most int64
+	for _, n := range p.Slots[:p.At] {
+		most = max(most, n)
+	}
+	// The whole window is a part of itself.
+	t.PeakBytesPerSecond = max(float64(most)*float64(size)/(float64(p.every)/1e9), t.BytesPerSecond)
+	t.PeakOverNs = p.every
+}

@@ -1,0 +1,420 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// Polling names, as --polling and Result.Polling spell them.
+const (
+	PollingBusy     = "busy"
+	PollingEvent    = "event"
+	PollingAdaptive = "adaptive"
+)
+
+// Plan is everything a run asks for, as the client sends it to the server. The
+// zero value of a field that has a default means the default.
+type Plan struct {
+	// Token is what the server wants known; it is never sent.
+	Token []byte `json:"-"`
+
+	// Transport is the stack as given to --transport; the server opens the same.
+	Transport string  `json:"transport"`
+	Points    []Point `json:"points"`
+
+	// Workloads are those that the points may name. Each side has its own table.
+	Workloads Table `json:"-"`
+
+	// Private is what workloads of this side need beside the plan, by keys of their own
+	// types. It is shared by all copies of the plan, and only read once points stand.
+	Private map[any]any `json:"-"`
+
+	// Iterations per QP. When it is 0, Duration decides; exactly one is set.
+	Iterations int64         `json:"iterations,omitempty"`
+	Duration   time.Duration `json:"duration_ns,omitempty"`
+
+	// The warm-up of a phase ends at whichever comes first. Both 0: no warm-up.
+	WarmupIterations int64         `json:"warmup_iterations,omitempty"`
+	WarmupDuration   time.Duration `json:"warmup_duration_ns,omitempty"`
+
+	Depth      int    `json:"depth,omitempty"`      // operations outstanding per QP in streams; default 128
+	RecvDepth  int    `json:"recv_depth,omitempty"` // receives posted per QP in streams; default 512
+	QPs        int    `json:"qps,omitempty"`        // default 1
+	Threads    int    `json:"threads,omitempty"`    // workers a side; default 1, with event polling QPs
+	Polling    string `json:"polling,omitempty"`    // PollingBusy (default), PollingEvent or PollingAdaptive
+	Nice       int    `json:"nice,omitempty"`       // nice value of the workers, 1 to 19, NiceAuto or NiceNone
+	Inline     int    `json:"inline,omitempty"`     // messages up to so many bytes are posted inline
+	Moderation int    `json:"moderation,omitempty"` // one completion for so many operations; default by size and depth
+	Verify     bool   `json:"verify"`
+	VerifyAll  bool   `json:"verify_all,omitempty"` // every message whole, not a sample
+	Seed       uint64 `json:"seed"`
+
+	// Of the head-of-line workload. A ProbeInterval of 0 is a closed loop: each
+	// probe starts when the one before is back.
+	BulkDepth     int           `json:"bulk_depth,omitempty"` // default 16
+	ProbeSize     int           `json:"probe_size,omitempty"` // default 64 bytes
+	ProbeInterval time.Duration `json:"probe_interval_ns,omitempty"`
+	ProbePriority uint8         `json:"probe_priority,omitempty"` // in every probe's work request; bulk has 0
+
+	// Of its arm app-slicing: bytes of a slice and how many are outstanding, at
+	// defaults of DefaultAppSlice and DefaultAppWindow.
+	AppSlice  int `json:"app_slice_bytes,omitempty"`
+	AppWindow int `json:"app_window,omitempty"`
+
+	HighPriority uint8 `json:"high_priority,omitempty"` // starvation: of the high class; the low one has 0
+
+	// Arrivals of an open loop: ArrivalsConstant (default) or ArrivalsPoisson, whose
+	// gaps come from the seed.
+	Arrivals string `json:"arrivals,omitempty"`
+
+	// Interval asks for a series over each window that Duration bounds. Of the
+	// head-of-line workload, it is that of the loaded probes.
+	Interval time.Duration `json:"interval_ns,omitempty"`
+
+	// ClientCPU and ServerCPU pin the worker thread when not negative.
+	ClientCPU int `json:"client_cpu"`
+	ServerCPU int `json:"server_cpu"`
+
+	// Timeout bounds every single wait that is not the measurement itself, and how
+	// long an operation may make no progress. Default 5 s.
+	Timeout time.Duration `json:"timeout_ns,omitempty"`
+}
+
+// Point is one figure to take. Of the head-of-line workload, Op and Size are those
+// of the bulk stream.
+type Point struct {
+	Workload string `json:"workload"`
+	Op       string `json:"op"`
+	Size     int    `json:"size_bytes"`
+	Arm      string `json:"arm,omitempty"` // head-of-line: one of Arms; paramserver: one of TrainArms
+
+	// Rate makes an open loop of the workload latency: operations a second, of all
+	// QPs together. 0 is a closed loop.
+	Rate float64 `json:"rate,omitempty"`
+
+	// AppWork is how long the server computes for each message that it receives, in
+	// latency and throughput.
+	AppWork time.Duration `json:"app_work_ns,omitempty"`
+
+	// Depth replaces the plan's, in throughput. 0: the plan's.
+	Depth int `json:"point_depth,omitempty"`
+
+	// Bidirectional makes both sides send at once, in throughput.
+	Bidirectional bool `json:"bidirectional,omitempty"`
+
+	// Of the parameter server workload: the model's name, the bytes of a parameter,
+	// which with the model make Size, and the computation of an iteration as a
+	// multiple of its communication alone.
+	Model        string  `json:"model,omitempty"`
+	TensorBytes  float64 `json:"tensor_bytes,omitempty"`
+	ComputeRatio float64 `json:"compute_ratio,omitempty"`
+
+	// HighLoad is what the high class of the starvation workload offers, in percent of
+	// what the transport carries.
+	HighLoad float64 `json:"high_load_percent,omitempty"`
+
+	// Of workloads of calls: the kind, one of CallKinds, the bytes of an answer, and how
+	// many are outstanding on a connection. 0: the plan's depth, or 1.
+	Call        string `json:"call,omitempty"`
+	Response    int    `json:"response_bytes,omitempty"`
+	Outstanding int    `json:"outstanding,omitempty"`
+
+	// Options are what only the workload of the point knows: see [Options].
+	Options Options `json:"options,omitempty"`
+
+	// QPs replaces the plan's number, for a sweep. 0: the plan's.
+	QPs int `json:"point_qps,omitempty"`
+}
+
+// Describe reads "latency send 64 B" or "hol write 1048576 B same-qp".
+func (p *Plan) Describe(pt Point) string { return pt.describe(p.Workloads.Of(pt)) }
+
+// String names workload, operation and size; the workload's own words are those of
+// [Plan.Describe].
+func (p Point) String() string { return p.describe(nil) }
+
+// describe is a point of workload w in words; nil: of one that is not known.
+func (p Point) describe(w *Workload) string {
+	s := fmt.Sprintf("%s %s %d B", p.Workload, p.Op, p.Size)
+	if w != nil && w.Describe != nil {
+		s = w.Describe(p)
+	}
+	if p.Outstanding != 0 {
+		s += fmt.Sprintf(", %d outstanding", p.Outstanding)
+	}
+	if p.Rate != 0 {
+		s += fmt.Sprintf(" at %v/s", p.Rate)
+	}
+	if p.Depth != 0 {
+		s += fmt.Sprintf(" at depth %d", p.Depth)
+	}
+	if p.AppWork != 0 {
+		s += fmt.Sprintf(" with %v of application work", p.AppWork)
+	}
+	if p.Bidirectional {
+		s += " both ways"
+	}
+	if p.QPs != 0 && w != nil && w.OfCalls() {
+		s += fmt.Sprintf(" on %d connections", p.QPs)
+	} else if p.QPs != 0 {
+		s += fmt.Sprintf(" on %d QPs", p.QPs)
+	}
+	return s
+}
+
+// Defaults and limits of a plan. The limits keep a hostile plan from costing a
+// server more than its own limits allow; they are far above any sensible run.
+const (
+	DefaultDepth     = 128 // perftest's -t for bandwidth
+	DefaultRecvDepth = 512 // perftest's -r
+	DefaultTimeout   = 5 * time.Second
+
+	// DefaultAppSlice and DefaultAppWindow keep 256 KiB outstanding, above the
+	// bandwidth-delay product of 100 Gb/s over 20 µs.
+	DefaultAppSlice  = 64 << 10
+	DefaultAppWindow = 4
+	MinAppSlice      = 1 << 10
+
+	DefaultBulkDepth = 16
+	DefaultProbeSize = 64
+
+	// DefaultProbeInterval keeps probes rare enough not to be a load themselves,
+	// and gives the 1000 samples of a trustworthy p99 in half a second.
+	DefaultProbeInterval = 500 * time.Microsecond
+
+	// maxProbeInterval is below every sensible timeout: a longer pause could not be
+	// told from a peer that is gone.
+	maxProbeInterval = time.Second
+
+	minRate = 0.1 // operations a second: a pause of 10 s
+	MaxRate = 1e8
+
+	maxPoints   = 4096
+	maxQPs      = 4096
+	MaxThreads  = 256
+	MaxDepth    = 1 << 16
+	maxDuration = 24 * time.Hour
+	maxAppWork  = time.Second
+	MaxSize     = 1 << 31 // a message length is 32 bits on every wire
+)
+
+// WithDefaults fills in what was left to the engine.
+func (p Plan) WithDefaults() Plan {
+	p.QPs = max(p.QPs, 1)
+	if p.Polling == "" {
+		p.Polling = PollingBusy
+	}
+	p.Threads = max(p.Threads, 1)
+	if p.Arrivals == "" {
+		p.Arrivals = ArrivalsConstant
+	}
+	if p.BulkDepth == 0 {
+		p.BulkDepth = DefaultBulkDepth
+	}
+	if p.ProbeSize == 0 {
+		p.ProbeSize = DefaultProbeSize
+	}
+	if p.AppSlice == 0 {
+		p.AppSlice = DefaultAppSlice
+	}
+	if p.AppWindow == 0 {
+		p.AppWindow = DefaultAppWindow
+	}
+	if p.Timeout == 0 {
+		p.Timeout = DefaultTimeout
+	}
+	return p
+}
+
+// Validate checks what can be checked without a device. The error is a usage
+// error and names the first wrong field.
+func (p *Plan) Validate() error {
+	bad := func(what string, v any, why string) error {
+		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check plan", Err: fmt.Errorf("%s %v: %s", what, v, why)}
+	}
+	switch {
+	case len(p.Points) == 0:
+		return bad("points", 0, "nothing to measure")
+	case len(p.Points) > maxPoints:
+		return bad("points", len(p.Points), fmt.Sprintf("at most %d", maxPoints))
+	case p.Iterations < 0 || p.Iterations > 1<<40:
+		return bad("iterations", p.Iterations, "want 1 to 2^40")
+	case p.Duration < 0 || p.Duration > maxDuration:
+		return bad("duration", p.Duration, "want more than 0 and at most 24h")
+	case (p.Iterations == 0) == (p.Duration == 0):
+		return bad("iterations", p.Iterations, "give either iterations or a duration")
+	case p.WarmupIterations < 0 || p.WarmupDuration < 0 || p.WarmupDuration > maxDuration:
+		return bad("warm-up", p.WarmupDuration, "want 0 to 24h")
+	case p.Depth < 0 || p.Depth > MaxDepth:
+		return bad("depth", p.Depth, fmt.Sprintf("want 1 to %d", MaxDepth))
+	case p.RecvDepth < 0 || p.RecvDepth > MaxDepth:
+		return bad("receive depth", p.RecvDepth, fmt.Sprintf("want 1 to %d", MaxDepth))
+	case p.QPs < 0 || p.QPs > maxQPs:
+		return bad("qps", p.QPs, fmt.Sprintf("want 1 to %d", maxQPs))
+	case p.Threads < 0 || p.Threads > MaxThreads:
+		return bad("threads", p.Threads, fmt.Sprintf("want 1 to %d", MaxThreads))
+	case p.Threads > p.mostQPs():
+		return bad("threads", p.Threads, "a thread needs a QP of its own")
+	case p.Polling != "" && p.Polling != PollingBusy && p.Polling != PollingEvent && p.Polling != PollingAdaptive:
+		return bad("polling", p.Polling, "want busy, adaptive or event")
+	case p.Polling == PollingEvent && p.mostQPs() > MaxThreads:
+		return bad("qps", p.mostQPs(), fmt.Sprintf("with event polling at most %d", MaxThreads))
+	case p.Nice < NiceNone || p.Nice > MostNice:
+		return bad("nice value", p.Nice, fmt.Sprintf("want 0 to %d", MostNice))
+	case p.Nice > 0 && p.hasCalls():
+		return bad("nice value", p.Nice, "calls run on threads of the Go runtime, which have the process's; see nice(1)")
+	case p.Inline < 0 || p.Inline > MaxSize:
+		return bad("inline", p.Inline, "want 0 or more bytes")
+	case p.Moderation < 0:
+		return bad("completion moderation", p.Moderation, "want 1 or more")
+	case p.Moderation > 1 && p.Moderation > p.StreamDepth():
+		return bad("completion moderation", p.Moderation, fmt.Sprintf("above the depth of %d nothing would ever complete", p.StreamDepth()))
+	case p.Timeout < 0 || p.Timeout > maxDuration:
+		return bad("timeout", p.Timeout, "want more than 0 and at most 24h")
+	case p.BulkDepth < 0 || p.BulkDepth > MaxDepth/2:
+		return bad("bulk depth", p.BulkDepth, fmt.Sprintf("want 1 to %d", MaxDepth/2))
+	case p.ProbeSize < 0 || p.ProbeSize > MaxSize:
+		return bad("probe size", p.ProbeSize, "want 1 byte to 2 GiB")
+	case p.AppSlice != 0 && (p.AppSlice < MinAppSlice || p.AppSlice > MaxSize):
+		return bad("application slice", p.AppSlice, "want 1 KiB to 2 GiB")
+	case p.AppWindow < 0 || p.AppWindow > MaxDepth/2:
+		return bad("application window", p.AppWindow, fmt.Sprintf("want 1 to %d slices", MaxDepth/2))
+	case p.ProbeInterval < 0 || p.ProbeInterval > maxProbeInterval:
+		return bad("probe interval", p.ProbeInterval, fmt.Sprintf("want 0 to %v", maxProbeInterval))
+	case p.Arrivals != "" && p.Arrivals != ArrivalsConstant && p.Arrivals != ArrivalsPoisson:
+		return bad("arrivals", p.Arrivals, "want constant or poisson")
+	case p.Interval < 0 || p.Interval > 0 && p.Duration == 0:
+		return bad("interval", p.Interval, "it divides a window that has a duration")
+	case p.Interval > 0 && (p.Interval < time.Millisecond || p.Interval > p.Duration || p.Duration/p.Interval >= MaxIntervals):
+		return bad("interval", p.Interval, fmt.Sprintf("want 1ms or more, at most the duration, and fewer than %d in it", MaxIntervals))
+	}
+	for _, pt := range p.Points {
+		w := p.Workloads.Of(pt)
+		switch {
+		case w == nil: // Point.validate says so
+		case w.NoEvents != "" && p.Polling == PollingEvent:
+			return bad("polling", p.Polling, w.NoEvents)
+		case w.NoSeries != "" && p.Interval > 0:
+			return bad("interval", p.Interval, w.NoSeries)
+		}
+	}
+	for _, pt := range p.Points {
+		w := p.Workloads.Of(pt)
+		err := fmt.Errorf("unknown workload, want one of %v", p.Workloads.Names())
+		if w != nil {
+			err = pt.Validate(w)
+		}
+		if err == nil && w.Planned != nil {
+			full := p.WithDefaults()
+			err = w.Planned(&full, pt)
+		}
+		if err != nil {
+			return bad("point", fmt.Sprintf("%q", p.Describe(pt)), err.Error())
+		}
+	}
+	return nil
+}
+
+// mostQPs is the largest number of QPs of any point.
+func (p *Plan) mostQPs() int {
+	most := 1
+	for _, pt := range p.Points {
+		most = max(most, p.Qps(pt))
+	}
+	return most
+}
+
+// Qps is the number of QPs of a point.
+func (p *Plan) Qps(pt Point) int {
+	if pt.QPs > 0 {
+		return pt.QPs
+	}
+	return max(p.QPs, 1)
+}
+
+// threads is the number of workers that share so many QPs. A sweep begins with
+// fewer QPs than threads may be, and a thread needs one. In event mode one
+// goroutine cannot sleep on two sessions, so each gets its own.
+func (p *Plan) threads(qps int) int {
+	if p.Polling == PollingEvent {
+		return qps
+	}
+	return min(max(p.Threads, 1), qps)
+}
+
+func (p *Plan) StreamDepth() int {
+	if p.Depth == 0 {
+		return DefaultDepth
+	}
+	return p.Depth
+}
+
+// Validate checks a point of workload w without a device.
+func (p Point) Validate(w *Workload) error {
+	k, ok := transports.ParseKind(p.Op)
+	if err := p.checkRate(w); err != nil {
+		return err
+	}
+	switch {
+	case w.Own != nil:
+		if w.Point != nil {
+			return w.Point(p)
+		}
+		return nil
+	case p.Options != "" && !w.Has.Options:
+		return fmt.Errorf("the workload %s has no options of its own", w.Name)
+	case !ok:
+		return fmt.Errorf("unknown operation, want one of %s", kindNames(^transports.KindSet(0)))
+	case p.Size < 1 || p.Size > MaxSize:
+		return fmt.Errorf("sizes are 1 byte to 2 GiB")
+	case IsAtomic(k) && p.Size != AtomicSize:
+		return fmt.Errorf("atomics are %d bytes", AtomicSize)
+	case p.HighLoad != 0 && !w.Has.Load:
+		return fmt.Errorf("the workload %s has no high load", w.Name)
+	case p.QPs < 0 || p.QPs > maxQPs:
+		return fmt.Errorf("%d QPs: want 1 to %d", p.QPs, maxQPs)
+	case p.Arm != "" && !w.Has.Arms:
+		return fmt.Errorf("the workload %s has no arms", w.Name)
+	case !w.Has.Model && (p.Model != "" || p.TensorBytes != 0 || p.ComputeRatio != 0):
+		return fmt.Errorf("the workload %s has no model", w.Name)
+	case w.Calls == nil && (p.Call != "" || p.Response != 0 || p.Outstanding != 0):
+		return fmt.Errorf("the workload %s has no calls", w.Name)
+	case p.Depth < 0 || p.Depth > MaxDepth || p.Depth > 0 && !w.Has.BothWays:
+		return fmt.Errorf("a depth of %d: want 1 to %d, in throughput", p.Depth, MaxDepth)
+	case p.AppWork < 0 || p.AppWork > maxAppWork:
+		return fmt.Errorf("application work of %v: want 0 to %v", p.AppWork, maxAppWork)
+	case p.AppWork > 0 && (!w.Has.AppWork || !takesReceive(k)):
+		return fmt.Errorf("application work is for messages that the server receives: send and write_imm, in latency and throughput")
+	case p.Bidirectional && !w.Has.BothWays:
+		return fmt.Errorf("the workload %s goes one way", w.Name)
+	case p.Bidirectional && IsAtomic(k):
+		return fmt.Errorf("atomics go one way: of both ways are send, write, write_imm and read")
+	case w.Point != nil:
+		return w.Point(p)
+	}
+	return nil
+}
+
+// checkRate says what is wrong with a point's rate.
+func (p Point) checkRate(w *Workload) error {
+	switch {
+	case p.Rate == 0:
+		return nil
+	case w != nil && !w.Rated:
+		return errors.New("a rate is for the workload latency and those of calls")
+	case !(p.Rate >= minRate && p.Rate <= MaxRate): // not a number, too
+		return fmt.Errorf("rate %v: want %v to %v a second", p.Rate, minRate, MaxRate)
+	}
+	return nil
+}
+
+// AtomicSize is the length of every atomic (IBTA 9.4.5).
+const AtomicSize = 8
+
+func IsAtomic(k transports.Kind) bool {
+	return k == transports.KindFetchAdd || k == transports.KindCmpSwap
+}

@@ -1,0 +1,253 @@
+package engine_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/tensor"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
+	"github.com/rdmaperf/rdmaperf/reports"
+	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// rawRun takes all points and keeps what was handed over, in order.
+func rawRun(t *testing.T, e enginetest.Ends, plan engine.Plan, limit int) ([]reports.Result, map[string][]reports.Sample) {
+	t.Helper()
+	client, server := e(t)
+	c, err := engine.Connect(t.Context(), enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)}), client, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	kept := map[string][]reports.Sample{}
+	var results []reports.Result
+	for i, pt := range plan.Points {
+		c.KeepSamples(limit, func(s *engine.Samples) error {
+			return s.Each(func(v reports.Sample) error {
+				kept[(&engine.Plan{Workloads: enginetest.Table}).Describe(pt)+" "+s.Set] = append(kept[(&engine.Plan{Workloads: enginetest.Table}).Describe(pt)+" "+s.Set], v)
+				return nil
+			})
+		})
+		res, err := enginetest.First(c.Run(t.Context(), i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		results = append(results, res)
+	}
+	return results, kept
+}
+
+// agree holds raw samples against the summary of the histogram. Recorded anew, they
+// give the same summary to the last digit; ranked one by one, percentiles within the
+// histogram's resolution.
+func agree(t *testing.T, name string, raw []int64, want *reports.Latency) {
+	t.Helper()
+	r := reports.NewRecorder()
+	for _, ns := range raw {
+		r.Record(ns)
+	}
+	got := r.Snapshot()
+	if got.Count != want.Count || got.Min != want.Min || got.Max != want.Max || got.Mean != want.Mean || got.StdDev != want.StdDev || got.HDR != want.HDR {
+		t.Errorf("%s: the samples give %+v, the result has %+v", name, got, *want)
+	}
+	slices.Sort(raw)
+	if float64(raw[0]) != want.Min || float64(raw[len(raw)-1]) != want.Max {
+		t.Errorf("%s: samples from %d to %d, want %v to %v", name, raw[0], raw[len(raw)-1], want.Min, want.Max)
+	}
+	for _, p := range want.Percentiles() {
+		rank := max(int(math.Ceil(p.Percent/100*float64(len(raw)))), 1)
+		if exact := float64(raw[rank-1]); math.Abs(p.Ns-exact) > 0.001*exact+1 {
+			t.Errorf("%s: %s is %v, of the samples %v", name, p.Name, p.Ns, exact)
+		}
+	}
+}
+
+// The raw samples are those of the histogram: every workload of sessions, several workers.
+func TestRawSamplesAgreeWithTheHistogram(t *testing.T) {
+	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64}, engine.Point{Workload: latency.Name, Op: "write", Size: 64, Rate: 20000},
+		engine.Point{Workload: hol.Name, Op: "write", Size: 4096, Arm: hol.ArmSameQP}, engine.Point{Workload: throughput.Name, Op: "write", Size: 64})
+	plan.QPs, plan.Threads, plan.ProbeInterval, plan.WarmupIterations = 2, 2, 50*time.Microsecond, 20
+	results, kept := rawRun(t, enginetest.TcpEnds, plan, 10_000)
+	for i, r := range results {
+		agreeAll(t, plan.Describe(plan.Points[i]), &r, kept, r.Threads)
+	}
+}
+
+// Those of calls are, too, in both loops: a thread is a goroutine.
+func TestRawSamplesOfCallsAgreeWithTheHistogram(t *testing.T) {
+	var points []engine.Point
+	for _, pt := range []engine.Point{enginetest.RpcPoint(engine.CallUnary, 64, 9), enginetest.RpcPoint(engine.CallStream, 64, 64), enginetest.RpcPoint(engine.CallOneway, 64, 8), sampleKV("f"), tensor.TensorPoint(tensor.TensorPull, 4096)} {
+		pt.QPs, pt.Outstanding = 2, 3
+		points = append(points, pt)
+		if pt.Call != engine.CallOneway {
+			pt.Rate = 3000
+			points = append(points, pt)
+		}
+	}
+	many := enginetest.RpcPoint(engine.CallUnary, 1, 1) // goroutines share histograms, not samples
+	many.Outstanding = loop.MaxTallies
+	points = append(points, many)
+	for _, name := range []string{"tcp", "fused mem"} {
+		t.Run(name, func(t *testing.T) {
+			plan := enginetest.QuickPlan(points...)
+			plan.Iterations, plan.WarmupIterations, plan.Depth = 100, 10, 1
+			results, kept := rawRun(t, enginetest.CarriersUnderTest()[name], plan, 10_000)
+			for i, r := range results {
+				pt := points[i]
+				agreeAll(t, (&engine.Plan{Workloads: enginetest.Table}).Describe(pt), &r, kept, max(pt.QPs, 1)*pt.Outstanding)
+				if timed := pt.Call != engine.CallOneway; (r.Latency != nil) != timed || (len(r.RawSamples) == 1) != timed || r.Parameters["raw_limit"] != 10_000 {
+					t.Errorf("%s: latency %v, samples %+v, limit %v", pt, r.Latency, r.RawSamples, r.Parameters["raw_limit"])
+				}
+				if (r.LatencyService != nil) != (pt.Rate > 0) {
+					t.Errorf("%s: service times %v", pt, r.LatencyService)
+				}
+			}
+		})
+	}
+}
+
+// agreeAll holds all raw samples of a result against it. Those of a window with threads
+// workers are of all of them.
+func agreeAll(t *testing.T, name string, r *reports.Result, kept map[string][]reports.Sample, threads int) {
+	t.Helper()
+	sets := map[string]*reports.Latency{}
+	switch {
+	case r.Latency != nil:
+		sets[reports.SamplesLatency] = r.Latency
+	case holkind.Of(r) != nil:
+		sets[reports.SamplesProbeAlone], sets[reports.SamplesProbeLoaded] = &holkind.Of(r).ProbeAlone, &holkind.Of(r).ProbeLoaded
+	}
+	if len(r.RawSamples) != len(sets) {
+		t.Errorf("%s: the result names %+v, want %d sets", name, r.RawSamples, len(sets))
+	}
+	for _, named := range r.RawSamples {
+		samples, want := kept[name+" "+named.Set], sets[named.Set]
+		if want == nil || named.Count != want.Count || named.Dropped != 0 || named.Limit != 10_000 || int64(len(samples)) != want.Count {
+			t.Errorf("%s: %+v with %d samples, want %+v", name, named, len(samples), want)
+			continue
+		}
+		var ns, service []int64
+		seen := map[int]bool{}
+		last := int64(-1)
+		for _, s := range samples {
+			if s.OffsetNs < last || s.OffsetNs < 0 || named.Set != reports.SamplesProbeAlone && s.OffsetNs > r.DurationNs {
+				t.Fatalf("%s %s: sample %+v after %d in a window of %d ns", name, named.Set, s, last, r.DurationNs)
+			}
+			last = s.OffsetNs
+			seen[s.Thread] = true
+			ns, service = append(ns, s.Ns), append(service, s.ServiceNs)
+		}
+		agree(t, name+" "+named.Set, ns, want)
+		if r.LatencyService != nil {
+			agree(t, name+" service", service, r.LatencyService)
+		}
+		if holkind.Of(r) == nil && len(seen) != threads {
+			t.Errorf("%s: samples of %d threads, want %d", name, len(seen), threads)
+		}
+	}
+}
+
+// What does not fit is counted, and the histogram has it all the same.
+func TestRawSamplesBeyondTheLimitAreCounted(t *testing.T) {
+	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64})
+	plan.QPs, plan.Threads = 2, 2
+	results, kept := rawRun(t, enginetest.MemEnds, plan, 101)
+	named := results[0].RawSamples[0]
+	if want := (reports.RawSamples{Set: reports.SamplesLatency, Count: 101, Dropped: 499, Limit: 101}); named != want || results[0].Latency.Count != 600 {
+		t.Errorf("%+v of %d samples, want %+v of 600", named, results[0].Latency.Count, want)
+	}
+	if n := len(kept[plan.Describe(plan.Points[0])+" latency"]); n != 101 {
+		t.Errorf("%d samples handed over, want 101", n)
+	}
+}
+
+// All callers of a point share the limit, also where they are more than it.
+func TestRawSamplesOfCallsBeyondTheLimitAreCounted(t *testing.T) {
+	for _, limit := range []int{3, 101} {
+		pt := enginetest.RpcPoint(engine.CallUnary, 64, 64)
+		pt.QPs, pt.Outstanding = 2, 4
+		plan := enginetest.QuickPlan(pt)
+		plan.Iterations, plan.Depth = 300, 1
+		results, kept := rawRun(t, enginetest.CarriersUnderTest()["fused mem"], plan, limit)
+		named := results[0].RawSamples[0]
+		if want := (reports.RawSamples{Set: reports.SamplesLatency, Count: int64(limit), Dropped: 600 - int64(limit), Limit: int64(limit)}); named != want || results[0].Latency.Count != 600 {
+			t.Errorf("%+v of %d samples, want %+v of 600", named, results[0].Latency.Count, want)
+		}
+		if n := len(kept[(&engine.Plan{Workloads: enginetest.Table}).Describe(pt)+" latency"]); n != limit {
+			t.Errorf("%d samples handed over, want %d", n, limit)
+		}
+	}
+}
+
+// One memory is shared out anew for every phase, whatever the number of workers.
+func TestRawSamplesHaveOneMemory(t *testing.T) {
+	s := &engine.RawStore{Limit: 1000}
+	defer s.Free()
+	first := &s.Share(1)[0].Samples[0]
+	for _, n := range []int{7, 1, 1024, 64} {
+		room := 0
+		for i, b := range s.Share(n) {
+			if room += len(b.Samples); b.N != 0 || b.Dropped != 0 || cap(b.Samples) != len(b.Samples) || i == 0 && &b.Samples[0] != first {
+				t.Fatalf("worker %d of %d: %d samples of room %d, %d dropped, at %p, want an empty one from %p", i, n, b.N, cap(b.Samples), b.Dropped, b.Samples, first)
+			}
+			for range len(b.Samples) + 1 {
+				b.Take(1, 2, 3)
+			}
+		}
+		if room != 1000 {
+			t.Errorf("%d workers have room for %d samples, want 1000", n, room)
+		}
+	}
+}
+
+// A full disk ends the point.
+func TestRawSamplesThatCannotBeTakenEndThePoint(t *testing.T) {
+	for _, c := range []struct {
+		e  enginetest.Ends
+		pt engine.Point
+	}{{enginetest.MemEnds, engine.Point{Workload: latency.Name, Op: "send", Size: 64}}, {enginetest.CarriersUnderTest()["tcp"], enginetest.RpcPoint(engine.CallUnary, 64, 64)}} {
+		client, server := c.e(t)
+		plan := enginetest.QuickPlan(c.pt)
+		plan.Depth = 1
+		cl, err := engine.Connect(t.Context(), enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)}), client, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cl.Close()
+		full := errors.New("disk full")
+		cl.KeepSamples(1000, func(*engine.Samples) error { return full })
+		if r, err := enginetest.First(cl.Run(t.Context(), 0)); !errors.Is(err, full) || r.Operations != 300 || r.Errors != 1 {
+			t.Errorf("%s: error %v with %d operations and %d errors, want the disk and what was measured", c.pt, err, r.Operations, r.Errors)
+		}
+	}
+}
+
+func TestRawSamplesAllocateNothing(t *testing.T) {
+	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: transports.KindSend.String(), Size: 8}))
+	enginetest.Once(t, client, server, 1, engine.Limits{Ops: 100})
+	client.Raw = &engine.RawStore{Limit: 15_000}
+	release := engine.HoldCollector()
+	defer release()
+	out := enginetest.Once(t, client, server, 2, engine.Limits{Ops: 20_000})
+	if w := client.Workers[0]; w.Raw.N != 15_000 || w.Raw.Dropped != 5_000 {
+		t.Errorf("%d samples and %d dropped, want 15000 and 5000", w.Raw.N, w.Raw.Dropped)
+	}
+	if out.Usage.Allocations > enginetest.PhaseAllocations {
+		t.Errorf("%d allocations in 20000 operations, want none of the loop", out.Usage.Allocations)
+	}
+}
+
+// sampleKV is a small load of the key-value workload.
+func sampleKV(mix string) engine.Point {
+	return kv.KVPoint(kv.KVLoad{Mix: mix, Records: 300, Fields: 3, FieldBytes: 40, MaxScan: 10})
+}

@@ -1,0 +1,320 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// Limits end a phase: operations per QP, or time from the worker's start,
+// whichever comes first; 0 means no such limit. A target has neither and runs
+// until it is told to stop.
+type Limits struct {
+	Ops int64
+	Dur time.Duration
+}
+
+// Worker is one thread's share of a phase.
+type Worker struct {
+	Sh    *Shape
+	Role  string // client or server, for messages
+	Index int
+	Lanes []*Lane
+	Rec   *reports.Recorder
+
+	// What is kept beside the histogram, nil for what nobody asked for. watched is
+	// set before the loop when there is any.
+	Watched bool
+	series  *Series
+	Raw     *RawBuffer
+	Peak    *Peak // of the client's streams; nil: none
+
+	// Open loop: when operations are due, and the latencies without their waits.
+	Pace       *Pacer
+	PaceShift  int64 // ns
+	Service    *reports.Recorder
+	Late       int64 // operations that started after they were due
+	Unsent     int64 // due when the window ended, and not started
+	Unanswered int64 // started, and not complete when the window ended
+
+	Done []transports.Done
+	cpu  int // to pin to; negative: none
+
+	pinned bool
+
+	Stop       *atomic.Uint32  // StopSoon or StopNow: leave the loop at the next look
+	Ctx        context.Context // ends event waits together with stop
+	Event      bool
+	calm       bool // nothing but the workers works here
+	oneProcess bool // the other side's workers are threads of this process
+	Finishing  bool // bringing home what was posted: StopSoon does not end that
+
+	appWork int64 // ns that the application computes for each message; of the server
+
+	Lim   Limits
+	stall int64 // longest wait without a completion, ns; 0: for ever (targets)
+
+	// Waiting.
+	Spins     uint32
+	waitStart int64
+	wait      context.Context // bounds one Wait; renewed now and then
+	waitEnd   context.CancelFunc
+	waitMade  int64
+	Yielder   Yielder
+	looked    int64 // when it looked last, ns
+	haste     uint  // it looks after SpinLook >> haste empty polls
+	Naps      bool  // it sleeps while its device is at work on a stream (NapFor)
+
+	// Outcome.
+	Begin, End int64 // monotonic ns
+	Ops        int64
+	bad        *CorruptionError
+	noise      reports.Noise
+	Numbered   bool     // messages carry numbers
+	Compared   compared // of the phase
+}
+
+// SpinLook is how many empty polls pass between two looks at the stop flag and
+// the clock. An empty poll of a soft transport is a system call of about 200 ns,
+// so this is some 50 µs. Where polls take longer there are fewer (hasten).
+const SpinLook = 256
+
+// mostDone is how many completions one poll gives: those of a volley's asks or answers
+// and of what arrived.
+const mostDone = 2 * LatencySlots
+
+func NewWorker(sh *Shape, role string, cpu int) *Worker {
+	w := &Worker{Sh: sh, Role: role, cpu: cpu, Done: make([]transports.Done, mostDone), Event: sh.Polling == PollingEvent, Numbered: sh.Numbered()}
+	if role == SideServer {
+		w.appWork = int64(sh.AppWork)
+	}
+	if role == SideClient {
+		// Time for the bytes under way at 10 MB/s comes on top of the timeout: the
+		// limit is for peers that are gone, not for slow ones.
+		bytes := int64(sh.Size) * int64(max(sh.Depth, 2)) * int64(sh.QPs)
+		if underWay := sh.work().Stall; underWay != nil {
+			bytes = underWay(sh)
+		}
+		w.stall = int64(sh.Timeout) + bytes*100
+	}
+	return w
+}
+
+// Sides, in messages and parameters.
+const (
+	SideClient = "client"
+	SideServer = "server"
+	SideBoth   = "both" // of who measured
+)
+
+// Values of the stop flag.
+const (
+	StopSoon uint32 = 1 + iota // end the measurement, but in order
+	StopNow                    // the peer is gone or the run is lost
+)
+
+// MayFinish tells whether a stopped stream may still wait for its last
+// completions, and lets it.
+func (w *Worker) MayFinish() bool {
+	w.Finishing = w.Stop.Load() != StopNow
+	w.close()
+	w.Ctx = context.Background() // the phase's context ended with the stop
+	return w.Finishing
+}
+
+// Open begins the window.
+func (w *Worker) Open() {
+	w.Begin = Now()
+	if w.Peak != nil {
+		w.Peak.start(w.Begin)
+	}
+	if w.series != nil {
+		w.series.Start(w.Begin)
+	}
+}
+
+// Stopped tells whether somebody set the flag.
+func (w *Worker) Stopped() bool { return w.Stop.Load() != 0 }
+
+// Poll moves finished operations of one lane into w.done. An empty poll goes
+// through idle.
+func (w *Worker) Poll(l *Lane) (int, error) {
+	n, err := l.S.Poll(w.Done)
+	if n > 0 {
+		w.Spins = 0
+		if w.appWork > 0 {
+			w.compute(n)
+		}
+		return n, nil
+	}
+	if err != nil {
+		return 0, w.Lost(l, "poll", err)
+	}
+	return 0, w.Idle(l)
+}
+
+// Idle is the wait of every loop: cheap most of the time.
+func (w *Worker) Idle(l *Lane) error {
+	w.Spins++
+	if !w.Event && w.Spins&(SpinLook>>w.haste-1) != 0 {
+		return nil
+	}
+	return w.look(l)
+}
+
+// ErrStop leaves a loop because the stop flag is set.
+var ErrStop = errors.New("stopped")
+
+// look checks the stop flag and the stall limit, and sleeps in event mode.
+func (w *Worker) look(l *Lane) error {
+	if stop := w.Stop.Load(); stop == StopNow || stop == StopSoon && !w.Finishing {
+		return ErrStop
+	}
+	t := Now()
+	first := w.Spins <= SpinLook // in this wait
+	if first {
+		w.waitStart = t
+		w.Spins = max(w.Spins, SpinLook) + 1 // event mode looks at once
+	}
+	if w.stall > 0 && t-w.waitStart > w.stall {
+		return w.Lost(l, "wait", fmt.Errorf("%w for %v", ErrStalled, time.Duration(w.stall).Round(time.Millisecond)))
+	}
+	if !w.Event {
+		w.hasten(t, first)
+		w.Yielder.offer(t, w.waitStart)
+		return nil
+	}
+	return w.sleep(l, t)
+}
+
+// mostHaste makes a look after every eighth poll at most. Arbitrary, as are the bounds
+// of hasten.
+const mostHaste = 5
+
+// hasten has a worker look more often where its polls take long, so that it offers its
+// CPU in time: a poll takes 60 ns of a device's queue, and 2 us where code is translated.
+func (w *Worker) hasten(t int64, first bool) {
+	if !first && w.Yielder.last != w.looked { // nobody had the CPU in between
+		switch d := t - w.looked; {
+		case d > 3*leastPatience && w.haste < mostHaste:
+			w.haste++
+		case d < leastPatience/2 && w.haste > 0:
+			w.haste--
+		}
+	}
+	w.looked = t
+}
+
+// waitSlice bounds one event wait. Arbitrary; a context costs allocations, so it
+// lives for many waits.
+const waitSlice = int64(time.Second)
+
+func (w *Worker) sleep(l *Lane, t int64) error {
+	if w.wait == nil || t-w.waitMade > waitSlice/2 {
+		if w.waitEnd != nil {
+			w.waitEnd()
+		}
+		w.wait, w.waitEnd = context.WithTimeout(w.Ctx, time.Duration(waitSlice))
+		w.waitMade = t
+	}
+	err := l.S.Wait(w.wait)
+	switch {
+	case err == nil:
+		return nil
+	case w.Ctx.Err() != nil:
+		return ErrStop
+	case w.wait.Err() != nil:
+		return nil // the slice ended; look decides whether it was too long
+	}
+	return w.Lost(l, "wait", err)
+}
+
+// Lost is the error of a session that does not work any more.
+func (w *Worker) Lost(l *Lane, operation string, err error) error {
+	return PeerError(l.Sh.String(), fmt.Errorf("qp %d: %s: %w", l.Index, operation, err),
+		"the log of the "+other(w.Role)+" side")
+}
+
+func other(side string) string {
+	if side == SideClient {
+		return SideServer
+	}
+	return SideClient
+}
+
+// Post starts all of ops. It is for ping-pongs, whose queues are never more than
+// a quarter full: a full queue is a fault of the transport.
+func (w *Worker) Post(l *Lane, ops []transports.Op) error {
+	n, err := l.S.Post(ops)
+	if n == len(ops) {
+		return nil
+	}
+	return w.Lost(l, "post "+ops[n].Kind.String(), err)
+}
+
+// Corrupt remembers the first corruption; the phase ends with it.
+func (w *Worker) Corrupt(l *Lane, what string, offset int, want, got byte) error {
+	if w.bad == nil {
+		w.bad = &CorruptionError{Point: l.Sh.String(), Side: w.Role, QP: l.Index, What: what, Offset: offset, Want: want, Got: got}
+	}
+	return Corrupted(w.bad)
+}
+
+// close ends what the worker holds for waiting.
+func (w *Worker) close() {
+	if w.waitEnd != nil {
+		w.waitEnd()
+		w.wait, w.waitEnd = nil, nil
+	}
+}
+
+// Took counts operations seen complete at t.
+func (w *Worker) Took(t, n int64) {
+	if w.Peak != nil {
+		w.Peak.count(t, n)
+	}
+	if w.series != nil {
+		w.series.count(t, n)
+	}
+}
+
+// Record takes one latency that ended at t, and of an open loop its service time.
+func (w *Worker) Record(t, ns, service int64) {
+	w.Rec.Record(ns)
+	if w.Watched {
+		w.watch(t, ns, service)
+	}
+}
+
+// watch keeps what was asked for beside the histogram.
+func (w *Worker) watch(t, ns, service int64) {
+	if w.series != nil {
+		w.series.Sample(t, ns)
+	}
+	if w.Raw != nil {
+		w.Raw.Take(t, ns, service)
+	}
+}
+
+// LookedAround is idle after a volley that met nothing: time for a look.
+func (w *Worker) LookedAround(l *Lane) error {
+	w.Spins |= SpinLook - 1
+	return w.Idle(l)
+}
+
+// Rest is the target of reads and atomics that the device serves unaided: a thread
+// that polls would only take from whoever measures.
+func (w *Worker) Rest() error {
+	w.Begin = Now()
+	<-w.Ctx.Done()
+	w.End = Now()
+	return nil
+}
+
+// Overdue counts what was due before the end and not sent, with the time that it waited.
+func (w *Worker) Overdue(end int64) { w.Unsent = w.Pace.Overdue(end, w.Rec.AtLeast) }

@@ -1,0 +1,299 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// callCrew is the client's side of a point: its connections, and the goroutines
+// that call on them.
+type callCrew struct {
+	m       *engine.Measurement
+	work    *engine.CallWork
+	conns   []transports.CallConn
+	workers []*callWorker
+	tallies []*tally
+
+	// Resident memory of both sides before the connections and behind the work, bytes.
+	base, used, serverBase, serverUsed int64
+
+	// Processor time of both sides while nothing was called; idleFor is 0 until then.
+	idle, idleServer, idleFor time.Duration
+
+	interval time.Duration    // of a series over the next phase, 0 for none
+	live     *engine.Live     // follows the next phase, nil for nobody
+	raw      *engine.RawStore // for the samples of the next phase, nil for none
+}
+
+// runCalls takes a point of a workload of calls through its phases.
+func runCalls(m *engine.Measurement, ctx context.Context) error {
+	c, sh, p := m.C, m.Sh, &m.C.Plan
+	tr, err := engine.CallsOf(c.Tr)
+	if err != nil {
+		return err
+	}
+	if c.Raw != nil {
+		c.Raw.Share(sh.QPs * sh.Depth) // in every reading of what is resident, like the histograms
+	}
+	answer, err := c.Ask(ctx, sh, &engine.Message{Type: engine.MsgPoint, Shape: sh}, engine.MsgListening)
+	if err != nil {
+		return err
+	}
+	addr, err := c.DataAddr(sh, answer)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Hear(ctx, sh, engine.MsgConnected); err != nil {
+		return err
+	}
+	crew := newCallCrew(m)
+	crew.serverBase = answer.Listening.Resident
+	m.Private = crew
+	defer crew.close()
+	if err := crew.connect(ctx, tr, addr); err != nil {
+		return err
+	}
+	if p.WarmupIterations > 0 || p.WarmupDuration > 0 {
+		if m.Warm, _, err = crew.phase(ctx, "warm-up", engine.GenWarmup, engine.Limits{Ops: p.WarmupIterations, Dur: p.WarmupDuration}); err != nil {
+			return err
+		}
+	}
+	if err := crew.idles(ctx); err != nil {
+		return err
+	}
+	crew.interval, crew.raw, crew.live = p.Interval, c.Raw, c.Live
+	m.Out, m.Report, err = crew.phase(ctx, "measure", engine.GenMeasure, engine.Limits{Ops: p.Iterations, Dur: p.Duration})
+	crew.interval, crew.raw, crew.live = 0, nil, nil
+	if e := m.HandBuffers(reports.SamplesLatency, m.Out, crew.kept()); err == nil {
+		err = e
+	}
+	if err != nil {
+		m.Fail(ctx)
+		return err
+	}
+	m.Verified = sh.Verify
+	if err := crew.memory(ctx); err != nil {
+		return err
+	}
+	_, err = c.Ask(ctx, sh, &engine.Message{Type: engine.MsgEnd}, engine.MsgEnded)
+	return err
+}
+
+// newCallCrew has its histograms before it reads what is resident without connections.
+func newCallCrew(m *engine.Measurement) *callCrew {
+	k := &callCrew{m: m, work: m.Sh.Calls()}
+	k.tallies = make([]*tally, min(m.Sh.QPs*m.Sh.Depth, MaxTallies))
+	for i := range k.tallies {
+		k.tallies[i] = &tally{}
+		k.tallies[i].reset(k.timed(), m.Sh.Rate > 0, 0, 0)
+	}
+	k.base = resident()
+	return k
+}
+
+// timed tells whether latencies mean something.
+func (k *callCrew) timed() bool { return k.work.Untimed == nil || !k.work.Untimed(k.m.Sh) }
+
+// dialsAtOnce bounds connections being made at once. Arbitrary: below the backlog of
+// every listener.
+const dialsAtOnce = 16
+
+// connect opens all connections and makes the callers.
+func (k *callCrew) connect(ctx context.Context, tr transports.CallTransport, addr string) error {
+	sh := k.m.Sh
+	setup, cancel := context.WithTimeout(ctx, engine.SetupTimeout(sh)+time.Duration(sh.QPs)*10*time.Millisecond)
+	defer cancel()
+	unhook := context.AfterFunc(k.m.C.Ctl.Alive, cancel)
+	defer unhook()
+	k.conns = make([]transports.CallConn, sh.QPs)
+	errs := make([]error, dialsAtOnce)
+	cfg := callConfig(sh)
+	var next atomic.Int64
+	var dials sync.WaitGroup
+	for i := range errs {
+		dials.Go(func() {
+			for n := int(next.Add(1)) - 1; n < sh.QPs && errs[i] == nil; n = int(next.Add(1)) - 1 {
+				if k.conns[n], errs[i] = tr.DialCalls(setup, addr, cfg); errs[i] != nil {
+					cancel()
+				}
+			}
+		})
+	}
+	dials.Wait()
+	var err error
+	for _, e := range errs { // the one that ended the others is no end of a context
+		if e != nil && (err == nil || errors.Is(err, context.Canceled)) {
+			err = e
+		}
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return engine.Interrupted()
+	case err != nil:
+		return k.m.C.Explain(callConnectFailed(tr, err))
+	}
+	caller := k.work.Callers(sh)
+	for i, conn := range k.conns {
+		for j := range sh.Depth {
+			n := i*sh.Depth + j
+			c, err := caller(conn, n)
+			if err != nil {
+				return err
+			}
+			k.workers = append(k.workers, &callWorker{k: k, c: c, t: k.tallies[n%len(k.tallies)], index: n, slot: j})
+		}
+	}
+	k.pacers()
+	return nil
+}
+
+func callConnectFailed(tr transports.CallTransport, err error) error {
+	if tr.Caps().SameHost {
+		return engine.PeerError("connect", err, "a server on this machine and in this network namespace: unix sockets go no further")
+	}
+	var exit *reports.ExitError
+	if e := engine.TransportError("connect", err); !errors.As(e, &exit) || exit.Code != reports.ExitFailed {
+		return e
+	}
+	return engine.PeerError("connect", err, "the data path: a firewall may pass the control port only")
+}
+
+func (k *callCrew) close() {
+	var wg sync.WaitGroup // each may wait for its peer
+	for _, c := range k.conns {
+		if c != nil {
+			wg.Go(func() { c.Close() })
+		}
+	}
+	wg.Wait()
+}
+
+// pacers makes the callers' pacers. The rate is that of all together; constant
+// arrivals interleave.
+func (k *callCrew) pacers() {
+	sh := k.m.Sh
+	if sh.Rate == 0 {
+		return
+	}
+	n := len(k.workers)
+	poisson := k.m.C.Plan.Arrivals == engine.ArrivalsPoisson
+	for i, w := range k.workers {
+		w.pace = engine.NewPacer(float64(n)*1e9/sh.Rate, poisson, sh.Seed+uint64(i))
+		if !poisson {
+			w.shift = int64(float64(i) * 1e9 / sh.Rate)
+		}
+	}
+}
+
+// keep gives the callers room for the samples of the next phase. A phase that times
+// nothing has none.
+func (k *callCrew) keep() {
+	for _, w := range k.workers {
+		w.raw = nil
+	}
+	if k.raw == nil || !k.timed() {
+		return
+	}
+	for i, b := range k.raw.Share(len(k.workers)) {
+		k.workers[i].raw = b
+	}
+}
+
+// kept are the samples of the phase, caller by caller.
+func (k *callCrew) kept() []*engine.RawBuffer {
+	buffers := make([]*engine.RawBuffer, len(k.workers))
+	for i, w := range k.workers {
+		buffers[i] = w.raw
+	}
+	return buffers
+}
+
+// idles watches both sides while nothing is called.
+func (k *callCrew) idles(ctx context.Context) error {
+	_, rep, err := k.around(ctx, "idle", engine.GenIdle, func() *engine.Run {
+		r := &engine.Run{Done: make(chan struct{})}
+		woken := make(chan struct{})
+		r.Cancel = sync.OnceFunc(func() { close(woken) })
+		before := engine.ReadUsage()
+		begin := engine.Now()
+		go func() {
+			select {
+			case <-time.After(IdleWindow):
+			case <-woken:
+			}
+			k.idleFor = time.Duration(engine.Now() - begin)
+			k.idle = engine.ReadUsage().Minus(before).CPU
+			close(r.Done)
+		}()
+		return r
+	})
+	if rep != nil {
+		k.idleServer = time.Duration(rep.CPUSeconds * 1e9)
+	}
+	return err
+}
+
+// memory reads what both sides hold with all connections open and warm.
+func (k *callCrew) memory(ctx context.Context) error {
+	k.used = resident()
+	_, rep, err := k.around(ctx, "memory", engine.GenMemory, func() *engine.Run {
+		r := &engine.Run{Done: make(chan struct{}), Cancel: func() {}}
+		close(r.Done)
+		return r
+	})
+	if err == nil && rep != nil {
+		k.serverUsed = rep.Resident
+	}
+	return err
+}
+
+// around runs something on this side inside a phase of the server.
+func (k *callCrew) around(ctx context.Context, name string, gen int, start func() *engine.Run) (*engine.Outcome, *engine.PhaseReport, error) {
+	m, c, sh := k.m, k.m.C, k.m.Sh
+	collectAsUsed()
+	changes := engine.CountersAround(c.Counters, gen)
+	if _, err := c.Ask(ctx, sh, &engine.Message{Type: engine.MsgPhase, Phase: &engine.PhaseStart{Name: name, Generation: gen}}, engine.MsgReady); err != nil {
+		return nil, nil, err
+	}
+	out, err := m.Watch(ctx, start())
+	if moved := changes(); moved != nil {
+		m.Counters.Client = moved
+	}
+	if err != nil {
+		return out, nil, err
+	}
+	fctx := ctx
+	if ctx.Err() != nil { // the server is still told, so that the result has both sides
+		var cancel context.CancelFunc
+		fctx, cancel = context.WithTimeout(context.Background(), engine.Grace)
+		defer cancel()
+	}
+	answer, err := c.Ask(fctx, sh, &engine.Message{Type: engine.MsgStop, Stop: &engine.PhaseStop{Check: sh.Verify}}, engine.MsgReport)
+	if err != nil {
+		return out, nil, err
+	}
+	if ctx.Err() != nil {
+		return out, answer.Report, engine.Interrupted()
+	}
+	return out, answer.Report, nil
+}
+
+func (k *callCrew) phase(ctx context.Context, name string, gen int, lim engine.Limits) (*engine.Outcome, *engine.PhaseReport, error) {
+	return k.around(ctx, name, gen, func() *engine.Run { return k.start(gen, lim) })
+}
+
+// failed is the error of a caller, which it names.
+func (w *callWorker) failed(err error) error {
+	if sh := w.k.m.Sh; sh.QPs > 1 {
+		err = fmt.Errorf("connection %d: %w", w.index/sh.Depth, err)
+	}
+	return callFailed(w.k.m.Sh, err)
+}

@@ -1,0 +1,210 @@
+// Package pairs opens both ends of a stack in one process, for workloads that have a run
+// of their own: two devices with connections between them, or two nodes of LITE.
+//
+// # Ownership
+//
+// A pair owns what it opened; Close closes it.
+//
+// # Limitations
+//
+// Both ends share the processors, so that a rate is of both together.
+package pairs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports/lite"
+	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// connectTimeout bounds each connection.
+const connectTimeout = 20 * time.Second
+
+// listenAt is where two devices of this machine meet.
+func listenAt(dev rdma.Device) string {
+	if c := dev.Caps(); c.Label == rdma.LabelMem || c.Clock != nil {
+		return ":0"
+	}
+	if l, ok := dev.(interface{ ListenHost() string }); ok && l.ListenHost() != "" {
+		return l.ListenHost() + ":0"
+	}
+	return "127.0.0.1:0"
+}
+
+// below is the stack without its first layer.
+func below(spec string) string {
+	open := 0
+	for i, ch := range spec {
+		switch {
+		case ch == '(':
+			open++
+		case ch == ')':
+			open--
+		case ch == '+' && open == 0:
+			return spec[i+1:]
+		}
+	}
+	return spec
+}
+
+// Tier is the stack of a run as LITE, or a *reports.ExitError that says who has the
+// workload.
+func Tier(r *engine.OwnRun, workload string) (*stack.Stack, error) {
+	s, ok := r.Stack.(*stack.Stack)
+	if !ok {
+		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: workload, Err: fmt.Errorf("%s is no stack of LITE", r.Stack.Name()), Hint: "--transport lite+iwarp"}
+	}
+	if s.Caps().Clock != nil {
+		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: workload, Err: errors.New("several threads have no time together by the clock of a model"), Hint: "--transport lite+iwarp"}
+	}
+	return s, nil
+}
+
+// Nodes are two nodes, the first of which manages the cluster.
+type Nodes struct {
+	Devs  [2]rdma.Device
+	Nodes [2]*lite.Node
+}
+
+// OpenNodes opens them over what the stack of the run stands on. arena is what each
+// registers, bytes, beside what a node needs for itself.
+func OpenNodes(ctx context.Context, r *engine.OwnRun, s *stack.Stack, arena [2]int) (p *Nodes, err error) {
+	p = &Nodes{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.Close())
+		}
+	}()
+	cfg := s.NodeConfig()
+	cfg.Timeout = time.Minute // large regions are zeroed at their node
+	for i := range p.Nodes {
+		if p.Devs[i], err = r.Open.Device(below(strings.TrimSpace(r.Plan.Transport))); err != nil {
+			return nil, err
+		}
+		if p.Devs[i].Caps().Clock != nil {
+			// Both ends are in one process, and signs of life by the host's clock would
+			// disturb what is timed by another.
+			cfg.Beat, cfg.DeadAfter = time.Hour, 3*time.Hour
+		}
+		cfg.Arena, cfg.Listen, cfg.Manager = 64<<20+arena[i], listenAt(p.Devs[i]), ""
+		if i > 0 {
+			cfg.Manager = p.Nodes[0].Addr()
+		}
+		if p.Nodes[i], err = lite.Open(ctx, p.Devs[i], cfg); err != nil {
+			p.Nodes[i] = nil
+			return nil, err
+		}
+	}
+	return p, p.Nodes[0].Await(ctx, len(p.Nodes))
+}
+
+// Close closes nodes and devices.
+func (p *Nodes) Close() error {
+	var errs []error
+	for i := len(p.Nodes) - 1; i >= 0; i-- {
+		if p.Nodes[i] != nil {
+			errs = append(errs, p.Nodes[i].Close())
+		}
+		if p.Devs[i] != nil {
+			errs = append(errs, p.Devs[i].Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Devices are two devices with connections between them.
+type Devices struct {
+	Devs [2]rdma.Device
+	CQs  [2]rdma.CQ
+	QPs  [2][]rdma.QP
+}
+
+// OpenDevices opens them with n connections, of which each has depth requests under way
+// at most. All of one end complete into one queue.
+func OpenDevices(ctx context.Context, r *engine.OwnRun, n, depth int) (p *Devices, err error) {
+	p = &Devices{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.Close())
+		}
+	}()
+	for i := range p.Devs {
+		if p.Devs[i], err = r.Open.Device(r.Plan.Transport); err != nil {
+			return nil, err
+		}
+		if p.CQs[i], err = p.Devs[i].NewCQ(n*depth + 8); err != nil {
+			return nil, err
+		}
+	}
+	l, err := p.Devs[1].Listen(ctx, listenAt(p.Devs[1]), 16)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	for range n {
+		if err := p.connect(ctx, l, depth); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func (p *Devices) connect(ctx context.Context, l rdma.Listener, depth int) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	var ends [2]rdma.QP
+	for i := range ends {
+		q, err := p.Devs[i].NewQP(rdma.QPConfig{SendCQ: p.CQs[i], RecvCQ: p.CQs[i], SendDepth: depth})
+		if err != nil {
+			return err
+		}
+		ends[i], p.QPs[i] = q, append(p.QPs[i], q)
+	}
+	joined := make(chan error, 1)
+	go func() {
+		req, err := l.Accept(ctx)
+		if err == nil {
+			_, err = req.Accept(ctx, ends[1], rdma.ConnParam{IRD: 1, ORD: 1})
+		}
+		joined <- err
+	}()
+	_, err := ends[0].Connect(ctx, l.Addr(), rdma.ConnParam{IRD: 1, ORD: 1})
+	if err != nil {
+		cancel()
+	}
+	return errors.Join(err, <-joined)
+}
+
+// Disconnect closes the connections and their queues, so that nobody touches what is
+// registered any more.
+func (p *Devices) Disconnect() error {
+	var errs []error
+	for i := range p.QPs {
+		for _, q := range p.QPs[i] {
+			errs = append(errs, q.Close())
+		}
+		if p.QPs[i] = nil; p.CQs[i] != nil {
+			errs = append(errs, p.CQs[i].Close())
+			p.CQs[i] = nil
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Close closes everything. Registrations must have been closed.
+func (p *Devices) Close() error {
+	errs := []error{p.Disconnect()}
+	for _, d := range p.Devs {
+		if d != nil {
+			errs = append(errs, d.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,143 @@
+package perftest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Command is a command line of one of the tools, understood.
+type Command struct {
+	Test Test
+	Host string // of the server; "": this is the server
+
+	Help, Version bool
+
+	Gbits     bool
+	Output    string // "", "bandwidth", "message_rate" or "latency": this figure alone
+	JSON      bool   // --out_json
+	JSONFile  string
+	CPUUtil   bool
+	NoPeak    bool
+	Unsorted  bool // every sample in the order of time
+	Histogram bool // every sample from the shortest to the longest
+	LimitBW   float64
+	LimitRate float64
+	Remarks   []string // what is accepted and done otherwise, for stderr
+
+	port       string
+	device     string
+	stack      string   // --transport, rdmaperf's own
+	params     []string // of the verbs layer
+	runFlags   []string // of rdmaperf run
+	serveFlags []string // of rdmaperf serve
+	size       string
+	all        bool
+	iters      string
+	duration   string
+	tx, rx     int
+	cqMod      int
+	inline     int
+	qps        int
+	reads      int
+	mtu        int
+	gid        int
+	both       bool
+	events     bool
+	cm         bool
+	warm       bool
+}
+
+// defaults of perftest: DEF_TX_BW, DEF_TX_LAT, DEF_RX_RDMA, DEF_CQ_MOD and so on.
+func newCommand(t Test) *Command {
+	c := &Command{Test: t, tx: 128, rx: 512, cqMod: 100, qps: 1, gid: -1}
+	if t.latency {
+		c.tx, c.cqMod = 1, 1
+	}
+	return c
+}
+
+// Server tells whether the command line is the server's.
+func (c *Command) Server() bool { return c.Host == "" }
+
+// transport is the stack to measure: the one named, or kernel verbs with the parameters
+// that have no flag of run. chosen is what run would take by itself.
+func (c *Command) transport(chosen string) (string, error) {
+	if c.stack != "" {
+		chosen = c.stack
+	}
+	if len(c.params) == 0 {
+		return chosen, nil
+	}
+	if chosen != "verbs" && c.device == "" {
+		return "", fmt.Errorf("%s is for kernel verbs, and the stack is %s", strings.Join(c.params, ", "), chosen)
+	}
+	return "verbs(" + strings.Join(c.params, ",") + ")", nil
+}
+
+// RunArgs are the arguments of rdmaperf run that do the same. samples is the file for
+// every sample, where they were asked for.
+func (c *Command) RunArgs(chosen, samples string) ([]string, error) {
+	stack, err := c.transport(chosen)
+	if err != nil {
+		return nil, err
+	}
+	t := &c.Test
+	workload := "throughput"
+	if t.latency {
+		workload = "latency"
+	}
+	args := []string{"--transport", stack, "--workload", workload, "--op", t.op, "--no-save", "--quiet",
+		"--no-verify", // as perftest, which compares nothing
+		"-q", strconv.Itoa(c.qps), "-I", strconv.Itoa(c.inline)}
+	switch {
+	case c.all:
+		args = append(args, "-a")
+	case c.size != "":
+		args = append(args, "-s", c.size)
+	default:
+		args = append(args, "-s", strconv.Itoa(t.size))
+	}
+	switch {
+	case c.duration != "":
+		args = append(args, "-D", c.duration)
+	case c.iters != "":
+		args = append(args, "-n", c.iters)
+	default:
+		args = append(args, "-n", strconv.Itoa(t.iters))
+	}
+	if c.warm {
+		args = append(args, "--warmup", "auto")
+	} else {
+		args = append(args, "--warmup", "none")
+	}
+	if !t.latency {
+		depth := c.tx
+		if t.oneSided && c.reads > 0 {
+			depth = min(depth, c.reads) // what is outstanding on the wire is the lesser of both
+		}
+		args = append(args, "-t", strconv.Itoa(depth), "-r", strconv.Itoa(c.rx), "-Q", strconv.Itoa(max(1, min(c.cqMod, depth))))
+		if c.both {
+			args = append(args, "-b")
+		}
+	}
+	if c.events {
+		args = append(args, "--polling", "event")
+	}
+	if c.port != "" {
+		args = append(args, "-p", c.port)
+	}
+	if samples != "" {
+		args = append(args, "--raw="+samples)
+	}
+	return append(append(args, c.runFlags...), c.Host), nil
+}
+
+// ServeArgs are the arguments of rdmaperf serve that do the same.
+func (c *Command) ServeArgs() []string {
+	args := []string{"--quiet"}
+	if c.port != "" {
+		args = append(args, "-p", c.port)
+	}
+	return append(args, c.serveFlags...)
+}

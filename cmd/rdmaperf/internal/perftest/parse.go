@@ -1,0 +1,159 @@
+package perftest
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Parse reads a command line as perftest's getopt_long does: letters in one word, values
+// beside or behind their letter, long names shortened as far as they stay unique, the
+// host anywhere.
+func Parse(t Test, args []string) (*Command, error) {
+	c := newCommand(t)
+	var hosts []string
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		next := func() (string, bool) {
+			if i++; i < len(args) {
+				return args[i], true
+			}
+			return "", false
+		}
+		var err error
+		switch {
+		case a == "--":
+			hosts = append(hosts, args[i+1:]...)
+			i = len(args)
+		case strings.HasPrefix(a, "--"):
+			err = c.long(a[2:], next)
+		case strings.HasPrefix(a, "-") && a != "-":
+			err = c.letters(a[1:], next)
+		default:
+			hosts = append(hosts, a)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(hosts) > 1 {
+		return nil, fmt.Errorf("one host at most, got %q", hosts)
+	}
+	if len(hosts) == 1 {
+		c.Host = hosts[0]
+	}
+	return c, c.check()
+}
+
+func (c *Command) long(word string, next func() (string, bool)) error {
+	name, value, has := strings.Cut(word, "=")
+	o, err := longOption(name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !o.arg && has:
+		return fmt.Errorf("--%s takes no value", o.long)
+	case o.arg && !has:
+		var ok bool
+		if value, ok = next(); !ok {
+			return fmt.Errorf("--%s needs a value", o.long)
+		}
+	}
+	return c.apply(o, value)
+}
+
+func (c *Command) letters(word string, next func() (string, bool)) error {
+	for len(word) > 0 {
+		letter := word[:1]
+		word = word[1:]
+		o := letterOption(letter)
+		if o == nil {
+			return fmt.Errorf("perftest has no option -%s", letter)
+		}
+		if !o.arg {
+			if err := c.apply(o, ""); err != nil {
+				return err
+			}
+			continue
+		}
+		value := word
+		if word = ""; value == "" {
+			var ok bool
+			if value, ok = next(); !ok {
+				return fmt.Errorf("-%s needs a value", letter)
+			}
+		}
+		if err := c.apply(o, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func letterOption(letter string) *option {
+	for i := range options {
+		if options[i].letter == letter {
+			return &options[i]
+		}
+	}
+	return nil
+}
+
+func longOption(name string) (*option, error) {
+	var found []*option
+	for i := range options {
+		o := &options[i]
+		if o.long == name {
+			return o, nil
+		}
+		if name != "" && strings.HasPrefix(o.long, name) {
+			found = append(found, o)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, fmt.Errorf("perftest has no option --%s", name)
+	case 1:
+		return found[0], nil
+	}
+	var names []string
+	for _, o := range found {
+		names = append(names, "--"+o.long)
+	}
+	return nil, fmt.Errorf("--%s may be %s", name, strings.Join(names, " or "))
+}
+
+func (c *Command) apply(o *option, value string) error {
+	if o.do == nil {
+		return fmt.Errorf("%s: %s", o, o.refused)
+	}
+	if err := o.do(c, value); err != nil {
+		return fmt.Errorf("%s %s: %w", o, value, err)
+	}
+	if o.remark != "" {
+		c.Remarks = append(c.Remarks, o.String()+": "+o.remark)
+	}
+	return nil
+}
+
+// check finds what does not go together, as perftest does.
+func (c *Command) check() error {
+	switch {
+	case c.Help || c.Version:
+	case c.duration != "" && c.all:
+		return fmt.Errorf("-D and -a exclude each other")
+	case c.duration != "" && c.iters != "":
+		return fmt.Errorf("-D and -n exclude each other")
+	case c.all && c.size != "":
+		return fmt.Errorf("-a and -s exclude each other")
+	case (c.Unsorted || c.Histogram) && !c.Test.latency:
+		return fmt.Errorf("-H and -U are for latency tests")
+	case (c.Unsorted || c.Histogram) && c.duration != "":
+		return fmt.Errorf("-H and -U are for a number of iterations, without -D")
+	case c.both && c.Test.latency:
+		return fmt.Errorf("-b is for bandwidth tests")
+	case c.Output == "latency" != c.Test.latency && c.Output != "":
+		return fmt.Errorf("--output=%s is not what %s measures", c.Output, c.Test.Name)
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package room
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// Common are the flags that all workloads share, as given.
+type Common struct {
+	Changed func(flag string) bool // the user gave it
+
+	Workloads []string // --workload, or its default
+	CallsOnly bool     // every stack carries calls and does nothing else
+	Polling   string
+	Pin       string
+
+	Ops   []string // none: the workload's own
+	Sizes []int    // none: the workload's own
+	All   bool     // --all: Sizes are those from 2 bytes to 8 MiB
+
+	Rates       []float64       // of open loops; one of 0 is the closed loop
+	AppWork     []time.Duration // of the receiving application for each message; one of 0 is none
+	QPs         []int           // of a sweep; one of 0 stands for the plan's
+	Outstanding []int           // calls on a connection; one of 0 stands for the plan's depth
+}
+
+// Alone tells that no other workload is measured.
+func (c *Common) Alone() bool { return len(c.Workloads) == 1 }
+
+// AnyOf returns the first of the flags that was given, or "".
+func (c *Common) AnyOf(flags ...string) string {
+	if i := slices.IndexFunc(flags, c.Changed); i >= 0 {
+		return flags[i]
+	}
+	return ""
+}
+
+// atomicSizes are those of every atomic (IBTA 9.4.5).
+var atomicSizes = []int{8}
+
+// SizesOf are the sizes of one operation: those given, else the workload's.
+func (c *Common) SizesOf(op string, own []int) []int {
+	k, _ := transports.ParseKind(op)
+	atomic := k == transports.KindFetchAdd || k == transports.KindCmpSwap
+	switch {
+	case atomic && (c.All || len(c.Sizes) == 0):
+		return atomicSizes
+	case len(c.Sizes) > 0:
+		return c.Sizes
+	}
+	return own
+}
+
+// Product is every operation with every size, the way most workloads have it; each
+// makes the points of one.
+func (c *Common) Product(ops []string, sizes []int, each func(op string, size int) []engine.Point) []engine.Point {
+	if len(c.Ops) > 0 {
+		ops = c.Ops
+	}
+	var points []engine.Point
+	for _, op := range ops {
+		for _, n := range c.SizesOf(op, sizes) {
+			points = append(points, each(op, n)...)
+		}
+	}
+	return points
+}
+
+// Worked are a workload's own operations, or with application work, which only messages
+// have, those of messages.
+func (c *Common) Worked(ops []string) []string {
+	if c.Changed("app-work") {
+		return []string{transports.KindSend.String()}
+	}
+	return ops
+}
+
+// OfCalls are the points of a workload of calls: one for each rate, number of
+// connections, and number of calls outstanding.
+func (c *Common) OfCalls(pt engine.Point) (points []engine.Point) {
+	for _, rate := range c.Rates {
+		for _, q := range c.QPs {
+			for _, t := range c.Outstanding {
+				pt.Rate, pt.QPs, pt.Outstanding = rate, q, t
+				points = append(points, pt)
+			}
+		}
+	}
+	return points
+}
+
+// CallOps refuses operations that a workload of calls does not have; the flag instead
+// says which calls it makes.
+func (c *Common) CallOps(workload, instead string) error {
+	op := transports.KindCall.String()
+	if slices.ContainsFunc(c.Ops, func(s string) bool { return s != op }) {
+		return values.Wrong("op", "%s: the operation of the workload %s is %s, and --%s says which", strings.Join(c.Ops, ","), workload, op, instead)
+	}
+	return nil
+}
+
+// CheckCalls refuses what describes another workload than one of calls.
+func (c *Common) CheckCalls(workload string) error {
+	if f := c.AnyOf("threads", "rx-depth", "inline_size", "cq-mod"); f != "" && c.Alone() {
+		return values.Wrong(f, "the workload %s has a goroutine for each call outstanding, and gRPC's own buffers", workload)
+	}
+	if c.Changed("tx-depth") && c.Changed("outstanding") {
+		return values.Wrong("outstanding", "it and --tx-depth exclude each other")
+	}
+	return nil
+}
+
+// CheckOwnThreads refuses threads and connections for a workload that has as many of
+// both as the flag instead says.
+func (c *Common) CheckOwnThreads(workload, instead string) error {
+	if f := c.AnyOf("qp", "qp-sweep", "threads"); f != "" {
+		return values.Wrong(f, "the connections and threads of the workload %s are its --%s", workload, instead)
+	}
+	if c.Changed("pin") && c.Pin != "auto" && c.Pin != "none" {
+		return values.Wrong("pin", "%s: one CPU cannot hold all threads of the workload %s", c.Pin, workload)
+	}
+	return nil
+}

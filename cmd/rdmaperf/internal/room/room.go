@@ -1,0 +1,74 @@
+package room
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// Room is one workload.
+type Room struct {
+	Name    string           // as --workload and Result.Workload spell it
+	Work    *engine.Workload // what is measured, how, and what its results are: of the same name
+	Summary string           // what it measures, in a few words for the help; "" where the name says it
+	Note    string           // for the help: when it is measured although nobody named it, or not
+	Group   string           // title of its flags in the help; rows side by side may share one
+
+	Standard bool // measured when no workload is named
+	ForCalls bool // measured when no workload is named and every stack carries calls alone
+	Calls    bool // made of calls, so that only stacks that carry calls run it
+	Windows  int  // measured windows of a point, one after the other; 0 means 1
+
+	// OwnThreads: it has as many threads as connections, whose CPUs nobody can name.
+	OwnThreads bool
+
+	// Means are flags that mean this workload when none is named, each group by itself.
+	// Takes are flags that mean another workload and may stand beside this one, too.
+	Means [][]string
+	Takes []string
+
+	// Own are flags that are refused when other workloads are named. Names are all of
+	// its flags in the order of the help.
+	Own   []string
+	Names []string
+
+	// Unless tells, when no workload was named, that the other flags describe something
+	// that this workload does not do. nil: they never do.
+	Unless func(c *Common) bool
+
+	// Ops and Sizes are those measured when none are given, as the help shows them.
+	Ops   []string
+	Sizes []int
+
+	// Published are figures of others that results are read against.
+	Published []reports.Published
+
+	Flags func() Flags // of a new command line
+}
+
+// Flags are those of a workload on one command line, as given.
+type Flags interface {
+	// Register adds the flags.
+	Register(f *pflag.FlagSet)
+	// Plan fills in what all points share. It is called for every workload, measured
+	// or not, so that no mistake goes unseen.
+	Plan(p *engine.Plan, c *Common) error
+	// Check refuses flags that describe another workload than this one, which was named.
+	Check(c *Common) error
+	// Points are what to measure. A workload whose points need more than they hold puts
+	// it into the plan.
+	Points(p *engine.Plan, c *Common) ([]engine.Point, error)
+}
+
+// None is what a workload without flags of its own embeds.
+type None struct{}
+
+// Register adds nothing.
+func (None) Register(*pflag.FlagSet) {}
+
+// Plan fills in nothing.
+func (None) Plan(*engine.Plan, *Common) error { return nil }
+
+// Check refuses nothing.
+func (None) Check(*Common) error { return nil }

@@ -1,0 +1,198 @@
+package allreduce
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/mesh"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/steps"
+	"github.com/rdmaperf/rdmaperf/regcache/offload"
+)
+
+// Name is the workload's.
+const Name = "allreduce"
+
+// Room is its row of the table.
+var Room = &room.Room{
+	Name: Name,
+	Work: &engine.Workload{Name: Name, Kind: results.Kind, Point: checkPoint, Describe: describe,
+		Own: &engine.Own{Run: run, Serve: serve, Time: planned}},
+	Summary:    "float32 sums over ranks in processes of their own",
+	Group:      "Workload allreduce",
+	OwnThreads: true,
+	Own:        []string{"ranks", "buffers", "algorithm", "eager", "segment"},
+	Names:      []string{"ranks", "buffers", "algorithm", "eager", "segment"},
+	Sizes:      []int{1 << 10, 64 << 10, 1 << 20, 16 << 20},
+	Flags:      func() room.Flags { return new(flags) },
+}
+
+const (
+	defaultWindow = 150 * time.Millisecond // of one arm; arbitrary
+	maxSize       = 1 << 30
+	maxIterations = 1 << 20
+)
+
+// Words of --buffers.
+const (
+	fresh  = "fresh"
+	reused = "reused"
+)
+
+type flags struct {
+	room.None
+	ranks               int
+	buffers, algorithms []string
+	eager, segment      string
+	shared              arms.Flags
+}
+
+func (f *flags) Register(set *pflag.FlagSet) {
+	set.IntVar(&f.ranks, "ranks", 2, fmt.Sprintf("allreduce: processes, 2 to %d", mesh.MaxRanks))
+	set.StringSliceVar(&f.buffers, "buffers", []string{fresh, reused}, "allreduce: comma list of fresh (mapped and unmapped in each iteration), reused")
+	set.StringSliceVar(&f.algorithms, "algorithm", steps.Algorithms(), "allreduce: comma list of ring, halving (recursive halving and doubling)")
+	set.StringVar(&f.eager, "eager", "8K", "allreduce: messages up to this size are copied, longer ones are written into registered memory")
+	set.StringVar(&f.segment, "segment", "1M", "allreduce: a long message is written, and added, in pieces of this size")
+	f.shared.Register(set)
+}
+
+// Check refuses what describes another workload.
+func (f *flags) Check(c *room.Common) error {
+	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "tx-depth"); s != "" && c.Alone() {
+		return values.Wrong(s, "the workload allreduce has one connection for each pair of its --ranks")
+	}
+	return nil
+}
+
+// Points are one for each size: its ranks take all arms.
+func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
+	o := options{Ranks: f.ranks, Verify: p.Verify, Window: defaultWindow}
+	for _, l := range []struct {
+		flag       string
+		list, good []string
+		to         *[]string
+	}{{"buffers", f.buffers, []string{fresh, reused}, &o.Buffers}, {"algorithm", f.algorithms, steps.Algorithms(), &o.Algorithms}} {
+		for _, w := range values.Unique(l.list) {
+			if !slices.Contains(l.good, w) {
+				return nil, values.Wrong(l.flag, "%q: want one of %s", w, strings.Join(l.good, ", "))
+			}
+			*l.to = append(*l.to, w)
+		}
+	}
+	if f.ranks < 2 || f.ranks > mesh.MaxRanks {
+		return nil, values.Wrong("ranks", "%d: want 2 to %d", f.ranks, mesh.MaxRanks)
+	}
+	var err error
+	if o.Eager, err = values.Bytes(f.eager); err != nil {
+		return nil, values.Wrong("eager", "%w", err)
+	}
+	if o.Segment, err = values.Bytes(f.segment); err != nil {
+		return nil, values.Wrong("segment", "%w", err)
+	}
+	list, err := f.shared.Read(c.Changed, "none")
+	if err != nil {
+		return nil, err
+	}
+	o.Arms, o.ODP, o.Offloads, o.Deferred = list.Arms, list.ODP, list.Offloads, list.Deferred
+	switch {
+	case c.Changed("iters"):
+		o.Iterations = int(min(p.Iterations, maxIterations+1))
+	case c.Changed("duration"):
+		o.Window = p.Duration
+	}
+	// More ranks than CPUs that poll would wait for each other to be preempted.
+	o.Wait = f.ranks > runtime.NumCPU()
+	if c.Changed("polling") {
+		if c.Polling == engine.PollingAdaptive {
+			return nil, values.Wrong("polling", "adaptive: the ranks of the workload allreduce have busy and event")
+		}
+		o.Wait = c.Polling == engine.PollingEvent
+	}
+	var points []engine.Point
+	for _, size := range c.SizesOf("", Room.Sizes) {
+		pt := engine.Point{Workload: Name, Size: size, Options: engine.PackOptions(o)}
+		if err := checkPoint(pt); err != nil {
+			return nil, values.Wrong("size", "%d: %w", size, err)
+		}
+		points = append(points, pt)
+	}
+	return points, nil
+}
+
+// options are those of a point.
+type options struct {
+	Ranks      int           `json:"ranks"`
+	Algorithms []string      `json:"algorithms"`
+	Arms       []string      `json:"arms"`
+	ODP        bool          `json:"odp"` // was asked for
+	Buffers    []string      `json:"buffers"`
+	Offloads   []string      `json:"offloads"`
+	Deferred   int           `json:"deferred_bytes"`
+	Eager      int           `json:"eager_bytes"`
+	Segment    int           `json:"segment_bytes"`
+	Wait       bool          `json:"wait"`
+	Verify     bool          `json:"verify"`
+	Iterations int           `json:"iterations"` // 0: as many as the window holds
+	Window     time.Duration `json:"window_ns"`
+}
+
+// count is how many results a point has.
+func (o *options) count() int {
+	return len(o.Algorithms) * len(o.Arms) * len(o.Buffers) * len(o.Offloads)
+}
+
+func checkPoint(pt engine.Point) error {
+	var o options
+	if err := pt.Options.Unpack(&o); err != nil {
+		return err
+	}
+	for _, d := range o.Offloads {
+		if _, err := offload.Parse(d); err != nil {
+			return err
+		}
+	}
+	switch {
+	case pt.Size < 4 || pt.Size%4 != 0 || pt.Size > maxSize:
+		return errors.New("a vector of float32 has 4 bytes to 1 GiB, a multiple of 4")
+	case o.Ranks < 2 || o.Ranks > mesh.MaxRanks:
+		return fmt.Errorf("%d ranks: want 2 to %d", o.Ranks, mesh.MaxRanks)
+	case o.Eager < 0 || o.Eager > 1<<20:
+		return fmt.Errorf("an eager size of %d bytes: want at most 1 MiB", o.Eager)
+	case o.Segment < 4 || o.Segment > maxSize:
+		return fmt.Errorf("segments of %d bytes: want 4 bytes to 1 GiB", o.Segment)
+	case o.Iterations < 0 || o.Iterations > maxIterations:
+		return fmt.Errorf("%d iterations: want 1 to %d", o.Iterations, maxIterations)
+	case o.Window <= 0 || o.Window > time.Hour:
+		return fmt.Errorf("a window of %v: want more than 0 and at most 1h", o.Window)
+	case o.count() == 0 || o.count() > 1024 || o.Deferred < 0:
+		return fmt.Errorf("%d measurements: want 1 to 1024", o.count())
+	}
+	return nil
+}
+
+func describe(pt engine.Point) string {
+	var o options
+	if pt.Options.Unpack(&o) != nil {
+		return Name
+	}
+	return fmt.Sprintf("%s of %d B on %d ranks", Name, pt.Size, o.Ranks)
+}
+
+// planned is how long a point takes: every arm is also filled, compared and warmed up.
+func planned(_ *engine.Plan, pt engine.Point) time.Duration {
+	var o options
+	if pt.Options.Unpack(&o) != nil || o.Iterations > 0 {
+		return 0
+	}
+	return time.Duration(o.count())*(2*o.Window) + time.Second
+}

@@ -1,0 +1,335 @@
+package mesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/steps"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// elem is the bytes of a float32.
+const elem = 4
+
+// Floats is memory as a vector. It must not be used after the memory is freed.
+func Floats(b []byte) []float32 {
+	if len(b) < elem {
+		return nil
+	}
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/elem)
+}
+
+// add adds src to dst, eight at a time: no index of the inner loop is checked then.
+func add(dst, src []float32) {
+	for len(dst) >= 8 && len(src) >= 8 {
+		d, s := (*[8]float32)(dst), (*[8]float32)(src)
+		d[0] += s[0]
+		d[1] += s[1]
+		d[2] += s[2]
+		d[3] += s[3]
+		d[4] += s[4]
+		d[5] += s[5]
+		d[6] += s[6]
+		d[7] += s[7]
+		dst, src = dst[8:], src[8:]
+	}
+	for i := range min(len(dst), len(src)) {
+		dst[i] += src[i]
+	}
+}
+
+// request is the work request of a message: a head, and payload where that is not nil.
+func (m *Mesh) request(p *peer, kind uint8, h head, payload []byte, wid uint64) rdma.SendWR {
+	h.kind, h.number = kind, p.sent[kind]
+	p.sent[kind]++
+	at := p.headBase + p.head*headLen
+	if kind == kindEager {
+		at = p.sendBase + p.slot*m.slot()
+		p.slot = (p.slot + 1) % eagerSlots
+	} else {
+		p.head = (p.head + 1) % heads
+	}
+	h.encode(m.buf.Bytes()[at:])
+	n := copy(m.buf.Bytes()[at+headLen:], payload)
+	return rdma.SendWR{ID: wid, Op: rdma.OpSend, NumSGE: 1, SGE: m.sge(at, headLen+n), Flags: rdma.Signaled}
+}
+
+// send posts one message.
+func (m *Mesh) send(p *peer, kind uint8, h head, payload []byte, wid uint64) error {
+	wr := [1]rdma.SendWR{m.request(p, kind, h, payload, wid)}
+	if _, err := p.qp.PostSend(wr[:]); err != nil {
+		return fmt.Errorf("send to rank %d: %w", p.rank, err)
+	}
+	return nil
+}
+
+// sendEager sends bytes, or a token of none, as soon as there is a slot.
+func (m *Mesh) sendEager(ctx context.Context, p *peer, b []byte) error {
+	err := m.until(ctx, fmt.Sprintf("send to rank %d", p.rank), func() (bool, error) { return p.eager < eagerSlots, nil })
+	if err != nil {
+		return err
+	}
+	p.eager++
+	return m.send(p, kindEager, head{length: uint64(len(b))}, b, id(p.rank, whatEager, 0))
+}
+
+// takeEager waits for a message of n bytes and gives it to f.
+func (m *Mesh) takeEager(ctx context.Context, p *peer, n int, f func(b []byte)) error {
+	err := m.until(ctx, fmt.Sprintf("receive from rank %d", p.rank), func() (bool, error) { return len(p.eagers) > 0, nil })
+	if err != nil {
+		return err
+	}
+	a := p.eagers[0]
+	p.eagers = p.eagers[:copy(p.eagers, p.eagers[1:])]
+	b := m.message(p, a.slot, a.n)[headLen:]
+	if len(b) != n {
+		return fmt.Errorf("rank %d sent %d bytes where %d are due: %w", p.rank, len(b), n, rdma.ErrProtocol)
+	}
+	f(b)
+	return m.postRecv(p, a.slot)
+}
+
+// Barrier returns when all ranks have called it (dissemination, Hensgen, Finkel and
+// Manber 1988).
+func (m *Mesh) Barrier(ctx context.Context) error {
+	for k := 1; k < m.cfg.Size; k *= 2 {
+		to, from := m.peers[(m.cfg.Rank+k)%m.cfg.Size], m.peers[(m.cfg.Rank+m.cfg.Size-k)%m.cfg.Size]
+		if err := m.sendEager(ctx, to, nil); err != nil {
+			return err
+		}
+		if err := m.takeEager(ctx, from, 0, func([]byte) {}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Reduce takes the steps of a list on the vector in buf, which the arm registers where a
+// step is a rendezvous. begin puts what this rank has into it: it is called once the first
+// sender knows that it may begin, so that its message travels meanwhile.
+func (m *Mesh) Reduce(ctx context.Context, list []steps.Step, buf rdma.Buffer, arm arms.Arm, begin func()) error {
+	if len(list) == 0 || !list[0].Add { // nobody may write into the vector before that
+		begin()
+		begin = func() {}
+	}
+	var next *exchange
+	for i, s := range list {
+		x := next
+		if next = nil; x == nil {
+			x = m.exchange(ctx, s, buf, arm)
+		}
+		err := x.ready()
+		if i == 0 {
+			begin()
+		}
+		// What the next step replaces has been sent and added before anybody has what goes
+		// there, so its sender may begin as soon as it likes. What is added arrives where
+		// this step's bytes do, and waits.
+		if err == nil && i+1 < len(list) && !list[i+1].Add {
+			next = m.exchange(ctx, list[i+1], buf, arm)
+			err = next.ready()
+		}
+		if err == nil {
+			err = x.run()
+		}
+		if err = errors.Join(err, x.put()); err != nil {
+			if next != nil {
+				err = errors.Join(err, next.put())
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Mesh) exchange(ctx context.Context, s steps.Step, buf rdma.Buffer, arm arms.Arm) *exchange {
+	x := &exchange{m: m, ctx: ctx, step: s, arm: arm, buf: buf}
+	if s.RecvFrom >= 0 {
+		x.in = s.Recv.N * elem
+	}
+	if s.SendTo >= 0 {
+		x.out = s.Send.N * elem
+	}
+	return x
+}
+
+// ready tells the sender that it may begin, once.
+func (x *exchange) ready() error {
+	if x.in <= x.m.cfg.Eager || x.from != nil {
+		return nil
+	}
+	return x.clear(x.m.peers[x.step.RecvFrom], x.in)
+}
+
+// run takes the step.
+func (x *exchange) run() error {
+	m, s := x.m, x.step
+	if x.out > m.cfg.Eager {
+		if err := x.prepare(m.peers[s.SendTo], x.out); err != nil {
+			return err
+		}
+	} else if x.out > 0 {
+		if err := m.sendEager(x.ctx, m.peers[s.SendTo], x.buf.Bytes()[s.Send.Off*elem:][:x.out]); err != nil {
+			return err
+		}
+	}
+	if 0 < x.in && x.in <= m.cfg.Eager {
+		dst := Floats(x.buf.Bytes())[s.Recv.Off:][:s.Recv.N]
+		if err := m.takeEager(x.ctx, m.peers[s.RecvFrom], x.in, func(b []byte) {
+			if s.Add {
+				add(dst, Floats(b))
+			} else {
+				copy(dst, Floats(b))
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	if x.left > 0 || x.to != nil {
+		return m.until(x.ctx, x.what(), x.turn)
+	}
+	return nil
+}
+
+// exchange is a rendezvous at work, one or both ways.
+type exchange struct {
+	m    *Mesh
+	ctx  context.Context
+	step steps.Step
+	arm  arms.Arm
+	buf  rdma.Buffer
+
+	in, out int // bytes
+
+	holds [2]arms.Hold
+	held  int
+
+	from  *peer // who writes here
+	left  int   // bytes that are still to come
+	at    int   // of the vector, in bytes
+	inlen int
+
+	to     *peer // to whom this rank writes
+	src    rdma.Buffer
+	key    uint32
+	posted bool
+	done   int // long messages to that peer when this one is
+}
+
+func (x *exchange) what() string {
+	switch {
+	case x.to == nil:
+		return fmt.Sprintf("receive %d bytes from rank %d", x.inlen, x.from.rank)
+	case x.left == 0:
+		return fmt.Sprintf("write %d bytes to rank %d", x.src.Len(), x.to.rank)
+	}
+	return fmt.Sprintf("write %d bytes to rank %d and receive from rank %d", x.src.Len(), x.to.rank, x.from.rank)
+}
+
+// hold registers a part of the user's memory until put.
+func (x *exchange) hold(b rdma.Buffer) (arms.Hold, error) {
+	h, err := x.arm.Get(b)
+	if err == nil {
+		x.holds[x.held] = h
+		x.held++
+	}
+	return h, err
+}
+
+func (x *exchange) put() error {
+	var errs []error
+	for _, h := range x.holds[:x.held] {
+		errs = append(errs, h.Put())
+	}
+	return errors.Join(errs...)
+}
+
+// clear tells the sender where its bytes go: into the vector, or aside to be added.
+func (x *exchange) clear(p *peer, n int) error {
+	x.from, x.left, x.inlen, x.at = p, n, n, x.step.Recv.Off*elem
+	addr, key := x.m.temp.Addr(), uint32(0)
+	if x.step.Add {
+		if n > x.m.temp.Len() {
+			return fmt.Errorf("%d bytes to be added, of %d reserved: %w", n, x.m.temp.Len(), rdma.ErrInvalid)
+		}
+		key = x.m.tempMR.RKey()
+	} else {
+		b, err := x.buf.Slice(x.at, n)
+		if err != nil {
+			return err
+		}
+		h, err := x.hold(b)
+		if err != nil {
+			return err
+		}
+		addr, key = b.Addr(), h.RKey()
+	}
+	return x.m.send(p, kindClear, head{length: uint64(n), addr: addr, key: key}, nil, id(p.rank, whatQuiet, 0))
+}
+
+// prepare registers what is to be sent, while the receiver gets ready.
+func (x *exchange) prepare(p *peer, n int) (err error) {
+	if x.src, err = x.buf.Slice(x.step.Send.Off*elem, n); err != nil {
+		return err
+	}
+	h, err := x.hold(x.src)
+	if err != nil {
+		return err
+	}
+	x.to, x.key, x.done = p, h.LKey(), p.done+1
+	return nil
+}
+
+// turn does what can be done, and tells whether that was all.
+func (x *exchange) turn() (bool, error) {
+	if x.to != nil && !x.posted && len(x.to.clears) > 0 {
+		if err := x.write(); err != nil {
+			return false, err
+		}
+	}
+	for x.left > 0 && len(x.from.there) > 0 {
+		h := x.from.there[0]
+		x.from.there = x.from.there[:copy(x.from.there, x.from.there[1:])]
+		if h.length == 0 || h.length > uint64(x.left) || h.length%elem != 0 {
+			return false, fmt.Errorf("rank %d wrote a segment of %d bytes, %d are due: %w", x.from.rank, h.length, x.left, rdma.ErrProtocol)
+		}
+		n, off := int(h.length), x.inlen-x.left
+		if x.step.Add {
+			add(Floats(x.buf.Bytes()[x.at+off:][:n]), Floats(x.m.temp.Bytes()[off:][:n]))
+		}
+		x.left -= n
+	}
+	return x.left == 0 && (x.to == nil || x.to.done >= x.done), nil
+}
+
+// write posts the whole message, in segments with a word behind each.
+func (x *exchange) write() error {
+	p, m := x.to, x.m
+	h := p.clears[0]
+	p.clears = p.clears[:copy(p.clears, p.clears[1:])]
+	n := x.src.Len()
+	if h.length != uint64(n) {
+		return fmt.Errorf("rank %d takes %d bytes, %d are due: %w", p.rank, h.length, n, rdma.ErrProtocol)
+	}
+	x.posted = true
+	seg := max(m.cfg.Segment, (n+mostSegments-1)/mostSegments+elem-1) / elem * elem
+	for off := 0; off < n; off += seg {
+		k := min(seg, n-off)
+		what := whatQuiet
+		if off+k == n {
+			what = whatLast
+		}
+		wr := [2]rdma.SendWR{
+			{ID: id(p.rank, whatQuiet, 0), Op: rdma.OpWrite, RemoteAddr: h.addr + uint64(off), RKey: h.key, NumSGE: 1},
+			m.request(p, kindThere, head{length: uint64(k)}, nil, id(p.rank, what, 0)),
+		}
+		wr[0].SGE[0] = rdma.SGE{Addr: x.src.Addr() + uint64(off), Len: uint32(k), LKey: x.key}
+		if _, err := p.qp.PostSend(wr[:]); err != nil {
+			return fmt.Errorf("write to rank %d: %w", p.rank, err)
+		}
+	}
+	return nil
+}

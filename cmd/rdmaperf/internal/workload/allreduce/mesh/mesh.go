@@ -1,0 +1,249 @@
+package mesh
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Config is what all ranks agree on.
+type Config struct {
+	Rank, Size int
+	Eager      int           // bytes up to which a message is copied
+	Segment    int           // bytes of a segment of a long one, while it has no more than mostSegments
+	Wait       bool          // sleep for completions instead of polling on
+	Timeout    time.Duration // of every wait
+}
+
+const (
+	// MaxRanks bounds the receives that are posted. Arbitrary.
+	MaxRanks = 32
+
+	mostSegments = 32 // of a message; larger messages have larger segments
+	eagerSlots   = 8  // of sends to a peer
+	heads        = 256
+)
+
+// recvs is how many messages of a peer may be unheard at once: the segments of a
+// message, what follows it, and of eager ones as many as ranks can be ahead of others.
+func (c *Config) recvs() int { return mostSegments + 16 + 2*c.Size }
+
+// sends bounds what is outstanding to a peer.
+const sends = 2*mostSegments + eagerSlots + 16
+
+// Mesh is one rank.
+type Mesh struct {
+	cfg   Config
+	dev   rdma.Device
+	cq    rdma.CQ
+	l     rdma.Listener
+	peers []*peer // by rank; nil: this one
+	wcs   []rdma.WC
+	buf   rdma.Buffer // of all slots
+	mr    rdma.MR
+	used  int
+
+	temp   rdma.Buffer // where what is to be added arrives
+	tempMR rdma.MR
+
+	idle int
+}
+
+// peer is the connection to one rank.
+type peer struct {
+	rank     int
+	qp       rdma.QP
+	recvBase int // of recvs() slots of headLen+Eager bytes
+	headBase int // of heads slots of headLen
+	sendBase int // of eagerSlots
+	head     int // the next
+	eager    int // sends of eager bytes that are under way
+	slot     int // the next
+
+	sent, heard [numKinds]uint32 // numbers
+	clears      []head
+	there       []head
+	eagers      []arrival // that nobody has taken
+	done        int       // long messages whose last send has completed
+}
+
+// arrival is a message that stays in its receive's slot.
+type arrival struct{ slot, n int }
+
+// Open listens at listen ("host:port"), with buffers for all peers. The caller tells
+// the others Addr.
+func Open(dev rdma.Device, listen string, cfg Config) (*Mesh, error) {
+	if cfg.Size < 1 || cfg.Size > MaxRanks || cfg.Rank < 0 || cfg.Rank >= cfg.Size || cfg.Eager < 0 || cfg.Segment < 1 {
+		return nil, fmt.Errorf("rank %d of %d: %w", cfg.Rank, cfg.Size, rdma.ErrInvalid)
+	}
+	caps := dev.Caps()
+	need := rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite)}
+	if cfg.Wait {
+		need.Features = rdma.FeatEvents
+	}
+	if err := caps.Missing(need); err != nil {
+		return nil, err
+	}
+	m := &Mesh{cfg: cfg, dev: dev, wcs: make([]rdma.WC, 64), peers: make([]*peer, cfg.Size)}
+	if err := m.open(listen); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+func (m *Mesh) open(listen string) (err error) {
+	each := m.cfg.recvs()*m.slot() + heads*headLen + eagerSlots*m.slot()
+	if m.buf, err = rdma.Alloc(each * m.cfg.Size); err != nil {
+		return err
+	}
+	if m.mr, err = m.dev.RegMR(0, m.buf, rdma.LocalWrite); err != nil {
+		return err
+	}
+	if m.cq, err = m.dev.NewCQ((sends + m.cfg.recvs()) * m.cfg.Size); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), m.cfg.Timeout)
+	defer cancel()
+	m.l, err = m.dev.Listen(ctx, listen, m.cfg.Size)
+	return err
+}
+
+// slot is the bytes of a slot for messages, a multiple of a cache line.
+func (m *Mesh) slot() int { return (headLen + m.cfg.Eager + 63) &^ 63 }
+
+// Addr is where the other ranks reach this one.
+func (m *Mesh) Addr() string { return m.l.Addr() }
+
+// newPeer makes a queue pair with its receives posted.
+func (m *Mesh) newPeer(rank int) (*peer, error) {
+	p := &peer{rank: rank}
+	take := func(n int) int { at := m.used; m.used += n; return at }
+	p.recvBase, p.headBase, p.sendBase = take(m.cfg.recvs()*m.slot()), take(heads*headLen), take(eagerSlots*m.slot())
+	var err error
+	p.qp, err = m.dev.NewQP(rdma.QPConfig{SendCQ: m.cq, RecvCQ: m.cq, SendDepth: sends, RecvDepth: m.cfg.recvs()})
+	if err != nil {
+		return nil, err
+	}
+	m.peers[rank] = p
+	for i := range m.cfg.recvs() {
+		if err := m.postRecv(p, i); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// Join connects to all ranks: this one dials those below it and waits for those above.
+// token is the same for all, so that no stranger joins.
+func (m *Mesh) Join(ctx context.Context, addrs []string, token uint64) error {
+	if len(addrs) != m.cfg.Size {
+		return fmt.Errorf("%d addresses of %d ranks: %w", len(addrs), m.cfg.Size, rdma.ErrInvalid)
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.cfg.Timeout)
+	defer cancel()
+	hello := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, token), uint32(m.cfg.Rank))
+	for r := range m.cfg.Rank {
+		p, err := m.newPeer(r)
+		if err == nil {
+			_, err = p.qp.Connect(ctx, addrs[r], rdma.ConnParam{PrivateData: hello})
+		}
+		if err != nil {
+			return fmt.Errorf("connect to rank %d: %w", r, err)
+		}
+	}
+	for range m.cfg.Size - 1 - m.cfg.Rank {
+		if err := m.accept(ctx, token); err != nil {
+			return fmt.Errorf("wait for the ranks above %d: %w", m.cfg.Rank, err)
+		}
+	}
+	// Who dialled speaks first: without that, iWARP holds back what the other side sends
+	// (RFC 5044 §7.1.2).
+	for r := range m.cfg.Rank {
+		if err := m.sendEager(ctx, m.peers[r], nil); err != nil {
+			return err
+		}
+	}
+	for r := m.cfg.Rank + 1; r < m.cfg.Size; r++ {
+		if err := m.takeEager(ctx, m.peers[r], 0, func([]byte) {}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Mesh) accept(ctx context.Context, token uint64) error {
+	for {
+		req, err := m.l.Accept(ctx)
+		if err != nil {
+			return err
+		}
+		b := req.Param().PrivateData
+		var rank int
+		if len(b) >= 12 { // some devices pad it
+			rank = int(binary.BigEndian.Uint32(b[8:]))
+		}
+		if len(b) < 12 || binary.BigEndian.Uint64(b) != token || rank <= m.cfg.Rank || rank >= m.cfg.Size || m.peers[rank] != nil {
+			if err := req.Reject(ctx, nil); err != nil {
+				return err
+			}
+			continue
+		}
+		p, err := m.newPeer(rank)
+		if err != nil {
+			return errors.Join(err, req.Reject(ctx, nil))
+		}
+		_, err = req.Accept(ctx, p.qp, rdma.ConnParam{})
+		return err
+	}
+}
+
+// Reserve makes sure that spans of n bytes can arrive to be added.
+func (m *Mesh) Reserve(n int) error {
+	if m.temp.Len() >= n {
+		return nil
+	}
+	if err := m.freeTemp(); err != nil {
+		return err
+	}
+	var err error
+	if m.temp, err = rdma.Alloc(n); err != nil {
+		return err
+	}
+	m.tempMR, err = m.dev.RegMR(0, m.temp, rdma.LocalWrite|rdma.RemoteWrite)
+	return err
+}
+
+func (m *Mesh) freeTemp() error {
+	var err error
+	if m.tempMR != nil {
+		err, m.tempMR = m.tempMR.Close(), nil
+	}
+	err = errors.Join(err, m.temp.Free())
+	m.temp = rdma.Buffer{}
+	return err
+}
+
+// Close ends the connections and gives everything back.
+func (m *Mesh) Close() error {
+	var errs []error
+	if m.l != nil {
+		errs = append(errs, m.l.Close())
+	}
+	for _, p := range m.peers {
+		if p != nil {
+			errs = append(errs, p.qp.Close())
+		}
+	}
+	if m.cq != nil {
+		errs = append(errs, m.cq.Close())
+	}
+	errs = append(errs, m.freeTemp())
+	if m.mr != nil {
+		errs = append(errs, m.mr.Close())
+	}
+	return errors.Join(append(errs, m.buf.Free())...)
+}

@@ -1,0 +1,201 @@
+package mesh
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/steps"
+	"github.com/rdmaperf/rdmaperf/internal/leaktest"
+	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
+	"github.com/rdmaperf/rdmaperf/transports/memdev"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// ranks runs f on each of p ranks at once and closes everything.
+func ranks(t *testing.T, p int, open func(rank int) (rdma.Device, error), cfg Config, f func(ctx context.Context, m *Mesh, dev rdma.Device) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	ms, devs, addrs := make([]*Mesh, p), make([]rdma.Device, p), make([]string, p)
+	for r := range p {
+		var err error
+		if devs[r], err = open(r); err != nil {
+			t.Fatal(err)
+		}
+		c := cfg
+		c.Rank, c.Size = r, p
+		if ms[r], err = Open(devs[r], "127.0.0.1:0", c); err != nil {
+			t.Fatal(err)
+		}
+		addrs[r] = ms[r].Addr()
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, p)
+	for r := range p {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			if errs[r] = ms[r].Join(ctx, addrs, 42); errs[r] == nil {
+				errs[r] = f(ctx, ms[r], devs[r])
+			}
+		}()
+	}
+	wg.Wait()
+	for r := range p {
+		if err := errors.Join(errs[r], ms[r].Close(), devs[r].Close()); err != nil {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}
+
+// providers runs a test over two software devices, one with completions that mean the
+// peer has it and one whose completions are local.
+func providers(t *testing.T, f func(t *testing.T, open func(rank int) (rdma.Device, error))) {
+	t.Run("mem", func(t *testing.T) {
+		fab := memdev.NewFabric(memdev.Config{})
+		f(t, func(r int) (rdma.Device, error) { return fab.Open(fmt.Sprintf("rank%d", r)) })
+	})
+	t.Run("iwarp", func(t *testing.T) {
+		f(t, func(int) (rdma.Device, error) { return iwarp.Open(iwarp.Config{}) })
+	})
+}
+
+var short = Config{Eager: 64, Segment: 512, Timeout: 20 * time.Second}
+
+// All-reduce sums with short messages, long ones, and segments, of one, an odd and an
+// even number of ranks, with every arm.
+func TestVectorsAreSummed(t *testing.T) {
+	providers(t, func(t *testing.T, open func(rank int) (rdma.Device, error)) {
+		for _, p := range []int{1, 2, 3, 4} {
+			for _, wait := range []bool{false, true} {
+				cfg := short
+				cfg.Wait = wait || p > 2
+				ranks(t, p, open, cfg, func(ctx context.Context, m *Mesh, dev rdma.Device) error {
+					for _, name := range []string{arms.None, arms.Cache, arms.Prereg, arms.Lazy} {
+						arm, err := arms.New(name, arms.Settings{Reg: dev, Access: rdma.LocalWrite | rdma.RemoteWrite, Pages: rdma.PagesBase, Piece: 16 << 10, Deferred: 64 << 10})
+						if err != nil {
+							return err
+						}
+						for _, algorithm := range steps.Algorithms() {
+							for _, n := range []int{1, 5, 16, 100, 3000} {
+								if err := sum(ctx, m, arm, algorithm, n); err != nil {
+									return fmt.Errorf("%s, %s, %d elements: %w", name, algorithm, n, err)
+								}
+							}
+						}
+						if err := arm.Close(); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+			}
+		}
+	})
+}
+
+func sum(ctx context.Context, m *Mesh, arm arms.Arm, algorithm string, n int) error {
+	b, err := arm.Take(n * elem)
+	if err != nil {
+		return err
+	}
+	if err := m.Reserve(n * elem); err != nil {
+		return err
+	}
+	v := Floats(b.Bytes())
+	if err := m.Barrier(ctx); err != nil {
+		return err
+	}
+	list, err := steps.Of(algorithm, m.cfg.Rank, m.cfg.Size, n)
+	if err != nil {
+		return err
+	}
+	if err := m.Reduce(ctx, list, b, arm, func() {
+		for i := range v {
+			v[i] = float32(m.cfg.Rank + i)
+		}
+	}); err != nil {
+		return err
+	}
+	p := m.cfg.Size
+	for i := range v {
+		if want := float32(p*(p-1)/2 + p*i); v[i] != want {
+			return fmt.Errorf("element %d is %v, want %v", i, v[i], want)
+		}
+	}
+	return arm.Give(b)
+}
+
+// A rank that says nothing ends the wait of the others in time, and the message says on
+// whom.
+func TestASilentRankIsNamed(t *testing.T) {
+	providers(t, func(t *testing.T, open func(rank int) (rdma.Device, error)) {
+		cfg := short
+		cfg.Timeout = 100 * time.Millisecond
+		done := make(chan struct{})
+		ranks(t, 2, open, cfg, func(ctx context.Context, m *Mesh, _ rdma.Device) error {
+			if m.cfg.Rank == 1 {
+				<-done
+				return nil
+			}
+			defer close(done)
+			err := m.Barrier(ctx)
+			if err == nil || err.Error() != "receive from rank 1: nothing for 100ms" {
+				return fmt.Errorf("barrier beside a silent rank: %v", err)
+			}
+			return nil
+		})
+	})
+}
+
+func TestSizesAndPlacesAreChecked(t *testing.T) {
+	dev, err := memdev.NewFabric(memdev.Config{}).Open("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for _, c := range []Config{{}, {Size: MaxRanks + 1, Segment: 4}, {Size: 2, Rank: 2, Segment: 4}, {Size: 2, Eager: -1, Segment: 4}, {Size: 2}} {
+		if _, err := Open(dev, "a:0", c); !errors.Is(err, rdma.ErrInvalid) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func FuzzMessage(f *testing.F) {
+	for kind := range uint8(numKinds + 1) {
+		b := make([]byte, headLen+4)
+		(&head{kind: kind, number: 7, length: 4, addr: 1, key: 2}).encode(b)
+		f.Add(b)
+		f.Add(b[:headLen])
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, err := parse(b)
+		if err != nil {
+			if !errors.Is(err, rdma.ErrProtocol) {
+				t.Fatal(err)
+			}
+			return
+		}
+		again := make([]byte, headLen)
+		h.encode(again)
+		if h.kind == 0 || h.kind >= numKinds || binary.BigEndian.Uint32(again[4:]) != binary.BigEndian.Uint32(b[4:]) || (h.kind == kindEager) != (h.length == uint64(len(b)-headLen) && h.kind == kindEager) {
+			t.Fatalf("%x reads as %+v", b, h)
+		}
+	})
+}
+
+func BenchmarkAdd(b *testing.B) {
+	dst, src := make([]float32, 64<<10), make([]float32, 64<<10)
+	b.SetBytes(int64(len(dst) * elem))
+	for b.Loop() {
+		add(dst, src)
+	}
+}

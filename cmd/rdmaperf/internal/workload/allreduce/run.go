@@ -1,0 +1,146 @@
+package allreduce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/rank"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/results"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+const (
+	warmup        = 2 // iterations before the measured ones
+	probes        = 3 // iterations that say how many fit into a window
+	leastMeasured = 5
+	mostMeasured  = 2000 // of a window; arbitrary: times travel as JSON
+)
+
+// serve is the life of one rank.
+func serve(ctx context.Context, s *engine.OwnServe) error {
+	return rank.Serve(ctx, s.Peer, s.Open.Device)
+}
+
+// run starts the ranks and takes all arms in turn, so that a change of the machine's mood
+// hits all of them.
+func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error) {
+	var o options
+	if err := r.Point.Options.Unpack(&o); err != nil {
+		return nil, err
+	}
+	if r.Stack.Caps().InProcess {
+		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: describe(r.Point), Err: fmt.Errorf("%s lives in one process, and ranks have each their own", r.Stack.Name()), Hint: "--transport iwarp"}
+	}
+	links := []rank.Link{r.Peer}
+	for range o.Ranks - 1 {
+		l, err := r.Process(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("start rank %d: %w", len(links), err)
+		}
+		links = append(links, l)
+	}
+	host := r.Host()
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	g, err := join(ctx, links, rank.Hello{Stack: r.Plan.Transport, Listen: net.JoinHostPort(host, "0"), Eager: o.Eager, Segment: o.Segment, Wait: o.Wait, Timeout: max(r.Plan.Timeout, 10*time.Second)})
+	if err != nil {
+		return nil, err
+	}
+	done := int64(0)
+	for _, algorithm := range o.Algorithms {
+		for _, buffers := range o.Buffers {
+			for _, detour := range o.Offloads {
+				for _, arm := range o.Arms {
+					order := rank.Run{Algorithm: algorithm, Arm: arm, Bytes: r.Point.Size, Fresh: buffers == fresh, Offload: detour, Deferred: o.Deferred,
+						Warmup: warmup, Iterations: o.Iterations, Verify: o.Verify, Seed: r.Plan.Seed}
+					res, err := one(ctx, r, g, &o, order)
+					if err != nil {
+						return all, err
+					}
+					all = append(all, res)
+					done++
+					r.Progress(done, int64(o.count()))
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// one takes one arm.
+func one(ctx context.Context, r *engine.OwnRun, g *group, o *options, order rank.Run) (reports.Result, error) {
+	patience := 2*o.Window + r.Plan.Timeout + 2*time.Minute // fills and sums of a gigabyte are slow
+	if order.Iterations == 0 {
+		probe := order
+		probe.Iterations = probes
+		began := time.Now()
+		if _, err := g.run(ctx, probe, patience); err != nil {
+			return reports.Result{}, err
+		}
+		each := time.Since(began) / (probes + warmup)
+		order.Iterations = int(min(max(o.Window/max(each, 1), leastMeasured), mostMeasured))
+	} else {
+		patience = time.Hour // as many as were asked for
+	}
+	began := time.Now()
+	times, err := g.run(ctx, order, patience)
+	if err != nil {
+		return reports.Result{}, err
+	}
+	res := r.Result()
+	res.Op, res.Stack, res.Label, res.Verified = order.Algorithm, g.name, g.label, o.Verify
+	res.Polling, res.Threads, res.MeasuredBy = engine.PollingBusy, 0, ""
+	d := detail(r.Point.Size, o, order, times)
+	if o.Wait {
+		res.Polling, d.Waiting = engine.PollingEvent, "sleep"
+	}
+	if o.ODP {
+		d.Absent = "arm odp unsupported: " + g.name + " declares no on-demand paging"
+	}
+	res.Operations, res.DurationNs, res.Detail = int64(order.Iterations), time.Since(began).Nanoseconds(), d
+	if order.Iterations != len(times[0].Reduce) {
+		return res, errors.New("not all iterations were timed")
+	}
+	return res, nil
+}
+
+// detail makes one figure of those of the ranks: in each iteration the slowest counts.
+func detail(size int, o *options, order rank.Run, times []*rank.Times) *results.Allreduce {
+	slowest := func(of func(t *rank.Times) []int64, i int) (most int64) {
+		for _, t := range times {
+			if list := of(t); i < len(list) {
+				most = max(most, list[i])
+			}
+		}
+		return most
+	}
+	n := reports.NewRecorder
+	total, reduce, mapped, unmapped := n(), n(), n(), n()
+	for i := range order.Iterations {
+		a, b, c := slowest(func(t *rank.Times) []int64 { return t.Map }, i), slowest(func(t *rank.Times) []int64 { return t.Reduce }, i), slowest(func(t *rank.Times) []int64 { return t.Unmap }, i)
+		total.Record(a + b + c)
+		reduce.Record(b)
+		if order.Fresh {
+			mapped.Record(a)
+			unmapped.Record(c)
+		}
+	}
+	take := func(r *reports.Recorder) *reports.Latency { l := r.Snapshot(); return &l }
+	d := &results.Allreduce{Ranks: o.Ranks, Algorithm: order.Algorithm, Arm: order.Arm, Buffers: reused, Offload: order.Offload, Eager: o.Eager, Segment: o.Segment, Waiting: "poll",
+		Total: take(total), Reduce: take(reduce), Cache: times[0].Cache, MostDeferred: times[0].Most}
+	if order.Fresh {
+		d.Buffers, d.Map, d.Unmap = fresh, take(mapped), take(unmapped)
+	}
+	if d.Total.Mean > 0 {
+		d.BusBytesPerSecond = float64(size) * 2 * float64(o.Ranks-1) / float64(o.Ranks) / d.Total.Mean * 1e9
+	}
+	for _, t := range times {
+		d.CPUNs += t.CPU
+	}
+	return d
+}

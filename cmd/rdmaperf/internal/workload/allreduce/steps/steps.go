@@ -1,0 +1,104 @@
+// Package steps says which rank sends what to whom in an all-reduce: the algorithms as
+// data, without memory or a network.
+//
+// # Ownership
+//
+// A list of steps is its caller's.
+//
+// # Limitations
+//
+// Sums are the only reduction, and the order in which they are added differs between
+// algorithms: results of floats agree where every sum is exact.
+package steps
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Span is a part of the vector, in elements.
+type Span struct{ Off, N int }
+
+// Step is what one rank does at a time: it sends a span to one rank and receives a span
+// from one, at once. Without a partner, or with an empty span, that half is nothing.
+type Step struct {
+	SendTo, RecvFrom int // ranks; -1: nobody
+	Send, Recv       Span
+	Add              bool // what arrives is added to what is there; else it replaces it
+}
+
+// Algorithms are those that Of knows.
+func Algorithms() []string { return []string{"ring", "halving"} }
+
+// Of is the list of one rank of p for a vector of n elements. ring is the bandwidth
+// optimal ring of Patarasuk and Yuan (JPDC 2009). halving is recursive halving and
+// doubling of Rabenseifner (ICCS 2004); of a number of ranks that is no power of two,
+// the first ones work in pairs.
+func Of(algorithm string, rank, p, n int) ([]Step, error) {
+	switch algorithm {
+	case "ring":
+		return ring(rank, p, n), nil
+	case "halving":
+		return halving(rank, p, n), nil
+	}
+	return nil, fmt.Errorf("no algorithm %q: want one of %v", algorithm, Algorithms())
+}
+
+// ring passes the parts of the vector round, first adding, then replacing.
+func ring(rank, p, n int) (list []Step) {
+	part := func(i int) Span {
+		i = (i%p + p) % p
+		return Span{i * n / p, (i+1)*n/p - i*n/p}
+	}
+	next, last := (rank+1)%p, (rank+p-1)%p
+	for s := range p - 1 {
+		list = append(list, Step{next, last, part(rank - s), part(rank - s - 1), true})
+	}
+	for s := range p - 1 {
+		list = append(list, Step{next, last, part(rank + 1 - s), part(rank - s), false})
+	}
+	return list
+}
+
+// halving exchanges halves, halves of halves …, adding, and the same backwards.
+func halving(rank, p, n int) (list []Step) {
+	power := 1
+	for power*2 <= p {
+		power *= 2
+	}
+	rest := p - power // as many pairs have one that stands aside
+	all, none := Span{0, n}, Span{}
+	id := rank - rest
+	switch {
+	case rank < 2*rest && rank%2 == 0:
+		return []Step{{rank + 1, -1, all, none, false}, {-1, rank + 1, none, all, false}}
+	case rank < 2*rest:
+		list = append(list, Step{-1, rank - 1, none, all, true})
+		id = rank / 2
+	}
+	rankOf := func(id int) int {
+		if id < rest {
+			return 2*id + 1
+		}
+		return id + rest
+	}
+	var back []Step
+	mine := all
+	for mask := power / 2; mask > 0; mask /= 2 {
+		other := rankOf(id ^ mask)
+		low, high := Span{mine.Off, mine.N / 2}, Span{mine.Off + mine.N/2, mine.N - mine.N/2}
+		keep, give := low, high
+		if id&mask != 0 {
+			keep, give = high, low
+		}
+		list = append(list, Step{other, other, give, keep, true})
+		back = append(back, Step{other, other, keep, give, false})
+		mine = keep
+	}
+	slices.Reverse(back)
+	list = append(list, back...)
+	if rank < 2*rest {
+		list = append(list, Step{rank - 1, -1, all, none, false})
+	}
+	return list
+}

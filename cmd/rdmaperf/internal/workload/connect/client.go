@@ -1,0 +1,269 @@
+package connect
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// setups is the client's side of a phase. Its threads share the recorders, which
+// are written between connections, never inside a timed part.
+type setups struct {
+	m     *engine.Measurement
+	tr    transports.Transport
+	addr  string
+	token []byte
+	lim   engine.Limits
+	gen   int
+
+	mu     sync.Mutex
+	stages [numStages]*reports.Recorder
+	series *engine.Series
+	ops    int64
+	end    int64
+	err    error // the first failure; a corruption wins
+}
+
+// runConnect takes a point of connection set-up through its phases.
+func runConnect(m *engine.Measurement, ctx context.Context) error {
+	c, sh, p := m.C, m.Sh, &m.C.Plan
+	tr, err := engine.SessionsOf(c.Tr)
+	if err != nil {
+		return err
+	}
+	answer, err := c.Ask(ctx, sh, &engine.Message{Type: engine.MsgPoint, Shape: sh}, engine.MsgListening)
+	if err != nil {
+		return err
+	}
+	addr, err := c.DataAddr(sh, answer)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Hear(ctx, sh, engine.MsgConnected); err != nil {
+		return err
+	}
+	engine.ReserveProcs(sh.QPs)
+	defer engine.ReleaseProcs(sh.QPs)
+	phase := func(name string, gen int, lim engine.Limits, every time.Duration) (*engine.Outcome, error) {
+		s := &setups{m: m, tr: tr, addr: addr, token: engine.SessionToken(m.C.Plan.Token, answer.Listening.Token), lim: lim, gen: gen}
+		for i := range s.stages {
+			s.stages[i] = reports.NewRecorder()
+		}
+		if every > 0 && lim.Dur > 0 {
+			s.series = engine.NewSeries(every, lim.Dur)
+		}
+		return s.phase(ctx, name)
+	}
+	if p.WarmupIterations > 0 || p.WarmupDuration > 0 {
+		if m.Warm, err = phase("warm-up", engine.GenWarmup, engine.Limits{Ops: p.WarmupIterations, Dur: p.WarmupDuration}, 0); err != nil {
+			return err
+		}
+	}
+	if m.Out, err = phase("measure", engine.GenMeasure, engine.Limits{Ops: p.Iterations, Dur: p.Duration}, p.Interval); err != nil {
+		m.Fail(ctx)
+		return err
+	}
+	m.Verified = sh.Verify
+	_, err = c.Ask(ctx, sh, &engine.Message{Type: engine.MsgEnd}, engine.MsgEnded)
+	return err
+}
+
+func (s *setups) phase(ctx context.Context, name string) (*engine.Outcome, error) {
+	c, sh := s.m.C, s.m.Sh
+	release := engine.HoldCollector()
+	defer release()
+	changes := engine.CountersAround(c.Counters, s.gen)
+	if _, err := c.Ask(ctx, sh, &engine.Message{Type: engine.MsgPhase, Phase: &engine.PhaseStart{Name: name, Generation: s.gen}}, engine.MsgReady); err != nil {
+		return nil, err
+	}
+	out, err := s.m.Watch(ctx, s.start())
+	if moved := changes(); moved != nil {
+		s.m.Counters.Client = moved
+	}
+	if err != nil {
+		return out, err
+	}
+	fctx := ctx
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		fctx, cancel = context.WithTimeout(context.Background(), engine.Grace)
+		defer cancel()
+	}
+	answer, err := c.Ask(fctx, sh, &engine.Message{Type: engine.MsgStop, Stop: &engine.PhaseStop{}}, engine.MsgReport)
+	if err != nil {
+		return out, err
+	}
+	if s.gen == engine.GenMeasure {
+		s.m.Report = answer.Report
+	}
+	if ctx.Err() != nil {
+		return out, engine.Interrupted()
+	}
+	return out, nil
+}
+
+// start lets one thread go for each connection at once.
+func (s *setups) start() *engine.Run {
+	r := &engine.Run{Done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.Cancel = cancel
+	before := engine.ReadUsage()
+	begin := engine.Now()
+	s.end = begin
+	if s.series != nil {
+		s.series.Start(begin)
+	}
+	var ended sync.WaitGroup
+	for i := range s.m.Sh.QPs {
+		ended.Add(1)
+		go func() {
+			defer ended.Done()
+			runtime.LockOSThread() // as every worker; the thread ends with it
+			if err := s.repeat(ctx, r, i, begin); err != nil {
+				s.fail(err)
+				r.Halt(engine.StopSoon)
+			}
+		}()
+	}
+	go func() {
+		ended.Wait()
+		cancel()
+		r.Out = engine.Outcome{Rec: s.stages[stageReady], Detail: &s.stages, Series: s.series, Ops: s.ops, Begin: begin,
+			Window: time.Duration(s.end - begin), Usage: engine.ReadUsage().Minus(before), Err: s.err}
+		close(r.Done)
+	}()
+	return r
+}
+
+func (s *setups) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil || reports.Code(err) == reports.ExitCorruption {
+		s.err = err
+	}
+}
+
+// repeat is one thread's loop.
+func (s *setups) repeat(ctx context.Context, r *engine.Run, index int, begin int64) error {
+	hello := binary.BigEndian.AppendUint32(append([]byte(nil), s.token...), uint32(index))
+	cfg := s.m.Sh.Config()
+	var created int64
+	cfg.Created = func() { created = engine.Now() }
+	for n := int64(0); s.lim.Ops == 0 || n < s.lim.Ops; n++ {
+		var took [numStages]int64
+		created = 0
+		t0 := engine.Now()
+		session, err := s.tr.Dial(ctx, s.addr, hello, cfg)
+		t1 := engine.Now()
+		if err != nil {
+			if r.Stop.Load() != 0 {
+				return nil
+			}
+			return engine.TransportError("connect session", err)
+		}
+		if created == 0 { // a transport that tells nothing has one stage
+			created = t0
+		}
+		t2, err := s.first(session, r, index, n)
+		t3 := engine.Now()
+		closing := session.Close()
+		t4 := engine.Now()
+		switch {
+		case err == engine.ErrStop:
+			return nil
+		case err != nil:
+			return err
+		case closing != nil:
+			return engine.Failed("close session", closing)
+		}
+		took = [numStages]int64{stageCreate: created - t0, stageConnect: t1 - created, stageFirst: t2 - t1, stageDisconnect: t4 - t3,
+			stageReady: t2 - t0, stageFull: t2 - t0 + t4 - t3}
+		s.record(&took, t4)
+		if r.Stop.Load() != 0 || s.lim.Dur > 0 && t4-begin >= int64(s.lim.Dur) {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (s *setups) record(took *[numStages]int64, t int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, r := range s.stages {
+		r.Record(took[i])
+	}
+	s.ops++
+	s.end = max(s.end, t)
+	if s.series != nil {
+		s.series.Sample(s.end, took[stageReady])
+	}
+}
+
+// first is the first round trip: bytes of this connection alone, to the server's
+// window and back. It returns when they were there; they are compared after that.
+func (s *setups) first(session transports.Session, r *engine.Run, index int, n int64) (int64, error) {
+	sh := s.m.Sh
+	mem := session.Local()
+	state := engine.PatternState(sh.Seed, s.gen, index, int(n))
+	engine.FillPattern(mem[:sh.Size], state)
+	back := sh.RxSlot(0)
+	ops := [...]transports.Op{
+		{Kind: transports.KindWrite, Flags: transports.Unsignaled, Remote: uint64(back), Len: uint32(sh.Size)},
+		{Kind: transports.KindRead, Local: uint64(back), Remote: uint64(back), Len: uint32(sh.Size)},
+	}
+	lost := func(operation string, err error) error {
+		return engine.PeerError(sh.String(), fmt.Errorf("connection %d: %s: %w", index, operation, err), "the log of the server side")
+	}
+	if k, err := session.Post(ops[:]); k < len(ops) {
+		return 0, lost("post", err)
+	}
+	var done [4]transports.Done
+	var spins int
+	patience := engine.Now() + int64(sh.Timeout)
+	for {
+		k, err := session.Poll(done[:])
+		t := engine.Now()
+		if err != nil {
+			return t, lost("poll", err)
+		}
+		for i := range done[:k] {
+			if d := &done[i]; d.Status != rdma.StatusSuccess {
+				return t, lost("first "+d.Kind.String(), &rdma.StatusError{WC: rdma.WC{Status: d.Status}})
+			}
+			if done[i].Kind == transports.KindRead {
+				return t, s.compare(mem[back:back+sh.Size], state, index)
+			}
+		}
+		if spins++; spins%engine.SpinLook == 0 {
+			switch {
+			case r.Stop.Load() == engine.StopNow:
+				return t, engine.ErrStop
+			case t > patience:
+				return t, lost("first round trip", errors.New("no progress"))
+			}
+			unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // as offers, but a setup is one wait
+		}
+	}
+}
+
+func (s *setups) compare(got []byte, state uint64, index int) error {
+	if !s.m.Sh.Verify {
+		return nil
+	}
+	i, want := engine.MatchPattern(got, state)
+	if i < 0 {
+		return nil
+	}
+	return engine.Corrupted(&engine.CorruptionError{Point: s.m.Sh.String(), Side: engine.SideClient, QP: index, What: "first answer", Offset: i, Want: want, Got: got[i]})
+}

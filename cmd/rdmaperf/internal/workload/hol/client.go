@@ -1,0 +1,420 @@
+package hol
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// parts says what the client does in a phase of the head-of-line workload.
+type parts struct{ bulk, probes bool }
+
+// holClientLane is a session of the client.
+type holClientLane struct {
+	loop.Sender
+	recvs []transports.Op
+	ref   rdma.Buffer // what the probes' sources should hold; no transport knows it
+	acked uint64      // bulk messages that the peer said it took
+	cut   int         // bytes of the message at the head that are posted as slices
+
+	barriers uint64 // answered, of the session
+	empties  uint64 // empty messages received, of the session
+	answered bool   // the phase's barrier was
+}
+
+// holClient is the client's side: it keeps the bulk stream full, starts probes when
+// they are due, and polls the one or two QPs. The clock is read once a turn, and
+// once for each echo. An open-loop probe is timed from its intended start, so the
+// time that this thread spends on posting bulk counts, as it would for an
+// application with one thread.
+type holClient struct {
+	parts       // of the next phase
+	c           *engine.Group
+	w           *engine.Worker
+	lanes       []*holClientLane
+	bulk, probe *holClientLane // one in the arm same-qp
+	begun       bool
+
+	pace    *engine.Pacer // nil: closed loop, one probe under way
+	starts  []int64
+	posted  uint64 // probes of this phase
+	echoed  uint64
+	leaving int // probes whose send is not complete
+
+	answeredAt int64 // when the last one was, ns
+
+	figures holFigures
+}
+
+func newHOLClient(c *engine.Group) (engine.Side, error) {
+	sh := c.Sh
+	d := &holClient{c: c, w: c.Workers[0], starts: make([]int64, sh.ProbeSlots)}
+	for _, base := range c.Lanes {
+		ref, err := rdma.Alloc(sh.ProbeSlots * probeStride(sh))
+		if err != nil {
+			d.Close()
+			return nil, engine.Failed("set up session", err)
+		}
+		d.lanes = append(d.lanes, &holClientLane{Sender: loop.NewSender(base), recvs: holReceivesOf(sh), ref: ref})
+	}
+	d.bulk, d.probe = d.lanes[0], d.lanes[len(d.lanes)-1]
+	if sh.ProbeInterval > 0 {
+		d.pace = engine.NewPacer(float64(sh.ProbeInterval), false, sh.Seed)
+	}
+	return d, nil
+}
+
+func (d *holClient) Close() error {
+	var errs []error
+	for _, l := range d.lanes {
+		errs = append(errs, l.ref.Free())
+	}
+	return errors.Join(errs...)
+}
+
+func (d *holClient) Prepare(gen int) error {
+	defer func() { d.begun = true }()
+	sh := d.c.Sh
+	for _, l := range d.lanes {
+		l.ClearSlots()
+		engine.FillPattern(l.Mem[probeTx(sh, 0):sh.RxOff()], engine.PatternState(sh.Seed, gen, l.Index, probePattern))
+		engine.FillPattern(l.ref.Bytes(), engine.PatternState(sh.Seed, gen, l.Index, probePattern))
+		l.FillSlots(sh.Seed, gen)
+		l.First, l.Head, l.Out, l.Posted, l.Fenced = 0, 0, 0, 0, false
+		l.answered, l.cut = false, 0
+		if d.begun {
+			continue
+		}
+		if err := l.PostAll(l.recvs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *holClient) Counts() []engine.LaneCount {
+	counts := make([]engine.LaneCount, len(d.lanes))
+	for i, l := range d.lanes {
+		counts[i] = l.Sent()
+	}
+	return counts
+}
+
+func (d *holClient) Verify(int, []engine.LaneCount) error { return nil } // every echo was compared
+
+func (d *holClient) Loop(*engine.Worker) func() error {
+	clear(d.starts)
+	d.posted, d.echoed, d.leaving = 0, 0, 0
+	return d.run
+}
+
+// run is one phase. The window ends when every echo is here and a round trip
+// behind the last bulk operation proves that all of it arrived.
+func (d *holClient) run() error {
+	w := d.w
+	w.Open()
+	if d.pace != nil {
+		d.pace.Start(w.Begin)
+	}
+	err := d.flow()
+	if err == nil || err == engine.ErrStop && w.MayFinish() {
+		if e := d.drain(); e != nil {
+			err = e
+		}
+	}
+	w.End = engine.Now()
+	w.Ops = d.bulk.Posted
+	if l := d.bulk; d.parts.bulk && !l.answered {
+		w.Ops = max(0, w.Ops-int64(l.Out)) // what nobody knows did not happen
+	}
+	return err
+}
+
+// flow lasts until the limits are reached.
+func (d *holClient) flow() error {
+	w := d.w
+	deadline := int64(1<<63 - 1)
+	if w.Lim.Dur > 0 {
+		deadline = w.Begin + int64(w.Lim.Dur)
+	}
+	for {
+		t := engine.Now()
+		if t >= deadline || d.enough() {
+			d.overdue(min(t, deadline))
+			return nil
+		}
+		if w.Stopped() {
+			d.overdue(t)
+			return engine.ErrStop
+		}
+		if d.parts.bulk {
+			if err := d.pushBulk(); err != nil {
+				return err
+			}
+		}
+		if d.probes {
+			if err := d.pushProbes(t); err != nil {
+				return err
+			}
+		}
+		if err := d.collect(); err != nil {
+			return err
+		}
+	}
+}
+
+// overdue counts the probes that were due and found no room until the window ended.
+func (d *holClient) overdue(end int64) {
+	if d.pace == nil || !d.probes {
+		return
+	}
+	if d.w.Lim.Ops > 0 && d.posted >= uint64(d.w.Lim.Ops) {
+		return // the next one was never meant to be
+	}
+	d.w.Unsent = d.pace.Overdue(end, d.w.Rec.AtLeast)
+}
+
+// enough tells that the iterations are done: probes where there are any.
+func (d *holClient) enough() bool {
+	switch ops := d.w.Lim.Ops; {
+	case ops == 0:
+		return false
+	case d.probes:
+		return d.echoed >= uint64(ops)
+	default:
+		return d.bulk.Posted >= ops
+	}
+}
+
+// idle tells that nothing is under way.
+func (d *holClient) idle() bool { return d.posted == d.echoed && d.leaving == 0 && d.bulk.Out == 0 }
+
+func (d *holClient) pushBulk() error {
+	l, sh := d.bulk, d.w.Sh
+	if sh.AppWindow > 0 {
+		return d.pushSlices(true)
+	}
+	k := min(sh.Depth-l.Out, loop.Batch(sh))
+	if l.TakesReceive {
+		k = min(k, creditRoom(sh)-int(l.Messages-l.acked))
+	}
+	if !d.probes && d.w.Lim.Ops > 0 {
+		k = int(min(int64(k), d.w.Lim.Ops-l.Posted))
+	}
+	if k <= 0 {
+		return nil
+	}
+	n, err := l.S.Post(l.Ops[l.Head : l.Head+k])
+	l.Posted += int64(n)
+	l.Out += n
+	l.Head = (l.Head + n) % loop.Ring(sh)
+	if l.TakesReceive {
+		l.Messages += uint64(n)
+	}
+	if n < k && err != rdma.ErrQueueFull {
+		return d.w.Lost(&l.Lane, "post "+sh.Op, err)
+	}
+	return nil
+}
+
+// pushSlices posts slices of the bulk messages as far as the application's window
+// goes. A message that is begun is always ended; more tells whether another may
+// begin. out counts slices here, and posted whole messages.
+func (d *holClient) pushSlices(more bool) error {
+	l, sh := d.bulk, d.w.Sh
+	for l.Out < sh.AppWindow {
+		if l.cut == 0 && (!more || !d.probes && d.w.Lim.Ops > 0 && l.Posted >= d.w.Lim.Ops) {
+			return nil
+		}
+		op := &l.Pair[0]
+		*op = l.Ops[l.Head]
+		op.Local += uint64(l.cut)
+		op.Remote += uint64(l.cut)
+		op.Len = uint32(min(sh.AppSlice, sh.Size-l.cut))
+		switch _, err := l.S.Post(l.Pair[:1]); {
+		case err == rdma.ErrQueueFull:
+			return nil
+		case err != nil:
+			return d.w.Lost(&l.Lane, "post "+sh.Op, err)
+		}
+		l.Out++
+		if l.cut += int(op.Len); l.cut == sh.Size {
+			l.cut = 0
+			l.Posted++
+			l.Head = (l.Head + 1) % loop.Ring(sh)
+		}
+	}
+	return nil
+}
+
+// pushProbes posts the probes that are due at t, as far as there is room. A probe
+// that finds none keeps its intended start.
+func (d *holClient) pushProbes(t int64) error {
+	l, sh := d.probe, d.w.Sh
+	for int(d.posted-d.echoed) < sh.ProbeSlots && d.leaving < sh.ProbeSlots {
+		var start int64
+		switch {
+		case d.w.Lim.Ops > 0 && d.posted >= uint64(d.w.Lim.Ops):
+			return nil
+		case d.pace != nil:
+			if start = d.pace.Due(); start > t {
+				return nil
+			}
+		case d.posted > d.echoed:
+			return nil
+		}
+		at := d.stamp(d.posted)
+		l.Pair[0] = transports.Op{Kind: transports.KindSend, Flags: probeFlags(sh), Priority: sh.ProbePriority,
+			Local: uint64(at), Len: uint32(sh.ProbeSize), Slot: slotProbe}
+		if d.pace == nil {
+			start = engine.Now()
+		}
+		switch _, err := l.S.Post(l.Pair[:1]); {
+		case err == rdma.ErrQueueFull:
+			return nil
+		case err != nil:
+			return d.w.Lost(&l.Lane, "post probe", err)
+		}
+		d.starts[d.posted%uint64(sh.ProbeSlots)] = start
+		d.posted++
+		d.leaving++
+		if d.pace != nil {
+			d.pace.Next()
+		}
+	}
+	return nil
+}
+
+// stamp marks probe number i in the source and in the reference, and returns
+// where it lies.
+func (d *holClient) stamp(i uint64) int {
+	l, n := d.probe, d.w.Sh.ProbeSize
+	off := int(i%uint64(d.w.Sh.ProbeSlots)) * probeStride(d.w.Sh)
+	at := probeTx(d.w.Sh, 0) + off
+	for _, b := range [...][]byte{l.Mem[at : at+n], l.ref.Bytes()[off : off+n]} {
+		if n > 8 {
+			binary.LittleEndian.PutUint64(b, i)
+		}
+		b[n-1] = loop.StampOf(i)
+	}
+	return at
+}
+
+// collect polls the lanes once.
+func (d *holClient) collect() error {
+	if d.idle() {
+		d.w.Spins = 0 // waiting for the next start is no stall
+	}
+	if err := d.reap(d.bulk); err != nil || d.probe == d.bulk {
+		return err
+	}
+	return d.reap(d.probe)
+}
+
+func (d *holClient) reap(l *holClientLane) error {
+	n, err := d.w.Poll(&l.Lane)
+	if err != nil {
+		return err
+	}
+	for i := range d.w.Done[:n] {
+		c := &d.w.Done[i]
+		switch {
+		case c.Status != rdma.StatusSuccess:
+			return engine.StatusError(&l.Lane, *c)
+		case c.Kind != transports.KindRecv:
+			switch c.Slot {
+			case slotProbe:
+				d.leaving--
+			default:
+				l.Out--
+			}
+			continue
+		case c.Len == 0:
+			err = d.empty(l)
+		default:
+			err = d.echo(l, c)
+		}
+		if err != nil {
+			return err
+		}
+		l.Pair[0] = l.recvs[c.Slot]
+		if err := d.w.Post(&l.Lane, l.Pair[:1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// echo takes the answer of the oldest probe: one QP keeps its messages in order.
+func (d *holClient) echo(l *holClientLane, c *transports.Done) error {
+	w, sh := d.w, d.w.Sh
+	t := engine.Now()
+	if d.echoed == d.posted || l != d.probe {
+		return w.Lost(&l.Lane, "read echo", fmt.Errorf("%d bytes that no probe asked for", c.Len))
+	}
+	slot := int(d.echoed % uint64(sh.ProbeSlots))
+	w.Record(t, t-d.starts[slot], 0)
+	d.answeredAt = t
+	if int(c.Len) != sh.ProbeSize {
+		return engine.Failed(sh.String(), fmt.Errorf("qp %d: echo %d has %d bytes, want %d", l.Index, d.echoed, c.Len, sh.ProbeSize))
+	}
+	if sh.Verify {
+		w.Compared.Message(sh.ProbeSize)
+		got := l.Mem[holRecv(sh, int(c.Slot)):][:sh.ProbeSize]
+		want := l.ref.Bytes()[slot*probeStride(sh):][:sh.ProbeSize]
+		if i := engine.FirstDifference(got, want); i >= 0 {
+			return w.Corrupt(&l.Lane, fmt.Sprintf("echo of probe %d", d.echoed), i, want[i], got[i])
+		}
+	}
+	d.echoed++
+	return nil
+}
+
+// empty takes a credit or, behind all credits, the answer to a barrier.
+func (d *holClient) empty(l *holClientLane) error {
+	l.empties++
+	credits := l.Messages / uint64(holCredit(l.Sh))
+	switch given := l.empties - l.barriers; {
+	case l.Fenced && !l.answered && given == credits+1:
+		l.answered = true
+		l.barriers++
+	case given > credits:
+		return d.w.Lost(&l.Lane, "read credit", fmt.Errorf("%d of %d", given, credits))
+	default:
+		l.acked = given * uint64(holCredit(l.Sh))
+	}
+	return nil
+}
+
+// drain brings home what was posted.
+func (d *holClient) drain() error {
+	l := d.bulk
+	for {
+		if l.cut > 0 {
+			if err := d.pushSlices(false); err != nil {
+				return err
+			}
+		}
+		if d.parts.bulk && !l.Fenced && l.cut == 0 {
+			l.Pair[0] = transports.Op{Kind: transports.KindSend, Slot: slotBarrier}
+			switch _, err := l.S.Post(l.Pair[:1]); {
+			case err == nil:
+				l.Fenced = true
+				l.Out++
+			case err != rdma.ErrQueueFull:
+				return d.w.Lost(&l.Lane, "post barrier", err)
+			}
+		}
+		if d.idle() && (!d.parts.bulk || l.answered) {
+			return nil
+		}
+		if err := d.collect(); err != nil {
+			return err
+		}
+	}
+}

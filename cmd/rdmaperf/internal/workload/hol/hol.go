@@ -1,0 +1,204 @@
+package hol
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// The head-of-line workload: small probes beside a bulk stream. A probe is a
+// send that the target answers with the bytes that came. Bulk is written into
+// window slots, or sent. In the arm same-qp both travel on one QP, where a probe
+// waits for the bulk posted before it; in two-qp the probes have a QP of their
+// own on the same device, driven by the same thread. In app-slicing they share a QP
+// as well, but the client does what applications do about it (BytePS): it cuts a
+// bulk write into slices before posting and keeps few of them outstanding.
+//
+// Everything that consumes a receive is told apart by its length: probes are
+// shorter than bulk, and an empty message is a barrier of the client or, from the
+// server, its answer or a credit for CreditEvery bulk messages.
+
+// Arms of the head-of-line workload, as --hol-arm and HOL.Arm spell them.
+const (
+	ArmSameQP     = "same-qp"
+	ArmTwoQP      = "two-qp"
+	ArmAppSlicing = "app-slicing"
+)
+
+// Arms lists the known arms.
+func Arms() []string { return []string{ArmSameQP, ArmTwoQP, ArmAppSlicing} }
+
+// StandardArms lists those that are measured when none is named.
+func StandardArms() []string { return []string{ArmSameQP, ArmTwoQP} }
+
+const (
+	// Probes under way at once. More that are due wait, and their wait is measured.
+	// With bulk sends every receive has room for a bulk message, so there are fewer.
+	probeSlotsWrite = 128
+	probeSlotsSend  = 16
+
+	// holSlack is the receives for what is neither a probe nor bulk: barriers and
+	// credits. At most creditRoom/CreditEvery + 1 are under way, which is below 6.
+	holSlack = 8
+
+	// probePattern is the pattern's slot number of the probes' source region, above
+	// every number of a bulk slot.
+	probePattern = engine.MaxDepth
+)
+
+// Slots of send-side operations, by which their completions are told apart. Bulk
+// has the number of operations that it completes, as in streams.
+const (
+	slotBulk    = 1
+	slotProbe   = 2
+	slotBarrier = 3
+)
+
+// holShape fills in what the head-of-line workload needs.
+func holShape(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
+	sh.Threads, sh.QPs, sh.Moderation = 1, 1, 1
+	if sh.Arm == ArmTwoQP {
+		sh.QPs = 2
+	}
+	sh.Depth, sh.ProbeSize, sh.ProbePriority, sh.ProbeInterval = p.BulkDepth, p.ProbeSize, p.ProbePriority, p.ProbeInterval
+	if sh.Arm == ArmAppSlicing {
+		sh.AppSlice, sh.AppWindow = p.AppSlice, p.AppWindow
+	}
+	sh.Slots = max(1, min(sh.Depth, engine.SlotBudget/sh.Stride()))
+	sh.ProbeSlots = probeSlots(sh.Kind())
+	sh.RecvDepth = holReceives(sh)
+	sh.Arrives(ab)
+}
+
+// holLayout is that of the probes and the receives beside those of the bulk.
+func holLayout(sh *engine.Shape) engine.Layout {
+	off := probeTx(sh, sh.ProbeSlots)
+	end := off + sh.RecvDepth*holRecvStride(sh)
+	if sh.Kind() == transports.KindWrite {
+		end += sh.Slots * sh.Stride()
+	}
+	return engine.Layout{RxOff: off, DataEnd: end, Window: end}
+}
+
+// holConfig has room for the application's slices and for probes.
+func holConfig(sh *engine.Shape, c *transports.Config) {
+	c.SendDepth = max(sh.Depth, sh.AppWindow) + sh.ProbeSlots + engine.CtlSlots
+}
+
+func probeSlots(k transports.Kind) int {
+	if k == transports.KindSend {
+		return probeSlotsSend
+	}
+	return probeSlotsWrite
+}
+
+// holReceives is the number of receives a side has posted. A probe's receive comes
+// back when its echo is complete, which may be after the client has the echo and
+// has sent another probe: as many probes may be under way as echoes leaving.
+func holReceives(sh *engine.Shape) int {
+	n := 2*sh.ProbeSlots + holSlack
+	if sh.Kind() == transports.KindSend {
+		n += creditRoom(sh)
+	}
+	return n
+}
+
+// holCredit is after how many bulk messages the target says that it took them.
+func holCredit(sh *engine.Shape) int { return max(1, sh.Depth/2) }
+
+// creditRoom is how many bulk messages may be sent beyond the last credit.
+func creditRoom(sh *engine.Shape) int { return sh.Depth + holCredit(sh) }
+
+// checkHOL checks a shape that came over the wire.
+func checkHOL(sh *engine.Shape) error {
+	want := 1
+	if sh.Arm == ArmTwoQP {
+		want = 2
+	}
+	switch {
+	case sh.Polling != engine.PollingBusy:
+		return errors.New("the head-of-line workload needs busy polling")
+	case sh.QPs != want || sh.Threads != 1:
+		return fmt.Errorf("arm %s on %d QPs and %d threads", sh.Arm, sh.QPs, sh.Threads)
+	case sh.ProbeSize < 1 || sh.ProbeSize >= sh.Size:
+		return errProbeSize(sh.ProbeSize, sh.Size)
+	case (sh.Arm == ArmAppSlicing) != (sh.AppWindow > 0), sh.AppWindow < 0 || sh.AppWindow > engine.MaxDepth/2,
+		sh.Arm == ArmAppSlicing && (sh.AppSlice < engine.MinAppSlice || sh.AppSlice > engine.MaxSize):
+		return fmt.Errorf("slices of %d bytes, %d outstanding, in arm %s", sh.AppSlice, sh.AppWindow, sh.Arm)
+	case sh.ProbeSlots != probeSlots(sh.Kind()) || sh.RecvDepth != holReceives(sh) || sh.Moderation != 1:
+		return fmt.Errorf("%d probes under way and %d receives", sh.ProbeSlots, sh.RecvDepth)
+	}
+	return nil
+}
+
+// validateProbes holds a point's bulk against the plan's probes.
+func validateProbes(p *engine.Plan, pt engine.Point) error {
+	if p.ProbeSize >= pt.Size {
+		return errProbeSize(p.ProbeSize, pt.Size)
+	}
+	return nil
+}
+
+func errProbeSize(probe, bulk int) error {
+	return fmt.Errorf("probe size %d: want 1 byte to less than the bulk size of %d", probe, bulk)
+}
+
+// validateHOL checks what only this workload has.
+func validateHOL(p engine.Point) error {
+	switch {
+	case p.Op != transports.KindWrite.String() && p.Op != transports.KindSend.String():
+		return errors.New("the bulk stream is of write or send")
+	case !slices.Contains(Arms(), p.Arm):
+		return fmt.Errorf("arm %q: want one of %v", p.Arm, Arms())
+	case p.Arm == ArmAppSlicing && p.Op != transports.KindWrite.String():
+		return errors.New("arm app-slicing is of write: one send takes one receive, and the peer would have to put slices together")
+	case p.QPs != 0:
+		return errors.New("its QPs are those of the arm")
+	}
+	return nil
+}
+
+// Layout, the same on both sides: the bulk sources, the probes' sources, the
+// slots that bulk writes fill, and the receives.
+//
+//	0          | probeTx(0) … | RxOff   …  | holRecv(0) …
+
+func probeStride(sh *engine.Shape) int {
+	return (sh.ProbeSize + engine.SlotAlign - 1) &^ (engine.SlotAlign - 1)
+}
+func probeTx(sh *engine.Shape, i int) int { return sh.Slots*sh.Stride() + i*probeStride(sh) }
+
+func holRecvStride(sh *engine.Shape) int {
+	if sh.Kind() == transports.KindSend {
+		return sh.Stride()
+	}
+	return probeStride(sh)
+}
+
+func holRecv(sh *engine.Shape, i int) int {
+	at := sh.RxOff()
+	if sh.Kind() == transports.KindWrite {
+		at += sh.Slots * sh.Stride()
+	}
+	return at + i*holRecvStride(sh)
+}
+
+// holReceivesOf makes the receives of a session.
+func holReceivesOf(sh *engine.Shape) []transports.Op {
+	recvs := make([]transports.Op, sh.RecvDepth)
+	for i := range recvs {
+		recvs[i] = transports.Op{Kind: transports.KindRecv, Local: uint64(holRecv(sh, i)), Len: uint32(holRecvStride(sh)), Slot: uint32(i)}
+	}
+	return recvs
+}
+
+// probeFlags are those of a probe and of its echo.
+func probeFlags(sh *engine.Shape) transports.OpFlags {
+	if sh.ProbeSize <= sh.Inline {
+		return transports.Inline
+	}
+	return 0
+}

@@ -1,0 +1,302 @@
+package hol
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
+	"github.com/rdmaperf/rdmaperf/reports"
+	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// holPoints are all arms and bulk kinds at the sizes given.
+func holPoints(sizes ...int) []engine.Point {
+	var points []engine.Point
+	for _, arm := range Arms() {
+		for _, op := range []string{"write", "send"} {
+			if arm == ArmAppSlicing && op == "send" {
+				continue // refused
+			}
+			for _, size := range sizes {
+				points = append(points, engine.Point{Workload: Name, Op: op, Size: size, Arm: arm})
+			}
+		}
+	}
+	return points
+}
+
+// Every arm, bulk operation and pacing takes the exact number of probes in both
+// views, moves bulk in both, and finds all bytes in place.
+func TestHeadOfLineIsCompleteAndExact(t *testing.T) {
+	for name, e := range enginetest.StacksUnderTest {
+		for _, interval := range []time.Duration{0, 50 * time.Microsecond} {
+			t.Run(fmt.Sprintf("%s/%v", name, interval), func(t *testing.T) {
+				plan := enginetest.QuickPlan(holPoints(65, 100_000)...)
+				plan.Iterations, plan.WarmupIterations, plan.BulkDepth, plan.ProbeInterval = 30, 5, 5, interval
+				results, err := enginetest.RunPoints(t, e, plan)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, r := range results {
+					pt := plan.Points[i]
+					h := holkind.Of(&r)
+					if h == nil || !r.Verified || r.Errors != 0 || r.RoundTrip != reports.RoundTripFull {
+						t.Fatalf("%v: %+v, want a verified full round trip", pt, r)
+					}
+					if h.ProbeAlone.Count != 30 || h.ProbeLoaded.Count != 30 {
+						t.Errorf("%v: %d probes alone and %d loaded, want 30", pt, h.ProbeAlone.Count, h.ProbeLoaded.Count)
+					}
+					if h.BulkAloneBytesPerSecond <= 0 || h.BulkLoadedBytesPerSecond <= 0 || r.Operations == 0 {
+						t.Errorf("%v: bulk %v alone, %v loaded, %d operations, want some", pt, h.BulkAloneBytesPerSecond, h.BulkLoadedBytesPerSecond, r.Operations)
+					}
+					if h.Arm != pt.Arm || h.BulkSizeBytes != int64(pt.Size) || h.ProbeSizeBytes != 64 || h.ProbeIntervalNs != int64(interval) || r.Depth != 5 {
+						t.Errorf("%v: %+v", pt, h)
+					}
+					if qps := map[string]int{ArmSameQP: 1, ArmTwoQP: 2, ArmAppSlicing: 1}[pt.Arm]; r.QPs != qps {
+						t.Errorf("%v: %d QPs, want %d", pt, r.QPs, qps)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A duration bounds every phase, whatever is due.
+func TestHeadOfLineByDuration(t *testing.T) {
+	plan := enginetest.QuickPlan(holPoints(64 << 10)...)
+	plan.Iterations, plan.Duration, plan.ProbeInterval = 0, 50*time.Millisecond, time.Microsecond // more than can be done
+	results, err := enginetest.RunPoints(t, enginetest.IwarpEnds, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.DurationNs < int64(plan.Duration) || !r.Verified || holkind.Of(&r).ProbeLoaded.Count == 0 {
+			t.Errorf("%s %s: %v, verified %v, %d probes", r.Op, holkind.Of(&r).Arm, time.Duration(r.DurationNs), r.Verified, holkind.Of(&r).ProbeLoaded.Count)
+		}
+	}
+}
+
+// The loops of both sides allocate nothing per probe or bulk operation.
+func TestHeadOfLineAllocatesNothing(t *testing.T) {
+	for _, pt := range holPoints(256) {
+		t.Run((&engine.Plan{Workloads: enginetest.Table}).Describe(pt), func(t *testing.T) {
+			client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(pt))
+			h := client.Side.(*holClient)
+			h.parts, h.pace = parts{bulk: true, probes: true}, engine.NewPacer(1000, false, 1)
+			enginetest.Once(t, client, server, 1, engine.Limits{Ops: 100})
+			release := engine.HoldCollector()
+			defer release()
+			out := enginetest.Once(t, client, server, 2, engine.Limits{Ops: 10000})
+			if n := out.Rec.Count(); n != 10000 || out.Ops == 0 {
+				t.Fatalf("%d probes, %d bulk operations, want 10000 and some", n, out.Ops)
+			}
+			if out.Usage.Allocations > enginetest.PhaseAllocations {
+				t.Errorf("%d allocations, want none of the loops", out.Usage.Allocations)
+			}
+		})
+	}
+}
+
+// One changed bit is found in a probe, in its echo and in bulk.
+func TestHeadOfLineFindsOneChangedBit(t *testing.T) {
+	for _, op := range []string{"write", "send"} {
+		for _, arm := range StandardArms() {
+			for _, who := range []string{"probe", "bulk"} {
+				t.Run(op+"/"+arm+"/"+who, func(t *testing.T) {
+					const size, at = 5000, 21
+					f := &enginetest.Fault{}
+					f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
+						for i := range ops {
+							op := &ops[i]
+							hit := op.Kind != transports.KindRecv && (op.Len == size) == (who == "bulk") && op.Len > at
+							if hit {
+								s.Local()[op.Local+at] ^= 0x10
+							}
+							n, err := s.Post(ops[i : i+1])
+							if hit {
+								s.Local()[op.Local+at] ^= 0x10
+							}
+							if n == 0 {
+								return i, err
+							}
+						}
+						return len(ops), nil
+					}
+					plan := enginetest.QuickPlan(engine.Point{Workload: Name, Op: op, Size: size, Arm: arm})
+					results, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan)
+					var bad *engine.CorruptionError
+					if reports.Code(err) != reports.ExitCorruption || !errors.As(err, &bad) {
+						t.Fatalf("error %v (exit %d), want a corruption and exit 4", err, reports.Code(err))
+					}
+					if bad.Offset != at || bad.Want^bad.Got != 0x10 || !strings.Contains(bad.What, map[string]string{"probe": "probe", "bulk": map[string]string{"write": "window slot", "send": "bulk message"}[op]}[who]) {
+						t.Errorf("%v: want bit 4 of byte %d of the %s", bad, at, who)
+					}
+					if len(results) != 1 || results[0].Verified || results[0].Errors != 1 {
+						t.Errorf("result %+v, want one with an error and unverified", results)
+					}
+				})
+			}
+		}
+	}
+}
+
+// A bulk write that is lost late leaves older bytes of the same pattern.
+func TestHeadOfLineFindsLateLoss(t *testing.T) {
+	f := &enginetest.Fault{}
+	var posted int
+	f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
+		changed := append([]transports.Op(nil), ops...)
+		for i := range changed {
+			if changed[i].Kind == transports.KindWrite {
+				if posted++; posted > 150 {
+					changed[i].Len = 0
+				}
+			}
+		}
+		return s.Post(changed)
+	}
+	plan := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 1000, Arm: ArmSameQP})
+	plan.Iterations = 100
+	if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); reports.Code(err) != reports.ExitCorruption {
+		t.Errorf("error %v, want a corruption", err)
+	}
+}
+
+// Lost probes and lost bulk cost the timeout, not a hang.
+func TestHeadOfLineEndsInTime(t *testing.T) {
+	for _, pt := range holPoints(500) {
+		t.Run((&engine.Plan{Workloads: enginetest.Table}).Describe(pt), func(t *testing.T) {
+			var posted int64
+			f := &enginetest.Fault{}
+			f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
+				for i := range ops {
+					if ops[i].Kind != transports.KindRecv {
+						if posted++; posted > 100 {
+							continue // taken, and gone
+						}
+					}
+					if k, err := s.Post(ops[i : i+1]); k == 0 {
+						return i, err
+					}
+				}
+				return len(ops), nil
+			}
+			plan := enginetest.QuickPlan(pt)
+			plan.Timeout, plan.ProbeInterval = time.Second, 10*time.Microsecond
+			if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); reports.Code(err) != reports.ExitPeer || !errors.Is(err, engine.ErrStalled) {
+				t.Errorf("error %v (exit %d), want no progress and exit 5", err, reports.Code(err))
+			}
+		})
+	}
+}
+
+// A pause between probes longer than the timeout is no stall.
+func TestHeadOfLineWaitsForTheNextProbe(t *testing.T) {
+	plan := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 500, Arm: ArmTwoQP})
+	plan.Timeout = 700 * time.Millisecond
+	client, server := enginetest.Pair(t, enginetest.MemEnds, plan)
+	h := client.Side.(*holClient)
+	h.parts, h.pace = parts{probes: true}, engine.NewPacer(14e8, false, 1)
+	if out := enginetest.Once(t, client, server, 1, engine.Limits{Ops: 2}); out.Window < 1400*time.Millisecond {
+		t.Errorf("2 probes took %v, want an interval at least", out.Window)
+	}
+}
+
+// Probes carry the priority, bulk does not.
+func TestProbesCarryThePriority(t *testing.T) {
+	f := &enginetest.Fault{}
+	wrong := 0
+	f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
+		for _, op := range ops {
+			if op.Kind == transports.KindSend && op.Len == 64 && op.Priority != 3 || op.Kind == transports.KindWrite && op.Priority != 0 {
+				wrong++
+			}
+		}
+		return s.Post(ops)
+	}
+	plan := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 500, Arm: ArmSameQP})
+	plan.ProbePriority = 3
+	if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); err != nil || wrong > 0 {
+		t.Errorf("%d operations with another priority, error %v", wrong, err)
+	}
+}
+
+// The application's slices are no longer than asked for, no more of them are
+// outstanding than asked for, and every message that is begun is ended.
+func TestApplicationSlices(t *testing.T) {
+	const size, slice, window = 5000, 2048, 3
+	out, most, messages, bytes := 0, 0, 0, 0
+	f := &enginetest.Fault{}
+	f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
+		n, err := s.Post(ops)
+		for _, op := range ops[:n] {
+			if op.Kind != transports.KindWrite {
+				continue
+			}
+			if op.Len > slice {
+				t.Errorf("a slice of %d bytes", op.Len)
+			}
+			out++
+			most = max(most, out)
+			if bytes += int(op.Len); bytes%size == 0 {
+				messages++
+			}
+		}
+		return n, err
+	}
+	f.Poll = func(s transports.Session, dst []transports.Done) (int, error) {
+		n, err := s.Poll(dst)
+		for _, d := range dst[:n] {
+			if d.Kind == transports.KindWrite {
+				out--
+			}
+		}
+		return n, err
+	}
+	plan := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: size, Arm: ArmAppSlicing})
+	plan.AppSlice, plan.AppWindow, plan.Iterations = slice, window, 50
+	results, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := holkind.Of(&results[0]); !results[0].Verified || h.AppSliceBytes != slice || h.AppWindow != window || h.BulkLoadedBytesPerSecond <= 0 {
+		t.Errorf("result %+v, hol %+v", results[0], h)
+	}
+	if most != window || bytes%size != 0 || messages == 0 {
+		t.Errorf("at most %d outstanding, want %d; %d bytes, want whole messages of %d", most, window, bytes, size)
+	}
+}
+
+// Plans that make no sense are refused before anything runs.
+func TestHeadOfLinePlansAreChecked(t *testing.T) {
+	good := engine.Point{Workload: Name, Op: "write", Size: 1000, Arm: ArmSameQP}
+	for what, bend := range map[string]func(*engine.Plan){
+		"unknown arm":       func(p *engine.Plan) { p.Points[0].Arm = "three-qp" },
+		"slices of sends":   func(p *engine.Plan) { p.Points[0].Op, p.Points[0].Arm = "send", ArmAppSlicing },
+		"tiny slices":       func(p *engine.Plan) { p.AppSlice = 100 },
+		"no window":         func(p *engine.Plan) { p.AppWindow = -1 },
+		"reads as bulk":     func(p *engine.Plan) { p.Points[0].Op = "read" },
+		"probe as bulk":     func(p *engine.Plan) { p.ProbeSize = 1000 },
+		"default too large": func(p *engine.Plan) { p.Points[0].Size = 64 },
+		"event polling":     func(p *engine.Plan) { p.Polling = engine.PollingEvent },
+		"negative interval": func(p *engine.Plan) { p.ProbeInterval = -1 },
+		"rare probes":       func(p *engine.Plan) { p.ProbeInterval = time.Minute },
+		"bulk depth":        func(p *engine.Plan) { p.BulkDepth = 1 << 20 },
+		"arm of latency":    func(p *engine.Plan) { p.Points[0].Workload = latency.Name },
+	} {
+		plan := enginetest.QuickPlan(good)
+		if err := plan.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		bend(&plan)
+		if err := plan.Validate(); reports.Code(err) != reports.ExitUsage {
+			t.Errorf("%s: %v, want a usage error", what, err)
+		}
+	}
+}

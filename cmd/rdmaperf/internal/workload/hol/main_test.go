@@ -1,0 +1,12 @@
+package hol
+
+import (
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
+)
+
+func TestMain(m *testing.M) {
+	enginetest.Main(m, work, latency.Room.Work)
+}

@@ -1,0 +1,183 @@
+package hol
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// holServerLane is a session of the target.
+type holServerLane struct {
+	engine.Lane
+	recvs []transports.Op
+	held  []uint64 // by receive: 1 + the number of the bulk message it holds, 0 for none
+	bulk  uint64   // bulk messages of this phase
+	taken int      // of the session, since the last credit
+	owed  int      // empty messages to send
+
+	// Probes to be answered, by receive, oldest first. At most ProbeSlots echoes
+	// leave at once.
+	queue   []uint32
+	first   int
+	waiting int
+	leaving int
+}
+
+// holServer is the target's side.
+type holServer struct {
+	c     *engine.Group
+	w     *engine.Worker
+	lanes []*holServerLane
+	begun bool
+}
+
+func newHOLServer(c *engine.Group) (engine.Side, error) {
+	s := &holServer{c: c, w: c.Workers[0]}
+	for _, base := range c.Lanes {
+		s.lanes = append(s.lanes, &holServerLane{Lane: *base, recvs: holReceivesOf(c.Sh), held: make([]uint64, c.Sh.RecvDepth), queue: make([]uint32, c.Sh.RecvDepth)})
+	}
+	return s, nil
+}
+
+func (s *holServer) Prepare(int) error {
+	defer func() { s.begun = true }()
+	for _, l := range s.lanes {
+		l.ClearSlots()
+		clear(l.held)
+		l.bulk = 0
+		if s.begun {
+			continue
+		}
+		if err := l.PostAll(l.recvs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *holServer) Loop(w *engine.Worker) func() error {
+	return func() error { return loop.Turns(w, s.lanes, func(l *holServerLane) error { return holTurn(w, l) }) }
+}
+
+func (s *holServer) Counts() []engine.LaneCount { return nil }
+func (s *holServer) Close() error               { return nil }
+
+func (s *holServer) Verify(gen int, sent []engine.LaneCount) error {
+	if err := s.c.VerifyCounts(sent); err != nil {
+		return err
+	}
+	for _, l := range s.lanes {
+		if err := verifyHOL(s.w, l, gen, sent[l.Index]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holTurn answers probes out of the receive where they arrived, takes bulk
+// messages, and answers barriers. A receive is posted again when its bytes are no
+// longer needed: after the echo left, or at once.
+func holTurn(w *engine.Worker, l *holServerLane) error {
+	n, err := w.Poll(&l.Lane)
+	if err != nil {
+		return err
+	}
+	for i := range w.Done[:n] {
+		d := &w.Done[i]
+		if d.Status != rdma.StatusSuccess {
+			return engine.StatusError(&l.Lane, *d)
+		}
+		if err := holDone(w, l, d); err != nil {
+			return err
+		}
+	}
+	if err := echoProbes(w, l); err != nil {
+		return err
+	}
+	for l.owed > 0 {
+		l.Pair[0] = transports.Op{Kind: transports.KindSend, Slot: uint32(l.Sh.RecvDepth)} // of no receive
+		switch _, err := l.S.Post(l.Pair[:1]); err {
+		case nil:
+			l.owed--
+		case rdma.ErrQueueFull:
+			return nil
+		default:
+			return w.Lost(&l.Lane, "post credit", err)
+		}
+	}
+	return nil
+}
+
+func holDone(w *engine.Worker, l *holServerLane, d *transports.Done) error {
+	sh := l.Sh
+	switch n := int(d.Len); {
+	case d.Kind != transports.KindRecv:
+		if int(d.Slot) == sh.RecvDepth {
+			return nil
+		}
+		l.leaving--
+	case n == sh.ProbeSize:
+		if l.waiting == len(l.queue) {
+			return w.Lost(&l.Lane, "take probe", errors.New("more probes than receives"))
+		}
+		l.held[d.Slot] = 0
+		l.queue[(l.first+l.waiting)%len(l.queue)] = d.Slot
+		l.waiting++
+		return nil
+	case n == 0:
+		l.owed++
+	case n == sh.Size && l.Kind == transports.KindSend:
+		l.bulk++
+		l.held[d.Slot] = l.bulk
+		if l.taken++; l.taken == holCredit(sh) {
+			l.taken = 0
+			l.owed++
+		}
+	default:
+		return w.Corrupt(&l.Lane, "length of a message", 0, byte(sh.ProbeSize), byte(n))
+	}
+	l.Pair[0] = l.recvs[d.Slot]
+	return w.Post(&l.Lane, l.Pair[:1])
+}
+
+// echoProbes answers what arrived, oldest first.
+func echoProbes(w *engine.Worker, l *holServerLane) error {
+	sh := l.Sh
+	for ; l.waiting > 0 && l.leaving < sh.ProbeSlots; l.waiting-- {
+		slot := l.queue[l.first]
+		l.Pair[0] = transports.Op{Kind: transports.KindSend, Flags: probeFlags(sh), Priority: sh.ProbePriority,
+			Local: l.recvs[slot].Local, Len: uint32(sh.ProbeSize), Slot: slot}
+		if err := w.Post(&l.Lane, l.Pair[:1]); err != nil {
+			return err
+		}
+		l.first = (l.first + 1) % len(l.queue)
+		l.leaving++
+		w.Ops++
+	}
+	return nil
+}
+
+// verifyHOL holds the target's window against what the client says it sent.
+func verifyHOL(w *engine.Worker, l *holServerLane, gen int, n engine.LaneCount) error {
+	if l.Kind == transports.KindWrite {
+		return w.VerifySlots(&l.Lane, l.Sh.Seed, gen, n.First, n.Count)
+	}
+	if got := int64(l.bulk); got != n.Count {
+		return w.Corrupt(&l.Lane, fmt.Sprintf("number of bulk messages (%d, want %d)", got, n.Count), 0, byte(n.Count), byte(got))
+	}
+	for i, number := range l.held {
+		if number == 0 {
+			continue
+		}
+		data := l.Mem[holRecv(l.Sh, i):][:l.Sh.Size]
+		slot := int((number - 1) % uint64(l.Sh.Slots))
+		if at, want := engine.MatchPattern(data, engine.PatternState(l.Sh.Seed, gen, l.Index, slot)); at >= 0 {
+			return w.Corrupt(&l.Lane, fmt.Sprintf("bulk message %d", number-1), at, want, data[at])
+		}
+	}
+	return nil
+}

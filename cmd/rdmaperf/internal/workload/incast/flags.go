@@ -1,0 +1,54 @@
+package incast
+
+import (
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+)
+
+// Name is the workload's.
+const Name = "incast"
+
+// Room is its row of the table.
+var Room = &room.Room{
+	Name:       Name,
+	Work:       work,
+	Summary:    "many clients to one server thread",
+	Group:      "Workloads incast and connect",
+	OwnThreads: true,
+	Means:      [][]string{{"clients"}},
+	Names:      []string{"clients"},
+	Ops:        []string{"write"},
+	Sizes:      []int{64, 64 << 10, 1 << 20},
+	Flags:      func() room.Flags { return new(flags) },
+}
+
+type flags struct {
+	room.None
+	clients string
+}
+
+func (f *flags) Register(set *pflag.FlagSet) {
+	set.StringVar(&f.clients, "clients", strconv.Itoa(DefaultClients), "incast: how many clients, a thread and a connection each, send to one server thread; a comma list or FROM:TO:STEP is a point each")
+}
+
+// Check refuses other numbers of threads and connections.
+func (f *flags) Check(c *room.Common) error { return c.CheckOwnThreads(Name, "clients") }
+
+// Points are all operations, sizes and numbers of clients.
+func (f *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
+	clients, err := values.Counts("clients", f.clients)
+	if err != nil {
+		return nil, err
+	}
+	return c.Product(Room.Ops, Room.Sizes, func(op string, size int) (points []engine.Point) {
+		for _, n := range clients {
+			points = append(points, engine.Point{Workload: Name, Op: op, Size: size, QPs: n})
+		}
+		return points
+	}), nil
+}

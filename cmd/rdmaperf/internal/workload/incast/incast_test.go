@@ -1,0 +1,96 @@
+package incast
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/reports"
+	incastkind "github.com/rdmaperf/rdmaperf/reports/kinds/incast"
+)
+
+// Every client sends exactly its share, verified, from a thread of its own to the
+// one thread of the server.
+func TestIncastCountsEveryClient(t *testing.T) {
+	for name, e := range enginetest.StacksUnderTest {
+		t.Run(name, func(t *testing.T) {
+			plan := enginetest.QuickPlan()
+			for _, clients := range []int{1, 5} {
+				for _, op := range []string{"send", "write"} {
+					plan.Points = append(plan.Points, engine.Point{Workload: Name, Op: op, Size: 3000, QPs: clients})
+				}
+			}
+			plan.Iterations, plan.WarmupIterations = 60, 10
+			results, err := enginetest.RunPoints(t, e, plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, r := range results {
+				n := plan.Points[i].QPs
+				in := incastkind.Of(&r)
+				if r.Operations != int64(60*n) || !r.Verified || r.QPs != n || r.Threads != n || in == nil || in.Clients != n || len(in.PerClient) != n {
+					t.Fatalf("%s: %+v, incast %+v", plan.Points[i], r, in)
+				}
+				for _, c := range in.PerClient {
+					if c.Operations != 60 || c.BytesPerSecond < in.MinBytesPerSecond || c.BytesPerSecond > in.MaxBytesPerSecond || c.DurationNs <= 0 {
+						t.Errorf("%s: a client with %+v of %+v", plan.Points[i], c, in)
+					}
+				}
+				if in.Jain < 1/float64(n) || in.Jain > 1+1e-9 || r.Parameters["server_threads"] != 1 {
+					t.Errorf("%s: Jain index %v, server threads %v", plan.Points[i], in.Jain, r.Parameters["server_threads"])
+				}
+			}
+		})
+	}
+}
+
+// The server has one worker for all clients, whatever the shape says of threads.
+func TestIncastHasOneServerThread(t *testing.T) {
+	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 64, QPs: 4}))
+	if len(client.Workers) != 4 || len(server.Workers) != 1 {
+		t.Fatalf("%d and %d workers, want 4 and 1", len(client.Workers), len(server.Workers))
+	}
+	out := enginetest.Once(t, client, server, 1, engine.Limits{Dur: 30 * time.Millisecond})
+	var sum int64
+	for _, s := range out.Shares {
+		sum += s.Ops
+	}
+	if len(out.Shares) != 4 || sum != out.Ops || sum == 0 {
+		t.Errorf("shares %+v, want those of 4 clients that make %d operations", out.Shares, out.Ops)
+	}
+}
+
+// A server answers shapes that its own plan would not allow, and goes on.
+func TestServerBoundsTheClientsOfAnIncast(t *testing.T) {
+	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table, MaxWindow: 1 << 20})
+	plan := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 64 << 10, QPs: 200})
+	if _, err := engine.Connect(t.Context(), addr, tr, plan); reports.Code(err) != reports.ExitUsage {
+		t.Errorf("windows above the server's limit: %v, want a usage error", err)
+	}
+	plan.Points[0] = engine.Point{Workload: Name, Op: "write", Size: 64, QPs: engine.MaxThreads + 1}
+	if err := plan.Validate(); reports.Code(err) != reports.ExitUsage {
+		t.Errorf("too many clients: %v, want a usage error", err)
+	}
+	for name, edit := range map[string]func(sh *engine.Shape){
+		"threads": func(sh *engine.Shape) { sh.Threads = 1 },
+		"polling": func(sh *engine.Shape) { sh.Polling = engine.PollingEvent },
+		"idle":    func(sh *engine.Shape) { sh.Idle = true }, // a client would wait for the others' barriers
+		"clients": func(sh *engine.Shape) { sh.QPs, sh.Threads = engine.MaxThreads+1, engine.MaxThreads+1 },
+	} {
+		p := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 64, QPs: 3})
+		p = p.WithDefaults()
+		sh, err := engine.NewShape(&p, p.Points[0], tr.Caps(), tr.Caps())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sh.Idle {
+			t.Error("the target of an incast sleeps")
+		}
+		edit(sh)
+		if err := sh.Validate(); reports.Code(err) != reports.ExitUsage {
+			t.Errorf("%s: %v, want a usage error", name, err)
+		}
+	}
+	enginetest.Works(t, addr, tr)
+}

@@ -1,0 +1,79 @@
+package kv
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+)
+
+// Name is the workload's.
+const Name = "kv"
+
+// Room is its row of the table.
+var Room = &room.Room{
+	Name:       Name,
+	Work:       work(),
+	Summary:    "mixes of YCSB on a key-value store behind calls",
+	Group:      "Workloads rpc, kv and tensor",
+	Calls:      true,
+	OwnThreads: true,
+	Means:      [][]string{names},
+	Takes:      []string{"outstanding", "rate", "rate-sweep"},
+	Names:      names,
+	Flags:      func() room.Flags { return new(flags) },
+}
+
+var names = []string{"ycsb", "records", "fields", "field-bytes", "max-scan", "kv-fsync"}
+
+const allMixes = "all"
+
+type flags struct {
+	room.None
+	mixes []string
+	load  KVLoad
+}
+
+func (k *flags) Register(f *pflag.FlagSet) {
+	d := KVLoad{}.WithDefaults()
+	f.StringSliceVar(&k.mixes, "ycsb", []string{allMixes}, "kv: comma list of mixes of YCSB: a (update heavy), b (read mostly), c (read only), d (read latest), e (short ranges), f (read-modify-write), all")
+	f.IntVar(&k.load.Records, "records", d.Records, "kv: records that the server loads for each point, before its window")
+	f.IntVar(&k.load.Fields, "fields", d.Fields, "kv: fields of a record")
+	f.IntVar(&k.load.FieldBytes, "field-bytes", d.FieldBytes, "kv: bytes of a field; an update writes one field, a read takes all")
+	f.IntVar(&k.load.MaxScan, "max-scan", d.MaxScan, "kv: longest scan, in records; the lengths are uniform from 1")
+	f.BoolVar(&k.load.Fsync, "kv-fsync", false, "kv: each write is on the server's disk before it is answered (default it is not flushed at all)")
+}
+
+// Check refuses what describes no calls, and sizes beside those of the fields.
+func (k *flags) Check(c *room.Common) error {
+	if err := c.CheckCalls(Name); err != nil {
+		return err
+	}
+	if c.Alone() && c.AnyOf("size", "all") != "" {
+		return values.Wrong("size", "records of the workload %s have --fields of --field-bytes", Name)
+	}
+	return nil
+}
+
+// Points are all mixes, rates, connections and calls outstanding.
+func (k *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
+	if err := c.CallOps(Name, "ycsb"); err != nil {
+		return nil, err
+	}
+	mixes := values.Unique(k.mixes)
+	if slices.Contains(mixes, allMixes) {
+		mixes = KVMixes()
+	}
+	for _, mix := range mixes {
+		load := k.load
+		if load.Mix = strings.ToLower(mix); !slices.Contains(KVMixes(), load.Mix) {
+			return nil, values.Wrong("ycsb", "%q: want %s or %s", mix, strings.Join(KVMixes(), ", "), allMixes)
+		}
+		points = append(points, c.OfCalls(KVPoint(load))...)
+	}
+	return points, nil
+}

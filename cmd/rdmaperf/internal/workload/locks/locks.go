@@ -1,0 +1,264 @@
+// Package locks is the workload of one lock of LITE that clients of two nodes contend
+// for.
+//
+// # Ownership
+//
+// A run opens two nodes over two devices, and closes them.
+//
+// # Limitations
+//
+// Both nodes live in this process, and contenders are goroutines on its processors: with
+// more of them than processors a turn includes a thread's wake-up.
+package locks
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+	"github.com/rdmaperf/rdmaperf/transports/lite"
+	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
+)
+
+// Name is the workload's.
+const Name = "locks"
+
+const (
+	op           = "contenders"
+	maxContender = 256
+	turns        = 2000 // of all contenders together. Arbitrary: some tenths of a second
+)
+
+// Room is its row of the table.
+var Room = &room.Room{
+	Name: Name,
+	Work: &engine.Workload{Name: Name, Kind: set.Kind(), Own: &engine.Own{Run: run},
+		Point: func(pt engine.Point) error { return pt.Options.Unpack(new(options)) },
+		Describe: func(pt engine.Point) string {
+			var o options
+			_ = pt.Options.Unpack(&o) // Point has seen it
+			return fmt.Sprintf("locks: %d contenders", o.Contenders)
+		}},
+	Summary:    "one lock of LITE that many contend for",
+	Group:      "Workload locks",
+	OwnThreads: true,
+	Own:        []string{"contenders"},
+	Names:      []string{"contenders"},
+	Flags:      func() room.Flags { return new(flags) },
+}
+
+var names = []string{"lock_p50_ns", "lock_p99_ns", "rate", "fetch_add_p50_ns", "fewest_share"}
+
+var set = &curves.Set{
+	Workload: Name, Called: "Locks", Rank: 47, Since: 8,
+	Title:  "Locks",
+	Intro:  "Clients of two nodes take one ticket lock, add to a counter by a read and a write, and pass the lock on. Without contention a lock is one round trip of an atomic and a read, and one of a write that names the owner; a fetch_add alone stands beside it.",
+	Given:  "both nodes in one process",
+	Lead:   "lock is until the turn has come; the counter proves that no two had it at once; fewest is the share of the turns of who had the fewest, of an equal share:",
+	Curves: []curves.Curve{{Op: op, Title: "Contenders", XColumn: "contenders", XLabel: "Contenders", XText: func(v float64) string { return view.Number(v, 0) }, Values: names}},
+	Values: []curves.Value{
+		{Name: "lock_p50_ns", Column: "lock p50", Unit: "usec", Per: 1e3, Digits: 2, Label: "Lock, median", Text: view.NsLabel, Quantity: reports.QuantityTime},
+		{Name: "lock_p99_ns", Column: "p99", Unit: "usec", Per: 1e3, Digits: 2, Label: "Lock, p99", Text: view.NsLabel, Quantity: reports.QuantityTime},
+		{Name: "rate", Column: "turns", Unit: "1/sec", Per: 1, Digits: 0, Label: "Turns a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Higher: true, Linear: true},
+		{Name: "fetch_add_p50_ns", Column: "fetch_add p50", Unit: "usec", Per: 1e3, Digits: 2, Quantity: reports.QuantityTime, Table: true},
+		{Name: "fewest_share", Column: "fewest", Per: 1, Digits: 3, Quantity: reports.QuantityCount, Higher: true, Table: true},
+	},
+}
+
+type options struct{ Contenders int }
+
+type flags struct {
+	room.None
+	contenders string
+}
+
+func (f *flags) Register(s *pflag.FlagSet) {
+	s.StringVar(&f.contenders, "contenders", "1,2,4,8,16", "locks: how many, a comma list or FROM:TO:STEP")
+}
+
+func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
+	list, err := values.Counts("contenders", f.contenders)
+	if err != nil {
+		return nil, err
+	}
+	if slices.Max(list) > maxContender {
+		return nil, values.Wrong("contenders", "%d: want at most %d", slices.Max(list), maxContender)
+	}
+	for _, n := range list {
+		points = append(points, engine.Point{Workload: Name, Op: op, Size: 8, Options: engine.PackOptions(options{n})})
+	}
+	return points, nil
+}
+
+// Check refuses what describes another workload.
+func (f *flags) Check(c *room.Common) error {
+	if s := c.AnyOf("op", "size", "all", "qp", "qp-sweep", "threads", "polling", "duration"); s != "" && c.Alone() {
+		return values.Wrong(s, "the workload locks has as many threads as --contenders")
+	}
+	return nil
+}
+
+func run(ctx context.Context, r *engine.OwnRun) (_ []reports.Result, err error) {
+	var o options
+	if err := r.Point.Options.Unpack(&o); err != nil {
+		return nil, err
+	}
+	if o.Contenders < 1 || o.Contenders > maxContender {
+		return nil, fmt.Errorf("%d contenders", o.Contenders)
+	}
+	s, err := pairs.Tier(r, Name)
+	if err != nil {
+		return nil, err
+	}
+	p, err := pairs.OpenNodes(ctx, r, s, [2]int{4 << 20, 4 << 20})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	n := turns
+	if r.Plan.Iterations > 0 {
+		n = int(r.Plan.Iterations)
+	}
+	all, took, added, alone, err := contend(ctx, p, s, o.Contenders, n)
+	if err != nil {
+		return nil, err
+	}
+	var samples []int64
+	fewest := n
+	for _, one := range all {
+		samples, fewest = append(samples, one...), min(fewest, len(one))
+	}
+	if added != uint64(len(samples)) {
+		return nil, &reports.ExitError{Code: reports.ExitCorruption, Operation: "locks", Err: fmt.Errorf("%d turns left a counter of %d: two had the lock at once", len(samples), added)}
+	}
+	res := r.Result()
+	res.Polling, res.Verified = "", true
+	res.DurationNs, res.Operations = int64(took), int64(len(samples))
+	res.Detail = &curves.Point{X: float64(o.Contenders), Values: map[string]float64{
+		"lock_p50_ns": rank(samples, 50), "lock_p99_ns": rank(samples, 99), "rate": float64(len(samples)) / took.Seconds(),
+		"fetch_add_p50_ns": rank(alone, 50), "fewest_share": float64(fewest) * float64(o.Contenders) / float64(len(samples))}}
+	return []reports.Result{res}, nil
+}
+
+// rank is a percentile, ceil(q·n).
+func rank(samples []int64, q int) float64 {
+	slices.Sort(samples)
+	return float64(samples[max((len(samples)*q+99)/100, 1)-1])
+}
+
+// contend takes n turns, and returns how long everyone waited for each, the counter, and
+// times of a fetch_add without anybody else.
+func contend(ctx context.Context, p *pairs.Nodes, s *stack.Stack, contenders, n int) (waits [][]int64, took time.Duration, added uint64, alone []int64, err error) {
+	wait := lite.WaitAdaptive
+	if contenders == 1 {
+		wait = lite.WaitPoll
+	}
+	home, err := p.Nodes[0].Client(lite.ClientConfig{Wait: lite.WaitPoll})
+	if err != nil {
+		return nil, 0, 0, nil, err
+	}
+	h, err := home.Malloc(lite.RegionConfig{Name: "counter", Size: 8, Open: lite.PermRead | lite.PermWrite | lite.PermAtomic})
+	if err != nil {
+		return nil, 0, 0, nil, err
+	}
+	if _, err := home.NewLock("lock", 0); err != nil {
+		return nil, 0, 0, nil, err
+	}
+	if alone, err = atomics(p, min(n, 1000)); err != nil {
+		return nil, 0, 0, nil, err
+	}
+	if err := home.Write(h, 0, make([]byte, 8)); err != nil {
+		return nil, 0, 0, nil, err
+	}
+	waits = make([][]int64, contenders)
+	errs := make([]error, contenders)
+	start := time.Now()
+	var wg sync.WaitGroup
+	for i := range contenders {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			// The first is at the node without the lock: alone, it goes over the wire.
+			waits[i], errs[i] = take(ctx, p.Nodes[1-i%2], wait, (n+contenders-1-i)/contenders)
+		}()
+	}
+	wg.Wait()
+	took = time.Since(start)
+	var b [8]byte
+	err = errors.Join(errors.Join(errs...), home.Read(h, 0, b[:]))
+	return waits, took, binary.NativeEndian.Uint64(b[:]), alone, err
+}
+
+// atomics times fetch_adds of the far node.
+func atomics(p *pairs.Nodes, n int) (times []int64, err error) {
+	c, err := p.Nodes[1].Client(lite.ClientConfig{Wait: lite.WaitPoll})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	h, err := c.Map("counter", lite.PermAtomic, "")
+	if err != nil {
+		return nil, err
+	}
+	for range n {
+		start := time.Now()
+		if _, err := c.FetchAdd(h, 0, 1); err != nil {
+			return nil, err
+		}
+		times = append(times, int64(time.Since(start)))
+	}
+	return times, nil
+}
+
+// take takes the lock n times and adds to the counter meanwhile.
+func take(ctx context.Context, node *lite.Node, wait lite.Waiting, n int) (waits []int64, err error) {
+	c, err := node.Client(lite.ClientConfig{Wait: wait})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	l, err := c.OpenLock("lock")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	h, err := c.Map("counter", lite.PermRead|lite.PermWrite, "")
+	if err != nil {
+		return nil, err
+	}
+	var b [8]byte
+	for range n {
+		if err := ctx.Err(); err != nil {
+			return waits, err
+		}
+		start := time.Now()
+		if err := l.Lock(); err != nil {
+			return waits, err
+		}
+		waits = append(waits, int64(time.Since(start)))
+		if err := c.Read(h, 0, b[:]); err != nil {
+			return waits, err
+		}
+		binary.NativeEndian.PutUint64(b[:], binary.NativeEndian.Uint64(b[:])+1)
+		if err := c.Write(h, 0, b[:]); err != nil {
+			return waits, err
+		}
+		if err := l.Unlock(); err != nil {
+			return waits, err
+		}
+	}
+	return waits, nil
+}

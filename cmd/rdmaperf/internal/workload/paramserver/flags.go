@@ -1,0 +1,86 @@
+package paramserver
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+)
+
+// Name is the workload's.
+const Name = "paramserver"
+
+// Room is its row of the table.
+var Room = &room.Room{
+	Name:    Name,
+	Work:    work,
+	Summary: "a training with one parameter server",
+	Group:   "Workload paramserver",
+	Means:   [][]string{names},
+	Names:   names,
+	Flags:   func() room.Flags { return new(flags) },
+}
+
+var names = []string{"model", "ps-arm", "compute-ratio", "tensor-bytes"}
+
+type flags struct {
+	room.None
+	models      []string
+	arms        []string
+	ratios      []string
+	tensorBytes float64
+}
+
+func (t *flags) Register(f *pflag.FlagSet) {
+	f.StringSliceVar(&t.models, "model", []string{DefaultModel}, "paramserver: comma list of "+strings.Join(Models(), ", ")+", or of files (NAME.csv with the header tensor,parameters,multiply_adds and a line for each tensor in forward order)")
+	f.StringSliceVar(&t.arms, "ps-arm", TrainArms(), "paramserver: comma list of fifo (all tensors are equal), priority (what is needed first is more urgent)")
+	f.StringSliceVar(&t.ratios, "compute-ratio", []string{"0", "0.5", "1", "2"}, "paramserver: comma list of computation as a multiple of what communication alone takes")
+	f.Float64Var(&t.tensorBytes, "tensor-bytes", DefaultTensorBytes, "paramserver: bytes of a parameter; less makes the model smaller")
+}
+
+// Check refuses what describes another workload.
+func (t *flags) Check(c *room.Common) error {
+	if f := c.AnyOf("op", "size", "all", "qp", "qp-sweep", "threads", "tx-depth", "rx-depth", "inline_size", "cq-mod"); f != "" && c.Alone() {
+		return values.Wrong(f, "the operations of the workload %s are those of its --model, on one QP", Name)
+	}
+	return nil
+}
+
+// Points are all models, ratios and arms; the plan gets the models that they name.
+func (t *flags) Points(p *engine.Plan, _ *room.Common) (points []engine.Point, err error) {
+	var models []*Model
+	for _, name := range values.Unique(t.models) {
+		m, err := LoadModel(name)
+		if err != nil {
+			return nil, values.Wrong("model", "%w", err)
+		}
+		if slices.ContainsFunc(models, func(o *Model) bool { return o.Name == m.Name }) {
+			return nil, values.Wrong("model", "two models with the name %s", m.Name)
+		}
+		models = append(models, m)
+		size, err := m.Bytes(t.tensorBytes)
+		if err != nil {
+			return nil, values.Wrong("tensor-bytes", "%w", err)
+		}
+		for _, r := range values.Unique(t.ratios) {
+			ratio, err := strconv.ParseFloat(r, 64)
+			if err != nil || !(ratio >= 0) {
+				return nil, values.Wrong("compute-ratio", "%q: want a number from 0", r)
+			}
+			for _, arm := range values.Unique(t.arms) {
+				pt := engine.Point{Workload: Name, Op: "write", Size: size, Arm: arm, Model: m.Name, TensorBytes: t.tensorBytes, ComputeRatio: ratio}
+				if slices.Contains(points, pt) {
+					return nil, values.Wrong("compute-ratio", "%v stands there twice", ratio)
+				}
+				points = append(points, pt)
+			}
+		}
+	}
+	SetModels(p, models)
+	return points, nil
+}

@@ -1,0 +1,190 @@
+package paramserver
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Tensor is one parameter tensor of a network.
+type Tensor struct {
+	Name       string
+	Parameters int64
+	// MultiplyAdds of the forward pass for one sample, which decide the tensor's
+	// share of the computation. 0 for what costs next to nothing, such as a bias.
+	MultiplyAdds int64
+}
+
+// Model is a network as its tensors in the order of the forward pass.
+type Model struct {
+	Name    string
+	Tensors []Tensor
+}
+
+// The files in models are layer tables of published networks; each names its source.
+//
+//go:embed models/*.csv
+var modelFiles embed.FS
+
+// Models lists the embedded networks.
+func Models() []string {
+	entries, err := modelFiles.ReadDir("models")
+	if err != nil {
+		panic("bench: embedded models: " + err.Error()) // they are part of the program
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".csv"))
+	}
+	return names
+}
+
+// Limits of a model file. The first two are far above the largest network that is
+// trained on one machine in pieces of tensors.
+const (
+	maxTensors    = 1 << 14
+	maxModelBytes = 4 << 20
+	maxModelName  = 64
+	maxTensorName = 256
+	maxCount      = 1 << 50 // parameters and multiply-adds: sums of all tensors fit
+)
+
+// modelHeader is the first line that is no comment.
+const modelHeader = "tensor,parameters,multiply_adds"
+
+// LoadModel takes an embedded network by its name, or else reads a file, whose name
+// ends with .csv.
+func LoadModel(name string) (*Model, error) {
+	if slices.Contains(Models(), name) {
+		b, err := modelFiles.ReadFile("models/" + name + ".csv")
+		if err != nil {
+			return nil, err
+		}
+		return ParseModel(name, b)
+	}
+	if !strings.HasSuffix(name, ".csv") {
+		return nil, fmt.Errorf("model %q: want one of %s, or a file that ends with .csv", name, strings.Join(Models(), ", "))
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxModelBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	return ParseModel(strings.TrimSuffix(filepath.Base(name), ".csv"), b)
+}
+
+// ParseModel reads a table of tensors: lines that begin with # are comments, then
+// comes the header tensor,parameters,multiply_adds, then a line for each tensor in
+// the order of the forward pass. It is strict: no quotes, no spaces, no signs, every
+// name once. An error names the line.
+func ParseModel(name string, data []byte) (*Model, error) {
+	m := &Model{Name: name}
+	if len(name) == 0 || len(name) > maxModelName || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == ',' }) {
+		return nil, fmt.Errorf("model %q: want a name of 1 to %d letters without spaces and commas", name, maxModelName)
+	}
+	if len(data) > maxModelBytes {
+		return nil, fmt.Errorf("model %s: more than %d bytes", name, maxModelBytes)
+	}
+	seen := map[string]bool{}
+	header, sum := false, int64(0)
+	for i, line := range bytes.Split(data, []byte{'\n'}) {
+		text := string(bytes.TrimSuffix(line, []byte{'\r'}))
+		bad := func(why string) error { return fmt.Errorf("model %s, line %d: %s", name, i+1, why) }
+		switch {
+		case text == "" || text[0] == '#':
+			continue
+		case !header && text != modelHeader:
+			return nil, bad("want the header " + modelHeader)
+		case !header:
+			header = true
+			continue
+		}
+		fields := strings.Split(text, ",")
+		if len(fields) != 3 {
+			return nil, bad(fmt.Sprintf("%d fields, want 3", len(fields)))
+		}
+		t := Tensor{Name: fields[0]}
+		if t.Name == "" || len(t.Name) > maxTensorName || strings.ContainsFunc(t.Name, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' }) {
+			return nil, bad(fmt.Sprintf("tensor %q: want a name of 1 to %d letters without spaces and quotes", t.Name, maxTensorName))
+		}
+		if seen[t.Name] {
+			return nil, bad("tensor " + t.Name + " stands there twice")
+		}
+		seen[t.Name] = true
+		var ok bool
+		if t.Parameters, ok = parseCount(fields[1]); !ok || t.Parameters == 0 {
+			return nil, bad(fmt.Sprintf("parameters %q: want a whole number above 0", fields[1]))
+		}
+		if t.MultiplyAdds, ok = parseCount(fields[2]); !ok {
+			return nil, bad(fmt.Sprintf("multiply-adds %q: want a whole number", fields[2]))
+		}
+		if sum += t.MultiplyAdds; sum > maxCount {
+			return nil, bad("the multiply-adds are too many")
+		}
+		if len(m.Tensors) == maxTensors {
+			return nil, bad(fmt.Sprintf("more than %d tensors", maxTensors))
+		}
+		m.Tensors = append(m.Tensors, t)
+	}
+	switch {
+	case len(m.Tensors) == 0:
+		return nil, fmt.Errorf("model %s: no tensors", name)
+	case sum == 0:
+		return nil, fmt.Errorf("model %s: no multiply-adds: nothing to compute", name)
+	}
+	return m, nil
+}
+
+// parseCount reads digits, and nothing else.
+func parseCount(s string) (int64, bool) {
+	if s == "" || strings.Trim(s, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil && n <= maxCount
+}
+
+// Parameters is the number of all tensors together.
+func (m *Model) Parameters() int64 {
+	var n int64
+	for _, t := range m.Tensors {
+		n += t.Parameters
+	}
+	return n
+}
+
+// sizes are the bytes of each tensor at so many bytes a parameter, one at least.
+func (m *Model) sizes(perParameter float64) []int64 {
+	sizes := make([]int64, len(m.Tensors))
+	for i, t := range m.Tensors {
+		sizes[i] = max(1, int64(float64(t.Parameters)*perParameter))
+	}
+	return sizes
+}
+
+// Bytes is the size of all tensors at so many bytes a parameter. Above the longest
+// window it is an error that says what is needed.
+func (m *Model) Bytes(perParameter float64) (int, error) {
+	if !(perParameter >= 1e-6 && perParameter <= 64) {
+		return 0, fmt.Errorf("%v bytes a parameter: want 0.000001 to 64", perParameter)
+	}
+	var sum int64
+	for _, n := range m.sizes(perParameter) {
+		if sum += n; sum > engine.MaxSize {
+			return 0, fmt.Errorf("the tensors of %s need %.0f MiB at %v bytes a parameter: want at most 2 GiB", m.Name,
+				float64(m.Parameters())*perParameter/(1<<20), perParameter)
+		}
+	}
+	return int(sum), nil
+}

@@ -1,0 +1,289 @@
+package paramserver
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
+	"github.com/rdmaperf/rdmaperf/reports"
+	paramserverkind "github.com/rdmaperf/rdmaperf/reports/kinds/paramserver"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// tinyModel has tensors whose sizes are no round numbers.
+func tinyModel() *Model {
+	return &Model{Name: "tiny", Tensors: []Tensor{{"a", 700, 10}, {"b", 3, 0}, {"c", 5000, 30}, {"d", 1, 0}, {"e", 20_001, 60}}}
+}
+
+const tinyBytes = 4 * (700 + 3 + 5000 + 1 + 20_001)
+
+func trainPoint(arm string, ratio float64) engine.Point {
+	return engine.Point{Workload: Name, Op: "write", Size: tinyBytes, Arm: arm, Model: "tiny", TensorBytes: 4, ComputeRatio: ratio}
+}
+
+func trainPlan(points ...engine.Point) engine.Plan {
+	plan := enginetest.QuickPlan(points...)
+	SetModels(&plan, []*Model{tinyModel()})
+	plan.Iterations = 6
+	return plan
+}
+
+// Every arm and ratio takes exactly the iterations asked for, finds every byte in
+// place on both sides, and has the same computation for the same ratio.
+func TestTrainingIsCompleteAndExact(t *testing.T) {
+	for name, e := range enginetest.StacksUnderTest {
+		t.Run(name, func(t *testing.T) {
+			plan := trainPlan(trainPoint(ArmFIFO, 0), trainPoint(ArmPriority, 0), trainPoint(ArmFIFO, 1.5), trainPoint(ArmPriority, 1.5))
+			plan.WarmupIterations = 2
+			results, err := enginetest.RunPoints(t, e, plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, r := range results {
+				pt, ps := plan.Points[i], paramserverkind.Of(&r)
+				if ps == nil || r.Operations != 6 || !r.Verified || r.Errors != 0 || r.Latency != nil || r.SizeBytes != tinyBytes || r.QPs != 1 {
+					t.Fatalf("%v: %+v", pt, r)
+				}
+				if ps.Iteration.Count != 6 || ps.Arm != pt.Arm || ps.Tensors != 5 || ps.Parameters != tinyBytes/4 || ps.Levels != 1 || ps.CommunicationNs <= 0 {
+					t.Errorf("%v: %+v", pt, ps)
+				}
+				if first := paramserverkind.Of(&results[0]); ps.CommunicationNs != first.CommunicationNs {
+					t.Errorf("%v: communication of %v, but %v before", pt, ps.CommunicationNs, first.CommunicationNs)
+				}
+				if want := ps.CommunicationNs * pt.ComputeRatio; ps.ComputeNs < want-1 || ps.ComputeNs > want || ps.IdealNs != max(ps.ComputeNs, ps.CommunicationNs) {
+					t.Errorf("%v: computation of %v, ideal %v, want %v", pt, ps.ComputeNs, ps.IdealNs, want)
+				}
+				// The shares of the tensors are rounded down, each twice an iteration.
+				if (ps.Overlap != nil) != (pt.ComputeRatio > 0) || ps.Iteration.Min < ps.ComputeNs-10 || !(ps.MeanLow <= ps.Iteration.Mean && ps.Iteration.Mean <= ps.MeanHigh) {
+					t.Errorf("%v: overlap %v, %+v", pt, ps.Overlap, ps)
+				}
+			}
+		})
+	}
+}
+
+// levels makes a transport that tells priorities apart of one that ignores them.
+type levels struct{ *enginetest.Fault }
+
+func (l levels) Caps() transports.Caps {
+	c := l.Fault.Transport.Caps()
+	c.Priorities = 3
+	return c
+}
+
+// Pushes go back to front, each with its pull right behind it and at the same
+// priority; in the arm priority what is needed first is the most urgent.
+func TestTrainingOrderAndPriorities(t *testing.T) {
+	for arm, want := range map[string][]uint8{ArmFIFO: {0, 0, 0, 0, 0}, ArmPriority: {2, 2, 1, 1, 0}} {
+		t.Run(arm, func(t *testing.T) {
+			next, pushed := 4, false
+			f := &enginetest.Fault{}
+			f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
+				for _, op := range ops {
+					if op.Kind == transports.KindRecv {
+						continue
+					}
+					kind := transports.KindWrite
+					if pushed {
+						kind = transports.KindRead
+					}
+					if int(op.Slot) != next || op.Kind != kind || op.Priority != want[next] {
+						t.Errorf("%v of tensor %d at priority %d, want %v of %d at %d", op.Kind, op.Slot, op.Priority, kind, next, want[next])
+					}
+					if pushed = !pushed; !pushed {
+						next = (next + 4) % 5
+					}
+				}
+				return s.Post(ops)
+			}
+			e := func(t testing.TB) (transports.Stack, transports.Stack) {
+				client, server := enginetest.SessionEnds(t, enginetest.MemEnds)
+				f.Transport = client
+				return levels{f}, server
+			}
+			client, server := enginetest.Pair(t, e, trainPlan(trainPoint(arm, 0)))
+			client.Side.(*trainer).training = training{priority: arm == ArmPriority}
+			enginetest.Once(t, client, server, 1, engine.Limits{Ops: 4})
+		})
+	}
+}
+
+// An iteration takes its computation at least, and waits for the tensor that is back
+// last.
+func TestTrainingWaits(t *testing.T) {
+	const compute, late = 3 * time.Millisecond, 8 * time.Millisecond
+	f := &enginetest.Fault{}
+	var since time.Time
+	var kept []transports.Done
+	f.Poll = func(s transports.Session, dst []transports.Done) (int, error) {
+		if len(kept) > 0 && time.Since(since) > late {
+			n := copy(dst, kept)
+			kept = kept[n:]
+			return n, nil
+		}
+		n, err := s.Poll(dst)
+		out := dst[:0]
+		for _, d := range dst[:n] {
+			if d.Kind == transports.KindRead && d.Slot == 0 {
+				kept, since = append(kept, d), time.Now()
+				continue
+			}
+			out = append(out, d)
+		}
+		return len(out), err
+	}
+	client, server := enginetest.Pair(t, enginetest.WithFault(f), trainPlan(trainPoint(ArmFIFO, 0)))
+	client.Side.(*trainer).training = training{compute: int64(compute)}
+	out := enginetest.Once(t, client, server, 1, engine.Limits{Ops: 3})
+	times, _ := out.Detail.([]float64)
+	if len(times) != 3 || out.Ops != 3 {
+		t.Fatalf("%d iterations, %d times, want 3", out.Ops, len(times))
+	}
+	for _, ns := range times {
+		if ns < float64(compute+late)-100 {
+			t.Errorf("an iteration of %v, want %v and %v at least", time.Duration(ns), compute, late)
+		}
+	}
+}
+
+// The loop allocates nothing, however many iterations it takes.
+func TestTrainingAllocatesNothing(t *testing.T) {
+	client, server := enginetest.Pair(t, enginetest.MemEnds, trainPlan(trainPoint(ArmFIFO, 0)))
+	enginetest.Once(t, client, server, 1, engine.Limits{Ops: 10})
+	release := engine.HoldCollector()
+	defer release()
+	if out := enginetest.Once(t, client, server, 2, engine.Limits{Ops: 500}); out.Ops != 500 || out.Usage.Allocations > enginetest.PhaseAllocations {
+		t.Errorf("%d iterations, %d allocations, want 500 and none of the loop", out.Ops, out.Usage.Allocations)
+	}
+}
+
+// A changed bit on the way out or back, and a push or a pull that is lost late, are
+// found.
+func TestTrainingFindsDamage(t *testing.T) {
+	for name, bend := range map[string]func(s transports.Session, op *transports.Op, n int){
+		"push": func(s transports.Session, op *transports.Op, _ int) {
+			if op.Kind == transports.KindWrite && op.Slot == 2 {
+				op.Local++
+			}
+		},
+		"pull": func(s transports.Session, op *transports.Op, _ int) {
+			if op.Kind == transports.KindRead && op.Slot == 4 {
+				op.Remote--
+			}
+		},
+		"lost push": func(s transports.Session, op *transports.Op, n int) {
+			if op.Kind == transports.KindWrite && n > 100 {
+				op.Len = 0
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, n := &enginetest.Fault{}, 0
+			f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
+				changed := append([]transports.Op(nil), ops...)
+				for i := range changed {
+					n++
+					bend(s, &changed[i], n)
+				}
+				return s.Post(changed)
+			}
+			plan := trainPlan(trainPoint(ArmFIFO, 0))
+			if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); reports.Code(err) != reports.ExitCorruption {
+				t.Errorf("error %v (exit %d), want a corruption", err, reports.Code(err))
+			}
+		})
+	}
+}
+
+// A pull that never ends costs the timeout, not a hang.
+func TestTrainingEndsInTime(t *testing.T) {
+	f := &enginetest.Fault{}
+	f.Poll = func(s transports.Session, dst []transports.Done) (int, error) {
+		n, err := s.Poll(dst)
+		out := dst[:0]
+		for _, d := range dst[:n] {
+			if d.Kind != transports.KindRead {
+				out = append(out, d)
+			}
+		}
+		return len(out), err
+	}
+	plan := trainPlan(trainPoint(ArmFIFO, 0))
+	plan.Timeout = time.Second
+	if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); reports.Code(err) != reports.ExitPeer || !errors.Is(err, engine.ErrStalled) {
+		t.Errorf("error %v (exit %d), want no progress and exit 5", err, reports.Code(err))
+	}
+}
+
+// A plan that makes no sense is refused before anything runs, and so is a shape that
+// no client makes.
+func TestTrainingPlansAreChecked(t *testing.T) {
+	for what, bend := range map[string]func(*engine.Plan){
+		"unknown arm":    func(p *engine.Plan) { p.Points[0].Arm = hol.ArmSameQP },
+		"no arm":         func(p *engine.Plan) { p.Points[0].Arm = "" },
+		"operation":      func(p *engine.Plan) { p.Points[0].Op = "read" },
+		"negative ratio": func(p *engine.Plan) { p.Points[0].ComputeRatio = -1 },
+		"no model":       func(p *engine.Plan) { p.Points[0].Model = "" },
+		"QPs":            func(p *engine.Plan) { p.Points[0].QPs = 2 },
+		"event polling":  func(p *engine.Plan) { p.Polling = engine.PollingEvent },
+		"interval":       func(p *engine.Plan) { p.Iterations, p.Duration, p.Interval = 0, time.Second, 100*time.Millisecond },
+		"rate":           func(p *engine.Plan) { p.Points[0].Rate = 10 },
+		"model elsewhere": func(p *engine.Plan) {
+			p.Points[0].Workload, p.Points[0].Arm = throughput.Name, ""
+		},
+	} {
+		plan := trainPlan(trainPoint(ArmFIFO, 1))
+		if err := plan.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		bend(&plan)
+		if err := plan.Validate(); reports.Code(err) != reports.ExitUsage {
+			t.Errorf("%s: %v, want a usage error", what, err)
+		}
+	}
+	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
+	for what, bend := range map[string]func(*engine.Plan){
+		"unknown model": func(p *engine.Plan) { p.Private = nil },
+		"other size":    func(p *engine.Plan) { p.Points[0].Size++ },
+	} {
+		plan := trainPlan(trainPoint(ArmFIFO, 1))
+		bend(&plan)
+		if _, err := engine.Connect(t.Context(), addr, tr, plan); reports.Code(err) != reports.ExitUsage {
+			t.Errorf("%s: %v, want a usage error", what, err)
+		}
+	}
+	plan := trainPlan(trainPoint(ArmPriority, 1))
+	caps := tr.Caps()
+	caps.Kinds &^= transports.Kinds(transports.KindRead)
+	if err := engine.Check(&plan, "test", caps); reports.Code(err) != reports.ExitNotRun {
+		t.Errorf("a transport without reads: %v, want not run", err)
+	}
+	caps = tr.Caps()
+	caps.MaxMsg = 80_003
+	if err := engine.Check(&plan, "test", caps); reports.Code(err) != reports.ExitUsage {
+		t.Errorf("a tensor above the longest message: %v, want a usage error", err)
+	}
+	caps.MaxMsg++
+	if err := engine.Check(&plan, "test", caps); err != nil {
+		t.Errorf("tensors of the longest message: %v", err)
+	}
+	for what, edit := range map[string]func(sh *engine.Shape){
+		"slots": func(sh *engine.Shape) { sh.Slots = 2 }, "levels": func(sh *engine.Shape) { sh.Levels = 1000 }, "depth": func(sh *engine.Shape) { sh.Depth = 1 },
+		"arrival": func(sh *engine.Shape) { sh.Arrival = engine.ArrivalMessage }, "qps": func(sh *engine.Shape) { sh.QPs = 2 },
+	} {
+		p := plan.WithDefaults()
+		sh, err := engine.NewShape(&p, p.Points[0], tr.Caps(), tr.Caps())
+		if err != nil {
+			t.Fatal(err)
+		}
+		edit(sh)
+		if err := sh.Validate(); reports.Code(err) != reports.ExitUsage {
+			t.Errorf("%s: %v, want a usage error", what, err)
+		}
+	}
+	enginetest.Works(t, addr, tr)
+}

@@ -1,0 +1,306 @@
+package paramserver
+
+import (
+	"fmt"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// training is what the client does in a phase of the parameter server workload.
+type training struct {
+	compute  int64 // ns of computation an iteration
+	priority bool  // the earlier a tensor is needed, the more urgent it is
+}
+
+// trainTensor is one tensor as the loop needs it.
+type trainTensor struct {
+	off, size         uint64
+	forward, backward float64 // shares of the computation
+	priority          uint8
+	at                int64 // when it was back
+	back              bool
+	sent              bool // in this phase
+}
+
+// trainer is the client's loop: one worker of a data-parallel training with one
+// parameter server.
+//
+// Computation is that of an accelerator beside the thread: it has a time line of its
+// own, ready, which goes on while the thread posts and polls, and which only a tensor
+// that is not back yet can hold up. The thread polls all the time.
+type trainer struct {
+	training // of the next phase
+	c        *engine.Group
+	w        *engine.Worker
+	l        *engine.Lane
+	n        int
+	posted   int64 // iterations of the phase
+
+	measured training        // what the measured phase does
+	rounds   reports.Latency // of the measured phase
+
+	tensors []trainTensor
+	ready   int64 // monotonic ns: when the computation so far is done
+
+	queue  []int // tensors whose gradients are there and not posted, a ring
+	first  int
+	queued int
+	half   bool // of the first, the push is posted and the pull is not
+
+	last  int64 // end of the iteration before
+	out   int   // operations outstanding
+	times []float64
+}
+
+// trainTimes bounds the iterations whose times are kept for the confidence interval.
+const trainTimes = 1 << 16
+
+func newTrainer(c *engine.Group) (engine.Side, error) {
+	m := c.Sh.Private.(*Model)
+	d := &trainer{c: c, w: c.Workers[0], l: c.Lanes[0], n: len(m.Tensors), times: make([]float64, 0, trainTimes)}
+	d.tensors, d.queue = make([]trainTensor, d.n), make([]int, d.n)
+	var all float64
+	for _, x := range m.Tensors {
+		all += float64(x.MultiplyAdds)
+	}
+	off := uint64(0)
+	for i, size := range m.sizes(c.Sh.TensorBytes) {
+		// The gradients by the inputs and by the weights cost a forward pass each.
+		share := float64(m.Tensors[i].MultiplyAdds) / all
+		d.tensors[i] = trainTensor{off: off, size: uint64(size), forward: share / 3, backward: share * 2 / 3}
+		off += uint64(size)
+	}
+	return d, nil
+}
+
+// newParameters is the server's side: the parameters, which the client writes and reads.
+func newParameters(c *engine.Group) (engine.Side, error) {
+	return loop.NewExposed(c, false, func(w *engine.Worker, l *engine.Lane, gen int, sent engine.LaneCount) error {
+		return w.VerifySlots(l, l.Sh.Seed, gen, sent.First, sent.Count)
+	}), nil
+}
+
+func (d *trainer) Prepare(gen int) error {
+	d.l.ClearSlots()
+	d.l.FillSlots(d.c.Sh.Seed, gen)
+	return nil
+}
+
+// Loop begins a phase with every tensor back and nothing under way.
+func (d *trainer) Loop(*engine.Worker) func() error {
+	for i := range d.tensors {
+		t := &d.tensors[i]
+		t.priority, t.at, t.back, t.sent = 0, 0, false, false
+		if d.priority {
+			t.priority = urgency(d.c.Sh, i, d.n)
+		}
+	}
+	d.posted, d.ready, d.first, d.queued, d.half, d.last, d.out = 0, 0, 0, 0, false, 0, 0
+	d.times = make([]float64, 0, trainTimes) // the outcome of the phase before keeps its own
+	return d.run
+}
+
+func (d *trainer) Detail() any                { return d.times }
+func (d *trainer) Counts() []engine.LaneCount { return []engine.LaneCount{{Count: d.posted}} }
+func (d *trainer) Close() error               { return nil }
+
+// Verify holds what was pulled against what was pushed.
+func (d *trainer) Verify(gen int, _ []engine.LaneCount) error {
+	return d.w.VerifySlots(d.l, d.c.Sh.Seed, gen, 0, d.posted)
+}
+
+// urgency divides the levels evenly over the tensors: the first needed is the most
+// urgent.
+func urgency(sh *engine.Shape, i, tensors int) uint8 {
+	levels := max(sh.Levels, 1)
+	return uint8(levels - 1 - i*levels/tensors)
+}
+
+// run is one phase. The first iteration has nothing to wait for and is not measured;
+// the window begins at its end and ends with that of the last.
+func (d *trainer) run() error {
+	w := d.w
+	w.Open()
+	d.ready = w.Begin
+	err := d.iterate()
+	if err == nil || err == engine.ErrStop && w.MayFinish() {
+		if e := d.drain(); e != nil {
+			err = e
+		}
+	}
+	return err
+}
+
+func (d *trainer) iterate() error {
+	w := d.w
+	for k := int64(0); ; k++ {
+		if err := d.forward(k > 0); err != nil {
+			return err
+		}
+		if err := d.backward(); err != nil {
+			return err
+		}
+		d.posted++
+		w.End = d.ready
+		if k == 0 {
+			w.Begin = d.ready
+		} else {
+			took := d.ready - d.last
+			w.Record(d.ready, took, 0)
+			if len(d.times) < cap(d.times) {
+				d.times = append(d.times, float64(took))
+			}
+			w.Ops++
+		}
+		d.last = d.ready
+		if w.Lim.Ops > 0 && w.Ops >= w.Lim.Ops || w.Lim.Dur > 0 && w.Ops > 0 && w.End-w.Begin >= int64(w.Lim.Dur) {
+			return nil
+		}
+	}
+}
+
+// forward computes layer after layer, each as soon as its tensor is back.
+func (d *trainer) forward(wait bool) error {
+	for i := range d.tensors {
+		t := &d.tensors[i]
+		for wait && !t.back {
+			if err := d.turn(); err != nil {
+				return err
+			}
+		}
+		if wait {
+			d.ready = max(d.ready, t.at)
+		}
+		if err := d.work(t.forward); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// backward computes the gradients back to front and sends each on its way.
+func (d *trainer) backward() error {
+	for i := d.n - 1; i >= 0; i-- {
+		t := &d.tensors[i]
+		if err := d.work(t.backward); err != nil {
+			return err
+		}
+		if err := d.gradient(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// work waits until the accelerator is done with a share of the computation.
+func (d *trainer) work(share float64) error {
+	d.ready += int64(share * float64(d.compute))
+	for engine.Now() < d.ready {
+		if d.out == 0 && d.queued == 0 {
+			d.w.Spins = 0 // computing is no stall
+		}
+		if err := d.turn(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gradient queues a tensor and posts what there is room for.
+func (d *trainer) gradient(i int) error {
+	d.tensors[i].back, d.tensors[i].sent = false, true
+	d.queue[(d.first+d.queued)%d.n] = i
+	d.queued++
+	return d.flush()
+}
+
+// flush posts pushes, each with its pull behind it. A read finds what a write before
+// it on the same QP wrote (IBTA 10.8.3.3, RFC 5040 §5.5), and equal priorities keep
+// their order in a scheduler.
+func (d *trainer) flush() error {
+	l := d.l
+	for d.queued > 0 {
+		i := d.queue[d.first]
+		t := &d.tensors[i]
+		rx := uint64(l.Sh.RxOff())
+		l.Pair[0] = transports.Op{Kind: transports.KindWrite, Local: t.off, Remote: rx + t.off, Len: uint32(t.size), Priority: t.priority, Slot: uint32(i)}
+		l.Pair[1] = transports.Op{Kind: transports.KindRead, Local: rx + t.off, Remote: rx + t.off, Len: uint32(t.size), Priority: t.priority, Slot: uint32(i)}
+		from := 0
+		if d.half {
+			from = 1
+		}
+		if d.out+2-from > l.Sh.Depth {
+			return nil
+		}
+		k, err := l.S.Post(l.Pair[from:])
+		d.out += k
+		if from += k; from < 2 {
+			d.half = from == 1
+			if err == rdma.ErrQueueFull {
+				return nil
+			}
+			return d.w.Lost(l, "post "+l.Pair[from].Kind.String(), err)
+		}
+		d.half = false
+		d.first = (d.first + 1) % d.n
+		d.queued--
+	}
+	return nil
+}
+
+// turn posts what waits and takes what is done.
+func (d *trainer) turn() error {
+	w, l := d.w, d.l
+	if w.Stopped() && !w.Finishing {
+		return engine.ErrStop
+	}
+	if d.queued > 0 {
+		if err := d.flush(); err != nil {
+			return err
+		}
+	}
+	n, err := w.Poll(l)
+	if err != nil || n == 0 {
+		return err
+	}
+	t := engine.Now()
+	for i := range w.Done[:n] {
+		c := &w.Done[i]
+		if c.Status != rdma.StatusSuccess {
+			return engine.StatusError(l, *c)
+		}
+		d.out--
+		if c.Kind == transports.KindRead {
+			if x := &d.tensors[c.Slot]; x.back || uint64(c.Len) != x.size {
+				return engine.Failed(l.Sh.String(), fmt.Errorf("tensor %d: pulled %d bytes, want %d once", c.Slot, c.Len, x.size))
+			}
+			d.tensors[c.Slot].at, d.tensors[c.Slot].back = t, true
+		}
+	}
+	return nil
+}
+
+// drain brings home what is under way. A phase that was stopped in its first
+// iteration sends the rest, so that every tensor has its bytes.
+func (d *trainer) drain() error {
+	if d.posted == 0 {
+		for i := d.n - 1; i >= 0; i-- {
+			if !d.tensors[i].sent {
+				if err := d.gradient(i); err != nil {
+					return err
+				}
+			}
+		}
+		d.posted++
+	}
+	for d.out > 0 || d.queued > 0 {
+		if err := d.turn(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

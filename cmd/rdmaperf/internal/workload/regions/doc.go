@@ -1,0 +1,14 @@
+// Package regions is the workload of many regions: how writes to random places of them
+// fare as their number and their size grow, with a registration for each or through
+// named regions of LITE.
+//
+// # Ownership
+//
+// A run opens two devices, or two nodes over them, and closes them.
+//
+// # Limitations
+//
+// Both ends live in this process. One thread posts and polls. The regions of a point are
+// made before its window, at the far end; that is timed by the host's clock, whatever
+// the device's.
+package regions

@@ -1,0 +1,159 @@
+package regions
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// Name is the workload's.
+const Name = "regions"
+
+// Curves, as Result.Op names them.
+const (
+	opCount = "count" // x is the number of regions
+	opTotal = "total" // x is the bytes of one region
+)
+
+// Room is its row of the table.
+var Room = &room.Room{
+	Name:       Name,
+	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Clocked: true, Point: checkPoint, Describe: describe, Own: &engine.Own{Run: run}},
+	Summary:    "writes to many regions, registered or named",
+	Group:      "Workload regions",
+	OwnThreads: true,
+	Sizes:      []int{64, 1024},
+	Own:        []string{"regions", "region-size", "total"},
+	Names:      []string{"regions", "region-size", "total"},
+	Flags:      func() room.Flags { return new(flags) },
+}
+
+var set = &curves.Set{
+	Workload: Name, Called: "Regions", Rank: 45, Since: 8,
+	Title: "Many regions",
+	Intro: "Writes to random places of many regions, or of one large region. A device alone has a registration for each region; LITE has one for all of them, and handles. A NIC caches few keys and translations: what it loses when they do not fit is the left end against the right. A stack of a model is timed by the model's clock.",
+	Given: "one connection and one thread, both ends in one process",
+	Lead:  "latency with one write under way, rate with 16; making a region is by the host's clock:",
+	Curves: []curves.Curve{
+		{Op: opCount, Title: "Number of regions", XColumn: "regions", XLabel: "Regions", XText: func(v float64) string { return view.Number(v, 0) }, Sized: true, Values: all},
+		{Op: opTotal, Title: "Size of one region", XColumn: "region", XLabel: "Size of the region", XText: func(v float64) string { return reports.SizeLabel(int64(v)) }, Sized: true, Values: all},
+	},
+	Values: []curves.Value{
+		{Name: "rate", Column: "rate", Unit: "1/usec", Per: 1e6, Digits: 3, Label: "Writes a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Higher: true, Linear: true},
+		{Name: "latency_p50_ns", Column: "p50", Unit: "usec", Per: 1e3, Digits: 3, Label: "Latency, median", Text: view.NsLabel, Quantity: reports.QuantityTime, Linear: true},
+		{Name: "latency_p99_ns", Column: "p99", Unit: "usec", Per: 1e3, Digits: 3, Quantity: reports.QuantityTime, Table: true},
+		{Name: "make_ns", Column: "make each", Unit: "usec", Per: 1e3, Digits: 3, Label: "Making one region", Text: view.NsLabel, Quantity: reports.QuantityTime},
+		{Name: "map_ns", Column: "map each", Unit: "usec", Per: 1e3, Digits: 3, Label: "Mapping one region by its name", Text: view.NsLabel, Quantity: reports.QuantityTime},
+		{Name: "end_ns", Column: "end each", Unit: "usec", Per: 1e3, Digits: 3, Label: "Ending one region", Text: view.NsLabel, Quantity: reports.QuantityTime},
+	},
+}
+
+var all = []string{"rate", "latency_p50_ns", "latency_p99_ns", "make_ns", "map_ns", "end_ns"}
+
+type options struct {
+	Regions int   // of Total/Regions bytes each
+	Total   int64 // bytes
+	Sizes   []int // of writes
+	X       float64
+}
+
+const (
+	maxRegions = 1 << 16
+	maxTotal   = 1 << 30
+)
+
+func (o *options) check() error {
+	switch {
+	case o.Regions < 1 || o.Regions > maxRegions:
+		return fmt.Errorf("%d regions: want 1 to %d", o.Regions, maxRegions)
+	case o.Total < int64(o.Regions) || o.Total > maxTotal:
+		return fmt.Errorf("regions of %d bytes in all: want at most %d", o.Total, maxTotal)
+	case len(o.Sizes) == 0 || slices.Min(o.Sizes) < 1 || int64(slices.Max(o.Sizes)) > o.Total/int64(o.Regions):
+		return fmt.Errorf("writes of %v bytes to regions of %d", o.Sizes, o.Total/int64(o.Regions))
+	}
+	return nil
+}
+
+func checkPoint(pt engine.Point) error {
+	var o options
+	if err := pt.Options.Unpack(&o); err != nil {
+		return err
+	}
+	return o.check()
+}
+
+func describe(pt engine.Point) string {
+	var o options
+	if pt.Options.Unpack(&o) != nil {
+		return pt.Workload
+	}
+	return fmt.Sprintf("regions: %d of %s", o.Regions, reports.SizeLabel(o.Total/int64(o.Regions)))
+}
+
+type flags struct {
+	room.None
+	counts, totals string
+	size           string
+}
+
+func (f *flags) Register(s *pflag.FlagSet) {
+	s.StringVar(&f.counts, "regions", "1,16,64,128,256,1024,4096,16384,65536", "regions: how many, a comma list or FROM:TO:STEP")
+	s.StringVar(&f.size, "region-size", "4K", "regions: bytes of each of several")
+	s.StringVar(&f.totals, "total", "1,2,4,8,16,64,256,1024", "regions: MiB of one region, a comma list or FROM:TO:STEP")
+}
+
+// Points are both curves, with all sizes of writes in each point.
+func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
+	counts, err := values.Counts("regions", f.counts)
+	if err != nil {
+		return nil, err
+	}
+	totals, err := values.Counts("total", f.totals)
+	if err != nil {
+		return nil, err
+	}
+	each, err := reports.ParseSize(f.size)
+	if err != nil || each < 1 {
+		return nil, values.Wrong("region-size", "%q: want bytes, such as 4K", f.size)
+	}
+	sizes := c.SizesOf("", Room.Sizes)
+	add := func(flag, op string, o options) error {
+		if err := o.check(); err != nil {
+			return values.Wrong(flag, "%v", err)
+		}
+		points = append(points, engine.Point{Workload: Name, Op: op, Size: sizes[0], Options: engine.PackOptions(o)})
+		return nil
+	}
+	// Who names one curve wants that one.
+	if !c.Changed("total") || c.Changed("regions") {
+		for _, n := range counts {
+			if err := add("regions", opCount, options{n, int64(n) * int64(each), sizes, float64(n)}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if !c.Changed("regions") || c.Changed("total") {
+		for _, n := range totals {
+			if err := add("total", opTotal, options{1, int64(n) << 20, sizes, float64(n) * (1 << 20)}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return points, nil
+}
+
+// Check refuses what describes another workload.
+func (f *flags) Check(c *room.Common) error {
+	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "polling", "duration"); s != "" && c.Alone() {
+		return values.Wrong(s, "the workload regions writes by one thread on one connection; see --regions and --total")
+	}
+	return nil
+}

@@ -1,0 +1,274 @@
+package register
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register/measure"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register/results"
+	"github.com/rdmaperf/rdmaperf/regcache/offload"
+)
+
+// Name is the workload's.
+const Name = "register"
+
+// Room is its row of the table.
+var Room = &room.Room{
+	Name: Name,
+	Work: &engine.Workload{Name: Name, Kind: results.Kind, Point: checkPoint, Describe: describe,
+		Own: &engine.Own{Run: run, Time: func(_ *engine.Plan, pt engine.Point) time.Duration {
+			var o options
+			if o.unpack(pt) != nil {
+				return 0
+			}
+			return o.Window
+		}}},
+	Summary:    "what registering memory costs",
+	Group:      "Workload register",
+	OwnThreads: true,
+	Own:        []string{"pages", "pattern", "register-threads", "working-set", "capacity"},
+	Names:      []string{"pattern", "pages", "register-threads", "working-set", "capacity", "arms", "offload", "deferred"},
+	Flags:      func() room.Flags { return new(flags) },
+}
+
+const (
+	defaultWindow = 50 * time.Millisecond // of a point; arbitrary: all of them together take some 20 s
+	maxThreads    = 1024
+	maxBuffers    = 1 << 16
+	smallSize     = 64 << 10 // of a working set and of threads, where no size is given
+	farSize       = 16 << 20 // from there on only without a detour, where no size is given: it is nothing to that
+	hugePage      = 2 << 20
+)
+
+var (
+	costSizes    = []int{4 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20, 1 << 30}
+	freshSizes   = []int{64 << 10, 1 << 20, 16 << 20, 64 << 20}
+	scatterSizes = []int{64 << 10, 1 << 20}
+)
+
+// Patterns beside those of package measure.
+const (
+	patternSet     = measure.PatternSet
+	patternThreads = "threads"
+)
+
+func patterns() []string { return append(measure.Patterns(), patternSet, patternThreads) }
+
+type flags struct {
+	room.None
+	pages, patterns []string
+	threads, sets   string
+	capacity        int
+	shared          arms.Flags
+}
+
+func (f *flags) Register(set *pflag.FlagSet) {
+	set.StringSliceVar(&f.patterns, "pattern", patterns(), "register: comma list of "+strings.Join(patterns(), ", ")+" (which buffers are registered, one after the other)")
+	set.StringSliceVar(&f.pages, "pages", []string{"base", "huge"}, "register: comma list of base, huge (from 2M on: reserved ones where there are enough, else transparent ones)")
+	set.StringVar(&f.threads, "register-threads", "1,2,4,8,16,32", "register: of the pattern threads, a comma list or FROM:TO:STEP")
+	set.StringVar(&f.sets, "working-set", "16,32,48,64,80,96,128,256", "register: of the pattern set, buffers; a comma list or FROM:TO:STEP")
+	set.IntVar(&f.capacity, "capacity", 64, "register: of the pattern set, most registrations that the cache keeps")
+	f.shared.Register(set)
+}
+
+// Check refuses what describes another workload.
+func (f *flags) Check(c *room.Common) error {
+	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "iters", "polling"); s != "" && c.Alone() {
+		return values.Wrong(s, "the workload register has no connections; see --pattern and --register-threads")
+	}
+	return nil
+}
+
+// Points are all sizes, pages, arms and detours of each pattern.
+func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
+	for _, w := range f.patterns {
+		if !slices.Contains(patterns(), w) {
+			return nil, values.Wrong("pattern", "%q: want one of %s", w, strings.Join(patterns(), ", "))
+		}
+	}
+	for _, w := range f.pages {
+		if w != "base" && w != "huge" {
+			return nil, values.Wrong("pages", "%q: want base or huge", w)
+		}
+	}
+	threads, err := values.Counts("register-threads", f.threads)
+	if err != nil {
+		return nil, err
+	}
+	sets, err := values.Counts("working-set", f.sets)
+	if err != nil {
+		return nil, err
+	}
+	if f.capacity < 1 {
+		return nil, values.Wrong("capacity", "%d: want at least 1", f.capacity)
+	}
+	list, err := f.shared.Read(c.Changed)
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{f: f, list: list, sizes: c.Sizes, window: defaultWindow}
+	if c.Changed("duration") {
+		b.window = p.Duration
+	}
+	b.pin = !c.Changed("transport")
+	for _, w := range values.Unique(f.patterns) {
+		switch w {
+		case measure.PatternRepeated:
+			b.product(w, costSizes, list.Arms, list.Offloads)
+		case measure.PatternNew:
+			b.product(w, freshSizes, list.Arms, list.Offloads)
+		case patternSet:
+			b.set(sets)
+		case patternThreads:
+			b.threads(threads)
+		default:
+			b.product(w, scatterSizes, list.Arms, list.Offloads[:1])
+		}
+	}
+	if len(b.points) == 0 {
+		return nil, values.Wrong("arms", "%w", errors.New("none of them is possible with these patterns"))
+	}
+	return b.points, nil
+}
+
+// builder makes points.
+type builder struct {
+	f      *flags
+	list   arms.Chosen
+	sizes  []int // that were given
+	window time.Duration
+	pin    bool
+	points []engine.Point
+}
+
+func (b *builder) add(size int, o options) {
+	o.Pin, o.ODP, o.Window, o.Deferred, o.Asked = b.pin, b.list.ODP, b.window, b.list.Deferred, len(b.sizes) > 0
+	b.points = append(b.points, engine.Point{Workload: Name, Op: o.Pattern, Size: size, Options: engine.PackOptions(o)})
+}
+
+// product is every size with all kinds of pages, all arms and all detours.
+func (b *builder) product(pattern string, own []int, list, detours []string) {
+	sizes := own
+	if len(b.sizes) > 0 {
+		sizes = b.sizes
+	}
+	for _, size := range sizes {
+		for _, pages := range b.f.pages {
+			huge := pages == "huge"
+			if huge && (size < hugePage || pattern != measure.PatternRepeated && len(b.sizes) == 0) {
+				continue
+			}
+			for _, detour := range detours {
+				if detour != "none" && size > farSize && len(b.sizes) == 0 {
+					continue
+				}
+				for _, arm := range list {
+					b.add(size, options{Pattern: pattern, Arm: arm, Huge: huge, Offload: detour})
+				}
+			}
+		}
+	}
+}
+
+// small are the sizes of patterns that are not about size.
+func (b *builder) small() []int {
+	if len(b.sizes) > 0 {
+		return b.sizes
+	}
+	return []int{smallSize}
+}
+
+func (b *builder) set(buffers []int) {
+	if !slices.Contains(b.list.Arms, arms.Cache) {
+		return
+	}
+	for _, size := range b.small() {
+		for _, n := range buffers {
+			b.add(size, options{Pattern: patternSet, Arm: arms.Cache, Offload: b.list.Offloads[0], Buffers: n, Regions: b.f.capacity})
+		}
+	}
+}
+
+func (b *builder) threads(counts []int) {
+	for _, size := range b.small() {
+		for _, n := range counts {
+			for _, arm := range b.list.Arms {
+				if arm == arms.Prereg || arm == arms.Lazy { // a look-up as in the cache
+					continue
+				}
+				b.add(size, options{Pattern: patternThreads, Arm: arm, Offload: b.list.Offloads[0], Threads: n})
+			}
+		}
+	}
+}
+
+// options are those of a point.
+type options struct {
+	Pin      bool          `json:"pin"` // through io_uring, whatever the transport is
+	ODP      bool          `json:"odp"` // was asked for
+	Asked    bool          `json:"asked"`
+	Pattern  string        `json:"pattern"`
+	Arm      string        `json:"arm"`
+	Huge     bool          `json:"huge"`
+	Offload  string        `json:"offload"`
+	Threads  int           `json:"threads"`
+	Buffers  int           `json:"buffers"`
+	Regions  int           `json:"regions"`
+	Deferred int           `json:"deferred_bytes"`
+	Window   time.Duration `json:"window_ns"`
+}
+
+func (o *options) unpack(pt engine.Point) error { return pt.Options.Unpack(o) }
+
+// point is what is measured.
+func (o *options) point(size int) (measure.Point, error) {
+	detour, err := offload.Parse(o.Offload)
+	p := measure.Point{Arm: o.Arm, Size: size, Huge: o.Huge, Pattern: o.Pattern, Offload: detour, Threads: o.Threads, Buffers: o.Buffers, Regions: o.Regions, Deferred: o.Deferred}
+	if o.Pattern == patternThreads {
+		p.Pattern, p.Together = measure.PatternRepeated, true
+	}
+	return p, err
+}
+
+func checkPoint(pt engine.Point) error {
+	var o options
+	if err := o.unpack(pt); err != nil {
+		return err
+	}
+	if _, err := o.point(pt.Size); err != nil {
+		return err
+	}
+	switch {
+	case pt.Size < 1 || pt.Size > 1<<40:
+		return errors.New("sizes are 1 byte to 1 TiB")
+	case o.Threads < 0 || o.Threads > maxThreads:
+		return fmt.Errorf("%d threads: want 1 to %d", o.Threads, maxThreads)
+	case o.Buffers < 0 || o.Buffers > maxBuffers:
+		return fmt.Errorf("a working set of %d buffers: want 1 to %d", o.Buffers, maxBuffers)
+	case o.Window <= 0 || o.Window > time.Hour:
+		return fmt.Errorf("a window of %v: want more than 0 and at most 1h", o.Window)
+	}
+	return nil
+}
+
+func describe(pt engine.Point) string {
+	var o options
+	if o.unpack(pt) != nil {
+		return Name
+	}
+	p, err := o.point(pt.Size)
+	if err != nil {
+		return Name + " " + strconv.Itoa(pt.Size) + " B"
+	}
+	return Name + " " + p.String()
+}

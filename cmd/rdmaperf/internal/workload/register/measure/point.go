@@ -1,0 +1,182 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register/results"
+	"github.com/rdmaperf/rdmaperf/regcache"
+	"github.com/rdmaperf/rdmaperf/regcache/offload"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Point is one figure to take.
+type Point struct {
+	Arm      string
+	Size     int  // bytes of a buffer; of a random one, the most
+	Huge     bool // huge pages: from the reserved pool where that has enough, else transparent ones
+	Pattern  string
+	Offload  offload.Config
+	Threads  int  // that register at once
+	Together bool // by threads with buffers of their own, also where it is one
+	Buffers  int  // of PatternSet: the working set
+	Regions  int  // the most that the cache keeps; 0: its default
+	Deferred int  // bytes that the lazy arm keeps unmapped; at least two buffers
+}
+
+// access are the rights of all registrations: a device may place data there. Remote
+// rights cost the same.
+const access = rdma.LocalWrite
+
+// Names of patterns.
+const (
+	PatternRepeated    = "repeated"    // the same buffer again
+	PatternRandom      = "random"      // pages and lengths at random inside one mapping
+	PatternOverlapping = "overlapping" // each buffer begins in the middle of the one before
+	PatternNew         = "new"         // every buffer is mapped before and unmapped behind
+	PatternSet         = "set"         // one of a working set, at random
+)
+
+// Patterns are those that a user can choose.
+func Patterns() []string {
+	return []string{PatternRepeated, PatternRandom, PatternOverlapping, PatternNew}
+}
+
+// String reads "cache 64 KiB repeated".
+func (p Point) String() string {
+	s := fmt.Sprintf("%s %s %s", p.Arm, reports.SizeLabel(int64(p.Size)), p.Pattern)
+	if p.Huge {
+		s += ", huge pages"
+	}
+	if p.Offload != (offload.Config{}) {
+		s += ", offload " + p.Offload.String()
+	}
+	if p.Together {
+		s += fmt.Sprintf(", %d threads", p.Threads)
+	}
+	if p.Buffers > 0 {
+		s += fmt.Sprintf(", %d buffers", p.Buffers)
+	}
+	return s
+}
+
+// Bytes is the memory that a point takes, of the lazy arm also what is kept.
+func (p Point) Bytes() int {
+	switch {
+	case p.Together:
+		return p.Size * max(p.Threads, 1)
+	case p.Pattern == PatternSet:
+		return p.Size * p.Buffers
+	case p.Pattern == PatternRandom || p.Pattern == PatternOverlapping:
+		return p.Size * spread
+	}
+	return p.Size
+}
+
+// run is a point at work.
+type run struct {
+	Point
+	ctx    context.Context
+	t      *Target
+	arm    arms.Arm
+	window time.Duration
+	until  time.Time // the end of the window, once it has begun
+	seed   uint64
+	out    *results.Register
+
+	number uint64 // of uses
+}
+
+// patterns is the table of what is done in a point.
+var patterns = map[string]func(r *run) error{
+	PatternRepeated:    (*run).repeated,
+	PatternRandom:      (*run).scattered,
+	PatternOverlapping: (*run).scattered,
+	PatternNew:         (*run).fresh,
+	PatternSet:         (*run).workingSet,
+}
+
+// Run takes a point, which lasts about as long as window; one registration at the
+// least. What the target cannot do is rdma.ErrNotSupported.
+func Run(ctx context.Context, t *Target, p Point, window time.Duration, seed uint64) (out *results.Register, err error) {
+	do := patterns[p.Pattern]
+	if do == nil {
+		return nil, fmt.Errorf("pattern %q: %w", p.Pattern, rdma.ErrInvalid)
+	}
+	s := arms.Settings{Reg: t.Reg, Access: access, Piece: p.Size, Pages: p.pages(), Deferred: max(p.Deferred, 2*p.Size), Config: regcache.Config{MaxRegions: p.Regions}}
+	if p.Offload != (offload.Config{}) {
+		o := offload.Wrap(t.Reg, p.Offload)
+		defer func() { err = errors.Join(err, o.Close()) }()
+		s.Reg = o
+	}
+	a, err := arms.New(p.Arm, s)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{Point: p, ctx: ctx, t: t, arm: a, window: window, seed: seed,
+		out: &results.Register{Arm: p.Arm, Pages: s.Pages.String(), Pattern: p.Pattern, Offload: p.Offload.String(), Threads: max(p.Threads, 1), Batch: a.Batch(p.Size),
+			WorkingSet: p.Buffers, Capacity: p.Regions}}
+	if p.Together {
+		do = (*run).together
+	}
+	err = do(r)
+	if c, pool := a.Counters(); c != nil {
+		r.out.Cache = c.Map()
+		if c.Gets > 0 {
+			r.out.HitRatio = float64(c.HitsFast+c.HitsSlow) / float64(c.Gets)
+		}
+		if pool != nil {
+			r.out.Pool = &results.Pool{Maps: pool.Maps, Revived: pool.Revived, Flushes: pool.Flushes, MostDeferred: pool.Most, DeferredBound: uint64(s.Deferred)}
+			if p.Arm != arms.Lazy {
+				r.out.Pool.DeferredBound = 0
+			}
+		}
+	}
+	return r.out, errors.Join(err, a.Close())
+}
+
+// pages is what the memory is made of.
+func (p Point) pages() rdma.Pages {
+	if !p.Huge {
+		return rdma.PagesBase
+	}
+	// Two at a time, as a deferred mapping may stand beside a new one.
+	if a, err := rdma.NewArena(2*p.Size, rdma.ArenaConfig{Pages: rdma.PagesHuge}); err == nil && a.Close() == nil {
+		return rdma.PagesHuge
+	}
+	return rdma.PagesTHP
+}
+
+// more tells whether there is time for another round.
+func (r *run) more() bool { return r.ctx.Err() == nil && time.Now().Before(r.until) }
+
+// begin begins the window: what surrounds it, such as finding the pages of a buffer, may
+// take longer than it.
+func (r *run) begin() { r.until = time.Now().Add(r.window) }
+
+// use has the device write to a registered buffer, and compares.
+func (r *run) use(h arms.Hold, b rdma.Buffer) error {
+	r.number++
+	return r.t.use(h.LKey(), b, r.number)
+}
+
+// touch writes to every page, so that no registration has to find one.
+func touch(b rdma.Buffer) {
+	p := b.Bytes()
+	for i := 0; i < len(p); i += 4096 {
+		p[i] = 1
+	}
+}
+
+// latency is what a recorder has, nil for nothing.
+func latency(r *reports.Recorder) *reports.Latency {
+	if r.Count() == 0 {
+		return nil
+	}
+	l := r.Snapshot()
+	return &l
+}

@@ -1,0 +1,199 @@
+package results
+
+import (
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// Register is what a registration cost, by one way of having memory registered. Times
+// are nanoseconds.
+type Register struct {
+	Arm     string `json:"arm"`     // none, cache, prereg, prereg+lazy
+	Pages   string `json:"pages"`   // base, thp, hugetlb
+	Pattern string `json:"pattern"` // which buffers, one after the other
+	Offload string `json:"offload"` // the detour of a call of the driver; none
+	Threads int    `json:"threads"` // that register at once
+
+	// Batch is how many calls one sample of Register and Deregister is the mean of.
+	Batch      int   `json:"batch"`
+	Operations int64 `json:"registrations"`
+
+	Map        *reports.Latency `json:"map,omitempty"`
+	Register   *reports.Latency `json:"register,omitempty"`
+	Use        *reports.Latency `json:"use,omitempty"` // the device places up to 4 KiB there
+	Deregister *reports.Latency `json:"deregister,omitempty"`
+	Unmap      *reports.Latency `json:"unmap,omitempty"`
+	Full       *reports.Latency `json:"cycle,omitempty"` // all of them
+	EachNs     float64          `json:"each_ns,omitempty"`
+
+	WorkingSet int     `json:"working_set,omitempty"`      // buffers
+	Capacity   int     `json:"capacity_regions,omitempty"` // most that the cache keeps
+	SetHits    int64   `json:"set_hits,omitempty"`         // in the window
+	SetGets    int64   `json:"set_gets,omitempty"`
+	HitRatio   float64 `json:"hit_ratio"` // of the whole life of the cache
+
+	Cache map[string]int64 `json:"cache,omitempty"` // its counters
+	Pool  *Pool            `json:"pool,omitempty"`
+
+	// Absent are the arms that were asked for and are not possible here, with why.
+	Absent map[string]string `json:"absent_arms,omitempty"`
+}
+
+// Pool is what became of memory that was unmapped.
+type Pool struct {
+	Maps          uint64 `json:"maps"`
+	Revived       uint64 `json:"revived"`
+	Flushes       uint64 `json:"flushes"`
+	MostDeferred  uint64 `json:"most_deferred_bytes"`
+	DeferredBound uint64 `json:"deferred_bound_bytes"`
+}
+
+// Of is the detail of a registration, nil for any other.
+func Of(r *reports.Result) *Register { return reports.DetailOf[Register](r) }
+
+// stage is one stage by its name in thresholds; title is for people.
+type stage struct {
+	name, title string
+	of          func(d *Register) *reports.Latency
+}
+
+var stages = []stage{
+	{"map", "map", func(d *Register) *reports.Latency { return d.Map }},
+	{"register", "register", func(d *Register) *reports.Latency { return d.Register }},
+	{"use", "use", func(d *Register) *reports.Latency { return d.Use }},
+	{"deregister", "deregister", func(d *Register) *reports.Latency { return d.Deregister }},
+	{"unmap", "unmap", func(d *Register) *reports.Latency { return d.Unmap }},
+	{"cycle", "register+use+deregister", func(d *Register) *reports.Latency { return d.Full }},
+}
+
+func (s stage) latency(r *reports.Result) *reports.Latency {
+	if d := Of(r); d != nil {
+		return s.of(d)
+	}
+	return nil
+}
+
+// variant tells apart what stands in one table.
+func variant(r *reports.Result) string {
+	d := Of(r)
+	parts := []string{d.Arm, d.Pages + " pages"}
+	if d.Offload != "none" {
+		parts = append(parts, "offload "+d.Offload)
+	}
+	if d.Threads > 1 {
+		parts = append(parts, view.Plural(int64(d.Threads), "thread"))
+	}
+	if d.WorkingSet > 0 {
+		parts = append(parts, view.Plural(int64(d.WorkingSet), "buffer"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Kind describes these results.
+var Kind = &reports.Kind{
+	Workload: "register",
+	Called:   "Registration",
+	JSON:     reports.OneMember[Register]("register"),
+	What:     func(l reports.Load) string { return "registration, " + whats[l.Op] },
+	Title:    func(l reports.Load) string { return "Registration, " + whats[l.Op] },
+	Conditions: func(reports.Load) string {
+		return "one registration at a time on each thread"
+	},
+	OwnThreads: true,
+	Variant:    variant,
+	NamesRows:  true,
+	Shape:      variant,
+	Identity: func(r *reports.Result) []reports.Fact {
+		return reports.FieldFacts(Of(r), "arm", "pages", "pattern", "offload", "threads", "working_set", "capacity_regions")
+	},
+	Summary: func(r *reports.Result) reports.Members {
+		return reports.Members{}.WithText("arm", variant(r))
+	},
+	Compared:      "what a device placed in registered memory, with every use",
+	Medians:       medians,
+	Figures:       figures(),
+	Compare:       []string{"register.p50", "deregister.p50", "cycle.p50", "unmap.p50", "set.hits"},
+	OwnLatency:    true,
+	OwnRate:       true,
+	OwnTable:      true,
+	OwnCharts:     true,
+	OwnSideBySide: true,
+	Tables:        tables,
+	Sections:      []*reports.PageSection{{Rank: 40, Of: section}},
+	CSV:           csv(),
+	Bench: reports.BenchLine{
+		Parts: func(r *reports.Result) []reports.BenchPart {
+			d := Of(r)
+			return []reports.BenchPart{{Name: "arm", Value: d.Arm}, {Name: "pages", Value: d.Pages}, {Name: "offload", Value: d.Offload},
+				{Name: "threads", Value: view.Integer(int64(d.Threads))}, {Name: "buffers", Value: view.Integer(int64(d.WorkingSet))}}
+		},
+		Values: []reports.BenchFigure{{Unit: "register-ns", Figure: "register.p50", Exact: true}, {Unit: "deregister-ns", Figure: "deregister.p50", Exact: true}, {Unit: "cycle-ns", Figure: "cycle.p50", Exact: true}},
+	},
+	NameParts: func(r *reports.Result) []string { return []string{variant(r)} },
+}
+
+// whats are the patterns in words.
+var whats = map[string]string{"repeated": "the same buffer again", "random": "random addresses and lengths", "overlapping": "overlapping buffers",
+	"new": "buffers that are always new", "set": "buffers of a working set", "threads": "several threads"}
+
+func figures() (all []reports.Figure) {
+	for _, s := range stages {
+		all = append(all, reports.LatencyFigures(s.name+".", s.latency)...)
+	}
+	return append(all,
+		reports.Figure{Name: "set.hits", Quantity: reports.QuantityCount, Higher: true, Of: func(r *reports.Result) (float64, bool) {
+			if d := Of(r); d != nil && d.SetGets > 0 {
+				return float64(d.SetHits) / float64(d.SetGets), true
+			}
+			return 0, false
+		}},
+		reports.Figure{Name: "each.ns", Quantity: reports.QuantityTime, Of: func(r *reports.Result) (float64, bool) {
+			d := Of(r)
+			return d.each(), d != nil && d.EachNs > 0
+		}})
+}
+
+func (d *Register) each() float64 {
+	if d == nil {
+		return 0
+	}
+	return d.EachNs
+}
+
+// csvSince is the generation of these columns.
+const csvSince = 7
+
+func csv() (all []reports.CSVColumn) {
+	text := func(name string, f func(d *Register) string) {
+		all = append(all, reports.CSVDetail(csvSince, name, Of, f))
+	}
+	text("register_arm", func(d *Register) string { return d.Arm })
+	text("register_pages", func(d *Register) string { return d.Pages })
+	text("register_pattern", func(d *Register) string { return d.Pattern })
+	text("register_offload", func(d *Register) string { return d.Offload })
+	text("register_threads", func(d *Register) string { return view.Integer(int64(d.Threads)) })
+	text("register_working_set", func(d *Register) string { return reports.WhenSet(int64(d.WorkingSet)) })
+	for _, s := range stages {
+		for _, f := range []string{"p50", "p99"} {
+			all = append(all, reports.CSVFigure(csvSince, "register_"+s.name+"_"+f+"_ns", s.name+"."+f))
+		}
+	}
+	return append(all, reports.CSVFigure(csvSince, "register_set_hit_ratio", "set.hits"))
+}
+
+// medians has the medians of each stage over repeats.
+func medians(all []*reports.Result) any {
+	d := *Of(all[0])
+	for _, s := range []struct {
+		of func(d *Register) *reports.Latency
+		to **reports.Latency
+	}{{stages[0].of, &d.Map}, {stages[1].of, &d.Register}, {stages[2].of, &d.Use}, {stages[3].of, &d.Deregister}, {stages[4].of, &d.Unmap}, {stages[5].of, &d.Full}} {
+		if s.of(&d) != nil {
+			*s.to = reports.MedianLatencies(all, func(r *reports.Result) *reports.Latency { return s.of(Of(r)) })
+		}
+	}
+	d.EachNs = reports.MedianOver(all, func(r *reports.Result) float64 { return Of(r).EachNs })
+	return &d
+}

@@ -1,0 +1,84 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register/measure"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// run takes one point.
+func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error) {
+	var o options
+	if err := o.unpack(r.Point); err != nil {
+		return nil, err
+	}
+	t, end, err := target(r, o.Pin)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	p, err := o.point(r.Point.Size)
+	if err != nil {
+		return nil, err
+	}
+	if most, why := measure.Most(t); p.Bytes() > most {
+		if !o.Asked {
+			return nil, nil // of the sizes that nobody named, those that fit
+		}
+		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: describe(r.Point), Err: fmt.Errorf("%d bytes are above the limit here, %d: %s", p.Bytes(), most, why), Hint: "a smaller -s"}
+	}
+	began := time.Now()
+	d, err := measure.Run(ctx, t, p, o.Window, r.Plan.Seed)
+	if err != nil {
+		return nil, err
+	}
+	if o.ODP {
+		d.Absent = map[string]string{arms.ODP: t.Name + " declares no on-demand paging"}
+	}
+	res := r.Result()
+	res.Stack, res.Polling, res.Threads = t.Name, "", 0
+	res.Verified = true // every use was compared
+	if o.Pin {
+		res.Transport, res.Label = t.Name, reports.LabelSoft
+	}
+	res.DurationNs, res.Operations, res.Detail = time.Since(began).Nanoseconds(), d.Operations, d
+	return []reports.Result{res}, ctx.Err()
+}
+
+// target opens what registers.
+func target(r *engine.OwnRun, pinned bool) (*measure.Target, func() error, error) {
+	if pinned {
+		t, err := measure.Pin()
+		if err != nil {
+			return nil, nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: "pin memory through io_uring", Err: err, Hint: hint(err)}
+		}
+		return t, t.Close, nil
+	}
+	dev, err := r.Open.Device(r.Plan.Transport)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := measure.Device(dev, "127.0.0.1:0")
+	if err != nil {
+		code := reports.ExitFailed
+		if errors.Is(err, rdma.ErrNotSupported) {
+			code = reports.ExitNotRun
+		}
+		return nil, nil, &reports.ExitError{Code: code, Operation: "connect " + dev.Name() + " to itself", Err: errors.Join(err, dev.Close()), Hint: rdma.Advice(err)}
+	}
+	return t, func() error { return errors.Join(t.Close(), dev.Close()) }, nil
+}
+
+func hint(err error) string {
+	if s := rdma.Advice(err); s != "" {
+		return s
+	}
+	return "--transport iwarp, which needs no io_uring"
+}

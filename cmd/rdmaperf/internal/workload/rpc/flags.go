@@ -1,0 +1,80 @@
+package rpc
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// Name is the workload's.
+const Name = "rpc"
+
+// Room is its row of the table. The sizes are one that costs nothing to move, and one
+// that costs nothing else.
+var Room = &room.Room{
+	Name:       Name,
+	Work:       work(),
+	Summary:    "calls of gRPC, which is all that stacks with grpc do",
+	Note:       "grpc stacks alone mean rpc",
+	Group:      "Workloads rpc, kv and tensor",
+	ForCalls:   true,
+	Calls:      true,
+	OwnThreads: true,
+	Means:      [][]string{{"rpc", "response"}, {"outstanding"}},
+	Takes:      []string{"rate", "rate-sweep"},
+	Names:      []string{"rpc", "response", "outstanding"},
+	Sizes:      []int{64, 1 << 20},
+	Flags:      func() room.Flags { return new(flags) },
+}
+
+type flags struct {
+	room.None
+	kinds    []string
+	response string
+}
+
+func (r *flags) Register(f *pflag.FlagSet) {
+	f.StringSliceVar(&r.kinds, "rpc", []string{engine.CallUnary}, "rpc: comma list of unary, stream (an exchange of messages on a stream that stays), oneway (a stream of messages to the server)")
+	f.StringVar(&r.response, "response", "", "rpc: bytes of a response (default as the request)")
+}
+
+// Check refuses what describes no calls.
+func (r *flags) Check(c *room.Common) error { return c.CheckCalls(Name) }
+
+// Points are all kinds, sizes, rates, connections and calls outstanding.
+func (r *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
+	if err := c.CallOps(Name, "rpc"); err != nil {
+		return nil, err
+	}
+	sizes := c.Sizes
+	if len(sizes) == 0 {
+		sizes = Room.Sizes
+	}
+	response := 0
+	if r.response != "" {
+		var err error
+		if response, err = values.Bytes(r.response); err != nil {
+			return nil, values.Wrong("response", "%w", err)
+		}
+		if response == 0 {
+			return nil, values.Wrong("response", "starts at 1 byte")
+		}
+	}
+	var points []engine.Point
+	for _, kind := range values.Unique(r.kinds) {
+		for _, n := range sizes {
+			pt := engine.Point{Workload: Name, Op: transports.KindCall.String(), Size: n, Call: kind, Response: response}
+			switch {
+			case kind == engine.CallOneway:
+				pt.Response = countBytes
+			case response == 0:
+				pt.Response = n
+			}
+			points = append(points, c.OfCalls(pt)...)
+		}
+	}
+	return points, nil
+}

@@ -1,0 +1,50 @@
+package rpc
+
+import (
+	"sync/atomic"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/payload"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// echo is the server of the workload rpc.
+type echo struct {
+	sh   *engine.Shape
+	fail func(error)
+	now  atomic.Pointer[echoPhase]
+}
+
+// echoPhase is what a phase has of its own.
+type echoPhase struct {
+	in, out *payload.Sequence
+	ops     atomic.Int64
+}
+
+func serveRPC(sh *engine.Shape, fail func(error)) (engine.CallService, error) {
+	e := &echo{sh: sh, fail: fail}
+	return e, e.Begin(engine.GenWarmup)
+}
+
+func (e *echo) Begin(gen int) error {
+	e.now.Store(&echoPhase{in: payload.NewSequence(e.sh.Seed, gen, payload.ToServer, e.sh.Size), out: payload.NewSequence(e.sh.Seed, gen, payload.ToClient, e.sh.Response)})
+	return nil
+}
+
+func (e *echo) End() (int64, error) { return e.now.Load().ops.Load(), nil }
+func (e *echo) Close() error        { return nil }
+
+// ServeCall checks a request and answers it.
+func (e *echo) ServeCall(s *transports.Served) error {
+	p := e.now.Load()
+	first, _ := s.Request.First()
+	if e.sh.Verify {
+		if err := payload.Differs(e.sh, engine.SideServer, "request", 0, s.Request, p.in.Of(first)); err != nil {
+			e.fail(err)
+			return payload.Lost(err)
+		}
+	}
+	p.ops.Add(1)
+	s.Response = p.out.Cut(int64(p.in.Start[first]))
+	return nil
+}

@@ -1,0 +1,169 @@
+package sharing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
+)
+
+// Name is the workload's.
+const Name = "sharing"
+
+const (
+	op       = "users"
+	maxUsers = 1024 // as many clients as a node of LITE has, less its own
+)
+
+// Room is its row of the table.
+var Room = &room.Room{
+	Name: Name,
+	Work: &engine.Workload{Name: Name, Kind: set.Kind(), Clocked: true, Own: &engine.Own{Run: run},
+		Point: func(pt engine.Point) error { return pt.Options.Unpack(new(options)) },
+		Describe: func(pt engine.Point) string {
+			var o options
+			_ = pt.Options.Unpack(&o) // checkPoint has seen it
+			return fmt.Sprintf("sharing: %d users", o.Users)
+		}},
+	Summary:    "many users of one node, a queue pair each or few for all",
+	Group:      "Workload sharing",
+	OwnThreads: true,
+	Sizes:      []int{64},
+	Own:        []string{"users"},
+	Names:      []string{"users"},
+	Flags:      func() room.Flags { return new(flags) },
+}
+
+var set = &curves.Set{
+	Workload: Name, Called: "Sharing", Rank: 46, Since: 8,
+	Title: "Sharing queue pairs",
+	Intro: "Users of one node write to another, each with one write under way. A device alone has a queue pair for each user; LITE has k for all of them, and one registration. A NIC caches the contexts of few queue pairs.",
+	Given: "one thread for all users, both ends in one process",
+	Lead:  "one write under way for each user; memory is what both ends register:",
+	Curves: []curves.Curve{{Op: op, Title: "Users", XColumn: "users", XLabel: "Users", XText: func(v float64) string { return view.Number(v, 0) }, Sized: true,
+		Values: []string{"rate", "queue_pairs", "registered_bytes"}}},
+	Values: []curves.Value{
+		{Name: "rate", Column: "rate", Unit: "1/usec", Per: 1e6, Digits: 3, Label: "Writes a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Higher: true, Linear: true},
+		{Name: "queue_pairs", Column: "queue pairs", Per: 1, Label: "Queue pairs of a node", Text: func(v float64) string { return view.Number(v, 0) }, Quantity: reports.QuantityCount},
+		{Name: "registered_bytes", Column: "registered", Unit: "KiB", Per: 1024, Digits: 1, Label: "Registered memory in use", Text: func(v float64) string { return reports.SizeLabel(int64(v)) }, Quantity: reports.QuantityCount},
+	},
+}
+
+type options struct{ Users int }
+
+type flags struct {
+	room.None
+	users string
+}
+
+func (f *flags) Register(s *pflag.FlagSet) {
+	s.StringVar(&f.users, "users", "1,2,4,8,16,32,64,256,1000", "sharing: how many, a comma list or FROM:TO:STEP")
+}
+
+func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
+	users, err := values.Counts("users", f.users)
+	if err != nil {
+		return nil, err
+	}
+	if slices.Max(users) >= maxUsers {
+		return nil, values.Wrong("users", "%d: want at most %d", slices.Max(users), maxUsers-1)
+	}
+	for _, size := range c.SizesOf("", Room.Sizes) {
+		for _, n := range users {
+			points = append(points, engine.Point{Workload: Name, Op: op, Size: size, Options: engine.PackOptions(options{n})})
+		}
+	}
+	return points, nil
+}
+
+// Check refuses what describes another workload.
+func (f *flags) Check(c *room.Common) error {
+	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "polling", "duration"); s != "" && c.Alone() {
+		return values.Wrong(s, "the workload sharing has one thread for all its --users; k of lite says how many queue pairs they share")
+	}
+	return nil
+}
+
+func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error) {
+	var o options
+	if err := r.Point.Options.Unpack(&o); err != nil {
+		return nil, err
+	}
+	if o.Users < 1 || o.Users >= maxUsers {
+		return nil, fmt.Errorf("%d users", o.Users)
+	}
+	open := openNative
+	if _, ok := r.Stack.(*stack.Stack); ok {
+		open = openTier
+	}
+	t, err := open(ctx, r, o.Users)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	now, name := clockOf(t)
+	n := 200 * o.Users
+	if n = max(n, 8000); r.Plan.Iterations > 0 {
+		n = int(r.Plan.Iterations)
+	}
+	var took int64
+	for range 2 { // the first one fills caches
+		begin := now()
+		if err := stream(ctx, t, o.Users, n); err != nil {
+			return nil, err
+		}
+		took = max(now()-begin, 1)
+	}
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	res := r.Result()
+	res.Polling, res.Verified, res.QPs = "", true, t.queuePairs()
+	res.DurationNs, res.Operations = took, int64(n)
+	res.Parameters["clock"], res.Parameters["users"] = name, o.Users
+	res.Detail = &curves.Point{X: float64(o.Users), Values: map[string]float64{"rate": float64(n) * 1e9 / float64(took),
+		"queue_pairs": float64(t.queuePairs()), "registered_bytes": float64(t.registered())}}
+	return []reports.Result{res}, nil
+}
+
+// stream has every user write in turn, with one write under way each.
+func stream(ctx context.Context, t target, users, n int) error {
+	busy := make([]bool, users)
+	posted, done, next := 0, 0, 0
+	for idle := 0; done < n; {
+		for tries := 0; tries < users && posted < n; tries++ {
+			if !busy[next] {
+				ok, err := t.write(next)
+				if err != nil {
+					return err
+				}
+				if !ok {
+					break
+				}
+				busy[next] = true
+				posted++
+			}
+			next = (next + 1) % users
+		}
+		k, err := t.poll(func(user int) { busy[user] = false })
+		if err != nil {
+			return err
+		}
+		if done += k; k > 0 {
+			idle = 0
+		} else if idle++; idle%(1<<16) == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,328 @@
+package starvation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
+	"github.com/rdmaperf/rdmaperf/reports"
+	starvationkind "github.com/rdmaperf/rdmaperf/reports/kinds/starvation"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// The starvation workload: two classes of writes on one QP. The high class is offered
+// at a share of what the transport carries, from intended starts; the low class is a
+// stream that takes what is left. What a scheduler leaves to the low class, when the
+// high one asks for everything, is its rule against starvation.
+
+// DefaultHighPriority is the high class's; the low class has 0.
+const DefaultHighPriority = 1
+
+const maxHighLoad = 1000 // percent
+
+// validateStarvation checks what only this workload has.
+func validateStarvation(p engine.Point) error {
+	switch {
+	case p.Op != transports.KindWrite.String():
+		return errors.New("both classes are of write")
+	case !(p.HighLoad >= 0 && p.HighLoad <= maxHighLoad):
+		return fmt.Errorf("high load of %v %%: want 0 to %d", p.HighLoad, maxHighLoad)
+	case p.QPs != 0:
+		return errors.New("it has one QP")
+	}
+	return nil
+}
+
+// starvationShape fills in what the workload needs. Depth is that of each class, and
+// each has half of the slots.
+func starvationShape(sh *engine.Shape, p *engine.Plan, _ engine.Abilities) {
+	sh.QPs, sh.Threads, sh.RecvDepth, sh.Moderation, sh.Inline = 1, 1, 1, 1, 0
+	if sh.Depth = p.Depth; sh.Depth == 0 {
+		sh.Depth = engine.DefaultBulkDepth
+	}
+	sh.Slots = 2 * max(1, min(sh.Depth, engine.SlotBudget/2/sh.Stride()))
+	sh.Arrival, sh.ReadDepth, sh.HighPriority = engine.ArrivalCompletion, 1, p.HighPriority
+}
+
+// starvationConfig has room for each of two classes.
+func starvationConfig(sh *engine.Shape, c *transports.Config) {
+	c.SendDepth = 2*sh.Depth + engine.CtlSlots
+}
+
+func checkStarvation(sh *engine.Shape) error {
+	if sh.Polling != engine.PollingBusy || sh.QPs != 1 || sh.Threads != 1 || sh.Slots%2 != 0 || sh.Arrival != engine.ArrivalCompletion || sh.Depth > engine.MaxDepth/2 {
+		return fmt.Errorf("%s polling, %d QPs, %d threads, %d slots, depth %d", sh.Polling, sh.QPs, sh.Threads, sh.Slots, sh.Depth)
+	}
+	return nil
+}
+
+func starvationLimits(p *engine.Plan, _ engine.Point, caps transports.Caps) error {
+	if n := caps.Priorities; n > 0 && int(p.HighPriority) >= n {
+		return fmt.Errorf("high priority %d is above the limit of %d", p.HighPriority, n-1)
+	}
+	if limit := engine.MaxUserDepth(caps); limit > 0 && 2*max(p.Depth, engine.DefaultBulkDepth) > limit {
+		return fmt.Errorf("a depth of %d for each of two classes is above the limit of %d", max(p.Depth, engine.DefaultBulkDepth), limit)
+	}
+	return nil
+}
+
+// Classes of the workload, by which completions are told apart.
+const (
+	lowClass  = 0
+	highClass = 1
+	endSlot   = 2 // of the read that proves that everything arrived
+)
+
+// classes is what the client does in a phase.
+type classes struct {
+	low, high bool
+	interval  float64 // ns between two starts of the high class; 0: a closed loop
+}
+
+// sources is the client's side. The clock is read once a turn.
+type sources struct {
+	classes  // of the next phase
+	c        *engine.Group
+	w        *engine.Worker
+	l        *engine.Lane
+	capacity float64 // bytes a second of one class alone
+
+	pace   *engine.Pacer // nil: closed loop
+	posted [2]int64
+	out    [2]int
+	ended  [2]int64 // in the window
+	last   bool     // the closing read is under way
+}
+
+func newRivals(c *engine.Group) (engine.Side, error) {
+	return &sources{c: c, w: c.Workers[0], l: c.Lanes[0]}, nil
+}
+
+// newStarved is the server's side: the slots that both classes write.
+func newStarved(c *engine.Group) (engine.Side, error) {
+	return loop.NewExposed(c, false, verifyClasses), nil
+}
+
+func (d *sources) Prepare(gen int) error {
+	d.l.ClearSlots()
+	d.l.FillSlots(d.c.Sh.Seed, gen)
+	return nil
+}
+
+func (d *sources) Loop(*engine.Worker) func() error {
+	d.pace = nil
+	if d.interval > 0 {
+		d.pace = engine.NewPacer(d.interval, false, d.c.Sh.Seed)
+	}
+	d.posted, d.out, d.ended, d.last = [2]int64{}, [2]int{}, [2]int64{}, false
+	return d.run
+}
+
+func (d *sources) Detail() any                          { return d.ended }
+func (d *sources) Verify(int, []engine.LaneCount) error { return nil }
+func (d *sources) Close() error                         { return nil }
+
+func (d *sources) Counts() []engine.LaneCount {
+	return []engine.LaneCount{{Count: d.posted[lowClass], Second: d.posted[highClass]}}
+}
+
+// run is one phase. With a duration, what has completed when it is over counts, so that
+// what a starved class has queued does not; with a number of operations all of them do.
+func (d *sources) run() error {
+	w := d.w
+	w.Open()
+	if d.pace != nil {
+		d.pace.Start(w.Begin)
+	}
+	err := d.flow()
+	d.snapshot()
+	if err == nil || err == engine.ErrStop && w.MayFinish() {
+		if e := d.drain(); e != nil {
+			err = e
+		} else if w.Lim.Dur == 0 {
+			d.snapshot()
+		}
+	}
+	return err
+}
+
+func (d *sources) snapshot() {
+	d.w.End = engine.Now()
+	for c := range d.ended {
+		d.ended[c] = d.posted[c] - int64(d.out[c])
+	}
+	d.w.Ops = d.ended[lowClass] + d.ended[highClass]
+}
+
+func (d *sources) flow() error {
+	w := d.w
+	for {
+		t := engine.Now()
+		if w.Lim.Dur > 0 && t-w.Begin >= int64(w.Lim.Dur) || w.Lim.Ops > 0 && d.posted[lowClass]+d.posted[highClass] >= w.Lim.Ops {
+			return nil
+		}
+		if w.Stopped() {
+			return engine.ErrStop
+		}
+		if err := d.push(t); err != nil {
+			return err
+		}
+		if err := d.collect(); err != nil {
+			return err
+		}
+	}
+}
+
+// push posts what is due of the high class, and then one of the low class, so that a
+// full queue of the low class does not delay the high one's starts.
+func (d *sources) push(t int64) error {
+	for d.high && d.out[highClass] < d.w.Sh.Depth && (d.pace == nil || d.pace.Due() <= t) {
+		posted, err := d.post(highClass)
+		if err != nil || !posted {
+			return err
+		}
+		if d.pace == nil {
+			break
+		}
+		d.pace.Next()
+	}
+	if d.low && d.out[lowClass] < d.w.Sh.Depth {
+		_, err := d.post(lowClass)
+		return err
+	}
+	return nil
+}
+
+func (d *sources) post(class int) (bool, error) {
+	l, sh := d.l, d.w.Sh
+	half := sh.Slots / 2
+	slot := class*half + int(d.posted[class]%int64(half))
+	l.Pair[0] = transports.Op{Kind: transports.KindWrite, Local: uint64(slot * sh.Stride()), Remote: uint64(sh.RxSlot(slot)), Len: uint32(sh.Size), Slot: uint32(class)}
+	if class == highClass {
+		l.Pair[0].Priority = sh.HighPriority
+	}
+	switch _, err := l.S.Post(l.Pair[:1]); {
+	case err == rdma.ErrQueueFull:
+		return false, nil
+	case err != nil:
+		return false, d.w.Lost(l, "post write", err)
+	}
+	d.posted[class]++
+	d.out[class]++
+	return true, nil
+}
+
+func (d *sources) collect() error {
+	w := d.w
+	if d.out[lowClass]+d.out[highClass] == 0 && !d.last {
+		w.Spins = 0 // waiting for the next start is no stall
+	}
+	n, err := w.Poll(d.l)
+	if err != nil {
+		return err
+	}
+	for i := range w.Done[:n] {
+		c := &w.Done[i]
+		switch {
+		case c.Status != rdma.StatusSuccess:
+			return engine.StatusError(d.l, *c)
+		case c.Slot == endSlot:
+			d.last = false
+		default:
+			d.out[c.Slot]--
+		}
+	}
+	return nil
+}
+
+// drain brings home what was posted. A read behind it proves that everything arrived.
+func (d *sources) drain() error {
+	for d.out[lowClass]+d.out[highClass] > 0 {
+		if err := d.collect(); err != nil {
+			return err
+		}
+	}
+	l, sh := d.l, d.w.Sh
+	l.Pair[0] = transports.Op{Kind: transports.KindRead, Local: uint64(sh.CtlRx(0)), Remote: uint64(sh.CtlTx(0)), Len: 1, Slot: endSlot}
+	if err := d.w.Post(l, l.Pair[:1]); err != nil {
+		return err
+	}
+	d.last = true
+	for d.last {
+		if err := d.collect(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verifyClasses holds the target's slots against what each class sent.
+func verifyClasses(w *engine.Worker, l *engine.Lane, gen int, n engine.LaneCount) error {
+	sh, half := l.Sh, l.Sh.Slots/2
+	for s := range sh.Slots {
+		slot := l.Mem[sh.RxSlot(s):][:sh.Stride()]
+		data, gap, count := slot[:sh.Size], slot[sh.Size:], n.Count
+		if s >= half {
+			count = n.Second
+		}
+		what := fmt.Sprintf("window slot %d", s)
+		if int64(s%half) < count {
+			if i, want := engine.MatchPattern(data, engine.PatternState(sh.Seed, gen, l.Index, s)); i >= 0 {
+				return w.Corrupt(l, what, i, want, data[i])
+			}
+		} else if i := engine.FirstNonZero(data); i >= 0 {
+			return w.Corrupt(l, what+" (never written)", i, 0, data[i])
+		}
+		if i := engine.FirstNonZero(gap); i >= 0 {
+			return w.Corrupt(l, what+" (behind its end)", i, 0, gap[i])
+		}
+	}
+	return nil
+}
+
+// runCapacity measures what the transport carries of the size, before every point: on
+// a busy machine it is not the same for long.
+func runCapacity(m *engine.Measurement, ctx context.Context) error {
+	d := m.Group.Side.(*sources)
+	p, size := &m.C.Plan, m.Sh.Size
+	d.classes = classes{low: true}
+	out, _, err := m.Phase(ctx, "one class alone", engine.GenAlone, engine.Limits{Ops: p.Iterations, Dur: p.Duration})
+	if err != nil {
+		return err
+	}
+	d.capacity = reports.NewThroughput(out.Ops*int64(size), out.Ops, out.Window).BytesPerSecond
+	if !(d.capacity > 0) {
+		return engine.Failed(m.Sh.String(), errors.New("one class alone completed nothing in the window: take a longer --duration"))
+	}
+	d.classes = classes{low: true, high: m.Sh.HighLoad > 0}
+	if m.Sh.HighLoad > 0 {
+		d.interval = float64(size) / (d.capacity * m.Sh.HighLoad / 100) * 1e9
+	}
+	return nil
+}
+
+func starvationParameters(m *engine.Measurement, p map[string]any) {
+	m.Sh.Barrier(p)
+	p["high_load_percent"], p["high_priority"] = m.Sh.HighLoad, m.Sh.HighPriority
+}
+
+// bothClasses is what the warm-up and the phase that proves do.
+func bothClasses(m *engine.Measurement) {
+	m.Group.Side.(*sources).classes = classes{low: true, high: true}
+}
+
+// starvationResult completes the result.
+func starvationResult(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
+	d := m.Group.Side.(*sources)
+	ended, _ := out.Detail.([2]int64)
+	class := func(c int) starvationkind.ClassShare {
+		t := reports.NewThroughput(ended[c]*int64(m.Sh.Size), ended[c], time.Duration(out.Window))
+		return starvationkind.ClassShare{Operations: ended[c], BytesPerSecond: t.BytesPerSecond}
+	}
+	res.Detail = &starvationkind.Starvation{HighLoadPercent: m.Sh.HighLoad, HighPriority: int(m.Sh.HighPriority), CapacityBytesPerSecond: d.capacity,
+		High: class(highClass), Low: class(lowClass)}
+}

@@ -1,0 +1,175 @@
+package starvation
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
+	"github.com/rdmaperf/rdmaperf/reports"
+	starvationkind "github.com/rdmaperf/rdmaperf/reports/kinds/starvation"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+func starvePoint(load float64) engine.Point {
+	return engine.Point{Workload: Name, Op: "write", Size: 3000, HighLoad: load}
+}
+
+// Both classes are counted apart and all bytes are in place, by operations and by time.
+func TestStarvationIsCompleteAndExact(t *testing.T) {
+	for name, e := range enginetest.StacksUnderTest {
+		for _, duration := range []time.Duration{0, 20 * time.Millisecond} {
+			t.Run(name+"/"+duration.String(), func(t *testing.T) {
+				plan := enginetest.QuickPlan(starvePoint(0), starvePoint(50), starvePoint(200))
+				plan.Depth, plan.WarmupIterations = 4, 10
+				if duration > 0 {
+					plan.Iterations, plan.Duration = 0, duration
+				}
+				results, err := enginetest.RunPoints(t, e, plan)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, r := range results {
+					s, load := starvationkind.Of(&r), plan.Points[i].HighLoad
+					if s == nil || !r.Verified || r.Errors != 0 || s.HighLoadPercent != load || s.CapacityBytesPerSecond <= 0 {
+						t.Fatalf("%v: %+v, %+v", plan.Points[i], r, s)
+					}
+					if r.Operations != s.High.Operations+s.Low.Operations || (load == 0) != (s.High.Operations == 0) && duration == 0 {
+						t.Errorf("%v: %d operations, %+v", plan.Points[i], r.Operations, s)
+					}
+					// A turn posts no more than one of the low class and a queue of the high one.
+					if n := r.Operations; duration == 0 && (n < 300 || n > 300+4) {
+						t.Errorf("%v: %d operations, want 300", plan.Points[i], n)
+					}
+				}
+			})
+		}
+	}
+}
+
+// The high class has the priority, the low one none, and neither has more outstanding
+// than its depth.
+func TestStarvationClasses(t *testing.T) {
+	var out, most [2]int
+	f := &enginetest.Fault{}
+	f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
+		n, err := s.Post(ops)
+		for _, op := range ops[:n] {
+			if op.Kind != transports.KindWrite {
+				continue
+			}
+			if op.Priority != uint8(op.Slot)*5 {
+				t.Errorf("priority %d of class %d", op.Priority, op.Slot)
+			}
+			out[op.Slot]++
+			most[op.Slot] = max(most[op.Slot], out[op.Slot])
+		}
+		return n, err
+	}
+	f.Poll = func(s transports.Session, dst []transports.Done) (int, error) {
+		n, err := s.Poll(dst)
+		for _, d := range dst[:n] {
+			if d.Kind == transports.KindWrite {
+				out[d.Slot]--
+			}
+		}
+		return n, err
+	}
+	plan := enginetest.QuickPlan(starvePoint(100))
+	plan.Depth, plan.HighPriority = 3, 5
+	if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); err != nil {
+		t.Fatal(err)
+	}
+	if out != [2]int{} || most[lowClass] == 0 || most[highClass] == 0 || max(most[lowClass], most[highClass]) > 3 {
+		t.Errorf("%v outstanding at most, %v at the end, want 1 to 3 and none", most, out)
+	}
+}
+
+// The loop allocates nothing, however much it posts.
+func TestStarvationAllocatesNothing(t *testing.T) {
+	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(starvePoint(100)))
+	client.Side.(*sources).classes = classes{low: true, high: true, interval: 1000}
+	enginetest.Once(t, client, server, 1, engine.Limits{Ops: 100})
+	release := engine.HoldCollector()
+	defer release()
+	if out := enginetest.Once(t, client, server, 2, engine.Limits{Ops: 10_000}); out.Ops < 10_000 || out.Usage.Allocations > 100 {
+		t.Errorf("%d operations, %d allocations, want 10000 and none of the loop", out.Ops, out.Usage.Allocations)
+	}
+}
+
+// A changed byte is found in either class, and a lost completion costs the timeout.
+func TestStarvationFindsDamage(t *testing.T) {
+	for class := range uint32(2) {
+		f := &enginetest.Fault{}
+		f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
+			changed := append([]transports.Op(nil), ops...)
+			for i := range changed {
+				if changed[i].Kind == transports.KindWrite && changed[i].Slot == class {
+					changed[i].Local++
+				}
+			}
+			return s.Post(changed)
+		}
+		if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), enginetest.QuickPlan(starvePoint(100))); reports.Code(err) != reports.ExitCorruption {
+			t.Errorf("class %d: error %v, want a corruption", class, err)
+		}
+	}
+	f := &enginetest.Fault{Poll: func(s transports.Session, dst []transports.Done) (int, error) {
+		_, err := s.Poll(dst)
+		return 0, err
+	}}
+	plan := enginetest.QuickPlan(starvePoint(100))
+	plan.Timeout = time.Second
+	if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); reports.Code(err) != reports.ExitPeer || !errors.Is(err, engine.ErrStalled) {
+		t.Errorf("error %v (exit %d), want no progress and exit 5", err, reports.Code(err))
+	}
+}
+
+// What makes no sense is refused before anything runs.
+func TestStarvationPlansAreChecked(t *testing.T) {
+	for what, bend := range map[string]func(*engine.Plan){
+		"operation":      func(p *engine.Plan) { p.Points[0].Op = "send" },
+		"negative load":  func(p *engine.Plan) { p.Points[0].HighLoad = -1 },
+		"load":           func(p *engine.Plan) { p.Points[0].HighLoad = 1e9 },
+		"QPs":            func(p *engine.Plan) { p.Points[0].QPs = 2 },
+		"arm":            func(p *engine.Plan) { p.Points[0].Arm = hol.ArmSameQP },
+		"event polling":  func(p *engine.Plan) { p.Polling = engine.PollingEvent },
+		"load elsewhere": func(p *engine.Plan) { p.Points[0].Workload = throughput.Name },
+	} {
+		plan := enginetest.QuickPlan(starvePoint(50))
+		if err := plan.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		bend(&plan)
+		if err := plan.Validate(); reports.Code(err) != reports.ExitUsage {
+			t.Errorf("%s: %v, want a usage error", what, err)
+		}
+	}
+	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
+	plan := enginetest.QuickPlan(starvePoint(50))
+	plan.HighPriority = 8
+	caps := tr.Caps()
+	caps.Priorities = 8
+	if err := engine.Check(&plan, "test", caps); reports.Code(err) != reports.ExitUsage {
+		t.Errorf("a priority above the limit: %v, want a usage error", err)
+	}
+	caps.Kinds &^= transports.Kinds(transports.KindRead)
+	if err := engine.Check(&plan, "test", caps); reports.Code(err) != reports.ExitNotRun {
+		t.Errorf("a transport without reads: %v, want not run", err)
+	}
+	for what, edit := range map[string]func(sh *engine.Shape){"slots": func(sh *engine.Shape) { sh.Slots = 3 }, "arrival": func(sh *engine.Shape) { sh.Arrival = engine.ArrivalMessage }} {
+		p := plan.WithDefaults()
+		sh, err := engine.NewShape(&p, p.Points[0], tr.Caps(), tr.Caps())
+		if err != nil {
+			t.Fatal(err)
+		}
+		edit(sh)
+		if err := sh.Validate(); reports.Code(err) != reports.ExitUsage {
+			t.Errorf("%s: %v, want a usage error", what, err)
+		}
+	}
+	enginetest.Works(t, addr, tr)
+}

@@ -1,0 +1,11 @@
+package tensor
+
+import (
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+)
+
+func TestMain(m *testing.M) {
+	enginetest.Main(m, work())
+}

@@ -1,0 +1,165 @@
+package tensor
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/reports"
+	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+func TestTensorsOnEveryCarrier(t *testing.T) {
+	for name, e := range enginetest.CarriersUnderTest() {
+		if strings.Contains(name, "event") || name == "tcp best" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			var points []engine.Point
+			for _, call := range TensorCalls() {
+				points = append(points, TensorPoint(call, tensorWhole+1))
+			}
+			if name == "fused iwarp" {
+				points = append(points, TensorPoint(TensorPush, 1), TensorPoint(TensorPull, 1<<20))
+			}
+			points[2].QPs, points[2].Outstanding = 2, 3
+			plan := enginetest.QuickPlan(points...)
+			plan.Iterations, plan.WarmupIterations, plan.Depth = 6, 2, 1
+			results, err := enginetest.RunPoints(t, e, plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, r := range results {
+				pt := points[i]
+				want := int64(6 * max(pt.QPs, 1))
+				request, response := int64(pt.Size), int64(pt.Size)
+				switch pt.Call {
+				case TensorPush:
+					response = tensorNote
+				case TensorPull:
+					request = tensorNote
+				}
+				bytes := r.Throughput.BytesPerSecond * float64(r.DurationNs) / 1e9
+				if r.Operations != want || !r.Verified || r.Latency == nil || r.Latency.Count != want || callskind.Of(&r) == nil ||
+					callskind.Of(&r).Call != pt.Call || callskind.Of(&r).RequestBytes != request || callskind.Of(&r).ResponseBytes != response || r.SizeBytes != int64(pt.Size) {
+					t.Errorf("%s: %d operations, verified %v, %+v", pt, r.Operations, r.Verified, callskind.Of(&r))
+				}
+				if moved := float64(want * (request + response)); bytes < 0.99*moved || bytes > 1.01*moved {
+					t.Errorf("%s: %v bytes, want %v", pt, bytes, moved)
+				}
+				if _, parts := r.Parameters["compared"]; parts != (pt.Size > tensorWhole) {
+					t.Errorf("%s: compared %v", pt, r.Parameters["compared"])
+				}
+			}
+		})
+	}
+}
+
+// received is a message in pieces.
+func received(b []byte, piece int) (parts transports.Parts) {
+	for len(b) > 0 {
+		n := min(piece, len(b))
+		parts = append(parts, b[:n])
+		b = b[n:]
+	}
+	return parts
+}
+
+// Of a long tensor every byte is compared within tensorParts messages, and of the first
+// message of a phase and of a short one every byte.
+func TestTensorsAreComparedInTurn(t *testing.T) {
+	for _, size := range []int{1, 1000, tensorWhole, tensorWhole + 1, 100_003} {
+		sh := &engine.Shape{Row: work(), Point: TensorPoint(TensorPush, size), Verify: true, Seed: 5}
+		p := newTensorPhase(sh, engine.GenMeasure, engine.SideClient)
+		want := p.out.Cut(9)
+		for at := 0; at < size; at += 1 + size/97 {
+			b := append([]byte(nil), want...)
+			b[at] ^= 0x10
+			got := received(b, 7000)
+			found := 0
+			for n := range int64(tensorParts) {
+				err := p.compare(n+tensorParts, engine.SideServer, 0, got, want)
+				if err != nil {
+					found++
+					if !strings.Contains(err.Error(), "byte ") || reports.Code(err) != reports.ExitCorruption {
+						t.Fatalf("size %d, byte %d: %v", size, at, err)
+					}
+				}
+			}
+			if whole := size <= tensorWhole; found != 1 && !whole || found != tensorParts && whole {
+				t.Errorf("size %d, byte %d: found in %d of %d messages", size, at, found, tensorParts)
+			}
+			if p.compare(0, engine.SideServer, 0, got, want) == nil {
+				t.Errorf("size %d, byte %d: the first message of a phase passes", size, at)
+			}
+		}
+		short := received(want[:size-1], 7000)
+		if p.compare(1, engine.SideServer, 0, short, want) == nil {
+			t.Errorf("size %d: a byte less passes", size)
+		}
+	}
+}
+
+// tensorLiar answers with a damaged last byte.
+type tensorLiar struct{ *tensorServer }
+
+func (l *tensorLiar) ServeCall(s *transports.Served) error {
+	err := l.tensorServer.ServeCall(s)
+	if err == nil && l.now.Load().ops.Load() > 5 {
+		s.Response = append([]byte(nil), s.Response...)
+		s.Response[len(s.Response)-1] ^= 1
+	}
+	return err
+}
+
+// tensorFlipper damages the last byte of requests from the 5th on.
+type tensorFlipper struct{ *tensorCaller }
+
+func (f *tensorFlipper) Call() error {
+	if f.n >= 5 {
+		f.c.Request = append([]byte(nil), f.c.Request...)
+		f.c.Request[len(f.c.Request)-1] ^= 1
+	}
+	return f.tensorCaller.Call()
+}
+
+func TestTensorsFindChangedBytes(t *testing.T) {
+	for _, c := range []struct {
+		call, side string
+		change     func(w *engine.CallWork)
+	}{
+		{TensorPush, engine.SideServer, func(w *engine.CallWork) {
+			callers := w.Callers
+			w.Callers = func(sh *engine.Shape) func(transports.CallConn, int) (engine.Caller, error) {
+				one := callers(sh)
+				return func(conn transports.CallConn, index int) (engine.Caller, error) {
+					c, err := one(conn, index)
+					return &tensorFlipper{c.(*tensorCaller)}, err
+				}
+			}
+		}},
+		{TensorPull, engine.SideClient, func(w *engine.CallWork) {
+			w.Serve = func(sh *engine.Shape, fail func(error)) (engine.CallService, error) {
+				l := &tensorLiar{&tensorServer{sh: sh, fail: fail}}
+				return l, l.Begin(engine.GenWarmup)
+			}
+		}},
+	} {
+		for _, size := range []int{64, 100_000} {
+			row := enginetest.Table.Find(Name)
+			before := row.Calls
+			w := *before
+			c.change(&w)
+			row.Calls = &w
+			plan := enginetest.QuickPlan(TensorPoint(c.call, size))
+			plan.Depth, plan.Iterations = 1, 2*tensorParts
+			_, err := enginetest.RunPoints(t, enginetest.CarriersUnderTest()["fused iwarp"], plan)
+			row.Calls = before
+			if reports.Code(err) != reports.ExitCorruption || !strings.Contains(err.Error(), "seen by the "+c.side) {
+				t.Errorf("%s of %d bytes: code %d: %v", c.call, size, reports.Code(err), err)
+			}
+		}
+	}
+}

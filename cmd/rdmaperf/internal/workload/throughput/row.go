@@ -1,0 +1,20 @@
+package throughput
+
+import (
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
+	throughputkind "github.com/rdmaperf/rdmaperf/reports/kinds/throughput"
+)
+
+// DefaultCallDepth is how many calls of throughput are outstanding on a connection.
+// Arbitrary: each is a goroutine, and a carrier's ring is full of fewer large ones.
+const DefaultCallDepth = 16
+
+// work is the row of streams.
+var work = &engine.Workload{
+	Kind: throughputkind.Kind, Name: Name, Stream: true, Numbered: true, Again: true, Idles: true, Has: engine.Members{BothWays: true, AppWork: true}, Sends: engine.StreamSends, Limits: engine.StreamLimits,
+	Shape: loop.ThroughputShape, Layout: (*engine.Shape).StreamLayout, Config: loop.ThroughputConfig, Client: loop.NewThroughput, Server: loop.NewThroughput, Naps: loop.StreamNaps,
+	Result: loop.Throughput, Parameters: loop.ThroughputParameters,
+	ByCall: rpc.CallsAs(Name, throughputkind.Kind, &rpc.StreamOfCalls, DefaultCallDepth),
+}

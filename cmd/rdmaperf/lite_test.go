@@ -1,0 +1,35 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Every application finds on local nodes what a single machine does, and says so.
+func TestLiteApplicationsAgreeWithASingleMachine(t *testing.T) {
+	edges := filepath.Join(t.TempDir(), "edges")
+	if err := os.WriteFile(edges, []byte("a b\nb c\nc a\na c\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"log --records 50 --size 40", "150 records"},
+		{"wordcount lite.go litedsm.go", "files taken by each node"},
+		{"pagerank --iterations 5 --edges " + edges, "3 vertices, 4 edges"},
+		{"dsm --pages 4 --accesses 100 --writes 0.5", "pages fetched"},
+	} {
+		r := rdmaperf(t, append([]string{"lite", "--nodes", "3", "--transport", "mem"}, strings.Fields(c.args)...)...)
+		if r.code != 0 || !strings.Contains(r.stdout, c.want) || !strings.Contains(r.stdout, "the same as on a single machine") || !strings.Contains(r.stdout, "of them use LITE") {
+			t.Errorf("lite %s: exit code %d\n%s%s", c.args, r.code, r.stdout, r.stderr)
+		}
+	}
+}
+
+func TestLiteRefusesWhatCannotBe(t *testing.T) {
+	for _, args := range []string{"log --nodes 0", "log --records 0", "wordcount nonesuch.txt", "pagerank --edges lite.go", "pagerank --iterations 0", "dsm --writes 2", "log --transport tcp"} {
+		if r := rdmaperf(t, append([]string{"lite"}, strings.Fields(args)...)...); r.code != 2 || strings.Count(r.stderr, "\n") != 1 {
+			t.Errorf("lite %s: exit code %d, want 2\n%s", args, r.code, r.stderr)
+		}
+	}
+}

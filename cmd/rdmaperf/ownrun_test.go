@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// withTestRooms makes the server children of a test know the rooms of this file, too.
+const withTestRooms = "RDMAPERF_TEST_ROOMS"
+
+// addTestRooms lists them for the test's life, here and in its children.
+func addTestRooms(t *testing.T) {
+	t.Helper()
+	before := workload.Rooms
+	workload.Rooms = append(slices.Clone(before), testRooms()...)
+	t.Cleanup(func() { workload.Rooms = before })
+	t.Setenv(withTestRooms, "1")
+}
+
+// testRooms are two workloads with runs of their own: one registers memory on a device,
+// the other adds up with several server processes. They are what a new room has to write.
+func testRooms() []*room.Room {
+	return []*room.Room{pinRoom, sumRoom}
+}
+
+type pinDetail struct {
+	Registrations int     `json:"registrations"`
+	MeanNs        float64 `json:"mean_ns"`
+}
+
+var pinKind = &reports.Kind{
+	Workload: "testpin", JSON: reports.OneMember[pinDetail]("testpin"), OwnTable: true, OwnRate: true,
+	Tables: func(g *reports.Grouped, rows []*reports.Result, _ view.Units) []reports.Block {
+		t := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "registrations"}}}
+		for _, r := range rows {
+			d := reports.DetailOf[pinDetail](r)
+			t.Add(view.Cell{Text: view.Integer(r.SizeBytes)}, view.Cell{Text: view.Integer(int64(d.Registrations))})
+		}
+		return []reports.Block{{Lead: "Registration, as a test has it", Table: t}}
+	},
+}
+
+var pinRoom = &room.Room{
+	Name: "testpin", Sizes: []int{4096}, Names: []string{"testpin-rounds"}, Own: []string{"testpin-rounds"},
+	Work: &engine.Workload{Name: "testpin", Kind: pinKind, Own: &engine.Own{Run: runPin},
+		Point: func(pt engine.Point) error {
+			return pt.Options.Unpack(new(pinOptions))
+		}},
+	Flags: func() room.Flags { return new(pinFlags) },
+}
+
+type pinOptions struct{ Rounds int }
+
+type pinFlags struct {
+	room.None
+	o pinOptions
+}
+
+func (f *pinFlags) Register(set *pflag.FlagSet) {
+	set.IntVar(&f.o.Rounds, "testpin-rounds", 3, "testpin: rounds")
+}
+
+func (f *pinFlags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
+	for _, n := range c.SizesOf("", pinRoom.Sizes) {
+		points = append(points, engine.Point{Workload: "testpin", Size: n, Options: engine.PackOptions(f.o)})
+	}
+	return points, nil
+}
+
+// runPin registers memory on a device of its own.
+func runPin(ctx context.Context, r *engine.OwnRun) ([]reports.Result, error) {
+	var o pinOptions
+	if err := r.Point.Options.Unpack(&o); err != nil {
+		return nil, err
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		return nil, errors.New("a run without a deadline")
+	}
+	dev, err := r.Open.Device(r.Plan.Transport)
+	if err != nil {
+		return nil, err
+	}
+	defer dev.Close()
+	buf, err := rdma.Alloc(r.Point.Size)
+	if err != nil {
+		return nil, err
+	}
+	defer buf.Free()
+	begin := time.Now()
+	for i := range o.Rounds {
+		mr, err := dev.RegMR(0, buf, rdma.LocalWrite)
+		if err != nil {
+			return nil, err
+		}
+		if err := mr.Close(); err != nil {
+			return nil, err
+		}
+		r.Progress(int64(i+1), int64(o.Rounds))
+	}
+	res := r.Result()
+	d := time.Since(begin)
+	res.Operations, res.DurationNs = int64(o.Rounds), int64(d)
+	res.Detail = &pinDetail{Registrations: o.Rounds, MeanNs: float64(d) / float64(o.Rounds)}
+	return []reports.Result{res}, nil
+}
+
+var sumRoom = &room.Room{
+	Name:  "testsum",
+	Work:  &engine.Workload{Name: "testsum", Own: &engine.Own{Run: runSum, Serve: serveSum}},
+	Flags: func() room.Flags { return sumFlags{} },
+}
+
+type sumFlags struct{ room.None }
+
+func (sumFlags) Points(*engine.Plan, *room.Common) ([]engine.Point, error) {
+	return []engine.Point{{Workload: "testsum", Size: 8}}, nil
+}
+
+// sumAnswer says which process had added up to what.
+type sumAnswer struct{ Sum, PID int }
+
+// runSum adds with three servers, each in a process of its own.
+func runSum(ctx context.Context, r *engine.OwnRun) ([]reports.Result, error) {
+	links := []*engine.Link{r.Peer}
+	for range 2 {
+		l, err := r.Process(ctx)
+		if err != nil {
+			return nil, err
+		}
+		links = append(links, l)
+	}
+	processes := map[int]bool{os.Getpid(): true}
+	var last sumAnswer
+	for round := range 3 {
+		for i, l := range links {
+			if err := l.Send(10*i + round); err != nil {
+				return nil, err
+			}
+			if err := l.Receive(ctx, &last); err != nil {
+				return nil, err
+			}
+			processes[last.PID] = true
+		}
+	}
+	if last.Sum != 20+21+22 || len(processes) != 4 || links[1].Host() == "" {
+		return nil, fmt.Errorf("last sum %d, %d processes", last.Sum, len(processes))
+	}
+	res := r.Result()
+	res.Operations, res.DurationNs = 9, 1
+	return []reports.Result{res}, nil
+}
+
+// serveSum ends with the error of Receive, which is io.EOF at the end of the run.
+func serveSum(ctx context.Context, s *engine.OwnServe) error {
+	sum := 0
+	for {
+		var n int
+		if err := s.Peer.Receive(ctx, &n); err != nil {
+			return err
+		}
+		if n < 0 {
+			return errors.New("it counts upwards")
+		}
+		sum += n
+		if err := s.Peer.Send(sumAnswer{sum, os.Getpid()}); err != nil {
+			return err
+		}
+	}
+}
+
+func TestARoomRunsOnItsOwn(t *testing.T) {
+	addTestRooms(t)
+	file := filepath.Join(t.TempDir(), "r.json")
+	r := rdmaperf(t, "run", "--transport", "iwarp,mem", "--workload", "testpin", "-s", "4K,64K", "-n", "5", "--testpin-rounds", "7", "--repeat", "2", "--json", file)
+	if r.code != 0 || strings.Count(r.stdout, "Registration, as a test has it") == 0 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	d := documentOf(t, file)
+	if len(d.Results) != 2*2*2 {
+		t.Fatalf("%d results, want 8", len(d.Results))
+	}
+	for _, res := range d.Results {
+		if p := reports.DetailOf[pinDetail](&res); p == nil || p.Registrations != 7 || res.Operations != 7 || res.Stack == "" || res.Label == "" || res.Repeat == 0 {
+			t.Errorf("%+v: detail %+v", res, p)
+		}
+	}
+	if want := "testpin-rounds"; !strings.Contains(rdmaperf(t, "run", "--help").stdout, want) {
+		t.Errorf("the help lacks --%s", want)
+	}
+}
+
+func TestARoomHasServersOfItsOwn(t *testing.T) {
+	addTestRooms(t)
+	file := filepath.Join(t.TempDir(), "r.json")
+	r := rdmaperf(t, "run", "--transport", "iwarp", "--workload", "latency,testsum", "--op", "send", "-s", "64", "-n", "5", "--warmup", "0", "--json", file)
+	if r.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if d := documentOf(t, file); len(d.Results) != 2 || d.Results[1].Workload != "testsum" || d.Results[1].Operations != 9 {
+		t.Fatalf("results %+v", d.Results)
+	}
+}
+
+func documentOf(t *testing.T, file string) *reports.Document {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return document(t, raw)
+}

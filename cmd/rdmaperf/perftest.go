@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/perftest"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+const perftestName = "perftest"
+
+func newPerftestCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   perftestName + " TEST [perftest's options] [HOST]",
+		Short: "Take the command lines of perftest, and print what it prints",
+		Long: `Be ` + strings.Join(perftest.Names(), ", ") + `:
+take that tool's options and print its tables. Without a HOST it is the server, which
+ends when its client has left. A link to rdmaperf with one of these names does the
+same: ln -s rdmaperf ib_write_bw.
+
+Both sides must be rdmaperf: perftest's tools speak a protocol of their own. Without a
+device it measures what run would; --transport says otherwise. Options that change
+nothing here are accepted, others refused with the reason. As with perftest, nothing is
+compared.`,
+		Example: `  rdmaperf perftest ib_write_bw -d mlx5_0                    # the server
+  rdmaperf perftest ib_write_bw -d mlx5_0 --report_gbits HOST
+  rdmaperf perftest ib_send_lat --transport iwarp -s 64 -n 10000 HOST`,
+		DisableFlagParsing: true,
+		ValidArgs:          perftest.Names(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || slices.Contains([]string{"-h", "--help"}, args[0]) {
+				return cmd.Help()
+			}
+			t, ok := perftest.Find(args[0])
+			if !ok {
+				return usage("read command line", fmt.Errorf("no test %q", args[0]), "one of "+strings.Join(perftest.Names(), ", "))
+			}
+			c, err := perftest.Parse(t, args[1:])
+			if err != nil {
+				return usage(t.Name, err, "rdmaperf run, which has more")
+			}
+			p := &perftestRun{Command: c, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr()}
+			switch {
+			case c.Help:
+				return cmd.Help()
+			case c.Version:
+				e := reports.Collect()
+				_, err := fmt.Fprintf(p.stdout, "Version: rdmaperf %s\n", e.Version)
+				return err
+			}
+			for _, r := range c.Remarks {
+				fmt.Fprintln(p.stderr, "rdmaperf: "+r)
+			}
+			if c.Server() {
+				return p.serve(cmd.Context())
+			}
+			return p.measure(cmd.Context())
+		},
+	}
+}
+
+// perftestRun is one tool at work.
+type perftestRun struct {
+	*perftest.Command
+	stdout, stderr io.Writer
+	samples        string // file of every sample; "": not asked for
+}
+
+func (p *perftestRun) serve(ctx context.Context) error {
+	if p.Output == "" {
+		io.WriteString(p.stdout, perftest.Waiting) // nobody has to see it
+	}
+	serve := newServeCommand()
+	p.prepare(serve)
+	serve.SetArgs(append(p.ServeArgs(), "--once"))
+	return serve.ExecuteContext(ctx)
+}
+
+func (p *perftestRun) prepare(c *cobra.Command) {
+	c.SetOut(p.stdout)
+	c.SetErr(p.stderr)
+	c.SilenceErrors, c.SilenceUsage = true, true
+}
+
+func (p *perftestRun) measure(ctx context.Context) error {
+	if p.Unsorted || p.Histogram {
+		dir, err := os.MkdirTemp("", "rdmaperf-*")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		p.samples = filepath.Join(dir, rawFile)
+	}
+	stack := bestStack()
+	args, err := p.RunArgs(stack, p.samples)
+	if err != nil {
+		return usage(p.Test.Name, err, "--transport verbs")
+	}
+	stack = args[slices.Index(args, "--transport")+1]
+	if err := p.Banner(p.stdout, "-", stack, strings.HasPrefix(stack, "iwarp")); err != nil {
+		return err
+	}
+	o := &runOptions{show: p.show}
+	run := runCommand(o)
+	p.prepare(run)
+	run.SetArgs(args)
+	return run.ExecuteContext(ctx)
+}
+
+// show prints the results, which is all that goes to stdout behind the banner.
+func (p *perftestRun) show(stdout io.Writer, doc *reports.Document) error {
+	if len(doc.Results) == 0 {
+		return nil // the error says why
+	}
+	if p.samples != "" {
+		inOrder, err := readSamples(p.samples)
+		if err != nil {
+			return err
+		}
+		if err := p.Samples(stdout, inOrder, slices.Sorted(slices.Values(inOrder))); err != nil {
+			return err
+		}
+	}
+	if err := p.Head(stdout); err != nil {
+		return err
+	}
+	var missed []string
+	for i := range doc.Results {
+		m, err := p.Result(stdout, &doc.Results[i])
+		if err != nil {
+			return err
+		}
+		if m != "" {
+			missed = append(missed, m)
+		}
+	}
+	if err := p.End(stdout); err != nil {
+		return err
+	}
+	if p.JSON {
+		if err := p.writeJSON(stdout, doc); err != nil {
+			return err
+		}
+	}
+	if len(missed) > 0 {
+		return &reports.ExitError{Code: reports.ExitThreshold, Operation: p.Test.Name, Err: errors.New(strings.Join(missed, "; "))}
+	}
+	return nil
+}
+
+func (p *perftestRun) writeJSON(stdout io.Writer, doc *reports.Document) error {
+	if p.JSONFile == "" {
+		return p.WriteJSON(stdout, "-", doc.Results)
+	}
+	f, err := os.Create(p.JSONFile)
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.WriteJSON(f, "-", doc.Results), f.Close())
+}
+
+// readSamples returns the latencies of --raw's file in us, in the order of time.
+func readSamples(path string) ([]float64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r := csv.NewReader(f)
+	head, err := r.Read()
+	if err != nil {
+		return nil, fmt.Errorf("read samples: %w", err)
+	}
+	column := slices.Index(head, "latency_ns")
+	var us []float64
+	for {
+		record, err := r.Read()
+		switch {
+		case err == io.EOF:
+			return us, nil
+		case err != nil || column < 0:
+			return nil, fmt.Errorf("read samples: column %d: %w", column, err)
+		}
+		ns, err := strconv.ParseFloat(record[column], 64)
+		if err != nil {
+			return nil, fmt.Errorf("read samples: %w", err)
+		}
+		us = append(us, ns/1e3)
+	}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// perftestPair runs one of the tools as server and as client, the client by a link of the
+// tool's name, and returns what both printed.
+func perftestPair(t *testing.T, tool string, args ...string) (server, client ran) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free a moment later, most often
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	l.Close()
+	s := start(t, "perftest", tool, "--transport", "tcp", "-p", port)
+	inListen := regexp.MustCompile(inListen(t, port))
+	eventually(t, "the server listens", func() bool { // a connection would be its first client
+		v6, _ := os.ReadFile("/proc/net/tcp6")
+		v4, _ := os.ReadFile("/proc/net/tcp")
+		return inListen.Match(v6) || inListen.Match(v4)
+	})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), tool)
+	if err := os.Symlink(self, link); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(link, append([]string{"--transport", "tcp", "-p", port}, append(args, "127.0.0.1")...)...)
+	var out, errs strings.Builder
+	c.Stdout, c.Stderr = &out, &errs
+	err = c.Run()
+	client = ran{c.ProcessState.ExitCode(), out.String(), errs.String()}
+	if err != nil && client.code < 0 {
+		t.Fatal(err)
+	}
+	return ran{s.wait(20 * time.Second), s.out.String(), s.errs.String()}, client
+}
+
+// inListen is the port in the state LISTEN as proc_net(5) writes it.
+func inListen(t *testing.T, port string) string {
+	t.Helper()
+	n, err := net.LookupPort("tcp", port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const hex = "0123456789ABCDEF"
+	p := string([]byte{hex[n>>12&15], hex[n>>8&15], hex[n>>4&15], hex[n&15]})
+	return ":" + p + " 0+:0000 0A"
+}
+
+func TestPerftestMeasuresAndEnds(t *testing.T) {
+	server, client := perftestPair(t, "ib_write_bw", "-s", "4096", "-n", "500", "-F", "--report_gbits")
+	if server.code != 0 || client.code != 0 || client.stderr != "" || !strings.Contains(server.stdout, "* Waiting for client to connect... *") {
+		t.Fatalf("server %+v\nclient %+v", server, client)
+	}
+	lines := strings.Split(strings.TrimRight(client.stdout, "\n"), "\n")
+	n := len(lines)
+	if n < 5 || lines[1] != "                    RDMA_Write BW Test" || strings.Trim(lines[n-1], "-") != "" ||
+		lines[n-3] != " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]" ||
+		!regexp.MustCompile(`^ 4096 +500 +\d+\.\d\d +\d+\.\d\d\s+\d+\.\d{6}$`).MatchString(lines[n-2]) {
+		t.Errorf("client's output:\n%s", client.stdout)
+	}
+}
+
+func TestPerftestSamplesAndJSON(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "o.json")
+	server, client := perftestPair(t, "ib_send_lat", "-n", "50", "-s", "64", "-U", "-H", "--out_json_file="+file)
+	if server.code != 0 || client.code != 0 {
+		t.Fatalf("server %+v\nclient %+v", server, client)
+	}
+	if got := strings.Count(client.stdout, "#, usec\n"); got != 2 || strings.Count(client.stdout, "\n50, ") != 2 {
+		t.Errorf("%d lists of samples:\n%s", got, client.stdout)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Results struct {
+			MsgSize   int     `json:"MsgSize"`
+			Count     int     `json:"n_iterations"`
+			Typical   float64 `json:"t_typical"`
+			Percent99 float64 `json:"percentile_99"`
+		} `json:"results"`
+	}
+	if err := json.Unmarshal(b, &doc); err != nil || doc.Results.MsgSize != 64 || doc.Results.Count != 50 || doc.Results.Typical <= 0 || doc.Results.Percent99 < doc.Results.Typical {
+		t.Errorf("%v, %s", err, b)
+	}
+}
+
+func TestPerftestLimitsAndOneFigure(t *testing.T) {
+	_, client := perftestPair(t, "ib_write_bw", "-n", "100", "-w", "1e9", "--output=bandwidth")
+	if client.code != 3 || !regexp.MustCompile(`^\d+\.\d{6}\n$`).MatchString(client.stdout) || !strings.Contains(client.stderr, "below the limit") {
+		t.Errorf("%+v", client)
+	}
+}
+
+func TestPerftestMistakes(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"perftest ib_send_lat -c UD h", "only reliable connections"},
+		{"perftest ib_nonesuch h", "no test"},
+		{"perftest ib_send_lat --transport tcp -m 1024 h", "for kernel verbs"},
+	} {
+		r := rdmaperf(t, strings.Fields(c.args)...)
+		if r.code != 2 || !strings.Contains(r.stderr, c.want) {
+			t.Errorf("%s: %+v", c.args, r)
+		}
+	}
+	if r := rdmaperf(t, "perftest"); r.code != 0 || !strings.Contains(r.stdout, "ib_write_bw") {
+		t.Errorf("help: %+v", r)
+	}
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
+)
+
+// The published curves: a NIC of the model loses most of its rate beyond its caches, the
+// tier loses nothing, and two runs with one seed measure the same to the bit.
+func TestRegionsOnTheModel(t *testing.T) {
+	run := func(args ...string) map[string]float64 {
+		file := filepath.Join(t.TempDir(), "r.json")
+		r := rdmaperf(t, append([]string{"run", "--transport", "model(cx3)+mem,lite+model(cx3)+mem", "--workload", "regions", "-s", "64", "-n", "3000", "--seed", "7", "--json", file}, args...)...)
+		if r.code != 0 {
+			t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		}
+		all := map[string]float64{}
+		for _, res := range documentOf(t, file).Results {
+			if p := curves.Of(&res); p == nil || res.Label != "model" || !res.Verified {
+				t.Fatalf("%+v", res)
+			} else {
+				for _, v := range []string{"rate", "latency_p50_ns", "latency_p99_ns"} {
+					all[fmt.Sprint(strings.HasPrefix(res.Stack, "lite"), " ", res.Op, " ", p.X, " ", v)] = p.Values[v]
+				}
+			}
+		}
+		return all
+	}
+	args := []string{"--regions", "64,1024", "--total", "1,64"}
+	first := run(args...)
+	if again := run(args...); !maps.Equal(first, again) || len(first) != 2*4*3 {
+		t.Errorf("two runs with one seed differ: %v and %v", first, again)
+	}
+	for _, c := range []struct {
+		op        string
+		few, many float64
+	}{{"count", 64, 1024}, {"total", 1 << 20, 64 << 20}} {
+		native := first[fmt.Sprint(false, " ", c.op, " ", c.many, " rate")] / first[fmt.Sprint(false, " ", c.op, " ", c.few, " rate")]
+		tier := first[fmt.Sprint(true, " ", c.op, " ", c.many, " rate")] / first[fmt.Sprint(true, " ", c.op, " ", c.few, " rate")]
+		if !(native < 0.5 && tier > 0.9) {
+			t.Errorf("%s: the device keeps %.2f of its rate and the tier %.2f", c.op, native, tier)
+		}
+	}
+}
+
+func TestRegionsOnARealStack(t *testing.T) {
+	r := rdmaperf(t, "run", "--transport", "iwarp,lite+iwarp", "--workload", "regions", "--regions", "1,20", "-n", "200", "--format", "csv")
+	if r.code != 0 || strings.Count(r.stdout, "\n") != 1+2*2*2 || !strings.Contains(r.stdout, "regions_latency_p50_ns") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	for _, args := range []string{"--regions 0", "--total 4096", "-s 8192 --regions 4", "--regions 3 --op write"} {
+		if r := rdmaperf(t, append([]string{"run", "--transport", "mem", "--workload", "regions"}, strings.Fields(args)...)...); r.code != 2 {
+			t.Errorf("%s: exit code %d, want 2\n%s", args, r.code, r.stderr)
+		}
+	}
+}
+
+// Contexts of queue pairs are what a NIC of the model has no room for; the tier's users
+// share few.
+func TestSharingOnTheModel(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r.json")
+	r := rdmaperf(t, "run", "--transport", "model(cx3)+mem,lite(k=2)+model(cx3)+mem", "--workload", "sharing", "--users", "16,600", "--json", file)
+	if r.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	rate, pairs := map[string]float64{}, map[string]float64{}
+	for _, res := range documentOf(t, file).Results {
+		p := curves.Of(&res)
+		key := fmt.Sprint(strings.HasPrefix(res.Stack, "lite"), " ", p.X)
+		rate[key], pairs[key] = p.Values["rate"], p.Values["queue_pairs"]
+	}
+	if pairs["false 600"] != 600 || pairs["true 600"] != 2 || rate["false 600"] > rate["false 16"]/2 || rate["true 600"] < 0.9*rate["true 16"] {
+		t.Errorf("rates %v, queue pairs %v", rate, pairs)
+	}
+}
+
+func TestLocksAndClassesOfLite(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r.json")
+	r := rdmaperf(t, "run", "--transport", "lite+iwarp", "--workload", "locks,qos,sharing", "--contenders", "1,3", "--users", "1,5", "-D", "300ms", "--json", file)
+	if r.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	n, high, low := map[string]int{}, 0.0, 0.0
+	for _, res := range documentOf(t, file).Results {
+		n[res.Workload]++
+		v := curves.Of(&res).Values
+		high, low = high+v["high_rate"], low+v["low_bytes"]
+		if res.Workload == "locks" && (!res.Verified || v["fewest_share"] < 0.9) {
+			t.Errorf("a lock that is not fair, or was not checked: %v", v)
+		}
+	}
+	if n["locks"] != 2 || n["sharing"] != 2 || n["qos"] != 30 || high == 0 || low == 0 {
+		t.Errorf("%v results, high %g, low %g", n, high, low)
+	}
+	for _, w := range []string{"locks", "qos"} {
+		for _, s := range []string{"iwarp", "lite+model+mem"} {
+			if r := rdmaperf(t, "run", "--transport", s, "--workload", w); r.code != 77 || !strings.Contains(r.stderr, "--transport lite+iwarp") {
+				t.Errorf("%s on %s: exit code %d, want 77\n%s", w, s, r.code, r.stderr)
+			}
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register/results"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// Registrations are measured with real page pinning where no device is named, and with
+// a device where one is; the page has the curves.
+func TestRunRegister(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		stack, label string
+		args         []string
+	}{
+		{"pin", reports.LabelSoft, nil},
+		{"iwarp(crc)", reports.LabelSoft, []string{"--transport", "iwarp"}},
+		{"regcache+mem", reports.LabelMem, []string{"--transport", "regcache+mem"}},
+	} {
+		out := filepath.Join(dir, c.label+c.stack[:3])
+		r := rdmaperf(t, append([]string{"run", "--workload", "register", "-s", "8K,64K", "-D", "2ms", "--register-threads", "1,2", "--working-set", "2,8", "--capacity", "4", "--output", out}, c.args...)...)
+		if c.stack == "pin" && r.code == reports.ExitNotRun {
+			t.Log("skipped: no io_uring here")
+			continue
+		}
+		if r.code != 0 {
+			t.Fatalf("%s: exit code %d\n%s%s", c.stack, r.code, r.stdout, r.stderr)
+		}
+		d := documentOf(t, filepath.Join(out, "result.json"))
+		seen := map[string]bool{}
+		for _, res := range d.Results {
+			x := results.Of(&res)
+			if x == nil || res.Stack != c.stack || res.Label != c.label || res.Operations == 0 {
+				t.Fatalf("%s: %+v, detail %+v", c.stack, res, x)
+			}
+			seen[res.Op+" "+x.Arm+" "+x.Offload] = true
+		}
+		for _, want := range []string{"repeated none hop", "repeated prereg+lazy none", "new cache none", "new prereg none", "random cache none", "overlapping none none", "set cache none", "threads none none"} {
+			if !seen[want] {
+				t.Errorf("%s: no point %q among %v", c.stack, want, seen)
+			}
+		}
+		if want := "arm odp unsupported: " + c.stack + " declares no on-demand paging"; !strings.Contains(r.stdout, want) {
+			t.Errorf("%s: output lacks %q\n%s", c.stack, want, r.stdout)
+		}
+		page, err := os.ReadFile(filepath.Join(out, "report.html"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"Registering, base pages", "Hit ratio of a working set, base pages, 8 KiB", "Fresh buffers: unmapping", "Registering by several threads"} {
+			if !strings.Contains(string(page), want) {
+				t.Errorf("%s: the page lacks %q", c.stack, want)
+			}
+		}
+	}
+}
+
+func TestRegisterFlagsAreChecked(t *testing.T) {
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"--arms", []string{"--arms", "some"}},
+		{"no provider of this version declares on-demand paging", []string{"--arms", "odp"}},
+		{"--offload", []string{"--offload", "leap"}},
+		{"--pattern", []string{"--pattern", "zigzag"}},
+		{"--pages", []string{"--pages", "small"}},
+		{"--register-threads", []string{"--register-threads", "0"}},
+		{"--deferred", []string{"--deferred", "0"}},
+		{"--qp", []string{"-q", "2"}},
+	} {
+		r := rdmaperf(t, append([]string{"run", "--workload", "register"}, c.args...)...)
+		if r.code != reports.ExitUsage || !strings.Contains(r.stderr, c.want) {
+			t.Errorf("%v: exit code %d, %s", c.args, r.code, r.stderr)
+		}
+	}
+	if r := rdmaperf(t, "run", "--workload", "latency", "--pages", "base"); r.code != reports.ExitUsage || !strings.Contains(r.stderr, "for --workload register") {
+		t.Errorf("another workload's flag: exit code %d, %s", r.code, r.stderr)
+	}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+)
+
+// allStacks is the value of --transport for every stack that this machine can run side
+// by side; run without arguments means it, too.
+const allStacks = "all"
+
+const (
+	// allTime is what is planned for such a run where its windows may be chosen; with what
+	// no plan knows it takes at most 45 s, on two CPUs with nothing else to do.
+	allTime = 41 * time.Second
+	// allStart is for what comes before the first point: opening, the other process.
+	allStart = 3 * time.Second
+	// allBeside is what a point takes beside its windows and its warm-up: connections, the
+	// idle phase of calls, verification. Measured as 0.1 to 0.4 s.
+	allBeside  = 350 * time.Millisecond
+	allWarmup  = 100 * time.Millisecond
+	leastAll   = 100 * time.Millisecond
+	mostWindow = time.Second
+)
+
+// leftOut is a stack that is not measured with the others, and why.
+type leftOut struct{ stack, why string }
+
+// everyStack lists the stacks over the best provider of this machine, in the order of the
+// table, and what is left out.
+func everyStack() (stacks []string, out []leftOut) {
+	best := bestStack()
+	for i := range stackTable {
+		e := &stackTable[i]
+		switch {
+		case e.device != nil && strings.HasPrefix(best, e.name):
+			stacks = append(stacks, best)
+		case e.name == verbsName:
+			out = append(out, leftOut{e.name, "no RDMA device has an ACTIVE port: rdmaperf devices says more"})
+		case len(e.beside) == 0:
+			out = append(out, leftOut{e.label(), e.apart})
+		}
+		for _, s := range e.beside {
+			stacks = append(stacks, strings.ReplaceAll(s, "X", best))
+		}
+	}
+	// The provider first: it is what the others are read against.
+	i := slices.Index(stacks, best)
+	return append([]string{best}, slices.Delete(stacks, i, i+1)...), out
+}
+
+// fewPoints leaves of each workload and operation the smallest and the largest size: with
+// all stacks side by side there is no time for more.
+func fewPoints(points []engine.Point) []engine.Point {
+	type group struct{ workload, op, arm string }
+	ends := map[group][2]int{}
+	for _, pt := range points {
+		g := group{pt.Workload, pt.Op, pt.Arm}
+		e, ok := ends[g]
+		if !ok {
+			e = [2]int{pt.Size, pt.Size}
+		}
+		ends[g] = [2]int{min(e[0], pt.Size), max(e[1], pt.Size)}
+	}
+	return slices.DeleteFunc(slices.Clone(points), func(pt engine.Point) bool {
+		e := ends[group{pt.Workload, pt.Op, pt.Arm}]
+		return pt.Size != e[0] && pt.Size != e[1]
+	})
+}
+
+// sizeWindows chooses the windows of all arms, so that the whole takes no longer than
+// allTime, and says how long it will take.
+func (m *runner) sizeWindows() time.Duration {
+	points, windows := 0, 0
+	for _, a := range m.arms {
+		for _, pt := range a.plan.Points {
+			points++
+			windows += windowsOf(pt)
+		}
+	}
+	if m.p.chooseTime {
+		left := allTime - allStart - time.Duration(points)*(allBeside+allWarmup)
+		window := min(max(left/time.Duration(max(windows, 1)), leastAll), mostWindow).Round(10 * time.Millisecond)
+		for _, a := range m.arms {
+			a.plan.Duration, a.plan.WarmupDuration, a.plan.WarmupIterations = window, allWarmup, 1000
+		}
+	}
+	total := allStart
+	for _, a := range m.arms {
+		for _, pt := range a.plan.Points {
+			total += allBeside + plannedTime(&a.plan, pt)
+		}
+	}
+	return total
+}
+
+// announce says what is measured, what is not, and how long it will take.
+func (m *runner) announce(w io.Writer, total time.Duration) {
+	names := make([]string, len(m.arms))
+	for i, a := range m.arms {
+		names[i] = a.spec
+	}
+	fmt.Fprintf(w, "Measures %d stacks side by side, in about %v: %s.\n", len(m.arms), total.Round(time.Second), strings.Join(names, ", "))
+	for _, l := range m.p.left {
+		fmt.Fprintf(w, "Left out: %s, %s.\n", l.stack, l.why)
+	}
+	fmt.Fprintln(w)
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/tcp"
+)
+
+// iwarpArgs are the parameters of an iwarp layer.
+type iwarpArgs struct {
+	iwarp.Config
+	below streamArgs
+}
+
+var iwarpParams = append(params[iwarpArgs]{
+	{paramDoc{"crc", switchOf, "on", "a CRC32c behind every FPDU, where the peer agrees"},
+		func(c *iwarpArgs, v value) error { c.NoCRC = false; return nil }},
+	{paramDoc{"nocrc", switchOf, "", "do not ask for a CRC"},
+		func(c *iwarpArgs, v value) error { c.NoCRC = true; return nil }},
+	{paramDoc{"markers", switchOf, "", "a marker every 512 octets of what this side receives (RFC 5044 §4.1)"},
+		func(c *iwarpArgs, v value) error { c.Markers = true; return nil }},
+	{paramDoc{"p2p", switchOf, "", "peer-to-peer mode: the initiator opens with a message of its own (RFC 6581)"},
+		func(c *iwarpArgs, v value) error { c.PeerToPeer = true; return nil }},
+	{paramDoc{"checked", switchOf, "", "place nothing before its CRC is checked"},
+		func(c *iwarpArgs, v value) error { c.StoreAndForward = true; return nil }},
+	{paramDoc{"rev1", switchOf, "", "MPA revision 1 (RFC 5044)"},
+		func(c *iwarpArgs, v value) error { c.Revision = 1; return nil }},
+	{paramDoc{"rev2", switchOf, "on", "MPA revision 2, enhanced connection set-up (RFC 6581)"},
+		func(c *iwarpArgs, v value) error { c.Revision = 2; return nil }},
+	{paramDoc{"rfc5040", switchOf, "", "neither atomics nor immediate data"},
+		func(c *iwarpArgs, v value) error { c.Extensions = iwarp.ExtNone; return nil }},
+	{paramDoc{"rfc7306", switchOf, "", "atomics and immediate data without asking the peer"},
+		func(c *iwarpArgs, v value) error { c.Extensions = iwarp.ExtAssumed; return nil }},
+	sndbuf(func(c *iwarpArgs) *int { return &c.SendBuffer }),
+	rcvbuf(func(c *iwarpArgs) *int { return &c.RecvBuffer }),
+}, streamParams(func(c *iwarpArgs) *streamArgs { return &c.below })...)
+
+func openIWARP(_ *stackSet, l layer) (rdma.Device, error) {
+	var c iwarpArgs
+	if err := iwarpParams.read(l, &c); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.Stack, err = c.below.open(l); err != nil {
+		return nil, err
+	}
+	c.ReceiveThread = c.below.receiveThread()
+	return iwarp.Open(c.Config)
+}
+
+// tcpArgs are the parameters of a tcp layer.
+type tcpArgs struct {
+	tcp.Config
+	below streamArgs
+}
+
+var tcpParams = append(params[tcpArgs]{
+	sndbuf(func(c *tcpArgs) *int { return &c.SendBuffer }),
+	rcvbuf(func(c *tcpArgs) *int { return &c.RecvBuffer }),
+}, streamParams(func(c *tcpArgs) *streamArgs { return &c.below })...)
+
+func openTCP(l layer, _ rdma.Device) (transports.Stack, error) {
+	var c tcpArgs
+	if err := tcpParams.read(l, &c); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.Stack, err = c.below.open(l); err != nil {
+		return nil, err
+	}
+	return tcp.New(c.Config), nil
+}
+
+func sndbuf[C any](at func(*C) *int) param[C] {
+	return param[C]{paramDoc{"sndbuf", sizeOf, "the kernel's", "send buffer of a socket"},
+		func(c *C, v value) error { *at(c) = v.n; return nil }}
+}
+
+func rcvbuf[C any](at func(*C) *int) param[C] {
+	return param[C]{paramDoc{"rcvbuf", sizeOf, "the kernel's", "receive buffer of a socket"},
+		func(c *C, v value) error { *at(c) = v.n; return nil }}
+}
