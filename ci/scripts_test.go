@@ -46,6 +46,8 @@ func TestScriptsRefuseWrongCommandLines(t *testing.T) {
 		"grpc-ratio --bogus", "grpc-ratio --repeats 0", "grpc-ratio --seconds 0", "grpc-ratio --only tcp",
 		"grpc-profile --bogus", "grpc-profile --size x", "grpc-profile --seconds 0",
 		"report", "report --bogus dir", "report --ledger", "summary", "summary title", "publish", "publish v1", "publish --dry-run", "test --bogus",
+		"register --bogus", "register --repeats 0", "register --window 1s", "register --only all", "register --json",
+		"lite-ratio --bogus", "lite-ratio --repeats 0", "lite-ratio --seconds 0", "lite-ratio --json",
 		"sched-ratio --bogus", "sched-ratio --repeats 0", "sched-ratio --seconds x", "sched-ratio --seconds 0", "sched-ratio --json", "sched-ratio --only sends", "sched-ratio --only bulk,",
 	} {
 		words := strings.Fields(line)

@@ -13,7 +13,7 @@ Duration: 4.54s, Total samples = 180ms
 -----------+-------------------------------------------------------
      100ms   internal/runtime/syscall/linux.Syscall6
              syscall.RawSyscall6
-             github.com/rdmaperf/rdmaperf/softstack/stream.(*Conn).Sendv
+             github.com/rdmaperf/rdmaperf/transports/stream.(*socket).Sendv
              google.golang.org/grpc/internal/transport.(*loopyWriter).run
 -----------+-------------------------------------------------------
       30ms   runtime.memmove

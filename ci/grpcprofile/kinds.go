@@ -38,7 +38,7 @@ var kinds = []kind{
 	{soft, []string{"rdmaperf/grpcrdma.", "grpcrdma/bpev.", "softstack/"}},
 	{memory, []string{"runtime.mallocgc", "runtime.gcBgMarkWorker", "runtime.gcDrain", "runtime.bgsweep", "runtime.bgscavenge", "runtime.gcAssist", "runtime.newobject", "runtime.makeslice", "runtime.growslice", "runtime.gcStart", "runtime.scanobject", "runtime.wbBufFlush", "runtime.sysUnused"}},
 	{scheduler, []string{"runtime.mcall", "runtime.schedule", "runtime.park", "runtime.goschedImpl", "runtime.findRunnable", "runtime.lock", "runtime.unlock", "runtime.sellock", "runtime.selectgo", "runtime.chan", "sync.", "runtime.mstart", "runtime.gopark", "runtime.goready", "runtime.ready", "runtime.sema", "runtime.timer", "runtime.sysmon"}},
-	{compare, []string{"bench.differs", "memeqbody", "bytes.Equal", "bench.(*rpcCaller).check", "bench.(*echo)"}},
+	{compare, []string{"payload.Differs", "memeqbody", "bytes.Equal", "rpc.(*rpcCaller).Check", "rpc.(*echo)"}},
 	{name: other},
 }
 
@@ -48,11 +48,11 @@ func kindOf(stack []string) string {
 	if strings.Contains(stack[0], "Syscall6") || strings.Contains(stack[0], "syscall.") {
 		for _, f := range stack {
 			switch {
-			case has(f, "stream.(*Conn).Send", "syscall.write", "net.(*conn).Write", "writev"):
+			case has(f, "stream.(*socket).Send", "syscall.write", "net.(*conn).Write", "writev"):
 				return send
-			case has(f, "stream.(*Conn).Recv", "syscall.read", "net.(*conn).Read"):
+			case has(f, "stream.(*socket).Recv", "syscall.read", "net.(*conn).Read"):
 				return receive
-			case has(f, "bpev.yieldThread", "stream.(*Poller)", "runtime.", "poll.(*FD)"):
+			case has(f, "bpev.yieldThread", "stream.(*epoll)", "runtime.", "poll.(*FD)"):
 				return sleep
 			}
 		}

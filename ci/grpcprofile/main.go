@@ -29,6 +29,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
+	kindlist "github.com/rdmaperf/rdmaperf/reports/kinds"
 )
 
 func main() { targets.Exit("grpc-profile", run) }
@@ -63,7 +64,7 @@ func readColumn(dir string) (c column, err error) {
 		return c, err
 	}
 	defer f.Close()
-	d, err := reports.ReadDocument(f)
+	d, err := reports.ReadDocument(f, kindlist.All())
 	if err != nil {
 		return c, err
 	}

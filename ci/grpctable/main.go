@@ -27,6 +27,8 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/kinds"
+	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
 )
 
 func main() {
@@ -85,7 +87,7 @@ func readDir(dir string) (map[int]values, error) {
 		if err != nil {
 			return nil, err
 		}
-		d, err := reports.ReadDocument(f)
+		d, err := reports.ReadDocument(f, kinds.All())
 		f.Close()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -107,7 +109,7 @@ func (v values) add(set string, d *reports.Document) error {
 	}
 	for i := range d.Results {
 		r := &d.Results[i]
-		if r.Errors > 0 || !r.Verified || r.RPC == nil || r.Latency == nil || r.Throughput == nil {
+		if r.Errors > 0 || !r.Verified || callskind.Of(r) == nil || r.Latency == nil || r.Throughput == nil {
 			return fmt.Errorf("%s: %d calls failed, verified: %v", r.Stack, r.Errors, r.Verified)
 		}
 		at := set + "/" + r.Transport + "/"
@@ -115,7 +117,7 @@ func (v values) add(set string, d *reports.Document) error {
 			at += strconv.Itoa(r.QPs) + "/"
 		}
 		v[at+"mean"], v[at+"p99"], v[at+"rate"] = r.Latency.Mean, r.Latency.P99, r.Throughput.OperationsPerSecond
-		if c := r.RPC.Idle; c != nil && c.DurationNs > 0 {
+		if c := callskind.Of(r).Idle; c != nil && c.DurationNs > 0 {
 			v[at+"idle"] = max(c.ClientSeconds, c.ServerSeconds) * 1e9 / float64(c.DurationNs)
 		}
 	}

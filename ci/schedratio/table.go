@@ -13,6 +13,8 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/kinds"
+	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 )
 
 // measures are the values of each series in the order of the repeats.
@@ -27,15 +29,15 @@ func (m measures) document(name string) error {
 		return err
 	}
 	defer f.Close()
-	doc, err := reports.ReadDocument(f)
+	doc, err := reports.ReadDocument(f, kinds.All())
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
 	for i := range doc.Results {
 		r := &doc.Results[i]
 		switch {
-		case r.HOL != nil:
-			m.add(p99(r.Transport, r.HOL.Arm, r.Op, r.HOL.BulkSizeBytes), r.HOL.ProbeLoaded.P99)
+		case holkind.Of(r) != nil:
+			m.add(p99(r.Transport, holkind.Of(r).Arm, r.Op, holkind.Of(r).BulkSizeBytes), holkind.Of(r).ProbeLoaded.P99)
 		case r.Throughput != nil && r.CPU != nil && r.Throughput.BytesPerSecond > 0:
 			rate := r.Throughput.BytesPerSecond
 			bytes := rate * float64(r.DurationNs) / 1e9

@@ -1,0 +1,83 @@
+// Command gotest runs the tests of the tree and says how many there were. It does what
+// `go test` does, in three steps that a script can put beside other work:
+//
+//	gotest build [-race] DIR           links the test binaries, on all CPUs
+//	gotest run [-race] [-clocks] DIR   runs those with clocks, one at a time; else the
+//	                                   others, on all CPUs
+//	gotest report DIR                  names what was skipped, and counts
+//
+// Which packages have clocks is told by their code (packages.go). DIR is a directory of
+// its own; the steps leave there what the next ones need. Exit codes: 0, 1 when a test
+// failed or a package was not built, 2 for a wrong command line.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+)
+
+const module = "github.com/rdmaperf/rdmaperf"
+
+var errUsage = errors.New("usage: gotest build [-race] DIR | run [-race] [-clocks] DIR | report DIR")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := command(ctx, os.Args[1:])
+	if err == nil {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "gotest:", err)
+	if errors.Is(err, errUsage) {
+		os.Exit(2)
+	}
+	os.Exit(1)
+}
+
+func command(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errUsage
+	}
+	flags := flag.NewFlagSet("gotest", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // the usage says it
+	race := flags.Bool("race", false, "under the race detector")
+	clocks := flags.Bool("clocks", false, "the packages with clocks")
+	if err := flags.Parse(args[1:]); err != nil || flags.NArg() != 1 {
+		return errUsage
+	}
+	k := kind{dir: flags.Arg(0), race: *race}
+	switch args[0] {
+	case "build":
+		return k.build(ctx, ".")
+	case "run":
+		return k.run(ctx, *clocks, os.Stdout)
+	case "report":
+		return report(k.dir, os.Stdout)
+	}
+	return errUsage
+}
+
+// kind is one of the two ways in which the tests are built and run.
+type kind struct {
+	dir  string
+	race bool
+}
+
+func (k kind) name() string {
+	if k.race {
+		return "race"
+	}
+	return "plain"
+}
+
+// packs is the file in which build leaves what run needs; results the one to which
+// run appends a line for each test.
+func (k kind) packs() string   { return filepath.Join(k.dir, k.name()+".json") }
+func (k kind) results() string { return filepath.Join(k.dir, k.name()+".results") }

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// listed is what `go list` says of a package or of a test binary.
+type listed struct {
+	ImportPath, Dir, Name, ForTest               string
+	GoFiles, CgoFiles, TestGoFiles, XTestGoFiles []string
+	TestEmbedPatterns                            []string
+	Deps                                         []string
+	Module                                       *struct{ Path string }
+}
+
+// pack is a package that has tests.
+type pack struct {
+	Path   string // import path
+	Dir    string
+	Bin    string // the test binary
+	Clocks bool   // its tests, or what they run, look at a clock
+	Rapid  bool   // has the flags of pgregory.net/rapid
+}
+
+// list tells which packages of the tree have tests, in the order of `go list`, and
+// how many have none.
+func list(root string) (packs []pack, without int, err error) {
+	cmd := exec.Command("go", "list", "-test", "-json=ImportPath,Dir,Name,ForTest,GoFiles,CgoFiles,TestGoFiles,XTestGoFiles,Deps,Module", "./...")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, 0, fmt.Errorf("go list: %w", err)
+	}
+	plain, binaries := map[string]*listed{}, map[string]*listed{}
+	var order []string
+	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
+		l := new(listed)
+		if err := dec.Decode(l); err != nil {
+			return nil, 0, fmt.Errorf("go list: %w", err)
+		}
+		switch {
+		case l.ForTest != "": // the package again, with its tests
+		case strings.HasSuffix(l.ImportPath, ".test"):
+			binaries[strings.TrimSuffix(l.ImportPath, ".test")] = l
+		default:
+			plain[l.ImportPath] = l
+			order = append(order, l.ImportPath)
+		}
+	}
+	own := map[string]bool{} // packages of ours whose code looks at a clock
+	for path, l := range plain {
+		if own[path], err = clockIn(l.Dir, slices.Concat(l.GoFiles, l.CgoFiles)); err != nil {
+			return nil, 0, err
+		}
+	}
+	for _, path := range order {
+		l, bin := plain[path], binaries[path]
+		if bin == nil {
+			without++
+			continue
+		}
+		p := pack{Path: path, Dir: l.Dir}
+		if p.Clocks, err = clockIn(l.Dir, slices.Concat(l.TestGoFiles, l.XTestGoFiles)); err != nil {
+			return nil, 0, err
+		}
+		for _, dep := range bin.Deps {
+			dep, _, _ = strings.Cut(dep, " ") // "x [y.test]" is x
+			p.Clocks = p.Clocks || own[dep]
+			p.Rapid = p.Rapid || dep == "pgregory.net/rapid"
+		}
+		packs = append(packs, p)
+	}
+	return packs, without, nil
+}
+
+// What makes a package one with clocks: it reads the time, waits for it, has sockets,
+// whose waits have deadlines, or calls the kernel by itself. Names that are not here
+// are types and units. Whatever is not known to be without a clock has one: packages
+// run alone unless this rule finds nothing in them and in what they import.
+var (
+	clockPackages = []string{"net", "net/http", "os/signal", "syscall", "C", "golang.org/x/sys/unix", "testing/synctest"}
+	clockNames    = map[string][]string{
+		"time":    {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"},
+		"context": {"WithTimeout", "WithTimeoutCause", "WithDeadline", "WithDeadlineCause"},
+	}
+)
+
+func clockIn(dir string, files []string) (bool, error) {
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			return false, err
+		}
+		if looksAtClock(f) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func looksAtClock(f *ast.File) bool {
+	called := map[string][]string{} // what the file calls a package → names
+	for _, imp := range f.Imports {
+		path, _ := strconv.Unquote(imp.Path.Value)
+		if slices.Contains(clockPackages, path) || strings.HasPrefix(path, "google.golang.org/grpc") {
+			return true
+		}
+		names, ok := clockNames[path]
+		if !ok {
+			continue
+		}
+		as := path
+		if imp.Name != nil {
+			as = imp.Name.Name
+		}
+		if as == "." {
+			return true
+		}
+		called[as] = names
+	}
+	found := false
+	ast.Inspect(f, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := s.X.(*ast.Ident); ok && slices.Contains(called[x.Name], s.Sel.Name) {
+				found = true
+			}
+		}
+		return !found
+	})
+	return found
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Under the race detector these are left out. Tests whose names end so judge how much is
+// allocated, which says nothing of a build that the detector's instructions are in.
+const notUnderRace = `Allocates?(Nothing)?$`
+
+// raceChecks is what a property is tried on under the race detector, for the races and
+// not for the property: ten times fewer than without it. Arbitrary.
+const raceChecks = 10
+
+// limit is how long one package may take. A hang shows its goroutines then; grace is for
+// that, before the process is ended from outside.
+func (k kind) limit() time.Duration {
+	if k.race {
+		return 15 * time.Minute
+	}
+	return 10 * time.Minute
+}
+
+const grace = time.Minute
+
+func (k kind) args(p pack) []string {
+	args := []string{"-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + k.limit().String()}
+	if k.race {
+		args = append(args, "-test.skip="+notUnderRace)
+		if p.Rapid {
+			args = append(args, fmt.Sprintf("-rapid.checks=%d", raceChecks))
+		}
+	}
+	return args
+}
+
+// run runs the packages with clocks, or the others, and appends what became of each test
+// to the file of results.
+func (k kind) run(ctx context.Context, clocks bool, w io.Writer) error {
+	var packs []pack
+	text, err := os.ReadFile(k.packs())
+	if err != nil {
+		return fmt.Errorf("run build first: %w", err)
+	}
+	if err := json.Unmarshal(text, &packs); err != nil {
+		return fmt.Errorf("%s: %w", k.packs(), err)
+	}
+	converter, err := exec.Command("go", "tool", "-n", "test2json").Output()
+	if err != nil {
+		return fmt.Errorf("go tool test2json: %w", err)
+	}
+	out, err := os.OpenFile(k.results(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	todo := make(chan pack)
+	var mu sync.Mutex // guards w, out and wrong
+	var workers sync.WaitGroup
+	wrong := 0
+	workersWanted := 1
+	if !clocks {
+		workersWanted = runtime.NumCPU()
+	}
+	enc := json.NewEncoder(out)
+	for range workersWanted {
+		workers.Go(func() {
+			for p := range todo {
+				all, took, cpu := k.test(ctx, strings.TrimSpace(string(converter)), p)
+				pass, fail, skip, bad := count(all)
+				mu.Lock()
+				word := "ok  "
+				if fail > 0 {
+					word = "FAIL"
+					wrong++
+				}
+				for _, r := range all {
+					if e := enc.Encode(r); e != nil && err == nil {
+						err = e
+					}
+				}
+				for _, r := range bad {
+					fmt.Fprintf(w, "--- %s %s (%s)\n%s", r.Package, r.Test, r.Verdict, r.output)
+				}
+				fmt.Fprintf(w, "%s %7.1f s %6.1f s of CPU  %-44s %d passed, %d failed, %d skipped\n",
+					word, took.Seconds(), cpu.Seconds(), short(p.Path), pass, fail, skip)
+				mu.Unlock()
+			}
+		})
+	}
+	for _, p := range packs {
+		if p.Clocks == clocks && ctx.Err() == nil {
+			todo <- p
+		}
+	}
+	close(todo)
+	workers.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("interrupted")
+	case err != nil:
+		return fmt.Errorf("write %s: %w", k.results(), err)
+	case wrong > 0:
+		return fmt.Errorf("tests of %d packages failed (%s)", wrong, k.name())
+	}
+	return nil
+}
+
+func short(pkg string) string { return strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/") }
+
+// test runs one binary.
+func (k kind) test(ctx context.Context, converter string, p pack) (all []*result, took, cpu time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, k.limit()+grace)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, converter, append([]string{"-t", "-p", p.Path, p.Bin}, k.args(p)...)...)
+	cmd.Dir = p.Dir
+	cmd.Env = append(os.Environ(), "PWD="+p.Dir)
+	if k.race {
+		// Without the option, each of some hundred child processes sleeps a second before it exits.
+		cmd.Env = append(cmd.Env, "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
+	}
+	// A process group of its own: what a test started goes with it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	var events, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &events, &errs
+	began := time.Now()
+	err := cmd.Run()
+	took = time.Since(began)
+	if cmd.ProcessState != nil {
+		cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
+	all, bad := read(p.Path, &events)
+	if bad == nil && err != nil {
+		bad = err
+	}
+	whole := &result{Package: p.Path, Verdict: unended}
+	for _, r := range all {
+		if r.Test == "" {
+			whole = r
+		}
+	}
+	if whole.Verdict == unended { // no event told how the package ended
+		all = append(all, whole)
+	}
+	if bad != nil {
+		whole.Verdict = failed
+		whole.output += fmt.Sprintf("%v\n%s", bad, errs.Bytes())
+	}
+	return all, took, cpu
+}

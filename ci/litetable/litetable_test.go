@@ -1,0 +1,50 @@
+package main
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/ci/targets"
+)
+
+func find(t *testing.T, lines []line, part string) line {
+	t.Helper()
+	for _, l := range lines {
+		if strings.Contains(l.Name, part) {
+			return l
+		}
+	}
+	t.Fatalf("no line has %q", part)
+	return line{}
+}
+
+// Ratios are taken inside a repeat, and bounds judge in their own direction.
+func TestLines(t *testing.T) {
+	m := measures{
+		"lite+iwarp/write/64/trip": {105, 210, 104}, "iwarp/write/64/trip": {100, 200, 100},
+		"lite+iwarp/write/1048576/rate": {90, 91, 90}, "iwarp/write/1048576/rate": {100, 100, 100},
+		"lite+iwarp/call/64/trip": {20_000, 21_000, 19_000}, "iwarp/send/64/trip": {10_000, 10_000, 10_000},
+		"grpc(tcp)/call/64/trip": {130_000, 130_000, 130_000},
+	}
+	m.bench("goos: linux\nBenchmarkLookup/regions=1-2  \t1000\t 12.5 ns/op\t 0 B/op\nBenchmarkLookup/regions=1  \t1000\t 13.5 ns/op\nBenchmarkLookup/regions=1-2 1000 13 ns/op\n")
+	lines := m.lines()
+	for _, c := range []struct {
+		part    string
+		value   float64
+		verdict targets.Verdict
+	}{
+		{"64 B write through", 1.05, targets.Pass},
+		{"1 MiB writes", 0.90, targets.Fail},
+		{"over a bare send", 2.0, targets.Fail},
+		{"grpc(tcp) over", 6.5, targets.Pass},
+		{"us of a 64 B call, callers", 20, ""},
+		{"look-up and permission, one", 13, targets.Pass},
+		{"look-up and permission, 10,000", 0, targets.NotMeasured},
+	} {
+		l := find(t, lines, c.part)
+		if math.Abs(l.Value-c.value) > 1e-9 || l.Verdict != c.verdict {
+			t.Errorf("%s: %v, %q; want %v, %q", l.Name, l.Value, l.Verdict, c.value, c.verdict)
+		}
+	}
+}

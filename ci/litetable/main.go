@@ -1,0 +1,197 @@
+// Command litetable turns what ci/lite-ratio measured into one table: how LITE stands
+// beside the bare device and beside gRPC, against the project's targets.
+//
+// It reads result documents named in the order of the repeats, and the output of the
+// benchmarks of transports/lite. Ratios are taken inside a repeat, where the arms ran
+// point by point in turn, and then their median over the repeats, with both bounds of
+// its interval.
+//
+// Exit codes are rdmaperf's: 0 when all targets are met, 3 when one is missed, 1 when
+// something was not measured or is undecided.
+package main
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/ci/targets"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/kinds"
+)
+
+func main() { targets.Exit("lite-ratio", run) }
+
+func run(args []string) error {
+	flags := flag.NewFlagSet("litetable", flag.ContinueOnError)
+	bench := flags.String("bench", "", "benchmark output of transports/lite")
+	jsonFile := flags.String("json", "", "write the table as JSON to this file")
+	if err := flags.Parse(args); err != nil {
+		return &reports.ExitError{Code: reports.ExitUsage, Err: err}
+	}
+	if *bench == "" && flags.NArg() == 0 {
+		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: litetable [-bench FILE] [-json FILE] DOCUMENT…")}
+	}
+	m := measures{}
+	for _, name := range flags.Args() {
+		if err := m.document(name); err != nil {
+			return err
+		}
+	}
+	if *bench != "" {
+		text, err := os.ReadFile(*bench)
+		if err != nil {
+			return err
+		}
+		m.bench(string(text))
+	}
+	lines := m.lines()
+	if err := targets.WriteJSON(*jsonFile, map[string]any{"schema": "rdmaperf-lite-ratio/v1", "lines": lines}); err != nil {
+		return err
+	}
+	write(os.Stdout, lines)
+	var o targets.Outcome
+	for _, l := range lines {
+		o.Add(l.Name, l.Verdict)
+	}
+	return o.Err()
+}
+
+// measures are the values of each series in the order of the repeats: round trips and
+// costs in ns, rates in bytes a second, CPU in ns a call.
+type measures map[string][]float64
+
+func (m measures) add(series string, x float64) { m[series] = append(m[series], x) }
+
+// document takes the figures of one run.
+func (m measures) document(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	doc, err := reports.ReadDocument(f, kinds.All())
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	if doc.Error != nil {
+		return fmt.Errorf("%s: %s", name, doc.Error.Message)
+	}
+	for i := range doc.Results {
+		r := &doc.Results[i]
+		at := fmt.Sprintf("%s/%s/%d/", r.Transport, r.Op, r.SizeBytes)
+		switch {
+		case r.Latency != nil:
+			whole := r.Latency.P50
+			if r.RoundTrip == reports.RoundTripHalf {
+				whole *= 2
+			}
+			m.add(at+"trip", whole)
+			if r.CPU != nil && r.Operations > 0 {
+				m.add(at+"cpu", (r.CPU.ClientSeconds+r.CPU.ServerSeconds)*1e9/float64(r.Operations))
+			}
+		case r.Throughput != nil:
+			m.add(at+"rate", r.Throughput.BytesPerSecond)
+		}
+	}
+	return nil
+}
+
+var benchLine = regexp.MustCompile(`^Benchmark(\S+?)(-\d+)?\s+\d+\s+([0-9.]+) ns/op`)
+
+// bench takes times of an operation, one for each count of a benchmark.
+func (m measures) bench(text string) {
+	for l := range strings.Lines(text) {
+		if f := benchLine.FindStringSubmatch(l); f != nil {
+			x, err := strconv.ParseFloat(f[3], 64)
+			if err == nil {
+				m.add(f[1], x)
+			}
+		}
+	}
+}
+
+// row is one line as data: the ratio of two series, or a series itself where beside is
+// "", and the bound of it. less: the bound is the most and not the least.
+type row struct {
+	name           string
+	series, beside string
+	unit           float64 // of a series alone: how many of its own make one
+	bound          float64 // 0: none
+	less           bool
+}
+
+var rows = []row{
+	{"64 B write through a handle, p50 over bare iwarp", "lite+iwarp/write/64/trip", "iwarp/write/64/trip", 0, 1.10, true},
+	{"1 MiB writes through a handle, rate over bare iwarp", "lite+iwarp/write/1048576/rate", "iwarp/write/1048576/rate", 0, 0.98, false},
+	{"64 B call, callers polling, over a bare send's round trip", "lite+iwarp/call/64/trip", "iwarp/send/64/trip", 0, 1.5, true},
+	{"grpc(tcp) over a 64 B call, callers polling", "grpc(tcp)/call/64/trip", "lite+iwarp/call/64/trip", 0, 5, false},
+	{"grpc(fused)+iwarp over the same", "grpc(fused)+iwarp/call/64/trip", "lite+iwarp/call/64/trip", 0, 0, false},
+	{"us of a 64 B call, callers polling", "lite+iwarp/call/64/trip", "", 1000, 0, false},
+	{"us of a 64 B call, one polling thread a node", "lite(poll=node)+iwarp/call/64/trip", "", 1000, 0, false},
+	{"us of a 64 B call, waiting", "lite(poll=adaptive)+iwarp/call/64/trip", "", 1000, 0, false},
+	{"us of CPU of both sides a call, callers polling", "lite+iwarp/call/64/cpu", "", 1000, 0, false},
+	{"us of CPU of both sides a call, one polling thread a node", "lite(poll=node)+iwarp/call/64/cpu", "", 1000, 0, false},
+	{"us of CPU of both sides a call, waiting", "lite(poll=adaptive)+iwarp/call/64/cpu", "", 1000, 0, false},
+	{"us of CPU of both sides a call, grpc(tcp)", "grpc(tcp)/call/64/cpu", "", 1000, 0, false},
+	{"64 B read over iwarp, 10,000 regions over one", "Read/iwarp/regions=10000", "Read/iwarp/regions=1", 0, 1.10, true},
+	{"64 B read over mem, 10,000 regions over one", "Read/mem/regions=10000", "Read/mem/regions=1", 0, 0, true},
+	{"ns of look-up and permission, one region", "Lookup/regions=1", "", 1, 100, true},
+	{"ns of look-up and permission, 10,000 regions", "Lookup/regions=10000", "", 1, 100, true},
+}
+
+// line is one measured row. Value is the median of Values, one for each repeat, and
+// Interval where that lies with this scatter.
+type line struct {
+	Name     string          `json:"name"`
+	Series   string          `json:"series"`
+	Beside   string          `json:"beside,omitempty"`
+	Values   []float64       `json:"values"`
+	Value    float64         `json:"value"`
+	Interval [2]float64      `json:"interval"`
+	Target   string          `json:"target,omitempty"`
+	Verdict  targets.Verdict `json:"verdict,omitempty"`
+}
+
+func (m measures) lines() (all []line) {
+	for _, w := range rows {
+		l := line{Name: w.name, Series: w.series, Beside: w.beside, Values: []float64{}}
+		for repeat, x := range m[w.series] {
+			if w.beside == "" {
+				l.Values = append(l.Values, x/w.unit)
+			} else if beside := m[w.beside]; repeat < len(beside) && beside[repeat] > 0 {
+				l.Values = append(l.Values, x/beside[repeat])
+			}
+		}
+		goal := targets.Target{Bound: w.bound, Less: w.less}
+		if w.bound > 0 {
+			l.Target = fmt.Sprintf("%s %v", goal.Sign(), w.bound)
+		}
+		slices.Sort(l.Values)
+		l.Value = targets.Median(l.Values)
+		l.Interval[0], l.Interval[1] = targets.Interval(l.Values)
+		l.Verdict = goal.JudgeAll(l.Values)
+		all = append(all, l)
+	}
+	return all
+}
+
+func write(w io.Writer, lines []line) {
+	out := bufio.NewWriter(w)
+	defer out.Flush()
+	fmt.Fprintf(out, "%-60s %8s  %-17s %3s  %-8s %s\n", "measure", "median", "95 % of medians", "of", "target", "verdict")
+	for _, l := range lines {
+		value, between := "-", "-"
+		if len(l.Values) > 0 {
+			value, between = fmt.Sprintf("%.2f", l.Value), fmt.Sprintf("%.2f to %.2f", l.Interval[0], l.Interval[1])
+		}
+		fmt.Fprintf(out, "%-60s %8s  %-17s %3d  %-8s %s\n", l.Name, value, between, len(l.Values), l.Target, l.Verdict)
+	}
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/ci/targets"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// A bound is met by what equals it, and missed by what is on its wrong side; a repeat that
+// ran slower changes no ratio.
+func TestLinesAgainstBounds(t *testing.T) {
+	for _, w := range rows(sets()) {
+		if w.bound == 0 {
+			continue
+		}
+		for off, want := range map[float64]targets.Verdict{0: targets.Pass, 0.01: targets.Pass, -0.01: targets.Fail} {
+			x := w.bound * (1 + off)
+			if w.less {
+				x = w.bound * (1 - off)
+			}
+			m := measures{}
+			for _, scale := range []float64{1, 4, 0.5} {
+				if w.beside == "" {
+					scale = 1
+				}
+				m.add(w.beside, 1024*scale)
+				if w.beside == "" {
+					m.add(w.series, x)
+				} else {
+					m.add(w.series, 1024*scale*x)
+				}
+			}
+			for _, l := range m.lines(rows(sets()), nil, false) {
+				if l.Name == w.name && l.Verdict != want {
+					t.Errorf("%s at %v: %q, want %q", l.Name, l.Value, l.Verdict, want)
+				}
+			}
+		}
+	}
+}
+
+const document = `{"schema":"rdmaperf/v1","started":"2026-11-24T00:00:00Z","command":["rdmaperf"],"environment":{"go":"go1","kernel":"6","cpu":"c","cpus":2,"version":"v"},"results":[
+{"stack":"pin","label":"soft","workload":"register","op":"repeated","size_bytes":1048576,"depth":1,"qps":1,"duration_ns":1,"operations":1,"errors":0,"verified":true,"register":{"arm":"none","pages":"base","offload":"none","threads":1,"register":{"p50":20000},"deregister":{"p50":6000}}},
+{"stack":"pin","label":"soft","workload":"register","op":"repeated","size_bytes":1048576,"depth":1,"qps":1,"duration_ns":1,"operations":1,"errors":0,"verified":true,"register":{"arm":"cache","pages":"base","offload":"none","threads":1,"register":{"p50":50},"deregister":{"p50":5}}},
+{"stack":"iwarp(crc)","transport":"iwarp","label":"soft","workload":"allreduce","op":"ring","size_bytes":65536,"depth":1,"qps":1,"duration_ns":1,"operations":1,"errors":0,"verified":true,"allreduce":{"ranks":2,"arm":"cache","buffers":"reused","offload":"none","total":{"p50":80}}},
+{"stack":"iwarp(crc)","transport":"iwarp","label":"soft","workload":"allreduce","op":"halving","size_bytes":65536,"depth":1,"qps":1,"duration_ns":1,"operations":1,"errors":0,"verified":true,"allreduce":{"ranks":2,"arm":"cache","buffers":"reused","offload":"none","total":{"p50":40}}}
+]}`
+
+// Documents and the lines of MPI become ratios, and of the algorithms the better counts.
+func TestFilesBecomeLines(t *testing.T) {
+	dir := t.TempDir()
+	files := map[string]string{"a.json": document, "b.txt": "2 65536 reused 10 60 61.5\n2 65536 fresh 10 90 91\n"}
+	m := measures{}
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.file(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[string]float64{}
+	for _, l := range m.lines(rows(sets()), nil, false) {
+		if len(l.Values) > 0 {
+			got[l.Name] = l.Value
+		}
+	}
+	want := map[string]float64{"register 1M, none over cache": 400, "all-reduce of 64K, 2 ranks, MPI over iwarp": 1.5}
+	for name, v := range want {
+		if got[name] != v {
+			t.Errorf("%s is %v, want %v", name, got[name], v)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("lines %v", got)
+	}
+	var out strings.Builder
+	table(&out, m.lines(rows([]string{setMPI}), nil, false))
+	if !strings.Contains(out.String(), "not measured") || !strings.Contains(out.String(), "pass") {
+		t.Errorf("table\n%s", out.String())
+	}
+}
+
+func TestWrongInputIsRefused(t *testing.T) {
+	if err := (measures{}).mpi("2 65536 reused ten\n"); err == nil {
+		t.Error("a line that is none was read")
+	}
+	for _, args := range [][]string{{}, {"-only", "all", "x"}, {"-show", "none", "x"}} {
+		if err := run(args); reports.Code(err) != reports.ExitUsage {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+	if err := run([]string{"/nonexistent.json"}); err == nil {
+		t.Error("a file that is not there was read")
+	}
+}

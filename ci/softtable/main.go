@@ -1,0 +1,96 @@
+// Command softtable turns what ci/softrdma measured into tables: the four schemes of
+// SoftRDMA (APNet'17) by size, copies and system calls, threading models against
+// application work, loss, and a judged line for each of the project's bounds.
+//
+// It reads result documents, named SET.REPEAT.json after what was measured. Ratios are
+// taken inside a repeat, where both arms ran point by point in turn, and then their
+// median over the repeats.
+//
+// Exit codes are rdmaperf's: 0 when all bounds are met, 3 when one is missed, 1 when
+// something was not measured or is undecided.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/ci/targets"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/kinds"
+)
+
+func main() { targets.Exit("softrdma", run) }
+
+func run(args []string) error {
+	flags := flag.NewFlagSet("softtable", flag.ContinueOnError)
+	jsonFile := flags.String("json", "", "write the judged lines as JSON to this file")
+	if err := flags.Parse(args); err != nil {
+		return &reports.ExitError{Code: reports.ExitUsage, Err: err}
+	}
+	if flags.NArg() == 0 {
+		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: softtable [-json FILE] SET.REPEAT.json…")}
+	}
+	m := measures{}
+	for _, name := range flags.Args() {
+		if err := m.document(name); err != nil {
+			return err
+		}
+	}
+	m.schemes(os.Stdout)
+	m.accounts(os.Stdout)
+	m.threads(os.Stdout)
+	m.losses(os.Stdout)
+	lines := m.lines()
+	printLines(os.Stdout, lines)
+	if err := targets.WriteJSON(*jsonFile, map[string]any{"schema": "rdmaperf-softrdma/v1", "lines": lines}); err != nil {
+		return err
+	}
+	var o targets.Outcome
+	for _, l := range lines {
+		o.Add(l.What, l.Verdict)
+	}
+	return o.Err()
+}
+
+// key is one point, but for the repeat.
+type key struct {
+	set, stack, workload string
+	size                 int64
+	depth                int
+	work                 int64
+}
+
+// measures are results by point, in the order of the repeats.
+type measures map[key][]*reports.Result
+
+func (m measures) document(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	d, err := reports.ReadDocument(f, kinds.All())
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	set, _, _ := strings.Cut(filepath.Base(name), ".")
+	for i := range d.Results {
+		r := &d.Results[i]
+		k := key{set, scheme(r.Stack), r.Workload, r.SizeBytes, r.Depth, r.AppWorkNs}
+		m[k] = append(m[k], r)
+	}
+	return nil
+}
+
+// scheme is a stack without what all of them have.
+func scheme(stack string) string {
+	s := strings.ReplaceAll(strings.ReplaceAll(stack, "(crc,", "("), "(crc)", "")
+	for _, drop := range []string{",ring=64"} {
+		s = strings.ReplaceAll(s, drop, "")
+	}
+	return s
+}

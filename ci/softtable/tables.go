@@ -1,0 +1,167 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/rdmaperf/rdmaperf/ci/targets"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// Figures of a result.
+type figure func(r *reports.Result) (float64, bool)
+
+func p50(r *reports.Result) (float64, bool) {
+	if r.Latency == nil {
+		return 0, false
+	}
+	return r.Latency.P50 / 1000, true
+}
+
+func mbits(r *reports.Result) (float64, bool) {
+	if r.Throughput == nil {
+		return 0, false
+	}
+	return r.Throughput.BytesPerSecond * 8 / 1e6, true
+}
+
+// counted adds up counters of one side, over all its devices.
+func counted(side []reports.DeviceCounters, names ...string) (sum float64) {
+	for _, d := range side {
+		for _, n := range names {
+			sum += float64(d.Counters[n])
+		}
+	}
+	return sum
+}
+
+func (m measures) all(k key, f figure) (xs []float64) {
+	for _, r := range m[k] {
+		if x, ok := f(r); ok {
+			xs = append(xs, x)
+		}
+	}
+	return xs
+}
+
+// show is a median, or a dash.
+func show(xs []float64, format string) string {
+	if len(xs) == 0 {
+		return "-"
+	}
+	return fmt.Sprintf(format, targets.Median(xs))
+}
+
+func (m measures) keys(match func(key) bool) []key {
+	return slices.SortedFunc(func(yield func(key) bool) {
+		for k := range maps.Keys(m) {
+			if match(k) && !yield(k) {
+				return
+			}
+		}
+	}, func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.set, b.set), cmp.Compare(a.stack, b.stack), cmp.Compare(a.size, b.size), cmp.Compare(a.work, b.work), cmp.Compare(a.depth, b.depth))
+	})
+}
+
+// schemes are latency and throughput by size, on shared memory and between namespaces.
+func (m measures) schemes(w io.Writer) {
+	fmt.Fprintf(w, "schemes: median over repeats; latency is half a round trip, depth 1\n")
+	fmt.Fprintf(w, "%-44s %8s %12s %16s %16s\n", "scheme", "#bytes", "p50[usec]", "Mb/s depth 1", "Mb/s depth 16")
+	for _, k := range m.keys(func(k key) bool { return (k.set == "schemes" || k.set == "xdp") && k.workload == "latency" }) {
+		at := func(depth int) key { t := k; t.workload, t.depth = "throughput", depth; return t }
+		name := k.stack
+		if k.set == "xdp" {
+			name += " (veth)"
+		}
+		fmt.Fprintf(w, "%-44s %8d %12s %16s %16s\n", name, k.size, show(m.all(k, p50), "%.2f"), show(m.all(at(1), mbits), "%.0f"), show(m.all(at(16), mbits), "%.0f"))
+	}
+}
+
+// accounts are copies a byte and system calls a message, by those who copy and call.
+func (m measures) accounts(w io.Writer) {
+	fmt.Fprintf(w, "\ncopies of a payload byte and system calls a message, of the streams of sends at depth 16, as counted by the code that copies and calls\n")
+	fmt.Fprintf(w, "%-44s %8s %10s %10s %12s %12s\n", "scheme", "#bytes", "sending", "receiving", "calls send", "calls recv")
+	for _, k := range m.keys(func(k key) bool {
+		return (k.set == "schemes" || k.set == "copies" || k.set == "xdp") && k.workload == "throughput" && k.depth == 16
+	}) {
+		per := func(f func(r *reports.Result) float64, by func(r *reports.Result) float64) figure {
+			return func(r *reports.Result) (float64, bool) {
+				if r.Counters == nil || by(r) == 0 {
+					return 0, false
+				}
+				return f(r) / by(r), true
+			}
+		}
+		bytes := func(r *reports.Result) float64 { return float64(r.Operations) * float64(r.SizeBytes) }
+		messages := func(r *reports.Result) float64 { return float64(r.Operations) }
+		sending := func(r *reports.Result) float64 {
+			return counted(r.Counters.Client, "octets_framed", "tx_copied", "tx_octets", "send_octets")
+		}
+		receiving := func(r *reports.Result) float64 {
+			return counted(r.Counters.Server, "octets_staged", "octets_placed", "octets_direct", "rx_copied")
+		}
+		calls := []string{"recv_calls", "send_calls", "epoll_calls", "bell_calls", "yield_calls"}
+		fmt.Fprintf(w, "%-44s %8d %10s %10s %12s %12s\n", k.stack, k.size, show(m.all(k, per(sending, bytes)), "%.2f"), show(m.all(k, per(receiving, bytes)), "%.2f"),
+			show(m.all(k, per(func(r *reports.Result) float64 { return counted(r.Counters.Client, calls...) }, messages)), "%.3f"),
+			show(m.all(k, per(func(r *reports.Result) float64 { return counted(r.Counters.Server, calls...) }, messages)), "%.3f"))
+	}
+	fmt.Fprintf(w, "(a copy is of payload and its headers; kernel sockets: the kernel's copy in and out counts once each; small messages share segments and calls)\n")
+}
+
+// threads is the threading models against application work.
+func (m measures) threads(w io.Writer) {
+	keys := m.keys(func(k key) bool { return k.set == "threads" })
+	if len(keys) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nthreading models: a model that has two busy threads a process needs four CPUs for both sides; here are %s\n", cpus(m, keys))
+	fmt.Fprintf(w, "%-44s %-10s %8s %10s %12s %12s %10s %12s\n", "model", "workload", "#bytes", "app work", "p50[usec]", "Mb/s", "dropped", "CPU s")
+	for _, k := range keys {
+		dropped := func(r *reports.Result) (float64, bool) {
+			if r.Counters == nil {
+				return 0, false
+			}
+			return counted(r.Counters.Client, "frames_dropped") + counted(r.Counters.Server, "frames_dropped", "packets_refused"), true
+		}
+		cpu := func(r *reports.Result) (float64, bool) {
+			if r.CPU == nil {
+				return 0, false
+			}
+			return r.CPU.ClientSeconds + r.CPU.ServerSeconds, true
+		}
+		fmt.Fprintf(w, "%-44s %-10s %8d %10s %12s %12s %10s %12s\n", k.stack, k.workload, k.size, fmt.Sprintf("%d us", k.work/1000), show(m.all(k, p50), "%.2f"), show(m.all(k, mbits), "%.0f"),
+			show(m.all(k, dropped), "%.0f"), show(m.all(k, cpu), "%.2f"))
+	}
+}
+
+func cpus(m measures, keys []key) string {
+	for _, k := range keys {
+		for _, r := range m[k] {
+			if c, ok := r.Parameters["client"].(map[string]any); ok {
+				return fmt.Sprintf("%v", c["gomaxprocs"])
+			}
+		}
+	}
+	return "not known"
+}
+
+// losses is throughput by what the impairment of the link loses.
+func (m measures) losses(w io.Writer) {
+	keys := m.keys(func(k key) bool { return k.set == "loss" && k.workload == "throughput" })
+	if len(keys) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nloss by the seeded impairment of the link, every byte compared\n")
+	for _, k := range keys {
+		fmt.Fprintf(w, "%-60s %8d bytes %10s Mb/s, %s frames lost\n", k.stack, k.size, show(m.all(k, mbits), "%.1f"), show(m.all(k, func(r *reports.Result) (float64, bool) {
+			if r.Counters == nil {
+				return 0, false
+			}
+			return counted(r.Counters.Client, "frames_lost") + counted(r.Counters.Server, "frames_lost"), true
+		}), "%.0f"))
+	}
+}
