@@ -77,7 +77,7 @@ func tierCaps(c rdma.Caps, cfg *Config) (rdma.Caps, error) {
 	c.MaxQPWR -= hiddenSends
 	c.MaxCQE = (c.MaxCQE - cqSpare) / 2
 	c.Priorities, c.OwnReads = Priorities, true
-	c.Features &^= rdma.FeatVolley // every post and every completion is looked at here
+	c.Features &^= rdma.FeatPingPong // every post and every completion is looked at here
 	return c, nil
 }
 

@@ -19,7 +19,7 @@ type fifoDevice struct {
 func newFIFO(below rdma.Device, cfg Config) rdma.Device {
 	caps := below.Caps()
 	caps.Priorities = Priorities
-	caps.Features &^= rdma.FeatVolley // it would post without the look at the priority
+	caps.Features &^= rdma.FeatPingPong // it would post without the look at the priority
 	return &fifoDevice{below, cfg, caps}
 }
 
@@ -94,5 +94,7 @@ func (q *fifoQP) PostSend(wrs []rdma.SendWR) (int, error) {
 	return q.QP.PostSend(wrs)
 }
 
-// Volley is not declared: nothing may pass the tier by.
-func (q *fifoQP) Volley([]rdma.Volley, []rdma.WC) (int, error) { return 0, rdma.ErrNotSupported }
+// PingPong is not declared: nothing may pass the tier by.
+func (q *fifoQP) PingPong([]rdma.PingPongStep, []rdma.WC) (int, error) {
+	return 0, rdma.ErrNotSupported
+}

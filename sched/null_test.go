@@ -92,15 +92,17 @@ func (q *nullQP) PostSend(wrs []rdma.SendWR) (int, error) {
 	return len(wrs), nil
 }
 
-func (q *nullQP) Num() uint32                                  { return q.num }
-func (q *nullQP) PostRecv(wrs []rdma.RecvWR) (int, error)      { return len(wrs), nil }
-func (q *nullQP) Volley([]rdma.Volley, []rdma.WC) (int, error) { return 0, rdma.ErrNotSupported }
-func (q *nullQP) Drain() error                                 { return rdma.ErrNotSupported }
-func (q *nullQP) Resume() error                                { return rdma.ErrNotSupported }
-func (q *nullQP) Fail() error                                  { return nil }
-func (q *nullQP) Disconnect(context.Context) error             { return nil }
-func (q *nullQP) State() rdma.QPState                          { return rdma.QPRTS }
-func (q *nullQP) Close() error                                 { return nil }
+func (q *nullQP) Num() uint32                             { return q.num }
+func (q *nullQP) PostRecv(wrs []rdma.RecvWR) (int, error) { return len(wrs), nil }
+func (q *nullQP) PingPong([]rdma.PingPongStep, []rdma.WC) (int, error) {
+	return 0, rdma.ErrNotSupported
+}
+func (q *nullQP) Drain() error                     { return rdma.ErrNotSupported }
+func (q *nullQP) Resume() error                    { return rdma.ErrNotSupported }
+func (q *nullQP) Fail() error                      { return nil }
+func (q *nullQP) Disconnect(context.Context) error { return nil }
+func (q *nullQP) State() rdma.QPState              { return rdma.QPRTS }
+func (q *nullQP) Close() error                     { return nil }
 func (q *nullQP) Connect(_ context.Context, _ string, p rdma.ConnParam) (rdma.ConnParam, error) {
 	return p, nil
 }

@@ -249,8 +249,8 @@ func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	return q.below.PostRecv(wrs)
 }
 
-// Volley is not declared: nothing may pass the tier by.
-func (q *qp) Volley([]rdma.Volley, []rdma.WC) (int, error) { return 0, rdma.ErrNotSupported }
+// PingPong is not declared: nothing may pass the tier by.
+func (q *qp) PingPong([]rdma.PingPongStep, []rdma.WC) (int, error) { return 0, rdma.ErrNotSupported }
 
 // Drain holds requests that were not begun. One that was cut and is not wholly
 // posted has begun, so the device below drains only behind it.

@@ -125,9 +125,9 @@ type Done struct {
 	HasImm bool
 }
 
-// Volley is one side's step of a ping-pong: post an operation, look until something
-// happens, and answer it. Several are taken in one call (rdma.Volley says why).
-type Volley struct {
+// PingPongStep is one side's step of a ping-pong: post an operation, look until something
+// happens, and answer it. Several are taken in one call (rdma.PingPongStep says why).
+type PingPongStep struct {
 	Ask    Op // posted first, with HasAsk
 	Answer Op // posted when the wait has ended, with HasAnswer
 	Until  rdma.Until
@@ -159,12 +159,12 @@ type Session interface {
 	// Poll moves up to len(dst) finished operations into dst and never blocks. It
 	// also drives the transport, so a side that only watches memory calls it too.
 	Poll(dst []Done) (n int, err error)
-	// Volley takes steps of a ping-pong, one after the other, or the first of them. A
+	// PingPong takes steps of a ping-pong, one after the other, or the first of them. A
 	// step that is not met, or whose answer was not posted, is the last: nothing of
 	// those behind it was posted. n operations are in dst, whatever the error, and a
 	// failed one leaves its step unmet. ErrState: nothing was done, and Post and Poll
-	// tell more. ErrNotSupported without Caps.Volleys.
-	Volley(vs []Volley, dst []Done) (n int, err error)
+	// tell more. ErrNotSupported without Caps.PingPong.
+	PingPong(vs []PingPongStep, dst []Done) (n int, err error)
 	// Wait blocks until Poll may have something, or ctx ends (event mode).
 	Wait(ctx context.Context) error
 	// Close ends the connection and frees the window.
@@ -216,9 +216,9 @@ type Caps struct {
 	InProcess     bool        // both ends must live in one process (mem)
 	SameHost      bool        // both ends must live on one machine
 	Events        bool        // Wait works
-	Volleys       bool        // Volley works
-	VolleyNS      float64     // what one adds to the round trip that it times, ns; 0: not known
-	VolleyClock   string      // by which clock; "": CLOCK_MONOTONIC
+	PingPong      bool        // Session.PingPong works
+	PingPongNS    float64     // what one adds to the round trip that it times, ns; 0: not known
+	PingPongClock string      // by which clock; "": CLOCK_MONOTONIC
 	Clock         *rdma.Clock // the device's own, by which all its work is timed; nil: CLOCK_MONOTONIC
 	Unaided       bool        // reads and atomics of the peer are served as fast while this side sleeps
 	MaxMsg        uint64      // bytes

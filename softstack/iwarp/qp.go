@@ -328,8 +328,8 @@ func (q *qp) progress() (drained bool) {
 	return drained
 }
 
-// Volley is not declared: polls do the stack's work, and a call more is nothing to that.
-func (q *qp) Volley([]rdma.Volley, []rdma.WC) (int, error) { return 0, rdma.ErrNotSupported }
+// PingPong is not declared: polls do the stack's work, and a call more is nothing to that.
+func (q *qp) PingPong([]rdma.PingPongStep, []rdma.WC) (int, error) { return 0, rdma.ErrNotSupported }
 
 // Drain holds requests that were not begun (SQD).
 func (q *qp) Drain() error {

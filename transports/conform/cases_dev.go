@@ -317,8 +317,8 @@ func devUndeclared(_ context.Context, e *Env) error {
 		refused("drain", c.a.qp.Drain)
 		refused("resume", c.a.qp.Resume)
 	}
-	if lacks(rdma.FeatVolley) {
-		refused("volley", func() error { _, err := c.a.qp.Volley(make([]rdma.Volley, 1), make([]rdma.WC, 1)); return err })
+	if lacks(rdma.FeatPingPong) {
+		refused("ping_pong", func() error { _, err := c.a.qp.PingPong(make([]rdma.PingPongStep, 1), make([]rdma.WC, 1)); return err })
 	}
 	if lacks(rdma.FeatReadMultiSGE) && caps.Ops.Has(rdma.OpRead) && caps.MaxSGE > 1 {
 		probed++

@@ -344,8 +344,8 @@ var bends = []bendRow{
 			w.Op = rdma.OpWriteImm
 		}
 	})), []string{"rnr/write-is-free", "rdw/no-target-completion", "evt/clean-run", "lrg/outstanding"}},
-	{"volleys answer another receive", fixed(bend{volley: func(v *rdma.Volley) { v.Expect ^= 1 }}), []string{"qps/volley"}},
-	{"undeclared volley", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatVolley }}), []string{"dev/undeclared-refused"}},
+	{"ping-pong answers another receive", fixed(bend{pingPong: func(v *rdma.PingPongStep) { v.Expect ^= 1 }}), []string{"qps/volley"}},
+	{"undeclared ping-pong", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatPingPong }}), []string{"dev/undeclared-refused"}},
 	{"drain does nothing", fixed(bend{drain: func(rdma.QP) error { return nil }}), []string{"qps/drain-resume", "qps/forbidden-edges"}},
 	{"new queue pairs are in reset", fixed(bend{state: func(s rdma.QPState) rdma.QPState {
 		if s == rdma.QPInit {

@@ -12,44 +12,44 @@ import (
 // bend is one way in which a provider can be wrong above its data path. A nil
 // hook leaves the call alone; inner is the reference device's own object.
 type bend struct {
-	caps    func(c *rdma.Caps, calls int)
-	newCQ   func(depth int) int
-	newQP   func(cfg *rdma.QPConfig)
-	newSRQ  func(cfg *rdma.SRQConfig)
-	regMR   func(access *rdma.Access)
-	regBuf  func(buf *rdma.Buffer)
-	freePD  func(err error) error
-	close   func(err error) error
-	event   func(ev rdma.Event, some bool) (rdma.Event, bool)
-	listen  func(addr *string)
-	addr    func(s string) string
-	reject  func(data []byte) []byte
-	accept  func(ctx *context.Context, p *rdma.ConnParam)
-	connect func(ctx *context.Context, p *rdma.ConnParam)
-	result  func(p *rdma.ConnParam, err error) error // of connect
-	asked   func(p *rdma.ConnParam)
-	answer  func(err error) error // of accept and reject
-	taken   func(err error) error // of the listener's accept
-	made    func(inner rdma.QP)
-	send    func(inner rdma.QP, wrs []rdma.SendWR) (int, error)
-	recv    func(inner rdma.QP, wrs []rdma.RecvWR) (int, error)
-	srqRecv func(inner rdma.SRQ, wrs []rdma.RecvWR) (int, error)
-	srqArm  func(limit int) int
-	volley  func(v *rdma.Volley)
-	drain   func(inner rdma.QP) error
-	fail    func(inner rdma.QP) error
-	bye     func(inner rdma.QP, ctx context.Context) error
-	closeQP func(inner rdma.QP) error
-	state   func(s rdma.QPState) rdma.QPState
-	wc      func(wc *rdma.WC)
-	poll    func(inner rdma.CQ, dst []rdma.WC) (int, error)
-	arm     func(solicited bool) bool
-	wait    func(inner rdma.CQ, ctx context.Context) error
-	closeCQ func(err error) error
-	closeMR func(inner rdma.MR) error
-	rkey    func(key uint32) uint32
-	mrLen   func(n uint64) uint64
-	kill    func(b *memdev.Device)
+	caps     func(c *rdma.Caps, calls int)
+	newCQ    func(depth int) int
+	newQP    func(cfg *rdma.QPConfig)
+	newSRQ   func(cfg *rdma.SRQConfig)
+	regMR    func(access *rdma.Access)
+	regBuf   func(buf *rdma.Buffer)
+	freePD   func(err error) error
+	close    func(err error) error
+	event    func(ev rdma.Event, some bool) (rdma.Event, bool)
+	listen   func(addr *string)
+	addr     func(s string) string
+	reject   func(data []byte) []byte
+	accept   func(ctx *context.Context, p *rdma.ConnParam)
+	connect  func(ctx *context.Context, p *rdma.ConnParam)
+	result   func(p *rdma.ConnParam, err error) error // of connect
+	asked    func(p *rdma.ConnParam)
+	answer   func(err error) error // of accept and reject
+	taken    func(err error) error // of the listener's accept
+	made     func(inner rdma.QP)
+	send     func(inner rdma.QP, wrs []rdma.SendWR) (int, error)
+	recv     func(inner rdma.QP, wrs []rdma.RecvWR) (int, error)
+	srqRecv  func(inner rdma.SRQ, wrs []rdma.RecvWR) (int, error)
+	srqArm   func(limit int) int
+	pingPong func(v *rdma.PingPongStep)
+	drain    func(inner rdma.QP) error
+	fail     func(inner rdma.QP) error
+	bye      func(inner rdma.QP, ctx context.Context) error
+	closeQP  func(inner rdma.QP) error
+	state    func(s rdma.QPState) rdma.QPState
+	wc       func(wc *rdma.WC)
+	poll     func(inner rdma.CQ, dst []rdma.WC) (int, error)
+	arm      func(solicited bool) bool
+	wait     func(inner rdma.CQ, ctx context.Context) error
+	closeCQ  func(err error) error
+	closeMR  func(inner rdma.MR) error
+	rkey     func(key uint32) uint32
+	mrLen    func(n uint64) uint64
+	kill     func(b *memdev.Device)
 }
 
 // bentMem is the reference device behind a bend. cfg is its own configuration.
@@ -254,13 +254,13 @@ func (q *bentQP) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	return q.QP.PostRecv(wrs)
 }
 
-func (q *bentQP) Volley(vs []rdma.Volley, dst []rdma.WC) (int, error) {
+func (q *bentQP) PingPong(vs []rdma.PingPongStep, dst []rdma.WC) (int, error) {
 	for i := range vs {
-		if q.b.volley != nil {
-			q.b.volley(&vs[i])
+		if q.b.pingPong != nil {
+			q.b.pingPong(&vs[i])
 		}
 	}
-	return q.QP.Volley(vs, dst)
+	return q.QP.PingPong(vs, dst)
 }
 
 func (q *bentQP) Drain() error { return inner(q.b.drain, q.QP, q.QP.Drain) }

@@ -16,10 +16,10 @@ const (
 	postBatch = 64
 	// pollBatch bounds one CQ.Poll in the same way.
 	pollBatch = 128
-	// volleyBatch is how many steps one Volley takes at most. The step after a way out of
+	// pingPongBatch is how many steps one PingPong takes at most. The step after a way out of
 	// the device and back is slower by a tenth where code is translated; with 16 it is
 	// rare enough not to move a median (latencySlots of the engine).
-	volleyBatch = 16
+	pingPongBatch = 16
 	// closeGrace is the deadline of the Disconnect in Close. Arbitrary.
 	closeGrace = 250 * time.Millisecond
 	// idlePolls empty Polls pass between two looks at the QP's state, which costs
@@ -53,8 +53,8 @@ type session struct {
 	recvDepth   int
 	recvInUse   int
 
-	volleys bool // the device has them
-	steps   []rdma.Volley
+	pingPong bool // the device has them
+	steps    []rdma.PingPongStep
 
 	sends []rdma.SendWR // templates: key, element count and the like are set once
 	recvs []rdma.RecvWR
@@ -87,7 +87,7 @@ func (t *transport) newSession(cfg transports.Config) (*session, error) {
 		depth:       cfg.SendDepth,
 		signalEvery: max(cfg.SendDepth/2, 1),
 		recvDepth:   cfg.RecvDepth,
-		volleys:     t.caps.Features.Has(rdma.FeatVolley),
+		pingPong:    t.caps.Features.Has(rdma.FeatPingPong),
 		sends:       make([]rdma.SendWR, min(cfg.SendDepth, postBatch)),
 		recvs:       make([]rdma.RecvWR, min(cfg.RecvDepth, postBatch)),
 		wcs:         make([]rdma.WC, min(cfg.SendDepth+cfg.RecvDepth, pollBatch)),
@@ -99,8 +99,8 @@ func (t *transport) newSession(cfg transports.Config) (*session, error) {
 			access |= rdma.RemoteAtomic
 		}
 	}
-	if s.volleys {
-		s.steps = make([]rdma.Volley, volleyBatch)
+	if s.pingPong {
+		s.steps = make([]rdma.PingPongStep, pingPongBatch)
 	}
 	if !t.caps.Features.Has(rdma.FeatInline) {
 		s.refuse |= transports.Inline

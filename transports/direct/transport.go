@@ -63,10 +63,10 @@ func (t *transport) Caps() transports.Caps {
 		LastByteLast:  d.Features.Has(rdma.FeatLastByteLast),
 		InProcess:     d.Label == rdma.LabelMem || d.Clock != nil, // a clock of its own is no other process's
 		Events:        d.Features.Has(rdma.FeatEvents),
-		Volleys:       d.Features.Has(rdma.FeatVolley),
+		PingPong:      d.Features.Has(rdma.FeatPingPong),
 		Unaided:       d.Unaided,
-		VolleyNS:      d.VolleyNS,
-		VolleyClock:   d.VolleyClock,
+		PingPongNS:    d.PingPongNS,
+		PingPongClock: d.PingPongClock,
 		Clock:         d.Clock,
 		MaxMsg:        d.MaxMsg,
 		MaxSessions:   d.MaxQP,

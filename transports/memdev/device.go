@@ -20,7 +20,7 @@ var caps = rdma.Caps{
 		rdma.OpRead, rdma.OpFetchAdd, rdma.OpCmpSwap, rdma.OpLocalInv),
 	Features: rdma.FeatSRQ | rdma.FeatEvents | rdma.FeatSolicited | rdma.FeatInline | rdma.FeatFence |
 		rdma.FeatLastByteLast | rdma.FeatRNRRetry | rdma.FeatReadMultiSGE | rdma.FeatPassiveFirst |
-		rdma.FeatSQD | rdma.FeatAsyncEvents | rdma.FeatEmptyRead | rdma.FeatVolley | rdma.FeatImmPayload,
+		rdma.FeatSQD | rdma.FeatAsyncEvents | rdma.FeatEmptyRead | rdma.FeatPingPong | rdma.FeatImmPayload,
 	Unaided:    true,
 	MaxQPWR:    16384,
 	MaxCQE:     1 << 20,

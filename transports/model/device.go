@@ -57,7 +57,7 @@ func Wrap(below rdma.Device, cfg Config) (rdma.Device, error) {
 	d.caps.Label = rdma.LabelModel
 	d.caps.MaxPrivate -= tagLen
 	d.caps.Clock = &d.clock
-	d.caps.VolleyClock, d.caps.VolleyNS = "the model's", 0
+	d.caps.PingPongClock, d.caps.PingPongNS = "the model's", 0
 	return d, nil
 }
 

@@ -16,7 +16,7 @@
 // before its time, and an empty queue moves nothing. A Poll that finds nothing due takes
 // the next completion and its time with it, if no other queue of the device has one
 // that is due earlier; after patience of those it takes it all the same, because the
-// others may be nobody's. A volley is timed by this clock, so that latency is the model's.
+// others may be nobody's. A PingPong is timed by this clock, so that latency is the model's.
 //
 // Nothing depends on the host: one goroutine that drives a device against peers that do
 // one-sided work, or answer in turn, gets the same figures on any machine, to the byte.

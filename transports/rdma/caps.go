@@ -54,8 +54,8 @@ const (
 	// FeatEmptyRead: a read without elements is answered behind everything sent
 	// before it, and may stand among other reads (RFC 5040 §4.4). It needs no key.
 	FeatEmptyRead
-	// FeatVolley: QP.Volley.
-	FeatVolley
+	// FeatPingPong: QP.PingPong.
+	FeatPingPong
 	// FeatImmPayload: a send_imm may carry bytes. Without it send_imm is the
 	// immediate alone, and one with bytes is refused (RFC 7306 §6: Immediate Data
 	// is a message of its own).
@@ -67,7 +67,7 @@ const (
 )
 
 var featureNames = [numFeatures]string{"srq", "events", "solicited", "inline", "fence", "last_byte_last",
-	"rnr_retry", "read_multi_sge", "sink_needs_remote_write", "passive_first", "sqd", "async_events", "empty_read", "volley", "imm_payload", "keeps_keys"}
+	"rnr_retry", "read_multi_sge", "sink_needs_remote_write", "passive_first", "sqd", "async_events", "empty_read", "ping_pong", "imm_payload", "keeps_keys"}
 
 // Has tells whether all features of want are present.
 func (f Features) Has(want Features) bool { return f&want == want }
@@ -133,11 +133,11 @@ type Caps struct {
 	// OwnReads: the device posts reads of its own below, out of the connection's ORD, so
 	// that a connection without reads is worse for more than reads.
 	OwnReads bool
-	// VolleyNS is what a Volley itself adds to the round trip that it times, in ns,
+	// PingPongNS is what a PingPong itself adds to the round trip that it times, in ns,
 	// measured without a device below. 0: not known.
-	VolleyNS float64
-	// VolleyClock names the clock of volleys where it is not CLOCK_MONOTONIC.
-	VolleyClock string
+	PingPongNS float64
+	// PingPongClock names the clock of PingPong where it is not CLOCK_MONOTONIC.
+	PingPongClock string
 	// Clock is the device's own where it has one: what it does takes that time and not
 	// the host's. nil: CLOCK_MONOTONIC.
 	Clock *Clock

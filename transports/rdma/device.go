@@ -76,14 +76,14 @@ type QP interface {
 	PostSend(wrs []SendWR) (n int, err error)
 	// PostRecv likewise. ErrInvalid on a QP with an SRQ.
 	PostRecv(wrs []RecvWR) (n int, err error)
-	// Volley takes steps of a ping-pong, one after the other; vs is the caller's again
+	// PingPong takes steps of a ping-pong, one after the other; vs is the caller's again
 	// on return. A step that is not met, or whose answer was not posted, is the last:
 	// those behind it are not met and nothing of theirs was posted. n completions are
 	// in dst, whatever the error, and a failed one leaves its step unmet. The QP must
 	// complete both its queues into one CQ, and nobody else may poll that meanwhile.
 	// ErrState: the QP is in no state for it, nothing was done, and PostSend and
-	// CQ.Poll tell more. ErrNotSupported without FeatVolley.
-	Volley(vs []Volley, dst []WC) (n int, err error)
+	// CQ.Poll tell more. ErrNotSupported without FeatPingPong.
+	PingPong(vs []PingPongStep, dst []WC) (n int, err error)
 	// Drain moves RTS to SQD, Resume moves SQD to RTS; ErrNotSupported without FeatSQD.
 	Drain() error
 	Resume() error

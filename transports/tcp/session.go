@@ -151,8 +151,8 @@ func (s *session) flush() {
 	}
 }
 
-// Volley is not declared: every post and poll works on the socket.
-func (s *session) Volley([]transports.Volley, []transports.Done) (int, error) {
+// PingPong is not declared: every post and poll works on the socket.
+func (s *session) PingPong([]transports.PingPongStep, []transports.Done) (int, error) {
 	return 0, rdma.ErrNotSupported
 }
 

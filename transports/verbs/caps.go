@@ -110,19 +110,19 @@ func (d *Device) atFault() {
 
 func (d *Device) advertised(a *C.struct_va_device_attr) rdma.Caps {
 	c := rdma.Caps{
-		Label:       label(d.dev),
-		Ops:         rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
-		Features:    rdma.FeatEvents | rdma.FeatSolicited | rdma.FeatFence | rdma.FeatAsyncEvents | rdma.FeatLastByteLast | rdma.FeatVolley,
-		Unaided:     true,
-		VolleyNS:    volleyOverhead(),
-		VolleyClock: volleyCounter(),
-		MaxQP:       int(a.max_qp),
-		MaxQPWR:     min(limitQPWR, int(a.max_qp_wr)-1), // one place is the beacon's
-		MaxCQE:      min(limitCQE, int(a.max_cqe)),
-		MaxSGE:      min(rdma.MaxSGE, int(a.max_sge)),
-		MaxRDAtom:   min(limitRDAtom, int(a.max_qp_rd_atom), int(a.max_qp_init_rd_atom)),
-		MaxPrivate:  maxExchangePrivate,
-		MaxMsg:      d.port.maxMsg,
+		Label:         label(d.dev),
+		Ops:           rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
+		Features:      rdma.FeatEvents | rdma.FeatSolicited | rdma.FeatFence | rdma.FeatAsyncEvents | rdma.FeatLastByteLast | rdma.FeatPingPong,
+		Unaided:       true,
+		PingPongNS:    pingPongOverhead(),
+		PingPongClock: pingPongCounter(),
+		MaxQP:         int(a.max_qp),
+		MaxQPWR:       min(limitQPWR, int(a.max_qp_wr)-1), // one place is the beacon's
+		MaxCQE:        min(limitCQE, int(a.max_cqe)),
+		MaxSGE:        min(rdma.MaxSGE, int(a.max_sge)),
+		MaxRDAtom:     min(limitRDAtom, int(a.max_qp_rd_atom), int(a.max_qp_init_rd_atom)),
+		MaxPrivate:    maxExchangePrivate,
+		MaxMsg:        d.port.maxMsg,
 	}
 	if c.Label == rdma.LabelSoft && !placesUpwards() {
 		c.Features &^= rdma.FeatLastByteLast

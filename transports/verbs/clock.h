@@ -1,6 +1,6 @@
 //go:build cgo && linux
 
-// The clock of volleys. A reading is the processor's time stamp counter where the
+// the clock of PingPong. A reading is the processor's time stamp counter where the
 // kernel tells time by it, which says that it is steady and the same on all CPUs; else
 // it is CLOCK_MONOTONIC's ns. vb_ns makes ns of a reading: outside of what is timed.
 // A clock_gettime of the counter is an instruction too, with a call, a lock and a

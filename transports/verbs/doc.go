@@ -20,12 +20,12 @@
 //
 // # Data path
 //
-// A volley translates its requests before it reads the clock, which is the processor's
+// A PingPong translates its requests before it reads the clock, which is the processor's
 // time stamp counter where the kernel tells time by it and else CLOCK_MONOTONIC
 // (clock.h), and reads it again as soon as the provider has told what came, or the byte
 // has changed. What that adds to the round trip that it times is a clock reading, the
 // request's place in the queue and two calls: about 20 ns on a provider that does
-// nothing (BenchmarkNullVolley; Caps.VolleyNS has this machine's figure). The way into C
+// nothing (BenchmarkNullPingPong; Caps.PingPongNS has this machine's figure). The way into C
 // and out lies between samples.
 //
 // A post or a poll is one cgo call for the whole slice and allocates nothing.

@@ -25,8 +25,8 @@ var (
 	_ [C.sizeof_struct_vb_recv - unsafe.Sizeof(rdma.RecvWR{})]byte
 	_ [unsafe.Sizeof(rdma.WC{}) - C.sizeof_struct_vb_wc]byte
 	_ [C.sizeof_struct_vb_wc - unsafe.Sizeof(rdma.WC{})]byte
-	_ [unsafe.Sizeof(rdma.Volley{}) - C.sizeof_struct_vb_volley]byte
-	_ [C.sizeof_struct_vb_volley - unsafe.Sizeof(rdma.Volley{})]byte
+	_ [unsafe.Sizeof(rdma.PingPongStep{}) - C.sizeof_struct_vb_step]byte
+	_ [C.sizeof_struct_vb_step - unsafe.Sizeof(rdma.PingPongStep{})]byte
 )
 
 // loadVerbs opens libibverbs, once.

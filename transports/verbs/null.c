@@ -1,6 +1,6 @@
 //go:build cgo && linux
 
-// A provider without a device behind it: what is posted has completed. A volley on it
+// A provider without a device behind it: what is posted has completed. A PingPong on it
 // takes what this package adds to a round trip: the clock, the translation both ways
 // and the calls into a provider.
 

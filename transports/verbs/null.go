@@ -12,13 +12,13 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// nullSteps is how many volleys are taken to find their median: below a millisecond.
+// nullSteps is how many steps are taken to find their median: below a millisecond.
 const nullSteps = 2000
 
-// volleyOverhead is the median time, in ns, of a volley that posts a read and meets its
+// pingPongOverhead is the median time, in ns, of a PingPong that posts a read and meets its
 // completion, on a provider that does nothing; 0 when there is no memory for it. It is
 // measured once in a process.
-var volleyOverhead = sync.OnceValue(func() float64 {
+var pingPongOverhead = sync.OnceValue(func() float64 {
 	q, end := nullQP()
 	if q == nil {
 		return 0
@@ -32,15 +32,15 @@ var volleyOverhead = sync.OnceValue(func() float64 {
 	return float64(took[nullSteps/2])
 })
 
-// nullVolley is a queue pair of the null provider with a volley in the hand.
-type nullVolley struct {
+// nullStepper is a queue pair of the null provider with a step prepared.
+type nullStepper struct {
 	qp
-	v   [1]rdma.Volley
+	v   [1]rdma.PingPongStep
 	wcs [4]rdma.WC
 }
 
 // nullQP makes one, nil without memory, and what frees it.
-func nullQP() (*nullVolley, func()) {
+func nullQP() (*nullStepper, func()) {
 	t := C.vb_new_table()
 	if t == nil {
 		return nil, nil
@@ -53,35 +53,35 @@ func nullQP() (*nullVolley, func()) {
 	}
 	d := &Device{caps: rdma.Caps{MaxSGE: 1, MaxReadSGE: 1}}
 	both := &cq{dev: d, c: c}
-	n := &nullVolley{qp: qp{dev: d, c: q, send: both, recv: both, ops: rdma.Ops(rdma.OpRead), maxMsg: 64}}
+	n := &nullStepper{qp: qp{dev: d, c: q, send: both, recv: both, ops: rdma.Ops(rdma.OpRead), maxMsg: 64}}
 	n.state.Store(uint32(rdma.QPRTS))
-	n.v[0] = rdma.Volley{Ask: rdma.SendWR{Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1, SGE: [rdma.MaxSGE]rdma.SGE{{Len: 64}}}, Looks: 1, Until: rdma.UntilSend}
+	n.v[0] = rdma.PingPongStep{Ask: rdma.SendWR{Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1, SGE: [rdma.MaxSGE]rdma.SGE{{Len: 64}}}, Looks: 1, Until: rdma.UntilSend}
 	return n, func() {
 		C.vb_null_free(q, c)
 		C.vb_free_table(t)
 	}
 }
 
-// step takes one volley and returns its time in ns, or -1.
-func (n *nullVolley) step() int64 {
+// step takes one step and returns its time in ns, or -1.
+func (n *nullStepper) step() int64 {
 	n.v[0].HasAsk = true
-	if k, err := n.Volley(n.v[:], n.wcs[:]); err != nil || k != 1 || !n.v[0].Met {
+	if k, err := n.PingPong(n.v[:], n.wcs[:]); err != nil || k != 1 || !n.v[0].Met {
 		return -1
 	}
 	return n.v[0].Took
 }
 
-// volleyCounter is Caps.VolleyClock.
-func volleyCounter() string {
-	if _, counter := volleyClock(); counter {
+// pingPongCounter is Caps.PingPongClock.
+func pingPongCounter() string {
+	if _, counter := pingPongClock(); counter {
 		return "time stamp counter, calibrated to CLOCK_MONOTONIC"
 	}
 	return ""
 }
 
-// volleyClock is a reading of the clock of volleys, in ns, and whether that is the
+// pingPongClock is a reading of the clock of PingPong, in ns, and whether that is the
 // processor's counter.
-func volleyClock() (ns int64, counter bool) {
+func pingPongClock() (ns int64, counter bool) {
 	var c C.int
 	ns = int64(C.vb_clock_now(&c))
 	return ns, c != 0

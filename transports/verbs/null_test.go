@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A volley on the null provider ends at once, again and again.
-func TestVolleysOnTheNullProvider(t *testing.T) {
+// A PingPong on the null provider ends at once, again and again.
+func TestPingPongOnTheNullProvider(t *testing.T) {
 	q, end := nullQP()
 	if q == nil {
 		t.Fatal("no null provider")
@@ -20,12 +20,12 @@ func TestVolleysOnTheNullProvider(t *testing.T) {
 			t.Fatalf("step %d did not end", i)
 		}
 	}
-	if volleyOverhead() <= 0 {
+	if pingPongOverhead() <= 0 {
 		t.Error("no overhead was measured")
 	}
 }
 
-func TestVolleysAllocateNothing(t *testing.T) {
+func TestPingPongAllocatesNothing(t *testing.T) {
 	q, end := nullQP()
 	if q == nil {
 		t.Fatal("no null provider")
@@ -36,24 +36,24 @@ func TestVolleysAllocateNothing(t *testing.T) {
 	}
 }
 
-// The clock of volleys runs as fast as Go's, and does not go backwards. Each of its
+// the clock of PingPong runs as fast as Go's, and does not go backwards. Each of its
 // readings lies between two of Go's, so that a pause cannot fail the test.
-func TestTheClockOfVolleysKeepsTime(t *testing.T) {
-	volleyClock() // settles
+func TestTheClockOfPingPongKeepsTime(t *testing.T) {
+	pingPongClock() // settles
 	base := time.Now()
-	from, _ := volleyClock()
+	from, _ := pingPongClock()
 	shortest := time.Now()
 	time.Sleep(100 * time.Millisecond)
 	inner := time.Since(shortest)
-	to, counter := volleyClock()
+	to, counter := pingPongClock()
 	outer := time.Since(base)
 	// The slack of 1 in 1000 is ten times what clock.c takes for its worst rate.
 	took, slack := time.Duration(to-from), outer/1000
 	if took < inner-slack || took > outer+slack {
-		t.Errorf("the volleys' clock (counter: %v) says %v, Go's between %v and %v", counter, took, inner, outer)
+		t.Errorf("PingPong's clock (counter: %v) says %v, Go's between %v and %v", counter, took, inner, outer)
 	}
 	for last, i := int64(0), 0; i < 1000; i++ {
-		now, _ := volleyClock()
+		now, _ := pingPongClock()
 		if now < last {
 			t.Fatalf("%d ns after %d ns", now, last)
 		}
@@ -61,9 +61,9 @@ func TestTheClockOfVolleysKeepsTime(t *testing.T) {
 	}
 }
 
-// What a volley adds to a round trip (sample-ns, the median), and what the whole step
+// What a PingPong adds to a round trip (sample-ns, the median), and what the whole step
 // with the way into C and out takes, most of it between samples (ns/op).
-func BenchmarkNullVolley(b *testing.B) {
+func BenchmarkNullPingPong(b *testing.B) {
 	q, end := nullQP()
 	if q == nil {
 		b.Fatal("no null provider")

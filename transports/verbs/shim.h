@@ -9,7 +9,7 @@
 
 #include "abi.h"
 
-// Mirrors of rdma.SendWR, rdma.RecvWR, rdma.WC and rdma.Volley; lib.go compares them.
+// Mirrors of rdma.SendWR, rdma.RecvWR, rdma.WC and rdma.PingPongStep; lib.go compares them.
 struct vb_send {
 	uint64_t id, remote_addr, compare_add, swap;
 	uint32_t rkey, inv_key, imm;
@@ -29,7 +29,7 @@ struct vb_wc {
 	uint8_t status, opcode, flags;
 };
 
-struct vb_volley {
+struct vb_step {
 	struct vb_send ask, answer;
 	uint64_t expect, watch;
 	int64_t start, took;
@@ -164,12 +164,12 @@ struct vb_posted vb_post_send(struct vb_qp *, const struct vb_send *, int n);
 struct vb_posted vb_post_recv(struct vb_qp *, const struct vb_recv *, int n);
 struct vb_posted vb_post_srq(struct vb_srq *, const struct vb_recv *, int n);
 
-// vb_volley is QP.Volley, of so many steps, of a QP whose queues both complete into
+// vb_pingpong is QP.PingPong, of so many steps, of a QP whose queues both complete into
 // the CQ. n counts completions; err is what a post answered, or VB_POLL_FAILED.
 enum { VB_POLL_FAILED = -1 };
-struct vb_posted vb_volley(struct vb_qp *, struct vb_cq *, struct vb_volley *, int steps, struct vb_wc *out, int max);
+struct vb_posted vb_pingpong(struct vb_qp *, struct vb_cq *, struct vb_step *, int steps, struct vb_wc *out, int max);
 
-// vb_clock_now is the time of the clock of volleys, in ns, and whether it is the
+// vb_clock_now is the time of the clock of PingPong, in ns, and whether it is the
 // processor's counter.
 int64_t vb_clock_now(int *counter);
 

@@ -303,8 +303,8 @@ func (x *session) flush(dst []transports.Done) (n int, err error) {
 	return n, nil
 }
 
-// Volley is not there.
-func (x *session) Volley([]transports.Volley, []transports.Done) (int, error) {
+// PingPong is not there.
+func (x *session) PingPong([]transports.PingPongStep, []transports.Done) (int, error) {
 	return 0, rdma.ErrNotSupported
 }
 

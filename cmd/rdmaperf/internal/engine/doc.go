@@ -34,11 +34,11 @@
 // has seen the answer. For send and write it is halved. Nothing else is timed:
 // comparing the echo with what was sent, reposting receives and reaping send
 // completions happen between samples. Where the transport takes the steps of a
-// ping-pong in one call (parameter volleys), the clock is read in that call, and up
+// ping-pong in one call (parameter loop: provider), the clock is read in that call, and up
 // to 16 messages of at most 4 KiB go in one: one after the other, each
 // with its own sample, prepared together and compared together.
 // What the loop itself puts into a sample is measured without a transport below and
-// stands beside the figures (loop_overhead_ns): the volley's or the plain loop's.
+// stands beside the figures (loop_overhead_ns): that of the loop in use.
 //
 // A stream's window starts before the first post and ends when a round trip
 // behind the last operation proves that everything arrived, because completions

@@ -39,7 +39,7 @@ const (
 	LargeMessage  = 16 << 20
 	// LatencyShifts is how many source offsets it cycles through, so that stale
 	// bytes of an earlier message differ at every position.
-	LatencyShifts = LatencySlots / 2 // at least as many as one volley prepares
+	LatencyShifts = LatencySlots / 2 // at least as many as one batch prepares
 	ShiftStep     = 64               // a cache line
 	SlotAlign     = 64
 

@@ -84,7 +84,7 @@ type Worker struct {
 // so this is some 50 µs. Where polls take longer there are fewer (hasten).
 const SpinLook = 256
 
-// mostDone is how many completions one poll gives: those of a volley's asks or answers
+// mostDone is how many completions one poll gives: those of a batch's asks or answers
 // and of what arrived.
 const mostDone = 2 * LatencySlots
 
@@ -301,7 +301,7 @@ func (w *Worker) watch(t, ns, service int64) {
 	}
 }
 
-// LookedAround is idle after a volley that met nothing: time for a look.
+// LookedAround is idle after a PingPong that met nothing: time for a look.
 func (w *Worker) LookedAround(l *Lane) error {
 	w.Spins |= SpinLook - 1
 	return w.Idle(l)

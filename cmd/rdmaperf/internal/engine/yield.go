@@ -37,7 +37,7 @@ const (
 	// wantedFor is how long a CPU counts as wanted after it was taken away. Arbitrary:
 	// a fresh look costs one time slice.
 	wantedFor = 100_000_000
-	// mostLookShift bounds what one volley looks to 4096 polls.
+	// mostLookShift bounds what one step looks to 4096 polls.
 	mostLookShift = 4
 )
 
@@ -98,7 +98,7 @@ func (o *Yielder) switches() uint64 {
 	return uint64(o.usage.Nivcsw)
 }
 
-// Looks is how often one volley polls in vain before it returns: longer where others
+// Looks is how often one step polls an empty CQ before it returns: longer where others
 // want neither the CPU nor, as a rule, the locks that it holds.
 func (o *Yielder) Looks() uint32 { return SpinLook << min(o.shift, mostLookShift) }
 

@@ -38,7 +38,7 @@ func TestOffersThatNobodyTakesComeEverLessOften(t *testing.T) {
 		gap = min(2*gap, longest)
 	}
 	if got, want := o.Looks(), uint32(SpinLook<<mostLookShift); got != want {
-		t.Errorf("a volley looks %d times where nobody wants the CPU, want %d", got, want)
+		t.Errorf("a step looks %d times where nobody wants the CPU, want %d", got, want)
 	}
 }
 
@@ -55,7 +55,7 @@ func TestAnOfferThatIsTakenIsRepeatedSoon(t *testing.T) {
 		}
 	}
 	if got := o.Looks(); got != SpinLook {
-		t.Errorf("a volley looks %d times where others want the CPU, want %d", got, SpinLook)
+		t.Errorf("a step looks %d times where others want the CPU, want %d", got, SpinLook)
 	}
 }
 

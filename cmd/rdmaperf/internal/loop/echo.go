@@ -18,7 +18,7 @@ func (w *pingPongWorker) target() func() error {
 	case engine.OneSided(sh.Kind()):
 		return onlyPoll(w.Worker)
 	}
-	if answer := answering(sh); answer != nil && w.volleys && len(w.lanes) == 1 {
+	if answer := answering(sh); answer != nil && w.inProvider && len(w.lanes) == 1 {
 		turn = answer // looking long at one session would keep others waiting
 	}
 	return func() error { return Turns(w.Worker, w.lanes, func(l *pingPongLane) error { return turn(w, l) }) }
@@ -35,7 +35,7 @@ func echoTurn(w *pingPongWorker, l *pingPongLane) error {
 }
 
 // echo answers the messages among n finished operations, and posts the receives
-// again whose echoes have left. A volley has answered the first so many messages, in
+// again whose echoes have left. A batch has answered the first so many messages, in
 // slots from l.next on, already.
 func (w *pingPongWorker) echo(l *pingPongLane, n, answered int) error {
 	for i := range w.Done[:n] {

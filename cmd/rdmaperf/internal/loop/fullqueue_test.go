@@ -18,10 +18,10 @@ type late struct {
 	refused int
 }
 
-// Caps leave volleys out: they would pass by what refuses here.
+// Caps leave PingPong out: they would pass by what refuses here.
 func (t *late) Caps() transports.Caps {
 	c := t.Transport.Caps()
-	c.Volleys = false
+	c.PingPong = false
 	return c
 }
 

@@ -29,7 +29,7 @@ func (s *nullSession) RemoteLen() uint64          { return uint64(len(s.mem)) }
 func (s *nullSession) Wait(context.Context) error { return nil }
 func (s *nullSession) Close() error               { return nil }
 
-func (s *nullSession) Volley([]transports.Volley, []transports.Done) (int, error) {
+func (s *nullSession) PingPong([]transports.PingPongStep, []transports.Done) (int, error) {
 	return 0, rdma.ErrNotSupported
 }
 

@@ -53,7 +53,7 @@ type pingPongLane struct {
 	out   int             // operations posted and not known to be complete
 	again []transports.Op // receives to be posted again
 	next  uint32          // slot of the receive that the next message takes
-	steps []transports.Volley
+	steps []transports.PingPongStep
 	ref   rdma.Buffer // client: what the source region should hold; no transport knows it
 }
 
@@ -67,14 +67,14 @@ type pingPong struct {
 // pingPongWorker is one thread's share.
 type pingPongWorker struct {
 	*engine.Worker
-	lanes   []*pingPongLane
-	volleys bool // it takes its steps in one call each
+	lanes      []*pingPongLane
+	inProvider bool // it takes its steps in one call each
 }
 
 func NewPingPong(c *engine.Group) (engine.Side, error) {
 	p := &pingPong{c: c}
 	for _, w := range c.Workers {
-		pw := &pingPongWorker{Worker: w, volleys: c.Caps.Volleys && !w.Event}
+		pw := &pingPongWorker{Worker: w, inProvider: c.Caps.PingPong && !w.Event}
 		p.workers = append(p.workers, pw)
 		for _, base := range w.Lanes {
 			l, err := newPingPongLane(base, c.Role)
@@ -98,7 +98,7 @@ func newPingPongLane(base *engine.Lane, role string) (*pingPongLane, error) {
 		l.rx[i] = sh.RxSlot(i)
 		l.recvs[i] = transports.Op{Kind: transports.KindRecv, Local: uint64(l.rx[i]), Len: uint32(sh.Stride()), Slot: uint32(i)}
 	}
-	l.trips, l.steps = make([]trip, VolleySteps(sh)), make([]transports.Volley, VolleySteps(sh))
+	l.trips, l.steps = make([]trip, BatchSteps(sh)), make([]transports.PingPongStep, BatchSteps(sh))
 	if role == engine.SideServer {
 		return l, nil
 	}
@@ -174,8 +174,8 @@ func (p *pingPong) Loop(base *engine.Worker) func() error {
 	switch {
 	case sh.Rate > 0:
 		return func() error { return w.paced(x.divide, sample) }
-	case w.volleys && len(w.lanes) == 1 && VolleySteps(sh) > 1 && sh.Arrival != engine.ArrivalNotify:
-		return func() error { return w.eachVolley(x, w.lanes[0]) }
+	case w.inProvider && len(w.lanes) == 1 && BatchSteps(sh) > 1 && sh.Arrival != engine.ArrivalNotify:
+		return func() error { return w.eachBatch(x, w.lanes[0]) }
 	}
 	return func() error { return w.each(x.divide, sample) }
 }
@@ -212,9 +212,9 @@ func (x *exchange) sample(w *pingPongWorker, l *pingPongLane) (t0, t1 int64, err
 	*t = trip{}
 	x.begin(l, t, &l.Pair[0])
 	l.came, l.out = 0, 1
-	if w.volleys {
+	if w.inProvider {
 		l.steps[0].Ask = l.Pair[0]
-		if _, err := w.volley(x, l, 1); err != nil {
+		if _, err := w.batch(x, l, 1); err != nil {
 			return 0, 0, err
 		}
 		t0, t1 = t.end-t.took, t.end

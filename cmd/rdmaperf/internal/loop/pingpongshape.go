@@ -7,6 +7,14 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
+// Loops of a ping-pong (parameter loop): that of this package, in which every step is a
+// post, polls and clock reads, or that of the provider, which takes steps in one call
+// (transports.Session.PingPong).
+const (
+	LoopPlain    = "plain"
+	LoopProvider = "provider"
+)
+
 // LatencyShape is that of a ping-pong: one operation under way.
 func LatencyShape(sh *engine.Shape, _ *engine.Plan, ab engine.Abilities) {
 	sh.Depth, sh.Moderation, sh.Slots = 1, 1, LatencySlotsFor(sh.Size)
@@ -37,8 +45,8 @@ func LatencySlotsFor(size int) int {
 	return engine.LatencySlots
 }
 
-// VolleySteps is how many steps of a ping-pong one call takes at most.
-func VolleySteps(sh *engine.Shape) int {
+// BatchSteps is how many steps of a ping-pong one call takes at most.
+func BatchSteps(sh *engine.Shape) int {
 	if sh.Size > engine.MediumMessage {
 		return 1
 	}
@@ -48,7 +56,7 @@ func VolleySteps(sh *engine.Shape) int {
 // Shift is from one source offset to the next. Messages that are prepared together
 // have bytes of their own.
 func Shift(sh *engine.Shape) int {
-	if VolleySteps(sh) > 1 {
+	if BatchSteps(sh) > 1 {
 		return sh.Stride()
 	}
 	return engine.ShiftStep

@@ -52,17 +52,20 @@ func Full(sh *engine.Shape) string { return reports.RoundTripFull }
 // PingPongParameters say how the samples were taken, and what the loop puts into one.
 func PingPongParameters(m *engine.Measurement, p map[string]any) {
 	caps := m.C.Tr.Caps()
-	volleys := m.Group != nil && m.Group.Side.(*pingPong).workers[0].volleys
-	ns := caps.VolleyNS
-	if !volleys || ns <= 0 {
+	inProvider := m.Group != nil && m.Group.Side.(*pingPong).workers[0].inProvider
+	ns := caps.PingPongNS
+	if !inProvider || ns <= 0 {
 		ns = loopOverhead()
 	}
 	if ns > 0 && caps.Clock == nil {
 		p["loop_overhead_ns"] = ns
 	}
-	p["volleys"] = volleys
-	if volleys && caps.VolleyClock != "" {
-		p["clock"] = caps.VolleyClock
+	p["loop"] = LoopPlain
+	if inProvider {
+		p["loop"] = LoopProvider
+	}
+	if inProvider && caps.PingPongClock != "" {
+		p["clock"] = caps.PingPongClock
 	}
 }
 

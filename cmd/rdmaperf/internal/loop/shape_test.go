@@ -39,15 +39,15 @@ func TestStreamsThatNobodyComparesStayInTheCache(t *testing.T) {
 }
 
 // A message that is prepared with others has bytes and a slot of its own.
-func TestAVolleysMessagesShareNoBytes(t *testing.T) {
+func TestTheMessagesOfABatchShareNoBytes(t *testing.T) {
 	for _, size := range []int{1, engine.MediumMessage, engine.MediumMessage + 1} {
 		sh := &engine.Shape{Row: latency.Room.Work, Point: engine.Point{Workload: latency.Name, Size: size}}
-		steps := loop.VolleySteps(sh)
+		steps := loop.BatchSteps(sh)
 		if slots := loop.LatencySlotsFor(size); steps > 1 && slots < 2*steps {
-			t.Errorf("%d bytes: %d slots for volleys of %d", size, slots, steps)
+			t.Errorf("%d bytes: %d slots for batches of %d", size, slots, steps)
 		}
 		if steps > engine.LatencyShifts {
-			t.Errorf("%d bytes: volleys of %d, %d sources", size, steps, engine.LatencyShifts)
+			t.Errorf("%d bytes: batches of %d, %d sources", size, steps, engine.LatencyShifts)
 		}
 		if steps > 1 && loop.Shift(sh) < size {
 			t.Errorf("%d bytes: sources are %d apart", size, loop.Shift(sh))

@@ -21,10 +21,10 @@ type faultSession struct {
 	f *Fault
 }
 
-// Caps leave volleys out: they would pass the damage by.
+// Caps leave PingPong out: they would pass the damage by.
 func (f *Fault) Caps() transports.Caps {
 	c := f.Transport.Caps()
-	c.Volleys = false
+	c.PingPong = false
 	return c
 }
 

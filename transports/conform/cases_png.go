@@ -6,26 +6,26 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// The volley: a promise of this project's waist that no specification makes.
+// The ping-pong call: a promise of this project's waist that no specification makes.
 var vlyCases = []Case{
-	{ID: "qps/volley", Clause: "rdma.QP.Volley; IBTA 10.3.1 for what it posts", Unchecked: "IBTA 10.3.1",
-		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite), Features: rdma.FeatVolley},
-		Requirement: "A volley posts what it asks, sees a completion, an arrival or a byte, answers what was expected and nothing else, and hands over every completion it polled.",
-		Run:         qpsVolley},
+	{ID: "qps/volley", Clause: "rdma.QP.PingPong; IBTA 10.3.1 for what it posts", Unchecked: "IBTA 10.3.1",
+		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite), Features: rdma.FeatPingPong},
+		Requirement: "A step of a ping-pong posts what it asks, sees a completion, an arrival or a byte, answers what was expected and nothing else, and hands over every completion it polled.",
+		Run:         qpsPingPong},
 }
 
-// volley takes one step at x, whose CQ nobody else polls, until it is met.
-func (x *end) volley(v *rdma.Volley) {
-	vs := []rdma.Volley{*v}
-	x.volleys(vs)
+// stepMet takes one step at x, whose CQ nobody else polls, until it is met.
+func (x *end) stepMet(v *rdma.PingPongStep) {
+	vs := []rdma.PingPongStep{*v}
+	x.stepsMet(vs)
 	*v = vs[0]
 }
 
-// volleys takes steps at x until all are met, or one has not answered.
-func (x *end) volleys(vs []rdma.Volley) {
+// stepsMet takes steps at x until all are met, or one has not answered.
+func (x *end) stepsMet(vs []rdma.PingPongStep) {
 	x.sleep()
 	defer x.wake()
-	x.e.wait(func() string { return "volleys at " + x.name + " to be met" }, func() bool {
+	x.e.wait(func() string { return "ping-pong steps at " + x.name + " to be met" }, func() bool {
 		for len(vs) > 0 {
 			k, unanswered := x.steps(vs)
 			if vs = vs[k:]; k == 0 || unanswered {
@@ -38,13 +38,13 @@ func (x *end) volleys(vs []rdma.Volley) {
 
 // steps is one call: what it posted goes on record, and what it polled is filed. It
 // returns how many steps were met, and whether the last of them did not answer.
-func (x *end) steps(vs []rdma.Volley) (met int, unanswered bool) {
-	e, what := x.e, "volley at "+x.name
-	before := append([]rdma.Volley(nil), vs...)
+func (x *end) steps(vs []rdma.PingPongStep) (met int, unanswered bool) {
+	e, what := x.e, "ping-pong step at "+x.name
+	before := append([]rdma.PingPongStep(nil), vs...)
 	for i := range vs {
 		vs[i].Met = true // must be the provider's word
 	}
-	n, err := x.qp.Volley(vs, e.scratch[:])
+	n, err := x.qp.PingPong(vs, e.scratch[:])
 	e.must(what, err)
 	for i := range vs {
 		v, over := &vs[i], i > met || unanswered
@@ -75,7 +75,7 @@ func (x *end) steps(vs []rdma.Volley) (met int, unanswered bool) {
 	return met, unanswered
 }
 
-func qpsVolley(_ context.Context, e *Env) error {
+func qpsPingPong(_ context.Context, e *Env) error {
 	c := e.connect(connOpts{})
 	src, dst := e.region(c.a, "src", 64, remoteAll), e.region(c.b, "dst", 64, remoteAll)
 	src.fill(1)
@@ -84,8 +84,8 @@ func qpsVolley(_ context.Context, e *Env) error {
 	c.a.postRecv(recv(1, src.sge(32, 8)))
 	c.b.postRecv(recv(1, dst.sge(0, 8)))
 	c.a.post(send(1, src.sge(0, 8)))
-	echo := rdma.Volley{Answer: send(2, dst.sge(0, 8)), HasAnswer: true, Until: rdma.UntilRecv, Expect: recvID(1), Looks: 100}
-	c.b.volley(&echo)
+	echo := rdma.PingPongStep{Answer: send(2, dst.sge(0, 8)), HasAnswer: true, Until: rdma.UntilRecv, Expect: recvID(1), Looks: 100}
+	c.b.stepMet(&echo)
 	if echo.HasAnswer {
 		e.failf("the expected message is answered", "it is not")
 	}
@@ -99,8 +99,8 @@ func qpsVolley(_ context.Context, e *Env) error {
 	for i, expect := range []uint64{recvID(3), recvID(9)} {
 		c.b.postRecv(recv(3+i, dst.sge(0, 8)))
 		c.a.post(send(3+i, src.sge(0, 7+i)))
-		other := rdma.Volley{Answer: send(20, dst.sge(0, 8)), HasAnswer: true, Until: rdma.UntilRecv, Expect: expect, Looks: 100}
-		c.b.volley(&other)
+		other := rdma.PingPongStep{Answer: send(20, dst.sge(0, 8)), HasAnswer: true, Until: rdma.UntilRecv, Expect: expect, Looks: 100}
+		c.b.stepMet(&other)
 		if !other.HasAnswer {
 			e.failf("a message that is not the expected one is not answered", "it is")
 		}
@@ -111,25 +111,25 @@ func qpsVolley(_ context.Context, e *Env) error {
 	// A write, its completion, and the byte that it changes.
 	before := dst.data()[63]
 	src.data()[40] = before + 1
-	ask := rdma.Volley{Ask: write(5, dst.at(63), src.sge(40, 1)), HasAsk: true, Until: rdma.UntilSend, Looks: 100}
-	c.a.volley(&ask)
+	ask := rdma.PingPongStep{Ask: write(5, dst.at(63), src.sge(40, 1)), HasAsk: true, Until: rdma.UntilSend, Looks: 100}
+	c.a.stepMet(&ask)
 	if ask.Took <= 0 {
 		e.failf("the step took time", "%d ns", ask.Took)
 	}
 	c.a.s.expect(ok(5))
-	watch := rdma.Volley{Answer: write(6, src.at(48), dst.sge(63, 1)), HasAnswer: true, Until: rdma.UntilByte, Watch: dst.at(63).addr, Was: before, Looks: 100}
-	c.b.volley(&watch)
+	watch := rdma.PingPongStep{Answer: write(6, src.at(48), dst.sge(63, 1)), HasAnswer: true, Until: rdma.UntilByte, Watch: dst.at(63).addr, Was: before, Looks: 100}
+	c.b.stepMet(&watch)
 	c.b.s.expect(ok(6))
 	c.barrierFrom(c.b, c.a)
 	e.equal(src.name, src.data()[48:49], src.data()[40:41])
 
 	// Steps in one call, in order: three writes, each behind the completion of the one
 	// before; and answers that wait for one message after the other.
-	var asks [3]rdma.Volley
+	var asks [3]rdma.PingPongStep
 	for i := range asks {
-		asks[i] = rdma.Volley{Ask: write(30+i, dst.at(56), src.sge(16+i, 1)), HasAsk: true, Until: rdma.UntilSend, Looks: 100}
+		asks[i] = rdma.PingPongStep{Ask: write(30+i, dst.at(56), src.sge(16+i, 1)), HasAsk: true, Until: rdma.UntilSend, Looks: 100}
 	}
-	c.a.volleys(asks[:])
+	c.a.stepsMet(asks[:])
 	for i := range asks {
 		if asks[i].Took <= 0 || i > 0 && asks[i].Start < asks[i-1].Start+asks[i-1].Took {
 			e.failf("a step begins behind the one before", "step %d at %d ns for %d ns", i, asks[i].Start, asks[i].Took)
@@ -138,10 +138,10 @@ func qpsVolley(_ context.Context, e *Env) error {
 	}
 	c.barrierFrom(c.a, c.b)
 	e.equal(dst.name, dst.data()[56:57], src.data()[18:19])
-	var answers [3]rdma.Volley
+	var answers [3]rdma.PingPongStep
 	for i := range answers {
 		id := 40 + i
-		answers[i] = rdma.Volley{Answer: send(id, dst.sge(8*i, 8)), HasAnswer: true, Until: rdma.UntilRecv, Expect: recvID(id), Looks: 100}
+		answers[i] = rdma.PingPongStep{Answer: send(id, dst.sge(8*i, 8)), HasAnswer: true, Until: rdma.UntilRecv, Expect: recvID(id), Looks: 100}
 		c.b.postRecv(recv(id, dst.sge(8*i, 8)))
 		c.a.postRecv(recv(id, src.sge(32, 8)))
 	}
@@ -150,7 +150,7 @@ func qpsVolley(_ context.Context, e *Env) error {
 			e.failf("what nothing came for is not met", "it is")
 		}
 		c.a.post(send(40+i, src.sge(0, 8)))
-		c.b.volleys(answers[i : i+1])
+		c.b.stepsMet(answers[i : i+1])
 		c.b.r.expect(got(40+i, 8))
 		c.b.s.expect(ok(40 + i))
 		c.a.s.expect(ok(40 + i))

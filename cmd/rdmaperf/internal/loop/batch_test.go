@@ -11,18 +11,18 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
 )
 
-// plain takes volleys away from a transport.
+// plain takes PingPong away from a transport.
 type plain struct{ transports.Transport }
 
 func (p plain) Caps() transports.Caps {
 	c := p.Transport.Caps()
-	c.Volleys = false
+	c.PingPong = false
 	return c
 }
 
-// Each side may take volleys or not, whatever the other does: all samples are
+// Each side may use PingPong or not, whatever the other does: all samples are
 // there, verified, and none is without time.
-func TestVolleysMixWithPlainLoops(t *testing.T) {
+func TestBatchesMixWithPlainLoops(t *testing.T) {
 	var points []engine.Point
 	for k := transports.KindSend; k < transports.KindCall; k++ {
 		points = append(points, engine.Point{Workload: latency.Name, Op: k.String(), Size: 8}, engine.Point{Workload: latency.Name, Op: k.String(), Size: 8, Rate: 1e5})
@@ -43,8 +43,12 @@ func TestVolleysMixWithPlainLoops(t *testing.T) {
 				if l := r.Latency; l == nil || l.Count != 300 || l.Min <= 0 || !r.Verified {
 					t.Errorf("%s: latency %+v, verified %v", r.Op, l, r.Verified)
 				}
-				if want := name != "server"; r.Parameters["volleys"] != want {
-					t.Errorf("%s: volleys %v, want %v", r.Op, r.Parameters["volleys"], want)
+				want := loop.LoopProvider
+				if name == "server" {
+					want = loop.LoopPlain
+				}
+				if r.Parameters["loop"] != want {
+					t.Errorf("%s: loop %v, want %v", r.Op, r.Parameters["loop"], want)
 				}
 			}
 		})
@@ -52,8 +56,8 @@ func TestVolleysMixWithPlainLoops(t *testing.T) {
 }
 
 // A byte that changes on the way, and a completion that never comes, are found by
-// the loops with volleys, too.
-func TestVolleysFindFaults(t *testing.T) {
+// the loop in the provider, too.
+func TestBatchesFindFaults(t *testing.T) {
 	for fault, want := range map[memdev.Fault]int{memdev.FaultFlipByte: reports.ExitCorruption, memdev.FaultDropCompletion: reports.ExitPeer} {
 		for _, op := range []string{"send", "write", "read"} {
 			t.Run(fault.String()+"/"+op, func(t *testing.T) {

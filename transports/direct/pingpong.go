@@ -5,17 +5,17 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Volley takes steps of a ping-pong in one call to the device. An answer for which
+// PingPong takes steps of a ping-pong in one call to the device. An answer for which
 // the send queue has no room is not prepared: the call then ends with the step
 // before, and with the first one it only polls.
-func (s *session) Volley(vs []transports.Volley, dst []transports.Done) (int, error) {
-	if !s.volleys {
+func (s *session) PingPong(vs []transports.PingPongStep, dst []transports.Done) (int, error) {
+	if !s.pingPong {
 		return 0, rdma.ErrNotSupported
 	}
 	if s.err != nil || s.next < s.carry || s.closed {
 		return 0, rdma.ErrState
 	}
-	vs = vs[:min(len(vs), volleyBatch)]
+	vs = vs[:min(len(vs), pingPongBatch)]
 	room, unsignaled, steps := s.depth-s.inUse, s.unsignaled, 0
 	for i := range vs {
 		v, w := &vs[i], &s.steps[i]
@@ -50,7 +50,7 @@ func (s *session) Volley(vs []transports.Volley, dst []transports.Done) (int, er
 		}
 		return s.Poll(dst)
 	}
-	k, err := s.qp.Volley(s.steps[:steps], s.wcs[:min(len(dst), len(s.wcs))])
+	k, err := s.qp.PingPong(s.steps[:steps], s.wcs[:min(len(dst), len(s.wcs))])
 	met := false
 	for i := range s.steps[:steps] {
 		v, w := &vs[i], &s.steps[i]
@@ -69,7 +69,7 @@ func (s *session) Volley(vs []transports.Volley, dst []transports.Done) (int, er
 	return 0, s.look()
 }
 
-// posted keeps the books of a request that a volley posted, if it did.
+// posted keeps the books of a request that a PingPong posted, if it did.
 func (s *session) posted(yes bool, wr *rdma.SendWR) {
 	if yes {
 		s.inUse++

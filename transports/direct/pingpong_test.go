@@ -8,21 +8,21 @@ import (
 )
 
 // step takes one step and requires that it is met.
-func step(t *testing.T, s *session, v *transports.Volley, n int) []transports.Done {
+func step(t *testing.T, s *session, v *transports.PingPongStep, n int) []transports.Done {
 	t.Helper()
 	dst := make([]transports.Done, 8)
-	vs := []transports.Volley{*v}
-	k, err := s.Volley(vs, dst)
+	vs := []transports.PingPongStep{*v}
+	k, err := s.PingPong(vs, dst)
 	*v = vs[0]
 	if err != nil || !v.Met || k != n {
-		t.Fatalf("volley: %d done, met %v, %v; want %d", k, v.Met, err, n)
+		t.Fatalf("step: %d done, met %v, %v; want %d", k, v.Met, err, n)
 	}
 	return dst[:k]
 }
 
 // A ping and a pong on one device after the other: the books of both queues stay
 // right, whichever way an operation came in.
-func TestVolleysKeepTheBooks(t *testing.T) {
+func TestPingPongKeepsTheBooks(t *testing.T) {
 	const depth = 3
 	r := newRig(t, nil, transports.Config{Window: 256, SendDepth: depth, RecvDepth: 2})
 	for i := range 5 * depth {
@@ -32,11 +32,11 @@ func TestVolleysKeepTheBooks(t *testing.T) {
 			}
 		}
 		copy(r.near.Local(), []byte{byte(i), 1, 2, 3})
-		ask := transports.Volley{Ask: transports.Op{Kind: transports.KindSend, Len: 4, Slot: 5}, HasAsk: true, Until: rdma.UntilSend, Looks: 10}
+		ask := transports.PingPongStep{Ask: transports.Op{Kind: transports.KindSend, Len: 4, Slot: 5}, HasAsk: true, Until: rdma.UntilSend, Looks: 10}
 		if d := step(t, r.near, &ask, 1)[0]; ask.HasAsk || ask.Took < 0 || d.Slot != 5 || d.Kind != transports.KindSend {
 			t.Errorf("ask %+v, done %+v", ask, d)
 		}
-		answer := transports.Volley{Answer: transports.Op{Kind: transports.KindSend, Local: 128, Len: 4, Slot: 6}, HasAnswer: true,
+		answer := transports.PingPongStep{Answer: transports.Op{Kind: transports.KindSend, Local: 128, Len: 4, Slot: 6}, HasAnswer: true,
 			Until: rdma.UntilRecv, Slot: 7, Looks: 10}
 		if d := step(t, r.far, &answer, 1)[0]; answer.HasAnswer || d.Slot != 7 || d.Kind != transports.KindRecv || d.Len != 4 {
 			t.Errorf("answer %+v, done %+v", answer, d)
@@ -54,32 +54,32 @@ func TestVolleysKeepTheBooks(t *testing.T) {
 
 // An answer is refused that has no room, that names what is not there, or that is
 // not for this message; the wait for a byte needs a byte of the window.
-func TestVolleysThatAreNotTaken(t *testing.T) {
+func TestStepsThatAreNotTaken(t *testing.T) {
 	r := newRig(t, nil, transports.Config{Window: 256, SendDepth: 1, RecvDepth: 2})
 	dst := make([]transports.Done, 8)
 	write := transports.Op{Kind: transports.KindWrite, Len: 1}
 	for name, c := range map[string]struct {
-		v    transports.Volley
+		v    transports.PingPongStep
 		want error
 	}{
-		"watch outside":  {transports.Volley{Until: rdma.UntilByte, Watch: 256, Looks: 1}, rdma.ErrInvalid},
-		"ask outside":    {transports.Volley{Ask: transports.Op{Kind: transports.KindWrite, Remote: 256, Len: 1}, HasAsk: true, Looks: 1}, rdma.ErrInvalid},
-		"answer outside": {transports.Volley{Answer: transports.Op{Kind: transports.KindWrite, Local: 256, Len: 1}, HasAnswer: true, Looks: 1}, rdma.ErrInvalid},
-		"a call":         {transports.Volley{Ask: transports.Op{Kind: transports.KindCall}, HasAsk: true, Looks: 1}, rdma.ErrNotSupported},
+		"watch outside":  {transports.PingPongStep{Until: rdma.UntilByte, Watch: 256, Looks: 1}, rdma.ErrInvalid},
+		"ask outside":    {transports.PingPongStep{Ask: transports.Op{Kind: transports.KindWrite, Remote: 256, Len: 1}, HasAsk: true, Looks: 1}, rdma.ErrInvalid},
+		"answer outside": {transports.PingPongStep{Answer: transports.Op{Kind: transports.KindWrite, Local: 256, Len: 1}, HasAnswer: true, Looks: 1}, rdma.ErrInvalid},
+		"a call":         {transports.PingPongStep{Ask: transports.Op{Kind: transports.KindCall}, HasAsk: true, Looks: 1}, rdma.ErrNotSupported},
 	} {
-		if n, err := r.near.Volley([]transports.Volley{c.v}, dst); n != 0 || err != c.want || r.near.inUse != 0 {
+		if n, err := r.near.PingPong([]transports.PingPongStep{c.v}, dst); n != 0 || err != c.want || r.near.inUse != 0 {
 			t.Errorf("%s: %d, %v, %d in use; want %v", name, n, err, r.near.inUse, c.want)
 		}
 	}
 	if n, err := r.near.Post([]transports.Op{write}); n != 1 {
 		t.Fatal(err)
 	}
-	full := []transports.Volley{{Ask: write, HasAsk: true, Looks: 1}}
-	if _, err := r.near.Volley(full, dst); err != rdma.ErrQueueFull || !full[0].HasAsk {
+	full := []transports.PingPongStep{{Ask: write, HasAsk: true, Looks: 1}}
+	if _, err := r.near.PingPong(full, dst); err != rdma.ErrQueueFull || !full[0].HasAsk {
 		t.Errorf("ask in a full queue: %v, want %v", err, rdma.ErrQueueFull)
 	}
-	late := transports.Volley{Answer: write, HasAnswer: true, Until: rdma.UntilByte, Watch: 0, Was: 1, Looks: 1}
-	if n, err := r.near.Volley([]transports.Volley{late, late}, dst); n != 1 || err != nil || late.Met || !late.HasAnswer {
+	late := transports.PingPongStep{Answer: write, HasAnswer: true, Until: rdma.UntilByte, Watch: 0, Was: 1, Looks: 1}
+	if n, err := r.near.PingPong([]transports.PingPongStep{late, late}, dst); n != 1 || err != nil || late.Met || !late.HasAnswer {
 		t.Errorf("answer in a full queue: %d done, met %v, %v; want the completion that makes room", n, late.Met, err)
 	}
 	if step(t, r.near, &late, 0); late.HasAnswer {
@@ -89,7 +89,7 @@ func TestVolleysThatAreNotTaken(t *testing.T) {
 	if err := r.near.qp.Fail(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.near.Volley(full, dst); err != rdma.ErrState || !full[0].HasAsk {
-		t.Errorf("volley in ERR: %v, want %v", err, rdma.ErrState)
+	if _, err := r.near.PingPong(full, dst); err != rdma.ErrState || !full[0].HasAsk {
+		t.Errorf("ping-pong in ERR: %v, want %v", err, rdma.ErrState)
 	}
 }

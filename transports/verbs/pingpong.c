@@ -28,7 +28,7 @@ static inline int changed(const uint8_t *byte, uint8_t was) {
 }
 
 // answers tells whether the prepared answer is one to what arrived.
-__attribute__((noinline, cold)) static int answers(const struct vb_volley *v, const struct vb_wc *w) {
+__attribute__((noinline, cold)) static int answers(const struct vb_step *v, const struct vb_wc *w) {
 	const struct vb_send *a = &v->answer;
 	if (w->id != v->expect)
 		return 0;
@@ -86,10 +86,10 @@ static inline void finish(struct vb_queue *s, const struct vb_entry *e, struct v
 	__atomic_store_n(&s->head, done, __ATOMIC_RELEASE);
 }
 
-// run is vb_volley behind the preparation, with readings for times. The clock is read
+// run is vb_pingpong behind the preparation, with readings for times. The clock is read
 // as soon as the provider said what came, or the byte has changed. Completions are
 // polled one by one: the next one is looked for while there is nothing else to do.
-static struct vb_posted run(struct vb_qp *q, struct vb_cq *c, struct vb_volley *v, int steps, int full, struct vb_wc *out, int max, const struct vb_clock *clock) {
+static struct vb_posted run(struct vb_qp *q, struct vb_cq *c, struct vb_step *v, int steps, int full, struct vb_wc *out, int max, const struct vb_clock *clock) {
 	int (*const poll)(struct va_cq *, int, struct va_wc *) = c->cq->context->ops.poll_cq;
 	struct va_cq *const cq = c->cq;
 	struct va_wc wc, *const w = &wc;
@@ -97,7 +97,7 @@ static struct vb_posted run(struct vb_qp *q, struct vb_cq *c, struct vb_volley *
 	struct vb_wc *o = out, *const last = out + max;
 	int err = 0;
 
-	for (struct vb_volley *end = v + steps; v < end; v++) {
+	for (struct vb_step *end = v + steps; v < end; v++) {
 		uint32_t looks = v->looks;
 		const struct vb_entry *e;
 		v->met = 0;
@@ -199,7 +199,7 @@ static struct vb_posted run(struct vb_qp *q, struct vb_cq *c, struct vb_volley *
 // The loop lies in one page, aligned as it is, while it has no more than 4096 bytes: a
 // round trip over RXE touches 160 to 240 pages of the kernel, and each one more may cost
 // the search of another, a little on a processor and much where it is translated.
-__attribute__((aligned(4096))) struct vb_posted vb_volley(struct vb_qp *q, struct vb_cq *c, struct vb_volley *v, int steps, struct vb_wc *out, int max) {
+__attribute__((aligned(4096))) struct vb_posted vb_pingpong(struct vb_qp *q, struct vb_cq *c, struct vb_step *v, int steps, struct vb_wc *out, int max) {
 	uint8_t asks[VB_BATCH / 2], timed[VB_BATCH / 2];
 	struct vb_queue *s = &q->sq;
 	const uint32_t free = vb_room(s);

@@ -2,8 +2,8 @@
 
 package verbs
 
-// #cgo noescape vb_volley
-// #cgo nocallback vb_volley
+// #cgo noescape vb_pingpong
+// #cgo nocallback vb_pingpong
 // #include "shim.h"
 import "C"
 
@@ -13,10 +13,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Volley takes steps of a ping-pong in one cgo call. It holds the queue pair's
+// PingPong takes steps of a ping-pong in one cgo call. It holds the queue pair's
 // and the completion queue's locks while it looks, so the Looks of the steps bound
 // how long others wait.
-func (q *qp) Volley(vs []rdma.Volley, dst []rdma.WC) (int, error) {
+func (q *qp) PingPong(vs []rdma.PingPongStep, dst []rdma.WC) (int, error) {
 	c := q.send
 	if c != q.recv || q.srq != nil || len(dst) == 0 {
 		return 0, rdma.ErrInvalid
@@ -44,7 +44,7 @@ func (q *qp) Volley(vs []rdma.Volley, dst []rdma.WC) (int, error) {
 	if q.postable() != nil || q.now() != rdma.QPRTS || c.slow {
 		return 0, rdma.ErrState
 	}
-	p := C.vb_volley(q.c, c.c, (*C.struct_vb_volley)(unsafe.Pointer(unsafe.SliceData(vs))), C.int(len(vs)),
+	p := C.vb_pingpong(q.c, c.c, (*C.struct_vb_step)(unsafe.Pointer(unsafe.SliceData(vs))), C.int(len(vs)),
 		(*C.struct_vb_wc)(unsafe.Pointer(unsafe.SliceData(dst))), C.int(len(dst)))
 	n := int(p.n)
 	c.note(dst[:n])

@@ -5,16 +5,16 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Ping-pongs on transports that take steps of one in a single call (Caps.Volleys).
+// Ping-pongs on transports that take steps of one in a single call (Caps.PingPong).
 // The clock is read, and the answer posted, where the arrival is seen; what stays
 // here is between two samples. Small messages are prepared together, go one after the
 // other, and are looked at together: what a thread does elsewhere between two samples
 // costs the next one caches, and where code is translated even more. The plain loops
 // take over when a session is in no state for it, because they know what to say.
 
-// eachVolley is each for one lane, in volleys of several steps. It may end that many
+// eachBatch is each for one lane, in batches of several steps. It may end that many
 // samples behind the time limit.
-func (w *pingPongWorker) eachVolley(x *exchange, l *pingPongLane) error {
+func (w *pingPongWorker) eachBatch(x *exchange, l *pingPongLane) error {
 	w.Open()
 	w.End = w.Begin
 	deadline := w.Begin + int64(w.Lim.Dur)
@@ -28,7 +28,7 @@ func (w *pingPongWorker) eachVolley(x *exchange, l *pingPongLane) error {
 			l.trips[i] = trip{}
 			x.begin(l, &l.trips[i], &l.steps[i].Ask)
 		}
-		met, err := w.volley(x, l, k)
+		met, err := w.batch(x, l, k)
 		for i := 0; i < met; i++ {
 			t := &l.trips[i]
 			if err == nil {
@@ -59,9 +59,9 @@ func (w *pingPongWorker) eachVolley(x *exchange, l *pingPongLane) error {
 	return nil
 }
 
-// volley takes the first k trips of x, whose operations are in l.steps, and returns
+// batch takes the first k trips of x, whose operations are in l.steps, and returns
 // how many came to an end.
-func (w *pingPongWorker) volley(x *exchange, l *pingPongLane, k int) (met int, err error) {
+func (w *pingPongWorker) batch(x *exchange, l *pingPongLane, k int) (met int, err error) {
 	looks := w.Yielder.Looks()
 	for i := range k {
 		v, t := &l.steps[i], &l.trips[i]
@@ -72,7 +72,7 @@ func (w *pingPongWorker) volley(x *exchange, l *pingPongLane, k int) (met int, e
 		}
 	}
 	for met < k {
-		n, err := l.S.Volley(l.steps[met:k], w.Done)
+		n, err := l.S.PingPong(l.steps[met:k], w.Done)
 		was := met
 		for met < k && l.steps[met].Met {
 			met++
@@ -121,7 +121,7 @@ func (w *pingPongWorker) stamps(l *pingPongLane, was, met int) {
 	}
 }
 
-// answering is the server's turn of a ping-pong in volleys, nil for none.
+// answering is the server's turn of a ping-pong by PingPong, nil for none.
 func answering(sh *engine.Shape) func(*pingPongWorker, *pingPongLane) error {
 	switch {
 	case sh.Arrival == engine.ArrivalNotify || engine.OneSided(sh.Kind()):
@@ -144,7 +144,7 @@ func answerMessage(w *pingPongWorker, l *pingPongLane) error {
 			slot = 0
 		}
 	}
-	n, err := l.S.Volley(vs, w.Done)
+	n, err := l.S.PingPong(vs, w.Done)
 	if err == rdma.ErrState {
 		return echoTurn(w, l)
 	}
@@ -178,7 +178,7 @@ func answerMemory(w *pingPongWorker, l *pingPongLane) error {
 		v.Until, v.Watch, v.Was, v.Looks = rdma.UntilByte, uint64(at+l.Sh.Size-1), l.before(iter), looks
 		v.Answer, v.HasAsk, v.HasAnswer = l.writeBack(at), false, true
 	}
-	n, err := l.S.Volley(l.steps, w.Done)
+	n, err := l.S.PingPong(l.steps, w.Done)
 	if err == rdma.ErrState {
 		return memoryTurn(w, l)
 	}
