@@ -11,7 +11,8 @@ import (
 )
 
 // A landing is registered memory of one side into which the other writes a long
-// message, past the ring: the receiver copies nothing. Who grants it tells the peer
+// message, past the ring: the receiver copies nothing. It is the advertised sink buffer of
+// what MPI and UCX call rendezvous. Who grants it tells the peer
 // its key and address by a record, and the peer tells by a record that it is filled.
 // What was written before a record is there when the record is: a notice says so of
 // all writes before it (RFC 5040 §5.5, IBTA 10.8.3.3), and a device whose ring may be

@@ -55,7 +55,7 @@ type writer struct {
 
 	post        sync.Mutex
 	wrs         [2]rdma.SendWR // scratch: what an interface is given would escape
-	dark        int            // unsignalled requests since the last signalled one
+	unsignaled  int            // unsignalled requests since the last signalled one
 	posted      uint64         // bufHead behind the last posted record
 	signalled   uint64         // posted at the last signalled request
 	creditsSent uint64
@@ -270,12 +270,12 @@ func (w *writer) notice(word uint32, body []byte, addr uint64) int {
 // the buffer, so that both are taken back in time. The caller holds post.
 func (w *writer) send(qp rdma.QP, n int, signal bool) error {
 	wrs := w.wrs[:n]
-	w.dark += len(wrs)
-	if signal || w.dark >= sendDepth/4 || w.posted-w.signalled >= uint64((len(w.buf)-sendSlack)/4) {
+	w.unsignaled += len(wrs)
+	if signal || w.unsignaled >= sendDepth/4 || w.posted-w.signalled >= uint64((len(w.buf)-sendSlack)/4) {
 		last := &wrs[len(wrs)-1]
 		last.Flags |= rdma.Signaled
-		last.ID = uint64(w.dark)<<coverShift | w.posted&endMask
-		w.dark, w.signalled = 0, w.posted
+		last.ID = uint64(w.unsignaled)<<coverShift | w.posted&endMask
+		w.unsignaled, w.signalled = 0, w.posted
 	}
 	w.used.Add(int32(len(wrs)))
 	_, err := qp.PostSend(wrs)

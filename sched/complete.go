@@ -21,7 +21,7 @@ func (q *qp) succeeded(wc *rdma.WC) (visible bool) {
 	if q.ring[at&mask].flags == ePlain && q.head != q.tail && !answer {
 		// The usual case: nothing but the places to give back, and nothing that ended
 		// before behind it.
-		q.quiet += int(at - q.head)
+		q.uncovered += int(at - q.head)
 		if q.head = at + 1; q.head != q.tail && q.ring[q.head&mask].flags&eDone == 0 {
 			return true
 		}
@@ -72,7 +72,7 @@ func (q *qp) ended(e *entry, wc *rdma.WC) (visible bool) {
 	}
 	if e.flags&eUser != 0 {
 		if e.flags&eLoud == 0 {
-			q.quiet++
+			q.uncovered++
 			return false
 		}
 		return true
@@ -94,9 +94,9 @@ func (q *qp) ended(e *entry, wc *rdma.WC) (visible bool) {
 	if p.flags&pRefused != 0 {
 		return false // flushUnposted reports
 	}
-	if p.flags&pLoud == 0 {
-		q.quiet++
-		q.unhush(e.parent, p)
+	if p.flags&pSignaled == 0 {
+		q.uncovered++
+		q.unsignaledEnded(e.parent, p)
 		q.release(e.parent)
 		q.tellHeld()
 		return false
@@ -118,28 +118,28 @@ func (q *qp) ended(e *entry, wc *rdma.WC) (visible bool) {
 // completion says so much to the user (IBTA 10.7.3.1), and what overtook such a
 // request must not say it too early.
 func (q *qp) covered(seq uint64) bool {
-	if q.hushed == 0 {
+	if q.unended == 0 {
 		return true
 	}
 	for c := range Priorities {
-		if i := q.silent[c].first; i != none && q.parents[i].seq < seq {
+		if i := q.unsignaled[c].first; i != none && q.parents[i].seq < seq {
 			return false
 		}
 	}
 	return true
 }
 
-// unhush takes an unsignalled request off its list, of which it is the first:
+// unsignaledEnded takes an unsignalled request off its list, of which it is the first:
 // a class keeps its order.
-func (q *qp) unhush(i int32, p *parent) {
-	l := &q.silent[p.wr.Priority]
+func (q *qp) unsignaledEnded(i int32, p *parent) {
+	l := &q.unsignaled[p.wr.Priority]
 	if l.first != i {
 		return
 	}
-	if l.first = p.quiet; l.first == none {
+	if l.first = p.nextUnsignaled; l.first == none {
 		l.last = none
 	}
-	q.hushed--
+	q.unended--
 }
 
 // tellHeld gives out completions that nothing holds any more, in their order. Of
@@ -161,8 +161,8 @@ func (q *qp) tellHeld() {
 
 // emit gives the user a completion through the queue's own ring.
 func (q *qp) emit(wc *rdma.WC) {
-	q.send.push(wc, q, q.quiet+1)
-	q.quiet = 0
+	q.send.push(wc, q, q.uncovered+1)
+	q.uncovered = 0
 }
 
 // erred takes a failed completion. It is false if that is not of a send.
@@ -248,8 +248,8 @@ func (q *qp) reportFailed(i int32, p *parent, st rdma.Status, vendor uint32) {
 	wc := rdma.WC{ID: p.wr.ID, QPNum: q.num, Opcode: p.wr.Op.Completes(), Status: st, VendorErr: vendor}
 	q.blame(&wc)
 	q.emit(&wc)
-	if p.flags&pLoud == 0 {
-		q.unhush(i, p)
+	if p.flags&pSignaled == 0 {
+		q.unsignaledEnded(i, p)
 		q.tellHeld()
 	}
 }

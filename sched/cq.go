@@ -250,7 +250,7 @@ func (c *cq) translate(wcs, dst []rdma.WC) (n int) {
 				if !q.succeeded(wc) {
 					continue
 				}
-				free, q.quiet = q.quiet+1, 0
+				free, q.uncovered = q.uncovered+1, 0
 			case q.erred(wc):
 				continue
 			}

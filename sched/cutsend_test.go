@@ -265,7 +265,7 @@ func TestPeerBreaksTheRules(t *testing.T) {
 		r, key := loopRig(t, cutConfig)
 		r.receive(101, 0, 200*kib, key)
 		r.end()
-		b, at := sched.Slip(1, 0, s[0], s[1])
+		b, at := sched.Descriptor(1, 0, s[0], s[1])
 		copy(sched.Mailbox(r.qp)[at:], b)
 		r.post(r.wr(1, rdma.OpSend, 0, 64))
 		if got := r.end(); len(got) == 0 || got[0].ID != 101 || got[0].Status != rdma.StatusBadRespErr {
@@ -279,9 +279,9 @@ func TestPeerBreaksTheRules(t *testing.T) {
 
 // FuzzMailbox has a peer write what it likes.
 func FuzzMailbox(f *testing.F) {
-	b, _ := sched.Slip(1, 0, 5000, 0)
+	b, _ := sched.Descriptor(1, 0, 5000, 0)
 	f.Add(sched.Notice(0, 40*kib), b, uint16(1024))
-	b, _ = sched.Slip(1, 0, 64*kib, 64*kib-1)
+	b, _ = sched.Descriptor(1, 0, 64*kib, 64*kib-1)
 	f.Add(sched.Notice(1, 0), b, uint16(0))
 	f.Add([]byte{}, bytes.Repeat([]byte{0xff}, 16), uint16(9))
 	f.Fuzz(func(t *testing.T, notice, descriptor []byte, n uint16) {

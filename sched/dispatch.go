@@ -156,7 +156,7 @@ func (q *qp) cut(c int, p *parent, n uint64) bool {
 	e := entry{parent: i}
 	// What was overtaken has to tell when it ends: a completion may be held for it.
 	q.ahead = max(q.ahead, p.seq)
-	if last && (p.flags&pLoud != 0 || p.seq < q.ahead) {
+	if last && (p.flags&pSignaled != 0 || p.seq < q.ahead) {
 		e.flags |= eSignaled
 	}
 	if readOps.Has(w.Op) {

@@ -56,8 +56,8 @@ func SplitOffer(private []byte) (application []byte, addr uint64, rkey, room, sh
 	return application, o.addr, o.rkey, o.room, o.shortest, err == nil
 }
 
-// Slip and Notice are what two tiers write to each other, and where.
-func Slip(turn, msg, size, at uint32) (b []byte, offset int) {
+// Descriptor and Notice are what two tiers write to each other, and where.
+func Descriptor(turn, msg, size, at uint32) (b []byte, offset int) {
 	b = make([]byte, descriptorLen)
 	(&descriptor{turn, msg, size, at}).put(b)
 	return b, descriptorOffset(turn)

@@ -14,21 +14,21 @@ import (
 // may be true of it. It knows no queues, marks or windows of the tier.
 
 type ask struct {
-	id      uint64
-	op      rdma.Opcode
-	class   int
-	size    int
-	at      int // offset of its bytes in both arenas
-	loud    bool
-	ordered bool
-	cut     bool // may be cut
-	posted  int  // bytes seen at the device
-	parts   int
-	whole   bool // all of it is at the device
-	arrived int
-	ended   bool // all of it was carried out
-	told    bool
-	flushed bool
+	id       uint64
+	op       rdma.Opcode
+	class    int
+	size     int
+	at       int // offset of its bytes in both arenas
+	signaled bool
+	ordered  bool
+	cut      bool // may be cut
+	posted   int  // bytes seen at the device
+	parts    int
+	whole    bool // all of it is at the device
+	arrived  int
+	ended    bool // all of it was carried out
+	told     bool
+	flushed  bool
 }
 
 type model struct {
@@ -194,7 +194,7 @@ func (m *model) post() {
 	m.asks = m.asks[:first+n]
 	out := 0
 	for _, b := range m.asks {
-		if !b.told && (b.loud || !b.whole || !m.dev.local && !b.ended) {
+		if !b.told && (b.signaled || !b.whole || !m.dev.local && !b.ended) {
 			out++
 		}
 	}
@@ -211,11 +211,11 @@ func (m *model) draw(class int) (wr rdma.SendWR, ok bool) {
 		ops = []rdma.Opcode{rdma.OpWrite, rdma.OpRead, rdma.OpSend, rdma.OpSend, rdma.OpSendImm, rdma.OpWriteImm}
 	}
 	a := &ask{
-		id:    uint64(len(m.asks)) + 1,
-		op:    rapid.SampledFrom(ops).Draw(t, "op"),
-		class: class,
-		size:  rapid.SampledFrom([]int{0, 1, 64, 1000, 1024, 1025, 3000, longest}).Draw(t, "size"),
-		loud:  rapid.Float64Range(0, 1).Draw(t, "signalled") < 0.8,
+		id:       uint64(len(m.asks)) + 1,
+		op:       rapid.SampledFrom(ops).Draw(t, "op"),
+		class:    class,
+		size:     rapid.SampledFrom([]int{0, 1, 64, 1000, 1024, 1025, 3000, longest}).Draw(t, "size"),
+		signaled: rapid.Float64Range(0, 1).Draw(t, "signalled") < 0.8,
 	}
 	if m.next+a.size > arena || len(m.asks) >= arena/longest {
 		return wr, false
@@ -223,7 +223,7 @@ func (m *model) draw(class int) (wr rdma.SendWR, ok bool) {
 	a.at = m.next
 	m.next += a.size
 	wr = rdma.SendWR{ID: a.id, Op: a.op, Priority: uint8(a.class), RemoteAddr: m.home.Addr() + uint64(a.at), RKey: uint32(a.id), Imm: uint32(a.id)}
-	if a.loud {
+	if a.signaled {
 		wr.Flags |= rdma.Signaled
 	}
 	if rapid.Float64Range(0, 1).Draw(t, "fence") < 0.1 {
@@ -422,7 +422,7 @@ func (m *model) told(wc *rdma.WC) {
 		return
 	}
 	switch {
-	case !a.loud:
+	case !a.signaled:
 		t.Fatalf("unsignalled request %d completes", a.id)
 	case wc.Opcode != a.op.Completes():
 		t.Fatalf("request %d completes as %s", a.id, wc.Opcode)
@@ -434,10 +434,10 @@ func (m *model) told(wc *rdma.WC) {
 		t.Fatalf("request %d completes with %d of %d bytes posted", a.id, a.posted, a.size)
 	}
 	for _, b := range m.asks[:a.id-1] {
-		if !b.told && b.class == a.class && b.loud {
+		if !b.told && b.class == a.class && b.signaled {
 			t.Fatalf("request %d completes before %d of its priority", a.id, b.id)
 		}
-		if !b.loud && !b.told && (!b.whole || !m.dev.local && !b.ended) {
+		if !b.signaled && !b.told && (!b.whole || !m.dev.local && !b.ended) {
 			t.Fatalf("the completion of %d covers unsignalled request %d, which has not ended", a.id, b.id)
 		}
 	}
@@ -480,7 +480,7 @@ func (m *model) finish() {
 		}
 	}
 	for _, a := range m.asks {
-		if a.loud && !a.told {
+		if a.signaled && !a.told {
 			m.t.Fatalf("request %d does not complete by itself: %d of %d bytes posted, %d arrived", a.id, a.posted, a.size, a.arrived)
 		}
 	}
@@ -494,7 +494,7 @@ func (m *model) finish() {
 	}
 	for _, a := range m.asks {
 		switch {
-		case a.loud && !a.told:
+		case a.signaled && !a.told:
 			m.t.Fatalf("request %d never completes: %d of %d bytes posted, %d arrived", a.id, a.posted, a.size, a.arrived)
 		case !a.told && !a.ended && !(m.dev.local && a.whole):
 			m.t.Fatalf("unsignalled request %d ends in silence: %d of %d bytes posted, %d arrived", a.id, a.posted, a.size, a.arrived)

@@ -77,9 +77,9 @@ func TestOrderedRequestsNeverOvertake(t *testing.T) {
 // urgent request is held until it is true.
 func TestCompletionCoversUnsignalled(t *testing.T) {
 	r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib}, 8, 4)
-	quiet := r.wr(1, rdma.OpWrite, 0, 8*kib)
-	quiet.Flags = 0
-	r.post(quiet, r.wr(2, rdma.OpSend, 7, 64))
+	unsignaled := r.wr(1, rdma.OpWrite, 0, 8*kib)
+	unsignaled.Flags = 0
+	r.post(unsignaled, r.wr(2, rdma.OpSend, 7, 64))
 	r.far.carryOut(3)
 	if ids, _ := told(r.poll()); len(ids) != 0 || !slices.Contains(r.keys(), 2) {
 		t.Errorf("completions %v while an earlier unsignalled request is under way", ids)

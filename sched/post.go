@@ -321,7 +321,7 @@ func (q *qp) enqueue(w *rdma.SendWR) error {
 	}
 	i := q.newParent()
 	p := &q.parents[i]
-	*p = parent{wr: *w, seq: q.seq, size: size, next: none, quiet: none, flags: pUsed}
+	*p = parent{wr: *w, seq: q.seq, size: size, next: none, nextUnsignaled: none, flags: pUsed}
 	// After a failure there are more parents than places, and nobody reads the bytes.
 	if w.Flags&rdma.Inline != 0 && size > 0 && !q.failed && !q.copyInline(i, p) {
 		q.release(i)
@@ -345,10 +345,10 @@ func (q *qp) enqueue(w *rdma.SendWR) error {
 	}
 	c := int(w.Priority)
 	if w.Flags&rdma.Signaled != 0 || q.sigAll {
-		p.flags |= pLoud
+		p.flags |= pSignaled
 	} else {
-		q.append(&q.silent[c], i, true)
-		q.hushed++
+		q.append(&q.unsignaled[c], i, true)
+		q.unended++
 	}
 	if q.ready&(1<<c-1) != 0 || q.win.lesser(c) {
 		q.win.urgent()
@@ -433,12 +433,12 @@ func (q *qp) release(i int32) {
 
 // append puts a parent at the end of a list: of its class, or of the
 // unsignalled ones.
-func (q *qp) append(l *queue, i int32, quiet bool) {
+func (q *qp) append(l *queue, i int32, unsignaled bool) {
 	switch {
 	case l.last == none:
 		l.first = i
-	case quiet:
-		q.parents[l.last].quiet = i
+	case unsignaled:
+		q.parents[l.last].nextUnsignaled = i
 	default:
 		q.parents[l.last].next = i
 	}

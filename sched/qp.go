@@ -45,7 +45,7 @@ type parentFlags uint16
 
 const (
 	pUsed     parentFlags = 1 << iota
-	pLoud                 // its success is the user's to see
+	pSignaled             // its success is the user's to see
 	pSlices               // may be cut
 	pBegun                // some of it was posted
 	pIssued               // all of it was posted
@@ -58,18 +58,18 @@ const (
 
 // parent is a user's request that could not go straight through.
 type parent struct {
-	wr          rdma.SendWR
-	seq         uint64 // of the post
-	at          int64  // when it was posted, for policies that are timed
-	size        uint64 // bytes
-	off         uint64 // of those, posted
-	tail        uint64 // of a read in slices, the bytes at its end, which went first; of a send, those at its beginning, which go last
-	ring        uint32 // of a send in slices, where it begins in the peer's ring
-	reservation int8   // and which part that is
-	out         int32  // entries under way
-	next        int32  // in its class, or among the free ones
-	quiet       int32  // next unsignalled one of its class
-	flags       parentFlags
+	wr             rdma.SendWR
+	seq            uint64 // of the post
+	at             int64  // when it was posted, for policies that are timed
+	size           uint64 // bytes
+	off            uint64 // of those, posted
+	tail           uint64 // of a read in slices, the bytes at its end, which went first; of a send, those at its beginning, which go last
+	ring           uint32 // of a send in slices, where it begins in the peer's ring
+	reservation    int8   // and which part that is
+	out            int32  // entries under way
+	next           int32  // in its class, or among the free ones
+	nextUnsignaled int32  // next unsignalled one of its class
+	flags          parentFlags
 }
 
 // queue is a list of parents.
@@ -96,18 +96,18 @@ type qp struct {
 	pd      rdma.PD
 	mailbox *mailbox // nil: sends are not cut
 
-	mu       *sync.Mutex
-	closed   bool
-	failed   bool // the connection is over; nothing more is posted
-	draining bool // SQD is wanted when what was begun is posted
-	pol      policy
-	heads    heads
-	posted   uint64 // requests taken from the user
-	freed    uint64 // places given back by polls
-	quiet    int    // ended without a completion since the last one
-	seq      uint64
-	nextID   uint64
-	verdict  rdma.Status // of a request of our own that failed first
+	mu        *sync.Mutex
+	closed    bool
+	failed    bool // the connection is over; nothing more is posted
+	draining  bool // SQD is wanted when what was begun is posted
+	pol       policy
+	heads     heads
+	posted    uint64 // requests taken from the user
+	freed     uint64 // places given back by polls
+	uncovered int    // ended without a completion since the last one
+	seq       uint64
+	nextID    uint64
+	verdict   rdma.Status // of a request of our own that failed first
 
 	// Posted to the device below: a ring in its order, [head, tail).
 	ring       []entry
@@ -117,15 +117,15 @@ type qp struct {
 	reads      int // reads and atomics under way
 
 	// Waiting.
-	parents []parent
-	free    int32
-	class   [Priorities]queue
-	ready   classSet // classes with something to post
-	waiting int      // parents not wholly posted
-	silent  [Priorities]queue
-	hushed  int // parents in silent
-	held    []kept
-	ahead   uint64 // the latest post of which something went below
+	parents    []parent
+	free       int32
+	class      [Priorities]queue
+	ready      classSet // classes with something to post
+	waiting    int      // parents not wholly posted
+	unsignaled [Priorities]queue
+	unended    int // requests in unsignaled
+	held       []kept
+	ahead      uint64 // the latest post of which something went below
 
 	win    window
 	batch  [batchLen]rdma.SendWR
@@ -183,7 +183,7 @@ func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	}
 	q.ring = make([]entry, size)
 	for c := range Priorities {
-		q.class[c], q.silent[c] = queue{none, none}, queue{none, none}
+		q.class[c], q.unsignaled[c] = queue{none, none}, queue{none, none}
 	}
 	q.win.init(&d.cfg, d.local)
 	send.attach(q)

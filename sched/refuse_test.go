@@ -156,9 +156,9 @@ func TestQueueFull(t *testing.T) {
 func TestMiddleSliceFails(t *testing.T) {
 	r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib}, 8, 4)
 	r.far.failAfter, r.far.status = 5, rdma.StatusRemAccessErr
-	quiet := r.wr(3, rdma.OpWrite, 0, 2*kib)
-	quiet.Flags = 0
-	r.post(r.wr(1, rdma.OpWrite, 0, 2*kib), r.wr(2, rdma.OpWrite, 0, 8*kib), quiet, r.wr(4, rdma.OpSend, 0, 0))
+	unsignaled := r.wr(3, rdma.OpWrite, 0, 2*kib)
+	unsignaled.Flags = 0
+	r.post(r.wr(1, rdma.OpWrite, 0, 2*kib), r.wr(2, rdma.OpWrite, 0, 8*kib), unsignaled, r.wr(4, rdma.OpSend, 0, 0))
 	ids, st := told(r.end())
 	flush := rdma.StatusWRFlushErr
 	if !slices.Equal(ids, []uint64{1, 2, 3, 4}) || !slices.Equal(st, []rdma.Status{0, rdma.StatusRemAccessErr, flush, flush}) {

@@ -40,7 +40,7 @@ type window struct {
 	wide     bool  // the window is wide
 	fresh    bool  // and has come since the last mark
 	grown    int   // how often the wide one ran dry since something urgent came
-	calm     int64 // when it may be wide again, if nothing urgent comes
+	wideAt   int64 // when it may be wide again, if nothing urgent comes
 	apart    bool  // marks are reads of their own
 	loose    bool  // and are not needed for room
 	want     bool  // but one is due
@@ -128,7 +128,7 @@ const (
 // retransmissions in 14 s instead of 89. With 4.5
 // and 8 MiB it was 0.996 and 0.95: no difference that could be told.
 //
-// Slices of a quarter of wideMost were as fast as no slices. calmAfter is how long the
+// Slices of a quarter of wideMost were as fast as no slices. wideAfter is how long the
 // window stays narrow after an urgent request. Arbitrary.
 const (
 	wideTime  = 48 * time.Millisecond
@@ -136,7 +136,7 @@ const (
 	wideParts = 8 // as many as there are marks
 	mostGrown = 4
 	evenly    = 4 << 10
-	calmAfter = 100 * time.Millisecond
+	wideAfter = 100 * time.Millisecond
 )
 
 // Where completions are local, a probe finds a peer that is awake already and a delay
@@ -158,7 +158,7 @@ const (
 const (
 	looseRate   = 1.0 // bytes a nanosecond
 	looseForget = 1.0 / 4
-	proveEvery  = calmAfter
+	proveEvery  = wideAfter
 )
 
 // bdpGain is how much of the bandwidth-delay product is kept under way. A probe
@@ -309,8 +309,8 @@ func (w *window) mark() {
 	w.since, w.asked, w.askAt, w.want = 0, w.issued[0], at, false
 	switch {
 	case w.fresh:
-		w.fresh, w.calm = false, at+int64(calmAfter)
-	case w.busy && at >= w.calm:
+		w.fresh, w.wideAt = false, at+int64(wideAfter)
+	case w.busy && at >= w.wideAt:
 		w.busy = false
 		w.resize()
 	}

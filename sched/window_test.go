@@ -18,7 +18,7 @@ import (
 const (
 	bulkSize  = 1 << 20
 	bulkCount = 4
-	patience  = 30 * time.Second
+	waitLimit = 30 * time.Second
 )
 
 // slowPeer is an iWARP peer that takes nothing from its socket unless it is told
@@ -48,7 +48,7 @@ func newSlowPeer(t *testing.T, cfg *sched.Config) *slowPeer {
 		dev, err = sched.Wrap(bare, *cfg)
 		must(err)
 	}
-	s, err := wiretest.Listen(patience)
+	s, err := wiretest.Listen(waitLimit)
 	must(err)
 	defer s.Close()
 	buf, err := rdma.Alloc(bulkSize)
@@ -173,7 +173,7 @@ func TestWindowCountsWhatThePeerHasNotTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for stop := time.Now().Add(patience); p.done.Load() < bulkCount+1; time.Sleep(time.Millisecond) {
+	for stop := time.Now().Add(waitLimit); p.done.Load() < bulkCount+1; time.Sleep(time.Millisecond) {
 		if time.Now().After(stop) {
 			t.Fatalf("%d completions, want %d", p.done.Load(), bulkCount+1)
 		}

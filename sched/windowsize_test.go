@@ -39,7 +39,7 @@ func TestWindowIsWideWhileNothingUrgentIsAbout(t *testing.T) {
 			t.Errorf("%s: window %d, slice %d beside something urgent, want %d and %d", c.name, w.bytes, w.longest(), narrow.bytes, narrow.longest())
 		}
 		step := func(after time.Duration) int {
-			w.calm -= int64(after) // as if so much time had gone by
+			w.wideAt -= int64(after) // as if so much time had gone by
 			w.issue(0, 1)
 			w.mark()
 			w.first, w.out = 0, 0
@@ -48,10 +48,10 @@ func TestWindowIsWideWhileNothingUrgentIsAbout(t *testing.T) {
 		if got := step(0); got != narrow.bytes {
 			t.Errorf("%s: window %d at the first mark, want %d", c.name, got, narrow.bytes)
 		}
-		if got := step(calmAfter / 2); got != narrow.bytes {
+		if got := step(wideAfter / 2); got != narrow.bytes {
 			t.Errorf("%s: window %d too early, want %d", c.name, got, narrow.bytes)
 		}
-		if got := step(calmAfter); got != c.window {
+		if got := step(wideAfter); got != c.window {
 			t.Errorf("%s: window %d at last, want %d", c.name, got, c.window)
 		}
 	}
@@ -113,7 +113,7 @@ func TestWideWindowThatRanDryGrows(t *testing.T) {
 
 // Only a path that empties its sockets soon may have a window that proves nothing, and
 // only while the window is wide.
-func TestWindowIsLooseOnAFastPathInCalm(t *testing.T) {
+func TestWindowIsLooseOnAFastPathWithoutUrgency(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		cfg   Config

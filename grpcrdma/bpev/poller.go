@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// patience is how long a poller goes on spinning after the last scan that woke
+// spinAfter is how long a poller goes on spinning after the last scan that woke
 // somebody, or the last call of Set.occupy. Arbitrary: long against a round trip, short against what people call idle.
-const patience = time.Millisecond
+const spinAfter = time.Millisecond
 
 // poller scans the sleepers among its connections.
 type poller struct {
@@ -81,7 +81,7 @@ func (p *poller) loop() {
 		if w := p.set.waits.Load(); w != waits {
 			waits, last = w, now
 		}
-		occupied := p.set.occupies && now.Sub(last) < patience
+		occupied := p.set.occupies && now.Sub(last) < spinAfter
 		switch {
 		case p.set.over.Load():
 			return
@@ -90,7 +90,7 @@ func (p *poller) loop() {
 				return
 			}
 			last = time.Now()
-		case p.set.cfg.IdleSleep > 0 && now.Sub(last) >= patience:
+		case p.set.cfg.IdleSleep > 0 && now.Sub(last) >= spinAfter:
 			p.set.pauses.Add(1)
 			timer.Reset(p.set.cfg.IdleSleep)
 			nudged, open := p.park(timer.C)

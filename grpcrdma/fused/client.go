@@ -271,7 +271,7 @@ func (cs *clientStream) begin() error {
 	cs.unwatch = context.AfterFunc(cs.ctx, func() { cs.finish(cs.ctx.Err()) })
 	cs.watchMu.Unlock()
 	cs.st.watched = true // nobody waits on the stream yet
-	cs.s.callTender()
+	cs.s.wakeReader()
 	return nil
 }
 

@@ -58,8 +58,9 @@
 //
 // Over connections of grpcrdma a message of 64 KiB and more lands, and of 512 KiB and
 // more where registering memory is a system call: it is written into registered memory
-// of the receiver, where the codec reads it. A receiver grants such
-// memory for messages as long as it got before, so the first of a connection still
+// of the receiver, where the codec reads it. MPI and UCX know this as rendezvous, with
+// the sink advertised before it is asked for; that memory is called a landing here. A
+// receiver grants such memory for messages as long as it got before, so the first of a connection still
 // comes through the ring. Config.Landing bounds that memory.
 //
 // # When the peer dies

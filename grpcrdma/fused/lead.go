@@ -16,7 +16,7 @@ import (
 // clientSession is a client's connection. It has no goroutine that reads: the
 // caller that waits reads, so that an answer needs no hand-over. Of several
 // waiting callers one leads, reads for all, and hands the role on when its own
-// event came. While nobody waits, the tender reads for the streams that are open.
+// event came. While nobody waits, the background reader reads for the streams that are open.
 type clientSession struct {
 	*session
 	stats []stats.Handler
@@ -42,25 +42,25 @@ type clientSession struct {
 	idMu   sync.Mutex
 	lastID uint32
 
-	tend     chan struct{} // token: streams need the tender, or there are resets to send
-	tendDone chan struct{}
-	resetMu  sync.Mutex
-	resets   []uint32
+	background chan struct{} // token: streams need the background reader, or there are resets to send
+	tendDone   chan struct{}
+	resetMu    sync.Mutex
+	resets     []uint32
 
 	draining chan struct{} // closed at GoAway
 	drained  sync.Once
 }
 
-// tendEvery is how often the tender looks whether open streams are read for, and
+// backgroundEvery is how often the background reader looks whether open streams are read for, and
 // how long it reads then. Arbitrary: it bounds how long an abandoned stream can
 // hold up the server, and costs nothing while no stream is open.
-const tendEvery = 10 * time.Millisecond
+const backgroundEvery = 10 * time.Millisecond
 
 // past is a read deadline that has passed.
 var past = time.Unix(1, 0)
 
 func dialSession(ctx context.Context, conn net.Conn, cfg *Config) (*clientSession, error) {
-	c := &clientSession{session: newSession(conn, true, cfg), tend: make(chan struct{}, 1),
+	c := &clientSession{session: newSession(conn, true, cfg), background: make(chan struct{}, 1),
 		tendDone: make(chan struct{}), draining: make(chan struct{})}
 	c.await = c.awaitEvent
 	deadline := greetingEnds(ctx, cfg.ConnectionTimeout)
@@ -79,15 +79,15 @@ func dialSession(ctx context.Context, conn net.Conn, cfg *Config) (*clientSessio
 		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.conn.RemoteAddr(), LocalAddr: c.conn.LocalAddr()})
 		h.HandleConn(c.ctx, &stats.ConnBegin{Client: true})
 	}
-	go c.tender()
+	go c.backgroundReader()
 	return c, nil
 }
 
-// close ends the session and joins the tender.
+// close ends the session and joins the background reader.
 func (c *clientSession) close(why error) {
 	c.fail(why)
 	<-c.tendDone
-	c.closeOutbox()
+	c.closeWriteQueue()
 	for _, h := range c.stats {
 		h.HandleConn(c.ctx, &stats.ConnEnd{Client: true})
 	}
@@ -193,7 +193,7 @@ func (c *clientSession) forget(st *stream) {
 	}
 }
 
-// abandon gives a stream up: what still comes is dropped, and the tender tells
+// abandon gives a stream up: what still comes is dropped, and the background reader tells
 // the server. The stream's place is free when the server has ended it.
 func (c *clientSession) abandon(st *stream) {
 	st.mu.Lock()
@@ -207,12 +207,12 @@ func (c *clientSession) abandon(st *stream) {
 	c.resetMu.Lock()
 	c.resets = append(c.resets, st.id)
 	c.resetMu.Unlock()
-	c.callTender()
+	c.wakeReader()
 }
 
-func (c *clientSession) callTender() {
+func (c *clientSession) wakeReader() {
 	select {
-	case c.tend <- struct{}{}:
+	case c.background <- struct{}{}:
 	default:
 	}
 }
@@ -283,7 +283,7 @@ func (c *clientSession) handOn() {
 }
 
 // readUntil reads frames until the event came, the context ended, or the
-// connection did, which ends all waits. Without a stream it is the tender's, and
+// connection did, which ends all waits. Without a stream it is the background reader's, and
 // ends when a caller waits, too.
 func (c *clientSession) readUntil(ctx context.Context, st *stream, ev event) {
 	switch {
@@ -349,16 +349,16 @@ func (c *clientSession) wanted() bool {
 	return len(c.lead.followers) > 0
 }
 
-// tender sends resets, and reads now and then while streams are open that nobody
+// backgroundReader sends resets, and reads now and then while streams are open that nobody
 // waits on: a server that writes to an abandoned stream would else be held up by
 // the full ring, and with it everything else on the connection.
-func (c *clientSession) tender() {
+func (c *clientSession) backgroundReader() {
 	defer close(c.tendDone)
 	tick := time.NewTimer(time.Hour)
 	defer tick.Stop()
 	for {
 		select {
-		case <-c.tend:
+		case <-c.background:
 		case <-c.done:
 			return
 		}
@@ -367,10 +367,10 @@ func (c *clientSession) tender() {
 			if c.live() == 0 {
 				break
 			}
-			tick.Reset(tendEvery)
+			tick.Reset(backgroundEvery)
 			select {
 			case <-tick.C:
-			case <-c.tend:
+			case <-c.background:
 				continue
 			case <-c.done:
 				return
@@ -380,7 +380,7 @@ func (c *clientSession) tender() {
 			c.lead.taken = true
 			c.lead.Unlock()
 			if free {
-				ctx, cancel := context.WithTimeout(context.Background(), tendEvery)
+				ctx, cancel := context.WithTimeout(context.Background(), backgroundEvery)
 				c.readUntil(ctx, nil, 0)
 				cancel()
 				c.handOn()

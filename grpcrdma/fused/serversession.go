@@ -72,7 +72,7 @@ func (ss *serverSession) run() {
 	}
 	ss.cancel()
 	ss.handlers.Wait()
-	ss.closeOutbox()
+	ss.closeWriteQueue()
 	ss.inline.timer.Stop()
 	for _, h := range ss.srv.obs.list {
 		h.HandleConn(ctx, &stats.ConnEnd{})
@@ -256,7 +256,7 @@ func (ss *serverSession) end(call *serverStream) {
 // calls that are on their way begin nowhere, and may go elsewhere.
 func (ss *serverSession) leaveInOrder() {
 	ss.send(kindGoAway, 0, 0, nil, 0, binary.LittleEndian.AppendUint32(nil, ss.lastID.Load()))
-	ss.drainOutbox()
+	ss.drainWriteQueue()
 	ss.fail(net.ErrClosed)
 }
 

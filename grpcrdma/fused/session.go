@@ -58,7 +58,7 @@ type session struct {
 	maxRecv            int
 	stall              time.Duration
 	land               landings
-	out                outbox
+	out                writeQueue
 
 	mu      sync.Mutex
 	streams map[uint32]*stream

@@ -96,7 +96,7 @@ type stream struct {
 	dropped                 bool  // nobody wants what still comes
 	waiters                 [numEvents]waiter
 
-	opened  bool // an open frame was given to the outbox; the caller's
+	opened  bool // an open frame was given to the write queue; the caller's
 	watched bool // the end of the call's context fails the stream by itself
 
 	turn uint64 // of the inline handler while a reader runs it; the handler's

@@ -28,12 +28,12 @@ type reactor struct {
 	// The goroutine's own.
 	watch   []*qp
 	lingers []*qp
-	calm    int // looks in a row that found a waiter on every watched QP
+	waited  int // looks in a row that found a waiter on every watched QP
 }
 
-// calmLooks is how many of them it takes to doze. Arbitrary: an application that
+// dozeAfter is how many of them it takes to doze. Arbitrary: an application that
 // leaves Wait for every message wakes the goroutine once in as many periods.
-const calmLooks = 3
+const dozeAfter = 3
 
 // busyPolls is how many polls or posts within one watchPeriod make an
 // application active. Arbitrary: a spinning one does thousands.
@@ -113,7 +113,7 @@ func (b *reactor) loop() {
 			return // the instance is gone: only after Close
 		}
 		if b.dozing.Swap(false) && time.Since(last) < waitSlice {
-			b.calm = 0 // somebody left Wait
+			b.waited = 0 // somebody left Wait
 		}
 		b.mu.Lock()
 		stop := b.stopping
@@ -151,7 +151,7 @@ func (b *reactor) pause() int {
 	if len(b.watch) == 0 {
 		return -1
 	}
-	if b.calm >= calmLooks {
+	if b.waited >= dozeAfter {
 		b.dozing.Store(true) // before the look: who leaves Wait behind it sees that
 		if b.allWaitedOn() {
 			return int(waitSlice / time.Millisecond)
@@ -250,8 +250,8 @@ func (b *reactor) tick(now time.Time) {
 	}
 	clear(b.watch[len(keep):])
 	b.watch = keep
-	if b.calm++; !b.allWaitedOn() {
-		b.calm = 0
+	if b.waited++; !b.allWaitedOn() {
+		b.waited = 0
 	}
 
 	left := b.lingers[:0]

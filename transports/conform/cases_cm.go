@@ -218,16 +218,16 @@ func cmNoListener(_ context.Context, e *Env) error {
 }
 
 func cmNeverAccepted(_ context.Context, e *Env) error {
-	const patience = 400 * time.Millisecond
+	const limit = 400 * time.Millisecond
 	c := e.pair(connOpts{})
 	l := e.listen()
-	ctx, cancel := e.short(patience)
+	ctx, cancel := e.short(limit)
 	defer cancel()
 	start := time.Now()
 	err := e.beside("connect", func() error { _, err := c.a.qp.Connect(ctx, l.Addr(), e.param()); return err })
 	e.refusedWith("connect that is never answered", err, rdma.ErrUnreachable, context.DeadlineExceeded)
-	if d := time.Since(start); d > patience+soon {
-		e.failf(fmt.Sprintf("end at the deadline of %v", patience), "after %v", d.Round(time.Millisecond))
+	if d := time.Since(start); d > limit+soon {
+		e.failf(fmt.Sprintf("end at the deadline of %v", limit), "after %v", d.Round(time.Millisecond))
 	}
 	if s := c.a.qp.State(); s == rdma.QPRTS {
 		e.failf("no connection", "%s", s)

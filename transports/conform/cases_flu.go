@@ -12,7 +12,7 @@ var fluCases = []Case{
 		Requirement: "All work outstanding when a QP goes to ERR completes with WR_FLUSH_ERR, in order, each request once.",
 		Run:         fluEachOnce},
 	{ID: "flu/after-error", Clause: "IBTA C10-96, C10-97", Needs: needRead,
-		Requirement: "After a remote error too, work posted later is taken and flushed in order: the last one is a beacon.",
+		Requirement: "After a remote error too, work posted later is taken and flushed in order: the last one is a drain marker.",
 		Run:         fluAfterError},
 	{ID: "flu/error-then-flush", Clause: "IBTA 10.8; man ibv_poll_cq", Unchecked: "IBTA 10.8", Needs: needRead,
 		Requirement: "The request that failed completes first with its own status, those behind it flushed.",

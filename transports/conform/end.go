@@ -102,11 +102,11 @@ func (x *end) state(s rdma.QPState) {
 // flushesLater posts to both queues of a QP in ERR: taken, and completed flushed
 // (IBTA C10-96, C10-97).
 func (x *end) flushesLater() {
-	x.post(send(beaconID))
-	x.s.expect(sendFails(beaconID, rdma.StatusWRFlushErr))
+	x.post(send(drainID))
+	x.s.expect(sendFails(drainID, rdma.StatusWRFlushErr))
 	if x.r.shared == nil {
-		x.postRecv(recv(beaconID))
-		x.r.expect(recvFails(beaconID, rdma.StatusWRFlushErr))
+		x.postRecv(recv(drainID))
+		x.r.expect(recvFails(drainID, rdma.StatusWRFlushErr))
 	}
 }
 

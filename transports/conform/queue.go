@@ -22,10 +22,10 @@ func recvID(n int) uint64 { return recvMark | uint64(uint32(n)) }
 const (
 	helloID   = 0x7E110
 	barrierID = 0xBA221E2
-	beaconID  = 0xBEAC
+	drainID   = 0xBEAC
 )
 
-var ownNames = map[uint32]string{helloID: "hello", barrierID: "barrier", beaconID: "beacon"}
+var ownNames = map[uint32]string{helloID: "hello", barrierID: "barrier", drainID: "drain marker"}
 
 // idText is send#3 or recv#hello; a mangled ID shows as it is.
 func idText(id uint64) string {

@@ -49,16 +49,16 @@ type Client struct {
 
 // op is one posted operation.
 type op struct {
-	left   atomic.Int32  // work requests that are not done
-	bad    atomic.Uint32 // the first rdma.Status that is no success
-	entry  *entry
-	nodes  uint32 // bits of the nodes that carry it out
-	slot   uint32
-	len    uint32
-	kind   OpKind
-	quiet  bool
-	class  class
-	posted time.Time // SW-Pri: when, of a high operation
+	left       atomic.Int32  // work requests that are not done
+	bad        atomic.Uint32 // the first rdma.Status that is no success
+	entry      *entry
+	nodes      uint32 // bits of the nodes that carry it out
+	slot       uint32
+	len        uint32
+	kind       OpKind
+	unsignaled bool
+	class      class
+	posted     time.Time // SW-Pri: when, of a high operation
 }
 
 // bounceLen is how much of a long transfer of foreign memory is copied at a time.

@@ -22,9 +22,9 @@ const (
 //	63..60 kind | 59..44 places it frees | 43..28 client | 27..0 operation
 //	63..60 kind | 59..44 places it frees | 43..0 extent of the arena, in units of 64 bytes
 const (
-	idQuiet = uint64(iota) // nobody waits for it
-	idOp                   // a client's operation
-	idFree                 // an extent goes back to the arena
+	idUnsignaled = uint64(iota) // nobody waits for it
+	idOp                        // a client's operation
+	idFree                      // an extent goes back to the arena
 )
 
 const (
@@ -47,17 +47,17 @@ type link struct {
 	qp    rdma.QP
 	cq    rdma.CQ
 
-	mu      sync.Mutex
-	depth   int
-	inUse   atomic.Int32
-	dark    int    // unsignalled requests since the last signalled one
-	seq     uint64 // requests posted
-	sent    uint64 // messages posted, each of which takes a receive
-	stage   uint64 // arena offset of depth places of stageLen
-	lkey    uint32
-	backlog []held
-	wrs     [2]rdma.SendWR
-	broken  atomic.Bool
+	mu         sync.Mutex
+	depth      int
+	inUse      atomic.Int32
+	unsignaled int    // unsignalled requests since the last signalled one
+	seq        uint64 // requests posted
+	sent       uint64 // messages posted, each of which takes a receive
+	stage      uint64 // arena offset of depth places of stageLen
+	lkey       uint32
+	backlog    []held
+	wrs        [2]rdma.SendWR
+	broken     atomic.Bool
 
 	pollMu sync.Mutex
 	wcs    [pollBatch]rdma.WC
@@ -87,11 +87,11 @@ func (l *link) post(wr *rdma.SendWR, id uint64) error {
 	if int(l.inUse.Load()) >= l.depth {
 		return rdma.ErrQueueFull
 	}
-	if wr.Flags&rdma.Signaled == 0 && l.dark+1 >= l.depth/4 {
+	if wr.Flags&rdma.Signaled == 0 && l.unsignaled+1 >= l.depth/4 {
 		// A queue of nothing but unsignalled requests never frees a place (IBTA 10.7.3.1).
 		wr.Flags |= rdma.Signaled
 	}
-	wr.ID = id | uint64(l.dark+1)<<idCoverShift
+	wr.ID = id | uint64(l.unsignaled+1)<<idCoverShift
 	wr.RKey = l.peer.rkey
 	n, err := l.qp.PostSend(unsafe.Slice(wr, 1))
 	if n == 0 {
@@ -102,8 +102,8 @@ func (l *link) post(wr *rdma.SendWR, id uint64) error {
 	}
 	l.seq++
 	l.inUse.Add(1)
-	if l.dark++; wr.Flags&rdma.Signaled != 0 {
-		l.dark = 0
+	if l.unsignaled++; wr.Flags&rdma.Signaled != 0 {
+		l.unsignaled = 0
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func (l *Lock) Lock() error {
 		return ErrFail // a second one of the same owner would wait for itself
 	}
 	c := l.c
-	served := Op{Kind: OpRead, Handle: l.h, Off: lockServing, Local: l.mem, Len: 8, Quiet: true}
+	served := Op{Kind: OpRead, Handle: l.h, Off: lockServing, Local: l.mem, Len: 8, Unsignaled: true}
 	draw := Op{Kind: OpFetchAdd, Handle: l.h, Off: lockNext, Local: l.mem + 8, Len: 8, Add: 1}
 	if err := c.both(&draw, &served); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (l *Lock) Unlock() error {
 	c := l.c
 	l.held = false
 	pass := Op{Kind: OpCmpSwap, Handle: l.h, Off: lockServing, Local: l.mem + 8, Len: 8, Add: l.ticket, Swap: l.ticket + 1}
-	next := Op{Kind: OpRead, Handle: l.h, Off: lockNext, Local: l.mem, Len: 8, Quiet: true}
+	next := Op{Kind: OpRead, Handle: l.h, Off: lockNext, Local: l.mem, Len: 8, Unsignaled: true}
 	if err := c.both(&pass, &next); err != nil {
 		return err
 	}

@@ -167,7 +167,7 @@ func (c *Client) put(node int, to, local, size uint64) error {
 // raw is run without a handle.
 func (c *Client) raw(o *Op, node int, at uint64) error {
 	s := &c.ops[c.tail&uint32(len(c.ops)-1)]
-	s.entry, s.nodes, s.quiet = &entry{}, 0, false
+	s.entry, s.nodes, s.unsignaled = &entry{}, 0, false
 	s.entry.inflight.Store(1)
 	s.bad.Store(0)
 	s.left.Store(1)

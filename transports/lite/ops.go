@@ -33,16 +33,16 @@ var opKinds = [numOpKinds]struct {
 
 // Op is one operation on a region, without pointers.
 type Op struct {
-	Handle Handle
-	Off    uint64 // in the region, bytes; atomics: a multiple of 8
-	Local  uint64 // in the arena of the node, bytes (Client.Offset)
-	Add    uint64 // fetch_add: addend; cmp_swap: expected
-	Swap   uint64 // cmp_swap: new value
-	Len    uint32 // bytes; atomics: 8
-	Slot   uint32 // the caller's; comes back in Done
-	Kind   OpKind
-	Quiet  bool // no Done on success
-	Fence  bool // behind all earlier reads of the client to that node; for devices with rdma.FeatFence
+	Handle     Handle
+	Off        uint64 // in the region, bytes; atomics: a multiple of 8
+	Local      uint64 // in the arena of the node, bytes (Client.Offset)
+	Add        uint64 // fetch_add: addend; cmp_swap: expected
+	Swap       uint64 // cmp_swap: new value
+	Len        uint32 // bytes; atomics: 8
+	Slot       uint32 // the caller's; comes back in Done
+	Kind       OpKind
+	Unsignaled bool // no Done on success
+	Fence      bool // behind all earlier reads of the client to that node; for devices with rdma.FeatFence
 }
 
 // Done is one finished operation.
@@ -83,7 +83,7 @@ func (c *Client) PostOne(o *Op) error { return c.post(o) }
 // the kind OpMessage. tag, below 1<<24, travels with it. rdma.ErrQueueFull: there is no
 // room here or at the peer, and there may be later. The first message to a port waits
 // for its ring.
-func (c *Client) PostMessage(node, port int, tag uint32, local uint64, size, slot uint32, quiet, fence bool) error {
+func (c *Client) PostMessage(node, port int, tag uint32, local uint64, size, slot uint32, unsignaled, fence bool) error {
 	n := c.node
 	if int(c.tail-c.head) >= c.cfg.Depth {
 		return rdma.ErrQueueFull
@@ -103,7 +103,7 @@ func (c *Client) PostMessage(node, port int, tag uint32, local uint64, size, slo
 		return err
 	}
 	s := &c.ops[c.tail&uint32(len(c.ops)-1)]
-	s.entry, s.slot, s.len, s.kind, s.quiet, s.nodes, s.class = &unhandled, slot, size, OpMessage, quiet, 1<<node, classNone
+	s.entry, s.slot, s.len, s.kind, s.unsignaled, s.nodes, s.class = &unhandled, slot, size, OpMessage, unsignaled, 1<<node, classNone
 	s.bad.Store(0)
 	s.left.Store(1)
 	unhandled.inflight.Add(1)
@@ -160,7 +160,7 @@ func (c *Client) post(o *Op) error {
 		return err
 	}
 	s := &c.ops[c.tail&uint32(len(c.ops)-1)]
-	s.entry, s.slot, s.len, s.kind, s.quiet, s.nodes, s.class = e, o.Slot, o.Len, o.Kind, o.Quiet, 0, classNone
+	s.entry, s.slot, s.len, s.kind, s.unsignaled, s.nodes, s.class = e, o.Slot, o.Len, o.Kind, o.Unsignaled, 0, classNone
 	s.bad.Store(0)
 	// One part is held by this loop, so that the operation does not end under it.
 	s.left.Store(1)
@@ -299,7 +299,7 @@ func (c *Client) Poll(dst []Done) (n int, err error) {
 				break
 			}
 			st := rdma.Status(s.bad.Load())
-			if !s.quiet || st != rdma.StatusSuccess {
+			if !s.unsignaled || st != rdma.StatusSuccess {
 				dst[n] = Done{Slot: s.slot, Len: s.len, Kind: s.kind, Status: st}
 				n++
 			}

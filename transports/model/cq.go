@@ -6,9 +6,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// patience is how many polls of one queue in a row may find nothing because another
+// vainPolls is how many polls of one queue in a row may find nothing because another
 // queue of the device has something earlier. Who polls several takes fewer; arbitrary.
-const patience = 256
+const vainPolls = 256
 
 // event is a completion that is to be polled at its time.
 type event struct {
@@ -43,7 +43,7 @@ func (c *cq) poll(dst []rdma.WC) (int, error) {
 		return 0, c.err
 	}
 	if next := c.heap[0].at; next > c.dev.clock.Now() {
-		if c.empty++; !c.armed && c.empty < patience && c.dev.earlier(c, next) {
+		if c.empty++; !c.armed && c.empty < vainPolls && c.dev.earlier(c, next) {
 			return 0, c.err
 		}
 		c.dev.clock.Set(next)

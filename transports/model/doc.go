@@ -15,7 +15,7 @@
 // posted is posted at that time. It moves when a completion is polled: nothing is polled
 // before its time, and an empty queue moves nothing. A Poll that finds nothing due takes
 // the next completion and its time with it, if no other queue of the device has one
-// that is due earlier; after patience of those it takes it all the same, because the
+// that is due earlier; after vainPolls of those it takes it all the same, because the
 // others may be nobody's. A PingPong is timed by this clock, so that latency is the model's.
 //
 // Nothing depends on the host: one goroutine that drives a device against peers that do

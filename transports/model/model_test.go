@@ -260,7 +260,7 @@ func TestNothingIsPolledBeforeItsTime(t *testing.T) {
 		}
 	}
 	now := r.a.Caps().Clock.Now()
-	for range 3 * patience {
+	for range 3 * vainPolls {
 		if n, err := r.cq.Poll(r.wcs[:]); n != 0 || err != nil {
 			t.Fatalf("%d completions, %v", n, err)
 		}

@@ -117,7 +117,7 @@ func (d *Device) advertised(a *C.struct_va_device_attr) rdma.Caps {
 		PingPongNS:    pingPongOverhead(),
 		PingPongClock: pingPongCounter(),
 		MaxQP:         int(a.max_qp),
-		MaxQPWR:       min(limitQPWR, int(a.max_qp_wr)-1), // one place is the beacon's
+		MaxQPWR:       min(limitQPWR, int(a.max_qp_wr)-1), // one place is the drain marker's
 		MaxCQE:        min(limitCQE, int(a.max_cqe)),
 		MaxSGE:        min(rdma.MaxSGE, int(a.max_sge)),
 		MaxRDAtom:     min(limitRDAtom, int(a.max_qp_rd_atom), int(a.max_qp_init_rd_atom)),
@@ -218,7 +218,7 @@ func (d *Device) probe() error {
 }
 
 // queueCap is what a queue pair of these depths asks of the device. One place of
-// each queue is a beacon's.
+// each queue is a drain marker's.
 func (d *Device) queueCap(send, recv, inline int) C.struct_va_qp_cap {
 	return C.struct_va_qp_cap{max_send_wr: C.uint32_t(send + 1), max_recv_wr: C.uint32_t(recv + 1),
 		max_send_sge: C.uint32_t(d.caps.MaxSGE), max_recv_sge: C.uint32_t(d.caps.MaxSGE), max_inline_data: C.uint32_t(inline)}

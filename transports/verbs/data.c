@@ -20,7 +20,7 @@ static struct vb_queue *lookup(struct vb_table *t, uint64_t wr_id) {
 }
 
 // waits tells a request that has a completion to come.
-static int waits(const struct vb_entry *e) { return (e->flags & (VB_LOUD | VB_DONE)) == VB_LOUD; }
+static int waits(const struct vb_entry *e) { return (e->flags & (VB_SIGNALED | VB_DONE)) == VB_SIGNALED; }
 
 // taken tells whether a place holds a request that has not completed.
 static int taken(struct vb_queue *q, uint32_t place) {
@@ -28,7 +28,7 @@ static int taken(struct vb_queue *q, uint32_t place) {
 	return place - head < __atomic_load_n(&q->tail, __ATOMIC_ACQUIRE) - head && !(q->ring[place & q->mask].flags & VB_DONE);
 }
 
-// A completion frees its place and those of the silent requests before it (IBTA
+// A completion frees its place and those of the unsignaled requests before it (IBTA
 // 10.7.3.1). A request that has a completion of its own to come keeps its place:
 // siw completes sends before the reads in front of them.
 static void retire(struct vb_queue *q, uint32_t place) {
@@ -141,11 +141,11 @@ int vb_translate(struct vb_cq *c, struct vb_wc *o, const struct va_wc *w) {
 	} else {
 		if (!taken(q, place))
 			return 0;
-		int beacon = e->flags & VB_BEACON, silent = !(e->flags & (VB_LOUD | VB_BEACON));
+		int marker = e->flags & VB_DRAIN, unsignaled = !(e->flags & (VB_SIGNALED | VB_DRAIN));
 		retire(q, place);
-		if (silent && w->status == VA_WC_SUCCESS)
+		if (unsignaled && w->status == VA_WC_SUCCESS)
 			return 0; // signalled for the device's sake
-		if (beacon) {
+		if (marker) {
 			q->drained = 1;
 			return 0;
 		}
@@ -259,7 +259,7 @@ struct vb_posted vb_post_recv(struct vb_qp *q, const struct vb_recv *w, int n) {
 			fill_recv(&q->rwr[i], &w[r.n + i], &q->empty, s->pad_recv);
 			q->rwr[i].wr_id = s->key | (uint32_t)(tail + i);
 			e->id = w[r.n + i].id;
-			e->flags = VB_LOUD;
+			e->flags = VB_SIGNALED;
 		}
 		q->rwr[k - 1].next = NULL;
 		__atomic_store_n(&s->tail, tail + k, __ATOMIC_RELEASE);
@@ -289,7 +289,7 @@ struct vb_posted vb_post_srq(struct vb_srq *q, const struct vb_recv *w, int n) {
 			s->free_place = s->ring[place].next;
 			s->used++;
 			s->ring[place].id = w[r.n + k].id;
-			s->ring[place].flags = VB_LOUD;
+			s->ring[place].flags = VB_SIGNALED;
 			fill_recv(&q->rwr[k], &w[r.n + k], &q->empty, s->pad_recv);
 			q->rwr[k].wr_id = s->key | place;
 		}
@@ -321,14 +321,14 @@ struct vb_posted vb_post_srq(struct vb_srq *q, const struct vb_recv *w, int n) {
 	return r;
 }
 
-// vb_beacon posts one more request to each queue, in ERR: when it completes
+// vb_drain posts one more request to each queue, in ERR: when it completes
 // flushed, everything in front of it has completed too.
-int vb_beacon(struct vb_qp *q, int send, int recv) {
+int vb_drain(struct vb_qp *q, int send, int recv) {
 	int err = 0;
 	if (send) {
 		struct vb_queue *s = &q->sq;
 		struct va_send_wr *bad, wr = {.wr_id = s->key | s->tail, .opcode = VA_WR_SEND, .send_flags = VA_SEND_SIGNALED};
-		s->ring[s->tail & s->mask] = (struct vb_entry){.flags = VB_BEACON};
+		s->ring[s->tail & s->mask] = (struct vb_entry){.flags = VB_DRAIN};
 		__atomic_store_n(&s->tail, s->tail + 1, __ATOMIC_RELEASE);
 		err = q->qp->context->ops.post_send(q->qp, &wr, &bad);
 		if (err)
@@ -337,7 +337,7 @@ int vb_beacon(struct vb_qp *q, int send, int recv) {
 	if (recv) {
 		struct vb_queue *s = &q->rq;
 		struct va_recv_wr *bad, wr = {.wr_id = s->key | s->tail, .sg_list = &q->empty, .num_sge = s->pad_recv};
-		s->ring[s->tail & s->mask] = (struct vb_entry){.flags = VB_BEACON};
+		s->ring[s->tail & s->mask] = (struct vb_entry){.flags = VB_DRAIN};
 		__atomic_store_n(&s->tail, s->tail + 1, __ATOMIC_RELEASE);
 		int no = q->qp->context->ops.post_recv(q->qp, &wr, &bad);
 		if (no) {
@@ -348,13 +348,13 @@ int vb_beacon(struct vb_qp *q, int send, int recv) {
 	return err < 0 ? -err : err;
 }
 
-// vb_beacon_write is a beacon in RTS: a write of nothing, whose key and address
+// vb_drain_write is a drain marker in RTS: a write of nothing, whose key and address
 // nobody checks (IBTA C9-88).
-int vb_beacon_write(struct vb_qp *q) {
+int vb_drain_write(struct vb_qp *q) {
 	struct vb_queue *s = &q->sq;
 	struct va_send_wr *bad, wr = {.wr_id = s->key | s->tail, .opcode = VA_WR_WRITE, .send_flags = VA_SEND_SIGNALED};
 	s->drained = 0;
-	s->ring[s->tail & s->mask] = (struct vb_entry){.flags = VB_BEACON};
+	s->ring[s->tail & s->mask] = (struct vb_entry){.flags = VB_DRAIN};
 	__atomic_store_n(&s->tail, s->tail + 1, __ATOMIC_RELEASE);
 	int err = q->qp->context->ops.post_send(q->qp, &wr, &bad);
 	if (err)
@@ -367,7 +367,7 @@ static struct vb_posted hold(struct vb_queue *s, const void *list, size_t size, 
 	for (; r.n < n && vb_room(s); r.n++) {
 		uint64_t id;
 		memcpy(&id, (const char *)list + r.n * size, sizeof id);
-		s->ring[s->tail & s->mask] = (struct vb_entry){.id = id, .flags = VB_LOUD | VB_HELD};
+		s->ring[s->tail & s->mask] = (struct vb_entry){.id = id, .flags = VB_SIGNALED | VB_HELD};
 		__atomic_store_n(&s->tail, s->tail + 1, __ATOMIC_RELEASE);
 	}
 	if (r.n < n)

@@ -17,8 +17,8 @@ const (
 	goodbyeTimeout = time.Second
 	// flushTimeout is how long a device may take for the next flushed completion.
 	flushTimeout = 500 * time.Millisecond
-	// quietTimeout is the same where no beacon tells the end.
-	quietTimeout = 30 * time.Millisecond
+	// unmarkedTimeout is the same where no drain marker tells the end.
+	unmarkedTimeout = 30 * time.Millisecond
 )
 
 // Disconnect waits until the device has done what was posted, says goodbye, and
@@ -56,10 +56,10 @@ func (q *qp) Disconnect(ctx context.Context) error {
 }
 
 // quiesce waits until the send queue is empty. Unsignalled requests at its end
-// never show, so a beacon follows them where completions mean that the peer has
+// never show, so a drain marker follows them where completions mean that the peer has
 // the data; on iWARP the TCP stream keeps the order of data and goodbye.
 func (q *qp) quiesce(ctx context.Context) error {
-	beacon := false
+	marker := false
 	for wait := 20 * time.Microsecond; ; wait = min(2*wait, time.Millisecond) {
 		q.send.mu.Lock()
 		if !q.send.closed {
@@ -73,10 +73,10 @@ func (q *qp) quiesce(ctx context.Context) error {
 		}
 		var signaled C.int
 		taken := C.vb_outstanding(&q.c.sq, &signaled)
-		idle := taken == 0 || signaled == 0 && (q.dev.iwarp || beacon && q.c.sq.drained != 0)
-		if !idle && signaled == 0 && !beacon {
-			beacon = true
-			if C.vb_beacon_write(q.c) != 0 {
+		idle := taken == 0 || signaled == 0 && (q.dev.iwarp || marker && q.c.sq.drained != 0)
+		if !idle && signaled == 0 && !marker {
+			marker = true
+			if C.vb_drain_write(q.c) != 0 {
 				idle = true // nothing more can be learnt
 			}
 		}
@@ -169,7 +169,7 @@ func (q *qp) lockCQs() (unlock func()) {
 // queues are empty or the device has nothing more to say.
 func (q *qp) flush() {
 	q.c.sq.drained, q.c.rq.drained = 0, 0
-	beacons := false
+	drained := false
 	limit := flushTimeout
 	last := time.Now()
 	for wait := 10 * time.Microsecond; ; wait = min(2*wait, time.Millisecond) {
@@ -185,11 +185,11 @@ func (q *qp) flush() {
 		if (sends == 0 || q.c.sq.drained != 0) && (recvs == 0 || q.c.rq.drained != 0) {
 			return
 		}
-		if !beacons {
-			beacons = true
+		if !drained {
+			drained = true
 			f := &q.dev.found
-			if C.vb_beacon(q.c, flag(sends > 0 && f.flushSend), flag(recvs > 0 && f.flushRecv)) != 0 || !f.flushSend || !f.flushRecv {
-				limit = quietTimeout // no beacon: what comes, comes
+			if C.vb_drain(q.c, flag(sends > 0 && f.flushSend), flag(recvs > 0 && f.flushRecv)) != 0 || !f.flushSend || !f.flushRecv {
+				limit = unmarkedTimeout // no drain marker: what comes, comes
 			}
 			q.kick()
 		}

@@ -128,7 +128,7 @@ static inline void vb_fill(struct vb_queue *q, struct va_send_wr *d, const struc
 // vb_translate is the way back, and false for what nobody is to see.
 int vb_translate(struct vb_cq *, struct vb_wc *, const struct va_wc *);
 
-// vb_room is how many places are free; a beacon stands beyond depth.
+// vb_room is how many places are free; a drain marker stands beyond depth.
 static inline uint32_t vb_room(struct vb_queue *q) {
 	uint32_t used = q->tail - __atomic_load_n(&q->head, __ATOMIC_ACQUIRE);
 	return used < q->depth ? q->depth - used : 0;
@@ -138,7 +138,7 @@ static inline uint32_t vb_room(struct vb_queue *q) {
 static inline void vb_enter(struct vb_queue *q, uint32_t place, const struct vb_send *w) {
 	struct vb_entry *e = &q->ring[place & q->mask];
 	e->id = w->id;
-	e->flags = (w->flags & VB_LOUD) | q->sig_all;
+	e->flags = (w->flags & VB_SIGNALED) | q->sig_all;
 }
 
 // vb_set_cancel prepares the thread for providers that post with write(2), as the soft

@@ -31,7 +31,7 @@ static void unlist(struct vb_table *t, struct vb_queue *q) {
 
 int vb_init_queue(struct vb_queue *q, enum vb_kind kind, uint32_t depth) {
 	uint32_t size = 1;
-	while (size < depth + 1) // one more for a beacon
+	while (size < depth + 1) // one more for a drain marker
 		size <<= 1;
 	q->kind = kind;
 	q->depth = depth;
@@ -87,7 +87,7 @@ struct vb_qp *vb_create_qp(struct va_pd *pd, struct vb_table *t, struct vb_cq *s
 	if (!q)
 		return NULL;
 	q->rq.pad_recv = pad_recv;
-	q->sq.sig_all = sig_all ? VB_LOUD : 0;
+	q->sq.sig_all = sig_all ? VB_SIGNALED : 0;
 	q->sq.told_from = told_from;
 	if (vb_init_queue(&q->sq, VB_SQ, send_depth) || (!srq && vb_init_queue(&q->rq, VB_RQ, recv_depth)))
 		goto fail;

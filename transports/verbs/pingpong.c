@@ -62,7 +62,7 @@ static inline int launch(struct vb_qp *q, struct va_send_wr *d, const struct vb_
 static inline const struct vb_entry *due(const struct vb_queue *s, const struct va_wc *w) {
 	uint32_t place = s->done;
 	const struct vb_entry *e = &s->ring[place & s->mask];
-	if (unlikely(w->wr_id != (s->key | place) || w->status != VA_WC_SUCCESS || place != s->head || e->flags != VB_LOUD || place == __atomic_load_n(&s->tail, __ATOMIC_ACQUIRE)))
+	if (unlikely(w->wr_id != (s->key | place) || w->status != VA_WC_SUCCESS || place != s->head || e->flags != VB_SIGNALED || place == __atomic_load_n(&s->tail, __ATOMIC_ACQUIRE)))
 		return NULL;
 	return e;
 }

@@ -47,7 +47,7 @@ struct vb_posted {
 };
 
 enum vb_kind { VB_SQ, VB_RQ, VB_SRQ };
-enum { VB_LOUD = 1, VB_BEACON = 2, VB_HELD = 4, VB_DONE = 8 };
+enum { VB_SIGNALED = 1, VB_DRAIN = 2, VB_HELD = 4, VB_DONE = 8 };
 enum { VB_BATCH = 64 };
 
 struct vb_entry {
@@ -139,8 +139,8 @@ int vb_query_state(struct va_qp *, int *state); // state stays -1 where the devi
 // vb_unlist makes completions of the QP unknown to vb_poll; nobody may be polling.
 void vb_unlist(struct vb_qp *, struct vb_table *);
 int vb_destroy_qp(struct vb_qp *);
-int vb_beacon(struct vb_qp *, int send, int recv);
-int vb_beacon_write(struct vb_qp *);
+int vb_drain(struct vb_qp *, int send, int recv);
+int vb_drain_write(struct vb_qp *);
 // vb_nudge writes nothing to the peer, and takes no place in the queue.
 int vb_nudge(struct vb_qp *);
 // vb_hold books requests that the device is not told of, because its QP is in ERR

@@ -140,7 +140,7 @@ func allocs(t *testing.T, open Open) {
 		if n, err := p.near.s.Post(ops); n != len(ops) || err != nil {
 			t.Fatalf("post = %d, %v", n, err)
 		}
-		deadline := time.Now().Add(patience)
+		deadline := time.Now().Add(waitLimit)
 		for got, spin := 0, 0; got < want; spin++ {
 			for _, e := range [...]*end{p.near, p.far} {
 				n, err := e.s.Poll(dst)
@@ -155,7 +155,7 @@ func allocs(t *testing.T, open Open) {
 				got += n
 			}
 			if spin%1000 == 999 && time.Now().After(deadline) {
-				t.Fatalf("%d of %d completions after %v", got, want, patience)
+				t.Fatalf("%d of %d completions after %v", got, want, waitLimit)
 			}
 		}
 	}

@@ -23,8 +23,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// patience bounds every wait for something that must happen.
-const patience = 10 * time.Second
+// waitLimit bounds every wait for something that must happen.
+const waitLimit = 10 * time.Second
 
 // Open makes the two transports of a test and the address that far listens at.
 // They are closed by the test.
@@ -49,7 +49,7 @@ type pair struct {
 }
 
 func soon(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -129,10 +129,10 @@ func (e *end) post(ops ...transports.Op) {
 // until polls both ends until cond holds.
 func (p *pair) until(what string, cond func() bool) {
 	p.t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(waitLimit)
 	for !cond() {
 		if time.Now().After(deadline) {
-			p.t.Fatalf("no %s after %v; near has %v (%v), far has %v (%v)", what, patience, p.near.dones, p.near.err, p.far.dones, p.far.err)
+			p.t.Fatalf("no %s after %v; near has %v (%v), far has %v (%v)", what, waitLimit, p.near.dones, p.near.err, p.far.dones, p.far.err)
 		}
 		p.near.poll()
 		p.far.poll()

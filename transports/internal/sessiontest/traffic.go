@@ -132,7 +132,7 @@ func exchange(e *end, parity int) error {
 	}
 	arrived, sent := 0, 0
 	var last transports.Done
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(waitLimit)
 	until := func(what string, cond func() bool) error {
 		for !cond() {
 			n, err := e.s.Poll(e.buf)
@@ -151,7 +151,7 @@ func exchange(e *end, parity int) error {
 			}
 			if n == 0 {
 				if time.Now().After(deadline) {
-					return fmt.Errorf("no %s after %v", what, patience)
+					return fmt.Errorf("no %s after %v", what, waitLimit)
 				}
 				runtime.Gosched()
 			}

@@ -186,15 +186,15 @@ func (x *session) post(o *transports.Op) error {
 			return x.told(err)
 		}
 	}
-	quiet, fence := o.Flags&transports.Unsignaled != 0, o.Flags&transports.Fence != 0
+	unsignaled, fence := o.Flags&transports.Unsignaled != 0, o.Flags&transports.Fence != 0
 	if o.Kind == transports.KindSend {
 		if size > x.mostSend {
 			return rdma.ErrInvalid
 		}
-		return x.told(c.PostMessage(x.peer, x.portNum, tagData, x.base+o.Local, size, o.Slot, quiet, fence))
+		return x.told(c.PostMessage(x.peer, x.portNum, tagData, x.base+o.Local, size, o.Slot, unsignaled, fence))
 	}
 	op := lite.Op{Handle: x.far, Off: o.Remote, Local: x.base + o.Local, Add: o.Add, Swap: o.Swap, Len: size, Slot: o.Slot,
-		Kind: opKinds[o.Kind].kind, Quiet: quiet, Fence: fence}
+		Kind: opKinds[o.Kind].kind, Unsignaled: unsignaled, Fence: fence}
 	return x.told(c.PostOne(&op))
 }
 

@@ -312,16 +312,16 @@ func (c *Client) gather(ctx context.Context, sh *Shape) (*Group, error) {
 		}
 		sessions = append(sessions, s)
 	}
-	crew, err := NewGroup(sh, SideClient, sessions, c.Plan.ClientCPU, c.Tr.Caps())
+	group, err := NewGroup(sh, SideClient, sessions, c.Plan.ClientCPU, c.Tr.Caps())
 	if err != nil {
 		closeAll(sessions)
 		return nil, err
 	}
 	if _, err := c.Hear(ctx, sh, MsgConnected); err != nil {
-		crew.Close()
+		group.Close()
 		return nil, err
 	}
-	return crew, nil
+	return group, nil
 }
 
 // explainWait is how long the server's own account of a failure is waited for.

@@ -11,7 +11,7 @@
 //
 // # Data flow
 //
-//	Plan ─► Shape (one point, agreed by both sides) ─► crew ─► worker loops ─► Session
+//	Plan ─► Shape (one point, agreed by both sides) ─► group ─► worker loops ─► Session
 //	Result ◄── histogram, counts, verdicts ◄── phase report ◄─┘
 //
 // What a point does is said by the row of its workload, a [Workload], and the rows are
@@ -46,7 +46,7 @@
 // nothing else. A duration D stops the posting after D; the tail is inside the
 // window. Where the server's device places writes unaided, its thread sleeps until
 // that round trip: a poller would only take from whoever measures. For the same reason
-// both ends of a stream sleep now and then where adaptive polling is asked for (NapFor).
+// both ends of a stream sleep now and then where adaptive polling is asked for (SleepTime).
 //
 // In both directions at once, both sides run such a stream. The server's begins when
 // it hears from the client's; each window is timed by its own side.

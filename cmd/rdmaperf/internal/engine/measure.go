@@ -226,8 +226,8 @@ func (m *Measurement) Result() reports.Result {
 	if res.Transport == "" {
 		res.Transport = c.Tr.Name()
 	}
-	if trip := sh.work().RoundTrip; trip != nil {
-		res.RoundTrip = trip(sh)
+	if ways := sh.work().RoundTrip; ways != nil {
+		res.RoundTrip = ways(sh)
 	}
 	out := m.Out
 	if out == nil {
@@ -288,16 +288,16 @@ func (m *Measurement) parameters() map[string]any {
 	if sh.ReadDepth > 0 {
 		p["read_depth"] = sh.ReadDepth
 	}
-	if sh.Naps(SideServer) {
+	if sh.Sleeps(SideServer) {
 		p["target_naps"] = "where its device needs no polls: at most 500 us and a 64th of half of its receives, and 200 us at a time while others take its CPU"
 	}
 	if sh.Nice > 0 {
 		p["worker_nice"] = sh.Nice
 	}
-	if m.Group != nil && m.Group.Workers[0].Naps {
+	if m.Group != nil && m.Group.Workers[0].Sleeps {
 		p["client_naps"] = "at most 500 us and a 64th of what is outstanding, while nothing completes"
 	}
-	if m.Group != nil && m.Group.Workers[0].calm {
+	if m.Group != nil && m.Group.Workers[0].demotes {
 		p["other_threads"] = "SCHED_BATCH and, where allowed, 20 ms of timer slack in the window"
 	}
 	if m.Warm != nil {

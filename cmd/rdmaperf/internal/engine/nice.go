@@ -25,7 +25,7 @@ const MostNice = 19
 //
 // A thread that polls a device which is the kernel itself competes with its threads for
 // the CPU: siw's transmitter, or ksoftirqd where softirqs take long. A fair scheduler
-// gives the poller half of it, and passes over its yields (offers.napped). At the end of
+// gives the poller half of it, and passes over its yields (Yielder.slept). At the end of
 // the queue the poller still polls all the time that is left. With two emulated CPUs, both
 // ends pinned, beside perftest: reads of 64 KiB over siw 0.99 of its rate before and 1.90
 // (1.72 to 3.14), sends 0.94 and 2.15 (1.47 to 3.09), of 64 bytes 0.97 and 1.88; over RXE,

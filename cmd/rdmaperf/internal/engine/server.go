@@ -301,12 +301,12 @@ func (c *ServedClient) point(ctx context.Context, sh *Shape) error {
 
 // sessionPoint serves a point whose workers drive sessions.
 func (c *ServedClient) sessionPoint(ctx context.Context, sh *Shape) error {
-	crew, err := c.gather(ctx, sh)
+	group, err := c.gather(ctx, sh)
 	if err != nil {
 		return err
 	}
-	err = c.Phases(ctx, func(ph *PhaseStart) error { return c.phase(ctx, crew, ph) })
-	if e := crew.Close(); e != nil {
+	err = c.Phases(ctx, func(ph *PhaseStart) error { return c.phase(ctx, group, ph) })
+	if e := group.Close(); e != nil {
 		c.Log.Debug("close sessions", "err", e) // a client that died leaves them broken
 	}
 	return err
@@ -363,16 +363,16 @@ func (c *ServedClient) gather(ctx context.Context, sh *Shape) (*Group, error) {
 		sessions[i] = s
 		taken++
 	}
-	crew, err := NewGroup(sh, SideServer, sessions, c.Plan.ServerCPU, c.Tr.Caps())
+	group, err := NewGroup(sh, SideServer, sessions, c.Plan.ServerCPU, c.Tr.Caps())
 	if err != nil {
 		closeAll(sessions)
 		return nil, err
 	}
 	if err := c.Ctl.Send(ReplyWait, &Message{Type: MsgConnected}); err != nil {
-		crew.Close()
+		group.Close()
 		return nil, err
 	}
-	return crew, nil
+	return group, nil
 }
 
 func closeAll(sessions []transports.Session) {
@@ -413,14 +413,14 @@ func (c *ServedClient) Phases(ctx context.Context, one func(*PhaseStart) error) 
 	}
 }
 
-func (c *ServedClient) phase(ctx context.Context, crew *Group, ph *PhaseStart) error {
-	if err := crew.Side.Prepare(ph.Generation); err != nil {
+func (c *ServedClient) phase(ctx context.Context, group *Group, ph *PhaseStart) error {
+	if err := group.Side.Prepare(ph.Generation); err != nil {
 		return err
 	}
 	release := HoldCollector()
 	defer release()
 	changes := CountersAround(c.Counters, ph.Generation)
-	r := crew.Start(Limits{Ops: max(ph.Operations, 0)}, false) // only a server that sends looks at it
+	r := group.Start(Limits{Ops: max(ph.Operations, 0)}, false) // only a server that sends looks at it
 	stop, err := c.UntilStop(ctx, r)
 	if err != nil {
 		r.Halt(StopNow)
@@ -436,14 +436,14 @@ func (c *ServedClient) phase(ctx context.Context, crew *Group, ph *PhaseStart) e
 		return out.Err
 	}
 	rep := &PhaseReport{Operations: out.Ops, CPUSeconds: out.Usage.CPU.Seconds(), Collections: out.Usage.Collections,
-		WindowNs: int64(out.Window), Lanes: crew.Side.Counts(), Allocations: out.Usage.Allocations, Pinned: crew.Workers[0].pinned, Procs: runtime.GOMAXPROCS(0), Sessions: int(c.Server.Clients()), Counters: changes()}
+		WindowNs: int64(out.Window), Lanes: group.Side.Counts(), Allocations: out.Usage.Allocations, Pinned: group.Workers[0].pinned, Procs: runtime.GOMAXPROCS(0), Sessions: int(c.Server.Clients()), Counters: changes()}
 	if stop.Check {
-		if err := crew.Side.Verify(ph.Generation, stop.Lanes); err != nil {
+		if err := group.Side.Verify(ph.Generation, stop.Lanes); err != nil {
 			return err
 		}
 		rep.Verified = true
 	}
-	rep.Compared, rep.Noise = crew.takeCompared(), &out.Noise
+	rep.Compared, rep.Noise = group.takeCompared(), &out.Noise
 	return c.Ctl.Send(ReplyWait, &Message{Type: MsgReport, Report: rep})
 }
 

@@ -29,10 +29,10 @@ const (
 	// answered is looked at, up to MediumMessage. From there on, where one is sent, it is
 	// four, so that a slot is never written again before its last use completed. Messages
 	// above LargeMessage, whose completions are long done by then, make do with two, so
-	// that a message of 1 GiB fits the default window limit. The first trip after a way
+	// that a message of 1 GiB fits the default window limit. The first round trip after a way
 	// through Go takes 1.1 of the time of those from the third on, where code is translated:
 	// 64 bytes over kernel siw had a p50 of 0.991 (send) and 0.986 (write) with 16 steps in a
-	// call instead of eight, in turns of 2048 trips in one process, and no less with 32
+	// call instead of eight, in turns of 2048 round trips in one process, and no less with 32
 	// (medians of 8 processes each). That the queues have more entries then did not show.
 	LatencySlots  = 32
 	MediumMessage = 4 << 10 // arbitrary: there a step in C or Go is nothing to the copy
@@ -124,7 +124,7 @@ func NewShape(p *Plan, pt Point, client, server transports.Caps) (*Shape, error)
 		return nil, err
 	}
 	sh.work().Shape(sh, p, ab)
-	if sh.Polling == PollingAdaptive && !(client.Unaided && sh.Naps(SideClient)) && !(server.Unaided && sh.Naps(SideServer)) {
+	if sh.Polling == PollingAdaptive && !(client.Unaided && sh.Sleeps(SideClient)) && !(server.Unaided && sh.Sleeps(SideServer)) {
 		sh.Polling = PollingBusy // nothing to adapt, and the result is to say so
 	}
 	sh.Nice = sh.niceOf(p, client, server)
@@ -215,7 +215,7 @@ func (sh *Shape) Validate() error {
 		return bad("slots", sh.Slots)
 	case sh.Inline < 0 || sh.Inline > MaxSize:
 		return bad("inline", sh.Inline)
-	case sh.Polling != PollingBusy && sh.Polling != PollingEvent && !(sh.Polling == PollingAdaptive && sh.Naps(SideClient)):
+	case sh.Polling != PollingBusy && sh.Polling != PollingEvent && !(sh.Polling == PollingAdaptive && sh.Sleeps(SideClient)):
 		return bad("polling", sh.Polling)
 	case sh.Polling == PollingEvent && sh.Threads != sh.QPs:
 		return bad("threads", sh.Threads)
@@ -225,7 +225,7 @@ func (sh *Shape) Validate() error {
 		return bad("arrival", sh.Arrival)
 	case sh.AppWindow < 0 || sh.AppWindow > MaxDepth:
 		return bad("application window", sh.AppWindow)
-	case sh.Dozes() && (sh.Kind() != transports.KindWrite || !sh.work().Idles || sh.Bidirectional):
+	case sh.ServerSleeps() && (sh.Kind() != transports.KindWrite || !sh.work().Idles || sh.Bidirectional):
 		return bad("idle", sh.Idle)
 	case sh.Timeout <= 0 || sh.Timeout > maxDuration:
 		return bad("timeout", sh.Timeout)
@@ -250,15 +250,15 @@ func (sh *Shape) Kind() transports.Kind {
 // OneSided tells operations whose answer comes without the target's thread.
 func OneSided(k transports.Kind) bool { return k == transports.KindRead || IsAtomic(k) }
 
-// Dozes tells that the server's thread sleeps on its completion queue until the
+// ServerSleeps tells that the server's thread sleeps on its completion queue until the
 // barrier arrives.
-func (sh *Shape) Dozes() bool { return sh.Idle && !OneSided(sh.Kind()) }
+func (sh *Shape) ServerSleeps() bool { return sh.Idle && !OneSided(sh.Kind()) }
 
-// Naps tells whether a side over a device that needs no polls sleeps now and then while it
+// Sleeps tells whether a side over a device that needs no polls sleeps now and then while it
 // polls, on request.
-func (sh *Shape) Naps(side string) bool {
-	lulls := sh.work().Naps
-	return lulls != nil && sh.Polling == PollingAdaptive && lulls(sh, side)
+func (sh *Shape) Sleeps(side string) bool {
+	sleep := sh.work().Sleeps
+	return sleep != nil && sh.Polling == PollingAdaptive && sleep(sh, side)
 }
 
 // target says what the server's thread does.
@@ -340,7 +340,7 @@ func (sh *Shape) Config() transports.Config {
 		RecvDepth: max(sh.RecvDepth, CtlSlots),
 		MaxInline: sh.Inline,
 		ReadDepth: sh.ReadDepth,
-		Events:    sh.Polling == PollingEvent || sh.Dozes(),
+		Events:    sh.Polling == PollingEvent || sh.ServerSleeps(),
 	}
 	if more := sh.work().Config; more != nil {
 		more(sh, &c)

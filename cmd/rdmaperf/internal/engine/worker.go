@@ -50,7 +50,7 @@ type Worker struct {
 	Stop       *atomic.Uint32  // StopSoon or StopNow: leave the loop at the next look
 	Ctx        context.Context // ends event waits together with stop
 	Event      bool
-	calm       bool // nothing but the workers works here
+	demotes    bool // it demotes the other threads: nothing but the workers works here
 	oneProcess bool // the other side's workers are threads of this process
 	Finishing  bool // bringing home what was posted: StopSoon does not end that
 
@@ -67,8 +67,8 @@ type Worker struct {
 	waitMade  int64
 	Yielder   Yielder
 	looked    int64 // when it looked last, ns
-	haste     uint  // it looks after SpinLook >> haste empty polls
-	Naps      bool  // it sleeps while its device is at work on a stream (NapFor)
+	lookShift uint  // it looks after SpinLook >> lookShift empty polls
+	Sleeps    bool  // it sleeps while its device is at work on a stream (SleepTime)
 
 	// Outcome.
 	Begin, End int64 // monotonic ns
@@ -81,7 +81,7 @@ type Worker struct {
 
 // SpinLook is how many empty polls pass between two looks at the stop flag and
 // the clock. An empty poll of a soft transport is a system call of about 200 ns,
-// so this is some 50 µs. Where polls take longer there are fewer (hasten).
+// so this is some 50 µs. Where polls take longer there are fewer (adaptLooks).
 const SpinLook = 256
 
 // mostDone is how many completions one poll gives: those of a batch's asks or answers
@@ -161,7 +161,7 @@ func (w *Worker) Poll(l *Lane) (int, error) {
 // Idle is the wait of every loop: cheap most of the time.
 func (w *Worker) Idle(l *Lane) error {
 	w.Spins++
-	if !w.Event && w.Spins&(SpinLook>>w.haste-1) != 0 {
+	if !w.Event && w.Spins&(SpinLook>>w.lookShift-1) != 0 {
 		return nil
 	}
 	return w.look(l)
@@ -185,26 +185,26 @@ func (w *Worker) look(l *Lane) error {
 		return w.Lost(l, "wait", fmt.Errorf("%w for %v", ErrStalled, time.Duration(w.stall).Round(time.Millisecond)))
 	}
 	if !w.Event {
-		w.hasten(t, first)
-		w.Yielder.offer(t, w.waitStart)
+		w.adaptLooks(t, first)
+		w.Yielder.yieldIfDue(t, w.waitStart)
 		return nil
 	}
 	return w.sleep(l, t)
 }
 
-// mostHaste makes a look after every eighth poll at most. Arbitrary, as are the bounds
-// of hasten.
-const mostHaste = 5
+// mostLooks makes a look after every eighth poll at most. Arbitrary, as are the bounds
+// of adaptLooks.
+const mostLooks = 5
 
-// hasten has a worker look more often where its polls take long, so that it offers its
+// adaptLooks has a worker look more often where its polls take long, so that it yields its
 // CPU in time: a poll takes 60 ns of a device's queue, and 2 us where code is translated.
-func (w *Worker) hasten(t int64, first bool) {
+func (w *Worker) adaptLooks(t int64, first bool) {
 	if !first && w.Yielder.last != w.looked { // nobody had the CPU in between
 		switch d := t - w.looked; {
-		case d > 3*leastPatience && w.haste < mostHaste:
-			w.haste++
-		case d < leastPatience/2 && w.haste > 0:
-			w.haste--
+		case d > 3*yieldAfter && w.lookShift < mostLooks:
+			w.lookShift++
+		case d < yieldAfter/2 && w.lookShift > 0:
+			w.lookShift--
 		}
 	}
 	w.looked = t

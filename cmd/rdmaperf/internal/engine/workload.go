@@ -39,7 +39,7 @@ type Workload struct {
 	Check  func(*Shape) error                // holds a shape of the peer against that; nil: nothing special
 	Layout func(*Shape) Layout               // StreamLayout, …
 	Config func(*Shape, *transports.Config)  // changes how sessions are set up; nil: nothing
-	Naps   func(sh *Shape, side string) bool // a side sleeps now and then while it polls, on request; nil: neither does
+	Sleeps func(sh *Shape, side string) bool // a side sleeps now and then while it polls, on request; nil: neither does
 	Stored func(*Shape) int                  // bytes that the server keeps beside windows; nil: none
 	Stall  func(*Shape) int64                // bytes under way at most; nil: depth times size on each QP
 

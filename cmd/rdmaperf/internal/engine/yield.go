@@ -4,36 +4,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Yielder decides when a worker that polls in vain offers its CPU to others. On a
+// Yielder decides when a worker that polls in vain yields its CPU to others. On a
 // machine with too few CPUs the peer may be waiting for this one, and only a yield
 // lets it run before the end of a time slice. Where nobody waits, a yield is time in
 // which an arrival is not seen: where code is translated about 10 us of a round trip
-// of 60. So a worker asks ever less often while nobody takes what it offers. The zero
-// value asks after leastPatience.
+// of 60. So a worker asks ever less often while nobody takes its CPU. The zero
+// value asks after yieldAfter.
 type Yielder struct {
-	last  int64         // when it offered last, ns
-	shift uint          // patience is leastPatience << shift
+	last  int64         // when it yielded last, ns
+	shift uint          // it yields after yieldAfter << shift
 	usage unix.Rusage   // of this thread
 	yield func()        // nil: sched_yield(2)
 	taken func() uint64 // nil: from usage
 
-	// Of a worker that may be late: it naps where others want its CPU.
-	Naps   bool
-	known  uint64 // switches after the last offer
+	// Of a worker that may be late: it sleeps where others want its CPU.
+	Sleeps bool
+	known  uint64 // switches after the last yield
 	wanted int64  // until then, in ns, others want the CPU
-	nap    func() // nil: nanosleep(2)
+	sleep  func() // nil: nanosleep(2)
 }
 
 const (
-	// leastPatience is how long nothing comes before a worker yields, in ns. Peers that
+	// yieldAfter is how long nothing comes before a worker yields, in ns. Peers that
 	// share a CPU take two of it for a round trip. Arbitrary.
-	leastPatience = 20_000
-	// mostRefused bounds the patience to 1.28 ms, still below a time slice.
-	mostRefused = 6
-	// napLength is 200 µs, in ns, on top of which come the 50 µs of slack that the kernel
+	yieldAfter = 20_000
+	// mostYieldShift bounds the wait to 1.28 ms, still below a time slice.
+	mostYieldShift = 6
+	// sleepLength is 200 µs, in ns, on top of which come the 50 µs of slack that the kernel
 	// gives timers. Arbitrary: a twentieth of a time slice, in which a target with receives
 	// for 256 messages keeps a million a second from waiting for credits.
-	napLength = 200_000
+	sleepLength = 200_000
 	// wantedFor is how long a CPU counts as wanted after it was taken away. Arbitrary:
 	// a fresh look costs one time slice.
 	wantedFor = 100_000_000
@@ -41,13 +41,13 @@ const (
 	mostLookShift = 4
 )
 
-// offer yields at the time t in a wait that began at since, if it is time.
-func (o *Yielder) offer(t, since int64) {
-	if t-max(since, o.last) < leastPatience<<o.shift {
+// yieldIfDue yields at the time t in a wait that began at since, if it is time.
+func (o *Yielder) yieldIfDue(t, since int64) {
+	if t-max(since, o.last) < yieldAfter<<o.shift {
 		return
 	}
 	before := o.switches()
-	if o.Naps && o.napped(t, before) {
+	if o.Sleeps && o.slept(t, before) {
 		return
 	}
 	if o.yield != nil {
@@ -59,27 +59,27 @@ func (o *Yielder) offer(t, since int64) {
 	switch {
 	case o.known != before:
 		o.shift = 0
-	case o.shift < mostRefused:
+	case o.shift < mostYieldShift:
 		o.shift++
 	}
 }
 
-// napped sleeps instead of a yield while others want the CPU. A scheduler that is fair
+// slept sleeps instead of a yield while others want the CPU. A scheduler that is fair
 // (CFS) passes over the yield of a thread that has had less than its half, and so gives a
 // target that waits in vain as much as the kernel's thread that it waits for: siw's
 // transmitter, with two CPUs and both ends on them. That the thread lost its CPU between
-// two offers, though it did not yield, says that there is such another.
-func (o *Yielder) napped(t int64, switches uint64) bool {
+// two yields, though it did not yield, says that there is such another.
+func (o *Yielder) slept(t int64, switches uint64) bool {
 	if switches != o.known {
 		o.known, o.wanted = switches, t+wantedFor
 	}
 	if t >= o.wanted {
 		return false
 	}
-	if o.nap != nil {
-		o.nap()
+	if o.sleep != nil {
+		o.sleep()
 	} else {
-		SleepFor(napLength)
+		SleepFor(sleepLength)
 	}
 	o.last, o.shift = t, 0
 	return true

@@ -14,7 +14,7 @@ func waits(o *Yielder, total, step int64) (at []int64) {
 	o.yield = func() { yielded++ }
 	for t := int64(0); t < total; t += step {
 		before := yielded
-		if o.offer(t, 0); yielded > before {
+		if o.yieldIfDue(t, 0); yielded > before {
 			at = append(at, t)
 		}
 	}
@@ -27,11 +27,11 @@ func TestOffersThatNobodyTakesComeEverLessOften(t *testing.T) {
 	if len(at) < 3 {
 		t.Fatalf("%d yields in 10 ms", len(at))
 	}
-	if at[0] != leastPatience {
-		t.Errorf("the first yield is at %d ns, want %d", at[0], leastPatience)
+	if at[0] != yieldAfter {
+		t.Errorf("the first yield is at %d ns, want %d", at[0], yieldAfter)
 	}
-	longest := int64(leastPatience) << mostRefused
-	for i, gap := 1, int64(2*leastPatience); i < len(at); i++ {
+	longest := int64(yieldAfter) << mostYieldShift
+	for i, gap := 1, int64(2*yieldAfter); i < len(at); i++ {
 		if got := at[i] - at[i-1]; got != gap {
 			t.Errorf("yield %d is %d ns after the one before, want %d", i, got, gap)
 		}
@@ -44,14 +44,14 @@ func TestOffersThatNobodyTakesComeEverLessOften(t *testing.T) {
 
 func TestAnOfferThatIsTakenIsRepeatedSoon(t *testing.T) {
 	switches := uint64(0)
-	o := &Yielder{shift: mostRefused, taken: func() uint64 { switches++; return switches }}
+	o := &Yielder{shift: mostYieldShift, taken: func() uint64 { switches++; return switches }}
 	at := waits(o, 2_000_000, 1000)
 	if len(at) < 2 {
 		t.Fatalf("%d yields in 2 ms", len(at))
 	}
 	for i := 1; i < len(at); i++ {
-		if got := at[i] - at[i-1]; got != leastPatience {
-			t.Errorf("yield %d is %d ns after the one before, want %d", i, got, leastPatience)
+		if got := at[i] - at[i-1]; got != yieldAfter {
+			t.Errorf("yield %d is %d ns after the one before, want %d", i, got, yieldAfter)
 		}
 	}
 	if got := o.Looks(); got != SpinLook {
@@ -62,9 +62,9 @@ func TestAnOfferThatIsTakenIsRepeatedSoon(t *testing.T) {
 // A target that may be late: it lost its CPU to somebody at 30 µs, and not again.
 func TestATargetNapsForAWhileAfterItLostItsCPU(t *testing.T) {
 	var clock int64
-	var naps []int64
-	o := &Yielder{Naps: true, known: 7}
-	o.nap = func() { naps = append(naps, clock) }
+	var sleeps []int64
+	o := &Yielder{Sleeps: true, known: 7}
+	o.sleep = func() { sleeps = append(sleeps, clock) }
 	o.yield = func() {
 		if 60_000 <= clock && clock < 60_000+wantedFor {
 			t.Fatalf("yields at %d ns, where others want the CPU", clock)
@@ -77,24 +77,24 @@ func TestATargetNapsForAWhileAfterItLostItsCPU(t *testing.T) {
 		return 8
 	}
 	for clock = 0; clock < 200_000_000; clock += 5000 {
-		o.offer(clock, 0)
+		o.yieldIfDue(clock, 0)
 	}
-	if len(naps) == 0 || naps[0] != 60_000 { // the offers are at 20 and, as nobody took that, 60 µs
-		t.Fatalf("naps begin at %v, want 60000 ns", naps[:min(1, len(naps))])
+	if len(sleeps) == 0 || sleeps[0] != 60_000 { // the yields are at 20 and, as nobody took that, 60 µs
+		t.Fatalf("sleeps begin at %v, want 60000 ns", sleeps[:min(1, len(sleeps))])
 	}
-	for i := range naps[1:] {
-		if gap := naps[i+1] - naps[i]; gap != leastPatience {
-			t.Errorf("nap %d is %d ns after the one before, want %d", i+1, gap, leastPatience)
+	for i := range sleeps[1:] {
+		if gap := sleeps[i+1] - sleeps[i]; gap != yieldAfter {
+			t.Errorf("sleep %d is %d ns after the one before, want %d", i+1, gap, yieldAfter)
 		}
 	}
-	if last := naps[len(naps)-1]; last >= 60_000+wantedFor || last < 60_000+wantedFor-leastPatience {
-		t.Errorf("the last nap is at %d ns, want just before %d", last, 60_000+wantedFor)
+	if last := sleeps[len(sleeps)-1]; last >= 60_000+wantedFor || last < 60_000+wantedFor-yieldAfter {
+		t.Errorf("the last sleep is at %d ns, want just before %d", last, 60_000+wantedFor)
 	}
 }
 
-func TestOnlyATargetThatMayBeLateNaps(t *testing.T) {
+func TestOnlyATargetThatMayBeLateSleeps(t *testing.T) {
 	switches := uint64(0)
-	o := &Yielder{taken: func() uint64 { switches++; return switches }, nap: func() { t.Error("naps") }}
+	o := &Yielder{taken: func() uint64 { switches++; return switches }, sleep: func() { t.Error("sleeps") }}
 	waits(o, 1_000_000, 1000)
 }
 
@@ -102,7 +102,7 @@ func TestAWaitThatEndsSoonYieldsNever(t *testing.T) {
 	o := &Yielder{taken: func() uint64 { return 0 }}
 	o.yield = func() { t.Error("yields") }
 	for since := int64(0); since < 1_000_000; since += 10_000 {
-		o.offer(since+leastPatience-1, since)
+		o.yieldIfDue(since+yieldAfter-1, since)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestAThreadOnTheSameCPUIsSeenToTakeTheOffer(t *testing.T) {
 		o := Yielder{shift: 1}
 		for end := time.Now().Add(10 * time.Second); o.shift != 0 && time.Now().Before(end); {
 			o.last, o.shift = 0, 1
-			o.offer(leastPatience<<o.shift, 0)
+			o.yieldIfDue(yieldAfter<<o.shift, 0)
 		}
 		seen <- o.shift == 0
 	}()

@@ -19,18 +19,18 @@ func (w *pingPongWorker) eachBatch(x *exchange, l *pingPongLane) error {
 	w.End = w.Begin
 	deadline := w.Begin + int64(w.Lim.Dur)
 	for n := int64(0); w.Lim.Ops == 0 || n < w.Lim.Ops; {
-		k := len(l.trips)
+		k := len(l.rounds)
 		if w.Lim.Ops > 0 {
 			k = int(min(int64(k), w.Lim.Ops-n))
 		}
 		l.came, l.out = 0, k
 		for i := range k {
-			l.trips[i] = trip{}
-			x.begin(l, &l.trips[i], &l.steps[i].Ask)
+			l.rounds[i] = roundTrip{}
+			x.begin(l, &l.rounds[i], &l.steps[i].Ask)
 		}
 		met, err := w.batch(x, l, k)
 		for i := 0; i < met; i++ {
-			t := &l.trips[i]
+			t := &l.rounds[i]
 			if err == nil {
 				err = x.settle(w, l, t)
 			}
@@ -59,12 +59,12 @@ func (w *pingPongWorker) eachBatch(x *exchange, l *pingPongLane) error {
 	return nil
 }
 
-// batch takes the first k trips of x, whose operations are in l.steps, and returns
+// batch takes the first k round trips of x, whose operations are in l.steps, and returns
 // how many came to an end.
 func (w *pingPongWorker) batch(x *exchange, l *pingPongLane, k int) (met int, err error) {
 	looks := w.Yielder.Looks()
 	for i := range k {
-		v, t := &l.steps[i], &l.trips[i]
+		v, t := &l.steps[i], &l.rounds[i]
 		v.HasAsk, v.HasAnswer, v.Met, v.Until, v.Looks = true, false, false, x.until, looks
 		if x.until == rdma.UntilByte {
 			last := t.at + l.Sh.Size - 1
@@ -86,9 +86,9 @@ func (w *pingPongWorker) batch(x *exchange, l *pingPongLane, k int) (met int, er
 			w.Spins = 0
 			continue // what stopped it will stop the next call
 		case l.steps[met].HasAsk:
-			t := &l.trips[met]
+			t := &l.rounds[met]
 			l.Pair[0] = l.steps[met].Ask
-			t0, t1, err := w.plainTrip(l, x.until, t.at+l.Sh.Size-1)
+			t0, t1, err := w.plainRoundTrip(l, x.until, t.at+l.Sh.Size-1)
 			if err != nil {
 				return met, err
 			}
@@ -116,7 +116,7 @@ func (w *pingPongWorker) stamps(l *pingPongLane, was, met int) {
 	last := &l.steps[met-1]
 	shift := engine.Now() - last.Start - last.Took
 	for i := was; i < met; i++ {
-		v, t := &l.steps[i], &l.trips[i]
+		v, t := &l.steps[i], &l.rounds[i]
 		t.end, t.took = v.Start+v.Took+shift, v.Took
 	}
 }

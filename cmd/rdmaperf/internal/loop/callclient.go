@@ -13,9 +13,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// callCrew is the client's side of a point: its connections, and the goroutines
+// callers is the client's side of a point: its connections, and the goroutines
 // that call on them.
-type callCrew struct {
+type callers struct {
 	m       *engine.Measurement
 	work    *engine.CallWork
 	conns   []transports.CallConn
@@ -54,25 +54,25 @@ func runCalls(m *engine.Measurement, ctx context.Context) error {
 	if _, err := c.Hear(ctx, sh, engine.MsgConnected); err != nil {
 		return err
 	}
-	crew := newCallCrew(m)
-	crew.serverBase = answer.Listening.Resident
-	m.Private = crew
-	defer crew.close()
-	if err := crew.connect(ctx, tr, addr); err != nil {
+	group := newCallers(m)
+	group.serverBase = answer.Listening.Resident
+	m.Private = group
+	defer group.close()
+	if err := group.connect(ctx, tr, addr); err != nil {
 		return err
 	}
 	if p.WarmupIterations > 0 || p.WarmupDuration > 0 {
-		if m.Warm, _, err = crew.phase(ctx, "warm-up", engine.GenWarmup, engine.Limits{Ops: p.WarmupIterations, Dur: p.WarmupDuration}); err != nil {
+		if m.Warm, _, err = group.phase(ctx, "warm-up", engine.GenWarmup, engine.Limits{Ops: p.WarmupIterations, Dur: p.WarmupDuration}); err != nil {
 			return err
 		}
 	}
-	if err := crew.idles(ctx); err != nil {
+	if err := group.idles(ctx); err != nil {
 		return err
 	}
-	crew.interval, crew.raw, crew.live = p.Interval, c.Raw, c.Live
-	m.Out, m.Report, err = crew.phase(ctx, "measure", engine.GenMeasure, engine.Limits{Ops: p.Iterations, Dur: p.Duration})
-	crew.interval, crew.raw, crew.live = 0, nil, nil
-	if e := m.HandBuffers(reports.SamplesLatency, m.Out, crew.kept()); err == nil {
+	group.interval, group.raw, group.live = p.Interval, c.Raw, c.Live
+	m.Out, m.Report, err = group.phase(ctx, "measure", engine.GenMeasure, engine.Limits{Ops: p.Iterations, Dur: p.Duration})
+	group.interval, group.raw, group.live = 0, nil, nil
+	if e := m.HandBuffers(reports.SamplesLatency, m.Out, group.kept()); err == nil {
 		err = e
 	}
 	if err != nil {
@@ -80,16 +80,16 @@ func runCalls(m *engine.Measurement, ctx context.Context) error {
 		return err
 	}
 	m.Verified = sh.Verify
-	if err := crew.memory(ctx); err != nil {
+	if err := group.memory(ctx); err != nil {
 		return err
 	}
 	_, err = c.Ask(ctx, sh, &engine.Message{Type: engine.MsgEnd}, engine.MsgEnded)
 	return err
 }
 
-// newCallCrew has its histograms before it reads what is resident without connections.
-func newCallCrew(m *engine.Measurement) *callCrew {
-	k := &callCrew{m: m, work: m.Sh.Calls()}
+// newCallers has its histograms before it reads what is resident without connections.
+func newCallers(m *engine.Measurement) *callers {
+	k := &callers{m: m, work: m.Sh.Calls()}
 	k.tallies = make([]*tally, min(m.Sh.QPs*m.Sh.Depth, MaxTallies))
 	for i := range k.tallies {
 		k.tallies[i] = &tally{}
@@ -100,14 +100,14 @@ func newCallCrew(m *engine.Measurement) *callCrew {
 }
 
 // timed tells whether latencies mean something.
-func (k *callCrew) timed() bool { return k.work.Untimed == nil || !k.work.Untimed(k.m.Sh) }
+func (k *callers) timed() bool { return k.work.Untimed == nil || !k.work.Untimed(k.m.Sh) }
 
 // dialsAtOnce bounds connections being made at once. Arbitrary: below the backlog of
 // every listener.
 const dialsAtOnce = 16
 
 // connect opens all connections and makes the callers.
-func (k *callCrew) connect(ctx context.Context, tr transports.CallTransport, addr string) error {
+func (k *callers) connect(ctx context.Context, tr transports.CallTransport, addr string) error {
 	sh := k.m.Sh
 	setup, cancel := context.WithTimeout(ctx, engine.SetupTimeout(sh)+time.Duration(sh.QPs)*10*time.Millisecond)
 	defer cancel()
@@ -166,7 +166,7 @@ func callConnectFailed(tr transports.CallTransport, err error) error {
 	return engine.PeerError("connect", err, "the data path: a firewall may pass the control port only")
 }
 
-func (k *callCrew) close() {
+func (k *callers) close() {
 	var wg sync.WaitGroup // each may wait for its peer
 	for _, c := range k.conns {
 		if c != nil {
@@ -178,7 +178,7 @@ func (k *callCrew) close() {
 
 // pacers makes the callers' pacers. The rate is that of all together; constant
 // arrivals interleave.
-func (k *callCrew) pacers() {
+func (k *callers) pacers() {
 	sh := k.m.Sh
 	if sh.Rate == 0 {
 		return
@@ -195,7 +195,7 @@ func (k *callCrew) pacers() {
 
 // keep gives the callers room for the samples of the next phase. A phase that times
 // nothing has none.
-func (k *callCrew) keep() {
+func (k *callers) keep() {
 	for _, w := range k.workers {
 		w.raw = nil
 	}
@@ -208,7 +208,7 @@ func (k *callCrew) keep() {
 }
 
 // kept are the samples of the phase, caller by caller.
-func (k *callCrew) kept() []*engine.RawBuffer {
+func (k *callers) kept() []*engine.RawBuffer {
 	buffers := make([]*engine.RawBuffer, len(k.workers))
 	for i, w := range k.workers {
 		buffers[i] = w.raw
@@ -217,7 +217,7 @@ func (k *callCrew) kept() []*engine.RawBuffer {
 }
 
 // idles watches both sides while nothing is called.
-func (k *callCrew) idles(ctx context.Context) error {
+func (k *callers) idles(ctx context.Context) error {
 	_, rep, err := k.around(ctx, "idle", engine.GenIdle, func() *engine.Run {
 		r := &engine.Run{Done: make(chan struct{})}
 		woken := make(chan struct{})
@@ -242,7 +242,7 @@ func (k *callCrew) idles(ctx context.Context) error {
 }
 
 // memory reads what both sides hold with all connections open and warm.
-func (k *callCrew) memory(ctx context.Context) error {
+func (k *callers) memory(ctx context.Context) error {
 	k.used = resident()
 	_, rep, err := k.around(ctx, "memory", engine.GenMemory, func() *engine.Run {
 		r := &engine.Run{Done: make(chan struct{}), Cancel: func() {}}
@@ -256,7 +256,7 @@ func (k *callCrew) memory(ctx context.Context) error {
 }
 
 // around runs something on this side inside a phase of the server.
-func (k *callCrew) around(ctx context.Context, name string, gen int, start func() *engine.Run) (*engine.Outcome, *engine.PhaseReport, error) {
+func (k *callers) around(ctx context.Context, name string, gen int, start func() *engine.Run) (*engine.Outcome, *engine.PhaseReport, error) {
 	m, c, sh := k.m, k.m.C, k.m.Sh
 	collectAsUsed()
 	changes := engine.CountersAround(c.Counters, gen)
@@ -286,7 +286,7 @@ func (k *callCrew) around(ctx context.Context, name string, gen int, start func(
 	return out, answer.Report, nil
 }
 
-func (k *callCrew) phase(ctx context.Context, name string, gen int, lim engine.Limits) (*engine.Outcome, *engine.PhaseReport, error) {
+func (k *callers) phase(ctx context.Context, name string, gen int, lim engine.Limits) (*engine.Outcome, *engine.PhaseReport, error) {
 	return k.around(ctx, name, gen, func() *engine.Run { return k.start(gen, lim) })
 }
 

@@ -11,7 +11,7 @@ import (
 // callResult completes the result of a point of calls.
 func callResult(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 	CallFigures(m, res, out)
-	k, sh := m.Private.(*callCrew), m.Sh
+	k, sh := m.Private.(*callers), m.Sh
 	tr, err := engine.CallsOf(m.C.Tr)
 	if err != nil {
 		return // it was one until here
@@ -38,7 +38,7 @@ func callResult(m *engine.Measurement, res *reports.Result, out *engine.Outcome)
 
 // CallFigures completes what all results of calls have.
 func CallFigures(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
-	k := m.Private.(*callCrew)
+	k := m.Private.(*callers)
 	// How a carrier waits stands in its name, and its goroutines are no threads.
 	res.Polling, res.Threads = "", 0
 	if res.RoundTrip = reports.RoundTripFull; !k.timed() {
@@ -89,4 +89,4 @@ func callParameters(m *engine.Measurement) map[string]any {
 }
 
 // TimesCalls tells whether the latencies of a point of calls mean something.
-func TimesCalls(m *engine.Measurement) bool { return m.Private.(*callCrew).timed() }
+func TimesCalls(m *engine.Measurement) bool { return m.Private.(*callers).timed() }

@@ -18,7 +18,7 @@ import (
 // callWorker is one goroutine that calls. It is not locked to a thread: goroutines
 // of the transport have to run beside it as in any program.
 type callWorker struct {
-	k           *callCrew
+	k           *callers
 	c           engine.Caller
 	t           *tally
 	index, slot int // of the point, of its connection
@@ -109,7 +109,7 @@ func (r *callRun) fail(err error) {
 }
 
 // start lets the callers go, all at once.
-func (k *callCrew) start(gen int, lim engine.Limits) *engine.Run {
+func (k *callers) start(gen int, lim engine.Limits) *engine.Run {
 	sh := k.m.Sh
 	var parts []*engine.Series
 	for _, t := range k.tallies {
@@ -182,7 +182,7 @@ func (k *callCrew) start(gen int, lim engine.Limits) *engine.Run {
 
 // guard waits for the callers, and ends them when nothing was answered for the
 // timeout.
-func (k *callCrew) guard(r *callRun, over <-chan struct{}) {
+func (k *callers) guard(r *callRun, over <-chan struct{}) {
 	timeout := k.m.Sh.Timeout
 	if rate := k.m.Sh.Rate; rate > 0 { // between two calls nothing is answered either
 		timeout += time.Duration(float64(len(k.workers)) * 1e9 / rate)
@@ -211,7 +211,7 @@ func (k *callCrew) guard(r *callRun, over <-chan struct{}) {
 	}
 }
 
-func (k *callCrew) collect(r *callRun) engine.Outcome {
+func (k *callers) collect(r *callRun) engine.Outcome {
 	o := engine.Outcome{Begin: r.begin, Err: r.err}
 	end := r.begin
 	for _, t := range k.tallies {
@@ -326,8 +326,8 @@ const (
 	sleepSlack = 100_000 // ns
 	// fewCallers are as many as may wait awake. Arbitrary.
 	fewCallers = 8
-	// napMost bounds one sleep, so that an interrupt is noticed.
-	napMost = 50_000_000 // ns
+	// paceSleep bounds one sleep, so that an interrupt is noticed.
+	paceSleep = 50_000_000 // ns
 )
 
 // awaitStart waits until t and returns the time. The kernel's sleep is used because
@@ -345,8 +345,8 @@ func (w *callWorker) awaitStart(r *callRun, t int64) int64 {
 	}
 	for at < t && r.Stop.Load() == 0 {
 		if left := t - at - slack; left > 0 {
-			nap := unix.NsecToTimespec(min(left, napMost))
-			unix.Nanosleep(&nap, nil) // an interrupted one is gone on with
+			left := unix.NsecToTimespec(min(left, paceSleep))
+			unix.Nanosleep(&left, nil) // an interrupted one is gone on with
 		} else {
 			runtime.Gosched()
 		}

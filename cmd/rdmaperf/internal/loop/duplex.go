@@ -62,7 +62,7 @@ type duplexLane struct {
 
 	// Sending.
 	begun, flowing bool   // the stream may begin; it goes on
-	dark           int    // operations since the last signalled one
+	unsignaled     int    // operations since the last signalled one
 	delivered      uint64 // data operations of the session
 	credit         uint64 // of these, how many the peer took and has room for again
 	hurry          bool   // the fin says so
@@ -349,21 +349,21 @@ func (w *duplexWorker) pushDuplex(l *duplexLane) (bool, error) {
 	}
 	ops := l.Ops[l.Head : l.Head+k]
 	// Words lie between the data, so the moderation has no fixed place in the ring.
-	dark := l.dark
+	unsignaled := l.unsignaled
 	for i := range ops {
 		op := &ops[i]
 		op.Imm = uint32(l.delivered) + uint32(i)
 		op.Flags = l.Flags
-		if dark++; dark < sh.Moderation {
+		if unsignaled++; unsignaled < sh.Moderation {
 			op.Flags |= transports.Unsignaled
 		} else {
-			op.Slot, dark = uint32(dark), 0
+			op.Slot, unsignaled = uint32(unsignaled), 0
 		}
 	}
 	n, err := l.S.Post(ops)
 	for i := range ops[:n] {
-		if l.dark++; ops[i].Flags&transports.Unsignaled == 0 {
-			l.dark = 0
+		if l.unsignaled++; ops[i].Flags&transports.Unsignaled == 0 {
+			l.unsignaled = 0
 		}
 	}
 	l.Posted += int64(n)
@@ -384,10 +384,10 @@ func (l *duplexLane) advance(n int) {
 }
 
 // Say posts one notice and calls then when it is on its way. It is signalled, so
-// that nothing ahead of it stays in the dark.
+// that nothing ahead of it stays without a completion.
 func (w *duplexWorker) Say(l *duplexLane, what notice, then func()) (bool, error) {
 	op := &l.Pair[0]
-	*op = transports.Op{Kind: transports.KindSend, Local: uint64(l.Sh.CtlTx(0)), Len: uint32(NoticeLen(l.Sh, what)), Slot: uint32(l.dark + 1)}
+	*op = transports.Op{Kind: transports.KindSend, Local: uint64(l.Sh.CtlTx(0)), Len: uint32(NoticeLen(l.Sh, what)), Slot: uint32(l.unsignaled + 1)}
 	if l.Kind == transports.KindSend {
 		op.Local = l.Ops[l.Head].Local
 	}
@@ -397,7 +397,7 @@ func (w *duplexWorker) Say(l *duplexLane, what notice, then func()) (bool, error
 	case err != nil:
 		return false, w.Lost(&l.Lane, "post a notice", err)
 	}
-	l.dark = 0
+	l.unsignaled = 0
 	if l.Kind == transports.KindSend {
 		l.advance(1)
 	} else {

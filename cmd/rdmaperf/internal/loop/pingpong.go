@@ -18,12 +18,12 @@ import (
 type exchange struct {
 	divide int64      // ways in a round trip
 	until  rdma.Until // what ends it
-	begin  func(l *pingPongLane, t *trip, op *transports.Op)
-	settle func(w *pingPongWorker, l *pingPongLane, t *trip) error // looks at what came, untimed
+	begin  func(l *pingPongLane, t *roundTrip, op *transports.Op)
+	settle func(w *pingPongWorker, l *pingPongLane, t *roundTrip) error // looks at what came, untimed
 }
 
-// trip is one operation and its answer.
-type trip struct {
+// roundTrip is one operation and its answer.
+type roundTrip struct {
 	iter    uint64
 	off, at int // window offsets: its source, and the slot that the answer fills
 
@@ -47,14 +47,14 @@ type pingPongLane struct {
 	rx    [engine.LatencySlots]int // window slots
 	recvs []transports.Op          // prepared, one for each slot
 
-	iter  uint64          // messages of this phase, from 1
-	trips []trip          // under way, or not looked at yet
-	came  int             // of these, answered by a message
-	out   int             // operations posted and not known to be complete
-	again []transports.Op // receives to be posted again
-	next  uint32          // slot of the receive that the next message takes
-	steps []transports.PingPongStep
-	ref   rdma.Buffer // client: what the source region should hold; no transport knows it
+	iter   uint64          // messages of this phase, from 1
+	rounds []roundTrip     // under way, or not looked at yet
+	came   int             // of these, answered by a message
+	out    int             // operations posted and not known to be complete
+	again  []transports.Op // receives to be posted again
+	next   uint32          // slot of the receive that the next message takes
+	steps  []transports.PingPongStep
+	ref    rdma.Buffer // client: what the source region should hold; no transport knows it
 }
 
 // pingPong is one side of a point of round trips.
@@ -98,7 +98,7 @@ func newPingPongLane(base *engine.Lane, role string) (*pingPongLane, error) {
 		l.rx[i] = sh.RxSlot(i)
 		l.recvs[i] = transports.Op{Kind: transports.KindRecv, Local: uint64(l.rx[i]), Len: uint32(sh.Stride()), Slot: uint32(i)}
 	}
-	l.trips, l.steps = make([]trip, BatchSteps(sh)), make([]transports.PingPongStep, BatchSteps(sh))
+	l.rounds, l.steps = make([]roundTrip, BatchSteps(sh)), make([]transports.PingPongStep, BatchSteps(sh))
 	if role == engine.SideServer {
 		return l, nil
 	}
@@ -208,8 +208,8 @@ func (w *pingPongWorker) each(divide int64, one func(w *pingPongWorker, l *pingP
 
 // sample is one operation of x alone.
 func (x *exchange) sample(w *pingPongWorker, l *pingPongLane) (t0, t1 int64, err error) {
-	t := &l.trips[0]
-	*t = trip{}
+	t := &l.rounds[0]
+	*t = roundTrip{}
 	x.begin(l, t, &l.Pair[0])
 	l.came, l.out = 0, 1
 	if w.inProvider {
@@ -218,7 +218,7 @@ func (x *exchange) sample(w *pingPongWorker, l *pingPongLane) (t0, t1 int64, err
 			return 0, 0, err
 		}
 		t0, t1 = t.end-t.took, t.end
-	} else if t0, t1, err = w.plainTrip(l, x.until, t.at+l.Sh.Size-1); err != nil {
+	} else if t0, t1, err = w.plainRoundTrip(l, x.until, t.at+l.Sh.Size-1); err != nil {
 		return 0, 0, err
 	}
 	if err := x.settle(w, l, t); err != nil {
@@ -227,9 +227,9 @@ func (x *exchange) sample(w *pingPongWorker, l *pingPongLane) (t0, t1 int64, err
 	return t0, t1, w.repostAll(l)
 }
 
-// plainTrip posts the operation in l.pair and waits for what answers it; last is
+// plainRoundTrip posts the operation in l.pair and waits for what answers it; last is
 // the window offset of the byte to watch.
-func (w *pingPongWorker) plainTrip(l *pingPongLane, until rdma.Until, last int) (t0, t1 int64, err error) {
+func (w *pingPongWorker) plainRoundTrip(l *pingPongLane, until rdma.Until, last int) (t0, t1 int64, err error) {
 	before, came, out := rdma.LoadByte(l.Mem, last), l.came, l.out
 	t0 = engine.Now()
 	if err := w.Post(&l.Lane, l.Pair[:1]); err != nil {
@@ -283,10 +283,10 @@ func (w *pingPongWorker) take(l *pingPongLane, n int) error {
 			return engine.StatusError(&l.Lane, *d)
 		}
 		if d.Kind == transports.KindRecv {
-			if l.came == len(l.trips) {
+			if l.came == len(l.rounds) {
 				return engine.Failed(l.Sh.String(), fmt.Errorf("qp %d: more echoes than messages", l.Index))
 			}
-			t := &l.trips[l.came]
+			t := &l.rounds[l.came]
 			t.slot, t.length, t.imm, t.hasImm = d.Slot, d.Len, d.Imm, d.HasImm
 			l.came++
 		} else {
@@ -317,7 +317,7 @@ func (w *pingPongWorker) untilComplete(l *pingPongLane) error {
 }
 
 // beginMessage is one send or write with immediate, which an echo answers.
-func beginMessage(l *pingPongLane, t *trip, op *transports.Op) {
+func beginMessage(l *pingPongLane, t *roundTrip, op *transports.Op) {
 	t.off = l.stamp()
 	t.iter, t.at = l.iter, l.at(l.iter)
 	*op = transports.Op{Kind: l.Kind, Flags: l.Flags, Local: uint64(t.off), Remote: uint64(t.at), Len: uint32(l.Sh.Size), Imm: uint32(l.iter)}
@@ -325,7 +325,7 @@ func beginMessage(l *pingPongLane, t *trip, op *transports.Op) {
 
 // settleMessage ends a message outside its timed part: own completions, the
 // comparison, and the receive for a later echo.
-func settleMessage(w *pingPongWorker, l *pingPongLane, t *trip) error {
+func settleMessage(w *pingPongWorker, l *pingPongLane, t *roundTrip) error {
 	if err := w.untilComplete(l); err != nil {
 		return err
 	}
@@ -345,7 +345,7 @@ func settleMessage(w *pingPongWorker, l *pingPongLane, t *trip) error {
 }
 
 // verifyEcho compares what the answer brought with the message that was sent.
-func (w *pingPongWorker) verifyEcho(l *pingPongLane, t *trip) error {
+func (w *pingPongWorker) verifyEcho(l *pingPongLane, t *roundTrip) error {
 	if !l.Sh.Verify {
 		return nil
 	}
@@ -368,13 +368,13 @@ func answerName(k transports.Kind) string {
 
 // beginWrite is one write, which a write answers: both are noticed by watching the
 // last byte of the window slot.
-func beginWrite(l *pingPongLane, t *trip, op *transports.Op) {
+func beginWrite(l *pingPongLane, t *roundTrip, op *transports.Op) {
 	t.off = l.stamp()
 	t.iter, t.at = l.iter, l.at(l.iter)
 	*op = transports.Op{Kind: transports.KindWrite, Flags: l.Flags, Local: uint64(t.off), Remote: uint64(t.at), Len: uint32(l.Sh.Size)}
 }
 
-func settleWrite(w *pingPongWorker, l *pingPongLane, t *trip) error {
+func settleWrite(w *pingPongWorker, l *pingPongLane, t *roundTrip) error {
 	if err := w.untilComplete(l); err != nil {
 		return err
 	}
@@ -384,8 +384,8 @@ func settleWrite(w *pingPongWorker, l *pingPongLane, t *trip) error {
 // notifySample is a write and its answer where memory cannot be watched: an empty
 // send follows each.
 func notifySample(w *pingPongWorker, l *pingPongLane) (t0, t1 int64, err error) {
-	t := &l.trips[0]
-	*t = trip{}
+	t := &l.rounds[0]
+	*t = roundTrip{}
 	beginWrite(l, t, &l.Pair[0])
 	l.Pair[1] = transports.Op{Kind: transports.KindSend}
 	l.came, l.out = 0, 2
@@ -406,7 +406,7 @@ func notifySample(w *pingPongWorker, l *pingPongLane) (t0, t1 int64, err error) 
 
 // beginRead is one read. The source offset moves every time, so that the bytes
 // of the last read are never the right ones.
-func beginRead(l *pingPongLane, t *trip, op *transports.Op) {
+func beginRead(l *pingPongLane, t *roundTrip, op *transports.Op) {
 	l.iter++
 	t.iter, t.off, t.at = l.iter, l.source(l.iter), l.at(l.iter)
 	*op = transports.Op{Kind: transports.KindRead, Local: uint64(t.at), Remote: uint64(t.off), Len: uint32(l.Sh.Size)}
@@ -414,7 +414,7 @@ func beginRead(l *pingPongLane, t *trip, op *transports.Op) {
 
 // beginAtomic is one atomic on the target's counter. It must return the number
 // of those before it.
-func beginAtomic(l *pingPongLane, t *trip, op *transports.Op) {
+func beginAtomic(l *pingPongLane, t *roundTrip, op *transports.Op) {
 	want := l.iter
 	l.iter++
 	t.iter, t.at = l.iter, l.at(l.iter)
@@ -426,7 +426,7 @@ func beginAtomic(l *pingPongLane, t *trip, op *transports.Op) {
 	}
 }
 
-func settleAtomic(w *pingPongWorker, l *pingPongLane, t *trip) error {
+func settleAtomic(w *pingPongWorker, l *pingPongLane, t *roundTrip) error {
 	if !l.Sh.Verify {
 		return nil
 	}

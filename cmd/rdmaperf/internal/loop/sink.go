@@ -75,8 +75,8 @@ func (s *sink) Prepare(gen int) error {
 
 func (s *sink) Loop(base *engine.Worker) func() error {
 	w := s.workers[base.Index]
-	if s.c.Sh.Dozes() {
-		return w.doze
+	if s.c.Sh.ServerSleeps() {
+		return w.sleepUntilDone
 	}
 	return func() error { return Turns(base, w.lanes, w.turn) }
 }
@@ -120,11 +120,11 @@ func (w *sinkWorker) settle(l *sinkLane, sent engine.LaneCount) error {
 	return w.LookAtWrites(&l.Lane, l.gen, uint64(first), sent.Count-first)
 }
 
-// doze is the target of a stream of writes that the device places unaided. Nothing
+// sleepUntilDone is the target of a stream of writes that the device places unaided. Nothing
 // reaches its queues but one barrier a lane, behind the last write, so it sleeps on
 // one lane after the other. An incast's target polls: each client's window ends with
 // the answer to its own barrier, which must not wait for another's.
-func (w *sinkWorker) doze() error {
+func (w *sinkWorker) sleepUntilDone() error {
 	w.Begin = engine.Now()
 	if w.Numbered && len(w.lanes) == 1 { // asked now and then
 		for {

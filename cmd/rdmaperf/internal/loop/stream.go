@@ -18,7 +18,7 @@ type streamLane struct {
 	asks  uint64 // of messages that ask for a look at a pass of writes: the count at which it is answered; 0: none is out
 	acked uint64 // of its messages, how many receives the peer has posted again
 	tail  bool   // the last operation of the phase was posted
-	lull  int64  // ns for which its worker may sleep while nothing comes
+	sleep int64  // ns for which its worker may sleep while nothing comes
 }
 
 // seek starts a phase. Messages go on counting from the phase before, because the
@@ -180,7 +180,7 @@ func (w *streamWorker) flow() error {
 	open := len(w.lanes)
 	for open > 0 {
 		open = 0
-		lull := MostNap
+		sleep := MostSleep
 		for _, l := range w.lanes {
 			k, err := w.push(l, fill)
 			if err != nil {
@@ -194,10 +194,10 @@ func (w *streamWorker) flow() error {
 				return err
 			}
 			if k == 0 && n == 0 {
-				lull = min(lull, l.lull)
+				sleep = min(sleep, l.sleep)
 				continue
 			}
-			lull = 0
+			sleep = 0
 			if w.Stopped() {
 				return engine.ErrStop
 			}
@@ -209,16 +209,16 @@ func (w *streamWorker) flow() error {
 			if done := l.Posted - int64(l.Out); done > l.counted {
 				w.Took(t, done-l.counted)
 				l.counted = done
-				if w.Naps {
-					l.lull = NapFor(l.Out-l.Sh.Moderation, done, t-w.Begin)
+				if w.Sleeps {
+					l.sleep = SleepTime(l.Out-l.Sh.Moderation, done, t-w.Begin)
 				}
 			}
 			if t >= deadline {
 				return nil
 			}
 		}
-		if lull >= leastNap {
-			engine.SleepFor(lull)
+		if sleep >= leastSleep {
+			engine.SleepFor(sleep)
 		}
 	}
 	return nil

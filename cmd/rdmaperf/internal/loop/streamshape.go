@@ -67,9 +67,9 @@ func StreamDepths(sh *engine.Shape, p *engine.Plan, caps transports.Caps) {
 // each operation that is outstanding. Arbitrary: what is in the L2 cache anyhow.
 const moreSlots = 1 << 20
 
-// StreamNaps: the client of a stream does, and a target that has receives for many more
+// StreamSleeps: the client of a stream does, and a target that has receives for many more
 // messages and so loses nothing where it is late.
-func StreamNaps(sh *engine.Shape, side string) bool {
+func StreamSleeps(sh *engine.Shape, side string) bool {
 	if sh.Bidirectional {
 		return false
 	}

@@ -12,7 +12,7 @@ import (
 // Turns is a loop of a server: it calls one for every lane in turn until it fails or the flag is set.
 func Turns[L any](w *engine.Worker, lanes []L, one func(L) error) error {
 	w.Begin = engine.Now()
-	taken, lull := int64(0), int64(0)
+	taken, sleep := int64(0), int64(0)
 	for !w.Stopped() { // here as well as in look: a flood of messages never looks
 		for _, l := range lanes {
 			if err := one(l); err != nil {
@@ -24,13 +24,13 @@ func Turns[L any](w *engine.Worker, lanes []L, one func(L) error) error {
 			}
 		}
 		switch {
-		case !w.Naps:
+		case !w.Sleeps:
 		case w.Ops > taken:
 			taken = w.Ops
 			// Half of the receives are taken before the client hears of it.
-			lull = NapFor(w.Sh.RecvDepth/2, taken, engine.Now()-w.Begin)
-		case lull >= leastNap:
-			engine.SleepFor(lull)
+			sleep = SleepTime(w.Sh.RecvDepth/2, taken, engine.Now()-w.Begin)
+		case sleep >= leastSleep:
+			engine.SleepFor(sleep)
 		}
 	}
 	w.End = engine.Now()

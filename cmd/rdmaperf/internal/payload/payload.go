@@ -40,7 +40,7 @@ func (p *Sequence) Cut(i int64) []byte { return p.text[i&(FirstBytes-1):][:p.n] 
 // Of is the message that begins with b.
 func (p *Sequence) Of(b byte) []byte { return p.Cut(int64(p.Start[b])) }
 
-// Directions of phrases.
+// Directions of messages.
 const (
 	ToServer = 1 + iota
 	ToClient

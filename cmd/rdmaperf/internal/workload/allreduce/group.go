@@ -47,9 +47,9 @@ func join(ctx context.Context, links []rank.Link, hello rank.Hello) (*group, err
 	return g, err
 }
 
-// run has all ranks take a measurement, which may last as long as patience.
-func (g *group) run(ctx context.Context, o rank.Run, patience time.Duration) ([]*rank.Times, error) {
-	answers, err := g.all(ctx, patience, func(int) rank.Order { return rank.Order{Run: &o} })
+// run has all ranks take a measurement, which may last as long as limit.
+func (g *group) run(ctx context.Context, o rank.Run, limit time.Duration) ([]*rank.Times, error) {
+	answers, err := g.all(ctx, limit, func(int) rank.Order { return rank.Order{Run: &o} })
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +69,11 @@ func (g *group) run(ctx context.Context, o rank.Run, patience time.Duration) ([]
 const grace = 500 * time.Millisecond
 
 // all tells every rank its order and waits for every answer.
-func (g *group) all(ctx context.Context, patience time.Duration, order func(r int) rank.Order) ([]rank.Answer, error) {
+func (g *group) all(ctx context.Context, limit time.Duration, order func(r int) rank.Order) ([]rank.Answer, error) {
 	if g.failed {
 		return nil, fmt.Errorf("the ranks failed before: %w", rdma.ErrState)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer within %v", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
 	defer cancel()
 	type reply struct {
 		rank int

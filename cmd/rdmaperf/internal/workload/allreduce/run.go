@@ -74,21 +74,21 @@ func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error
 
 // one takes one arm.
 func one(ctx context.Context, r *engine.OwnRun, g *group, o *options, order rank.Run) (reports.Result, error) {
-	patience := 2*o.Window + r.Plan.Timeout + 2*time.Minute // fills and sums of a gigabyte are slow
+	limit := 2*o.Window + r.Plan.Timeout + 2*time.Minute // fills and sums of a gigabyte are slow
 	if order.Iterations == 0 {
 		probe := order
 		probe.Iterations = probes
 		began := time.Now()
-		if _, err := g.run(ctx, probe, patience); err != nil {
+		if _, err := g.run(ctx, probe, limit); err != nil {
 			return reports.Result{}, err
 		}
 		each := time.Since(began) / (probes + warmup)
 		order.Iterations = int(min(max(o.Window/max(each, 1), leastMeasured), mostMeasured))
 	} else {
-		patience = time.Hour // as many as were asked for
+		limit = time.Hour // as many as were asked for
 	}
 	began := time.Now()
-	times, err := g.run(ctx, order, patience)
+	times, err := g.run(ctx, order, limit)
 	if err != nil {
 		return reports.Result{}, err
 	}

@@ -230,7 +230,7 @@ func (s *setups) first(session transports.Session, r *engine.Run, index int, n i
 	}
 	var done [4]transports.Done
 	var spins int
-	patience := engine.Now() + int64(sh.Timeout)
+	limit := engine.Now() + int64(sh.Timeout)
 	for {
 		k, err := session.Poll(done[:])
 		t := engine.Now()
@@ -249,7 +249,7 @@ func (s *setups) first(session transports.Session, r *engine.Run, index int, n i
 			switch {
 			case r.Stop.Load() == engine.StopNow:
 				return t, engine.ErrStop
-			case t > patience:
+			case t > limit:
 				return t, lost("first round trip", errors.New("no progress"))
 			}
 			unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // as offers, but a setup is one wait

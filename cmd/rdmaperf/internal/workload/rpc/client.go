@@ -23,14 +23,14 @@ type rpcCaller struct {
 	c       transports.Call
 }
 
-// rpcShare is what the callers of a point share: the phrases of the phase.
+// rpcShare is what the callers of a point share: the sequences of the phase.
 type rpcShare struct {
 	mu      sync.Mutex
 	gen     int
 	out, in *payload.Sequence
 }
 
-func (s *rpcShare) phrases(sh *engine.Shape, gen int) (out, in *payload.Sequence) {
+func (s *rpcShare) sequences(sh *engine.Shape, gen int) (out, in *payload.Sequence) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.out == nil || s.gen != gen {
@@ -51,7 +51,7 @@ func rpcCallers(sh *engine.Shape) func(transports.CallConn, int) (engine.Caller,
 }
 
 func (c *rpcCaller) Begin(ctx context.Context, gen int) (err error) {
-	c.out, c.in = c.share.phrases(c.sh, gen)
+	c.out, c.in = c.share.sequences(c.sh, gen)
 	c.sent = 0
 	c.k, err = c.conn.Caller(ctx, transports.CallerConfig{Mode: c.mode})
 	return err

@@ -193,7 +193,7 @@ func TestRPCInterruptKeepsWhatWasMeasured(t *testing.T) {
 	}
 }
 
-func TestPhrasesAreToldByTheirFirstByte(t *testing.T) {
+func TestMessagesAreToldByTheirFirstByte(t *testing.T) {
 	for _, n := range []int{1, 2, 255, 256, 257, 5000} {
 		p, other := payload.NewSequence(7, engine.GenMeasure, payload.ToServer, n), payload.NewSequence(7, engine.GenMeasure, payload.ToClient, n)
 		seen := map[byte]bool{}

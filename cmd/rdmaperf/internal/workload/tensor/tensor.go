@@ -18,7 +18,7 @@ import (
 // The workload tensor: what workers of a training and their parameter server do to each
 // other, in unary calls. A push is a tensor in the request, a pull one in the response,
 // an exchange one each way; what is no tensor is tensorNote bytes. Tensors are cut from
-// phrases as the messages of rpc are.
+// sequences as the messages of rpc are.
 //
 // A pass over 64 MiB takes a good part of the time in which they are carried, and the
 // server's would be in the latency. So of a long tensor each side compares one of

@@ -14,7 +14,7 @@ const DefaultCallDepth = 16
 // work is the row of streams.
 var work = &engine.Workload{
 	Kind: throughputkind.Kind, Name: Name, Stream: true, Numbered: true, Again: true, Idles: true, Has: engine.Members{BothWays: true, AppWork: true}, Sends: engine.StreamSends, Limits: engine.StreamLimits,
-	Shape: loop.ThroughputShape, Layout: (*engine.Shape).StreamLayout, Config: loop.ThroughputConfig, Client: loop.NewThroughput, Server: loop.NewThroughput, Naps: loop.StreamNaps,
+	Shape: loop.ThroughputShape, Layout: (*engine.Shape).StreamLayout, Config: loop.ThroughputConfig, Client: loop.NewThroughput, Server: loop.NewThroughput, Sleeps: loop.StreamSleeps,
 	Result: loop.Throughput, Parameters: loop.ThroughputParameters,
 	ByCall: rpc.CallsAs(Name, throughputkind.Kind, &rpc.StreamOfCalls, DefaultCallDepth),
 }

@@ -17,18 +17,18 @@ import (
 // A reader never writes for others: it could wait for a peer whose reader does the same.
 
 const (
-	// outboxMax is how much may wait for a writer. Arbitrary: a fraction of a ring.
-	outboxMax = 32 << 10
-	// outboxRounds is how many writes a sender makes before another goroutine goes on
+	// writeQueueMax is how much may wait for a writer. Arbitrary: a fraction of a ring.
+	writeQueueMax = 32 << 10
+	// writeRounds is how many writes a sender makes before another goroutine goes on
 	// with what others add meanwhile. Arbitrary.
-	outboxRounds = 4
+	writeRounds = 4
 	// settleTurns is how often a reader lets others run before it polls: once for who
 	// sends, once for who writes that.
 	settleTurns = 2
 )
 
-// outbox is what a session is about to write.
-type outbox struct {
+// writeQueue is what a session is about to write.
+type writeQueue struct {
 	mu      sync.Mutex
 	room    sync.Cond // on mu: pending was taken
 	pending []byte    // whole frames
@@ -50,7 +50,7 @@ func (s *session) send(k kind, fl flags, id uint32, blocks []byte, total int, da
 	o := &s.out
 	long := len(data) > gatherMax || len(blocks) > maxBlocks
 	o.mu.Lock()
-	for o.writing && !o.closed && (long || len(o.pending) >= outboxMax) {
+	for o.writing && !o.closed && (long || len(o.pending) >= writeQueueMax) {
 		o.room.Wait()
 	}
 	if o.closed {
@@ -76,7 +76,7 @@ func (s *session) send(k kind, fl flags, id uint32, blocks []byte, total int, da
 	}
 	o.pending = append(b, data...)
 	switch {
-	case o.writing, o.gathering && len(o.pending) < outboxMax:
+	case o.writing, o.gathering && len(o.pending) < writeQueueMax:
 		o.mu.Unlock()
 		return nil
 	case !o.gathering && o.roused.Load() > 1:
@@ -133,7 +133,7 @@ func (s *session) flush(long []byte) error {
 			s.fail(err)
 		}
 		o.mu.Lock()
-		if cap(b) <= 2*outboxMax {
+		if cap(b) <= 2*writeQueueMax {
 			o.spare = b[:0]
 		}
 		o.room.Broadcast()
@@ -145,7 +145,7 @@ func (s *session) flush(long []byte) error {
 			}
 			return nil
 		}
-		if round == outboxRounds && !o.closed {
+		if round == writeRounds && !o.closed {
 			done := make(chan struct{})
 			o.helper = done
 			o.mu.Unlock()
@@ -227,8 +227,8 @@ func (s *session) settle() {
 	o.roused.Store(0)
 }
 
-// drainOutbox returns when everything sent before is written.
-func (s *session) drainOutbox() {
+// drainWriteQueue returns when everything sent before is written.
+func (s *session) drainWriteQueue() {
 	o := &s.out
 	o.mu.Lock()
 	for o.writing && !o.closed {
@@ -241,8 +241,8 @@ func (s *session) drainOutbox() {
 	o.mu.Unlock()
 }
 
-// closeOutbox joins whoever goes on with writing. The session has failed.
-func (s *session) closeOutbox() {
+// closeWriteQueue joins whoever goes on with writing. The session has failed.
+func (s *session) closeWriteQueue() {
 	o := &s.out
 	o.mu.Lock()
 	o.closed = true

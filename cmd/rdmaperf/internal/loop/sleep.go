@@ -8,23 +8,23 @@ package loop
 // (1.30 to 1.59) with sleeps of 0.5 ms of the client; sends over RXE 1.00 and 1.02, whose
 // intervals overlap (6 pairs each). perftest polls all the time, so such a ratio says what
 // the sleep is worth and not whose loop is faster: PollingBusy is what compares with it.
-// Over an adapter, whose queues are empty sooner than leastNap, nobody sleeps.
+// Over an adapter, whose queues are empty sooner than leastSleep, nobody sleeps.
 //
 // A sleep takes a 64th of what the queue holds, so that one that lasts four times as long,
-// as sleeps on busy CPUs do, still ends well before the queue does. MostNap is a sixth of
-// the slice for which a fair scheduler may run somebody else; below leastNap the 50 us of
+// as sleeps on busy CPUs do, still ends well before the queue does. MostSleep is a sixth of
+// the slice for which a fair scheduler may run somebody else; below leastSleep the 50 us of
 // slack that the kernel gives timers are most of it. Arbitrary.
 const (
-	napPart        = 64
-	MostNap  int64 = 500_000 // ns
-	leastNap int64 = 100_000
+	sleepPart        = 64
+	MostSleep  int64 = 500_000 // ns
+	leastSleep int64 = 100_000
 )
 
-// NapFor is for how many ns a worker may sleep whose device has left operations to do
+// SleepTime is for how many ns a worker may sleep whose device has left operations to do
 // besides those of the next completion, after done of them in took ns.
-func NapFor(left int, done, took int64) int64 {
+func SleepTime(left int, done, took int64) int64 {
 	if left <= 0 || done <= 0 {
 		return 0
 	}
-	return min(took/done*int64(left)/napPart, MostNap)
+	return min(took/done*int64(left)/sleepPart, MostSleep)
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// calm keeps the process's other threads from preempting its workers. The Go
+// demoted keeps the process's other threads from preempting its workers. The Go
 // runtime's monitor wakes thousands of times a second while a thread spins through
 // cgo, and where CPUs are few each wake-up takes one from a worker of this or of the
 // other side. Under SCHED_BATCH they wait for a free CPU or the next tick (sched(7)),
@@ -18,63 +18,63 @@ import (
 // the policy must do. Stacks that work in background threads of their own are left
 // alone, and where both sides are one process there is no slack: one of them that
 // waits for a lock is started by the runtime, which sleeps microseconds for that.
-var calm struct {
+var demoted struct {
 	sync.Mutex
 	workers map[int]int // threads that measure, and how often each was named
 	changed map[int]bool
 	slack   int // ns, of threads as they were
 }
 
-// calmSlack is how late a timer of a calm thread may be, in ns: long against the 20 us
+// demotedSlack is how late a timer of a demoted thread may be, in ns: long against the 20 us
 // of the monitor, and short against everything that a phase waits for.
-const calmSlack = 20_000_000
+const demotedSlack = 20_000_000
 
-// calmOthers begins to, with the calling thread among the workers, and returns what
+// demoteOthers begins to, with the calling thread among the workers, and returns what
 // ends it.
-func calmOthers(slack bool) (restore func()) {
-	calm.Lock()
-	defer calm.Unlock()
-	if calm.workers == nil {
-		calm.workers, calm.changed = map[int]int{}, map[int]bool{}
+func demoteOthers(slack bool) (restore func()) {
+	demoted.Lock()
+	defer demoted.Unlock()
+	if demoted.workers == nil {
+		demoted.workers, demoted.changed = map[int]int{}, map[int]bool{}
 	}
 	own := unix.Gettid()
-	calm.workers[own]++
-	if calm.changed[own] || len(calm.changed) > 0 {
+	demoted.workers[own]++
+	if demoted.changed[own] || len(demoted.changed) > 0 {
 		swapPolicy(own, unix.SCHED_BATCH, unix.SCHED_NORMAL) // inherited from who made the thread
-		setSlack(own, calm.slack)
-		delete(calm.changed, own)
+		setSlack(own, demoted.slack)
+		delete(demoted.changed, own)
 	} else {
-		calm.slack = ownSlack()
+		demoted.slack = ownSlack()
 	}
 	untilNone(func(tid int) bool {
-		if calm.workers[tid] > 0 || !swapPolicy(tid, unix.SCHED_NORMAL, unix.SCHED_BATCH) {
+		if demoted.workers[tid] > 0 || !swapPolicy(tid, unix.SCHED_NORMAL, unix.SCHED_BATCH) {
 			return false
 		}
 		if slack {
-			setSlack(tid, calmSlack)
+			setSlack(tid, demotedSlack)
 		}
-		calm.changed[tid] = true
+		demoted.changed[tid] = true
 		return true
 	})
 	return func() {
-		calm.Lock()
-		defer calm.Unlock()
-		if calm.workers[own]--; calm.workers[own] == 0 {
-			delete(calm.workers, own)
+		demoted.Lock()
+		defer demoted.Unlock()
+		if demoted.workers[own]--; demoted.workers[own] == 0 {
+			delete(demoted.workers, own)
 		}
-		if len(calm.workers) > 0 {
+		if len(demoted.workers) > 0 {
 			return
 		}
-		if len(calm.changed) > 0 {
+		if len(demoted.changed) > 0 {
 			untilNone(func(tid int) bool { // also of those that were made meanwhile
 				if !swapPolicy(tid, unix.SCHED_BATCH, unix.SCHED_NORMAL) {
 					return false
 				}
-				setSlack(tid, calm.slack)
+				setSlack(tid, demoted.slack)
 				return true
 			})
 		}
-		clear(calm.changed)
+		clear(demoted.changed)
 	}
 }
 

@@ -58,10 +58,10 @@ func NewGroup(sh *Shape, role string, sessions []transports.Session, cpu int, ca
 		}
 		w := NewWorker(sh, role, cpu)
 		w.Index = i
-		w.Event = w.Event || role == SideServer && sh.Dozes()
-		w.calm, w.oneProcess = caps.Unaided && !w.Event, caps.Label == rdma.LabelMem
-		w.Naps = caps.Unaided && sh.Naps(role)
-		w.Yielder.Naps = w.Naps && role == SideServer
+		w.Event = w.Event || role == SideServer && sh.ServerSleeps()
+		w.demotes, w.oneProcess = caps.Unaided && !w.Event, caps.Label == rdma.LabelMem
+		w.Sleeps = caps.Unaided && sh.Sleeps(role)
+		w.Yielder.Sleeps = w.Sleeps && role == SideServer
 		c.Workers = append(c.Workers, w)
 	}
 	for i, s := range sessions {
@@ -183,11 +183,11 @@ func (c *Group) Start(lim Limits, record bool) *Run {
 		onOwnThread(func() {
 			defer ended.Done()
 			w.pinned = w.cpu >= 0 && pinThread(w.cpu)
-			if w.calm {
+			if w.demotes {
 				if !w.oneProcess {
 					ownFiles()
 				}
-				defer calmOthers(!w.oneProcess)()
+				defer demoteOthers(!w.oneProcess)()
 			}
 			errs[i] = c.Sh.beNice()
 			before := ownNoise()

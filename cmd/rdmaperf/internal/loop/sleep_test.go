@@ -12,7 +12,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-func TestALullIsAPartOfWhatTheDeviceHasToDo(t *testing.T) {
+func TestASleepIsAPartOfWhatTheDeviceHasToDo(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		left       int
@@ -20,13 +20,13 @@ func TestALullIsAPartOfWhatTheDeviceHasToDo(t *testing.T) {
 		want       int64 // ns
 	}{
 		{"128 of 250 us", 127, 1000, 250_000_000, 250_000 * 127 / 64},
-		{"long ones", 127, 10, 100_000_000, loop.MostNap},
+		{"long ones", 127, 10, 100_000_000, loop.MostSleep},
 		{"short ones", 128 - 100, 1000, 14_000_000, 6125},
 		{"nothing but the next completion", 0, 1000, 250_000_000, 0},
 		{"fewer than that", -99, 1000, 250_000_000, 0},
 		{"before the first", 127, 0, 250_000_000, 0},
 	} {
-		if got := loop.NapFor(c.left, c.done, c.took); got != c.want {
+		if got := loop.SleepTime(c.left, c.done, c.took); got != c.want {
 			t.Errorf("%s: %d ns, want %d", c.name, got, c.want)
 		}
 	}
@@ -34,7 +34,7 @@ func TestALullIsAPartOfWhatTheDeviceHasToDo(t *testing.T) {
 
 // Who does not ask for it polls all the time, as perftest does. Only devices that need no
 // polls work on while their user sleeps; who is paced by echoes is not a stream.
-func TestOnlyStreamsThatAskAndNeedNoPollsLull(t *testing.T) {
+func TestOnlyStreamsThatAskAndNeedNoPollsSleep(t *testing.T) {
 	unaided := transports.Caps{Unaided: true, Label: rdma.LabelSoft}
 	stream := func(op, polling string) engine.Shape {
 		return engine.Shape{Row: throughput.Room.Work, Point: engine.Point{Workload: throughput.Name, Op: op}, Polling: polling, Arrival: engine.ArrivalMessage, RecvDepth: engine.DefaultRecvDepth}
@@ -60,13 +60,13 @@ func TestOnlyStreamsThatAskAndNeedNoPollsLull(t *testing.T) {
 	} {
 		c.sh.Threads = 1
 		for side, want := range map[string]bool{engine.SideClient: c.client, engine.SideServer: c.server} {
-			crew, err := engine.NewGroup(&c.sh, side, nil, -1, c.caps)
+			group, err := engine.NewGroup(&c.sh, side, nil, -1, c.caps)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer crew.Close()
-			if w := crew.Workers[0]; w.Naps != want || w.Yielder.Naps != (want && side == engine.SideServer) {
-				t.Errorf("%s, %s: lulls %v, naps %v, want %v", c.name, side, w.Naps, w.Yielder.Naps, want)
+			defer group.Close()
+			if w := group.Workers[0]; w.Sleeps != want || w.Yielder.Sleeps != (want && side == engine.SideServer) {
+				t.Errorf("%s, %s: sleep %v, sleeps %v, want %v", c.name, side, w.Sleeps, w.Yielder.Sleeps, want)
 			}
 		}
 	}

@@ -35,7 +35,7 @@ func gated(t *testing.T) (*session, *gate) {
 	s.use(g)
 	t.Cleanup(func() {
 		s.fail(net.ErrClosed)
-		s.closeOutbox()
+		s.closeWriteQueue()
 	})
 	return s, g
 }
@@ -95,17 +95,17 @@ func TestALongFrameTakesWhatIsGathered(t *testing.T) {
 	}
 }
 
-// A full outbox is written although somebody gathers, and who finds it full while
+// A full write queue is written although somebody gathers, and who finds it full while
 // somebody writes waits.
-func TestAFullOutboxIsWritten(t *testing.T) {
+func TestAFullWriteQueueIsWritten(t *testing.T) {
 	s, g := gated(t)
 	s.out.gathering = true
 	piece := string(bytes.Repeat([]byte("x"), gatherMax))
 	var want []byte
 	sent := make(chan error)
-	for len(want) < outboxMax {
+	for len(want) < writeQueueMax {
 		want = append(want, bytesOf(piece)...)
-		if len(want) < outboxMax {
+		if len(want) < writeQueueMax {
 			must(t, sendText(s, piece))
 		}
 	}
@@ -114,14 +114,14 @@ func TestAFullOutboxIsWritten(t *testing.T) {
 	if !bytes.Equal(got, want) {
 		t.Errorf("%d bytes written, want %d", len(got), len(want))
 	}
-	for n := 0; n < outboxMax; n += headerLen + gatherMax {
+	for n := 0; n < writeQueueMax; n += headerLen + gatherMax {
 		must(t, sendText(s, piece))
 	}
 	late := make(chan error)
 	go func() { late <- sendText(s, "late") }()
 	select {
 	case <-late:
-		t.Error("a frame was added to a full outbox")
+		t.Error("a frame was added to a full write queue")
 	case <-time.After(20 * time.Millisecond):
 	}
 	g.answer <- nil
@@ -136,7 +136,7 @@ func TestASenderIsRelieved(t *testing.T) {
 	s, g := gated(t)
 	sent := make(chan error)
 	go func() { sent <- sendText(s, "a") }()
-	for range outboxRounds {
+	for range writeRounds {
 		<-g.written
 		must(t, sendText(s, "more"))
 		g.answer <- nil
@@ -145,7 +145,7 @@ func TestASenderIsRelieved(t *testing.T) {
 	<-g.written
 	joined := make(chan struct{})
 	s.fail(net.ErrClosed)
-	go func() { s.closeOutbox(); close(joined) }()
+	go func() { s.closeWriteQueue(); close(joined) }()
 	select {
 	case <-joined:
 		t.Error("closed beside a write")
@@ -169,7 +169,7 @@ func TestAFailedWriteEndsTheSession(t *testing.T) {
 	if err := sendText(s, "c"); !errors.Is(err, s.cause()) {
 		t.Errorf("%v behind the end", err)
 	}
-	s.closeOutbox()
+	s.closeWriteQueue()
 	if err := sendText(s, "d"); !errors.Is(err, s.cause()) {
 		t.Errorf("%v behind the end", err)
 	}
@@ -182,7 +182,7 @@ func TestDrainingWritesEverything(t *testing.T) {
 	go func() { sent <- sendText(s, "a") }()
 	<-g.written
 	must(t, sendText(s, "b"))
-	go func() { s.drainOutbox(); close(drained) }()
+	go func() { s.drainWriteQueue(); close(drained) }()
 	select {
 	case <-drained:
 		t.Error("drained beside a write")
@@ -195,5 +195,5 @@ func TestDrainingWritesEverything(t *testing.T) {
 	s.out.gathering = true
 	must(t, sendText(s, "c"))
 	go g.expect(t, bytesOf("c"), nil)
-	s.drainOutbox()
+	s.drainWriteQueue()
 }

@@ -45,7 +45,7 @@ func TestTimersOfOthersHaveSlackUntilTheLastWorkerEnds(t *testing.T) {
 		runtime.LockOSThread() // and never unlocks, as a worker
 		worker = unix.Gettid()
 		before = slacks()
-		restore := calmOthers(true)
+		restore := demoteOthers(true)
 		within = slacks()
 		restore()
 	}()
@@ -64,8 +64,8 @@ func TestTimersOfOthersHaveSlackUntilTheLastWorkerEnds(t *testing.T) {
 		case !still || was == "":
 		case tid == worker && now != was:
 			t.Errorf("the worker's slack went from %s to %s ns", was, now)
-		case tid != worker && now != strconv.Itoa(calmSlack):
-			t.Errorf("thread %d has %s ns, want %d", tid, now, calmSlack)
+		case tid != worker && now != strconv.Itoa(demotedSlack):
+			t.Errorf("thread %d has %s ns, want %d", tid, now, demotedSlack)
 		}
 		if after := slackOf(tid); after != "" && after != was {
 			t.Errorf("thread %d has %s ns behind the worker, had %s", tid, after, was)
@@ -98,7 +98,7 @@ func TestThreadsAreThoseOfTheProcess(t *testing.T) {
 
 // Only workers keep their policy while there are any, whoever made their threads,
 // and everybody has it back behind the last.
-func TestOthersAreCalmUntilTheLastWorkerEnds(t *testing.T) {
+func TestOthersAreDemotedUntilTheLastWorkerEnds(t *testing.T) {
 	if a, err := unix.SchedGetAttr(0, 0); err != nil || a.Policy != unix.SCHED_NORMAL {
 		t.Skip("the tests were started under another scheduling policy")
 	}
@@ -106,7 +106,7 @@ func TestOthersAreCalmUntilTheLastWorkerEnds(t *testing.T) {
 	for range 2 {
 		go func() {
 			runtime.LockOSThread() // and never unlocks, as a worker
-			restore := calmOthers(true)
+			restore := demoteOthers(true)
 			enter <- unix.Gettid()
 			<-leave
 			restore()
@@ -126,11 +126,11 @@ func TestOthersAreCalmUntilTheLastWorkerEnds(t *testing.T) {
 	leave <- struct{}{}
 	<-ended
 	if policies(unix.SCHED_BATCH) == 0 {
-		t.Error("nobody is calm although a worker is left")
+		t.Error("nobody is demoted although a worker is left")
 	}
 	leave <- struct{}{}
 	<-ended
 	if n := policies(unix.SCHED_BATCH); n > 0 {
-		t.Errorf("%d threads are still calm behind the last worker", n)
+		t.Errorf("%d threads are still demoted behind the last worker", n)
 	}
 }
