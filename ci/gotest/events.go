@@ -11,6 +11,7 @@ import (
 // event is a line of `go tool test2json`.
 type event struct {
 	Action, Test, Output string
+	Elapsed              float64 // seconds, of a test that ended
 }
 
 // verdict is how a test ended.
@@ -28,8 +29,9 @@ type result struct {
 	Package string
 	Test    string
 	Verdict verdict
-	Reason  string `json:",omitempty"` // of a skip
-	Parent  bool   `json:",omitempty"` // has subtests, which are counted instead
+	Reason  string  `json:",omitempty"` // of a skip
+	Parent  bool    `json:",omitempty"` // has subtests, which are counted instead
+	Seconds float64 `json:",omitempty"` // how long it took
 	output  string
 }
 
@@ -84,7 +86,7 @@ func read(pkg string, from io.Reader) ([]*result, error) {
 			r.output += e.Output
 		case "pass", "fail", "skip":
 			r := of(e.Test)
-			r.Verdict = verdict(e.Action)
+			r.Verdict, r.Seconds = verdict(e.Action), e.Elapsed
 			if r.Verdict == skipped {
 				r.Reason = reason(r.output)
 			}

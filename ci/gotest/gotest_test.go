@@ -190,6 +190,16 @@ func TestTheReportNamesWhatRanOnceOnly(t *testing.T) {
 	if err := report(dir, &out); err == nil || !strings.Contains(out.String(), "LOST: p TestB did not") || !strings.HasSuffix(out.String(), "\n1 passed, 2 failed, 1 skipped\n") {
 		t.Errorf("error %v, report\n%s", err, &out)
 	}
+	out.Reset()
+	slow := func(test string, seconds string) string {
+		return strings.Replace(line(test, passed), "}", `,"Seconds":`+seconds+"}", 1)
+	}
+	save(plain, slow("TestA", "0.4")+slow("TestB", "2")+slow("TestC", "0.2")+slow("TestC/sub", "9"))
+	save(race, slow("TestA", "3")+slow("TestB", "0.5")+slow("TestC", "0.2"))
+	want := "slowest tests, in seconds (plain, race):\n    0.4     3.0  p TestA\n    2.0     0.5  p TestB\n4 passed"
+	if err := report(dir, &out); err != nil || !strings.Contains(out.String(), want) {
+		t.Errorf("error %v, report\n%s", err, &out)
+	}
 	save(plain, "")
 	save(race, "")
 	if err := report(dir, &out); err == nil {

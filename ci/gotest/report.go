@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ func report(dir string, w io.Writer) error {
 	} else {
 		lost = once(w, plain, race)
 	}
+	slowest(w, plain, race)
 	pass, fail, skip, _ := count(merge(plain, race))
 	fail += len(lost)
 	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", pass, fail, skip)
@@ -42,6 +44,43 @@ func report(dir string, w io.Writer) error {
 		return fmt.Errorf("no test ran")
 	}
 	return nil
+}
+
+// shown is how many of the slowest tests are named. Arbitrary.
+const shown = 15
+
+// slowest names the tests that took longest, of both runs together, with what they took in
+// each: whoever wants the whole to be shorter begins there.
+func slowest(w io.Writer, plain, race []*result) {
+	type cost struct {
+		name string
+		took [2]float64 // plain, race
+	}
+	var all []*cost
+	of := map[string]*cost{}
+	for i, run := range [][]*result{plain, race} {
+		for _, r := range run {
+			if r.Test == "" || strings.Contains(r.Test, "/") {
+				continue
+			}
+			name := short(r.Package) + " " + r.Test
+			if of[name] == nil {
+				of[name] = &cost{name: name}
+				all = append(all, of[name])
+			}
+			of[name].took[i] += r.Seconds
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *cost) int { return cmp.Compare(b.took[0]+b.took[1], a.took[0]+a.took[1]) })
+	for i, c := range all[:min(shown, len(all))] {
+		if c.took[0]+c.took[1] < 1 {
+			break
+		}
+		if i == 0 {
+			fmt.Fprintln(w, "slowest tests, in seconds (plain, race):")
+		}
+		fmt.Fprintf(w, "%7.1f %7.1f  %s\n", c.took[0], c.took[1], c.name)
+	}
 }
 
 func load(name string) (all []*result, err error) {
