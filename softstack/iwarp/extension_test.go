@@ -151,8 +151,9 @@ func TestOffersAreNotPrivateData(t *testing.T) {
 		{Config{Extensions: ExtNone}, rdmap.AppendOffer([]byte("hello"), rdmap.ExtAll), []byte("there")},
 	} {
 		e, l := host(t, c.cfg)
-		seen := make(chan []byte, 1)
+		seen, accepted := make(chan []byte, 1), make(chan struct{})
 		go func() {
+			defer close(accepted)
 			r, err := l.Accept(t.Context())
 			if err != nil {
 				t.Error(err)
@@ -172,6 +173,7 @@ func TestOffersAreNotPrivateData(t *testing.T) {
 		if b := <-seen; string(b) != "hello" {
 			t.Errorf("the responder's application sees %q", b)
 		}
+		<-accepted
 		if !bytes.Equal(rep.Private, c.answer) {
 			t.Errorf("asked with %q: answered with %q, want %q", c.asked, rep.Private, c.answer)
 		}
