@@ -238,6 +238,21 @@ func identity(r *Result) []Fact {
 	return facts
 }
 
+// loopOf is the loop of a ping-pong: of rdmaperf, plain, or of the provider. Documents had
+// that as the parameter volleys once.
+func loopOf(r *Result) string {
+	if s, ok := r.Parameters["loop"].(string); ok {
+		return s
+	}
+	switch r.Parameters["volleys"] {
+	case true:
+		return "provider"
+	case false:
+		return "plain"
+	}
+	return ""
+}
+
 // fields are the values of an object by their names in a document.
 func fields(object any) map[string]any {
 	var all map[string]any
@@ -258,7 +273,7 @@ func conditions(r *Result) []Fact {
 	}
 	return append(append(own, []Fact{
 		{what: "label", Value: r.Label}, {what: "threads", Value: strconv.Itoa(max(r.Threads, 1))}, {what: "polling", Value: r.Polling},
-		{what: "round trip", Value: r.RoundTrip}, {what: "measured by", Value: r.MeasuredBy}, {what: "verified", Value: strconv.FormatBool(r.Verified)},
+		{what: "round trip", Value: r.RoundTrip}, {what: "measured by", Value: r.MeasuredBy}, {what: "loop", Value: loopOf(r)}, {what: "verified", Value: strconv.FormatBool(r.Verified)},
 	}...), Parameters("parameter ", r.Parameters, conditionParameters)...)
 }
 

@@ -99,6 +99,7 @@ func TestCompareRefusesUnlikeRuns(t *testing.T) {
 		"verified": {func(d *reports.Document) { d.Results[0].Verified = false }, "tcp latency send 64: verified: old true, new false"},
 		"threads":  {func(d *reports.Document) { d.Results[0].Threads = 2 }, "tcp latency send 64: threads: old 1, new 2"},
 		"trip":     {func(d *reports.Document) { d.Results[0].RoundTrip = "full" }, "tcp latency send 64: round trip: old half, new full"},
+		"loop":     {func(d *reports.Document) { d.Results[0].Parameters["loop"] = "provider" }, "tcp latency send 64: loop: old none, new provider"},
 		"inline": {func(d *reports.Document) { d.Results[0].Parameters["inline_bytes"] = 64 },
 			"tcp latency send 64: parameter inline_bytes: old none, new 64"},
 	} {
@@ -285,6 +286,21 @@ func TestCompareLeavesDocumentsAlone(t *testing.T) {
 	}
 	if diff := cmp.Diff(render(t, compare(t, old, new).WriteJSON), render(t, compare(t, read, new).WriteJSON)); diff != "" {
 		t.Errorf("(-memory +file):\n%s", diff)
+	}
+}
+
+// Documents once said of a provider's loop that it took volleys.
+func TestTheLoopIsKnownByItsFormerName(t *testing.T) {
+	for volleys, loop := range map[bool]string{true: "provider", false: "plain"} {
+		old, new := repeated(100), repeated(100)
+		old.Results[0].Parameters["volleys"], new.Results[0].Parameters["loop"] = volleys, loop
+		if c := compare(t, old, new); len(c.Unlike) != 0 {
+			t.Errorf("volleys %v and loop %s: unlike %v", volleys, loop, c.Unlike)
+		}
+		new.Results[0].Parameters["loop"] = map[bool]string{true: "plain", false: "provider"}[volleys]
+		if c := compare(t, old, new); len(c.Unlike) != 1 {
+			t.Errorf("volleys %v and another loop: unlike %v, want one", volleys, c.Unlike)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 // Load is what two results must share to stand in one table.
 type Load struct {
 	Workload, Op, Polling, RoundTrip string
+	loop                             string // of a ping-pong: plain, provider
 	Depth, QPs, threads              int
 	arrivals                         string // of an open loop, whose rate stands in the table
 	run                              string // of a scenario: two runs of one point are not repeats
@@ -29,6 +30,7 @@ func LoadOf(r *Result) Load {
 	l := Load{Workload: r.Workload, Op: r.Op, Polling: r.Polling, RoundTrip: r.RoundTrip,
 		Depth: r.Depth, QPs: r.QPs, threads: max(r.Threads, 1), arrivals: r.Arrivals, appWork: r.AppWorkNs, impairment: r.Impairment, Kind: k}
 	l.run, _ = r.Parameters["run"].(string)
+	l.loop = loopOf(r)
 	if k.Share != nil {
 		l.Share = k.Share(r)
 	}
@@ -80,6 +82,9 @@ func (l Load) Manner() []string {
 	}
 	if l.arrivals != "" {
 		parts = append(parts, "open loop with "+l.arrivals+" arrivals")
+	}
+	if l.loop != "" {
+		parts = append(parts, l.loop+" loop")
 	}
 	if l.RoundTrip != "" {
 		parts = append(parts, l.RoundTrip+" round trip")

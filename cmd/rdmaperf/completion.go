@@ -20,6 +20,7 @@ var vocabulary = map[string]func(c *cobra.Command) []string{
 	"workload":   func(*cobra.Command) []string { return room.Names(workload.Rooms) },
 	"op":         opWords,
 	"polling":    words(engine.PollingBusy, engine.PollingEvent, "adaptive"),
+	"loop":       words(loopAuto, engine.LoopPlain, engine.LoopProvider),
 	"arrivals":   words(engine.ArrivalsConstant, engine.ArrivalsPoisson),
 	"nice":       words("auto", "0", "19"),
 	"pin":        words("auto", "none"),

@@ -255,6 +255,7 @@ func (m *runner) open() (err error) {
 		}
 		m.arms = append(m.arms, a)
 	}
+	m.shareLoop()
 	return nil
 }
 

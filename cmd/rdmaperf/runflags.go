@@ -57,6 +57,7 @@ type runOptions struct {
 	nice       string
 	noVerify   bool
 	verify     string
+	loop       string
 	pin        string
 	seed       uint64
 	timeout    string
@@ -104,6 +105,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.StringVarP(&o.inline, "inline_size", "I", "0", "post messages up to this size inline")
 	f.IntVarP(&o.moderation, "cq-mod", "Q", 0, "one completion for so many operations in throughput (default by size and depth)")
 	f.StringVar(&o.polling, "polling", engine.PollingBusy, "busy, event, or adaptive: busy, but both ends of a stream over kernel verbs sleep for up to 500 us at a time while the device is at work, which leaves the CPUs to a device that is the kernel itself")
+	f.StringVar(&o.loop, "loop", loopAuto, "of latency: plain (rdmaperf's own: post, poll, clock), provider (up to 16 steps in one call to the provider, which verbs has in C), or auto (provider, but of several stacks the loop that all of them have)")
 	f.StringVar(&o.nice, "nice", "auto", "nice value of both sides' worker threads, 0 (as the process) to 19, or auto (19 in streams over kernel devices in software, which work on the same CPUs)")
 	f.StringVar(&o.verify, "verify", reports.VerifySample, "how much of what arrives is compared: all of every message, sample (one message in 256 whole and, but of writes, the number of each), or none; what was compared stands in the results")
 	f.BoolVar(&o.noVerify, "no-verify", false, "the same as --verify none")
@@ -185,6 +187,7 @@ func (o *runOptions) plan(cmd *cobra.Command) (*runPlan, error) {
 		{"--duration", func() (err error) { b.Duration, err = o.window(); return }},
 		{"--warmup", func() (err error) { b.WarmupIterations, b.WarmupDuration, err = parseWarmup(o.warmup); return }},
 		{"--inline_size", func() (err error) { b.Inline, err = values.Bytes(o.inline); return }},
+		{"--loop", func() (err error) { b.Loop, err = parseLoop(o.loop); return }},
 		{"--nice", func() (err error) { b.Nice, err = parseNice(o.nice); return }},
 		{"--timeout", func() (err error) { b.Timeout, err = values.Duration(o.timeout); return }},
 		{"--pin", func() (err error) {

@@ -73,6 +73,10 @@ func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 		return missing("operation send (which proves that data arrived)")
 	case caps.Clock != nil && (!w.Clocked || p.Polling == PollingEvent || pt.Rate > 0):
 		return missing("%s by the device's own clock, which latency in a closed loop with busy polling has", pt.Workload)
+	case p.Loop == LoopProvider && w.PingPong && !caps.PingPong:
+		return missing("loop in the provider")
+	case p.Loop == LoopPlain && w.PingPong && caps.Clock != nil:
+		return missing("plain loop by the device's own clock")
 	case p.Polling == PollingEvent && !caps.Events:
 		return missing("event polling")
 	case caps.MaxSessions > 0 && p.Qps(pt) > caps.MaxSessions:

@@ -16,6 +16,14 @@ const (
 	PollingAdaptive = "adaptive"
 )
 
+// Loops of a ping-pong, as --loop and the parameter loop of a result spell them: rdmaperf's
+// own, in which every step is a post, polls and readings of the clock, or the provider's,
+// which takes steps in one call (transports.Session.PingPong).
+const (
+	LoopPlain    = "plain"
+	LoopProvider = "provider"
+)
+
 // Plan is everything a run asks for, as the client sends it to the server. The
 // zero value of a field that has a default means the default.
 type Plan struct {
@@ -46,6 +54,7 @@ type Plan struct {
 	QPs        int    `json:"qps,omitempty"`        // default 1
 	Threads    int    `json:"threads,omitempty"`    // workers a side; default 1, with event polling QPs
 	Polling    string `json:"polling,omitempty"`    // PollingBusy (default), PollingEvent or PollingAdaptive
+	Loop       string `json:"loop,omitempty"`       // of ping-pongs: LoopPlain or LoopProvider; "": the provider's where both ends have it
 	Nice       int    `json:"nice,omitempty"`       // nice value of the workers, 1 to 19, NiceAuto or NiceNone
 	Inline     int    `json:"inline,omitempty"`     // messages up to so many bytes are posted inline
 	Moderation int    `json:"moderation,omitempty"` // one completion for so many operations; default by size and depth
@@ -263,6 +272,10 @@ func (p *Plan) Validate() error {
 		return bad("polling", p.Polling, "want busy, adaptive or event")
 	case p.Polling == PollingEvent && p.mostQPs() > MaxThreads:
 		return bad("qps", p.mostQPs(), fmt.Sprintf("with event polling at most %d", MaxThreads))
+	case p.Loop != "" && p.Loop != LoopPlain && p.Loop != LoopProvider:
+		return bad("loop", p.Loop, "want plain or provider")
+	case p.Loop == LoopProvider && p.Polling == PollingEvent:
+		return bad("loop", p.Loop, "it polls: want busy polling, or the plain loop")
 	case p.Nice < NiceNone || p.Nice > MostNice:
 		return bad("nice value", p.Nice, fmt.Sprintf("want 0 to %d", MostNice))
 	case p.Nice > 0 && p.hasCalls():

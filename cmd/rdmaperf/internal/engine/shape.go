@@ -80,6 +80,7 @@ type Shape struct {
 	Inline     int           `json:"inline"`
 	Slots      int           `json:"slots"`
 	Polling    string        `json:"polling"`
+	Loop       string        `json:"loop,omitempty"`     // of a ping-pong, on both sides
 	Arrivals   string        `json:"arrivals,omitempty"` // of an open loop
 	Nice       int           `json:"nice,omitempty"`     // of the workers' threads; 0: left
 	Arrival    string        `json:"arrival"`
@@ -165,6 +166,7 @@ func common(a, b transports.Caps) transports.Caps {
 	}
 	c := a
 	c.Kinds &= b.Kinds
+	c.PingPong = a.PingPong && b.PingPong
 	c.LastByteLast = a.LastByteLast && b.LastByteLast
 	c.Events = a.Events && b.Events
 	c.LocalComplete = a.LocalComplete || b.LocalComplete
@@ -217,6 +219,8 @@ func (sh *Shape) Validate() error {
 		return bad("inline", sh.Inline)
 	case sh.Polling != PollingBusy && sh.Polling != PollingEvent && !(sh.Polling == PollingAdaptive && sh.Sleeps(SideClient)):
 		return bad("polling", sh.Polling)
+	case sh.Loop != "" && sh.Loop != LoopPlain && (sh.Loop != LoopProvider || sh.Polling == PollingEvent):
+		return bad("loop", sh.Loop)
 	case sh.Polling == PollingEvent && sh.Threads != sh.QPs:
 		return bad("threads", sh.Threads)
 	case sh.Nice < 0 || sh.Nice > MostNice:

@@ -50,6 +50,7 @@ type Workload struct {
 	Stream     bool // operations are counted, and not timed one by one
 	Again      bool // one more phase with another pattern proves that nothing was lost
 	OnlyPolled bool // the server's thread has nothing to do but poll
+	PingPong   bool // it may run in the provider (LoopProvider)
 	Idles      bool // a target of writes may sleep until the barrier
 
 	// Of a run.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -21,9 +20,9 @@ func (p plain) Caps() transports.Caps {
 	return c
 }
 
-// Each side may use PingPong or not, whatever the other does: all samples are
+// The provider's loop runs where both ends have it, and else at neither: all samples are
 // there, verified, and none is without time.
-func TestBatchesMixWithPlainLoops(t *testing.T) {
+func TestTheLoopIsTheSameAtBothEnds(t *testing.T) {
 	var points []engine.Point
 	for k := transports.KindSend; k < transports.KindCall; k++ {
 		points = append(points, engine.Point{Workload: latency.Name, Op: k.String(), Size: 8}, engine.Point{Workload: latency.Name, Op: k.String(), Size: 8, Rate: 1e5})
@@ -44,9 +43,9 @@ func TestBatchesMixWithPlainLoops(t *testing.T) {
 				if l := r.Latency; l == nil || l.Count != 300 || l.Min <= 0 || !r.Verified {
 					t.Errorf("%s: latency %+v, verified %v", r.Op, l, r.Verified)
 				}
-				want := loop.LoopProvider
-				if name == "server" {
-					want = loop.LoopPlain
+				want := engine.LoopPlain
+				if name == "both" {
+					want = engine.LoopProvider
 				}
 				if r.Parameters["loop"] != want {
 					t.Errorf("%s: loop %v, want %v", r.Op, r.Parameters["loop"], want)

@@ -74,7 +74,7 @@ type pingPongWorker struct {
 func NewPingPong(c *engine.Group) (engine.Side, error) {
 	p := &pingPong{c: c}
 	for _, w := range c.Workers {
-		pw := &pingPongWorker{Worker: w, inProvider: c.Caps.PingPong && !w.Event}
+		pw := &pingPongWorker{Worker: w, inProvider: c.Sh.Loop == engine.LoopProvider && c.Caps.PingPong && !w.Event}
 		p.workers = append(p.workers, pw)
 		for _, base := range w.Lanes {
 			l, err := newPingPongLane(base, c.Role)
@@ -174,7 +174,7 @@ func (p *pingPong) Loop(base *engine.Worker) func() error {
 	switch {
 	case sh.Rate > 0:
 		return func() error { return w.paced(x.divide, sample) }
-	case w.inProvider && len(w.lanes) == 1 && BatchSteps(sh) > 1 && sh.Arrival != engine.ArrivalNotify:
+	case w.inProvider && len(w.lanes) == 1 && BatchSteps(sh) > 1:
 		return func() error { return w.eachBatch(x, w.lanes[0]) }
 	}
 	return func() error { return w.each(x.divide, sample) }

@@ -7,16 +7,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Loops of a ping-pong (parameter loop): that of this package, in which every step is a
-// post, polls and clock reads, or that of the provider, which takes steps in one call
-// (transports.Session.PingPong).
-const (
-	LoopPlain    = "plain"
-	LoopProvider = "provider"
-)
-
 // LatencyShape is that of a ping-pong: one operation under way.
-func LatencyShape(sh *engine.Shape, _ *engine.Plan, ab engine.Abilities) {
+func LatencyShape(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
 	sh.Depth, sh.Moderation, sh.Slots = 1, 1, LatencySlotsFor(sh.Size)
 	sh.RecvDepth = sh.Slots
 	switch sh.Arrives(ab); {
@@ -25,6 +17,10 @@ func LatencyShape(sh *engine.Shape, _ *engine.Plan, ab engine.Abilities) {
 		sh.Arrival = engine.ArrivalMemory
 	default:
 		sh.Arrival = engine.ArrivalNotify // nothing to sleep on in memory, or no order in it
+	}
+	sh.Loop = engine.LoopPlain
+	if p.Loop != engine.LoopPlain && ab.Both.PingPong && sh.Polling != engine.PollingEvent && sh.Arrival != engine.ArrivalNotify {
+		sh.Loop = engine.LoopProvider
 	}
 }
 

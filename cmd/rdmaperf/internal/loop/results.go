@@ -52,7 +52,7 @@ func Full(sh *engine.Shape) string { return reports.RoundTripFull }
 // PingPongParameters say how the samples were taken, and what the loop puts into one.
 func PingPongParameters(m *engine.Measurement, p map[string]any) {
 	caps := m.C.Tr.Caps()
-	inProvider := m.Group != nil && m.Group.Side.(*pingPong).workers[0].inProvider
+	inProvider := m.Sh.Loop == engine.LoopProvider
 	ns := caps.PingPongNS
 	if !inProvider || ns <= 0 {
 		ns = loopOverhead()
@@ -60,10 +60,7 @@ func PingPongParameters(m *engine.Measurement, p map[string]any) {
 	if ns > 0 && caps.Clock == nil {
 		p["loop_overhead_ns"] = ns
 	}
-	p["loop"] = LoopPlain
-	if inProvider {
-		p["loop"] = LoopProvider
-	}
+	p["loop"] = m.Sh.Loop
 	if inProvider && caps.PingPongClock != "" {
 		p["clock"] = caps.PingPongClock
 	}

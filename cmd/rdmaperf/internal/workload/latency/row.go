@@ -11,6 +11,6 @@ import (
 var work = &engine.Workload{
 	Kind: latencykind.Kind, Name: Name, Rated: true, Clocked: true, Has: engine.Members{AppWork: true}, Sends: engine.PingPongSends,
 	Shape: loop.LatencyShape, Check: loop.CheckLatency, Layout: loop.PingPongLayout, Config: loop.OneOperation, Client: loop.NewPingPong, Server: loop.NewPingPong,
-	RoundTrip: loop.HalfOrFull, Result: loop.Latencies, Parameters: loop.PingPongParameters,
+	PingPong: true, RoundTrip: loop.HalfOrFull, Result: loop.Latencies, Parameters: loop.PingPongParameters,
 	ByCall: rpc.CallsAs(Name, latencykind.Kind, &rpc.Work, 1),
 }
