@@ -39,6 +39,7 @@ func conforms(t *testing.T, h conform.Harness) {
 
 // What a device promises, the tier over it keeps.
 func TestConformsOverMem(t *testing.T) {
+	t.Parallel() // it mostly waits
 	conforms(t, harness("regcache+mem", ":0", func() (a, b rdma.Device, err error) {
 		f := memdev.NewFabric(memdev.Config{ReadDelay: 10 * time.Microsecond})
 		a, errA := f.Open("a")
@@ -48,6 +49,7 @@ func TestConformsOverMem(t *testing.T) {
 }
 
 func TestConformsOverIWARP(t *testing.T) {
+	t.Parallel() // it mostly waits
 	if testing.Short() {
 		t.Skip("short: the suite over iwarp takes some seconds")
 	}

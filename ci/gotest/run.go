@@ -34,8 +34,12 @@ func (k kind) limit() time.Duration {
 
 const grace = time.Minute
 
+// parallel is how many tests of one package that say so (t.Parallel) run side by side. They
+// are the ones that mostly wait, so it is more than there are CPUs. Arbitrary.
+const parallel = 8
+
 func (k kind) args(p pack) []string {
-	args := []string{"-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + k.limit().String()}
+	args := []string{"-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + k.limit().String(), fmt.Sprintf("-test.parallel=%d", parallel)}
 	if k.race {
 		args = append(args, "-test.skip="+notUnderRace)
 		if p.Rapid {
@@ -69,8 +73,10 @@ func (k kind) run(ctx context.Context, clocks bool, w io.Writer) error {
 	var mu sync.Mutex // guards w, out and wrong
 	var workers sync.WaitGroup
 	wrong := 0
+	// Under the race detector code is ten times slower, so no test can ask for more there than
+	// a deadline of seconds: its packages run side by side, with clocks or without.
 	workersWanted := 1
-	if !clocks {
+	if !clocks || k.race {
 		workersWanted = runtime.NumCPU()
 	}
 	enc := json.NewEncoder(out)

@@ -36,6 +36,7 @@ func TestConformance(t *testing.T) {
 		"nocrc":   {iwarp.Config{NoCRC: true}, data},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
 			h := harness(c.cfg)
 			defer func() {
 				if err := h.Close(); err != nil {

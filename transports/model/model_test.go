@@ -34,6 +34,7 @@ func devices(t testing.TB, mem memdev.Config, cfg Config) (a, b rdma.Device) {
 
 // What a device does is what the reference device does: the whole suite passes.
 func TestConformance(t *testing.T) {
+	t.Parallel() // it mostly waits
 	var last rdma.Device
 	h := conform.FreshKiller("model+mem", func(context.Context) (rdma.Device, rdma.Device, string, error) {
 		a, b := devices(t, memdev.Config{ReadDelay: 10 * time.Microsecond}, Config{})
