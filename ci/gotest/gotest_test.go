@@ -58,6 +58,12 @@ func TestClocksOfImportsCount(t *testing.T) {
 			t.Errorf("%s: place %d, want one with clocks %v", name, i, want)
 		}
 	}
+	for name, want := range map[string]bool{"sched": false, "grpcrdma/fused": false, "cmd/rdmaperf": true, "cmd/rdmaperf/internal/engine": true, "cmd/rdmaperf/internal/loop": true} {
+		i := slices.IndexFunc(packs, func(p pack) bool { return short(p.Path) == name })
+		if i < 0 || packs[i].Alone != want {
+			t.Errorf("%s: place %d, want one that runs alone %v", name, i, want)
+		}
+	}
 }
 
 const events = `{"Action":"start","Package":"p"}

@@ -2,8 +2,8 @@
 // `go test` does, in three steps that a script can put beside other work:
 //
 //	gotest build [-race] DIR           links the test binaries, on all CPUs
-//	gotest run [-race] [-clocks] DIR   runs those with clocks, one at a time without -race;
-//	                                   else the others, on all CPUs
+//	gotest run [-race] [-clocks] DIR   runs those with clocks, else the others, on all CPUs;
+//	                                   without -race, those that measure run alone
 //	gotest report DIR                  names what was skipped, and counts
 //
 // Which packages have clocks is told by their code (packages.go). DIR is a directory of

@@ -28,8 +28,12 @@ type pack struct {
 	Dir    string
 	Bin    string // the test binary
 	Clocks bool   // its tests, or what they run, look at a clock
+	Alone  bool   // its tests measure: they want the machine for themselves
 	Rapid  bool   // has the flags of pgregory.net/rapid
 }
+
+// engine is what measures. Tests that run it judge figures, the others only deadlines.
+const engine = module + "/cmd/rdmaperf/internal/engine"
 
 // list tells which packages of the tree have tests, in the order of `go list`, and
 // how many have none.
@@ -68,13 +72,14 @@ func list(root string) (packs []pack, without int, err error) {
 			without++
 			continue
 		}
-		p := pack{Path: path, Dir: l.Dir}
+		p := pack{Path: path, Dir: l.Dir, Alone: path == engine}
 		if p.Clocks, err = clockIn(l.Dir, slices.Concat(l.TestGoFiles, l.XTestGoFiles)); err != nil {
 			return nil, 0, err
 		}
 		for _, dep := range bin.Deps {
 			dep, _, _ = strings.Cut(dep, " ") // "x [y.test]" is x
 			p.Clocks = p.Clocks || own[dep]
+			p.Alone = p.Alone || dep == engine
 			p.Rapid = p.Rapid || dep == "pgregory.net/rapid"
 		}
 		packs = append(packs, p)
@@ -84,8 +89,8 @@ func list(root string) (packs []pack, without int, err error) {
 
 // What makes a package one with clocks: it reads the time, waits for it, has sockets,
 // whose waits have deadlines, or calls the kernel by itself. Names that are not here
-// are types and units. Whatever is not known to be without a clock has one: packages
-// run alone unless this rule finds nothing in them and in what they import.
+// are types and units. Whatever is not known to be without a clock has one: no linker and
+// no guest runs beside it.
 var (
 	clockPackages = []string{"net", "net/http", "os/signal", "syscall", "C", "golang.org/x/sys/unix", "testing/synctest"}
 	clockNames    = map[string][]string{

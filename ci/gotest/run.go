@@ -50,7 +50,9 @@ func (k kind) args(p pack) []string {
 }
 
 // run runs the packages with clocks, or the others, and appends what became of each test
-// to the file of results.
+// to the file of results. All run side by side but those that measure, which run one after
+// another in the end. Under the race detector code is ten times slower, so that no test can
+// ask for more than a deadline of seconds: they run beside others, too.
 func (k kind) run(ctx context.Context, clocks bool, w io.Writer) error {
 	var packs []pack
 	text, err := os.ReadFile(k.packs())
@@ -69,58 +71,82 @@ func (k kind) run(ctx context.Context, clocks bool, w io.Writer) error {
 		return err
 	}
 	defer out.Close()
-	todo := make(chan pack)
-	var mu sync.Mutex // guards w, out and wrong
-	var workers sync.WaitGroup
-	wrong := 0
-	// Under the race detector code is ten times slower, so no test can ask for more there than
-	// a deadline of seconds: its packages run side by side, with clocks or without.
-	workersWanted := 1
-	if !clocks || k.race {
-		workersWanted = runtime.NumCPU()
+	var some, alone []pack
+	for _, p := range packs {
+		switch {
+		case p.Clocks != clocks:
+		case p.Alone && !k.race:
+			alone = append(alone, p)
+		default:
+			some = append(some, p)
+		}
 	}
-	enc := json.NewEncoder(out)
-	for range workersWanted {
+	r := runner{kind: k, converter: strings.TrimSpace(string(converter)), w: w, results: json.NewEncoder(out)}
+	r.run(ctx, some, runtime.NumCPU())
+	r.run(ctx, alone, 1)
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("interrupted")
+	case r.err != nil:
+		return fmt.Errorf("write %s: %w", k.results(), r.err)
+	case r.wrong > 0:
+		return fmt.Errorf("tests of %d packages failed (%s)", r.wrong, k.name())
+	}
+	return nil
+}
+
+// runner runs packages and writes what became of them.
+type runner struct {
+	kind      kind
+	converter string // the command test2json
+
+	mu      sync.Mutex // guards what follows
+	w       io.Writer
+	results *json.Encoder
+	wrong   int   // packages with a failure
+	err     error // the first of writing results
+}
+
+// run runs packages, so many side by side, until all ended or ctx did.
+func (r *runner) run(ctx context.Context, packs []pack, abreast int) {
+	todo := make(chan pack)
+	var workers sync.WaitGroup
+	for range abreast {
 		workers.Go(func() {
 			for p := range todo {
-				all, took, cpu := k.test(ctx, strings.TrimSpace(string(converter)), p)
-				pass, fail, skip, bad := count(all)
-				mu.Lock()
-				word := "ok  "
-				if fail > 0 {
-					word = "FAIL"
-					wrong++
-				}
-				for _, r := range all {
-					if e := enc.Encode(r); e != nil && err == nil {
-						err = e
-					}
-				}
-				for _, r := range bad {
-					fmt.Fprintf(w, "--- %s %s (%s)\n%s", r.Package, r.Test, r.Verdict, r.output)
-				}
-				fmt.Fprintf(w, "%s %7.1f s %6.1f s of CPU  %-44s %d passed, %d failed, %d skipped\n",
-					word, took.Seconds(), cpu.Seconds(), short(p.Path), pass, fail, skip)
-				mu.Unlock()
+				r.one(ctx, p)
 			}
 		})
 	}
 	for _, p := range packs {
-		if p.Clocks == clocks && ctx.Err() == nil {
+		if ctx.Err() == nil {
 			todo <- p
 		}
 	}
 	close(todo)
 	workers.Wait()
-	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("interrupted")
-	case err != nil:
-		return fmt.Errorf("write %s: %w", k.results(), err)
-	case wrong > 0:
-		return fmt.Errorf("tests of %d packages failed (%s)", wrong, k.name())
+}
+
+func (r *runner) one(ctx context.Context, p pack) {
+	all, took, cpu := r.kind.test(ctx, r.converter, p)
+	pass, fail, skip, bad := count(all)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	word := "ok  "
+	if fail > 0 {
+		word = "FAIL"
+		r.wrong++
 	}
-	return nil
+	for _, one := range all {
+		if err := r.results.Encode(one); err != nil && r.err == nil {
+			r.err = err
+		}
+	}
+	for _, b := range bad {
+		fmt.Fprintf(r.w, "--- %s %s (%s)\n%s", b.Package, b.Test, b.Verdict, b.output)
+	}
+	fmt.Fprintf(r.w, "%s %7.1f s %6.1f s of CPU  %-44s %d passed, %d failed, %d skipped\n",
+		word, took.Seconds(), cpu.Seconds(), short(p.Path), pass, fail, skip)
 }
 
 func short(pkg string) string { return strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/") }
