@@ -53,7 +53,7 @@ var allowed = []struct {
 	{"reports", []string{"reports"}, "reports know nothing of RDMA"},
 	{"cmd/rdmaperf/internal/workload/kv/ycsb", nil, "the generator reaches no store"},
 	{"cmd/rdmaperf/internal/workload/kv/store", []string{"cmd/rdmaperf/internal/workload/kv/ycsb", "transports", "transports/rdma"}, "the store is served to whatever carries its calls"},
-	{"cmd/rdmaperf/internal/engine/enginetest", []string{"cmd/rdmaperf/internal/engine", "cmd/rdmaperf/internal/loop", "internal/leaktest", "transports", "transports/rdma", "transports/direct", "transports/memdev", "transports/tcp", "softstack/iwarp", "grpcrdma", "reports"}, "tests of the engine, loops and workloads share their stacks and know no workload"},
+	{"cmd/rdmaperf/internal/engine/enginetest", []string{"cmd/rdmaperf/internal/engine", "cmd/rdmaperf/internal/loop", "internal/leaktest", "transports", "transports/callstest", "transports/rdma", "transports/direct", "transports/memdev", "transports/tcp", "softstack/iwarp", "grpcrdma", "reports"}, "tests of the engine, loops and workloads share their stacks and know no workload"},
 	{"cmd/rdmaperf/internal/engine", []string{"transports", "transports/rdma", "reports", "cmd/rdmaperf/internal/disturbance"}, "the engine sees the contracts of sessions and calls, never a provider, an RPC library or a workload"},
 	{"cmd/rdmaperf/internal/loop", []string{"cmd/rdmaperf/internal/engine", "cmd/rdmaperf/internal/disturbance", "transports", "transports/rdma", "reports"}, "loops know no workload"},
 	{"cmd/rdmaperf/internal/payload", []string{"cmd/rdmaperf/internal/engine", "transports"}, "what calls carry is the same on all of them"},

@@ -33,6 +33,10 @@ type CallWork struct {
 
 	Untimed func(sh *Shape) bool // calls whose latency means nothing; nil: none
 
+	// Compared says of so many calls how many were compared whole, request and response,
+	// and how many bytes that are, where the point verifies; nil: results do not say.
+	Compared func(sh *Shape, calls int64) (whole, bytes int64)
+
 	// Result completes the result from the callers of the measured phase.
 	Result func(m *Measurement, res *reports.Result, callers []Caller)
 }

@@ -3,6 +3,8 @@ package engine
 import (
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestMachineTimeIsWhatIsNeitherIdleNorStolen(t *testing.T) {
@@ -56,4 +58,24 @@ func FuzzMachineTime(f *testing.F) {
 			t.Errorf("%q is %v", b, got)
 		}
 	})
+}
+
+// The kernel tells the time of a process in two ways. That of getrusage(2), which results
+// have, may lack the last tick of threads that are running, and is never more.
+func TestUsageIsTheProcessorTimeOfThisProcess(t *testing.T) {
+	clock := func() time.Duration {
+		var ts unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(ts.Nano())
+	}
+	for clock() < 20*machineTick { // enough for a factor to show
+	}
+	from := clock()
+	got := ReadUsage().CPU
+	to := clock()
+	if got < from-4*machineTick || got > to+machineTick {
+		t.Errorf("%v of processor time, want %v to %v", got, from, to)
+	}
 }

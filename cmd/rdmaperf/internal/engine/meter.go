@@ -24,14 +24,21 @@ type Usage struct {
 func ReadUsage() Usage {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	var ru unix.Rusage
-	unix.Getrusage(unix.RUSAGE_SELF, &ru) // cannot fail with these arguments (getrusage(2))
+	process, machine := ReadCPU()
 	return Usage{
-		CPU:         time.Duration(ru.Utime.Nano()+ru.Stime.Nano()) + transports.HelperCPU(),
-		machine:     readMachine(),
+		CPU:         process,
+		machine:     machine,
 		Collections: int64(m.NumGC),
 		Allocations: int64(m.Mallocs),
 	}
+}
+
+// ReadCPU is the processor time of the process with its helpers and of the machine, each
+// since some beginning. A variable, so that tests can say what was used.
+var ReadCPU = func() (process, machine time.Duration) {
+	var ru unix.Rusage
+	unix.Getrusage(unix.RUSAGE_SELF, &ru) // cannot fail with these arguments (getrusage(2))
+	return time.Duration(ru.Utime.Nano()+ru.Stime.Nano()) + transports.HelperCPU(), readMachine()
 }
 
 func (u Usage) Minus(v Usage) Usage {

@@ -44,6 +44,14 @@ func CallFigures(m *engine.Measurement, res *reports.Result, out *engine.Outcome
 	if res.RoundTrip = reports.RoundTripFull; !k.timed() {
 		res.RoundTrip = ""
 	}
+	if m.Sh.Verify {
+		if f := k.work.Compared; f == nil {
+			res.Verification = nil // what is compared differs from call to call
+		} else {
+			whole, bytes := f(m.Sh, out.Ops)
+			res.Verification.Whole, res.Verification.Numbers, res.Verification.Bytes = whole, whole, bytes
+		}
+	}
 	res.Throughput = reports.NewThroughput(out.Bytes, out.Ops, out.Window)
 	if out.Rec != nil {
 		l := out.Rec.Snapshot()

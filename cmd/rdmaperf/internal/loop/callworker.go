@@ -8,9 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/disturbance"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
@@ -158,7 +155,7 @@ func (k *callers) start(gen int, lim engine.Limits) *engine.Run {
 	go func() {
 		defer close(over)
 		ready.Wait() // what a caller begins with is outside the window
-		noiseBefore = disturbance.Of().Read()
+		noiseBefore = engine.ReadProcessNoise()
 		before = engine.ReadUsage()
 		r.begin = engine.Now()
 		for _, t := range k.tallies {
@@ -330,6 +327,9 @@ const (
 	paceSleep = 50_000_000 // ns
 )
 
+// Nap sleeps for so many ns. A variable, so that tests can have a clock of their own.
+var Nap = engine.SleepFor
+
 // awaitStart waits until t and returns the time. The kernel's sleep is used because
 // the runtime's timers may be a millisecond late. With many callers the last of it is
 // slept, too, and its lateness is part of the latency, not of the service time.
@@ -345,8 +345,7 @@ func (w *callWorker) awaitStart(r *callRun, t int64) int64 {
 	}
 	for at < t && r.Stop.Load() == 0 {
 		if left := t - at - slack; left > 0 {
-			left := unix.NsecToTimespec(min(left, paceSleep))
-			unix.Nanosleep(&left, nil) // an interrupted one is gone on with
+			Nap(min(left, paceSleep)) // an interrupted one is gone on with
 		} else {
 			runtime.Gosched()
 		}

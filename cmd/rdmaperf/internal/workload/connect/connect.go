@@ -59,6 +59,9 @@ func connectResult(m *engine.Measurement, res *reports.Result, out *engine.Outco
 	ready := s[stageReady].Snapshot()
 	res.Latency, res.LatencyCorrected = &ready, nil
 	res.Throughput = reports.NewThroughput(0, out.Ops, out.Window)
+	if v := res.Verification; m.Sh.Verify && v != nil { // the answer to each first round trip
+		v.Whole, v.Numbers, v.Bytes = out.Ops, out.Ops, out.Ops*int64(m.Sh.Size)
+	}
 	res.Detail = &connectkind.Connect{AtOnce: m.Sh.QPs, Create: s[stageCreate].Snapshot(), Connect: s[stageConnect].Snapshot(),
 		FirstRoundTrip: s[stageFirst].Snapshot(), Disconnect: s[stageDisconnect].Snapshot(), Full: s[stageFull].Snapshot()}
 }

@@ -60,7 +60,7 @@ func CallPoint(pt engine.Point, note bool) engine.Point {
 }
 
 // StreamOfCalls counts the bytes of requests alone, and times no call.
-var StreamOfCalls = engine.CallWork{Serve: serveRPC, Untimed: func(*engine.Shape) bool { return true }, Callers: func(sh *engine.Shape) func(transports.CallConn, int) (engine.Caller, error) {
+var StreamOfCalls = engine.CallWork{Serve: serveRPC, Compared: comparedCalls, Untimed: func(*engine.Shape) bool { return true }, Callers: func(sh *engine.Shape) func(transports.CallConn, int) (engine.Caller, error) {
 	callers := rpcCallers(sh)
 	return func(conn transports.CallConn, index int) (engine.Caller, error) {
 		c, err := callers(conn, index)
@@ -79,7 +79,17 @@ func (c *noteCaller) Check(ns int64) (int64, error) {
 	return n - int64(c.sh.Response), err
 }
 
-var Work = engine.CallWork{Serve: serveRPC, Callers: rpcCallers, Untimed: func(sh *engine.Shape) bool { return sh.Call == engine.CallOneway }}
+var Work = engine.CallWork{Serve: serveRPC, Callers: rpcCallers, Compared: comparedCalls, Untimed: func(sh *engine.Shape) bool { return sh.Call == engine.CallOneway }}
+
+// comparedCalls: the server compares each request and the client each response, if there
+// is one.
+func comparedCalls(sh *engine.Shape, calls int64) (whole, bytes int64) {
+	n := int64(sh.Size)
+	if sh.Call != engine.CallOneway {
+		n += int64(sh.Response)
+	}
+	return calls, calls * n
+}
 
 // CallsAs is the row of a workload's points with the operation call, which are shown as
 // its others are. depth is how many calls are outstanding where the plan does not say.

@@ -274,6 +274,7 @@ func verifyClasses(w *engine.Worker, l *engine.Lane, gen int, n engine.LaneCount
 			if i, want := engine.MatchPattern(data, engine.PatternState(sh.Seed, gen, l.Index, s)); i >= 0 {
 				return w.Corrupt(l, what, i, want, data[i])
 			}
+			w.Compared.Message(len(data))
 		} else if i := engine.FirstNonZero(data); i >= 0 {
 			return w.Corrupt(l, what+" (never written)", i, 0, data[i])
 		}

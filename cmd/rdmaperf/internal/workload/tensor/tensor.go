@@ -74,8 +74,19 @@ func tensorRequest(sh *engine.Shape) int {
 	return sh.Size
 }
 
-var tensorWork = engine.CallWork{Serve: serveTensors, Callers: tensorCallers, Result: tensorResult,
+var tensorWork = engine.CallWork{Serve: serveTensors, Callers: tensorCallers, Result: tensorResult, Compared: comparedTensors,
 	Longest: func(sh *engine.Shape) (int, int) { return tensorRequest(sh), sh.Response }}
+
+// comparedTensors: all of a short tensor, and of a long one a part in turn, of which the
+// last is the shortest: at least so many bytes.
+func comparedTensors(sh *engine.Shape, calls int64) (whole, bytes int64) {
+	n := max(tensorRequest(sh), sh.Response)
+	if n > tensorWhole {
+		part := (n + tensorParts - 1) / tensorParts
+		return 0, calls * int64(n-part*(tensorParts-1))
+	}
+	return calls, calls * int64(tensorRequest(sh)+sh.Response)
+}
 
 // tensorPhase is what a phase has of its own, on either side.
 type tensorPhase struct {

@@ -1,0 +1,417 @@
+package workload_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/tensor"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
+	"github.com/rdmaperf/rdmaperf/reports"
+	connectkind "github.com/rdmaperf/rdmaperf/reports/kinds/connect"
+	incastkind "github.com/rdmaperf/rdmaperf/reports/kinds/incast"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// The script: 700 ns out, 500 ns back, and of each link 100 ns a message and 1 ns a byte.
+const (
+	out, back, each = 700, 500, 100
+	small           = 8 // bytes
+	there           = each + small + out
+	roundTrip       = there + each + small + back
+)
+
+func script() scripted.Times {
+	return scripted.Times{Out: out, Back: back, Send: each, PerByte: 1, Idle: 2000}
+}
+
+// Of processor time this process uses three of four ns, and the machine five.
+const processShare, machineShare = 3, 5
+
+// measure runs the points of a plan on a scripted stack.
+func measure(t *testing.T, f *scripted.Fabric, plan engine.Plan) (results []reports.Result) {
+	t.Helper()
+	prime(t)
+	defer engine.RestartClock()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		engine.RestartClock()
+		cpu, nap := engine.ReadCPU, loop.Nap
+		engine.ReadCPU = func() (process, machine time.Duration) {
+			d := time.Since(began)
+			return d * processShare / 4, d * machineShare / 4
+		}
+		loop.Nap = func(ns int64) { time.Sleep(time.Duration(ns)) }
+		defer func() { engine.ReadCPU, loop.Nap = cpu, nap }()
+		client, server := f.Ends()
+		defer func() {
+			if err := f.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		plan.Workloads, plan.Transport, plan.Seed, plan.ClientCPU, plan.ServerCPU, plan.Timeout = workload.Table(), "scripted", 1, -1, -1, 20*time.Second
+		near, far := net.Pipe()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		served := make(chan struct{})
+		go func() { // ends with the client's end of the pipe
+			defer close(served)
+			s := &engine.Server{Workloads: workload.Table(), Open: func(string) (transports.Stack, error) { return server, nil }}
+			s.ServeConn(ctx, far)
+		}()
+		defer func() { <-served }()
+		c, err := engine.ConnectConn(ctx, near, client, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		for i, pt := range plan.Points {
+			r, err := enginetest.First(c.Run(ctx, i))
+			if err != nil {
+				t.Errorf("%s: %v", plan.Describe(pt), err)
+				return
+			}
+			results = append(results, r)
+		}
+	})
+	return results
+}
+
+var primed bool
+
+// prime has the loop's own overhead measured by the real clock, once in a process.
+func prime(t *testing.T) {
+	t.Helper()
+	if primed {
+		return
+	}
+	primed = true
+	enginetest.Table = workload.Table()
+	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: small})
+	plan.Iterations = 1
+	if _, err := enginetest.RunPoints(t, enginetest.TcpEnds, plan); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// spent holds the processor times of a result against its window. The server's is longer by
+// what it takes to hear of the end: a poll in vain, or in steps many.
+func spent(t *testing.T, f *scripted.Fabric, r reports.Result) {
+	t.Helper()
+	want, tail := float64(r.DurationNs)*processShare/4/1e9, 2*f.Times.Idle.Seconds()*processShare/4
+	if f.Steps {
+		tail = math.Inf(1)
+	}
+	c := r.CPU
+	if c == nil || !near(c.ClientSeconds, want) || !near(c.MachineSeconds, float64(r.DurationNs)*machineShare/4/1e9) {
+		t.Errorf("processor time %+v of a window of %d ns, want %v s", c, r.DurationNs, want)
+	} else if c.ServerSeconds < want-2e-9 || c.ServerSeconds > want+tail {
+		t.Errorf("processor time %v s of the server, want %v and at most %v more", c.ServerSeconds, want, tail)
+	}
+}
+
+// near is equal but for what a float loses: the processor's share is cut to whole ns.
+func near(a, b float64) bool { return math.Abs(a-b) <= 2e-9+1e-12*math.Abs(b) }
+
+// What a ping-pong of every operation takes, in every form of the loop.
+func TestScriptedLatencies(t *testing.T) {
+	const trips = 40
+	want := map[string]float64{
+		"send": roundTrip / 2, "write": roundTrip / 2, "write_imm": roundTrip / 2,
+		"read":      each + out + each + small + back,
+		"fetch_add": each + out + each + back, "cmp_swap": each + out + each + back,
+	}
+	notify := map[string]float64{"write": roundTrip/2 + each} // a message behind each write
+	for _, form := range []struct {
+		name    string
+		f       *scripted.Fabric
+		polling string
+		rate    float64
+		want    map[string]float64
+	}{
+		{"plain", &scripted.Fabric{}, engine.PollingBusy, 0, nil},
+		{"steps", &scripted.Fabric{Steps: true}, engine.PollingBusy, 0, nil},
+		{"local completions", &scripted.Fabric{Local: true}, engine.PollingBusy, 0, nil},
+		{"no watching", &scripted.Fabric{NoWatch: true}, engine.PollingBusy, 0, notify},
+		{"events", &scripted.Fabric{}, engine.PollingEvent, 0, notify},
+		{"paced", &scripted.Fabric{}, engine.PollingBusy, 1e5, nil},
+		{"paced steps", &scripted.Fabric{Steps: true}, engine.PollingBusy, 1e5, nil},
+	} {
+		for op, half := range want {
+			t.Run(form.name+"/"+op, func(t *testing.T) {
+				if w := form.want[op]; w > 0 {
+					half = w
+				}
+				ways := int64(2)
+				if kind, _ := transports.ParseKind(op); kind.FullRoundTrip() {
+					ways = 1
+				}
+				f := &scripted.Fabric{Times: script(), Local: form.f.Local, Steps: form.f.Steps, NoWatch: form.f.NoWatch}
+				plan := engine.Plan{Points: []engine.Point{{Workload: latency.Name, Op: op, Size: small, Rate: form.rate}}, Iterations: trips, Verify: true, Polling: form.polling}
+				trip := ways * int64(half)
+				window := trips * trip
+				if form.rate > 0 {
+					every := int64(1e9 / form.rate)
+					f.Times.Idle = time.Duration(every - trip) // a poll in vain ends when the next one is due
+					window = (trips-1)*every + trip
+				}
+				for _, r := range measure(t, f, plan) {
+					l := r.Latency
+					if l == nil || l.Count != trips || l.Min != half || l.P50 != half || l.P99 != half || l.Max != half || l.Mean != half || l.StdDev != 0 {
+						t.Errorf("%+v, want %v throughout", l, half)
+					}
+					if r.Operations != trips || r.DurationNs != window {
+						t.Errorf("%d operations in %d ns, want %d in %d", r.Operations, r.DurationNs, trips, window)
+					}
+					if s := r.LatencyService; form.rate > 0 && (s == nil || s.Mean != half || s.Count != trips) {
+						t.Errorf("service %+v, want %v", s, half)
+					}
+					spent(t, f, r)
+				}
+			})
+		}
+	}
+}
+
+// Every second message is 200 ns slower, and one of ten 1000 ns.
+func TestScriptedPercentiles(t *testing.T) {
+	for _, steps := range []bool{false, true} {
+		f := &scripted.Fabric{Times: script(), Steps: steps}
+		f.Times.Jitter = func(n int) time.Duration {
+			switch {
+			case n%10 == 9:
+				return 1000
+			case n%2 == 1:
+				return 200
+			}
+			return 0
+		}
+		for _, r := range measure(t, f, engine.Plan{Points: []engine.Point{{Workload: latency.Name, Op: "send", Size: small}}, Iterations: 1000, Verify: true}) {
+			const half = roundTrip / 2
+			l := r.Latency // 500, 400 and 100 of 1000
+			if l.P50 != half || l.P90 != half+100 || l.P99 != half+500 || l.Min != half || l.Max != half+500 {
+				t.Errorf("steps %v: %+v", steps, l)
+			}
+			if want := half + (0.4*100 + 0.1*500); !near(l.Mean, want) {
+				t.Errorf("steps %v: mean %v, want %v", steps, l.Mean, want)
+			}
+		}
+	}
+}
+
+// In an open loop one stall of three intervals is paid by all who were due meanwhile.
+func TestScriptedStall(t *testing.T) {
+	const (
+		every = 10_000
+		slow  = 10 // the message that stalls
+		trips = 20
+		stall = 3*every - roundTrip // it comes back when the third one behind it is due
+	)
+	f := &scripted.Fabric{Times: script()}
+	f.Times.Idle = every - roundTrip
+	f.Times.Jitter = func(n int) time.Duration {
+		if n == slow {
+			return stall
+		}
+		return 0
+	}
+	// Due at 0; done at 3 intervals. Those due at 1 and 2 start behind it, one after the
+	// other, and the one due at 3 behind them: all late by what is left, until the end, for
+	// polls in vain between two of them end as late.
+	var want []float64
+	begin, free := 0.0, 0.0
+	for n := range trips {
+		due := float64(n * every)
+		begin = max(due, free)
+		if idle := due - free; idle > 0 && idle < every-roundTrip {
+			begin = free + every - roundTrip // the poll in vain
+		}
+		took := float64(roundTrip)
+		if n == slow {
+			took += stall
+		}
+		free = begin + took
+		want = append(want, begin-due+took/2)
+	}
+	mean := 0.0
+	for _, w := range want {
+		mean += w / trips
+	}
+	for _, r := range measure(t, f, engine.Plan{Points: []engine.Point{{Workload: latency.Name, Op: "send", Size: small, Rate: 1e9 / every}}, Iterations: trips, Verify: true}) {
+		if l := r.Latency; l.Max != slices.Max(want) || l.Min != slices.Min(want) || !near(l.Mean, mean) {
+			t.Errorf("min %v, max %v, mean %v, want %v, %v, %v", l.Min, l.Max, l.Mean, slices.Min(want), slices.Max(want), mean)
+		}
+		if o := r.OpenLoop; o == nil || o.Sent != trips || o.Completed != trips {
+			t.Errorf("%+v, want %d sent and completed", o, trips)
+		}
+	}
+}
+
+// A stream takes its link for every message, and at its end the way of a barrier there
+// and back, or of the last one alone.
+func TestScriptedThroughput(t *testing.T) {
+	const n, size, depth = 100, 1000, 16
+	const message = each + size
+	ends := each + out + each + small + back // the barrier is empty, its answer a number
+	want := map[string]int{
+		"send": n*message + ends, "write_imm": n*message + ends, "write": n*message + ends,
+		"read":      each + out + n*message + back,
+		"fetch_add": n*each + out + each + back, "cmp_swap": n*each + out + each + back,
+	}
+	for _, local := range []bool{false, true} {
+		for op, window := range want {
+			t.Run(fmt.Sprintf("%s/local %v", op, local), func(t *testing.T) {
+				plan := engine.Plan{Points: []engine.Point{{Workload: throughput.Name, Op: op, Size: size}}, Iterations: n, Depth: depth, RecvDepth: 4 * n, Moderation: 1, Verify: op != "write"}
+				bytes := int64(n * size)
+				if op == "fetch_add" || op == "cmp_swap" {
+					plan.Points[0].Size, bytes = small, n*small
+				}
+				f := &scripted.Fabric{Times: script(), Local: local}
+				for _, r := range measure(t, f, plan) {
+					if r.Operations != n || r.DurationNs != int64(window) {
+						t.Errorf("%d operations in %d ns, want %d in %d", r.Operations, r.DurationNs, n, window)
+					}
+					rates(t, r.Throughput, n, bytes, window)
+					spent(t, f, r)
+				}
+			})
+		}
+	}
+}
+
+func rates(t *testing.T, p *reports.Throughput, ops, bytes int64, ns int) {
+	t.Helper()
+	s := float64(ns) / 1e9
+	if p == nil || math.Abs(p.OperationsPerSecond*s-float64(ops)) > 1e-6 || math.Abs(p.BytesPerSecond*s-float64(bytes)) > 1e-3 {
+		t.Errorf("%+v, want %d operations and %d bytes in %d ns", p, ops, bytes, ns)
+	}
+}
+
+// Clients of an incast have a link each here, so each has the whole rate.
+func TestScriptedIncast(t *testing.T) {
+	const n, size, clients = 50, 1000, 4
+	window := n*(each+size) + each + out + each + small + back
+	plan := engine.Plan{Points: []engine.Point{{Workload: incast.Name, Op: "send", Size: size, QPs: clients}}, Iterations: n, Depth: 16, RecvDepth: 4 * n, Moderation: 1, Verify: true}
+	f := &scripted.Fabric{Times: script()}
+	for _, r := range measure(t, f, plan) {
+		rates(t, r.Throughput, clients*n, clients*n*size, window)
+		in := r.Detail.(*incastkind.Incast)
+		if in.Jain != 1 || len(in.PerClient) != clients || in.PerClient[0].DurationNs != int64(window) || in.MinBytesPerSecond != in.MaxBytesPerSecond {
+			t.Errorf("%+v", in)
+		}
+		spent(t, f, r)
+	}
+}
+
+// A call takes both ways; the rate is that of all who call.
+func TestScriptedCalls(t *testing.T) {
+	const n, call = 48, out + back
+	type run struct {
+		point engine.Point
+		bytes int64 // of a call, both ways
+	}
+	points := map[string]run{
+		"rpc":             {engine.Point{Workload: rpc.Name, Op: "call", Call: engine.CallUnary, Size: small, Response: 2 * small}, 3 * small},
+		"rpc stream":      {engine.Point{Workload: rpc.Name, Op: "call", Call: engine.CallStream, Size: small, Response: small}, 2 * small},
+		"rpc together":    {engine.Point{Workload: rpc.Name, Op: "call", Call: engine.CallUnary, Size: small, Response: small, QPs: 3, Outstanding: 5}, 2 * small},
+		"rpc paced":       {engine.Point{Workload: rpc.Name, Op: "call", Call: engine.CallUnary, Size: small, Response: small, QPs: 4, Outstanding: 4, Rate: 1e5}, 2 * small},
+		"latency":         {rpc.CallPoint(engine.Point{Workload: latency.Name, Op: "call", Size: small}, false), 2 * small},
+		"throughput":      {rpc.CallPoint(engine.Point{Workload: throughput.Name, Op: "call", Size: small, Outstanding: 4}, true), small},
+		"tensor pull":     {tensor.TensorPoint("pull", 1<<10), 0},
+		"tensor push":     {tensor.TensorPoint("push", 1<<10), 0},
+		"tensor exchange": {tensor.TensorPoint("exchange", 1<<10), 0},
+	}
+	for name, c := range points {
+		t.Run(name, func(t *testing.T) {
+			p := c.point
+			f := &scripted.Fabric{Times: script()}
+			for _, r := range measure(t, f, engine.Plan{Points: []engine.Point{p}, Iterations: n, Verify: true}) {
+				conns, callers := int64(max(p.QPs, 1)), int64(max(p.Outstanding, p.Depth, 1))
+				ops := n * conns
+				window := (n / callers) * call
+				if n%callers != 0 {
+					window += call
+				}
+				if p.Rate > 0 { // the last is due at its number times the distance of two
+					window = (ops-1)*int64(1e9/p.Rate) + call
+				}
+				if r.Operations != ops || r.DurationNs != window {
+					t.Errorf("%d calls in %d ns, want %d in %d", r.Operations, r.DurationNs, ops, window)
+				}
+				if l := r.Latency; p.Workload != throughput.Name && (l == nil || l.Count != ops || l.Min != call || l.P50 != call || l.Max != call || l.Mean != call) {
+					t.Errorf("%+v, want %d calls of %d ns", l, ops, call)
+				}
+				if p := r.Throughput; p != nil {
+					bytes := int64(math.Round(p.BytesPerSecond * float64(window) / 1e9))
+					if c.bytes > 0 && bytes != c.bytes*ops {
+						t.Errorf("%d bytes, want %d", bytes, c.bytes*ops)
+					}
+					rates(t, p, ops, bytes, int(window))
+				}
+				looked := int64(p.Size + p.Response)
+				if p.Call == tensor.TensorPull {
+					looked = int64(p.Response) + small // what asks for it
+				}
+				if v := r.Verification; v == nil || v.Whole != ops || v.Messages != ops || v.Bytes != looked*ops {
+					t.Errorf("compared %+v of %d calls of %d bytes", v, ops, looked)
+				}
+				spent(t, f, r)
+			}
+		})
+	}
+}
+
+// A connection is ready after its set-up and one round trip of a write and a read.
+func TestScriptedConnect(t *testing.T) {
+	const n, dial = 20, 3_000
+	first := each + small + each + out + each + small + back // the read behind the write, and its answer
+	f := &scripted.Fabric{Times: script()}
+	f.Times.Connect = dial
+	for _, r := range measure(t, f, engine.Plan{Points: []engine.Point{{Workload: connect.Name, Op: "read", Size: small}}, Iterations: n, Verify: true}) {
+		d := r.Detail.(*connectkind.Connect)
+		if l := r.Latency; l.Count != n || l.Mean != float64(dial+first) || d.Connect.Mean != dial || d.FirstRoundTrip.Mean != float64(first) || d.Disconnect.Max != 0 || d.Create.Max != 0 {
+			t.Errorf("ready %v, connect %v, first %v, disconnect %v", l.Mean, d.Connect.Mean, d.FirstRoundTrip.Mean, d.Disconnect.Mean)
+		}
+		rates(t, r.Throughput, n, 0, n*(dial+first))
+		if v := r.Verification; v == nil || v.Whole != n || v.Bytes != n*small {
+			t.Errorf("compared %+v", v)
+		}
+		spent(t, f, r)
+	}
+}
+
+// A workload whose arithmetic no script holds has a reason, so that a new one is not forgotten.
+func TestEveryWorkloadIsScriptedOrSaysWhyNot(t *testing.T) {
+	scripted := []string{latency.Name, throughput.Name, incast.Name, connect.Name, rpc.Name, tensor.Name}
+	const own = "a run of its own, timed on devices and not on a stack"
+	not := map[string]string{
+		"hol":         "probes and bulk share a link, and who goes first is the stack's",
+		"starvation":  "as hol",
+		"paramserver": "its tensors overlap with computation, which its own tests script",
+		"kv":          "its store works on files, whose time is no script's",
+		"softrdma":    "points of latency and throughput",
+		"register":    own, "allreduce": own, "regions": own, "sharing": own, "locks": own, "qos": own,
+	}
+	for _, r := range workload.Rooms {
+		if slices.Contains(scripted, r.Name) == (not[r.Name] != "") {
+			t.Errorf("%s: want a script, or a reason", r.Name)
+		}
+		if not[r.Name] == own && r.Work.Own == nil {
+			t.Errorf("%s has no run of its own", r.Name)
+		}
+	}
+}
