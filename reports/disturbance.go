@@ -2,6 +2,7 @@ package reports
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,14 @@ type Disturbance struct {
 
 	// Discarded is how many measurements of this point were disturbed and taken again.
 	Discarded int `json:"discarded,omitempty"`
+
+	closedWindows bool
 }
+
+// ClosedWindows has Judge look at the time for which a receive window let nothing go. It is
+// for points whose messages fit any window and go one at a time: a stream that its receiver
+// holds back is what is measured.
+func (d *Disturbance) ClosedWindows() { d.closedWindows = true }
 
 // Quiet tells that nothing speaks against the figures.
 func (d *Disturbance) Quiet() bool { return d == nil || d.Verdict == VerdictQuiet }
@@ -92,6 +100,12 @@ type Noise struct {
 	MinorFaults         int64 `json:"minor_faults"`
 	MajorFaults         int64 `json:"major_faults"`
 	StealNs             int64 `json:"steal_ns"` // of the whole machine: what its hypervisor gave to others
+
+	// Of the TCP connections of the process (TCP_INFO), where it has any.
+	Sockets         int   `json:"sockets,omitempty"`
+	Segments        int64 `json:"segments,omitempty"`          // sent
+	Retransmits     int64 `json:"retransmits,omitempty"`       // of these, sent again
+	WindowLimitedNs int64 `json:"window_limited_ns,omitempty"` // for which the peer's receive window let nothing go
 }
 
 // Limits above which a window counts as disturbed. Arbitrary: a twentieth of what they are
@@ -101,6 +115,10 @@ const (
 	mostWait   = 0.01 // of the window, for a thread
 	mostSteal  = 0.01 // of the window, for one CPU
 	leastNoise = 2 * time.Millisecond
+
+	// A segment that is sent again comes a round trip late or more, with everything behind
+	// it. One in ten thousand is in no p99.9.
+	mostRetransmits = 0.0001 // of the segments
 )
 
 // Judge fills in the verdict and its reasons by what was counted. An impossible point
@@ -117,6 +135,12 @@ func (d *Disturbance) Judge(window time.Duration) {
 			d.hold(side.name+"'s threads waited for a CPU", time.Duration(side.RunQueueWaitNs/int64(n)), window, mostWait)
 		}
 		d.hold(side.name+"'s hypervisor took CPUs away", time.Duration(side.StealNs), window, mostSteal)
+		if share := float64(side.Retransmits) / float64(max(side.Segments, 1)); side.Retransmits > 0 && share > mostRetransmits {
+			d.Reasons = append(d.Reasons, fmt.Sprintf("%s's "+sentAgain+" %s of %s again (limit %s %%)", side.name, view.Integer(side.Retransmits), view.Plural(side.Segments, "segment"), view.Number(100*mostRetransmits, -1)))
+		}
+		if d.closedWindows {
+			d.hold(side.name+"'s TCP waited for its peer's window", time.Duration(side.WindowLimitedNs), window, mostWait)
+		}
 		if side.MajorFaults > 0 {
 			d.Reasons = append(d.Reasons, fmt.Sprintf("%s read %s from disk in the window", side.name, view.Plural(side.MajorFaults, "page")))
 		}
@@ -126,6 +150,21 @@ func (d *Disturbance) Judge(window time.Duration) {
 	case len(d.Reasons) > 0:
 		d.Verdict = VerdictDisturbed
 	default:
+		d.Verdict = VerdictQuiet
+	}
+}
+
+// sentAgain tells the reason of segments that were sent again from others.
+const sentAgain = "TCP sent"
+
+// LossMeant strikes that segments were sent again: over a path that loses packets on purpose,
+// that is what is measured.
+func (d *Disturbance) LossMeant() {
+	if d == nil {
+		return
+	}
+	d.Reasons = slices.DeleteFunc(d.Reasons, func(s string) bool { return strings.Contains(s, "'s "+sentAgain) })
+	if d.Verdict == VerdictDisturbed && len(d.Reasons) == 0 {
 		d.Verdict = VerdictQuiet
 	}
 }

@@ -19,12 +19,28 @@ func TestWindowsAreJudgedByWhatTheMachineTook(t *testing.T) {
 		{"one of many threads", Disturbance{Client: &Noise{Threads: 4, RunQueueWaitNs: 36 * ms}}, VerdictQuiet, nil},
 		{"preempted", Disturbance{Server: &Noise{Threads: 2, RunQueueWaitNs: 246 * ms}}, VerdictDisturbed, []string{"server's threads waited for a CPU for 12.3 % of the window (limit 1 %)"}},
 		{"stolen", Disturbance{Client: &Noise{Threads: 1, StealNs: 50 * ms}}, VerdictDisturbed, []string{"client's hypervisor took CPUs away for 5.0 % of the window (limit 1 %)"}},
+		{"lost", Disturbance{Server: &Noise{Threads: 1, Sockets: 1, Segments: 20_000, Retransmits: 3}}, VerdictDisturbed, []string{"server's TCP sent 3 of 20000 segments again (limit 0.01 %)"}},
+		{"lost one of many", Disturbance{Client: &Noise{Threads: 1, Sockets: 1, Segments: 20_000, Retransmits: 2}}, VerdictQuiet, nil},
+		{"held back", Disturbance{Client: &Noise{Threads: 1, Sockets: 1, Segments: 9, WindowLimitedNs: 40 * ms}}, VerdictQuiet, nil},
+		{"round trips held back", Disturbance{closedWindows: true, Client: &Noise{Threads: 1, Sockets: 1, Segments: 9, WindowLimitedNs: 40 * ms}}, VerdictDisturbed, []string{"client's TCP waited for its peer's window for 4.0 % of the window (limit 1 %)"}},
 		{"paged", Disturbance{Client: &Noise{Threads: 1, MajorFaults: 2}}, VerdictDisturbed, []string{"client read 2 pages from disk in the window"}},
 	} {
 		c.d.Judge(time.Second)
 		if c.d.Verdict != c.verdict || !slices.Equal(c.d.Reasons, c.reasons) {
 			t.Errorf("%s: %s, %q; want %s, %q", c.what, c.d.Verdict, c.d.Reasons, c.verdict, c.reasons)
 		}
+	}
+	lossy := Disturbance{Client: &Noise{Threads: 1, Sockets: 1, Segments: 100, Retransmits: 9}}
+	if lossy.Judge(time.Second); lossy.Verdict != VerdictDisturbed {
+		t.Errorf("lost segments: %+v", lossy)
+	}
+	if lossy.LossMeant(); lossy.Verdict != VerdictQuiet || len(lossy.Reasons) > 0 {
+		t.Errorf("lost segments on a path that loses: %+v", lossy)
+	}
+	lossy.Client.RunQueueWaitNs = 100 * ms
+	lossy.Judge(time.Second)
+	if lossy.LossMeant(); lossy.Verdict != VerdictDisturbed || len(lossy.Reasons) != 1 {
+		t.Errorf("preempted on a path that loses: %+v", lossy)
 	}
 	d := Disturbance{Client: &Noise{Threads: 1, RunQueueWaitNs: 100 * ms}}
 	d.Contradict("a probe is faster beside bulk")

@@ -197,6 +197,7 @@ func (o *runOptions) overPath(ctx context.Context, flags *pflag.FlagSet, p badPa
 		}
 		for i := range one.Results {
 			one.Results[i].Impairment = p.name
+			one.Results[i].Disturbance.LossMeant()
 		}
 		doc.Results = append(doc.Results, one.Results...)
 		doc.AddPublished(one.Published)
@@ -218,7 +219,7 @@ func clientOver(addr, file string, flags *pflag.FlagSet, stderr io.Writer) (*exe
 		return nil, err
 	}
 	host, port, _ := strings.Cut(addr, ":")
-	args := []string{"run", host, "--port=" + port, "--json=" + file, "--quiet"}
+	args := []string{"run", host, "--port=" + port, "--json=" + file, "--quiet", "--redo=0"} // lost packets would look like a disturbance
 	flags.Visit(func(f *pflag.Flag) {
 		if slices.Contains(ofWhole, f.Name) || f.Name == "port" {
 			return

@@ -85,7 +85,7 @@ func latencyRow(s *reports.Measured, what string, l *reports.Latency) []view.Gri
 // disturbanceTable lists what the machine took from the threads that measure.
 func disturbanceTable(of reports.Condition, samples []*reports.Measured) view.Grid {
 	t := view.Grid{Caption: of.Title() + ": what the machine did meanwhile", Note: of.Describe(),
-		Head: view.HeadCells("stack", "size", "side", "verdict", "run-queue wait [ms]", "involuntary switches", "migrations", "page faults", "steal [ms]", "why")}
+		Head: view.HeadCells("stack", "size", "side", "verdict", "run-queue wait [ms]", "involuntary switches", "migrations", "page faults", "steal [ms]", "sent again", "window closed [ms]", "why")}
 	for _, s := range samples {
 		d := s.Disturbance
 		if d == nil {
@@ -102,11 +102,19 @@ func disturbanceTable(of reports.Condition, samples []*reports.Measured) view.Gr
 			if n := side.n; n != nil {
 				t.Rows = append(t.Rows, []view.GridCell{view.NameCell(s.Name()), view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.TextCell(side.name), verdict,
 					view.NumberCell(view.Number(float64(n.RunQueueWaitNs)/1e6, 1)), view.NumberCell(view.Integer(n.InvoluntarySwitches)), view.NumberCell(view.Integer(n.Migrations)),
-					view.NumberCell(view.Integer(n.MinorFaults + n.MajorFaults)), view.NumberCell(view.Number(float64(n.StealNs)/1e6, 0)), view.TextCell(strings.Join(d.Reasons, "; "))})
+					view.NumberCell(view.Integer(n.MinorFaults + n.MajorFaults)), view.NumberCell(view.Number(float64(n.StealNs)/1e6, 0)), socketCell(n, view.Integer(n.Retransmits)), socketCell(n, view.Number(float64(n.WindowLimitedNs)/1e6, 1)), view.TextCell(strings.Join(d.Reasons, "; "))})
 			}
 		}
 	}
 	return t
+}
+
+// socketCell is empty for a side without TCP connections.
+func socketCell(n *reports.Noise, text string) view.GridCell {
+	if n.Sockets == 0 {
+		text = ""
+	}
+	return view.NumberCell(text)
 }
 
 // loopTable says of open loops what of the load was done.

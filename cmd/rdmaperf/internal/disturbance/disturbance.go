@@ -1,6 +1,6 @@
 // Package disturbance counts what the machine took from the threads of a measurement:
 // time in the run queue, involuntary switches, migrations, page faults, and the time
-// that a hypervisor gave to others.
+// that a hypervisor gave to others; and what TCP connections lost and waited for.
 //
 // A Reader is read before and behind a window, never inside it: it opens a few files of
 // proc_pid_task(5) for each thread, some 20 us each.
@@ -71,6 +71,10 @@ func Between(before, after reports.Noise) reports.Noise {
 		MinorFaults:         less(after.MinorFaults, before.MinorFaults),
 		MajorFaults:         less(after.MajorFaults, before.MajorFaults),
 		StealNs:             less(after.StealNs, before.StealNs),
+		Sockets:             after.Sockets,
+		Segments:            less(after.Segments, before.Segments),
+		Retransmits:         less(after.Retransmits, before.Retransmits),
+		WindowLimitedNs:     less(after.WindowLimitedNs, before.WindowLimitedNs),
 	}
 }
 

@@ -204,14 +204,15 @@ func (c *Group) Start(lim Limits, record bool) *Run {
 		})
 	}
 	ready.Wait()
+	sockets := disturbance.Sockets()
 	before := ReadUsage()
 	close(gate)
 	go func() {
 		ended.Wait()
 		cancel()
 		r.Out = c.collect(errs)
-		r.Out.Noise = threadsNoise(c.Workers)
 		r.Out.Usage = ReadUsage().Minus(before)
+		r.Out.Noise = disturbance.WithSockets(threadsNoise(c.Workers), disturbance.Between(sockets, disturbance.Sockets()))
 		close(r.Done)
 	}()
 	return r

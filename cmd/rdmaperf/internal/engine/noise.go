@@ -27,6 +27,10 @@ func (n *noise) add(o reports.Noise, window time.Duration) {
 	n.taken.MinorFaults += o.MinorFaults
 	n.taken.MajorFaults += o.MajorFaults
 	n.taken.StealNs += o.StealNs
+	n.taken.Sockets = max(n.taken.Sockets, o.Sockets)
+	n.taken.Segments += o.Segments
+	n.taken.Retransmits += o.Retransmits
+	n.taken.WindowLimitedNs += o.WindowLimitedNs
 	n.window += window
 }
 
@@ -46,12 +50,21 @@ func threadsNoise(workers []*Worker) (sum reports.Noise) {
 	return sum
 }
 
+// ReadProcessNoise reads the counters of all threads and connections.
+func ReadProcessNoise() reports.Noise {
+	return disturbance.WithSockets(disturbance.Of().Read(), disturbance.Sockets())
+}
+
 // ProcessNoise is of all threads, of which as many work at once as there are CPUs for them.
 func ProcessNoise(before reports.Noise) reports.Noise {
-	n := disturbance.Between(before, disturbance.Of().Read())
+	n := disturbance.Between(before, ReadProcessNoise())
 	n.Threads = min(n.Threads, runtime.GOMAXPROCS(0))
 	return n
 }
+
+// anyWindow is a message in bytes that every receive window takes whole: the largest one
+// without window scaling (RFC 9293 §3.1).
+const anyWindow = 1<<16 - 1
 
 // disturbed is what the point's result says of it.
 func (m *Measurement) disturbed() *reports.Disturbance {
@@ -61,6 +74,9 @@ func (m *Measurement) disturbed() *reports.Disturbance {
 	}
 	if m.serverNoise.window > 0 {
 		d.Server = &m.serverNoise.taken
+	}
+	if sh := m.Sh; sh.Depth == 1 && !sh.streaming() && max(sh.Size, sh.Response) <= anyWindow {
+		d.ClosedWindows()
 	}
 	d.Judge(m.clientNoise.window)
 	return d
