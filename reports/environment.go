@@ -14,8 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // Version names the release and is set by the linker (-X). When it is empty the
@@ -51,24 +49,13 @@ type Environment struct {
 	// Wakeup is how long this machine takes to wake a thread; nil: not measured. A stack
 	// that sleeps pays it for every message that finds it asleep.
 	Wakeup *Wakeup `json:"wakeup,omitempty"`
+	// IdleState is the deepest that the kernel's CPUs fall into, in words; empty: not known.
+	IdleState string `json:"idle_state,omitempty"`
 	// Awake says what kept the CPUs from falling asleep, where that was asked for.
 	Awake string `json:"awake,omitempty"`
 
 	// Details holds what only the caller knows, such as driver and firmware.
 	Details map[string]string `json:"details,omitempty"`
-}
-
-// Wakeup is the time from before the write to an eventfd until the thread that waited for
-// it, on another CPU where there is one, has read the clock, in nanoseconds.
-type Wakeup struct {
-	P50     float64 `json:"p50"`
-	P99     float64 `json:"p99"`
-	Samples int     `json:"samples"`
-}
-
-// String reads "wakes a thread in 24.1 us, p99 80.3 us".
-func (w *Wakeup) String() string {
-	return "wakes a thread in " + view.Usec(w.P50) + " us, p99 " + view.Usec(w.P99) + " us"
 }
 
 // Collect describes this process and its machine. It reads a few files and is
@@ -92,6 +79,7 @@ func collect(root fs.FS) Environment {
 		Clock:      readLine(root, "sys/devices/system/clocksource/clocksource0/current_clocksource"),
 		GOMAXPROCS: runtime.GOMAXPROCS(0),
 		GOGC:       gogc(),
+		IdleState:  idleState(root),
 	}
 	e.CPU, e.Hypervisor = cpuInfo(root)
 	if kib, err := strconv.ParseInt(strings.TrimSuffix(field(root, "proc/meminfo", "MemTotal"), " kB"), 10, 64); err == nil {

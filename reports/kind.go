@@ -62,6 +62,7 @@ type Kind struct {
 	Identity      func(r *Result) []Fact      // facts that make another point, for a comparison
 	Unlike        func(r *Result) []Fact      // facts that make the same point incomparable
 	Summary       func(r *Result) Members     // of a summary of repeats
+	Sleeps        func(r *Result) bool        // it sleeps between messages; nil: with event polling
 	Compared      string                      // how the data of verified results was compared, if not outside the window
 	Contradiction func(r *Result) string      // why its figures cannot be; "" where they can
 	Medians       func(all []*Result) any     // the detail of several repeats

@@ -379,6 +379,9 @@ func verdictMarks(set *reports.Set, docs []*reports.Document, cases []CaseResult
 	}
 	n := len(set.Samples)
 	for _, d := range docs {
+		for _, l := range reports.WakeupLines(d) {
+			out = append(out, warn(view.Visible(l)))
+		}
 		for _, l := range reports.DisturbanceLines(d) {
 			out = append(out, warn(view.Visible(strings.TrimPrefix(l, "! "))))
 		}

@@ -105,6 +105,7 @@ func callKind(workload string, payload func(c Share) []string) *reports.Kind {
 		Unlike:        Unlike,
 		Summary:       func(r *reports.Result) reports.Members { return reports.Members{}.WithText("call", Of(r).Call) },
 		Compared:      "Every byte was compared.",
+		Sleeps:        Sleeps,
 		Usage:         Usage,
 		SideBySide:    []*reports.SideBySide{callSides},
 		OwnSideBySide: true,
@@ -119,6 +120,13 @@ func callKind(workload string, payload func(c Share) []string) *reports.Kind {
 		NameParts: func(r *reports.Result) []string { return []string{Of(r).Call} },
 		MetricOp:  func(r *reports.Result) string { return r.Op + " " + Of(r).Call }, // told apart by nothing else
 	}
+}
+
+// Sleeps tells calls whose carrier waits in the kernel for each message: by the mode event,
+// or as the runtime's network poller does. The other modes poll for some time first.
+func Sleeps(r *reports.Result) bool {
+	m := Of(r).Mode
+	return m == "" || m == "event"
 }
 
 // Identity are the facts that make another point of calls.

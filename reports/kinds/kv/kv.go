@@ -142,7 +142,8 @@ var Kind = &reports.Kind{
 	Summary: func(r *reports.Result) reports.Members {
 		return reports.Members{}.WithText("call", calls.Of(r).Call).WithText("mix", Of(r).Mix)
 	},
-	Compared:      "Every byte was compared.",
+	Compared:      "Every record that was read was compared.",
+	Sleeps:        calls.Sleeps,
 	Medians:       medians,
 	Figures:       figures(),
 	Tables:        tables,

@@ -58,6 +58,10 @@ func Write(w io.Writer, d *reports.Document, o Options) error {
 			p.wrapped(l)
 		}
 	}
+	for _, l := range reports.WakeupLines(d) {
+		p.line("")
+		p.wrapped(l)
+	}
 	if lines := reports.DisturbanceLines(d); len(lines) > 0 {
 		p.line("")
 		for _, l := range lines {
@@ -146,6 +150,9 @@ func (p *printer) environment(prefix string, e *reports.Environment) {
 	}
 	if e.Wakeup != nil {
 		parts = append(parts, e.Wakeup.String())
+	}
+	if e.IdleState != "" {
+		parts = append(parts, e.IdleState)
 	}
 	if e.Awake != "" {
 		parts = append(parts, "kept awake by "+e.Awake)

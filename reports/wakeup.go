@@ -1,0 +1,83 @@
+package reports
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// Wakeup is the time from before the write to an eventfd until the thread that waited for
+// it, on another CPU where there is one, has read the clock, in nanoseconds.
+type Wakeup struct {
+	P50     float64 `json:"p50"`
+	P99     float64 `json:"p99"`
+	Samples int     `json:"samples"`
+}
+
+// String reads "wakes a thread in 24.1 us, p99 80.3 us".
+func (w *Wakeup) String() string {
+	return "wakes a thread in " + view.Usec(w.P50) + " us, p99 " + view.Usec(w.P99) + " us"
+}
+
+// Sleeps tells a result whose threads sleep between two messages at a time, so that the
+// machine's wake-up is part of its figures.
+func (r *Result) Sleeps() bool {
+	if f := r.AnyKind().Sleeps; f != nil {
+		return f(r)
+	}
+	return r.Polling == "event"
+}
+
+// WakeupLines say of the stacks that sleep what a wake-up of this machine takes: none where
+// nothing slept, or it was not measured.
+func WakeupLines(d *Document) []string {
+	w := d.Environment.Wakeup
+	var stacks []string
+	for i := range d.Results {
+		if r := &d.Results[i]; r.Sleeps() && !slices.Contains(stacks, r.Stack) {
+			stacks = append(stacks, r.Stack)
+		}
+	}
+	if w == nil || len(stacks) == 0 {
+		return nil
+	}
+	verb := "sleeps"
+	if len(stacks) > 1 {
+		verb = "sleep"
+	}
+	s := fmt.Sprintf("%s %s between messages, and a wake-up of this machine takes %s us (p99 %s us)", strings.Join(stacks, ", "), verb, view.Usec(w.P50), view.Usec(w.P99))
+	if d.Environment.Awake != "" {
+		return []string{s + " with its CPUs kept awake: beside stacks that poll, quote a run without --awake, too"}
+	}
+	if from := d.Environment.IdleState; from != "" {
+		s += " out of " + from
+	}
+	return []string{s + ": beside stacks that poll, quote a run with --awake, too"}
+}
+
+// idleState is the deepest idle state that the kernel may enter on the first CPU, with the
+// time that it says it takes to leave it (cpuidle); empty where it knows of none. What a
+// hypervisor does below it is not known.
+func idleState(root fs.FS) string {
+	dirs, err := fs.Glob(root, "sys/devices/system/cpu/cpu0/cpuidle/state*")
+	if err != nil {
+		return ""
+	}
+	name, deepest := "", int64(-1)
+	for _, dir := range dirs {
+		latency, err := strconv.ParseInt(readLine(root, path.Join(dir, "latency")), 10, 64)
+		if err != nil || latency <= deepest || readLine(root, path.Join(dir, "disable")) == "1" {
+			continue
+		}
+		name, deepest = readLine(root, path.Join(dir, "name")), latency
+	}
+	if name == "" {
+		return ""
+	}
+	return fmt.Sprintf("idle state %s (%d us to leave)", name, deepest)
+}
