@@ -136,10 +136,16 @@ func TestHangupAndClosedStdoutKeepWhatIsFinished(t *testing.T) {
 
 // What is no file of bounded size is refused at once.
 func TestReportReadsRegularFiles(t *testing.T) {
-	for _, args := range [][]string{{"report", "/dev/zero", "-o", "-"}, {"compare", "/dev/zero", "/dev/zero"}} {
-		r := rdmaperf(t, args...)
-		if r.code != 2 || !strings.Contains(r.stderr, "/dev/zero: not a regular file") {
-			t.Errorf("%q: exit %d, stderr %q", args, r.code, r.stderr)
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"/dev/zero", fifo} { // nobody writes to the FIFO
+		for _, args := range [][]string{{"report", name, "-o", "-"}, {"compare", name, name}} {
+			r := rdmaperf(t, args...)
+			if r.code != 2 || !strings.Contains(r.stderr, name+": not a regular file") {
+				t.Errorf("%q: exit %d, stderr %q", args, r.code, r.stderr)
+			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -136,7 +137,7 @@ const maxInput = 512 << 20
 // file.
 func readFile[T any](name string, read func(io.Reader) (T, error)) (T, error) {
 	var none T
-	file, err := os.Open(name)
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // else a FIFO waits for its writer (fifo(7))
 	if err != nil {
 		return none, err
 	}
