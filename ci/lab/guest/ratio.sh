@@ -7,7 +7,7 @@
 # 2.0. Raw output goes to $raw in the names that ratiotable reads.
 
 raw=$OUT/raw
-adaptive=no
+adaptive=no verified=no
 limit=60 # seconds for one probe
 nicely=19 # the nice value of streams
 reads=128 # outstanding reads: rdmaperf takes as many as the queue is deep and the device can
@@ -29,15 +29,17 @@ rdmaperf_server() {
 }
 
 # point REPEAT DEVICE TEST SIZE COUNT: both tools, in an order that changes with the repeat.
-# With adaptive=yes, rdmaperf once more with adaptive polling, which perftest has not: never
-# between the two.
+# With adaptive=yes, rdmaperf once more with adaptive polling, and with verified=yes once more
+# with its data compared, which perftest has not: never between the two.
 point() {
 	echo "repeat $1: $2 $3, $4 bytes"
 	if (($1 % 2)); then
 		by_perftest "$@"
 		by_rdmaperf "$@"
 		[[ $adaptive != yes ]] || by_rdmaperf_adaptive "$@"
+		[[ $verified != yes ]] || by_rdmaperf_verified "$@"
 	else
+		[[ $verified != yes ]] || by_rdmaperf_verified "$@"
 		[[ $adaptive != yes ]] || by_rdmaperf_adaptive "$@"
 		by_rdmaperf "$@"
 		by_perftest "$@"
@@ -115,6 +117,8 @@ by_rdmaperf() { by_rdmaperf_as rdmaperf busy "$@"; }
 
 by_rdmaperf_adaptive() { by_rdmaperf_as adaptive adaptive "$@"; }
 
+by_rdmaperf_verified() { compare=--verify=sample by_rdmaperf_as verified busy "$@"; }
+
 # by_rdmaperf_as NAME POLLING REPEAT DEVICE TEST SIZE COUNT: NAME is the tool in the file's name.
 by_rdmaperf_as() {
 	local file=$raw/$3.$1.$4.$5.$6 polling=$2 code=0 options address
@@ -130,7 +134,7 @@ rdmaperf_options() {
 	local op=${3%_*}
 	address=10.77.0.1
 	queues "$3" "$4"
-	options=(-p 18600 --transport "verbs:$2" --op "${op/atomic/fetch_add}" -s "$4" -n "$5" --pin '0,1' --no-verify)
+	options=(-p 18600 --transport "verbs:$2" --op "${op/atomic/fetch_add}" -s "$4" -n "$5" --pin '0,1' "${compare:---no-verify}")
 	options+=(--timeout 20s --quiet --format json)
 	case $3 in
 	*_lat) options+=(--workload latency) ;;

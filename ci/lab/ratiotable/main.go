@@ -1,23 +1,25 @@
 // Command ratiotable sets rdmaperf's figures beside perftest's, measured in turns on
-// the same device with the same settings: value, value, ratio, target, verdict.
+// the same device with the same settings: value, value, ratio, margin, verdict.
 //
 // It reads a directory with one file for each probe, named
 // REPEAT.TOOL.DEVICE.TEST.SIZE, such as 1.perftest.rxe0.send_lat.64: perftest's
-// output as it prints it, or rdmaperf's result document. TOOL is perftest, rdmaperf, which
-// polls as perftest does, or adaptive: rdmaperf with another way of polling, whose ratio is
-// shown in a line of its own and never judged. A probe that failed leaves
-// the same name with .failed behind it, and the reason inside.
+// output as it prints it, or rdmaperf's result document. TOOL is perftest, or rdmaperf, which
+// polls as perftest does and compares no data either, or one whose ratios are shown in lines
+// of their own and never judged: verified is rdmaperf with its data compared, adaptive with
+// another way of polling. A probe that failed leaves the same name with .failed behind it, and
+// the reason inside.
 //
 // What is judged is the median of the ratios of two probes that ran one right after the
-// other, as the host's pace changes from second to second. Where it misses a target by
-// less than it scatters it is undecided, which is no success either. Each tool's best
+// other, as the host's pace changes from second to second. The verdict is that of the whole
+// interval in which it lies with 95 %: equal where that is within the margin, better or worse
+// where it is on one side of 1, else undecided, as with fewer than 6 pairs. Each tool's best
 // repeat, the lowest p50 or the highest rate, stands beside it: it comes closest to a
 // host of one's own, where the host was at its best for both of them.
 //
 // Tools that run in turns within one repeat (SIGSTOP) have stops in their mean times from
 // post to post, which then come from probes that ran in one piece.
 //
-// Exit codes are rdmaperf's: 0 when all targets are met, 3 when one is missed, 1
+// Exit codes are rdmaperf's: 0 when nothing is worse than perftest, 3 when something is, 1
 // when something could not be measured or is undecided.
 //
 // # Limitations
@@ -45,13 +47,12 @@ func run(args []string) error {
 	dir := flags.String("dir", "", "directory with the raw output")
 	jsonFile := flags.String("json", "", "write the table as JSON to this file")
 	periods := flags.String("periods", "", "directory with raw output of latencies whose mean times from post to post stand for those of the first one")
-	undecided := flags.String("undecided", "", "write the lines that are undecided to this file, each as DEVICE TEST SIZE LAST-REPEAT")
-	judge := flags.Bool("targets", true, "compare with the targets; false only shows the ratios")
+	judge := flags.Bool("targets", true, "judge the ratios; false only shows them")
 	if err := flags.Parse(args); err != nil {
 		return &reports.ExitError{Code: reports.ExitUsage, Err: err}
 	}
 	if *dir == "" || flags.NArg() > 0 {
-		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: ratiotable -dir DIR [-periods DIR] [-json FILE] [-undecided FILE] [-targets=false]")}
+		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: ratiotable -dir DIR [-periods DIR] [-json FILE] [-targets=false]")}
 	}
 	raw, err := readDir(os.DirFS(*dir))
 	if err != nil {
@@ -71,11 +72,6 @@ func run(args []string) error {
 	t.Environment = reports.Collect()
 	if err := targets.WriteJSON(*jsonFile, t); err != nil {
 		return err
-	}
-	if *undecided != "" {
-		if err := os.WriteFile(*undecided, []byte(t.undecided()), 0o644); err != nil {
-			return err
-		}
 	}
 	return t.outcome()
 }

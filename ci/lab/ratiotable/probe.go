@@ -31,23 +31,26 @@ type raw struct {
 	// the values are: what perftest calls a latency.
 	periods  map[probe]map[string]map[int]float64
 	failures []string
+	whole    map[probe]map[string]map[int]float64 // values of latencies that no stops are in, nil for none
 }
 
-// Tools, as names of files have them. adaptive is rdmaperf with adaptive polling, which
-// perftest has not.
+// Tools, as names of files have them. verified is rdmaperf with its data compared, adaptive
+// with adaptive polling; perftest has neither.
 const (
 	perftestTool = "perftest"
 	busyTool     = "rdmaperf"
+	verifiedTool = "verified"
 	adaptiveTool = "adaptive"
 )
 
 // byTool makes an empty row of values or periods.
 func byTool() map[string]map[int]float64 {
-	return map[string]map[int]float64{perftestTool: {}, busyTool: {}, adaptiveTool: {}}
+	return map[string]map[int]float64{perftestTool: {}, busyTool: {}, verifiedTool: {}, adaptiveTool: {}}
 }
 
-// periodsOf takes the periods of o's probes instead of its own.
+// periodsOf takes the periods of o's probes instead of its own, and keeps their values.
 func (r *raw) periodsOf(o *raw) {
+	r.whole = o.values
 	maps.Copy(r.periods, o.periods)
 	r.failures = append(r.failures, o.failures...)
 }
@@ -79,9 +82,9 @@ func readDir(dir fs.FS) (*raw, error) {
 		case tool == perftestTool:
 			x, err = perftest(b, p)
 		case tool == adaptiveTool:
-			x, err = document(b, p, reports.PollingAdaptive)
+			x, err = document(b, p, reports.PollingAdaptive, false)
 		default:
-			x, err = document(b, p, reports.PollingBusy)
+			x, err = document(b, p, reports.PollingBusy, tool == verifiedTool)
 		}
 		if err != nil {
 			r.failures = append(r.failures, fmt.Sprintf("%s: %v", name, err))
@@ -204,8 +207,8 @@ func cells(header, row string) (map[string]float64, error) {
 }
 
 // document reads rdmaperf's result document, which must hold the probe's point alone,
-// polled in the way that the table is going to say.
-func document(b []byte, p probe, polling string) (float64, error) {
+// polled and verified in the way that the table is going to say.
+func document(b []byte, p probe, polling string, verified bool) (float64, error) {
 	d, err := reports.ReadDocument(bytes.NewReader(b), kinds.All())
 	switch {
 	case err != nil:
@@ -223,6 +226,8 @@ func document(b []byte, p probe, polling string) (float64, error) {
 		return 0, fmt.Errorf("rdmaperf: point of %d bytes, want %d", r.SizeBytes, p.size)
 	case r.Polling != polling:
 		return 0, fmt.Errorf("rdmaperf: polling %q, want %s", r.Polling, polling)
+	case r.Verified != verified:
+		return 0, fmt.Errorf("rdmaperf: verified %v, want %v", r.Verified, verified)
 	case p.latency() && r.Latency != nil:
 		return positive("rdmaperf", r.Latency.P50)
 	case !p.latency() && r.Throughput != nil:

@@ -13,21 +13,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// Targets of the ratio rdmaperf/perftest.
-const (
-	latencyTarget = 1.03 // at most, of the p50 of 64-byte send, write and read
-	rateTarget    = 1.00 // at least, of message rate and bandwidth
-)
-
-// hasTarget says whether the ratio of a probe is judged.
-func (p probe) hasTarget() bool {
-	switch p.test {
-	case "send_lat", "write_lat", "read_lat":
-		return p.size == 64
-	}
-	return !p.latency()
-}
-
 // table is the JSON document and the source of the text.
 type table struct {
 	Schema      string              `json:"schema"`
@@ -36,61 +21,99 @@ type table struct {
 	Failures    []string            `json:"failures,omitempty"`
 }
 
-// line is one probe. Ratios are taken inside each repeat; Ratio is their median, and
-// with a certainty of 95 % it lies from Low to High. Perftest and Rdmaperf are the best
+// Figures of a line.
+const (
+	figureHalf   = "latency" // p50: half a round trip, of reads and atomics a whole one
+	figurePeriod = "period"  // the mean time from post to post, halved as the latency is
+	figureRate   = "rate"
+)
+
+// line is one figure of one probe. Ratios are taken inside each repeat; Ratio is their median,
+// and with a certainty of 95 % it lies from Low to High. Perftest and Rdmaperf are the best
 // of the repeats, Best is the ratio of those.
 type line struct {
-	Device    string  `json:"device"`
-	Test      string  `json:"test"`
-	SizeBytes int64   `json:"size_bytes"`
-	Polling   string  `json:"polling"` // rdmaperf's; perftest's is busy
-	Unit      string  `json:"unit"`    // ns or op/s
-	Perftest  float64 `json:"perftest"`
-	Rdmaperf  float64 `json:"rdmaperf"`
-	// Of latencies: the mean time from post to post, medians over the repeats.
-	PerftestPeriod float64         `json:"perftest_period_ns,omitempty"`
-	RdmaperfPeriod float64         `json:"rdmaperf_period_ns,omitempty"`
-	Ratio          float64         `json:"ratio"`
-	Low            float64         `json:"ratio_low"`
-	High           float64         `json:"ratio_high"`
-	Ratios         []float64       `json:"ratios"`
-	Best           float64         `json:"ratio_of_best"`
-	Target         string          `json:"target,omitempty"`
-	Verdict        targets.Verdict `json:"verdict,omitempty"`
-	last           int             // the highest number of a repeat
+	Device    string          `json:"device"`
+	Test      string          `json:"test"`
+	SizeBytes int64           `json:"size_bytes"`
+	Figure    string          `json:"figure"`
+	Polling   string          `json:"polling"`            // rdmaperf's; perftest's is busy
+	Verified  bool            `json:"verified,omitempty"` // rdmaperf compares the data, which perftest cannot
+	Unit      string          `json:"unit"`               // ns or op/s
+	Perftest  float64         `json:"perftest"`
+	Rdmaperf  float64         `json:"rdmaperf"`
+	Ratio     float64         `json:"ratio"`
+	Low       float64         `json:"ratio_low"`
+	High      float64         `json:"ratio_high"`
+	Ratios    []float64       `json:"ratios"`
+	Best      float64         `json:"ratio_of_best"`
+	Margin    float64         `json:"margin,omitempty"` // within which it counts as equal; 0: only shown
+	Verdict   targets.Verdict `json:"verdict,omitempty"`
 }
 
-// build computes the table. Without judge no line has a target; what was polled
-// adaptively, which perftest cannot, has none either.
+// ways are what rdmaperf does that perftest does as well, which is judged, and what it does
+// besides.
+var ways = []struct {
+	tool, polling    string
+	verified, judged bool
+}{
+	{busyTool, reports.PollingBusy, false, true},
+	{verifiedTool, reports.PollingBusy, true, false},
+	{adaptiveTool, reports.PollingAdaptive, false, false},
+}
+
+// build computes the table. Without judge no line has a margin.
 func build(r *raw, judge bool) *table {
-	t := &table{Schema: "rdmaperf-ratios/v3", Lines: []line{}, Failures: r.failures}
-	for p, tools := range r.values {
-		if len(tools[busyTool]) > 0 || len(tools[adaptiveTool]) == 0 {
-			l := newLine(r, p, busyTool, reports.PollingBusy)
-			l.judge(judge && p.hasTarget(), p.latency())
-			t.Lines = append(t.Lines, l)
+	t := &table{Schema: "rdmaperf-ratios/v4", Lines: []line{}, Failures: r.failures}
+	for p, own := range r.values {
+		tools := maps.Clone(own)
+		if whole := r.whole[p]; whole != nil { // beside what ran in one piece as well
+			tools[verifiedTool] = whole[verifiedTool]
 		}
-		if len(tools[adaptiveTool]) > 0 {
-			t.Lines = append(t.Lines, newLine(r, p, adaptiveTool, reports.PollingAdaptive))
+		alone := len(tools[verifiedTool])+len(tools[adaptiveTool]) == 0
+		for _, w := range ways {
+			if len(tools[w.tool]) == 0 && !(w.judged && alone) {
+				continue
+			}
+			figure := figureRate
+			if p.latency() {
+				figure = figureHalf
+			}
+			theirs := tools[perftestTool]
+			if w.verified && r.whole[p] != nil {
+				theirs = r.whole[p][perftestTool]
+			}
+			l := newLine(p, figure, theirs, tools[w.tool])
+			l.Polling, l.Verified = w.polling, w.verified
+			l.judge(judge && w.judged, p.margin(false), p.latency())
+			t.Lines = append(t.Lines, l)
+			if periods := r.periods[p]; p.latency() {
+				l := newLine(p, figurePeriod, periods[perftestTool], periods[w.tool])
+				if len(l.Ratios) == 0 {
+					continue // of tools that do not say how long all of it took
+				}
+				l.Polling, l.Verified = w.polling, w.verified
+				l.judge(judge && w.judged, p.margin(true), true)
+				t.Lines = append(t.Lines, l)
+			}
 		}
 	}
 	slices.SortFunc(t.Lines, func(a, b line) int {
-		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(order(a.Test), order(b.Test)), cmp.Compare(a.Test, b.Test), cmp.Compare(a.SizeBytes, b.SizeBytes), -cmp.Compare(a.Polling, b.Polling))
+		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(order(a.Test), order(b.Test)), cmp.Compare(a.Test, b.Test), cmp.Compare(a.SizeBytes, b.SizeBytes),
+			cmp.Compare(a.Figure, b.Figure), -cmp.Compare(a.Polling, b.Polling), cmp.Compare(a.data(), b.data()))
 	})
 	return t
 }
 
-// newLine compares what one tool measured of a probe with perftest's.
-func newLine(r *raw, p probe, tool, polling string) line {
-	tools := r.values[p]
-	l := line{Device: p.device, Test: p.test, SizeBytes: p.size, Polling: polling, Unit: "op/s", Ratios: []float64{}}
+// newLine sets one tool's values by repeat beside perftest's.
+func newLine(p probe, figure string, theirs, ours map[int]float64) line {
+	l := line{Device: p.device, Test: p.test, SizeBytes: p.size, Figure: figure, Unit: "op/s", Ratios: []float64{}}
 	if p.latency() {
 		l.Unit = "ns"
 	}
-	var theirs, ours []float64
-	for n, x := range tools[perftestTool] {
-		if y, both := tools[tool][n]; both {
-			theirs, ours, l.Ratios, l.last = append(theirs, x), append(ours, y), append(l.Ratios, y/x), max(l.last, n)
+	var xs, ys []float64
+	for n, x := range theirs {
+		if y, both := ours[n]; both && x > 0 && y > 0 {
+			xs, ys, l.Ratios = append(xs, x), append(ys, y), append(l.Ratios, y/x)
 		}
 	}
 	slices.Sort(l.Ratios)
@@ -100,17 +123,31 @@ func newLine(r *raw, p probe, tool, polling string) line {
 		if p.latency() {
 			best = slices.Min[[]float64]
 		}
-		l.Perftest, l.Rdmaperf = best(theirs), best(ours)
+		l.Perftest, l.Rdmaperf = best(xs), best(ys)
 		l.Best = l.Rdmaperf / l.Perftest
-	}
-	if p.latency() {
-		l.PerftestPeriod, l.RdmaperfPeriod = targets.Median(values(r.periods[p][perftestTool])), targets.Median(values(r.periods[p][tool]))
 	}
 	return l
 }
 
-// values gives those of all repeats.
-func values(byRepeat map[int]float64) []float64 { return slices.Collect(maps.Values(byRepeat)) }
+// data says whether rdmaperf compares it.
+func (l *line) data() string {
+	if l.Verified {
+		return "compared"
+	}
+	return "-"
+}
+
+// judge gives the line its verdict, if it has a margin. What has no pair at all is said in
+// any case.
+func (l *line) judge(judged bool, margin float64, less bool) {
+	switch {
+	case judged && margin > 0:
+		l.Margin = margin
+		l.Verdict = decide(l.Low, l.High, len(l.Ratios), margin, less)
+	case len(l.Ratios) == 0:
+		l.Verdict = targets.NotMeasured
+	}
+}
 
 // order puts latencies before rates.
 func order(test string) int {
@@ -120,63 +157,28 @@ func order(test string) int {
 	return 1
 }
 
-// judge compares the ratios with the target, if they are to be judged.
-func (l *line) judge(target, latency bool) {
-	var goal targets.Target
-	if target && latency {
-		goal = targets.Target{Bound: latencyTarget, Less: true}
-	} else if target {
-		goal = targets.Target{Bound: rateTarget}
-	}
-	if l.Verdict = goal.JudgeAll(l.Ratios); target && l.Verdict != targets.NotMeasured {
-		l.Target = fmt.Sprintf("%s %.2f", goal.Sign(), goal.Bound)
-	}
-}
-
-func (t *table) outcome() error {
-	o := targets.Outcome{Failures: len(t.Failures)}
-	for _, l := range t.Lines {
-		o.Add(fmt.Sprintf("%s %s %d B", l.Device, l.Test, l.SizeBytes), l.Verdict)
-	}
-	return o.Err()
-}
-
-// undecided lists the lines of which more repeats could tell, each as DEVICE TEST SIZE
-// LAST, LAST being the highest number that a repeat of it has.
-func (t *table) undecided() string {
-	var b strings.Builder
-	for _, l := range t.Lines {
-		if l.Verdict == targets.Undecided {
-			fmt.Fprintln(&b, l.Device, l.Test, l.SizeBytes, l.last)
-		}
-	}
-	return b.String()
-}
-
 // writeText prints the table.
 func (t *table) writeText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	row := func(f ...any) {
-		fmt.Fprintln(b, strings.TrimRight(fmt.Sprintf("%-6s %-10s %8s %-8s %8s  %-16s %4s   %-8s %-10s %14s %14s %7s", f...), " "))
+		fmt.Fprintln(b, strings.TrimRight(fmt.Sprintf("%-6s %-10s %8s %-7s %-8s %-8s %8s  %-16s %4s   %-6s %-10s %14s %14s %7s", f...), " "))
 	}
-	periods := false
-	row("device", "test", "bytes", "polling", "ratio", "95 % of medians", "of", "target", "verdict", "best: perftest", "rdmaperf", "ratio")
+	row("device", "test", "bytes", "figure", "polling", "data", "ratio", "95 % of medians", "of", "margin", "verdict", "best: perftest", "rdmaperf", "ratio")
+	period := false
 	for _, l := range t.Lines {
-		ratio, interval, theirs, ours, best := "-", "", "", "", ""
+		ratio, interval, theirs, ours, best, margin := "-", "", "", "", "", ""
 		if len(l.Ratios) > 0 {
 			ratio, interval = fmt.Sprintf("%.3f", l.Ratio), fmt.Sprintf("%.3f to %.3f", l.Low, l.High)
 			theirs, ours, best = format(l.Perftest, l.Unit), format(l.Rdmaperf, l.Unit), fmt.Sprintf("%.3f", l.Best)
 		}
-		periods = periods || l.PerftestPeriod > 0 && l.RdmaperfPeriod > 0
-		row(l.Device, l.Test, fmt.Sprint(l.SizeBytes), l.Polling, ratio, interval, fmt.Sprint(len(l.Ratios)), l.Target, l.Verdict, theirs, ours, best)
-	}
-	if periods {
-		fmt.Fprintln(b, "a latency of perftest's is the time from post to post, of rdmaperf's from post to arrival; from post to post, in the mean (medians over the repeats):")
-	}
-	for _, l := range t.Lines {
-		if l.PerftestPeriod > 0 && l.RdmaperfPeriod > 0 {
-			row(l.Device, l.Test, fmt.Sprint(l.SizeBytes), l.Polling, fmt.Sprintf("%.3f", l.RdmaperfPeriod/l.PerftestPeriod), "", "", "", "", format(l.PerftestPeriod, "ns"), format(l.RdmaperfPeriod, "ns"), "")
+		if l.Margin > 0 {
+			margin = fmt.Sprintf("%.0f %%", 100*l.Margin)
 		}
+		period = period || l.Figure == figurePeriod
+		row(l.Device, l.Test, fmt.Sprint(l.SizeBytes), l.Figure, l.Polling, l.data(), ratio, interval, fmt.Sprint(len(l.Ratios)), margin, l.Verdict, theirs, ours, best)
+	}
+	if period {
+		fmt.Fprintln(b, "latency: rdmaperf's p50 of the time from post to arrival beside perftest's median time from post to post, which is what it calls a latency; period: the mean time from post to post of both")
 	}
 	for _, f := range t.Failures {
 		fmt.Fprintf(b, "failed: %s\n", f)
