@@ -47,6 +47,7 @@ func TestScriptsRefuseWrongCommandLines(t *testing.T) {
 		"grpc-profile --bogus", "grpc-profile --size x", "grpc-profile --seconds 0",
 		"report", "report --bogus dir", "report --ledger", "summary", "summary title", "publish", "publish v1", "publish --dry-run", "test --bogus",
 		"register --bogus", "register --repeats 0", "register --window 1s", "register --only all", "register --json",
+		"awake --bogus", "awake --repeats 0", "awake --seconds", "mutants --bogus", "mutants --for", "mutants --for 0m", "mutants --for 5", "mutants --only", "mutants ./no/such",
 		"lite-ratio --bogus", "lite-ratio --repeats 0", "lite-ratio --seconds 0", "lite-ratio --json",
 		"sched-ratio --bogus", "sched-ratio --repeats 0", "sched-ratio --seconds x", "sched-ratio --seconds 0", "sched-ratio --json", "sched-ratio --only sends", "sched-ratio --only bulk,",
 	} {

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// change is one of the list: old becomes new in a file, and a test has to notice.
+type change struct {
+	name, file, old, new string
+	test                 []string // arguments of go test
+}
+
+// readList reads changes: a name in square brackets, and behind it a line each of
+//
+//	file PATH     from the module's directory
+//	old TEXT      occurs once in the file; \n is a line's end, \t a tab
+//	new TEXT      in its place; may be empty
+//	test ARGS     of go test: packages, -run
+func readList(name string) (all []change, err error) {
+	err = lines(name, func(_ int, line string) error {
+		if inner, ok := strings.CutPrefix(line, "["); ok {
+			inner, ok = strings.CutSuffix(inner, "]")
+			if !ok || inner == "" {
+				return fmt.Errorf("%q: want [name]", line)
+			}
+			all = append(all, change{name: inner})
+			return nil
+		}
+		if len(all) == 0 {
+			return errors.New("before the first [name]")
+		}
+		key, text, _ := strings.Cut(line, " ")
+		c := &all[len(all)-1]
+		switch key {
+		case "file":
+			c.file = text
+		case "old":
+			c.old = unescape.Replace(text)
+		case "new":
+			c.new = unescape.Replace(text)
+		case "test":
+			c.test = strings.Fields(text)
+		default:
+			return fmt.Errorf("%q: want file, old, new or test", key)
+		}
+		return nil
+	})
+	for _, c := range all {
+		if err == nil && (c.file == "" || c.old == "" || len(c.test) == 0 || c.old == c.new) {
+			err = fmt.Errorf("%s: [%s] needs file, old, new and test", filepath.Base(name), c.name)
+		}
+	}
+	return all, err
+}
+
+var unescape = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\\`, `\`)
+
+// testLimit bounds the tests of one change: one that hangs is noticed, too.
+const testLimit = 3 * time.Minute
+
+// try runs the tests with the change laid over the tree.
+func (c change) try(ctx context.Context, root string) verdict {
+	file, err := filepath.Abs(filepath.Join(root, c.file))
+	if err != nil {
+		return stale
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || strings.Count(string(text), c.old) != 1 {
+		return stale
+	}
+	if ctx.Err() != nil {
+		return notReached
+	}
+	dir, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return notReached
+	}
+	defer os.RemoveAll(dir)
+	changed, overlay := filepath.Join(dir, filepath.Base(file)), filepath.Join(dir, "overlay.json")
+	b, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
+	if err == nil {
+		err = errors.Join(os.WriteFile(changed, []byte(strings.Replace(string(text), c.old, c.new, 1)), 0o600), os.WriteFile(overlay, b, 0o600))
+	}
+	if err != nil {
+		return notReached
+	}
+	out, err := command(ctx, root, append([]string{"go", "test", "-count=1", "-failfast", "-timeout", testLimit.String(), "-overlay", overlay}, c.test...)...)
+	switch {
+	case ctx.Err() != nil:
+		return notReached
+	case err == nil && !strings.Contains(out, "no tests to run"):
+		return survived
+	case err == nil, strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
+		return stale // it says nothing of the tests
+	}
+	return killed
+}
+
+// command runs a program until ctx ends, with whatever it started.
+func command(ctx context.Context, dir string, args ...string) (output string, err error) {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir = dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	b, err := cmd.CombinedOutput()
+	return string(b), err
+}

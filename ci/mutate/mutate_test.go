@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func write(t *testing.T, name, text string, mode os.FileMode) string {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// module is a module of one function, whose test looks at one of its two lines.
+func module(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "go.mod"), "module m\n\ngo 1.26\n", 0o600)
+	write(t, filepath.Join(dir, "m.go"), "package m\n\nfunc Half(n int) int { return n / 2 }\n\nfunc Twice(n int) int { return n * 2 }\n", 0o600)
+	write(t, filepath.Join(dir, "m_test.go"), "package m\n\nimport \"testing\"\n\nfunc TestHalf(t *testing.T) {\n\tif Half(4) != 2 {\n\t\tt.Fatal()\n\t}\n}\n", 0o600)
+	return dir
+}
+
+const listed = `# of the module
+[half]
+file m.go
+old n / 2
+new n / 1
+test .
+
+[twice]
+file m.go
+old n * 2
+new n * 3
+test .
+
+[gone]
+file m.go
+old n - 2
+new n
+test .
+
+[no code]
+file m.go
+old n / 2
+new n /
+test .
+
+[nothing tested]
+file m.go
+old n / 2
+new n / 3
+test . -run NoSuchTest
+`
+
+// What a test notices is killed, what none notices survives, and what does not fit the tree or
+// does not build says nothing of the tests.
+func TestListedChanges(t *testing.T) {
+	dir := module(t)
+	list := write(t, filepath.Join(dir, "list"), listed, 0o600)
+	var out, err bytes.Buffer
+	if code := run([]string{"-root", dir, "-list", list}, &out, &err); code != 1 || err.Len() > 0 {
+		t.Errorf("exit %d, %s", code, err.String())
+	}
+	want := "killed    half\nSURVIVED  twice\nSTALE     gone\nSTALE     no code\nSTALE     nothing tested\nkilled 1, survived 1, explained 0, stale 3, not reached 0\n"
+	if out.String() != want {
+		t.Errorf("printed\n%swant\n%s", out.String(), want)
+	}
+	out.Reset()
+	if code := run([]string{"-root", dir, "-list", list, "-only", "^half$"}, &out, &err); code != 0 || !strings.HasPrefix(out.String(), "killed    half\nkilled 1,") {
+		t.Errorf("exit %d, %s", code, out.String())
+	}
+	if b, e := os.ReadFile(filepath.Join(dir, "m.go")); e != nil || !strings.Contains(string(b), "n / 2") {
+		t.Error("the tree was changed")
+	}
+}
+
+// Nothing begins when the time is over, and that is no error and no success of the tests.
+func TestTheTimeIsALimit(t *testing.T) {
+	dir := module(t)
+	list := write(t, filepath.Join(dir, "list"), listed, 0o600)
+	var out, err bytes.Buffer
+	code := run([]string{"-root", dir, "-list", list, "-only", "half|twice", "-for", "1ns", "-gremlins", "false", "."}, &out, &err)
+	if code != 0 || !strings.HasSuffix(out.String(), "killed 0, survived 0, explained 0, stale 0, not reached 3\n") {
+		t.Errorf("exit %d\n%s%s", code, out.String(), err.String())
+	}
+}
+
+// Survivors of gremlins are errors unless their line is explained, whatever its number.
+func TestSurvivorsAreExplainedByTheirLine(t *testing.T) {
+	dir := module(t)
+	fake := write(t, filepath.Join(dir, "gremlins"), `#!/bin/sh
+echo '       KILLED ARITHMETIC_BASE at m.go:3:32'
+echo '        LIVED ARITHMETIC_BASE at m.go:5:33'
+echo '  NOT COVERED ARITHMETIC_BASE at m.go:5:34'
+`, 0o700)
+	line := "func Twice(n int) int { return n * 2 }"
+	for _, c := range []struct {
+		explained string
+		code      int
+		want      string
+	}{
+		{"", 1, "SURVIVED  m.go:5:33 ARITHMETIC_BASE | " + line},
+		{"m.go | ARITHMETIC_BASE | " + line + " | of no use\n", 0, "explained m.go:5:33"},
+		{"m.go | * | " + line + " | of no use\n", 0, "explained m.go:5:33"},
+		{"m.go | CONDITIONALS_NEGATION | " + line + " | another change\n", 1, "SURVIVED  m.go:5:33"},
+		{"m.go | * | return n * 4 | the line is gone\n", 1, ""},
+		{"m.go | * | " + line + "\n", 1, ""},
+		{"m.go | * | " + line + " |  \n", 1, ""},
+	} {
+		var out, err bytes.Buffer
+		explained := write(t, filepath.Join(dir, "explained"), c.explained, 0o600)
+		code := run([]string{"-root", dir, "-explained", explained, "-gremlins", fake, "."}, &out, &err)
+		if code != c.code || !strings.Contains(out.String(), c.want) || c.want == "" && err.Len() == 0 {
+			t.Errorf("%q: exit %d\n%s%s", c.explained, code, out.String(), err.String())
+		}
+	}
+}
+
+// A run of gremlins that changed nothing is no success.
+func TestGremlinsThatDoNothing(t *testing.T) {
+	var out, err bytes.Buffer
+	if code := run([]string{"-root", module(t), "-gremlins", "true", "."}, &out, &err); code != 1 || !strings.Contains(out.String(), "FAILED") {
+		t.Errorf("exit %d\n%s", code, out.String())
+	}
+}
+
+func TestWrongCommandLines(t *testing.T) {
+	for _, args := range [][]string{{"-bogus"}, {"-for", "x"}, {"-for", "0s"}, {"-only", "("}} {
+		var out, err bytes.Buffer
+		if code := run(args, &out, &err); code != 2 || err.Len() == 0 {
+			t.Errorf("%q: exit %d, %q", args, code, err.String())
+		}
+	}
+}
+
+// Whatever a list says, what is read can be tried.
+func FuzzList(f *testing.F) {
+	f.Add(listed)
+	f.Add("[a]\nfile x\nold y\ntest z\n")
+	f.Add("file x\n")
+	f.Add("[]\n[")
+	f.Fuzz(func(t *testing.T, text string) {
+		all, err := readList(write(t, filepath.Join(t.TempDir(), "list"), text, 0o600))
+		if err != nil {
+			return
+		}
+		for _, c := range all {
+			if c.name == "" || c.file == "" || c.old == "" || len(c.test) == 0 || c.old == c.new {
+				t.Errorf("%+v", c)
+			}
+		}
+	})
+}
+
+// The project's own lists fit its tree.
+func TestTheProjectsListsFit(t *testing.T) {
+	root := filepath.Join("..", "..")
+	changes, err := readList(filepath.Join(root, "ci", "mutants.d", "list"))
+	if err != nil || len(changes) < 20 {
+		t.Fatalf("%d changes, %v", len(changes), err)
+	}
+	for _, c := range changes {
+		if text, err := os.ReadFile(filepath.Join(root, c.file)); err != nil || strings.Count(string(text), c.old) != 1 {
+			t.Errorf("[%s]: %v, %d times in %s", c.name, err, strings.Count(string(text), c.old), c.file)
+		}
+	}
+	if _, err := readExplanations(root, filepath.Join(root, "ci", "mutants.d", "explained")); err != nil {
+		t.Error(err)
+	}
+}
