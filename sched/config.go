@@ -57,10 +57,11 @@ const (
 // from the measured bandwidth-delay product.
 type Config struct {
 	Policy     Policy
-	Slice      int  // bytes of a slice; 0: a quarter of the window
-	Window     int  // bytes under way a class may have; 0: from the measured bandwidth-delay product
-	Adaptive   bool // window and slice are widened while nothing urgent is about, also where they are configured
-	Steady     bool // they are not, also where both are automatic
+	Scope      Scope // which QPs share a window; "": ScopeQP
+	Slice      int   // bytes of a slice; 0: a quarter of the window
+	Window     int   // bytes under way a class may have; 0: from the measured bandwidth-delay product
+	Adaptive   bool  // window and slice are widened while nothing urgent is about, also where they are configured
+	Steady     bool  // they are not, also where both are automatic
 	Sends      Sends
 	Room       int // CutSends: bytes that a peer's cut sends may take here, per connection; 0: 4 MiB
 	Immediates Immediates
@@ -96,6 +97,15 @@ func (c *Config) normal() (Config, error) {
 	}
 	if _, known := disciplines[n.Policy]; !known {
 		return bad("policy " + strconv.Quote(string(n.Policy)))
+	}
+	if n.Scope == "" {
+		n.Scope = ScopeQP
+	}
+	if !slices.Contains([]Scope{ScopeQP, ScopePeer, ScopeDevice}, n.Scope) {
+		return bad(fmt.Sprintf("scope %q, want qp, peer or device", string(n.Scope)))
+	}
+	if n.Scope != ScopeQP && n.Policy == FIFO {
+		return bad("scope " + string(n.Scope) + " of the policy fifo, which schedules nothing")
 	}
 	if n.Sends == "" {
 		n.Sends = WholeSends
@@ -175,6 +185,9 @@ func (c *Config) name() string {
 	p := []string{string(c.Policy)}
 	if c.Policy != FIFO {
 		p = append(p, "slice="+sizeText(c.Slice), "window="+sizeText(c.Window))
+		if c.Scope != ScopeQP {
+			p = append(p, "scope="+string(c.Scope))
+		}
 		if c.Sends != WholeSends {
 			p = append(p, "sends="+string(c.Sends))
 		}

@@ -279,6 +279,8 @@ func (c *cq) translate(wcs, dst []rdma.WC) (n int) {
 func (q *qp) resume() {
 	if q != nil && q.waiting > 0 {
 		q.dispatch()
+	} else if q != nil {
+		q.win.tell()
 	}
 	if q != nil && q.cuts() && !q.sendingCredits {
 		q.noticeNow()

@@ -21,6 +21,7 @@ type device struct {
 	local  bool       // completions below are local: marks are needed to know what the peer took
 	ids    uint64     // where the IDs of our own work requests begin
 	keep   keeper
+	groups groups
 
 	cutting bool    // sends are cut where the peer takes part
 	keys    keyring // if so
@@ -178,7 +179,7 @@ func (r *connRequest) Accept(ctx context.Context, x rdma.QP, p rdma.ConnParam) (
 	}
 	got, _ = met(got)
 	q.negotiated(offered, r.offer)
-	q.joined(got.ORD)
+	q.joined(got.ORD, r.RemoteAddr())
 	return got, nil
 }
 

@@ -22,6 +22,8 @@ func (q *qp) dispatch() {
 	if q.failed || q.closed {
 		return
 	}
+	q.win.hear()
+	defer q.win.tell()
 	if q.dev.disc.timed {
 		q.heads.now = now()
 	}
@@ -308,6 +310,7 @@ func (q *qp) fail() {
 		return
 	}
 	q.failed, q.draining = true, false
+	q.win.over()
 	if q.waiting > 0 {
 		q.drainMarker()
 	}

@@ -135,6 +135,15 @@
 // that is slow to take it). It goes at once, a read follows it, and nothing less urgent
 // does before that has its answer: what comes next waits for one window again.
 //
+// # Several queue pairs
+//
+// With [ScopeDevice] the QPs of a device, and with [ScopePeer] those to one host, share one
+// window: the bytes of all of them that are as urgent or more count, and an urgent request
+// of one makes the windows of all narrow and tight. The policy still chooses among the
+// requests of each QP; between QPs, the window is what holds the less urgent back. Each may
+// have one slice under way whatever the others have, so that none waits for the completions
+// of another. A QP that has nothing waiting takes notice with its next post or completion.
+//
 // # Words
 //
 // Dispatch: posting to the device below what the policy picks. Mark: a request whose

@@ -53,7 +53,7 @@ func (q *qp) PostSend(wrs []rdma.SendWR) (n int, err error) {
 // notes them behind the tail, with no effect until that moves, and adds up their
 // bytes.
 func (q *qp) simple(wrs []rdma.SendWR) (size uint64, ok bool) {
-	if q.waiting > 0 || q.failed || q.closed || q.draining || q.sigAll ||
+	if q.waiting > 0 || q.failed || q.closed || q.draining || q.sigAll || q.win.share.group != nil ||
 		q.used()+len(wrs) > q.depth || int(q.tail-q.head)+len(wrs) > q.places-spare {
 		return 0, false
 	}
@@ -93,6 +93,8 @@ func (q *qp) post(wrs []rdma.SendWR) (done int, err error) {
 	if q.closed {
 		return 0, rdma.ErrClosed
 	}
+	q.win.hear()
+	defer q.win.tell()
 	for done < len(wrs) && q.waiting == 0 && !q.draining {
 		k, marked, why := q.straight(wrs[done:])
 		if k > 0 {
@@ -132,7 +134,7 @@ func (q *qp) straight(wrs []rdma.SendWR) (k int, marked bool, why error) {
 	if q.failed {
 		room = len(wrs) // the device below flushes at once
 	}
-	reads, total, since := q.reads, q.win.under(0), q.win.since
+	reads, total, since := q.reads, q.win.under(0)+q.win.others(0), q.win.since
 	most, longest, every := uint64(q.win.bytes), uint64(q.win.slice), q.win.every
 	if q.failed {
 		most, longest, every, reads = math.MaxUint64, math.MaxUint64, math.MaxInt, math.MinInt
@@ -300,6 +302,7 @@ func (q *qp) note(wrs []rdma.SendWR, more entryFlags) {
 }
 
 func (q *qp) noteUrgent(c int, n uint64) {
+	q.win.overtakes(c)
 	if q.win.lesser(c) {
 		q.win.urgent()
 	}
@@ -344,6 +347,7 @@ func (q *qp) enqueue(w *rdma.SendWR) error {
 		p.flags |= pOrdered
 	}
 	c := int(w.Priority)
+	q.win.overtakes(c)
 	if w.Flags&rdma.Signaled != 0 || q.sigAll {
 		p.flags |= pSignaled
 	} else {

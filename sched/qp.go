@@ -221,15 +221,18 @@ func (q *qp) Connect(ctx context.Context, addr string, p rdma.ConnParam) (rdma.C
 	}
 	got, peer := met(got)
 	q.negotiated(offered, peer)
-	q.joined(got.ORD)
+	q.joined(got.ORD, addr)
 	return got, nil
 }
 
-// joined is told what the connection allows.
-func (q *qp) joined(ord int) {
+// joined is told what the connection to addr allows.
+func (q *qp) joined(ord int, addr string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ord = ord
+	if !q.closed {
+		q.win.share.group = q.dev.groups.join(q.dev.cfg.Scope, addr)
+	}
 	q.win.apart = q.dev.local && ord > 0 && q.dev.caps.Features.Has(rdma.FeatEmptyRead)
 	others := 2 // a drain marker and the read that fills ORD
 	if q.cuts() {
@@ -367,6 +370,11 @@ func (q *qp) finish() bool {
 		return false
 	}
 	q.closed, q.failed = true, true
+	defer func() { // behind all that is ended here
+		q.win.over()
+		q.dev.groups.leave(q.win.share.group)
+		q.win.share.group = nil
+	}()
 	if q.cuts() && q.mailbox.out.blocked {
 		q.unblock()
 	}

@@ -59,6 +59,8 @@ type window struct {
 	handed       [maxMarks][Priorities]uint64 // issued at marks that tell only what is sent
 	hFirst, hOut int                          // as first and out
 
+	share share // in the window of several QPs
+
 	tuned int      // window by the measurement
 	rate  float64  // best of late, bytes a nanosecond
 	last  int64    // when the last mark arrived
@@ -254,10 +256,11 @@ func (w *window) room(c int, n uint64) bool {
 	if w.probe != noProbe {
 		return false
 	}
-	if u+n <= uint64(w.bytes) {
+	others := w.others(c)
+	if u+n+others <= uint64(w.bytes) {
 		return true
 	}
-	if w.fixed == 0 && w.age >= probeEvery && !w.loose && !w.wide {
+	if others == 0 && w.fixed == 0 && w.age >= probeEvery && !w.loose && !w.wide {
 		w.probe = draining
 	}
 	return false

@@ -8,6 +8,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
+// scopeParam is the parameter by which one scheduler serves several queue pairs.
+const scopeParam = "scope"
+
 // schedParams declares those of a sched layer.
 var schedParams = params[sched.Config]{
 	policyParam(sched.Strict, "on", "the most urgent class first"),
@@ -15,6 +18,8 @@ var schedParams = params[sched.Config]{
 	policyParam(sched.DRR, "", "deficit round robin: classes share the bytes by weights="),
 	policyParam(sched.EDF, "", "the earliest deadline first, by deadlines="),
 	policyParam(sched.FIFO, "", "post order, which shows what a layer costs"),
+	{paramDoc{scopeParam, wordOf(string(sched.ScopeQP), string(sched.ScopePeer), string(sched.ScopeDevice)), string(sched.ScopeQP), "which queue pairs share a window: each has its own, all to one host, or all of the device"},
+		func(c *sched.Config, v value) error { c.Scope = sched.Scope(v.text); return nil }},
 	{paramDoc{"slice", orAuto(sizeOf), "auto", "a slice; auto is a quarter of the window"},
 		func(c *sched.Config, v value) error { c.Slice = v.n; return nil }},
 	{paramDoc{"window", orAuto(sizeOf), "auto", "what a class may have under way; auto follows the measured bandwidth-delay product"},

@@ -1,0 +1,129 @@
+package sched
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// Scope says which queue pairs one scheduler serves.
+type Scope string
+
+const (
+	ScopeQP     Scope = "qp"     // each by itself, as sRDMA does
+	ScopePeer   Scope = "peer"   // all to one host
+	ScopeDevice Scope = "device" // all of the device
+)
+
+// group is what the QPs of a scope share: one window. Less urgent bytes of all of them
+// together fill it, and an urgent request of any of them makes all of their windows narrow.
+// It has no lock: each QP is under that of its completion queue, and adds here what it has
+// under way.
+type group struct {
+	under  [Priorities]atomic.Int64 // bytes under way of this class or a more urgent one, of all QPs
+	urgent atomic.Int64             // when a request last found less urgent bytes of another QP before it, ns; 0: never
+
+	key string // guarded by groups.mu
+	qps int    // likewise
+}
+
+// groups are those of a device.
+type groups struct {
+	mu  sync.Mutex
+	all map[string]*group
+}
+
+// join takes the group of a connection to addr, "host:port"; nil where each QP has a
+// scheduler of its own.
+func (g *groups) join(s Scope, addr string) *group {
+	key := ""
+	switch s {
+	case ScopePeer:
+		key = addr
+		if host, _, err := net.SplitHostPort(addr); err == nil {
+			key = host
+		}
+	case ScopeDevice:
+	default:
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.all[key]
+	if one == nil {
+		if g.all == nil {
+			g.all = map[string]*group{}
+		}
+		one = &group{key: key}
+		g.all[key] = one
+	}
+	one.qps++
+	return one
+}
+
+// leave gives it back; one may be nil.
+func (g *groups) leave(one *group) {
+	if one == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if one.qps--; one.qps == 0 {
+		delete(g.all, one.key)
+	}
+}
+
+// share is the part of a QP's window in its group.
+type share struct {
+	*group                    // nil: none
+	told   [Priorities]uint64 // bytes under way that the group knows of
+	heard  int64              // value of urgent that the window has followed
+}
+
+// tell brings the group up to date.
+func (w *window) tell() {
+	if w.share.group == nil {
+		return
+	}
+	for c := range Priorities {
+		if u := w.under(c); u != w.share.told[c] {
+			w.share.under[c].Add(int64(u - w.share.told[c]))
+			w.share.told[c] = u
+		}
+	}
+}
+
+// others is how many bytes of class c or a more urgent one other QPs have under way.
+func (w *window) others(c int) uint64 {
+	if w.share.group == nil {
+		return 0
+	}
+	return uint64(max(w.share.under[c].Load()-int64(w.share.told[c]), 0))
+}
+
+// overtakes tells the group that a request of class c is more urgent than what other
+// QPs have under way.
+func (w *window) overtakes(c int) {
+	if w.share.group != nil && c > 0 && w.others(0) > w.others(c) {
+		w.share.urgent.Store(now())
+	}
+}
+
+// hear follows what others found urgent.
+func (w *window) hear() {
+	if w.share.group == nil {
+		return
+	}
+	if at := w.share.urgent.Load(); at != w.share.heard {
+		w.share.heard = at
+		w.urgent()
+	}
+}
+
+// over tells the group that nothing of a connection that failed is under way.
+func (w *window) over() {
+	if w.share.group != nil {
+		w.empty()
+		w.tell()
+	}
+}
