@@ -60,7 +60,7 @@ workloads: "rdmaperf run" needs no hardware, no host and no options.`,
 		}
 		return cmd.Help()
 	}
-	root.AddCommand(newRunCommand(), newServeCommand(), newVersionCommand(), newConformCommand(), newRpingCommand(), newDevicesCommand(), newReportCommand(), newLiteCommand())
+	root.AddCommand(newRunCommand(), newServeCommand(), newVersionCommand(), newConformCommand(), newRpingCommand(), newDevicesCommand(), newReportCommand(), newLiteCommand(), newOrderCommand())
 	root.AddCommand(newCompareCommand(), newConformChildCommand(), newCallServiceCommand(), newAwakeChildCommand(), newPerftestCommand(), newStacksTopic())
 	root.AddCommand(newManCommand())
 	root.SetHelpCommand(newHelpCommand())
