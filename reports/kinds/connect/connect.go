@@ -11,9 +11,9 @@ import (
 // Connect is the life of a connection in stages, in nanoseconds.
 type Connect struct {
 	AtOnce         int             `json:"at_once"`          // connections set up concurrently
-	Create         reports.Latency `json:"create"`           // window, queues and QP, before the first packet
+	Create         reports.Latency `json:"create"`           // window, queues and QP, before the first packet; 0 of calls, where connect has it
 	Connect        reports.Latency `json:"connect"`          // the transport's set-up
-	FirstRoundTrip reports.Latency `json:"first_round_trip"` // a write and a read of the same bytes
+	FirstRoundTrip reports.Latency `json:"first_round_trip"` // a write and a read of the same bytes, or a call
 	Disconnect     reports.Latency `json:"disconnect"`       // closing, until all is given back
 	Full           reports.Latency `json:"full"`             // all of it
 }
@@ -51,7 +51,11 @@ var Kind = &reports.Kind{
 		if l.Sweep {
 			first = "a thread for each connection at once"
 		}
-		return strings.Join(append([]string{first, "one listening thread"}, l.Manner()...), ", ")
+		server := "one listening thread"
+		if l.Op == "call" {
+			server = "the server's threads as its stack has them"
+		}
+		return strings.Join(append([]string{first, server}, l.Manner()...), ", ")
 	},
 	Connection: "connection",
 	OwnThreads: true,

@@ -56,7 +56,11 @@ var Kind = &reports.Kind{
 		if !l.Sweep {
 			parts = append(parts, view.Plural(int64(l.QPs), l.Connections()))
 		}
-		return strings.Join(append(append(parts, "a thread for each client, one at the server"), l.Manner()...), ", ")
+		threads := "a thread for each client, one at the server"
+		if l.Op == "call" {
+			threads = "calls outstanding on a connection of each client, the server's threads as its stack has them"
+		}
+		return strings.Join(append(append(parts, threads), l.Manner()...), ", ")
 	},
 	Connection: "client",
 	OwnThreads: true,

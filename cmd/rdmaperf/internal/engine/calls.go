@@ -30,6 +30,11 @@ type CallWork struct {
 	// Longest are the longest request and response of a point; nil: Size and Response.
 	Longest func(sh *Shape) (request, response int)
 	Handles int // Callers of each goroutine; 0: 1
+	Beside  int // goroutines on a connection beside those of its depth
+
+	// Turnover: connections follow one another, so that a server may have those that just
+	// ended beside those that are new.
+	Turnover bool
 
 	Untimed func(sh *Shape) bool // calls whose latency means nothing; nil: none
 

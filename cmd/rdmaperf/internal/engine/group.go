@@ -113,15 +113,15 @@ type Outcome struct {
 	Bytes  int64 // of calls: payload in both directions
 	Begin  int64 // of the window
 	Window time.Duration
-	Shares []share // of each worker
+	Shares []Share // of each worker
 	Detail any     // what only the workload knows, of its own type
 	Usage  Usage
 	Noise  reports.Noise
 	Err    error // the first failure; a corruption wins
 }
 
-// share is what one worker did in its own window.
-type share struct {
+// Share is what one worker did in its own window.
+type Share struct {
 	Ops    int64
 	Window time.Duration
 }
@@ -245,7 +245,7 @@ func (c *Group) collect(errs []error) Outcome {
 		}
 		end = max(end, w.End)
 		o.Ops += w.Ops
-		o.Shares = append(o.Shares, share{w.Ops, time.Duration(max(0, w.End-w.Begin))})
+		o.Shares = append(o.Shares, Share{w.Ops, time.Duration(max(0, w.End-w.Begin))})
 		o.Late += w.Late
 		o.Unsent += w.Unsent
 		o.Unanswered += w.Unanswered

@@ -63,10 +63,12 @@ type Plan struct {
 	Seed       uint64 `json:"seed"`
 
 	// Of the head-of-line workload. A ProbeInterval of 0 is a closed loop: each
-	// probe starts when the one before is back.
+	// probe starts when the one before is back. With ProbeOne it is one, too, and the
+	// interval the least time between two starts; without, probes are due at it.
 	BulkDepth     int           `json:"bulk_depth,omitempty"` // default 16
 	ProbeSize     int           `json:"probe_size,omitempty"` // default 64 bytes
 	ProbeInterval time.Duration `json:"probe_interval_ns,omitempty"`
+	ProbeOne      bool          `json:"probe_one,omitempty"`
 	ProbePriority uint8         `json:"probe_priority,omitempty"` // in every probe's work request; bulk has 0
 
 	// Of its arm app-slicing: bytes of a slice and how many are outstanding, at

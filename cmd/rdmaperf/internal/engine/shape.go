@@ -96,6 +96,7 @@ type Shape struct {
 	// Head-of-line only. Depth and Slots are those of the bulk stream.
 	ProbeSize     int           `json:"probe_size,omitempty"`
 	ProbeInterval time.Duration `json:"probe_interval_ns,omitempty"`
+	ProbeOne      bool          `json:"probe_one,omitempty"` // at a time
 	ProbeSlots    int           `json:"probe_slots,omitempty"`
 	ProbePriority uint8         `json:"probe_priority,omitempty"`
 

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +20,8 @@ type callers struct {
 	m       *engine.Measurement
 	work    *engine.CallWork
 	conns   []transports.CallConn
-	workers []*callWorker
-	tallies []*tally
+	groups  []*callGroup
+	workers []*callWorker // of all groups
 
 	// Resident memory of both sides before the connections and behind the work, bytes.
 	base, used, serverBase, serverUsed int64
@@ -28,20 +29,30 @@ type callers struct {
 	// Processor time of both sides while nothing was called; idleFor is 0 until then.
 	idle, idleServer, idleFor time.Duration
 
+	lead, beside *callGroup // of the phase: who is measured, and who calls until they have ended (or nil)
+
 	interval time.Duration    // of a series over the next phase, 0 for none
 	live     *engine.Live     // follows the next phase, nil for nobody
 	raw      *engine.RawStore // for the samples of the next phase, nil for none
 }
 
-// runCalls takes a point of a workload of calls through its phases.
+// runCalls takes a point of a workload of calls through its phases: all of its callers do
+// the same thing.
 func runCalls(m *engine.Measurement, ctx context.Context) error {
+	work := m.Sh.Calls()
+	return RunCallGroups(m, ctx, CallPhases{Groups: []CallGroup{{
+		Conns: m.Sh.QPs, Each: m.Sh.Depth, Untimed: work.Untimed != nil && work.Untimed(m.Sh), Rate: m.Sh.Rate, New: work.Callers(m.Sh)}}})
+}
+
+// RunCallGroups takes a point through its phases whose callers may do several things.
+func RunCallGroups(m *engine.Measurement, ctx context.Context, phases CallPhases) error {
 	c, sh, p := m.C, m.Sh, &m.C.Plan
 	tr, err := engine.CallsOf(c.Tr)
 	if err != nil {
 		return err
 	}
 	if c.Raw != nil {
-		c.Raw.Share(sh.QPs * sh.Depth) // in every reading of what is resident, like the histograms
+		c.Raw.Share(phases.callers()) // in every reading of what is resident, like the histograms
 	}
 	answer, err := c.Ask(ctx, sh, &engine.Message{Type: engine.MsgPoint, Shape: sh}, engine.MsgListening)
 	if err != nil {
@@ -54,7 +65,7 @@ func runCalls(m *engine.Measurement, ctx context.Context) error {
 	if _, err := c.Hear(ctx, sh, engine.MsgConnected); err != nil {
 		return err
 	}
-	group := newCallers(m)
+	group := newCallers(m, phases.Groups)
 	group.serverBase = answer.Listening.Resident
 	m.Private = group
 	defer group.close()
@@ -62,17 +73,24 @@ func runCalls(m *engine.Measurement, ctx context.Context) error {
 		return err
 	}
 	if p.WarmupIterations > 0 || p.WarmupDuration > 0 {
-		if m.Warm, _, err = group.phase(ctx, "warm-up", engine.GenWarmup, engine.Limits{Ops: p.WarmupIterations, Dur: p.WarmupDuration}); err != nil {
+		if m.Warm, _, err = group.phase(ctx, "warm-up", engine.GenWarmup, engine.Limits{Ops: p.WarmupIterations, Dur: p.WarmupDuration}, phases.Measured); err != nil {
 			return err
 		}
 	}
 	if err := group.idles(ctx); err != nil {
 		return err
 	}
+	limits := engine.Limits{Ops: p.Iterations, Dur: p.Duration}
+	for _, before := range phases.Before {
+		if err := group.ahead(ctx, before, limits); err != nil {
+			m.Fail(ctx)
+			return err
+		}
+	}
 	group.interval, group.raw, group.live = p.Interval, c.Raw, c.Live
-	m.Out, m.Report, err = group.phase(ctx, "measure", engine.GenMeasure, engine.Limits{Ops: p.Iterations, Dur: p.Duration})
+	m.Out, m.Report, err = group.phase(ctx, "measure", engine.GenMeasure, limits, phases.Measured)
 	group.interval, group.raw, group.live = 0, nil, nil
-	if e := m.HandBuffers(reports.SamplesLatency, m.Out, group.kept()); err == nil {
+	if e := m.HandBuffers(cmp.Or(sh.Row.Samples, reports.SamplesLatency), m.Out, group.kept()); err == nil {
 		err = e
 	}
 	if err != nil {
@@ -88,19 +106,18 @@ func runCalls(m *engine.Measurement, ctx context.Context) error {
 }
 
 // newCallers has its histograms before it reads what is resident without connections.
-func newCallers(m *engine.Measurement) *callers {
+func newCallers(m *engine.Measurement, groups []CallGroup) *callers {
 	k := &callers{m: m, work: m.Sh.Calls()}
-	k.tallies = make([]*tally, min(m.Sh.QPs*m.Sh.Depth, MaxTallies))
-	for i := range k.tallies {
-		k.tallies[i] = &tally{}
-		k.tallies[i].reset(k.timed(), m.Sh.Rate > 0, 0, 0)
+	for _, g := range groups {
+		k.groups = append(k.groups, newCallGroup(g))
 	}
 	k.base = resident()
 	return k
 }
 
-// timed tells whether latencies mean something.
-func (k *callers) timed() bool { return k.work.Untimed == nil || !k.work.Untimed(k.m.Sh) }
+// timed tells whether latencies of the first group, which is the one that is measured,
+// mean something.
+func (k *callers) timed() bool { return !k.groups[0].Untimed }
 
 // dialsAtOnce bounds connections being made at once. Arbitrary: below the backlog of
 // every listener.
@@ -115,7 +132,7 @@ func (k *callers) connect(ctx context.Context, tr transports.CallTransport, addr
 	defer unhook()
 	k.conns = make([]transports.CallConn, sh.QPs)
 	errs := make([]error, dialsAtOnce)
-	cfg := callConfig(sh)
+	cfg := CallConfig(sh)
 	var next atomic.Int64
 	var dials sync.WaitGroup
 	for i := range errs {
@@ -140,18 +157,12 @@ func (k *callers) connect(ctx context.Context, tr transports.CallTransport, addr
 	case err != nil:
 		return k.m.C.Explain(callConnectFailed(tr, err))
 	}
-	caller := k.work.Callers(sh)
-	for i, conn := range k.conns {
-		for j := range sh.Depth {
-			n := i*sh.Depth + j
-			c, err := caller(conn, n)
-			if err != nil {
-				return err
-			}
-			k.workers = append(k.workers, &callWorker{k: k, c: c, t: k.tallies[n%len(k.tallies)], index: n, slot: j})
+	for _, g := range k.groups {
+		if err := g.hire(k); err != nil {
+			return err
 		}
+		k.workers = append(k.workers, g.workers...)
 	}
-	k.pacers()
 	return nil
 }
 
@@ -176,41 +187,24 @@ func (k *callers) close() {
 	wg.Wait()
 }
 
-// pacers makes the callers' pacers. The rate is that of all together; constant
-// arrivals interleave.
-func (k *callers) pacers() {
-	sh := k.m.Sh
-	if sh.Rate == 0 {
-		return
-	}
-	n := len(k.workers)
-	poisson := k.m.C.Plan.Arrivals == engine.ArrivalsPoisson
-	for i, w := range k.workers {
-		w.pace = engine.NewPacer(float64(n)*1e9/sh.Rate, poisson, sh.Seed+uint64(i))
-		if !poisson {
-			w.shift = int64(float64(i) * 1e9 / sh.Rate)
-		}
-	}
-}
-
 // keep gives the callers room for the samples of the next phase. A phase that times
 // nothing has none.
 func (k *callers) keep() {
 	for _, w := range k.workers {
 		w.raw = nil
 	}
-	if k.raw == nil || !k.timed() {
+	if k.raw == nil || k.lead.Untimed {
 		return
 	}
-	for i, b := range k.raw.Share(len(k.workers)) {
-		k.workers[i].raw = b
+	for i, b := range k.raw.Share(len(k.lead.workers)) {
+		k.lead.workers[i].raw = b
 	}
 }
 
 // kept are the samples of the phase, caller by caller.
 func (k *callers) kept() []*engine.RawBuffer {
-	buffers := make([]*engine.RawBuffer, len(k.workers))
-	for i, w := range k.workers {
+	buffers := make([]*engine.RawBuffer, len(k.lead.workers))
+	for i, w := range k.lead.workers {
 		buffers[i] = w.raw
 	}
 	return buffers
@@ -286,14 +280,18 @@ func (k *callers) around(ctx context.Context, name string, gen int, start func()
 	return out, answer.Report, nil
 }
 
-func (k *callers) phase(ctx context.Context, name string, gen int, lim engine.Limits) (*engine.Outcome, *engine.PhaseReport, error) {
+func (k *callers) phase(ctx context.Context, name string, gen int, lim engine.Limits, who CallPhase) (*engine.Outcome, *engine.PhaseReport, error) {
+	k.lead, k.beside = k.groups[who.Lead], nil
+	if who.Beside > 0 {
+		k.beside = k.groups[who.Beside]
+	}
 	return k.around(ctx, name, gen, func() *engine.Run { return k.start(gen, lim) })
 }
 
 // failed is the error of a caller, which it names.
 func (w *callWorker) failed(err error) error {
 	if sh := w.k.m.Sh; sh.QPs > 1 {
-		err = fmt.Errorf("connection %d: %w", w.index/sh.Depth, err)
+		err = fmt.Errorf("connection %d: %w", w.conn, err)
 	}
-	return callFailed(w.k.m.Sh, err)
+	return CallFailed(w.k.m.Sh, err)
 }

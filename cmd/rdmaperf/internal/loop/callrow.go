@@ -53,19 +53,25 @@ func callLimits(p *engine.Plan, pt engine.Point, caps transports.Caps) error {
 	return nil
 }
 
-// callConfig is what both sides of a point expect of its calls.
-func callConfig(sh *engine.Shape) transports.CallConfig {
+// CallConfig is what both sides of a point expect of its calls.
+func CallConfig(sh *engine.Shape) transports.CallConfig {
 	w := sh.Calls()
-	c := transports.CallConfig{MaxRequest: sh.Size, MaxResponse: sh.Response, Callers: sh.Depth * max(w.Handles, 1), Conns: sh.QPs}
+	c := transports.CallConfig{MaxRequest: sh.Size, MaxResponse: sh.Response, Callers: sh.Depth*max(w.Handles, 1) + w.Beside, Conns: sh.QPs}
+	if w.Turnover {
+		c.Conns = 2*sh.QPs + spareConns
+	}
 	if w.Longest != nil {
 		c.MaxRequest, c.MaxResponse = w.Longest(sh)
 	}
 	return c
 }
 
-// callFailed classifies the error of a call. What the server refused to go on with
+// spareConns are connections whose end a server has not seen yet. Arbitrary.
+const spareConns = 16
+
+// CallFailed classifies the error of a call. What the server refused to go on with
 // is the server's to say, as explain finds out.
-func callFailed(sh *engine.Shape, err error) error {
+func CallFailed(sh *engine.Shape, err error) error {
 	var exit *reports.ExitError
 	if errors.As(err, &exit) {
 		return err

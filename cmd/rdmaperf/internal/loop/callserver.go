@@ -28,7 +28,7 @@ func callPoint(c *engine.ServedClient, ctx context.Context, sh *engine.Shape) (e
 	base := resident()
 	setup, cancel := context.WithTimeout(c.Ctl.Alive, engine.SetupTimeout(sh))
 	defer cancel()
-	srv, err := tr.ListenCalls(setup, net.JoinHostPort(c.Host, "0"), callConfig(sh), svc)
+	srv, err := tr.ListenCalls(setup, net.JoinHostPort(c.Host, "0"), CallConfig(sh), svc)
 	if err != nil {
 		svc.Close()
 		return engine.TransportError("listen for calls", err)

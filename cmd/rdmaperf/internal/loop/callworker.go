@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,9 +19,12 @@ type callWorker struct {
 	k           *callers
 	c           engine.Caller
 	t           *tally
-	index, slot int // of the point, of its connection
+	g           *callGroup
+	index, slot int // of the group, of its connection
+	conn        int
 	pace        *engine.Pacer
 	shift       int64
+	ops, end    int64             // of the phase
 	raw         *engine.RawBuffer // of the phase, its own without a lock; nil: samples are not kept
 }
 
@@ -91,6 +95,7 @@ type callRun struct {
 	lim     engine.Limits
 	begin   int64
 	stalled atomic.Bool
+	over    atomic.Bool // the lead has ended, so that those beside it end, too
 
 	mu  sync.Mutex
 	err error // the first failure; a corruption wins
@@ -109,12 +114,19 @@ func (r *callRun) fail(err error) {
 func (k *callers) start(gen int, lim engine.Limits) *engine.Run {
 	sh := k.m.Sh
 	var parts []*engine.Series
-	for _, t := range k.tallies {
-		t.reset(k.timed(), sh.Rate > 0, k.interval, lim.Dur)
+	for _, t := range k.lead.tallies {
+		t.reset(!k.lead.Untimed, k.lead.open(), k.interval, lim.Dur)
 		if t.series == nil && k.live != nil && lim.Dur > 0 {
 			t.series = k.live.Ring()
 		}
 		parts = append(parts, t.series)
+	}
+	working := k.lead.workers
+	if k.beside != nil {
+		for _, t := range k.beside.tallies {
+			t.reset(false, false, 0, 0)
+		}
+		working = slices.Concat(working, k.beside.workers)
 	}
 	if k.live != nil && lim.Dur > 0 {
 		k.live.Begin(parts)
@@ -130,9 +142,15 @@ func (k *callers) start(gen int, lim engine.Limits) *engine.Run {
 	}
 	var ready, ended sync.WaitGroup
 	gate := make(chan struct{})
-	for _, w := range k.workers {
+	var leading sync.WaitGroup
+	leading.Add(len(k.lead.workers))
+	for _, w := range working {
+		w.ops, w.end = 0, 0
 		ready.Add(1)
 		ended.Go(func() {
+			if w.g == k.lead {
+				defer leading.Done()
+			}
 			err := w.c.Begin(ctx, gen)
 			ready.Done()
 			<-gate
@@ -158,12 +176,14 @@ func (k *callers) start(gen int, lim engine.Limits) *engine.Run {
 		noiseBefore = engine.ReadProcessNoise()
 		before = engine.ReadUsage()
 		r.begin = engine.Now()
-		for _, t := range k.tallies {
+		for _, t := range k.lead.tallies {
 			if t.series != nil {
 				t.series.Start(r.begin)
 			}
 		}
 		close(gate)
+		leading.Wait()
+		r.over.Store(true)
 		ended.Wait()
 	}()
 	go func() {
@@ -180,9 +200,9 @@ func (k *callers) start(gen int, lim engine.Limits) *engine.Run {
 // guard waits for the callers, and ends them when nothing was answered for the
 // timeout.
 func (k *callers) guard(r *callRun, over <-chan struct{}) {
-	timeout := k.m.Sh.Timeout
-	if rate := k.m.Sh.Rate; rate > 0 { // between two calls nothing is answered either
-		timeout += time.Duration(float64(len(k.workers)) * 1e9 / rate)
+	timeout := k.m.Sh.Timeout + k.lead.Gap
+	if rate := k.lead.Rate; rate > 0 { // between two calls nothing is answered either
+		timeout += time.Duration(float64(len(k.lead.workers)) * 1e9 / rate)
 	}
 	tick := time.NewTicker(timeout / 4)
 	defer tick.Stop()
@@ -194,7 +214,7 @@ func (k *callers) guard(r *callRun, over <-chan struct{}) {
 		case <-tick.C:
 		}
 		var ops int64
-		for _, t := range k.tallies {
+		for _, t := range k.watched(r) {
 			t.mu.Lock()
 			ops += t.ops
 			t.mu.Unlock()
@@ -211,7 +231,11 @@ func (k *callers) guard(r *callRun, over <-chan struct{}) {
 func (k *callers) collect(r *callRun) engine.Outcome {
 	o := engine.Outcome{Begin: r.begin, Err: r.err}
 	end := r.begin
-	for _, t := range k.tallies {
+	if k.beside != nil {
+		o.Detail = k.beside.work(r.begin)
+	}
+	o.Shares = k.lead.shares(r.begin)
+	for _, t := range k.lead.tallies {
 		o.Ops += t.ops
 		o.Bytes += t.bytes
 		o.Late += t.late
@@ -245,8 +269,9 @@ func (k *callers) collect(r *callRun) engine.Outcome {
 // when nothing is due, so that the achieved rate is one.
 func (w *callWorker) loop(r *callRun) (err error) {
 	share, deadline := int64(math.MaxInt64), int64(math.MaxInt64)
-	if r.lim.Ops > 0 {
-		depth := int64(w.k.m.Sh.Depth) // the limit is a connection's
+	lead := w.g == w.k.lead
+	if r.lim.Ops > 0 && lead {
+		depth := int64(w.g.Each) // the limit is a connection's
 		share = r.lim.Ops / depth
 		if int64(w.slot) < r.lim.Ops%depth {
 			share++
@@ -258,8 +283,14 @@ func (w *callWorker) loop(r *callRun) (err error) {
 	if w.pace != nil {
 		w.pace.Start(r.begin + w.shift)
 	}
-	for n := int64(0); n < share && r.Stop.Load() == 0; n++ {
+	var t0 int64
+	for n := int64(0); n < share && r.Stop.Load() == 0 && (lead || !r.over.Load()); n++ {
 		var due int64
+		if w.g.Gap > 0 && n > 0 {
+			if t := w.sleepUntil(r, min(t0+int64(w.g.Gap), deadline)); t >= deadline || r.Stop.Load() != 0 {
+				break
+			}
+		}
 		if w.pace != nil {
 			due = w.pace.Due()
 			switch t := w.awaitStart(r, min(due, deadline)); {
@@ -272,7 +303,7 @@ func (w *callWorker) loop(r *callRun) (err error) {
 			w.pace.Next()
 		}
 		w.c.Prepare(n)
-		t0 := engine.Now()
+		t0 = engine.Now()
 		if err := w.c.Call(); err != nil {
 			return err
 		}
@@ -286,6 +317,7 @@ func (w *callWorker) loop(r *callRun) (err error) {
 			ns = t1 - due
 		}
 		w.t.add(t1, ns, t1-t0, bytes)
+		w.ops, w.end = w.ops+1, t1
 		if w.raw != nil {
 			w.raw.Take(t1, ns, t1-t0)
 		}
@@ -296,6 +328,9 @@ func (w *callWorker) loop(r *callRun) (err error) {
 			return w.finish(nil)
 		}
 	}
+	if r.Stop.Load() != 0 {
+		return w.finish(engine.ErrStop)
+	}
 	return w.finish(nil)
 }
 
@@ -304,7 +339,7 @@ func (w *callWorker) finish(how error) error {
 	if err := w.c.End(); err != nil {
 		return err
 	}
-	if !w.k.timed() { // the end proves what was sent
+	if w.g.Untimed { // the end proves what was sent
 		t := engine.Now()
 		w.note(func(y *tally) { y.end = max(y.end, t) })
 	}
@@ -335,7 +370,7 @@ var Nap = engine.SleepFor
 // slept, too, and its lateness is part of the latency, not of the service time.
 func (w *callWorker) awaitStart(r *callRun, t int64) int64 {
 	slack := int64(0)
-	if len(w.k.workers) <= fewCallers {
+	if len(w.g.workers) <= fewCallers {
 		slack = sleepSlack
 	}
 	at := engine.Now()
@@ -343,6 +378,15 @@ func (w *callWorker) awaitStart(r *callRun, t int64) int64 {
 		w.note(func(y *tally) { y.late++ })
 		return at
 	}
+	return w.wait(r, t, slack)
+}
+
+// sleepUntil waits until t asleep, where being late matters to nobody, and returns the time.
+func (w *callWorker) sleepUntil(r *callRun, t int64) int64 { return w.wait(r, t, 0) }
+
+// wait waits until t, of which the last slack awake, and returns the time.
+func (w *callWorker) wait(r *callRun, t, slack int64) int64 {
+	at := engine.Now()
 	for at < t && r.Stop.Load() == 0 {
 		if left := t - at - slack; left > 0 {
 			Nap(min(left, paceSleep)) // an interrupted one is gone on with

@@ -20,12 +20,12 @@ import (
 // setups is the client's side of a phase. Its threads share the recorders, which
 // are written between connections, never inside a timed part.
 type setups struct {
-	m     *engine.Measurement
-	tr    transports.Transport
-	addr  string
-	token []byte
-	lim   engine.Limits
-	gen   int
+	m   *engine.Measurement
+	lim engine.Limits
+	gen int
+
+	// setUp sets up connection number n of a thread, makes its first round trip and ends it.
+	setUp func(ctx context.Context, r *engine.Run, index int, n int64) (times, error)
 
 	mu     sync.Mutex
 	stages [numStages]*reports.Recorder
@@ -53,10 +53,22 @@ func runConnect(m *engine.Measurement, ctx context.Context) error {
 	if _, err := c.Hear(ctx, sh, engine.MsgConnected); err != nil {
 		return err
 	}
+	token := engine.SessionToken(p.Token, answer.Listening.Token)
+	return runPhases(m, ctx, func(s *setups) func(context.Context, *engine.Run, int, int64) (times, error) {
+		o := &sessions{setups: s, tr: tr, addr: addr, token: token}
+		return o.setUp
+	})
+}
+
+// runPhases takes a point through warm-up and measurement once the server listens; make
+// gives how a connection is set up in a phase.
+func runPhases(m *engine.Measurement, ctx context.Context, make func(*setups) func(context.Context, *engine.Run, int, int64) (times, error)) (err error) {
+	c, sh, p := m.C, m.Sh, &m.C.Plan
 	engine.ReserveProcs(sh.QPs)
 	defer engine.ReleaseProcs(sh.QPs)
 	phase := func(name string, gen int, lim engine.Limits, every time.Duration) (*engine.Outcome, error) {
-		s := &setups{m: m, tr: tr, addr: addr, token: engine.SessionToken(m.C.Plan.Token, answer.Listening.Token), lim: lim, gen: gen}
+		s := &setups{m: m, lim: lim, gen: gen}
+		s.setUp = make(s)
 		for i := range s.stages {
 			s.stages[i] = reports.NewRecorder()
 		}
@@ -154,47 +166,73 @@ func (s *setups) fail(err error) {
 	}
 }
 
+// times are the stages of one connection, ns, and when its end was seen.
+type times struct {
+	took [numStages]int64
+	end  int64
+}
+
+// newTimes are those of a connection that was begun at t0, made of the process's own
+// resources at created, stood at t1, had its first answer at t2, and ended from t3 to t4.
+func newTimes(t0, created, t1, t2, t3, t4 int64) times {
+	return times{end: t4, took: [numStages]int64{stageCreate: created - t0, stageConnect: t1 - created, stageFirst: t2 - t1, stageDisconnect: t4 - t3,
+		stageReady: t2 - t0, stageFull: t2 - t0 + t4 - t3}}
+}
+
 // repeat is one thread's loop.
 func (s *setups) repeat(ctx context.Context, r *engine.Run, index int, begin int64) error {
-	hello := binary.BigEndian.AppendUint32(append([]byte(nil), s.token...), uint32(index))
-	cfg := s.m.Sh.Config()
-	var created int64
-	cfg.Created = func() { created = engine.Now() }
 	for n := int64(0); s.lim.Ops == 0 || n < s.lim.Ops; n++ {
-		var took [numStages]int64
-		created = 0
-		t0 := engine.Now()
-		session, err := s.tr.Dial(ctx, s.addr, hello, cfg)
-		t1 := engine.Now()
-		if err != nil {
-			if r.Stop.Load() != 0 {
-				return nil
-			}
-			return engine.TransportError("connect session", err)
-		}
-		if created == 0 { // a transport that tells nothing has one stage
-			created = t0
-		}
-		t2, err := s.first(session, r, index, n)
-		t3 := engine.Now()
-		closing := session.Close()
-		t4 := engine.Now()
+		t, err := s.setUp(ctx, r, index, n)
 		switch {
 		case err == engine.ErrStop:
 			return nil
 		case err != nil:
 			return err
-		case closing != nil:
-			return engine.Failed("close session", closing)
 		}
-		took = [numStages]int64{stageCreate: created - t0, stageConnect: t1 - created, stageFirst: t2 - t1, stageDisconnect: t4 - t3,
-			stageReady: t2 - t0, stageFull: t2 - t0 + t4 - t3}
-		s.record(&took, t4)
-		if r.Stop.Load() != 0 || s.lim.Dur > 0 && t4-begin >= int64(s.lim.Dur) {
+		s.record(&t.took, t.end)
+		if r.Stop.Load() != 0 || s.lim.Dur > 0 && t.end-begin >= int64(s.lim.Dur) {
 			return nil
 		}
 	}
 	return nil
+}
+
+// sessions sets up sessions.
+type sessions struct {
+	*setups
+	tr    transports.Transport
+	addr  string
+	token []byte
+}
+
+func (s *sessions) setUp(ctx context.Context, r *engine.Run, index int, n int64) (t times, err error) {
+	hello := binary.BigEndian.AppendUint32(append([]byte(nil), s.token...), uint32(index))
+	cfg := s.m.Sh.Config()
+	var created int64
+	cfg.Created = func() { created = engine.Now() }
+	t0 := engine.Now()
+	session, err := s.tr.Dial(ctx, s.addr, hello, cfg)
+	t1 := engine.Now()
+	if err != nil {
+		if r.Stop.Load() != 0 {
+			return t, engine.ErrStop
+		}
+		return t, engine.TransportError("connect session", err)
+	}
+	if created == 0 { // a transport that tells nothing has one stage
+		created = t0
+	}
+	t2, err := s.first(session, r, index, n)
+	t3 := engine.Now()
+	closing := session.Close()
+	t4 := engine.Now()
+	switch {
+	case err != nil:
+		return t, err
+	case closing != nil:
+		return t, engine.Failed("close session", closing)
+	}
+	return newTimes(t0, created, t1, t2, t3, t4), nil
 }
 
 func (s *setups) record(took *[numStages]int64, t int64) {
@@ -212,7 +250,7 @@ func (s *setups) record(took *[numStages]int64, t int64) {
 
 // first is the first round trip: bytes of this connection alone, to the server's
 // window and back. It returns when they were there; they are compared after that.
-func (s *setups) first(session transports.Session, r *engine.Run, index int, n int64) (int64, error) {
+func (s *sessions) first(session transports.Session, r *engine.Run, index int, n int64) (int64, error) {
 	sh := s.m.Sh
 	mem := session.Local()
 	state := engine.PatternState(sh.Seed, s.gen, index, int(n))
@@ -257,7 +295,7 @@ func (s *setups) first(session transports.Session, r *engine.Run, index int, n i
 	}
 }
 
-func (s *setups) compare(got []byte, state uint64, index int) error {
+func (s *sessions) compare(got []byte, state uint64, index int) error {
 	if !s.m.Sh.Verify {
 		return nil
 	}

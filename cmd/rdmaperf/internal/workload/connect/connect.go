@@ -33,7 +33,7 @@ const (
 func validateConnect(p engine.Point) error {
 	switch {
 	case p.Op != transports.KindRead.String():
-		return errors.New("the first round trip is a write and a read: the operation is read")
+		return errors.New("the first round trip is a write and a read: the operation is read, or call")
 	case p.QPs > engine.MaxThreads:
 		return fmt.Errorf("%d at once: want 1 to %d", p.QPs, engine.MaxThreads)
 	}

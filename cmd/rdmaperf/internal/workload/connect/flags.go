@@ -6,6 +6,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
 )
 
 // Name is the workload's.
@@ -15,12 +16,12 @@ const Name = "connect"
 var Room = &room.Room{
 	Name:       Name,
 	Work:       work,
-	Summary:    "connection set-up",
+	Summary:    "connection set-up, from dialling to the first answer",
 	Group:      "Workloads incast and connect",
 	OwnThreads: true,
 	Means:      [][]string{{"concurrency"}},
 	Names:      []string{"concurrency"},
-	Ops:        []string{"read"},
+	Ops:        []string{"read", "call"},
 	Sizes:      []int{64},
 	Flags:      func() room.Flags { return new(flags) },
 }
@@ -45,7 +46,7 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	}
 	return c.Product(Room.Ops, Room.Sizes, func(op string, size int) (points []engine.Point) {
 		for _, n := range atOnce {
-			points = append(points, engine.Point{Workload: Name, Op: op, Size: size, QPs: n})
+			points = append(points, rpc.CallPoint(engine.Point{Workload: Name, Op: op, Size: size, QPs: n}, false))
 		}
 		return points
 	}), nil

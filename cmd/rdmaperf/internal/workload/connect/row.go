@@ -12,7 +12,8 @@ var work = &engine.Workload{
 	Kind: connectkind.Kind, Name: Name, Point: validateConnect, Needs: []engine.Need{{Kind: transports.KindWrite, Why: "of the first round trip"}},
 	NoEvents: "the first round trip of a connection is polled for, so it needs busy polling",
 	Shape:    connectShape, Check: checkConnect, Layout: (*engine.Shape).StreamLayout,
-	Run: runConnect, Serve: connectPoint,
+	ByCall: byCall(),
+	Run:    runConnect, Serve: connectPoint,
 	RoundTrip: loop.Full, Result: connectResult,
 	Parameters: func(m *engine.Measurement, p map[string]any) { m.Sh.Barrier(p) },
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
 )
 
 // Name is the workload's.
@@ -17,12 +18,12 @@ const Name = "incast"
 var Room = &room.Room{
 	Name:       Name,
 	Work:       work,
-	Summary:    "many clients to one server thread",
+	Summary:    "many clients to one server thread, or by calls to one server",
 	Group:      "Workloads incast and connect",
 	OwnThreads: true,
 	Means:      [][]string{{"clients"}},
 	Names:      []string{"clients"},
-	Ops:        []string{"write"},
+	Ops:        []string{"write", "call"},
 	Sizes:      []int{64, 64 << 10, 1 << 20},
 	Flags:      func() room.Flags { return new(flags) },
 }
@@ -33,7 +34,7 @@ type flags struct {
 }
 
 func (f *flags) Register(set *pflag.FlagSet) {
-	set.StringVar(&f.clients, "clients", strconv.Itoa(DefaultClients), "incast: how many clients, a thread and a connection each, send to one server thread; a comma list or FROM:TO:STEP is a point each")
+	set.StringVar(&f.clients, "clients", strconv.Itoa(DefaultClients), "incast: how many clients, a thread and a connection each, send to one server thread (calls: to one server); a comma list or FROM:TO:STEP is a point each")
 }
 
 // Check refuses other numbers of threads and connections.
@@ -47,7 +48,7 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	}
 	return c.Product(Room.Ops, Room.Sizes, func(op string, size int) (points []engine.Point) {
 		for _, n := range clients {
-			points = append(points, engine.Point{Workload: Name, Op: op, Size: size, QPs: n})
+			points = append(points, rpc.CallPoint(engine.Point{Workload: Name, Op: op, Size: size, QPs: n}, true))
 		}
 		return points
 	}), nil

@@ -54,18 +54,23 @@ func incastParameters(m *engine.Measurement, p map[string]any) {
 	p["server_threads"] = m.Sh.SideThreads(engine.SideServer)
 }
 
-// incast completes the result with the clients' shares.
+// incastResult completes the result with the clients' shares.
 func incastResult(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
-	in := &incastkind.Incast{Clients: m.Sh.QPs}
+	res.Detail = shares(m.Sh, out)
+	loop.OneWay(m, res, out)
+}
+
+// shares are those of the clients.
+func shares(sh *engine.Shape, out *engine.Outcome) *incastkind.Incast {
+	in := &incastkind.Incast{Clients: sh.QPs}
 	var rates []float64
 	for _, s := range out.Shares {
-		t := reports.NewThroughput(s.Ops*int64(m.Sh.Size), s.Ops, s.Window)
+		t := reports.NewThroughput(s.Ops*int64(sh.Size), s.Ops, s.Window)
 		in.PerClient = append(in.PerClient, incastkind.ClientShare{Operations: s.Ops, DurationNs: int64(s.Window), BytesPerSecond: t.BytesPerSecond})
 		rates = append(rates, t.BytesPerSecond)
 	}
 	if len(rates) > 0 {
 		in.MinBytesPerSecond, in.MaxBytesPerSecond, in.Jain = slices.Min(rates), slices.Max(rates), incastkind.JainIndex(rates)
 	}
-	res.Detail = in
-	loop.OneWay(m, res, out)
+	return in
 }

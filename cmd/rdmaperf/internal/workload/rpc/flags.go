@@ -17,7 +17,7 @@ const Name = "rpc"
 var Room = &room.Room{
 	Name:       Name,
 	Work:       work(),
-	Summary:    "calls of gRPC, which is all that stacks with grpc do",
+	Summary:    "calls of a kind, answer and rate of their own, and what idle connections cost",
 	Note:       "grpc stacks alone mean rpc",
 	Group:      "Workloads rpc, kv and tensor",
 	ForCalls:   true,

@@ -106,6 +106,7 @@ func CallsAs(name string, kind *reports.Kind, work *engine.CallWork, depth int) 
 	}
 	w.Result = func(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 		loop.CallFigures(m, res, out)
+		loop.ComparedCalls(m, res, out.Ops, out.Ops*int64(m.Sh.Size+m.Sh.Response))
 		if !loop.TimesCalls(m) {
 			res.Latency, res.LatencyCorrected = nil, nil
 		}
