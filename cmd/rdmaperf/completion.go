@@ -27,7 +27,7 @@ var vocabulary = map[string]func(c *cobra.Command) []string{
 	"warmup":     words("auto", "none", "200ms", "1000"),
 	"sched-send": words("whole", "refuse", "slice", "slice-or-refuse"),
 	"mode-sweep": words("bpev", "bp", "event"),
-	"hol-arm":    words("same-qp", "two-qp", "app-slicing"),
+	"hol-arm":    words("same-qp", "two-qp", "app-slicing", "device"),
 	"ycsb":       words("all", "a", "b", "c", "d", "e", "f"),
 	"rpc":        words("unary", "stream", "oneway"),
 	"tensor":     words("push", "pull", "exchange"),

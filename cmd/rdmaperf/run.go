@@ -185,6 +185,7 @@ type runner struct {
 // arm is one transport of the side-by-side run.
 type arm struct {
 	spec   string // as it was opened
+	given  string // as it was asked for
 	tr     transports.Stack
 	plan   engine.Plan
 	client *engine.Client
@@ -223,9 +224,16 @@ func (m *runner) measure(ctx context.Context) (err error) {
 
 // open makes the transports and the plan of each.
 func (m *runner) open() (err error) {
+	if err := m.p.addLayers(); err != nil {
+		return err
+	}
 	seen := map[string]bool{}
 	for _, spec := range m.p.stacks {
 		asked := spec
+		if !slices.ContainsFunc(m.p.points, func(pt engine.Point) bool { return m.p.suits(asked, pt) }) {
+			m.log.Info("left out: no point is for it", "transport", asked)
+			continue
+		}
 		if spec, err = chooseDevice(spec, false); err != nil {
 			return err
 		}
@@ -236,7 +244,7 @@ func (m *runner) open() (err error) {
 		if asked == m.o.chosen && spec != embeddedStack() {
 			m.log.Info("measure the first RDMA device with an ACTIVE port", "transport", spec, "else", "--transport "+embeddedStack())
 		}
-		a := &arm{spec: spec}
+		a := &arm{spec: spec, given: asked}
 		if a.tr, err = m.stacks.open(spec); err != nil {
 			if m.leave(spec, err) {
 				continue
@@ -345,9 +353,9 @@ func (m *runner) choose(a *arm, spec string) error {
 	if caps.InProcess && m.o.host != "" {
 		return usage("run against "+m.o.host, fmt.Errorf("%s lives in one process", spec), "no HOST, or another --transport")
 	}
-	a.plan.Points = m.p.points
+	a.plan.Points = slices.DeleteFunc(slices.Clone(m.p.points), func(pt engine.Point) bool { return !m.p.suits(a.given, pt) })
 	if !m.p.askOps {
-		a.plan.Points = slices.DeleteFunc(slices.Clone(m.p.points), func(pt engine.Point) bool {
+		a.plan.Points = slices.DeleteFunc(slices.Clone(a.plan.Points), func(pt engine.Point) bool {
 			k, ok := transports.ParseKind(pt.Op)
 			w := a.plan.Workloads.Find(pt.Workload)
 			// A stack that has sessions is measured by them where the workload is.

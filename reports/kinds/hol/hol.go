@@ -17,6 +17,7 @@ const (
 	ArmSameQP     = "same-qp"     // probes and bulk share one QP
 	ArmTwoQP      = "two-qp"      // probes have a QP of their own on the same device
 	ArmAppSlicing = "app-slicing" // one QP, and the application cuts the bulk itself
+	ArmDevice     = "device"      // as two-qp, where one scheduler serves all QPs of a device
 )
 
 // HOL is the head-of-line measurement: small probes beside one bulk stream, on
@@ -26,7 +27,9 @@ type HOL struct {
 	Arm                      string          `json:"arm,omitempty"` // one of those above
 	BulkSizeBytes            int64           `json:"bulk_size_bytes"`
 	ProbeSizeBytes           int64           `json:"probe_size_bytes"`
-	ProbeIntervalNs          int64           `json:"probe_interval_ns,omitempty"`
+	ProbeIntervalNs          int64           `json:"probe_interval_ns,omitempty"` // probes are due at it
+	ProbeGapNs               int64           `json:"probe_gap_ns,omitempty"`      // one at a time: the least between two starts
+	Probes                   int64           `json:"probes_loaded,omitempty"`     // beside the bulk
 	ProbeAlone               reports.Latency `json:"probe_alone"`
 	ProbeLoaded              reports.Latency `json:"probe_loaded"`
 	BulkAloneBytesPerSecond  float64         `json:"bulk_alone_bytes_per_second"`
@@ -45,22 +48,37 @@ type HOL struct {
 
 // share is what head-of-line results have in common beside a load; the arms, which
 // differ in QPs, stand in one table.
-type share struct{ probe, interval int64 }
+type share struct{ probe, interval, gap int64 }
+
+func shareOf(r *reports.Result) share {
+	return share{Of(r).ProbeSizeBytes, Of(r).ProbeIntervalNs, Of(r).ProbeGapNs}
+}
+
+// String is how the probes come.
+func (h share) String() string {
+	probes := "probes of " + view.Plural(h.probe, "byte")
+	switch {
+	case h.interval != 0:
+		return probes + " every " + view.Number(float64(h.interval)/1000, -1) + " usec"
+	case h.gap != 0:
+		return probes + " one at a time, " + view.Number(float64(h.gap)/1000, -1) + " usec apart at least"
+	}
+	return probes + " in a closed loop"
+}
 
 // Kind describes these results.
 var Kind = &reports.Kind{
 	Workload: "hol",
 	Called:   "Head-of-line",
 	JSON:     reports.OneMember[HOL]("hol"),
-	Share:    func(r *reports.Result) any { return share{Of(r).ProbeSizeBytes, Of(r).ProbeIntervalNs} },
+	Share:    func(r *reports.Result) any { return shareOf(r) },
 	Title:    func(l reports.Load) string { return strings.TrimSpace("Head-of-line " + l.Op) },
 	Conditions: func(l reports.Load) string {
-		h := l.Share.(share)
-		probes := "probes of " + view.Plural(h.probe, "byte") + " in a closed loop"
-		if h.interval != 0 {
-			probes = "probes of " + view.Plural(h.probe, "byte") + " every " + view.Number(float64(h.interval)/1000, -1) + " usec"
+		parts := []string{fmt.Sprintf("bulk depth %d, %s", l.Depth, l.Share.(share))}
+		if l.Polling != "" {
+			parts = append(parts, l.Polling+" polling")
 		}
-		return fmt.Sprintf("bulk depth %d, %s, %s polling, full round trip", l.Depth, probes, l.Polling)
+		return strings.Join(append(parts, "full round trip"), ", ")
 	},
 	AnyQPs:   true, // one or two by the arm
 	Variant:  func(r *reports.Result) string { return "arm " + Of(r).Arm },
@@ -83,7 +101,8 @@ var Kind = &reports.Kind{
 	Medians: medians,
 	Figures: slices.Concat(
 		reports.LatencyFigures("alone.", probeAlone), reports.LatencyFigures("loaded.", probeLoaded),
-		[]reports.Figure{reports.FigureOf("alone.bw", reports.QuantityBytes, true, Of, bulkAlone), reports.FigureOf("loaded.bw", reports.QuantityBytes, true, Of, bulkLoaded)}),
+		[]reports.Figure{reports.FigureOf("alone.bw", reports.QuantityBytes, true, Of, bulkAlone), reports.FigureOf("loaded.bw", reports.QuantityBytes, true, Of, bulkLoaded),
+			cpuFigure("cpu.gb", cpuPerGB), cpuFigure("cpu.op", cpuPerOp)}),
 	Compare:   []string{"alone.p50", "alone.p99", "loaded.p50", "loaded.p99", "alone.bw", "loaded.bw"},
 	Intervals: []string{"alone.p50", "alone.mean", "alone.p99", "loaded.p50", "loaded.mean", "loaded.p99", "alone.bw", "loaded.bw"},
 	Spreads: []reports.Spread{{Name: "loaded p50", Of: func(r *reports.Result) float64 { return Of(r).ProbeLoaded.P50 }},
@@ -115,7 +134,7 @@ var Kind = &reports.Kind{
 	Sections:  []*reports.PageSection{{Rank: 10, Of: section}, {Rank: 11, Of: sliceSection}},
 	OwnCharts: true,
 	Card: &reports.CardKind{Rank: 10,
-		Has:    func(*reports.Measured) bool { return true },
+		Has:    func(s *reports.Measured) bool { return !Of(s.Result).saturated() },
 		Figure: func(s *reports.Measured) float64 { return Of(s.Result).ProbeLoaded.P50 },
 		Kicker: func(k reports.Condition) string {
 			return fmt.Sprintf("Head-of-line · %s probes · %s", reports.SizeLabel(k.Share.(share).probe), k.Extra)
@@ -190,13 +209,16 @@ func probeLoaded(r *reports.Result) *reports.Latency {
 func (h *HOL) arm() string { return cmp.Or(h.Arm, ArmSameQP) }
 
 func identity(r *reports.Result) []reports.Fact {
-	facts := reports.FieldFacts(Of(r), "arm", "bulk_size_bytes", "bulk_depth", "probe_size_bytes", "probe_interval_ns", "app_slice_bytes", "app_window")
+	facts := reports.FieldFacts(Of(r), "arm", "bulk_size_bytes", "bulk_depth", "probe_size_bytes", "probe_interval_ns", "app_slice_bytes", "app_window", "probe_gap_ns")
 	facts[0] = facts[0].Saying(Of(r).Arm)
 	if Of(r).BulkSizeBytes == r.SizeBytes {
 		facts[1] = facts[1].Saying("")
 	}
 	if every := Of(r).ProbeIntervalNs; every != 0 {
 		facts[4] = facts[4].Saying("every " + time.Duration(every).String())
+	}
+	if gap := Of(r).ProbeGapNs; gap != 0 {
+		facts[7] = facts[7].Saying("one at a time, " + time.Duration(gap).String() + " apart")
 	}
 	return facts
 }

@@ -22,8 +22,12 @@ func tables(_ *reports.Grouped, results []*reports.Result, u view.Units) []repor
 			{"alone", &h.ProbeAlone, "", "", h.BulkAloneBytesPerSecond},
 			{"loaded", &h.ProbeLoaded, view.Ratio(h.ProbeLoaded.P50, h.ProbeAlone.P50), view.Ratio(h.ProbeLoaded.P99, h.ProbeAlone.P99), h.BulkLoadedBytesPerSecond},
 		} {
+			arm := view.Printable(h.arm())
+			if v.probes == "loaded" && h.saturated() {
+				arm, v.p50, v.p99 = arm+", saturated", "-", "-" // the prober's own backlog is no property of the path
+			}
 			p50, p99 := reports.PercentileCell(v.l, "p50"), reports.PercentileCell(v.l, "p99")
-			t.Add(view.Cell{Text: view.Integer(h.BulkSizeBytes)}, view.Cell{Text: view.Printable(h.arm())}, view.Cell{Text: v.probes}, p50, p99,
+			t.Add(view.Cell{Text: view.Integer(h.BulkSizeBytes)}, view.Cell{Text: arm}, view.Cell{Text: v.probes}, p50, p99,
 				view.Cell{Text: v.l.MaxText()}, view.Cell{Text: v.p50}, view.Cell{Text: v.p99}, view.Cell{Text: u.Bandwidth(v.bulk)})
 		}
 	}

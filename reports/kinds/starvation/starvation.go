@@ -2,6 +2,7 @@ package starvation
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 
@@ -27,6 +28,29 @@ type Starvation struct {
 type ClassShare struct {
 	Operations     int64   `json:"operations"`
 	BytesPerSecond float64 `json:"bytes_per_second"`
+}
+
+// sharePercent is what a class got of what both got in the same window: the shares of the
+// two add up to 100. 0 where nothing was carried.
+func (s *Starvation) sharePercent(c ClassShare) float64 {
+	sum := s.High.BytesPerSecond + s.Low.BytesPerSecond
+	if !(sum > 0) {
+		return 0
+	}
+	return 100 * c.BytesPerSecond / sum
+}
+
+// shareText is that to a tenth. The low class has what the rounded high one leaves, so that
+// the printed ones add up, too.
+func (s *Starvation) shareText(high bool) string {
+	h := math.Round(10*s.sharePercent(s.High)) / 10
+	switch {
+	case !(s.High.BytesPerSecond+s.Low.BytesPerSecond > 0):
+		return "-"
+	case high:
+		return view.Number(h, 1)
+	}
+	return view.Number(100-h, 1)
 }
 
 // point tells the points of one curve apart, repeats aside.
@@ -103,7 +127,7 @@ func medians(all []*reports.Result) any {
 // tables show both classes against the load of the high one.
 func tables(_ *reports.Grouped, results []*reports.Result, u view.Units) []reports.Block {
 	t := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "high load", Unit: "%"}, {Name: "offered", Unit: u.Name()}, {Name: "high", Unit: u.Name()},
-		{Name: "low", Unit: u.Name()}, {Name: "low", Unit: "% of capacity"}, {Name: "capacity", Unit: u.Name()}}}
+		{Name: "low", Unit: u.Name()}, {Name: "high", Unit: "% of both"}, {Name: "low", Unit: "% of both"}, {Name: "both", Unit: u.Name()}, {Name: "capacity", Unit: u.Name()}}}
 	rows := slices.Clone(results)
 	slices.SortStableFunc(rows, func(a, b *reports.Result) int {
 		return cmp.Or(cmp.Compare(a.SizeBytes, b.SizeBytes), cmp.Compare(Of(a).HighLoadPercent, Of(b).HighLoadPercent))
@@ -112,9 +136,9 @@ func tables(_ *reports.Grouped, results []*reports.Result, u view.Units) []repor
 		s := Of(r)
 		t.Add(view.Cell{Text: view.Integer(r.SizeBytes)}, view.Cell{Text: view.Number(s.HighLoadPercent, -1)}, view.Cell{Text: u.Bandwidth(s.CapacityBytesPerSecond * s.HighLoadPercent / 100)},
 			view.Cell{Text: u.Bandwidth(s.High.BytesPerSecond)}, view.Cell{Text: u.Bandwidth(s.Low.BytesPerSecond)},
-			view.Cell{Text: view.Number(100*s.Low.BytesPerSecond/s.CapacityBytesPerSecond, 1)}, view.Cell{Text: u.Bandwidth(s.CapacityBytesPerSecond)})
+			view.Cell{Text: s.shareText(true)}, view.Cell{Text: s.shareText(false)}, view.Cell{Text: u.Bandwidth(s.High.BytesPerSecond + s.Low.BytesPerSecond)}, view.Cell{Text: u.Bandwidth(s.CapacityBytesPerSecond)})
 	}
-	return []reports.Block{{Lead: "two classes on one QP: the high one at priority " + strconv.Itoa(Of(rows[0]).HighPriority) + " offers a share of what one class alone carries (capacity), the low one takes what it gets:", Table: t}}
+	return []reports.Block{{Lead: "two classes on one QP: the high one at priority " + strconv.Itoa(Of(rows[0]).HighPriority) + " offers a share of what one class alone carried right before (capacity), the low one takes what it gets; shares are of what both got in the window, and add up:", Table: t}}
 }
 
 // section is the throughput of both classes against the load of the high one.
@@ -139,7 +163,7 @@ func section(set *reports.Set) view.Section {
 			ticks[i] = view.Tick{At: l, Label: view.Number(l, -1)}
 		}
 		title := "Throughput by class, " + reports.SizeLabel(g.Key.Size)
-		data := view.Grid{Caption: title, Head: view.HeadCells("series", "high load %", "high MiB/s", "low MiB/s", "capacity MiB/s")}
+		data := view.Grid{Caption: title, Head: view.HeadCells("series", "high load %", "high MiB/s", "low MiB/s", "high % of both", "low % of both", "capacity MiB/s")}
 		var lines []view.Series
 		for _, b := range reports.Split(g.Samples) {
 			for _, class := range []struct {
@@ -157,7 +181,7 @@ func section(set *reports.Set) view.Section {
 			}
 			for _, x := range b.Runs {
 				data.Rows = append(data.Rows, []view.GridCell{view.NameCell(x.Name()), view.NumberCell(view.Number(Of(x.Result).HighLoadPercent, -1)), view.NumberCell(view.Bandwidth(Of(x.Result).High.BytesPerSecond, false)),
-					view.NumberCell(view.Bandwidth(Of(x.Result).Low.BytesPerSecond, false)), view.NumberCell(view.Bandwidth(Of(x.Result).CapacityBytesPerSecond, false))})
+					view.NumberCell(view.Bandwidth(Of(x.Result).Low.BytesPerSecond, false)), view.NumberCell(Of(x.Result).shareText(true)), view.NumberCell(Of(x.Result).shareText(false)), view.NumberCell(view.Bandwidth(Of(x.Result).CapacityBytesPerSecond, false))})
 			}
 		}
 		chart := &view.LineChart{Title: title, Linear: true, Desc: charts.DescribeSeries(lines), YLabel: "Bandwidth [MiB/s]", XLabel: "Load of the high class [% of capacity]",

@@ -34,7 +34,7 @@ type sideTable struct {
 // sideBySide prints stacks that ran the same load beside each other, and nothing
 // when there is none.
 func (p *printer) sideBySide(results []reports.Result) {
-	all := []*reports.SideBySide{commonSides}
+	all := []*reports.SideBySide{commonSides, mixedSides}
 	for i := range results {
 		for _, s := range results[i].AnyKind().SideBySide {
 			if !slices.Contains(all, s) {

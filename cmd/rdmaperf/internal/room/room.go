@@ -37,6 +37,11 @@ type Room struct {
 	// that this workload does not do. nil: they never do.
 	Unless func(c *Common) bool
 
+	// On says which layer with which parameter, "key=value", the stack of a point must
+	// have. Such a point is measured on the stacks given that have the layer, with the
+	// parameter put in. nil, or an empty layer: any stack.
+	On func(pt engine.Point) (layer, param string)
+
 	// Ops and Sizes are those measured when none are given, as the help shows them.
 	Ops   []string
 	Sizes []int

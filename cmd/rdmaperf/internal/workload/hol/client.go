@@ -41,6 +41,8 @@ type holClient struct {
 	begun       bool
 
 	pace    *engine.Pacer // nil: closed loop, one probe under way
+	gap     int64         // of the closed loop: ns between two starts at least
+	last    int64         // start of the last probe
 	starts  []int64
 	posted  uint64 // probes of this phase
 	echoed  uint64
@@ -63,7 +65,9 @@ func newHOLClient(c *engine.Group) (engine.Side, error) {
 		d.lanes = append(d.lanes, &holClientLane{Sender: loop.NewSender(base), recvs: holReceivesOf(sh), ref: ref})
 	}
 	d.bulk, d.probe = d.lanes[0], d.lanes[len(d.lanes)-1]
-	if sh.ProbeInterval > 0 {
+	if sh.ProbeOne {
+		d.gap = int64(sh.ProbeInterval)
+	} else if sh.ProbeInterval > 0 {
 		d.pace = engine.NewPacer(float64(sh.ProbeInterval), false, sh.Seed)
 	}
 	return d, nil
@@ -109,7 +113,7 @@ func (d *holClient) Verify(int, []engine.LaneCount) error { return nil } // ever
 
 func (d *holClient) Loop(*engine.Worker) func() error {
 	clear(d.starts)
-	d.posted, d.echoed, d.leaving = 0, 0, 0
+	d.posted, d.echoed, d.leaving, d.last = 0, 0, 0, -d.gap
 	return d.run
 }
 
@@ -265,7 +269,7 @@ func (d *holClient) pushProbes(t int64) error {
 			if start = d.pace.Due(); start > t {
 				return nil
 			}
-		case d.posted > d.echoed:
+		case d.posted > d.echoed, t-d.last < d.gap:
 			return nil
 		}
 		at := d.stamp(d.posted)
@@ -281,6 +285,7 @@ func (d *holClient) pushProbes(t int64) error {
 			return d.w.Lost(&l.Lane, "post probe", err)
 		}
 		d.starts[d.posted%uint64(sh.ProbeSlots)] = start
+		d.last = start
 		d.posted++
 		d.leaving++
 		if d.pace != nil {

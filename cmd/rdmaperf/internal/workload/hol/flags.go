@@ -11,6 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/transports"
 )
 
 // Name is the workload's.
@@ -21,15 +22,22 @@ const Name = "hol"
 var Room = &room.Room{
 	Name:     Name,
 	Work:     work,
-	Summary:  "small probes beside a bulk stream",
+	Summary:  "small probes beside a bulk stream, or small calls beside large ones",
 	Note:     "hol is left out where --op, --size, --all, --qp, --qp-sweep, --threads or --polling event describe another test",
 	Group:    "Workload hol",
 	Standard: true,
 	Windows:  3,
-	Own:      []string{"bulk-size", "bulk-depth", "probe-size", "probe-interval", "probe-rate", "hol-arm", "probe-priority", "app-slice", "app-window"},
-	Names:    []string{"hol-arm", "bulk-size", "bulk-depth", "probe-size", "probe-interval", "probe-rate", "probe-priority", "app-slice", "app-window"},
+	Own:      []string{"bulk-size", "bulk-depth", "probe-size", "probe-gap", "probe-interval", "probe-rate", "hol-arm", "probe-priority", "app-slice", "app-window"},
+	Names:    []string{"hol-arm", "bulk-size", "bulk-depth", "probe-size", "probe-gap", "probe-interval", "probe-rate", "probe-priority", "app-slice", "app-window"},
 	Unless: func(c *room.Common) bool {
 		return c.AnyOf("op", "size", "all", "qp", "qp-sweep", "threads") != "" || c.Polling == engine.PollingEvent
+	},
+	Ops: []string{"write", "call"},
+	On: func(pt engine.Point) (layer, param string) {
+		if pt.Arm == ArmDevice {
+			return "sched", "scope=device"
+		}
+		return "", ""
 	},
 	Flags: func() room.Flags { return new(flags) },
 }
@@ -38,6 +46,7 @@ type flags struct {
 	bulkSizes []string
 	bulkDepth int
 	probeSize string
+	gap       string
 	interval  string
 	rate      float64
 	arms      []string
@@ -50,12 +59,13 @@ func (h *flags) Register(f *pflag.FlagSet) {
 	f.StringSliceVar(&h.bulkSizes, "bulk-size", []string{"1M"}, "hol: comma list of bulk sizes")
 	f.IntVar(&h.bulkDepth, "bulk-depth", engine.DefaultBulkDepth, "hol: bulk operations outstanding")
 	f.StringVar(&h.probeSize, "probe-size", strconv.Itoa(engine.DefaultProbeSize), "hol: size of the probes")
-	f.StringVar(&h.interval, "probe-interval", engine.DefaultProbeInterval.String(), "hol: between the starts of two probes; 0 is a closed loop")
+	f.StringVar(&h.gap, "probe-gap", engine.DefaultProbeInterval.String(), "hol: one probe at a time, and between the starts of two at least this time; 0: each starts when the one before is back")
+	f.StringVar(&h.interval, "probe-interval", "", "hol: instead, probes are due at this interval, answered or not; 0 is --probe-gap 0. Where the path does not keep up the point is marked saturated, and its gain not shown")
 	f.Float64Var(&h.rate, "probe-rate", 0, "hol: probes a second, instead of --probe-interval")
-	f.StringSliceVar(&h.arms, "hol-arm", StandardArms(), "hol: comma list of same-qp, two-qp (the probes on a QP of their own), app-slicing (the application cuts bulk writes itself and keeps few slices outstanding)")
+	f.StringSliceVar(&h.arms, "hol-arm", StandardArms(), "hol: comma list of same-qp, two-qp (the probes on a QP, or a connection of calls, of their own), app-slicing (the application cuts bulk writes itself and keeps few slices outstanding), device (two-qp, and one scheduler serves all QPs of the device: on stacks with sched, by scope=device)")
 	f.StringVar(&h.appSlice, "app-slice", strconv.Itoa(engine.DefaultAppSlice>>10)+"K", "hol: bytes of a slice in the arm app-slicing")
 	f.IntVar(&h.appWindow, "app-window", engine.DefaultAppWindow, "hol: slices outstanding in the arm app-slicing")
-	f.Uint8Var(&h.priority, "probe-priority", 1, "hol: of the probes' work requests, for stacks that schedule by it; bulk has 0")
+	f.Uint8Var(&h.priority, "probe-priority", 1, "hol: of the probes' work requests or calls, for stacks that schedule by it; bulk has 0")
 }
 
 // Plan fills in what all points share.
@@ -80,8 +90,17 @@ func (h *flags) Plan(p *engine.Plan, c *room.Common) (err error) {
 	if p.ProbeSize < 1 {
 		return values.Wrong("probe-size", "%s: it starts at 1 byte", h.probeSize)
 	}
+	given := slices.DeleteFunc([]string{"probe-gap", "probe-interval", "probe-rate"}, func(f string) bool { return !c.Changed(f) })
+	if len(given) > 1 {
+		return values.Wrong(given[1], "it and --%s exclude each other", given[0])
+	}
+	if c.Changed("probe-interval") {
+		p.ProbeInterval, err = parseInterval("probe-interval", h.interval)
+		return err
+	}
 	if !c.Changed("probe-rate") {
-		p.ProbeInterval, err = parseInterval(h.interval)
+		p.ProbeInterval, err = parseInterval("probe-gap", h.gap)
+		p.ProbeOne = p.ProbeInterval > 0
 		return err
 	}
 	if !(h.rate >= 1 && h.rate <= 1e9) {
@@ -92,10 +111,10 @@ func (h *flags) Plan(p *engine.Plan, c *room.Common) (err error) {
 }
 
 // parseInterval reads "500us", or "0" for a closed loop.
-func parseInterval(s string) (time.Duration, error) {
+func parseInterval(flag, s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return 0, values.Wrong("probe-interval", "%q: want a time such as 500us, or 0", s)
+		return 0, values.Wrong(flag, "%q: want a time such as 500us, or 0", s)
 	}
 	return d, nil
 }
@@ -118,8 +137,9 @@ func (h *flags) Check(c *room.Common) error {
 func (h *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	ops := c.Ops
 	if len(ops) == 0 {
-		ops = []string{"write"}
+		ops = Room.Ops
 	}
+	call := transports.KindCall.String()
 	var points []engine.Point
 	for _, op := range ops {
 		for _, s := range values.Unique(h.bulkSizes) {
@@ -128,7 +148,14 @@ func (h *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
 				return nil, values.Wrong("bulk-size", "%w", err)
 			}
 			for _, arm := range values.Unique(h.arms) {
-				points = append(points, engine.Point{Workload: Name, Op: op, Size: n, Arm: arm})
+				if len(c.Ops) == 0 && op == call && !slices.Contains(CallArms(), arm) {
+					continue // nobody asked for calls
+				}
+				pt := engine.Point{Workload: Name, Op: op, Size: n, Arm: arm}
+				if op == call {
+					pt.Call, pt.Response = engine.CallUnary, bulkAnswer
+				}
+				points = append(points, pt)
 			}
 		}
 	}

@@ -15,7 +15,8 @@ import (
 // waits for the bulk posted before it; in two-qp the probes have a QP of their
 // own on the same device, driven by the same thread. In app-slicing they share a QP
 // as well, but the client does what applications do about it (BytePS): it cuts a
-// bulk write into slices before posting and keeps few of them outstanding.
+// bulk write into slices before posting and keeps few of them outstanding. The arm device
+// is two-qp on a stack whose scheduler serves all QPs of the device.
 //
 // Everything that consumes a receive is told apart by its length: probes are
 // shorter than bulk, and an empty message is a barrier of the client or, from the
@@ -26,10 +27,11 @@ const (
 	ArmSameQP     = "same-qp"
 	ArmTwoQP      = "two-qp"
 	ArmAppSlicing = "app-slicing"
+	ArmDevice     = "device"
 )
 
 // Arms lists the known arms.
-func Arms() []string { return []string{ArmSameQP, ArmTwoQP, ArmAppSlicing} }
+func Arms() []string { return []string{ArmSameQP, ArmTwoQP, ArmAppSlicing, ArmDevice} }
 
 // StandardArms lists those that are measured when none is named.
 func StandardArms() []string { return []string{ArmSameQP, ArmTwoQP} }
@@ -59,11 +61,10 @@ const (
 
 // holShape fills in what the head-of-line workload needs.
 func holShape(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
-	sh.Threads, sh.QPs, sh.Moderation = 1, 1, 1
-	if sh.Arm == ArmTwoQP {
-		sh.QPs = 2
-	}
-	sh.Depth, sh.ProbeSize, sh.ProbePriority, sh.ProbeInterval = p.BulkDepth, p.ProbeSize, p.ProbePriority, p.ProbeInterval
+	sh.Threads, sh.Moderation = 1, 1
+	sh.QPs = connections(sh.Arm)
+	sh.Depth = p.BulkDepth
+	shapeProbes(sh, p)
 	if sh.Arm == ArmAppSlicing {
 		sh.AppSlice, sh.AppWindow = p.AppSlice, p.AppWindow
 	}
@@ -71,6 +72,11 @@ func holShape(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
 	sh.ProbeSlots = probeSlots(sh.Kind())
 	sh.RecvDepth = holReceives(sh)
 	sh.Arrives(ab)
+}
+
+// shapeProbes fills in the probes.
+func shapeProbes(sh *engine.Shape, p *engine.Plan) {
+	sh.ProbeSize, sh.ProbePriority, sh.ProbeInterval, sh.ProbeOne = p.ProbeSize, p.ProbePriority, p.ProbeInterval, p.ProbeOne
 }
 
 // holLayout is that of the probes and the receives beside those of the bulk.
@@ -114,10 +120,7 @@ func creditRoom(sh *engine.Shape) int { return sh.Depth + holCredit(sh) }
 
 // checkHOL checks a shape that came over the wire.
 func checkHOL(sh *engine.Shape) error {
-	want := 1
-	if sh.Arm == ArmTwoQP {
-		want = 2
-	}
+	want := connections(sh.Arm)
 	switch {
 	case sh.Polling != engine.PollingBusy:
 		return errors.New("the head-of-line workload needs busy polling")

@@ -20,8 +20,8 @@ func holPoints(sizes ...int) []engine.Point {
 	var points []engine.Point
 	for _, arm := range Arms() {
 		for _, op := range []string{"write", "send"} {
-			if arm == ArmAppSlicing && op == "send" {
-				continue // refused
+			if arm == ArmAppSlicing && op == "send" || arm == ArmDevice {
+				continue // refused, and two-qp on another stack
 			}
 			for _, size := range sizes {
 				points = append(points, engine.Point{Workload: Name, Op: op, Size: size, Arm: arm})
@@ -58,7 +58,7 @@ func TestHeadOfLineIsCompleteAndExact(t *testing.T) {
 					if h.Arm != pt.Arm || h.BulkSizeBytes != int64(pt.Size) || h.ProbeSizeBytes != 64 || h.ProbeIntervalNs != int64(interval) || r.Depth != 5 {
 						t.Errorf("%v: %+v", pt, h)
 					}
-					if qps := map[string]int{ArmSameQP: 1, ArmTwoQP: 2, ArmAppSlicing: 1}[pt.Arm]; r.QPs != qps {
+					if qps := map[string]int{ArmSameQP: 1, ArmTwoQP: 2, ArmAppSlicing: 1, ArmDevice: 2}[pt.Arm]; r.QPs != qps {
 						t.Errorf("%v: %d QPs, want %d", pt, r.QPs, qps)
 					}
 				}

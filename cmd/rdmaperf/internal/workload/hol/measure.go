@@ -67,13 +67,18 @@ func bulkRate(m *engine.Measurement, out *engine.Outcome) float64 {
 
 // holParameters are the options of the probes and of the slices.
 func holParameters(m *engine.Measurement, p map[string]any) {
-	sh := m.Sh
-	sh.Barrier(p)
-	p["arm"], p["probe_slots"], p["probe_priority"], p["probe_arrivals"] = sh.Arm, sh.ProbeSlots, sh.ProbePriority, engine.ArrivalsConstant
+	m.Sh.Barrier(p)
+	p["probe_slots"] = m.Sh.ProbeSlots
+	probeParameters(m.Sh, p)
+}
+
+// probeParameters are those that messages and calls have alike.
+func probeParameters(sh *engine.Shape, p map[string]any) {
+	p["arm"], p["probe_priority"], p["probe_arrivals"] = sh.Arm, sh.ProbePriority, engine.ArrivalsConstant
 	if sh.AppWindow > 0 {
 		p["app_slice_bytes"], p["app_window"] = sh.AppSlice, sh.AppWindow
 	}
-	if m.Sh.ProbeInterval == 0 {
+	if sh.ProbeInterval == 0 || sh.ProbeOne {
 		p["probe_arrivals"] = "closed loop"
 	}
 }
@@ -84,11 +89,24 @@ func holResult(m *engine.Measurement, res *reports.Result, _ *engine.Outcome) {
 	if res.Verification != nil {
 		res.Verification.Messages += f.probes // beside those of the bulk
 	}
-	res.Detail = &holkind.HOL{
-		AppSliceBytes: int64(m.Sh.AppSlice), AppWindow: m.Sh.AppWindow,
-		Arm: m.Sh.Arm, BulkSizeBytes: int64(m.Sh.Size), ProbeSizeBytes: int64(m.Sh.ProbeSize), ProbeIntervalNs: int64(m.Sh.ProbeInterval),
-		AloneLoop: f.aloneLoop, LoadedLoop: f.loadedLoop, ProbeAlone: f.probeAlone, ProbeLoaded: f.probeLoaded, BulkAloneBytesPerSecond: f.bulkAlone, BulkLoadedBytesPerSecond: f.bulkLoaded,
+	res.Detail = detail(m.Sh, f)
+}
+
+// detail is what the result of a point has of its own.
+func detail(sh *engine.Shape, f *holFigures) *holkind.HOL {
+	h := &holkind.HOL{
+		AppSliceBytes: int64(sh.AppSlice), AppWindow: sh.AppWindow,
+		Arm: sh.Arm, BulkSizeBytes: int64(sh.Size), ProbeSizeBytes: int64(sh.ProbeSize),
+		AloneLoop: f.aloneLoop, LoadedLoop: f.loadedLoop, ProbeAlone: f.probeAlone, ProbeLoaded: f.probeLoaded,
+		BulkAloneBytesPerSecond: f.bulkAlone, BulkLoadedBytesPerSecond: f.bulkLoaded,
+		Probes: f.probes,
 	}
+	if sh.ProbeOne {
+		h.ProbeGapNs = int64(sh.ProbeInterval)
+	} else {
+		h.ProbeIntervalNs = int64(sh.ProbeInterval)
+	}
+	return h
 }
 
 // holWarm is what the warm-up does, and holProve the phase behind the measured one.

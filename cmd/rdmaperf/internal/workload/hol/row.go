@@ -17,6 +17,7 @@ var work = &engine.Workload{
 	Shape: holShape, Check: checkHOL, Layout: holLayout, Config: holConfig,
 	Warm: holWarm, Before: runAlone, Keep: keepLoaded,
 	Prove: holProve, Client: newHOLClient, Server: newHOLServer,
+	ByCall:  byCall(),
 	Samples: reports.SamplesProbeLoaded, RoundTrip: loop.Full, Result: holResult, Parameters: holParameters,
 }
 

@@ -1,0 +1,143 @@
+package hol
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/payload"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// texts are the messages of a phase, by method: what a request may be and what answers it.
+type texts struct {
+	gen     int
+	in, out [2]*payload.Sequence
+}
+
+func newTexts(sh *engine.Shape, gen int) *texts {
+	t := &texts{gen: gen}
+	for method, size := range [...]struct{ request, answer int }{methodProbe: {sh.ProbeSize, sh.ProbeSize}, methodBulk: {sh.Size, sh.Response}} {
+		seed := sh.Seed + uint64(method) // a probe is no part of a bulk message
+		t.in[method] = payload.NewSequence(seed, gen, payload.ToServer, size.request)
+		t.out[method] = payload.NewSequence(seed, gen, payload.ToClient, size.answer)
+	}
+	return t
+}
+
+// caller makes unary calls of one method.
+type caller struct {
+	sh     *engine.Shape
+	conn   transports.CallConn
+	k      transports.Caller // of the phase
+	share  *shared
+	t      *texts
+	method uint8
+	index  int
+	n      int64
+	c      transports.Call
+}
+
+// shared are the texts of the phase, which all callers of a point have.
+type shared struct {
+	mu  sync.Mutex
+	now *texts
+}
+
+func (s *shared) texts(sh *engine.Shape, gen int) *texts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now == nil || s.now.gen != gen {
+		s.now = newTexts(sh, gen)
+	}
+	return s.now
+}
+
+// callers makes callers of a method.
+func callers(sh *engine.Shape) func(method uint8) func(transports.CallConn, int) (engine.Caller, error) {
+	share := new(shared)
+	return func(method uint8) func(transports.CallConn, int) (engine.Caller, error) {
+		return func(conn transports.CallConn, index int) (engine.Caller, error) {
+			return &caller{sh: sh, conn: conn, share: share, method: method, index: index}, nil
+		}
+	}
+}
+
+func (c *caller) Begin(ctx context.Context, gen int) (err error) {
+	c.t = c.share.texts(c.sh, gen)
+	c.c = transports.Call{Method: c.method}
+	if c.method == methodProbe {
+		c.c.Priority = c.sh.ProbePriority
+	}
+	c.k, err = c.conn.Caller(ctx, transports.CallerConfig{Mode: transports.CallUnary})
+	return err
+}
+
+func (c *caller) Prepare(n int64) {
+	c.n = n + int64(c.index) // neighbours send different messages
+	c.c.Request = c.t.in[c.method].Cut(c.n)
+}
+
+func (c *caller) Call() error { return c.k.Call(&c.c) }
+
+// Check compares the answer and counts the request.
+func (c *caller) Check(int64) (int64, error) {
+	if c.sh.Verify {
+		what := [...]string{methodProbe: "answer to a probe", methodBulk: "answer to a bulk call"}[c.method]
+		if err := payload.Differs(c.sh, engine.SideClient, what, 0, c.c.Response, c.t.out[c.method].Cut(c.n)); err != nil {
+			return 0, err
+		}
+	}
+	c.k.Free()
+	return int64(len(c.c.Request)), nil
+}
+
+func (c *caller) End() error {
+	if _, err := c.k.End(); err != nil {
+		return err
+	}
+	return c.k.Close()
+}
+
+// server answers probes and bulk calls.
+type server struct {
+	sh   *engine.Shape
+	fail func(error)
+	now  atomic.Pointer[texts]
+	ops  atomic.Int64
+}
+
+func serveCalls(sh *engine.Shape, fail func(error)) (engine.CallService, error) {
+	s := &server{sh: sh, fail: fail}
+	return s, s.Begin(engine.GenWarmup)
+}
+
+func (s *server) Begin(gen int) error {
+	s.now.Store(newTexts(s.sh, gen))
+	s.ops.Store(0)
+	return nil
+}
+
+func (s *server) End() (int64, error) { return s.ops.Load(), nil }
+func (s *server) Close() error        { return nil }
+
+// ServeCall checks a request and answers it.
+func (s *server) ServeCall(r *transports.Served) error {
+	if r.Method > methodBulk {
+		return &transports.CallError{Code: transports.CallUnimplemented, Text: "methods are those of probes and of bulk"}
+	}
+	t := s.now.Load()
+	first, _ := r.Request.First()
+	in := t.in[r.Method]
+	if s.sh.Verify {
+		what := [...]string{methodProbe: "probe", methodBulk: "bulk call"}[r.Method]
+		if err := payload.Differs(s.sh, engine.SideServer, what, 0, r.Request, in.Of(first)); err != nil {
+			s.fail(err)
+			return payload.Lost(err)
+		}
+	}
+	s.ops.Add(1)
+	r.Response = t.out[r.Method].Cut(int64(in.Start[first]))
+	return nil
+}

@@ -1,0 +1,128 @@
+package hol
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/reports"
+	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+func callPoint(arm string, size int) engine.Point {
+	return engine.Point{Workload: Name, Op: "call", Size: size, Arm: arm, Call: engine.CallUnary, Response: bulkAnswer}
+}
+
+// Calls have the same two views as messages: the exact number of probes alone and beside
+// the bulk, and bulk in both; every byte is compared.
+func TestHeadOfLineByCalls(t *testing.T) {
+	for _, name := range []string{"bufconn", "dropin iwarp", "fused iwarp", "fused mem"} {
+		for _, arm := range CallArms() {
+			t.Run(name+" "+arm, func(t *testing.T) {
+				plan := enginetest.QuickPlan(callPoint(arm, 30_000))
+				plan.Iterations, plan.WarmupIterations, plan.BulkDepth = 25, 3, 4
+				plan.ProbeInterval, plan.ProbeOne = 100*time.Microsecond, true
+				r, err := enginetest.First(enginetest.RunPoints(t, enginetest.CarriersUnderTest()[name], plan))
+				if err != nil {
+					t.Fatal(err)
+				}
+				h := holkind.Of(&r)
+				switch {
+				case h == nil || !r.Verified || r.Errors != 0 || r.RoundTrip != reports.RoundTripFull:
+					t.Fatalf("%+v, want a verified full round trip", r)
+				case h.ProbeAlone.Count != 25 || h.ProbeLoaded.Count != 25 || h.Probes != 25:
+					t.Errorf("%d probes alone and %d loaded, want 25", h.ProbeAlone.Count, h.ProbeLoaded.Count)
+				case h.BulkAloneBytesPerSecond <= 0 || h.BulkLoadedBytesPerSecond <= 0 || r.Operations == 0 || r.DurationNs == 0:
+					t.Errorf("bulk %v alone, %v loaded, %d operations", h.BulkAloneBytesPerSecond, h.BulkLoadedBytesPerSecond, r.Operations)
+				case r.QPs != connections(arm) || r.Depth != 4 || h.Arm != arm || h.ProbeGapNs != 100_000 || h.ProbeIntervalNs != 0 || h.LoadedLoop != nil:
+					t.Errorf("%d connections, depth %d, %+v", r.QPs, r.Depth, h)
+				case r.Verification.Whole != 2*(r.Operations+25) || r.Verification.Mode != reports.VerifyAll:
+					t.Errorf("%+v, want all of both ways", r.Verification)
+				case r.Latency != nil || r.Throughput != nil:
+					t.Error("latency or throughput beside those of the probes and the bulk")
+				}
+			})
+		}
+	}
+}
+
+// Probes at an interval that the path does not sustain are counted as due, and the point
+// says that it is saturated.
+func TestSaturatedProbesOfCallsSaySo(t *testing.T) {
+	plan := enginetest.QuickPlan(callPoint(ArmSameQP, 20_000))
+	plan.Iterations, plan.Duration, plan.BulkDepth, plan.ProbeInterval = 0, 100*time.Millisecond, 2, 2*time.Microsecond
+	r, err := enginetest.First(enginetest.RunPoints(t, enginetest.CarriersUnderTest()["bufconn"], plan))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := holkind.Of(&r); h.LoadedLoop == nil || !h.LoadedLoop.Saturated || h.LoadedLoop.Due < 49_000 || h.ProbeLoaded.Unfinished == 0 {
+		t.Errorf("loop %+v of %d probes, %d unfinished; want 50000 due in 100 ms, and saturated", h.LoadedLoop, h.ProbeLoaded.Count, h.ProbeLoaded.Unfinished)
+	}
+}
+
+// flippingService damages one byte of an answer.
+type flippingService struct {
+	engine.CallService
+	method uint8
+}
+
+func (f *flippingService) ServeCall(s *transports.Served) error {
+	err := f.CallService.ServeCall(s)
+	if err == nil && s.Method == f.method {
+		s.Response = append([]byte(nil), s.Response...)
+		s.Response[3] ^= 0x20
+	}
+	return err
+}
+
+// One changed bit is found in the answers of probes and of bulk calls.
+func TestHeadOfLineByCallsFindsChangedBytes(t *testing.T) {
+	for method, want := range map[uint8]string{methodProbe: "answer to a probe: byte 3", methodBulk: "answer to a bulk call: byte 3"} {
+		row := enginetest.Table.Find(Name).ByCall
+		before := row.Calls
+		bent := *before
+		bent.Serve = func(sh *engine.Shape, fail func(error)) (engine.CallService, error) {
+			s, err := before.Serve(sh, fail)
+			return &flippingService{s, method}, err
+		}
+		row.Calls = &bent
+		plan := enginetest.QuickPlan(callPoint(ArmSameQP, 5000))
+		plan.Iterations, plan.BulkDepth = 20, 2
+		_, err := enginetest.RunPoints(t, enginetest.CarriersUnderTest()["fused mem"], plan)
+		row.Calls = before
+		if reports.Code(err) != reports.ExitCorruption || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%v (exit %d), want %q and %d", err, reports.Code(err), want, reports.ExitCorruption)
+		}
+	}
+}
+
+// What calls cannot be is refused by name.
+func TestHeadOfLineByCallsRefuses(t *testing.T) {
+	sliced := callPoint(ArmAppSlicing, 5000)
+	short := callPoint(ArmSameQP, 5000)
+	short.Response = 9
+	small := callPoint(ArmSameQP, 64)
+	for want, pt := range map[string]engine.Point{"app-slicing is of write": sliced, "answer of 8 bytes": short, "probe size 64": small} {
+		plan := enginetest.QuickPlan(pt)
+		if err := plan.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// Messages, too, have one probe at a time, and none sooner than asked.
+func TestProbesOneAtATime(t *testing.T) {
+	plan := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 5000, Arm: ArmSameQP})
+	plan.Iterations, plan.ProbeInterval, plan.ProbeOne = 20, 2*time.Millisecond, true
+	client, server := enginetest.Pair(t, enginetest.MemEnds, plan)
+	d := client.Side.(*holClient)
+	d.parts = parts{probes: true}
+	out := enginetest.Once(t, client, server, 1, engine.Limits{Ops: 20})
+	if d.pace != nil || out.Unsent != 0 || out.Rec.Count() != 20 || out.Window < 38*time.Millisecond {
+		t.Errorf("%d probes in %v, %d unsent; want 20 in 38 ms at least and none due", out.Rec.Count(), out.Window, out.Unsent)
+	}
+}

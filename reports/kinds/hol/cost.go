@@ -1,0 +1,39 @@
+package hol
+
+import "github.com/rdmaperf/rdmaperf/reports"
+
+// What the bulk and the probes beside it cost both processes in CPU.
+
+// cpuPerGB is seconds for 10^9 bytes of bulk; 0 where it is not known.
+func cpuPerGB(r *reports.Result) float64 {
+	if h := Of(r); h != nil {
+		return perUnit(r, float64(r.Operations)*float64(h.BulkSizeBytes)/1e9)
+	}
+	return 0
+}
+
+// cpuPerOp is seconds for one bulk message or probe; 0 where it is not known.
+func cpuPerOp(r *reports.Result) float64 {
+	if h := Of(r); h != nil {
+		return perUnit(r, float64(r.Operations+max(h.Probes, h.ProbeLoaded.Count-h.ProbeLoaded.Unfinished)))
+	}
+	return 0
+}
+
+func perUnit(r *reports.Result, units float64) float64 {
+	if r.CPU == nil || !(units > 0) {
+		return 0
+	}
+	return (r.CPU.ClientSeconds + r.CPU.ServerSeconds) / units
+}
+
+// cpuFigure is one of them for thresholds and comparisons, in nanoseconds.
+func cpuFigure(name string, of func(*reports.Result) float64) reports.Figure {
+	return reports.Figure{Name: name, Quantity: reports.QuantityTime, Of: func(r *reports.Result) (float64, bool) {
+		v := of(r) * 1e9
+		return v, v > 0
+	}}
+}
+
+// saturated tells that probes beside the bulk were due faster than the path answered them.
+func (h *HOL) saturated() bool { return h.LoadedLoop != nil && h.LoadedLoop.Saturated }
