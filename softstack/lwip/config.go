@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // ErrAbsent: this program or this machine has no lwIP. The error that wraps it says
@@ -55,7 +56,10 @@ type Config struct {
 	Threads string
 	// Impairment of what this side sends, as probabilities below 1, from Seed.
 	Loss, Duplicate, Reorder float64
-	Seed                     uint64
+	// Delay is how long what arrives at this side waits, and Jitter is added to it, evenly
+	// from 0 and from Seed too. Order stays.
+	Delay, Jitter time.Duration
+	Seed          uint64
 }
 
 func (c *Config) validate() error {
@@ -74,6 +78,11 @@ func (c *Config) validate() error {
 	for _, p := range []float64{c.Loss, c.Duplicate, c.Reorder} {
 		if !(p >= 0 && p < 1) {
 			return fmt.Errorf("probability %v: 0 or more and less than 1 is wanted", p)
+		}
+	}
+	for _, d := range []time.Duration{c.Delay, c.Jitter} {
+		if d < 0 || d > time.Second {
+			return fmt.Errorf("delay of %v: 0 to 1s is wanted", d)
 		}
 	}
 	return nil
@@ -105,6 +114,14 @@ func (c *Config) Params() string {
 			p = append(p, f.name+"="+strconv.FormatFloat(f.v, 'g', -1, 64))
 		}
 	}
+	for _, d := range []struct {
+		name string
+		v    time.Duration
+	}{{"delay", c.Delay}, {"jitter", c.Jitter}} {
+		if d.v != 0 {
+			p = append(p, d.name+"="+strings.ReplaceAll(d.v.String(), "µ", "u"))
+		}
+	}
 	if c.Seed != 0 {
 		p = append(p, "seed="+strconv.FormatUint(c.Seed, 10))
 	}
@@ -119,11 +136,12 @@ type Counts struct {
 	RxCopied           uint64 // octets copied out of a ring before the stack saw them
 	RxMissed           uint64 // frames that peers dropped because our ring was full
 	Lost, Duplicated   uint64 // by the impairment
-	Reordered          uint64
+	Reordered, Delayed uint64
 	Bells              uint64 // system calls to wake a peer that slept
 	Refused            uint64 // packets that the mailbox of a sequential stack had no room for
 
 	// Of the process, whatever the stack.
 	TxCopied uint64 // octets that lwIP copied to send them
+	Thread   uint64 // nanoseconds of CPU of the packet thread (C1)
 	Yields   uint64 // system calls in which threads of a stack waited for each other, or offered their CPU
 }

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmaperf/rdmaperf/softstack/ready"
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
@@ -40,7 +41,7 @@ type conn struct {
 	remote string
 
 	mu      sync.Mutex
-	pollers []*poller
+	pollers []*ready.Poller
 	wake    chan struct{} // a sleeper in Await or start-up
 	closed  atomic.Bool
 	onEnd   func()       // of a connection through an interface
@@ -98,7 +99,7 @@ func (c *conn) next() ([]byte, error) {
 		if c.helped {
 			c.await()
 		} else {
-			c.s.drive()
+			c.s.Drive()
 		}
 		if b = c.piece(); b == nil {
 			return nil, c.nothing()
@@ -122,7 +123,7 @@ func (c *conn) nothing() error {
 		return stream.ErrAgain
 	}
 	if c.idle++; c.idle == idleLooks {
-		c.s.settle()
+		c.s.Settle()
 	}
 	return stream.ErrAgain
 }
@@ -190,7 +191,7 @@ func (c *conn) blocked() error {
 	if c.helped {
 		c.await()
 	} else {
-		c.s.drive()
+		c.s.Drive()
 	}
 	return stream.ErrAgain
 }
@@ -223,14 +224,14 @@ func (c *conn) MSS() int { return int(c.cc.mss) }
 func (c *conn) Unsent() (int, error) { return int(C.lw_unsent(c.cc)), nil }
 
 func (c *conn) Acked() (uint64, error) {
-	c.s.drive()
+	c.s.Drive()
 	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&c.cc.acked))), nil
 }
 
 func (c *conn) RemoteAddr() string { return c.remote }
 
-// bits is what the connection is ready for.
-func (c *conn) bits() uint32 {
+// Bits is what the connection is ready for.
+func (c *conn) Bits() uint32 {
 	if c.closed.Load() {
 		return 0
 	}
@@ -248,16 +249,40 @@ func (c *conn) bits() uint32 {
 	return b
 }
 
-// notify wakes whoever sleeps until the connection moves.
-func (c *conn) notify() {
+// Watched counts a watcher of a poller in or out.
+func (c *conn) Watched(by int32) { c.watched(by) }
+
+// Join has p poked when the connection moves.
+func (c *conn) Join(p *ready.Poller) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pollers = append(c.pollers, p)
+}
+
+// Part ends that.
+func (c *conn) Part(p *ready.Poller) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.Index(c.pollers, p); i >= 0 {
+		c.pollers = slices.Delete(c.pollers, i, i+1)
+	}
+}
+
+// nudge wakes a sleeper in Await.
+func (c *conn) nudge() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
 	}
+}
+
+// notify wakes whoever sleeps until the connection moves.
+func (c *conn) notify() {
+	c.nudge()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.pollers {
-		p.poke()
+		p.Poke()
 	}
 }
 
@@ -267,11 +292,11 @@ func (c *conn) Await(bits uint32, ms int) {
 }
 
 func (c *conn) sleep(bits uint32, d time.Duration) {
-	c.s.drive()
+	c.s.Drive()
 	if c.ready(bits) || d <= 0 {
 		return
 	}
-	c.s.settle()
+	c.s.Settle()
 	defer c.watched(-1)
 	if !c.watched(1) {
 		return
@@ -279,7 +304,7 @@ func (c *conn) sleep(bits uint32, d time.Duration) {
 	if c.ready(bits) {
 		return
 	}
-	c.s.wakeDriver()
+	c.s.WakeDriver()
 	if c.helped {
 		c.s.wakeHelper()
 	}
@@ -307,7 +332,7 @@ func (c *conn) watched(by int32) bool {
 func (c *conn) ready(bits uint32) bool {
 	c.life.RLock()
 	defer c.life.RUnlock()
-	return c.closed.Load() || c.bits()&(bits|stream.Failed) != 0
+	return c.closed.Load() || c.Bits()&(bits|stream.Failed) != 0
 }
 
 func (c *conn) CloseWrite() error {
@@ -345,6 +370,6 @@ func (c *conn) end(abort C.int) error {
 	if c.onEnd != nil {
 		c.onEnd()
 	}
-	c.s.wakeDriver() // the peer's answers to the end need somebody to take them
+	c.s.WakeDriver() // the peer's answers to the end need somebody to take them
 	return nil
 }

@@ -4,7 +4,7 @@ package lwip
 
 /*
 #cgo CFLAGS: -O2 -Wall -I/usr/include/lwip
-#cgo LDFLAGS: -ldl
+#cgo LDFLAGS: -ldl -Wl,-E
 #include "lw.h"
 
 #cgo noescape lw_turn
@@ -109,20 +109,23 @@ func (s *core) pending() bool {
 		if atomic.LoadUint32(head) != atomic.LoadUint32((*uint32)(unsafe.Pointer(&l.rx_tail))) {
 			return true
 		}
+		if atomic.LoadUint32((*uint32)(unsafe.Pointer(&l.waiting))) != 0 {
+			return true
+		}
 	}
 	return atomic.LoadUint32(s.events) != 0
 }
 
-// drive makes progress if there is any to make.
-func (s *core) drive() {
+// Drive makes progress if there is any to make.
+func (s *core) Drive() {
 	s.polls.Store(s.polls.Load() + 1) // of two at once one may be lost: it only has to move
 	if s.pending() {
 		s.turn(0)
 	}
 }
 
-// settle acknowledges what was received and is not answered.
-func (s *core) settle() {
+// Settle acknowledges what was received and is not answered.
+func (s *core) Settle() {
 	if atomic.LoadUint32(s.dirty) != 0 {
 		s.turn(1)
 	}
@@ -145,8 +148,8 @@ func (s *core) report(ev []uint32) {
 	}
 }
 
-// wakeDriver makes the driver look, and ask for bells if nobody polls.
-func (s *core) wakeDriver() {
+// WakeDriver makes the driver look, and ask for bells if nobody polls.
+func (s *core) WakeDriver() {
 	select {
 	case s.kick <- struct{}{}:
 	default:
@@ -182,10 +185,10 @@ func (s *core) run() {
 				}
 				s.turn(0)
 			}
-			s.settle()
+			s.Settle()
 			asleep = C.lw_sleep(0) == 0
 			if !asleep {
-				s.wakeDriver()
+				s.WakeDriver()
 			} else {
 				s.sleepOnInterfaces()
 			}

@@ -59,7 +59,8 @@ func newLink(s *Stack, sock *net.UnixConn, mem []byte, slots, end int, port stri
 }
 
 func (s *Stack) impairment() C.struct_lw_impair {
-	return C.struct_lw_impair{loss: chance(s.cfg.Loss), duplicate: chance(s.cfg.Duplicate), reorder: chance(s.cfg.Reorder), seed: C.uint64_t(s.cfg.Seed)}
+	return C.struct_lw_impair{loss: chance(s.cfg.Loss), duplicate: chance(s.cfg.Duplicate), reorder: chance(s.cfg.Reorder),
+		delay: C.uint64_t(s.cfg.Delay), jitter: C.uint64_t(s.cfg.Jitter), seed: C.uint64_t(s.cfg.Seed)}
 }
 
 func (s *Stack) twoCopies() C.int {
@@ -79,11 +80,11 @@ func (l *link) listen() {
 		if _, err := l.sock.Read(b[:]); err != nil {
 			break
 		}
-		l.stack.core.wakeDriver()
+		l.stack.core.WakeDriver()
 		l.stack.core.wakeHelper()
 	}
 	l.gone.Store(true)
-	l.stack.core.wakeDriver()
+	l.stack.core.WakeDriver()
 }
 
 // spent tells whether the link can end. core.mu is held.
@@ -127,6 +128,6 @@ func (l *link) counts() Counts {
 	return Counts{
 		TxFrames: uint64(n.tx_frames), TxOctets: uint64(n.tx_octets), TxDropped: uint64(n.tx_dropped),
 		RxFrames: uint64(n.rx_frames), RxOctets: uint64(n.rx_octets), RxCopied: uint64(n.rx_copied), RxMissed: uint64(n.rx_missed),
-		Lost: uint64(n.lost), Duplicated: uint64(n.duplicated), Reordered: uint64(n.reordered), Bells: uint64(n.bells), Refused: uint64(n.refused),
+		Lost: uint64(n.lost), Duplicated: uint64(n.duplicated), Reordered: uint64(n.reordered), Delayed: uint64(n.delayed), Bells: uint64(n.bells), Refused: uint64(n.refused),
 	}
 }

@@ -7,10 +7,12 @@
 #define LW_H
 #include <stddef.h>
 #include <stdint.h>
+#include "lwip/opt.h"
 
 enum {
 	LW_DESCS = 1024,    // received pieces that wait for the application; more are refused, and lwIP keeps them
-	LW_SLOT = 2048,     // octets a frame of a ring may have; MTU 1500 fits
+	LW_MTU = TCP_MSS + 40, // octets of a packet: 1500 of the library as Debian builds it
+	LW_SLOT = LW_MTU <= 2048 ? 2048 : (LW_MTU + 63) / 64 * 64, // octets of a ring for a frame
 	LW_MAX_CONNS = 4096,
 	LW_MAX_LINKS = 256,
 	LW_ACCEPTED = 1u << 31, // an event: a listener's new connection
@@ -87,13 +89,15 @@ struct lw_counts {
 	uint64_t rx_frames, rx_octets, rx_copied;  // copied: octets moved from a slot into a buffer of the stack
 	uint64_t rx_missed;                        // what the peer had to drop because our ring was full
 	uint64_t lost, duplicated, reordered;      // by the impairment
+	uint64_t delayed;                          // likewise
 	uint64_t bells;                            // system calls to wake the peer
 	uint64_t refused;                          // packets that the stack's mailbox had no room for
 };
 
-// The impairment of what leaves: probabilities of 2^32.
+// The impairment: of what leaves probabilities of 2^32, of what arrives nanoseconds.
 struct lw_impair {
 	uint32_t loss, duplicate, reorder;
+	uint64_t delay, jitter;
 	uint64_t seed;
 };
 
@@ -105,6 +109,7 @@ struct lw_link {
 	int32_t broken; // the other side broke the rules
 	int32_t mode;   // LW_INLINE…
 	int32_t conns;
+	uint32_t waiting; // frames that arrived and are delayed
 	struct lw_counts n;
 	struct lw_link_own *own;
 	struct lw_link *next_free;
@@ -114,6 +119,11 @@ struct lw_link {
 const char *lw_load(void);
 int lw_start(void);
 
+// lw_checksum is the sum of RFC 1071 in the order of the octets in memory, before it is
+// complemented. lw_checksum_ours tells that the library calls the one of this package.
+uint16_t lw_checksum(const void *data, int len);
+int lw_checksum_ours(void);
+
 size_t lw_shm_size(uint32_t slots);
 // lw_link_shm takes over the mapping, of lw_shm_size octets. The two sides are ends 0 and 1.
 // bell is the socket to wake the peer with, or -1; it stays the caller's.
@@ -121,9 +131,10 @@ struct lw_link *lw_link_shm(void *mem, uint32_t slots, int end, int bell, int tw
 void lw_link_close(struct lw_link *l);
 
 // An AF_XDP socket on a queue of an interface, with frames to receive and as many to
-// send; ip and mac are the interface's. lw_link_xdp takes it over.
+// send; ip and mac are the interface's. unsummed is for one that leads to this machine's
+// kernel, which leaves checksums to a device. lw_link_xdp takes it over.
 struct lw_xsk;
-struct lw_xsk *lw_xsk_open(uint32_t ifindex, uint32_t queue, uint32_t frames, uint32_t ip, const uint8_t *mac, int copy, int *err);
+struct lw_xsk *lw_xsk_open(uint32_t ifindex, uint32_t queue, uint32_t frames, uint32_t ip, const uint8_t *mac, int copy, int unsummed, int *err);
 int lw_xsk_fd(struct lw_xsk *x);
 void lw_xsk_abandon(struct lw_xsk *x);
 struct lw_link *lw_link_xdp(struct lw_xsk *x, int two_copies, int mode, const struct lw_impair *imp);
@@ -156,6 +167,7 @@ void lw_free(struct lw_conn *c, int abort);
 extern struct lw_conn *lw_conns[LW_MAX_CONNS];
 extern uint32_t lw_posted;       // segments that wait, or waited, for the packet thread
 extern uint64_t lw_yields;       // system calls of the packet thread and of hand-overs
+extern uint64_t lw_thread_ns;    // CPU of the packet thread, as of a moment ago
 extern uint64_t lw_tx_copied;    // octets that lwIP copied to send
 extern uint32_t lw_dirty;        // connections that have something to settle
 extern uint32_t lw_events;       // events that wait for a turn

@@ -18,6 +18,8 @@ struct lw_link_own {
 	struct lw_impair imp;
 	uint64_t random;
 	struct pbuf *late; // a frame that the next one overtakes
+	struct lw_arrived *first, **last; // frames that wait, in their order
+	uint64_t due;                     // when the last of them may go on
 
 	struct lw_xsk *xsk; // of a link through an interface
 
@@ -44,6 +46,9 @@ int lw_link_enter(struct lw_link *l);
 
 void lw_output(struct lw_link *l, struct pbuf *p);
 void lw_input(struct lw_link *l, struct pbuf *p);
+void lw_ripen(struct lw_link *l);
+void lw_forget_delayed(struct lw_link *l);
+uint32_t lw_dice(struct lw_link_own *o);
 void lw_settle_all(int acknowledge);
 int lw_collect(uint32_t *events, int max);
 void lw_measure(struct lw_conn *c);

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // ErrParam marks a parameter whose value is not understood.
 var ErrParam = errors.New("invalid parameter")
 
 // ParamList names the parameters that Set knows, as shown in messages.
-const ParamList = "link=shm|xdp[:IFACE], copies=one|two, threads=c1|c2|c3, ring=FRAMES, loss=P, dup=P, reorder=P, seed=N"
+const ParamList = "link=shm|xdp[:IFACE], copies=one|two, threads=c1|c2|c3, ring=FRAMES, loss=P, dup=P, reorder=P, delay=TIME, jitter=TIME, seed=N"
 
 // Set takes a parameter of a stack's name, "key=value". known is false for a key that
 // is not one of this package.
@@ -41,6 +42,10 @@ func (c *Config) Set(key, value string) (known bool, err error) {
 		c.Duplicate, err = strconv.ParseFloat(value, 64)
 	case "reorder":
 		c.Reorder, err = strconv.ParseFloat(value, 64)
+	case "delay":
+		c.Delay, err = time.ParseDuration(value)
+	case "jitter":
+		c.Jitter, err = time.ParseDuration(value)
 	case "seed":
 		c.Seed, err = strconv.ParseUint(value, 10, 64)
 	default:

@@ -41,7 +41,7 @@ uint64_t lw_seed(uint64_t s)
 	return s ? s : 1; // xorshift stands still at 0
 }
 
-static uint32_t dice(struct lw_link_own *o)
+uint32_t lw_dice(struct lw_link_own *o)
 {
 	o->random ^= o->random << 13; // xorshift64, Marsaglia 2003
 	o->random ^= o->random >> 7;
@@ -53,11 +53,11 @@ void lw_output(struct lw_link *l, struct pbuf *p)
 {
 	struct lw_link_own *o = l->own;
 	struct pbuf *late = o->late;
-	if (o->imp.loss != 0 && dice(o) < o->imp.loss) {
+	if (o->imp.loss != 0 && lw_dice(o) < o->imp.loss) {
 		l->n.lost++;
 		return;
 	}
-	if (late == NULL && o->imp.reorder != 0 && dice(o) < o->imp.reorder) {
+	if (late == NULL && o->imp.reorder != 0 && lw_dice(o) < o->imp.reorder) {
 		struct pbuf *q = pbuf_alloc(PBUF_RAW, p->tot_len, PBUF_RAM);
 		if (q != NULL) {
 			pbuf_copy_partial(p, q->payload, p->tot_len, 0);
@@ -67,7 +67,7 @@ void lw_output(struct lw_link *l, struct pbuf *p)
 		}
 	}
 	o->put(l, p);
-	if (o->imp.duplicate != 0 && dice(o) < o->imp.duplicate) {
+	if (o->imp.duplicate != 0 && lw_dice(o) < o->imp.duplicate) {
 		l->n.duplicated++;
 		o->put(l, p);
 	}
@@ -82,7 +82,7 @@ static err_t plug(struct netif *n)
 {
 	n->name[0] = 's';
 	n->name[1] = 'm';
-	n->mtu = 1500;
+	n->mtu = LW_MTU;
 	n->output = to_link;
 	return ERR_OK;
 }
@@ -481,6 +481,8 @@ int lw_turn(int budget, int settle, uint32_t *events, int max)
 			continue;
 		for (int k = 0; k < budget && l->own->take(l); k++)
 			;
+		if (l->waiting != 0)
+			lw_ripen(l);
 		if (l->broken && !l->own->closed)
 			lw_link_died(l);
 	}
@@ -675,6 +677,7 @@ struct lw_link *lw_link_new(void)
 	free_links = l->next_free;
 	memset(&l->n, 0, sizeof l->n);
 	l->broken = l->conns = 0;
+	l->waiting = 0;
 	return l;
 }
 
@@ -704,6 +707,7 @@ void lw_link_close(struct lw_link *l)
 	l->broken = 1;
 	lw_link_died(l);
 	lw_links[l->index] = NULL;
+	lw_forget_delayed(l);
 	l->own->closed = 1;
 	lw_link_release(l);
 	sys_unlock_tcpip_core();
@@ -715,7 +719,7 @@ int lw_sleep(int helped)
 	sys_lock_tcpip_core();
 	for (int i = 0; i < LW_MAX_LINKS; i++)
 		if (lw_links[i] != NULL && (lw_links[i]->mode != LW_INLINE) == helped)
-			more |= lw_links[i]->own->doze(lw_links[i]);
+			more |= lw_links[i]->own->doze(lw_links[i]) || lw_links[i]->waiting != 0;
 	sys_unlock_tcpip_core();
 	return more || lw_events > 0;
 }

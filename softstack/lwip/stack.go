@@ -20,6 +20,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/rdmaperf/rdmaperf/softstack/ready"
+	"github.com/rdmaperf/rdmaperf/softstack/shm"
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
@@ -82,10 +84,10 @@ func (s *Stack) mode() C.int {
 func (s *Stack) InPlace() bool { return true }
 
 // NewPoller makes a poller; both kinds are the same, as nothing here blocks a thread.
-func (s *Stack) NewPoller() (stream.Poller, error) { return newPoller(s.core), nil }
+func (s *Stack) NewPoller() (stream.Poller, error) { return ready.New(s.core), nil }
 
 // NewParkingPoller is NewPoller.
-func (s *Stack) NewParkingPoller() (stream.Poller, error) { return newPoller(s.core), nil }
+func (s *Stack) NewParkingPoller() (stream.Poller, error) { return ready.New(s.core), nil }
 
 // Counts adds up the stack's links.
 func (s *Stack) Counts() Counts {
@@ -101,6 +103,7 @@ func (s *Stack) Counts() Counts {
 	}
 	sum.TxCopied = uint64(atomic.LoadUint64((*uint64)(unsafe.Pointer(&C.lw_tx_copied))))
 	sum.Yields = uint64(atomic.LoadUint64((*uint64)(unsafe.Pointer(&C.lw_yields)))) + s.core.yields.Load()
+	sum.Thread = atomic.LoadUint64((*uint64)(unsafe.Pointer(&C.lw_thread_ns)))
 	return sum
 }
 
@@ -116,7 +119,7 @@ func Totals() Counts {
 	for _, s := range stacks {
 		n := s.Counts()
 		sum.add(n)
-		sum.TxCopied, sum.Yields = n.TxCopied, n.Yields
+		sum.TxCopied, sum.Yields, sum.Thread = n.TxCopied, n.Yields, n.Thread
 	}
 	return sum
 }
@@ -138,9 +141,13 @@ func (c *Counts) add(n Counts) {
 	c.Lost += n.Lost
 	c.Duplicated += n.Duplicated
 	c.Reordered += n.Reordered
+	c.Delayed += n.Delayed
 	c.Bells += n.Bells
 	c.Refused += n.Refused
 }
+
+// startupSlice bounds one sleep, so that a deadline that moves is seen. Arbitrary.
+const startupSlice = 100 * time.Millisecond
 
 // connectWithin bounds a dial whose context has no deadline. Arbitrary.
 const connectWithin = 10 * time.Second
@@ -152,7 +159,7 @@ func (s *Stack) Dial(ctx context.Context, addr string, _ stream.Buffers) (stream
 	if s.cfg.Link == LinkXDP {
 		return s.dialOut(ctx, addr)
 	}
-	_, port, n, err := target(addr)
+	_, port, n, err := shm.Target(addr)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +188,7 @@ func (s *Stack) connect(ctx context.Context, l *link, port uint16) (stream.Openi
 	if err != nil {
 		return nil, err
 	}
-	return &opening{c: c}, nil
+	return ready.NewOpening(c, c.nudge), nil
 }
 
 // dialOut connects to another host.
@@ -202,7 +209,7 @@ func (s *Stack) dialOut(ctx context.Context, addr string) (stream.Opening, error
 	if err != nil {
 		return nil, err
 	}
-	return &opening{c: c}, nil
+	return ready.NewOpening(c, c.nudge), nil
 }
 
 // dialLink connects to a peer of a link, from a local port or 0 for any.
@@ -251,7 +258,7 @@ func (s *Stack) Listen(_ context.Context, addr string, _ stream.Buffers) (stream
 			x, _, err = s.through(host)
 		}
 	} else {
-		host, port, n, err = target(addr)
+		host, port, n, err = shm.Target(addr)
 	}
 	if err != nil {
 		return nil, err
@@ -270,10 +277,10 @@ func (s *Stack) Listen(_ context.Context, addr string, _ stream.Buffers) (stream
 }
 
 func (s *Stack) listen(host, port string, n uint16, x *xdp) (stream.Listener, error) {
-	var u *net.UnixListener
-	var err error
+	var door *shm.Listener
 	if x == nil {
-		if u, err = net.ListenUnix("unix", &net.UnixAddr{Name: room(port), Net: "unix"}); err != nil {
+		var err error
+		if door, err = family.Listen(port); err != nil {
 			return nil, err
 		}
 	}
@@ -281,10 +288,10 @@ func (s *Stack) listen(host, port string, n uint16, x *xdp) (stream.Listener, er
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.nextID++
-	l := &listener{s: s, u: u, x: x, port: n, id: c.nextID, addr: net.JoinHostPort(host, port), queue: make(chan *conn, listenQueue), done: make(chan struct{})}
+	l := &listener{s: s, door: door, x: x, port: n, id: c.nextID, addr: net.JoinHostPort(host, port), queue: make(chan *conn, listenQueue), done: make(chan struct{})}
 	if e := C.lw_listen(C.uint16_t(n), C.uint32_t(l.id), &l.pcb); e != 0 {
-		if u != nil {
-			u.Close()
+		if door != nil {
+			door.Close()
 		}
 		return nil, fmt.Errorf("listen at port %s of lwip: %w", port, syscall.Errno(-e))
 	}
@@ -296,53 +303,26 @@ func (s *Stack) listen(host, port string, n uint16, x *xdp) (stream.Listener, er
 	}
 	c.listeners[l.id] = l
 	c.start()
-	if u != nil {
-		l.group.Add(1)
-		go l.serve()
+	if door != nil {
+		door.Serve(s.admit)
 	}
 	return l, nil
 }
 
-// listenQueue bounds connections that wait for Accept, and knocks at a time. Arbitrary.
+// listenQueue bounds connections that wait for Accept. Arbitrary.
 const listenQueue = 128
 
 type listener struct {
 	s     *Stack
-	u     *net.UnixListener // of link=shm
-	x     *xdp              // of link=xdp
+	door  *shm.Listener // of link=shm
+	x     *xdp          // of link=xdp
 	port  uint16
 	pcb   unsafe.Pointer
 	id    uint32
 	addr  string
 	queue chan *conn
 	done  chan struct{}
-	group sync.WaitGroup
 	once  sync.Once
-}
-
-// serve lets processes in. Each knock has its own goroutine, as a silent one must not
-// keep others out, and a deadline.
-func (l *listener) serve() {
-	defer l.group.Done()
-	slots := make(chan struct{}, listenQueue)
-	for {
-		u, err := l.u.AcceptUnix()
-		if err != nil {
-			select {
-			case <-l.done:
-				return
-			case <-time.After(10 * time.Millisecond): // out of descriptors: not in a spin
-				continue
-			}
-		}
-		slots <- struct{}{}
-		l.group.Add(1)
-		go func() {
-			defer l.group.Done()
-			defer func() { <-slots }()
-			admit(l.s, u) // a stranger is shown out
-		}()
-	}
 }
 
 // offer queues a connection; false when there are too many.
@@ -363,7 +343,7 @@ func (l *listener) offer(c *conn) bool {
 func (l *listener) Accept() (stream.Opening, error) {
 	select {
 	case c := <-l.queue:
-		return &opening{c: c}, nil
+		return ready.NewOpening(c, c.nudge), nil
 	case <-l.done:
 		return nil, net.ErrClosed
 	}
@@ -374,15 +354,14 @@ func (l *listener) Addr() string { return l.addr }
 func (l *listener) Close() error {
 	l.once.Do(func() {
 		close(l.done)
-		if l.u != nil {
-			l.u.Close()
+		if l.door != nil {
+			l.door.Close()
 		}
 		C.lw_unlisten(l.pcb)
 		c := l.s.core
 		c.mu.Lock()
 		delete(c.listeners, l.id)
 		c.mu.Unlock()
-		l.group.Wait()
 		for {
 			select {
 			case c := <-l.queue:
@@ -392,7 +371,7 @@ func (l *listener) Close() error {
 			}
 			break
 		}
-		c.wakeDriver()
+		c.WakeDriver()
 	})
 	return nil
 }

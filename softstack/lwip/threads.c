@@ -7,26 +7,13 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <string.h>
+#include <time.h>
 #include "own.h"
 
 struct lw_conn *lw_helped;
 int32_t lw_threaded;
 uint32_t lw_posted;
-uint64_t lw_yields;
-
-// lw_input hands a packet to the stack: in line, or through lwIP's mailbox, which
-// drops what it has no room for.
-void lw_input(struct lw_link *l, struct pbuf *p)
-{
-	if (l->mode != LW_SEQUENTIAL) {
-		ip4_input(p, &lw_netif);
-		return;
-	}
-	if (tcpip_inpkt(p, &lw_netif, ip4_input) != ERR_OK) {
-		l->n.refused++;
-		pbuf_free(p);
-	}
-}
+uint64_t lw_yields, lw_thread_ns;
 
 // A send as a message to lwIP's thread; the sender sleeps until it is done.
 struct ask {
@@ -140,7 +127,7 @@ static int due(uint32_t posted)
 {
 	for (int i = 0; i < lw_links_end; i++) {
 		struct lw_link *l = lw_links[i];
-		if (l != NULL && l->mode != LW_INLINE && LOAD(LOAD(&l->rx_head)) != LOAD(&l->rx_tail))
+		if (l != NULL && l->mode != LW_INLINE && (LOAD(LOAD(&l->rx_head)) != LOAD(&l->rx_tail) || LOAD(&l->waiting) != 0))
 			return 1;
 	}
 	return LOAD(&lw_posted) != posted || LOAD(&lw_events) > 0;
@@ -155,11 +142,21 @@ static void relax(void)
 
 // How many looks find nothing before the CPU is offered, and before what was received
 // is acknowledged. Arbitrary.
-enum { OFFER = 128, ACKNOWLEDGE = 64 };
+// CLOCK is how many looks there are between two at the thread's clock.
+enum { OFFER = 128, ACKNOWLEDGE = 64, CLOCK = 1 << 13 };
+
+// clock_thread reads how long the packet thread ran.
+static void clock_thread(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	STORE(&lw_thread_ns, (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec);
+}
 
 int lw_help(int budget, uint32_t most, uint32_t *events, int max)
 {
 	static uint32_t posted; // seen; one thread runs this at a time
+	static uint32_t looks;
 	for (uint32_t idle = 0; idle < most; idle++) {
 		int something = due(posted);
 		if (something || (LOAD(&lw_dirty) != 0 && idle % ACKNOWLEDGE == ACKNOWLEDGE - 1)) {
@@ -171,6 +168,8 @@ int lw_help(int budget, uint32_t most, uint32_t *events, int max)
 					continue;
 				for (int k = 0; k < budget && l->own->take(l); k++)
 					;
+				if (l->waiting != 0)
+					lw_ripen(l);
 				if (l->broken && !l->own->closed)
 					lw_link_died(l);
 			}
@@ -186,6 +185,8 @@ int lw_help(int budget, uint32_t most, uint32_t *events, int max)
 			if (something)
 				idle = 0;
 		}
+		if (++looks % CLOCK == 0)
+			clock_thread();
 		if (idle % OFFER == OFFER - 1) {
 			if (LOAD(&lw_threaded) == 0)
 				return -1;

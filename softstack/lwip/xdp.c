@@ -55,6 +55,7 @@ struct lw_xsk {
 	struct xpeer peer[PEERS];
 	uint32_t ip;
 	uint8_t mac[6];
+	int unsummed; // the other end is this kernel, which may leave checksums out
 };
 
 static int map_ring(struct xring *r, int fd, const struct xdp_ring_offset *o, uint64_t at, uint32_t n, size_t each)
@@ -123,7 +124,7 @@ static int xsk_setup(struct lw_xsk *x, uint32_t ifindex, uint32_t queue, int cop
 	return 0;
 }
 
-struct lw_xsk *lw_xsk_open(uint32_t ifindex, uint32_t queue, uint32_t frames, uint32_t ip, const uint8_t *mac, int copy, int *err)
+struct lw_xsk *lw_xsk_open(uint32_t ifindex, uint32_t queue, uint32_t frames, uint32_t ip, const uint8_t *mac, int copy, int unsummed, int *err)
 {
 	struct lw_xsk *x = calloc(1, sizeof *x);
 	*err = -ENOMEM;
@@ -133,6 +134,7 @@ struct lw_xsk *lw_xsk_open(uint32_t ifindex, uint32_t queue, uint32_t frames, ui
 	x->frames = frames;
 	x->size = (size_t)frames * 2 * FRAME;
 	x->ip = ip;
+	x->unsummed = unsummed;
 	memcpy(x->mac, mac, 6);
 	x->spare = calloc(frames, sizeof *x->spare);
 	x->packets = calloc(frames, sizeof *x->packets);
@@ -247,6 +249,26 @@ void lw_flush_all(void)
 			lw_flush(lw_links[i]);
 }
 
+// complete makes the checksum of a TCP segment that a kernel left to its device: what
+// stands there is the sum of the pseudo header alone (CHECKSUM_PARTIAL of
+// include/linux/skbuff.h). The device of a veth pair is the other end, which is us.
+static void complete(uint8_t *b, uint32_t total)
+{
+	uint8_t pseudo[12];
+	uint32_t len = total - 20;
+	uint16_t stands, sum;
+	memcpy(pseudo, b + 12, 8);
+	pseudo[8] = 0;
+	pseudo[9] = 6;
+	pseudo[10] = (uint8_t)(len >> 8);
+	pseudo[11] = (uint8_t)len;
+	memcpy(&stands, b + 36, 2);
+	if (stands != lw_checksum(pseudo, sizeof pseudo))
+		return;
+	sum = (uint16_t)~lw_checksum(b + 20, (int)len);
+	memcpy(b + 36, &sum, 2);
+}
+
 static void xpacket_free(struct pbuf *p)
 {
 	struct xpacket *k = (struct xpacket *)p;
@@ -297,6 +319,8 @@ static int xdp_take(struct lw_link *l)
 		give(x, chunk);
 		return 1;
 	}
+	if (x->unsummed)
+		complete(b, total);
 	struct pbuf *p;
 	if (o->two_copies || (uint32_t)o->held >= x->frames / 4 * 3) {
 		p = pbuf_alloc(PBUF_RAW, (u16_t)total, PBUF_RAM);

@@ -96,9 +96,13 @@ func openXDP(s *Stack, name string) (x *xdp, err error) {
 	var ip [4]byte = x.addr.As4()
 	var e C.int
 	var sock *C.struct_lw_xsk
+	unsummed := C.int(0)
+	if l.Type() == "veth" {
+		unsummed = 1
+	}
 	for copied := C.int(0); copied <= 1 && sock == nil; copied++ {
 		sock = C.lw_xsk_open(C.uint32_t(x.index), 0, C.uint32_t(s.cfg.Ring), C.uint32_t(binary.NativeEndian.Uint32(ip[:])),
-			(*C.uint8_t)(unsafe.Pointer(&l.Attrs().HardwareAddr[0])), copied, &e)
+			(*C.uint8_t)(unsafe.Pointer(&l.Attrs().HardwareAddr[0])), copied, unsummed, &e)
 		x.zero = copied == 0
 	}
 	if sock == nil {
@@ -253,7 +257,7 @@ func (x *xdp) sleep(fd int) {
 			default:
 			}
 		}
-		x.link.stack.core.wakeDriver()
+		x.link.stack.core.WakeDriver()
 		x.link.stack.core.wakeHelper()
 	}
 }

@@ -5,6 +5,7 @@ package lwip
 import (
 	"bytes"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -117,5 +118,70 @@ func TestStreamsGoThroughInterfaces(t *testing.T) {
 				t.Logf("a port of nobody: %v", err)
 			}
 		})
+	}
+}
+
+// TestAKernelIsTheOtherEnd: a peer on kernel sockets, whose segments have no checksums
+// where the interface is a veth, as its device would add them.
+func TestAKernelIsTheOtherEnd(t *testing.T) {
+	var l stream.Listener
+	var far net.Conn
+	between(t, func(side int, addr string) {
+		if side == 0 {
+			s := openStack(t, Config{Link: LinkXDP, Iface: "side0"})
+			var err error
+			if l, err = s.Listen(t.Context(), addr+":0", stream.Buffers{}); errors.Is(err, syscall.EOPNOTSUPP) {
+				t.Skip(err)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		far = must(net.DialTimeout("tcp", l.Addr(), 10*time.Second))(t)
+	})
+	defer CloseInterfaces()
+	defer l.Close()
+	defer far.Close()
+	near := must(must(l.Accept())(t).Stream())(t)
+	defer near.Close()
+	msg := random(10, 300_000)
+	far.SetDeadline(time.Now().Add(30 * time.Second))
+	there := make(chan error, 1)
+	go func() {
+		_, err := far.Write(msg)
+		there <- err
+	}()
+	got, buf := []byte(nil), make([]byte, 8192)
+	for len(got) < len(msg) {
+		n, err := soon(t, func() (int, error) { return near.Recv(buf) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, buf[:n]...)
+	}
+	if err := <-there; err != nil || !bytes.Equal(got, msg) {
+		t.Fatalf("from the kernel: %d bytes, %v", len(got), err)
+	}
+	go func() {
+		_, err := io.ReadFull(far, got)
+		there <- err
+	}()
+	for sent := 0; sent < len(msg); {
+		n, err := soon(t, func() (int, error) { return near.Send(msg[sent:]) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent += n
+	}
+	for done := false; !done; {
+		select {
+		case err := <-there:
+			if err != nil || !bytes.Equal(got, msg) {
+				t.Errorf("to the kernel: %v", err)
+			}
+			done = true
+		default:
+			near.Recv(buf) // it drives
+		}
 	}
 }

@@ -1,6 +1,4 @@
-//go:build lwip && cgo
-
-package lwip
+package ready
 
 import (
 	"os"
@@ -12,10 +10,32 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// poller looks at the connections that it watches. Its sleeper is woken by whoever
+// Stack is what a poller needs of the stack of its connections.
+type Stack interface {
+	// Drive makes progress if there is any to make, and never blocks.
+	Drive()
+	// Settle answers what was received and is not answered: somebody is about to sleep.
+	Settle()
+	// WakeDriver makes whoever drives the stack for sleepers look.
+	WakeDriver()
+}
+
+// Conn is a connection that can be watched.
+type Conn interface {
+	stream.Conn
+	// Bits is what it is ready for now.
+	Bits() uint32
+	// Watched counts a watcher in (1) or out (-1). While there are any, the stack calls
+	// Poke of the pollers that joined when the connection moves.
+	Watched(by int32)
+	Join(p *Poller)
+	Part(p *Poller)
+}
+
+// Poller looks at the connections that it watches. Its sleeper is woken by whoever
 // drives the stack.
-type poller struct {
-	s     *core
+type Poller struct {
+	s     Stack
 	woken atomic.Bool
 	wake  chan struct{}
 
@@ -26,15 +46,17 @@ type poller struct {
 }
 
 type reg struct {
-	c     *conn
+	c     Conn
 	tag   uint64
 	bits  uint32
 	armed bool
 }
 
-func newPoller(s *core) *poller { return &poller{s: s, wake: make(chan struct{}, 1)} }
+// New makes a poller of connections of s.
+func New(s Stack) *Poller { return &Poller{s: s, wake: make(chan struct{}, 1)} }
 
-func (p *poller) poke() {
+// Poke wakes its sleeper: a connection moved.
+func (p *Poller) Poke() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -51,26 +73,24 @@ func (r *reg) arm(on bool) {
 	if on {
 		by = 1
 	}
-	r.c.watched(by)
+	r.c.Watched(by)
 }
 
-func (p *poller) Add(sc stream.Conn, tag uint64, bits uint32) error {
-	c := sc.(*conn)
+func (p *Poller) Add(sc stream.Conn, tag uint64, bits uint32) error {
+	c := sc.(Conn)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return os.ErrClosed
 	}
-	c.mu.Lock()
-	c.pollers = append(c.pollers, p)
-	c.mu.Unlock()
+	c.Join(p)
 	p.regs = append(p.regs, reg{c: c, tag: tag, bits: bits})
 	p.regs[len(p.regs)-1].arm(true)
-	p.poke()
+	p.Poke()
 	return nil
 }
 
-func (p *poller) Modify(sc stream.Conn, tag uint64, bits uint32) error {
+func (p *Poller) Modify(sc stream.Conn, tag uint64, bits uint32) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -80,15 +100,15 @@ func (p *poller) Modify(sc stream.Conn, tag uint64, bits uint32) error {
 		if r := &p.regs[i]; r.c == sc {
 			r.tag, r.bits = tag, bits
 			r.arm(true)
-			p.poke()
+			p.Poke()
 			return nil
 		}
 	}
 	return os.ErrNotExist
 }
 
-func (p *poller) Remove(sc stream.Conn) error {
-	c := sc.(*conn)
+func (p *Poller) Remove(sc stream.Conn) error {
+	c := sc.(Conn)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := slices.IndexFunc(p.regs, func(r reg) bool { return r.c == c })
@@ -97,16 +117,12 @@ func (p *poller) Remove(sc stream.Conn) error {
 	}
 	p.regs[i].arm(false)
 	p.regs = slices.Delete(p.regs, i, i+1)
-	c.mu.Lock()
-	if k := slices.Index(c.pollers, p); k >= 0 {
-		c.pollers = slices.Delete(c.pollers, k, k+1)
-	}
-	c.mu.Unlock()
+	c.Part(p)
 	return nil
 }
 
 // look fills dst with what is ready.
-func (p *poller) look(dst []stream.Event) int {
+func (p *Poller) look(dst []stream.Event) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 0
@@ -119,7 +135,7 @@ func (p *poller) look(dst []stream.Event) int {
 		if !r.armed {
 			continue
 		}
-		if bits := r.c.bits() & (r.bits | stream.Failed); bits != 0 {
+		if bits := r.c.Bits() & (r.bits | stream.Failed); bits != 0 {
 			dst[n] = stream.Event{Tag: r.tag, Bits: bits}
 			n++
 			if r.bits&stream.OneShot != 0 {
@@ -130,13 +146,13 @@ func (p *poller) look(dst []stream.Event) int {
 	return n
 }
 
-func (p *poller) Wait(dst []stream.Event, ms int) (int, error) {
-	p.s.drive()
+func (p *Poller) Wait(dst []stream.Event, ms int) (int, error) {
+	p.s.Drive()
 	n := p.look(dst)
 	if n > 0 || ms == 0 || p.woken.Swap(false) {
 		return n, nil
 	}
-	p.s.settle()
+	p.s.Settle()
 	var late <-chan time.Time
 	if ms > 0 {
 		t := time.NewTimer(time.Duration(ms) * time.Millisecond)
@@ -144,7 +160,7 @@ func (p *poller) Wait(dst []stream.Event, ms int) (int, error) {
 		late = t.C
 	}
 	for {
-		p.s.wakeDriver()
+		p.s.WakeDriver()
 		select {
 		case <-p.wake:
 		case <-late:
@@ -156,17 +172,17 @@ func (p *poller) Wait(dst []stream.Event, ms int) (int, error) {
 	}
 }
 
-func (p *poller) Ready(dst []stream.Event) int {
-	p.s.drive()
+func (p *Poller) Ready(dst []stream.Event) int {
+	p.s.Drive()
 	return p.look(dst[:min(len(dst), 16)])
 }
 
-func (p *poller) Wake() {
+func (p *Poller) Wake() {
 	p.woken.Store(true)
-	p.poke()
+	p.Poke()
 }
 
-func (p *poller) Close() error {
+func (p *Poller) Close() error {
 	p.mu.Lock()
 	regs := slices.Clone(p.regs)
 	p.mu.Unlock()

@@ -1,0 +1,88 @@
+//go:build lwip
+
+// The way of a packet from a link into the stack, at once or after a delay.
+#include <stdlib.h>
+#include <time.h>
+#include "own.h"
+
+// lw_arrived is a packet that the impairment delays.
+struct lw_arrived {
+	struct pbuf *p;
+	uint64_t due; // ns of CLOCK_MONOTONIC
+	struct lw_arrived *next;
+};
+
+static uint64_t nanoseconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+// enter hands a packet to the stack: in line, or through lwIP's mailbox, which drops what
+// it has no room for.
+static void enter(struct lw_link *l, struct pbuf *p)
+{
+	if (l->mode != LW_SEQUENTIAL) {
+		ip4_input(p, &lw_netif);
+		return;
+	}
+	if (tcpip_inpkt(p, &lw_netif, ip4_input) != ERR_OK) {
+		l->n.refused++;
+		pbuf_free(p);
+	}
+}
+
+// lw_input takes a packet that arrived.
+void lw_input(struct lw_link *l, struct pbuf *p)
+{
+	struct lw_link_own *o = l->own;
+	if (o->imp.delay == 0 && o->imp.jitter == 0) {
+		enter(l, p);
+		return;
+	}
+	struct lw_arrived *a = malloc(sizeof *a);
+	if (a == NULL) {
+		pbuf_free(p);
+		return;
+	}
+	uint64_t due = nanoseconds() + o->imp.delay;
+	if (o->imp.jitter != 0)
+		due += (uint64_t)((unsigned __int128)o->imp.jitter * lw_dice(o) >> 32);
+	if (due < o->due)
+		due = o->due; // order stays
+	o->due = due;
+	*a = (struct lw_arrived){p, due, NULL};
+	if (o->first == NULL)
+		o->last = &o->first;
+	*o->last = a;
+	o->last = &a->next;
+	l->n.delayed++;
+	STORE(&l->waiting, l->waiting + 1);
+}
+
+// lw_ripen hands on what waited long enough.
+void lw_ripen(struct lw_link *l)
+{
+	struct lw_link_own *o = l->own;
+	uint64_t now = nanoseconds();
+	while (o->first != NULL && o->first->due <= now) {
+		struct lw_arrived *a = o->first;
+		o->first = a->next;
+		STORE(&l->waiting, l->waiting - 1);
+		enter(l, a->p);
+		free(a);
+	}
+}
+
+void lw_forget_delayed(struct lw_link *l)
+{
+	struct lw_link_own *o = l->own;
+	while (o->first != NULL) {
+		struct lw_arrived *a = o->first;
+		o->first = a->next;
+		pbuf_free(a->p);
+		free(a);
+	}
+	STORE(&l->waiting, 0);
+}

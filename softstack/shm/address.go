@@ -1,0 +1,48 @@
+package shm
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+)
+
+// local tells whether a host is this machine.
+func local(host string) bool {
+	if host == "" || host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	if ip == nil {
+		ips, err := net.LookupIP(host)
+		if err != nil || len(ips) == 0 {
+			return false
+		}
+		ip = ips[0]
+	}
+	if ip.IsLoopback() || ip.IsUnspecified() {
+		return true
+	}
+	addrs, _ := net.InterfaceAddrs()
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+// Target takes "host:port" apart. Error: another machine, or no port.
+func Target(addr string) (host, port string, n uint16, err error) {
+	host, port, err = net.SplitHostPort(addr)
+	if err != nil {
+		return "", "", 0, err
+	}
+	if !local(host) {
+		return "", "", 0, fmt.Errorf("%s is another machine: link=shm joins processes of one", host)
+	}
+	v, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return "", "", 0, fmt.Errorf("port %q", port)
+	}
+	return host, port, uint16(v), nil
+}
