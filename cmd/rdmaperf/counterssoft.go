@@ -29,7 +29,7 @@ func softCounters(h devices.Host, l layer) func() []reports.DeviceCounters {
 		if l.name == "iwarp" {
 			n := iwarp.Totals()
 			all = append(all, reports.DeviceCounters{Device: copiesDevice, Detail: true, Process: true, Counters: map[string]int64{
-				"octets_staged": int64(n.Staged), "octets_placed": int64(n.Placed), "octets_direct": int64(n.Direct), "octets_framed": int64(n.Framed), "yield_calls": int64(n.Yields)}})
+				"octets_staged": int64(n.Staged), "octets_placed": int64(n.Placed), "octets_direct": int64(n.Direct), "octets_framed": int64(n.Framed), "yield_calls": int64(n.Yields), "receive_thread_usec": int64(n.Thread / 1000)}})
 		}
 		n := stream.KernelCalls()
 		return append(all, reports.DeviceCounters{Device: socketsDevice, Detail: true, Process: true, Counters: map[string]int64{

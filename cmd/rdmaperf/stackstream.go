@@ -6,69 +6,128 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/softstack/lwip"
+	"github.com/rdmaperf/rdmaperf/softstack/netstack"
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
 // streamArgs choose the TCP/IP stack below iwarp and tcp.
 type streamArgs struct {
 	stack string
-	lwip  lwip.Config
-	own   string // the last parameter that is lwip's
+	own   []streamArg // parameters of a stack in user space
 }
+
+type streamArg struct{ name, value string }
 
 // streamParams declares them for a layer that keeps them where at says.
 func streamParams[C any](at func(*C) *streamArgs) params[C] {
-	ps := params[C]{{paramDoc{"stack", wordOf("kernel", "raw", "sequential"), "kernel", "the TCP/IP stack below; raw is lwIP in user space, run by who polls, and sequential lwIP in a thread of its own"},
+	ps := params[C]{{paramDoc{"stack", wordOf("kernel", "raw", "sequential", "netstack"), "kernel", "the TCP/IP stack below; raw is lwIP in user space, run by who polls, sequential lwIP in a thread of its own, and netstack gVisor's, in goroutines of its own"},
 		func(c *C, v value) error { at(c).stack = v.text; return nil }}}
 	for _, d := range []paramDoc{
-		{"link", textOf("shm|xdp:IFACE"), "shm", "of a stack in user space: frames go through rings in shared memory, or through AF_XDP on an interface (root; between hosts, or network namespaces)"},
-		{"copies", wordOf("one", "two"), "one", "of a stack in user space: copies of a packet on its way in"},
+		{"link", textOf("shm|xdp:IFACE"), "shm", "of a stack in user space: frames go through rings in shared memory, or of lwIP through AF_XDP on an interface (root; between hosts, or network namespaces)"},
+		{"copies", wordOf("one", "two"), "one", "of a stack in user space: copies of a packet on its way in; netstack has two"},
 		{"threads", wordOf(lwip.C1, lwip.C2, lwip.C3), lwip.C2, "of stack=raw: c1 has a thread for packets, c2 does all in the one that polls, c3 has a thread that receives and places (iwarp)"},
 		{"ring", textOf("FRAMES"), "1024", "of a stack in user space: frames of a ring, each way"},
+		{"mtu", textOf("OCTETS"), "1500", "of stack=netstack: octets of a packet, up to 65535; lwIP's segments have the size it was built with"},
 		{"loss", textOf("P"), "0", "of a stack in user space: probability that a frame is lost"},
 		{"dup", textOf("P"), "0", "of a stack in user space: likewise doubled"},
 		{"reorder", textOf("P"), "0", "of a stack in user space: likewise overtaken"},
-		{"seed", textOf("N"), "0", "of a stack in user space: of loss, dup and reorder"},
+		{"delay", textOf("TIME"), "0", "of a stack in user space: how long a frame waits where it arrived, such as 50us"},
+		{"jitter", textOf("TIME"), "0", "of a stack in user space: likewise, in addition, evenly from 0; order stays"},
+		{"seed", textOf("N"), "0", "of a stack in user space: of loss, dup, reorder and jitter"},
 	} {
 		ps = append(ps, param[C]{d, func(c *C, v value) error {
 			a := at(c)
-			a.own = d.name + "=" + v.text
-			_, err := a.lwip.Set(d.name, v.text)
-			return err
+			a.own = append(a.own, streamArg{d.name, v.text})
+			return nil
 		}})
 	}
 	return ps
 }
 
+// value is that of one parameter, or nothing.
+func (a *streamArgs) value(name string) (v string) {
+	for _, p := range a.own {
+		if p.name == name {
+			v = p.value
+		}
+	}
+	return v
+}
+
 // receiveThread tells that the layer above has a thread that receives (c3).
-func (a *streamArgs) receiveThread() bool { return a.lwip.Threads == lwip.C3 }
+func (a *streamArgs) receiveThread() bool { return a.value("threads") == lwip.C3 }
+
+// userStacks open the stacks that are no kernel's.
+var userStacks = map[string]func(*streamArgs) (stream.Stack, error){
+	"raw":        func(a *streamArgs) (stream.Stack, error) { return a.openLwIP(false) },
+	"sequential": func(a *streamArgs) (stream.Stack, error) { return a.openLwIP(true) },
+	"netstack":   (*streamArgs).openNetstack,
+}
 
 // open is the stack; nil is the kernel's.
 func (a *streamArgs) open(l layer) (stream.Stack, error) {
 	if a.stack == "" || a.stack == "kernel" {
-		if a.own != "" {
-			return nil, refuseParam(a.own, paramDoc{name: "stack", kind: wordOf("raw"), help: "beside it"}, "it belongs to stack=raw and the others in user space")
+		if len(a.own) > 0 {
+			p := a.own[len(a.own)-1]
+			return nil, refuseParam(p.name+"="+p.value, paramDoc{name: "stack", kind: wordOf("raw"), help: "beside it"}, "it belongs to stack=raw and the others in user space")
 		}
 		return nil, nil
-	}
-	for _, p := range l.params {
-		if key, _, _ := strings.Cut(p, "="); key == "sndbuf" || key == "rcvbuf" {
-			return nil, refuseParam(p, paramDoc{name: "stack", kind: wordOf("kernel"), help: "where they can be chosen"}, "the buffers of lwIP have one size")
-		}
-	}
-	if a.lwip.Sequential = a.stack == "sequential"; a.lwip.Sequential && a.lwip.Threads != "" {
-		return nil, refuseParam("threads="+a.lwip.Threads, paramDoc{name: "stack", kind: wordOf("raw"), help: "whose threads can be chosen"}, "stack=sequential has threads of its own")
 	}
 	if a.receiveThread() && l.name != "iwarp" {
 		return nil, refuseParam("threads=c3", paramDoc{name: "threads", kind: wordOf(lwip.C1, lwip.C2), help: "for " + l.name}, "only iwarp has placement to give a thread to")
 	}
-	s, err := lwip.Open(a.lwip)
-	if errors.Is(err, lwip.ErrAbsent) {
+	if a.stack != "netstack" {
+		for _, p := range l.params {
+			if key, _, _ := strings.Cut(p, "="); key == "sndbuf" || key == "rcvbuf" {
+				return nil, refuseParam(p, paramDoc{name: "stack", kind: wordOf("kernel"), help: "where they can be chosen"}, "the buffers of lwIP have one size")
+			}
+		}
+	}
+	s, err := userStacks[a.stack](a)
+	if errors.Is(err, lwip.ErrAbsent) || errors.Is(err, netstack.ErrAbsent) {
 		return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: err, Hint: "stack=kernel, which is everywhere"}
 	}
 	if errors.Is(err, lwip.ErrRights) {
 		return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: err, Hint: "link=shm, between processes of one machine"}
 	}
+	return s, err
+}
+
+// set hands the parameters to a stack's configuration.
+func (a *streamArgs) set(set func(key, value string) (known bool, err error)) error {
+	for _, p := range a.own {
+		known, err := set(p.name, p.value)
+		if err != nil {
+			return err
+		}
+		if !known {
+			return refuseParam(p.name+"="+p.value, paramDoc{name: "stack", kind: wordOf("raw", "netstack"), help: "which knows it"}, "stack=%s has no %s", a.stack, p.name)
+		}
+	}
+	return nil
+}
+
+func (a *streamArgs) openLwIP(sequential bool) (stream.Stack, error) {
+	c := lwip.Config{Sequential: sequential}
+	if threads := a.value("threads"); sequential && threads != "" {
+		return nil, refuseParam("threads="+threads, paramDoc{name: "stack", kind: wordOf("raw"), help: "whose threads can be chosen"}, "stack=sequential has threads of its own")
+	}
+	if err := a.set(c.Set); err != nil {
+		return nil, err
+	}
+	s, err := lwip.Open(c)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (a *streamArgs) openNetstack() (stream.Stack, error) {
+	var c netstack.Config
+	if err := a.set(c.Set); err != nil {
+		return nil, err
+	}
+	s, err := netstack.Open(c)
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,7 @@ type Counts struct {
 	Direct uint64 // payload that the stack below put there itself
 	Yields uint64 // system calls by which a receive thread and the application offer each other a CPU
 	Framed uint64 // payload copied beside its headers before it is sent
+	Thread uint64 // nanoseconds of CPU of the thread that receives (Config.ReceiveThread)
 }
 
 func (c *Counts) add(n Counts) {
@@ -52,6 +53,7 @@ func (c *Counts) add(n Counts) {
 	c.Direct += n.Direct
 	c.Framed += n.Framed
 	c.Yields += n.Yields
+	c.Thread += n.Thread
 }
 
 // Counts adds up what the device's QPs have copied, the closed ones too.
@@ -64,7 +66,7 @@ func (d *Device) Counts() Counts {
 		q.mu.Unlock()
 	})
 	if d.receiver != nil {
-		sum.Yields = d.receiver.Yields.Load()
+		sum.Yields, sum.Thread = d.receiver.Yields.Load(), d.receiver.CPU.Load()
 	}
 	d.mu.Lock()
 	sum.add(d.ended)

@@ -25,11 +25,13 @@ type receiver struct {
 	asleep atomic.Bool   // posts must wake it
 	looks  atomic.Uint32 // of applications that found nothing
 	Yields atomic.Uint64 // system calls by which the two sides offer each other a CPU
+	CPU    atomic.Uint64 // nanoseconds that the thread ran, as of a moment ago
 }
 
 const (
 	receiverIdle  = 1 << 16 // rounds that find nothing before it sleeps until something comes. Arbitrary: some milliseconds
 	receiverOffer = 128     // rounds before the CPU is offered: more than it takes a stack to acknowledge what came. Arbitrary
+	receiverClock = 1 << 12 // rounds until it looks how long it ran. Arbitrary: about a millisecond
 	pollOffer     = 16      // empty polls before an application offers it. Arbitrary
 )
 
@@ -72,7 +74,8 @@ func (r *receiver) run() {
 	defer runtime.UnlockOSThread()
 	defer close(r.done)
 	var ev [16]stream.Event
-	for idle := 0; !r.end.Load(); {
+	defer r.clock()
+	for idle, rounds := 0, 0; !r.end.Load(); {
 		list := *r.qps.Load()
 		if idle++; r.round(list) {
 			idle = 0
@@ -89,6 +92,9 @@ func (r *receiver) run() {
 			idle = 0
 		case idle%receiverOffer == receiverOffer-1:
 			r.yield()
+		}
+		if rounds++; rounds%receiverClock == 0 {
+			r.clock()
 		}
 	}
 }
@@ -135,6 +141,14 @@ func (r *receiver) posted() {
 func (r *receiver) await() {
 	if r.looks.Add(1)%pollOffer == 0 {
 		r.yield()
+	}
+}
+
+// clock reads how long the thread ran (clock_gettime(2)).
+func (r *receiver) clock() {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) == nil {
+		r.CPU.Store(uint64(t.Nano()))
 	}
 }
 
