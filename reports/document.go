@@ -61,23 +61,6 @@ type Document struct {
 	Repeats []RepeatSummary `json:"repeats,omitempty"`
 }
 
-// Published is a table of somebody else's figures, as text with its source.
-type Published struct {
-	Title   string     `json:"title"`
-	Source  string     `json:"source"`
-	Columns []string   `json:"columns"`
-	Rows    [][]string `json:"rows"`
-}
-
-// AddPublished adds tables, each once.
-func (d *Document) AddPublished(all []Published) {
-	for _, p := range all {
-		if !slices.ContainsFunc(d.Published, func(o Published) bool { return o.Title == p.Title }) {
-			d.Published = append(d.Published, p)
-		}
-	}
-}
-
 // RunError says why a run ended early.
 type RunError struct {
 	Operation string `json:"operation"`

@@ -32,7 +32,7 @@ type Page struct {
 func New(docs []*reports.Document, o Options) *Page {
 	set := reports.NewSet(docs, o.Names)
 	p := &Page{Title: "rdmaperf report", Subtitle: subtitle(docs), Verdict: newVerdict(set, docs, o.Conformance), Sections: sectionsOf(set)}
-	p.Tables = resultTables(set)
+	p.Tables = append(publishedTables(docs), resultTables(set)...)
 	p.Conformance = newConformanceView(o.Conformance)
 	for i, d := range docs {
 		p.Runs = append(p.Runs, newRunView(d, set.DocName(i)))

@@ -5,14 +5,14 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// published shows figures of others with their source.
-func (p *printer) published(all []reports.Published) {
+// published shows figures of others with their source, and ours beside them.
+func (p *printer) published(all []reports.Published, results []reports.Result) {
 	for i := range all {
 		t := &view.Table{}
 		for _, c := range all[i].Columns {
 			t.Columns = append(t.Columns, view.Column{Name: view.Printable(c)})
 		}
-		for _, row := range all[i].Rows {
+		for _, row := range all[i].With(results) {
 			cells := make([]view.Cell, 0, len(t.Columns))
 			for k := range t.Columns {
 				c := view.Cell{Text: "-"}

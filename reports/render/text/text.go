@@ -39,7 +39,7 @@ func Write(w io.Writer, d *reports.Document, o Options) error {
 	p.sideBySide(d.Results)
 	p.rawSamples(d.Results)
 	p.impaired(d.Results)
-	p.published(d.Published)
+	p.published(d.Published, d.Results)
 	if p.bounds {
 		p.line("")
 		p.wrapped("> is at least that: operations were due and not done when the window ended, and count with the time that they had waited by then")

@@ -1,6 +1,7 @@
 package softrdma
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 
@@ -13,6 +14,11 @@ func TestEverySizeOfThePaperIsMeasuredAtBothDepths(t *testing.T) {
 	points, err := flags{}.Points(&engine.Plan{}, &room.Common{Changed: func(string) bool { return false }})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, b := range figures.Beside {
+		if !slices.Contains(figures.Columns, b.Column) {
+			t.Errorf("%s stands in no column", b.Column)
+		}
 	}
 	for _, row := range figures.Rows {
 		size, err := strconv.Atoi(row[0])
@@ -34,7 +40,7 @@ func TestEverySizeOfThePaperIsMeasuredAtBothDepths(t *testing.T) {
 			t.Errorf("%d bytes: %d latencies, throughput by depth %v", size, single, deep)
 		}
 	}
-	if len(points) != 3*len(figures.Rows) {
+	if len(points) != 3*len(Room.Sizes) {
 		t.Errorf("%d points", len(points))
 	}
 }

@@ -1,0 +1,33 @@
+package page
+
+import (
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// publishedTables are figures of others with ours beside them, a table for each document
+// that has some.
+func publishedTables(docs []*reports.Document) (all []view.Grid) {
+	for _, d := range docs {
+		for i := range d.Published {
+			of := &d.Published[i]
+			t := view.Grid{Caption: view.Visible(of.Title), Note: view.Visible(of.Source)}
+			for _, c := range of.Columns {
+				t.Head = append(t.Head, view.TextCell(c))
+			}
+			for _, row := range of.With(d.Results) {
+				cells := make([]view.GridCell, 0, len(of.Columns))
+				for k := range of.Columns {
+					text := "-"
+					if k < len(row) {
+						text = row[k]
+					}
+					cells = append(cells, view.NumberCell(view.Visible(text)))
+				}
+				t.Rows = append(t.Rows, cells)
+			}
+			all = append(all, t)
+		}
+	}
+	return all
+}

@@ -1,0 +1,107 @@
+package reports
+
+import (
+	"slices"
+	"strconv"
+)
+
+// Published is a table of somebody else's figures, as text with its source. Where there is
+// anything Beside, its first column is a size in bytes and its second whose figures they are.
+type Published struct {
+	Title   string     `json:"title"`
+	Source  string     `json:"source"`
+	Columns []string   `json:"columns"`
+	Rows    [][]string `json:"rows"`
+	// Beside are figures of ours that stand among them, a row for each size and stack.
+	Beside []Beside `json:"beside,omitempty"`
+}
+
+// Beside says which of our figures are of the same kind as published ones.
+type Beside struct {
+	Workload string `json:"workload"`
+	Op       string `json:"op"`
+	Depth    int    `json:"depth"`
+	Figure   string `json:"figure"` // FigureP50 or FigureMbit
+	Column   string `json:"column"` // that it stands in
+}
+
+// Figures that may stand beside published ones.
+const (
+	FigureP50  = "p50"  // of the latency, in microseconds
+	FigureMbit = "mbit" // of the throughput, in 10^6 bits a second
+)
+
+// AddPublished adds tables, each once.
+func (d *Document) AddPublished(all []Published) {
+	for _, p := range all {
+		if !slices.ContainsFunc(d.Published, func(o Published) bool { return o.Title == p.Title }) {
+			d.Published = append(d.Published, p)
+		}
+	}
+}
+
+// With are its rows with ours among them: behind those of a size one of every stack that
+// measured it, in the order of results. What was not measured is a dash; of repeats it is
+// the median.
+func (p *Published) With(results []Result) (rows [][]string) {
+	if len(p.Beside) == 0 {
+		return p.Rows
+	}
+	for i, r := range p.Rows {
+		rows = append(rows, r)
+		if i+1 < len(p.Rows) && p.Rows[i+1][0] == r[0] {
+			continue
+		}
+		var stacks []string
+		for k := range results {
+			if s := results[k].Stack; strconv.FormatInt(results[k].SizeBytes, 10) == r[0] && !slices.Contains(stacks, s) {
+				stacks = append(stacks, s)
+			}
+		}
+		for _, stack := range stacks {
+			if row := p.ours(results, r[0], stack); row != nil {
+				rows = append(rows, row)
+			}
+		}
+	}
+	return rows
+}
+
+// ours is the row of one stack at one size, or nil.
+func (p *Published) ours(results []Result, size, stack string) []string {
+	row, any := make([]string, len(p.Columns)), false
+	for i := range row {
+		row[i] = "-"
+	}
+	row[0], row[1] = size, stack
+	for _, b := range p.Beside {
+		var vs []float64
+		for i := range results {
+			if r := &results[i]; r.Stack == stack && strconv.FormatInt(r.SizeBytes, 10) == size {
+				if v, ok := b.of(r); ok {
+					vs = append(vs, v)
+				}
+			}
+		}
+		if at := slices.Index(p.Columns, b.Column); at > 1 && len(vs) > 0 {
+			slices.Sort(vs)
+			row[at], any = strconv.FormatFloat((vs[(len(vs)-1)/2]+vs[len(vs)/2])/2, 'f', 2, 64), true
+		}
+	}
+	if !any {
+		return nil
+	}
+	return row
+}
+
+// of is the figure of one result, if it is one that is meant.
+func (b *Beside) of(r *Result) (float64, bool) {
+	switch {
+	case r.Workload != b.Workload || r.Op != b.Op || r.Depth != b.Depth:
+	case b.Figure == FigureP50 && r.Latency != nil:
+		return r.Latency.P50 / 1000, true
+	case b.Figure == FigureMbit && r.Throughput != nil:
+		return r.Throughput.BytesPerSecond * 8 / 1e6, true
+	}
+	return 0, false
+}
