@@ -3,12 +3,14 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/rdmaperf/rdmaperf/ci/targets"
 )
 
 // line is one judged figure.
 type line struct {
+	Set     string          `json:"set"` // of measurements that it comes from
 	What    string          `json:"what"`
 	Unit    string          `json:"unit"`
 	Values  []float64       `json:"values"` // by repeat
@@ -25,6 +27,7 @@ const (
 	twoCopies  = "iwarp(stack=raw,link=shm,copies=two)"
 	sequential = "iwarp(stack=sequential,link=shm)"
 	overXDP    = "iwarp(stack=raw,link=xdp)"
+	netstack   = "iwarp(stack=netstack,link=shm)"
 	modelC1    = "iwarp(stack=raw,link=shm,threads=c1)"
 	modelC3    = "iwarp(stack=raw,link=shm,threads=c3)"
 )
@@ -40,8 +43,8 @@ func (m measures) ratios(a, b key, f figure) (xs []float64) {
 	return xs
 }
 
-// lines are the project's bounds.
-func (m measures) lines() []line {
+// lines are the project's bounds, of the sets in only, or of all where that is empty.
+func (m measures) lines(only []string) []line {
 	lat := func(set, stack string, size int64, work int64) key { return key{set, stack, "latency", size, 1, work} }
 	bw := func(set, stack string, size int64, work int64) key {
 		return key{set, stack, "throughput", size, 16, work}
@@ -49,17 +52,21 @@ func (m measures) lines() []line {
 	small := func(k string) key { return lat("schemes", k, 64, 0) }
 	const work = 5000
 	all := []line{
-		{What: "64 B over raw/shm", Unit: "us", Values: m.all(small(raw), p50), Bound: 1.2, Less: true},
-		{What: "64 B over raw/shm by kernel sockets", Unit: "x", Values: m.ratios(small(raw), small(kernel), p50), Bound: 0.35, Less: true},
-		{What: "1000 B over raw/shm", Unit: "us", Values: m.all(lat("schemes", raw, 1000, 0), p50), Bound: 1.6, Less: true},
-		{What: "streams of 64 KiB over raw/shm", Unit: "Mb/s", Values: m.all(bw("copies", raw, 64<<10, 0), mbits), Bound: 8000},
-		{What: "64 B: raw by sequential", Unit: "x", Values: m.ratios(small(raw), small(sequential), p50), Bound: 1, Less: true},
-		{What: "streams of 64 KiB: one copy by two", Unit: "x", Values: m.ratios(bw("copies", raw, 64<<10, 0), bw("copies", twoCopies, 64<<10, 0), mbits), Bound: 1},
-		{What: "64 B over raw/xdp by kernel sockets, on one veth pair", Unit: "x", Values: m.ratios(lat("xdp", overXDP, 64, 0), lat("xdp", kernel, 64, 0), p50), Bound: 0.75, Less: true},
-		{What: "64 B: c2 by c3", Unit: "x", Values: m.ratios(lat("threads", raw, 64, 0), lat("threads", modelC3, 64, 0), p50), Bound: 1, Less: true},
-		{What: "64 B: c3 by c1", Unit: "x", Values: m.ratios(lat("threads", modelC3, 64, 0), lat("threads", modelC1, 64, 0), p50), Bound: 1, Less: true},
-		{What: "1 KiB streams with 5 us of application work: c1 by c2", Unit: "x", Values: m.ratios(bw("threads", modelC1, 1024, work), bw("threads", raw, 1024, work), mbits), Bound: 1},
-		{What: "1 KiB streams with 5 us of application work: c3 by c2", Unit: "x", Values: m.ratios(bw("threads", modelC3, 1024, work), bw("threads", raw, 1024, work), mbits), Bound: 1},
+		{Set: "schemes", What: "64 B over raw/shm", Unit: "us", Values: m.all(small(raw), p50), Bound: 1.2, Less: true},
+		{Set: "schemes", What: "64 B over raw/shm by kernel sockets", Unit: "x", Values: m.ratios(small(raw), small(kernel), p50), Bound: 0.35, Less: true},
+		{Set: "schemes", What: "1000 B over raw/shm", Unit: "us", Values: m.all(lat("schemes", raw, 1000, 0), p50), Bound: 1.6, Less: true},
+		{Set: "copies", What: "streams of 64 KiB over raw/shm", Unit: "Mb/s", Values: m.all(bw("copies", raw, 64<<10, 0), mbits), Bound: 8000},
+		{Set: "schemes", What: "64 B: raw by sequential", Unit: "x", Values: m.ratios(small(raw), small(sequential), p50), Bound: 1, Less: true},
+		{Set: "schemes", What: "64 B: raw by netstack", Unit: "x", Values: m.ratios(small(raw), small(netstack), p50), Bound: 1, Less: true},
+		{Set: "copies", What: "streams of 64 KiB: one copy by two", Unit: "x", Values: m.ratios(bw("copies", raw, 64<<10, 0), bw("copies", twoCopies, 64<<10, 0), mbits), Bound: 1},
+		{Set: "xdp", What: "64 B over raw/xdp by kernel sockets, on one veth pair", Unit: "x", Values: m.ratios(lat("xdp", overXDP, 64, 0), lat("xdp", kernel, 64, 0), p50), Bound: 0.75, Less: true},
+		{Set: "threads", What: "64 B: c2 by c3", Unit: "x", Values: m.ratios(lat("threads", raw, 64, 0), lat("threads", modelC3, 64, 0), p50), Bound: 1, Less: true},
+		{Set: "threads", What: "64 B: c3 by c1", Unit: "x", Values: m.ratios(lat("threads", modelC3, 64, 0), lat("threads", modelC1, 64, 0), p50), Bound: 1, Less: true},
+		{Set: "threads", What: "1 KiB streams with 5 us of application work: c1 by c2", Unit: "x", Values: m.ratios(bw("threads", modelC1, 1024, work), bw("threads", raw, 1024, work), mbits), Bound: 1},
+		{Set: "threads", What: "1 KiB streams with 5 us of application work: c3 by c2", Unit: "x", Values: m.ratios(bw("threads", modelC3, 1024, work), bw("threads", raw, 1024, work), mbits), Bound: 1},
+	}
+	if len(only) > 0 {
+		all = slices.DeleteFunc(all, func(l line) bool { return !slices.Contains(only, l.Set) })
 	}
 	for i := range all {
 		l := &all[i]

@@ -19,7 +19,7 @@ func TestRatiosAreTakenInsideARepeat(t *testing.T) {
 		key{"schemes", raw, "latency", 64, 1, 0}:    {latency(1), latency(2), latency(4)},
 		key{"schemes", kernel, "latency", 64, 1, 0}: {latency(4), latency(8), latency(16)},
 	}
-	for _, l := range m.lines() {
+	for _, l := range m.lines(nil) {
 		switch l.What {
 		case "64 B over raw/shm by kernel sockets":
 			if l.Median != 0.25 || l.Verdict != targets.Pass {
@@ -50,9 +50,21 @@ func TestCopiesAndCallsComeFromCounters(t *testing.T) {
 	}
 }
 
+// TestWhatWasNotAskedForIsNotJudged: a part of the script is no incomplete whole.
+func TestWhatWasNotAskedForIsNotJudged(t *testing.T) {
+	m := measures{}
+	if n := len(m.lines([]string{"loss"})); n != 0 {
+		t.Errorf("%d lines", n)
+	}
+	if a, b := len(m.lines([]string{"xdp"})), len(m.lines(nil)); a == 0 || a >= b {
+		t.Errorf("%d lines of xdp, %d in all", a, b)
+	}
+}
+
 func TestSchemesAreStacksWithoutWhatAllHave(t *testing.T) {
 	for in, want := range map[string]string{"iwarp(crc)": kernel, "iwarp(crc,stack=raw,link=shm)": raw,
-		"iwarp(crc,stack=raw,link=shm,ring=64,threads=c3)": modelC3, "iwarp(crc,stack=raw,link=shm,threads=c1,ring=64)": modelC1} {
+		"iwarp(crc,stack=raw,link=shm,ring=64,threads=c3)": modelC3, "iwarp(crc,stack=raw,link=shm,threads=c1,ring=64)": modelC1,
+		"iwarp(crc,stack=raw,link=shm,threads=c1,ring=16)": modelC1, "iwarp(crc,stack=raw,link=shm,threads=c2)": raw} {
 		if got := scheme(in); got != want {
 			t.Errorf("%s is %s, want %s", in, got, want)
 		}

@@ -112,29 +112,71 @@ func (m measures) accounts(w io.Writer) {
 	fmt.Fprintf(w, "(a copy is of payload and its headers; kernel sockets: the kernel's copy in and out counts once each; small messages share segments and calls)\n")
 }
 
-// threads is the threading models against application work.
-func (m measures) threads(w io.Writer) {
-	keys := m.keys(func(k key) bool { return k.set == "threads" })
+// dropped are frames that found no room, by those who dropped them.
+func dropped(r *reports.Result) (float64, bool) {
+	if r.Counters == nil {
+		return 0, false
+	}
+	return counted(r.Counters.Client, "frames_dropped") + counted(r.Counters.Server, "frames_dropped", "packets_refused"), true
+}
+
+// threadOf is the CPU that the second thread of a model had of one process: that for
+// packets (c1), or that receives and places (c3). It counts whether it found anything or not.
+func threadOf(side func(*reports.Counters) []reports.DeviceCounters) figure {
+	return func(r *reports.Result) (float64, bool) {
+		if r.Counters == nil {
+			return 0, false
+		}
+		return counted(side(r.Counters), "packet_thread_usec", "receive_thread_usec") / 1e6, true
+	}
+}
+
+// cpuOf is the CPU seconds of one process.
+func cpuOf(seconds func(*reports.CPU) float64) figure {
+	return func(r *reports.Result) (float64, bool) {
+		if r.CPU == nil {
+			return 0, false
+		}
+		return seconds(r.CPU), true
+	}
+}
+
+// models is a set of threading models against application work.
+func (m measures) models(w io.Writer, set, title string) {
+	keys := m.keys(func(k key) bool { return k.set == set })
 	if len(keys) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\nthreading models: a model that has two busy threads a process needs four CPUs for both sides; here are %s\n", cpus(m, keys))
-	fmt.Fprintf(w, "%-44s %-10s %8s %10s %12s %12s %10s %12s\n", "model", "workload", "#bytes", "app work", "p50[usec]", "Mb/s", "dropped", "CPU s")
+	fmt.Fprintf(w, "\n%s: a model that has two busy threads a process needs four CPUs for both sides; here are %s\n", title, cpus(m, keys))
+	fmt.Fprintf(w, "%-44s %-10s %8s %10s %12s %12s %10s %12s %10s %12s %10s\n", "model", "workload", "#bytes", "app work", "p50[usec]", "Mb/s", "dropped", "CPU s send", "of thread", "CPU s recv", "of thread")
 	for _, k := range keys {
-		dropped := func(r *reports.Result) (float64, bool) {
-			if r.Counters == nil {
-				return 0, false
-			}
-			return counted(r.Counters.Client, "frames_dropped") + counted(r.Counters.Server, "frames_dropped", "packets_refused"), true
+		name := k.stack
+		if k.stack == raw {
+			name = "iwarp(stack=raw,link=shm,threads=c2)"
 		}
-		cpu := func(r *reports.Result) (float64, bool) {
-			if r.CPU == nil {
-				return 0, false
-			}
-			return r.CPU.ClientSeconds + r.CPU.ServerSeconds, true
-		}
-		fmt.Fprintf(w, "%-44s %-10s %8d %10s %12s %12s %10s %12s\n", k.stack, k.workload, k.size, fmt.Sprintf("%d us", k.work/1000), show(m.all(k, p50), "%.2f"), show(m.all(k, mbits), "%.0f"),
-			show(m.all(k, dropped), "%.0f"), show(m.all(k, cpu), "%.2f"))
+		fmt.Fprintf(w, "%-44s %-10s %8d %10s %12s %12s %10s %12s %10s %12s %10s\n", name, k.workload, k.size, fmt.Sprintf("%d us", k.work/1000), show(m.all(k, p50), "%.2f"), show(m.all(k, mbits), "%.0f"),
+			show(m.all(k, dropped), "%.0f"), show(m.all(k, cpuOf(func(c *reports.CPU) float64 { return c.ClientSeconds })), "%.2f"), show(m.all(k, threadOf(func(c *reports.Counters) []reports.DeviceCounters { return c.Client })), "%.2f"),
+			show(m.all(k, cpuOf(func(c *reports.CPU) float64 { return c.ServerSeconds })), "%.2f"), show(m.all(k, threadOf(func(c *reports.Counters) []reports.DeviceCounters { return c.Server })), "%.2f"))
+	}
+}
+
+func (m measures) threads(w io.Writer) { m.models(w, "threads", "threading models") }
+
+// drops is what a small ring drops while the receiver works.
+func (m measures) drops(w io.Writer) {
+	m.models(w, "drops", "frames that a ring of 16 drops while the receiver works on each message")
+}
+
+// mtus is long messages by what a packet may carry.
+func (m measures) mtus(w io.Writer) {
+	keys := m.keys(func(k key) bool { return k.set == "mtu" || k.set == "wide1460" || k.set == "wide8960" })
+	if len(keys) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nlarger packets and windows; wide: lwIP built from its source with a window of 1 MiB and segments of that size\n")
+	fmt.Fprintf(w, "%-10s %-44s %-10s %8s %6s %12s %12s\n", "library", "stack", "workload", "#bytes", "depth", "p50[usec]", "Mb/s")
+	for _, k := range keys {
+		fmt.Fprintf(w, "%-10s %-44s %-10s %8d %6d %12s %12s\n", k.set, k.stack, k.workload, k.size, k.depth, show(m.all(k, p50), "%.2f"), show(m.all(k, mbits), "%.0f"))
 	}
 }
 

@@ -26,6 +26,15 @@ put_program() {
 	while read -r lib; do put "$lib" "$2"; done < <(libraries_of "$path")
 }
 
+# put_library NAME ROOT: a library that a program loads by name, which ldd does not tell.
+put_library() {
+	local path
+	path=$(ldconfig -p | awk -v n="$1" '$1 == n { print $NF; exit }')
+	[[ -n $path ]] || die "the guest needs the library $1, and this machine has none" 77
+	put "$path" "$2"
+	put_libraries "$path" "$2"
+}
+
 libraries_of() { ldd "$1" 2>/dev/null | grep -oE '/[^ ]+' || true; }
 
 # need_base: sets base_image, the part of the initramfs that does not change from
@@ -91,7 +100,7 @@ pack() { (cd "$1" && find . -mindepth 1 -print0 | LC_ALL=C sort -z | cpio --quie
 # build_job: the part of the initramfs that belongs to one run: this tree's
 # programs, the lab's scripts and what the script asks for.
 build_job() { # JOB SCRIPT ARGS…
-	local job=$1 script=$2 root=$1/root need pkg dir
+	local job=$1 script=$2 root=$1/root need pkg dir tags
 	shift 2
 	mkdir -p "$root/lab" "$root/usr/bin"
 	cp "$lab/guest/init" "$root/init"
@@ -102,7 +111,8 @@ build_job() { # JOB SCRIPT ARGS…
 	# Position independent, as the distribution's perftest is: another place in each process.
 	# Fixed addresses cost 2 % of the p50 of writes over rxe (three guests), presumably as their
 	# slots in the emulator's table of pages are those of hot pages of the kernel.
-	(cd "$tree" && go build -buildmode=pie ${race:+"$race"} -o "$root/usr/bin/rdmaperf" ./cmd/rdmaperf) || die "go build ./cmd/rdmaperf failed"
+	tags=$(sed -n 's/^# lab tags: //p' "$script")
+	(cd "$tree" && go build -buildmode=pie ${race:+"$race"} ${tags:+-tags "$tags"} -o "$root/usr/bin/rdmaperf" ./cmd/rdmaperf) || die "go build ./cmd/rdmaperf failed"
 	put_libraries "$root/usr/bin/rdmaperf" "$root"
 	for pkg in "${test_packages[@]}" $(sed -n 's/^# lab tests: //p' "$script"); do
 		dir=$root/lab/tests/${pkg##*/}
@@ -117,7 +127,11 @@ build_job() { # JOB SCRIPT ARGS…
 	done
 	# shellcheck disable=SC2013 # words are wanted
 	for need in $(sed -n 's/^# lab needs: //p' "$script"); do
-		if [[ $need == */* ]]; then cp -r "$tree/$need" "$root/lab/"; else put_program "$need" "$root"; fi
+		case $need in
+		*/*) cp -r "$tree/$need" "$root/lab/" ;;
+		*.so.*) put_library "$need" "$root" ;;
+		*) put_program "$need" "$root" ;;
+		esac
 	done
 	{ cat "$base_image" && pack "$root"; } >"$job/initrd"
 }
