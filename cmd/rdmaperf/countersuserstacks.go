@@ -25,10 +25,8 @@ func userStackCounters() (all []reports.DeviceCounters) {
 				"frames_dropped": int64(n.TxDropped), "frames_missed": int64(n.RxMissed),
 				"frames_lost": int64(n.Lost), "frames_duplicated": int64(n.Duplicated), "frames_reordered": int64(n.Reordered), "frames_delayed": int64(n.Delayed)},
 			map[string]int64{
-				// What a link carries is copied into netstack's buffers before it is sent, and out
-				// of the ring when it comes.
-				"tx_frames": int64(n.TxFrames), "tx_octets": int64(n.TxOctets), "tx_copied": int64(n.TxOctets),
-				"rx_frames": int64(n.RxFrames), "rx_octets": int64(n.RxOctets), "rx_copied": int64(n.RxOctets),
+				"tx_frames": int64(n.TxFrames), "tx_octets": int64(n.TxOctets), "tx_copied": int64(n.TxCopied),
+				"rx_frames": int64(n.RxFrames), "rx_octets": int64(n.RxOctets), "rx_copied": int64(n.RxCopied),
 				"bell_calls": int64(n.Bells), "yield_calls": int64(n.Yields)})...)
 	}
 	return all

@@ -131,7 +131,9 @@ func (c *Config) Params() string {
 type Counts struct {
 	TxFrames, TxOctets          uint64
 	TxDropped                   uint64 // the peer's ring was full
+	TxCopied                    uint64 // octets that netstack took out of the sender's memory
 	RxFrames, RxOctets          uint64
+	RxCopied                    uint64 // octets copied out of a ring before the stack saw them
 	RxMissed                    uint64 // frames that peers dropped because our ring was full
 	Lost, Duplicated, Reordered uint64 // by the impairment
 	Delayed                     uint64
@@ -146,6 +148,8 @@ func (c *Counts) add(n *Counts) {
 	c.RxFrames += n.RxFrames
 	c.RxOctets += n.RxOctets
 	c.RxMissed += n.RxMissed
+	c.TxCopied += n.TxCopied
+	c.RxCopied += n.RxCopied
 	c.Lost += n.Lost
 	c.Duplicated += n.Duplicated
 	c.Reordered += n.Reordered

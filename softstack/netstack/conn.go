@@ -94,9 +94,10 @@ func (w *into) Write(p []byte) (n int, err error) {
 
 // from is what Send and Sendv read.
 type from struct {
-	one []byte
-	v   []unix.Iovec
-	n   int
+	one    []byte
+	v      []unix.Iovec
+	n      int
+	copied int
 }
 
 func (r *from) Len() int { return r.n }
@@ -115,6 +116,7 @@ func (r *from) Read(b []byte) (n int, err error) {
 		r.one = r.one[k:]
 		n += k
 	}
+	r.copied += n
 	if r.n -= n; n == 0 && len(b) > 0 {
 		return 0, io.EOF
 	}
@@ -185,6 +187,7 @@ func (c *conn) write() (int, error) {
 		return 0, unix.ECONNRESET
 	}
 	n, err := c.ep.Write(&c.send, tcpip.WriteOptions{})
+	c.l.copied.Add(uint64(c.send.copied))
 	if n > 0 || err == nil {
 		c.taken.Add(uint64(n))
 		return int(n), nil

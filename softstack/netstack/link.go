@@ -49,6 +49,7 @@ type link struct {
 	waiting atomic.Int32 // = len(held)
 
 	flow   meter
+	copied atomic.Uint64 // octets taken from senders
 	up     atomic.Pointer[stack.NetworkDispatcher]
 	looks  atomic.Uint32 // by threads that poll
 	seen   uint32        // run's
@@ -207,6 +208,7 @@ func (l *link) drive() bool {
 		}
 		l.came.RxFrames++
 		l.came.RxOctets += uint64(len(b))
+		l.came.RxCopied += uint64(len(b)) // below, by deliver or before
 		if l.arr.delays() {
 			l.came.Delayed++
 			l.held = append(l.held, arrived{l.arr.arrival(time.Since(born)), slices.Clone(b)})
@@ -287,7 +289,7 @@ func (l *link) counts() (n Counts) {
 	l.rxMu.Lock()
 	n.add(&l.came)
 	l.rxMu.Unlock()
-	n.RxMissed = l.rx.dropped()
+	n.RxMissed, n.TxCopied = l.rx.dropped(), l.copied.Load()
 	return n
 }
 
