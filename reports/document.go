@@ -3,7 +3,6 @@ package reports
 import (
 	_ "embed"
 	"errors"
-	"slices"
 	"time"
 )
 
