@@ -137,7 +137,7 @@ func (l *link) run() {
 		l.spin()
 		l.dozing.Store(true)
 		// Who looks from here on rings.
-		if l.rx.sleep() && l.waiting.Load() == 0 && l.looks.Load() == l.seen {
+		if l.rx.sleep() && !l.holds() && l.looks.Load() == l.seen {
 			select {
 			case <-l.quit:
 				return
@@ -155,12 +155,12 @@ func (l *link) run() {
 
 // spin looks until nobody has polled the connection for a while, and nothing came.
 func (l *link) spin() {
-	for idle := 0; idle < idleRounds; idle++ {
-		if l.drive() || l.waiting.Load() > 0 {
+	for idle, round := 0, 0; idle < idleRounds; idle, round = idle+1, round+1 {
+		if l.drive() || l.holds() {
 			idle = 0
 		}
 		runtime.Gosched()
-		if idle%offerRounds == offerRounds-1 {
+		if round%offerRounds == offerRounds-1 {
 			select {
 			case <-l.quit:
 				return
@@ -176,6 +176,9 @@ func (l *link) spin() {
 	}
 	l.seen = l.looks.Load()
 }
+
+// holds tells whether frames wait that will be handed on.
+func (l *link) holds() bool { return l.waiting.Load() > 0 && l.IsAttached() && !l.gone.Load() }
 
 // look is what a thread that polls does before it asks netstack.
 func (l *link) look() {
