@@ -47,7 +47,9 @@ type cq struct {
 	askMu   sync.Mutex // guards asked
 	asked   [driveAtOnce]stream.Event
 
-	turn atomic.Uint32 // polls, to look at the sockets now and then although completions wait
+	looks atomic.Uint32 // at few QPs
+	next  atomic.Uint32 // the quiet one among them that is looked at
+	turn  atomic.Uint32 // polls, to look at the sockets now and then although completions wait
 }
 
 // attached are the QPs of a CQ.
@@ -230,7 +232,10 @@ func (c *cq) drive() {
 		c.dev.receiver.await()
 		return
 	}
-	if len(a.list) < askFrom || !c.waited.Load() {
+	if few := len(a.list) <= lookMost; few && (len(a.list) < askFrom || !c.waited.Load() || warm(a.list) < askFrom) {
+		c.look(a.list)
+		return
+	} else if !c.waited.Load() {
 		for _, q := range a.list {
 			q.poll()
 		}
@@ -254,6 +259,68 @@ func (c *cq) drive() {
 		n := c.poller.Ready(ready[:])
 		c.driveReady(ready[:n])
 		if n < len(ready) {
+			return
+		}
+	}
+}
+
+const (
+	// lookMost is how many QPs a CQ has for which the quiet ones are told from the others.
+	lookMost = 16
+	// quietAfter is after how many looks in a row without an octet a QP is quiet: a
+	// millisecond or so of a loop that polls. Arbitrary.
+	quietAfter = 4096
+	// quietEvery is how many looks at the others, which found nothing, there are to one at
+	// a quiet QP. Arbitrary: each is a system call, and what comes first on a quiet one of
+	// four is late by some 24 of them at most.
+	quietEvery = 8
+)
+
+// warm is how many QPs are not quiet, and askFrom where none is not.
+func warm(list []*qp) (n int) {
+	for _, q := range list {
+		if q.quiet.Load() < quietAfter {
+			n++
+		}
+	}
+	if n == 0 {
+		return askFrom
+	}
+	return n
+}
+
+// look looks at the sockets of few QPs. Beside some that bring octets, those that brought
+// none for long are looked at by turns: one behind each look that found something, as
+// that took its time, and else now and then. A tier that shares several QPs with one peer
+// would pay for all of them with each poll.
+func (c *cq) look(list []*qp) {
+	quiet, brought := 0, false
+	for _, q := range list {
+		if q.quiet.Load() >= quietAfter {
+			quiet++
+			q.active() // it is looked after, though its socket is not touched
+		} else if q.poll() {
+			brought = true
+		}
+	}
+	switch {
+	case quiet == 0:
+		return
+	case quiet == len(list):
+		for _, q := range list {
+			q.poll()
+		}
+		return
+	}
+	turn := c.looks.Add(1)
+	if !brought && turn%quietEvery != 0 {
+		return
+	}
+	first := int(c.next.Add(1))
+	for i := range list {
+		if q := list[(first+i)%len(list)]; q.quiet.Load() >= quietAfter {
+			c.next.Store(uint32(first + i))
+			q.poll()
 			return
 		}
 	}

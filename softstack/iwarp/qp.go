@@ -39,6 +39,7 @@ type qp struct {
 	srq  *srq
 
 	activity atomic.Uint32 // polls and posts by the application, for the background goroutine
+	quiet    atomic.Uint32 // looks in a row that brought nothing, up to quietAfter
 	freed    atomic.Uint32 // send queue places below this index may be posted to again
 	member   uint32        // place in send.members
 
@@ -213,6 +214,9 @@ func (q *qp) PostSend(wrs []rdma.SendWR) (int, error) {
 	} else {
 		q.transmit()
 		q.wantRoom()
+		if !q.tx.empty() {
+			q.quiet.Store(0)
+		}
 		if r := q.dev.receiver; r != nil && !q.tx.empty() {
 			r.posted()
 		}
@@ -282,8 +286,14 @@ func (q *qp) enqueue(wr *rdma.SendWR) error {
 		}
 	}
 	q.sqTail++
+	if awaited.Has(wr.Op) {
+		q.quiet.Store(0)
+	}
 	return nil
 }
+
+// awaited are the requests that the peer answers: a QP that has posted one is not quiet.
+var awaited = rdma.Ops(rdma.OpRead, rdma.OpFetchAdd, rdma.OpCmpSwap)
 
 func (q *qp) inlineAt(slot uint32) []byte {
 	n := uint32(q.cfg.MaxInline)
@@ -307,15 +317,23 @@ func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	return n, err
 }
 
-// poll is one turn of progress by the application.
-func (q *qp) poll() {
+// poll is one turn of progress by the application. It reports whether octets came.
+func (q *qp) poll() (brought bool) {
 	q.mu.Lock()
 	q.active()
+	before := q.rx.seen
 	if q.phase == phaseOpen {
 		q.progress()
 		q.wantRoom()
 	}
+	brought = q.rx.seen != before
+	if brought || !q.tx.empty() || q.sqNext != q.sqTail {
+		q.quiet.Store(0)
+	} else if n := q.quiet.Load(); n < quietAfter {
+		q.quiet.Store(n + 1)
+	}
 	q.mu.Unlock()
+	return brought
 }
 
 // progress reads what is there, answers it, and sends what can be sent. It
