@@ -39,13 +39,13 @@ func (c *Client) ended(long bool) error {
 			break
 		}
 		if !w.again(c, long, s.nodes) {
-			c.asleep.Store(false)
+			c.awake()
 			// The local bytes may still be touched: the nodes that do not answer go.
 			c.giveUp(s.nodes)
 			return ErrTimeout
 		}
 	}
-	c.asleep.Store(false)
+	c.awake()
 	c.tail = last // it was the newest: nobody polls it
 	if st := rdma.Status(s.bad.Load()); st != rdma.StatusSuccess {
 		return c.failure(s.nodes, st)

@@ -119,7 +119,7 @@ func (c *Client) into(p *peer, out *outRing, port int, kind uint32, r *wire.Requ
 		err := out.send(l, port, kind, r, body, flags, id)
 		switch err {
 		case nil:
-			c.asleep.Store(false)
+			c.awake()
 			if int(l.inUse.Load()) > l.depth/2 {
 				l.poll()
 			}
@@ -132,6 +132,9 @@ func (c *Client) into(p *peer, out *outRing, port int, kind uint32, r *wire.Requ
 			return ErrPeerDead
 		}
 		l.poll()
+		if c.cfg.Wake != nil {
+			return rdma.ErrQueueFull
+		}
 		c.node.poll()
 		if !w.look(c) {
 			if err == ErrPortFull {
@@ -161,6 +164,29 @@ func (n *Node) toSelf(port int, slot uint32, body []byte, prio uint8, oneWay boo
 	return nil
 }
 
+// GiveUp ends the wait for a call, as its deadline would. Its slot is free when the
+// answer comes. False: it is answered.
+func (c *Client) GiveUp(p Pending) bool { return p.slot.move(p.gen, callWaiting, callZombie) }
+
+// Prepare asks a port of another node for its ring, as the first message to it does for
+// all clients of the node.
+func (c *Client) Prepare(node, port int) error {
+	if port < 0 || port >= wire.ControlPort {
+		return ErrNoPort
+	}
+	if node == c.node.id {
+		return nil
+	}
+	p, err := c.node.peerOf(node)
+	if err == nil {
+		_, err = c.ring(p, port)
+	}
+	return err
+}
+
+// awake is said behind a sleep. Who has others woken never sleeps himself.
+func (c *Client) awake() { c.asleep.Store(c.cfg.Wake != nil) }
+
 // Number is that of the call at this node, as the server sees it in Request.Tag.
 func (p Pending) Number() uint32 { return p.gen<<callBits | p.slot.place }
 
@@ -171,7 +197,7 @@ func (c *Client) Finish(p Pending, long bool) ([]byte, error) {
 	for {
 		b, err := c.TryFinish(p)
 		if err != ErrWait {
-			c.asleep.Store(false)
+			c.awake()
 			c.handOver()
 			return b, err
 		}
@@ -182,7 +208,7 @@ func (c *Client) Finish(p Pending, long bool) ([]byte, error) {
 			more = w.again(c, long, 0)
 		}
 		if !more {
-			c.asleep.Store(false)
+			c.awake()
 			c.handOver()
 			if p.slot.move(p.gen, callWaiting, callZombie) {
 				return nil, ErrTimeout
@@ -281,6 +307,9 @@ func (c *Client) ring(p *peer, port int) (*outRing, error) {
 	p.mu.Unlock()
 	if out != nil {
 		return out, nil
+	}
+	if c.cfg.Wake != nil {
+		return nil, ErrWait
 	}
 	p.opening.Lock()
 	defer p.opening.Unlock()

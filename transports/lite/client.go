@@ -18,6 +18,10 @@ type ClientConfig struct {
 	Wait        Waiting
 	Priority    uint8         // 0 is low; all others are high for QoS, and travel to the device
 	Timeout     time.Duration // of blocking calls; that of the node
+	// Wake, when set, gets a token whenever something of the client ends, for who sleeps
+	// for several clients. Start and PostMessage wait for nothing then: without room they
+	// are rdma.ErrQueueFull, and ErrWait to a port that Prepare was not called for.
+	Wake chan struct{}
 }
 
 // Client is what one goroutine uses a node through. It is not safe for concurrent
@@ -44,13 +48,16 @@ type Client struct {
 	following atomic.Bool // asleep while another client polls
 	timer     *time.Timer // of that sleep
 
-	wr rdma.SendWR
+	wr    rdma.SendWR
+	batch *[batchMost]rdma.SendWR // made for the first batch
 }
 
 // op is one posted operation.
 type op struct {
-	left       atomic.Int32  // work requests that are not done
-	bad        atomic.Uint32 // the first rdma.Status that is no success
+	left       atomic.Int32         // work requests that are not done
+	bad        atomic.Uint32        // the first rdma.Status that is no success
+	runs       atomic.Pointer[link] // of a run: the queue pair whose completion ends it
+	behind     uint32               // of a run: how many right in front have no completion of their own
 	entry      *entry
 	nodes      uint32 // bits of the nodes that carry it out
 	slot       uint32
@@ -94,6 +101,10 @@ func (n *Node) newClient(cfg ClientConfig) (*Client, error) {
 		size <<= 1
 	}
 	c := &Client{node: n, cfg: cfg, ops: make([]op, size), wakeup: make(chan struct{}, 1)}
+	if cfg.Wake != nil {
+		c.wakeup = cfg.Wake
+		c.asleep.Store(true)
+	}
 	for range cfg.Outstanding {
 		s, err := n.calls.add(n, c, cfg.MaxReply)
 		if err != nil {

@@ -34,6 +34,7 @@ func (n *Node) lose(p *peer, cause error) {
 	for _, l := range p.links {
 		_ = l.qp.Close() // the peer sees the end of the connection; what is outstanding is flushed
 		l.poll()
+		n.sweep(l)
 	}
 	n.handles.lost(p.id)
 	n.calls.failAll(n, p, int32(ErrPeerDead))

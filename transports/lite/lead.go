@@ -62,7 +62,7 @@ func (c *Client) follow(w *waiter, p Pending) bool {
 		case <-n.ctx.Done():
 		}
 	}
-	c.asleep.Store(false)
+	c.awake()
 	c.following.Store(false)
 	n.followers.Add(-1)
 	return true

@@ -25,6 +25,7 @@ const (
 	idUnsignaled = uint64(iota) // nobody waits for it
 	idOp                        // a client's operation
 	idFree                      // an extent goes back to the arena
+	idRun                       // a client's operation, and those in front without a completion
 )
 
 const (

@@ -29,8 +29,11 @@ type Node struct {
 	mem   []byte
 	base  uint64
 
+	guests []Guest
+
 	spaceMu sync.Mutex
 	space   *extent.Space
+	fresh   uint64                       // nothing behind it was ever handed out
 	owned   map[uint64]map[uint64]uint64 // region → its extents here, offset and length
 	lent    map[uint64]bool              // regions whose extents are a client's own (Publish)
 
@@ -145,6 +148,7 @@ func (n *Node) alloc(size int) (uint64, error) {
 	if err != nil {
 		return 0, ErrNoSpace
 	}
+	n.fresh = max(n.fresh, off+uint64(size))
 	return off, nil
 }
 
@@ -185,12 +189,19 @@ func Open(ctx context.Context, dev rdma.Device, cfg Config) (*Node, error) {
 // create makes everything local.
 func (n *Node) create(ctx context.Context) (err error) {
 	// Huge pages, where the system has some: a NIC has few translations.
-	arena, err := rdma.NewArena(n.cfg.Arena, rdma.ArenaConfig{})
+	pages := rdma.PagesAuto
+	if n.cfg.Guests > 0 {
+		pages = rdma.PagesBase // other memory is laid over its end
+	}
+	arena, err := rdma.NewArena(n.cfg.Arena+n.cfg.guestsLen(), rdma.ArenaConfig{Pages: pages})
 	if err != nil {
 		return err
 	}
 	n.arena, n.buf = arena, arena.Buffer()
 	n.mem, n.base = n.buf.Bytes(), n.buf.Addr()
+	if err := n.makeGuests(); err != nil {
+		return err
+	}
 	access := rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead
 	if n.caps.Ops.Has(rdma.OpFetchAdd) {
 		access |= rdma.RemoteAtomic
@@ -199,7 +210,7 @@ func (n *Node) create(ctx context.Context) (err error) {
 		n.mr = nil
 		return err
 	}
-	n.space = extent.New(mailEnd, uint64(len(n.mem)-mailEnd)&^(extent.Align-1))
+	n.space = extent.New(mailEnd, uint64(len(n.mem)-n.cfg.guestsLen()-mailEnd)&^(extent.Align-1))
 	if n.recvCQ, err = n.dev.NewCQ(min(MaxNodes*n.cfg.Links*n.cfg.Depth, n.caps.MaxCQE)); err != nil {
 		n.recvCQ = nil
 		return err
@@ -299,5 +310,6 @@ func (n *Node) Close() error {
 	if held == nil && n.arena != nil {
 		errs = append(errs, n.arena.Close())
 	}
+	n.closeGuests()
 	return errors.Join(errs...)
 }

@@ -30,10 +30,19 @@ func (s *nodeServer) alloc(from int, q *allocRequest) (a allocAnswer, err error)
 			n.owned[q.Region] = map[uint64]uint64{}
 		}
 		n.owned[q.Region][off] = size
-		clear(n.bytes(off, int(size)))
+		n.zero(off, size)
 		a.Offs = append(a.Offs, off)
 	}
 	return a, nil
+}
+
+// zero makes bytes of the arena zeros; spaceMu is held. What was never handed out is
+// (mmap(2)), so that a new region costs nothing by its size.
+func (n *Node) zero(off, size uint64) {
+	if off < n.fresh {
+		clear(n.bytes(off, int(min(size, n.fresh-off))))
+	}
+	n.fresh = max(n.fresh, off+size)
 }
 
 func (s *nodeServer) free(from int, q *freeRequest) (nothing, error) {

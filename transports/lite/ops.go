@@ -66,11 +66,14 @@ func (c *Client) Offset(b []byte) (uint64, error) {
 // rdma.ErrQueueFull means poll and try the rest again. The local bytes are the
 // tier's until the operation is polled.
 func (c *Client) Post(ops []Op) (n int, err error) {
-	for n < len(ops) {
-		if err = c.post(&ops[n]); err != nil {
-			break
+	for n < len(ops) && err == nil {
+		var k int
+		if k, err = c.postRun(ops[n:]); k == 0 && err == nil {
+			if err = c.post(&ops[n]); err == nil {
+				k = 1
+			}
 		}
-		n++
+		n += k
 	}
 	return n, err
 }
@@ -132,30 +135,36 @@ func fenced(yes bool) rdma.SendFlags {
 // unhandled is what operations without a handle hold.
 var unhandled entry
 
+// enter checks one operation, and finds and holds what its handle stands for.
+func (c *Client) enter(o *Op) (*entry, error) {
+	if o.Kind >= numOpKinds {
+		return nil, rdma.ErrNotSupported
+	}
+	k := &opKinds[o.Kind]
+	n := c.node
+	size := uint64(o.Len)
+	if o.Local > uint64(len(n.mem)) || size > uint64(len(n.mem))-o.Local {
+		return nil, ErrMemory
+	}
+	if k.atomic {
+		if !n.caps.Ops.Has(k.op) {
+			return nil, rdma.ErrNotSupported
+		}
+		if size != 8 || o.Off&7 != 0 {
+			return nil, ErrBounds
+		}
+	}
+	return n.handles.enter(o.Handle, k.perm, o.Off, size)
+}
+
 // post checks one operation and posts its parts. The parts of one that finds no room
 // half-way are waited for, so that an operation is posted whole or not at all.
 func (c *Client) post(o *Op) error {
 	if int(c.tail-c.head) >= c.cfg.Depth {
 		return rdma.ErrQueueFull
 	}
-	if o.Kind >= numOpKinds {
-		return rdma.ErrNotSupported
-	}
-	k := &opKinds[o.Kind]
 	n := c.node
-	size := uint64(o.Len)
-	if o.Local > uint64(len(n.mem)) || size > uint64(len(n.mem))-o.Local {
-		return ErrMemory
-	}
-	if k.atomic {
-		if !n.caps.Ops.Has(k.op) {
-			return rdma.ErrNotSupported
-		}
-		if size != 8 || o.Off&7 != 0 {
-			return ErrBounds
-		}
-	}
-	e, err := n.handles.enter(o.Handle, k.perm, o.Off, size)
+	e, err := c.enter(o)
 	if err != nil {
 		return err
 	}

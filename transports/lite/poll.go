@@ -37,6 +37,10 @@ func (l *link) completed(wc *rdma.WC) {
 		if c := l.node.clients[wc.ID>>idClientShift&0xffff].Load(); c != nil {
 			c.finished(uint32(wc.ID&idOpMask), wc.Status)
 		}
+	case idRun:
+		if c := l.node.clients[wc.ID>>idClientShift&0xffff].Load(); c != nil {
+			c.told(l, uint32(wc.ID&idOpMask), wc.Status)
+		}
 	case idFree:
 		l.node.free(wc.ID & (1<<idCoverShift - 1) * 64)
 	}

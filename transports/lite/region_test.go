@@ -156,3 +156,22 @@ func TestMemoryCallsAreExact(t *testing.T) {
 		}
 	})
 }
+
+// Memory of a region that ended comes back as zeros in the next one.
+func TestANewRegionIsZeros(t *testing.T) {
+	c := onMem(t, 1, Config{})
+	cl := c.client(0, ClientConfig{})
+	for i := range 4 {
+		size := uint64(100_000 * (i + 1)) // the later ones lie in used and in fresh memory
+		h := must(cl.Malloc(RegionConfig{Name: "r", Size: size}))(t)
+		b := make([]byte, size)
+		check(t, cl.Read(h, 0, b))
+		for at, v := range b {
+			if v != 0 {
+				t.Fatalf("region %d has %d at %d", i, v, at)
+			}
+		}
+		check(t, cl.Write(h, 0, pattern(int(size), 1)))
+		check(t, cl.FreeRegion(h))
+	}
+}

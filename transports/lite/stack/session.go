@@ -53,12 +53,16 @@ type session struct {
 	recvDepth  int
 	head, tail uint32
 	hold       []lite.Done
+	batch      [batchMost]lite.Op
 	turn       bool
 	bye        bool
 	idle       int
 	err        error
 	closed     bool
 }
+
+// batchMost is how many operations are handed on at once.
+const batchMost = 64
 
 // maxPriorities is those of the work requests of the waist.
 const maxPriorities = 8
@@ -146,13 +150,37 @@ func (x *session) Post(ops []transports.Op) (n int, err error) {
 	if x.err != nil {
 		return 0, x.err
 	}
-	for n < len(ops) {
-		if err = x.post(&ops[n]); err != nil {
-			break
+	for n < len(ops) && err == nil {
+		var k int
+		if k, err = x.postRun(ops[n:]); k == 0 && err == nil {
+			if err = x.post(&ops[n]); err == nil {
+				k = 1
+			}
 		}
-		n++
+		n += k
 	}
 	return n, err
+}
+
+// postRun posts the writes and reads of one priority at the front of ops as one batch.
+func (x *session) postRun(ops []transports.Op) (int, error) {
+	k := 0
+	for k < min(len(ops), len(x.batch)) {
+		o := &ops[k]
+		if o.Kind != transports.KindWrite && o.Kind != transports.KindRead || o.Priority != ops[0].Priority ||
+			o.Flags&transports.Inline != 0 || o.Priority >= maxPriorities || o.Flags&transports.Fence != 0 && !x.fence ||
+			o.Local > uint64(len(x.win)) || uint64(o.Len) > uint64(len(x.win))-o.Local {
+			break // one by one says why
+		}
+		x.batch[k] = lite.Op{Handle: x.far, Off: o.Remote, Local: x.base + o.Local, Len: o.Len, Slot: o.Slot,
+			Kind: opKinds[o.Kind].kind, Unsignaled: o.Flags&transports.Unsignaled != 0, Fence: o.Flags&transports.Fence != 0}
+		k++
+	}
+	if k < 2 || x.clients[ops[0].Priority] == nil {
+		return 0, nil
+	}
+	n, err := x.clients[ops[0].Priority].Post(x.batch[:k])
+	return n, x.told(err)
 }
 
 func (x *session) post(o *transports.Op) error {

@@ -1,0 +1,200 @@
+package lite
+
+import (
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// batchMost is how many work requests are handed to the device at once. Arbitrary: as
+// many as the loops of rdmaperf hand over.
+const batchMost = 64
+
+// postRun posts the operations at the front of ops that each lie whole at one other node,
+// the same for all, in one call to the device. 0 without an error: the first one is none
+// of those, or goes alone.
+//
+// Unsignaled ones make no completion of their own: the next one of the run that does ends them
+// too, as the queue pair carries them out in order (IBTA 10.7.3.1). The last of a run
+// always does.
+func (c *Client) postRun(ops []Op) (n int, err error) {
+	nd := c.node
+	if len(ops) < 2 || nd.cfg.QoS == QoSSWPri { // who is paced is looked at one by one
+		return 0, nil
+	}
+	most := min(len(ops), batchMost, c.cfg.Depth-int(c.tail-c.head))
+	if most == 0 {
+		return 0, rdma.ErrQueueFull
+	}
+	if c.batch == nil {
+		c.batch = new([batchMost]rdma.SendWR)
+	}
+	var p *peer
+	var l *link
+	unsignaled := uint32(0)
+	for n < most && err == nil {
+		o := &ops[n]
+		var e *entry
+		if e, err = c.enter(o); err != nil {
+			break
+		}
+		at, to, whole := e.whole(o.Off, o.Len)
+		if !whole || to == nd.id || p != nil && to != p.id {
+			e.leave()
+			break
+		}
+		if p == nil {
+			if p, err = nd.peerOf(to); err == nil {
+				// Looked at before any slot is taken: a slot whose operation failed is not
+				// used for that queue pair again, see link.claim.
+				if l = c.link(p); l.broken.Load() {
+					err = ErrPeerDead
+				}
+			}
+			if err != nil {
+				e.leave()
+				return 0, err
+			}
+		}
+		place := (c.tail + uint32(n)) & uint32(len(c.ops)-1)
+		s := &c.ops[place]
+		s.entry, s.slot, s.len, s.kind, s.unsignaled, s.nodes, s.class = e, o.Slot, o.Len, o.Kind, o.Unsignaled, 1<<to, classNone
+		s.bad.Store(0)
+		s.left.Store(1)
+		s.behind = unsignaled
+		s.runs.Store(l)
+		wr := &c.batch[n]
+		wr.Op, wr.Flags, wr.NumSGE, wr.Priority = opKinds[o.Kind].op, fenced(o.Fence), 1, c.cfg.Priority
+		if unsignaled++; !o.Unsignaled {
+			wr.Flags |= rdma.Signaled
+			unsignaled = 0
+		}
+		wr.ID = idRun<<idKindShift | uint64(c.num)<<idClientShift | uint64(place)
+		wr.RemoteAddr, wr.CompareAdd, wr.Swap = p.base+at, o.Add, o.Swap
+		wr.SGE[0] = rdma.SGE{Addr: nd.base + o.Local, Len: o.Len, LKey: l.lkey}
+		n++
+	}
+	if n == 0 {
+		return 0, err
+	}
+	k, e := l.postRun(c.batch[:n])
+	for i := k; i < n; i++ {
+		s := &c.ops[(c.tail+uint32(i))&uint32(len(c.ops)-1)]
+		if s.claim(l) { // else the end of the peer was faster
+			s.left.Store(0)
+			s.entry.leave()
+		}
+	}
+	c.tail += uint32(k)
+	nd.counts.pieces.Add(uint64(k))
+	if k < n {
+		err = e
+	}
+	return k, err
+}
+
+// whole is where a range lies, when it lies in one piece. Empty ranges do not: nothing moves.
+func (e *entry) whole(off uint64, size uint32) (at uint64, node int, ok bool) {
+	if size == 0 {
+		return 0, 0, false
+	}
+	p, in := e.find(off)
+	return p.Off + in, p.Node, uint64(size) <= p.Len-in
+}
+
+// postRun hands wrs to the device, as far as there is room beside what the node itself
+// may have to say. n < len(wrs) comes with the reason.
+func (l *link) postRun(wrs []rdma.SendWR) (n int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.broken.Load() {
+		return 0, ErrPeerDead
+	}
+	room := l.depth - l.depth/8 - int(l.inUse.Load())
+	if room <= 0 {
+		return 0, rdma.ErrQueueFull
+	}
+	k := min(room, len(wrs))
+	wrs[k-1].Flags |= rdma.Signaled
+	unsignaled := l.unsignaled
+	for i := range wrs[:k] {
+		wr := &wrs[i]
+		if unsignaled+1 >= l.depth/4 {
+			wr.Flags |= rdma.Signaled // as in post
+		}
+		unsignaled++
+		wr.ID |= uint64(unsignaled) << idCoverShift
+		wr.RKey = l.peer.rkey
+		if wr.Flags&rdma.Signaled != 0 {
+			unsignaled = 0
+		}
+	}
+	l.inUse.Add(int32(k)) // before the post: a completion may be taken meanwhile
+	n, err = l.qp.PostSend(wrs[:k])
+	l.seq += uint64(n)
+	switch {
+	case n == k:
+		if l.unsignaled = unsignaled; k < len(wrs) {
+			err = rdma.ErrQueueFull
+		}
+		return n, err
+	case n > 0 && wrs[n-1].Flags&rdma.Signaled == 0:
+		// Nobody would ever tell of the last ones. The queue has the room that the books
+		// say, so the queue pair is at its end.
+		l.broken.Store(true)
+		go l.node.lose(l.peer, ErrPeerDead)
+		err = ErrPeerDead
+	}
+	l.inUse.Add(int32(n - k))
+	for i := range wrs[:n] {
+		if l.unsignaled++; wrs[i].Flags&rdma.Signaled != 0 {
+			l.unsignaled = 0
+		}
+	}
+	if err == nil {
+		err = rdma.ErrQueueFull
+	} else if err != rdma.ErrQueueFull {
+		err = ErrPeerDead
+	}
+	return n, err
+}
+
+// claim is true for the one who ends an operation of a run: its own completion, one behind
+// it, or the end of the queue pair.
+func (s *op) claim(l *link) bool { return s.runs.CompareAndSwap(l, nil) }
+
+// told takes the completion of an operation of a run, and with it those in front that
+// have none. An operation that failed had its own, and so had all behind it.
+func (c *Client) told(l *link, i uint32, st rdma.Status) {
+	mask := uint32(len(c.ops) - 1)
+	s := &c.ops[i&mask]
+	behind := s.behind
+	if !s.claim(l) {
+		return
+	}
+	for k := behind; k > 0; k-- {
+		// In the order of the posts. Those that failed are claimed already.
+		if q := &c.ops[(i-k)&mask]; q.claim(l) {
+			c.part(q)
+		}
+	}
+	if st != rdma.StatusSuccess {
+		s.bad.CompareAndSwap(0, uint32(st))
+	}
+	c.part(s)
+}
+
+// sweep ends what a queue pair that is closed will not tell of any more: unsignaled operations
+// that were carried out, and had none behind them.
+func (n *Node) sweep(l *link) {
+	for i := range n.clients {
+		c := n.clients[i].Load()
+		if c == nil {
+			continue
+		}
+		for k := range c.ops {
+			if s := &c.ops[k]; s.claim(l) {
+				s.bad.CompareAndSwap(0, uint32(rdma.StatusWRFlushErr))
+				c.part(s)
+			}
+		}
+	}
+}
