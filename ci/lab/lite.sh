@@ -7,8 +7,11 @@
 #   ci/lab/run ci/lab/lite.sh [DEVICE…] [PART…]
 #
 # A part is one of these; without one, all of them.
-#   sessions   latency and throughput of 64 bytes and 64 KiB, bare and through the tier
-#   rooms      regions, sharing, locks and qos, in short
+#   sessions   latency and throughput of 64 bytes and 64 KiB, bare and through the tier;
+#              calls of the tier, of its peers and by daemons
+#   rooms      regions, sharing, locks and qos, in short; what making a region costs by its
+#              size, which here is a kernel's that pins pages
+#   conform    the cases of the tier
 #   apps       log, wordcount, pagerank and dsm on three nodes
 #
 # Exit codes: 0 all of it ran and was right, else that of what failed last.
@@ -18,12 +21,12 @@ set -uo pipefail
 devices=() parts=()
 for arg in "$@"; do
 	case $arg in
-	sessions | rooms | apps) parts+=("$arg") ;;
+	sessions | rooms | conform | apps) parts+=("$arg") ;;
 	*) devices+=("$arg") ;;
 	esac
 done
 ((${#devices[@]})) || devices=(rxe0 siw0)
-((${#parts[@]})) || parts=(sessions rooms apps)
+((${#parts[@]})) || parts=(sessions rooms conform apps)
 wants() { [[ " ${parts[*]} " == *" $1 "* ]]; }
 
 code=0
@@ -49,15 +52,19 @@ for dev in "${devices[@]}"; do
 	v=verbs:$dev
 	if wants sessions; then
 		step "$dev: sessions" rdmaperf run --transport "$v,lite+$v" --workload latency,throughput --op write -s 64,64K -n 500 --timeout 60s --quiet --json "$OUT/sessions-$dev.json"
-		step "$dev: calls" rdmaperf run --transport "lite+$v" --workload rpc -s 64 -n 200 --timeout 60s --quiet --json "$OUT/calls-$dev.json"
+		step "$dev: calls" rdmaperf run --transport "lite+$v,lite(rpc=send)+$v,lite(rpc=write)+$v" --workload rpc -s 64 -n 200 --timeout 60s --quiet --json "$OUT/calls-$dev.json"
+		step "$dev: calls by daemons" rdmaperf run --transport "lite(daemon)+$v,lite(daemon,cross)+$v" --workload rpc -s 64 -n 200 --timeout 60s --quiet --json "$OUT/daemon-$dev.json"
 	fi
 	if wants rooms; then
-		step "$dev: regions" rdmaperf run --transport "$v,lite+$v" --workload regions --regions 1,64 --total 1 -n 300 --timeout 60s --quiet --json "$OUT/regions-$dev.json"
+		step "$dev: regions" rdmaperf run --transport "$v,lite+$v" --workload regions --regions 1,64 --total 1,16,64 -n 300 --timeout 60s --quiet --json "$OUT/regions-$dev.json"
 		step "$dev: sharing" rdmaperf run --transport "$v,lite+$v" --workload sharing --users 1,16 -n 300 --timeout 60s --quiet --json "$OUT/sharing-$dev.json"
 		if [[ $dev != siw* ]]; then # siw has no atomics
 			step "$dev: locks" rdmaperf run --transport "lite+$v" --workload locks --contenders 1,3 -n 100 --timeout 60s --quiet --json "$OUT/locks-$dev.json"
 		fi
 		step "$dev: qos" rdmaperf run --transport "lite+$v" --workload qos -D 3s --timeout 60s --quiet --json "$OUT/qos-$dev.json"
+	fi
+	if wants conform; then
+		step "$dev: conformance" rdmaperf conform --transport "lite+$v" --format text
 	fi
 	if wants apps; then
 		step "$dev: pagerank" rdmaperf lite pagerank --nodes 3 --transport "$v" --edges "$OUT/edges" --iterations 10

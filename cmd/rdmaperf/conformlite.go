@@ -6,7 +6,6 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/conform"
-	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
 	"github.com/rdmaperf/rdmaperf/transports/lite/suite"
 )
 
@@ -22,8 +21,11 @@ func checkLite(ctx context.Context, spec string, o conform.Options) (conform.Rep
 	if err != nil {
 		return conform.Report{}, err
 	}
-	var c stack.Config
-	if err := liteParams.read(layers[0], &c); err != nil {
+	var c liteConfig
+	if err = liteParams.read(layers[0], &c); err == nil && (c.peer || c.daemon) {
+		err = refused(errors.New("the cases of the tier are for LITE inside the process: name it without rpc= and daemon"))
+	}
+	if err != nil {
 		return conform.Report{}, openFailed(spec, layers, layers[0], err)
 	}
 	at, err := survey(stackSpec(layers[1:]))

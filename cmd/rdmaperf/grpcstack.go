@@ -158,7 +158,7 @@ func carriesCalls(spec string) bool {
 		return false
 	}
 	e := findStack(layers[0].name)
-	return e != nil && e.calls
+	return e != nil && e.calls != nil && e.calls(layers[0])
 }
 
 // thisMachine tells whether a host name is of this machine, as far as addresses tell.

@@ -26,7 +26,7 @@ func newLiteCommand() *cobra.Command {
 	var o liteOptions
 	cmd := &cobra.Command{
 		Use:   "lite",
-		Short: "Run applications of LITE, the indirection tier, on local nodes",
+		Short: "Applications of LITE, the indirection tier, and its daemon",
 		Long: `Run an application on nodes that share named memory through LITE, compare its answer
 with that of a single machine, and say how many of its lines use the tier. The nodes
 live in this process and meet over a transport: the rates are those of this machine,
@@ -37,7 +37,7 @@ on which all nodes share the processors.`,
 	f := cmd.PersistentFlags()
 	f.StringVar(&o.transport, "transport", embeddedStack(), "stack of an RDMA provider that the nodes meet over")
 	f.IntVar(&o.nodes, "nodes", 4, "nodes")
-	cmd.AddCommand(newLiteLog(&o), newLiteWordCount(&o), newLitePageRank(&o), newLiteDSM(&o))
+	cmd.AddCommand(newLiteLog(&o), newLiteWordCount(&o), newLitePageRank(&o), newLiteDSM(&o), newLiteDaemon(&o))
 	return cmd
 }
 

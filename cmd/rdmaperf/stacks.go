@@ -30,7 +30,7 @@ type stackEntry struct {
 	stands    func(l layer, bottom bool) (over bool, err error)                          // of mount: whether it stands over a device
 	elsewhere func(spec string, layers []layer) (t transports.Stack, is bool, err error) // of mount: the layers below are another process's
 	like      string                                                                     // of mount: good stacks, for messages
-	calls     bool                                                                       // of mount: it carries calls and has no sessions
+	calls     func(l layer) bool                                                         // of mount: it carries calls and has no sessions
 }
 
 // stackTable is every layer, in the order in which messages list them. The first
@@ -45,9 +45,9 @@ var stackTable = []stackEntry{
 	{name: "sched", params: schedParams, summary: "priority scheduler over X", wrap: wrapSched, beside: []string{"sched+X"}},
 	{name: "regcache", params: regcacheParams, summary: "registrations of X, kept behind their use", wrap: wrapRegcache, apart: "it changes what registrations cost, which --workload register measures"},
 	{name: liteName, params: liteParams, summary: "named memory and calls over few shared queue pairs", shown: "lite+X",
-		mount: mountLite, stands: overDevice, like: "lite+iwarp", beside: []string{"lite+X"}},
+		mount: mountLite, stands: overDevice, like: "lite+iwarp", calls: litePeer, beside: []string{"lite+X"}},
 	{name: grpcName, params: grpcParams, summary: "gRPC, for workloads of calls", shown: "grpc(tcp), grpc(unix), grpc(bufconn), grpc(dropin)+X, grpc(fused)+X, grpc(service)+X",
-		mount: mountGRPC, stands: grpcStands, like: "grpc(tcp), grpc(unix), grpc(bufconn), grpc(dropin)+iwarp, grpc(fused)+iwarp or grpc(service)+iwarp", calls: true, elsewhere: mountService, beside: []string{"grpc(tcp)", "grpc(dropin)+X", "grpc(fused)+X"}},
+		mount: mountGRPC, stands: grpcStands, like: "grpc(tcp), grpc(unix), grpc(bufconn), grpc(dropin)+iwarp, grpc(fused)+iwarp or grpc(service)+iwarp", calls: func(layer) bool { return true }, elsewhere: mountService, beside: []string{"grpc(tcp)", "grpc(dropin)+X", "grpc(fused)+X"}},
 }
 
 func overNothing(layer, bool) (bool, error) { return false, nil }

@@ -14,6 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/view"
+	"github.com/rdmaperf/rdmaperf/transports/lite/outside"
 	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
 )
 
@@ -47,7 +48,7 @@ var Room = &room.Room{
 var set = &curves.Set{
 	Workload: Name, Called: "Sharing", Rank: 46, Since: 8,
 	Title: "Sharing queue pairs",
-	Intro: "Users of one node write to another, each with one write under way. A device alone has a queue pair for each user; LITE has k for all of them, and one registration. A NIC caches the contexts of few queue pairs.",
+	Intro: "Users of one node write to another, each with one write under way. A device alone has a queue pair for each user; LITE has k for all of them, and one registration; lite(daemon) is as many clients of one daemon process, each with rings in shared memory. A NIC caches the contexts of few queue pairs.",
 	Given: "one thread for all users, both ends in one process",
 	Lead:  "one write under way for each user; memory is what both ends register:",
 	Curves: []curves.Curve{{Op: op, Title: "Users", XColumn: "users", XLabel: "Users", XText: func(v float64) string { return view.Number(v, 0) }, Sized: true,
@@ -103,8 +104,11 @@ func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error
 		return nil, fmt.Errorf("%d users", o.Users)
 	}
 	open := openNative
-	if _, ok := r.Stack.(*stack.Stack); ok {
+	switch r.Stack.(type) {
+	case *stack.Stack:
 		open = openTier
+	case *outside.Stack:
+		open = openProcesses
 	}
 	t, err := open(ctx, r, o.Users)
 	if err != nil {

@@ -1,0 +1,154 @@
+package sharing
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/transports/lite"
+	"github.com/rdmaperf/rdmaperf/transports/lite/daemon"
+	"github.com/rdmaperf/rdmaperf/transports/lite/outside"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// processes is a client of one daemon for each user, as processes of a machine are: each
+// has a mapping, rings and a socket of its own.
+type processes struct {
+	stack   *outside.Stack
+	daemons [2]*outside.Process // the far one, and that of the users
+	home    *daemon.Client
+	own     lite.Handle
+	clients []*daemon.Client
+	handles []lite.Handle
+	at      []uint64
+	size    int
+	ops     [1]lite.Op
+	done    [1]lite.Done
+	next    int
+}
+
+// placeOf is what a user's place holds beside its rings, bytes.
+func placeOf(size int) int { return 64<<10 + step(size) }
+
+func openProcesses(ctx context.Context, r *engine.OwnRun, users int) (_ target, err error) {
+	p := &processes{stack: r.Stack.(*outside.Stack), size: r.Point.Size}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.close())
+		}
+	}()
+	window := users * step(p.size)
+	if p.daemons[0], err = p.stack.Start(ctx, "", "", outside.Need{Clients: 1, Place: placeOf(window), Arena: 64<<20 + window}); err != nil {
+		p.daemons[0] = nil
+		return nil, err
+	}
+	if p.home, err = p.daemons[0].Dial(ctx, daemon.ClientConfig{}); err != nil {
+		return nil, err
+	}
+	if p.daemons[1], err = p.stack.Start(ctx, "", p.home.Addr(), outside.Need{Clients: users, Place: placeOf(p.size), Arena: 64<<20 + users*64<<10}); err != nil {
+		p.daemons[1] = nil
+		return nil, err
+	}
+	if p.own, err = p.home.Malloc(lite.RegionConfig{Name: "window", Size: uint64(window), Open: lite.PermWrite}); err != nil {
+		return nil, err
+	}
+	for u := range users {
+		c, err := p.daemons[1].Dial(ctx, daemon.ClientConfig{})
+		if err != nil {
+			return nil, err
+		}
+		p.clients = append(p.clients, c)
+		b, err := c.Alloc(p.size)
+		if err != nil {
+			return nil, err
+		}
+		fill(b, u)
+		at, err := c.Offset(b)
+		if err != nil {
+			return nil, err
+		}
+		h, err := c.Map("window", lite.PermWrite, "")
+		if err != nil {
+			return nil, err
+		}
+		p.at, p.handles = append(p.at, at), append(p.handles, h)
+	}
+	return p, nil
+}
+
+func (p *processes) write(user int) (bool, error) {
+	p.ops[0] = lite.Op{Kind: lite.OpWrite, Handle: p.handles[user], Off: uint64(user * step(p.size)), Local: p.at[user], Len: uint32(p.size), Slot: uint32(user)}
+	_, err := p.clients[user].Post(p.ops[:])
+	if err == rdma.ErrQueueFull {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// poll looks at the clients in turn until one of them has something. Who finds nothing
+// anywhere waits as the stack says, so that a crossing that is not hidden is paid.
+func (p *processes) poll(ended func(int)) (int, error) {
+	for range p.clients {
+		p.next = (p.next + 1) % len(p.clients)
+		k, err := p.clients[p.next].Poll(p.done[:])
+		if err != nil {
+			return 0, err
+		}
+		if k == 0 {
+			continue
+		}
+		if p.done[0].Status != rdma.StatusSuccess {
+			return 0, &rdma.StatusError{WC: rdma.WC{Status: p.done[0].Status}}
+		}
+		ended(int(p.done[0].Slot))
+		return 1, nil
+	}
+	if c := p.clients[p.next]; c.Waiting() {
+		c.Sleep()
+	}
+	return 0, nil
+}
+
+func (p *processes) check() (err error) {
+	b := make([]byte, len(p.clients)*step(p.size))
+	for end := time.Now().Add(10 * time.Second); ; {
+		if err := p.home.Read(p.own, 0, b); err != nil {
+			return err
+		}
+		err = nil
+		for u := 0; u < len(p.clients) && err == nil; u++ {
+			err = compare(b[u*step(p.size):], p.size, u)
+		}
+		if err == nil || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+func (p *processes) queuePairs() int { return p.stack.Links() }
+
+func (p *processes) registered() int {
+	n := p.home.Used()
+	for _, c := range p.clients {
+		n += c.Used()
+	}
+	return n
+}
+
+func (p *processes) clock() *rdma.Clock { return nil }
+
+func (p *processes) close() error {
+	var errs []error
+	for _, c := range append(p.clients, p.home) {
+		if c != nil {
+			errs = append(errs, c.Close())
+		}
+	}
+	for i := len(p.daemons) - 1; i >= 0; i-- {
+		if p.daemons[i] != nil {
+			errs = append(errs, p.daemons[i].Close())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,372 @@
+package daemon
+
+import (
+	"encoding/binary"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/rdmaperf/rdmaperf/transports/lite"
+	"github.com/rdmaperf/rdmaperf/transports/lite/extent"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Client is one goroutine's way to the node of a daemon. Bytes given to Post lie in the
+// client's place (Alloc); others are copied there.
+type Client struct {
+	cfg        ClientConfig
+	conn       *net.UnixConn
+	bell       *os.File
+	page       page
+	space      *extent.Space
+	node       int
+	name, addr string
+	halted     atomic.Bool // Interrupt
+	owed       uint32      // slot of a blocking request whose deadline passed; its end may still write
+	lines      chan reply  // answers over the socket
+	done       chan struct{}
+	gone       atomic.Bool
+	closed     bool
+
+	posted, seen uint32
+	ops          [depth]posted
+	first, next  uint32
+	prepared     map[[2]int]bool
+	word         uint64 // place of blocking atomics
+	bounce       uint64
+	bounceRoom   int
+	waited       map[uint32]end // ends of blocking requests, by slot
+	serial       uint32
+	replyAt      uint64 // of blocking calls
+	inbox        []Message
+	receives     [portsMost]map[uint32]room
+}
+
+// room is where a receive lies.
+type room struct {
+	at   uint64
+	room int
+}
+
+func (c *Client) rooms(port int, i uint32, at uint64, size int) {
+	if c.receives[port] == nil {
+		c.receives[port] = map[uint32]room{}
+	}
+	c.receives[port][i] = room{at, size}
+}
+
+var _ lite.Access = (*Client)(nil)
+
+// posted is an operation of Post whose end was not polled.
+type posted struct {
+	d     lite.Done
+	quiet bool
+	over  bool
+}
+
+// Slots of requests: these mark what blocks, the others are a place in ops.
+const (
+	slotBlocking = 1 << 31
+	slotReceive  = 1 << 30
+)
+
+// Name is the tier of the daemon over its device.
+func (c *Client) Name() string { return c.name }
+
+// Addr is where other nodes reach the daemon's.
+func (c *Client) Addr() string { return c.addr }
+
+// Interrupt ends what the client waits for, now and later, as its deadline would. It may be
+// called by any goroutine.
+func (c *Client) Interrupt() {
+	c.halted.Store(true)
+	if !c.gone.Load() {
+		wakeWord(c.page.word(wordEnded))
+	}
+}
+
+// ID is the number of the daemon's node.
+func (c *Client) ID() int { return c.node }
+
+// Alloc takes n bytes of the client's place.
+func (c *Client) Alloc(n int) ([]byte, error) {
+	if n < 1 {
+		return nil, lite.ErrMemory
+	}
+	off, err := c.space.Alloc(uint64(n))
+	if err != nil {
+		return nil, lite.ErrNoSpace
+	}
+	b := c.page[off : off+uint64(n) : off+uint64(n)]
+	clear(b)
+	return b, nil
+}
+
+// Free gives back what Alloc gave; no operation may be using it.
+func (c *Client) Free(b []byte) error {
+	off, ok := c.inside(b)
+	if !ok || len(b) == 0 {
+		return lite.ErrMemory
+	}
+	return c.space.Free(off)
+}
+
+// Offset is where b lies in the place.
+func (c *Client) Offset(b []byte) (uint64, error) {
+	off, ok := c.inside(b)
+	if !ok {
+		return 0, lite.ErrMemory
+	}
+	return off, nil
+}
+
+func (c *Client) inside(b []byte) (uint64, bool) {
+	if len(b) == 0 {
+		return dataAt, true
+	}
+	off := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))) - uintptr(unsafe.Pointer(unsafe.SliceData(c.page))))
+	if off < dataAt || off > uint64(len(c.page)) || uint64(len(b)) > uint64(len(c.page))-off {
+		return 0, false
+	}
+	return off, true
+}
+
+// push writes one request. rdma.ErrQueueFull: the ring has no place.
+func (c *Client) push(r *request) error {
+	if c.gone.Load() {
+		return lite.ErrClosed
+	}
+	if c.posted-c.page.word(wordTaken).Load() >= depth {
+		return rdma.ErrQueueFull
+	}
+	at := requestsAt + int(c.posted%depth)*requestLen
+	r.put(c.page[at : at+requestLen])
+	c.posted++
+	return nil
+}
+
+// publish shows the daemon what was pushed.
+func (c *Client) publish() {
+	c.page.word(wordPosted).Store(c.posted)
+	if c.cfg.Cross || c.page.word(wordNapping).Load() != 0 {
+		c.ring()
+	}
+}
+
+// ring rings the doorbell.
+func (c *Client) ring() {
+	var b [8]byte
+	binary.NativeEndian.PutUint64(b[:], 1)
+	_, _ = c.bell.Write(b[:]) // a counter that is full has rung
+}
+
+// look takes the ends that are there.
+func (c *Client) look() int {
+	ended := c.page.word(wordEnded).Load()
+	n := ended - c.seen
+	if n == 0 {
+		return 0
+	}
+	if n > depth {
+		c.gone.Store(true) // no daemon of ours
+		return 0
+	}
+	for range n {
+		at := endsAt + int(c.seen%depth)*endLen
+		var d end
+		d.get(c.page[at : at+endLen])
+		c.seen++
+		c.take(&d)
+	}
+	c.page.word(wordSeen).Store(c.seen)
+	return int(n)
+}
+
+// take hands an end to who waits for it.
+func (c *Client) take(d *end) {
+	switch {
+	case d.slot&slotBlocking != 0:
+		c.waited[d.slot] = *d
+	case d.slot&slotReceive != 0:
+		c.received(d)
+	default:
+		p := &c.ops[d.slot%depth]
+		p.d.Status, p.over = rdma.Status(d.status), true
+		if d.code != 0 && p.d.Status == rdma.StatusSuccess {
+			p.d.Status = rdma.StatusLocQPOpErr
+		}
+	}
+}
+
+// Waiting tells whether operations of Post have not been polled.
+func (c *Client) Waiting() bool { return c.first != c.next }
+
+// Sleep is for who polled in vain: with ClientConfig.Cross it sleeps until something ends,
+// for 100 ms at most, and without it lets others run.
+func (c *Client) Sleep() { c.pause(&wait{turns: 63}) }
+
+// Used is how much of its place the client uses, bytes: rings and what was allocated.
+func (c *Client) Used() int { return len(c.page) - int(c.space.Left()) }
+
+// pause is called when a look found nothing. It is false at the deadline.
+func (c *Client) pause(w *wait) bool {
+	if w.turns++; !c.cfg.Cross && w.turns%64 != 0 {
+		return !c.gone.Load()
+	}
+	now := time.Now()
+	if w.start.IsZero() {
+		w.start = now
+	}
+	if c.gone.Load() || c.halted.Load() || now.Sub(w.start) > c.cfg.Timeout {
+		return false
+	}
+	if !c.cfg.Cross {
+		yield()
+		return true
+	}
+	asleep, ended := c.page.word(wordAsleep), c.page.word(wordEnded)
+	asleep.Store(1)
+	if was := ended.Load(); was == c.seen {
+		sleepWord(ended, was, 100*time.Millisecond)
+	}
+	asleep.Store(0)
+	return true
+}
+
+type wait struct {
+	turns int
+	start time.Time
+}
+
+func (c *Client) late() error {
+	if c.gone.Load() {
+		return lite.ErrClosed
+	}
+	return lite.ErrTimeout
+}
+
+// run pushes one request and waits for its end.
+func (c *Client) run(r *request) (end, error) {
+	c.serial++
+	r.slot = slotBlocking | c.serial&^(slotBlocking|slotReceive)
+	var w wait
+	for c.owed != 0 { // it writes where this one does
+		if c.look(); c.over(c.owed) {
+			c.owed = 0
+		} else if !c.pause(&w) {
+			return end{}, c.late()
+		}
+	}
+	if err := c.pushed(r, &w); err != nil {
+		return end{}, err
+	}
+	c.publish()
+	for {
+		c.look()
+		if d, ok := c.waited[r.slot]; ok {
+			delete(c.waited, r.slot)
+			if d.code != 0 {
+				return d, lite.Code(d.code)
+			}
+			if st := rdma.Status(d.status); st != rdma.StatusSuccess {
+				return d, &rdma.StatusError{WC: rdma.WC{Status: st}}
+			}
+			return d, nil
+		}
+		if !c.pause(&w) {
+			c.owed = r.slot
+			return end{}, c.late()
+		}
+	}
+}
+
+// over tells whether the end of a blocking request came, and forgets it.
+func (c *Client) over(slot uint32) bool {
+	_, ok := c.waited[slot]
+	delete(c.waited, slot)
+	return ok
+}
+
+// pushed is push that waits for a place.
+func (c *Client) pushed(r *request, w *wait) error {
+	for {
+		err := c.push(r)
+		if err != rdma.ErrQueueFull {
+			return err
+		}
+		c.publish()
+		if c.look() == 0 && !c.pause(w) {
+			return c.late()
+		}
+	}
+}
+
+// Post starts operations in order, as lite.Client.Post does.
+func (c *Client) Post(ops []lite.Op) (n int, err error) {
+	for ; n < len(ops) && err == nil; n++ {
+		o := &ops[n]
+		if c.next-c.first >= depth {
+			err = rdma.ErrQueueFull
+			break
+		}
+		if o.Kind > lite.OpCmpSwap {
+			err = rdma.ErrNotSupported
+			break
+		}
+		r := request{kind: kind(o.Kind), slot: c.next % depth, handle: uint64(o.Handle), off: o.Off, local: o.Local, add: o.Add, swap: o.Swap, len: o.Len}
+		if o.Fence {
+			r.flags |= flagFence
+		}
+		if err = c.push(&r); err != nil {
+			break
+		}
+		c.ops[c.next%depth] = posted{d: lite.Done{Slot: o.Slot, Len: o.Len, Kind: o.Kind}, quiet: o.Quiet}
+		c.next++
+	}
+	if n > 0 {
+		c.publish()
+	}
+	return n, err
+}
+
+// PostMessage starts a one-way message of size bytes of the place to a port of another
+// node, that Prepare was called for. Its end is polled as Done of the kind lite.OpMessage.
+func (c *Client) PostMessage(node, port int, tag uint32, local uint64, size, slot uint32, quiet bool) error {
+	if c.next-c.first >= depth {
+		return rdma.ErrQueueFull
+	}
+	r := request{kind: kindSend, slot: c.next % depth, handle: uint64(tag), local: local, len: size, node: int32(node), port: uint8(port)}
+	if err := c.push(&r); err != nil {
+		return err
+	}
+	c.ops[c.next%depth] = posted{d: lite.Done{Slot: slot, Len: size, Kind: lite.OpMessage}, quiet: quiet}
+	c.next++
+	c.publish()
+	return nil
+}
+
+// Poll moves finished operations into dst, in the order of their posts.
+func (c *Client) Poll(dst []lite.Done) (n int, err error) {
+	if c.first == c.next {
+		return 0, nil
+	}
+	c.look()
+	for n < len(dst) && c.first != c.next {
+		p := &c.ops[c.first%depth]
+		if !p.over {
+			if !c.gone.Load() {
+				break
+			}
+			p.d.Status = rdma.StatusWRFlushErr
+		}
+		if !p.quiet || p.d.Status != rdma.StatusSuccess {
+			dst[n] = p.d
+			n++
+		}
+		p.over = false
+		c.first++
+	}
+	return n, nil
+}

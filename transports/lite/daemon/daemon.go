@@ -1,0 +1,301 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/transports/lite"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// Config is how a daemon serves. Zero values mean the defaults.
+type Config struct {
+	Spin bool          // looks for ever; without it for For behind the last work, then it naps
+	For  time.Duration // 50 µs
+	Log  func(text string)
+}
+
+// Daemon serves a node to other processes.
+type Daemon struct {
+	node *lite.Node
+	cfg  Config
+	lis  *net.UnixListener
+	path string
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	wake   chan struct{}
+
+	mu     sync.Mutex
+	places []place
+	guests atomic.Pointer[[]*guest] // those that the loop serves; written under mu
+}
+
+// place is what is known of a part of the arena for a client.
+type place struct {
+	taken bool
+	user  uint32 // whose process had it
+	used  bool
+}
+
+// helloTime bounds what a client may take to say what it is.
+const helloTime = 5 * time.Second
+
+// Serve takes clients at a Unix socket, which it makes for this user alone. node must have
+// places (lite.Config.Guests) and stays the caller's.
+func Serve(node *lite.Node, path string, cfg Config) (*Daemon, error) {
+	if len(node.Guests()) == 0 {
+		return nil, &rdma.OpError{Op: "serve", Object: path, Err: fmt.Errorf("the node has no places for processes: %w", rdma.ErrInvalid)}
+	}
+	if cfg.For <= 0 {
+		cfg.For = 50 * time.Microsecond
+	}
+	if cfg.Log == nil {
+		cfg.Log = func(string) {}
+	}
+	lis, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
+	if err != nil {
+		return nil, &rdma.OpError{Op: "serve", Object: path, Err: err}
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, &rdma.OpError{Op: "serve", Object: path, Err: errors.Join(err, lis.Close())}
+	}
+	d := &Daemon{node: node, cfg: cfg, lis: lis, path: path, wake: make(chan struct{}, 1), places: make([]place, len(node.Guests()))}
+	d.guests.Store(new([]*guest))
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d.wg.Add(2)
+	go d.accept()
+	go d.loop()
+	return d, nil
+}
+
+// Close ends all clients and removes the socket. Idempotent.
+func (d *Daemon) Close() error {
+	if d.ctx.Err() != nil {
+		return nil
+	}
+	d.cancel()
+	err := d.lis.Close()
+	d.kick()
+	d.mu.Lock() // who comes now sees that it is too late
+	guests := *d.guests.Load()
+	d.mu.Unlock()
+	for _, g := range guests {
+		g.end(nil)
+	}
+	d.wg.Wait()
+	return err
+}
+
+// Clients is how many processes are served.
+func (d *Daemon) Clients() int { return len(*d.guests.Load()) }
+
+func (d *Daemon) kick() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (d *Daemon) accept() {
+	defer d.wg.Done()
+	for {
+		c, err := d.lis.AcceptUnix()
+		if d.ctx.Err() != nil {
+			if err == nil {
+				_ = c.Close()
+			}
+			return
+		}
+		if err != nil { // no files, for one: the next may find some
+			d.cfg.Log(err.Error())
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		d.wg.Add(1)
+		go d.attend(c)
+	}
+}
+
+// userOf is who is at the other end (unix(7), SO_PEERCRED).
+func userOf(c *net.UnixConn) (user uint32, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *unix.Ucred
+	if e := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); e != nil {
+		err = e
+	}
+	if err != nil {
+		return 0, err
+	}
+	return cred.Uid, nil
+}
+
+// take is a free place, for a process of a user; -1 without one.
+func (d *Daemon) take(user uint32) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.places {
+		if p := &d.places[i]; !p.taken && (!p.used || p.user == user) {
+			*p = place{taken: true, user: user, used: true}
+			return i
+		}
+	}
+	return -1
+}
+
+func (d *Daemon) give(i int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.places[i].taken = false
+}
+
+// attend serves the socket of one client until its end.
+func (d *Daemon) attend(c *net.UnixConn) {
+	defer d.wg.Done()
+	defer c.Close()
+	g, err := d.admit(c)
+	if err != nil {
+		_ = sendLine(c, welcome{Version: version, Refuse: err.Error()}) // who is gone needs no answer
+		return
+	}
+	err = g.control()
+	g.end(err)
+	<-g.left
+	if why := g.why.Load(); why != nil && d.ctx.Err() == nil && !errors.Is(*why, errEnded) {
+		d.cfg.Log(fmt.Sprintf("client in place %d ended: %v", g.place, *why))
+	}
+	if g.clear() {
+		d.give(g.place)
+	}
+}
+
+func (d *Daemon) admit(c *net.UnixConn) (*guest, error) {
+	_ = c.SetDeadline(time.Now().Add(helloTime)) // a socket takes deadlines
+	user, err := userOf(c)
+	if err != nil {
+		return nil, err
+	}
+	var h hello
+	files, err := receiveLine(c, &h, 0)
+	closeAll(files)
+	if err != nil {
+		return nil, err
+	}
+	if h.Version != version {
+		return nil, fmt.Errorf("the client speaks version %d, this daemon %d", h.Version, version)
+	}
+	if h.Calls < 1 || h.Calls > depth || h.MaxReply < 0 || h.MaxReply > 1<<30 {
+		return nil, fmt.Errorf("%d calls with answers of %d bytes: %w", h.Calls, h.MaxReply, rdma.ErrInvalid)
+	}
+	i := d.take(user)
+	if i < 0 {
+		return nil, fmt.Errorf("all %d places for processes are taken: start the daemon with more (--places)", len(d.places))
+	}
+	g, err := d.newGuest(c, i, h)
+	if err == nil {
+		err = sendLine(c, welcome{Version: version, Size: len(g.page), Node: d.node.ID(), Addr: d.node.Addr(), Name: d.node.Name()}, d.node.Guests()[i].File, g.bell)
+		if err != nil {
+			g.undo()
+		}
+	}
+	if err != nil {
+		d.give(i)
+		return nil, err
+	}
+	_ = c.SetDeadline(time.Time{})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ctx.Err() != nil {
+		g.undo()
+		return nil, rdma.ErrClosed
+	}
+	d.wg.Add(1)
+	go g.listen()
+	list := append(append([]*guest(nil), *d.guests.Load()...), g)
+	d.guests.Store(&list)
+	d.kick()
+	return g, nil
+}
+
+// drop takes a client out of the loop, which alone calls it: nothing of it is looked at
+// any more.
+func (d *Daemon) drop(g *guest) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var list []*guest
+	for _, o := range *d.guests.Load() {
+		if o != g {
+			list = append(list, o)
+		}
+	}
+	d.guests.Store(&list)
+	close(g.left)
+}
+
+// loop is the one thread for all clients.
+func (d *Daemon) loop() {
+	defer d.wg.Done()
+	last := time.Now()
+	for idle := 0; ; {
+		guests := *d.guests.Load()
+		if d.ctx.Err() != nil && len(guests) == 0 {
+			return
+		}
+		busy, waits := d.node.Progress() > 0, false
+		for _, g := range guests {
+			if g.gone.Load() {
+				d.drop(g)
+				continue
+			}
+			did, out := g.turn()
+			busy, waits = busy || did, waits || out
+		}
+		if busy {
+			idle = 0
+			continue
+		}
+		if idle++; idle%64 != 0 {
+			continue
+		}
+		now := time.Now()
+		if idle == 64 {
+			last = now
+		}
+		switch {
+		case d.cfg.Spin || waits:
+			d.node.Yield()
+		case now.Sub(last) < d.cfg.For:
+			runtime.Gosched()
+		default:
+			d.nap(guests)
+		}
+	}
+}
+
+// nap sleeps until a doorbell rings, a message or an end comes.
+func (d *Daemon) nap(guests []*guest) {
+	some := false
+	for _, g := range guests {
+		g.page.word(wordNapping).Store(1)
+		some = some || g.waiting()
+	}
+	if !some {
+		d.node.Doze(d.wake, 100*time.Millisecond)
+	}
+	for _, g := range guests {
+		g.page.word(wordNapping).Store(0)
+	}
+}

@@ -1,0 +1,499 @@
+package daemon
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/internal/leaktest"
+	"github.com/rdmaperf/rdmaperf/transports/lite"
+	"github.com/rdmaperf/rdmaperf/transports/memdev"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// victimSocket makes the test binary a client that writes until it is killed.
+const victimSocket = "LITE_DAEMON_TEST_SOCKET"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(victimSocket); path != "" {
+		os.Exit(victim(path))
+	}
+	leaktest.Main(m)
+}
+
+// victim maps a region, publishes its own place, opens a port, and floods.
+func victim(path string) int {
+	c, err := Dial(context.Background(), path, ClientConfig{})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	b, _ := c.Alloc(64 << 10)
+	h, err := c.Map("shared", lite.PermWrite, "")
+	if err == nil {
+		_, err = c.Publish(lite.RegionConfig{Name: "victim", Open: lite.PermAll}, b)
+	}
+	if err == nil {
+		err = c.Serve(9, 64, 4)
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	at, _ := c.Offset(b)
+	fmt.Println("ready")
+	var done [64]lite.Done
+	for {
+		_, _ = c.Post([]lite.Op{{Kind: lite.OpWrite, Handle: h, Off: 0, Local: at, Len: 64}})
+		_, _ = c.Poll(done[:])
+	}
+}
+
+// world is two nodes of the reference device; the second one has a daemon.
+type world struct {
+	far, node *lite.Node
+	daemon    *Daemon
+	path      string
+	mu        sync.Mutex
+	said      []string
+}
+
+func soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t testing.TB, guests int, cfg Config) *world {
+	t.Helper()
+	f := memdev.NewFabric(memdev.Config{})
+	w := &world{path: filepath.Join(t.TempDir(), "s")}
+	manager := ""
+	for i, at := range []**lite.Node{&w.far, &w.node} {
+		dev, err := f.Open(fmt.Sprint("n", i))
+		check(t, err)
+		c := lite.Config{Listen: fmt.Sprintf("n%d:0", i), Manager: manager, Arena: 24 << 20, Ring: 64 << 10}
+		if i == 1 {
+			c.Guests, c.GuestMem = guests, 1<<20
+		}
+		n, err := lite.Open(soon(t), dev, c)
+		check(t, err)
+		*at, manager = n, n.Addr()
+		t.Cleanup(func() {
+			if err := errors.Join(n.Close(), dev.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	check(t, w.far.Await(soon(t), 2))
+	check(t, w.node.Await(soon(t), 2))
+	cfg.Log = func(s string) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.said = append(w.said, s)
+	}
+	var err error
+	w.daemon, err = Serve(w.node, w.path, cfg)
+	check(t, err)
+	t.Cleanup(func() {
+		if err := w.daemon.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func (w *world) dial(t testing.TB, cfg ClientConfig) *Client {
+	t.Helper()
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 20 * time.Second
+	}
+	c, err := Dial(soon(t), w.path, cfg)
+	check(t, err)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func (w *world) log() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Join(w.said, "\n")
+}
+
+// until waits for what other goroutines do.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("never: ", what)
+		}
+	}
+}
+
+// An application cannot tell where its node lives.
+func TestBothWaysInAreOneInterface(t *testing.T) {
+	w := open(t, 2, Config{})
+	inside, err := w.node.Client(lite.ClientConfig{Timeout: 20 * time.Second})
+	check(t, err)
+	port, err := w.far.Serve(3, lite.PortConfig{Handle: func(r *lite.Request) {
+		if r.OneWay {
+			r.Release()
+			return
+		}
+		_ = r.Reply(append([]byte("heard "), r.Payload...))
+	}})
+	check(t, err)
+	defer port.Close()
+	owner, err := w.far.Client(lite.ClientConfig{Timeout: 20 * time.Second})
+	check(t, err)
+	_, err = owner.Malloc(lite.RegionConfig{Name: "locked", Size: 64, Open: lite.PermRead, Password: "p"})
+	check(t, err)
+	for name, a := range map[string]lite.Access{"inside": inside, "hidden": w.dial(t, ClientConfig{}), "crossing": w.dial(t, ClientConfig{Cross: true})} {
+		t.Run(name, func(t *testing.T) {
+			h, err := a.Malloc(lite.RegionConfig{Name: "r-" + name, Size: 5 << 20, Nodes: []int{0, 1}, Open: lite.PermRead, Password: "p"})
+			check(t, err)
+			text := bytes.Repeat([]byte("over the border "), 1000)
+			check(t, a.Write(h, 4<<20-100, text))
+			got := make([]byte, len(text))
+			check(t, a.Read(h, 4<<20-100, got))
+			if !bytes.Equal(got, text) {
+				t.Error("other bytes came back")
+			}
+			old, err := a.FetchAdd(h, 8, 5)
+			if err != nil || old != 0 {
+				t.Errorf("fetch-add: %d, %v", old, err)
+			}
+			if old, err = a.CmpSwap(h, 8, 5, 7); err != nil || old != 5 {
+				t.Errorf("compare-swap: %d, %v", old, err)
+			}
+			check(t, a.Memset(h, 0, 9, 4))
+			check(t, a.Memcpy(h, 16, h, 0, 8))
+			check(t, a.Read(h, 16, got[:8]))
+			if !bytes.Equal(got[:8], []byte{9, 9, 9, 9, 0, 0, 0, 0}) {
+				t.Errorf("memset and memcpy: %v", got[:8])
+			}
+			b, err := a.Alloc(4096)
+			check(t, err)
+			at, err := a.Offset(b)
+			check(t, err)
+			var ops []lite.Op
+			for i := range 20 {
+				b[i] = byte(i + 1)
+				ops = append(ops, lite.Op{Kind: lite.OpWrite, Handle: h, Off: uint64(100 + i), Local: at + uint64(i), Len: 1, Slot: uint32(i), Quiet: i%5 != 4})
+			}
+			n, err := a.Post(ops)
+			if n != len(ops) || err != nil {
+				t.Fatalf("posted %d: %v", n, err)
+			}
+			var done []lite.Done
+			until(t, "the ends of the batch", func() bool {
+				var d [8]lite.Done
+				k, err := a.Poll(d[:])
+				check(t, err)
+				done = append(done, d[:k]...)
+				return len(done) == 4
+			})
+			for i, d := range done {
+				if d.Slot != uint32(5*i+4) || d.Status != rdma.StatusSuccess {
+					t.Errorf("end %d: %+v", i, d)
+				}
+			}
+			check(t, a.Read(h, 100, got[:20]))
+			if !bytes.Equal(got[:20], b[:20]) {
+				t.Errorf("batch: %v", got[:20])
+			}
+			reply, err := a.Call(0, 3, []byte(name))
+			if err != nil || string(reply) != "heard "+name {
+				t.Errorf("call: %q, %v", reply, err)
+			}
+			check(t, a.Send(0, 3, []byte("x")))
+			if _, err := a.Call(0, 4, nil); !errors.Is(err, lite.ErrNoPort) {
+				t.Errorf("call of a closed port: %v", err)
+			}
+			if size, err := a.Size(h); size != 5<<20 || err != nil {
+				t.Errorf("size %d, %v", size, err)
+			}
+			if err := a.Write(h, 5<<20-1, []byte("xx")); !errors.Is(err, lite.ErrBounds) {
+				t.Errorf("over the end: %v", err)
+			}
+			weak, err := a.Map("r-"+name, lite.PermRead, "p")
+			check(t, err)
+			if err := a.Write(weak, 0, []byte("x")); !errors.Is(err, lite.ErrPermission) {
+				t.Errorf("write by a handle that reads: %v", err)
+			}
+			if _, err := a.Map("locked", lite.PermRead, "q"); !errors.Is(err, lite.ErrPassword) {
+				t.Errorf("wrong password: %v", err)
+			}
+			check(t, a.FreeRegion(h))
+			if err := a.Read(weak, 0, got[:1]); !errors.Is(err, lite.ErrDeadHandle) {
+				t.Errorf("a handle of what was freed: %v", err)
+			}
+			check(t, a.Free(b))
+		})
+	}
+}
+
+// A port of a client takes calls from another node, and messages one way.
+func TestAClientServesAPort(t *testing.T) {
+	for _, spin := range []bool{false, true} {
+		w := open(t, 1, Config{Spin: spin})
+		c := w.dial(t, ClientConfig{})
+		check(t, c.Serve(5, 1000, 3))
+		caller, err := w.far.Client(lite.ClientConfig{Timeout: 20 * time.Second})
+		check(t, err)
+		end := make(chan error, 1)
+		go func() {
+			for i := range 50 {
+				got, err := caller.Call(1, 5, fmt.Append(nil, "call ", i))
+				if want := fmt.Sprint("answer to call ", i); err != nil || string(got) != want {
+					end <- fmt.Errorf("%q, %v: want %q", got, err, want)
+					return
+				}
+			}
+			end <- caller.Send(1, 5, []byte("bye"))
+		}()
+		for {
+			m, err := c.RecvWait()
+			check(t, err)
+			if m.OneWay {
+				if string(m.Payload) != "bye" || m.From != 0 {
+					t.Errorf("message %+v", m)
+				}
+				check(t, m.Release())
+				break
+			}
+			check(t, m.Reply(0, append([]byte("answer to "), m.Payload...)))
+		}
+		check(t, <-end)
+	}
+}
+
+// A client is killed in the middle of a flood. Its port, its published memory and its
+// place are there again; others notice nothing.
+func TestAClientThatDiesCostsItselfOnly(t *testing.T) {
+	w := open(t, 2, Config{})
+	c := w.dial(t, ClientConfig{})
+	h, err := c.Malloc(lite.RegionConfig{Name: "shared", Size: 4096, Nodes: []int{0}, Open: lite.PermAll})
+	check(t, err)
+	for range 2 { // the second one has the place of the first
+		self, err := os.Executable()
+		check(t, err)
+		cmd := exec.Command(self)
+		cmd.Env = append(os.Environ(), victimSocket+"="+w.path)
+		out, err := cmd.StdoutPipe()
+		check(t, err)
+		check(t, cmd.Start())
+		line, _ := bufio.NewReader(out).ReadString('\n')
+		if line != "ready\n" {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			t.Fatalf("the victim said %q", line)
+		}
+		for i := range 200 {
+			if err := c.Write(h, 1024, []byte{byte(i)}); err != nil {
+				t.Error("beside a flood:", err)
+			}
+		}
+		check(t, cmd.Process.Kill())
+		_ = cmd.Wait() // killed
+		until(t, "the end of the dead client", func() bool { return w.daemon.Clients() == 1 })
+		until(t, "the death of its region", func() bool {
+			_, err := c.Map("victim", lite.PermRead, "")
+			return errors.Is(err, lite.ErrNoRegion)
+		})
+		until(t, "a free place", func() bool {
+			w.daemon.mu.Lock()
+			defer w.daemon.mu.Unlock()
+			return !w.daemon.places[0].taken || !w.daemon.places[1].taken
+		})
+	}
+	check(t, c.Write(h, 0, []byte("alive")))
+	check(t, c.Serve(9, 64, 1)) // the port is free again
+}
+
+// What a client must not do, and what becomes of it.
+func TestALiarIsEndedAndNobodyElse(t *testing.T) {
+	lies := map[string]func(c *Client){
+		"more requests than the ring has": func(c *Client) { c.page.word(wordPosted).Store(depth + 1) },
+		"requests taken back":             func(c *Client) { c.page.word(wordPosted).Store(^uint32(0)) },
+		"ends that were not there":        func(c *Client) { c.page.word(wordSeen).Store(7) },
+		"a kind that does not exist":      func(c *Client) { c.raw(&request{kind: numKinds, local: dataAt}) },
+		"an answer to nobody":             func(c *Client) { c.raw(&request{kind: kindReply, local: dataAt, handle: 3}) },
+		"no JSON":                         func(c *Client) { _, _ = c.conn.Write([]byte("{")) },
+		"a line without end":              func(c *Client) { _, _ = c.conn.Write(make([]byte, 2*lineMost)) },
+	}
+	w := open(t, 2, Config{})
+	honest := w.dial(t, ClientConfig{})
+	h, err := honest.Malloc(lite.RegionConfig{Name: "r", Size: 4096, Nodes: []int{0}, Open: lite.PermAll})
+	check(t, err)
+	for name, lie := range lies {
+		t.Run(name, func(t *testing.T) {
+			c, err := Dial(soon(t), w.path, ClientConfig{})
+			for end := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(end); { // the last one goes
+				time.Sleep(time.Millisecond)
+				c, err = Dial(soon(t), w.path, ClientConfig{})
+			}
+			check(t, err)
+			defer c.Close()
+			lie(c)
+			until(t, "the end of the liar", c.gone.Load)
+			check(t, honest.Write(h, 0, []byte("x")))
+		})
+	}
+}
+
+func (c *Client) raw(r *request) {
+	_ = c.push(r)
+	c.publish()
+}
+
+// Bounds are checked by the daemon, not by the client's good will.
+func TestBytesOutsideThePlaceAreRefused(t *testing.T) {
+	w := open(t, 2, Config{})
+	c, other := w.dial(t, ClientConfig{}), w.dial(t, ClientConfig{})
+	h, err := other.Malloc(lite.RegionConfig{Name: "secret", Size: 4096, Nodes: []int{0}})
+	check(t, err)
+	mine, err := c.Malloc(lite.RegionConfig{Name: "mine", Size: 4096, Nodes: []int{0}})
+	check(t, err)
+	size := uint64(len(c.page))
+	for _, r := range []struct {
+		what string
+		r    request
+		want error
+	}{
+		{"the front", request{kind: kindWrite, handle: uint64(mine), local: 0, len: 8}, lite.ErrMemory},
+		{"the front, partly", request{kind: kindWrite, handle: uint64(mine), local: dataAt - 1, len: 8}, lite.ErrMemory},
+		{"over the end", request{kind: kindRead, handle: uint64(mine), local: size - 7, len: 8}, lite.ErrMemory},
+		{"another place", request{kind: kindRead, handle: uint64(mine), local: size + dataAt, len: 8}, lite.ErrMemory},
+		{"an offset that wraps", request{kind: kindRead, handle: uint64(mine), local: ^uint64(0) - 3, len: 8}, lite.ErrMemory},
+		{"a call's answer", request{kind: kindCall, node: 0, port: 1, local: dataAt, len: 8, off: size, room: 8}, lite.ErrMemory},
+		{"a message", request{kind: kindSend, node: 0, port: 1, local: size - 1, len: 8}, lite.ErrMemory},
+		{"a receive", request{kind: kindRecv, port: 1, local: size - 1, room: 8}, lite.ErrMemory},
+		{"outside the region", request{kind: kindRead, handle: uint64(mine), off: 4090, local: dataAt, len: 8}, lite.ErrBounds},
+		{"a handle of nobody", request{kind: kindRead, handle: uint64(mine) + 1, local: dataAt, len: 8}, lite.ErrDeadHandle},
+		{"a number of the node's own table", request{kind: kindRead, handle: 5 << 32, local: dataAt, len: 8}, lite.ErrDeadHandle},
+	} {
+		if _, err := c.run(&r.r); !errors.Is(err, r.want) {
+			t.Errorf("%s: %v, want %v", r.what, err, r.want)
+		}
+	}
+	if h == mine {
+		// Numbers are each client's own: the same one is another region.
+		check(t, other.Write(h, 0, []byte("secret")))
+		var b [6]byte
+		check(t, c.Read(mine, 0, b[:]))
+		if string(b[:]) == "secret" {
+			t.Error("a number of its own reached another client's region")
+		}
+	}
+	if _, err := c.Map("secret", lite.PermRead, ""); !errors.Is(err, lite.ErrPermission) {
+		t.Logf("a region of another client of the node: %v (the principal is the node)", err)
+	}
+	// A file that could shrink would take the daemon with it.
+	if err := unix.Ftruncate(int(w.node.Guests()[0].File.Fd()), 0); err == nil {
+		t.Error("the place could be shrunk")
+	}
+}
+
+// One client posts as fast as it can; another's reads go on.
+func TestAFloodLeavesOthersTheirTurn(t *testing.T) {
+	w := open(t, 2, Config{})
+	flood, c := w.dial(t, ClientConfig{}), w.dial(t, ClientConfig{})
+	h, err := c.Malloc(lite.RegionConfig{Name: "r", Size: 8192, Nodes: []int{0}, Open: lite.PermAll})
+	check(t, err)
+	fh, err := flood.Map("r", lite.PermWrite, "")
+	check(t, err)
+	stop, end := make(chan struct{}), make(chan int, 1)
+	go func() {
+		var ops [64]lite.Op
+		for i := range ops {
+			ops[i] = lite.Op{Kind: lite.OpWrite, Handle: fh, Off: 4096, Local: dataAt, Len: 64}
+		}
+		var done [64]lite.Done
+		sent := 0
+		for {
+			select {
+			case <-stop:
+				end <- sent
+				return
+			default:
+			}
+			n, _ := flood.Post(ops[:])
+			sent += n
+			_, _ = flood.Poll(done[:])
+		}
+	}()
+	var b [8]byte
+	for i := range 300 {
+		if err := c.Read(h, 0, b[:]); err != nil {
+			t.Error(i, err)
+			break
+		}
+	}
+	close(stop)
+	if n := <-end; n == 0 {
+		t.Error("there was no flood")
+	}
+}
+
+func TestTheEndOfTheDaemonEndsClients(t *testing.T) {
+	w := open(t, 1, Config{})
+	c := w.dial(t, ClientConfig{})
+	h, err := c.Malloc(lite.RegionConfig{Name: "r", Size: 4096, Nodes: []int{0}})
+	check(t, err)
+	check(t, w.daemon.Close())
+	until(t, "the client's notice", c.gone.Load)
+	if err := c.Write(h, 0, []byte("x")); !errors.Is(err, lite.ErrClosed) {
+		t.Errorf("write: %v", err)
+	}
+	if _, err := c.Malloc(lite.RegionConfig{Name: "s", Size: 1}); !errors.Is(err, lite.ErrClosed) {
+		t.Errorf("malloc: %v", err)
+	}
+}
+
+func TestOneClientTooManyIsTold(t *testing.T) {
+	w := open(t, 1, Config{})
+	w.dial(t, ClientConfig{})
+	_, err := Dial(soon(t), w.path, ClientConfig{})
+	if err == nil || !strings.Contains(err.Error(), "all 1 places") {
+		t.Errorf("%v", err)
+	}
+}
+
+func FuzzRequest(f *testing.F) {
+	f.Add(make([]byte, requestLen))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) < requestLen {
+			return
+		}
+		var r, again request
+		r.get(b)
+		out := make([]byte, requestLen)
+		r.put(out)
+		if again.get(out); again != r {
+			t.Errorf("%+v became %+v", r, again)
+		}
+		g := &guest{page: make(page, dataAt+4096)}
+		if g.local(r.local, r.len) && (r.local < dataAt || r.local+uint64(r.len) > uint64(len(g.page))) {
+			t.Errorf("%d bytes at %d are no part of the place", r.len, r.local)
+		}
+	})
+}

@@ -1,0 +1,161 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/transports/lite"
+	"github.com/rdmaperf/rdmaperf/transports/lite/extent"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// ClientConfig is how a process uses a daemon. Zero values mean the defaults.
+type ClientConfig struct {
+	Calls    int           // started and not finished; 1
+	MaxReply int           // bytes of an answer; 4 KiB
+	Timeout  time.Duration // of everything that blocks; 5 s
+	// Cross makes each request ring the daemon's doorbell, and sleeps for each end. Without
+	// it the shared page is polled.
+	Cross bool
+}
+
+// Dial reaches the daemon at a Unix socket.
+func Dial(ctx context.Context, path string, cfg ClientConfig) (*Client, error) {
+	c, err := dial(ctx, path, cfg)
+	if err != nil {
+		return nil, &rdma.OpError{Op: "dial", Object: path, Err: err}
+	}
+	return c, nil
+}
+
+func dial(ctx context.Context, path string, cfg ClientConfig) (c *Client, err error) {
+	if cfg.Calls == 0 {
+		cfg.Calls = 1
+	}
+	if cfg.MaxReply == 0 {
+		cfg.MaxReply = 4096
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 5 * time.Second
+	}
+	var d net.Dialer
+	nc, err := d.DialContext(ctx, "unixpacket", path)
+	if err != nil {
+		return nil, err
+	}
+	c = &Client{cfg: cfg, conn: nc.(*net.UnixConn), lines: make(chan reply, 1), done: make(chan struct{}), prepared: map[[2]int]bool{}, waited: map[uint32]end{}}
+	if err = c.meet(ctx); err != nil {
+		_ = c.conn.Close()
+		return nil, err
+	}
+	go c.read()
+	return c, c.layOut()
+}
+
+// meet maps the place.
+func (c *Client) meet(ctx context.Context) error {
+	until := time.Now().Add(helloTime)
+	if t, ok := ctx.Deadline(); ok {
+		until = t
+	}
+	_ = c.conn.SetDeadline(until) // a socket takes deadlines
+	if err := sendLine(c.conn, hello{Version: version, Calls: c.cfg.Calls, MaxReply: c.cfg.MaxReply}); err != nil {
+		return err
+	}
+	var w welcome
+	files, err := receiveLine(c.conn, &w, 2)
+	if err != nil {
+		return err
+	}
+	if w.Refuse != "" || w.Version != version || len(files) != 2 || w.Size < dataAt+4096 {
+		closeAll(files)
+		if w.Refuse != "" {
+			return fmt.Errorf("the daemon refuses: %s", w.Refuse)
+		}
+		return errMessage
+	}
+	c.bell, c.node, c.name, c.addr = files[1], w.Node, w.Name, w.Addr
+	mem, err := unix.Mmap(int(files[0].Fd()), 0, w.Size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	_ = files[0].Close() // the mapping stays
+	if err != nil {
+		_ = c.bell.Close()
+		return os.NewSyscallError("mmap", err)
+	}
+	c.page = mem
+	_ = c.conn.SetDeadline(time.Time{})
+	return nil
+}
+
+// layOut takes what the client itself needs of its place.
+func (c *Client) layOut() (err error) {
+	c.space = extent.New(dataAt, uint64(len(c.page)-dataAt))
+	if c.word, err = c.space.Alloc(64); err == nil {
+		c.replyAt, err = c.space.Alloc(uint64(max(c.cfg.MaxReply, 1)))
+	}
+	if err != nil {
+		err = errors.Join(lite.ErrNoSpace, c.Close())
+	}
+	return err
+}
+
+// read takes answers from the socket until its end.
+func (c *Client) read() {
+	defer close(c.done)
+	for {
+		var a reply
+		files, err := receiveLine(c.conn, &a, 0)
+		closeAll(files)
+		if err != nil {
+			c.gone.Store(true)
+			wakeWord(c.page.word(wordEnded))
+			return
+		}
+		select {
+		case c.lines <- a:
+		default: // an answer to nothing
+		}
+	}
+}
+
+// Close leaves the daemon, which clears what the client had. Idempotent.
+func (c *Client) Close() error {
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	err := c.conn.Close()
+	<-c.done
+	c.gone.Store(true)
+	return errors.Join(err, c.bell.Close(), unix.Munmap(c.page))
+}
+
+// ask is a call over the socket.
+func (c *Client) ask(q *ask) (reply, error) {
+	if c.gone.Load() {
+		return reply{}, lite.ErrClosed
+	}
+	select {
+	case <-c.lines: // an answer that came too late
+	default:
+	}
+	if err := sendLine(c.conn, q); err != nil {
+		return reply{}, err
+	}
+	t := time.NewTimer(c.cfg.Timeout + time.Second) // the daemon's own deadline is earlier
+	defer t.Stop()
+	select {
+	case a := <-c.lines:
+		return a, a.err()
+	case <-c.done:
+		return reply{}, lite.ErrClosed
+	case <-t.C:
+		// Its answer would be taken for another's.
+		return reply{}, errors.Join(lite.ErrTimeout, c.conn.Close())
+	}
+}

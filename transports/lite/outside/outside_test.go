@@ -1,0 +1,183 @@
+package outside
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/internal/leaktest"
+	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/lite"
+	"github.com/rdmaperf/rdmaperf/transports/lite/daemon"
+	"github.com/rdmaperf/rdmaperf/transports/memdev"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// asDaemon makes the test binary a daemon over iwarp, with the flags of the command.
+const asDaemon = "as-a-daemon"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == asDaemon {
+		if err := serve(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	leaktest.Main(m)
+}
+
+func serve(args []string) error {
+	f := flag.NewFlagSet(asDaemon, flag.ContinueOnError)
+	cfg := lite.Config{DeadAfter: 15 * time.Second}
+	socket := f.String("socket", "", "")
+	f.StringVar(&cfg.Listen, "listen", "127.0.0.1:0", "")
+	f.StringVar(&cfg.Manager, "manager", "", "")
+	f.IntVar(&cfg.Guests, "places", 0, "")
+	f.IntVar(&cfg.GuestMem, "place-memory", 0, "")
+	f.IntVar(&cfg.Arena, "arena", 0, "")
+	f.IntVar(&cfg.Links, "links", 4, "")
+	spin := f.Bool("spin", false, "")
+	f.Bool("until-eof", true, "")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	dev, err := iwarp.Open(iwarp.Config{})
+	if err != nil {
+		return err
+	}
+	n, err := lite.Open(context.Background(), dev, cfg)
+	if err != nil {
+		return err
+	}
+	d, err := daemon.Serve(n, *socket, daemon.Config{Spin: *spin})
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the end of who started this
+	_ = d.Close()
+	return n.Close()
+}
+
+func open(t testing.TB, cfg Config) *Stack {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Command = []string{self, asDaemon}
+	dev, err := iwarp.Open(iwarp.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(dev, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// mirror answers with the request; method 1 fails.
+type mirror struct{}
+
+func (mirror) ServeCall(s *transports.Served) error {
+	if s.Method == 1 {
+		return &transports.CallError{Code: transports.CallNotFound, Text: "no such thing"}
+	}
+	s.Response = s.Request.AppendTo([]byte{s.Method})
+	return nil
+}
+
+func TestCallsGoThroughTwoDaemons(t *testing.T) {
+	for name, cfg := range map[string]Config{"hidden": {}, "crossing": {Cross: true, Links: 1}} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			defer cancel()
+			sizes := transports.CallConfig{MaxRequest: 100_000, MaxResponse: 100_001, Callers: 2, Conns: 1}
+			server, err := open(t, cfg).ListenCalls(ctx, "127.0.0.1:0", sizes, mirror{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn, err := open(t, cfg).DialCalls(ctx, server.Addr(), sizes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all sync.WaitGroup
+			for n := range sizes.Callers {
+				k, err := conn.Caller(ctx, transports.CallerConfig{Timeout: 20 * time.Second})
+				if err != nil {
+					t.Fatal(err)
+				}
+				all.Add(1)
+				go func() {
+					defer all.Done()
+					defer k.Close()
+					for i, size := range []int{0, 1, 64, 4096, 100_000, 7, 300} {
+						q := transports.Call{Method: 2, Request: bytes.Repeat([]byte{byte(n*100 + i)}, size)}
+						if err := k.Call(&q); err != nil {
+							t.Errorf("%d bytes: %v", size, err)
+						} else if got := q.Response.AppendTo(nil); !bytes.Equal(got, append([]byte{2}, q.Request...)) {
+							t.Errorf("%d bytes came back as %d others", size, len(got))
+						}
+					}
+					var e *transports.CallError
+					if err := k.Call(&transports.Call{Method: 1}); !errors.As(err, &e) || e.Code != transports.CallNotFound || e.Text != "no such thing" {
+						t.Errorf("a handler's error: %v", err)
+					}
+					if err := k.Call(&transports.Call{Method: 2, Request: make([]byte, 100_001)}); !errors.As(err, &e) || e.Code != transports.CallResourceExhausted {
+						t.Errorf("too long: %v", err)
+					}
+				}()
+			}
+			all.Wait()
+			k, err := conn.Caller(ctx, transports.CallerConfig{Timeout: 20 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := server.Close(); err != nil {
+				t.Error(err)
+			}
+			var e *transports.CallError
+			if err := k.Call(&transports.Call{Method: 2}); !errors.As(err, &e) || e.Code != transports.CallUnavailable {
+				t.Errorf("the end of the server: %v", err)
+			}
+			k.Close()
+			if err := conn.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestADaemonThatCannotStartSaysWhy(t *testing.T) {
+	s := open(t, Config{})
+	s.cfg.Command = append(s.cfg.Command, "--no-such-flag")
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	_, err := s.ListenCalls(ctx, "127.0.0.1:0", transports.CallConfig{}, nil)
+	if err == nil || !strings.Contains(err.Error(), "no-such-flag") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestADeviceOfOneProcessIsRefused(t *testing.T) {
+	dev, err := memdev.NewFabric(memdev.Config{}).Open("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	if _, err := New(dev, Config{Command: []string{"x"}}); err == nil || !strings.Contains(err.Error(), rdma.ErrNotSupported.Error()) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,331 @@
+package peerrpc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/internal/leaktest"
+	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/memdev"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// echo answers with the request; method 1 fails, method 2 answers too much.
+type echo struct{}
+
+func (echo) ServeCall(s *transports.Served) error {
+	switch s.Method {
+	case 1:
+		return &transports.CallError{Code: transports.CallNotFound, Text: "no such thing"}
+	case 2:
+		s.Response = make([]byte, 1<<20)
+		return nil
+	}
+	s.Response = s.Request.AppendTo(nil)
+	return nil
+}
+
+type world struct {
+	server transports.CallServer
+	client *Stack
+	conn   transports.CallConn
+}
+
+func devices(t *testing.T) map[string][2]rdma.Device {
+	f := memdev.NewFabric(memdev.Config{})
+	all := map[string][2]rdma.Device{}
+	var m, w [2]rdma.Device
+	for i := range 2 {
+		var err error
+		if m[i], err = f.Open(fmt.Sprint("n", i)); err != nil {
+			t.Fatal(err)
+		}
+		if w[i], err = iwarp.Open(iwarp.Config{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all["mem"], all["iwarp"] = m, w
+	return all
+}
+
+func soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func everywhere(t *testing.T, cfg transports.CallConfig, h transports.CallHandler, f func(t *testing.T, w *world)) {
+	for _, form := range []Form{Send, Write} {
+		for name, devs := range devices(t) {
+			t.Run(form.String()+" "+name, func(t *testing.T) {
+				w := &world{}
+				var stacks [2]*Stack
+				for i := range devs {
+					var err error
+					if stacks[i], err = New(devs[i], form); err != nil {
+						t.Fatal(err)
+					}
+				}
+				at := "127.0.0.1:0"
+				if name == "mem" {
+					at = "n0:0"
+				}
+				var err error
+				if w.server, err = stacks[0].ListenCalls(soon(t), at, cfg, h); err != nil {
+					t.Fatal(err)
+				}
+				w.client = stacks[1]
+				if w.conn, err = w.client.DialCalls(soon(t), w.server.Addr(), cfg); err != nil {
+					t.Fatal(err)
+				}
+				f(t, w)
+				for _, c := range []interface{ Close() error }{w.conn, w.server, stacks[1], stacks[0]} {
+					if err := c.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func callerOf(t *testing.T, w *world, cfg transports.CallerConfig) transports.Caller {
+	t.Helper()
+	k, err := w.conn.Caller(soon(t), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func wants(t *testing.T, err error, code transports.CallCode) {
+	t.Helper()
+	var e *transports.CallError
+	if !errors.As(err, &e) || e.Code != code {
+		t.Errorf("%v, want %v", err, code)
+	}
+}
+
+// Turns wrap at 255, so that there are more calls of a caller than that.
+func TestEveryCallerGetsItsOwnAnswers(t *testing.T) {
+	cfg := transports.CallConfig{MaxRequest: 70_000, MaxResponse: 70_000, Callers: 3, Conns: 1}
+	everywhere(t, cfg, echo{}, func(t *testing.T, w *world) {
+		var all sync.WaitGroup
+		for n := range cfg.Callers {
+			k := callerOf(t, w, transports.CallerConfig{Timeout: 20 * time.Second})
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				for i := range 600 {
+					size := (i*i*37 + n) % 300
+					if i%100 == 99 {
+						size = cfg.MaxRequest
+					}
+					want := make([]byte, size)
+					for j := range want {
+						want[j] = byte(i + j*n)
+					}
+					c := transports.Call{Request: want}
+					if err := k.Call(&c); err != nil {
+						t.Errorf("caller %d, call %d: %v", n, i, err)
+						break
+					}
+					if got := c.Response.AppendTo(nil); !bytes.Equal(got, want) {
+						t.Errorf("caller %d, call %d: %d bytes came back changed", n, i, size)
+						break
+					}
+				}
+				if err := k.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		all.Wait()
+	})
+}
+
+func TestErrorsHaveTheirCodes(t *testing.T) {
+	cfg := transports.CallConfig{MaxRequest: 100, MaxResponse: 100, Callers: 1, Conns: 1}
+	everywhere(t, cfg, echo{}, func(t *testing.T, w *world) {
+		k := callerOf(t, w, transports.CallerConfig{Timeout: 20 * time.Second})
+		defer k.Close()
+		wants(t, k.Call(&transports.Call{Method: 1}), transports.CallNotFound)
+		wants(t, k.Call(&transports.Call{Method: 2}), transports.CallResourceExhausted)
+		wants(t, k.Call(&transports.Call{Request: make([]byte, 101)}), transports.CallResourceExhausted)
+		wants(t, k.Call(&transports.Call{Method: 16}), transports.CallUnimplemented)
+		c := transports.Call{Request: []byte("still works")}
+		if err := k.Call(&c); err != nil || string(c.Response.AppendTo(nil)) != "still works" {
+			t.Errorf("%v, %q", err, c.Response)
+		}
+		if _, err := w.conn.Caller(soon(t), transports.CallerConfig{}); !errors.Is(err, rdma.ErrQueueFull) {
+			t.Errorf("one caller too many: %v", err)
+		}
+		if _, err := w.conn.Caller(soon(t), transports.CallerConfig{Mode: transports.CallOneWay}); !errors.Is(err, rdma.ErrNotSupported) {
+			t.Errorf("messages one way: %v", err)
+		}
+	})
+}
+
+// gate holds the first call until it is opened.
+type gate struct{ open chan struct{} }
+
+func (g gate) ServeCall(s *transports.Served) error {
+	<-g.open
+	s.Response = s.Request.AppendTo(nil)
+	return nil
+}
+
+func TestALateAnswerIsNotTakenForTheNext(t *testing.T) {
+	cfg := transports.CallConfig{MaxRequest: 100, MaxResponse: 100, Callers: 1, Conns: 1}
+	g := gate{make(chan struct{})}
+	opened := false
+	everywhere(t, cfg, g, func(t *testing.T, w *world) {
+		if opened { // one gate for all
+			return
+		}
+		k := callerOf(t, w, transports.CallerConfig{Timeout: 30 * time.Millisecond})
+		wants(t, k.Call(&transports.Call{Request: []byte("first")}), transports.CallDeadlineExceeded)
+		close(g.open)
+		opened = true
+		c := transports.Call{Request: []byte("second")}
+		err := k.Call(&c)
+		for end := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(end); err = k.Call(&c) {
+			wants(t, err, transports.CallDeadlineExceeded) // a busy machine
+		}
+		if got := string(c.Response.AppendTo(nil)); err != nil || got != "second" {
+			t.Errorf("%v, %q", err, got)
+		}
+		k.Close()
+	})
+}
+
+func TestTheEndOfTheServerEndsCalls(t *testing.T) {
+	cfg := transports.CallConfig{MaxRequest: 100, MaxResponse: 100, Callers: 1, Conns: 1}
+	everywhere(t, cfg, echo{}, func(t *testing.T, w *world) {
+		k := callerOf(t, w, transports.CallerConfig{Timeout: 20 * time.Second})
+		defer k.Close()
+		if err := k.Call(&transports.Call{Request: []byte("x")}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.server.Close(); err != nil {
+			t.Fatal(err)
+		}
+		wants(t, k.Call(&transports.Call{Request: []byte("x")}), transports.CallUnavailable)
+	})
+}
+
+func TestOtherSizesAreRefused(t *testing.T) {
+	cfg := transports.CallConfig{MaxRequest: 100, MaxResponse: 100, Callers: 1, Conns: 4}
+	everywhere(t, cfg, echo{}, func(t *testing.T, w *world) {
+		other := cfg
+		other.MaxRequest = 200
+		if c, err := w.client.DialCalls(soon(t), w.server.Addr(), other); err == nil {
+			c.Close()
+			t.Error("the server took a client whose cells are others")
+		}
+	})
+}
+
+// A client that says a length or a caller that does not exist loses its connection, and
+// another one works.
+func TestALiarLosesItsConnectionOnly(t *testing.T) {
+	cfg := transports.CallConfig{MaxRequest: 100, MaxResponse: 100, Callers: 1, Conns: 2}
+	everywhere(t, cfg, echo{}, func(t *testing.T, w *world) {
+		for _, lie := range []header{{len: 1 << 30}, {slot: 9}, {what: 0xf0}} {
+			liar, err := w.client.DialCalls(soon(t), w.server.Addr(), cfg)
+			for end := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(end); { // the last one goes
+				time.Sleep(time.Millisecond)
+				liar, err = w.client.DialCalls(soon(t), w.server.Addr(), cfg)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := liar.(*conn)
+			put := lie
+			put.turn = 1
+			c.lie(&put)
+			// A request behind it would lie in the same cell: the end is waited for first.
+			for end := time.Now().Add(20 * time.Second); c.qp.State() != rdma.QPErr; c.poll() {
+				if time.Now().After(end) {
+					t.Fatalf("the server lives with %+v", lie)
+				}
+			}
+			k, err := liar.Caller(soon(t), transports.CallerConfig{Timeout: 20 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wants(t, k.Call(&transports.Call{}), transports.CallUnavailable)
+			k.Close()
+			liar.Close()
+		}
+		k := callerOf(t, w, transports.CallerConfig{Timeout: 20 * time.Second})
+		defer k.Close()
+		if err := k.Call(&transports.Call{Request: []byte("x")}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// lie posts a header alone.
+func (c *conn) lie(h *header) {
+	b := c.out(0)
+	in := len(b) - headerLen
+	if c.stack.form == Write { // where the next request does not lie
+		in = 0
+	}
+	h.put(b[in:])
+	at := uint64(c.callers*c.inCell + in)
+	wr := rdma.SendWR{ID: sendID, Op: rdma.OpSend, Flags: rdma.Signaled, NumSGE: 1}
+	if c.stack.form == Write {
+		wr.Op, wr.RKey, wr.RemoteAddr = rdma.OpWrite, c.peer.rkey, c.peer.addr+uint64(c.outCell-headerLen)
+		c.turns[0], c.next = h.turn, (c.next+1)%c.callers
+	}
+	wr.SGE[0] = rdma.SGE{Addr: c.mr.Addr() + at, Len: headerLen, LKey: c.mr.LKey()}
+	if _, err := c.qp.PostSend([]rdma.SendWR{wr}); err != nil {
+		panic(err)
+	}
+}
+
+func TestACallAllocatesNothing(t *testing.T) {
+	cfg := transports.CallConfig{MaxRequest: 64, MaxResponse: 64, Callers: 1, Conns: 1}
+	everywhere(t, cfg, fixed{}, func(t *testing.T, w *world) {
+		k := callerOf(t, w, transports.CallerConfig{})
+		defer k.Close()
+		c := transports.Call{Request: make([]byte, 64)}
+		if n := testing.AllocsPerRun(200, func() {
+			if err := k.Call(&c); err != nil {
+				t.Fatal(err)
+			}
+		}); n > 0 {
+			t.Errorf("%v allocations a call", n)
+		}
+	})
+}
+
+type fixed struct{}
+
+var answer [64]byte
+
+func (fixed) ServeCall(s *transports.Served) error { s.Response = answer[:]; return nil }
+
+func FuzzParsers(f *testing.F) {
+	g := greeting{callers: 1}
+	f.Add(g.encode())
+	f.Add(make([]byte, headerLen))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if g, err := parseGreeting(b); err == nil && (g.callers == 0 || g.form >= numForms || g.addr+g.len < g.addr) {
+			t.Errorf("greeting %+v", g)
+		}
+		if h, err := parseHeader(b, 100, 4); err == nil && (h.len > 100 || h.slot > 3) {
+			t.Errorf("header %+v", h)
+		}
+	})
+}

@@ -1,0 +1,315 @@
+package peerrpc
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// server answers calls: one goroutine accepts, one polls for all connections.
+type server struct {
+	stack   *Stack
+	shape   shape
+	handler transports.CallHandler
+	lis     rdma.Listener
+	cq      rdma.CQ
+	most    int // connections
+	ctx     context.Context
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+	wcs     [32]rdma.WC
+	served  transports.Served
+	parts   [1][]byte
+
+	mu     sync.Mutex
+	coming []*client // being accepted: their requests may be there already
+	fresh  []*client // accepted, and not yet polled
+	open   int
+}
+
+// client is a connection at the server. The polling goroutine owns it.
+type client struct {
+	*end
+	ring  []uint8 // Write: turns of the cells that come in
+	turns []uint8 // Write: of the answers, by caller
+	next  int     // Write: the cell that the next request lies in
+	dead  bool
+}
+
+// ListenCalls serves calls at addr.
+func (s *Stack) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig, h transports.CallHandler) (transports.CallServer, error) {
+	v, err := s.listen(ctx, addr, cfg, h)
+	if err != nil {
+		return nil, &rdma.OpError{Op: "listen", Object: addr, Err: err}
+	}
+	return v, nil
+}
+
+func (s *Stack) listen(ctx context.Context, addr string, cfg transports.CallConfig, h transports.CallHandler) (v *server, err error) {
+	v = &server{stack: s, handler: h, most: min(max(cfg.Conns, 1), maxConns)}
+	if v.shape, err = s.shapeOf(cfg); err != nil {
+		return nil, err
+	}
+	if v.cq, err = s.dev.NewCQ(s.cqDepth(v.shape, v.most)); err != nil {
+		return nil, err
+	}
+	if v.lis, err = s.dev.Listen(ctx, addr, v.most); err != nil {
+		return nil, errors.Join(err, v.cq.Close())
+	}
+	v.ctx, v.cancel = context.WithCancel(context.Background())
+	v.wg.Add(2)
+	go v.accept()
+	go v.work()
+	return v, nil
+}
+
+// Addr is where clients dial.
+func (v *server) Addr() string { return v.lis.Addr() }
+
+// Close ends all connections and calls.
+func (v *server) Close() error {
+	if v.ctx.Err() != nil {
+		return nil
+	}
+	v.cancel()
+	err := v.lis.Close()
+	v.wg.Wait()
+	return errors.Join(err, v.cq.Close())
+}
+
+func (v *server) accept() {
+	defer v.wg.Done()
+	for {
+		req, err := v.lis.Accept(v.ctx)
+		if err != nil {
+			return
+		}
+		c, err := v.admit(req)
+		if c == nil {
+			continue // a stranger; he was told
+		}
+		v.mu.Lock()
+		v.coming = slices.DeleteFunc(v.coming, func(o *client) bool { return o == c })
+		if err == nil {
+			v.fresh = append(v.fresh, c)
+		} else {
+			v.open--
+		}
+		v.mu.Unlock()
+		if err != nil {
+			c.close()
+		}
+	}
+}
+
+// acceptTimeout bounds the set-up of a connection, which goes on alone.
+const acceptTimeout = 2 * time.Second
+
+// admit makes the connection of a client, or refuses it.
+func (v *server) admit(req rdma.ConnRequest) (*client, error) {
+	v.mu.Lock()
+	full := v.open >= v.most
+	if !full {
+		v.open++
+	}
+	v.mu.Unlock()
+	ctx, cancel := context.WithTimeout(v.ctx, acceptTimeout)
+	defer cancel()
+	if full {
+		return nil, req.Reject(ctx, nil)
+	}
+	h := v.shape
+	e, err := v.stack.newEnd(h, h.request, h.response, v.cq)
+	if err != nil {
+		v.left()
+		return nil, errors.Join(err, req.Reject(ctx, nil))
+	}
+	c := &client{end: e, ring: make([]uint8, h.callers), turns: make([]uint8, h.callers)}
+	if err = e.meet(req.Param().PrivateData); err != nil {
+		return c, errors.Join(err, req.Reject(ctx, nil))
+	}
+	v.mu.Lock()
+	v.coming = append(v.coming, c)
+	v.mu.Unlock()
+	g := e.greeting()
+	_, err = req.Accept(ctx, e.qp, v.stack.param(g.encode()))
+	return c, err
+}
+
+func (v *server) left() {
+	v.mu.Lock()
+	v.open--
+	v.mu.Unlock()
+}
+
+const (
+	// napAfter is how long a server polls without a request before it naps between two
+	// looks, and nap how long. Arbitrary: a run has no such pauses.
+	napAfter = 200 * time.Millisecond
+	nap      = time.Millisecond
+)
+
+// work polls for all connections.
+func (v *server) work() {
+	defer v.wg.Done()
+	clients := map[uint32]*client{} // by the number of the queue pair
+	var list []*client
+	last, idle := time.Now(), 0
+	for v.ctx.Err() == nil {
+		busy := v.completions(clients)
+		if v.stack.form == Write {
+			for _, c := range list {
+				busy = v.cells(c) || busy
+			}
+		}
+		if busy {
+			idle = 0
+			continue
+		}
+		if idle++; idle%64 != 0 {
+			continue
+		}
+		list = v.look(clients, list)
+		if now := time.Now(); idle == 64 {
+			last = now
+		} else if now.Sub(last) > napAfter {
+			time.Sleep(nap)
+		}
+		yield()
+	}
+	v.mu.Lock()
+	list = append(list, v.fresh...)
+	v.fresh = nil
+	v.mu.Unlock()
+	for _, c := range list {
+		c.close()
+	}
+}
+
+// look takes new connections in and lets go of those at their end.
+func (v *server) look(clients map[uint32]*client, list []*client) []*client {
+	v.mu.Lock()
+	fresh := v.fresh
+	v.fresh = nil
+	v.mu.Unlock()
+	for _, c := range fresh {
+		clients[c.qp.Num()] = c
+		list = append(list, c)
+	}
+	kept := list[:0]
+	for _, c := range list {
+		if !c.dead && c.qp.State() != rdma.QPErr {
+			kept = append(kept, c)
+			continue
+		}
+		delete(clients, c.qp.Num())
+		c.close()
+		v.left()
+	}
+	clear(list[len(kept):])
+	return kept
+}
+
+// completions takes what completed. Requests of a client that was not taken in yet are
+// not lost: its receives are looked at by number, so it is taken in first.
+func (v *server) completions(clients map[uint32]*client) bool {
+	k, err := v.cq.Poll(v.wcs[:])
+	if err != nil {
+		for _, c := range clients { // completions were lost
+			c.dead = true
+		}
+	}
+	for i := range v.wcs[:k] {
+		wc := &v.wcs[i]
+		c := clients[wc.QPNum]
+		if c == nil {
+			if c = v.young(wc.QPNum); c == nil {
+				continue // of one that is closed
+			}
+		}
+		switch {
+		case wc.Status != rdma.StatusSuccess:
+			c.dead = true
+		case wc.ID&sendID == 0:
+			cell := int(wc.ID >> 1)
+			h, err := parseHeader(c.in(cell), uint32(c.request), c.callers)
+			if err != nil || h.len+headerLen != wc.ByteLen || v.serve(c, c.in(cell), h) != nil || c.repost(cell) != nil {
+				c.dead = true
+			}
+		}
+	}
+	return k > 0
+}
+
+// young is a connection that is not taken in yet.
+func (v *server) young(qp uint32) *client {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, list := range [...][]*client{v.coming, v.fresh} {
+		for _, c := range list {
+			if c.qp.Num() == qp {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// cells answers the requests that lie in a client's ring, once around: the places of
+// answers are free again when completions were looked at.
+func (v *server) cells(c *client) (busy bool) {
+	for range c.callers {
+		if c.dead {
+			break
+		}
+		cell := c.in(c.next)
+		turn := nextTurn(c.ring[c.next])
+		if turnOf(cell) != turn {
+			return busy
+		}
+		busy = true
+		c.ring[c.next] = turn
+		c.next = (c.next + 1) % c.callers
+		h, err := parseHeader(c.head(cell), uint32(c.request), c.callers)
+		if err != nil || v.serve(c, cell, h) != nil {
+			c.dead = true
+		}
+	}
+	return busy
+}
+
+// serve answers one request. An error is the end of the connection.
+func (v *server) serve(c *client, cell []byte, h header) error {
+	mode := transports.CallMode(h.what >> 4)
+	if mode > transports.CallStream {
+		return rdma.ErrProtocol
+	}
+	v.parts[0] = c.place(cell, int(h.len))
+	q := &v.served
+	*q = transports.Served{Ctx: v.ctx, Mode: mode, Method: h.what & 0xf, Request: v.parts[:]}
+	err := v.handler.ServeCall(q)
+	a := header{slot: h.slot, turn: nextTurn(c.turns[h.slot])}
+	b := q.Response
+	if err == nil && len(b) > c.response {
+		err = &transports.CallError{Code: transports.CallResourceExhausted, Text: "the response is longer than the caller takes"}
+	}
+	if err != nil {
+		e := transports.AsCallError(err)
+		a.what, b = uint8(e.Code)+1, []byte(e.Text[:min(len(e.Text), textRoom)])
+	}
+	a.len = uint32(len(b))
+	// The caller asks again only when it has the last answer: its cell is free.
+	copy(c.place(c.out(int(h.slot)), len(b)), b)
+	if q.Owner != nil {
+		q.Owner.Release()
+	}
+	c.turns[h.slot] = a.turn
+	// There are places for twice its callers: a client for which none is free does not
+	// keep the rules.
+	return c.post(int(h.slot), int(h.slot), &a)
+}
