@@ -152,9 +152,11 @@ const (
 	// busyPolls is how many polls by callers in one nap mean that they look after what
 	// arrives themselves. Arbitrary.
 	busyPolls = 16
-	// nap is how long the polling goroutine leaves them alone: what nobody waits for
-	// may be late by that much.
-	nap = time.Millisecond
+	// nap is how long the polling goroutine leaves them alone at first, and napMost while
+	// they go on: what nobody waits for may be late by that much. Each end of a nap takes a
+	// CPU from somebody who polls.
+	nap     = time.Millisecond
+	napMost = 8 * nap
 )
 
 // pollLoop is the node's one polling goroutine.
@@ -165,6 +167,7 @@ func (n *Node) pollLoop() {
 		return
 	}
 	var seen uint64
+	rest := nap
 	last := time.Now()
 	for empty := 0; n.ctx.Err() == nil; {
 		if n.poll() > 0 {
@@ -181,9 +184,13 @@ func (n *Node) pollLoop() {
 		}
 		if a := n.activity.Load(); a-seen >= busyPolls || n.held.Load() > 0 || !n.caps.Features.Has(rdma.FeatEvents) {
 			seen = a
-			n.nap()
+			n.nap(rest)
+			if rest = min(2*rest, napMost); n.held.Load() > 0 {
+				rest = nap
+			}
 			continue
 		}
+		rest = nap
 		n.sleep()
 		last = time.Now()
 	}
@@ -199,8 +206,8 @@ func (n *Node) spinLoop() {
 	}
 }
 
-func (n *Node) nap() {
-	t := time.NewTimer(nap)
+func (n *Node) nap(d time.Duration) {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
