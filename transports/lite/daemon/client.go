@@ -61,9 +61,9 @@ var _ lite.Access = (*Client)(nil)
 
 // posted is an operation of Post whose end was not polled.
 type posted struct {
-	d     lite.Done
-	quiet bool
-	over  bool
+	d          lite.Done
+	unsignaled bool
+	over       bool
 }
 
 // Slots of requests: these mark what blocks, the others are a place in ops.
@@ -322,7 +322,7 @@ func (c *Client) Post(ops []lite.Op) (n int, err error) {
 		if err = c.push(&r); err != nil {
 			break
 		}
-		c.ops[c.next%depth] = posted{d: lite.Done{Slot: o.Slot, Len: o.Len, Kind: o.Kind}, quiet: o.Quiet}
+		c.ops[c.next%depth] = posted{d: lite.Done{Slot: o.Slot, Len: o.Len, Kind: o.Kind}, unsignaled: o.Unsignaled}
 		c.next++
 	}
 	if n > 0 {
@@ -333,7 +333,7 @@ func (c *Client) Post(ops []lite.Op) (n int, err error) {
 
 // PostMessage starts a one-way message of size bytes of the place to a port of another
 // node, that Prepare was called for. Its end is polled as Done of the kind lite.OpMessage.
-func (c *Client) PostMessage(node, port int, tag uint32, local uint64, size, slot uint32, quiet bool) error {
+func (c *Client) PostMessage(node, port int, tag uint32, local uint64, size, slot uint32, unsignaled bool) error {
 	if c.next-c.first >= depth {
 		return rdma.ErrQueueFull
 	}
@@ -341,7 +341,7 @@ func (c *Client) PostMessage(node, port int, tag uint32, local uint64, size, slo
 	if err := c.push(&r); err != nil {
 		return err
 	}
-	c.ops[c.next%depth] = posted{d: lite.Done{Slot: slot, Len: size, Kind: lite.OpMessage}, quiet: quiet}
+	c.ops[c.next%depth] = posted{d: lite.Done{Slot: slot, Len: size, Kind: lite.OpMessage}, unsignaled: unsignaled}
 	c.next++
 	c.publish()
 	return nil
@@ -361,7 +361,7 @@ func (c *Client) Poll(dst []lite.Done) (n int, err error) {
 			}
 			p.d.Status = rdma.StatusWRFlushErr
 		}
-		if !p.quiet || p.d.Status != rdma.StatusSuccess {
+		if !p.unsignaled || p.d.Status != rdma.StatusSuccess {
 			dst[n] = p.d
 			n++
 		}

@@ -197,7 +197,7 @@ func TestBothWaysInAreOneInterface(t *testing.T) {
 			var ops []lite.Op
 			for i := range 20 {
 				b[i] = byte(i + 1)
-				ops = append(ops, lite.Op{Kind: lite.OpWrite, Handle: h, Off: uint64(100 + i), Local: at + uint64(i), Len: 1, Slot: uint32(i), Quiet: i%5 != 4})
+				ops = append(ops, lite.Op{Kind: lite.OpWrite, Handle: h, Off: uint64(100 + i), Local: at + uint64(i), Len: 1, Slot: uint32(i), Unsignaled: i%5 != 4})
 			}
 			n, err := a.Post(ops)
 			if n != len(ops) || err != nil {

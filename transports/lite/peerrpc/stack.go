@@ -112,9 +112,9 @@ type end struct {
 	qp              rdma.QP
 	peer            greeting
 
-	wr   [1]rdma.SendWR
-	rwr  [1]rdma.RecvWR
-	dark int // sends since the last signalled one
+	wr         [1]rdma.SendWR
+	rwr        [1]rdma.RecvWR
+	unsignaled int // sends since the last signalled one
 }
 
 // newEnd makes an end whose queue pair completes into cq. in and out are payload bytes.
@@ -191,8 +191,8 @@ func (e *end) post(i, to int, h *header) error {
 		wr.RemoteAddr = e.peer.addr + uint64((to+1)*e.outCell-headerLen-n)
 	}
 	wr.SGE[0] = rdma.SGE{Addr: e.mr.Addr() + uint64(at), Len: uint32(n + headerLen), LKey: e.mr.LKey()}
-	if e.dark++; e.dark >= e.callers {
-		wr.Flags, e.dark = rdma.Signaled, 0
+	if e.unsignaled++; e.unsignaled >= e.callers {
+		wr.Flags, e.unsignaled = rdma.Signaled, 0
 	}
 	_, err := e.qp.PostSend(e.wr[:])
 	return err
