@@ -164,6 +164,9 @@ func (x *session) Post(ops []transports.Op) (n int, err error) {
 
 // postRun posts the writes and reads of one priority at the front of ops as one batch.
 func (x *session) postRun(ops []transports.Op) (int, error) {
+	if len(ops) < 2 {
+		return 0, nil
+	}
 	k := 0
 	for k < min(len(ops), len(x.batch)) {
 		o := &ops[k]
