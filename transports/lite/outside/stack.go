@@ -124,7 +124,7 @@ func (s *Stack) DialCalls(ctx context.Context, addr string, cfg transports.CallC
 	}
 	n := max(cfg.Callers, 1) + 1
 	room := cfg.MaxRequest + max(cfg.MaxResponse, textRoom)
-	p, err := s.Start(ctx, "", addr, Need{Clients: n, Place: 256<<10 + 2*room, Arena: 64<<20 + n*2*room})
+	p, err := s.Start(ctx, ":0", addr, Need{Clients: n, Place: 256<<10 + 2*room, Arena: 64<<20 + n*2*room})
 	if err != nil {
 		return fail(fmt.Errorf("%w: %w", rdma.ErrUnreachable, err))
 	}
