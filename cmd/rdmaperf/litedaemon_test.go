@@ -1,0 +1,46 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// LITE's calls run beside their peers and through daemons, and a daemon has a client for
+// each user of sharing; what cannot be one says so.
+func TestCallsThroughDaemonsAndPeers(t *testing.T) {
+	got := rdmaperf(t, "run", "--transport", "lite+iwarp,lite(rpc=send)+iwarp,lite(rpc=write)+iwarp,lite(daemon)+iwarp,lite(daemon,cross,k=1)+iwarp",
+		"--workload", "rpc", "-s", "64,10K", "-n", "100")
+	if got.code != 0 {
+		t.Fatalf("exit %d: %s", got.code, got.stderr)
+	}
+	for _, want := range []string{"lite(rpc=send)+iwarp", "lite(rpc=write)+iwarp", "lite(daemon,k=4)+iwarp", "lite(daemon,cross,k=1)+iwarp", "side by side: rpc unary"} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("no %q in\n%s", want, got.stdout)
+		}
+	}
+	got = rdmaperf(t, "run", "--transport", "lite+iwarp,lite(daemon)+iwarp", "--workload", "sharing", "--users", "1,3", "-n", "300")
+	if got.code != 0 || !strings.Contains(got.stdout, "lite(daemon,k=4)+iwarp") {
+		t.Errorf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	for spec, c := range map[string]struct {
+		code int
+		says string
+	}{
+		"lite(daemon)+mem":             {77, "another one"},
+		"lite(cross)+iwarp":            {2, "without daemon"},
+		"lite(daemon,poll=node)+iwarp": {2, "no effect beside daemon"},
+		"lite(rpc=write,k=2)+iwarp":    {2, "no effect beside rpc"},
+	} {
+		got := rdmaperf(t, "run", "--transport", spec, "--workload", "rpc", "-n", "10")
+		if got.code != c.code || !strings.Contains(got.stderr, c.says) {
+			t.Errorf("%s: exit %d, want %d: %s", spec, got.code, c.code, got.stderr)
+		}
+	}
+	for _, args := range []string{"", "--socket s --listen nonsense", "--socket s --place-memory much", "--socket s --places 0"} {
+		args = strings.Replace(args, "--socket s", "--socket "+filepath.Join(t.TempDir(), "s"), 1)
+		if got := rdmaperf(t, append([]string{"lite", "daemon"}, strings.Fields(args)...)...); got.code == 0 || strings.TrimSpace(got.stderr) == "" {
+			t.Errorf("lite daemon %s: exit %d: %s", args, got.code, got.stderr)
+		}
+	}
+}
