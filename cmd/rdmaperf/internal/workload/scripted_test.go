@@ -375,6 +375,25 @@ func TestScriptedCalls(t *testing.T) {
 	}
 }
 
+// Calls that are due faster than they are made each wait for those before them, from when
+// they were due.
+func TestScriptedCallsThatAreLate(t *testing.T) {
+	const callers, each, call, every = 16, 3, out + back, 800 // ns between two of a caller's
+	p := engine.Point{Workload: rpc.Name, Op: "call", Call: engine.CallUnary, Size: small, Response: small, QPs: 4, Outstanding: 4, Rate: callers * 1e9 / every}
+	for _, r := range measure(t, &scripted.Fabric{Times: script()}, engine.Plan{Points: []engine.Point{p}, Iterations: 4 * each, Verify: true}) {
+		const late = call - every // each adds so much to the next
+		if l := r.Latency; l.Count != callers*each || l.Min != call || l.P50 != call+late || l.Max != call+2*late || l.Mean != call+late {
+			t.Errorf("%+v, want %d, %d and %d ns of each caller", l, call, call+late, call+2*late)
+		}
+		if s := r.LatencyService; s == nil || s.Min != call || s.Max != call {
+			t.Errorf("service %+v, want %d ns", s, call)
+		}
+		if o := r.OpenLoop; o == nil || o.Late != callers*(each-1) {
+			t.Errorf("%+v, want %d late", o, callers*(each-1))
+		}
+	}
+}
+
 // A connection is ready after its set-up and one round trip of a write and a read.
 func TestScriptedConnect(t *testing.T) {
 	const n, dial = 20, 3_000
