@@ -67,6 +67,12 @@ var unescape = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\\`, `\`)
 // testLimit bounds the tests of one change: one that hangs is noticed, too.
 const testLimit = 3 * time.Minute
 
+// passes tells whether tests pass on the tree as it is.
+func passes(ctx context.Context, root string, test []string) bool {
+	_, err := command(ctx, root, append([]string{"go", "test", "-count=1", "-failfast", "-timeout", testLimit.String()}, test...)...)
+	return err == nil
+}
+
 // try runs the tests with the change laid over the tree.
 func (c change) try(ctx context.Context, root string) verdict {
 	file, err := filepath.Abs(filepath.Join(root, c.file))

@@ -65,9 +65,24 @@ func run(args []string, stdout, stderr io.Writer) int {
 			fmt.Fprintln(stderr, "mutate:", err)
 			return 1
 		}
+		passed := map[string]bool{} // by tests, on the tree as it is
 		for _, c := range changes {
-			if match.MatchString(c.name) {
+			if !match.MatchString(c.name) {
+				continue
+			}
+			tests := strings.Join(c.test, " ")
+			ok, known := passed[tests]
+			if !known {
+				ok = passes(ctx, *root, c.test)
+				passed[tests] = ok
+			}
+			switch {
+			case ok:
 				t.count(c.try(ctx, *root), c.name)
+			case ctx.Err() != nil:
+				t.count(notReached, c.name)
+			default: // they would fail with any change
+				t.count(stale, c.name+": its tests fail without it")
 			}
 		}
 	}

@@ -80,6 +80,17 @@ func TestListedChanges(t *testing.T) {
 	}
 }
 
+// Tests that fail without a change say nothing of it.
+func TestFailingTestsKillNothing(t *testing.T) {
+	dir := module(t)
+	write(t, filepath.Join(dir, "bad_test.go"), "package m\n\nimport \"testing\"\n\nfunc TestBad(t *testing.T) { t.Fatal() }\n", 0o600)
+	list := write(t, filepath.Join(dir, "list"), listed, 0o600)
+	var out, err bytes.Buffer
+	if code := run([]string{"-root", dir, "-list", list, "-only", "^half$"}, &out, &err); code != 1 || !strings.HasPrefix(out.String(), "STALE     half: its tests fail without it\nkilled 0,") {
+		t.Errorf("exit %d, %s", code, out.String())
+	}
+}
+
 // Nothing begins when the time is over, and that is no error and no success of the tests.
 func TestTheTimeIsALimit(t *testing.T) {
 	dir := module(t)
