@@ -75,7 +75,7 @@ nothing selected, 77 a provider could not be opened.`,
 	fl.StringVar(&f.jsonl, "jsonl", "", "also write one record a case to this file, for 'rdmaperf report'")
 	fl.DurationVar(&f.timeout, "case-timeout", 10*time.Second, "deadline of one case")
 	fl.BoolVar(&f.list, "list", false, "list the selected cases and run nothing")
-	fl.StringVar(&f.wire, "wire", "", "aim the wire cases at the iWARP peer at HOST:PORT, which serves rping ('rdmaperf rping -s')")
+	fl.StringVar(&f.wire, "wire", "", "aim the wire cases at the iWARP peer at HOST:PORT: a victim ('rdmaperf serve --victim'), or whoever serves rping")
 	fl.BoolVar(&f.hazard, "hazard", false, "with --wire: also run cases that crash unpatched kernels; always so on a loopback address")
 	fl.StringVar(&f.explain, "explain", "", "print what one case requires and run nothing")
 	return cmd
@@ -335,6 +335,7 @@ type site struct {
 	listen6   string // the same of IPv6; "" where there is none
 	inProcess bool   // both ends must share a process
 	canDie    bool
+	onSockets bool // its data goes through the kernel's TCP/IP
 }
 
 // survey opens a stack once: what is wrong with spec is found here, and not by
@@ -360,6 +361,7 @@ func survey(spec string) (site, error) {
 		at.listen6 = listens6(dev)
 	}
 	_, at.canDie = provider.(mortal)
+	at.onSockets = probe.onSockets
 	return at, dev.Close()
 }
 
@@ -396,8 +398,9 @@ func openHarness(name string) (conform.Harness, error) {
 		}
 		return a, b, at.listen, nil
 	}
-	if !at.canDie {
-		return conform.WithAddr6(conform.Fresh(name, open), at.listen6), nil
+	h := conform.Fresh(name, open)
+	if at.canDie {
+		h = conform.FreshKiller(name, open, func(rdma.Device) error { last.(mortal).Kill(); return nil })
 	}
-	return conform.WithAddr6(conform.FreshKiller(name, open, func(rdma.Device) error { last.(mortal).Kill(); return nil }), at.listen6), nil
+	return conform.WithPath(conform.WithAddr6(h, at.listen6), at.overPath, at.noPath()), nil
 }

@@ -22,6 +22,8 @@ import (
 type peer struct {
 	addr string
 	stop func() error // ends it and waits until it is gone
+
+	freeze func(bool) // stops the process as Ctrl-Z does, or lets it go on
 }
 
 const (
@@ -90,7 +92,14 @@ func startChildAt(ctx context.Context, stderr io.Writer, bind string, where func
 	if err != nil {
 		return nil, childFailed(errors.Join(err, stop()))
 	}
-	return &peer{addr, stop}, nil
+	freeze := func(stop bool) {
+		sig := syscall.SIGCONT
+		if stop {
+			sig = syscall.SIGSTOP
+		}
+		cmd.Process.Signal(sig) // it may have ended: then there is nobody to stop
+	}
+	return &peer{addr, stop, freeze}, nil
 }
 
 // readAddr reads the one line that the child writes when it listens.

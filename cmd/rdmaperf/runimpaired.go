@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -25,19 +26,20 @@ import (
 
 // badPath is one path of --impair.
 type badPath struct {
-	name string // as given, such as loss=1%
-	cfg  impair.Config
+	name      string // as given, such as loss=1%
+	cfg       impair.Config
+	stop, cut time.Duration // how long the server stands still, and the path lets nothing through, again and again
 }
 
 // badPaths reads --impair: one of its keys may have several values.
 func badPaths(given []string) ([]badPath, error) {
-	base, swept := impair.Config{Seed: 1}, ""
+	base, swept := badPath{cfg: impair.Config{Seed: 1}}, ""
 	var fixed []string
 	paths := []badPath{{}}
 	for _, g := range given {
 		key, list, ok := strings.Cut(g, "=")
 		if !ok {
-			return nil, values.Wrong("impair", "%q: want loss=P, dup=P, reorder=P, delay=TIME or seed=N", g)
+			return nil, values.Wrong("impair", "%q: want loss=P, dup=P, reorder=P, delay=TIME, stop=TIME, cut=TIME or seed=N", g)
 		}
 		all := strings.Split(list, ",")
 		if len(all) > 1 && swept != "" {
@@ -54,7 +56,7 @@ func badPaths(given []string) ([]badPath, error) {
 		}
 		swept, paths = key, nil
 		for _, v := range all {
-			var c impair.Config
+			var c badPath
 			if err := setPath(&c, key, v); err != nil {
 				return nil, err
 			}
@@ -63,10 +65,12 @@ func badPaths(given []string) ([]badPath, error) {
 	}
 	for i := range paths {
 		p := &paths[i]
-		p.cfg = base
+		name := p.name
+		*p = base
+		p.name = name
 		if swept != "" {
 			_, v, _ := strings.Cut(p.name, "=")
-			if err := setPath(&p.cfg, swept, v); err != nil {
+			if err := setPath(p, swept, v); err != nil {
 				return nil, err
 			}
 			fixed := slices.Clone(fixed)
@@ -78,27 +82,68 @@ func badPaths(given []string) ([]badPath, error) {
 	return paths, nil
 }
 
-func setPath(c *impair.Config, key, v string) (err error) {
+func setPath(p *badPath, key, v string) (err error) {
 	switch key {
 	case "loss":
-		c.Loss, err = probability(v)
+		p.cfg.Loss, err = probability(v)
 	case "dup":
-		c.Duplicate, err = probability(v)
+		p.cfg.Duplicate, err = probability(v)
 	case "reorder":
-		c.Reorder, err = probability(v)
+		p.cfg.Reorder, err = probability(v)
 	case "delay":
-		if c.Delay, err = time.ParseDuration(v); err == nil && (c.Delay < 0 || c.Delay > time.Minute) {
-			err = errors.New("want 0 to 1m")
-		}
+		p.cfg.Delay, err = within(v, time.Minute)
+	case "stop":
+		p.stop, err = within(v, longestPulse)
+	case "cut":
+		p.cut, err = within(v, longestPulse)
 	case "seed":
-		c.Seed, err = strconv.ParseUint(v, 10, 64)
+		p.cfg.Seed, err = strconv.ParseUint(v, 10, 64)
 	default:
-		err = errors.New("unknown: want loss, dup, reorder, delay or seed")
+		err = errors.New("unknown: want loss, dup, reorder, delay, stop, cut or seed")
 	}
 	if err != nil {
 		return values.Wrong("impair", "%s=%s: %v", key, v, err)
 	}
 	return nil
+}
+
+// longestPulse is shorter than what ends connections (stream.UserTimeout), and than the
+// patience of the control connection.
+const longestPulse = 5 * time.Second
+
+// within reads a time from 0 to most.
+func within(v string, most time.Duration) (time.Duration, error) {
+	d, err := time.ParseDuration(v)
+	if err == nil && (d < 0 || d > most) {
+		err = fmt.Errorf("want 0 to %v", most)
+	}
+	return d, err
+}
+
+// pulse harms and mends in turns, each for as long as it says, and mends at the end. It
+// returns how often it did when ctx has ended.
+func pulse(ctx context.Context, lasts time.Duration, harm func(bool)) (n int) {
+	if lasts == 0 {
+		return 0
+	}
+	// As long between two as one lasts, and half a second for what gets under way.
+	for apart := lasts + 500*time.Millisecond; ; n++ {
+		for _, on := range []bool{true, false} {
+			wait := lasts
+			if on {
+				wait = apart
+			}
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				if !on {
+					harm(false)
+				}
+				return n
+			}
+			harm(on)
+		}
+	}
 }
 
 // probability reads 0.01 or 1%.
@@ -188,7 +233,22 @@ func (o *runOptions) overPath(ctx context.Context, flags *pflag.FlagSet, p badPa
 	}
 	stop := context.AfterFunc(ctx, func() { client.Process.Signal(os.Interrupt) })
 	defer stop()
+	stops, cuts := 0, 0
+	pulses, still := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	group.Go(func() { stops = pulse(pulses, p.stop, server.freeze) })
+	group.Go(func() {
+		cuts = pulse(pulses, p.cut, func(on bool) {
+			c := p.cfg
+			if on {
+				c.Loss = 1
+			}
+			path.Set(c)
+		})
+	})
 	waited := client.Wait()
+	still()
+	group.Wait()
 	if f, e := os.Open(file); e == nil {
 		defer f.Close()
 		one, e := reports.ReadDocument(f, workload.Kinds())
@@ -203,7 +263,14 @@ func (o *runOptions) overPath(ctx context.Context, flags *pflag.FlagSet, p badPa
 		doc.AddPublished(one.Published)
 	}
 	if n := path.Counts(); !o.quiet {
-		fmt.Fprintf(stderr, "%s: %d packets, %d lost, %d doubled, %d overtaken\n", p.name, n.Packets, n.Lost, n.Duplicated, n.Reordered)
+		fmt.Fprintf(stderr, "%s: %d packets, %d lost, %d doubled, %d overtaken", p.name, n.Packets, n.Lost, n.Duplicated, n.Reordered)
+		if stops > 0 {
+			fmt.Fprintf(stderr, ", server stopped %d times", stops)
+		}
+		if cuts > 0 {
+			fmt.Fprintf(stderr, ", path cut %d times", cuts)
+		}
+		fmt.Fprintln(stderr)
 	}
 	var exit *exec.ExitError
 	if errors.As(waited, &exit) {

@@ -36,7 +36,7 @@ var iwarpParams = append(params[iwarpArgs]{
 	rcvbuf(func(c *iwarpArgs) *int { return &c.RecvBuffer }),
 }, streamParams(func(c *iwarpArgs) *streamArgs { return &c.below })...)
 
-func openIWARP(_ *stackSet, l layer) (rdma.Device, error) {
+func openIWARP(s *stackSet, l layer) (rdma.Device, error) {
 	var c iwarpArgs
 	if err := iwarpParams.read(l, &c); err != nil {
 		return nil, err
@@ -44,6 +44,9 @@ func openIWARP(_ *stackSet, l layer) (rdma.Device, error) {
 	var err error
 	if c.Stack, err = c.below.open(l); err != nil {
 		return nil, err
+	}
+	if c.Stack == nil {
+		c.Stack, s.onSockets = s.sockets, true
 	}
 	c.ReceiveThread = c.below.receiveThread()
 	return iwarp.Open(c.Config)

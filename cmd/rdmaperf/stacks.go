@@ -8,6 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
 // stackEntry is one layer that --transport knows, of one of three kinds: a provider has
@@ -98,6 +99,9 @@ func namesOf(match func(*stackEntry) bool) string {
 // concurrent use: a server opens one per client.
 type stackSet struct {
 	mem memdev.Config // of mem's fabric
+
+	sockets   stream.Stack // instead of the kernel's, below layers that stand on it; nil for that
+	onSockets bool         // a layer stands on it
 
 	mu     sync.Mutex
 	fabric *memdev.Fabric // of mem, shared by both ends

@@ -6,6 +6,7 @@ import (
 	"io"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -71,8 +72,10 @@ type Case struct {
 	Needs       rdma.Need     // unmet: unsupported, with the gaps as evidence
 	Without     rdma.Features // unsupported on a device that declares any of these
 	Kill        bool          // needs a Harness that is a Killer
+	Path        time.Duration // needs a Harness with a path that it can harm; how long octets may stay unacknowledged there; 0: none
 	IPv6        bool          // needs a Harness that has an address of IPv6
 	Memory      uint64        // bytes that the machine must have to spare, as a device may pin them
+	Hazard      bool          // it crashes some kernels that are in use
 	Profile     Profile       // Full: left out of the fast profile unless named exactly
 	// Run returns nil (pass), a *Mismatch (fail) or another error (error). ctx ends
 	// at the case's deadline.
@@ -169,7 +172,11 @@ func List(w io.Writer, cases []Case) error {
 		if c.Unchecked != "" {
 			unchecked++
 		}
-		if _, err := fmt.Fprintf(w, "%-28s %-6s %-4s  %s\n", c.ID, c.Level, c.Profile, clauseText(c.Clause, c.Unchecked)); err != nil {
+		hazard := ""
+		if c.Hazard {
+			hazard = " (hazard)"
+		}
+		if _, err := fmt.Fprintf(w, "%-28s %-6s %-4s  %s%s\n", c.ID, c.Level, c.Profile, clauseText(c.Clause, c.Unchecked), hazard); err != nil {
 			return err
 		}
 	}
@@ -191,6 +198,9 @@ func Explain(cases []Case, id string) (string, error) {
 			c.ID, c.Level, c.Clause, c.Requirement, c.Profile)
 		if c.Unchecked != "" {
 			fmt.Fprintf(&b, "  not checked  %s: %s\n", c.Unchecked, uncheckedMeans)
+		}
+		if c.Hazard {
+			fmt.Fprintf(&b, "  hazard       it crashes some kernels that are in use: a test machine, or a guest of its own\n")
 		}
 		if n := needText(&c); n != "" {
 			fmt.Fprintf(&b, "  needs        %s\n", n)
@@ -222,6 +232,9 @@ func needText(c *Case) string {
 	}
 	if c.Without != 0 {
 		parts = append(parts, "no feature "+c.Without.String())
+	}
+	if c.Path > 0 {
+		parts = append(parts, "a harness with a path that it can harm")
 	}
 	if c.Kill {
 		parts = append(parts, "a harness that can kill a device")

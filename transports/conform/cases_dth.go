@@ -2,6 +2,8 @@ package conform
 
 import (
 	"context"
+	"encoding/binary"
+	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -29,6 +31,18 @@ var dthCases = []Case{
 	{ID: "dth/kill-before-accept", Clause: "man rdma_get_cm_event", Kill: true,
 		Requirement: "A connect whose listener's device dies ends in error, at its deadline at the latest.",
 		Run:         dthKillBeforeAccept},
+	{ID: "dth/link-cut", Clause: "IBTA 9.9, C9-140; RFC 5482 §2; RFC 5040 §6.2", Unchecked: "IBTA 9.9", Path: cutGiveUp, Needs: needWrite,
+		Requirement: "When the link is cut in mid-transfer, the requests end in error within the window that the transport was given, each once, and nothing is placed into memory that was handed back, not even when the link returns.",
+		Run:         dthLinkCut},
+	{ID: "dth/stopped-peer", Clause: "RFC 9293 §3.8.6.1", Path: stopGiveUp, Needs: needSendWriteRead,
+		Requirement: "Requests to a peer that is stopped wait, without error, and complete with the right bytes when it goes on.",
+		Run:         dthStoppedPeer},
+	{ID: "dth/loss", Clause: "RFC 9293 §3.8; RFC 5041 §5.3", Path: stopGiveUp, Needs: needSendWriteRead,
+		Requirement: "Loss, reordering and duplication below change no byte, lose and repeat no message, and fail no request.",
+		Run:         dthLoss},
+	{ID: "dth/loss-atomics", Clause: "IBTA 9.7.4; RFC 7306 §5.2.2", Unchecked: "IBTA 9.7.4", Path: stopGiveUp, Needs: needFetchAdd,
+		Requirement: "An atomic whose answer is lost below is executed once.",
+		Run:         dthLossAtomics},
 }
 
 func dthCloseInTransfer(_ context.Context, e *Env) error {
@@ -126,5 +140,126 @@ func dthKillBeforeAccept(_ context.Context, e *Env) error {
 	if err := e.await(t); err == nil {
 		e.failf("an error of the connect", "none")
 	}
+	return nil
+}
+
+const (
+	cutGiveUp  = 2 * time.Second  // short, as the case has to wait for it
+	stopGiveUp = 60 * time.Second // longer than any stop here
+)
+
+func dthLinkCut(_ context.Context, e *Env) error {
+	c := e.connect(connOpts{})
+	src := e.region(c.a, "src", 16384, localOnly)
+	dst := e.region(c.b, "dst", 16384, remoteAll)
+	src.fill(1)
+	var cut time.Time
+	c.untilGone(src, dst, func() {
+		e.path.Cut(true)
+		cut = time.Now()
+	})
+	// The kernel looks when a retransmission is due: at twice the window at the latest.
+	took := time.Since(cut)
+	if took > 2*cutGiveUp+quietTime {
+		e.failf("the error comes within twice the window of "+cutGiveUp.String(), "after %v", took.Round(time.Millisecond))
+	}
+	e.Note("error %v after the cut, window %v", took.Round(time.Millisecond), cutGiveUp)
+	// What the peer hands back is its own: what was under way when the link was cut does
+	// not come any more.
+	e.must("fail", c.b.qp.Fail())
+	c.b.waitState(rdma.QPErr)
+	dst.freeze()
+	src.fill(2)
+	e.path.Cut(false)
+	e.pause(quietTime)
+	dst.unchanged("when the link returns")
+	return nil
+}
+
+func dthStoppedPeer(_ context.Context, e *Env) error {
+	c := e.connect(connOpts{})
+	const size = 64 << 10
+	n := c.a.depth - 1
+	src := e.region(c.a, "src", n*size, localOnly)
+	dst := e.region(c.b, "dst", n*size, remoteAll)
+	sink := e.region(c.a, "sink", size, e.sinkAccess())
+	src.fill(1)
+	c.b.sleep()
+	e.path.Stop(true)
+	stopped := true
+	defer func() { // a case that fails leaves no end stopped
+		if stopped {
+			e.path.Stop(false)
+		}
+	}()
+	for i := range n { // more than the sockets hold
+		c.a.post(write(i, dst.at(i*size), src.sge(i*size, size)))
+	}
+	c.a.post(read(n, dst.at((n-1)*size), sink.all()))
+	e.pause(time.Duration(e.loops(1, 30)) * time.Second)
+	if len(c.a.s.done) > n || c.a.qp.State() != rdma.QPRTS {
+		e.failf("the read waits for the peer, and the QP stays in RTS", "%d of %d requests done%s", len(c.a.s.done), n+1, e.states())
+	}
+	e.Note("%d of %d writes were taken while the peer was stopped", len(c.a.s.done), n)
+	e.path.Stop(false)
+	stopped = false
+	c.b.wake()
+	for i := range n + 1 {
+		c.a.s.expect(ok(i))
+	}
+	e.equal(dst.name, dst.data(), src.data())
+	e.equal(sink.name, sink.data(), src.data()[(n-1)*size:])
+	c.works()
+	return nil
+}
+
+func dthLoss(_ context.Context, e *Env) error {
+	c := e.connect(connOpts{})
+	p := 0.02
+	if e.Profile == Full {
+		p = 0.1
+	}
+	e.path.Harm(p, p, p)
+	flow{n: e.loops(40, 400), size: 5000, srcSlots: 4, dstSlots: 8}.run(c.a, c.b)
+	flow{n: e.loops(40, 400), size: 5000, srcSlots: 4, dstSlots: 8}.run(c.b, c.a)
+	const size = 32 << 10
+	src := e.region(c.a, "src", size, localOnly)
+	dst := e.region(c.b, "dst", size, remoteAll)
+	sink := e.region(c.a, "sink", size, e.sinkAccess())
+	for i := range e.loops(4, 40) {
+		src.fill(uint64(i + 1))
+		c.a.post(write(2*i, dst.at(0), src.all()), read(2*i+1, dst.at(0), sink.all()))
+		c.a.s.expect(ok(2 * i))
+		c.a.s.expect(ok(2*i + 1))
+		e.equal(sink.name, sink.data(), src.data())
+	}
+	e.lossy()
+	return nil
+}
+
+// lossy wants a path that did its work.
+func (e *Env) lossy() {
+	packets, lost := e.path.Counts()
+	if lost == 0 {
+		e.failf("a path that loses packets", "none of %d was lost", packets)
+	}
+	e.Note("%d packets, %d lost", packets, lost)
+}
+
+func dthLossAtomics(_ context.Context, e *Env) error {
+	c := e.connect(connOpts{})
+	word := e.region(c.b, "word", 8, remoteAll|rdma.RemoteAtomic)
+	old := e.region(c.a, "old", 8, e.sinkAccess())
+	clear(word.data())
+	e.path.Harm(0.1, 0.1, 0.1)
+	n := e.loops(60, 1000)
+	for i := range n {
+		c.a.post(fetchAdd(i, word.at(0), 1, old.all()))
+		c.a.s.expect(ok(i))
+		if got := binary.NativeEndian.Uint64(old.data()); got != uint64(i) {
+			e.failf("each addition is seen by the next, once", "addition %d found %d", i, got)
+		}
+	}
+	e.lossy()
 	return nil
 }

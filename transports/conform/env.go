@@ -30,6 +30,7 @@ type Env struct {
 	ctx      context.Context // ends at the case's deadline or when the case is over
 	cancel   context.CancelFunc
 	killer   Killer
+	path     Path // of a case that needs one
 	notes    []string
 	boxes    []*cqBox
 	conns    []*conn

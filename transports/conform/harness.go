@@ -3,6 +3,7 @@ package conform
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -29,6 +30,38 @@ type Killer interface {
 // port 0; "" where they cannot.
 type Addr6er interface{ Addr6() string }
 
+// Pather is a Harness that can put its devices at the ends of a path that it can harm.
+type Pather interface {
+	// PathPair is Pair with a path between a and b, whose connections end when octets
+	// stay unacknowledged for giveUp.
+	PathPair(ctx context.Context, giveUp time.Duration) (a, b rdma.Device, listenAddr string, p Path, err error)
+	// NoPath says why there is none; "" where there is one.
+	NoPath() string
+}
+
+// Path is what lies between two devices.
+type Path interface {
+	// Harm loses, doubles and reorders packets with these probabilities, each way.
+	Harm(loss, double, reorder float64)
+	// Cut lets no packet through, or all again.
+	Cut(bool)
+	// Stop stops device b as a stopped process is, or lets it go on. Nobody may use b
+	// while it is stopped.
+	Stop(bool)
+	// Counts is how many packets came, and how many of them were lost.
+	Counts() (packets, lost uint64)
+	Close() error
+}
+
+// PathOpener makes a pair of devices with a path between them.
+type PathOpener func(ctx context.Context, giveUp time.Duration) (a, b rdma.Device, listenAddr string, p Path, err error)
+
+// WithPath gives a harness of Fresh or FreshKiller paths, or the reason why it has none.
+func WithPath(h Harness, open PathOpener, why string) Harness {
+	h.(interface{ setPath(PathOpener, string) }).setPath(open, why)
+	return h
+}
+
 // WithAddr6 gives a harness of Fresh or FreshKiller an address of IPv6.
 func WithAddr6(h Harness, addr string) Harness {
 	h.(interface{ setAddr6(string) }).setAddr6(addr)
@@ -54,6 +87,28 @@ type fresh struct {
 	a, b rdma.Device
 	errs []error // of devices that did not close
 	six  string  // address of IPv6 to listen at
+
+	openPath PathOpener
+	noPath   string
+	path     Path // of the pair; nil for none
+}
+
+func (h *fresh) setPath(open PathOpener, why string) { h.openPath, h.noPath = open, why }
+
+func (h *fresh) NoPath() string {
+	if h.openPath == nil && h.noPath == "" {
+		return "harness has no path that it can harm"
+	}
+	return h.noPath
+}
+
+func (h *fresh) PathPair(ctx context.Context, giveUp time.Duration) (a, b rdma.Device, addr string, p Path, err error) {
+	h.retire()
+	h.a, h.b, addr, h.path, err = h.openPath(ctx, giveUp)
+	if err != nil {
+		h.a, h.b, h.path = nil, nil, nil
+	}
+	return h.a, h.b, addr, h.path, err
 }
 
 func (h *fresh) Addr6() string        { return h.six }
@@ -77,6 +132,10 @@ func (h *fresh) retire() {
 		}
 	}
 	h.a, h.b = nil, nil
+	if h.path != nil {
+		h.errs = append(h.errs, h.path.Close())
+		h.path = nil
+	}
 }
 
 func (h *fresh) Close() error {

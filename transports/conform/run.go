@@ -198,7 +198,7 @@ func (r *Runner) guarded(ctx context.Context, c Case, res *Result) {
 
 // attempt builds the fixture, decides whether the devices qualify, and runs.
 func (r *Runner) attempt(ctx context.Context, c *Case, res *Result) *rdma.Caps {
-	a, b, addr, err := r.h.Pair(ctx)
+	a, b, addr, path, err := r.pair(ctx, c)
 	if err != nil {
 		res.Verdict, res.Evidence = NotRun, err.Error()
 		return nil
@@ -210,6 +210,7 @@ func (r *Runner) attempt(ctx context.Context, c *Case, res *Result) *rdma.Caps {
 	}
 	e := newEnv(ctx, a, b, addr, caps, r.o, caseSeed(r.o.Seed, c.ID))
 	e.killer, _ = r.h.(Killer)
+	e.path = path
 	if c.IPv6 {
 		e.ListenAddr = r.addr6()
 	}
@@ -231,6 +232,26 @@ func (r *Runner) attempt(ctx context.Context, c *Case, res *Result) *rdma.Caps {
 	return &caps
 }
 
+// noPath says why a case that needs a path cannot have one.
+func (r *Runner) noPath(c *Case) string {
+	if c.Path == 0 {
+		return ""
+	}
+	if h, ok := r.h.(Pather); ok {
+		return h.NoPath()
+	}
+	return "harness has no path that it can harm"
+}
+
+// pair is the devices of a case.
+func (r *Runner) pair(ctx context.Context, c *Case) (a, b rdma.Device, addr string, p Path, err error) {
+	if c.Path > 0 && r.noPath(c) == "" {
+		return r.h.(Pather).PathPair(ctx, c.Path)
+	}
+	a, b, addr, err = r.h.Pair(ctx)
+	return a, b, addr, nil, err
+}
+
 // gap says why the devices do not qualify for the case; empty when they do.
 func (r *Runner) gap(c *Case, caps *rdma.Caps) string {
 	if err := caps.Missing(c.Needs); err != nil {
@@ -241,6 +262,9 @@ func (r *Runner) gap(c *Case, caps *rdma.Caps) string {
 	}
 	if _, ok := r.h.(Killer); c.Kill && !ok {
 		return "harness cannot kill a device"
+	}
+	if why := r.noPath(c); why != "" {
+		return why
 	}
 	if c.IPv6 && r.addr6() == "" {
 		return "harness has no address of IPv6"

@@ -20,6 +20,7 @@ type Path struct {
 	ns    [2]netns.NsHandle
 	tun   [2]*os.File
 	ways  [2]*proxy
+	gates [2]gate
 	group sync.WaitGroup
 }
 

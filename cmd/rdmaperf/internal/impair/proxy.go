@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Config is what becomes of packets, each way. Probabilities are below 1.
+// Config is what becomes of packets, each way, by probabilities from 0 to 1.
+// Loss of 1 cuts the path.
 type Config struct {
 	Loss, Duplicate, Reorder float64
 	Delay                    time.Duration
@@ -23,7 +24,7 @@ type Counts struct {
 
 // proxy is one way.
 type proxy struct {
-	cfg  Config
+	cfg  atomic.Pointer[Config]
 	rng  *rand.Rand
 	held []byte // is overtaken by the next packet
 
@@ -31,24 +32,30 @@ type proxy struct {
 }
 
 func newProxy(c Config, way uint64) *proxy {
-	return &proxy{cfg: c, rng: rand.New(rand.NewPCG(c.Seed, way))}
+	x := &proxy{rng: rand.New(rand.NewPCG(c.Seed, way))}
+	x.set(c)
+	return x
 }
+
+// set takes effect with the next packet. Whether packets are delayed is fixed from the start.
+func (x *proxy) set(c Config) { x.cfg.Store(&c) }
 
 // pass gives what leaves for one packet that came, in order. The slices are p and
 // what was held, and valid until the next call.
 func (x *proxy) pass(p []byte) (out [3][]byte, n int) {
 	x.packets.Add(1)
-	if x.chance(x.cfg.Loss) {
+	cfg := x.cfg.Load()
+	if x.chance(cfg.Loss) {
 		x.lost.Add(1)
 		return out, 0
 	}
-	if x.held == nil && x.chance(x.cfg.Reorder) {
+	if x.held == nil && x.chance(cfg.Reorder) {
 		x.held = append([]byte(nil), p...)
 		x.reordered.Add(1)
 		return out, 0
 	}
 	out[0], n = p, 1
-	if x.chance(x.cfg.Duplicate) {
+	if x.chance(cfg.Duplicate) {
 		x.duplicated.Add(1)
 		out[n] = p
 		n++
@@ -71,7 +78,8 @@ type late struct {
 // run carries packets until from is closed.
 func (x *proxy) run(from io.Reader, to io.Writer) error {
 	var queue chan late
-	if x.cfg.Delay > 0 {
+	delay := x.cfg.Load().Delay
+	if delay > 0 {
 		queue = make(chan late, 1<<14) // more is dropped, as by a path that is full
 		done := make(chan struct{})
 		defer func() { close(queue); <-done }()
@@ -99,7 +107,7 @@ func (x *proxy) run(from io.Reader, to io.Writer) error {
 				continue
 			}
 			select {
-			case queue <- late{time.Now().Add(x.cfg.Delay), append([]byte(nil), b...)}:
+			case queue <- late{time.Now().Add(delay), append([]byte(nil), b...)}:
 			default:
 				x.lost.Add(1)
 			}
