@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest/suite"
 )
 
 // TestConformWire aims the wire cases at our own stack, with and without what changes
@@ -37,5 +40,69 @@ func TestConformWireUsage(t *testing.T) {
 	}
 	if out, line, code := invoke(context.Background(), newConformCommand(), "--explain", "w-55/read-source"); code != reports.ExitOK || !strings.Contains(out, "RFC 5040") {
 		t.Errorf("explain: exit code %d, %q, %q", code, line, out)
+	}
+}
+
+// victimServer runs serve --victim and returns its control address.
+func victimServer(t *testing.T, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var out, errs console
+	done := make(chan error, 1)
+	go func() {
+		done <- invokeTo(ctx, newServeCommand(), &out, &errs, append([]string{"--victim", "--bind", "127.0.0.1", "-p", "0"}, args...)...)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("serve --victim: %v", err)
+		}
+	})
+	addr := regexp.MustCompile(`addr=(127\.0\.0\.1:\d+)`)
+	for range 1000 {
+		if m := addr.FindStringSubmatch(errs.String()); m != nil {
+			return m[1]
+		}
+		select {
+		case err := <-done:
+			done <- err
+			t.Fatalf("serve --victim: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	t.Fatalf("no address in %q", errs.String())
+	return ""
+}
+
+// TestConformWireVictim: told what to do, our own stack passes every row, whatever it
+// was told of CRC, placement and RFC 7306.
+func TestConformWireVictim(t *testing.T) {
+	for stack, unsupported := range map[string]int{"iwarp": 0, "iwarp(nocrc,rfc5040)": 9, "iwarp(checked)": 0, "sched+iwarp": 0} {
+		t.Run(stack, func(t *testing.T) {
+			t.Parallel()
+			addr := victimServer(t, "--transport", stack)
+			out, line, code := invoke(context.Background(), newConformCommand(), "--wire", addr, "--format", "jsonl")
+			if code != reports.ExitOK {
+				t.Errorf("exit code %d, %q\n%s", code, line, out)
+			}
+			all, not := strings.Count(out, `"verdict"`), strings.Count(out, `"verdict":"unsupported"`)
+			if all != len(suite.Catalogue()) || not != unsupported || strings.Count(out, `"verdict":"pass"`) != all-not {
+				t.Errorf("%d cases, %d unsupported, want %d:\n%s", all, not, unsupported, out)
+			}
+			if !strings.Contains(out, `"transport":"wire:`+stack+"@"+addr) {
+				t.Errorf("the stack is not named: %.300s", out)
+			}
+		})
+	}
+}
+
+func TestServeVictimUsage(t *testing.T) {
+	for _, args := range [][]string{
+		{"--victim", "--transport", "mem"}, {"--victim", "--transport", "nobody"}, {"--victim", "--transport", "tcp"}, {"--victim", "--once"},
+		{"--transport", "iwarp"}, {"--victim", "--token-file", "/dev/null"},
+	} {
+		if _, line, code := invoke(context.Background(), newServeCommand(), append(args, "-p", "0", "--bind", "127.0.0.1")...); code != reports.ExitUsage {
+			t.Errorf("%v: exit code %d, %q", args, code, line)
+		}
 	}
 }

@@ -36,6 +36,8 @@ type serveOptions struct {
 	once       bool
 	onceParent bool
 	profile    string
+	victim     bool
+	transport  string
 }
 
 func newServeCommand() *cobra.Command {
@@ -46,6 +48,9 @@ func newServeCommand() *cobra.Command {
 		Long: `serve waits for clients and plays the target of whatever they measure. It needs
 no options of the test, survives its clients, and serves several at once. It ends
 with SIGINT or SIGTERM, and exits with code 1 when its port is in use.
+
+With --victim it measures nothing: it is the application of a device under test that
+'rdmaperf conform --wire HOST:PORT' drives over this port.
 
 Kernel verbs take the device that the client names where this machine has it with
 an ACTIVE port, else the first device that has one. -d, -i and -x choose here.`,
@@ -64,6 +69,9 @@ an ACTIVE port, else the first device that has one. -d, -i and -x choose here.`,
 	f.BoolVar(&o.once, "once", false, "end when the first client has left")
 	f.BoolVar(&o.quiet, "quiet", false, "log errors only")
 	f.BoolVar(&o.verbose, "verbose", false, "log more")
+	f.BoolVar(&o.victim, "victim", false, "be the peer under test of 'rdmaperf conform --wire': tell STags, do what the suite says; for test networks")
+	f.StringVar(&o.transport, "transport", "", "with --victim: the stack under test (default "+embeddedStack()+")")
+	cmd.RegisterFlagCompletionFunc("transport", completeStacks) // the flag exists: no error is possible
 	f.BoolVar(&o.onceParent, "once-parent", false, "end with the parent process, which holds the other end of stdin; report the port on descriptor 3")
 	f.StringVar(&o.profile, "cpu-profile", "", "write a CPU profile for go tool pprof to this file")
 	f.MarkHidden("once-parent") // the flag exists: no error is possible
@@ -76,6 +84,9 @@ func (o *serveOptions) run(ctx context.Context, stderr io.Writer) (err error) {
 	}
 	if err := o.verbs.check(); err != nil {
 		return usage("serve", err, "rdmaperf serve --help")
+	}
+	if err := o.checkVictim(); err != nil {
+		return err
 	}
 	window, err := reports.ParseSize(o.maxWindow)
 	if err != nil || window < 1 {
@@ -98,6 +109,9 @@ func (o *serveOptions) run(ctx context.Context, stderr io.Writer) (err error) {
 		defer func() { err = errors.Join(err, stopProfile(f)) }()
 	}
 	log := newLog(stderr, o.quiet, o.verbose)
+	if o.victim {
+		return o.serveVictim(ctx, l, &s, log)
+	}
 	if err := o.verbs.tryHere(); err != nil {
 		return errors.Join(err, l.Close())
 	}

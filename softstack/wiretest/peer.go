@@ -42,8 +42,11 @@ type Server struct {
 }
 
 // Listen opens a port on the loopback interface.
-func Listen(timeout time.Duration) (*Server, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func Listen(timeout time.Duration) (*Server, error) { return ListenAt("127.0.0.1", timeout) }
+
+// ListenAt opens a port at an address of this machine.
+func ListenAt(host string, timeout time.Duration) (*Server, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return nil, err
 	}

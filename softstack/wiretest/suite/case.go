@@ -7,9 +7,8 @@ import (
 // row is one case: its record, and what it does.
 type row struct {
 	conform.Case
-	hazard bool   // crashes some kernels that are in use
-	lacks  string // why no peer can be asked this from here; such a row has no run
-	run    func(t *trial)
+	lacks string // why only a victim can be asked this; "" for rows that rping can be asked
+	run   func(t *trial)
 }
 
 // table lists all rows in the order of the catalogue.
@@ -47,20 +46,20 @@ func may(id, clause, requirement string, run func(*trial)) row {
 	return r
 }
 
-// unasked is a row that needs more of the peer than rping does.
-func unasked(id, clause, requirement, lacks string) row {
-	r := must(id, clause, requirement, nil)
+// told is a row that needs more of the peer than rping does: a victim. lacks says what.
+func told(id, clause, requirement, lacks string, run func(*trial)) row {
+	r := must(id, clause, requirement, run)
 	r.lacks = lacks
 	return r
 }
 
 // hazard marks a row.
 func hazard(r row) row {
-	r.hazard = true
+	r.Hazard = true
 	return r
 }
 
 const (
-	wantsInitiator = "the peer under test has to connect; this suite connects to it"
-	wantsMarkers   = "the peer has to ask for markers, and does not"
+	wantsInitiator = "the peer has to connect to the suite; rping only listens, 'serve --victim' does both"
+	wantsMarkers   = "the peer has to ask for markers; 'serve --victim' can be told to"
 )

@@ -1,10 +1,13 @@
 package suite
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest/victim"
+	"github.com/rdmaperf/rdmaperf/transports/conform"
 )
 
 // one sends a segment as the first of a fresh connection and wants a Terminate.
@@ -17,6 +20,15 @@ func (t *trial) one(s *wiretest.Segment, codes ...rdmap.TermCode) {
 // write is a Write of n octets under the STag that the peer told.
 func (l *link) write(to uint64, n int) *wiretest.Segment {
 	return wiretest.Write(l.sink.SinkSTag, to, make([]byte, n))
+}
+
+// into writes n octets into a region of a victim, at an offset, and wants a Terminate.
+func (t *trial) into(region string, at int64, n int, codes ...rdmap.TermCode) {
+	l := t.connect()
+	r := l.app.region(region)
+	s := wiretest.Write(r.STag, r.TO+uint64(at), bytes.Repeat([]byte{0xee}, n))
+	l.say(s)
+	l.ends(s, codes...)
 }
 
 // known sends what of makes on a connection whose peer told an STag.
@@ -77,18 +89,49 @@ var ddpRows = []row{
 		l.say(wiretest.Send(1, make([]byte, 8)).More(), s)
 		l.ends(s, rdmap.TermUntaggedTooLong)
 	}),
-	unasked("w-43/no-receive", "RFC 5041 §7.1", "A Send without a receive ends the stream with Terminate 1/2/02.", "how many receives the peer has is not known; rping posts them again"),
-	must("w-44/unknown-stag", "RFC 5041 §7.1", "A Write under an STag that does not exist ends the stream with Terminate 1/1/00.", func(t *trial) {
+	told("w-43/no-receive", "RFC 5041 §7.1", "A Send without a receive ends the stream with Terminate 1/2/02.", "how many receives the peer has is not known; rping posts them again", func(t *trial) {
+		o := plainStage()
+		for _, n := range []int{0, helloLen, 9000} {
+			t.note("Send of %d octets", n)
+			o.Recvs = 0
+			l := t.connectTo(o)
+			s := wiretest.Send(1, make([]byte, n))
+			l.say(s)
+			l.ends(s, rdmap.TermUntaggedNoBuffer)
+		}
+		o.Recvs = 1
+		l := t.connectTo(o)
+		s := wiretest.Send(2, nil)
+		l.say(l.hello(), s)
+		l.app.delivered(helloLen)
+		l.ends(s, rdmap.TermUntaggedNoBuffer)
+	}),
+	must("w-44/unknown-stag", "RFC 5041 §7.1", "A Write under an STag that does not exist, or does not any more, ends the stream with Terminate 1/1/00.", func(t *trial) {
 		t.one(wiretest.Write(noSTag, ourTO, []byte("x")), rdmap.TermTaggedSTag)
 		t.one(wiretest.Write(noSTag, ourTO, make([]byte, 9000)), rdmap.TermTaggedSTag)
+		if t.victim != nil {
+			t.into(victim.Freed, 0, 8, rdmap.TermTaggedSTag)
+		}
 	}),
-	must("w-45/bounds", "RFC 5041 §7.1", "A Write outside its buffer ends the stream with Terminate 1/1/01.", func(t *trial) {
+	must("w-45/bounds", "RFC 5041 §7.1", "A Write outside its buffer ends the stream with Terminate 1/1/01, and is placed nowhere.", func(t *trial) {
+		if t.victim != nil {
+			t.into(victim.Target, -1, 8, rdmap.TermTaggedBounds)
+			l := t.connect()
+			r := l.app.region(victim.Target)
+			s := wiretest.Write(r.STag, r.TO+uint64(r.Len-8), make([]byte, 9))
+			last := []byte("the last")
+			l.say(wiretest.Write(r.STag, r.TO+uint64(r.Len-8), last), s)
+			l.app.placed(r, r.Len-8, last)
+			l.ends(s, rdmap.TermTaggedBounds)
+		}
 		for _, far := range []uint64{1 << 40, 1 << 32} {
 			t.known(func(l *link) *wiretest.Segment { return l.write(l.sink.SinkTO+far, 8) }, rdmap.TermTaggedBounds)
 		}
 		t.known(func(l *link) *wiretest.Segment { return l.write(0, 8) }, rdmap.TermTaggedBounds)
 	}),
-	unasked("w-46/another-domain", "RFC 5041 §7.1", "A Write under an STag of another stream ends the stream with Terminate 1/1/02.", "rping tells no STag of another protection domain"),
+	told("w-46/another-domain", "RFC 5041 §7.1", "A Write under an STag of another protection domain ends the stream with Terminate 1/1/02.", "rping tells no STag of another protection domain", func(t *trial) {
+		t.into(victim.Far, 0, 8, rdmap.TermTaggedNotAssoc)
+	}),
 	must("w-47/offset-wraps", "RFC 5041 §7.1", "A Write whose offset wraps ends the stream with Terminate 1/1/03.", func(t *trial) {
 		t.known(func(l *link) *wiretest.Segment { return l.write(^uint64(0)-3, 8) }, rdmap.TermTaggedWrap)
 	}),
@@ -104,7 +147,25 @@ var ddpRows = []row{
 			l.ends(s, rdmap.TermUntaggedMO, rdmap.TermOpcode, rdmap.TermUntaggedMSN)
 		}
 	}),
-	unasked("w-50/scattered-write", "RFC 5041 §4.1", "Segments of a Write with gaps are placed each, or refused.", "what rping lets a peer write is not told before the ping that writes it"),
+	func() row {
+		r := told("w-50/scattered-write", "RFC 5041 §4.1", "Segments of one Write with gaps are placed each, or refused; no other octet changes.", "what rping lets a peer write is not told before the ping that writes it", func(t *trial) {
+			for _, offs := range [][]uint64{{0, 100}, {0, 4}, {200, 0}} { // gap, overlap, backwards
+				l := t.connect()
+				r := l.app.region(victim.Target)
+				for _, off := range offs {
+					l.app.loose(r.Off+int(off), 8)
+				}
+				l.say(wiretest.Write(r.STag, r.TO+offs[0], []byte("segment1")).More(), wiretest.Write(r.STag, r.TO+offs[1], []byte("segment2")), l.hello())
+				got, err := l.app.v.Completions(1, quiet)
+				if err != nil {
+					panic(broken{err})
+				}
+				t.note("at %v: completions %s", offs, names(got))
+			}
+		})
+		r.Level = conform.May
+		return r
+	}(),
 }
 
 // closes sends segments that end the stream at the peer's side without a word.

@@ -1,78 +1,221 @@
 package suite
 
 import (
+	"encoding/binary"
+	"fmt"
+
 	"github.com/rdmaperf/rdmaperf/softstack/ddp"
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest/victim"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// either sends a segment of RFC 7306: codes are right for a peer that takes it, and
-// an unexpected opcode or queue for one that does not.
-func (t *trial) either(s *wiretest.Segment, codes ...rdmap.TermCode) {
+// extended is a connection to a peer that takes RFC 7306. There is no bit for it in
+// the RFC, so the peer's offer in private data is what counts (package rdmap). That
+// another peer refuses these opcodes is the matter of W-52.
+func (t *trial) extended() *link {
 	l := t.connect()
 	if !l.extended() {
-		t.note("the peer does not say that it takes RFC 7306")
-		codes = append([]rdmap.TermCode{rdmap.TermOpcode, rdmap.TermUntaggedQN}, codes...)
+		t.lacks("the peer does not say that it takes RFC 7306; w-52/opcode holds it to refusing those messages")
 	}
-	l.say(s)
-	l.ends(s, codes...)
+	return l
 }
 
-// atomic is an Atomic Request under the STag that the peer told.
-func (t *trial) atomic(bend func(r *rdmap.AtomicRequest), codes ...rdmap.TermCode) {
-	l := t.connect().learn()
-	if !l.extended() {
-		t.lacks("the peer does not say that it takes RFC 7306")
-	}
-	r := rdmap.FetchAdd(1, l.sink.SinkSTag, l.sink.SinkTO&^7, 0) // adds nothing (RFC 7306 §1.1)
-	bend(&r)
-	s := wiretest.AtomicRequest(1, r)
+// bad sends a segment of RFC 7306 that is wrong, and wants its Terminate, which quotes
+// the DDP header and no RDMAP header (RFC 7306 §8.1).
+func (l *link) bad(s *wiretest.Segment, codes ...rdmap.TermCode) {
 	l.say(s)
-	l.ends(s, codes...)
+	e := l.ends(s, codes...)
+	if term, _ := e.FPDUs[len(e.FPDUs)-1].Terminate(); term.R {
+		l.t.fail("a Terminate that quotes an RDMAP header", "a Terminate that quotes the DDP header only")
+	}
+}
+
+// atomic is a fetch and add to memory that grants it, changed by bend.
+func (l *link) atomic(bend func(r *rdmap.AtomicRequest)) *wiretest.Segment {
+	stag, to := l.learn().sink.SinkSTag, l.sink.SinkTO&^7
+	if l.app != nil {
+		r := l.app.region(victim.Target)
+		stag, to = r.STag, r.TO
+	}
+	r := rdmap.FetchAdd(1, stag, to, 1)
+	bend(&r)
+	return wiretest.AtomicRequest(1, r)
+}
+
+// at moves an atomic into a region of the victim.
+func (l *link) at(name string, off int64) func(*rdmap.AtomicRequest) {
+	m := l.app.region(name)
+	return func(r *rdmap.AtomicRequest) { r.STag, r.TO = m.STag, m.TO+uint64(off) }
+}
+
+// asks makes the victim ask for an atomic, and returns its request as it came.
+func (l *link) asks() rdmap.AtomicRequest {
+	l.say(l.hello()) // a responder waits for it
+	l.app.delivered(helloLen)
+	id := l.app.post(victim.Post{Op: rdma.OpFetchAdd, Len: rdmap.AtomicResponseLen - 4, STag: ourSTag, TO: ourTO, Value: 7})
+	l.read = id
+	f, err := l.Next()
+	if err != nil || f.Op() != rdmap.OpAtomicReq || len(f.Payload()) != rdmap.AtomicRequestLen {
+		l.t.fail(fmt.Sprintf("%s, %v", l.name(f), err), "an Atomic Request")
+	}
+	r := rdmap.GetAtomicRequest(f.Payload())
+	if want := rdmap.FetchAdd(r.ID, ourSTag, ourTO, 7); r != want {
+		l.t.fail(fmt.Sprintf("%+v", r), fmt.Sprintf("%+v", want))
+	}
+	return r
 }
 
 var extensionRows = []row{
-	must("w-56/immediate-length", "RFC 7306 §6.3", "Immediate Data is exactly 8 octets: others end the stream.", func(t *trial) {
+	must("w-56/immediate-length", "RFC 7306 §6.2, §6.3", "Immediate Data is exactly 8 octets: others end the stream, and complete no receive.", func(t *trial) {
 		for _, n := range []int{0, 4, 7, 9, 16} {
-			t.either(wiretest.Untagged(rdmap.OpImmediate, ddp.QNSend, 1, make([]byte, n)), rdmap.TermStream, rdmap.TermUntaggedTooLong)
+			code := rdmap.TermStream
+			if n > rdmap.ImmediateLen {
+				code = rdmap.TermUntaggedTooLong
+			}
+			// RFC 7306 names no code of its own: too long for its buffer is DDP's error,
+			// too short is RDMAP's.
+			t.extended().bad(wiretest.Untagged(rdmap.OpImmediate, ddp.QNSend, 1, make([]byte, n)), code, rdmap.TermStream)
 		}
 	}),
-	must("w-67/atomic-target", "RFC 7306 §5.2.1, §8.2", "An atomic outside a key, its bounds or its rights, or misaligned, ends the stream with its reason.", func(t *trial) {
-		t.either(wiretest.AtomicRequest(1, rdmap.FetchAdd(1, noSTag, ourTO, 0)), rdmap.TermProtSTag)
-		t.atomic(func(r *rdmap.AtomicRequest) { r.TO += 1 << 40 }, rdmap.TermProtBounds)
-		t.atomic(func(r *rdmap.AtomicRequest) { r.TO = ^uint64(7) }, rdmap.TermProtWrap)
-		t.atomic(func(r *rdmap.AtomicRequest) { r.TO++ }, rdmap.TermStream, rdmap.TermProtAccess)
-		t.atomic(func(*rdmap.AtomicRequest) {}, rdmap.TermProtAccess) // rping grants no atomics
-	}),
-	must("w-68/atomic-operation", "RFC 7306 §5.2.1", "An operation that is not assigned ends the stream.", func(t *trial) {
-		for op := range rdmap.AtomicOp(16) {
-			if !op.Assigned() {
-				t.either(wiretest.AtomicRequest(1, rdmap.AtomicRequest{Op: op, STag: noSTag, TO: ourTO}), rdmap.TermOpcode, rdmap.TermStream)
+	must("w-67/atomic-target", "RFC 7306 §5.2.1, §8.2; RFC 5040 §7.2", "An atomic that is misaligned ends the stream with Terminate 0/2/07; outside a key, its bounds or its rights, with the reason of a read. Memory is as it was.", func(t *trial) {
+		l := t.extended()
+		l.bad(wiretest.AtomicRequest(1, rdmap.FetchAdd(1, noSTag, ourTO&^7, 0)), rdmap.TermProtSTag)
+		l = t.extended()
+		l.bad(l.atomic(func(r *rdmap.AtomicRequest) { r.TO += 1 << 40 }), rdmap.TermProtBounds)
+		l = t.extended()
+		l.bad(l.atomic(func(r *rdmap.AtomicRequest) { r.TO = ^uint64(7) }), rdmap.TermProtWrap)
+		if t.victim == nil {
+			l = t.extended()
+			l.bad(l.atomic(func(r *rdmap.AtomicRequest) { r.TO++ }), rdmap.TermStream, rdmap.TermProtAccess)
+			l = t.extended()
+			l.bad(l.atomic(func(r *rdmap.AtomicRequest) { r.Data = 0 }), rdmap.TermProtAccess) // rping grants no atomics
+			return
+		}
+		for off := int64(1); off < rdmap.AtomicSize; off++ {
+			for _, op := range []rdmap.AtomicOp{rdmap.AtomicFetchAdd, rdmap.AtomicCmpSwap} {
+				l := t.extended()
+				in := l.at(victim.Target, off)
+				l.bad(l.atomic(func(r *rdmap.AtomicRequest) { in(r); r.Op = op }), rdmap.TermStream)
 			}
 		}
+		for _, c := range []struct {
+			region string
+			off    int64
+			code   rdmap.TermCode
+		}{
+			{victim.Quiet, 0, rdmap.TermProtAccess}, {victim.Readable, 0, rdmap.TermProtAccess}, {victim.Work, 0, rdmap.TermProtAccess},
+			{victim.Freed, 0, rdmap.TermProtSTag}, {victim.Far, 0, rdmap.TermProtNotAssociated}, {victim.Target, -8, rdmap.TermProtBounds},
+		} {
+			l := t.extended()
+			l.bad(l.atomic(l.at(c.region, c.off)), c.code)
+		}
+		l = t.extended()
+		end := l.app.region(victim.Target).Len
+		l.bad(l.atomic(l.at(victim.Target, int64(end))), rdmap.TermProtBounds)
 	}),
-	must("w-69/atomic-response", "RFC 7306 §5.2.2", "An Atomic Response that nothing asked for, or on another queue, ends the stream.", func(t *trial) {
-		t.either(wiretest.AtomicResponse(1, 1, 0), rdmap.TermUntaggedNoBuffer, rdmap.TermOpcode)
-		t.either(wiretest.AtomicResponse(1, 1, 0).QN(1), rdmap.TermOpcode)
-		t.either(wiretest.AtomicResponse(1, 1, 0).Shorten(ddp.UntaggedLen+11), rdmap.TermUntaggedNoBuffer, rdmap.TermOpcode, rdmap.TermStream)
-		l := t.connect().learn() // a read is outstanding
-		if l.extended() {
-			s := wiretest.AtomicResponse(1, 1, 0)
-			l.say(s)
-			l.ends(s, rdmap.TermOpcode, rdmap.TermUntaggedNoBuffer)
+	must("w-68/atomic-operation", "RFC 7306 §5.2.1, §10.1", "An operation that is not assigned surfaces an error, and changes no memory.", func(t *trial) {
+		for op := range rdmap.AtomicOp(16) {
+			if op.Assigned() {
+				continue
+			}
+			l := t.extended()
+			l.bad(l.atomic(func(r *rdmap.AtomicRequest) { r.Op = op }), rdmap.TermOpcode, rdmap.TermStream)
+		}
+	}),
+	must("w-69/atomic-response", "RFC 7306 §5.2.2", "An Atomic Response that nothing asked for, or is not the next, ends the stream.", func(t *trial) {
+		t.extended().bad(wiretest.AtomicResponse(1, 1, 0), rdmap.TermUntaggedNoBuffer, rdmap.TermOpcode)
+		t.extended().bad(wiretest.AtomicResponse(1, 1, 0).QN(1), rdmap.TermOpcode)
+		t.extended().bad(wiretest.AtomicResponse(1, 1, 0).Shorten(ddp.UntaggedLen+11), rdmap.TermUntaggedNoBuffer, rdmap.TermOpcode, rdmap.TermStream)
+		t.extended().learn().bad(wiretest.AtomicResponse(1, 1, 0), rdmap.TermOpcode, rdmap.TermUntaggedNoBuffer) // a read is outstanding
+		if t.victim == nil {
+			return // rping asks for no atomic
+		}
+		for _, c := range []struct {
+			of    func(id uint32) *wiretest.Segment
+			codes []rdmap.TermCode
+		}{
+			{func(id uint32) *wiretest.Segment { return wiretest.AtomicResponse(1, id+1, 0) }, []rdmap.TermCode{rdmap.TermStream, rdmap.TermOpcode}},
+			{func(id uint32) *wiretest.Segment { return wiretest.AtomicResponse(2, id, 0) }, []rdmap.TermCode{rdmap.TermUntaggedMSN, rdmap.TermUntaggedNoBuffer}},
+			{func(id uint32) *wiretest.Segment { return wiretest.AtomicResponse(1, id, 0).MO(4) }, []rdmap.TermCode{rdmap.TermUntaggedMO}},
+			{func(id uint32) *wiretest.Segment { return wiretest.AtomicResponse(1, id, 0).QN(0) }, []rdmap.TermCode{rdmap.TermOpcode}},
+			{func(id uint32) *wiretest.Segment {
+				return wiretest.AtomicResponse(1, id, 0).Shorten(ddp.UntaggedLen + 11)
+			}, []rdmap.TermCode{rdmap.TermStream}},
+			{func(id uint32) *wiretest.Segment {
+				return wiretest.AtomicResponse(1, id, 0).Append(make([]byte, 20)...)
+			}, []rdmap.TermCode{rdmap.TermUntaggedTooLong, rdmap.TermStream}},
+			{func(id uint32) *wiretest.Segment {
+				return wiretest.ReadResponse(ourSTag, ourTO, make([]byte, rdmap.AtomicSize))
+			}, []rdmap.TermCode{rdmap.TermOpcode, rdmap.TermTaggedSTag}},
+		} {
+			l := t.extended()
+			l.bad(c.of(l.asks().ID), c.codes...)
 		}
 	}),
 	must("x-02/atomic-length", "RFC 7306 §5.2.1", "An Atomic Request is one segment of 52 octets.", func(t *trial) {
 		for _, n := range []int{0, 28, 51, 53} {
-			t.either(wiretest.Untagged(rdmap.OpAtomicReq, ddp.QNReadReq, 1, make([]byte, n)), rdmap.TermStream, rdmap.TermUntaggedTooLong)
+			t.extended().bad(wiretest.Untagged(rdmap.OpAtomicReq, ddp.QNReadReq, 1, make([]byte, n)), rdmap.TermStream, rdmap.TermUntaggedTooLong)
 		}
 	}),
 	must("x-03/queues", "RFC 7306 §4.1", "Its messages belong to queues 0, 1 and 3.", func(t *trial) {
 		for qn := uint32(1); qn < 4; qn++ {
-			t.either(wiretest.Immediate(1, 0).QN(qn), rdmap.TermOpcode)
+			t.extended().bad(wiretest.Immediate(1, 0).QN(qn), rdmap.TermOpcode)
 		}
 		for _, qn := range []uint32{0, 2, 3} {
-			t.either(wiretest.AtomicRequest(1, rdmap.FetchAdd(1, noSTag, ourTO, 0)).QN(qn), rdmap.TermOpcode)
+			t.extended().bad(wiretest.AtomicRequest(1, rdmap.FetchAdd(1, noSTag, ourTO, 0)).QN(qn), rdmap.TermOpcode)
 		}
+	}),
+	told("x-04/immediate", "RFC 7306 §6.1, §6.3", "Immediate Data completes one receive each, behind the Write before it, and tells its value.", "rping does not tell what its receives got", func(t *trial) {
+		l := t.extended()
+		r := l.app.region(victim.Target)
+		l.say(wiretest.Write(r.STag, r.TO, []byte("written")), wiretest.Immediate(1, 0x0102030405060708), wiretest.Immediate(2, 9<<32|9).Op(rdmap.OpImmediateSE))
+		l.app.placed(r, 0, []byte("written"))
+		// An application's immediate may have 32 bits (ibv_wc), and which of the 64 they
+		// are is the provider's affair: a value of two equal halves tells either.
+		for _, halves := range []bool{false, true} {
+			c := l.app.next(uint64(l.app.taken + 1))
+			l.app.taken++
+			if !c.HasImm || halves && c.Imm != 9 {
+				t.fail(fmt.Sprintf("a receive with immediate %t, value %d", c.HasImm, c.Imm), "a receive with the immediate")
+			}
+		}
+	}),
+	told("x-05/atomics", "RFC 7306 §5.1, §5.2.2", "Atomics under masks do what they are defined to do, and answer with the value before, in order.", "rping grants no atomics", func(t *trial) {
+		l := t.extended()
+		m := l.app.region(victim.Target)
+		word := binary.NativeEndian.Uint64(l.app.shadow[m.Off:])
+		ops := []rdmap.AtomicRequest{
+			rdmap.FetchAdd(11, m.STag, m.TO, 5),
+			rdmap.FetchAdd(12, m.STag, m.TO, ^uint64(0)), // wraps
+			{Op: rdmap.AtomicFetchAdd, ID: 13, STag: m.STag, TO: m.TO, Data: 0x00ff_00ff_00ff_00ff, Mask: 0x8000_8000_8000_8000, CompareMask: ^uint64(0)},
+			rdmap.CmpSwap(14, m.STag, m.TO, 1, 2), // not equal
+			{Op: rdmap.AtomicCmpSwap, ID: 15, STag: m.STag, TO: m.TO, Data: 0x1111_2222_3333_4444, Mask: 0xffff, Compare: 0, CompareMask: 0},
+		}
+		var segs []*wiretest.Segment
+		for i, op := range ops {
+			segs = append(segs, wiretest.AtomicRequest(uint32(i+1), op))
+		}
+		l.say(segs...)
+		for _, op := range ops {
+			f, err := l.Next()
+			if err != nil || f.Op() != rdmap.OpAtomicResp {
+				t.fail(fmt.Sprintf("%s, %v", l.name(f), err), "an Atomic Response")
+			}
+			if got, want := rdmap.GetAtomicResponse(f.Payload()), (rdmap.AtomicResponse{ID: op.ID, Original: word}); got != want {
+				t.fail(fmt.Sprintf("%+v to %+v", got, op), fmt.Sprintf("%+v", want))
+			}
+			word = op.Result(word)
+		}
+		l.app.placed(m, 0, binary.NativeEndian.AppendUint64(nil, word))
+		l.clean()
+	}),
+	told("x-06/atomic-asked", "RFC 7306 §5.2.1, §5.2.2", "A right Atomic Response completes the atomic, with the value that it carries.", "rping asks for no atomic", func(t *trial) {
+		l := t.extended()
+		r := l.asks()
+		l.say(wiretest.AtomicResponse(1, r.ID, 0x1122334455667788))
+		l.app.done(l.read)
+		l.app.placed(l.app.region(victim.Work), 0, binary.NativeEndian.AppendUint64(nil, 0x1122334455667788))
 	}),
 }

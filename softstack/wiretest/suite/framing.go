@@ -1,12 +1,15 @@
 package suite
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/rdmaperf/rdmaperf/softstack/mpa"
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest/victim"
 )
 
 func hex(v uint16) string { return fmt.Sprintf("0x%x", v) }
@@ -17,6 +20,34 @@ func (t *trial) checked() *link { return t.connect() }
 // padded is a Write to nobody whose FPDU has pad: what comes of it tells whether the
 // framing was taken (1/1/00) or refused (2/0/02).
 func padded() *wiretest.Segment { return wiretest.Write(noSTag, ourTO, []byte("x")) }
+
+// Parameters of iWARP stacks that a victim's device may be opened with.
+const (
+	variantMarkers = "markers"
+	variantNoCRC   = "nocrc"
+)
+
+// varied is a stage on a device with a parameter; ok is false where it has none such.
+func (t *trial) varied(variant string) (o victim.Stage, ok bool) {
+	o = plainStage()
+	if ok = slices.Contains(t.variants, variant); ok {
+		o.Variant = variant
+	}
+	return o, ok
+}
+
+// marked is a connection whose peer asked for markers.
+func (t *trial) marked() *link {
+	o, ok := t.varied(variantMarkers)
+	if !ok {
+		t.lacks("the device under test cannot be told to ask for markers")
+	}
+	l := t.connectTo(o)
+	if !l.rep.Markers {
+		t.fail("a Reply that asks for none", "a Reply that asks for markers")
+	}
+	return l
+}
 
 var framing = []row{
 	must("w-07/bad-crc", "RFC 5044 §6, §8 code 2", "An FPDU with a bad CRC is not delivered, and ends the stream with Terminate 2/0/02.", func(t *trial) {
@@ -52,7 +83,7 @@ var framing = []row{
 		l := t.checked()
 		_ = l.Write(l.Encode(l.hello())[:30])
 		_ = l.CloseWrite()
-		e := l.Finish()
+		e := l.finish()
 		if e.Kind == wiretest.EndTimeout || len(e.FPDUs) > len(e.Terminates()) {
 			t.fail(fmt.Sprintf("%v after %v", e.Kind, e.FPDUs), "the end of the connection, and no answer but a Terminate")
 		}
@@ -89,18 +120,46 @@ var framing = []row{
 	}),
 	must("w-30/crc-coverage", "RFC 5044 §4.4", "The CRC covers the pad, and is transmitted with its low octet first.", func(t *trial) {
 		for _, f := range []func(covered []byte) [4]byte{
-			func(b []byte) (sum [4]byte) { mpa.PutCRC(sum[:], mpa.CRC(0, b[:2+15])); return sum },
+			func(b []byte) (sum [4]byte) { mpa.PutCRC(sum[:], mpa.CRC(0, b[:len(b)-3])); return sum },
 			func(b []byte) (sum [4]byte) { binary.BigEndian.PutUint32(sum[:], mpa.CRC(0, b)); return sum },
 		} {
 			l := t.checked()
-			l.say(padded().CRC(f))
+			l.say(wiretest.Send(1, []byte("hello")).Pad(9, 9, 9).CRC(f)) // the pad would not show if it were zero
 			l.ends(nil, rdmap.TermMPACRC)
 		}
 	}),
-	unasked("w-31/marker-pointer", "RFC 5044 §8 code 3", "A marker that points elsewhere ends the stream with Terminate 2/0/03.", wantsMarkers),
-	unasked("w-32/markers-missing", "RFC 5044 §8 code 3", "Markers that are left out end the stream.", wantsMarkers),
-	unasked("w-33/marker-reserved", "RFC 5044 §4.2", "Reserved bits of a marker are ignored.", wantsMarkers),
-	unasked("w-34/marker-places", "RFC 5044 §4.2, §4.3", "Markers may stand anywhere in an FPDU.", wantsMarkers),
+	told("w-31/marker-pointer", "RFC 5044 §8 code 3", "A marker that points elsewhere ends the stream with Terminate 2/0/03.", wantsMarkers, func(t *trial) {
+		l := t.marked()
+		l.say(l.hello().Mark(func(uint16) [4]byte { return [4]byte{0, 0, 1, 0} }))
+		l.ends(nil, rdmap.TermMPAMarker)
+		l = t.marked()
+		l.say(padded().Append(make([]byte, 600)...).Mark(func(p uint16) [4]byte { return [4]byte{0, 0, byte(p >> 8), byte(p) + 4} }))
+		l.ends(nil, rdmap.TermMPAMarker)
+	}),
+	told("w-32/markers-missing", "RFC 5044 §8 code 3", "Markers that are left out end the stream.", wantsMarkers, func(t *trial) {
+		l := t.marked()
+		l.Enc.Markers = false
+		l.say(l.hello())
+		l.ends(nil, rdmap.TermMPAMarker, rdmap.TermMPACRC) // what is read as a marker may point to itself
+	}),
+	told("w-33/marker-reserved", "RFC 5044 §4.2", "Reserved bits of a marker are ignored.", wantsMarkers, func(t *trial) {
+		l := t.marked()
+		l.say(l.hello().Mark(func(p uint16) [4]byte { return [4]byte{0xff, 0xff, byte(p >> 8), byte(p) | 3} }))
+		l.heard()
+	}),
+	told("w-34/marker-places", "RFC 5044 §4.2, §4.3", "Markers may stand anywhere in an FPDU.", wantsMarkers, func(t *trial) {
+		// Every length of a Write moves the next marker by four octets: all places come.
+		l := t.marked()
+		to := l.app.region(victim.Target)
+		var segs []*wiretest.Segment
+		for n := range 140 {
+			b := bytes.Repeat([]byte{byte(n + 1)}, 5*n)
+			segs = append(segs, wiretest.Write(to.STag, to.TO, b))
+			l.app.placed(to, 0, b)
+		}
+		l.say(append(segs, l.hello())...)
+		l.heard()
+	}),
 	must("w-35/behind-bad-crc", "RFC 5044 §8; RFC 5041 §7.1", "What follows an FPDU with a bad CRC is dropped.", func(t *trial) {
 		l := t.checked()
 		l.say(wiretest.Write(noSTag, 0, nil).BadCRC(), l.hello())

@@ -7,6 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/ddp"
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest/victim"
 )
 
 var rdmapRows = []row{
@@ -63,6 +64,21 @@ var rdmapRows = []row{
 		quoted(l, read(l.sink.SinkSTag, l.sink.SinkTO+1<<40), rdmap.TermProtBounds)
 		l = t.connect().learn()
 		quoted(l, read(l.sink.SinkSTag, ^uint64(0)-7), rdmap.TermProtWrap)
+		if t.victim == nil {
+			return // rping tells no STag without the right, and none of another domain
+		}
+		for _, c := range []struct {
+			region string
+			at     int64
+			code   rdmap.TermCode
+		}{
+			{victim.Freed, 0, rdmap.TermProtSTag}, {victim.Target, -1, rdmap.TermProtBounds},
+			{victim.Quiet, 0, rdmap.TermProtAccess}, {victim.Far, 0, rdmap.TermProtNotAssociated},
+		} {
+			l := t.connect()
+			r := l.app.region(c.region)
+			quoted(l, read(r.STag, r.TO+uint64(c.at)), c.code)
+		}
 	}),
 	must("w-57/beyond-ird", "RFC 5040 §6.1", "Read Requests beyond the IRD end the stream with Terminate 1/2/02, if they are outstanding.", func(t *trial) {
 		l := t.connect()
@@ -134,6 +150,11 @@ var rdmapRows = []row{
 		}
 	})),
 	must("w-62/no-write-right", "RFC 5040 §7.2", "A Write under an STag without that right ends the stream with Terminate 0/1/02.", func(t *trial) {
+		if t.victim != nil {
+			t.into(victim.Quiet, 0, 8, rdmap.TermProtAccess)
+			t.into(victim.Readable, 0, 4000, rdmap.TermProtAccess)
+			return
+		}
 		l := t.connect().learn()
 		s := l.write(l.sink.SinkTO, 8)
 		l.say(s, wiretest.ReadResponse(l.sink.SinkSTag, l.sink.SinkTO, make([]byte, pingLen)))
@@ -155,6 +176,31 @@ var rdmapRows = []row{
 		l.say(s)
 		l.ends(s, codes...)
 		t.known(func(l *link) *wiretest.Segment { return l.hello().Op(rdmap.OpSendSEInv).Inv(l.sink.SinkSTag) }, codes...)
+		if t.victim == nil {
+			return
+		}
+		for _, name := range []string{victim.Target, victim.Far} {
+			l := t.connect()
+			s := l.hello().Op(rdmap.OpSendInv).Inv(l.app.region(name).STag)
+			l.say(s)
+			l.ends(s, append(codes, rdmap.TermProtNotAssociated)...)
+			l = t.connect()
+			r := l.app.region(victim.Target)
+			l.say(wiretest.Write(r.STag, r.TO, []byte("still there")), l.hello())
+			l.app.placed(r, 0, []byte("still there"))
+			l.heard()
+		}
+	}),
+	told("x-07/revoke", "RFC 5040 §4 opcode 4, §5.3; RFC 5042 §6.2", "A Send with Invalidate revokes an STag that grants it, is delivered with it, and nothing is placed under it any more.", "rping tells no STag that may be revoked", func(t *trial) {
+		l := t.connect()
+		r := l.app.region(victim.Revocable)
+		l.say(l.hello().Op(rdmap.OpSendInv).Inv(r.STag))
+		if c := l.app.delivered(helloLen); !c.HasInv || c.Inv != r.STag {
+			t.fail(fmt.Sprintf("a receive with invalidation %t of %#x", c.HasInv, c.Inv), fmt.Sprintf("a receive that tells the invalidation of %#x", r.STag))
+		}
+		s := wiretest.Write(r.STag, r.TO, []byte("x"))
+		l.say(s)
+		l.ends(s, rdmap.TermTaggedSTag)
 	}),
 	must("w-64/terminate", "RFC 5040 §5.4", "A Terminate ends the connection, whatever its reason, and is not answered by one.", func(t *trial) {
 		for _, c := range []rdmap.TermCode{rdmap.TermLocal, rdmap.TermProtAccess, rdmap.TermOpcode, rdmap.TermTaggedSTag, rdmap.TermUntaggedMO, rdmap.TermMPACRC} {
@@ -171,6 +217,39 @@ var rdmapRows = []row{
 			l := t.connect()
 			l.say(s)
 			l.over()
+		}
+	}),
+	must("x-10/terminate-form", "RFC 5040 §4.8 Fig. 7-10", "A Terminate has its layer, type and flags at their places, quotes the offending headers where the reason has some, and gives the whole length of the segment.", func(t *trial) {
+		for _, s := range []*wiretest.Segment{
+			wiretest.Send(1, nil).QN(4), wiretest.Write(noSTag, ourTO, []byte("some octets")), wiretest.Send(1, make([]byte, 9)).MO(4),
+			wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: ourSTag, SinkTO: ourTO, Size: 16, SrcSTag: noSTag, SrcTO: ourTO}),
+		} {
+			l := t.connect()
+			l.Check.AnyLayout = false
+			l.say(s)
+			e := l.over()
+			if len(e.Terminates()) != 1 {
+				t.fail(fmt.Sprint(e.Terminates()), "one Terminate")
+			}
+			term, _ := e.FPDUs[len(e.FPDUs)-1].Terminate()
+			u := s.ULPDU()
+			head := u[:ddp.HeaderLen(u[0])]
+			if !term.M || !term.D || string(term.DDP) != string(head) || int(term.SegLen) != len(u) {
+				t.fail(fmt.Sprintf("it quotes %x of %d octets", term.DDP, term.SegLen), fmt.Sprintf("it quotes %x of %d octets", head, len(u)))
+			}
+			if read := s.ULPDU()[1]&0xf == byte(rdmap.OpReadReq); term.R != read || read && string(term.RDMAP) != string(u[len(head):]) {
+				t.fail(fmt.Sprintf("the header of a Read Request: %x", term.RDMAP), fmt.Sprintf("the header of a Read Request, of none but that: %t", read))
+			}
+		}
+		l := t.checked()
+		l.Check.AnyLayout = false
+		l.say(l.hello().BadCRC())
+		e := l.over()
+		if len(e.Terminates()) != 1 {
+			t.fail(fmt.Sprint(e.Terminates()), "one Terminate")
+		}
+		if term, _ := e.FPDUs[len(e.FPDUs)-1].Terminate(); term.D || term.R {
+			t.fail("it quotes a header", "no header of an FPDU that was not taken")
 		}
 	}),
 	must("w-66/after-terminate", "RFC 5040 §5.4", "What follows a Terminate is ignored.", func(t *trial) {
@@ -199,7 +278,7 @@ var mutations = []row{
 			}
 		}
 		for range n {
-			l := t.connect()
+			l := t.reach(plainStage())
 			b := append([]byte(nil), base[r.IntN(len(base))]...)
 			for range 1 + r.IntN(3) {
 				b[r.IntN(len(b))] ^= 1 << r.IntN(8)

@@ -17,9 +17,9 @@ type Options struct {
 }
 
 // Run aims the selected cases at the peer, one after the other, and returns when all
-// have a verdict, or soon after ctx ends.
+// have a verdict, or soon after ctx ends. addr is where it serves rping, or the control
+// port of a victim, which is told apart.
 func Run(ctx context.Context, addr string, o Options) conform.Report {
-	name := "wire:" + addr
 	if o.CaseTimeout <= 0 {
 		o.CaseTimeout = 10 * time.Second
 	}
@@ -29,16 +29,17 @@ func Run(ctx context.Context, addr string, o Options) conform.Report {
 	if o.Cases == nil {
 		o.Cases = Catalogue()
 	}
+	p, err := meet(addr, o.CaseTimeout)
+	defer p.leave()
+	name := p.name()
 	rep := conform.Report{Transport: name, Strict: o.Strict, Seed: o.Seed}
+	if err != nil {
+		return conform.NotRunReport(name, err, o.Options)
+	}
 	cases, err := conform.Select(o.Cases, o.Only, o.Skip, o.Profile)
 	if err != nil {
 		rep.Err = err
 		return rep
-	}
-	// Who does not answer a right Request cannot be asked anything.
-	probe := &trial{addr: addr, limit: o.CaseTimeout}
-	if err := probe.guard(func(t *trial) { t.connect() }); err != nil {
-		return conform.NotRunReport(name, err, o.Options)
 	}
 	rows := map[string]row{}
 	for _, r := range table() {
@@ -47,7 +48,7 @@ func Run(ctx context.Context, addr string, o Options) conform.Report {
 	for i := range cases {
 		res := cases[i].Record(name, o.Seed)
 		begun := time.Now()
-		judge(ctx, rows[cases[i].ID], addr, &o, &res)
+		judge(ctx, rows[cases[i].ID], p, &o, &res)
 		res.DurationNS = time.Since(begun).Nanoseconds()
 		o.Ledger.Apply(&cases[i], &res, o.Kernel)
 		rep.Results = append(rep.Results, res)
@@ -59,19 +60,20 @@ func Run(ctx context.Context, addr string, o Options) conform.Report {
 }
 
 // judge gives one case its verdict.
-func judge(ctx context.Context, r row, addr string, o *Options, res *conform.Result) {
+func judge(ctx context.Context, r row, p *peer, o *Options, res *conform.Result) {
 	switch {
 	case ctx.Err() != nil:
 		res.Verdict, res.Evidence = conform.NotRun, "run ended: "+ctx.Err().Error()
 		return
-	case r.lacks != "":
+	case r.lacks != "" && !p.told:
 		res.Verdict, res.Evidence = conform.Unsupported, r.lacks
 		return
-	case r.hazard && !o.Hazard:
+	case r.Hazard && !o.Hazard:
 		res.Verdict, res.Evidence = conform.Unsupported, "it crashes unpatched kernels, and hazards were not asked for"
 		return
 	}
-	t := &trial{addr: addr, limit: o.CaseTimeout, seed: o.Seed, full: o.Profile == conform.Full}
+	t := p.trial(o.CaseTimeout)
+	t.seed, t.full = o.Seed, o.Profile == conform.Full
 	err := t.guard(r.run)
 	if err == nil {
 		// A bent peer costs its connection and nothing else.
@@ -91,6 +93,7 @@ func judge(ctx context.Context, r row, addr string, o *Options, res *conform.Res
 		res.Verdict, res.Want, res.Got = conform.Fail, wrong.Want, wrong.Got
 	default:
 		res.Verdict, res.Got = conform.Error, err.Error()
+		p.leave() // the next case meets the victim anew
 	}
 }
 
@@ -106,15 +109,21 @@ func (t *trial) guard(run func(*trial)) (err error) {
 		for _, l := range t.open {
 			l.Close()
 		}
-		t.open = nil
+		t.open, t.last = nil, nil
 		switch p := recover().(type) {
 		case nil:
 		case stop:
+			err = p.err
+		case broken:
 			err = p.err
 		default:
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
+	if t.gone != nil {
+		return t.gone
+	}
 	run(t)
+	t.settle()
 	return nil
 }

@@ -1,8 +1,15 @@
 package suite
 
 import (
+	"fmt"
+	"strconv"
+	"time"
+
 	"github.com/rdmaperf/rdmaperf/softstack/mpa"
+	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest/victim"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // bent is a right Request with one thing wrong.
@@ -11,6 +18,31 @@ func bent(change func(*wiretest.Startup)) []byte {
 	change(&s)
 	return s.Bytes()
 }
+
+// peerToPeer asks for that model, with every indication that there is (RFC 6581 §9).
+func peerToPeer(f *mpa.Frame) {
+	f.Enh.PeerToPeer, f.Enh.RTRWrite, f.Enh.RTRRead = true, true, true
+}
+
+// taken records whether the peer takes what was sent for a start.
+func (t *trial) taken(l *link) {
+	if l.app != nil {
+		got, err := l.app.v.Completions(1, quiet)
+		if err != nil {
+			panic(broken{err})
+		}
+		t.note("completions: %s", names(got))
+		return
+	}
+	if f, err := l.Next(); err == nil {
+		t.note("answered by %v", f)
+	} else {
+		t.note("ended: %v", err)
+	}
+}
+
+// firstTries is how often an FPDU races the responder. Arbitrary.
+const firstTries = 30
 
 var startup = []row{
 	hazard(must("w-01/request-key", "RFC 5044 §7.1.2 rule 2, §8", "A Request with a wrong key is answered by the end of the connection.", func(t *trial) {
@@ -22,7 +54,15 @@ var startup = []row{
 			}), false)
 		}
 	})),
-	unasked("w-02/reply-key", "RFC 5044 §7.1.2 rule 3", "A Reply with a wrong key ends the connection.", wantsInitiator),
+	hazard(told("w-02/reply-key", "RFC 5044 §7.1.2 rule 3", "A Reply with a wrong key ends the connection.", wantsInitiator, func(t *trial) {
+		for _, i := range []int{0, 10, 15} { // 10 makes a Request of it, nearly
+			t.called(plainStage()).refused(func(s *wiretest.Startup) {
+				b := []byte(s.Key)
+				b[i] ^= 1
+				s.Key = string(b)
+			}, rdmap.TermMPABadFrame)
+		}
+	})),
 	hazard(must("w-03/revision", "RFC 5044 §7.1.1; RFC 6581 §8", "An unknown revision is not accepted.", func(t *trial) {
 		for _, rev := range []byte{3, 129, 255} {
 			t.refuses(bent(func(s *wiretest.Startup) { s.Rev = rev }), false)
@@ -54,10 +94,32 @@ var startup = []row{
 		t.note("deferred")
 		l.heard()
 	})),
-	unasked("w-08/two-initiators", "RFC 5044 §7.1.2 rule 8", "A Request in answer to a Request is detected.", wantsInitiator),
-	unasked("w-09/responder-first", "RFC 5044 §7.1.2 rule 4", "A responder sends nothing before an FPDU came.", "the peer has to post a send before it hears anything; rping does not"),
+	hazard(told("w-08/two-initiators", "RFC 5044 §7.1.2 rule 8", "A Request in answer to a Request is detected.", wantsInitiator, func(t *trial) {
+		t.called(plainStage()).refused(func(s *wiretest.Startup) { s.Key = wiretest.RequestKey }, rdmap.TermMPABadFrame)
+	})),
+	told("w-09/responder-first", "RFC 5044 §7.1.2 rule 4", "A responder sends nothing before an FPDU came.", "the peer has to post a send before it hears anything; rping does not", func(t *trial) {
+		o := plainStage()
+		o.Post = []victim.Post{{Op: rdma.OpSend, Len: helloLen}}
+		l := t.connectTo(o)
+		l.app.join() // it has posted
+		if err := l.Quiet(quiet); err != nil {
+			t.fail(err.Error(), "silence until the first FPDU of the initiator")
+		}
+		l.say(l.hello())
+		if f, err := l.Next(); err != nil || f.Op() != rdmap.OpSend {
+			t.fail(fmt.Sprintf("%s, %v", l.name(f), err), "the Send that was posted, behind our first FPDU")
+		}
+		l.app.done(victim.FirstPost)
+		l.app.delivered(helloLen)
+		l.clean()
+	}),
 	should("w-10/no-request", "RFC 5044 §7.1.2 rule 10", "A connection without a Request is closed in time.", func(t *trial) { t.refuses(nil, false) }),
-	unasked("w-11/no-reply", "RFC 5044 §7.1.2 rule 10", "A Request without Reply fails in time.", wantsInitiator),
+	told("w-11/no-reply", "RFC 5044 §7.1.2 rule 10", "A Request without Reply fails in time.", wantsInitiator, func(t *trial) {
+		o := plainStage()
+		o.WaitMS = 1000 // of the application's connect
+		l := t.called(o)
+		l.fails()
+	}),
 	must("w-12/markers", "RFC 5044 §4.3", "Every sender is able to generate markers: who asks for them gets them every 512 octets.", func(t *trial) {
 		l := t.connect(func(f *mpa.Frame) { f.Markers = true })
 		l.works() // the Reader checks the markers
@@ -70,14 +132,24 @@ var startup = []row{
 		}
 	}),
 	must("w-14/crc-unchecked", "RFC 5044 §7.1.1", "Without CRC the field is not checked.", func(t *trial) {
-		l := t.connect(func(f *mpa.Frame) { f.CRC = false })
+		o, _ := t.varied(variantNoCRC)
+		l := t.connectTo(o, func(f *mpa.Frame) { f.CRC = false })
 		if l.rep.CRC {
 			t.lacks("the peer asks for CRC")
 		}
 		l.say(l.hello().CRC(func([]byte) [4]byte { return [4]byte{0xde, 0xad, 0xbe, 0xef} }))
 		l.heard()
 	}),
-	unasked("w-15/rejecting-reply", "RFC 5044 §7.1.1", "A rejecting Reply fails the connection, with its private data.", wantsInitiator),
+	told("w-15/rejecting-reply", "RFC 5044 §7.1.1", "A rejecting Reply fails the connection, with its private data.", wantsInitiator, func(t *trial) {
+		const why = "busy"
+		l := t.called(plainStage())
+		if err := l.reply(func(f *mpa.Frame) { f.Reject, f.Private = true, []byte(why) }, nil); err != nil {
+			t.fail(err.Error(), "the Reply is taken")
+		}
+		if j := l.fails(); !j.Rejected || string(j.Private) != why {
+			t.fail(fmt.Sprintf("rejected %t, private data %q: %s", j.Rejected, j.Private, j.Error), "a rejection with private data "+strconv.Quote(why))
+		}
+	}),
 	must("w-16/reserved-flags", "RFC 5044 §7.1.1", "Reserved bits of the flags are not checked.", func(t *trial) {
 		l := t.dial()
 		if err := l.Write(bent(func(s *wiretest.Startup) { s.Flags |= 0x0f })); err != nil {
@@ -90,15 +162,19 @@ var startup = []row{
 		l.FullOperation(true, rep.Markers, false)
 		l.works()
 	}),
-	unasked("w-17/other-rtr", "RFC 6581 §9", "An RTR that was not agreed on is an error.", wantsInitiator),
-	may("w-18/send-for-rtr", "RFC 6581 §9", "In the peer-to-peer model a Send in place of the RTR is a violation, or data.", func(t *trial) {
-		l := t.connect(func(f *mpa.Frame) { f.Enh.PeerToPeer, f.Enh.RTRWrite, f.Enh.RTRRead = true, true, true })
-		l.say(l.hello())
-		if f, err := l.Next(); err == nil {
-			t.note("answered by %v", f)
-		} else {
-			t.note("ended: %v", err)
+	may("w-17/other-rtr", "RFC 6581 §9", "An RTR that was not agreed on is an error of the initiator's: what the responder does is recorded.", func(t *trial) {
+		l := t.connect(peerToPeer)
+		other := wiretest.Write(1, 0, nil)
+		if l.rep.Enh.RTRWrite {
+			other = wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 1, SrcSTag: 1})
 		}
+		l.say(other, l.hello())
+		t.taken(l)
+	}),
+	may("w-18/send-for-rtr", "RFC 6581 §9", "In the peer-to-peer model a Send in place of the RTR is a violation, or data.", func(t *trial) {
+		l := t.connect(peerToPeer)
+		l.say(l.hello())
+		t.taken(l)
 	}),
 	hazard(must("w-19/enhanced-rev1", "RFC 6581 §6", "S with revision 1 is not taken for enhanced data.", func(t *trial) {
 		l := t.dial()
@@ -114,7 +190,22 @@ var startup = []row{
 			t.refuses(bent(func(s *wiretest.Startup) { s.Private = s.Private[:n] }), false)
 		}
 	})),
-	unasked("w-21/insufficient-ird", "RFC 6581 §9, §10", "An ORD of the responder above the initiator's IRD is refused with Terminate 2/0/06.", wantsInitiator),
+	told("w-21/insufficient-ird", "RFC 6581 §9, §10", "An ORD of the responder above the initiator's IRD is refused with Terminate 2/0/06, or the initiator makes room for it.", wantsInitiator, func(t *trial) {
+		for _, ord := range []uint16{9, 5000} {
+			o := plainStage()
+			o.IRD = 4
+			l := t.called(o)
+			if err := l.reply(func(f *mpa.Frame) { f.Enh.ORD = ord }, nil); err != nil {
+				t.fail(err.Error(), "the Reply is taken")
+			}
+			if j := l.joins(); j.Error != "" {
+				l.endsWith(rdmap.TermMPAInsufficientIRD)
+				continue
+			}
+			t.note("it makes room for %d", ord)
+			l.answersReads(int(ord))
+		}
+	}),
 	must("w-22/no-negotiation", "RFC 6581 §9", "IRD and ORD of 0x3FFF are answered by 0x3FFF.", func(t *trial) {
 		l := t.connect(func(f *mpa.Frame) { f.Enh.IRD, f.Enh.ORD = mpa.NoNegotiation, mpa.NoNegotiation })
 		if e := l.rep.Enh; e.IRD != mpa.NoNegotiation || e.ORD != mpa.NoNegotiation {
@@ -127,6 +218,45 @@ var startup = []row{
 			l := t.connect(func(f *mpa.Frame) { f.Enh.IRD = ird })
 			if l.rep.Enh.ORD > ird {
 				t.fail(hex(l.rep.Enh.ORD), "an ORD of at most "+hex(ird))
+			}
+		}
+	}),
+	must("x-08/revision-1", "RFC 6581 §8", "A Request of revision 1 is answered without enhanced data, in revision 1.", func(t *trial) {
+		l := t.connect(func(f *mpa.Frame) { f.Rev, f.Enhanced, f.Enh, f.Private = 1, false, mpa.Enhanced{}, nil })
+		if l.rep.Rev != 1 || l.rep.Enhanced {
+			t.fail(fmt.Sprintf("revision %d, enhanced %t", l.rep.Rev, l.rep.Enhanced), "revision 1, not enhanced")
+		}
+		l.say(l.hello())
+		if l.app != nil {
+			l.app.delivered(helloLen) // whether it may read is not negotiated
+		}
+	}),
+	must("x-09/rtr", "RFC 6581 §9.2", "A peer-to-peer Request is answered by an indication that it offers, which then opens the stream.", func(t *trial) {
+		for _, read := range []bool{false, true} {
+			l := t.connect(func(f *mpa.Frame) { f.Enh.PeerToPeer, f.Enh.RTRWrite, f.Enh.RTRRead = true, !read, read })
+			if e := l.rep.Enh; !e.PeerToPeer || e.RTRWrite == read || e.RTRRead != read {
+				t.fail(fmt.Sprintf("%+v", e), fmt.Sprintf("peer-to-peer, with write %t and read %t", !read, read))
+			}
+			if !read {
+				l.say(wiretest.Write(1, 0, nil), l.hello())
+				l.heard()
+				continue
+			}
+			l.say(wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 1, SrcSTag: 1}))
+			if f, err := l.Next(); err != nil || f.Op() != rdmap.OpReadResp {
+				t.fail(fmt.Sprintf("%s, %v", l.name(f), err), "the Read Response of no octets that the indication asks for")
+			}
+			l.say(l.hello())
+			l.heard()
+		}
+	}),
+	must("x-11/first-fpdu", "RFC 5044 §7.1.2 rule 4", "An FPDU may follow as soon as the Reply is there: it is taken, whatever the responder still has to do.", func(t *trial) {
+		for i := range firstTries {
+			l := t.reach(plainStage())
+			l.Timeout = 2 * time.Second
+			l.say(wiretest.Send(1, nil).QN(4)) // answered by the device itself, without its application
+			if e := l.finish(); e.Kind == wiretest.EndTimeout {
+				t.fail(fmt.Sprintf("connection %d of %d: the FPDU is not looked at", i+1, firstTries), "the FPDU is taken, which here ends the connection")
 			}
 		}
 	}),

@@ -93,7 +93,7 @@ func TestCatalogueHasEveryRow(t *testing.T) {
 	name := regexp.MustCompile(`^[wx]-\d\d/[a-z0-9-]+$`)
 	seen := map[string]bool{}
 	for _, r := range table() {
-		if !name.MatchString(r.ID) || seen[r.ID[:4]] || r.Clause == "" || r.Requirement == "" || (r.run == nil) == (r.lacks == "") {
+		if !name.MatchString(r.ID) || seen[r.ID[:4]] || r.Clause == "" || r.Requirement == "" || r.run == nil {
 			t.Errorf("row %q", r.ID)
 		}
 		seen[r.ID[:4]] = true

@@ -11,7 +11,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/mpa"
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest/victim"
 	"github.com/rdmaperf/rdmaperf/transports/conform"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // trial is one case at work. Its methods end the case by a panic of stop, which
@@ -24,6 +26,11 @@ type trial struct {
 	full  bool
 	notes []string
 	open  []*link
+
+	victim   *victim.Client // nil for a peer that serves rping
+	variants []string       // with which the victim's device can be opened
+	gone     error          // why there is no victim any more
+	last     *app           // stage of the last connection, not yet judged
 }
 
 type stop struct{ err error }
@@ -47,27 +54,45 @@ const (
 	pingLen   = 64 // octets that the peer is told to read
 	ourSTag   = 0x11223344
 	ourTO     = 0x1000
-	noSTag    = 0x5eadbeef // of nobody
-	pollPause = 50 * time.Millisecond
+	noSTag    = 0x5eadbeef            // of nobody
+	pollPause = 50 * time.Millisecond // what an application may need from the Reply to its connection
 )
 
 // link is one connection in full operation.
 type link struct {
 	*wiretest.Peer
 	t    *trial
+	app  *app       // nil with rping
+	req  *mpa.Frame // of a peer that connected to us
 	rep  *mpa.Frame
 	ext  rdmap.Extensions
 	msn  uint32 // of the next Send
 	sink rdmap.ReadRequest
+	read uint64 // the victim's read
 }
 
 // dial opens a TCP connection, without MPA.
-func (t *trial) dial() *link {
-	p, err := wiretest.Dial(t.addr, max(time.Until(t.end), time.Millisecond))
+func (t *trial) dial() *link { return t.dialTo(plainStage()) }
+
+// dialTo is dial to a victim that was told what to be.
+func (t *trial) dialTo(o victim.Stage) *link {
+	addr, a := t.addr, (*app)(nil)
+	if t.victim != nil {
+		a = t.stage(o)
+		addr = a.Listen
+	}
+	p, err := wiretest.Dial(addr, max(time.Until(t.end), time.Millisecond))
 	if err != nil {
 		t.fail(err.Error(), "a TCP connection")
 	}
-	l := &link{Peer: p, t: t, msn: 1}
+	return t.link(p, a)
+}
+
+// link is a connection of a case. The form of a Terminate is the matter of one case,
+// x-10/terminate-form; its reason is that of all others.
+func (t *trial) link(p *wiretest.Peer, a *app) *link {
+	p.Check.AnyLayout = true
+	l := &link{Peer: p, t: t, msn: 1, app: a}
 	t.open = append(t.open, l)
 	return l
 }
@@ -78,12 +103,30 @@ func request() *mpa.Frame {
 }
 
 // connect exchanges a right Request, changed by bend, for an accepting Reply.
-func (t *trial) connect(bend ...func(*mpa.Frame)) *link {
+func (t *trial) connect(bend ...func(*mpa.Frame)) *link { return t.connectTo(plainStage(), bend...) }
+
+// connectTo is connect to a victim that was told what to be. It goes on when the peer's
+// application has its connection, too: what a peer makes of an FPDU that comes before is
+// the matter of one case, x-11/first-fpdu.
+func (t *trial) connectTo(o victim.Stage, bend ...func(*mpa.Frame)) *link {
+	l := t.reach(o, bend...)
+	switch {
+	case l.rep.Enh.PeerToPeer: // an application may have it behind the indication only
+	case l.app != nil:
+		l.app.join()
+	default:
+		time.Sleep(pollPause)
+	}
+	return l
+}
+
+// reach exchanges the frames and does not wait.
+func (t *trial) reach(o victim.Stage, bend ...func(*mpa.Frame)) *link {
 	f := request()
 	for _, b := range bend {
 		b(f)
 	}
-	l := t.dial()
+	l := t.dialTo(o)
 	rep, err := l.Initiate(f)
 	if err != nil {
 		t.fail(fmt.Sprintf("the connection is not accepted: %v", err), "an accepting Reply")
@@ -109,8 +152,15 @@ func (l *link) hello() *wiretest.Segment {
 	return wiretest.Send(l.msn-1, b)
 }
 
-// heard waits for the Read Request that proves a hello delivered, and keeps it.
+// heard waits for the Read Request that proves a hello delivered, and keeps it. rping
+// answers by itself, a victim is told to.
 func (l *link) heard() {
+	if l.app != nil {
+		l.app.delivered(helloLen)
+		l.read = l.app.post(victim.Post{Op: rdma.OpRead, Len: pingLen, STag: ourSTag, TO: ourTO})
+		sink := l.app.region(victim.Work)
+		l.app.loose(sink.Off, pingLen)
+	}
 	f, err := l.Next()
 	if err != nil {
 		l.t.fail(fmt.Sprintf("the stream ended: %v", err), "a Read Request of rping in answer to its advertisement")
@@ -133,6 +183,10 @@ func (l *link) works() {
 		return
 	}
 	l.say(wiretest.ReadResponse(l.sink.SinkSTag, l.sink.SinkTO, make([]byte, pingLen)))
+	if l.app != nil {
+		l.app.done(l.read)
+		l.app.post(victim.Post{Op: rdma.OpSend, Len: helloLen})
+	}
 	f, err := l.Next()
 	if err != nil || f.Op() != rdmap.OpSend || len(f.Payload()) != helloLen {
 		l.t.fail(fmt.Sprintf("%v, %v", l.name(f), err), "rping's go-ahead of 16 octets")
@@ -163,20 +217,21 @@ func (l *link) clean() {
 
 // ends wants the peer to end the stream with one of the reasons. quoted is the
 // segment whose header the Terminate has to show, or nil.
-func (l *link) ends(quoted *wiretest.Segment, codes ...rdmap.TermCode) {
+func (l *link) ends(quoted *wiretest.Segment, codes ...rdmap.TermCode) *wiretest.End {
 	e := l.over()
 	got := e.Terminates()
 	if len(got) != 1 || !slices.Contains(codes, got[0]) {
 		l.t.fail(fmt.Sprintf("Terminates %v, then %v", got, e.Kind), texts(codes)...)
 	}
 	if quoted == nil || len(quoted.ULPDU()) < ddp.HeaderLen(quoted.ULPDU()[0]) {
-		return
+		return e
 	}
 	term, _ := e.FPDUs[len(e.FPDUs)-1].Terminate()
 	u := quoted.ULPDU()
-	if head := u[:ddp.HeaderLen(u[0])]; term.D && (string(term.DDP) != string(head) || int(term.SegLen) != len(u)) {
-		l.t.fail(fmt.Sprintf("the Terminate quotes %x of %d octets", term.DDP, term.SegLen), fmt.Sprintf("the offending header %x of %d octets", head, len(u)))
+	if head := u[:ddp.HeaderLen(u[0])]; term.D && string(term.DDP) != string(head) {
+		l.t.fail(fmt.Sprintf("the Terminate quotes %x", term.DDP), fmt.Sprintf("the offending header %x", head))
 	}
+	return e
 }
 
 // mayEnd is ends where the connection may also just close.
@@ -189,7 +244,7 @@ func (l *link) mayEnd(codes ...rdmap.TermCode) {
 
 // over reads to the end of the stream, which has to come.
 func (l *link) over() *wiretest.End {
-	e := l.Finish()
+	e := l.finish()
 	switch e.Kind {
 	case wiretest.EndTimeout:
 		l.t.fail(fmt.Sprintf("the peer keeps the connection; it sent %v", e.FPDUs), "the end of the connection")
@@ -199,6 +254,15 @@ func (l *link) over() *wiretest.End {
 		l.t.fail("the stream ends inside an FPDU", "an end between FPDUs")
 	}
 	l.clean()
+	return e
+}
+
+// finish is Finish for a stream whose end a victim has to notice.
+func (l *link) finish() *wiretest.End {
+	e := l.Finish()
+	if l.app != nil {
+		l.app.ended = true
+	}
 	return &e
 }
 

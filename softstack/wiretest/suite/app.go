@@ -1,0 +1,292 @@
+package suite
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest/victim"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// app is the application of the peer under test, as far as it does what it is told: one
+// stage of a victim. A link to rping has none.
+type app struct {
+	*victim.Ready
+	t      *trial
+	v      *victim.Client
+	shadow []byte              // what the arena has to hold
+	slack  [][2]int            // parts of it that may hold anything
+	recvs  int                 // posted
+	taken  int                 // receives that completed with success
+	posted map[uint64]bool     // outstanding requests; true: it may be done although the stream ended
+	seen   []victim.Completion // not yet asked for
+	joined bool                // the connection is there
+	ended  bool                // and it has to end
+}
+
+// broken ends a case whose control channel failed: that says nothing of the peer.
+type broken struct{ err error }
+
+// Sizes of a stage, as rping's: its receives take a message of 16 octets.
+const (
+	appRecvs = 4
+	settleIn = 5 * time.Second // a QP whose stream has ended is in ERR, and all is flushed
+)
+
+// stage prepares the victim's QP for the next connection, after the last one was judged.
+func (t *trial) stage(o victim.Stage) *app {
+	t.settle()
+	if o.WaitMS == 0 {
+		o.WaitMS = int(max(time.Until(t.end), time.Second).Milliseconds())
+	}
+	r, err := t.victim.Stage(o)
+	if errors.Is(err, victim.ErrUnsupported) {
+		t.lacks(err.Error())
+	}
+	if err != nil {
+		panic(broken{err})
+	}
+	a := &app{Ready: r, t: t, v: t.victim, shadow: victim.Canaries(), recvs: o.Recvs, posted: map[uint64]bool{}}
+	if len(a.shadow) != r.Arena {
+		panic(broken{fmt.Errorf("the victim's arena has %d octets, want %d", r.Arena, len(a.shadow))})
+	}
+	for i, p := range o.Post {
+		a.posted[uint64(victim.FirstPost+i)] = handedOver(p.Op)
+	}
+	// What was received and not delivered may lie in receives: that is no harm.
+	recvs := r.Regions[victim.Receives]
+	a.loose(recvs.Off, recvs.Len)
+	t.last = a
+	return a
+}
+
+// plainStage is what most rows face.
+func plainStage() victim.Stage {
+	return victim.Stage{Recvs: appRecvs, RecvLen: helloLen, IRD: depth, ORD: depth}
+}
+
+// region is memory of the victim; the case ends where the device has none of that kind.
+func (a *app) region(name string) victim.Region {
+	r, ok := a.Regions[name]
+	if !ok {
+		a.t.lacks("the device has no memory that is " + name)
+	}
+	return r
+}
+
+func (a *app) placed(r victim.Region, at int, b []byte) { copy(a.shadow[r.Off+at:], b) }
+func (a *app) loose(off, n int)                         { a.slack = append(a.slack, [2]int{off, off + n}) }
+
+// delivered wants the next receive complete, with n octets.
+func (a *app) delivered(n int) victim.Completion {
+	c := a.next(uint64(a.taken + 1))
+	if int(c.Len) != n {
+		a.t.fail(fmt.Sprintf("receive %d has %d octets", c.ID, c.Len), fmt.Sprintf("%d octets", n))
+	}
+	a.taken++
+	return c
+}
+
+// done wants a posted request complete.
+func (a *app) done(id uint64) victim.Completion {
+	delete(a.posted, id)
+	return a.next(id)
+}
+
+// next wants a success of request id as the next completion of its queue.
+func (a *app) next(id uint64) victim.Completion {
+	send := id >= victim.FirstPost
+	for {
+		for i, c := range a.seen {
+			if (c.ID >= victim.FirstPost) != send {
+				continue
+			}
+			if c.ID != id || !c.Good() {
+				a.t.fail("the peer's application sees completions "+names(a.seen), fmt.Sprintf("the success of its request %d", id))
+			}
+			a.seen = slices.Delete(a.seen, i, i+1)
+			return c
+		}
+		got, err := a.v.Completions(1, a.left())
+		if err != nil {
+			panic(broken{err})
+		}
+		if len(got) == 0 {
+			a.t.fail("the peer's application sees completions "+names(a.seen), fmt.Sprintf("the success of its request %d, in time", id))
+		}
+		a.seen = append(a.seen, got...)
+	}
+}
+
+func (a *app) left() time.Duration { return max(time.Until(a.t.end), 100*time.Millisecond) }
+
+// post makes the application post a request.
+func (a *app) post(p victim.Post) uint64 {
+	a.join()
+	id, err := a.v.Post(p)
+	if errors.Is(err, victim.ErrUnsupported) {
+		a.t.lacks(err.Error())
+	}
+	if err != nil {
+		panic(broken{err})
+	}
+	a.posted[id] = handedOver(p.Op)
+	return id
+}
+
+// handedOver tells operations that are done when TCP has them (RFC 5040 §5.5).
+func handedOver(op rdma.Opcode) bool { return !op.Responds() }
+
+// join waits until the application has its connection too.
+func (a *app) join() {
+	if a.joined {
+		return
+	}
+	j, err := a.v.Joined(a.left())
+	if err != nil {
+		panic(broken{err})
+	}
+	if j.Pending || j.Error != "" {
+		a.t.fail(fmt.Sprintf("the peer's application has no connection: %s", j.Error), "a connection at both ends")
+	}
+	a.joined = true
+}
+
+// settle judges what the last connection left at the victim: memory, and the QP's end
+// where the stream had to end.
+func (t *trial) settle() {
+	a := t.last
+	if a == nil {
+		return
+	}
+	t.last = nil
+	if a.ended {
+		a.flushed()
+	}
+	got, err := a.v.Memory(a.shadow)
+	if err != nil {
+		panic(broken{err})
+	}
+	if got == nil {
+		return
+	}
+	for _, s := range a.slack {
+		copy(got[s[0]:s[1]], a.shadow[s[0]:s[1]])
+	}
+	if !bytes.Equal(got, a.shadow) {
+		t.fail(a.differ(got), "memory of the peer as it was, but for what was written by right")
+	}
+}
+
+// differ says where memory is not what it should be.
+func (a *app) differ(got []byte) string {
+	first, last := -1, 0
+	for i := range got {
+		if got[i] != a.shadow[i] {
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	where := "outside every region"
+	for name, r := range a.Regions {
+		if name != victim.Freed && first >= r.Off && first < r.Off+r.Len {
+			where = fmt.Sprintf("at octet %d of %q", first-r.Off, name)
+		}
+	}
+	return fmt.Sprintf("octets %d to %d of the peer's memory changed, %s", first, last, where)
+}
+
+// flushed wants the QP in ERR, and every request that was left complete, once, without
+// success. A send may have been handed to TCP before (RFC 5040 §5.5).
+func (a *app) flushed() {
+	j, err := a.v.Joined(a.left())
+	if err != nil {
+		panic(broken{err})
+	}
+	if j.Error != "" || j.Pending {
+		return // it never was connected
+	}
+	state := ""
+	for stop := time.Now().Add(settleIn); state != rdma.QPErr.String(); time.Sleep(pollPause / 10) {
+		if state, err = a.v.State(); err != nil {
+			panic(broken{err})
+		}
+		if time.Now().After(stop) {
+			a.t.fail(fmt.Sprintf("the QP is in %s %v after its stream has ended", state, settleIn), "the QP in ERR")
+		}
+	}
+	want := a.recvs - a.taken + len(a.posted)
+	got, err := a.v.Completions(want-len(a.seen), settleIn)
+	if err != nil {
+		panic(broken{err})
+	}
+	got = append(a.seen, got...)
+	seen := map[uint64]bool{}
+	for _, c := range got {
+		may, send := a.posted[c.ID]
+		if seen[c.ID] || !send && (c.ID <= uint64(a.taken) || c.ID > uint64(a.recvs)) || c.Good() && !may {
+			a.t.fail("completions after the end: "+names(got), "every request that was left completes once, and no receive with success")
+		}
+		seen[c.ID] = true
+	}
+	if len(got) != want {
+		a.t.fail(fmt.Sprintf("%d completions after the end: %s", len(got), names(got)), fmt.Sprintf("%d: every request that was left completes", want))
+	}
+}
+
+func names(all []victim.Completion) string {
+	if len(all) == 0 {
+		return "none"
+	}
+	s := ""
+	for i, c := range all {
+		if i > 0 {
+			s += ", "
+		}
+		s += fmt.Sprintf("%d %s", c.ID, c.Status)
+	}
+	return s
+}
+
+// called makes the victim connect to us, and reads its Request.
+func (t *trial) called(o victim.Stage) *link {
+	host, err := hostFacing(t.addr)
+	if err != nil {
+		panic(broken{err})
+	}
+	s, err := wiretest.ListenAt(host, max(time.Until(t.end), time.Millisecond))
+	if err != nil {
+		panic(broken{err})
+	}
+	defer s.Close()
+	o.Connect = s.Addr()
+	a := t.stage(o)
+	p, err := s.Accept()
+	if err != nil {
+		j, _ := t.victim.Joined(0)
+		t.fail(fmt.Sprintf("nobody connects: %v, %+v", err, j), "a TCP connection of the peer")
+	}
+	l := t.link(p, a)
+	if l.req, err = l.ReadStartup(); err != nil || l.req.Reply {
+		t.fail(fmt.Sprintf("%+v, %v", l.req, err), "a Request")
+	}
+	return l
+}
+
+// hostFacing is our address on the way to a peer. No packet is sent.
+func hostFacing(addr string) (string, error) {
+	c, err := net.Dial("udp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	host, _, err := net.SplitHostPort(c.LocalAddr().String())
+	return host, err
+}
