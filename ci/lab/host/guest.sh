@@ -53,11 +53,18 @@ choose_accel() {
 
 # run_guest: one run of the script; sets code.
 run_guest() {
-	local started=$SECONDS ended=0
+	local started=$SECONDS ended=0 deaths_so_far=0
 	mkdir -p "$job/share/out"
 	touch "$kernel_dir" "$base_image" # in use: not to be forgotten
 	say "boot Linux $kernel_release with $accel, $cpus CPUs, $mem MiB; the script has $limit s"
 	qemu "$limit" "$accel" "$job/share" "$job/console" || ended=$?
+	while [[ ! -s $job/share/exit ]] && ((ended != 124 && ended != 137 && deaths_so_far < may_die)); do
+		deaths_so_far=$((deaths_so_far + 1))
+		say "the guest died, as its script allows: boot it again ($deaths_so_far)"
+		tr -d '\r' <"$job/console" >"$job/share/out/death-$deaths_so_far.txt"
+		ended=0
+		qemu "$limit" "$accel" "$job/share" "$job/console" || ended=$?
+	done
 	if [[ -s $job/share/exit ]]; then
 		code=$(cat "$job/share/exit")
 	elif ((ended == 124 || ended == 137)); then
