@@ -63,7 +63,7 @@ const (
 	txBufSize    = 128 << 10
 	copyMax      = 2048      // payloads up to this are copied beside their header instead of gathered
 	directMin    = 4096      // segments longer than this, and not yet here whole, are placed by the socket
-	lookAhead    = 32        // octets read behind a directly placed payload: pad, CRC and the next header
+	lookAhead    = 32        // octets read behind a small segment in a bulk stream: the next header
 	bulkMemory   = 8         // small segments after a large one before a stream no longer counts as bulk
 	flushAt      = 256 << 10 // octets framed before they are handed to the socket
 	batchAligned = 8 << 10   // the same over a stack that takes a segment a call: the first ones leave sooner

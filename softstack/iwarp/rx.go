@@ -32,6 +32,7 @@ type rxState struct {
 	last    []byte // with CRC: its last octet, which waits for the check
 	sum     uint32 // CRC so far
 	pad     int
+	ahead   int           // octets to read behind dst
 	fence   atomic.Uint32 // between the payload and its last octet
 
 	sendQ ddp.RecvQueue
@@ -72,8 +73,8 @@ func (q *qp) receive() (drained bool) {
 				q.terminate(r.seg.revoked()) // a key may be invalidated between two reads
 				return true
 			}
-			asked = len(r.dst) + lookAhead
-			n, err = q.conn.Recv2(r.dst, r.buf[:lookAhead])
+			asked = len(r.dst) + r.ahead
+			n, err = q.conn.Recv2(r.dst, r.buf[:r.ahead])
 			if n > 0 {
 				k := min(n, len(r.dst))
 				q.counts.Direct += uint64(k)
@@ -263,6 +264,9 @@ func (q *qp) beginDirect(b []byte, size, whole int) bool {
 	r.dst = r.dst[here:]
 	r.rs, r.re = 0, 0 // everything of b is used: less than a payload was here
 	r.pad = mpa.Pad(size)
+	// The end of this segment and a header as its own: the payload behind that begins
+	// where the next read does, at the alignment that the sender gave it.
+	r.ahead = len(r.last) + r.pad + mpa.CRCLen + mpa.LenFieldLen + hlen
 	r.direct = true
 	r.bulk = bulkMemory
 	return true
