@@ -67,7 +67,7 @@ hazard() {
 	before=$(dmesg | wc -l)
 	echo "$1" >"$OUT/now"
 	sync
-	if ! kill -0 "${server:-0}" 2>/dev/null; then victim || return; fi
+	if [[ -z $server ]] || ! kill -0 "$server" 2>/dev/null; then victim || return; fi
 	conform "$file" "$control" --hazard --only "$1" >/dev/null
 	local code=$? how=lives
 	sleep 1 # of kernel work behind it
@@ -96,7 +96,7 @@ hazards() {
 		check "$name: $how, as wire.hazards says" [ "$how" = "$(known "$name")" ]
 		if [[ $how != dies ]]; then check "$name: its verdict, with the ledger" [ "$code" = 0 ]; fi
 	done <"$OUT/outcomes"
-	kill -0 "$server" 2>/dev/null && kill "$server"
+	[[ -z $server ]] || kill "$server" 2>/dev/null
 	verdict wire-hazards
 }
 
