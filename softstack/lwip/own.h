@@ -54,6 +54,8 @@ int lw_collect(uint32_t *events, int max);
 void lw_measure(struct lw_conn *c);
 void lw_acknowledged(struct lw_conn *c);
 void lw_moved(struct lw_conn *c);
+void lw_reap(struct lw_conn *c);
+void lw_cut(struct lw_conn *c, int err);
 int lw_pump(struct lw_conn *c);
 extern struct lw_conn *lw_helped; // connections of LW_IO
 extern int32_t lw_threaded;       // connections whose stack has a thread

@@ -1,7 +1,6 @@
 //go:build lwip
 
-// The stack of the process: one network interface whose links lead to other
-// processes, and connections of the raw API. Callbacks only take notes.
+// Connections of the raw API. Callbacks only take notes, which turns report.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,6 @@
 #include <arpa/inet.h>
 #include "own.h"
 
-struct netif lw_netif;
 struct lw_link *lw_links[LW_MAX_LINKS];
 uint32_t lw_dirty, lw_events, lw_user_timeout = 60000;
 uint64_t lw_tx_copied;
@@ -18,101 +16,7 @@ struct lw_conn *lw_conns[LW_MAX_CONNS];
 int lw_links_end;
 static uint32_t next_conn;
 static struct lw_conn *dirty;
-static struct lw_link *free_links;
 static uint32_t queue[2 * LW_MAX_CONNS], queue_tail; // lw_events entries end at queue_tail
-
-static err_t to_link(struct netif *n, struct pbuf *p, const ip4_addr_t *to)
-{
-	(void)n;
-	uint32_t i = (ntohl(to->addr) & 0xffff) - 1;
-	if (i < LW_MAX_LINKS && lw_links[i] != NULL)
-		lw_output(lw_links[i], p);
-	return ERR_OK;
-}
-
-// lw_seed spreads a seed over all bits (splitmix64, Steele 2014): of a small one the first
-// draws of xorshift are small, so that the first frames were always lost.
-uint64_t lw_seed(uint64_t s)
-{
-	s += 0x9e3779b97f4a7c15u;
-	s = (s ^ s >> 30) * 0xbf58476d1ce4e5b9u;
-	s = (s ^ s >> 27) * 0x94d049bb133111ebu;
-	s ^= s >> 31;
-	return s ? s : 1; // xorshift stands still at 0
-}
-
-uint32_t lw_dice(struct lw_link_own *o)
-{
-	o->random ^= o->random << 13; // xorshift64, Marsaglia 2003
-	o->random ^= o->random >> 7;
-	o->random ^= o->random << 17;
-	return (uint32_t)(o->random >> 16);
-}
-
-void lw_output(struct lw_link *l, struct pbuf *p)
-{
-	struct lw_link_own *o = l->own;
-	struct pbuf *late = o->late;
-	if (o->imp.loss != 0 && lw_dice(o) < o->imp.loss) {
-		l->n.lost++;
-		return;
-	}
-	if (late == NULL && o->imp.reorder != 0 && lw_dice(o) < o->imp.reorder) {
-		struct pbuf *q = pbuf_alloc(PBUF_RAW, p->tot_len, PBUF_RAM);
-		if (q != NULL) {
-			pbuf_copy_partial(p, q->payload, p->tot_len, 0);
-			o->late = q;
-			l->n.reordered++;
-			return;
-		}
-	}
-	o->put(l, p);
-	if (o->imp.duplicate != 0 && lw_dice(o) < o->imp.duplicate) {
-		l->n.duplicated++;
-		o->put(l, p);
-	}
-	if (late != NULL) {
-		o->put(l, late);
-		o->late = NULL;
-		pbuf_free(late);
-	}
-}
-
-static err_t plug(struct netif *n)
-{
-	n->name[0] = 's';
-	n->name[1] = 'm';
-	n->mtu = LW_MTU;
-	n->output = to_link;
-	return ERR_OK;
-}
-
-static void started(void *arg) { STORE((int *)arg, 1); }
-
-int lw_start(void)
-{
-	static int up;
-	ip4_addr_t a, mask, none;
-	tcpip_init(started, &up);
-	for (int i = 0; LOAD(&up) == 0; i++) {
-		struct timespec ms = {0, 1000000};
-		if (i == 5000)
-			return -ETIMEDOUT;
-		nanosleep(&ms, NULL);
-	}
-	IP4_ADDR(&a, 10, 0, 0, 1);
-	IP4_ADDR(&mask, 255, 0, 0, 0);
-	ip4_addr_set_zero(&none);
-	sys_lock_tcpip_core();
-	struct netif *n = netif_add(&lw_netif, &a, &mask, &none, NULL, plug, ip4_input);
-	if (n != NULL) {
-		netif_set_default(n);
-		netif_set_up(n);
-		netif_set_link_up(n);
-	}
-	sys_unlock_tcpip_core();
-	return n == NULL ? -ENOMEM : 0;
-}
 
 // Notes.
 
@@ -230,7 +134,7 @@ static void on_err(void *arg, err_t err)
 		died(c, errno_of(err));
 }
 
-static void cut(struct lw_conn *c, int err)
+void lw_cut(struct lw_conn *c, int err)
 {
 	struct tcp_pcb *pcb = c->pcb;
 	tcp_arg(pcb, NULL);
@@ -255,7 +159,7 @@ static err_t on_poll(void *arg, struct tcp_pcb *pcb)
 		c->stuck_ack = pcb->lastack;
 		c->stuck_at = sys_now();
 	} else if (sys_now() - c->stuck_at >= lw_user_timeout) {
-		cut(c, ETIMEDOUT);
+		lw_cut(c, ETIMEDOUT);
 		return ERR_ABRT;
 	}
 	return ERR_OK;
@@ -415,8 +319,8 @@ void lw_unlisten(void *pcb)
 	sys_unlock_tcpip_core();
 }
 
-// reap gives back what the application has consumed.
-static void reap(struct lw_conn *c)
+// lw_reap gives back what the application has consumed.
+void lw_reap(struct lw_conn *c)
 {
 	uint32_t head = LOAD(&c->head);
 	uint32_t sum = 0;
@@ -445,7 +349,7 @@ void lw_settle_all(int acknowledge)
 		next = c->next_dirty;
 		struct tcp_pcb *before = c->pcb;
 		if (before != NULL)
-			reap(c);
+			lw_reap(c);
 		struct tcp_pcb *pcb = c->pcb;
 		if (pcb != NULL && acknowledge && (pcb->flags & TF_ACK_DELAY)) {
 			tcp_ack_now(pcb);
@@ -510,108 +414,6 @@ int lw_collect(uint32_t *events, int max)
 	return n;
 }
 
-struct piece {
-	uintptr_t data;
-	size_t len;
-};
-
-long lw_take(struct lw_conn *c, uintptr_t pieces, int n)
-{
-	const struct piece *v = (const struct piece *)pieces;
-	long taken = 0;
-	if (c->dirty)
-		reap(c); // the acknowledgement rides on what leaves now
-	struct tcp_pcb *pcb = c->pcb;
-	if (pcb == NULL) {
-		taken = -(c->err ? c->err : ECONNRESET);
-		goto out;
-	}
-	lw_measure(c);
-	uint32_t room = c->room;
-	for (int i = 0; i < n && room > 0; i++) {
-		const char *p = (const char *)v[i].data;
-		for (size_t left = v[i].len; left > 0 && room > 0;) {
-			uint32_t k = left < room ? (uint32_t)left : room;
-			if (k > 0x7fff)
-				k = 0x7fff;
-			err_t e = tcp_write(pcb, p, (u16_t)k, TCP_WRITE_FLAG_COPY);
-			if (e == ERR_MEM) {
-				room = 0;
-				break;
-			}
-			if (e != ERR_OK) {
-				taken = -EPIPE;
-				goto out;
-			}
-			p += k;
-			left -= k;
-			room -= k;
-			taken += k;
-		}
-	}
-	c->taken += (uint64_t)taken;
-	lw_tx_copied += (uint64_t)taken;
-	tcp_output(pcb);
-	if (c->pcb != NULL) {
-		lw_acknowledged(c);
-		lw_measure(c);
-	}
-	lw_flush(c->link);
-	if (taken == 0)
-		taken = -EAGAIN;
-out:
-	return taken;
-}
-
-long lw_sendv(struct lw_conn *c, uintptr_t iov, int n)
-{
-	if (c->mode == LW_IO)
-		return lw_put(c, iov, n);
-	if (c->mode == LW_SEQUENTIAL)
-		return lw_ask(c, iov, n);
-	sys_lock_tcpip_core();
-	long taken = lw_take(c, iov, n);
-	sys_unlock_tcpip_core();
-	return taken;
-}
-
-long lw_send(struct lw_conn *c, uintptr_t data, size_t len)
-{
-	struct piece one = {data, len};
-	return lw_sendv(c, (uintptr_t)&one, 1);
-}
-
-int lw_unsent(struct lw_conn *c)
-{
-	int n = 0;
-	sys_lock_tcpip_core();
-	struct tcp_pcb *pcb = c->pcb;
-	if (pcb != NULL)
-		n = (int)(uint32_t)(pcb->snd_lbb - pcb->snd_nxt);
-	if (pcb != NULL && c->sends != NULL)
-		for (uint32_t i = c->sends->head; i != LOAD(&c->sends->tail); i++)
-			n += (int)c->sends->slot[i % LW_SENDS].len;
-	sys_unlock_tcpip_core();
-	return n < 0 ? 0 : n;
-}
-
-int lw_shut(struct lw_conn *c)
-{
-	int ret = 0;
-	sys_lock_tcpip_core();
-	struct tcp_pcb *pcb = c->pcb;
-	if (pcb == NULL)
-		ret = -ENOTCONN;
-	else if (c->sends != NULL && (lw_pump(c), c->sends->head != LOAD(&c->sends->tail)))
-		c->shut = 1; // behind what waits
-	else if (tcp_shutdown(pcb, 0, 1) != ERR_OK)
-		ret = -ENOBUFS;
-	STORE(&c->room, 0);
-	lw_flush(c->link);
-	sys_unlock_tcpip_core();
-	return ret;
-}
-
 void lw_free(struct lw_conn *c, int abort)
 {
 	sys_lock_tcpip_core();
@@ -619,7 +421,7 @@ void lw_free(struct lw_conn *c, int abort)
 	struct tcp_pcb *pcb = c->pcb;
 	int unread = LOAD(&c->head) != c->tail;
 	if (!abort && !unread)
-		reap(c);
+		lw_reap(c);
 	if (!abort && c->sends != NULL && c->pcb != NULL)
 		lw_pump(c);
 	pcb = c->pcb;
@@ -649,77 +451,4 @@ void lw_free(struct lw_conn *c, int abort)
 	lw_link_release(c->link);
 	sys_unlock_tcpip_core();
 	free(c);
-}
-
-// A link ends when nothing uses it any more: its memory may still be read.
-void lw_link_release(struct lw_link *l)
-{
-	struct lw_link_own *o = l->own;
-	if (!o->closed || o->held > 0 || l->conns > 0)
-		return;
-	STORE(&l->rx_head, &l->rx_tail); // nothing ever comes
-	o->unmap(l);
-	if (o->late != NULL)
-		pbuf_free(o->late);
-	free(o);
-	l->own = NULL;
-	l->next_free = free_links;
-	free_links = l;
-}
-
-// The struct of a link is never freed, only used again: a poller may look at one that
-// is just ending.
-struct lw_link *lw_link_new(void)
-{
-	struct lw_link *l = free_links;
-	if (l == NULL)
-		return calloc(1, sizeof *l);
-	free_links = l->next_free;
-	memset(&l->n, 0, sizeof l->n);
-	l->broken = l->conns = 0;
-	l->waiting = 0;
-	return l;
-}
-
-int lw_link_enter(struct lw_link *l)
-{
-	for (uint32_t i = 0; i < LW_MAX_LINKS; i++)
-		if (lw_links[i] == NULL) {
-			l->index = i;
-			lw_links[i] = l;
-			if ((int)i >= lw_links_end)
-				lw_links_end = (int)i + 1;
-			return 1;
-		}
-	return 0;
-}
-
-void lw_link_died(struct lw_link *l)
-{
-	for (int i = 0; i < LW_MAX_CONNS; i++)
-		if (lw_conns[i] != NULL && lw_conns[i]->link == l && lw_conns[i]->pcb != NULL)
-			cut(lw_conns[i], ECONNRESET);
-}
-
-void lw_link_close(struct lw_link *l)
-{
-	sys_lock_tcpip_core();
-	l->broken = 1;
-	lw_link_died(l);
-	lw_links[l->index] = NULL;
-	lw_forget_delayed(l);
-	l->own->closed = 1;
-	lw_link_release(l);
-	sys_unlock_tcpip_core();
-}
-
-int lw_sleep(int helped)
-{
-	int more = 0;
-	sys_lock_tcpip_core();
-	for (int i = 0; i < LW_MAX_LINKS; i++)
-		if (lw_links[i] != NULL && (lw_links[i]->mode != LW_INLINE) == helped)
-			more |= lw_links[i]->own->doze(lw_links[i]) || lw_links[i]->waiting != 0;
-	sys_unlock_tcpip_core();
-	return more || lw_events > 0;
 }

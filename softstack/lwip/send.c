@@ -1,0 +1,107 @@
+//go:build lwip
+
+// What an application sends, in line or handed to the stack's thread.
+#include <errno.h>
+#include "own.h"
+
+struct piece {
+	uintptr_t data;
+	size_t len;
+};
+
+long lw_take(struct lw_conn *c, uintptr_t pieces, int n)
+{
+	const struct piece *v = (const struct piece *)pieces;
+	long taken = 0;
+	if (c->dirty)
+		lw_reap(c); // the acknowledgement rides on what leaves now
+	struct tcp_pcb *pcb = c->pcb;
+	if (pcb == NULL) {
+		taken = -(c->err ? c->err : ECONNRESET);
+		goto out;
+	}
+	lw_measure(c);
+	uint32_t room = c->room;
+	for (int i = 0; i < n && room > 0; i++) {
+		const char *p = (const char *)v[i].data;
+		for (size_t left = v[i].len; left > 0 && room > 0;) {
+			uint32_t k = left < room ? (uint32_t)left : room;
+			if (k > 0x7fff)
+				k = 0x7fff;
+			err_t e = tcp_write(pcb, p, (u16_t)k, TCP_WRITE_FLAG_COPY);
+			if (e == ERR_MEM) {
+				room = 0;
+				break;
+			}
+			if (e != ERR_OK) {
+				taken = -EPIPE;
+				goto out;
+			}
+			p += k;
+			left -= k;
+			room -= k;
+			taken += k;
+		}
+	}
+	c->taken += (uint64_t)taken;
+	lw_tx_copied += (uint64_t)taken;
+	tcp_output(pcb);
+	if (c->pcb != NULL) {
+		lw_acknowledged(c);
+		lw_measure(c);
+	}
+	lw_flush(c->link);
+	if (taken == 0)
+		taken = -EAGAIN;
+out:
+	return taken;
+}
+
+long lw_sendv(struct lw_conn *c, uintptr_t iov, int n)
+{
+	if (c->mode == LW_IO)
+		return lw_put(c, iov, n);
+	if (c->mode == LW_SEQUENTIAL)
+		return lw_ask(c, iov, n);
+	sys_lock_tcpip_core();
+	long taken = lw_take(c, iov, n);
+	sys_unlock_tcpip_core();
+	return taken;
+}
+
+long lw_send(struct lw_conn *c, uintptr_t data, size_t len)
+{
+	struct piece one = {data, len};
+	return lw_sendv(c, (uintptr_t)&one, 1);
+}
+
+int lw_unsent(struct lw_conn *c)
+{
+	int n = 0;
+	sys_lock_tcpip_core();
+	struct tcp_pcb *pcb = c->pcb;
+	if (pcb != NULL)
+		n = (int)(uint32_t)(pcb->snd_lbb - pcb->snd_nxt);
+	if (pcb != NULL && c->sends != NULL)
+		for (uint32_t i = c->sends->head; i != LOAD(&c->sends->tail); i++)
+			n += (int)c->sends->slot[i % LW_SENDS].len;
+	sys_unlock_tcpip_core();
+	return n < 0 ? 0 : n;
+}
+
+int lw_shut(struct lw_conn *c)
+{
+	int ret = 0;
+	sys_lock_tcpip_core();
+	struct tcp_pcb *pcb = c->pcb;
+	if (pcb == NULL)
+		ret = -ENOTCONN;
+	else if (c->sends != NULL && (lw_pump(c), c->sends->head != LOAD(&c->sends->tail)))
+		c->shut = 1; // behind what waits
+	else if (tcp_shutdown(pcb, 0, 1) != ERR_OK)
+		ret = -ENOBUFS;
+	STORE(&c->room, 0);
+	lw_flush(c->link);
+	sys_unlock_tcpip_core();
+	return ret;
+}
