@@ -1,6 +1,7 @@
 //go:build lwip
 
-// The way of a packet from a link into the stack, at once or after a delay.
+// The way of a packet from a link into the stack, at once or after a delay, and of one that
+// is held back on its way out.
 #include <stdlib.h>
 #include <time.h>
 #include "own.h"
@@ -61,11 +62,33 @@ void lw_input(struct lw_link *l, struct pbuf *p)
 	STORE(&l->waiting, l->waiting + 1);
 }
 
+// A frame that nothing overtakes leaves after a millisecond: it is late, and not lost.
+enum { OVERTAKE = 1000000 };
+
+// lw_hold keeps a frame back until the next one has left.
+void lw_hold(struct lw_link *l, struct pbuf *p)
+{
+	l->own->late = p;
+	l->own->late_due = nanoseconds() + OVERTAKE;
+	STORE(&l->waiting, l->waiting + 1);
+}
+
+void lw_let_go(struct lw_link *l)
+{
+	struct pbuf *p = l->own->late;
+	l->own->late = NULL;
+	STORE(&l->waiting, l->waiting - 1);
+	l->own->put(l, p);
+	pbuf_free(p);
+}
+
 // lw_ripen hands on what waited long enough.
 void lw_ripen(struct lw_link *l)
 {
 	struct lw_link_own *o = l->own;
 	uint64_t now = nanoseconds();
+	if (o->late != NULL && o->late_due <= now)
+		lw_let_go(l);
 	while (o->first != NULL && o->first->due <= now) {
 		struct lw_arrived *a = o->first;
 		o->first = a->next;
@@ -84,5 +107,8 @@ void lw_forget_delayed(struct lw_link *l)
 		pbuf_free(a->p);
 		free(a);
 	}
+	if (o->late != NULL)
+		pbuf_free(o->late);
+	o->late = NULL;
 	STORE(&l->waiting, 0);
 }

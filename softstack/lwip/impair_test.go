@@ -14,7 +14,7 @@ import (
 // retransmission time, which lwIP begins with (3 s, LWIP_TCP_RTO_TIME) and later holds at
 // two ticks of its timer of 500 ms at least, and the tick that it is seen at. A machine
 // that is busy adds its own.
-const longestStall = 3*time.Second + 500*time.Millisecond + time.Second
+const longestStall = 3*time.Second + 500*time.Millisecond + 3*time.Second
 
 // TestImpairedLinksLeaveTheStreamExact: F10.
 func TestImpairedLinksLeaveTheStreamExact(t *testing.T) {

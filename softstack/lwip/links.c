@@ -39,7 +39,7 @@ void lw_output(struct lw_link *l, struct pbuf *p)
 		struct pbuf *q = pbuf_alloc(PBUF_RAW, p->tot_len, PBUF_RAM);
 		if (q != NULL) {
 			pbuf_copy_partial(p, q->payload, p->tot_len, 0);
-			o->late = q;
+			lw_hold(l, q);
 			l->n.reordered++;
 			return;
 		}
@@ -49,11 +49,8 @@ void lw_output(struct lw_link *l, struct pbuf *p)
 		l->n.duplicated++;
 		o->put(l, p);
 	}
-	if (late != NULL) {
-		o->put(l, late);
-		o->late = NULL;
-		pbuf_free(late);
-	}
+	if (late != NULL)
+		lw_let_go(l);
 }
 
 // A link ends when nothing uses it any more: its memory may still be read.

@@ -109,7 +109,7 @@ struct lw_link {
 	int32_t broken; // the other side broke the rules
 	int32_t mode;   // LW_INLINE…
 	int32_t conns;
-	uint32_t waiting; // frames that arrived and are delayed
+	uint32_t waiting; // frames that arrived and are delayed, or are held to be overtaken
 	struct lw_counts n;
 	struct lw_link_own *own;
 	struct lw_link *next_free;

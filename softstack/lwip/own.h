@@ -18,6 +18,7 @@ struct lw_link_own {
 	struct lw_impair imp;
 	uint64_t random;
 	struct pbuf *late; // a frame that the next one overtakes
+	uint64_t late_due; // when it leaves where there is none
 	struct lw_arrived *first, **last; // frames that wait, in their order
 	uint64_t due;                     // when the last of them may go on
 
@@ -47,6 +48,8 @@ int lw_link_enter(struct lw_link *l);
 void lw_output(struct lw_link *l, struct pbuf *p);
 void lw_input(struct lw_link *l, struct pbuf *p);
 void lw_ripen(struct lw_link *l);
+void lw_hold(struct lw_link *l, struct pbuf *p);
+void lw_let_go(struct lw_link *l);
 void lw_forget_delayed(struct lw_link *l);
 uint32_t lw_dice(struct lw_link_own *o);
 void lw_settle_all(int acknowledge);

@@ -9,7 +9,8 @@ import (
 type impairment struct {
 	cfg  *Config
 	dice *rand.Rand
-	late [][]byte // a frame that the next one overtakes
+	late [][]byte  // a frame that the next one overtakes
+	held time.Time // since when
 	due  time.Duration
 }
 
@@ -37,7 +38,7 @@ func (i *impairment) out(parts [][]byte, n *Counts, put func([][]byte)) {
 		for _, p := range parts {
 			whole = append(whole, p...)
 		}
-		i.late = [][]byte{whole}
+		i.late, i.held = [][]byte{whole}, time.Now()
 		n.Reordered++
 		return
 	}
@@ -50,6 +51,17 @@ func (i *impairment) out(parts [][]byte, n *Counts, put func([][]byte)) {
 		i.late = nil
 		put(late)
 	}
+}
+
+// overtake is how long a frame waits for one that overtakes it: it is late, and not lost.
+const overtake = 200 * time.Microsecond
+
+// overdue is a frame that nothing has overtaken in time, or nil.
+func (i *impairment) overdue() (late [][]byte) {
+	if i.late != nil && time.Since(i.held) > overtake {
+		late, i.late = i.late, nil
+	}
+	return late
 }
 
 // arrival is when a frame that came at now is handed on, after all before it. Times are

@@ -166,6 +166,7 @@ func (l *link) spin() {
 				return
 			default:
 			}
+			l.letGo()
 			yields.Add(1)
 			syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 			if now := l.looks.Load(); now-l.seen > busyLooks {
@@ -175,6 +176,18 @@ func (l *link) spin() {
 		}
 	}
 	l.seen = l.looks.Load()
+}
+
+// letGo sends a frame that the impairment holds back for too long.
+func (l *link) letGo() {
+	if !l.imp.sends() || !l.txMu.TryLock() {
+		return
+	}
+	defer l.txMu.Unlock()
+	if late := l.imp.overdue(); late != nil {
+		l.put(late)
+		l.wake()
+	}
 }
 
 // holds tells whether frames wait that will be handed on.
@@ -258,12 +271,17 @@ func (l *link) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) {
 			l.put(parts)
 		}
 	}
+	l.wake()
+	return pkts.Len(), nil
+}
+
+// wake rings the peer's bell if it asked for that. txMu is held.
+func (l *link) wake() {
 	if !l.gone.Load() && l.tx.wanted() {
 		l.sent.Bells++
 		l.sock.SetWriteDeadline(time.Now().Add(time.Second)) // a full socket has bells enough
 		l.sock.Write([]byte{'!'})
 	}
-	return pkts.Len(), nil
 }
 
 // put is one frame. txMu is held.
