@@ -61,6 +61,7 @@ var allowed = []struct {
 	{"cmd/rdmaperf/internal/engine", []string{"transports", "transports/rdma", "reports", "cmd/rdmaperf/internal/disturbance"}, "the engine sees the contracts of sessions and calls, never a provider, an RPC library or a workload"},
 	{"cmd/rdmaperf/internal/loop", []string{"cmd/rdmaperf/internal/engine", "cmd/rdmaperf/internal/disturbance", "transports", "transports/rdma", "reports"}, "loops know no workload"},
 	{"cmd/rdmaperf/internal/payload", []string{"cmd/rdmaperf/internal/engine", "transports"}, "what calls carry is the same on all of them"},
+	{"cmd/rdmaperf/internal/placement", nil, "CPUs are chosen from what sysfs says alone"},
 	{"cmd/rdmaperf/internal/perftest", []string{"reports"}, "perftest's words are translated without a transport"},
 	{"cmd/rdmaperf/internal/values", []string{"reports"}, "values of flags name no flag"},
 	{"cmd/rdmaperf/internal/room", []string{"cmd/rdmaperf/internal/engine", "cmd/rdmaperf/internal/values", "transports", "reports"}, "what a workload is knows no workload"},

@@ -207,6 +207,9 @@ func (m *runner) measure(ctx context.Context) (err error) {
 			m.announce(m.stderr, total)
 		}
 	}
+	if err := m.place(os.DirFS("/")); err != nil {
+		return err
+	}
 	for _, a := range m.arms {
 		if err := m.connect(ctx, a); err != nil {
 			return err
@@ -402,7 +405,6 @@ func (m *runner) connect(ctx context.Context, a *arm) (err error) {
 		}
 	}()
 	if a.plan.Local() {
-		m.p.pinAuto()
 		a.plan.ClientCPU, a.plan.ServerCPU = m.p.base.ClientCPU, m.p.base.ServerCPU
 		a.client, err = engine.Alone(a.tr, a.plan)
 		return err
@@ -424,7 +426,6 @@ func (m *runner) connect(ctx context.Context, a *arm) (err error) {
 			if m.peer, err = startChild(ctx, m.stderr, profile...); err != nil {
 				return err
 			}
-			m.p.pinAuto()
 		}
 		a.plan.ClientCPU, a.plan.ServerCPU = m.p.base.ClientCPU, m.p.base.ServerCPU
 		addr = m.peer.addr

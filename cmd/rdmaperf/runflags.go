@@ -109,7 +109,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.nice, "nice", "auto", "nice value of both sides' worker threads, 0 (as the process) to 19, or auto (19 in streams over kernel devices in software, which work on the same CPUs)")
 	f.StringVar(&o.verify, "verify", reports.VerifySample, "how much of what arrives is compared: all of every message, sample (one message in 256 whole and, but of writes, the number of each), or none; what was compared stands in the results")
 	f.BoolVar(&o.noVerify, "no-verify", false, "the same as --verify none")
-	f.StringVar(&o.pin, "pin", "auto", "CPUs of the worker threads: none, CLIENT,SERVER, or auto (the last two allowed CPUs when there is no HOST)")
+	f.StringVar(&o.pin, "pin", "auto", "CPUs of the worker threads: none, CLIENT,SERVER, or auto (two cores of the adapter's NUMA node, else the last two allowed, when there is no HOST); said on stderr")
 	f.Uint64Var(&o.seed, "seed", 0, "of the data patterns (default random)")
 	f.StringVar(&o.timeout, "timeout", engine.DefaultTimeout.String(), "longest wait for the peer: connecting, answers, progress")
 
@@ -333,20 +333,6 @@ func (o *runOptions) window() (time.Duration, error) {
 		return time.Second, nil
 	}
 	return values.Duration(o.duration)
-}
-
-// pinAuto chooses the last allowed CPU for the client and the one before it for
-// the server, away from CPU 0, which takes most interrupts.
-func (p *runPlan) pinAuto() {
-	cpus := engine.AllowedCPUs()
-	many := slices.ContainsFunc(p.points, func(pt engine.Point) bool {
-		r := room.Find(workload.Rooms, pt.Workload)
-		return r != nil && r.OwnThreads
-	})
-	if !p.autoPin || many || len(cpus) < 2 || p.base.Threads > 1 || p.base.Polling == engine.PollingEvent {
-		return
-	}
-	p.base.ClientCPU, p.base.ServerCPU = cpus[len(cpus)-1], cpus[len(cpus)-2]
 }
 
 // randomSeed fits 32 bits, which every JSON reader keeps exactly.
