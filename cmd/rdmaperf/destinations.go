@@ -134,6 +134,10 @@ func tryFile(path string) error {
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".rdmaperf-*")
 	if err != nil {
+		var of *fs.PathError
+		if errors.As(err, &of) { // the name that was given, and not that of a trial
+			err = &fs.PathError{Op: "create", Path: path, Err: of.Err}
+		}
 		return err
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))

@@ -64,7 +64,8 @@ func Choose(rooms []*Room, c *Common) (list []string, asked bool, err error) {
 			continue
 		}
 		if asked && slices.ContainsFunc(list, func(w string) bool { return w != claim.of.Name && !slices.Contains(claim.also, w) }) {
-			return nil, false, values.Wrong(strings.Join(claim.flags, ", --"), "for --workload %s", claim.of.Name)
+			given := slices.DeleteFunc(slices.Clone(claim.flags), func(f string) bool { return !c.Changed(f) })
+			return nil, false, values.Wrong(strings.Join(given, ", --"), "for --workload %s", claim.of.Name)
 		}
 		if !asked {
 			asked, list = true, []string{claim.of.Name}
