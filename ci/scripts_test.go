@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -46,6 +47,7 @@ func TestScriptsRefuseWrongCommandLines(t *testing.T) {
 		"grpc-ratio --bogus", "grpc-ratio --repeats 0", "grpc-ratio --seconds 0", "grpc-ratio --only tcp",
 		"grpc-profile --bogus", "grpc-profile --size x", "grpc-profile --seconds 0",
 		"report", "report --bogus dir", "report --ledger", "summary", "summary title", "publish", "publish v1", "publish --dry-run", "test --bogus",
+		"action/install", "action/install --bogus x d", "action/install --version a/b d", "action/devices mlx5", "action/measure", "action/measure --bogus", "action/measure --bogus x d", "action/measure a b", "action/measure --ledger /none d",
 		"register --bogus", "register --repeats 0", "register --window 1s", "register --only all", "register --json",
 		"awake --bogus", "awake --repeats 0", "awake --seconds", "mutants --bogus", "mutants --for", "mutants --for 0m", "mutants --for 5", "mutants --only", "mutants ./no/such",
 		"lite-ratio --bogus", "lite-ratio --repeats 0", "lite-ratio --seconds 0", "lite-ratio --json",
@@ -54,6 +56,109 @@ func TestScriptsRefuseWrongCommandLines(t *testing.T) {
 		words := strings.Fields(line)
 		if code, out := script(t, "", words[0], words[1:]...); code != 2 || out == "" {
 			t.Errorf("%s: exit %d, output %q, want 2 and a word about it", line, code, out)
+		}
+	}
+}
+
+// A release is taken when it is what its checksums say, and says so of itself.
+func TestInstallChecksWhatItDownloads(t *testing.T) {
+	arch := map[string]string{"amd64": "amd64", "arm64": "arm64"}[runtime.GOARCH]
+	if arch == "" {
+		t.Skip("releases are made for amd64 and arm64")
+	}
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not here")
+	}
+	base := t.TempDir()
+	if err := os.Mkdir(filepath.Join(base, "v9.8.7"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	name := "rdmaperf-v9.8.7-linux-" + arch + "-glibc"
+	publish := func(says string) {
+		text := "#!/bin/sh\necho rdmaperf " + says + " go1.26\n"
+		write(t, filepath.Join(base, "v9.8.7", name), text)
+		write(t, filepath.Join(base, "v9.8.7", "SHA256SUMS"), fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(text)), name))
+	}
+	install := func(version string) (int, string, string) {
+		dir := filepath.Join(t.TempDir(), "bin")
+		code, out := script(t, "", "action/install", "--version", version, "--from", "file://"+base, dir)
+		return code, out, filepath.Join(dir, "rdmaperf")
+	}
+	publish("v9.8.7")
+	code, out, binary := install("v9.8.7")
+	if _, err := os.Stat(binary); code != 0 || err != nil || !strings.Contains(out, "install: rdmaperf v9.8.7") {
+		t.Errorf("exit %d, %v: %s", code, err, out)
+	}
+	if code, out, _ := install("v1.0.0"); code != 1 || !strings.Contains(out, "is v1.0.0 a release?") {
+		t.Errorf("a release that is not there: exit %d: %s", code, out)
+	}
+	publish("v9.8.6")
+	if code, out, _ := install("v9.8.7"); code != 1 || !strings.Contains(out, "says rdmaperf v9.8.6") {
+		t.Errorf("another version: exit %d: %s", code, out)
+	}
+	write(t, filepath.Join(base, "v9.8.7", name), "#!/bin/sh\necho rdmaperf v9.8.7\n")
+	if code, out, binary := install("v9.8.7"); code != 1 || !strings.Contains(out, "is not what SHA256SUMS says") {
+		t.Errorf("changed: exit %d: %s", code, out)
+	} else if _, err := os.Stat(binary); err == nil {
+		t.Error("what was changed is installed")
+	}
+}
+
+// measure asks rdmaperf for what it was asked, leaves out stacks without a device, and ends
+// with the worst exit code. A stand-in notes its arguments and ends as it is told.
+func TestMeasureTurnsOptionsIntoCommands(t *testing.T) {
+	bin := t.TempDir()
+	log := filepath.Join(bin, "log")
+	write(t, filepath.Join(bin, "rdmaperf"), `#!/bin/bash
+echo "$*" >>"`+log+`"
+prev=
+for a in "$@"; do
+	case $prev in --json | --jsonl | --junit | -o) [ "$a" = - ] || echo x >"$a" ;; esac
+	prev=$a
+done
+case $1 in run) exit "${RUN_CODE-0}" ;; conform) exit "${CONFORM_CODE-0}" ;; compare) exit "${COMPARE_CODE-0}" ;; esac
+`)
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	baseline := write(t, filepath.Join(bin, "base.json"), "x")
+	for _, c := range []struct {
+		name, run, conform, compare string
+		args                        []string
+		want                        int
+		says                        []string
+	}{
+		{name: "defaults on two devices", args: []string{"--devices", "a,b"}, says: []string{"run --transport verbs:a,verbs:b,sched+verbs:a,sched+verbs:b,iwarp --workload latency,throughput -s 64,64K --repeat 5", "conform --transport verbs:a,verbs:b,iwarp "}},
+		{name: "parameters have commas", args: []string{"--devices", "a", "--transport", "sched(drr,weight=1,2)+verbs@,tcp", "--conform", "none"}, says: []string{"run --transport sched(drr,weight=1,2)+verbs:a,tcp "}},
+		{name: "without a device", args: []string{"--devices", ""}, says: []string{"run --transport iwarp ", "conform --transport iwarp "}},
+		{name: "nothing is left", args: []string{"--devices", "", "--transport", "verbs@"}, want: 77},
+		{name: "conditions", args: []string{"--devices", "", "--fail-if", "p99>1ms", "--fail-if", "p50>+20%", "--baseline", baseline}, says: []string{"--fail-if p99>1ms --quiet", "compare --force " + baseline, "result.json --fail-if p50>+20% --format markdown"}},
+		{name: "a change without a baseline", args: []string{"--devices", "", "--fail-if", "p50>+20%"}, want: 2},
+		{name: "no baseline yet", args: []string{"--devices", "", "--fail-if", "p50>+20%", "--baseline", "/none/base.json"}},
+		{name: "data changed", run: "4", conform: "1", args: []string{"--devices", ""}, want: 4},
+		{name: "a case failed and a threshold was missed", run: "3", conform: "1", args: []string{"--devices", ""}, want: 1},
+		{name: "a threshold", compare: "3", args: []string{"--devices", "", "--baseline", baseline}, want: 3},
+		{name: "not run", run: "77", args: []string{"--devices", "", "--conform", "none"}, want: 77},
+	} {
+		for k, v := range map[string]string{"RUN_CODE": c.run, "CONFORM_CODE": c.conform, "COMPARE_CODE": c.compare} {
+			if v == "" {
+				v = "0"
+			}
+			t.Setenv(k, v)
+		}
+		if err := os.WriteFile(log, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		code, out := script(t, "", "action/measure", append(c.args, filepath.Join(t.TempDir(), "out"))...)
+		if code != c.want {
+			t.Errorf("%s: exit %d, want %d:\n%s", c.name, code, c.want, out)
+		}
+		said, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.says {
+			if !strings.Contains(string(said), want) {
+				t.Errorf("%s: no %q among\n%s", c.name, want, said)
+			}
 		}
 	}
 }

@@ -58,7 +58,7 @@ func workflowFaults(text []byte, pins map[string]string, runnable func(path stri
 			add("job %s: timeout-minutes %d, want 1 to %d", name, job.Timeout, longestJob)
 		}
 		for _, s := range job.Steps {
-			if uses := s.Uses.Value; uses != "" {
+			if uses := s.Uses.Value; uses != "" && uses != "./" { // this tree's own action
 				m := pinned.FindStringSubmatch(uses)
 				switch {
 				case m == nil:
@@ -159,5 +159,137 @@ jobs:
 	pins := map[string]string{"actions/checkout": strings.Repeat("f", 40)}
 	if faults := workflowFaults([]byte(sound), pins, only); len(faults) != 1 || !strings.Contains(faults[0], "two commits") {
 		t.Errorf("faults %q, want two commits of one action", faults)
+	}
+}
+
+// actionFaults lists what breaks a rule in an action for others. Its commands are of
+// several lines, as inputs become options there, and are short: the work is in scripts.
+func actionFaults(text []byte, pins map[string]string, runnable func(path string) bool) []string {
+	var a struct {
+		Inputs map[string]struct {
+			Description string `yaml:"description"`
+			Default     *string
+		} `yaml:"inputs"`
+		Runs struct {
+			Using string `yaml:"using"`
+			Steps []struct {
+				Uses  yaml.Node         `yaml:"uses"`
+				Run   string            `yaml:"run"`
+				Shell string            `yaml:"shell"`
+				Env   map[string]string `yaml:"env"`
+			} `yaml:"steps"`
+		} `yaml:"runs"`
+	}
+	if err := yaml.Unmarshal(text, &a); err != nil {
+		return []string{err.Error()}
+	}
+	var faults []string
+	add := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	if a.Runs.Using != "composite" || len(a.Runs.Steps) == 0 {
+		add("no composite action with steps")
+	}
+	for name, in := range a.Inputs {
+		if in.Description == "" || in.Default == nil {
+			add("input %s: no description or no default", name)
+		}
+		if !strings.Contains(string(text), "inputs."+name) {
+			add("input %s: nothing reads it", name)
+		}
+	}
+	for _, m := range regexp.MustCompile(`inputs\.([\w-]+)`).FindAllStringSubmatch(string(text), -1) {
+		if _, known := a.Inputs[m[1]]; !known {
+			add("input %s is not declared", m[1])
+		}
+	}
+	for _, s := range a.Runs.Steps {
+		if uses := s.Uses.Value; uses != "" {
+			if m := pinned.FindStringSubmatch(uses); m == nil || !release.MatchString(s.Uses.LineComment) {
+				add("%s is not pinned to a commit with its release", uses)
+			} else if action := strings.Join(strings.Split(m[1], "/")[:2], "/"); pins[action] != "" && pins[action] != m[2] {
+				add("%s is pinned to two commits", action)
+			}
+			continue
+		}
+		if s.Shell != "bash" {
+			add("shell %q of %q, want bash", s.Shell, s.Run)
+		}
+		if strings.Contains(s.Run, "${{") {
+			add("an expression inside a command can inject one: %q", s.Run)
+		}
+		for _, m := range regexp.MustCompile(`\$GITHUB_ACTION_PATH/(ci/action/[\w-]+)`).FindAllStringSubmatch(s.Run, -1) {
+			if !runnable(m[1]) {
+				add("%s is not there to be run", m[1])
+			}
+		}
+	}
+	return faults
+}
+
+func TestActionKeepsTheRules(t *testing.T) {
+	text, err := os.ReadFile("../action.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pins := map[string]string{}
+	files, err := filepath.Glob("../.github/workflows/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runnable := func(path string) bool {
+		info, err := os.Stat(filepath.Join("..", path))
+		return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+	}
+	for _, file := range files { // pins of both are the same
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		workflowFaults(b, pins, runnable)
+	}
+	for _, fault := range actionFaults(text, pins, runnable) {
+		t.Error(fault)
+	}
+	for _, test := range []struct{ old, new, want string }{
+		{"using: composite", "using: node20", "no composite"},
+		{"upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f", "upload-artifact@v7", "not pinned"},
+		{"cache/restore@27d5ce7f107fe9357f9df03efb73ab90386fccae", "cache/restore@" + strings.Repeat("f", 40), "two commits"},
+		{"ci/action/measure", "ci/action/absent", "ci/action/absent is not there"},
+		{"shell: bash", "shell: sh", "want bash"},
+		{"--workload \"$WORKLOAD\"", "--workload ${{ inputs.workload }}", "inject"},
+		{"inputs.ledger", "inputs.leger", "leger is not declared"},
+		{"    default: rxe siw\n", "", "no default"},
+	} {
+		bent := strings.Replace(string(text), test.old, test.new, 1)
+		faults := strings.Join(actionFaults([]byte(bent), pins, runnable), "\n")
+		if bent == string(text) || !strings.Contains(faults, test.want) {
+			t.Errorf("%q for %q: faults %q, want one with %q", test.new, test.old, faults, test.want)
+		}
+	}
+}
+
+// The page of pipelines names every input with its default.
+func TestActionIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../action.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../docs/pipeline.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a struct {
+		Inputs map[string]struct{ Default string } `yaml:"inputs"`
+	}
+	if err := yaml.Unmarshal(text, &a); err != nil || len(a.Inputs) == 0 {
+		t.Fatal(len(a.Inputs), err)
+	}
+	for name, in := range a.Inputs {
+		row := "| `" + name + "` | "
+		if in.Default != "" {
+			row += "`" + in.Default + "` |"
+		}
+		if !strings.Contains(string(page), row) {
+			t.Errorf("docs/pipeline.md has no row %q", row)
+		}
 	}
 }
