@@ -5,6 +5,7 @@ package view
 type Column struct {
 	Name, Unit string
 	Left       bool // names are aligned left, numbers right
+	Spare      int  // left out where the table is too wide, the highest first; 0 always stays
 }
 
 // Cell is one entry; a mark points to a footnote and does not move the digits.

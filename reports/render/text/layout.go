@@ -7,9 +7,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// layout returns the table's lines, in at most width columns where that is
-// possible without losing a digit.
+// layout returns the table's lines, in at most width columns where that is possible
+// without losing a digit of a column that must stay.
 func layout(t *view.Table, width int) []string {
+	for spare := mostSpare(t); spare > 0 && narrowest(t) > width; spare-- {
+		t = without(t, spare)
+	}
 	heads := [][]string{make([]string, len(t.Columns))}
 	for i, c := range t.Columns {
 		heads[0][i] = c.Name
@@ -71,6 +74,49 @@ func layout(t *view.Table, width int) []string {
 		}
 	}
 	return lines
+}
+
+// mostSpare is the highest Spare of the columns.
+func mostSpare(t *view.Table) (most int) {
+	for _, c := range t.Columns {
+		most = max(most, c.Spare)
+	}
+	return most
+}
+
+// narrowest is how wide the table is at least: with units on a line of their own and one
+// space between columns.
+func narrowest(t *view.Table) int {
+	names := make([]string, len(t.Columns))
+	units := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = c.Name
+		if c.Unit != "" {
+			units[i] = "[" + c.Unit + "]"
+		}
+	}
+	_, total := columnWidths(t, [][]string{names, units}, " ")
+	return total
+}
+
+// without is the table without the columns of one Spare.
+func without(t *view.Table, spare int) *view.Table {
+	out := &view.Table{}
+	for _, c := range t.Columns {
+		if c.Spare != spare {
+			out.Columns = append(out.Columns, c)
+		}
+	}
+	for _, r := range t.Rows {
+		row := view.Row{Span: r.Span}
+		for i, c := range r.Cells {
+			if t.Columns[i].Spare != spare {
+				row.Cells = append(row.Cells, c)
+			}
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out
 }
 
 // columnWidths returns the width of each column and of the whole table.

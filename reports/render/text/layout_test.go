@@ -1,0 +1,80 @@
+package text
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// latencyTable is one as large runs print it.
+func latencyTable(factor float64) *view.Table {
+	t := &view.Table{Columns: latencyColumns}
+	for _, size := range []string{"64", "1048576"} {
+		row := []view.Cell{{Text: size}, {Text: "10000000"}}
+		for i := range len(latencyColumns) - 2 {
+			row = append(row, view.Cell{Text: view.Usec(factor * float64(i+1)), Mark: i == 4 || i == 5})
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+func widest(lines []string) (w int) {
+	for _, l := range lines {
+		w = max(w, utf8.RuneCountInString(l))
+	}
+	return w
+}
+
+// A table of latency fits a terminal of 80 columns with what matters, and a wider one has
+// all there is.
+func TestLatencyTableFitsTheTerminal(t *testing.T) {
+	for _, factor := range []float64{1e3, 9e4, 8.5e6, 9e7} { // to 810 ms
+		table := inMilliseconds(latencyTable(factor))
+		narrow, wide := layout(table, 80), layout(table, 120)
+		if w := widest(narrow); w > 80 {
+			t.Errorf("factor %g: %d columns:\n%s", factor, w, strings.Join(narrow, "\n"))
+		}
+		if w := widest(wide); w > 120 {
+			t.Errorf("factor %g: %d columns:\n%s", factor, w, strings.Join(wide, "\n"))
+		}
+		for _, name := range []string{"#bytes", "#iterations", "min", "p50", "p99", "p99.9", "max"} {
+			if !strings.Contains(" "+strings.ReplaceAll(narrow[0], "[", " ")+" ", " "+name+" ") {
+				t.Errorf("factor %g: no %s at 80 columns: %s", factor, name, narrow[0])
+			}
+		}
+		for _, c := range latencyColumns {
+			if !strings.Contains(wide[0], c.Name) {
+				t.Errorf("factor %g: no %s at 120 columns: %s", factor, c.Name, wide[0])
+			}
+		}
+	}
+}
+
+// Times are in milliseconds where all of them are.
+func TestTimesAreMillisecondsWhereAllAre(t *testing.T) {
+	times := func(texts ...string) string {
+		table := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "p50", Unit: "usec"}}}
+		for _, s := range texts {
+			table.Add(view.Cell{Text: "64"}, view.Cell{Text: s})
+		}
+		var out []string
+		for _, r := range inMilliseconds(table).Rows {
+			out = append(out, r.Cells[0].Text+" "+r.Cells[1].Text)
+		}
+		return inMilliseconds(table).Columns[1].Unit + " " + strings.Join(out, ", ")
+	}
+	for want, in := range map[string][]string{
+		"msec 64 1.00, 64 >245.43, 64 -":   {"1000.00", ">245428.67", "-"},
+		"usec 64 999.99, 64 245428.67":     {"999.99", "245428.67"},
+		"usec 64 -":                        {"-"},
+		"usec 64 4000.35 (4000.29..6.16)":  {"4000.35 (4000.29..6.16)"},
+		"usec 64 2000.00, 64 not a number": {"2000.00", "not a number"},
+	} {
+		if got := times(in...); got != want {
+			t.Errorf("%q gives %q, want %q", in, got, want)
+		}
+	}
+}
