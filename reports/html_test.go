@@ -121,7 +121,7 @@ func TestHTMLGolden(t *testing.T) {
 // What a page refers to it would have to load; this one must be complete.
 func TestHTMLReferencesNothing(t *testing.T) {
 	p := page(t, pages.Options{Conformance: records(t)}, showcase())
-	for _, pattern := range []string{`(?i)https?:`, `(?i)\bsrc\s*=`, `(?i)url\(`, `(?i)@import`, `(?i)<(link|iframe|object|embed|img|base|form)\b`, `(?i)\b(fetch|XMLHttpRequest|WebSocket|import)\b\s*\(`, `href="[^#]`} {
+	for _, pattern := range []string{`(?i)https?:`, `(?i)\bsrc\s*=`, `(?i)\burl\(`, `(?i)@import`, `(?i)<(link|iframe|object|embed|img|base|form)\b`, `(?i)\b(fetch|XMLHttpRequest|WebSocket|import)\b\s*\(`, `href="[^#]`} {
 		if found := regexp.MustCompile(pattern).FindString(p); found != "" {
 			t.Errorf("the page holds %q, which %s matches", found, pattern)
 		}
@@ -355,7 +355,7 @@ func TestHTMLNamesRepeatsAndBreaksTheLineAtAPause(t *testing.T) {
 		}
 	}
 	chart := section(t, p, "time")
-	lines := regexp.MustCompile(`<path d="(M[^"]*L[^"]*)" class="ln"/>`).FindAllStringSubmatch(chart, -1)
+	lines := regexp.MustCompile(`<path d="(M[^"]*L[^"]*)" class="ln" data-l="1"/>`).FindAllStringSubmatch(chart, -1)
 	if len(lines) != 4 {
 		t.Fatalf("%d lines over time, want p50 and p99 of two repeats", len(lines))
 	}

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -40,6 +41,31 @@ func (g *Grouped) Collapse() (rows []*Result, notes []string) {
 		notes = append(notes, note)
 	}
 	return rows, notes
+}
+
+// MedianSamples is Collapse for the samples of a page: one for each point of each series,
+// by size and then in the order of series. The samples are only read.
+func MedianSamples(samples []*Measured) []*Measured {
+	var out []*Measured
+	for _, b := range Split(samples) {
+		of := map[*Result]*Measured{}
+		results := make([]*Result, len(b.Runs))
+		for i, s := range b.Runs {
+			of[s.Result], results[i] = s, s.Result
+		}
+		singles, sets := RepeatSets(results)
+		for _, r := range singles {
+			out = append(out, of[r])
+		}
+		for _, set := range sets {
+			s, r := *of[set.Results[0]], medianResult(set.Results)
+			r.Repeat = 0
+			s.Result = r
+			out = append(out, &s)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *Measured) int { return cmp.Compare(a.SizeBytes, b.SizeBytes) })
+	return out
 }
 
 // spreads says for the main figures how far the repeats lie apart, in percent of

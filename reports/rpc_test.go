@@ -71,7 +71,7 @@ func TestCalls(t *testing.T) {
 	if err := htmlformat.Write(&page, []*reports.Document{d}, pages.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`id="calls"`, "latency by connections", "memory by connections", "latency by busy time", "rate by pollers", "latency by ring", "Busy time before a caller sleeps", "processor time and memory"} {
+	for _, want := range []string{`id="calls"`, "latency by connections", "memory by connections", "latency by busy time", "rate by pollers", "latency by ring", "Busy time before a caller sleeps", "Processor time and memory"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page lacks %q", want)
 		}

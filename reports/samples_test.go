@@ -78,7 +78,7 @@ func TestRawSamplesAreNamed(t *testing.T) {
 	reporttest.Validate(t, encode(t, d))
 	golden(t, "text-samples.txt", text(t, d, textformat.Options{}))
 	p := page(t, pages.Options{}, d)
-	for _, want := range []string{"Latency send: raw samples", ">samples.csv<", `<td class="n warn">1000000</td>`} {
+	for _, want := range []string{"Raw samples", ">samples.csv<", `<td class="n warn">1000000</td>`} {
 		if !strings.Contains(p, want) {
 			t.Errorf("the page lacks %q", want)
 		}

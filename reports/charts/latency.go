@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -84,9 +85,12 @@ func PercentileFigure(title, caption string, lines []view.Series) view.Figure {
 		ticks = append(ticks, view.Tick{At: at, Label: nines})
 	}
 	chart := &view.LineChart{Title: "Latency percentiles: " + title, Desc: "Logarithmic axes. " + DescribeSeries(lines),
-		YLabel: "Latency", XLabel: "Percentile of operations [%]", X: x, XTicks: ticks, YUnit: view.NsLabel, Series: lines}
+		YLabel: "Latency", XLabel: "Percentile of operations [%]", X: x, XTicks: ticks, XText: percentText, YUnit: view.NsLabel, Series: lines}
 	return view.Figure{Title: title, Caption: caption, Chart: chart, Data: percentileTableOf(title, lines)}
 }
+
+// percentText is the percentile of a place on the axis, which has 1/(1−q).
+func percentText(x float64) string { return strconv.FormatFloat(100-100/x, 'g', 9, 64) }
 
 // PercentileCurve draws a distribution of a series; what says which of several. x is 1/(1−q), so that a logarithmic
 // axis gives each further nine the same width.

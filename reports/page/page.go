@@ -23,7 +23,8 @@ type Page struct {
 	Title, Subtitle string
 	Verdict         verdict
 	Sections        []view.Section
-	Tables          []view.Grid
+	Results         []resultTables
+	Compared        []comparedRuns
 	Conformance     *conformanceView
 	Runs            []runView
 }
@@ -32,7 +33,8 @@ type Page struct {
 func New(docs []*reports.Document, o Options) *Page {
 	set := reports.NewSet(docs, o.Names)
 	p := &Page{Title: "rdmaperf report", Subtitle: subtitle(docs), Verdict: newVerdict(set, docs, o.Conformance), Sections: sectionsOf(set)}
-	p.Tables = append(publishedTables(docs), resultTables(set)...)
+	p.Results = append(publishedTables(docs), newResultTables(set)...)
+	p.Compared = newComparedRuns(set, docs)
 	p.Conformance = newConformanceView(o.Conformance)
 	for i, d := range docs {
 		p.Runs = append(p.Runs, newRunView(d, set.DocName(i)))
@@ -57,10 +59,53 @@ func sectionsOf(set *reports.Set) []view.Section {
 	var out []view.Section
 	for _, p := range all {
 		if s := p.Of(set); len(s.Figures) > 0 {
+			tellApart(s.Figures)
 			out = append(out, s)
 		}
 	}
 	return out
+}
+
+// tellApart adds to titles that several charts of a section share what of their captions
+// differs, so that each can be named. A chart's own title, which a screen reader says and a
+// saved file keeps, gets the same words.
+func tellApart(figures []view.Figure) {
+	for i := range figures {
+		title := figures[i].Title
+		var same []int
+		for k := range figures {
+			if k >= i && figures[k].Title == title {
+				same = append(same, k)
+			}
+		}
+		if len(same) < 2 {
+			continue
+		}
+		count := map[string]int{}
+		for _, k := range same {
+			parts := strings.Split(figures[k].Caption, ", ")
+			slices.Sort(parts)
+			for _, part := range slices.Compact(parts) {
+				count[part]++
+			}
+		}
+		seen := map[string]bool{title: true}
+		for n, k := range same {
+			var own []string
+			for _, part := range strings.Split(figures[k].Caption, ", ") {
+				if count[part] < len(same) && !slices.Contains(own, part) {
+					own = append(own, part)
+				}
+			}
+			words := strings.Join(own, ", ")
+			if words == "" || seen[title+", "+words] {
+				words = strings.TrimPrefix(words+", chart "+view.Integer(int64(n+1)), ", ")
+			}
+			figures[k].Title += ", " + words
+			seen[figures[k].Title] = true
+			view.AddToTitle(figures[k].Chart, words)
+		}
+	}
 }
 
 // subtitle says when and where.

@@ -7,11 +7,11 @@ import (
 
 // publishedTables are figures of others with ours beside them, a table for each document
 // that has some.
-func publishedTables(docs []*reports.Document) (all []view.Grid) {
+func publishedTables(docs []*reports.Document) (all []resultTables) {
 	for _, d := range docs {
 		for i := range d.Published {
 			of := &d.Published[i]
-			t := view.Grid{Caption: view.Visible(of.Title), Note: view.Visible(of.Source)}
+			t := view.Grid{Caption: "Published, and measured here"}
 			for _, c := range of.Columns {
 				t.Head = append(t.Head, view.TextCell(c))
 			}
@@ -26,7 +26,7 @@ func publishedTables(docs []*reports.Document) (all []view.Grid) {
 				}
 				t.Rows = append(t.Rows, cells)
 			}
-			all = append(all, t)
+			all = append(all, resultTables{Title: view.Visible(of.Title), Note: view.Visible(of.Source), Main: filled([]view.Grid{t}, "")})
 		}
 	}
 	return all

@@ -11,55 +11,116 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// resultTables lists every figure, one table for what may be compared.
-func resultTables(set *reports.Set) []view.Grid {
-	var out []view.Grid
+// resultTables is what one load gave: medians first, and folded behind them each repeat,
+// the corrected twins, and what the figures rest on.
+type resultTables struct {
+	Title, Note string
+	Main, More  []view.Grid
+}
+
+// Folded counts the rows of the folded tables.
+func (t *resultTables) Folded() (rows int) {
+	for _, g := range t.More {
+		rows += len(g.Rows)
+	}
+	return rows
+}
+
+// newResultTables lists every figure, together what may be compared.
+func newResultTables(set *reports.Set) []resultTables {
+	var out []resultTables
 	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) { return s.Condition(), true }) {
-		caption := g.Key.Title()
-		latency := view.Grid{Caption: caption + ": latency [µs]", Note: g.Key.Describe(),
-			Head: view.HeadCells("stack", "size", "samples", "min", "p50", "p90", "p99", "p99.9", "p99.99", "max", "mean", "stddev")}
-		rate := view.Grid{Caption: caption + ": throughput", Note: g.Key.Describe(),
-			Head: view.HeadCells("stack", "size", "operations", "seconds", "MiB/s", "Gb/s", "op/s")}
-		work := view.Grid{Caption: caption + ": what each figure rests on", Note: g.Key.Describe(),
-			Head: view.HeadCells("stack", "size", "label", "operations", "errors", "verified", "compared whole", "numbers compared", "bytes compared", "seconds", "CPU client [s]", "CPU server [s]", "GCs", "allocations", "measured by")}
-		peaks := slices.ContainsFunc(g.Samples, func(s *reports.Measured) bool { return s.Throughput != nil && s.Throughput.PeakOverNs > 0 })
-		if peaks {
-			rate.Head = append(rate.Head, view.HeadCells("peak MiB/s", "peak over [ms]")...)
+		k, t := g.Key, resultTables{Title: g.Key.Title(), Note: view.Capital(g.Key.Describe()) + "."}
+		medians := reports.MedianSamples(g.Samples)
+		repeated := len(medians) < len(g.Samples)
+		if repeated {
+			t.Note += " Medians over repeats; minimum and maximum are those of all."
 		}
-		for _, s := range g.Samples {
-			for _, l := range s.Distributions() {
-				latency.Rows = append(latency.Rows, latencyRow(s, l.What, l.Latency))
+		kinds := func(samples []*reports.Measured) []view.Grid {
+			if f := k.Kind.PageTables; f != nil {
+				return f(k, samples)
 			}
-			for _, d := range s.Directions() {
-				t := d.Throughput
-				if t == nil {
-					continue
-				}
-				name := s.Name()
-				if d.Name != "" {
-					name += ", " + d.Name
-				}
-				row := []view.GridCell{view.NameCell(name), view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.NumberCell(view.Integer(d.Operations)),
-					view.NumberCell(view.Number(float64(d.DurationNs)/1e9, 2)), view.NumberCell(view.Bandwidth(t.BytesPerSecond, false)), view.NumberCell(view.Bandwidth(t.BytesPerSecond, true)),
-					view.NumberCell(view.Number(t.OperationsPerSecond, 0))}
-				if peaks {
-					row = append(row, peakCells(t)...)
-				}
-				rate.Rows = append(rate.Rows, row)
-			}
-			work.Rows = append(work.Rows, workRow(s))
+			return nil
 		}
-		tables := []view.Grid{latency, rate}
-		if f := g.Key.Kind.PageTables; f != nil {
-			tables = append(tables, f(g.Key, g.Samples)...)
+		main := append([]view.Grid{latencyTable(t.Title+": latency [µs]", medians, false), rateTable(t.Title+": throughput", medians)}, kinds(medians)...)
+		twins := latencyTable(t.Title+": latency [µs], corrected and service time", medians, true)
+		var more []view.Grid
+		if repeated {
+			more = append([]view.Grid{latencyTable(t.Title+": latency of each repeat [µs]", g.Samples, true), rateTable(t.Title+": throughput of each repeat", g.Samples)}, kinds(g.Samples)...)
+		} else if len(twins.Rows) > len(main[0].Rows) {
+			more = append(more, twins)
 		}
-		for _, t := range append(tables, disturbanceTable(g.Key, g.Samples), loopTable(g.Key, g.Samples), intervalTable(g.Key, g.Samples), rawTable(g.Key, g.Samples), work, counterTable(g.Key, g.Samples)) {
-			if len(t.Rows) > 0 {
-				out = append(out, t)
-			}
+		more = append(more, intervalTable(k, g.Samples), loopTable(k, g.Samples), disturbanceTable(k, g.Samples), workTable(k, g.Samples), rawTable(k, g.Samples), counterTable(k, g.Samples))
+		t.Main, t.More = filled(main, t.Title), filled(more, t.Title)
+		out = append(out, t)
+	}
+	return out
+}
+
+// filled are the tables that have rows. Each stands below the title of its load, which its
+// caption need not repeat, and whose conditions hold for all.
+func filled(tables []view.Grid, title string) []view.Grid {
+	var out []view.Grid
+	for _, t := range tables {
+		if len(t.Rows) > 0 {
+			t.Caption, t.Note = view.Capital(strings.TrimPrefix(t.Caption, title+": ")), ""
+			out = append(out, t)
 		}
 	}
 	return out
+}
+
+// latencyTable has the distributions of the samples, or of each the first ones alone:
+// without those that are corrected, or of service time.
+func latencyTable(caption string, samples []*reports.Measured, twins bool) view.Grid {
+	t := view.Grid{Caption: caption, Head: view.HeadCells("stack", "size", "samples", "min", "p50", "p90", "p99", "p99.9", "p99.99", "max", "mean", "stddev")}
+	for _, s := range samples {
+		for _, l := range s.Distributions() {
+			if twins || l.Latency != s.LatencyCorrected && l.Latency != s.LatencyService {
+				t.Rows = append(t.Rows, latencyRow(s, l.What, l.Latency))
+			}
+		}
+	}
+	return t
+}
+
+// rateTable has the throughput of the samples, each direction by itself.
+func rateTable(caption string, samples []*reports.Measured) view.Grid {
+	t := view.Grid{Caption: caption, Head: view.HeadCells("stack", "size", "operations", "seconds", "MiB/s", "Gb/s", "op/s")}
+	peaks := slices.ContainsFunc(samples, func(s *reports.Measured) bool { return s.Throughput != nil && s.Throughput.PeakOverNs > 0 })
+	if peaks {
+		t.Head = append(t.Head, view.HeadCells("peak MiB/s", "peak over [ms]")...)
+	}
+	for _, s := range samples {
+		for _, d := range s.Directions() {
+			r := d.Throughput
+			if r == nil {
+				continue
+			}
+			name := s.Name()
+			if d.Name != "" {
+				name += ", " + d.Name
+			}
+			row := []view.GridCell{view.NameCell(name), view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.NumberCell(view.Integer(d.Operations)),
+				view.NumberCell(view.Number(float64(d.DurationNs)/1e9, 2)), view.NumberCell(view.Bandwidth(r.BytesPerSecond, false)), view.NumberCell(view.Bandwidth(r.BytesPerSecond, true)),
+				view.NumberCell(view.Number(r.OperationsPerSecond, 0))}
+			if peaks {
+				row = append(row, peakCells(r)...)
+			}
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	return t
+}
+
+// workTable says what each figure rests on.
+func workTable(of reports.Condition, samples []*reports.Measured) view.Grid {
+	t := view.Grid{Caption: of.Title() + ": what each figure rests on",
+		Head: view.HeadCells("stack", "size", "label", "operations", "errors", "verified", "compared whole", "numbers compared", "bytes compared", "seconds", "CPU client [s]", "CPU server [s]", "GCs", "allocations", "measured by")}
+	for _, s := range samples {
+		t.Rows = append(t.Rows, workRow(s))
+	}
+	return t
 }
 
 // peakCells are the best part of a window and its length.

@@ -76,9 +76,22 @@ type LineChart struct {
 	YLabel, XLabel string
 	X              Scale
 	XTicks         []Tick
+	XText          func(float64) string // x in a file of the data, if not the number itself
 	YUnit          func(float64) string
 	Linear         bool // the y axis begins at zero; else it is logarithmic
 	Series         []Series
 }
 
 func (*LineChart) isChart() {}
+
+// AddToTitle puts words behind the title of a chart.
+func AddToTitle(c Chart, words string) {
+	switch c := c.(type) {
+	case *LineChart:
+		c.Title += ", " + words
+	case *BarChart:
+		c.Title += ", " + words
+	case *PairChart:
+		c.Title += ", " + words
+	}
+}

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-const barRow = 22.0
+const barRow = 24.0
 
 func drawBars(c *view.BarChart, id string) template.HTML {
 	hi := 0.0
@@ -33,24 +33,25 @@ func drawBars(c *view.BarChart, id string) template.HTML {
 	for i, t := range ticks {
 		body.line(x.pos(t.At), y+4, x.pos(t.At), height, "gr")
 		if i == 0 {
-			body.text(x.pos(t.At), height+16, "start", "tk", t.Label)
+			body.text(x.pos(t.At), height+17, "start", "tk", t.Label)
 		} else if x.pos(t.At) < svgWidth-8 {
-			body.text(min(x.pos(t.At), svgWidth-charWidth*float64(len(t.Label))/2), height+16, "middle", "tk", t.Label)
+			body.text(min(x.pos(t.At), svgWidth-charWidth*float64(len(t.Label))/2), height+17, "middle", "tk", t.Label)
 		}
 	}
 	body.line(x.from, y+4, x.from, height, "ax")
-	body.text(svgWidth/2, height+34, "middle", "al", c.XLabel)
+	body.text(svgWidth/2, height+36, "middle", "al", view.Shorten(c.XLabel, axisRoom))
+	block := ""
 	for i, b := range c.Bars {
 		if b.FirstOfKind || i == 0 {
-			body.text(x.from+4, y+14, "start", "lt", view.Shorten(b.Block, 60))
-			y += 18
+			body.text(x.from+4, y+14, "start", "lt", view.Shorten(b.Block, keyRoom+4))
+			y, block = y+18, b.Block
 		}
 		v := b.Value
 		if !view.Finite(v) {
 			v = 0
 		}
 		end := x.pos(v)
-		body.f(`<g class="pt se s%d%s"><rect x="%s" y="%s" width="%s" height="14" class="bar"/>`, b.Slot%view.Slots, thinClass(b.Thin), coord(x.from), coord(y+3), coord(max(end-x.from, 1)))
+		body.f(`<g class="pt se s%d%s" data-name="%s" data-v="%s"><rect x="%s" y="%s" width="%s" height="14" class="bar"/>`, b.Slot%view.Slots, thinClass(b.Thin), esc(barName(c, b, block)), exact(b.Value), coord(x.from), coord(y+3), coord(max(end-x.from, 1)))
 		// Inside the bar's end there is no contrast to rely on, so long bars
 		// carry their figure on a plate of their own.
 		if room := charWidth*float64(len([]rune(b.Text))) + 8; end+room < svgWidth {
@@ -63,9 +64,19 @@ func drawBars(c *view.BarChart, id string) template.HTML {
 		y += barRow
 	}
 	var w svgWriter
-	w.open(id, c.Title, c.Desc, height+42)
+	w.open(id, c.Title, c.Desc, height+44, attribute{"data-head", "series|" + dataHead(c.XLabel, true) + unitWord(c.Unit)})
 	w.WriteString(body.String())
 	return w.close()
+}
+
+// barName names a bar in a file of data: a hollow one is the first entry of the key.
+func barName(c *view.BarChart, b view.Bar, block string) string {
+	for _, e := range c.Legend {
+		if e.Thin == b.Thin {
+			return dataName(block, b.Label, e.Name)
+		}
+	}
+	return dataName(block, b.Label)
 }
 
 func drawPairs(c *view.PairChart, id string) template.HTML {
@@ -94,14 +105,15 @@ func drawPairs(c *view.PairChart, id string) template.HTML {
 		at := x.pos(t.At)
 		body.line(at, top, at, height, "gr")
 		if half := charWidth * float64(len([]rune(t.Label))) / 2; at-half > room {
-			body.text(at, height+16, "middle", "tk", t.Label)
+			body.text(at, height+17, "middle", "tk", t.Label)
 			room = at + half + 3
 		}
 	}
-	body.text(svgWidth/2, height+34, "middle", "al", c.XLabel)
+	body.text(svgWidth/2, height+36, "middle", "al", view.Shorten(c.XLabel, axisRoom))
+	block := ""
 	for i, b := range c.Bars {
 		if b.FirstOfKind || i == 0 {
-			y += 20
+			y, block = y+20, b.Block
 		}
 		if !(b.Value > 0) || !(b.Other > 0) || !view.Finite(b.Value) || !view.Finite(b.Other) {
 			y += barRow
@@ -112,7 +124,7 @@ func drawPairs(c *view.PairChart, id string) template.HTML {
 		if b.Few {
 			class += " few"
 		}
-		body.f(`<g class="%s s%d">`, class, b.Slot%view.Slots)
+		body.f(`<g class="%s s%d" data-name="%s" data-v="%s">`, class, b.Slot%view.Slots, esc(dataName(block, b.Label)), exact(b.Value)+","+exact(b.Other))
 		body.text(54, mid+4, "end", "tk", b.Label)
 		from, to := x.pos(b.Value), x.pos(b.Other)
 		body.line(from, mid, to, mid, "dumb")
@@ -126,13 +138,17 @@ func drawPairs(c *view.PairChart, id string) template.HTML {
 	y = top
 	for i, b := range c.Bars {
 		if b.FirstOfKind || i == 0 {
-			body.text(4, y+14, "start", "lt", view.Shorten(b.Block, 60))
+			body.text(4, y+14, "start", "lt", view.Shorten(b.Block, keyRoom+4))
 			y += 20
 		}
 		y += barRow
 	}
 	var w svgWriter
-	w.open(id, c.Title, c.Desc, height+42)
+	first, second := "first", "second"
+	if len(c.Legend) == 2 {
+		first, second = c.Legend[0].Name, c.Legend[1].Name
+	}
+	w.open(id, c.Title, c.Desc, height+44, attribute{"data-head", "series|" + first + unitWord(c.Unit) + "|" + second + unitWord(c.Unit)})
 	w.WriteString(body.String())
 	return w.close()
 }

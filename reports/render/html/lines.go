@@ -52,23 +52,31 @@ func drawLines(c *view.LineChart, id string) template.HTML {
 	across := axis{c.X, plotLeft + 8, svgWidth - plotRight - 2}
 	y.from, y.to = bottom, top
 
-	body.text(2, top-9, "start", "al", view.Shorten(c.YLabel, axisRoom))
+	body.text(2, top-11, "start", "al", view.Shorten(c.YLabel, axisRoom))
+	body.f(`<g class="grid" data-left="%s" data-right="%s">`, coord(plotLeft), coord(svgWidth-plotRight+4))
 	for _, t := range yTicks {
 		body.line(plotLeft, y.pos(t.At), svgWidth-plotRight+4, y.pos(t.At), "gr")
 		body.text(plotLeft-5, y.pos(t.At)+4, "end", "tk", t.Label)
 	}
+	body.WriteString("</g>")
 	room := math.Inf(-1) // where the last tick label ended
 	for _, t := range c.XTicks {
 		x := across.pos(t.At)
+		body.f(`<g class="tx" data-at="%s" data-px="%s">`, exact(t.At), coord(x))
 		body.line(x, top, x, bottom, "gr")
 		half := charWidth * float64(len([]rune(t.Label))) / 2
 		if x-half > room {
-			body.text(min(x, svgWidth-half), bottom+16, "middle", "tk", t.Label)
+			body.text(min(x, svgWidth-half), bottom+17, "middle", "tk", t.Label)
 			room = x + half + 3
 		}
+		body.WriteString("</g>")
 	}
 	body.line(plotLeft, bottom, svgWidth-plotRight+4, bottom, "ax")
-	body.text((plotLeft+svgWidth-plotRight)/2, bottom+34, "middle", "al", c.XLabel)
+	middle := (plotLeft + svgWidth - plotRight) / 2
+	if len([]rune(c.XLabel)) > axisRoom-10 { // wider than the plot
+		middle = svgWidth / 2
+	}
+	body.text(middle, bottom+36, "middle", "al", view.Shorten(c.XLabel, axisRoom))
 
 	for i, s := range lines {
 		// Whiskers of two series at the same place stand beside each other, and
@@ -77,7 +85,7 @@ func drawLines(c *view.LineChart, id string) template.HTML {
 		if slices.ContainsFunc(s.Points, func(p view.Point) bool { return p.High > p.Y }) {
 			shift = (float64(i) - float64(len(lines)-1)/2) * min(5, 20/float64(len(lines)))
 		}
-		body.f(`<g class="se s%d%s" data-n="%d">`, s.Slot%view.Slots, thinClass(s.Thin), i)
+		body.f(`<g class="se s%d%s" data-n="%d" data-name="%s">`, s.Slot%view.Slots, thinClass(s.Thin), i, esc(s.Name))
 		drawLine(&body, s, across, y, shift)
 		for _, p := range s.Points {
 			if p.Tip == "" {
@@ -88,7 +96,7 @@ func drawLines(c *view.LineChart, id string) template.HTML {
 			if p.Few {
 				class += " few"
 			}
-			body.f(`<g class="%s">`, class)
+			body.f(`<g class="%s" data-v="%s">`, class, values(c, p))
 			if p.High > p.Y {
 				body.line(x, y.pos(p.Y), x, y.pos(p.High), "wh")
 				body.line(x-3, y.pos(p.High), x+3, y.pos(p.High), "wh")
@@ -100,9 +108,35 @@ func drawLines(c *view.LineChart, id string) template.HTML {
 	}
 
 	var w svgWriter
-	w.open(id, c.Title, c.Desc, bottom+42)
+	w.open(id, c.Title, c.Desc, bottom+44, attribute{"data-x", across.attribute()}, attribute{"data-y", y.attribute()},
+		attribute{"data-unit", unitOf(c.YUnit)}, attribute{"data-head", "series|" + dataHead(c.XLabel, c.XText == nil) + "|" + dataHead(c.YLabel, true) + unitWord(c.YUnit) + tailHead(lines)})
 	w.WriteString(body.String())
 	return w.close()
+}
+
+// values are a point as the file of a chart's data has it.
+func values(c *view.LineChart, p view.Point) string {
+	x := exact(p.X)
+	if c.XText != nil {
+		x = esc(strings.ReplaceAll(c.XText(p.X), ",", ";"))
+	}
+	v := x + "," + exact(p.Y)
+	if p.High > p.Y {
+		v += "," + exact(p.High)
+	}
+	return v
+}
+
+// tailHead names the column of tails where points have them.
+func tailHead(lines []view.Series) string {
+	for _, l := range lines {
+		for _, p := range l.Points {
+			if p.High > p.Y {
+				return "|tail"
+			}
+		}
+	}
+	return ""
 }
 
 // drawLine joins the points; what rests on too few samples is drawn faint.
@@ -110,7 +144,7 @@ func drawLine(w *svgWriter, s view.Series, across, y axis, shift float64) {
 	var firm, faint strings.Builder
 	last := ""
 	for _, p := range s.Points {
-		at := coord(across.pos(p.X)+shift) + " " + coord(y.pos(p.Y))
+		at := fine(across.pos(p.X)+shift) + " " + fine(y.pos(p.Y))
 		// A whisker's mark says nothing about the median that carries the line.
 		if p.Few && p.High == 0 {
 			if faint.Len() == 0 && last != "" && !p.Gap {
@@ -123,10 +157,10 @@ func drawLine(w *svgWriter, s view.Series, across, y axis, shift float64) {
 		last = at
 	}
 	if firm.Len() > 0 {
-		w.f(`<path d="%s" class="ln"/>`, firm.String())
+		w.f(`<path d="%s" class="ln" data-l="1"/>`, firm.String())
 	}
 	if faint.Len() > 0 {
-		w.f(`<path d="%s" class="ln few"/>`, faint.String())
+		w.f(`<path d="%s" class="ln few" data-l="1"/>`, faint.String())
 	}
 }
 

@@ -18,16 +18,18 @@ func breakable(s string) template.HTML {
 
 var breaks = strings.NewReplacer(", ", ", ", ",", ",<wbr/>", ")+", ")<wbr/>+")
 
-// Sizes of a chart in its own units. The page shows it between 340 and 560 CSS
-// pixels wide, so that 12 units of text stay readable on a phone.
+// Sizes of a chart in its own units, which are CSS pixels: the style shows a drawing at
+// its own size and at no less than 12/13 of it, so that its 13 units of text are the same
+// on all charts of a page and never below 12 pixels.
 const (
-	svgWidth   = 420.0
-	plotHeight = 220.0
-	plotLeft   = 58.0
+	svgWidth   = 358.0
+	plotHeight = 210.0
+	plotLeft   = 60.0
 	plotRight  = 14.0
-	legendLine = 17.0
-	charWidth  = 6.9 // of one character of the 12 unit text: DejaVu Sans, a wide face, takes 6.84 for stacks' names
-	axisRoom   = 57  // characters of an axis title, which is bold: 7.1 units each in the same face
+	legendLine = 18.0
+	charWidth  = 7.45 // of one character of the text: DejaVu Sans, a wide face, takes 7.41 for stacks' names
+	axisRoom   = 45   // characters of an axis title, which is bold: 7.7 units each in the same face
+	keyRoom    = 42   // characters of a name in the key
 )
 
 // axis is a scale in chart units.
@@ -64,10 +66,16 @@ func (w *svgWriter) line(x1, y1, x2, y2 float64, class string) {
 }
 
 // open begins the drawing; title and desc are what a screen reader says.
-func (w *svgWriter) open(id, title, desc string, height float64) {
-	w.f(`<svg viewBox="0 0 %s %s" role="img" aria-labelledby="%s-t %s-d"><title id="%s-t">%s</title><desc id="%s-d">%s</desc>`,
-		coord(svgWidth), coord(height), id, id, id, esc(title), id, esc(desc))
+func (w *svgWriter) open(id, title, desc string, height float64, more ...attribute) {
+	w.f(`<svg viewBox="0 0 %s %s" role="img" aria-labelledby="%s-t %s-d"`, coord(svgWidth), coord(height), id, id)
+	for _, a := range more {
+		w.f(` %s="%s"`, a.name, esc(a.value))
+	}
+	w.f(`><title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, esc(title), id, esc(desc))
 }
+
+// attribute is for the page's script: the axes of a drawing, and what its data are called.
+type attribute struct{ name, value string }
 
 func (w *svgWriter) close() template.HTML {
 	w.WriteString("</svg>")
@@ -76,9 +84,9 @@ func (w *svgWriter) close() template.HTML {
 
 // legend draws the key in as many lines as it needs and returns its height.
 func (w *svgWriter) legend(entries []view.LegendEntry) float64 {
-	x, y := 2.0, 12.0
+	x, y := 2.0, 13.0
 	for i, e := range entries {
-		name := view.Shorten(e.Name, 56)
+		name := view.Shorten(e.Name, keyRoom)
 		width := 40 + charWidth*float64(len([]rune(name)))
 		if i > 0 && x+width > svgWidth {
 			x, y = 2, y+legendLine
@@ -134,6 +142,23 @@ func coord(v float64) string {
 		return "0"
 	}
 	return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64)
+}
+
+// fine is coord with a hundredth, for lines that the script draws again on other axes.
+func fine(v float64) string {
+	if !view.Finite(v) {
+		return "0"
+	}
+	return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64)
+}
+
+// exact prints a value of a chart's data, nothing for what is no number; a clock has no
+// more than nine digits.
+func exact(v float64) string {
+	if !view.Finite(v) {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'g', 9, 64)
 }
 
 // esc makes a string of any origin safe inside an element or a quoted attribute.

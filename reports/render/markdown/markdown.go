@@ -38,8 +38,20 @@ func Write(w io.Writer, docs []*reports.Document, o page.Options) error {
 		}
 		markdownTable(&out, c.Overview)
 	}
-	for _, t := range p.Tables {
-		markdownTable(&out, t)
+	for _, c := range p.Compared {
+		fmt.Fprintf(&out, "\n#### %s\n\n%s\n", markdownText(c.Title), markdownText(c.Summary))
+		for _, u := range c.Unlike {
+			fmt.Fprintf(&out, "- **not alike**: %s\n", markdownText(u))
+		}
+		if len(c.Clear.Rows) > 0 {
+			markdownTable(&out, c.Clear)
+		}
+	}
+	for _, r := range p.Results {
+		for _, t := range r.Main {
+			t.Caption, t.Note = r.Title+": "+t.Caption, r.Note
+			markdownTable(&out, t)
+		}
 	}
 	if _, err := w.Write(bytes.Map(html.PageRune, out.Bytes())); err != nil {
 		return fmt.Errorf("write markdown: %w", err)

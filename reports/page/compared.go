@@ -1,0 +1,82 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// comparedRuns is one run beside the first of a page.
+type comparedRuns struct {
+	Title, Summary string
+	Unlike         []string  // why the runs cannot well be compared
+	Clear          view.Grid // changes that are no chance
+	Rest           view.Grid // all others
+}
+
+// newComparedRuns holds every document against the first. What has no point in common with
+// it is left out: the charts have it.
+func newComparedRuns(set *reports.Set, docs []*reports.Document) []comparedRuns {
+	var out []comparedRuns
+	for i := 1; i < len(docs); i++ {
+		c, err := reports.Compare(docs[0], docs[i], nil)
+		if err != nil {
+			continue
+		}
+		out = append(out, newComparison(c, docs[0], view.Visible(set.DocName(0)), view.Visible(set.DocName(i))))
+	}
+	return out
+}
+
+func newComparison(c *reports.Comparison, base *reports.Document, before, after string) comparedRuns {
+	v := comparedRuns{Title: after + " against " + before}
+	for _, d := range c.Unlike {
+		v.Unlike = append(v.Unlike, view.Visible(d.String()))
+	}
+	head := view.HeadCells("point", "figure", before, after, "change", "test")
+	v.Clear, v.Rest = view.Grid{Caption: "Changes that are no chance", Note: "Medians over repeats; Mann-Whitney test, p below 0.05.", Head: head},
+		view.Grid{Caption: "Figures without a clear change", Note: "Medians over repeats.", Head: head}
+	better, worse, untested := 0, 0, 0
+	for _, p := range c.Points {
+		for _, ch := range p.Changes {
+			row := []view.GridCell{view.NameCell(p.Point), view.TextCell(ch.Figure), view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.Old)),
+				view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.New)), view.NumberCell(reports.FormatPercent(ch.Percent)), view.TextCell(ch.Verdict())}
+			if !ch.Significant {
+				if ch.P == nil {
+					untested++
+				}
+				v.Rest.Rows = append(v.Rest.Rows, row)
+				continue
+			}
+			if improved(base, p.Workload, ch) {
+				better++
+				row[4] = view.GridCell{Text: "✓ " + row[4].Text, Class: "n good"}
+			} else {
+				worse++
+				row[4] = view.GridCell{Text: "✕ " + row[4].Text, Class: "n bad"}
+			}
+			v.Clear.Rows = append(v.Clear.Rows, row)
+		}
+	}
+	all := better + worse + len(v.Rest.Rows)
+	v.Summary = fmt.Sprintf("Of %s of %s, %d got better and %d worse beyond chance.", view.Plural(int64(all), "figure"), view.Plural(int64(len(c.Points)), "point"), better, worse)
+	if untested > 0 {
+		v.Summary += fmt.Sprintf(" %d could not be tested for want of repeats.", untested)
+	}
+	if n := len(c.OnlyOld) + len(c.OnlyNew); n > 0 {
+		v.Summary += fmt.Sprintf(" %s of one run only: the charts below have them.", view.Plural(int64(n), "point"))
+	}
+	return v
+}
+
+// improved tells whether a change is in the direction that is better.
+func improved(base *reports.Document, workload string, ch reports.Change) bool {
+	i := slices.IndexFunc(base.Results, func(r reports.Result) bool { return r.Workload == workload })
+	if i < 0 {
+		return false
+	}
+	f, known := base.Results[i].AnyKind().Figure(ch.Figure)
+	return known && (ch.New > ch.Old) == f.Higher
+}
