@@ -10,6 +10,7 @@ pinged() {
 	shift 2
 	set -- rdmaperf rping -s "$@"
 	if [[ $ns == peer ]]; then set -- ip netns exec peer "$@"; fi
+	: >"$log"
 	"$@" >"$log" 2>&1 &
 	server=$!
 	for ((n = 0; n < 150; n++)); do
