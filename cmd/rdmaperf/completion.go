@@ -10,7 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver"
+	"github.com/rdmaperf/rdmaperf/reports/render"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -27,12 +27,6 @@ var vocabulary = map[string]func(c *cobra.Command) []string{
 	"warmup":     words("auto", "none", "200ms", "1000"),
 	"sched-send": words("whole", "refuse", "slice", "slice-or-refuse"),
 	"mode-sweep": words("bpev", "bp", "event"),
-	"hol-arm":    words("same-qp", "two-qp", "app-slicing", "device"),
-	"ycsb":       words("all", "a", "b", "c", "d", "e", "f"),
-	"rpc":        words("unary", "stream", "oneway"),
-	"tensor":     words("push", "pull", "exchange"),
-	"model":      func(*cobra.Command) []string { return paramserver.Models() },
-	"ps-arm":     func(*cobra.Command) []string { return paramserver.TrainArms() },
 	"ib-dev":     func(*cobra.Command) []string { return deviceWords() },
 	"only":       caseWords,
 	"skip":       caseWords,
@@ -87,9 +81,22 @@ func formatWords(c *cobra.Command) []string {
 	case "conform":
 		return []string{"text", "jsonl"}
 	case "compare":
-		return []string{"text", "json", "markdown"}
+		return render.Names(render.OfComparison)
 	case "report":
-		return []string{"html", "markdown"}
+		return render.Names(render.OfReport)
+	}
+	return nil
+}
+
+// wordsOf are the words of a flag: the command's own, or a workload's. nil: none.
+func wordsOf(flag string) func(*cobra.Command) []string {
+	if of := vocabulary[flag]; of != nil {
+		return of
+	}
+	for _, r := range workload.Rooms {
+		if of := r.Words[flag]; of != nil {
+			return func(*cobra.Command) []string { return of() }
+		}
 	}
 	return nil
 }
@@ -102,7 +109,7 @@ func completeValues(root *cobra.Command) {
 			if _, own := c.GetFlagCompletionFunc(f.Name); own || slices.Contains(fileFlags, f.Name) {
 				return
 			}
-			of := vocabulary[f.Name]
+			of := wordsOf(f.Name)
 			list := strings.HasSuffix(f.Value.Type(), "Slice")
 			c.RegisterFlagCompletionFunc(f.Name, func(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 				if of == nil {

@@ -209,12 +209,11 @@ func (f *conformFlags) check(ctx context.Context, spec string, o conform.Options
 	if f.wire != "" {
 		return suite.Run(ctx, spec, suite.Options{Options: o, Hazard: f.hazard || onLoopback(spec)}), nil
 	}
-	if isLite(spec) {
-		return checkLite(ctx, spec, o)
-	}
-	if carriesCalls(spec) {
-		return checkGRPC(ctx, spec, o)
-	}
+	return suiteOf(spec).check(ctx, spec, o)
+}
+
+// checkDevice runs the cases of devices.
+func checkDevice(ctx context.Context, spec string, o conform.Options) (conform.Report, error) {
 	h, err := openHarness(spec)
 	if reports.Code(err) == reports.ExitUsage {
 		return conform.Report{}, err

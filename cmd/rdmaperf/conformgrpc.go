@@ -15,25 +15,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/grpcrdma/interop"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/conform"
-	"github.com/rdmaperf/rdmaperf/transports/lite/suite"
 )
-
-// catalogueOf is the cases of all suites that the stacks need.
-func catalogueOf(stacks []string) []conform.Case {
-	var device, calls, tier, all []conform.Case
-	for _, spec := range stacks {
-		switch {
-		case isLite(spec):
-			tier = suite.Catalogue()
-		case carriesCalls(spec):
-			calls = interop.Catalogue()
-		default:
-			device = conform.Catalogue()
-		}
-	}
-	all = append(all, device...)
-	return append(append(all, tier...), calls...)
-}
 
 // callStack is a stack that carries calls, taken apart.
 type callStack struct {

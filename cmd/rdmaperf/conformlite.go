@@ -9,12 +9,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/lite/suite"
 )
 
-// isLite tells stacks whose outermost layer is lite.
-func isLite(spec string) bool {
-	layers, err := parseStack(spec)
-	return err == nil && layers[0].name == liteName
-}
-
 // checkLite runs the suite of the tier over one stack, each case on fresh devices.
 func checkLite(ctx context.Context, spec string, o conform.Options) (conform.Report, error) {
 	layers, err := resolve(spec)

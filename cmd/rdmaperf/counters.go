@@ -41,17 +41,20 @@ func countersOn(h devices.Host, stack string) func() []reports.DeviceCounters {
 	if err != nil {
 		return nil
 	}
-	switch l := layers[len(layers)-1]; l.name {
-	case "verbs":
-		device, port := l.port()
-		if device == "" {
-			return nil
-		}
-		return func() []reports.DeviceCounters { return h.Counters(device, port) }
-	case "iwarp", "tcp":
-		return softCounters(h, l)
+	l := layers[len(layers)-1]
+	if counts := rowOf(l).counts; counts != nil {
+		return counts(h, l)
 	}
 	return nil
+}
+
+// verbsCounters are those of the RDMA device.
+func verbsCounters(h devices.Host, l layer) func() []reports.DeviceCounters {
+	device, port := l.port()
+	if device == "" {
+		return nil
+	}
+	return func() []reports.DeviceCounters { return h.Counters(device, port) }
 }
 
 // port is the device and the port that a layer names, as in verbs:mlx5_0/2 or

@@ -17,6 +17,16 @@ const (
 	socketsDevice = "socket calls"
 )
 
+// iwarpCounters reads the copies of iWARP, too.
+func iwarpCounters(h devices.Host, l layer) func() []reports.DeviceCounters {
+	below := softCounters(h, l)
+	return func() []reports.DeviceCounters {
+		n := iwarp.Totals()
+		return append(below(), reports.DeviceCounters{Device: copiesDevice, Detail: true, Process: true, Counters: map[string]int64{
+			"octets_staged": int64(n.Staged), "octets_placed": int64(n.Placed), "octets_direct": int64(n.Direct), "octets_framed": int64(n.Framed), "yield_calls": int64(n.Yields), "receive_thread_usec": int64(n.Thread / 1000)}})
+	}
+}
+
 // softCounters reads what a soft stack counts: the kernel's TCP, or the stack in user
 // space; copies; and system calls.
 func softCounters(h devices.Host, l layer) func() []reports.DeviceCounters {
@@ -26,11 +36,6 @@ func softCounters(h devices.Host, l layer) func() []reports.DeviceCounters {
 			all = h.TCPCounters()
 		}
 		all = append(all, userStackCounters()...)
-		if l.name == "iwarp" {
-			n := iwarp.Totals()
-			all = append(all, reports.DeviceCounters{Device: copiesDevice, Detail: true, Process: true, Counters: map[string]int64{
-				"octets_staged": int64(n.Staged), "octets_placed": int64(n.Placed), "octets_direct": int64(n.Direct), "octets_framed": int64(n.Framed), "yield_calls": int64(n.Yields), "receive_thread_usec": int64(n.Thread / 1000)}})
-		}
 		n := stream.KernelCalls()
 		return append(all, reports.DeviceCounters{Device: socketsDevice, Detail: true, Process: true, Counters: map[string]int64{
 			"recv_calls": int64(n.Recv), "recv_empty": int64(n.RecvEmpty), "recv_octets": int64(n.RecvOctets),

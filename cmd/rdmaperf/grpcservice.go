@@ -17,13 +17,13 @@ import (
 const serviceName = "call-service"
 
 // mountService mounts a grpc layer whose device is opened by a process of its own.
-func mountService(spec string, layers []layer) (t transports.Stack, is bool, err error) {
+func mountService(spec string, layers []layer, inProcess bool) (t transports.Stack, is bool, err error) {
 	form, _, err := grpcForm(layers[0])
 	if err != nil || form != carrier.Service {
 		return nil, false, err
 	}
-	if bottom := layers[len(layers)-1].name; bottom == "mem" {
-		return nil, true, refused(errors.New("mem is of one process, and a service is another one: take iwarp or verbs"))
+	if inProcess {
+		return nil, true, refused(fmt.Errorf("%s is of one process, and a service is another one: take iwarp or verbs", layers[len(layers)-1].name))
 	}
 	c, err := grpcConfig(layers[0], true)
 	if err != nil {

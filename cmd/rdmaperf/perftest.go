@@ -93,6 +93,12 @@ func (p *perftestRun) prepare(c *cobra.Command) {
 	c.SilenceErrors, c.SilenceUsage = true, true
 }
 
+// speaksIWARP tells stacks whose provider is an iWARP on every machine.
+func speaksIWARP(stack string) bool {
+	layers, err := parseStack(stack)
+	return err == nil && rowOf(layers[len(layers)-1]).onIWARP
+}
+
 func (p *perftestRun) measure(ctx context.Context) error {
 	if p.Unsorted || p.Histogram {
 		dir, err := os.MkdirTemp("", "rdmaperf-*")
@@ -108,7 +114,7 @@ func (p *perftestRun) measure(ctx context.Context) error {
 		return usage(p.Test.Name, err, "--transport verbs")
 	}
 	stack = args[slices.Index(args, "--transport")+1]
-	if err := p.Banner(p.stdout, "-", stack, strings.HasPrefix(stack, "iwarp")); err != nil {
+	if err := p.Banner(p.stdout, "-", stack, speaksIWARP(stack)); err != nil {
 		return err
 	}
 	o := &runOptions{show: p.show}

@@ -96,8 +96,9 @@ func (f *rpingFlags) check() error {
 // settles the device.
 func withCM(spec string) (string, error) {
 	if layers, err := parseStack(spec); err == nil {
-		if l := &layers[len(layers)-1]; l.name == verbsName {
-			*l = l.without("cm").with("cm")
+		l := &layers[len(layers)-1]
+		if by := rowOf(*l).withCM; by != nil {
+			*l = by(*l)
 			spec = stackSpec(layers)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/render"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -101,10 +102,10 @@ func (o *runOptions) run(cmd *cobra.Command, bare bool) error {
 		return err
 	}
 	if o.to.json == "-" {
-		if cmd.Flags().Changed("format") && o.format != "json" {
+		if cmd.Flags().Changed("format") && o.format != render.Document {
 			return usage("read --json", fmt.Errorf("- is stdout, where --format %s goes", o.format), "one of them")
 		}
-		o.format = "json"
+		o.format = render.Document
 	}
 	if err := o.to.open(time.Now()); err != nil {
 		return err

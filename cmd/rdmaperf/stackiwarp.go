@@ -42,7 +42,7 @@ func openIWARP(s *stackSet, l layer) (rdma.Device, error) {
 		return nil, err
 	}
 	var err error
-	if c.Stack, err = c.below.open(l); err != nil {
+	if c.Stack, err = c.below.open(l, true); err != nil {
 		return nil, err
 	}
 	if c.Stack == nil {
@@ -69,7 +69,7 @@ func openTCP(l layer, _ rdma.Device) (transports.Stack, error) {
 		return nil, err
 	}
 	var err error
-	if c.Stack, err = c.below.open(l); err != nil {
+	if c.Stack, err = c.below.open(l, false); err != nil {
 		return nil, err
 	}
 	return tcp.New(c.Config), nil

@@ -34,7 +34,7 @@ func (s *stackSet) mount(spec string, layers []layer, e *stackEntry) (transports
 	var dev rdma.Device
 	var err error
 	if e.elsewhere != nil {
-		tr, is, err := e.elsewhere(spec, layers)
+		tr, is, err := e.elsewhere(spec, layers, rowOf(layers[len(layers)-1]).inProcess)
 		if err != nil {
 			return nil, openFailed(spec, layers, layers[0], err)
 		}

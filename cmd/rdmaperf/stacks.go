@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/devices"
+	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -24,24 +26,31 @@ type stackEntry struct {
 	beside  []string // stacks that --transport all has of it, X standing for the provider
 	apart   string   // without any: why
 
+	inProcess bool                                                          // both ends live in one process
+	onIWARP   bool                                                          // it speaks iWARP on every machine
+	counts    func(h devices.Host, l layer) func() []reports.DeviceCounters // what is counted below it; nil: nothing
+	away      func(l layer) layer                                           // as another machine should open it; nil: as it stands
+	withCM    func(l layer) layer                                           // connects by rdma_cm; nil: there is no choice
+
 	device func(s *stackSet, l layer) (rdma.Device, error)
 	wrap   func(l layer, below rdma.Device) (rdma.Device, error) // owns below from its success on, and closes it
 
-	mount     func(l layer, below rdma.Device) (transports.Stack, error)                 // likewise; below is nil over nothing
-	stands    func(l layer, bottom bool) (over bool, err error)                          // of mount: whether it stands over a device
-	elsewhere func(spec string, layers []layer) (t transports.Stack, is bool, err error) // of mount: the layers below are another process's
-	like      string                                                                     // of mount: good stacks, for messages
-	calls     func(l layer) bool                                                         // of mount: it carries calls and has no sessions
+	mount     func(l layer, below rdma.Device) (transports.Stack, error)                                 // likewise; below is nil over nothing
+	stands    func(l layer, bottom bool) (over bool, err error)                                          // of mount: whether it stands over a device
+	elsewhere func(spec string, layers []layer, inProcess bool) (t transports.Stack, is bool, err error) // of mount: the layers below are another process's; inProcess is the provider's
+	like      string                                                                                     // of mount: good stacks, for messages
+	calls     func(l layer) bool                                                                         // of mount: it carries calls and has no sessions
 }
 
 // stackTable is every layer, in the order in which messages list them. The first
 // is the embedded one, which needs nothing but a network. A row declares what the
 // layer takes as params (params.go), which is all that the parser and the help know.
 var stackTable = []stackEntry{
-	{name: "iwarp", params: iwarpParams, summary: "user-space iWARP over TCP", device: openIWARP, apart: "the RDMA device is measured instead"},
-	{name: "tcp", params: tcpParams, summary: "plain TCP, the baseline", mount: openTCP, stands: overNothing, beside: []string{"tcp"}},
-	{name: "mem", params: noParams{}, summary: "in-process reference device, never a network", device: openMem, apart: "both ends live in one process: no network"},
-	{name: verbsName, chooses: true, params: verbsParams, summary: "kernel verbs, for RDMA devices", device: openVerbs},
+	{name: "iwarp", params: iwarpParams, summary: "user-space iWARP over TCP", device: openIWARP, onIWARP: true, counts: iwarpCounters, away: streamAway, apart: "the RDMA device is measured instead"},
+	{name: "tcp", params: tcpParams, summary: "plain TCP, the baseline", mount: openTCP, counts: softCounters, away: streamAway, stands: overNothing, beside: []string{"tcp"}},
+	{name: "mem", params: noParams{}, summary: "in-process reference device, never a network", device: openMem, inProcess: true, apart: "both ends live in one process: no network"},
+	{name: verbsName, chooses: true, params: verbsParams, summary: "kernel verbs, for RDMA devices", device: openVerbs, counts: verbsCounters, withCM: withRDMACM, away: verbsAway,
+		apart: "no RDMA device has an ACTIVE port: rdmaperf devices says more"},
 	{name: modelName, params: modelParams, summary: "time of a NIC with caches and a link, over mem", wrap: wrapModel, apart: "it tells the time of a NIC and not of this machine"},
 	{name: "sched", params: schedParams, summary: "priority scheduler over X", wrap: wrapSched, beside: []string{"sched+X"}},
 	{name: "regcache", params: regcacheParams, summary: "registrations of X, kept behind their use", wrap: wrapRegcache, apart: "it changes what registrations cost, which --workload register measures"},
@@ -61,6 +70,14 @@ func findStack(name string) *stackEntry {
 		}
 	}
 	return nil
+}
+
+// rowOf is the row of a layer; of an unknown one an empty row, as opening it says so.
+func rowOf(l layer) *stackEntry {
+	if e := findStack(l.name); e != nil {
+		return e
+	}
+	return new(stackEntry)
 }
 
 // embeddedStack works on every machine.

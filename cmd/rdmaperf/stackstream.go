@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -64,8 +65,8 @@ var userStacks = map[string]func(*streamArgs) (stream.Stack, error){
 	"netstack":   (*streamArgs).openNetstack,
 }
 
-// open is the stack; nil is the kernel's.
-func (a *streamArgs) open(l layer) (stream.Stack, error) {
+// open is the stack; nil is the kernel's. places: the layer has placement to give a thread to.
+func (a *streamArgs) open(l layer, places bool) (stream.Stack, error) {
 	if a.stack == "" || a.stack == "kernel" {
 		if len(a.own) > 0 {
 			p := a.own[len(a.own)-1]
@@ -73,7 +74,7 @@ func (a *streamArgs) open(l layer) (stream.Stack, error) {
 		}
 		return nil, nil
 	}
-	if a.receiveThread() && l.name != "iwarp" {
+	if a.receiveThread() && !places {
 		return nil, refuseParam("threads=c3", paramDoc{name: "threads", kind: wordOf(lwip.C1, lwip.C2), help: "for " + l.name}, "only iwarp has placement to give a thread to")
 	}
 	if a.stack != "netstack" {
@@ -132,4 +133,15 @@ func (a *streamArgs) openNetstack() (stream.Stack, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// streamAway leaves the interface of AF_XDP to the peer: that with the address it is called by.
+func streamAway(l layer) layer {
+	l.params = slices.Clone(l.params)
+	for i, p := range l.params {
+		if strings.HasPrefix(p, "link=xdp:") {
+			l.params[i] = "link=xdp"
+		}
+	}
+	return l
 }

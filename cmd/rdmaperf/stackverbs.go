@@ -35,6 +35,12 @@ func openVerbs(_ *stackSet, l layer) (rdma.Device, error) {
 	return verbs.Open(c)
 }
 
+// withRDMACM makes a layer connect by rdma_cm.
+func withRDMACM(l layer) layer { return l.without("cm").with("cm") }
+
+// verbsAway is without ports and GID indices, which are this machine's; the device is a wish.
+func verbsAway(l layer) layer { return l.without("port", "gid") }
+
 // verbsConfig reads the device and the parameters of a verbs layer.
 func verbsConfig(l layer) (verbs.Config, error) {
 	c := verbs.Default()

@@ -151,21 +151,16 @@ func notRun(err error, hint string) error {
 	return &reports.ExitError{Code: reports.ExitNotRun, Err: err, Hint: hint}
 }
 
-// forPeer is the stack as another machine should open it: ports and GID indices
-// are ours, and the device is a wish.
+// forPeer is the stack as another machine should open it: what of the provider's
+// parameters is this machine's is left out.
 func forPeer(spec string) string {
 	layers, err := parseStack(spec)
 	if err != nil {
 		return spec
 	}
-	if l := &layers[len(layers)-1]; l.name == verbsName {
-		*l = l.without("port", "gid")
-	} else {
-		for i, p := range l.params {
-			if strings.HasPrefix(p, "link=xdp:") {
-				l.params[i] = "link=xdp" // the peer's interface is that with the address it is called by
-			}
-		}
+	l := &layers[len(layers)-1]
+	if away := rowOf(*l).away; away != nil {
+		*l = away(*l)
 	}
 	return stackSpec(layers)
 }

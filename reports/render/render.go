@@ -48,6 +48,9 @@ type Options struct {
 
 func (o Options) page() page.Options { return page.Options{Names: o.Names, Conformance: o.Conformance} }
 
+// Document is the name of the format that is the result document itself, as --json writes it.
+const Document = "json"
+
 // All are the formats, in the order in which a help text lists them. A new one is a
 // package below this one and a row here.
 func All() []Format {
@@ -56,7 +59,7 @@ func All() []Format {
 			Write: func(w io.Writer, d *reports.Document, o Options) error {
 				return text.Write(w, d, text.Options{Gbits: o.Gbits, Color: o.Color, Counters: o.Counters, Verbose: o.Verbose, Width: o.Width})
 			}},
-		{Name: "json", File: "result.json", Stdout: true,
+		{Name: Document, File: "result.json", Stdout: true,
 			Compare: func(w io.Writer, c *reports.Comparison) error { return c.WriteJSON(w) },
 			Write:   func(w io.Writer, d *reports.Document, _ Options) error { return d.WriteJSON(w) }},
 		{Name: "bench", File: "bench.txt", Stdout: true,

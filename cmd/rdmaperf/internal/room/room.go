@@ -7,6 +7,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
+// Fixed are words that are always the same.
+func Fixed(words ...string) func() []string { return func() []string { return words } }
+
 // Room is one workload.
 type Room struct {
 	Name    string           // as --workload and Result.Workload spell it
@@ -32,6 +35,9 @@ type Room struct {
 	// its flags in the order of the help.
 	Own   []string
 	Names []string
+
+	// Words are what the shell offers for flags of its own.
+	Words map[string]func() []string
 
 	// Unless tells, when no workload was named, that the other flags describe something
 	// that this workload does not do. nil: they never do.

@@ -227,7 +227,7 @@ func Once(t testing.TB, client, server *engine.Group, gen int, lim engine.Limits
 		}
 	}
 	target := server.Start(engine.Limits{}, false)
-	out := client.Start(lim, client.Sh.Workload != "throughput").Wait()
+	out := client.Start(lim, !client.Sh.Row.Stream).Wait()
 	target.Halt(engine.StopSoon)
 	if e := target.Wait().Err; out.Err != nil || e != nil {
 		t.Fatalf("client %v, server %v", out.Err, e)

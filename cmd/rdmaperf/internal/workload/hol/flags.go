@@ -28,6 +28,7 @@ var Room = &room.Room{
 	Standard: true,
 	Windows:  3,
 	Own:      []string{"bulk-size", "bulk-depth", "probe-size", "probe-gap", "probe-interval", "probe-rate", "hol-arm", "probe-priority", "app-slice", "app-window"},
+	Words:    map[string]func() []string{"hol-arm": room.Fixed("same-qp", "two-qp", "app-slicing", "device")},
 	Names:    []string{"hol-arm", "bulk-size", "bulk-depth", "probe-size", "probe-gap", "probe-interval", "probe-rate", "probe-priority", "app-slice", "app-window"},
 	Unless: func(c *room.Common) bool {
 		return c.AnyOf("op", "size", "all", "qp", "qp-sweep", "threads") != "" || c.Polling == engine.PollingEvent

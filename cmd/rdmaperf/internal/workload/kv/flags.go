@@ -24,6 +24,7 @@ var Room = &room.Room{
 	OwnThreads: true,
 	Means:      [][]string{names},
 	Takes:      []string{"outstanding", "rate", "rate-sweep"},
+	Words:      map[string]func() []string{"ycsb": room.Fixed("all", "a", "b", "c", "d", "e", "f")},
 	Names:      names,
 	Flags:      func() room.Flags { return new(flags) },
 }

@@ -22,6 +22,7 @@ var Room = &room.Room{
 	Summary: "a training with one parameter server",
 	Group:   "Workload paramserver",
 	Means:   [][]string{names},
+	Words:   map[string]func() []string{"model": Models, "ps-arm": TrainArms},
 	Names:   names,
 	Flags:   func() room.Flags { return new(flags) },
 }

@@ -25,6 +25,7 @@ var Room = &room.Room{
 	OwnThreads: true,
 	Means:      [][]string{{"rpc", "response"}, {"outstanding"}},
 	Takes:      []string{"rate", "rate-sweep"},
+	Words:      map[string]func() []string{"rpc": room.Fixed("unary", "stream", "oneway")},
 	Names:      []string{"rpc", "response", "outstanding"},
 	Sizes:      []int{64, 1 << 20},
 	Flags:      func() room.Flags { return new(flags) },

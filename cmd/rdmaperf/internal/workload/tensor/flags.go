@@ -24,6 +24,7 @@ var Room = &room.Room{
 	OwnThreads: true,
 	Means:      [][]string{{"tensor"}},
 	Takes:      []string{"outstanding", "rate", "rate-sweep"},
+	Words:      map[string]func() []string{"tensor": room.Fixed("push", "pull", "exchange")},
 	Names:      []string{"tensor"},
 	Sizes:      []int{1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20},
 	Flags:      func() room.Flags { return new(flags) },
