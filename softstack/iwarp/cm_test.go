@@ -227,7 +227,7 @@ func TestBacklogRefuses(t *testing.T) {
 			}
 			continue
 		}
-		eventually(t, "request queued", func() bool { return len(l.(*listener).queue) == i+1 })
+		eventually(t, "request queued", func() bool { return l.(*listener).Waiting() == i+1 })
 		peers = append(peers, p)
 	}
 	r, err := l.Accept(t.Context())
@@ -259,7 +259,7 @@ func TestListenerClose(t *testing.T) {
 	if d := time.Since(begin); d > requestTimeout/2 {
 		t.Errorf("close took %v: it waited for a silent peer", d)
 	}
-	if n := len(l.(*listener).slots); n != 0 {
+	if n, _ := l.(*listener).Reading(); n != 0 {
 		t.Errorf("%d sockets are still waited for", n)
 	}
 	if err := <-done; !errors.Is(err, rdma.ErrClosed) {
@@ -299,8 +299,8 @@ func TestFloodOfSilentPeers(t *testing.T) {
 	_, err := a.qp.Connect(ctx, l.Addr(), rdma.ConnParam{})
 	must(t, err)
 	must(t, <-done)
-	slots := cap(l.(*listener).slots)
-	if n := len(l.(*listener).slots); n > slots || slots > 100 {
+	n, slots := l.(*listener).Reading()
+	if n > slots || slots > 100 {
 		t.Errorf("%d sockets wait in %d slots", n, slots)
 	}
 	if n := runtime.NumGoroutine() - before; n > 2*slots {

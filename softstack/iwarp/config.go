@@ -55,7 +55,6 @@ const (
 	maxRDAtom  = 128                // as Linux siw
 	maxPrivate = mpa.MaxPrivate - 4 // the enhanced data of RFC 6581
 	maxMessage = 1<<32 - 1          // RFC 5041 §4: the message offset is 32 bits
-	maxEvents  = 128
 
 	startupRoom = 64 // sockets beyond the backlog that may be in MPA start-up, so that a few silent ones block nobody
 

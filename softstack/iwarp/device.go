@@ -28,8 +28,7 @@ type Device struct {
 
 	keys keyTable
 
-	evMu   sync.Mutex
-	events []rdma.Event
+	events rdma.EventRing
 
 	bg       reactor
 	receiver *receiver // with Config.ReceiveThread
@@ -119,24 +118,10 @@ func (d *Device) usePD(pd rdma.PD, by int) error {
 }
 
 // Event takes the oldest asynchronous event.
-func (d *Device) Event() (rdma.Event, bool) {
-	d.evMu.Lock()
-	defer d.evMu.Unlock()
-	if len(d.events) == 0 {
-		return rdma.Event{}, false
-	}
-	ev := d.events[0]
-	d.events = d.events[1:]
-	return ev, true
-}
+func (d *Device) Event() (rdma.Event, bool) { return d.events.Event() }
 
 func (d *Device) raise(t rdma.EventType, qpn, detail uint32) {
-	d.evMu.Lock()
-	defer d.evMu.Unlock()
-	if len(d.events) >= maxEvents {
-		d.events = append(d.events[:0], d.events[1:]...)
-	}
-	d.events = append(d.events, rdma.Event{Type: t, QPNum: qpn, Detail: detail})
+	d.events.Put(rdma.Event{Type: t, QPNum: qpn, Detail: detail})
 }
 
 // everyQP calls f on a snapshot of the open QPs.

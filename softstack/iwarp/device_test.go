@@ -146,11 +146,12 @@ func TestUnansweredRequest(t *testing.T) {
 		must(t, err)
 		defer p.Close()
 		must(t, p.WriteStartup(request(nil)))
-		queue := l.(*listener).queue
-		eventually(t, "the request", func() bool { return len(queue) == 1 })
-		r := <-queue
+		queue := l.(*listener)
+		eventually(t, "the request", func() bool { return queue.Waiting() == 1 })
+		r, err := queue.Next(t.Context())
+		must(t, err)
 		if !taken {
-			queue <- r
+			must(t, queue.Offer(r))
 		}
 		r.expire.Reset(0) // as after answerTimeout
 		f, err := p.ReadStartup()

@@ -7,44 +7,30 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/softstack/mpa"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/rdma/acceptor"
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// listener takes TCP connections and reads their MPA Requests. Memory is
-// bounded: sockets wait for their Request in slots, and for the application in
-// a queue of the backlog's length. When all slots are taken, the socket that has
-// been silent longest gives way: silent peers cannot keep others out for long.
+// listener takes TCP connections and reads their MPA Requests, as many at a time as its
+// acceptor has room for.
 type listener struct {
 	dev *Device
 	l   stream.Listener
-
-	mu     sync.Mutex
-	silent []silentPeer // sockets whose Request has not come, oldest first
+	*acceptor.Acceptor[stream.Opening, *connRequest]
 
 	stranger atomic.Pointer[func(c net.Conn, first []byte)]
-
-	slots chan struct{}     // sockets whose Request is being read
-	queue chan *connRequest // Requests that wait for Accept
-	done  chan struct{}
-	wg    sync.WaitGroup
-	once  sync.Once
 }
 
 // Listen takes connections at addr.
 func (d *Device) Listen(ctx context.Context, addr string, backlog int) (rdma.Listener, error) {
 	fail := func(err error) (rdma.Listener, error) {
 		return nil, &rdma.OpError{Op: "listen", Object: addr, Err: err}
-	}
-	if backlog < 1 {
-		backlog = 1
 	}
 	nl, err := d.stack.Listen(ctx, addr, d.cfg.buffers())
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -53,10 +39,8 @@ func (d *Device) Listen(ctx context.Context, addr string, backlog int) (rdma.Lis
 	if err != nil {
 		return fail(err)
 	}
-	l := &listener{
-		dev: d, l: nl,
-		slots: make(chan struct{}, backlog+startupRoom), queue: make(chan *connRequest, backlog), done: make(chan struct{}),
-	}
+	l := &listener{dev: d, l: nl, Acceptor: acceptor.New[stream.Opening, *connRequest](acceptor.Limits{
+		Backlog: backlog, Room: startupRoom, Request: requestTimeout, Grace: silenceGrace})}
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
@@ -65,103 +49,20 @@ func (d *Device) Listen(ctx context.Context, addr string, backlog int) (rdma.Lis
 	}
 	d.listeners[l] = struct{}{}
 	d.mu.Unlock()
-	l.wg.Add(1)
-	go l.serve()
+	l.Serve(nl.Accept, l.request)
 	return l, nil
 }
 
 // Addr is the listening "host:port".
 func (l *listener) Addr() string { return l.l.Addr() }
 
-func (l *listener) serve() {
-	defer l.wg.Done()
-	for {
-		c, err := l.l.Accept()
-		if err != nil {
-			select {
-			case <-l.done:
-				return
-			case <-time.After(10 * time.Millisecond): // out of descriptors, or a connection that died: go on, but not in a spin
-				continue
-			}
-		}
-		if !l.takeSlot() {
-			c.Close()
-			return
-		}
-		l.wg.Add(1)
-		go func() {
-			defer l.wg.Done()
-			defer func() { <-l.slots }()
-			l.request(c)
-		}()
-	}
-}
-
-// silentPeer is a socket whose Request has not come yet.
-type silentPeer struct {
-	conn  stream.Opening
-	since time.Time
-}
-
-// takeSlot waits for a slot, at the cost of the longest silent socket if there
-// is none. It is false when the listener closes.
-func (l *listener) takeSlot() bool {
-	for {
-		select {
-		case l.slots <- struct{}{}:
-			return true
-		default:
-		}
-		select {
-		case l.slots <- struct{}{}:
-			return true
-		case <-l.done:
-			return false
-		case <-time.After(l.evict(time.Now())):
-		}
-	}
-}
-
-// evict wakes the reader of the longest silent socket, which then closes it,
-// unless that one came only just now. It returns when to look again.
-func (l *listener) evict(now time.Time) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.silent) == 0 {
-		return silenceGrace
-	}
-	oldest := l.silent[0]
-	if rest := silenceGrace - now.Sub(oldest.since); rest > 0 {
-		return rest
-	}
-	oldest.conn.SetDeadline(time.Unix(1, 0))
-	l.silent = l.silent[1:]
-	return silenceGrace
-}
-
-// await reads the Request of a socket, within requestTimeout, and until the
-// socket is evicted or the listener closes.
-// first is what came, as far as it was read.
+// await reads the Request of a socket. first is what came, as far as it was read.
 func (l *listener) await(c stream.Opening) (f *mpa.Frame, first []byte, err error) {
-	now := time.Now()
-	l.mu.Lock()
-	c.SetDeadline(now.Add(requestTimeout))
-	select {
-	case <-l.done:
-		c.SetDeadline(time.Unix(1, 0))
-	default:
-	}
-	l.silent = append(l.silent, silentPeer{c, now})
-	l.mu.Unlock()
 	var seen bytes.Buffer
-	f, err = readFrame(io.TeeReader(c, &seen))
-	l.mu.Lock()
-	l.silent = slices.DeleteFunc(l.silent, func(s silentPeer) bool { return s.conn == c })
-	l.mu.Unlock()
-	if err == nil {
-		err = c.SetDeadline(time.Time{})
-	}
+	err = l.Await(c, func() (err error) {
+		f, err = readFrame(io.TeeReader(c, &seen))
+		return err
+	})
 	return f, seen.Bytes(), err
 }
 
@@ -183,7 +84,7 @@ func (l *listener) answerStranger(c stream.Opening, first []byte) {
 	go func() {
 		defer close(watched)
 		select {
-		case <-l.done:
+		case <-l.Done():
 			c.Close()
 		case <-over:
 		}
@@ -215,61 +116,34 @@ func (l *listener) request(c stream.Opening) {
 	r := &connRequest{l: l, conn: c, req: f, ask: n, offer: offer}
 	r.expire = time.AfterFunc(time.Hour, func() { r.Reject(context.Background(), nil) })
 	r.expire.Reset(answerTimeout) // it may run from here on, and stops itself
-	select {
-	case l.queue <- r:
-	default:
+	if l.Offer(r) != nil {
 		r.Reject(context.Background(), nil) // backlog full
 	}
 }
 
-// Accept returns the oldest request.
+// Accept returns the oldest request that was not answered for the application after
+// answerTimeout.
 func (l *listener) Accept(ctx context.Context) (rdma.ConnRequest, error) {
 	for {
-		select {
-		case r := <-l.queue:
-			if r.taken.Load() {
-				continue // answered for the application after answerTimeout
-			}
-			return r, nil
-		default:
+		r, err := l.Next(ctx)
+		if err == rdma.ErrClosed {
+			return nil, &rdma.OpError{Op: "accept", Object: l.Addr(), Err: err}
 		}
-		select {
-		case r := <-l.queue:
-			if !r.taken.Load() {
-				return r, nil
-			}
-		case <-l.done:
-			return nil, &rdma.OpError{Op: "accept", Object: l.Addr(), Err: rdma.ErrClosed}
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err != nil {
+			return nil, err
+		}
+		if !r.taken.Load() {
+			return r, nil
 		}
 	}
 }
 
 // Close stops listening and refuses the requests that wait.
 func (l *listener) Close() error {
-	l.once.Do(func() {
-		close(l.done)
-		l.l.Close()
-		l.mu.Lock()
-		for _, s := range l.silent {
-			s.conn.SetDeadline(time.Unix(1, 0))
-		}
-		l.mu.Unlock()
-		l.wg.Wait()
-		for {
-			select {
-			case r := <-l.queue:
-				r.Reject(context.Background(), nil)
-				continue
-			default:
-			}
-			break
-		}
-		l.dev.mu.Lock()
-		delete(l.dev.listeners, l)
-		l.dev.mu.Unlock()
-	})
+	l.Acceptor.Close(l.l.Close, func(r *connRequest) { r.Reject(context.Background(), nil) })
+	l.dev.mu.Lock()
+	delete(l.dev.listeners, l)
+	l.dev.mu.Unlock()
 	return nil
 }
 

@@ -8,9 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// maxEvents is how many asynchronous events a device keeps.
-const maxEvents = 128
-
 // caps are the same for every device. The limits are those of a large adapter,
 // so that what runs here is not helped by generous numbers.
 var caps = rdma.Caps{
@@ -47,9 +44,7 @@ type Device struct {
 	lastPD       rdma.PD
 	lkeys, rkeys map[uint32]*mr
 	stale        map[uint32]*mr // revoked rkeys that FaultAcceptOldKey honours
-	events       [maxEvents]rdma.Event
-	eventHead    int
-	eventCount   int
+	events       rdma.EventRing
 }
 
 var _ rdma.Device = (*Device)(nil)
@@ -151,12 +146,7 @@ func (d *Device) raise(t rdma.EventType, qpn uint32) {
 	if d.fab.faults.hit(FaultLoseAsync, d) {
 		return
 	}
-	d.events[(d.eventHead+d.eventCount)%maxEvents] = rdma.Event{Type: t, QPNum: qpn}
-	if d.eventCount == maxEvents {
-		d.eventHead = (d.eventHead + 1) % maxEvents
-		return
-	}
-	d.eventCount++
+	d.events.Put(rdma.Event{Type: t, QPNum: qpn})
 }
 
 // Event takes the oldest unread asynchronous event.
@@ -164,13 +154,7 @@ func (d *Device) Event() (rdma.Event, bool) {
 	d.fab.lock()
 	defer d.fab.unlock()
 	d.fab.drive()
-	if d.eventCount == 0 {
-		return rdma.Event{}, false
-	}
-	ev := d.events[d.eventHead]
-	d.eventHead = (d.eventHead + 1) % maxEvents
-	d.eventCount--
-	return ev, true
+	return d.events.Event()
 }
 
 // Kill is the sudden death of the device: on every QP the oldest request

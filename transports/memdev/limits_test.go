@@ -235,11 +235,11 @@ func TestEventsKeepTheNewest(t *testing.T) {
 	a := newSide(t, NewFabric(Config{}), "a", ordinary())
 	f := a.dev.fab
 	f.lock()
-	for i := range uint32(maxEvents + 10) {
+	for i := range uint32(rdma.MaxEvents + 10) {
 		a.dev.raise(rdma.EventQPFatal, i)
 	}
 	f.unlock()
-	for want := uint32(10); want < maxEvents+10; want++ {
+	for want := uint32(10); want < rdma.MaxEvents+10; want++ {
 		if ev, found := a.dev.Event(); !found || ev.QPNum != want {
 			t.Fatalf("event = %v, %v, want that of qp %d", ev, found, want)
 		}

@@ -14,9 +14,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// maxEvents is how many asynchronous events wait to be read (rdma.Device).
-const maxEvents = 128
-
 // Device is one context of a kernel device. Several of them on one device are
 // independent of each other.
 type Device struct {
@@ -38,8 +35,7 @@ type Device struct {
 	cqs    map[unsafe.Pointer]*cq // by the address that asynchronous events name
 	others int                    // shared receive queues, registrations and listeners
 
-	evMu   sync.Mutex
-	events []rdma.Event
+	events rdma.EventRing
 
 	async *watcher
 	cm    *manager       // nil without CM
@@ -263,24 +259,10 @@ func (d *Device) count(by int) {
 }
 
 // Event takes the oldest asynchronous event.
-func (d *Device) Event() (rdma.Event, bool) {
-	d.evMu.Lock()
-	defer d.evMu.Unlock()
-	if len(d.events) == 0 {
-		return rdma.Event{}, false
-	}
-	ev := d.events[0]
-	d.events = d.events[1:]
-	return ev, true
-}
+func (d *Device) Event() (rdma.Event, bool) { return d.events.Event() }
 
 func (d *Device) raise(t rdma.EventType, qpn, detail uint32) {
-	d.evMu.Lock()
-	defer d.evMu.Unlock()
-	if len(d.events) >= maxEvents {
-		d.events = append(d.events[:0], d.events[1:]...)
-	}
-	d.events = append(d.events, rdma.Event{Type: t, QPNum: qpn, Detail: detail})
+	d.events.Put(rdma.Event{Type: t, QPNum: qpn, Detail: detail})
 }
 
 // Close ends the device. ErrBusy while queues, registrations or listeners are open.

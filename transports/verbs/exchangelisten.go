@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"net"
-	"slices"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/rdma/acceptor"
 )
 
 const (
@@ -20,37 +19,18 @@ const (
 	// silenceGrace is how long a silent connection is safe from making room. A
 	// request leaves with the first segment, one round trip after the accept.
 	silenceGrace = 100 * time.Millisecond
-	// acceptNap follows a failed accept, of which an exhausted descriptor table is
-	// the likely cause: a retry at once would spin.
-	acceptNap = 10 * time.Millisecond
 )
 
-// exchangeListener takes requests. Memory is bounded: connections wait for their
-// request in slots, and for accept in a queue of the backlog's length. When the
-// slots are taken, the connection that was silent longest gives way.
+// exchangeListener takes requests, as many at a time as its acceptor has room for.
 type exchangeListener struct {
 	l    *net.TCPListener
 	addr string
-
-	mu     sync.Mutex
-	silent []silentConn // connections whose request has not come, oldest first
-
-	slots chan struct{}  // connections whose request is being read
-	queue chan *exchange // requests that wait for accept
-	done  chan struct{}
-	group sync.WaitGroup
-	once  sync.Once
-}
-
-type silentConn struct {
-	conn  *net.TCPConn
-	since time.Time
+	*acceptor.Acceptor[*net.TCPConn, *exchange]
 }
 
 // listenExchange takes requests at addr ("host:port"; port 0 picks one). backlog
 // bounds those that wait for accept, at least 1; more are refused.
 func listenExchange(ctx context.Context, addr string, backlog int) (*exchangeListener, error) {
-	backlog = max(backlog, 1)
 	nl, err := (&net.ListenConfig{KeepAliveConfig: keepAlive}).Listen(ctx, "tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, rdma.ErrAddrInUse
@@ -58,10 +38,9 @@ func listenExchange(ctx context.Context, addr string, backlog int) (*exchangeLis
 	if err != nil {
 		return nil, cause(err)
 	}
-	l := &exchangeListener{l: nl.(*net.TCPListener), addr: nl.Addr().String(), slots: make(chan struct{}, backlog+requestRoom),
-		queue: make(chan *exchange, backlog), done: make(chan struct{})}
-	l.group.Add(1)
-	go l.serve()
+	l := &exchangeListener{l: nl.(*net.TCPListener), addr: nl.Addr().String(), Acceptor: acceptor.New[*net.TCPConn, *exchange](acceptor.Limits{
+		Backlog: backlog, Room: requestRoom, Request: requestTimeout, Grace: silenceGrace})}
+	l.Serve(l.l.AcceptTCP, l.request)
 	return l, nil
 }
 
@@ -69,7 +48,7 @@ func listenExchange(ctx context.Context, addr string, backlog int) (*exchangeLis
 // or refuses it, and closes it. A request left alone for answerTimeout is refused.
 func (l *exchangeListener) accept(ctx context.Context) (*exchange, error) {
 	for {
-		x, err := l.next(ctx)
+		x, err := l.Next(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -77,28 +56,6 @@ func (l *exchangeListener) accept(ctx context.Context) (*exchange, error) {
 			return x, nil
 		}
 		x.close()
-	}
-}
-
-// next prefers a request that waits over an ended ctx.
-func (l *exchangeListener) next(ctx context.Context) (*exchange, error) {
-	select {
-	case <-l.done:
-		return nil, rdma.ErrClosed
-	default:
-	}
-	select {
-	case x := <-l.queue:
-		return x, nil
-	default:
-	}
-	select {
-	case x := <-l.queue:
-		return x, nil
-	case <-l.done:
-		return nil, rdma.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
 	}
 }
 
@@ -125,67 +82,6 @@ func hungUp(c *net.TCPConn) bool {
 	return err != nil || gone
 }
 
-func (l *exchangeListener) serve() {
-	defer l.group.Done()
-	for {
-		c, err := l.l.AcceptTCP()
-		if err != nil {
-			select {
-			case <-l.done:
-				return
-			case <-time.After(acceptNap):
-				continue
-			}
-		}
-		if !l.takeSlot() {
-			c.Close()
-			return
-		}
-		l.group.Add(1)
-		go func() {
-			defer l.group.Done()
-			defer func() { <-l.slots }()
-			l.request(c)
-		}()
-	}
-}
-
-// takeSlot waits for a slot, at the cost of the longest silent connection if
-// there is none. It is false when the listener closes.
-func (l *exchangeListener) takeSlot() bool {
-	for {
-		select {
-		case l.slots <- struct{}{}:
-			return true
-		default:
-		}
-		select {
-		case l.slots <- struct{}{}:
-			return true
-		case <-l.done:
-			return false
-		case <-time.After(l.evict(time.Now())):
-		}
-	}
-}
-
-// evict ends the longest silent connection, unless it came only just now. It
-// returns when to look again.
-func (l *exchangeListener) evict(now time.Time) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.silent) == 0 {
-		return silenceGrace
-	}
-	oldest := l.silent[0]
-	if rest := silenceGrace - now.Sub(oldest.since); rest > 0 {
-		return rest
-	}
-	oldest.conn.SetDeadline(time.Unix(1, 0))
-	l.silent = l.silent[1:]
-	return silenceGrace
-}
-
 // request reads one request and queues it. Anything else closes the connection,
 // another version after a frame of ours, by which the peer can name the difference.
 func (l *exchangeListener) request(c *net.TCPConn) {
@@ -206,41 +102,19 @@ func (l *exchangeListener) request(c *net.TCPConn) {
 	x.mu.Lock()
 	x.expire = time.AfterFunc(answerTimeout, func() { x.dismiss(refusedByUser) })
 	x.mu.Unlock()
-	select {
-	case <-l.done:
+	switch l.Offer(x) {
+	case nil:
+	case rdma.ErrClosed:
 		x.dismiss(refusedByUser)
-		return
-	default:
-	}
-	select {
-	case l.queue <- x:
 	default:
 		x.dismiss(refusedBusy)
 	}
 }
 
-// hear reads a frame within requestTimeout, until the connection is evicted or
-// the listener closes.
+// hear reads a frame.
 func (l *exchangeListener) hear(c *net.TCPConn) (*frame, error) {
-	now := time.Now()
-	l.mu.Lock()
-	c.SetDeadline(now.Add(requestTimeout))
-	select {
-	case <-l.done:
-		c.SetDeadline(time.Unix(1, 0))
-	default:
-	}
-	l.silent = append(l.silent, silentConn{c, now})
-	l.mu.Unlock()
 	var b [frameLen]byte
-	err := readFrame(c, &b)
-	l.mu.Lock()
-	l.silent = slices.DeleteFunc(l.silent, func(s silentConn) bool { return s.conn == c })
-	l.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	if err := c.SetDeadline(time.Time{}); err != nil {
+	if err := l.Await(c, func() error { return readFrame(c, &b) }); err != nil {
 		return nil, err
 	}
 	return decodeFrame(&b)
@@ -260,24 +134,5 @@ func (x *exchange) dismiss(why refusal) {
 // close ends listening, refuses who waits and joins the goroutines. Exchanges
 // that were accepted live on. Idempotent.
 func (l *exchangeListener) close() error {
-	var err error
-	l.once.Do(func() {
-		close(l.done)
-		err = l.l.Close()
-		l.mu.Lock()
-		for _, s := range l.silent {
-			s.conn.SetDeadline(time.Unix(1, 0))
-		}
-		l.mu.Unlock()
-		l.group.Wait()
-		for {
-			select {
-			case x := <-l.queue:
-				x.dismiss(refusedByUser)
-			default:
-				return
-			}
-		}
-	})
-	return err
+	return l.Close(l.l.Close, func(x *exchange) { x.dismiss(refusedByUser) })
 }

@@ -25,7 +25,8 @@ func rawDial(t testing.TB, addr string) *net.TCPConn {
 
 func TestSilentClientsHoldUpNobody(t *testing.T) {
 	l := listenLoop(t, 1)
-	for range cap(l.slots) + 3 { // one of them more than there are slots gives way
+	_, slots := l.Reading()
+	for range slots + 3 { // one of them more than there are slots gives way
 		rawDial(t, l.addr)
 	}
 	half := rawDial(t, l.addr)
@@ -116,7 +117,10 @@ func TestWhoGaveUpIsNotHandedOut(t *testing.T) {
 	if err := gone.send(&frame{kind: frameRequest, endpoint: end4(17)}); err != nil {
 		t.Fatal(err)
 	}
-	waiting := <-l.queue
+	waiting, err := l.Next(soon(t))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if !waiting.waits() {
 		t.Fatal("a request that waits counts as gone")
 	}
@@ -124,7 +128,9 @@ func TestWhoGaveUpIsNotHandedOut(t *testing.T) {
 	for waiting.waits() {
 		time.Sleep(time.Millisecond)
 	}
-	l.queue <- waiting
+	if err := l.Offer(waiting); err != nil {
+		t.Fatal(err)
+	}
 	_, responder, _ := asked(t, l, end4(99))
 	if responder.peer.QPN != 99 {
 		t.Errorf("accept gave out qp %d, whose owner left", responder.peer.QPN)
@@ -170,7 +176,7 @@ func TestCloseRefusesWhoWaits(t *testing.T) {
 		_, err := x.offer(soon(t), end4(17))
 		result <- err
 	}()
-	for len(l.queue) == 0 {
+	for l.Waiting() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	if err := l.close(); err != nil {
