@@ -29,7 +29,6 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
-	kindlist "github.com/rdmaperf/rdmaperf/reports/kinds"
 )
 
 func main() { targets.Exit("grpc-profile", run) }
@@ -44,8 +43,8 @@ type column struct {
 
 func run(args []string) error {
 	flags := flag.NewFlagSet("grpcprofile", flag.ContinueOnError)
-	if err := flags.Parse(args); err != nil || flags.NArg() == 0 {
-		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: grpcprofile DIR…")}
+	if err := targets.Parse(flags, args, "DIR…", func() bool { return flags.NArg() > 0 }); err != nil {
+		return err
 	}
 	var columns []column
 	for _, dir := range flags.Args() {
@@ -59,12 +58,7 @@ func run(args []string) error {
 }
 
 func readColumn(dir string) (c column, err error) {
-	f, err := os.Open(dir + ".json")
-	if err != nil {
-		return c, err
-	}
-	defer f.Close()
-	d, err := reports.ReadDocument(f, kindlist.All())
+	d, err := targets.ReadDocument(dir + ".json")
 	if err != nil {
 		return c, err
 	}

@@ -27,7 +27,6 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/reports/kinds"
 	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
 )
 
@@ -41,11 +40,8 @@ func run(args []string) error {
 	jsonFile := flags.String("json", "", "write the table as JSON to this file")
 	note := flags.String("note", "", "a remark for the table's foot")
 	only := flags.String("only", "", "comma list of sets; empty is all")
-	if err := flags.Parse(args); err != nil {
-		return &reports.ExitError{Code: reports.ExitUsage, Err: err}
-	}
-	if *dir == "" || flags.NArg() > 0 {
-		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: grpctable -dir DIR [-only SETS] [-json FILE]")}
+	if err := targets.Parse(flags, args, "-dir DIR [-only SETS] [-json FILE]", func() bool { return *dir != "" && flags.NArg() == 0 }); err != nil {
+		return err
 	}
 	repeats, err := readDir(*dir)
 	if err != nil {
@@ -83,14 +79,9 @@ func readDir(dir string) (map[int]values, error) {
 		if repeats[repeat] == nil {
 			repeats[repeat] = values{}
 		}
-		f, err := os.Open(name)
+		d, err := targets.ReadDocument(name)
 		if err != nil {
 			return nil, err
-		}
-		d, err := reports.ReadDocument(f, kinds.All())
-		f.Close()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		if err := repeats[repeat].add(strings.TrimSuffix(rest, ".json"), d); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/ci/targets"
 )
 
-func find(t *testing.T, lines []line, part string) line {
+func find(t *testing.T, lines []targets.Line, part string) targets.Line {
 	t.Helper()
 	for _, l := range lines {
 		if strings.Contains(l.Name, part) {
@@ -16,7 +16,7 @@ func find(t *testing.T, lines []line, part string) line {
 		}
 	}
 	t.Fatalf("no line has %q", part)
-	return line{}
+	return targets.Line{}
 }
 
 // Ratios are taken inside a repeat, and bounds judge in their own direction.

@@ -11,20 +11,15 @@
 package main
 
 import (
-	"bufio"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/reports/kinds"
 )
 
 func main() { targets.Exit("lite-ratio", run) }
@@ -33,11 +28,8 @@ func run(args []string) error {
 	flags := flag.NewFlagSet("litetable", flag.ContinueOnError)
 	bench := flags.String("bench", "", "benchmark output of transports/lite")
 	jsonFile := flags.String("json", "", "write the table as JSON to this file")
-	if err := flags.Parse(args); err != nil {
-		return &reports.ExitError{Code: reports.ExitUsage, Err: err}
-	}
-	if *bench == "" && flags.NArg() == 0 {
-		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: litetable [-bench FILE] [-json FILE] DOCUMENT…")}
+	if err := targets.Parse(flags, args, "[-bench FILE] [-json FILE] DOCUMENT…", func() bool { return *bench != "" || flags.NArg() > 0 }); err != nil {
+		return err
 	}
 	m := measures{}
 	for _, name := range flags.Args() {
@@ -52,34 +44,20 @@ func run(args []string) error {
 		}
 		m.bench(string(text))
 	}
-	lines := m.lines()
-	if err := targets.WriteJSON(*jsonFile, map[string]any{"schema": "rdmaperf-lite-ratio/v1", "lines": lines}); err != nil {
-		return err
-	}
-	write(os.Stdout, lines)
-	var o targets.Outcome
-	for _, l := range lines {
-		o.Add(l.Name, l.Verdict)
-	}
-	return o.Err()
+	return targets.Report("rdmaperf-lite-ratio/v1", *jsonFile, m.lines())
 }
 
 // measures are the values of each series in the order of the repeats: round trips and
 // costs in ns, rates in bytes a second, CPU in ns a call.
-type measures map[string][]float64
+type measures targets.Measures
 
 func (m measures) add(series string, x float64) { m[series] = append(m[series], x) }
 
 // document takes the figures of one run.
 func (m measures) document(name string) error {
-	f, err := os.Open(name)
+	doc, err := targets.ReadDocument(name)
 	if err != nil {
 		return err
-	}
-	defer f.Close()
-	doc, err := reports.ReadDocument(f, kinds.All())
-	if err != nil {
-		return fmt.Errorf("read %s: %w", name, err)
 	}
 	if doc.Error != nil {
 		return fmt.Errorf("%s: %s", name, doc.Error.Message)
@@ -118,13 +96,12 @@ func (m measures) bench(text string) {
 	}
 }
 
-// row is one line as data: the ratio of two series, or a series itself where beside is
-// "", and the bound of it. less: the bound is the most and not the least.
+// row is a line as a literal of rows: unit is of a series alone, and bound 0 none.
 type row struct {
 	name           string
 	series, beside string
-	unit           float64 // of a series alone: how many of its own make one
-	bound          float64 // 0: none
+	unit           float64
+	bound          float64
 	less           bool
 }
 
@@ -152,51 +129,10 @@ var rows = []row{
 	{"ns of look-up and permission, 10,000 regions", "Lookup/regions=10000", "", 1, 100, true},
 }
 
-// line is one measured row. Value is the median of Values, one for each repeat, and
-// Interval where that lies with this scatter.
-type line struct {
-	Name     string          `json:"name"`
-	Series   string          `json:"series"`
-	Beside   string          `json:"beside,omitempty"`
-	Values   []float64       `json:"values"`
-	Value    float64         `json:"value"`
-	Interval [2]float64      `json:"interval"`
-	Target   string          `json:"target,omitempty"`
-	Verdict  targets.Verdict `json:"verdict,omitempty"`
-}
-
-func (m measures) lines() (all []line) {
-	for _, w := range rows {
-		l := line{Name: w.name, Series: w.series, Beside: w.beside, Values: []float64{}}
-		for repeat, x := range m[w.series] {
-			if w.beside == "" {
-				l.Values = append(l.Values, x/w.unit)
-			} else if beside := m[w.beside]; repeat < len(beside) && beside[repeat] > 0 {
-				l.Values = append(l.Values, x/beside[repeat])
-			}
-		}
-		goal := targets.Target{Bound: w.bound, Less: w.less}
-		if w.bound > 0 {
-			l.Target = fmt.Sprintf("%s %v", goal.Sign(), w.bound)
-		}
-		slices.Sort(l.Values)
-		l.Value = targets.Median(l.Values)
-		l.Interval[0], l.Interval[1] = targets.Interval(l.Values)
-		l.Verdict = goal.JudgeAll(l.Values)
-		all = append(all, l)
+func (m measures) lines() []targets.Line {
+	all := make([]targets.Row, len(rows))
+	for i, w := range rows {
+		all[i] = targets.Row{Name: w.name, Series: w.series, Beside: w.beside, Unit: w.unit, Target: targets.Target{Bound: w.bound, Less: w.less}}
 	}
-	return all
-}
-
-func write(w io.Writer, lines []line) {
-	out := bufio.NewWriter(w)
-	defer out.Flush()
-	fmt.Fprintf(out, "%-60s %8s  %-17s %3s  %-8s %s\n", "measure", "median", "95 % of medians", "of", "target", "verdict")
-	for _, l := range lines {
-		value, between := "-", "-"
-		if len(l.Values) > 0 {
-			value, between = fmt.Sprintf("%.2f", l.Value), fmt.Sprintf("%.2f to %.2f", l.Interval[0], l.Interval[1])
-		}
-		fmt.Fprintf(out, "%-60s %8s  %-17s %3d  %-8s %s\n", l.Name, value, between, len(l.Values), l.Target, l.Verdict)
-	}
+	return targets.Measures(m).Lines(all)
 }

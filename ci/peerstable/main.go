@@ -18,7 +18,6 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"os"
 	"time"
@@ -38,15 +37,12 @@ func run(args []string) error {
 	seconds := flags.Float64("seconds", 0, "length of each measured window, for the document")
 	note := flags.String("note", "", "a remark for the table's foot")
 	only := flags.String("only", "", "comma list of floor, rdmaperf, record, foreign; empty is all")
-	if err := flags.Parse(args); err != nil {
-		return &reports.ExitError{Code: reports.ExitUsage, Err: err}
-	}
-	if *dir == "" || flags.NArg() > 0 {
-		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: peerstable -dir DIR [-only SETS] [-json FILE] [-seconds S]")}
+	if err := targets.Parse(flags, args, "-dir DIR [-only SETS] [-json FILE] [-seconds S]", func() bool { return *dir != "" && flags.NArg() == 0 }); err != nil {
+		return err
 	}
 	sources, err := selection(*only)
 	if err != nil {
-		return &reports.ExitError{Code: reports.ExitUsage, Err: err}
+		return targets.Usage(err)
 	}
 	raw, err := readDir(os.DirFS(*dir))
 	if err != nil {

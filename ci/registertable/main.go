@@ -11,15 +11,10 @@
 package main
 
 import (
-	"errors"
 	"flag"
-	"fmt"
-	"os"
-	"slices"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/ci/targets"
-	"github.com/rdmaperf/rdmaperf/reports"
 )
 
 func main() {
@@ -32,19 +27,12 @@ func run(args []string) error {
 	show := flags.String("show", "", "comma list of sets whose lines are not judged")
 	host := flags.Bool("host", false, "do not judge times, which are another machine's than the targets'")
 	jsonFile := flags.String("json", "", "write the table as JSON to this file")
-	if err := flags.Parse(args); err != nil {
-		return &reports.ExitError{Code: reports.ExitUsage, Err: err}
+	if err := targets.Parse(flags, args, "[-only SETS] [-show SETS] [-json FILE] FILE…", func() bool { return flags.NArg() > 0 }); err != nil {
+		return err
 	}
-	usage := func(err error) error { return &reports.ExitError{Code: reports.ExitUsage, Err: err} }
-	wanted := strings.Split(*only, ",")
-	shown := strings.FieldsFunc(*show, func(r rune) bool { return r == ',' })
-	for _, set := range slices.Concat(wanted, shown) {
-		if !slices.Contains(sets(), set) {
-			return usage(fmt.Errorf("set %q: want some of %v", set, sets()))
-		}
-	}
-	if flags.NArg() == 0 {
-		return usage(errors.New("usage: registertable [-only SETS] [-show SETS] [-json FILE] FILE…"))
+	lists, err := targets.Sets(sets(), *only, *show)
+	if err != nil {
+		return err
 	}
 	m := measures{}
 	for _, name := range flags.Args() {
@@ -52,14 +40,5 @@ func run(args []string) error {
 			return err
 		}
 	}
-	lines := m.lines(rows(wanted), shown, *host)
-	if err := targets.WriteJSON(*jsonFile, map[string]any{"schema": "rdmaperf-register/v1", "lines": lines}); err != nil {
-		return err
-	}
-	table(os.Stdout, lines)
-	var o targets.Outcome
-	for _, l := range lines {
-		o.Add(l.Name, l.Verdict)
-	}
-	return o.Err()
+	return targets.Report("rdmaperf-register/v1", *jsonFile, m.lines(rows(lists[0]), lists[1], *host))
 }

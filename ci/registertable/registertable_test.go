@@ -80,7 +80,7 @@ func TestFilesBecomeLines(t *testing.T) {
 		t.Errorf("lines %v", got)
 	}
 	var out strings.Builder
-	table(&out, m.lines(rows([]string{setMPI}), nil, false))
+	targets.WriteLines(&out, m.lines(rows([]string{setMPI}), nil, false))
 	if !strings.Contains(out.String(), "not measured") || !strings.Contains(out.String(), "pass") {
 		t.Errorf("table\n%s", out.String())
 	}

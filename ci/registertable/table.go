@@ -1,21 +1,18 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/reports/kinds"
 )
 
 // measures are the values of each series in the order of the repeats, in ns.
-type measures map[string][]float64
+type measures targets.Measures
 
 func (m measures) add(series string, x float64) { m[series] = append(m[series], x) }
 
@@ -28,14 +25,9 @@ func (m measures) file(name string) error {
 		}
 		return m.mpi(string(text))
 	}
-	f, err := os.Open(name)
+	doc, err := targets.ReadDocument(name)
 	if err != nil {
 		return err
-	}
-	defer f.Close()
-	doc, err := reports.ReadDocument(f, kinds.All())
-	if err != nil {
-		return fmt.Errorf("read %s: %w", name, err)
 	}
 	best := map[string]float64{} // of the algorithms
 	for i := range doc.Results {
@@ -192,63 +184,13 @@ func rows(only []string) (list []row) {
 	return slices.DeleteFunc(list, func(w row) bool { return !slices.Contains(only, w.set) })
 }
 
-// line is one measured row. Value is the median of Values, one for each repeat, and
-// Interval where that lies with this scatter.
-type line struct {
-	Name     string          `json:"name"`
-	Series   string          `json:"series"`
-	Beside   string          `json:"beside,omitempty"`
-	Values   []float64       `json:"values"`
-	Value    float64         `json:"value"`
-	Interval [2]float64      `json:"interval"`
-	Target   string          `json:"target,omitempty"`
-	Verdict  targets.Verdict `json:"verdict,omitempty"`
-}
-
-func (m measures) lines(list []row, shown []string, ratios bool) (all []line) {
-	for _, w := range list {
-		l := line{Name: w.name, Series: w.series, Beside: w.beside, Values: []float64{}}
-		for repeat, x := range m[w.series] {
-			switch beside := m[w.beside]; {
-			case w.beside == "":
-				l.Values = append(l.Values, x)
-			case repeat < len(beside) && beside[repeat] > 0:
-				l.Values = append(l.Values, x/beside[repeat])
-			}
-		}
-		l.Value = targets.Median(l.Values)
-		l.Interval[0], l.Interval[1] = targets.Interval(l.Values)
-		t := targets.Target{Bound: w.bound, Less: w.less}
-		if slices.Contains(shown, w.set) || ratios && w.beside == "" {
-			t = targets.Target{}
-		}
-		if t.Bound > 0 {
-			l.Target = fmt.Sprintf("%s %v", t.Sign(), t.Bound)
-		}
-		l.Verdict = t.JudgeAll(l.Values)
-		all = append(all, l)
+// lines measures the rows. Those of the sets shown are not judged, nor times where ratios
+// alone are.
+func (m measures) lines(list []row, shown []string, ratios bool) []targets.Line {
+	all := make([]targets.Row, len(list))
+	for i, w := range list {
+		all[i] = targets.Row{Set: w.set, Name: w.name, Series: w.series, Beside: w.beside, Target: targets.Target{Bound: w.bound, Less: w.less},
+			Shown: slices.Contains(shown, w.set) || ratios && w.beside == ""}
 	}
-	return all
-}
-
-// table prints the lines.
-func table(w io.Writer, lines []line) {
-	out := bufio.NewWriter(w)
-	defer out.Flush()
-	fmt.Fprintf(out, "%-62s %9s  %-21s %3s  %-8s %s\n", "measure", "median", "95 % of medians", "of", "target", "verdict")
-	for _, l := range lines {
-		value, interval := "-", "-"
-		if len(l.Values) > 0 {
-			value, interval = digits(l.Value), digits(l.Interval[0])+" to "+digits(l.Interval[1])
-		}
-		fmt.Fprintf(out, "%-62s %9s  %-21s %3d  %-8s %s\n", l.Name, value, interval, len(l.Values), l.Target, l.Verdict)
-	}
-}
-
-// digits are as many as mean something.
-func digits(x float64) string {
-	if x >= 1000 {
-		return fmt.Sprintf("%.0f", x)
-	}
-	return fmt.Sprintf("%.2f", x)
+	return targets.Measures(m).Lines(all)
 }

@@ -13,15 +13,12 @@
 package main
 
 import (
-	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/ci/targets"
-	"github.com/rdmaperf/rdmaperf/reports"
 )
 
 func main() {
@@ -36,18 +33,13 @@ func run(args []string) error {
 	show := flags.String("show", "", "comma list of sets whose lines are not judged")
 	large := flags.Int64("large", 16*mib, "bytes of the longest message")
 	jsonFile := flags.String("json", "", "write the table as JSON to this file")
-	if err := flags.Parse(args); err != nil {
-		return &reports.ExitError{Code: reports.ExitUsage, Err: err}
+	if err := targets.Parse(flags, args, "[-stack STACK] [-large BYTES] [-only SETS] [-show SETS] [-bench FILE] [-json FILE] DOCUMENT…",
+		func() bool { return *bench != "" || flags.NArg() > 0 }); err != nil {
+		return err
 	}
-	wanted := strings.Split(*only, ",")
-	shown := strings.FieldsFunc(*show, func(r rune) bool { return r == ',' })
-	for _, set := range slices.Concat(wanted, shown) {
-		if !slices.Contains(sets(), set) {
-			return &reports.ExitError{Code: reports.ExitUsage, Err: fmt.Errorf("set %q: want some of %v", set, sets())}
-		}
-	}
-	if *bench == "" && flags.NArg() == 0 {
-		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: schedratio [-stack STACK] [-large BYTES] [-only SETS] [-show SETS] [-bench FILE] [-json FILE] DOCUMENT…")}
+	lists, err := targets.Sets(sets(), *only, *show)
+	if err != nil {
+		return err
 	}
 	m := measures{}
 	for _, name := range flags.Args() {
@@ -62,14 +54,9 @@ func run(args []string) error {
 		}
 		m.bench(string(text), *stack)
 	}
-	list := rows(*stack, *large, wanted)
+	list := rows(*stack, *large, lists[0])
 	for i := range list {
-		list[i].shown = slices.Contains(shown, list[i].set)
+		list[i].Shown = slices.Contains(lists[1], list[i].Set)
 	}
-	lines := m.lines(list)
-	if err := targets.WriteJSON(*jsonFile, map[string]any{"schema": "rdmaperf-sched-ratio/v1", "lines": lines}); err != nil {
-		return err
-	}
-	print(os.Stdout, lines)
-	return outcome(lines)
+	return targets.Report("rdmaperf-sched-ratio/v1", *jsonFile, m.lines(list))
 }

@@ -15,16 +15,16 @@ import (
 
 func TestVerdicts(t *testing.T) {
 	for _, c := range []struct {
-		line    line
+		line    targets.Line
 		code    int
 		verdict string
 	}{
-		{line{Name: "met", Verdict: targets.Pass}, reports.ExitOK, ""},
-		{line{Name: "of no target"}, reports.ExitOK, ""},
-		{line{Name: "missed", Verdict: targets.Fail}, reports.ExitThreshold, "target missed: missed"},
-		{line{Name: "absent", Verdict: targets.NotMeasured}, reports.ExitFailed, "not measured: absent"},
+		{targets.Line{Name: "met", Verdict: targets.Pass}, reports.ExitOK, ""},
+		{targets.Line{Name: "of no target"}, reports.ExitOK, ""},
+		{targets.Line{Name: "missed", Verdict: targets.Fail}, reports.ExitThreshold, "target missed: missed"},
+		{targets.Line{Name: "absent", Verdict: targets.NotMeasured}, reports.ExitFailed, "not measured: absent"},
 	} {
-		err := outcome([]line{{Name: "first", Verdict: targets.Pass}, c.line})
+		err := targets.OfLines([]targets.Line{{Name: "first", Verdict: targets.Pass}, c.line}, func(l *targets.Line) (string, targets.Verdict) { return l.Name, l.Verdict })
 		if reports.Code(err) != c.code || c.verdict != "" && !strings.Contains(err.Error(), c.verdict) {
 			t.Errorf("%s: %v, exit %d, want %d", c.line.Name, err, reports.Code(err), c.code)
 		}
@@ -34,28 +34,28 @@ func TestVerdicts(t *testing.T) {
 // A bound is met by what equals it, and missed by what is on its wrong side.
 func TestLinesAgainstBounds(t *testing.T) {
 	for _, w := range rows("iwarp", 16*mib, sets()) {
-		if w.bound == 0 {
+		if w.Bound == 0 {
 			continue
 		}
 		for off, want := range map[float64]targets.Verdict{0: targets.Pass, 0.01: targets.Pass, -0.01: targets.Fail} {
-			x := w.bound + off*w.bound
-			if w.less {
-				x = w.bound - off*w.bound
+			x := w.Bound + off*w.Bound
+			if w.Less {
+				x = w.Bound - off*w.Bound
 			}
 			m := measures{}
 			for _, scale := range []float64{1, 4, 0.5} { // a repeat that ran slower changes no ratio
-				m.add(w.beside, 1024*scale)
-				if w.minus {
-					m.add(w.series, 1024*scale+x)
+				m.add(w.Beside, 1024*scale)
+				if w.Minus {
+					m.add(w.Series, 1024*scale+x)
 				} else {
-					m.add(w.series, 1024*scale*x)
+					m.add(w.Series, 1024*scale*x)
 				}
 			}
 			for _, l := range m.lines(rows("iwarp", 16*mib, sets())) {
-				if l.Name == w.name && l.Verdict != want {
-					t.Errorf("%s at %v: %q, want %q", w.name, l.Value, l.Verdict, want)
+				if l.Name == w.Name && l.Verdict != want {
+					t.Errorf("%s at %v: %q, want %q", w.Name, l.Value, l.Verdict, want)
 				}
-				if l.Series != w.series && l.Series != w.beside && l.Verdict != targets.NotMeasured {
+				if l.Series != w.Series && l.Series != w.Beside && l.Verdict != targets.NotMeasured {
 					t.Errorf("%s: %q without a measurement", l.Name, l.Verdict)
 				}
 			}
@@ -87,7 +87,7 @@ func TestFiguresComeOutOfTheirFiles(t *testing.T) {
 	if fmt.Sprint(m) != fmt.Sprint(want) {
 		t.Errorf("%v, want %v", m, want)
 	}
-	for _, l := range m.lines([]row{{series: fmt.Sprintf("iwarp/two-qp/write/p99/%d", mib)}}) {
+	for _, l := range m.lines([]row{{Unit: 1000, Series: fmt.Sprintf("iwarp/two-qp/write/p99/%d", mib)}}) {
 		if l.Value != 0.077 || l.Verdict != targets.None {
 			t.Errorf("a series by itself: %+v, want 77 ns in us", l)
 		}
@@ -123,8 +123,8 @@ func TestSetsOfAStack(t *testing.T) {
 		}
 	}
 	for _, w := range rows("verbs:rxe0", 8*mib, []string{setHOL, setBulk, setSends}) {
-		if !strings.Contains(w.series, "verbs:rxe0/") || w.beside != "" && !strings.Contains(w.beside, "verbs:rxe0/") {
-			t.Errorf("%s: %s beside %s", w.name, w.series, w.beside)
+		if !strings.Contains(w.Series, "verbs:rxe0/") || w.Beside != "" && !strings.Contains(w.Beside, "verbs:rxe0/") {
+			t.Errorf("%s: %s beside %s", w.Name, w.Series, w.Beside)
 		}
 	}
 }

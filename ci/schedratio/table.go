@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,25 +10,19 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/reports/kinds"
 	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 )
 
 // measures are the values of each series in the order of the repeats.
-type measures map[string][]float64
+type measures targets.Measures
 
 func (m measures) add(series string, x float64) { m[series] = append(m[series], x) }
 
 // document takes the figures of one run.
 func (m measures) document(name string) error {
-	f, err := os.Open(name)
+	doc, err := targets.ReadDocument(name)
 	if err != nil {
 		return err
-	}
-	defer f.Close()
-	doc, err := reports.ReadDocument(f, kinds.All())
-	if err != nil {
-		return fmt.Errorf("read %s: %w", name, err)
 	}
 	for i := range doc.Results {
 		r := &doc.Results[i]
@@ -87,17 +78,7 @@ func (m measures) bench(text, stack string) {
 	}
 }
 
-// row is one line as data: how two series are compared, and the bound of it. less:
-// the bound is the most and not the least.
-type row struct {
-	set            string
-	name           string
-	series, beside string // beside "": the series itself, of a unit of 1000
-	minus          bool   // the difference, else the ratio
-	bound          float64
-	less           bool
-	shown          bool // and not judged
-}
+type row = targets.Row
 
 const mib = 1 << 20
 
@@ -127,110 +108,37 @@ func rows(stack string, large int64, only []string) []row {
 	sched, cutting := "sched+"+stack, "sched(sends=slice)+"+stack
 	probe := func(stack, arm string, size int64) string { return p99(stack, arm, "write", size) }
 	list := []row{
-		{set: setHOL, name: "probe p99 beside 1M bulk, raw over sched", series: probe(stack, "same-qp", mib), beside: probe(sched, "same-qp", mib), bound: 10},
-		{set: setHOL, name: "sched p99, beside " + long + " bulk over beside 1M", series: probe(sched, "same-qp", large), beside: probe(sched, "same-qp", mib), bound: 1.5, less: true},
-		{set: setHOL, name: "raw p99, beside " + long + " bulk over beside 1M", series: probe(stack, "same-qp", large), beside: probe(stack, "same-qp", mib)},
-		{set: setHOL, name: "p99 beside 1M bulk, sched over two queue pairs", series: probe(sched, "same-qp", mib), beside: probe(stack, "two-qp", mib), bound: 1, less: true},
-		{set: setHOL, name: "us of the probe's p99 beside 1M bulk, raw", series: probe(stack, "same-qp", mib)},
-		{set: setHOL, name: "us of the probe's p99 beside 1M bulk, two QPs", series: probe(stack, "two-qp", mib)},
-		{set: setHOL, name: "us of the probe's p99 beside 1M bulk, sched", series: probe(sched, "same-qp", mib)},
+		{Set: setHOL, Name: "probe p99 beside 1M bulk, raw over sched", Series: probe(stack, "same-qp", mib), Beside: probe(sched, "same-qp", mib), Target: targets.Target{Bound: 10}},
+		{Set: setHOL, Name: "sched p99, beside " + long + " bulk over beside 1M", Series: probe(sched, "same-qp", large), Beside: probe(sched, "same-qp", mib), Target: targets.Target{Bound: 1.5, Less: true}},
+		{Set: setHOL, Name: "raw p99, beside " + long + " bulk over beside 1M", Series: probe(stack, "same-qp", large), Beside: probe(stack, "same-qp", mib)},
+		{Set: setHOL, Name: "p99 beside 1M bulk, sched over two queue pairs", Series: probe(sched, "same-qp", mib), Beside: probe(stack, "two-qp", mib), Target: targets.Target{Bound: 1, Less: true}},
+		{Set: setHOL, Name: "us of the probe's p99 beside 1M bulk, raw", Series: probe(stack, "same-qp", mib), Unit: 1000},
+		{Set: setHOL, Name: "us of the probe's p99 beside 1M bulk, two QPs", Series: probe(stack, "two-qp", mib), Unit: 1000},
+		{Set: setHOL, Name: "us of the probe's p99 beside 1M bulk, sched", Series: probe(sched, "same-qp", mib), Unit: 1000},
 	}
 	for _, size := range []int64{64, 64 << 10, mib, large} {
 		bound := 0.98
 		if size == 64 {
 			bound = 0.97
 		}
-		list = append(list, row{set: setBulk, name: "bulk of " + reports.FormatSize(size) + ", sched over raw", series: fmt.Sprintf("%s/rate/%d", sched, size), beside: fmt.Sprintf("%s/rate/%d", stack, size), bound: bound})
+		list = append(list, row{Set: setBulk, Name: "bulk of " + reports.FormatSize(size) + ", sched over raw", Series: fmt.Sprintf("%s/rate/%d", sched, size), Beside: fmt.Sprintf("%s/rate/%d", stack, size), Target: targets.Target{Bound: bound}})
 	}
 	for _, size := range []int64{64 << 10, mib, large} {
-		list = append(list, row{set: setCPU, name: "CPU per GB of " + reports.FormatSize(size) + ", sched over raw", series: fmt.Sprintf("%s/cpu/%d", sched, size), beside: fmt.Sprintf("%s/cpu/%d", stack, size), bound: 1.03, less: true},
-			row{set: setMachine, name: "machine's CPU per GB of " + reports.FormatSize(size) + ", sched over raw", series: fmt.Sprintf("%s/machine/%d", sched, size), beside: fmt.Sprintf("%s/machine/%d", stack, size), bound: 1.03, less: true})
+		list = append(list, row{Set: setCPU, Name: "CPU per GB of " + reports.FormatSize(size) + ", sched over raw", Series: fmt.Sprintf("%s/cpu/%d", sched, size), Beside: fmt.Sprintf("%s/cpu/%d", stack, size), Target: targets.Target{Bound: 1.03, Less: true}},
+			row{Set: setMachine, Name: "machine's CPU per GB of " + reports.FormatSize(size) + ", sched over raw", Series: fmt.Sprintf("%s/machine/%d", sched, size), Beside: fmt.Sprintf("%s/machine/%d", stack, size), Target: targets.Target{Bound: 1.03, Less: true}})
 	}
 	for _, size := range []int64{64 << 10, mib} {
 		name := " of " + reports.FormatSize(size) + " without CRC, sched over raw"
 		list = append(list,
-			row{set: setNoCRC, name: "bulk" + name, series: fmt.Sprintf("sched+%s/rate/%d", withoutCRC, size), beside: fmt.Sprintf("%s/rate/%d", withoutCRC, size), bound: 0.98},
-			row{set: setNoCRC, name: "CPU per GB" + name, series: fmt.Sprintf("sched+%s/cpu/%d", withoutCRC, size), beside: fmt.Sprintf("%s/cpu/%d", withoutCRC, size), bound: 1.03, less: true})
+			row{Set: setNoCRC, Name: "bulk" + name, Series: fmt.Sprintf("sched+%s/rate/%d", withoutCRC, size), Beside: fmt.Sprintf("%s/rate/%d", withoutCRC, size), Target: targets.Target{Bound: 0.98}},
+			row{Set: setNoCRC, Name: "CPU per GB" + name, Series: fmt.Sprintf("sched+%s/cpu/%d", withoutCRC, size), Beside: fmt.Sprintf("%s/cpu/%d", withoutCRC, size), Target: targets.Target{Bound: 1.03, Less: true}})
 	}
 	list = append(list,
-		row{set: setSends, name: "probe p99 beside 1M sends, raw over sched", series: p99(stack, "same-qp", "send", mib), beside: p99(cutting, "same-qp", "send", mib), bound: 10},
-		row{set: setSends, name: "the same with sends left whole", series: p99(stack, "same-qp", "send", mib), beside: p99(sched, "same-qp", "send", mib)},
-		row{set: setRequest, name: "ns a request posted alone, sched(fifo) above bare", series: "fifo/request", beside: "bare/request", minus: true, bound: 30, less: true},
-		row{set: setRequest, name: "ns a request posted alone, sched(strict) above bare", series: "strict/request", beside: "bare/request", minus: true})
-	return slices.DeleteFunc(list, func(w row) bool { return !slices.Contains(only, w.set) })
+		row{Set: setSends, Name: "probe p99 beside 1M sends, raw over sched", Series: p99(stack, "same-qp", "send", mib), Beside: p99(cutting, "same-qp", "send", mib), Target: targets.Target{Bound: 10}},
+		row{Set: setSends, Name: "the same with sends left whole", Series: p99(stack, "same-qp", "send", mib), Beside: p99(sched, "same-qp", "send", mib)},
+		row{Set: setRequest, Name: "ns a request posted alone, sched(fifo) above bare", Series: "fifo/request", Beside: "bare/request", Minus: true, Target: targets.Target{Bound: 30, Less: true}},
+		row{Set: setRequest, Name: "ns a request posted alone, sched(strict) above bare", Series: "strict/request", Beside: "bare/request", Minus: true})
+	return slices.DeleteFunc(list, func(w row) bool { return !slices.Contains(only, w.Set) })
 }
 
-// line is one measured row. Value is the median of Values, one for each repeat, and
-// Interval where that lies with this scatter.
-type line struct {
-	Name     string          `json:"name"`
-	Series   string          `json:"series"`
-	Beside   string          `json:"beside,omitempty"`
-	Values   []float64       `json:"values"`
-	Value    float64         `json:"value"`
-	Interval [2]float64      `json:"interval"`
-	Target   string          `json:"target,omitempty"`
-	Verdict  targets.Verdict `json:"verdict,omitempty"`
-}
-
-func (m measures) lines(list []row) (all []line) {
-	for _, w := range list {
-		l := line{Name: w.name, Series: w.series, Beside: w.beside, Values: []float64{}}
-		for repeat, x := range m[w.series] {
-			switch beside := m[w.beside]; {
-			case w.beside == "":
-				l.Values = append(l.Values, x/1000)
-			case repeat >= len(beside) || beside[repeat] <= 0:
-			case w.minus:
-				l.Values = append(l.Values, x-beside[repeat])
-			default:
-				l.Values = append(l.Values, x/beside[repeat])
-			}
-		}
-		if w.bound > 0 {
-			l.Target = fmt.Sprintf("at least %v", w.bound)
-			if w.less {
-				l.Target = fmt.Sprintf("at most %v", w.bound)
-			}
-		}
-		slices.Sort(l.Values)
-		l.Value = targets.Median(l.Values)
-		l.Interval[0], l.Interval[1] = targets.Interval(l.Values)
-		if w.shown {
-			w.bound, l.Target = 0, ""
-		}
-		l.Verdict = targets.Target{Bound: w.bound, Less: w.less}.JudgeAll(l.Values)
-		all = append(all, l)
-	}
-	return all
-}
-
-func print(w io.Writer, lines []line) {
-	out := bufio.NewWriter(w)
-	defer out.Flush()
-	fmt.Fprintf(out, "%-52s %8s  %-17s %3s  %-14s %s\n", "measure", "median", "95 % of medians", "of", "target", "verdict")
-	for _, l := range lines {
-		if l.Verdict == targets.NotMeasured {
-			fmt.Fprintf(out, "%-52s %8s  %-17s %3d  %-14s %s\n", l.Name, "-", "-", 0, l.Target, l.Verdict)
-			continue
-		}
-		fmt.Fprintf(out, "%-52s %8s  %-17s %3d  %-14s %s\n", l.Name, digits(l.Value), digits(l.Interval[0])+" to "+digits(l.Interval[1]), len(l.Values), l.Target, l.Verdict)
-	}
-}
-
-// digits are as many as mean something.
-func digits(x float64) string {
-	if x >= 1000 {
-		return fmt.Sprintf("%.0f", x)
-	}
-	return fmt.Sprintf("%.2f", x)
-}
-
-// outcome is the table's exit code.
-func outcome(lines []line) error {
-	var o targets.Outcome
-	for _, l := range lines {
-		o.Add(l.Name, l.Verdict)
-	}
-	return o.Err()
-}
+func (m measures) lines(list []row) []targets.Line { return targets.Measures(m).Lines(list) }

@@ -11,9 +11,7 @@
 package main
 
 import (
-	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,7 +19,6 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/reports/kinds"
 )
 
 func main() { targets.Exit("softrdma", run) }
@@ -30,11 +27,8 @@ func run(args []string) error {
 	flags := flag.NewFlagSet("softtable", flag.ContinueOnError)
 	only := flags.String("only", "", "comma list of sets whose bounds are judged (all)")
 	jsonFile := flags.String("json", "", "write the judged lines as JSON to this file")
-	if err := flags.Parse(args); err != nil {
-		return &reports.ExitError{Code: reports.ExitUsage, Err: err}
-	}
-	if flags.NArg() == 0 {
-		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: softtable [-only SETS] [-json FILE] SET.REPEAT.json…")}
+	if err := targets.Parse(flags, args, "[-only SETS] [-json FILE] SET.REPEAT.json…", func() bool { return flags.NArg() > 0 }); err != nil {
+		return err
 	}
 	m := measures{}
 	for _, name := range flags.Args() {
@@ -56,11 +50,7 @@ func run(args []string) error {
 	if len(lines) == 0 {
 		return nil // what was asked for has no bound
 	}
-	var o targets.Outcome
-	for _, l := range lines {
-		o.Add(l.What, l.Verdict)
-	}
-	return o.Err()
+	return targets.OfLines(lines, func(l *line) (string, targets.Verdict) { return l.What, l.Verdict })
 }
 
 // key is one point, but for the repeat.
@@ -75,14 +65,9 @@ type key struct {
 type measures map[key][]*reports.Result
 
 func (m measures) document(name string) error {
-	f, err := os.Open(name)
+	d, err := targets.ReadDocument(name)
 	if err != nil {
 		return err
-	}
-	defer f.Close()
-	d, err := reports.ReadDocument(f, kinds.All())
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
 	}
 	set, _, _ := strings.Cut(filepath.Base(name), ".")
 	for i := range d.Results {

@@ -30,7 +30,6 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"os"
 
@@ -48,11 +47,8 @@ func run(args []string) error {
 	jsonFile := flags.String("json", "", "write the table as JSON to this file")
 	periods := flags.String("periods", "", "directory with raw output of latencies whose mean times from post to post stand for those of the first one")
 	judge := flags.Bool("targets", true, "judge the ratios; false only shows them")
-	if err := flags.Parse(args); err != nil {
-		return &reports.ExitError{Code: reports.ExitUsage, Err: err}
-	}
-	if *dir == "" || flags.NArg() > 0 {
-		return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: ratiotable -dir DIR [-periods DIR] [-json FILE] [-targets=false]")}
+	if err := targets.Parse(flags, args, "-dir DIR [-periods DIR] [-json FILE] [-targets=false]", func() bool { return *dir != "" && flags.NArg() == 0 }); err != nil {
+		return err
 	}
 	raw, err := readDir(os.DirFS(*dir))
 	if err != nil {
