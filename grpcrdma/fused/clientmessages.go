@@ -1,0 +1,146 @@
+package fused
+
+import (
+	"io"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// send sends a message, behind the open block if that is still due, and with last
+// the end of this side's stream. io.EOF when the server ended the call: its status
+// has the reason. bad tells that it is the message that cannot be sent.
+func (cs *clientStream) send(m any, last bool) (bad bool, err error) {
+	b, size, fl, free, err := cs.pack.marshal(m)
+	if err != nil {
+		return true, err
+	}
+	defer free()
+	var end flags
+	if last {
+		end = fEnd
+	}
+	if len(cs.open) > 0 {
+		fl |= fOpen
+	}
+	err = cs.st.sendMessage(cs.ctx, fl, cs.open, b, end, nil)
+	if not, ok := err.(notSent); ok && len(cs.open) > 0 {
+		cs.st.retract(not)
+	}
+	if len(cs.open) > 0 { // of streams it was sent long ago, and finish looks at it at any time
+		cs.open = nil
+	}
+	if err == nil {
+		cs.ch.obs.sent(cs.ctx, m, size, len(b))
+		return false, nil
+	}
+	if err == errOver {
+		err = io.EOF
+	}
+	return false, err
+}
+
+// SendMsg sends a message. When the call is over, whatever ended it, RecvMsg has
+// the reason: SendMsg gives io.EOF, and nil where the method takes one message only,
+// as generated code expects (grpc.ClientStream). Other errors are of the message.
+func (cs *clientStream) SendMsg(m any) error {
+	cs.sendMu.Lock()
+	defer cs.sendMu.Unlock()
+	if cs.half {
+		return status.Error(codes.Internal, "fused: SendMsg called after CloseSend")
+	}
+	bad, err := cs.send(m, !cs.desc.ClientStreams)
+	if !cs.desc.ClientStreams {
+		cs.half = true
+	}
+	if err == nil {
+		return nil
+	}
+	if err != io.EOF {
+		err = cs.finish(err)
+	}
+	switch {
+	case bad:
+		return err
+	case cs.desc.ClientStreams:
+		return io.EOF
+	}
+	return nil
+}
+
+// CloseSend ends this side's messages.
+func (cs *clientStream) CloseSend() error {
+	cs.sendMu.Lock()
+	defer cs.sendMu.Unlock()
+	if cs.half {
+		return nil
+	}
+	cs.half = true
+	cs.s.send(kindStream, fEnd, cs.st.id, nil, 0, nil) // a failure ends the call, and RecvMsg tells
+	return nil
+}
+
+// RecvMsg receives a message; io.EOF when the call ended well, its status else.
+func (cs *clientStream) RecvMsg(m any) error {
+	if !cs.desc.ServerStreams {
+		return cs.finish(cs.takeOnly(m))
+	}
+	got, err := cs.receive(m)
+	if err == nil && got {
+		return nil
+	}
+	if err == nil {
+		err = cs.outcome()
+	}
+	if err = cs.finish(err); err == nil {
+		return io.EOF
+	}
+	return err
+}
+
+// receive takes the next message; got=false at the end of the stream.
+func (cs *clientStream) receive(m any) (got bool, err error) {
+	msg, err := cs.st.receive(cs.ctx)
+	if err == io.EOF {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	wire := len(*msg.buf)
+	if msg.packed && cs.pack.unpack == nil {
+		cs.st.mu.Lock()
+		name := cs.st.packer
+		cs.st.mu.Unlock()
+		if cs.pack.unpack, err = compressorFor(name); err != nil {
+			return false, err
+		}
+	}
+	size, err := cs.pack.unmarshal(msg, m)
+	if err != nil {
+		return false, err
+	}
+	if len(cs.ch.obs.list) > 0 {
+		cs.tellHeader()
+	}
+	cs.ch.obs.received(cs.ctx, m, size, wire)
+	return true, nil
+}
+
+// takeOnly takes the one message of a call that has one, and its end.
+func (cs *clientStream) takeOnly(m any) error {
+	got, err := cs.receive(m)
+	if err == nil && got {
+		// The end most often came with the message.
+		if _, err = cs.st.receive(cs.ctx); err == nil {
+			err = status.Error(codes.Internal, "fused: cardinality violation: expected <EOF> for non server-streaming RPCs, but received another message")
+		} else if err == io.EOF {
+			err = cs.outcome()
+		}
+	} else if err == nil {
+		if err = cs.outcome(); err == nil {
+			err = status.Error(codes.Internal, "fused: cardinality violation: received no response message from non-server-streaming RPC")
+		}
+	}
+	return err
+}
