@@ -48,7 +48,7 @@ const (
 	ControlMagic = "rdmaperf-control"
 
 	// ControlVersion changes when an older peer would misunderstand.
-	ControlVersion = 4
+	ControlVersion = 5
 
 	// MaxLine bounds a control line in bytes: a plan of maxPoints points fits.
 	MaxLine = 1 << 20

@@ -76,8 +76,6 @@ type Plan struct {
 	AppSlice  int `json:"app_slice_bytes,omitempty"`
 	AppWindow int `json:"app_window,omitempty"`
 
-	HighPriority uint8 `json:"high_priority,omitempty"` // starvation: of the high class; the low one has 0
-
 	// Arrivals of an open loop: ArrivalsConstant (default) or ArrivalsPoisson, whose
 	// gaps come from the seed.
 	Arrivals string `json:"arrivals,omitempty"`
@@ -116,17 +114,6 @@ type Point struct {
 
 	// Bidirectional makes both sides send at once, in throughput.
 	Bidirectional bool `json:"bidirectional,omitempty"`
-
-	// Of the parameter server workload: the model's name, the bytes of a parameter,
-	// which with the model make Size, and the computation of an iteration as a
-	// multiple of its communication alone.
-	Model        string  `json:"model,omitempty"`
-	TensorBytes  float64 `json:"tensor_bytes,omitempty"`
-	ComputeRatio float64 `json:"compute_ratio,omitempty"`
-
-	// HighLoad is what the high class of the starvation workload offers, in percent of
-	// what the transport carries.
-	HighLoad float64 `json:"high_load_percent,omitempty"`
 
 	// Of workloads of calls: the kind, one of CallKinds, the bytes of an answer, and how
 	// many are outstanding on a connection. 0: the plan's depth, or 1.
@@ -388,14 +375,10 @@ func (p Point) Validate(w *Workload) error {
 		return fmt.Errorf("sizes are 1 byte to 2 GiB")
 	case IsAtomic(k) && p.Size != AtomicSize:
 		return fmt.Errorf("atomics are %d bytes", AtomicSize)
-	case p.HighLoad != 0 && !w.Has.Load:
-		return fmt.Errorf("the workload %s has no high load", w.Name)
 	case p.QPs < 0 || p.QPs > maxQPs:
 		return fmt.Errorf("%d QPs: want 1 to %d", p.QPs, maxQPs)
 	case p.Arm != "" && !w.Has.Arms:
 		return fmt.Errorf("the workload %s has no arms", w.Name)
-	case !w.Has.Model && (p.Model != "" || p.TensorBytes != 0 || p.ComputeRatio != 0):
-		return fmt.Errorf("the workload %s has no model", w.Name)
 	case w.Calls == nil && (p.Call != "" || p.Response != 0 || p.Outstanding != 0):
 		return fmt.Errorf("the workload %s has no calls", w.Name)
 	case p.Depth < 0 || p.Depth > MaxDepth || p.Depth > 0 && !w.Has.BothWays:

@@ -104,11 +104,6 @@ type Shape struct {
 	AppSlice  int `json:"app_slice_bytes,omitempty"`
 	AppWindow int `json:"app_window,omitempty"`
 
-	// Parameter server: levels of priority in use.
-	Levels int `json:"levels,omitempty"`
-
-	HighPriority uint8 `json:"high_priority,omitempty"` // starvation
-
 	// Private is what this side's row keeps with the shape, of its own type.
 	Private any `json:"-"`
 

@@ -81,7 +81,7 @@ type Workload struct {
 }
 
 // Members are those of a point that few workloads have.
-type Members struct{ Arms, Model, Load, Options, BothWays, AppWork bool }
+type Members struct{ Arms, Options, BothWays, AppWork bool }
 
 // Need is an operation that a workload makes beside that of the point.
 type Need struct {

@@ -1,6 +1,7 @@
 package paramserver
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,11 +71,11 @@ func (t *flags) Points(p *engine.Plan, _ *room.Common) (points []engine.Point, e
 		}
 		for _, r := range values.Unique(t.ratios) {
 			ratio, err := strconv.ParseFloat(r, 64)
-			if err != nil || !(ratio >= 0) {
+			if err != nil || !(ratio >= 0) || math.IsInf(ratio, 1) {
 				return nil, values.Wrong("compute-ratio", "%q: want a number from 0", r)
 			}
 			for _, arm := range values.Unique(t.arms) {
-				pt := engine.Point{Workload: Name, Op: "write", Size: size, Arm: arm, Model: m.Name, TensorBytes: t.tensorBytes, ComputeRatio: ratio}
+				pt := engine.Point{Workload: Name, Op: "write", Size: size, Arm: arm, Options: engine.PackOptions(Training{m.Name, t.tensorBytes, ratio})}
 				if slices.Contains(points, pt) {
 					return nil, values.Wrong("compute-ratio", "%v stands there twice", ratio)
 				}

@@ -39,19 +39,40 @@ const (
 	maxComputeRatio = 1000
 )
 
+// Training is what only points of this workload have: the model's name and the bytes of a
+// parameter, which make the point's size, and the computation of an iteration as a multiple
+// of its communication alone.
+type Training struct {
+	Model        string  `json:"model"`
+	TensorBytes  float64 `json:"tensor_bytes"`
+	ComputeRatio float64 `json:"compute_ratio"`
+}
+
+func trainingOf(p engine.Point) (t Training, err error) { return t, p.Options.Unpack(&t) }
+
+// clientShape is what the client keeps with a shape: it alone knows the model.
+type clientShape struct {
+	Training
+	model  *Model
+	levels int // of priority in use
+}
+
 // validateParamServer checks what only this workload has.
 func validateParamServer(p engine.Point) error {
+	t, err := trainingOf(p)
 	switch {
+	case err != nil:
+		return err
 	case p.Op != transports.KindWrite.String():
 		return errors.New("tensors are written and read back")
-	case p.Model == "" || len(p.Model) > maxModelName:
+	case t.Model == "" || len(t.Model) > maxModelName:
 		return errors.New("no model")
 	case !slices.Contains(TrainArms(), p.Arm):
 		return fmt.Errorf("arm %q: want one of %v", p.Arm, TrainArms())
-	case !(p.ComputeRatio >= 0 && p.ComputeRatio <= maxComputeRatio):
-		return fmt.Errorf("compute ratio %v: want 0 to %v", p.ComputeRatio, maxComputeRatio)
-	case !(p.TensorBytes > 0):
-		return fmt.Errorf("%v bytes a parameter", p.TensorBytes)
+	case !(t.ComputeRatio >= 0 && t.ComputeRatio <= maxComputeRatio):
+		return fmt.Errorf("compute ratio %v: want 0 to %v", t.ComputeRatio, maxComputeRatio)
+	case !(t.TensorBytes > 0):
+		return fmt.Errorf("%v bytes a parameter", t.TensorBytes)
 	case p.QPs != 0:
 		return errors.New("it has one QP")
 	}
@@ -62,8 +83,10 @@ func validateParamServer(p engine.Point) error {
 // its pull, so that a scheduler sees all that waits.
 func trainShape(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
 	caps := ab.Both
-	m := modelOf(p, sh.Model)
-	sh.Private = m
+	t, _ := trainingOf(sh.Point) // it was validated
+	m := modelOf(p, t.Model)
+	own := &clientShape{t, m, 1}
+	sh.Private = own
 	sh.QPs, sh.Threads, sh.Slots, sh.RecvDepth, sh.Moderation, sh.Inline = 1, 1, 1, 1, 1, 0
 	sh.Depth = 2 * len(m.Tensors)
 	if limit := engine.MaxUserDepth(caps); limit > 0 {
@@ -73,8 +96,8 @@ func trainShape(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
 	if caps.MaxReadDepth > 0 {
 		sh.ReadDepth = min(sh.ReadDepth, caps.MaxReadDepth)
 	}
-	if sh.Levels = 1; sh.Arm == ArmPriority {
-		sh.Levels = min(max(caps.Priorities, 1), maxLevels)
+	if sh.Arm == ArmPriority {
+		own.levels = min(max(caps.Priorities, 1), maxLevels)
 	}
 }
 
@@ -85,8 +108,8 @@ func checkTrain(sh *engine.Shape) error {
 	switch {
 	case sh.Polling != engine.PollingBusy || sh.QPs != 1 || sh.Threads != 1 || sh.Slots != 1:
 		return fmt.Errorf("%s polling, %d QPs, %d threads, %d slots", sh.Polling, sh.QPs, sh.Threads, sh.Slots)
-	case sh.Arrival != engine.ArrivalCompletion || sh.Levels < 1 || sh.Levels > maxLevels || sh.Depth < 2:
-		return fmt.Errorf("arrival %s, %d levels, depth %d", sh.Arrival, sh.Levels, sh.Depth)
+	case sh.Arrival != engine.ArrivalCompletion || sh.Depth < 2:
+		return fmt.Errorf("arrival %s, depth %d", sh.Arrival, sh.Depth)
 	}
 	return nil
 }
@@ -94,11 +117,15 @@ func checkTrain(sh *engine.Shape) error {
 // trainLimits holds the longest tensor against the longest message. Only the client
 // knows the tensors.
 func trainLimits(p *engine.Plan, pt engine.Point, caps transports.Caps) error {
-	m := modelOf(p, pt.Model)
+	t, err := trainingOf(pt)
+	if err != nil {
+		return err
+	}
+	m := modelOf(p, t.Model)
 	if m == nil {
 		return nil
 	}
-	for i, n := range m.sizes(pt.TensorBytes) {
+	for i, n := range m.sizes(t.TensorBytes) {
 		if uint64(n) > caps.MaxMsg {
 			return fmt.Errorf("tensor %s of %d bytes is above the limit of %d bytes", m.Tensors[i].Name, n, caps.MaxMsg)
 		}
@@ -132,11 +159,15 @@ func modelOf(p *engine.Plan, name string) *Model {
 // knownModel tells whether the client knows the model of a point, and whether its size
 // is the point's.
 func knownModel(p *engine.Plan, pt engine.Point) error {
-	m := modelOf(p, pt.Model)
-	if m == nil {
-		return fmt.Errorf("unknown model %q", pt.Model)
+	t, err := trainingOf(pt)
+	if err != nil {
+		return err
 	}
-	n, err := m.Bytes(pt.TensorBytes)
+	m := modelOf(p, t.Model)
+	if m == nil {
+		return fmt.Errorf("unknown model %q", t.Model)
+	}
+	n, err := m.Bytes(t.TensorBytes)
 	if err == nil && n != pt.Size {
 		err = fmt.Errorf("size %d, but the tensors have %d bytes", pt.Size, n)
 	}
@@ -153,7 +184,8 @@ type communicationKey struct {
 // once for each model of a client: all arms and ratios have the same computation then.
 func runCommunication(m *engine.Measurement, ctx context.Context) error {
 	d := m.Group.Side.(*trainer)
-	p, key := &m.C.Plan, communicationKey{m.Sh.Model, m.Sh.Size}
+	own := m.Sh.Private.(*clientShape)
+	p, key := &m.C.Plan, communicationKey{own.Model, m.Sh.Size}
 	if _, known := m.C.Remembered[key]; !known {
 		d.training = training{}
 		out, _, err := m.Phase(ctx, "communication alone", engine.GenAlone, engine.Limits{Ops: p.Iterations, Dur: p.Duration})
@@ -162,7 +194,7 @@ func runCommunication(m *engine.Measurement, ctx context.Context) error {
 		}
 		m.C.Remembered[key] = out.Rec.Snapshot().P50
 	}
-	d.measured = training{compute: int64(m.C.Remembered[key].(float64) * m.Sh.ComputeRatio), priority: m.Sh.Arm == ArmPriority}
+	d.measured = training{compute: int64(m.C.Remembered[key].(float64) * own.ComputeRatio), priority: m.Sh.Arm == ArmPriority}
 	d.training = d.measured
 	return nil
 }
@@ -174,18 +206,19 @@ func keepRounds(m *engine.Measurement) { m.Group.Side.(*trainer).rounds = m.Out.
 func trainParameters(m *engine.Measurement, p map[string]any) {
 	sh := m.Sh
 	sh.Barrier(p)
-	p["model"], p["arm"], p["levels"], p["tensor_bytes"], p["compute_ratio"] = sh.Model, sh.Arm, sh.Levels, sh.TensorBytes, sh.ComputeRatio
+	own := sh.Private.(*clientShape)
+	p["model"], p["arm"], p["levels"], p["tensor_bytes"], p["compute_ratio"] = own.Model, sh.Arm, own.levels, own.TensorBytes, own.ComputeRatio
 	p["push"], p["pull"], p["fusion"] = "write", "read behind the write", "none"
 }
 
 // trainResult completes the result.
 func trainResult(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 	sh, d := m.Sh, m.Group.Side.(*trainer)
-	model := sh.Private.(*Model)
-	communication, _ := m.C.Remembered[communicationKey{sh.Model, sh.Size}].(float64)
+	own := sh.Private.(*clientShape)
+	communication, _ := m.C.Remembered[communicationKey{own.Model, sh.Size}].(float64)
 	ps := &paramserverkind.ParamServer{
-		Model: sh.Model, Arm: sh.Arm, Levels: sh.Levels, Tensors: len(model.Tensors), Parameters: model.Parameters(), TensorBytes: sh.TensorBytes,
-		ComputeRatio: sh.ComputeRatio, ComputeNs: float64(d.measured.compute),
+		Model: own.Model, Arm: sh.Arm, Levels: own.levels, Tensors: len(own.model.Tensors), Parameters: own.model.Parameters(), TensorBytes: own.TensorBytes,
+		ComputeRatio: own.ComputeRatio, ComputeNs: float64(d.measured.compute),
 		CommunicationNs: communication, Iteration: d.rounds,
 	}
 	times, _ := out.Detail.([]float64)

@@ -22,7 +22,7 @@ func tinyModel() *Model {
 const tinyBytes = 4 * (700 + 3 + 5000 + 1 + 20_001)
 
 func trainPoint(arm string, ratio float64) engine.Point {
-	return engine.Point{Workload: Name, Op: "write", Size: tinyBytes, Arm: arm, Model: "tiny", TensorBytes: 4, ComputeRatio: ratio}
+	return engine.Point{Workload: Name, Op: "write", Size: tinyBytes, Arm: arm, Options: engine.PackOptions(Training{"tiny", 4, ratio})}
 }
 
 func trainPlan(points ...engine.Point) engine.Plan {
@@ -54,11 +54,11 @@ func TestTrainingIsCompleteAndExact(t *testing.T) {
 				if first := paramserverkind.Of(&results[0]); ps.CommunicationNs != first.CommunicationNs {
 					t.Errorf("%v: communication of %v, but %v before", pt, ps.CommunicationNs, first.CommunicationNs)
 				}
-				if want := ps.CommunicationNs * pt.ComputeRatio; ps.ComputeNs < want-1 || ps.ComputeNs > want || ps.IdealNs != max(ps.ComputeNs, ps.CommunicationNs) {
+				if want := ps.CommunicationNs * []float64{0, 0, 1.5, 1.5}[i]; ps.ComputeNs < want-1 || ps.ComputeNs > want || ps.IdealNs != max(ps.ComputeNs, ps.CommunicationNs) {
 					t.Errorf("%v: computation of %v, ideal %v, want %v", pt, ps.ComputeNs, ps.IdealNs, want)
 				}
 				// The shares of the tensors are rounded down, each twice an iteration.
-				if (ps.Overlap != nil) != (pt.ComputeRatio > 0) || ps.Iteration.Min < ps.ComputeNs-10 || !(ps.MeanLow <= ps.Iteration.Mean && ps.Iteration.Mean <= ps.MeanHigh) {
+				if (ps.Overlap != nil) != ([]float64{0, 0, 1.5, 1.5}[i] > 0) || ps.Iteration.Min < ps.ComputeNs-10 || !(ps.MeanLow <= ps.Iteration.Mean && ps.Iteration.Mean <= ps.MeanHigh) {
 					t.Errorf("%v: overlap %v, %+v", pt, ps.Overlap, ps)
 				}
 			}
@@ -226,8 +226,8 @@ func TestTrainingPlansAreChecked(t *testing.T) {
 		"unknown arm":    func(p *engine.Plan) { p.Points[0].Arm = hol.ArmSameQP },
 		"no arm":         func(p *engine.Plan) { p.Points[0].Arm = "" },
 		"operation":      func(p *engine.Plan) { p.Points[0].Op = "read" },
-		"negative ratio": func(p *engine.Plan) { p.Points[0].ComputeRatio = -1 },
-		"no model":       func(p *engine.Plan) { p.Points[0].Model = "" },
+		"negative ratio": func(p *engine.Plan) { p.Points[0] = trainPoint(ArmFIFO, -1) },
+		"no model":       func(p *engine.Plan) { p.Points[0].Options = engine.PackOptions(Training{"", 4, 1}) },
 		"QPs":            func(p *engine.Plan) { p.Points[0].QPs = 2 },
 		"event polling":  func(p *engine.Plan) { p.Polling = engine.PollingEvent },
 		"interval":       func(p *engine.Plan) { p.Iterations, p.Duration, p.Interval = 0, time.Second, 100*time.Millisecond },
@@ -272,7 +272,7 @@ func TestTrainingPlansAreChecked(t *testing.T) {
 		t.Errorf("tensors of the longest message: %v", err)
 	}
 	for what, edit := range map[string]func(sh *engine.Shape){
-		"slots": func(sh *engine.Shape) { sh.Slots = 2 }, "levels": func(sh *engine.Shape) { sh.Levels = 1000 }, "depth": func(sh *engine.Shape) { sh.Depth = 1 },
+		"slots": func(sh *engine.Shape) { sh.Slots = 2 }, "depth": func(sh *engine.Shape) { sh.Depth = 1 },
 		"arrival": func(sh *engine.Shape) { sh.Arrival = engine.ArrivalMessage }, "qps": func(sh *engine.Shape) { sh.QPs = 2 },
 	} {
 		p := plan.WithDefaults()

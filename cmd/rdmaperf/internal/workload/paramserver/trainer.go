@@ -60,7 +60,8 @@ type trainer struct {
 const trainTimes = 1 << 16
 
 func newTrainer(c *engine.Group) (engine.Side, error) {
-	m := c.Sh.Private.(*Model)
+	own := c.Sh.Private.(*clientShape)
+	m := own.model
 	d := &trainer{c: c, w: c.Workers[0], l: c.Lanes[0], n: len(m.Tensors), times: make([]float64, 0, trainTimes)}
 	d.tensors, d.queue = make([]trainTensor, d.n), make([]int, d.n)
 	var all float64
@@ -68,7 +69,7 @@ func newTrainer(c *engine.Group) (engine.Side, error) {
 		all += float64(x.MultiplyAdds)
 	}
 	off := uint64(0)
-	for i, size := range m.sizes(c.Sh.TensorBytes) {
+	for i, size := range m.sizes(own.TensorBytes) {
 		// The gradients by the inputs and by the weights cost a forward pass each.
 		share := float64(m.Tensors[i].MultiplyAdds) / all
 		d.tensors[i] = trainTensor{off: off, size: uint64(size), forward: share / 3, backward: share * 2 / 3}
@@ -96,7 +97,7 @@ func (d *trainer) Loop(*engine.Worker) func() error {
 		t := &d.tensors[i]
 		t.priority, t.at, t.back, t.sent = 0, 0, false, false
 		if d.priority {
-			t.priority = urgency(d.c.Sh, i, d.n)
+			t.priority = urgency(d.c.Sh.Private.(*clientShape).levels, i, d.n)
 		}
 	}
 	d.posted, d.ready, d.first, d.queued, d.half, d.last, d.out = 0, 0, 0, 0, false, 0, 0
@@ -115,8 +116,7 @@ func (d *trainer) Verify(gen int, _ []engine.LaneCount) error {
 
 // urgency divides the levels evenly over the tensors: the first needed is the most
 // urgent.
-func urgency(sh *engine.Shape, i, tensors int) uint8 {
-	levels := max(sh.Levels, 1)
+func urgency(levels, i, tensors int) uint8 {
 	return uint8(levels - 1 - i*levels/tensors)
 }
 

@@ -1,6 +1,7 @@
 package starvation
 
 import (
+	"math"
 	"slices"
 	"strconv"
 
@@ -31,6 +32,7 @@ var Room = &room.Room{
 var names = []string{"high-load", "high-priority"}
 
 type flags struct {
+	room.None
 	loads    []string
 	priority uint8
 }
@@ -38,12 +40,6 @@ type flags struct {
 func (s *flags) Register(f *pflag.FlagSet) {
 	f.StringSliceVar(&s.loads, "high-load", []string{"0", "20", "40", "60", "80", "100", "120"}, "starvation: comma list of what the high class offers, in percent of what one class alone carries")
 	f.Uint8Var(&s.priority, "high-priority", DefaultHighPriority, "starvation: of the high class's work requests; the low class has 0")
-}
-
-// Plan fills in the priority.
-func (s *flags) Plan(p *engine.Plan, _ *room.Common) error {
-	p.HighPriority = s.priority
-	return nil
 }
 
 // Check refuses threads and queue pairs.
@@ -68,10 +64,10 @@ func (s *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
 		for _, n := range sizes {
 			for _, text := range values.Unique(s.loads) {
 				load, err := strconv.ParseFloat(text, 64)
-				if err != nil || !(load >= 0) {
+				if err != nil || !(load >= 0) || math.IsInf(load, 1) {
 					return nil, values.Wrong("high-load", "%q: want a number from 0", text)
 				}
-				pt := engine.Point{Workload: Name, Op: op, Size: n, HighLoad: load}
+				pt := engine.Point{Workload: Name, Op: op, Size: n, Options: engine.PackOptions(Load{load, s.priority})}
 				if slices.Contains(points, pt) {
 					return nil, values.Wrong("high-load", "%v stands there twice", load)
 				}

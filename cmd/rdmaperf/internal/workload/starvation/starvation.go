@@ -24,13 +24,25 @@ const DefaultHighPriority = 1
 
 const maxHighLoad = 1000 // percent
 
+// Load is what only points of this workload have: what the high class offers, in percent of
+// what the transport carries, and its priority.
+type Load struct {
+	High     float64 `json:"high_load_percent"`
+	Priority uint8   `json:"high_priority"`
+}
+
+func loadOf(p engine.Point) (l Load, err error) { return l, p.Options.Unpack(&l) }
+
 // validateStarvation checks what only this workload has.
 func validateStarvation(p engine.Point) error {
+	l, err := loadOf(p)
 	switch {
+	case err != nil:
+		return err
 	case p.Op != transports.KindWrite.String():
 		return errors.New("both classes are of write")
-	case !(p.HighLoad >= 0 && p.HighLoad <= maxHighLoad):
-		return fmt.Errorf("high load of %v %%: want 0 to %d", p.HighLoad, maxHighLoad)
+	case !(l.High >= 0 && l.High <= maxHighLoad):
+		return fmt.Errorf("high load of %v %%: want 0 to %d", l.High, maxHighLoad)
 	case p.QPs != 0:
 		return errors.New("it has one QP")
 	}
@@ -45,7 +57,7 @@ func starvationShape(sh *engine.Shape, p *engine.Plan, _ engine.Abilities) {
 		sh.Depth = engine.DefaultBulkDepth
 	}
 	sh.Slots = 2 * max(1, min(sh.Depth, engine.SlotBudget/2/sh.Stride()))
-	sh.Arrival, sh.ReadDepth, sh.HighPriority = engine.ArrivalCompletion, 1, p.HighPriority
+	sh.Arrival, sh.ReadDepth = engine.ArrivalCompletion, 1
 }
 
 // starvationConfig has room for each of two classes.
@@ -60,9 +72,13 @@ func checkStarvation(sh *engine.Shape) error {
 	return nil
 }
 
-func starvationLimits(p *engine.Plan, _ engine.Point, caps transports.Caps) error {
-	if n := caps.Priorities; n > 0 && int(p.HighPriority) >= n {
-		return fmt.Errorf("high priority %d is above the limit of %d", p.HighPriority, n-1)
+func starvationLimits(p *engine.Plan, pt engine.Point, caps transports.Caps) error {
+	l, err := loadOf(pt)
+	if err != nil {
+		return err
+	}
+	if n := caps.Priorities; n > 0 && int(l.Priority) >= n {
+		return fmt.Errorf("high priority %d is above the limit of %d", l.Priority, n-1)
 	}
 	if limit := engine.MaxUserDepth(caps); limit > 0 && 2*max(p.Depth, engine.DefaultBulkDepth) > limit {
 		return fmt.Errorf("a depth of %d for each of two classes is above the limit of %d", max(p.Depth, engine.DefaultBulkDepth), limit)
@@ -89,6 +105,7 @@ type sources struct {
 	c        *engine.Group
 	w        *engine.Worker
 	l        *engine.Lane
+	load     Load
 	capacity float64 // bytes a second of one class alone
 
 	pace   *engine.Pacer // nil: closed loop
@@ -98,8 +115,9 @@ type sources struct {
 	last   bool     // the closing read is under way
 }
 
-func newRivals(c *engine.Group) (engine.Side, error) {
-	return &sources{c: c, w: c.Workers[0], l: c.Lanes[0]}, nil
+func newSources(c *engine.Group) (engine.Side, error) {
+	load, err := loadOf(c.Sh.Point)
+	return &sources{c: c, w: c.Workers[0], l: c.Lanes[0], load: load}, err
 }
 
 // newStarved is the server's side: the slots that both classes write.
@@ -203,7 +221,7 @@ func (d *sources) post(class int) (bool, error) {
 	slot := class*half + int(d.posted[class]%int64(half))
 	l.Pair[0] = transports.Op{Kind: transports.KindWrite, Local: uint64(slot * sh.Stride()), Remote: uint64(sh.RxSlot(slot)), Len: uint32(sh.Size), Slot: uint32(class)}
 	if class == highClass {
-		l.Pair[0].Priority = sh.HighPriority
+		l.Pair[0].Priority = d.load.Priority
 	}
 	switch _, err := l.S.Post(l.Pair[:1]); {
 	case err == rdma.ErrQueueFull:
@@ -299,16 +317,17 @@ func runCapacity(m *engine.Measurement, ctx context.Context) error {
 	if !(d.capacity > 0) {
 		return engine.Failed(m.Sh.String(), errors.New("one class alone completed nothing in the window: take a longer --duration"))
 	}
-	d.classes = classes{low: true, high: m.Sh.HighLoad > 0}
-	if m.Sh.HighLoad > 0 {
-		d.interval = float64(size) / (d.capacity * m.Sh.HighLoad / 100) * 1e9
+	d.classes = classes{low: true, high: d.load.High > 0}
+	if d.load.High > 0 {
+		d.interval = float64(size) / (d.capacity * d.load.High / 100) * 1e9
 	}
 	return nil
 }
 
 func starvationParameters(m *engine.Measurement, p map[string]any) {
 	m.Sh.Barrier(p)
-	p["high_load_percent"], p["high_priority"] = m.Sh.HighLoad, m.Sh.HighPriority
+	l := m.Group.Side.(*sources).load
+	p["high_load_percent"], p["high_priority"] = l.High, l.Priority
 }
 
 // bothClasses is what the warm-up and the phase that proves do.
@@ -324,6 +343,6 @@ func starvationResult(m *engine.Measurement, res *reports.Result, out *engine.Ou
 		t := reports.NewThroughput(ended[c]*int64(m.Sh.Size), ended[c], time.Duration(out.Window))
 		return starvationkind.ClassShare{Operations: ended[c], BytesPerSecond: t.BytesPerSecond}
 	}
-	res.Detail = &starvationkind.Starvation{HighLoadPercent: m.Sh.HighLoad, HighPriority: int(m.Sh.HighPriority), CapacityBytesPerSecond: d.capacity,
+	res.Detail = &starvationkind.Starvation{HighLoadPercent: d.load.High, HighPriority: int(d.load.Priority), CapacityBytesPerSecond: d.capacity,
 		High: class(highClass), Low: class(lowClass)}
 }

@@ -14,8 +14,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-func starvePoint(load float64) engine.Point {
-	return engine.Point{Workload: Name, Op: "write", Size: 3000, HighLoad: load}
+func starvePoint(load float64) engine.Point { return pointAt(Load{High: load, Priority: 1}) }
+
+func pointAt(l Load) engine.Point {
+	return engine.Point{Workload: Name, Op: "write", Size: 3000, Options: engine.PackOptions(l)}
 }
 
 // Both classes are counted apart and all bytes are in place, by operations and by time.
@@ -33,7 +35,7 @@ func TestStarvationIsCompleteAndExact(t *testing.T) {
 					t.Fatal(err)
 				}
 				for i, r := range results {
-					s, load := starvationkind.Of(&r), plan.Points[i].HighLoad
+					s, load := starvationkind.Of(&r), []float64{0, 50, 200}[i]
 					if s == nil || !r.Verified || r.Errors != 0 || s.HighLoadPercent != load || s.CapacityBytesPerSecond <= 0 {
 						t.Fatalf("%v: %+v, %+v", plan.Points[i], r, s)
 					}
@@ -78,8 +80,8 @@ func TestStarvationClasses(t *testing.T) {
 		}
 		return n, err
 	}
-	plan := enginetest.QuickPlan(starvePoint(100))
-	plan.Depth, plan.HighPriority = 3, 5
+	plan := enginetest.QuickPlan(pointAt(Load{100, 5}))
+	plan.Depth = 3
 	if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); err != nil {
 		t.Fatal(err)
 	}
@@ -132,8 +134,8 @@ func TestStarvationFindsDamage(t *testing.T) {
 func TestStarvationPlansAreChecked(t *testing.T) {
 	for what, bend := range map[string]func(*engine.Plan){
 		"operation":      func(p *engine.Plan) { p.Points[0].Op = "send" },
-		"negative load":  func(p *engine.Plan) { p.Points[0].HighLoad = -1 },
-		"load":           func(p *engine.Plan) { p.Points[0].HighLoad = 1e9 },
+		"negative load":  func(p *engine.Plan) { p.Points[0] = starvePoint(-1) },
+		"load":           func(p *engine.Plan) { p.Points[0] = starvePoint(1e9) },
 		"QPs":            func(p *engine.Plan) { p.Points[0].QPs = 2 },
 		"arm":            func(p *engine.Plan) { p.Points[0].Arm = hol.ArmSameQP },
 		"event polling":  func(p *engine.Plan) { p.Polling = engine.PollingEvent },
@@ -149,8 +151,7 @@ func TestStarvationPlansAreChecked(t *testing.T) {
 		}
 	}
 	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
-	plan := enginetest.QuickPlan(starvePoint(50))
-	plan.HighPriority = 8
+	plan := enginetest.QuickPlan(pointAt(Load{50, 8}))
 	caps := tr.Caps()
 	caps.Priorities = 8
 	if err := engine.Check(&plan, "test", caps); reports.Code(err) != reports.ExitUsage {
