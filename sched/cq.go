@@ -340,9 +340,9 @@ func (c *cq) Arm(solicitedOnly bool) error {
 	return nil
 }
 
-// nap is how long Wait sleeps at most while a request for solicited completions
+// solicitedLook is how long Wait sleeps at most while a request for solicited completions
 // is armed and work waits, which other completions make room for.
-const nap = time.Millisecond
+const solicitedLook = time.Millisecond
 
 // Wait blocks until the armed event fires, and keeps posting what waits.
 func (c *cq) Wait(ctx context.Context) error {
@@ -375,7 +375,7 @@ func (c *cq) Wait(ctx context.Context) error {
 		}
 		sleep, cancel := ctx, context.CancelFunc(func() {})
 		if c.holds(solicited) {
-			sleep, cancel = context.WithTimeout(ctx, nap)
+			sleep, cancel = context.WithTimeout(ctx, solicitedLook)
 		}
 		err := c.below.Wait(sleep)
 		cancel()

@@ -40,8 +40,8 @@ const (
 	// asking for bells then would cost the peer a system call a message. Arbitrary: a
 	// spinning thread does hundreds while a bell travels, a sleeper that was woken a few.
 	busyLooks = 64
-	// dozeTick is how often it looks while it sleeps, for what lwIP's timers did.
-	dozeTick = 100 * time.Millisecond
+	// idleTick is how often it looks while it sleeps, for what lwIP's timers did.
+	idleTick = 100 * time.Millisecond
 	// linkGrace is how long a link without connections stays, for their last segments.
 	linkGrace = time.Second
 )
@@ -200,7 +200,7 @@ func (s *core) run() {
 			return
 		}
 		if asleep {
-			tick.Reset(dozeTick)
+			tick.Reset(idleTick)
 		} else {
 			tick.Reset(driverTick)
 		}

@@ -269,7 +269,7 @@ func (w *waiter) again(c *Client, long bool, nodes uint32) bool {
 	case nodes != 0:
 		c.sleepOn(nodes)
 	default:
-		c.node.doze(c.wakeup, c.cfg.Timeout-waited)
+		c.node.sleepUntil(c.wakeup, c.cfg.Timeout-waited)
 	}
 	return true
 }
@@ -289,7 +289,7 @@ func (w *waiter) look(c *Client) bool {
 		c.node.polling()
 		yield()
 	} else {
-		time.Sleep(min(waited, nap))
+		time.Sleep(min(waited, pollPause))
 	}
 	return waited <= c.cfg.Timeout && !c.halted.Load()
 }
@@ -300,17 +300,17 @@ func (c *Client) sleepOn(nodes uint32) {
 	id := bits.TrailingZeros32(nodes)
 	p := c.node.peers[id].Load()
 	if p == nil || p.dead.Load() || !c.node.caps.Features.Has(rdma.FeatEvents) {
-		time.Sleep(nap)
+		time.Sleep(pollPause)
 		return
 	}
 	l := c.link(p)
 	if !l.waitMu.TryLock() {
-		c.node.doze(c.wakeup, nap)
+		c.node.sleepUntil(c.wakeup, pollPause)
 		return
 	}
 	most := 100 * time.Millisecond
 	if nodes&(nodes-1) != 0 {
-		most = nap // the others have completion queues of their own
+		most = pollPause // the others have completion queues of their own
 	}
 	if l.cq.Arm(false) == nil && l.poll() == 0 {
 		ctx, cancel := context.WithTimeout(c.node.ctx, most)

@@ -149,14 +149,14 @@ func (l *link) receive(slot uint32) rdma.RecvWR {
 }
 
 const (
-	// busyPolls is how many polls by callers in one nap mean that they look after what
+	// busyPolls is how many polls by callers in one pause mean that they look after what
 	// arrives themselves. Arbitrary.
 	busyPolls = 16
-	// nap is how long the polling goroutine leaves them alone at first, and napMost while
-	// they go on: what nobody waits for may be late by that much. Each end of a nap takes a
+	// pollPause is how long the polling goroutine leaves them alone at first, and mostPollPause while
+	// they go on: what nobody waits for may be late by that much. Each end of a pause takes a
 	// CPU from somebody who polls.
-	nap     = time.Millisecond
-	napMost = 8 * nap
+	pollPause     = time.Millisecond
+	mostPollPause = 8 * pollPause
 )
 
 // pollLoop is the node's one polling goroutine.
@@ -167,7 +167,7 @@ func (n *Node) pollLoop() {
 		return
 	}
 	var seen uint64
-	rest := nap
+	rest := pollPause
 	last := time.Now()
 	for empty := 0; n.ctx.Err() == nil; {
 		if n.poll() > 0 {
@@ -184,13 +184,13 @@ func (n *Node) pollLoop() {
 		}
 		if a := n.activity.Load(); a-seen >= busyPolls || n.held.Load() > 0 || !n.caps.Features.Has(rdma.FeatEvents) {
 			seen = a
-			n.nap(rest)
-			if rest = min(2*rest, napMost); n.held.Load() > 0 {
-				rest = nap
+			n.pause(rest)
+			if rest = min(2*rest, mostPollPause); n.held.Load() > 0 {
+				rest = pollPause
 			}
 			continue
 		}
-		rest = nap
+		rest = pollPause
 		n.sleep()
 		last = time.Now()
 	}
@@ -206,7 +206,7 @@ func (n *Node) spinLoop() {
 	}
 }
 
-func (n *Node) nap(d time.Duration) {
+func (n *Node) pause(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -209,15 +209,15 @@ func (p *Port) Recv(d time.Duration, how Waiting) (Request, error) {
 			runtime.Gosched()
 			continue
 		}
-		p.node.doze(p.wake, d-waited)
+		p.node.sleepUntil(p.wake, d-waited)
 	}
 }
 
-// Doze sleeps until wake has a token or d is over. The polling goroutine must not nap
+// SleepUntil sleeps until wake has a token or d is over. The polling goroutine must not pause
 // meanwhile: nobody else looks.
-func (n *Node) Doze(wake <-chan struct{}, d time.Duration) { n.doze(wake, d) }
+func (n *Node) SleepUntil(wake <-chan struct{}, d time.Duration) { n.sleepUntil(wake, d) }
 
-func (n *Node) doze(wake <-chan struct{}, d time.Duration) {
+func (n *Node) sleepUntil(wake <-chan struct{}, d time.Duration) {
 	signal(n.kick)
 	t := time.NewTimer(min(d, 100*time.Millisecond))
 	select {

@@ -18,9 +18,9 @@ const (
 	// backlog bounds the connections that are being greeted or wait for Accept.
 	// Arbitrary; more wait in the kernel's queue.
 	backlog = 64
-	// acceptNap follows a failed accept, of which an exhausted descriptor table is
+	// acceptPause follows a failed accept, of which an exhausted descriptor table is
 	// the likely cause: a retry at once would spin.
-	acceptNap = 10 * time.Millisecond
+	acceptPause = 10 * time.Millisecond
 )
 
 // listener greets in the background, so that a silent client holds up nobody,
@@ -141,7 +141,7 @@ func (l *listener) serve() {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			time.Sleep(acceptNap)
+			time.Sleep(acceptPause)
 			continue
 		}
 		l.group.Add(1)

@@ -19,7 +19,7 @@ const (
 	// moves, closeLimit how long in any case. Both arbitrary.
 	closeGrace = 250 * time.Millisecond
 	closeLimit = 5 * time.Second
-	closeNap   = time.Millisecond
+	closePause = time.Millisecond
 )
 
 // session is one connection. Poll's steps: send what is held back, retire, parse,
@@ -338,6 +338,6 @@ func (s *session) finish() {
 		if now.After(grace) || now.After(limit) {
 			return
 		}
-		time.Sleep(closeNap) // the kernel has no event for an empty send queue
+		time.Sleep(closePause) // the kernel has no event for an empty send queue
 	}
 }

@@ -203,7 +203,7 @@ func (s *callServer) work(w *worker) {
 		case now.Sub(since) < s.spinFor:
 			runtime.Gosched()
 		default:
-			s.node.Doze(s.wake, watchTick)
+			s.node.SleepUntil(s.wake, watchTick)
 		}
 	}
 	s.mu.Lock()

@@ -160,7 +160,7 @@ func (d *Duplex) Prepare(gen int) error {
 }
 
 func (d *Duplex) Loop(w *engine.Worker) func() error {
-	return d.Workers[w.Index].converse
+	return d.Workers[w.Index].run
 }
 
 func (d *Duplex) Counts() []engine.LaneCount {

@@ -14,16 +14,16 @@ func (l *duplexLane) stopFlow(hurry bool) {
 	l.hurry = l.hurry || hurry
 }
 
-// converse is the loop. The client begins, and ends when both directions are done;
+// run is the loop. The client begins, and ends when both directions are done;
 // the server begins when it hears of it, and waits to be stopped.
-func (w *duplexWorker) converse() error {
+func (w *duplexWorker) run() error {
 	w.Open()
 	deadline := int64(1<<63 - 1)
 	if w.Lim.Dur > 0 {
 		deadline = w.Begin + int64(w.Lim.Dur)
 	}
 	begun := w.Role == engine.SideClient
-	err := w.converseUntil(deadline, &begun)
+	err := w.runUntil(deadline, &begun)
 	if w.End == 0 {
 		w.End = engine.Now()
 	}
@@ -38,11 +38,11 @@ func (w *duplexWorker) converse() error {
 	return err
 }
 
-func (w *duplexWorker) converseUntil(deadline int64, begun *bool) error {
+func (w *duplexWorker) runUntil(deadline int64, begun *bool) error {
 	for ended := false; ; {
 		over, moved := true, false
 		for _, l := range w.Lanes {
-			n, err := w.converseTurn(l)
+			n, err := w.turn(l)
 			switch {
 			case err == engine.ErrStop && w.MayFinish():
 			case err != nil:
@@ -96,10 +96,10 @@ func (w *duplexWorker) count(t int64) {
 	}
 }
 
-// converseTurn does what can be done on one lane now and tells whether that was
+// turn does what can be done on one lane now and tells whether that was
 // anything.
-func (w *duplexWorker) converseTurn(l *duplexLane) (moved bool, err error) {
-	posted, err := w.converseSend(l)
+func (w *duplexWorker) turn(l *duplexLane) (moved bool, err error) {
+	posted, err := w.sendTurn(l)
 	if err != nil {
 		return false, err
 	}
@@ -108,7 +108,7 @@ func (w *duplexWorker) converseTurn(l *duplexLane) (moved bool, err error) {
 		return false, w.Lost(&l.Lane, "poll", err)
 	}
 	for i := range w.Done[:n] {
-		if err := w.converseTake(l, &w.Done[i]); err != nil {
+		if err := w.takeDone(l, &w.Done[i]); err != nil {
 			return true, err
 		}
 	}
@@ -116,7 +116,7 @@ func (w *duplexWorker) converseTurn(l *duplexLane) (moved bool, err error) {
 		l.done = true
 		w.End = engine.Now()
 	}
-	replied, err := w.converseReply(l)
+	replied, err := w.reply(l)
 	switch {
 	case err != nil:
 		return true, err
@@ -128,8 +128,8 @@ func (w *duplexWorker) converseTurn(l *duplexLane) (moved bool, err error) {
 	return true, nil
 }
 
-// converseSend begins the stream, goes on with it, or tells its end.
-func (w *duplexWorker) converseSend(l *duplexLane) (bool, error) {
+// sendTurn begins the stream, goes on with it, or tells its end.
+func (w *duplexWorker) sendTurn(l *duplexLane) (bool, error) {
 	switch {
 	case !l.begun && w.Role == engine.SideClient:
 		return w.Say(l, NoticeGo, func() { w.beginLane(l) })
@@ -225,8 +225,8 @@ func (w *duplexWorker) Say(l *duplexLane, what notice, then func()) (bool, error
 	return true, nil
 }
 
-// converseTake takes one completion.
-func (w *duplexWorker) converseTake(l *duplexLane, c *transports.Done) error {
+// takeDone takes one completion.
+func (w *duplexWorker) takeDone(l *duplexLane, c *transports.Done) error {
 	sh := l.Sh
 	switch {
 	case c.Status != rdma.StatusSuccess:
@@ -269,9 +269,9 @@ func (w *duplexWorker) converseTake(l *duplexLane, c *transports.Done) error {
 	return nil
 }
 
-// converseReply posts receives again, and then tells the peer of the room, and that
+// reply posts receives again, and then tells the peer of the room, and that
 // its fin arrived.
-func (w *duplexWorker) converseReply(l *duplexLane) (moved bool, err error) {
+func (w *duplexWorker) reply(l *duplexLane) (moved bool, err error) {
 	if l.unposted < l.repostAt && !l.owes {
 		return false, nil
 	}
