@@ -45,7 +45,7 @@ func (t *trial) fail(got string, want ...string) {
 }
 
 // lacks ends a case that this peer cannot be asked.
-func (t *trial) lacks(why string) { panic(stop{&unsupported{why}}) }
+func (t *trial) lacks(why string) { panic(stop{&conform.Missing{Why: why}}) }
 
 // Limits of the scripted side, arbitrary but for those of rping.
 const (

@@ -60,37 +60,12 @@ const (
 // Run checks the selected cases on clusters over devices of open, and returns when all
 // have a verdict, or soon after ctx ends.
 func Run(ctx context.Context, name string, open func(i int) (Node, error), o Options) conform.Report {
-	if o.CaseTimeout <= 0 {
-		o.CaseTimeout = 10 * time.Second
-	}
-	if o.Seed == 0 {
-		o.Seed = 1
-	}
-	if o.Cases == nil {
-		o.Cases = Catalogue()
-	}
-	rep := conform.Report{Transport: name, Strict: o.Strict, Seed: o.Seed}
-	cases, err := conform.Select(o.Cases, o.Only, o.Skip, o.Profile)
-	if err != nil {
-		rep.Err = err
-		return rep
-	}
+	o.Options = o.Options.WithDefaults(Catalogue)
 	rows := map[string]row{}
 	for _, r := range table {
 		rows[r.ID] = r
 	}
-	for i := range cases {
-		res := cases[i].Record(name, o.Seed)
-		begun := time.Now()
-		judge(ctx, rows[cases[i].ID], open, &o, &res)
-		res.DurationNS = time.Since(begun).Nanoseconds()
-		o.Ledger.Apply(&cases[i], &res, o.Kernel)
-		rep.Results = append(rep.Results, res)
-		if o.Progress != nil {
-			o.Progress(res)
-		}
-	}
-	return rep
+	return conform.RunCases(ctx, name, o.Options, func(c *conform.Case, res *conform.Result) { judge(ctx, rows[c.ID], open, &o, res) })
 }
 
 // Catalogue lists the cases.
@@ -104,10 +79,6 @@ func Catalogue() []conform.Case {
 
 // judge gives one case its verdict.
 func judge(ctx context.Context, r row, open func(i int) (Node, error), o *Options, res *conform.Result) {
-	if ctx.Err() != nil {
-		res.Verdict, res.Evidence = conform.NotRun, "run ended: "+ctx.Err().Error()
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, o.CaseTimeout)
 	defer cancel()
 	c := &cluster{ctx: ctx, cfg: o.Config, wrong: o.Wrong}
@@ -121,24 +92,8 @@ func judge(ctx context.Context, r row, open func(i int) (Node, error), o *Option
 		err = e
 	}
 	res.Evidence = strings.Join(c.notes, "; ")
-	var wrong *conform.Mismatch
-	var lacks *unsupported
-	switch {
-	case err == nil:
-		res.Verdict = conform.Pass
-	case errors.As(err, &lacks):
-		res.Verdict, res.Evidence = conform.Unsupported, lacks.why
-	case errors.As(err, &wrong):
-		res.Verdict, res.Want, res.Got = conform.Fail, wrong.Want, wrong.Got
-	default:
-		res.Verdict, res.Got = conform.Error, err.Error()
-	}
+	res.Settle(err)
 }
-
-// unsupported ends a case that the devices cannot be asked.
-type unsupported struct{ why string }
-
-func (u *unsupported) Error() string { return u.why }
 
 // stop carries the end of a case out of its depths.
 type stop struct{ err error }
@@ -203,7 +158,7 @@ func (c *cluster) close() error {
 // kill is the sudden death of a node's device.
 func (c *cluster) kill(i int) {
 	if c.made[i].Kill == nil {
-		panic(stop{&unsupported{"the provider cannot die on purpose"}})
+		panic(stop{&conform.Missing{Why: "the provider cannot die on purpose"}})
 	}
 	if c.dead == nil {
 		c.dead = map[int]bool{}
@@ -263,6 +218,6 @@ func (c *cluster) note(format string, a ...any) {
 func (c *cluster) atomics() {
 	d := c.made[0].Device.Caps()
 	if !d.Ops.Has(rdma.OpFetchAdd) || !d.Ops.Has(rdma.OpCmpSwap) {
-		panic(stop{&unsupported{"the device has no atomics"}})
+		panic(stop{&conform.Missing{Why: "the device has no atomics"}})
 	}
 }
