@@ -61,10 +61,8 @@ func verbsCounters(h devices.Host, l layer) func() []reports.DeviceCounters {
 // verbs(port=2):mlx5_0; 0 is every port.
 func (l layer) port() (device string, port int) {
 	device, behind, _ := strings.Cut(l.device, "/")
-	for _, p := range l.params {
-		if value, ok := strings.CutPrefix(p, "port="); ok && behind == "" {
-			behind = value
-		}
+	if behind == "" {
+		behind, _ = l.param("port")
 	}
 	if n, err := strconv.Atoi(behind); err == nil && n > 0 {
 		port = n

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/devices"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
@@ -30,7 +27,8 @@ func iwarpCounters(h devices.Host, l layer) func() []reports.DeviceCounters {
 // softCounters reads what a soft stack counts: the kernel's TCP, or the stack in user
 // space; copies; and system calls.
 func softCounters(h devices.Host, l layer) func() []reports.DeviceCounters {
-	kernel := !slices.ContainsFunc(l.params, func(p string) bool { return strings.HasPrefix(p, "stack=") && p != "stack=kernel" })
+	named, _ := l.param("stack")
+	kernel := named == "" || named == "kernel"
 	return func() (all []reports.DeviceCounters) {
 		if kernel {
 			all = h.TCPCounters()
