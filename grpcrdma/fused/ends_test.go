@@ -1,0 +1,213 @@
+package fused
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
+)
+
+func TestPeerDeathIsUnavailable(t *testing.T) {
+	for _, a := range arms[:3] {
+		t.Run(a.name, func(t *testing.T) {
+			r := newRPC(t, a, Config{}, Config{})
+			rpctest.Unary(t, r.Target)
+			s, err := r.Client.FullDuplexCall(soon(t))
+			must(t, err)
+			errs := make(chan error, 2)
+			go func() {
+				_, err := r.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: rpctest.Block})
+				errs <- err
+			}()
+			go func() { _, err := s.Recv(); errs <- err }()
+			for r.svc.Begun.Load() == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			r.kill()
+			rpctest.Within(t, "a call to a dead peer", func() {
+				for range 2 {
+					if err := <-errs; status.Code(err) != codes.Unavailable {
+						t.Errorf("%v", err)
+					}
+				}
+			})
+			if err := s.Send(&pb.StreamingOutputCallRequest{}); err != io.EOF {
+				t.Errorf("send on a lost stream: %v", err)
+			}
+		})
+	}
+}
+
+// What ended a stream is for RecvMsg to tell; SendMsg tells of its message only.
+func TestSendLeavesTheReasonToReceive(t *testing.T) {
+	r := newRPC(t, arms[0], Config{}, Config{})
+	open := func(ctx context.Context, method string, d *grpc.StreamDesc, opts ...grpc.CallOption) grpc.ClientStream {
+		s, err := r.ch.NewStream(ctx, d, method, opts...)
+		must(t, err)
+		return s
+	}
+	both := &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}
+	down := &grpc.StreamDesc{ServerStreams: true}
+	for _, tc := range []struct {
+		name   string
+		method string
+		desc   *grpc.StreamDesc
+		cancel bool
+		send   error
+		want   codes.Code
+	}{
+		{"cancelled", "/grpc.testing.TestService/FullDuplexCall", both, true, io.EOF, codes.Canceled},
+		{"cancelled, one message", "/grpc.testing.TestService/StreamingOutputCall", down, true, nil, codes.Canceled},
+		{"ended by the server", "/no.such/Method", both, false, io.EOF, codes.Unimplemented},
+		{"ended by the server, one message", "/no.such/Method", down, false, nil, codes.Unimplemented},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(soon(t))
+			defer cancel()
+			s := open(ctx, tc.method, tc.desc)
+			if tc.cancel {
+				cancel()
+			} else if _, err := s.Header(); err != nil { // waits for the end
+				t.Fatal(err)
+			}
+			err := s.SendMsg(&pb.StreamingOutputCallRequest{})
+			for tc.cancel && tc.send != nil && err == nil { // a message may slip out before the end is noticed
+				err = s.SendMsg(&pb.StreamingOutputCallRequest{})
+			}
+			if err != tc.send {
+				t.Errorf("send: %v, want %v", err, tc.send)
+			}
+			if err := s.RecvMsg(&pb.StreamingOutputCallResponse{}); status.Code(err) != tc.want {
+				t.Errorf("receive: %v, want code %v", err, tc.want)
+			}
+		})
+	}
+	s := open(soon(t), "/grpc.testing.TestService/FullDuplexCall", both, grpc.MaxCallSendMsgSize(10))
+	if err := s.SendMsg(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: make([]byte, 100)}}); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("a message too long to send: %v", err)
+	}
+}
+
+// A channel connects anew when its connection is lost, and says why when it cannot.
+func TestChannelReconnects(t *testing.T) {
+	var refuse atomic.Bool
+	l, dial, kill := arms[3].open(t)
+	var last atomic.Pointer[net.Conn]
+	r := serve(t, "tcp", l, func(ctx context.Context) (net.Conn, error) {
+		if refuse.Load() {
+			return nil, errors.New("out of order")
+		}
+		c, err := dial(ctx)
+		last.Store(&c)
+		return c, err
+	}, kill, Config{}, Config{})
+	rpctest.Unary(t, r.Target)
+	(*last.Load()).Close()
+	// The loss is noticed by the call that meets it, or before.
+	var err error
+	rpctest.Within(t, "the new connection", func() {
+		for _, err = r.Client.EmptyCall(soon(t), &pb.Empty{}); err != nil; _, err = r.Client.EmptyCall(soon(t), &pb.Empty{}) {
+			if status.Code(err) != codes.Unavailable {
+				t.Errorf("%v", err)
+				return
+			}
+		}
+	})
+	refuse.Store(true)
+	(*last.Load()).Close()
+	for range 3 {
+		_, err = r.Client.EmptyCall(soon(t), &pb.Empty{})
+	}
+	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "out of order") {
+		t.Errorf("%v", err)
+	}
+	time.AfterFunc(20*time.Millisecond, func() { refuse.Store(false) })
+	_, err = r.Client.EmptyCall(soon(t), &pb.Empty{}, grpc.WaitForReady(true))
+	must(t, err)
+	must(t, r.ch.Close())
+	if _, err := r.Client.EmptyCall(soon(t), &pb.Empty{}); status.Code(err) != codes.Canceled {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// The loss of an idle connection costs no call, where the connection can tell.
+func TestIdleLossIsNoticedBeforeTheCall(t *testing.T) {
+	for _, a := range arms[:3] {
+		t.Run(a.name, func(t *testing.T) {
+			r := newRPC(t, a, Config{}, Config{})
+			_, err := r.Client.EmptyCall(soon(t), &pb.Empty{})
+			must(t, err)
+			r.server.mu.Lock()
+			for ss := range r.server.sessions {
+				go ss.fail(io.EOF)
+			}
+			r.server.mu.Unlock()
+			rpctest.Within(t, "the end of the server's connection", func() {
+				for n := 1; n > 0; time.Sleep(time.Millisecond) {
+					r.server.mu.Lock()
+					n = len(r.server.sessions)
+					r.server.mu.Unlock()
+				}
+			})
+			conn := r.ch.cur.conn.(interface{ Ended() bool })
+			rpctest.Within(t, "the end of the client's", func() {
+				for !conn.Ended() {
+					time.Sleep(time.Millisecond)
+				}
+			})
+			time.Sleep(idleCheck)
+			_, err = r.Client.EmptyCall(soon(t), &pb.Empty{})
+			must(t, err)
+		})
+	}
+}
+
+func TestGracefulStop(t *testing.T) {
+	everywhere(t, func(t *testing.T, a arm) {
+		r := newRPC(t, a, Config{}, Config{})
+		s, err := r.Client.FullDuplexCall(soon(t))
+		must(t, err)
+		must(t, s.Send(&pb.StreamingOutputCallRequest{}))
+		_, err = s.Recv()
+		must(t, err)
+		over := make(chan struct{})
+		go func() { defer close(over); r.server.GracefulStop(context.Background()) }()
+		// The call in progress goes on.
+		for range 10 {
+			must(t, s.Send(&pb.StreamingOutputCallRequest{}))
+			_, err = s.Recv()
+			must(t, err)
+			time.Sleep(time.Millisecond)
+		}
+		select {
+		case <-over:
+			t.Error("stopped with a call in progress")
+		default:
+		}
+		must(t, s.CloseSend())
+		if _, err := s.Recv(); err != io.EOF {
+			t.Errorf("%v", err)
+		}
+		rpctest.Within(t, "the graceful stop", func() { <-over })
+		// One that lasts too long is ended with the context.
+		r = newRPC(t, a, Config{}, Config{})
+		go r.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: rpctest.Block})
+		for r.svc.Begun.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+		defer cancel()
+		rpctest.Within(t, "the end of grace", func() { r.server.GracefulStop(ctx) })
+	})
+}
