@@ -238,21 +238,6 @@ func identity(r *Result) []Fact {
 	return facts
 }
 
-// loopOf is the loop of a ping-pong: of rdmaperf, plain, or of the provider. Documents had
-// that as the parameter volleys once.
-func loopOf(r *Result) string {
-	if s, ok := r.Parameters["loop"].(string); ok {
-		return s
-	}
-	switch r.Parameters["volleys"] {
-	case true:
-		return "provider"
-	case false:
-		return "plain"
-	}
-	return ""
-}
-
 // fields are the values of an object by their names in a document.
 func fields(object any) map[string]any {
 	var all map[string]any

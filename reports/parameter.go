@@ -21,3 +21,18 @@ func ParameterNumber(r *Result, name string) float64 {
 	}
 	return 0
 }
+
+// loopOf is the loop of a ping-pong: of rdmaperf, plain, or of the provider. Documents had
+// that as the parameter volleys once.
+func loopOf(r *Result) string {
+	if s, ok := r.Parameters["loop"].(string); ok {
+		return s
+	}
+	switch r.Parameters["volleys"] {
+	case true:
+		return "provider"
+	case false:
+		return "plain"
+	}
+	return ""
+}
