@@ -91,7 +91,7 @@ type Options string
 func PackOptions(v any) Options {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic("bench: options without a JSON form: " + err.Error()) // of a type, not of values
+		panic("engine: options without a JSON form: " + err.Error()) // of a type, not of values
 	}
 	return Options(b)
 }
