@@ -32,14 +32,14 @@ const (
 // the listener has against it, and rdma.ErrProtocol for a peer of another kind.
 func (n *Net) DialContext(ctx context.Context, addr string) (net.Conn, error) {
 	addr = host(addr)
-	c, err := n.dialPatiently(ctx, addr)
+	c, err := n.dialAgain(ctx, addr)
 	if err != nil {
 		return nil, &net.OpError{Op: "dial", Net: "rdma", Addr: Addr(addr), Err: err}
 	}
 	return c, nil
 }
 
-func (n *Net) dialPatiently(ctx context.Context, addr string) (*Conn, error) {
+func (n *Net) dialAgain(ctx context.Context, addr string) (*Conn, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		bounded, cancel := context.WithTimeout(ctx, busyWait)
 		defer cancel()

@@ -82,7 +82,7 @@ type runner struct {
 	peer   Peer
 }
 
-func (r *runner) patience() time.Duration { return r.o.CaseTimeout + max(startGrace, r.o.CaseTimeout) }
+func (r *runner) caseLimit() time.Duration { return r.o.CaseTimeout + max(startGrace, r.o.CaseTimeout) }
 
 // judge gives the case of res its verdict.
 func (r *runner) judge(ctx context.Context, res *conform.Result) {
@@ -110,7 +110,7 @@ func (r *runner) judge(ctx context.Context, res *conform.Result) {
 		_ = p.write(r.peer) // a case that is gone says so below
 	}
 	var o outcome
-	if err = p.read(r.patience(), &o); err != nil {
+	if err = p.read(r.caseLimit(), &o); err != nil {
 		p.kill()
 	} else if p.stop(startGrace) != nil && len(o.Wrong) == 0 {
 		err = fmt.Errorf("the process ended badly behind its last answer: %v: %s", p.err, p.said.last())
@@ -150,7 +150,7 @@ func (r *runner) serve() error {
 	if err != nil {
 		return err
 	}
-	if err := p.read(r.patience(), &r.peer); err != nil {
+	if err := p.read(r.caseLimit(), &r.peer); err != nil {
 		p.kill()
 		r.server = nil
 		return err

@@ -309,7 +309,7 @@ func (d *Device) canDrain(pd *C.struct_va_pd, cq *C.struct_vb_cq) bool {
 		return false
 	}
 	time.Sleep(2 * time.Millisecond)
-	if C.vb_poll(cq, &wc, 1) != 0 || patiently(func() error { return fromSQD(q.qp) }) != nil {
+	if C.vb_poll(cq, &wc, 1) != 0 || retried(func() error { return fromSQD(q.qp) }) != nil {
 		return false
 	}
 	return completes(cq, rdma.StatusSuccess)

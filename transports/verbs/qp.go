@@ -186,7 +186,7 @@ func (q *qp) Drain() error {
 // Resume releases what Drain held.
 func (q *qp) Resume() error {
 	return q.command("resume", rdma.QPSQD, rdma.QPRTS, func() error {
-		return patiently(func() error { return fromSQD(q.c.qp) })
+		return retried(func() error { return fromSQD(q.c.qp) })
 	})
 }
 

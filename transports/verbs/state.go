@@ -160,8 +160,8 @@ func fromSQD(qp *C.struct_va_qp) error {
 	return modify(qp, &a, C.VA_QP_STATE)
 }
 
-// patiently repeats what the device refuses while it is still draining.
-func patiently(f func() error) error {
+// retried repeats what the device refuses while it is still draining.
+func retried(f func() error) error {
 	err := f()
 	for i := 0; err == syscall.EINVAL && i < 100; i++ {
 		time.Sleep(time.Millisecond)
