@@ -280,20 +280,20 @@ func (d *Daemon) loop() {
 		case now.Sub(last) < d.cfg.For:
 			runtime.Gosched()
 		default:
-			d.nap(guests)
+			d.pause(guests)
 		}
 	}
 }
 
-// nap sleeps until a doorbell rings, a message or an end comes.
-func (d *Daemon) nap(guests []*guest) {
+// pause sleeps until a doorbell rings, a message or an end comes.
+func (d *Daemon) pause(guests []*guest) {
 	some := false
 	for _, g := range guests {
 		g.page.word(wordNapping).Store(1)
 		some = some || g.waiting()
 	}
 	if !some {
-		d.node.Doze(d.wake, 100*time.Millisecond)
+		d.node.SleepUntil(d.wake, 100*time.Millisecond)
 	}
 	for _, g := range guests {
 		g.page.word(wordNapping).Store(0)

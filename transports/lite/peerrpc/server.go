@@ -149,9 +149,9 @@ func (v *server) left() {
 
 const (
 	// napAfter is how long a server polls without a request before it naps between two
-	// looks, and nap how long. Arbitrary: a run has no such pauses.
-	napAfter = 200 * time.Millisecond
-	nap      = time.Millisecond
+	// looks, and lookPause how long. Arbitrary: a run has no such pauses.
+	napAfter  = 200 * time.Millisecond
+	lookPause = time.Millisecond
 )
 
 // work polls for all connections.
@@ -178,7 +178,7 @@ func (v *server) work() {
 		if now := time.Now(); idle == 64 {
 			last = now
 		} else if now.Sub(last) > napAfter {
-			time.Sleep(nap)
+			time.Sleep(lookPause)
 		}
 		yield()
 	}
