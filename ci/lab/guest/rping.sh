@@ -28,7 +28,7 @@ pinged() {
 # what its other thread says is taken out first.
 pings() {
 	local seen
-	seen=$(sed -z 's/[a-z]* DISCONNECT EVENT[.]*\n//g' "$1" | grep -aoE 'rdma-ping-[0-9]+:' | sort -u | wc -l)
+	seen=$(sed -zE 's/(client|server) DISCONNECT EVENT[.]*\n//g' "$1" | grep -aoE 'rdma-ping-[0-9]+:' | sort -u | wc -l)
 	((seen == $2)) || { echo "  $1: $seen different pings, want $2"; return 1; }
 }
 
