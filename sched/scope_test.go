@@ -69,7 +69,7 @@ func TestScopeMakesOthersNarrow(t *testing.T) {
 		a := newRig(t, sched.Config{Scope: scope}, 8, 4)
 		b := a.second("")
 		sched.Widen(a.qp, 1) // a path of 1 GB/s
-		for i := range 8 { // twice what a window of 4 MiB takes
+		for i := range 8 {   // twice what a window of 4 MiB takes
 			a.post(a.wr(1+i, rdma.OpWrite, 0, home))
 		}
 		b.post(b.wr(9, rdma.OpSend, 1, 64))
