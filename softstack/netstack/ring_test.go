@@ -73,6 +73,7 @@ func FuzzBrokenRing(f *testing.F) {
 	f.Add(uint32(1), uint32(0), uint32(1500))
 	f.Add(uint32(1<<31), uint32(17), uint32(1<<31))
 	f.Add(uint32(16), uint32(0), uint32(0))
+	f.Add(uint32(17), uint32(0), uint32(100))
 	f.Fuzz(func(t *testing.T, used, taken, size uint32) {
 		tx, rx := rings(MinRing, DefaultMTU)
 		binary.NativeEndian.PutUint32(rx.mem[atUsed:], used)
@@ -81,6 +82,9 @@ func FuzzBrokenRing(f *testing.F) {
 		b, err := rx.next()
 		if len(b) > DefaultMTU || err == nil && b == nil && used != 0 {
 			t.Errorf("%d octets, %v", len(b), err)
+		}
+		if err == nil && used > MinRing {
+			t.Errorf("a writer at %d is further ahead than the ring is long", used)
 		}
 		if ok, err := tx.put([][]byte{{1}}); ok && (taken != 0 && -taken > MinRing) {
 			t.Errorf("a reader at %d is ahead of the writer: %v, %v", taken, ok, err)
