@@ -49,8 +49,9 @@ type Cache struct {
 	zombies map[*Region]struct{}
 	flights map[*flight]struct{}
 	pools   map[*Pool]struct{}
-	bytes   uint64 // registered, pools' apart
-	kept    uint64 // of them in tables
+	pieces  ranges.Index[*piece] // of all pools
+	bytes   uint64               // registered, pools' apart
+	kept    uint64               // of them in tables
 	past    []trimmed
 	n       Counters // but for gets and puts, which regions count
 	gone    uint64   // gets of closed regions
@@ -67,6 +68,7 @@ type table struct {
 type flight struct {
 	table     *table
 	base, end uint64
+	over      *piece
 	stale     bool // memory of it went away meanwhile
 	holds     []*rdma.Leaving
 }
@@ -146,6 +148,7 @@ func (c *Cache) close(r *Region) error {
 	holds := r.holds
 	r.holds = nil
 	c.mu.Unlock()
+	r.over.leave()
 	return release(holds)
 }
 

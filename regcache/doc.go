@@ -8,7 +8,9 @@
 // [Region.Put] ends a use and closes nothing: idle regions are closed for the bounds of
 // [Config], the least recently used first, for a device that has no room (ENOMEM,
 // RLIMIT_MEMLOCK), and for memory that goes away. A [Pool] registers its memory when it
-// maps it, and unmaps it late. [Wrap] makes a tier of it all, a Device over a Device.
+// maps it, and unmaps it late. A [Store] keeps memory whose peers change: what only this
+// side uses stays registered there, and [Region.Revoke] ends what a peer was told. [Wrap]
+// makes a tier of it all, a Device over a Device.
 //
 // # When a key can be used
 //

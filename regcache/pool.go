@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 	"github.com/rdmaperf/rdmaperf/transports/rdma/ranges"
@@ -31,8 +30,9 @@ const defaultPiece = 64 << 20
 //
 // A range that was unmapped is nobody's, and no new Get succeeds there, but its
 // registration stays. Map of the same size takes it again, the latest first, unless
-// somebody still uses a registration of it (a region that was got and not put). When
-// more than Deferred bytes are kept, the oldest are given up together, until half as
+// somebody still uses a registration of it (a region that was got and not put). What is
+// registered otherwise too, with other rights or by another scope, is not kept: its other
+// keys end before anybody is given it. When more than Deferred bytes are kept, the oldest are given up together, until half as
 // many are left: what empties a piece closes its registration and unmaps it.
 type Pool struct {
 	scope *Scope
@@ -46,15 +46,6 @@ type Pool struct {
 	queue  []parking // oldest first; entries that were revived stay until they are met
 	front  int
 	n      PoolCounters
-}
-
-// piece is an arena that is registered whole.
-type piece struct {
-	pool   *Pool
-	arena  *rdma.Arena
-	mr     rdma.MR
-	ranges int         // mapped or deferred
-	broken atomic.Bool // somebody took pages of it away: it is used up and closed
 }
 
 // parking is one stay of a range in the queue.
@@ -146,8 +137,8 @@ func (p *Pool) revive(size int) *Region {
 	for i := len(list) - 1; i >= 0; i-- {
 		r := list[i]
 		s := r.state.Load()
-		if s&(refMask|dead) != 0 || !r.state.CompareAndSwap(s, s&^parked) {
-			continue // in use still, or gone
+		if s&(refMask|dead) != 0 || r.piece.guests.Load() != 0 || !r.state.CompareAndSwap(s, s&^parked) {
+			continue // in use still, registered by others, or gone
 		}
 		p.spare[size] = append(list[:i], list[i+1:]...)
 		p.n.Deferred -= uint64(size)
@@ -179,24 +170,6 @@ func (p *Pool) carve(pc *piece, size int) (*Region, error) {
 	return r, nil
 }
 
-// grow maps and registers a piece. For want of room it gives up what is idle elsewhere.
-func (p *Pool) grow(size int) (*piece, error) {
-	a, err := rdma.NewArena(size, p.cfg.Arena)
-	if err != nil {
-		return nil, err
-	}
-	c := p.scope.cache
-	mr, err := c.register(p.scope.own.pd, a.Buffer(), p.cfg.Access)
-	if err != nil {
-		return nil, errors.Join(err, a.Close())
-	}
-	c.mu.Lock()
-	c.n.MemRegs++
-	c.bytes += uint64(a.Buffer().Len())
-	c.mu.Unlock()
-	return &piece{pool: p, arena: a, mr: mr}, nil
-}
-
 // Unmap ends the owner's use of what Map gave. The memory is put aside or given up; it
 // is not given to anybody while a region of it is in use. ErrInvalid for what is no
 // buffer of the pool, ErrClosed for what was unmapped before.
@@ -222,6 +195,9 @@ func (p *Pool) Unmap(b rdma.Buffer) error {
 		}
 	}
 	size := int(r.Len())
+	if r.piece.guests.Load() != 0 && r.killIdle() {
+		return p.giveUp(r)
+	}
 	p.mu.Lock()
 	p.n.Unmaps++
 	p.n.Deferred += uint64(size)
@@ -241,6 +217,21 @@ func (p *Pool) Unmap(b rdma.Buffer) error {
 		return fail(err)
 	}
 	return nil
+}
+
+// giveUp ends a range without a stay in the queue.
+func (p *Pool) giveUp(r *Region) error {
+	p.mu.Lock()
+	p.n.Unmaps++
+	p.n.Flushed++
+	err := p.release([]*Region{r})
+	idle := p.emptied()
+	p.mu.Unlock()
+	for _, pc := range idle {
+		_, cerr := pc.end()
+		err = errors.Join(err, cerr)
+	}
+	return err
 }
 
 // compact drops what was revived from the queue when that is most of it.
@@ -357,36 +348,6 @@ func (p *Pool) emptied() (out []*piece) {
 	clear(p.pieces[len(live):])
 	p.pieces = live
 	return out
-}
-
-// end closes a piece's registration, and unmaps it unless another cache holds it.
-func (pc *piece) end() (closed int, err error) {
-	p := pc.pool
-	c := p.scope.cache
-	n := uint64(pc.arena.Buffer().Len())
-	if pc.mr != nil {
-		if err := pc.mr.Close(); err != nil {
-			p.mu.Lock()
-			p.empty = append(p.empty, pc)
-			p.mu.Unlock()
-			return 0, err
-		}
-		pc.mr = nil
-		closed = 1
-		c.mu.Lock()
-		c.n.MemDeregs++
-		c.bytes -= n
-		c.mu.Unlock()
-	}
-	if err := pc.arena.Close(); err != nil {
-		p.mu.Lock()
-		p.empty = append(p.empty, pc)
-		p.mu.Unlock()
-		if !errors.Is(err, rdma.ErrBusy) {
-			return closed, err
-		}
-	}
-	return closed, nil
 }
 
 // finish is the end of a range that was killed in use because its pages went away: the

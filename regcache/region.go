@@ -20,6 +20,7 @@ type Region struct {
 	mr         rdma.MR
 	pages      []uint64 // what was pinned, where a source compares that
 	piece      *piece   // of a pool, whose registration it is; mr is nil then
+	over       *piece   // a registration of its own of a pool's memory, which it keeps from new owners
 
 	// Guarded by the cache's lock.
 	place  int    // in the heap; -1: not there
@@ -88,6 +89,24 @@ func (r *Region) Put() error {
 		return c.shrink()
 	}
 	return nil
+}
+
+// Revoke is Put for memory that the caller does not share: no Get is answered with the
+// region from here on, and the last of its users closes it. When the caller was the only
+// one, no peer can use its keys when Revoke returns. A region of a pool is the pool's to
+// close: ErrInvalid, and the use is not ended.
+func (r *Region) Revoke() error {
+	if r.piece != nil {
+		return &rdma.OpError{Op: "revoke", Object: "a region of a pool", Err: rdma.ErrInvalid}
+	}
+	c := r.table.cache
+	c.mu.Lock()
+	if r.state.Load()&dead == 0 {
+		r.kill() // the caller uses it, so it is not to be closed yet
+		c.drop(r)
+	}
+	c.mu.Unlock()
+	return r.Put()
 }
 
 // finish closes a dead region that has no users; one caller does.

@@ -119,8 +119,11 @@ func (s *Scope) attempt(t *table, buf rdma.Buffer, access rdma.Access) (r *Regio
 		return nil, false, rdma.ErrClosed
 	}
 	addr, end := buf.Addr(), buf.Addr()+uint64(buf.Len())
-	if e, ok := s.own.live.At(addr); ok && e.Val.state.Load()&parked != 0 { // unmapped by its owner
+	// Counted before it is looked at: Unmap sees the guest, or this sees the end.
+	over := c.visit(addr)
+	if over.unmapped(addr, end) {
 		c.mu.Unlock()
+		over.leave()
 		return nil, false, rdma.ErrClosed
 	}
 	for _, look := range []*table{s.own, t} {
@@ -130,23 +133,26 @@ func (s *Scope) attempt(t *table, buf rdma.Buffer, access rdma.Access) (r *Regio
 		}
 		if r.pages != nil && !c.source.same(r) {
 			c.mu.Unlock()
+			over.leave()
 			c.replaced(r)
 			return nil, true, nil
 		}
 		r.stamp.Store(c.tick.Load())
 		c.n.HitsSlow++
 		c.mu.Unlock()
+		over.leave()
 		return r, false, nil
 	}
 	if !buf.Live() {
 		c.mu.Unlock()
+		over.leave()
 		return nil, false, rdma.ErrClosed
 	}
 	plan, merge := t.plan(buf, access)
 	if !merge || !c.source.keeps(plan.buf) {
 		plan.buf, plan.access, plan.alone = buf, access, true
 	}
-	fl := &flight{table: t, base: plan.buf.Addr(), end: plan.buf.Addr() + uint64(plan.buf.Len())}
+	fl := &flight{table: t, base: plan.buf.Addr(), end: plan.buf.Addr() + uint64(plan.buf.Len()), over: over}
 	c.flights[fl] = struct{}{}
 	c.tick.Add(1)
 	c.mu.Unlock()
@@ -217,12 +223,13 @@ func (t *table) covering(addr, end uint64, access rdma.Access) *Region {
 // land enters a registration, or throws it away.
 func (c *Cache) land(fl *flight, p plan, mr rdma.MR, pages []uint64, err error) (*Region, bool, error) {
 	t := fl.table
-	r := &Region{base: fl.base, end: fl.end, access: p.access, table: t, mr: mr, pages: pages, place: -1}
+	r := &Region{base: fl.base, end: fl.end, access: p.access, table: t, mr: mr, pages: pages, over: fl.over, place: -1}
 	var victims []*Region
 	c.mu.Lock()
 	delete(c.flights, fl)
 	if err != nil {
 		c.mu.Unlock()
+		fl.over.leave()
 		return nil, false, errors.Join(err, release(fl.holds))
 	}
 	r.base, r.end = p.buf.Addr(), p.buf.Addr()+uint64(p.buf.Len())

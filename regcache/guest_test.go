@@ -1,0 +1,114 @@
+package regcache
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// others are registrations of a pool's memory that are not the pool's: with rights that
+// the pool has not, and another owner's.
+var others = map[string]func(t *testing.T, c *Cache, s *Scope, b rdma.Buffer) *Region{
+	"more rights": func(t *testing.T, _ *Cache, s *Scope, b rdma.Buffer) *Region { return get(t, s, b, all) },
+	"another owner": func(t *testing.T, c *Cache, _ *Scope, b rdma.Buffer) *Region {
+		s, err := c.Scope(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return get(t, s, b, all)
+	},
+}
+
+// A key that somebody else has of a pool's memory reaches no later owner of it: neither
+// while it is used, nor when it was kept.
+func TestPoolMemoryWithOtherKeysIsNotHandedOut(t *testing.T) {
+	for name, other := range others {
+		t.Run(name, func(t *testing.T) {
+			worlds(t, func(t *testing.T, m mover) {
+				c, s := over(t, m, Config{})
+				p, err := s.NewPool(PoolConfig{Access: rdma.LocalWrite, Piece: 1 << 20, Deferred: 1 << 20})
+				if err != nil {
+					t.Fatal(err)
+				}
+				b := mapped(t, p, 64<<10)
+				g := other(t, c, s, b)
+				lands(t, m, g, b, 1)
+				key, addr := g.RKey(), b.Addr()
+				unmapped(t, p, b)
+				for range 4 { // in use: its memory is nobody's
+					x := mapped(t, p, 64<<10)
+					if x.Addr() == addr {
+						t.Fatal("memory under a key that is used is somebody else's")
+					}
+					defer unmapped(t, p, x)
+				}
+				t.Cleanup(func() {
+					if err := p.Close(); err != nil {
+						t.Error(err)
+					}
+				})
+				lands(t, m, g, b, 2)
+				if err := g.Put(); err != nil {
+					t.Fatal(err)
+				}
+				refused(t, m, key, addr, "memory that was unmapped")
+
+				b = mapped(t, p, 64<<10)
+				g = other(t, c, s, b)
+				key, addr = g.RKey(), b.Addr()
+				g.Put() // a region of another owner is kept now
+				unmapped(t, p, b)
+				refused(t, m, key, addr, "a region that was kept")
+				if n := c.pieces.Len(); n != 1 {
+					t.Fatalf("%d pieces", n)
+				}
+				c.mu.Lock()
+				for _, pc := range p.pieces {
+					if n := pc.guests.Load(); n != 0 {
+						t.Errorf("%d guests are left", n)
+					}
+				}
+				c.mu.Unlock()
+				if _, err := s.Get(b, all); !errors.Is(err, rdma.ErrClosed) {
+					t.Errorf("unmapped memory: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// Revoke ends a key at once, whatever the bounds are, and of several users by the last.
+func TestRevoke(t *testing.T) {
+	worlds(t, func(t *testing.T, m mover) {
+		c, s := over(t, m, Config{})
+		b := alloc(t, 64<<10)
+		g := get(t, s, b, all)
+		lands(t, m, g, b, 1)
+		key := g.RKey()
+		if err := g.Revoke(); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, m, key, b.Addr(), "a region that was revoked")
+		g, h := get(t, s, b, all), get(t, s, b, all)
+		if g != h || g.RKey() == key {
+			t.Fatal("the region is not a new one that both share")
+		}
+		if err := g.Revoke(); err != nil {
+			t.Fatal(err)
+		}
+		x := get(t, s, b, all)
+		if x == h {
+			t.Error("a hit on what was revoked")
+		}
+		lands(t, m, h, b, 3) // its other user is not done
+		key = h.RKey()
+		h.Put()
+		refused(t, m, key, b.Addr(), "a region whose last user went")
+		lands(t, m, x, b, 5)
+		x.Revoke()
+		if n := c.Counters(); n.Regions != 0 || n.Bytes != 0 || n.Gets != n.Puts {
+			t.Errorf("%+v", n)
+		}
+	})
+}
