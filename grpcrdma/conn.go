@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -53,7 +54,7 @@ var errReset error = syscall.ECONNRESET
 // newConn makes everything but the connection. Receives are posted: the peer may
 // send as soon as it is connected.
 func (n *Net) newConn() (*Conn, error) {
-	c := &Conn{net: n}
+	c := &Conn{net: n, land: landings{store: regcache.NewStore(regcache.StoreConfig{Keep: keptLandings})}}
 	var err error
 	if c.mem, err = n.get(); err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func (n *Net) newConn() (*Conn, error) {
 // greeting is what the peer has to know of this side.
 func (c *Conn) greeting() []byte {
 	cfg := &c.net.cfg
-	g := greeting{notices: !c.rx.watched, depth: noticeDepth, rkey: c.mem.remote.RKey(), addr: c.mem.remote.Addr(), ring: uint32(cfg.Ring)}
+	g := greeting{notices: !c.rx.watched, depth: noticeDepth, rkey: c.mem.remote.RKey(), addr: c.mem.remoteBuf.Addr(), ring: uint32(cfg.Ring)}
 	return g.encode()
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 
+	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -18,25 +19,27 @@ import (
 // all writes before it (RFC 5040 §5.5, IBTA 10.8.3.3), and a device whose ring may be
 // watched places writes in the order of their bytes.
 type landing struct {
-	buf rdma.Buffer
-	mr  rdma.MR // nil while the peer may not write
+	buf    rdma.Buffer
+	region *regcache.Region
 }
 
 // landings are those of a connection. Memory that comes back serves the same
 // connection again and no other: a peer that says it wrote what it did not can read
 // nothing there but its own.
 type landings struct {
+	store *regcache.Store
+
 	mu      sync.Mutex
 	closed  bool
-	granted map[uint32]*landing // by key
-	spare   []*landing
-	bytes   int // granted
+	granted map[uint32]landing // by key
+	bytes   int                // granted
 }
 
 const (
-	landingStep  = 64 << 10 // lengths are multiples, so that similar messages share memory
-	spareMost    = 8        // landings kept for the next grants
-	spareTooLong = 4        // times what is asked: longer ones are left to longer messages
+	landingStep = 64 << 10 // lengths are multiples, so that similar messages share memory
+	// keptLandings are the bytes kept for the next grants of a connection, beside the last
+	// that came back. Arbitrary.
+	keptLandings = 8 << 20
 )
 
 var errLanding = fmt.Errorf("%w: landing that was not granted", rdma.ErrProtocol)
@@ -67,106 +70,52 @@ func (c *Conn) Grant(n int) (key uint32, addr uint64, err error) {
 	if n < 1 || n > math.MaxInt32 {
 		return 0, 0, c.opError("grant", fmt.Errorf("%d bytes: %w", n, rdma.ErrInvalid))
 	}
-	l, err := c.land.find(n)
+	g := &c.land
+	var l landing
+	l.buf, err = g.store.Alloc((n + landingStep - 1) / landingStep * landingStep)
 	if err == nil {
-		l.mr, err = c.net.dev.RegMR(0, l.buf, rdma.LocalWrite|rdma.RemoteWrite)
+		if l.region, err = c.net.scope.Get(l.buf, rdma.LocalWrite|rdma.RemoteWrite); err != nil {
+			err = errors.Join(err, g.store.Free(l.buf))
+		}
 	}
 	if err != nil {
-		if l != nil {
-			l.mr = nil
-			c.land.recycle(l)
-		}
 		return 0, 0, c.opError("grant", err)
 	}
-	g := &c.land
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
-		return 0, 0, c.opError("grant", errors.Join(net.ErrClosed, l.free()))
+		return 0, 0, c.opError("grant", errors.Join(net.ErrClosed, g.end(l)))
 	}
 	if g.granted == nil {
-		g.granted = map[uint32]*landing{}
+		g.granted = map[uint32]landing{}
 	}
-	g.granted[l.mr.RKey()] = l
+	g.granted[l.region.RKey()] = l
 	g.bytes += l.buf.Len()
-	return l.mr.RKey(), l.buf.Addr(), nil
+	return l.region.RKey(), l.buf.Addr(), nil
 }
 
-// find takes memory for n bytes, spare or new.
-func (g *landings) find(n int) (*landing, error) {
-	g.mu.Lock()
-	best := -1
-	for i, l := range g.spare {
-		if k := l.buf.Len(); k >= n && k/spareTooLong <= n && (best < 0 || k < g.spare[best].buf.Len()) {
-			best = i
-		}
-	}
-	if best >= 0 {
-		l := g.spare[best]
-		g.spare = append(g.spare[:best], g.spare[best+1:]...)
-		g.mu.Unlock()
-		return l, nil
-	}
-	var old *landing // lengths have changed: what is kept longest goes
-	if len(g.spare) == spareMost {
-		old = g.spare[0]
-		g.spare = append(g.spare[:0], g.spare[1:]...)
-	}
-	g.mu.Unlock()
-	if old != nil {
-		if err := old.buf.Free(); err != nil {
-			return nil, err
-		}
-	}
-	buf, err := rdma.Alloc((n + landingStep - 1) / landingStep * landingStep)
-	if err != nil {
-		return nil, err
-	}
-	return &landing{buf: buf}, nil
-}
-
-// recycle takes memory back that nobody uses any more.
-func (g *landings) recycle(l *landing) error {
-	g.mu.Lock()
-	if !g.closed && len(g.spare) < spareMost {
-		g.spare = append(g.spare, l)
-		g.mu.Unlock()
-		return nil
-	}
-	g.mu.Unlock()
-	return l.buf.Free()
-}
-
-// free ends registration and memory. What a device refuses to release stays mapped.
-func (l *landing) free() error {
-	if l.mr != nil {
-		if err := l.mr.Close(); err != nil {
-			return err
-		}
-	}
-	return l.buf.Free()
-}
+// end ends registration and memory. What a device refuses to release stays mapped.
+func (g *landings) end(l landing) error { return errors.Join(l.region.Revoke(), g.store.Free(l.buf)) }
 
 // Take ends what Grant began: the peer can write there no more, and the bytes are
 // the caller's until free, which it calls once; also after Close.
 func (c *Conn) Take(key uint32) (b []byte, free func(), err error) {
 	g := &c.land
 	g.mu.Lock()
-	l := g.granted[key]
+	l, ok := g.granted[key]
 	delete(g.granted, key)
-	if l != nil {
+	if ok {
 		g.bytes -= l.buf.Len()
 	}
 	g.mu.Unlock()
-	if l == nil {
+	if !ok {
 		return nil, nil, c.opError("take", errLanding)
 	}
 	// Whatever the peer writes behind this is refused and ends the connection.
-	if err := l.mr.Close(); err != nil {
-		return nil, nil, c.opError("take", err)
+	if err := l.region.Revoke(); err != nil {
+		return nil, nil, c.opError("take", errors.Join(err, g.store.Free(l.buf)))
 	}
-	l.mr = nil
-	return l.buf.Bytes(), func() { g.recycle(l) }, nil
+	return l.buf.Bytes(), func() { g.store.Free(l.buf) }, nil
 }
 
 // close frees what is not in anybody's hands. The QP is closed.
@@ -175,13 +124,10 @@ func (g *landings) close() (errs []error) {
 	defer g.mu.Unlock()
 	g.closed = true
 	for _, l := range g.granted {
-		errs = append(errs, l.free())
+		errs = append(errs, g.end(l))
 	}
-	for _, l := range g.spare {
-		errs = append(errs, l.free())
-	}
-	g.granted, g.spare, g.bytes = nil, nil, 0
-	return errs
+	g.granted, g.bytes = nil, 0
+	return append(errs, g.store.Close())
 }
 
 func (g *landings) held() int {

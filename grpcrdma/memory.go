@@ -2,7 +2,9 @@ package grpcrdma
 
 import (
 	"errors"
+	"os"
 
+	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -41,84 +43,70 @@ func (c *Config) memory() int { return c.remoteLen() + c.localLen() }
 // memory is a connection's buffers with their registrations.
 type memory struct {
 	remoteBuf, localBuf rdma.Buffer
-	remote, local       rdma.MR
+	remote, local       *regcache.Region
 }
 
-// pool keeps the buffers of closed connections. Registrations are made anew: a
-// key that a peer once knew must not open the memory of another connection.
-type pool struct {
-	spare []memory // without registrations
-	bytes int
+// keptConns bounds the memory of closed connections that is kept: a burst of short
+// connections maps no memory anew, and an idle process keeps little. Arbitrary.
+const keptConns = 16
+
+// wholePages is what n bytes take of a store.
+func wholePages(n int) int {
+	page := os.Getpagesize()
+	return (n + page - 1) / page * page
 }
 
-// poolMax bounds the kept buffers: a burst of short connections maps no memory
-// anew, and an idle process keeps little. Arbitrary.
-const poolMax = 16
+// room is the memory of one connection in a store.
+func (c *Config) room() int { return wholePages(c.remoteLen()) + wholePages(c.localLen()) }
+
+// openMemory makes what all connections take their memory and registrations from. Keys
+// that peers know end with their connection; what only this side uses stays registered
+// with its memory, for the next.
+func (n *Net) openMemory() (err error) {
+	// All memory is package rdma's own: nothing unmaps it unseen.
+	if n.cache, err = regcache.New(n.dev, regcache.Config{Source: regcache.SourceArena}); err != nil {
+		return err
+	}
+	n.store = regcache.NewStore(regcache.StoreConfig{Piece: n.cfg.room(), Keep: keptConns * n.cfg.room()})
+	n.scope, err = n.cache.Scope(0)
+	return err
+}
+
+// closeMemory ends it when all connections are closed.
+func (n *Net) closeMemory() error { return errors.Join(n.store.Close(), n.cache.Close()) }
 
 // get makes a connection's memory, zeroed.
 func (n *Net) get() (m memory, err error) {
-	n.mu.Lock()
-	if k := len(n.pool.spare); k > 0 {
-		m = n.pool.spare[k-1]
-		n.pool.spare = n.pool.spare[:k-1]
-		n.pool.bytes -= n.cfg.memory()
+	if m.remoteBuf, err = n.store.Alloc(n.cfg.remoteLen()); err == nil {
+		m.localBuf, err = n.store.Alloc(n.cfg.localLen())
 	}
-	n.mu.Unlock()
-	if m.remoteBuf.Len() == 0 {
-		if m.remoteBuf, err = rdma.Alloc(n.cfg.remoteLen()); err != nil {
-			return m, err
-		}
-		if m.localBuf, err = rdma.Alloc(n.cfg.localLen()); err != nil {
-			m.remoteBuf.Free()
-			return memory{}, err
-		}
+	if err == nil {
+		m.remote, err = n.scope.Get(m.remoteBuf, rdma.LocalWrite|rdma.RemoteWrite)
 	}
-	if m.remote, err = n.dev.RegMR(0, m.remoteBuf, rdma.LocalWrite|rdma.RemoteWrite); err == nil {
-		if m.local, err = n.dev.RegMR(0, m.localBuf, rdma.LocalWrite); err == nil {
-			return m, nil
-		}
-		m.local = nil
-	} else {
-		m.remote, m.local = nil, nil
+	if err == nil {
+		m.local, err = n.scope.Get(m.localBuf, rdma.LocalWrite)
 	}
-	return memory{}, errors.Join(err, n.put(m))
+	if err != nil {
+		return memory{}, errors.Join(err, n.put(m))
+	}
+	return m, nil
 }
 
-// put takes a connection's memory back. What a device refuses to release stays
-// mapped: it may still be written to.
+// put takes a connection's memory back. What a device refuses to release stays mapped,
+// and is given to nobody: it may still be written to.
 func (n *Net) put(m memory) error {
 	var errs []error
-	for _, mr := range []rdma.MR{m.remote, m.local} {
-		if mr != nil {
-			errs = append(errs, mr.Close())
+	if m.remote != nil { // a key that the peer knew must not open the memory of another connection
+		errs = append(errs, m.remote.Revoke())
+	}
+	if m.local != nil {
+		errs = append(errs, m.local.Put())
+	}
+	for _, b := range []rdma.Buffer{m.remoteBuf, m.localBuf} {
+		if b.Len() > 0 {
+			clear(b.Bytes())
+			errs = append(errs, n.store.Free(b))
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	m.remote, m.local = nil, nil
-	n.mu.Lock()
-	keep := !n.closed && len(n.pool.spare) < poolMax
-	n.mu.Unlock()
-	if keep {
-		clear(m.remoteBuf.Bytes())
-		clear(m.localBuf.Bytes())
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if !n.closed && len(n.pool.spare) < poolMax {
-			n.pool.spare = append(n.pool.spare, m)
-			n.pool.bytes += n.cfg.memory()
-			return nil
-		}
-	}
-	return errors.Join(m.remoteBuf.Free(), m.localBuf.Free())
-}
-
-func (p *pool) free() error {
-	var errs []error
-	for _, m := range p.spare {
-		errs = append(errs, m.remoteBuf.Free(), m.localBuf.Free())
-	}
-	p.spare, p.bytes = nil, 0
 	return errors.Join(errs...)
 }

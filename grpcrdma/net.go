@@ -2,12 +2,14 @@ package grpcrdma
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -30,7 +32,10 @@ type Net struct {
 	listeners map[*Listener]struct{}
 	reserved  int     // connections being made
 	lanes     []*lane // of event mode
-	pool      pool
+
+	cache *regcache.Cache // of registrations
+	scope *regcache.Scope
+	store *regcache.Store // of memory, behind the connections that had it
 }
 
 // New makes a Net over dev, which stays the caller's and must outlive it.
@@ -49,8 +54,11 @@ func New(dev rdma.Device, cfg Config) (*Net, error) {
 	if n.caps.Completion == rdma.CompletionAck {
 		n.probes = max(n.cfg.Probe, 0)
 	}
-	if n.set, err = bpev.New(n.cfg.Polling); err != nil {
+	if err = n.openMemory(); err != nil {
 		return fail(err)
+	}
+	if n.set, err = bpev.New(n.cfg.Polling); err != nil {
+		return fail(errors.Join(err, n.closeMemory()))
 	}
 	return n, nil
 }
@@ -71,7 +79,7 @@ type Stats struct {
 	Conns    int // open connections
 	Memory   int // registered bytes of all of them
 	Landings int // of that, what is granted to peers for long messages
-	Pooled   int // bytes kept for the next connections
+	Pooled   int // bytes kept for the next connections, in whole pages
 	Polling  bpev.Stats
 }
 
@@ -79,7 +87,8 @@ type Stats struct {
 func (n *Net) Stats() Stats {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s := Stats{Conns: len(n.conns), Pooled: n.pool.bytes, Polling: n.set.Stats()}
+	taken, mapped := n.store.Sizes()
+	s := Stats{Conns: len(n.conns), Pooled: mapped - taken, Polling: n.set.Stats()}
 	for c := range n.conns {
 		s.Landings += c.land.held()
 	}
@@ -151,7 +160,5 @@ func (n *Net) Close() error {
 	}
 	wg.Wait()
 	n.set.Close()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.pool.free()
+	return n.closeMemory()
 }

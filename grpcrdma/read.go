@@ -39,7 +39,7 @@ func (r *reader) init(cfg *Config, m memory) {
 	r.watched = cfg.Arrival == ArrivalWatch
 	r.ring = m.remoteBuf.Bytes()[ringOffset:]
 	r.recvs = m.localBuf.Bytes()[:recvArea]
-	r.recvAddr, r.recvKey = m.local.Addr(), m.local.LKey()
+	r.recvAddr, r.recvKey = m.localBuf.Addr(), m.local.LKey()
 }
 
 func (r *reader) offset(pos uint64) int { return int(pos & uint64(len(r.ring)-1)) }

@@ -292,6 +292,7 @@ func TestMemoryIsBoundedAndReported(t *testing.T) {
 				conns = append(conns, c1, c2)
 			}
 			want := ringOffset + 8192 + sendOffset + 4096 + sendSlack
+			room := e.a.cfg.room()
 			if got := conns[0].Memory(); got != want {
 				t.Errorf("%d bytes a connection, want %d", got, want)
 			}
@@ -307,18 +308,32 @@ func TestMemoryIsBoundedAndReported(t *testing.T) {
 			for _, c := range conns {
 				must(t, c.Close())
 			}
-			if s := e.a.Stats(); s.Conns != 0 || s.Memory != 0 || s.Pooled != 3*want {
+			if s := e.a.Stats(); s.Conns != 0 || s.Memory != 0 || s.Pooled != 3*room {
 				t.Errorf("after close: %+v", s)
 			}
-			for _, m := range e.a.pool.spare {
-				for _, b := range [][]byte{m.remoteBuf.Bytes(), m.localBuf.Bytes()} {
-					if i := bytes.IndexFunc(b, func(r rune) bool { return r != 0 }); i >= 0 {
-						t.Fatalf("byte %d of a pooled buffer is not zero", i)
+			var spare []rdma.Buffer
+			for range 3 {
+				for _, n := range []int{cfg.remoteLen(), cfg.localLen()} {
+					b, err := e.a.store.Alloc(n)
+					must(t, err)
+					if i := bytes.IndexFunc(b.Bytes(), func(r rune) bool { return r != 0 }); i >= 0 {
+						t.Fatalf("byte %d of pooled memory is not zero", i)
 					}
+					spare = append(spare, b)
 				}
 			}
+			if s := e.a.Stats(); s.Pooled != 0 {
+				t.Errorf("%d bytes are pooled beside those of three connections", s.Pooled)
+			}
+			for _, b := range spare {
+				must(t, e.a.store.Free(b))
+			}
+			regs := e.a.cache.Counters()
 			c1, _ := e.conn()
-			if s := e.a.Stats(); s.Pooled != 2*want {
+			if n := e.a.cache.Counters(); n.MemRegs != regs.MemRegs+1 || n.HitsFast != regs.HitsFast+1 {
+				t.Errorf("a connection with memory of the pool registers more than its ring: %+v behind %+v", n, regs)
+			}
+			if s := e.a.Stats(); s.Pooled != 2*room {
 				t.Errorf("a new connection takes nothing from the pool: %+v", s)
 			}
 			must(t, c1.Close())

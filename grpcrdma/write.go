@@ -69,8 +69,8 @@ type writer struct {
 func (w *writer) init(cfg *Config, m memory, inline int) {
 	w.cell = m.remoteBuf.Bytes()[:cellLen]
 	b := m.localBuf.Bytes()
-	w.credits, w.credAddr = b[recvArea:sendOffset], m.local.Addr()+recvArea
-	w.buf, w.bufAddr = b[sendOffset:], m.local.Addr()+sendOffset
+	w.credits, w.credAddr = b[recvArea:sendOffset], m.localBuf.Addr()+recvArea
+	w.buf, w.bufAddr = b[sendOffset:], m.localBuf.Addr()+sendOffset
 	w.key, w.maxInline = m.local.LKey(), inline
 }
 

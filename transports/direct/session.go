@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -29,9 +30,8 @@ const (
 
 // session is one queue pair with its window.
 type session struct {
-	dev  rdma.Device
 	buf  rdma.Buffer
-	mr   rdma.MR
+	mr   *regcache.Region // of buf alone: the peer's key is good for nothing else, and ends with the session
 	cq   rdma.CQ
 	qp   rdma.QP
 	win  []byte
@@ -80,7 +80,6 @@ type kindInfo struct {
 // newSession makes everything but the connection. cfg must be normal.
 func (t *transport) newSession(cfg transports.Config) (*session, error) {
 	s := &session{
-		dev:         t.dev,
 		maxMsg:      t.caps.MaxMsg,
 		maxInline:   uint32(cfg.MaxInline),
 		events:      cfg.Events,
@@ -108,7 +107,7 @@ func (t *transport) newSession(cfg transports.Config) (*session, error) {
 	if !t.caps.Features.Has(rdma.FeatFence) {
 		s.refuse |= transports.Fence
 	}
-	if err := s.create(cfg, access); err != nil {
+	if err := s.create(t, cfg, access); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -124,21 +123,24 @@ func (t *transport) newSession(cfg transports.Config) (*session, error) {
 	return s, nil
 }
 
-func (s *session) create(cfg transports.Config, access rdma.Access) (err error) {
+func (s *session) create(t *transport, cfg transports.Config, access rdma.Access) (err error) {
 	if s.buf, err = rdma.Alloc(cfg.Window); err != nil {
 		return err
 	}
 	s.win, s.base = s.buf.Bytes(), s.buf.Addr()
-	if s.mr, err = s.dev.RegMR(0, s.buf, access); err != nil {
-		s.mr = nil
+	scope, err := t.owner()
+	if err == nil {
+		s.mr, err = scope.Get(s.buf, access)
+	}
+	if err != nil {
 		return err
 	}
 	// A failing device may fail every request one by one, whatever its signalling.
-	if s.cq, err = s.dev.NewCQ(cfg.SendDepth + cfg.RecvDepth + cqSlack); err != nil {
+	if s.cq, err = t.dev.NewCQ(cfg.SendDepth + cfg.RecvDepth + cqSlack); err != nil {
 		s.cq = nil
 		return err
 	}
-	s.qp, err = s.dev.NewQP(rdma.QPConfig{SendCQ: s.cq, RecvCQ: s.cq,
+	s.qp, err = t.dev.NewQP(rdma.QPConfig{SendCQ: s.cq, RecvCQ: s.cq,
 		SendDepth: cfg.SendDepth, RecvDepth: cfg.RecvDepth, MaxInline: cfg.MaxInline})
 	if err != nil {
 		s.qp = nil
@@ -199,15 +201,11 @@ func (s *session) Close() error {
 	if s.cq != nil {
 		errs = append(errs, s.cq.Close())
 	}
-	var held error
 	if s.mr != nil {
-		held = s.mr.Close()
-		errs = append(errs, held)
+		errs = append(errs, s.mr.Revoke())
 	}
 	s.win = nil
-	if held == nil {
-		errs = append(errs, s.buf.Free())
-	}
+	errs = append(errs, s.buf.Free()) // the cache holds what the device still has
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close session: %w", err)
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
+	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -22,6 +24,10 @@ const maxDepth = 1<<coverBits - 1
 type transport struct {
 	dev  rdma.Device
 	caps rdma.Caps
+
+	mu    sync.Mutex
+	cache *regcache.Cache // of the windows' registrations; made with the first session
+	scope *regcache.Scope
 }
 
 // New makes the transport of dev and owns dev.
@@ -81,8 +87,38 @@ func (t *transport) Caps() transports.Caps {
 	return c
 }
 
+// owner registers the windows: what a device has no room for makes it give up what is
+// kept, and what it refuses to close keeps its memory from the next owner.
+func (t *transport) owner() (*regcache.Scope, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.scope != nil {
+		return t.scope, nil
+	}
+	// All windows are package rdma's own memory: nothing unmaps them unseen.
+	c, err := regcache.New(t.dev, regcache.Config{Source: regcache.SourceArena})
+	if err != nil {
+		return nil, err
+	}
+	if t.scope, err = c.Scope(0); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	t.cache = c
+	return t.scope, nil
+}
+
 // Close closes the device; rdma.ErrBusy while a session or listener is open.
-func (t *transport) Close() error { return t.dev.Close() }
+func (t *transport) Close() error {
+	if err := t.dev.Close(); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cache == nil {
+		return nil
+	}
+	return t.cache.Close()
+}
 
 // normal fills in defaults and checks limits, so that an impossible set-up fails
 // with its reason before anything is made.

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/transports/lite/extent"
 	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -25,7 +26,8 @@ type Node struct {
 
 	buf   rdma.Buffer // all of arena
 	arena *rdma.Arena
-	mr    rdma.MR
+	cache *regcache.Cache // of the one registration: the arena's, made when it is mapped
+	mr    *regcache.Region
 	mem   []byte
 	base  uint64
 
@@ -206,8 +208,15 @@ func (n *Node) create(ctx context.Context) (err error) {
 	if n.caps.Ops.Has(rdma.OpFetchAdd) {
 		access |= rdma.RemoteAtomic
 	}
-	if n.mr, err = n.dev.RegMR(0, n.buf, access); err != nil {
-		n.mr = nil
+	// All of it is package rdma's own memory: nothing unmaps it unseen.
+	if n.cache, err = regcache.New(n.dev, regcache.Config{Source: regcache.SourceArena}); err != nil {
+		return err
+	}
+	scope, err := n.cache.Scope(0)
+	if err == nil {
+		n.mr, err = scope.Get(n.buf, access)
+	}
+	if err != nil {
 		return err
 	}
 	n.space = extent.New(mailEnd, uint64(len(n.mem)-n.cfg.guestsLen()-mailEnd)&^(extent.Align-1))
@@ -302,13 +311,14 @@ func (n *Node) Close() error {
 	if n.recvCQ != nil {
 		errs = append(errs, n.recvCQ.Close())
 	}
-	var held error
 	if n.mr != nil {
-		held = n.mr.Close()
-		errs = append(errs, held)
+		errs = append(errs, n.mr.Revoke())
 	}
-	if held == nil && n.arena != nil {
-		errs = append(errs, n.arena.Close())
+	if n.arena != nil {
+		errs = append(errs, n.arena.Close()) // the cache holds what the device still has
+	}
+	if n.cache != nil {
+		errs = append(errs, n.cache.Close())
 	}
 	n.closeGuests()
 	return errors.Join(errs...)

@@ -78,7 +78,12 @@ func Ping(ctx context.Context, dev rdma.Device, cfg ClientConfig) (sum Summary, 
 	if err := missing(dev, rdma.Ops(rdma.OpSend), cfg.Busy); err != nil {
 		return sum, err
 	}
-	e, err := newEndpoint(dev, rdma.LocalWrite|rdma.RemoteRead|rdma.RemoteWrite, cfg.Timeout, cfg.Busy)
+	mem, err := newMemory(dev)
+	if err != nil {
+		return sum, err
+	}
+	defer func() { err = errors.Join(err, mem.close()) }()
+	e, err := newEndpoint(mem, rdma.LocalWrite|rdma.RemoteRead|rdma.RemoteWrite, cfg.Timeout, cfg.Busy)
 	if err != nil {
 		return sum, err
 	}
@@ -142,7 +147,7 @@ func (c *client) ping(ctx context.Context, n int) error {
 		name string
 		reg  registration
 	}{{"read", c.start}, {"write", c.sink}} {
-		a := Advert{Addr: half.reg.mr.Addr(), RKey: half.reg.mr.RKey(), Size: uint32(c.cfg.Size)}
+		a := Advert{Addr: half.reg.buf.Addr(), RKey: half.reg.region.RKey(), Size: uint32(c.cfg.Size)}
 		c.cfg.Log.Debug("advertise for "+half.name, "ping", n, "addr", a.Addr, "rkey", a.RKey, "size", a.Size)
 		if err := c.send(ctx, a); err != nil {
 			return err

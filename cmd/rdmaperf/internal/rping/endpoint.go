@@ -32,8 +32,7 @@ const spinsPerCheck = 256
 
 // endpoint is one end of one connection with everything that it owns.
 type endpoint struct {
-	dev  rdma.Device
-	pd   rdma.PD
+	mem  *memory
 	cq   rdma.CQ
 	qp   rdma.QP
 	regs []registration
@@ -48,18 +47,11 @@ type endpoint struct {
 	rdmaDone bool
 }
 
-type registration struct {
-	buf rdma.Buffer
-	mr  rdma.MR
-}
-
 // newEndpoint makes a QP in INIT with all its receives posted: a peer may send
 // as soon as the connection stands. access are the rights that the QP gives.
-func newEndpoint(dev rdma.Device, access rdma.Access, timeout time.Duration, busy bool) (_ *endpoint, err error) {
-	e := &endpoint{dev: dev, timeout: timeout, busy: busy, recvd: make([]rdma.WC, 0, recvDepth)}
-	if e.pd, err = dev.AllocPD(); err != nil {
-		return nil, err
-	}
+func newEndpoint(mem *memory, access rdma.Access, timeout time.Duration, busy bool) (_ *endpoint, err error) {
+	e := &endpoint{mem: mem, timeout: timeout, busy: busy, recvd: make([]rdma.WC, 0, recvDepth)}
+	dev := mem.dev
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.close())
@@ -68,7 +60,7 @@ func newEndpoint(dev rdma.Device, access rdma.Access, timeout time.Duration, bus
 	if e.cq, err = dev.NewCQ(cqDepth); err != nil {
 		return nil, err
 	}
-	e.qp, err = dev.NewQP(rdma.QPConfig{PD: e.pd, SendCQ: e.cq, RecvCQ: e.cq,
+	e.qp, err = dev.NewQP(rdma.QPConfig{PD: mem.pd, SendCQ: e.cq, RecvCQ: e.cq,
 		SendDepth: sendDepth, RecvDepth: recvDepth, SigAll: true, Access: access})
 	if err != nil {
 		return nil, err
@@ -84,23 +76,16 @@ func newEndpoint(dev rdma.Device, access rdma.Access, timeout time.Duration, bus
 	return e, nil
 }
 
-// register maps and registers size bytes in the endpoint's domain.
+// register takes size bytes of the process's memory, registered.
 func (e *endpoint) register(size int, access rdma.Access) (registration, error) {
-	buf, err := rdma.Alloc(size)
-	if err != nil {
-		return registration{}, err
+	r, err := e.mem.take(size, access)
+	if err == nil {
+		e.regs = append(e.regs, r)
 	}
-	mr, err := e.dev.RegMR(e.pd, buf, access)
-	if err != nil {
-		return registration{}, errors.Join(err, buf.Free())
-	}
-	r := registration{buf, mr}
-	e.regs = append(e.regs, r)
-	return r, nil
+	return r, err
 }
 
-// close frees everything in the order that the waist asks for: QP, CQ, MR,
-// domain, memory.
+// close frees everything in the order that the waist asks for: QP, CQ, registrations.
 func (e *endpoint) close() error {
 	var errs []error
 	if e.qp != nil {
@@ -110,13 +95,13 @@ func (e *endpoint) close() error {
 		errs = append(errs, e.cq.Close())
 	}
 	for _, r := range e.regs {
-		errs = append(errs, r.mr.Close(), r.buf.Free())
+		errs = append(errs, e.mem.give(r))
 	}
-	return errors.Join(append(errs, e.dev.FreePD(e.pd))...)
+	return errors.Join(errs...)
 }
 
 func (e *endpoint) slot(i int) rdma.SGE {
-	return rdma.SGE{Addr: e.ctl.mr.Addr() + uint64(i*AdvertLen), Len: AdvertLen, LKey: e.ctl.mr.LKey()}
+	return rdma.SGE{Addr: e.ctl.buf.Addr() + uint64(i*AdvertLen), Len: AdvertLen, LKey: e.ctl.region.LKey()}
 }
 
 func (e *endpoint) postRecv(slot int) error {
@@ -160,7 +145,7 @@ func (e *endpoint) recv(ctx context.Context, step string) (Advert, error) {
 // and waits until it is complete.
 func (e *endpoint) transfer(ctx context.Context, op rdma.Opcode, r registration, a Advert, n uint32) error {
 	wr := rdma.SendWR{ID: idRDMA, Op: op, RemoteAddr: a.Addr, RKey: a.RKey, NumSGE: 1}
-	wr.SGE[0] = rdma.SGE{Addr: r.mr.Addr(), Len: n, LKey: r.mr.LKey()}
+	wr.SGE[0] = rdma.SGE{Addr: r.buf.Addr(), Len: n, LKey: r.region.LKey()}
 	if err := e.post(wr, &e.rdmaDone, false); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package rping
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -160,19 +161,20 @@ func pingOK(t *testing.T, r rig, cfg ClientConfig) {
 type badClient struct {
 	*endpoint
 	t   *testing.T
-	mem registration // 4096 bytes, all rights
+	buf registration // 4096 bytes, all rights
 }
 
 func dial(t *testing.T, r rig, p rdma.ConnParam) *badClient {
 	t.Helper()
-	e := must(newEndpoint(r.active, rdma.LocalWrite|rdma.RemoteRead|rdma.RemoteWrite, testTimeout, false))(t)
+	m := must(newMemory(r.active))(t)
+	e := must(newEndpoint(m, rdma.LocalWrite|rdma.RemoteRead|rdma.RemoteWrite, testTimeout, false))(t)
 	t.Cleanup(func() {
-		if err := e.close(); err != nil {
+		if err := errors.Join(e.close(), m.close()); err != nil {
 			t.Errorf("close: %v", err)
 		}
 	})
 	c := &badClient{endpoint: e, t: t}
-	c.mem = must(e.register(4096, rdma.LocalWrite|rdma.RemoteRead|rdma.RemoteWrite))(t)
+	c.buf = must(e.register(4096, rdma.LocalWrite|rdma.RemoteRead|rdma.RemoteWrite))(t)
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	must(e.qp.Connect(ctx, r.ln.Addr(), p))(t)
@@ -181,14 +183,14 @@ func dial(t *testing.T, r rig, p rdma.ConnParam) *badClient {
 
 // advert names n bytes of the client's memory.
 func (c *badClient) advert(n uint32) Advert {
-	return Advert{Addr: c.mem.mr.Addr(), RKey: c.mem.mr.RKey(), Size: n}
+	return Advert{Addr: c.buf.buf.Addr(), RKey: c.buf.region.RKey(), Size: n}
 }
 
 // sendRaw sends n bytes of the client's memory as one message.
 func (c *badClient) sendRaw(n uint32) {
 	c.t.Helper()
 	wr := rdma.SendWR{ID: idSend, Op: rdma.OpSend, NumSGE: 1}
-	wr.SGE[0] = rdma.SGE{Addr: c.mem.mr.Addr(), Len: n, LKey: c.mem.mr.LKey()}
+	wr.SGE[0] = rdma.SGE{Addr: c.buf.buf.Addr(), Len: n, LKey: c.buf.region.LKey()}
 	if err := c.post(wr, &c.sending, true); err != nil {
 		c.t.Fatal(err)
 	}

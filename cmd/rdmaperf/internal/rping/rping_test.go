@@ -206,7 +206,12 @@ func badServer(t *testing.T, r rig, act func(e *endpoint, data registration) err
 			if err != nil {
 				return err
 			}
-			e, err := newEndpoint(r.passive, rdma.LocalWrite, testTimeout, false)
+			m, err := newMemory(r.passive)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, m.close()) }()
+			e, err := newEndpoint(m, rdma.LocalWrite, testTimeout, false)
 			if err != nil {
 				return err
 			}

@@ -49,6 +49,7 @@ func (c *ServerConfig) setDefaults() error {
 // server is what its clients' goroutines share.
 type server struct {
 	dev  rdma.Device
+	mem  *memory
 	cfg  ServerConfig
 	echo sync.Mutex // around OnPing
 }
@@ -56,14 +57,19 @@ type server struct {
 // Serve answers pings from ln until ctx ends or ln is closed, then ends all
 // connections and returns nil. No client can end it: one that breaks the
 // protocol, stalls or dies loses its own connection. ln stays the caller's.
-func Serve(ctx context.Context, dev rdma.Device, ln rdma.Listener, cfg ServerConfig) error {
+func Serve(ctx context.Context, dev rdma.Device, ln rdma.Listener, cfg ServerConfig) (err error) {
 	if err := cfg.setDefaults(); err != nil {
 		return err
 	}
 	if err := missing(dev, rdma.Ops(rdma.OpSend, rdma.OpRead, rdma.OpWrite), false); err != nil {
 		return err
 	}
-	s := &server{dev: dev, cfg: cfg}
+	mem, err := newMemory(dev)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, mem.close()) }()
+	s := &server{dev: dev, mem: mem, cfg: cfg}
 	ctx, cancel := context.WithCancel(ctx)
 	var clients sync.WaitGroup
 	defer clients.Wait()
@@ -117,7 +123,7 @@ func (s *server) converse(ctx context.Context, req rdma.ConnRequest, log *slog.L
 	if s.dev.Caps().Features.Has(rdma.FeatSinkNeedsRemoteWrite) {
 		sinkAccess |= rdma.RemoteWrite
 	}
-	e, err := newEndpoint(s.dev, sinkAccess, s.cfg.Timeout, false)
+	e, err := newEndpoint(s.mem, sinkAccess, s.cfg.Timeout, false)
 	if err != nil {
 		return 0, errors.Join(err, s.reject(ctx, req))
 	}
