@@ -40,7 +40,7 @@ func TestRunRegister(t *testing.T) {
 			}
 			seen[res.Op+" "+x.Arm+" "+x.Offload] = true
 		}
-		for _, want := range []string{"repeated none hop", "repeated prereg+lazy none", "new cache none", "new prereg none", "random cache none", "overlapping none none", "set cache none", "threads none none"} {
+		for _, want := range []string{"repeated none hop", "repeated prereg+lazy none", "new cache none", "new prereg none", "random cache none", "overlapping none none", "set cache none", "threads none none", "replaced cache none"} {
 			if !seen[want] {
 				t.Errorf("%s: no point %q among %v", c.stack, want, seen)
 			}
@@ -66,7 +66,7 @@ func TestRegisterFlagsAreChecked(t *testing.T) {
 		args []string
 	}{
 		{"--arms", []string{"--arms", "some"}},
-		{"no provider of this version declares on-demand paging", []string{"--arms", "odp"}},
+		{"--source", []string{"--source", "rumour"}},
 		{"--offload", []string{"--offload", "leap"}},
 		{"--pattern", []string{"--pattern", "zigzag"}},
 		{"--pages", []string{"--pages", "small"}},
@@ -78,6 +78,10 @@ func TestRegisterFlagsAreChecked(t *testing.T) {
 		if r.code != reports.ExitUsage || !strings.Contains(r.stderr, c.want) {
 			t.Errorf("%v: exit code %d, %s", c.args, r.code, r.stderr)
 		}
+	}
+	// What a device has not is not run, and says so.
+	if r := rdmaperf(t, "run", "--transport", "mem", "--workload", "register", "--arms", "odp", "-s", "8K"); r.code != reports.ExitNotRun || !strings.Contains(r.stderr, "mem declares no on-demand paging") {
+		t.Errorf("on-demand paging alone: exit code %d, %s", r.code, r.stderr)
 	}
 	if r := rdmaperf(t, "run", "--workload", "latency", "--pages", "base"); r.code != reports.ExitUsage || !strings.Contains(r.stderr, "for --workload register") {
 		t.Errorf("another workload's flag: exit code %d, %s", r.code, r.stderr)

@@ -130,6 +130,8 @@ type Caps struct {
 	// Unaided: one-sided operations of the peer are no slower while nobody polls here.
 	// Without it they are carried out all the same.
 	Unaided bool
+	// OnDemand: RegMR takes the right OnDemand.
+	OnDemand bool
 	// OwnReads: the device posts reads of its own below, out of the connection's ORD, so
 	// that a connection without reads is worse for more than reads.
 	OwnReads bool

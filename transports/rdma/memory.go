@@ -18,13 +18,21 @@ const (
 	// §8.1.1 wants ordinary registrations safe from that, so it is opt-in.
 	RemoteInvalidate
 	accessAll = 1<<iota - 1
+
+	// OnDemand registers without pinning: the device takes a page fault where a page is
+	// not there (IBV_ACCESS_ON_DEMAND of ibv_reg_mr(3)). Needs Caps.OnDemand.
+	OnDemand Access = 1 << 6
 )
 
 // Has tells whether all rights of want are granted.
 func (a Access) Has(want Access) bool { return a&want == want }
 
-// Validate enforces ibv_reg_mr(3): remote write and remote atomic need local write.
+// Validate enforces ibv_reg_mr(3): remote write and remote atomic need local write. With
+// OnDemand it answers ErrNotSupported; who has that takes it off before.
 func (a Access) Validate() error {
+	if a.Has(OnDemand) {
+		return fmt.Errorf("on-demand paging: %w", ErrNotSupported)
+	}
 	if a&^accessAll != 0 {
 		return fmt.Errorf("access %#x: unknown bits: %w", uint8(a), ErrInvalid)
 	}

@@ -102,6 +102,9 @@ func TestAccessNeedsLocalWriteForRemoteChange(t *testing.T) {
 			t.Errorf("Validate(%#x) = %v, want ok=%v", uint8(a), err, ok)
 		}
 	}
+	if err := (LocalWrite | OnDemand).Validate(); !errors.Is(err, ErrNotSupported) {
+		t.Errorf("on demand, which nobody has by itself: %v", err)
+	}
 }
 
 func TestMissingListsEveryGapAtOnce(t *testing.T) {

@@ -54,6 +54,7 @@ enum {
 	VA_ACCESS_REMOTE_WRITE = 1 << 1,
 	VA_ACCESS_REMOTE_READ = 1 << 2,
 	VA_ACCESS_REMOTE_ATOMIC = 1 << 3,
+	VA_ACCESS_ON_DEMAND = 1 << 6,
 };
 
 enum { VA_SRQ_LIMIT = 1 << 1 };

@@ -32,7 +32,11 @@ func (d *Device) RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR
 	fail := func(err error) (rdma.MR, error) {
 		return nil, &rdma.OpError{Op: opRegister, Object: fmt.Sprintf("%d bytes", size), Err: err}
 	}
-	if err := access.Validate(); err != nil {
+	rights := access
+	if d.caps.OnDemand {
+		rights &^= rdma.OnDemand
+	}
+	if err := rights.Validate(); err != nil {
 		return fail(err)
 	}
 	switch {
@@ -71,6 +75,9 @@ func accessFlags(a rdma.Access, ops rdma.OpSet) C.int {
 		if a.Has(bit.right) && ops.Has(bit.for_) {
 			f |= bit.flag
 		}
+	}
+	if a.Has(rdma.OnDemand) {
+		f |= C.VA_ACCESS_ON_DEMAND
 	}
 	return f
 }

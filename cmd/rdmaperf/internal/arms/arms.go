@@ -72,6 +72,7 @@ type Settings struct {
 	Piece    int // bytes that are mapped and registered at once, where that is so
 	Deferred int // bytes that the lazy arm keeps when they are unmapped
 	Config   regcache.Config
+	ODP      bool // Reg takes rdma.OnDemand
 }
 
 // New makes the arm of a name: rdma.ErrInvalid when there is none, rdma.ErrNotSupported
@@ -95,8 +96,11 @@ var makers = map[string]func(s Settings) (Arm, error){
 	},
 	Prereg: func(s Settings) (Arm, error) { s.Deferred = 0; return newPooled(s) },
 	Lazy:   newPooled,
-	ODP: func(Settings) (Arm, error) {
-		return nil, fmt.Errorf("on-demand paging: %w", rdma.ErrNotSupported)
+	ODP: func(s Settings) (Arm, error) {
+		if !s.ODP {
+			return nil, fmt.Errorf("on-demand paging: %w", rdma.ErrNotSupported)
+		}
+		return &plain{newMapped(s), s.Reg, s.Access | rdma.OnDemand}, nil
 	},
 }
 

@@ -8,5 +8,5 @@
 //
 // # Limitations
 //
-// On-demand paging is named and refused: no provider declares it.
+// On-demand paging is for devices that declare it, and refused for others.
 package arms

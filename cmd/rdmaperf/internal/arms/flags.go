@@ -19,8 +19,8 @@ type Flags struct {
 
 // Chosen is what the flags say.
 type Chosen struct {
-	Arms     []string // that are possible
-	ODP      bool     // was asked for, and is not possible
+	Arms     []string // that were asked for
+	ODP      bool     // is among them, which not every device has
 	Offloads []string // at least one
 	Deferred int      // bytes
 }
@@ -48,14 +48,9 @@ func (f *Flags) Read(changed func(flag string) bool, own ...string) (c Chosen, e
 		switch {
 		case !slices.Contains(Names(), a):
 			return c, values.Wrong("arms", "%q: want one of %s", a, strings.Join(Names(), ", "))
-		case a == ODP:
-			c.ODP = true
-		default:
-			c.Arms = append(c.Arms, a)
 		}
-	}
-	if len(c.Arms) == 0 {
-		return c, values.Wrong("arms", "%s: no provider of this version declares on-demand paging", strings.Join(list, ","))
+		c.ODP = c.ODP || a == ODP
+		c.Arms = append(c.Arms, a)
 	}
 	if c.Offloads, err = f.set.GetStringSlice("offload"); err != nil {
 		return c, err

@@ -103,7 +103,12 @@ func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Arms, o.ODP, o.Offloads, o.Deferred = list.Arms, list.ODP, list.Offloads, list.Deferred
+	// Peers write into registered buffers at once here; the workload register has the arm.
+	o.Arms = slices.DeleteFunc(slices.Clone(list.Arms), func(a string) bool { return a == arms.ODP })
+	if len(o.Arms) == 0 {
+		return nil, values.Wrong("arms", "odp is an arm of the workload register")
+	}
+	o.ODP, o.Offloads, o.Deferred = list.ODP, list.Offloads, list.Deferred
 	switch {
 	case c.Changed("iters"):
 		o.Iterations = int(min(p.Iterations, maxIterations+1))

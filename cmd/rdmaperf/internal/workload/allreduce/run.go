@@ -100,7 +100,7 @@ func one(ctx context.Context, r *engine.OwnRun, g *group, o *options, order rank
 		res.Polling, d.Waiting = engine.PollingEvent, "sleep"
 	}
 	if o.ODP {
-		d.Absent = "arm odp unsupported: " + g.name + " declares no on-demand paging"
+		d.Absent = "arm odp unsupported: it is one of the workload register"
 	}
 	res.Operations, res.DurationNs, res.Detail = int64(order.Iterations), time.Since(began).Nanoseconds(), d
 	if order.Iterations != len(times[0].Reduce) {

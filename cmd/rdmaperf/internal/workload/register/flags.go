@@ -16,6 +16,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register/measure"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register/results"
+	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/regcache/offload"
 )
 
@@ -36,8 +37,8 @@ var Room = &room.Room{
 	Summary:    "what registering memory costs",
 	Group:      "Workload register",
 	OwnThreads: true,
-	Own:        []string{"pages", "pattern", "register-threads", "working-set", "capacity"},
-	Names:      []string{"pattern", "pages", "register-threads", "working-set", "capacity", "arms", "offload", "deferred"},
+	Own:        []string{"pages", "pattern", "source", "register-threads", "working-set", "capacity"},
+	Names:      []string{"pattern", "source", "pages", "register-threads", "working-set", "capacity", "arms", "offload", "deferred"},
 	Flags:      func() room.Flags { return new(flags) },
 }
 
@@ -62,11 +63,14 @@ const (
 	patternThreads = "threads"
 )
 
-func patterns() []string { return append(measure.Patterns(), patternSet, patternThreads) }
+func patterns() []string {
+	return append(measure.Patterns(), patternSet, patternThreads, measure.PatternReplaced)
+}
 
 type flags struct {
 	room.None
 	pages, patterns []string
+	sources         []string
 	threads, sets   string
 	capacity        int
 	shared          arms.Flags
@@ -75,6 +79,7 @@ type flags struct {
 func (f *flags) Register(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.patterns, "pattern", patterns(), "register: comma list of "+strings.Join(patterns(), ", ")+" (which buffers are registered, one after the other)")
 	set.StringSliceVar(&f.pages, "pages", []string{"base", "huge"}, "register: comma list of base, huge (from 2M on: reserved ones where there are enough, else transparent ones)")
+	set.StringSliceVar(&f.sources, "source", regcache.Sources(), "register: of the pattern replaced, how the cache is to notice that memory of others went away; a comma list of "+strings.Join(regcache.Sources(), ", "))
 	set.StringVar(&f.threads, "register-threads", "1,2,4,8,16,32", "register: of the pattern threads, a comma list or FROM:TO:STEP")
 	set.StringVar(&f.sets, "working-set", "16,32,48,64,80,96,128,256", "register: of the pattern set, buffers; a comma list or FROM:TO:STEP")
 	set.IntVar(&f.capacity, "capacity", 64, "register: of the pattern set, most registrations that the cache keeps")
@@ -99,6 +104,11 @@ func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	for _, w := range f.pages {
 		if w != "base" && w != "huge" {
 			return nil, values.Wrong("pages", "%q: want base or huge", w)
+		}
+	}
+	for _, w := range f.sources {
+		if !slices.Contains(regcache.Sources(), w) {
+			return nil, values.Wrong("source", "%q: want one of %s", w, strings.Join(regcache.Sources(), ", "))
 		}
 	}
 	threads, err := values.Counts("register-threads", f.threads)
@@ -131,6 +141,8 @@ func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 			b.set(sets)
 		case patternThreads:
 			b.threads(threads)
+		case measure.PatternReplaced:
+			b.replaced(values.Unique(f.sources), c.Changed("source"))
 		default:
 			b.product(w, scatterSizes, list.Arms, list.Offloads[:1])
 		}
@@ -152,7 +164,7 @@ type builder struct {
 }
 
 func (b *builder) add(size int, o options) {
-	o.Pin, o.ODP, o.Window, o.Deferred, o.Asked = b.pin, b.list.ODP, b.window, b.list.Deferred, len(b.sizes) > 0
+	o.Pin, o.ODP, o.Window, o.Deferred, o.Asked, o.Alone = b.pin, b.list.ODP, b.window, b.list.Deferred, len(b.sizes) > 0, len(b.list.Arms) == 1
 	b.points = append(b.points, engine.Point{Workload: Name, Op: o.Pattern, Size: size, Options: engine.PackOptions(o)})
 }
 
@@ -199,6 +211,19 @@ func (b *builder) set(buffers []int) {
 	}
 }
 
+// replaced is the arm of the cache with each source. Of the sources that nobody named,
+// those that the system grants.
+func (b *builder) replaced(sources []string, named bool) {
+	if !slices.Contains(b.list.Arms, arms.Cache) {
+		return
+	}
+	for _, size := range b.small() {
+		for _, s := range sources {
+			b.add(size, options{Pattern: measure.PatternReplaced, Arm: arms.Cache, Offload: "none", Source: s, Named: named})
+		}
+	}
+}
+
 func (b *builder) threads(counts []int) {
 	for _, size := range b.small() {
 		for _, n := range counts {
@@ -217,6 +242,7 @@ type options struct {
 	Pin      bool          `json:"pin"` // through io_uring, whatever the transport is
 	ODP      bool          `json:"odp"` // was asked for
 	Asked    bool          `json:"asked"`
+	Alone    bool          `json:"alone"` // no other arm was asked for
 	Pattern  string        `json:"pattern"`
 	Arm      string        `json:"arm"`
 	Huge     bool          `json:"huge"`
@@ -225,6 +251,8 @@ type options struct {
 	Buffers  int           `json:"buffers"`
 	Regions  int           `json:"regions"`
 	Deferred int           `json:"deferred_bytes"`
+	Source   string        `json:"source,omitempty"`
+	Named    bool          `json:"source_named,omitempty"`
 	Window   time.Duration `json:"window_ns"`
 }
 
@@ -234,6 +262,9 @@ func (o *options) unpack(pt engine.Point) error { return pt.Options.Unpack(o) }
 func (o *options) point(size int) (measure.Point, error) {
 	detour, err := offload.Parse(o.Offload)
 	p := measure.Point{Arm: o.Arm, Size: size, Huge: o.Huge, Pattern: o.Pattern, Offload: detour, Threads: o.Threads, Buffers: o.Buffers, Regions: o.Regions, Deferred: o.Deferred}
+	if err == nil && o.Source != "" {
+		p.Source, err = regcache.ParseSource(o.Source)
+	}
 	if o.Pattern == patternThreads {
 		p.Pattern, p.Together = measure.PatternRepeated, true
 	}

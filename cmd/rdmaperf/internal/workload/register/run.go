@@ -9,6 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register/measure"
+	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -34,13 +35,41 @@ func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error
 		}
 		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: describe(r.Point), Err: fmt.Errorf("%d bytes are above the limit here, %d: %s", p.Bytes(), most, why), Hint: "a smaller -s"}
 	}
+	if o.Arm == arms.ODP && !t.ODP {
+		if !o.Alone {
+			return nil, nil // the rows of other arms say so
+		}
+		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: describe(r.Point), Err: fmt.Errorf("%s declares no on-demand paging: %w", t.Name, rdma.ErrNotSupported),
+			Hint: "an adapter with it (ibv_devinfo -v: general_odp_caps), or rxe of Linux 6.14 or newer"}
+	}
+	absent := map[string]string{}
+	if o.Source != "" {
+		granted := measure.Sources(t)
+		if why := granted[o.Source]; why != nil {
+			if !o.Named {
+				return nil, nil // the row of auto says why
+			}
+			return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: "notice by " + o.Source + " that memory goes away", Err: why, Hint: "--source auto, the strongest that the system grants"}
+		}
+		for s, why := range granted {
+			if why != nil && o.Source == regcache.SourceAuto.String() {
+				absent["source "+s] = why.Error()
+			}
+		}
+	}
 	began := time.Now()
 	d, err := measure.Run(ctx, t, p, o.Window, r.Plan.Seed)
 	if err != nil {
 		return nil, err
 	}
-	if o.ODP {
-		d.Absent = map[string]string{arms.ODP: t.Name + " declares no on-demand paging"}
+	if err := measure.CheckStale(d); err != nil {
+		return nil, &reports.ExitError{Code: reports.ExitCorruption, Operation: describe(r.Point), Err: err}
+	}
+	if o.ODP && !t.ODP {
+		absent[arms.ODP] = t.Name + " declares no on-demand paging"
+	}
+	if len(absent) > 0 {
+		d.Absent = absent
 	}
 	res := r.Result()
 	res.Stack, res.Polling, res.Threads = t.Name, "", 0

@@ -21,11 +21,12 @@ type Point struct {
 	Huge     bool // huge pages: from the reserved pool where that has enough, else transparent ones
 	Pattern  string
 	Offload  offload.Config
-	Threads  int  // that register at once
-	Together bool // by threads with buffers of their own, also where it is one
-	Buffers  int  // of PatternSet: the working set
-	Regions  int  // the most that the cache keeps; 0: its default
-	Deferred int  // bytes that the lazy arm keeps unmapped; at least two buffers
+	Threads  int             // that register at once
+	Together bool            // by threads with buffers of their own, also where it is one
+	Buffers  int             // of PatternSet: the working set
+	Regions  int             // the most that the cache keeps; 0: its default
+	Deferred int             // bytes that the lazy arm keeps unmapped; at least two buffers
+	Source   regcache.Source // of PatternReplaced
 }
 
 // access are the rights of all registrations: a device may place data there. Remote
@@ -39,6 +40,7 @@ const (
 	PatternOverlapping = "overlapping" // each buffer begins in the middle of the one before
 	PatternNew         = "new"         // every buffer is mapped before and unmapped behind
 	PatternSet         = "set"         // one of a working set, at random
+	PatternReplaced    = "replaced"    // memory of others, whose pages are replaced by system calls that nobody is told of
 )
 
 // Patterns are those that a user can choose.
@@ -57,6 +59,9 @@ func (p Point) String() string {
 	}
 	if p.Together {
 		s += fmt.Sprintf(", %d threads", p.Threads)
+	}
+	if p.Pattern == PatternReplaced {
+		s += ", source " + p.Source.String()
 	}
 	if p.Buffers > 0 {
 		s += fmt.Sprintf(", %d buffers", p.Buffers)
@@ -98,6 +103,7 @@ var patterns = map[string]func(r *run) error{
 	PatternOverlapping: (*run).scattered,
 	PatternNew:         (*run).fresh,
 	PatternSet:         (*run).workingSet,
+	PatternReplaced:    (*run).replaced,
 }
 
 // Run takes a point, which lasts about as long as window; one registration at the
@@ -107,7 +113,7 @@ func Run(ctx context.Context, t *Target, p Point, window time.Duration, seed uin
 	if do == nil {
 		return nil, fmt.Errorf("pattern %q: %w", p.Pattern, rdma.ErrInvalid)
 	}
-	s := arms.Settings{Reg: t.Reg, Access: access, Piece: p.Size, Pages: p.pages(), Deferred: max(p.Deferred, 2*p.Size), Config: regcache.Config{MaxRegions: p.Regions}}
+	s := arms.Settings{Reg: t.Reg, Access: access, ODP: t.ODP, Piece: p.Size, Pages: p.pages(), Deferred: max(p.Deferred, 2*p.Size), Config: regcache.Config{MaxRegions: p.Regions}}
 	if p.Offload != (offload.Config{}) {
 		o := offload.Wrap(t.Reg, p.Offload)
 		defer func() { err = errors.Join(err, o.Close()) }()
@@ -124,7 +130,7 @@ func Run(ctx context.Context, t *Target, p Point, window time.Duration, seed uin
 		do = (*run).together
 	}
 	err = do(r)
-	if c, pool := a.Counters(); c != nil {
+	if c, pool := a.Counters(); c != nil && p.Pattern != PatternReplaced { // which has a cache of its own
 		r.out.Cache = c.Map()
 		if c.Gets > 0 {
 			r.out.HitRatio = float64(c.HitsFast+c.HitsSlow) / float64(c.Gets)

@@ -21,7 +21,8 @@ const UseBytes = 4096
 type Target struct {
 	Name string
 	Reg  regcache.Registrar
-	Most int // bytes that one registration may have; 0: no limit is known
+	Most int  // bytes that one registration may have; 0: no limit is known
+	ODP  bool // it registers with rdma.OnDemand
 
 	// use has the device place n bytes at the end of registered memory, and compares them.
 	use   func(lkey uint32, buf rdma.Buffer, number uint64) error
@@ -92,7 +93,7 @@ func Device(dev rdma.Device, listen string) (*Target, error) {
 	if err := l.open(dev, listen); err != nil {
 		return nil, errors.Join(err, l.close())
 	}
-	return &Target{Name: dev.Name(), Reg: dev, use: l.use, close: l.close}, nil
+	return &Target{Name: dev.Name(), Reg: dev, ODP: caps.OnDemand, use: l.use, close: l.close}, nil
 }
 
 func (l *loop) open(dev rdma.Device, listen string) (err error) {

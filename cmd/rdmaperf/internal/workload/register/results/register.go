@@ -22,7 +22,8 @@ type Register struct {
 
 	Map        *reports.Latency `json:"map,omitempty"`
 	Register   *reports.Latency `json:"register,omitempty"`
-	Use        *reports.Latency `json:"use,omitempty"` // the device places up to 4 KiB there
+	Use        *reports.Latency `json:"use,omitempty"`       // the device places up to 4 KiB there
+	Again      *reports.Latency `json:"use_again,omitempty"` // a second time, of buffers that are always new
 	Deregister *reports.Latency `json:"deregister,omitempty"`
 	Unmap      *reports.Latency `json:"unmap,omitempty"`
 	Full       *reports.Latency `json:"cycle,omitempty"` // all of them
@@ -33,6 +34,12 @@ type Register struct {
 	SetHits    int64   `json:"set_hits,omitempty"`         // in the window
 	SetGets    int64   `json:"set_gets,omitempty"`
 	HitRatio   float64 `json:"hit_ratio"` // of the whole life of the cache
+
+	// Of memory of others, whose pages are replaced by system calls.
+	Source     string `json:"source,omitempty"`        // how the cache is to notice
+	SourceSays string `json:"source_in_use,omitempty"` // what the system granted
+	Replaced   int64  `json:"replaced,omitempty"`      // times
+	Stale      int64  `json:"stale_hits,omitempty"`    // of them, uses that went to the old pages
 
 	Cache map[string]int64 `json:"cache,omitempty"` // its counters
 	Pool  *Pool            `json:"pool,omitempty"`
@@ -63,6 +70,7 @@ var stages = []stage{
 	{"map", "map", func(d *Register) *reports.Latency { return d.Map }},
 	{"register", "register", func(d *Register) *reports.Latency { return d.Register }},
 	{"use", "use", func(d *Register) *reports.Latency { return d.Use }},
+	{"use_again", "use again", func(d *Register) *reports.Latency { return d.Again }},
 	{"deregister", "deregister", func(d *Register) *reports.Latency { return d.Deregister }},
 	{"unmap", "unmap", func(d *Register) *reports.Latency { return d.Unmap }},
 	{"cycle", "register+use+deregister", func(d *Register) *reports.Latency { return d.Full }},
@@ -85,6 +93,9 @@ func variant(r *reports.Result) string {
 	if d.Threads > 1 {
 		parts = append(parts, view.Plural(int64(d.Threads), "thread"))
 	}
+	if d.Source != "" {
+		parts = append(parts, "source "+d.Source)
+	}
 	if d.WorkingSet > 0 {
 		parts = append(parts, view.Plural(int64(d.WorkingSet), "buffer"))
 	}
@@ -106,7 +117,7 @@ var Kind = &reports.Kind{
 	NamesRows:  true,
 	Shape:      variant,
 	Identity: func(r *reports.Result) []reports.Fact {
-		return reports.FieldFacts(Of(r), "arm", "pages", "pattern", "offload", "threads", "working_set", "capacity_regions")
+		return reports.FieldFacts(Of(r), "arm", "pages", "pattern", "offload", "threads", "working_set", "capacity_regions", "source")
 	},
 	Summary: func(r *reports.Result) reports.Members {
 		return reports.Members{}.WithText("arm", variant(r))
@@ -136,7 +147,7 @@ var Kind = &reports.Kind{
 
 // whats are the patterns in words.
 var whats = map[string]string{"repeated": "the same buffer again", "random": "random addresses and lengths", "overlapping": "overlapping buffers",
-	"new": "buffers that are always new", "set": "buffers of a working set", "threads": "several threads"}
+	"new": "buffers that are always new", "set": "buffers of a working set", "replaced": "memory whose pages were replaced unseen", "threads": "several threads"}
 
 func figures() (all []reports.Figure) {
 	for _, s := range stages {
@@ -165,6 +176,9 @@ func (d *Register) each() float64 {
 // csvSince is the generation of these columns.
 const csvSince = 7
 
+// csvLater is that of those that were added behind them.
+const csvLater = 9
+
 func csv() (all []reports.CSVColumn) {
 	text := func(name string, f func(d *Register) string) {
 		all = append(all, reports.CSVDetail(csvSince, name, Of, f))
@@ -176,22 +190,33 @@ func csv() (all []reports.CSVColumn) {
 	text("register_threads", func(d *Register) string { return view.Integer(int64(d.Threads)) })
 	text("register_working_set", func(d *Register) string { return reports.WhenSet(int64(d.WorkingSet)) })
 	for _, s := range stages {
+		if s.name == "use_again" { // of a later generation
+			continue
+		}
 		for _, f := range []string{"p50", "p99"} {
 			all = append(all, reports.CSVFigure(csvSince, "register_"+s.name+"_"+f+"_ns", s.name+"."+f))
 		}
 	}
-	return append(all, reports.CSVFigure(csvSince, "register_set_hit_ratio", "set.hits"))
+	all = append(all, reports.CSVFigure(csvSince, "register_set_hit_ratio", "set.hits"))
+	return append(all,
+		reports.CSVDetail(csvLater, "register_source", Of, func(d *Register) string { return d.Source }),
+		reports.CSVDetail(csvLater, "register_replaced", Of, func(d *Register) string { return reports.WhenSet(d.Replaced) }),
+		reports.CSVDetail(csvLater, "register_stale_hits", Of, func(d *Register) string {
+			if d.Replaced == 0 {
+				return ""
+			}
+			return view.Integer(d.Stale)
+		}),
+		reports.CSVFigure(csvLater, "register_use_again_p50_ns", "use_again.p50"))
 }
 
 // medians has the medians of each stage over repeats.
 func medians(all []*reports.Result) any {
 	d := *Of(all[0])
-	for _, s := range []struct {
-		of func(d *Register) *reports.Latency
-		to **reports.Latency
-	}{{stages[0].of, &d.Map}, {stages[1].of, &d.Register}, {stages[2].of, &d.Use}, {stages[3].of, &d.Deregister}, {stages[4].of, &d.Unmap}, {stages[5].of, &d.Full}} {
+	to := []**reports.Latency{&d.Map, &d.Register, &d.Use, &d.Again, &d.Deregister, &d.Unmap, &d.Full}
+	for i, s := range stages {
 		if s.of(&d) != nil {
-			*s.to = reports.MedianLatencies(all, func(r *reports.Result) *reports.Latency { return s.of(Of(r)) })
+			*to[i] = reports.MedianLatencies(all, func(r *reports.Result) *reports.Latency { return s.of(Of(r)) })
 		}
 	}
 	d.EachNs = reports.MedianOver(all, func(r *reports.Result) float64 { return Of(r).EachNs })

@@ -13,7 +13,7 @@ import (
 // tables show the stages of each arm; of a working set its hits, of threads what each
 // of them pays.
 func tables(_ *reports.Grouped, results []*reports.Result, _ view.Units) []reports.Block {
-	byPattern := map[string]func([]*reports.Result) reports.Block{"new": freshTable, "set": setTable, "threads": threadTable}
+	byPattern := map[string]func([]*reports.Result) reports.Block{"new": freshTable, "set": setTable, "replaced": staleTable, "threads": threadTable}
 	table := byPattern[results[0].Op]
 	if table == nil {
 		table = costTable
@@ -38,7 +38,11 @@ func absent(rows []*reports.Result) string {
 	}
 	var parts []string
 	for _, arm := range slices.Sorted(maps.Keys(all)) {
-		parts = append(parts, "arm "+arm+" unsupported: "+view.Printable(all[arm]))
+		word := "arm "
+		if strings.HasPrefix(arm, "source ") {
+			word = ""
+		}
+		parts = append(parts, word+arm+" unsupported: "+view.Printable(all[arm]))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -102,7 +106,7 @@ func costTable(rows []*reports.Result) reports.Block {
 }
 
 func freshTable(rows []*reports.Result) reports.Block {
-	t := &view.Table{Columns: append(slices.Clone(names), view.Column{Name: "map p50", Unit: "usec"}, view.Column{Name: "register p50", Unit: "usec"}, view.Column{Name: "use p50", Unit: "usec"},
+	t := &view.Table{Columns: append(slices.Clone(names), view.Column{Name: "map p50", Unit: "usec"}, view.Column{Name: "register p50", Unit: "usec"}, view.Column{Name: "use p50", Unit: "usec"}, view.Column{Name: "again", Unit: "usec"},
 		view.Column{Name: "deregister p50", Unit: "usec"}, view.Column{Name: "unmap p50", Unit: "usec"}, view.Column{Name: "p99", Unit: "usec"}, view.Column{Name: "all p50", Unit: "usec"}, view.Column{Name: "all lower"}, view.Column{Name: "most deferred"}, view.Column{Name: "of bytes"})}
 	for _, r := range rows {
 		d, b := Of(r), base(rows, r)
@@ -110,9 +114,20 @@ func freshTable(rows []*reports.Result) reports.Block {
 		if d.Pool != nil && d.Pool.DeferredBound > 0 {
 			most, bound = view.Integer(int64(d.Pool.MostDeferred)), view.Integer(int64(d.Pool.DeferredBound))
 		}
-		t.Add(append(named(r), p50(d.Map), p50(d.Register), p50(d.Use), p50(d.Deregister), p50(d.Unmap), p99(d.Unmap), p50(d.Full), lower(b, d.Full, stages[5].of), view.Cell{Text: most}, view.Cell{Text: bound})...)
+		t.Add(append(named(r), p50(d.Map), p50(d.Register), p50(d.Use), p50(d.Again), p50(d.Deregister), p50(d.Unmap), p99(d.Unmap), p50(d.Full), lower(b, d.Full, stages[len(stages)-1].of), view.Cell{Text: most}, view.Cell{Text: bound})...)
 	}
-	return reports.Block{Lead: "map, register, use, deregister, unmap, each once for every buffer; fresh pages are found by whoever touches them first, the registration or the mapping:", Table: t}
+	return reports.Block{Lead: "map, register, use, deregister, unmap, each once for every buffer; fresh pages are found by whoever touches them first, the mapping, the registration or, with odp, the device at its first use; again is a second use, when they are there:", Table: t}
+}
+
+// staleTable shows what each source notices, and what that costs.
+func staleTable(rows []*reports.Result) reports.Block {
+	t := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "source", Left: true}, {Name: "hit p50", Unit: "usec"}, {Name: "munmap p50", Unit: "usec"}, {Name: "replaced"}, {Name: "stale"}, {Name: "what notices", Left: true}}}
+	for _, r := range rows {
+		d := Of(r)
+		t.Add(view.Cell{Text: view.Integer(r.SizeBytes)}, view.Cell{Text: d.Source}, p50(d.Register), p50(d.Unmap), view.Cell{Text: view.Integer(d.Replaced)}, view.Cell{Text: view.Integer(d.Stale)},
+			view.Cell{Text: view.Printable(d.SourceSays)})
+	}
+	return reports.Block{Lead: "memory of others is registered through the cache, unmapped by a system call and mapped again at its address; stale: the device then wrote to the old pages:", Table: t}
 }
 
 func setTable(rows []*reports.Result) reports.Block {
