@@ -18,7 +18,7 @@ func TestBaselinesAreNamed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	run := func(args ...string) {
 		t.Helper()
-		if r := rdmaperf(t, append([]string{"run", "--workload", "latency", "--op", "send", "-s", "64", "-n", "50"}, args...)...); r.code != 0 {
+		if r := rdmaperf(t, append([]string{"run", "--workload", "latency", "--op", "send", "-s", "64", "-n", "50", "--loop", "plain"}, args...)...); r.code != 0 {
 			t.Fatalf("%q: exit %d, %s", args, r.code, r.stderr)
 		}
 	}

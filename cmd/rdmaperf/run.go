@@ -81,6 +81,7 @@ unreachable or incompatible, 77 not run for lack of a device or ability, 130 end
 				return usage("read command line", err, "rdmaperf run node7 -p 18515")
 			}
 		}
+		o.pinNamed = cmd.Flags().Changed("pin")
 		bare := len(args) == 0 && cmd.Flags().NFlag() == 0
 		if bare {
 			o.transports = allStacks

@@ -115,7 +115,7 @@ func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
 		{"run --transport grpc(dropin,event,watch)+iwarp", 2, "event mode sees no memory"},
 		{"run --transport grpc(tcp,window=1K)", 2, "window 1024"},
 		{"run --transport grpc(unix) 192.0.2.7", 2, "both ends on one machine"},
-		{"run --transport grpc(tcp) --workload hol", 2, "it carries calls"},
+		{"run --transport grpc(tcp) --workload hol --hol-arm app-slicing", 2, "it carries calls"},
 		{"run --transport grpc(tcp) --op send", 2, "operation of the workload rpc is call"},
 		{"run --transport iwarp --workload rpc", 2, "no operation call"},
 		{"run --transport grpc(tcp) --rpc shout", 2, "unknown kind of call"},

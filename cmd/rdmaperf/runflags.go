@@ -59,6 +59,7 @@ type runOptions struct {
 	verify     string
 	loop       string
 	pin        string
+	pinNamed   bool // the command line has --pin
 	seed       uint64
 	timeout    string
 	load       loadFlags

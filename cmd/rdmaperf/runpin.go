@@ -14,7 +14,8 @@ import (
 
 // place chooses CPUs for --pin auto before anything is started, keeps the process on those
 // of the adapter's NUMA node, so that its memory comes from there, and says on stderr what
-// was chosen and what is to be known of it. root has sysfs.
+// is to be known of the choice; the choice itself where an adapter had a part in it, or with
+// --pin or --verbose. root has sysfs.
 func (m *runner) place(root fs.FS) error {
 	say := func(format string, args ...any) {
 		if !m.o.quiet {
@@ -51,7 +52,9 @@ func (m *runner) place(root fs.FS) error {
 		}
 	} else {
 		m.p.base.ClientCPU, m.p.base.ServerCPU = choice.Client, choice.Server
-		say("%s", choice)
+		if device != "" || m.o.pinNamed || m.o.verbose {
+			say("%s", choice)
+		}
 	}
 	for _, w := range choice.Warnings {
 		say("! %s", w)
