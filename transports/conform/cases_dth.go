@@ -251,7 +251,7 @@ func dthLossAtomics(_ context.Context, e *Env) error {
 	word := e.region(c.b, "word", 8, remoteAll|rdma.RemoteAtomic)
 	old := e.region(c.a, "old", 8, e.sinkAccess())
 	clear(word.data())
-	// One at a time, so that each loss costs a retransmission time of 200 ms and more: some three
+	// One at a time, so that each loss costs a retransmission time of 200 ms and more: some ten
 	// are what the time of a case bears with room for unlucky ones. Both numbers are arbitrary.
 	e.path.Harm(0.08, 0.08, 0.08)
 	n := e.loops(20, 1000)
