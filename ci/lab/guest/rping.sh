@@ -25,10 +25,11 @@ pinged() {
 
 # pings LOG COUNT: the log shows ping 0 to COUNT-1, each once. rping's threads
 # write side by side and cut each other's lines, so the pings are looked for anywhere, and
-# what its other thread says is taken out first.
+# what its other thread says is taken out first, with the end of its line: by one line of
+# all, as the guest's sed knows no -z.
 pings() {
 	local seen
-	seen=$(sed -zE 's/(client|server) DISCONNECT EVENT[.]*\n//g' "$1" | grep -aoE 'rdma-ping-[0-9]+:' | sort -u | wc -l)
+	seen=$(tr '\n' '\1' <"$1" | sed -E $'s/(client|server) DISCONNECT EVENT[.]*\001//g' | tr '\1' '\n' | grep -aoE 'rdma-ping-[0-9]+:' | sort -u | wc -l)
 	((seen == $2)) || { echo "  $1: $seen different pings, want $2"; return 1; }
 }
 
