@@ -188,7 +188,7 @@ func TestTheReportNamesWhatRanOnceOnly(t *testing.T) {
 	var out bytes.Buffer
 	save(plain, line("TestA", passed)+line("TestFastAllocatesNothing", passed)+line("TestB", skipped))
 	save(race, line("TestA", passed)+line("TestB", passed))
-	if err := report(dir, &out); err != nil || !strings.HasSuffix(out.String(), "only: 1 tests of allocations ("+notUnderRace+")\n3 passed, 0 failed, 0 skipped\n") {
+	if err := report(dir, &out); err != nil || !strings.HasSuffix(out.String(), "only: 1 tests of allocations and in a browser ("+notUnderRace+")\n3 passed, 0 failed, 0 skipped\n") {
 		t.Errorf("error %v, report\n%s", err, &out)
 	}
 	out.Reset()

@@ -191,7 +191,7 @@ func once(w io.Writer, plain, race []*result) (lost []string) {
 			lost = append(lost, short(r.Package)+" "+r.Test)
 		}
 	}
-	fmt.Fprintf(w, "without the race detector only: %d tests of allocations (%s)\n", n, notUnderRace)
+	fmt.Fprintf(w, "without the race detector only: %d tests of allocations and in a browser (%s)\n", n, notUnderRace)
 	for _, l := range lost {
 		fmt.Fprintf(w, "LOST: %s did not run under the race detector\n", l)
 	}
