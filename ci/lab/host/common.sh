@@ -43,3 +43,20 @@ end_child() {
 	kill -TERM "$child" 2>/dev/null || true
 	wait "$child" 2>/dev/null || true
 }
+
+# follow_caller SCRIPT ARG…: makes this run die with whoever started it, also when that one
+# is killed and says nothing: SIGTERM comes by itself then (prctl(2), PR_SET_PDEATHSIG), and
+# the traps of the run end the guest. It starts the script once more to get there.
+follow_caller() {
+	local follows=${RDMAPERF_LAB_FOLLOWS-}
+	unset RDMAPERF_LAB_FOLLOWS
+	if [[ -n $follows ]] || ! command -v setpriv >/dev/null; then return 0; fi
+	RDMAPERF_LAB_FOLLOWS=1 exec setpriv --pdeathsig TERM bash "$@"
+}
+
+# following SIGNAL COMMAND…: the command gets the signal when its parent ends.
+following() {
+	if command -v setpriv >/dev/null; then exec setpriv --pdeathsig "$@"; fi
+	shift
+	exec "$@"
+}

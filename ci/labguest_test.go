@@ -1,0 +1,84 @@
+package ci
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A guest of the lab ends when the run that booted it is killed, and when whoever started
+// that run is. Nothing is booted: a stand-in for QEMU sleeps and says its process.
+func TestGuestsDieWithTheirCaller(t *testing.T) {
+	if _, err := exec.LookPath("setpriv"); err != nil {
+		t.Skip("no setpriv (util-linux)")
+	}
+	host, err := filepath.Abs("lab/host")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, who := range []string{"the run", "its caller", "timeout"} {
+		t.Run(who, func(t *testing.T) {
+			dir := t.TempDir()
+			said := func(name string) int {
+				t.Helper()
+				for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+					b, err := os.ReadFile(filepath.Join(dir, name))
+					if err == nil && strings.HasSuffix(string(b), "\n") {
+						pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+						return pid
+					}
+				}
+				t.Fatalf("%s did not start", name)
+				return 0
+			}
+			write(t, filepath.Join(dir, "qemu-system-x86_64"), "#!/bin/bash\necho $PPID >"+dir+"/timeout\necho $$ >"+dir+"/guest\nexec sleep 600\n")
+			run := write(t, filepath.Join(dir, "run"), fmt.Sprintf(`#!/bin/bash
+set -euo pipefail
+lab=%s
+. "$lab/common.sh"
+. "$lab/guest.sh"
+lab=${lab%%/host}
+follow_caller "$0" "$@"
+trap end_child EXIT
+trap 'exit 143' TERM
+echo $$ >%s/run-is
+forwards=() cpus=1 mem=1 kernel_dir=/ initrd=/
+qemu 600 tcg / /dev/null
+`, host, dir))
+			caller := exec.Command("bash", "-c", `"$0" & echo $$ >"$1"; wait`, run, filepath.Join(dir, "caller"))
+			caller.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+			if err := caller.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer caller.Wait()
+			defer caller.Process.Kill()
+			guest := said("guest")
+			defer syscall.Kill(guest, syscall.SIGKILL) // it is gone already
+			victim := map[string]string{"the run": "run-is", "its caller": "caller", "timeout": "timeout"}[who]
+			if err := syscall.Kill(said(victim), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			for end := time.Now().Add(20 * time.Second); alive(guest); time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("the guest lives on")
+				}
+			}
+		})
+	}
+}
+
+// alive tells whether a process runs: one that nobody waited for does not.
+func alive(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
