@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -187,6 +188,20 @@ func (c *Config) callInfo(opts []grpc.CallOption) (callInfo, error) {
 	var err error
 	i.codec, err = codecFor(i.subtype)
 	return i, err
+}
+
+// apply is what a service config says where the options of a call do not; of sizes the
+// lesser holds.
+func (i *callInfo) apply(mc *methodConfig, opts []grpc.CallOption) {
+	if mc.waitForReady != nil && !slices.ContainsFunc(opts, func(o grpc.CallOption) bool { _, ok := o.(grpc.FailFastCallOption); return ok }) {
+		i.failFast = !*mc.waitForReady
+	}
+	if mc.maxSend != nil {
+		i.maxSend = min(i.maxSend, *mc.maxSend)
+	}
+	if mc.maxRecv != nil {
+		i.maxRecv = min(i.maxRecv, *mc.maxRecv)
+	}
 }
 
 // callError gives an error of this package the shape that gRPC's callers know.

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 )
@@ -55,12 +57,24 @@ type Config struct {
 	// MaxStreams is how many calls a server works on at once for one connection,
 	// 1 to 1048576; 0 means 1000. A client's further calls wait.
 	MaxStreams int
+	// Of NewClient alone: resolvers beside those registered with gRPC, as grpc.WithResolvers;
+	// the service config in JSON that holds where the resolver has none, as
+	// grpc.WithDefaultServiceConfig; whether the resolver's is ignored; no retries by it, as
+	// grpc.WithDisableRetry; and the back-off between attempts to connect, whose zero value
+	// is gRPC's default.
+	Resolvers       []resolver.Builder
+	ServiceConfig   string
+	NoServiceConfig bool
+	NoRetry         bool
+	Backoff         backoff.Config
 	// Landing is the registered memory that a connection grants its peer for messages
 	// of 64 KiB and more, once such have come, in bytes; 0 means 64 MiB, a negative
 	// value none. What counts is how long the messages may be: memory that serves again
 	// can be up to four times as long. It is taken over connections of grpcrdma only,
 	// and longer messages than that come through the ring.
 	Landing int
+
+	serverName string // that credentials check; empty for the authority
 }
 
 // ErrConfig: a configuration value outside its range.
@@ -123,6 +137,9 @@ type Channel struct {
 	last    error            // of the last dial that failed, without what status adds
 	until   time.Time        // it counts that long
 	cancel  context.CancelFunc
+
+	lb    *balanced // of NewClient; then there is none of the above
+	fixed *subConn  // the only connection there is
 }
 
 var _ grpc.ClientConnInterface = (*Channel)(nil)
@@ -244,6 +261,10 @@ func (c *Channel) prune() {
 
 // Close ends all calls with Canceled and frees the connections. Idempotent.
 func (c *Channel) Close() error {
+	if c.lb != nil {
+		c.lb.close()
+		return nil
+	}
 	c.mu.Lock()
 	c.closed = true
 	if c.cancel != nil {
@@ -261,15 +282,7 @@ func (c *Channel) Close() error {
 		c.cur = nil
 	}
 	for _, s := range c.old {
-		s.mu.Lock()
-		streams := make([]*stream, 0, len(s.streams))
-		for _, st := range s.streams {
-			streams = append(streams, st)
-		}
-		s.mu.Unlock()
-		for _, st := range streams {
-			st.fail(errClosed)
-		}
+		s.endCalls(errClosed)
 		s.close(net.ErrClosed)
 	}
 	c.old = nil

@@ -3,11 +3,13 @@ package fused
 import (
 	"context"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
@@ -35,10 +37,18 @@ func (c *Channel) chainUnary(i int) grpc.UnaryInvoker {
 }
 
 func (c *Channel) invoke(ctx context.Context, method string, args, reply any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
-	cs, err := c.open(ctx, method, &grpc.StreamDesc{}, opts)
+	if c.lb != nil {
+		return c.invokeConfigured(ctx, method, args, reply, opts)
+	}
+	cs, err := c.open(ctx, method, &grpc.StreamDesc{}, nil, opts)
 	if err != nil {
 		return err
 	}
+	return cs.unary(args, reply)
+}
+
+// unary makes the call to its end.
+func (cs *clientStream) unary(args, reply any) error {
 	for {
 		bad, err := cs.send(args, true)
 		if err == nil || err == io.EOF {
@@ -62,6 +72,7 @@ func (cs *clientStream) again(err error) bool {
 		return false
 	}
 	cs.tries++
+	cs.tellPolicy(err)
 	cs.s.forget(cs.st)
 	cs.st, cs.open = nil, nil
 	if len(cs.ch.obs.list) > 0 {
@@ -92,7 +103,10 @@ func (c *Channel) chainStream(i int) grpc.Streamer {
 		if i < len(c.cfg.StreamClient) {
 			return c.cfg.StreamClient[i](ctx, desc, cc, method, c.chainStream(i+1), opts...)
 		}
-		cs, err := c.open(ctx, method, desc, opts)
+		if c.lb != nil {
+			return c.streamConfigured(ctx, desc, method, opts)
+		}
+		cs, err := c.open(ctx, method, desc, nil, opts)
 		if err != nil {
 			return nil, err
 		}
@@ -116,6 +130,12 @@ type clientStream struct {
 	told   bool            // stats handlers know the header; guarded by st.mu
 	tries  int             // connections that were lost before the call left
 
+	// Of a channel of NewClient.
+	chosen  balancer.PickResult
+	dropped bool       // the policy said that the call must fail
+	stop    func()     // frees the timeout of a service config
+	attempt *retryCall // the call that this is an attempt of; nil for a whole call
+
 	sendMu sync.Mutex
 	open   []byte // the open block, until it is sent
 	half   bool   // CloseSend was called
@@ -129,11 +149,24 @@ type clientStream struct {
 
 var _ grpc.ClientStream = (*clientStream)(nil)
 
-// open prepares a call on a connection. Nothing is sent yet.
-func (c *Channel) open(ctx context.Context, method string, desc *grpc.StreamDesc, opts []grpc.CallOption) (*clientStream, error) {
+// open prepares a call on a connection, with what a service config says of it.
+// Nothing is sent yet.
+func (c *Channel) open(ctx context.Context, method string, desc *grpc.StreamDesc, mc *methodConfig, opts []grpc.CallOption) (*clientStream, error) {
 	info, err := c.cfg.callInfo(opts)
-	cs := &clientStream{ch: c, method: method, desc: desc, info: info, begun: time.Now()}
-	cs.base = ctx
+	cs := &clientStream{ch: c, method: method, desc: desc, info: info}
+	if mc != nil {
+		cs.info.apply(mc, opts)
+		if mc.timeout != nil && *mc.timeout >= 0 {
+			ctx, cs.stop = context.WithTimeout(ctx, *mc.timeout)
+		}
+	}
+	return cs.start(ctx, err)
+}
+
+// start prepares an attempt; err is what stands in its way already.
+func (cs *clientStream) start(ctx context.Context, err error) (*clientStream, error) {
+	c, method, info := cs.ch, cs.method, &cs.info
+	cs.begun, cs.base = time.Now(), ctx
 	cs.ctx = c.obs.tag(ctx, method, info.failFast)
 	if len(c.obs.list) > 0 {
 		cs.tellBegin(false)
@@ -157,13 +190,26 @@ func (cs *clientStream) prepare() (err error) {
 		return err
 	}
 	var waited bool
-	if cs.s, waited, err = cs.ch.session(cs.ctx, i.failFast); err != nil {
+	switch {
+	case cs.ch.lb != nil:
+		waited, err = cs.ch.lb.pick(cs)
+	case cs.ch.fixed != nil:
+		if cs.s = cs.ch.fixed.ready(); cs.s == nil {
+			err = errNotReady
+		}
+	default:
+		cs.s, waited, err = cs.ch.session(cs.ctx, i.failFast)
+	}
+	if err != nil {
 		return err
 	}
 	if waited && len(cs.ch.obs.list) > 0 {
 		cs.ch.obs.tell(cs.ctx, &stats.DelayedPickComplete{})
 	}
 	o := openBlock{method: cs.method, codec: i.subtype, compressor: i.compressor, authority: i.authority}
+	if named := cs.chosen.Metadata[":authority"]; o.authority == "" && len(named) > 0 { // gRFC A81
+		o.authority = named[0]
+	}
 	if o.authority != "" {
 		v, ok := cs.s.auth.(credentials.AuthorityValidator)
 		if !ok {
@@ -201,6 +247,15 @@ func (cs *clientStream) outgoing() (metadata.MD, error) {
 	if err := checkMD(md); err != nil {
 		return nil, err
 	}
+	if more := cs.chosen.Metadata; len(more) > 0 {
+		if err := checkMD(more); err != nil {
+			return nil, err
+		}
+		md = metadata.Join(md, more)
+	}
+	if cs.attempt != nil && cs.attempt.retries > 0 {
+		md = metadata.Join(md, metadata.Pairs("grpc-previous-rpc-attempts", strconv.Itoa(cs.attempt.retries)))
+	}
 	for _, cred := range cs.info.creds {
 		if cred.RequireTransportSecurity() && credentials.CheckSecurityLevel(cs.s.auth, credentials.PrivacyAndIntegrity) != nil {
 			return nil, status.Error(codes.Unauthenticated, "fused: transport: cannot send secure credentials on an insecure connection")
@@ -230,11 +285,7 @@ func credsError(err error) error {
 	if !ok {
 		return status.Errorf(codes.Internal, "fused: per-RPC creds failed due to error: %v", err)
 	}
-	switch st.Code() {
-	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.Aborted, codes.OutOfRange, codes.DataLoss:
-		return status.Errorf(codes.Internal, "fused: received per-RPC creds error with illegal status: %v", err)
-	}
-	return err
+	return onlyOwnCodes(st, "per-RPC creds")
 }
 
 // authority is the name of the server that this call means.
@@ -304,6 +355,10 @@ func (cs *clientStream) finish(err error) error {
 		if cs.cancel != nil {
 			cs.cancel()
 		}
+		if cs.stop != nil {
+			cs.stop()
+		}
+		cs.tellPolicy(cs.err)
 		for _, f := range cs.info.finish {
 			f(cs.err)
 		}

@@ -16,6 +16,11 @@ func (cs *clientStream) send(m any, last bool) (bad bool, err error) {
 		return true, err
 	}
 	defer free()
+	return false, cs.sendBytes(m, b, size, fl, last)
+}
+
+// sendBytes sends a message that was marshalled to b.
+func (cs *clientStream) sendBytes(m any, b []byte, size int, fl flags, last bool) (err error) {
 	var end flags
 	if last {
 		end = fEnd
@@ -32,12 +37,12 @@ func (cs *clientStream) send(m any, last bool) (bad bool, err error) {
 	}
 	if err == nil {
 		cs.ch.obs.sent(cs.ctx, m, size, len(b))
-		return false, nil
+		return nil
 	}
 	if err == errOver {
 		err = io.EOF
 	}
-	return false, err
+	return err
 }
 
 // SendMsg sends a message. When the call is over, whatever ended it, RecvMsg has

@@ -10,6 +10,12 @@
 //	pb.RegisterGreeterServer(srv, impl)
 //	err = srv.Serve(listener)
 //
+// [NewClient] makes a channel to a target instead, under grpc-go's own resolvers and load
+// balancing policies:
+//
+//	ch, err := fused.NewClient("rdma:///a:18516,b:18516", (&grpcrdma.Dialer{Net: n}).DialContext, fused.Config{
+//		Resolvers: []resolver.Builder{grpcrdma.Resolver()}, ServiceConfig: `{"loadBalancingConfig":[{"round_robin":{}}]}`})
+//
 // Any net.Conn does. Config.Creds are gRPC's credentials, as of grpc.NewServer and
 // grpc.NewClient; a connection that is a tls.Conn brings its own. Either way handlers
 // and callers find in their peer.Peer who was proven to be at the other end.
@@ -20,7 +26,9 @@
 // binary values included; status with details; deadlines, which the server learns;
 // cancellation; message size limits; codecs and compressors registered with gRPC;
 // interceptors and stats handlers, given in [Config]; transport credentials, and those of
-// a call; transparent retry; the age of connections; handlers of unknown services; the
+// a call; transparent retry; the age of connections; handlers of unknown services; of
+// NewClient resolvers, load balancing policies with what they learn of calls, service
+// config with retries, their throttling, timeouts, limits and health checks; the
 // call options Header, Trailer, Peer, OnFinish, UseCompressor, CallContentSubtype,
 // CallAuthority, ForceCodec, ForceCodecV2, WaitForReady, MaxCallRecvMsgSize,
 // MaxCallSendMsgSize, PerRPCCredentials. Tests run one body on this package and on grpc-go
@@ -32,18 +40,16 @@
 //     for a stream of its own internal transport package, which nobody else can make.
 //     Answers are compressed as their requests are.
 //   - Interceptors of clients see a nil *grpc.ClientConn: that is a struct of grpc-go's.
-//   - Name resolution, balancers such as round_robin, service config and with it
-//     configured retries, hedging and timeouts: grpc-go's ClientConn makes HTTP/2 transports
-//     only, and its interfaces for balancers cannot be implemented outside it but by embedding
-//     them (balancer.ClientConn). A channel has one dial function, which may choose among
-//     servers; use the drop-in form (grpcrdma.WithRDMA) where these are needed.
+//   - Config selectors of resolvers (xDS): grpc-go reads them from a package of its own.
+//   - Metrics of resolvers and policies are recorded nowhere; there is no idle mode, and
+//     no hedging (nor has grpc-go any).
 //   - channelz: its registry is internal to grpc-go.
 //   - keepalive pings: a dead peer is found by grpcrdma's connections (Config.Probe), and one
 //     that takes nothing by StallLimit. Servers have MaxConnectionAge, and no
 //     MaxConnectionIdle: an idle connection costs its memory and no goroutine that runs.
 //   - CallCustomCodec, which grpc-go deprecated. Options this package does not know are
 //     ignored, as some of gRPC's cannot be told apart.
-//   - Retry of a stream, but for its opening: messages are not kept.
+//   - Retry of a stream without a service config, but for its opening: messages are not kept.
 //
 // # How it waits
 //
@@ -72,12 +78,13 @@
 // that stops in order, goes over the next connection by itself. Of a stream that is
 // its opening alone. The next call dials anew,
 // at most every 100 ms while that fails: fail-fast calls learn why in between, and
-// calls that wait for ready wait. There is no growing back-off.
+// calls that wait for ready wait. There is no growing back-off but that of NewClient,
+// which is gRPC's (Config.Backoff).
 //
 // # Ownership
 //
-// A Channel owns the connections it dialled and a goroutine for each; Close joins
-// them. A Server owns its connections, one goroutine each and one a call; Stop and
+// A Channel owns the connections it dialled and a goroutine for each, of NewClient two, and
+// its resolver and policy; Close joins them. A Server owns its connections, one goroutine each and one a call; Stop and
 // GracefulStop join them. A stream holds at most Config.Window bytes that nobody
 // has asked for, the messages that landed, and the message somebody waits for.
 //

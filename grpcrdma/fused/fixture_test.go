@@ -75,6 +75,18 @@ func overIWARP(t testing.TB, cfg grpcrdma.Config) (net.Listener, dialer, func())
 	return overRDMA(t, a, b, "127.0.0.1:0", cfg)
 }
 
+// overIWARPNet is overIWARP with the client's side.
+func overIWARPNet(t testing.TB) (net.Listener, dialer, *grpcrdma.Net) {
+	dev, err := iwarp.Open(iwarp.Config{})
+	must(t, err)
+	n, err := grpcrdma.New(dev, grpcrdma.Config{Log: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	l, err := n.Listen(context.Background(), "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { must(t, n.Close()); must(t, dev.Close()) })
+	return l, func(ctx context.Context) (net.Conn, error) { return n.DialContext(ctx, l.Addr().String()) }, n
+}
+
 // overRDMA joins two devices. kill is the sudden death of the second.
 func overRDMA(t testing.TB, a, b rdma.Device, addr string, cfg grpcrdma.Config) (net.Listener, dialer, func()) {
 	cfg.Log = slog.New(slog.DiscardHandler)

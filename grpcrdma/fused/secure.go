@@ -55,7 +55,11 @@ func (s *session) secure(ctx context.Context, deadline time.Time, cfg *Config) e
 	var conn net.Conn
 	var err error
 	if s.client {
-		conn, s.auth, err = creds.ClientHandshake(ctx, cfg.authority(raw), raw)
+		name := cfg.serverName
+		if name == "" {
+			name = cfg.authority(raw)
+		}
+		conn, s.auth, err = creds.ClientHandshake(ctx, name, raw)
 	} else {
 		conn, s.auth, err = creds.ServerHandshake(raw)
 	}

@@ -124,6 +124,19 @@ func (s *session) fail(err error) {
 	}
 }
 
+// endCalls ends every stream for a reason of this side.
+func (s *session) endCalls(why error) {
+	s.mu.Lock()
+	streams := make([]*stream, 0, len(s.streams))
+	for _, st := range s.streams {
+		streams = append(streams, st)
+	}
+	s.mu.Unlock()
+	for _, st := range streams {
+		st.fail(why)
+	}
+}
+
 // idleCheck is how long a connection rests before it is looked at again. Arbitrary:
 // a busy one is never looked at, and a look costs about a poll.
 const idleCheck = 50 * time.Millisecond

@@ -1,0 +1,407 @@
+package fused
+
+import (
+	"context"
+	"io"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// invokeConfigured makes a unary call under a service config.
+func (c *Channel) invokeConfigured(ctx context.Context, method string, args, reply any, opts []grpc.CallOption) error {
+	desc := &grpc.StreamDesc{}
+	mc, th, err := c.configOf(ctx, method, opts)
+	if err != nil {
+		return err
+	}
+	if mc != nil && mc.retry != nil && !c.cfg.NoRetry {
+		r, err := c.openRetry(ctx, method, desc, mc, th, opts)
+		if err != nil {
+			return err
+		}
+		if err := r.SendMsg(args); err != nil {
+			return err
+		}
+		return r.RecvMsg(reply)
+	}
+	cs, err := c.open(ctx, method, desc, mc, opts)
+	if err != nil {
+		return err
+	}
+	err = cs.unary(args, reply)
+	if err == nil {
+		th.succeeded()
+	}
+	return err
+}
+
+// streamConfigured opens a stream under a service config.
+func (c *Channel) streamConfigured(ctx context.Context, desc *grpc.StreamDesc, method string, opts []grpc.CallOption) (grpc.ClientStream, error) {
+	mc, th, err := c.configOf(ctx, method, opts)
+	if err != nil {
+		return nil, err
+	}
+	if mc != nil && mc.retry != nil && !c.cfg.NoRetry {
+		r, err := c.openRetry(ctx, method, desc, mc, th, opts)
+		if err != nil {
+			return nil, err
+		}
+		return r, nil
+	}
+	cs, err := c.open(ctx, method, desc, mc, opts)
+	if err != nil {
+		return nil, err
+	}
+	return cs, cs.begin()
+}
+
+func (c *Channel) configOf(ctx context.Context, method string, opts []grpc.CallOption) (*methodConfig, *throttle, error) {
+	mc, th, err := c.lb.methodConfig(ctx, method)
+	if err != nil {
+		if info, bad := c.cfg.callInfo(opts); bad == nil {
+			for _, f := range info.finish {
+				f(err)
+			}
+		}
+	}
+	return mc, th, err
+}
+
+// retryCall is a call that a service config lets be made again (gRFC A6): what was
+// sent is kept until the call is committed to an attempt, which it is when a header or
+// a message has come, when that is too much to keep, or when no attempt is left.
+type retryCall struct {
+	ch   *Channel
+	ctx  context.Context
+	stop func() // frees the timeout
+	desc *grpc.StreamDesc
+	info callInfo // with the options that are answered at the end
+	way  *retryPolicy
+	th   *throttle
+	open func(ctx context.Context) (*clientStream, error)
+
+	mu        sync.Mutex
+	cur       *clientStream // nil while none was made
+	err       error         // why none could be made
+	ops       []func(*clientStream) error
+	kept      int // bytes
+	committed bool
+	retries   int // but for transparent ones
+	backoffs  int // since the server said how long to wait
+	half      bool
+
+	over    sync.Once
+	outcome error
+}
+
+// mostKept is how much is kept of a call for another attempt, as grpc-go's default.
+const mostKept = 256 << 10
+
+func (c *Channel) openRetry(ctx context.Context, method string, desc *grpc.StreamDesc, mc *methodConfig, th *throttle, opts []grpc.CallOption) (*retryCall, error) {
+	info, err := c.cfg.callInfo(opts)
+	info.apply(mc, opts)
+	r := &retryCall{ch: c, desc: desc, info: info, way: mc.retry, th: th}
+	if mc.timeout != nil && *mc.timeout >= 0 {
+		r.ctx, r.stop = context.WithTimeout(ctx, *mc.timeout)
+	} else {
+		r.ctx, r.stop = context.WithCancel(ctx)
+	}
+	if err != nil {
+		return nil, r.finish(err)
+	}
+	bare := info
+	bare.header, bare.trailer, bare.peers, bare.finish = nil, nil, nil, nil
+	r.open = func(ctx context.Context) (*clientStream, error) {
+		return (&clientStream{ch: c, method: method, desc: desc, info: bare, attempt: r}).start(ctx, nil)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		err := r.attempt()
+		if err == nil {
+			return r, nil
+		}
+		if err = r.again(nil, err); err != nil {
+			return nil, r.finish(err)
+		}
+	}
+}
+
+// attempt makes a new attempt and lets it do what was done. The caller holds mu. What
+// stands in the way of an attempt that has begun, its user learns.
+func (r *retryCall) attempt() error {
+	cs, err := r.open(r.ctx)
+	if err != nil {
+		if cs != nil && cs.dropped {
+			r.committed = true
+		}
+		return err
+	}
+	r.cur = cs
+	if r.desc.ClientStreams || r.desc.ServerStreams {
+		if err := cs.begin(); err != nil {
+			return nil // the next use tells
+		}
+	}
+	for _, op := range r.ops {
+		if op(cs) != nil {
+			break
+		}
+	}
+	return nil
+}
+
+// do lets the attempt of the moment do op, and others if that fails. keep says how
+// many bytes op keeps to be done again, less than 0 that success commits the call.
+func (r *retryCall) do(op func(*clientStream) error, keep int) error {
+	r.mu.Lock()
+	for {
+		a := r.cur
+		if r.committed {
+			r.mu.Unlock()
+			return op(a)
+		}
+		r.mu.Unlock()
+		err := op(a)
+		r.mu.Lock()
+		if a != r.cur { // the other side of the call has made another attempt meanwhile
+			continue
+		}
+		if r.committed {
+			r.mu.Unlock()
+			return err
+		}
+		sending := keep >= 0
+		failed := err
+		if sending && err == io.EOF { // the attempt is over; its status says whether well
+			failed = a.result()
+		} else if err == io.EOF {
+			failed = nil
+		}
+		if failed == nil {
+			switch {
+			case !sending:
+				r.commit()
+			case r.kept+keep > mostKept:
+				r.commit()
+			default:
+				r.kept += keep
+				r.ops = append(r.ops, op)
+			}
+			r.mu.Unlock()
+			return err
+		}
+		for {
+			if stop := r.again(a, failed); stop != nil {
+				r.commit()
+				r.mu.Unlock()
+				if sending {
+					return io.EOF // RecvMsg has the reason
+				}
+				return stop
+			}
+			if failed = r.attempt(); failed == nil {
+				break
+			}
+			a = nil
+			r.err = failed
+		}
+	}
+}
+
+// commit forgets what was kept. The caller holds mu.
+func (r *retryCall) commit() { r.committed, r.ops, r.kept = true, nil, 0 }
+
+// again waits until the next attempt is due behind a, which failed with err; a is nil
+// if it got no connection. It gives err if there is to be none. The caller holds mu.
+func (r *retryCall) again(a *clientStream, err error) error {
+	if r.committed {
+		return err
+	}
+	if a != nil && a.st != nil && a.st.unheard() && (a.s.cause() != nil || a.s.drains()) && a.tries < maxAgain && r.retries == 0 {
+		a.tries++
+		return r.ctx.Err() // transparent: the server knows nothing of the first attempt
+	}
+	var wait time.Duration
+	asked := false
+	if a != nil && a.st != nil {
+		a.st.mu.Lock()
+		header, said := a.st.hasHeader, a.st.trailer["grpc-retry-pushback-ms"]
+		a.st.mu.Unlock()
+		if header {
+			return err
+		}
+		if len(said) > 0 {
+			ms, bad := strconv.Atoi(said[0])
+			if len(said) > 1 || bad != nil || ms < 0 {
+				r.th.failed()
+				return err
+			}
+			wait, asked = time.Duration(ms)*time.Millisecond, true
+		}
+	}
+	if !r.way.codes[status.Code(err)] || r.th.failed() || r.retries+1 >= r.way.attempts {
+		return err
+	}
+	if asked {
+		r.backoffs = 0
+	} else {
+		d := min(float64(r.way.first)*math.Pow(r.way.factor, float64(r.backoffs)), float64(r.way.longest))
+		wait = time.Duration(d * (0.8 + 0.4*rand.Float64())) // the spread of grpc-go
+		r.backoffs++
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-r.ctx.Done():
+		return status.FromContextError(r.ctx.Err()).Err()
+	}
+	r.retries++
+	return nil
+}
+
+// result waits for the end of an attempt that takes nothing more, and gives its status.
+func (cs *clientStream) result() error {
+	for {
+		m, err := cs.st.receive(cs.ctx)
+		switch {
+		case err == io.EOF:
+			return cs.finish(cs.outcome())
+		case err != nil:
+			return cs.finish(err)
+		}
+		mem.NewBuffer(m.buf, m.memory()).Free()
+	}
+}
+
+// SendMsg sends a message. As of any client's stream, RecvMsg has the reason of a failure.
+func (r *retryCall) SendMsg(m any) error {
+	if r.half {
+		return status.Error(codes.Internal, "fused: SendMsg called after CloseSend")
+	}
+	last := !r.desc.ClientStreams
+	r.half = last
+	r.mu.Lock()
+	pack := r.cur.pack
+	r.mu.Unlock()
+	b, size, fl, free, err := pack.marshal(m)
+	if err != nil {
+		return r.finish(err)
+	}
+	kept := append([]byte(nil), b...)
+	free()
+	err = r.do(func(a *clientStream) error {
+		a.sendMu.Lock()
+		defer a.sendMu.Unlock()
+		err := a.sendBytes(m, kept, size, fl, last)
+		a.half = a.half || last
+		if err != nil && err != io.EOF {
+			a.finish(err)
+			err = io.EOF
+		}
+		return err
+	}, len(kept))
+	if err == io.EOF && last {
+		return nil
+	}
+	return err
+}
+
+// CloseSend ends this side's messages.
+func (r *retryCall) CloseSend() error {
+	if r.half {
+		return nil
+	}
+	r.half = true
+	r.do(func(a *clientStream) error { a.CloseSend(); return nil }, 0)
+	return nil
+}
+
+// RecvMsg receives a message; io.EOF when the call ended well, its status else.
+func (r *retryCall) RecvMsg(m any) error {
+	err := r.do(func(a *clientStream) error { return a.RecvMsg(m) }, -1)
+	switch {
+	case err == io.EOF:
+		r.finish(nil)
+		return io.EOF
+	case err != nil:
+		return r.finish(err)
+	case !r.desc.ServerStreams:
+		return r.finish(nil)
+	}
+	return nil
+}
+
+// Header waits for the server's header.
+func (r *retryCall) Header() (md metadata.MD, err error) {
+	err = r.do(func(a *clientStream) (err error) {
+		if md, err = a.Header(); err == nil && md == nil { // the server has ended the call without one
+			return a.result()
+		}
+		return err
+	}, -1)
+	if err != nil {
+		r.finish(err)
+	}
+	return md, err
+}
+
+// last is the attempt that counts; nil if there was none.
+func (r *retryCall) last() *clientStream {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cur
+}
+
+// Trailer is the server's trailer, once the call is over.
+func (r *retryCall) Trailer() metadata.MD {
+	if a := r.last(); a != nil {
+		return a.Trailer()
+	}
+	return nil
+}
+
+// Context is the call's, which is not made again behind this.
+func (r *retryCall) Context() context.Context {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.commit()
+	return r.cur.Context()
+}
+
+// finish ends the call, once, and answers its options.
+func (r *retryCall) finish(err error) error {
+	r.over.Do(func() {
+		r.outcome = callError(err)
+		if r.outcome == nil {
+			r.th.succeeded()
+		}
+		r.stop()
+		if a := r.cur; a != nil { // nobody makes another any more
+			a.finish(r.outcome)
+			for _, h := range r.info.header {
+				*h = a.header()
+			}
+			for _, t := range r.info.trailer {
+				*t = a.Trailer()
+			}
+			for _, p := range r.info.peers {
+				*p = *a.s.peer()
+			}
+		}
+		for _, f := range r.info.finish {
+			f(r.outcome)
+		}
+	})
+	return r.outcome
+}

@@ -1,0 +1,305 @@
+package fused
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
+)
+
+// subConn is a fused connection as a load balancing policy sees it: to one of its
+// addresses, made when the policy asks for it, and anew when it is lost.
+type subConn struct {
+	balancer.SubConn // nil: for methods that gRPC may add
+	p                *policy
+	listener         func(balancer.SubConnState)
+	ctx              context.Context // ends with the sub-connection
+	cancel           context.CancelFunc
+
+	mu     sync.Mutex
+	addrs  []resolver.Address
+	state  connectivity.State
+	s      *clientSession // while Ready
+	failed int            // attempts in a row
+
+	// Of policies that watch more than the connection; the policy's serial's.
+	told      connectivity.State
+	healthy   func() // ends the health watch of the state that was told last
+	producers map[balancer.ProducerBuilder]*producer
+}
+
+type producer struct {
+	balancer.Producer
+	users int
+	close func()
+}
+
+// set changes the state and lets the policy know. The caller holds mu.
+func (sc *subConn) set(state connectivity.State, err error) {
+	sc.state = state
+	sc.p.b.run.do(func() {
+		sc.closeProducers()
+		sc.told = state
+		if sc.healthy != nil {
+			sc.healthy()
+			sc.healthy = nil
+		}
+		st := balancer.SubConnState{ConnectivityState: state, ConnectionError: err}
+		if sc.listener != nil {
+			sc.listener(st)
+		} else {
+			sc.p.bal.UpdateSubConnState(sc, st)
+		}
+	})
+}
+
+// Connect begins an attempt, if the sub-connection is idle.
+func (sc *subConn) Connect() {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.state == connectivity.Idle && sc.p.b.begin(sc.connect) {
+		sc.set(connectivity.Connecting, nil)
+	}
+}
+
+// connect makes the connection and looks after it until it is lost, or waits until
+// the next attempt is due.
+func (sc *subConn) connect() {
+	sc.mu.Lock()
+	addrs := sc.addrs
+	sc.mu.Unlock()
+	s, err := sc.dial(addrs)
+	sc.mu.Lock()
+	if sc.ctx.Err() != nil {
+		sc.mu.Unlock()
+		if s != nil {
+			s.close(net.ErrClosed)
+		}
+		return
+	}
+	if err == nil {
+		sc.s, sc.failed = s, 0
+		sc.set(connectivity.Ready, nil)
+		sc.mu.Unlock()
+		sc.watch(s)
+		return
+	}
+	sc.set(connectivity.TransientFailure, err)
+	pause := sc.p.b.pause(sc.failed)
+	sc.failed++
+	sc.mu.Unlock()
+	sc.p.b.resolveNow()
+	select {
+	case <-time.After(pause):
+	case <-sc.ctx.Done():
+	}
+	sc.idle()
+}
+
+func (sc *subConn) idle() {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.s = nil
+	if sc.state != connectivity.Shutdown {
+		sc.set(connectivity.Idle, nil)
+	}
+}
+
+// dial tries the addresses in order.
+func (sc *subConn) dial(addrs []resolver.Address) (s *clientSession, err error) {
+	b := sc.p.b
+	for _, a := range addrs {
+		ctx, cancel := context.WithTimeout(sc.ctx, 2*b.cfg.ConnectionTimeout)
+		var conn net.Conn
+		if conn, err = b.dial(ctx, a.Addr); err == nil {
+			cfg := b.cfg
+			if b.ch.cfg.Authority == "" {
+				cfg.serverName = a.ServerName
+			}
+			s, err = dialSession(ctx, conn, &cfg)
+		}
+		cancel()
+		if err == nil {
+			return s, nil
+		}
+		err = fmt.Errorf("fused: connect to %s: %w", a.Addr, err)
+		if sc.ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, err
+}
+
+// watch waits for the end of a connection, and lets its calls go on where it only
+// takes no more.
+func (sc *subConn) watch(s *clientSession) {
+	select {
+	case <-s.done:
+	case <-s.draining:
+	case <-sc.ctx.Done():
+	}
+	sc.idle()
+	sc.p.b.resolveNow()
+	t := time.NewTicker(drainLook)
+	defer t.Stop()
+	for s.cause() == nil && s.live() > 0 {
+		select {
+		case <-t.C:
+		case <-s.done:
+		case <-sc.p.b.ctx.Done():
+			s.endCalls(errClosed)
+			s.fail(net.ErrClosed)
+		}
+	}
+	s.close(net.ErrClosed)
+}
+
+// drainLook is how often a connection that takes no more calls is looked at for the
+// end of the last one. Arbitrary.
+const drainLook = 20 * time.Millisecond
+
+// ready gives the connection; nil if there is none that takes calls.
+func (sc *subConn) ready() *clientSession {
+	sc.mu.Lock()
+	s := sc.s
+	sc.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	s.check()
+	if s.cause() != nil || s.drains() {
+		return nil
+	}
+	return s
+}
+
+// Shutdown ends the sub-connection; calls on it go on.
+func (sc *subConn) Shutdown() {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.state == connectivity.Shutdown {
+		return
+	}
+	sc.cancel()
+	sc.s = nil
+	sc.set(connectivity.Shutdown, nil)
+}
+
+// UpdateAddresses changes the addresses. A connection to one that is left stays.
+func (sc *subConn) UpdateAddresses(addrs []resolver.Address) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.addrs = addrs
+	if sc.s == nil {
+		return
+	}
+	at := sc.s.conn.RemoteAddr().String()
+	for _, a := range addrs {
+		if a.Addr == at {
+			return
+		}
+	}
+	sc.s.drained.Do(func() { close(sc.s.draining) })
+}
+
+// RegisterHealthListener tells a policy of the health of a connection that stands: of
+// the service that the service config names, else that it is well.
+func (sc *subConn) RegisterHealthListener(f func(balancer.SubConnState)) {
+	b := sc.p.b
+	b.run.do(func() {
+		if sc.healthy != nil {
+			sc.healthy()
+			sc.healthy = nil
+		}
+		if f == nil || sc.told != connectivity.Ready {
+			return
+		}
+		conf := b.config.Load()
+		if conf == nil || !conf.hasHealth {
+			f(balancer.SubConnState{ConnectivityState: connectivity.Ready})
+			return
+		}
+		ctx, cancel := context.WithCancel(sc.ctx)
+		sc.healthy = cancel
+		tell := func(st balancer.SubConnState) {
+			b.run.do(func() {
+				if ctx.Err() == nil {
+					f(st)
+				}
+			})
+		}
+		if !b.begin(func() { sc.watchHealth(ctx, conf.health, tell) }) {
+			cancel()
+		}
+	})
+}
+
+// GetOrBuildProducer shares a user of this one connection among policies.
+func (sc *subConn) GetOrBuildProducer(pb balancer.ProducerBuilder) (balancer.Producer, func()) {
+	p := sc.producers[pb]
+	if p == nil {
+		p = &producer{}
+		p.Producer, p.close = pb.Build(sc)
+		sc.producers[pb] = p
+	}
+	p.users++
+	return p.Producer, sync.OnceFunc(func() {
+		sc.p.b.run.do(func() {
+			if p.users--; p.users == 0 {
+				delete(sc.producers, pb)
+				p.close()
+			}
+		})
+	})
+}
+
+func (sc *subConn) closeProducers() {
+	for pb, p := range sc.producers {
+		p.users = 0
+		delete(sc.producers, pb)
+		p.close()
+	}
+}
+
+// Invoke makes a unary call on this connection.
+func (sc *subConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	return sc.only().invoke(ctx, method, args, reply, nil, opts...)
+}
+
+// NewStream opens a stream on this connection.
+func (sc *subConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return sc.only().NewStream(ctx, desc, method, opts...)
+}
+
+var _ grpc.ClientConnInterface = (*subConn)(nil)
+
+// only is a channel of this connection alone, without interceptors.
+func (sc *subConn) only() *Channel {
+	cfg := sc.p.b.cfg
+	cfg.UnaryClient, cfg.StreamClient = nil, nil
+	return &Channel{cfg: cfg, obs: sc.p.b.ch.obs, fixed: sc}
+}
+
+var errNotReady = status.Error(codes.Unavailable, "fused: the sub-connection is not ready")
+
+// pause is the back-off behind an attempt that failed after n others.
+func (b *balanced) pause(n int) time.Duration {
+	c := b.backoff
+	d := float64(c.BaseDelay)
+	for range n {
+		if d *= c.Multiplier; d >= float64(c.MaxDelay) {
+			break
+		}
+	}
+	d = min(d, float64(c.MaxDelay)) * (1 + c.Jitter*(rand.Float64()*2-1))
+	return time.Duration(max(d, 0))
+}
