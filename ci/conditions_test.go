@@ -107,6 +107,115 @@ func TestRoomsAreImportedByTheirTable(t *testing.T) {
 	}
 }
 
+// What only one room knows stands in its options (engine.Options), and neither in what all
+// workloads share nor on the control channel.
+func TestNoMemberOfTheEngineIsOfOneRoom(t *testing.T) {
+	files := sources(t)
+	shared := map[string][]string{}
+	for path, f := range files {
+		if strings.HasPrefix(path, "cmd/rdmaperf/internal/engine/") {
+			for member, of := range membersOf(f, "Plan", "Point", "Shape", "Outcome") {
+				shared[member] = append(shared[member], of)
+			}
+		}
+	}
+	if len(shared) < 20 {
+		t.Fatalf("only %d members of Plan, Point and Shape were found", len(shared))
+	}
+	for member, rooms := range usersOf(files, shared) {
+		if len(rooms) == 1 && rooms[0] != "loop" && member != "Token" { // the engine's own: a room that dials the server by itself has to show it
+			t.Errorf("engine.%s.%s is used by the room %s alone: it belongs into its options", strings.Join(shared[member], "."), member, rooms[0])
+		}
+	}
+}
+
+func TestMembersOfOneRoomAreFound(t *testing.T) {
+	parse := func(src string) *ast.File {
+		f, err := parser.ParseFile(fileSet, "x.go", src, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	shared := map[string][]string{}
+	for m, of := range membersOf(parse("package engine; type Plan struct { A, B, C, D, E, f int }; type Other struct { G int }"), "Plan") {
+		shared[m] = append(shared[m], of)
+	}
+	got := fmt.Sprint(usersOf(map[string]*ast.File{
+		workloads + "/x/x.go":             parse("package x; func f() { _ = p.A + m.C.Plan.B + p.f + w.E; _ = engine.Plan{D: 1} }"),
+		workloads + "/y/y.go":             parse("package y; func f() { _ = plan.A; _ = other.Plan{C: 1} }"),
+		"cmd/rdmaperf/internal/loop/l.go": parse("package loop; func f() { _ = sh.A }"),
+		"cmd/rdmaperf/run.go":             parse("package main; func f() { p.B = 1 }"),
+	}, shared))
+	if want := "map[A:[loop x y] B:[x] D:[x]]"; got != want {
+		t.Errorf("users %s, want %s", got, want)
+	}
+}
+
+// membersOf are the exported fields of the structs with these names.
+func membersOf(f *ast.File, names ...string) map[string]string {
+	members := map[string]string{}
+	ast.Inspect(f, func(x ast.Node) bool {
+		spec, ok := x.(*ast.TypeSpec)
+		if !ok || !slices.Contains(names, spec.Name.Name) {
+			return true
+		}
+		if s, ok := spec.Type.(*ast.StructType); ok {
+			for _, field := range s.Fields.List {
+				for _, name := range field.Names {
+					if name.IsExported() {
+						members[name.Name] = spec.Name.Name
+					}
+				}
+			}
+		}
+		return true
+	})
+	return members
+}
+
+// holder is how a plan, a point, a shape or an outcome is called where it is used.
+var holder = regexp.MustCompile(`(?i)^(p|plan|full|pt|point|sh|shape|o|out|outcome)$`)
+
+// usersOf says which rooms use which members, and whether a loop does.
+func usersOf(files map[string]*ast.File, members map[string][]string) map[string][]string {
+	users := map[string][]string{}
+	for path, f := range files {
+		rest, inRooms := strings.CutPrefix(path, workloads+"/")
+		room, _, inRoom := strings.Cut(rest, "/")
+		switch {
+		case strings.HasPrefix(path, "cmd/rdmaperf/internal/loop/"):
+			room = "loop"
+		case !inRooms || !inRoom:
+			continue
+		}
+		use := func(member string) {
+			if members[member] != nil && !slices.Contains(users[member], room) {
+				users[member] = append(users[member], room)
+				slices.Sort(users[member])
+			}
+		}
+		ast.Inspect(f, func(x ast.Node) bool {
+			switch x := x.(type) {
+			case *ast.SelectorExpr:
+				if holder.MatchString(lastName(x.X)) {
+					use(x.Sel.Name)
+				}
+			case *ast.CompositeLit:
+				if of, ok := x.Type.(*ast.SelectorExpr); ok && lastName(of.X) == "engine" {
+					for _, e := range x.Elts {
+						if kv, ok := e.(*ast.KeyValueExpr); ok {
+							use(lastName(kv.Key))
+						}
+					}
+				}
+			}
+			return true
+		})
+	}
+	return users
+}
+
 var fileSet = token.NewFileSet()
 
 // sources are the project's Go files but tests, by their paths.

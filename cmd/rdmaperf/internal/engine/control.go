@@ -48,10 +48,10 @@ const (
 	ControlMagic = "rdmaperf-control"
 
 	// ControlVersion changes when an older peer would misunderstand.
-	ControlVersion = 5
+	ControlVersion = 6
 
-	// MaxLine bounds a control line in bytes: a plan of maxPoints points fits.
-	MaxLine = 1 << 20
+	// MaxLine bounds a control line in bytes: a plan of maxPoints points with their options fits.
+	MaxLine = 2 << 20
 )
 
 type messageType string

@@ -62,26 +62,11 @@ type Plan struct {
 	VerifyAll  bool   `json:"verify_all,omitempty"` // every message whole, not a sample
 	Seed       uint64 `json:"seed"`
 
-	// Of the head-of-line workload. A ProbeInterval of 0 is a closed loop: each
-	// probe starts when the one before is back. With ProbeOne it is one, too, and the
-	// interval the least time between two starts; without, probes are due at it.
-	BulkDepth     int           `json:"bulk_depth,omitempty"` // default 16
-	ProbeSize     int           `json:"probe_size,omitempty"` // default 64 bytes
-	ProbeInterval time.Duration `json:"probe_interval_ns,omitempty"`
-	ProbeOne      bool          `json:"probe_one,omitempty"`
-	ProbePriority uint8         `json:"probe_priority,omitempty"` // in every probe's work request; bulk has 0
-
-	// Of its arm app-slicing: bytes of a slice and how many are outstanding, at
-	// defaults of DefaultAppSlice and DefaultAppWindow.
-	AppSlice  int `json:"app_slice_bytes,omitempty"`
-	AppWindow int `json:"app_window,omitempty"`
-
 	// Arrivals of an open loop: ArrivalsConstant (default) or ArrivalsPoisson, whose
 	// gaps come from the seed.
 	Arrivals string `json:"arrivals,omitempty"`
 
-	// Interval asks for a series over each window that Duration bounds. Of the
-	// head-of-line workload, it is that of the loaded probes.
+	// Interval asks for a series over each window that Duration bounds.
 	Interval time.Duration `json:"interval_ns,omitempty"`
 
 	// ClientCPU and ServerCPU pin the worker thread when not negative.
@@ -93,13 +78,12 @@ type Plan struct {
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
 }
 
-// Point is one figure to take. Of the head-of-line workload, Op and Size are those
-// of the bulk stream.
+// Point is one figure to take.
 type Point struct {
 	Workload string `json:"workload"`
 	Op       string `json:"op"`
 	Size     int    `json:"size_bytes"`
-	Arm      string `json:"arm,omitempty"` // head-of-line: one of Arms; paramserver: one of TrainArms
+	Arm      string `json:"arm,omitempty"` // one of several ways of doing the same, by a name of the workload's
 
 	// Rate makes an open loop of the workload latency: operations a second, of all
 	// QPs together. 0 is a closed loop.
@@ -171,23 +155,6 @@ const (
 	DefaultRecvDepth = 512 // perftest's -r
 	DefaultTimeout   = 5 * time.Second
 
-	// DefaultAppSlice and DefaultAppWindow keep 256 KiB outstanding, above the
-	// bandwidth-delay product of 100 Gb/s over 20 µs.
-	DefaultAppSlice  = 64 << 10
-	DefaultAppWindow = 4
-	MinAppSlice      = 1 << 10
-
-	DefaultBulkDepth = 16
-	DefaultProbeSize = 64
-
-	// DefaultProbeInterval keeps probes rare enough not to be a load themselves,
-	// and gives the 1000 samples of a trustworthy p99 in half a second.
-	DefaultProbeInterval = 500 * time.Microsecond
-
-	// maxProbeInterval is below every sensible timeout: a longer pause could not be
-	// told from a peer that is gone.
-	maxProbeInterval = time.Second
-
 	minRate = 0.1 // operations a second: a pause of 10 s
 	MaxRate = 1e8
 
@@ -209,18 +176,6 @@ func (p Plan) WithDefaults() Plan {
 	p.Threads = max(p.Threads, 1)
 	if p.Arrivals == "" {
 		p.Arrivals = ArrivalsConstant
-	}
-	if p.BulkDepth == 0 {
-		p.BulkDepth = DefaultBulkDepth
-	}
-	if p.ProbeSize == 0 {
-		p.ProbeSize = DefaultProbeSize
-	}
-	if p.AppSlice == 0 {
-		p.AppSlice = DefaultAppSlice
-	}
-	if p.AppWindow == 0 {
-		p.AppWindow = DefaultAppWindow
 	}
 	if p.Timeout == 0 {
 		p.Timeout = DefaultTimeout
@@ -277,16 +232,6 @@ func (p *Plan) Validate() error {
 		return bad("completion moderation", p.Moderation, fmt.Sprintf("above the depth of %d nothing would ever complete", p.StreamDepth()))
 	case p.Timeout < 0 || p.Timeout > maxDuration:
 		return bad("timeout", p.Timeout, "want more than 0 and at most 24h")
-	case p.BulkDepth < 0 || p.BulkDepth > MaxDepth/2:
-		return bad("bulk depth", p.BulkDepth, fmt.Sprintf("want 1 to %d", MaxDepth/2))
-	case p.ProbeSize < 0 || p.ProbeSize > MaxSize:
-		return bad("probe size", p.ProbeSize, "want 1 byte to 2 GiB")
-	case p.AppSlice != 0 && (p.AppSlice < MinAppSlice || p.AppSlice > MaxSize):
-		return bad("application slice", p.AppSlice, "want 1 KiB to 2 GiB")
-	case p.AppWindow < 0 || p.AppWindow > MaxDepth/2:
-		return bad("application window", p.AppWindow, fmt.Sprintf("want 1 to %d slices", MaxDepth/2))
-	case p.ProbeInterval < 0 || p.ProbeInterval > maxProbeInterval:
-		return bad("probe interval", p.ProbeInterval, fmt.Sprintf("want 0 to %v", maxProbeInterval))
 	case p.Arrivals != "" && p.Arrivals != ArrivalsConstant && p.Arrivals != ArrivalsPoisson:
 		return bad("arrivals", p.Arrivals, "want constant or poisson")
 	case p.Interval < 0 || p.Interval > 0 && p.Duration == 0:

@@ -75,8 +75,8 @@ func agree(t *testing.T, name string, raw []int64, want *reports.Latency) {
 // The raw samples are those of the histogram: every workload of sessions, several workers.
 func TestRawSamplesAgreeWithTheHistogram(t *testing.T) {
 	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64}, engine.Point{Workload: latency.Name, Op: "write", Size: 64, Rate: 20000},
-		engine.Point{Workload: hol.Name, Op: "write", Size: 4096, Arm: hol.ArmSameQP}, engine.Point{Workload: throughput.Name, Op: "write", Size: 64})
-	plan.QPs, plan.Threads, plan.ProbeInterval, plan.WarmupIterations = 2, 2, 50*time.Microsecond, 20
+		hol.NewPoint("write", 4096, hol.ArmSameQP, hol.Options{ProbeInterval: 50 * time.Microsecond}), engine.Point{Workload: throughput.Name, Op: "write", Size: 64})
+	plan.QPs, plan.Threads, plan.WarmupIterations = 2, 2, 20
 	results, kept := rawRun(t, enginetest.TcpEnds, plan, 10_000)
 	for i, r := range results {
 		agreeAll(t, plan.Describe(plan.Points[i]), &r, kept, r.Threads)

@@ -93,17 +93,6 @@ type Shape struct {
 	// reads, atomics and writes; in a stream of writes until the barrier wakes it.
 	Idle bool `json:"idle,omitempty"`
 
-	// Head-of-line only. Depth and Slots are those of the bulk stream.
-	ProbeSize     int           `json:"probe_size,omitempty"`
-	ProbeInterval time.Duration `json:"probe_interval_ns,omitempty"`
-	ProbeOne      bool          `json:"probe_one,omitempty"` // at a time
-	ProbeSlots    int           `json:"probe_slots,omitempty"`
-	ProbePriority uint8         `json:"probe_priority,omitempty"`
-
-	// In the arm app-slicing: bytes of a slice, and slices outstanding.
-	AppSlice  int `json:"app_slice_bytes,omitempty"`
-	AppWindow int `json:"app_window,omitempty"`
-
 	// Private is what this side's row keeps with the shape, of its own type.
 	Private any `json:"-"`
 
@@ -223,8 +212,6 @@ func (sh *Shape) Validate() error {
 		return bad("nice value", sh.Nice)
 	case sh.Arrival != ArrivalMessage && sh.Arrival != ArrivalMemory && sh.Arrival != ArrivalNotify && sh.Arrival != ArrivalCompletion:
 		return bad("arrival", sh.Arrival)
-	case sh.AppWindow < 0 || sh.AppWindow > MaxDepth:
-		return bad("application window", sh.AppWindow)
 	case sh.ServerSleeps() && (sh.Kind() != transports.KindWrite || !sh.work().Idles || sh.Bidirectional):
 		return bad("idle", sh.Idle)
 	case sh.Timeout <= 0 || sh.Timeout > maxDuration:

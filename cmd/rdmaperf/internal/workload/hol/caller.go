@@ -18,7 +18,7 @@ type texts struct {
 
 func newTexts(sh *engine.Shape, gen int) *texts {
 	t := &texts{gen: gen}
-	for method, size := range [...]struct{ request, answer int }{methodProbe: {sh.ProbeSize, sh.ProbeSize}, methodBulk: {sh.Size, sh.Response}} {
+	for method, size := range [...]struct{ request, answer int }{methodProbe: {setUp(sh).ProbeSize, setUp(sh).ProbeSize}, methodBulk: {sh.Size, sh.Response}} {
 		seed := sh.Seed + uint64(method) // a probe is no part of a bulk message
 		t.in[method] = payload.NewSequence(seed, gen, payload.ToServer, size.request)
 		t.out[method] = payload.NewSequence(seed, gen, payload.ToClient, size.answer)
@@ -68,7 +68,7 @@ func (c *caller) Begin(ctx context.Context, gen int) (err error) {
 	c.t = c.share.texts(c.sh, gen)
 	c.c = transports.Call{Method: c.method}
 	if c.method == methodProbe {
-		c.c.Priority = c.sh.ProbePriority
+		c.c.Priority = setUp(c.sh).ProbePriority
 	}
 	c.k, err = c.conn.Caller(ctx, transports.CallerConfig{Mode: transports.CallUnary})
 	return err

@@ -41,15 +41,15 @@ func CallArms() []string { return []string{ArmSameQP, ArmTwoQP, ArmDevice} }
 // callWork is what is served, and how long messages are.
 var callWork = engine.CallWork{
 	Serve:   serveCalls,
-	Longest: func(sh *engine.Shape) (request, response int) { return sh.Size, max(sh.ProbeSize, sh.Response) },
+	Longest: func(sh *engine.Shape) (request, response int) { return sh.Size, max(setUp(sh).ProbeSize, sh.Response) },
 	Beside:  1, // the probes'
 }
 
 // byCall is the row of head-of-line blocking among calls.
 func byCall() *engine.Workload {
 	w := loop.CallRow(Name, holkind.Kind, &callWork)
-	w.Rated, w.Has = false, engine.Members{Arms: true}
-	w.Point, w.Planned, w.Describe = validateCalls, validateProbes, armed
+	w.Rated, w.Has = false, engine.Members{Arms: true, Options: true}
+	w.Point, w.Describe = validateCalls, armed
 	w.Shape, w.Check, w.Limits = callShape, checkCallShape, callLimits
 	w.Run, w.Result, w.Samples = runCalls, callResult, reports.SamplesProbeLoaded
 	all := w.AllParameters
@@ -75,15 +75,14 @@ func validateCalls(p engine.Point) error {
 	case p.QPs != 0 || p.Outstanding != 0:
 		return errors.New("its connections are those of the arm, and its calls outstanding the bulk depth")
 	}
-	return nil
+	return validateOptions(p)
 }
 
 // callShape has a goroutine for each bulk call outstanding, and one for the probes.
 func callShape(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
 	loop.CallShape(sh, p, ab)
 	sh.QPs = connections(sh.Arm)
-	sh.Depth = p.BulkDepth
-	shapeProbes(sh, p)
+	sh.Depth = setUp(sh).BulkDepth
 }
 
 // connections is how many QPs, or connections of calls, an arm has.
@@ -98,10 +97,8 @@ func checkCallShape(sh *engine.Shape) error {
 	switch {
 	case sh.Threads != 1 || sh.Slots != 1 || sh.Polling != engine.PollingBusy || sh.QPs != connections(sh.Arm):
 		return fmt.Errorf("arm %s on %d connections, %d threads, %d slots, %s polling", sh.Arm, sh.QPs, sh.Threads, sh.Slots, sh.Polling)
-	case sh.ProbeSize < 1 || sh.ProbeSize >= sh.Size:
-		return errProbeSize(sh.ProbeSize, sh.Size)
-	case sh.ProbeInterval < 0 || sh.AppWindow != 0:
-		return fmt.Errorf("probes every %v, application window %d", sh.ProbeInterval, sh.AppWindow)
+	case sh.Depth != setUp(sh).BulkDepth:
+		return fmt.Errorf("depth %d, want the bulk's of %d", sh.Depth, setUp(sh).BulkDepth)
 	}
 	return nil
 }
@@ -115,13 +112,13 @@ func callLimits(p *engine.Plan, pt engine.Point, caps transports.Caps) error {
 
 // runCalls measures the probes alone, the bulk alone, and both.
 func runCalls(m *engine.Measurement, ctx context.Context) error {
-	sh := m.Sh
+	sh, s := m.Sh, setUp(m.Sh)
 	of := callers(sh)
 	probes := loop.CallGroup{First: sh.QPs - 1, Conns: 1, Each: 1, New: of(methodProbe)}
-	if sh.ProbeInterval > 0 && sh.ProbeOne {
-		probes.Gap = sh.ProbeInterval
-	} else if sh.ProbeInterval > 0 {
-		probes.Rate = 1e9 / float64(sh.ProbeInterval)
+	if s.ProbeInterval > 0 && s.ProbeOne {
+		probes.Gap = s.ProbeInterval
+	} else if s.ProbeInterval > 0 {
+		probes.Rate = 1e9 / float64(s.ProbeInterval)
 	}
 	figures := new(holFigures)
 	m.C.Remembered[figuresKey{}] = figures
@@ -144,10 +141,11 @@ type figuresKey struct{}
 
 // callLoop says what of the probes that were due was called; nil for a closed loop.
 func callLoop(m *engine.Measurement, o *engine.Outcome) *reports.OpenLoop {
-	if m.Sh.ProbeInterval == 0 || m.Sh.ProbeOne {
+	s := setUp(m.Sh)
+	if s.ProbeInterval == 0 || s.ProbeOne {
 		return nil
 	}
-	return loop.OpenLoopOf(m, o, 1e9/float64(m.Sh.ProbeInterval), false, o.Ops, o.Window)
+	return loop.OpenLoopOf(m, o, 1e9/float64(s.ProbeInterval), false, o.Ops, o.Window)
 }
 
 // callResult completes the result, whose operations are those of the bulk.
@@ -168,5 +166,5 @@ func callResult(m *engine.Measurement, res *reports.Result, out *engine.Outcome)
 	res.Latency, res.LatencyService, res.LatencyCorrected, res.Throughput, res.OpenLoop = nil, nil, nil, nil, nil
 	f.probes = out.Ops
 	res.Detail = detail(m.Sh, f)
-	loop.ComparedCalls(m, res, bulk.Ops+f.probes, bulk.Ops*int64(m.Sh.Size+m.Sh.Response)+2*f.probes*int64(m.Sh.ProbeSize))
+	loop.ComparedCalls(m, res, bulk.Ops+f.probes, bulk.Ops*int64(m.Sh.Size+m.Sh.Response)+2*f.probes*int64(setUp(m.Sh).ProbeSize))
 }

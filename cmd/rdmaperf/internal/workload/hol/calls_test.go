@@ -14,7 +14,7 @@ import (
 )
 
 func callPoint(arm string, size int) engine.Point {
-	return engine.Point{Workload: Name, Op: "call", Size: size, Arm: arm, Call: engine.CallUnary, Response: bulkAnswer}
+	return NewPoint("call", size, arm, Options{})
 }
 
 // Calls have the same two views as messages: the exact number of probes alone and beside
@@ -23,9 +23,8 @@ func TestHeadOfLineByCalls(t *testing.T) {
 	for _, name := range []string{"bufconn", "dropin iwarp", "fused iwarp", "fused mem"} {
 		for _, arm := range CallArms() {
 			t.Run(name+" "+arm, func(t *testing.T) {
-				plan := enginetest.QuickPlan(callPoint(arm, 30_000))
-				plan.Iterations, plan.WarmupIterations, plan.BulkDepth = 25, 3, 4
-				plan.ProbeInterval, plan.ProbeOne = 100*time.Microsecond, true
+				plan := enginetest.QuickPlan(NewPoint("call", 30_000, arm, Options{BulkDepth: 4, ProbeInterval: 100 * time.Microsecond, ProbeOne: true}))
+				plan.Iterations, plan.WarmupIterations = 25, 3
 				r, err := enginetest.First(enginetest.RunPoints(t, enginetest.CarriersUnderTest()[name], plan))
 				if err != nil {
 					t.Fatal(err)
@@ -53,8 +52,8 @@ func TestHeadOfLineByCalls(t *testing.T) {
 // Probes at an interval that the path does not sustain are counted as due, and the point
 // says that it is saturated.
 func TestSaturatedProbesOfCallsSaySo(t *testing.T) {
-	plan := enginetest.QuickPlan(callPoint(ArmSameQP, 20_000))
-	plan.Iterations, plan.Duration, plan.BulkDepth, plan.ProbeInterval = 0, 100*time.Millisecond, 2, 2*time.Microsecond
+	plan := enginetest.QuickPlan(NewPoint("call", 20_000, ArmSameQP, Options{BulkDepth: 2, ProbeInterval: 2 * time.Microsecond}))
+	plan.Iterations, plan.Duration = 0, 100*time.Millisecond
 	r, err := enginetest.First(enginetest.RunPoints(t, enginetest.CarriersUnderTest()["bufconn"], plan))
 	if err != nil {
 		t.Fatal(err)
@@ -90,8 +89,8 @@ func TestHeadOfLineByCallsFindsChangedBytes(t *testing.T) {
 			return &flippingService{s, method}, err
 		}
 		row.Calls = &bent
-		plan := enginetest.QuickPlan(callPoint(ArmSameQP, 5000))
-		plan.Iterations, plan.BulkDepth = 20, 2
+		plan := enginetest.QuickPlan(NewPoint("call", 5000, ArmSameQP, Options{BulkDepth: 2}))
+		plan.Iterations = 20
 		_, err := enginetest.RunPoints(t, enginetest.CarriersUnderTest()["fused mem"], plan)
 		row.Calls = before
 		if reports.Code(err) != reports.ExitCorruption || !strings.Contains(fmt.Sprint(err), want) {
@@ -116,8 +115,8 @@ func TestHeadOfLineByCallsRefuses(t *testing.T) {
 
 // Messages, too, have one probe at a time, and none sooner than asked.
 func TestProbesOneAtATime(t *testing.T) {
-	plan := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 5000, Arm: ArmSameQP})
-	plan.Iterations, plan.ProbeInterval, plan.ProbeOne = 20, 2*time.Millisecond, true
+	plan := enginetest.QuickPlan(NewPoint("write", 5000, ArmSameQP, Options{ProbeInterval: 2 * time.Millisecond, ProbeOne: true}))
+	plan.Iterations = 20
 	client, server := enginetest.Pair(t, enginetest.MemEnds, plan)
 	d := client.Side.(*holClient)
 	d.parts = parts{probes: true}

@@ -34,6 +34,7 @@ type holClientLane struct {
 // application with one thread.
 type holClient struct {
 	parts       // of the next phase
+	set         *setup
 	c           *engine.Group
 	w           *engine.Worker
 	lanes       []*holClientLane
@@ -55,9 +56,10 @@ type holClient struct {
 
 func newHOLClient(c *engine.Group) (engine.Side, error) {
 	sh := c.Sh
-	d := &holClient{c: c, w: c.Workers[0], starts: make([]int64, sh.ProbeSlots)}
+	s := setUp(sh)
+	d := &holClient{set: s, c: c, w: c.Workers[0], starts: make([]int64, s.probeSlots)}
 	for _, base := range c.Lanes {
-		ref, err := rdma.Alloc(sh.ProbeSlots * probeStride(sh))
+		ref, err := rdma.Alloc(s.probeSlots * probeStride(sh))
 		if err != nil {
 			d.Close()
 			return nil, engine.Failed("set up session", err)
@@ -65,10 +67,10 @@ func newHOLClient(c *engine.Group) (engine.Side, error) {
 		d.lanes = append(d.lanes, &holClientLane{Sender: loop.NewSender(base), recvs: holReceivesOf(sh), ref: ref})
 	}
 	d.bulk, d.probe = d.lanes[0], d.lanes[len(d.lanes)-1]
-	if sh.ProbeOne {
-		d.gap = int64(sh.ProbeInterval)
-	} else if sh.ProbeInterval > 0 {
-		d.pace = engine.NewPacer(float64(sh.ProbeInterval), false, sh.Seed)
+	if s.ProbeOne {
+		d.gap = int64(s.ProbeInterval)
+	} else if s.ProbeInterval > 0 {
+		d.pace = engine.NewPacer(float64(s.ProbeInterval), false, sh.Seed)
 	}
 	return d, nil
 }
@@ -200,7 +202,7 @@ func (d *holClient) idle() bool { return d.posted == d.echoed && d.leaving == 0 
 
 func (d *holClient) pushBulk() error {
 	l, sh := d.bulk, d.w.Sh
-	if sh.AppWindow > 0 {
+	if d.set.AppWindow > 0 {
 		return d.pushSlices(true)
 	}
 	k := min(sh.Depth-l.Out, loop.Batch(sh))
@@ -231,7 +233,7 @@ func (d *holClient) pushBulk() error {
 // begin. out counts slices here, and posted whole messages.
 func (d *holClient) pushSlices(more bool) error {
 	l, sh := d.bulk, d.w.Sh
-	for l.Out < sh.AppWindow {
+	for l.Out < d.set.AppWindow {
 		if l.cut == 0 && (!more || !d.probes && d.w.Lim.Ops > 0 && l.Posted >= d.w.Lim.Ops) {
 			return nil
 		}
@@ -239,7 +241,7 @@ func (d *holClient) pushSlices(more bool) error {
 		*op = l.Ops[l.Head]
 		op.Local += uint64(l.cut)
 		op.Remote += uint64(l.cut)
-		op.Len = uint32(min(sh.AppSlice, sh.Size-l.cut))
+		op.Len = uint32(min(d.set.AppSlice, sh.Size-l.cut))
 		switch _, err := l.S.Post(l.Pair[:1]); {
 		case err == rdma.ErrQueueFull:
 			return nil
@@ -260,7 +262,7 @@ func (d *holClient) pushSlices(more bool) error {
 // that finds none keeps its intended start.
 func (d *holClient) pushProbes(t int64) error {
 	l, sh := d.probe, d.w.Sh
-	for int(d.posted-d.echoed) < sh.ProbeSlots && d.leaving < sh.ProbeSlots {
+	for int(d.posted-d.echoed) < d.set.probeSlots && d.leaving < d.set.probeSlots {
 		var start int64
 		switch {
 		case d.w.Lim.Ops > 0 && d.posted >= uint64(d.w.Lim.Ops):
@@ -273,8 +275,8 @@ func (d *holClient) pushProbes(t int64) error {
 			return nil
 		}
 		at := d.stamp(d.posted)
-		l.Pair[0] = transports.Op{Kind: transports.KindSend, Flags: probeFlags(sh), Priority: sh.ProbePriority,
-			Local: uint64(at), Len: uint32(sh.ProbeSize), Slot: slotProbe}
+		l.Pair[0] = transports.Op{Kind: transports.KindSend, Flags: probeFlags(sh), Priority: d.set.ProbePriority,
+			Local: uint64(at), Len: uint32(d.set.ProbeSize), Slot: slotProbe}
 		if d.pace == nil {
 			start = engine.Now()
 		}
@@ -284,7 +286,7 @@ func (d *holClient) pushProbes(t int64) error {
 		case err != nil:
 			return d.w.Lost(&l.Lane, "post probe", err)
 		}
-		d.starts[d.posted%uint64(sh.ProbeSlots)] = start
+		d.starts[d.posted%uint64(d.set.probeSlots)] = start
 		d.last = start
 		d.posted++
 		d.leaving++
@@ -298,8 +300,8 @@ func (d *holClient) pushProbes(t int64) error {
 // stamp marks probe number i in the source and in the reference, and returns
 // where it lies.
 func (d *holClient) stamp(i uint64) int {
-	l, n := d.probe, d.w.Sh.ProbeSize
-	off := int(i%uint64(d.w.Sh.ProbeSlots)) * probeStride(d.w.Sh)
+	l, n := d.probe, d.set.ProbeSize
+	off := int(i%uint64(d.set.probeSlots)) * probeStride(d.w.Sh)
 	at := probeTx(d.w.Sh, 0) + off
 	for _, b := range [...][]byte{l.Mem[at : at+n], l.ref.Bytes()[off : off+n]} {
 		if n > 8 {
@@ -362,16 +364,16 @@ func (d *holClient) echo(l *holClientLane, c *transports.Done) error {
 	if d.echoed == d.posted || l != d.probe {
 		return w.Lost(&l.Lane, "read echo", fmt.Errorf("%d bytes that no probe asked for", c.Len))
 	}
-	slot := int(d.echoed % uint64(sh.ProbeSlots))
+	slot := int(d.echoed % uint64(d.set.probeSlots))
 	w.Record(t, t-d.starts[slot], 0)
 	d.answeredAt = t
-	if int(c.Len) != sh.ProbeSize {
-		return engine.Failed(sh.String(), fmt.Errorf("qp %d: echo %d has %d bytes, want %d", l.Index, d.echoed, c.Len, sh.ProbeSize))
+	if int(c.Len) != d.set.ProbeSize {
+		return engine.Failed(sh.String(), fmt.Errorf("qp %d: echo %d has %d bytes, want %d", l.Index, d.echoed, c.Len, d.set.ProbeSize))
 	}
 	if sh.Verify {
-		w.Compared.Message(sh.ProbeSize)
-		got := l.Mem[holRecv(sh, int(c.Slot)):][:sh.ProbeSize]
-		want := l.ref.Bytes()[slot*probeStride(sh):][:sh.ProbeSize]
+		w.Compared.Message(d.set.ProbeSize)
+		got := l.Mem[holRecv(sh, int(c.Slot)):][:d.set.ProbeSize]
+		want := l.ref.Bytes()[slot*probeStride(sh):][:d.set.ProbeSize]
 		if i := engine.FirstDifference(got, want); i >= 0 {
 			return w.Corrupt(&l.Lane, fmt.Sprintf("echo of probe %d", d.echoed), i, want[i], got[i])
 		}

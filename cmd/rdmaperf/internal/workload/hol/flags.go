@@ -54,23 +54,25 @@ type flags struct {
 	priority  uint8
 	appSlice  string
 	appWindow int
+	options   Options // of all points
 }
 
 func (h *flags) Register(f *pflag.FlagSet) {
 	f.StringSliceVar(&h.bulkSizes, "bulk-size", []string{"1M"}, "hol: comma list of bulk sizes")
-	f.IntVar(&h.bulkDepth, "bulk-depth", engine.DefaultBulkDepth, "hol: bulk operations outstanding")
-	f.StringVar(&h.probeSize, "probe-size", strconv.Itoa(engine.DefaultProbeSize), "hol: size of the probes")
-	f.StringVar(&h.gap, "probe-gap", engine.DefaultProbeInterval.String(), "hol: one probe at a time, and between the starts of two at least this time; 0: each starts when the one before is back")
+	f.IntVar(&h.bulkDepth, "bulk-depth", defaultBulkDepth, "hol: bulk operations outstanding")
+	f.StringVar(&h.probeSize, "probe-size", strconv.Itoa(defaultProbeSize), "hol: size of the probes")
+	f.StringVar(&h.gap, "probe-gap", defaultProbeInterval.String(), "hol: one probe at a time, and between the starts of two at least this time; 0: each starts when the one before is back")
 	f.StringVar(&h.interval, "probe-interval", "", "hol: instead, probes are due at this interval, answered or not; 0 is --probe-gap 0. Where the path does not keep up the point is marked saturated, and its gain not shown")
 	f.Float64Var(&h.rate, "probe-rate", 0, "hol: probes a second, instead of --probe-interval")
 	f.StringSliceVar(&h.arms, "hol-arm", StandardArms(), "hol: comma list of same-qp, two-qp (the probes on a QP, or a connection of calls, of their own), app-slicing (the application cuts bulk writes itself and keeps few slices outstanding), device (two-qp, and one scheduler serves all QPs of the device: on stacks with sched, by scope=device)")
-	f.StringVar(&h.appSlice, "app-slice", strconv.Itoa(engine.DefaultAppSlice>>10)+"K", "hol: bytes of a slice in the arm app-slicing")
-	f.IntVar(&h.appWindow, "app-window", engine.DefaultAppWindow, "hol: slices outstanding in the arm app-slicing")
+	f.StringVar(&h.appSlice, "app-slice", strconv.Itoa(defaultAppSlice>>10)+"K", "hol: bytes of a slice in the arm app-slicing")
+	f.IntVar(&h.appWindow, "app-window", defaultAppWindow, "hol: slices outstanding in the arm app-slicing")
 	f.Uint8Var(&h.priority, "probe-priority", 1, "hol: of the probes' work requests or calls, for stacks that schedule by it; bulk has 0")
 }
 
-// Plan fills in what all points share.
-func (h *flags) Plan(p *engine.Plan, c *room.Common) (err error) {
+// Plan reads what all points share.
+func (h *flags) Plan(_ *engine.Plan, c *room.Common) (err error) {
+	p := &h.options
 	if h.bulkDepth < 1 {
 		return values.Wrong("bulk-depth", "%d: want at least 1", h.bulkDepth)
 	}
@@ -152,11 +154,7 @@ func (h *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
 				if len(c.Ops) == 0 && op == call && !slices.Contains(CallArms(), arm) {
 					continue // nobody asked for calls
 				}
-				pt := engine.Point{Workload: Name, Op: op, Size: n, Arm: arm}
-				if op == call {
-					pt.Call, pt.Response = engine.CallUnary, bulkAnswer
-				}
-				points = append(points, pt)
+				points = append(points, NewPoint(op, n, arm, h.options))
 			}
 		}
 	}

@@ -60,28 +60,18 @@ const (
 )
 
 // holShape fills in what the head-of-line workload needs.
-func holShape(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
+func holShape(sh *engine.Shape, _ *engine.Plan, ab engine.Abilities) {
 	sh.Threads, sh.Moderation = 1, 1
 	sh.QPs = connections(sh.Arm)
-	sh.Depth = p.BulkDepth
-	shapeProbes(sh, p)
-	if sh.Arm == ArmAppSlicing {
-		sh.AppSlice, sh.AppWindow = p.AppSlice, p.AppWindow
-	}
+	sh.Depth = setUp(sh).BulkDepth
 	sh.Slots = max(1, min(sh.Depth, engine.SlotBudget/sh.Stride()))
-	sh.ProbeSlots = probeSlots(sh.Kind())
 	sh.RecvDepth = holReceives(sh)
 	sh.Arrives(ab)
 }
 
-// shapeProbes fills in the probes.
-func shapeProbes(sh *engine.Shape, p *engine.Plan) {
-	sh.ProbeSize, sh.ProbePriority, sh.ProbeInterval, sh.ProbeOne = p.ProbeSize, p.ProbePriority, p.ProbeInterval, p.ProbeOne
-}
-
 // holLayout is that of the probes and the receives beside those of the bulk.
 func holLayout(sh *engine.Shape) engine.Layout {
-	off := probeTx(sh, sh.ProbeSlots)
+	off := probeTx(sh, setUp(sh).probeSlots)
 	end := off + sh.RecvDepth*holRecvStride(sh)
 	if sh.Kind() == transports.KindWrite {
 		end += sh.Slots * sh.Stride()
@@ -91,7 +81,8 @@ func holLayout(sh *engine.Shape) engine.Layout {
 
 // holConfig has room for the application's slices and for probes.
 func holConfig(sh *engine.Shape, c *transports.Config) {
-	c.SendDepth = max(sh.Depth, sh.AppWindow) + sh.ProbeSlots + engine.CtlSlots
+	s := setUp(sh)
+	c.SendDepth = max(sh.Depth, s.AppWindow) + s.probeSlots + engine.CtlSlots
 }
 
 func probeSlots(k transports.Kind) int {
@@ -105,7 +96,7 @@ func probeSlots(k transports.Kind) int {
 // back when its echo is complete, which may be after the client has the echo and
 // has sent another probe: as many probes may be under way as echoes leaving.
 func holReceives(sh *engine.Shape) int {
-	n := 2*sh.ProbeSlots + holSlack
+	n := 2*setUp(sh).probeSlots + holSlack
 	if sh.Kind() == transports.KindSend {
 		n += creditRoom(sh)
 	}
@@ -126,27 +117,10 @@ func checkHOL(sh *engine.Shape) error {
 		return errors.New("the head-of-line workload needs busy polling")
 	case sh.QPs != want || sh.Threads != 1:
 		return fmt.Errorf("arm %s on %d QPs and %d threads", sh.Arm, sh.QPs, sh.Threads)
-	case sh.ProbeSize < 1 || sh.ProbeSize >= sh.Size:
-		return errProbeSize(sh.ProbeSize, sh.Size)
-	case (sh.Arm == ArmAppSlicing) != (sh.AppWindow > 0), sh.AppWindow < 0 || sh.AppWindow > engine.MaxDepth/2,
-		sh.Arm == ArmAppSlicing && (sh.AppSlice < engine.MinAppSlice || sh.AppSlice > engine.MaxSize):
-		return fmt.Errorf("slices of %d bytes, %d outstanding, in arm %s", sh.AppSlice, sh.AppWindow, sh.Arm)
-	case sh.ProbeSlots != probeSlots(sh.Kind()) || sh.RecvDepth != holReceives(sh) || sh.Moderation != 1:
-		return fmt.Errorf("%d probes under way and %d receives", sh.ProbeSlots, sh.RecvDepth)
+	case sh.Depth != setUp(sh).BulkDepth || sh.RecvDepth != holReceives(sh) || sh.Moderation != 1:
+		return fmt.Errorf("depth %d and %d receives, want %d and %d", sh.Depth, sh.RecvDepth, setUp(sh).BulkDepth, holReceives(sh))
 	}
 	return nil
-}
-
-// validateProbes holds a point's bulk against the plan's probes.
-func validateProbes(p *engine.Plan, pt engine.Point) error {
-	if p.ProbeSize >= pt.Size {
-		return errProbeSize(p.ProbeSize, pt.Size)
-	}
-	return nil
-}
-
-func errProbeSize(probe, bulk int) error {
-	return fmt.Errorf("probe size %d: want 1 byte to less than the bulk size of %d", probe, bulk)
 }
 
 // validateHOL checks what only this workload has.
@@ -161,7 +135,7 @@ func validateHOL(p engine.Point) error {
 	case p.QPs != 0:
 		return errors.New("its QPs are those of the arm")
 	}
-	return nil
+	return validateOptions(p)
 }
 
 // Layout, the same on both sides: the bulk sources, the probes' sources, the
@@ -170,7 +144,7 @@ func validateHOL(p engine.Point) error {
 //	0          | probeTx(0) … | RxOff   …  | holRecv(0) …
 
 func probeStride(sh *engine.Shape) int {
-	return (sh.ProbeSize + engine.SlotAlign - 1) &^ (engine.SlotAlign - 1)
+	return (setUp(sh).ProbeSize + engine.SlotAlign - 1) &^ (engine.SlotAlign - 1)
 }
 func probeTx(sh *engine.Shape, i int) int { return sh.Slots*sh.Stride() + i*probeStride(sh) }
 
@@ -200,7 +174,7 @@ func holReceivesOf(sh *engine.Shape) []transports.Op {
 
 // probeFlags are those of a probe and of its echo.
 func probeFlags(sh *engine.Shape) transports.OpFlags {
-	if sh.ProbeSize <= sh.Inline {
+	if setUp(sh).ProbeSize <= sh.Inline {
 		return transports.Inline
 	}
 	return 0

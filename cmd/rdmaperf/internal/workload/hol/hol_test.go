@@ -24,9 +24,17 @@ func holPoints(sizes ...int) []engine.Point {
 				continue // refused, and two-qp on another stack
 			}
 			for _, size := range sizes {
-				points = append(points, engine.Point{Workload: Name, Op: op, Size: size, Arm: arm})
+				points = append(points, NewPoint(op, size, arm, Options{}))
 			}
 		}
+	}
+	return points
+}
+
+// with gives points their options.
+func with(o Options, points ...engine.Point) []engine.Point {
+	for i := range points {
+		points[i].Options = engine.PackOptions(o)
 	}
 	return points
 }
@@ -37,8 +45,8 @@ func TestHeadOfLineIsCompleteAndExact(t *testing.T) {
 	for name, e := range enginetest.StacksUnderTest {
 		for _, interval := range []time.Duration{0, 50 * time.Microsecond} {
 			t.Run(fmt.Sprintf("%s/%v", name, interval), func(t *testing.T) {
-				plan := enginetest.QuickPlan(holPoints(65, 100_000)...)
-				plan.Iterations, plan.WarmupIterations, plan.BulkDepth, plan.ProbeInterval = 30, 5, 5, interval
+				plan := enginetest.QuickPlan(with(Options{BulkDepth: 5, ProbeInterval: interval}, holPoints(65, 100_000)...)...)
+				plan.Iterations, plan.WarmupIterations = 30, 5
 				results, err := enginetest.RunPoints(t, e, plan)
 				if err != nil {
 					t.Fatal(err)
@@ -69,8 +77,8 @@ func TestHeadOfLineIsCompleteAndExact(t *testing.T) {
 
 // A duration bounds every phase, whatever is due.
 func TestHeadOfLineByDuration(t *testing.T) {
-	plan := enginetest.QuickPlan(holPoints(64 << 10)...)
-	plan.Iterations, plan.Duration, plan.ProbeInterval = 0, 50*time.Millisecond, time.Microsecond // more than can be done
+	plan := enginetest.QuickPlan(with(Options{ProbeInterval: time.Microsecond}, holPoints(64<<10)...)...) // more than can be done
+	plan.Iterations, plan.Duration = 0, 50*time.Millisecond
 	results, err := enginetest.RunPoints(t, enginetest.IwarpEnds, plan)
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +136,7 @@ func TestHeadOfLineFindsOneChangedBit(t *testing.T) {
 						}
 						return len(ops), nil
 					}
-					plan := enginetest.QuickPlan(engine.Point{Workload: Name, Op: op, Size: size, Arm: arm})
+					plan := enginetest.QuickPlan(NewPoint(op, size, arm, Options{}))
 					results, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan)
 					var bad *engine.CorruptionError
 					if reports.Code(err) != reports.ExitCorruption || !errors.As(err, &bad) {
@@ -161,7 +169,7 @@ func TestHeadOfLineFindsLateLoss(t *testing.T) {
 		}
 		return s.Post(changed)
 	}
-	plan := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 1000, Arm: ArmSameQP})
+	plan := enginetest.QuickPlan(NewPoint("write", 1000, ArmSameQP, Options{}))
 	plan.Iterations = 100
 	if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); reports.Code(err) != reports.ExitCorruption {
 		t.Errorf("error %v, want a corruption", err)
@@ -187,8 +195,8 @@ func TestHeadOfLineEndsInTime(t *testing.T) {
 				}
 				return len(ops), nil
 			}
-			plan := enginetest.QuickPlan(pt)
-			plan.Timeout, plan.ProbeInterval = time.Second, 10*time.Microsecond
+			plan := enginetest.QuickPlan(with(Options{ProbeInterval: 10 * time.Microsecond}, pt)...)
+			plan.Timeout = time.Second
 			if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); reports.Code(err) != reports.ExitPeer || !errors.Is(err, engine.ErrStalled) {
 				t.Errorf("error %v (exit %d), want no progress and exit 5", err, reports.Code(err))
 			}
@@ -198,7 +206,7 @@ func TestHeadOfLineEndsInTime(t *testing.T) {
 
 // A pause between probes longer than the timeout is no stall.
 func TestHeadOfLineWaitsForTheNextProbe(t *testing.T) {
-	plan := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 500, Arm: ArmTwoQP})
+	plan := enginetest.QuickPlan(NewPoint("write", 500, ArmTwoQP, Options{}))
 	plan.Timeout = 700 * time.Millisecond
 	client, server := enginetest.Pair(t, enginetest.MemEnds, plan)
 	h := client.Side.(*holClient)
@@ -220,8 +228,7 @@ func TestProbesCarryThePriority(t *testing.T) {
 		}
 		return s.Post(ops)
 	}
-	plan := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 500, Arm: ArmSameQP})
-	plan.ProbePriority = 3
+	plan := enginetest.QuickPlan(NewPoint("write", 500, ArmSameQP, Options{ProbePriority: 3}))
 	if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); err != nil || wrong > 0 {
 		t.Errorf("%d operations with another priority, error %v", wrong, err)
 	}
@@ -259,8 +266,8 @@ func TestApplicationSlices(t *testing.T) {
 		}
 		return n, err
 	}
-	plan := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: size, Arm: ArmAppSlicing})
-	plan.AppSlice, plan.AppWindow, plan.Iterations = slice, window, 50
+	plan := enginetest.QuickPlan(NewPoint("write", size, ArmAppSlicing, Options{AppSlice: slice, AppWindow: window}))
+	plan.Iterations = 50
 	results, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan)
 	if err != nil {
 		t.Fatal(err)
@@ -275,19 +282,24 @@ func TestApplicationSlices(t *testing.T) {
 
 // Plans that make no sense are refused before anything runs.
 func TestHeadOfLinePlansAreChecked(t *testing.T) {
-	good := engine.Point{Workload: Name, Op: "write", Size: 1000, Arm: ArmSameQP}
+	good := NewPoint("write", 1000, ArmSameQP, Options{})
+	bent := func(o Options) func(*engine.Plan) {
+		return func(p *engine.Plan) { with(o, p.Points...) }
+	}
 	for what, bend := range map[string]func(*engine.Plan){
 		"unknown arm":       func(p *engine.Plan) { p.Points[0].Arm = "three-qp" },
 		"slices of sends":   func(p *engine.Plan) { p.Points[0].Op, p.Points[0].Arm = "send", ArmAppSlicing },
-		"tiny slices":       func(p *engine.Plan) { p.AppSlice = 100 },
-		"no window":         func(p *engine.Plan) { p.AppWindow = -1 },
+		"tiny slices":       bent(Options{AppSlice: 100}),
+		"no window":         bent(Options{AppWindow: -1}),
 		"reads as bulk":     func(p *engine.Plan) { p.Points[0].Op = "read" },
-		"probe as bulk":     func(p *engine.Plan) { p.ProbeSize = 1000 },
+		"probe as bulk":     bent(Options{ProbeSize: 1000}),
 		"default too large": func(p *engine.Plan) { p.Points[0].Size = 64 },
 		"event polling":     func(p *engine.Plan) { p.Polling = engine.PollingEvent },
-		"negative interval": func(p *engine.Plan) { p.ProbeInterval = -1 },
-		"rare probes":       func(p *engine.Plan) { p.ProbeInterval = time.Minute },
-		"bulk depth":        func(p *engine.Plan) { p.BulkDepth = 1 << 20 },
+		"negative interval": bent(Options{ProbeInterval: -1}),
+		"rare probes":       bent(Options{ProbeInterval: time.Minute}),
+		"bulk depth":        bent(Options{BulkDepth: 1 << 20}),
+		"unknown options":   func(p *engine.Plan) { p.Points[0].Options = `{"colour":1}` },
+		"no options":        func(p *engine.Plan) { p.Points[0].Options = "none" },
 		"arm of latency":    func(p *engine.Plan) { p.Points[0].Workload = latency.Name },
 	} {
 		plan := enginetest.QuickPlan(good)

@@ -58,7 +58,7 @@ func (d *holClient) probeLoop(m *engine.Measurement, out *engine.Outcome) *repor
 		return nil
 	}
 	took := time.Duration(max(d.answeredAt-out.Begin, 0)) // the bulk's last operations are no probes
-	return loop.OpenLoopOf(m, out, 1e9/float64(m.Sh.ProbeInterval), false, int64(d.echoed), took)
+	return loop.OpenLoopOf(m, out, 1e9/float64(setUp(m.Sh).ProbeInterval), false, int64(d.echoed), took)
 }
 
 func bulkRate(m *engine.Measurement, out *engine.Outcome) float64 {
@@ -68,17 +68,18 @@ func bulkRate(m *engine.Measurement, out *engine.Outcome) float64 {
 // holParameters are the options of the probes and of the slices.
 func holParameters(m *engine.Measurement, p map[string]any) {
 	m.Sh.Barrier(p)
-	p["probe_slots"] = m.Sh.ProbeSlots
+	p["probe_slots"] = setUp(m.Sh).probeSlots
 	probeParameters(m.Sh, p)
 }
 
 // probeParameters are those that messages and calls have alike.
 func probeParameters(sh *engine.Shape, p map[string]any) {
-	p["arm"], p["probe_priority"], p["probe_arrivals"] = sh.Arm, sh.ProbePriority, engine.ArrivalsConstant
-	if sh.AppWindow > 0 {
-		p["app_slice_bytes"], p["app_window"] = sh.AppSlice, sh.AppWindow
+	s := setUp(sh)
+	p["arm"], p["probe_priority"], p["probe_arrivals"] = sh.Arm, s.ProbePriority, engine.ArrivalsConstant
+	if s.AppWindow > 0 {
+		p["app_slice_bytes"], p["app_window"] = s.AppSlice, s.AppWindow
 	}
-	if sh.ProbeInterval == 0 || sh.ProbeOne {
+	if s.ProbeInterval == 0 || s.ProbeOne {
 		p["probe_arrivals"] = "closed loop"
 	}
 }
@@ -94,17 +95,18 @@ func holResult(m *engine.Measurement, res *reports.Result, _ *engine.Outcome) {
 
 // detail is what the result of a point has of its own.
 func detail(sh *engine.Shape, f *holFigures) *holkind.HOL {
+	s := setUp(sh)
 	h := &holkind.HOL{
-		AppSliceBytes: int64(sh.AppSlice), AppWindow: sh.AppWindow,
-		Arm: sh.Arm, BulkSizeBytes: int64(sh.Size), ProbeSizeBytes: int64(sh.ProbeSize),
+		AppSliceBytes: int64(s.AppSlice), AppWindow: s.AppWindow,
+		Arm: sh.Arm, BulkSizeBytes: int64(sh.Size), ProbeSizeBytes: int64(s.ProbeSize),
 		AloneLoop: f.aloneLoop, LoadedLoop: f.loadedLoop, ProbeAlone: f.probeAlone, ProbeLoaded: f.probeLoaded,
 		BulkAloneBytesPerSecond: f.bulkAlone, BulkLoadedBytesPerSecond: f.bulkLoaded,
 		Probes: f.probes,
 	}
-	if sh.ProbeOne {
-		h.ProbeGapNs = int64(sh.ProbeInterval)
+	if s.ProbeOne {
+		h.ProbeGapNs = int64(s.ProbeInterval)
 	} else {
-		h.ProbeIntervalNs = int64(sh.ProbeInterval)
+		h.ProbeIntervalNs = int64(s.ProbeInterval)
 	}
 	return h
 }
@@ -116,23 +118,27 @@ func holWarm(m *engine.Measurement) {
 func holProve(m *engine.Measurement) { m.Group.Side.(*holClient).parts = parts{bulk: true} }
 
 // holLimits holds the deeper of both queues against the transport's.
-func holLimits(p *engine.Plan, pt engine.Point, caps transports.Caps) error {
+func holLimits(_ *engine.Plan, pt engine.Point, caps transports.Caps) error {
+	o, err := optionsOf(pt)
+	if err != nil {
+		return err
+	}
 	k, _ := transports.ParseKind(pt.Op)
 	limit := engine.MaxUserDepth(caps)
-	if limit > 0 && pt.Arm == ArmAppSlicing && p.AppWindow+probeSlots(k) > limit {
-		return fmt.Errorf("application window %d with its probes is above the limit of %d", p.AppWindow, limit)
+	if limit > 0 && pt.Arm == ArmAppSlicing && o.AppWindow+probeSlots(k) > limit {
+		return fmt.Errorf("application window %d with its probes is above the limit of %d", o.AppWindow, limit)
 	}
-	if limit > 0 && holDepth(p, k) > limit {
-		return fmt.Errorf("bulk depth %d with its receives is above the limit of %d", p.BulkDepth, limit)
+	if limit > 0 && holDepth(o, k) > limit {
+		return fmt.Errorf("bulk depth %d with its receives is above the limit of %d", o.BulkDepth, limit)
 	}
 	return nil
 }
 
 // holDepth is the deeper of both queues.
-func holDepth(p *engine.Plan, k transports.Kind) int {
-	n := p.BulkDepth + 2*probeSlots(k) + holSlack
+func holDepth(o Options, k transports.Kind) int {
+	n := o.BulkDepth + 2*probeSlots(k) + holSlack
 	if k == transports.KindSend {
-		n += p.BulkDepth / 2
+		n += o.BulkDepth / 2
 	}
 	return n
 }

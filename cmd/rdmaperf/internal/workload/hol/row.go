@@ -11,9 +11,9 @@ import (
 
 // work is the row of head-of-line blocking.
 var work = &engine.Workload{
-	Kind: holkind.Kind, Name: Name, Again: true, Has: engine.Members{Arms: true},
+	Kind: holkind.Kind, Name: Name, Again: true, Has: engine.Members{Arms: true, Options: true},
 	NoEvents: "the head-of-line workload paces and watches two things at once, so it needs busy polling",
-	Point:    validateHOL, Planned: validateProbes, Describe: armed, Sends: engine.StreamSends, Limits: holLimits,
+	Point:    validateHOL, Describe: armed, Sends: engine.StreamSends, Limits: holLimits,
 	Shape: holShape, Check: checkHOL, Layout: holLayout, Config: holConfig,
 	Warm: holWarm, Before: runAlone, Keep: keepLoaded,
 	Prove: holProve, Client: newHOLClient, Server: newHOLServer,

@@ -13,13 +13,14 @@ import (
 // holServerLane is a session of the target.
 type holServerLane struct {
 	engine.Lane
+	set   *setup
 	recvs []transports.Op
 	held  []uint64 // by receive: 1 + the number of the bulk message it holds, 0 for none
 	bulk  uint64   // bulk messages of this phase
 	taken int      // of the session, since the last credit
 	owed  int      // empty messages to send
 
-	// Probes to be answered, by receive, oldest first. At most ProbeSlots echoes
+	// Probes to be answered, by receive, oldest first. At most probeSlots echoes
 	// leave at once.
 	queue   []uint32
 	first   int
@@ -38,7 +39,7 @@ type holServer struct {
 func newHOLServer(c *engine.Group) (engine.Side, error) {
 	s := &holServer{c: c, w: c.Workers[0]}
 	for _, base := range c.Lanes {
-		s.lanes = append(s.lanes, &holServerLane{Lane: *base, recvs: holReceivesOf(c.Sh), held: make([]uint64, c.Sh.RecvDepth), queue: make([]uint32, c.Sh.RecvDepth)})
+		s.lanes = append(s.lanes, &holServerLane{Lane: *base, set: setUp(c.Sh), recvs: holReceivesOf(c.Sh), held: make([]uint64, c.Sh.RecvDepth), queue: make([]uint32, c.Sh.RecvDepth)})
 	}
 	return s, nil
 }
@@ -120,7 +121,7 @@ func holDone(w *engine.Worker, l *holServerLane, d *transports.Done) error {
 			return nil
 		}
 		l.leaving--
-	case n == sh.ProbeSize:
+	case n == l.set.ProbeSize:
 		if l.waiting == len(l.queue) {
 			return w.Lost(&l.Lane, "take probe", errors.New("more probes than receives"))
 		}
@@ -138,7 +139,7 @@ func holDone(w *engine.Worker, l *holServerLane, d *transports.Done) error {
 			l.owed++
 		}
 	default:
-		return w.Corrupt(&l.Lane, "length of a message", 0, byte(sh.ProbeSize), byte(n))
+		return w.Corrupt(&l.Lane, "length of a message", 0, byte(l.set.ProbeSize), byte(n))
 	}
 	l.Pair[0] = l.recvs[d.Slot]
 	return w.Post(&l.Lane, l.Pair[:1])
@@ -147,10 +148,10 @@ func holDone(w *engine.Worker, l *holServerLane, d *transports.Done) error {
 // echoProbes answers what arrived, oldest first.
 func echoProbes(w *engine.Worker, l *holServerLane) error {
 	sh := l.Sh
-	for ; l.waiting > 0 && l.leaving < sh.ProbeSlots; l.waiting-- {
+	for ; l.waiting > 0 && l.leaving < l.set.probeSlots; l.waiting-- {
 		slot := l.queue[l.first]
-		l.Pair[0] = transports.Op{Kind: transports.KindSend, Flags: probeFlags(sh), Priority: sh.ProbePriority,
-			Local: l.recvs[slot].Local, Len: uint32(sh.ProbeSize), Slot: slot}
+		l.Pair[0] = transports.Op{Kind: transports.KindSend, Flags: probeFlags(sh), Priority: l.set.ProbePriority,
+			Local: l.recvs[slot].Local, Len: uint32(l.set.ProbeSize), Slot: slot}
 		if err := w.Post(&l.Lane, l.Pair[:1]); err != nil {
 			return err
 		}

@@ -49,12 +49,16 @@ func validateStarvation(p engine.Point) error {
 	return nil
 }
 
+// defaultDepth is how many operations of a class are outstanding. Arbitrary; that of the
+// bulk in head-of-line blocking.
+const defaultDepth = 16
+
 // starvationShape fills in what the workload needs. Depth is that of each class, and
 // each has half of the slots.
 func starvationShape(sh *engine.Shape, p *engine.Plan, _ engine.Abilities) {
 	sh.QPs, sh.Threads, sh.RecvDepth, sh.Moderation, sh.Inline = 1, 1, 1, 1, 0
 	if sh.Depth = p.Depth; sh.Depth == 0 {
-		sh.Depth = engine.DefaultBulkDepth
+		sh.Depth = defaultDepth
 	}
 	sh.Slots = 2 * max(1, min(sh.Depth, engine.SlotBudget/2/sh.Stride()))
 	sh.Arrival, sh.ReadDepth = engine.ArrivalCompletion, 1
@@ -80,8 +84,8 @@ func starvationLimits(p *engine.Plan, pt engine.Point, caps transports.Caps) err
 	if n := caps.Priorities; n > 0 && int(l.Priority) >= n {
 		return fmt.Errorf("high priority %d is above the limit of %d", l.Priority, n-1)
 	}
-	if limit := engine.MaxUserDepth(caps); limit > 0 && 2*max(p.Depth, engine.DefaultBulkDepth) > limit {
-		return fmt.Errorf("a depth of %d for each of two classes is above the limit of %d", max(p.Depth, engine.DefaultBulkDepth), limit)
+	if limit := engine.MaxUserDepth(caps); limit > 0 && 2*max(p.Depth, defaultDepth) > limit {
+		return fmt.Errorf("a depth of %d for each of two classes is above the limit of %d", max(p.Depth, defaultDepth), limit)
 	}
 	return nil
 }
