@@ -62,6 +62,24 @@ func MatchPattern(b []byte, state uint64) (offset int, want byte) {
 	return -1, 0
 }
 
+// MatchPatternAt compares b with what the sequence has from byte at on.
+func MatchPatternAt(b []byte, state uint64, at int) (offset int, want byte) {
+	i, head := at/8, 0
+	if k := at % 8; k > 0 {
+		w := Word(state, i)
+		for ; k < 8 && head < len(b); k, head = k+1, head+1 {
+			if want := byte(w >> (8 * k)); b[head] != want {
+				return head, want
+			}
+		}
+		i++
+	}
+	if offset, want = MatchPattern(b[head:], state+uint64(i)*0x9e3779b97f4a7c15); offset >= 0 {
+		offset += head
+	}
+	return offset, want
+}
+
 // matchPatternFrom is the same behind the first skip bytes, 8 or all of them.
 func matchPatternFrom(b []byte, skip int, state uint64) (offset int, want byte) {
 	if len(b) <= skip {

@@ -34,6 +34,28 @@ func TestMatchPatternNamesTheByte(t *testing.T) {
 	}
 }
 
+// From any byte of a sequence on, at any length, the first wrong byte is named.
+func TestMatchPatternAtNamesTheByte(t *testing.T) {
+	all := make([]byte, 120)
+	state := PatternState(3, 1, 2, 3)
+	FillPattern(all, state)
+	for at := range 20 {
+		for n := range 40 {
+			b := append([]byte(nil), all[at:at+n]...)
+			if i, _ := MatchPatternAt(b, state, at); i >= 0 {
+				t.Fatalf("%d bytes from %d: byte %d differs", n, at, i)
+			}
+			for i := range b {
+				b[i] ^= 0x40
+				if got, want := MatchPatternAt(b, state, at); got != i || want != all[at+i] {
+					t.Fatalf("%d bytes from %d, byte %d changed: %d, %#x", n, at, i, got, want)
+				}
+				b[i] ^= 0x40
+			}
+		}
+	}
+}
+
 func TestFirstNonZeroFindsEveryPosition(t *testing.T) {
 	b := make([]byte, 37)
 	if i := FirstNonZero(b); i != -1 {

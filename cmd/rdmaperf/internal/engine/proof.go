@@ -153,12 +153,15 @@ func (sh *Shape) ReadFrom(n uint64) int {
 }
 
 // Gaps holds what lies behind every slot, and the slots that nothing was written to.
-func (w *Worker) Gaps(l *Lane, count int64) error {
+func (w *Worker) Gaps(l *Lane, count int64) error { return w.GapsOf(l, 0, l.Sh.Slots, count) }
+
+// GapsOf is the same of so many slots from base on.
+func (w *Worker) GapsOf(l *Lane, base, slots int, count int64) error {
 	sh := l.Sh
-	for s := range sh.Slots {
+	for s := base; s < base+slots; s++ {
 		slot := l.Mem[sh.RxSlot(s):][:sh.Stride()]
 		what := fmt.Sprintf("window slot %d", s)
-		if int64(s) >= count {
+		if int64(s-base) >= count {
 			if i := FirstNonZero(slot[:sh.Size]); i >= 0 {
 				return w.Corrupt(l, what+" (never written)", i, 0, slot[i])
 			}

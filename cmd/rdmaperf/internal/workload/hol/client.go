@@ -22,7 +22,11 @@ type holClientLane struct {
 	acked uint64      // bulk messages that the peer said it took
 	cut   int         // bytes of the message at the head that are posted as slices
 
-	barriers uint64 // answered, of the session
+	gen     int   // of the phase
+	asked   int64 // bulk posted when a look at it was asked for last
+	looking bool  // and that is not answered yet
+
+	barriers uint64 // and looks: answered, of the session
 	empties  uint64 // empty messages received, of the session
 	answered bool   // the phase's barrier was
 }
@@ -88,11 +92,11 @@ func (d *holClient) Prepare(gen int) error {
 	sh := d.c.Sh
 	for _, l := range d.lanes {
 		l.ClearSlots()
-		engine.FillPattern(l.Mem[probeTx(sh, 0):sh.RxOff()], engine.PatternState(sh.Seed, gen, l.Index, probePattern))
+		engine.FillPattern(l.Mem[probeTx(sh, 0):lookTx(sh)], engine.PatternState(sh.Seed, gen, l.Index, probePattern))
 		engine.FillPattern(l.ref.Bytes(), engine.PatternState(sh.Seed, gen, l.Index, probePattern))
-		l.FillSlots(sh.Seed, gen)
+		l.FillSource(l.Mem[:engine.SourceSize(sh.Size)], gen, 0)
 		l.First, l.Head, l.Out, l.Posted, l.Fenced = 0, 0, 0, 0, false
-		l.answered, l.cut = false, 0
+		l.answered, l.cut, l.gen, l.asked, l.looking = false, 0, gen, 0, false
 		if d.begun {
 			continue
 		}
@@ -212,10 +216,15 @@ func (d *holClient) pushBulk() error {
 	if !d.probes && d.w.Lim.Ops > 0 {
 		k = int(min(int64(k), d.w.Lim.Ops-l.Posted))
 	}
-	if k <= 0 {
-		return nil
+	k, err := d.look(l, k)
+	if k <= 0 || err != nil {
+		return err
 	}
-	n, err := l.S.Post(l.Ops[l.Head : l.Head+k])
+	ops := l.Ops[l.Head : l.Head+k]
+	for i := range ops {
+		ops[i].Local = uint64(engine.SourceAt(uint64(l.Posted) + uint64(i)))
+	}
+	n, err := l.S.Post(ops)
 	l.Posted += int64(n)
 	l.Out += n
 	l.Head = (l.Head + n) % loop.Ring(sh)
@@ -228,6 +237,37 @@ func (d *holClient) pushBulk() error {
 	return nil
 }
 
+// look bounds a batch of k bulk messages to a pass of writes that the target looks at, and
+// asks for that at its end. Until the answer is here, nothing may be posted.
+func (d *holClient) look(l *holClientLane, k int) (int, error) {
+	sh := l.Sh
+	if !sh.Verify || l.Kind != transports.KindWrite {
+		return k, nil
+	}
+	slots := int64(sh.Slots)
+	switch pass := uint64(l.Posted / slots); {
+	case l.looking:
+		return 0, nil
+	case l.Posted > l.asked && l.Posted%slots == 0 && sh.LooksAt(pass-1):
+	case sh.LooksAt(pass):
+		return min(k, int(slots-l.Posted%slots)), nil
+	default:
+		return k, nil
+	}
+	at := lookTx(sh)
+	binary.LittleEndian.PutUint64(l.Mem[at:], uint64(l.Posted-slots))
+	l.Pair[0] = transports.Op{Kind: transports.KindSend, Local: uint64(at), Len: uint32(lookSize(sh)), Slot: slotLook}
+	switch _, err := l.S.Post(l.Pair[:1]); {
+	case err == rdma.ErrQueueFull:
+		return 0, nil
+	case err != nil:
+		return 0, d.w.Lost(&l.Lane, "post send", err)
+	}
+	l.Out++
+	l.asked, l.looking = l.Posted, true
+	return 0, nil
+}
+
 // pushSlices posts slices of the bulk messages as far as the application's window
 // goes. A message that is begun is always ended; more tells whether another may
 // begin. out counts slices here, and posted whole messages.
@@ -237,9 +277,14 @@ func (d *holClient) pushSlices(more bool) error {
 		if l.cut == 0 && (!more || !d.probes && d.w.Lim.Ops > 0 && l.Posted >= d.w.Lim.Ops) {
 			return nil
 		}
+		if l.cut == 0 {
+			if k, err := d.look(l, 1); k == 0 || err != nil {
+				return err
+			}
+		}
 		op := &l.Pair[0]
 		*op = l.Ops[l.Head]
-		op.Local += uint64(l.cut)
+		op.Local = uint64(engine.SourceAt(uint64(l.Posted)) + l.cut)
 		op.Remote += uint64(l.cut)
 		op.Len = uint32(min(d.set.AppSlice, sh.Size-l.cut))
 		switch _, err := l.S.Post(l.Pair[:1]); {
@@ -387,6 +432,9 @@ func (d *holClient) empty(l *holClientLane) error {
 	l.empties++
 	credits := l.Messages / uint64(holCredit(l.Sh))
 	switch given := l.empties - l.barriers; {
+	case l.looking && given == credits+1:
+		l.looking = false
+		l.barriers++
 	case l.Fenced && !l.answered && given == credits+1:
 		l.answered = true
 		l.barriers++
@@ -407,7 +455,7 @@ func (d *holClient) drain() error {
 				return err
 			}
 		}
-		if d.parts.bulk && !l.Fenced && l.cut == 0 {
+		if d.parts.bulk && !l.Fenced && l.cut == 0 && !l.looking {
 			l.Pair[0] = transports.Op{Kind: transports.KindSend, Slot: slotBarrier}
 			switch _, err := l.S.Post(l.Pair[:1]); {
 			case err == nil:

@@ -20,7 +20,11 @@ import (
 //
 // Everything that consumes a receive is told apart by its length: probes are
 // shorter than bulk, and an empty message is a barrier of the client or, from the
-// server, its answer or a credit for CreditEvery bulk messages.
+// server, its answer or a credit for CreditEvery bulk messages. Bulk is cut out of one
+// source (engine.SourceAt), so that each message has a number: the target compares that of
+// every send when it arrives. A write tells nobody: behind some passes over the slots,
+// chosen by the seed, and with VerifyAll behind each, the client waits until the target has
+// looked at them, which it asks for with a message of its own.
 
 // Arms of the head-of-line workload, as --hol-arm and HOL.Arm spell them.
 const (
@@ -57,6 +61,7 @@ const (
 	slotBulk    = 1
 	slotProbe   = 2
 	slotBarrier = 3
+	slotLook    = 4
 )
 
 // holShape fills in what the head-of-line workload needs.
@@ -71,7 +76,7 @@ func holShape(sh *engine.Shape, _ *engine.Plan, ab engine.Abilities) {
 
 // holLayout is that of the probes and the receives beside those of the bulk.
 func holLayout(sh *engine.Shape) engine.Layout {
-	off := probeTx(sh, setUp(sh).probeSlots)
+	off := lookTx(sh) + engine.SlotAlign
 	end := off + sh.RecvDepth*holRecvStride(sh)
 	if sh.Kind() == transports.KindWrite {
 		end += sh.Slots * sh.Stride()
@@ -138,15 +143,25 @@ func validateHOL(p engine.Point) error {
 	return validateOptions(p)
 }
 
-// Layout, the same on both sides: the bulk sources, the probes' sources, the
-// slots that bulk writes fill, and the receives.
+// Layout, the same on both sides: the bulk's source, the probes' sources, that of what asks
+// for a look, the slots that bulk writes fill, and the receives.
 //
-//	0          | probeTx(0) … | RxOff   …  | holRecv(0) …
+//	0          | probeTx(0) … | lookTx | RxOff   …  | holRecv(0) …
 
 func probeStride(sh *engine.Shape) int {
 	return (setUp(sh).ProbeSize + engine.SlotAlign - 1) &^ (engine.SlotAlign - 1)
 }
-func probeTx(sh *engine.Shape, i int) int { return sh.Slots*sh.Stride() + i*probeStride(sh) }
+func probeTx(sh *engine.Shape, i int) int { return engine.SourceSize(sh.Size) + i*probeStride(sh) }
+func lookTx(sh *engine.Shape) int         { return probeTx(sh, setUp(sh).probeSlots) }
+
+// lookSize is the length of what asks for a look at a pass of writes, whose first number it
+// has. No probe is as long.
+func lookSize(sh *engine.Shape) int {
+	if setUp(sh).ProbeSize == engine.CheckSize {
+		return engine.CheckSize + 1
+	}
+	return engine.CheckSize
+}
 
 func holRecvStride(sh *engine.Shape) int {
 	if sh.Kind() == transports.KindSend {

@@ -142,7 +142,7 @@ func TestHeadOfLineFindsOneChangedBit(t *testing.T) {
 					if reports.Code(err) != reports.ExitCorruption || !errors.As(err, &bad) {
 						t.Fatalf("error %v (exit %d), want a corruption and exit 4", err, reports.Code(err))
 					}
-					if bad.Offset != at || bad.Want^bad.Got != 0x10 || !strings.Contains(bad.What, map[string]string{"probe": "probe", "bulk": map[string]string{"write": "window slot", "send": "bulk message"}[op]}[who]) {
+					if bad.Offset != at || bad.Want^bad.Got != 0x10 || !strings.Contains(bad.What, map[string]string{"probe": "probe", "bulk": "message 0"}[who]) {
 						t.Errorf("%v: want bit 4 of byte %d of the %s", bad, at, who)
 					}
 					if len(results) != 1 || results[0].Verified || results[0].Errors != 1 {
