@@ -156,6 +156,43 @@ func TestASilentRankIsNamed(t *testing.T) {
 	})
 }
 
+// polls counts the polls of a CQ.
+type polls struct {
+	rdma.CQ
+	n int
+}
+
+func (p *polls) Poll(wcs []rdma.WC) (int, error) {
+	p.n++
+	return p.CQ.Poll(wcs)
+}
+
+// A rank that may sleep looks for a completion once, and once more behind the request of
+// an event: it does not take a CPU from the rank that it waits for.
+func TestAWaitingRankDoesNotSpin(t *testing.T) {
+	const rounds, most = 20, 8 // of a round: two messages or so, each with two looks before its event and one behind
+	providers(t, func(t *testing.T, open func(rank int) (rdma.Device, error)) {
+		cfg := short
+		cfg.Wait = true
+		ranks(t, 2, open, cfg, func(ctx context.Context, m *Mesh, _ rdma.Device) error {
+			counted := &polls{CQ: m.cq}
+			m.cq = counted
+			for range rounds {
+				if m.cfg.Rank == 1 {
+					time.Sleep(2 * time.Millisecond) // the other has nothing to do meanwhile
+				}
+				if err := m.Barrier(ctx); err != nil {
+					return err
+				}
+			}
+			if counted.n > rounds*most {
+				return fmt.Errorf("%d polls in %d barriers, want at most %d", counted.n, rounds, rounds*most)
+			}
+			return nil
+		})
+	})
+}
+
 func TestSizesAndPlacesAreChecked(t *testing.T) {
 	dev, err := memdev.NewFabric(memdev.Config{}).Open("a")
 	if err != nil {

@@ -87,13 +87,12 @@ func (m *Mesh) hear(p *peer, slot, n int) error {
 	return m.postRecv(p, slot)
 }
 
-const (
-	spins     = 200  // empty polls before a rank that may sleep does. Arbitrary.
-	clockEach = 1024 // empty polls between two looks at the clock
-)
+const clockEach = 1024 // empty polls between two looks at the clock. Arbitrary.
 
 // until makes progress until f is true. It says what was waited for when that takes
-// longer than the configured time.
+// longer than the configured time. A rank that may sleep does at the first empty poll:
+// each poll is a system call for each peer, and with more ranks than CPUs it takes its
+// time from the rank that is waited for.
 func (m *Mesh) until(ctx context.Context, what string, f func() (bool, error)) error {
 	var deadline time.Time
 	for m.idle = 0; ; {
@@ -109,8 +108,7 @@ func (m *Mesh) until(ctx context.Context, what string, f func() (bool, error)) e
 			continue
 		}
 		m.idle++
-		sleep := m.cfg.Wait && m.idle > spins
-		if !sleep && m.idle%clockEach != 0 {
+		if !m.cfg.Wait && m.idle%clockEach != 0 {
 			continue
 		}
 		now := time.Now()
@@ -123,7 +121,7 @@ func (m *Mesh) until(ctx context.Context, what string, f func() (bool, error)) e
 		if now.After(deadline) {
 			return fmt.Errorf("%s: nothing for %v", what, m.cfg.Timeout)
 		}
-		if sleep {
+		if m.cfg.Wait {
 			if err := m.sleep(ctx, deadline); err != nil {
 				return fmt.Errorf("%s: %w", what, err)
 			}
@@ -137,12 +135,10 @@ func (m *Mesh) sleep(ctx context.Context, deadline time.Time) error {
 		return err
 	}
 	if some, err := m.poll(); some || err != nil { // between the last look and the request
-		m.idle = 0
 		return err
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	m.idle = 0
 	err := m.cq.Wait(ctx)
 	if err != nil && ctx.Err() != nil {
 		return nil // the caller looks at the clock
