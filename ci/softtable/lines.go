@@ -45,12 +45,10 @@ func (m measures) ratios(a, b key, f figure) (xs []float64) {
 
 // lines are the project's bounds, of the sets in only, or of all where that is empty.
 func (m measures) lines(only []string) []line {
-	lat := func(set, stack string, size int64, work int64) key { return key{set, stack, "latency", size, 1, work} }
-	bw := func(set, stack string, size int64, work int64) key {
-		return key{set, stack, "throughput", size, 16, work}
-	}
+	lat := latencyOf
+	bw := func(set, stack string, size int64, work int64) key { return streamOf(set, stack, size, 16, work) }
 	small := func(k string) key { return lat("schemes", k, 64, 0) }
-	const work = 5000
+	const work = appWork
 	all := []line{
 		{Set: "schemes", What: "64 B over raw/shm", Unit: "us", Values: m.all(small(raw), p50), Bound: 1.2, Less: true},
 		{Set: "schemes", What: "64 B over raw/shm by kernel sockets", Unit: "x", Values: m.ratios(small(raw), small(kernel), p50), Bound: 0.35, Less: true},
@@ -58,12 +56,16 @@ func (m measures) lines(only []string) []line {
 		{Set: "copies", What: "streams of 64 KiB over raw/shm", Unit: "Mb/s", Values: m.all(bw("copies", raw, 64<<10, 0), mbits), Bound: 8000},
 		{Set: "schemes", What: "64 B: raw by sequential", Unit: "x", Values: m.ratios(small(raw), small(sequential), p50), Bound: 1, Less: true},
 		{Set: "schemes", What: "64 B: raw by netstack", Unit: "x", Values: m.ratios(small(raw), small(netstack), p50), Bound: 1, Less: true},
-		{Set: "copies", What: "streams of 64 KiB: one copy by two", Unit: "x", Values: m.ratios(bw("copies", raw, 64<<10, 0), bw("copies", twoCopies, 64<<10, 0), mbits), Bound: 1},
 		{Set: "xdp", What: "64 B over raw/xdp by kernel sockets, on one veth pair", Unit: "x", Values: m.ratios(lat("xdp", overXDP, 64, 0), lat("xdp", kernel, 64, 0), p50), Bound: 0.75, Less: true},
 		{Set: "threads", What: "64 B: c2 by c3", Unit: "x", Values: m.ratios(lat("threads", raw, 64, 0), lat("threads", modelC3, 64, 0), p50), Bound: 1, Less: true},
 		{Set: "threads", What: "64 B: c3 by c1", Unit: "x", Values: m.ratios(lat("threads", modelC3, 64, 0), lat("threads", modelC1, 64, 0), p50), Bound: 1, Less: true},
 		{Set: "threads", What: "1 KiB streams with 5 us of application work: c1 by c2", Unit: "x", Values: m.ratios(bw("threads", modelC1, 1024, work), bw("threads", raw, 1024, work), mbits), Bound: 1},
 		{Set: "threads", What: "1 KiB streams with 5 us of application work: c3 by c2", Unit: "x", Values: m.ratios(bw("threads", modelC3, 1024, work), bw("threads", raw, 1024, work), mbits), Bound: 1},
+	}
+	for _, w := range []string{"latency", "throughput"} {
+		for _, size := range copySizes {
+			all = append(all, line{Set: "copies", What: fmt.Sprintf("one copy as good as two: %s of %d B", w, size), Unit: "x", Values: m.copies(w, size), Bound: 1})
+		}
 	}
 	if len(only) > 0 {
 		all = slices.DeleteFunc(all, func(l line) bool { return !slices.Contains(only, l.Set) })

@@ -6,8 +6,10 @@
 // taken inside a repeat, where both arms ran point by point in turn, and then their
 // median over the repeats.
 //
-// Exit codes are rdmaperf's: 0 when all bounds are met, 3 when one is missed, 1 when
-// something was not measured or is undecided.
+// Last come F1 to F11, what the paper's evaluation says, each with what was measured of it.
+//
+// Exit codes are rdmaperf's: 1 when something was not measured, else 0; with -judge also 3
+// when a bound is missed and 1 when one is undecided.
 package main
 
 import (
@@ -26,8 +28,11 @@ func main() { targets.Exit("softrdma", run) }
 func run(args []string) error {
 	flags := flag.NewFlagSet("softtable", flag.ContinueOnError)
 	only := flags.String("only", "", "comma list of sets whose bounds are judged (all)")
+	wire := flags.String("wire", "", "log of the wire suite, of F1")
+	alone := flags.Bool("claims", false, "print F1 to F11 alone")
+	judge := flags.Bool("judge", false, "let the exit code say how the bounds were met, too")
 	jsonFile := flags.String("json", "", "write the judged lines as JSON to this file")
-	if err := targets.Parse(flags, args, "[-only SETS] [-json FILE] SET.REPEAT.json…", func() bool { return flags.NArg() > 0 }); err != nil {
+	if err := targets.Parse(flags, args, "[-only SETS] [-wire LOG] [-claims] [-judge] [-json FILE] SET.REPEAT.json…", func() bool { return flags.NArg() > 0 }); err != nil {
 		return err
 	}
 	m := measures{}
@@ -35,6 +40,14 @@ func run(args []string) error {
 		if err := m.document(name); err != nil {
 			return err
 		}
+	}
+	claims, err := m.claims(*wire)
+	if err != nil {
+		return err
+	}
+	if *alone {
+		printClaims(os.Stdout, claims)
+		return nil
 	}
 	m.schemes(os.Stdout)
 	m.accounts(os.Stdout)
@@ -44,13 +57,25 @@ func run(args []string) error {
 	m.mtus(os.Stdout)
 	lines := m.lines(strings.FieldsFunc(*only, func(r rune) bool { return r == ',' }))
 	printLines(os.Stdout, lines)
-	if err := targets.WriteJSON(*jsonFile, map[string]any{"schema": "rdmaperf-softrdma/v1", "lines": lines}); err != nil {
+	printClaims(os.Stdout, claims)
+	if err := targets.WriteJSON(*jsonFile, map[string]any{"schema": "rdmaperf-softrdma/v2", "lines": lines, "claims": claims}); err != nil {
 		return err
 	}
+	return outcome(lines, *judge)
+}
+
+// outcome is the exit code with its reason. What was not measured is a failure always;
+// whether a missed or undecided bound is one, the caller says.
+func outcome(lines []line, judge bool) error {
 	if len(lines) == 0 {
 		return nil // what was asked for has no bound
 	}
-	return targets.OfLines(lines, func(l *line) (string, targets.Verdict) { return l.What, l.Verdict })
+	return targets.OfLines(lines, func(l *line) (string, targets.Verdict) {
+		if !judge && l.Verdict != targets.NotMeasured {
+			return l.What, targets.None
+		}
+		return l.What, l.Verdict
+	})
 }
 
 // key is one point, but for the repeat.

@@ -81,6 +81,9 @@ func (m measures) schemes(w io.Writer) {
 	}
 }
 
+// calls are the counters of system calls.
+var calls = []string{"recv_calls", "send_calls", "epoll_calls", "bell_calls", "yield_calls"}
+
 // accounts are copies a byte and system calls a message, by those who copy and call.
 func (m measures) accounts(w io.Writer) {
 	fmt.Fprintf(w, "\ncopies of a payload byte and system calls a message, of the streams of sends at depth 16, as counted by the code that copies and calls\n")
@@ -104,7 +107,6 @@ func (m measures) accounts(w io.Writer) {
 		receiving := func(r *reports.Result) float64 {
 			return counted(r.Counters.Server, "octets_staged", "octets_placed", "octets_direct", "rx_copied")
 		}
-		calls := []string{"recv_calls", "send_calls", "epoll_calls", "bell_calls", "yield_calls"}
 		fmt.Fprintf(w, "%-44s %8d %10s %10s %12s %12s\n", k.stack, k.size, show(m.all(k, per(sending, bytes)), "%.2f"), show(m.all(k, per(receiving, bytes)), "%.2f"),
 			show(m.all(k, per(func(r *reports.Result) float64 { return counted(r.Counters.Client, calls...) }, messages)), "%.3f"),
 			show(m.all(k, per(func(r *reports.Result) float64 { return counted(r.Counters.Server, calls...) }, messages)), "%.3f"))
@@ -157,7 +159,7 @@ func (m measures) models(w io.Writer, set, title string) {
 	if len(keys) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%s: a model that has two busy threads a process needs four CPUs for both sides; here are %s\n", title, cpus(m, keys))
+	fmt.Fprintf(w, "\n%s: a model that has two busy threads a process needs four CPUs for both sides; here are %d\n", title, m.cpus(set))
 	fmt.Fprintf(w, "%-44s %-10s %8s %10s %12s %12s %10s %10s %12s %10s %12s %10s\n", "model", "workload", "#bytes", "app work", "p50[usec]", "Mb/s", "dropped", "per 1000", "CPU s send", "of thread", "CPU s recv", "of thread")
 	for _, k := range keys {
 		name := k.stack
@@ -190,15 +192,18 @@ func (m measures) mtus(w io.Writer) {
 	}
 }
 
-func cpus(m measures, keys []key) string {
-	for _, k := range keys {
+// cpus is how many CPUs the processes of a set had, 0 where nothing says so.
+func (m measures) cpus(set string) int {
+	for _, k := range m.keys(func(k key) bool { return k.set == set }) {
 		for _, r := range m[k] {
 			if c, ok := r.Parameters["client"].(map[string]any); ok {
-				return fmt.Sprintf("%v", c["gomaxprocs"])
+				if n, ok := c["gomaxprocs"].(float64); ok {
+					return int(n)
+				}
 			}
 		}
 	}
-	return "not known"
+	return 0
 }
 
 // losses is throughput by what the impairment of the link loses.

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/ci/targets"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// latencyOf and streamOf are points of sends.
+func latencyOf(set, stack string, size, work int64) key {
+	return key{set, stack, "latency", size, 1, work}
+}
+
+func streamOf(set, stack string, size int64, depth int, work int64) key {
+	return key{set, stack, "throughput", size, depth, work}
+}
+
+// scheme50 is a scheme's latencies of a size.
+func (m measures) scheme50(stack string, size int64) []float64 {
+	return m.all(latencyOf("schemes", stack, size, 0), p50)
+}
+
+// byScheme is the ratio of two schemes' latencies of a size.
+func (m measures) byScheme(a, b string, size int64) []float64 {
+	return m.ratios(latencyOf("schemes", a, size, 0), latencyOf("schemes", b, size, 0), p50)
+}
+
+// f2 is shown when every operation has verified latencies and streams.
+func (m measures) f2() (string, verdict) {
+	var parts []string
+	v := shown
+	for _, op := range []string{"send", "write", "read"} {
+		of := func(f figure) figure {
+			return func(r *reports.Result) (float64, bool) {
+				if r.Op != op || !r.Verified {
+					return 0, false
+				}
+				return f(r)
+			}
+		}
+		us, mb := m.all(latencyOf("verbs", raw, 64, 0), of(p50)), m.all(streamOf("verbs", raw, 64<<10, 16, 0), of(mbits))
+		parts = append(parts, fmt.Sprintf("%s %s us at 64 B, %s Gb/s of 64 KiB", op, show(us, "%.2f"), show(gigabits(mb), "%.1f")))
+		if len(us) == 0 || len(mb) == 0 {
+			v = absent
+		}
+	}
+	return strings.Join(parts, "; "), v
+}
+
+func gigabits(mb []float64) (gb []float64) {
+	for _, x := range mb {
+		gb = append(gb, x/1000)
+	}
+	return gb
+}
+
+// copySizes are those at which one copy is held against two.
+var copySizes = []int64{1 << 10, 10_000, 64 << 10}
+
+// copies is how many times one copy's streams, or its latency the other way about, are as
+// good as those of two.
+func (m measures) copies(workload string, size int64) []float64 {
+	if workload == "latency" {
+		return m.ratios(latencyOf("copies", twoCopies, size, 0), latencyOf("copies", raw, size, 0), p50)
+	}
+	return m.ratios(streamOf("copies", raw, size, 16, 0), streamOf("copies", twoCopies, size, 16, 0), mbits)
+}
+
+func (m measures) f3() (string, verdict) {
+	var parts []string
+	v := shown
+	for _, w := range []string{"latency", "throughput"} {
+		for _, size := range copySizes {
+			xs := m.copies(w, size)
+			parts = append(parts, fmt.Sprintf("%s %d B %sx", w, size, interval(xs, "%.2f")))
+			v = weaker(v, of(targets.Target{Bound: 1}.JudgeAll(xs)))
+		}
+	}
+	return "as good as two copies: " + strings.Join(parts, ", "), v
+}
+
+// appWork is where models are judged.
+const appWork = 5000
+
+// f4 is judged whole where every busy thread of both processes has a CPU.
+func (m measures) f4() (string, verdict) {
+	lat := func(a, b string) []float64 {
+		return m.ratios(latencyOf("threads", a, 64, 0), latencyOf("threads", b, 64, 0), p50)
+	}
+	stream := func(a string) []float64 {
+		return m.ratios(streamOf("threads", a, 1024, 16, appWork), streamOf("threads", raw, 1024, 16, appWork), mbits)
+	}
+	c2c3, c3c1, s1, s3 := lat(raw, modelC3), lat(modelC3, modelC1), stream(modelC1), stream(modelC3)
+	v := weaker(atMost(c2c3, 1), atMost(c3c1, 1))
+	if streams := weaker(of(targets.Target{Bound: 1}.JudgeAll(s1)), of(targets.Target{Bound: 1}.JudgeAll(s3))); m.cpus("threads") >= 4 || streams == absent {
+		v = weaker(v, streams)
+	} else {
+		v = weaker(v, fewCPUs)
+	}
+	return fmt.Sprintf("latency c2 by c3 %sx, c3 by c1 %sx; streams with 5 us of work, by c2: c1 %sx, c3 %sx, with %d CPUs",
+		interval(c2c3, "%.2f"), interval(c3c1, "%.2f"), interval(s1, "%.2f"), interval(s3, "%.2f"), m.cpus("threads")), v
+}
+
+// dropWorks are the application's works that drops are shown at; dropDepth and dropSize are
+// what ci/softrdma sends.
+var dropWorks = []int64{0, 10_000, 50_000}
+
+const dropDepth, dropSize = 64, 1024
+
+// f5: c2 drops more than c3 wherever the application works.
+func (m measures) f5() (string, verdict) {
+	var parts []string
+	at := func(stack string, work int64) []float64 {
+		return m.all(streamOf("drops", stack, dropSize, dropDepth, work), share)
+	}
+	for _, s := range []struct{ name, stack string }{{"c1", modelC1}, {"c2", raw}, {"c3", modelC3}} {
+		var xs []string
+		for _, work := range dropWorks {
+			xs = append(xs, show(at(s.stack, work), "%.1f"))
+		}
+		parts = append(parts, s.name+" "+strings.Join(xs, "/"))
+	}
+	figure := fmt.Sprintf("dropped of 1000 frames at 0/10/50 us of work: %s, with %d CPUs", strings.Join(parts, ", "), m.cpus("drops"))
+	v := shown
+	for _, work := range dropWorks[1:] {
+		ratio := m.ratios(streamOf("drops", modelC3, dropSize, dropDepth, work), streamOf("drops", raw, dropSize, dropDepth, work), share)
+		v = weaker(v, atMost(ratio, 0.1)) // about none: a tenth, arbitrary
+	}
+	return figure, v
+}
+
+func (m measures) f6() (string, verdict) {
+	var parts []string
+	v := shown
+	for _, size := range []int64{64, 1000} {
+		a, b := m.byScheme(raw, sequential, size), m.byScheme(sequential, kernel, size)
+		parts = append(parts, fmt.Sprintf("%d B raw by sequential %sx, sequential by kernel sockets %sx", size, interval(a, "%.2f"), interval(b, "%.2f")))
+		v = weaker(v, weaker(atMost(a, 1), atMost(b, 1)))
+	}
+	return strings.Join(parts, "; ") + " (siw: ci/lab/softrdma.sh)", v
+}
+
+// f7: the paper's step from 1 KB to 10 KB is 7.7 times for SoftRDMA.
+func (m measures) f7() (string, verdict) {
+	step := m.ratios(latencyOf("schemes", raw, 10_000, 0), latencyOf("schemes", raw, 1000, 0), p50)
+	return fmt.Sprintf("raw %s, %s, %s us at 64, 1000, 10000 B (paper 6.63, 6.80, 52.20); 10000 by 1000 B %sx (paper 7.7x)", show(m.scheme50(raw, 64), "%.2f"),
+		show(m.scheme50(raw, 1000), "%.2f"), show(m.scheme50(raw, 10_000), "%.2f"), interval(step, "%.1f")), m.above(step, 2)
+}
+
+// above judges a figure that must not be below bound.
+func (m measures) above(xs []float64, bound float64) verdict {
+	return of(targets.Target{Bound: bound}.JudgeAll(xs))
+}
+
+// f8: raw loses its lead over kernel sockets as messages grow, as SoftRDMA's RNIC does.
+func (m measures) f8() (string, verdict) {
+	var parts []string
+	for _, size := range []int64{64, 10_000, 100_000, 500_000} {
+		parts = append(parts, fmt.Sprintf("%d B %sx", size, show(m.byScheme(raw, kernel, size), "%.2f")))
+	}
+	small, large := m.byScheme(raw, kernel, 64), m.byScheme(raw, kernel, 500_000)
+	var closes []float64
+	for i := range min(len(small), len(large)) {
+		closes = append(closes, large[i]/small[i])
+	}
+	return "raw by kernel sockets: " + strings.Join(parts, ", "), m.above(closes, 1)
+}
+
+// f9: a stream at depth 1 is a message at a time, and half a round trip each at least.
+func (m measures) f9() (string, verdict) {
+	var parts []string
+	v := shown
+	for _, size := range []int64{10_000, 100_000} {
+		one, deep := m.all(streamOf("schemes", raw, size, 1, 0), mbits), m.all(streamOf("schemes", raw, size, 16, 0), mbits)
+		var by []float64
+		for i, us := range m.scheme50(raw, size) {
+			if i < len(one) {
+				by = append(by, one[i]/(float64(size)*8/us))
+			}
+		}
+		parts = append(parts, fmt.Sprintf("%d B %s and %s Gb/s, depth 1 by size/latency %sx", size, show(gigabits(one), "%.2f"), show(gigabits(deep), "%.2f"), interval(by, "%.2f")))
+		if len(one) == 0 || len(deep) == 0 {
+			v = absent
+		}
+	}
+	return strings.Join(parts, "; "), v
+}
+
+// f10: documents exist only where every byte was right, as a mismatch ends a run.
+func (m measures) f10() (string, verdict) {
+	at := func(params string) []float64 {
+		return m.all(streamOf("loss", strings.TrimSuffix(raw, ")")+params+")", 64<<10, 16, 0), func(r *reports.Result) (float64, bool) {
+			if !r.Verified {
+				return 0, false
+			}
+			return mbits(r)
+		})
+	}
+	arms := []struct{ name, params string }{{"clean", ""}, {"loss 0.1 %", ",loss=0.001,seed=1"}, {"1 %", ",loss=0.01,seed=1"}, {"reordered and doubled 1 %", ",dup=0.01,reorder=0.01,seed=1"}, {"50 to 70 us late", ",delay=50us,jitter=20us,seed=1"}}
+	var parts []string
+	v := shown
+	clean := at("")
+	for _, a := range arms {
+		xs := at(a.params)
+		parts = append(parts, fmt.Sprintf("%s %s", a.name, show(xs, "%.0f")))
+		if len(xs) == 0 {
+			v = absent
+		} else if a.params != "" {
+			var by []float64
+			for i := range min(len(xs), len(clean)) {
+				by = append(by, xs[i]/clean[i])
+			}
+			v = weaker(v, atMost(by, 1))
+		}
+	}
+	return "Mb/s, every byte compared: " + strings.Join(parts, ", "), v
+}
+
+// f11: what both sides called, a message of 1000 B at depth 16.
+func (m measures) f11() (string, verdict) {
+	at := func(stack string) []float64 { return m.all(streamOf("schemes", stack, 1000, 16, 0), bothCalls) }
+	user, sockets := at(raw), at(kernel)
+	return fmt.Sprintf("a message of 1000 B: raw %s, kernel sockets %s calls of both sides", show(user, "%.4f"), show(sockets, "%.2f")), atMost(user, 0.001)
+}
+
+// bothCalls are the system calls of both sides a message.
+func bothCalls(r *reports.Result) (float64, bool) {
+	if r.Counters == nil || r.Operations == 0 {
+		return 0, false
+	}
+	return (counted(r.Counters.Client, calls...) + counted(r.Counters.Server, calls...)) / float64(r.Operations), true
+}
