@@ -31,6 +31,7 @@ const (
 	undecided verdict = "undecided"
 	absent    verdict = "not measured"
 	fewCPUs   verdict = "needs 4 CPUs"
+	figures   verdict = "figures only" // the paper gives no bound
 )
 
 // claimed are the claims without figures.
@@ -40,7 +41,7 @@ func claimed() []claim {
 		{Name: "F2", Sets: "verbs", What: "send, write and read by the same verbs"},
 		{Name: "F3", Sets: "copies", What: "one copy is never behind two"},
 		{Name: "F4", Sets: "threads", What: "latency c2 <= c3 < c1, streams c1 and c3 ahead of c2"},
-		{Name: "F5", Sets: "drops", What: "c2 drops first when the application works, c3 about none"},
+		{Name: "F5", Sets: "drops", What: "c2 drops more as the application works, c3 about none"},
 		{Name: "F6", Sets: "schemes", What: "64 and 1000 B: raw < sequential < kernel sockets"},
 		{Name: "F7", Sets: "schemes", What: "short messages, and the step to many segments"},
 		{Name: "F8", Sets: "schemes", What: "long messages: the gap to kernel sockets closes"},

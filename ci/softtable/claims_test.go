@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/ci/targets"
@@ -42,18 +43,74 @@ func TestNothingMeasuredShowsNoClaim(t *testing.T) {
 	}
 }
 
-// TestOneSizeWhereOneCopyIsBehindIsEnough for the claim to be missed.
-func TestOneSizeWhereOneCopyIsBehindIsEnough(t *testing.T) {
+// repeated is one result for each figure.
+func repeated(of func(float64) *reports.Result, xs ...float64) (rs []*reports.Result) {
+	for _, x := range xs {
+		rs = append(rs, of(x))
+	}
+	return rs
+}
+
+// TestOneCopyIsEqualByItsWholeInterval: one size that may be behind decides nothing, and one
+// that is behind is a miss, whatever the medians say.
+func TestOneCopyIsEqualByItsWholeInterval(t *testing.T) {
+	for _, c := range []struct {
+		streams []float64 // of one copy at 10 000 octets, beside 10
+		want    verdict
+	}{{[]float64{9.8, 10, 11}, shown}, {[]float64{9.6, 10, 11}, undecided}, {[]float64{9, 9.5, 9.8}, undecided}, {[]float64{9, 9.5, 9.6}, missed}, {nil, absent}} {
+		m := measures{}
+		for _, size := range copySizes {
+			m[latencyOf("copies", raw, size, 0)], m[latencyOf("copies", twoCopies, size, 0)] = repeated(latency, 1, 1, 1), repeated(latency, 1, 1, 1)
+			m[streamOf("copies", raw, size, 16, 0)], m[streamOf("copies", twoCopies, size, 16, 0)] = repeated(stream, 10, 10, 10), repeated(stream, 10, 10, 10)
+		}
+		m[streamOf("copies", raw, 10_000, 16, 0)] = repeated(stream, c.streams...)
+		if got := claimOf(t, m, "", "F3"); got.Verdict != c.want {
+			t.Errorf("%v: %+v", c.streams, got)
+		}
+	}
+}
+
+// TestDropsRiseWithWorkOfC2Alone: a rise inside the scatter, a fall on the way, and a c3 that
+// drops too are misses, and one repeat decides nothing.
+func TestDropsRiseWithWorkOfC2Alone(t *testing.T) {
+	dropping := func(of1000 float64) *reports.Result {
+		r := stream(1)
+		r.Counters = &reports.Counters{Server: []reports.DeviceCounters{{Counters: map[string]int64{
+			"frames_dropped": int64(1000 * of1000), "tx_frames": int64(1000 * (1000 - of1000))}}}}
+		return r
+	}
+	for name, c := range map[string]struct {
+		c2   [3][]float64 // by work
+		c3   float64
+		want verdict
+	}{
+		"rises":                    {[3][]float64{{1, 2}, {3, 4}, {5, 6}}, 0.5, shown},
+		"not at every step":        {[3][]float64{{1, 2}, {1, 2}, {5, 6}}, 0.5, shown},
+		"by less than it scatters": {[3][]float64{{1, 5}, {3, 4}, {5, 6}}, 0.5, missed},
+		"falls on the way":         {[3][]float64{{1, 2}, {8, 9}, {5, 6}}, 0.5, missed},
+		"c3 too":                   {[3][]float64{{1, 2}, {3, 4}, {5, 6}}, 2, missed},
+		"one repeat":               {[3][]float64{{1}, {3}, {5}}, 0, undecided},
+		"nothing at 10 us":         {[3][]float64{{1, 2}, {}, {5, 6}}, 0, absent},
+	} {
+		m := measures{}
+		for i, work := range dropWorks {
+			m[streamOf("drops", raw, dropSize, dropDepth, work)] = repeated(dropping, c.c2[i]...)
+			m[streamOf("drops", modelC1, dropSize, dropDepth, work)] = repeated(dropping, 7, 9)
+			m[streamOf("drops", modelC3, dropSize, dropDepth, work)] = repeated(dropping, c.c3, c.c3)
+		}
+		if got := claimOf(t, m, "", "F5"); got.Verdict != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestDepthsHaveNoBound: figures of them show nothing, and miss nothing.
+func TestDepthsHaveNoBound(t *testing.T) {
 	m := measures{}
-	for _, size := range copySizes {
-		m[latencyOf("copies", raw, size, 0)], m[latencyOf("copies", twoCopies, size, 0)] = []*reports.Result{latency(1)}, []*reports.Result{latency(1.1)}
-		m[streamOf("copies", raw, size, 16, 0)], m[streamOf("copies", twoCopies, size, 16, 0)] = []*reports.Result{stream(11)}, []*reports.Result{stream(10)}
+	for _, size := range []int64{10_000, 100_000} {
+		m[streamOf("schemes", raw, size, 1, 0)], m[streamOf("schemes", raw, size, 16, 0)] = repeated(stream, 1), repeated(stream, 2)
 	}
-	if c := claimOf(t, m, "", "F3"); c.Verdict != shown {
-		t.Errorf("%+v", c)
-	}
-	m[streamOf("copies", raw, 10_000, 16, 0)] = []*reports.Result{stream(9)}
-	if c := claimOf(t, m, "", "F3"); c.Verdict != missed {
+	if c := claimOf(t, m, "", "F9"); c.Verdict != figures || !strings.HasPrefix(c.Figure, "no bound in the paper: figures only") {
 		t.Errorf("%+v", c)
 	}
 }
@@ -92,6 +149,15 @@ func TestLossMustCostThroughputAndNoByte(t *testing.T) {
 	late := lossy(",delay=50us,jitter=20us,seed=1", 70)
 	if c := claimOf(t, m, "", "F10"); c.Verdict != shown {
 		t.Errorf("%+v", c)
+	}
+	if c := claimOf(t, m, "", "F10"); !strings.HasSuffix(c.Figure, "stalls not judged") {
+		t.Errorf("%+v", c)
+	}
+	for seconds, want := range map[float64]verdict{3.2: shown, 3.3: missed} { // half a round trip
+		m[latencyOf("loss", raw[:len(raw)-1]+",loss=0.01,seed=1)", 64<<10, 0)] = []*reports.Result{{Latency: &reports.Latency{Max: seconds * 1e9}}}
+		if c := claimOf(t, m, "", "F10"); c.Verdict != want {
+			t.Errorf("%v s: %+v", seconds, c)
+		}
 	}
 	late.Verified = false
 	if c := claimOf(t, m, "", "F10"); c.Verdict != absent {
