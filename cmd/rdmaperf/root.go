@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // execute runs one command line and returns the exit code.
@@ -80,7 +81,7 @@ func errorLine(err error) string {
 	if errors.As(err, &exit) && exit.Hint != "" {
 		line += "; try " + exit.Hint
 	}
-	return strings.Join(strings.FieldsFunc(line, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	return view.Printable(strings.Join(strings.FieldsFunc(line, func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
 }
 
 // lockedWriter lets logs, progress and what a server says be written side by side.

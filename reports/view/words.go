@@ -163,12 +163,12 @@ func Ratio(v, base float64) string {
 // Visible replaces control characters and drops those that turn the direction
 // of the text around them: a peer's name must not rewrite its neighbours.
 func Visible(s string) string {
-	return strings.Map(func(r rune) rune {
+	return Printable(strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Bidi_Control, r) || r == '\ufeff' {
 			return -1
 		}
 		return r
-	}, Printable(strings.ToValidUTF8(s, "?")))
+	}, strings.ToValidUTF8(s, "?")))
 }
 
 // Shorten cuts a long name in its middle, where stack names differ least.
@@ -181,11 +181,12 @@ func Shorten(s string, limit int) string {
 	return string(r[:half]) + "…" + string(r[len(r)-half:])
 }
 
-// Printable replaces control characters: names and messages may come from a
-// peer or a file and must not move the cursor or begin a line of their own.
+// Printable replaces control characters, and those that turn the direction of what follows:
+// names and messages may come from a peer or a file and must not move the cursor, begin a
+// line of their own or read backwards (Unicode UAX #9, explicit directional formatting).
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == utf8.RuneError || r == '\u2028' || r == '\u2029' {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == utf8.RuneError || r == '\ufeff' || r == '\u2028' || r == '\u2029' {
 			return '?'
 		}
 		return r
