@@ -149,14 +149,31 @@ func TestSilentClientsAreDroppedInTime(t *testing.T) {
 	for _, p := range providers[:2] {
 		t.Run(p.name, func(t *testing.T) {
 			r := p.open(t)
-			book, _ := serve(t, r, ServerConfig{MaxClients: 2, Timeout: time.Second})
+			book, _ := serve(t, r, ServerConfig{MaxClients: 3, Timeout: time.Second})
 			dial(t, r, rdma.ConnParam{IRD: 1, ORD: 1})
 			half := dial(t, r, rdma.ConnParam{IRD: 1, ORD: 1})
 			half.sendAdvert(half.advert(64))
-			// All places are taken: the third client gets in when one is dropped.
 			pingOK(t, r, ClientConfig{Count: 1})
 			book.wants(t, 1, "wait for advertisement of a source: nothing within 1s")
 			book.wants(t, 1, "wait for advertisement of a sink: nothing within 1s")
+		})
+	}
+}
+
+// Clients that take all places and say nothing are no wait of anybody else: the longest
+// silent one gives way, long before its own deadline.
+func TestSilentClientsGiveWay(t *testing.T) {
+	for _, p := range providers[:2] {
+		t.Run(p.name, func(t *testing.T) {
+			r := p.open(t)
+			book, _ := serve(t, r, ServerConfig{MaxClients: 4, Timeout: time.Minute})
+			for range 4 {
+				dial(t, r, rdma.ConnParam{IRD: 1, ORD: 1})
+			}
+			for range 2 {
+				pingOK(t, r, ClientConfig{Count: 1})
+			}
+			book.wants(t, 1, "silent, and another client came")
 		})
 	}
 }

@@ -17,6 +17,9 @@ const (
 	ServerSize = 64 << 10
 	// DefaultMaxClients is how many clients are served at once by default.
 	DefaultMaxClients = 64
+	// silentGrace is how long a client may be silent before it gives way to a newcomer, when
+	// no place is left. Arbitrary: rping's client answers at once.
+	silentGrace = 250 * time.Millisecond
 	// acceptPause keeps a listener that fails again and again from using a CPU.
 	acceptPause = 100 * time.Millisecond
 )
@@ -24,7 +27,7 @@ const (
 // ServerConfig is a server. The zero value is its default.
 type ServerConfig struct {
 	Size       int           // largest ping taken, bytes; 0 is ServerSize
-	MaxClients int           // served at once, the others wait; 0 is DefaultMaxClients
+	MaxClients int           // served at once; then the longest silent gives way to the next, or that one waits; 0 is DefaultMaxClients
 	Timeout    time.Duration // of each wait for a client; 0 is DefaultTimeout
 	// OnPing sees the bytes that were read from a client. Calls come one at a time;
 	// the bytes are its own until it returns.
@@ -52,6 +55,54 @@ type server struct {
 	mem  *memory
 	cfg  ServerConfig
 	echo sync.Mutex // around OnPing
+
+	mu      sync.Mutex
+	clients map[*endpoint]*seat // under mu: those being served
+}
+
+// seat is a client's place.
+type seat struct {
+	waits time.Time // since when the peer is waited for
+	leave context.CancelCauseFunc
+}
+
+// errGivesWay ends a silent client whose place somebody else needs.
+var errGivesWay = errors.New("silent, and another client came")
+
+// giveWay ends the longest silent client, where one has been silent for silentGrace.
+func (s *server) giveWay() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var at *endpoint
+	for e, c := range s.clients {
+		if at == nil || c.waits.Before(s.clients[at].waits) {
+			at = e
+		}
+	}
+	if at == nil || time.Since(s.clients[at].waits) < silentGrace {
+		return false
+	}
+	s.clients[at].leave(errGivesWay)
+	delete(s.clients, at)
+	return true
+}
+
+// place waits until a client may be served: as long as all places are taken, silent ones
+// are asked to go.
+func (s *server) place(ctx context.Context, places chan struct{}) bool {
+	tick := time.NewTicker(silentGrace / 5)
+	defer tick.Stop()
+	asked := false
+	for {
+		select {
+		case places <- struct{}{}:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+			asked = asked || s.giveWay() // one for each newcomer
+		}
+	}
 }
 
 // Serve answers pings from ln until ctx ends or ln is closed, then ends all
@@ -69,22 +120,20 @@ func Serve(ctx context.Context, dev rdma.Device, ln rdma.Listener, cfg ServerCon
 		return err
 	}
 	defer func() { err = errors.Join(err, mem.close()) }()
-	s := &server{dev: dev, mem: mem, cfg: cfg}
+	s := &server{dev: dev, mem: mem, cfg: cfg, clients: map[*endpoint]*seat{}}
 	ctx, cancel := context.WithCancel(ctx)
 	var clients sync.WaitGroup
 	defer clients.Wait()
 	defer cancel()
 	places := make(chan struct{}, cfg.MaxClients)
 	for {
-		// A place first: while all are taken, new clients wait in the backlog.
-		select {
-		case places <- struct{}{}:
-		case <-ctx.Done():
-			return nil
-		}
 		req, err := ln.Accept(ctx)
 		switch {
 		case err == nil:
+			if !s.place(ctx, places) {
+				_ = s.reject(context.WithoutCancel(ctx), req) // the server ends
+				return nil
+			}
 			clients.Go(func() {
 				s.client(ctx, req)
 				<-places
@@ -93,7 +142,6 @@ func Serve(ctx context.Context, dev rdma.Device, ln rdma.Listener, cfg ServerCon
 		case ctx.Err() != nil || errors.Is(err, rdma.ErrClosed):
 			return nil
 		}
-		<-places
 		cfg.Log.Warn("accept", "err", err)
 		select {
 		case <-time.After(acceptPause):
@@ -135,6 +183,20 @@ func (s *server) converse(ctx context.Context, req rdma.ConnRequest, log *slog.L
 	if err = s.accept(ctx, req, e, log); err != nil {
 		return 0, err
 	}
+	ctx, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	c := &seat{waits: time.Now(), leave: leave}
+	s.mu.Lock()
+	s.clients[e] = c
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.clients, e)
+		s.mu.Unlock()
+		if cause := context.Cause(ctx); errors.Is(cause, errGivesWay) {
+			err = cause
+		}
+	}()
 	for {
 		a, err := e.recv(ctx, "advertisement of a source")
 		if errors.Is(err, errEnded) {
@@ -147,6 +209,9 @@ func (s *server) converse(ctx context.Context, req rdma.ConnRequest, log *slog.L
 		switch {
 		case err == nil:
 			pings++
+			s.mu.Lock()
+			c.waits = time.Now()
+			s.mu.Unlock()
 			continue
 		case errors.Is(err, errEnded):
 			return pings, fmt.Errorf("%w: %w", ErrPeerGone, err)
