@@ -22,7 +22,8 @@ import (
 //
 // A pass over 64 MiB takes a good part of the time in which they are carried, and the
 // server's would be in the latency. So of a long tensor each side compares one of
-// tensorParts parts, the next one each time, and all of the first in every phase.
+// tensorParts parts, the next one each time, and all of the first in every phase; with
+// VerifyAll all of each, and the latency has it.
 
 // Directions of tensors, as --tensor and Point.Call spell them.
 const (
@@ -77,11 +78,14 @@ func tensorRequest(sh *engine.Shape) int {
 var tensorWork = engine.CallWork{Serve: serveTensors, Callers: tensorCallers, Result: tensorResult, Compared: comparedTensors,
 	Longest: func(sh *engine.Shape) (int, int) { return tensorRequest(sh), sh.Response }}
 
+// inParts tells whether a tensor of n bytes is compared in parts.
+func inParts(sh *engine.Shape, n int) bool { return n > tensorWhole && !sh.VerifyAll }
+
 // comparedTensors: all of a short tensor, and of a long one a part in turn, of which the
 // last is the shortest: at least so many bytes.
 func comparedTensors(sh *engine.Shape, calls int64) (whole, bytes int64) {
 	n := max(tensorRequest(sh), sh.Response)
-	if n > tensorWhole {
+	if inParts(sh, n) {
 		part := (n + tensorParts - 1) / tensorParts
 		return 0, calls * int64(n-part*(tensorParts-1))
 	}
@@ -108,7 +112,7 @@ func (p *tensorPhase) compare(n int64, side string, lane int, got transports.Par
 	if !p.sh.Verify {
 		return nil
 	}
-	if len(want) <= tensorWhole || n == 0 || got.Len() != len(want) {
+	if !inParts(p.sh, len(want)) || n == 0 || got.Len() != len(want) {
 		return payload.Differs(p.sh, side, "tensor", lane, got, want)
 	}
 	part := (len(want) + tensorParts - 1) / tensorParts
@@ -220,7 +224,7 @@ func (c *tensorCaller) End() error { return c.k.Close() }
 // tensorResult says what a request was, and what was compared.
 func tensorResult(m *engine.Measurement, res *reports.Result, _ []engine.Caller) {
 	callskind.Of(res).RequestBytes = int64(tensorRequest(m.Sh))
-	if m.Sh.Verify && m.Sh.Size > tensorWhole {
+	if m.Sh.Verify && inParts(m.Sh, m.Sh.Size) {
 		res.Parameters["compared"] = fmt.Sprintf("one of %d parts of each tensor in turn, and all of the first", tensorParts)
 	}
 }

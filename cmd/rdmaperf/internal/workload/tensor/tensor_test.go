@@ -102,6 +102,33 @@ func TestTensorsAreComparedInTurn(t *testing.T) {
 	}
 }
 
+// With VerifyAll every byte of every tensor is compared, however long, and counted so.
+func TestAllOfEveryTensorIsCompared(t *testing.T) {
+	const size = 100_003
+	sh := &engine.Shape{Row: work(), Point: TensorPoint(TensorExchange, size), Verify: true, VerifyAll: true, Seed: 5}
+	p := newTensorPhase(sh, engine.GenMeasure, engine.SideClient)
+	want := p.out.Cut(9)
+	for _, at := range []int{0, size / 2, size - 1} {
+		b := append([]byte(nil), want...)
+		b[at] ^= 0x10
+		for n := range int64(2 * tensorParts) {
+			if p.compare(n, engine.SideServer, 0, received(b, 7000), want) == nil {
+				t.Fatalf("byte %d of tensor %d: passes", at, n)
+			}
+		}
+	}
+	plan := enginetest.QuickPlan(sh.Point)
+	plan.VerifyAll, plan.Iterations, plan.WarmupIterations, plan.Depth = true, 6, 0, 1
+	results, err := enginetest.RunPoints(t, enginetest.CarriersUnderTest()["fused iwarp"], plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := results[0].Verification
+	if _, parts := results[0].Parameters["compared"]; parts || v == nil || v.Mode != reports.VerifyAll || v.Bytes != 6*2*size {
+		t.Errorf("%+v, parts %v: want all of %d bytes", v, parts, 6*2*size)
+	}
+}
+
 // tensorLiar answers with a damaged last byte.
 type tensorLiar struct{ *tensorServer }
 
