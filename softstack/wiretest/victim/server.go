@@ -71,6 +71,8 @@ func Serve(ctx context.Context, l net.Listener, c Config) error {
 		group.Add(1)
 		go func() {
 			defer group.Done()
+			// The place first: who sees its connection end may come again at once.
+			defer conn.Close()
 			defer func() { <-places }()
 			s := &session{cfg: &c, conn: conn, devices: map[string]*bench{}}
 			if err := s.serve(ctx); err != nil {
@@ -93,9 +95,9 @@ type session struct {
 	stage   *stage            // nil before the first
 }
 
-// serve answers until the client leaves, or is silent for too long.
+// serve answers until the client leaves, or is silent for too long. The connection is the
+// caller's to close.
 func (s *session) serve(ctx context.Context) (err error) {
-	defer s.conn.Close()
 	stop := context.AfterFunc(ctx, func() { s.conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	defer func() {
