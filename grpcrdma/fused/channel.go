@@ -51,6 +51,14 @@ type Config struct {
 	// and MaxConnectionAgeGrace how long those in progress may last behind that, as
 	// keepalive.ServerParameters; 0 means for ever.
 	MaxConnectionAge, MaxConnectionAgeGrace time.Duration
+	// MaxConnectionIdle is how long a server keeps a connection without a call; 0 means for ever.
+	MaxConnectionIdle time.Duration
+	// PingTime is how long a peer may be silent before it is asked whether it lives, a
+	// quarter more or less, and PingTimeout how soon it must answer, from 10 ms; 0 means
+	// never and 20 s. A client asks while it has calls, and with PingIdle always. As
+	// keepalive.ServerParameters and ClientParameters; a server takes as many pings as come.
+	PingTime, PingTimeout time.Duration
+	PingIdle              bool
 	// Window is what a stream holds of messages that nobody has asked for yet, in
 	// bytes from 64 KiB; 0 means 4 MiB.
 	Window int
@@ -105,7 +113,12 @@ func (c Config) normal() (Config, error) {
 	if c.StallLimit == 0 {
 		c.StallLimit = defaultStall
 	}
+	if c.PingTimeout == 0 {
+		c.PingTimeout = defaultPingLimit
+	}
 	switch {
+	case c.PingTime < 0 || c.PingTimeout < 10*time.Millisecond || c.MaxConnectionIdle < 0:
+		return c, fmt.Errorf("pings after %v within %v, idle connections for %v: want none below 0, and 10 ms for an answer: %w", c.PingTime, c.PingTimeout, c.MaxConnectionIdle, ErrConfig)
 	case c.ConnectionTimeout < 0:
 		return c, fmt.Errorf("connection timeout %v, want a positive one: %w", c.ConnectionTimeout, ErrConfig)
 	case c.Landing == 0:

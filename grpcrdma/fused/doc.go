@@ -26,7 +26,7 @@
 // binary values included; status with details; deadlines, which the server learns;
 // cancellation; message size limits; codecs and compressors registered with gRPC;
 // interceptors and stats handlers, given in [Config]; transport credentials, and those of
-// a call; transparent retry; the age of connections; handlers of unknown services; of
+// a call; transparent retry; keepalive pings, the idleness and age of connections; handlers of unknown services; of
 // NewClient resolvers, load balancing policies with what they learn of calls, service
 // config with retries, their throttling, timeouts, limits and health checks; the
 // call options Header, Trailer, Peer, OnFinish, UseCompressor, CallContentSubtype,
@@ -44,9 +44,8 @@
 //   - Metrics of resolvers and policies are recorded nowhere; there is no idle mode, and
 //     no hedging (nor has grpc-go any).
 //   - channelz: its registry is internal to grpc-go.
-//   - keepalive pings: a dead peer is found by grpcrdma's connections (Config.Probe), and one
-//     that takes nothing by StallLimit. Servers have MaxConnectionAge, and no
-//     MaxConnectionIdle: an idle connection costs its memory and no goroutine that runs.
+//   - Enforcement of a server's policy on pings (keepalive.EnforcementPolicy): an answer is
+//     12 bytes, one at a time.
 //   - CallCustomCodec, which grpc-go deprecated. Options this package does not know are
 //     ignored, as some of gRPC's cannot be told apart.
 //   - Retry of a stream without a service config, but for its opening: messages are not kept.

@@ -46,6 +46,8 @@ const (
 	kindGrant                   // memory that a long message may be written to: key 4, length 4, address 8
 	kindReturn                  // a grant that is not used: key 4
 	kindPlacing                 // a message is being written to a grant: nothing follows
+	kindPing                    // does the peer live? Nothing follows
+	kindPong                    // it does
 	numKinds
 )
 

@@ -29,7 +29,7 @@ func raw(k kind, fl flags, id uint32, payload ...byte) []byte {
 
 func helloFrame(v, window, streams uint32) []byte {
 	b := append([]byte(nil), magic[:]...)
-	for _, x := range []uint32{v, window, streams, 0, defaultBlocks, 0, 0} {
+	for _, x := range []uint32{v, window, streams, 0, defaultBlocks, 0, 0, 0} {
 		b = binary.LittleEndian.AppendUint32(b, x)
 	}
 	return raw(kindHello, 0, 0, b...)

@@ -77,6 +77,9 @@ func (s *session) read(handle func(*frame) error) error {
 		return err
 	}
 	s.r.Discard(headerLen + n)
+	if s.pingTime > 0 {
+		s.heard.Add(1)
+	}
 	return nil
 }
 
@@ -140,6 +143,9 @@ func (s *session) readBulk(handle func(*frame) error) error {
 			n, err = s.conn.Read(p)
 		}
 		b.left -= n
+		if s.pingTime > 0 && n > 0 {
+			s.heard.Add(1)
+		}
 		if err != nil && b.left > 0 {
 			if err == io.EOF {
 				err = io.ErrUnexpectedEOF

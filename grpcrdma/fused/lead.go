@@ -44,6 +44,8 @@ type clientSession struct {
 
 	background chan struct{} // token: streams need the background reader, or there are resets to send
 	tendDone   chan struct{}
+	idleEvery  time.Duration // how often the background reader looks for pings without streams; 0 for never
+	pinging    chan struct{} // closed when nobody pings any more; nil: nobody did
 	resetMu    sync.Mutex
 	resets     []uint32
 
@@ -68,7 +70,8 @@ func dialSession(ctx context.Context, conn net.Conn, cfg *Config) (*clientSessio
 		c.fail(err)
 		return nil, fmt.Errorf("greet %v: %w", conn.RemoteAddr(), err)
 	}
-	peer, err := c.greet(deadline, hello{c.window, maxStreams, c.land.conn != nil, c.maxBlocks, cfg.authority(conn), cfg.agent()})
+	peer, err := c.greet(deadline, hello{window: c.window, streams: maxStreams, lands: c.land.conn != nil, blocks: c.maxBlocks,
+		authority: cfg.authority(conn), agent: cfg.agent()})
 	if err != nil {
 		return nil, fmt.Errorf("greet %v: %w", conn.RemoteAddr(), err)
 	}
@@ -79,7 +82,17 @@ func dialSession(ctx context.Context, conn net.Conn, cfg *Config) (*clientSessio
 		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.conn.RemoteAddr(), LocalAddr: c.conn.LocalAddr()})
 		h.HandleConn(c.ctx, &stats.ConnBegin{Client: true})
 	}
+	if peer.pings > 0 {
+		c.idleEvery = max(peer.pings/answerLooks, backgroundEvery)
+	}
 	go c.backgroundReader()
+	if c.pingTime > 0 {
+		c.pinging = make(chan struct{})
+		go func() {
+			defer close(c.pinging)
+			c.ping(nil, func() bool { return cfg.PingIdle || c.live() > 0 }, c.wakeReader)
+		}()
+	}
 	return c, nil
 }
 
@@ -87,6 +100,9 @@ func dialSession(ctx context.Context, conn net.Conn, cfg *Config) (*clientSessio
 func (c *clientSession) close(why error) {
 	c.fail(why)
 	<-c.tendDone
+	if c.pinging != nil {
+		<-c.pinging
+	}
 	c.closeWriteQueue()
 	for _, h := range c.stats {
 		h.HandleConn(c.ctx, &stats.ConnEnd{Client: true})
@@ -122,6 +138,13 @@ func (c *clientSession) open(ctx context.Context) (*stream, error) {
 func (c *clientSession) handle(f *frame) error {
 	if f.kind == kindGoAway {
 		return c.goAway(f)
+	}
+	if f.kind >= kindPing {
+		if f.kind == kindPing {
+			c.pong.Store(true)
+			c.wakeReader()
+		}
+		return f.empty()
 	}
 	if f.kind >= kindGrant {
 		return c.granted(f)
@@ -349,7 +372,7 @@ func (c *clientSession) wanted() bool {
 	return len(c.lead.followers) > 0
 }
 
-// backgroundReader sends resets, and reads now and then while streams are open that nobody
+// backgroundReader sends resets and answers to pings, and reads now and then while streams are open that nobody
 // waits on: a server that writes to an abandoned stream would else be held up by
 // the full ring, and with it everything else on the connection.
 func (c *clientSession) backgroundReader() {
@@ -357,39 +380,38 @@ func (c *clientSession) backgroundReader() {
 	tick := time.NewTimer(time.Hour)
 	defer tick.Stop()
 	for {
+		c.sendResets()
+		every := backgroundEvery
+		if c.live() == 0 && !c.pinged.Load() {
+			if every = c.idleEvery; every == 0 {
+				every = time.Hour
+			}
+		}
+		tick.Reset(every)
 		select {
+		case <-tick.C:
 		case <-c.background:
+			continue
 		case <-c.done:
 			return
 		}
-		for {
-			c.sendResets()
-			if c.live() == 0 {
-				break
-			}
-			tick.Reset(backgroundEvery)
-			select {
-			case <-tick.C:
-			case <-c.background:
-				continue
-			case <-c.done:
-				return
-			}
-			c.lead.Lock()
-			free := !c.lead.taken
-			c.lead.taken = true
-			c.lead.Unlock()
-			if free {
-				ctx, cancel := context.WithTimeout(context.Background(), backgroundEvery)
-				c.readUntil(ctx, nil, 0)
-				cancel()
-				c.handOn()
-			}
+		c.lead.Lock()
+		free := !c.lead.taken
+		c.lead.taken = true
+		c.lead.Unlock()
+		if free {
+			ctx, cancel := context.WithTimeout(context.Background(), backgroundEvery)
+			c.readUntil(ctx, nil, 0)
+			cancel()
+			c.handOn()
 		}
 	}
 }
 
 func (c *clientSession) sendResets() {
+	if c.pong.Swap(false) {
+		c.send(kindPong, 0, 0, nil, 0, nil) // a failure is the connection's end
+	}
 	c.resetMu.Lock()
 	ids := c.resets
 	c.resets = nil

@@ -33,6 +33,7 @@ type serverSession struct {
 	greeted          bool // guarded by callsMu, as draining is
 	draining         bool
 	over             bool          // no call begins any more
+	idleSince        time.Time     // with MaxConnectionIdle: when the last call ended
 	lastID           atomic.Uint32 // the highest that was begun; set under callsMu
 	seen             uint32        // the highest that was opened; the reader's
 }
@@ -62,10 +63,11 @@ func (ss *serverSession) run() {
 		h.HandleConn(ctx, &stats.ConnBegin{})
 	}
 	ss.ctx = ctx
-	hi, err := ss.greet(deadline, hello{window: ss.window, streams: ss.srv.cfg.MaxStreams, lands: ss.land.conn != nil, blocks: ss.maxBlocks})
+	hi, err := ss.greet(deadline, hello{window: ss.window, streams: ss.srv.cfg.MaxStreams, lands: ss.land.conn != nil, blocks: ss.maxBlocks,
+		pings: ss.pingsWithin()})
 	ss.authority, ss.agent = []string{hi.authority}, []string{hi.agent}
 	if err == nil && ss.open() {
-		stop := ss.age()
+		stop := ss.tend()
 		go ss.readLoop()
 		<-ss.readDone
 		stop()
@@ -102,6 +104,15 @@ func (ss *serverSession) awaitEvent(ctx context.Context, st *stream, ev event) e
 func (ss *serverSession) handle(f *frame) error {
 	if f.kind == kindStream && f.has(fOpen) {
 		return ss.begin(f)
+	}
+	if f.kind >= kindPing {
+		if f.kind == kindPing && !ss.pong.Swap(true) { // a reader writes nothing
+			ss.handlers.Go(func() {
+				ss.pong.Store(false)
+				ss.send(kindPong, 0, 0, nil, 0, nil) // a failure is the connection's end
+			})
+		}
+		return f.empty()
 	}
 	if f.kind >= kindGrant {
 		return ss.granted(f)
@@ -245,6 +256,9 @@ func (ss *serverSession) end(call *serverStream) {
 	ss.callsMu.Lock()
 	delete(ss.calls, call.st.id)
 	last := ss.draining && len(ss.calls) == 0
+	if ss.srv.cfg.MaxConnectionIdle > 0 && len(ss.calls) == 0 {
+		ss.idleSince = time.Now()
+	}
 	ss.over = ss.over || last
 	ss.callsMu.Unlock()
 	if last {
@@ -261,37 +275,28 @@ func (ss *serverSession) leaveInOrder() {
 }
 
 // age ends the connection in order when it is old, and without order behind the
-// grace; stop ends that.
-func (ss *serverSession) age() (stop func()) {
+// grace, unless over is closed before.
+func (ss *serverSession) age(over <-chan struct{}) {
 	most, grace := ss.srv.cfg.MaxConnectionAge, ss.srv.cfg.MaxConnectionAgeGrace
-	if most <= 0 {
-		return func() {}
-	}
 	// Spread by a tenth, as gRPC does, so that connections made together do not end together.
 	most += time.Duration((rand.Float64()*0.2 - 0.1) * float64(most))
-	over := make(chan struct{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		t := time.NewTimer(most)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-over:
-			return
-		}
-		ss.drain()
-		if grace <= 0 {
-			return
-		}
-		t.Reset(grace)
-		select {
-		case <-t.C:
-			ss.fail(errAge)
-		case <-over:
-		}
-	}()
-	return func() { close(over); <-done }
+	t := time.NewTimer(most)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-over:
+		return
+	}
+	ss.drain()
+	if grace <= 0 {
+		return
+	}
+	t.Reset(grace)
+	select {
+	case <-t.C:
+		ss.fail(errAge)
+	case <-over:
+	}
 }
 
 var errAge = errors.New("the connection is older than the server lets it be")

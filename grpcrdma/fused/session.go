@@ -6,8 +6,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -16,7 +18,7 @@ import (
 )
 
 const (
-	version = 3
+	version = 4
 
 	// defaultWindow is what a stream may hold that nobody has asked for yet: the
 	// largest message by default, so that one message never waits for a window.
@@ -60,6 +62,11 @@ type session struct {
 	land               landings
 	out                writeQueue
 
+	pingTime, pingLimit time.Duration
+	heard               atomic.Uint32 // changes when something comes, if there are pings
+	pinged              atomic.Bool   // an answer is waited for
+	pong                atomic.Bool   // an answer is due
+
 	mu      sync.Mutex
 	streams map[uint32]*stream
 	lost    map[uint32]*stream // those that the session's end ended
@@ -70,7 +77,7 @@ type session struct {
 func newSession(conn net.Conn, client bool, cfg *Config) *session {
 	s := &session{
 		conn: conn, client: client, window: cfg.Window, maxRecv: cfg.MaxRecvMsgSize, stall: cfg.StallLimit, maxBlocks: max(cfg.MaxHeaderListSize, maxBlocks), peerBlocks: defaultBlocks,
-		streams: map[uint32]*stream{}, done: make(chan struct{}),
+		streams: map[uint32]*stream{}, done: make(chan struct{}), pingTime: cfg.PingTime, pingLimit: cfg.PingTimeout,
 	}
 	s.out.room.L = &s.out.mu
 	s.land.most, s.land.own = cfg.Landing, map[uint32]grant{}
@@ -193,11 +200,12 @@ func (s *session) live() int {
 // hello is the first frame of either side.
 //
 //	magic 4 | version 4 | window of a stream 4 | streams at once 4 | 1 where long messages may land 4
-//	| longest blocks of a frame 4 | length 4, a client's authority | length 4, a client's user agent
+//	| longest blocks of a frame 4 | milliseconds within which pings want an answer, 0 for no pings 4 | length 4, a client's authority | length 4, a client's user agent
 type hello struct {
 	window, streams  int
 	lands            bool
 	blocks           int
+	pings            time.Duration
 	authority, agent string
 }
 
@@ -214,6 +222,7 @@ func (s *session) sendHello(h hello) error {
 	}
 	b = binary.LittleEndian.AppendUint32(b, lands)
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.blocks))
+	b = binary.LittleEndian.AppendUint32(b, uint32(min(h.pings.Milliseconds(), math.MaxUint32)))
 	b = appendBytes(appendBytes(b, h.authority), h.agent)
 	return s.send(kindHello, 0, 0, nil, 0, b)
 }
@@ -225,6 +234,7 @@ func parseHello(f *frame) (h hello, err error) {
 	lands := d.u32()
 	h.lands = lands == 1
 	h.blocks = int(d.u32())
+	h.pings = time.Duration(d.u32()) * time.Millisecond
 	h.authority, h.agent = d.text(), d.text()
 	switch {
 	case f.kind != kindHello, len(m) < len(magic), [4]byte(m) != magic:

@@ -1,0 +1,133 @@
+package fused
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
+)
+
+// counting is a dialler that counts.
+func counting(dial dialer, n *atomic.Int32) dialer {
+	return func(ctx context.Context) (net.Conn, error) { n.Add(1); return dial(ctx) }
+}
+
+// sessions is how many connections the server has.
+func (r *rpc) sessions() int {
+	r.server.mu.Lock()
+	defer r.server.mu.Unlock()
+	return len(r.server.sessions)
+}
+
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(testTimeout); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: never", what)
+		}
+	}
+}
+
+// Who answers pings keeps a silent connection, with and without a call, whoever asks.
+func TestPeersThatAnswerPingsAreKept(t *testing.T) {
+	pings := Config{PingTime: 20 * time.Millisecond, PingTimeout: 5 * time.Second, PingIdle: true}
+	for name, c := range map[string]struct{ client, server Config }{
+		"the server asks": {server: pings}, "the client asks": {client: pings}, "both ask": {pings, pings},
+	} {
+		t.Run(name, func(t *testing.T) {
+			everywhere(t, func(t *testing.T, a arm) {
+				l, dial, kill := a.open(t)
+				var dials atomic.Int32
+				r := serve(t, a.network, l, counting(dial, &dials), kill, c.client, c.server)
+				_, err := r.Client.EmptyCall(soon(t), &pb.Empty{})
+				must(t, err)
+				heard := func() uint32 {
+					r.server.mu.Lock()
+					defer r.server.mu.Unlock()
+					for ss := range r.server.sessions {
+						return ss.heard.Load() + r.ch.cur.heard.Load()
+					}
+					return 0
+				}
+				was := heard()
+				until(t, "pings on an idle connection", func() bool { return heard() >= was+5 })
+				s, err := r.Client.FullDuplexCall(soon(t))
+				must(t, err)
+				was = heard()
+				until(t, "pings beside a silent stream", func() bool { return heard() >= was+5 })
+				must(t, s.CloseSend())
+				for err == nil {
+					_, err = s.Recv()
+				}
+				if n := dials.Load(); n != 1 || r.sessions() != 1 {
+					t.Errorf("%d connections were made", n)
+				}
+			})
+		})
+	}
+}
+
+func TestPeersThatAnswerNoPingAreGivenUp(t *testing.T) {
+	pings := Config{PingTime: 20 * time.Millisecond, PingTimeout: 40 * time.Millisecond}
+	t.Run("client", func(t *testing.T) {
+		l, dial, kill := arms[1].open(t)
+		r := serve(t, "rdma", l, dial, kill, Config{}, pings)
+		c, err := dial(soon(t))
+		must(t, err)
+		defer c.Close()
+		c.Write(goodHello)
+		until(t, "the connection", func() bool { return r.sessions() == 1 })
+		until(t, "the end of a silent client", func() bool { return r.sessions() == 0 })
+	})
+	t.Run("server", func(t *testing.T) {
+		near, far := net.Pipe()
+		defer far.Close()
+		go func() {
+			b := make([]byte, 64<<10)
+			far.Read(b)
+			far.Write(goodHello)
+			for {
+				if _, err := far.Read(b); err != nil {
+					return
+				}
+			}
+		}()
+		ch, err := NewChannel(func(context.Context) (net.Conn, error) { return near, nil }, pings)
+		must(t, err)
+		defer ch.Close()
+		_, err = pb.NewTestServiceClient(ch).EmptyCall(soon(t), &pb.Empty{})
+		if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "keepalive") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// An idle connection ends in order, one with a call does not, and the next call makes another.
+func TestIdleConnectionsEnd(t *testing.T) {
+	l, dial, kill := arms[1].open(t)
+	var dials atomic.Int32
+	r := serve(t, "rdma", l, counting(dial, &dials), kill, Config{}, Config{MaxConnectionIdle: 50 * time.Millisecond})
+	s, err := r.Client.FullDuplexCall(soon(t))
+	must(t, err)
+	time.Sleep(200 * time.Millisecond) // longer than the limit: the call keeps it
+	must(t, s.Send(&pb.StreamingOutputCallRequest{}))
+	_, err = s.Recv()
+	must(t, err)
+	must(t, s.CloseSend())
+	for err == nil {
+		_, err = s.Recv()
+	}
+	until(t, "the end of the idle connection", func() bool { return r.sessions() == 0 })
+	rpctest.Unary(t, r.Target)
+	if n := dials.Load(); n < 2 {
+		t.Errorf("%d connections", n)
+	}
+}
