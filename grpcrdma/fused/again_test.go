@@ -148,32 +148,48 @@ func TestCallsTheServerNeverBeganAreMadeAgain(t *testing.T) {
 // connection after the other.
 func TestABurstOfClientsIsServed(t *testing.T) {
 	const clients = 500
-	l, dial, _ := overIWARP(t, grpcrdma.Config{Ring: 4 << 10})
-	srv, err := NewServer(Config{})
-	must(t, err)
-	pb.RegisterTestServiceServer(srv, &rpctest.Service{})
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
-	defer func() { srv.Stop(); must(t, <-served) }()
-	var wg sync.WaitGroup
-	var failed atomic.Int32
-	var cause atomic.Pointer[error]
-	ctx := soon(t)
-	for range clients {
-		wg.Go(func() {
-			ch, err := NewChannel(dial, Config{})
-			if err == nil {
-				defer ch.Close()
-				_, err = pb.NewTestServiceClient(ch).EmptyCall(ctx, &pb.Empty{})
+	for _, form := range []string{"grpc(tcp)", "grpc(dropin)+iwarp", "grpc(fused)+iwarp"} {
+		t.Run(form, func(t *testing.T) {
+			l, dial, _ := overIWARP(t, grpcrdma.Config{Ring: 4 << 10})
+			if form == "grpc(tcp)" {
+				var err error
+				l, err = net.Listen("tcp", "127.0.0.1:0")
+				must(t, err)
+				dial = func(ctx context.Context) (net.Conn, error) {
+					return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
+				}
 			}
-			if err != nil {
-				failed.Add(1)
-				cause.Store(&err)
+			f := &fleet{form: form}
+			f.serve(t, l, &rpctest.Service{})
+			client := func() (grpc.ClientConnInterface, func() error, error) {
+				if form == "grpc(fused)+iwarp" {
+					ch, err := NewChannel(dial, Config{})
+					return ch, ch.Close, err
+				}
+				cc, err := grpc.NewClient("passthrough:///burst", plain(), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
+				return cc, cc.Close, err
+			}
+			var wg sync.WaitGroup
+			var failed atomic.Int32
+			var cause atomic.Pointer[error]
+			ctx := soon(t)
+			for range clients {
+				wg.Go(func() {
+					c, end, err := client()
+					if err == nil {
+						defer end()
+						_, err = pb.NewTestServiceClient(c).EmptyCall(ctx, &pb.Empty{}) // fails fast
+					}
+					if err != nil {
+						failed.Add(1)
+						cause.Store(&err)
+					}
+				})
+			}
+			wg.Wait()
+			if n := failed.Load(); n > 0 {
+				t.Errorf("%d of %d clients failed, the last with %v", n, clients, *cause.Load())
 			}
 		})
-	}
-	wg.Wait()
-	if n := failed.Load(); n > 0 {
-		t.Errorf("%d of %d clients failed, the last with %v", n, clients, *cause.Load())
 	}
 }

@@ -20,6 +20,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
+	_ "google.golang.org/grpc/orca" // links load reports
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
@@ -394,14 +395,16 @@ func TestPoliciesLearnHowCallsEnd(t *testing.T) {
 	balancer.Register(judging{})
 	fleets(t, 1, &script{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 		md, _ := metadata.FromIncomingContext(ctx)
-		grpc.SetTrailer(ctx, metadata.Pairs("t", "v"))
+		grpc.SetTrailer(ctx, metadata.Pairs("t", "v", loadKey, "\x09\x00\x00\x00\x00\x00\x00\xe0\x3f")) // cpu_utilization 0.5
 		return &pb.SimpleResponse{Username: strings.Join(md["chosen"], "")}, nil
 	}}, `{"loadBalancingConfig":[{"judging_test":{}}]}`, func(t *testing.T, f *fleet) {
 		m, err := f.UnaryCall(soon(t), &pb.SimpleRequest{})
 		if err != nil || m.Username != "by policy" {
 			t.Fatalf("%v, %v", m, err)
 		}
-		if d := <-judged; d.Err != nil || !d.BytesSent || !d.BytesReceived || d.Trailer.Get("t")[0] != "v" {
+		d := <-judged
+		load, _ := d.ServerLoad.(interface{ GetCpuUtilization() float64 })
+		if d.Err != nil || !d.BytesSent || !d.BytesReceived || d.Trailer.Get("t")[0] != "v" || load == nil || load.GetCpuUtilization() != 0.5 {
 			t.Errorf("the policy learns %+v", d)
 		}
 		_, err = f.UnaryCall(metadata.AppendToOutgoingContext(soon(t), "drop", "1"), &pb.SimpleRequest{}, grpc.WaitForReady(true))

@@ -36,19 +36,8 @@
 //
 // # Not supported, and why
 //
-//   - grpc.SetSendCompressor and grpc.ClientSupportedCompressors: grpc-go asks the context
-//     for a stream of its own internal transport package, which nobody else can make.
-//     Answers are compressed as their requests are.
-//   - Interceptors of clients see a nil *grpc.ClientConn: that is a struct of grpc-go's.
-//   - Config selectors of resolvers (xDS): grpc-go reads them from a package of its own.
-//   - Metrics of resolvers and policies are recorded nowhere; there is no idle mode, and
-//     no hedging (nor has grpc-go any).
-//   - channelz: its registry is internal to grpc-go.
-//   - Enforcement of a server's policy on pings (keepalive.EnforcementPolicy): an answer is
-//     12 bytes, one at a time.
-//   - CallCustomCodec, which grpc-go deprecated. Options this package does not know are
-//     ignored, as some of gRPC's cannot be told apart.
-//   - Retry of a stream without a service config, but for its opening: messages are not kept.
+// [Unsupported] is the list. Streams are made again under a service config alone: without
+// one their messages are not kept.
 //
 // # How it waits
 //

@@ -64,11 +64,12 @@ func (c *cutter) cut() {
 	c.conns = nil
 }
 
-// sideBySide runs one body on grpc-go over TCP and on this package over iWARP: what
-// holds for one holds for the other.
+// sideBySide runs one body on grpc-go over TCP, on grpc-go over RDMA and on this package
+// over iWARP: what holds for one holds for the others.
 func sideBySide(t *testing.T, p program, body func(t *testing.T, r *running)) {
 	t.Helper()
 	t.Run("grpc(tcp)", func(t *testing.T) { body(t, p.overTCP(t)) })
+	t.Run("grpc(dropin)+iwarp", func(t *testing.T) { body(t, p.overDropIn(t)) })
 	t.Run("grpc(fused)+iwarp", func(t *testing.T) { body(t, p.overFused(t)) })
 }
 
@@ -85,7 +86,21 @@ func (p *program) overTCP(t *testing.T) *running {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	r := &running{form: "tcp", addr: l.Addr().String()}
+	return p.overHTTP2(t, "tcp", l, func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
+	})
+}
+
+func (p *program) overDropIn(t *testing.T) *running {
+	t.Helper()
+	l, dial, _ := overIWARP(t, grpcrdma.Config{})
+	return p.overHTTP2(t, "dropin", l, dial)
+}
+
+// overHTTP2 is grpc-go on whatever l and connect are.
+func (p *program) overHTTP2(t *testing.T, form string, l net.Listener, connect dialer) *running {
+	t.Helper()
+	r := &running{form: form, addr: l.Addr().String()}
 	var opts []grpc.ServerOption
 	if p.serverCreds != nil {
 		opts = append(opts, grpc.Creds(p.serverCreds))
@@ -109,9 +124,8 @@ func (p *program) overTCP(t *testing.T) *running {
 	if creds == nil {
 		creds = insecure.NewCredentials()
 	}
-	dial := []grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-		var d net.Dialer
-		return made.keep(d.DialContext(ctx, "tcp", addr))
+	dial := []grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+		return made.keep(connect(ctx))
 	})}
 	if p.clientStats != nil {
 		dial = append(dial, grpc.WithStatsHandler(p.clientStats))

@@ -20,6 +20,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/fused"
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 )
 
@@ -63,28 +64,38 @@ func untrusted(e *env) {
 	}
 }
 
-// noPings is why keepalive cannot be asked of the fused channel.
-const noPings = "a fused channel has no keepalive pings (package fused, Limitations)"
-
 func channelCases() []suite {
 	return []suite{
 		{run: interceptors, Case: conform.Case{ID: "chan/interceptors", Clause: "gRPC guide, interceptors",
 			Requirement: "Interceptors of both sides see every unary call and every stream."}},
 		{run: statsHandlers, Case: conform.Case{ID: "chan/stats-handlers", Clause: "grpc-go package stats",
 			Requirement: "Stats handlers of both sides see begin, payloads and end of a call."}},
-		{run: keepIdle, lacks: notFused(noPings), Case: conform.Case{ID: "chan/keepalive-idle", Clause: "grpc/proposal A9, MAX_CONNECTION_IDLE",
+		{run: keepIdle, Case: conform.Case{ID: "chan/keepalive-idle", Clause: "grpc/proposal A9, MAX_CONNECTION_IDLE",
 			Requirement: "A server ends an idle connection in order, and the next call makes a new one."}},
-		{run: keepPings, lacks: notFused(noPings), Case: conform.Case{ID: "chan/keepalive-pings", Clause: "grpc/proposal A9, keepalive",
+		{run: keepPings, Case: conform.Case{ID: "chan/keepalive-pings", Clause: "grpc/proposal A9, keepalive",
 			Requirement: "A client that answers pings keeps its silent stream."}},
-		{run: keepSilent, lacks: notFused(noPings), Case: conform.Case{ID: "chan/keepalive-silent", Clause: "grpc/proposal A9, keepalive",
+		{run: keepSilent, Case: conform.Case{ID: "chan/keepalive-silent", Clause: "grpc/proposal A9, keepalive",
 			Requirement: "A client that answers no ping is given up."}},
 		{run: resolved, lacks: func(f carrier.Form) string {
-			if f == carrier.DropIn {
+			if f.OverRDMA() {
 				return ""
 			}
-			return "targets of the form rdma:///host:port are of the drop-in form"
+			return "targets of the form rdma:///host:port are reached over RDMA"
 		}, Case: conform.Case{ID: "chan/rdma-target", Clause: "package grpcrdma, Resolver",
 			Requirement: "A target rdma:///host:port is reached over RDMA."}},
+		{run: roundRobin, Case: conform.Case{ID: "chan/round-robin", Clause: "grpc/grpc doc/load-balancing.md",
+			Requirement: "Under round_robin calls reach the servers of a target in turns."}},
+		{run: configured, Case: conform.Case{ID: "chan/service-config", Clause: "grpc/grpc doc/service_config.md",
+			Requirement: "The service config of a resolver sets timeouts and longest messages of methods."}},
+		{run: retried, Case: conform.Case{ID: "chan/retries", Clause: "grpc/proposal A6",
+			Requirement: "A call that fails with a code of its retry policy is made again, as often as the policy says."}},
+		{run: oldConnection, Case: conform.Case{ID: "chan/connection-age", Clause: "grpc/proposal A9, MAX_CONNECTION_AGE",
+			Requirement: "A server ends an old connection in order, and calls go over the next."}},
+		{run: channels, lacks: notFused(fused.Unsupported["channelz"]), Case: conform.Case{ID: "chan/channelz", Clause: "grpc/proposal A14",
+			Requirement: "The channel stands in channelz, with its target."}},
+		{run: compressors, lacks: notFused(fused.Unsupported["grpc.SetSendCompressor, grpc.ClientSupportedCompressors"]),
+			Case: conform.Case{ID: "chan/server-compressor", Clause: "grpc-go, SetSendCompressor",
+				Requirement: "A handler learns what its client decompresses, and chooses."}},
 		{run: enormous, Case: conform.Case{ID: "chan/large-messages", Clause: "gRPC guide, flow control",
 			Requirement: "Messages of 64 MiB cross a ring of 256 KiB in both directions, unchanged."}},
 		{run: manyChannels, Case: conform.Case{ID: "chan/many-channels", Clause: "gRPC core concepts, channels",
@@ -179,9 +190,13 @@ func keepIdle(e *env) {
 	c := e.open(toIdle, dialing{dialed: func() { dialed.Add(1) }})
 	_, err := c.stub.EmptyCall(e.soon(), &pb.Empty{})
 	e.must(err, "call")
-	cc := c.conn.(*grpc.ClientConn)
-	if !cc.WaitForStateChange(e.soon(), connectivity.Ready) {
-		e.Fatalf("an idle connection outlives %v by %v", idleLimit, e.limit)
+	if cc, ok := c.conn.(*grpc.ClientConn); ok {
+		if !cc.WaitForStateChange(e.soon(), connectivity.Ready) {
+			e.Fatalf("an idle connection outlives %v by %v", idleLimit, e.limit)
+		}
+	} else {
+		asked := e.open(toCalls, dialing{})
+		e.until(e.limit, "the end of an idle connection", func() bool { return e.ask(asked).Conns == 1 })
 	}
 	_, err = c.stub.EmptyCall(e.soon(), &pb.Empty{})
 	e.must(err, "call again")
@@ -207,7 +222,50 @@ func keepPings(e *env) {
 	}
 }
 
+// silence is a connection from which, once it is frozen, nothing arrives any more.
+type silence struct {
+	net.Conn
+	frozen atomic.Bool
+	over   chan struct{}
+	once   sync.Once
+}
+
+func (s *silence) Read(b []byte) (int, error) {
+	n, err := s.Conn.Read(b)
+	if s.frozen.Load() {
+		<-s.over
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+func (s *silence) Close() error {
+	s.once.Do(func() { close(s.over) })
+	return s.Conn.Close()
+}
+
+// keepSilentFused has a client hear nothing more.
+func keepSilentFused(e *env) {
+	var quiet *silence
+	ch, err := fused.NewChannel(func(ctx context.Context) (net.Conn, error) {
+		c, err := e.raw(ctx, e.peer.Addrs[toPings])
+		quiet = &silence{Conn: c, over: make(chan struct{})}
+		return quiet, err
+	}, fused.Config{})
+	e.must(err, "open a client")
+	e.Cleanup(func() { ch.Close() })
+	_, err = pb.NewTestServiceClient(ch).EmptyCall(e.soon(), &pb.Empty{})
+	e.must(err, "call")
+	asked := e.open(toCalls, dialing{})
+	quiet.frozen.Store(true)
+	e.until(pingEvery+pingWait+e.limit, "the end of a client that answers no ping", func() bool { return e.ask(asked).Conns == 1 })
+}
+
 func keepSilent(e *env) {
+	if e.form.Frames() {
+		keepSilentFused(e)
+		return
+	}
 	c, err := e.raw(e.soon(), e.peer.Addrs[toPings])
 	e.must(err, "dial")
 	defer c.Close()
@@ -223,7 +281,7 @@ func keepSilent(e *env) {
 }
 
 func resolved(e *env) {
-	c := e.open(toCalls, dialing{target: grpcrdma.Scheme + ":///" + e.peer.Addrs[toCalls], more: []grpc.DialOption{grpc.WithResolvers(grpcrdma.Resolver())}})
+	c := e.open(toCalls, dialing{target: grpcrdma.Scheme + ":///" + e.peer.Addrs[toCalls], find: grpcrdma.Resolver()})
 	var from peer.Peer
 	_, err := c.stub.EmptyCall(e.soon(), &pb.Empty{}, grpc.Peer(&from))
 	e.must(err, "call")

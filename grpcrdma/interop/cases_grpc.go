@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -10,6 +11,7 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/status"
 
+	"github.com/rdmaperf/rdmaperf/grpcrdma/fused"
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 )
 
@@ -44,10 +46,9 @@ func grpcCases() []suite {
 		{run: unimplementedMethod, Case: of("unimplemented_method", "A method that the service does not have is UNIMPLEMENTED.")},
 		{run: unimplementedService, Case: of("unimplemented_service", "A service that the server does not have is UNIMPLEMENTED.")},
 		{run: pickFirst, Case: of("pick_first_unary", "A hundred calls of one channel reach the same server.")},
-		{run: soak(false), lacks: notFused(onlyClientConn), Case: of("rpc_soak", "Large calls one after another on one channel all succeed.")},
-		{run: soak(true), lacks: notFused(onlyClientConn), Case: of("channel_soak", "Large calls, each on a channel of its own, all succeed.")},
-		{run: orca, lacks: notFused("its answer is read by a load balancing policy, and a fused channel has none (package fused, Limitations)"),
-			Case: of("orca_per_rpc", "A load report travels in the trailer of a call.")},
+		{run: soak(false), Case: of("rpc_soak", "Large calls one after another on one channel all succeed.")},
+		{run: soak(true), Case: of("channel_soak", "Large calls, each on a channel of its own, all succeed.")},
+		{run: orca, lacks: notFused(fused.Unsupported["orca.CallMetricsServerOption"]), Case: of("orca_per_rpc", "A load report travels in the trailer of a call.")},
 		{lacks: always("needs load reports more often than every 30 s, which only grpc-go's own packages can ask of a server"),
 			Case: of("orca_oob", "Load reports travel on a stream of their own.")},
 	}
@@ -86,6 +87,10 @@ func pickFirst(e *env) { stock.DoPickFirstUnary(e.ctx, e.open(toInterop, dialing
 func soak(anew bool) func(*env) {
 	return func(e *env) {
 		shared := e.open(toInterop, dialing{})
+		if _, ok := shared.conn.(*grpc.ClientConn); !ok {
+			soakByStub(e, shared, anew)
+			return
+		}
 		stock.DoSoakTest(e.ctx, stock.SoakTestConfig{
 			RequestSize: 271828, ResponseSize: 314159, Iterations: 10, NumWorkers: 1,
 			PerIterationMaxAcceptableLatency: e.limit, OverallTimeout: e.limit, ServerAddr: e.peer.Addrs[toInterop],
@@ -100,8 +105,28 @@ func soak(anew bool) func(*env) {
 	}
 }
 
+// soakByStub does what grpc-go's function does, for channels that are no *grpc.ClientConn.
+func soakByStub(e *env, c *client, anew bool) {
+	e.note(onlyClientConn + ": asked through the stub")
+	for i := range 10 {
+		if anew {
+			c = e.open(toInterop, dialing{})
+		}
+		begun := time.Now()
+		m, err := c.stub.UnaryCall(e.soon(), &pb.SimpleRequest{ResponseType: pb.PayloadType_COMPRESSABLE, ResponseSize: 314159,
+			Payload: &pb.Payload{Body: make([]byte, 271828)}})
+		e.must(err, "call")
+		if n := len(m.GetPayload().GetBody()); n != 314159 {
+			e.Fatalf("call %d: %d bytes came back, want 314159", i, n)
+		}
+		if took := time.Since(begun); took > e.limit {
+			e.Errorf("call %d took %v", i, took)
+		}
+	}
+}
+
 // orca uses the load balancing policy that package interop brings for it.
 func orca(e *env) {
 	const config = `{"loadBalancingConfig":[{"test_backend_metrics_load_balancer":{}}]}`
-	stock.DoORCAPerRPCTest(e.ctx, e.open(toInterop, dialing{more: []grpc.DialOption{grpc.WithDefaultServiceConfig(config)}}).stub)
+	stock.DoORCAPerRPCTest(e.ctx, e.open(toInterop, dialing{config: config}).stub)
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/stats"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma"
@@ -130,7 +131,9 @@ type dialing struct {
 	unary  []grpc.UnaryClientInterceptor
 	stream []grpc.StreamClientInterceptor
 	stats  []stats.Handler
-	target string            // of grpc.NewClient; empty for the server's address
+	target string            // of grpc.NewClient or fused.NewClient; empty for the server's address
+	find   resolver.Builder  // of target's scheme
+	config string            // service config; empty for none
 	more   []grpc.DialOption // not for fused
 	dialed func()            // sees every connection that is made
 }
@@ -183,6 +186,12 @@ func (e *env) dial(addr string, d dialing) (*client, error) {
 	if d.target == "" {
 		d.target = "passthrough:///" + addr
 	}
+	if d.find != nil {
+		opts = append(opts, grpc.WithResolvers(d.find))
+	}
+	if d.config != "" {
+		opts = append(opts, grpc.WithDefaultServiceConfig(d.config))
+	}
 	cc, err := grpc.NewClient(d.target, append(opts, d.more...)...)
 	if err != nil {
 		return nil, err
@@ -191,7 +200,8 @@ func (e *env) dial(addr string, d dialing) (*client, error) {
 }
 
 func (e *env) dialFused(addr string, d dialing) (*client, error) {
-	ch, err := fused.NewChannel(func(ctx context.Context) (net.Conn, error) {
+	cfg := fused.Config{UnaryClient: d.unary, StreamClient: d.stream, StatsHandlers: d.stats, MaxRecvMsgSize: maxMessage, ServiceConfig: d.config}
+	dial := func(ctx context.Context, addr string) (net.Conn, error) {
 		if d.dialed != nil {
 			d.dialed()
 		}
@@ -205,7 +215,20 @@ func (e *env) dialFused(addr string, d dialing) (*client, error) {
 			return nil, err
 		}
 		return secured, nil
-	}, fused.Config{UnaryClient: d.unary, StreamClient: d.stream, StatsHandlers: d.stats, MaxRecvMsgSize: maxMessage})
+	}
+	var ch *fused.Channel
+	var err error
+	if d.target == "" && d.config == "" {
+		ch, err = fused.NewChannel(func(ctx context.Context) (net.Conn, error) { return dial(ctx, addr) }, cfg)
+	} else {
+		if d.target == "" {
+			d.target = "passthrough:///" + addr
+		}
+		if d.find != nil {
+			cfg.Resolvers = append(cfg.Resolvers, d.find)
+		}
+		ch, err = fused.NewClient(d.target, dial, cfg)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -238,3 +261,6 @@ func (e *env) ask(c *client) counts {
 	e.must(err, "ask the server")
 	return n
 }
+
+// insecurely is a client without TLS.
+func insecurely() grpc.DialOption { return grpc.WithTransportCredentials(insecure.NewCredentials()) }

@@ -37,8 +37,9 @@ const (
 	toCalls   = "calls"   // the server of the shared cases, with interceptors and a stats handler
 	toTLS     = "tls"     // likewise, with a certificate
 	toMutual  = "mutual"  // likewise, and asks for the client's
-	toIdle    = "idle"    // ends idle connections; not fused
-	toPings   = "pings"   // gives up clients that answer no ping; not fused
+	toIdle    = "idle"    // ends idle connections
+	toPings   = "pings"   // gives up clients that answer no ping
+	toOld     = "old"     // ends connections that are idleLimit old
 )
 
 const (
@@ -113,19 +114,20 @@ func NewServer(ctx context.Context, form carrier.Form, n *grpcrdma.Net, addr, on
 	for _, v := range []struct {
 		name string
 		tls  *tls.Config
-		http []grpc.ServerOption // what the fused form has no counterpart of
+		keep keepalive.ServerParameters
 	}{
-		{toInterop, nil, nil},
-		{toCalls, nil, nil},
-		{toTLS, onlyCert, nil},
-		{toMutual, mutual, nil},
-		{toIdle, nil, []grpc.ServerOption{grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleLimit})}},
-		{toPings, nil, []grpc.ServerOption{grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingWait})}},
+		{name: toInterop},
+		{name: toCalls},
+		{name: toTLS, tls: onlyCert},
+		{name: toMutual, tls: mutual},
+		{name: toIdle, keep: keepalive.ServerParameters{MaxConnectionIdle: idleLimit}},
+		{name: toPings, keep: keepalive.ServerParameters{Time: pingEvery, Timeout: pingWait}},
+		{name: toOld, keep: keepalive.ServerParameters{MaxConnectionAge: idleLimit}},
 	} {
-		if only != "" && v.name != only || form.Frames() && v.http != nil {
+		if only != "" && v.name != only {
 			continue
 		}
-		if err := s.serve(ctx, v.name, addr, v.tls, v.http); err != nil {
+		if err := s.serve(ctx, v.name, addr, v.tls, v.keep); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 	}
@@ -142,7 +144,7 @@ func (s *Server) listen(ctx context.Context, addr string) (net.Listener, error) 
 	return new(net.ListenConfig).Listen(ctx, s.form.String(), addr)
 }
 
-func (s *Server) serve(ctx context.Context, variant, addr string, secure *tls.Config, http []grpc.ServerOption) error {
+func (s *Server) serve(ctx context.Context, variant, addr string, secure *tls.Config, keep keepalive.ServerParameters) error {
 	l, err := s.listen(ctx, addr)
 	if err != nil {
 		return err
@@ -151,7 +153,8 @@ func (s *Server) serve(ctx context.Context, variant, addr string, secure *tls.Co
 	var serve func(net.Listener) error
 	if s.form.Frames() {
 		srv, err := fused.NewServer(fused.Config{UnaryServer: []grpc.UnaryServerInterceptor{s.seeUnary},
-			StreamServer: []grpc.StreamServerInterceptor{s.seeStream}, StatsHandlers: []stats.Handler{&s.ends}, MaxRecvMsgSize: maxMessage})
+			StreamServer: []grpc.StreamServerInterceptor{s.seeStream}, StatsHandlers: []stats.Handler{&s.ends}, MaxRecvMsgSize: maxMessage,
+			MaxConnectionIdle: keep.MaxConnectionIdle, MaxConnectionAge: keep.MaxConnectionAge, PingTime: keep.Time, PingTimeout: keep.Timeout})
 		if err != nil {
 			return errors.Join(err, l.Close())
 		}
@@ -161,9 +164,9 @@ func (s *Server) serve(ctx context.Context, variant, addr string, secure *tls.Co
 		}
 		serve, s.stops = srv.Serve, append(s.stops, srv.Stop)
 	} else {
-		opts := append(http, grpc.UnaryInterceptor(s.seeUnary), grpc.StreamInterceptor(s.seeStream), grpc.StatsHandler(&s.ends),
+		opts := []grpc.ServerOption{grpc.KeepaliveParams(keep), grpc.UnaryInterceptor(s.seeUnary), grpc.StreamInterceptor(s.seeStream), grpc.StatsHandler(&s.ends),
 			grpc.MaxRecvMsgSize(maxMessage), grpcorca.CallMetricsServerOption(nil),
-			grpc.WaitForHandlers(true)) // whose client has given up: one may be unmarshalling 64 MiB yet
+			grpc.WaitForHandlers(true)} // whose client has given up: one may be unmarshalling 64 MiB yet
 		if secure != nil {
 			opts = append(opts, grpc.Creds(credentials.NewTLS(secure)))
 		}
