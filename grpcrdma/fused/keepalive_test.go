@@ -112,20 +112,25 @@ func TestPeersThatAnswerNoPingAreGivenUp(t *testing.T) {
 
 // An idle connection ends in order, one with a call does not, and the next call makes another.
 func TestIdleConnectionsEnd(t *testing.T) {
+	const limit = 100 * time.Millisecond
 	l, dial, kill := arms[1].open(t)
 	var dials atomic.Int32
-	r := serve(t, "rdma", l, counting(dial, &dials), kill, Config{}, Config{MaxConnectionIdle: 50 * time.Millisecond})
+	r := serve(t, "rdma", l, counting(dial, &dials), kill, Config{}, Config{MaxConnectionIdle: limit})
 	s, err := r.Client.FullDuplexCall(soon(t))
 	must(t, err)
-	time.Sleep(200 * time.Millisecond) // longer than the limit: the call keeps it
+	time.Sleep(2 * limit) // the call keeps it
 	must(t, s.Send(&pb.StreamingOutputCallRequest{}))
 	_, err = s.Recv()
 	must(t, err)
+	ends := time.Now()
 	must(t, s.CloseSend())
 	for err == nil {
 		_, err = s.Recv()
 	}
 	until(t, "the end of the idle connection", func() bool { return r.sessions() == 0 })
+	if took := time.Since(ends); took < limit {
+		t.Errorf("ended %v behind its call, want %v", took, limit)
+	}
 	rpctest.Unary(t, r.Target)
 	if n := dials.Load(); n < 2 {
 		t.Errorf("%d connections", n)
