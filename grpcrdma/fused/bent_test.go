@@ -15,7 +15,7 @@ import (
 // What thousands of bent sessions leave behind is nothing: the goroutines of before, and a
 // heap that the collector brings back, however they bend and end.
 func TestBentSessionsLeaveNothing(t *testing.T) {
-	const sessions = 5000
+	const sessions = 1500
 	l, dial, kill := overIWARP(t, grpcrdma.Config{Ring: 4 << 10})
 	r := serve(t, "rdma", l, dial, kill, Config{}, Config{ConnectionTimeout: 200 * time.Millisecond})
 	rpctest.Unary(t, r.Target)
