@@ -25,7 +25,7 @@ func (at *site) noPath() string {
 	case os.Geteuid() != 0:
 		return "a path that can be harmed is made of network namespaces and TUN devices, which needs root"
 	}
-	return ""
+	return impair.Missing()
 }
 
 // overPath opens the stack at both ends of a path between two namespaces.

@@ -10,7 +10,7 @@
 # devices on an interface, connection requests from outside found no answer.
 
 bring_up() {
-	modprobe -a veth rdma_rxe siw ib_uverbs rdma_ucm || return 1
+	modprobe -a veth tun rdma_rxe siw ib_uverbs rdma_ucm || return 1
 	ip link set lo up
 	ip netns add peer
 	ip -n peer link set lo up

@@ -4,7 +4,7 @@
 
 # Programs in the guest need these; a module that the kernel has built in is fine.
 kernel_modules=(
-	rdma_rxe siw ib_uverbs rdma_ucm ib_umad veth virtio_pci virtio_net
+	rdma_rxe siw ib_uverbs rdma_ucm ib_umad veth tun virtio_pci virtio_net
 	9p 9pnet_virtio crc32_generic crc32c_generic libcrc32c sch_netem
 )
 

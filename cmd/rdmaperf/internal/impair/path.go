@@ -3,6 +3,7 @@ package impair
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime"
 	"sync"
@@ -43,6 +44,9 @@ func Open(c Config) (*Path, error) {
 	return p, nil
 }
 
+// tunDevice makes TUN devices (Documentation/networking/tuntap.rst of Linux).
+const tunDevice = "/dev/net/tun"
+
 // makeEnd works on a thread that is thrown away when it cannot come home.
 func (p *Path) makeEnd(end int) error {
 	result := make(chan error, 1)
@@ -59,9 +63,9 @@ func (p *Path) makeEnd(end int) error {
 			if err := netlink.LinkSetUp(lo); err != nil {
 				return err
 			}
-			fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+			fd, err := unix.Open(tunDevice, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 			if err != nil {
-				return &os.PathError{Op: "open", Path: "/dev/net/tun", Err: err}
+				return &os.PathError{Op: "open", Path: tunDevice, Err: err}
 			}
 			p.tun[end] = os.NewFile(uintptr(fd), "tun")
 			req, err := unix.NewIfreq("path")
@@ -91,6 +95,21 @@ func (p *Path) makeEnd(end int) error {
 		}()
 	}()
 	return <-result
+}
+
+// Missing says what this machine lacks for a path, or "": a path that cannot be made for
+// any other reason is an error of Open.
+func Missing() string {
+	f, err := os.OpenFile(tunDevice, os.O_RDWR, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
+		return "this kernel has no " + tunDevice + ", which a path that can be harmed is made of: modprobe tun"
+	case errors.Is(err, fs.ErrPermission):
+		return tunDevice + ", which a path that can be harmed is made of, cannot be opened here: a container needs the device and CAP_NET_ADMIN"
+	case err == nil:
+		f.Close()
+	}
+	return ""
 }
 
 // In calls f on a thread that is in the namespace of an end. What f starts is there,
