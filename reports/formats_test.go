@@ -5,6 +5,8 @@ import (
 	"encoding/csv"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -197,4 +199,40 @@ func FuzzFormats(f *testing.F) {
 		}
 		hlog.WriteLog(io.Discard, d)
 	})
+}
+
+// What others wrote is no formula in a spreadsheet, and no second label or line in metrics.
+func TestForeignTextIsNoFormulaAndNoLabel(t *testing.T) {
+	for _, c := range []struct{ text, cell string }{
+		{`=HYPERLINK("http://x")`, `'=HYPERLINK("http://x")`},
+		{"+1+2", "'+1+2"}, {"-2+3", "'-2+3"}, {"@SUM(A1)", "'@SUM(A1)"},
+		{"-2", "-2"}, {"+1e3", "+1e3"}, {"plain", "plain"}, {"a=b", "a=b"},
+	} {
+		d := formatsDocument()
+		d.Results = d.Results[:1]
+		d.Results[0].Label = c.text
+		rows, err := csv.NewReader(bytes.NewReader(comma(t, d))).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range rows[0] {
+			if name == "label" && rows[1][i] != c.cell {
+				t.Errorf("the cell of %q is %q, want %q", c.text, rows[1][i], c.cell)
+			}
+		}
+	}
+	d := formatsDocument()
+	d.Results = d.Results[:1]
+	d.Results[0].Label = "a\"} 1\nevil{x=\"\\"
+	path := filepath.Join(t.TempDir(), "metrics.prom")
+	if err := metrics.WriteFile(path, d, kinds); err != nil {
+		t.Fatal(err)
+	}
+	out, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := string(out); strings.Contains(s, "\nevil") || !strings.Contains(s, `label="a\"}`) {
+		t.Errorf("labels are not escaped:\n%.2000s", s)
+	}
 }

@@ -137,7 +137,7 @@ func machineOf(r *reports.Result) *reports.CPU {
 
 // Write prints one row per result below a header that only grows at its end,
 // in the format of RFC 4180 with CRLF. A figure that a result does not have is
-// an empty field. Percentiles that rest on too few samples are not marked; the
+// an empty field. A text that begins like a formula has an apostrophe before it. Percentiles that rest on too few samples are not marked; the
 // count stands beside them.
 func Write(w io.Writer, d *reports.Document, kinds []*reports.Kind) error {
 	var out bytes.Buffer
@@ -151,7 +151,7 @@ func Write(w io.Writer, d *reports.Document, kinds []*reports.Kind) error {
 	err := cw.Write(fields)
 	for i := range d.Results {
 		for j, c := range columns {
-			fields[j] = c.Value(d, &d.Results[i])
+			fields[j] = harmless(c.Value(d, &d.Results[i]))
 		}
 		if err == nil {
 			err = cw.Write(fields)
@@ -168,4 +168,16 @@ func Write(w io.Writer, d *reports.Document, kinds []*reports.Kind) error {
 		return fmt.Errorf("write CSV report: %w", err)
 	}
 	return nil
+}
+
+// harmless puts an apostrophe before a text that a spreadsheet would run as a formula
+// (OWASP, CSV injection). Numbers stay as they are.
+func harmless(s string) string {
+	if s == "" || !strings.ContainsRune("=+-@\t\r", rune(s[0])) {
+		return s
+	}
+	if _, err := strconv.ParseFloat(s, 64); err == nil {
+		return s
+	}
+	return "'" + s
 }

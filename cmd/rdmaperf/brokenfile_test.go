@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// The same broken file gives the same exit code wherever it is read: by report, by compare
+// as a file, in a directory and as a named baseline.
+func TestABrokenFileHasOneExitCode(t *testing.T) {
+	data := t.TempDir()
+	t.Setenv("XDG_DATA_HOME", data)
+	t.Setenv(saveVariable, "")
+	t.Chdir(t.TempDir())
+	base, err := newBaseline("broken")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"empty": "", "no JSON": "\x7fELF", "cut off": `{"schema":`, "another schema": `{"schema":"other/v9"}`, "an array": "[]", "two documents": `{"schema":"other/v9"}{}`} {
+		file := filepath.Join("dir", "x.json")
+		for _, f := range []string{file, filepath.Join(base.dir(), "x.json")} {
+			if err := os.MkdirAll(filepath.Dir(f), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(f, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, args := range [][]string{{"report", "-o", "-", file}, {"compare", file, file}, {"compare", "dir", "dir"}, {"compare", "broken", "broken"}} {
+			if r := rdmaperf(t, args...); r.code != reports.ExitUsage || r.stderr == "" || r.stdout != "" {
+				t.Errorf("%s: %q: exit %d, stdout %q, stderr %q, want exit %d and a line", name, args, r.code, r.stdout, r.stderr, reports.ExitUsage)
+			}
+		}
+	}
+}
