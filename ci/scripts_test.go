@@ -188,10 +188,15 @@ func TestSummary(t *testing.T) {
 // dist makes what ci/release leaves, of tiny files.
 func dist(t *testing.T, arch string, static string) string {
 	t.Helper()
+	return distOf(t, "v1", arch, static)
+}
+
+func distOf(t *testing.T, version, arch, static string) string {
+	t.Helper()
 	dir := t.TempDir()
 	var sums strings.Builder
 	for _, f := range []struct{ target, text string }{{"amd64", static}, {"arm64", static + " arm"}, {arch + "-glibc", arch}} {
-		name := "rdmaperf-v1-linux-" + f.target
+		name := "rdmaperf-" + version + "-linux-" + f.target
 		write(t, filepath.Join(dir, name), f.text)
 		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256([]byte(f.text)), name)
 	}
@@ -224,6 +229,35 @@ func TestPublishGathersOnlyWhatAgrees(t *testing.T) {
 	} {
 		if code, text := script(t, "", "publish", append([]string{"--dry-run", t.TempDir(), "v1"}, test.dists...)...); code != 1 || !strings.Contains(text, test.want) {
 			t.Errorf("%s: exit %d, output %q, want 1 and %q", test.why, code, text, test.want)
+		}
+	}
+}
+
+// The tag of the major version goes where the release is, is made where there is none, and
+// stays where it was behind a release candidate.
+func TestPublishMovesTheMajorTag(t *testing.T) {
+	moved := "api --silent -X PATCH repos/o/r/git/refs/tags/v0 -f sha=c0ffee -F force=true\n"
+	for _, c := range []struct {
+		version string
+		isThere bool
+		want    string // calls behind the release
+	}{
+		{"v0.3.1", true, moved},
+		{"v0.3.1", false, moved + "api --silent -X POST repos/o/r/git/refs -f ref=refs/tags/v0 -f sha=c0ffee\n"},
+		{"v0.3.1-rc1", true, ""},
+	} {
+		bin := t.TempDir()
+		calls := filepath.Join(bin, "calls")
+		write(t, filepath.Join(bin, "gh"), fmt.Sprintf("#!/bin/sh\necho \"$@\" >>%s\n[ %v = true ] || [ \"$4\" != PATCH ]\n", calls, c.isThere))
+		cmd := exec.Command("./publish", c.version, distOf(t, c.version, "amd64", "static"), distOf(t, c.version, "arm64", "static"))
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "GITHUB_REPOSITORY=o/r", "GITHUB_SHA=c0ffee")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", c.version, err, out)
+		}
+		got, _ := os.ReadFile(calls)
+		made, behind, _ := strings.Cut(string(got), "\n")
+		if !strings.HasPrefix(made, "release create "+c.version+" --verify-tag") || behind != c.want {
+			t.Errorf("%s, v0 there %v: gh %q, then %q, want %q", c.version, c.isThere, made, behind, c.want)
 		}
 	}
 }
