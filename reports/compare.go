@@ -215,7 +215,7 @@ func (f Fact) words() string {
 // conditionParameters are those that make the same point incomparable.
 var (
 	identityParameters  = []string{"bidirectional", "run"} // run: of a scenario
-	conditionParameters = []string{"arrival", "target", "completion", "recv_depth", "read_depth", "inline_bytes", "completion_every", "slots"}
+	conditionParameters = []string{"arrival", "target", "completion", "recv_depth", "read_depth", "inline_bytes", "completion_every", "post_list", "slots"}
 )
 
 // identity says which point a result is.

@@ -28,12 +28,18 @@ func TestUnknownWordsAreAnswered(t *testing.T) {
 		{"rnu", `unknown command "rnu" for "rdmaperf"; try rdmaperf run`},
 		{"nonesuch", `unknown command "nonesuch" for "rdmaperf"; try rdmaperf --help`},
 		{"run -H", "every sample is --raw here"},
-		{"run -m 4096", "verbs(mtu=4096)"},
-		{"run -S 3", "the service level cannot be set"},
+		{"run --transport tcp -m 4096", "-m 4096 is for kernel verbs, and --transport tcp has none"},
+		{"run --transport verbs -m 77", "--mtu 77: want 256, 512, 1024, 2048 or 4096"},
+		{"run --transport iwarp -S 3", "-S 3 is for kernel verbs"},
+		{"run --transport verbs -R -S 3", "rdma_cm chooses gid, mtu and sl"},
+		{"run --transport mem -T 104", "-T 104: nothing of --transport mem marks packets; try verbs, tcp or iwarp"},
+		{"run -T 256", "--tos 256: want 0 to 255"},
+		{"run -c UD", `--connection "UD": reliable connections, RC, are the only ones`},
+		{"run --tclass 104", "--tos here"},
 		{"run --out_json", "--json FILE here"},
 		{"run --use_cuda 0", "the memory is the host's"},
 		{"run -N", "the peak costs nothing here"},
-		{"run -l 4", "chooses the lists of its posts itself"},
+		{"run -l 0", "--post_list 0: want at least 1"},
 	} {
 		r := rdmaperf(t, strings.Fields(c.args)...)
 		if r.code != 2 || !strings.Contains(r.stderr, c.want) || strings.Count(r.stderr, "\n") != 1 {

@@ -108,12 +108,8 @@ func (p *perftestRun) measure(ctx context.Context) error {
 		defer os.RemoveAll(dir)
 		p.samples = filepath.Join(dir, rawFile)
 	}
-	stack := bestStack()
-	args, err := p.RunArgs(stack, p.samples)
-	if err != nil {
-		return usage(p.Test.Name, err, "--transport verbs")
-	}
-	stack = args[slices.Index(args, "--transport")+1]
+	args := p.RunArgs(bestStack(), p.samples)
+	stack := args[slices.Index(args, "--transport")+1]
 	if err := p.Banner(p.stdout, "-", stack, speaksIWARP(stack)); err != nil {
 		return err
 	}

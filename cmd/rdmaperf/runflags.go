@@ -53,6 +53,7 @@ type runOptions struct {
 	threads    int
 	inline     string
 	moderation int
+	postList   int
 	polling    string
 	nice       string
 	noVerify   bool
@@ -105,6 +106,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.IntVarP(&o.recvDepth, "rx-depth", "r", 0, fmt.Sprintf("receives posted per QP in throughput (default %d)", engine.DefaultRecvDepth))
 	f.StringVarP(&o.inline, "inline_size", "I", "0", "post messages up to this size inline")
 	f.IntVarP(&o.moderation, "cq-mod", "Q", 0, "one completion for so many operations in throughput (default by size and depth)")
+	f.IntVarP(&o.postList, "post_list", "l", 0, "post at most so many operations at once in throughput (default all that there is room for)")
 	f.StringVar(&o.polling, "polling", engine.PollingBusy, "busy, event, or adaptive: busy, but both ends of a stream over kernel verbs sleep for up to 500 us at a time while the device is at work, which leaves the CPUs to a device that is the kernel itself")
 	f.StringVar(&o.loop, "loop", loopAuto, "of latency: plain (rdmaperf's own: post, poll, clock), provider (up to 16 steps in one call to the provider, which verbs has in C), or auto (provider, but of several stacks the loop that all of them have)")
 	f.StringVar(&o.nice, "nice", "auto", "nice value of both sides' worker threads, 0 (as the process) to 19, or auto (19 in streams over kernel devices in software, which work on the same CPUs)")
@@ -120,6 +122,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 
 	f.IntVarP(&o.port, "port", "p", defaultPort, "control port of rdmaperf serve")
 	o.verbs.register(f)
+	o.verbs.registerConnection(f)
 	o.token.register(f)
 	f.BoolVarP(&o.force, "CPU-freq", "F", false, "accepted: there is no CPU frequency check to silence")
 
@@ -180,7 +183,7 @@ func (o *runOptions) plan(cmd *cobra.Command) (*runPlan, error) {
 	o.callsOnly = !slices.ContainsFunc(p.stacks, func(s string) bool { return !carriesCalls(s) })
 	b := &p.base
 	*b = engine.Plan{Workloads: workload.Table(), Iterations: o.iterations, Depth: o.depth, RecvDepth: o.recvDepth, QPs: o.qps, Threads: o.threads,
-		Polling: o.polling, Arrivals: o.load.arrivals, Moderation: o.moderation, Verify: !o.noVerify && o.verify != reports.VerifyNone, VerifyAll: o.verify == reports.VerifyAll, Seed: o.seed}
+		Polling: o.polling, Arrivals: o.load.arrivals, Moderation: o.moderation, PostList: o.postList, Verify: !o.noVerify && o.verify != reports.VerifyNone, VerifyAll: o.verify == reports.VerifyAll, Seed: o.seed}
 	var c *room.Common
 	steps := []struct {
 		flag string
@@ -264,7 +267,7 @@ func (o *runOptions) conflicts(changed func(string) bool) error {
 	for _, f := range []struct {
 		name  string
 		value int
-	}{{"tx-depth", o.depth}, {"rx-depth", o.recvDepth}, {"qp", o.qps}, {"threads", o.threads}, {"cq-mod", o.moderation}} {
+	}{{"tx-depth", o.depth}, {"rx-depth", o.recvDepth}, {"qp", o.qps}, {"threads", o.threads}, {"cq-mod", o.moderation}, {"post_list", o.postList}} {
 		if changed(f.name) && f.value < 1 {
 			return fmt.Errorf("--%s %d: want at least 1", f.name, f.value)
 		}

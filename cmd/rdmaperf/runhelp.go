@@ -25,9 +25,9 @@ func runGroups() []flagGroup {
 	groups := []flagGroup{
 		{"What to measure", []string{"transport", "workload", "op", "size", "all", "scenario"}},
 		{"How long", []string{"duration", "iters", "warmup", "repeat", "interval", "run-infinitely"}},
-		{"Load", []string{"qp", "qp-sweep", "threads", "tx-depth", "rx-depth", "bidirectional", "app-work", "impair", "inline_size", "cq-mod", "polling", "loop", "nice",
+		{"Load", []string{"qp", "qp-sweep", "threads", "tx-depth", "rx-depth", "bidirectional", "app-work", "impair", "inline_size", "cq-mod", "post_list", "polling", "loop", "nice",
 			"rate", "rate-sweep", "arrivals", "pin", "awake", "verify", "no-verify", "redo", "seed"}},
-		{"Peer and device", []string{"port", "ib-dev", "ib-port", "gid-index", "rdma_cm", "token-file", "timeout", "CPU-freq"}},
+		{"Peer and device", []string{"port", "ib-dev", "ib-port", "gid-index", "rdma_cm", "connection", "mtu", "qp-timeout", "retry_count", "sl", "tos", "token-file", "timeout", "CPU-freq"}},
 		{"Output", []string{"output", "json", "force", "no-save", "save", "format", "report_gbits", "counters", "raw", "raw-limit", "cpu-profile", "fail-if",
 			"metrics-listen", "metrics-push", "metrics-textfile", "quiet", "verbose", "help"}},
 	}

@@ -45,8 +45,14 @@ func openIWARP(s *stackSet, l layer) (rdma.Device, error) {
 	if c.Stack, err = c.below.open(l, true); err != nil {
 		return nil, err
 	}
-	if c.Stack == nil {
+	switch {
+	case c.Stack == nil:
 		c.Stack, s.onSockets = s.sockets, true
+	case c.below.tos != 0:
+		s.onSockets = true
+		if s.sockets != nil { // the path of a case, whose packets have no marks
+			c.Stack = s.sockets
+		}
 	}
 	c.ReceiveThread = c.below.receiveThread()
 	return iwarp.Open(c.Config)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -14,6 +15,7 @@ import (
 // streamArgs choose the TCP/IP stack below iwarp and tcp.
 type streamArgs struct {
 	stack string
+	tos   int
 	own   []streamArg // parameters of a stack in user space
 }
 
@@ -22,7 +24,9 @@ type streamArg struct{ name, value string }
 // streamParams declares them for a layer that keeps them where at says.
 func streamParams[C any](at func(*C) *streamArgs) params[C] {
 	ps := params[C]{{paramDoc{"stack", wordOf("kernel", "raw", "sequential", "netstack"), "kernel", "the TCP/IP stack below; raw is lwIP in user space, run by who polls, sequential lwIP in a thread of its own, and netstack gVisor's, in goroutines of its own"},
-		func(c *C, v value) error { at(c).stack = v.text; return nil }}}
+		func(c *C, v value) error { at(c).stack = v.text; return nil }},
+		{paramDoc{"tos", tosOf, "0", "of the kernel's stack: type of service of every packet, IP_TOS or IPV6_TCLASS; the DSCP is its upper six bits"},
+			func(c *C, v value) error { at(c).tos = v.n; return nil }}}
 	for _, d := range []paramDoc{
 		{"link", textOf("shm|xdp:IFACE"), "shm", "of a stack in user space: frames go through rings in shared memory, or of lwIP through AF_XDP on an interface (root; between hosts, or network namespaces)"},
 		{"copies", wordOf("one", "two"), "one", "of a stack in user space: copies of a packet on its way in; netstack has two"},
@@ -72,7 +76,13 @@ func (a *streamArgs) open(l layer, places bool) (stream.Stack, error) {
 			p := a.own[len(a.own)-1]
 			return nil, refuseParam(p.name+"="+p.value, paramDoc{name: "stack", kind: wordOf("raw"), help: "beside it"}, "it belongs to stack=raw and the others in user space")
 		}
+		if a.tos != 0 {
+			return stream.KernelTOS(a.tos), nil
+		}
 		return nil, nil
+	}
+	if a.tos != 0 {
+		return nil, refuseParam("tos="+strconv.Itoa(a.tos), paramDoc{name: "stack", kind: wordOf("kernel"), help: "whose packets can be marked"}, "stack=%s marks no packets", a.stack)
 	}
 	if a.receiveThread() && !places {
 		return nil, refuseParam("threads=c3", paramDoc{name: "threads", kind: wordOf(lwip.C1, lwip.C2), help: "for " + l.name}, "only iwarp has placement to give a thread to")

@@ -95,8 +95,8 @@ func chooseVerbs(l layer, devices []verbs.DeviceInfo, wish bool) (layer, error) 
 	if !isIWARP(*d) {
 		return l, nil
 	}
-	if c.GIDIndex >= 0 || c.MTU != 0 {
-		return l, &reports.ExitError{Code: reports.ExitUsage, Err: fmt.Errorf("%s is iWARP, which has no gid or mtu to choose", d.Name), Hint: "the same without -x, gid= and mtu="}
+	if c.GIDIndex >= 0 || c.MTU != 0 || c.SL != 0 {
+		return l, &reports.ExitError{Code: reports.ExitUsage, Err: fmt.Errorf("%s is iWARP, which has no gid, mtu or sl to choose", d.Name), Hint: "the same without -x, -m, -S, gid=, mtu= and sl="}
 	}
 	if !c.CM {
 		l = l.with("cm") // the other side must do the same, whatever its device is

@@ -2,19 +2,25 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 )
 
-// verbsFlags are perftest's flags that choose among kernel verbs devices. They
-// hold for the verbs layers of --transport that do not say otherwise themselves.
+// verbsFlags are perftest's flags that choose among kernel verbs devices, and how their
+// connections are made. They hold for the layers of --transport that have the parameter
+// and do not say otherwise themselves.
 type verbsFlags struct {
 	device string
 	port   int
 	gid    int
 	cm     bool
+
+	// 0: not given.
+	mtu, timeout, retry, sl, tos int
+	connection                   string
 }
 
 func (v *verbsFlags) register(f *pflag.FlagSet) {
@@ -29,6 +35,19 @@ func (v *verbsFlags) registerLocal(f *pflag.FlagSet) {
 	f.IntVarP(&v.gid, "gid-index", "x", -1, "GID index of the port (default by the peer's address, RoCE v2 first); rdma_cm goes by the address alone")
 }
 
+// registerConnection are perftest's of a connection, which both sides get with the stack.
+func (v *verbsFlags) registerConnection(f *pflag.FlagSet) {
+	f.IntVarP(&v.mtu, "mtu", "m", 0, "path MTU of kernel verbs: 256, 512, 1024, 2048 or 4096 (default the port's)")
+	f.IntVarP(&v.timeout, "qp-timeout", "u", 0, "local ACK timeout of kernel verbs, 4.096 us * 2^N (default 14)")
+	f.IntVar(&v.retry, "retry_count", 0, "retries of a lost packet by kernel verbs, 1 to 7 (default 6)")
+	f.IntVarP(&v.sl, "sl", "S", 0, "service level of kernel verbs, 0 to 15; rdma_cm goes by the address")
+	f.IntVarP(&v.tos, "tos", "T", 0, "type of service of packets, 0 to 255: the traffic class of kernel verbs, that of rdma_cm, IP_TOS of tcp and iwarp")
+	f.StringVarP(&v.connection, "connection", "c", reliable, "RC: reliable connections are the only ones")
+}
+
+// reliable is perftest's word for what all stacks here are.
+const reliable = "RC"
+
 // named tells whether a flag asks for a certain device, so that a missing
 // --transport means verbs.
 func (v *verbsFlags) named() bool { return v.device != "" || v.port != 0 || v.gid >= 0 }
@@ -42,18 +61,59 @@ func (v *verbsFlags) check() error {
 		return fmt.Errorf("--gid-index %d: want 0 to 255", v.gid)
 	case strings.ContainsAny(v.device, "()+:, /"):
 		return fmt.Errorf("--ib-dev %q: a bad device name", v.device)
+	case v.sl < 0 || v.sl > 15:
+		return fmt.Errorf("--sl %d: want 0 to 15", v.sl)
+	case v.tos < 0 || v.tos > 255:
+		return fmt.Errorf("--tos %d: want 0 to 255", v.tos)
+	case v.timeout < 0 || v.timeout > 31:
+		return fmt.Errorf("--qp-timeout %d: want 1 to 31", v.timeout)
+	case v.retry < 0 || v.retry > 7:
+		return fmt.Errorf("--retry_count %d: want 1 to 7", v.retry)
+	case v.connection != "" && v.connection != reliable:
+		return fmt.Errorf("--connection %q: reliable connections, RC, are the only ones", v.connection)
+	}
+	if _, err := mtuOf.parse(strconv.Itoa(v.mtu)); v.mtu != 0 && err != nil {
+		return fmt.Errorf("--mtu %d: %w", v.mtu, err)
 	}
 	return nil
 }
 
-// apply puts the flags into the verbs layers of stacks. A flag that no layer
+// params are the flags that are a parameter of a layer.
+func (v *verbsFlags) params() []flagParam {
+	return []flagParam{
+		{v.port != 0, "port", v.port, "-i", verbsOnly},
+		{v.gid >= 0, "gid", v.gid, "-x", verbsOnly},
+		{v.mtu != 0, "mtu", v.mtu, "-m", verbsOnly},
+		{v.timeout != 0, "timeout", v.timeout, "-u", verbsOnly},
+		{v.retry != 0, "retry", v.retry, "--retry_count", verbsOnly},
+		{v.sl != 0, "sl", v.sl, "-S", verbsOnly},
+		{v.tos != 0, "tos", v.tos, "-T", func(l layer) bool {
+			return slices.ContainsFunc(rowOf(l).params.docs(), func(d paramDoc) bool { return d.name == "tos" })
+		}},
+	}
+}
+
+func verbsOnly(l layer) bool { return l.name == verbsName }
+
+// flagParam is a flag that is a parameter of the layers it fits.
+type flagParam struct {
+	given  bool
+	param  string
+	value  int
+	letter string
+	fits   func(l layer) bool
+}
+
+// apply puts the flags into the layers of stacks that they are for. A flag that no layer
 // takes is a mistake, but for -R, which asks nothing of a stack that has no other way.
 func (v *verbsFlags) apply(stacks []string) ([]string, error) {
 	if err := v.check(); err != nil {
 		return nil, usage("read command line", err, "rdmaperf run --help")
 	}
 	out := make([]string, len(stacks))
-	verbs, device, port, gid := false, false, false, false
+	device, flags := false, v.params()
+	fit, taken := make([]bool, len(flags)), make([]bool, len(flags))
+	verbs := false
 	for i, spec := range stacks {
 		out[i] = spec
 		layers, err := parseStack(spec)
@@ -61,42 +121,52 @@ func (v *verbsFlags) apply(stacks []string) ([]string, error) {
 			return nil, usage("read --transport", err, "a comma list of "+stackNames())
 		}
 		l := &layers[len(layers)-1]
-		if l.name != verbsName {
-			continue
-		}
-		verbs = true
-		if v.device != "" && l.device == "" {
-			l.device, device = v.device, true
-		}
-		if _, own := l.param("port"); v.port != 0 && !own {
-			*l, port = l.with("port="+strconv.Itoa(v.port)), true
-		}
-		_, cm := l.param("cm")
-		if v.cm && !cm {
-			*l, cm = l.with("cm"), true
-		}
-		if _, own := l.param("gid"); v.gid >= 0 && !own {
-			if gid = true; !cm { // -x beside -R is perftest's habit: there the address decides
-				*l = l.with("gid=" + strconv.Itoa(v.gid))
+		changed := false
+		if l.name == verbsName {
+			verbs = true
+			if v.device != "" && l.device == "" {
+				l.device, device, changed = v.device, true, true
+			}
+			if _, cm := l.param("cm"); v.cm && !cm {
+				*l, changed = l.with("cm"), true
 			}
 		}
-		out[i] = stackSpec(layers)
+		_, cm := l.param("cm")
+		for k, f := range flags {
+			if !f.given || !f.fits(*l) {
+				continue
+			}
+			fit[k] = true
+			if _, own := l.param(f.param); own {
+				continue
+			}
+			taken[k] = true
+			if f.param == "gid" && cm { // -x beside -R is perftest's habit: there the address decides
+				continue
+			}
+			*l, changed = l.with(f.param+"="+strconv.Itoa(f.value)), true
+		}
+		if changed {
+			out[i] = stackSpec(layers)
+		}
 	}
-	for _, f := range []struct {
-		given, taken bool
-		text         string
-	}{
-		{v.device != "", device, "-d " + v.device},
-		{v.port != 0, port, "-i " + strconv.Itoa(v.port)},
-		{v.gid >= 0, gid, "-x " + strconv.Itoa(v.gid)},
-	} {
-		if !f.given || f.taken {
-			continue
+	all := strings.Join(stacks, ",")
+	refuse := func(text string, fits bool) error {
+		if fits {
+			return usage("read command line", fmt.Errorf("%s: --transport %s says otherwise", text, all), "one of the two")
 		}
-		if verbs {
-			return nil, usage("read command line", fmt.Errorf("%s: --transport %s says otherwise", f.text, strings.Join(stacks, ",")), "one of the two")
+		return usage("read command line", fmt.Errorf("%s is for kernel verbs, and --transport %s has none", text, all), "--transport verbs, or without it")
+	}
+	if v.device != "" && !device {
+		return nil, refuse("-d "+v.device, verbs)
+	}
+	for k, f := range flags {
+		if text := f.letter + " " + strconv.Itoa(f.value); f.given && !taken[k] {
+			if f.letter == "-T" && !fit[k] {
+				return nil, usage("read command line", fmt.Errorf("%s: nothing of --transport %s marks packets", text, all), "verbs, tcp or iwarp, or without it")
+			}
+			return nil, refuse(text, fit[k])
 		}
-		return nil, usage("read command line", fmt.Errorf("%s is for kernel verbs, and --transport %s has none", f.text, strings.Join(stacks, ",")), "--transport verbs, or without it")
 	}
 	return out, nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -12,23 +14,33 @@ import (
 // Kernel is the kernel's TCP/IP, through sockets. It holds nothing.
 var Kernel Stack = kernel{}
 
-type kernel struct{}
+// KernelTOS is Kernel, with a type of service from 0 to 255 in every packet of its
+// connections: IP_TOS (ip(7)) or IPV6_TCLASS (ipv6(7)), whose upper six bits are the DSCP
+// (RFC 2474). The two lowest are the kernel's where ECN is on, as it may be for TCP.
+func KernelTOS(tos int) Stack { return kernel{tos} }
 
-func (kernel) Name() string { return "" }
+type kernel struct{ tos int }
+
+func (k kernel) Name() string {
+	if k.tos == 0 {
+		return ""
+	}
+	return "tos=" + strconv.Itoa(k.tos)
+}
 
 // InPlace is false: the kernel's packets are its own.
 func (kernel) InPlace() bool { return false }
 
-func (kernel) Dial(ctx context.Context, addr string, b Buffers) (Opening, error) {
-	c, err := (&net.Dialer{Control: b.control}).DialContext(ctx, "tcp", addr)
+func (k kernel) Dial(ctx context.Context, addr string, b Buffers) (Opening, error) {
+	c, err := (&net.Dialer{Control: k.control(b)}).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
 	return opening{c.(*net.TCPConn)}, nil
 }
 
-func (kernel) Listen(ctx context.Context, addr string, b Buffers) (Listener, error) {
-	l, err := (&net.ListenConfig{Control: b.control}).Listen(ctx, "tcp", addr)
+func (k kernel) Listen(ctx context.Context, addr string, b Buffers) (Listener, error) {
+	l, err := (&net.ListenConfig{Control: k.control(b)}).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
@@ -40,20 +52,29 @@ func (kernel) NewPoller() (Poller, error) { return newEpoll() }
 func (kernel) NewParkingPoller() (Poller, error) { return newParkingEpoll() }
 
 // control runs before connect and listen: the window scale is fixed with the SYN
-// (RFC 7323 §2.2), and accepted sockets inherit the sizes.
-func (b Buffers) control(_, _ string, c syscall.RawConn) error {
-	if b == (Buffers{}) {
+// (RFC 7323 §2.2), and accepted sockets inherit the sizes and the type of service.
+func (k kernel) control(b Buffers) func(network, addr string, c syscall.RawConn) error {
+	if b == (Buffers{}) && k.tos == 0 {
 		return nil
 	}
-	var err error
-	cerr := c.Control(func(fd uintptr) {
-		for _, o := range []struct{ opt, size int }{{unix.SO_SNDBUF, b.Send}, {unix.SO_RCVBUF, b.Recv}} {
-			if o.size > 0 {
-				err = errors.Join(err, unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, o.opt, o.size))
+	return func(network, _ string, c syscall.RawConn) error {
+		var err error
+		set := func(fd uintptr, level, opt, v int) {
+			if v > 0 {
+				err = errors.Join(err, os.NewSyscallError("setsockopt", unix.SetsockoptInt(int(fd), level, opt, v)))
 			}
 		}
-	})
-	return errors.Join(cerr, err)
+		cerr := c.Control(func(fd uintptr) {
+			set(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, b.Send)
+			set(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, b.Recv)
+			if network == "tcp6" {
+				set(fd, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, k.tos)
+			}
+			// Also of an IPv6 socket, whose peer may have an IPv4 address.
+			set(fd, unix.IPPROTO_IP, unix.IP_TOS, k.tos)
+		})
+		return errors.Join(cerr, err)
+	}
 }
 
 type listener struct{ l *net.TCPListener }

@@ -432,7 +432,7 @@ struct va_async_event {
 };
 
 enum { VA_PS_TCP = 0x0106 };
-enum { VA_OPTION_ID = 0, VA_OPTION_ID_REUSEADDR = 1, VA_OPTION_ID_AFONLY = 2 };
+enum { VA_OPTION_ID = 0, VA_OPTION_ID_TOS = 0, VA_OPTION_ID_REUSEADDR = 1, VA_OPTION_ID_AFONLY = 2 };
 
 enum {
 	VA_CM_ADDR_RESOLVED,

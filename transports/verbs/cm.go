@@ -104,6 +104,12 @@ func (m *manager) newID() (*cmID, error) {
 		c.close()
 		return nil, failed("create rdma_cm id", "", errno(rc))
 	}
+	if tos := m.dev.cfg.TOS; tos != 0 { // of both sides: IDs of requests have their listener's
+		if rc := C.vb_cm_set_tos(c.id, C.uint8_t(tos)); rc != 0 {
+			c.close()
+			return nil, failed("set the type of service of rdma_cm", fmt.Sprint(tos), errno(rc))
+		}
+	}
 	return c, nil
 }
 

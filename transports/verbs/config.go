@@ -2,6 +2,8 @@ package verbs
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -17,6 +19,8 @@ type Config struct {
 	MTU      int    // path MTU in bytes, 256 to 4096; 0 takes the port's. Out-of-band only
 	Timeout  int    // ack timeout exponent, 4.096 µs·2^n, 1..31; 0 means 14 (67 ms)
 	Retry    int    // retries of a lost packet, 1..7; 0 means 6
+	SL       int    // service level, 0..15. Out-of-band only
+	TOS      int    // traffic class of the GRH (IBTA 8.3.3), 0..255; with rdma_cm its type of service
 }
 
 // Default leaves every choice to this package.
@@ -42,6 +46,10 @@ func (c *Config) validate() error {
 		return bad("timeout exponent", c.Timeout)
 	case c.Retry < 0 || c.Retry > 7:
 		return bad("retries", c.Retry)
+	case c.SL < 0 || c.SL > 15:
+		return bad("service level", c.SL)
+	case c.TOS < 0 || c.TOS > 255:
+		return bad("traffic class", c.TOS)
 	}
 	if c.Timeout == 0 {
 		c.Timeout = defaultTimeout
@@ -52,11 +60,24 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// name is the stack name: "verbs(cm):siw0".
+// name is the stack name with what departs from the default and changes how packets
+// travel: "verbs(cm,tos=104):siw0".
 func (c *Config) name() string {
-	s := "verbs"
+	var p []string
 	if c.CM {
-		s += "(cm)"
+		p = append(p, "cm")
+	}
+	for _, n := range []struct {
+		name         string
+		value, usual int
+	}{{"mtu", c.MTU, 0}, {"timeout", c.Timeout, defaultTimeout}, {"retry", c.Retry, defaultRetry}, {"sl", c.SL, 0}, {"tos", c.TOS, 0}} {
+		if n.value != 0 && n.value != n.usual {
+			p = append(p, n.name+"="+strconv.Itoa(n.value))
+		}
+	}
+	s := "verbs"
+	if len(p) > 0 {
+		s += "(" + strings.Join(p, ",") + ")"
 	}
 	if c.Device != "" {
 		s += ":" + c.Device

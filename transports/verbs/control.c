@@ -168,6 +168,8 @@ struct va_cm_id *vb_cm_id(struct va_cm_channel *ch, uint64_t context, int *err) 
 
 void vb_cm_set_context(struct va_cm_id *id, uint64_t context) { id->context = (void *)(uintptr_t)context; }
 
+int vb_cm_set_tos(struct va_cm_id *id, uint8_t tos) { return failed(vb_cm.set_option(id, VA_OPTION_ID, VA_OPTION_ID_TOS, &tos, sizeof tos)); }
+
 int vb_cm_destroy(struct va_cm_id *id) { return failed(vb_cm.destroy_id(id)); }
 
 int vb_cm_bind(struct va_cm_id *id, const void *addr, int only_v6) {

@@ -205,6 +205,7 @@ void vb_cm_free_channel(struct va_cm_channel *);
 int vb_cm_event(struct va_cm_channel *, struct vb_cm_event *);
 struct va_cm_id *vb_cm_id(struct va_cm_channel *, uint64_t context, int *err);
 void vb_cm_set_context(struct va_cm_id *, uint64_t context);
+int vb_cm_set_tos(struct va_cm_id *, uint8_t tos);
 int vb_cm_destroy(struct va_cm_id *);
 int vb_cm_bind(struct va_cm_id *, const void *addr, int only_v6);
 int vb_cm_listen(struct va_cm_id *, int backlog);

@@ -135,11 +135,13 @@ func (d *Device) toRTR(qp *C.struct_va_qp, peer *endpoint, gidIndex, ird int) er
 		rq_psn: C.uint32_t(peer.PSN), max_dest_rd_atomic: C.uint8_t(ird), min_rnr_timer: minRNRTimer}
 	a.ah_attr.port_num = C.uint8_t(d.port.num)
 	a.ah_attr.dlid = C.uint16_t(peer.LID)
+	a.ah_attr.sl = C.uint8_t(d.cfg.SL)
 	if d.port.ethernet || d.cfg.GIDIndex >= 0 {
 		a.ah_attr.is_global = 1
 		*(*[16]byte)(unsafe.Pointer(&a.ah_attr.grh.dgid)) = peer.GID
 		a.ah_attr.grh.sgid_index = C.uint8_t(gidIndex)
 		a.ah_attr.grh.hop_limit = hopLimit
+		a.ah_attr.grh.traffic_class = C.uint8_t(d.cfg.TOS)
 	}
 	return modify(qp, &a, C.VA_QP_STATE|C.VA_QP_AV|C.VA_QP_PATH_MTU|C.VA_QP_DEST_QPN|C.VA_QP_RQ_PSN|C.VA_QP_MAX_DEST_RD_ATOMIC|C.VA_QP_MIN_RNR_TIMER)
 }

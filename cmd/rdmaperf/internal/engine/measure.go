@@ -285,6 +285,9 @@ func (m *Measurement) parameters() map[string]any {
 	} else {
 		p["duration_ns"] = int64(c.Plan.Duration)
 	}
+	if sh.PostList > 0 {
+		p["post_list"] = sh.PostList
+	}
 	if sh.ReadDepth > 0 {
 		p["read_depth"] = sh.ReadDepth
 	}

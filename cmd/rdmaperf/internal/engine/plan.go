@@ -58,6 +58,7 @@ type Plan struct {
 	Nice       int    `json:"nice,omitempty"`       // nice value of the workers, 1 to 19, NiceAuto or NiceNone
 	Inline     int    `json:"inline,omitempty"`     // messages up to so many bytes are posted inline
 	Moderation int    `json:"moderation,omitempty"` // one completion for so many operations; default by size and depth
+	PostList   int    `json:"post_list,omitempty"`  // operations of one post in streams, at most; 0: BatchMax
 	Verify     bool   `json:"verify"`
 	VerifyAll  bool   `json:"verify_all,omitempty"` // every message whole, not a sample
 	Seed       uint64 `json:"seed"`
@@ -226,6 +227,8 @@ func (p *Plan) Validate() error {
 		return bad("nice value", p.Nice, "calls run on threads of the Go runtime, which have the process's; see nice(1)")
 	case p.Inline < 0 || p.Inline > MaxSize:
 		return bad("inline", p.Inline, "want 0 or more bytes")
+	case p.PostList < 0:
+		return bad("post list", p.PostList, "want 1 or more")
 	case p.Moderation < 0:
 		return bad("completion moderation", p.Moderation, "want 1 or more")
 	case p.Moderation > 1 && p.Moderation > p.StreamDepth():

@@ -77,6 +77,7 @@ type Shape struct {
 	RecvDepth  int           `json:"recv_depth"`
 	ReadDepth  int           `json:"read_depth,omitempty"`
 	Moderation int           `json:"moderation"`
+	PostList   int           `json:"post_list,omitempty"`
 	Inline     int           `json:"inline"`
 	Slots      int           `json:"slots"`
 	Polling    string        `json:"polling"`
@@ -104,7 +105,7 @@ type Shape struct {
 func NewShape(p *Plan, pt Point, client, server transports.Caps) (*Shape, error) {
 	ab := Abilities{client, server, common(client, server)}
 	sh := &Shape{Point: pt, QPs: p.Qps(pt), Threads: p.threads(p.Qps(pt)), Inline: p.Inline,
-		Polling: p.Polling, Arrivals: p.Arrivals, Verify: p.Verify, VerifyAll: p.Verify && p.VerifyAll, Seed: p.Seed, Timeout: p.Timeout,
+		Polling: p.Polling, PostList: p.PostList, Arrivals: p.Arrivals, Verify: p.Verify, VerifyAll: p.Verify && p.VerifyAll, Seed: p.Seed, Timeout: p.Timeout,
 		Row: p.Workloads.Of(pt)}
 	if err := checkPoint(p, pt, ab.Both); err != nil {
 		return nil, err
@@ -194,6 +195,8 @@ func (sh *Shape) Validate() error {
 		return bad("read depth", sh.ReadDepth)
 	case sh.Moderation < 1 || sh.Moderation > sh.Depth:
 		return bad("completion moderation", sh.Moderation)
+	case sh.PostList < 0:
+		return bad("post list", sh.PostList)
 	case sh.Slots < 1 || sh.Slots > MaxDepth || sh.Slots > 1 && sh.Slots*sh.Stride() > max(SlotBudget, LatencySlots*sh.Stride()):
 		return bad("slots", sh.Slots)
 	case sh.Slots%sh.Moderation != 0 && sh.Moderation%sh.Slots != 0:

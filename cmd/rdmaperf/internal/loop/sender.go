@@ -55,7 +55,13 @@ func NewSender(base *engine.Lane) Sender {
 func Ring(sh *engine.Shape) int { return max(sh.Slots, sh.Moderation) }
 
 // Batch is the most operations of one Post.
-func Batch(sh *engine.Shape) int { return min(sh.Depth, engine.BatchMax) }
+func Batch(sh *engine.Shape) int {
+	k := min(sh.Depth, engine.BatchMax)
+	if sh.PostList > 0 {
+		k = min(k, sh.PostList)
+	}
+	return k
+}
 
 // Sent are the counts of senders, by QP.
 func (l *Sender) Sent() engine.LaneCount { return engine.LaneCount{First: l.First, Count: l.Posted} }

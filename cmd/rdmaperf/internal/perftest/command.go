@@ -1,10 +1,6 @@
 package perftest
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-)
+import "strconv"
 
 // Command is a command line of one of the tools, understood.
 type Command struct {
@@ -28,7 +24,6 @@ type Command struct {
 	port       string
 	device     string
 	stack      string   // --transport, rdmaperf's own
-	params     []string // of the verbs layer
 	runFlags   []string // of rdmaperf run
 	serveFlags []string // of rdmaperf serve
 	size       string
@@ -41,6 +36,10 @@ type Command struct {
 	qps        int
 	reads      int
 	mtu        int
+	timeout    int
+	retry      int
+	sl, tos    int
+	postList   int
 	gid        int
 	both       bool
 	events     bool
@@ -60,34 +59,27 @@ func newCommand(t Test) *Command {
 // Server tells whether the command line is the server's.
 func (c *Command) Server() bool { return c.Host == "" }
 
-// transport is the stack to measure: the one named, or kernel verbs with the parameters
-// that have no flag of run. chosen is what run would take by itself.
-func (c *Command) transport(chosen string) (string, error) {
-	if c.stack != "" {
-		chosen = c.stack
+// transport is the stack to measure: the one named, kernel verbs where a device or a GID
+// is, or chosen, which is what run would take by itself.
+func (c *Command) transport(chosen string) string {
+	switch {
+	case c.stack != "":
+		return c.stack
+	case c.device != "" || c.gid >= 0:
+		return "verbs"
 	}
-	if len(c.params) == 0 {
-		return chosen, nil
-	}
-	if chosen != "verbs" && c.device == "" {
-		return "", fmt.Errorf("%s is for kernel verbs, and the stack is %s", strings.Join(c.params, ", "), chosen)
-	}
-	return "verbs(" + strings.Join(c.params, ",") + ")", nil
+	return chosen
 }
 
 // RunArgs are the arguments of rdmaperf run that do the same. samples is the file for
 // every sample, where they were asked for.
-func (c *Command) RunArgs(chosen, samples string) ([]string, error) {
-	stack, err := c.transport(chosen)
-	if err != nil {
-		return nil, err
-	}
+func (c *Command) RunArgs(chosen, samples string) []string {
 	t := &c.Test
 	workload := "throughput"
 	if t.latency {
 		workload = "latency"
 	}
-	args := []string{"--transport", stack, "--workload", workload, "--op", t.op, "--no-save", "--quiet",
+	args := []string{"--transport", c.transport(chosen), "--workload", workload, "--op", t.op, "--no-save", "--quiet",
 		"--no-verify", // as perftest, which compares nothing
 		"-q", strconv.Itoa(c.qps), "-I", strconv.Itoa(c.inline)}
 	switch {
@@ -121,6 +113,14 @@ func (c *Command) RunArgs(chosen, samples string) ([]string, error) {
 			args = append(args, "-b")
 		}
 	}
+	for _, f := range []struct {
+		flag string
+		n    int
+	}{{"-m", c.mtu}, {"-u", c.timeout}, {"--retry_count", c.retry}, {"-S", c.sl}, {"-T", c.tos}, {"-l", c.postList}} {
+		if f.n > 0 {
+			args = append(args, f.flag, strconv.Itoa(f.n))
+		}
+	}
 	if c.events {
 		args = append(args, "--polling", "event")
 	}
@@ -130,7 +130,7 @@ func (c *Command) RunArgs(chosen, samples string) ([]string, error) {
 	if samples != "" {
 		args = append(args, "--raw="+samples)
 	}
-	return append(append(args, c.runFlags...), c.Host), nil
+	return append(append(args, c.runFlags...), c.Host)
 }
 
 // ServeArgs are the arguments of rdmaperf serve that do the same.

@@ -48,19 +48,9 @@ func set(field func(*Command) *bool) func(*Command, string) error {
 	}
 }
 
-// param puts the value into a parameter of the verbs layer.
-func param(name string, allowed ...int) func(*Command, string) error {
-	return func(c *Command, s string) error {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 0 || len(allowed) > 0 && !slices.Contains(allowed, n) {
-			return errors.New("want a number that the device takes")
-		}
-		if name == "mtu" {
-			c.mtu = n
-		}
-		c.params = append(c.params, name+"="+s)
-		return nil
-	}
+// mark is -T of rdma_cm and --tclass of other connections: one octet of every packet.
+func mark(c *Command, s string) error {
+	return number(func(c *Command) *int { return &c.tos }, 0, 255)(c, s)
 }
 
 // both passes a flag on to run and serve.
@@ -107,7 +97,12 @@ var options = []option{
 		return both("-d")(c, s)
 	}},
 	{letter: "i", long: "ib-port", arg: true, do: both("-i")},
-	{letter: "m", long: "mtu", arg: true, do: param("mtu", 256, 512, 1024, 2048, 4096)},
+	{letter: "m", long: "mtu", arg: true, do: func(c *Command, s string) error {
+		if !slices.Contains([]string{"256", "512", "1024", "2048", "4096"}, s) {
+			return errors.New("want 256, 512, 1024, 2048 or 4096")
+		}
+		return number(func(c *Command) *int { return &c.mtu }, 256, 4096)(c, s)
+	}},
 	{letter: "s", long: "size", arg: true, do: func(c *Command, s string) error {
 		if n, err := reports.ParseSize(s); err != nil || n < 1 {
 			return errors.New("want bytes from 1, such as 64 or 64K")
@@ -123,10 +118,10 @@ var options = []option{
 		return nil
 	}},
 	{letter: "t", long: "tx-depth", arg: true, do: number(func(c *Command) *int { return &c.tx }, 1, 16384)},
-	{letter: "T", long: "tos", arg: true, refused: "the type of service of a connection cannot be set; see --tclass"},
+	{letter: "T", long: "tos", arg: true, do: mark},
 	{letter: "L", long: "hop_limit", arg: true, refused: "the hop limit cannot be set"},
-	{letter: "u", long: "qp-timeout", arg: true, do: param("timeout")},
-	{letter: "S", long: "sl", arg: true, refused: "the service level cannot be set"},
+	{letter: "u", long: "qp-timeout", arg: true, do: number(func(c *Command) *int { return &c.timeout }, 1, 31)},
+	{letter: "S", long: "sl", arg: true, do: number(func(c *Command) *int { return &c.sl }, 0, 15)},
 	{letter: "x", long: "gid-index", arg: true, do: func(c *Command, s string) error {
 		if err := number(func(c *Command) *int { return &c.gid }, 0, 255)(c, s); err != nil {
 			return err
@@ -153,7 +148,7 @@ var options = []option{
 		c.Test.op, c.Test.title = op, "Atomic "+s
 		return nil
 	}},
-	{letter: "l", long: "post_list", arg: true, do: nothing, remark: "rdmaperf chooses the lists of its posts itself"},
+	{letter: "l", long: "post_list", arg: true, do: number(func(c *Command) *int { return &c.postList }, 1, 32768)},
 	{letter: "D", long: "duration", arg: true, do: func(c *Command, s string) error {
 		if n, err := strconv.Atoi(s); err != nil || n < 1 {
 			return errors.New("want seconds from 1")
@@ -212,7 +207,7 @@ var options = []option{
 	}},
 	{long: "cpu_util", do: set(func(c *Command) *bool { return &c.CPUUtil })},
 	{long: "perform_warm_up", do: set(func(c *Command) *bool { return &c.warm })},
-	{long: "retry_count", arg: true, do: param("retry")},
+	{long: "retry_count", arg: true, do: number(func(c *Command) *int { return &c.retry }, 1, 7)},
 	{long: "dont_xchg_versions", do: nothing, silent: "versions are the control protocol's"},
 	{long: "ipv6", do: nothing, silent: "addresses of both families are taken"},
 	{long: "ipv6-addr", do: nothing, silent: "addresses of both families are taken"},
@@ -231,7 +226,7 @@ var options = []option{
 	{long: "latency_gap", arg: true, refused: "a gap is inside perftest's figure; rdmaperf run --rate leaves time between operations without counting it"},
 	{long: "use-srq", refused: "shared receive queues are not measured"},
 	{long: "recv_post_list", arg: true, do: nothing, remark: "rdmaperf chooses the lists of its posts itself"},
-	{long: "tclass", arg: true, refused: "the traffic class cannot be set"},
+	{long: "tclass", arg: true, do: mark},
 	{long: "flow_label", arg: true, refused: "the flow label cannot be set"},
 	{long: "pkey_index", arg: true, refused: "the partition key cannot be chosen"},
 	{long: "dlid", arg: true, refused: "the LID is the peer's own"},
@@ -277,6 +272,8 @@ func Advice(name string) string {
 			return o.refused
 		case o.remark != "":
 			return o.remark
+		case o.silent != "":
+			return o.silent
 		}
 		return "rdmaperf perftest takes perftest's command lines"
 	}
@@ -288,10 +285,8 @@ var advice = map[string]string{
 	"H": "every sample is --raw here", "U": "every sample is --raw here", "report-histogram": "every sample is --raw here", "report-unsorted": "every sample is --raw here",
 	"e": "--polling event here", "events": "--polling event here",
 	"N": "the peak costs nothing here, and is always taken", "noPeak": "the peak costs nothing here, and is always taken",
-	"m": "--transport 'verbs(mtu=4096)' here", "mtu": "--transport 'verbs(mtu=4096)' here",
-	"u": "--transport 'verbs(timeout=14)' here", "qp-timeout": "--transport 'verbs(timeout=14)' here",
 	"A": "--op fetch_add or cmp_swap here", "atomic_type": "--op fetch_add or cmp_swap here",
-	"c": "reliable connections are the only ones here", "connection": "reliable connections are the only ones here",
+	"tclass": "--tos here", "report-histogrm": "every sample is --raw here",
 	"w": "--fail-if 'bw<10Gb/s' here", "limit_bw": "--fail-if 'bw<10Gb/s' here", "y": "--fail-if 'rate<3M' here", "limit_msgrate": "--fail-if 'rate<3M' here",
 	"out_json": "--json FILE here", "out_json_file": "--json FILE here",
 	"perform_warm_up": "--warmup here, which is on by default", "f": "--warmup here", "margin": "--warmup here",

@@ -22,10 +22,12 @@ func parse(t *testing.T, test, line string) (*Command, error) {
 func TestCommandLinesAreUnderstood(t *testing.T) {
 	for _, c := range []struct{ test, line, want string }{
 		{"ib_send_lat", "-d mlx5_0 -x 3 -R -s 64 -n 1000 host", "--transport verbs --workload latency --op send --no-save --quiet --no-verify -q 1 -I 0 -s 64 -n 1000 --warmup none -d mlx5_0 -x 3 -R host"},
-		{"ib_write_bw", "host", "--transport verbs --workload throughput --op write --no-save --quiet --no-verify -q 1 -I 0 -s 65536 -n 5000 --warmup none -t 128 -r 512 -Q 100 host"},
-		{"ib_write_bw", "--report_gbits -FNabq4 host -t16 -Q 32 -p 7", "--transport verbs --workload throughput --op write --no-save --quiet --no-verify -q 4 -I 0 -a -n 5000 --warmup none -t 16 -r 512 -Q 16 -b -p 7 host"},
-		{"ib_read_bw", "-m 1024 -u 18 --outs=16 --perform_warm_up -D 3 h", "--transport verbs(mtu=1024,timeout=18) --workload throughput --op read --no-save --quiet --no-verify -q 1 -I 0 -s 65536 -D 3 --warmup auto -t 16 -r 512 -Q 16 h"},
-		{"ib_atomic_lat", "-A CMP_AND_SWAP -e h", "--transport verbs --workload latency --op cmp_swap --no-save --quiet --no-verify -q 1 -I 0 -s 8 -n 1000 --warmup none --polling event h"},
+		{"ib_write_bw", "host", "--transport verbs:best0 --workload throughput --op write --no-save --quiet --no-verify -q 1 -I 0 -s 65536 -n 5000 --warmup none -t 128 -r 512 -Q 100 host"},
+		{"ib_write_bw", "--report_gbits -FNabq4 host -t16 -Q 32 -p 7", "--transport verbs:best0 --workload throughput --op write --no-save --quiet --no-verify -q 4 -I 0 -a -n 5000 --warmup none -t 16 -r 512 -Q 16 -b -p 7 host"},
+		{"ib_read_bw", "-m 1024 -u 18 --outs=16 --perform_warm_up -D 3 h", "--transport verbs:best0 --workload throughput --op read --no-save --quiet --no-verify -q 1 -I 0 -s 65536 -D 3 --warmup auto -t 16 -r 512 -Q 16 -m 1024 -u 18 h"},
+		{"ib_send_bw", "-S 3 --tclass 104 --retry_count=7 -l 4 h", "--transport verbs:best0 --workload throughput --op send --no-save --quiet --no-verify -q 1 -I 0 -s 65536 -n 1000 --warmup none -t 128 -r 512 -Q 100 --retry_count 7 -S 3 -T 104 -l 4 h"},
+		{"ib_send_lat", "-R -T 104 -x 1 h", "--transport verbs --workload latency --op send --no-save --quiet --no-verify -q 1 -I 0 -s 2 -n 1000 --warmup none -T 104 -R -x 1 h"},
+		{"ib_atomic_lat", "-A CMP_AND_SWAP -e h", "--transport verbs:best0 --workload latency --op cmp_swap --no-save --quiet --no-verify -q 1 -I 0 -s 8 -n 1000 --warmup none --polling event h"},
 		{"ib_send_lat", "--transport iwarp --iters 7 -- h", "--transport iwarp --workload latency --op send --no-save --quiet --no-verify -q 1 -I 0 -s 2 -n 7 --warmup none h"},
 	} {
 		cmd, err := parse(t, c.test, c.line)
@@ -33,9 +35,8 @@ func TestCommandLinesAreUnderstood(t *testing.T) {
 			t.Errorf("%s %s: %v", c.test, c.line, err)
 			continue
 		}
-		args, err := cmd.RunArgs("verbs", "")
-		if got := strings.Join(args, " "); err != nil || got != c.want {
-			t.Errorf("%s %s:\n %s, %v\nwant\n %s", c.test, c.line, got, err, c.want)
+		if got := strings.Join(cmd.RunArgs("verbs:best0", ""), " "); got != c.want {
+			t.Errorf("%s %s:\n %s\nwant\n %s", c.test, c.line, got, c.want)
 		}
 	}
 	cmd, err := parse(t, "ib_send_bw", "-d rxe0 -p 19000 -x 1 -s 64")
@@ -60,7 +61,10 @@ func TestMistakesNameTheOption(t *testing.T) {
 		{"ib_write_bw", "-H h", "-H and -U are for latency"},
 		{"ib_write_bw", "-a -D 3 h", "exclude each other"},
 		{"ib_write_bw", "a b", "one host at most"},
-		{"ib_write_bw", "-m 77 h", "-m 77: want a number that the device takes"},
+		{"ib_write_bw", "-m 77 h", "-m 77: want 256, 512"},
+		{"ib_write_bw", "-S 16 h", "-S 16: want 0 to 15"},
+		{"ib_write_bw", "-T 256 h", "-T 256: want 0 to 255"},
+		{"ib_write_bw", "-l 0 h", "-l 0: want 1 to"},
 		{"ib_write_bw", "-A CMP_AND_SWAP h", "in an atomic test"},
 	} {
 		if _, err := parse(t, c.test, c.line); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -141,7 +145,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if args, err := c.RunArgs("verbs", ""); err == nil && len(args) < 10 {
+		if args := c.RunArgs("verbs", ""); len(args) < 10 {
 			t.Errorf("%q: %q", line, args)
 		}
 		c.ServeArgs()
