@@ -21,6 +21,7 @@ import (
 //     chosen by the seed, and with VerifyAll after each: an 8-byte message behind the pass
 //     asks the target to look, and a credit is the answer. The last pass is looked at when
 //     the window is over.
+//   - Both ways, each side does so for what the other sends.
 
 const (
 	// sampleEvery: one message in so many is compared whole, and one pass of writes looked
@@ -66,7 +67,7 @@ func (c *Group) takeCompared() (sum compared) {
 }
 
 // Numbered tells streams whose messages carry numbers.
-func (sh *Shape) Numbered() bool { return sh.Verify && sh.work().Numbered && !sh.Bidirectional }
+func (sh *Shape) Numbered() bool { return sh.Verify && sh.work().Numbered }
 
 // TakesReceives tells operations that each consume a receive of the peer.
 func TakesReceives(k transports.Kind) bool {
@@ -74,8 +75,9 @@ func TakesReceives(k transports.Kind) bool {
 }
 
 // Whole tells whether message n of a phase is compared whole. Both sides agree by the seed.
+// Generations of what a server sends are the complements of those of its phases.
 func (sh *Shape) Whole(gen int, n uint64) bool {
-	return sh.VerifyAll || gen == genVerify || sampled(sh.Seed, n)
+	return sh.VerifyAll || max(gen, ^gen) == genVerify || sampled(sh.Seed, n)
 }
 
 // LooksAt tells whether the target looks at a pass of writes before the next one.
@@ -128,11 +130,11 @@ func (w *Worker) Inspect(l *Lane, b []byte, gen int, n uint64, whole bool) error
 
 // LookAtRead compares what read n brought: the bytes of a slot of the source, which are told
 // apart by all of them.
-func (w *Worker) LookAtRead(l *Lane, gen int, n uint64) error {
+func (w *Worker) LookAtRead(l *Lane, gen int, n uint64, whole bool) error {
 	sh := l.Sh
 	b := l.Mem[sh.RxSlot(int(n%uint64(sh.Slots))):][:sh.Size]
 	state := PatternState(sh.Seed, gen, l.Index, sh.ReadFrom(n))
-	if !sh.Whole(gen, n) {
+	if !whole {
 		b = b[:min(len(b), numberSize)]
 		w.Compared.Numbers++
 		w.Compared.Bytes += int64(len(b))
@@ -153,15 +155,16 @@ func (sh *Shape) ReadFrom(n uint64) int {
 }
 
 // Gaps holds what lies behind every slot, and the slots that nothing was written to.
-func (w *Worker) Gaps(l *Lane, count int64) error { return w.GapsOf(l, 0, l.Sh.Slots, count) }
+func (w *Worker) Gaps(l *Lane, count int64) error { return w.GapsOf(l, 0, l.Sh.Slots, 0, count) }
 
-// GapsOf is the same of so many slots from base on.
-func (w *Worker) GapsOf(l *Lane, base, slots int, count int64) error {
+// GapsOf is the same of so many slots from base on, which messages from number first on fill.
+func (w *Worker) GapsOf(l *Lane, base, slots int, first uint64, count int64) error {
 	sh := l.Sh
+	start := int(first % uint64(slots))
 	for s := base; s < base+slots; s++ {
 		slot := l.Mem[sh.RxSlot(s):][:sh.Stride()]
 		what := fmt.Sprintf("window slot %d", s)
-		if int64(s-base) >= count {
+		if int64((s-base-start+slots)%slots) >= count {
 			if i := FirstNonZero(slot[:sh.Size]); i >= 0 {
 				return w.Corrupt(l, what+" (never written)", i, 0, slot[i])
 			}

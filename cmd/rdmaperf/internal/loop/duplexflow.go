@@ -162,6 +162,12 @@ func (w *duplexWorker) pushDuplex(l *duplexLane) (bool, error) {
 		k = min(k, sh.RecvDepth-int(l.delivered-l.credit))
 	}
 	k = int(min(int64(k), l.remaining))
+	if w.Numbered && k > 0 {
+		var err error
+		if k, err = w.own(l, k); err != nil {
+			return false, err
+		}
+	}
 	if k <= 0 {
 		return false, nil
 	}
@@ -170,8 +176,12 @@ func (w *duplexWorker) pushDuplex(l *duplexLane) (bool, error) {
 	unsignaled := l.unsignaled
 	for i := range ops {
 		op := &ops[i]
-		op.Imm = uint32(l.delivered) + uint32(i)
+		n := l.delivered + uint64(i)
+		op.Imm = uint32(n)
 		op.Flags = l.Flags
+		if w.Numbered {
+			l.number(op, n)
+		}
 		if unsignaled++; unsignaled < sh.Moderation {
 			op.Flags |= transports.Unsignaled
 		} else {
@@ -179,6 +189,11 @@ func (w *duplexWorker) pushDuplex(l *duplexLane) (bool, error) {
 		}
 	}
 	n, err := l.S.Post(ops)
+	if w.Numbered && l.shared {
+		for i := range n {
+			l.used[(l.Head+i)%sh.Slots] = l.delivered + uint64(i) + 1
+		}
+	}
 	for i := range ops[:n] {
 		if l.unsignaled++; ops[i].Flags&transports.Unsignaled == 0 {
 			l.unsignaled = 0
@@ -192,6 +207,44 @@ func (w *duplexWorker) pushDuplex(l *duplexLane) (bool, error) {
 		return true, w.Lost(&l.Lane, "post "+sh.Op, err)
 	}
 	return n > 0, nil
+}
+
+// own bounds a batch of k operations to slots that are nobody's any more, on both sides, and
+// asks for a look at a pass of writes where that is due. It returns how many may be posted now.
+func (w *duplexWorker) own(l *duplexLane, k int) (int, error) {
+	sh := l.Sh
+	k = min(k, sh.Slots-l.Out)
+	switch {
+	case l.Kind == transports.KindSend && l.shared:
+		for i := range k {
+			if l.used[(l.Head+i)%sh.Slots] > l.credit {
+				return i, nil
+			}
+		}
+	case l.Kind == transports.KindWrite:
+		slots := int64(sh.Slots)
+		switch pass := uint64(l.Posted / slots); {
+		case l.looking:
+			return 0, nil
+		case l.Posted > l.asked && l.Posted%slots == 0 && sh.LooksAt(pass-1):
+			_, err := w.Say(l, noticeLook, func() { l.asked, l.looking = l.Posted, true })
+			return 0, err
+		case sh.LooksAt(pass):
+			return min(k, int(slots-l.Posted%slots)), nil
+		}
+	}
+	return k, nil
+}
+
+// number puts the number of data operation n of the phase, or of the session, into it.
+func (l *duplexLane) number(op *transports.Op, n uint64) {
+	sh := l.Sh
+	if l.Kind == transports.KindRead {
+		op.Remote = uint64(sh.ReadFrom(n) * sh.Stride())
+		return
+	}
+	whole := sh.Whole(l.genOut, n) || l.Kind == transports.KindWrite && sh.LooksAt(n/uint64(sh.Slots))
+	l.Write(l.Mem[op.Local:][:sh.Size], l.genOut, n, whole)
 }
 
 // advance counts what was posted.
@@ -233,19 +286,14 @@ func (w *duplexWorker) takeDone(l *duplexLane, c *transports.Done) error {
 		return engine.StatusError(&l.Lane, *c)
 	case c.Kind != transports.KindRecv:
 		l.Out -= int(c.Slot)
+		if w.Numbered && l.Kind == transports.KindRead {
+			return w.lookAtReads(l, c)
+		}
 		return nil
 	}
 	l.unposted++
 	if c.HasImm || l.Kind == transports.KindSend && int(c.Len) == sh.Size {
-		if c.HasImm && sh.Verify && c.Imm != uint32(l.taken) {
-			return w.Corrupt(&l.Lane, "immediate", 0, byte(l.taken), byte(c.Imm))
-		}
-		if l.Kind == transports.KindSend {
-			l.written[c.Slot] = true
-		}
-		l.taken++
-		l.count++
-		return nil
+		return w.takeData(l, c)
 	}
 	said, ok := NoticeOf(sh, int(c.Len))
 	if !ok {
@@ -263,16 +311,73 @@ func (w *duplexWorker) takeDone(l *duplexLane, c *transports.Done) error {
 		l.stopFlow(false)
 	case said == noticeAnswer && l.Fenced && !l.answered:
 		l.answered = true
+	case said == noticeLook && w.Numbered && l.Kind == transports.KindWrite && !l.owesLook:
+		return w.lookAtPass(l)
+	case said == noticeLooked && l.looking:
+		l.looking = false
 	default:
 		return w.Lost(&l.Lane, "read notice", fmt.Errorf("%d out of turn", said))
 	}
 	return nil
 }
 
-// reply posts receives again, and then tells the peer of the room, and that
-// its fin arrived.
+// takeData takes one message of data.
+func (w *duplexWorker) takeData(l *duplexLane, c *transports.Done) error {
+	sh := l.Sh
+	at := sh.RxSlot(int(c.Slot))
+	switch {
+	case c.HasImm != (l.Kind == transports.KindWriteImm):
+		return w.Corrupt(&l.Lane, "immediate that nobody sent with a message", 0, byte(l.taken), byte(c.Imm))
+	case c.HasImm && sh.Verify && c.Imm != uint32(l.taken):
+		return w.Corrupt(&l.Lane, "immediate", 0, byte(l.taken), byte(c.Imm))
+	case c.HasImm:
+		at = sh.RxSlot(int(l.taken % uint64(sh.Slots)))
+	default:
+		l.written[c.Slot] = true
+	}
+	if w.Numbered {
+		if err := w.Inspect(&l.Lane, l.Mem[at:][:sh.Size], l.genIn, l.taken, sh.Whole(l.genIn, l.taken)); err != nil {
+			return err
+		}
+	}
+	l.taken++
+	l.count++
+	return nil
+}
+
+// lookAtReads compares what the reads brought that a completion stands for.
+func (w *duplexWorker) lookAtReads(l *duplexLane, c *transports.Done) error {
+	n := int64(c.Slot)
+	if c.Kind != transports.KindRead {
+		n-- // a notice
+	}
+	for range n {
+		i := uint64(l.brought)
+		if err := w.LookAtRead(&l.Lane, l.genIn, i, l.Sh.Whole(l.genIn, i)); err != nil {
+			return err
+		}
+		l.brought++
+	}
+	return nil
+}
+
+// lookAtPass compares the next pass of writes that is looked at.
+func (w *duplexWorker) lookAtPass(l *duplexLane) error {
+	pass := l.passes
+	for !l.Sh.LooksAt(pass) {
+		pass++
+	}
+	if err := w.LookAtWrites(&l.Lane, l.genIn, pass*uint64(l.Sh.Slots), int64(l.Sh.Slots)); err != nil {
+		return err
+	}
+	l.passes, l.owesLook = pass+1, true
+	return nil
+}
+
+// reply posts receives again, and then tells the peer of the room, that its writes were
+// looked at, and that its fin arrived.
 func (w *duplexWorker) reply(l *duplexLane) (moved bool, err error) {
-	if l.unposted < l.repostAt && !l.owes {
+	if l.unposted < l.repostAt && !l.owes && !l.owesLook {
 		return false, nil
 	}
 	if err := l.repost(w.Worker, &l.Lane); err != nil || l.unposted > 0 {
@@ -282,6 +387,11 @@ func (w *duplexWorker) reply(l *duplexLane) (moved bool, err error) {
 	for l.TakesReceive && l.taken-l.granted >= every {
 		said, err := w.Say(l, noticeCredit, func() { l.granted += every })
 		if err != nil || !said {
+			return true, err
+		}
+	}
+	if l.owesLook {
+		if said, err := w.Say(l, noticeLooked, func() { l.owesLook = false }); err != nil || !said {
 			return true, err
 		}
 	}

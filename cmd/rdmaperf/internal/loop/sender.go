@@ -90,7 +90,12 @@ func newReceiver(sh *engine.Shape) receiver {
 }
 
 // CreditEvery is after how many taken receives the target tells the client.
-func CreditEvery(sh *engine.Shape) int { return max(1, sh.RecvDepth/2) }
+func CreditEvery(sh *engine.Shape) int {
+	if sh.Bidirectional && sh.RecvDepth <= fewReceives {
+		return 1 // a slot that a notice took comes round before the half of them is taken
+	}
+	return max(1, sh.RecvDepth/2)
+}
 
 // start posts the first n receives.
 func (r *receiver) start(l *engine.Lane, n int) error {

@@ -169,6 +169,8 @@ func (w *sinkWorker) turn(l *sinkLane) error {
 			continue
 		}
 		switch {
+		case d.HasImm != (l.Kind == transports.KindWriteImm) && (d.HasImm || d.Len > 0):
+			return w.misplaced(l, d)
 		case d.HasImm: // counts the messages of the session
 			if d.Imm != uint32(l.seen) && l.Sh.Verify {
 				return w.Corrupt(&l.Lane, "immediate", 0, byte(l.seen), byte(d.Imm))
@@ -201,6 +203,15 @@ func (w *sinkWorker) turn(l *sinkLane) error {
 		return w.refill(l)
 	}
 	return nil
+}
+
+// misplaced is the error of an immediate that is lost, or came with what has none.
+func (w *sinkWorker) misplaced(l *sinkLane, d *transports.Done) error {
+	what := "immediate that nobody sent with a message"
+	if !d.HasImm {
+		what = "immediate that a message came without"
+	}
+	return w.Corrupt(&l.Lane, what, 0, byte(l.seen), byte(d.Imm))
 }
 
 // takes tells messages with data from barriers and from what asks for a look.

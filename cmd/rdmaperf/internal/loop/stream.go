@@ -367,7 +367,7 @@ func (w *streamWorker) lookAtDone(l *streamLane, n int64) error {
 		i := uint64(l.done)
 		var err error
 		if l.Kind == transports.KindRead {
-			err = w.LookAtRead(&l.Lane, l.gen, i)
+			err = w.LookAtRead(&l.Lane, l.gen, i, l.Sh.Whole(l.gen, i))
 		} else if err = w.VerifyCounter(&l.Lane, l.Sh.RxSlot(int(i%uint64(l.Sh.Slots))), i); err == nil {
 			w.Compared.Message(engine.AtomicSize)
 		}

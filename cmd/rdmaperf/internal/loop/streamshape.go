@@ -45,6 +45,9 @@ func StreamDepths(sh *engine.Shape, p *engine.Plan, caps transports.Caps) {
 	most := sh.Depth
 	if sh.Numbered() && engine.TakesReceives(sh.Kind()) && sh.RecvDepth*sh.Stride() <= moreSlots {
 		most = max(most, sh.RecvDepth)
+		if sh.Bidirectional {
+			most += slackReceives
+		}
 	}
 	sh.Slots = max(1, min(most, budget/sh.Stride()))
 	if sh.Numbered() { // a slot is a message's own until somebody looked at it
@@ -53,7 +56,7 @@ func StreamDepths(sh *engine.Shape, p *engine.Plan, caps transports.Caps) {
 	if sh.Slots >= sh.Moderation {
 		sh.Slots -= sh.Slots % sh.Moderation
 		if sh.Numbered() && engine.TakesReceives(sh.Kind()) {
-			sh.RecvDepth = min(sh.RecvDepth, sh.Slots)
+			sh.RecvDepth = min(sh.RecvDepth, ownReceives(sh))
 		}
 	} else {
 		// The ring of prepared operations repeats after a multiple of both.

@@ -1,0 +1,69 @@
+package loop_test
+
+import (
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// Both ways, too, every message has a number: one that is exchanged with the one before it,
+// changed, or lost is found long before the end, by few and by many slots. A write is lost
+// without a trace where nothing looks at its slot, so all passes are looked at here.
+func TestBothWaysAreNumbered(t *testing.T) {
+	for what, bend := range map[string]func(op, before *transports.Op, mem []byte){
+		"nothing":              func(_, _ *transports.Op, _ []byte) {},
+		"another in its place": func(op, before *transports.Op, _ []byte) { op.Local = before.Local },
+		"changed":              func(op, _ *transports.Op, mem []byte) { mem[op.Local] ^= 4 },
+		"lost": func(op, before *transports.Op, _ []byte) {
+			if op.Kind == transports.KindWrite {
+				op.Len = 0
+			} else { // the receive is taken, by the message of a phase before
+				op.Local = before.Local
+			}
+		},
+	} {
+		for _, op := range []string{"send", "write", "write_imm", "read"} {
+			for _, size := range []int{3, 20_000, 3 << 20} {
+				bad, total := 90, int64(120)
+				if size > 1<<20 { // four slots, which notices take, too
+					if bad, total = 8, 12; op != "send" {
+						continue
+					}
+				}
+				f, n := &enginetest.Fault{}, 0
+				var last transports.Op
+				f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
+					changed := append([]transports.Op(nil), ops...)
+					for i := range changed {
+						op := &changed[i]
+						if int(op.Len) != size || op.Kind == transports.KindRecv {
+							continue
+						}
+						before := last
+						last = *op
+						if n++; n == bad {
+							if op.Kind == transports.KindRead { // which brings what lies elsewhere
+								if what != "nothing" {
+									op.Remote = before.Remote
+								}
+								continue
+							}
+							bend(op, &before, s.Local())
+						}
+					}
+					return s.Post(changed)
+				}
+				plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: op, Size: size, Bidirectional: true})
+				plan.Iterations, plan.VerifyAll = total, op == "write"
+				_, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan)
+				if found := reports.Code(err) == reports.ExitCorruption; n < bad || found == (what == "nothing") || !found && err != nil {
+					t.Errorf("%s, %s of %d: %v after %d messages", what, op, size, err, n)
+				}
+			}
+		}
+	}
+}
