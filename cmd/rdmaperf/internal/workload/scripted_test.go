@@ -1,19 +1,17 @@
 package workload_test
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast"
@@ -43,52 +41,11 @@ func script() scripted.Times {
 const processShare, machineShare = 3, 5
 
 // measure runs the points of a plan on a scripted stack.
-func measure(t *testing.T, f *scripted.Fabric, plan engine.Plan) (results []reports.Result) {
+func measure(t *testing.T, f *scripted.Fabric, plan engine.Plan) []reports.Result {
 	t.Helper()
 	prime(t)
-	defer engine.RestartClock()
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		engine.RestartClock()
-		cpu, nap := engine.ReadCPU, loop.Nap
-		engine.ReadCPU = func() (process, machine time.Duration) {
-			d := time.Since(began)
-			return d * processShare / 4, d * machineShare / 4
-		}
-		loop.Nap = func(ns int64) { time.Sleep(time.Duration(ns)) }
-		defer func() { engine.ReadCPU, loop.Nap = cpu, nap }()
-		client, server := f.Ends()
-		defer func() {
-			if err := f.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
-		plan.Workloads, plan.Transport, plan.Seed, plan.ClientCPU, plan.ServerCPU, plan.Timeout = workload.Table(), "scripted", 1, -1, -1, 20*time.Second
-		near, far := net.Pipe()
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		served := make(chan struct{})
-		go func() { // ends with the client's end of the pipe
-			defer close(served)
-			s := &engine.Server{Workloads: workload.Table(), Open: func(string) (transports.Stack, error) { return server, nil }}
-			s.ServeConn(ctx, far)
-		}()
-		defer func() { <-served }()
-		c, err := engine.ConnectConn(ctx, near, client, plan)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		for i, pt := range plan.Points {
-			r, err := enginetest.First(c.Run(ctx, i))
-			if err != nil {
-				t.Errorf("%s: %v", plan.Describe(pt), err)
-				return
-			}
-			results = append(results, r)
-		}
-	})
-	return results
+	plan.Workloads = workload.Table()
+	return enginetest.Measure(t, f, plan, processShare, machineShare)
 }
 
 var primed bool
@@ -419,23 +376,22 @@ func TestScriptedConnect(t *testing.T) {
 }
 
 // A workload whose arithmetic no script holds has a reason, so that a new one is not forgotten.
+// Its script stands here or in its room, as scripted_test.go; a run of its own is timed on
+// devices and not on a stack.
 func TestEveryWorkloadIsScriptedOrSaysWhyNot(t *testing.T) {
 	scripted := []string{latency.Name, throughput.Name, incast.Name, connect.Name, rpc.Name, tensor.Name}
-	const own = "a run of its own, timed on devices and not on a stack"
 	not := map[string]string{
 		"hol":         "probes and bulk share a link, and who goes first is the stack's",
 		"starvation":  "as hol",
 		"paramserver": "its tensors overlap with computation, which its own tests script",
 		"kv":          "its store works on files, whose time is no script's",
 		"softrdma":    "points of latency and throughput",
-		"register":    own, "allreduce": own, "regions": own, "sharing": own, "locks": own, "qos": own,
 	}
 	for _, r := range workload.Rooms {
-		if slices.Contains(scripted, r.Name) == (not[r.Name] != "") {
+		_, err := os.Stat(filepath.Join(r.Name, "scripted_test.go"))
+		has := err == nil || slices.Contains(scripted, r.Name)
+		if has == (not[r.Name] != "" || r.Work.Own != nil) {
 			t.Errorf("%s: want a script, or a reason", r.Name)
-		}
-		if not[r.Name] == own && r.Work.Own == nil {
-			t.Errorf("%s has no run of its own", r.Name)
 		}
 	}
 }

@@ -1,0 +1,66 @@
+package enginetest
+
+import (
+	"context"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// Measure runs the points of a plan, whose workloads are set, on a scripted stack in a bubble,
+// with a server in it. Of every four ns that pass, this process uses as many of processor
+// time as process says, and the machine as many as machine says. A point that fails fails t,
+// and is the last one.
+func Measure(t *testing.T, f *scripted.Fabric, plan engine.Plan, process, machine time.Duration) (results []reports.Result) {
+	t.Helper()
+	defer engine.RestartClock()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		engine.RestartClock()
+		cpu, nap := engine.ReadCPU, loop.Nap
+		engine.ReadCPU = func() (time.Duration, time.Duration) {
+			d := time.Since(began)
+			return d * process / 4, d * machine / 4
+		}
+		loop.Nap = func(ns int64) { time.Sleep(time.Duration(ns)) }
+		defer func() { engine.ReadCPU, loop.Nap = cpu, nap }()
+		client, server := f.Ends()
+		defer func() {
+			if err := f.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		plan.Transport, plan.Seed, plan.ClientCPU, plan.ServerCPU, plan.Timeout = "scripted", 1, -1, -1, 20*time.Second
+		near, far := net.Pipe()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		served := make(chan struct{})
+		go func() { // ends with the client's end of the pipe
+			defer close(served)
+			s := &engine.Server{Workloads: plan.Workloads, Open: func(string) (transports.Stack, error) { return server, nil }}
+			s.ServeConn(ctx, far)
+		}()
+		defer func() { <-served }()
+		c, err := engine.ConnectConn(ctx, near, client, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		for i, pt := range plan.Points {
+			r, err := First(c.Run(ctx, i))
+			if err != nil {
+				t.Errorf("%s: %v", plan.Describe(pt), err)
+				return
+			}
+			results = append(results, r)
+		}
+	})
+	return results
+}
