@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -351,7 +350,7 @@ func (p Point) checkRate(w *Workload) error {
 	case p.Rate == 0:
 		return nil
 	case w != nil && !w.Rated:
-		return errors.New("a rate is for the workload latency and those of calls")
+		return fmt.Errorf("the workload %s has no rate", w.Name)
 	case !(p.Rate >= minRate && p.Rate <= MaxRate): // not a number, too
 		return fmt.Errorf("rate %v: want %v to %v a second", p.Rate, minRate, MaxRate)
 	}
