@@ -75,6 +75,16 @@ type Codec struct {
 	Names  []string
 	Decode func(m Members) (any, error)
 	Encode func(detail any) (Members, error)
+
+	// Schema is an object with the JSON schema of each of them, of which
+	// results.schema.json has a copy; empty where it has them by hand.
+	Schema string
+}
+
+// Described is the codec with the schema of its members.
+func (c Codec) Described(schema string) Codec {
+	c.Schema = schema
+	return c
 }
 
 // OneMember holds a detail of type *T under one name.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 )
 
@@ -81,6 +84,53 @@ func TestDocumentsTellWhatIsTrue(t *testing.T) {
 	}
 	if !counted {
 		t.Error("no document has the number of cases")
+	}
+}
+
+// Members of a result that a workload describes by itself are in the schema as it says.
+func TestDocumentsHaveTheSchemaOfEveryMember(t *testing.T) {
+	const begin, end = "      \"type\": \"object\", \"properties\": {\n", "      }\n    },\n"
+	path := filepath.Join(top, "reports", "results.schema.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, found := strings.Cut(string(text), begin)
+	_, tail, ends := strings.Cut(rest, end)
+	if !found || !ends {
+		t.Fatal("no place for generated members")
+	}
+	var members []string
+	for _, k := range workload.Kinds() {
+		if k.JSON.Schema == "" {
+			continue
+		}
+		var of reports.Members
+		if err := json.Unmarshal([]byte(k.JSON.Schema), &of); err != nil {
+			t.Fatalf("schema of %s: %v", k.Workload, err)
+		}
+		for i, name := range k.JSON.Names {
+			if i >= len(of) || of[i].Name != name {
+				t.Fatalf("%s: the schema is not of the members %v", k.Workload, k.JSON.Names)
+			}
+		}
+		body := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(k.JSON.Schema), "{"), "}")
+		members = append(members, strings.TrimRight(body, " \n"))
+	}
+	want := head + begin + strings.ReplaceAll(strings.Join(members, ","), "\n  ", "\n        ")
+	want = strings.Replace(want, begin+"\n", begin, 1)
+	if len(members) > 0 {
+		want += "\n"
+	}
+	want += end + tail
+	switch {
+	case want == string(text):
+	case !*update:
+		t.Errorf("%s is stale: run go test ./cmd/rdmaperf -run TestDocuments -update", path)
+	default:
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
