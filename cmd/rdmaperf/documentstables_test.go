@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/perftest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/reports/render"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -16,6 +17,8 @@ import (
 var documentTables = map[string]func(t *testing.T) string{
 	"workloads":        workloadTable,
 	"workload-flags":   workloadFlagTable,
+	"workload-texts":   workloadTexts,
+	"formats":          formatTable,
 	"stacks":           stackTableText,
 	"parameters":       parameterTable,
 	"capabilities":     capabilityTable,
@@ -54,6 +57,40 @@ func workloadFlagTable(*testing.T) string {
 			own = append(own, "`--"+n+"`")
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.Name, cell(r.Summary), by, strings.Join(own, " "))
+	}
+	return b.String()
+}
+
+// workloadTexts are the sections that rooms write of themselves.
+func workloadTexts(*testing.T) string {
+	var b strings.Builder
+	for _, r := range workload.Rooms {
+		if r.Text != "" {
+			fmt.Fprintf(&b, "## %s\n\n%s\n\n", r.Group, strings.Trim(r.Text, "\n"))
+		}
+	}
+	return b.String()
+}
+
+// formatTable says where each format can be had.
+func formatTable(*testing.T) string {
+	var b strings.Builder
+	b.WriteString("| format | what it is | `--format` of | file of `-o` |\n|---|---|---|---|\n")
+	for _, f := range render.All() {
+		var of []string
+		for _, c := range []struct {
+			name string
+			can  func(f *render.Format) bool
+		}{{"run", render.OfRun}, {"report", render.OfReport}, {"compare", render.OfComparison}} {
+			if c.can(&f) {
+				of = append(of, "`"+c.name+"`")
+			}
+		}
+		file := ""
+		if f.File != "" {
+			file = codeList(f.File)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, cell(f.Summary), strings.Join(of, ", "), file)
 	}
 	return b.String()
 }

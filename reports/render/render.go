@@ -22,10 +22,11 @@ import (
 
 // Format is one way to write documents of results. What a format cannot do is nil.
 type Format struct {
-	Name   string // as --format takes it
-	File   string // in a directory that has every format; empty for none
-	Stdout bool   // run --format offers it
-	Silent bool   // prints nothing for a document without results, whose error says it all
+	Name    string // as --format takes it
+	Summary string // what it is, in a few words for docs/workloads.md
+	File    string // in a directory that has every format; empty for none
+	Stdout  bool   // run --format offers it
+	Silent  bool   // prints nothing for a document without results, whose error says it all
 
 	Write   func(w io.Writer, d *reports.Document, o Options) error
 	Pages   func(w io.Writer, docs []*reports.Document, o Options) error       // report --format offers it
@@ -55,28 +56,28 @@ const Document = "json"
 // package below this one and a row here.
 func All() []Format {
 	return []Format{
-		{Name: "text", File: "text.txt", Stdout: true, Silent: true, Compare: text.WriteComparison,
+		{Name: "text", Summary: "tables for people", File: "text.txt", Stdout: true, Silent: true, Compare: text.WriteComparison,
 			Write: func(w io.Writer, d *reports.Document, o Options) error {
 				return text.Write(w, d, text.Options{Gbits: o.Gbits, Color: o.Color, Counters: o.Counters, Verbose: o.Verbose, Width: o.Width})
 			}},
-		{Name: Document, File: "result.json", Stdout: true,
+		{Name: Document, Summary: "the result document", File: "result.json", Stdout: true,
 			Compare: func(w io.Writer, c *reports.Comparison) error { return c.WriteJSON(w) },
 			Write:   func(w io.Writer, d *reports.Document, _ Options) error { return d.WriteJSON(w) }},
-		{Name: "bench", File: "bench.txt", Stdout: true,
+		{Name: "bench", Summary: "lines of Go benchmarks, for benchstat", File: "bench.txt", Stdout: true,
 			Write: func(w io.Writer, d *reports.Document, o Options) error { return bench.Write(w, d, o.Kinds) }},
-		{Name: "perftest", File: "perftest.txt", Stdout: true,
+		{Name: "perftest", Summary: "perftest's tables", File: "perftest.txt", Stdout: true,
 			Write: func(w io.Writer, d *reports.Document, o Options) error { return perftest.Write(w, d, o.Gbits) }},
-		{Name: "csv", File: "results.csv", Stdout: true,
+		{Name: "csv", Summary: "a row for each result", File: "results.csv", Stdout: true,
 			Write: func(w io.Writer, d *reports.Document, o Options) error { return csv.Write(w, d, o.Kinds) }},
-		{Name: "html", File: "report.html",
+		{Name: "html", Summary: "one offline page with charts", File: "report.html",
 			Pages: func(w io.Writer, docs []*reports.Document, o Options) error { return html.Write(w, docs, o.page()) }},
-		{Name: "markdown", Compare: markdown.WriteComparison,
+		{Name: "markdown", Summary: "the page without its charts", Compare: markdown.WriteComparison,
 			Pages: func(w io.Writer, docs []*reports.Document, o Options) error { return markdown.Write(w, docs, o.page()) }},
-		{Name: "prometheus", File: "metrics.prom",
+		{Name: "prometheus", Summary: "metrics for a node exporter", File: "metrics.prom",
 			Files: func(dir string, d *reports.Document, kinds []*reports.Kind) error {
 				return prometheus.WriteFile(filepath.Join(dir, "metrics.prom"), d, kinds)
 			}},
-		{Name: "hlog", File: "*.hlog, *.hgrm",
+		{Name: "hlog", Summary: "HDR histograms, as their tools read them", File: "*.hlog, *.hgrm",
 			Files: func(dir string, d *reports.Document, _ []*reports.Kind) error {
 				_, err := hlog.WriteFiles(dir, d)
 				return err

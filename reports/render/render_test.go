@@ -28,6 +28,9 @@ func oneResult() *reports.Document {
 func TestRowsOfFormatsKeepTheirWord(t *testing.T) {
 	var names, files []string
 	for _, f := range render.All() {
+		if f.Summary == "" {
+			t.Errorf("format %s has no summary", f.Name)
+		}
 		if f.Name == "" || slices.Contains(names, f.Name) || f.File != "" && slices.Contains(files, f.File) {
 			t.Errorf("format %q with the file %q is there twice or has no name", f.Name, f.File)
 		}

@@ -52,6 +52,10 @@ type Room struct {
 	Ops   []string
 	Sizes []int
 
+	// Text is its section of docs/workloads.md, in Markdown without the heading, which is
+	// Group; "" where that page has it by hand.
+	Text string
+
 	// Published are figures of others that results are read against.
 	Published []reports.Published
 
