@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,13 +56,13 @@ neither.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if r := render.Find(f.format, render.OfReport); r != nil && r.File == "" && !cmd.Flags().Changed("output") {
-				f.output = "-"
+			if r := render.Find(f.format, render.OfReport); r != nil && !cmd.Flags().Changed("output") {
+				f.output = cmp.Or(r.File, "-")
 			}
 			return f.run(cmd.OutOrStdout(), args)
 		},
 	}
-	cmd.Flags().StringVarP(&f.output, "output", "o", reportFile, "file to write; - is stdout, and what markdown goes to by default")
+	cmd.Flags().StringVarP(&f.output, "output", "o", reportFile, "file to write, by default that of the format; - is stdout, and what a format without one goes to")
 	cmd.Flags().StringVar(&f.conform, "conform", "", "one more file of conformance records")
 	cmd.Flags().StringVar(&f.format, "format", "html", "of the page: "+strings.Join(reportFormats, ", "))
 	return cmd
