@@ -232,7 +232,8 @@ func (c *cq) drive() {
 		c.dev.receiver.await()
 		return
 	}
-	if few := len(a.list) <= lookMost; few && (len(a.list) < askFrom || !c.waited.Load() || warm(a.list) < askFrom) {
+	few := len(a.list) <= lookMost
+	if few && (len(a.list) < askFrom || !c.waited.Load() || warm(a.list) < askFrom) {
 		c.look(a.list)
 		return
 	} else if !c.waited.Load() {
@@ -248,6 +249,8 @@ func (c *cq) drive() {
 		}
 		if !q.told(c) {
 			q.poll()
+		} else if few {
+			q.unheard() // else none would ever be quiet, and each poll a question
 		}
 	}
 	if !c.askMu.TryLock() {
@@ -270,9 +273,9 @@ const (
 	// quietAfter is after how many looks in a row without an octet a QP is quiet: a
 	// millisecond or so of a loop that polls. Arbitrary.
 	quietAfter = 4096
-	// quietEvery is how many looks at the others, which found nothing, there are to one at
-	// a quiet QP. Arbitrary: each is a system call, and what comes first on a quiet one of
-	// four is late by some 24 of them at most.
+	// quietEvery is how many looks at the others there are to one at a quiet QP. Arbitrary:
+	// each is a system call, and what comes first on a quiet one of four is late by some 24
+	// looks at most, each as long as the others take with what arrives there.
 	quietEvery = 8
 )
 
@@ -290,17 +293,16 @@ func warm(list []*qp) (n int) {
 }
 
 // look looks at the sockets of few QPs. Beside some that bring octets, those that brought
-// none for long are looked at by turns: one behind each look that found something, as
-// that took its time, and else now and then. A tier that shares several QPs with one peer
+// none for long are looked at by turns, now and then. A tier that shares several QPs with one peer
 // would pay for all of them with each poll.
 func (c *cq) look(list []*qp) {
-	quiet, brought := 0, false
+	quiet := 0
 	for _, q := range list {
 		if q.quiet.Load() >= quietAfter {
 			quiet++
 			q.active() // it is looked after, though its socket is not touched
-		} else if q.poll() {
-			brought = true
+		} else {
+			q.poll()
 		}
 	}
 	switch {
@@ -313,7 +315,7 @@ func (c *cq) look(list []*qp) {
 		return
 	}
 	turn := c.looks.Add(1)
-	if !brought && turn%quietEvery != 0 {
+	if turn%quietEvery != 0 {
 		return
 	}
 	first := int(c.next.Add(1))

@@ -317,8 +317,8 @@ func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	return n, err
 }
 
-// poll is one turn of progress by the application. It reports whether octets came.
-func (q *qp) poll() (brought bool) {
+// poll is one turn of progress by the application.
+func (q *qp) poll() {
 	q.mu.Lock()
 	q.active()
 	before := q.rx.seen
@@ -326,14 +326,19 @@ func (q *qp) poll() (brought bool) {
 		q.progress()
 		q.wantRoom()
 	}
-	brought = q.rx.seen != before
-	if brought || !q.tx.empty() || q.sqNext != q.sqTail {
+	if q.rx.seen != before || !q.tx.empty() || q.sqNext != q.sqTail {
 		q.quiet.Store(0)
-	} else if n := q.quiet.Load(); n < quietAfter {
-		q.quiet.Store(n + 1)
+	} else {
+		q.unheard()
 	}
 	q.mu.Unlock()
-	return brought
+}
+
+// unheard counts a look, or an answer of the poller, that brought nothing.
+func (q *qp) unheard() {
+	if n := q.quiet.Load(); n < quietAfter {
+		q.quiet.CompareAndSwap(n, n+1) // what was posted meanwhile counts
+	}
 }
 
 // progress reads what is there, answers it, and sends what can be sent. It
