@@ -109,6 +109,35 @@ func TestPollsAskThePoller(t *testing.T) {
 	}
 }
 
+// Queue pairs that nothing comes on become quiet, though the poller is asked, and are
+// heard all the same. Else one busy queue pair of few pays for a question with each poll.
+func TestQueuePairsBecomeQuietBehindAWait(t *testing.T) {
+	const spokes, messages = askFrom, 8
+	h := newHub(t, spokes, spokes+messages+1)
+	h.alone()
+	h.supply(0, spokes+messages+1, 8)
+	done := h.waiting(t.Context())
+	h.ring(0, 1)
+	h.roused("a message", done)
+	h.want(nil, rdma.WCRecv, 0, rdma.StatusSuccess)
+	for i := range messages {
+		for range 2 * quietAfter / messages {
+			if n, err := h.cq.Poll(make([]rdma.WC, 1)); n != 0 || err != nil {
+				t.Fatalf("a poll of nothing: %d completions, %v", n, err)
+			}
+		}
+		h.ring(0, 2)
+		h.want(nil, rdma.WCRecv, uint64(i+1), rdma.StatusSuccess)
+	}
+	for i, q := range h.qps {
+		if quiet := q.(*qp).quiet.Load() >= quietAfter; quiet != (i > 0) {
+			t.Errorf("queue pair %d is quiet: %v", i, quiet)
+		}
+	}
+	h.ring(spokes-1, 3)
+	h.want(nil, rdma.WCRecv, messages+1, rdma.StatusSuccess)
+}
+
 // A QP whose socket the poller does not have is looked at all the same.
 func TestASleeperLooksAtWhatThePollerDoesNotHave(t *testing.T) {
 	const spokes = 2 * askFrom
