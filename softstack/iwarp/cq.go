@@ -253,12 +253,17 @@ func (c *cq) drive() {
 			q.unheard() // else none would ever be quiet, and each poll a question
 		}
 	}
+	c.ask(len(a.list))
+}
+
+// ask makes progress on those of some QPs whose sockets the poller has something of.
+func (c *cq) ask(qps int) {
 	if !c.askMu.TryLock() {
 		return // another goroutine is asking, and drives what it is told
 	}
 	defer c.askMu.Unlock()
 	ready := &c.asked
-	for asked := 0; asked < len(a.list); asked += len(ready) { // a flood on some ends no loop
+	for asked := 0; asked < qps; asked += len(ready) { // a flood on some ends no loop
 		n := c.poller.Ready(ready[:])
 		c.driveReady(ready[:n])
 		if n < len(ready) {
@@ -271,12 +276,18 @@ const (
 	// lookMost is how many QPs a CQ has for which the quiet ones are told from the others.
 	lookMost = 16
 	// quietAfter is after how many looks in a row without an octet a QP is quiet: a
-	// millisecond or so of a loop that polls. Arbitrary.
-	quietAfter = 4096
+	// millisecond or so of a ping-pong on another one. Arbitrary.
+	quietAfter = 256
 	// quietEvery is how many looks at the others there are to one at a quiet QP. Arbitrary:
 	// each is a system call, and what comes first on a quiet one of four is late by some 24
-	// looks at most, each as long as the others take with what arrives there.
+	// looks at most.
 	quietEvery = 8
+	// quietAsk is likewise to one question to the poller, which answers for all that are
+	// quiet: as late, whatever their number, for a quarter of the calls. Arbitrary.
+	quietAsk = 32
+	// quietOctets is how many octets that a look brought make it count as one more, as it took
+	// its time. Arbitrary.
+	quietOctets = 4096
 )
 
 // warm is how many QPs are not quiet, and askFrom where none is not.
@@ -293,16 +304,16 @@ func warm(list []*qp) (n int) {
 }
 
 // look looks at the sockets of few QPs. Beside some that bring octets, those that brought
-// none for long are looked at by turns, now and then. A tier that shares several QPs with one peer
-// would pay for all of them with each poll.
+// none for long are looked at by turns, now and then. A tier that shares several QPs with one
+// peer would pay for all of them with each poll.
 func (c *cq) look(list []*qp) {
-	quiet := 0
+	quiet, weight := 0, uint32(1)
 	for _, q := range list {
 		if q.quiet.Load() >= quietAfter {
 			quiet++
 			q.active() // it is looked after, though its socket is not touched
 		} else {
-			q.poll()
+			weight += uint32(min(q.poll()/quietOctets, quietAsk))
 		}
 	}
 	switch {
@@ -314,10 +325,24 @@ func (c *cq) look(list []*qp) {
 		}
 		return
 	}
-	turn := c.looks.Add(1)
-	if turn%quietEvery != 0 {
-		return
+	turn := c.looks.Add(weight)
+	switch due := func(every uint32) bool { return turn/every != (turn-weight)/every }; {
+	case !c.waited.Load():
+		if due(quietEvery) {
+			c.lookAtQuiet(list)
+		}
+	case due(quietAsk):
+		for _, q := range list {
+			if q.quiet.Load() >= quietAfter && !q.told(c) {
+				q.poll()
+			}
+		}
+		c.ask(len(list))
 	}
+}
+
+// lookAtQuiet looks at the next one.
+func (c *cq) lookAtQuiet(list []*qp) {
 	first := int(c.next.Add(1))
 	for i := range list {
 		if q := list[(first+i)%len(list)]; q.quiet.Load() >= quietAfter {

@@ -317,8 +317,8 @@ func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	return n, err
 }
 
-// poll is one turn of progress by the application.
-func (q *qp) poll() {
+// poll is one turn of progress by the application. It returns how many octets came.
+func (q *qp) poll() uint64 {
 	q.mu.Lock()
 	q.active()
 	before := q.rx.seen
@@ -326,12 +326,14 @@ func (q *qp) poll() {
 		q.progress()
 		q.wantRoom()
 	}
-	if q.rx.seen != before || !q.tx.empty() || q.sqNext != q.sqTail {
+	came := q.rx.seen - before
+	if came != 0 || !q.tx.empty() || q.sqNext != q.sqTail {
 		q.quiet.Store(0)
 	} else {
 		q.unheard()
 	}
 	q.mu.Unlock()
+	return came
 }
 
 // unheard counts a look, or an answer of the poller, that brought nothing.
