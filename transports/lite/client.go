@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/bits"
 	"runtime"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +31,7 @@ type Client struct {
 	node *Node
 	cfg  ClientConfig
 	num  int
+	over int // of the queue pairs to a peer, modulo their number
 
 	ops        []op // ring of posted operations
 	head, tail uint32
@@ -120,7 +122,7 @@ func (n *Node) newClient(cfg ClientConfig) (*Client, error) {
 	}
 	for i := range n.clients {
 		if n.clients[i].CompareAndSwap(nil, c) {
-			c.num = i
+			c.num, c.over = i, i
 			return c, nil
 		}
 	}
@@ -212,6 +214,35 @@ func (c *Client) nudge() {
 	}
 }
 
+// UseQueuePair makes the client's requests to each peer take the queue pair i of those that are
+// shared, modulo their number. By default clients take turns. Two clients that answer each
+// other should take the same one: what acknowledges a request then travels with the answer,
+// which over TCP saves a segment each way. rdma.ErrInvalid for a negative i, rdma.ErrBusy while
+// operations are posted and not polled, or calls not finished.
+func (c *Client) UseQueuePair(i int) error {
+	switch {
+	case i < 0:
+		return opError("use queue pair", strconv.Itoa(i), rdma.ErrInvalid)
+	case c.head != c.tail || c.started():
+		return opError("use queue pair", strconv.Itoa(i), rdma.ErrBusy)
+	}
+	c.over = i
+	return nil
+}
+
+// QueuePair is the i of UseQueuePair, or the client's turn.
+func (c *Client) QueuePair() int { return c.over }
+
+// started tells whether a call is started and not finished.
+func (c *Client) started() bool {
+	for _, s := range c.calls {
+		if _, state := s.state(); state == callWaiting || state == callDone {
+			return true
+		}
+	}
+	return false
+}
+
 // link is the queue pair that the client's requests to p take.
 func (c *Client) link(p *peer) *link {
 	k := len(p.links)
@@ -219,9 +250,9 @@ func (c *Client) link(p *peer) *link {
 		if c.cfg.Priority == 0 {
 			return p.links[0]
 		}
-		return p.links[1+c.num%(k-1)]
+		return p.links[1+c.over%(k-1)]
 	}
-	return p.links[c.num%k]
+	return p.links[c.over%k]
 }
 
 // drive polls the client's queue pairs to the nodes of a set.

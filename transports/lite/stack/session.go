@@ -105,17 +105,23 @@ func (x *session) create(cfg transports.Config) (err error) {
 func (x *session) client(priority uint8) (*lite.Client, error) {
 	c, err := x.node.Client(lite.ClientConfig{Depth: x.depth, Wait: lite.WaitPoll, Priority: priority})
 	if err == nil {
+		if x.port != nil {
+			err = c.UseQueuePair(x.portNum)
+		}
 		x.clients[priority] = c
 		x.more = append(x.more, c)
 	}
 	return c, err
 }
 
-// listen opens the port for the peer's sends.
+// listen opens the port for the peer's sends. Its number is the same at both ends, so that
+// the session's two windows share a queue pair of those that the nodes have.
 func (x *session) listen(port int) (err error) {
 	x.portNum = port
-	x.port, err = x.node.Serve(port, lite.PortConfig{MaxRequest: int(x.mostSend)})
-	return err
+	if x.port, err = x.node.Serve(port, lite.PortConfig{MaxRequest: int(x.mostSend)}); err != nil {
+		return err
+	}
+	return x.first.UseQueuePair(port)
 }
 
 // meet maps the peer's window.

@@ -75,3 +75,51 @@ func TestCalls(t *testing.T) {
 		}
 	}
 }
+
+// The two windows of a session share a queue pair, so that what one side writes carries
+// the acknowledgement of what the other wrote; several sessions are spread over all there are.
+func TestBothEndsOfASessionUseOneQueuePair(t *testing.T) {
+	near, far, addr := onMem(t, Config{})
+	defer near.Close()
+	defer far.Close()
+	cfg := transports.Config{Window: 4096, SendDepth: 4, RecvDepth: 4}
+	l, err := far.Listen(soon(t), addr, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	used := map[int]bool{}
+	for range 4 {
+		accepted := make(chan transports.Session, 1)
+		go func() {
+			s, _, err := l.Accept(soon(t))
+			if err != nil {
+				t.Error(err)
+			}
+			accepted <- s
+		}()
+		a, err := near.Dial(soon(t), l.Addr(), nil, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := <-accepted
+		defer b.Close()
+		defer a.Close()
+		for _, priority := range []uint8{0, 3} {
+			for _, x := range []*session{a.(*session), b.(*session)} {
+				op := transports.Op{Kind: transports.KindWrite, Len: 8, Priority: priority}
+				if n, err := x.Post([]transports.Op{op}); n != 1 {
+					t.Fatal(err)
+				}
+			}
+			here, there := a.(*session).clients[priority].QueuePair()%4, b.(*session).clients[priority].QueuePair()%4
+			if here != there {
+				t.Errorf("priority %d: queue pair %d here, %d there", priority, here, there)
+			}
+			used[here] = true
+		}
+	}
+	if len(used) != 4 {
+		t.Errorf("four sessions use the queue pairs %v of four", used)
+	}
+}
