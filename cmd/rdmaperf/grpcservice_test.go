@@ -9,7 +9,7 @@ import (
 // of its own; what cannot be one says so.
 func TestCallsThroughAServiceProcess(t *testing.T) {
 	got := rdmaperf(t, "run", "--transport", "grpc(fused)+iwarp,grpc(service)+iwarp,grpc(service,event)+sched+iwarp", "--workload", "rpc",
-		"-s", "64,100K", "-n", "200", "--outstanding", "1,8")
+		"-s", "64,100K", "-n", "50", "--outstanding", "1,8")
 	if got.code != 0 {
 		t.Fatalf("exit %d: %s", got.code, got.stderr)
 	}

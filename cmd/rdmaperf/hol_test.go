@@ -12,7 +12,7 @@ import (
 func TestRunMeasuresHeadOfLine(t *testing.T) {
 	args := []string{"run", "--transport", "iwarp,mem", "--workload", "hol", "--bulk-size", "4K,64K", "--bulk-depth", "4", "--probe-size", "32", "--probe-rate", "20000",
 		"-n", "40", "--warmup", "5", "--probe-priority", "2"}
-	r := rdmaperf(t, append(args, "--format", "json")...)
+	r, dir := inAllFormats(t, args...)
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}
@@ -34,10 +34,10 @@ func TestRunMeasuresHeadOfLine(t *testing.T) {
 	if !seen["same-qp"] || !seen["two-qp"] {
 		t.Errorf("arms %v, want both", seen)
 	}
-	r = rdmaperf(t, args...)
+	text := contents(t, dir, "text.txt")
 	for _, want := range []string{"iwarp(crc) [soft]: hol write", "probes of 32 bytes every 50 usec", "same-qp", "two-qp", "growth"} {
-		if !strings.Contains(r.stdout, want) {
-			t.Errorf("the table lacks %q:\n%s", want, r.stdout)
+		if !strings.Contains(text, want) {
+			t.Errorf("the table lacks %q:\n%s", want, text)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func TestRunMeasuresHeadOfLineOfSends(t *testing.T) {
 func TestRunComparesArmsAndSlices(t *testing.T) {
 	args := []string{"run", "--transport", "mem,sched(drr,window=256K)+mem", "--sched-slice", "4K,16K", "--workload", "hol", "--hol-arm", "same-qp,app-slicing",
 		"--bulk-size", "64K", "--app-slice", "8K", "--app-window", "2", "-n", "30", "--warmup", "none"}
-	r := rdmaperf(t, append(args, "--format", "json")...)
+	r, dir := inAllFormats(t, args...)
 	if r.code != 0 {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}
@@ -78,8 +78,8 @@ func TestRunComparesArmsAndSlices(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("results %q, want %q", got, want)
 	}
-	if r = rdmaperf(t, args...); !strings.Contains(r.stdout, "arms side by side: hol write, bulk of 65536 bytes") {
-		t.Errorf("no arms side by side:\n%s", r.stdout)
+	if text := contents(t, dir, "text.txt"); !strings.Contains(text, "arms side by side: hol write, bulk of 65536 bytes") {
+		t.Errorf("no arms side by side:\n%s", text)
 	}
 }
 

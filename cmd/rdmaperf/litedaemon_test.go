@@ -10,7 +10,7 @@ import (
 // each user of sharing; what cannot be one says so.
 func TestCallsThroughDaemonsAndPeers(t *testing.T) {
 	got := rdmaperf(t, "run", "--transport", "lite+iwarp,lite(rpc=send)+iwarp,lite(rpc=write)+iwarp,lite(daemon)+iwarp,lite(daemon,cross,k=1)+iwarp",
-		"--workload", "rpc", "-s", "64,10K", "-n", "100")
+		"--workload", "rpc", "-s", "64,10K", "-n", "30")
 	if got.code != 0 {
 		t.Fatalf("exit %d: %s", got.code, got.stderr)
 	}
@@ -19,7 +19,7 @@ func TestCallsThroughDaemonsAndPeers(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, got.stdout)
 		}
 	}
-	got = rdmaperf(t, "run", "--transport", "lite+iwarp,lite(daemon)+iwarp", "--workload", "sharing", "--users", "1,3", "-n", "300")
+	got = rdmaperf(t, "run", "--transport", "lite+iwarp,lite(daemon)+iwarp", "--workload", "sharing", "--users", "1,3", "-n", "60")
 	if got.code != 0 || !strings.Contains(got.stdout, "lite(daemon,k=4)+iwarp") {
 		t.Errorf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
 	}

@@ -14,7 +14,7 @@ import (
 // A sweep gives one result a rate, timed from the intended starts.
 func TestRunMeasuresUnderLoad(t *testing.T) {
 	args := []string{"run", "--transport", "iwarp", "--op", "send", "-s", "64", "-n", "100", "--rate-sweep", "2000:6000:2000", "--arrivals", "poisson"}
-	r := rdmaperf(t, append(args, "--format", "json")...)
+	r, dir := inAllFormats(t, args...)
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}
@@ -32,10 +32,10 @@ func TestRunMeasuresUnderLoad(t *testing.T) {
 			t.Errorf("rate achieved %v", res.Parameters["rate_achieved"])
 		}
 	}
-	r = rdmaperf(t, args...)
+	text := contents(t, dir, "text.txt")
 	for _, want := range []string{"open loop with poisson arrivals", "rate", "without the wait for a late start:"} {
-		if !strings.Contains(r.stdout, want) {
-			t.Errorf("the table lacks %q:\n%s", want, r.stdout)
+		if !strings.Contains(text, want) {
+			t.Errorf("the table lacks %q:\n%s", want, text)
 		}
 	}
 }
@@ -43,7 +43,7 @@ func TestRunMeasuresUnderLoad(t *testing.T) {
 // Every repeat is a result of its own; the table has one row.
 func TestRunRepeats(t *testing.T) {
 	args := []string{"run", "--transport", "tcp,mem", "--workload", "latency,throughput", "--op", "write", "-s", "64", "-n", "100", "--repeat", "3"}
-	r := rdmaperf(t, append(args, "--format", "json")...)
+	r, dir := inAllFormats(t, args...)
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}
@@ -69,12 +69,12 @@ func TestRunRepeats(t *testing.T) {
 			t.Errorf("summary %+v, want 3 repeats and their intervals", s)
 		}
 	}
-	r = rdmaperf(t, args...)
-	if n := strings.Count(r.stdout, "over the repeats, with 95 %"); n != 4 {
-		t.Errorf("%d tables of intervals, want 4:\n%s", n, r.stdout)
+	text := contents(t, dir, "text.txt")
+	if n := strings.Count(text, "over the repeats, with 95 %"); n != 4 {
+		t.Errorf("%d tables of intervals, want 4:\n%s", n, text)
 	}
-	if n := strings.Count(r.stdout, "medians of 3 repeats"); n != 4 {
-		t.Errorf("%d notes on repeats, want 4:\n%s", n, r.stdout)
+	if n := strings.Count(text, "medians of 3 repeats"); n != 4 {
+		t.Errorf("%d notes on repeats, want 4:\n%s", n, text)
 	}
 	if r = rdmaperf(t, append(args[:len(args)-2], "--format", "json")...); strings.Contains(r.stdout, `"repeat"`) {
 		t.Error("a single series has a repeat number")
@@ -84,7 +84,7 @@ func TestRunRepeats(t *testing.T) {
 // A series divides every window.
 func TestRunShowsIntervals(t *testing.T) {
 	args := []string{"run", "--transport", "tcp", "--workload", "latency,throughput,hol", "--op", "write", "-s", "64", "--bulk-size", "64K", "-D", "60ms", "--interval", "20ms"}
-	r := rdmaperf(t, append(args, "--format", "json")...)
+	r, dir := inAllFormats(t, args...)
 	if r.code != 0 {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}
@@ -93,8 +93,8 @@ func TestRunShowsIntervals(t *testing.T) {
 			t.Errorf("%s: series %+v, want 3 points", res.Workload, res.Series)
 		}
 	}
-	if r = rdmaperf(t, args...); strings.Count(r.stdout, "every 20 msec:") != 4 {
-		t.Errorf("want 4 tables of intervals:\n%s", r.stdout)
+	if text := contents(t, dir, "text.txt"); strings.Count(text, "every 20 msec:") != 4 {
+		t.Errorf("want 4 tables of intervals:\n%s", text)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestRunSweepsConnections(t *testing.T) {
 // Both sides send at once: each direction and the sum, in every format.
 func TestRunMeasuresBothDirections(t *testing.T) {
 	args := []string{"run", "--transport", "iwarp,tcp", "-b", "--op", "send,write", "-s", "4K", "-n", "200", "--repeat", "3"}
-	r := rdmaperf(t, append(args, "--format", "json")...)
+	r, dir := inAllFormats(t, args...)
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}
@@ -145,16 +145,16 @@ func TestRunMeasuresBothDirections(t *testing.T) {
 			t.Errorf("result %+v, directions %+v", res, b)
 		}
 	}
-	for format, want := range map[string][]string{
-		"text":     {"throughput send in both directions", "client to server", "server to client", "sum", "medians of 3 repeats"},
-		"perftest": {"BW average is the sum", "throughput write in both directions"},
-		"bench":    {"/bidirectional=true", "from-server-B/s"},
-		"csv":      {"from_client_bytes_per_second"},
+	for name, want := range map[string][]string{
+		"text.txt":     {"throughput send in both directions", "client to server", "server to client", "sum", "medians of 3 repeats"},
+		"perftest.txt": {"BW average is the sum", "throughput write in both directions"},
+		"bench.txt":    {"/bidirectional=true", "from-server-B/s"},
+		"results.csv":  {"from_client_bytes_per_second"},
 	} {
-		r := rdmaperf(t, append(args, "--format", format)...)
+		text := contents(t, dir, name)
 		for _, w := range want {
-			if r.code != 0 || !strings.Contains(r.stdout, w) {
-				t.Errorf("%s: exit %d, no %q:\n%s", format, r.code, w, r.stdout)
+			if !strings.Contains(text, w) {
+				t.Errorf("%s: no %q:\n%s", name, w, text)
 			}
 		}
 	}
@@ -163,7 +163,7 @@ func TestRunMeasuresBothDirections(t *testing.T) {
 // Many clients send to one server: aggregate and shares, a point for each number.
 func TestRunMeasuresIncast(t *testing.T) {
 	args := []string{"run", "--transport", "iwarp", "--clients", "2,4", "--op", "send", "-s", "4K", "-n", "50"}
-	r := rdmaperf(t, append(args, "--format", "json")...)
+	r, dir := inAllFormats(t, args...)
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}
@@ -177,10 +177,10 @@ func TestRunMeasuresIncast(t *testing.T) {
 			t.Errorf("result %+v, incast %+v", res, incastkind.Of(&res))
 		}
 	}
-	r = rdmaperf(t, args...)
+	text := contents(t, dir, "text.txt")
 	for _, want := range []string{"incast send", "clients  #bytes", "Jain index"} {
-		if !strings.Contains(r.stdout, want) {
-			t.Errorf("the table lacks %q:\n%s", want, r.stdout)
+		if !strings.Contains(text, want) {
+			t.Errorf("the table lacks %q:\n%s", want, text)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func TestRunMeasuresIncast(t *testing.T) {
 // Connections are set up, one after the other and several at once.
 func TestRunMeasuresConnections(t *testing.T) {
 	args := []string{"run", "--transport", "tcp,iwarp", "--workload", "connect", "--concurrency", "1,3", "-n", "20"}
-	r := rdmaperf(t, append(args, "--format", "json")...)
+	r, dir := inAllFormats(t, args...)
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}
@@ -202,10 +202,10 @@ func TestRunMeasuresConnections(t *testing.T) {
 			t.Errorf("result %+v", res)
 		}
 	}
-	r = rdmaperf(t, args...)
+	text := contents(t, dir, "text.txt")
 	for _, want := range []string{"connect read", "first round trip", "disconnect", "until answered"} {
-		if !strings.Contains(r.stdout, want) {
-			t.Errorf("the table lacks %q:\n%s", want, r.stdout)
+		if !strings.Contains(text, want) {
+			t.Errorf("the table lacks %q:\n%s", want, text)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,12 +20,19 @@ import (
 // process the tests start, and by them for their own server children.
 const asCommand = "RDMAPERF_TEST_AS_COMMAND"
 
+// withWakeup makes such a process measure how the machine wakes. The others do not wait
+// for it.
+const withWakeup = "RDMAPERF_TEST_WITH_WAKEUP"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(withTestRooms) != "" {
 		workload.Rooms = append(workload.Rooms, testRooms()...)
 	}
 	// A fuzzing worker inherits the variable too, but has flags of the test.
 	if os.Getenv(asCommand) != "" && len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
+		if os.Getenv(withWakeup) == "" {
+			measureWakeup = nil
+		}
 		os.Exit(mainWithSignals())
 	}
 	os.Setenv(asCommand, "1")
@@ -40,13 +48,40 @@ type ran struct {
 	stdout, stderr string
 }
 
+// quickly has a run warm up for a few operations when its test does not ask for more: a
+// thousand, or 200 ms, before each of some hundred points tell a test nothing.
+func quickly(args []string) []string {
+	if len(args) == 0 || args[0] != "run" || slices.Contains(args, "--warmup") || slices.Contains(args, "--scenario") {
+		return args
+	}
+	return append([]string{"run", "--warmup", "20"}, args[1:]...)
+}
+
+// inAllFormats runs a command line once, and returns the name of a directory with its
+// results in every format beside what it printed as JSON.
+func inAllFormats(t testing.TB, args ...string) (r ran, dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "out")
+	return rdmaperf(t, append(slices.Clone(args), "--format", "json", "-o", dir)...), dir
+}
+
+// contents reads a file of a directory of results.
+func contents(t testing.TB, dir, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
 // rdmaperf runs a command line in this process; server children are processes.
 func rdmaperf(t testing.TB, args ...string) ran {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var out, errs bytes.Buffer
-	code := execute(ctx, args, &out, &errs)
+	code := execute(ctx, quickly(args), &out, &errs)
 	if ctx.Err() != nil {
 		t.Fatalf("rdmaperf %q did not end in time\n%s", args, errs.String())
 	}
@@ -68,7 +103,7 @@ func start(t testing.TB, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, cmd: exec.Command(self, args...), done: make(chan struct{})}
+	p := &process{t: t, cmd: exec.Command(self, quickly(args)...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.errs
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ func TestRunSaysHowTheMachineWakes(t *testing.T) {
 
 // The run says what kept the CPUs awake; comparing it with one without is refused.
 func TestAwakeStandsInTheEnvironment(t *testing.T) {
+	t.Setenv(withWakeup, "1")
 	p := start(t, append(aMoment, "--awake", "--format", "json")...)
 	if code := p.wait(60e9); code == 77 {
 		t.Skipf("not allowed here: %s", p.errs.String())
