@@ -143,7 +143,7 @@ func (f *conformFlags) run(ctx context.Context, stdout, stderr io.Writer) error 
 	if f.format == "jsonl" {
 		err = conform.WriteJSONL(stdout, results...)
 	} else {
-		err = conform.WriteMatrix(stdout, results...)
+		err = conform.WriteMatrixWithin(stdout, terminalColumns(stdout), results...)
 	}
 	if err = errors.Join(err, files.write(results)); err != nil {
 		return &reports.ExitError{Code: reports.ExitFailed, Operation: "write verdicts", Err: err}

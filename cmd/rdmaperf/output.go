@@ -33,9 +33,7 @@ func (o *runOptions) write(stdout io.Writer, doc *reports.Document) error {
 	} else if f := render.Find(o.format, render.OfRun); f != nil && (len(doc.Results) > 0 || !f.Silent) {
 		shown := how
 		shown.Color = coloured(stdout)
-		if f, ok := stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-			shown.Width = min(max(width(stdout), 60), 120) // a longer line is hard to read
-		}
+		shown.Width = terminalColumns(stdout)
 		errs = append(errs, f.Write(stdout, doc, shown))
 	}
 	if o.to.json != "" && o.to.json != "-" {
@@ -49,6 +47,14 @@ func (o *runOptions) write(stdout io.Writer, doc *reports.Document) error {
 	}
 	o.to.discard()
 	return errors.Join(errs...)
+}
+
+// terminalColumns is the room for tables and sentences on a terminal; 0 for anything else.
+func terminalColumns(w io.Writer) int {
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return min(max(width(w), 60), 120) // a longer line is hard to read
+	}
+	return 0
 }
 
 // coloured tells whether w is a terminal that wants colour (no-color.org).

@@ -56,7 +56,7 @@ func drawProgress(w io.Writer, costs []time.Duration, now func() time.Time) *pro
 		p.ahead += c
 	}
 	// The library's prediction goes by calls a second; the plan knows better.
-	p.bar = progressbar.NewOptions(p.total*barSteps, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(20),
+	p.bar = progressbar.NewOptions(p.total*barSteps, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(barWidth(w)),
 		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionSetSpinnerChangeInterval(0))
 	return p
 }
@@ -85,7 +85,9 @@ func (p *progress) within(done, total int64) {
 }
 
 // describe draws the line before the bar, or what of it has room.
-func (p *progress) describe(line string) { p.bar.Describe(cut(line, width(p.out)-barColumns)) }
+func (p *progress) describe(line string) {
+	p.bar.Describe(cut(line, width(p.out)-barWidth(p.out)-barColumns))
+}
 
 // live draws how the current point goes.
 func (p *progress) live(line string) {
@@ -113,8 +115,16 @@ func (p *progress) line(w io.Writer, text string) {
 
 const (
 	barSteps   = 100 // of a point
-	barColumns = 34  // what the library draws behind the description: " 100% |", 20 of the bar, "|", and room
+	barColumns = 14  // what the library draws around the bar behind the description, " 100% |" and "|", and room
 )
+
+// barWidth is that of the bar itself: what a narrow terminal has is for the names.
+func barWidth(w io.Writer) int {
+	if width(w) < 100 {
+		return 10
+	}
+	return 20
+}
 
 // width is that of the terminal behind w, in columns; where that is not known, the
 // oldest terminal's.

@@ -66,6 +66,7 @@ workloads: "rdmaperf run" needs no hardware, no host and no options.`,
 	root.AddCommand(newManCommand())
 	root.SetHelpCommand(newHelpCommand())
 	completeValues(root)
+	fitHelp(root)
 	return root
 }
 

@@ -36,7 +36,7 @@ port, or else over user-space iWARP, which other options without --transport tak
 unless --output or --json says where, with report.html for reading.
 
 Several transports are measured point by point in turn, so that a change of the
-machine's mood hits all of them.
+machine's load hits all of them.
 
 --scenario FILE takes several runs, each with options of its own, into one
 document. The file maps the long names of run's flags to their values:

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -44,4 +47,33 @@ func TestRunHelpHasAPlaceForEveryFlag(t *testing.T) {
 			t.Errorf("--%s is not in the help", f.Name)
 		}
 	})
+}
+
+// Sentences are filled to the width, and lists and examples stay as they are.
+func TestHelpIsFilled(t *testing.T) {
+	item := "    term" + strings.Repeat(" ", hanging-8) + "what it is"
+	got := fill("one two three\nfour\n\n"+item+" and more\nfive", 38)
+	if want := "one two three four\n\n" + item + "\n" + strings.Repeat(" ", hanging) + "and more\nfive"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// No command's help has sentences or flags beyond the width.
+func TestHelpOfEveryCommandFits(t *testing.T) {
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		var out bytes.Buffer
+		c.SetOut(&out)
+		c.Help()
+		for line := range strings.Lines(out.String()) {
+			example := c.Example != "" && strings.Contains(c.Example, strings.TrimSuffix(line, "\n"))
+			if n := utf8.RuneCountInString(line) - 1; n > helpWidth && !example {
+				t.Errorf("%s: %d columns: %s", c.CommandPath(), n, line)
+			}
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRootCommand())
 }

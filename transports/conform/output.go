@@ -2,12 +2,14 @@ package conform
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // WriteJSONL writes one JSON object a result and line: the source of which every
@@ -28,16 +30,32 @@ func WriteJSONL(w io.Writer, reports ...Report) error {
 
 // WriteMatrix writes cases by transports, the counts, and an explanation of
 // every verdict that is not a pass.
-func WriteMatrix(w io.Writer, reports ...Report) error {
-	bw := bufio.NewWriter(w)
+func WriteMatrix(w io.Writer, reports ...Report) error { return WriteMatrixWithin(w, 0, reports...) }
+
+// WriteMatrixWithin is WriteMatrix for a terminal of so many columns, 0 for any number: where
+// the names of the transports have no room side by side they are numbered, and longer lines
+// go on in the next one.
+func WriteMatrixWithin(w io.Writer, columns int, reports ...Report) error {
+	var text bytes.Buffer
+	bw := bufio.NewWriter(&text)
 	ids, byID := rows(reports)
 	wide := len("case")
 	for _, id := range ids {
 		wide = max(wide, len(id))
 	}
-	cols := make([]int, len(reports))
+	cols, room := make([]int, len(reports)), wide+2+len("should")
 	for i := range reports {
 		cols[i] = max(len(reports[i].Transport), len(Unsupported))
+		room += 2 + cols[i]
+	}
+	name := func(i int) string { return reports[i].Transport }
+	if columns > 0 && room > columns {
+		for i := range reports {
+			cols[i] = len(Unsupported)
+			fmt.Fprintf(bw, "[%d]  %s\n", i+1, reports[i].Transport)
+		}
+		fmt.Fprintln(bw)
+		name = func(i int) string { return fmt.Sprintf("[%d]", i+1) }
 	}
 	line := func(first, second string, cell func(i int) string) {
 		text := fmt.Sprintf("%-*s  %-6s", wide, first, second)
@@ -46,7 +64,7 @@ func WriteMatrix(w io.Writer, reports ...Report) error {
 		}
 		fmt.Fprintln(bw, strings.TrimRight(text, " "))
 	}
-	line("case", "level", func(i int) string { return reports[i].Transport })
+	line("case", "level", name)
 	for _, id := range ids {
 		level := ""
 		for _, r := range byID[id] {
@@ -75,7 +93,29 @@ func WriteMatrix(w io.Writer, reports ...Report) error {
 	for i := range reports {
 		explain(bw, &reports[i])
 	}
-	return bw.Flush()
+	bw.Flush() // into memory
+	_, err := io.WriteString(w, fold(text.String(), columns))
+	return err
+}
+
+// fold breaks lines of more than so many columns between words; 0 leaves them.
+func fold(text string, columns int) string {
+	if columns == 0 {
+		return text
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		for line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > columns; {
+			at := len(string([]rune(line)[:columns+1]))
+			if at = strings.LastIndexByte(line[:at], ' '); at <= 4 {
+				break // one long word
+			}
+			b.WriteString(strings.TrimRight(line[:at], " ") + "\n")
+			line = "    " + line[at+1:]
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
 }
 
 // rows lists the case IDs in the order in which they appear first, and the

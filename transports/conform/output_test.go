@@ -63,6 +63,31 @@ iwarp(crc)  cm/reject  xfail (must, man rdma_reject, seed 1, 0s)
 	}
 }
 
+// Where names of stacks have no room they are numbered, and no line is wider than the
+// terminal.
+func TestMatrixFitsTheTerminal(t *testing.T) {
+	long := strings.Repeat("x", 70)
+	reps := append([]Report{{Transport: long + "+iwarp(crc)", Results: sample[0].Results}}, sample[1])
+	var out bytes.Buffer
+	if err := WriteMatrixWithin(&out, 80, reps...); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"[1]  " + long, "case         level   [1]          [2]\n", "ord/sig-all  must    pass         fail\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
+	for line := range strings.Lines(out.String()) {
+		if len(line) > 81 && !strings.Contains(line, long) {
+			t.Errorf("%d columns: %q", len(line)-1, line)
+		}
+	}
+	out.Reset()
+	if err := WriteMatrixWithin(&out, 60, sample...); err != nil || !strings.Contains(out.String(), "\n    ") {
+		t.Errorf("%v, nothing is folded at 60 columns:\n%s", err, &out)
+	}
+}
+
 func TestJSONL(t *testing.T) {
 	var out bytes.Buffer
 	if err := WriteJSONL(&out, sample...); err != nil {
