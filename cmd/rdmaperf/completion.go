@@ -10,6 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/render"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -21,6 +22,9 @@ var vocabulary = map[string]func(c *cobra.Command) []string{
 	"op":         opWords,
 	"polling":    words(engine.PollingBusy, engine.PollingEvent, "adaptive"),
 	"loop":       words(loopAuto, engine.LoopPlain, engine.LoopProvider),
+	"verify":     words(reports.VerifyAll, reports.VerifySample, reports.VerifyNone),
+	"mtu":        words(mtuOf.words...),
+	"connection": words(reliable),
 	"arrivals":   words(engine.ArrivalsConstant, engine.ArrivalsPoisson),
 	"nice":       words("auto", "0", "19"),
 	"pin":        words("auto", "none"),

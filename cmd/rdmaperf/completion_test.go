@@ -69,6 +69,8 @@ func TestWhatIsOfferedIsAccepted(t *testing.T) {
 				args = append(args, "--transport", "grpc(fused)+iwarp")
 			case name == "sched-send":
 				args = append(args, "--transport", "sched+iwarp")
+			case name == "mtu":
+				args = append(args, "--transport", "verbs")
 			case name == "arrivals":
 				args = append(args, "--rate", "100")
 			case name == "hol-arm":

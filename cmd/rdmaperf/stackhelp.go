@@ -58,9 +58,17 @@ func stacksHelp() string {
 	return b.String()
 }
 
-// completeStacks completes the value of a --transport, a comma list of stacks.
+// completeStacks completes the value of a --transport, a comma list of stacks. Bash, as
+// cobra drives it, compares what has a description in its escaped form with what was typed,
+// and finds nothing behind a comma: there the words go alone.
 func completeStacks(_ *cobra.Command, _ []string, given string) ([]string, cobra.ShellCompDirective) {
-	return stackCompletions(given), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+	all := stackCompletions(given)
+	if strings.ContainsAny(given, ",(") {
+		for i, w := range all {
+			all[i], _, _ = strings.Cut(w, "\t")
+		}
+	}
+	return all, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
 // stackCompletions are the ways to go on with given, whole.
