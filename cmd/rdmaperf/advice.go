@@ -30,10 +30,10 @@ func flagError(cmd *cobra.Command, err error) error {
 		meant = nearest(cmd.Flags(), name)
 	}
 	switch advice := perftest.Advice(name); {
+	case cmd.Name() == "run" && advice != "": // perftest has it: --odp is no misspelt --op
+		err = fmt.Errorf("%w: %s", err, advice)
 	case meant != "":
 		hint = "--" + meant
-	case cmd.Name() == "run" && advice != "":
-		err = fmt.Errorf("%w: %s", err, advice)
 	case unknown.GetSpecifiedShortnames() == "":
 		if other := hasFlag(cmd.Root(), name); other != "" {
 			hint = other + " --" + name + ", or " + hint
