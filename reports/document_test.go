@@ -111,9 +111,9 @@ func TestReadDocumentIsStrictAboutTheSchema(t *testing.T) {
 		{"another version with other types", `{"schema": "rdmaperf/v2", "results": {}}`, `schema is "rdmaperf/v2", want "rdmaperf/v1"`},
 		{"no schema", `{}`, `schema is ""`},
 		{"a wrong type", strings.Replace(good, `"results": []`, `"results": 7`, 1), "results"},
-		{"cut short", good[:len(good)/2], "unexpected end"},
-		{"two documents", good + good, "after top-level value"},
-		{"nothing", "", "unexpected end"},
+		{"cut short", good[:len(good)/2], "ends in the middle"},
+		{"two documents", good + good, "more behind the document"},
+		{"nothing", "", "it is empty"},
 	} {
 		_, err := reports.ReadDocument(strings.NewReader(c.text), kinds)
 		if err == nil || !strings.HasPrefix(err.Error(), "read result document: ") || !strings.Contains(err.Error(), c.reason) {

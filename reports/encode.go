@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // MarshalJSON fills in what the schema requires and an unset field would break:
@@ -157,6 +158,26 @@ func writeThrough(path string, b []byte) error {
 	return err
 }
 
+// PlainJSON says of an error of encoding/json what a reader of the file should know, without
+// the words of the parser.
+func PlainJSON(err error) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax) && strings.Contains(err.Error(), "unexpected end"), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return errors.New("it is empty or ends in the middle")
+	case errors.As(err, &syntax) && strings.Contains(err.Error(), "after top-level value"):
+		return fmt.Errorf("more behind the document, at byte %d", syntax.Offset)
+	case errors.As(err, &syntax):
+		return fmt.Errorf("no JSON at byte %d", syntax.Offset)
+	case errors.As(err, &kind) && kind.Field != "":
+		return fmt.Errorf("%s is no %s at byte %d", kind.Field, kind.Type, kind.Offset)
+	case errors.As(err, &kind):
+		return fmt.Errorf("a %s where an object belongs", kind.Value)
+	}
+	return err
+}
+
 // ReadDocument reads one document and nothing after it. It is strict about the
 // schema's name, since another version may mean other things by the same words,
 // and lenient about fields it does not know, since fields may be added. Results
@@ -171,14 +192,14 @@ func ReadDocument(r io.Reader, kinds []*Kind) (*Document, error) {
 		Schema string `json:"schema"`
 	}
 	if err := json.Unmarshal(b, &head); err != nil {
-		return nil, fmt.Errorf("read result document: %w", err)
+		return nil, fmt.Errorf("read result document: %w", PlainJSON(err))
 	}
 	if head.Schema != SchemaID {
 		return nil, fmt.Errorf("read result document: schema is %q, want %q", head.Schema, SchemaID)
 	}
 	d := new(Document)
 	if err := json.Unmarshal(b, d); err != nil {
-		return nil, fmt.Errorf("read result document: %w", err)
+		return nil, fmt.Errorf("read result document: %w", PlainJSON(err))
 	}
 	for i := range d.Results {
 		if err := d.Results[i].resolve(kinds); err != nil {
