@@ -22,6 +22,10 @@ func (p *printer) seriesTables(g *reports.Grouped) {
 		p.wrapped(title + ", every " + view.Number(float64(s.IntervalNs)/1e6, -1) + " msec:")
 		timed := r.Latency != nil || r.AnyKind().SeriesOf != nil
 		t := view.Table{Columns: []view.Column{{Name: "from", Unit: "sec"}, {Name: "#iterations"}, {Name: "MsgRate", Unit: "Mpps"}}}
+		each := bytesEach(r)
+		if each > 0 && !timed {
+			t.Columns = append(t.Columns[:2], view.Column{Name: "BW average", Unit: view.Units{Gbits: p.Gbits}.Name()}, t.Columns[2])
+		}
 		if timed {
 			t.Columns = append(t.Columns[:2], view.Column{Name: "p50", Unit: "usec"}, view.Column{Name: "p99", Unit: "usec"}, view.Column{Name: "max", Unit: "usec"})
 		}
@@ -29,7 +33,11 @@ func (p *printer) seriesTables(g *reports.Grouped) {
 			cells := []view.Cell{{Text: view.Number(float64(pt.OffsetNs)/1e9, 3)}, {Text: view.Integer(pt.Operations)}}
 			switch {
 			case !timed:
-				cells = append(cells, view.Cell{Text: view.Number(float64(pt.Operations)/float64(max(s.IntervalNs, 1))*1e3, 6)})
+				rate := float64(pt.Operations) / float64(max(s.IntervalNs, 1)) * 1e9
+				if each > 0 {
+					cells = append(cells, view.Cell{Text: view.Bandwidth(rate*each, p.Gbits)})
+				}
+				cells = append(cells, view.Cell{Text: view.Number(rate/1e6, 6)})
 			case pt.Operations == 0:
 				cells = append(cells, view.Cell{Text: "-"}, view.Cell{Text: "-"}, view.Cell{Text: "-"})
 			default:
@@ -42,4 +50,12 @@ func (p *printer) seriesTables(g *reports.Grouped) {
 			p.table(&t)
 		}
 	}
+}
+
+// bytesEach is what one operation of a result moved; 0 where that is not told.
+func bytesEach(r *reports.Result) float64 {
+	if t := r.Throughput; t != nil && t.OperationsPerSecond > 0 {
+		return t.BytesPerSecond / t.OperationsPerSecond
+	}
+	return 0
 }
