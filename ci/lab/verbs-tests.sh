@@ -5,4 +5,4 @@
 # lab tests: ./transports/verbs
 set -euo pipefail
 export RDMAPERF_VERBS_DEVICES=rxe0,siw0
-/lab/tests/verbs/verbs.test -test.v -test.run '^(TestDataPathAllocatesNothing|TestQueueRefusesBeyondDepth|TestCloseKeepsCompletions|TestCapabilitiesAreKept|TestManyQueuesOfOneDevice|TestFirstMessageArrives)$'
+/lab/tests/verbs/verbs.test -test.v -test.run '^(TestDataPathAllocatesNothing|TestQueueRefusesBeyondDepth|TestCloseKeepsCompletions|TestCapabilitiesAreKept|TestManyQueuesOfOneDevice|TestFirstMessageArrives|TestPacketsAreMarked)$'

@@ -338,3 +338,44 @@ func TestWakeAfterCloseTouchesNobody(t *testing.T) {
 		t.Errorf("Add after Close: %v, want %v", err, os.ErrClosed)
 	}
 }
+
+// Both ends of a connection mark their packets, over IPv4 and over IPv6.
+func TestPacketsAreMarked(t *testing.T) {
+	marked := KernelTOS(104)
+	if marked.Name() != "tos=104" {
+		t.Errorf("name %q", marked.Name())
+	}
+	for _, at := range []string{"127.0.0.1:0", "[::1]:0"} {
+		l, err := marked.Listen(t.Context(), at, Buffers{})
+		if err != nil {
+			t.Logf("%s: %v", at, err) // a machine without IPv6
+			continue
+		}
+		defer l.Close()
+		near, err := marked.Dial(t.Context(), l.Addr(), Buffers{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer near.Close()
+		far, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer far.Close()
+		level, opt := unix.IPPROTO_IP, unix.IP_TOS
+		if at[0] == '[' {
+			level, opt = unix.IPPROTO_IPV6, unix.IPV6_TCLASS
+		}
+		for side, o := range map[string]Opening{"dialled": near, "accepted": far} {
+			raw, err := o.(opening).SyscallConn()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got int
+			raw.Control(func(fd uintptr) { got, err = unix.GetsockoptInt(int(fd), level, opt) })
+			if err != nil || got&^3 != 104 { // the two lowest bits are ECN's
+				t.Errorf("%s, %s: type of service %d, %v, want 104", at, side, got, err)
+			}
+		}
+	}
+}

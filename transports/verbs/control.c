@@ -91,6 +91,13 @@ int vb_query_state(struct va_qp *qp, int *state) {
 	return err;
 }
 
+int vb_query_av(struct va_qp *qp, struct va_qp_attr *a) {
+	struct va_qp_init_attr init;
+	memset(a, 0, sizeof *a);
+	memset(&init, 0, sizeof init);
+	return failed(vb_verbs.query_qp(qp, a, VA_QP_AV, &init));
+}
+
 int vb_srq_limit(struct vb_srq *s, uint32_t limit) {
 	struct va_srq_attr a = {.srq_limit = limit};
 	return failed(vb_verbs.modify_srq(s->srq, &a, VA_SRQ_LIMIT));

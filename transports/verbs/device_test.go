@@ -347,3 +347,22 @@ func TestCapabilitiesAreKept(t *testing.T) {
 		qp.Close()
 	})
 }
+
+// TestPacketsAreMarked: the traffic class that was asked for stands in the path of both
+// ends, which the device is asked for, by either way to connect. iWARP has no such path.
+func TestPacketsAreMarked(t *testing.T) {
+	eachConfig(t, func(t *testing.T, cfg Config) {
+		for _, tos := range []int{0, 104} {
+			cfg.TOS = tos
+			a, b := pair(t, cfg)
+			if a.dev.iwarp {
+				return // that it connects is all that can be seen from here
+			}
+			for side, e := range map[string]*end{"initiator": a, "responder": b} {
+				if got, err := e.qp.(*qp).trafficClass(); err != nil || got != tos {
+					t.Errorf("%s: traffic class %d, %v, want %d", side, got, err, tos)
+				}
+			}
+		}
+	})
+}

@@ -136,6 +136,7 @@ struct vb_qp *vb_create_qp(struct va_pd *, struct vb_table *, struct vb_cq *send
 int vb_try_qp(struct va_pd *, struct va_cq *, struct va_qp_cap *);
 int vb_modify_qp(struct va_qp *, struct va_qp_attr *, int mask);
 int vb_query_state(struct va_qp *, int *state); // state stays -1 where the device does not tell
+int vb_query_av(struct va_qp *, struct va_qp_attr *);
 // vb_unlist makes completions of the QP unknown to vb_poll; nobody may be polling.
 void vb_unlist(struct vb_qp *, struct vb_table *);
 int vb_destroy_qp(struct vb_qp *);

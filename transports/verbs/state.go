@@ -54,6 +54,13 @@ func (q *qp) ask() rdma.QPState {
 	return waistState[state]
 }
 
+// trafficClass is what the device says of packets of a connected QP.
+func (q *qp) trafficClass() (int, error) {
+	var a C.struct_va_qp_attr
+	rc := C.vb_query_av(q.c.qp, &a)
+	return int(a.ah_attr.grh.traffic_class), errno(rc)
+}
+
 // enterErr moves the QP to ERR. The caller holds q.mu.
 func (q *qp) enterErr() {
 	q.failed()
