@@ -95,7 +95,7 @@ type Result struct {
 	Transport string `json:"transport,omitempty"` // as given on the command line
 	Label     string `json:"label"`               // LabelDevice, LabelSoft, LabelModel or LabelMem
 	Workload  string `json:"workload"`            // latency, throughput, hol, …
-	Op        string `json:"op"`                  // send, write, write_imm, read, fetch_add, cmp_swap, call
+	Op        string `json:"op"`                  // send, send_imm, write, write_imm, read, fetch_add, cmp_swap, call
 	SizeBytes int64  `json:"size_bytes"`
 	Depth     int    `json:"depth"` // operations outstanding per QP, at least 1
 	QPs       int    `json:"qps"`   // at least 1

@@ -39,6 +39,7 @@ type Kind uint8
 
 const (
 	KindSend     Kind = iota // message into the peer's next receive
+	KindSendImm              // KindSend that also carries Imm; with Caps.ImmAlone, nothing else
 	KindWrite                // local bytes to the peer's window
 	KindWriteImm             // KindWrite that also consumes a receive and carries Imm
 	KindRead                 // bytes of the peer's window to the local one
@@ -49,7 +50,7 @@ const (
 	numKinds
 )
 
-var kindNames = [numKinds]string{"send", "write", "write_imm", "read", "fetch_add", "cmp_swap", "call", "recv"}
+var kindNames = [numKinds]string{"send", "send_imm", "write", "write_imm", "read", "fetch_add", "cmp_swap", "call", "recv"}
 
 // String is the name used by --op and in results.
 func (k Kind) String() string {
@@ -227,6 +228,7 @@ type Caps struct {
 	MaxDepth      int         // operations outstanding
 	MaxReadDepth  int         // reads and atomics outstanding
 	Priorities    int         // levels of Op.Priority that are told apart; 0: it is ignored
+	ImmAlone      bool        // a KindSendImm carries its immediate and no bytes: Op.Len is 0
 	LocalComplete bool        // success means handed to the transport below, not arrived
 	CallModes     CallModeSet // of KindCall
 }

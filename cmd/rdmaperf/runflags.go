@@ -91,7 +91,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.schedSends, "sched-send", nil, "likewise of what becomes of a send longer than a slice: whole (the default), refuse, slice (where both ends do, else whole) or slice-or-refuse")
 	f.StringSliceVar(&o.workloads, "workload", room.Standard(workload.Rooms), workloadHelp())
 	f.StringArrayVar(&o.impair, "impair", nil, "put both ends into network namespaces with a bad path between them, as root: loss=0,0.1%,1%,5% (the whole run for each), dup=P, reorder=P, delay=TIME, stop=TIME and cut=TIME (the server stands still, the path is cut, again and again for so long), seed=N; may be repeated")
-	f.StringSliceVar(&o.ops, "op", nil, "comma list of send, write, write_imm, read, fetch_add, cmp_swap, call (a request and its answer, in latency, throughput, hol, incast and connect; by itself only on stacks without sessions) "+defaultsHelp(defaultOps))
+	f.StringSliceVar(&o.ops, "op", nil, "comma list of send, send_imm, write, write_imm, read, fetch_add, cmp_swap, call (a request and its answer, in latency, throughput, hol, incast and connect; by itself only on stacks without sessions) "+defaultsHelp(defaultOps))
 	f.StringSliceVarP(&o.sizes, "size", "s", nil, "comma list of message sizes in bytes; K, M, G are 1024 "+defaultsHelp(defaultSizes))
 	f.BoolVarP(&o.all, "all", "a", false, "all sizes from 2 bytes to 8 MiB")
 	f.VarP((*values.Count)(&o.iterations), "iters", "n", "operations per QP, exactly: 1000, 10k or 1e6 (k is 1000 here)")

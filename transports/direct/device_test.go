@@ -19,7 +19,7 @@ func TestSessionsWithSlowReads(t *testing.T) {
 func TestCapsFollowTheDevice(t *testing.T) {
 	d := must(memdev.NewFabric(memdev.Config{}).Open("a"))(t)
 	defer d.Close()
-	all := transports.Kinds(transports.KindSend, transports.KindWrite, transports.KindWriteImm, transports.KindRead,
+	all := transports.Kinds(transports.KindSend, transports.KindSendImm, transports.KindWrite, transports.KindWriteImm, transports.KindRead,
 		transports.KindFetchAdd, transports.KindCmpSwap, transports.KindRecv)
 	for _, c := range []struct {
 		what string
@@ -32,6 +32,7 @@ func TestCapsFollowTheDevice(t *testing.T) {
 		{"a missing opcode is a missing kind", func(c *rdma.Caps) { c.Ops = rdma.Ops(rdma.OpSend, rdma.OpRead) }, func(c transports.Caps) bool {
 			return c.Kinds == transports.Kinds(transports.KindSend, transports.KindRead, transports.KindRecv)
 		}},
+		{"an immediate has room beside it, or is alone", func(c *rdma.Caps) { c.Features &^= rdma.FeatImmPayload }, func(c transports.Caps) bool { return c.ImmAlone }},
 		{"only the memory device is in one process", func(c *rdma.Caps) { c.Label = rdma.LabelDevice }, func(c transports.Caps) bool {
 			return !c.InProcess && c.Label == rdma.LabelDevice
 		}},

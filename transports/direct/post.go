@@ -159,6 +159,9 @@ func (s *session) check(op *transports.Op) error {
 		}
 		n = 8
 	}
+	if op.Kind == transports.KindSendImm && n > 0 && s.immAlone {
+		return rdma.ErrNotSupported
+	}
 	if uint64(n) > s.maxMsg || !within(op.Local, n, uint64(len(s.win))) || info.remote && !within(op.Remote, n, s.peer.len) {
 		return rdma.ErrInvalid
 	}

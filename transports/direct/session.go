@@ -41,6 +41,7 @@ type session struct {
 	maxMsg    uint64
 	maxInline uint32
 	events    bool
+	immAlone  bool // a send with immediate has no room for bytes
 	ops       [transports.KindRecv]kindInfo
 	refuse    transports.OpFlags // flags that need a missing feature
 
@@ -83,6 +84,7 @@ func (t *transport) newSession(cfg transports.Config) (*session, error) {
 		maxMsg:      t.caps.MaxMsg,
 		maxInline:   uint32(cfg.MaxInline),
 		events:      cfg.Events,
+		immAlone:    !t.caps.Features.Has(rdma.FeatImmPayload),
 		depth:       cfg.SendDepth,
 		signalEvery: max(cfg.SendDepth/2, 1),
 		recvDepth:   cfg.RecvDepth,
@@ -93,7 +95,7 @@ func (t *transport) newSession(cfg transports.Config) (*session, error) {
 	}
 	access := rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead
 	for _, m := range opcodes {
-		s.ops[m.kind] = kindInfo{op: m.op, ok: t.caps.Ops.Has(m.op), remote: m.kind != transports.KindSend, atomic: m.op.IsAtomic()}
+		s.ops[m.kind] = kindInfo{op: m.op, ok: t.caps.Ops.Has(m.op), remote: m.op != rdma.OpSend && m.op != rdma.OpSendImm, atomic: m.op.IsAtomic()}
 		if s.ops[m.kind].ok && m.op.IsAtomic() {
 			access |= rdma.RemoteAtomic
 		}

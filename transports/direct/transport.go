@@ -47,6 +47,7 @@ var opcodes = [...]struct {
 	op   rdma.Opcode
 }{
 	{transports.KindSend, rdma.OpSend},
+	{transports.KindSendImm, rdma.OpSendImm},
 	{transports.KindWrite, rdma.OpWrite},
 	{transports.KindWriteImm, rdma.OpWriteImm},
 	{transports.KindRead, rdma.OpRead},
@@ -79,6 +80,7 @@ func (t *transport) Caps() transports.Caps {
 		MaxDepth:      min(d.MaxQPWR, (d.MaxCQE-cqSlack)/2, maxDepth), // sends and receives share the CQ
 		MaxReadDepth:  d.MaxRDAtom,
 		Priorities:    d.Priorities,
+		ImmAlone:      !d.Features.Has(rdma.FeatImmPayload),
 		LocalComplete: d.Completion == rdma.CompletionLocal,
 	}
 	if d.Features.Has(rdma.FeatInline) {

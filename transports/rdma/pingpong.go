@@ -121,6 +121,8 @@ func (v *PingPongStep) answers(wc *WC) bool {
 		return false
 	case wc.Opcode == WCRecvWriteImm:
 		return wc.Imm == v.Answer.Imm
+	case v.Answer.Op == OpSendImm && (wc.Flags&WithImm == 0 || wc.Imm != v.Answer.Imm):
+		return false
 	}
 	return uint64(wc.ByteLen) == v.Answer.Len()
 }

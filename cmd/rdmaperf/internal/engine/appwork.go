@@ -16,8 +16,3 @@ func (w *Worker) compute(n int) {
 	for end := Now() + messages*w.appWork; messages > 0 && Now() < end; {
 	}
 }
-
-// TakesReceive tells operations that take a receive at the other side.
-func takesReceive(k transports.Kind) bool {
-	return k == transports.KindSend || k == transports.KindWriteImm
-}

@@ -60,6 +60,8 @@ func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 		return nil
 	case !ok || !caps.Kinds.Has(k):
 		return missing("operation %s", pt.Op)
+	case k == transports.KindSendImm && caps.ImmAlone && pt.Size != ImmAloneSize:
+		return missing("operation %s of %d bytes (it carries its immediate alone: give -s %d)", pt.Op, pt.Size, ImmAloneSize)
 	case (k == transports.KindCall) != w.OfCalls():
 		return missing("operation %s in the workload %s", pt.Op, pt.Workload)
 	}

@@ -31,7 +31,7 @@ func TestEveryOperationCountsExactly(t *testing.T) {
 					if polling != engine.PollingBusy {
 						sizes = []int{64}
 					}
-					if engine.IsAtomic(k) {
+					if engine.IsAtomic(k) || k == transports.KindSendImm && caps.ImmAlone {
 						sizes = []int{8}
 					}
 					for _, size := range sizes {

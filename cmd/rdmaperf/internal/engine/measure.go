@@ -288,6 +288,9 @@ func (m *Measurement) parameters() map[string]any {
 	if sh.PostList > 0 {
 		p["post_list"] = sh.PostList
 	}
+	if sh.ImmAlone {
+		p["message"] = "the immediate alone, without bytes of memory"
+	}
 	if sh.ReadDepth > 0 {
 		p["read_depth"] = sh.ReadDepth
 	}

@@ -332,12 +332,12 @@ func (p Point) Validate(w *Workload) error {
 		return fmt.Errorf("a depth of %d: want 1 to %d, in throughput", p.Depth, MaxDepth)
 	case p.AppWork < 0 || p.AppWork > maxAppWork:
 		return fmt.Errorf("application work of %v: want 0 to %v", p.AppWork, maxAppWork)
-	case p.AppWork > 0 && (!w.Has.AppWork || !takesReceive(k)):
-		return fmt.Errorf("application work is for messages that the server receives: send and write_imm, in latency and throughput")
+	case p.AppWork > 0 && (!w.Has.AppWork || !TakesReceives(k)):
+		return fmt.Errorf("application work is for messages that the server receives: send, send_imm and write_imm, in latency and throughput")
 	case p.Bidirectional && !w.Has.BothWays:
 		return fmt.Errorf("the workload %s goes one way", w.Name)
-	case p.Bidirectional && IsAtomic(k):
-		return fmt.Errorf("atomics go one way: of both ways are send, write, write_imm and read")
+	case p.Bidirectional && (IsAtomic(k) || k == transports.KindSendImm):
+		return fmt.Errorf("atomics and send_imm go one way: of both ways are send, write, write_imm and read")
 	case w.Point != nil:
 		return w.Point(p)
 	}
@@ -359,6 +359,10 @@ func (p Point) checkRate(w *Workload) error {
 
 // AtomicSize is the length of every atomic (IBTA 9.4.5).
 const AtomicSize = 8
+
+// ImmAloneSize is the size of a point of send_imm where nothing but the immediate travels.
+// RFC 7306 §6.2 gives the message eight octets, of which the immediate is four.
+const ImmAloneSize = 8
 
 func IsAtomic(k transports.Kind) bool {
 	return k == transports.KindFetchAdd || k == transports.KindCmpSwap

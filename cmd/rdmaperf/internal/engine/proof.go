@@ -14,6 +14,7 @@ import (
 //
 //   - Of sends and writes with an immediate, the target looks at each message when its
 //     receive completes, before it gives the slot back. Credits keep the slot until then.
+//   - Of sends with an immediate that have no room for bytes, the immediate is the number.
 //   - Of reads and atomics, the client looks when the operation completes. A read brings
 //     another slot of the source each time, so that the bytes before it are wrong ones.
 //   - A write tells nobody. What lies in a slot can be looked at before the next pass over
@@ -67,11 +68,11 @@ func (c *Group) takeCompared() (sum compared) {
 }
 
 // Numbered tells streams whose messages carry numbers.
-func (sh *Shape) Numbered() bool { return sh.Verify && sh.work().Numbered }
+func (sh *Shape) Numbered() bool { return sh.Verify && sh.work().Numbered && !sh.ImmAlone }
 
 // TakesReceives tells operations that each consume a receive of the peer.
 func TakesReceives(k transports.Kind) bool {
-	return k == transports.KindSend || k == transports.KindWriteImm
+	return k == transports.KindSend || k == transports.KindSendImm || k == transports.KindWriteImm
 }
 
 // Whole tells whether message n of a phase is compared whole. Both sides agree by the seed.

@@ -94,6 +94,9 @@ type Shape struct {
 	// reads, atomics and writes; in a stream of writes until the barrier wakes it.
 	Idle bool `json:"idle,omitempty"`
 
+	// ImmAlone: a send_imm carries its immediate and no bytes.
+	ImmAlone bool `json:"imm_alone,omitempty"`
+
 	// Private is what this side's row keeps with the shape, of its own type.
 	Private any `json:"-"`
 
@@ -110,6 +113,7 @@ func NewShape(p *Plan, pt Point, client, server transports.Caps) (*Shape, error)
 	if err := checkPoint(p, pt, ab.Both); err != nil {
 		return nil, err
 	}
+	sh.ImmAlone = sh.Kind() == transports.KindSendImm && ab.Both.ImmAlone
 	sh.work().Shape(sh, p, ab)
 	if sh.Polling == PollingAdaptive && !(client.Unaided && sh.Sleeps(SideClient)) && !(server.Unaided && sh.Sleeps(SideServer)) {
 		sh.Polling = PollingBusy // nothing to adapt, and the result is to say so
@@ -155,6 +159,7 @@ func common(a, b transports.Caps) transports.Caps {
 	c.PingPong = a.PingPong && b.PingPong
 	c.LastByteLast = a.LastByteLast && b.LastByteLast
 	c.Events = a.Events && b.Events
+	c.ImmAlone = a.ImmAlone || b.ImmAlone
 	c.LocalComplete = a.LocalComplete || b.LocalComplete
 	c.MaxMsg = min(a.MaxMsg, b.MaxMsg)
 	c.MaxInline = min(a.MaxInline, b.MaxInline)
@@ -183,6 +188,8 @@ func (sh *Shape) Validate() error {
 	switch {
 	case (sh.Kind() >= transports.KindCall) != (sh.Calls() != nil):
 		return bad("operation", sh.Op)
+	case sh.ImmAlone && (sh.Kind() != transports.KindSendImm || sh.Size != ImmAloneSize):
+		return bad("size", sh.Size)
 	case sh.QPs < 1 || sh.QPs > maxQPs:
 		return bad("qps", sh.QPs)
 	case sh.Threads < 1 || sh.Threads > min(MaxThreads, sh.QPs):
@@ -235,6 +242,14 @@ func (sh *Shape) String() string { return sh.describe(sh.Row) }
 func (sh *Shape) Kind() transports.Kind {
 	k, _ := transports.ParseKind(sh.Op)
 	return k
+}
+
+// Payload is how many bytes of memory an operation moves.
+func (sh *Shape) Payload() int {
+	if sh.ImmAlone {
+		return 0
+	}
+	return sh.Size
 }
 
 // OneSided tells operations whose answer comes without the target's thread.

@@ -139,7 +139,7 @@ func answerMessage(w *pingPongWorker, l *pingPongLane) error {
 	for i := range vs {
 		v := &vs[i]
 		v.Until, v.Slot, v.Looks = rdma.UntilRecv, slot, looks
-		v.Answer, v.HasAsk, v.HasAnswer = l.echo(slot, uint32(l.Sh.Size), uint32(l.iter+1)+uint32(i)), false, true
+		v.Answer, v.HasAsk, v.HasAnswer = l.echo(slot, uint32(l.Sh.Payload()), uint32(l.iter+1)+uint32(i)), false, true
 		if slot++; slot == uint32(l.Sh.Slots) {
 			slot = 0
 		}

@@ -80,7 +80,15 @@ func (l *pingPongLane) echo(slot, length, imm uint32) transports.Op {
 		at := uint64(l.at(uint64(imm)))
 		return transports.Op{Kind: transports.KindWriteImm, Flags: l.Flags, Local: at, Remote: at, Len: uint32(l.Sh.Size), Imm: imm, Slot: slot}
 	}
-	return transports.Op{Kind: transports.KindSend, Flags: l.Flags, Local: l.recvs[slot].Local, Len: length, Slot: slot}
+	return transports.Op{Kind: l.answerKind(), Flags: l.Flags, Local: l.recvs[slot].Local, Len: length, Imm: imm, Slot: slot}
+}
+
+// answerKind is what an echo of a message into a receive is.
+func (l *pingPongLane) answerKind() transports.Kind {
+	if l.Kind == transports.KindSendImm {
+		return transports.KindSendImm
+	}
+	return transports.KindSend
 }
 
 // memoryTurn watches one slot after the other and writes back what came.

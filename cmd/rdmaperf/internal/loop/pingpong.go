@@ -320,7 +320,7 @@ func (w *pingPongWorker) untilComplete(l *pingPongLane) error {
 func beginMessage(l *pingPongLane, t *roundTrip, op *transports.Op) {
 	t.off = l.stamp()
 	t.iter, t.at = l.iter, l.at(l.iter)
-	*op = transports.Op{Kind: l.Kind, Flags: l.Flags, Local: uint64(t.off), Remote: uint64(t.at), Len: uint32(l.Sh.Size), Imm: uint32(l.iter)}
+	*op = transports.Op{Kind: l.Kind, Flags: l.Flags, Local: uint64(t.off), Remote: uint64(t.at), Len: uint32(l.Sh.Payload()), Imm: uint32(l.iter)}
 }
 
 // settleMessage ends a message outside its timed part: own completions, the
@@ -330,13 +330,12 @@ func settleMessage(w *pingPongWorker, l *pingPongLane, t *roundTrip) error {
 		return err
 	}
 	sh := l.Sh
-	if l.Kind == transports.KindWriteImm {
-		if sh.Verify && (!t.hasImm || t.imm != uint32(t.iter)) {
-			return w.Corrupt(&l.Lane, fmt.Sprintf("immediate of echo %d", t.iter), 0, byte(t.iter), byte(t.imm))
-		}
-	} else {
-		if int(t.length) != sh.Size {
-			return engine.Failed(sh.String(), fmt.Errorf("qp %d: echo %d has %d bytes, want %d", l.Index, t.iter, t.length, sh.Size))
+	if l.Kind != transports.KindSend && sh.Verify && (!t.hasImm || t.imm != uint32(t.iter)) {
+		return w.Corrupt(&l.Lane, fmt.Sprintf("immediate of echo %d", t.iter), 0, byte(t.iter), byte(t.imm))
+	}
+	if l.Kind != transports.KindWriteImm {
+		if int(t.length) != sh.Payload() {
+			return engine.Failed(sh.String(), fmt.Errorf("qp %d: echo %d has %d bytes, want %d", l.Index, t.iter, t.length, sh.Payload()))
 		}
 		t.at = l.rx[t.slot&(engine.LatencySlots-1)]
 	}
@@ -344,9 +343,16 @@ func settleMessage(w *pingPongWorker, l *pingPongLane, t *roundTrip) error {
 	return w.verifyEcho(l, t)
 }
 
+// immBytes is what an immediate alone proves (IBTA 9.3.6, RFC 7306 §6.2).
+const immBytes = 4
+
 // verifyEcho compares what the answer brought with the message that was sent.
 func (w *pingPongWorker) verifyEcho(l *pingPongLane, t *roundTrip) error {
 	if !l.Sh.Verify {
+		return nil
+	}
+	if l.Sh.ImmAlone {
+		w.Compared.Message(immBytes)
 		return nil
 	}
 	n := l.Sh.Size

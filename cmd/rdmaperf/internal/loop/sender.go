@@ -33,7 +33,7 @@ func NewSender(base *engine.Lane) Sender {
 	for i := range l.Ops {
 		r := i % Ring(sh)
 		slot := r % sh.Slots
-		op := transports.Op{Kind: k, Len: uint32(sh.Size), Flags: sh.Flags(),
+		op := transports.Op{Kind: k, Len: uint32(sh.Payload()), Flags: sh.Flags(),
 			Local: uint64(slot * sh.Stride()), Remote: uint64(sh.RxSlot(slot))}
 		switch {
 		case engine.IsAtomic(k):

@@ -12,13 +12,14 @@ import (
 type sinkLane struct {
 	engine.Lane
 	receiver
-	gen       int
-	data      int64  // messages of this phase that came, and of writes those up to the last pass that was looked at
-	seen      uint64 // receives completed
-	announced uint64 // last credit sent
-	owed      bool   // a credit is due now
-	ctlFree   int    // free credit buffers
-	ctlNext   int
+	gen        int
+	data       int64  // messages of this phase that came, and of writes those up to the last pass that was looked at
+	seen       uint64 // receives completed
+	announced  uint64 // last credit sent
+	owed       bool   // a credit is due now
+	immediates int64  // of the phase that came with messages
+	ctlFree    int    // free credit buffers
+	ctlNext    int
 }
 
 // sink is the server's side of a stream one way.
@@ -61,7 +62,7 @@ func (s *sink) Prepare(gen int) error {
 	for _, w := range s.workers {
 		for _, l := range w.lanes {
 			l.ClearSlots()
-			l.gen, l.data = gen, 0
+			l.gen, l.data, l.immediates = gen, 0, 0
 			if s.begun {
 				continue
 			}
@@ -92,6 +93,15 @@ func (s *sink) Verify(gen int, sent []engine.LaneCount) error {
 		for _, l := range w.lanes {
 			if l.Sh.Numbered() {
 				if err := w.settle(l, sent[l.Index]); err != nil {
+					return err
+				}
+				continue
+			}
+			if l.Sh.ImmAlone { // a lost one passes for a barrier
+				if l.immediates != sent[l.Index].Count {
+					return w.Miscounted(&l.Lane, l.immediates, sent[l.Index].Count)
+				}
+				if err := w.Gaps(&l.Lane, 0); err != nil {
 					return err
 				}
 				continue
@@ -169,12 +179,19 @@ func (w *sinkWorker) turn(l *sinkLane) error {
 			continue
 		}
 		switch {
-		case d.HasImm != (l.Kind == transports.KindWriteImm) && (d.HasImm || d.Len > 0):
+		case d.HasImm != carriesImm(l.Kind) && (d.HasImm || d.Len > 0):
 			return w.misplaced(l, d)
 		case d.HasImm: // counts the messages of the session
 			if d.Imm != uint32(l.seen) && l.Sh.Verify {
 				return w.Corrupt(&l.Lane, "immediate", 0, byte(l.seen), byte(d.Imm))
 			}
+			if l.Kind == transports.KindSendImm && int(d.Len) != l.Sh.Payload() {
+				return w.Corrupt(&l.Lane, "length of a message", 0, byte(l.Sh.Payload()), byte(d.Len))
+			}
+			if l.Sh.ImmAlone && l.Sh.Verify {
+				w.Compared.Message(immBytes)
+			}
+			l.immediates++
 		case d.Len == 0: // a barrier: only it is empty
 			l.owed = true
 		case w.Numbered && l.Kind == transports.KindWrite && d.Len == engine.CheckSize:
@@ -203,6 +220,11 @@ func (w *sinkWorker) turn(l *sinkLane) error {
 		return w.refill(l)
 	}
 	return nil
+}
+
+// carriesImm tells operations each of which brings an immediate.
+func carriesImm(k transports.Kind) bool {
+	return k == transports.KindSendImm || k == transports.KindWriteImm
 }
 
 // misplaced is the error of an immediate that is lost, or came with what has none.

@@ -454,7 +454,7 @@ func filler(sh *engine.Shape) func(*streamLane, []transports.Op) {
 		return numberer(k)
 	}
 	switch sh.Kind() {
-	case transports.KindWriteImm:
+	case transports.KindSendImm, transports.KindWriteImm:
 		return func(l *streamLane, ops []transports.Op) {
 			for i := range ops {
 				ops[i].Imm = uint32(l.Messages) + uint32(i)
@@ -479,7 +479,7 @@ func numberer(k transports.Kind) func(*streamLane, []transports.Op) {
 			n := l.First + uint64(l.Posted) + uint64(i)
 			whole := sh.Whole(l.gen, n) || k == transports.KindWrite && sh.LooksAt(n/uint64(sh.Slots))
 			l.Write(l.Mem[ops[i].Local:][:sh.Size], l.gen, n, whole)
-			if k == transports.KindWriteImm {
+			if k == transports.KindSendImm || k == transports.KindWriteImm {
 				ops[i].Imm = uint32(n)
 			}
 		}

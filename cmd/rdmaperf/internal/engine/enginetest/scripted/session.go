@@ -33,6 +33,7 @@ type message struct {
 	data   []byte
 	imm    uint32
 	hasImm bool
+	placed bool   // by a write, past the receive
 	taken  func() // the receive was taken
 }
 
@@ -92,7 +93,7 @@ func (s *session) match() (taken func()) {
 	}
 	m, r := s.early[0], s.recvs[0]
 	s.early, s.recvs = s.early[1:], s.recvs[1:]
-	if !m.hasImm {
+	if !m.placed {
 		copy(s.mem.Bytes()[r.Local:], m.data)
 	}
 	s.done = append(s.done, transports.Done{Slot: r.Slot, Kind: transports.KindRecv, Len: uint32(len(m.data)), Imm: m.imm, HasImm: m.hasImm})
@@ -122,13 +123,13 @@ func (s *session) start(op transports.Op) {
 	bytes := int(op.Len)
 	var arrive func()
 	switch op.Kind {
-	case transports.KindSend, transports.KindWriteImm:
+	case transports.KindSend, transports.KindSendImm, transports.KindWriteImm:
 		data := append([]byte(nil), s.mem.Bytes()[op.Local:][:op.Len]...)
 		arrive = func() {
 			if op.Kind == transports.KindWriteImm {
 				copy(p.mem.Bytes()[op.Remote:], data)
 			}
-			p.take(message{data, op.Imm, op.Kind == transports.KindWriteImm, acked})
+			p.take(message{data, op.Imm, op.Kind != transports.KindSend, op.Kind == transports.KindWriteImm, acked})
 		}
 	case transports.KindWrite:
 		data := append([]byte(nil), s.mem.Bytes()[op.Local:][:op.Len]...)
@@ -157,7 +158,7 @@ func (s *session) start(op transports.Op) {
 		}
 	}
 	left := s.out.carry(t, bytes, way, arrive)
-	if s.f.Local && (op.Kind == transports.KindSend || op.Kind == transports.KindWriteImm || op.Kind == transports.KindWrite) {
+	if s.f.Local && (op.Kind <= transports.KindWriteImm) {
 		time.AfterFunc(left, complete)
 	}
 }
