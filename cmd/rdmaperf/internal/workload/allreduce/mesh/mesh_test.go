@@ -139,7 +139,7 @@ func sum(ctx context.Context, m *Mesh, arm arms.Arm, algorithm string, n int) er
 func TestASilentRankIsNamed(t *testing.T) {
 	providers(t, func(t *testing.T, open func(rank int) (rdma.Device, error)) {
 		cfg := short
-		cfg.Timeout = 100 * time.Millisecond
+		cfg.Timeout = time.Second // ranks that connect have no more, and share a busy machine
 		done := make(chan struct{})
 		ranks(t, 2, open, cfg, func(ctx context.Context, m *Mesh, _ rdma.Device) error {
 			if m.cfg.Rank == 1 {
@@ -148,7 +148,7 @@ func TestASilentRankIsNamed(t *testing.T) {
 			}
 			defer close(done)
 			err := m.Barrier(ctx)
-			if err == nil || err.Error() != "receive from rank 1: nothing for 100ms" {
+			if err == nil || err.Error() != "receive from rank 1: nothing for 1s" {
 				return fmt.Errorf("barrier beside a silent rank: %v", err)
 			}
 			return nil
