@@ -8,54 +8,92 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"strconv"
 )
 
-// build links every test binary. All are linked before the first runs: a linker
-// beside a test takes the CPU whose clock the test reads.
+// build sees to it that every test binary is there: those whose packages are as they were
+// when it was linked last are taken from the store, the others linked. All are there before
+// the first runs: a linker beside a test takes the CPU whose clock the test reads.
 func (k kind) build(ctx context.Context, root string) error {
 	packs, without, err := list(root)
 	if err != nil {
 		return err
 	}
-	// A binary has the name of its package's directory, which several packages may
-	// have, and one `go test -c` makes one binary of a name.
-	rounds := rounds(packs)
-	for r, round := range rounds {
-		dir, err := filepath.Abs(filepath.Join(k.dir, k.name(), strconv.Itoa(r)))
-		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-		args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", dir + "/"}
-		if k.race {
-			args = append(args, "-race")
-		}
-		for _, i := range round {
-			args = append(args, packs[i].Path)
-			packs[i].Bin = filepath.Join(dir, path.Base(packs[i].Path)+".test")
-		}
-		cmd := exec.CommandContext(ctx, "go", args...)
-		cmd.Dir = root
-		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("link the tests (%s): %w", k.name(), err)
-		}
+	s, err := openStore(k.cache)
+	if err != nil {
+		return err
 	}
+	keys, err := k.keys(ctx, root)
+	if err != nil {
+		return err
+	}
+	var missing []pack
 	clocks := 0
-	for _, p := range packs {
+	for i := range packs {
+		p := &packs[i]
+		key := keys[p.Path]
+		if key == "" {
+			return fmt.Errorf("go list tells nothing of the tests of %s", p.Path)
+		}
+		p.Bin = s.file(key)
+		if !s.use(key) {
+			missing = append(missing, *p)
+		}
 		if p.Clocks {
 			clocks++
 		}
 	}
-	fmt.Printf("%s: %d packages with tests, %d of them with clocks; %d packages without tests\n", k.name(), len(packs), clocks, without)
+	if err := k.link(ctx, root, s.dir, missing); err != nil {
+		return fmt.Errorf("link the tests (%s): %w", k.name(), err)
+	}
+	s.prune()
+	fmt.Printf("%s: %d packages with tests, %d of them with clocks; %d packages without tests; %d test binaries linked, the others are unchanged\n",
+		k.name(), len(packs), clocks, without, len(missing))
 	text, err := json.MarshalIndent(packs, "", "\t")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(k.packs(), text, 0o644)
+}
+
+// link links the tests of packages, each to its Bin. Below is a directory of the same
+// file system.
+func (k kind) link(ctx context.Context, root, below string, packs []pack) error {
+	dir, err := os.MkdirTemp(below, "link-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	// A binary has the name of its package's directory, which several packages may
+	// have, and one `go test -c` makes one binary of a name.
+	for _, round := range rounds(packs) {
+		args := append([]string{"test", "-c", "-vet=off", ldflags, "-o", dir + "/"}, k.flags()...)
+		for _, i := range round {
+			args = append(args, packs[i].Path)
+		}
+		cmd := exec.CommandContext(ctx, "go", args...)
+		cmd.Dir = root
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if err := cmd.Run(); err != nil {
+			return err
+		}
+		for _, i := range round {
+			if err := os.Rename(filepath.Join(dir, path.Base(packs[i].Path)+".test"), packs[i].Bin); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ldflags leave out what only a debugger reads: linking takes half the time.
+const ldflags = "-ldflags=-s -w"
+
+// flags are what the build of a kind needs.
+func (k kind) flags() []string {
+	if k.race {
+		return []string{"-race"}
+	}
+	return nil
 }
 
 // rounds puts packages of one name into different rounds.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestPackagesWithClocksAreToldByTheirCode(t *testing.T) {
@@ -58,10 +60,10 @@ func TestClocksOfImportsCount(t *testing.T) {
 			t.Errorf("%s: place %d, want one with clocks %v", name, i, want)
 		}
 	}
-	for name, want := range map[string]bool{"sched": false, "grpcrdma/fused": false, "cmd/rdmaperf": true, "cmd/rdmaperf/internal/engine": true, "cmd/rdmaperf/internal/loop": true} {
+	for name, want := range map[string]bool{"softstack/mpa": false, "transports/lite/wire": false, "softstack/iwarp": true, "cmd/rdmaperf": true, "cmd/rdmaperf/internal/engine": true, "cmd/rdmaperf/internal/loop": true} {
 		i := slices.IndexFunc(packs, func(p pack) bool { return short(p.Path) == name })
-		if i < 0 || packs[i].Alone != want {
-			t.Errorf("%s: place %d, want one that runs alone %v", name, i, want)
+		if i < 0 || packs[i].Long != want {
+			t.Errorf("%s: place %d, want one that begins early %v", name, i, want)
 		}
 	}
 }
@@ -140,6 +142,75 @@ func files(t *testing.T, tree map[string]string) string {
 	return root
 }
 
+// What a test binary is made of decides whether it is linked again: a dependency however deep,
+// its own tests, how it is linked, and no other package.
+func TestBinariesGoByWhatIsInThem(t *testing.T) {
+	list := func(ids ...any) string {
+		return fmt.Sprintf(`{"ImportPath":"deep","BuildID":"a/%v"}{"ImportPath":"near","BuildID":"b/%v","Deps":["deep"]}
+{"ImportPath":"near [near.test]","BuildID":"c/%v"}{"ImportPath":"near.test","BuildID":"d/%v","Deps":["near [near.test]","deep","unsafe"]}
+{"ImportPath":"far","BuildID":"e/%v"}{"ImportPath":"far.test","BuildID":"f/9","Deps":["far"]}`, ids...)
+	}
+	first, err := keysOf(list(1, 1, 1, 1, 1), "how")
+	if err != nil || len(first) != 2 || first["near"] == "" || first["near"] == first["far"] {
+		t.Fatalf("keys %v, error %v", first, err)
+	}
+	for _, c := range []struct {
+		list, how string
+		same      bool
+	}{
+		{list(1, 2, 1, 1, 2), "how", true},
+		{list(2, 1, 1, 1, 1), "how", false},
+		{list(1, 1, 2, 1, 1), "how", false},
+		{list(1, 1, 1, 2, 1), "how", false},
+		{list(1, 1, 1, 1, 1), "else", false},
+	} {
+		if keys, err := keysOf(c.list, c.how); err != nil || (keys["near"] == first["near"]) != c.same {
+			t.Errorf("%s, %s: error %v, the same binary %v, want %v", c.list, c.how, err, !c.same, c.same)
+		}
+	}
+	if keys, err := keysOf(list(1, 1, 1, 1, ""), "how"); err == nil {
+		t.Errorf("without the build ID of a dependency: %v", keys)
+	}
+}
+
+// What nobody asked for longest goes first, and what may be running never.
+func TestStoreKeepsWhatIsUsed(t *testing.T) {
+	s := store{dir: t.TempDir(), limit: 25}
+	for i, name := range []string{"new", "young", "old", "oldest"} {
+		if err := os.WriteFile(s.file(name), make([]byte, 10), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now().Add(-inUse * time.Duration(i))
+		if err := os.Chtimes(s.file(name), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.use("absent") || !s.use("oldest") {
+		t.Error("what is there is not told from what is not")
+	}
+	s.prune()
+	left, _ := filepath.Glob(s.file("*"))
+	for i := range left {
+		left[i] = filepath.Base(left[i])
+	}
+	if want := []string{"new.test", "oldest.test"}; !slices.Equal(left, want) {
+		t.Errorf("left: %q, want %q", left, want)
+	}
+	s.limit = 1
+	if s.prune(); !s.use("new") {
+		t.Error("a binary in use is gone")
+	}
+}
+
+// many is a package with clocks and so many tests, of which none is run by two processes.
+func many(n int) string {
+	text := "package f\nimport (\"testing\"; \"time\")\nvar _ = time.Now()\nfunc BenchmarkIt(*testing.B) {}\n"
+	for i := range n {
+		text += fmt.Sprintf("func TestOf%d(t *testing.T) {}\n", i)
+	}
+	return text
+}
+
 // A whole run of a small module: two packages of one name, a skip, a failure, a panic.
 func TestASmallModuleIsBuiltRunAndReported(t *testing.T) {
 	root := files(t, map[string]string{
@@ -149,10 +220,18 @@ func TestASmallModuleIsBuiltRunAndReported(t *testing.T) {
 		"c/clock_test.go":   "package c\nimport (\"testing\"; \"time\")\nfunc TestClock(t *testing.T) { t.Log(\"a word\"); if time.Now().IsZero() { return }; t.Fatal(\"made up\") }\n",
 		"d/clock_test.go":   "package d\nimport (\"testing\"; \"time\")\nfunc TestPanics(t *testing.T) { time.Sleep(1); go func() { panic(\"in a goroutine\") }(); select {} }\n",
 		"e/nothing_here.go": "package e\n",
+		"f/many_test.go":    many(partOf),
 	})
-	k := kind{dir: t.TempDir()}
+	k := kind{dir: t.TempDir(), cache: t.TempDir()}
 	if err := k.build(t.Context(), root); err != nil {
 		t.Fatal(err)
+	}
+	linked, _ := filepath.Glob(filepath.Join(k.cache, "*"))
+	if err := k.build(t.Context(), root); err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := filepath.Glob(filepath.Join(k.cache, "*")); len(linked) != 5 || !slices.Equal(again, linked) {
+		t.Errorf("linked %q, and in a second build %q", linked, again)
 	}
 	var out bytes.Buffer
 	if err := k.run(t.Context(), false, &out); err != nil {
@@ -161,10 +240,15 @@ func TestASmallModuleIsBuiltRunAndReported(t *testing.T) {
 	if err := k.run(t.Context(), true, &out); err == nil || !strings.Contains(out.String(), "made up") || !strings.Contains(out.String(), "in a goroutine") {
 		t.Errorf("error %v, output\n%s\nwant what the two said that failed", err, &out)
 	}
+	for _, want := range []string{"f (1 of 2) ", "f (2 of 2) "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q did not run in\n%s", want, &out)
+		}
+	}
 	out.Reset()
 	err := report(k.dir, &out)
 	text := out.String()
-	if err == nil || !strings.HasSuffix(text, "\n3 passed, 2 failed, 1 skipped\n") || !strings.HasPrefix(text, "skipped: no fish\n  small/a/x (1): TestNo\n") {
+	if err == nil || !strings.HasSuffix(text, fmt.Sprintf("\n%d passed, 2 failed, 1 skipped\n", 3+partOf)) || !strings.HasPrefix(text, "skipped: no fish\n  small/a/x (1): TestNo\n") {
 		t.Errorf("error %v, report\n%s", err, text)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,9 +1,8 @@
 // Command gotest runs the tests of the tree and says how many there were. It does what
 // `go test` does, in three steps that a script can put beside other work:
 //
-//	gotest build [-race] DIR           links the test binaries, on all CPUs
-//	gotest run [-race] [-clocks] DIR   runs those with clocks, else the others, on all CPUs;
-//	                                   without -race, those that measure run alone
+//	gotest build [-race] DIR           links the test binaries that are not as they were, on all CPUs
+//	gotest run [-race] [-clocks] DIR   runs those with clocks, else the others, on all CPUs
 //	gotest report DIR                  names what was skipped, and counts
 //
 // Which packages have clocks is told by their code (packages.go). DIR is a directory of
@@ -66,8 +65,9 @@ func command(ctx context.Context, args []string) error {
 
 // kind is one of the two ways in which the tests are built and run.
 type kind struct {
-	dir  string
-	race bool
+	dir   string
+	race  bool
+	cache string // where test binaries are kept, else where the user keeps his
 }
 
 func (k kind) name() string {

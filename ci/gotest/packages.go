@@ -6,8 +6,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,11 +30,12 @@ type pack struct {
 	Dir    string
 	Bin    string // the test binary
 	Clocks bool   // its tests, or what they run, look at a clock
-	Alone  bool   // its tests measure: they want the machine for themselves
+	Long   bool   // its tests measure, or are many: they begin first
+	Parts  int    // so many processes run its tests, side by side
 	Rapid  bool   // has the flags of pgregory.net/rapid
 }
 
-// engine is what measures. Tests that run it judge figures, the others only deadlines.
+// engine is what measures: the tests that run it take longest.
 const engine = module + "/cmd/rdmaperf/internal/engine"
 
 // list tells which packages of the tree have tests, in the order of `go list`, and
@@ -72,16 +75,25 @@ func list(root string) (packs []pack, without int, err error) {
 			without++
 			continue
 		}
-		p := pack{Path: path, Dir: l.Dir, Alone: path == engine}
+		p := pack{Path: path, Dir: l.Dir, Long: path == engine}
 		if p.Clocks, err = clockIn(l.Dir, slices.Concat(l.TestGoFiles, l.XTestGoFiles)); err != nil {
 			return nil, 0, err
 		}
 		for _, dep := range bin.Deps {
 			dep, _, _ = strings.Cut(dep, " ") // "x [y.test]" is x
 			p.Clocks = p.Clocks || own[dep]
-			p.Alone = p.Alone || dep == engine
+			p.Long = p.Long || dep == engine
 			p.Rapid = p.Rapid || dep == "pgregory.net/rapid"
 		}
+		n, err := testsIn(l.Dir, slices.Concat(l.TestGoFiles, l.XTestGoFiles))
+		if err != nil {
+			return nil, 0, err
+		}
+		p.Parts = 1
+		if p.Clocks {
+			p.Parts += n / partOf
+		}
+		p.Long = p.Long || p.Parts > 1
 		packs = append(packs, p)
 	}
 	return packs, without, nil
@@ -98,6 +110,24 @@ var (
 		"context": {"WithTimeout", "WithTimeoutCause", "WithDeadline", "WithDeadlineCause"},
 	}
 )
+
+// partOf is how many tests of a package with clocks are too many for one process: while it
+// runs, and nothing else is left to run, a CPU is idle. Arbitrary.
+const partOf = 60
+
+var testFunction = regexp.MustCompile(`(?m)^func (Test|Fuzz|Example)\w*\(`)
+
+// testsIn guesses how many tests files have. Which they are says the test binary.
+func testsIn(dir string, files []string) (n int, err error) {
+	for _, name := range files {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return 0, err
+		}
+		n += len(testFunction.FindAll(text, -1))
+	}
+	return n, nil
+}
 
 func clockIn(dir string, files []string) (bool, error) {
 	for _, name := range files {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -39,8 +40,11 @@ const grace = time.Minute
 // are the ones that mostly wait, so it is more than there are CPUs. Arbitrary.
 const parallel = 8
 
-func (k kind) args(p pack) []string {
+func (k kind) args(p part) []string {
 	args := []string{"-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + k.limit().String(), fmt.Sprintf("-test.parallel=%d", parallel)}
+	if p.tests != nil {
+		args = append(args, "-test.run=^("+strings.Join(p.tests, "|")+")$")
+	}
 	if k.race {
 		args = append(args, "-test.skip="+notUnderRace)
 		if p.Rapid {
@@ -51,9 +55,9 @@ func (k kind) args(p pack) []string {
 }
 
 // run runs the packages with clocks, or the others, and appends what became of each test
-// to the file of results. All run side by side but those that measure, which run one after
-// another in the end. Under the race detector code is ten times slower, so that no test can
-// ask for more than a deadline of seconds: they run beside others, too.
+// to the file of results. They run side by side, one more than there are CPUs, as most wait
+// now and then: no test may ask for more than a deadline of seconds. Those that take longest
+// begin first.
 func (k kind) run(ctx context.Context, clocks bool, w io.Writer) error {
 	var packs []pack
 	text, err := os.ReadFile(k.packs())
@@ -72,19 +76,20 @@ func (k kind) run(ctx context.Context, clocks bool, w io.Writer) error {
 		return err
 	}
 	defer out.Close()
-	var some, alone []pack
+	var todo []part
 	for _, p := range packs {
-		switch {
-		case p.Clocks != clocks:
-		case p.Alone && !k.race:
-			alone = append(alone, p)
-		default:
-			some = append(some, p)
+		if p.Clocks != clocks {
+			continue
 		}
+		parts, err := k.parts(ctx, p)
+		if err != nil {
+			return err
+		}
+		todo = append(todo, parts...)
 	}
+	slices.SortStableFunc(todo, func(a, b part) int { return rank(a.pack) - rank(b.pack) })
 	r := runner{kind: k, converter: strings.TrimSpace(string(converter)), w: w, results: json.NewEncoder(out)}
-	r.run(ctx, some, runtime.NumCPU())
-	r.run(ctx, alone, 1)
+	r.run(ctx, todo, runtime.NumCPU()+1)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("interrupted")
@@ -108,9 +113,56 @@ type runner struct {
 	err     error // the first of writing results
 }
 
-// run runs packages, so many side by side, until all ended or ctx did.
-func (r *runner) run(ctx context.Context, packs []pack, abreast int) {
-	todo := make(chan pack)
+// part is a package, or some of its tests.
+type part struct {
+	pack
+	tests []string // all when there are none
+	name  string   // of the package, and which part
+}
+
+// rank is smaller for what begins earlier.
+func rank(p pack) int {
+	switch {
+	case p.Parts > 1:
+		return -p.Parts
+	case p.Long:
+		return 0
+	}
+	return 1
+}
+
+// parts divides the tests of a package. Neighbours go to different parts: they take
+// about as long.
+func (k kind) parts(ctx context.Context, p pack) ([]part, error) {
+	if p.Parts < 2 {
+		return []part{{pack: p, name: short(p.Path)}}, nil
+	}
+	cmd := exec.CommandContext(ctx, p.Bin, "-test.list=.")
+	cmd.Dir = p.Dir
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the tests of %s: %w", p.Path, err)
+	}
+	all := make([]part, p.Parts)
+	n := 0
+	for _, name := range strings.Fields(string(out)) {
+		if !strings.HasPrefix(name, "Benchmark") {
+			all[n%len(all)].tests = append(all[n%len(all)].tests, name)
+			n++
+		}
+	}
+	if n < len(all) {
+		return nil, fmt.Errorf("list the tests of %s: %d of them", p.Path, n)
+	}
+	for i := range all {
+		all[i].pack, all[i].name = p, fmt.Sprintf("%s (%d of %d)", short(p.Path), i+1, len(all))
+	}
+	return all, nil
+}
+
+// run runs parts, so many side by side, until all ended or ctx did.
+func (r *runner) run(ctx context.Context, parts []part, abreast int) {
+	todo := make(chan part)
 	var workers sync.WaitGroup
 	for range abreast {
 		workers.Go(func() {
@@ -119,7 +171,7 @@ func (r *runner) run(ctx context.Context, packs []pack, abreast int) {
 			}
 		})
 	}
-	for _, p := range packs {
+	for _, p := range parts {
 		if ctx.Err() == nil {
 			todo <- p
 		}
@@ -128,7 +180,7 @@ func (r *runner) run(ctx context.Context, packs []pack, abreast int) {
 	workers.Wait()
 }
 
-func (r *runner) one(ctx context.Context, p pack) {
+func (r *runner) one(ctx context.Context, p part) {
 	all, took, cpu := r.kind.test(ctx, r.converter, p)
 	pass, fail, skip, bad := count(all)
 	r.mu.Lock()
@@ -147,13 +199,13 @@ func (r *runner) one(ctx context.Context, p pack) {
 		fmt.Fprintf(r.w, "--- %s %s (%s)\n%s", b.Package, b.Test, b.Verdict, b.output)
 	}
 	fmt.Fprintf(r.w, "%s %7.1f s %6.1f s of CPU  %-44s %d passed, %d failed, %d skipped\n",
-		word, took.Seconds(), cpu.Seconds(), short(p.Path), pass, fail, skip)
+		word, took.Seconds(), cpu.Seconds(), p.name, pass, fail, skip)
 }
 
 func short(pkg string) string { return strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/") }
 
 // test runs one binary.
-func (k kind) test(ctx context.Context, converter string, p pack) (all []*result, took, cpu time.Duration) {
+func (k kind) test(ctx context.Context, converter string, p part) (all []*result, took, cpu time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, k.limit()+grace)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, converter, append([]string{"-t", "-p", p.Path, p.Bin}, k.args(p)...)...)
