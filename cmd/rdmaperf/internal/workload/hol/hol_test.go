@@ -180,6 +180,7 @@ func TestHeadOfLineFindsLateLoss(t *testing.T) {
 func TestHeadOfLineEndsInTime(t *testing.T) {
 	for _, pt := range holPoints(500) {
 		t.Run((&engine.Plan{Workloads: enginetest.Table}).Describe(pt), func(t *testing.T) {
+			t.Parallel() // all wait for the same second, and poll
 			var posted int64
 			f := &enginetest.Fault{}
 			f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
