@@ -21,6 +21,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/locks"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/mixed"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/qos"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/regions"
@@ -54,6 +55,7 @@ var Rooms = []*room.Room{
 	sharing.Room,
 	locks.Room,
 	qos.Room,
+	mixed.Room,
 }
 
 // Table is what the engine knows of them.

@@ -1,0 +1,446 @@
+package mixed
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// proofSlot is that of the read behind the last operation of a connection.
+const proofSlot = 1 << 31
+
+// lane is a session of the client. Operations take its slots in turn; each slot has a
+// source for writes, and a destination for reads.
+type lane struct {
+	*engine.Lane
+	order   *order
+	gen     int
+	flights []flight        // by slot
+	made    uint64          // operations begun in this phase
+	out     int             // of these, not complete
+	batch   []transports.Op // of which those from next on are still to be posted
+	next    int
+	proven  bool
+}
+
+// flight is an operation under way.
+type flight struct {
+	operation
+	n      uint64
+	due    int64 // ns: when it was to start
+	posted int64 // ns
+	left   int   // completions to come; 0: the slot is free
+}
+
+// tally is what one direction did in a phase.
+type tally struct {
+	rec    *reports.Recorder
+	ops    int64
+	bytes  int64
+	blocks []int64 // operations by size
+}
+
+// worker is one thread's share. The clock is read before each post, and behind each poll
+// that brought something.
+type worker struct {
+	*engine.Worker
+	options *Options
+	lanes   []*lane
+	done    [directions]tally
+	now     int64 // the clock as it was read last
+	before  int64 // and the time before, in an open loop
+}
+
+type client struct {
+	c       *engine.Group
+	options Options
+	workers []*worker
+}
+
+func newClient(c *engine.Group) (engine.Side, error) {
+	o, err := optionsOf(c.Sh.Point)
+	if err != nil {
+		return nil, err
+	}
+	s := &client{c: c, options: o}
+	for i, base := range c.Workers {
+		w := &worker{Worker: base, options: &s.options}
+		for d, blocks := range [directions][]Block{o.Reads, o.Writes} {
+			w.done[d] = tally{rec: reports.NewRecorder(), blocks: make([]int64, len(blocks))}
+		}
+		for _, l := range base.Lanes {
+			w.lanes = append(w.lanes, &lane{Lane: l, flights: make([]flight, c.Sh.Depth), batch: make([]transports.Op, 0, posts(&o)*c.Sh.Depth)})
+		}
+		if n := len(c.Workers); c.Sh.Rate > 0 { // that of all workers together; constant arrivals interleave
+			poisson := c.Sh.Arrivals == engine.ArrivalsPoisson
+			w.Pace = engine.NewPacer(float64(n)*1e9/c.Sh.Rate, poisson, c.Sh.Seed+uint64(i))
+			if !poisson {
+				w.PaceShift = int64(float64(i) * 1e9 / c.Sh.Rate)
+			}
+		}
+		s.workers = append(s.workers, w)
+	}
+	return s, nil
+}
+
+// Prepare has each slot write bytes of its own.
+func (s *client) Prepare(gen int) error {
+	sh := s.c.Sh
+	for _, w := range s.workers {
+		for _, l := range w.lanes {
+			*l = lane{Lane: l.Lane, order: newOrder(&s.options, sh, gen, l.Index), gen: gen, flights: l.flights, batch: l.batch[:0]}
+			clear(l.flights)
+			for i := range l.flights {
+				engine.FillPattern(l.Mem[i*sh.Stride():][:sh.Size], sourceOf(sh, gen, l.Index, i))
+			}
+		}
+	}
+	return nil
+}
+
+// sourceOf is what slot i of a connection writes, but for the stamps.
+func sourceOf(sh *engine.Shape, gen, lane, i int) uint64 {
+	return engine.PatternState(sh.Seed, gen, lane, 1<<32+i)
+}
+
+func (s *client) Loop(base *engine.Worker) func() error {
+	w := s.workers[base.Index]
+	for d := range w.done {
+		t := &w.done[d]
+		t.rec.Reset()
+		t.ops, t.bytes = 0, 0
+		clear(t.blocks)
+	}
+	return w.run
+}
+
+// Counts are the operations of each connection: which they were follows from the seed.
+func (s *client) Counts() []engine.LaneCount {
+	counts := make([]engine.LaneCount, len(s.c.Lanes))
+	for _, w := range s.workers {
+		for _, l := range w.lanes {
+			counts[l.Index].Count = int64(l.made)
+		}
+	}
+	return counts
+}
+
+// Verify has nothing left to do: reads were compared when they came.
+func (s *client) Verify(int, []engine.LaneCount) error { return nil }
+func (s *client) Close() error                         { return nil }
+
+// Detail is what the phase did, of all workers.
+func (s *client) Detail() any {
+	var sum [directions]tally
+	for d := range sum {
+		t := &sum[d]
+		t.rec = reports.NewRecorder()
+		for _, w := range s.workers {
+			own := &w.done[d]
+			t.rec.Merge(own.rec)
+			t.ops += own.ops
+			t.bytes += own.bytes
+			if t.blocks == nil {
+				t.blocks = make([]int64, len(own.blocks))
+			}
+			for i, n := range own.blocks {
+				t.blocks[i] += n
+			}
+		}
+	}
+	return sum
+}
+
+// run is one phase. What was posted is brought home inside the window, and a read behind
+// it proves that everything arrived.
+func (w *worker) run() error {
+	w.Open()
+	w.now, w.before = w.Begin, w.Begin
+	deadline := int64(1<<63 - 1)
+	if w.Lim.Dur > 0 {
+		deadline = w.Begin + int64(w.Lim.Dur)
+	}
+	if w.Pace != nil {
+		w.Pace.Start(w.Begin + w.PaceShift)
+	}
+	err := w.flow(deadline)
+	ended := w.now
+	if err == nil || err == engine.ErrStop && w.MayFinish() {
+		if e := w.finish(); e != nil {
+			err = e
+		}
+	}
+	for _, l := range w.lanes {
+		w.Unanswered += int64(l.out) // of a run that was cut short
+	}
+	if w.End = w.now; w.Pace != nil {
+		if err != nil || !w.all() {
+			w.unsent(min(ended, deadline))
+		}
+		if w.Lim.Dur > 0 && err == nil {
+			w.End = max(w.End, deadline)
+		}
+	}
+	return err
+}
+
+// all tells that as many operations began as there are to be.
+func (w *worker) all() bool {
+	return w.Lim.Ops > 0 && !slices.ContainsFunc(w.lanes, func(l *lane) bool { return l.made < uint64(w.Lim.Ops) })
+}
+
+// flow begins operations until the limits are reached.
+func (w *worker) flow(deadline int64) error {
+	for {
+		for _, l := range w.lanes {
+			if err := w.begin(l, deadline); err != nil {
+				return err
+			}
+			if err := w.collect(l); err != nil {
+				return err
+			}
+		}
+		if w.Stopped() {
+			return engine.ErrStop
+		}
+		if w.Pace != nil {
+			w.before, w.now = w.now, engine.Now()
+		}
+		if w.now >= deadline || w.all() {
+			return nil
+		}
+	}
+}
+
+// begin makes as many operations as there is room for, in an open loop the one that is due,
+// and posts them.
+func (w *worker) begin(l *lane, deadline int64) error {
+	if l.next == len(l.batch) {
+		l.batch, l.next = l.batch[:0], 0
+		for w.more(l, deadline) {
+			due := int64(0)
+			if w.Pace != nil {
+				due = w.Pace.Due()
+				w.Pace.Next()
+				if due < w.before {
+					w.Late++
+				}
+			}
+			w.add(l, due)
+			if w.Pace != nil {
+				break // so that connections take turns
+			}
+		}
+	}
+	return w.post(l)
+}
+
+// more tells whether the next operation of a lane may begin.
+func (w *worker) more(l *lane, deadline int64) bool {
+	if w.Lim.Ops > 0 && l.made >= uint64(w.Lim.Ops) || l.flights[l.made%uint64(len(l.flights))].left > 0 {
+		return false
+	}
+	return w.Pace == nil || w.Pace.Due() <= w.now && w.Pace.Due() < deadline
+}
+
+// add puts the next operation into the batch.
+func (w *worker) add(l *lane, due int64) {
+	sh := w.Sh
+	slot := int(l.made % uint64(len(l.flights)))
+	f := &l.flights[slot]
+	*f = flight{operation: l.order.at(l.made), n: l.made, due: due, left: 1}
+	l.made++
+	l.out++
+	op := transports.Op{Len: uint32(f.size), Slot: uint32(slot)}
+	if f.dir == reads {
+		op.Kind, op.Local, op.Remote = transports.KindRead, uint64(sh.RxSlot(slot)), uint64(f.cell*sh.Stride()+f.at)
+		if sh.Verify {
+			spoil(l.Mem[op.Local:][:min(f.size, headSize)])
+		}
+		l.batch = append(l.batch, op)
+		return
+	}
+	op.Kind, op.Local, op.Remote = transports.KindWrite, uint64(slot*sh.Stride()), uint64(sh.RxSlot(f.cell)+f.at)
+	if f.size <= sh.Inline {
+		op.Flags = transports.Inline
+	}
+	if sh.Verify {
+		stamp(l.Mem[op.Local:][:f.size], stampOf(sh, l.gen, l.Index, f.n))
+	}
+	l.batch = append(l.batch, op)
+	if w.options.Flush {
+		f.left++
+		l.batch = append(l.batch, transports.Op{Kind: transports.KindRead, Local: uint64(sh.RxSlot(slot)), Remote: op.Remote, Len: 1, Slot: uint32(slot)})
+	}
+}
+
+// post starts what is in the batch. What does not fit into the queue stays there.
+func (w *worker) post(l *lane) error {
+	ops := l.batch[l.next:]
+	if len(ops) == 0 {
+		return nil
+	}
+	w.now = engine.Now()
+	for i := range ops {
+		if f := &l.flights[ops[i].Slot]; f.posted == 0 {
+			f.posted = w.now
+			if w.Pace == nil {
+				f.due = w.now
+			}
+		}
+	}
+	n, err := l.S.Post(ops)
+	l.next += n
+	if n < len(ops) && err != rdma.ErrQueueFull {
+		return w.Lost(l.Lane, "post "+ops[n].Kind.String(), err)
+	}
+	return nil
+}
+
+var errUnasked = errors.New("a completion that nothing asked for")
+
+// collect takes one poll of completions: first all times, and then what was read.
+func (w *worker) collect(l *lane) error {
+	if l.out == 0 && w.Pace != nil {
+		w.Spins = 0 // waiting for the next start is no stall
+	}
+	n, err := w.Poll(l.Lane)
+	if n == 0 || err != nil {
+		return err
+	}
+	w.now = engine.Now()
+	for i := range w.Done[:n] {
+		d := &w.Done[i]
+		switch {
+		case d.Status != rdma.StatusSuccess:
+			return engine.StatusError(l.Lane, *d)
+		case d.Slot == proofSlot:
+			l.proven = true
+			continue
+		case int(d.Slot) >= len(l.flights) || l.flights[d.Slot].left == 0:
+			return w.Lost(l.Lane, "poll", errUnasked)
+		}
+		f := &l.flights[d.Slot]
+		if f.left--; f.left == 0 {
+			l.out--
+			w.complete(f)
+		}
+	}
+	if !w.Sh.Verify {
+		return nil
+	}
+	for i := range w.Done[:n] {
+		if slot := w.Done[i].Slot; slot != proofSlot && l.flights[slot].dir == reads {
+			if err := w.look(l, int(slot)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// complete counts an operation.
+func (w *worker) complete(f *flight) {
+	took := w.now - f.due
+	w.Ops++
+	service := int64(0) // of a closed loop it is the same
+	if w.Pace != nil {
+		service = w.now - f.posted
+		w.Service.Record(service)
+	}
+	w.Record(w.now, took, service)
+	t := &w.done[f.dir]
+	t.rec.Record(took)
+	t.ops++
+	t.bytes += int64(f.size)
+	t.blocks[f.block]++
+}
+
+// headSize is how much of each read is compared.
+const headSize = 8
+
+// spoil changes each byte of what a read is to bring.
+func spoil(b []byte) {
+	for i := range b {
+		b[i] = ^b[i]
+	}
+}
+
+// look compares what a read brought with what lies at its place.
+func (w *worker) look(l *lane, slot int) error {
+	sh, f := w.Sh, &l.flights[slot]
+	b := l.Mem[sh.RxSlot(slot):][:f.size]
+	if !sh.Whole(l.gen, f.n) {
+		b = b[:min(f.size, headSize)]
+		w.Compared.Numbers++
+		w.Compared.Bytes += int64(len(b))
+	} else {
+		w.Compared.Message(len(b))
+	}
+	if i, want := engine.MatchPatternAt(b, engine.PatternState(sh.Seed, l.gen, l.Index, f.cell), f.at); i >= 0 {
+		return w.Corrupt(l.Lane, fmt.Sprintf("answer to read %d", f.n), i, want, b[i])
+	}
+	return nil
+}
+
+// stampOf is what marks the bytes of write n.
+func stampOf(sh *engine.Shape, gen, lane int, n uint64) uint64 {
+	return engine.Word(engine.PatternState(sh.Seed, gen, lane, 1<<33), int(n))
+}
+
+// stamp marks each grain of a write.
+func stamp(b []byte, mark uint64) {
+	for ; len(b) >= headSize; b = b[min(len(b), grain):] {
+		binary.LittleEndian.PutUint64(b, mark)
+	}
+	for i := range b {
+		b[i] = byte(mark >> (8 * i))
+	}
+}
+
+// finish brings home what was posted, and has a read behind it on each connection.
+func (w *worker) finish() error {
+	for _, l := range w.lanes {
+		for l.out > 0 || l.next < len(l.batch) {
+			if err := w.post(l); err != nil {
+				return err
+			}
+			if err := w.collect(l); err != nil {
+				return err
+			}
+		}
+		l.Pair[0] = transports.Op{Kind: transports.KindRead, Local: uint64(w.Sh.CtlRx(0)), Remote: uint64(w.Sh.CtlTx(0)), Len: 1, Slot: proofSlot}
+		if err := w.Post(l.Lane, l.Pair[:1]); err != nil {
+			return err
+		}
+	}
+	for _, l := range w.lanes {
+		for !l.proven {
+			if err := w.collect(l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// unsent counts what was due before the end and not begun, each in its direction as the
+// mix has them.
+func (w *worker) unsent(end int64) {
+	carried := 0
+	w.Unsent = w.Pace.Overdue(end, func(waited, n int64) {
+		w.Rec.AtLeast(waited, n)
+		carried += int(n%hundred) * w.options.ReadPercent
+		r := n/hundred*int64(w.options.ReadPercent) + int64(carried/hundred)
+		carried %= hundred
+		r = min(r, n)
+		w.done[reads].rec.AtLeast(waited, r)
+		w.done[writes].rec.AtLeast(waited, n-r)
+	})
+}

@@ -1,0 +1,105 @@
+package mixed
+
+import (
+	_ "embed"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+)
+
+// Name is the workload's.
+const Name = "mixed"
+
+//go:embed text.md
+var text string
+
+// Room is its row of the table.
+var Room = &room.Room{
+	Name:    Name,
+	Work:    work,
+	Summary: "reads and writes of several block sizes at random places, as fio mixes them",
+	Group:   "Workload mixed",
+	Means:   [][]string{names},
+	Takes:   []string{"rate", "rate-sweep"},
+	Names:   names,
+	Words: map[string]func() []string{
+		"rwmix":   room.Fixed("70", "0,50,100", "0,30,50,70,100"),
+		"bssplit": room.Fixed("4K", "4K/70:64K/30", "512/10:4K/60:64K/30"),
+		"span":    room.Fixed("1M", "16M"),
+	},
+	Text:  text,
+	Sizes: []int{4 << 10},
+	Flags: func() room.Flags { return new(flags) },
+}
+
+var names = []string{"rwmix", "bssplit", "span", "write-flush"}
+
+type flags struct {
+	room.None
+	mix, split, span string
+	flush            bool
+}
+
+func (f *flags) Register(set *pflag.FlagSet) {
+	set.StringVar(&f.mix, "rwmix", "70", "mixed: reads in percent, the rest are writes; a comma list is a point each")
+	set.StringVar(&f.split, "bssplit", "", "mixed: block sizes and their percentages, such as 4K/70:64K/30, behind a comma again for writes (default each of --size by itself)")
+	set.StringVar(&f.span, "span", "16M", "mixed: bytes of a connection's window that are read, and as many that are written")
+	set.BoolVar(&f.flush, "write-flush", false, "mixed: a write is done when a read of a byte behind it is, and so has arrived; without it when it completes")
+}
+
+// Check refuses what the workload has in its own way.
+func (f *flags) Check(c *room.Common) error {
+	switch {
+	case !c.Alone():
+		return nil
+	case len(c.Ops) > 0:
+		return values.Wrong("op", "the operations of the workload %s are reads and writes: --rwmix says how many of each", Name)
+	case c.Changed("cq-mod"):
+		return values.Wrong("cq-mod", "the workload %s times each operation, so each completes", Name)
+	case c.AnyOf("size", "all") != "" && c.Changed("bssplit"):
+		return values.Wrong("bssplit", "it and --%s exclude each other", c.AnyOf("size", "all"))
+	}
+	return nil
+}
+
+// Points are all mixes of all sizes, at all rates and numbers of queue pairs.
+func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
+	span, err := values.Bytes(f.span)
+	if err != nil {
+		return nil, values.Wrong("span", "%w", err)
+	}
+	mixes, err := parseMix(f.mix)
+	if err != nil {
+		return nil, values.Wrong("rwmix", "%w", err)
+	}
+	splits := [][2][]Block{}
+	if c.Changed("bssplit") {
+		r, w, err := parseSplits(f.split)
+		if err != nil {
+			return nil, values.Wrong("bssplit", "%w", err)
+		}
+		splits = append(splits, [2][]Block{r, w})
+	} else {
+		for _, n := range c.SizesOf(pointOp, Room.Sizes) {
+			one := []Block{{n, hundred}}
+			splits = append(splits, [2][]Block{one, one})
+		}
+	}
+	for _, s := range splits {
+		for _, mix := range mixes {
+			o := Options{ReadPercent: mix, Reads: s[0], Writes: s[1], Span: span, Flush: f.flush}
+			if err := o.check(); err != nil {
+				return nil, values.Wrong("bssplit", "%w", err)
+			}
+			for _, rate := range c.Rates {
+				for _, q := range c.QPs {
+					points = append(points, engine.Point{Workload: Name, Op: pointOp, Size: o.largest(), Rate: rate, QPs: q, Options: engine.PackOptions(o)})
+				}
+			}
+		}
+	}
+	return points, nil
+}

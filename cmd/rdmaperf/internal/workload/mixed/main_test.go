@@ -1,0 +1,9 @@
+package mixed
+
+import (
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m, work) }

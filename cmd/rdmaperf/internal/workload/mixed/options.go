@@ -1,0 +1,171 @@
+package mixed
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+)
+
+// hundred is how many operations have the mix exactly: percents are whole ones, as fio's.
+const hundred = 100
+
+// Block is a size and how many of a hundred operations have it.
+type Block struct {
+	Size    int `json:"size_bytes"`
+	Percent int `json:"percent"`
+}
+
+// Options are what only points of this workload have.
+type Options struct {
+	ReadPercent int     `json:"read_percent"`
+	Reads       []Block `json:"reads"`
+	Writes      []Block `json:"writes"`
+	Span        int     `json:"span_bytes"` // of what is read, and of what is written
+	Flush       bool    `json:"write_flush,omitempty"`
+}
+
+// mostBlocks bounds the sizes of one direction, as fio does.
+const mostBlocks = 64
+
+func optionsOf(pt engine.Point) (o Options, err error) {
+	if err = pt.Options.Unpack(&o); err == nil {
+		err = o.check()
+	}
+	return o, err
+}
+
+func (o *Options) check() error {
+	if o.ReadPercent < 0 || o.ReadPercent > hundred {
+		return fmt.Errorf("%d %% of reads: want 0 to 100", o.ReadPercent)
+	}
+	for _, blocks := range [][]Block{o.Reads, o.Writes} {
+		sum := 0
+		for _, b := range blocks {
+			if b.Size < 1 || b.Size > engine.SlotBudget || b.Percent < 1 {
+				return fmt.Errorf("a block of %d bytes, %d %%: want 1 byte to 16M, and 1 to 100", b.Size, b.Percent)
+			}
+			sum += b.Percent
+		}
+		if sum != hundred || len(blocks) > mostBlocks {
+			return fmt.Errorf("%d block sizes of %d %% together: want 1 to %d of 100", len(blocks), sum, mostBlocks)
+		}
+	}
+	if o.Span < o.largest() || o.Span > engine.SlotBudget {
+		return fmt.Errorf("a span of %d bytes for blocks of up to %d: want at least that, and at most 16M", o.Span, o.largest())
+	}
+	return nil
+}
+
+// largest is the size of the largest block, which is that of the point.
+func (o *Options) largest() int {
+	bySize := func(a, b Block) int { return cmp.Compare(a.Size, b.Size) }
+	return max(slices.MaxFunc(o.Reads, bySize).Size, slices.MaxFunc(o.Writes, bySize).Size)
+}
+
+// String is "70 % reads of 4K/70:64K/30", or with another split of the writes behind it.
+func (o *Options) String() string { return fmt.Sprintf("%d %% reads of %s", o.ReadPercent, o.blocks()) }
+
+// blocks are the sizes as --bssplit has them.
+func (o *Options) blocks() string {
+	reads, writes := splitText(o.Reads), splitText(o.Writes)
+	if reads == writes {
+		return reads
+	}
+	return reads + "," + writes
+}
+
+func splitText(blocks []Block) string {
+	parts := make([]string, len(blocks))
+	for i, b := range blocks {
+		if parts[i] = shortSize(b.Size); len(blocks) > 1 {
+			parts[i] += "/" + strconv.Itoa(b.Percent)
+		}
+	}
+	return strings.Join(parts, ":")
+}
+
+// shortSize is a size as the command line takes it.
+func shortSize(n int) string {
+	for _, u := range []struct {
+		name string
+		of   int
+	}{{"M", 1 << 20}, {"K", 1 << 10}} {
+		if n >= u.of && n%u.of == 0 {
+			return strconv.Itoa(n/u.of) + u.name
+		}
+	}
+	return strconv.Itoa(n)
+}
+
+// parseSplits reads fio's bssplit: SIZE/PERCENT:SIZE/PERCENT, behind a comma again for
+// the writes. Sizes without a percent share what the others leave.
+func parseSplits(s string) (reads, writes []Block, err error) {
+	first, second, two := strings.Cut(s, ",")
+	if reads, err = parseSplit(first); err != nil || !two {
+		return reads, reads, err
+	}
+	writes, err = parseSplit(second)
+	return reads, writes, err
+}
+
+func parseSplit(s string) (blocks []Block, err error) {
+	left, open := hundred, 0
+	for _, part := range strings.Split(s, ":") {
+		size, percent, given := strings.Cut(strings.TrimSpace(part), "/")
+		b := Block{}
+		if b.Size, err = values.Bytes(size); err != nil {
+			return nil, err
+		}
+		switch given = given && percent != ""; {
+		case b.Size == 0:
+			return nil, errors.New("blocks start at 1 byte")
+		case slices.ContainsFunc(blocks, func(o Block) bool { return o.Size == b.Size }):
+			return nil, fmt.Errorf("the size %s is given twice", size)
+		case !given:
+			open++
+		default:
+			if b.Percent, err = strconv.Atoi(percent); err != nil || b.Percent < 1 || b.Percent > hundred {
+				return nil, fmt.Errorf("%q: want a whole percentage from 1 to 100", percent)
+			}
+			left -= b.Percent
+		}
+		if blocks = append(blocks, b); len(blocks) > mostBlocks {
+			return nil, fmt.Errorf("more than %d sizes", mostBlocks)
+		}
+	}
+	switch {
+	case open == 0 && left != 0:
+		return nil, fmt.Errorf("the percentages of %s add up to %d and not to 100", s, hundred-left)
+	case open > left:
+		return nil, fmt.Errorf("%s leaves %d %% for %d sizes", s, left, open)
+	}
+	for i := range blocks {
+		if blocks[i].Percent == 0 { // the last ones get what does not divide
+			blocks[i].Percent = left / open
+			left -= blocks[i].Percent
+			open--
+		}
+	}
+	return blocks, nil
+}
+
+// parseMix reads a comma list of percents.
+func parseMix(s string) (mixes []int, err error) {
+	for _, word := range strings.Split(s, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(word))
+		switch {
+		case err != nil || n < 0 || n > hundred:
+			return nil, fmt.Errorf("%q: want whole percents of reads from 0 to 100, such as 70 or 0,50,100", word)
+		case slices.Contains(mixes, n):
+			return nil, fmt.Errorf("%d is given twice", n)
+		}
+		mixes = append(mixes, n)
+	}
+	return mixes, nil
+}
