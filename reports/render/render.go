@@ -14,6 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/render/csv"
 	"github.com/rdmaperf/rdmaperf/reports/render/hlog"
 	"github.com/rdmaperf/rdmaperf/reports/render/html"
+	"github.com/rdmaperf/rdmaperf/reports/render/latex"
 	"github.com/rdmaperf/rdmaperf/reports/render/markdown"
 	"github.com/rdmaperf/rdmaperf/reports/render/perftest"
 	"github.com/rdmaperf/rdmaperf/reports/render/prometheus"
@@ -73,6 +74,11 @@ func All() []Format {
 			Pages: func(w io.Writer, docs []*reports.Document, o Options) error { return html.Write(w, docs, o.page()) }},
 		{Name: "markdown", Summary: "the page without its charts", Compare: markdown.WriteComparison,
 			Pages: func(w io.Writer, docs []*reports.Document, o Options) error { return markdown.Write(w, docs, o.page()) }},
+		{Name: "latex", Summary: "tables for papers, with booktabs", File: "tables.tex", Stdout: true,
+			Write: func(w io.Writer, d *reports.Document, o Options) error {
+				return latex.Write(w, []*reports.Document{d}, o.page())
+			},
+			Pages: func(w io.Writer, docs []*reports.Document, o Options) error { return latex.Write(w, docs, o.page()) }},
 		{Name: "prometheus", Summary: "metrics for a node exporter", File: "metrics.prom",
 			Files: func(dir string, d *reports.Document, kinds []*reports.Kind) error {
 				return prometheus.WriteFile(filepath.Join(dir, "metrics.prom"), d, kinds)
