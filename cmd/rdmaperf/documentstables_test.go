@@ -138,6 +138,14 @@ func parameterTable(*testing.T) string {
 // perftestTable shows every option of perftest, what becomes of it, and what run says.
 func perftestTable(*testing.T) string {
 	var b strings.Builder
+	letters, by := 0, map[string]int{}
+	for _, d := range perftest.Describe() {
+		if d.Letter != "" {
+			letters++
+			by[d.Verdict]++
+		}
+	}
+	fmt.Fprintf(&b, "Of the %d letters %d are done, %d accepted and %d refused.\n\n", letters, by["done"], by["accepted"], by["refused"])
 	b.WriteString("| perftest | `rdmaperf perftest` | | `rdmaperf run` |\n|---|---|---|---|\n")
 	root := newRootCommand()
 	run, _, _ := root.Find([]string{"run"}) // a command of the table

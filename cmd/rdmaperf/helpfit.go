@@ -44,7 +44,8 @@ func fittedUsage(c *cobra.Command, w io.Writer) error {
 		fmt.Fprintf(w, "\nAvailable Commands:\n")
 		for _, sub := range c.Commands() {
 			if sub.IsAvailableCommand() || sub.Name() == "help" {
-				fmt.Fprintf(w, "  %-*s %s\n", sub.NamePadding(), sub.Name(), sub.Short)
+				line := fmt.Sprintf("  %-*s %s", sub.NamePadding(), sub.Name(), sub.Short)
+				fmt.Fprintln(w, strings.Join(hang(line, columns(os.Stdout)), "\n"))
 			}
 		}
 	}

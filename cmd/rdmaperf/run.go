@@ -32,8 +32,9 @@ func runCommand(o *runOptions) *cobra.Command {
 server process of its own on this machine. Without any option it measures every
 stack that this machine can run, side by side, in at most 45 seconds, as
 --transport all does: over kernel verbs on the first RDMA device with an ACTIVE
-port, or else over user-space iWARP, which other options without --transport take. What it found it saves in rdmaperf-results/TIME,
-unless --output or --json says where, with report.html for reading.
+port, or else over user-space iWARP, which other options without --transport
+take. Results are saved in rdmaperf-results/TIME, unless --output or --json says
+where, with report.html for reading.
 
 Several transports are measured point by point in turn, so that a change of the
 machine's load hits all of them.
