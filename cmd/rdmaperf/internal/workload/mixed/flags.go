@@ -65,6 +65,17 @@ func (f *flags) Check(c *room.Common) error {
 	return nil
 }
 
+// blame is the flag to say what is wrong with options that are none.
+func (f *flags) blame(c *room.Common, span int) string {
+	switch {
+	case span > engine.SlotBudget || c.Changed("span"):
+		return "span"
+	case c.Changed("bssplit"):
+		return "bssplit"
+	}
+	return "size"
+}
+
 // Points are all mixes of all sizes, at all rates and numbers of queue pairs.
 func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
 	span, err := values.Bytes(f.span)
@@ -92,7 +103,7 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 		for _, mix := range mixes {
 			o := Options{ReadPercent: mix, Reads: s[0], Writes: s[1], Span: span, Flush: f.flush}
 			if err := o.check(); err != nil {
-				return nil, values.Wrong("bssplit", "%w", err)
+				return nil, values.Wrong(f.blame(c, span), "%w", err)
 			}
 			for _, rate := range c.Rates {
 				for _, q := range c.QPs {

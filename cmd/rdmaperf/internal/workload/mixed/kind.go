@@ -103,7 +103,7 @@ var kind = &reports.Kind{
 	Compared:  "Of each read 8 bytes were compared, of some all, and of writes what the last ones left in the window.",
 	Medians:   medians,
 	Figures:   figures(),
-	Compare:   []string{"reads.p50", "reads.p99", "writes.p50", "writes.p99", "rate"},
+	Compare:   []string{"reads.p50", "reads.p99", "writes.p50", "writes.p99"},
 	Intervals: []string{"reads.rate", "writes.rate"},
 	Spreads: []reports.Spread{{Name: "operations a second", Of: func(r *reports.Result) float64 {
 		return Of(r).Reads.OperationsPerSecond + Of(r).Writes.OperationsPerSecond

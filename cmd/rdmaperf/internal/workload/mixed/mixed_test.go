@@ -162,11 +162,20 @@ func TestMixedFindsDamage(t *testing.T) {
 			t.Errorf("%s: error %v, want a corruption", what, err)
 		}
 	}
+	// Where each write has the same bytes at the same place, its mark tells it apart.
+	o := someOptions(50)
+	o.Writes, o.Span = []Block{{3000, 100}}, 4096
+	plan := enginetest.QuickPlan(pointOf(o))
+	plan.Depth = 1
+	lost := bend(transports.KindWrite, func(op *transports.Op) { op.Len = 0 })
+	if _, err := enginetest.RunPoints(t, enginetest.WithFault(lost), plan); reports.Code(err) != reports.ExitCorruption {
+		t.Errorf("the last writes to one place lost: error %v, want a corruption", err)
+	}
 	silent := &enginetest.Fault{Poll: func(s transports.Session, dst []transports.Done) (int, error) {
 		_, err := s.Poll(dst)
 		return 0, err
 	}}
-	plan := enginetest.QuickPlan(pointOf(someOptions(50)))
+	plan = enginetest.QuickPlan(pointOf(someOptions(50)))
 	plan.Timeout = time.Second
 	if _, err := enginetest.RunPoints(t, enginetest.WithFault(silent), plan); reports.Code(err) != reports.ExitPeer || !errors.Is(err, engine.ErrStalled) {
 		t.Errorf("error %v (exit %d), want no progress and exit 5", err, reports.Code(err))
