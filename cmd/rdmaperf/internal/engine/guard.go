@@ -36,6 +36,10 @@ const (
 	// DefaultMaxThreads is of all clients together. Arbitrary.
 	DefaultMaxThreads = 1024
 
+	// SilentMargin is how long a client may be silent in a point beyond what its plan says
+	// that a phase lasts. Arbitrary: what surrounds the windows of a run of its own has it, too.
+	SilentMargin = 5 * time.Minute
+
 	nonceLen   = 16
 	LongestSay = 512 // bytes of an error that go to a peer or into the log
 )
@@ -53,7 +57,8 @@ type Visitor struct {
 	conn     net.Conn
 	Addr     netip.Addr
 	Accepted bool      // it said a plan
-	Idle     time.Time // since when it has been waited for; zero: it is being served
+	Idle     time.Time // since when it has been waited for, or will be too long in a point; zero: it is being served
+	Heard    time.Time // when it last said something
 }
 
 func addrOf(conn net.Conn) netip.Addr {
@@ -100,17 +105,17 @@ func (s *Server) leave(c *Visitor) {
 // longestSilent is who has been silent longest, among those that said a plan or those that
 // did not, of the address that has most of them; and how many there are in all.
 func (g *guard) longestSilent(accepted bool) (victim *Visitor, all int) {
-	of := map[netip.Addr]int{}
+	of, now := map[netip.Addr]int{}, time.Now()
 	for c := range g.Visitors {
 		if c.Accepted == accepted {
-			of[c.Addr]++
+			of[source(c.Addr)]++
 			all++
 		}
 	}
 	for c := range g.Visitors {
 		switch {
-		case c.Accepted != accepted || c.Idle.IsZero():
-		case victim == nil, of[c.Addr] > of[victim.Addr], of[c.Addr] == of[victim.Addr] && c.Idle.Before(victim.Idle):
+		case c.Accepted != accepted || c.Idle.IsZero() || c.Idle.After(now):
+		case victim == nil, of[source(c.Addr)] > of[source(victim.Addr)], of[source(c.Addr)] == of[source(victim.Addr)] && c.Idle.Before(victim.Idle):
 			victim = c
 		}
 	}
@@ -127,23 +132,26 @@ func (s *Server) Admit(c *Visitor) error {
 	}
 	victim, n := s.Guard.longestSilent(true)
 	if n >= s.maxClients() {
+		if victim == nil {
+			victim = s.Guard.monopolist(source(c.Addr))
+		}
 		mine, its := 0, 0
 		for o := range s.Guard.Visitors {
-			if o.Accepted && o.Addr == c.Addr {
+			if o.Accepted && source(o.Addr) == source(c.Addr) {
 				mine++
 			}
-			if o.Accepted && victim != nil && o.Addr == victim.Addr {
+			if o.Accepted && victim != nil && source(o.Addr) == source(victim.Addr) {
 				its++
 			}
 		}
 		if victim == nil || mine+1 >= its && time.Since(victim.Idle) < IdleGrace {
 			return PeerError("accept client", fmt.Errorf("busy: %d clients are being served; try again in %v", n, busyFor), "again later, or serve --max-clients")
 		}
-		s.log().Warn("a silent client gives way", "client", victim.conn.RemoteAddr().String(), "silent", time.Since(victim.Idle).Round(time.Second))
+		s.log().Warn("a silent client gives way", "client", victim.conn.RemoteAddr().String(), "silent", time.Since(victim.Heard).Round(time.Second))
 		victim.conn.Close()
 		delete(s.Guard.Visitors, victim)
 	}
-	c.Accepted, c.Idle = true, time.Time{}
+	c.Accepted, c.Idle, c.Heard = true, time.Time{}, time.Now()
 	return nil
 }
 
@@ -156,17 +164,82 @@ func (s *Server) waiting(c *Visitor, now bool) {
 		return
 	}
 	s.Guard.mu.Lock()
+	c.Heard = time.Now()
 	if c.Idle = (time.Time{}); now {
-		c.Idle = time.Now()
+		c.Idle = c.Heard
 	}
 	s.Guard.mu.Unlock()
+}
+
+// waitingFor marks that a client in a point may be silent for d, and gives way after that.
+func (s *Server) waitingFor(c *Visitor, d time.Duration) {
+	if c == nil {
+		return
+	}
+	s.Guard.mu.Lock()
+	c.Heard = time.Now()
+	c.Idle = c.Heard.Add(d)
+	s.Guard.mu.Unlock()
+}
+
+// silence is how long a client of this plan may be silent in a point: as long as a phase
+// lasts, and the margin; an hour where operations are counted.
+func (p *Plan) silence() time.Duration {
+	if p.Duration == 0 {
+		return idleWait
+	}
+	return max(p.Duration, p.WarmupDuration) + SilentMargin
+}
+
+// source is who counts as one: an IPv4 address, or the /64 of an IPv6 one, of which a
+// single host has all (RFC 4291, section 2.5.1).
+func source(a netip.Addr) netip.Addr {
+	if a = a.Unmap(); !a.Is6() {
+		return a
+	}
+	p, err := a.WithZone("").Prefix(64)
+	if err != nil {
+		return a
+	}
+	return p.Addr()
+}
+
+// monopolist is, where one other source has all places and more than one, its client that
+// was heard least lately: even in the middle of a point.
+func (g *guard) monopolist(newcomer netip.Addr) (victim *Visitor) {
+	n := 0
+	for c := range g.Visitors {
+		switch {
+		case !c.Accepted:
+			continue
+		case victim != nil && source(c.Addr) != source(victim.Addr):
+			return nil
+		case victim == nil || c.Heard.Before(victim.Heard):
+			victim = c
+		}
+		n++
+	}
+	if n < 2 || source(victim.Addr) == newcomer {
+		return nil
+	}
+	return victim
+}
+
+// known tells whether a client is no stranger: it proved that it has the token, came from
+// a network that was allowed, or is on this machine.
+func (c *ServedClient) known() bool {
+	return len(c.Server.Token) > 0 || len(c.Server.Allow) > 0 || c.who != nil && c.who.Addr.IsLoopback()
 }
 
 // Reserve holds a point against what all clients together may have, before anything is
 // allocated. release gives it back.
 func (s *Server) Reserve(sh *Shape) (release func(), err error) {
-	windows, threads := sh.TotalWindow(), sh.SideThreads(SideServer)
-	queues := int64(sh.QPs) * (qpCost + placeCost*int64(sh.Depth+sh.RecvDepth))
+	return s.hold(sh.String(), Needs{Windows: sh.TotalWindow(), Queues: QueueBytes(sh.QPs, sh.Depth+sh.RecvDepth), Threads: sh.SideThreads(SideServer)})
+}
+
+// hold is Reserve for a point in words.
+func (s *Server) hold(point string, n Needs) (release func(), err error) {
+	windows, queues, threads := n.Windows, n.Queues, n.Threads
 	need := windows + queues + int64(threads)*threadCost
 	limit, most := s.MaxMemory, s.MaxThreads
 	if limit == 0 {
@@ -176,7 +249,7 @@ func (s *Server) Reserve(sh *Shape) (release func(), err error) {
 		most = DefaultMaxThreads
 	}
 	refuse := func(what, hint string) error {
-		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + sh.String(), Err: errors.New(what), Hint: hint}
+		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + point, Err: errors.New(what), Hint: hint}
 	}
 	s.Guard.mu.Lock()
 	defer s.Guard.mu.Unlock()

@@ -183,3 +183,101 @@ func TestErrorsOfStrangersAreShort(t *testing.T) {
 		t.Errorf("%d bytes come back, want a short reason", len(said))
 	}
 }
+
+// A workload with a run of its own is held against the budget like any other.
+func TestTheBudgetBoundsRunsOfTheirOwn(t *testing.T) {
+	serve := func(needs engine.Needs) string {
+		served := false
+		table := engine.Table{{Name: "own", Kind: enginetest.Table[0].Kind, Own: &engine.Own{
+			Needs: func(*engine.Plan, engine.Point) engine.Needs { return needs },
+			Serve: func(context.Context, *engine.OwnServe) error { served = true; return io.EOF }}}}
+		s := &engine.Server{Workloads: table, MaxMemory: 1 << 20, MaxThreads: 2}
+		addr, _ := enginetest.MemServer(t, s)
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(10 * time.Second))
+		pt := engine.Point{Workload: "own", Size: 64}
+		io.WriteString(conn, planLine(t, func(m *engine.Message) { m.Plan.Points = []engine.Point{pt} })+`{"type":"own","own":{"workload":"own","op":"","size_bytes":64}}`+"\n"+`{"type":"end"}`+"\n")
+		conn.(*net.TCPConn).CloseWrite()
+		said, _ := io.ReadAll(conn)
+		if refused := strings.Contains(string(said), "--max-"); refused == served {
+			t.Errorf("needs %+v: served %v and said %q", needs, served, said)
+		}
+		return string(said)
+	}
+	serve(engine.Needs{Windows: 64, Threads: 1})
+	if said := serve(engine.Needs{Windows: 2 << 20, Threads: 1}); !strings.Contains(said, "2359296 bytes") || !strings.Contains(said, "--max-memory") {
+		t.Errorf("too much memory: %q", said)
+	}
+	if said := serve(engine.Needs{Threads: 3}); !strings.Contains(said, "3 threads") || !strings.Contains(said, "--max-threads") {
+		t.Errorf("too many threads: %q", said)
+	}
+}
+
+// One source has not all places: not while it measures, not by silence in a point, and not
+// by the many addresses of an IPv6 network.
+func TestNoSourceHoldsAllPlaces(t *testing.T) {
+	fill := func(idle time.Time, addrs ...string) *engine.Server {
+		s := &engine.Server{MaxClients: len(addrs)}
+		for _, a := range addrs {
+			near, _ := net.Pipe()
+			v := s.Enter(near)
+			v.Addr = netip.MustParseAddr(a)
+			if err := s.Admit(v); err != nil {
+				t.Fatal(err)
+			}
+			v.Idle = idle
+		}
+		return s
+	}
+	measuring, silent := time.Now().Add(time.Hour), time.Now().Add(-2*engine.IdleGrace)
+	for _, c := range []struct {
+		name     string
+		s        *engine.Server
+		newcomer string
+		want     bool
+	}{
+		{"all places of one address that measures", fill(measuring, "192.0.2.1", "192.0.2.1"), "192.0.2.2", true},
+		{"the same address once more", fill(measuring, "192.0.2.1", "192.0.2.1"), "192.0.2.1", false},
+		{"two addresses that measure", fill(measuring, "192.0.2.1", "192.0.2.3"), "192.0.2.2", false},
+		{"two addresses beyond what their points said", fill(silent, "192.0.2.1", "192.0.2.3"), "192.0.2.2", true},
+		{"one IPv6 network", fill(measuring, "2001:db8::1", "2001:db8::2"), "2001:db8:0:1::1", true},
+		{"one IPv6 network once more", fill(measuring, "2001:db8::1", "2001:db8::2"), "2001:db8::3", false},
+	} {
+		near, _ := net.Pipe()
+		v := c.s.Enter(near)
+		v.Addr = netip.MustParseAddr(c.newcomer)
+		if err := c.s.Admit(v); (err == nil) != c.want {
+			t.Errorf("%s: %s hears %v", c.name, c.newcomer, err)
+		}
+		if n := c.s.Clients(); n != c.s.MaxClients {
+			t.Errorf("%s: %d clients", c.name, n)
+		}
+	}
+}
+
+// A server that is open to everybody tells its machine to nobody elsewhere.
+func TestOpenServersDoNotTellTheirMachine(t *testing.T) {
+	for _, allow := range [][]netip.Prefix{nil, {netip.MustParsePrefix("192.0.2.0/24")}} {
+		s := &engine.Server{Workloads: enginetest.Table, Allow: allow, Environment: func() reports.Environment { return reports.Environment{Hostname: "secret7"} }}
+		enginetest.MemServer(t, s)
+		near, far := net.Pipe() // an address that is not of this machine
+		done := make(chan struct{})
+		go func() { defer close(done); s.ServeConn(t.Context(), far) }()
+		near.SetDeadline(time.Now().Add(10 * time.Second))
+		io.WriteString(near, planLine(t, nil))
+		said := make([]byte, 64<<10)
+		n, err := near.Read(said)
+		near.Close()
+		<-done
+		if err != nil || !strings.Contains(string(said[:n]), `"accept"`) {
+			t.Fatalf("%q, %v", said[:n], err)
+		}
+		if told := strings.Contains(string(said[:n]), "secret7"); told != (allow != nil) {
+			t.Errorf("allow %v: told %v", allow, told)
+		}
+	}
+}

@@ -134,13 +134,20 @@ func (c *ServedClient) ownPoint(pt Point) error {
 	if err := pt.Validate(w); err != nil {
 		return Failed("check point", err)
 	}
+	release, err := c.Server.hold(c.Plan.Describe(pt), w.Own.needs(&c.Plan, pt))
+	if err != nil {
+		return err
+	}
+	defer release()
 	limit := c.Plan.ownLimit(pt)
+	c.Server.waitingFor(c.who, limit)
+	defer c.Server.waiting(c.who, false)
 	ctx, cancel := context.WithTimeoutCause(c.Ctl.Alive, limit, fmt.Errorf("not done within %v", limit))
 	defer cancel()
 	host, _, _ := net.SplitHostPort(c.Ctl.peer)
 	l := &Link{ctl: c.Ctl, limit: limit, where: c.Plan.Describe(pt), side: SideServer, host: host}
 	s := &OwnServe{Plan: &c.Plan, Point: pt, Stack: c.Tr, Open: Opener{c.Server.Open, c.Server.Device}, Peer: l, Host: c.Host}
-	err := w.Own.Serve(ctx, s)
+	err = w.Own.Serve(ctx, s)
 	if errors.Is(err, io.EOF) {
 		err = nil // the end of the client's run is what it is to return at
 	}

@@ -30,6 +30,31 @@ type Own struct {
 	// Time is how long a point is going to take, for the progress and the deadline. nil:
 	// the plan's warm-up and duration.
 	Time func(p *Plan, pt Point) time.Duration
+
+	// Needs is what Serve holds of the server's machine for a point, at most; Serve has to
+	// refuse a client that asks for more. nil: two buffers of the point's size, one QP of
+	// the plan's depth and one thread.
+	Needs func(p *Plan, pt Point) Needs
+}
+
+// Needs is what a point holds of a server.
+type Needs struct {
+	Windows int64 // bytes of memory that is registered or filled
+	Queues  int64 // bytes of queue pairs: see [QueueBytes]
+	Threads int
+}
+
+// QueueBytes is what queue pairs of so many places cost, rounded up.
+func QueueBytes(qps, places int) int64 {
+	return int64(qps) * (qpCost + placeCost*int64(places))
+}
+
+// needs is what the server's side of a point with a run of its own holds.
+func (w *Own) needs(p *Plan, pt Point) Needs {
+	if w.Needs != nil {
+		return w.Needs(p, pt)
+	}
+	return Needs{Windows: 2 * int64(max(pt.Size, 0)), Queues: QueueBytes(1, max(p.Depth, 0)+max(p.RecvDepth, 0)), Threads: 1}
 }
 
 // Opener opens further stacks by their names, as --transport spells them. What it

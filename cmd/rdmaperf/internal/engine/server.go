@@ -31,7 +31,7 @@ const (
 	ReplyWait     = 5 * time.Second // for a line to leave
 	MaxRefusals   = 64              // connections that have not said a plan
 	// idleWait bounds how long a client may stay silent between points, and in a
-	// phase without a duration; a dead host is noticed much earlier by keep-alive.
+	// phase that counts operations; a dead host is noticed much earlier by keep-alive.
 	idleWait = time.Hour
 )
 
@@ -261,7 +261,7 @@ func (c *ServedClient) accept(p *Plan) error {
 		tr.Close()
 		return err
 	}
-	if c.Server.Environment != nil {
+	if c.Server.Environment != nil && c.known() {
 		e := c.Server.Environment()
 		a.Environment = &e
 	}
@@ -398,7 +398,10 @@ func helloIndex(hello, token []byte, taken []transports.Session) (int, bool) {
 // Phases plays the target until the client ends the point.
 func (c *ServedClient) Phases(ctx context.Context, one func(*PhaseStart) error) error {
 	for {
-		m, err := c.Ctl.receive(ctx, c.Plan.Duration+idleWait)
+		limit := c.Plan.silence()
+		c.Server.waitingFor(c.who, limit)
+		m, err := c.Ctl.receive(ctx, limit)
+		c.Server.waiting(c.who, false)
 		switch {
 		case err != nil:
 			return PeerError("wait for a phase", err, "")
@@ -473,7 +476,9 @@ func (c *ServedClient) UntilStop(ctx context.Context, r *Run) (*PhaseStop, error
 	if err := c.Ctl.Send(ReplyWait, &Message{Type: MsgReady}); err != nil {
 		return nil, err
 	}
-	limit := time.NewTimer(c.Plan.Duration + idleWait)
+	c.Server.waitingFor(c.who, c.Plan.silence())
+	defer c.Server.waiting(c.who, false)
+	limit := time.NewTimer(c.Plan.silence())
 	defer limit.Stop()
 	select {
 	case m, ok := <-c.Ctl.in:

@@ -27,7 +27,7 @@ const Name = "allreduce"
 var Room = &room.Room{
 	Name: Name,
 	Work: &engine.Workload{Name: Name, Kind: results.Kind, Point: checkPoint, Describe: describe,
-		Own: &engine.Own{Run: run, Serve: serve, Time: planned}},
+		Own: &engine.Own{Run: run, Serve: serve, Time: planned, Needs: needs}},
 	Summary:    "float32 sums over ranks in processes of their own",
 	Group:      "Workload allreduce",
 	OwnThreads: true,
@@ -191,6 +191,22 @@ func describe(pt engine.Point) string {
 		return Name
 	}
 	return fmt.Sprintf("%s of %d B on %d ranks", Name, pt.Size, o.Ranks)
+}
+
+// mostHeld keeps sums of what a stranger asks for from wrapping; no budget is as large.
+const mostHeld = 1 << 50
+
+// needs is what one rank holds: what it adds, the sum, what arrives, memory that it has
+// yet to give back, the times of its iterations, and its mesh. checked keeps it there.
+func needs(_ *engine.Plan, pt engine.Point) engine.Needs {
+	var o options
+	if pt.Options.Unpack(&o) != nil {
+		return engine.Needs{} // checkPoint has refused it
+	}
+	slots, qps, places := mesh.Cost(o.Ranks, o.Eager)
+	iterations := max(o.Iterations, mostMeasured)
+	return engine.Needs{Windows: 3*int64(pt.Size) + int64(min(max(o.Deferred, 2*pt.Size), mostHeld)) + 3*8*int64(iterations) + slots,
+		Queues: engine.QueueBytes(qps, places), Threads: 1}
 }
 
 // planned is how long a point takes: every arm is also filled, compared and warmed up.

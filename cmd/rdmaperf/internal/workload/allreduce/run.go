@@ -22,7 +22,35 @@ const (
 
 // serve is the life of one rank.
 func serve(ctx context.Context, s *engine.OwnServe) error {
-	return rank.Serve(ctx, s.Peer, s.Open.Device)
+	var o options
+	if err := s.Point.Options.Unpack(&o); err != nil {
+		return err
+	}
+	return rank.Serve(ctx, checked{s.Peer, &o, s.Point.Size}, s.Open.Device)
+}
+
+// checked is a link whose orders ask for no more than the point that was admitted.
+type checked struct {
+	rank.Link
+	o    *options
+	size int
+}
+
+func (c checked) Receive(ctx context.Context, v any) error {
+	if err := c.Link.Receive(ctx, v); err != nil {
+		return err
+	}
+	order, ok := v.(*rank.Order)
+	if !ok {
+		return nil
+	}
+	if h := order.Hello; h != nil && (h.Size > c.o.Ranks || h.Eager > c.o.Eager) {
+		return fmt.Errorf("order of %d ranks with eager messages of %d bytes: the point has %d and %d", h.Size, h.Eager, c.o.Ranks, c.o.Eager)
+	}
+	if r := order.Run; r != nil && (r.Bytes > c.size || r.Deferred > c.o.Deferred || r.Iterations > max(c.o.Iterations, mostMeasured)) {
+		return fmt.Errorf("order of %d iterations of %d bytes, %d deferred: more than the point has", r.Iterations, r.Bytes, r.Deferred)
+	}
+	return nil
 }
 
 // run starts the ranks and takes all arms in turn, so that a change of the machine's mood

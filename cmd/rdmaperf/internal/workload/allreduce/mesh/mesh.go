@@ -32,6 +32,16 @@ const (
 // message, what follows it, and of eager ones as many as ranks can be ahead of others.
 func (c *Config) recvs() int { return mostSegments + 16 + 2*c.Size }
 
+// Cost is what a mesh with messages of eager bytes makes a rank hold: bytes of its slots,
+// queue pairs, and the places of each.
+func Cost(ranks, eager int) (slots int64, qps, places int) {
+	m := Mesh{cfg: Config{Size: ranks, Eager: eager}}
+	return int64(m.each() * ranks), ranks - 1, sends + m.cfg.recvs()
+}
+
+// each is the bytes of the slots for one peer.
+func (m *Mesh) each() int { return m.cfg.recvs()*m.slot() + heads*headLen + eagerSlots*m.slot() }
+
 // sends bounds what is outstanding to a peer.
 const sends = 2*mostSegments + eagerSlots + 16
 
@@ -96,8 +106,7 @@ func Open(dev rdma.Device, listen string, cfg Config) (*Mesh, error) {
 }
 
 func (m *Mesh) open(listen string) (err error) {
-	each := m.cfg.recvs()*m.slot() + heads*headLen + eagerSlots*m.slot()
-	if m.buf, err = rdma.Alloc(each * m.cfg.Size); err != nil {
+	if m.buf, err = rdma.Alloc(m.each() * m.cfg.Size); err != nil {
 		return err
 	}
 	if m.mr, err = m.dev.RegMR(0, m.buf, rdma.LocalWrite); err != nil {
