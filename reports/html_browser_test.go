@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,13 @@ import (
 	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
 	pages "github.com/rdmaperf/rdmaperf/reports/page"
 )
+
+// browsing is held by the test whose browser runs. One at a time has the CPUs that it wants;
+// seven at once each took a minute.
+var browsing sync.Mutex
+
+// browserLimit is how long one browser may take, which is seconds on an idle machine. Arbitrary.
+const browserLimit = 2 * time.Minute
 
 // dumpDOM loads a page in a real browser and returns the document after its
 // scripts ran, and what the browser logged. The browser is optional.
@@ -37,7 +45,9 @@ func dumpDOM(t *testing.T, page string) (dom, log string) {
 	if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	browsing.Lock()
+	defer browsing.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), browserLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--user-data-dir="+filepath.Join(dir, "profile"), "--enable-logging=stderr", "--dump-dom",

@@ -15,7 +15,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	pages "github.com/rdmaperf/rdmaperf/reports/page"
@@ -200,7 +199,9 @@ func printed(t *testing.T, page, fragment string) int {
 	if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	browsing.Lock()
+	defer browsing.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), browserLimit)
 	defer cancel()
 	u := url.URL{Scheme: "file", Path: file, Fragment: fragment}
 	if out, err := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
