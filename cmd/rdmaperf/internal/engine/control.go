@@ -48,7 +48,7 @@ const (
 	ControlMagic = "rdmaperf-control"
 
 	// ControlVersion changes when an older peer would misunderstand.
-	ControlVersion = 6
+	ControlVersion = 7
 
 	// MaxLine bounds a control line in bytes: a plan of maxPoints points with their options fits.
 	MaxLine = 2 << 20
@@ -135,6 +135,8 @@ type LaneCount struct {
 	First  uint64 `json:"first"`
 	Count  int64  `json:"count"`
 	Second int64  `json:"second,omitempty"` // of a second class, where a workload has two, which Count leaves out
+
+	SecondFirst uint64 `json:"second_first,omitempty"` // First of it
 }
 
 type PhaseReport struct {

@@ -29,6 +29,19 @@ func mix(z uint64) uint64 {
 // Word is the i-th 8 bytes of a sequence.
 func Word(state uint64, i int) uint64 { return mix(state + uint64(i)*0x9e3779b97f4a7c15) }
 
+// WordNumber is the inverse of Word: which word of a sequence this is.
+func WordNumber(state, word uint64) uint64 { return (unmix(word) - state) * wordStepInverse }
+
+// wordStepInverse is 1/0x9e3779b97f4a7c15 modulo 2^64, which the odd number has.
+const wordStepInverse = 0xf1de83e19937733d
+
+// unmix is the inverse of mix, step by step from its end.
+func unmix(z uint64) uint64 {
+	z = (z ^ z>>31 ^ z>>62) * 0x319642b2d24d8ec3
+	z = (z ^ z>>27 ^ z>>54) * 0x96de1b173f119089
+	return z ^ z>>30 ^ z>>60
+}
+
 // FillPattern writes the sequence from its start.
 func FillPattern(b []byte, state uint64) {
 	i := 0

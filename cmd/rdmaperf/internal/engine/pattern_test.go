@@ -69,3 +69,13 @@ func TestFirstNonZeroFindsEveryPosition(t *testing.T) {
 		b[i] = 0
 	}
 }
+
+// Any word of a sequence tells its number.
+func TestWordsTellTheirNumbers(t *testing.T) {
+	state := PatternState(3, 1, 2, 3)
+	for _, i := range []int{0, 1, 2, 4095, 1 << 20, 1<<62 + 12345} {
+		if n := WordNumber(state, Word(state, i)); n != uint64(i) {
+			t.Errorf("word %d is told as %d", i, n)
+		}
+	}
+}

@@ -1,11 +1,12 @@
 // Package payload makes and compares what calls carry: sequences of which every message
-// is a part that its first byte tells, so that both sides know all of its bytes.
+// has a number that its first bytes tell, so that both sides know all of its bytes.
 //
 // # Ownership
 //
-// A [Sequence] is written once and then only read; what Cut and Of return is part of it.
+// A [Sequence] is written once and then only read; what Cut returns is part of it.
 //
 // # Limitations
 //
-// There are 256 messages of a sequence, one for each first byte.
+// There are 4096 messages of a sequence, and 256 where they are shorter than 8 bytes: a message
+// that is exchanged for another that many behind it passes.
 package payload

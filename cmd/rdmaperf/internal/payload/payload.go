@@ -1,44 +1,90 @@
 package payload
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Sequence is a sequence from which messages of one length are cut.
+// Sequence is a sequence from which messages of one length are cut. Where a message begins is
+// its number, which its first bytes tell: modulo Numbers where it has as many bytes as a word,
+// and modulo shortNumbers else.
 type Sequence struct {
 	text  []byte
 	n     int
-	Start [256]uint8 // where the message with this first byte begins
+	state uint64
+	short *[shortNumbers]uint8 // where a message without a whole word begins that has this first byte
 }
 
-const FirstBytes = 256
+const (
+	// Numbers: far more than calls are outstanding on a connection as a rule, of a text that
+	// is 32 KiB longer than a message. Arbitrary; that of other workloads.
+	Numbers      = 4096
+	shortNumbers = 256
+	wordBytes    = 8
+)
 
 // NewSequence makes the sequence of one direction in one phase.
 func NewSequence(seed uint64, gen, direction, n int) *Sequence {
-	p := &Sequence{text: make([]byte, FirstBytes+n-1), n: n}
-	state := engine.PatternState(seed, gen, direction, 0)
-	engine.FillPattern(p.text, state)
-	for i := range FirstBytes {
+	p := &Sequence{n: n, state: engine.PatternState(seed, gen, direction, 0)}
+	if n >= wordBytes {
+		p.text = make([]byte, (Numbers-1)*wordBytes+n)
+		engine.FillPattern(p.text, p.state) // has each of its words once
+		return p
+	}
+	p.text, p.short = make([]byte, shortNumbers+max(n, 1)-1), new([shortNumbers]uint8)
+	engine.FillPattern(p.text, p.state)
+	for i := range shortNumbers {
 		p.text[i] = byte(i)
 	}
-	for i := FirstBytes - 1; i > 0; i-- { // Fisher–Yates
-		j := int(engine.Word(state, i) % uint64(i+1))
+	for i := shortNumbers - 1; i > 0; i-- { // Fisher–Yates
+		j := int(engine.Word(p.state, i) % uint64(i+1))
 		p.text[i], p.text[j] = p.text[j], p.text[i]
 	}
-	for i := range FirstBytes {
-		p.Start[p.text[i]] = uint8(i)
+	for i := range shortNumbers {
+		p.short[p.text[i]] = uint8(i)
 	}
 	return p
 }
 
-// Cut is the i-th message, and again every 256.
-func (p *Sequence) Cut(i int64) []byte { return p.text[i&(FirstBytes-1):][:p.n] }
+// Offset is where a caller's numbers begin, so that those of callers that are at about the same
+// message of their own differ: golden sections of all numbers, which lie far from each other.
+func Offset(caller int) int64 { return int64(caller) * 2531 }
 
-// Of is the message that begins with b.
-func (p *Sequence) Of(b byte) []byte { return p.Cut(int64(p.Start[b])) }
+// Of is the number of the i-th message.
+func (p *Sequence) Of(i int64) int64 {
+	if p.short != nil {
+		return i & (shortNumbers - 1)
+	}
+	return i & (Numbers - 1)
+}
+
+// Cut is the i-th message, and again after as many as there are numbers.
+func (p *Sequence) Cut(i int64) []byte {
+	i = p.Of(i)
+	if p.short == nil {
+		i *= wordBytes
+	}
+	return p.text[i:][:p.n]
+}
+
+// Number is that of a message by its first bytes. Of a message that was changed it may be any.
+func (p *Sequence) Number(m transports.Parts) int64 {
+	if p.short != nil {
+		first, _ := m.First()
+		return int64(p.short[first])
+	}
+	var head [wordBytes]byte
+	n := 0
+	for _, part := range m {
+		if n += copy(head[n:], part); n == wordBytes {
+			break
+		}
+	}
+	return p.Of(int64(engine.WordNumber(p.state, binary.LittleEndian.Uint64(head[:]))))
+}
 
 // Directions of messages.
 const (

@@ -75,7 +75,7 @@ func (c *caller) Begin(ctx context.Context, gen int) (err error) {
 }
 
 func (c *caller) Prepare(n int64) {
-	c.n = n + int64(c.index) // neighbours send different messages
+	c.n = n + payload.Offset(c.index) // neighbours send different messages
 	c.c.Request = c.t.in[c.method].Cut(c.n)
 }
 
@@ -85,7 +85,7 @@ func (c *caller) Call() error { return c.k.Call(&c.c) }
 func (c *caller) Check(int64) (int64, error) {
 	if c.sh.Verify {
 		what := [...]string{methodProbe: "answer to a probe", methodBulk: "answer to a bulk call"}[c.method]
-		if err := payload.Differs(c.sh, engine.SideClient, what, 0, c.c.Response, c.t.out[c.method].Cut(c.n)); err != nil {
+		if err := payload.Differs(c.sh, engine.SideClient, what, 0, c.c.Response, c.t.out[c.method].Cut(c.t.in[c.method].Of(c.n))); err != nil {
 			return 0, err
 		}
 	}
@@ -128,16 +128,16 @@ func (s *server) ServeCall(r *transports.Served) error {
 		return &transports.CallError{Code: transports.CallUnimplemented, Text: "methods are those of probes and of bulk"}
 	}
 	t := s.now.Load()
-	first, _ := r.Request.First()
 	in := t.in[r.Method]
+	n := in.Number(r.Request)
 	if s.sh.Verify {
 		what := [...]string{methodProbe: "probe", methodBulk: "bulk call"}[r.Method]
-		if err := payload.Differs(s.sh, engine.SideServer, what, 0, r.Request, in.Of(first)); err != nil {
+		if err := payload.Differs(s.sh, engine.SideServer, what, 0, r.Request, in.Cut(n)); err != nil {
 			s.fail(err)
 			return payload.Lost(err)
 		}
 	}
 	s.ops.Add(1)
-	r.Response = t.out[r.Method].Cut(int64(in.Start[first]))
+	r.Response = t.out[r.Method].Cut(n)
 	return nil
 }

@@ -22,6 +22,9 @@ import (
 // which is needed first.
 //
 // The server's thread only polls: the server's update is no part of the time.
+//
+// The model of each iteration is cut out of one source (engine.SourceAt), so that every tensor
+// has its iteration's number, which the worker looks at when the tensor is back.
 
 // Arms of the parameter server workload, as --ps-arm and ParamServer.Arm spell them.
 const (
@@ -100,6 +103,9 @@ func trainShape(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
 		own.levels = min(max(caps.Priorities, 1), maxLevels)
 	}
 }
+
+// trainLayout has one source, for all iterations.
+func trainLayout(sh *engine.Shape) engine.Layout { return sh.Behind(engine.SourceSize(sh.Size)) }
 
 // maxLevels is what a work request's priority can tell apart.
 const maxLevels = 256
@@ -221,8 +227,11 @@ func trainResult(m *engine.Measurement, res *reports.Result, out *engine.Outcome
 		ComputeRatio: own.ComputeRatio, ComputeNs: float64(d.measured.compute),
 		CommunicationNs: communication, Iteration: d.rounds,
 	}
-	times, _ := out.Detail.([]float64)
-	ps.Complete(times)
+	did, _ := out.Detail.(rounds)
+	ps.Complete(did.times)
+	if v := res.Verification; v != nil {
+		v.Messages = did.posted * int64(ps.Tensors)
+	}
 	res.Detail = ps
 }
 

@@ -139,7 +139,8 @@ func TestTrainingWaits(t *testing.T) {
 	client, server := enginetest.Pair(t, enginetest.WithFault(f), trainPlan(trainPoint(ArmFIFO, 0)))
 	client.Side.(*trainer).training = training{compute: int64(compute)}
 	out := enginetest.Once(t, client, server, 1, engine.Limits{Ops: 3})
-	times, _ := out.Detail.([]float64)
+	did, _ := out.Detail.(rounds)
+	times := did.times
 	if len(times) != 3 || out.Ops != 3 {
 		t.Fatalf("%d iterations, %d times, want 3", out.Ops, len(times))
 	}
@@ -196,6 +197,53 @@ func TestTrainingFindsDamage(t *testing.T) {
 				t.Errorf("error %v (exit %d), want a corruption", err, reports.Code(err))
 			}
 		})
+	}
+}
+
+// Every tensor of every iteration has its number: one that is lost or exchanged once, on the way
+// out or back, is found when it is back, and the results say how many were looked at.
+func TestTensorsAreNumbered(t *testing.T) {
+	const bad = 60
+	for what, bend := range map[string]func(op *transports.Op){
+		"nothing": func(*transports.Op) {},
+		"lost push": func(op *transports.Op) {
+			if op.Kind == transports.KindWrite {
+				op.Len = 0
+			}
+		},
+		"push of the iteration before": func(op *transports.Op) {
+			if op.Kind == transports.KindWrite {
+				op.Local -= engine.ShiftStep
+			}
+		},
+		"pull from elsewhere": func(op *transports.Op) {
+			if op.Kind == transports.KindRead {
+				op.Remote++
+			}
+		},
+	} {
+		for tensor := range uint32(5) {
+			f, n := &enginetest.Fault{}, 0
+			f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
+				changed := append([]transports.Op(nil), ops...)
+				for i := range changed {
+					if n++; n > bad && n <= bad+10 && changed[i].Slot == tensor { // once, of each kind
+						bend(&changed[i])
+					}
+				}
+				return s.Post(changed)
+			}
+			plan := trainPlan(trainPoint(ArmFIFO, 0))
+			plan.Iterations, plan.VerifyAll = 40, what == "nothing"
+			r, err := enginetest.First(enginetest.RunPoints(t, enginetest.WithFault(f), plan))
+			if found := reports.Code(err) == reports.ExitCorruption; n < bad || found == (what == "nothing") || !found && err != nil {
+				t.Errorf("%s of tensor %d: %v after %d", what, tensor, err, n)
+			}
+			// One more iteration than is measured, all of each pulled, and what both sides hold at the end.
+			if v := r.Verification; what == "nothing" && (v == nil || v.Messages != 41*5 || v.Numbers != 41*5 || v.Whole != 41*5 || v.Bytes != (41+2)*tinyBytes) {
+				t.Errorf("%+v, want all of 41 iterations", v)
+			}
+		}
 	}
 }
 

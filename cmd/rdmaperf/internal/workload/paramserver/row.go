@@ -18,7 +18,7 @@ var work = &engine.Workload{
 		return fmt.Sprintf("%s %s, ratio %v, %s", p.Workload, t.Model, t.ComputeRatio, p.Arm)
 	},
 	Needs: []engine.Need{{Kind: transports.KindRead, Why: "by which tensors are pulled"}}, Limits: trainLimits,
-	Shape: trainShape, Check: checkTrain, Layout: (*engine.Shape).StreamLayout,
+	Shape: trainShape, Check: checkTrain, Layout: trainLayout,
 	Stall:  func(sh *engine.Shape) int64 { return 2 * int64(sh.Size) }, // out and back, however many tensors
 	Before: runCommunication, Keep: keepRounds,
 	Prove: trainProve, Client: newTrainer, Server: newParameters,

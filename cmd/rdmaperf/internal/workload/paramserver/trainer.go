@@ -23,7 +23,13 @@ type trainTensor struct {
 	priority          uint8
 	at                int64 // when it was back
 	back              bool
-	sent              bool // in this phase
+	sent              int64 // iterations up to the last one whose gradient was queued
+}
+
+// rounds is what a phase did: the times of its iterations, and how many it began.
+type rounds struct {
+	times  []float64
+	posted int64
 }
 
 // trainer is the client's loop: one worker of a data-parallel training with one
@@ -38,6 +44,7 @@ type trainer struct {
 	w        *engine.Worker
 	l        *engine.Lane
 	n        int
+	gen      int
 	posted   int64 // iterations of the phase
 
 	measured training        // what the measured phase does
@@ -81,13 +88,27 @@ func newTrainer(c *engine.Group) (engine.Side, error) {
 // newParameters is the server's side: the parameters, which the client writes and reads.
 func newParameters(c *engine.Group) (engine.Side, error) {
 	return loop.NewExposed(c, false, func(w *engine.Worker, l *engine.Lane, gen int, sent engine.LaneCount) error {
-		return w.VerifySlots(l, l.Sh.Seed, gen, sent.First, sent.Count)
+		return lookAtLast(w, l, gen, sent.Count)
 	}), nil
 }
 
+// lookAtLast holds all parameters against those of the last of so many iterations. They count as
+// bytes alone: as messages, the worker counts them when they are back.
+func lookAtLast(w *engine.Worker, l *engine.Lane, gen int, iterations int64) error {
+	if err := w.Gaps(l, iterations); err != nil || iterations == 0 {
+		return err
+	}
+	compared := w.Compared
+	err := w.InspectCut(l, l.Mem[l.Sh.RxOff():][:l.Sh.Size], gen, 0, 0, uint64(iterations-1), true)
+	compared.Bytes += int64(l.Sh.Size)
+	w.Compared = compared
+	return err
+}
+
 func (d *trainer) Prepare(gen int) error {
+	d.gen = gen
 	d.l.ClearSlots()
-	d.l.FillSlots(d.c.Sh.Seed, gen)
+	d.l.FillSource(d.l.Mem[:engine.SourceSize(d.c.Sh.Size)], gen, 0)
 	return nil
 }
 
@@ -95,7 +116,7 @@ func (d *trainer) Prepare(gen int) error {
 func (d *trainer) Loop(*engine.Worker) func() error {
 	for i := range d.tensors {
 		t := &d.tensors[i]
-		t.priority, t.at, t.back, t.sent = 0, 0, false, false
+		t.priority, t.at, t.back, t.sent = 0, 0, false, 0
 		if d.priority {
 			t.priority = urgency(d.c.Sh.Private.(*clientShape).levels, i, d.n)
 		}
@@ -105,13 +126,13 @@ func (d *trainer) Loop(*engine.Worker) func() error {
 	return d.run
 }
 
-func (d *trainer) Detail() any                { return d.times }
+func (d *trainer) Detail() any                { return rounds{d.times, d.posted} }
 func (d *trainer) Counts() []engine.LaneCount { return []engine.LaneCount{{Count: d.posted}} }
 func (d *trainer) Close() error               { return nil }
 
 // Verify holds what was pulled against what was pushed.
 func (d *trainer) Verify(gen int, _ []engine.LaneCount) error {
-	return d.w.VerifySlots(d.l, d.c.Sh.Seed, gen, 0, d.posted)
+	return lookAtLast(d.w, d.l, gen, d.posted)
 }
 
 // urgency divides the levels evenly over the tensors: the first needed is the most
@@ -212,7 +233,7 @@ func (d *trainer) work(share float64) error {
 
 // gradient queues a tensor and posts what there is room for.
 func (d *trainer) gradient(i int) error {
-	d.tensors[i].back, d.tensors[i].sent = false, true
+	d.tensors[i].back, d.tensors[i].sent = false, d.posted+1
 	d.queue[(d.first+d.queued)%d.n] = i
 	d.queued++
 	return d.flush()
@@ -227,23 +248,24 @@ func (d *trainer) flush() error {
 		i := d.queue[d.first]
 		t := &d.tensors[i]
 		rx := uint64(l.Sh.RxOff())
-		l.Pair[0] = transports.Op{Kind: transports.KindWrite, Local: t.off, Remote: rx + t.off, Len: uint32(t.size), Priority: t.priority, Slot: uint32(i)}
+		from := uint64(engine.SourceAt(uint64(t.sent - 1)))
+		l.Pair[0] = transports.Op{Kind: transports.KindWrite, Local: from + t.off, Remote: rx + t.off, Len: uint32(t.size), Priority: t.priority, Slot: uint32(i)}
 		l.Pair[1] = transports.Op{Kind: transports.KindRead, Local: rx + t.off, Remote: rx + t.off, Len: uint32(t.size), Priority: t.priority, Slot: uint32(i)}
-		from := 0
+		done := 0
 		if d.half {
-			from = 1
+			done = 1
 		}
-		if d.out+2-from > l.Sh.Depth {
+		if d.out+2-done > l.Sh.Depth {
 			return nil
 		}
-		k, err := l.S.Post(l.Pair[from:])
+		k, err := l.S.Post(l.Pair[done:])
 		d.out += k
-		if from += k; from < 2 {
-			d.half = from == 1
+		if done += k; done < 2 {
+			d.half = done == 1
 			if err == rdma.ErrQueueFull {
 				return nil
 			}
-			return d.w.Lost(l, "post "+l.Pair[from].Kind.String(), err)
+			return d.w.Lost(l, "post "+l.Pair[done].Kind.String(), err)
 		}
 		d.half = false
 		d.first = (d.first + 1) % d.n
@@ -279,17 +301,34 @@ func (d *trainer) turn() error {
 				return engine.Failed(l.Sh.String(), fmt.Errorf("tensor %d: pulled %d bytes, want %d once", c.Slot, c.Len, x.size))
 			}
 			d.tensors[c.Slot].at, d.tensors[c.Slot].back = t, true
+			if l.Sh.Verify {
+				if err := d.look(int(c.Slot)); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil
 }
 
-// drain brings home what is under way. A phase that was stopped in its first
-// iteration sends the rest, so that every tensor has its bytes.
+// look compares the number of a tensor that is back, and all of it where its turn is.
+func (d *trainer) look(i int) error {
+	x, sh := &d.tensors[i], d.l.Sh
+	k := uint64(x.sent - 1)
+	return d.w.InspectCut(d.l, d.l.Mem[sh.RxOff()+int(x.off):][:x.size], d.gen, 0, int(x.off), k, sh.Whole(d.gen, k*uint64(d.n)+uint64(i)))
+}
+
+// drain brings home what is under way. A phase that was stopped in the middle of an
+// iteration's gradients, or before the first of all, sends the rest, so that every tensor is
+// of the same iteration.
 func (d *trainer) drain() error {
-	if d.posted == 0 {
+	begun := d.posted == 0
+	for i := range d.tensors {
+		begun = begun || d.tensors[i].sent > d.posted
+	}
+	if begun {
 		for i := d.n - 1; i >= 0; i-- {
-			if !d.tensors[i].sent {
+			if d.tensors[i].sent <= d.posted {
 				if err := d.gradient(i); err != nil {
 					return err
 				}

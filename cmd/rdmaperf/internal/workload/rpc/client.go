@@ -58,7 +58,7 @@ func (c *rpcCaller) Begin(ctx context.Context, gen int) (err error) {
 }
 
 func (c *rpcCaller) Prepare(n int64) {
-	c.n = n + int64(c.index) // neighbours send different messages
+	c.n = n + payload.Offset(c.index) // neighbours send different messages
 	c.c.Request = c.out.Cut(c.n)
 }
 
@@ -76,7 +76,7 @@ func (c *rpcCaller) Check(int64) (int64, error) {
 		return int64(c.sh.Size), nil
 	}
 	if c.sh.Verify {
-		if err := payload.Differs(c.sh, engine.SideClient, "response", c.index/c.sh.Depth, c.c.Response, c.in.Cut(c.n)); err != nil {
+		if err := payload.Differs(c.sh, engine.SideClient, "response", c.index/c.sh.Depth, c.c.Response, c.in.Cut(c.out.Of(c.n))); err != nil {
 			return 0, err
 		}
 	}

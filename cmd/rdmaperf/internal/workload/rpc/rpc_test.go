@@ -8,7 +8,6 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/payload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -190,29 +189,5 @@ func TestRPCInterruptKeepsWhatWasMeasured(t *testing.T) {
 	res, err := enginetest.CutShort(t, enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)}), client, plan)
 	if !errors.Is(err, engine.ErrInterrupted) || res.Operations == 0 || res.Latency == nil || res.CPU == nil || res.CPU.ServerSeconds == 0 {
 		t.Errorf("%v; %d operations, CPU %+v", err, res.Operations, res.CPU)
-	}
-}
-
-func TestMessagesAreToldByTheirFirstByte(t *testing.T) {
-	for _, n := range []int{1, 2, 255, 256, 257, 5000} {
-		p, other := payload.NewSequence(7, engine.GenMeasure, payload.ToServer, n), payload.NewSequence(7, engine.GenMeasure, payload.ToClient, n)
-		seen := map[byte]bool{}
-		same := 0
-		for i := range int64(payload.FirstBytes) {
-			m := p.Cut(i)
-			if len(m) != n || seen[m[0]] {
-				t.Fatalf("message %d of %d bytes: length %d, first byte %d seen %v", i, n, len(m), m[0], seen[m[0]])
-			}
-			seen[m[0]] = true
-			if &p.Of(m[0])[0] != &m[0] {
-				t.Fatalf("message %d of %d bytes is not found by its first byte", i, n)
-			}
-			if string(m) == string(other.Cut(i)) {
-				same++
-			}
-		}
-		if same > 8 {
-			t.Errorf("%d of 256 messages of %d bytes are the same both ways", same, n)
-		}
 	}
 }

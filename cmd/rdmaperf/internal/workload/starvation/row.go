@@ -18,7 +18,7 @@ var work = &engine.Workload{
 		return fmt.Sprintf("%s %s %d B at %v %%", p.Workload, p.Op, p.Size, l.High)
 	},
 	Needs: []engine.Need{{Kind: transports.KindRead, Why: "which proves that data arrived"}}, Limits: starvationLimits,
-	Shape: starvationShape, Check: checkStarvation, Layout: (*engine.Shape).StreamLayout, Config: starvationConfig, Client: newSources, Server: newStarved,
+	Shape: starvationShape, Check: checkStarvation, Layout: starvationLayout, Config: starvationConfig, Client: newSources, Server: newStarved,
 	Warm: bothClasses, Before: runCapacity, Prove: bothClasses,
 	Result: starvationResult, Parameters: starvationParameters,
 }

@@ -18,6 +18,11 @@ import (
 // at a share of what the transport carries, from intended starts; the low class is a
 // stream that takes what is left. What a scheduler leaves to the low class, when the
 // high one asks for everything, is its rule against starvation.
+//
+// Each class is cut out of a source of its own (engine.SourceAt), so that each message has a
+// number. A write tells nobody: behind some passes of a class over its slots, chosen by the
+// seed, and with VerifyAll behind each, it waits until the client has read them back one by
+// one and looked at them. The server looks at the last pass when the window is over.
 
 // DefaultHighPriority is the high class's; the low class has 0.
 const DefaultHighPriority = 1
@@ -64,6 +69,11 @@ func starvationShape(sh *engine.Shape, p *engine.Plan, _ engine.Abilities) {
 	sh.Arrival, sh.ReadDepth = engine.ArrivalCompletion, 1
 }
 
+// starvationLayout has a source for each class.
+func starvationLayout(sh *engine.Shape) engine.Layout {
+	return sh.Behind(2 * engine.SourceSize(sh.Size))
+}
+
 // starvationConfig has room for each of two classes.
 func starvationConfig(sh *engine.Shape, c *transports.Config) {
 	c.SendDepth = 2*sh.Depth + engine.CtlSlots
@@ -95,6 +105,7 @@ const (
 	lowClass  = 0
 	highClass = 1
 	endSlot   = 2 // of the read that proves that everything arrived
+	lookSlot  = 3 // of one that brings back what lies in a slot
 )
 
 // classes is what the client does in a phase.
@@ -117,7 +128,17 @@ type sources struct {
 	out    [2]int
 	ended  [2]int64 // in the window
 	last   bool     // the closing read is under way
+
+	gen     int
+	looked  [2]int64 // messages up to the last pass that was looked at
+	looking bool     // a pass of one class is being read back
+	class   int      // which
+	next    int64    // of it, the message that is read next
+	reading bool     // a read is under way
 }
+
+// counts is what a phase did, by class.
+type counts struct{ ended, posted [2]int64 }
 
 func newSources(c *engine.Group) (engine.Side, error) {
 	load, err := loadOf(c.Sh.Point)
@@ -130,8 +151,12 @@ func newStarved(c *engine.Group) (engine.Side, error) {
 }
 
 func (d *sources) Prepare(gen int) error {
+	d.gen = gen
 	d.l.ClearSlots()
-	d.l.FillSlots(d.c.Sh.Seed, gen)
+	n := engine.SourceSize(d.c.Sh.Size)
+	for class := range d.posted {
+		d.l.FillSource(d.l.Mem[class*n:][:n], gen, class)
+	}
 	return nil
 }
 
@@ -141,15 +166,16 @@ func (d *sources) Loop(*engine.Worker) func() error {
 		d.pace = engine.NewPacer(d.interval, false, d.c.Sh.Seed)
 	}
 	d.posted, d.out, d.ended, d.last = [2]int64{}, [2]int{}, [2]int64{}, false
+	d.looked, d.looking, d.reading = [2]int64{}, false, false
 	return d.run
 }
 
-func (d *sources) Detail() any                          { return d.ended }
+func (d *sources) Detail() any                          { return counts{d.ended, d.posted} }
 func (d *sources) Verify(int, []engine.LaneCount) error { return nil }
 func (d *sources) Close() error                         { return nil }
 
 func (d *sources) Counts() []engine.LaneCount {
-	return []engine.LaneCount{{Count: d.posted[lowClass], Second: d.posted[highClass]}}
+	return []engine.LaneCount{{First: uint64(d.looked[lowClass]), Count: d.posted[lowClass], SecondFirst: uint64(d.looked[highClass]), Second: d.posted[highClass]}}
 }
 
 // run is one phase. With a duration, what has completed when it is over counts, so that
@@ -204,26 +230,83 @@ func (d *sources) flow() error {
 func (d *sources) push(t int64) error {
 	for d.high && d.out[highClass] < d.w.Sh.Depth && (d.pace == nil || d.pace.Due() <= t) {
 		posted, err := d.post(highClass)
-		if err != nil || !posted {
+		if err != nil {
 			return err
 		}
-		if d.pace == nil {
+		if !posted || d.pace == nil {
 			break
 		}
 		d.pace.Next()
 	}
 	if d.low && d.out[lowClass] < d.w.Sh.Depth {
-		_, err := d.post(lowClass)
+		if _, err := d.post(lowClass); err != nil {
+			return err
+		}
+	}
+	return d.look()
+}
+
+// held tells whether a class waits behind a pass until that was looked at, and begins with
+// that when all of the pass is complete.
+func (d *sources) held(class int) bool {
+	sh, n := d.w.Sh, d.posted[class]
+	half := int64(sh.Slots / 2)
+	if !sh.Verify || n%half != 0 || n <= d.looked[class] || !sh.LooksAt(uint64(n/half-1)) {
+		return false
+	}
+	if !d.looking && d.out[class] == 0 {
+		d.looking, d.class, d.next = true, class, n-half
+	}
+	return true
+}
+
+// look reads the next message back of a pass that is looked at.
+func (d *sources) look() error {
+	if !d.looking || d.reading {
+		return nil
+	}
+	l, sh := d.l, d.w.Sh
+	at := uint64(sh.RxSlot(d.slot(d.class, d.next)))
+	l.Pair[0] = transports.Op{Kind: transports.KindRead, Local: at, Remote: at, Len: uint32(sh.Size), Slot: lookSlot}
+	if d.class == highClass {
+		l.Pair[0].Priority = d.load.Priority
+	}
+	switch _, err := l.S.Post(l.Pair[:1]); {
+	case err == rdma.ErrQueueFull:
+		return nil
+	case err != nil:
+		return d.w.Lost(l, "post read", err)
+	}
+	d.reading = true
+	return nil
+}
+
+// lookAt compares what was read back.
+func (d *sources) lookAt() error {
+	sh, class, n := d.w.Sh, d.class, d.next
+	d.reading = false
+	if err := d.w.InspectCut(d.l, d.l.Mem[sh.RxSlot(d.slot(class, n)):][:sh.Size], d.gen, class, 0, uint64(n), true); err != nil {
 		return err
+	}
+	if d.next++; d.next == d.posted[class] {
+		d.looking, d.looked[class] = false, d.next
 	}
 	return nil
 }
 
+// slot is that of message n of a class.
+func (d *sources) slot(class int, n int64) int {
+	half := d.w.Sh.Slots / 2
+	return class*half + int(n%int64(half))
+}
+
 func (d *sources) post(class int) (bool, error) {
-	l, sh := d.l, d.w.Sh
-	half := sh.Slots / 2
-	slot := class*half + int(d.posted[class]%int64(half))
-	l.Pair[0] = transports.Op{Kind: transports.KindWrite, Local: uint64(slot * sh.Stride()), Remote: uint64(sh.RxSlot(slot)), Len: uint32(sh.Size), Slot: uint32(class)}
+	if d.held(class) {
+		return false, nil
+	}
+	l, sh, n := d.l, d.w.Sh, d.posted[class]
+	from := class*engine.SourceSize(sh.Size) + engine.SourceAt(uint64(n))
+	l.Pair[0] = transports.Op{Kind: transports.KindWrite, Local: uint64(from), Remote: uint64(sh.RxSlot(d.slot(class, n))), Len: uint32(sh.Size), Slot: uint32(class)}
 	if class == highClass {
 		l.Pair[0].Priority = d.load.Priority
 	}
@@ -240,7 +323,7 @@ func (d *sources) post(class int) (bool, error) {
 
 func (d *sources) collect() error {
 	w := d.w
-	if d.out[lowClass]+d.out[highClass] == 0 && !d.last {
+	if d.out[lowClass]+d.out[highClass] == 0 && !d.last && !d.reading {
 		w.Spins = 0 // waiting for the next start is no stall
 	}
 	n, err := w.Poll(d.l)
@@ -254,6 +337,10 @@ func (d *sources) collect() error {
 			return engine.StatusError(d.l, *c)
 		case c.Slot == endSlot:
 			d.last = false
+		case c.Slot == lookSlot:
+			if err := d.lookAt(); err != nil {
+				return err
+			}
 		default:
 			d.out[c.Slot]--
 		}
@@ -263,7 +350,10 @@ func (d *sources) collect() error {
 
 // drain brings home what was posted. A read behind it proves that everything arrived.
 func (d *sources) drain() error {
-	for d.out[lowClass]+d.out[highClass] > 0 {
+	for d.out[lowClass]+d.out[highClass] > 0 || d.looking {
+		if err := d.look(); err != nil {
+			return err
+		}
 		if err := d.collect(); err != nil {
 			return err
 		}
@@ -282,26 +372,20 @@ func (d *sources) drain() error {
 	return nil
 }
 
-// verifyClasses holds the target's slots against what each class sent.
+// verifyClasses holds the target's slots against what each class sent: of the last pass what
+// the client did not look at.
 func verifyClasses(w *engine.Worker, l *engine.Lane, gen int, n engine.LaneCount) error {
-	sh, half := l.Sh, l.Sh.Slots/2
-	for s := range sh.Slots {
-		slot := l.Mem[sh.RxSlot(s):][:sh.Stride()]
-		data, gap, count := slot[:sh.Size], slot[sh.Size:], n.Count
-		if s >= half {
-			count = n.Second
+	half := l.Sh.Slots / 2
+	for class, c := range [...]struct {
+		looked uint64
+		count  int64
+	}{lowClass: {n.First, n.Count}, highClass: {n.SecondFirst, n.Second}} {
+		if err := w.GapsOf(l, class*half, half, 0, c.count); err != nil {
+			return err
 		}
-		what := fmt.Sprintf("window slot %d", s)
-		if int64(s%half) < count {
-			if i, want := engine.MatchPattern(data, engine.PatternState(sh.Seed, gen, l.Index, s)); i >= 0 {
-				return w.Corrupt(l, what, i, want, data[i])
-			}
-			w.Compared.Message(len(data))
-		} else if i := engine.FirstNonZero(data); i >= 0 {
-			return w.Corrupt(l, what+" (never written)", i, 0, data[i])
-		}
-		if i := engine.FirstNonZero(gap); i >= 0 {
-			return w.Corrupt(l, what+" (behind its end)", i, 0, gap[i])
+		first := max(int64(c.looked), c.count-int64(half)) // the others are gone
+		if err := w.LookAtCuts(l, gen, class, class*half, half, uint64(first), c.count-first); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -342,11 +426,15 @@ func bothClasses(m *engine.Measurement) {
 // starvationResult completes the result.
 func starvationResult(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 	d := m.Group.Side.(*sources)
-	ended, _ := out.Detail.([2]int64)
-	class := func(c int) starvationkind.ClassShare {
+	c, _ := out.Detail.(counts)
+	ended := c.ended
+	if v := res.Verification; v != nil {
+		v.Messages = c.posted[lowClass] + c.posted[highClass] // what was queued at the end was looked at, too
+	}
+	share := func(c int) starvationkind.ClassShare {
 		t := reports.NewThroughput(ended[c]*int64(m.Sh.Size), ended[c], time.Duration(out.Window))
 		return starvationkind.ClassShare{Operations: ended[c], BytesPerSecond: t.BytesPerSecond}
 	}
 	res.Detail = &starvationkind.Starvation{HighLoadPercent: d.load.High, HighPriority: int(d.load.Priority), CapacityBytesPerSecond: d.capacity,
-		High: class(highClass), Low: class(lowClass)}
+		High: share(highClass), Low: share(lowClass)}
 }

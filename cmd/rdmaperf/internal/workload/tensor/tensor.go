@@ -152,12 +152,12 @@ func (s *tensorServer) Close() error        { return nil }
 // ServeCall compares a request and answers it.
 func (s *tensorServer) ServeCall(r *transports.Served) error {
 	p := s.now.Load()
-	first, _ := r.Request.First()
-	if err := p.compare(p.ops.Add(1)-1, engine.SideServer, 0, r.Request, p.in.Of(first)); err != nil {
+	n := p.in.Number(r.Request)
+	if err := p.compare(p.ops.Add(1)-1, engine.SideServer, 0, r.Request, p.in.Cut(n)); err != nil {
 		s.fail(err)
 		return payload.Lost(err)
 	}
-	r.Response = p.out.Cut(int64(p.in.Start[first]))
+	r.Response = p.out.Cut(n)
 	return nil
 }
 
@@ -204,7 +204,7 @@ func (c *tensorCaller) Begin(ctx context.Context, gen int) (err error) {
 }
 
 func (c *tensorCaller) Prepare(n int64) {
-	c.n, c.sent = n, n+int64(c.index) // neighbours send different tensors
+	c.n, c.sent = n, n+payload.Offset(c.index) // neighbours send different tensors
 	c.c.Request = c.p.out.Cut(c.sent)
 }
 
@@ -213,7 +213,7 @@ func (c *tensorCaller) Call() error { return c.k.Call(&c.c) }
 func (c *tensorCaller) Check(int64) (int64, error) {
 	defer c.k.Free()
 	sh := c.p.sh
-	if err := c.p.compare(c.n, engine.SideClient, c.index/sh.Depth, c.c.Response, c.p.in.Cut(c.sent)); err != nil {
+	if err := c.p.compare(c.n, engine.SideClient, c.index/sh.Depth, c.c.Response, c.p.in.Cut(c.p.out.Of(c.sent))); err != nil {
 		return 0, err
 	}
 	return int64(tensorRequest(sh) + sh.Response), nil
