@@ -14,9 +14,13 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/starvation"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/tensor"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -379,13 +383,9 @@ func TestScriptedConnect(t *testing.T) {
 // Its script stands here or in its room, as scripted_test.go; a run of its own is timed on
 // devices and not on a stack.
 func TestEveryWorkloadIsScriptedOrSaysWhyNot(t *testing.T) {
-	scripted := []string{latency.Name, throughput.Name, incast.Name, connect.Name, rpc.Name, tensor.Name}
+	scripted := []string{latency.Name, throughput.Name, incast.Name, connect.Name, rpc.Name, tensor.Name, hol.Name, starvation.Name, paramserver.Name, kv.Name}
 	not := map[string]string{
-		"hol":         "probes and bulk share a link, and who goes first is the stack's",
-		"starvation":  "as hol",
-		"paramserver": "its tensors overlap with computation, which its own tests script",
-		"kv":          "its store works on files, whose time is no script's",
-		"softrdma":    "points of latency and throughput",
+		"softrdma": "points of latency and throughput",
 	}
 	for _, r := range workload.Rooms {
 		_, err := os.Stat(filepath.Join(r.Name, "scripted_test.go"))
