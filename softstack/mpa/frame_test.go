@@ -3,6 +3,7 @@ package mpa
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -117,6 +118,14 @@ func TestBadFramesAreRefused(t *testing.T) {
 				t.Errorf("ParseFrame = %+v, %v, want code %d", f, err, CodeBadFrame)
 			}
 		})
+	}
+}
+
+// The error says how many octets came, of how many.
+func TestBadLengthsAreNamed(t *testing.T) {
+	_, err := ParseFrame(unhex(t, hexReq+"00010004 000000"))
+	if want := "private data of 3 octets, header says 4"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
 	}
 }
 

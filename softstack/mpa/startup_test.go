@@ -101,6 +101,10 @@ func TestNobodySendsEarly(t *testing.T) {
 }
 
 func TestStartupNames(t *testing.T) {
+	// The first that is none, too.
+	if s, e := numStates.String(), numEvents.String(); !strings.HasPrefix(s, "state ") || !strings.HasPrefix(e, "event ") {
+		t.Errorf("behind the last: %q and %q", s, e)
+	}
 	seen := map[string]bool{}
 	for s := range numStates {
 		seen[s.String()] = true
