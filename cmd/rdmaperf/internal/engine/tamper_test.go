@@ -1,12 +1,8 @@
 package engine_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,63 +16,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/direct"
 	"github.com/rdmaperf/rdmaperf/transports/tcp"
 )
-
-// tamperer is a transport whose sessions go through a proxy, as a switch with bad memory
-// changes them: it swaps two 16-bit words of the stream, so that TCP's checksum stays right
-// (RFC 1071: it does not depend on the order of words).
-type tamperer struct {
-	transports.Transport
-	t       testing.TB
-	at      int64 // octet of the stream
-	back    bool  // of what the server sends
-	swapped *bool
-}
-
-func (p *tamperer) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		from, err := l.Accept()
-		l.Close()
-		if err != nil {
-			return
-		}
-		to, err := net.Dial("tcp", addr)
-		if err != nil {
-			from.Close()
-			return
-		}
-		end := func() { from.Close(); to.Close() }
-		wg.Go(func() { defer end(); p.pump(from, to, !p.back) })
-		wg.Go(func() { defer end(); p.pump(to, from, p.back) })
-	})
-	p.t.Cleanup(func() { l.Close(); wg.Wait() })
-	return p.Transport.Dial(ctx, l.Addr().String(), hello, cfg)
-}
-
-// pump forwards, and changes what lies at the chosen place.
-func (p *tamperer) pump(from io.Reader, to io.Writer, bad bool) {
-	buf := make([]byte, 1<<16)
-	for seen := int64(0); ; {
-		n, err := from.Read(buf)
-		if bad && !*p.swapped && seen+int64(n) > p.at+4 {
-			for i := max(p.at-seen, 0); i+4 <= int64(n); i++ {
-				if b := buf[i:]; b[0] != b[2] || b[1] != b[3] {
-					b[0], b[1], b[2], b[3] = b[2], b[3], b[0], b[1]
-					*p.swapped = true
-					break
-				}
-			}
-		}
-		seen += int64(n)
-		if _, e := to.Write(buf[:n]); e != nil || err != nil {
-			return
-		}
-	}
-}
 
 // With every message compared, a change is found wherever it happens, in every operation, on
 // stacks that have no check of their own. A change of a header may end the connection
@@ -101,9 +40,9 @@ func TestTamperingIsFound(t *testing.T) {
 				found := 0
 				for _, part := range []float64{0.02, 0.35, 0.61, 0.93} {
 					t.Run(fmt.Sprintf("%s/%s/%s/%v", name, workload, op, part), func(t *testing.T) {
-						swapped := false
+						p := &enginetest.Tamper{T: t, At: int64(part * size * messages), Back: op == "read"}
 						through := func(t testing.TB) (transports.Stack, transports.Stack) {
-							return &tamperer{Transport: open(t), t: t, at: int64(part * size * messages), back: op == "read", swapped: &swapped}, open(t)
+							return p.Sessions(open(t)), open(t)
 						}
 						plan := enginetest.QuickPlan(engine.Point{Workload: workload, Op: op, Size: size})
 						plan.Iterations, plan.VerifyAll, plan.Timeout = messages, true, 5*time.Second
@@ -113,7 +52,7 @@ func TestTamperingIsFound(t *testing.T) {
 							found++
 						}
 						if err == nil || len(results) > 0 && results[0].Verified {
-							t.Errorf("swapped %v, error %v, results %+v", swapped, err, results)
+							t.Errorf("swapped %v, error %v, results %+v", p.Swapped.Load(), err, results)
 						}
 					})
 				}
