@@ -32,18 +32,25 @@ func layout(t *view.Table, width int) []string {
 		}
 		if widths, total = columnWidths(t, heads, gap); total > width {
 			gap = " "
+			total -= len(widths) - 1
 		}
+		narrow(t, widths, heads, total-width)
 	}
 
 	marked := markedColumns(t)
 	line := func(cells []view.Cell) string {
 		var b strings.Builder
 		for i, c := range cells {
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.Text))
+			long := utf8.RuneCountInString(c.Text) > widths[i]
+			pad := strings.Repeat(" ", max(widths[i]-utf8.RuneCountInString(c.Text), 0))
 			if i > 0 {
 				b.WriteString(gap)
 			}
-			if t.Columns[i].Left {
+			if long && t.Columns[i].Left { // the rest of the row stands on the next line
+				at := utf8.RuneCountInString(b.String())
+				b.WriteString(strings.Join(folded(c.Text, width-at), "\n"+strings.Repeat(" ", at)))
+				b.WriteString("\n" + strings.Repeat(" ", at+widths[i]))
+			} else if t.Columns[i].Left {
 				b.WriteString(c.Text + pad)
 			} else {
 				b.WriteString(pad + c.Text)
@@ -70,10 +77,34 @@ func layout(t *view.Table, width int) []string {
 		if r.Span != "" {
 			lines = append(lines, wrap(r.Span, width, "")...)
 		} else {
-			lines = append(lines, line(r.Cells))
+			lines = append(lines, strings.Split(line(r.Cells), "\n")...)
 		}
 	}
 	return lines
+}
+
+// leastLeft is how narrow a column of names may get. Arbitrary: short names keep their line.
+const leastLeft = 12
+
+// narrow takes what a table is too wide from its widest column of texts at the left, if that
+// suffices. Longer texts there get a line of their own.
+func narrow(t *view.Table, widths []int, heads [][]string, excess int) {
+	at := -1
+	for i, c := range t.Columns[:len(t.Columns)-1] {
+		if c.Left && (at < 0 || widths[i] > widths[at]) {
+			at = i
+		}
+	}
+	if excess <= 0 || at < 0 {
+		return
+	}
+	least := leastLeft
+	for _, h := range heads {
+		least = max(least, utf8.RuneCountInString(h[at]))
+	}
+	if widths[at]-excess >= least {
+		widths[at] -= excess
+	}
 }
 
 // mostSpare is the highest Spare of the columns.
@@ -150,6 +181,28 @@ func markedColumns(t *view.Table) []bool {
 		}
 	}
 	return m
+}
+
+// folded breaks a name into lines of at most width, behind a comma or before a plus; a longer
+// part stands alone.
+func folded(name string, width int) (lines []string) {
+	from, last := 0, 0
+	for i, r := range name {
+		cut := i
+		if r == ',' {
+			cut++
+		} else if r != '+' {
+			continue
+		}
+		if utf8.RuneCountInString(name[from:cut]) > width && last > from {
+			lines, from = append(lines, name[from:last]), last
+		}
+		last = cut
+	}
+	if utf8.RuneCountInString(name[from:]) > width && last > from {
+		lines, from = append(lines, name[from:last]), last
+	}
+	return append(lines, name[from:])
 }
 
 // wrap breaks text between words into lines of at most width; a longer word

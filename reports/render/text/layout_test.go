@@ -78,3 +78,39 @@ func TestTimesAreMillisecondsWhereAllAre(t *testing.T) {
 		}
 	}
 }
+
+// A table with names too long for the width keeps within it: such a name has a line of its
+// own, the rest of its row follows, and nothing is lost.
+func TestLongNamesGetALine(t *testing.T) {
+	long := "grpc(dropin,bpev,busy=200us,pollers=1,idle=1ms,ring=256K,watch)+iwarp(crc)"
+	table := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "stack", Left: true}, {Name: "p50", Unit: "usec"}, {Name: "p99", Unit: "usec"}},
+		Rows: []view.Row{
+			{Cells: []view.Cell{{Text: "64"}, {Text: "tcp"}, {Text: "7.21"}, {Text: "36.77"}}},
+			{Cells: []view.Cell{{Text: "4096"}, {Text: long}, {Text: "103.68"}, {Text: "329.47", Mark: true}}},
+		}}
+	for _, width := range []int{60, 80, 120} {
+		lines := layout(table, width)
+		for _, l := range lines {
+			if len(l) > width {
+				t.Errorf("at %d: %q has %d columns", width, l, len(l))
+			}
+		}
+		if all := strings.Join(strings.Fields(strings.Join(lines, "\n")), ""); !strings.Contains(all, long+"103.68329.47*") {
+			t.Errorf("at %d the long row is lost:\n%s", width, strings.Join(lines, "\n"))
+		}
+		ends := map[int]bool{}
+		for _, l := range lines {
+			for _, cell := range []string{"7.21", "103.68"} {
+				if at := strings.Index(l, cell); at >= 0 {
+					ends[at+len(cell)] = true
+				}
+			}
+		}
+		if len(ends) != 1 {
+			t.Errorf("at %d the column p50 ends at %v:\n%s", width, ends, strings.Join(lines, "\n"))
+		}
+	}
+	if got := folded("a,b+c", 2); strings.Join(got, "|") != "a,|b|+c" {
+		t.Errorf("folded: %q", got)
+	}
+}
