@@ -37,25 +37,24 @@ func TestBothWaysAreNumbered(t *testing.T) {
 				f, n := &enginetest.Fault{}, 0
 				var last transports.Op
 				f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
-					changed := append([]transports.Op(nil), ops...)
-					for i := range changed {
-						op := &changed[i]
-						if int(op.Len) != size || op.Kind == transports.KindRecv {
-							continue
+					for i, op := range ops { // one by one: what is refused comes again, and is the same message
+						counts := int(op.Len) == size && op.Kind != transports.KindRecv
+						changed := []transports.Op{op}
+						kept := s.Local()[op.Local]
+						switch bent := counts && n+1 == bad; {
+						case bent && op.Kind != transports.KindRead:
+							bend(&changed[0], &last, s.Local())
+						case bent && what != "nothing": // a read brings what lies elsewhere
+							changed[0].Remote = last.Remote
 						}
-						before := last
-						last = *op
-						if n++; n == bad {
-							if op.Kind == transports.KindRead { // which brings what lies elsewhere
-								if what != "nothing" {
-									op.Remote = before.Remote
-								}
-								continue
-							}
-							bend(op, &before, s.Local())
+						if k, err := s.Post(changed); k == 0 {
+							s.Local()[op.Local] = kept
+							return i, err
+						} else if counts {
+							n, last = n+1, op
 						}
 					}
-					return s.Post(changed)
+					return len(ops), nil
 				}
 				plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: op, Size: size, Bidirectional: true})
 				plan.Iterations, plan.VerifyAll = total, op == "write"
