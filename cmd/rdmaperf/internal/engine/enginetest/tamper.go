@@ -18,6 +18,7 @@ type Tamper struct {
 	T       testing.TB
 	At      int64 // octet of the stream
 	Back    bool  // of what the server sends
+	HTTP2   bool  // only what lies in frames of data: of pings and of some headers nobody is to notice a change
 	Swapped atomic.Bool
 }
 
@@ -86,14 +87,16 @@ func (p *Tamper) before(addr string) (string, error) {
 // pump forwards, and changes what lies at the chosen place.
 func (p *Tamper) pump(from io.Reader, to io.Writer, bad bool) {
 	buf := make([]byte, 1<<16)
+	frames := http2Frames{preface: http2Preface}
+	if p.Back {
+		frames.preface = 0
+	}
 	for seen := int64(0); ; {
 		n, err := from.Read(buf)
-		if bad && seen+int64(n) > p.At+4 && !p.Swapped.Load() {
-			for i := max(p.At-seen, 0); i+4 <= int64(n); i++ {
-				if b := buf[i:]; (b[0] != b[2] || b[1] != b[3]) && p.Swapped.CompareAndSwap(false, true) {
-					b[0], b[1], b[2], b[3] = b[2], b[3], b[0], b[1]
-					break
-				}
+		for i := 0; bad && i < n && !p.Swapped.Load(); i++ {
+			fits := frames.left(buf[i]) >= 4 || !p.HTTP2
+			if b := buf[i:n]; fits && seen+int64(i) >= p.At && len(b) >= 4 && (b[0] != b[2] || b[1] != b[3]) && p.Swapped.CompareAndSwap(false, true) {
+				b[0], b[1], b[2], b[3] = b[2], b[3], b[0], b[1]
 			}
 		}
 		seen += int64(n)
@@ -101,4 +104,38 @@ func (p *Tamper) pump(from io.Reader, to io.Writer, bad bool) {
 			return
 		}
 	}
+}
+
+// http2Preface is the octets before a client's first frame (RFC 9113, section 3.4).
+const http2Preface = 24
+
+// http2Frames finds frames of data in a stream (RFC 9113, section 4.1).
+type http2Frames struct {
+	preface int
+	head    []byte // of the frame, up to nine octets
+	rest    int    // of its payload
+}
+
+// left takes the next octet: how many of a frame of data are left with it, else 0.
+func (f *http2Frames) left(b byte) int {
+	switch {
+	case f.preface > 0:
+		f.preface--
+	case len(f.head) < 9:
+		if f.head = append(f.head, b); len(f.head) == 9 {
+			if f.rest = int(f.head[0])<<16 | int(f.head[1])<<8 | int(f.head[2]); f.rest == 0 {
+				f.head = f.head[:0]
+			}
+		}
+	default:
+		const data = 0
+		left, kind := f.rest, f.head[3]
+		if f.rest--; f.rest == 0 {
+			f.head = f.head[:0]
+		}
+		if kind == data {
+			return left
+		}
+	}
+	return 0
 }

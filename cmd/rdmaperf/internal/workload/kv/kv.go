@@ -119,6 +119,9 @@ func serveKV(sh *engine.Shape, _ func(error)) (engine.CallService, error) {
 	if err != nil {
 		return nil, engine.Failed(sh.String(), err)
 	}
+	if sh.Verify && sh.VerifyAll {
+		s.CompareAll()
+	}
 	return &kvService{Service: s, sh: sh}, nil
 }
 

@@ -20,7 +20,14 @@ type Service struct {
 	store *Store
 
 	calls, puts atomic.Int64
+
+	all   bool                    // what is put is compared, too
+	found atomic.Pointer[Corrupt] // first among that
 }
+
+// CompareAll has everything compared that is put from now on: what is put again before
+// anybody reads it is seen by nobody else. Call it before the first call.
+func (s *Service) CompareAll() { s.all = true }
 
 // NewService makes a store and loads the records of cfg; o.Expect is filled in.
 func NewService(cfg ycsb.Config, o Options) (*Service, error) {
@@ -130,6 +137,9 @@ func DamageScan(cfg ycsb.Config, record uint64, count int, scanned []byte) error
 // have put must be there, and nothing else. Of the records it reads most, spread evenly,
 // and all if they are fewer. A *Corrupt is among the errors.
 func (s *Service) Audit(ctx context.Context, most int) error {
+	if c := s.found.Load(); c != nil {
+		return fmt.Errorf("audit store: %w", c)
+	}
 	var key, value []byte
 	n := s.cfg.Records + int(s.puts.Load())
 	step := max(1, (n+most-1)/most)
@@ -224,6 +234,7 @@ func (s *Service) put(in *request, out []byte) ([]byte, error) {
 	if len(in.value) != s.cfg.RecordBytes() {
 		return nil, fmt.Errorf("put %d bytes: records have %d", len(in.value), s.cfg.RecordBytes())
 	}
+	s.look(in.key, 0, in.value)
 	err := s.store.Put(in.key, in.value)
 	if err == nil {
 		s.puts.Add(1)
@@ -232,7 +243,27 @@ func (s *Service) put(in *request, out []byte) ([]byte, error) {
 }
 
 func (s *Service) patch(in *request, out []byte) ([]byte, error) {
+	s.look(in.key, int(in.offset), in.value)
 	return out, s.store.Patch(in.key, int(in.offset), in.value)
+}
+
+// look compares fields that are put with what their versions say, and keeps the first damage.
+func (s *Service) look(key []byte, offset int, value []byte) {
+	if !s.all {
+		return
+	}
+	id, ok := ycsb.ParseKey(key)
+	size := s.cfg.FieldBytes
+	for at := 0; at < len(value); at += size {
+		if !ok || offset%size != 0 || len(value)-at < size {
+			s.found.CompareAndSwap(nil, &Corrupt{Why: fmt.Sprintf("%d bytes at %d are put to the key %q", len(value), offset, key)})
+			return
+		}
+		if i, want := s.cfg.Check(value[at:at+size], id, (offset+at)/size); i >= 0 {
+			s.found.CompareAndSwap(nil, &Corrupt{ID: id, At: offset + at + i, Want: want, Got: value[at+i]})
+			return
+		}
+	}
 }
 
 func (s *Service) scan(in *request, out []byte) ([]byte, error) {

@@ -249,3 +249,42 @@ func FuzzRecords(f *testing.F) {
 		}
 	})
 }
+
+// What is put damaged and put again before anybody reads it is found where all is compared:
+// a field that changed, one of another key, and a part of one.
+func TestWhatIsPutAgainIsCompared(t *testing.T) {
+	cfg := workload(t, "a", 100)
+	field := func(n uint64) []byte {
+		b := make([]byte, cfg.FieldBytes)
+		cfg.Fill(b, ycsb.ID(n), 1, 7)
+		return b
+	}
+	changed := field(5)
+	changed[20] ^= 1
+	for what, c := range map[string]struct {
+		value []byte
+		want  bool
+	}{"as sent": {field(5), false}, "changed": {changed, true}, "of another key": {field(6), true}, "a part": {field(5)[:49], true}} {
+		for _, all := range []bool{false, true} {
+			s := serviceHere(t, cfg)
+			if all {
+				s.CompareAll()
+			}
+			key := ycsb.AppendKey(nil, 5)
+			for _, v := range [][]byte{c.value, field(5)} {
+				if _, err := s.patch(&request{key: key, offset: uint32(cfg.FieldBytes), value: v}, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			record := make([]byte, cfg.RecordBytes())
+			cfg.FillRecord(record, ycsb.ID(100))
+			if _, err := s.put(&request{key: ycsb.AppendKey(nil, 100), value: record}, nil); err != nil {
+				t.Fatal(err)
+			}
+			var found *Corrupt
+			if err := s.Audit(t.Context(), 1000); errors.As(err, &found) != (all && c.want) || err != nil && found == nil {
+				t.Errorf("%s, all %v: %v", what, all, err)
+			}
+		}
+	}
+}
