@@ -276,7 +276,7 @@ func TestClientRefusesStrangeServers(t *testing.T) {
 	}{
 		"silent":           {"", "no answer", 5},
 		"another protocol": {"HTTP/1.1 400 Bad Request\r\n\r\n", "not the rdmaperf control protocol", 5},
-		"another version":  {`{"magic":"rdmaperf-control","version":7,"type":"accept"}` + "\n", "version 7", 5},
+		"another version":  {`{"magic":"rdmaperf-control","version":99,"type":"accept"}` + "\n", "version 99", 5},
 		"no accept":        {`{"magic":"rdmaperf-control","version":` + fmt.Sprint(engine.ControlVersion) + `,"type":"ended"}` + "\n", `got "ended"`, 5},
 		"a refusal":        {`{"magic":"rdmaperf-control","version":` + fmt.Sprint(engine.ControlVersion) + `,"type":"error","error":{"code":77,"operation":"open transport","message":"no device"}}` + "\n", "no device", 77},
 		"a strange code":   {`{"magic":"rdmaperf-control","version":` + fmt.Sprint(engine.ControlVersion) + `,"type":"error","error":{"code":0,"operation":"x","message":"y"}}` + "\n", "y", 1},
