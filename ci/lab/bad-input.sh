@@ -120,7 +120,7 @@ end_serve
 check $usage '-a 10.77.0.1 is not an address of verbs\(cm\):siw0; try -a 10.78.0.1' rdmaperf rping -s -a 10.77.0.1 --transport verbs:siw0
 check $peer 'resolve address 10.99.0.1: no route' rdmaperf rping -c -a 10.99.0.1 -C 1 --timeout 2s --transport verbs:siw0
 check $not_run 'no device rxe9: this machine has rxe0, siw0' rdmaperf serve --quiet -p 18600 -d rxe9
-check $peer 'connect 127.0.0.1:18600: connection refused; try rdmaperf serve' "${short[@]}" --timeout 300ms -p 18600 -d rxe0 127.0.0.1
+check $peer 'connect 127.0.0.1:18600: connection refused; try rdmaperf serve' "${short[@]}" --timeout 5s -p 18600 -d rxe0 127.0.0.1
 check $peer 'rping: .*10.78.0.1.*; try' rdmaperf rping -c -a 10.78.0.1 -C 1 --timeout 2s --transport verbs:siw0
 
 say "ports in use: rdma_cm asks TCP for another"
