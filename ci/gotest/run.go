@@ -55,9 +55,8 @@ func (k kind) args(p part) []string {
 }
 
 // run runs the packages with clocks, or the others, and appends what became of each test
-// to the file of results. They run side by side, one more than there are CPUs, as most wait
-// now and then: no test may ask for more than a deadline of seconds. Those that take longest
-// begin first.
+// to the file of results. They run side by side, so no test may ask for more than a deadline
+// of seconds. Those that take longest begin first.
 func (k kind) run(ctx context.Context, clocks bool, w io.Writer) error {
 	var packs []pack
 	text, err := os.ReadFile(k.packs())

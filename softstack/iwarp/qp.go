@@ -317,32 +317,6 @@ func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	return n, err
 }
 
-// poll is one turn of progress by the application. It returns how many octets came.
-func (q *qp) poll() uint64 {
-	q.mu.Lock()
-	q.active()
-	before := q.rx.seen
-	if q.phase == phaseOpen {
-		q.progress()
-		q.wantRoom()
-	}
-	came := q.rx.seen - before
-	if came != 0 || !q.tx.empty() || q.sqNext != q.sqTail {
-		q.quiet.Store(0)
-	} else {
-		q.unheard()
-	}
-	q.mu.Unlock()
-	return came
-}
-
-// unheard counts a look, or an answer of the poller, that brought nothing.
-func (q *qp) unheard() {
-	if n := q.quiet.Load(); n < quietAfter {
-		q.quiet.CompareAndSwap(n, n+1) // what was posted meanwhile counts
-	}
-}
-
 // progress reads what is there, answers it, and sends what can be sent. It
 // reports whether the socket was drained.
 func (q *qp) progress() (drained bool) {

@@ -17,10 +17,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/tensor"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports"
-	"github.com/rdmaperf/rdmaperf/transports/direct"
-	"github.com/rdmaperf/rdmaperf/transports/tcp"
 )
 
 // tampered is a point whose stream is changed. Bytes are about those that a connection carries
@@ -82,19 +79,7 @@ func TestTamperingIsFoundInEveryWorkload(t *testing.T) {
 		tampered{"incast", engine.Point{Workload: incast.Name, Op: "send", Size: size, QPs: 3}, 40, 40 * size, false},
 		tampered{"connect", dial, 3, 50_000, false}, tampered{"connect back", dial, 3, 50_000, true},
 		tampered{"paramserver", train, 6, 6 * tinyBytes, false}, tampered{"paramserver back", train, 6, 6 * tinyBytes, true})
-	stacks := map[string]func(testing.TB) transports.Transport{
-		"tcp": func(t testing.TB) transports.Transport {
-			return enginetest.Owned[transports.Transport](t, tcp.New(tcp.Config{}))
-		},
-		"iwarp(nocrc)": func(t testing.TB) transports.Transport {
-			dev, err := iwarp.Open(iwarp.Config{NoCRC: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return enginetest.Owned[transports.Transport](t, direct.New(dev))
-		},
-	}
-	for name, open := range stacks {
+	for name, open := range enginetest.Unchecked {
 		for _, c := range points {
 			t.Run(fmt.Sprintf("%s/%s/back %v", name, c.name, c.back), func(t *testing.T) {
 				if k, _ := transports.ParseKind(c.pt.Op); !open(t).Caps().Kinds.Has(k) {

@@ -8,7 +8,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/direct"
+	"github.com/rdmaperf/rdmaperf/transports/tcp"
 )
 
 // Tamper is a proxy before a server, as a switch with bad memory: it swaps two 16-bit words of
@@ -20,6 +23,20 @@ type Tamper struct {
 	Back    bool  // of what the server sends
 	HTTP2   bool  // only what lies in frames of data: of pings and of some headers nobody is to notice a change
 	Swapped atomic.Bool
+}
+
+// Unchecked are the stacks that leave what happens on the way to TCP's checksum.
+var Unchecked = map[string]func(testing.TB) transports.Transport{
+	"tcp": func(t testing.TB) transports.Transport {
+		return Owned[transports.Transport](t, tcp.New(tcp.Config{}))
+	},
+	"iwarp(nocrc)": func(t testing.TB) transports.Transport {
+		dev, err := iwarp.Open(iwarp.Config{NoCRC: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Owned[transports.Transport](t, direct.New(dev))
+	},
 }
 
 // Sessions has a transport's sessions go through the proxy.
