@@ -81,7 +81,7 @@ func TestConformWireVictim(t *testing.T) {
 		t.Run(stack, func(t *testing.T) {
 			t.Parallel()
 			addr := victimServer(t, "--transport", stack)
-			out, line, code := invoke(context.Background(), newConformCommand(), "--wire", addr, "--format", "jsonl", "--timeout", "1m") // of a case; under the race detector one took 10 s
+			out, line, code := invoke(context.Background(), newConformCommand(), "--wire", addr, "--format", "jsonl", "--case-timeout", "1m") // of a case; under the race detector one took 10 s
 			if code != reports.ExitOK {
 				t.Errorf("exit code %d, %q\n%s", code, line, out)
 			}

@@ -149,15 +149,19 @@ func (l *link) message(remote uint64, imm uint32, head, body []byte, flags rdma.
 		wr.SGE[1] = rdma.SGE{Addr: l.node.base + off, Len: uint32(len(body)), LKey: l.lkey}
 	}
 	wr.SGE[0] = rdma.SGE{Addr: addr, Len: uint32(n), LKey: l.lkey}
-	if !l.node.cfg.Sends {
-		if err := l.post(wr, id); err != nil {
-			return err
-		}
-	} else if err := l.twoPosts(wr, imm, id); err != nil {
+	// Counted first: who has the answer to a message finds it counted.
+	l.node.counts.messages.Add(1)
+	var err error
+	if l.node.cfg.Sends {
+		err = l.twoPosts(wr, imm, id)
+	} else {
+		err = l.post(wr, id)
+	}
+	if err != nil {
+		l.node.counts.messages.Add(^uint64(0))
 		return err
 	}
 	l.sent++
-	l.node.counts.messages.Add(1)
 	return nil
 }
 
