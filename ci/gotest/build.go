@@ -13,7 +13,8 @@ import (
 // build sees to it that every test binary is there: those whose packages are as they were
 // when it was linked last are taken from the store, the others linked. All are there before
 // the first runs: a linker beside a test takes the CPU whose clock the test reads.
-func (k kind) build(ctx context.Context, root string) error {
+func (k kind) build(ctx context.Context) error {
+	root := k.root
 	packs, without, err := list(root)
 	if err != nil {
 		return err

@@ -32,6 +32,7 @@ type result struct {
 	Reason  string  `json:",omitempty"` // of a skip
 	Parent  bool    `json:",omitempty"` // has subtests, which are counted instead
 	Seconds float64 `json:",omitempty"` // how long it took
+	Kept    bool    `json:",omitempty"` // it did not run: nothing changed since it passed (kept.go)
 	output  string
 }
 

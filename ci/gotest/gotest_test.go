@@ -222,12 +222,12 @@ func TestASmallModuleIsBuiltRunAndReported(t *testing.T) {
 		"e/nothing_here.go": "package e\n",
 		"f/many_test.go":    many(partOf),
 	})
-	k := kind{dir: t.TempDir(), cache: t.TempDir()}
-	if err := k.build(t.Context(), root); err != nil {
+	k := kind{root: root, dir: t.TempDir(), cache: t.TempDir(), fresh: true}
+	if err := k.build(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	linked, _ := filepath.Glob(filepath.Join(k.cache, "*"))
-	if err := k.build(t.Context(), root); err != nil {
+	if err := k.build(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if again, _ := filepath.Glob(filepath.Join(k.cache, "*")); len(linked) != 5 || !slices.Equal(again, linked) {

@@ -3,6 +3,7 @@
 //
 //	gotest build [-race] DIR           links the test binaries that are not as they were, on all CPUs
 //	gotest run [-race] [-clocks] DIR   runs those with clocks, else the others, on all CPUs
+//	  -fresh                           also those of which nothing changed since they passed
 //	gotest report DIR                  names what was skipped, and counts
 //
 // Which packages have clocks is told by their code (packages.go). DIR is a directory of
@@ -24,7 +25,7 @@ import (
 
 const module = "github.com/rdmaperf/rdmaperf"
 
-var errUsage = errors.New("usage: gotest build [-race] DIR | run [-race] [-clocks] DIR | report DIR")
+var errUsage = errors.New("usage: gotest build [-race] DIR | run [-race] [-clocks] [-fresh] DIR | report DIR")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -48,13 +49,14 @@ func command(ctx context.Context, args []string) error {
 	flags.SetOutput(io.Discard) // the usage says it
 	race := flags.Bool("race", false, "under the race detector")
 	clocks := flags.Bool("clocks", false, "the packages with clocks")
+	fresh := flags.Bool("fresh", false, "every test, changed or not")
 	if err := flags.Parse(args[1:]); err != nil || flags.NArg() != 1 {
 		return errUsage
 	}
-	k := kind{dir: flags.Arg(0), race: *race}
+	k := kind{root: ".", dir: flags.Arg(0), race: *race, fresh: *fresh}
 	switch args[0] {
 	case "build":
-		return k.build(ctx, ".")
+		return k.build(ctx)
 	case "run":
 		return k.run(ctx, *clocks, os.Stdout)
 	case "report":
@@ -65,8 +67,10 @@ func command(ctx context.Context, args []string) error {
 
 // kind is one of the two ways in which the tests are built and run.
 type kind struct {
-	dir   string
+	root  string // top of the tree
+	dir   string // what the steps leave
 	race  bool
+	fresh bool   // run what is unchanged, too
 	cache string // where test binaries are kept, else where the user keeps his
 }
 

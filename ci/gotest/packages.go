@@ -33,6 +33,8 @@ type pack struct {
 	Long   bool   // its tests measure, or are many: they begin first
 	Parts  int    // so many processes run its tests, side by side
 	Rapid  bool   // has the flags of pgregory.net/rapid
+
+	Programs bool // its tests may start programs
 }
 
 // engine is what measures: the tests that run it take longest.
@@ -85,6 +87,9 @@ func list(root string) (packs []pack, without int, err error) {
 			p.Long = p.Long || dep == engine
 			p.Rapid = p.Rapid || dep == "pgregory.net/rapid"
 		}
+		if p.Programs, err = importsIn(l.Dir, slices.Concat(l.GoFiles, l.CgoFiles, l.TestGoFiles, l.XTestGoFiles), "os/exec"); err != nil {
+			return nil, 0, err
+		}
 		n, err := testsIn(l.Dir, slices.Concat(l.TestGoFiles, l.XTestGoFiles))
 		if err != nil {
 			return nil, 0, err
@@ -127,6 +132,22 @@ func testsIn(dir string, files []string) (n int, err error) {
 		n += len(testFunction.FindAll(text, -1))
 	}
 	return n, nil
+}
+
+// importsIn tells whether any of the files imports a package.
+func importsIn(dir string, files []string, path string) (bool, error) {
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.ImportsOnly)
+		if err != nil {
+			return false, err
+		}
+		for _, imp := range f.Imports {
+			if got, _ := strconv.Unquote(imp.Path.Value); got == path {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }
 
 func clockIn(dir string, files []string) (bool, error) {

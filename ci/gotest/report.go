@@ -34,6 +34,7 @@ func report(dir string, w io.Writer) error {
 		lost = once(w, plain, race)
 	}
 	slowest(w, plain, race)
+	unchanged(w, plain, race)
 	pass, fail, skip, _ := count(merge(plain, race))
 	fail += len(lost)
 	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", pass, fail, skip)
@@ -44,6 +45,25 @@ func report(dir string, w io.Writer) error {
 		return fmt.Errorf("no test ran")
 	}
 	return nil
+}
+
+// unchanged says how many tests did not run again in each run.
+func unchanged(w io.Writer, runs ...[]*result) {
+	var n, all [2]int
+	for i, run := range runs {
+		for _, r := range run {
+			if r.Test == "" || r.Parent {
+				continue
+			}
+			all[i]++
+			if r.Kept {
+				n[i]++
+			}
+		}
+	}
+	if n != [2]int{} {
+		fmt.Fprintf(w, "not run again, as nothing that they depend on changed since they passed: %d of %d, and %d of %d under the race detector (ci/test --fresh runs all)\n", n[0], all[0], n[1], all[1])
+	}
 }
 
 // shown is how many of the slowest tests are named. Arbitrary.

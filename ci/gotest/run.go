@@ -88,6 +88,15 @@ func (k kind) run(ctx context.Context, clocks bool, w io.Writer) error {
 	}
 	slices.SortStableFunc(todo, func(a, b part) int { return rank(a.pack) - rank(b.pack) })
 	r := runner{kind: k, converter: strings.TrimSpace(string(converter)), w: w, results: json.NewEncoder(out)}
+	if !k.fresh {
+		s, err := openStore(k.cache)
+		if err != nil {
+			return err
+		}
+		if r.ground, err = newGround(ctx, k.root, s.dir); err != nil {
+			return err
+		}
+	}
 	at := runtime.NumCPU() + 1 // as they also wait
 	if clocks {
 		at = runtime.NumCPU() // three on two CPUs made deadlines of 300 ms and of 10 s pass
@@ -107,7 +116,8 @@ func (k kind) run(ctx context.Context, clocks bool, w io.Writer) error {
 // runner runs packages and writes what became of them.
 type runner struct {
 	kind      kind
-	converter string // the command test2json
+	converter string  // the command test2json
+	ground    *ground // nil: every test runs, and nothing is kept
 
 	mu      sync.Mutex // guards what follows
 	w       io.Writer
@@ -184,7 +194,29 @@ func (r *runner) run(ctx context.Context, parts []part, abreast int) {
 }
 
 func (r *runner) one(ctx context.Context, p part) {
-	all, took, cpu := r.kind.test(ctx, r.converter, p)
+	var all []*result
+	var took, cpu time.Duration
+	args := r.kind.args(p)
+	if r.ground == nil {
+		all, took, cpu = r.kind.test(ctx, r.converter, p, args)
+	} else if was := r.ground.same(p, args, time.Now()); was != nil {
+		r.unchanged(p, was)
+		return
+	} else if log, err := os.CreateTemp("", "gotest-"); err != nil {
+		all = []*result{{Package: p.Path, Verdict: failed, output: err.Error() + "\n"}}
+	} else {
+		defer os.Remove(log.Name())
+		defer log.Close()
+		began := time.Now()
+		all, took, cpu = r.kind.test(ctx, r.converter, p, append(slices.Clip(args), "-test.testlogfile="+log.Name()))
+		text, err := io.ReadAll(log)
+		if err == nil && ctx.Err() == nil {
+			err = r.ground.keep(p, args, all, text, began)
+		}
+		if err != nil { // it runs again next time
+			defer func() { fmt.Fprintf(r.w, "what became of %s is not kept: %v\n", p.name, err) }()
+		}
+	}
 	pass, fail, skip, bad := count(all)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -205,13 +237,27 @@ func (r *runner) one(ctx context.Context, p part) {
 		word, took.Seconds(), cpu.Seconds(), p.name, pass, fail, skip)
 }
 
+// unchanged takes over what became of a part that need not run.
+func (r *runner) unchanged(p part, was *kept) {
+	pass, fail, skip, _ := count(was.Results)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, one := range was.Results {
+		one.Kept = true
+		if err := r.results.Encode(one); err != nil && r.err == nil {
+			r.err = err
+		}
+	}
+	fmt.Fprintf(r.w, "ok   unchanged since %s       %-44s %d passed, %d failed, %d skipped\n", was.At.Format("15:04"), p.name, pass, fail, skip)
+}
+
 func short(pkg string) string { return strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/") }
 
 // test runs one binary.
-func (k kind) test(ctx context.Context, converter string, p part) (all []*result, took, cpu time.Duration) {
+func (k kind) test(ctx context.Context, converter string, p part, args []string) (all []*result, took, cpu time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, k.limit()+grace)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, converter, append([]string{"-t", "-p", p.Path, p.Bin}, k.args(p)...)...)
+	cmd := exec.CommandContext(ctx, converter, append([]string{"-t", "-p", p.Path, p.Bin}, args...)...)
 	cmd.Dir = p.Dir
 	cmd.Env = append(os.Environ(), "PWD="+p.Dir)
 	if k.race {

@@ -78,8 +78,7 @@ func goOutput(ctx context.Context, root string, args ...string) (string, error) 
 	return string(out), nil
 }
 
-// store keeps test binaries by what they are made of. Only linking is saved: every test
-// runs, whether its binary is new or not.
+// store keeps test binaries by what they are made of, and what became of them (kept.go).
 type store struct {
 	dir   string
 	limit int64 // bytes that are kept
