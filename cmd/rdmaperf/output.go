@@ -69,8 +69,8 @@ func coloured(w io.Writer) bool {
 
 const nextSteps = `
 What to try next:
-  rdmaperf run --transport tcp,iwarp             the protocol's cost beside plain TCP
-  rdmaperf run --workload latency --op send -a   every size from 2 bytes to 8 MiB
-  rdmaperf run --op send -s 64 --rate 20000      timed from when each operation should have begun
-  rdmaperf serve                                 on another host, then here: rdmaperf run HOST
+  rdmaperf run --transport tcp,iwarp             the protocol's cost beside TCP
+  rdmaperf run --workload latency --op send -a   every size from 2 B to 8 MiB
+  rdmaperf run --op send -s 64 --rate 20000      timed from when each was due
+  rdmaperf serve                                 there; here: rdmaperf run HOST
 `

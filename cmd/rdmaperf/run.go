@@ -158,7 +158,7 @@ func (o *runOptions) run(cmd *cobra.Command, bare bool) error {
 		}
 	}
 	if o.to.chosen && len(doc.Results) > 0 && !o.quiet {
-		fmt.Fprintf(stderr, "\nSaved in %s: open %s in a browser.\n", o.to.dir, filepath.Join(o.to.dir, reportFile))
+		fmt.Fprintf(stderr, "\nSaved: open %s in a browser.\n", filepath.Join(o.to.dir, reportFile))
 	}
 	if bare && err == nil && !o.quiet {
 		fmt.Fprint(stderr, nextSteps)
