@@ -55,7 +55,7 @@ type tamperedSessions struct {
 }
 
 func (t tamperedSessions) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session, error) {
-	near, err := t.p.before(addr)
+	near, err := t.p.Before(addr)
 	if err != nil {
 		return nil, err
 	}
@@ -68,15 +68,15 @@ type tamperedCalls struct {
 }
 
 func (t tamperedCalls) DialCalls(ctx context.Context, addr string, cfg transports.CallConfig) (transports.CallConn, error) {
-	near, err := t.p.before(addr)
+	near, err := t.p.Before(addr)
 	if err != nil {
 		return nil, err
 	}
 	return t.CallTransport.DialCalls(ctx, near, cfg)
 }
 
-// before returns the address of a proxy before a server, for one connection.
-func (p *Tamper) before(addr string) (string, error) {
+// Before returns the address of a proxy before a server, for one connection.
+func (p *Tamper) Before(addr string) (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err

@@ -52,15 +52,16 @@ func (s *server) run(ctx context.Context, r *Run) (_ *Times, err error) {
 		return nil, err
 	}
 	set := arms.Settings{Reg: s.dev, Access: rdma.LocalWrite | rdma.RemoteWrite, Pages: rdma.PagesBase, Piece: r.Bytes, Deferred: max(r.Deferred, 2*r.Bytes)}
+	end := func() error { return nil } // of the detour
 	if detour != (offload.Config{}) {
 		o := offload.Wrap(s.dev, detour)
-		defer func() { err = errors.Join(err, o.Close()) }()
-		set.Reg = o
+		set.Reg, end = o, o.Close
 	}
 	if w.arm, err = arms.New(r.Arm, set); err != nil {
-		return nil, err
+		return nil, errors.Join(err, end())
 	}
 	if err := w.all(ctx); err != nil {
+		s.left = append(s.left, w.give, w.arm.Close, end)
 		return nil, err
 	}
 	c, pool := w.arm.Counters()
@@ -70,7 +71,7 @@ func (s *server) run(ctx context.Context, r *Run) (_ *Times, err error) {
 	if pool != nil {
 		w.times.Most = pool.Most
 	}
-	return &w.times, w.arm.Close()
+	return &w.times, errors.Join(w.arm.Close(), end())
 }
 
 func (w *work) all(ctx context.Context) error {
@@ -150,7 +151,17 @@ func (w *work) take() (err error) {
 	return nil
 }
 
-func (w *work) give() error { return errors.Join(w.arm.Give(w.in), w.arm.Give(w.out)) }
+// give returns the buffers that are there.
+func (w *work) give() error {
+	var errs []error
+	for _, b := range []*rdma.Buffer{&w.in, &w.out} {
+		if len(b.Bytes()) > 0 {
+			errs = append(errs, w.arm.Give(*b))
+		}
+		*b = rdma.Buffer{}
+	}
+	return errors.Join(errs...)
+}
 
 // period is after how many elements numbers come again; with 32 ranks every sum is far
 // below 2^24 and so exact.

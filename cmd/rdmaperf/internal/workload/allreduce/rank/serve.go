@@ -51,12 +51,16 @@ type server struct {
 	dev   rdma.Device
 	mesh  *mesh.Mesh
 	hello Hello
+	left  []func() error // what a failed measurement held, which queue pairs may still use
 }
 
 func (s *server) close() error {
 	var errs []error
 	if s.mesh != nil {
 		errs = append(errs, s.mesh.Close())
+	}
+	for _, end := range s.left {
+		errs = append(errs, end())
 	}
 	if s.dev != nil {
 		errs = append(errs, s.dev.Close())
