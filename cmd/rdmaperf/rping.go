@@ -46,7 +46,8 @@ ping, with sends between them.
 
 The server serves any number of clients, one after another and side by side, and
 runs until Ctrl-C; -P is accepted and changes nothing. -C, -V and --busy are the
-client's. On the server -S bounds the pings it takes.`,
+client's. On the server -S bounds the pings it takes, and SIGUSR1 makes it log what it
+holds.`,
 		Example: `  rdmaperf rping -s -a 127.0.0.1 -p 7174
   rdmaperf rping -c -a 127.0.0.1 -p 7174 -C 1000 -S 65000 -V`,
 		Args: cobra.NoArgs,
@@ -149,6 +150,7 @@ func (f *rpingFlags) serve(ctx context.Context, dev rdma.Device, log *slog.Logge
 		return errors.Join(err, ln.Close())
 	}
 	log.Info("rping server listens; Ctrl-C ends it", "addr", ln.Addr(), "transport", dev.Name())
+	tellHolds(ctx, log, nil)
 	err = rping.Serve(ctx, dev, ln, rping.ServerConfig{Size: f.size, Timeout: f.timeout, OnPing: f.echo(stdout, "server ping data: "), Log: log})
 	return rpingError(errors.Join(err, ln.Close()))
 }

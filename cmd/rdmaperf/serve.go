@@ -47,7 +47,8 @@ func newServeCommand() *cobra.Command {
 		Short: "Be the other side of rdmaperf run HOST",
 		Long: `serve waits for clients and plays the target of whatever they measure. It needs
 no options of the test, survives its clients, and serves several at once. It ends
-with SIGINT or SIGTERM, and exits with code 1 when its port is in use.
+with SIGINT or SIGTERM, and exits with code 1 when its port is in use. SIGUSR1 makes
+it log what it holds: clients, descriptors, goroutines, threads, mappings, memory.
 
 With --victim it measures nothing: it is the application of a device under test that
 'rdmaperf conform --wire HOST:PORT' drives over this port.
@@ -158,6 +159,9 @@ func (o *serveOptions) run(ctx context.Context, stderr io.Writer) (err error) {
 	s.MaxWindow = window
 	s.Counters = stackCounters
 	s.Environment = func() reports.Environment { return env }
+	if !o.onceParent {
+		tellHolds(ctx, log, func() []any { return []any{"clients", s.Clients()} })
+	}
 	return s.Serve(ctx, l)
 }
 
