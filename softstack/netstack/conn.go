@@ -4,6 +4,7 @@ package netstack
 
 import (
 	"io"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,8 +30,10 @@ const (
 	// lingerLook how often it looks.
 	lingerWithin = 5 * time.Second
 	lingerLook   = 2 * time.Millisecond
-	// headers are what TCP over IPv4 takes of a packet with timestamps (RFC 7323 §3.2).
+	// headers are what TCP over IPv4 takes of a packet with timestamps (RFC 7323 §3.2), and
+	// longer is by how much more IPv6 does.
 	headers = 20 + 20 + 12
+	longer  = 20
 )
 
 // conn is one connection, and all that its link carries.
@@ -41,6 +44,7 @@ type conn struct {
 	wq     *waiter.Queue
 	entry  waiter.Entry
 	remote string
+	six    bool // IPv6 carries it
 
 	recv  into // of Recv: one goroutine receives at a time, and one sends
 	send  from
@@ -53,10 +57,20 @@ type conn struct {
 	closed  atomic.Bool
 }
 
-func newConn(l *link, ns *stack.Stack, remote string) *conn {
-	c := &conn{l: l, ns: ns, remote: remote, wake: make(chan struct{}, 1)}
+func newConn(l *link, ns *stack.Stack) *conn {
+	c := &conn{l: l, ns: ns, wake: make(chan struct{}, 1)}
 	l.moved = c.notify
 	return c
+}
+
+// peerIs says who is at the other end: a process of this machine, by the version of IP that
+// its address inside the link is of.
+func (c *conn) peerIs(addr tcpip.Address, port uint16) {
+	host := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	if addr.To4().Len() != 4 { // an address of IPv4 may come mapped into one of IPv6
+		host, c.six = netip.IPv6Loopback(), true
+	}
+	c.remote = netip.AddrPortFrom(host, port).String()
 }
 
 // attach gives it its endpoint.
@@ -200,7 +214,12 @@ func (c *conn) write() (int, error) {
 	return 0, errnoOf(err)
 }
 
-func (c *conn) MSS() int { return c.l.mtu - headers }
+func (c *conn) MSS() int {
+	if c.six {
+		return c.l.mtu - headers - longer
+	}
+	return c.l.mtu - headers
+}
 
 func (c *conn) Unsent() (int, error) {
 	return int(c.taken.Load() - min(c.l.flow.sent.Load(), c.taken.Load())), nil

@@ -32,5 +32,5 @@
 //
 // link=shm only. A frame is copied out of the ring, and its payload once more to the
 // receiver. Sends copy. Buffers of a connection are netstack's, a megabyte each way,
-// unless they are chosen. Linux only, IPv4 only.
+// unless they are chosen. Linux only.
 package netstack

@@ -16,6 +16,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
@@ -255,7 +256,11 @@ func (l *link) ripen(up stack.NetworkDispatcher) {
 func (l *link) deliver(up stack.NetworkDispatcher, b []byte) {
 	l.flow.in(b)
 	p := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithData(b)})
-	up.DeliverNetworkPacket(ipv4.ProtocolNumber, p)
+	version := tcpip.NetworkProtocolNumber(ipv4.ProtocolNumber)
+	if header.IPVersion(b) == header.IPv6Version {
+		version = ipv6.ProtocolNumber
+	}
+	up.DeliverNetworkPacket(version, p)
 	p.DecRef()
 }
 

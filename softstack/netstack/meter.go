@@ -16,6 +16,7 @@ type meter struct {
 
 const (
 	tcpHeaderLen = 20
+	protocolTCP  = 6
 	flagSYN      = 0x02
 	flagACK      = 0x10
 )
@@ -43,10 +44,15 @@ func (m *meter) out(tcp []byte, payload int) {
 
 // in sees a packet that came.
 func (m *meter) in(ip []byte) {
-	if len(ip) < 20 || ip[0]>>4 != 4 || ip[9] != 6 || !m.begun.Load() {
+	var tcp []byte
+	switch {
+	case !m.begun.Load() || len(ip) < 20:
 		return
+	case ip[0]>>4 == 4 && ip[9] == protocolTCP:
+		tcp = ip[min(int(ip[0]&15)*4, len(ip)):]
+	case ip[0]>>4 == 6 && ip[6] == protocolTCP: // netstack puts no header between
+		tcp = ip[min(40, len(ip)):]
 	}
-	tcp := ip[min(int(ip[0]&15)*4, len(ip)):]
 	if len(tcp) < tcpHeaderLen || tcp[13]&flagACK == 0 {
 		return
 	}

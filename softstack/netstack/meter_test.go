@@ -48,6 +48,7 @@ func TestTheMeterFollowsSequenceNumbersAroundTheirEnd(t *testing.T) {
 func FuzzMeter(f *testing.F) {
 	f.Add(packet(segment(1, 2, flagACK)))
 	f.Add([]byte{0x4f})
+	f.Add(append(append([]byte{0x60, 5: 20, 6: 6}, make([]byte, 33)...), segment(1, 60, flagACK)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var m meter
 		m.out(segment(1, 0, flagSYN), 0)

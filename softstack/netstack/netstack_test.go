@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"syscall"
 	"testing"
 	"time"
@@ -35,8 +36,13 @@ func must[T any](v T, err error) func(testing.TB) T {
 // pair is two ends of a connection in this process. They are over when the test is.
 func pair(t testing.TB, cfg Config) (a, b stream.Conn) {
 	t.Helper()
+	return pairAt(t, cfg, "127.0.0.1:0")
+}
+
+func pairAt(t testing.TB, cfg Config, at string) (a, b stream.Conn) {
+	t.Helper()
 	s := must(Open(cfg))(t)
-	l := must(s.Listen(t.Context(), "127.0.0.1:0", stream.Buffers{}))(t)
+	l := must(s.Listen(t.Context(), at, stream.Buffers{}))(t)
 	defer l.Close()
 	oa := must(s.Dial(t.Context(), l.Addr(), stream.Buffers{}))(t)
 	ob := must(l.Accept())(t)
@@ -111,10 +117,20 @@ func TestStreamsAreExactOnEveryLink(t *testing.T) {
 		"lost":        {Loss: 0.01, Seed: 7},
 		"delayed":     {Delay: 200 * time.Microsecond, Jitter: 100 * time.Microsecond, Seed: 7},
 		"all":         {Loss: 0.005, Duplicate: 0.01, Reorder: 0.01, Delay: 100 * time.Microsecond, Seed: 7},
+		"over IPv6":   {Loss: 0.001, Seed: 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := Totals()
-			a, b := pair(t, cfg)
+			at := "127.0.0.1:0"
+			if name == "over IPv6" {
+				at = "[::1]:0"
+			}
+			a, b := pairAt(t, cfg, at)
+			for _, c := range []stream.Conn{a, b} {
+				if peer, err := netip.ParseAddrPort(c.RemoteAddr()); err != nil || peer.Addr().Is6() != (name == "over IPv6") || peer.Port() == 0 {
+					t.Errorf("the peer is %q", c.RemoteAddr())
+				}
+			}
 			msg := random(2 << 20)
 			got, quiet := carry(t, a, b, msg)
 			if !bytes.Equal(got, msg) {

@@ -18,6 +18,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/waiter"
@@ -78,8 +79,16 @@ var family = &shm.Family{
 
 const nic tcpip.NICID = 1
 
-// sides are the addresses of the process that dialed and of the one that listens.
-var sides = [2]tcpip.Address{tcpip.AddrFrom4([4]byte{10, 0, 0, 1}), tcpip.AddrFrom4([4]byte{10, 0, 0, 2})}
+// sides are the addresses of the process that dialed and of the one that listens, which
+// nobody else sees: private ones, of IPv4 and of IPv6 (RFC 4193).
+var sides = [2][2]tcpip.ProtocolAddress{side(1), side(2)}
+
+func side(n byte) [2]tcpip.ProtocolAddress {
+	return [2]tcpip.ProtocolAddress{
+		{Protocol: ipv4.ProtocolNumber, AddressWithPrefix: tcpip.AddressWithPrefix{Address: tcpip.AddrFrom4([4]byte{10, 0, 0, n}), PrefixLen: 24}},
+		{Protocol: ipv6.ProtocolNumber, AddressWithPrefix: tcpip.AddressWithPrefix{Address: tcpip.AddrFrom16([16]byte{0: 0xfd, 15: n}), PrefixLen: 64}},
+	}
+}
 
 // userTimeout is how long what was sent may go unacknowledged (RFC 5482), as over the
 // other stacks.
@@ -88,7 +97,7 @@ const userTimeout = time.Minute
 // newStack is netstack at one side of a link.
 func newStack(l *link, side int) (*stack.Stack, error) {
 	s := stack.New(stack.Options{
-		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol},
+		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol, ipv6.NewProtocol},
 		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol},
 	})
 	fail := func(e tcpip.Error) (*stack.Stack, error) {
@@ -98,11 +107,12 @@ func newStack(l *link, side int) (*stack.Stack, error) {
 	if e := s.CreateNIC(nic, l); e != nil {
 		return fail(e)
 	}
-	a := tcpip.ProtocolAddress{Protocol: ipv4.ProtocolNumber, AddressWithPrefix: tcpip.AddressWithPrefix{Address: sides[side], PrefixLen: 24}}
-	if e := s.AddProtocolAddress(nic, a, stack.AddressProperties{}); e != nil {
-		return fail(e)
+	for _, a := range sides[side] {
+		if e := s.AddProtocolAddress(nic, a, stack.AddressProperties{}); e != nil {
+			return fail(e)
+		}
 	}
-	s.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: nic}})
+	s.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: nic}, {Destination: header.IPv6EmptySubnet, NIC: nic}})
 	sack := tcpip.TCPSACKEnabled(true)
 	if e := s.SetTransportProtocolOption(tcp.ProtocolNumber, &sack); e != nil {
 		return fail(e)
@@ -118,7 +128,7 @@ const connectWithin = 10 * time.Second
 func (s *Stack) Dial(ctx context.Context, addr string, b stream.Buffers) (stream.Opening, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectWithin)
 	defer cancel()
-	_, port, n, err := shm.Target(addr)
+	host, port, n, err := shm.Target(addr)
 	if err != nil {
 		return nil, err
 	}
@@ -135,16 +145,21 @@ func (s *Stack) Dial(ctx context.Context, addr string, b stream.Buffers) (stream
 		l.end()
 		return nil, err
 	}
-	c := newConn(l, ns, net.JoinHostPort("127.0.0.1", port))
+	c := newConn(l, ns)
+	to := sides[1][0]
+	if shm.Six(host) {
+		to = sides[1][1]
+	}
+	c.peerIs(to.AddressWithPrefix.Address, n)
 	e, q := tcpip.Endpoint(nil), &waiter.Queue{}
-	e, terr := ns.NewEndpoint(tcp.ProtocolNumber, ipv4.ProtocolNumber, q)
+	e, terr := ns.NewEndpoint(tcp.ProtocolNumber, to.Protocol, q)
 	if terr != nil {
 		c.drop()
 		return nil, errors.New(terr.String())
 	}
 	c.attach(e, q, b)
 	l.start()
-	terr = e.Connect(tcpip.FullAddress{NIC: nic, Addr: sides[1], Port: n})
+	terr = e.Connect(tcpip.FullAddress{NIC: nic, Addr: to.AddressWithPrefix.Address, Port: n})
 	if _, started := terr.(*tcpip.ErrConnectStarted); terr != nil && !started {
 		c.Abort()
 		return nil, os.NewSyscallError("connect", errnoOf(terr))
@@ -218,12 +233,12 @@ func (l *listener) admit(sock *net.UnixConn, mem []byte, h shm.Hello) {
 		k.end()
 		return
 	}
-	c := newConn(k, ns, "127.0.0.1:0")
+	c := newConn(k, ns)
 	q := &waiter.Queue{}
-	e, terr := ns.NewEndpoint(tcp.ProtocolNumber, ipv4.ProtocolNumber, q)
+	e, terr := ns.NewEndpoint(tcp.ProtocolNumber, ipv6.ProtocolNumber, q) // it takes IPv4 too
 	if terr == nil {
 		defer e.Close()
-		if terr = e.Bind(tcpip.FullAddress{NIC: nic, Addr: sides[1], Port: l.port}); terr == nil {
+		if terr = e.Bind(tcpip.FullAddress{NIC: nic, Port: l.port}); terr == nil {
 			terr = e.Listen(1)
 		}
 	}
@@ -241,7 +256,7 @@ func (l *listener) admit(sock *net.UnixConn, mem []byte, h shm.Hello) {
 		var from tcpip.FullAddress
 		ce, cq, terr := e.Accept(&from)
 		if terr == nil {
-			c.remote = net.JoinHostPort("127.0.0.1", strconv.Itoa(int(from.Port)))
+			c.peerIs(from.Addr, from.Port)
 			c.attach(ce, cq, l.buf)
 			break
 		}
