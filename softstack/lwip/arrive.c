@@ -25,10 +25,10 @@ static uint64_t nanoseconds(void)
 static void enter(struct lw_link *l, struct pbuf *p)
 {
 	if (l->mode != LW_SEQUENTIAL) {
-		ip4_input(p, &lw_netif);
+		ip_input(p, &lw_netif);
 		return;
 	}
-	if (tcpip_inpkt(p, &lw_netif, ip4_input) != ERR_OK) {
+	if (tcpip_inpkt(p, &lw_netif, ip_input) != ERR_OK) {
 		l->n.refused++;
 		pbuf_free(p);
 	}

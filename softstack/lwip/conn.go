@@ -63,11 +63,16 @@ func newConn(s *core, cc *C.struct_lw_conn) *conn {
 
 // remoteOf is the address of the peer, which over shared memory is on this machine.
 func remoteOf(cc *C.struct_lw_conn) string {
-	ip := [4]byte{127, 0, 0, 1}
-	if real := C.lw_peer_ip(cc.link, C.int(cc.peer)); real != 0 {
-		binary.NativeEndian.PutUint32(ip[:], uint32(real))
+	at := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	if cc.v6 != 0 {
+		at = netip.IPv6Loopback()
 	}
-	return netip.AddrPortFrom(netip.AddrFrom4(ip), uint16(cc.remote_port)).String()
+	if real := C.lw_peer_ip(cc.link, C.int(cc.peer)); real != 0 {
+		var ip [4]byte
+		binary.NativeEndian.PutUint32(ip[:], uint32(real))
+		at = netip.AddrFrom4(ip)
+	}
+	return netip.AddrPortFrom(at, uint16(cc.remote_port)).String()
 }
 
 // piece is what is left of the oldest received piece, or nil.

@@ -71,6 +71,7 @@
 // connection, segments of 1460 bytes, whatever the link could carry, checksums in software,
 // timers of 500 ms (a retransmission waits 500 ms at least, if three later
 // segments do not bring it on), no SACK. Sends of c1 wait in 64 slots of a connection. It copies what it sends, always
-// (LWIP_NETIF_TX_SINGLE_PBUF), so sending by reference does not exist here. IPv4
-// only. Ports of listeners are the machine's, one listener each. Buffers are not set.
+// (LWIP_NETIF_TX_SINGLE_PBUF), so sending by reference does not exist here. Links
+// of shm carry IPv4 and IPv6, as the address that is dialed has it (segments of IPv6 are 20
+// octets shorter), those of xdp IPv4 alone. Ports of listeners are the machine's, one listener each. Buffers are not set.
 package lwip

@@ -16,9 +16,9 @@
 #include "netif/ethernet.h"
 
 #define LW_CALLS(X) \
-	X(tcpip_init) X(tcpip_inpkt) X(tcpip_callback) X(netif_add) X(netif_set_up) X(netif_set_default) X(netif_set_link_up) X(ip4_input) X(ip_input) \
+	X(tcpip_init) X(tcpip_inpkt) X(tcpip_callback) X(netif_add) X(netif_set_up) X(netif_set_default) X(netif_set_link_up) X(netif_add_ip6_address) X(netif_ip6_addr_set_state) X(ip_input) \
 	X(pbuf_alloc) X(pbuf_alloced_custom) X(pbuf_free) X(pbuf_copy_partial) X(pbuf_take) \
-	X(tcp_new) X(tcp_arg) X(tcp_recv) X(tcp_sent) X(tcp_err) X(tcp_poll) X(tcp_accept) \
+	X(tcp_new_ip_type) X(tcp_arg) X(tcp_recv) X(tcp_sent) X(tcp_err) X(tcp_poll) X(tcp_accept) \
 	X(tcp_bind) X(tcp_connect) X(tcp_listen_with_backlog) X(tcp_write) X(tcp_output) X(tcp_recved) \
 	X(tcp_shutdown) X(tcp_close) X(tcp_abort) X(tcp_process_refused_data) \
 	X(sys_lock_tcpip_core) X(sys_unlock_tcpip_core) X(sys_now) X(ethernet_input) X(etharp_output) X(etharp_find_addr) X(etharp_request)
@@ -38,14 +38,15 @@ extern struct lw_calls lw_lib;
 #define netif_set_up (*lw_lib.netif_set_up)
 #define netif_set_default (*lw_lib.netif_set_default)
 #define netif_set_link_up (*lw_lib.netif_set_link_up)
-#define ip4_input (*lw_lib.ip4_input)
+#define netif_add_ip6_address (*lw_lib.netif_add_ip6_address)
+#define netif_ip6_addr_set_state (*lw_lib.netif_ip6_addr_set_state)
 #define ip_input (*lw_lib.ip_input)
 #define pbuf_alloc (*lw_lib.pbuf_alloc)
 #define pbuf_alloced_custom (*lw_lib.pbuf_alloced_custom)
 #define pbuf_free (*lw_lib.pbuf_free)
 #define pbuf_copy_partial (*lw_lib.pbuf_copy_partial)
 #define pbuf_take (*lw_lib.pbuf_take)
-#define tcp_new (*lw_lib.tcp_new)
+#define tcp_new_ip_type (*lw_lib.tcp_new_ip_type)
 #define tcp_arg (*lw_lib.tcp_arg)
 #define tcp_recv (*lw_lib.tcp_recv)
 #define tcp_sent (*lw_lib.tcp_sent)

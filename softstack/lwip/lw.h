@@ -57,6 +57,7 @@ struct lw_conn {
 	uint64_t taken, acked; // octets of the outbound stream
 	uint16_t mss, remote_port;
 	uint8_t peer; // of the link
+	uint8_t v6;   // IPv6 carries it
 	// Written by the application.
 	uint32_t head __attribute__((aligned(64))); // pieces consumed
 	uint32_t watch;                             // somebody sleeps until this moves
@@ -151,7 +152,7 @@ int lw_sleep(int helped);
 int lw_help(int budget, uint32_t idle, uint32_t *events, int max);
 void lw_counts_of(struct lw_link *l, struct lw_counts *out);
 
-struct lw_conn *lw_connect(struct lw_link *l, int peer, uint16_t local, uint16_t port, int *err);
+struct lw_conn *lw_connect(struct lw_link *l, int peer, int v6, uint16_t local, uint16_t port, int *err);
 int lw_listen(uint16_t port, uint32_t listener, void **pcb);
 void lw_unlisten(void *pcb);
 // lw_turn takes up to budget frames from the links and reports up to max events.

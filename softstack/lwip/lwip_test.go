@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"syscall"
 	"testing"
 	"time"
@@ -41,7 +42,12 @@ func openStack(t testing.TB, cfg Config) *Stack {
 // two links to the stack.
 func pair(t testing.TB, s *Stack) (a, b stream.Conn) {
 	t.Helper()
-	l := must(s.Listen(t.Context(), "127.0.0.1:0", stream.Buffers{}))(t)
+	return pairAt(t, s, "127.0.0.1:0")
+}
+
+func pairAt(t testing.TB, s *Stack, at string) (a, b stream.Conn) {
+	t.Helper()
+	l := must(s.Listen(t.Context(), at, stream.Buffers{}))(t)
 	defer l.Close()
 	oa := must(s.Dial(t.Context(), l.Addr(), stream.Buffers{}))(t)
 	ob := must(l.Accept())(t)
@@ -130,6 +136,33 @@ func TestStreamsAreExactOnEveryArm(t *testing.T) {
 			}
 			if n := s.Counts(); (n.RxCopied >= uint64(len(msg))) != c.cfg.TwoCopies {
 				t.Errorf("%d octets copied out of the ring of %d sent: %+v", n.RxCopied, len(msg), n)
+			}
+		})
+	}
+}
+
+// A link carries both versions of IP, and segments of IPv6 are shorter by what its header is
+// longer; of two listeners' links neither sees the other's connections.
+func TestLinksCarryIPv6(t *testing.T) {
+	for _, cfg := range []Config{{}, {TwoCopies: true}, {Threads: C1}, {Sequential: true}, {Ring: 64, Loss: 0.001, Seed: 3}} {
+		t.Run(cfg.Params(), func(t *testing.T) {
+			s := openStack(t, cfg)
+			a, b := pairAt(t, s, "[::1]:0")
+			msg := random(2, 1<<20)
+			if got := carry(t, a, b, msg, 60*time.Second); !bytes.Equal(got, msg) {
+				t.Fatal("not what was sent")
+			}
+			for _, c := range []stream.Conn{a, b} {
+				if at, err := netip.ParseAddrPort(c.RemoteAddr()); err != nil || at.Addr() != netip.IPv6Loopback() || at.Port() == 0 {
+					t.Errorf("the peer of a connection over IPv6 is %q", c.RemoteAddr())
+				}
+			}
+			a4, b4 := pair(t, s)
+			if got := carry(t, a4, b4, msg[:9000], 60*time.Second); !bytes.Equal(got, msg[:9000]) {
+				t.Fatal("over IPv4 beside it, not what was sent")
+			}
+			if four, six := a4.MSS(), a.MSS(); four-six != 20 {
+				t.Errorf("segments of %d octets over IPv4 and %d over IPv6", four, six)
 			}
 		})
 	}

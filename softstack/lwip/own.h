@@ -42,6 +42,9 @@ extern struct netif lw_netif;
 extern struct lw_link *lw_links[LW_MAX_LINKS];
 extern int lw_links_end; // no link at or behind it
 
+void lw_our_address(ip_addr_t *to, int v6);
+void lw_address_of(const struct lw_link *l, int peer, int v6, ip_addr_t *to);
+int lw_link_at(const ip_addr_t *a, int *peer);
 struct lw_link *lw_link_new(void);
 int lw_link_enter(struct lw_link *l);
 

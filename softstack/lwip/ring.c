@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <arpa/inet.h>
 #include "own.h"
 
 struct lw_packet {
@@ -96,15 +95,18 @@ static void packet_free(struct pbuf *p)
 	lw_link_release(k->link);
 }
 
-static uint16_t adjust(uint16_t sum, const uint16_t *from, const uint16_t *to)
+// adjust is a checksum after words of what it covers have changed (RFC 1624, equation 3).
+static void adjust(uint8_t *at, const uint16_t *from, const uint16_t *to, int words)
 {
-	// RFC 1624, equation 3, over the two addresses of four words.
+	uint16_t sum;
+	memcpy(&sum, at, 2);
 	uint32_t s = (uint16_t)~sum;
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < words; i++)
 		s += (uint16_t)~from[i] + to[i];
 	s = (s & 0xffff) + (s >> 16);
 	s = (s & 0xffff) + (s >> 16);
-	return (uint16_t)~s;
+	sum = (uint16_t)~s;
+	memcpy(at, &sum, 2);
 }
 
 // readdress makes the addresses of a packet this side's: every process calls itself
@@ -112,22 +114,27 @@ static uint16_t adjust(uint16_t sum, const uint16_t *from, const uint16_t *to)
 // agree on any, and no peer can speak for another's link.
 static int readdress(struct lw_link *l, uint8_t *b, uint32_t len)
 {
-	uint16_t old[4], now[4], sum;
-	if (len < 40 || b[0] != 0x45 || b[9] != 6)
-		return 0;
-	ip4_addr_t from;
-	IP4_ADDR(&from, 10, 64, 0, 0);
-	from.addr |= htonl(l->index + 1);
+	uint16_t old[16], now[16];
+	ip_addr_t from, to;
+	int v6 = b[0] >> 4 == 6;
+	if (v6 ? len < 60 || b[6] != 6 : len < 40 || b[0] != 0x45 || b[9] != 6)
+		return 0; // TCP without options of IP is all that leaves a stack like this one
+	lw_address_of(l, 0, v6, &from);
+	lw_our_address(&to, v6);
+	if (v6) {
+		memcpy(old, b + 8, 32);
+		memcpy(now, ip_2_ip6(&from)->addr, 16);
+		memcpy(now + 8, ip_2_ip6(&to)->addr, 16);
+		memcpy(b + 8, now, 32);
+		adjust(b + 40 + 16, old, now, 16);
+		return 1;
+	}
 	memcpy(old, b + 12, 8);
-	memcpy(now, &from.addr, 4);
-	memcpy(now + 2, &netif_ip4_addr(&lw_netif)->addr, 4);
+	memcpy(now, &ip_2_ip4(&from)->addr, 4);
+	memcpy(now + 2, &ip_2_ip4(&to)->addr, 4);
 	memcpy(b + 12, now, 8);
-	memcpy(&sum, b + 10, 2);
-	sum = adjust(sum, old, now);
-	memcpy(b + 10, &sum, 2);
-	memcpy(&sum, b + 36, 2);
-	sum = adjust(sum, old, now);
-	memcpy(b + 36, &sum, 2);
+	adjust(b + 10, old, now, 4);
+	adjust(b + 20 + 16, old, now, 4);
 	return 1;
 }
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <arpa/inet.h>
 #include "own.h"
 
 struct lw_link *lw_links[LW_MAX_LINKS];
@@ -232,12 +231,12 @@ static err_t on_connected(void *arg, struct tcp_pcb *pcb, err_t err)
 	return ERR_OK;
 }
 
-struct lw_conn *lw_connect(struct lw_link *l, int peer, uint16_t local, uint16_t port, int *err)
+struct lw_conn *lw_connect(struct lw_link *l, int peer, int v6, uint16_t local, uint16_t port, int *err)
 {
 	ip_addr_t to;
 	struct lw_conn *c = NULL;
 	sys_lock_tcpip_core();
-	struct tcp_pcb *pcb = tcp_new();
+	struct tcp_pcb *pcb = tcp_new_ip_type(v6 ? IPADDR_TYPE_V6 : IPADDR_TYPE_V4);
 	*err = -ENOMEM;
 	if (pcb != NULL)
 		c = new_conn(pcb, l);
@@ -246,9 +245,9 @@ struct lw_conn *lw_connect(struct lw_link *l, int peer, uint16_t local, uint16_t
 			tcp_abort(pcb);
 		goto out;
 	}
-	IP_ADDR4(&to, 10, 64 + peer, 0, 0);
+	lw_address_of(l, peer, v6, &to);
 	c->peer = (uint8_t)peer;
-	ip_2_ip4(&to)->addr |= htonl(l->index + 1);
+	c->v6 = (uint8_t)v6;
 	c->remote_port = port;
 	c->watch = 1;
 	err_t e = local == 0 ? ERR_OK : tcp_bind(pcb, NULL, local);
@@ -273,8 +272,8 @@ static err_t on_accept(void *arg, struct tcp_pcb *pcb, err_t err)
 {
 	if (pcb == NULL || err != ERR_OK)
 		return ERR_VAL;
-	uint32_t i = (ntohl(ip_2_ip4(&pcb->remote_ip)->addr) & 0xffff) - 1;
-	if (i >= LW_MAX_LINKS || lw_links[i] == NULL || lw_events >= LW_MAX_CONNS / 2)
+	int peer, i = lw_link_at(&pcb->remote_ip, &peer);
+	if (i < 0 || lw_events >= LW_MAX_CONNS / 2)
 		return ERR_MEM; // lwIP resets it
 	struct lw_conn *c = new_conn(pcb, lw_links[i]);
 	if (c == NULL)
@@ -282,7 +281,8 @@ static err_t on_accept(void *arg, struct tcp_pcb *pcb, err_t err)
 	c->listener = (uint32_t)(uintptr_t)arg;
 	c->mss = tcp_mss(pcb);
 	c->remote_port = pcb->remote_port;
-	c->peer = (uint8_t)((ntohl(ip_2_ip4(&pcb->remote_ip)->addr) >> 16) - (10 << 8) - 64);
+	c->peer = (uint8_t)peer;
+	c->v6 = IP_IS_V6(&pcb->remote_ip);
 	c->state = LW_CONNECTED;
 	lw_measure(c);
 	post(c->id | LW_ACCEPTED);
@@ -291,12 +291,13 @@ static err_t on_accept(void *arg, struct tcp_pcb *pcb, err_t err)
 
 int lw_listen(uint16_t port, uint32_t listener, void **out)
 {
+	static const ip_addr_t any = IPADDR_ANY_TYPE_INIT; // of IPv4 and of IPv6
 	int ret = -ENOMEM;
 	sys_lock_tcpip_core();
-	struct tcp_pcb *pcb = tcp_new();
+	struct tcp_pcb *pcb = tcp_new_ip_type(IPADDR_TYPE_ANY);
 	if (pcb != NULL) {
 		ip_set_option(pcb, SOF_REUSEADDR); // connections of an earlier listener may be in TIME_WAIT
-		err_t e = tcp_bind(pcb, NULL, port);
+		err_t e = tcp_bind(pcb, &any, port);
 		struct tcp_pcb *l = e == ERR_OK ? tcp_listen_with_backlog(pcb, 255) : NULL;
 		if (l == NULL) {
 			tcp_abort(pcb);

@@ -159,10 +159,11 @@ func (s *Stack) Dial(ctx context.Context, addr string, _ stream.Buffers) (stream
 	if s.cfg.Link == LinkXDP {
 		return s.dialOut(ctx, addr)
 	}
-	_, port, n, err := shm.Target(addr)
+	host, port, n, err := shm.Target(addr)
 	if err != nil {
 		return nil, err
 	}
+	six := shm.Six(host)
 	l := s.core.reuse(func(l *link) bool { return l.stack == s && l.port == port })
 	for fresh := false; ; fresh = true {
 		if l == nil {
@@ -172,7 +173,7 @@ func (s *Stack) Dial(ctx context.Context, addr string, _ stream.Buffers) (stream
 			s.core.pin(l)
 			fresh = true
 		}
-		o, err := s.connect(ctx, l, n)
+		o, err := s.connect(ctx, l, six, n)
 		s.core.unpin(l)
 		// A link that was idle may have ended at the other side a moment ago.
 		if err != nil && !fresh && l.gone.Load() {
@@ -183,8 +184,8 @@ func (s *Stack) Dial(ctx context.Context, addr string, _ stream.Buffers) (stream
 	}
 }
 
-func (s *Stack) connect(ctx context.Context, l *link, port uint16) (stream.Opening, error) {
-	c, err := s.dialLink(ctx, l, 0, 0, port, "")
+func (s *Stack) connect(ctx context.Context, l *link, six bool, port uint16) (stream.Opening, error) {
+	c, err := s.dialLink(ctx, l, 0, six, 0, port)
 	if err != nil {
 		return nil, err
 	}
@@ -212,10 +213,13 @@ func (s *Stack) dialOut(ctx context.Context, addr string) (stream.Opening, error
 	return ready.NewOpening(c, c.nudge), nil
 }
 
-// dialLink connects to a peer of a link, from a local port or 0 for any.
-func (s *Stack) dialLink(ctx context.Context, l *link, peer int, local, port uint16, _ string) (*conn, error) {
-	var e C.int
-	cc := C.lw_connect(l.c, C.int(peer), C.uint16_t(local), C.uint16_t(port), &e)
+// dialLink connects to a peer of a link over IPv4 or IPv6, from a local port or 0 for any.
+func (s *Stack) dialLink(ctx context.Context, l *link, peer int, six bool, local, port uint16) (*conn, error) {
+	var e, v6 C.int
+	if six {
+		v6 = 1
+	}
+	cc := C.lw_connect(l.c, C.int(peer), v6, C.uint16_t(local), C.uint16_t(port), &e)
 	if cc == nil {
 		return nil, os.NewSyscallError("connect", syscall.Errno(-e))
 	}

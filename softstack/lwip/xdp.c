@@ -343,10 +343,9 @@ static int xdp_take(struct lw_link *l)
 	}
 	if (p == NULL)
 		return 1;
-	ip4_addr_t mine;
-	IP4_ADDR(&mine, 10, 64 + peer, 0, 0);
-	mine.addr |= htonl(l->index + 1);
-	addresses(b, mine.addr, netif_ip4_addr(&lw_netif)->addr);
+	ip_addr_t mine;
+	lw_address_of(l, peer, 0, &mine);
+	addresses(b, ip_2_ip4(&mine)->addr, netif_ip4_addr(&lw_netif)->addr);
 	lw_input(l, p);
 	return 1;
 }

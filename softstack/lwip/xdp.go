@@ -224,7 +224,7 @@ func (x *xdp) connect(ctx context.Context, s *Stack, ip netip.Addr, port uint16)
 		if err := x.open(local); err != nil {
 			return nil, err
 		}
-		c, err := s.dialLink(ctx, x.link, int(peer), local, port, net.JoinHostPort(ip.String(), fmt.Sprint(port)))
+		c, err := s.dialLink(ctx, x.link, int(peer), false, local, port)
 		if err == nil {
 			c.onEnd = func() { time.AfterFunc(lingerPort, func() { x.shut(local) }) }
 			return c, nil

@@ -3,6 +3,7 @@ package shm
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 )
 
@@ -29,6 +30,12 @@ func local(host string) bool {
 		}
 	}
 	return false
+}
+
+// Six tells whether a host is an address of IPv6. A name is not, nor is no host at all.
+func Six(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Is6() && !ip.Is4In6()
 }
 
 // Target takes "host:port" apart. Error: another machine, or no port.
