@@ -29,7 +29,7 @@ func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error
 	if err != nil {
 		return nil, err
 	}
-	if most, why := measure.Most(t); p.Bytes() > most {
+	if most, why := measure.Most(t, p); p.Bytes() > most {
 		if !o.Asked {
 			return nil, nil // of the sizes that nobody named, those that fit
 		}

@@ -6,12 +6,15 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
 )
 
-// Most is how many bytes a buffer may have here: no more than the target registers, a
+// Most is how many bytes a point may have here: no more than the target registers, a
 // quarter of the memory that the system says is available, and half of what may be
-// locked. why names the least of them.
-func Most(t *Target) (n int, why string) {
+// locked. Of a cache's working set one buffer has to fit into that half: for the next one
+// the cache gives up what nobody uses. why names the least of them.
+func Most(t *Target, p Point) (n int, why string) {
 	n, why = 1<<40, "no limit is known"
 	least := func(v int, s string) {
 		if v < n {
@@ -24,7 +27,8 @@ func Most(t *Target) (n int, why string) {
 	if v := available(); v > 0 {
 		least(v/4, fmt.Sprintf("a quarter of the %d bytes of memory that are available", v))
 	}
-	if v, limited := lockable(); limited {
+	evicts := p.Pattern == PatternSet && p.Arm == arms.Cache
+	if v, limited := lockable(); limited && !(evicts && p.Size <= v/2) {
 		least(v/2, fmt.Sprintf("half of the %d bytes that may be locked (ulimit -l)", v))
 	}
 	return n, why

@@ -171,7 +171,7 @@ func TestWhatIsTooMuchIsRefused(t *testing.T) {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}
-	if n, why := Most(g); n < 1 || n > 1<<30 || why == "" {
+	if n, why := Most(g, Point{}); n < 1 || n > 1<<30 || why == "" {
 		t.Errorf("most %d, %q", n, why)
 	}
 }
