@@ -143,13 +143,16 @@ func TestSafePartialUnmap(t *testing.T) {
 			lands(t, m, g, x, byte(20+i))
 			g.Put()
 		}
-		if _, err := s.Get(b, all); !errors.Is(err, rdma.ErrClosed) {
-			t.Errorf("a region across the hole: %v", err)
+		for _, x := range []rdma.Buffer{b, part(t, b, 7*page, 2*page), part(t, b, 8*page, page)} {
+			if _, err := s.Get(x, all); !errors.Is(err, rdma.ErrClosed) {
+				t.Errorf("%d bytes with the hole: %v", x.Len(), err)
+			}
 		}
 	})
 }
 
-// 4. Memory that moves is not at its old address, and is at its new one.
+// 4. Memory that moves is not at its old address, and is at its new one: where others get
+// the address, and where it stays mapped without its pages (mremap(2), MREMAP_DONTUNMAP).
 func TestSafeMremap(t *testing.T) {
 	worlds(t, func(t *testing.T, m mover) {
 		sources(t, func(t *testing.T, src Source) {
@@ -157,41 +160,49 @@ func TestSafeMremap(t *testing.T) {
 			if src == SourcePagemap && !pins {
 				t.Skip("pagemap is asked at a hit: a device that reaches memory by its address faults before")
 			}
-			_, s := over(t, m, Config{Source: src})
-			raw, b := foreign(t, 32<<10)
-			g := get(t, s, b, all)
-			lands(t, m, g, b, 1)
-			key := g.RKey()
-			g.Put()
-			room := rawMap(t, 0, 32<<10)
-			to := b2addr(room)
-			if _, _, errno := unix.Syscall6(unix.SYS_MREMAP, uintptr(b.Addr()), uintptr(len(raw)), uintptr(len(raw)),
-				unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED, uintptr(to), 0); errno != 0 {
-				t.Fatal(errno)
+			for name, flags := range map[string]uintptr{"others": 0, "emptied": unix.MREMAP_DONTUNMAP} {
+				t.Run(name, func(t *testing.T) { moves(t, m, src, flags) })
 			}
-			rawMap(t, b.Addr(), len(raw)) // others' memory, at the old address
-			if src == SourceUffd {
-				refused(t, m, key, b.Addr(), "memory that moved")
-				b, _ = rdma.Foreign(raw)
-				t.Cleanup(func() { b.Free() })
-			}
-			g = get(t, s, b, all)
-			lands(t, m, g, b, 5)
-			if room[0] != 2 {
-				t.Errorf("the moved memory was written to: %d", room[0])
-			}
-			g.Put()
-			moved, err := rdma.Foreign(room)
-			if err != nil {
-				t.Fatal(err)
-			}
-			g = get(t, s, moved, all)
-			lands(t, m, g, moved, 7)
-			g.Put()
-			moved.Free()
-			rawUnmap(t, to, len(room))
 		})
 	})
+}
+
+func moves(t *testing.T, m mover, src Source, flags uintptr) {
+	_, s := over(t, m, Config{Source: src})
+	raw, b := foreign(t, 32<<10)
+	g := get(t, s, b, all)
+	lands(t, m, g, b, 1)
+	key := g.RKey()
+	g.Put()
+	room := rawMap(t, 0, 32<<10)
+	to := b2addr(room)
+	if _, _, errno := unix.Syscall6(unix.SYS_MREMAP, uintptr(b.Addr()), uintptr(len(raw)), uintptr(len(raw)),
+		unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED|flags, uintptr(to), 0); errno != 0 {
+		t.Fatal(errno)
+	}
+	if flags == 0 {
+		rawMap(t, b.Addr(), len(raw)) // others' memory, at the old address
+	}
+	if src == SourceUffd {
+		refused(t, m, key, b.Addr(), "memory that moved")
+		b, _ = rdma.Foreign(raw)
+		t.Cleanup(func() { b.Free() })
+	}
+	g = get(t, s, b, all)
+	lands(t, m, g, b, 5)
+	if room[0] != 2 {
+		t.Errorf("the moved memory was written to: %d", room[0])
+	}
+	g.Put()
+	moved, err := rdma.Foreign(room)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g = get(t, s, moved, all)
+	lands(t, m, g, moved, 7)
+	g.Put()
+	moved.Free()
+	rawUnmap(t, to, len(room))
 }
 
 func b2addr(b []byte) uint64 { f, _ := rdma.Foreign(b); defer f.Free(); return f.Addr() }

@@ -111,7 +111,17 @@ func TestNewMemoryIsNotForgottenForOld(t *testing.T) {
 			t.Fatal(err)
 		}
 		unix.MunmapPtr(ptr(raw), 32*4096)
-		unix.MunmapPtr(ptr(raw[32*4096:]), 32*4096)
+		// While that is told, two more: read together, and the second is told when both
+		// callers have returned.
+		var both sync.WaitGroup
+		for _, at := range []int{32, 48} {
+			both.Add(1)
+			go func() {
+				defer both.Done()
+				unix.MunmapPtr(ptr(raw[at*4096:]), 16*4096)
+			}()
+		}
+		both.Wait()
 		x, err := rdma.Alloc(64 * 4096)
 		if err != nil {
 			t.Fatal(err)
