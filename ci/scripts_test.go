@@ -48,6 +48,7 @@ func TestScriptsRefuseWrongCommandLines(t *testing.T) {
 		"grpc-profile --bogus", "grpc-profile --size x", "grpc-profile --seconds 0",
 		"report", "report --bogus dir", "report --ledger", "summary", "summary title", "publish", "publish v1", "publish --dry-run", "test --bogus",
 		"action/install", "action/install --bogus x d", "action/install --version a/b d", "action/devices mlx5", "action/measure", "action/measure --bogus", "action/measure --bogus x d", "action/measure a b", "action/measure --ledger /none d",
+		"register-list --bogus", "register-list --only", "register-list --only R11", "register-list -o", "register-list --for 0s",
 		"register --bogus", "register --repeats 0", "register --window 1s", "register --only all", "register --json",
 		"awake --bogus", "awake --repeats 0", "awake --seconds", "mutants --bogus", "mutants --for", "mutants --for 0m", "mutants --for 5", "mutants --only", "mutants ./no/such",
 		"lite-ratio --bogus", "lite-ratio --repeats 0", "lite-ratio --seconds 0", "lite-ratio --json",

@@ -78,6 +78,40 @@ func TestPoolMemoryWithOtherKeysIsNotHandedOut(t *testing.T) {
 	}
 }
 
+// Memory that was unmapped while the pool's own key was in use waits for the keys of
+// others, too.
+func TestMemoryUnmappedInUseWaitsForOtherKeys(t *testing.T) {
+	for name, other := range others {
+		t.Run(name, func(t *testing.T) {
+			worlds(t, func(t *testing.T, m mover) {
+				c, s := over(t, m, Config{})
+				p, err := s.NewPool(PoolConfig{Access: rdma.LocalWrite, Piece: 1 << 20, Deferred: 1 << 20})
+				if err != nil {
+					t.Fatal(err)
+				}
+				b := mapped(t, p, 64<<10)
+				own, g := get(t, s, b, rdma.LocalWrite), other(t, c, s, b)
+				unmapped(t, p, b)
+				own.Put()
+				x := mapped(t, p, 64<<10)
+				if x.Addr() == b.Addr() {
+					t.Error("memory under a key that is used is somebody else's")
+				}
+				lands(t, m, g, b, 1)
+				key := g.RKey()
+				g.Put()
+				unmapped(t, p, x)
+				if err := p.Close(); err != nil {
+					t.Error(err)
+				}
+				if m.Write(key, b.Addr(), []byte{1}) == nil {
+					t.Error("the key outlives the memory")
+				}
+			})
+		})
+	}
+}
+
 // Revoke ends a key at once, whatever the bounds are, and of several users by the last.
 func TestRevoke(t *testing.T) {
 	worlds(t, func(t *testing.T, m mover) {

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/ci/targets"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// outputOf is what a command leaves that measured points, given by the members of their
+// details.
+func outputOf(t *testing.T, size int64, details ...string) output {
+	t.Helper()
+	var results []string
+	for _, d := range details {
+		results = append(results, fmt.Sprintf(`{"stack":"pin","label":"soft","workload":"register","op":"x","size_bytes":%d,"depth":1,"qps":1,"duration_ns":1,"operations":1,"errors":0,"verified":true,"register":{%s}}`, size, d))
+	}
+	file := filepath.Join(t.TempDir(), "d.json")
+	doc := `{"schema":"rdmaperf/v1","started":"2026-11-24T00:00:00Z","command":["rdmaperf"],"environment":{"go":"go1","kernel":"6","cpu":"c","cpus":2,"version":"v"},"results":[` + strings.Join(results, ",") + "]}"
+	if err := os.WriteFile(file, []byte(doc), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d, err := targets.ReadDocument(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return output{command: "c", doc: d}
+}
+
+func judged(judge func(*finding, []output) string, o ...output) (verdict string, f finding) {
+	why := judge(&f, o)
+	switch {
+	case why != "":
+		return why, f
+	case len(f.missed) > 0:
+		return fail, f
+	case len(f.measured) == 0:
+		return "nothing", f
+	}
+	return pass, f
+}
+
+const tenPass = `--- PASS: TestSafeAddressIsUsedAgain (0.1s)
+    --- PASS: TestSafeAddressIsUsedAgain/mem (0.1s)
+    --- SKIP: TestSafeAddressIsUsedAgain/pin (0.1s)
+--- PASS: TestSafeUnmapInFlight (0s)
+--- PASS: TestSafePartialUnmap (0s)
+--- PASS: TestSafeMremap (0s)
+--- PASS: TestSafeDontneed (0s)
+--- PASS: TestSafeFork (0s)
+--- PASS: TestSafeOverlap (0s)
+--- PASS: TestSafeUpgrade (0s)
+--- PASS: TestSafeManyThreads (0s)
+--- PASS: TestSafeDeferredBytes (0s)
+--- PASS: TestNoByteLandsInMemoryOfAnotherOwner (0s)
+`
+
+// The ten tests and the changes that break them: one that is missing, or not noticed, or
+// was never run, is no pass.
+func TestSafetyNeedsAllTenTests(t *testing.T) {
+	race := output{text: "--- PASS: TestSafeManyThreads (0s)\n"}
+	tally := "killed 30, survived 0, explained 0, stale 0, not reached 0\n"
+	for _, c := range []struct{ tests, race, tally, want string }{
+		{tenPass, race.text, tally, pass},
+		{strings.Replace(tenPass, "--- PASS: TestSafeFork (0s)\n", "", 1), race.text, tally, fail},
+		{strings.Replace(tenPass, "--- PASS: TestSafeFork", "--- SKIP: TestSafeFork", 1), race.text, tally, fail},
+		{strings.Replace(tenPass, "--- PASS: TestSafeFork", "--- FAIL: TestSafeFork", 1), race.text, tally, "TestSafeFork failed"},
+		{strings.Replace(tenPass, "--- PASS: TestNoByte", "--- SKIP: TestNoByte", 1), race.text, tally, fail},
+		{tenPass, "", tally, fail},
+		{tenPass, race.text, strings.Replace(tally, "survived 0", "survived 1", 1), fail},
+		{tenPass, race.text, strings.Replace(tally, "stale 0", "stale 2", 1), fail},
+		{tenPass, race.text, strings.Replace(tally, "killed 30", "killed 0", 1), fail},
+		{tenPass, race.text, "mutants: cannot\n", "cannot"},
+	} {
+		if got, f := judged(safe, output{text: c.tests}, output{text: c.race}, output{text: c.tally}); !strings.Contains(got, c.want) {
+			t.Errorf("%q with %q: %s, %v, want %s", c.tests, c.tally, got, f.missed, c.want)
+		}
+	}
+}
+
+func set(buffers, hits, evictions int) string {
+	return fmt.Sprintf(`"arm":"cache","working_set":%d,"capacity_regions":64,"set_hits":%d,"set_gets":1000,"cache":{"evictions":%d}`, buffers, hits, evictions)
+}
+
+// The knee is where it should be, and a device without room makes evictions.
+func TestHitRatioIsHeldAgainstWhatFits(t *testing.T) {
+	sets := []string{set(32, 1000, 0), set(64, 1000, 0), set(96, 660, 9), set(128, 510, 9), set(256, 240, 9)}
+	locked := []string{set(64, 1000, 0), set(256, 490, 9)}
+	change := func(list []string, i int, s string) []string {
+		list = append([]string{}, list...)
+		list[i] = s
+		return list
+	}
+	for name, c := range map[string]struct {
+		sets, locked []string
+		want         string
+	}{
+		"as it should":        {sets, locked, pass},
+		"misses within":       {change(sets, 1, set(64, 900, 0)), locked, fail},
+		"hits beyond":         {change(sets, 4, set(256, 1000, 0)), locked, fail},
+		"one is missing":      {sets[:4], locked, fail},
+		"no want of room":     {sets, change(locked, 1, set(256, 1000, 0)), fail},
+		"evicted for nothing": {sets, change(locked, 0, set(64, 1000, 3)), fail},
+	} {
+		if got, f := judged(knee, outputOf(t, 65536, c.sets...), outputOf(t, 65536, c.locked...)); got != c.want {
+			t.Errorf("%s: %s, %v", name, got, f.missed)
+		}
+	}
+}
+
+func TestStaleUsesAreThoseOfNoSourceAlone(t *testing.T) {
+	source := func(s string, stale int) string {
+		return fmt.Sprintf(`"arm":"cache","source":%q,"replaced":9,"stale_hits":%d`, s, stale)
+	}
+	for want, list := range map[string][]string{
+		pass: {source("auto", 0), source("uffd", 0), source("none", 9)},
+		fail: {source("auto", 1), source("uffd", 0), source("none", 9)},
+	} {
+		if got, f := judged(blindSpot, outputOf(t, 65536, list...)); got != want {
+			t.Errorf("%v: %s, %v", list, got, f.missed)
+		}
+	}
+	for _, list := range [][]string{{source("auto", 0), source("none", 0)}, {source("auto", 0)}} {
+		if got, _ := judged(blindSpot, outputOf(t, 65536, list...)); got != fail {
+			t.Errorf("%v: %s", list, got)
+		}
+	}
+}
+
+func TestThreadsAreHeldAgainstTheirBounds(t *testing.T) {
+	hits := func(threads, ns int) string {
+		return fmt.Sprintf(`"arm":"cache","threads":%d,"register":{"p50":%d},"deregister":{"p50":10},"each_ns":50`, threads, ns)
+	}
+	passed := output{text: "--- PASS: TestSafeManyThreads (0s)\n--- PASS: TestManyUsersAtOnce (0s)\n"}
+	for _, c := range []struct {
+		one, two int
+		tests    output
+		want     string
+	}{{90, 190, passed, pass}, {91, 190, passed, fail}, {90, 191, passed, fail}, {90, 190, output{}, fail}, {90, 190, output{code: 1}, "exit code 1"}} {
+		if got, f := judged(threads, outputOf(t, 65536, hits(1, c.one), hits(2, c.two), hits(32, 5)), c.tests); !strings.Contains(got, c.want) {
+			t.Errorf("%+v: %s, %v", c, got, f.missed)
+		}
+	}
+}
+
+// A command that ends otherwise than well has no verdict from what it left, and 77 says
+// that something is not here.
+func TestACommandThatFailsMeasuresNothing(t *testing.T) {
+	for code, want := range map[int]string{0: "left no document", 1: "exit code 1", reports.ExitNotRun: notRun, -1: "exit code -1"} {
+		for _, judge := range []func(*finding, []output) string{costCurve, preregistered, detour, lazy, knee, blindSpot, demand, threads} {
+			if _, why := points(output{code: code, text: "rdmaperf: nothing here"}); !strings.Contains(why, want) {
+				t.Errorf("exit code %d: %q", code, why)
+			}
+			if got, _ := judged(judge, output{code: code}, output{code: code}); got == pass || got == fail {
+				t.Errorf("exit code %d: verdict %s", code, got)
+			}
+		}
+	}
+}
+
+func TestRowsBecomeTheExitCode(t *testing.T) {
+	row := func(verdict string, missed ...string) line { return line{Name: "R1", Verdict: verdict, Missed: missed} }
+	for want, list := range map[int][]line{
+		reports.ExitOK:        {row(pass), row(notRun)},
+		reports.ExitThreshold: {row(pass), row(fail, "too slow")},
+		reports.ExitFailed:    {row(fail), row(fail, "too slow")},
+		reports.ExitNotRun:    {row(notRun)},
+	} {
+		if got := reports.Code((&table{Rows: list}).outcome()); got != want {
+			t.Errorf("%v: exit code %d, want %d", list, got, want)
+		}
+	}
+	t1 := table{Rows: []line{{Name: "R5", Claim: "a|b", Commands: []string{"go test -run ^(A|B)$"}, Measured: []string{"1"}, Missed: []string{"2"}, Verdict: fail}}}
+	if s := t1.markdown(); !strings.Contains(s, "| R5 | a\\|b | `go test -run '^(A\\|B)$'` | 1<br>**missed:** 2 | fail |") {
+		t.Errorf("table\n%s", s)
+	}
+}
+
+func TestRowsAreR1ToR10(t *testing.T) {
+	for i, w := range rows() {
+		if w.name != fmt.Sprintf("R%d", i+1) || w.claim == "" || len(w.commands) == 0 || w.judge == nil {
+			t.Errorf("%d: %+v", i, w)
+		}
+	}
+	for _, args := range [][]string{{"-only", "R11"}, {"-only", ""}, {"x"}, {"-for", "0s"}} {
+		if err := run(args); reports.Code(err) != reports.ExitUsage {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
