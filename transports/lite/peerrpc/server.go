@@ -238,7 +238,7 @@ func (v *server) completions(clients map[uint32]*client) bool {
 		case wc.ID&sendID == 0:
 			cell := int(wc.ID >> 1)
 			h, err := parseHeader(c.in(cell), uint32(c.request), c.callers)
-			if err != nil || h.len+headerLen != wc.ByteLen || v.serve(c, c.in(cell), h) != nil || c.repost(cell) != nil {
+			if err != nil || h.len+headerLen != wc.ByteLen || v.serve(c, cell, h) != nil {
 				c.dead = true
 			}
 		}
@@ -267,7 +267,8 @@ func (v *server) cells(c *client) (busy bool) {
 		if c.dead {
 			break
 		}
-		cell := c.in(c.next)
+		at := c.next
+		cell := c.in(at)
 		turn := nextTurn(c.ring[c.next])
 		if turnOf(cell) != turn {
 			return busy
@@ -276,20 +277,21 @@ func (v *server) cells(c *client) (busy bool) {
 		c.ring[c.next] = turn
 		c.next = (c.next + 1) % c.callers
 		h, err := parseHeader(c.head(cell), uint32(c.request), c.callers)
-		if err != nil || v.serve(c, cell, h) != nil {
+		if err != nil || v.serve(c, at, h) != nil {
 			c.dead = true
 		}
 	}
 	return busy
 }
 
-// serve answers one request. An error is the end of the connection.
-func (v *server) serve(c *client, cell []byte, h header) error {
+// serve answers the request in a cell of what came in. An error is the end of the
+// connection.
+func (v *server) serve(c *client, at int, h header) error {
 	mode := transports.CallMode(h.what >> 4)
 	if mode > transports.CallStream {
 		return rdma.ErrProtocol
 	}
-	v.parts[0] = c.place(cell, int(h.len))
+	v.parts[0] = c.place(c.in(at), int(h.len))
 	q := &v.served
 	*q = transports.Served{Ctx: v.ctx, Mode: mode, Method: h.what & 0xf, Request: v.parts[:]}
 	err := v.handler.ServeCall(q)
@@ -309,6 +311,13 @@ func (v *server) serve(c *client, cell []byte, h header) error {
 		q.Owner.Release()
 	}
 	c.turns[h.slot] = a.turn
+	// The receive is there before the answer: with it the next request may come, and iWARP
+	// ends a connection where a message finds no receive (RFC 5041 §7.1).
+	if c.stack.form == Send {
+		if err := c.repost(at); err != nil {
+			return err
+		}
+	}
 	// There are places for twice its callers: a client for which none is free does not
 	// keep the rules.
 	return c.post(int(h.slot), int(h.slot), &a)
