@@ -29,19 +29,21 @@ done
 ((${#parts[@]})) || parts=(sessions rooms conform apps)
 wants() { [[ " ${parts[*]} " == *" $1 "* ]]; }
 
-code=0
+code=0 steps=0
 
-# step NAME COMMAND…: runs it, and says what its exit code was.
+# step NAME COMMAND…: runs it, and says what its exit code was. What hangs is asked where it
+# stands (SIGQUIT), and its answer kept.
 step() {
 	local name=$1 got
 	shift
 	printf '== %s\n' "$name"
-	timeout 300 "$@" 2>"$OUT/err"
+	steps=$((steps + 1))
+	timeout --signal=QUIT --kill-after=10 180 "$@" 2>"$OUT/err-$steps"
 	got=$?
 	if ((got)); then
 		code=$got
-		printf 'FAILED %s: exit code %d\n' "$name" "$got"
-		tail -n 3 "$OUT/err"
+		printf 'FAILED %s: exit code %d, err-%d\n' "$name" "$got" "$steps"
+		grep -v '^$' "$OUT/err-$steps" | head -n 3
 	fi
 }
 
@@ -52,8 +54,9 @@ for dev in "${devices[@]}"; do
 	v=verbs:$dev
 	if wants sessions; then
 		step "$dev: sessions" rdmaperf run --transport "$v,lite+$v" --workload latency,throughput --op write -s 64,64K -n 500 --timeout 60s --quiet --json "$OUT/sessions-$dev.json"
-		step "$dev: calls" rdmaperf run --transport "lite+$v,lite(rpc=send)+$v,lite(rpc=write)+$v" --workload rpc -s 64 -n 200 --timeout 60s --quiet --json "$OUT/calls-$dev.json"
-		step "$dev: calls by daemons" rdmaperf run --transport "lite(daemon)+$v,lite(daemon,cross)+$v" --workload rpc -s 64 -n 200 --timeout 60s --quiet --json "$OUT/daemon-$dev.json"
+		for form in lite 'lite(rpc=send)' 'lite(rpc=write)' 'lite(daemon)' 'lite(daemon,cross)'; do
+			step "$dev: calls of $form" rdmaperf run --transport "$form+$v" --workload rpc -s 64 -n 200 --timeout 60s --quiet --json "$OUT/calls-$dev-$form.json"
+		done
 	fi
 	if wants rooms; then
 		step "$dev: regions" rdmaperf run --transport "$v,lite+$v" --workload regions --regions 1,64 --total 1,16,64 -n 300 --timeout 60s --quiet --json "$OUT/regions-$dev.json"
