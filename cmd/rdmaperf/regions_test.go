@@ -105,3 +105,84 @@ func TestLocksAndClassesOfLite(t *testing.T) {
 		}
 	}
 }
+
+// What making a region costs is a curve of its own, of both kinds of stacks.
+func TestMakingRegions(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r.json")
+	r := rdmaperf(t, "run", "--transport", "mem,lite+mem", "--workload", "regions", "--make", "4K,1M", "--json", file)
+	if r.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	n := 0
+	for _, res := range documentOf(t, file).Results {
+		p := curves.Of(&res)
+		tier := strings.HasPrefix(res.Stack, "lite")
+		if n++; res.Op != "make" || !res.Verified || p.X != float64(res.SizeBytes) || p.Values["make_ns"] <= 0 || p.Values["end_ns"] <= 0 || (p.Values["map_ns"] > 0) != tier || p.Values["rate"] != 0 {
+			t.Errorf("%s %s: %+v", res.Stack, res.Op, p)
+		}
+	}
+	if n != 4 {
+		t.Errorf("%d points", n)
+	}
+	if r := rdmaperf(t, "run", "--transport", "mem", "--workload", "regions", "--make", "1M,2G"); r.code != 2 || !strings.Contains(r.stderr, "--make") {
+		t.Errorf("a region too large: exit code %d\n%s", r.code, r.stderr)
+	}
+}
+
+// A server that thinks keeps its caller waiting for as long, and whoever polls pays with CPU.
+func TestServersThatThink(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r.json")
+	r := rdmaperf(t, "run", "--transport", "lite+iwarp,grpc(tcp)", "--workload", "think", "--think-time", "0,3ms", "-n", "40", "--json", file)
+	if r.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	n := 0
+	for _, res := range documentOf(t, file).Results {
+		p := curves.Of(&res)
+		if n++; !res.Verified || res.Operations != 40 || p.Values["call_p50_ns"] < p.X || p.Values["client_cpu_ns"] <= 0 || p.Values["server_cpu_ns"] <= 0 {
+			t.Errorf("%s: %d calls, %+v", res.Stack, res.Operations, p)
+		}
+	}
+	if n != 4 {
+		t.Errorf("%d points", n)
+	}
+	if r := rdmaperf(t, "run", "--transport", "lite+mem", "--workload", "think"); r.code != 77 || !strings.Contains(r.stderr, "one process") {
+		t.Errorf("a stack of one process: exit code %d\n%s", r.code, r.stderr)
+	}
+	for _, bad := range []string{"1s", "x", "-1us"} {
+		if r := rdmaperf(t, "run", "--transport", "lite+iwarp", "--workload", "think", "--think-time="+bad); r.code != 2 || !strings.Contains(r.stderr, "--think-time") {
+			t.Errorf("--think-time=%s: exit code %d\n%s", bad, r.code, r.stderr)
+		}
+	}
+}
+
+// A ring for each client of LITE, receives for each queue pair: memory grows in proportion,
+// whatever the longest message of a tier that has a larger ring.
+func TestMemoryByClients(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r.json")
+	r := rdmaperf(t, "run", "--transport", "mem,lite+mem,lite(rpc=send)+mem", "--workload", "clients", "--machines", "1,3", "-s", "4K,64K", "--json", file)
+	if r.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	got := map[string]float64{}
+	for _, res := range documentOf(t, file).Results {
+		p := curves.Of(&res)
+		got[fmt.Sprint(res.Transport, " ", res.SizeBytes, " ", p.X)] = p.Values["server_bytes"]
+		if p.Values["server_queue_pairs"] != p.X*map[bool]float64{true: 4, false: 1}[res.Transport == "lite+mem"] {
+			t.Errorf("%s: %+v", res.Transport, p)
+		}
+	}
+	for _, s := range []string{"mem", "lite+mem", "lite(rpc=send)+mem"} {
+		for _, size := range []string{" 4096", " 65536"} {
+			if one, three := got[s+size+" 1"], got[s+size+" 3"]; one <= 0 || three < 2.9*one || three > 3.1*one {
+				t.Errorf("%s%s: %v", s, size, got)
+			}
+		}
+	}
+	if got["mem 65536 1"] != 64*65536 || got["lite+mem 65536 1"] != got["lite+mem 4096 1"] || got["lite+mem 65536 1"] >= got["mem 65536 1"] {
+		t.Errorf("%v", got)
+	}
+	if r := rdmaperf(t, "run", "--transport", "mem", "--workload", "clients", "--machines", "32"); r.code != 2 || !strings.Contains(r.stderr, "--machines") {
+		t.Errorf("32 clients: exit code %d\n%s", r.code, r.stderr)
+	}
+}

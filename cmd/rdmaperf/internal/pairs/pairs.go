@@ -27,8 +27,8 @@ import (
 // connectTimeout bounds each connection.
 const connectTimeout = 20 * time.Second
 
-// listenAt is where two devices of this machine meet.
-func listenAt(dev rdma.Device) string {
+// ListenAt is where two devices of this machine meet.
+func ListenAt(dev rdma.Device) string {
 	if c := dev.Caps(); c.Label == rdma.LabelMem || c.Clock != nil {
 		return ":0"
 	}
@@ -38,8 +38,8 @@ func listenAt(dev rdma.Device) string {
 	return "127.0.0.1:0"
 }
 
-// below is the stack without its first layer.
-func below(spec string) string {
+// Below is the stack without its first layer.
+func Below(spec string) string {
 	open := 0
 	for i, ch := range spec {
 		switch {
@@ -85,7 +85,7 @@ func OpenNodes(ctx context.Context, r *engine.OwnRun, s *stack.Stack, arena [2]i
 	cfg := s.NodeConfig()
 	cfg.Timeout = time.Minute // large regions are zeroed at their node
 	for i := range p.Nodes {
-		if p.Devs[i], err = r.Open.Device(below(strings.TrimSpace(r.Plan.Transport))); err != nil {
+		if p.Devs[i], err = r.Open.Device(Below(strings.TrimSpace(r.Plan.Transport))); err != nil {
 			return nil, err
 		}
 		if p.Devs[i].Caps().Clock != nil {
@@ -93,7 +93,7 @@ func OpenNodes(ctx context.Context, r *engine.OwnRun, s *stack.Stack, arena [2]i
 			// disturb what is timed by another.
 			cfg.Beat, cfg.DeadAfter = time.Hour, 3*time.Hour
 		}
-		cfg.Arena, cfg.Listen, cfg.Manager = 64<<20+arena[i], listenAt(p.Devs[i]), ""
+		cfg.Arena, cfg.Listen, cfg.Manager = 64<<20+arena[i], ListenAt(p.Devs[i]), ""
 		if i > 0 {
 			cfg.Manager = p.Nodes[0].Addr()
 		}
@@ -129,6 +129,11 @@ type Devices struct {
 // OpenDevices opens them with n connections, of which each has depth requests under way
 // at most. All of one end complete into one queue.
 func OpenDevices(ctx context.Context, r *engine.OwnRun, n, depth int) (p *Devices, err error) {
+	return OpenReceiving(ctx, r, n, depth, 0)
+}
+
+// OpenReceiving is OpenDevices whose queue pairs have that many places for receives, too.
+func OpenReceiving(ctx context.Context, r *engine.OwnRun, n, depth, receives int) (p *Devices, err error) {
 	p = &Devices{}
 	defer func() {
 		if err != nil {
@@ -139,29 +144,29 @@ func OpenDevices(ctx context.Context, r *engine.OwnRun, n, depth int) (p *Device
 		if p.Devs[i], err = r.Open.Device(r.Plan.Transport); err != nil {
 			return nil, err
 		}
-		if p.CQs[i], err = p.Devs[i].NewCQ(n*depth + 8); err != nil {
+		if p.CQs[i], err = p.Devs[i].NewCQ(n*(depth+receives) + 8); err != nil {
 			return nil, err
 		}
 	}
-	l, err := p.Devs[1].Listen(ctx, listenAt(p.Devs[1]), 16)
+	l, err := p.Devs[1].Listen(ctx, ListenAt(p.Devs[1]), 16)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
 	for range n {
-		if err := p.connect(ctx, l, depth); err != nil {
+		if err := p.connect(ctx, l, depth, receives); err != nil {
 			return nil, err
 		}
 	}
 	return p, nil
 }
 
-func (p *Devices) connect(ctx context.Context, l rdma.Listener, depth int) error {
+func (p *Devices) connect(ctx context.Context, l rdma.Listener, depth, receives int) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	var ends [2]rdma.QP
 	for i := range ends {
-		q, err := p.Devs[i].NewQP(rdma.QPConfig{SendCQ: p.CQs[i], RecvCQ: p.CQs[i], SendDepth: depth})
+		q, err := p.Devs[i].NewQP(rdma.QPConfig{SendCQ: p.CQs[i], RecvCQ: p.CQs[i], SendDepth: depth, RecvDepth: receives})
 		if err != nil {
 			return err
 		}

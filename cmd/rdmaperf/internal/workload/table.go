@@ -15,6 +15,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/clients"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast"
@@ -31,6 +32,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/softrdma"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/starvation"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/tensor"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/think"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/kinds"
@@ -56,6 +58,8 @@ var Rooms = []*room.Room{
 	locks.Room,
 	qos.Room,
 	mixed.Room,
+	think.Room,
+	clients.Room,
 }
 
 // Table is what the engine knows of them.

@@ -1,6 +1,6 @@
 // Package regions is the workload of many regions: how writes to random places of them
 // fare as their number and their size grow, with a registration for each or through
-// named regions of LITE.
+// named regions of LITE, and what it costs to make one by its size.
 //
 // # Ownership
 //

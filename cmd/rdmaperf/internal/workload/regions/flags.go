@@ -3,6 +3,7 @@ package regions
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -21,6 +22,7 @@ const Name = "regions"
 const (
 	opCount = "count" // x is the number of regions
 	opTotal = "total" // x is the bytes of one region
+	opMake  = "make"  // x likewise, of several that are made, mapped and ended
 )
 
 // Room is its row of the table.
@@ -31,8 +33,8 @@ var Room = &room.Room{
 	Group:      "Workload regions",
 	OwnThreads: true,
 	Sizes:      []int{64, 1024},
-	Own:        []string{"regions", "region-size", "total"},
-	Names:      []string{"regions", "region-size", "total"},
+	Own:        []string{"regions", "region-size", "total", "make"},
+	Names:      []string{"regions", "region-size", "total", "make"},
 	Flags:      func() room.Flags { return new(flags) },
 }
 
@@ -45,6 +47,7 @@ var set = &curves.Set{
 	Curves: []curves.Curve{
 		{Op: opCount, Title: "Number of regions", XColumn: "regions", XLabel: "Regions", XText: func(v float64) string { return view.Number(v, 0) }, Sized: true, Values: all},
 		{Op: opTotal, Title: "Size of one region", XColumn: "region", XLabel: "Size of the region", XText: func(v float64) string { return reports.SizeLabel(int64(v)) }, Sized: true, Values: all},
+		{Op: opMake, Title: "Making regions", XColumn: "region", XLabel: "Size of a region", XText: func(v float64) string { return reports.SizeLabel(int64(v)) }, Values: []string{"make_ns", "map_ns", "end_ns"}},
 	},
 	Values: []curves.Value{
 		{Name: "rate", Column: "rate", Unit: "1/usec", Per: 1e6, Digits: 3, Label: "Writes a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Higher: true, Linear: true},
@@ -68,6 +71,10 @@ type options struct {
 const (
 	maxRegions = 1 << 16
 	maxTotal   = 1 << 30
+	// madeBytes bounds the memory of all regions that are made at one point of that curve,
+	// where several fit in, and mostMade their number. Arbitrary: enough for a mean.
+	madeBytes = 64 << 20
+	mostMade  = 64
 )
 
 func (o *options) check() error {
@@ -100,17 +107,18 @@ func describe(pt engine.Point) string {
 
 type flags struct {
 	room.None
-	counts, totals string
-	size           string
+	counts, totals, made string
+	size                 string
 }
 
 func (f *flags) Register(s *pflag.FlagSet) {
 	s.StringVar(&f.counts, "regions", "1,16,64,128,256,1024,4096,16384,65536", "regions: how many, a comma list or FROM:TO:STEP")
 	s.StringVar(&f.size, "region-size", "4K", "regions: bytes of each of several")
 	s.StringVar(&f.totals, "total", "1,2,4,8,16,64,256,1024", "regions: MiB of one region, a comma list or FROM:TO:STEP")
+	s.StringVar(&f.made, "make", "4K,64K,1M,4M,16M,64M,256M", "regions: bytes of a region, a comma list; the cost of making, mapping and ending one")
 }
 
-// Points are both curves, with all sizes of writes in each point.
+// Points are all curves, with all sizes of writes in each point.
 func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
 	counts, err := values.Counts("regions", f.counts)
 	if err != nil {
@@ -133,16 +141,30 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 		return nil
 	}
 	// Who names one curve wants that one.
-	if !c.Changed("total") || c.Changed("regions") {
+	named := c.Changed("total") || c.Changed("regions") || c.Changed("make")
+	if !named || c.Changed("regions") {
 		for _, n := range counts {
 			if err := add("regions", opCount, options{n, int64(n) * int64(each), sizes, float64(n)}); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if !c.Changed("regions") || c.Changed("total") {
+	if !named || c.Changed("total") {
 		for _, n := range totals {
 			if err := add("total", opTotal, options{1, int64(n) << 20, sizes, float64(n) * (1 << 20)}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if !named || c.Changed("make") {
+		for word := range strings.SplitSeq(f.made, ",") {
+			n, err := values.Bytes(word)
+			if err != nil {
+				return nil, values.Wrong("make", "%w", err)
+			}
+			count := min(max(madeBytes/max(n, 1), 1), mostMade)
+			// One write of each region says that it is there.
+			if err := add("make", opMake, options{count, int64(count) * int64(n), []int{min(sizes[0], max(n, 1))}, float64(n)}); err != nil {
 				return nil, err
 			}
 		}
@@ -153,7 +175,7 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 // Check refuses what describes another workload.
 func (f *flags) Check(c *room.Common) error {
 	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "polling", "duration"); s != "" && c.Alone() {
-		return values.Wrong(s, "the workload regions writes by one thread on one connection; see --regions and --total")
+		return values.Wrong(s, "the workload regions writes by one thread on one connection; see --regions, --total and --make")
 	}
 	return nil
 }

@@ -41,6 +41,15 @@ type target interface {
 // made is what making regions took, each.
 type made struct{ make, mapped time.Duration }
 
+// values adds it to those of a point.
+func (m *made) values(v map[string]float64) map[string]float64 {
+	v["make_ns"] = float64(m.make)
+	if m.mapped > 0 {
+		v["map_ns"] = float64(m.mapped)
+	}
+	return v
+}
+
 func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error) {
 	var o options
 	if err := r.Point.Options.Unpack(&o); err != nil {
@@ -75,6 +84,19 @@ func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error
 		now, name = own.Now, "the model's"
 	}
 	w := &window{t: t, o: &o, now: now, ctx: ctx}
+	if r.Point.Op == opMake {
+		if err := w.touch(); err != nil {
+			return nil, err
+		}
+		ended = true
+		each, err := t.end()
+		res := r.Result()
+		res.SizeBytes, res.Verified, res.Polling = int64(o.X), true, ""
+		res.Operations, res.DurationNs = int64(o.Regions), int64(o.Regions)*int64(cost.make)
+		res.Parameters["clock"], res.Parameters["regions"], res.Parameters["total_bytes"] = "CLOCK_MONOTONIC", o.Regions, o.Total
+		res.Detail = &curves.Point{X: o.X, Values: cost.values(map[string]float64{"end_ns": float64(each)})}
+		return []reports.Result{res}, err
+	}
 	for i, size := range o.Sizes {
 		w.rng = rand.New(rand.NewPCG(r.Plan.Seed, uint64(i)))
 		w.size = size
@@ -105,11 +127,8 @@ func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error
 		res.SizeBytes, res.Depth, res.Verified, res.Polling = int64(size), depth, true, ""
 		res.DurationNs, res.Operations = took, int64(n)
 		res.Parameters["clock"], res.Parameters["regions"], res.Parameters["total_bytes"] = name, o.Regions, o.Total
-		v := map[string]float64{"rate": float64(n) * 1e9 / float64(max(took, 1)), "make_ns": float64(cost.make),
-			"latency_p50_ns": float64(samples[(len(samples)-1)/2]), "latency_p99_ns": float64(samples[(len(samples)*99+99)/100-1])}
-		if cost.mapped > 0 {
-			v["map_ns"] = float64(cost.mapped)
-		}
+		v := cost.values(map[string]float64{"rate": float64(n) * 1e9 / float64(max(took, 1)),
+			"latency_p50_ns": float64(samples[(len(samples)-1)/2]), "latency_p99_ns": float64(samples[(len(samples)*99+99)/100-1])})
 		res.Detail = &curves.Point{X: o.X, Values: v}
 		all = append(all, res)
 		r.Progress(int64(i+1), int64(len(o.Sizes)))
@@ -166,6 +185,36 @@ func (w *window) stream(n int) (ns int64, err error) {
 		}
 	}
 	return w.now() - begin, nil
+}
+
+// touch writes to the end of every region, and compares what lies there.
+func (w *window) touch() error {
+	w.size = w.o.Sizes[0]
+	off := uint64(w.o.Total/int64(w.o.Regions)) - uint64(w.size)
+	for region := range w.o.Regions {
+		if ok, err := w.t.write(region, off, w.size, 0); err != nil || !ok {
+			if err == nil {
+				err = rdma.ErrQueueFull // nothing was under way
+			}
+			return err
+		}
+		for idle := 0; ; idle++ {
+			k, err := w.t.poll()
+			if err != nil {
+				return err
+			}
+			if k > 0 {
+				break
+			}
+			if idle%(1<<16) == 1<<16-1 && w.ctx.Err() != nil {
+				return w.ctx.Err()
+			}
+		}
+		if err := w.t.check(region, off, w.size); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // verify compares what the newest write left with what was sent.

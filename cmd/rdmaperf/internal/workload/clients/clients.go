@@ -1,0 +1,176 @@
+package clients
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/lite"
+	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
+)
+
+// Name is the workload's.
+const Name = "clients"
+
+const (
+	op = "count"
+	// mostClients leave the server its place in a cluster.
+	mostClients = lite.MaxNodes - 1
+	// receives of a queue pair, and calls that a client may have under way. Arbitrary: a
+	// quarter of LITE's RECV_DEPTH (lite.h).
+	receives = 64
+	// mostBytes bounds what a server registers.
+	mostBytes = 1 << 30
+)
+
+// Room is its row of the table.
+var Room = &room.Room{
+	Name:       Name,
+	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Point: checkPoint, Describe: describe, Own: &engine.Own{Run: run}},
+	Summary:    "what a server registers by the number of its clients",
+	Group:      "Workload clients",
+	OwnThreads: true,
+	Sizes:      []int{4096, 65536},
+	Own:        []string{"machines"},
+	Names:      []string{"machines"},
+	Flags:      func() room.Flags { return new(flags) },
+}
+
+var set = &curves.Set{
+	Workload: Name, Called: "Clients", Rank: 50, Since: 10,
+	Title: "Memory by clients",
+	Intro: "What a server has registered when each of its clients has sent one message. LITE has a ring for each client machine, whatever its messages; a device alone has a queue pair for each, with 64 receives of the longest message; other stacks have what a connection with 64 calls registers.",
+	Given: "64 messages under way for each client, all clients in one process",
+	Lead:  "size is that of the longest message; memory is what the server registers:",
+	Curves: []curves.Curve{{Op: op, Title: "Clients", XColumn: "clients", XLabel: "Clients", XText: func(v float64) string { return view.Number(v, 0) }, Sized: true,
+		Values: []string{"server_bytes", "client_bytes", "server_queue_pairs"}}},
+	Values: []curves.Value{
+		{Name: "server_bytes", Column: "registered", Unit: "KiB", Per: 1024, Digits: 1, Label: "Registered memory of the server", Text: func(v float64) string { return reports.SizeLabel(int64(v)) }, Quantity: reports.QuantityCount},
+		{Name: "client_bytes", Column: "each", Unit: "KiB", Per: 1024, Digits: 1, Quantity: reports.QuantityCount, Table: true},
+		{Name: "server_queue_pairs", Column: "queue pairs", Per: 1, Label: "Queue pairs of the server", Text: func(v float64) string { return view.Number(v, 0) }, Quantity: reports.QuantityCount},
+	},
+}
+
+type options struct{ Clients int }
+
+func (o *options) check(size int) error {
+	switch {
+	case o.Clients < 1 || o.Clients > mostClients:
+		return fmt.Errorf("%d clients: want 1 to %d", o.Clients, mostClients)
+	case size < 1 || int64(size)*receives*int64(o.Clients) > mostBytes:
+		return fmt.Errorf("%d clients with messages of %d bytes: %d receives of each are more than %s", o.Clients, size, receives, reports.SizeLabel(mostBytes))
+	}
+	return nil
+}
+
+func checkPoint(pt engine.Point) error {
+	var o options
+	if err := pt.Options.Unpack(&o); err != nil {
+		return err
+	}
+	return o.check(pt.Size)
+}
+
+func describe(pt engine.Point) string {
+	var o options
+	_ = pt.Options.Unpack(&o) // checkPoint has seen it
+	return fmt.Sprintf("clients: %d, messages of %d B", o.Clients, pt.Size)
+}
+
+type flags struct {
+	room.None
+	machines string
+}
+
+func (f *flags) Register(s *pflag.FlagSet) {
+	s.StringVar(&f.machines, "machines", "1,2,4,8,16", "clients: how many, a comma list or FROM:TO:STEP")
+}
+
+func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
+	list, err := values.Counts("machines", f.machines)
+	if err != nil {
+		return nil, err
+	}
+	for _, size := range c.SizesOf("", Room.Sizes) {
+		for _, n := range list {
+			o := options{n}
+			if err := o.check(size); err != nil {
+				return nil, values.Wrong("machines", "%v", err)
+			}
+			points = append(points, engine.Point{Workload: Name, Op: op, Size: size, Options: engine.PackOptions(o)})
+		}
+	}
+	return points, nil
+}
+
+// Check refuses what describes another workload.
+func (f *flags) Check(c *room.Common) error {
+	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "polling", "duration", "iters"); s != "" && c.Alone() {
+		return values.Wrong(s, "the workload clients measures memory, not time; see --machines")
+	}
+	return nil
+}
+
+// held is what a server holds for its clients.
+type held struct {
+	bytes, queuePairs int
+	messages          int64 // that arrived as they were sent
+}
+
+func run(ctx context.Context, r *engine.OwnRun) ([]reports.Result, error) {
+	var o options
+	if err := r.Point.Options.Unpack(&o); err != nil {
+		return nil, err
+	}
+	hold := holdNative
+	switch s := r.Stack.(type) {
+	case *stack.Stack:
+		hold = holdRings
+	case transports.CallTransport:
+		if most := s.Caps().MaxSessions; most > 0 && most < o.Clients {
+			return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: Name, Err: fmt.Errorf("%s takes %d clients", s.Name(), most), Hint: "--machines 1"}
+		}
+		hold = holdCalls
+	}
+	h, err := hold(ctx, r, o.Clients)
+	if err != nil {
+		return nil, err
+	}
+	if h.messages != int64(o.Clients) {
+		return nil, &reports.ExitError{Code: reports.ExitCorruption, Operation: Name, Err: fmt.Errorf("%d of %d messages arrived", h.messages, o.Clients)}
+	}
+	res := r.Result()
+	res.Polling, res.Verified, res.Operations, res.Depth, res.QPs = "", true, h.messages, receives, h.queuePairs
+	res.Parameters["clients"] = o.Clients
+	res.Detail = &curves.Point{X: float64(o.Clients), Values: map[string]float64{"server_bytes": float64(h.bytes),
+		"client_bytes": float64(h.bytes) / float64(o.Clients), "server_queue_pairs": float64(h.queuePairs)}}
+	return []reports.Result{res}, nil
+}
+
+// pattern is the message of a client.
+func pattern(b []byte, client int) {
+	for i := range b {
+		b[i] = byte(i*7 + client*13 + 1)
+	}
+}
+
+func same(b []byte, size, client int) error {
+	want := make([]byte, size)
+	if pattern(want, client); !slices.Equal(b, want) {
+		return &reports.ExitError{Code: reports.ExitCorruption, Operation: Name, Err: fmt.Errorf("the message of client %d changed", client)}
+	}
+	return nil
+}
+
+// late is why a message did not come.
+var late = errors.New("a client's message did not come")

@@ -1,0 +1,121 @@
+package think
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// Name is the workload's.
+const Name = "think"
+
+const (
+	op = "time"
+	// longest is how long a server may think. Arbitrary: a stranger asks for it.
+	longest = 100 * time.Millisecond
+	// largest is the longest request and answer, bytes. Arbitrary, likewise.
+	largest = 256 << 10
+)
+
+// Room is its row of the table.
+var Room = &room.Room{
+	Name:       Name,
+	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Point: checkPoint, Describe: describe, Own: &engine.Own{Run: run, Serve: serve}},
+	Summary:    "calls whose server computes before it answers, and the waiting client's CPU",
+	Group:      "Workload think",
+	OwnThreads: true,
+	Sizes:      []int{64},
+	Own:        []string{"think-time"},
+	Names:      []string{"think-time"},
+	Flags:      func() room.Flags { return new(flags) },
+}
+
+var names = []string{"call_p50_ns", "call_p99_ns", "waiting_p50_ns", "client_cpu_ns", "client_busy", "server_cpu_ns"}
+
+var set = &curves.Set{
+	Workload: Name, Called: "Thinking", Rank: 49, Since: 10,
+	Title: "Servers that think",
+	Intro: "The server computes for a while before it answers each call. Who polls for the answer uses a processor all the time, who sleeps pays with a wake-up, and who waits adaptively polls while answers come soon and sleeps behind that.",
+	Given: "one caller, one call at a time",
+	Lead:  "the server computes before it answers; over it is the latency beyond that time; CPU is of a call, busy the part of a CPU that the client uses:",
+	Curves: []curves.Curve{{Op: op, Title: "Time to think", XColumn: "think", XLabel: "Time to think", XText: view.NsLabel, LinearX: true, Sized: true,
+		Values: names}},
+	Values: []curves.Value{
+		{Name: "call_p50_ns", Column: "p50", Unit: "usec", Per: 1e3, Digits: 2, Quantity: reports.QuantityTime, Table: true},
+		{Name: "call_p99_ns", Column: "p99", Unit: "usec", Per: 1e3, Digits: 2, Quantity: reports.QuantityTime, Table: true},
+		{Name: "waiting_p50_ns", Column: "over it", Unit: "usec", Per: 1e3, Digits: 2, Label: "Latency beyond the time to think, median", Text: view.NsLabel, Quantity: reports.QuantityTime, Linear: true},
+		{Name: "client_cpu_ns", Column: "client", Unit: "usec", Per: 1e3, Digits: 2, Label: "CPU of the client for a call", Text: view.NsLabel, Quantity: reports.QuantityTime, Linear: true},
+		{Name: "client_busy", Column: "busy", Per: 1, Digits: 2, Label: "Part of a CPU that the client uses", Text: func(v float64) string { return view.Number(v, 2) }, Quantity: reports.QuantityCount, Linear: true},
+		{Name: "server_cpu_ns", Column: "server", Unit: "usec", Per: 1e3, Digits: 2, Quantity: reports.QuantityTime, Table: true},
+	},
+}
+
+type options struct{ Think time.Duration }
+
+func (o *options) check(size int) error {
+	switch {
+	case o.Think < 0 || o.Think > longest:
+		return fmt.Errorf("%v to think: want 0 to %v", o.Think, longest)
+	case size < least || size > largest:
+		return fmt.Errorf("calls of %d bytes: want %d to %d", size, least, largest)
+	}
+	return nil
+}
+
+func checkPoint(pt engine.Point) error {
+	var o options
+	if err := pt.Options.Unpack(&o); err != nil {
+		return err
+	}
+	return o.check(pt.Size)
+}
+
+func describe(pt engine.Point) string {
+	var o options
+	_ = pt.Options.Unpack(&o) // checkPoint has seen it
+	return fmt.Sprintf("think: %d B, %v", pt.Size, o.Think)
+}
+
+type flags struct {
+	room.None
+	times string
+}
+
+func (f *flags) Register(s *pflag.FlagSet) {
+	s.StringVar(&f.times, "think-time", "0,2us,5us,10us,20us,50us,100us,200us", "think: how long the server computes before it answers, a comma list")
+}
+
+// Points are all sizes and times.
+func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
+	for _, size := range c.SizesOf("", Room.Sizes) {
+		for word := range strings.SplitSeq(f.times, ",") {
+			d, err := time.ParseDuration(strings.TrimSpace(word))
+			if err != nil {
+				return nil, values.Wrong("think-time", "%q: want times, such as 0,10us", word)
+			}
+			o := options{d}
+			if err := o.check(size); err != nil {
+				return nil, values.Wrong("think-time", "%v", err)
+			}
+			points = append(points, engine.Point{Workload: Name, Op: op, Size: size, Options: engine.PackOptions(o)})
+		}
+	}
+	return points, nil
+}
+
+// Check refuses what describes another workload.
+func (f *flags) Check(c *room.Common) error {
+	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "polling", "depth"); s != "" && c.Alone() {
+		return values.Wrong(s, "the workload think has one caller with one call at a time; see --think-time")
+	}
+	return nil
+}

@@ -1,0 +1,235 @@
+package think
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+const (
+	// least is the number of a call, which is its request's first bytes.
+	least = 8
+	// callTimeout bounds each call.
+	callTimeout = 20 * time.Second
+	// samplesMost bounds the latencies that are kept: the first of a window.
+	samplesMost = 1 << 20
+)
+
+// listening is what the server says first, and used what it says last.
+type listening struct{ Addr string }
+type used struct {
+	CPU   time.Duration
+	Calls int64
+	Wrong string
+}
+
+// mark is said by the client where its window begins, and where it ends.
+type mark struct{ End bool }
+
+func config(size int) transports.CallConfig {
+	return transports.CallConfig{MaxRequest: size, MaxResponse: size, Callers: 1, Conns: 1}
+}
+
+// mix is the answer's byte for a request's.
+func mix(b byte, i int) byte { return b + byte(i) + 1 }
+
+// thinker answers.
+type thinker struct {
+	think time.Duration
+	size  int
+	calls atomic.Int64
+	wrong atomic.Pointer[string]
+}
+
+func (t *thinker) ServeCall(s *transports.Served) error {
+	for begin := time.Now(); time.Since(begin) < t.think; {
+	}
+	if n := s.Request.Len(); n != t.size {
+		text := fmt.Sprintf("a request of %d bytes, want %d", n, t.size)
+		t.wrong.CompareAndSwap(nil, &text)
+	}
+	out := make([]byte, 0, t.size)
+	for i, b := range s.Request.AppendTo(nil) {
+		out = append(out, mix(b, i))
+	}
+	t.calls.Add(1)
+	s.Response = out
+	return nil
+}
+
+// serve is the server's side.
+func serve(ctx context.Context, s *engine.OwnServe) (err error) {
+	var o options
+	if err := s.Point.Options.Unpack(&o); err != nil {
+		return err
+	}
+	tr, err := engine.CallsOf(s.Stack)
+	if err != nil {
+		return err
+	}
+	t := &thinker{think: o.Think, size: s.Point.Size}
+	srv, err := tr.ListenCalls(ctx, net.JoinHostPort(s.Host, "0"), config(s.Point.Size), t)
+	if err != nil {
+		return engine.TransportError("listen for calls", err)
+	}
+	defer func() { err = errors.Join(err, srv.Close()) }()
+	if err := s.Peer.Send(listening{srv.Addr()}); err != nil {
+		return err
+	}
+	var before engine.Usage
+	var calls int64
+	for {
+		var m mark
+		if err := s.Peer.Receive(ctx, &m); err != nil {
+			return err
+		}
+		if !m.End {
+			before, calls = engine.ReadUsage(), t.calls.Load()
+			if err := s.Peer.Send(used{}); err != nil {
+				return err
+			}
+			continue
+		}
+		u := used{CPU: engine.ReadUsage().Minus(before).CPU, Calls: t.calls.Load() - calls}
+		if w := t.wrong.Load(); w != nil {
+			u.Wrong = *w
+		}
+		return s.Peer.Send(u)
+	}
+}
+
+// run is the client's side.
+func run(ctx context.Context, r *engine.OwnRun) (_ []reports.Result, err error) {
+	var o options
+	if err := r.Point.Options.Unpack(&o); err != nil {
+		return nil, err
+	}
+	tr, err := engine.CallsOf(r.Stack)
+	if err != nil {
+		return nil, err
+	}
+	if r.Stack.Caps().InProcess {
+		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: Name, Err: fmt.Errorf("both sides of %s are one process, whose CPU is not the client's", r.Stack.Name()), Hint: "--transport lite+iwarp"}
+	}
+	var at listening
+	if err := r.Peer.Receive(ctx, &at); err != nil {
+		return nil, err
+	}
+	conn, err := tr.DialCalls(ctx, at.Addr, config(r.Point.Size))
+	if err != nil {
+		return nil, engine.TransportError("dial", err)
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	k, err := conn.Caller(ctx, transports.CallerConfig{Timeout: callTimeout})
+	if err != nil {
+		return nil, engine.TransportError("make a caller", err)
+	}
+	defer func() { err = errors.Join(err, k.Close()) }()
+	w := &window{ctx: ctx, k: k, req: make([]byte, r.Point.Size)}
+	warm := r.Plan.WarmupIterations
+	if warm == 0 {
+		warm = 100
+	}
+	if err := w.calls(int64(warm), 100*time.Millisecond); err != nil {
+		return nil, err
+	}
+	var u used
+	if err := w.both(r, mark{}, &u); err != nil {
+		return nil, err
+	}
+	w.samples = w.samples[:0]
+	begin, before := time.Now(), engine.ReadUsage()
+	if err := w.calls(int64(r.Plan.Iterations), r.Plan.Duration); err != nil {
+		return nil, err
+	}
+	took, cpu := time.Since(begin), engine.ReadUsage().Minus(before).CPU
+	n := w.done
+	if err := w.both(r, mark{End: true}, &u); err != nil {
+		return nil, err
+	}
+	if u.Wrong != "" || u.Calls != n {
+		return nil, corrupt(fmt.Sprintf("the server answered %d of %d calls; %s", u.Calls, n, u.Wrong))
+	}
+	slices.Sort(w.samples)
+	p50, p99 := w.samples[(len(w.samples)-1)/2], w.samples[(len(w.samples)*99+99)/100-1]
+	res := r.Result()
+	res.Polling, res.Verified, res.Depth = "", true, 1
+	res.DurationNs, res.Operations = int64(took), n
+	res.Parameters["think_ns"] = int64(o.Think)
+	res.CPU = &reports.CPU{ClientSeconds: cpu.Seconds(), ServerSeconds: u.CPU.Seconds()}
+	res.Detail = &curves.Point{X: float64(o.Think), Values: map[string]float64{
+		"call_p50_ns": float64(p50), "call_p99_ns": float64(p99), "waiting_p50_ns": float64(p50 - int64(o.Think)),
+		"client_cpu_ns": float64(cpu) / float64(n), "client_busy": float64(cpu) / float64(took), "server_cpu_ns": float64(u.CPU) / float64(n),
+	}}
+	return []reports.Result{res}, nil
+}
+
+func corrupt(text string) error {
+	return &reports.ExitError{Code: reports.ExitCorruption, Operation: Name, Err: errors.New(text)}
+}
+
+// window makes calls.
+type window struct {
+	ctx     context.Context
+	k       transports.Caller
+	req     []byte
+	num     uint64
+	done    int64
+	samples []int64
+}
+
+// both tells the server where the client is.
+func (w *window) both(r *engine.OwnRun, m mark, u *used) error {
+	if err := r.Peer.Send(m); err != nil {
+		return err
+	}
+	return r.Peer.Receive(w.ctx, u)
+}
+
+// calls makes n of them, or as many as begin within d where n is 0, and compares every answer.
+func (w *window) calls(n int64, d time.Duration) error {
+	w.done = 0
+	for begin := time.Now(); ; {
+		t := time.Now()
+		if w.done > 0 && (n > 0 && w.done >= n || n == 0 && t.Sub(begin) >= d) {
+			return nil
+		}
+		w.num++
+		binary.BigEndian.PutUint64(w.req, w.num)
+		q := transports.Call{Request: w.req}
+		if err := w.k.Call(&q); err != nil {
+			if w.ctx.Err() != nil {
+				err = w.ctx.Err()
+			}
+			return engine.TransportError("call", err)
+		}
+		ns := int64(time.Since(t))
+		i := 0
+		for _, part := range q.Response {
+			for _, b := range part {
+				if i >= len(w.req) || b != mix(w.req[i], i) {
+					return corrupt(fmt.Sprintf("byte %d of the answer to call %d is wrong", i, w.num))
+				}
+				i++
+			}
+		}
+		if i != len(w.req) {
+			return corrupt(fmt.Sprintf("an answer of %d bytes, want %d", i, len(w.req)))
+		}
+		w.k.Free()
+		if len(w.samples) < samplesMost {
+			w.samples = append(w.samples, ns)
+		}
+		w.done++
+	}
+}
