@@ -53,6 +53,7 @@ func TestScriptsRefuseWrongCommandLines(t *testing.T) {
 		"awake --bogus", "awake --repeats 0", "awake --seconds", "mutants --bogus", "mutants --for", "mutants --for 0m", "mutants --for 5", "mutants --only", "mutants ./no/such",
 		"lite-ratio --bogus", "lite-ratio --repeats 0", "lite-ratio --seconds 0", "lite-ratio --json",
 		"soak", "soak 0", "soak x", "soak 1 2", "soak 1 --seed x", "soak 1 --pause 1s", "soak 1 --bogus", "soak 1 --keep",
+		"lite-list --bogus", "lite-list --only L19", "lite-list --only L1,", "lite-list --only", "lite-list -o",
 		"sched-ratio --bogus", "sched-ratio --repeats 0", "sched-ratio --seconds x", "sched-ratio --seconds 0", "sched-ratio --json", "sched-ratio --only sends", "sched-ratio --only bulk,",
 	} {
 		words := strings.Fields(line)

@@ -99,9 +99,11 @@ func TestARegionSpansNodes(t *testing.T) {
 		before := c.nodes[1].Counts().Pieces
 		data := pattern(2*ChunkSize+100, 3)
 		check(t, cl.Write(h, ChunkSize-50, data)) // the end of 0, all of 1 and 2, the start of 0
-		if got := c.nodes[1].Counts().Pieces - before; got < 3 {
-			t.Errorf("%d work requests for three remote pieces", got)
+		pieces := c.nodes[1].Counts().Pieces - before
+		if pieces < 3 {
+			t.Errorf("%d work requests for three remote pieces", pieces)
 		}
+		t.Logf("measured: a write over four chunks, one of them local, is %d work requests", pieces)
 		got := make([]byte, len(data))
 		check(t, cl.Read(h, ChunkSize-50, got))
 		if !bytes.Equal(got, data) {
@@ -158,6 +160,31 @@ func TestMemoryCallsAreExact(t *testing.T) {
 }
 
 // Memory of a region that ended comes back as zeros in the next one.
+// L15: the bytes of a copy go from node to node, and not through the caller.
+func TestTheCallerOfACopyMovesNoData(t *testing.T) {
+	c := onMem(t, 3, Config{Arena: 40 << 20})
+	cl := c.client(2, ClientConfig{})
+	const size = 1 << 20
+	from := must(cl.Malloc(RegionConfig{Name: "from", Size: size, Nodes: []int{0}}))(t)
+	to := must(cl.Malloc(RegionConfig{Name: "to", Size: size, Nodes: []int{1}}))(t)
+	data := pattern(size, 9)
+	check(t, cl.Write(from, 0, data))
+	var before [3]Counts
+	for i, n := range c.nodes {
+		before[i] = n.Counts()
+	}
+	check(t, cl.Memcpy(to, 0, from, 0, size))
+	source, caller := c.nodes[0].Counts().Pieces-before[0].Pieces, c.nodes[2].Counts().Pieces-before[2].Pieces
+	if source == 0 || caller != 0 {
+		t.Errorf("a copy was %d work requests of the source's node and %d of the caller's", source, caller)
+	}
+	got := make([]byte, size)
+	if check(t, cl.Read(to, 0, got)); !bytes.Equal(got, data) {
+		t.Error("other bytes were copied")
+	}
+	t.Logf("measured: a copy of 1 MiB between two other nodes: %d work requests by the source's node, %d by the caller's", source, caller)
+}
+
 func TestANewRegionIsZeros(t *testing.T) {
 	c := onMem(t, 1, Config{})
 	cl := c.client(0, ClientConfig{})

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -186,6 +188,40 @@ func TestACallIsTwoMessages(t *testing.T) {
 	if d := after.Heads - server.Heads; d > bytes/quarter || d == 0 {
 		t.Errorf("%d heads told for %d bytes of a ring of 16 KiB", d, bytes)
 	}
+	t.Logf("measured: %d calls of 32 B: %d messages of the client and %d of the server; %d heads told, at most %d", calls, mine.Messages-client.Messages,
+		after.Messages-server.Messages, after.Heads-server.Heads, bytes/quarter)
+}
+
+// L10: as many goroutines poll as there are nodes, however many callers they have.
+func TestOneGoroutinePollsHoweverManyClients(t *testing.T) {
+	c := onMem(t, 3, Config{})
+	echo(t, c.nodes[0], 1, PortConfig{})
+	polling := func() int {
+		b := make([]byte, 4<<20)
+		return strings.Count(string(b[:runtime.Stack(b, true)]), "lite.(*Node).pollLoop(")
+	}
+	before, most := polling(), 0
+	var wg sync.WaitGroup
+	const callers = 16
+	for i := range callers {
+		cl := c.client(1+i%2, ClientConfig{})
+		wg.Go(func() {
+			for range 200 {
+				if _, err := cl.Call(0, 1, make([]byte, 32)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for range 5 {
+		most = max(most, polling())
+	}
+	wg.Wait()
+	if before != len(c.nodes) || most != before {
+		t.Errorf("%d goroutines poll for %d nodes without callers, %d with %d", before, len(c.nodes), most, callers)
+	}
+	t.Logf("measured: %d goroutines poll for %d nodes, with %d callers %d", before, len(c.nodes), callers, most)
 }
 
 func TestMulticastAsksEveryone(t *testing.T) {

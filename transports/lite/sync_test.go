@@ -121,6 +121,7 @@ func TestALockServesInOrderAndCostsOneRoundTripWhenFree(t *testing.T) {
 	if after.Messages != before.Messages || after.Pieces-before.Pieces != 3 { // ticket, served, owner
 		t.Errorf("a free lock took %d messages and %d requests", after.Messages-before.Messages, after.Pieces-before.Pieces)
 	}
+	t.Logf("measured: a free lock: %d messages, %d work requests", after.Messages-before.Messages, after.Pieces-before.Pieces)
 	order := make(chan int, 2)
 	go func() {
 		if err := lb.Lock(); err != nil {
