@@ -38,7 +38,7 @@ step() {
 	shift
 	printf '== %s\n' "$name"
 	steps=$((steps + 1))
-	timeout --signal=QUIT --kill-after=10 180 "$@" 2>"$OUT/err-$steps"
+	timeout -s QUIT -k 10 180 "$@" 2>"$OUT/err-$steps"
 	got=$?
 	if ((got)); then
 		code=$got
