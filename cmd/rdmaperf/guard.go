@@ -52,11 +52,13 @@ type guardFlags struct {
 	token      tokenFlags
 	maxMemory  string
 	maxThreads int
+	tls        tlsFlags
 }
 
 func (g *guardFlags) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&g.allow, "allow", nil, "comma list of addresses and networks that may come, such as 192.0.2.0/24,::1 (default all)")
 	g.token.register(f)
+	g.tls.registerServer(f)
 	f.StringVar(&g.maxMemory, "max-memory", "", "memory for the windows, queues and threads of all clients together (default --max-window)")
 	f.IntVar(&g.maxThreads, "max-threads", engine.DefaultMaxThreads, "threads of all clients together")
 }
@@ -77,6 +79,9 @@ func (g *guardFlags) apply(s *engine.Server) (err error) {
 	if s.Token, err = g.token.read(); err != nil {
 		return err
 	}
+	if s.TLS, err = g.tls.server(); err != nil {
+		return err
+	}
 	if g.maxMemory != "" {
 		if s.MaxMemory, err = reports.ParseSize(g.maxMemory); err == nil && s.MaxMemory < 1 {
 			err = errors.New("want a size above 0")
@@ -92,7 +97,9 @@ func (g *guardFlags) apply(s *engine.Server) (err error) {
 }
 
 // open tells whether anybody who reaches the server may use it.
-func (g *guardFlags) open(s *engine.Server) bool { return len(s.Allow) == 0 && len(s.Token) == 0 }
+func (g *guardFlags) open(s *engine.Server) bool {
+	return len(s.Allow) == 0 && len(s.Token) == 0 && (s.TLS == nil || s.TLS.ClientCAs == nil)
+}
 
 // publicAddress is an address of this listener that the whole Internet can reach, or "".
 // An address behind a translator is not told apart from a private one.

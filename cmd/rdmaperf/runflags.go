@@ -30,6 +30,7 @@ type runOptions struct {
 	chosen     string // the stack taken for want of --transport
 	verbs      verbsFlags
 	token      tokenFlags
+	tls        tlsFlags
 
 	schedSlices  []string
 	schedWindows []string
@@ -124,6 +125,7 @@ func (o *runOptions) register(f *pflag.FlagSet) {
 	o.verbs.register(f)
 	o.verbs.registerConnection(f)
 	o.token.register(f)
+	o.tls.registerClient(f)
 	f.BoolVarP(&o.force, "CPU-freq", "F", false, "accepted: there is no CPU frequency check to silence")
 
 	f.BoolVar(&o.awake, "awake", false, "keep this machine's CPUs from falling asleep during the run: "+awakeHow+"; stacks that sleep are measured without what the machine's sleep costs")
@@ -228,6 +230,9 @@ func (o *runOptions) plan(cmd *cobra.Command) (*runPlan, error) {
 		})
 	}
 	if b.Token, err = o.token.read(); err != nil {
+		return nil, err
+	}
+	if b.TLS, err = o.tls.client(o.host); err != nil {
 		return nil, err
 	}
 	if o.infinite {

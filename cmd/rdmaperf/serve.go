@@ -126,7 +126,7 @@ func (o *serveOptions) run(ctx context.Context, stderr io.Writer) (err error) {
 	} else {
 		log.Info("listening", "addr", l.Addr().String(), "control", engine.ControlVersion)
 		if ip := publicAddress(l.Addr(), net.InterfaceAddrs); ip != "" && o.guard.open(&s) {
-			log.Warn("anybody who reaches this address may use this machine", "addr", ip, "try", "--bind, --allow or --token-file")
+			log.Warn("anybody who reaches this address may use this machine", "addr", ip, "try", "--bind, --allow, --token-file or --tls-client-ca")
 		}
 	}
 	if o.once {

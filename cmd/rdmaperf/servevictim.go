@@ -33,6 +33,8 @@ func (o *serveOptions) checkVictim() error {
 		return nil
 	case len(token) > 0:
 		return usage(operation, errors.New("the suite knows no token"), "--allow ADDRESS instead of a token")
+	case o.guard.tls != tlsFlags{}:
+		return usage(operation, errors.New("the suite speaks no TLS"), "serve without --tls-cert")
 	case o.once, o.onceParent:
 		return usage(operation, errors.New("it serves any number of suites"), "serve without --once")
 	}

@@ -63,6 +63,9 @@ func Connect(ctx context.Context, addr string, tr transports.Stack, plan Plan) (
 	for {
 		conn, err := new(net.Dialer).DialContext(dctx, "tcp", addr)
 		if err == nil {
+			if conn, err = plan.secure(ctx, conn, addr); err != nil {
+				return nil, err
+			}
 			return ConnectConn(ctx, conn, tr, plan)
 		}
 		if errors.Is(err, syscall.ECONNREFUSED) {
@@ -151,6 +154,8 @@ func (c *Client) greet(ctx context.Context) error {
 		return Interrupted()
 	case errors.Is(err, ErrLine):
 		return PeerError("greet "+c.Ctl.peer, err, "the port of rdmaperf serve")
+	case err != nil && refusedCertificate("greet "+c.Ctl.peer, err) != nil:
+		return refusedCertificate("greet "+c.Ctl.peer, err)
 	case err != nil:
 		return PeerError("greet "+c.Ctl.peer, lossCause(err), "rdmaperf serve on that port")
 	case m.Magic != ControlMagic:

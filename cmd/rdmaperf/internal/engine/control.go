@@ -233,6 +233,10 @@ func (c *Control) read() {
 	defer c.lost()
 	defer close(c.in)
 	r := bufio.NewReaderSize(c.Conn, 4096)
+	if first, err := r.Peek(1); err == nil && first[0] == tlsRecord {
+		c.err = errServerPlain
+		return
+	}
 	for {
 		line, err := ReadLine(r)
 		if err != nil {

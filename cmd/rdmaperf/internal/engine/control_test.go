@@ -73,6 +73,7 @@ func badOpenings(t testing.TB) map[string]struct {
 	}
 	return map[string]c{
 		"another protocol": {"GET / HTTP/1.1\r\n\r\n", "not the rdmaperf control protocol", 5},
+		"a TLS handshake":  {"\x16\x03\x01\x02\x00\x01\n", "the client speaks TLS, this server does not", 5},
 		"not an object":    {"[1,2]\n", "not the rdmaperf control protocol", 5},
 		"no magic":         {planLine(t, func(m *engine.Message) { m.Magic = "" }), "not the rdmaperf control protocol", 5},
 		"another magic":    {planLine(t, func(m *engine.Message) { m.Magic = "iperf" }), "not the rdmaperf control protocol", 5},

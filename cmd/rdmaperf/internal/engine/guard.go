@@ -228,7 +228,7 @@ func (g *guard) monopolist(newcomer netip.Addr) (victim *Visitor) {
 // known tells whether a client is no stranger: it proved that it has the token, came from
 // a network that was allowed, or is on this machine.
 func (c *ServedClient) known() bool {
-	return len(c.Server.Token) > 0 || len(c.Server.Allow) > 0 || c.who != nil && c.who.Addr.IsLoopback()
+	return c.Server.proved() || len(c.Server.Token) > 0 || len(c.Server.Allow) > 0 || c.who != nil && c.who.Addr.IsLoopback()
 }
 
 // Reserve holds a point against what all clients together may have, before anything is

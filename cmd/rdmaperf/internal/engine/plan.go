@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"crypto/tls"
 	"fmt"
 	"time"
 
@@ -28,6 +29,10 @@ const (
 type Plan struct {
 	// Token is what the server wants known; it is never sent.
 	Token []byte `json:"-"`
+
+	// TLS is what the control channel is wrapped in; nil: nothing. Without a ServerName it
+	// is the host that is dialled. It is not changed.
+	TLS *tls.Config `json:"-"`
 
 	// Transport is the stack as given to --transport; the server opens the same.
 	Transport string  `json:"transport"`

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -55,6 +56,10 @@ type Server struct {
 	Token      []byte
 	MaxMemory  int64
 	MaxThreads int
+
+	// TLS, if set, is what the control channel is wrapped in, with a certificate of this
+	// server; it is not changed. Data connections are not.
+	TLS *tls.Config
 
 	Guard guard
 }
@@ -113,7 +118,15 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 	who := s.Enter(conn)
 	defer s.leave(who)
-	c := &ServedClient{Server: s, who: who, Ctl: newControl(ctx, conn, conn.RemoteAddr().String()), Host: hostOf(conn.LocalAddr())}
+	secured, err := s.secure(ctx, conn)
+	if err != nil {
+		conn.Close()
+		if ctx.Err() == nil && !errors.Is(err, io.EOF) { // a port check
+			s.log().Warn("client ended", "client", conn.RemoteAddr().String(), "err", short(err.Error()))
+		}
+		return
+	}
+	c := &ServedClient{Server: s, who: who, Ctl: newControl(ctx, secured, conn.RemoteAddr().String()), Host: hostOf(conn.LocalAddr())}
 	defer c.Ctl.close()
 	c.Log = s.log().With("client", c.Ctl.peer)
 	if err := c.serve(ctx); err != nil && ctx.Err() == nil {

@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+)
+
+// TLS on the control channel (RFC 8446): plans and results are neither read nor changed
+// on the way, and each side may ask who the other is. Data connections have none: they
+// are what is measured.
+//
+// A side without TLS that meets one with it is told so in its own language: a plain client
+// by a line of the control protocol, one with TLS by a server that knows the first octet
+// of a handshake.
+
+// tlsRecord is the first octet of whatever begins with a TLS handshake (RFC 8446, section
+// 5.1). No line of the control protocol begins so.
+const tlsRecord = 22
+
+var (
+	errClientPlain = errors.New("this server speaks TLS, the client does not")
+	errServerPlain = fmt.Errorf("%w: the client speaks TLS, this server does not", ErrLine)
+)
+
+const (
+	drainFor = time.Second // for a refused peer to read why
+	drainMax = MaxLine + 4096
+)
+
+// drain lets a peer read what was said before its connection ends: one that is closed with
+// something unread is reset, and what was on its way is lost.
+func drain(conn net.Conn) {
+	if c, ok := conn.(interface{ CloseWrite() error }); ok {
+		c.CloseWrite()
+	}
+	conn.SetReadDeadline(time.Now().Add(drainFor))
+	io.CopyN(io.Discard, conn, drainMax)
+}
+
+// secure makes the server's side of TLS of a connection, or gives it back as it is. The
+// connection has its place already, and the greeting's time.
+func (s *Server) secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
+	if s.TLS == nil {
+		return conn, nil
+	}
+	limit, cancel := context.WithTimeout(ctx, FirstLineWait)
+	defer cancel()
+	c := tls.Server(conn, s.TLS)
+	err := c.HandshakeContext(limit)
+	if err == nil {
+		return c, nil
+	}
+	var record tls.RecordHeaderError
+	if errors.As(err, &record) && record.RecordHeader[0] == '{' {
+		err = errClientPlain
+		(&Control{Conn: conn}).Send(ReplyWait, &Message{Magic: ControlMagic, Version: ControlVersion, Type: MsgError,
+			Error: toPeer(PeerError("greet", err, "--tls-ca FILE, or --tls"))})
+	}
+	if limit.Err() == nil {
+		drain(conn)
+	}
+	return nil, err
+}
+
+// proved tells whether the client showed a certificate that was asked for and checked.
+func (s *Server) proved() bool {
+	return s.TLS != nil && s.TLS.ClientAuth == tls.RequireAndVerifyClientCert
+}
+
+// secure makes the client's side of TLS of a connection to addr, which it owns then.
+func (p *Plan) secure(ctx context.Context, conn net.Conn, addr string) (net.Conn, error) {
+	if p.TLS == nil {
+		return conn, nil
+	}
+	cfg := p.TLS.Clone()
+	if cfg.ServerName == "" {
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			conn.Close()
+			return nil, err
+		}
+		cfg.ServerName, _, _ = strings.Cut(host, "%") // no certificate has a zone
+	}
+	limit, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	c := tls.Client(conn, cfg)
+	if err := c.HandshakeContext(limit); err != nil {
+		conn.Close()
+		if ctx.Err() != nil {
+			return nil, Interrupted()
+		}
+		return nil, tlsError("greet server "+conn.RemoteAddr().String(), err)
+	}
+	return c, nil
+}
+
+// tlsError says why TLS did not come about, and what to try.
+func tlsError(operation string, err error) error {
+	var (
+		record    tls.RecordHeaderError
+		authority x509.UnknownAuthorityError
+		invalid   x509.CertificateInvalidError
+		name      x509.HostnameError
+	)
+	switch {
+	case errors.As(err, &record):
+		return PeerError(operation, errors.New("it does not speak TLS"), "run without --tls, or serve with --tls-cert and --tls-key")
+	case errors.As(err, &authority):
+		return PeerError(operation, errors.New("its certificate is signed by an authority that is not trusted here"), "--tls-ca with the file of that authority")
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return PeerError(operation, fmt.Errorf("its certificate has expired or is not valid yet: %s", invalid.Detail), "a new certificate, or the clock of this machine")
+	case errors.As(err, &name):
+		return PeerError(operation, fmt.Errorf("its certificate is for another name: %s", short(strings.TrimPrefix(name.Error(), "x509: "))), "HOST as the certificate has it, or --tls-server-name")
+	case refusedCertificate(operation, err) != nil:
+		return refusedCertificate(operation, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return PeerError(operation, fmt.Errorf("%w to TLS in time", errSilent), "rdmaperf serve on that port, or a longer --timeout")
+	}
+	return PeerError(operation, fmt.Errorf("TLS: %s", short(lossCause(err).Error())), "the server's log")
+}
+
+// refusedCertificate is what a server said of this side's certificate (RFC 8446, section
+// 6.2), in words; nil where err is something else. A server says it when the client believes
+// that the handshake is over.
+func refusedCertificate(operation string, err error) error {
+	var op *net.OpError
+	if !errors.As(err, &op) || op.Op != "remote error" {
+		return nil
+	}
+	said := op.Err.Error()
+	switch {
+	case strings.Contains(said, "certificate required"):
+		return PeerError(operation, errors.New("it wants a certificate of the client"), "--tls-cert and --tls-key")
+	case strings.Contains(said, "certificate"): // bad, expired, unknown, of an unknown authority
+		return PeerError(operation, fmt.Errorf("it refuses the client's certificate (%s)", strings.TrimPrefix(said, "tls: ")), "a certificate of an authority in the server's --tls-client-ca")
+	}
+	return nil
+}
