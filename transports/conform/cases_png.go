@@ -108,15 +108,28 @@ func qpsPingPong(_ context.Context, e *Env) error {
 		c.a.s.expect(ok(3 + i))
 	}
 
+	// A send where the answer is a write with immediate: its immediate was lost.
+	if e.Caps.Ops.Has(rdma.OpWriteImm) {
+		c.b.postRecv(recv(5, dst.sge(0, 8)))
+		c.a.post(send(5, src.sge(0, 8)))
+		lost := rdma.PingPongStep{Answer: writeImm(20, 0, src.at(0), dst.sge(0, 8)), HasAnswer: true, Until: rdma.UntilRecv, Expect: recvID(5), Looks: 100}
+		c.b.stepMet(&lost)
+		if !lost.HasAnswer {
+			e.failf("a send is not answered with a write with immediate", "it is")
+		}
+		c.b.r.expect(got(5, 8))
+		c.a.s.expect(ok(5))
+	}
+
 	// A write, its completion, and the byte that it changes.
 	before := dst.data()[63]
 	src.data()[40] = before + 1
-	ask := rdma.PingPongStep{Ask: write(5, dst.at(63), src.sge(40, 1)), HasAsk: true, Until: rdma.UntilSend, Looks: 100}
+	ask := rdma.PingPongStep{Ask: write(7, dst.at(63), src.sge(40, 1)), HasAsk: true, Until: rdma.UntilSend, Looks: 100}
 	c.a.stepMet(&ask)
 	if ask.Took <= 0 {
 		e.failf("the step took time", "%d ns", ask.Took)
 	}
-	c.a.s.expect(ok(5))
+	c.a.s.expect(ok(7))
 	watch := rdma.PingPongStep{Answer: write(6, src.at(48), dst.sge(63, 1)), HasAnswer: true, Until: rdma.UntilByte, Watch: dst.at(63).addr, Was: before, Looks: 100}
 	c.b.stepMet(&watch)
 	c.b.s.expect(ok(6))

@@ -20,8 +20,9 @@ type PingPongStep struct {
 	Ask    SendWR // posted first, with HasAsk
 	Answer SendWR // posted when the wait has ended, with HasAnswer
 	// Expect is the ID of the receive that UntilRecv answers. Something else arrived
-	// when it is another one, or when its length is not that of the answer, or its
-	// immediate that of an answer with immediate: then nothing is answered.
+	// when it is another one, when its length is not that of the answer, or its
+	// immediate that of an answer with immediate, or when one of both is a write with
+	// immediate and the other is not: then nothing is answered.
 	Expect uint64
 	Watch  uint64 // UntilByte: an address in a registration
 	// Took is the ns from before Ask was posted until the wait ended, and nothing on
@@ -119,8 +120,8 @@ func (v *PingPongStep) answers(wc *WC) bool {
 	switch {
 	case wc.ID != v.Expect:
 		return false
-	case wc.Opcode == WCRecvWriteImm:
-		return wc.Imm == v.Answer.Imm
+	case wc.Opcode == WCRecvWriteImm || v.Answer.Op == OpWriteImm:
+		return wc.Opcode == WCRecvWriteImm && v.Answer.Op == OpWriteImm && wc.Imm == v.Answer.Imm
 	case v.Answer.Op == OpSendImm && (wc.Flags&WithImm == 0 || wc.Imm != v.Answer.Imm):
 		return false
 	}

@@ -27,15 +27,15 @@ static inline int changed(const uint8_t *byte, uint8_t was) {
 	return 0;
 }
 
-enum { SEND_IMM = 2 }; // of rdma.Opcode
+enum { SEND_IMM = 2, WRITE_IMM = 4 }; // of rdma.Opcode
 
 // answers tells whether the prepared answer is one to what arrived.
 __attribute__((noinline, cold)) static int answers(const struct vb_step *v, const struct vb_wc *w) {
 	const struct vb_send *a = &v->answer;
 	if (w->id != v->expect)
 		return 0;
-	if (w->opcode == WC_RECV_WRITE_IMM)
-		return w->imm == a->imm;
+	if (w->opcode == WC_RECV_WRITE_IMM || a->op == WRITE_IMM)
+		return w->opcode == WC_RECV_WRITE_IMM && a->op == WRITE_IMM && w->imm == a->imm;
 	if (a->op == SEND_IMM && (!(w->flags & WITH_IMM) || w->imm != a->imm))
 		return 0;
 	return w->byte_len == (a->num_sge ? a->sge[0].length : 0);
