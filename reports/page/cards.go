@@ -85,7 +85,11 @@ func newCard(arms []*reports.BySeries, figure func(*reports.Measured) float64, l
 	c := card{Figure: label(values[best]), Winner: arms[best].Short, Slot: arms[best].Slot % view.Slots}
 	clear := !tooClose(arms, best, figure)
 	if disturbed(arms) {
-		clear, c.Winner = false, "no winner: the machine disturbed points"
+		if clear = false; len(arms) == 1 {
+			c.Winner += ": the machine disturbed its points" // nobody was to win
+		} else {
+			c.Winner = "no winner: the machine disturbed points"
+		}
 	} else if !clear {
 		c.Winner = "no clear winner: spreads overlap"
 	} else if lowest {
@@ -94,7 +98,7 @@ func newCard(arms []*reports.BySeries, figure func(*reports.Measured) float64, l
 	for i, b := range arms {
 		c.Rows = append(c.Rows, cardRow{Name: view.Visible(b.Short), Figure: label(values[i]), Against: against(values[i], values[0], i == 0), Slot: b.Slot % view.Slots, Best: clear && i == best})
 	}
-	if c.Unclear = !clear && len(arms) > 1; !clear {
+	if c.Unclear = !clear; !clear {
 		return "", c
 	}
 	return arms[best].Series, c
