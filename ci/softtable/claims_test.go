@@ -11,9 +11,9 @@ import (
 )
 
 // claimOf is one claim of what was measured.
-func claimOf(t *testing.T, m measures, wire, name string) claim {
+func claimOf(t *testing.T, m measures, l logs, name string) claim {
 	t.Helper()
-	all, err := m.claims(wire)
+	all, err := m.claims(l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func stream(mb float64) *reports.Result {
 
 // TestNothingMeasuredShowsNoClaim: an empty table says so of every one.
 func TestNothingMeasuredShowsNoClaim(t *testing.T) {
-	all, err := measures{}.claims("")
+	all, err := measures{}.claims(logs{})
 	if err != nil || len(all) != 11 {
 		t.Fatalf("%d claims: %v", len(all), err)
 	}
@@ -63,15 +63,82 @@ func TestOneCopyIsEqualByItsWholeInterval(t *testing.T) {
 			m[latencyOf("copies", raw, size, 0)], m[latencyOf("copies", twoCopies, size, 0)] = repeated(latency, 1, 1, 1), repeated(latency, 1, 1, 1)
 			m[streamOf("copies", raw, size, 16, 0)], m[streamOf("copies", twoCopies, size, 16, 0)] = repeated(stream, 10, 10, 10), repeated(stream, 10, 10, 10)
 		}
+		m[streamOf("copies", raw, 64<<10, 16, 0)] = repeated(copying(65), 10, 10, 10)
+		m[streamOf("copies", twoCopies, 64<<10, 16, 0)] = repeated(copying(130), 10, 10, 10)
 		m[streamOf("copies", raw, 10_000, 16, 0)] = repeated(stream, c.streams...)
-		if got := claimOf(t, m, "", "F3"); got.Verdict != c.want {
+		if got := claimOf(t, m, logs{}, "F3"); got.Verdict != c.want {
 			t.Errorf("%v: %+v", c.streams, got)
 		}
 	}
 }
 
+// copying is a stream whose receiver copied n KiB of 64.
+func copying(n int64) func(float64) *reports.Result {
+	return func(mb float64) *reports.Result {
+		r := stream(mb)
+		r.Operations, r.SizeBytes = 1, 64<<10
+		r.Counters = &reports.Counters{Server: []reports.DeviceCounters{{Counters: map[string]int64{"rx_copied": n << 10}}}}
+		return r
+	}
+}
+
+// TestCopiesAreThoseThatWereCounted: an arm of one copy that counted two is a miss, and so
+// is one without a count, however fast.
+func TestCopiesAreThoseThatWereCounted(t *testing.T) {
+	for _, c := range []struct {
+		one, two int64
+		want     verdict
+	}{{65, 131, shown}, {131, 131, missed}, {65, 65, missed}, {65, 200, missed}, {0, 131, missed}} {
+		m := measures{}
+		m[streamOf("copies", raw, 64<<10, 16, 0)] = repeated(copying(c.one), 1, 1)
+		m[streamOf("copies", twoCopies, 64<<10, 16, 0)] = repeated(copying(c.two), 1, 1)
+		if text, v := m.counted(); v != c.want {
+			t.Errorf("%+v: %s (%s)", c, v, text)
+		}
+	}
+	if _, v := (measures{}).counted(); v != absent {
+		t.Errorf("nothing counted: %s", v)
+	}
+}
+
+// TestAListHasWhatRanAndBars of cells do not break its table.
+func TestAListHasWhatRanAndBars(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "commands.txt")
+	if err := os.WriteFile(file, []byte("loss\trun A\nvanish\tkill B\nloss\trun A again\nschemes\trun C | D\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := measures{}.claims(logs{commands: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	some := asked(all, []string{"F6", "F10"})
+	if len(some) != 2 || some[0].Command != "run C | D" || some[1].Command != "run A; kill B" {
+		t.Fatalf("%+v", some)
+	}
+	var page strings.Builder
+	some[0].Figure = "a | b"
+	markdownClaims(&page, some)
+	if s := page.String(); !strings.Contains(s, "a \\| b") || !strings.Contains(s, "- F10: `run A; kill B`") {
+		t.Error(s)
+	}
+}
+
+// TestAListsExitCode: what was not run is a failure always, the rest only for a judge.
+func TestAListsExitCode(t *testing.T) {
+	for _, c := range []struct {
+		v     verdict
+		judge bool
+		code  int
+	}{{shown, true, 0}, {figures, true, 0}, {missed, true, reports.ExitThreshold}, {missed, false, 0}, {undecided, true, reports.ExitFailed},
+		{fewCPUs, true, reports.ExitFailed}, {fewCPUs, false, 0}, {absent, false, reports.ExitFailed}} {
+		if got := reports.Code(claimsOutcome([]claim{{Verdict: c.v}}, c.judge)); got != c.code {
+			t.Errorf("%q, judged %v: %d, want %d", c.v, c.judge, got, c.code)
+		}
+	}
+}
+
 // TestDropsRiseWithWorkOfC2Alone: a rise inside the scatter, a fall on the way, and a c3 that
-// drops too are misses, and one repeat decides nothing.
+// drops too with a CPU for each of its threads are misses, and one repeat decides nothing.
 func TestDropsRiseWithWorkOfC2Alone(t *testing.T) {
 	dropping := func(of1000 float64) *reports.Result {
 		r := stream(1)
@@ -88,7 +155,7 @@ func TestDropsRiseWithWorkOfC2Alone(t *testing.T) {
 		"not at every step":        {[3][]float64{{1, 2}, {1, 2}, {5, 6}}, 0.5, shown},
 		"by less than it scatters": {[3][]float64{{1, 5}, {3, 4}, {5, 6}}, 0.5, missed},
 		"falls on the way":         {[3][]float64{{1, 2}, {8, 9}, {5, 6}}, 0.5, missed},
-		"c3 too":                   {[3][]float64{{1, 2}, {3, 4}, {5, 6}}, 2, missed},
+		"c3 too":                   {[3][]float64{{1, 2}, {3, 4}, {5, 6}}, 2, fewCPUs},
 		"one repeat":               {[3][]float64{{1}, {3}, {5}}, 0, undecided},
 		"nothing at 10 us":         {[3][]float64{{1, 2}, {}, {5, 6}}, 0, absent},
 	} {
@@ -98,8 +165,16 @@ func TestDropsRiseWithWorkOfC2Alone(t *testing.T) {
 			m[streamOf("drops", modelC1, dropSize, dropDepth, work)] = repeated(dropping, 7, 9)
 			m[streamOf("drops", modelC3, dropSize, dropDepth, work)] = repeated(dropping, c.c3, c.c3)
 		}
-		if got := claimOf(t, m, "", "F5"); got.Verdict != c.want {
+		if got := claimOf(t, m, logs{}, "F5"); got.Verdict != c.want {
 			t.Errorf("%s: %+v", name, got)
+		}
+		for _, rs := range m { // of four CPUs
+			for _, r := range rs {
+				r.Parameters = map[string]any{"client": map[string]any{"gomaxprocs": float64(4)}}
+			}
+		}
+		if got := claimOf(t, m, logs{}, "F5"); c.want == fewCPUs && got.Verdict != missed || c.want != fewCPUs && got.Verdict != c.want {
+			t.Errorf("%s with four CPUs: %+v", name, got)
 		}
 	}
 }
@@ -110,7 +185,7 @@ func TestDepthsHaveNoBound(t *testing.T) {
 	for _, size := range []int64{10_000, 100_000} {
 		m[streamOf("schemes", raw, size, 1, 0)], m[streamOf("schemes", raw, size, 16, 0)] = repeated(stream, 1), repeated(stream, 2)
 	}
-	if c := claimOf(t, m, "", "F9"); c.Verdict != figures || !strings.HasPrefix(c.Figure, "no bound in the paper: figures only") {
+	if c := claimOf(t, m, logs{}, "F9"); c.Verdict != figures || !strings.HasPrefix(c.Figure, "no bound in the paper: figures only") {
 		t.Errorf("%+v", c)
 	}
 }
@@ -128,7 +203,7 @@ func TestModelsAreJudgedWholeWithFourCPUs(t *testing.T) {
 			m[latencyOf("threads", s, 64, 0)] = at(cpus, latency(float64(i+1)))
 			m[streamOf("threads", s, 1024, 16, appWork)] = at(cpus, stream(float64(3-i)))
 		}
-		if c := claimOf(t, m, "", "F4"); c.Verdict != want {
+		if c := claimOf(t, m, logs{}, "F4"); c.Verdict != want {
 			t.Errorf("%v CPUs: %+v", cpus, c)
 		}
 	}
@@ -137,6 +212,14 @@ func TestModelsAreJudgedWholeWithFourCPUs(t *testing.T) {
 // TestLossMustCostThroughputAndNoByte: what was not verified was not measured.
 func TestLossMustCostThroughputAndNoByte(t *testing.T) {
 	m := measures{}
+	ended := filepath.Join(t.TempDir(), "vanished.txt")
+	vanish := func(text string) {
+		if err := os.WriteFile(ended, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f10 := func() claim { t.Helper(); return claimOf(t, m, logs{vanished: ended}, "F10") }
+	vanish("killed\t0.01\t6\t5\n")
 	lossy := func(params string, mb float64) *reports.Result {
 		r := stream(mb)
 		m[streamOf("loss", raw[:len(raw)-1]+params+")", 64<<10, 16, 0)] = []*reports.Result{r}
@@ -147,20 +230,30 @@ func TestLossMustCostThroughputAndNoByte(t *testing.T) {
 	lossy(",loss=0.01,seed=1", 5)
 	lossy(",dup=0.01,reorder=0.01,seed=1", 40)
 	late := lossy(",delay=50us,jitter=20us,seed=1", 70)
-	if c := claimOf(t, m, "", "F10"); c.Verdict != shown {
-		t.Errorf("%+v", c)
+	if c := f10(); c.Verdict != absent || !strings.Contains(c.Figure, "stalls -") {
+		t.Errorf("without a stall, and without loss over AF_XDP: %+v", c)
 	}
-	if c := claimOf(t, m, "", "F10"); !strings.HasSuffix(c.Figure, "stalls not judged") {
-		t.Errorf("%+v", c)
-	}
+	over := overXDP[:len(overXDP)-1] + ",loss=0.001,dup=0.01,reorder=0.01,seed=1)"
+	m[streamOf("lossxdp", over, 64<<10, 16, 0)] = []*reports.Result{stream(30)}
 	for seconds, want := range map[float64]verdict{3.2: shown, 3.3: missed} { // half a round trip
 		m[latencyOf("loss", raw[:len(raw)-1]+",loss=0.01,seed=1)", 64<<10, 0)] = []*reports.Result{{Latency: &reports.Latency{Max: seconds * 1e9}}}
-		if c := claimOf(t, m, "", "F10"); c.Verdict != want {
+		if c := f10(); c.Verdict != want {
 			t.Errorf("%v s: %+v", seconds, c)
 		}
 	}
+	m[latencyOf("loss", raw[:len(raw)-1]+",loss=0.01,seed=1)", 64<<10, 0)] = []*reports.Result{{Latency: &reports.Latency{Max: 1e9}}}
+	for text, want := range map[string]verdict{"": absent, "killed\t0.01\t6\t5\ncut\t6.1\t6\t5\n": missed, "killed\t0.01\t6\t0\n": missed, "killed\t0.01\t6\t1\ncut\t5.1\t6\t5\n": shown} {
+		if vanish(text); f10().Verdict != want {
+			t.Errorf("%q: %+v", text, f10())
+		}
+	}
+	delete(m, streamOf("lossxdp", over, 64<<10, 16, 0))
+	if c := f10(); c.Verdict != absent {
+		t.Errorf("without loss over AF_XDP: %+v", c)
+	}
+	m[streamOf("lossxdp", over, 64<<10, 16, 0)] = []*reports.Result{stream(30)}
 	late.Verified = false
-	if c := claimOf(t, m, "", "F10"); c.Verdict != absent {
+	if c := f10(); c.Verdict != absent {
 		t.Errorf("%+v", c)
 	}
 }
@@ -172,7 +265,7 @@ func TestOneFailedCaseOfTheWireSuiteIsAMiss(t *testing.T) {
 		if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if c := claimOf(t, measures{}, log, "F1"); c.Verdict != want {
+		if c := claimOf(t, measures{}, logs{wire: log}, "F1"); c.Verdict != want {
 			t.Errorf("%q: %+v", text, c)
 		}
 	}

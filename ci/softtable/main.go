@@ -13,6 +13,7 @@
 package main
 
 import (
+	"bytes"
 	"flag"
 	"os"
 	"path/filepath"
@@ -28,11 +29,17 @@ func main() { targets.Exit("softrdma", run) }
 func run(args []string) error {
 	flags := flag.NewFlagSet("softtable", flag.ContinueOnError)
 	only := flags.String("only", "", "comma list of sets whose bounds are judged (all)")
-	wire := flags.String("wire", "", "log of the wire suite, of F1")
+	var l logs
+	flags.StringVar(&l.wire, "wire", "", "log of the wire suite, of F1")
+	flags.StringVar(&l.vanished, "vanished", "", "log of clients whose peer vanished, of F10")
+	flags.StringVar(&l.commands, "commands", "", "what was run, by set")
 	alone := flags.Bool("claims", false, "print F1 to F11 alone")
+	names := flags.String("of", "", "comma list of claims (all)")
+	markdown := flags.String("o", "", "write the claims as Markdown to this file")
 	judge := flags.Bool("judge", false, "let the exit code say how the bounds were met, too")
 	jsonFile := flags.String("json", "", "write the judged lines as JSON to this file")
-	if err := targets.Parse(flags, args, "[-only SETS] [-wire LOG] [-claims] [-judge] [-json FILE] SET.REPEAT.json…", func() bool { return flags.NArg() > 0 }); err != nil {
+	usage := "[-only SETS] [-wire LOG] [-vanished LOG] [-commands LOG] [-claims] [-of F1,…] [-o FILE] [-judge] [-json FILE] SET.REPEAT.json…"
+	if err := targets.Parse(flags, args, usage, func() bool { return flags.NArg() > 0 || l.wire != "" || l.vanished != "" }); err != nil {
 		return err
 	}
 	m := measures{}
@@ -41,13 +48,24 @@ func run(args []string) error {
 			return err
 		}
 	}
-	claims, err := m.claims(*wire)
+	claims, err := m.claims(l)
 	if err != nil {
 		return err
 	}
+	claims = asked(claims, commas(*names))
+	if *markdown != "" {
+		var page bytes.Buffer
+		markdownClaims(&page, claims)
+		if err := os.WriteFile(*markdown, page.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
 	if *alone {
 		printClaims(os.Stdout, claims)
-		return nil
+		if err := targets.WriteJSON(*jsonFile, map[string]any{"schema": schema, "claims": claims}); err != nil {
+			return err
+		}
+		return claimsOutcome(claims, *judge)
 	}
 	m.schemes(os.Stdout)
 	m.accounts(os.Stdout)
@@ -55,13 +73,19 @@ func run(args []string) error {
 	m.losses(os.Stdout)
 	m.drops(os.Stdout)
 	m.mtus(os.Stdout)
-	lines := m.lines(strings.FieldsFunc(*only, func(r rune) bool { return r == ',' }))
+	lines := m.lines(commas(*only))
 	printLines(os.Stdout, lines)
 	printClaims(os.Stdout, claims)
-	if err := targets.WriteJSON(*jsonFile, map[string]any{"schema": "rdmaperf-softrdma/v2", "lines": lines, "claims": claims}); err != nil {
+	if err := targets.WriteJSON(*jsonFile, map[string]any{"schema": schema, "lines": lines, "claims": claims}); err != nil {
 		return err
 	}
 	return outcome(lines, *judge)
+}
+
+const schema = "rdmaperf-softrdma/v3"
+
+func commas(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
 }
 
 // outcome is the exit code with its reason. What was not measured is a failure always;

@@ -84,6 +84,31 @@ func (m measures) schemes(w io.Writer) {
 // calls are the counters of system calls.
 var calls = []string{"recv_calls", "send_calls", "epoll_calls", "bell_calls", "yield_calls"}
 
+// per is a count by another of the same result.
+func per(f func(r *reports.Result) float64, by func(r *reports.Result) float64) figure {
+	return func(r *reports.Result) (float64, bool) {
+		if r.Counters == nil || by(r) == 0 {
+			return 0, false
+		}
+		return f(r) / by(r), true
+	}
+}
+
+func payload(r *reports.Result) float64 { return float64(r.Operations) * float64(r.SizeBytes) }
+
+// copiesBy are octets that the sender's code of some counters copied, a byte of payload.
+func copiesBy(names ...string) figure {
+	return per(func(r *reports.Result) float64 { return counted(r.Counters.Client, names...) }, payload)
+}
+
+// sentCopies and receivedCopies are all of them, of streams from client to server.
+var (
+	sentCopies     = copiesBy("octets_framed", "tx_copied", "tx_octets", "send_octets")
+	receivedCopies = per(func(r *reports.Result) float64 {
+		return counted(r.Counters.Server, "octets_staged", "octets_placed", "octets_direct", "rx_copied")
+	}, payload)
+)
+
 // accounts are copies a byte and system calls a message, by those who copy and call.
 func (m measures) accounts(w io.Writer) {
 	fmt.Fprintf(w, "\ncopies of a payload byte and system calls a message, of the streams of sends at depth 16, as counted by the code that copies and calls\n")
@@ -91,23 +116,8 @@ func (m measures) accounts(w io.Writer) {
 	for _, k := range m.keys(func(k key) bool {
 		return (k.set == "schemes" || k.set == "copies" || k.set == "xdp") && k.workload == "throughput" && k.depth == 16
 	}) {
-		per := func(f func(r *reports.Result) float64, by func(r *reports.Result) float64) figure {
-			return func(r *reports.Result) (float64, bool) {
-				if r.Counters == nil || by(r) == 0 {
-					return 0, false
-				}
-				return f(r) / by(r), true
-			}
-		}
-		bytes := func(r *reports.Result) float64 { return float64(r.Operations) * float64(r.SizeBytes) }
 		messages := func(r *reports.Result) float64 { return float64(r.Operations) }
-		sending := func(r *reports.Result) float64 {
-			return counted(r.Counters.Client, "octets_framed", "tx_copied", "tx_octets", "send_octets")
-		}
-		receiving := func(r *reports.Result) float64 {
-			return counted(r.Counters.Server, "octets_staged", "octets_placed", "octets_direct", "rx_copied")
-		}
-		fmt.Fprintf(w, "%-44s %8d %10s %10s %12s %12s\n", k.stack, k.size, show(m.all(k, per(sending, bytes)), "%.2f"), show(m.all(k, per(receiving, bytes)), "%.2f"),
+		fmt.Fprintf(w, "%-44s %8d %10s %10s %12s %12s\n", k.stack, k.size, show(m.all(k, sentCopies), "%.2f"), show(m.all(k, receivedCopies), "%.2f"),
 			show(m.all(k, per(func(r *reports.Result) float64 { return counted(r.Counters.Client, calls...) }, messages)), "%.3f"),
 			show(m.all(k, per(func(r *reports.Result) float64 { return counted(r.Counters.Server, calls...) }, messages)), "%.3f"))
 	}
