@@ -67,6 +67,22 @@ func (p *Published) With(results []Result) (rows [][]string) {
 	return rows
 }
 
+// Names tells whether a column has words, which are read from the left, and not numbers.
+func (p *Published) Names(column int) bool {
+	return slices.ContainsFunc(p.Rows, func(row []string) bool {
+		if column >= len(row) || row[column] == "-" {
+			return false
+		}
+		_, err := strconv.ParseFloat(row[column], 64)
+		return err != nil
+	})
+}
+
+// Has tells whether a row of With is published, and not ours.
+func (p *Published) Has(row []string) bool {
+	return slices.ContainsFunc(p.Rows, func(r []string) bool { return slices.Equal(r, row) })
+}
+
 // ours is the row of one stack at one size, or nil.
 func (p *Published) ours(results []Result, size, stack string) []string {
 	row, any := make([]string, len(p.Columns)), false

@@ -28,3 +28,17 @@ func TestOursStandBesidePublishedFigures(t *testing.T) {
 		t.Error("the published table itself grew")
 	}
 }
+
+// TestPublishedColumnsOfWords: what is aligned like words has some, and a row of ours is no
+// published one.
+func TestPublishedColumnsOfWords(t *testing.T) {
+	p := reports.Published{Columns: []string{"#bytes", "of", "us"}, Rows: [][]string{{"64", "them", "-"}, {"64", "-", "6.63"}}}
+	for k, want := range []bool{false, true, false, false} {
+		if p.Names(k) != want {
+			t.Errorf("column %d has words: %v", k, !want)
+		}
+	}
+	if !p.Has([]string{"64", "them", "-"}) || p.Has([]string{"64", "us", "-"}) {
+		t.Error("who published a row")
+	}
+}

@@ -9,8 +9,8 @@ import (
 func (p *printer) published(all []reports.Published, results []reports.Result) {
 	for i := range all {
 		t := &view.Table{}
-		for _, c := range all[i].Columns {
-			t.Columns = append(t.Columns, view.Column{Name: view.Printable(c)})
+		for k, c := range all[i].Columns {
+			t.Columns = append(t.Columns, view.Column{Name: view.Printable(c), Left: all[i].Names(k)})
 		}
 		for _, row := range all[i].With(results) {
 			cells := make([]view.Cell, 0, len(t.Columns))
