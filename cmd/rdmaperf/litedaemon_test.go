@@ -44,3 +44,23 @@ func TestCallsThroughDaemonsAndPeers(t *testing.T) {
 		}
 	}
 }
+
+// Sessions go through daemons as calls do, with the crossing hidden and not, and every byte is
+// compared.
+func TestSessionsThroughDaemons(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r.json")
+	r := rdmaperf(t, "run", "--transport", "lite+iwarp,lite(daemon)+iwarp,lite(daemon,cross)+iwarp", "--workload", "latency,throughput", "--op", "write,read", "-s", "64,4K", "-n", "40", "--timeout", "60s", "--json", file)
+	if r.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	n := map[string]int{}
+	for _, res := range documentOf(t, file).Results {
+		if !res.Verified || res.Operations != 40 {
+			t.Errorf("%s %s %s: %d operations, verified %v", res.Stack, res.Workload, res.Op, res.Operations, res.Verified)
+		}
+		n[res.Stack]++
+	}
+	if len(n) != 3 || n["lite(daemon,k=4)+iwarp(crc)"] != 8 || n["lite(daemon,cross,k=4)+iwarp(crc)"] != 8 {
+		t.Errorf("%v", n)
+	}
+}

@@ -57,9 +57,9 @@ var liteParams = params[liteConfig]{
 			c.peer, c.form = v.text != "imm", map[string]peerrpc.Form{"send": peerrpc.Send, "write": peerrpc.Write}[v.text]
 			return nil
 		}},
-	{paramDoc{"daemon", switchOf, "the node lives inside the process", "the node lives in a process of its own, as rdmaperf lite daemon serves it; calls alone, and beside it k= alone"},
+	{paramDoc{"daemon", switchOf, "the node lives inside the process", "the node lives in a process of its own, as rdmaperf lite daemon serves it; beside it k= alone"},
 		func(c *liteConfig, v value) error { c.daemon = true; return nil }},
-	{paramDoc{"cross", switchOf, "a shared page is polled", "with daemon: each request rings and each end is slept for, so that the crossing between the processes is not hidden"},
+	{paramDoc{"cross", switchOf, "a shared page is polled", "with daemon: each request rings and its end is slept for, so that the crossing between the processes is not hidden"},
 		func(c *liteConfig, v value) error { c.cross = true; return nil }},
 }
 
@@ -127,5 +127,5 @@ func mountDaemon(l layer, below rdma.Device, c *liteConfig) (transports.Stack, e
 // litePeer tells what has calls alone from LITE inside the process.
 func litePeer(l layer) bool {
 	var c liteConfig
-	return liteParams.read(l, &c) == nil && (c.peer || c.daemon)
+	return liteParams.read(l, &c) == nil && c.peer
 }

@@ -41,6 +41,7 @@ type Client struct {
 	serial       uint32
 	replyAt      uint64 // of blocking calls
 	inbox        []Message
+	waiting      wait // of a receive
 	receives     [portsMost]map[uint32]room
 }
 
@@ -202,6 +203,10 @@ func (c *Client) take(d *end) {
 
 // Waiting tells whether operations of Post have not been polled.
 func (c *Client) Waiting() bool { return c.first != c.next }
+
+// Pending is how many operations of Post were not taken by Poll, whose unsignaled ones count
+// until then.
+func (c *Client) Pending() int { return int(c.next - c.first) }
 
 // Sleep is for who polled in vain: with ClientConfig.Cross it sleeps until something ends,
 // for 100 ms at most, and without it lets others run.

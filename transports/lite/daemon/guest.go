@@ -32,6 +32,7 @@ type guest struct {
 	client *lite.Client // of the loop
 	aside  *lite.Client // of the goroutine at the socket, which may wait
 
+	pair atomic.Int32 // one more than the queue pair that the loop is to take from now on; 0: none
 	gone atomic.Bool
 	why  atomic.Pointer[error]
 	left chan struct{} // closed when the loop looks no more

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	version = 1
+	version = 2
 	// lineMost bounds a message on the socket, bytes.
 	lineMost = 16 << 10
 )

@@ -245,6 +245,9 @@ type Message struct {
 	slot   uint32
 }
 
+// Receive is the number of the receive that the message lies in.
+func (m *Message) Receive() int { return int(m.slot) }
+
 // receivesMost leaves half the rings for what is not a message.
 const receivesMost = depth / 2
 
@@ -253,7 +256,7 @@ func (c *Client) Serve(port, most, receives int) error {
 	if receives < 1 || receives > receivesMost {
 		return &rdma.OpError{Op: "lite serve", Object: "port", Err: fmt.Errorf("%d receives, want 1 to %d: %w", receives, receivesMost, rdma.ErrInvalid)}
 	}
-	if err := c.told(c.ask(&ask{Op: "serve", Port: port, Len: uint64(most)})); err != nil {
+	if err := c.Open(port, most); err != nil {
 		return err
 	}
 	for i := range receives {
@@ -268,9 +271,22 @@ func (c *Client) Serve(port, most, receives int) error {
 	return nil
 }
 
+// Open opens a port of the node for this client, without receives; PostReceive posts them.
+func (c *Client) Open(port, most int) error {
+	return c.told(c.ask(&ask{Op: "serve", Port: port, Len: uint64(most)}))
+}
+
+// PostReceive posts a receive into room bytes of the place at local, once: its message says
+// num, below 65536, and is not given back. A message that is longer is refused, and the
+// receive stays.
+func (c *Client) PostReceive(port int, local uint64, room, num int) error {
+	return c.receive(port, local, room, uint32(num))
+}
+
 // receive posts one receive.
 func (c *Client) receive(port int, at uint64, room int, i uint32) error {
-	err := c.pushed(&request{kind: kindRecv, port: uint8(port), local: at, room: uint32(room), slot: slotReceive | uint32(port)<<16 | i}, new(wait))
+	c.waiting = wait{}
+	err := c.pushed(&request{kind: kindRecv, port: uint8(port), local: at, room: uint32(room), slot: slotReceive | uint32(port)<<16 | i}, &c.waiting)
 	if err == nil {
 		c.rooms(port, i, at, room)
 		c.publish()

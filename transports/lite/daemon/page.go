@@ -15,7 +15,7 @@ const (
 	wordAsleep  = 4 * 64 // the client sleeps on wordEnded
 	wordNapping = 5 * 64 // the daemon does not look
 
-	depth      = 256 // of both rings; a power of two
+	depth      = 512 // of both rings; a power of two
 	requestLen = 64
 	endLen     = 32
 	requestsAt = 4096

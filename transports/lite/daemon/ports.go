@@ -16,6 +16,9 @@ func (g *guest) serve(num, most int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.ports[num] = p
+	// What the client sends takes the queue pair of its newest port, so that two ends of the
+	// same port's number share one (lite.Client.UseQueuePair says why).
+	g.pair.Store(int32(num) + 1)
 	return nil
 }
 

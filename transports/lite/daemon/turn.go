@@ -17,6 +17,9 @@ func (g *guest) lied(what string, args ...any) {
 // turn takes requests, and tells of ends. waits: operations are on their way that only a
 // look finds.
 func (g *guest) turn() (busy, waits bool) {
+	if p := g.pair.Load(); p > 0 && g.client.UseQueuePair(int(p)-1) == nil { // else it is busy
+		g.pair.CompareAndSwap(p, 0)
+	}
 	before := g.ended
 	seen := g.page.word(wordSeen).Load()
 	used := g.ended - seen

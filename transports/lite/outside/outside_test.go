@@ -16,6 +16,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/internal/sessiontest"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/lite/daemon"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
@@ -158,6 +159,13 @@ func TestCallsGoThroughTwoDaemons(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A session through two daemons keeps every rule of sessions.
+func TestSessions(t *testing.T) {
+	sessiontest.Run(t, func(t testing.TB) (near, far transports.Transport, addr string) {
+		return open(t, Config{}), open(t, Config{}), "127.0.0.1:0"
+	})
 }
 
 func TestADaemonThatCannotStartSaysWhy(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/lite/daemon"
+	"github.com/rdmaperf/rdmaperf/transports/lite/ring"
+	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -21,14 +23,21 @@ type Config struct {
 	Links   int      // queue pairs to a peer; 0: the daemon's default
 }
 
-// Stack carries calls by daemons. Its methods are safe for concurrent use.
+// Stack carries sessions and calls by daemons. Its methods are safe for concurrent use.
 type Stack struct {
 	dev  rdma.Device
 	caps rdma.Caps
 	cfg  Config
+
+	mu     sync.Mutex
+	nodes  map[string]*shared // of sessions, by the address that they joined
+	serial int
 }
 
-var _ transports.CallTransport = (*Stack)(nil)
+var (
+	_ transports.Transport     = (*Stack)(nil)
+	_ transports.CallTransport = (*Stack)(nil)
+)
 
 // New makes the stack, and owns dev from its success on. rdma.ErrNotSupported: both ends
 // of the device must live in one process, or it cannot carry LITE.
@@ -43,7 +52,7 @@ func New(dev rdma.Device, cfg Config) (*Stack, error) {
 	if len(cfg.Command) == 0 {
 		return nil, rdma.ErrInvalid
 	}
-	return &Stack{dev: dev, caps: caps, cfg: cfg}, nil
+	return &Stack{dev: dev, caps: caps, cfg: cfg, nodes: map[string]*shared{}}, nil
 }
 
 // Name is the tier over its device.
@@ -78,9 +87,17 @@ const (
 	textRoom = 512
 )
 
-// Caps are those of calls.
+// Caps are those of sessions, and of calls.
 func (s *Stack) Caps() transports.Caps {
-	return transports.Caps{Label: s.caps.Label, Kinds: transports.Kinds(transports.KindCall), MaxMsg: maxMessage, MaxSessions: 8, MaxDepth: maxCallers,
+	kinds := transports.Kinds(transports.KindSend, transports.KindRecv, transports.KindWrite, transports.KindRead, transports.KindCall)
+	if s.caps.Ops.Has(rdma.OpFetchAdd) {
+		kinds |= transports.Kinds(transports.KindFetchAdd)
+	}
+	if s.caps.Ops.Has(rdma.OpCmpSwap) {
+		kinds |= transports.Kinds(transports.KindCmpSwap)
+	}
+	return transports.Caps{Label: s.caps.Label, Kinds: kinds, LastByteLast: s.caps.Features.Has(rdma.FeatLastByteLast),
+		MaxMsg: ring.MaxRecord(ring.MaxSize) - wire.RequestLen, MaxSessions: MaxSessions, MaxDepth: maxDepth, MaxReadDepth: s.caps.MaxRDAtom,
 		LocalComplete: s.caps.Completion == rdma.CompletionLocal, CallModes: transports.CallModes(transports.CallUnary, transports.CallStream)}
 }
 

@@ -29,7 +29,7 @@ type processes struct {
 }
 
 // placeOf is what a user's place holds beside its rings, bytes.
-func placeOf(size int) int { return 64<<10 + step(size) }
+func placeOf(size int) int { return 128<<10 + step(size) }
 
 func openProcesses(ctx context.Context, r *engine.OwnRun, users int) (_ target, err error) {
 	p := &processes{stack: r.Stack.(*outside.Stack), size: r.Point.Size}
@@ -46,7 +46,7 @@ func openProcesses(ctx context.Context, r *engine.OwnRun, users int) (_ target, 
 	if p.home, err = p.daemons[0].Dial(ctx, daemon.ClientConfig{}); err != nil {
 		return nil, err
 	}
-	if p.daemons[1], err = p.stack.Start(ctx, ":0", p.home.Addr(), outside.Need{Clients: users, Place: placeOf(p.size), Arena: 64<<20 + users*64<<10}); err != nil {
+	if p.daemons[1], err = p.stack.Start(ctx, ":0", p.home.Addr(), outside.Need{Clients: users, Place: placeOf(p.size), Arena: 64<<20 + users*128<<10}); err != nil {
 		p.daemons[1] = nil
 		return nil, err
 	}
