@@ -130,11 +130,18 @@ func TestWhatIsPrinted(t *testing.T) {
 	if err := writePage(file, "a machine", []line{l}); err != nil {
 		t.Fatal(err)
 	}
+	l.name = "L2" // L1 stays
+	if err := writePage(file, "a machine", []line{l}); err != nil {
+		t.Fatal(err)
+	}
 	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rows := strings.Split(strings.TrimSpace(string(page)), "\n")
+	if len(rows) != 6 || !strings.HasPrefix(rows[4], "| L1 |") || !strings.HasPrefix(rows[5], "| L2 |") {
+		t.Errorf("%q", rows)
+	}
 	if got := rows[len(rows)-1]; strings.Count(strings.ReplaceAll(got, "\\|", ""), "|") != 6 || !strings.Contains(got, "one; two; it \\| broke") {
 		t.Errorf("%s", got)
 	}

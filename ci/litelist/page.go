@@ -69,9 +69,18 @@ func wrap(w io.Writer, first, rest, text string) {
 	fmt.Fprintln(w, lead+at)
 }
 
-// writePage writes the list as Markdown.
+// writePage writes the list as Markdown. Rows of claims that were not walked now stay as the
+// file has them: the list may be made in parts.
 func writePage(file, machine string, all []line) error {
 	var b strings.Builder
+	rows := map[string]string{}
+	if old, err := os.ReadFile(file); err == nil {
+		for row := range strings.Lines(string(old)) {
+			if f := strings.SplitN(row, "|", 3); len(f) == 3 {
+				rows[strings.TrimSpace(f[1])] = row
+			}
+		}
+	}
 	if machine != "" {
 		fmt.Fprintf(&b, "%s\n\n", machine)
 	}
@@ -88,7 +97,10 @@ func writePage(file, machine string, all []line) error {
 		for _, c := range l.commands {
 			by = append(by, "`"+strings.ReplaceAll(c, "|", "\\|")+"`")
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", l.name, cell.Replace(l.what), l.verdict, cell.Replace(strings.Join(measured, "; ")), strings.Join(by, "<br>"))
+		rows[l.name] = fmt.Sprintf("| %s | %s | %s | %s | %s |\n", l.name, cell.Replace(l.what), l.verdict, cell.Replace(strings.Join(measured, "; ")), strings.Join(by, "<br>"))
+	}
+	for _, c := range claims {
+		b.WriteString(rows[c.name])
 	}
 	return os.WriteFile(file, []byte(b.String()), 0o644)
 }
