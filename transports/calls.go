@@ -59,6 +59,10 @@ type CallConfig struct {
 	MaxRequest, MaxResponse int // bytes
 	Callers                 int // of a connection: calls outstanding on it
 	Conns                   int // of a server, at once
+
+	// Secret is what a connection has to show before its first call, at most 32 bytes: a
+	// server ends who shows another one, or none, and tells him nothing. Empty: nothing.
+	Secret []byte
 }
 
 // CallCost is what a connection costs this side, and how it is waited for. Fields that

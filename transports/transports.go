@@ -185,6 +185,10 @@ type Config struct {
 	// for room for them: siw looks through it before every post.
 	NoReads bool
 
+	// Secret is what whoever connects has to show, where a transport makes more than a
+	// session of a connection, as LITE does; a session shows its hello. Empty: nothing.
+	Secret []byte
+
 	// Created is called by Dial, when not nil, as soon as everything local is made
 	// (window, queues, queue pair or its like) and before the first packet.
 	Created func()

@@ -34,8 +34,8 @@ var streamDesc = [...]grpc.StreamDesc{transports.CallStream: {ServerStreams: tru
 
 // DialCalls is Connect for neutral calls. A message may have any length up to
 // Caps.MaxMsg, whatever cfg says.
-func (c *Carrier) DialCalls(ctx context.Context, addr string, _ transports.CallConfig) (transports.CallConn, error) {
-	conn, err := c.Connect(ctx, addr)
+func (c *Carrier) DialCalls(ctx context.Context, addr string, cfg transports.CallConfig) (transports.CallConn, error) {
+	conn, err := c.connect(ctx, addr, cfg.Secret)
 	if err != nil {
 		return nil, err
 	}

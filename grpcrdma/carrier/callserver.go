@@ -15,7 +15,7 @@ import (
 )
 
 // ListenCalls serves neutral calls. Its address is that of Listener.
-func (c *Carrier) ListenCalls(ctx context.Context, addr string, _ transports.CallConfig, h transports.CallHandler) (transports.CallServer, error) {
+func (c *Carrier) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig, h transports.CallHandler) (transports.CallServer, error) {
 	srv, err := c.NewServer()
 	if err != nil {
 		return nil, err
@@ -26,6 +26,7 @@ func (c *Carrier) ListenCalls(ctx context.Context, addr string, _ transports.Cal
 		srv.Stop()
 		return nil, err
 	}
+	l = guard(l, cfg.Secret)
 	s := &callServer{srv: srv, addr: l.Addr().String(), ended: make(chan struct{})}
 	go func() {
 		defer close(s.ended)

@@ -31,15 +31,20 @@ type Conn interface {
 // and returns when it stands. ctx bounds that and does not govern the connection.
 // The cause of a failure is that of the last dial.
 func (c *Carrier) Connect(ctx context.Context, addr string) (Conn, error) {
+	return c.connect(ctx, addr, nil)
+}
+
+// connect is Connect to a listener that wants a secret.
+func (c *Carrier) connect(ctx context.Context, addr string, secret []byte) (Conn, error) {
 	fail := func(err error) (Conn, error) {
 		return nil, fmt.Errorf("connect %s to %s: %w", c.cfg.Form, addr, err)
 	}
 	var conn Conn
 	var err error
 	if c.cfg.Form.Frames() {
-		conn, err = c.connectFused(ctx, addr)
+		conn, err = c.connectFused(ctx, addr, secret)
 	} else {
-		conn, err = c.connectHTTP2(ctx, addr)
+		conn, err = c.connectHTTP2(ctx, addr, secret)
 	}
 	if err != nil {
 		return fail(err)
@@ -50,12 +55,16 @@ func (c *Carrier) Connect(ctx context.Context, addr string) (Conn, error) {
 // dialer dials addr whatever gRPC made of it, and keeps the last error: that of a
 // ClientConn only says that a context ended.
 type dialer struct {
-	dial func(context.Context) (net.Conn, error)
-	last atomic.Pointer[error]
+	dial   func(context.Context) (net.Conn, error)
+	secret []byte // said on each new connection; empty: nothing
+	last   atomic.Pointer[error]
 }
 
 func (d *dialer) do(ctx context.Context, _ string) (net.Conn, error) {
 	conn, err := d.dial(ctx)
+	if err == nil {
+		conn, err = show(ctx, conn, d.secret)
+	}
 	if err != nil {
 		d.last.Store(&err)
 	}
@@ -70,8 +79,8 @@ func (d *dialer) cause(err error) error {
 	return err
 }
 
-func (c *Carrier) dialer(addr string) *dialer {
-	d := &dialer{}
+func (c *Carrier) dialer(addr string, secret []byte) *dialer {
+	d := &dialer{secret: secret}
 	switch c.cfg.Form {
 	case TCP, Unix:
 		network := c.cfg.Form.String()
@@ -88,8 +97,8 @@ func (c *Carrier) dialer(addr string) *dialer {
 	return d
 }
 
-func (c *Carrier) connectHTTP2(ctx context.Context, addr string) (Conn, error) {
-	d := c.dialer(addr)
+func (c *Carrier) connectHTTP2(ctx context.Context, addr string, secret []byte) (Conn, error) {
+	d := c.dialer(addr, secret)
 	cc, err := grpc.NewClient("passthrough:///carrier", append(c.dialOptions(), grpc.WithContextDialer(d.do))...)
 	if err != nil {
 		return nil, err
@@ -129,8 +138,8 @@ func (c *Carrier) dialOptions() []grpc.DialOption {
 	return opts
 }
 
-func (c *Carrier) connectFused(ctx context.Context, addr string) (Conn, error) {
-	d := c.dialer(addr)
+func (c *Carrier) connectFused(ctx context.Context, addr string, secret []byte) (Conn, error) {
+	d := c.dialer(addr, secret)
 	ch, err := fused.NewChannel(func(ctx context.Context) (net.Conn, error) { return d.do(ctx, "") }, c.fused())
 	if err != nil {
 		return nil, err

@@ -53,11 +53,11 @@ func (m *Mem) Close() error {
 }
 
 // ListenCalls ignores addr and makes a name.
-func (m *Mem) ListenCalls(_ context.Context, _ string, _ transports.CallConfig, h transports.CallHandler) (transports.CallServer, error) {
+func (m *Mem) ListenCalls(_ context.Context, _ string, cfg transports.CallConfig, h transports.CallHandler) (transports.CallServer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.made++
-	s := &memServer{mem: m, h: h, addr: fmt.Sprintf("@calls-%d", m.made)}
+	s := &memServer{mem: m, h: h, secret: string(cfg.Secret), addr: fmt.Sprintf("@calls-%d", m.made)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if m.servers == nil {
 		m.servers = map[string]*memServer{}
@@ -67,12 +67,15 @@ func (m *Mem) ListenCalls(_ context.Context, _ string, _ transports.CallConfig, 
 }
 
 // DialCalls finds a server of this Mem.
-func (m *Mem) DialCalls(_ context.Context, addr string, _ transports.CallConfig) (transports.CallConn, error) {
+func (m *Mem) DialCalls(_ context.Context, addr string, cfg transports.CallConfig) (transports.CallConn, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s, ok := m.servers[addr]
 	if !ok {
 		return nil, fmt.Errorf("connect to %q: %w", addr, rdma.ErrUnreachable)
+	}
+	if s.secret != string(cfg.Secret) {
+		return nil, fmt.Errorf("connect to %q: %w", addr, rdma.ErrRejected)
 	}
 	c := &memConn{s: s}
 	c.ctx, c.cancel = context.WithCancel(s.ctx)
@@ -83,6 +86,7 @@ type memServer struct {
 	mem    *Mem
 	h      transports.CallHandler
 	addr   string
+	secret string
 	ctx    context.Context
 	cancel context.CancelFunc
 

@@ -35,6 +35,7 @@ func Run(t *testing.T, ends Ends) {
 		{"OwnersAreToldOnce", owners},
 		{"MistakesOfCallersAreTold", mistakes},
 		{"NobodyListens", nobody},
+		{"StrangersAreKeptOut", strangers},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			client, server := ends(t)

@@ -29,6 +29,8 @@ type Need struct {
 	Clients int // at once
 	Place   int // bytes of each
 	Arena   int // bytes beside that
+
+	Secret []byte // of the cluster; empty: none
 }
 
 // Start starts a daemon at listen that joins the cluster of manager, or founds one. ctx
@@ -48,7 +50,14 @@ func (s *Stack) Start(ctx context.Context, listen, manager string, n Need) (p *P
 	page := os.Getpagesize()
 	args := append(append([]string(nil), s.cfg.Command[1:]...), "--socket", p.socket(), "--places", strconv.Itoa(n.Clients),
 		"--place-memory", strconv.Itoa((n.Place+page-1)/page*page), "--arena", strconv.Itoa(n.Arena), "--until-eof")
-	for flag, v := range map[string]string{"--listen": listen, "--manager": manager} {
+	secret := ""
+	if len(n.Secret) > 0 { // in a file of this user: command lines are everybody's to read
+		secret = filepath.Join(dir, "secret")
+		if err = os.WriteFile(secret, fmt.Appendf(nil, "%x", n.Secret), 0o600); err != nil {
+			return p, err
+		}
+	}
+	for flag, v := range map[string]string{"--listen": listen, "--manager": manager, "--secret-file": secret} {
 		if v != "" {
 			args = append(args, flag, v)
 		}

@@ -141,7 +141,7 @@ func (s *Stack) DialCalls(ctx context.Context, addr string, cfg transports.CallC
 	}
 	n := max(cfg.Callers, 1) + 1
 	room := cfg.MaxRequest + max(cfg.MaxResponse, textRoom)
-	p, err := s.Start(ctx, ":0", addr, Need{Clients: n, Place: 256<<10 + 2*room, Arena: 64<<20 + n*2*room})
+	p, err := s.Start(ctx, ":0", addr, Need{Clients: n, Place: 256<<10 + 2*room, Arena: 64<<20 + n*2*room, Secret: cfg.Secret})
 	if err != nil {
 		return fail(fmt.Errorf("%w: %w", rdma.ErrUnreachable, err))
 	}
@@ -292,7 +292,7 @@ func (s *Stack) ListenCalls(ctx context.Context, addr string, cfg transports.Cal
 	}
 	receives := min(max(cfg.Callers, 1)*max(cfg.Conns, 1), maxCallers)
 	place := 512<<10 + receives*(cfg.MaxRequest+64) + 2*max(cfg.MaxResponse, textRoom)
-	p, err := s.Start(ctx, addr, "", Need{Clients: 1, Place: place, Arena: 64<<20 + 16*max(cfg.Conns, 1)*(cfg.MaxRequest+cfg.MaxResponse)})
+	p, err := s.Start(ctx, addr, "", Need{Clients: 1, Place: place, Arena: 64<<20 + 16*max(cfg.Conns, 1)*(cfg.MaxRequest+cfg.MaxResponse), Secret: cfg.Secret})
 	if err != nil {
 		return fail(err)
 	}

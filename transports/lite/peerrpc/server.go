@@ -2,6 +2,7 @@ package peerrpc
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"slices"
 	"sync"
@@ -124,6 +125,11 @@ func (v *server) admit(req rdma.ConnRequest) (*client, error) {
 		return nil, req.Reject(ctx, nil)
 	}
 	h := v.shape
+	// Before memory is made for him, a stranger is told from a client.
+	if g, err := parseGreeting(req.Param().PrivateData); err != nil || subtle.ConstantTimeCompare(g.token[:], h.token[:]) != 1 {
+		v.left()
+		return nil, req.Reject(ctx, nil)
+	}
 	e, err := v.stack.newEnd(h, h.request, h.response, v.cq)
 	if err != nil {
 		v.left()

@@ -2,6 +2,7 @@ package peerrpc
 
 import (
 	"context"
+	"crypto/subtle"
 	"fmt"
 	"math"
 	"sync"
@@ -80,11 +81,12 @@ func (s *Stack) Close() error { return s.dev.Close() }
 type shape struct {
 	callers           int
 	request, response int // longest payloads, bytes
+	token             [8]byte
 }
 
 func (s *Stack) shapeOf(cfg transports.CallConfig) (shape, error) {
 	// Room for the text of an error.
-	h := shape{callers: max(cfg.Callers, 1), request: cfg.MaxRequest, response: max(cfg.MaxResponse, textRoom)}
+	h := shape{callers: max(cfg.Callers, 1), request: cfg.MaxRequest, response: max(cfg.MaxResponse, textRoom), token: tokenOf(cfg.Secret)}
 	if h.callers > min(maxCallers, s.caps.MaxQPWR/2) || h.request < 0 || h.request > MaxMessage || cfg.MaxResponse < 0 || h.response > MaxMessage {
 		return h, fmt.Errorf("%d callers, requests of %d and responses of %d bytes: %w", h.callers, h.request, h.response, rdma.ErrInvalid)
 	}
@@ -216,7 +218,7 @@ func (e *end) head(cell []byte) []byte {
 
 func (e *end) greeting() greeting {
 	return greeting{form: e.stack.form, callers: uint16(e.callers), rkey: e.mr.RKey(), request: uint32(e.request), response: uint32(e.response),
-		addr: e.mr.Addr(), len: uint64(len(e.mem))}
+		addr: e.mr.Addr(), len: uint64(len(e.mem)), token: e.token}
 }
 
 // meet holds what the peer says against this end.
@@ -225,6 +227,8 @@ func (e *end) meet(private []byte) error {
 	switch {
 	case err != nil:
 		return err
+	case subtle.ConstantTimeCompare(g.token[:], e.token[:]) != 1:
+		return fmt.Errorf("%w: the peer has another secret", rdma.ErrProtocol)
 	case g.form != e.stack.form:
 		return fmt.Errorf("%w: the peer's form is %v, this one %v", rdma.ErrProtocol, g.form, e.stack.form)
 	case int(g.callers) != e.callers || int(g.request) != e.request || int(g.response) != e.response:

@@ -1,6 +1,7 @@
 package peerrpc
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 
@@ -28,18 +29,28 @@ func (f Form) String() string {
 
 // greeting is the private data of either end, big-endian:
 //
-//	magic 4 | form 1 | zero 1 | callers 2 | rkey 4 | longest request 4 | longest response 4 | addr 8 | length 8
+//	magic 4 | form 1 | zero 1 | callers 2 | rkey 4 | longest request 4 | longest response 4 | addr 8 | length 8 | token 8
 type greeting struct {
 	form              Form
 	callers           uint16
 	rkey              uint32
 	request, response uint32
 	addr, len         uint64
+	token             [8]byte
 }
 
-const greetingLen = 36
+const greetingLen = 44
 
-var magic = [4]byte{'r', 'p', 'p', 'r'}
+var magic = [4]byte{'r', 'p', 'p', 's'} // rppr had no token
+
+// tokenOf is what either end shows instead of the secret of both.
+func tokenOf(secret []byte) (t [8]byte) {
+	if len(secret) > 0 {
+		sum := sha256.Sum256(append([]byte("rdmaperf peerrpc "), secret...))
+		copy(t[:], sum[:])
+	}
+	return t
+}
 
 func (g *greeting) encode() []byte {
 	b := make([]byte, greetingLen)
@@ -51,6 +62,7 @@ func (g *greeting) encode() []byte {
 	binary.BigEndian.PutUint32(b[16:], g.response)
 	binary.BigEndian.PutUint64(b[20:], g.addr)
 	binary.BigEndian.PutUint64(b[28:], g.len)
+	copy(b[36:], g.token[:])
 	return b
 }
 
@@ -61,7 +73,7 @@ func parseGreeting(b []byte) (g greeting, err error) {
 	}
 	g = greeting{form: Form(b[4]), callers: binary.BigEndian.Uint16(b[6:]), rkey: binary.BigEndian.Uint32(b[8:]),
 		request: binary.BigEndian.Uint32(b[12:]), response: binary.BigEndian.Uint32(b[16:]),
-		addr: binary.BigEndian.Uint64(b[20:]), len: binary.BigEndian.Uint64(b[28:])}
+		addr: binary.BigEndian.Uint64(b[20:]), len: binary.BigEndian.Uint64(b[28:]), token: [8]byte(b[36:])}
 	if g.form >= numForms || b[5] != 0 || g.callers == 0 || g.addr+g.len < g.addr {
 		return greeting{}, fmt.Errorf("%w: malformed private data", rdma.ErrProtocol)
 	}

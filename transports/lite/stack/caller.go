@@ -37,7 +37,7 @@ func (s *Stack) DialCalls(ctx context.Context, addr string, cfg transports.CallC
 	fail := func(err error) (transports.CallConn, error) {
 		return nil, &rdma.OpError{Op: "dial", Object: addr, Err: reach(err)}
 	}
-	n, err := s.join(ctx, addr, callNeed(cfg))
+	n, err := s.join(ctx, addr, callNeed(cfg), cfg.Secret)
 	if err != nil {
 		return fail(err)
 	}

@@ -78,7 +78,7 @@ func (s *Stack) dial(ctx context.Context, addr string, hello []byte, cfg transpo
 	if cfg.Created != nil {
 		cfg.Created()
 	}
-	n, err := s.join(ctx, addr, sessionNeed(cfg))
+	n, err := s.join(ctx, addr, sessionNeed(cfg), cfg.Secret)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (s *Stack) Listen(ctx context.Context, addr string, cfg transports.Config) 
 	if err != nil {
 		return fail(err)
 	}
-	n, err := s.found(ctx, addr, sessionNeed(cfg))
+	n, err := s.found(ctx, addr, sessionNeed(cfg), cfg.Secret)
 	if err != nil {
 		return fail(err)
 	}

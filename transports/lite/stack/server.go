@@ -82,7 +82,7 @@ const (
 
 // ListenCalls makes a cluster whose manager answers calls at addr.
 func (s *Stack) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig, h transports.CallHandler) (transports.CallServer, error) {
-	n, err := s.found(ctx, addr, callNeed(cfg))
+	n, err := s.found(ctx, addr, callNeed(cfg), cfg.Secret)
 	if err != nil {
 		return nil, &rdma.OpError{Op: "listen", Object: addr, Err: err}
 	}

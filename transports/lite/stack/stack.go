@@ -114,7 +114,7 @@ type shared struct {
 }
 
 // join is the node of the cluster at addr, which is made for the first who asks.
-func (s *Stack) join(ctx context.Context, addr string, need int) (*shared, error) {
+func (s *Stack) join(ctx context.Context, addr string, need int, secret []byte) (*shared, error) {
 	s.mu.Lock()
 	n := s.nodes[addr]
 	first := n == nil
@@ -126,7 +126,7 @@ func (s *Stack) join(ctx context.Context, addr string, need int) (*shared, error
 	s.mu.Unlock()
 	if first {
 		cfg := s.cfg.node(need)
-		cfg.Listen, cfg.Manager = ":0", addr
+		cfg.Listen, cfg.Manager, cfg.Secret = ":0", addr, string(secret)
 		n.Node, n.err = lite.Open(ctx, s.dev, cfg)
 		close(n.made)
 	}
@@ -144,9 +144,9 @@ func (s *Stack) join(ctx context.Context, addr string, need int) (*shared, error
 }
 
 // found makes a cluster at addr.
-func (s *Stack) found(ctx context.Context, addr string, need int) (*shared, error) {
+func (s *Stack) found(ctx context.Context, addr string, need int, secret []byte) (*shared, error) {
 	cfg := s.cfg.node(need)
-	cfg.Listen = addr
+	cfg.Listen, cfg.Secret = addr, string(secret)
 	node, err := lite.Open(ctx, s.dev, cfg)
 	if err != nil {
 		return nil, err

@@ -123,3 +123,43 @@ func TestBothEndsOfASessionUseOneQueuePair(t *testing.T) {
 		t.Errorf("four sessions use the queue pairs %v of four", used)
 	}
 }
+
+// A node that shows another secret than the listener's is no member: it makes no session,
+// and who has it does so behind it.
+func TestSessionsNeedTheSecret(t *testing.T) {
+	near, far, addr := onMem(t, Config{})
+	defer near.Close()
+	defer far.Close()
+	cfg := transports.Config{Window: 4096, SendDepth: 4, RecvDepth: 4, Secret: []byte("8 octets")}
+	l, err := far.Listen(soon(t), addr, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, wrong := range []string{"", "8 Octets"} {
+		strange := cfg
+		strange.Secret = []byte(wrong)
+		if s, err := near.Dial(soon(t), l.Addr(), nil, strange); err == nil {
+			s.Close()
+			t.Errorf("with the secret %q there is a session", wrong)
+		}
+	}
+	took, left := make(chan error, 1), make(chan struct{})
+	go func() {
+		s, _, err := l.Accept(soon(t))
+		took <- err
+		<-left
+		if err == nil {
+			s.Close()
+		}
+	}()
+	defer close(left)
+	s, err := near.Dial(soon(t), l.Addr(), nil, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := <-took; err != nil {
+		t.Error(err)
+	}
+}

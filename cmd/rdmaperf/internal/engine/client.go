@@ -307,7 +307,9 @@ func (c *Client) gather(ctx context.Context, sh *Shape) (*Group, error) {
 	sessions := make([]transports.Session, 0, sh.QPs)
 	for i := range sh.QPs {
 		hello := binary.BigEndian.AppendUint32(append([]byte(nil), SessionToken(c.Plan.Token, m.Listening.Token)...), uint32(i))
-		s, err := tr.Dial(setup, addr, hello, sh.Config())
+		cfg := sh.Config()
+		cfg.Secret = c.Plan.Secret(m.Listening.Token)
+		s, err := tr.Dial(setup, addr, hello, cfg)
 		if err != nil {
 			closeAll(sessions)
 			if ctx.Err() != nil {

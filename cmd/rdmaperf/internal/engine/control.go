@@ -48,7 +48,7 @@ const (
 	ControlMagic = "rdmaperf-control"
 
 	// ControlVersion changes when an older peer would misunderstand.
-	ControlVersion = 7
+	ControlVersion = 8
 
 	// MaxLine bounds a control line in bytes: a plan of maxPoints points with their options fits.
 	MaxLine = 2 << 20

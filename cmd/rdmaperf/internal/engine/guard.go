@@ -291,6 +291,30 @@ func SessionToken(shared, number []byte) []byte {
 	return proof(shared, number, "rdmaperf data")[:TokenLen]
 }
 
+// Ticket is a number for the connections of a point that is told to the client, and the
+// secret that he makes of it and they show; neither where no token is asked for.
+func (c *ServedClient) Ticket() (number, secret []byte) { return ticket(c.Server.Token) }
+
+// Ticket is the same for a workload with a run of its own.
+func (s *OwnServe) Ticket() (number, secret []byte) { return ticket(s.token) }
+
+func ticket(token []byte) (number, secret []byte) {
+	if len(token) == 0 {
+		return nil, nil
+	}
+	number = make([]byte, TokenLen)
+	rand.Read(number) // never fails (crypto/rand)
+	return number, SessionToken(token, number)
+}
+
+// Secret is what connections show to a server that gave this number for them.
+func (p *Plan) Secret(number []byte) []byte {
+	if len(p.Token) == 0 || len(number) == 0 {
+		return nil
+	}
+	return SessionToken(p.Token, number)
+}
+
 // challenge lets a client prove that it knows the token, before anything else of what it
 // said is looked at.
 func (c *ServedClient) challenge(ctx context.Context) error {

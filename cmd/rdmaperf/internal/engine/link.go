@@ -146,7 +146,7 @@ func (c *ServedClient) ownPoint(pt Point) error {
 	defer cancel()
 	host, _, _ := net.SplitHostPort(c.Ctl.peer)
 	l := &Link{ctl: c.Ctl, limit: limit, where: c.Plan.Describe(pt), side: SideServer, host: host}
-	s := &OwnServe{Plan: &c.Plan, Point: pt, Stack: c.Tr, Open: Opener{c.Server.Open, c.Server.Device}, Peer: l, Host: c.Host}
+	s := &OwnServe{Plan: &c.Plan, Point: pt, Stack: c.Tr, Open: Opener{c.Server.Open, c.Server.Device}, Peer: l, Host: c.Host, token: c.Server.Token}
 	err = w.Own.Serve(ctx, s)
 	if errors.Is(err, io.EOF) {
 		err = nil // the end of the client's run is what it is to return at

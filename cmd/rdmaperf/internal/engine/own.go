@@ -89,6 +89,8 @@ type OwnServe struct {
 
 	// Host is the address at which the client reached this server, to listen on.
 	Host string
+
+	token []byte // of the server; nil: none
 }
 
 // Process starts one more server process and returns the link to what serves the same

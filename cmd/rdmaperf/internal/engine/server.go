@@ -350,13 +350,17 @@ func (c *ServedClient) gather(ctx context.Context, sh *Shape) (*Group, error) {
 	}
 	setup, cancel := context.WithTimeout(c.Ctl.Alive, SetupTimeout(sh))
 	defer cancel()
-	l, err := tr.Listen(setup, net.JoinHostPort(c.Host, "0"), sh.Config())
+	token := make([]byte, TokenLen)
+	rand.Read(token) // never fails (crypto/rand)
+	cfg := sh.Config()
+	if len(c.Server.Token) > 0 {
+		cfg.Secret = SessionToken(c.Server.Token, token)
+	}
+	l, err := tr.Listen(setup, net.JoinHostPort(c.Host, "0"), cfg)
 	if err != nil {
 		return nil, TransportError("listen for sessions", err)
 	}
 	defer l.Close()
-	token := make([]byte, TokenLen)
-	rand.Read(token) // never fails (crypto/rand)
 	if err := c.Ctl.Send(ReplyWait, &Message{Type: MsgListening, Listening: &Listening{Addr: l.Addr(), Elsewhere: Elsewhere(c.Host, l.Addr()), Token: token}}); err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ type callers struct {
 
 	// Resident memory of both sides before the connections and behind the work, bytes.
 	base, used, serverBase, serverUsed int64
+	secret                             []byte // that connections show; nil: nothing
 
 	// Processor time of both sides while nothing was called; idleFor is 0 until then.
 	idle, idleServer, idleFor time.Duration
@@ -66,7 +67,7 @@ func RunCallGroups(m *engine.Measurement, ctx context.Context, phases CallPhases
 		return err
 	}
 	group := newCallers(m, phases.Groups)
-	group.serverBase = answer.Listening.Resident
+	group.serverBase, group.secret = answer.Listening.Resident, p.Secret(answer.Listening.Token)
 	m.Private = group
 	defer group.close()
 	if err := group.connect(ctx, tr, addr); err != nil {
@@ -132,7 +133,7 @@ func (k *callers) connect(ctx context.Context, tr transports.CallTransport, addr
 	defer unhook()
 	k.conns = make([]transports.CallConn, sh.QPs)
 	errs := make([]error, dialsAtOnce)
-	cfg := CallConfig(sh)
+	cfg := CallConfig(sh, k.secret)
 	var next atomic.Int64
 	var dials sync.WaitGroup
 	for i := range errs {

@@ -53,10 +53,11 @@ func callLimits(p *engine.Plan, pt engine.Point, caps transports.Caps) error {
 	return nil
 }
 
-// CallConfig is what both sides of a point expect of its calls.
-func CallConfig(sh *engine.Shape) transports.CallConfig {
+// CallConfig is what both sides of a point expect of its calls. secret is what its
+// connections show; nil: nothing.
+func CallConfig(sh *engine.Shape, secret []byte) transports.CallConfig {
 	w := sh.Calls()
-	c := transports.CallConfig{MaxRequest: sh.Size, MaxResponse: sh.Response, Callers: sh.Depth*max(w.Handles, 1) + w.Beside, Conns: sh.QPs}
+	c := transports.CallConfig{MaxRequest: sh.Size, MaxResponse: sh.Response, Callers: sh.Depth*max(w.Handles, 1) + w.Beside, Conns: sh.QPs, Secret: secret}
 	if w.Turnover {
 		c.Conns = 2*sh.QPs + spareConns
 	}

@@ -28,7 +28,8 @@ func callPoint(c *engine.ServedClient, ctx context.Context, sh *engine.Shape) (e
 	base := resident()
 	setup, cancel := context.WithTimeout(c.Ctl.Alive, engine.SetupTimeout(sh))
 	defer cancel()
-	srv, err := tr.ListenCalls(setup, net.JoinHostPort(c.Host, "0"), CallConfig(sh), svc)
+	number, secret := c.Ticket()
+	srv, err := tr.ListenCalls(setup, net.JoinHostPort(c.Host, "0"), CallConfig(sh, secret), svc)
 	if err != nil {
 		svc.Close()
 		return engine.TransportError("listen for calls", err)
@@ -42,7 +43,7 @@ func callPoint(c *engine.ServedClient, ctx context.Context, sh *engine.Shape) (e
 			err = engine.Failed("end service", e)
 		}
 	}()
-	listens := &engine.Listening{Addr: addr, Elsewhere: noHostPort(addr) || engine.Elsewhere(c.Host, addr), Resident: base}
+	listens := &engine.Listening{Addr: addr, Elsewhere: noHostPort(addr) || engine.Elsewhere(c.Host, addr), Token: number, Resident: base}
 	for _, m := range []*engine.Message{{Type: engine.MsgListening, Listening: listens}, {Type: engine.MsgConnected}} {
 		if err := c.Ctl.Send(engine.ReplyWait, m); err != nil {
 			return err

@@ -68,7 +68,7 @@ func runCalls(m *engine.Measurement, ctx context.Context) error {
 	}
 	callers := rpc.Work.Callers(sh)
 	return runPhases(m, ctx, func(s *setups) func(context.Context, *engine.Run, int, int64) (times, error) {
-		o := &calls{setups: s, tr: tr, addr: addr, cfg: loop.CallConfig(sh), callers: callers}
+		o := &calls{setups: s, tr: tr, addr: addr, cfg: loop.CallConfig(sh, c.Plan.Secret(answer.Listening.Token)), callers: callers}
 		return o.setUp
 	})
 }

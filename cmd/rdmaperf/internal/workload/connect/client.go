@@ -55,7 +55,7 @@ func runConnect(m *engine.Measurement, ctx context.Context) error {
 	}
 	token := engine.SessionToken(p.Token, answer.Listening.Token)
 	return runPhases(m, ctx, func(s *setups) func(context.Context, *engine.Run, int, int64) (times, error) {
-		o := &sessions{setups: s, tr: tr, addr: addr, token: token}
+		o := &sessions{setups: s, tr: tr, addr: addr, token: token, secret: p.Secret(answer.Listening.Token)}
 		return o.setUp
 	})
 }
@@ -203,11 +203,14 @@ type sessions struct {
 	tr    transports.Transport
 	addr  string
 	token []byte
+
+	secret []byte // of the server's cluster, where the stack has one; nil: none
 }
 
 func (s *sessions) setUp(ctx context.Context, r *engine.Run, index int, n int64) (t times, err error) {
 	hello := binary.BigEndian.AppendUint32(append([]byte(nil), s.token...), uint32(index))
 	cfg := s.m.Sh.Config()
+	cfg.Secret = s.secret
 	var created int64
 	cfg.Created = func() { created = engine.Now() }
 	t0 := engine.Now()

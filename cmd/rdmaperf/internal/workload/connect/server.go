@@ -22,13 +22,16 @@ func connectPoint(c *engine.ServedClient, ctx context.Context, sh *engine.Shape)
 	if err != nil {
 		return err
 	}
+	token := make([]byte, engine.TokenLen)
+	rand.Read(token) // never fails (crypto/rand)
+	if len(c.Server.Token) > 0 {
+		cfg.Secret = engine.SessionToken(c.Server.Token, token)
+	}
 	l, err := tr.Listen(c.Ctl.Alive, net.JoinHostPort(c.Host, "0"), cfg)
 	if err != nil {
 		return engine.TransportError("listen for sessions", err)
 	}
 	defer l.Close()
-	token := make([]byte, engine.TokenLen)
-	rand.Read(token) // never fails (crypto/rand)
 	for _, m := range []*engine.Message{{Type: engine.MsgListening, Listening: &engine.Listening{Addr: l.Addr(), Elsewhere: engine.Elsewhere(c.Host, l.Addr()), Token: token}}, {Type: engine.MsgConnected}} {
 		if err := c.Ctl.Send(engine.ReplyWait, m); err != nil {
 			return err

@@ -26,7 +26,10 @@ const (
 )
 
 // listening is what the server says first, and used what it says last.
-type listening struct{ Addr string }
+type listening struct {
+	Addr   string
+	Number []byte // for who knows the server's token; nil: it has none
+}
 type used struct {
 	CPU   time.Duration
 	Calls int64
@@ -36,8 +39,8 @@ type used struct {
 // mark is said by the client where its window begins, and where it ends.
 type mark struct{ End bool }
 
-func config(size int) transports.CallConfig {
-	return transports.CallConfig{MaxRequest: size, MaxResponse: size, Callers: 1, Conns: 1}
+func config(size int, secret []byte) transports.CallConfig {
+	return transports.CallConfig{MaxRequest: size, MaxResponse: size, Callers: 1, Conns: 1, Secret: secret}
 }
 
 // mix is the answer's byte for a request's.
@@ -78,12 +81,13 @@ func serve(ctx context.Context, s *engine.OwnServe) (err error) {
 		return err
 	}
 	t := &thinker{think: o.Think, size: s.Point.Size}
-	srv, err := tr.ListenCalls(ctx, net.JoinHostPort(s.Host, "0"), config(s.Point.Size), t)
+	number, secret := s.Ticket()
+	srv, err := tr.ListenCalls(ctx, net.JoinHostPort(s.Host, "0"), config(s.Point.Size, secret), t)
 	if err != nil {
 		return engine.TransportError("listen for calls", err)
 	}
 	defer func() { err = errors.Join(err, srv.Close()) }()
-	if err := s.Peer.Send(listening{srv.Addr()}); err != nil {
+	if err := s.Peer.Send(listening{srv.Addr(), number}); err != nil {
 		return err
 	}
 	var before engine.Usage
@@ -125,7 +129,7 @@ func run(ctx context.Context, r *engine.OwnRun) (_ []reports.Result, err error) 
 	if err := r.Peer.Receive(ctx, &at); err != nil {
 		return nil, err
 	}
-	conn, err := tr.DialCalls(ctx, at.Addr, config(r.Point.Size))
+	conn, err := tr.DialCalls(ctx, at.Addr, config(r.Point.Size, r.Plan.Secret(at.Number)))
 	if err != nil {
 		return nil, engine.TransportError("dial", err)
 	}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// besieged are calls whose server is called on by strangers before any client comes.
+type besieged struct {
+	transports.CallTransport
+	come func(addr string, cfg transports.CallConfig)
+}
+
+func (b besieged) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig, h transports.CallHandler) (transports.CallServer, error) {
+	s, err := b.CallTransport.ListenCalls(ctx, addr, cfg, h)
+	if err == nil {
+		b.come(s.Addr(), cfg)
+	}
+	return s, err
+}
+
+// intrude calls as a genuine client does, with a secret of its own; it tells whether
+// anybody answered.
+func intrude(t *testing.T, tr transports.CallTransport, addr string, cfg transports.CallConfig) bool {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	conn, err := tr.DialCalls(ctx, addr, cfg)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	k, err := conn.Caller(ctx, transports.CallerConfig{Timeout: 5 * time.Second})
+	if err != nil {
+		return false
+	}
+	defer k.Close()
+	err = k.Call(&transports.Call{Request: make([]byte, 64)})
+	e := transports.AsCallError(err)
+	return err == nil || e.Code != transports.CallUnavailable && e.Code != transports.CallDeadlineExceeded && e.Code != transports.CallCanceled
+}
+
+// With a token, whoever finds the port of a stack's calls without knowing it is answered
+// nothing: neither one that speaks the stack's own language, nor noise; and who knows it is served behind them.
+func TestDataConnectionsOfCallsNeedTheToken(t *testing.T) {
+	noise := strings.Repeat("\x7f", 64) + "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	for _, spec := range []string{"grpc(tcp)", "grpc(unix)", "grpc(bufconn)", "grpc(dropin)+iwarp", "grpc(fused)+iwarp", "grpc(service)+iwarp", "lite+iwarp", "lite(rpc=send)+iwarp", "lite(rpc=write)+iwarp", "lite(daemon)+iwarp"} {
+		t.Run(spec, func(t *testing.T) {
+			strange, near, far := new(stackSet), new(stackSet), new(stackSet)
+			open := func(s *stackSet) transports.CallTransport {
+				t.Helper()
+				st, err := s.open(spec)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { st.Close() })
+				c, err := transports.Calls(st)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return c
+			}
+			client, stranger := open(near), open(strange)
+			came := 0
+			s := &engine.Server{Workloads: workload.Table(), Token: []byte("open sesame"), Open: func(spec string) (transports.Stack, error) {
+				st, err := far.open(spec)
+				if err != nil {
+					return nil, err
+				}
+				c, err := transports.Calls(st)
+				return besieged{c, func(addr string, cfg transports.CallConfig) {
+					came++
+					if len(cfg.Secret) == 0 {
+						t.Error("the server's calls have no secret")
+					}
+					cfg.Secret = nil
+					if intrude(t, stranger, addr, cfg) {
+						t.Error("a stranger without a secret is answered")
+					}
+					cfg.Secret = []byte("another.")
+					if intrude(t, stranger, addr, cfg) {
+						t.Error("a stranger with another secret is answered")
+					}
+					if strings.HasPrefix(addr, "@") {
+						return
+					}
+					conn, err := net.Dial("tcp", addr)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer conn.Close()
+					conn.SetDeadline(time.Now().Add(15 * time.Second))
+					io.WriteString(conn, noise+strings.Repeat("\x00", 64))
+					if said, err := io.ReadAll(conn); len(said) > 0 || err != nil && strings.Contains(err.Error(), "timeout") {
+						t.Errorf("a stranger with noise hears %q, %v, want an end", said, err)
+					}
+				}}, err
+			}}
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- s.Serve(ctx, l) }()
+			defer func() { cancel(); <-ended }()
+			plan := engine.Plan{Workloads: workload.Table(), Transport: spec, Points: []engine.Point{{Workload: "rpc", Op: "call", Call: engine.CallUnary, Size: 64, Response: 64}}, Iterations: 20, QPs: 2, Timeout: 20 * time.Second, Token: []byte("open sesame"), ClientCPU: -1, ServerCPU: -1}
+			c, err := engine.Connect(t.Context(), l.Addr().String(), client, plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			res, err := c.Run(t.Context(), 0)
+			if err != nil || len(res) != 1 || res[0].Operations < 20 {
+				t.Errorf("who has the token: %v, %d results", err, len(res))
+			}
+			if came != 1 {
+				t.Errorf("strangers came %d times", came)
+			}
+		})
+	}
+}

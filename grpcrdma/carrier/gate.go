@@ -1,0 +1,158 @@
+package carrier
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// A secret keeps strangers from a server's connections: the dialler says it before
+// anything else, and the server reads nothing else before. Both forms of the calls run on
+// byte streams, so that it is the same for all; the connections themselves stay what they
+// are, and cost nothing more.
+
+const (
+	// gateWait is for the secret of a new connection, and gateRoom how many may be waited
+	// for; the oldest gives way to a newcomer. Arbitrary.
+	gateWait = 5 * time.Second
+	gateRoom = 64
+)
+
+// word is what is said of a secret: of one length, whatever that has.
+func word(secret []byte) []byte {
+	sum := sha256.Sum256(append([]byte("rdmaperf calls "), secret...))
+	return sum[:]
+}
+
+// show says the secret on a new connection, or ends it.
+func show(ctx context.Context, conn net.Conn, secret []byte) (net.Conn, error) {
+	if len(secret) == 0 {
+		return conn, nil
+	}
+	until := time.Now().Add(gateWait)
+	if d, ok := ctx.Deadline(); ok && d.Before(until) {
+		until = d
+	}
+	err := conn.SetWriteDeadline(until)
+	if err == nil {
+		_, err = conn.Write(word(secret))
+	}
+	if err == nil {
+		err = conn.SetWriteDeadline(time.Time{})
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// gate is a listener that lets through who says the secret.
+type gate struct {
+	net.Listener
+	word   []byte
+	passed chan net.Conn
+	ended  chan struct{} // closed behind the last Accept of the listener below
+	err    error         // why, valid then
+	quit   chan struct{}
+	once   sync.Once
+	all    sync.WaitGroup
+
+	mu      sync.Mutex
+	waiting []net.Conn // oldest first
+}
+
+// guard puts a gate before l, which it owns, where there is a secret.
+func guard(l net.Listener, secret []byte) net.Listener {
+	if len(secret) == 0 {
+		return l
+	}
+	g := &gate{Listener: l, word: word(secret), passed: make(chan net.Conn), ended: make(chan struct{}), quit: make(chan struct{})}
+	g.all.Add(1)
+	go g.run()
+	return g
+}
+
+func (g *gate) run() {
+	defer g.all.Done()
+	defer close(g.ended)
+	for {
+		conn, err := g.Listener.Accept()
+		if t, ok := err.(interface{ Temporary() bool }); ok && t.Temporary() { // out of descriptors, as grpc.Server takes it
+			select {
+			case <-time.After(50 * time.Millisecond):
+				continue
+			case <-g.quit:
+			}
+		}
+		if err != nil {
+			g.err = err
+			return
+		}
+		g.mu.Lock()
+		if g.waiting = append(g.waiting, conn); len(g.waiting) > gateRoom {
+			g.waiting[0].Close() // its goroutine ends with it
+		}
+		g.mu.Unlock()
+		g.all.Go(func() { g.ask(conn) })
+	}
+}
+
+// ask waits for the secret of one connection.
+func (g *gate) ask(conn net.Conn) {
+	said := make([]byte, len(g.word))
+	err := conn.SetReadDeadline(time.Now().Add(gateWait))
+	if err == nil {
+		_, err = io.ReadFull(conn, said)
+	}
+	if err == nil {
+		err = conn.SetReadDeadline(time.Time{})
+	}
+	g.mu.Lock()
+	for i, c := range g.waiting {
+		if c == conn {
+			g.waiting = append(g.waiting[:i], g.waiting[i+1:]...)
+			break
+		}
+	}
+	g.mu.Unlock()
+	if err != nil || subtle.ConstantTimeCompare(said, g.word) != 1 {
+		conn.Close()
+		return
+	}
+	select {
+	case g.passed <- conn:
+	case <-g.quit:
+		conn.Close()
+	}
+}
+
+// Accept gives the next connection that said the secret.
+func (g *gate) Accept() (net.Conn, error) {
+	select {
+	case conn := <-g.passed:
+		return conn, nil
+	case <-g.ended:
+		return nil, g.err
+	}
+}
+
+// Close ends the listener and whoever still has to say the secret.
+func (g *gate) Close() error {
+	var err error
+	g.once.Do(func() {
+		close(g.quit)
+		err = g.Listener.Close()
+		g.mu.Lock()
+		for _, c := range g.waiting {
+			c.Close()
+		}
+		g.mu.Unlock()
+	})
+	g.all.Wait()
+	return err
+}
