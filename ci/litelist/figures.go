@@ -17,7 +17,7 @@ const (
 func showCounts(r *runner) {
 	d := r.run("--transport", onModel+","+ofModel, "--workload", "regions", "--regions", "1,64,1024,16384", "-s", "64,1K")
 	r.falls(d, "count", 1, 16384, "regions")
-	d = r.run("--transport", "iwarp,lite+iwarp", "--workload", "regions", "--regions", "1,10000", "-s", "64", "--repeat", "3")
+	d = r.run("--transport", "iwarp,lite+iwarp", "--workload", "regions", "--regions", "1,10000", "-s", "64", "--repeat", "3", "--redo", "0")
 	one, many := d.at("lite+iwarp", "count", 64, 1, "latency_p50_ns"), d.at("lite+iwarp", "count", 64, 10000, "latency_p50_ns")
 	x := ratio(many, one)
 	r.holds(x > 0 && x <= 1.10, "lite+iwarp, p50 of a write with 10,000 regions %.2f of that with one (%.2f us; at most 1.10)", x, one/1e3)
@@ -66,7 +66,7 @@ func showSharing(r *runner) {
 func showCalls(r *runner) {
 	const tier, bySend, byWrite, tcp = "lite+iwarp", "lite(rpc=send)+iwarp", "lite(rpc=write)+iwarp", "grpc(tcp)"
 	arms := []string{tier, bySend, byWrite, tcp}
-	d := r.run("--transport", strings.Join(arms, ","), "--workload", "rpc", "-s", "8,64,1K,4K", "-q", "1", "-D", "300ms", "--repeat", "3")
+	d := r.run("--transport", strings.Join(arms, ","), "--workload", "rpc", "-s", "8,64,1K,4K", "-q", "1", "-D", "300ms", "--repeat", "3", "--redo", "0")
 	for _, size := range []int64{8, 64, 1024, 4096} {
 		best := min(d.p50(bySend, size, 1), d.p50(byWrite, size, 1))
 		near, ahead := ratio(d.p50(tier, size, 1), best), ratio(d.p50(tcp, size, 1), d.p50(tier, size, 1))
@@ -91,7 +91,7 @@ func showSync(r *runner) {
 	r.test("./transports/lite", "TestAtomicsCountExactly", "TestALockExcludes", "TestALockServesInOrderAndCostsOneRoundTripWhenFree", "TestADeadOwnersLockIsPassedOn",
 		"TestABarrierHoldsEverybody", "TestASemaphoreBounds")
 	r.conform("lock/excludes", "lock/first-come", "lock/not-held", "lock/owner-dies")
-	d := r.run("--transport", "lite+iwarp", "--workload", "locks", "--contenders", "1,8", "-n", "2000", "--repeat", "3")
+	d := r.run("--transport", "lite+iwarp", "--workload", "locks", "--contenders", "1,8", "-n", "2000", "--repeat", "3", "--redo", "0")
 	lock, atomic := d.at("lite+iwarp", "contenders", 8, 1, "lock_p50_ns"), d.at("lite+iwarp", "contenders", 8, 1, "fetch_add_p50_ns")
 	x := ratio(lock, atomic)
 	r.holds(x > 0 && x <= 1.5, "a free lock %.1f us, %.2f of a fetch-add (at most 1.5, arbitrary)", lock/1e3, x)
@@ -135,7 +135,7 @@ func showApplications(r *runner) {
 // showOverhead has every size three times, arms in turn.
 func showOverhead(r *runner) {
 	const native, tier, hidden, crossing = "iwarp", "lite+iwarp", "lite(daemon)+iwarp", "lite(daemon,cross)+iwarp"
-	d := r.run("--transport", strings.Join([]string{native, tier, hidden, crossing}, ","), "--workload", "latency", "--op", "write", "-s", "8,64,512,4K,32K", "-D", "200ms", "--repeat", "3")
+	d := r.run("--transport", strings.Join([]string{native, tier, hidden, crossing}, ","), "--workload", "latency", "--op", "write", "-s", "8,64,512,4K,32K", "-D", "200ms", "--repeat", "3", "--redo", "0")
 	var by []string
 	for _, size := range []int64{8, 64, 512, 4096, 32768} {
 		n := d.p50(native, size, 0)
@@ -156,7 +156,7 @@ func showMaking(r *runner) {
 	pinned := func(size int64) float64 {
 		return d.of("pin", func(x *result) bool { return x.SizeBytes == size && x.Register != nil }).median(func(x *result) float64 { return x.Register.Register.P50 })
 	}
-	t := r.run("--transport", "lite+iwarp", "--workload", "regions", "--make", "4K,64K,1M,16M,64M", "--repeat", "3")
+	t := r.run("--transport", "lite+iwarp", "--workload", "regions", "--make", "4K,64K,1M,16M,64M", "--repeat", "3", "--redo", "0")
 	making := func(size int64, value string) float64 { return t.at("lite+iwarp", "make", size, float64(size), value) }
 	var by []string
 	for _, size := range []int64{small, 64 << 10, 1 << 20, 16 << 20, large} {
@@ -169,7 +169,7 @@ func showMaking(r *runner) {
 
 func showThinking(r *runner) {
 	arms := []string{"lite+iwarp", "lite(poll=adaptive)+iwarp", "grpc(tcp)"}
-	d := r.run("--transport", strings.Join(arms, ","), "--workload", "think", "--think-time", "0,5us,20us,100us,200us", "-D", "200ms", "--repeat", "3")
+	d := r.run("--transport", strings.Join(arms, ","), "--workload", "think", "--think-time", "0,5us,20us,100us,200us", "-D", "200ms", "--repeat", "3", "--redo", "0")
 	at := func(a string, us float64, value string) float64 { return d.at(a, "time", 64, us*1e3, value) }
 	for _, a := range arms {
 		var by []string

@@ -52,10 +52,10 @@ func run(args []string) error {
 		l := r.walk(ctx, c)
 		print1(os.Stdout, l)
 		all = append(all, l)
-	}
-	if *page != "" {
-		if err := writePage(*page, r.machine, all); err != nil {
-			return err
+		if *page != "" { // after each, so that what was walked is there however this ends
+			if err := writePage(*page, r.machine, all); err != nil {
+				return err
+			}
 		}
 	}
 	return verdictOf(os.Stdout, all)
