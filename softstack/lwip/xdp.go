@@ -49,6 +49,10 @@ type xdp struct {
 // 32768 to 60999), so that the host keeps its own.
 const ethPorts = 61000
 
+// queueWithin is how long an interface's queue may be busy with a socket that was closed.
+// Arbitrary: it takes milliseconds, and another program's lasts.
+const queueWithin = time.Second
+
 // XDPError says what of the way to an interface failed, and whether that is for want
 // of rights or of a kernel.
 type XDPError struct {
@@ -100,10 +104,16 @@ func openXDP(s *Stack, name string) (x *xdp, err error) {
 	if l.Type() == "veth" {
 		unsummed = 1
 	}
-	for copied := C.int(0); copied <= 1 && sock == nil; copied++ {
-		sock = C.lw_xsk_open(C.uint32_t(x.index), 0, C.uint32_t(s.cfg.Ring), C.uint32_t(binary.NativeEndian.Uint32(ip[:])),
-			(*C.uint8_t)(unsafe.Pointer(&l.Attrs().HardwareAddr[0])), copied, unsummed, &e)
-		x.zero = copied == 0
+	// The kernel takes a queue back from the socket before ours some time after it was closed.
+	for late := time.Now().Add(queueWithin); ; time.Sleep(time.Millisecond) {
+		for copied := C.int(0); copied <= 1 && sock == nil; copied++ {
+			sock = C.lw_xsk_open(C.uint32_t(x.index), 0, C.uint32_t(s.cfg.Ring), C.uint32_t(binary.NativeEndian.Uint32(ip[:])),
+				(*C.uint8_t)(unsafe.Pointer(&l.Attrs().HardwareAddr[0])), copied, unsummed, &e)
+			x.zero = copied == 0
+		}
+		if sock != nil || unix.Errno(-e) != unix.EBUSY || time.Now().After(late) {
+			break
+		}
 	}
 	if sock == nil {
 		return fail("open AF_XDP", unix.Errno(-e))

@@ -185,3 +185,17 @@ func TestAKernelIsTheOtherEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestAnInterfaceGoesFromStackToStack: at once, as serve has it between two sessions, though
+// the kernel takes a moment to take its queue back.
+func TestAnInterfaceGoesFromStackToStack(t *testing.T) {
+	between(t, func(side int, addr string) {
+		defer CloseInterfaces()
+		for i := range 10 {
+			s := openStack(t, Config{Link: LinkXDP, Iface: []string{"side0", "side1"}[side], Seed: uint64(i)})
+			if _, _, err := s.through(addr); err != nil {
+				t.Fatalf("stack %d: %v", i, err)
+			}
+		}
+	})
+}
