@@ -190,9 +190,9 @@ func TestDepthsHaveNoBound(t *testing.T) {
 	}
 }
 
-// TestModelsAreJudgedWholeWithFourCPUs: with two the streams are shown, and their claim
-// is neither shown nor missed.
-func TestModelsAreJudgedWholeWithFourCPUs(t *testing.T) {
+// TestModelsAreJudgedWithFourCPUs: with two they are shown, and neither pass nor fail, as c1
+// and c3 have two busy threads a process.
+func TestModelsAreJudgedWithFourCPUs(t *testing.T) {
 	at := func(cpus float64, r *reports.Result) []*reports.Result {
 		r.Parameters = map[string]any{"client": map[string]any{"gomaxprocs": cpus}}
 		return []*reports.Result{r}
