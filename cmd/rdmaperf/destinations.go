@@ -63,7 +63,7 @@ func (d *destinations) check() error {
 	}
 	if d.name != "" {
 		if _, err := newBaseline(d.name); err != nil {
-			return usage("read --save", err, "--save before")
+			return usage("read --save", err, "HOME or XDG_CONFIG_HOME in the environment, --save NAME, or --output DIR")
 		}
 	}
 	return nil

@@ -77,7 +77,7 @@ func need(cfg transports.Config) Need {
 	if n, err := ring.SizeFor(uint64(longest(cfg.Window) + wire.RequestLen)); err == nil {
 		size = n
 	}
-	return Need{Clients: MaxSessions + 1, Place: cfg.Window + 256<<10, Arena: 64<<20 + MaxSessions*int(size)}
+	return Need{Clients: MaxSessions + 1, Place: cfg.Window + 256<<10, Arena: 64<<20 + MaxSessions*int(size), Secret: cfg.Secret}
 }
 
 // shared is a daemon with those who use it.

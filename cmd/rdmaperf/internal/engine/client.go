@@ -189,7 +189,10 @@ func (c *Client) Shape(pt Point) (*Shape, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sh, checkWindow(sh, c.server.MaxWindow)
+	if err := checkWindow(sh, c.server.MaxWindow); err != nil {
+		return nil, err
+	}
+	return sh, checkMemory(sh.String(), c.here(sh))
 }
 
 // lossCause says what an ended connection means.

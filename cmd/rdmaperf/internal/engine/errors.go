@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -62,6 +63,8 @@ func StatusError(l *Lane, d transports.Done) error {
 func TransportError(operation string, err error) error {
 	code, hint := reports.ExitFailed, ""
 	switch {
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		hint = "ulimit -n with a larger number, or fewer connections"
 	case errors.Is(err, rdma.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
 		code, hint = reports.ExitPeer, "the data path: a firewall may pass the control port only"
 	case errors.Is(err, rdma.ErrRejected), errors.Is(err, rdma.ErrProtocol), errors.Is(err, rdma.ErrFabric):

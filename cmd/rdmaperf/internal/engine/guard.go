@@ -248,6 +248,9 @@ func (s *Server) hold(point string, n Needs) (release func(), err error) {
 	if most == 0 {
 		most = DefaultMaxThreads
 	}
+	if err := checkMemory(point, need); err != nil {
+		return nil, err
+	}
 	refuse := func(what, hint string) error {
 		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + point, Err: errors.New(what), Hint: hint}
 	}

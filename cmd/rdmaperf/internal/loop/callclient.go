@@ -172,7 +172,7 @@ func callConnectFailed(tr transports.CallTransport, err error) error {
 		return engine.PeerError("connect", err, "a server on this machine and in this network namespace: unix sockets go no further")
 	}
 	var exit *reports.ExitError
-	if e := engine.TransportError("connect", err); !errors.As(e, &exit) || exit.Code != reports.ExitFailed {
+	if e := engine.TransportError("connect", err); !errors.As(e, &exit) || exit.Code != reports.ExitFailed || exit.Hint != "" {
 		return e
 	}
 	return engine.PeerError("connect", err, "the data path: a firewall may pass the control port only")
