@@ -7,6 +7,9 @@ package reporttest
 
 import (
 	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
 	"sync"
 	"testing"
 
@@ -21,6 +24,47 @@ func Validate(t testing.TB, document []byte) {
 	t.Helper()
 	if err := check(document); err != nil {
 		t.Errorf("result document breaks the schema: %v\n%s", err, document)
+	}
+}
+
+// Described fails t when a field of a kind's detail, or of a struct in it, is not in the
+// schema of its member: what a document holds beyond that, Validate does not notice.
+func Described(t testing.TB, c reports.Codec, detail any) {
+	t.Helper()
+	type node struct {
+		Properties map[string]json.RawMessage
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(c.Schema), &members); err != nil {
+		t.Fatalf("schema of %v: %v", c.Names, err)
+	}
+	var walk func(path string, raw json.RawMessage, of reflect.Type)
+	walk = func(path string, raw json.RawMessage, of reflect.Type) {
+		for of.Kind() == reflect.Pointer {
+			of = of.Elem()
+		}
+		var n node
+		if of.Kind() != reflect.Struct || of == reflect.TypeFor[reports.Latency]() {
+			return
+		}
+		if err := json.Unmarshal(raw, &n); err != nil {
+			t.Fatalf("schema of %s: %v", path, err)
+		}
+		for f := range of.NumField() {
+			name, _, _ := strings.Cut(of.Field(f).Tag.Get("json"), ",")
+			if name == "" || name == "-" {
+				continue
+			}
+			in, ok := n.Properties[name]
+			if !ok {
+				t.Errorf("%s.%s is written but not in the schema", path, name)
+				continue
+			}
+			walk(path+"."+name, in, of.Field(f).Type)
+		}
+	}
+	for _, name := range c.Names {
+		walk(name, members[name], reflect.TypeOf(detail))
 	}
 }
 

@@ -12,7 +12,9 @@ package curves
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/charts"
@@ -81,7 +83,7 @@ func (s *Set) value(name string) *Value {
 func (s *Set) Kind() *reports.Kind {
 	what := func(l reports.Load) string { return s.curve(l.Op).Title }
 	k := &reports.Kind{
-		Workload: s.Workload, Called: s.Called, JSON: reports.OneMember[Point](s.Workload),
+		Workload: s.Workload, Called: s.Called, JSON: reports.OneMember[Point](s.Workload).Described(s.schema()),
 		What: what, Title: what,
 		Conditions: func(reports.Load) string { return s.Given },
 		OwnThreads: true, AnyQPs: true,
@@ -119,6 +121,35 @@ func (s *Set) Kind() *reports.Kind {
 		k.Bench.Values = append(k.Bench.Values, reports.BenchFigure{Unit: v.Name, Figure: v.Name, Exact: true})
 	}
 	return k
+}
+
+// schema describes the member of the set's results.
+func (s *Set) schema() string {
+	var values strings.Builder
+	for i, v := range s.Values {
+		if i > 0 {
+			values.WriteString(",")
+		}
+		fmt.Fprintf(&values, "\n          %q: {\"type\": \"number\"}", v.Name)
+	}
+	return fmt.Sprintf(`{
+  %q: {
+    "type": "object",
+    "description": %q,
+    "required": ["x", "values"],
+    "properties": {
+      "x": {"type": "number", "description": "where on the axis that op names"},
+      "arm": {"type": "string", "description": "of several lines of one stack"},
+      "values": {
+        "type": "object",
+        "properties": {%s
+        },
+        "additionalProperties": false
+      }
+    }
+  }
+}
+`, s.Workload, "a point of the curves of the workload "+s.Workload+"; times are nanoseconds, medians of their repeats", values.String())
 }
 
 // medians has the median of each value over repeats.

@@ -2,6 +2,7 @@ package results
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,11 +76,14 @@ func variant(r *reports.Result) string {
 	return s
 }
 
+//go:embed schema.json
+var schema string
+
 // Kind describes these results.
 var Kind = &reports.Kind{
 	Workload: "allreduce",
 	Called:   "All-reduce",
-	JSON:     reports.OneMember[Allreduce]("allreduce"),
+	JSON:     reports.OneMember[Allreduce]("allreduce").Described(schema),
 	Share: func(r *reports.Result) any {
 		d := Of(r)
 		return share{d.Ranks, d.Eager, d.Segment, d.Waiting}

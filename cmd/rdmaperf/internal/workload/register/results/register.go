@@ -1,6 +1,7 @@
 package results
 
 import (
+	_ "embed"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -102,11 +103,14 @@ func variant(r *reports.Result) string {
 	return strings.Join(parts, ", ")
 }
 
+//go:embed schema.json
+var schema string
+
 // Kind describes these results.
 var Kind = &reports.Kind{
 	Workload: "register",
 	Called:   "Registration",
-	JSON:     reports.OneMember[Register]("register"),
+	JSON:     reports.OneMember[Register]("register").Described(schema),
 	What:     func(l reports.Load) string { return "registration, " + whats[l.Op] },
 	Title:    func(l reports.Load) string { return "Registration, " + whats[l.Op] },
 	Conditions: func(reports.Load) string {
