@@ -28,9 +28,12 @@ func TestLinesAgainstBounds(t *testing.T) {
 					scale = 1
 				}
 				m.add(w.beside, 1024*scale)
-				if w.beside == "" {
+				switch {
+				case w.beside == "":
 					m.add(w.series, x)
-				} else {
+				case w.minus:
+					m.add(w.series, 1024*scale+x)
+				default:
 					m.add(w.series, 1024*scale*x)
 				}
 			}
@@ -53,7 +56,8 @@ const document = `{"schema":"rdmaperf/v1","started":"2026-11-24T00:00:00Z","comm
 // Documents and the lines of MPI become ratios, and of the algorithms the better counts.
 func TestFilesBecomeLines(t *testing.T) {
 	dir := t.TempDir()
-	files := map[string]string{"a.json": document, "b.txt": "2 65536 reused 10 60 61.5\n2 65536 fresh 10 90 91\n"}
+	files := map[string]string{"c.bench": "goos: linux\nBenchmarkAlive/mapping,watched-2   100   0 ns/op   3000 alloc-ns   4000 free-ns\nBenchmarkAlive/system-calls-16  100   0 ns/op  2100 alloc-ns  2900 free-ns\nPASS\n",
+		"a.json": document, "b.txt": "2 65536 reused 10 60 61.5\n2 65536 fresh 10 90 91\n"}
 	m := measures{}
 	for name, text := range files {
 		file := filepath.Join(dir, name)
@@ -70,7 +74,8 @@ func TestFilesBecomeLines(t *testing.T) {
 			got[l.Name] = l.Value
 		}
 	}
-	want := map[string]float64{"register 1M, none over cache": 400, "all-reduce of 64K, 2 ranks, MPI over iwarp": 1.5}
+	want := map[string]float64{"ns alloc, 100000 alive: a mapping, above its system call": 900, "ns free, 100000 alive: a mapping, above its system call": 1100,
+		"register 1M, none over cache": 400, "all-reduce of 64K, 2 ranks, MPI over iwarp": 1.5}
 	for name, v := range want {
 		if got[name] != v {
 			t.Errorf("%s is %v, want %v", name, got[name], v)
@@ -89,6 +94,11 @@ func TestFilesBecomeLines(t *testing.T) {
 func TestWrongInputIsRefused(t *testing.T) {
 	if err := (measures{}).mpi("2 65536 reused ten\n"); err == nil {
 		t.Error("a line that is none was read")
+	}
+	for _, text := range []string{"", "PASS\n", "BenchmarkAlive/arena-2 100 x ns/op\n"} {
+		if err := (measures{}).alive(text); err == nil {
+			t.Errorf("%q was read", text)
+		}
 	}
 	for _, args := range [][]string{{}, {"-only", "all", "x"}, {"-show", "none", "x"}} {
 		if err := run(args); reports.Code(err) != reports.ExitUsage {

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/ci/targets"
@@ -16,14 +18,17 @@ type measures targets.Measures
 
 func (m measures) add(series string, x float64) { m[series] = append(m[series], x) }
 
-// file takes a document of rdmaperf, or the lines of the MPI program.
+// file takes a document of rdmaperf, the lines of the MPI program, or those of BenchmarkAlive.
 func (m measures) file(name string) error {
-	if strings.HasSuffix(name, ".txt") {
+	for suffix, take := range map[string]func(text string) error{".txt": m.mpi, ".bench": m.alive} {
+		if !strings.HasSuffix(name, suffix) {
+			continue
+		}
 		text, err := os.ReadFile(name)
 		if err != nil {
 			return err
 		}
-		return m.mpi(string(text))
+		return take(string(text))
 	}
 	doc, err := targets.ReadDocument(name)
 	if err != nil {
@@ -124,14 +129,41 @@ func (m measures) mpi(text string) error {
 	return nil
 }
 
+var procs = regexp.MustCompile(`-[0-9]+$`) // GOMAXPROCS, behind each name
+
+// alive takes the lines of BenchmarkAlive, as go test prints them.
+func (m measures) alive(text string) error {
+	some := false
+	for l := range strings.Lines(text) {
+		w := strings.Fields(l)
+		if len(w) < 4 || !strings.HasPrefix(w[0], "BenchmarkAlive/") {
+			continue
+		}
+		kind := procs.ReplaceAllString(strings.TrimPrefix(w[0], "BenchmarkAlive/"), "")
+		for i := 2; i+1 < len(w); i += 2 {
+			v, err := strconv.ParseFloat(w[i], 64)
+			if err != nil {
+				return fmt.Errorf("a line of BenchmarkAlive: %q", l)
+			}
+			m.add(kind+"/"+w[i+1], v)
+			some = true
+		}
+	}
+	if !some {
+		return fmt.Errorf("no line of BenchmarkAlive: %q", text)
+	}
+	return nil
+}
+
 // Sets of lines, as --only names them.
 const (
+	setAlloc  = "alloc"
 	setCost   = "cost"
 	setReduce = "allreduce"
 	setMPI    = "mpi"
 )
 
-func sets() []string { return []string{setCost, setReduce, setMPI} }
+func sets() []string { return []string{setAlloc, setCost, setReduce, setMPI} }
 
 // row is one line as data: the ratio of two series, or one of them in ns.
 type row struct {
@@ -139,12 +171,26 @@ type row struct {
 	series, beside string
 	bound          float64
 	less           bool
+	minus          bool // the difference of the two
 }
 
 const mib = 1 << 20
 
 // rows are the lines of the sets.
 func rows(only []string) (list []row) {
+	for _, k := range []struct{ name, series, beside string }{
+		{"a block of an arena, one cache hears of it", "arena,watched", ""},
+		{"declared memory: index and hook", "declared,watched", ""},
+		{"a mapping, above its system call", "mapping,watched", "system-calls"},
+	} {
+		for _, what := range []string{"alloc", "free"} {
+			w := row{set: setAlloc, name: "ns " + what + ", 100000 alive: " + k.name, series: k.series + "/" + what + "-ns", bound: 1000, less: true}
+			if k.beside != "" {
+				w.beside, w.minus = k.beside+"/"+what+"-ns", true
+			}
+			list = append(list, w)
+		}
+	}
 	cost := func(arm string, size int64) string {
 		return series("repeated", "register", arm, "base", "none", 1, size)
 	}
@@ -154,26 +200,26 @@ func rows(only []string) (list []row) {
 			bound = 5
 		}
 		for _, arm := range []string{"cache", "prereg"} {
-			list = append(list, row{setCost, fmt.Sprintf("register %s, none over %s", reports.FormatSize(size), arm), cost("none", size), cost(arm, size), bound, false})
+			list = append(list, row{setCost, fmt.Sprintf("register %s, none over %s", reports.FormatSize(size), arm), cost("none", size), cost(arm, size), bound, false, false})
 		}
 	}
 	pair := func(threads int) string { return series("threads", "pair", "cache", "base", "none", threads, 64<<10) }
 	list = append(list,
-		row{setCost, "unmap 16M, prereg over prereg+lazy", series("new", "unmap", "prereg", "base", "none", 1, 16*mib), series("new", "unmap", "prereg+lazy", "base", "none", 1, 16*mib), 100, false},
-		row{setCost, "ns a hit and its end, one thread", pair(1), "", 100, true},
-		row{setCost, "ns a hit and its end, each of two threads", pair(2), "", 200, true},
-		row{setCost, "register 64K, with a detour over without", series("repeated", "register", "none", "base", "hop", 1, 64<<10), cost("none", 64<<10), 0, false})
+		row{setCost, "unmap 16M, prereg over prereg+lazy", series("new", "unmap", "prereg", "base", "none", 1, 16*mib), series("new", "unmap", "prereg+lazy", "base", "none", 1, 16*mib), 100, false, false},
+		row{setCost, "ns a hit and its end, one thread", pair(1), "", 100, true, false},
+		row{setCost, "ns a hit and its end, each of two threads", pair(2), "", 200, true, false},
+		row{setCost, "register 64K, with a detour over without", series("repeated", "register", "none", "base", "hop", 1, 64<<10), cost("none", 64<<10), 0, false, false})
 	for _, ranks := range []int{2, 4} {
 		for _, size := range []int64{mib, 16 * mib} {
 			what := fmt.Sprintf("all-reduce of %s, %d ranks, ", reports.FormatSize(size), ranks)
 			list = append(list,
-				row{setReduce, what + "fresh: none over prereg+lazy", sum("iwarp", ranks, "none", "fresh", size), sum("iwarp", ranks, "prereg+lazy", "fresh", size), 1, false},
-				row{setReduce, what + "reused: none over cache", sum("iwarp", ranks, "none", "reused", size), sum("iwarp", ranks, "cache", "reused", size), 0, false},
-				row{setReduce, what + "reused: cache over prereg+lazy", sum("iwarp", ranks, "cache", "reused", size), sum("iwarp", ranks, "prereg+lazy", "reused", size), 0, false})
+				row{setReduce, what + "fresh: none over prereg+lazy", sum("iwarp", ranks, "none", "fresh", size), sum("iwarp", ranks, "prereg+lazy", "fresh", size), 1, false, false},
+				row{setReduce, what + "reused: none over cache", sum("iwarp", ranks, "none", "reused", size), sum("iwarp", ranks, "cache", "reused", size), 0, false, false},
+				row{setReduce, what + "reused: cache over prereg+lazy", sum("iwarp", ranks, "cache", "reused", size), sum("iwarp", ranks, "prereg+lazy", "reused", size), 0, false, false})
 		}
 		for _, size := range []int64{64 << 10, mib, 16 * mib} {
 			for _, stack := range []string{"iwarp", "iwarp(nocrc)"} {
-				w := row{setMPI, fmt.Sprintf("all-reduce of %s, %d ranks, MPI over %s", reports.FormatSize(size), ranks, stack), sum("mpi", ranks, "", "reused", size), sum(stack, ranks, "cache", "reused", size), 1, false}
+				w := row{setMPI, fmt.Sprintf("all-reduce of %s, %d ranks, MPI over %s", reports.FormatSize(size), ranks, stack), sum("mpi", ranks, "", "reused", size), sum(stack, ranks, "cache", "reused", size), 1, false, false}
 				if stack != "iwarp" { // TCP has no CRC; the target is that of the default
 					w.bound = 0
 				}
@@ -189,8 +235,8 @@ func rows(only []string) (list []row) {
 func (m measures) lines(list []row, shown []string, ratios bool) []targets.Line {
 	all := make([]targets.Row, len(list))
 	for i, w := range list {
-		all[i] = targets.Row{Set: w.set, Name: w.name, Series: w.series, Beside: w.beside, Target: targets.Target{Bound: w.bound, Less: w.less},
-			Shown: slices.Contains(shown, w.set) || ratios && w.beside == ""}
+		all[i] = targets.Row{Set: w.set, Name: w.name, Series: w.series, Beside: w.beside, Minus: w.minus, Target: targets.Target{Bound: w.bound, Less: w.less},
+			Shown: slices.Contains(shown, w.set) || ratios && (w.beside == "" || w.minus)}
 	}
 	return targets.Measures(m).Lines(all)
 }
