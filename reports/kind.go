@@ -90,6 +90,7 @@ type Kind struct {
 	Loops          func(r *Result) []NamedLoop // open loops beside the result's own
 	LatenciesFirst bool                        // they stand before the result's own
 	PageTables     func(of Condition, samples []*Measured) []view.Grid
+	PageBlocks     bool // Tables stand on the page too, one for each load and stack
 
 	// Charts and the verdict.
 

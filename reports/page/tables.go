@@ -29,7 +29,13 @@ func (t *resultTables) Folded() (rows int) {
 // newResultTables lists every figure, together what may be compared.
 func newResultTables(set *reports.Set) []resultTables {
 	var out []resultTables
-	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) { return s.Condition(), true }) {
+	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) {
+		c := s.Condition()
+		if c.Kind.PageBlocks { // what stands in one table is told apart by its rows
+			c.Extra = ""
+		}
+		return c, true
+	}) {
 		k, t := g.Key, resultTables{Title: g.Key.Title(), Note: view.Capital(g.Key.Describe()) + "."}
 		medians := reports.MedianSamples(g.Samples)
 		repeated := len(medians) < len(g.Samples)
@@ -37,10 +43,16 @@ func newResultTables(set *reports.Set) []resultTables {
 			t.Note += " Medians over repeats; minimum and maximum are those of all."
 		}
 		kinds := func(samples []*reports.Measured) []view.Grid {
-			if f := k.Kind.PageTables; f != nil {
+			switch f := k.Kind.PageTables; {
+			case f != nil:
 				return f(k, samples)
+			case k.Kind.PageBlocks:
+				return blocks(k, samples)
 			}
 			return nil
+		}
+		if k.Kind.PageBlocks {
+			g.Samples = named(g.Samples)
 		}
 		main := append([]view.Grid{latencyTable(t.Title+": latency [µs]", medians, false), rateTable(t.Title+": throughput", medians)}, kinds(medians)...)
 		twins := latencyTable(t.Title+": latency [µs], corrected and service time", medians, true)
@@ -55,6 +67,56 @@ func newResultTables(set *reports.Set) []resultTables {
 		out = append(out, t)
 	}
 	return out
+}
+
+// named are samples that say in their names what their kind tells them apart by.
+func named(samples []*reports.Measured) (all []*reports.Measured) {
+	for _, s := range samples {
+		c := *s
+		c.SeriesName += ", " + s.Extra
+		all = append(all, &c)
+	}
+	return all
+}
+
+// blocks are the kind's own tables, of one stack each.
+func blocks(k reports.Condition, samples []*reports.Measured) (all []view.Grid) {
+	for _, g := range reports.GroupBy(samples, func(s *reports.Measured) (string, bool) { return s.Stack, true }) {
+		var results []*reports.Result
+		for _, s := range g.Samples {
+			results = append(results, s.Result)
+		}
+		for _, b := range k.Kind.Tables(nil, results, view.Units{}) {
+			t := view.Grid{Caption: view.Visible(g.Key)}
+			if lead := strings.TrimSuffix(b.Lead, ":"); lead != "" {
+				t.Caption = lead + ", " + t.Caption
+			}
+			for _, c := range b.Table.Columns {
+				name := c.Name
+				if c.Unit != "" {
+					name += " [" + c.Unit + "]"
+				}
+				t.Head = append(t.Head, view.HeadCells(name)...)
+			}
+			for _, r := range b.Table.Rows {
+				if r.Span != "" {
+					t.Caption += "; " + r.Span
+					continue
+				}
+				var row []view.GridCell
+				for i, c := range r.Cells {
+					cell := view.GridCell{Text: c.Text, Mark: c.Mark}
+					if !b.Table.Columns[i].Left {
+						cell.Class = "n"
+					}
+					row = append(row, cell)
+				}
+				t.Rows = append(t.Rows, row)
+			}
+			all = append(all, t)
+		}
+	}
+	return all
 }
 
 // filled are the tables that have rows. Each stands below the title of its load, which its

@@ -96,7 +96,7 @@ func (s *Set) Kind() *reports.Kind {
 			return reports.Members{}.WithText("point", Of(r).Arm+" "+s.curve(r.Op).XText(Of(r).X))
 		},
 		Medians:    medians,
-		OwnLatency: true, OwnRate: true, OwnTable: true, OwnCharts: true, OwnSideBySide: true,
+		OwnLatency: true, OwnRate: true, OwnTable: true, OwnCharts: true, OwnSideBySide: true, PageBlocks: true,
 		Tables:   s.tables,
 		Sections: []*reports.PageSection{{Rank: s.Rank, Of: s.section}},
 		CSV: []reports.CSVColumn{

@@ -30,14 +30,14 @@ func section(set *reports.Set) view.Section {
 			all = append(all, x.Result)
 		}
 		s.Figures = append(s.Figures,
-			figure("Speed-up: "+title, g.Key.Load.Conditions(), "Times faster than arm none", true, view.Digits3, g.Samples, func(x *reports.Measured) (float64, bool) {
+			figure("Speed-up: "+title, g.Key.Load.Conditions(), "Times faster than arm none", view.Digits3, g.Samples, func(x *reports.Measured) (float64, bool) {
 				b := base(all, x.Result)
 				if b == nil || Of(x.Result).Arm == "none" || Of(x.Result).Total.P50 <= 0 {
 					return 0, false
 				}
 				return b.Total.P50 / Of(x.Result).Total.P50, true
 			}),
-			figure("Bus bandwidth: "+title, g.Key.Load.Conditions(), "Bus bandwidth [MiB/s]", false, view.Digits3, g.Samples, func(x *reports.Measured) (float64, bool) {
+			figure("Bus bandwidth: "+title, g.Key.Load.Conditions(), "Bus bandwidth [MiB/s]", view.Digits3, g.Samples, func(x *reports.Measured) (float64, bool) {
 				return Of(x.Result).BusBytesPerSecond / (1 << 20), true
 			}))
 	}
@@ -46,7 +46,7 @@ func section(set *reports.Set) view.Section {
 }
 
 // figure draws one line for each arm and kind of buffers along the sizes.
-func figure(title, caption, yLabel string, linear bool, yText func(float64) string, samples []*reports.Measured, y func(x *reports.Measured) (float64, bool)) view.Figure {
+func figure(title, caption, yLabel string, yText func(float64) string, samples []*reports.Measured, y func(x *reports.Measured) (float64, bool)) view.Figure {
 	var lines []view.Series
 	slots := map[string]int{}
 	for _, of := range reports.GroupBy(samples, func(x *reports.Measured) (string, bool) {
@@ -70,12 +70,8 @@ func figure(title, caption, yLabel string, linear bool, yText func(float64) stri
 		return view.Figure{}
 	}
 	sizes := reports.SizesOf(samples)
-	axes := "Logarithmic axes. "
-	if linear {
-		axes = "Logarithmic horizontal axis. "
-	}
-	chart := &view.LineChart{Title: title, Desc: axes + charts.DescribeSeries(lines), YLabel: yLabel, XLabel: "Size", X: view.Scale{Log: true, Lo: float64(sizes[0]), Hi: float64(sizes[len(sizes)-1])},
-		XTicks: charts.SizeTicks(sizes), YUnit: yText, Linear: linear, Series: lines}
+	chart := &view.LineChart{Title: title, Desc: "Logarithmic axes. " + charts.DescribeSeries(lines), YLabel: yLabel, XLabel: "Size", X: view.Scale{Log: true, Lo: float64(sizes[0]), Hi: float64(sizes[len(sizes)-1])},
+		XTicks: charts.SizeTicks(sizes), YUnit: yText, Series: lines}
 	data := view.Grid{Caption: title, Head: view.HeadCells("series", "size", yLabel)}
 	for _, l := range lines {
 		for _, p := range l.Points {

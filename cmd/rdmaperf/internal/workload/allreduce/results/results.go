@@ -119,6 +119,7 @@ var Kind = &reports.Kind{
 	OwnTable:      true,
 	OwnCharts:     true,
 	OwnSideBySide: true,
+	PageBlocks:    true,
 	Tables:        tables,
 	Sections:      []*reports.PageSection{{Rank: 41, Of: section}},
 	CSV:           csv(),

@@ -135,6 +135,7 @@ var Kind = &reports.Kind{
 	OwnTable:      true,
 	OwnCharts:     true,
 	OwnSideBySide: true,
+	PageBlocks:    true,
 	Tables:        tables,
 	Sections:      []*reports.PageSection{{Rank: 40, Of: section}},
 	CSV:           csv(),
