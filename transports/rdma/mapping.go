@@ -44,15 +44,20 @@ func (s *addressSpace) claim(m *mapping) {
 	}
 }
 
+// takeWhole removes m where nothing of it was forgotten.
+func (s *addressSpace) takeWhole(m *mapping) (e ranges.Entry[*mapping], ok bool) {
+	base := addrOf(m.b)
+	s.mu.Lock()
+	e, ok = s.live.RemoveIf(base, func(e *ranges.Entry[*mapping]) bool { return e.Val == m && e.End == base+uint64(len(m.b)) })
+	s.mu.Unlock()
+	return e, ok
+}
+
 // take removes what is left of m.
 func (s *addressSpace) take(m *mapping) (left []ranges.Entry[*mapping]) {
 	base := addrOf(m.b)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e, ok := s.live.At(base); ok && e.Val == m && e.End == base+uint64(len(m.b)) { // nothing was forgotten
-		s.live.Remove(base)
-		return []ranges.Entry[*mapping]{e}
-	}
 	s.live.Overlapping(base, base+uint64(len(m.b)), func(e ranges.Entry[*mapping]) bool {
 		if e.Val == m {
 			left = append(left, e)
@@ -128,19 +133,27 @@ func Dropped(addr, n uint64) {
 
 // end takes the mapping out of the world.
 func (m *mapping) end() error {
+	if e, ok := space.takeWhole(m); ok {
+		return m.leaves(e, true)
+	}
 	left := space.take(m)
 	if len(left) == 0 {
 		return ErrClosed
 	}
 	var errs []error
 	for _, e := range left {
-		l := Leaving{Addr: e.Base, Len: e.End - e.Base, Cause: Unmapped}
-		if m.whole != nil {
-			l.finish = func() error { return m.unmap(e.Base, e.End, len(left) == 1) }
-		}
-		errs = append(errs, leave(&l))
+		errs = append(errs, m.leaves(e, len(left) == 1))
 	}
 	return errors.Join(errs...)
+}
+
+// leaves tells of a range of the mapping, and gives it back.
+func (m *mapping) leaves(e ranges.Entry[*mapping], all bool) error {
+	l := Leaving{Addr: e.Base, Len: e.End - e.Base, Cause: Unmapped}
+	if m.whole != nil {
+		l.finish = func() error { return m.unmap(e.Base, e.End, all) }
+	}
+	return leave(&l)
 }
 
 // unmap unmaps a range of the mapping, or all that was mapped for it.

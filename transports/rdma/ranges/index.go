@@ -136,22 +136,27 @@ func (x *Index[T]) Free(base, end uint64) bool {
 
 // Insert adds a range. It refuses an empty one and one that overlaps another.
 func (x *Index[T]) Insert(e Entry[T]) bool {
-	if e.Base >= e.End || !x.Free(e.Base, e.End) {
+	if e.Base >= e.End {
 		return false
 	}
-	x.n++
 	top := x.top.Load()
 	if top == nil {
 		s := make([]slot[T], 1)
 		s[0].c.Store(&chunk[T]{n: 1, e: [chunkMost]Entry[T]{e}})
 		x.top.Store(&s)
+		x.n++
 		return true
 	}
 	s := *top
 	i := last(s, e.Base)
 	old := s[i].c.Load()
+	k := old.below(e.Base)
+	if !fits(s, i, k, e) {
+		return false
+	}
+	x.n++
 	if old.n < chunkMost {
-		s[i].c.Store(old.with(e))
+		s[i].c.Store(old.with(k, e))
 		return true
 	}
 	// In two: the new list is complete before anybody sees it.
@@ -159,10 +164,10 @@ func (x *Index[T]) Insert(e Entry[T]) bool {
 	lo, hi := &chunk[T]{n: half}, &chunk[T]{n: chunkMost - half}
 	copy(lo.e[:], old.e[:half])
 	copy(hi.e[:], old.e[half:])
-	if e.Base < hi.e[0].Base {
-		lo = lo.with(e)
+	if k <= half {
+		lo = lo.with(k, e)
 	} else {
-		hi = hi.with(e)
+		hi = hi.with(k-half, e)
 	}
 	next := make([]slot[T], len(s)+1)
 	copySlots(next, s[:i+1])
@@ -181,9 +186,27 @@ func copySlots[T any](dst, src []slot[T]) {
 	}
 }
 
-// with is the chunk with one entry more; there is room.
-func (c *chunk[T]) with(e Entry[T]) *chunk[T] {
-	k := c.below(e.Base)
+// fits tells whether e overlaps neither of its neighbours, in front of which and behind
+// which it would be the entry k of the chunk i.
+func fits[T any](s []slot[T], i, k int, e Entry[T]) bool {
+	c := s[i].c.Load()
+	before, after := c, c
+	at := k - 1
+	if k == 0 && i > 0 {
+		before = s[i-1].c.Load()
+		at = before.n - 1 // -1 where that is the first, and empty
+	}
+	if at >= 0 && before.e[at].End > e.Base {
+		return false
+	}
+	if k == c.n && i+1 < len(s) {
+		after, k = s[i+1].c.Load(), 0 // never empty, as it is not the first
+	}
+	return k >= after.n || after.e[k].Base >= e.End
+}
+
+// with is the chunk with e as entry k; there is room.
+func (c *chunk[T]) with(k int, e Entry[T]) *chunk[T] {
 	n := &chunk[T]{n: c.n + 1}
 	copy(n.e[:], c.e[:k])
 	n.e[k] = e
@@ -193,6 +216,11 @@ func (c *chunk[T]) with(e Entry[T]) *chunk[T] {
 
 // Remove takes out the range that begins at base.
 func (x *Index[T]) Remove(base uint64) (e Entry[T], ok bool) {
+	return x.RemoveIf(base, func(*Entry[T]) bool { return true })
+}
+
+// RemoveIf is Remove of a range that is so; else it is left as it is.
+func (x *Index[T]) RemoveIf(base uint64, so func(*Entry[T]) bool) (e Entry[T], ok bool) {
 	top := x.top.Load()
 	if top == nil {
 		return e, false
@@ -201,7 +229,7 @@ func (x *Index[T]) Remove(base uint64) (e Entry[T], ok bool) {
 	i := last(s, base)
 	old := s[i].c.Load()
 	k := old.below(base) - 1
-	if k < 0 || old.e[k].Base != base {
+	if k < 0 || old.e[k].Base != base || !so(&old.e[k]) {
 		return e, false
 	}
 	x.n--
