@@ -18,8 +18,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/ci/targets"
@@ -52,7 +54,10 @@ func run(args []string) (err error) {
 	if err := os.Chmod(dir, 0o755); err != nil { // R6 runs as nobody
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), *limit)
+	// What is running ends with this, and not behind it.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, *limit)
 	defer cancel()
 	r := &runner{ctx: ctx, dir: dir}
 	if err := r.build(); err != nil {
