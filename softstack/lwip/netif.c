@@ -2,6 +2,7 @@
 
 // The stack of the process, with one network interface, whose links lead to other processes.
 #include <errno.h>
+#include <malloc.h>
 #include <time.h>
 #include <arpa/inet.h>
 #include "own.h"
@@ -82,6 +83,10 @@ static void started(void *arg) { STORE((int *)arg, 1); }
 int lw_start(void)
 {
 	static int up;
+	// lwIP's buffers are malloc's, which gives the end of its heap back to the kernel as soon as
+	// 128 KiB are free there (mallopt(3)), and takes pages again for the next segments: of a
+	// window of 1 MiB in segments of 8960 octets that was most of the time.
+	mallopt(M_TRIM_THRESHOLD, 256 << 20);
 	ip4_addr_t mask, none;
 	ip_addr_t a, a6;
 	tcpip_init(started, &up);
