@@ -1,6 +1,6 @@
-// Command hostileclients attacks a running rdmaperf serve with connections that cost their
-// owner nothing: silent ones, ones that say a byte a second, ones that said a real plan and
-// then wait. ci/hostile runs it.
+// Command hostileclients attacks a running server with connections that cost their owner
+// nothing: silent ones, ones that say a byte a second, ones that said a real plan, or how
+// iWARP begins, and then wait, and ones that say noise. ci/hostile runs it.
 //
 // The plan is a genuine client's: it listens at -record, gives what comes to the server,
 // and keeps the first line.
@@ -11,8 +11,8 @@
 //
 // # Limitations
 //
-// IPv4 loopback, one address. What it sends is well formed or nothing; bent lines are what
-// the fuzz targets of the control channel are for.
+// IPv4 loopback, one address. What it sends is well formed, nothing, or noise; what is nearly
+// right is what the fuzz targets are for.
 package main
 
 import (
@@ -20,6 +20,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"time"
@@ -31,14 +32,20 @@ func main() {
 	silent := flag.Int("silent", 0, "connections that say nothing")
 	slow := flag.Int("slow", 0, "connections that say a byte a second")
 	idle := flag.Int("idle", 0, "connections that say the plan, and then wait")
+	mpa := flag.Int("mpa", 0, "connections that say the first frame of iWARP, and then wait")
+	noise := flag.Int("noise", 0, "connections that say 4 KiB of noise")
 	flag.Parse()
-	if err := attack(*server, *record, *silent, *slow, *idle); err != nil {
+	if err := attack(*server, *record, *silent, *slow, *idle, *mpa, *noise); err != nil {
 		fmt.Fprintln(os.Stderr, "hostileclients:", err)
 		os.Exit(1)
 	}
 }
 
-func attack(server, record string, silent, slow, idle int) error {
+// request is an MPA Request Frame, revision 1, with CRC and without private data (RFC 5044,
+// section 7.1.1).
+const request = "MPA ID Req Frame\x40\x01\x00\x00"
+
+func attack(server, record string, silent, slow, idle, mpa, noise int) error {
 	var plan []byte
 	if record != "" {
 		var err error
@@ -54,30 +61,31 @@ func attack(server, record string, silent, slow, idle int) error {
 				return err
 			}
 			all = append(all, c)
-			if _, err := c.Write(say); err != nil {
-				return err
-			}
+			c.Write(say) // who is thrown out at once is no failure
 		}
 		return nil
 	}
+	bytes := make([]byte, 4096)
+	rand.NewChaCha8([32]byte{1}).Read(bytes)
 	for _, group := range []struct {
 		n   int
 		say []byte
-	}{{idle, plan}, {silent, nil}, {slow, []byte("{")}} {
+	}{{idle, plan}, {silent, nil}, {mpa, []byte(request)}, {noise, bytes}, {slow, []byte("{")}} {
 		if err := open(group.n, group.say); err != nil {
 			return err
 		}
 	}
-	fmt.Printf("attacking: %d silent, %d slow, %d idle\n", silent, slow, idle)
+	fmt.Printf("attacking: %d connections\n", len(all))
+	patient := len(all) - slow
 	for tick := time.NewTicker(time.Second); ; <-tick.C {
-		for i, c := range all[idle+silent:] {
+		for i, c := range all[patient:] {
 			if _, err := c.Write([]byte(" ")); err == nil {
 				continue
 			}
 			// It was thrown out: it comes again, as whoever means it would.
 			if again, err := net.Dial("tcp", server); err == nil {
 				c.Close()
-				all[idle+silent+i] = again
+				all[patient+i] = again
 			}
 		}
 	}
@@ -90,7 +98,7 @@ func recordPlan(server, at string) ([]byte, error) {
 		return nil, err
 	}
 	defer l.Close()
-	fmt.Println("recording")
+	fmt.Println("recording at", l.Addr())
 	client, err := l.Accept()
 	if err != nil {
 		return nil, err
