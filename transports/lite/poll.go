@@ -184,7 +184,11 @@ func (n *Node) pollLoop() {
 		}
 		if a := n.activity.Load(); a-seen >= busyPolls || n.held.Load() > 0 || !n.caps.Features.Has(rdma.FeatEvents) {
 			seen = a
-			n.pause(rest)
+			if n.pause(rest) {
+				// Who kicks is about to sleep: what it polled until then says nothing of
+				// who looks now. Counted, it made every answer half a pause late.
+				seen = n.activity.Load()
+			}
 			if rest = min(2*rest, mostPollPause); n.held.Load() > 0 {
 				rest = pollPause
 			}
@@ -206,14 +210,17 @@ func (n *Node) spinLoop() {
 	}
 }
 
-func (n *Node) pause(d time.Duration) {
+// pause rests for d at most, and tells whether somebody wanted it over.
+func (n *Node) pause(d time.Duration) (kicked bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 	case <-n.kick:
+		return true
 	case <-n.ctx.Done():
 	}
+	return false
 }
 
 // sleep waits for an arrival, a wake, or a caller that polls.
