@@ -236,6 +236,7 @@ func understood(words []string) error {
 		return err
 	}
 	if cmd.Name() == "run" && o.scenario == "" {
+		o.tls = tlsFlags{} // certificates are the reader's
 		_, err = o.plan(cmd)
 	}
 	return err

@@ -27,7 +27,7 @@ func runGroups() []flagGroup {
 		{"How long", []string{"duration", "iters", "warmup", "repeat", "interval", "run-infinitely"}},
 		{"Load", []string{"qp", "qp-sweep", "threads", "tx-depth", "rx-depth", "bidirectional", "app-work", "impair", "inline_size", "cq-mod", "post_list", "polling", "loop", "nice",
 			"rate", "rate-sweep", "arrivals", "pin", "awake", "verify", "no-verify", "redo", "seed"}},
-		{"Peer and device", []string{"port", "ib-dev", "ib-port", "gid-index", "rdma_cm", "connection", "mtu", "qp-timeout", "retry_count", "sl", "tos", "token-file", "timeout", "CPU-freq"}},
+		{"Peer and device", []string{"port", "ib-dev", "ib-port", "gid-index", "rdma_cm", "connection", "mtu", "qp-timeout", "retry_count", "sl", "tos", "token-file", "tls", "tls-ca", "tls-cert", "tls-key", "tls-server-name", "timeout", "CPU-freq"}},
 		{"Output", []string{"output", "json", "force", "no-save", "save", "format", "report_gbits", "counters", "raw", "raw-limit", "cpu-profile", "fail-if",
 			"metrics-listen", "metrics-push", "metrics-textfile", "quiet", "verbose", "help"}},
 	}
