@@ -184,6 +184,10 @@ func moves(t *testing.T, m mover, src Source, flags uintptr) {
 		rawMap(t, b.Addr(), len(raw)) // others' memory, at the old address
 	}
 	if src == SourceUffd {
+		// The call returns when the event was read; who asks waits until all have heard.
+		if _, err := s.Get(b, all); !errors.Is(err, rdma.ErrClosed) {
+			t.Errorf("memory that moved: %v", err)
+		}
 		refused(t, m, key, b.Addr(), "memory that moved")
 		b, _ = rdma.Foreign(raw)
 		t.Cleanup(func() { b.Free() })
