@@ -89,6 +89,8 @@ func TestRunsOverTLS(t *testing.T) {
 			t.Errorf("%s: exit %d, %s, want %d and %q", c.name, r.code, r.stderr, c.code, c.want)
 		}
 	}
+	server.cmd.Process.Kill()
+	<-server.done // its log is written until then
 	if said := server.errs.String(); strings.Contains(said, "anybody") {
 		t.Errorf("the server says %s", said)
 	}
