@@ -223,6 +223,10 @@ func (n *Node) admit(p *peer) error {
 	if old := n.peers[p.id].Load(); old != nil && !old.dead.Load() {
 		return fmt.Errorf("%w: node %d is there already", wire.ErrPeer, p.id)
 	}
+	if p.early != nil {
+		return fmt.Errorf("node %d went while it came: %w", p.id, p.early)
+	}
+	p.admitted = true
 	n.peers[p.id].Store(p)
 	return nil
 }

@@ -12,6 +12,12 @@ import (
 // cause is kept for messages. Once; later calls do nothing.
 func (n *Node) lose(p *peer, cause error) {
 	n.mu.Lock()
+	if !p.admitted {
+		// Its links belong to who is making them, and are dropped by him.
+		p.early = cause
+		n.mu.Unlock()
+		return
+	}
 	if p.dead.Load() {
 		n.mu.Unlock()
 		return

@@ -15,9 +15,12 @@ type peer struct {
 	base uint64 // of its arena
 	size uint64
 
-	links []*link       // all of them once joined
-	ended chan struct{} // closed when everything of a dead peer has come to its end
-	dead  atomic.Bool
+	links    []*link       // all of them once joined
+	ended    chan struct{} // closed when everything of a dead peer has come to its end
+	dead     atomic.Bool
+	admitted bool  // guarded by Node.mu: all links are there, and lose may end it
+	early    error // guarded by Node.mu: why it was to end before that
+
 	cause error // why, before dead is set
 
 	opening sync.Mutex // one client at a time asks for a ring
