@@ -34,7 +34,7 @@ func TestWhatIsUnchangedRunsOnce(t *testing.T) {
 		"go.mod":            "module small\n\ngo 1.25\n",
 		"calm/x_test.go":    says("calm", "", ""),
 		"reader/x_test.go":  says("reader", "", `os.ReadFile("../data/text"); os.Getenv("GOTEST_WORD")`),
-		"lister/x_test.go":  says("lister", "", `os.ReadDir("../data")`),
+		"lister/x_test.go":  says("lister", "", `os.ReadDir("../data"); os.Getwd()`),
 		"starter/x_test.go": says("starter", `"os/exec"`, `exec.Command("true").Run()`),
 		"broken/x_test.go":  says("broken", "", `t.Error("made up")`),
 		"data/text":         "one",
@@ -58,6 +58,7 @@ func TestWhatIsUnchangedRunsOnce(t *testing.T) {
 	}{
 		{"first", func() {}, "broken calm lister reader starter"},
 		{"nothing changed", func() {}, "broken"},
+		{"another clone", func() { t.Setenv("PWD", "/elsewhere") }, "broken"},
 		{"a file's content", func() { write("data/text", "two") }, "broken reader starter"},
 		{"a file that nobody read", func() { write("README", "three") }, "broken starter"},
 		{"a name in a directory", func() { write("data/more", "four") }, "broken lister starter"},
