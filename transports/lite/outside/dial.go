@@ -2,10 +2,8 @@ package outside
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math/bits"
 	"sync"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/lite/daemon"
 	"github.com/rdmaperf/rdmaperf/transports/lite/ring"
+	"github.com/rdmaperf/rdmaperf/transports/lite/setup"
 	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -23,50 +22,9 @@ const (
 	MaxSessions = 8
 	// maxDepth of operations, and of receives: a daemon's rings have 512 places for both.
 	maxDepth = 240
-	// setUpPort is where a listener takes sessions; theirs follow.
-	setUpPort = 0
-	// helloMost is the contract's, and line the longest message of a set-up, bytes.
-	helloMost, line = 16, 4096
 	// blockTime bounds what a session asks its daemon for.
 	blockTime = 20 * time.Second
 )
-
-// ask is what a dialler says, and answer what it hears.
-type ask struct {
-	Hello  []byte
-	Name   string // of the dialler's window
-	Window uint64
-}
-
-type answer struct {
-	Port   int
-	Name   string
-	Window uint64
-	Refuse string
-}
-
-func (s *Stack) normal(cfg transports.Config) (transports.Config, error) {
-	cfg.SendDepth, cfg.RecvDepth = max(cfg.SendDepth, 1), max(cfg.RecvDepth, 1)
-	for _, l := range []struct {
-		what     string
-		got      int
-		from, to int
-	}{
-		{"window", cfg.Window, 1, 1 << 32},
-		{"send depth", cfg.SendDepth, 1, maxDepth},
-		{"receive depth", cfg.RecvDepth, 1, maxDepth},
-		{"inline bytes", cfg.MaxInline, 0, 0},
-		{"read depth", cfg.ReadDepth, 0, s.caps.MaxRDAtom},
-	} {
-		if l.got < l.from || l.got > l.to {
-			return cfg, fmt.Errorf("%s %d, want %d to %d: %w", l.what, l.got, l.from, l.to, rdma.ErrInvalid)
-		}
-	}
-	if cfg.Events {
-		return cfg, &rdma.MissingError{Gaps: []string{"event mode of sessions"}}
-	}
-	return cfg, nil
-}
 
 // longest is the longest message of a session with such windows.
 func longest(window int) int { return min(window, int(ring.MaxRecord(ring.MaxSize))-wire.RequestLen) }
@@ -154,18 +112,18 @@ func (s *Stack) number() int {
 func (s *Stack) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session, error) {
 	x, err := s.dial(ctx, addr, hello, cfg)
 	if err != nil {
-		return nil, &rdma.OpError{Op: "dial", Object: addr, Err: reach(err)}
+		return nil, &rdma.OpError{Op: "dial", Object: addr, Err: setup.Reach(err)}
 	}
 	return x, nil
 }
 
 func (s *Stack) dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (*session, error) {
-	cfg, err := s.normal(cfg)
+	cfg, err := setup.Normal(cfg, s.Caps())
 	if err != nil {
 		return nil, err
 	}
-	if len(hello) > helloMost {
-		return nil, fmt.Errorf("hello of %d bytes, at most %d: %w", len(hello), helloMost, rdma.ErrInvalid)
+	if err := setup.CheckHello(hello); err != nil {
+		return nil, err
 	}
 	if cfg.Created != nil {
 		cfg.Created()
@@ -178,8 +136,8 @@ func (s *Stack) dial(ctx context.Context, addr string, hello []byte, cfg transpo
 	if err != nil {
 		return nil, err
 	}
-	var a answer
-	if err = x.setUp(ctx, &ask{Hello: hello, Name: x.name, Window: uint64(cfg.Window)}, &a); err == nil {
+	a, err := x.setUp(ctx, setup.Ask{Hello: hello, Name: x.name, Window: uint64(cfg.Window)})
+	if err == nil {
 		err = x.meet(a.Port, a.Name, a.Window)
 	}
 	if err != nil {
@@ -189,13 +147,9 @@ func (s *Stack) dial(ctx context.Context, addr string, hello []byte, cfg transpo
 }
 
 // setUp asks the listener, whose answer comes when it accepts.
-func (x *session) setUp(ctx context.Context, q *ask, a *answer) error {
-	b, err := json.Marshal(q)
-	if err != nil {
-		return err
-	}
+func (x *session) setUp(ctx context.Context, q setup.Ask) (a setup.Answer, err error) {
 	stop := context.AfterFunc(ctx, x.client.Interrupt)
-	got, err := x.client.Call(0, setUpPort, b)
+	got, err := x.client.Call(0, setup.Port, q.Encode())
 	if !stop() && err == nil {
 		err = ctx.Err() // the client ends all it waits for from now on
 	}
@@ -203,34 +157,20 @@ func (x *session) setUp(ctx context.Context, q *ask, a *answer) error {
 		if e := ctx.Err(); e != nil {
 			err = e
 		}
-		return err
+		return a, err
 	}
-	if json.Unmarshal(got, a) != nil || a.Port < 0 || a.Port > MaxSessions {
-		return fmt.Errorf("%w: answer to a session's set-up", rdma.ErrProtocol)
-	}
-	if a.Refuse != "" {
-		return fmt.Errorf("the listener refuses: %s: %w", a.Refuse, rdma.ErrUnreachable)
-	}
-	return nil
-}
-
-// reach is err of set-up as the waist names it: a peer that is not there, or left.
-func reach(err error) error {
-	if errors.Is(err, lite.ErrPeerDead) || errors.Is(err, lite.ErrNoPort) || errors.Is(err, lite.ErrNoMember) || errors.Is(err, lite.ErrDeadHandle) {
-		return fmt.Errorf("%w: %w", rdma.ErrUnreachable, err)
-	}
-	return err
+	return setup.ParseAnswer(got, MaxSessions)
 }
 
 type listener struct {
 	stack *Stack
 	cfg   transports.Config
 	node  *shared
+	ports *setup.Ports // of sessions
 
 	mu     sync.Mutex
 	client *daemon.Client // its goroutine is who accepts
 	closed bool
-	ports  uint64 // of sessions, in use
 }
 
 // Listen starts a daemon that founds a cluster, whose manager takes sessions at addr.
@@ -238,7 +178,7 @@ func (s *Stack) Listen(ctx context.Context, addr string, cfg transports.Config) 
 	fail := func(err error) (transports.Listener, error) {
 		return nil, &rdma.OpError{Op: "listen", Object: addr, Err: err}
 	}
-	cfg, err := s.normal(cfg)
+	cfg, err := setup.Normal(cfg, s.Caps())
 	if err != nil {
 		return fail(err)
 	}
@@ -246,11 +186,11 @@ func (s *Stack) Listen(ctx context.Context, addr string, cfg transports.Config) 
 	if err != nil {
 		return fail(err)
 	}
-	l := &listener{stack: s, cfg: cfg, node: &shared{Process: p, stack: s, users: 1}, ports: 1 << setUpPort}
+	l := &listener{stack: s, cfg: cfg, node: &shared{Process: p, stack: s, users: 1}, ports: setup.NewPorts(MaxSessions)}
 	if l.client, err = p.Dial(ctx, daemon.ClientConfig{Timeout: blockTime}); err != nil {
 		return fail(errors.Join(err, l.node.done()))
 	}
-	if err = l.client.Serve(setUpPort, line, MaxSessions); err != nil {
+	if err = l.client.Serve(setup.Port, setup.MaxLine, MaxSessions); err != nil {
 		return fail(errors.Join(err, l.client.Close(), l.node.done()))
 	}
 	return l, nil
@@ -311,47 +251,28 @@ func (l *listener) next(ctx context.Context) (x *session, hello []byte, err erro
 	if err != nil {
 		return nil, nil, err
 	}
-	var q ask
-	if m.OneWay || json.Unmarshal(m.Payload, &q) != nil || len(q.Hello) > helloMost {
-		return nil, nil, errors.Join(errTheirs, m.Release())
+	q, err := setup.ParseAsk(m.Payload)
+	if err != nil || m.OneWay {
+		return nil, nil, errors.Join(errTheirs, err, m.Release())
 	}
 	refuse := func(err error) error {
-		b, _ := json.Marshal(answer{Refuse: err.Error()}) // it has nothing that fails
-		_ = m.Reply(0, b)                                 // who is gone needs none
+		_ = m.Reply(0, setup.Answer{Refuse: err.Error()}.Encode()) // who is gone needs none
 		return err
 	}
-	from := m.From
 	l.node.use()
-	if x, err = l.stack.newSession(ctx, l.node, l.cfg, from); err != nil {
+	if x, err = l.stack.newSession(ctx, l.node, l.cfg, m.From); err != nil {
 		return nil, nil, refuse(err)
 	}
-	port := bits.TrailingZeros64(^l.ports)
-	if port > MaxSessions {
-		err = fmt.Errorf("%d sessions: %w", MaxSessions, rdma.ErrQueueFull)
-	} else {
-		l.ports |= 1 << port
-		x.release = func() {
-			l.mu.Lock()
-			l.ports &^= 1 << port
-			l.mu.Unlock()
-		}
+	port, err := l.ports.Take()
+	if err == nil {
+		x.release = func() { l.ports.Give(port) }
 		err = x.meet(port, q.Name, q.Window)
 	}
 	if err != nil {
-		l.mu.Unlock() // release takes it
-		err = errors.Join(errTheirs, refuse(err), x.abandon())
-		l.mu.Lock()
-		return nil, nil, err
+		return nil, nil, errors.Join(errTheirs, refuse(err), x.abandon())
 	}
-	b, err := json.Marshal(answer{Port: port, Name: x.name, Window: uint64(len(x.win))})
-	if err == nil {
-		err = m.Reply(0, b)
-	}
-	if err != nil {
-		l.mu.Unlock()
-		err = errors.Join(errTheirs, err, x.abandon())
-		l.mu.Lock()
-		return nil, nil, err
+	if err := m.Reply(0, setup.Answer{Port: port, Name: x.name, Window: uint64(len(x.win))}.Encode()); err != nil {
+		return nil, nil, errors.Join(errTheirs, err, x.abandon())
 	}
 	return x, q.Hello, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/lite/daemon"
+	"github.com/rdmaperf/rdmaperf/transports/lite/setup"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -79,7 +80,7 @@ func (s *Stack) newSession(ctx context.Context, d *shared, cfg transports.Config
 }
 
 func (x *session) create(ctx context.Context, cfg transports.Config) (err error) {
-	if x.client, err = x.node.Dial(ctx, daemon.ClientConfig{MaxReply: line, Timeout: blockTime}); err != nil {
+	if x.client, err = x.node.Dial(ctx, daemon.ClientConfig{MaxReply: setup.MaxLine, Timeout: blockTime}); err != nil {
 		return err
 	}
 	if x.win, err = x.client.Alloc(cfg.Window); err != nil {
@@ -92,8 +93,7 @@ func (x *session) create(ctx context.Context, cfg transports.Config) (err error)
 		return err
 	}
 	x.name = fmt.Sprintf("window-%d-%d", x.client.ID(), x.stack.number())
-	open := lite.PermRead | lite.PermWrite | lite.PermAtomic
-	x.own, err = x.client.Publish(lite.RegionConfig{Name: x.name, Open: open}, x.win)
+	x.own, err = x.client.Publish(lite.RegionConfig{Name: x.name, Open: setup.Open}, x.win)
 	return err
 }
 
@@ -104,12 +104,8 @@ func (x *session) meet(port int, name string, size uint64) (err error) {
 		return err
 	}
 	x.port = port
-	want := lite.PermRead | lite.PermWrite
-	if x.kinds.Has(transports.KindFetchAdd) || x.kinds.Has(transports.KindCmpSwap) {
-		want |= lite.PermAtomic
-	}
 	x.farLen = size
-	x.far, err = x.client.Map(name, want, "")
+	x.far, err = x.client.Map(name, setup.Want(x.kinds), "")
 	return err
 }
 
@@ -118,16 +114,6 @@ func (x *session) Local() []byte { return x.win }
 
 // RemoteLen is the size of the peer's window in bytes.
 func (x *session) RemoteLen() uint64 { return x.farLen }
-
-var opKinds = [...]struct {
-	kind        lite.OpKind
-	one, atomic bool
-}{
-	transports.KindWrite:    {lite.OpWrite, true, false},
-	transports.KindRead:     {lite.OpRead, true, false},
-	transports.KindFetchAdd: {lite.OpFetchAdd, true, true},
-	transports.KindCmpSwap:  {lite.OpCmpSwap, true, true},
-}
 
 // Post starts operations in order; one-sided ones side by side are shown to the daemon
 // together.
@@ -178,11 +164,12 @@ func (x *session) check(o *transports.Op, size uint32) error {
 
 // oneSided is an operation as the daemon's client takes it.
 func (x *session) oneSided(o *transports.Op, to *lite.Op) error {
-	if int(o.Kind) >= len(opKinds) || !opKinds[o.Kind].one {
+	kind, atomic, ok := setup.OneSided(o.Kind)
+	if !ok {
 		return rdma.ErrNotSupported
 	}
-	k, size := opKinds[o.Kind], o.Len
-	if k.atomic {
+	size := o.Len
+	if atomic {
 		if size != 0 && size != 8 {
 			return rdma.ErrInvalid
 		}
@@ -191,17 +178,17 @@ func (x *session) oneSided(o *transports.Op, to *lite.Op) error {
 	if err := x.check(o, size); err != nil {
 		return err
 	}
-	if o.Remote > x.farLen || uint64(size) > x.farLen-o.Remote || k.atomic && o.Remote%8 != 0 {
+	if o.Remote > x.farLen || uint64(size) > x.farLen-o.Remote || atomic && o.Remote%8 != 0 {
 		return rdma.ErrInvalid
 	}
-	*to = lite.Op{Kind: k.kind, Handle: x.far, Off: o.Remote, Local: x.base + o.Local, Add: o.Add, Swap: o.Swap, Len: size, Slot: o.Slot,
+	*to = lite.Op{Kind: kind, Handle: x.far, Off: o.Remote, Local: x.base + o.Local, Add: o.Add, Swap: o.Swap, Len: size, Slot: o.Slot,
 		Unsignaled: o.Flags&transports.Unsignaled != 0, Fence: o.Flags&transports.Fence != 0}
 	return nil
 }
 
 // post is one operation that no batch takes, or that fails.
 func (x *session) post(o *transports.Op) error {
-	if int(o.Kind) < len(opKinds) && opKinds[o.Kind].one {
+	if _, _, ok := setup.OneSided(o.Kind); ok {
 		if err := x.oneSided(o, &x.batch[0]); err != nil {
 			return err
 		}
@@ -248,19 +235,11 @@ func (x *session) post(o *transports.Op) error {
 
 // told is an error of a post as the waist names it.
 func (x *session) told(err error) error {
-	switch {
-	case err == nil || err == rdma.ErrQueueFull || err == rdma.ErrNotSupported:
-		return err
-	case err == lite.ErrBounds || err == lite.ErrMemory || err == lite.ErrTooBig:
-		return rdma.ErrInvalid
-	case err == lite.ErrClosed:
+	if err == lite.ErrClosed {
 		return fmt.Errorf("%w: the daemon is gone", rdma.ErrUnreachable)
 	}
-	return reach(err)
+	return setup.Told(err)
 }
-
-var kindOf = [...]transports.Kind{lite.OpWrite: transports.KindWrite, lite.OpRead: transports.KindRead,
-	lite.OpFetchAdd: transports.KindFetchAdd, lite.OpCmpSwap: transports.KindCmpSwap, lite.OpMessage: transports.KindSend}
 
 // Poll moves finished operations into dst. Package outside says when it sleeps.
 func (x *session) Poll(dst []transports.Done) (n int, err error) {
@@ -301,8 +280,7 @@ func (x *session) ended(dst []transports.Done, n int) int {
 		k, _ := x.client.Poll(x.hold[:min(len(x.hold), len(dst)-n)]) // it never fails
 		x.sends -= before - x.client.Pending()
 		for i := range x.hold[:k] {
-			d := &x.hold[i]
-			dst[n] = transports.Done{Slot: d.Slot, Len: d.Len, Kind: kindOf[d.Kind], Status: d.Status}
+			dst[n] = setup.Done(&x.hold[i])
 			n++
 		}
 		if k == 0 {

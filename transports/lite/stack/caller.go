@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
+	"github.com/rdmaperf/rdmaperf/transports/lite/setup"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -35,7 +36,7 @@ const (
 // DialCalls joins the cluster of a server, where that has not happened.
 func (s *Stack) DialCalls(ctx context.Context, addr string, cfg transports.CallConfig) (transports.CallConn, error) {
 	fail := func(err error) (transports.CallConn, error) {
-		return nil, &rdma.OpError{Op: "dial", Object: addr, Err: reach(err)}
+		return nil, &rdma.OpError{Op: "dial", Object: addr, Err: setup.Reach(err)}
 	}
 	n, err := s.join(ctx, addr, callNeed(cfg), cfg.Secret)
 	if err != nil {

@@ -2,78 +2,32 @@ package stack
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"math/bits"
 	"sync"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
+	"github.com/rdmaperf/rdmaperf/transports/lite/setup"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
-
-// setUpPort is where a listener takes sessions; theirs follow.
-const setUpPort = 0
-
-// maxHello is the contract's, bytes.
-const maxHello = 16
-
-// ask is what a dialler says, and answer what it hears.
-type ask struct {
-	Hello  []byte
-	Name   string // of the dialler's window
-	Window uint64
-}
-
-type answer struct {
-	Port   int
-	Name   string
-	Window uint64
-	Refuse string
-}
-
-func (s *Stack) normal(cfg transports.Config) (transports.Config, error) {
-	c := s.Caps()
-	cfg.SendDepth, cfg.RecvDepth = max(cfg.SendDepth, 1), max(cfg.RecvDepth, 1)
-	for _, l := range []struct {
-		what     string
-		got      int
-		from, to int
-	}{
-		{"window", cfg.Window, 1, 1 << 32},
-		{"send depth", cfg.SendDepth, 1, c.MaxDepth},
-		{"receive depth", cfg.RecvDepth, 1, c.MaxDepth},
-		{"inline bytes", cfg.MaxInline, 0, 0},
-		{"read depth", cfg.ReadDepth, 0, c.MaxReadDepth},
-	} {
-		if l.got < l.from || l.got > l.to {
-			return cfg, fmt.Errorf("%s %d, want %d to %d: %w", l.what, l.got, l.from, l.to, rdma.ErrInvalid)
-		}
-	}
-	if cfg.Events {
-		return cfg, &rdma.MissingError{Gaps: []string{"event mode of sessions"}}
-	}
-	return cfg, nil
-}
 
 // Dial joins the cluster at addr, where that has not happened, and sets up a session.
 func (s *Stack) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session, error) {
 	x, err := s.dial(ctx, addr, hello, cfg)
 	if err != nil {
-		return nil, &rdma.OpError{Op: "dial", Object: addr, Err: reach(err)}
+		return nil, &rdma.OpError{Op: "dial", Object: addr, Err: setup.Reach(err)}
 	}
 	return x, nil
 }
 
 func (s *Stack) dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (*session, error) {
-	cfg, err := s.normal(cfg)
+	cfg, err := setup.Normal(cfg, s.Caps())
 	if err != nil {
 		return nil, err
 	}
-	if len(hello) > maxHello {
-		return nil, fmt.Errorf("hello of %d bytes, at most %d: %w", len(hello), maxHello, rdma.ErrInvalid)
+	if err := setup.CheckHello(hello); err != nil {
+		return nil, err
 	}
 	if cfg.Created != nil {
 		cfg.Created()
@@ -86,8 +40,8 @@ func (s *Stack) dial(ctx context.Context, addr string, hello []byte, cfg transpo
 	if err != nil {
 		return nil, err
 	}
-	var a answer
-	if err = x.setUp(ctx, &ask{Hello: hello, Name: x.name, Window: uint64(cfg.Window)}, &a); err == nil {
+	a, err := x.setUp(ctx, setup.Ask{Hello: hello, Name: x.name, Window: uint64(cfg.Window)})
+	if err == nil {
 		err = x.listen(a.Port)
 	}
 	if err == nil {
@@ -101,32 +55,22 @@ func (s *Stack) dial(ctx context.Context, addr string, hello []byte, cfg transpo
 }
 
 // setUp asks the listener, whose answer comes when it accepts.
-func (x *session) setUp(ctx context.Context, q *ask, a *answer) error {
-	b, err := json.Marshal(q)
+func (x *session) setUp(ctx context.Context, q setup.Ask) (a setup.Answer, err error) {
+	c, err := x.node.Client(lite.ClientConfig{Wait: lite.WaitAdaptive, MaxReply: setup.MaxLine, Timeout: timeLeft(ctx)})
 	if err != nil {
-		return err
-	}
-	c, err := x.node.Client(lite.ClientConfig{Wait: lite.WaitAdaptive, MaxReply: 4096, Timeout: timeLeft(ctx)})
-	if err != nil {
-		return err
+		return a, err
 	}
 	defer c.Close()
 	stop := context.AfterFunc(ctx, c.Interrupt)
 	defer stop()
-	got, err := c.Call(0, setUpPort, b)
+	got, err := c.Call(0, setup.Port, q.Encode())
 	if err != nil {
 		if e := ctx.Err(); e != nil && errors.Is(err, lite.ErrTimeout) {
 			err = e
 		}
-		return err
+		return a, err
 	}
-	if err := json.Unmarshal(got, a); err != nil {
-		return fmt.Errorf("%w: answer to a session's set-up", rdma.ErrProtocol)
-	}
-	if a.Refuse != "" {
-		return fmt.Errorf("the listener refuses: %s: %w", a.Refuse, rdma.ErrUnreachable)
-	}
-	return nil
+	return setup.ParseAnswer(got, MaxSessions)
 }
 
 // timeLeft is until ctx ends; the default of the waist without a deadline.
@@ -143,10 +87,10 @@ type listener struct {
 	cfg   transports.Config
 	node  *shared
 	port  *lite.Port
+	ports *setup.Ports // of sessions
 
 	mu     sync.Mutex
 	closed bool
-	ports  uint64 // of sessions, in use
 }
 
 // Listen makes a cluster whose manager takes sessions at addr.
@@ -154,7 +98,7 @@ func (s *Stack) Listen(ctx context.Context, addr string, cfg transports.Config) 
 	fail := func(err error) (transports.Listener, error) {
 		return nil, &rdma.OpError{Op: "listen", Object: addr, Err: err}
 	}
-	cfg, err := s.normal(cfg)
+	cfg, err := setup.Normal(cfg, s.Caps())
 	if err != nil {
 		return fail(err)
 	}
@@ -162,11 +106,11 @@ func (s *Stack) Listen(ctx context.Context, addr string, cfg transports.Config) 
 	if err != nil {
 		return fail(err)
 	}
-	p, err := n.Serve(setUpPort, lite.PortConfig{MaxRequest: 4096})
+	p, err := n.Serve(setup.Port, lite.PortConfig{MaxRequest: setup.MaxLine})
 	if err != nil {
 		return fail(errors.Join(err, n.done()))
 	}
-	return &listener{stack: s, cfg: cfg, node: n, port: p, ports: 1 << setUpPort}, nil
+	return &listener{stack: s, cfg: cfg, node: n, port: p, ports: setup.NewPorts(MaxSessions)}, nil
 }
 
 func (l *listener) Addr() string { return l.node.Addr() }
@@ -218,22 +162,21 @@ func (l *listener) Accept(ctx context.Context) (transports.Session, []byte, erro
 var errTheirs = errors.New("the dialler's")
 
 func (l *listener) answer(r *lite.Request) (x *session, hello []byte, err error) {
-	var q ask
-	if json.Unmarshal(r.Payload, &q) != nil || len(q.Hello) > maxHello {
-		return nil, nil, errors.Join(errTheirs, r.ReplyError(lite.ErrFail))
+	q, err := setup.ParseAsk(r.Payload)
+	if err != nil {
+		return nil, nil, errors.Join(errTheirs, err, r.ReplyError(lite.ErrFail))
 	}
 	refuse := func(err error) error {
-		b, _ := json.Marshal(answer{Refuse: err.Error()}) // it has nothing that fails
-		_ = r.Reply(b)
+		_ = r.Reply(setup.Answer{Refuse: err.Error()}.Encode()) // who is gone needs none
 		return err
 	}
 	l.node.use()
 	if x, err = l.stack.newSession(l.node, l.cfg, r.From); err != nil {
 		return nil, nil, refuse(err)
 	}
-	port, err := l.takePort()
+	port, err := l.ports.Take()
 	if err == nil {
-		x.release = func() { l.givePort(port) }
+		x.release = func() { l.ports.Give(port) }
 		err = x.listen(port)
 	}
 	if err == nil {
@@ -243,30 +186,9 @@ func (l *listener) answer(r *lite.Request) (x *session, hello []byte, err error)
 		x.abandon()
 		return nil, nil, refuse(errors.Join(errTheirs, err))
 	}
-	b, err := json.Marshal(answer{Port: port, Name: x.name, Window: uint64(len(x.win))})
-	if err == nil {
-		err = r.Reply(b)
-	}
-	if err != nil {
+	if err := r.Reply(setup.Answer{Port: port, Name: x.name, Window: uint64(len(x.win))}.Encode()); err != nil {
 		x.abandon()
 		return nil, nil, errors.Join(errTheirs, err)
 	}
 	return x, q.Hello, nil
-}
-
-func (l *listener) takePort() (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p := bits.TrailingZeros64(^l.ports)
-	if p > MaxSessions {
-		return 0, fmt.Errorf("%d sessions: %w", MaxSessions, rdma.ErrQueueFull)
-	}
-	l.ports |= 1 << p
-	return p, nil
-}
-
-func (l *listener) givePort(p int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ports &^= 1 << p
 }

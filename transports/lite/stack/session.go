@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
+	"github.com/rdmaperf/rdmaperf/transports/lite/setup"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -97,8 +98,7 @@ func (x *session) create(cfg transports.Config) (err error) {
 		return err
 	}
 	x.name = fmt.Sprintf("window-%d-%d", x.node.ID(), x.stack.number())
-	open := lite.PermRead | lite.PermWrite | lite.PermAtomic
-	x.own, err = x.first.Publish(lite.RegionConfig{Name: x.name, Open: open}, x.win)
+	x.own, err = x.first.Publish(lite.RegionConfig{Name: x.name, Open: setup.Open}, x.win)
 	return err
 }
 
@@ -126,12 +126,8 @@ func (x *session) listen(port int) (err error) {
 
 // meet maps the peer's window.
 func (x *session) meet(name string, size uint64) (err error) {
-	want := lite.PermRead | lite.PermWrite
-	if x.kinds.Has(transports.KindFetchAdd) || x.kinds.Has(transports.KindCmpSwap) {
-		want |= lite.PermAtomic
-	}
 	x.farLen = size
-	x.far, err = x.first.Map(name, want, "")
+	x.far, err = x.first.Map(name, setup.Want(x.kinds), "")
 	return err
 }
 
@@ -140,16 +136,6 @@ func (x *session) Local() []byte { return x.win }
 
 // RemoteLen is the size of the peer's window in bytes.
 func (x *session) RemoteLen() uint64 { return x.farLen }
-
-var opKinds = [...]struct {
-	kind   lite.OpKind
-	atomic bool
-}{
-	transports.KindWrite:    {lite.OpWrite, false},
-	transports.KindRead:     {lite.OpRead, false},
-	transports.KindFetchAdd: {lite.OpFetchAdd, true},
-	transports.KindCmpSwap:  {lite.OpCmpSwap, true},
-}
 
 // Post starts operations in order.
 func (x *session) Post(ops []transports.Op) (n int, err error) {
@@ -176,30 +162,32 @@ func (x *session) postRun(ops []transports.Op) (int, error) {
 	k := 0
 	for k < min(len(ops), len(x.batch)) {
 		o := &ops[k]
+		kind, _, _ := setup.OneSided(o.Kind)
 		if o.Kind != transports.KindWrite && o.Kind != transports.KindRead || o.Priority != ops[0].Priority ||
 			o.Flags&transports.Inline != 0 || o.Priority >= maxPriorities || o.Flags&transports.Fence != 0 && !x.fence ||
 			o.Local > uint64(len(x.win)) || uint64(o.Len) > uint64(len(x.win))-o.Local {
 			break // one by one says why
 		}
 		x.batch[k] = lite.Op{Handle: x.far, Off: o.Remote, Local: x.base + o.Local, Len: o.Len, Slot: o.Slot,
-			Kind: opKinds[o.Kind].kind, Unsignaled: o.Flags&transports.Unsignaled != 0, Fence: o.Flags&transports.Fence != 0}
+			Kind: kind, Unsignaled: o.Flags&transports.Unsignaled != 0, Fence: o.Flags&transports.Fence != 0}
 		k++
 	}
 	if k < 2 || x.clients[ops[0].Priority] == nil {
 		return 0, nil
 	}
 	n, err := x.clients[ops[0].Priority].Post(x.batch[:k])
-	return n, x.told(err)
+	return n, setup.Told(err)
 }
 
 func (x *session) post(o *transports.Op) error {
 	size := o.Len
+	kind, atomic, _ := setup.OneSided(o.Kind)
 	switch {
 	case !x.kinds.Has(o.Kind) || o.Kind == transports.KindCall || o.Flags&transports.Fence != 0 && !x.fence:
 		return rdma.ErrNotSupported
 	case o.Flags&transports.Inline != 0 || o.Priority >= maxPriorities:
 		return rdma.ErrInvalid
-	case int(o.Kind) < len(opKinds) && opKinds[o.Kind].atomic:
+	case atomic:
 		if size != 0 && size != 8 {
 			return rdma.ErrInvalid
 		}
@@ -220,7 +208,7 @@ func (x *session) post(o *transports.Op) error {
 	if c == nil {
 		var err error
 		if c, err = x.client(o.Priority); err != nil {
-			return x.told(err)
+			return setup.Told(err)
 		}
 	}
 	unsignaled, fence := o.Flags&transports.Unsignaled != 0, o.Flags&transports.Fence != 0
@@ -228,24 +216,11 @@ func (x *session) post(o *transports.Op) error {
 		if size > x.mostSend {
 			return rdma.ErrInvalid
 		}
-		return x.told(c.PostMessage(x.peer, x.portNum, tagData, x.base+o.Local, size, o.Slot, unsignaled, fence))
+		return setup.Told(c.PostMessage(x.peer, x.portNum, tagData, x.base+o.Local, size, o.Slot, unsignaled, fence))
 	}
 	op := lite.Op{Handle: x.far, Off: o.Remote, Local: x.base + o.Local, Add: o.Add, Swap: o.Swap, Len: size, Slot: o.Slot,
-		Kind: opKinds[o.Kind].kind, Unsignaled: unsignaled, Fence: fence}
-	return x.told(c.PostOne(&op))
-}
-
-// told is an error of a post as the waist names it.
-func (x *session) told(err error) error {
-	switch {
-	case err == nil || err == rdma.ErrQueueFull:
-		return err
-	case err == lite.ErrBounds || err == lite.ErrMemory || err == lite.ErrTooBig:
-		return rdma.ErrInvalid
-	case err == rdma.ErrNotSupported:
-		return err
-	}
-	return reach(err)
+		Kind: kind, Unsignaled: unsignaled, Fence: fence}
+	return setup.Told(c.PostOne(&op))
 }
 
 // Poll moves finished operations into dst.
@@ -278,8 +253,7 @@ func (x *session) own1(dst []transports.Done, n int) int {
 		for n < len(dst) {
 			k, _ := c.Poll(x.hold[:min(len(x.hold), len(dst)-n)]) // it never fails
 			for i := range x.hold[:k] {
-				d := &x.hold[i]
-				dst[n] = transports.Done{Slot: d.Slot, Len: d.Len, Kind: kindOf[d.Kind], Status: d.Status}
+				dst[n] = setup.Done(&x.hold[i])
 				n++
 			}
 			if k == 0 {
@@ -289,9 +263,6 @@ func (x *session) own1(dst []transports.Done, n int) int {
 	}
 	return n
 }
-
-var kindOf = [...]transports.Kind{lite.OpWrite: transports.KindWrite, lite.OpRead: transports.KindRead,
-	lite.OpFetchAdd: transports.KindFetchAdd, lite.OpCmpSwap: transports.KindCmpSwap, lite.OpMessage: transports.KindSend}
 
 // arrived takes messages into posted receives.
 func (x *session) arrived(dst []transports.Done, n int) int {

@@ -2,7 +2,6 @@ package stack
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -195,12 +194,4 @@ func (s *Stack) number() int {
 	defer s.mu.Unlock()
 	s.serial++
 	return s.serial
-}
-
-// reach is err of set-up as the waist names it: a peer that is not there, or left.
-func reach(err error) error {
-	if errors.Is(err, lite.ErrPeerDead) || errors.Is(err, lite.ErrNoPort) || errors.Is(err, lite.ErrNoMember) {
-		return fmt.Errorf("%w: %w", rdma.ErrUnreachable, err)
-	}
-	return err
 }
