@@ -19,11 +19,21 @@ func (k kind) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	only := []string{"./..."}
+	if k.rest {
+		if packs, err = left(packs, kind{dir: k.dir, race: true}); err != nil {
+			return err
+		}
+		only = only[:0]
+		for _, p := range packs {
+			only = append(only, p.Path)
+		}
+	}
 	s, err := openStore(k.cache)
 	if err != nil {
 		return err
 	}
-	keys, err := k.keys(ctx, root)
+	keys, err := k.keys(ctx, root, only)
 	if err != nil {
 		return err
 	}

@@ -298,7 +298,7 @@ func TestTheReportNamesWhatRanOnceOnly(t *testing.T) {
 }
 
 func TestWrongCommandLines(t *testing.T) {
-	for _, line := range []string{"", "build", "run a b", "report", "dance x", "build -bogus x"} {
+	for _, line := range []string{"", "build", "run -race -rest x", "run a b", "report", "dance x", "build -bogus x"} {
 		if err := command(t.Context(), strings.Fields(line)); !errors.Is(err, errUsage) {
 			t.Errorf("%q: %v, want the usage", line, err)
 		}

@@ -6,7 +6,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -35,6 +34,10 @@ type pack struct {
 	Rapid  bool   // has the flags of pgregory.net/rapid
 
 	Programs bool // its tests may start programs
+
+	Tests []string // names of all its tests
+	Wide  []string // of those that may try a property more often without the race detector
+	Only  []string // patterns (-test.run) of those to run, where that is not all
 }
 
 // engine is what measures: the tests that run it take longest.
@@ -90,13 +93,12 @@ func list(root string) (packs []pack, without int, err error) {
 		if p.Programs, err = importsIn(l.Dir, slices.Concat(l.GoFiles, l.CgoFiles, l.TestGoFiles, l.XTestGoFiles), "os/exec"); err != nil {
 			return nil, 0, err
 		}
-		n, err := testsIn(l.Dir, slices.Concat(l.TestGoFiles, l.XTestGoFiles))
-		if err != nil {
+		if p.Tests, p.Wide, err = testsIn(l.Dir, slices.Concat(l.TestGoFiles, l.XTestGoFiles)); err != nil {
 			return nil, 0, err
 		}
 		p.Parts = 1
 		if p.Clocks {
-			p.Parts += n / partOf
+			p.Parts += len(p.Tests) / partOf
 		}
 		p.Long = p.Long || p.Parts > 1
 		packs = append(packs, p)
@@ -120,18 +122,49 @@ var (
 // runs, and nothing else is left to run, a CPU is idle. Arbitrary.
 const partOf = 60
 
-var testFunction = regexp.MustCompile(`(?m)^func (Test|Fuzz|Example)\w*\(`)
-
-// testsIn guesses how many tests files have. Which they are says the test binary.
-func testsIn(dir string, files []string) (n int, err error) {
+// testsIn names the tests of files, and those of them in files that try properties.
+func testsIn(dir string, files []string) (all, wide []string, err error) {
 	for _, name := range files {
-		text, err := os.ReadFile(filepath.Join(dir, name))
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
-			return 0, err
+			return nil, nil, err
 		}
-		n += len(testFunction.FindAll(text, -1))
+		rapid := slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"pgregory.net/rapid"` })
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Recv != nil || !testName.MatchString(fn.Name.Name) || fn.Name.Name == "TestMain" {
+				continue
+			}
+			// An example without a comment of its output is compiled only.
+			if strings.HasPrefix(fn.Name.Name, "Example") && !outputIn(f, fn) {
+				continue
+			}
+			all = append(all, fn.Name.Name)
+			if rapid {
+				wide = append(wide, fn.Name.Name)
+			}
+		}
 	}
-	return n, nil
+	return all, wide, nil
+}
+
+// testName is how the names of tests begin: not with a word that goes on (testing's rule).
+var testName = regexp.MustCompile(`^(Test|Fuzz|Example)($|[^a-z])`)
+
+var outputComment = regexp.MustCompile(`(?i)^//\s*(unordered )?output:`)
+
+func outputIn(f *ast.File, fn *ast.FuncDecl) bool {
+	for _, group := range f.Comments {
+		if group.Pos() < fn.Body.Pos() || group.End() > fn.Body.End() {
+			continue
+		}
+		for _, c := range group.List {
+			if outputComment.MatchString(c.Text) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // importsIn tells whether any of the files imports a package.

@@ -13,24 +13,34 @@ import (
 	"strings"
 )
 
-// report says what both runs came to: why tests were skipped, what ran once only, and as
+// report says what the runs came to: why tests were skipped, what did not run in both ways, and as
 // the last line how many passed, failed and were skipped. A test that ran twice is one
 // test: it failed when it failed in either run, and was skipped when it passed in none.
 func report(dir string, w io.Writer) error {
-	plain, err := load(kind{dir: dir}.results())
-	if err != nil {
-		return err
-	}
 	race, err := load(kind{dir: dir, race: true}.results())
 	missing := errors.Is(err, os.ErrNotExist)
 	if err != nil && !missing {
 		return err
 	}
+	how := kind{dir: dir}
+	plain, err := load(how.results())
+	if errors.Is(err, os.ErrNotExist) && !missing {
+		how.rest = true
+		plain, err = load(how.results())
+	}
+	if err != nil {
+		return err
+	}
 	skips(w, plain, race)
 	var lost []string
-	if missing {
+	switch {
+	case missing:
 		fmt.Fprintln(w, "not run under the race detector: all of them")
-	} else {
+	case how.rest:
+		if lost, err = neither(w, kind{dir: dir, race: true}, plain, race); err != nil {
+			return err
+		}
+	default:
 		lost = once(w, plain, race)
 	}
 	slowest(w, plain, race)

@@ -44,7 +44,10 @@ const parallel = 8
 
 func (k kind) args(p part) []string {
 	args := []string{"-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + k.limit().String(), fmt.Sprintf("-test.parallel=%d", parallel)}
-	if p.tests != nil {
+	switch {
+	case p.Only != nil:
+		args = append(args, "-test.run="+strings.Join(p.Only, "|"))
+	case p.tests != nil:
 		args = append(args, "-test.run=^("+strings.Join(p.tests, "|")+")$")
 	}
 	if k.race {
@@ -79,7 +82,7 @@ func (k kind) run(ctx context.Context, clocks bool, w io.Writer) error {
 	defer out.Close()
 	var todo []part
 	for _, p := range packs {
-		if p.Clocks != clocks {
+		if p.Clocks != clocks && !k.rest {
 			continue
 		}
 		parts, err := k.parts(ctx, p)
@@ -100,7 +103,7 @@ func (k kind) run(ctx context.Context, clocks bool, w io.Writer) error {
 		}
 	}
 	at := runtime.NumCPU() + 1 // as they also wait
-	if clocks {
+	if clocks || k.rest {
 		at = runtime.NumCPU() // three on two CPUs made deadlines of 300 ms and of 10 s pass
 	}
 	r.run(ctx, todo, at)
@@ -149,7 +152,7 @@ func rank(p pack) int {
 // parts divides the tests of a package. Neighbours go to different parts: they take
 // about as long.
 func (k kind) parts(ctx context.Context, p pack) ([]part, error) {
-	if p.Parts < 2 {
+	if p.Parts < 2 || p.Only != nil {
 		return []part{{pack: p, name: short(p.Path)}}, nil
 	}
 	cmd := exec.CommandContext(ctx, p.Bin, "-test.list=.")

@@ -18,13 +18,16 @@ import (
 // keys tells for each package with tests what its test binary is made of: one word that
 // changes when any package in it does, the Go release, or how it is linked. It compiles what
 // is not in the build cache, and links nothing; go test -c compiles nothing again.
-func (k kind) keys(ctx context.Context, root string) (map[string]string, error) {
+func (k kind) keys(ctx context.Context, root string, packages []string) (map[string]string, error) {
+	if len(packages) == 0 {
+		return nil, nil
+	}
 	how, err := goOutput(ctx, root, "env", "GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOFLAGS", "CGO_ENABLED", "CC", "CGO_LDFLAGS")
 	if err != nil {
 		return nil, err
 	}
 	args := append([]string{"list", "-test", "-deps", "-export", "-json=ImportPath,BuildID,Deps"}, k.flags()...)
-	out, err := goOutput(ctx, root, append(args, "./...")...)
+	out, err := goOutput(ctx, root, append(args, packages...)...)
 	if err != nil {
 		return nil, err
 	}
