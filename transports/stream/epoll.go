@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -21,10 +22,20 @@ type epoll struct {
 	mu     sync.RWMutex
 	closed bool
 
-	// Of a parking poller: the instance as a file of Go's own network poller.
+	parks bool // every Wait parks
+	// The instance as a file of Go's own network poller, once a Wait has to park.
 	file *os.File
 	park syscall.RawConn
 }
+
+// mostBlocked is how many threads of the process may sleep in epoll_wait(2) for their
+// pollers. Each blocked goroutine owns a thread, and the runtime never gives one back
+// (a server that 64 silent peers had visited kept 71). Waits beyond it park instead, as
+// those of a parking poller do. Arbitrary: more than a measurement has threads that wait,
+// so that what it measures wakes as fast as the kernel can.
+const mostBlocked = 16
+
+var blocked atomic.Int32
 
 const wakeTag = ^uint64(0)
 
@@ -57,19 +68,34 @@ func newParkingEpoll() (*epoll, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.SetNonblock(p.ep, true); err != nil {
-		p.Close()
-		return nil, os.NewSyscallError("fcntl", err)
-	}
-	p.file = os.NewFile(uintptr(p.ep), "epoll")
-	if p.park, err = p.file.SyscallConn(); err == nil {
-		err = p.file.SetReadDeadline(time.Time{}) // fails if Go's poller did not take it
-	}
-	if err != nil {
+	p.parks = true
+	if err := p.parkable(); err != nil {
 		p.Close()
 		return nil, err
 	}
 	return p, nil
+}
+
+// parkable gives the instance to Go's network poller, once. Only Wait and who makes the
+// instance may call it.
+func (p *epoll) parkable() error {
+	if p.park != nil {
+		return nil
+	}
+	if p.file == nil {
+		if err := unix.SetNonblock(p.ep, true); err != nil {
+			return os.NewSyscallError("fcntl", err)
+		}
+		p.file = os.NewFile(uintptr(p.ep), "epoll") // it closes the descriptor from here on
+	}
+	park, err := p.file.SyscallConn()
+	if err == nil {
+		err = p.file.SetReadDeadline(time.Time{}) // fails if Go's poller did not take it
+	}
+	if err == nil {
+		p.park = park
+	}
+	return err
 }
 
 // Add watches c for bits under tag (any value but the highest).
@@ -101,13 +127,7 @@ func (p *epoll) ctl(op, fd int, tag uint64, bits uint32) error {
 func (p *epoll) Wait(dst []Event, ms int) (int, error) {
 	polls.Add(1)
 	raw := p.raw[:min(len(dst), len(p.raw))]
-	var n int
-	var err error
-	if p.park != nil && ms != 0 {
-		n, err = p.parked(raw, ms)
-	} else {
-		n, err = unix.EpollWait(p.ep, raw, ms)
-	}
+	n, err := p.sleep(raw, ms)
 	if err == unix.EINTR {
 		return 0, nil
 	}
@@ -126,6 +146,24 @@ func (p *epoll) Wait(dst []Event, ms int) (int, error) {
 		out++
 	}
 	return out, nil
+}
+
+// sleep waits in the kernel, or parks where the process has threads enough there.
+func (p *epoll) sleep(raw []unix.EpollEvent, ms int) (int, error) {
+	if ms == 0 {
+		return unix.EpollWait(p.ep, raw, 0)
+	}
+	if !p.parks {
+		if blocked.Add(1) <= mostBlocked {
+			defer blocked.Add(-1)
+			return unix.EpollWait(p.ep, raw, ms)
+		}
+		blocked.Add(-1)
+		if err := p.parkable(); err != nil {
+			return 0, err
+		}
+	}
+	return p.parked(raw, ms)
 }
 
 // Ready is Wait without waiting, from any goroutine: what is ready now, at most 16. A

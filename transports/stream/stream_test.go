@@ -294,6 +294,65 @@ func TestParkingPollerLosesNoEvent(t *testing.T) {
 	}
 }
 
+// A hundred waits at once hold mostBlocked threads, and each ends with what it waits for:
+// an octet, or a wake-up.
+func TestACrowdOfWaitsHoldsFewThreads(t *testing.T) {
+	const crowd = 100
+	threads := func() int {
+		all, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	before := threads()
+	var pollers [crowd]Poller
+	var peers [crowd]Conn
+	var events [crowd]chan int
+	for i := range crowd {
+		var b Conn
+		peers[i], b = pair(t)
+		p, err := Kernel.NewPoller()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		if err := p.Add(b, uint64(i), Readable); err != nil {
+			t.Fatal(err)
+		}
+		pollers[i], events[i] = p, make(chan int, 1)
+		go func() {
+			var ev [4]Event
+			n, err := p.Wait(ev[:], 20_000)
+			if err != nil || n > 0 && ev[0].Tag != uint64(i) {
+				t.Errorf("poller %d: %d events, first %+v, %v", i, n, ev[0], err)
+			}
+			events[i] <- n
+		}()
+	}
+	time.Sleep(300 * time.Millisecond) // every one is in Wait
+	if got := threads() - before; got > mostBlocked+8 {
+		t.Errorf("%d waits hold %d threads more, want about %d", crowd, got, mostBlocked)
+	}
+	begun := time.Now()
+	for i := range crowd {
+		if i%2 == 0 {
+			peers[i].Send([]byte("x"))
+		} else {
+			pollers[i].Wake()
+		}
+		if n, want := <-events[i], 1-i%2; n != want {
+			t.Errorf("poller %d saw %d events, want %d", i, n, want)
+		}
+	}
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("they ended after %v: by their limit", took)
+	}
+	if n := blocked.Load(); n != 0 {
+		t.Errorf("%d waits count as blocked behind their end", n)
+	}
+}
+
 func TestAwaitReturnsWhenReadyOrLate(t *testing.T) {
 	a, b := pair(t)
 	start := time.Now()
