@@ -17,7 +17,7 @@ import (
 // seen in what the server holds, and in clients that are let alone.
 func attack(name string, weight, most int, say func(s *soak, r *rand.Rand) []byte) kind {
 	return kind{name, weight, func(s *soak, r *rand.Rand) (string, func(context.Context) error) {
-		ports := []string{s.serve.addr, s.guarded.addr, s.rping.addr, s.grpc.addr, s.fused}
+		ports := []string{s.serve.addr, s.guarded.addr, s.secured.addr, s.rping.addr, s.grpc.addr, s.fused}
 		to, n, hold := ports[r.IntN(len(ports))], 1+r.IntN(most), time.Duration(r.IntN(1500))*time.Millisecond
 		said := make([][]byte, n)
 		for i := range said {
@@ -79,6 +79,13 @@ func attacks() []kind {
 				b[i] = 'a'
 			}
 			return append([]byte(`{"magic":"rdmaperf-control","type":"`), b...)
+		}),
+		attack("TLS that is cut or bent", 4, 20, func(s *soak, r *rand.Rand) []byte {
+			bent := append([]byte(nil), s.certs.hello...)
+			for range r.IntN(3) {
+				bent[r.IntN(len(bent))] = byte(r.Uint32())
+			}
+			return append(bent[:1+r.IntN(len(bent))], noise(r, r.IntN(100))...)
 		}),
 		attack("MPA requests, then noise", 5, 20, func(_ *soak, r *rand.Rand) []byte {
 			// RFC 5044, section 7.1.1: key, flags, revision, length of private data.

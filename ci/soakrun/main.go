@@ -75,9 +75,11 @@ type soak struct {
 	pause    time.Duration
 	random   *rand.Rand
 
-	serve, guarded, rping, grpc *server
-	fused                       string // address of grpc's second listener
-	plan                        []byte // a genuine client's first line
+	serve, guarded, secured, rping, grpc *server
+
+	fused string // address of grpc's second listener
+	certs certs  // of secured and its clients
+	plan  []byte // a genuine client's first line
 
 	taken  map[string]int // steps by name
 	failed []string       // clients that were let alone and were not served
@@ -89,7 +91,7 @@ func (s *soak) run(ctx context.Context, length time.Duration) error {
 	}
 	defer s.stop()
 	s.taken = map[string]int{}
-	servers := []*server{s.serve, s.guarded, s.rping, s.grpc}
+	servers := s.servers()
 	// Every kind of step once, so that what is loaded once is there before it is counted.
 	all := steps()
 	for _, k := range all {
@@ -144,7 +146,7 @@ func (s *soak) step(ctx context.Context, k kind) error {
 		s.failed = append(s.failed, fmt.Sprintf("step %d, %s: %s: %v", s.steps(), k.name, text, err))
 		fmt.Println(s.failed[len(s.failed)-1])
 	}
-	for _, p := range []*server{s.serve, s.guarded, s.rping, s.grpc} {
+	for _, p := range s.servers() {
 		if err := p.gone(); err != nil {
 			return fmt.Errorf("step %d, %s: %s: %w", s.steps(), k.name, text, err)
 		}

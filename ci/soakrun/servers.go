@@ -51,6 +51,9 @@ func (s *soak) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if s.certs, err = certify(s.logs); err != nil {
+		return err
+	}
 	for _, p := range []struct {
 		at   **server
 		name string
@@ -59,6 +62,7 @@ func (s *soak) start(ctx context.Context) (err error) {
 	}{
 		{&s.serve, "serve", noToken, []string{s.rdmaperf, "serve", "--bind", "127.0.0.1", "-p", "0"}},
 		{&s.guarded, "serve with a token", tokenOf, []string{s.rdmaperf, "serve", "--bind", "127.0.0.1", "-p", "0", "--max-clients", "8"}},
+		{&s.secured, "serve with TLS", tokenOf, append([]string{s.rdmaperf, "serve", "--bind", "127.0.0.1", "-p", "0", "--tls-client-ca", s.certs.ca}, s.certs.of("server")...)},
 		{&s.rping, "rping -s", noToken, []string{s.rdmaperf, "rping", "-s", "-a", "127.0.0.1", "-p", "0"}},
 		{&s.grpc, "gRPC dropin, fused", noToken, []string{self, "-as", "grpc-server"}},
 	} {
@@ -77,8 +81,12 @@ func (s *soak) start(ctx context.Context) (err error) {
 	return err
 }
 
+func (s *soak) servers() []*server {
+	return []*server{s.serve, s.guarded, s.secured, s.rping, s.grpc}
+}
+
 func (s *soak) stop() {
-	for _, p := range []*server{s.serve, s.guarded, s.rping, s.grpc} {
+	for _, p := range s.servers() {
 		if p == nil {
 			continue
 		}

@@ -46,7 +46,8 @@ func TestGrowthIsToldFromUnrest(t *testing.T) {
 
 // The same seed makes the same steps, another one others, and every kind has its turn.
 func TestASeedMakesTheSteps(t *testing.T) {
-	s := &soak{rdmaperf: "rdmaperf", plan: []byte("a plan"), serve: &server{addr: "127.0.0.1:1"}, guarded: &server{addr: "127.0.0.1:2"}, rping: &server{addr: "127.0.0.1:3"}, grpc: &server{addr: "127.0.0.1:4"}, fused: "127.0.0.1:5"}
+	s := &soak{rdmaperf: "rdmaperf", plan: []byte("a plan"), serve: &server{addr: "127.0.0.1:1"}, guarded: &server{addr: "127.0.0.1:2"}, rping: &server{addr: "127.0.0.1:3"}, grpc: &server{addr: "127.0.0.1:4"}, fused: "127.0.0.1:5",
+		secured: &server{addr: "127.0.0.1:6"}, certs: certs{ca: "ca.pem", dir: "/", hello: []byte("a hello")}}
 	plan := func(seed uint64) (all string, kinds map[string]bool) {
 		r, kinds := rand.New(rand.NewPCG(seed, 1)), map[string]bool{}
 		for range 1000 {
@@ -66,6 +67,14 @@ func TestASeedMakesTheSteps(t *testing.T) {
 	}
 	if len(kinds) != len(steps()) {
 		t.Errorf("of %d kinds %d came in 1000 steps", len(steps()), len(kinds))
+	}
+	for _, to := range []string{"-p 1 ", "-p 2 ", "-p 6 "} {
+		if !strings.Contains(a, to) {
+			t.Errorf("no run went to %s", to)
+		}
+	}
+	if n, m := strings.Count(a, "-p 6 "), strings.Count(a, "--tls-ca ca.pem --tls-cert /client.pem"); n != m {
+		t.Errorf("%d runs against the server with TLS, %d speak it", n, m)
 	}
 	for _, r := range runs {
 		if !strings.Contains(a, strings.Fields(r)[0]) {

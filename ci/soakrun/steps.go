@@ -138,12 +138,17 @@ func say(err error, said *bytes.Buffer) error {
 	return fmt.Errorf("%w: %s", err, bytes.TrimSpace(said.Bytes()))
 }
 
-// measure is one rdmaperf run against one of the two servers.
-func (s *soak) measure(r *rand.Rand) (env string, line []string) {
+// measure is one rdmaperf run against one of its servers: open to anybody, for who has the
+// token, or for who has that and a certificate.
+func (s *soak) measure(r *rand.Rand) (to *server, env string, line []string) {
 	spec := strings.Fields(runs[r.IntN(len(runs))])
-	to, env := s.serve, noToken
-	if r.IntN(3) == 0 {
+	var more []string
+	switch to, env = s.serve, noToken; r.IntN(5) {
+	case 0:
 		to, env = s.guarded, tokenOf
+	case 1:
+		to, env = s.secured, tokenOf
+		more = append([]string{"--tls-ca", s.certs.ca}, s.certs.of("client")...)
 	}
 	host, port, _ := net.SplitHostPort(to.addr) // it came from a listener
 	line = []string{s.rdmaperf, "run", host, "-p", port, "--no-save", "--quiet", "--pin", "none", "--verify", "all", "--timeout", "15s", "--seed", fmt.Sprint(r.Uint32()),
@@ -151,7 +156,7 @@ func (s *soak) measure(r *rand.Rand) (env string, line []string) {
 	if line = append(line, spec[2:]...); spec[len(spec)-2] == "-D" {
 		line = append(line, "--warmup", "none")
 	}
-	return env, line
+	return to, env, append(line, more...)
 }
 
 // ping is one rping client; calls one of gRPC.
@@ -182,7 +187,7 @@ func steps() []kind {
 			case 1:
 				line = s.calls(r)
 			default:
-				env, line = s.measure(r)
+				_, env, line = s.measure(r)
 			}
 			how := d(r)
 			return fmt.Sprintf("%v %s", how, strings.Join(line[1:], " ")), func(ctx context.Context) error { return client(ctx, how, env, line...) }
@@ -198,12 +203,8 @@ func steps() []kind {
 		}),
 		disturbed("stalls and kills", 4, func(r *rand.Rand) disturbance { return disturbance{signal: syscall.SIGSTOP, after: moment(r)} }),
 		{"stalls of the server", 3, func(s *soak, r *rand.Rand) (string, func(context.Context) error) {
-			env, line := s.measure(r)
+			to, env, line := s.measure(r)
 			after, length := moment(r), time.Duration(100+r.IntN(900))*time.Millisecond
-			to := s.serve
-			if env == tokenOf {
-				to = s.guarded
-			}
 			return fmt.Sprintf("%v for %v: %s", after, length, strings.Join(line[1:], " ")), func(ctx context.Context) error {
 				ended := make(chan error, 1)
 				go func() { ended <- client(ctx, disturbance{}, env, line...) }()
