@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/perftest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/fused"
 	"github.com/rdmaperf/rdmaperf/reports/render"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -23,6 +26,17 @@ var documentTables = map[string]func(t *testing.T) string{
 	"parameters":       parameterTable,
 	"capabilities":     capabilityTable,
 	"perftest-options": perftestTable,
+	"fused":            fusedTable,
+}
+
+// fusedTable is what the fused form of gRPC lacks, with the reasons.
+func fusedTable(*testing.T) string {
+	var b strings.Builder
+	b.WriteString("| not with `grpc(fused)` | why |\n|---|---|\n")
+	for _, what := range slices.Sorted(maps.Keys(fused.Unsupported)) {
+		fmt.Fprintf(&b, "| %s | %s |\n", cell(what), cell(fused.Unsupported[what]))
+	}
+	return b.String()
 }
 
 // cell is text for a column of a table.
