@@ -2,11 +2,15 @@ package engine_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +19,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
 )
 
 // guarded serves mem on loopback.
@@ -169,7 +174,9 @@ func TestABudgetBoundsWhatPointsHold(t *testing.T) {
 }
 
 func TestErrorsOfStrangersAreShort(t *testing.T) {
-	addr, _ := guarded(t, &engine.Server{Workloads: enginetest.Table})
+	var log syncedBuffer
+	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Open: func(spec string) (transports.Stack, error) { return nil, fmt.Errorf("no stack %q", spec) }})
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -179,9 +186,31 @@ func TestErrorsOfStrangersAreShort(t *testing.T) {
 	io.WriteString(conn, (planLine(t, func(m *engine.Message) { m.Plan.Transport = strings.Repeat("x", 900_000) })))
 	// It answers by one line; the end of the connection would be a wait for our own deadline.
 	said, _ := bufio.NewReader(io.LimitReader(conn, 5*engine.LongestSay)).ReadString('\n')
-	if len(said) == 0 || len(said) > 4*engine.LongestSay {
+	if !strings.Contains(said, "no stack") || len(said) > 4*engine.LongestSay {
 		t.Errorf("%d bytes come back, want a short reason", len(said))
 	}
+	logged := func() int { log.mu.Lock(); defer log.mu.Unlock(); return log.b.Len() }
+	for end := time.Now().Add(10 * time.Second); logged() == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nothing is logged")
+		}
+	}
+	conn.Close()
+	if n := logged(); n > 4*engine.LongestSay {
+		t.Errorf("%d bytes of log, want a short line", n)
+	}
+}
+
+// syncedBuffer takes a log that several goroutines write.
+type syncedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncedBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
 }
 
 // A workload with a run of its own is held against the budget like any other.
