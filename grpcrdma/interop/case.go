@@ -1,6 +1,8 @@
 package interop
 
 import (
+	"time"
+
 	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 )
@@ -11,8 +13,12 @@ type suite struct {
 	// lacks says why the case cannot be asked of a form; nil or "" when it can.
 	lacks func(carrier.Form) string
 	alone bool // its server is a process that it may kill
+	times int  // how many limits it has, as it moves that much; 0 is 1
 	run   func(*env)
 }
+
+// limit is that of the case, of one such as most have.
+func (s *suite) limit(one time.Duration) time.Duration { return time.Duration(max(s.times, 1)) * one }
 
 // lack is the reason of a case that cannot run; empty when it can.
 func (s *suite) lack(f carrier.Form, shared bool) string {

@@ -96,7 +96,7 @@ func channelCases() []suite {
 		{run: compressors, lacks: notFused(fused.Unsupported["grpc.SetSendCompressor, grpc.ClientSupportedCompressors"]),
 			Case: conform.Case{ID: "chan/server-compressor", Clause: "grpc-go, SetSendCompressor",
 				Requirement: "A handler learns what its client decompresses, and chooses."}},
-		{run: enormous, Case: conform.Case{ID: "chan/large-messages", Clause: "gRPC guide, flow control",
+		{run: enormous, times: 3, Case: conform.Case{ID: "chan/large-messages", Clause: "gRPC guide, flow control",
 			Requirement: "Messages of 64 MiB cross a ring of 256 KiB in both directions, unchanged."}},
 		{run: manyChannels, Case: conform.Case{ID: "chan/many-channels", Clause: "gRPC core concepts, channels",
 			Requirement: "Thirty-two channels call at once, and leave no connection behind."}},

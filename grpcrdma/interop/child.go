@@ -119,7 +119,7 @@ func RunCase(ctx context.Context, x Ends, kids Children, id string) error {
 		return fmt.Errorf("read the server's address: %w", err)
 	}
 	var cancel context.CancelFunc
-	e.ctx, cancel = context.WithTimeout(ctx, x.Limit)
+	e.ctx, cancel = context.WithTimeout(ctx, s.limit(x.Limit))
 	defer cancel()
 	over := make(chan []string, 1)
 	go func() {
@@ -131,10 +131,10 @@ func RunCase(ctx context.Context, x Ends, kids Children, id string) error {
 	var o outcome
 	select {
 	case o.Wrong = <-over:
-	case <-time.After(x.Limit + endGrace):
+	case <-time.After(s.limit(x.Limit) + endGrace):
 		stacks := make([]byte, 64<<10)
 		o.Evidence = string(stacks[:runtime.Stack(stacks, true)])
-		o.Wrong = []string{fmt.Sprintf("no end within %v", x.Limit)}
+		o.Wrong = []string{fmt.Sprintf("no end within %v", s.limit(x.Limit))}
 	}
 	e.mu.Lock()
 	o.Notes = e.notes

@@ -110,7 +110,7 @@ func (r *runner) judge(ctx context.Context, res *conform.Result) {
 		_ = p.write(r.peer) // a case that is gone says so below
 	}
 	var o outcome
-	if err = p.read(r.caseLimit(), &o); err != nil {
+	if err = p.read(r.caseLimit()-r.o.CaseTimeout+s.limit(r.o.CaseTimeout), &o); err != nil {
 		p.kill()
 	} else if p.stop(startGrace) != nil && len(o.Wrong) == 0 {
 		err = fmt.Errorf("the process ended badly behind its last answer: %v: %s", p.err, p.said.last())
