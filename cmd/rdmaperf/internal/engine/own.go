@@ -134,6 +134,29 @@ func (o Options) Unpack(v any) error {
 	return nil
 }
 
+// Checked makes a check of points of one of options: what is not the options of this
+// workload is refused before it.
+func Checked[O any](check func(o *O, size int) error) func(Point) error {
+	return func(pt Point) error {
+		var o O
+		if err := pt.Options.Unpack(&o); err != nil {
+			return err
+		}
+		return check(&o, pt.Size)
+	}
+}
+
+// Described says in words what points of a workload are, by their options.
+func Described[O any](words func(o *O, size int) string) func(Point) string {
+	return func(pt Point) string {
+		var o O
+		if pt.Options.Unpack(&o) != nil {
+			return pt.Workload
+		}
+		return words(&o, pt.Size)
+	}
+}
+
 // Local tells that no point needs a server.
 func (p *Plan) Local() bool {
 	for _, pt := range p.Points {

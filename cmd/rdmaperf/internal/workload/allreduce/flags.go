@@ -26,7 +26,7 @@ const Name = "allreduce"
 // Room is its row of the table.
 var Room = &room.Room{
 	Name: Name,
-	Work: &engine.Workload{Name: Name, Kind: results.Kind, Point: checkPoint, Describe: describe,
+	Work: &engine.Workload{Name: Name, Kind: results.Kind, Point: engine.Checked((*options).check), Describe: engine.Described((*options).words),
 		Own: &engine.Own{Run: run, Serve: serve, Time: planned, Needs: needs}},
 	Summary:    "float32 sums over ranks in processes of their own",
 	Group:      "Workload allreduce",
@@ -125,11 +125,10 @@ func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	}
 	var points []engine.Point
 	for _, size := range c.SizesOf("", Room.Sizes) {
-		pt := engine.Point{Workload: Name, Size: size, Options: engine.PackOptions(o)}
-		if err := checkPoint(pt); err != nil {
+		if err := o.check(size); err != nil {
 			return nil, values.Wrong("size", "%d: %w", size, err)
 		}
-		points = append(points, pt)
+		points = append(points, engine.Point{Workload: Name, Size: size, Options: engine.PackOptions(o)})
 	}
 	return points, nil
 }
@@ -156,18 +155,14 @@ func (o *options) count() int {
 	return len(o.Algorithms) * len(o.Arms) * len(o.Buffers) * len(o.Offloads)
 }
 
-func checkPoint(pt engine.Point) error {
-	var o options
-	if err := pt.Options.Unpack(&o); err != nil {
-		return err
-	}
+func (o *options) check(size int) error {
 	for _, d := range o.Offloads {
 		if _, err := offload.Parse(d); err != nil {
 			return err
 		}
 	}
 	switch {
-	case pt.Size < 4 || pt.Size%4 != 0 || pt.Size > maxSize:
+	case size < 4 || size%4 != 0 || size > maxSize:
 		return errors.New("a vector of float32 has 4 bytes to 1 GiB, a multiple of 4")
 	case o.Ranks < 2 || o.Ranks > mesh.MaxRanks:
 		return fmt.Errorf("%d ranks: want 2 to %d", o.Ranks, mesh.MaxRanks)
@@ -185,12 +180,8 @@ func checkPoint(pt engine.Point) error {
 	return nil
 }
 
-func describe(pt engine.Point) string {
-	var o options
-	if pt.Options.Unpack(&o) != nil {
-		return Name
-	}
-	return fmt.Sprintf("%s of %d B on %d ranks", Name, pt.Size, o.Ranks)
+func (o *options) words(size int) string {
+	return fmt.Sprintf("%s of %d B on %d ranks", Name, size, o.Ranks)
 }
 
 // mostHeld keeps sums of what a stranger asks for from wrapping; no budget is as large.
@@ -201,7 +192,7 @@ const mostHeld = 1 << 50
 func needs(_ *engine.Plan, pt engine.Point) engine.Needs {
 	var o options
 	if pt.Options.Unpack(&o) != nil {
-		return engine.Needs{} // checkPoint has refused it
+		return engine.Needs{} // check has refused it
 	}
 	slots, qps, places := mesh.Cost(o.Ranks, o.Eager)
 	iterations := max(o.Iterations, mostMeasured)

@@ -61,7 +61,7 @@ func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error
 		return nil, err
 	}
 	if r.Stack.Caps().InProcess {
-		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: describe(r.Point), Err: fmt.Errorf("%s lives in one process, and ranks have each their own", r.Stack.Name()), Hint: "--transport iwarp"}
+		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: o.words(r.Point.Size), Err: fmt.Errorf("%s lives in one process, and ranks have each their own", r.Stack.Name()), Hint: "--transport iwarp"}
 	}
 	links := []rank.Link{r.Peer}
 	for range o.Ranks - 1 {

@@ -36,7 +36,7 @@ const (
 // Room is its row of the table.
 var Room = &room.Room{
 	Name:       Name,
-	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Point: checkPoint, Describe: describe, Own: &engine.Own{Run: run}},
+	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Point: engine.Checked((*options).check), Describe: engine.Described((*options).words), Own: &engine.Own{Run: run}},
 	Summary:    "what a server registers by the number of its clients",
 	Group:      "Workload clients",
 	OwnThreads: true,
@@ -73,18 +73,8 @@ func (o *options) check(size int) error {
 	return nil
 }
 
-func checkPoint(pt engine.Point) error {
-	var o options
-	if err := pt.Options.Unpack(&o); err != nil {
-		return err
-	}
-	return o.check(pt.Size)
-}
-
-func describe(pt engine.Point) string {
-	var o options
-	_ = pt.Options.Unpack(&o) // checkPoint has seen it
-	return fmt.Sprintf("clients: %d, messages of %d B", o.Clients, pt.Size)
+func (o *options) words(size int) string {
+	return fmt.Sprintf("clients: %d, messages of %d B", o.Clients, size)
 }
 
 type flags struct {

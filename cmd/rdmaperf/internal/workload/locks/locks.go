@@ -46,12 +46,7 @@ const (
 var Room = &room.Room{
 	Name: Name,
 	Work: &engine.Workload{Name: Name, Kind: set.Kind(), Own: &engine.Own{Run: run},
-		Point: func(pt engine.Point) error { return pt.Options.Unpack(new(options)) },
-		Describe: func(pt engine.Point) string {
-			var o options
-			_ = pt.Options.Unpack(&o) // Point has seen it
-			return fmt.Sprintf("locks: %d contenders", o.Contenders)
-		}},
+		Point: engine.Checked((*options).check), Describe: engine.Described((*options).words)},
 	Summary:    "one lock of LITE that many contend for",
 	Group:      "Workload locks",
 	OwnThreads: true,
@@ -79,6 +74,15 @@ var set = &curves.Set{
 }
 
 type options struct{ Contenders int }
+
+func (o *options) check(int) error {
+	if o.Contenders < 1 || o.Contenders > maxContender {
+		return fmt.Errorf("%d contenders: want 1 to %d", o.Contenders, maxContender)
+	}
+	return nil
+}
+
+func (o *options) words(int) string { return fmt.Sprintf("locks: %d contenders", o.Contenders) }
 
 type flags struct {
 	room.None
@@ -115,9 +119,6 @@ func run(ctx context.Context, r *engine.OwnRun) (_ []reports.Result, err error) 
 	var o options
 	if err := r.Point.Options.Unpack(&o); err != nil {
 		return nil, err
-	}
-	if o.Contenders < 1 || o.Contenders > maxContender {
-		return nil, fmt.Errorf("%d contenders", o.Contenders)
 	}
 	s, err := pairs.Tier(r, Name)
 	if err != nil {

@@ -54,7 +54,7 @@ var Room = &room.Room{
 		_ = pt.Options.Unpack(&o) // Point has seen it
 		return o.Window
 	}},
-		Point:    func(pt engine.Point) error { return pt.Options.Unpack(new(options)) },
+		Point:    engine.Checked((*options).check),
 		Describe: func(engine.Point) string { return "qos: a low and a high class over time" }},
 	Summary:    "classes of LITE over time, alone and together",
 	OwnThreads: true,
@@ -99,6 +99,13 @@ func (f *flags) Check(c *room.Common) error {
 	return nil
 }
 
+func (o *options) check(int) error {
+	if o.Window <= 0 || o.Window > time.Hour {
+		return fmt.Errorf("a window of %v: want more than 0 and at most 1h", o.Window)
+	}
+	return nil
+}
+
 // bin is what happened in one part of the time.
 type bin struct {
 	high []int64 // latencies, ns
@@ -109,9 +116,6 @@ func run(ctx context.Context, r *engine.OwnRun) (results []reports.Result, err e
 	var o options
 	if err := r.Point.Options.Unpack(&o); err != nil {
 		return nil, err
-	}
-	if o.Window <= 0 || o.Window > time.Hour {
-		return nil, fmt.Errorf("window of %v", o.Window)
 	}
 	s, err := pairs.Tier(r, Name)
 	if err != nil {

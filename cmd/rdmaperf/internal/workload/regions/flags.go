@@ -28,7 +28,7 @@ const (
 // Room is its row of the table.
 var Room = &room.Room{
 	Name:       Name,
-	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Clocked: true, Point: checkPoint, Describe: describe, Own: &engine.Own{Run: run}},
+	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Clocked: true, Point: engine.Checked((*options).check), Describe: engine.Described((*options).words), Own: &engine.Own{Run: run}},
 	Summary:    "writes to many regions, registered or named",
 	Group:      "Workload regions",
 	OwnThreads: true,
@@ -77,7 +77,7 @@ const (
 	mostMade  = 64
 )
 
-func (o *options) check() error {
+func (o *options) check(int) error {
 	switch {
 	case o.Regions < 1 || o.Regions > maxRegions:
 		return fmt.Errorf("%d regions: want 1 to %d", o.Regions, maxRegions)
@@ -89,19 +89,7 @@ func (o *options) check() error {
 	return nil
 }
 
-func checkPoint(pt engine.Point) error {
-	var o options
-	if err := pt.Options.Unpack(&o); err != nil {
-		return err
-	}
-	return o.check()
-}
-
-func describe(pt engine.Point) string {
-	var o options
-	if pt.Options.Unpack(&o) != nil {
-		return pt.Workload
-	}
+func (o *options) words(int) string {
 	return fmt.Sprintf("regions: %d of %s", o.Regions, reports.SizeLabel(o.Total/int64(o.Regions)))
 }
 
@@ -134,7 +122,7 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 	}
 	sizes := c.SizesOf("", Room.Sizes)
 	add := func(flag, op string, o options) error {
-		if err := o.check(); err != nil {
+		if err := o.check(0); err != nil {
 			return values.Wrong(flag, "%v", err)
 		}
 		points = append(points, engine.Point{Workload: Name, Op: op, Size: sizes[0], Options: engine.PackOptions(o)})

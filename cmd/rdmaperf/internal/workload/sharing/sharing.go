@@ -30,12 +30,7 @@ const (
 var Room = &room.Room{
 	Name: Name,
 	Work: &engine.Workload{Name: Name, Kind: set.Kind(), Clocked: true, Own: &engine.Own{Run: run},
-		Point: func(pt engine.Point) error { return pt.Options.Unpack(new(options)) },
-		Describe: func(pt engine.Point) string {
-			var o options
-			_ = pt.Options.Unpack(&o) // checkPoint has seen it
-			return fmt.Sprintf("sharing: %d users", o.Users)
-		}},
+		Point: engine.Checked((*options).check), Describe: engine.Described((*options).words)},
 	Summary:    "many users of one node, a queue pair each or few for all",
 	Group:      "Workload sharing",
 	OwnThreads: true,
@@ -61,6 +56,15 @@ var set = &curves.Set{
 }
 
 type options struct{ Users int }
+
+func (o *options) check(int) error {
+	if o.Users < 1 || o.Users >= maxUsers {
+		return fmt.Errorf("%d users: want 1 to %d", o.Users, maxUsers-1)
+	}
+	return nil
+}
+
+func (o *options) words(int) string { return fmt.Sprintf("sharing: %d users", o.Users) }
 
 type flags struct {
 	room.None
@@ -99,9 +103,6 @@ func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error
 	var o options
 	if err := r.Point.Options.Unpack(&o); err != nil {
 		return nil, err
-	}
-	if o.Users < 1 || o.Users >= maxUsers {
-		return nil, fmt.Errorf("%d users", o.Users)
 	}
 	open := openNative
 	switch r.Stack.(type) {

@@ -29,7 +29,7 @@ const (
 // Room is its row of the table.
 var Room = &room.Room{
 	Name:       Name,
-	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Point: checkPoint, Describe: describe, Own: &engine.Own{Run: run, Serve: serve}},
+	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Point: engine.Checked((*options).check), Describe: engine.Described((*options).words), Own: &engine.Own{Run: run, Serve: serve}},
 	Summary:    "calls whose server computes before it answers, and the waiting client's CPU",
 	Group:      "Workload think",
 	OwnThreads: true,
@@ -71,19 +71,7 @@ func (o *options) check(size int) error {
 	return nil
 }
 
-func checkPoint(pt engine.Point) error {
-	var o options
-	if err := pt.Options.Unpack(&o); err != nil {
-		return err
-	}
-	return o.check(pt.Size)
-}
-
-func describe(pt engine.Point) string {
-	var o options
-	_ = pt.Options.Unpack(&o) // checkPoint has seen it
-	return fmt.Sprintf("think: %d B, %v", pt.Size, o.Think)
-}
+func (o *options) words(size int) string { return fmt.Sprintf("think: %d B, %v", size, o.Think) }
 
 type flags struct {
 	room.None
