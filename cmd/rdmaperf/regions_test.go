@@ -81,7 +81,7 @@ func TestSharingOnTheModel(t *testing.T) {
 
 func TestLocksAndClassesOfLite(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.json")
-	r := rdmaperf(t, "run", "--transport", "lite+iwarp", "--workload", "locks,qos,sharing", "--contenders", "1,3", "--users", "1,5", "-D", "300ms", "--json", file)
+	r := rdmaperf(t, "run", "--transport", "lite+iwarp", "--workload", "locks,qos,sharing", "--contenders", "1,3", "--users", "1,5", "-D", "900ms", "--json", file)
 	if r.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
