@@ -1,13 +1,3 @@
-// Package pairs opens both ends of a stack in one process, for workloads that have a run
-// of their own: two devices with connections between them, or two nodes of LITE.
-//
-// # Ownership
-//
-// A pair owns what it opened; Close closes it.
-//
-// # Limitations
-//
-// Both ends share the processors, so that a rate is of both together.
 package pairs
 
 import (

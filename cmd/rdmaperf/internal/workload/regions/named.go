@@ -1,7 +1,6 @@
 package regions
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,13 +21,14 @@ type named struct {
 	owned   []lite.Handle // of the first
 	handles []lite.Handle // of the second
 	src     []byte
+	most    int // bytes of a write
 	at      uint64
 	ops     [1]lite.Op
 	done    [depth]lite.Done
 }
 
 func openNamed(ctx context.Context, r *engine.OwnRun, s *stack.Stack, o *options) (t target, cost made, clock *rdma.Clock, err error) {
-	n := &named{}
+	n := &named{most: slices.Max(o.Sizes)}
 	defer func() {
 		if err != nil {
 			_, e := n.end()
@@ -36,7 +36,7 @@ func openNamed(ctx context.Context, r *engine.OwnRun, s *stack.Stack, o *options
 		}
 	}()
 	each := o.Total / int64(o.Regions)
-	if n.pair, err = pairs.OpenNodes(ctx, r, s, [2]int{int(o.Total) + 64*o.Regions, 0}); err != nil {
+	if n.pair, err = pairs.OpenNodes(ctx, r, s, [2]int{int(o.Total) + 64*o.Regions, depth * n.most}); err != nil {
 		return nil, cost, nil, err
 	}
 	for i, node := range n.pair.Nodes {
@@ -66,16 +66,17 @@ func openNamed(ctx context.Context, r *engine.OwnRun, s *stack.Stack, o *options
 		}
 	}
 	cost.mapped = time.Since(begin) / time.Duration(o.Regions)
-	if n.src, err = n.clients[1].Alloc(slices.Max(o.Sizes)); err != nil {
+	if n.src, err = n.clients[1].Alloc(depth * n.most); err != nil {
 		return nil, cost, nil, err
 	}
-	pattern(n.src)
 	n.at, err = n.clients[1].Offset(n.src)
 	return n, cost, n.pair.Devs[1].Caps().Clock, err
 }
 
-func (n *named) write(region int, off uint64, size int, slot uint32) (bool, error) {
-	n.ops[0] = lite.Op{Kind: lite.OpWrite, Handle: n.handles[region], Off: off, Local: n.at, Len: uint32(size), Slot: slot}
+func (n *named) Source(slot int) []byte { return n.src[slot*n.most:][:n.most] }
+
+func (n *named) Write(slot int, at pairs.Place, size int) (bool, error) {
+	n.ops[0] = lite.Op{Kind: lite.OpWrite, Handle: n.handles[at.Region], Off: at.Off, Local: n.at + uint64(slot*n.most), Len: uint32(size), Slot: uint32(slot)}
 	_, err := n.clients[1].Post(n.ops[:])
 	if err == rdma.ErrQueueFull {
 		return false, nil
@@ -83,30 +84,22 @@ func (n *named) write(region int, off uint64, size int, slot uint32) (bool, erro
 	return err == nil, err
 }
 
-func (n *named) poll() (int, error) {
+func (n *named) Poll(ended func(int)) (int, error) {
 	k, err := n.clients[1].Poll(n.done[:])
 	for i := range n.done[:k] {
 		if n.done[i].Status != rdma.StatusSuccess {
 			return k, &rdma.StatusError{WC: rdma.WC{Status: n.done[i].Status}}
 		}
+		ended(int(n.done[i].Slot))
 	}
 	return k, err
 }
 
-func (n *named) check(region int, off uint64, size int) error {
-	b := make([]byte, size)
-	for end := time.Now().Add(10 * time.Second); ; {
-		if err := n.clients[0].Read(n.owned[region], off, b); err != nil {
-			return err
-		}
-		if bytes.Equal(b, n.src[:size]) {
-			return nil
-		}
-		if time.Now().After(end) {
-			return corrupt(region, off)
-		}
-	}
+func (n *named) Read(at pairs.Place, b []byte) error {
+	return n.clients[0].Read(n.owned[at.Region], at.Off, b)
 }
+
+func (n *named) Drive() error { return nil } // the node does
 
 func (n *named) end() (each time.Duration, err error) {
 	var errs []error

@@ -1,7 +1,6 @@
 package regions
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -21,6 +20,7 @@ type native struct {
 	wr       [1]rdma.SendWR
 	wcs      [depth]rdma.WC
 	each     int
+	most     int // bytes of a write
 }
 
 func openNative(ctx context.Context, r *engine.OwnRun, o *options) (t target, cost made, clock *rdma.Clock, err error) {
@@ -34,11 +34,10 @@ func openNative(ctx context.Context, r *engine.OwnRun, o *options) (t target, co
 	if n.pair, err = pairs.OpenDevices(ctx, r, 1, depth); err != nil {
 		return nil, cost, nil, err
 	}
-	most := slices.Max(o.Sizes)
-	if n.src, err = rdma.Alloc(most); err != nil {
+	n.most = slices.Max(o.Sizes)
+	if n.src, err = rdma.Alloc(depth * n.most); err != nil {
 		return nil, cost, nil, err
 	}
-	pattern(n.src.Bytes())
 	if n.mr, err = n.pair.Devs[0].RegMR(0, n.src, rdma.LocalWrite); err != nil {
 		return nil, cost, nil, err
 	}
@@ -61,12 +60,14 @@ func openNative(ctx context.Context, r *engine.OwnRun, o *options) (t target, co
 	return n, cost, n.pair.Devs[0].Caps().Clock, nil
 }
 
-func (n *native) write(region int, off uint64, size int, slot uint32) (bool, error) {
-	m := n.regions[region]
+func (n *native) Source(slot int) []byte { return n.src.Bytes()[slot*n.most:][:n.most] }
+
+func (n *native) Write(slot int, at pairs.Place, size int) (bool, error) {
+	m := n.regions[at.Region]
 	wr := &n.wr[0]
 	wr.ID, wr.Op, wr.Flags, wr.NumSGE = uint64(slot), rdma.OpWrite, rdma.Signaled, 1
-	wr.RemoteAddr, wr.RKey = m.Addr()+off, m.RKey()
-	wr.SGE[0] = rdma.SGE{Addr: n.src.Addr(), Len: uint32(size), LKey: n.mr.LKey()}
+	wr.RemoteAddr, wr.RKey = m.Addr()+at.Off, m.RKey()
+	wr.SGE[0] = rdma.SGE{Addr: n.src.Addr() + uint64(slot*n.most), Len: uint32(size), LKey: n.mr.LKey()}
 	_, err := n.pair.QPs[0][0].PostSend(n.wr[:])
 	if err == rdma.ErrQueueFull {
 		return false, nil
@@ -74,28 +75,25 @@ func (n *native) write(region int, off uint64, size int, slot uint32) (bool, err
 	return err == nil, err
 }
 
-func (n *native) poll() (int, error) {
+func (n *native) Poll(ended func(int)) (int, error) {
 	k, err := n.pair.CQs[0].Poll(n.wcs[:])
 	for i := range n.wcs[:k] {
 		if n.wcs[i].Status != rdma.StatusSuccess {
 			return k, &rdma.StatusError{WC: n.wcs[i]}
 		}
+		ended(int(n.wcs[i].ID))
 	}
 	return k, err
 }
 
-func (n *native) check(region int, off uint64, size int) error {
-	at := region*n.each + int(off)
-	// A completion may be local: the bytes may be on their way.
-	for end := time.Now().Add(10 * time.Second); !bytes.Equal(n.mem.Bytes()[at:at+size], n.src.Bytes()[:size]); {
-		if _, err := n.pair.CQs[1].Poll(n.wcs[:]); err != nil {
-			return err
-		}
-		if time.Now().After(end) {
-			return corrupt(region, off)
-		}
-	}
+func (n *native) Read(at pairs.Place, b []byte) error {
+	copy(b, n.mem.Bytes()[at.Region*n.each+int(at.Off):])
 	return nil
+}
+
+func (n *native) Drive() error {
+	_, err := n.pair.CQs[1].Poll(n.wcs[:])
+	return err
 }
 
 func (n *native) end() (each time.Duration, err error) {

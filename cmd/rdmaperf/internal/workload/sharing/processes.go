@@ -3,9 +3,9 @@ package sharing
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/lite/daemon"
 	"github.com/rdmaperf/rdmaperf/transports/lite/outside"
@@ -22,6 +22,7 @@ type processes struct {
 	clients []*daemon.Client
 	handles []lite.Handle
 	at      []uint64
+	src     [][]byte
 	size    int
 	ops     [1]lite.Op
 	done    [1]lite.Done
@@ -53,7 +54,7 @@ func openProcesses(ctx context.Context, r *engine.OwnRun, users int) (_ target, 
 	if p.own, err = p.home.Malloc(lite.RegionConfig{Name: "window", Size: uint64(window), Open: lite.PermWrite}); err != nil {
 		return nil, err
 	}
-	for u := range users {
+	for range users {
 		c, err := p.daemons[1].Dial(ctx, daemon.ClientConfig{})
 		if err != nil {
 			return nil, err
@@ -63,7 +64,6 @@ func openProcesses(ctx context.Context, r *engine.OwnRun, users int) (_ target, 
 		if err != nil {
 			return nil, err
 		}
-		fill(b, u)
 		at, err := c.Offset(b)
 		if err != nil {
 			return nil, err
@@ -72,13 +72,15 @@ func openProcesses(ctx context.Context, r *engine.OwnRun, users int) (_ target, 
 		if err != nil {
 			return nil, err
 		}
-		p.at, p.handles = append(p.at, at), append(p.handles, h)
+		p.at, p.handles, p.src = append(p.at, at), append(p.handles, h), append(p.src, b)
 	}
 	return p, nil
 }
 
-func (p *processes) write(user int) (bool, error) {
-	p.ops[0] = lite.Op{Kind: lite.OpWrite, Handle: p.handles[user], Off: uint64(user * step(p.size)), Local: p.at[user], Len: uint32(p.size), Slot: uint32(user)}
+func (p *processes) Source(user int) []byte { return p.src[user] }
+
+func (p *processes) Write(user int, at pairs.Place, size int) (bool, error) {
+	p.ops[0] = lite.Op{Kind: lite.OpWrite, Handle: p.handles[user], Off: at.Off, Local: p.at[user], Len: uint32(size), Slot: uint32(user)}
 	_, err := p.clients[user].Post(p.ops[:])
 	if err == rdma.ErrQueueFull {
 		return false, nil
@@ -86,9 +88,9 @@ func (p *processes) write(user int) (bool, error) {
 	return err == nil, err
 }
 
-// poll looks at the clients in turn until one of them has something. Who finds nothing
+// Poll looks at the clients in turn until one of them has something. Who finds nothing
 // anywhere waits as the stack says, so that a crossing that is not hidden is paid.
-func (p *processes) poll(ended func(int)) (int, error) {
+func (p *processes) Poll(ended func(int)) (int, error) {
 	for range p.clients {
 		p.next = (p.next + 1) % len(p.clients)
 		k, err := p.clients[p.next].Poll(p.done[:])
@@ -110,21 +112,8 @@ func (p *processes) poll(ended func(int)) (int, error) {
 	return 0, nil
 }
 
-func (p *processes) check() (err error) {
-	b := make([]byte, len(p.clients)*step(p.size))
-	for end := time.Now().Add(10 * time.Second); ; {
-		if err := p.home.Read(p.own, 0, b); err != nil {
-			return err
-		}
-		err = nil
-		for u := 0; u < len(p.clients) && err == nil; u++ {
-			err = compare(b[u*step(p.size):], p.size, u)
-		}
-		if err == nil || time.Now().After(end) {
-			return err
-		}
-	}
-}
+func (p *processes) Read(at pairs.Place, b []byte) error { return p.home.Read(p.own, at.Off, b) }
+func (p *processes) Drive() error                        { return nil } // the daemon does
 
 func (p *processes) queuePairs() int { return p.stack.Links() }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -117,58 +118,39 @@ func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
 	now, name := clockOf(t)
-	n := 200 * o.Users
+	res, err := measure(ctx, r, t, o.Users, now)
+	if err != nil {
+		return nil, err
+	}
+	res.Parameters["clock"] = name
+	return []reports.Result{res}, nil
+}
+
+// compareEach is of how many writes one is compared by default. Arbitrary: through a daemon
+// a look costs tens of writes.
+const compareEach = 1024
+
+// measure has every user write in turn, with one write under way each.
+func measure(ctx context.Context, r *engine.OwnRun, t target, users int, now func() int64) (res reports.Result, err error) {
+	w := &pairs.Writes{Target: t, Proof: pairs.NewProof(r.Plan, Name, compareEach), Slots: users, Size: r.Point.Size, Now: now, Apart: true,
+		Next: func(user int) pairs.Place { return pairs.Place{Off: uint64(user * step(r.Point.Size))} }}
+	n := 200 * users
 	if n = max(n, 8000); r.Plan.Iterations > 0 {
 		n = int(r.Plan.Iterations)
 	}
 	var took int64
 	for range 2 { // the first one fills caches
-		begin := now()
-		if err := stream(ctx, t, o.Users, n); err != nil {
-			return nil, err
+		w.Take(0)
+		if took, err = w.Do(ctx, n); err != nil {
+			return res, err
 		}
-		took = max(now()-begin, 1)
 	}
-	if err := t.check(); err != nil {
-		return nil, err
-	}
-	res := r.Result()
-	res.Polling, res.Verified, res.QPs = "", true, t.queuePairs()
-	res.DurationNs, res.Operations = took, int64(n)
-	res.Parameters["clock"], res.Parameters["users"] = name, o.Users
-	res.Detail = &curves.Point{X: float64(o.Users), Values: map[string]float64{"rate": float64(n) * 1e9 / float64(took),
+	res = r.Result()
+	res.Polling, res.QPs = "", t.queuePairs()
+	res.Verification, res.Verified = w.Take(int64(n)), w.On()
+	res.DurationNs, res.Operations = max(took, 1), int64(n)
+	res.Parameters["users"] = users
+	res.Detail = &curves.Point{X: float64(users), Values: map[string]float64{"rate": float64(n) * 1e9 / float64(res.DurationNs),
 		"queue_pairs": float64(t.queuePairs()), "registered_bytes": float64(t.registered())}}
-	return []reports.Result{res}, nil
-}
-
-// stream has every user write in turn, with one write under way each.
-func stream(ctx context.Context, t target, users, n int) error {
-	busy := make([]bool, users)
-	posted, done, next := 0, 0, 0
-	for idle := 0; done < n; {
-		for tries := 0; tries < users && posted < n; tries++ {
-			if !busy[next] {
-				ok, err := t.write(next)
-				if err != nil {
-					return err
-				}
-				if !ok {
-					break
-				}
-				busy[next] = true
-				posted++
-			}
-			next = (next + 1) % users
-		}
-		k, err := t.poll(func(user int) { busy[user] = false })
-		if err != nil {
-			return err
-		}
-		if done += k; k > 0 {
-			idle = 0
-		} else if idle++; idle%(1<<16) == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-	return nil
+	return res, nil
 }

@@ -1,7 +1,6 @@
 package sharing
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
-	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -17,9 +15,7 @@ import (
 
 // target is a window at the far end, with a place for each user.
 type target interface {
-	write(user int) (ok bool, err error)
-	poll(ended func(user int)) (int, error)
-	check() error // every user's bytes are there
+	pairs.Target // a user is a slot
 	queuePairs() int
 	registered() int
 	clock() *rdma.Clock
@@ -35,21 +31,6 @@ func clockOf(t target) (now func() int64, name string) {
 
 // step is what lies between the places of two users, bytes.
 func step(size int) int { return (size + 63) &^ 63 }
-
-func fill(b []byte, user int) {
-	for i := range b {
-		b[i] = byte(i*7 + user*13 + 1)
-	}
-}
-
-func compare(b []byte, size, user int) error {
-	want := make([]byte, size)
-	fill(want, user)
-	if !bytes.Equal(b[:size], want) {
-		return &reports.ExitError{Code: reports.ExitCorruption, Operation: "sharing", Err: fmt.Errorf("the bytes of user %d are not there", user)}
-	}
-	return nil
-}
 
 // native is a queue pair for each user.
 type native struct {
@@ -81,18 +62,16 @@ func openNative(ctx context.Context, r *engine.OwnRun, users int) (t target, err
 			return nil, err
 		}
 	}
-	for u := range users {
-		fill(n.bufs[0].Bytes()[u*step(n.size):][:n.size], u)
-	}
 	return n, nil
 }
 
-func (n *native) write(user int) (bool, error) {
-	off := uint64(user * step(n.size))
+func (n *native) Source(user int) []byte { return n.bufs[0].Bytes()[user*step(n.size):][:n.size] }
+
+func (n *native) Write(user int, at pairs.Place, size int) (bool, error) {
 	wr := &n.wr[0]
 	wr.ID, wr.Op, wr.Flags, wr.NumSGE = uint64(user), rdma.OpWrite, rdma.Signaled, 1
-	wr.RemoteAddr, wr.RKey = n.mrs[1].Addr()+off, n.mrs[1].RKey()
-	wr.SGE[0] = rdma.SGE{Addr: n.mrs[0].Addr() + off, Len: uint32(n.size), LKey: n.mrs[0].LKey()}
+	wr.RemoteAddr, wr.RKey = n.mrs[1].Addr()+at.Off, n.mrs[1].RKey()
+	wr.SGE[0] = rdma.SGE{Addr: n.mrs[0].Addr() + uint64(user*step(n.size)), Len: uint32(size), LKey: n.mrs[0].LKey()}
 	_, err := n.pair.QPs[0][user].PostSend(n.wr[:])
 	if err == rdma.ErrQueueFull {
 		return false, nil
@@ -100,7 +79,7 @@ func (n *native) write(user int) (bool, error) {
 	return err == nil, err
 }
 
-func (n *native) poll(ended func(int)) (int, error) {
+func (n *native) Poll(ended func(int)) (int, error) {
 	k, err := n.pair.CQs[0].Poll(n.wcs[:])
 	for i := range n.wcs[:k] {
 		if n.wcs[i].Status != rdma.StatusSuccess {
@@ -111,20 +90,14 @@ func (n *native) poll(ended func(int)) (int, error) {
 	return k, err
 }
 
-func (n *native) check() (err error) {
-	// A completion may be local: the bytes may be on their way.
-	for end := time.Now().Add(10 * time.Second); ; {
-		err = nil
-		for u := 0; u < n.users && err == nil; u++ {
-			err = compare(n.bufs[1].Bytes()[u*step(n.size):], n.size, u)
-		}
-		if err == nil || time.Now().After(end) {
-			return err
-		}
-		if _, err := n.pair.CQs[1].Poll(n.wcs[:]); err != nil {
-			return err
-		}
-	}
+func (n *native) Read(at pairs.Place, b []byte) error {
+	copy(b, n.bufs[1].Bytes()[at.Off:])
+	return nil
+}
+
+func (n *native) Drive() error {
+	_, err := n.pair.CQs[1].Poll(n.wcs[:])
+	return err
 }
 
 func (n *native) queuePairs() int    { return n.users }
@@ -156,6 +129,7 @@ type tier struct {
 	handle  lite.Handle
 	clients []*lite.Client
 	at      []uint64
+	src     [][]byte
 	size    int
 	ops     [1]lite.Op
 	done    [1]lite.Done
@@ -185,7 +159,7 @@ func openTier(ctx context.Context, r *engine.OwnRun, users int) (_ target, err e
 	if t.own, err = t.home.Malloc(lite.RegionConfig{Name: "window", Size: uint64(users * step(t.size)), Open: lite.PermWrite}); err != nil {
 		return nil, err
 	}
-	for u := range users {
+	for range users {
 		c, err := t.pair.Nodes[1].Client(lite.ClientConfig{Depth: 1, Wait: lite.WaitPoll})
 		if err != nil {
 			return nil, err
@@ -194,12 +168,11 @@ func openTier(ctx context.Context, r *engine.OwnRun, users int) (_ target, err e
 		if err != nil {
 			return nil, err
 		}
-		fill(b, u)
 		at, err := c.Offset(b)
 		if err != nil {
 			return nil, err
 		}
-		t.clients, t.at = append(t.clients, c), append(t.at, at)
+		t.clients, t.at, t.src = append(t.clients, c), append(t.at, at), append(t.src, b)
 	}
 	t.handle, err = t.clients[0].Map("window", lite.PermWrite, "")
 	return t, err
@@ -207,8 +180,10 @@ func openTier(ctx context.Context, r *engine.OwnRun, users int) (_ target, err e
 
 func (t *tier) left() int { return t.pair.Nodes[0].Left() + t.pair.Nodes[1].Left() }
 
-func (t *tier) write(user int) (bool, error) {
-	t.ops[0] = lite.Op{Kind: lite.OpWrite, Handle: t.handle, Off: uint64(user * step(t.size)), Local: t.at[user], Len: uint32(t.size), Slot: uint32(user)}
+func (t *tier) Source(user int) []byte { return t.src[user] }
+
+func (t *tier) Write(user int, at pairs.Place, size int) (bool, error) {
+	t.ops[0] = lite.Op{Kind: lite.OpWrite, Handle: t.handle, Off: at.Off, Local: t.at[user], Len: uint32(size), Slot: uint32(user)}
 	_, err := t.clients[user].Post(t.ops[:])
 	if err == rdma.ErrQueueFull {
 		return false, nil
@@ -216,9 +191,9 @@ func (t *tier) write(user int) (bool, error) {
 	return err == nil, err
 }
 
-// poll looks at the clients in turn until one of them has something: on a device with a
+// Poll looks at the clients in turn until one of them has something: on a device with a
 // clock of its own the next look would move that, and the user who is free waits.
-func (t *tier) poll(ended func(int)) (int, error) {
+func (t *tier) Poll(ended func(int)) (int, error) {
 	for range t.clients {
 		t.next = (t.next + 1) % len(t.clients)
 		k, err := t.clients[t.next].Poll(t.done[:])
@@ -237,21 +212,8 @@ func (t *tier) poll(ended func(int)) (int, error) {
 	return 0, nil
 }
 
-func (t *tier) check() (err error) {
-	b := make([]byte, len(t.clients)*step(t.size))
-	for end := time.Now().Add(10 * time.Second); ; {
-		if err := t.home.Read(t.own, 0, b); err != nil {
-			return err
-		}
-		err = nil
-		for u := 0; u < len(t.clients) && err == nil; u++ {
-			err = compare(b[u*step(t.size):], t.size, u)
-		}
-		if err == nil || time.Now().After(end) {
-			return err
-		}
-	}
-}
+func (t *tier) Read(at pairs.Place, b []byte) error { return t.home.Read(t.own, at.Off, b) }
+func (t *tier) Drive() error                        { return nil } // the node does
 
 func (t *tier) queuePairs() int    { return t.pair.Nodes[1].Counts().Links }
 func (t *tier) registered() int    { return t.free - t.left() }
