@@ -56,6 +56,8 @@ type Writes struct {
 	Now   func() int64
 	Next  func(slot int) Place // where a slot's next write goes
 	Apart bool                 // no two slots ever write to one place
+	More  func() bool          // whether to go on; nil: until all are written
+	Ended func()               // hears of each write that has ended; may be nil
 
 	slots   []slot
 	number  uint64
@@ -67,7 +69,7 @@ type Writes struct {
 
 // Do does n writes, by all slots in turn, and returns how long they took, by Now. Of a
 // sample the slot waits until its bytes are found at the far end; the last one of each
-// slot is looked for when the time was taken.
+// slot is looked for when the time was taken. Where More ends them there is no last one.
 func (w *Writes) Do(ctx context.Context, n int) (ns int64, err error) {
 	if w.slots == nil {
 		w.slots = make([]slot, w.Slots)
@@ -78,6 +80,9 @@ func (w *Writes) Do(ctx context.Context, n int) (ns int64, err error) {
 	w.got = append(w.got[:0], make([]byte, w.Size)...)
 	posted, done := 0, 0
 	ended := func(i int) {
+		if w.Ended != nil {
+			w.Ended()
+		}
 		s := &w.slots[i]
 		switch {
 		case s.last:
@@ -89,7 +94,11 @@ func (w *Writes) Do(ctx context.Context, n int) (ns int64, err error) {
 		}
 	}
 	begin := w.Now()
-	for idle := 0; done < n; {
+	for idle := 0; done < posted || posted < n; {
+		if posted < n && w.More != nil && !w.More() {
+			n = posted
+			continue
+		}
 		for tries := 0; tries < w.Slots && posted < n; tries++ {
 			if w.slots[w.turn].state == slotFree {
 				ok, err := w.post(n - posted)

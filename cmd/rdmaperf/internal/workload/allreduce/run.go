@@ -122,6 +122,11 @@ func one(ctx context.Context, r *engine.OwnRun, g *group, o *options, order rank
 	}
 	res := r.Result()
 	res.Op, res.Stack, res.Label, res.Verified = order.Algorithm, g.name, g.label, o.Verify
+	sums := int64(order.Iterations) * int64(o.Ranks)
+	res.Verification = &reports.Verification{Mode: reports.VerifyNone, Messages: sums}
+	if o.Verify { // every rank compares its sum, whose numbers are the iteration's
+		res.Verification = &reports.Verification{Mode: reports.VerifyAll, Messages: sums, Numbers: sums, Whole: sums, Bytes: sums * int64(r.Point.Size)}
+	}
 	res.Polling, res.Threads, res.MeasuredBy = engine.PollingBusy, 0, ""
 	d := detail(r.Point.Size, o, order, times)
 	if o.Wait {

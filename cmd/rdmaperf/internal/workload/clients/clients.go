@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -137,29 +139,53 @@ func run(ctx context.Context, r *engine.OwnRun) ([]reports.Result, error) {
 		return nil, err
 	}
 	if h.messages != int64(o.Clients) {
-		return nil, &reports.ExitError{Code: reports.ExitCorruption, Operation: Name, Err: fmt.Errorf("%d of %d messages arrived", h.messages, o.Clients)}
+		return nil, pairs.Corrupted(Name, "%d of %d messages arrived as they were sent", h.messages, o.Clients)
 	}
 	res := r.Result()
 	res.Polling, res.Verified, res.Operations, res.Depth, res.QPs = "", true, h.messages, receives, h.queuePairs
+	res.Verification = pairs.Compared(h.messages, h.messages*int64(r.Point.Size))
 	res.Parameters["clients"] = o.Clients
 	res.Detail = &curves.Point{X: float64(o.Clients), Values: map[string]float64{"server_bytes": float64(h.bytes),
 		"client_bytes": float64(h.bytes) / float64(o.Clients), "server_queue_pairs": float64(h.queuePairs)}}
 	return []reports.Result{res}, nil
 }
 
-// pattern is the message of a client.
-func pattern(b []byte, client int) {
-	for i := range b {
-		b[i] = byte(i*7 + client*13 + 1)
+// message is that of a client, whose number is the message's.
+func message(b []byte, client int) {
+	pairs.Fill(b, 0)
+	pairs.Stamp(b, uint64(client))
+}
+
+// arrivals are the clients whose messages arrived as they were sent.
+type arrivals struct {
+	mu   sync.Mutex
+	seen map[int]bool
+}
+
+// take is a message that arrived from one of so many clients. One that changed, or comes
+// again, counts for nobody.
+func (a *arrivals) take(b []byte, size, clients int) {
+	if len(b) != size {
+		return
+	}
+	want := make([]byte, size)
+	for c := range clients {
+		if message(want, c); slices.Equal(b, want) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			if a.seen == nil {
+				a.seen = map[int]bool{}
+			}
+			a.seen[c] = true
+			return
+		}
 	}
 }
 
-func same(b []byte, size, client int) error {
-	want := make([]byte, size)
-	if pattern(want, client); !slices.Equal(b, want) {
-		return &reports.ExitError{Code: reports.ExitCorruption, Operation: Name, Err: fmt.Errorf("the message of client %d changed", client)}
-	}
-	return nil
+func (a *arrivals) count() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return int64(len(a.seen))
 }
 
 // late is why a message did not come.

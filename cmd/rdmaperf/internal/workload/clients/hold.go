@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
@@ -53,17 +52,15 @@ func holdRings(ctx context.Context, r *engine.OwnRun, n int) (h held, err error)
 	if err != nil {
 		return h, err
 	}
-	var got atomic.Int64
+	var got arrivals
 	if _, err = server.Serve(port, lite.PortConfig{MaxRequest: size, Handle: func(q *lite.Request) {
-		if same(q.Payload, size, q.From) == nil {
-			got.Add(1)
-		}
+		got.take(q.Payload, size, n)
 		_ = q.Reply(nil) // a client that is gone needs none
 	}}); err != nil {
 		return h, err
 	}
 	before := server.Left()
-	for range n {
+	for i := range n {
 		node, err := open(server.Addr(), 2*size)
 		if err != nil {
 			return h, err
@@ -76,26 +73,23 @@ func holdRings(ctx context.Context, r *engine.OwnRun, n int) (h held, err error)
 		if err != nil {
 			return h, err
 		}
-		pattern(b, node.ID())
+		message(b, i)
 		if _, err := c.Call(server.ID(), port, b); err != nil {
 			return h, err
 		}
 	}
-	h.bytes, h.queuePairs, h.messages = before-server.Left(), server.Counts().Links, got.Load()
+	h.bytes, h.queuePairs, h.messages = before-server.Left(), server.Counts().Links, got.count()
 	return h, nil
 }
 
 // counter answers calls and counts those that came whole.
 type counter struct {
-	size int
-	got  atomic.Int64
+	size, clients int
+	got           arrivals
 }
 
 func (k *counter) ServeCall(s *transports.Served) error {
-	b := s.Request.AppendTo(nil)
-	if len(b) == k.size && same(b, k.size, 0) == nil {
-		k.got.Add(1)
-	}
+	k.got.take(s.Request.AppendTo(nil), k.size, k.clients)
 	s.Response = []byte{1}
 	return nil
 }
@@ -115,7 +109,7 @@ func holdCalls(ctx context.Context, r *engine.OwnRun, n int) (h held, err error)
 	if err != nil {
 		return h, err
 	}
-	k := &counter{size: r.Point.Size}
+	k := &counter{size: r.Point.Size, clients: n}
 	cfg := transports.CallConfig{MaxRequest: k.size, MaxResponse: 1, Callers: receives, Conns: n}
 	srv, err := server.ListenCalls(ctx, "127.0.0.1:0", cfg, k)
 	if err != nil {
@@ -123,8 +117,8 @@ func holdCalls(ctx context.Context, r *engine.OwnRun, n int) (h held, err error)
 	}
 	defer func() { err = errors.Join(err, srv.Close()) }()
 	b := make([]byte, k.size)
-	pattern(b, 0)
-	for range n {
+	for i := range n {
+		message(b, i)
 		conn, err := dialler.DialCalls(ctx, srv.Addr(), cfg)
 		if err != nil {
 			return h, engine.TransportError("dial", err)
@@ -143,7 +137,7 @@ func holdCalls(ctx context.Context, r *engine.OwnRun, n int) (h held, err error)
 	if each == 0 {
 		return h, fmt.Errorf("%s does not say what a connection registers: %w", server.Name(), rdma.ErrNotSupported)
 	}
-	h.bytes, h.queuePairs, h.messages = n*each, n, k.got.Load()
+	h.bytes, h.queuePairs, h.messages = n*each, n, k.got.count()
 	return h, nil
 }
 
@@ -169,6 +163,7 @@ func holdNative(ctx context.Context, r *engine.OwnRun, n int) (h held, err error
 	}
 	defer func() { err = errors.Join(err, p.Disconnect()) }() // nobody touches the memory then
 	var wcs [receives]rdma.WC
+	var got arrivals
 	for c, q := range p.QPs[1] {
 		var wrs [receives]rdma.RecvWR
 		for i := range wrs {
@@ -180,7 +175,7 @@ func holdNative(ctx context.Context, r *engine.OwnRun, n int) (h held, err error
 		}
 	}
 	for c, q := range p.QPs[0] {
-		pattern(bufs[0].Bytes(), c)
+		message(bufs[0].Bytes(), c)
 		wr := rdma.SendWR{ID: 1, Op: rdma.OpSend, Flags: rdma.Signaled, NumSGE: 1}
 		wr.SGE[0] = rdma.SGE{Addr: bufs[0].Addr(), Len: uint32(size), LKey: mrs[0].LKey()}
 		if _, err := q.PostSend([]rdma.SendWR{wr}); err != nil {
@@ -201,9 +196,8 @@ func holdNative(ctx context.Context, r *engine.OwnRun, n int) (h held, err error
 						sent = true
 						continue
 					}
-					if came = true; same(bufs[1].Bytes()[int(wc.ID)*size:][:wc.ByteLen], size, c) == nil {
-						h.messages++
-					}
+					came = true
+					got.take(bufs[1].Bytes()[int(wc.ID)*size:][:wc.ByteLen], size, n)
 				}
 			}
 			if time.Now().After(end) {
@@ -211,6 +205,6 @@ func holdNative(ctx context.Context, r *engine.OwnRun, n int) (h held, err error
 			}
 		}
 	}
-	h.bytes, h.queuePairs = bufs[1].Len(), n
+	h.bytes, h.queuePairs, h.messages = bufs[1].Len(), n, got.count()
 	return h, nil
 }

@@ -143,10 +143,11 @@ func run(ctx context.Context, r *engine.OwnRun) (_ []reports.Result, err error) 
 		samples, fewest = append(samples, one...), min(fewest, len(one))
 	}
 	if added != uint64(len(samples)) {
-		return nil, &reports.ExitError{Code: reports.ExitCorruption, Operation: "locks", Err: fmt.Errorf("%d turns left a counter of %d: two had the lock at once", len(samples), added)}
+		return nil, pairs.Corrupted(Name, "%d turns left a counter of %d: two had the lock at once", len(samples), added)
 	}
 	res := r.Result()
 	res.Polling, res.Verified = "", true
+	res.Verification = pairs.Compared(int64(len(samples)), int64(8*len(samples))) // the counter is each turn's number
 	res.DurationNs, res.Operations = int64(took), int64(len(samples))
 	res.Detail = &curves.Point{X: float64(o.Contenders), Values: map[string]float64{
 		"lock_p50_ns": rank(samples, 50), "lock_p99_ns": rank(samples, 99), "rate": float64(len(samples)) / took.Seconds(),

@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -29,8 +30,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/view"
-	"github.com/rdmaperf/rdmaperf/transports/lite"
-	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // Name is the workload's.
@@ -43,6 +42,7 @@ const (
 	bulk    = 256 << 10 // bytes of one write of low. Arbitrary
 	depth   = 8         // of low
 	small   = 64        // bytes of one read of high
+	records = 4096      // that it reads one after the other: each has its number
 	defTime = 3 * time.Second
 )
 
@@ -108,9 +108,23 @@ func (o *options) check(int) error {
 
 // bin is what happened in one part of the time.
 type bin struct {
-	high []int64 // latencies, ns
-	low  int64   // bytes
+	high     []int64 // latencies, ns
+	low      int64   // writes
+	compared reports.Verification
 }
+
+func (b *bin) add(v *reports.Verification) {
+	b.compared.Numbers, b.compared.Whole, b.compared.Bytes = b.compared.Numbers+v.Numbers, b.compared.Whole+v.Whole, b.compared.Bytes+v.Bytes
+}
+
+// parts are the classes' bins, and where the time is in them.
+type parts struct {
+	start     time.Time
+	window    time.Duration
+	low, high [bins]bin
+}
+
+func (p *parts) at() int { return int(time.Since(p.start) * bins / p.window) }
 
 func run(ctx context.Context, r *engine.OwnRun) (results []reports.Result, err error) {
 	var o options
@@ -121,133 +135,98 @@ func run(ctx context.Context, r *engine.OwnRun) (results []reports.Result, err e
 	if err != nil {
 		return nil, err
 	}
-	p, err := pairs.OpenNodes(ctx, r, s, [2]int{2 * bulk, 2 * bulk})
+	const room = (depth + 2) * bulk
+	p, err := pairs.OpenNodes(ctx, r, s, [2]int{room, room})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	home, err := p.Nodes[0].Client(lite.ClientConfig{})
+	low, err := openLow(p)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"low", "high"} {
-		if _, err := home.Malloc(lite.RegionConfig{Name: name, Size: bulk, Open: lite.PermRead | lite.PermWrite}); err != nil {
-			return nil, err
-		}
+	read, err := openHigh(p)
+	if err != nil {
+		return nil, err
 	}
-	var lows, highs [bins]bin
-	start := time.Now()
-	at := func() int { return int(time.Since(start) * bins / o.Window) }
+	return measure(ctx, r, o.Window, low, read)
+}
+
+// compareEach is of how many writes of low one is compared by default. Arbitrary: a look
+// costs about as much as a write.
+const compareEach = 64
+
+// measure lets both classes work, each in its two thirds of the time. read reads a record of
+// high.
+func measure(ctx context.Context, r *engine.OwnRun, window time.Duration, low pairs.Target, read func(record int, b []byte) error) (results []reports.Result, err error) {
+	p := &parts{start: time.Now(), window: window}
+	compare := pairs.NewProof(r.Plan, Name, 1)
+	w := &pairs.Writes{Target: low, Proof: pairs.NewProof(r.Plan, Name, compareEach), Slots: depth, Size: bulk, Apart: true, Now: func() int64 { return 0 },
+		Next: func(slot int) pairs.Place { return pairs.Place{Off: uint64(slot * bulk)} },
+		More: func() bool { return p.at() < bins*(phases-1)/phases && ctx.Err() == nil }}
+	w.Ended = func() {
+		b := &p.low[min(p.at(), bins-1)]
+		b.low++
+		b.add(w.Take(0))
+	}
 	var wg sync.WaitGroup
 	var errLow, errHigh error
-	wg.Add(2)
-	go func() { defer wg.Done(); errLow = low(ctx, p.Nodes[1], at, &lows) }()
-	go func() {
-		defer wg.Done()
-		errHigh = high(ctx, p.Nodes[1], start.Add(o.Window/phases), at, &highs)
-	}()
+	wg.Go(func() {
+		_, errLow = w.Do(ctx, math.MaxInt)
+		p.low[min(p.at(), bins-1)].add(w.Take(0))
+	})
+	wg.Go(func() { errHigh = high(ctx, p, compare, read) })
 	wg.Wait()
 	if err := errors.Join(errLow, errHigh); err != nil {
 		return nil, err
 	}
-	each := o.Window.Seconds() / bins
+	each := window.Seconds() / bins
 	for i := range bins {
-		v := map[string]float64{"low_bytes": float64(lows[i].low) / each, "high_rate": float64(len(highs[i].high)) / each}
-		if h := highs[i].high; len(h) > 0 {
+		h := p.high[i].high
+		n := int64(len(h)) + p.low[i].low
+		v := map[string]float64{"low_bytes": float64(p.low[i].low*bulk) / each, "high_rate": float64(len(h)) / each}
+		if len(h) > 0 {
 			slices.Sort(h)
 			v["high_p50_ns"], v["high_p99_ns"] = float64(h[(len(h)-1)/2]), float64(h[(len(h)*99+99)/100-1])
 		}
 		res := r.Result()
 		res.Polling = ""
-		res.DurationNs, res.Operations = int64(each*1e9), int64(len(highs[i].high))+lows[i].low/bulk
+		res.DurationNs, res.Operations = int64(each*1e9), n
+		res.Verification, res.Verified = w.Take(n), w.On()
+		for _, b := range []*bin{&p.low[i], &p.high[i]} {
+			res.Verification.Numbers, res.Verification.Whole, res.Verification.Bytes = res.Verification.Numbers+b.compared.Numbers, res.Verification.Whole+b.compared.Whole, res.Verification.Bytes+b.compared.Bytes
+		}
 		res.Detail = &curves.Point{X: (float64(i) + 0.5) * each, Values: v}
 		results = append(results, res)
 	}
-	return results, nil
+	return results, ctx.Err()
 }
 
-// low writes bulk until two thirds of the time are over.
-func low(ctx context.Context, n *lite.Node, at func() int, out *[bins]bin) (err error) {
-	c, err := n.Client(lite.ClientConfig{Depth: depth, Wait: lite.WaitAdaptive})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	h, err := c.Map("low", lite.PermWrite, "")
-	if err != nil {
-		return err
-	}
-	b, err := c.Alloc(bulk)
-	if err != nil {
-		return err
-	}
-	local, err := c.Offset(b)
-	if err != nil {
-		return err
-	}
-	ops := make([]lite.Op, depth)
-	for i := range ops {
-		ops[i] = lite.Op{Kind: lite.OpWrite, Handle: h, Local: local, Len: bulk}
-	}
-	done := make([]lite.Done, depth)
-	for under := 0; ; {
-		now := at()
-		more := now < bins*2/phases && ctx.Err() == nil
-		if !more && under == 0 {
-			return ctx.Err()
-		}
-		if more && under < depth {
-			k, err := c.Post(ops[:depth-under])
-			if under += k; err != nil && !errors.Is(err, rdma.ErrQueueFull) {
-				return err
-			}
-		}
-		k, err := c.Poll(done)
-		if err != nil {
-			return err
-		}
-		for i := range done[:k] {
-			if done[i].Status != 0 {
-				return fmt.Errorf("low: %v", done[i].Status)
-			}
-		}
-		if under -= k; k > 0 {
-			out[min(at(), bins-1)].low += int64(k) * bulk
-		}
-	}
-}
-
-// high reads a few bytes at a time from its begin on.
-func high(ctx context.Context, n *lite.Node, begin time.Time, at func() int, out *[bins]bin) (err error) {
-	c, err := n.Client(lite.ClientConfig{Wait: lite.WaitPoll, Priority: 1})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	h, err := c.Map("high", lite.PermRead, "")
-	if err != nil {
-		return err
-	}
-	b, err := c.Alloc(small)
-	if err != nil {
-		return err
-	}
-	t := time.NewTimer(time.Until(begin))
+// high reads a record at a time from its third on, and compares it.
+func high(ctx context.Context, p *parts, compare *pairs.Proof, read func(record int, b []byte) error) error {
+	b := make([]byte, small)
+	t := time.NewTimer(time.Until(p.start.Add(p.window / phases)))
 	defer t.Stop()
 	select {
 	case <-t.C:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	for {
-		now := at()
+	for n := 0; ; n++ {
+		now := p.at()
 		if now >= bins || ctx.Err() != nil {
 			return ctx.Err()
 		}
+		record := n % records
 		start := time.Now()
-		if err := c.Read(h, 0, b); err != nil {
+		if err := read(record, b); err != nil {
 			return err
 		}
-		out[now].high = append(out[now].high, int64(time.Since(start)))
+		out := &p.high[now]
+		out.high = append(out.high, int64(time.Since(start)))
+		if compare.On() && !compare.Same(b, highSender, uint64(record)) {
+			return compare.Corrupt(b, highSender, uint64(record))
+		}
+		out.add(compare.Take(0))
 	}
 }

@@ -73,7 +73,9 @@ func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error
 	}
 	res := r.Result()
 	res.Stack, res.Polling, res.Threads = t.Name, "", 0
-	res.Verified = true // every use was compared
+	res.Verified = true // every use was compared, and each has a number
+	uses, bytes := t.Used()
+	res.Verification = &reports.Verification{Mode: reports.VerifyAll, Messages: uses, Numbers: uses, Whole: uses, Bytes: bytes}
 	if o.Pin {
 		res.Transport, res.Label = t.Name, reports.LabelSoft
 	}

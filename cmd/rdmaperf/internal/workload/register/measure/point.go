@@ -167,7 +167,7 @@ func (r *run) begin() { r.until = time.Now().Add(r.window) }
 // use has the device write to a registered buffer, and compares.
 func (r *run) use(h arms.Hold, b rdma.Buffer) error {
 	r.number++
-	return r.t.use(h.LKey(), b, r.number)
+	return r.t.compared(h.LKey(), b, r.number)
 }
 
 // touch writes to every page, so that no registration has to find one.

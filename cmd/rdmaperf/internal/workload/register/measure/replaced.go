@@ -150,7 +150,7 @@ func (r *run) through(scope *regcache.Scope, b rdma.Buffer) error {
 		return err
 	}
 	r.number++
-	return errors.Join(r.t.use(g.LKey(), b, r.number), g.Put())
+	return errors.Join(r.t.compared(g.LKey(), b, r.number), g.Put())
 }
 
 // CheckStale refuses stale hits of a source that promises none.

@@ -27,7 +27,22 @@ type Target struct {
 	// use has the device place n bytes at the end of registered memory, and compares them.
 	use   func(lkey uint32, buf rdma.Buffer, number uint64) error
 	close func() error
+
+	uses, bytes int64 // that compared same
 }
+
+// compared is use, and counts what was compared.
+func (t *Target) compared(lkey uint32, buf rdma.Buffer, number uint64) error {
+	err := t.use(lkey, buf, number)
+	if err == nil {
+		t.uses++
+		t.bytes += int64(min(buf.Len(), UseBytes))
+	}
+	return err
+}
+
+// Used is how many uses of registrations were compared, and their bytes.
+func (t *Target) Used() (uses, bytes int64) { return t.uses, t.bytes }
 
 // errOther is data in registered memory that is not what was sent there.
 var errOther = errors.New("the registered memory does not hold what was moved there")
