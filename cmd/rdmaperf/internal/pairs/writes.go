@@ -57,7 +57,8 @@ type Writes struct {
 	Next  func(slot int) Place // where a slot's next write goes
 	Apart bool                 // no two slots ever write to one place
 	More  func() bool          // whether to go on; nil: until all are written
-	Ended func()               // hears of each write that has ended; may be nil
+	Ended func(slot int)       // hears of each write that has ended; may be nil
+	Found func(slot int)       // and of each whose bytes were found after that; likewise
 
 	slots   []slot
 	number  uint64
@@ -81,7 +82,7 @@ func (w *Writes) Do(ctx context.Context, n int) (ns int64, err error) {
 	posted, done := 0, 0
 	ended := func(i int) {
 		if w.Ended != nil {
-			w.Ended()
+			w.Ended(i)
 		}
 		s := &w.slots[i]
 		switch {
@@ -223,6 +224,9 @@ func (w *Writes) there(i int) (bool, error) {
 		return false, err
 	}
 	if w.Same(w.got, i, s.number) {
+		if w.Found != nil {
+			w.Found(i)
+		}
 		return true, nil
 	}
 	if time.Since(s.since) > w.Limit {

@@ -75,29 +75,43 @@ func (t tamperedCalls) DialCalls(ctx context.Context, addr string, cfg transport
 	return t.CallTransport.DialCalls(ctx, near, cfg)
 }
 
-// Before returns the address of a proxy before a server, for one connection.
+// Before returns the address of a proxy before a server.
 func (p *Tamper) Before(addr string) (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
 	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var open []net.Conn
 	wg.Go(func() {
-		from, err := l.Accept()
-		l.Close()
-		if err != nil {
-			return
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("tcp", addr)
+			if err != nil {
+				from.Close()
+				continue
+			}
+			mu.Lock()
+			open = append(open, from, to)
+			mu.Unlock()
+			end := func() { from.Close(); to.Close() }
+			wg.Go(func() { defer end(); p.pump(from, to, !p.Back) })
+			wg.Go(func() { defer end(); p.pump(to, from, p.Back) })
 		}
-		to, err := net.Dial("tcp", addr)
-		if err != nil {
-			from.Close()
-			return
-		}
-		end := func() { from.Close(); to.Close() }
-		wg.Go(func() { defer end(); p.pump(from, to, !p.Back) })
-		wg.Go(func() { defer end(); p.pump(to, from, p.Back) })
 	})
-	p.T.Cleanup(func() { l.Close(); wg.Wait() })
+	p.T.Cleanup(func() {
+		l.Close()
+		mu.Lock()
+		for _, c := range open {
+			c.Close()
+		}
+		mu.Unlock()
+		wg.Wait()
+	})
 	return l.Addr().String(), nil
 }
 

@@ -164,17 +164,15 @@ func measure(ctx context.Context, r *engine.OwnRun, window time.Duration, low pa
 	w := &pairs.Writes{Target: low, Proof: pairs.NewProof(r.Plan, Name, compareEach), Slots: depth, Size: bulk, Apart: true, Now: func() int64 { return 0 },
 		Next: func(slot int) pairs.Place { return pairs.Place{Off: uint64(slot * bulk)} },
 		More: func() bool { return p.at() < bins*(phases-1)/phases && ctx.Err() == nil }}
-	w.Ended = func() {
-		b := &p.low[min(p.at(), bins-1)]
-		b.low++
-		b.add(w.Take(0))
+	var ended [depth]int // the bins in which writes did
+	w.Ended = func(slot int) {
+		ended[slot] = min(p.at(), bins-1)
+		p.low[ended[slot]].low++
 	}
+	w.Found = func(slot int) { p.low[ended[slot]].add(w.Take(0)) }
 	var wg sync.WaitGroup
 	var errLow, errHigh error
-	wg.Go(func() {
-		_, errLow = w.Do(ctx, math.MaxInt)
-		p.low[min(p.at(), bins-1)].add(w.Take(0))
-	})
+	wg.Go(func() { _, errLow = w.Do(ctx, math.MaxInt) })
 	wg.Go(func() { errHigh = high(ctx, p, compare, read) })
 	wg.Wait()
 	if err := errors.Join(errLow, errHigh); err != nil {

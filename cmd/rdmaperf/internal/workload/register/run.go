@@ -59,6 +59,9 @@ func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error
 	}
 	began := time.Now()
 	d, err := measure.Run(ctx, t, p, o.Window, r.Plan.Seed)
+	if errors.Is(err, measure.ErrOther) {
+		return nil, &reports.ExitError{Code: reports.ExitCorruption, Operation: describe(r.Point), Err: err}
+	}
 	if err != nil {
 		return nil, err
 	}

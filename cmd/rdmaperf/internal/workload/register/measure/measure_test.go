@@ -112,7 +112,7 @@ func TestUsesAreCompared(t *testing.T) {
 		}
 		for _, p := range []Point{{Pattern: PatternRepeated}, {Pattern: PatternRandom}, {Pattern: PatternNew}, {Pattern: PatternSet, Buffers: 4}, {Pattern: PatternRepeated, Threads: 2, Together: true}} {
 			p.Arm, p.Size = arms.Cache, 8192
-			if _, err := Run(context.Background(), g, p, time.Millisecond, 1); !errors.Is(err, errOther) {
+			if _, err := Run(context.Background(), g, p, time.Millisecond, 1); !errors.Is(err, ErrOther) {
 				t.Errorf("%v: a changed byte: %v", p, err)
 			}
 		}

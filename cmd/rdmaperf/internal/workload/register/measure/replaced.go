@@ -128,7 +128,7 @@ func (r *run) replace(scope *regcache.Scope, s *stages, note bool) (err error) {
 			err = r.through(scope, b)
 		}
 	}
-	stale := errors.Is(err, errOther)
+	stale := errors.Is(err, ErrOther)
 	if stale {
 		err = nil
 	}

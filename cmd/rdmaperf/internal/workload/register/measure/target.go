@@ -44,8 +44,8 @@ func (t *Target) compared(lkey uint32, buf rdma.Buffer, number uint64) error {
 // Used is how many uses of registrations were compared, and their bytes.
 func (t *Target) Used() (uses, bytes int64) { return t.uses, t.bytes }
 
-// errOther is data in registered memory that is not what was sent there.
-var errOther = errors.New("the registered memory does not hold what was moved there")
+// ErrOther is data in registered memory that is not what was sent there.
+var ErrOther = errors.New("the registered memory does not hold what was moved there")
 
 // Close ends what the target needed for itself. A device stays its owner's.
 func (t *Target) Close() error { return t.close() }
@@ -80,7 +80,7 @@ func fill(p []byte, number uint64) {
 // holds requires that the memory ends with p.
 func holds(buf rdma.Buffer, p []byte) error {
 	if !bytes.Equal(buf.Bytes()[buf.Len()-len(p):], p) {
-		return errOther
+		return ErrOther
 	}
 	return nil
 }

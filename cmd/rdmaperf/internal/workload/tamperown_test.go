@@ -1,0 +1,102 @@
+package workload_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/clients"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/qos"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/regions"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/sharing"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/direct"
+	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// alone runs a point of a workload that opens its devices itself, through a proxy.
+func alone(t *testing.T, p *enginetest.Tamper, tier bool, pt engine.Point, n int64) ([]reports.Result, error) {
+	t.Helper()
+	name, device := "iwarp(nocrc)", func(string) (rdma.Device, error) { return p.Device(enginetest.UncheckedDevice(t)), nil }
+	var s transports.Stack = direct.New(enginetest.UncheckedDevice(t))
+	if tier {
+		l, err := stack.New(enginetest.UncheckedDevice(t), stack.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, s = "lite+"+name, l
+	}
+	defer s.Close()
+	plan := enginetest.QuickPlan(pt)
+	plan.Workloads, plan.Transport, plan.Iterations, plan.VerifyAll, plan.Timeout = workload.Table(), name, max(n, 1), true, 2*time.Second
+	c, err := engine.Alone(s, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.Open = engine.Opener{Device: device}
+	return c.Run(t.Context(), 0)
+}
+
+// What changes on the way is found in every workload that opens its own devices, on a stack
+// without a check of its own. Bytes are about those that are carried that way.
+func TestTamperingIsFoundInRunsOfTheirOwn(t *testing.T) {
+	type options = map[string]any
+	pack := func(name, op string, size int, o options) engine.Point {
+		return engine.Point{Workload: name, Op: op, Size: size, Options: engine.PackOptions(o)}
+	}
+	const size, n = 6000, 60
+	for _, c := range []struct {
+		name  string
+		pt    engine.Point
+		n     int64
+		tier  bool
+		bytes int64
+		back  bool
+	}{
+		{"sharing", pack(sharing.Name, "users", size, options{"Users": 1}), n, false, 2 * n * size, false},
+		{"sharing of LITE", pack(sharing.Name, "users", size, options{"Users": 3}), n, true, n * size / 2, false},
+		{"regions", pack(regions.Name, "count", size, options{"Regions": 4, "Total": 80_000, "Sizes": []int{size}, "X": 4}), n, false, 3 * n * size, false},
+		{"regions of LITE", pack(regions.Name, "count", size, options{"Regions": 4, "Total": 80_000, "Sizes": []int{size}, "X": 4}), n, true, n * size / 2, false},
+		{"making regions", pack(regions.Name, "make", size, options{"Regions": 20, "Total": 20 * 8192, "Sizes": []int{size}, "X": 8192}), n, false, 20 * size, false},
+		{"clients", pack(clients.Name, "count", 50_000, options{"Clients": 1}), 0, false, 50_000, false},
+		{"clients of LITE", pack(clients.Name, "count", 50_000, options{"Clients": 1}), 0, true, 50_000, false},
+		{"qos, low", pack(qos.Name, "time", 64, options{"Window": 900 * time.Millisecond}), 0, true, 1 << 20, false},
+		{"qos, high", pack(qos.Name, "time", 64, options{"Window": 900 * time.Millisecond}), 0, true, 5 << 10, true},
+		{"register", pack(register.Name, "repeated", size, options{"arm": "none", "pattern": "repeated", "offload": "none", "asked": true, "alone": true, "threads": 1, "window_ns": 600 * time.Millisecond}), 0, false, 12_000, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			found := 0
+			for _, part := range []float64{0.17, 0.52, 0.88} {
+				p := &enginetest.Tamper{T: t, At: int64(part * float64(c.bytes)), Back: c.back}
+				results, err := alone(t, p, c.tier, c.pt, c.n)
+				if !p.Swapped.Load() || err == nil {
+					t.Errorf("at %v: swapped %v, error %v, %d results", part, p.Swapped.Load(), err, len(results))
+				}
+				if reports.Code(err) == reports.ExitCorruption {
+					found++
+				} else {
+					t.Log(fmt.Sprint(err))
+				}
+			}
+			if found == 0 {
+				t.Error("no change was seen as one of the data")
+			}
+			results, err := alone(t, &enginetest.Tamper{T: t, At: 1 << 60}, c.tier, c.pt, c.n)
+			if err != nil {
+				t.Fatalf("where nothing changes: %v", err)
+			}
+			for _, r := range results {
+				if v := r.Verification; v == nil || !r.Verified || v.Whole != v.Messages || v.Numbers != v.Messages {
+					t.Errorf("compared %+v", v)
+				}
+			}
+		})
+	}
+}
