@@ -83,6 +83,8 @@ type kvCaller struct {
 	got    store.Reply
 	store  time.Duration
 	moved  int
+
+	answers, bytes int64 // of this phase that were compared whole
 }
 
 func kvCallers(sh *engine.Shape) func(transports.CallConn, int) (engine.Caller, error) {
@@ -108,6 +110,7 @@ func kvCallers(sh *engine.Shape) func(transports.CallConn, int) (engine.Caller, 
 
 func (c *kvCaller) Begin(ctx context.Context, gen int) error {
 	c.t.reset(gen)
+	c.answers, c.bytes = 0, 0
 	for _, end := range []**store.Client{&c.read, &c.write} { // what was read stays while it is updated
 		k, err := c.conn.Caller(ctx, transports.CallerConfig{})
 		if err != nil {
@@ -195,6 +198,10 @@ func (c *kvCaller) Check(ns int64) (int64, error) {
 			err = store.Damage(c.cfg, ycsb.ID(c.op.Record), c.got.Value)
 		}
 	}
+	if c.sh.Verify {
+		c.answers++
+		c.bytes += int64(len(c.got.Value))
+	}
 	c.read.Free()
 	return int64(c.moved), kvWrong(c.sh, engine.SideClient, err)
 }
@@ -238,6 +245,13 @@ func kvResult(m *engine.Measurement, res *reports.Result, callers []engine.Calle
 		call, store := all.call.Snapshot(), all.store.Snapshot()
 		out.Operations = append(out.Operations, kvkind.Operation{Op: op.String(), Operations: call.Count,
 			PerSecond: float64(call.Count) / (float64(res.DurationNs) / 1e9), Latency: call, Store: store})
+	}
+	if v := (&reports.Verification{Mode: reports.VerifyAll, Messages: res.Operations}); s.sh.Verify { // of writes, what is read later
+		for _, c := range callers {
+			k := c.(*kvCaller)
+			v.Numbers, v.Whole, v.Bytes = v.Numbers+k.answers, v.Whole+k.answers, v.Bytes+k.bytes
+		}
+		res.Verification = v
 	}
 	calls := *callskind.Of(res)
 	calls.RequestBytes, calls.ResponseBytes = 0, 0 // they differ from call to call
