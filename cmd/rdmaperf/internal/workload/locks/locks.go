@@ -13,7 +13,6 @@ package locks
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,7 +29,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/view"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
-	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
 )
 
 // Name is the workload's.
@@ -39,6 +37,7 @@ const Name = "locks"
 const (
 	op           = "contenders"
 	maxContender = 256
+	mostAlone    = 1000 // fetch_adds that stand beside
 	turns        = 2000 // of all contenders together. Arbitrary: some tenths of a second
 )
 
@@ -133,9 +132,37 @@ func run(ctx context.Context, r *engine.OwnRun) (_ []reports.Result, err error) 
 	if r.Plan.Iterations > 0 {
 		n = int(r.Plan.Iterations)
 	}
-	all, took, added, alone, err := contend(ctx, p, s, o.Contenders, n)
+	wait := lite.WaitAdaptive
+	if o.Contenders == 1 {
+		wait = lite.WaitPoll
+	}
+	a, err := openArena(p, wait)
 	if err != nil {
 		return nil, err
+	}
+	res, err := measure(ctx, r, a, o.Contenders, n)
+	if err != nil {
+		return nil, err
+	}
+	return []reports.Result{res}, nil
+}
+
+// measure has so many take n turns.
+func measure(ctx context.Context, r *engine.OwnRun, a arena, contenders, n int) (res reports.Result, err error) {
+	alone, err := timed(ctx, min(n, mostAlone), a.add)
+	if err != nil {
+		return res, err
+	}
+	if err := a.set(0); err != nil {
+		return res, err
+	}
+	all, took, err := contend(ctx, a, contenders, n)
+	if err != nil {
+		return res, err
+	}
+	added, err := a.count()
+	if err != nil {
+		return res, err
 	}
 	var samples []int64
 	fewest := n
@@ -143,16 +170,16 @@ func run(ctx context.Context, r *engine.OwnRun) (_ []reports.Result, err error) 
 		samples, fewest = append(samples, one...), min(fewest, len(one))
 	}
 	if added != uint64(len(samples)) {
-		return nil, pairs.Corrupted(Name, "%d turns left a counter of %d: two had the lock at once", len(samples), added)
+		return res, pairs.Corrupted(Name, "%d turns left a counter of %d: two had the lock at once", len(samples), added)
 	}
-	res := r.Result()
+	res = r.Result()
 	res.Polling, res.Verified = "", true
 	res.Verification = pairs.Compared(int64(len(samples)), int64(8*len(samples))) // the counter is each turn's number
 	res.DurationNs, res.Operations = int64(took), int64(len(samples))
-	res.Detail = &curves.Point{X: float64(o.Contenders), Values: map[string]float64{
+	res.Detail = &curves.Point{X: float64(contenders), Values: map[string]float64{
 		"lock_p50_ns": rank(samples, 50), "lock_p99_ns": rank(samples, 99), "rate": float64(len(samples)) / took.Seconds(),
-		"fetch_add_p50_ns": rank(alone, 50), "fewest_share": float64(fewest) * float64(o.Contenders) / float64(len(samples))}}
-	return []reports.Result{res}, nil
+		"fetch_add_p50_ns": rank(alone, 50), "fewest_share": float64(fewest) * float64(contenders) / float64(len(samples))}}
+	return res, nil
 }
 
 // rank is a percentile, ceil(q·n).
@@ -161,64 +188,28 @@ func rank(samples []int64, q int) float64 {
 	return float64(samples[max((len(samples)*q+99)/100, 1)-1])
 }
 
-// contend takes n turns, and returns how long everyone waited for each, the counter, and
-// times of a fetch_add without anybody else.
-func contend(ctx context.Context, p *pairs.Nodes, s *stack.Stack, contenders, n int) (waits [][]int64, took time.Duration, added uint64, alone []int64, err error) {
-	wait := lite.WaitAdaptive
-	if contenders == 1 {
-		wait = lite.WaitPoll
-	}
-	home, err := p.Nodes[0].Client(lite.ClientConfig{Wait: lite.WaitPoll})
-	if err != nil {
-		return nil, 0, 0, nil, err
-	}
-	h, err := home.Malloc(lite.RegionConfig{Name: "counter", Size: 8, Open: lite.PermRead | lite.PermWrite | lite.PermAtomic})
-	if err != nil {
-		return nil, 0, 0, nil, err
-	}
-	if _, err := home.NewLock("lock", 0); err != nil {
-		return nil, 0, 0, nil, err
-	}
-	if alone, err = atomics(p, min(n, 1000)); err != nil {
-		return nil, 0, 0, nil, err
-	}
-	if err := home.Write(h, 0, make([]byte, 8)); err != nil {
-		return nil, 0, 0, nil, err
-	}
+// contend takes n turns, and returns how long everyone waited for each.
+func contend(ctx context.Context, a arena, contenders, n int) (waits [][]int64, took time.Duration, err error) {
 	waits = make([][]int64, contenders)
 	errs := make([]error, contenders)
 	start := time.Now()
 	var wg sync.WaitGroup
 	for i := range contenders {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			// The first is at the node without the lock: alone, it goes over the wire.
-			waits[i], errs[i] = take(ctx, p.Nodes[1-i%2], wait, (n+contenders-1-i)/contenders)
-		}()
+		wg.Go(func() { waits[i], errs[i] = take(ctx, a, i, (n+contenders-1-i)/contenders) })
 	}
 	wg.Wait()
-	took = time.Since(start)
-	var b [8]byte
-	err = errors.Join(errors.Join(errs...), home.Read(h, 0, b[:]))
-	return waits, took, binary.NativeEndian.Uint64(b[:]), alone, err
+	return waits, time.Since(start), errors.Join(errs...)
 }
 
-// atomics times fetch_adds of the far node.
-func atomics(p *pairs.Nodes, n int) (times []int64, err error) {
-	c, err := p.Nodes[1].Client(lite.ClientConfig{Wait: lite.WaitPoll})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	h, err := c.Map("counter", lite.PermAtomic, "")
-	if err != nil {
-		return nil, err
-	}
+// timed times n calls of f.
+func timed(ctx context.Context, n int, f func() error) (times []int64, err error) {
 	for range n {
+		if err := ctx.Err(); err != nil {
+			return times, err
+		}
 		start := time.Now()
-		if _, err := c.FetchAdd(h, 0, 1); err != nil {
-			return nil, err
+		if err := f(); err != nil {
+			return times, err
 		}
 		times = append(times, int64(time.Since(start)))
 	}
@@ -226,39 +217,26 @@ func atomics(p *pairs.Nodes, n int) (times []int64, err error) {
 }
 
 // take takes the lock n times and adds to the counter meanwhile.
-func take(ctx context.Context, node *lite.Node, wait lite.Waiting, n int) (waits []int64, err error) {
-	c, err := node.Client(lite.ClientConfig{Wait: wait})
+func take(ctx context.Context, a arena, who, n int) (waits []int64, err error) {
+	h, err := a.contender(who)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	l, err := c.OpenLock("lock")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, l.Close()) }()
-	h, err := c.Map("counter", lite.PermRead|lite.PermWrite, "")
-	if err != nil {
-		return nil, err
-	}
-	var b [8]byte
+	defer func() { err = errors.Join(err, h.close()) }()
 	for range n {
-		if err := ctx.Err(); err != nil {
+		one, err := timed(ctx, 1, h.lock)
+		if err != nil {
 			return waits, err
 		}
-		start := time.Now()
-		if err := l.Lock(); err != nil {
+		waits = append(waits, one...)
+		value, err := h.read()
+		if err != nil {
 			return waits, err
 		}
-		waits = append(waits, int64(time.Since(start)))
-		if err := c.Read(h, 0, b[:]); err != nil {
+		if err := h.write(value + 1); err != nil {
 			return waits, err
 		}
-		binary.NativeEndian.PutUint64(b[:], binary.NativeEndian.Uint64(b[:])+1)
-		if err := c.Write(h, 0, b[:]); err != nil {
-			return waits, err
-		}
-		if err := l.Unlock(); err != nil {
+		if err := h.unlock(); err != nil {
 			return waits, err
 		}
 	}
