@@ -3,7 +3,6 @@ package workload_test
 import (
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -380,17 +379,23 @@ func TestScriptedConnect(t *testing.T) {
 }
 
 // A workload whose arithmetic no script holds has a reason, so that a new one is not forgotten.
-// Its script stands here or in its room, as scripted_test.go; a run of its own is timed on
-// devices and not on a stack.
+// Its script stands here, in its room as scripted_test.go, or a folder below.
 func TestEveryWorkloadIsScriptedOrSaysWhyNot(t *testing.T) {
 	scripted := []string{latency.Name, throughput.Name, incast.Name, connect.Name, rpc.Name, tensor.Name, hol.Name, starvation.Name, paramserver.Name, kv.Name}
 	not := map[string]string{
 		"softrdma": "points of latency and throughput",
+		"clients":  "counts memory and times nothing",
 	}
 	for _, r := range workload.Rooms {
-		_, err := os.Stat(filepath.Join(r.Name, "scripted_test.go"))
-		has := err == nil || slices.Contains(scripted, r.Name)
-		if has == (not[r.Name] != "" || r.Work.Own != nil) {
+		has := slices.Contains(scripted, r.Name)
+		for _, pattern := range []string{"scripted_test.go", "*/scripted_test.go"} {
+			files, err := filepath.Glob(filepath.Join(r.Name, pattern))
+			if err != nil {
+				t.Fatal(err)
+			}
+			has = has || len(files) > 0
+		}
+		if has == (not[r.Name] != "") {
 			t.Errorf("%s: want a script, or a reason", r.Name)
 		}
 	}

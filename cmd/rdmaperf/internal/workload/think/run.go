@@ -46,6 +46,12 @@ func config(size int, secret []byte) transports.CallConfig {
 // mix is the answer's byte for a request's.
 func mix(b byte, i int) byte { return b + byte(i) + 1 }
 
+// compute keeps a processor busy for so long.
+var compute = func(d time.Duration) {
+	for begin := time.Now(); time.Since(begin) < d; {
+	}
+}
+
 // thinker answers.
 type thinker struct {
 	think time.Duration
@@ -55,8 +61,7 @@ type thinker struct {
 }
 
 func (t *thinker) ServeCall(s *transports.Served) error {
-	for begin := time.Now(); time.Since(begin) < t.think; {
-	}
+	compute(t.think)
 	if n := s.Request.Len(); n != t.size {
 		text := fmt.Sprintf("a request of %d bytes, want %d", n, t.size)
 		t.wrong.CompareAndSwap(nil, &text)

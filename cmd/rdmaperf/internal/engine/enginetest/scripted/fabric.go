@@ -18,6 +18,7 @@ type Fabric struct {
 	Local   bool // completions say that a message has left, not that it arrived
 	Steps   bool // ping-pongs in steps, by Session.PingPong
 	NoWatch bool // the last byte of a write is no mark of its arrival
+	Apart   bool // it passes for two processes
 
 	client, server *side
 
@@ -83,7 +84,7 @@ func (s *Stack) Caps() transports.Caps {
 	for k := transports.KindSend; k <= transports.KindCall; k++ {
 		kinds |= transports.Kinds(k)
 	}
-	return transports.Caps{Label: rdma.LabelMem, Kinds: kinds, LastByteLast: !s.f.NoWatch, InProcess: true, Events: true,
+	return transports.Caps{Label: rdma.LabelMem, Kinds: kinds, LastByteLast: !s.f.NoWatch, InProcess: !s.f.Apart, Events: true,
 		PingPong: s.f.Steps, PingPongNS: 1, MaxMsg: 1 << 31, MaxInline: 1 << 10, LocalComplete: s.f.Local,
 		CallModes: transports.CallModes(transports.CallUnary, transports.CallStream, transports.CallOneWay)}
 }

@@ -23,10 +23,17 @@ const (
 // errSum is a sum that is wrong.
 var errSum = errors.New("wrong sum")
 
+// reducer is what ranks meet at: a mesh.
+type reducer interface {
+	Barrier(ctx context.Context) error
+	Reduce(ctx context.Context, list []steps.Step, v rdma.Buffer, arm arms.Arm, fill func()) error
+}
+
 // work is one measurement of a rank.
 type work struct {
 	*Run
 	s     *server
+	m     reducer
 	arm   arms.Arm
 	list  []steps.Step
 	in    rdma.Buffer // what this rank has to add
@@ -40,7 +47,7 @@ func (s *server) run(ctx context.Context, r *Run) (_ *Times, err error) {
 	if r.Bytes < elem || r.Bytes%elem != 0 || r.Iterations < 1 || r.Warmup < 0 || r.Deferred < 0 {
 		return nil, fmt.Errorf("%d iterations of %d bytes: %w", r.Iterations, r.Bytes, rdma.ErrInvalid)
 	}
-	w := &work{Run: r, s: s}
+	w := &work{Run: r, s: s, m: s.mesh}
 	if w.list, err = steps.Of(r.Algorithm, s.hello.Rank, s.hello.Size, r.Bytes/elem); err != nil {
 		return nil, err
 	}
@@ -107,11 +114,11 @@ func (w *work) iteration(ctx context.Context, i int, note bool) error {
 	mapped := time.Since(t0)
 	shift := int(w.Seed+uint64(i)) & (period - 1)
 	fill(mesh.Floats(w.in.Bytes()), shift, 1, w.s.hello.Rank)
-	if err := w.s.mesh.Barrier(ctx); err != nil {
+	if err := w.m.Barrier(ctx); err != nil {
 		return err
 	}
 	t0 = time.Now()
-	if err := w.s.mesh.Reduce(ctx, w.list, w.out, w.arm, func() { copy(w.out.Bytes(), w.in.Bytes()) }); err != nil {
+	if err := w.m.Reduce(ctx, w.list, w.out, w.arm, func() { copy(w.out.Bytes(), w.in.Bytes()) }); err != nil {
 		return err
 	}
 	reduced := time.Since(t0)
@@ -197,7 +204,7 @@ func compare(v []float32, shift, p, sum int) error {
 }
 
 // cpuTime is the process's, in ns.
-func cpuTime() int64 {
+var cpuTime = func() int64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
 		return 0

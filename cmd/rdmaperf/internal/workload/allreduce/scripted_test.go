@@ -1,0 +1,38 @@
+package allreduce
+
+import (
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/rank"
+)
+
+// Of ranks whose times are given the slowest counts, in each iteration and stage.
+func TestScriptedRanks(t *testing.T) {
+	const n, size = 100, 1 << 20
+	times := make([]*rank.Times, 4)
+	for r := range times {
+		times[r] = &rank.Times{CPU: int64(1000 * (r + 1))}
+		for i := range n {
+			slow := int64(0) // another rank each time
+			if i%4 == r {
+				slow = 200
+			}
+			times[r].Map, times[r].Unmap = append(times[r].Map, 300+slow), append(times[r].Unmap, 200)
+			if i == 13 {
+				slow += 4000
+			}
+			times[r].Reduce = append(times[r].Reduce, 800+slow)
+		}
+	}
+	d := detail(size, &options{Ranks: 4}, rank.Run{Iterations: n, Fresh: true}, times)
+	const mapped, reduced, unmapped, mean = 500, 1000, 200, 1700 + 4000/n
+	if d.Map.P50 != mapped || d.Map.Mean != mapped || d.Unmap.Mean != unmapped || d.Reduce.P50 != reduced || d.Reduce.Max != reduced+4000 || d.Reduce.Mean != reduced+4000/n {
+		t.Errorf("map %+v, reduce %+v, unmap %+v", d.Map, d.Reduce, d.Unmap)
+	}
+	if d.Total.Count != n || d.Total.Min != mapped+reduced+unmapped || d.Total.Mean != mean || d.Total.P99 != d.Total.Min || d.CPUNs != 10_000 {
+		t.Errorf("%+v, %d ns of CPU", d.Total, d.CPUNs)
+	}
+	if want := float64(size) * 2 * 3 / 4 / mean * 1e9; d.BusBytesPerSecond != want {
+		t.Errorf("%v bytes a second, want %v", d.BusBytesPerSecond, want)
+	}
+}
