@@ -428,3 +428,21 @@ func TestNoSourceLeavesStaleRegistrations(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 }
+
+// A region that is on its way out, or whose memory its owner gave back, is nobody's hit, whoever
+// still holds it in an old copy of the table; and who looked leaves no use behind.
+func TestSafeRegionOnItsWayOut(t *testing.T) {
+	gone, back := new(Region), new(Region)
+	if !gone.kill() {
+		t.Fatal("a region without users is closed by who kills it")
+	}
+	back.state.Store(parked)
+	for name, r := range map[string]*Region{"dead": gone, "parked": back} {
+		if r.take() || r.users() != 0 {
+			t.Errorf("%s: taken, %d users", name, r.users())
+		}
+	}
+	if r := new(Region); !r.take() || r.users() != 1 {
+		t.Error("one that is alive is not taken")
+	}
+}
