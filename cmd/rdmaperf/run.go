@@ -302,20 +302,20 @@ func (m *runner) series(ctx context.Context, repeat int) error {
 			a.client.ReadCounters(stackCounters(a.tr))
 			m.raw.keep(a.client, len(m.doc.Results))
 			a.client.Progress = m.bar.within
-			results, err := a.client.Run(ctx, i)
-			discarded := 0
-			for m.o.repeat > 1 && err == nil && discarded < m.o.redo && disturbed(results) {
-				discarded++
-				m.log.Debug("take a disturbed point again", "point", a.plan.Describe(pt), "transport", a.tr.Name(), "because", results[0].Disturbance.String())
-				m.raw.keep(a.client, len(m.doc.Results))
-				results, err = a.client.Run(ctx, i)
+			most := m.o.redo
+			if m.o.repeat <= 1 {
+				most = 0
 			}
+			results, err := quietest(most, func(before []reports.Result) ([]reports.Result, error) {
+				if before != nil {
+					m.log.Debug("take a disturbed point again", "point", a.plan.Describe(pt), "transport", a.tr.Name(), "because", before[0].Disturbance.String())
+					m.raw.keep(a.client, len(m.doc.Results))
+				}
+				return a.client.Run(ctx, i)
+			})
 			watcher.end()
 			m.bar.after()
 			for i := range results {
-				if d := results[i].Disturbance; d != nil {
-					d.Discarded = discarded
-				}
 				m.take(&results[i], repeat, err)
 			}
 			if e := errors.Join(m.metrics.publish(m.doc), m.to.save(m.doc, time.Now())); err == nil {
@@ -333,6 +333,21 @@ func (m *runner) series(ctx context.Context, repeat int) error {
 }
 
 // disturbed tells whether the machine disturbed a point.
+// quietest takes a point until it was not disturbed, but as many more times as most at the
+// most, and says in the results how many were discarded. take is told what it was before.
+func quietest(most int, take func(before []reports.Result) ([]reports.Result, error)) (results []reports.Result, err error) {
+	discarded := 0
+	for results, err = take(nil); err == nil && discarded < most && disturbed(results); discarded++ {
+		results, err = take(results)
+	}
+	for i := range results {
+		if d := results[i].Disturbance; d != nil {
+			d.Discarded = discarded
+		}
+	}
+	return results, err
+}
+
 func disturbed(results []reports.Result) bool {
 	return slices.ContainsFunc(results, func(r reports.Result) bool { return !r.Disturbance.Quiet() })
 }
