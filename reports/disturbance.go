@@ -171,6 +171,7 @@ func (d *Disturbance) LossMeant() {
 
 // hold adds a reason where the time is more than its share of the window.
 func (d *Disturbance) hold(what string, t, window time.Duration, most float64) {
+	t = min(t, window) // counters are read around it, where threads wait, too
 	share := float64(t) / float64(window)
 	if t < leastNoise || share <= most {
 		return

@@ -18,6 +18,7 @@ func TestWindowsAreJudgedByWhatTheMachineTook(t *testing.T) {
 		{"little", Disturbance{Client: &Noise{Threads: 1, RunQueueWaitNs: 9 * ms, InvoluntarySwitches: 900}}, VerdictQuiet, nil},
 		{"one of many threads", Disturbance{Client: &Noise{Threads: 4, RunQueueWaitNs: 36 * ms}}, VerdictQuiet, nil},
 		{"preempted", Disturbance{Server: &Noise{Threads: 2, RunQueueWaitNs: 246 * ms}}, VerdictDisturbed, []string{"server's threads waited for a CPU for 12.3 % of the window (limit 1 %)"}},
+		{"preempted around the window, too", Disturbance{Client: &Noise{Threads: 1, RunQueueWaitNs: 1038 * ms}}, VerdictDisturbed, []string{"client's threads waited for a CPU for 100.0 % of the window (limit 1 %)"}},
 		{"stolen", Disturbance{Client: &Noise{Threads: 1, StealNs: 50 * ms}}, VerdictDisturbed, []string{"client's hypervisor took CPUs away for 5.0 % of the window (limit 1 %)"}},
 		{"lost", Disturbance{Server: &Noise{Threads: 1, Sockets: 1, Segments: 20_000, Retransmits: 3}}, VerdictDisturbed, []string{"server's TCP sent 3 of 20000 segments again (limit 0.01 %)"}},
 		{"lost one of many", Disturbance{Client: &Noise{Threads: 1, Sockets: 1, Segments: 20_000, Retransmits: 2}}, VerdictQuiet, nil},

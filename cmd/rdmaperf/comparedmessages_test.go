@@ -9,8 +9,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// Results of every workload say how much of their data was compared, and none is verified of
-// which nothing was.
+// Results of every workload say how much of their data was compared and what the machine did
+// meanwhile, and none is verified of which nothing was compared.
 func TestEveryWorkloadSaysWhatItCompared(t *testing.T) {
 	args := map[string]string{
 		"latency":     "iwarp -n 50 --op send,write,read,fetch_add",
@@ -47,6 +47,9 @@ func TestEveryWorkloadSaysWhatItCompared(t *testing.T) {
 			messages, whole := int64(0), int64(0)
 			results := documentOf(t, file).Results
 			for _, res := range results {
+				if d := res.Disturbance; d == nil || d.Verdict == "" || d.Client == nil {
+					t.Errorf("%s %s: what the machine did: %+v", res.Workload, res.Op, d)
+				}
 				v := res.Verification
 				if v == nil || !res.Verified || v.Mode == reports.VerifyNone || v.Numbers < v.Whole || v.Whole > v.Messages || (v.Numbers > 0) != (v.Bytes > 0) {
 					t.Errorf("%s %s: verified %v, %+v", res.Workload, res.Op, res.Verified, v)

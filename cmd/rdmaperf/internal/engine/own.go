@@ -219,12 +219,21 @@ func (c *Client) runOwn(ctx context.Context, pt Point, w *Workload) ([]reports.R
 		unhook := context.AfterFunc(c.Ctl.Alive, cancel)
 		defer unhook()
 	}
+	before, began := ReadProcessNoise(), time.Now()
 	results, err := w.Own.Run(deadline, r)
+	window := time.Since(began)
+	client := ProcessNoise(before)
 	for _, l := range r.links {
 		err = cmp.Or(err, l.end(ctx, err == nil))
 	}
 	for i := range results {
 		results[i].Kind = w.Kind
+		// By a clock of its own a device loses nothing to the machine.
+		if results[i].Disturbance == nil && c.Tr.Caps().Clock == nil {
+			d := &reports.Disturbance{Client: &client}
+			d.Judge(window)
+			results[i].Disturbance = d
+		}
 	}
 	switch {
 	case err == nil:
