@@ -147,6 +147,22 @@ func TestScriptedLatencies(t *testing.T) {
 	}
 }
 
+// A window by time ends with the first ping-pong behind it, in steps some behind that.
+func TestScriptedDuration(t *testing.T) {
+	const trips, steps = 500, 64
+	for _, c := range []struct {
+		steps bool
+		most  int64
+	}{{false, trips + 1}, {true, trips + steps}} {
+		f := &scripted.Fabric{Times: script(), Steps: c.steps}
+		for _, r := range measure(t, f, engine.Plan{Points: []engine.Point{{Workload: latency.Name, Op: "send", Size: small}}, Duration: trips * roundTrip, WarmupDuration: roundTrip, Verify: true}) {
+			if r.Operations < trips || r.Operations > c.most || r.DurationNs != r.Operations*roundTrip || r.Latency.Mean != roundTrip/2 {
+				t.Errorf("steps %v: %d operations in %d ns, mean %v, want %d to %d of %d", c.steps, r.Operations, r.DurationNs, r.Latency.Mean, trips, c.most, roundTrip)
+			}
+		}
+	}
+}
+
 // Every second message is 200 ns slower, and one of ten 1000 ns.
 func TestScriptedPercentiles(t *testing.T) {
 	for _, steps := range []bool{false, true} {
