@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -41,6 +42,25 @@ func repeated(p50s ...float64) *reports.Document {
 		d.Results = append(d.Results, r)
 	}
 	return of(d)
+}
+
+// A comparison fits a terminal of 80 columns, and what its test cannot tell stands once
+// below it and not in every row.
+func TestComparisonFitsATerminal(t *testing.T) {
+	old, new := repeated(90, 95, 125), repeated(110, 125, 126)
+	c := compare(t, old, new)
+	var out bytes.Buffer
+	if err := textformat.WriteComparison(&out, c); err != nil {
+		t.Fatal(err)
+	}
+	for l := range strings.Lines(out.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(l, "\n")); n > 80 {
+			t.Errorf("%d columns: %q", n, l)
+		}
+	}
+	if s := out.String(); strings.Count(s, "fewer than 4 repeats a side") != 1 || !strings.Contains(s, "n=3*\n") {
+		t.Errorf("the footnote:\n%s", s)
+	}
 }
 
 func findChange(t *testing.T, c *reports.Comparison, figure string) reports.Change {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // WriteJSON writes the comparison, indented and with a final newline.
@@ -35,13 +36,30 @@ func (c *Comparison) OnlyLines() []string {
 	return lines
 }
 
-// Verdict says in words what the test means.
+// Verdict says in words what the test means. What the test says beside its result is
+// left to the document; Few has the part of it that a reader must know.
 func (c *Change) Verdict() string {
+	test, _, _ := strings.Cut(c.Test, ", ")
 	switch {
 	case c.P == nil:
 		return c.Test
 	case c.Significant:
-		return "significant, " + c.Test
+		return "significant, " + test
 	}
-	return "could be chance, " + c.Test
+	return "could be chance, " + test
+}
+
+// Few tells a change that no test could have told from chance.
+func (c *Change) Few() bool { return c.P != nil && min(c.OldN, c.NewN) < testableRepeats }
+
+// Footnote is due where a change of Few is marked with *, else "".
+func (c *Comparison) Footnote() string {
+	for _, p := range c.Points {
+		for i := range p.Changes {
+			if p.Changes[i].Few() {
+				return fmt.Sprintf("* no test tells a change between fewer than %d repeats a side from chance", testableRepeats)
+			}
+		}
+	}
+	return ""
 }

@@ -193,10 +193,10 @@ func pointName(r *Result) string {
 
 // FormatQuantity prints a value with the unit that a reader expects.
 func FormatQuantity(q Quantity, v float64) string {
-	scaled := func(units ...string) string {
+	by := func(step float64, units ...string) string {
 		i := 0
-		for ; i < len(units)-1 && math.Abs(v) >= 1000; i++ {
-			v /= 1000
+		for ; i < len(units)-1 && math.Abs(v) >= step; i++ {
+			v /= step
 		}
 		return view.Number(v, 3) + units[i]
 	}
@@ -204,13 +204,13 @@ func FormatQuantity(q Quantity, v float64) string {
 	case QuantityTime:
 		if math.Abs(v) >= 1000 {
 			v /= 1000
-			return scaled("us", "ms", "s")
+			return by(1000, "us", "ms", "s")
 		}
 		return view.Number(v, 0) + "ns"
 	case QuantityRate:
-		return scaled("/s", "k/s", "M/s", "G/s")
+		return by(1000, "/s", "k/s", "M/s", "G/s")
 	case QuantityBytes:
-		return scaled("B/s", "KB/s", "MB/s", "GB/s")
+		return by(1024, "B/s", "KiB/s", "MiB/s")
 	default:
 		return view.Number(v, 0)
 	}

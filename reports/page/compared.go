@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/view"
@@ -37,12 +38,15 @@ func newComparison(c *reports.Comparison, base *reports.Document, before, after 
 	}
 	head := view.HeadCells("point", "figure", before, after, "change", "test")
 	v.Clear, v.Rest = view.Grid{Caption: "Changes that are no chance", Note: "Medians over repeats; Mann-Whitney test, p below 0.05.", Head: head},
-		view.Grid{Caption: "Figures without a clear change", Note: "Medians over repeats.", Head: head}
+		view.Grid{Caption: "Figures without a clear change", Note: strings.TrimSpace("Medians over repeats. " + c.Footnote()), Head: head}
 	better, worse, untested := 0, 0, 0
 	for _, p := range c.Points {
 		for _, ch := range p.Changes {
 			row := []view.GridCell{view.NameCell(p.Point), view.TextCell(ch.Figure), view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.Old)),
 				view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.New)), view.NumberCell(reports.FormatPercent(ch.Percent)), view.TextCell(ch.Verdict())}
+			if ch.Few() {
+				row[5].Text += "*"
+			}
 			if !ch.Significant {
 				if ch.P == nil {
 					untested++

@@ -111,6 +111,14 @@ func markdownText(s string) string {
 	return b.String()
 }
 
+// starOf points to the footnote of a comparison.
+func starOf(ch *reports.Change) string {
+	if ch.Few() {
+		return "*"
+	}
+	return ""
+}
+
 // WriteComparison prints a comparison as one table, with what differs and which
 // thresholds were missed.
 func WriteComparison(w io.Writer, c *reports.Comparison) error {
@@ -136,11 +144,14 @@ func WriteComparison(w io.Writer, c *reports.Comparison) error {
 				change.Class = "n bad" // the look of what must not be overlooked, better or worse
 			}
 			t.Rows = append(t.Rows, []view.GridCell{view.TextCell(name), view.TextCell(ch.Figure), view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.Old)),
-				view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.New)), change, view.TextCell(ch.Verdict())})
+				view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.New)), change, view.TextCell(ch.Verdict() + starOf(&ch))})
 			name = ""
 		}
 	}
 	markdownTable(&out, t)
+	if note := c.Footnote(); note != "" {
+		fmt.Fprintf(&out, "\n%s\n", markdownText(note))
+	}
 	for _, l := range c.OnlyLines() {
 		fmt.Fprintf(&out, "\n%s\n", markdownText(l))
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// compareWidth keeps the table's lines whole: scripts read them.
-const compareWidth = 1 << 16
+// compareWidth is that of the table, whose rows have the same columns whatever the points
+// are called: a point stands on a line of its own above its figures.
+const compareWidth = 80
 
 // WriteComparison prints a comparison as a table, one line per figure.
 func WriteComparison(w io.Writer, c *reports.Comparison) error {
@@ -20,18 +21,20 @@ func WriteComparison(w io.Writer, c *reports.Comparison) error {
 	for _, d := range c.Unlike {
 		fmt.Fprintf(&out, "not alike: %s\n", d)
 	}
-	t := view.Table{Columns: []view.Column{{Name: "point", Left: true}, {Name: "figure", Left: true}, {Name: "old"}, {Name: "new"}, {Name: "change"}, {Name: "test", Left: true}}}
+	t := view.Table{Columns: []view.Column{{Name: "  figure", Left: true}, {Name: "old"}, {Name: "new"}, {Name: "change"}, {Name: "test", Left: true}}}
 	for _, p := range c.Points {
-		name := p.Point
+		t.Rows = append(t.Rows, view.Row{Span: p.Point})
 		for _, ch := range p.Changes {
-			t.Add(view.Cell{Text: name}, view.Cell{Text: ch.Figure}, view.Cell{Text: reports.FormatQuantity(ch.Quantity, ch.Old)}, view.Cell{Text: reports.FormatQuantity(ch.Quantity, ch.New)},
-				view.Cell{Text: reports.FormatPercent(ch.Percent)}, view.Cell{Text: ch.Verdict()})
-			name = ""
+			t.Add(view.Cell{Text: "  " + ch.Figure}, view.Cell{Text: reports.FormatQuantity(ch.Quantity, ch.Old)}, view.Cell{Text: reports.FormatQuantity(ch.Quantity, ch.New)},
+				view.Cell{Text: reports.FormatPercent(ch.Percent)}, view.Cell{Text: ch.Verdict(), Mark: ch.Few()})
 		}
 	}
 	out.WriteByte('\n')
 	for _, l := range layout(&t, compareWidth) {
 		out.WriteString(l + "\n")
+	}
+	if note := c.Footnote(); note != "" {
+		out.WriteString("\n" + note + "\n")
 	}
 	for i, l := range c.OnlyLines() {
 		if i == 0 {
