@@ -33,7 +33,7 @@ func (p *profileOptions) start() error {
 	if p.dir == "" {
 		return nil
 	}
-	if err := os.MkdirAll(p.dir, 0o755); err != nil {
+	if err := makeDir(p.dir, false); err != nil {
 		return profileFailed(err)
 	}
 	var err error

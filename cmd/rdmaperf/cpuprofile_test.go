@@ -61,7 +61,7 @@ func TestProfileMistakes(t *testing.T) {
 	}
 	for _, c := range []struct{ dir, want string }{
 		{file, "mkdir " + file + ": not a directory"},
-		{filepath.Join(file, "below"), "mkdir " + file + ": not a directory"},
+		{filepath.Join(file, "below"), "mkdir " + filepath.Join(file, "below") + ": not a directory"},
 		{locked, "open " + filepath.Join(locked, clientProfile) + ": permission denied"},
 		{taken, "open " + filepath.Join(taken, serverProfile) + ": is a directory"},
 		{"/sys/rdmaperf", "mkdir /sys/rdmaperf: "}, // nobody can make one there

@@ -102,13 +102,27 @@ func (d *destinations) open(now time.Time) error {
 	}
 	_, err := os.Stat(d.dir)
 	d.made = errors.Is(err, fs.ErrNotExist)
-	if err := os.MkdirAll(d.dir, 0o755); err != nil {
+	if err := makeDir(d.dir, d.chosen); err != nil {
 		return unwritable("--output", err, hint)
 	}
 	if err := tryFile(filepath.Join(d.dir, resultFile)); err != nil {
 		return unwritable("--output", err, hint)
 	}
 	return nil
+}
+
+// makeDir makes a directory where it is not there. What it should lie in has to be: a
+// mistyped path would otherwise become a tree that nobody looks for. deep is for paths of
+// rdmaperf's own choice.
+func makeDir(dir string, deep bool) error {
+	if deep {
+		return os.MkdirAll(dir, 0o755)
+	}
+	err := os.Mkdir(dir, 0o755)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return os.MkdirAll(dir, 0o755) // knows a directory from a file of that name
 }
 
 func unwritable(flag string, err error, hint string) error {

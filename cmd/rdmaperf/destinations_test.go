@@ -33,6 +33,8 @@ func TestDestinationsAreTriedFirst(t *testing.T) {
 		{1, "open --json: ", []string{"--json", filepath.Join(dir, "none", "x.json")}},
 		{1, "is a directory", []string{"--json", dir}},
 		{1, "open --output: ", []string{"-o", filepath.Join(file, "x")}},
+		{1, "open --output: ", []string{"-o", filepath.Join(dir, "nowhere", "x")}},
+		{1, "no such file", []string{"--cpu-profile", filepath.Join(dir, "nowhere", "x"), "--no-save"}},
 		{1, "open --metrics-textfile: ", []string{"--metrics-textfile", filepath.Join(dir, "none", "x.prom")}},
 		{2, "has results of another run", []string{"-o", full}},
 		{2, "perftest's -o", []string{"-o", "4"}},
@@ -48,6 +50,9 @@ func TestDestinationsAreTriedFirst(t *testing.T) {
 		if took := time.Since(begun); took > 10*time.Second {
 			t.Errorf("%q: found after %v", c.args, took)
 		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "nowhere")); err == nil {
+		t.Error("a mistyped path was made")
 	}
 	if got, err := os.ReadFile(filepath.Join(full, resultFile)); err != nil || string(got) != "{}" {
 		t.Errorf("the other run's results are %q, %v", got, err)
