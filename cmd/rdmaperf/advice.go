@@ -79,6 +79,24 @@ func hasFlag(root *cobra.Command, name string) string {
 	return ""
 }
 
+// knowsItsCommands makes a mistake of a word behind a group of commands that is none of
+// them; cobra shows the help then, and calls it done.
+func knowsItsCommands(group *cobra.Command) {
+	group.Args = cobra.ArbitraryArgs
+	group.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return c.Help()
+		}
+		var names []string
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() {
+				names = append(names, c.CommandPath()+" "+sub.Name())
+			}
+		}
+		return usage("read command line", fmt.Errorf("%s has no command %q", c.CommandPath(), args[0]), strings.Join(names, ", "))
+	}
+}
+
 // newHelpCommand is cobra's, but that a command which is not there is an error.
 func newHelpCommand() *cobra.Command {
 	return &cobra.Command{
@@ -96,7 +114,11 @@ func newHelpCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			cmd, rest, err := c.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return usage("read command line", fmt.Errorf("no command %q", strings.Join(args, " ")), "rdmaperf --help")
+				hint := "rdmaperf --help"
+				if meant := c.Root().SuggestionsFor(args[0]); len(meant) > 0 {
+					hint = "rdmaperf help " + strings.Join(meant, " or ")
+				}
+				return usage("read command line", fmt.Errorf("no command %q", strings.Join(args, " ")), hint)
 			}
 			return cmd.Help()
 		},

@@ -30,6 +30,7 @@ func TestValuesAreCompleted(t *testing.T) {
 		{[]string{"run", "--polling", ""}, "event"},
 		{[]string{"run", "--ycsb", "a,"}, "a,b"},
 		{[]string{"perftest", "ib_send"}, "ib_send_lat"},
+		{[]string{"perftest", "ib_write_bw", "--report_g"}, "--report_gbits"},
 		{[]string{"help", "conf"}, "conform"},
 	} {
 		if got := complete(t, c.args...); !slices.Contains(got, c.want) {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 )
@@ -25,6 +26,11 @@ func splitHost(arg string, port int, given bool) (string, int, error) {
 	}
 	if host == "" {
 		return "", 0, fmt.Errorf("HOST %q is empty", arg)
+	}
+	if strings.Contains(host, ":") {
+		if _, err := netip.ParseAddr(host); err != nil {
+			return "", 0, fmt.Errorf("HOST %q is no address: a port behind one of IPv6 needs brackets, [::1]:18515", arg)
+		}
 	}
 	if host == arg || own == "" && strings.HasSuffix(arg, "]") {
 		return host, port, nil

@@ -16,7 +16,7 @@ func TestHostsAreReadAsPeopleWriteThem(t *testing.T) {
 			t.Errorf("%s: %q %d %v, want %q %d", c.arg, host, port, err, c.host, c.port)
 		}
 	}
-	for _, arg := range []string{"", ":1", "node7:", "node7:http", "node7:0", "node7:65536", "[::1", "[::1]x", "[]", "[]:5", "tcp://node7", "user@node7", "a b"} {
+	for _, arg := range []string{"", ":1", "node7:", "node7:http", "node7:0", "node7:65536", "[::1", "[::1]x", "[]", "[]:5", "tcp://node7", "::1:18515", "[::1:18515]", "user@node7", "a b"} {
 		if host, port, err := splitHost(arg, 18515, false); err == nil {
 			t.Errorf("%q is read as %q %d", arg, host, port)
 		}

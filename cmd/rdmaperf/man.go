@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,9 +14,14 @@ import (
 // calls it.
 func newManCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:    "man DIR",
-		Short:  "Write the manual pages of all commands into a directory",
-		Args:   cobra.ExactArgs(1),
+		Use:   "man DIR",
+		Short: "Write the manual pages of all commands into a directory",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("want one directory, got %d", len(args))
+			}
+			return nil
+		},
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()

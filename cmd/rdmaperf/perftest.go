@@ -31,13 +31,13 @@ same: ln -s rdmaperf ib_write_bw.
 
 Both sides must be rdmaperf: perftest's tools speak a protocol of their own. Without a
 device it measures what run would; --transport says otherwise. Options that change
-nothing here are accepted, others refused with the reason. As with perftest, nothing is
-compared.`,
+nothing here are accepted, others refused with the reason: rdmaperf perftest TEST -h
+lists them. As with perftest, nothing is compared.`,
 		Example: `  rdmaperf perftest ib_write_bw -d mlx5_0                    # the server
   rdmaperf perftest ib_write_bw -d mlx5_0 --report_gbits HOST
   rdmaperf perftest ib_send_lat --transport iwarp -s 64 -n 10000 HOST`,
 		DisableFlagParsing: true,
-		ValidArgs:          perftest.Names(),
+		ValidArgsFunction:  completePerftest,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || slices.Contains([]string{"-h", "--help"}, args[0]) {
 				return cmd.Help()
@@ -48,12 +48,20 @@ compared.`,
 			}
 			c, err := perftest.Parse(t, args[1:])
 			if err != nil {
-				return usage(t.Name, err, "rdmaperf run, which has more")
+				hint := "rdmaperf perftest " + t.Name + " -h"
+				if errors.Is(err, perftest.ErrRefused) {
+					hint = "rdmaperf run, which has more"
+				}
+				return usage(t.Name, err, hint)
 			}
 			p := &perftestRun{Command: c, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr()}
 			switch {
 			case c.Help:
-				return cmd.Help()
+				if err := cmd.Help(); err != nil {
+					return err
+				}
+				perftestOptions(p.stdout)
+				return nil
 			case c.Version:
 				e := reports.Collect()
 				_, err := fmt.Fprintf(p.stdout, "Version: rdmaperf %s\n", e.Version)

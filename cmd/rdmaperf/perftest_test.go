@@ -118,6 +118,17 @@ func TestPerftestMistakes(t *testing.T) {
 			t.Errorf("%s: %+v", c.args, r)
 		}
 	}
+	for args, want := range map[string]string{
+		"ib_write_bw -s 0 h": "try rdmaperf perftest ib_write_bw -h", // a mistake
+		"ib_write_bw -g h":   "try rdmaperf run",                     // a refusal
+	} {
+		if r := rdmaperf(t, append([]string{"perftest"}, strings.Fields(args)...)...); r.code != 2 || !strings.Contains(r.stderr, want) {
+			t.Errorf("%s: %+v, want %q", args, r, want)
+		}
+	}
+	if r := rdmaperf(t, "perftest", "ib_read_bw", "-h"); r.code != 0 || !strings.Contains(r.stdout, "  -m, --mtu") || !strings.Contains(r.stdout, "refused: ") {
+		t.Errorf("help of a test: %+v", r)
+	}
 	if r := rdmaperf(t, "perftest"); r.code != 0 || !strings.Contains(r.stdout, "ib_write_bw") {
 		t.Errorf("help: %+v", r)
 	}

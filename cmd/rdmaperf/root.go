@@ -65,6 +65,12 @@ workloads: "rdmaperf run" needs no hardware, no host and no options.`,
 	root.AddCommand(newCompareCommand(), newConformChildCommand(), newCallServiceCommand(), newAwakeChildCommand(), newPerftestCommand(), newStacksTopic())
 	root.AddCommand(newManCommand())
 	root.SetHelpCommand(newHelpCommand())
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if !c.Runnable() {
+			knowsItsCommands(c)
+		}
+	}
 	completeValues(root)
 	fitHelp(root)
 	return root

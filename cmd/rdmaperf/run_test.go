@@ -196,7 +196,7 @@ func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
 		{"run --polling lazily", 2, "want busy, adaptive or event"},
 		{"run --format xml", 2, "xml"},
 		{"run -q 4 --threads 5", 2, "thread"},
-		{"run -t 8 -Q 9 -s 64", 2, "moderation"},
+		{"run -t 8 -Q 9 -s 64", 2, "--cq-mod 9"},
 		{"run -t 1000000", 2, "depth"},
 		{"run -I 1M -s 64 -n 10 --transport tcp", 2, "inline"},
 		{"run --pin 1", 2, "two CPUs"},
@@ -239,7 +239,7 @@ func TestRunMeasuresSideBySide(t *testing.T) {
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}
-	for _, want := range []string{"iwarp(nocrc) [soft]: latency send", "mem [mem, not a network]: throughput write", "side by side", "p99.99", "BW average[MiB/sec]"} {
+	for _, want := range []string{"iwarp(nocrc) [soft]: latency send", "mem [mem, not a network]: throughput write", "side by side", "p99.99", "bandwidth[MiB/s]"} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("the table lacks %q:\n%s", want, r.stdout)
 		}
@@ -325,7 +325,7 @@ func TestRunFormats(t *testing.T) {
 		t.Errorf("bench: %s", r.stdout)
 	}
 	r = rdmaperf(t, "run", "--transport", "tcp", "--workload", "throughput", "-s", "64K", "-n", "50", "--report_gbits")
-	if !strings.Contains(r.stdout, "Gb/sec") {
+	if !strings.Contains(r.stdout, "Gb/s") {
 		t.Errorf("--report_gbits: %s", r.stdout)
 	}
 }

@@ -103,9 +103,12 @@ func (m *runner) announce(w io.Writer, total time.Duration) {
 	for i, a := range m.arms {
 		names[i] = a.spec
 	}
-	fmt.Fprintf(w, "Measures %d stacks side by side, in about %v: %s.\n", len(m.arms), total.Round(time.Second), strings.Join(names, ", "))
+	say := func(format string, args ...any) {
+		fmt.Fprintln(w, fill(fmt.Sprintf(format, args...), width(w)))
+	}
+	say("Measures %d stacks side by side, in about %v: %s.", len(m.arms), total.Round(time.Second), strings.Join(names, ", "))
 	for _, l := range m.p.left {
-		fmt.Fprintf(w, "Left out: %s, %s.\n", l.stack, l.why)
+		say("Left out: %s, %s.", l.stack, l.why)
 	}
 	fmt.Fprintln(w)
 }

@@ -80,8 +80,11 @@ an ACTIVE port, else the first device that has one. -d, -i and -x choose here.`,
 }
 
 func (o *serveOptions) run(ctx context.Context, stderr io.Writer) (err error) {
-	if o.port < 0 || o.port > 65535 || o.maxClients < 1 {
-		return usage("serve", fmt.Errorf("--port %d --max-clients %d: out of range", o.port, o.maxClients), "a port from 0 to 65535 and at least one client")
+	switch {
+	case o.port < 0 || o.port > 65535:
+		return usage("serve", fmt.Errorf("--port %d: want 0 to 65535", o.port), "rdmaperf serve --help")
+	case o.maxClients < 1:
+		return usage("serve", fmt.Errorf("--max-clients %d: want at least 1", o.maxClients), "rdmaperf serve --help")
 	}
 	if err := o.verbs.check(); err != nil {
 		return usage("serve", err, "rdmaperf serve --help")

@@ -82,7 +82,7 @@ func badOpenings(t testing.TB) map[string]struct {
 		"no plan":          {planLine(t, func(m *engine.Message) { m.Plan = nil }), `got "plan"`, 5},
 		"out of turn":      {planLine(t, func(m *engine.Message) { m.Type = engine.MsgStop }), `got "stop"`, 5},
 		"no points":        {planLine(t, func(m *engine.Message) { m.Plan.Points = nil }), "points", 2},
-		"absurd qps":       {planLine(t, func(m *engine.Message) { m.Plan.QPs = 1 << 30 }), "qps", 2},
+		"absurd qps":       {planLine(t, func(m *engine.Message) { m.Plan.QPs = 1 << 30 }), "--qp", 2},
 		"negative size":    {planLine(t, func(m *engine.Message) { m.Plan.Points[0].Size = -1 }), "sizes are", 2},
 		"no end":           {planLine(t, func(m *engine.Message) { m.Plan.Iterations = 0 }), "iterations", 2},
 		"missing operation": {planLine(t, func(m *engine.Message) {

@@ -189,10 +189,10 @@ func (p Plan) WithDefaults() Plan {
 }
 
 // Validate checks what can be checked without a device. The error is a usage
-// error and names the first wrong field.
+// error and names the first wrong field, as the flag of run that it comes from.
 func (p *Plan) Validate() error {
 	bad := func(what string, v any, why string) error {
-		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check plan", Err: fmt.Errorf("%s %v: %s", what, v, why)}
+		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check plan", Err: fmt.Errorf("%s %v: %s", what, v, why), Hint: "rdmaperf run --help"}
 	}
 	switch {
 	case len(p.Points) == 0:
@@ -200,60 +200,60 @@ func (p *Plan) Validate() error {
 	case len(p.Points) > maxPoints:
 		return bad("points", len(p.Points), fmt.Sprintf("at most %d", maxPoints))
 	case p.Iterations < 0 || p.Iterations > 1<<40:
-		return bad("iterations", p.Iterations, "want 1 to 2^40")
+		return bad("--iters", p.Iterations, "want 1 to 2^40")
 	case p.Duration < 0 || p.Duration > maxDuration:
-		return bad("duration", p.Duration, "want more than 0 and at most 24h")
+		return bad("--duration", p.Duration, "want more than 0 and at most 24h")
 	case (p.Iterations == 0) == (p.Duration == 0):
-		return bad("iterations", p.Iterations, "give either iterations or a duration")
+		return bad("--iters", p.Iterations, "give either iterations or a duration")
 	case p.WarmupIterations < 0 || p.WarmupDuration < 0 || p.WarmupDuration > maxDuration:
-		return bad("warm-up", p.WarmupDuration, "want 0 to 24h")
+		return bad("--warmup", p.WarmupDuration, "want 0 to 24h")
 	case p.Depth < 0 || p.Depth > MaxDepth:
-		return bad("depth", p.Depth, fmt.Sprintf("want 1 to %d", MaxDepth))
+		return bad("--tx-depth", p.Depth, fmt.Sprintf("want 1 to %d", MaxDepth))
 	case p.RecvDepth < 0 || p.RecvDepth > MaxDepth:
-		return bad("receive depth", p.RecvDepth, fmt.Sprintf("want 1 to %d", MaxDepth))
+		return bad("--rx-depth", p.RecvDepth, fmt.Sprintf("want 1 to %d", MaxDepth))
 	case p.QPs < 0 || p.QPs > maxQPs:
-		return bad("qps", p.QPs, fmt.Sprintf("want 1 to %d", maxQPs))
+		return bad("--qp", p.QPs, fmt.Sprintf("want 1 to %d", maxQPs))
 	case p.Threads < 0 || p.Threads > MaxThreads:
-		return bad("threads", p.Threads, fmt.Sprintf("want 1 to %d", MaxThreads))
+		return bad("--threads", p.Threads, fmt.Sprintf("want 1 to %d", MaxThreads))
 	case p.Threads > p.mostQPs():
-		return bad("threads", p.Threads, "a thread needs a QP of its own")
+		return bad("--threads", p.Threads, "a thread needs a QP of its own")
 	case p.Polling != "" && p.Polling != PollingBusy && p.Polling != PollingEvent && p.Polling != PollingAdaptive:
-		return bad("polling", p.Polling, "want busy, adaptive or event")
+		return bad("--polling", p.Polling, "want busy, adaptive or event")
 	case p.Polling == PollingEvent && p.mostQPs() > MaxThreads:
-		return bad("qps", p.mostQPs(), fmt.Sprintf("with event polling at most %d", MaxThreads))
+		return bad("--qp", p.mostQPs(), fmt.Sprintf("with event polling at most %d", MaxThreads))
 	case p.Loop != "" && p.Loop != LoopPlain && p.Loop != LoopProvider:
-		return bad("loop", p.Loop, "want plain or provider")
+		return bad("--loop", p.Loop, "want plain or provider")
 	case p.Loop == LoopProvider && p.Polling == PollingEvent:
-		return bad("loop", p.Loop, "it polls: want busy polling, or the plain loop")
+		return bad("--loop", p.Loop, "it polls: want busy polling, or the plain loop")
 	case p.Nice < NiceNone || p.Nice > MostNice:
-		return bad("nice value", p.Nice, fmt.Sprintf("want 0 to %d", MostNice))
+		return bad("--nice", p.Nice, fmt.Sprintf("want 0 to %d", MostNice))
 	case p.Nice > 0 && p.hasCalls():
-		return bad("nice value", p.Nice, "calls run on threads of the Go runtime, which have the process's; see nice(1)")
+		return bad("--nice", p.Nice, "calls run on threads of the Go runtime, which have the process's; see nice(1)")
 	case p.Inline < 0 || p.Inline > MaxSize:
-		return bad("inline", p.Inline, "want 0 or more bytes")
+		return bad("--inline_size", p.Inline, "want 0 or more bytes")
 	case p.PostList < 0:
-		return bad("post list", p.PostList, "want 1 or more")
+		return bad("--post_list", p.PostList, "want 1 or more")
 	case p.Moderation < 0:
-		return bad("completion moderation", p.Moderation, "want 1 or more")
+		return bad("--cq-mod", p.Moderation, "want 1 or more")
 	case p.Moderation > 1 && p.Moderation > p.StreamDepth():
-		return bad("completion moderation", p.Moderation, fmt.Sprintf("above the depth of %d nothing would ever complete", p.StreamDepth()))
+		return bad("--cq-mod", p.Moderation, fmt.Sprintf("above the depth of %d nothing would ever complete", p.StreamDepth()))
 	case p.Timeout < 0 || p.Timeout > maxDuration:
-		return bad("timeout", p.Timeout, "want more than 0 and at most 24h")
+		return bad("--timeout", p.Timeout, "want more than 0 and at most 24h")
 	case p.Arrivals != "" && p.Arrivals != ArrivalsConstant && p.Arrivals != ArrivalsPoisson:
-		return bad("arrivals", p.Arrivals, "want constant or poisson")
+		return bad("--arrivals", p.Arrivals, "want constant or poisson")
 	case p.Interval < 0 || p.Interval > 0 && p.Duration == 0:
-		return bad("interval", p.Interval, "it divides a window that has a duration")
+		return bad("--interval", p.Interval, "it divides a window that has a duration")
 	case p.Interval > 0 && (p.Interval < time.Millisecond || p.Interval > p.Duration || p.Duration/p.Interval >= MaxIntervals):
-		return bad("interval", p.Interval, fmt.Sprintf("want 1ms or more, at most the duration, and fewer than %d in it", MaxIntervals))
+		return bad("--interval", p.Interval, fmt.Sprintf("want 1ms or more, at most the duration, and fewer than %d in it", MaxIntervals))
 	}
 	for _, pt := range p.Points {
 		w := p.Workloads.Of(pt)
 		switch {
 		case w == nil: // Point.validate says so
 		case w.NoEvents != "" && p.Polling == PollingEvent:
-			return bad("polling", p.Polling, w.NoEvents)
+			return bad("--polling", p.Polling, w.NoEvents)
 		case w.NoSeries != "" && p.Interval > 0:
-			return bad("interval", p.Interval, w.NoSeries)
+			return bad("--interval", p.Interval, w.NoSeries)
 		}
 	}
 	for _, pt := range p.Points {

@@ -1,9 +1,18 @@
 package perftest
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
+
+// ErrRefused is what errors of Parse are that are no mistakes of the command line: perftest
+// has the option, and rdmaperf does not do what it asks for.
+var ErrRefused = errors.New("refused")
+
+type refusal struct{ error }
+
+func (*refusal) Is(target error) bool { return target == ErrRefused }
 
 // Parse reads a command line as perftest's getopt_long does: letters in one word, values
 // beside or behind their letter, long names shortened as far as they stay unique, the
@@ -125,7 +134,7 @@ func longOption(name string) (*option, error) {
 
 func (c *Command) apply(o *option, value string) error {
 	if o.do == nil {
-		return fmt.Errorf("%s: %s", o, o.refused)
+		return &refusal{fmt.Errorf("%s: %s", o, o.refused)}
 	}
 	if err := o.do(c, value); err != nil {
 		return fmt.Errorf("%s %s: %w", o, value, err)
