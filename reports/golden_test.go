@@ -182,7 +182,7 @@ func TestTextStaysWithinItsWidth(t *testing.T) {
 // A wide output has headings in one piece; perftest's own words are its format's.
 func TestTextNamesItsColumns(t *testing.T) {
 	wide := string(text(t, goldenDocument(), textformat.Options{Width: 200}))
-	for _, heading := range []string{"#bytes", "#iterations", "min[usec]", "max[usec]", "p50[usec]", "mean[usec]", "stddev[usec]", "p99[usec]", "p99.9[usec]", "BW average[MiB/sec]", "MsgRate[Mpps]"} {
+	for _, heading := range []string{"#bytes", "#iterations", "min[us]", "max[us]", "p50[us]", "mean[us]", "stddev[us]", "p99[us]", "p99.9[us]", "bandwidth[MiB/s]", "rate[k/s]"} {
 		if !strings.Contains(wide, heading) {
 			t.Errorf("no heading %q", heading)
 		}
@@ -232,7 +232,7 @@ func TestResultWithoutOperations(t *testing.T) {
 		t.Errorf("bench prints a result without operations:\n%s", out)
 	}
 	out := string(text(t, d, textformat.Options{}))
-	for _, want := range []string{"BW average", "64 bytes: 7 failed operations"} {
+	for _, want := range []string{"bandwidth", "64 bytes: 7 failed operations"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("text does not say %q:\n%s", want, out)
 		}

@@ -236,4 +236,4 @@ func PercentileCell(l *Latency, name string) view.Cell {
 }
 
 // IntervalTimes are the columns of means of latencies.
-var IntervalTimes = []view.Column{{Name: "p50", Unit: "usec"}, {Name: "mean", Unit: "usec"}, {Name: "p99", Unit: "usec"}}
+var IntervalTimes = []view.Column{{Name: "p50", Unit: "us"}, {Name: "mean", Unit: "us"}, {Name: "p99", Unit: "us"}}

@@ -184,7 +184,7 @@ func (l Load) AcrossQPs() Load {
 func (l Load) PerRow(columns []view.Column) []view.Column {
 	var front []view.Column
 	if l.arrivals != "" {
-		front = append(front, view.Column{Name: "rate", Unit: "1/sec"})
+		front = append(front, view.Column{Name: "rate", Unit: "/s"})
 	}
 	if l.Sweep {
 		front = append(front, view.Column{Name: l.Connections() + "s"})
@@ -208,7 +208,7 @@ func (g resultGroup) PerRowCells(r *Result, cells []view.Cell) []view.Cell {
 func (g resultGroup) RowName(r *Result) string {
 	name := view.Plural(r.SizeBytes, "byte")
 	if r.Rate > 0 {
-		name += " at " + view.RateText(r.Rate) + "/sec"
+		name += " at " + view.RateText(r.Rate) + "/s"
 	}
 	if r.AnyKind().NamesRows {
 		name += ", " + view.Printable(r.variant())

@@ -89,8 +89,8 @@ func (r *Result) Loops() []NamedLoop {
 
 // LoopTable lists the open loops of results, of which rowOf gives the first cells.
 func LoopTable(results []*Result, front []view.Column, rowOf func(r *Result) []view.Cell) *view.Table {
-	t := &view.Table{Columns: append(front, view.Column{Name: "loop", Left: true}, view.Column{Name: "due"}, view.Column{Name: "sent"}, view.Column{Name: "completed"}, view.Column{Name: "offered", Unit: "1/sec"},
-		view.Column{Name: "achieved", Unit: "1/sec"}, view.Column{Name: "", Left: true})}
+	t := &view.Table{Columns: append(front, view.Column{Name: "loop", Left: true}, view.Column{Name: "due"}, view.Column{Name: "sent"}, view.Column{Name: "completed"}, view.Column{Name: "offered", Unit: "/s"},
+		view.Column{Name: "achieved", Unit: "/s"}, view.Column{Name: "", Left: true})}
 	for _, r := range results {
 		for _, l := range r.Loops() {
 			o := l.Loop

@@ -137,7 +137,7 @@ func TestEveryFormatSaysWhatWasDone(t *testing.T) {
 		want []string
 	}{
 		"json": {string(document), []string{`"due": 3000`, `"sent": 2564`, `"completed": 2564`, `"achieved_per_second": 854.6`, `"saturated": true`, `"unfinished": 436`, `"loaded_loop": {`, `"numbers": 2500,`, `"whole": 11,`}},
-		"text": {string(text(t, d, textformat.Options{Width: 200})), []string{">406", ">436000.00", "operations  3000  2564       2564            1000            854.7  saturated", "probes loaded  3000  2564",
+		"text": {string(text(t, d, textformat.Options{Width: 200})), []string{">406", ">436000.00", "operations  3000  2564       2564         1000         854.7  saturated", "probes loaded  3000  2564",
 			"of 2564 messages 11 compared whole and the numbers of 2500, 20640 bytes", "> is at least that: operations were due and not done"}},
 		"csv":      {table.String(), []string{"sample,2500,11,20640,,,3000,", "due,sent,completed,achieved_per_second,saturated", ",3000,2564,2564,854.6666666666666,true,436,p90 p99 p999 p9999 p99999 max mean,", "3000,3000,false,3000,2564,true"}},
 		"hlog":     {log.String(), []string{"of 2564 messages 11 compared whole", "436 of 3000 samples are lower bounds, and so are p90", "3000 operations due, 2564 sent, 2564 completed, 854.7/s achieved of 1000/s offered, saturated"}},

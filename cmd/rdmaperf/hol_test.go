@@ -35,7 +35,7 @@ func TestRunMeasuresHeadOfLine(t *testing.T) {
 		t.Errorf("arms %v, want both", seen)
 	}
 	text := contents(t, dir, "text.txt")
-	for _, want := range []string{"iwarp(crc) [soft]: hol write", "probes of 32 bytes every 50 usec", "same-qp", "two-qp", "growth"} {
+	for _, want := range []string{"iwarp(crc) [soft]: hol write", "probes of 32 bytes every 50 us", "same-qp", "two-qp", "growth"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the table lacks %q:\n%s", want, text)
 		}

@@ -93,7 +93,7 @@ func TestRunShowsIntervals(t *testing.T) {
 			t.Errorf("%s: series %+v, want 3 points", res.Workload, res.Series)
 		}
 	}
-	if text := contents(t, dir, "text.txt"); strings.Count(text, "every 20 msec:") != 4 {
+	if text := contents(t, dir, "text.txt"); strings.Count(text, "every 20 ms:") != 4 {
 		t.Errorf("want 4 tables of intervals:\n%s", text)
 	}
 }

@@ -36,10 +36,10 @@ type Format struct {
 }
 
 // Options are what formats take beside documents. The zero value but for Kinds is
-// plain text for 100 columns with bandwidth in MiB/sec.
+// plain text for 100 columns with bandwidth in MiB/s.
 type Options struct {
 	Kinds       []*reports.Kind   // those that there are, for headers and units
-	Gbits       bool              // bandwidth in Gb/sec (10^9 bits) instead of MiB/sec (2^20 bytes)
+	Gbits       bool              // bandwidth in Gb/s (10^9 bits) instead of MiB/s (2^20 bytes)
 	Color       bool              // ANSI bold and red; the caller knows whether it is a terminal
 	Counters    bool              // all device counters, not only those that moved
 	Verbose     bool              // of text: also allocations and the loop's own time

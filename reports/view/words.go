@@ -122,9 +122,9 @@ func (u Units) Bandwidth(bytesPerSecond float64) string { return Bandwidth(bytes
 // Name is the unit of bandwidth.
 func (u Units) Name() string {
 	if u.Gbits {
-		return "Gb/sec"
+		return "Gb/s"
 	}
-	return "MiB/sec"
+	return "MiB/s"
 }
 
 // ShareText is a share in words; a dash for what is no number.
@@ -193,7 +193,7 @@ func Printable(s string) string {
 	}, s)
 }
 
-// Bandwidth is one in Gb/sec or MiB/sec, without its unit.
+// Bandwidth is one in Gb/s or MiB/s, without its unit.
 func Bandwidth(bytesPerSecond float64, gbits bool) string {
 	if gbits {
 		return Number(bytesPerSecond*8/1e9, 2)

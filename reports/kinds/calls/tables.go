@@ -48,10 +48,10 @@ func callsBySide(results []reports.Result, u view.Units) (out []reports.SideBloc
 		if len(stacks) < 2 {
 			continue
 		}
-		t := &view.Table{Columns: []view.Column{{Name: "mean", Unit: "usec"}, {Name: "p50", Unit: "usec"}, {Name: "p99", Unit: "usec"}, {Name: "calls", Unit: "1/sec"}, {Name: "BW", Unit: u.Name()},
-			{Name: "CPU", Unit: "usec/call"}, {Name: "mean", Unit: "ratio"}, {Name: "p99", Unit: "ratio"}, {Name: "calls", Unit: "ratio"}}}
+		t := &view.Table{Columns: []view.Column{{Name: "mean", Unit: "us"}, {Name: "p50", Unit: "us"}, {Name: "p99", Unit: "us"}, {Name: "calls", Unit: "/s"}, {Name: "BW", Unit: u.Name()},
+			{Name: "CPU", Unit: "us/call"}, {Name: "mean", Unit: "ratio"}, {Name: "p99", Unit: "ratio"}, {Name: "calls", Unit: "ratio"}}}
 		if at.Share.(Share).call == callOneway {
-			t.Columns[3].Name, t.Columns[8].Name, t.Columns[5].Unit = "messages", "messages", "usec/msg"
+			t.Columns[3].Name, t.Columns[8].Name, t.Columns[5].Unit = "messages", "messages", "us/msg"
 		}
 		repeated := false
 		base := callFiguresOf(stacks[0].runs)

@@ -109,8 +109,8 @@ func medians(all []*reports.Result) any {
 
 // tables show where the time of a connection goes.
 func tables(_ *reports.Grouped, results []*reports.Result, _ view.Units) []reports.Block {
-	t := &view.Table{Columns: []view.Column{{Name: "at once"}, {Name: "connections"}, {Name: "rate", Unit: "1/sec"}, {Name: "stage", Left: true},
-		{Name: "min", Unit: "usec"}, {Name: "p50", Unit: "usec"}, {Name: "mean", Unit: "usec"}, {Name: "p99", Unit: "usec"}, {Name: "max", Unit: "usec"}}}
+	t := &view.Table{Columns: []view.Column{{Name: "at once"}, {Name: "connections"}, {Name: "rate", Unit: "/s"}, {Name: "stage", Left: true},
+		{Name: "min", Unit: "us"}, {Name: "p50", Unit: "us"}, {Name: "mean", Unit: "us"}, {Name: "p99", Unit: "us"}, {Name: "max", Unit: "us"}}}
 	for _, r := range results {
 		c := Of(r)
 		if c == nil {

@@ -168,9 +168,9 @@ func armsBySide(results []reports.Result, u view.Units) (out []reports.SideBlock
 				stacks = append(stacks, r.stack)
 			}
 		}
-		t := &view.Table{Columns: []view.Column{{Name: "stack", Left: true}, {Name: "arm", Left: true}, {Name: "alone p50", Unit: "usec"}, {Name: "p99", Unit: "usec", Spare: 4},
-			{Name: "loaded p50", Unit: "usec"}, {Name: "p99", Unit: "usec"}, {Name: "p50 gain"}, {Name: "p99 gain", Spare: 2},
-			{Name: "bulk alone", Unit: u.Name(), Spare: 5}, {Name: "loaded", Unit: u.Name()}, {Name: "CPU/GB", Unit: "sec", Spare: 1}, {Name: "CPU/op", Unit: "usec", Spare: 3}}}
+		t := &view.Table{Columns: []view.Column{{Name: "stack", Left: true}, {Name: "arm", Left: true}, {Name: "alone p50", Unit: "us"}, {Name: "p99", Unit: "us", Spare: 4},
+			{Name: "loaded p50", Unit: "us"}, {Name: "p99", Unit: "us"}, {Name: "p50 gain"}, {Name: "p99 gain", Spare: 2},
+			{Name: "bulk alone", Unit: u.Name(), Spare: 5}, {Name: "loaded", Unit: u.Name()}, {Name: "CPU/GB", Unit: "s", Spare: 1}, {Name: "CPU/op", Unit: "us", Spare: 3}}}
 		ops := s.ops()
 		if len(ops) > 1 {
 			t.Columns = slices.Insert(t.Columns, 2, view.Column{Name: "bulk by", Left: true})

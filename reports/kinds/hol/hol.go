@@ -59,9 +59,9 @@ func (h share) String() string {
 	probes := "probes of " + view.Plural(h.probe, "byte")
 	switch {
 	case h.interval != 0:
-		return probes + " every " + view.Number(float64(h.interval)/1000, -1) + " usec"
+		return probes + " every " + view.Number(float64(h.interval)/1000, -1) + " us"
 	case h.gap != 0:
-		return probes + " one at a time, " + view.Number(float64(h.gap)/1000, -1) + " usec apart at least"
+		return probes + " one at a time, " + view.Number(float64(h.gap)/1000, -1) + " us apart at least"
 	}
 	return probes + " in a closed loop"
 }
@@ -94,7 +94,7 @@ var Kind = &reports.Kind{
 	Contradiction: func(r *reports.Result) string {
 		// A tenth: two windows of one path differ by that much.
 		if a, l := Of(r).ProbeAlone.P50, Of(r).ProbeLoaded.P50; a > 0 && l > 0 && l < 0.9*a {
-			return "probes were faster beside the bulk than alone: p50 " + view.Usec(l) + " against " + view.Usec(a) + " usec"
+			return "probes were faster beside the bulk than alone: p50 " + view.Usec(l) + " against " + view.Usec(a) + " us"
 		}
 		return ""
 	},

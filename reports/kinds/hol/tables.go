@@ -9,7 +9,7 @@ import (
 // probes cost the stream.
 func tables(_ *reports.Grouped, results []*reports.Result, u view.Units) []reports.Block {
 	t := &view.Table{Columns: []view.Column{{Name: "bulk", Unit: "bytes"}, {Name: "arm", Left: true}, {Name: "probes"},
-		{Name: "p50", Unit: "usec"}, {Name: "p99", Unit: "usec"}, {Name: "max", Unit: "usec", Spare: 1},
+		{Name: "p50", Unit: "us"}, {Name: "p99", Unit: "us"}, {Name: "max", Unit: "us", Spare: 1},
 		{Name: "p50 growth"}, {Name: "p99 growth"}, {Name: "bulk", Unit: u.Name()}}}
 	for _, r := range results {
 		h := Of(r)

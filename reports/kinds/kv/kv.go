@@ -222,9 +222,9 @@ func conditions(l reports.Load) string {
 
 // tables show each kind of operation, and what of it the store took.
 func tables(g *reports.Grouped, results []*reports.Result, _ view.Units) []reports.Block {
-	t := &view.Table{Columns: g.PerRow([]view.Column{{Name: "op", Left: true}, {Name: "#operations"}, {Name: "ops/sec"},
-		{Name: "mean", Unit: "usec"}, {Name: "p50", Unit: "usec"}, {Name: "p99", Unit: "usec"}, {Name: "p99.9", Unit: "usec"},
-		{Name: "store mean", Unit: "usec"}, {Name: "store p99", Unit: "usec"}, {Name: "store's part"}})}
+	t := &view.Table{Columns: g.PerRow([]view.Column{{Name: "op", Left: true}, {Name: "#operations"}, {Name: "op/s"},
+		{Name: "mean", Unit: "us"}, {Name: "p50", Unit: "us"}, {Name: "p99", Unit: "us"}, {Name: "p99.9", Unit: "us"},
+		{Name: "store mean", Unit: "us"}, {Name: "store p99", Unit: "us"}, {Name: "store's part"}})}
 	for _, r := range results {
 		k := Of(r)
 		for i := range k.Operations {
@@ -333,8 +333,8 @@ func sideBySide(results []reports.Result, _ view.Units) (out []reports.SideBlock
 		if len(s.stacks) < 2 {
 			continue
 		}
-		t := &view.Table{Columns: []view.Column{{Name: "ops/sec"}, {Name: "gain"}, {Name: "mean", Unit: "usec"}, {Name: "change"},
-			{Name: "p99", Unit: "usec"}, {Name: "store mean", Unit: "usec"}, {Name: "store's part"}}}
+		t := &view.Table{Columns: []view.Column{{Name: "op/s"}, {Name: "gain"}, {Name: "mean", Unit: "us"}, {Name: "change"},
+			{Name: "p99", Unit: "us"}, {Name: "store mean", Unit: "us"}, {Name: "store's part"}}}
 		repeated := false
 		for _, mix := range s.mixes {
 			baseRate, based := s.figure(s.stacks[0], mix, rate)

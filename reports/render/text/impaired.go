@@ -32,7 +32,7 @@ func (p *printer) impaired(results []reports.Result) {
 	if len(order) == 0 {
 		return
 	}
-	t := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "path", Left: true}, {Name: "stack", Left: true}, {Name: "BW average", Unit: "MiB/sec"}, {Name: "of the first"}}}
+	t := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "path", Left: true}, {Name: "stack", Left: true}, {Name: "bandwidth", Unit: "MiB/s"}, {Name: "of the first"}}}
 	for _, k := range order {
 		first := points[k][0].Throughput.BytesPerSecond
 		for _, r := range points[k] {

@@ -51,7 +51,7 @@ func (p *printer) intervalRows(set *reports.RepeatSet) (names []view.Column, row
 			return view.Cell{Text: "-"}
 		}
 		m := all[i]
-		show := func(v float64) string { return view.Number(v/1e6, 6) }
+		show := func(v float64) string { return view.Number(v/1e3, 3) }
 		switch m.Quantity() {
 		case reports.QuantityTime:
 			show = view.Usec

@@ -56,7 +56,7 @@ func TestLatencyTableFitsTheTerminal(t *testing.T) {
 // Times are in milliseconds where all of them are.
 func TestTimesAreMillisecondsWhereAllAre(t *testing.T) {
 	times := func(texts ...string) string {
-		table := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "p50", Unit: "usec"}}}
+		table := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "p50", Unit: "us"}}}
 		for _, s := range texts {
 			table.Add(view.Cell{Text: "64"}, view.Cell{Text: s})
 		}
@@ -67,11 +67,11 @@ func TestTimesAreMillisecondsWhereAllAre(t *testing.T) {
 		return inMilliseconds(table).Columns[1].Unit + " " + strings.Join(out, ", ")
 	}
 	for want, in := range map[string][]string{
-		"msec 64 1.00, 64 >245.43, 64 -":   {"1000.00", ">245428.67", "-"},
-		"usec 64 999.99, 64 245428.67":     {"999.99", "245428.67"},
-		"usec 64 -":                        {"-"},
-		"usec 64 4000.35 (4000.29..6.16)":  {"4000.35 (4000.29..6.16)"},
-		"usec 64 2000.00, 64 not a number": {"2000.00", "not a number"},
+		"ms 64 1.00, 64 >245.43, 64 -":   {"1000.00", ">245428.67", "-"},
+		"us 64 999.99, 64 245428.67":     {"999.99", "245428.67"},
+		"us 64 -":                        {"-"},
+		"us 64 4000.35 (4000.29..6.16)":  {"4000.35 (4000.29..6.16)"},
+		"us 64 2000.00, 64 not a number": {"2000.00", "not a number"},
 	} {
 		if got := times(in...); got != want {
 			t.Errorf("%q gives %q, want %q", in, got, want)
@@ -83,7 +83,7 @@ func TestTimesAreMillisecondsWhereAllAre(t *testing.T) {
 // own, the rest of its row follows, and nothing is lost.
 func TestLongNamesGetALine(t *testing.T) {
 	long := "grpc(dropin,bpev,busy=200us,pollers=1,idle=1ms,ring=256K,watch)+iwarp(crc)"
-	table := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "stack", Left: true}, {Name: "p50", Unit: "usec"}, {Name: "p99", Unit: "usec"}},
+	table := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "stack", Left: true}, {Name: "p50", Unit: "us"}, {Name: "p99", Unit: "us"}},
 		Rows: []view.Row{
 			{Cells: []view.Cell{{Text: "64"}, {Text: "tcp"}, {Text: "7.21"}, {Text: "36.77"}}},
 			{Cells: []view.Cell{{Text: "4096"}, {Text: long}, {Text: "103.68"}, {Text: "329.47", Mark: true}}},

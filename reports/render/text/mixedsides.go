@@ -58,7 +58,7 @@ func (m *mixedTable) needed() bool {
 }
 
 func (m *mixedTable) block(u view.Units) reports.SideBlock {
-	t := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "stack", Left: true}, {Name: "op", Left: true}, {Name: "round trip", Left: true}, {Name: "p50", Unit: "usec"}, {Name: "p99", Unit: "usec"}}}
+	t := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "stack", Left: true}, {Name: "op", Left: true}, {Name: "round trip", Left: true}, {Name: "p50", Unit: "us"}, {Name: "p99", Unit: "us"}}}
 	if !m.latency {
 		t.Columns = slices.Concat(t.Columns[:3], []view.Column{{Name: "depth"}}, throughputColumns(u.Gbits)[2:])
 	}
@@ -82,7 +82,7 @@ func (m *mixedTable) block(u view.Units) reports.SideBlock {
 				if m.latency {
 					cells = append(cells, view.Cell{Text: s.RoundTrip}, view.Cell{Text: view.Usec(a)}, view.Cell{Text: view.Usec(b), Mark: pt.few})
 				} else {
-					cells = append(cells, view.Cell{Text: view.Integer(int64(s.Depth))}, view.Cell{Text: u.Bandwidth(a)}, view.Cell{Text: view.Number(b/1e6, 6)})
+					cells = append(cells, view.Cell{Text: view.Integer(int64(s.Depth))}, view.Cell{Text: u.Bandwidth(a)}, view.Cell{Text: view.Number(b/1e3, 3)})
 				}
 				t.Add(cells...)
 			}

@@ -19,15 +19,15 @@ func (p *printer) seriesTables(g *reports.Grouped) {
 		if r.Repeat > 0 {
 			title += ", repeat " + view.Integer(int64(r.Repeat))
 		}
-		p.wrapped(title + ", every " + view.Number(float64(s.IntervalNs)/1e6, -1) + " msec:")
+		p.wrapped(title + ", every " + view.Number(float64(s.IntervalNs)/1e6, -1) + " ms:")
 		timed := r.Latency != nil || r.AnyKind().SeriesOf != nil
-		t := view.Table{Columns: []view.Column{{Name: "from", Unit: "sec"}, {Name: "#iterations"}, {Name: "MsgRate", Unit: "Mpps"}}}
+		t := view.Table{Columns: []view.Column{{Name: "from", Unit: "s"}, {Name: "#iterations"}, rateColumn}}
 		each := bytesEach(r)
 		if each > 0 && !timed {
-			t.Columns = append(t.Columns[:2], view.Column{Name: "BW average", Unit: view.Units{Gbits: p.Gbits}.Name()}, t.Columns[2])
+			t.Columns = append(t.Columns[:2], view.Column{Name: "bandwidth", Unit: view.Units{Gbits: p.Gbits}.Name()}, t.Columns[2])
 		}
 		if timed {
-			t.Columns = append(t.Columns[:2], view.Column{Name: "p50", Unit: "usec"}, view.Column{Name: "p99", Unit: "usec"}, view.Column{Name: "max", Unit: "usec"})
+			t.Columns = append(t.Columns[:2], view.Column{Name: "p50", Unit: "us"}, view.Column{Name: "p99", Unit: "us"}, view.Column{Name: "max", Unit: "us"})
 		}
 		for _, pt := range s.Points {
 			cells := []view.Cell{{Text: view.Number(float64(pt.OffsetNs)/1e9, 3)}, {Text: view.Integer(pt.Operations)}}
@@ -37,7 +37,7 @@ func (p *printer) seriesTables(g *reports.Grouped) {
 				if each > 0 {
 					cells = append(cells, view.Cell{Text: view.Bandwidth(rate*each, p.Gbits)})
 				}
-				cells = append(cells, view.Cell{Text: view.Number(rate/1e6, 6)})
+				cells = append(cells, view.Cell{Text: view.Number(rate/1e3, 3)})
 			case pt.Operations == 0:
 				cells = append(cells, view.Cell{Text: "-"}, view.Cell{Text: "-"}, view.Cell{Text: "-"})
 			default:

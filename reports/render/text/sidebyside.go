@@ -114,7 +114,7 @@ func (s *sideTable) add(r *reports.Result) {
 
 func (s *sideTable) block(u view.Units) reports.SideBlock {
 	t := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "stack", Left: true},
-		{Name: "p50", Unit: "usec"}, {Name: "p99", Unit: "usec"}, {Name: "p50 ratio"}, {Name: "p99 ratio"}}}
+		{Name: "p50", Unit: "us"}, {Name: "p99", Unit: "us"}, {Name: "p50 ratio"}, {Name: "p99 ratio"}}}
 	if !s.latency {
 		t.Columns = slices.Concat(t.Columns[:2], throughputColumns(u.Gbits)[2:], []view.Column{{Name: "BW ratio"}, {Name: "rate ratio"}})
 	}
@@ -135,7 +135,7 @@ func (s *sideTable) block(u view.Units) reports.SideBlock {
 			}
 			cells := []view.Cell{{Text: view.Integer(size)}, {Text: view.Printable(stack)}, {Text: view.Usec(a)}, {Text: view.Usec(b), Mark: pt.few}, {Text: ratioA}, {Text: ratioB}}
 			if !s.latency {
-				cells[2].Text, cells[3].Text = u.Bandwidth(a), view.Number(b/1e6, 6)
+				cells[2].Text, cells[3].Text = u.Bandwidth(a), view.Number(b/1e3, 3)
 			}
 			rows = append(rows, view.Row{Cells: cells})
 		}

@@ -12,9 +12,9 @@ import (
 )
 
 // Options chooses how WriteText prints. The zero value is plain text for 100
-// columns with bandwidth in MiB/sec.
+// columns with bandwidth in MiB/s.
 type Options struct {
-	Gbits    bool // bandwidth in Gb/sec (10^9 bits) instead of MiB/sec (2^20 bytes)
+	Gbits    bool // bandwidth in Gb/s (10^9 bits) instead of MiB/s (2^20 bytes)
 	Color    bool // ANSI bold and red; the caller knows whether it is a terminal
 	Counters bool // all device counters, not only those that moved
 	Verbose  bool // also what only who measures the measuring wants to read
@@ -167,7 +167,7 @@ func (p *printer) group(g *reports.Grouped) {
 	latency := view.Table{Columns: g.PerRow(latencyColumns)}
 	corrected, service := view.Table{}, view.Table{}
 	throughput := view.Table{Columns: g.PerRow(directionColumns(g.Results, view.Units{Gbits: p.Gbits}))}
-	other := view.Table{Columns: g.PerRow([]view.Column{{Name: "#bytes"}, {Name: "#iterations"}, {Name: "duration", Unit: "sec"}})}
+	other := view.Table{Columns: g.PerRow([]view.Column{{Name: "#bytes"}, {Name: "#iterations"}, {Name: "duration", Unit: "s"}})}
 	rows, notes := g.Collapse()
 	for _, r := range rows {
 		k := r.AnyKind()
@@ -245,10 +245,10 @@ func (p *printer) usage(g *reports.Grouped) {
 	}
 	switch {
 	case windows > 0 && g.Label == reports.LabelMem: // each side names the one process
-		p.wrapped(fmt.Sprintf("in %s sec of windows: CPU of both sides %s sec", view.Number(float64(windows)/1e9, 2), view.Number(cpu.ClientSeconds, 2)) +
+		p.wrapped(fmt.Sprintf("in %s s of windows: CPU of both sides %s s", view.Number(float64(windows)/1e9, 2), view.Number(cpu.ClientSeconds, 2)) +
 			p.expert(fmt.Sprintf("; heap allocations of both %d", gc.ClientAllocations)))
 	case windows > 0:
-		p.wrapped(fmt.Sprintf("in %s sec of windows: CPU client %s sec, server %s sec",
+		p.wrapped(fmt.Sprintf("in %s s of windows: CPU client %s s, server %s s",
 			view.Number(float64(windows)/1e9, 2), view.Number(cpu.ClientSeconds, 2), view.Number(cpu.ServerSeconds, 2)) +
 			p.expert(fmt.Sprintf("; heap allocations client %d, server %d", gc.ClientAllocations, gc.ServerAllocations)))
 	}
@@ -291,9 +291,9 @@ func (p *printer) remarks(g *reports.Grouped) {
 // stands in every file: the mean and its deviation say least of a tail.
 var latencyColumns = []view.Column{
 	{Name: "#bytes"}, {Name: "#iterations"},
-	{Name: "min", Unit: "usec"}, {Name: "p50", Unit: "usec"}, {Name: "p90", Unit: "usec", Spare: 1},
-	{Name: "p99", Unit: "usec"}, {Name: "p99.9", Unit: "usec"}, {Name: "p99.99", Unit: "usec", Spare: 2}, {Name: "max", Unit: "usec"},
-	{Name: "mean", Unit: "usec", Spare: 3}, {Name: "stddev", Unit: "usec", Spare: 4},
+	{Name: "min", Unit: "us"}, {Name: "p50", Unit: "us"}, {Name: "p90", Unit: "us", Spare: 1},
+	{Name: "p99", Unit: "us"}, {Name: "p99.9", Unit: "us"}, {Name: "p99.99", Unit: "us", Spare: 2}, {Name: "max", Unit: "us"},
+	{Name: "mean", Unit: "us", Spare: 3}, {Name: "stddev", Unit: "us", Spare: 4},
 }
 
 func latencyCells(size int64, l *reports.Latency) []view.Cell {
@@ -304,14 +304,18 @@ func latencyCells(size int64, l *reports.Latency) []view.Cell {
 	return append(cells, view.Cell{Text: l.MaxText()}, view.Cell{Text: l.MeanText()}, view.Cell{Text: view.Usec(l.StdDev)})
 }
 
+// rateColumn is in thousands as --interval says it: millions would leave large messages
+// nothing but zeros.
+var rateColumn = view.Column{Name: "rate", Unit: "k/s"}
+
 func throughputColumns(gbits bool) []view.Column {
 	unit := view.Units{Gbits: gbits}.Name()
-	return []view.Column{{Name: "#bytes"}, {Name: "#iterations"}, {Name: "BW average", Unit: unit}, {Name: "MsgRate", Unit: "Mpps"}}
+	return []view.Column{{Name: "#bytes"}, {Name: "#iterations"}, {Name: "bandwidth", Unit: unit}, rateColumn}
 }
 
 func throughputCells(r *reports.Result, gbits bool) []view.Cell {
 	return []view.Cell{
 		{Text: view.Integer(r.SizeBytes)}, {Text: view.Integer(r.Operations)},
-		{Text: view.Bandwidth(r.Throughput.BytesPerSecond, gbits)}, {Text: view.Number(r.Throughput.OperationsPerSecond/1e6, 6)},
+		{Text: view.Bandwidth(r.Throughput.BytesPerSecond, gbits)}, {Text: view.Number(r.Throughput.OperationsPerSecond/1e3, 3)},
 	}
 }

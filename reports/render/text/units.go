@@ -10,7 +10,7 @@ import (
 // inMilliseconds is the table with its times in milliseconds, where no time in it is below
 // one; else the table itself. A time may have a sign of a lower bound in front.
 func inMilliseconds(t *view.Table) *view.Table {
-	timed := func(i int) bool { return t.Columns[i].Unit == "usec" }
+	timed := func(i int) bool { return t.Columns[i].Unit == "us" }
 	times := 0
 	for _, r := range t.Rows {
 		for i, c := range r.Cells {
@@ -30,7 +30,7 @@ func inMilliseconds(t *view.Table) *view.Table {
 	out := &view.Table{}
 	for i, c := range t.Columns {
 		if timed(i) {
-			c.Unit = "msec"
+			c.Unit = "ms"
 		}
 		out.Columns = append(out.Columns, c)
 	}

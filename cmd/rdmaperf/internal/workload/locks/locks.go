@@ -64,10 +64,10 @@ var set = &curves.Set{
 	Lead:   "lock is until the turn has come; the counter proves that no two had it at once; fewest is the share of the turns of who had the fewest, of an equal share:",
 	Curves: []curves.Curve{{Op: op, Title: "Contenders", XColumn: "contenders", XLabel: "Contenders", XText: func(v float64) string { return view.Number(v, 0) }, Values: names}},
 	Values: []curves.Value{
-		{Name: "lock_p50_ns", Column: "lock p50", Unit: "usec", Per: 1e3, Digits: 2, Label: "Lock, median", Text: view.NsLabel, Quantity: reports.QuantityTime},
-		{Name: "lock_p99_ns", Column: "p99", Unit: "usec", Per: 1e3, Digits: 2, Label: "Lock, p99", Text: view.NsLabel, Quantity: reports.QuantityTime},
-		{Name: "rate", Column: "turns", Unit: "1/sec", Per: 1, Digits: 0, Label: "Turns a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Higher: true, Linear: true},
-		{Name: "fetch_add_p50_ns", Column: "fetch_add p50", Unit: "usec", Per: 1e3, Digits: 2, Quantity: reports.QuantityTime, Table: true},
+		{Name: "lock_p50_ns", Column: "lock p50", Unit: "us", Per: 1e3, Digits: 2, Label: "Lock, median", Text: view.NsLabel, Quantity: reports.QuantityTime},
+		{Name: "lock_p99_ns", Column: "p99", Unit: "us", Per: 1e3, Digits: 2, Label: "Lock, p99", Text: view.NsLabel, Quantity: reports.QuantityTime},
+		{Name: "rate", Column: "turns", Unit: "/s", Per: 1, Digits: 0, Label: "Turns a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Higher: true, Linear: true},
+		{Name: "fetch_add_p50_ns", Column: "fetch_add p50", Unit: "us", Per: 1e3, Digits: 2, Quantity: reports.QuantityTime, Table: true},
 		{Name: "fewest_share", Column: "fewest", Per: 1, Digits: 3, Quantity: reports.QuantityCount, Higher: true, Table: true},
 	},
 }

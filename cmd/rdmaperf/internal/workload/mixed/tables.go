@@ -38,7 +38,7 @@ func blocksCell(d *Mixed) view.Cell { return view.Cell{Text: view.Printable(d.Bl
 // each direction had which.
 func tables(g *reports.Grouped, rows []*reports.Result, u view.Units) []reports.Block {
 	t := &view.Table{Columns: g.PerRow([]view.Column{{Name: "blocks", Left: true}, {Name: "read%"}, {Name: "op", Left: true}, {Name: "% of all"}, {Name: "#operations", Spare: 2}, {Name: "IOPS"}, {Name: "BW", Unit: u.Name()},
-		{Name: "p50", Unit: "usec"}, {Name: "p99", Unit: "usec"}, {Name: "p99.9", Unit: "usec", Spare: 1}, {Name: "max", Unit: "usec", Spare: 3}})}
+		{Name: "p50", Unit: "us"}, {Name: "p99", Unit: "us"}, {Name: "p99.9", Unit: "us", Spare: 1}, {Name: "max", Unit: "us", Spare: 3}})}
 	sizes := &view.Table{Columns: g.PerRow([]view.Column{{Name: "blocks", Left: true}, {Name: "read%"}, {Name: "op", Left: true}, {Name: "#bytes"}, {Name: "asked", Unit: "%"}, {Name: "achieved", Unit: "%"}, {Name: "#operations"}})}
 	for _, r := range rows {
 		d := Of(r)
@@ -106,7 +106,7 @@ func stacksTable(of []*reports.Result, u view.Units) (t *view.Table, base string
 		return nil, "", false
 	}
 	short := reports.ShortNames(stacks, asked)
-	t = &view.Table{Columns: []view.Column{{Name: "op", Left: true}, {Name: "stack", Left: true}, {Name: "IOPS"}, {Name: "BW", Unit: u.Name(), Spare: 1}, {Name: "p50", Unit: "usec"}, {Name: "p99", Unit: "usec"}, {Name: "IOPS ratio", Spare: 2}, {Name: "p50 ratio", Spare: 3}}}
+	t = &view.Table{Columns: []view.Column{{Name: "op", Left: true}, {Name: "stack", Left: true}, {Name: "IOPS"}, {Name: "BW", Unit: u.Name(), Spare: 1}, {Name: "p50", Unit: "us"}, {Name: "p99", Unit: "us"}, {Name: "IOPS ratio", Spare: 2}, {Name: "p50 ratio", Spare: 3}}}
 	for i, s := range sides {
 		median := func(stack string, figure func(x *Direction) float64) float64 {
 			return reports.MedianOver(by[stack], func(r *reports.Result) float64 { return figure(s.of(Of(r))) })

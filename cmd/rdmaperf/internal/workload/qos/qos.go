@@ -70,10 +70,10 @@ var set = &curves.Set{
 	Curves: []curves.Curve{{Op: op, Title: "Two classes", XColumn: "at", XLabel: "Time", XText: func(v float64) string { return view.Number(v, 2) + " s" }, LinearX: true,
 		Values: []string{"high_p50_ns", "high_p99_ns", "high_rate", "low_bytes"}}},
 	Values: []curves.Value{
-		{Name: "high_p50_ns", Column: "high p50", Unit: "usec", Per: 1e3, Digits: 2, Label: "Latency of high, median", Text: view.NsLabel, Quantity: reports.QuantityTime},
-		{Name: "high_p99_ns", Column: "high p99", Unit: "usec", Per: 1e3, Digits: 2, Label: "Latency of high, p99", Text: view.NsLabel, Quantity: reports.QuantityTime},
-		{Name: "high_rate", Column: "high", Unit: "1/sec", Per: 1, Digits: 0, Label: "Reads of high a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Higher: true, Linear: true},
-		{Name: "low_bytes", Column: "low", Unit: "MiB/sec", Per: 1 << 20, Digits: 1, Label: "Throughput of low", Text: view.BandwidthLabel, Quantity: reports.QuantityBytes, Higher: true, Linear: true},
+		{Name: "high_p50_ns", Column: "high p50", Unit: "us", Per: 1e3, Digits: 2, Label: "Latency of high, median", Text: view.NsLabel, Quantity: reports.QuantityTime},
+		{Name: "high_p99_ns", Column: "high p99", Unit: "us", Per: 1e3, Digits: 2, Label: "Latency of high, p99", Text: view.NsLabel, Quantity: reports.QuantityTime},
+		{Name: "high_rate", Column: "high", Unit: "/s", Per: 1, Digits: 0, Label: "Reads of high a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Higher: true, Linear: true},
+		{Name: "low_bytes", Column: "low", Unit: "MiB/s", Per: 1 << 20, Digits: 1, Label: "Throughput of low", Text: view.BandwidthLabel, Quantity: reports.QuantityBytes, Higher: true, Linear: true},
 	},
 }
 

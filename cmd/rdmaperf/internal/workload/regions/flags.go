@@ -50,12 +50,12 @@ var set = &curves.Set{
 		{Op: opMake, Title: "Making regions", XColumn: "region", XLabel: "Size of a region", XText: func(v float64) string { return reports.SizeLabel(int64(v)) }, Values: []string{"make_ns", "map_ns", "end_ns"}},
 	},
 	Values: []curves.Value{
-		{Name: "rate", Column: "rate", Unit: "1/usec", Per: 1e6, Digits: 3, Label: "Writes a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Higher: true, Linear: true},
-		{Name: "latency_p50_ns", Column: "p50", Unit: "usec", Per: 1e3, Digits: 3, Label: "Latency, median", Text: view.NsLabel, Quantity: reports.QuantityTime, Linear: true},
-		{Name: "latency_p99_ns", Column: "p99", Unit: "usec", Per: 1e3, Digits: 3, Quantity: reports.QuantityTime, Table: true},
-		{Name: "make_ns", Column: "make each", Unit: "usec", Per: 1e3, Digits: 3, Label: "Making one region", Text: view.NsLabel, Quantity: reports.QuantityTime},
-		{Name: "map_ns", Column: "map each", Unit: "usec", Per: 1e3, Digits: 3, Label: "Mapping one region by its name", Text: view.NsLabel, Quantity: reports.QuantityTime},
-		{Name: "end_ns", Column: "end each", Unit: "usec", Per: 1e3, Digits: 3, Label: "Ending one region", Text: view.NsLabel, Quantity: reports.QuantityTime},
+		{Name: "rate", Column: "rate", Unit: "1/us", Per: 1e6, Digits: 3, Label: "Writes a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Higher: true, Linear: true},
+		{Name: "latency_p50_ns", Column: "p50", Unit: "us", Per: 1e3, Digits: 3, Label: "Latency, median", Text: view.NsLabel, Quantity: reports.QuantityTime, Linear: true},
+		{Name: "latency_p99_ns", Column: "p99", Unit: "us", Per: 1e3, Digits: 3, Quantity: reports.QuantityTime, Table: true},
+		{Name: "make_ns", Column: "make each", Unit: "us", Per: 1e3, Digits: 3, Label: "Making one region", Text: view.NsLabel, Quantity: reports.QuantityTime},
+		{Name: "map_ns", Column: "map each", Unit: "us", Per: 1e3, Digits: 3, Label: "Mapping one region by its name", Text: view.NsLabel, Quantity: reports.QuantityTime},
+		{Name: "end_ns", Column: "end each", Unit: "us", Per: 1e3, Digits: 3, Label: "Ending one region", Text: view.NsLabel, Quantity: reports.QuantityTime},
 	},
 }
 

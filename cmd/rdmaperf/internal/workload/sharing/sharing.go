@@ -50,7 +50,7 @@ var set = &curves.Set{
 	Curves: []curves.Curve{{Op: op, Title: "Users", XColumn: "users", XLabel: "Users", XText: func(v float64) string { return view.Number(v, 0) }, Sized: true,
 		Values: []string{"rate", "queue_pairs", "registered_bytes"}}},
 	Values: []curves.Value{
-		{Name: "rate", Column: "rate", Unit: "1/usec", Per: 1e6, Digits: 3, Label: "Writes a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Higher: true, Linear: true},
+		{Name: "rate", Column: "rate", Unit: "1/us", Per: 1e6, Digits: 3, Label: "Writes a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Higher: true, Linear: true},
 		{Name: "queue_pairs", Column: "queue pairs", Per: 1, Label: "Queue pairs of a node", Text: func(v float64) string { return view.Number(v, 0) }, Quantity: reports.QuantityCount},
 		{Name: "registered_bytes", Column: "registered", Unit: "KiB", Per: 1024, Digits: 1, Label: "Registered memory in use", Text: func(v float64) string { return reports.SizeLabel(int64(v)) }, Quantity: reports.QuantityCount},
 	},

@@ -56,7 +56,7 @@ const (
 var figures = reports.Published{
 	Title:   "beside what is published: SoftRDMA (lwIP's raw API on DPDK) and an iWARP RNIC",
 	Source:  "APNet'17, doi 10.1145/3106989.3106995, slides: DELL R430, Intel 82599ES 10 GbE, Chelsio T520-SO-CR; its throughput is size by latency, so depth 1, as are ours here",
-	Columns: []string{"#bytes", "of", "latency[usec]", "[Mb/s]"},
+	Columns: []string{"#bytes", "of", "latency[us]", "[Mb/s]"},
 	Rows: [][]string{
 		{"64", softRDMA, "6.63", "-"}, {"64", rnic, "3.59", "-"},
 		{"1000", softRDMA, "6.80", "-"}, {"1000", rnic, "5.29", "-"},
@@ -65,7 +65,7 @@ var figures = reports.Published{
 		{"500000", softRDMA, "500.06", "-"}, {"500000", rnic, "432.50", "-"},
 	},
 	Beside: []reports.Beside{
-		{Workload: latency.Name, Op: "send", Depth: 1, Figure: reports.FigureP50, Column: "latency[usec]"},
+		{Workload: latency.Name, Op: "send", Depth: 1, Figure: reports.FigureP50, Column: "latency[us]"},
 		{Workload: throughput.Name, Op: "send", Depth: 1, Figure: reports.FigureMbit, Column: "[Mb/s]"},
 	},
 }

@@ -50,12 +50,12 @@ var set = &curves.Set{
 	Curves: []curves.Curve{{Op: op, Title: "Time to think", XColumn: "think", XLabel: "Time to think", XText: view.NsLabel, LinearX: true, Sized: true,
 		Values: names}},
 	Values: []curves.Value{
-		{Name: "call_p50_ns", Column: "p50", Unit: "usec", Per: 1e3, Digits: 2, Quantity: reports.QuantityTime, Table: true},
-		{Name: "call_p99_ns", Column: "p99", Unit: "usec", Per: 1e3, Digits: 2, Quantity: reports.QuantityTime, Table: true},
-		{Name: "waiting_p50_ns", Column: "over it", Unit: "usec", Per: 1e3, Digits: 2, Label: "Latency beyond the time to think, median", Text: view.NsLabel, Quantity: reports.QuantityTime, Linear: true},
-		{Name: "client_cpu_ns", Column: "client", Unit: "usec", Per: 1e3, Digits: 2, Label: "CPU of the client for a call", Text: view.NsLabel, Quantity: reports.QuantityTime, Linear: true},
+		{Name: "call_p50_ns", Column: "p50", Unit: "us", Per: 1e3, Digits: 2, Quantity: reports.QuantityTime, Table: true},
+		{Name: "call_p99_ns", Column: "p99", Unit: "us", Per: 1e3, Digits: 2, Quantity: reports.QuantityTime, Table: true},
+		{Name: "waiting_p50_ns", Column: "over it", Unit: "us", Per: 1e3, Digits: 2, Label: "Latency beyond the time to think, median", Text: view.NsLabel, Quantity: reports.QuantityTime, Linear: true},
+		{Name: "client_cpu_ns", Column: "client", Unit: "us", Per: 1e3, Digits: 2, Label: "CPU of the client for a call", Text: view.NsLabel, Quantity: reports.QuantityTime, Linear: true},
 		{Name: "client_busy", Column: "busy", Per: 1, Digits: 2, Label: "Part of a CPU that the client uses", Text: func(v float64) string { return view.Number(v, 2) }, Quantity: reports.QuantityCount, Linear: true},
-		{Name: "server_cpu_ns", Column: "server", Unit: "usec", Per: 1e3, Digits: 2, Quantity: reports.QuantityTime, Table: true},
+		{Name: "server_cpu_ns", Column: "server", Unit: "us", Per: 1e3, Digits: 2, Quantity: reports.QuantityTime, Table: true},
 	},
 }
 

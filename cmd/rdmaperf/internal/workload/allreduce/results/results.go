@@ -183,7 +183,7 @@ func base(rows []*reports.Result, r *reports.Result) *Allreduce {
 // tables show the time of each arm, and how many times faster it is than without any.
 func tables(_ *reports.Grouped, results []*reports.Result, u view.Units) []reports.Block {
 	t := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "buffers", Left: true}, {Name: "arm", Left: true}, {Name: "offload", Left: true}, {Name: "#iterations"},
-		{Name: "p50", Unit: "usec"}, {Name: "mean", Unit: "usec"}, {Name: "p99", Unit: "usec"}, {Name: "all-reduce p50", Unit: "usec"}, {Name: "map p50", Unit: "usec"}, {Name: "unmap p50", Unit: "usec"},
+		{Name: "p50", Unit: "us"}, {Name: "mean", Unit: "us"}, {Name: "p99", Unit: "us"}, {Name: "all-reduce p50", Unit: "us"}, {Name: "map p50", Unit: "us"}, {Name: "unmap p50", Unit: "us"},
 		{Name: "bus BW", Unit: u.Name()}, {Name: "faster"}}}
 	rows := slices.Clone(results)
 	slices.SortStableFunc(rows, func(a, b *reports.Result) int {

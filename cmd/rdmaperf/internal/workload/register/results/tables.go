@@ -91,8 +91,8 @@ func named(r *reports.Result) []view.Cell {
 var names = []view.Column{{Name: "#bytes"}, {Name: "pages", Left: true}, {Name: "arm", Left: true}, {Name: "offload", Left: true}}
 
 func costTable(rows []*reports.Result) reports.Block {
-	t := &view.Table{Columns: append(slices.Clone(names), view.Column{Name: "register p50", Unit: "usec"}, view.Column{Name: "p99", Unit: "usec"}, view.Column{Name: "deregister p50", Unit: "usec"}, view.Column{Name: "p99", Unit: "usec"},
-		view.Column{Name: "reg+use+dereg p50", Unit: "usec"}, view.Column{Name: "batch"}, view.Column{Name: "register lower"}, view.Column{Name: "hit ratio"})}
+	t := &view.Table{Columns: append(slices.Clone(names), view.Column{Name: "register p50", Unit: "us"}, view.Column{Name: "p99", Unit: "us"}, view.Column{Name: "deregister p50", Unit: "us"}, view.Column{Name: "p99", Unit: "us"},
+		view.Column{Name: "reg+use+dereg p50", Unit: "us"}, view.Column{Name: "batch"}, view.Column{Name: "register lower"}, view.Column{Name: "hit ratio"})}
 	for _, r := range rows {
 		d, b := Of(r), base(rows, r)
 		ratio := view.Cell{Text: "-"}
@@ -106,8 +106,8 @@ func costTable(rows []*reports.Result) reports.Block {
 }
 
 func freshTable(rows []*reports.Result) reports.Block {
-	t := &view.Table{Columns: append(slices.Clone(names), view.Column{Name: "map p50", Unit: "usec"}, view.Column{Name: "register p50", Unit: "usec"}, view.Column{Name: "use p50", Unit: "usec"}, view.Column{Name: "again", Unit: "usec"},
-		view.Column{Name: "deregister p50", Unit: "usec"}, view.Column{Name: "unmap p50", Unit: "usec"}, view.Column{Name: "p99", Unit: "usec"}, view.Column{Name: "all p50", Unit: "usec"}, view.Column{Name: "all lower"}, view.Column{Name: "most deferred"}, view.Column{Name: "of bytes"})}
+	t := &view.Table{Columns: append(slices.Clone(names), view.Column{Name: "map p50", Unit: "us"}, view.Column{Name: "register p50", Unit: "us"}, view.Column{Name: "use p50", Unit: "us"}, view.Column{Name: "again", Unit: "us"},
+		view.Column{Name: "deregister p50", Unit: "us"}, view.Column{Name: "unmap p50", Unit: "us"}, view.Column{Name: "p99", Unit: "us"}, view.Column{Name: "all p50", Unit: "us"}, view.Column{Name: "all lower"}, view.Column{Name: "most deferred"}, view.Column{Name: "of bytes"})}
 	for _, r := range rows {
 		d, b := Of(r), base(rows, r)
 		most, bound := "-", "-"
@@ -121,7 +121,7 @@ func freshTable(rows []*reports.Result) reports.Block {
 
 // staleTable shows what each source notices, and what that costs.
 func staleTable(rows []*reports.Result) reports.Block {
-	t := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "source", Left: true}, {Name: "hit p50", Unit: "usec"}, {Name: "munmap p50", Unit: "usec"}, {Name: "replaced"}, {Name: "stale"}, {Name: "what notices", Left: true}}}
+	t := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "source", Left: true}, {Name: "hit p50", Unit: "us"}, {Name: "munmap p50", Unit: "us"}, {Name: "replaced"}, {Name: "stale"}, {Name: "what notices", Left: true}}}
 	for _, r := range rows {
 		d := Of(r)
 		t.Add(view.Cell{Text: view.Integer(r.SizeBytes)}, view.Cell{Text: d.Source}, p50(d.Register), p50(d.Unmap), view.Cell{Text: view.Integer(d.Replaced)}, view.Cell{Text: view.Integer(d.Stale)},
@@ -132,7 +132,7 @@ func staleTable(rows []*reports.Result) reports.Block {
 
 func setTable(rows []*reports.Result) reports.Block {
 	t := &view.Table{Columns: append(slices.Clone(names), view.Column{Name: "working set"}, view.Column{Name: "capacity"}, view.Column{Name: "hit ratio"}, view.Column{Name: "evictions"},
-		view.Column{Name: "register mean", Unit: "usec"}, view.Column{Name: "p50", Unit: "usec"}, view.Column{Name: "p99", Unit: "usec"})}
+		view.Column{Name: "register mean", Unit: "us"}, view.Column{Name: "p50", Unit: "us"}, view.Column{Name: "p99", Unit: "us"})}
 	for _, r := range rows {
 		d := Of(r)
 		hits, mean := "-", "-"
@@ -149,8 +149,8 @@ func setTable(rows []*reports.Result) reports.Block {
 }
 
 func threadTable(rows []*reports.Result) reports.Block {
-	t := &view.Table{Columns: append(slices.Clone(names), view.Column{Name: "threads"}, view.Column{Name: "register p50", Unit: "usec"}, view.Column{Name: "p99", Unit: "usec"}, view.Column{Name: "deregister p50", Unit: "usec"},
-		view.Column{Name: "each pair", Unit: "usec"}, view.Column{Name: "pairs", Unit: "1/sec"}, view.Column{Name: "register lower"})}
+	t := &view.Table{Columns: append(slices.Clone(names), view.Column{Name: "threads"}, view.Column{Name: "register p50", Unit: "us"}, view.Column{Name: "p99", Unit: "us"}, view.Column{Name: "deregister p50", Unit: "us"},
+		view.Column{Name: "each pair", Unit: "us"}, view.Column{Name: "pairs", Unit: "/s"}, view.Column{Name: "register lower"})}
 	for _, r := range rows {
 		d, b := Of(r), base(rows, r)
 		rate := "-"
