@@ -45,6 +45,18 @@ func TestDisturbedPointsSaySo(t *testing.T) {
 	if !strings.Contains(out, "No stack is clearly fastest") || !strings.HasSuffix(out, "takes disturbed points again\n") || !strings.Contains(out, "! 1 of 6 points disturbed, such as iwarp(crc) latency send 64: "+why) {
 		t.Errorf("disturbed:\n%s", out)
 	}
+	if !strings.Contains(out, "64 bytes, repeat 3: disturbed: "+why) {
+		t.Errorf("the repeat is not named:\n%s", out)
+	}
+	if long := "grpc(dropin,bpev,busy=200us,pollers=1,idle=1ms,ring=256K,watch)+iwarp(crc)"; true {
+		d := duel(false)
+		for i := range d.Results[3:] {
+			d.Results[3+i].Stack = long
+		}
+		if out := string(text(t, d, textformat.Options{Width: 80})); !strings.Contains(out, "\n1: tcp\n2: "+long+"\n") || !strings.Contains(out, "\n    64  2 ") {
+			t.Errorf("a long name is not numbered:\n%s", out)
+		}
+	}
 	document := encode(t, noisy)
 	reporttest.Validate(t, document)
 	noisy.Results[5].Latency = stalled() // which has a histogram

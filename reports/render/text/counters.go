@@ -7,17 +7,24 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
+// resultName tells one result from all others of its group: its row, what the table has
+// beside it, and the repeat.
+func resultName(g *reports.Grouped, r *reports.Result) string {
+	name := g.RowName(r)
+	if aside := reports.Ask(r.AnyKind().Aside, r); aside != "" {
+		name += " " + view.Printable(aside)
+	}
+	if r.Repeat > 0 {
+		name += ", repeat " + view.Integer(int64(r.Repeat))
+	}
+	return name
+}
+
 // counters show what moved on the devices, or with the option everything. On one
 // machine both sides may have read the same device, which is then shown once.
 func (p *printer) counters(g *reports.Grouped) {
 	for _, r := range g.Results {
-		name := g.RowName(r)
-		if aside := reports.Ask(r.AnyKind().Aside, r); aside != "" {
-			name += " " + view.Printable(aside)
-		}
-		if r.Repeat > 0 {
-			name += ", repeat " + view.Integer(int64(r.Repeat))
-		}
+		name := resultName(g, r)
 		for _, s := range r.Counters.Sides() {
 			for _, d := range s.Devices {
 				if d.Detail && !p.Counters {

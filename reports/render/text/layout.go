@@ -205,20 +205,22 @@ func folded(name string, width int) (lines []string) {
 	return append(lines, name[from:])
 }
 
-// wrap breaks text between words into lines of at most width; a longer word
-// stands alone. Lines after the first begin with indent.
+// wrap breaks text between words into lines of at most width; a longer word, which is
+// the name of a stack, is folded at its parameters. Lines after the first begin with indent.
 func wrap(text string, width int, indent string) []string {
 	var lines []string
 	line := ""
 	for _, word := range strings.Fields(text) {
-		switch {
-		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
-			lines = append(lines, line)
-			line = indent + word
-		default:
-			line += " " + word
+		for i, part := range folded(word, width-utf8.RuneCountInString(indent)) {
+			switch {
+			case line == "":
+				line = part
+			case i > 0 || utf8.RuneCountInString(line)+1+utf8.RuneCountInString(part) > width:
+				lines = append(lines, line)
+				line = indent + part
+			default:
+				line += " " + part
+			}
 		}
 	}
 	return append(lines, line)

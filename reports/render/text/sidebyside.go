@@ -118,6 +118,7 @@ func (s *sideTable) block(u view.Units) reports.SideBlock {
 	if !s.latency {
 		t.Columns = slices.Concat(t.Columns[:2], throughputColumns(u.Gbits)[2:], []view.Column{{Name: "BW ratio"}, {Name: "rate ratio"}})
 	}
+	names, legend := numbered(s.stacks)
 	repeated := false
 	for _, size := range s.sizes {
 		base := s.points[sidePoint{size, s.stacks[0]}]
@@ -133,7 +134,7 @@ func (s *sideTable) block(u view.Units) reports.SideBlock {
 			if base != nil {
 				ratioA, ratioB = view.Ratio(a, reports.Median(base.a)), view.Ratio(b, reports.Median(base.b))
 			}
-			cells := []view.Cell{{Text: view.Integer(size)}, {Text: view.Printable(stack)}, {Text: view.Usec(a)}, {Text: view.Usec(b), Mark: pt.few}, {Text: ratioA}, {Text: ratioB}}
+			cells := []view.Cell{{Text: view.Integer(size)}, {Text: names[stack]}, {Text: view.Usec(a)}, {Text: view.Usec(b), Mark: pt.few}, {Text: ratioA}, {Text: ratioB}}
 			if !s.latency {
 				cells[2].Text, cells[3].Text = u.Bandwidth(a), view.Number(b/1e3, 3)
 			}
@@ -143,5 +144,24 @@ func (s *sideTable) block(u view.Units) reports.SideBlock {
 			t.Rows = append(t.Rows, rows...)
 		}
 	}
-	return reports.SideBlock{Title: "side by side: " + s.What() + ", ratio to " + s.stacks[0], Conditions: reports.BesideConditions(s.Load, s.rate, repeated), Table: t}
+	return reports.SideBlock{Title: "side by side: " + s.What() + ", ratio to " + s.stacks[0], Conditions: reports.BesideConditions(s.Load, s.rate, repeated), Lines: legend, Table: t}
+}
+
+// longName is of a stack whose rows would each take two lines of a terminal. Arbitrary:
+// sched and lite over iwarp stay below it, models of a NIC and gRPC's stacks do not.
+const longName = 60
+
+// numbered are the stacks as a table calls them: by name, or where one is long all by a
+// number, with the legend that goes above it.
+func numbered(stacks []string) (names map[string]string, legend []string) {
+	names = map[string]string{}
+	long := slices.ContainsFunc(stacks, func(s string) bool { return len(s) > longName })
+	for i, s := range stacks {
+		names[s] = view.Printable(s)
+		if long {
+			legend = append(legend, view.Integer(int64(i+1))+": "+names[s])
+			names[s] = view.Integer(int64(i + 1))
+		}
+	}
+	return names, legend
 }

@@ -269,20 +269,21 @@ func (p *printer) remarks(g *reports.Grouped) {
 		p.wrapped("the measuring loop itself takes " + view.Number(ns, 0) + " ns of a round trip (on a null device)")
 	}
 	for _, r := range results {
+		name := resultName(g, r)
 		if !r.Disturbance.Quiet() {
-			p.styled(red, g.RowName(r)+": "+r.Disturbance.String())
+			p.styled(red, name+": "+r.Disturbance.String())
 		}
 		if v := r.Verification; v != nil && v.Mode != reports.VerifyNone && v.Whole < v.Messages {
-			p.wrapped(g.RowName(r) + ": " + v.String())
+			p.wrapped(name + ": " + v.String())
 		}
 		if r.Errors > 0 {
-			p.styled(red, fmt.Sprintf("%s: %s", g.RowName(r), view.Plural(r.Errors, "failed operation")))
+			p.styled(red, fmt.Sprintf("%s: %s", name, view.Plural(r.Errors, "failed operation")))
 		}
 		if r.Latency != nil && r.Latency.Clamped > 0 {
-			p.wrapped(fmt.Sprintf("%s: %s outside 0..60 s, counted at the limit in percentiles", g.RowName(r), view.Plural(r.Latency.Clamped, "sample")))
+			p.wrapped(fmt.Sprintf("%s: %s outside 0..60 s, counted at the limit in percentiles", name, view.Plural(r.Latency.Clamped, "sample")))
 		}
 		if gc := r.GC; gc != nil && gc.ClientCollections+gc.ServerCollections > 0 {
-			p.wrapped(fmt.Sprintf("%s: garbage collections in the window: client %d, server %d", g.RowName(r), gc.ClientCollections, gc.ServerCollections))
+			p.wrapped(fmt.Sprintf("%s: garbage collections in the window: client %d, server %d", name, gc.ClientCollections, gc.ServerCollections))
 		}
 	}
 }
