@@ -107,7 +107,7 @@ var Kind = &reports.Kind{
 	Summary: func(r *reports.Result) reports.Members {
 		return reports.Members{}.WithText("arm", variant(r))
 	},
-	Compared: "all sums of each rank, outside the measured time",
+	Compared: "All sums of each rank were compared, outside the measured time.",
 	Medians:  medians,
 	Figures: slices.Concat(reports.LatencyFigures("total.", stages[0].latency), reports.LatencyFigures("reduce.", stages[1].latency),
 		reports.LatencyFigures("map.", stages[2].latency), reports.LatencyFigures("unmap.", stages[3].latency),

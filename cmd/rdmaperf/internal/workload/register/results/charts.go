@@ -51,13 +51,15 @@ var curves = []curve{
 		"Register and deregister, each thread", func(r *reports.Result) (float64, bool) { return r.Figure("each.ns") }, view.NsLabel},
 }
 
-// section is what registrations cost against size, working set and threads.
+// section is what registrations cost against size, working set and threads. Of several
+// stacks each has charts of its own: the arms of one are as many lines as can be told apart.
 func section(set *reports.Set) view.Section {
 	s := view.Section{ID: "registration", Title: "Registration",
 		Intro: "Arm none asks the device each time; cache keeps registrations behind their use; prereg registers memory when it is mapped; lazy keeps what was unmapped for a while. The offload is the detour of a process that has another kernel register for it."}
 	type key struct {
 		pages string
 		size  int64 // where the axis is another
+		stack string
 	}
 	for _, c := range curves {
 		for _, g := range reports.GroupBy(set.Samples, func(x *reports.Measured) (key, bool) {
@@ -69,6 +71,9 @@ func section(set *reports.Set) view.Section {
 				return key{}, false
 			}
 			k := key{pages: d.Pages}
+			if len(set.Order) > 1 {
+				k.stack = x.Short
+			}
 			if c.xLabel == "Threads" || d.WorkingSet > 0 {
 				k.size = x.SizeBytes
 			}
@@ -77,6 +82,9 @@ func section(set *reports.Set) view.Section {
 			title := c.title + ", " + g.Key.pages + " pages"
 			if g.Key.size > 0 {
 				title += ", " + reports.SizeLabel(g.Key.size)
+			}
+			if g.Key.stack != "" {
+				title += ": " + g.Key.stack
 			}
 			s.Figures = append(s.Figures, c.figure(title, g.Samples))
 		}
@@ -89,7 +97,12 @@ func (c curve) figure(title string, samples []*reports.Measured) view.Figure {
 	var lines []view.Series
 	var xs []float64
 	slots := map[string]int{}
-	for _, b := range reports.Split(samples) {
+	series := reports.Split(samples)
+	for _, b := range series {
+		first := b.Slot
+		if len(series) == 1 { // an arm looks the same in the charts of all stacks
+			first = 0
+		}
 		for _, of := range reports.GroupBy(b.Runs, func(x *reports.Measured) (string, bool) {
 			d := Of(x.Result)
 			name := d.Arm
@@ -101,7 +114,7 @@ func (c curve) figure(title string, samples []*reports.Measured) view.Figure {
 			if _, ok := slots[of.Key]; !ok {
 				slots[of.Key] = len(slots)
 			}
-			line := view.Series{Name: b.Series + " " + of.Key, Short: of.Key, Slot: slots[of.Key] + b.Slot, Thin: Of(of.Samples[0].Result).Offload != "none"}
+			line := view.Series{Name: b.Series + " " + of.Key, Short: of.Key, Slot: slots[of.Key] + first, Thin: Of(of.Samples[0].Result).Offload != "none"}
 			for _, at := range reports.GroupBy(of.Samples, func(x *reports.Measured) (float64, bool) { return c.x(x.Result), true }) {
 				y := reports.MedianOf(at.Samples, func(x *reports.Measured) float64 { v, _ := c.y(x.Result); return v })
 				line.Points = append(line.Points, view.Point{X: at.Key, Y: y, Tip: line.Name + "\n" + c.xText(at.Key) + "\n" + c.yText(y)})

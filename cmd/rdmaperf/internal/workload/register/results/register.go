@@ -126,7 +126,7 @@ var Kind = &reports.Kind{
 	Summary: func(r *reports.Result) reports.Members {
 		return reports.Members{}.WithText("arm", variant(r))
 	},
-	Compared:      "what a device placed in registered memory, with every use",
+	Compared:      "What a device placed in registered memory was compared with every use.",
 	Medians:       medians,
 	Figures:       figures(),
 	Compare:       []string{"register.p50", "deregister.p50", "cycle.p50", "unmap.p50", "set.hits"},
