@@ -218,7 +218,7 @@ func (m *runner) measure(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	m.bar = newProgress(m.stderr, m.o.quiet || m.o.verbose, m.costs())
+	m.bar = newProgress(m.stderr, m.o.quiet || m.o.verbose || m.o.infinite, m.costs())
 	defer m.bar.end()
 	for repeat := range m.o.repeat {
 		if err := m.series(ctx, repeat+1); err != nil {
