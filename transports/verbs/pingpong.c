@@ -134,8 +134,9 @@ static struct vb_posted run(struct vb_qp *q, struct vb_cq *c, struct vb_step *v,
 				v->took = vb_settled(clock);
 			if ((e = due(&q->rq, w)) && w->opcode == VA_WC_RECV && !(w->wc_flags & (VA_WC_WITH_IMM | VA_WC_WITH_INV)) && v->until == VB_UNTIL_RECV) {
 				uint32_t len = w->byte_len;
-				int reply = v->has_answer;
-				if (reply && e->id == v->expect && len == (v->answer.num_sge ? v->answer.sge[0].length : 0)) {
+				int reply = v->has_answer; // what carries an immediate answers nothing that has none
+				if (reply && e->id == v->expect && len == (v->answer.num_sge ? v->answer.sge[0].length : 0) &&
+				    v->answer.op != WRITE_IMM && v->answer.op != SEND_IMM) {
 					reply = 0;
 					if (!(err = launch(q, d++, &v->answer, full)))
 						v->has_answer = 0;
