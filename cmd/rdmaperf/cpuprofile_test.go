@@ -14,7 +14,7 @@ import (
 // Both processes of a run without a HOST leave a profile of their own code. The run is
 // a process, because a profiled test has its one profile already.
 func TestProfilesOfBothProcesses(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "made", "on the way")
+	dir := filepath.Join(t.TempDir(), "made on the way")
 	p := start(t, "run", "--transport", "iwarp", "--workload", "throughput", "--op", "write", "-s", "64", "-D", "1500ms", "--quiet", "--cpu-profile", dir)
 	if code := p.wait(time.Minute); code != 0 {
 		t.Fatalf("exit %d: %s", code, p.errs.String())
