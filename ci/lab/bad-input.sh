@@ -93,7 +93,7 @@ most=$(rdmaperf devices --format json | sed -n 's/.*"max_msg_sz": \([0-9]*\).*/\
 check $usage "size $((most + 1)) is above the limit of ($most bytes|2G)" "${short[@]}" -d rxe0 -s $((most + 1))
 
 say "more queue pairs than the device has, or gives"
-check $usage 'qps.*5000|5000.*QPs' "${short[@]}" -d rxe0 -q 5000
+check $usage '--qp 5000|5000.*QPs' "${short[@]}" -d rxe0 -q 5000
 mkdir -p /sys/fs/cgroup
 grep -q ' /sys/fs/cgroup cgroup2' /proc/mounts || mount -t cgroup2 none /sys/fs/cgroup
 echo +rdma >/sys/fs/cgroup/cgroup.subtree_control
