@@ -11,7 +11,7 @@ import (
 )
 
 // left is what a run under the race detector leaves to one without it: tests that are left out
-// there by their names, that were skipped there in part or whole, that are not in its binaries,
+// there by their names, that were skipped there because of it, that are not in its binaries,
 // and those of properties, which are tried ten times less often there (raceChecks). All others
 // have passed, or failed, and prove nothing more without the detector, but for what its slowness
 // hides: ci/test --twice runs them both ways.
@@ -22,25 +22,24 @@ func left(packs []pack, race kind) ([]pack, error) {
 	}
 	type test struct{ pkg, name string }
 	ended := map[test]bool{}
-	skips := map[test][]string{} // of a test, patterns of what was skipped in it
+	skips := map[test]bool{} // in part or whole
 	for _, r := range done {
 		top, _, _ := strings.Cut(r.Test, "/")
 		key := test{r.Package, top}
 		ended[key] = true
-		if r.Verdict == skipped && !r.Parent {
-			skips[key] = append(skips[key], pattern(r.Test))
+		// A machine without a device has none in another build either.
+		if r.Verdict == skipped && strings.Contains(r.Reason, "race detector") {
+			skips[key] = true
 		}
 	}
 	var rest []pack
 	for _, p := range packs {
 		for _, name := range p.Tests {
 			key := test{p.Path, name}
-			parts := append(skips[key], partsOut(name)...)
-			switch {
-			case !ended[key] || slices.Contains(p.Wide, name):
-				p.Only = append(p.Only, pattern(name))
-			default:
-				p.Only = append(p.Only, parts...)
+			if !ended[key] || skips[key] || slices.Contains(p.Wide, name) {
+				p.Only = append(p.Only, "^"+name+"$")
+			} else {
+				p.Only = append(p.Only, partsOut(name)...)
 			}
 		}
 		if p.Only != nil {
@@ -48,15 +47,6 @@ func left(packs []pack, race kind) ([]pack, error) {
 		}
 	}
 	return rest, nil
-}
-
-// pattern is what -test.run needs to run a test alone.
-func pattern(name string) string {
-	levels := strings.Split(name, "/")
-	for i, l := range levels {
-		levels[i] = "^" + regexp.QuoteMeta(l) + "$"
-	}
-	return strings.Join(levels, "/")
 }
 
 // partsOut are the patterns of those parts of a test that are left out under the race detector.

@@ -17,6 +17,10 @@ func TestPart(t *testing.T) {
 	t.Run("here", func(*testing.T) {})
 	t.Run("not (there)", func(t *testing.T) { t.Skip("no fish") })
 }
+func TestSlow(t *testing.T) {
+	t.Run("here", func(*testing.T) {})
+	t.Run("there", func(t *testing.T) { t.Skip("too slow under the race detector") })
+}
 func TestSessions(t *testing.T) {
 	t.Run("post_and_poll_allocate_nothing", func(*testing.T) {})
 	t.Run("others", func(*testing.T) {})
@@ -71,12 +75,12 @@ func TestTheRestIsWhatTheRaceDetectorLeft(t *testing.T) {
 		}
 	}
 	slices.Sort(ran)
-	want := []string{"small/a TestPart/not_(there)", "small/a TestSessions/post_and_poll_allocate_nothing", "small/a TestWriteAllocatesNothing", "small/c TestFast"}
+	want := []string{"small/a TestSessions/post_and_poll_allocate_nothing", "small/a TestSlow/here", "small/a TestSlow/there", "small/a TestWriteAllocatesNothing", "small/c TestFast"}
 	if !slices.Equal(ran, want) {
 		t.Errorf("left over: %q, want %q", ran, want)
 	}
 	out.Reset()
-	if err := report(dir, &out); err != nil || !strings.Contains(out.String(), "without the race detector: 4 tests that") || !strings.HasSuffix(out.String(), "\n9 passed, 0 failed, 1 skipped\n") {
+	if err := report(dir, &out); err != nil || !strings.Contains(out.String(), "without the race detector: 4 tests that") || !strings.HasSuffix(out.String(), "\n10 passed, 0 failed, 2 skipped\n") {
 		t.Errorf("error %v, report\n%s", err, &out)
 	}
 	// A test of no result is lost, and says so.
