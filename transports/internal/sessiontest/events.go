@@ -159,7 +159,16 @@ func allocs(t *testing.T, open Open) {
 			}
 		}
 	}
-	if n := testing.AllocsPerRun(200, round); n != 0 {
+	// Goroutines of the stack that begin to sleep, or end it, allocate beside the rounds when
+	// CPUs are few. What a round allocates itself is there every time.
+	n := testing.AllocsPerRun(200, round)
+	for range 2 {
+		if n == 0 {
+			break
+		}
+		n = min(n, testing.AllocsPerRun(200, round))
+	}
+	if n != 0 {
 		t.Errorf("a round of post and poll allocates %v times, want 0", n)
 	}
 }
