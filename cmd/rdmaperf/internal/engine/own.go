@@ -146,11 +146,12 @@ func Checked[O any](check func(o *O, size int) error) func(Point) error {
 	}
 }
 
-// Described says in words what points of a workload are, by their options.
-func Described[O any](words func(o *O, size int) string) func(Point) string {
+// Described says in words what points of a workload are, by their options. What check refuses
+// is described too, in the message that says so, and words never sees it.
+func Described[O any](check func(o *O, size int) error, words func(o *O, size int) string) func(Point) string {
 	return func(pt Point) string {
 		var o O
-		if pt.Options.Unpack(&o) != nil {
+		if pt.Options.Unpack(&o) != nil || check(&o, pt.Size) != nil {
 			return pt.Workload
 		}
 		return words(&o, pt.Size)

@@ -26,7 +26,7 @@ const Name = "allreduce"
 // Room is its row of the table.
 var Room = &room.Room{
 	Name: Name,
-	Work: &engine.Workload{Name: Name, Kind: results.Kind, Point: engine.Checked((*options).check), Describe: engine.Described((*options).words),
+	Work: &engine.Workload{Name: Name, Kind: results.Kind, Point: engine.Checked((*options).check), Describe: engine.Described((*options).check, (*options).words),
 		Own: &engine.Own{Run: run, Serve: serve, Time: planned, Needs: needs}},
 	Summary:    "float32 sums over ranks in processes of their own",
 	Group:      "Workload allreduce",

@@ -38,7 +38,7 @@ const (
 // Room is its row of the table.
 var Room = &room.Room{
 	Name:       Name,
-	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Point: engine.Checked((*options).check), Describe: engine.Described((*options).words), Own: &engine.Own{Run: run}},
+	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Point: engine.Checked((*options).check), Describe: engine.Described((*options).check, (*options).words), Own: &engine.Own{Run: run}},
 	Summary:    "what a server registers by the number of its clients",
 	Group:      "Workload clients",
 	OwnThreads: true,

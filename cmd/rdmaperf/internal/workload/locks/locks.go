@@ -45,7 +45,7 @@ const (
 var Room = &room.Room{
 	Name: Name,
 	Work: &engine.Workload{Name: Name, Kind: set.Kind(), Own: &engine.Own{Run: run},
-		Point: engine.Checked((*options).check), Describe: engine.Described((*options).words)},
+		Point: engine.Checked((*options).check), Describe: engine.Described((*options).check, (*options).words)},
 	Summary:    "one lock of LITE that many contend for",
 	Group:      "Workload locks",
 	OwnThreads: true,

@@ -28,7 +28,7 @@ const (
 // Room is its row of the table.
 var Room = &room.Room{
 	Name:       Name,
-	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Clocked: true, Point: engine.Checked((*options).check), Describe: engine.Described((*options).words), Own: &engine.Own{Run: run}},
+	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Clocked: true, Point: engine.Checked((*options).check), Describe: engine.Described((*options).check, (*options).words), Own: &engine.Own{Run: run}},
 	Summary:    "writes to many regions, registered or named",
 	Group:      "Workload regions",
 	OwnThreads: true,

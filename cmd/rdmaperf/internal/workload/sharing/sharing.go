@@ -31,7 +31,7 @@ const (
 var Room = &room.Room{
 	Name: Name,
 	Work: &engine.Workload{Name: Name, Kind: set.Kind(), Clocked: true, Own: &engine.Own{Run: run},
-		Point: engine.Checked((*options).check), Describe: engine.Described((*options).words)},
+		Point: engine.Checked((*options).check), Describe: engine.Described((*options).check, (*options).words)},
 	Summary:    "many users of one node, a queue pair each or few for all",
 	Group:      "Workload sharing",
 	OwnThreads: true,
