@@ -53,6 +53,26 @@ func TestNobodyWinsWhereSpreadsOverlap(t *testing.T) {
 	}
 }
 
+// A lead that is smaller than what the machine took from the window is none.
+func TestALeadIsLargerThanWhatTheMachineTook(t *testing.T) {
+	for _, c := range []struct {
+		taken float64
+		want  string
+	}{
+		{0.01, "Latency: tcp is fastest in the one comparison made."},
+		{0.04, "Latency: No stack is clearly fastest: spreads overlap in the one comparison made."},
+	} {
+		d := goldenDocument()
+		d.Error, d.Results = nil, twoStacks("latency", []float64{100}, []float64{105})
+		for i := range d.Results {
+			d.Results[i].Disturbance = &reports.Disturbance{Verdict: reports.VerdictQuiet, Taken: c.taken}
+		}
+		if got := strings.Join(pages.Lines(d), "\n"); got != c.want {
+			t.Errorf("%v taken: %q, want %q", c.taken, got, c.want)
+		}
+	}
+}
+
 func TestTheVerdictHasAtMostFiveLines(t *testing.T) {
 	d := goldenDocument()
 	d.Results = nil

@@ -111,13 +111,14 @@ func disturbed(arms []*reports.BySeries) bool {
 	})
 }
 
-// tooClose tells whether the repeats of another series reach into those of the best.
-// What was measured once has no spread, and is close to what holds its one value.
+// tooClose tells whether the repeats of another series reach into those of the best, each
+// wider by what the machine took from it. What was measured once has no other spread.
 func tooClose(arms []*reports.BySeries, best int, figure func(*reports.Measured) float64) bool {
 	span := func(b *reports.BySeries) (lo, hi float64) {
 		lo, hi = math.Inf(1), math.Inf(-1)
 		for _, r := range b.Runs {
-			lo, hi = min(lo, figure(r)), max(hi, figure(r))
+			v, taken := figure(r), r.Disturbance.Share()
+			lo, hi = min(lo, v*(1-taken)), max(hi, v*(1+taken))
 		}
 		return lo, hi
 	}
