@@ -160,6 +160,7 @@ var startup = []row{
 			t.fail("no accepting Reply", "an accepting Reply")
 		}
 		l.FullOperation(true, rep.Markers, false)
+		l.settled()
 		l.works()
 	}),
 	may("w-17/other-rtr", "RFC 6581 §9", "An RTR that was not agreed on is an error of the initiator's: what the responder does is recorded.", func(t *trial) {

@@ -110,14 +110,19 @@ func (t *trial) connect(bend ...func(*mpa.Frame)) *link { return t.connectTo(pla
 // the matter of one case, x-11/first-fpdu.
 func (t *trial) connectTo(o victim.Stage, bend ...func(*mpa.Frame)) *link {
 	l := t.reach(o, bend...)
+	l.settled()
+	return l
+}
+
+// settled returns when the peer's application has its connection.
+func (l *link) settled() {
 	switch {
-	case l.rep.Enh.PeerToPeer: // an application may have it behind the indication only
+	case l.rep != nil && l.rep.Enh.PeerToPeer: // an application may have it behind the indication only
 	case l.app != nil:
 		l.app.join()
 	default:
 		time.Sleep(pollPause)
 	}
-	return l
 }
 
 // reach exchanges the frames and does not wait.
