@@ -33,6 +33,7 @@ type conformFlags struct {
 	junit      string
 	jsonl      string
 	timeout    time.Duration
+	timed      bool // the timeout was given
 	list       bool
 	explain    string
 	wire       string
@@ -57,6 +58,7 @@ nothing selected, 77 a provider could not be opened.`,
   rdmaperf conform --wire 192.0.2.7:7174 --format jsonl`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.timed = cmd.Flags().Changed("case-timeout")
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -73,7 +75,7 @@ nothing selected, 77 a provider could not be opened.`,
 	fl.StringVar(&f.format, "format", "text", "of stdout: text (matrix) or jsonl (one record a case)")
 	fl.StringVar(&f.junit, "junit", "", "also write the verdicts as JUnit XML to this file")
 	fl.StringVar(&f.jsonl, "jsonl", "", "also write one record a case to this file, for 'rdmaperf report'")
-	fl.DurationVar(&f.timeout, "case-timeout", 10*time.Second, "deadline of one case")
+	fl.DurationVar(&f.timeout, "case-timeout", 10*time.Second, "deadline of one case; without the option 1m with --profile full")
 	fl.BoolVar(&f.list, "list", false, "list the selected cases and run nothing")
 	fl.StringVar(&f.wire, "wire", "", "aim the wire cases at the iWARP peer at HOST:PORT: a victim ('rdmaperf serve --victim'), or whoever serves rping")
 	fl.BoolVar(&f.hazard, "hazard", false, "with --wire: also run cases that crash unpatched kernels; always so on a loopback address")
@@ -299,6 +301,9 @@ func (f *conformFlags) options() (conform.Options, error) {
 	var err error
 	if o.Profile, err = conform.ParseProfile(f.profile); err != nil {
 		return o, err
+	}
+	if o.Profile == conform.Full && !f.timed {
+		o.CaseTimeout = time.Minute // a case of it moves gigabytes
 	}
 	if f.timeout <= 0 {
 		return o, fmt.Errorf("case timeout %v: want more than 0", f.timeout)

@@ -75,6 +75,9 @@ func (d *Device) RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR
 	if err := access.Validate(); err != nil {
 		return fail(err)
 	}
+	if err := buf.Permits(access); err != nil {
+		return fail(err)
+	}
 	if err := d.usePD(pd, 1); err != nil {
 		return fail(err)
 	}

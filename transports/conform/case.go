@@ -98,7 +98,7 @@ func Catalogue() []Case {
 	var all []Case
 	for _, g := range [][]Case{
 		devCases, qpsCases, vlyCases, ordCases, sndCases, inlCases, immCases, wimCases, rdwCases, rdrCases,
-		atmCases, fenCases, srqCases, rnrCases, accCases, partCases, mapCases, invCases, fluCases, cqoCases, evtCases,
+		atmCases, fenCases, srqCases, rnrCases, accCases, partCases, mapCases, pageCases, invCases, fluCases, cqoCases, evtCases,
 		lrgCases, priCases, cmCases, dthCases,
 	} {
 		all = append(all, g...)
@@ -229,6 +229,9 @@ func needText(c *Case) string {
 	}
 	if c.Needs.Priorities > 0 {
 		parts = append(parts, fmt.Sprintf("%d priorities", c.Needs.Priorities))
+	}
+	if c.Needs.OnDemand {
+		parts = append(parts, "on-demand paging")
 	}
 	if c.Without != 0 {
 		parts = append(parts, "no feature "+c.Without.String())

@@ -3,6 +3,7 @@ package conform
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -24,6 +25,9 @@ var atmCases = []Case{
 	{ID: "atm/sink-length", Clause: "IBTA Table 100; man ibv_post_send", Unchecked: "IBTA Table 100", Needs: needFetchAdd,
 		Requirement: "A sink of less than 8 bytes is refused, and nothing is written behind it.",
 		Run:         atmSinkLength},
+	{ID: "atm/two-sinks", Clause: "IBTA 9.4.5; man ibv_post_send", Unchecked: "IBTA 9.4.5", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpFetchAdd), SGE: 2},
+		Requirement: "An atomic with two elements for the old value is refused, or fills them one after the other; nothing around them is written.",
+		Run:         atmTwoSinks},
 	{ID: "atm/no-remote-atomic", Clause: "IBTA 10.6.6; man ibv_reg_mr", Unchecked: "IBTA 10.6.6", Needs: needFetchAdd,
 		Requirement: "An atomic on a registration without remote atomic is refused; memory and sink are unchanged.",
 		Run:         atmNoRemoteAtomic},
@@ -117,6 +121,42 @@ func atmSinkLength(_ context.Context, e *Env) error {
 		c.works()
 	}
 	e.equal(sink.name+" outside its 4 bytes", sink.data()[12:], sink.frozen[12:])
+	return nil
+}
+
+func atmTwoSinks(_ context.Context, e *Env) error {
+	c := e.connect(connOpts{})
+	dst := e.region(c.b, "dst", 8, atomicAll)
+	sink := e.region(c.a, "sink", 64, e.sinkAccess())
+	const old = 0x0102030405060708
+	dst.setWord(0, old)
+	fillByte(sink.data(), 0x33)
+	wr := fetchAdd(1, dst.at(0), 1, sink.sge(8, 4), sink.sge(24, 4))
+	around := append([]byte{}, sink.data()...)
+	n, err := c.a.tryPost(wr)
+	if err != nil {
+		if errors.Is(err, rdma.ErrQueueFull) || errors.Is(err, rdma.ErrClosed) {
+			e.failf("refusal that names the argument", "%v", err)
+		}
+		e.Note("refused at once: %v", err)
+		sink.wordIs(8, 0x3333333333333333, "first sink")
+		dst.wordIs(0, old, "value that a refused atomic was for")
+		c.works()
+		return nil
+	}
+	if wc := c.a.s.next("the atomic completes"); wc.Status != rdma.StatusSuccess {
+		c.a.s.judge(sendFails(1, rdma.StatusLocProtErr, rdma.StatusLocLenErr, rdma.StatusLocQPOpErr), &wc)
+		e.Note("refused by %s after %d was taken", wc.Status, n)
+		c.a.waitState(rdma.QPErr)
+	} else {
+		e.Note("taken, in two elements")
+		var v [8]byte
+		binary.NativeEndian.PutUint64(v[:], old)
+		copy(around[8:12], v[:4])
+		copy(around[24:28], v[4:])
+		dst.wordIs(0, old+1, "new value")
+	}
+	e.equal(sink.name+": the elements, and the bytes around them", sink.data(), around)
 	return nil
 }
 

@@ -326,6 +326,15 @@ func devUndeclared(_ context.Context, e *Env) error {
 		e.refusedWith("read into two elements, which is not declared", err, rdma.ErrNotSupported, rdma.ErrInvalid)
 		c.works()
 	}
+	if !caps.OnDemand {
+		refused("a registration on demand", func() error {
+			mr, err := e.A.RegMR(c.a.pd, src.buf, remoteAll|rdma.OnDemand)
+			if err == nil {
+				e.onClose(rankMR, e.A, "registration on demand", mr.Close)
+			}
+			return err
+		})
+	}
 	if lacks(rdma.FeatAsyncEvents) {
 		if _, some := e.A.Event(); some {
 			e.failf("no asynchronous events", "one")

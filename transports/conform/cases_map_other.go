@@ -2,5 +2,5 @@
 
 package conform
 
-// mapCases need Linux's kinds of mappings.
-var mapCases []Case
+// mapCases and pageCases need Linux's kinds of mappings.
+var mapCases, pageCases []Case

@@ -2,6 +2,8 @@ package conform
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -11,6 +13,9 @@ var rnrCases = []Case{
 	{ID: "rnr/retry-exhausted", Clause: "IBTA 9.7.5.2.8; man ibv_modify_qp (rnr_retry)", Unchecked: "IBTA 9.7.5.2.8", Needs: needRNR,
 		Requirement: "A send that finds no receive ends with RNR_RETRY_EXC_ERR when no retry is allowed.",
 		Run:         rnrExhausted},
+	{ID: "rnr/retries-take-time", Clause: "IBTA 9.7.5.2.8, Table 45; man ibv_modify_qp (min_rnr_timer, rnr_retry)", Unchecked: "IBTA 9.7.5.2.8, Table 45", Needs: needRNR,
+		Requirement: "Each try of a send that finds no receive waits for the receiver's timer, of 10 µs to 655.36 ms.",
+		Run:         rnrRetriesTakeTime},
 	{ID: "rnr/late-receive", Clause: "IBTA 9.7.5.2.8; man ibv_modify_qp (rnr_retry)", Unchecked: "IBTA 9.7.5.2.8", Needs: needRNR,
 		Requirement: "With retries without end, a send waits for a receive that is posted later, and is delivered once.",
 		Run:         rnrLateReceive},
@@ -30,6 +35,32 @@ func rnrExhausted(_ context.Context, e *Env) error {
 	c.a.s.expect(sendFails(1, rdma.StatusRNRRetryExcErr), sendFails(2, rdma.StatusWRFlushErr))
 	c.a.waitState(rdma.QPErr)
 	c.a.flushesLater()
+	return nil
+}
+
+// rnrRetriesTakeTime holds a device against the shortest timer that there is, as it does
+// not tell its own. A busy machine makes waits longer and never shorter, so one wait that
+// is too short is enough to fail, and none that is long.
+func rnrRetriesTakeTime(_ context.Context, e *Env) error {
+	const tries, timer, longest = 6, 10 * time.Microsecond, 655360 * time.Microsecond
+	least := time.Hour
+	for range e.loops(8, 50) {
+		p := e.param()
+		p.RNRRetry = tries
+		c := e.connect(connOpts{param: &p, accept: &p})
+		start := time.Now()
+		c.a.post(send(1))
+		c.a.s.expect(sendFails(1, rdma.StatusRNRRetryExcErr))
+		least = min(least, time.Since(start))
+		if least < tries*timer {
+			e.failf(fmt.Sprintf("%d tries take %v and more", tries, tries*timer), "%v", least)
+		}
+		c.a.waitState(rdma.QPErr)
+	}
+	if most := tries * longest; least > most+time.Second {
+		e.failf(fmt.Sprintf("%d tries take %v at most", tries, most), "%v at least", least)
+	}
+	e.Note("%d tries took %v at least", tries, least.Round(10*time.Microsecond))
 	return nil
 }
 

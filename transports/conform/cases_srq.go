@@ -39,6 +39,9 @@ var srqCases = []Case{
 	{ID: "srq/list-partial", Clause: "man ibv_post_srq_recv (bad_recv_wr)", Needs: needSRQ,
 		Requirement: "When the second of three receives is refused, the first is taken and the third is not.",
 		Run:         srqListPartial},
+	{ID: "srq/other-domain", Clause: "IBTA 10.2.3; man ibv_create_srq", Unchecked: "IBTA 10.2.3", Level: May, Needs: needSRQ,
+		Requirement: "A QP and its shared queue are of one protection domain, or receives are held against one of the two.",
+		Run:         srqOtherDomain},
 }
 
 func srqSharedEachOnce(_ context.Context, e *Env) error {
@@ -253,5 +256,56 @@ func srqListPartial(_ context.Context, e *Env) error {
 	c.a.s.expect(ok(1))
 	c.b.r.expect(got(1, 0))
 	c.works()
+	return nil
+}
+
+// srqOtherDomain tells which domain counts for receives: a device may refuse the
+// combination, go by the queue or go by the QP, but not take both.
+func srqOtherDomain(_ context.Context, e *Env) error {
+	pd, err := e.B.AllocPD()
+	e.must("allocate pd", err)
+	e.onClose(rankPD, e.B, "pd", func() error { return e.B.FreePD(pd) })
+	cq, err := e.B.NewCQ(8)
+	e.must("create cq of 8", err)
+	e.onClose(rankCQ, e.B, "cq", cq.Close)
+	srq := e.newSRQ(pd, min(8, e.Caps.MaxSRQWR))
+	qp, err := e.B.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 4, SRQ: srq.srq})
+	if err != nil {
+		e.refusedWith("create a qp with an srq of another domain", err, rdma.ErrInvalid)
+		e.Note("refused: %v", err)
+		return nil
+	}
+	e.must("close the qp", qp.Close())
+	taken := ""
+	for _, of := range []struct {
+		pd   rdma.PD
+		name string
+	}{{pd, "the queue"}, {0, "the QP"}} {
+		srq := e.newSRQ(pd, min(8, e.Caps.MaxSRQWR))
+		c := e.connect(connOpts{srq: srq})
+		src := e.region(c.a, "src", 64, localOnly)
+		dst := e.regionOf(e.B, of.pd, "dst of the domain of "+of.name, 64, localOnly)
+		src.fill(1)
+		dst.freeze()
+		srq.post(recv(1, dst.all()))
+		c.a.post(send(1, src.all()))
+		wc := c.b.r.next("a receive of the srq")
+		if wc.Status == rdma.StatusSuccess {
+			e.equal(dst.name, dst.data(), src.data())
+			if taken != "" {
+				e.failf("receives of one domain", "of %s, and of %s", taken, of.name)
+			}
+			taken = of.name
+			c.a.s.expect(ok(1))
+			continue
+		}
+		c.b.r.judge(recvFails(1, c.either(rdma.StatusLocProtErr, rdma.StatusLocAccessErr)...), &wc)
+		dst.unchanged("by a message for another domain")
+		c.a.s.endedBy(outcome{ack: []rdma.Status{rdma.StatusRemOpErr}, local: lateRefusal})
+	}
+	if taken == "" {
+		e.failf("receives of the domain of the queue or of the QP", "of neither")
+	}
+	e.Note("receives are of the domain of %s", taken)
 	return nil
 }

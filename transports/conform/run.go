@@ -312,6 +312,7 @@ func common(a, b rdma.Caps) rdma.Caps {
 	// FeatSinkNeedsRemoteWrite is a duty: it holds when either side has it.
 	duty := (a.Features | b.Features) & rdma.FeatSinkNeedsRemoteWrite
 	a.Ops &= b.Ops
+	a.OnDemand = a.OnDemand && b.OnDemand
 	a.Features = a.Features&b.Features | duty
 	a.MaxQPWR = min(a.MaxQPWR, b.MaxQPWR)
 	a.MaxCQE = min(a.MaxCQE, b.MaxCQE)
@@ -337,6 +338,7 @@ func (r *Runner) Coverage() (Result, bool) {
 		if i < len(r.done) && r.done[i].Verdict.executed() {
 			proven.Ops |= r.cases[i].Needs.Ops
 			proven.Features |= r.cases[i].Needs.Features
+			proven.OnDemand = proven.OnDemand || r.cases[i].Needs.OnDemand
 		}
 	}
 	res := Result{ID: coverageID, Clause: "declared means proven", Level: Must.String(),
@@ -349,6 +351,9 @@ func (r *Runner) Coverage() (Result, bool) {
 	}
 	if f := r.caps.Features &^ proven.Features; f != 0 {
 		gaps = append(gaps, "feature "+f.String())
+	}
+	if r.caps.OnDemand && !proven.OnDemand {
+		gaps = append(gaps, "on-demand paging")
 	}
 	switch {
 	case gaps != nil && slices.ContainsFunc(r.done, func(d Result) bool { return d.Verdict == NotRun }):

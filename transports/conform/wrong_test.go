@@ -89,6 +89,12 @@ var bends = []bendRow{
 			}
 		}
 	}}), []string{"acc/huge-pages", "acc/file-mapping", "acc/fork", "lrg/above-4gib"}},
+	{"pages that may only be read are taken", fixed(bend{regBuf: func(buf *rdma.Buffer) {
+		if own, err := rdma.Alloc(buf.Len()); err == nil && buf.Foreign() {
+			*buf = own
+		}
+	}}), []string{"acc/read-only-pages", "acc/on-demand", "acc/on-demand-in-flight"}},
+	{"undeclared paging on demand", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.OnDemand = false }}), []string{"dev/undeclared-refused"}},
 	{"an address of IPv6 is another", fixed(bend{addr: func(s string) string { return s }}), []string{"cm/over-ipv6"}},
 	{"limits are not kept", fixed(bend{caps: halved}), []string{"dev/limits-exceeded", "cqo/depth-range", "cm/ird-ord-range",
 		"cm/private-data-too-long", "snd/too-many-elements", "lrg/over-max"}},
@@ -208,6 +214,11 @@ var bends = []bendRow{
 			w.SGE[0].Len = 8
 		}
 	})), []string{"atm/sink-length"}},
+	{"atomics look at one sink of two", fixed(onSend(func(w *rdma.SendWR) {
+		if w.Op.IsAtomic() && w.NumSGE == 2 {
+			w.SGE[0].Len, w.NumSGE = 8, 1
+		}
+	})), []string{"atm/two-sinks"}},
 	{"unaligned atomics are rounded", fixed(onSend(func(w *rdma.SendWR) {
 		if w.Op.IsAtomic() {
 			w.RemoteAddr &^= 7
@@ -327,7 +338,7 @@ var bends = []bendRow{
 	{"an srq limit is one lower", fixed(bend{srqArm: func(limit int) int { return max(limit-1, 0) }}), []string{"srq/limit-event"}},
 
 	{"receives are retried for ever", fixed(bend{connect: func(_ *context.Context, p *rdma.ConnParam) { p.RNRRetry = 7 }}), []string{"rnr/retry-exhausted", "wim/no-receive", "inv/not-before-delivery"}},
-	{"receives are not retried", fixed(bend{connect: func(_ *context.Context, p *rdma.ConnParam) { p.RNRRetry = 0 }}), []string{"rnr/late-receive"}},
+	{"receives are not retried", fixed(bend{connect: func(_ *context.Context, p *rdma.ConnParam) { p.RNRRetry = 0 }}), []string{"rnr/late-receive", "rnr/retries-take-time"}},
 	{"undeclared retries", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatRNRRetry }}), []string{"rnr/ends-connection", "wim/ends-connection"}},
 	{"undeclared first message", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatPassiveFirst }}), []string{"cm/passive-waits"}},
 	{"the acceptor cannot send", fixed(bend{send: func(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
@@ -420,6 +431,7 @@ var cannotFail = map[string]string{
 	"dth/stopped-peer": needsPath,
 	"dth/loss":         needsPath,
 	"dth/loss-atomics": needsPath,
+	"lrg/longest":      "full profile, gigabytes of memory; lrg/write and snd/gather-scatter are the same procedure",
 	"lrg/max-message":  "full profile, a gigabyte of memory; lrg/write is the same procedure",
 }
 

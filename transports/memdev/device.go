@@ -83,7 +83,11 @@ func (d *Device) Name() string { return d.name }
 func (d *Device) Host() string { return d.host }
 
 // Caps are constant.
-func (d *Device) Caps() rdma.Caps { return caps }
+func (d *Device) Caps() rdma.Caps {
+	c := caps
+	c.OnDemand = d.fab.cfg.OnDemand
+	return c
+}
 
 // alive says why nothing new can be made on the device.
 func (d *Device) alive() error {

@@ -24,6 +24,9 @@ type Config struct {
 	// RNRTimer passes between two tries of a send that found no receive (IBTA
 	// 9.7.5.2.8). 0 means 640 µs, code 12 of the specification's table.
 	RNRTimer time.Duration
+	// OnDemand declares on-demand paging, which costs nothing here: the device pins no
+	// page anyway. Without it registrations that ask for it are refused.
+	OnDemand bool
 	// Now is the clock of the two timers above; nil means time.Now. It is read
 	// only while one of them runs, and must not go back.
 	Now func() time.Time

@@ -25,11 +25,18 @@ func (d *Device) RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR
 	fail := func(err error) (rdma.MR, error) {
 		return nil, &rdma.OpError{Op: "register", Object: fmt.Sprintf("%d bytes", buf.Len()), Err: err}
 	}
-	if err := access.Validate(); err != nil {
+	rights := access
+	if d.fab.cfg.OnDemand {
+		rights &^= rdma.OnDemand
+	}
+	if err := rights.Validate(); err != nil {
 		return fail(err)
 	}
 	if buf.Len() == 0 || rdma.BufferAt(buf.Addr(), buf.Len()) == nil {
 		return fail(rdma.ErrInvalid)
+	}
+	if err := buf.Permits(access); err != nil {
+		return fail(err)
 	}
 	d.fab.lock()
 	defer d.fab.unlock()

@@ -157,6 +157,7 @@ type Need struct {
 	Msg      uint64
 
 	Priorities int
+	OnDemand   bool
 }
 
 // Missing lists every unmet need as a *MissingError (errors.Is ErrNotSupported), or nil.
@@ -181,6 +182,9 @@ func (c *Caps) Missing(n Need) error {
 	}
 	if n.Priorities > c.Priorities {
 		gaps = append(gaps, "priorities")
+	}
+	if n.OnDemand && !c.OnDemand {
+		gaps = append(gaps, "on-demand paging")
 	}
 	if gaps == nil {
 		return nil

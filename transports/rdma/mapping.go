@@ -3,6 +3,7 @@ package rdma
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -14,6 +15,7 @@ type mapping struct {
 	b     []byte // what users may touch
 	whole []byte // what was mapped, b and what its alignment took; nil: somebody else's
 	arena *Arena
+	open  atomic.Bool // of a foreign one: all of it was seen to be readable and writable
 }
 
 // space is the process's set of live mappings. Its index has more than one range of a
