@@ -52,6 +52,7 @@ type Client struct {
 
 	wr    rdma.SendWR
 	batch *[batchMost]rdma.SendWR // made for the first batch
+	pair  [2]Op                   // of a lock
 }
 
 // op is one posted operation.

@@ -90,9 +90,9 @@ func (l *Lock) Lock() error {
 		return ErrFail // a second one of the same owner would wait for itself
 	}
 	c := l.c
-	served := Op{Kind: OpRead, Handle: l.h, Off: lockServing, Local: l.mem, Len: 8, Unsignaled: true}
-	draw := Op{Kind: OpFetchAdd, Handle: l.h, Off: lockNext, Local: l.mem + 8, Len: 8, Add: 1}
-	if err := c.both(&draw, &served); err != nil {
+	served := Op{Kind: OpRead, Handle: l.h, Off: lockServing, Local: l.mem, Len: 8}
+	draw := Op{Kind: OpFetchAdd, Handle: l.h, Off: lockNext, Local: l.mem + 8, Len: 8, Add: 1, Unsignaled: true}
+	if err := c.both(draw, served); err != nil {
 		return err
 	}
 	serving := binary.NativeEndian.Uint64(c.node.bytes(l.mem, 8))
@@ -117,9 +117,9 @@ func (l *Lock) Unlock() error {
 	}
 	c := l.c
 	l.held = false
-	pass := Op{Kind: OpCmpSwap, Handle: l.h, Off: lockServing, Local: l.mem + 8, Len: 8, Add: l.ticket, Swap: l.ticket + 1}
-	next := Op{Kind: OpRead, Handle: l.h, Off: lockNext, Local: l.mem, Len: 8, Unsignaled: true}
-	if err := c.both(&pass, &next); err != nil {
+	pass := Op{Kind: OpCmpSwap, Handle: l.h, Off: lockServing, Local: l.mem + 8, Len: 8, Add: l.ticket, Swap: l.ticket + 1, Unsignaled: true}
+	next := Op{Kind: OpRead, Handle: l.h, Off: lockNext, Local: l.mem, Len: 8}
+	if err := c.both(pass, next); err != nil {
 		return err
 	}
 	switch {
@@ -131,30 +131,36 @@ func (l *Lock) Unlock() error {
 	return c.ask(l.home, opPass, lockRequest{Region: l.region, Ticket: l.ticket + 1}, nil)
 }
 
-// both runs two operations that travel together and reports the first failure.
-func (c *Client) both(a, b *Op) error {
-	for w := (waiter{}); ; {
-		if err := c.post(a); err == nil {
+// both runs two operations that travel together, as one list where they go to another node,
+// and reports the first failure.
+func (c *Client) both(a, b Op) error {
+	c.pair = [2]Op{a, b}
+	n := 0
+	var failed error
+	for w := (waiter{}); n < len(c.pair); {
+		k, err := c.Post(c.pair[n:])
+		n += k
+		if err == nil {
+			continue
+		}
+		// The caller's own operations: only it can poll them.
+		full := int(c.tail-c.head)+len(c.pair)-n > c.cfg.Depth
+		if err != rdma.ErrQueueFull || full {
+			failed = err
 			break
-		} else if err != rdma.ErrQueueFull || int(c.tail-c.head) >= c.cfg.Depth-1 {
+		}
+		if !w.look(c) {
+			failed = ErrTimeout
+			break
+		}
+	}
+	// The newest first, as only that comes off the ring.
+	for ; n > 0; n-- {
+		if err := c.ended(false); err == ErrTimeout {
 			return err
-		}
-		if !w.look(c) {
-			return ErrTimeout
-		}
-	}
-	first := &c.ops[(c.tail-1)&uint32(len(c.ops)-1)]
-	err := c.run(b)
-	for w := (waiter{}); first.left.Load() != 0; {
-		c.drive(first.nodes)
-		if !w.look(c) {
-			c.giveUp(first.nodes)
-			return ErrTimeout
+		} else if err != nil {
+			failed = err
 		}
 	}
-	c.tail--
-	if st := rdma.Status(first.bad.Load()); err == nil && st != rdma.StatusSuccess {
-		err = c.failure(first.nodes, st)
-	}
-	return err
+	return failed
 }

@@ -121,6 +121,10 @@ func TestALockServesInOrderAndCostsOneRoundTripWhenFree(t *testing.T) {
 	if after.Messages != before.Messages || after.Pieces-before.Pieces != 3 { // ticket, served, owner
 		t.Errorf("a free lock took %d messages and %d requests", after.Messages-before.Messages, after.Pieces-before.Pieces)
 	}
+	// One list to the device: a request by itself is a system call and a wake-up over sockets.
+	if b := a.batch; b == nil || b[0].Op != rdma.OpFetchAdd || b[0].Flags&rdma.Signaled != 0 || b[1].Op != rdma.OpRead {
+		t.Error("the ticket and who is served do not travel together")
+	}
 	t.Logf("measured: a free lock: %d messages, %d work requests", after.Messages-before.Messages, after.Pieces-before.Pieces)
 	order := make(chan int, 2)
 	go func() {
