@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -99,6 +100,10 @@ func TestRunsAreSaved(t *testing.T) {
 // A closed terminal and a reader that went away cost no finished point.
 func TestHangupAndClosedStdoutKeepWhatIsFinished(t *testing.T) {
 	dir := t.TempDir()
+	// A signal that this process handles is none that the child ignores, also under nohup(1).
+	taken := make(chan os.Signal, 1)
+	signal.Notify(taken, syscall.SIGHUP)
+	defer signal.Stop(taken)
 	hung := start(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64", "-D", "20s", "-o", filepath.Join(dir, "hung"))
 	hung.spins()
 	hung.cmd.Process.Signal(syscall.SIGHUP)
