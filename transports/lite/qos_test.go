@@ -1,0 +1,63 @@
+package lite
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The pauses of low priority are those of LITE's code (lite_api.c).
+func TestLowPriorityIsPacedByTheLoadOfHigh(t *testing.T) {
+	const us = time.Microsecond
+	for _, c := range []struct {
+		high, low, slow int32
+		from, to        time.Duration
+	}{
+		{0, 0, 0, 0, 0}, {0, 9, 0, 0, 0}, {1, 1, 250, 0, 0},
+		{1, 2, 0, 32 * us, 64 * us},
+		{0, 0, 251, 64 * us, 128 * us}, {1, 2, 251, 64 * us, 128 * us},
+		{2, 0, 0, 96 * us, 128 * us}, {2, 0, 251, 96 * us, 128 * us},
+	} {
+		var l load
+		l.high.Store(c.high)
+		l.low.Store(c.low)
+		l.slow.Store(c.slow)
+		if from, to := l.pause(); from != c.from || to != c.to {
+			t.Errorf("%d high, %d low, %d slow: %v to %v, want %v to %v", c.high, c.low, c.slow, from, to, c.from, c.to)
+		}
+	}
+}
+
+// The runtime's timers are good for milliseconds where nothing else runs, and so are no
+// way to wait for microseconds. In the bubble its clock goes on by nothing but them.
+func TestLowPriorityDoesNotWaitByTheRuntimesTimers(t *testing.T) {
+	monotonic := func() time.Duration {
+		var ts unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(ts.Nano())
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var l load
+		l.begin(true)
+		l.begin(true)
+		from, _ := l.pause()
+		longest := time.Duration(0)
+		for range 20 { // a signal may cut one of them short
+			start, real := time.Now(), monotonic()
+			if _, c := l.begin(false); c != classLow {
+				t.Errorf("counted as %d", c)
+			}
+			longest = max(longest, monotonic()-real)
+			if d := time.Since(start); d != 0 {
+				t.Fatalf("waited %v by the runtime's timers", d)
+			}
+		}
+		if longest < from {
+			t.Errorf("the longest of 20 pauses took %v, want at least %v", longest, from)
+		}
+	})
+}
