@@ -86,6 +86,9 @@ type perftestRun struct {
 }
 
 func (p *perftestRun) serve(ctx context.Context) error {
+	if err := p.check(); err != nil {
+		return err
+	}
 	if p.Output == "" {
 		io.WriteString(p.stdout, perftest.Waiting) // nobody has to see it
 	}
@@ -93,6 +96,18 @@ func (p *perftestRun) serve(ctx context.Context) error {
 	p.prepare(serve)
 	serve.SetArgs(append(p.ServeArgs(), "--once"))
 	return serve.ExecuteContext(ctx)
+}
+
+// check refuses at the server what its client would refuse: options of a connection that the
+// stack has no place for. The server itself learns them from its client.
+func (p *perftestRun) check() error {
+	o := &runOptions{}
+	run := runCommand(o)
+	if err := run.ParseFlags(p.RunArgs(bestStack(), "")); err != nil {
+		return usage(p.Test.Name, err, "rdmaperf perftest "+p.Test.Name+" -h")
+	}
+	_, err := o.stacks()
+	return err
 }
 
 func (p *perftestRun) prepare(c *cobra.Command) {

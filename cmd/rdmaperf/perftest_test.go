@@ -112,6 +112,10 @@ func TestPerftestMistakes(t *testing.T) {
 		{"perftest ib_send_lat -c UD h", "only reliable connections"},
 		{"perftest ib_nonesuch h", "no test"},
 		{"perftest ib_send_lat --transport tcp -m 1024 h", "for kernel verbs"},
+		// A server, which would wait for a client otherwise.
+		{"perftest ib_send_lat --transport tcp -S 3 -p 1", "-S 3 is for kernel verbs, and --transport tcp has none"},
+		{"perftest ib_write_bw --transport iwarp -u 14 -p 1", "for kernel verbs"},
+		{"perftest ib_write_bw --transport mem -T 104 -p 1", "marks packets"},
 	} {
 		r := rdmaperf(t, strings.Fields(c.args)...)
 		if r.code != 2 || !strings.Contains(r.stderr, c.want) {
