@@ -71,6 +71,7 @@ type Case struct {
 	Level       Level         // how binding
 	Needs       rdma.Need     // unmet: unsupported, with the gaps as evidence
 	Without     rdma.Features // unsupported on a device that declares any of these
+	Lacks       string        // why no device of this contract can be asked; the case has no Run
 	Kill        bool          // needs a Harness that is a Killer
 	Path        time.Duration // needs a Harness with a path that it can harm; how long octets may stay unacknowledged there; 0: none
 	IPv6        bool          // needs a Harness that has an address of IPv6
@@ -98,7 +99,7 @@ func Catalogue() []Case {
 	var all []Case
 	for _, g := range [][]Case{
 		devCases, qpsCases, vlyCases, ordCases, sndCases, inlCases, immCases, wimCases, rdwCases, rdrCases,
-		atmCases, fenCases, srqCases, rnrCases, accCases, partCases, mapCases, pageCases, invCases, fluCases, cqoCases, evtCases,
+		atmCases, fenCases, srqCases, rnrCases, accCases, partCases, mapCases, pageCases, invCases, mwCases, fluCases, cqoCases, evtCases,
 		lrgCases, priCases, cmCases, dthCases,
 	} {
 		all = append(all, g...)
@@ -201,6 +202,9 @@ func Explain(cases []Case, id string) (string, error) {
 		}
 		if c.Hazard {
 			fmt.Fprintf(&b, "  hazard       it crashes some kernels that are in use: a test machine, or a guest of its own\n")
+		}
+		if c.Lacks != "" {
+			fmt.Fprintf(&b, "  unsupported  %s\n", c.Lacks)
 		}
 		if n := needText(&c); n != "" {
 			fmt.Fprintf(&b, "  needs        %s\n", n)

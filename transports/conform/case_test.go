@@ -24,7 +24,7 @@ func TestCatalogue(t *testing.T) {
 		}
 		seen[c.ID] = true
 		groups[c.Group()]++
-		if c.Clause == "" || c.Run == nil || !strings.HasSuffix(c.Requirement, ".") {
+		if c.Clause == "" || (c.Run == nil) == (c.Lacks == "") || !strings.HasSuffix(c.Requirement, ".") {
 			t.Errorf("%s: clause %q, requirement %q", c.ID, c.Clause, c.Requirement)
 		}
 		if c.Needs.Features&c.Without != 0 {
@@ -36,7 +36,7 @@ func TestCatalogue(t *testing.T) {
 		}
 	}
 	for _, g := range []string{"dev", "qps", "ord", "snd", "inl", "imm", "wim", "rdw", "rdr", "atm", "fen", "srq", "rnr",
-		"acc", "inv", "flu", "cqo", "evt", "lrg", "pri", "cm", "dth"} {
+		"acc", "inv", "mw", "flu", "cqo", "evt", "lrg", "pri", "cm", "dth"} {
 		if groups[g] == 0 {
 			t.Errorf("group %s is empty", g)
 		}

@@ -254,6 +254,9 @@ func (r *Runner) pair(ctx context.Context, c *Case) (a, b rdma.Device, addr stri
 
 // gap says why the devices do not qualify for the case; empty when they do.
 func (r *Runner) gap(c *Case, caps *rdma.Caps) string {
+	if c.Lacks != "" {
+		return c.Lacks
+	}
 	if err := caps.Missing(c.Needs); err != nil {
 		return err.Error()
 	}

@@ -45,7 +45,7 @@ var Areas = []Area{
 		{"a device address other than the process's, or zero", 2, noObject},
 		{"registering again with other rights", 1, noObject}}},
 	{"invalidation", 8, "inv", nil},
-	{"memory windows", 13, "", []Absence{{"all of them", 13, noObject}}},
+	{"memory windows", 13, "", []Absence{{"all of them, unsupported by name in group mw", 13, noObject}}},
 	{"flush, CQ overrun, events", 21, "flu, cqo, evt", []Absence{
 		{"a CQ of another size while it is used", 1, noObject},
 		{"acknowledging events", 2, noObject},
