@@ -47,9 +47,10 @@ type cq struct {
 	askMu   sync.Mutex // guards asked
 	asked   [driveAtOnce]stream.Event
 
+	some  atomic.Bool   // completions, or an overrun, wait in the ring: a poll of none takes no lock
 	looks atomic.Uint32 // at few QPs
 	next  atomic.Uint32 // the quiet one among them that is looked at
-	turn  atomic.Uint32 // polls, to look at the sockets now and then although completions wait
+	turn  atomic.Uint32 // polls that found some, to look at the sockets now and then although completions wait
 }
 
 // attached are the QPs of a CQ.
@@ -151,6 +152,7 @@ func (c *cq) push(wc *rdma.WC, solicited bool, tag cqTag) {
 	if c.tail-c.head >= c.depth {
 		if !c.overrun {
 			c.overrun = true
+			c.some.Store(true)
 			c.fired = true
 			c.dev.raise(rdma.EventCQError, 0, 0)
 			c.wake()
@@ -159,7 +161,9 @@ func (c *cq) push(wc *rdma.WC, solicited bool, tag cqTag) {
 	}
 	c.ring[c.tail&uint32(len(c.ring)-1)] = *wc
 	c.tags[c.tail&uint32(len(c.ring)-1)] = tag
-	c.tail++
+	if c.tail++; !c.some.Load() {
+		c.some.Store(true)
+	}
 	if c.armed == notifyNone {
 		return
 	}
@@ -177,6 +181,9 @@ func (c *cq) wake() {
 }
 
 func (c *cq) drain(dst []rdma.WC) (int, error) {
+	if !c.some.Load() {
+		return 0, nil
+	}
 	c.mu.Lock()
 	n := 0
 	free := cqTag{member: noMember} // one store for a run of completions of one QP
@@ -196,6 +203,9 @@ func (c *cq) drain(dst []rdma.WC) (int, error) {
 	var err error
 	if c.overrun && n == 0 {
 		err = rdma.ErrCQOverrun
+	}
+	if c.head == c.tail && !c.overrun {
+		c.some.Store(false)
 	}
 	c.mu.Unlock()
 	return n, err
@@ -296,7 +306,7 @@ const driveEvery = 8
 
 // Poll moves completions into dst and drives the QPs of this CQ.
 func (c *cq) Poll(dst []rdma.WC) (int, error) {
-	if c.turn.Add(1)%driveEvery != 0 {
+	if c.some.Load() && c.turn.Add(1)%driveEvery != 0 {
 		if n, err := c.drain(dst); n > 0 || err != nil {
 			return n, err
 		}

@@ -38,6 +38,16 @@ func warm(list []*qp) (n int) {
 // none for long are looked at by turns, now and then. A tier that shares several QPs with one
 // peer would pay for all of them with each poll.
 func (c *cq) look(list []*qp) {
+	if len(list) == 1 { // there are no others to be spared for
+		q := list[0]
+		q.mu.Lock()
+		q.step()
+		if q.quiet.Load() != 0 { // from when there were
+			q.quiet.Store(0)
+		}
+		q.mu.Unlock()
+		return
+	}
 	quiet, weight := 0, uint32(1)
 	for _, q := range list {
 		if q.quiet.Load() >= quietAfter {
@@ -87,12 +97,8 @@ func (c *cq) lookAtQuiet(list []*qp) {
 // poll is one turn of progress by the application. It returns how many octets came.
 func (q *qp) poll() uint64 {
 	q.mu.Lock()
-	q.active()
 	before := q.rx.seen
-	if q.phase == phaseOpen {
-		q.progress()
-		q.wantRoom()
-	}
+	q.step()
 	came := q.rx.seen - before
 	if came != 0 || !q.tx.empty() || q.sqNext != q.sqTail {
 		q.quiet.Store(0)
@@ -101,6 +107,15 @@ func (q *qp) poll() uint64 {
 	}
 	q.mu.Unlock()
 	return came
+}
+
+// step moves the queue pair on. q.mu is held.
+func (q *qp) step() {
+	q.active()
+	if q.phase == phaseOpen {
+		q.progress()
+		q.wantRoom()
+	}
 }
 
 // unheard counts a look, or an answer of the poller, that brought nothing.

@@ -31,7 +31,9 @@ func (q *qp) receiveInPlace() (drained bool) {
 		if q.phase != phaseOpen {
 			return true // lingering reads on from here; what is closed holds nothing
 		}
-		q.conn.Skip(len(b))
+		if !q.conn.Skip(len(b)) {
+			return true // what came is for the caller; the next poll looks for more
+		}
 	}
 	return false
 }

@@ -16,6 +16,9 @@ func (q *qp) transmit() {
 		return
 	}
 	t := &q.tx
+	if q.sqHead == q.sqTail && t.src == srcNone && t.empty() && q.irq.len() == 0 && q.state == rdma.QPRTS {
+		return // most polls of who waits
+	}
 	for {
 		framed := q.frameSome()
 		if q.phase != phaseOpen {

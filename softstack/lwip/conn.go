@@ -104,7 +104,7 @@ func (c *conn) next() ([]byte, error) {
 		if c.helped {
 			c.await()
 		} else {
-			c.s.Drive()
+			c.s.look(c.idle)
 		}
 		if b = c.piece(); b == nil {
 			return nil, c.nothing()
@@ -161,8 +161,11 @@ func (c *conn) Recv2(a, b []byte) (int, error) {
 // Peek shows the oldest piece where it lies.
 func (c *conn) Peek() ([]byte, error) { return c.next() }
 
-// Skip consumes n octets of what Peek showed.
-func (c *conn) Skip(n int) { c.skip(n) }
+// Skip consumes n octets of what Peek showed, and tells whether another piece has come.
+func (c *conn) Skip(n int) bool {
+	c.skip(n)
+	return c.off > 0 || atomic.LoadUint32(c.tail) != c.at
+}
 
 func (c *conn) Send(b []byte) (int, error) {
 	if !c.hasRoom() {

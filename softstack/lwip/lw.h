@@ -76,12 +76,23 @@ struct lw_conn {
 // One direction of a link in shared memory. Slots go from the producer's own list
 // through used to the consumer and through free back. Each index is written by one
 // side and lies on its own cache line; how far the reader of a ring has come is its
-// own business, since a ring has room for every slot there is.
+// own business, since a ring has room for every slot there is. An entry of used says by
+// itself whether it is there, so that a frame costs its reader one line of the ring and not
+// an index before it.
 struct lw_dir {
-	uint32_t used __attribute__((aligned(64)));   // the producer's
 	uint32_t freed __attribute__((aligned(64)));  // the consumer's
 	uint32_t asleep __attribute__((aligned(64))); // the consumer asks for a bell
 	uint64_t frames __attribute__((aligned(64))), octets, dropped; // the producer's counts
+};
+
+// An entry of used: written at once, as 64 bits. turn is the number of the frame plus one;
+// before, it is that of the frame that the place had a round earlier.
+union lw_entry {
+	struct {
+		uint32_t turn;
+		uint16_t slot, len;
+	};
+	uint64_t word;
 };
 
 // What a link counted, at this end.
@@ -104,8 +115,11 @@ struct lw_impair {
 
 // A link as Go looks at it without a call.
 struct lw_link {
-	uint32_t *rx_head; // frames that the other side produced
-	uint32_t rx_tail;  // frames taken
+	// Something is there while what rx_head points to is not rx_tail: the number of frames that
+	// the other side produced and that of those taken, or the turn of the entry that is next
+	// and its turn of the round before.
+	uint32_t *rx_head;
+	uint32_t rx_tail;
 	uint32_t index;
 	int32_t broken; // the other side broke the rules
 	int32_t mode;   // LW_INLINE…

@@ -410,10 +410,11 @@ func TestDialsThatCannotSucceedSayWhy(t *testing.T) {
 // TestAPeerThatBreaksTheRingLosesItsConnections writes what no producer writes.
 func TestAPeerThatBreaksTheRingLosesItsConnections(t *testing.T) {
 	for name, bend := range map[string]func(mem []byte, slots int){
-		"head far ahead": func(mem []byte, slots int) { put32(mem, 0, uint32(slots)+1) },
-		"slot outside":   func(mem []byte, slots int) { put64(mem, 256, uint64(slots)|60<<32); put32(mem, 0, 1) },
-		"frame too long": func(mem []byte, slots int) { put64(mem, 256, 0|4096<<32); put32(mem, 0, 1) },
-		"empty frame":    func(mem []byte, slots int) { put64(mem, 256, 0); put32(mem, 0, 1) },
+		"turn far ahead": func(mem []byte, slots int) { put64(mem, usedAt, entry(uint32(slots)+2, 0, 60)) },
+		"turn behind":    func(mem []byte, slots int) { put64(mem, usedAt, entry(-uint32(2*slots)+1, 0, 60)) },
+		"slot outside":   func(mem []byte, slots int) { put64(mem, usedAt, entry(1, slots, 60)) },
+		"frame too long": func(mem []byte, slots int) { put64(mem, usedAt, entry(1, 0, 4096)) },
+		"empty frame":    func(mem []byte, slots int) { put64(mem, usedAt, entry(1, 0, 0)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openStack(t, Config{})
@@ -435,7 +436,14 @@ func TestAPeerThatBreaksTheRingLosesItsConnections(t *testing.T) {
 	}
 }
 
-func put32(mem []byte, at int, v uint32) { *(*uint32)(unsafe.Pointer(&mem[at])) = v }
+// usedAt is where the entries of a direction are, in its memory (struct lw_dir).
+const usedAt = 3 * 64
+
+// entry is union lw_entry.
+func entry(turn uint32, slot, length int) uint64 {
+	return uint64(turn) | uint64(slot)<<32 | uint64(length)<<48
+}
+
 func put64(mem []byte, at int, v uint64) { *(*uint64)(unsafe.Pointer(&mem[at])) = v }
 
 // TestGarbageInFramesHarmsNobody sends random packets through a proper ring.
@@ -462,8 +470,7 @@ func TestGarbageInFramesHarmsNobody(t *testing.T) {
 		if r.IntN(2) == 0 { // something that looks like TCP for us
 			copy(f, []byte{0x45, 0, 0, 60, 0, 0, 0, 0, 64, 6})
 		}
-		put64(mem, 256+8*slot, uint64(slot)|uint64(1+r.IntN(1500))<<32)
-		put32(mem, 0, i+1)
+		put64(mem, usedAt+8*slot, entry(i+1, slot, 1+r.IntN(1500)))
 		if i%8 == 0 {
 			b.Recv(make([]byte, 1))
 		}

@@ -30,10 +30,10 @@ struct lw_link_own {
 	size_t size;
 	uint32_t slots;
 	int bell, two_copies;
-	uint64_t *tx_used, *rx_used;
+	union lw_entry *tx_used, *rx_used;
 	uint32_t *tx_freed, *rx_freed;
 	uint8_t *tx_frames, *rx_frames;
-	uint32_t tx_used_head, tx_freed_tail, rx_freed_head;
+	uint32_t tx_sent, rx_taken, tx_freed_tail, rx_freed_head;
 	uint32_t *spare, spares; // free slots of ours
 	struct lw_packet *packets;
 };

@@ -15,10 +15,16 @@ struct lw_packet {
 	uint32_t slot;
 };
 
+// rings_size is in whole pages, before the frames.
+static size_t rings_size(uint32_t slots)
+{
+	size_t rings = sizeof(struct lw_dir) + slots * (sizeof(union lw_entry) + sizeof(uint32_t));
+	return (rings + 4095) / 4096 * 4096;
+}
+
 static size_t dir_size(uint32_t slots)
 {
-	size_t rings = sizeof(struct lw_dir) + slots * (sizeof(uint64_t) + sizeof(uint32_t));
-	return (rings + 4095) / 4096 * 4096 + (size_t)slots * LW_SLOT;
+	return rings_size(slots) + (size_t)slots * LW_SLOT;
 }
 
 size_t lw_shm_size(uint32_t slots) { return 2 * dir_size(slots); }
@@ -72,8 +78,8 @@ static void ring_put(struct lw_link *l, struct pbuf *p)
 		memcpy(to, p->payload, p->len);
 	else
 		pbuf_copy_partial(p, to, p->tot_len, 0);
-	o->tx_used[o->tx_used_head & (o->slots - 1)] = slot | (uint64_t)p->tot_len << 32;
-	STORE(&o->tx->used, ++o->tx_used_head);
+	union lw_entry e = {{o->tx_sent + 1, (uint16_t)slot, p->tot_len}};
+	STORE(&o->tx_used[o->tx_sent++ & (o->slots - 1)].word, e.word);
 	l->n.tx_frames++;
 	l->n.tx_octets += p->tot_len;
 	ring_bell(l);
@@ -138,22 +144,44 @@ static int readdress(struct lw_link *l, uint8_t *b, uint32_t len)
 	return 1;
 }
 
+// expect has lookers wait for the next entry.
+static void expect(struct lw_link *l)
+{
+	struct lw_link_own *o = l->own;
+	STORE(&l->rx_head, &o->rx_used[o->rx_taken & (o->slots - 1)].turn);
+	STORE(&l->rx_tail, o->rx_taken + 1 - o->slots);
+}
+
+// fetch has the lines of a short frame, which the other CPU wrote just now, come together and
+// not one after the other; the first to be written, see readdress.
+static void fetch(const uint8_t *b, uint32_t len)
+{
+#ifdef __x86_64__
+	__asm__ volatile("prefetchw %0" : : "m"(*b));
+#else
+	__builtin_prefetch(b, 1);
+#endif
+	for (uint32_t at = 64; at < len && at < 4 * 64; at += 64)
+		__builtin_prefetch(b + at, 0);
+}
+
 static int ring_take(struct lw_link *l)
 {
 	struct lw_link_own *o = l->own;
-	uint32_t head = LOAD(&o->rx->used);
-	if (head == l->rx_tail || l->broken || o->closed)
+	union lw_entry e = {.word = LOAD(&o->rx_used[o->rx_taken & (o->slots - 1)].word)};
+	uint32_t turn = o->rx_taken + 1, slot = e.slot, len = e.len;
+	if (e.turn == turn - o->slots || l->broken || o->closed || (e.turn == 0 && turn != 0)) // 0: the peer begins
 		return 0;
-	uint64_t e = o->rx_used[l->rx_tail & (o->slots - 1)];
-	uint32_t slot = (uint32_t)e, len = (uint32_t)(e >> 32);
-	if (head - l->rx_tail > o->slots || slot >= o->slots || len > LW_SLOT || len == 0) {
+	if (e.turn != turn || slot >= o->slots || len > LW_SLOT || len == 0) {
 		l->broken = 1;
 		return 0;
 	}
-	STORE(&l->rx_tail, l->rx_tail + 1);
+	uint8_t *b = o->rx_frames + (size_t)slot * LW_SLOT;
+	fetch(b, len);
+	o->rx_taken++;
+	expect(l);
 	l->n.rx_frames++;
 	l->n.rx_octets += len;
-	uint8_t *b = o->rx_frames + (size_t)slot * LW_SLOT;
 	struct pbuf *p = NULL;
 	// An application that does not read must not keep the ring: the last quarter is
 	// for packets that are copied out at once.
@@ -194,20 +222,20 @@ static int ring_doze(struct lw_link *l)
 {
 	struct lw_link_own *o = l->own;
 	__atomic_store_n(&o->rx->asleep, 1, __ATOMIC_SEQ_CST);
-	return __atomic_load_n(&o->rx->used, __ATOMIC_SEQ_CST) != l->rx_tail && !l->broken;
+	return __atomic_load_n(l->rx_head, __ATOMIC_SEQ_CST) == o->rx_taken + 1 && !l->broken;
 }
 
 static void ring_wake(struct lw_link *l) { STORE(&l->own->rx->asleep, 0); }
 
-// A poller may still look at the index that the peer wrote: its page stays, empty.
+// A poller may still look at the entry that the peer wrote: the ring's pages stay, empty.
 static void ring_unmap(struct lw_link *l)
 {
 	struct lw_link_own *o = l->own;
-	uint8_t *from = o->mem, *page = (uint8_t *)o->rx, *end = from + o->size;
-	if (mmap(page, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == page) {
-		if (page > from)
-			munmap(from, (size_t)(page - from));
-		munmap(page + 4096, (size_t)(end - page - 4096));
+	uint8_t *from = o->mem, *ring = (uint8_t *)o->rx, *behind = ring + rings_size(o->slots), *end = from + o->size;
+	if (mmap(ring, (size_t)(behind - ring), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == ring) {
+		if (ring > from)
+			munmap(from, (size_t)(ring - from));
+		munmap(behind, (size_t)(end - behind));
 	}
 	free(o->spare);
 	free(o->packets);
@@ -215,10 +243,10 @@ static void ring_unmap(struct lw_link *l)
 
 static void no_unmap(struct lw_link *l) { (void)l; } // the mapping is still the caller's
 
-static struct lw_dir *lay(uint8_t *at, uint32_t slots, uint64_t **used, uint32_t **freed, uint8_t **frames)
+static struct lw_dir *lay(uint8_t *at, uint32_t slots, union lw_entry **used, uint32_t **freed, uint8_t **frames)
 {
 	struct lw_dir *d = (struct lw_dir *)at;
-	*used = (uint64_t *)(d + 1);
+	*used = (union lw_entry *)(d + 1);
 	*freed = (uint32_t *)(*used + slots);
 	*frames = at + dir_size(slots) - (size_t)slots * LW_SLOT;
 	return d;
@@ -256,9 +284,11 @@ struct lw_link *lw_link_shm(void *mem, uint32_t slots, int end, int bell, int tw
 	uint8_t *a = mem, *b = a + dir_size(slots);
 	o->tx = lay(end ? b : a, slots, &o->tx_used, &o->tx_freed, &o->tx_frames);
 	o->rx = lay(end ? a : b, slots, &o->rx_used, &o->rx_freed, &o->rx_frames);
+	// Each side writes where it produces alone; until it has, lookers of the other find less.
+	for (uint32_t i = 0; i < slots; i++)
+		STORE(&o->tx_used[i].turn, i + 1 - slots);
 	l->own = o;
-	STORE(&l->rx_tail, 0);
-	STORE(&l->rx_head, &o->rx->used);
+	expect(l);
 	if (lw_link_enter(l)) {
 		sys_unlock_tcpip_core();
 		return l;

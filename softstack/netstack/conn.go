@@ -177,7 +177,7 @@ func (c *conn) await() {
 func (c *conn) Peek() ([]byte, error) { return nil, stream.ErrAgain }
 
 // Skip is never called.
-func (c *conn) Skip(int) {}
+func (c *conn) Skip(int) bool { return false }
 
 func (c *conn) Send(b []byte) (int, error) {
 	c.send = from{one: b, n: len(b)}

@@ -126,7 +126,7 @@ func (c *socket) received(n uintptr, e syscall.Errno) (int, error) {
 func (c *socket) Peek() ([]byte, error) { return nil, ErrAgain }
 
 // Skip has nothing to consume.
-func (c *socket) Skip(int) {}
+func (c *socket) Skip(int) bool { return false }
 
 // Send writes up to len(b) bytes: ErrAgain when the socket buffer is full.
 func (c *socket) Send(b []byte) (int, error) {
