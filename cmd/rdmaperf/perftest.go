@@ -83,6 +83,7 @@ type perftestRun struct {
 	*perftest.Command
 	stdout, stderr io.Writer
 	samples        string // file of every sample; "": not asked for
+	iwarp          bool   // what is measured
 }
 
 func (p *perftestRun) serve(ctx context.Context) error {
@@ -133,7 +134,8 @@ func (p *perftestRun) measure(ctx context.Context) error {
 	}
 	args := p.RunArgs(bestStack(), p.samples)
 	stack := args[slices.Index(args, "--transport")+1]
-	if err := p.Banner(p.stdout, "-", stack, speaksIWARP(stack)); err != nil {
+	p.iwarp = speaksIWARP(stack)
+	if err := p.Banner(p.stdout, stack, p.iwarp); err != nil {
 		return err
 	}
 	o := &runOptions{show: p.show}
@@ -148,6 +150,9 @@ func (p *perftestRun) show(stdout io.Writer, doc *reports.Document) error {
 	if len(doc.Results) == 0 {
 		return nil // the error says why
 	}
+	if err := p.Head(stdout); err != nil {
+		return err
+	}
 	if p.samples != "" {
 		inOrder, err := readSamples(p.samples)
 		if err != nil {
@@ -156,9 +161,6 @@ func (p *perftestRun) show(stdout io.Writer, doc *reports.Document) error {
 		if err := p.Samples(stdout, inOrder, slices.Sorted(slices.Values(inOrder))); err != nil {
 			return err
 		}
-	}
-	if err := p.Head(stdout); err != nil {
-		return err
 	}
 	var missed []string
 	for i := range doc.Results {
@@ -186,13 +188,13 @@ func (p *perftestRun) show(stdout io.Writer, doc *reports.Document) error {
 
 func (p *perftestRun) writeJSON(stdout io.Writer, doc *reports.Document) error {
 	if p.JSONFile == "" {
-		return p.WriteJSON(stdout, "-", doc.Results)
+		return p.WriteJSON(stdout, p.iwarp, doc.Results)
 	}
 	f, err := os.Create(p.JSONFile)
 	if err != nil {
 		return err
 	}
-	return errors.Join(p.WriteJSON(f, "-", doc.Results), f.Close())
+	return errors.Join(p.WriteJSON(f, p.iwarp, doc.Results), f.Close())
 }
 
 // readSamples returns the latencies of --raw's file in us, in the order of time.

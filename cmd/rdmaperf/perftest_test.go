@@ -83,11 +83,18 @@ func TestPerftestSamplesAndJSON(t *testing.T) {
 	if got := strings.Count(client.stdout, "#, usec\n"); got != 2 || strings.Count(client.stdout, "\n50, ") != 2 {
 		t.Errorf("%d lists of samples:\n%s", got, client.stdout)
 	}
+	// The columns' names, the samples, and the names once more above the row (print_report_lat).
+	names := strings.Index(client.stdout, " #bytes #iterations")
+	again := strings.LastIndex(client.stdout, "---\n #bytes #iterations")
+	if samples := strings.Index(client.stdout, "#, usec\n"); names < 0 || names > samples || again < strings.LastIndex(client.stdout, "\n50, ") {
+		t.Errorf("samples do not lie between the names of the columns:\n%s", client.stdout)
+	}
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var doc struct {
+		Info    map[string]any `json:"test_info"`
 		Results struct {
 			MsgSize   int     `json:"MsgSize"`
 			Count     int     `json:"n_iterations"`
@@ -97,6 +104,11 @@ func TestPerftestSamplesAndJSON(t *testing.T) {
 	}
 	if err := json.Unmarshal(b, &doc); err != nil || doc.Results.MsgSize != 64 || doc.Results.Count != 50 || doc.Results.Typical <= 0 || doc.Results.Percent99 < doc.Results.Typical {
 		t.Errorf("%v, %s", err, b)
+	}
+	for name, want := range map[string]any{"test": "Send_Latency_Test", "Transport_type": "IB", "Using_SRQ": "OFF", "rdma_cm_QPs": "OFF", "Dual_port": "OFF", "Device": "-", "Max_inline_data": 0., "TX_depth": 1.} {
+		if got := doc.Info[name]; got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
 	}
 }
 

@@ -2,7 +2,7 @@ package perftest
 
 import (
 	"bytes"
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"io"
 	"runtime"
@@ -16,29 +16,40 @@ const rule = "------------------------------------------------------------------
 // Waiting is what a server says when it is ready.
 const Waiting = "\n************************************\n* Waiting for client to connect... *\n************************************\n"
 
-// Banner writes what the tools print before they measure. transport and mtu are what is
-// known of the path.
-func (c *Command) Banner(w io.Writer, device, stack string, iwarp bool) error {
-	if c.Output != "" {
-		return nil
-	}
-	t := &c.Test
+// name is the test's as banners and documents have it.
+func (c *Command) name() string {
 	kind := "BW"
 	switch {
-	case t.latency:
+	case c.Test.latency:
 		kind = "Latency"
 	case c.both:
 		kind = "Bidirectional BW"
 	}
-	transport := "IB"
+	return c.Test.title + " " + kind + " Test"
+}
+
+// deviceName is the device that was asked for.
+func (c *Command) deviceName() string { return cmp.Or(c.device, "-") }
+
+func transportType(iwarp bool) string {
 	if iwarp {
-		transport = "IW"
+		return "IW"
 	}
-	onOff := map[bool]string{true: "ON", false: "OFF"}
+	return "IB"
+}
+
+var onOff = map[bool]string{true: "ON", false: "OFF"}
+
+// Banner writes what the tools print before they measure.
+func (c *Command) Banner(w io.Writer, stack string, iwarp bool) error {
+	if c.Output != "" {
+		return nil
+	}
+	t := &c.Test
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s                    %s %s Test\n", rule, t.title, kind)
-	fmt.Fprintf(&b, " Dual-port       : OFF\t\tDevice         : %s\n", device)
-	fmt.Fprintf(&b, " Number of qps   : %d\t\tTransport type : %s\n", c.qps, transport)
+	fmt.Fprintf(&b, "%s                    %s\n", rule, c.name())
+	fmt.Fprintf(&b, " Dual-port       : OFF\t\tDevice         : %s\n", c.deviceName())
+	fmt.Fprintf(&b, " Number of qps   : %d\t\tTransport type : %s\n", c.qps, transportType(iwarp))
 	fmt.Fprintf(&b, " Connection type : RC\t\tUsing SRQ      : OFF\n")
 	fmt.Fprintf(&b, " Stack           : %s\n", stack) // no line of perftest's
 	if !c.Server() || c.both {
@@ -170,7 +181,8 @@ func (c *Command) Result(w io.Writer, r *reports.Result) (missed string, err err
 	return missed, err
 }
 
-// Samples writes what -U and -H ask for: every sample by number, in us.
+// Samples writes what -U and -H ask for, every sample by number, in us, and the names of the
+// columns once more.
 func (c *Command) Samples(w io.Writer, inOrder, sorted []float64) error {
 	var b strings.Builder
 	for _, s := range []struct {
@@ -185,8 +197,16 @@ func (c *Command) Samples(w io.Writer, inOrder, sorted []float64) error {
 			fmt.Fprintf(&b, "%d, %g\n", i+1, v)
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	if b.Len() == 0 {
+		return nil
+	}
+	if c.Output == "" {
+		b.WriteString(rule)
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return err
+	}
+	return c.Head(w)
 }
 
 // End writes the last line.
@@ -196,36 +216,4 @@ func (c *Command) End(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, rule)
 	return err
-}
-
-// WriteJSON writes the results under perftest's names; of several sizes, a list.
-func (c *Command) WriteJSON(w io.Writer, device string, results []reports.Result) error {
-	type object = map[string]any
-	var list []object
-	for i := range results {
-		v, err := c.row(&results[i])
-		if err != nil {
-			return err
-		}
-		o := object{"MsgSize": v.size, "n_iterations": v.iterations}
-		switch {
-		case c.Test.latency && c.duration != "":
-			o["t_avg"], o["tps_average"] = v.avg, v.tps
-		case c.Test.latency:
-			o["t_min"], o["t_max"], o["t_typical"], o["t_avg"], o["t_stdev"], o["percentile_99"], o["percentile_99.9"] = v.min, v.max, v.typical, v.avg, v.stdev, v.p99, v.p999
-		default:
-			o["BW_peak"], o["BW_average"], o["MsgRate"] = v.peak, v.average, v.rate
-		}
-		if c.CPUUtil {
-			o["CPU_util"] = v.cpu
-		}
-		list = append(list, o)
-	}
-	doc := object{"test_info": object{"test": c.Test.Name, "Device": device, "Number_of_qps": c.qps, "Connection_type": "RC", "TX_depth": c.tx, "CQ_Moderation": c.cqMod}}
-	if doc["results"] = any(list); len(list) == 1 {
-		doc["results"] = list[0]
-	}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(doc)
 }
