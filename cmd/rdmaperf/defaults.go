@@ -3,102 +3,105 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"go.yaml.in/yaml/v3"
 )
 
 // Defaults of a user: what a command line does not say is taken from the environment,
 // RDMAPERF_COMMAND_FLAG with underscores for dashes (RDMAPERF_RUN_DURATION=3s), else from
 // the configuration file. Either is as if it had been typed.
 
-// configFile is where the defaults of a user are (XDG Base Directory Specification);
-// XDG_CONFIG_HOME is ignored unless it is absolute, as the specification wants. "" where
-// nothing tells.
-func configFile(getenv func(string) string) string {
-	dir := getenv("XDG_CONFIG_HOME")
-	if !filepath.IsAbs(dir) {
-		home := getenv("HOME")
-		if home == "" {
-			return ""
-		}
-		dir = filepath.Join(home, ".config")
-	}
-	return filepath.Join(dir, "rdmaperf", "config.yaml")
-}
-
-// config is the file: a map of flags for each command, and hosts for completion.
-type config struct {
-	hosts    []string
-	commands map[string]map[string]yaml.Node
-}
-
-// maxConfig bounds the file. Arbitrary: a hundred times what anybody writes.
-const maxConfig = 1 << 20
-
-// readConfig reads the file; one that is not there is empty.
-func readConfig(path string) (c config, err error) {
-	if path == "" {
-		return c, nil
-	}
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return c, nil
-	}
-	if err != nil {
-		return c, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
-	if err != nil {
-		return c, err
-	}
-	if len(b) > maxConfig {
-		return c, fmt.Errorf("%s: longer than %d bytes", path, maxConfig)
-	}
-	var top map[string]yaml.Node
-	if err := yaml.Unmarshal(b, &top); err != nil {
-		return c, fmt.Errorf("%s: %w", path, err)
-	}
-	c.commands = map[string]map[string]yaml.Node{}
-	for name, node := range top {
-		if name == "hosts" {
-			err = node.Decode(&c.hosts)
-		} else {
-			flags := map[string]yaml.Node{}
-			err = node.Decode(&flags)
-			c.commands[name] = flags
-		}
-		if err != nil {
-			return c, fmt.Errorf("%s:%d: %s: %w", path, node.Line, name, err)
-		}
-	}
-	return c, nil
-}
-
 // neverDefault are flags that a command line alone may have.
 var neverDefault = []string{"help", "version", "once-parent", "scenario"}
 
 // applyDefaults sets the flags of cmd that were not typed and for which the user has
-// defaults, and with --verbose says which.
-func applyDefaults(cmd *cobra.Command, getenv func(string) string) error {
+// defaults, and with --verbose says which. The environment comes first: what it says is
+// not taken back by the file in other words.
+func applyDefaults(cmd *cobra.Command, environ []string) error {
 	if f := cmd.Flags().Lookup("once-parent"); f != nil && f.Changed {
 		return nil // a child has what its parent says
 	}
-	path := configFile(getenv)
+	env := map[string]string{}
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		env[name] = value
+	}
+	path := configFile(func(name string) string { return env[name] })
 	file, err := readConfig(path)
 	if err != nil {
 		return usage("read defaults", err, "mending or removing the file")
 	}
+	if err := checkNames(cmd.Root(), path, file); err != nil {
+		return err
+	}
+	d := defaults{flags: cmd.Flags(), known: map[string]bool{}}
+	d.flags.Visit(func(f *pflag.Flag) { d.known[f.Name] = true })
+	d.each(func(f *pflag.Flag) (value, from string, err error) {
+		from = variable(cmd, f.Name)
+		return env[from], from, nil
+	})
+	d.each(func(f *pflag.Flag) (value, from string, err error) {
+		node, ok := file.commands[cmd.Name()][f.Name]
+		if !ok {
+			return "", "", nil
+		}
+		if value, err = plainValue(&node); err != nil {
+			err = fmt.Errorf("%s:%d: %s: %w", path, node.Line, f.Name, err)
+		}
+		return value, path, err
+	})
+	if d.err != nil {
+		return usage("read defaults", d.err, cmd.CommandPath()+" --help")
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		// No mistake that ends a command: others have names of that kind, such as the
+		// variables of a service in a cluster.
+		if flag, ok := strings.CutPrefix(name, variable(cmd, "")); ok && env[name] != "" && !d.has(flag) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "rdmaperf: %s: %s has no such default\n", name, cmd.Name())
+		}
+	}
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[saidDefaults] = strings.Join(d.said, "\n")
+	if verbose, e := cmd.Flags().GetBool("verbose"); e == nil && verbose {
+		for _, s := range d.said {
+			fmt.Fprintln(cmd.ErrOrStderr(), "rdmaperf: default "+s)
+		}
+	}
+	return nil
+}
+
+// saidDefaults is the annotation of a command that has the defaults it began with, one a line.
+const saidDefaults = "defaults"
+
+// blamed are the defaults of a command that an error speaks of, in the words of --verbose:
+// nobody looks for what was not typed.
+func blamed(cmd *cobra.Command, text string) (list []string) {
+	if verbose, err := cmd.Flags().GetBool("verbose"); err == nil && verbose {
+		return nil // said
+	}
+	for _, s := range strings.Split(cmd.Annotations[saidDefaults], "\n") {
+		if flag, _, ok := strings.Cut(s, " "); ok && strings.Contains(text, flag) {
+			list = append(list, "rdmaperf: default "+s)
+		}
+	}
+	return list
+}
+
+// variable is the environment's name of a flag.
+func variable(cmd *cobra.Command, flag string) string {
+	return "RDMAPERF_" + strings.ToUpper(strings.ReplaceAll(cmd.Name()+"_"+flag, "-", "_"))
+}
+
+// checkNames finds what the file says of no command and no flag.
+func checkNames(root *cobra.Command, path string, file config) error {
 	for name, flags := range file.commands {
-		of := commandOf(cmd.Root(), name)
+		of := commandOf(root, name)
 		if of == nil {
 			return usage("read defaults", fmt.Errorf("%s: no command %s", path, name), "rdmaperf --help")
 		}
@@ -108,45 +111,47 @@ func applyDefaults(cmd *cobra.Command, getenv func(string) string) error {
 			}
 		}
 	}
-	typed := map[string]bool{}
-	cmd.Flags().Visit(func(f *pflag.Flag) { typed[f.Name] = true })
-	var said []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if err != nil || typed[f.Name] || slices.Contains(neverDefault, f.Name) || excluded(f.Name, typed) {
-			return
-		}
-		from := "RDMAPERF_" + strings.ToUpper(strings.NewReplacer("-", "_").Replace(cmd.Name()+"_"+f.Name))
-		value := getenv(from)
-		if value == "" {
-			node, ok := file.commands[cmd.Name()][f.Name]
-			if !ok {
-				return
-			}
-			from = path
-			if value, err = plainValue(&node); err != nil {
-				err = fmt.Errorf("%s:%d: %s: %w", path, node.Line, f.Name, err)
-				return
-			}
-		}
-		if e := cmd.Flags().Set(f.Name, value); e != nil {
-			var wrong *pflag.InvalidValueError
-			if errors.As(e, &wrong) {
-				e = badValue(wrong)
-			}
-			err = fmt.Errorf("%s: %w", from, e)
-			return
-		}
-		said = append(said, fmt.Sprintf("--%s %s, from %s", f.Name, value, from))
-	})
-	if err != nil {
-		return usage("read defaults", err, cmd.CommandPath()+" --help")
-	}
-	if verbose, e := cmd.Flags().GetBool("verbose"); e == nil && verbose {
-		for _, s := range said {
-			fmt.Fprintln(cmd.ErrOrStderr(), "rdmaperf: default "+s)
-		}
-	}
 	return nil
+}
+
+// defaults are flags that get values which nobody typed.
+type defaults struct {
+	flags *pflag.FlagSet
+	known map[string]bool // typed, or set by what comes first
+	said  []string
+	err   error // the first mistake
+}
+
+// each sets the flags that nothing says yet and that source has a value for.
+func (d *defaults) each(source func(f *pflag.Flag) (value, from string, err error)) {
+	known := maps.Clone(d.known) // of one source two things may exclude each other: that is a mistake
+	d.flags.VisitAll(func(f *pflag.Flag) {
+		if d.err != nil || known[f.Name] || slices.Contains(neverDefault, f.Name) {
+			return
+		}
+		value, from, err := source(f)
+		if d.err = err; err != nil || value == "" || excluded(f.Name, known) {
+			return
+		}
+		if err := d.flags.Set(f.Name, value); err != nil {
+			var wrong *pflag.InvalidValueError
+			if errors.As(err, &wrong) {
+				err = badValue(wrong)
+			}
+			d.err = fmt.Errorf("%s: %w", from, err)
+			return
+		}
+		d.known[f.Name] = true
+		d.said = append(d.said, fmt.Sprintf("--%s %s, from %s", f.Name, value, from))
+	})
+}
+
+// has tells whether a flag may have the default of a variable that ends so.
+func (d *defaults) has(end string) (found bool) {
+	d.flags.VisitAll(func(f *pflag.Flag) {
+		found = found || strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")) == end && !slices.Contains(neverDefault, f.Name)
+	})
+	return found
 }
 
 // excluded tells that something was typed which says the same thing in another way.
@@ -156,24 +161,6 @@ func excluded(name string, typed map[string]bool) bool {
 	})
 }
 
-// plainValue is a value as a command line has it; a list is a comma list.
-func plainValue(n *yaml.Node) (string, error) {
-	switch n.Kind {
-	case yaml.ScalarNode:
-		return n.Value, nil
-	case yaml.SequenceNode:
-		var parts []string
-		for _, item := range n.Content {
-			if item.Kind != yaml.ScalarNode {
-				return "", errors.New("want a value or a list of values")
-			}
-			parts = append(parts, item.Value)
-		}
-		return strings.Join(parts, ","), nil
-	}
-	return "", errors.New("want a value or a list of values")
-}
-
 func commandOf(root *cobra.Command, name string) *cobra.Command {
 	for _, c := range root.Commands() {
 		if c.Name() == name && !c.Hidden {
@@ -181,13 +168,4 @@ func commandOf(root *cobra.Command, name string) *cobra.Command {
 		}
 	}
 	return nil
-}
-
-// completeHosts offers the hosts of the configuration.
-func completeHosts(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	file, err := readConfig(configFile(os.Getenv))
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return file.hosts, cobra.ShellCompDirectiveNoFileComp
 }

@@ -30,12 +30,11 @@ func withDefaults(t *testing.T, file string, env map[string]string, args ...stri
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
-	err = applyDefaults(cmd, func(key string) string {
-		if key == "XDG_CONFIG_HOME" {
-			return dir
-		}
-		return env[key]
-	})
+	environ := []string{"XDG_CONFIG_HOME=" + dir}
+	for name, value := range env {
+		environ = append(environ, name+"="+value)
+	}
+	err = applyDefaults(cmd, environ)
 	return o, out.String(), err
 }
 
@@ -50,6 +49,27 @@ func TestDefaultsAreAsIfTyped(t *testing.T) {
 	}
 	if o, said, err = withDefaults(t, file, nil, "-q", "7", "-n", "10"); err != nil || o.qps != 7 || o.duration != "" || said != "" {
 		t.Errorf("typed: qps %d, duration %q, said %q, %v: want what was typed, and no default that it excludes", o.qps, o.duration, said, err)
+	}
+}
+
+// What the environment says, the file does not take back in other words.
+func TestTheEnvironmentComesBeforeTheFile(t *testing.T) {
+	o, said, err := withDefaults(t, "run: {duration: 3s, qp: 2}", map[string]string{"RDMAPERF_RUN_ITERS": "100", "RDMAPERF_RUN_SIZE": "", "RDMAPERF_SERVE_X": "1"}, "--verbose")
+	if err != nil || o.duration != "" || o.qps != 2 || !strings.Contains(said, "--iters 100, from RDMAPERF_RUN_ITERS") || strings.Contains(said, "--duration") {
+		t.Errorf("duration %q, %d queue pairs, said %q, %v", o.duration, o.qps, said, err)
+	}
+	if o, said, err = withDefaults(t, "", map[string]string{"RDMAPERF_RUN_ITERS": "100"}, "-D", "1s"); err != nil || said != "" || o.duration != "1s" {
+		t.Errorf("beside what was typed: said %q, %v", said, err)
+	}
+}
+
+// A mistake that nobody typed says where it stands.
+func TestErrorsNameTheDefaultThatTheySpeakOf(t *testing.T) {
+	t.Setenv("RDMAPERF_RUN_DURATION", "soon")
+	t.Setenv("RDMAPERF_RUN_QP", "2")
+	r := rdmaperf(t, "run", "--transport", "mem")
+	if r.code != 2 || !strings.HasPrefix(r.stderr, "rdmaperf: default --duration soon, from RDMAPERF_RUN_DURATION\nrdmaperf: ") || strings.Contains(r.stderr, "--qp") {
+		t.Errorf("exit %d: %s", r.code, r.stderr)
 	}
 }
 
@@ -70,6 +90,11 @@ func TestMistakesInDefaultsAreNamed(t *testing.T) {
 	}
 	if _, _, err := withDefaults(t, "", map[string]string{"RDMAPERF_RUN_QP": "x"}); err == nil || !strings.Contains(err.Error(), "RDMAPERF_RUN_QP: ") {
 		t.Errorf("of the environment: %v", err)
+	}
+	for _, name := range []string{"RDMAPERF_RUN_DURATON", "RDMAPERF_RUN_SCENARIO", "RDMAPERF_RUN_"} {
+		if _, said, err := withDefaults(t, "", map[string]string{name: "x"}); err != nil || said != "rdmaperf: "+name+": run has no such default\n" {
+			t.Errorf("%s: said %q, %v", name, said, err)
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	begun := false
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		begun = true
-		return applyDefaults(cmd, os.Getenv)
+		return applyDefaults(cmd, os.Environ())
 	}
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
@@ -39,7 +39,13 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if !begun && !errors.As(err, &exit) {
 		err = commandError(cmd, err)
 	}
-	fmt.Fprintln(stderr, errorLine(err))
+	line := errorLine(err)
+	if reports.Code(err) == reports.ExitUsage {
+		for _, s := range blamed(cmd, line) {
+			fmt.Fprintln(stderr, s)
+		}
+	}
+	fmt.Fprintln(stderr, line)
 	return reports.Code(err)
 }
 
