@@ -72,6 +72,7 @@ type Case struct {
 	Needs       rdma.Need     // unmet: unsupported, with the gaps as evidence
 	Without     rdma.Features // unsupported on a device that declares any of these
 	Lacks       string        // why no device of this contract can be asked; the case has no Run
+	Raw         bool          // needs a device whose queue pairs are led by hand
 	Kill        bool          // needs a Harness that is a Killer
 	Path        time.Duration // needs a Harness with a path that it can harm; how long octets may stay unacknowledged there; 0: none
 	IPv6        bool          // needs a Harness that has an address of IPv6
@@ -98,7 +99,7 @@ func (c *Case) Record(transport string, seed uint64) Result {
 func Catalogue() []Case {
 	var all []Case
 	for _, g := range [][]Case{
-		devCases, qpsCases, vlyCases, ordCases, sndCases, inlCases, immCases, wimCases, rdwCases, rdrCases,
+		devCases, qpsCases, rawCases, vlyCases, ordCases, sndCases, inlCases, immCases, wimCases, rdwCases, rdrCases,
 		atmCases, fenCases, srqCases, rnrCases, accCases, partCases, mapCases, pageCases, invCases, mwCases, fluCases, cqoCases, evtCases,
 		lrgCases, priCases, cmCases, dthCases,
 	} {
@@ -233,6 +234,9 @@ func needText(c *Case) string {
 	}
 	if c.Needs.Priorities > 0 {
 		parts = append(parts, fmt.Sprintf("%d priorities", c.Needs.Priorities))
+	}
+	if c.Raw {
+		parts = append(parts, "queue pairs that are led by hand")
 	}
 	if c.Needs.OnDemand {
 		parts = append(parts, "on-demand paging")

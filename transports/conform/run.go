@@ -204,6 +204,9 @@ func (r *Runner) attempt(ctx context.Context, c *Case, res *Result) *rdma.Caps {
 		return nil
 	}
 	caps := common(a.Caps(), b.Caps())
+	if _, hand := a.(rdma.RawQPs); !hand {
+		caps.RawQP = false // a tier
+	}
 	if gap := r.gap(c, &caps); gap != "" {
 		res.Verdict, res.Evidence = Unsupported, gap
 		return &caps
@@ -259,6 +262,9 @@ func (r *Runner) gap(c *Case, caps *rdma.Caps) string {
 	}
 	if err := caps.Missing(c.Needs); err != nil {
 		return err.Error()
+	}
+	if c.Raw && !caps.RawQP {
+		return "device has no queue pairs that are led by hand: it connects them whole"
 	}
 	if has := caps.Features & c.Without; has != 0 {
 		return "device declares " + has.String()

@@ -23,7 +23,7 @@ type Absence struct {
 }
 
 const (
-	noModify = "a QP of rdma.Device is connected whole: nobody sets its attributes one by one"
+	noModify = "a QP is connected whole or is its own peer (rdma.RawQP), and both ends are ready at once"
 	noObject = "rdma.Device has no such object"
 )
 
@@ -31,8 +31,6 @@ const (
 var Areas = []Area{
 	{"devices and ports", 7, "dev", []Absence{{"events of a port that goes down and up", 1, noObject}}},
 	{"states of a QP", 15, "qps", []Absence{
-		{"attribute masks, each in turn", 2, noModify},
-		{"RESET, and use again after it", 2, noModify},
 		{"messages for a responder in INIT or RTR", 2, noModify},
 		{"ibv_query_qp after connecting", 1, "ORD and IRD are checked by cm/ird-ord"}}},
 	{"order", 15, "ord", nil},
@@ -55,7 +53,7 @@ var Areas = []Area{
 	{"long messages", 7, "lrg, --wire", nil},
 	{"connection management", 20, "cm, --wire, ci/lab/rping-interop.sh", []Absence{
 		{"moving a connection to another event channel", 1, noObject},
-		{"TIMEWAIT", 1, noModify},
+		{"TIMEWAIT", 1, "rdma.Device does not tell of it"},
 		{"rcopy, ucmatose, rstream", 1, "not written yet"}}},
 	{"death of a peer", 6, "dth", nil},
 	{"streams, calls and handles above a device", 12, "grpc and lite suites", nil},

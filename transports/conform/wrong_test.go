@@ -356,6 +356,45 @@ var bends = []bendRow{
 	})), []string{"rnr/write-is-free", "rdw/no-target-completion", "evt/clean-run", "lrg/outstanding"}},
 	{"ping-pong answers another receive", fixed(bend{pingPong: func(v *rdma.PingPongStep) { v.Expect ^= 1 }}), []string{"qps/volley"}},
 	{"undeclared ping-pong", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatPingPong }}), []string{"dev/undeclared-refused"}},
+	{"attributes that an edge needs have defaults", fixed(bend{modify: func(inner rdma.RawQP, to rdma.QPState, given rdma.QPAttrs) error {
+		needs, _ := rdma.AttrsOf(inner.State(), to)
+		return inner.Modify(to, given|needs)
+	}}), []string{"qps/attribute-missing"}},
+	{"attributes that nobody asked for are ignored", fixed(bend{modify: func(inner rdma.RawQP, to rdma.QPState, given rdma.QPAttrs) error {
+		needs, _ := rdma.AttrsOf(inner.State(), to)
+		return inner.Modify(to, given&needs)
+	}}), []string{"qps/attribute-unwanted"}},
+	{"refused edges are half taken", fixed(bend{modify: func(inner rdma.RawQP, to rdma.QPState, given rdma.QPAttrs) error {
+		err := inner.Modify(to, given)
+		if err != nil {
+			inner.Fail()
+		}
+		return err
+	}}), []string{"qps/attribute-missing", "qps/attribute-unwanted", "qps/no-shortcuts"}},
+	{"edges that there are not are taken for nothing", fixed(bend{modify: func(inner rdma.RawQP, to rdma.QPState, given rdma.QPAttrs) error {
+		if !rdma.CanTransition(inner.State(), to) {
+			return nil
+		}
+		return inner.Modify(to, given)
+	}}), []string{"qps/no-shortcuts"}},
+	{"RTS is RTR", fixed(bend{modify: func(inner rdma.RawQP, to rdma.QPState, given rdma.QPAttrs) error {
+		if to == rdma.QPRTS {
+			return nil
+		}
+		return inner.Modify(to, given)
+	}}), []string{"qps/edges-by-hand", "qps/use-after-reset"}},
+	{"reset flushes", fixed(bend{modify: func(inner rdma.RawQP, to rdma.QPState, given rdma.QPAttrs) error {
+		if to == rdma.QPReset {
+			inner.Fail()
+		}
+		return inner.Modify(to, given)
+	}}), []string{"qps/reset-discards", "qps/use-after-reset"}},
+	{"reset does nothing", fixed(bend{modify: func(inner rdma.RawQP, to rdma.QPState, given rdma.QPAttrs) error {
+		if to == rdma.QPReset {
+			return nil
+		}
+		return inner.Modify(to, given)
+	}}), []string{"qps/reset-discards", "qps/use-after-reset"}},
 	{"drain does nothing", fixed(bend{drain: func(rdma.QP) error { return nil }}), []string{"qps/drain-resume", "qps/forbidden-edges"}},
 	{"new queue pairs are in reset", fixed(bend{state: func(s rdma.QPState) rdma.QPState {
 		if s == rdma.QPInit {

@@ -36,6 +36,7 @@ type bend struct {
 	srqRecv  func(inner rdma.SRQ, wrs []rdma.RecvWR) (int, error)
 	srqArm   func(limit int) int
 	pingPong func(v *rdma.PingPongStep)
+	modify   func(inner rdma.RawQP, to rdma.QPState, given rdma.QPAttrs) error
 	drain    func(inner rdma.QP) error
 	fail     func(inner rdma.QP) error
 	bye      func(inner rdma.QP, ctx context.Context) error
@@ -117,7 +118,8 @@ func (d *bentDevice) NewSRQ(cfg rdma.SRQConfig) (rdma.SRQ, error) {
 	return &bentSRQ{s, d.b}, nil
 }
 
-func (d *bentDevice) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
+// inner takes the bends off what a QP is made with.
+func (d *bentDevice) inner(cfg *rdma.QPConfig) {
 	if c, ok := cfg.SendCQ.(*bentCQ); ok {
 		cfg.SendCQ = c.CQ
 	}
@@ -127,6 +129,10 @@ func (d *bentDevice) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	if s, ok := cfg.SRQ.(*bentSRQ); ok {
 		cfg.SRQ = s.SRQ
 	}
+}
+
+func (d *bentDevice) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
+	d.inner(&cfg)
 	if d.b.newQP != nil {
 		d.b.newQP(&cfg)
 	}
@@ -138,6 +144,27 @@ func (d *bentDevice) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 		d.b.made(qp)
 	}
 	return &bentQP{qp, d.b}, nil
+}
+
+func (d *bentDevice) NewRawQP(cfg rdma.QPConfig) (rdma.RawQP, error) {
+	d.inner(&cfg)
+	qp, err := d.Device.(rdma.RawQPs).NewRawQP(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &bentRaw{bentQP{qp, d.b}, qp}, nil
+}
+
+type bentRaw struct {
+	bentQP
+	raw rdma.RawQP
+}
+
+func (q *bentRaw) Modify(to rdma.QPState, given rdma.QPAttrs) error {
+	if q.b.modify != nil {
+		return q.b.modify(q.raw, to, given)
+	}
+	return q.raw.Modify(to, given)
 }
 
 func (d *bentDevice) RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR, error) {

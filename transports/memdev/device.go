@@ -19,6 +19,7 @@ var caps = rdma.Caps{
 		rdma.FeatLastByteLast | rdma.FeatRNRRetry | rdma.FeatReadMultiSGE | rdma.FeatPassiveFirst |
 		rdma.FeatSQD | rdma.FeatAsyncEvents | rdma.FeatEmptyRead | rdma.FeatPingPong | rdma.FeatImmPayload,
 	Unaided:    true,
+	RawQP:      true,
 	MaxQPWR:    16384,
 	MaxCQE:     1 << 20,
 	MaxSGE:     rdma.MaxSGE,

@@ -106,6 +106,8 @@ func (q *qp) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
 		return 0, rdma.ErrClosed
 	case q.srq != nil:
 		return 0, rdma.ErrInvalid
+	case !q.state.CanPostRecv():
+		return 0, rdma.ErrState // IBTA C10-97.2.1
 	}
 	n, err = q.rq.post(wrs)
 	if q.state == rdma.QPErr {

@@ -132,6 +132,8 @@ type Caps struct {
 	Unaided bool
 	// OnDemand: RegMR takes the right OnDemand.
 	OnDemand bool
+	// RawQP: the device is a RawQPs. Tiers over it are none.
+	RawQP bool
 	// OwnReads: the device posts reads of its own below, out of the connection's ORD, so
 	// that a connection without reads is worse for more than reads.
 	OwnReads bool

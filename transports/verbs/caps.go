@@ -212,6 +212,7 @@ func (d *Device) probe() error {
 	d.caps.OnDemand = d.takesFaults(pd)
 	d.found.flushSend = d.flushes(pd, cq, true)
 	d.found.flushRecv = d.flushes(pd, cq, false)
+	d.caps.RawQP = !d.iwarp // whose QP would need a TCP connection
 	if !d.iwarp && d.canDrain(pd, cq) {
 		d.caps.Features |= rdma.FeatSQD
 	}

@@ -41,6 +41,12 @@ static void retire(struct vb_queue *q, uint32_t place) {
 	__atomic_store_n(&q->head, head, __ATOMIC_RELEASE);
 }
 
+void vb_forget(struct vb_queue *q) {
+	q->done = q->tail;
+	__atomic_store_n(&q->head, q->tail, __ATOMIC_RELEASE);
+	q->drained = q->lapsed = 0;
+}
+
 static void spin_lock(char *lock) {
 	for (int spins = 0; __atomic_test_and_set(lock, __ATOMIC_ACQUIRE);)
 		if (++spins % 128 == 0)

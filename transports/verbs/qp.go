@@ -67,14 +67,15 @@ type attempt struct {
 
 // NewQP makes a queue pair in INIT.
 func (d *Device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
-	q, err := d.newQP(cfg)
+	q, err := d.newQP(cfg, false)
 	if err != nil {
 		return nil, failed(opCreateQP, d.dev, err)
 	}
 	return q, nil
 }
 
-func (d *Device) newQP(cfg rdma.QPConfig) (*qp, error) {
+// newQP makes a QP in INIT, or a raw one in RESET.
+func (d *Device) newQP(cfg rdma.QPConfig, raw bool) (*qp, error) {
 	send, ok1 := cfg.SendCQ.(*cq)
 	recv, ok2 := cfg.RecvCQ.(*cq)
 	if !ok1 || !ok2 || send.dev != d || recv.dev != d {
@@ -125,15 +126,14 @@ func (d *Device) newQP(cfg rdma.QPConfig) (*qp, error) {
 		}
 		undo = append(undo, func() { c.use(-1) })
 	}
-	if err := d.createQP(q); err != nil {
+	if err := d.createQP(q, raw); err != nil {
 		return fail(err)
 	}
-	q.state.Store(uint32(rdma.QPInit))
 	return q, nil
 }
 
-// createQP makes the device's queue pair, in INIT, and lists it.
-func (d *Device) createQP(q *qp) error {
+// createQP makes the device's queue pair, in INIT or RESET, and lists it.
+func (d *Device) createQP(q *qp, raw bool) error {
 	hw := d.queueCap(q.cfg.SendDepth, q.cfg.RecvDepth, q.cfg.MaxInline)
 	var shared *C.struct_vb_srq
 	if q.srq != nil {
@@ -151,10 +151,13 @@ func (d *Device) createQP(q *qp) error {
 	if q.c == nil {
 		return errno(rc)
 	}
-	if err := toInit(q.c.qp, d.port.num, q.accessFlags()); err != nil {
-		C.vb_unlist(q.c, d.table)
-		C.vb_destroy_qp(q.c)
-		return err
+	if !raw {
+		if err := toInit(q.c.qp, d.port.num, q.accessFlags()); err != nil {
+			C.vb_unlist(q.c, d.table)
+			C.vb_destroy_qp(q.c)
+			return err
+		}
+		q.state.Store(uint32(rdma.QPInit)) // RESET is 0
 	}
 	q.num = uint32(q.c.qp.qp_num)
 	d.qps[q.num] = q

@@ -156,6 +156,8 @@ int vb_outstanding(struct vb_queue *, int *signaled);
 // vb_leftover hands out, oldest first, requests that never completed and have
 // to; 0 when there are no more.
 int vb_leftover(struct vb_queue *, struct vb_wc *);
+// vb_forget frees all places, as RESET does; nobody may be posting or polling.
+void vb_forget(struct vb_queue *);
 
 struct vb_srq *vb_create_srq(struct va_pd *, struct vb_table *, uint32_t depth, uint32_t sge, int pad_recv, int *err);
 int vb_destroy_srq(struct vb_srq *, struct vb_table *);

@@ -92,8 +92,8 @@ func (q *qp) lapse() {
 	time.Sleep(lapseTime)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.isClosed() {
-		return // Close completes what is left
+	if q.isClosed() || q.now() != rdma.QPErr {
+		return // Close completes what is left, and RESET discards it
 	}
 	if !q.dev.found.flushSend {
 		q.send.hold(&q.c.sq, true)
@@ -132,8 +132,8 @@ const minRNRTimer = 12
 // hopLimit is enough for any fabric.
 const hopLimit = 64
 
-// toRTR tells the QP its peer.
-func (d *Device) toRTR(qp *C.struct_va_qp, peer *endpoint, gidIndex, ird int) error {
+// routed are the attributes that lead to a peer.
+func (d *Device) routed(peer *endpoint, gidIndex, ird int) C.struct_va_qp_attr {
 	mtu := min(d.port.mtu, int(peer.MTU))
 	if d.cfg.MTU != 0 {
 		mtu = min(mtu, d.cfg.MTU)
@@ -150,6 +150,12 @@ func (d *Device) toRTR(qp *C.struct_va_qp, peer *endpoint, gidIndex, ird int) er
 		a.ah_attr.grh.hop_limit = hopLimit
 		a.ah_attr.grh.traffic_class = C.uint8_t(d.cfg.TOS)
 	}
+	return a
+}
+
+// toRTR tells the QP its peer.
+func (d *Device) toRTR(qp *C.struct_va_qp, peer *endpoint, gidIndex, ird int) error {
+	a := d.routed(peer, gidIndex, ird)
 	return modify(qp, &a, C.VA_QP_STATE|C.VA_QP_AV|C.VA_QP_PATH_MTU|C.VA_QP_DEST_QPN|C.VA_QP_RQ_PSN|C.VA_QP_MAX_DEST_RD_ATOMIC|C.VA_QP_MIN_RNR_TIMER)
 }
 
