@@ -10,13 +10,13 @@ import (
 
 // RNR: a message without a receive.
 var rnrCases = []Case{
-	{ID: "rnr/retry-exhausted", Clause: "IBTA 9.7.5.2.8; man ibv_modify_qp (rnr_retry)", Unchecked: "IBTA 9.7.5.2.8", Needs: needRNR,
+	{ID: "rnr/retry-exhausted", Clause: "IBTA 9.7.5.2.8; man ibv_modify_qp (rnr_retry)", Needs: needRNR,
 		Requirement: "A send that finds no receive ends with RNR_RETRY_EXC_ERR when no retry is allowed.",
 		Run:         rnrExhausted},
-	{ID: "rnr/retries-take-time", Clause: "IBTA 9.7.5.2.8, Table 45; man ibv_modify_qp (min_rnr_timer, rnr_retry)", Unchecked: "IBTA 9.7.5.2.8, Table 45", Needs: needRNR,
+	{ID: "rnr/retries-take-time", Clause: "IBTA 9.7.5.2.8, Table 45; man ibv_modify_qp (min_rnr_timer, rnr_retry)", Needs: needRNR,
 		Requirement: "Each try of a send that finds no receive waits for the receiver's timer, of 10 µs to 655.36 ms.",
 		Run:         rnrRetriesTakeTime},
-	{ID: "rnr/late-receive", Clause: "IBTA 9.7.5.2.8; man ibv_modify_qp (rnr_retry)", Unchecked: "IBTA 9.7.5.2.8", Needs: needRNR,
+	{ID: "rnr/late-receive", Clause: "IBTA 9.7.5.2.8; man ibv_modify_qp (rnr_retry)", Needs: needRNR,
 		Requirement: "With retries without end, a send waits for a receive that is posted later, and is delivered once.",
 		Run:         rnrLateReceive},
 	{ID: "rnr/write-is-free", Clause: "IBTA 9.4.3", Unchecked: "IBTA 9.4.3", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), Features: rdma.FeatRNRRetry},

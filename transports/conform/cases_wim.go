@@ -18,7 +18,7 @@ var wimCases = []Case{
 	{ID: "wim/bad-key", Clause: "IBTA C9-222.1.1", Needs: needWriteImm,
 		Requirement: "A write with immediate under a wrong key is refused, writes nothing and delivers no immediate.",
 		Run:         wimBadKey},
-	{ID: "wim/no-receive", Clause: "IBTA 9.7.5.2.8", Unchecked: "IBTA 9.7.5.2.8", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWriteImm), Features: rdma.FeatRNRRetry},
+	{ID: "wim/no-receive", Clause: "IBTA 9.7.5.2.8", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWriteImm), Features: rdma.FeatRNRRetry},
 		Requirement: "A write with immediate that finds no receive ends with RNR_RETRY_EXC_ERR when no retry is allowed.",
 		Run:         wimNoReceive},
 	{ID: "wim/ends-connection", Clause: "RFC 7306 §6.3 (consumes an untagged buffer); RFC 5041 §7.1 (MSN: no buffer available)", Needs: needWriteImm, Without: rdma.FeatRNRRetry,

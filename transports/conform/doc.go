@@ -40,7 +40,7 @@
 // # Clauses
 //
 // RFC sections are exact. IBTA sections are those that open sources attest
-// (rxe, rdmavt, rdma-core, google/rdma-unit-test); Case.Unchecked names those that
+// (rxe, rdmavt, rdma-core, headers of adapters, google/rdma-unit-test); Case.Unchecked names those that
 // could not be checked against a licensed copy of the specification.
 //
 // # Limitations
