@@ -109,6 +109,7 @@ func (n *Node) beatLoop() {
 				n.lose(p, ErrPeerDead)
 			}
 		}
+		n.owners.tell(n)
 		if n.server != nil {
 			n.server.tick(now)
 		}

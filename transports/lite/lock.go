@@ -6,9 +6,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// A lock is 64 bytes at its home: the next ticket, the ticket that is served, and who
-// serves it. Taking a free lock is one atomic round trip: the ticket is drawn and the
-// served one read by two requests that travel together.
+// A lock is 64 bytes at its home: the next ticket, the ticket that is served, and whose
+// that is. Taking a free lock is one atomic round trip: the ticket is drawn and the
+// served one read by two requests that travel together. Whose it is, is told with the
+// beats, see owners.
 const (
 	lockNext    = 0
 	lockServing = 8
@@ -18,11 +19,12 @@ const (
 
 // Lock is a ticket lock in the cluster as one client uses it. First come, first
 // served. The lock of an owner whose node dies is free again when its home has
-// noticed: after Config.DeadAfter and a beat.
+// noticed: after Config.DeadAfter and a beat, or twice that where the owner died within a
+// beat of taking it.
 type Lock struct {
 	c      *Client
 	h      Handle
-	mem    uint64 // own arena: what was served, and who owns
+	mem    uint64 // own arena: what was served, and the ticket
 	ticket uint64
 	held   bool
 	region uint64
@@ -62,7 +64,7 @@ func (c *Client) lockAt(h Handle) (*Lock, error) {
 		return nil, err
 	}
 	defer e.leave()
-	mem, err := c.node.alloc(64)
+	mem, err := c.node.alloc(16)
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +107,8 @@ func (l *Lock) Lock() error {
 		}
 	}
 	l.held = true
-	binary.NativeEndian.PutUint64(c.node.bytes(l.mem+16, 8), uint64(c.node.id+1)<<32|l.ticket&0xffffffff)
-	return c.run(&Op{Kind: OpWrite, Handle: l.h, Off: lockOwner, Local: l.mem + 16, Len: 8})
+	c.node.owners.hold(l, uint64(c.node.id+1)<<32|l.ticket&0xffffffff)
+	return nil
 }
 
 // Unlock passes the lock on. ErrLockLost: it was taken away, because this node was
@@ -117,6 +119,7 @@ func (l *Lock) Unlock() error {
 	}
 	c := l.c
 	l.held = false
+	c.node.owners.drop(l)
 	pass := Op{Kind: OpCmpSwap, Handle: l.h, Off: lockServing, Local: l.mem + 8, Len: 8, Add: l.ticket, Swap: l.ticket + 1, Unsignaled: true}
 	next := Op{Kind: OpRead, Handle: l.h, Off: lockNext, Local: l.mem, Len: 8}
 	if err := c.both(pass, next); err != nil {

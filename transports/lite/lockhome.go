@@ -130,14 +130,15 @@ func (l *homeLock) orphan(n *Node, serving uint64, now time.Time) bool {
 	}
 	owner := atomic.LoadUint64(l.word(n, lockOwner))
 	if owner&0xffffffff == serving&0xffffffff && owner>>32 > 0 {
+		l.since = time.Time{}
 		return !n.there(int(owner>>32) - 1)
 	}
-	// Drawn and neither owned nor asked for: its owner is between two messages, or
-	// died there. Who is alive says so within the time that makes a node dead.
+	// Drawn and neither owned nor asked for: its owner is between two messages or two
+	// beats, or died there. Who is alive says so with every beat.
 	if l.stuck != serving || l.since.IsZero() {
 		l.stuck, l.since = serving, now
 	}
-	return now.Sub(l.since) > 2*n.cfg.DeadAfter
+	return now.Sub(l.since) > 2*max(n.cfg.DeadAfter, 3*n.cfg.Beat)
 }
 
 // there tells whether a node is alive.

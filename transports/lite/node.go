@@ -63,6 +63,8 @@ type Node struct {
 
 	load load // of high priority, for SW-Pri
 
+	owners owners // locks that are held here
+
 	mu      sync.Mutex
 	closed  bool
 	gone    []*peer // lost and not yet freed

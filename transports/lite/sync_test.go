@@ -115,17 +115,25 @@ func TestALockServesInOrderAndCostsOneRoundTripWhenFree(t *testing.T) {
 	a, b, d := c.client(1, ClientConfig{}), c.client(2, ClientConfig{}), c.client(1, ClientConfig{Timeout: 100 * time.Millisecond})
 	la := must(a.NewLock("l", 0))(t)
 	lb, ld := must(b.OpenLock("l"))(t), must(d.OpenLock("l"))(t)
-	before := c.nodes[1].Counts()
-	check(t, la.Lock())
-	after := c.nodes[1].Counts()
-	if after.Messages != before.Messages || after.Pieces-before.Pieces != 3 { // ticket, served, owner
-		t.Errorf("a free lock took %d messages and %d requests", after.Messages-before.Messages, after.Pieces-before.Pieces)
+	took := func() (messages, requests int64) {
+		before := c.nodes[1].Counts()
+		check(t, la.Lock())
+		after := c.nodes[1].Counts()
+		return int64(after.Messages - before.Messages), int64(after.Pieces - before.Pieces)
+	}
+	messages, requests := took()
+	for try := 0; requests == 3 && try < 5; try++ { // a beat came between, and told whose it is
+		check(t, la.Unlock())
+		messages, requests = took()
+	}
+	if messages != 0 || requests != 2 { // ticket, served
+		t.Errorf("a free lock took %d messages and %d requests", messages, requests)
 	}
 	// One list to the device: a request by itself is a system call and a wake-up over sockets.
 	if b := a.batch; b == nil || b[0].Op != rdma.OpFetchAdd || b[0].Flags&rdma.Signaled != 0 || b[1].Op != rdma.OpRead {
 		t.Error("the ticket and who is served do not travel together")
 	}
-	t.Logf("measured: a free lock: %d messages, %d work requests", after.Messages-before.Messages, after.Pieces-before.Pieces)
+	t.Logf("measured: a free lock: %d messages, %d work requests", messages, requests)
 	order := make(chan int, 2)
 	go func() {
 		if err := lb.Lock(); err != nil {
@@ -162,6 +170,50 @@ func TestADeadOwnersLockIsPassedOn(t *testing.T) {
 		t.Errorf("passed on after %v", d)
 	}
 	check(t, lb.Unlock())
+}
+
+// Who holds a lock keeps it for as long as its node beats, also against those who wait
+// longer than it takes to give up a ticket that is nobody's.
+func TestALivingOwnerKeepsItsLock(t *testing.T) {
+	everywhere(t, 3, Config{DeadAfter: 200 * time.Millisecond, Beat: 20 * time.Millisecond}, func(t *testing.T, c *cluster) {
+		home, a, b := c.client(0, ClientConfig{}), c.client(1, ClientConfig{}), c.client(2, ClientConfig{Timeout: time.Second})
+		la := must(a.NewLock("l", 0))(t)
+		lb, lh := must(b.OpenLock("l"))(t), must(home.OpenLock("l"))(t)
+		check(t, lh.Lock()) // its word is there for a while, and over
+		check(t, lh.Unlock())
+		check(t, la.Lock())
+		wants(t, "a held lock, after five times the time of a death", lb.Lock(), ErrTimeout)
+		check(t, la.Unlock())
+		check(t, lb.Lock())
+		check(t, lb.Unlock())
+		for i, n := range c.nodes {
+			if len(n.owners.held) != 0 {
+				t.Errorf("node %d goes on telling of %d locks", i, len(n.owners.held))
+			}
+		}
+	})
+}
+
+// A word that comes late and hides the owner's for a beat does not add up with others.
+func TestAnOwnerThatWasSeenIsGivenItsTimeAnew(t *testing.T) {
+	c := onMem(t, 2, Config{})
+	n := c.nodes[0]
+	off := must(n.alloc(lockLen))(t)
+	defer n.free(off)
+	l := &homeLock{off: off}
+	const ticket = 7
+	mine, other := uint64(1+1)<<32|ticket, uint64(1+1)<<32|(ticket-1)
+	now, most := time.Now(), 2*n.cfg.DeadAfter
+	for _, s := range []struct {
+		after  time.Duration
+		owner  uint64
+		orphan bool
+	}{{0, other, false}, {most, other, false}, {most + 1, mine, false}, {2 * most, other, false}, {3 * most, other, false}, {3*most + 1, other, true}} {
+		*l.word(n, lockOwner) = s.owner
+		if got := l.orphan(n, ticket, now.Add(s.after)); got != s.orphan {
+			t.Errorf("after %v: orphan %v, want %v", s.after, got, s.orphan)
+		}
+	}
 }
 
 // L16: n nodes, many times.

@@ -59,7 +59,7 @@ var names = []string{"lock_p50_ns", "lock_p99_ns", "rate", "fetch_add_p50_ns", "
 var set = &curves.Set{
 	Workload: Name, Called: "Locks", Rank: 47, Since: 8,
 	Title:  "Locks",
-	Intro:  "Clients of two nodes take one ticket lock, add to a counter by a read and a write, and pass the lock on. Without contention a lock is one round trip of an atomic and a read, and one of a write that names the owner; a fetch_add alone stands beside it.",
+	Intro:  "Clients of two nodes take one ticket lock, add to a counter by a read and a write, and pass the lock on. Without contention a lock is one round trip of an atomic and a read that travel together; a fetch_add alone stands beside it.",
 	Given:  "both nodes in one process",
 	Lead:   "lock is until the turn has come; the counter proves that no two had it at once; fewest is the share of the turns of who had the fewest, of an equal share:",
 	Curves: []curves.Curve{{Op: op, Title: "Contenders", XColumn: "contenders", XLabel: "Contenders", XText: func(v float64) string { return view.Number(v, 0) }, Values: names}},

@@ -1,0 +1,92 @@
+package lite
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// owners are the locks that clients of a node hold. The beat writes to the home of each
+// whose it is, and again with every beat: so a lock that is taken and given back at once
+// costs no request for that, and a word that comes late, over another queue pair, when the
+// lock is somebody else's, is put right.
+type owners struct {
+	mu   sync.Mutex
+	held map[*Lock]uint64 // to the word at its home
+	c    *Client          // of the beat
+	at   uint64           // own arena: the words under way
+	done [ownersAtOnce]Done
+}
+
+const (
+	ownersAtOnce = 64   // words a beat. Arbitrary
+	ownerTries   = 1000 // to find room beside who fills a queue pair. Arbitrary
+)
+
+func (o *owners) hold(l *Lock, word uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.held == nil {
+		o.held = map[*Lock]uint64{}
+	}
+	o.held[l] = word
+}
+
+func (o *owners) drop(l *Lock) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.held, l)
+}
+
+// tell writes the words of all held locks, or of some of many. It belongs to the beat, and
+// waits for nothing: those of the beat before that are still under way come first.
+func (o *owners) tell(n *Node) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.held) == 0 || !o.open(n) {
+		return
+	}
+	for k := 1; k > 0; {
+		k, _ = o.c.Poll(o.done[:]) // one that failed is told again
+	}
+	if o.c.head != o.c.tail {
+		return
+	}
+	told := 0
+	for l, word := range o.held { // in another order each time
+		if told == ownersAtOnce {
+			return
+		}
+		mem := o.at + uint64(told)*8
+		binary.NativeEndian.PutUint64(n.bytes(mem, 8), word)
+		op := Op{Kind: OpWrite, Handle: l.h, Off: lockOwner, Local: mem, Len: 8}
+		for try := 0; try < ownerTries; try++ {
+			if err := o.c.post(&op); err == nil {
+				told++
+				break
+			} else if err != rdma.ErrQueueFull {
+				break // of a home that is gone, or a region
+			}
+			o.c.drive(1 << l.home)
+		}
+	}
+}
+
+// open makes the client of the beat when the first lock is held; o.mu is held.
+func (o *owners) open(n *Node) bool {
+	if o.c != nil {
+		return true
+	}
+	at, err := n.alloc(ownersAtOnce * 8)
+	if err != nil {
+		return false
+	}
+	c, err := n.newClient(ClientConfig{Depth: ownersAtOnce, MaxReply: 1, Priority: 1})
+	if err != nil {
+		n.free(at)
+		return false
+	}
+	o.c, o.at = c, at
+	return true
+}
