@@ -19,9 +19,16 @@ const foldMin = 512
 // hides behind the copy.
 var canFold = cpu.X86.HasAVX512F && cpu.X86.HasAVX512VPCLMULQDQ && cpu.X86.HasSSE42
 
+// canFold256 is the same with 256-bit vectors, which processors without AVX-512 have, too:
+// bit 10 of ECX of CPUID leaf 7 (Intel SDM vol. 2, CPUID), beside AVX2, which the system allows.
+var canFold256 = cpu.X86.HasAVX2 && cpu.X86.HasSSE42 && features7()>>10&1 == 1
+
 // foldBy are the multipliers of foldCRC, for the low and high 64 bits of each
-// 128: past 2048 bits, and past 512.
-var foldBy = [4]uint64{multiplier(2048 + 32), multiplier(2048 - 32), multiplier(512 + 32), multiplier(512 - 32)}
+// 128: past 2048 bits, and past 512; foldBy256 those of foldCRC256.
+var (
+	foldBy    = [4]uint64{multiplier(2048 + 32), multiplier(2048 - 32), multiplier(512 + 32), multiplier(512 - 32)}
+	foldBy256 = [4]uint64{multiplier(1024 + 32), multiplier(1024 - 32), multiplier(256 + 32), multiplier(256 - 32)}
+)
 
 // multiplier is x^n modulo the CRC32c polynomial in the bit order of the wire,
 // shifted by the one place that a carry-less product of reflected numbers lacks
@@ -42,11 +49,24 @@ func multiplier(n int) uint64 {
 //go:noescape
 func foldCRC(p *byte, n int, state uint32, k *[4]uint64) uint32
 
+//go:noescape
+func foldCRC256(p *byte, n int, state uint32, k *[4]uint64) uint32
+
+func features7() (ecx uint32)
+
 func updateCRC(crc uint32, b []byte) uint32 {
-	if !canFold || len(b) < foldMin {
+	n := len(b)
+	switch {
+	case n < foldMin:
 		return crc32.Update(crc, castagnoli, b)
+	case canFold:
+		n &^= 63
+		crc = ^foldCRC(unsafe.SliceData(b), n, ^crc, &foldBy)
+	case canFold256:
+		n &^= 31
+		crc = ^foldCRC256(unsafe.SliceData(b), n, ^crc, &foldBy256)
+	default:
+		n = 0
 	}
-	n := len(b) &^ 63
-	crc = ^foldCRC(unsafe.SliceData(b), n, ^crc, &foldBy)
 	return crc32.Update(crc, castagnoli, b[n:])
 }

@@ -79,3 +79,83 @@ done:
 	CRC32Q    acc-8(SP), AX
 	MOVL      AX, ret+32(FP)
 	RET
+
+// PCLMUL multiplies the low (imm 0x00) or high (0x11) halves of each 128 bits of Y<s> and
+// Y<k> into Y<d>; registers are numbers below 8. The assembler knows the form of AVX-512
+// alone, so this is the one of VEX by hand (Intel SDM vol. 2, VPCLMULQDQ).
+#define PCLMUL(imm, k, s, d) BYTE $0xC4; BYTE $0xE3; BYTE $((15-s)*8+5); BYTE $0x44; BYTE $(0xC0+d*8+k); BYTE $imm
+
+// FOLD multiplies Y<s> past what follows, and adds what lies at off(SI).
+#define FOLD(s, S, off) PCLMUL(0x00, 6, s, 4); PCLMUL(0x11, 6, s, s); VPXOR off(SI), Y4, Y4; VPXOR Y4, S, S
+
+// JOIN multiplies Y<s> past 256 bits and adds it to T.
+#define JOIN(s, S, T) PCLMUL(0x00, 7, s, 4); PCLMUL(0x11, 7, s, s); VPXOR Y4, T, T; VPXOR S, T, T
+
+// func foldCRC256(p *byte, n int, state uint32, k *[4]uint64) uint32
+//
+// The same with vectors of 256 bits, for processors without AVX-512: n is a multiple of
+// 32, at least 128; four accumulators go past 1024 bits.
+TEXT ·foldCRC256(SB), NOSPLIT, $32-36
+	MOVQ p+0(FP), SI
+	MOVQ n+8(FP), CX
+	MOVL state+16(FP), AX
+	MOVQ k+24(FP), DX
+
+	VBROADCASTI128 (DX), Y6   // past 1024 bits
+	VBROADCASTI128 16(DX), Y7 // past 256 bits
+
+	VMOVDQU (SI), Y0
+	VMOVDQU 32(SI), Y1
+	VMOVDQU 64(SI), Y2
+	VMOVDQU 96(SI), Y3
+	VMOVD   AX, X4           // clears the rest of Y4
+	VPXOR   Y4, Y0, Y0
+	ADDQ    $128, SI
+	SUBQ    $128, CX
+	CMPQ    CX, $128
+	JB      join
+
+loop:
+	FOLD(0, Y0, 0)
+	FOLD(1, Y1, 32)
+	FOLD(2, Y2, 64)
+	FOLD(3, Y3, 96)
+	ADDQ $128, SI
+	SUBQ $128, CX
+	CMPQ CX, $128
+	JAE  loop
+
+join:
+	JOIN(0, Y0, Y1)
+	JOIN(1, Y1, Y2)
+	JOIN(2, Y2, Y3)
+
+rest:
+	CMPQ CX, $32
+	JB   done
+	PCLMUL(0x00, 7, 3, 4)
+	PCLMUL(0x11, 7, 3, 3)
+	VPXOR (SI), Y4, Y4
+	VPXOR Y4, Y3, Y3
+	ADDQ $32, SI
+	SUBQ $32, CX
+	JMP  rest
+
+done:
+	VMOVDQU Y3, acc-32(SP)
+	VZEROUPPER
+	XORQ   AX, AX
+	CRC32Q acc-32(SP), AX
+	CRC32Q acc-24(SP), AX
+	CRC32Q acc-16(SP), AX
+	CRC32Q acc-8(SP), AX
+	MOVL   AX, ret+32(FP)
+	RET
+
+// func features7() (ecx uint32): CPUID leaf 7, subleaf 0.
+TEXT ·features7(SB), NOSPLIT, $0-4
+	MOVL $7, AX
+	XORL CX, CX
+	CPUID
+	MOVL CX, ecx+0(FP)
+	RET
