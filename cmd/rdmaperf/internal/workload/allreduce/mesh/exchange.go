@@ -22,25 +22,6 @@ func Floats(b []byte) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/elem)
 }
 
-// add adds src to dst, eight at a time: no index of the inner loop is checked then.
-func add(dst, src []float32) {
-	for len(dst) >= 8 && len(src) >= 8 {
-		d, s := (*[8]float32)(dst), (*[8]float32)(src)
-		d[0] += s[0]
-		d[1] += s[1]
-		d[2] += s[2]
-		d[3] += s[3]
-		d[4] += s[4]
-		d[5] += s[5]
-		d[6] += s[6]
-		d[7] += s[7]
-		dst, src = dst[8:], src[8:]
-	}
-	for i := range min(len(dst), len(src)) {
-		dst[i] += src[i]
-	}
-}
-
 // request is the work request of a message: a head, and payload where that is not nil.
 func (m *Mesh) request(p *peer, kind uint8, h head, payload []byte, wid uint64) rdma.SendWR {
 	h.kind, h.number = kind, p.sent[kind]
@@ -107,29 +88,27 @@ func (m *Mesh) Barrier(ctx context.Context) error {
 	return nil
 }
 
-// Reduce takes the steps of a list on the vector in buf, which the arm registers where a
-// step is a rendezvous. begin puts what this rank has into it: it is called once the first
-// sender knows that it may begin, so that its message travels meanwhile.
-func (m *Mesh) Reduce(ctx context.Context, list []steps.Step, buf rdma.Buffer, arm arms.Arm, begin func()) error {
-	if len(list) == 0 || !list[0].Add { // nobody may write into the vector before that
-		begin()
-		begin = func() {}
+// Reduce takes the steps of a list on the vector in, and leaves the sum in out: an element is
+// read from in until out has something of it, so nothing is copied from one to the other.
+// The arm registers what a rendezvous sends or receives.
+func (m *Mesh) Reduce(ctx context.Context, list []steps.Step, in, out rdma.Buffer, arm arms.Arm) error {
+	if len(list) == 0 {
+		copy(out.Bytes(), in.Bytes())
 	}
+	v := &vector{in: in, out: out, has: m.spans[:0]}
+	defer func() { m.spans = v.has[:0] }()
 	var next *exchange
 	for i, s := range list {
 		x := next
 		if next = nil; x == nil {
-			x = m.exchange(ctx, s, buf, arm)
+			x = m.exchange(ctx, s, v, arm)
 		}
 		err := x.ready()
-		if i == 0 {
-			begin()
-		}
 		// What the next step replaces has been sent and added before anybody has what goes
 		// there, so its sender may begin as soon as it likes. What is added arrives where
 		// this step's bytes do, and waits.
 		if err == nil && i+1 < len(list) && !list[i+1].Add {
-			next = m.exchange(ctx, list[i+1], buf, arm)
+			next = m.exchange(ctx, list[i+1], v, arm)
 			err = next.ready()
 		}
 		if err == nil {
@@ -141,12 +120,35 @@ func (m *Mesh) Reduce(ctx context.Context, list []steps.Step, buf rdma.Buffer, a
 			}
 			return err
 		}
+		v.fill(s)
 	}
 	return nil
 }
 
-func (m *Mesh) exchange(ctx context.Context, s steps.Step, buf rdma.Buffer, arm arms.Arm) *exchange {
-	x := &exchange{m: m, ctx: ctx, step: s, arm: arm, buf: buf}
+// vector is what is added up: in until out has something.
+type vector struct {
+	in, out rdma.Buffer
+	has     []steps.Span // of out
+}
+
+// of is where the elements of a span are. A span lies in one that out has, or beside all.
+func (v *vector) of(s steps.Span) rdma.Buffer {
+	for _, h := range v.has {
+		if h.Off <= s.Off && s.Off+s.N <= h.Off+h.N {
+			return v.out
+		}
+	}
+	return v.in
+}
+
+func (v *vector) fill(s steps.Step) {
+	if s.RecvFrom >= 0 && s.Recv.N > 0 {
+		v.has = append(v.has, s.Recv)
+	}
+}
+
+func (m *Mesh) exchange(ctx context.Context, s steps.Step, v *vector, arm arms.Arm) *exchange {
+	x := &exchange{m: m, ctx: ctx, step: s, arm: arm, v: v}
 	if s.RecvFrom >= 0 {
 		x.in = s.Recv.N * elem
 	}
@@ -172,15 +174,15 @@ func (x *exchange) run() error {
 			return err
 		}
 	} else if x.out > 0 {
-		if err := m.sendEager(x.ctx, m.peers[s.SendTo], x.buf.Bytes()[s.Send.Off*elem:][:x.out]); err != nil {
+		if err := m.sendEager(x.ctx, m.peers[s.SendTo], x.v.of(s.Send).Bytes()[s.Send.Off*elem:][:x.out]); err != nil {
 			return err
 		}
 	}
 	if 0 < x.in && x.in <= m.cfg.Eager {
-		dst := Floats(x.buf.Bytes())[s.Recv.Off:][:s.Recv.N]
+		dst := Floats(x.v.out.Bytes())[s.Recv.Off:][:s.Recv.N]
 		if err := m.takeEager(x.ctx, m.peers[s.RecvFrom], x.in, func(b []byte) {
 			if s.Add {
-				add(dst, Floats(b))
+				add(dst, Floats(x.v.of(s.Recv).Bytes())[s.Recv.Off:], Floats(b))
 			} else {
 				copy(dst, Floats(b))
 			}
@@ -200,7 +202,7 @@ type exchange struct {
 	ctx  context.Context
 	step steps.Step
 	arm  arms.Arm
-	buf  rdma.Buffer
+	v    *vector
 
 	in, out int // bytes
 
@@ -257,7 +259,7 @@ func (x *exchange) clear(p *peer, n int) error {
 		}
 		key = x.m.tempMR.RKey()
 	} else {
-		b, err := x.buf.Slice(x.at, n)
+		b, err := x.v.out.Slice(x.at, n)
 		if err != nil {
 			return err
 		}
@@ -272,7 +274,7 @@ func (x *exchange) clear(p *peer, n int) error {
 
 // prepare registers what is to be sent, while the receiver gets ready.
 func (x *exchange) prepare(p *peer, n int) (err error) {
-	if x.src, err = x.buf.Slice(x.step.Send.Off*elem, n); err != nil {
+	if x.src, err = x.v.of(x.step.Send).Slice(x.step.Send.Off*elem, n); err != nil {
 		return err
 	}
 	h, err := x.hold(x.src)
@@ -298,7 +300,7 @@ func (x *exchange) turn() (bool, error) {
 		}
 		n, off := int(h.length), x.inlen-x.left
 		if x.step.Add {
-			add(Floats(x.buf.Bytes()[x.at+off:][:n]), Floats(x.m.temp.Bytes()[off:][:n]))
+			add(Floats(x.v.out.Bytes()[x.at+off:][:n]), Floats(x.v.of(x.step.Recv).Bytes()[x.at+off:][:n]), Floats(x.m.temp.Bytes()[off:][:n]))
 		}
 		x.left -= n
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/steps"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -60,7 +61,8 @@ type Mesh struct {
 	temp   rdma.Buffer // where what is to be added arrives
 	tempMR rdma.MR
 
-	idle int
+	idle  int
+	spans []steps.Span // of Reduce, kept for the next
 }
 
 // peer is the connection to one rank.

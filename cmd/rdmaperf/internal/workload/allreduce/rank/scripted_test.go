@@ -19,8 +19,8 @@ type alone struct{}
 
 func (alone) Barrier(context.Context) error { time.Sleep(meets); return nil }
 
-func (alone) Reduce(_ context.Context, _ []steps.Step, _ rdma.Buffer, _ arms.Arm, begin func()) error {
-	begin()
+func (alone) Reduce(_ context.Context, _ []steps.Step, in, out rdma.Buffer, _ arms.Arm) error {
+	copy(out.Bytes(), in.Bytes())
 	time.Sleep(reduces)
 	return nil
 }
