@@ -159,3 +159,78 @@ TEXT ·features7(SB), NOSPLIT, $0-4
 	CPUID
 	MOVL CX, ecx+0(FP)
 	RET
+
+// CRC3 takes 8 octets of each of three runs of 1024.
+#define CRC3(off) CRC32Q off(BX), R8; CRC32Q (off+1024)(BX), R9; CRC32Q (off+2048)(BX), R10
+
+// SHIFT moves the CRC in r past what the multiplier at k says: X4 and X5 are scratch.
+#define SHIFT(k, r) MOVL r, R11; VMOVQ R11, X4; VMOVQ k(DX), X5; VPCLMULQDQ $0x00, X5, X4, X4; VMOVQ X4, R11; XORL r, r; CRC32Q R11, r
+
+// func mixCRC(p *byte, blocks int, state uint32, k *[7]uint64) uint32
+//
+// Takes blocks of 7168 octets, at least one: the first 4096 by folding 256-bit vectors, as
+// foldCRC256, while the CRC32 instruction, which has a unit of its own, takes the other 3072
+// as three runs of 1024, so that its latency is hidden. The four CRCs are then shifted past
+// what follows each and added.
+TEXT ·mixCRC(SB), NOSPLIT, $32-36
+	MOVQ p+0(FP), SI
+	MOVQ blocks+8(FP), DI
+	MOVL state+16(FP), AX
+	MOVQ k+24(FP), DX
+
+	VBROADCASTI128 (DX), Y6   // past 1024 bits
+	VBROADCASTI128 16(DX), Y7 // past 256 bits
+
+block:
+	LEAQ 4096(SI), BX
+	MOVQ $31, CX
+	XORL R8, R8
+	XORL R9, R9
+	XORL R10, R10
+	VMOVDQU (SI), Y0
+	VMOVDQU 32(SI), Y1
+	VMOVDQU 64(SI), Y2
+	VMOVDQU 96(SI), Y3
+	VMOVD   AX, X4
+	VPXOR   Y4, Y0, Y0
+	CRC3(0)
+	CRC3(8)
+	CRC3(16)
+	CRC3(24)
+
+loop:
+	ADDQ $128, SI
+	ADDQ $32, BX
+	FOLD(0, Y0, 0)
+	CRC3(0)
+	FOLD(1, Y1, 32)
+	CRC3(8)
+	FOLD(2, Y2, 64)
+	CRC3(16)
+	FOLD(3, Y3, 96)
+	CRC3(24)
+	DECQ CX
+	JNE  loop
+
+	JOIN(0, Y0, Y1)
+	JOIN(1, Y1, Y2)
+	JOIN(2, Y2, Y3)
+	VMOVDQU Y3, acc-32(SP)
+	XORL    AX, AX
+	CRC32Q  acc-32(SP), AX
+	CRC32Q  acc-24(SP), AX
+	CRC32Q  acc-16(SP), AX
+	CRC32Q  acc-8(SP), AX
+	SHIFT(32, AX)
+	SHIFT(40, R8)
+	SHIFT(48, R9)
+	XORL    R8, AX
+	XORL    R9, AX
+	XORL    R10, AX
+	LEAQ    3200(SI), SI // 128 behind the last vectors, and the three runs
+	DECQ    DI
+	JNE     block
+
+	VZEROUPPER
+	MOVL AX, ret+32(FP)
+	RET

@@ -1,6 +1,10 @@
 package mpa
 
-import "testing"
+import (
+	"hash/crc32"
+	"math/rand/v2"
+	"testing"
+)
 
 // The multipliers are those that others publish for 64 octets at a time (Linux,
 // arch/x86/crypto; Chromium's crc32_simd.c), on processors that cannot fold, too.
@@ -9,5 +13,36 @@ func TestMultipliersAreThePublishedOnes(t *testing.T) {
 		if got := multiplier(n); got != want {
 			t.Errorf("x^%d is %#x, want %#x", n, got, want)
 		}
+	}
+}
+
+// Each way of this processor agrees with the library, also those that another is preferred to.
+func TestEveryWayAgreesWithTheLibrary(t *testing.T) {
+	was, was256 := canFold, canFold256
+	defer func() { canFold, canFold256 = was, was256 }()
+	b := make([]byte, 5*mixBlock)
+	r := rand.New(rand.NewPCG(3, 4))
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	for _, way := range []struct {
+		name       string
+		has        bool
+		f512, f256 bool
+	}{{"512 bits", was, true, false}, {"256 bits", was256, false, true}, {"library", true, false, false}} {
+		t.Run(way.name, func(t *testing.T) {
+			if !way.has {
+				t.Skip("this processor does not multiply such vectors without carry")
+			}
+			canFold, canFold256 = way.f512, way.f256
+			for _, around := range []int{128, foldMin, mixBlock, 2*mixBlock + 128, 4 * mixBlock} {
+				for n := around - 70; n <= around+70; n++ {
+					state, off := r.Uint32(), r.IntN(64)
+					if got, want := CRC(state, b[off:off+n]), crc32.Update(state, castagnoli, b[off:off+n]); got != want {
+						t.Fatalf("CRC(%08x, %d octets) = %08x, want %08x", state, n, got, want)
+					}
+				}
+			}
+		})
 	}
 }
