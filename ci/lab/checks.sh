@@ -3,13 +3,14 @@
 # whatever became of the one before, and has its own directory in /out.
 # lab builds: ./ci/lab/ratiotable
 # lab tests: ./transports/verbs
+# lab needs: rcopy rstream ucmatose
 # lab timeout: 1500
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 # shellcheck source=ci/lab/guest/lib.sh
 . guest/lib.sh
 out=$OUT
-for script in smoke rping-interop verbs-tests; do
+for script in smoke rping-interop rdmacm verbs-tests; do
 	say "$script.sh"
 	OUT=$out/$script
 	mkdir -p "$OUT"

@@ -51,10 +51,8 @@ var Areas = []Area{
 		{"a device that is taken away", 1, "hangs or ends kernels"}}},
 	{"unreliable datagrams and connections", 10, "", []Absence{{"all of them", 10, "reliable connections only"}}},
 	{"long messages", 7, "lrg, --wire", nil},
-	{"connection management", 20, "cm, --wire, ci/lab/rping-interop.sh", []Absence{
-		{"moving a connection to another event channel", 1, noObject},
-		{"TIMEWAIT", 1, "rdma.Device does not tell of it"},
-		{"rcopy, ucmatose, rstream", 1, "not written yet"}}},
+	{"connection management", 20, "cm, --wire, ci/lab/rping-interop.sh, ci/lab/rdmacm.sh", []Absence{
+		{"TIMEWAIT", 1, "rdma.Device does not tell of it"}}},
 	{"death of a peer", 6, "dth", nil},
 	{"streams, calls and handles above a device", 12, "grpc and lite suites", nil},
 	{"iWARP on the wire", 70, "--wire", nil},
