@@ -49,8 +49,8 @@ func TestLinesAgainstBounds(t *testing.T) {
 const document = `{"schema":"rdmaperf/v1","started":"2026-11-24T00:00:00Z","command":["rdmaperf"],"environment":{"go":"go1","kernel":"6","cpu":"c","cpus":2,"version":"v"},"results":[
 {"stack":"pin","label":"soft","workload":"register","op":"repeated","size_bytes":1048576,"depth":1,"qps":1,"duration_ns":1,"operations":1,"errors":0,"verified":true,"register":{"arm":"none","pages":"base","offload":"none","threads":1,"register":{"p50":20000},"deregister":{"p50":6000}}},
 {"stack":"pin","label":"soft","workload":"register","op":"repeated","size_bytes":1048576,"depth":1,"qps":1,"duration_ns":1,"operations":1,"errors":0,"verified":true,"register":{"arm":"cache","pages":"base","offload":"none","threads":1,"register":{"p50":50},"deregister":{"p50":5}}},
-{"stack":"iwarp(crc)","transport":"iwarp","label":"soft","workload":"allreduce","op":"ring","size_bytes":65536,"depth":1,"qps":1,"duration_ns":1,"operations":1,"errors":0,"verified":true,"allreduce":{"ranks":2,"arm":"cache","buffers":"reused","offload":"none","total":{"p50":80}}},
-{"stack":"iwarp(crc)","transport":"iwarp","label":"soft","workload":"allreduce","op":"halving","size_bytes":65536,"depth":1,"qps":1,"duration_ns":1,"operations":1,"errors":0,"verified":true,"allreduce":{"ranks":2,"arm":"cache","buffers":"reused","offload":"none","total":{"p50":40}}}
+{"stack":"iwarp(crc)","transport":"iwarp","label":"soft","workload":"allreduce","op":"ring","size_bytes":65536,"depth":1,"qps":1,"duration_ns":1,"operations":1,"errors":0,"verified":true,"allreduce":{"ranks":2,"arm":"cache","buffers":"reused","offload":"none","eager_bytes":65536,"total":{"p50":80}}},
+{"stack":"iwarp(crc)","transport":"iwarp","label":"soft","workload":"allreduce","op":"halving","size_bytes":65536,"depth":1,"qps":1,"duration_ns":1,"operations":1,"errors":0,"verified":true,"allreduce":{"ranks":2,"arm":"cache","buffers":"reused","offload":"none","eager_bytes":65536,"total":{"p50":40}}}
 ]}`
 
 // Documents and the lines of MPI become ratios, and of the algorithms the better counts.

@@ -95,6 +95,7 @@ func reduce(r *reports.Result, best map[string]float64) error {
 	var d struct {
 		Ranks                 int
 		Arm, Buffers, Offload string
+		Eager                 int64 `json:"eager_bytes"`
 		Total                 latency
 	}
 	if err := json.Unmarshal(raw, &d); err != nil {
@@ -103,12 +104,22 @@ func reduce(r *reports.Result, best map[string]float64) error {
 	if d.Offload != "none" {
 		return nil
 	}
-	s := sum(r.Transport, d.Ranks, d.Arm, d.Buffers, r.SizeBytes)
+	stack := r.Transport
+	if d.Eager == mpiEager {
+		stack = asMPI(stack)
+	}
+	s := sum(stack, d.Ranks, d.Arm, d.Buffers, r.SizeBytes)
 	if x, ok := best[s]; !ok || d.Total.P50 < x {
 		best[s] = d.Total.P50
 	}
 	return nil
 }
+
+// mpiEager is up to which Open MPI copies messages over TCP.
+const mpiEager = 64 << 10
+
+// asMPI is a stack whose messages are copied up to the same size.
+func asMPI(stack string) string { return stack + ", eager 64K" }
 
 func sum(stack string, ranks int, arm, buffers string, size int64) string {
 	return fmt.Sprintf("%s/%d/%s/%s/%d", stack, ranks, arm, buffers, size)
@@ -220,7 +231,7 @@ func rows(only []string) (list []row) {
 		}
 		for _, size := range []int64{64 << 10, mib, 16 * mib} {
 			for _, stack := range []string{"iwarp", "iwarp(nocrc)"} {
-				w := row{setMPI, fmt.Sprintf("all-reduce of %s, %d ranks, MPI over %s", reports.FormatSize(size), ranks, stack), sum("mpi", ranks, "", "reused", size), sum(stack, ranks, "cache", "reused", size), 1, false, false}
+				w := row{setMPI, fmt.Sprintf("all-reduce of %s, %d ranks, MPI over %s", reports.FormatSize(size), ranks, stack), sum("mpi", ranks, "", "reused", size), sum(asMPI(stack), ranks, "cache", "reused", size), 1, false, false}
 				if stack != "iwarp" { // TCP has no CRC; the target is that of the default
 					w.bound = 0
 				}
