@@ -33,7 +33,7 @@ pair() {
 }
 
 # shape FILE: the lines that scripts read, with N for a figure, and a list of samples as one:
-# perftest leaves the longest out of some. Its units before version 23 were called MB/sec, and
+# perftest leaves the longest out of some. Version 4.5, which Debian 12 has, writes MB/sec for MiB/sec, and
 # a guest's clock makes infinities of its figures.
 shape() {
 	sed -E 's/[[:space:]]+/ /g; s/ $//; s,\[MB/sec],[MiB/sec],g' "$1" | grep -E '^ ?(#|[0-9])' | sed -E '/#/!s/[0-9]+(\.[0-9]+)?|-?nan|inf/N/g' | uniq
