@@ -134,7 +134,8 @@ func showApplications(r *runner) {
 	}
 }
 
-// showOverhead has every size three times, arms in turn.
+// showOverhead has every size three times, arms in turn, and what is held against a bound of
+// a tenth 15 times: of three, medians were 0.83 to 1.29 of each other from one size to the next.
 func showOverhead(r *runner) {
 	const native, tier, hidden, crossing = "iwarp", "lite+iwarp", "lite(daemon)+iwarp", "lite(daemon,cross)+iwarp"
 	d := r.run("--transport", strings.Join([]string{native, tier, hidden, crossing}, ","), "--workload", "latency", "--op", "write", "-s", "8,64,512,4K,32K", "-D", "200ms", "--repeat", "3", "--redo", "0")
@@ -144,8 +145,9 @@ func showOverhead(r *runner) {
 		by = append(by, fmt.Sprintf("%d B %.1f, %.1f, %.1f, %.1f", size, n/1e3, d.p50(tier, size, 0)/1e3, d.p50(hidden, size, 0)/1e3, d.p50(crossing, size, 0)/1e3))
 	}
 	r.figure("us of a write, p50, by iwarp, lite, lite by daemon, and crossing not hidden: %s", strings.Join(by, "; "))
-	x := ratio(d.p50(tier, 64, 0), d.p50(native, 64, 0))
-	r.holds(x > 0 && x <= 1.10, "64 B through a handle %.2f of iwarp (at most 1.10)", x)
+	o := r.run("--transport", native+","+tier, "--workload", "latency", "--op", "write", "-s", "64", "-D", "200ms", "--repeat", "15", "--redo", "0")
+	x := ratio(o.p50(tier, 64, 0), o.p50(native, 64, 0))
+	r.holds(x > 0 && x <= 1.10, "64 B through a handle %.2f of iwarp, 15 times each (at most 1.10)", x)
 	h, c := ratio(d.p50(hidden, 64, 0), d.p50(native, 64, 0)), ratio(d.p50(crossing, 64, 0), d.p50(native, 64, 0))
 	r.holds(h > 0 && h < c, "64 B by a daemon, crossing hidden %.2f of iwarp, not hidden %.2f (more)", h, c)
 }
@@ -169,6 +171,9 @@ func showMaking(r *runner) {
 	r.holds(p >= 100 && m > 0 && m <= 10, "64 MiB over 4 KiB: pinning %.0fx (at least 100), making and mapping %.1fx (at most 10; both arbitrary)", p, m)
 }
 
+// showThinking holds the ends of the curve against each other by nine runs of each: one of
+// 200 ms has the client on 0.38 to 0.89 of a CPU where nobody thinks, as an answer takes 12
+// us and more here, and LITE sleeps after 10.
 func showThinking(r *runner) {
 	arms := []string{"lite+iwarp", "lite(poll=adaptive)+iwarp", "grpc(tcp)"}
 	d := r.run("--transport", strings.Join(arms, ","), "--workload", "think", "--think-time", "0,5us,20us,100us,200us", "-D", "200ms", "--repeat", "3", "--redo", "0")
@@ -180,6 +185,7 @@ func showThinking(r *runner) {
 		}
 		r.figure("%s, by time to think, part of a CPU that the client uses, and us beyond that time: %s", a, strings.Join(by, "; "))
 	}
+	d = r.run("--transport", arms[0]+","+arms[1], "--workload", "think", "--think-time", "0,200us", "-D", "200ms", "--repeat", "9", "--redo", "0")
 	soon, late, polling := at(arms[1], 0, "client_busy"), at(arms[1], 200, "client_busy"), at(arms[0], 200, "client_busy")
 	r.holds(late > 0 && late <= soon/2 && late <= polling/2, "adaptive: %.2f of a CPU at 0 us, %.2f at 200 us (at most half of that, and of %.2f polling; arbitrary)", soon, late, polling)
 }
