@@ -173,10 +173,10 @@ func (p *polls) Poll(wcs []rdma.WC) (int, error) {
 	return p.CQ.Poll(wcs)
 }
 
-// A rank that may sleep looks for a completion once, and once more behind the request of
-// an event: it does not take a CPU from the rank that it waits for.
+// A rank that may sleep looks for a completion as often as it offers its CPU, and once more
+// behind the request of an event: it does not take a CPU from the rank that it waits for.
 func TestAWaitingRankDoesNotSpin(t *testing.T) {
-	const rounds, most = 20, 8 // of a round: two messages or so, each with two looks before its event and one behind
+	const rounds, most = 20, 8 + 2*offers // of a round: two messages or so, each with two more looks before its event and one behind
 	providers(t, func(t *testing.T, open func(rank int) (rdma.Device, error)) {
 		cfg := short
 		cfg.Wait = true
