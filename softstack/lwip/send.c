@@ -13,8 +13,13 @@ long lw_take(struct lw_conn *c, uintptr_t pieces, int n)
 {
 	const struct piece *v = (const struct piece *)pieces;
 	long taken = 0;
-	if (c->dirty)
-		lw_reap(c); // the acknowledgement rides on what leaves now
+	// What was consumed is given back behind what leaves, as nobody waits for it then; a window
+	// that has shrunk is opened first, so that what leaves says so.
+	int reap = c->dirty;
+	if (reap && c->pcb != NULL && ((struct tcp_pcb *)c->pcb)->rcv_wnd < TCP_WND / 2) {
+		lw_reap(c);
+		reap = 0;
+	}
 	struct tcp_pcb *pcb = c->pcb;
 	if (pcb == NULL) {
 		taken = -(c->err ? c->err : ECONNRESET);
@@ -50,6 +55,8 @@ long lw_take(struct lw_conn *c, uintptr_t pieces, int n)
 		lw_acknowledged(c);
 		lw_measure(c);
 	}
+	if (reap)
+		lw_reap(c);
 	lw_flush(c->link);
 	if (taken == 0)
 		taken = -EAGAIN;
