@@ -14,6 +14,7 @@ import (
 type owners struct {
 	mu   sync.Mutex
 	held map[*Lock]uint64 // to the word at its home
+	new  map[*Lock]uint64 // of these, those that no beat has told: they come first
 	c    *Client          // of the beat
 	at   uint64           // own arena: the words under way
 	done [ownersAtOnce]Done
@@ -28,19 +29,21 @@ func (o *owners) hold(l *Lock, word uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.held == nil {
-		o.held = map[*Lock]uint64{}
+		o.held, o.new = map[*Lock]uint64{}, map[*Lock]uint64{}
 	}
-	o.held[l] = word
+	o.held[l], o.new[l] = word, word
 }
 
 func (o *owners) drop(l *Lock) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.held, l)
+	delete(o.new, l)
 }
 
-// tell writes the words of all held locks, or of some of many. It belongs to the beat, and
-// waits for nothing: those of the beat before that are still under way come first.
+// tell writes the words of all held locks, or of some of many: first those that no beat has
+// told, as a home takes a lock whose owner it never saw for one of the dead. It belongs to the
+// beat, and waits for nothing: those of the beat before that are still under way come first.
 func (o *owners) tell(n *Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -53,10 +56,15 @@ func (o *owners) tell(n *Node) {
 	if o.c.head != o.c.tail {
 		return
 	}
-	told := 0
-	for l, word := range o.held { // in another order each time
+	told := o.write(n, o.new, 0)
+	o.write(n, o.held, told)
+}
+
+// write writes words of some locks, of which the beat has told that many; o.mu is held.
+func (o *owners) write(n *Node, some map[*Lock]uint64, told int) int {
+	for l, word := range some { // in another order each time
 		if told == ownersAtOnce {
-			return
+			break
 		}
 		mem := o.at + uint64(told)*8
 		binary.NativeEndian.PutUint64(n.bytes(mem, 8), word)
@@ -64,6 +72,7 @@ func (o *owners) tell(n *Node) {
 		for try := 0; try < ownerTries; try++ {
 			if err := o.c.post(&op); err == nil {
 				told++
+				delete(o.new, l)
 				break
 			} else if err != rdma.ErrQueueFull {
 				break // of a home that is gone, or a region
@@ -71,6 +80,7 @@ func (o *owners) tell(n *Node) {
 			o.c.drive(1 << l.home)
 		}
 	}
+	return told
 }
 
 // open makes the client of the beat when the first lock is held; o.mu is held.

@@ -1,6 +1,7 @@
 package lite
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -192,6 +193,27 @@ func TestALivingOwnerKeepsItsLock(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Of many locks each is told within as many beats as it takes for all: a home waits no longer
+// for one whose owner it never saw.
+func TestManyOwnersAreToldInTurn(t *testing.T) {
+	const beats = 5
+	c := onMem(t, 2, Config{Beat: 20 * time.Second, DeadAfter: time.Minute}) // beats are this test's
+	a, o := c.client(1, ClientConfig{}), &c.nodes[1].owners
+	for i := range beats * ownersAtOnce {
+		check(t, must(a.NewLock(fmt.Sprint("l", i), 0))(t).Lock())
+	}
+	for beat := range beats {
+		o.tell(c.nodes[1])
+		if want := (beats - 1 - beat) * ownersAtOnce; len(o.new) != want {
+			t.Fatalf("after %d beats %d of %d owners were never told, want %d", beat+1, len(o.new), len(o.held), want)
+		}
+		within := time.Now().Add(5 * time.Second)
+		for o.c.head != o.c.tail && time.Now().Before(within) {
+			_, _ = o.c.Poll(o.done[:])
+		}
+	}
 }
 
 // A word that comes late and hides the owner's for a beat does not add up with others.
