@@ -11,7 +11,8 @@ set -uo pipefail
 cd "$(dirname "$0")" || exit
 # shellcheck source=ci/lab/guest/lib.sh
 . guest/lib.sh
-(($#)) || set -- rxe siw
+read -ra all <<<"$LAB_DEVICES"
+(($#)) || set -- "${all[@]}"
 kinds=()
 for k in "$@"; do kinds+=("${k%0}"); done # rxe0 as well
 

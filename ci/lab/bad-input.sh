@@ -6,6 +6,7 @@
 #   ci/lab/run ci/lab/bad-input.sh
 #
 # lab needs: setpriv timeout
+# lab devices: siw0
 set -uo pipefail
 
 readonly ok=0 failed=1 usage=2 peer=5 not_run=77

@@ -5,7 +5,8 @@
 #
 #   ci/lab/run ci/lab/conform.sh [DEVICE…]
 set -uo pipefail
-(($#)) || set -- rxe0 siw0
+read -ra all <<<"$LAB_DEVICES"
+(($#)) || set -- "${all[@]}"
 list=$(printf ',verbs:%s' "$@")
 code=0
 rdmaperf conform --strict --transport "${list#,}" --case-timeout 30s --ledger /lab/ledger.json --junit "$OUT/junit.xml" --jsonl "$OUT/conform.jsonl" >"$OUT/matrix.txt" || code=$?

@@ -8,7 +8,8 @@ set -uo pipefail
 cd "$(dirname "$0")" || exit
 # shellcheck source=ci/lab/guest/lib.sh
 . guest/lib.sh
-(($#)) || set -- rxe0 siw0
+read -ra all <<<"$LAB_DEVICES"
+(($#)) || set -- "${all[@]}"
 RDMAPERF_VERBS_DEVICES=$(IFS=, && echo "$*")
 export RDMAPERF_VERBS_DEVICES
 

@@ -20,7 +20,7 @@ for arg in "$@"; do
 	*) devices+=("$arg") ;;
 	esac
 done
-((${#devices[@]})) || devices=(rxe0 siw0)
+((${#devices[@]})) || read -ra devices <<<"$LAB_DEVICES"
 ((${#parts[@]})) || parts=(dropin fused calls tests)
 
 # A case that takes a second on a machine takes many where code is translated.

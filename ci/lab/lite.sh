@@ -25,7 +25,7 @@ for arg in "$@"; do
 	*) devices+=("$arg") ;;
 	esac
 done
-((${#devices[@]})) || devices=(rxe0 siw0)
+((${#devices[@]})) || read -ra devices <<<"$LAB_DEVICES"
 ((${#parts[@]})) || parts=(sessions rooms conform apps)
 wants() { [[ " ${parts[*]} " == *" $1 "* ]]; }
 

@@ -76,7 +76,7 @@ json() {
 
 output() {
 	local device
-	for device in rxe0 siw0; do
+	for device in $LAB_DEVICES; do
 		say "$device: what both print"
 		check "$device: latency" alike plain "$device" ib_send_lat -s 64 -n 100
 		check "$device: bandwidth" alike plain "$device" ib_write_bw -s 4096 -n 200

@@ -33,7 +33,8 @@ cd "$(dirname "$0")" || exit
 
 repeats=${1:-5}
 shift $(($# > 0))
-(($#)) || set -- rxe0 siw0
+read -ra all <<<"$LAB_DEVICES"
+(($#)) || set -- "${all[@]}"
 mkdir -p "$OUT/whole"
 # count DEVICE TEST SIZE: messages for about a second. The start and the end of a stream,
 # with the last acknowledgement, take rdmaperf 2 ms longer than perftest, which is a percent

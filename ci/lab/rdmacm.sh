@@ -50,6 +50,7 @@ ended() {
 
 for pair in rxe0:10.77.0.1 siw0:"$here"; do
 	dev=${pair%%:*} at=${pair#*:}
+	[[ " $LAB_DEVICES " == *" $dev "* ]] || continue
 	say "$dev at $at ($(uname -r))"
 	check "$dev: rcopy, 3 MB, by md5" copied "$dev" "$at"
 	port=$((port + 1))

@@ -7,6 +7,7 @@
 #   ci/lab/run ci/lab/rping-interop.sh [ITERATIONS]
 #
 # Logs of every case are in the out directory; wire.pcap only after a failure.
+# lab devices: siw0
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 # shellcheck source=ci/lab/guest/lib.sh

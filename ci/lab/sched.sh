@@ -43,7 +43,7 @@ for arg in "$@"; do
 	*) devices+=("$arg") named=yes ;;
 	esac
 done
-((${#devices[@]})) || devices=(rxe0 siw0)
+((${#devices[@]})) || read -ra devices <<<"$LAB_DEVICES"
 ((${#parts[@]})) || parts=(conform conform-cut latency hol bulk sends)
 wants() { [[ " ${parts[*]} " == *" $1 "* ]]; }
 

@@ -10,6 +10,7 @@
 # lab tags: lwip
 # lab needs: liblwip.so.0
 # lab timeout: 900
+# lab devices: siw0
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 # shellcheck source=ci/lab/guest/lib.sh

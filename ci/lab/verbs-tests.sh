@@ -4,5 +4,5 @@
 #   ci/lab/run --race ci/lab/verbs-tests.sh
 # lab tests: ./transports/verbs
 set -euo pipefail
-export RDMAPERF_VERBS_DEVICES=rxe0,siw0
+export RDMAPERF_VERBS_DEVICES=${LAB_DEVICES// /,}
 /lab/tests/verbs/verbs.test -test.v -test.run '^(TestDataPathAllocatesNothing|TestQueueRefusesBeyondDepth|TestCloseKeepsCompletions|TestCapabilitiesAreKept|TestManyQueuesOfOneDevice|TestFirstMessageArrives|TestPacketsAreMarked)$'

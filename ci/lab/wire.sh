@@ -13,6 +13,7 @@
 # lab timeout: 900
 # lab then: hazards
 # lab deaths: 20
+# lab devices: siw0
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 # shellcheck source=ci/lab/guest/lib.sh

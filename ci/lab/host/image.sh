@@ -105,6 +105,7 @@ build_job() { # JOB SCRIPT ARGS…
 	mkdir -p "$root/lab" "$root/usr/bin"
 	cp "$lab/guest/init" "$root/init"
 	cp -r "$lab/." "$root/lab/"
+	cp "$kernel_dir/config" "$root/lab/kernel.config"
 	cp "$script" "$root/lab/${script##*/}"
 	chmod +x "$root/init" "$root/lab/${script##*/}"
 	printf '%q ' "/lab/${script##*/}" "$@" >"$root/lab/command"

@@ -30,32 +30,51 @@ newest_kernel() {
 package_version() { apt-cache show --no-all-versions "$1" 2>/dev/null | sed -n 's/^Version: //p'; }
 source_has() { apt-cache show "$1=$2" >/dev/null 2>&1; }
 
-# need_kernel SERIES: sets kernel_dir (vmlinuz, modules/) and kernel_release.
+# need_kernel SERIES: sets kernel_dir (vmlinuz, config, lib/modules), kernel_release and
+# kernel_series.
 need_kernel() {
 	local series=$1 found version
-	found=$(newest_kernel "$series") || {
-		if ((EUID == 0)); then timeout 300 apt-get update >/dev/null 2>&1 || true; fi
-		found=$(newest_kernel "$series") || not_run "the archive has no Linux $series with image, headers and source" \
-			"apt-get update, with a Debian 12 archive and its security updates among apt's sources"
-	}
+	case $series in
+	6.1 | 6.12)
+		found=$(newest_kernel "$series") || {
+			if ((EUID == 0)); then timeout 300 apt-get update >/dev/null 2>&1 || true; fi
+			found=$(newest_kernel "$series") || not_run "the archive has no Linux $series with image, headers and source" \
+				"apt-get update, with a Debian 12 archive and its security updates among apt's sources"
+		}
+		;;
+	*)
+		locked "$cache/backports.lock" need_backports
+		found=$(newest_backport "$series") || not_run "$backports_suite has no Linux $series now" "--kernel backports is the newest that it has"
+		;;
+	esac
 	read -r kernel_release version <<<"$found"
-	kernel_dir=$cache/kernel-$kernel_release-$version-$(digest "$(sha256sum <"$lab/host/kernel.sh")")
-	locked "$cache/kernel-$series.lock" build_kernel "$series" "$version"
+	kernel_series=$(grep -oE '^[0-9]+\.[0-9]+' <<<"$kernel_release")
+	kernel_dir=$cache/kernel-$kernel_release-$version-$(digest "$(cat "$lab/host/kernel.sh" "$lab/host/backports.sh" | sha256sum)")
+	locked "$cache/kernel-$kernel_series.lock" build_kernel "$series" "$version"
+}
+
+# has_devices SCRIPT: whether the kernel has what the script is about. Where a device is one
+# of several, the guest leaves it out by name.
+has_devices() {
+	local siw
+	grep -qE '^# lab devices:.*\bsiw0' "$1" || return 0
+	siw=$(find "$kernel_dir/lib/modules" -name 'siw.ko*')
+	[[ -n $siw ]] || not_run "${1##*/} is about siw0, and siw is not built for Linux $kernel_release" "--kernel 6.1 or 6.12"
 }
 
 build_kernel() {
 	local series=$1 version=$2 work
 	[[ ! -e $kernel_dir/done ]] || return 0
-	say "get Linux $kernel_release ($version) and build siw for it; this is done once"
+	say "get Linux $kernel_release ($version); this is done once"
 	rm -rf "$kernel_dir"
-	forget_old kernel "build.kernel-$series.*"
-	work=$(mktemp -d "$cache/build.kernel-$series.XXXXXX")
+	forget_old kernel "build.kernel-$kernel_series.*"
+	work=$(mktemp -d "$cache/build.kernel-$kernel_series.XXXXXX")
 	( # in the background, because errexit is off in a command before ||
 		cd "$work" || exit
-		download_kernel "$series" "$version"
-		unpack_image
-		build_siw "$series"
-		collect_modules
+		case $series in
+		6.1 | 6.12) prepare_release "$series" "$version" ;;
+		*) prepare_backport "$version" ;;
+		esac
 		touch result/done
 	) >"$work/log" 2>&1 &
 	child=$!
@@ -66,6 +85,14 @@ build_kernel() {
 	child=
 	mv "$work/result" "$kernel_dir"
 	rm -rf "$work"
+}
+
+# prepare_release SERIES VERSION: kernel_release with its modules and siw, in result.
+prepare_release() {
+	download_kernel "$1" "$2"
+	unpack_image
+	build_siw "$1"
+	collect_modules
 }
 
 download_kernel() {
