@@ -20,6 +20,9 @@ var pageCases = []Case{
 	{ID: "acc/on-demand", Clause: "man ibv_reg_mr (IBV_ACCESS_ON_DEMAND)", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), OnDemand: true},
 		Requirement: "Under an on-demand registration a peer reaches pages that nobody has touched yet, and the new ones of pages that were dropped.",
 		Run:         accOnDemand},
+	{ID: "acc/on-demand-page", Clause: "man ibv_reg_mr (IBV_ACCESS_ON_DEMAND)", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), OnDemand: true},
+		Requirement: "Under an on-demand registration a message that begins where a page does and ends in it finds a page that nobody has touched, and the new one behind a drop.",
+		Run:         accOnDemandPage},
 	{ID: "acc/on-demand-in-flight", Clause: "man ibv_reg_mr (IBV_ACCESS_ON_DEMAND); man madvise (MADV_DONTNEED)", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), OnDemand: true},
 		Requirement: "Pages of an on-demand registration that are dropped under a stream of writes end no write and change no byte around them.",
 		Run:         accOnDemandInFlight},
@@ -92,6 +95,35 @@ func accOnDemand(_ context.Context, e *Env) error {
 	c.a.s.expect(ok(3))
 	c.barrier()
 	e.equal(far.name+", after its pages were dropped", far.data()[off:off+size], near.data())
+	return nil
+}
+
+// accOnDemandPage is about the finding of pages alone: of a packet that begins with a page,
+// no offset has to be right. 256 bytes are one packet under any MTU.
+func accOnDemandPage(_ context.Context, e *Env) error {
+	const pages, size = 8, 256
+	c := e.connect(connOpts{})
+	near := e.region(c.a, "near", size, e.sinkAccess())
+	far := e.mapped(c.b, "far", anonymous(pages*4096), remoteAll|rdma.OnDemand)
+	page := func(i int) []byte { return far.data()[i*4096 : (i+1)*4096] }
+	for round := range 2 { // in the second one the registration has had other pages
+		for i := 0; i < pages; i += 2 {
+			near.fill(uint64(10*round + i))
+			c.a.post(write(i, far.at(i*4096), near.all()))
+			c.a.s.expect(ok(i))
+			c.barrier()
+			e.equal(fmt.Sprintf("%s: page %d, round %d", far.name, i, round), page(i)[:size], near.data())
+			e.allBytes(fmt.Sprintf("%s: rest of page %d, round %d", far.name, i, round), page(i)[size:], 0)
+			e.allBytes(fmt.Sprintf("%s: page %d, which was not written, round %d", far.name, i+1, round), page(i+1), 0)
+		}
+		drop(far.data())
+		for i := range pages {
+			near.fill(uint64(90 + i))
+			c.a.post(read(100+i, far.at(i*4096), near.all()))
+			c.a.s.expect(ok(100 + i))
+			e.allBytes(fmt.Sprintf("%s: dropped page %d, round %d", near.name, i, round), near.data(), 0)
+		}
+	}
 	return nil
 }
 

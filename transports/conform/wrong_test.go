@@ -93,7 +93,7 @@ var bends = []bendRow{
 		if own, err := rdma.Alloc(buf.Len()); err == nil && buf.Foreign() {
 			*buf = own
 		}
-	}}), []string{"acc/read-only-pages", "acc/on-demand", "acc/on-demand-in-flight"}},
+	}}), []string{"acc/read-only-pages", "acc/on-demand", "acc/on-demand-page", "acc/on-demand-in-flight"}},
 	{"undeclared paging on demand", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.OnDemand = false }}), []string{"dev/undeclared-refused"}},
 	{"an address of IPv6 is another", fixed(bend{addr: func(s string) string { return s }}), []string{"cm/over-ipv6"}},
 	{"limits are not kept", fixed(bend{caps: halved}), []string{"dev/limits-exceeded", "cqo/depth-range", "cm/ird-ord-range",
