@@ -53,6 +53,31 @@ const document = `{"schema":"rdmaperf/v1","started":"2026-11-24T00:00:00Z","comm
 {"stack":"iwarp(crc)","transport":"iwarp","label":"soft","workload":"allreduce","op":"halving","size_bytes":65536,"depth":1,"qps":1,"duration_ns":1,"operations":1,"errors":0,"verified":true,"allreduce":{"ranks":2,"arm":"cache","buffers":"reused","offload":"none","eager_bytes":65536,"total":{"p50":40}}}
 ]}`
 
+// First touch and second use are taken apart, of either arm.
+func TestOnDemandPagesBecomeLines(t *testing.T) {
+	text := document[:strings.Index(document, `"results":[`)] + `"results":[
+{"stack":"v","label":"soft","workload":"register","op":"new","size_bytes":1048576,"depth":1,"qps":1,"duration_ns":1,"operations":1,"errors":0,"verified":true,"register":{"arm":"none","pages":"base","offload":"none","threads":1,"register":{"p50":900},"use":{"p50":40},"use_again":{"p50":20}}},
+{"stack":"v","label":"soft","workload":"register","op":"new","size_bytes":1048576,"depth":1,"qps":1,"duration_ns":1,"operations":1,"errors":0,"verified":true,"register":{"arm":"odp","pages":"base","offload":"none","threads":1,"register":{"p50":100},"use":{"p50":60},"use_again":{"p50":30}}}]}`
+	file := filepath.Join(t.TempDir(), "a.json")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	m := measures{}
+	if err := m.file(file); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]float64{"1M, on demand: first touch over warmed": 2, "1M, warmed: on demand over pinned": 1.5, "1M, first use: on demand over pinned": 1.5, "1M, register: none over odp": 9}
+	for _, l := range m.lines(rows([]string{setODP}), nil, false) {
+		if v, some := want[l.Name]; some && (l.Value != v || l.Verdict == targets.Fail) {
+			t.Errorf("%s is %v (%s), want %v", l.Name, l.Value, l.Verdict, v)
+		}
+		delete(want, l.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("no line of %v", want)
+	}
+}
+
 // Documents and the lines of MPI become ratios, and of the algorithms the better counts.
 func TestFilesBecomeLines(t *testing.T) {
 	dir := t.TempDir()

@@ -65,6 +65,8 @@ func (m measures) register(r *reports.Result) error {
 		Arm, Pages, Offload         string
 		Threads                     int
 		Register, Deregister, Unmap *latency
+		Use                         *latency
+		Again                       *latency `json:"use_again"`
 	}
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return fmt.Errorf("a result of registrations: %w", err)
@@ -76,6 +78,8 @@ func (m measures) register(r *reports.Result) error {
 	}
 	add("register", d.Register)
 	add("unmap", d.Unmap)
+	add("use", d.Use)
+	add("again", d.Again)
 	if d.Register != nil && d.Deregister != nil {
 		add("pair", &latency{d.Register.P50 + d.Deregister.P50})
 	}
@@ -172,9 +176,10 @@ const (
 	setCost   = "cost"
 	setReduce = "allreduce"
 	setMPI    = "mpi"
+	setODP    = "odp"
 )
 
-func sets() []string { return []string{setAlloc, setCost, setReduce, setMPI} }
+func sets() []string { return []string{setAlloc, setCost, setReduce, setMPI, setODP} }
 
 // row is one line as data: the ratio of two series, or one of them in ns.
 type row struct {
@@ -239,7 +244,24 @@ func rows(only []string) (list []row) {
 			}
 		}
 	}
+	list = append(list, onDemand()...)
 	return slices.DeleteFunc(list, func(w row) bool { return !slices.Contains(only, w.set) })
+}
+
+// onDemand are those of on-demand paging: buffers that are always new, used twice. That a
+// warmed page is at most half again as slow as a pinned one is arbitrary, as in R9 of
+// ci/register-list.
+func onDemand() (list []row) {
+	for _, size := range []int64{4 << 10, mib} {
+		of := func(stage, arm string) string { return series("new", stage, arm, "base", "none", 1, size) }
+		name := reports.FormatSize(size) + ", "
+		list = append(list,
+			row{setODP, name + "on demand: first touch over warmed", of("use", "odp"), of("again", "odp"), 1, false, false},
+			row{setODP, name + "warmed: on demand over pinned", of("again", "odp"), of("again", "none"), 1.5, true, false},
+			row{setODP, name + "first use: on demand over pinned", of("use", "odp"), of("use", "none"), 0, false, false},
+			row{setODP, name + "register: none over odp", of("register", "none"), of("register", "odp"), 0, false, false})
+	}
+	return list
 }
 
 // lines measures the rows. Those of the sets shown are not judged, nor times where ratios
