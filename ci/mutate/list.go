@@ -69,20 +69,26 @@ const testLimit = 3 * time.Minute
 
 // passes tells whether tests pass on the tree as it is.
 func passes(ctx context.Context, root string, test []string) bool {
-	_, err := command(ctx, root, append([]string{"go", "test", "-count=1", "-failfast", "-timeout", testLimit.String()}, test...)...)
+	_, err := command(ctx, root, goTest(testLimit, test...)...)
 	return err == nil
+}
+
+func goTest(limit time.Duration, args ...string) []string {
+	return append([]string{"go", "test", "-count=1", "-failfast", "-timeout", limit.String()}, args...)
 }
 
 // try runs the tests with the change laid over the tree.
 func (c change) try(ctx context.Context, root string) verdict {
-	file, err := filepath.Abs(filepath.Join(root, c.file))
-	if err != nil {
-		return stale
-	}
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(filepath.Join(root, c.file))
 	if err != nil || strings.Count(string(text), c.old) != 1 {
 		return stale
 	}
+	return overlaid(ctx, root, c.file, strings.Replace(string(text), c.old, c.new, 1), testLimit, c.test...)
+}
+
+// overlaid runs tests of the tree in which one file has another text. What does not build, or
+// runs no test, is stale.
+func overlaid(ctx context.Context, root, file, text string, limit time.Duration, test ...string) verdict {
 	if ctx.Err() != nil {
 		return notReached
 	}
@@ -92,14 +98,18 @@ func (c change) try(ctx context.Context, root string) verdict {
 	}
 	defer os.RemoveAll(dir)
 	changed, overlay := filepath.Join(dir, filepath.Base(file)), filepath.Join(dir, "overlay.json")
-	b, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
+	path, err := filepath.Abs(filepath.Join(root, file))
+	if err != nil {
+		return notReached
+	}
+	b, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
 	if err == nil {
-		err = errors.Join(os.WriteFile(changed, []byte(strings.Replace(string(text), c.old, c.new, 1)), 0o600), os.WriteFile(overlay, b, 0o600))
+		err = errors.Join(os.WriteFile(changed, []byte(text), 0o600), os.WriteFile(overlay, b, 0o600))
 	}
 	if err != nil {
 		return notReached
 	}
-	out, err := command(ctx, root, append([]string{"go", "test", "-count=1", "-failfast", "-timeout", testLimit.String(), "-overlay", overlay}, c.test...)...)
+	out, err := command(ctx, root, goTest(limit, append([]string{"-overlay", overlay}, test...)...)...)
 	switch {
 	case ctx.Err() != nil:
 		return notReached

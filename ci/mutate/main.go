@@ -6,14 +6,17 @@
 // It has two sources of changes. A list (-list) has those that no program finds, such as
 // changes of C, or of what a figure means; each is laid over the tree with go test
 // -overlay, so that nothing is copied or written. And gremlins, if -gremlins names its
-// command, changes operators and conditions of the packages.
+// command, finds operators and conditions of the packages to change, and which of them tests
+// reach; each is tried in the same way, first by the tests of its package that take under a
+// second, and if they notice nothing by all.
 //
 // A survivor is an error unless -explained says why no test can notice it. An explanation
 // or a listed change whose line is not in its file any more is an error, too: both say what
 // is true of the tree, or are to be struck out.
 //
 // The time (-for) is a limit: listed changes come first, then one package after the other,
-// each with an equal part of what is left. What was not reached is counted and no error.
+// each with an equal part of what is left. What was not reached is counted and no error. With
+// -keep what became of gremlins' changes is kept in a folder, and the next run goes on there.
 //
 // Exit codes: 0 none survived unexplained, 1 some did or a list is stale, 2 usage.
 package main
@@ -41,6 +44,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	explained := f.String("explained", "", "file of explained survivors")
 	gremlins := f.String("gremlins", "", "command that runs gremlins; none: listed changes alone")
 	limit := f.Duration("for", 45*time.Minute, "how long all of it may take")
+	keep := f.String("keep", "", "folder that keeps what became of gremlins' changes; none: all are tried")
 	only := f.String("only", "", "regular expression of the names of listed changes")
 	if err := f.Parse(args); err != nil {
 		return 2
@@ -87,8 +91,13 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	if *gremlins != "" {
+		kept, err := openStore(*root, *keep)
+		if err != nil {
+			fmt.Fprintln(stderr, "mutate: --keep:", err)
+			return 1
+		}
 		for i, pkg := range f.Args() {
-			t.package_(ctx, *root, strings.Fields(*gremlins), pkg, len(f.Args())-i)
+			t.package_(ctx, *root, strings.Fields(*gremlins), pkg, len(f.Args())-i, kept)
 		}
 	}
 	return t.end()

@@ -106,10 +106,10 @@ func TestTheTimeIsALimit(t *testing.T) {
 func TestSurvivorsAreExplainedByTheirLine(t *testing.T) {
 	dir := module(t)
 	fake := write(t, filepath.Join(dir, "gremlins"), `#!/bin/sh
-case "$*" in *" --exclude-files ^[^/]+/ "*) ;; *) echo 'packages below are changed, too'; exit 1 ;; esac
-echo '       KILLED ARITHMETIC_BASE at m.go:3:32'
-echo '        LIVED ARITHMETIC_BASE at m.go:5:33'
-echo '  NOT COVERED ARITHMETIC_BASE at m.go:5:34'
+case "$*" in *" --dry-run --exclude-files ^[^/]+/ "*) ;; *) echo 'packages below are changed, too'; exit 1 ;; esac
+echo '     RUNNABLE ARITHMETIC_BASE at m.go:3:33'
+echo '     RUNNABLE ARITHMETIC_BASE at m.go:5:34'
+echo '  NOT COVERED ARITHMETIC_BASE at m.go:5:10'
 `, 0o700)
 	line := "func Twice(n int) int { return n * 2 }"
 	for _, c := range []struct {
@@ -117,10 +117,10 @@ echo '  NOT COVERED ARITHMETIC_BASE at m.go:5:34'
 		code      int
 		want      string
 	}{
-		{"", 1, "SURVIVED  m.go:5:33 ARITHMETIC_BASE | " + line},
-		{"m.go | ARITHMETIC_BASE | " + line + " | of no use\n", 0, "explained m.go:5:33"},
-		{"m.go | * | " + line + " | of no use\n", 0, "explained m.go:5:33"},
-		{"m.go | CONDITIONALS_NEGATION | " + line + " | another change\n", 1, "SURVIVED  m.go:5:33"},
+		{"", 1, "SURVIVED  m.go:5:34 ARITHMETIC_BASE | " + line},
+		{"m.go | ARITHMETIC_BASE | " + line + " | of no use\n", 0, "explained m.go:5:34"},
+		{"m.go | * | " + line + " | of no use\n", 0, "explained m.go:5:34"},
+		{"m.go | CONDITIONALS_NEGATION | " + line + " | another change\n", 1, "SURVIVED  m.go:5:34"},
 		{"m.go | * | return n * 4 | the line is gone\n", 1, ""},
 		{"m.go | * | " + line + "\n", 1, ""},
 		{"m.go | * | " + line + " |  \n", 1, ""},
@@ -130,6 +130,97 @@ echo '  NOT COVERED ARITHMETIC_BASE at m.go:5:34'
 		code := run([]string{"-root", dir, "-explained", explained, "-gremlins", fake, "."}, &out, &err)
 		if code != c.code || !strings.Contains(out.String(), c.want) || c.want == "" && err.Len() == 0 {
 			t.Errorf("%q: exit %d\n%s%s", c.explained, code, out.String(), err.String())
+		}
+	}
+}
+
+// What a quick test does not notice a slow one may, a change by two names is tried once, one
+// that does not build says nothing, and what an earlier run found is not tried again until the
+// package changes.
+func TestChangesAreTriedOnceAndByAllTests(t *testing.T) {
+	dir := module(t)
+	write(t, filepath.Join(dir, "n.go"), "package m\n\nfunc Less(n int) int { return n - 2 }\n\nfunc Join(a string) string { return a + \"b\" }\n", 0o600)
+	slow := write(t, filepath.Join(dir, "n_test.go"), `package m
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+func TestSlow(t *testing.T) {
+	f, _ := os.OpenFile(os.Getenv("SLOW"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f.WriteString("x")
+	f.Close()
+	time.Sleep(1100 * time.Millisecond)
+	if Less(4) != 2 {
+		t.Fatal()
+	}
+}
+`, 0o600)
+	ran := filepath.Join(dir, "ran")
+	t.Setenv("SLOW", ran)
+	fake := write(t, filepath.Join(dir, "gremlins"), `#!/bin/sh
+echo 'RUNNABLE ARITHMETIC_BASE at m.go:3:33'
+echo 'RUNNABLE ARITHMETIC_BASE at n.go:3:33'
+echo 'RUNNABLE INVERT_NEGATIVES at n.go:3:33'
+echo 'RUNNABLE ARITHMETIC_BASE at n.go:5:39'
+`, 0o700)
+	args := []string{"-root", dir, "-keep", filepath.Join(dir, "kept"), "-gremlins", fake, "."}
+	times := func() int {
+		b, _ := os.ReadFile(ran)
+		return len(b)
+	}
+	for i, c := range []struct {
+		want string
+		slow int // runs of the slow test so far
+	}{
+		{"all       .: of 3 changes 2 killed, 0 survived, 0 explained, 1 do not build, 0 not reached; 0 known from before;", 2},
+		{"all       .: of 3 changes 2 killed, 0 survived, 0 explained, 1 do not build, 0 not reached; 3 known from before;", 3},
+		{"all       .: of 3 changes 1 killed, 1 survived, 0 explained, 1 do not build, 0 not reached; 0 known from before;", 5},
+	} {
+		if i == 2 {
+			text, _ := os.ReadFile(slow)
+			write(t, slow, strings.Replace(string(text), "Less(4) != 2", "Less(4) > 8", 1), 0o600)
+		}
+		var out, err bytes.Buffer
+		run(args, &out, &err)
+		if !strings.Contains(out.String(), c.want) || times() != c.slow {
+			t.Errorf("run %d, the slow test ran %d times, want %d\n%swant %s%s", i, times(), c.slow, out.String(), c.want, err.String())
+		}
+	}
+}
+
+// Each of gremlins' changes is made where it says, and what it does not change is an error.
+func TestOperatorsAreChangedInTheirPlace(t *testing.T) {
+	dir := t.TempDir()
+	const text = "package m\n\n\ta <= b; c == -d; e++; f % g\n"
+	write(t, filepath.Join(dir, "m.go"), text, 0o600)
+	for _, c := range []struct {
+		kind   string
+		column int
+		old    string
+		new    string
+	}{
+		{"CONDITIONALS_BOUNDARY", 4, "<=", "<"},
+		{"CONDITIONALS_NEGATION", 4, "<=", ">"},
+		{"CONDITIONALS_NEGATION", 12, "==", "!="},
+		{"INVERT_NEGATIVES", 15, "-d", "+d"},
+		{"INCREMENT_DECREMENT", 20, "++", "--"},
+		{"ARITHMETIC_BASE", 26, "%", "*"},
+	} {
+		o, err := find(dir, ".", "m.go", c.kind, 3, c.column)
+		got, _ := o.changed(dir)
+		if want := strings.Replace(text, c.old, c.new, 1); err != nil || got != want {
+			t.Errorf("%s at %d: %q, %v, want %q", c.kind, c.column, got, err, want)
+		}
+	}
+	for _, c := range []struct {
+		kind         string
+		line, column int
+	}{{"ARITHMETIC_BASE", 3, 4}, {"ARITHMETIC_BASE", 9, 1}, {"ARITHMETIC_BASE", 3, 99}, {"ARITHMETIC_BASE", 0, 0}, {"OTHER", 3, 4}} {
+		if _, err := find(dir, ".", "m.go", c.kind, c.line, c.column); err == nil {
+			t.Errorf("%s at %d:%d was found", c.kind, c.line, c.column)
 		}
 	}
 }

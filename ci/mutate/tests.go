@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// tests is what is known of a package's tests when nothing is changed.
+type tests struct {
+	slow  []string      // names of those that take longer than slowTest
+	quick time.Duration // how long all but the slow take, build included
+	all   time.Duration
+}
+
+// slowTest is from when on a test runs only for what the others do not notice.
+const slowTest = time.Second
+
+// timeTests runs all tests of a package once, and those that are not slow once more.
+func timeTests(ctx context.Context, root, pkg string) (k tests, err error) {
+	begin := time.Now()
+	out, err := command(ctx, root, goTest(testLimit, "-json", pkg)...)
+	if k.all = time.Since(begin); err != nil {
+		return k, fmt.Errorf("its tests fail without a change: %w", err)
+	}
+	for s := bufio.NewScanner(strings.NewReader(out)); s.Scan(); {
+		var e struct {
+			Action, Test string
+			Elapsed      float64
+		}
+		// What the go command prints besides is no JSON.
+		if json.Unmarshal(s.Bytes(), &e) == nil && e.Action == "pass" && e.Test != "" && !strings.Contains(e.Test, "/") && e.Elapsed > slowTest.Seconds() {
+			k.slow = append(k.slow, regexp.QuoteMeta(e.Test))
+		}
+	}
+	begin = time.Now()
+	if _, err = command(ctx, root, goTest(testLimit, k.quickArgs(pkg)...)...); err != nil {
+		return k, fmt.Errorf("its quick tests fail without a change: %w", err)
+	}
+	k.quick = time.Since(begin)
+	return k, nil
+}
+
+func (k tests) quickArgs(pkg string) []string {
+	if len(k.slow) == 0 {
+		return []string{pkg}
+	}
+	return []string{"-skip", "^(" + strings.Join(k.slow, "|") + ")$", pkg}
+}
+
+// limit bounds tests that take d when nothing is changed: by that a change that lets them hang
+// is noticed. It is far above, as the machine may be busy.
+func limit(d time.Duration) time.Duration { return max(30*time.Second, 10*d) }
+
+// try holds the quick tests against a change, and all of them if those notice nothing. Code
+// that does not build is stale.
+func (k tests) try(ctx context.Context, root, pkg string, o operator) verdict {
+	text, err := o.changed(root)
+	if err != nil {
+		return stale
+	}
+	v := overlaid(ctx, root, o.file, text, limit(k.quick), k.quickArgs(pkg)...)
+	if v == survived && len(k.slow) > 0 {
+		v = overlaid(ctx, root, o.file, text, limit(k.all), pkg)
+	}
+	return v
+}
