@@ -122,6 +122,9 @@ func (l *link) end() {
 	}
 }
 
+// untold is how many frames wait until somebody tells the kernel of them, which is none.
+func (l *link) untold() int { return int(C.lw_untold(l.c)) }
+
 func (l *link) counts() Counts {
 	var n C.struct_lw_counts
 	C.lw_counts_of(l.c, &n)

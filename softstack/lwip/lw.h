@@ -165,6 +165,8 @@ int lw_sleep(int helped);
 // a connection (-1).
 int lw_help(int budget, uint32_t idle, uint32_t *events, int max);
 void lw_counts_of(struct lw_link *l, struct lw_counts *out);
+// lw_untold is how many frames wait in the ring of an interface, of which the kernel was not told.
+int lw_untold(struct lw_link *l);
 
 struct lw_conn *lw_connect(struct lw_link *l, int peer, int v6, uint16_t local, uint16_t port, int *err);
 int lw_listen(uint16_t port, uint32_t listener, void **pcb);

@@ -70,6 +70,9 @@ long lw_put(struct lw_conn *c, uintptr_t v, int n);
 long lw_take(struct lw_conn *c, uintptr_t v, int n);
 void lw_link_release(struct lw_link *l);
 void lw_link_died(struct lw_link *l);
+// lw_batching says that lw_flush or lw_flush_all follows under this hold of the core lock, so
+// that frames may wait for it. Whatever else sends, as lwIP's timers do, has nobody behind it.
+extern int lw_batching;
 void lw_flush(struct lw_link *l);
 uint64_t lw_seed(uint64_t s);
 void lw_flush_all(void);

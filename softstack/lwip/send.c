@@ -13,6 +13,7 @@ long lw_take(struct lw_conn *c, uintptr_t pieces, int n)
 {
 	const struct piece *v = (const struct piece *)pieces;
 	long taken = 0;
+	lw_batching = 1;
 	// What was consumed is given back behind what leaves, as nobody waits for it then; a window
 	// that has shrunk is opened first, so that what leaves says so.
 	int reap = c->dirty;
@@ -57,10 +58,10 @@ long lw_take(struct lw_conn *c, uintptr_t pieces, int n)
 	}
 	if (reap)
 		lw_reap(c);
-	lw_flush(c->link);
 	if (taken == 0)
 		taken = -EAGAIN;
 out:
+	lw_flush(c->link);
 	return taken;
 }
 

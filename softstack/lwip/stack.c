@@ -380,6 +380,7 @@ int lw_turn(int budget, int settle, uint32_t *events, int max)
 {
 	int n = 0;
 	sys_lock_tcpip_core();
+	lw_batching = 1;
 	for (int i = 0; i < lw_links_end; i++) {
 		struct lw_link *l = lw_links[i];
 		if (l == NULL || l->mode != LW_INLINE)

@@ -162,6 +162,7 @@ int lw_help(int budget, uint32_t most, uint32_t *events, int max)
 		if (something || (LOAD(&lw_dirty) != 0 && idle % ACKNOWLEDGE == ACKNOWLEDGE - 1)) {
 			posted = LOAD(&lw_posted);
 			sys_lock_tcpip_core();
+			lw_batching = 1;
 			for (int i = 0; i < lw_links_end; i++) {
 				struct lw_link *l = lw_links[i];
 				if (l == NULL || l->mode == LW_INLINE)

@@ -162,9 +162,9 @@ static void xdp_kick(struct lw_link *l)
 	if (!(LOAD(x->tx.flags) & XDP_RING_NEED_WAKEUP))
 		return;
 	l->n.bells++;
-	if (sendto(x->fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0) {
-		// EAGAIN, EBUSY, ENOBUFS: the next one does it; ENETDOWN: nothing will.
-	}
+	// EAGAIN, EBUSY, ENOBUFS: some are left, and the next one does it; ENETDOWN: nothing will.
+	if (sendto(x->fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0)
+		x->pending = 1;
 }
 
 static void reclaim(struct lw_xsk *x)
@@ -231,19 +231,31 @@ static void xdp_put(struct lw_link *l, struct pbuf *p)
 	STORE(x->tx.producer, tail + 1);
 	l->n.tx_frames++;
 	l->n.tx_octets += p->tot_len;
-	if (++x->pending >= KICK_AT)
+	if (++x->pending >= KICK_AT || !lw_batching)
 		xdp_kick(l);
 }
+
+int lw_batching;
 
 void lw_flush(struct lw_link *l)
 {
 	struct lw_link_own *o = l->own;
+	lw_batching = 0;
 	if (o != NULL && o->xsk != NULL && o->xsk->pending > 0 && !o->closed)
 		xdp_kick(l);
 }
 
+int lw_untold(struct lw_link *l)
+{
+	sys_lock_tcpip_core();
+	int n = l->own != NULL && l->own->xsk != NULL ? (int)l->own->xsk->pending : 0;
+	sys_unlock_tcpip_core();
+	return n;
+}
+
 void lw_flush_all(void)
 {
+	lw_batching = 0;
 	for (int i = 0; i < lw_links_end; i++)
 		if (lw_links[i] != NULL)
 			lw_flush(lw_links[i]);

@@ -121,6 +121,64 @@ func TestStreamsGoThroughInterfaces(t *testing.T) {
 	}
 }
 
+// TestTimersSendWithoutHelp: the kernel is told of what lwIP's own thread sends again, and not
+// only when the process sends or receives something else. Nothing arrives here, and who waits
+// polls without rest, so that the stack's own driver, which looks, stays away.
+func TestTimersSendWithoutHelp(t *testing.T) {
+	var s *Stack
+	var l stream.Listener
+	var far net.Conn
+	between(t, func(side int, addr string) {
+		if side == 0 {
+			s = openStack(t, Config{Link: LinkXDP, Iface: "side0", Loss: 0.02, Seed: 3})
+			var err error
+			if l, err = s.Listen(t.Context(), addr+":0", stream.Buffers{}); errors.Is(err, syscall.EOPNOTSUPP) {
+				t.Skip(err)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		far = must(net.DialTimeout("tcp", l.Addr(), 20*time.Second))(t)
+	})
+	defer CloseInterfaces()
+	defer l.Close()
+	defer far.Close()
+	near := must(must(l.Accept())(t).Stream())(t)
+	defer near.Close()
+	links := stack.links
+	before, buf := s.Counts().Lost, make([]byte, 64)
+	sent := 0
+	for ; s.Counts().Lost == before; sent += len(buf) {
+		if sent == 500*len(buf) {
+			t.Fatal("the link loses nothing")
+		}
+		if n, err := near.Send(buf); n != len(buf) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	there := make(chan error, 1)
+	go func() {
+		_, err := io.ReadFull(far, make([]byte, sent))
+		there <- err
+	}()
+	for start := time.Now(); time.Since(start) < 20*time.Second; {
+		near.Recv(buf)
+		if n := links[0].untold(); n != 0 {
+			t.Fatalf("after %v %d frames wait in the ring", time.Since(start), n)
+		}
+		select {
+		case err := <-there:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		default:
+		}
+	}
+	t.Fatal("what was lost is not sent again within 20 s")
+}
+
 // TestAKernelIsTheOtherEnd: a peer on kernel sockets, whose segments have no checksums
 // where the interface is a veth, as its device would add them.
 func TestAKernelIsTheOtherEnd(t *testing.T) {
