@@ -203,6 +203,42 @@ struct va_device_attr {
 	uint8_t phys_port_cnt;
 };
 
+// On-demand paging, in what ibv_query_device_ex(3) tells: in general, and which operations
+// of each kind of QP may find a page missing.
+enum {
+	VA_ODP_SUPPORT = 1 << 0,
+	VA_ODP_SEND = 1 << 0,
+	VA_ODP_RECV = 1 << 1,
+	VA_ODP_WRITE = 1 << 2,
+	VA_ODP_READ = 1 << 3,
+	VA_ODP_ATOMIC = 1 << 4,
+	VA_ODP_SRQ_RECV = 1 << 5,
+};
+
+struct va_odp_caps {
+	uint64_t general_caps;
+	uint32_t rc_odp_caps;
+	uint32_t uc_odp_caps;
+	uint32_t ud_odp_caps;
+};
+
+// The first fields of the header's struct: the library fills as much as it is given.
+struct va_device_attr_ex {
+	struct va_device_attr orig_attr;
+	uint32_t comp_mask;
+	struct va_odp_caps odp_caps;
+};
+
+// What stands before the context of a provider that knows more than the first calls: the
+// header's struct grows at its beginning, and sz says how far this library's goes.
+struct va_context_ex {
+	int (*query_device_ex)(struct va_context *, const void *input, struct va_device_attr_ex *, size_t);
+	void *before_sz[10];
+	uint64_t placeholder;
+	size_t sz;
+	struct va_context context;
+};
+
 // The exported query_port fills this much; later fields of the header's struct
 // come through another way in.
 struct va_port_attr {

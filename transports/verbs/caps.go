@@ -209,7 +209,7 @@ func (d *Device) probe() error {
 	if d.caps.Features.Has(rdma.FeatSRQ) {
 		d.probeSRQ(pd)
 	}
-	d.caps.OnDemand = d.takesFaults(pd)
+	d.caps.OnDemand = d.takesFaults(pd) // needs the operations and features
 	d.found.flushSend = d.flushes(pd, cq, true)
 	d.found.flushRecv = d.flushes(pd, cq, false)
 	d.caps.RawQP = !d.iwarp // whose QP would need a TCP connection
@@ -224,26 +224,6 @@ func (d *Device) probe() error {
 func (d *Device) queueCap(send, recv, inline int) C.struct_va_qp_cap {
 	return C.struct_va_qp_cap{max_send_wr: C.uint32_t(send + 1), max_recv_wr: C.uint32_t(recv + 1),
 		max_send_sge: C.uint32_t(d.caps.MaxSGE), max_recv_sge: C.uint32_t(d.caps.MaxSGE), max_inline_data: C.uint32_t(inline)}
-}
-
-// takesFaults tells whether the device registers memory on demand. The kernel refuses the
-// flag for a driver without it (ib_check_mr_access), so a page registered with it is the
-// query; which operations may fault is in ibv_query_device_ex(3) and not asked.
-func (d *Device) takesFaults(pd *C.struct_va_pd) bool {
-	b, err := rdma.Alloc(os.Getpagesize())
-	if err != nil {
-		return false
-	}
-	var rc C.int
-	m := C.vb_reg_mr(pd, C.uint64_t(b.Addr()), C.uint64_t(b.Len()), accessFlags(rdma.LocalWrite|rdma.OnDemand, d.caps.Ops), &rc)
-	if m == nil {
-		_ = b.Free() // nothing was registered
-		return false
-	}
-	if C.vb_dereg_mr(m) != 0 {
-		return false // the page stays mapped: the device may have it
-	}
-	return b.Free() == nil
 }
 
 func (d *Device) probeSRQ(pd *C.struct_va_pd) {

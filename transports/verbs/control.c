@@ -42,6 +42,20 @@ int vb_query_device(struct va_context *c, struct va_device_attr *a) {
 	return failed(vb_verbs.query_device(c, a));
 }
 
+int vb_query_odp(struct va_context *c, struct va_odp_caps *odp) {
+	if (c->abi_compat != (void *)UINTPTR_MAX) // __VERBS_ABI_IS_EXTENDED
+		return ENOTSUP;
+	struct va_context_ex *x = (void *)((char *)c - offsetof(struct va_context_ex, context));
+	// sz counts the header's whole struct, of which ours is the end.
+	if (x->sz < sizeof *x || !x->query_device_ex)
+		return ENOTSUP;
+	struct va_device_attr_ex a;
+	memset(&a, 0, sizeof a);
+	int rc = failed(x->query_device_ex(c, NULL, &a, sizeof a));
+	*odp = a.odp_caps;
+	return rc;
+}
+
 int vb_query_port(struct va_context *c, int port, struct va_port_attr *a) {
 	memset(a, 0, sizeof *a);
 	return failed(vb_verbs.query_port(c, port, a));

@@ -109,6 +109,8 @@ struct va_context *vb_open(struct va_device *, int *err);
 int vb_close(struct va_context *);
 const char *vb_name(struct va_context *);
 int vb_query_device(struct va_context *, struct va_device_attr *);
+// vb_query_odp is ENOTSUP where the library or the provider is older than the question.
+int vb_query_odp(struct va_context *, struct va_odp_caps *);
 int vb_query_port(struct va_context *, int port, struct va_port_attr *);
 
 int vb_gids(struct va_context *, struct va_gid_entry *, int max); // number, or below 0

@@ -36,6 +36,28 @@ AT(va_context, ibv_context, num_comp_vectors, num_comp_vectors);
 AT(va_context, ibv_context, mutex, mutex);
 AT(va_context, ibv_context, abi_compat, abi_compat);
 
+// Our struct is the end of theirs.
+#define BEHIND(o, t) \
+	SAME("bytes of va_context_ex from " #o " on", sizeof(struct va_context_ex) - offsetof(struct va_context_ex, o), \
+		sizeof(struct verbs_context) - offsetof(struct verbs_context, t))
+BEHIND(query_device_ex, query_device_ex);
+BEHIND(sz, sz);
+BEHIND(context, context);
+AT(va_device_attr_ex, ibv_device_attr_ex, orig_attr, orig_attr);
+AT(va_device_attr_ex, ibv_device_attr_ex, comp_mask, comp_mask);
+AT(va_device_attr_ex, ibv_device_attr_ex, odp_caps, odp_caps);
+AT(va_odp_caps, ibv_odp_caps, general_caps, general_caps);
+AT(va_odp_caps, ibv_odp_caps, rc_odp_caps, per_transport_caps.rc_odp_caps);
+AT(va_odp_caps, ibv_odp_caps, uc_odp_caps, per_transport_caps.uc_odp_caps);
+AT(va_odp_caps, ibv_odp_caps, ud_odp_caps, per_transport_caps.ud_odp_caps);
+SAME("VA_ODP_SUPPORT", (int)VA_ODP_SUPPORT, (int)IBV_ODP_SUPPORT);
+SAME("VA_ODP_SEND", (int)VA_ODP_SEND, (int)IBV_ODP_SUPPORT_SEND);
+SAME("VA_ODP_RECV", (int)VA_ODP_RECV, (int)IBV_ODP_SUPPORT_RECV);
+SAME("VA_ODP_WRITE", (int)VA_ODP_WRITE, (int)IBV_ODP_SUPPORT_WRITE);
+SAME("VA_ODP_READ", (int)VA_ODP_READ, (int)IBV_ODP_SUPPORT_READ);
+SAME("VA_ODP_ATOMIC", (int)VA_ODP_ATOMIC, (int)IBV_ODP_SUPPORT_ATOMIC);
+SAME("VA_ODP_SRQ_RECV", (int)VA_ODP_SRQ_RECV, (int)IBV_ODP_SUPPORT_SRQ_RECV);
+
 SIZE(va_device_attr, ibv_device_attr);
 AT(va_device_attr, ibv_device_attr, fw_ver, fw_ver);
 AT(va_device_attr, ibv_device_attr, node_guid, node_guid);
