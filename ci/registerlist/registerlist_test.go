@@ -162,6 +162,51 @@ func TestACommandThatFailsMeasuresNothing(t *testing.T) {
 	}
 }
 
+// guestText is what ci/lab/odp.sh prints, in short.
+const guestText = `== rxe0 of Linux 7.3.4+deb13-amd64: CONFIG_INFINIBAND_ON_DEMAND_PAGING=y CONFIG_RDMA_RXE=m
+acc/on-demand            must    xfail        xfail
+acc/on-demand-page       must    pass         pass
+measure                                   median  95 % of medians        of  target   verdict
+4K, on demand: first touch over warmed      1.79  1.50 to 2.07            6  >= 1     pass
+4K, warmed: on demand over pinned           1.24  0.81 to 1.72            6  <= 1.5   pass
+4K, first use: on demand over pinned        1.48  0.97 to 1.97            6           
+1M, on demand: first touch over warmed      1.85  1.79 to 2.02            6  >= 1     pass
+1M, warmed: on demand over pinned           0.93  0.68 to 1.13            6  <= 1.5   pass
+`
+
+// What a guest shows of on-demand paging counts as its script judges it, and nothing is
+// shown by a guest that did not run, or not all of it.
+func TestOnDemandPagingMayBeAGuests(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		code   int
+		change [2]string
+		missed int
+		why    string
+	}{
+		{"as it should be", 0, [2]string{}, 0, ""},
+		{"a bound missed", 3, [2]string{"2.07            6  >= 1     pass", "2.07            6  >= 1     fail"}, 1, ""},
+		{"undecided", 3, [2]string{"2.02            6  >= 1     pass", "2.02            6  >= 1     undecided"}, 1, ""},
+		{"no case ran", 0, [2]string{"acc/", "cqo/"}, 1, ""},
+		{"a ratio was not measured", 0, [2]string{"1.85  1.79 to 2.02            6  >= 1     pass", "      not measured"}, 0, "3 of 4 ratios"},
+		{"the script failed", 1, [2]string{}, 0, "exit code 1"},
+		{"no guest", 77, [2]string{"==", "lab: NOT RUN: this machine has no apt\n=="}, 0, notRun + ": no device with on-demand paging, nor a guest with one: this machine has no apt"},
+	} {
+		var f finding
+		text := guestText
+		if c.change[0] != "" {
+			text = strings.ReplaceAll(text, c.change[0], c.change[1])
+		}
+		why := demandInGuest(&f, output{command: "ci/lab/run", code: c.code, text: text})
+		if len(f.missed) != c.missed || c.why == "" && why != "" || !strings.Contains(why, c.why) {
+			t.Errorf("%s: missed %q, why %q", c.name, f.missed, why)
+		}
+		if c.code == 0 && c.why == "" && !strings.Contains(strings.Join(f.measured, "\n"), "rxe0 of Linux 7.3.4+deb13-amd64: 1M, warmed: on demand over pinned: 0.93 (0.68 to 1.13)") {
+			t.Errorf("%s: measured %q", c.name, f.measured)
+		}
+	}
+}
+
 func TestRowsBecomeTheExitCode(t *testing.T) {
 	row := func(verdict string, missed ...string) line { return line{Name: "R1", Verdict: verdict, Missed: missed} }
 	for want, list := range map[int][]line{
