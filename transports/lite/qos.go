@@ -22,6 +22,7 @@ const (
 type load struct {
 	high, low atomic.Int32
 	slow      atomic.Int32
+	ended     atomic.Int64 // when the last high one was, by sinceStart
 }
 
 const (
@@ -29,15 +30,22 @@ const (
 	slowMany  = 250
 	slowMost  = 1000
 	slowRaise = 10 // one slow operation outweighs as many fast ones
+	// slowFor is how long the count says anything of now: it falls with high operations
+	// alone, and would pace low for ever when those are over.
+	slowFor = time.Millisecond
 )
 
-// pause is how long a low operation waits before it is posted; 0 for not at all.
-func (l *load) pause() (from, to time.Duration) {
+var start = time.Now()
+
+func sinceStart() time.Duration { return time.Since(start) }
+
+// pause is how long a low operation waits before it is posted now; 0 for not at all.
+func (l *load) pause(now time.Duration) (from, to time.Duration) {
 	high, low := l.high.Load(), l.low.Load()
 	switch {
 	case high >= 2:
 		return 96 * time.Microsecond, 128 * time.Microsecond
-	case l.slow.Load() > slowMany:
+	case l.slow.Load() > slowMany && now-time.Duration(l.ended.Load()) < slowFor:
 		return 64 * time.Microsecond, 128 * time.Microsecond
 	case high > 0 && low > high:
 		return 32 * time.Microsecond, 64 * time.Microsecond
@@ -51,7 +59,7 @@ func (l *load) begin(high bool) (time.Time, class) {
 		l.high.Add(1)
 		return time.Now(), classHigh
 	}
-	if from, to := l.pause(); to > 0 {
+	if from, to := l.pause(sinceStart()); to > 0 {
 		shortSleep(from + rand.N(to-from))
 	}
 	l.low.Add(1)
@@ -73,6 +81,7 @@ func (l *load) end(posted time.Time, c class) {
 		l.low.Add(-1)
 	case classHigh:
 		l.high.Add(-1)
+		l.ended.Store(int64(sinceStart()))
 		if time.Since(posted) >= slowOp {
 			if l.slow.Load() < slowMost {
 				l.slow.Add(slowRaise)

@@ -13,21 +13,44 @@ func TestLowPriorityIsPacedByTheLoadOfHigh(t *testing.T) {
 	const us = time.Microsecond
 	for _, c := range []struct {
 		high, low, slow int32
+		since           time.Duration // the last high one
 		from, to        time.Duration
 	}{
-		{0, 0, 0, 0, 0}, {0, 9, 0, 0, 0}, {1, 1, 250, 0, 0},
-		{1, 2, 0, 32 * us, 64 * us},
-		{0, 0, 251, 64 * us, 128 * us}, {1, 2, 251, 64 * us, 128 * us},
-		{2, 0, 0, 96 * us, 128 * us}, {2, 0, 251, 96 * us, 128 * us},
+		{0, 0, 0, 0, 0, 0}, {0, 9, 0, 0, 0, 0}, {1, 1, 250, 0, 0, 0},
+		{1, 2, 0, 0, 32 * us, 64 * us},
+		{0, 0, 251, 0, 64 * us, 128 * us}, {1, 2, 251, 0, 64 * us, 128 * us},
+		{2, 0, 0, 0, 96 * us, 128 * us}, {2, 0, 251, 0, 96 * us, 128 * us},
+		{0, 0, 1000, 999 * us, 64 * us, 128 * us}, {0, 0, 1000, 1000 * us, 0, 0}, {1, 2, 1000, 1000 * us, 32 * us, 64 * us},
 	} {
 		var l load
 		l.high.Store(c.high)
 		l.low.Store(c.low)
 		l.slow.Store(c.slow)
-		if from, to := l.pause(); from != c.from || to != c.to {
-			t.Errorf("%d high, %d low, %d slow: %v to %v, want %v to %v", c.high, c.low, c.slow, from, to, c.from, c.to)
+		l.ended.Store(int64(time.Second))
+		if from, to := l.pause(time.Second + c.since); from != c.from || to != c.to {
+			t.Errorf("%d high, %d low, %d slow, %v ago: %v to %v, want %v to %v", c.high, c.low, c.slow, c.since, from, to, c.from, c.to)
 		}
 	}
+}
+
+// What slow operations of high say ends with them: it is told apart by its time, and high
+// that is over paces nobody.
+func TestHighThatIsOverPacesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l load
+		for range slowMany/slowRaise + 1 {
+			posted, c := l.begin(true)
+			time.Sleep(slowOp)
+			l.end(posted, c)
+		}
+		if _, to := l.pause(sinceStart()); to != 128*time.Microsecond {
+			t.Errorf("paused for %v at most right behind slow operations", to)
+		}
+		time.Sleep(slowFor)
+		if _, to := l.pause(sinceStart()); to != 0 {
+			t.Errorf("paused for %v at most when high is over", to)
+		}
+	})
 }
 
 // The runtime's timers are good for milliseconds where nothing else runs, and so are no
@@ -44,7 +67,7 @@ func TestLowPriorityDoesNotWaitByTheRuntimesTimers(t *testing.T) {
 		var l load
 		l.begin(true)
 		l.begin(true)
-		from, _ := l.pause()
+		from, _ := l.pause(sinceStart())
 		longest := time.Duration(0)
 		for range 20 { // a signal may cut one of them short
 			start, real := time.Now(), monotonic()
