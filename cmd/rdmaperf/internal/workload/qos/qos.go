@@ -19,6 +19,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -44,6 +45,10 @@ const (
 	small   = 64        // bytes of one read of high
 	records = 4096      // that it reads one after the other: each has its number
 	defTime = 3 * time.Second
+	// busy are who may hold a processor of Go's: both classes, and the polling goroutine of
+	// each node. With as many processors as CPUs, a node of two waits until a class is
+	// preempted, 10 ms at most, and a class that sleeps wakes as late.
+	busy = 4
 )
 
 // Room is its row of the table.
@@ -122,9 +127,32 @@ type parts struct {
 	start     time.Time
 	window    time.Duration
 	low, high [bins]bin
+	used      [bins + 1]used
 }
 
-func (p *parts) at() int { return int(time.Since(p.start) * bins / p.window) }
+// used is what the process and the machine had used when a part began.
+type used struct {
+	seen             atomic.Bool
+	process, machine time.Duration
+}
+
+// at is the part that is now. Who sees one first reads what was used up to then.
+func (p *parts) at() int {
+	i := int(time.Since(p.start) * bins / p.window)
+	if u := &p.used[min(i, bins)]; !u.seen.Load() && !u.seen.Swap(true) {
+		u.process, u.machine = engine.ReadCPU()
+	}
+	return i
+}
+
+// cpu is what was used in a part, nil when nobody was run at its begin or end.
+func (p *parts) cpu(i int) *reports.CPU {
+	from, to := &p.used[i], &p.used[i+1]
+	if !from.seen.Load() || !to.seen.Load() {
+		return nil
+	}
+	return &reports.CPU{ClientSeconds: (to.process - from.process).Seconds(), MachineSeconds: (to.machine - from.machine).Seconds()}
+}
 
 func run(ctx context.Context, r *engine.OwnRun) (results []reports.Result, err error) {
 	var o options
@@ -159,6 +187,8 @@ const compareEach = 64
 // measure lets both classes work, each in its two thirds of the time. read reads a record of
 // high.
 func measure(ctx context.Context, r *engine.OwnRun, window time.Duration, low pairs.Target, read func(record int, b []byte) error) (results []reports.Result, err error) {
+	engine.ReserveProcs(busy)
+	defer engine.ReleaseProcs(busy)
 	p := &parts{start: time.Now(), window: window}
 	compare := pairs.NewProof(r.Plan, Name, 1)
 	w := &pairs.Writes{Target: low, Proof: pairs.NewProof(r.Plan, Name, compareEach), Slots: depth, Size: bulk, Apart: true, Now: func() int64 { return 0 },
@@ -189,7 +219,7 @@ func measure(ctx context.Context, r *engine.OwnRun, window time.Duration, low pa
 		}
 		res := r.Result()
 		res.Polling = ""
-		res.DurationNs, res.Operations = int64(each*1e9), n
+		res.DurationNs, res.Operations, res.CPU = int64(each*1e9), n, p.cpu(i)
 		res.Verification, res.Verified = w.Take(n), w.On()
 		for _, b := range []*bin{&p.low[i], &p.high[i]} {
 			res.Verification.Numbers, res.Verification.Whole, res.Verification.Bytes = res.Verification.Numbers+b.compared.Numbers, res.Verification.Whole+b.compared.Whole, res.Verification.Bytes+b.compared.Bytes

@@ -3,6 +3,7 @@ package qos
 import (
 	"context"
 	"math"
+	"runtime"
 	"testing"
 	"time"
 
@@ -91,6 +92,28 @@ func TestScriptedClasses(t *testing.T) {
 	// 18 reads of 500 ns and one of 1500, over and over, until one begins at the end.
 	if want := int64(19 * (bins * 2 / 3 * part) / (18*read + read + slow)); reads < want || reads > want+19 {
 		t.Errorf("%d reads, want about %d", reads, want)
+	}
+}
+
+// Each part says what was used in it, a quarter of a CPU here, and nobody who polls waits for a processor of Go's.
+func TestPartsSayWhatWasUsed(t *testing.T) {
+	fewest := math.MaxInt
+	results, err := take(t, newLink(), func(int, []byte) { fewest = min(fewest, runtime.GOMAXPROCS(0)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range results {
+		if r.CPU == nil || math.Abs(r.CPU.ClientSeconds-part/4e9) > 1e-12 {
+			t.Errorf("part %d: %+v", i, r.CPU)
+		}
+	}
+	if fewest <= busy {
+		t.Errorf("%d processors for %d who poll", fewest, busy)
+	}
+	p := &parts{}
+	p.used[3].seen.Store(true)
+	if p.cpu(2) != nil || p.cpu(3) != nil {
+		t.Error("a part whose begin or end nobody saw says what was used")
 	}
 }
 
