@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,6 +84,32 @@ func TestFiguresAreHeldAgainstTheirBounds(t *testing.T) {
 		l := walk(stub(t, doc(c.native, c.tier), "0"), func(r *runner) { r.falls(r.run("x"), "count", 1, 10, "regions") })
 		if l.verdict != c.want || l.failed {
 			t.Errorf("native %s, LITE %s: %s, want %s: %v", c.native, c.tier, l.verdict, c.want, l.figures)
+		}
+	}
+}
+
+// SW-Pri is held against high alone and against HW-Sep, and what the CPUs leave low is told:
+// of two, low takes 1.6 for 2000 MiB/s and high 1.2.
+func TestClassesAreHeldAgainstEachOther(t *testing.T) {
+	for _, c := range []struct {
+		high, low string
+		want      verdict
+	}{{"80", "1048576000", pass}, {"80.1", "1048576000", fail}, {"80", "1048575999", fail}} {
+		var b []string
+		for _, a := range []string{"lite+iwarp", "lite(qos=hwsep)+iwarp", "lite(qos=swpri)+iwarp"} {
+			high, low := c.high, c.low
+			if a != "lite(qos=swpri)+iwarp" {
+				high, low = "400", "1048576000"
+			}
+			for i, values := range []string{`"low_bytes":2097152000`, `"high_p50_ns":` + high + `,"high_rate":50,"low_bytes":` + low, `"high_p50_ns":40,"high_rate":100`} {
+				cpu := []string{"1.6", "2", "1.2"}[i]
+				b = append(b, fmt.Sprintf(`{"transport":%q,"workload":"qos","duration_ns":1000000000,"cpu":{"client_seconds":%s},"qos":{"x":%d,"values":{%s}}}`, a, cpu, 2*i+1, values))
+			}
+		}
+		l := walk(stub(t, `{"results":[`+strings.Join(b, ",")+`]}`, "0"), showClasses)
+		all := strings.Join(l.figures, "\n")
+		if l.verdict != c.want || l.failed || !strings.Contains(all, "low alone takes 1.60 and high alone 1.20, leave low 1000 MiB/s") || !strings.Contains(all, "together: none 1.00") {
+			t.Errorf("high %s, low %s: %s, want %s:\n%s", c.high, c.low, l.verdict, c.want, all)
 		}
 	}
 }

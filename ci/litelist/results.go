@@ -16,7 +16,8 @@ type result struct {
 	Throughput              *struct {
 		Operations float64 `json:"operations_per_second"`
 	}
-	CPU *struct {
+	DurationNs int64 `json:"duration_ns"`
+	CPU        *struct {
 		Client float64 `json:"client_seconds"`
 		Server float64 `json:"server_seconds"`
 	}
@@ -69,6 +70,14 @@ func (all results) at(transport, op string, size int64, x float64, value string)
 // p50 is the median over repeats of the median latency, ns.
 func (all results) p50(transport string, size int64, qps int) float64 {
 	return all.of(transport, func(r *result) bool { return r.SizeBytes == size && r.Latency != nil && (qps == 0 || r.QPs == qps) }).median(func(r *result) float64 { return r.Latency.P50 })
+}
+
+// cpus is how many CPUs the client's process used, 0 where that was not measured.
+func (r *result) cpus() float64 {
+	if r.CPU == nil || r.DurationNs <= 0 {
+		return 0
+	}
+	return r.CPU.Client * 1e9 / float64(r.DurationNs)
 }
 
 func (all results) median(of func(*result) float64) float64 {
