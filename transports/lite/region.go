@@ -47,7 +47,7 @@ func (n *Node) take(op, name string, a *mapAnswer) (Handle, error) {
 	if err := n.check(a); err != nil {
 		return 0, opError(op, name, err)
 	}
-	h, err := n.handles.add(&entry{region: a.Region, size: a.Size, perm: a.Perm, pieces: a.Pieces})
+	h, err := n.handles.add(newEntry(a.Region, a.Size, a.Perm, a.Pieces))
 	if err != nil {
 		return 0, opError(op, name, err)
 	}
