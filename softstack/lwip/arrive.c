@@ -3,7 +3,9 @@
 // The way of a packet from a link into the stack, at once or after a delay, and of one that
 // is held back on its way out.
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <arpa/inet.h>
 #include "own.h"
 
 // lw_arrived is a packet that the impairment delays.
@@ -20,10 +22,36 @@ static uint64_t nanoseconds(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+// reopen makes room for a peer that takes the port of an old connection again: where ours waits
+// in TIME-WAIT and the SYN begins behind all that the old one used, the wait is over (RFC 9293
+// §3.6.1, MAY-2). lwIP has no such rule and answers with the old acknowledgement for two minutes,
+// while the peer sees its port as free. The TCP header is at at, behind the addresses.
+static void reopen(const uint8_t *b, int at)
+{
+	uint16_t from, to;
+	uint32_t seq;
+	memcpy(&from, b + at, 2);
+	memcpy(&to, b + at + 2, 2);
+	memcpy(&seq, b + at + 4, 4);
+	for (struct tcp_pcb *pcb = tcp_tw_pcbs; pcb != NULL; pcb = pcb->next) {
+		if (pcb->remote_port != ntohs(from) || pcb->local_port != ntohs(to) || (int32_t)(ntohl(seq) - pcb->rcv_nxt) < 0)
+			continue;
+		if (at == 20 ? IP_IS_V6(&pcb->remote_ip) || memcmp(&ip_2_ip4(&pcb->remote_ip)->addr, b + 12, 4) != 0
+			     : !IP_IS_V6(&pcb->remote_ip) || memcmp(ip_2_ip6(&pcb->remote_ip)->addr, b + 8, 16) != 0)
+			continue;
+		tcp_abort(pcb); // which of one in TIME-WAIT says nothing to the peer
+		return;
+	}
+}
+
 // enter hands a packet to the stack: in line, or through lwIP's mailbox, which drops what
 // it has no room for.
 static void enter(struct lw_link *l, struct pbuf *p)
 {
+	const uint8_t *b = p->payload;
+	int at = p->len >= 40 && b[0] == 0x45 ? 20 : p->len >= 60 && b[0] >> 4 == 6 && b[6] == 6 ? 40 : 0;
+	if (at != 0 && (b[at + 13] & (TCP_SYN | TCP_ACK)) == TCP_SYN && tcp_tw_pcbs != NULL)
+		reopen(b, at);
 	if (l->mode != LW_SEQUENTIAL) {
 		ip_input(p, &lw_netif);
 		return;

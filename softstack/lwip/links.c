@@ -103,11 +103,23 @@ void lw_link_died(struct lw_link *l)
 			lw_cut(lw_conns[i], ECONNRESET);
 }
 
+// Nothing of an old peer comes any more, and the next one may have its addresses.
+static void forget_waiting(const struct lw_link *l)
+{
+	int peer;
+	for (struct tcp_pcb *pcb = tcp_tw_pcbs, *next; pcb != NULL; pcb = next) {
+		next = pcb->next;
+		if (lw_link_at(&pcb->remote_ip, &peer) == (int)l->index)
+			tcp_abort(pcb);
+	}
+}
+
 void lw_link_close(struct lw_link *l)
 {
 	sys_lock_tcpip_core();
 	l->broken = 1;
 	lw_link_died(l);
+	forget_waiting(l);
 	lw_links[l->index] = NULL;
 	lw_forget_delayed(l);
 	l->own->closed = 1;

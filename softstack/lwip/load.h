@@ -21,7 +21,8 @@
 	X(tcp_new_ip_type) X(tcp_arg) X(tcp_recv) X(tcp_sent) X(tcp_err) X(tcp_poll) X(tcp_accept) \
 	X(tcp_bind) X(tcp_connect) X(tcp_listen_with_backlog) X(tcp_write) X(tcp_output) X(tcp_recved) \
 	X(tcp_shutdown) X(tcp_close) X(tcp_abort) X(tcp_process_refused_data) \
-	X(sys_lock_tcpip_core) X(sys_unlock_tcpip_core) X(sys_now) X(ethernet_input) X(etharp_output) X(etharp_find_addr) X(etharp_request)
+	X(sys_lock_tcpip_core) X(sys_unlock_tcpip_core) X(sys_now) X(ethernet_input) X(etharp_output) X(etharp_find_addr) X(etharp_request) \
+	X(tcp_tw_pcbs)
 
 struct lw_calls {
 #define X(f) __typeof__(&f) f;
@@ -70,5 +71,6 @@ extern struct lw_calls lw_lib;
 #define etharp_output (*lw_lib.etharp_output)
 #define etharp_find_addr (*lw_lib.etharp_find_addr)
 #define etharp_request (*lw_lib.etharp_request)
+#define tcp_tw_pcbs (*lw_lib.tcp_tw_pcbs)
 #endif
 #endif

@@ -244,6 +244,49 @@ func TestAKernelIsTheOtherEnd(t *testing.T) {
 	}
 }
 
+// TestAPortIsUsedAgainAtOnce: a peer may dial from the port of a connection that we ended a moment
+// ago, which a kernel picks now and then, though ours waits for stragglers (RFC 9293 §3.6.1).
+func TestAPortIsUsedAgainAtOnce(t *testing.T) {
+	var l stream.Listener
+	between(t, func(side int, addr string) {
+		if side == 0 {
+			s := openStack(t, Config{Link: LinkXDP, Iface: "side0"})
+			var err error
+			if l, err = s.Listen(t.Context(), addr+":0", stream.Buffers{}); errors.Is(err, syscall.EOPNOTSUPP) {
+				t.Skip(err)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(addr), Port: 40123}, Timeout: 20 * time.Second}
+		for i := range 3 {
+			begin := time.Now()
+			var far net.Conn
+			var err error
+			within(t, 20*time.Second, "the port", func() bool { // which is ours again when lwIP has acknowledged our FIN
+				far, err = from.Dial("tcp", l.Addr())
+				return !errors.Is(err, syscall.EADDRINUSE)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(begin); took > 5*time.Second {
+				t.Errorf("connection %d: %v", i, took)
+			}
+			near := must(must(l.Accept())(t).Stream())(t)
+			near.Close() // first, so that this side has to wait
+			far.SetDeadline(time.Now().Add(10 * time.Second))
+			if n, err := far.Read(make([]byte, 1)); err != io.EOF {
+				t.Errorf("connection %d: %d, %v", i, n, err)
+			}
+			far.Close()
+		}
+	})
+	l.Close()
+	CloseInterfaces()
+}
+
 // TestAnInterfaceGoesFromStackToStack: at once, as serve has it between two sessions, though
 // the kernel takes a moment to take its queue back.
 func TestAnInterfaceGoesFromStackToStack(t *testing.T) {
