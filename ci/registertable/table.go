@@ -199,8 +199,12 @@ func rows(only []string) (list []row) {
 		{"declared memory: index and hook", "declared,watched", ""},
 		{"a mapping, above its system call", "mapping,watched", "system-calls"},
 	} {
-		for _, what := range []string{"alloc", "free"} {
-			w := row{set: setAlloc, name: "ns " + what + ", 100000 alive: " + k.name, series: k.series + "/" + what + "-ns", bound: 1000, less: true}
+		for _, what := range []string{"grow", "alloc", "free"} {
+			name := "ns " + what + ", 100000 alive: "
+			if what == "grow" {
+				name = "ns alloc, until 100000 are alive: "
+			}
+			w := row{set: setAlloc, name: name + k.name, series: k.series + "/" + what + "-ns", bound: 1000, less: true}
 			if k.beside != "" {
 				// What the system takes scatters by more than the rest is, so this is shown alone.
 				w.beside, w.minus, w.bound = k.beside+"/"+what+"-ns", true, 0

@@ -97,28 +97,36 @@ func TestIndexAgreesWithAList(t *testing.T) {
 	})
 }
 
-// What stays is found at every moment, whatever a writer does to its neighbours.
+// What stays is found at every moment, whatever a writer does to its neighbours. What stays
+// came over places where chunks begin, so that some of it is in the chunk in front, and most
+// of the rest leaves in runs, so that chunks and branches are emptied and cut.
 func TestReadersFindWhatStays(t *testing.T) {
+	const n, every, wide = 4096, 32, 8
 	var x Index[int]
-	const n = 2000
 	for i := range n {
 		x.Insert(Entry[int]{uint64(i * 16), uint64(i*16 + 16), i})
 	}
+	for i := 0; i < n; i += every {
+		for k := range wide {
+			x.Remove(uint64((i + k) * 16))
+		}
+		x.Insert(Entry[int]{uint64(i * 16), uint64((i + wide) * 16), i})
+	}
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
-	for range 2 {
+	for seed := range uint64(2) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			r := rand.New(rand.NewPCG(1, 2))
+			r := rand.New(rand.NewPCG(1, seed))
 			for {
 				select {
 				case <-stop:
 					return
 				default:
 				}
-				i := r.IntN(n/2) * 2 // even ones are never removed
-				if e, ok := x.At(uint64(i*16 + r.IntN(16))); !ok || e.Val != i {
+				i := r.IntN(n/every) * every
+				if e, ok := x.At(uint64(i*16 + r.IntN(wide*16))); !ok || e.Val != i {
 					t.Errorf("range %d: found %v %v", i, e, ok)
 					return
 				}
@@ -126,10 +134,19 @@ func TestReadersFindWhatStays(t *testing.T) {
 		}()
 	}
 	r := rand.New(rand.NewPCG(3, 4))
-	for range 20000 {
-		i := r.IntN(n/2)*2 + 1
-		if _, ok := x.Remove(uint64(i * 16)); !ok {
-			x.Insert(Entry[int]{uint64(i * 16), uint64(i*16 + 16), i})
+	for range 60 {
+		from, run := r.IntN(n), r.IntN(n/4)
+		for i := from; i < min(n, from+run); i++ {
+			if i%every >= wide {
+				x.Remove(uint64(i * 16))
+			}
+		}
+		for range 600 {
+			if i := r.IntN(n); i%every >= wide {
+				if _, ok := x.Remove(uint64(i * 16)); !ok {
+					x.Insert(Entry[int]{uint64(i * 16), uint64(i*16 + 16), i})
+				}
+			}
 		}
 	}
 	close(stop)
