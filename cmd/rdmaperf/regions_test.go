@@ -97,11 +97,49 @@ func TestLocksAndClassesOfLite(t *testing.T) {
 	if n["locks"] != 2 || n["sharing"] != 2 || n["qos"] != 30 || high == 0 || low == 0 {
 		t.Errorf("%v results, high %g, low %g", n, high, low)
 	}
-	for _, w := range []string{"locks", "qos"} {
-		for _, s := range []string{"iwarp", "lite+model+mem"} {
+	for w, stacks := range map[string][]string{"locks": {"iwarp", "lite+model+mem"}, "qos": {"iwarp", "model+mem"}} {
+		for _, s := range stacks {
 			if r := rdmaperf(t, "run", "--transport", s, "--workload", w); r.code != 77 || !strings.Contains(r.stderr, "--transport lite+iwarp") {
 				t.Errorf("%s on %s: exit code %d, want 77\n%s", w, s, r.code, r.stderr)
 			}
+		}
+	}
+}
+
+// On a NIC of the model, whose link both classes share in order, SW-Pri keeps high as it is
+// alone and low near what it has alone; queue pairs set apart separate nothing there. Two runs
+// measure the same to the bit.
+func TestClassesOnTheModel(t *testing.T) {
+	arms := []string{"lite+model(cx3)+mem", "lite(qos=hwsep)+model(cx3)+mem", "lite(qos=swpri)+model(cx3)+mem"}
+	run := func() map[string]map[string]float64 {
+		file := filepath.Join(t.TempDir(), "r.json")
+		r := rdmaperf(t, "run", "--transport", strings.Join(arms, ","), "--workload", "qos", "-D", "90ms", "--json", file)
+		if r.code != 0 {
+			t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		}
+		all := map[string]map[string]float64{}
+		for _, res := range documentOf(t, file).Results {
+			if res.Label != "model" || !res.Verified || res.Parameters["clock"] != "the model's" || res.CPU != nil {
+				t.Fatalf("%+v", res)
+			}
+			all[fmt.Sprint(res.Transport, " ", int(curves.Of(&res).X/0.003))] = curves.Of(&res).Values
+		}
+		return all
+	}
+	first := run()
+	if again := run(); !maps.EqualFunc(first, again, maps.Equal) || len(first) != 3*30 {
+		t.Errorf("two runs differ: %v and %v", first, again)
+	}
+	for i, c := range []struct{ least, most, low float64 }{{100, 1000, 0.95}, {100, 1000, 0.95}, {1, 1.1, 0.7}} {
+		alone, beside, highAlone := first[arms[i]+" 5"], first[arms[i]+" 15"], first[arms[i]+" 25"]
+		if x := beside["high_p50_ns"] / highAlone["high_p50_ns"]; x < c.least || x > c.most {
+			t.Errorf("%s: high beside low is %.1fx of alone, want %v to %v", arms[i], x, c.least, c.most)
+		}
+		if x := beside["low_bytes"] / alone["low_bytes"]; x < c.low || x > 1.05 { // of some 57 writes one more or less
+			t.Errorf("%s: low beside high moves %.2f of alone, want %v at least", arms[i], x, c.low)
+		}
+		if alone["high_rate"] != 0 || highAlone["low_bytes"] != 0 {
+			t.Errorf("%s: who is alone is not: %v, %v", arms[i], alone, highAlone)
 		}
 	}
 }

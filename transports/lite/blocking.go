@@ -21,6 +21,7 @@ func (c *Client) run(o *Op) error {
 		if int(c.tail-c.head) >= c.cfg.Depth {
 			return err // the caller's own operations: only it can poll them
 		}
+		c.node.driveAll() // who waits for others polls for them
 		if !w.again(c, false, 0) {
 			return ErrTimeout
 		}

@@ -50,6 +50,8 @@ type Client struct {
 	following atomic.Bool // asleep while another client polls
 	timer     *time.Timer // of that sleep
 
+	due time.Duration // SW-Pri, by the device's clock: when the next operation may be posted
+
 	wr    rdma.SendWR
 	batch *[batchMost]rdma.SendWR // made for the first batch
 	pair  [2]Op                   // of a lock
@@ -68,7 +70,7 @@ type op struct {
 	kind       OpKind
 	unsignaled bool
 	class      class
-	posted     time.Time // SW-Pri: when, of a high operation
+	posted     time.Duration // SW-Pri: when
 }
 
 // bounceLen is how much of a long transfer of foreign memory is copied at a time.

@@ -164,6 +164,10 @@ func (c *Client) post(o *Op) error {
 		return rdma.ErrQueueFull
 	}
 	n := c.node
+	paced := n.cfg.QoS == QoSSWPri
+	if paced && c.cfg.Priority == 0 && !c.mayPost() {
+		return rdma.ErrQueueFull
+	}
 	e, err := c.enter(o)
 	if err != nil {
 		return err
@@ -173,13 +177,13 @@ func (c *Client) post(o *Op) error {
 	s.bad.Store(0)
 	// One part is held by this loop, so that the operation does not end under it.
 	s.left.Store(1)
-	if n.cfg.QoS == QoSSWPri {
-		s.posted, s.class = n.load.begin(c.cfg.Priority > 0)
+	if paced {
+		s.posted, s.class = n.now(), n.load.begin(c.cfg.Priority > 0)
 	}
 	err = c.parts(o, s, e)
 	if err != nil && s.nodes == 0 {
 		s.left.Store(0)
-		n.load.end(s.posted, s.class)
+		n.load.end(s.posted, s.posted, s.class)
 		e.leave()
 		return err
 	}
@@ -292,7 +296,7 @@ func (c *Client) part(s *op) {
 	if s.left.Add(-1) == 0 {
 		e.leave()
 		if class != classNone {
-			c.node.load.end(posted, class)
+			c.node.load.end(c.node.now(), posted, class)
 		}
 		c.nudge()
 	}

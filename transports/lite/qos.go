@@ -22,7 +22,7 @@ const (
 type load struct {
 	high, low atomic.Int32
 	slow      atomic.Int32
-	ended     atomic.Int64 // when the last high one was, by sinceStart
+	ended     atomic.Int64 // when the last high one was
 }
 
 const (
@@ -53,17 +53,45 @@ func (l *load) pause(now time.Duration) (from, to time.Duration) {
 	return 0, 0
 }
 
-// begin counts an operation in. A low one waits first.
-func (l *load) begin(high bool) (time.Time, class) {
+// begin counts an operation in, and says as what.
+func (l *load) begin(high bool) class {
 	if high {
 		l.high.Add(1)
-		return time.Now(), classHigh
-	}
-	if from, to := l.pause(sinceStart()); to > 0 {
-		shortSleep(from + rand.N(to-from))
+		return classHigh
 	}
 	l.low.Add(1)
-	return time.Time{}, classLow
+	return classLow
+}
+
+// now is the time that high is observed by: the device's, where it has a clock of its own.
+func (n *Node) now() time.Duration {
+	if c := n.caps.Clock; c != nil {
+		return time.Duration(c.Now())
+	}
+	return sinceStart()
+}
+
+// mayPost lets a low operation wait for its turn. Where the device has a clock of its own nobody
+// sleeps: it is false until that clock is there, and it moves while others are polled for.
+func (c *Client) mayPost() bool {
+	l := &c.node.load
+	if c.node.caps.Clock == nil {
+		if from, to := l.pause(sinceStart()); to > 0 {
+			shortSleep(from + rand.N(to-from))
+		}
+		return true
+	}
+	now := c.node.now()
+	if c.due == 0 {
+		if from, to := l.pause(now); to > 0 {
+			c.due = now + (from+to)/2 // drawn, two runs would differ
+		}
+	}
+	if now < c.due && l.high.Load()+l.low.Load() > 0 { // else the clock stands
+		return false
+	}
+	c.due = 0
+	return true
 }
 
 // shortSleep sleeps for less than a millisecond. time.Sleep takes a whole one where nothing else
@@ -75,14 +103,14 @@ func shortSleep(d time.Duration) {
 }
 
 // end counts it out.
-func (l *load) end(posted time.Time, c class) {
+func (l *load) end(now, posted time.Duration, c class) {
 	switch c {
 	case classLow:
 		l.low.Add(-1)
 	case classHigh:
 		l.high.Add(-1)
-		l.ended.Store(int64(sinceStart()))
-		if time.Since(posted) >= slowOp {
+		l.ended.Store(int64(now))
+		if now-posted >= slowOp {
 			if l.slow.Load() < slowMost {
 				l.slow.Add(slowRaise)
 			}

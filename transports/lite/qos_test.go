@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // The pauses of low priority are those of LITE's code (lite_api.c).
@@ -39,9 +41,9 @@ func TestHighThatIsOverPacesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l load
 		for range slowMany/slowRaise + 1 {
-			posted, c := l.begin(true)
+			posted, c := sinceStart(), l.begin(true)
 			time.Sleep(slowOp)
-			l.end(posted, c)
+			l.end(sinceStart(), posted, c)
 		}
 		if _, to := l.pause(sinceStart()); to != 128*time.Microsecond {
 			t.Errorf("paused for %v at most right behind slow operations", to)
@@ -51,6 +53,35 @@ func TestHighThatIsOverPacesNobody(t *testing.T) {
 			t.Errorf("paused for %v at most when high is over", to)
 		}
 	})
+}
+
+// Where the device has a clock of its own, low priority waits until that clock is there, and
+// sleeps by no other; it waits for nothing when nothing is on its way, as the clock stands then.
+func TestLowPriorityWaitsByTheDevicesClock(t *testing.T) {
+	clock := new(rdma.Clock)
+	n := &Node{caps: rdma.Caps{Clock: clock}}
+	low := &Client{node: n}
+	n.load.begin(true)
+	n.load.begin(true)
+	const due = 112 * time.Microsecond // the middle of the pause beside two
+	for _, c := range []struct {
+		at  time.Duration
+		may bool
+	}{{0, false}, {due - 1, false}, {due, true}, {due, false}, {2*due - 1, false}, {2 * due, true}} {
+		clock.Set(int64(c.at))
+		if low.mayPost() != c.may {
+			t.Errorf("at %v it may post: %v", c.at, !c.may)
+		}
+	}
+	if low.mayPost() {
+		t.Error("may post right behind another")
+	}
+	for range 2 {
+		n.load.end(0, 0, classHigh)
+	}
+	if !low.mayPost() {
+		t.Error("waits while nothing is on its way")
+	}
 }
 
 // The runtime's timers are good for milliseconds where nothing else runs, and so are no
@@ -64,15 +95,16 @@ func TestLowPriorityDoesNotWaitByTheRuntimesTimers(t *testing.T) {
 		return time.Duration(ts.Nano())
 	}
 	synctest.Test(t, func(t *testing.T) {
-		var l load
+		c := &Client{node: new(Node)}
+		l := &c.node.load
 		l.begin(true)
 		l.begin(true)
 		from, _ := l.pause(sinceStart())
 		longest := time.Duration(0)
 		for range 20 { // a signal may cut one of them short
 			start, real := time.Now(), monotonic()
-			if _, c := l.begin(false); c != classLow {
-				t.Errorf("counted as %d", c)
+			if !c.mayPost() {
+				t.Error("may not post after its pause")
 			}
 			longest = max(longest, monotonic()-real)
 			if d := time.Since(start); d != 0 {

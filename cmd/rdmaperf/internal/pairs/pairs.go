@@ -51,10 +51,16 @@ func Tier(r *engine.OwnRun, workload string) (*stack.Stack, error) {
 	if !ok {
 		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: workload, Err: fmt.Errorf("%s is no stack of LITE", r.Stack.Name()), Hint: "--transport lite+iwarp"}
 	}
-	if s.Caps().Clock != nil {
+	return s, nil
+}
+
+// Threaded is Tier for a workload of several threads.
+func Threaded(r *engine.OwnRun, workload string) (*stack.Stack, error) {
+	s, err := Tier(r, workload)
+	if err == nil && s.Caps().Clock != nil {
 		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: workload, Err: errors.New("several threads have no time together by the clock of a model"), Hint: "--transport lite+iwarp"}
 	}
-	return s, nil
+	return s, err
 }
 
 // Nodes are two nodes, the first of which manages the cluster.

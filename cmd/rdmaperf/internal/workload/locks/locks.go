@@ -119,7 +119,7 @@ func run(ctx context.Context, r *engine.OwnRun) (_ []reports.Result, err error) 
 	if err := r.Point.Options.Unpack(&o); err != nil {
 		return nil, err
 	}
-	s, err := pairs.Tier(r, Name)
+	s, err := pairs.Threaded(r, Name)
 	if err != nil {
 		return nil, err
 	}

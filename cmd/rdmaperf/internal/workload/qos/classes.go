@@ -67,9 +67,18 @@ func (l *low) Poll(ended func(int)) (int, error) {
 func (l *low) Read(at pairs.Place, b []byte) error { return l.home.Read(l.own, at.Off, b) }
 func (l *low) Drive() error                        { return nil } // the node does
 
-// openHigh fills a region of the first node with records, and returns what a client of the
-// second reads them with.
-func openHigh(p *pairs.Nodes) (read func(record int, b []byte) error, err error) {
+// high is a client of the second node that reads records of a region of the first.
+type high struct {
+	c    *lite.Client
+	h    lite.Handle
+	b    []byte // registered, so that nothing is copied on the way
+	at   uint64
+	ops  [1]lite.Op
+	done [1]lite.Done
+}
+
+// openHigh fills the region with records.
+func openHigh(p *pairs.Nodes) (*high, error) {
 	home, err := p.Nodes[0].Client(lite.ClientConfig{})
 	if err != nil {
 		return nil, err
@@ -87,18 +96,40 @@ func openHigh(p *pairs.Nodes) (read func(record int, b []byte) error, err error)
 	if err := home.Write(own, 0, all); err != nil {
 		return nil, err
 	}
-	c, err := p.Nodes[1].Client(lite.ClientConfig{Wait: lite.WaitPoll, Priority: 1})
-	if err != nil {
+	hi := new(high)
+	if hi.c, err = p.Nodes[1].Client(lite.ClientConfig{Wait: lite.WaitPoll, Priority: 1}); err != nil {
 		return nil, err
 	}
-	h, err := c.Map("high", lite.PermRead, "")
-	if err != nil {
+	if hi.h, err = hi.c.Map("high", lite.PermRead, ""); err != nil {
 		return nil, err
 	}
-	b, err := c.Alloc(small) // registered, so that nothing is copied on the way
-	return func(record int, dst []byte) error {
-		err := c.Read(h, uint64(record*small), b)
-		copy(dst, b)
-		return err
-	}, err
+	if hi.b, err = hi.c.Alloc(small); err != nil {
+		return nil, err
+	}
+	hi.at, err = hi.c.Offset(hi.b)
+	return hi, err
+}
+
+// read reads a record, and waits for it.
+func (h *high) read(record int, dst []byte) error {
+	err := h.c.Read(h.h, uint64(record*small), h.b)
+	copy(dst, h.b)
+	return err
+}
+
+// post begins to read a record, and came tells whether it is in bytes.
+func (h *high) post(record int) error {
+	h.ops[0] = lite.Op{Kind: lite.OpRead, Handle: h.h, Off: uint64(record * small), Local: h.at, Len: small}
+	_, err := h.c.Post(h.ops[:])
+	return err
+}
+
+func (h *high) bytes() []byte { return h.b }
+
+func (h *high) came() (bool, error) {
+	k, err := h.c.Poll(h.done[:])
+	if err == nil && k > 0 && h.done[0].Status != rdma.StatusSuccess {
+		err = fmt.Errorf("high: %w", &rdma.StatusError{WC: rdma.WC{Status: h.done[0].Status}})
+	}
+	return k > 0, err
 }

@@ -8,8 +8,10 @@
 // # Limitations
 //
 // Both nodes and both classes live in this process and share its processors, so that
-// some of what one costs the other is the machine's. Arms are stacks: lite, and lite
-// with qos=hwsep, swpri or sched.
+// some of what one costs the other is the machine's. By the clock of a model one thread
+// does what both classes do, processors cost nothing, and queue pairs set apart separate
+// nothing: its NIC has one pipeline and one link for all of them. Arms are stacks: lite,
+// and lite with qos=hwsep, swpri or sched.
 package qos
 
 import (
@@ -54,7 +56,7 @@ const (
 // Room is its row of the table.
 var Room = &room.Room{
 	Name: Name,
-	Work: &engine.Workload{Name: Name, Kind: set.Kind(), Own: &engine.Own{Run: run, Time: func(p *engine.Plan, pt engine.Point) time.Duration {
+	Work: &engine.Workload{Name: Name, Kind: set.Kind(), Clocked: true, Own: &engine.Own{Run: run, Time: func(p *engine.Plan, pt engine.Point) time.Duration {
 		var o options
 		_ = pt.Options.Unpack(&o) // Point has seen it
 		return o.Window
@@ -124,8 +126,9 @@ func (b *bin) add(v *reports.Verification) {
 
 // parts are the classes' bins, and where the time is in them.
 type parts struct {
-	start     time.Time
+	now       func() time.Duration // since the begin
 	window    time.Duration
+	cpus      bool // whether what was used says anything
 	low, high [bins]bin
 	used      [bins + 1]used
 }
@@ -138,8 +141,8 @@ type used struct {
 
 // at is the part that is now. Who sees one first reads what was used up to then.
 func (p *parts) at() int {
-	i := int(time.Since(p.start) * bins / p.window)
-	if u := &p.used[min(i, bins)]; !u.seen.Load() && !u.seen.Swap(true) {
+	i := int(p.now() * bins / p.window)
+	if u := &p.used[min(i, bins)]; p.cpus && !u.seen.Load() && !u.seen.Swap(true) {
 		u.process, u.machine = engine.ReadCPU()
 	}
 	return i
@@ -173,11 +176,19 @@ func run(ctx context.Context, r *engine.OwnRun) (results []reports.Result, err e
 	if err != nil {
 		return nil, err
 	}
-	read, err := openHigh(p)
+	high, err := openHigh(p)
 	if err != nil {
 		return nil, err
 	}
-	return measure(ctx, r, o.Window, low, read)
+	if clock := p.Devs[1].Caps().Clock; clock != nil {
+		results, err = byTurns(ctx, r, o.Window, low, high, clock)
+	} else {
+		results, err = measure(ctx, r, o.Window, low, high.read)
+	}
+	for i := range results {
+		results[i].Parameters["clock"] = map[bool]string{false: "CLOCK_MONOTONIC", true: "the model's"}[s.Caps().Clock != nil]
+	}
+	return results, err
 }
 
 // compareEach is of how many writes of low one is compared by default. Arbitrary: a look
@@ -186,11 +197,25 @@ const compareEach = 64
 
 // measure lets both classes work, each in its two thirds of the time. read reads a record of
 // high.
-func measure(ctx context.Context, r *engine.OwnRun, window time.Duration, low pairs.Target, read func(record int, b []byte) error) (results []reports.Result, err error) {
+func measure(ctx context.Context, r *engine.OwnRun, window time.Duration, low pairs.Target, read func(record int, b []byte) error) ([]reports.Result, error) {
 	engine.ReserveProcs(busy)
 	defer engine.ReleaseProcs(busy)
-	p := &parts{start: time.Now(), window: window}
-	compare := pairs.NewProof(r.Plan, Name, 1)
+	start := time.Now()
+	p := &parts{now: func() time.Duration { return time.Since(start) }, window: window, cpus: true}
+	w := p.writes(ctx, r, low)
+	var wg sync.WaitGroup
+	var errLow, errHigh error
+	wg.Go(func() { _, errLow = w.Do(ctx, math.MaxInt) })
+	wg.Go(func() { errHigh = p.alone(ctx, pairs.NewProof(r.Plan, Name, 1), read) })
+	wg.Wait()
+	if err := errors.Join(errLow, errHigh); err != nil {
+		return nil, err
+	}
+	return p.results(r, w), ctx.Err()
+}
+
+// writes are those of low, in its two thirds.
+func (p *parts) writes(ctx context.Context, r *engine.OwnRun, low pairs.Target) *pairs.Writes {
 	w := &pairs.Writes{Target: low, Proof: pairs.NewProof(r.Plan, Name, compareEach), Slots: depth, Size: bulk, Apart: true, Now: func() int64 { return 0 },
 		Next: func(slot int) pairs.Place { return pairs.Place{Off: uint64(slot * bulk)} },
 		More: func() bool { return p.at() < bins*(phases-1)/phases && ctx.Err() == nil }}
@@ -200,15 +225,12 @@ func measure(ctx context.Context, r *engine.OwnRun, window time.Duration, low pa
 		p.low[ended[slot]].low++
 	}
 	w.Found = func(slot int) { p.low[ended[slot]].add(w.Take(0)) }
-	var wg sync.WaitGroup
-	var errLow, errHigh error
-	wg.Go(func() { _, errLow = w.Do(ctx, math.MaxInt) })
-	wg.Go(func() { errHigh = high(ctx, p, compare, read) })
-	wg.Wait()
-	if err := errors.Join(errLow, errHigh); err != nil {
-		return nil, err
-	}
-	each := window.Seconds() / bins
+	return w
+}
+
+// results are a point for each part.
+func (p *parts) results(r *engine.OwnRun, w *pairs.Writes) (results []reports.Result) {
+	each := p.window.Seconds() / bins
 	for i := range bins {
 		h := p.high[i].high
 		n := int64(len(h)) + p.low[i].low
@@ -227,13 +249,13 @@ func measure(ctx context.Context, r *engine.OwnRun, window time.Duration, low pa
 		res.Detail = &curves.Point{X: (float64(i) + 0.5) * each, Values: v}
 		results = append(results, res)
 	}
-	return results, ctx.Err()
+	return results
 }
 
-// high reads a record at a time from its third on, and compares it.
-func high(ctx context.Context, p *parts, compare *pairs.Proof, read func(record int, b []byte) error) error {
+// alone is high as a thread: it reads a record at a time from its third on.
+func (p *parts) alone(ctx context.Context, compare *pairs.Proof, read func(record int, b []byte) error) error {
 	b := make([]byte, small)
-	t := time.NewTimer(time.Until(p.start.Add(p.window / phases)))
+	t := time.NewTimer(p.window/phases - p.now())
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -241,20 +263,28 @@ func high(ctx context.Context, p *parts, compare *pairs.Proof, read func(record 
 		return ctx.Err()
 	}
 	for n := 0; ; n++ {
-		now := p.at()
-		if now >= bins || ctx.Err() != nil {
+		part := p.at()
+		if part >= bins || ctx.Err() != nil {
 			return ctx.Err()
 		}
 		record := n % records
-		start := time.Now()
+		start := p.now()
 		if err := read(record, b); err != nil {
 			return err
 		}
-		out := &p.high[now]
-		out.high = append(out.high, int64(time.Since(start)))
-		if compare.On() && !compare.Same(b, highSender, uint64(record)) {
-			return compare.Corrupt(b, highSender, uint64(record))
+		if err := p.took(part, p.now()-start, compare, b, record); err != nil {
+			return err
 		}
-		out.add(compare.Take(0))
 	}
+}
+
+// took notes a read of high that began in a part, and compares what came.
+func (p *parts) took(part int, d time.Duration, compare *pairs.Proof, b []byte, record int) error {
+	out := &p.high[part]
+	out.high = append(out.high, int64(d))
+	if compare.On() && !compare.Same(b, highSender, uint64(record)) {
+		return compare.Corrupt(b, highSender, uint64(record))
+	}
+	out.add(compare.Take(0))
+	return nil
 }
