@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 )
@@ -97,42 +96,6 @@ func showSync(r *runner) {
 	x := ratio(lock, atomic)
 	r.holds(x > 0 && x <= 1.5, "a free lock %.1f us, %.2f of a fetch-add (at most 1.5, arbitrary)", lock/1e3, x)
 	r.figure("8 contenders: fewest turns %.2f of an equal share", d.at("lite+iwarp", "contenders", 8, 8, "fewest_share"))
-}
-
-// showClasses takes each third of the time as the mean of its parts but those at its ends.
-func showClasses(r *runner) {
-	arms := []string{"lite+iwarp", "lite(qos=hwsep)+iwarp", "lite(qos=swpri)+iwarp"}
-	d := r.run("--transport", strings.Join(arms, ","), "--workload", "qos", "-D", "6s")
-	third := func(a string, n float64, of func(*result) float64) float64 {
-		return d.of(a, func(x *result) bool { return x.X > n*2+0.2 && x.X < n*2+1.8 }).median(of)
-	}
-	at := func(a string, n float64, value string) float64 {
-		return third(a, n, func(x *result) float64 { return x.Values[value] })
-	}
-	var near, moved, both [3]float64
-	for i, a := range arms {
-		beside, alone := at(a, 1, "high_p50_ns"), at(a, 2, "high_p50_ns")
-		near[i], moved[i] = ratio(beside, alone), at(a, 1, "low_bytes")
-		both[i] = ratio(moved[i], at(a, 0, "low_bytes")) + ratio(at(a, 1, "high_rate"), at(a, 2, "high_rate"))
-		// The rate, since a median says nothing of the time in which high had no CPU.
-		r.figure("%s: high %.0f us beside low and %.0f alone, p99 %.0f and %.0f, %.0f reads a second and %.0f, low %.0f MiB/s beside high and %.0f alone", a, beside/1e3, alone/1e3,
-			at(a, 1, "high_p99_ns")/1e3, at(a, 2, "high_p99_ns")/1e3, at(a, 1, "high_rate"), at(a, 2, "high_rate"), moved[i]/(1<<20), at(a, 0, "low_bytes")/(1<<20))
-	}
-	r.figure("what both have of what each has alone, together: none %.2f, HW-Sep %.2f, SW-Pri %.2f", both[0], both[1], both[2])
-	r.left(runtime.NumCPU(), func(n float64, value string) float64 { return at(arms[1], n, value) }, func(n float64) float64 { return third(arms[1], n, (*result).cpus) })
-	r.holds(near[2] > 0 && near[2] <= 2, "SW-Pri: high beside low is %.1fx of alone (at most 2, arbitrary), none %.1fx, HW-Sep %.1fx", near[2], near[0], near[1])
-	r.holds(moved[2] >= moved[1], "SW-Pri moves %.2f of what HW-Sep moves beside high (at least 1)", ratio(moved[2], moved[1]))
-}
-
-// left says what the CPUs of this machine leave low while high has what it has alone, if each
-// class costs what it costs alone: no arm moves more without taking it from high.
-func (r *runner) left(n int, at func(third float64, value string) float64, cpus func(third float64) float64) {
-	low, high, alone := cpus(0), cpus(2), at(0, "low_bytes")
-	if low <= 0 || high <= 0 {
-		return // the system told nothing
-	}
-	r.figure("%d CPUs, of which low alone takes %.2f and high alone %.2f, leave low %.0f MiB/s beside high as it is alone; HW-Sep gives it %.0f", n, low, high,
-		max(float64(n)-high, 0)/low*alone/(1<<20), at(1, "low_bytes")/(1<<20))
 }
 
 var (

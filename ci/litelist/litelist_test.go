@@ -92,24 +92,29 @@ func TestFiguresAreHeldAgainstTheirBounds(t *testing.T) {
 // of two, low takes 1.6 for 2000 MiB/s and high 1.2.
 func TestClassesAreHeldAgainstEachOther(t *testing.T) {
 	for _, c := range []struct {
-		high, low string
-		want      verdict
-	}{{"80", "1048576000", pass}, {"80.1", "1048576000", fail}, {"80", "1048575999", fail}} {
+		high, low, model string
+		want             verdict
+	}{{"80", "1048576000", "80", pass}, {"80.1", "1048576000", "80", fail}, {"80", "1048575999", "80", fail}, {"80", "1048576000", "80.1", fail}} {
 		var b []string
-		for _, a := range []string{"lite+iwarp", "lite(qos=hwsep)+iwarp", "lite(qos=swpri)+iwarp"} {
-			high, low := c.high, c.low
-			if a != "lite(qos=swpri)+iwarp" {
-				high, low = "400", "1048576000"
-			}
-			for i, values := range []string{`"low_bytes":2097152000`, `"high_p50_ns":` + high + `,"high_rate":50,"low_bytes":` + low, `"high_p50_ns":40,"high_rate":100`} {
-				cpu := []string{"1.6", "2", "1.2"}[i]
-				b = append(b, fmt.Sprintf(`{"transport":%q,"workload":"qos","duration_ns":1000000000,"cpu":{"client_seconds":%s},"qos":{"x":%d,"values":{%s}}}`, a, cpu, 2*i+1, values))
+		for below, thirds := range map[string]float64{"+iwarp": 2, "+model(cx3)+mem": 0.1} {
+			for _, a := range []string{"lite", "lite(qos=hwsep)", "lite(qos=swpri)"} {
+				high, low := c.high, c.low
+				if below != "+iwarp" {
+					high, low = c.model, "500"
+				}
+				if a != "lite(qos=swpri)" {
+					high, low = "400", "1048576000"
+				}
+				for i, values := range []string{`"low_bytes":2097152000`, `"high_p50_ns":` + high + `,"high_rate":50,"low_bytes":` + low, `"high_p50_ns":40,"high_rate":100`} {
+					cpu := []string{"1.6", "2", "1.2"}[i]
+					b = append(b, fmt.Sprintf(`{"transport":%q,"workload":"qos","duration_ns":1000000000,"cpu":{"client_seconds":%s},"qos":{"x":%g,"values":{%s}}}`, a+below, cpu, (float64(i)+0.5)*thirds, values))
+				}
 			}
 		}
 		l := walk(stub(t, `{"results":[`+strings.Join(b, ",")+`]}`, "0"), showClasses)
 		all := strings.Join(l.figures, "\n")
 		if l.verdict != c.want || l.failed || !strings.Contains(all, "low alone takes 1.60 and high alone 1.20, leave low 1000 MiB/s") || !strings.Contains(all, "together: none 1.00") {
-			t.Errorf("high %s, low %s: %s, want %s:\n%s", c.high, c.low, l.verdict, c.want, all)
+			t.Errorf("high %s, low %s, model %s: %s, want %s:\n%s", c.high, c.low, c.model, l.verdict, c.want, all)
 		}
 	}
 }
