@@ -32,8 +32,12 @@ func demandInGuest(f *finding, o output) string {
 		return fmt.Sprintf("%s: exit code %d: %s", o.command, o.code, o.why())
 	}
 	var cases []string
+	seen := map[string]bool{} // the script repeats some with other packets, and judges them itself
 	for _, m := range pageCase.FindAllStringSubmatch(o.text, -1) {
-		cases = append(cases, m[1]+" "+m[2])
+		if !seen[m[1]] {
+			cases = append(cases, m[1]+" "+m[2])
+		}
+		seen[m[1]] = true
 	}
 	guest := "a guest"
 	if m := guestLine.FindStringSubmatch(o.text); m != nil {

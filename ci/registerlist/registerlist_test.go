@@ -66,6 +66,8 @@ func TestSafetyNeedsAllTenTests(t *testing.T) {
 	tally := "killed 30, survived 0, explained 0, stale 0, not reached 0\n"
 	for _, c := range []struct{ tests, race, tally, want string }{
 		{tenPass, race.text, tally, pass},
+		{tenPass + "--- PASS: TestSafeAnother (0s)\n", race.text, tally, pass},
+		{strings.Replace(tenPass, "--- PASS: TestSafeFork", "--- PASS: TestSafeAnother", 1), race.text, tally, fail},
 		{strings.Replace(tenPass, "--- PASS: TestSafeFork (0s)\n", "", 1), race.text, tally, fail},
 		{strings.Replace(tenPass, "--- PASS: TestSafeFork", "--- SKIP: TestSafeFork", 1), race.text, tally, fail},
 		{strings.Replace(tenPass, "--- PASS: TestSafeFork", "--- FAIL: TestSafeFork", 1), race.text, tally, "TestSafeFork failed"},
