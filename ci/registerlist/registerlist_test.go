@@ -88,6 +88,37 @@ func set(buffers, hits, evictions int) string {
 	return fmt.Sprintf(`"arm":"cache","working_set":%d,"capacity_regions":64,"set_hits":%d,"set_gets":1000,"cache":{"evictions":%d}`, buffers, hits, evictions)
 }
 
+// A cost is a constant and a slope, and less with huge pages.
+func TestCostsAreHeldAgainstConstantAndSlope(t *testing.T) {
+	curve := func(one, some, many, huge int) output {
+		point := func(pages string, ns int) string {
+			return fmt.Sprintf(`"arm":"none","pages":%q,"register":{"p50":%d}`, pages, ns)
+		}
+		all := outputOf(t, 4*kib, point("base", one))
+		for _, o := range []output{outputOf(t, 64*kib, point("base", some)), outputOf(t, 16*mib, point("base", many), point("thp", huge))} {
+			all.doc.Results = append(all.doc.Results, o.doc.Results...)
+		}
+		return all
+	}
+	for _, c := range []struct {
+		name string
+		o    output
+		want string
+	}{
+		{"as it should be", curve(900, 1900, 300000, 150000), pass},
+		{"huge pages at the bound", curve(900, 1900, 300000, 200000), pass},
+		{"huge pages beyond", curve(900, 1900, 300000, 201000), fail},
+		{"no constant", curve(200, 1900, 300000, 150000), fail},
+		{"no slope", curve(900, 1900, 60000, 30000), fail},
+		{"no huge pages", curve(900, 1900, 300000, 0), fail},
+		{"one size is missing", curve(900, 0, 300000, 150000), "not measured"},
+	} {
+		if got, f := judged(costCurve, c.o); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s, %v", c.name, got, f.missed)
+		}
+	}
+}
+
 // The knee is where it should be, and a device without room makes evictions.
 func TestHitRatioIsHeldAgainstWhatFits(t *testing.T) {
 	sets := []string{set(32, 1000, 0), set(64, 1000, 0), set(96, 660, 9), set(128, 510, 9), set(256, 240, 9)}
