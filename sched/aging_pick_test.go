@@ -2,13 +2,48 @@ package sched
 
 import "testing"
 
-// Who alone is ready is picked, whatever the numbers of classes that are not.
-func TestAgingPicksWhoAloneIsReady(t *testing.T) {
+// A single waiting request is picked from whatever class it is, however far it is ahead.
+func TestAgingPicksTheOnlyOne(t *testing.T) {
 	for c := range Priorities {
-		h := new(heads)
-		h.seq[c] = 5 // later than all others
+		h := &heads{}
+		h.at[c] = 1 << 40 // its rank is negative
+		h.seq[c] = 5      // later than all others
 		if got := (&aging{period: 1000}).pick(1<<c, h); got != c {
-			t.Errorf("class %d alone: picked %d", c, got)
+			t.Errorf("class %d alone: %d", c, got)
+		}
+	}
+}
+
+// The highest rank goes first, a class for each whole period of waiting, and among equal ranks
+// the older, whichever class it is of.
+func TestAgingPicksTheHighestRankAndAmongEqualsTheOldest(t *testing.T) {
+	type head struct {
+		class int
+		at    int64
+		seq   uint64
+	}
+	for _, c := range []struct {
+		name string
+		now  int64
+		all  []head
+		want int
+	}{
+		{"no time has passed", 5000, []head{{1, 5000, 1}, {6, 5000, 2}, {3, 5000, 0}}, 6},
+		{"the last that is looked at", 5000, []head{{0, 5000, 1}, {7, 5000, 2}}, 7},
+		{"the first that is looked at", 9500, []head{{0, 1000, 1}, {7, 9500, 2}}, 0},
+		{"less than a period", 5999, []head{{2, 5000, 1}, {3, 5999, 2}}, 3},
+		{"a period, and older", 6000, []head{{2, 5000, 1}, {3, 6000, 2}}, 2},
+		{"a period, and younger", 6000, []head{{2, 5000, 2}, {3, 6000, 1}}, 3},
+		{"of one age", 6000, []head{{2, 5000, 7}, {3, 5001, 7}}, 2},
+		{"two periods", 7000, []head{{2, 5000, 9}, {3, 7000, 1}}, 2},
+	} {
+		h, ready := &heads{now: c.now}, classSet(0)
+		for _, x := range c.all {
+			h.at[x.class], h.seq[x.class] = x.at, x.seq
+			ready |= 1 << x.class
+		}
+		if got := (&aging{period: 1000}).pick(ready, h); got != c.want {
+			t.Errorf("%s: class %d, want %d", c.name, got, c.want)
 		}
 	}
 }

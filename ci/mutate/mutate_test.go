@@ -178,10 +178,16 @@ echo 'RUNNABLE ARITHMETIC_BASE at n.go:5:39'
 		{"all       .: of 3 changes 2 killed, 0 survived, 0 explained, 1 do not build, 0 not reached; 0 known from before;", 2},
 		{"all       .: of 3 changes 2 killed, 0 survived, 0 explained, 1 do not build, 0 not reached; 3 known from before;", 3},
 		{"all       .: of 3 changes 1 killed, 1 survived, 0 explained, 1 do not build, 0 not reached; 0 known from before;", 5},
+		{"all       .: of 3 changes 1 killed, 1 survived, 0 explained, 1 do not build, 0 not reached; 3 known from before;", 6},
+		{"all       .: of 3 changes 2 killed, 0 survived, 0 explained, 1 do not build, 0 not reached; 2 known from before;", 8},
 	} {
-		if i == 2 {
-			text, _ := os.ReadFile(slow)
+		text, _ := os.ReadFile(slow)
+		switch i {
+		case 2: // the code changes, and its test gets weaker
+			write(t, filepath.Join(dir, "more.go"), "package m\n", 0o600)
 			write(t, slow, strings.Replace(string(text), "Less(4) != 2", "Less(4) > 8", 1), 0o600)
+		case 4: // and stronger again
+			write(t, slow, strings.Replace(string(text), "Less(4) > 8", "Less(4) != 2", 1), 0o600)
 		}
 		var out, err bytes.Buffer
 		run(args, &out, &err)
