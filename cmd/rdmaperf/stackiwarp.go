@@ -24,6 +24,8 @@ var iwarpParams = append(params[iwarpArgs]{
 		func(c *iwarpArgs, v value) error { c.PeerToPeer = true; return nil }},
 	{paramDoc{"checked", switchOf, "", "place nothing before its CRC is checked"},
 		func(c *iwarpArgs, v value) error { c.StoreAndForward = true; return nil }},
+	{paramDoc{"done", wordOf("taken", "acked"), "taken", "when a send or write is complete: our TCP has taken it, or the peer's TCP has acknowledged it"},
+		func(c *iwarpArgs, v value) error { c.OnAck = v.text == "acked"; return nil }},
 	{paramDoc{"rev1", switchOf, "", "MPA revision 1 (RFC 5044)"},
 		func(c *iwarpArgs, v value) error { c.Revision = 1; return nil }},
 	{paramDoc{"rev2", switchOf, "on", "MPA revision 2, enhanced connection set-up (RFC 6581)"},

@@ -25,6 +25,12 @@ type Config struct {
 	MaxULPDU        int          // upper bound of a ULPDU in octets; 0 takes the path's MULPDU
 	Extensions      Extensions
 
+	// OnAck completes Sends and Writes when the peer's TCP has acknowledged their last octet, not
+	// when ours has taken it: what a stack has to do that sends by reference. Polls ask the stack,
+	// which costs a kernel socket a system call each, and who sleeps in Wait asks each
+	// millisecond, as nothing tells of acknowledgements.
+	OnAck bool
+
 	// ReceiveThread gives the device a thread that does nothing but receive and place,
 	// and answer what needs no application: SoftRDMA's model c3. Polls only take
 	// completions then, and what is posted is sent by who posts it.
@@ -74,6 +80,7 @@ const (
 	answerTimeout  = 10 * time.Second       // for the application's answer to a request
 	lingerTimeout  = 2 * time.Second        // for the peer to read our last octets
 	watchPeriod    = 10 * time.Millisecond  // how often an active QP is looked at from the background
+	ackSlice       = time.Millisecond       // how often CQ.Wait asks for acknowledgements, with OnAck
 	waitSlice      = 100 * time.Millisecond // how often CQ.Wait looks at its context, at first
 )
 
@@ -113,6 +120,9 @@ func (c *Config) name() string {
 	}
 	if c.StoreAndForward {
 		p = append(p, "checked")
+	}
+	if c.OnAck {
+		p = append(p, "done=acked")
 	}
 	switch c.Extensions {
 	case ExtNone:

@@ -34,6 +34,7 @@ func TestConformance(t *testing.T) {
 		"markers": {iwarp.Config{Markers: true}, data},
 		"checked": {iwarp.Config{StoreAndForward: true}, data},
 		"nocrc":   {iwarp.Config{NoCRC: true}, data},
+		"acked":   {iwarp.Config{OnAck: true}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it mostly waits

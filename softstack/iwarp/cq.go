@@ -384,7 +384,7 @@ func (c *cq) Wait(ctx context.Context) error {
 		// A look at every socket after every sleep would cost a thousand idle QPs a
 		// tenth of a processor.
 		for _, q := range c.qps.Load().list {
-			if !q.told(c) {
+			if !q.told(c) || c.dev.cfg.OnAck { // no poller tells of an acknowledgement
 				q.poll()
 			}
 		}
@@ -406,6 +406,9 @@ func (c *cq) sleep(ctx context.Context, idle int) (int, error) {
 	slice := waitSlice
 	if c.waiters.Load() == 1 {
 		slice <<= min(idle, longSleeps)
+	}
+	if c.dev.cfg.OnAck {
+		slice = ackSlice
 	}
 	n, err := c.poller.Wait(c.ready[:], sliceOf(ctx, slice))
 	c.driveReady(c.ready[:n])

@@ -61,6 +61,9 @@ func (q *qp) lost() {
 
 // hungUp handles the peer's orderly end. Framed octets are still sent (RFC 5041 §6.2).
 func (q *qp) hungUp() {
+	if q.dev.cfg.OnAck { // before its FIN the peer's stack had all that it has acknowledged
+		q.retire()
+	}
 	q.dev.raise(rdma.EventPeerDisconnect, q.num, 0)
 	q.shut()
 }

@@ -297,7 +297,7 @@ func (q *qp) frameResponse() bool {
 const answeredOps = rdma.OpSet(1<<rdma.OpRead|1<<rdma.OpLocalInv) | atomicOps
 
 // retire completes entries in post order (RFC 5040 §5.5): sends and writes once
-// the socket has their last octet, reads once their response is here.
+// the socket has their last octet, or with OnAck the peer's, reads once their response is here.
 func (q *qp) retire() {
 	if q.sqHead == q.sqNext {
 		return
@@ -309,7 +309,7 @@ func (q *qp) retire() {
 			if !e.done {
 				break
 			}
-		} else if e.end > q.tx.sent {
+		} else if e.end > q.tx.sent || q.dev.cfg.OnAck && e.end > q.tx.acked && !q.acknowledged(e.end) {
 			break
 		}
 		if e.wr.Flags&rdma.Signaled != 0 || q.cfg.SigAll {
@@ -332,6 +332,14 @@ func (q *qp) retire() {
 			q.overran()
 		}
 	}
+}
+
+// acknowledged asks the stack whether the peer's has all octets below end.
+func (q *qp) acknowledged(end uint64) bool {
+	if n, err := q.conn.Unacked(); err == nil && n >= 0 && uint64(n) <= q.tx.sent {
+		q.tx.acked = q.tx.sent - uint64(n)
+	}
+	return end <= q.tx.acked
 }
 
 // complete reports the entry at sqHead with an error; errors always complete (IBTA 10.7.3.1).

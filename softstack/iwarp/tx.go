@@ -33,6 +33,7 @@ type txState struct {
 	vh     int    // first piece not wholly sent
 	framed uint64 // octets framed since the stream began
 	sent   uint64 // octets taken by the socket
+	acked  uint64 // of those, with OnAck, octets that the peer's stack has, as far as is known
 	seg    int    // of a stack InPlace: octets of a segment; else 0
 	group  int    // octets framed for the segment at hand
 	cuts   []int  // pieces that begin a segment

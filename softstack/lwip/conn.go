@@ -39,6 +39,7 @@ type conn struct {
 	off    int    // octets of the piece at head that are consumed
 	idle   int    // looks in a row that found nothing
 	remote string
+	taken  uint64 // octets that the stack took, or its slots did
 
 	mu      sync.Mutex
 	pollers []*ready.Poller
@@ -219,6 +220,7 @@ func (c *conn) took(n C.long) (int, error) {
 		c.s.wakeHelper()
 	}
 	if n >= 0 {
+		c.taken += uint64(n)
 		return int(n), nil
 	}
 	if e := syscall.Errno(-n); e != syscall.EAGAIN {
@@ -231,9 +233,11 @@ func (c *conn) MSS() int { return int(c.cc.mss) }
 
 func (c *conn) Unsent() (int, error) { return int(C.lw_unsent(c.cc)), nil }
 
-func (c *conn) Acked() (uint64, error) {
-	c.s.Drive()
-	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&c.cc.acked))), nil
+func (c *conn) Unacked() (int, error) {
+	if !c.helped {
+		c.s.Drive()
+	}
+	return int(c.taken - atomic.LoadUint64((*uint64)(unsafe.Pointer(&c.cc.acked)))), nil
 }
 
 func (c *conn) RemoteAddr() string { return c.remote }

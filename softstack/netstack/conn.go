@@ -225,9 +225,10 @@ func (c *conn) Unsent() (int, error) {
 	return int(c.taken.Load() - min(c.l.flow.sent.Load(), c.taken.Load())), nil
 }
 
-func (c *conn) Acked() (uint64, error) {
+func (c *conn) Unacked() (int, error) {
 	c.l.look()
-	return c.l.flow.acked.Load(), nil
+	acked := c.l.flow.acked.Load() // first: more may be taken meanwhile
+	return int(c.taken.Load() - min(acked, c.taken.Load())), nil
 }
 
 func (c *conn) RemoteAddr() string { return c.remote }

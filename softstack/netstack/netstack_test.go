@@ -145,9 +145,9 @@ func TestStreamsAreExactOnEveryLink(t *testing.T) {
 				t.Errorf("nothing arrived for %v: a retransmission takes %v", quiet, longestStall)
 			}
 			stop := time.Now().Add(20 * time.Second)
-			for acked, _ := a.Acked(); acked != uint64(len(msg)); acked, _ = a.Acked() {
+			for left, _ := a.Unacked(); left != 0; left, _ = a.Unacked() {
 				if time.Sleep(time.Millisecond); time.Now().After(stop) {
-					t.Fatalf("%d of %d bytes acknowledged", acked, len(msg))
+					t.Fatalf("%d of %d bytes not acknowledged", left, len(msg))
 				}
 			}
 			if n, err := a.Unsent(); n != 0 || err != nil {

@@ -21,10 +21,11 @@
 //
 // A stack that sends by reference reads the caller's memory until the peer has
 // acknowledged the octets, as a retransmission needs them. Over such a stack a
-// request may complete only when Acked has passed its last octet. No stack here
+// request may complete only when Unacked has passed its last octet. No stack here
 // does that: kernel sockets copy, and lwIP as Debian builds it copies whatever
-// it is told (LWIP_NETIF_TX_SINGLE_PBUF). Acked is in the contract because what
-// the peer has is also how a stack is measured, and how an end is waited for.
+// it is told (LWIP_NETIF_TX_SINGLE_PBUF). A provider may complete in that way over
+// any of them all the same (iwarp.Config.OnAck), which shows what waiting for the
+// peer's stack costs.
 //
 // # Ownership
 //

@@ -20,7 +20,6 @@ const UserTimeout = 60 * time.Second
 // socket is a connected TCP socket in non-blocking mode.
 type socket struct {
 	fd     int
-	taken  uint64        // octets that the kernel took
 	rv     [2]unix.Iovec // for Recv2; a field so that it does not escape per call
 	msg    unix.Msghdr   // for Sendv
 	remote string
@@ -84,11 +83,8 @@ func (c *socket) MSS() int {
 // the wire yet (SIOCOUTQNSD).
 func (c *socket) Unsent() (int, error) { return unix.IoctlGetInt(c.fd, unix.SIOCOUTQNSD) }
 
-// Acked is what the kernel took less what its send queue still holds (SIOCOUTQ, tcp(7)).
-func (c *socket) Acked() (uint64, error) {
-	n, err := unix.IoctlGetInt(c.fd, unix.SIOCOUTQ)
-	return c.taken - uint64(max(n, 0)), err
-}
+// Unacked is what the kernel's send queue holds (SIOCOUTQ, tcp(7)).
+func (c *socket) Unacked() (int, error) { return unix.IoctlGetInt(c.fd, unix.SIOCOUTQ) }
 
 // Recv reads up to len(b) bytes: ErrAgain when there are none yet, io.EOF after
 // the peer's FIN, a syscall.Errno when the connection is lost. b must not be empty.
@@ -150,7 +146,6 @@ func (c *socket) sent(n uintptr, e syscall.Errno) (int, error) {
 	}
 	if e == 0 {
 		c.calls.sent(int(n))
-		c.taken += uint64(n)
 		return int(n), nil
 	}
 	if e == unix.EAGAIN || e == unix.EINTR {

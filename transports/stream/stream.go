@@ -82,9 +82,9 @@ type Conn interface {
 	MSS() int
 	// Unsent is the number of bytes taken that were not put on the wire yet.
 	Unsent() (int, error)
-	// Acked is the number of bytes, of all that Send and Sendv took, that the peer's
-	// stack has acknowledged. Not every stack counts for nothing: it may cost a call.
-	Acked() (uint64, error)
+	// Unacked is the number of bytes, of all that Send and Sendv took, that the peer's
+	// stack has not acknowledged. Not every stack counts for nothing: it may cost a call.
+	Unacked() (int, error)
 	// Await blocks until the connection is ready for any of bits, or ms milliseconds
 	// have passed. It may return early.
 	Await(bits uint32, ms int)

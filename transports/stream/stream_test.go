@@ -140,26 +140,26 @@ func TestEndsAreTold(t *testing.T) {
 	}
 }
 
-// TestAckedIsWhatThePeersStackHas: the peer need not read for it.
-func TestAckedIsWhatThePeersStackHas(t *testing.T) {
+// TestAcknowledgedIsWhatThePeersStackHas: the peer need not read for it.
+func TestAcknowledgedIsWhatThePeersStackHas(t *testing.T) {
 	a, b := pair(t)
-	if n, err := a.Acked(); n != 0 || err != nil {
+	if n, err := a.Unacked(); n != 0 || err != nil {
 		t.Fatalf("before anything was sent: %d, %v", n, err)
 	}
-	for total := uint64(0); total < 3000; {
+	for total := 0; total < 3000; {
 		n, err := a.Send(make([]byte, 1000))
 		if err != nil {
 			t.Fatal(err)
 		}
-		total += uint64(n)
-		var got uint64
-		for stop := time.Now().Add(20 * time.Second); got != total && time.Now().Before(stop); {
-			if got, err = a.Acked(); err != nil || got > total {
-				t.Fatalf("%d of %d acknowledged, %v", got, total, err)
+		total += n
+		left := n
+		for stop := time.Now().Add(20 * time.Second); left != 0 && time.Now().Before(stop); {
+			if left, err = a.Unacked(); err != nil || left < 0 || left > n {
+				t.Fatalf("%d of %d not acknowledged, %v", left, n, err)
 			}
 		}
-		if got != total {
-			t.Fatalf("%d of %d acknowledged after 20 s", got, total)
+		if left != 0 {
+			t.Fatalf("%d of %d not acknowledged after 20 s", left, n)
 		}
 	}
 	if n, err := soon(t, func() (int, error) { return b.Recv(make([]byte, 4000)) }); n != 3000 || err != nil {
