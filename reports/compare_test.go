@@ -155,6 +155,9 @@ func TestComparePairs(t *testing.T) {
 		"arrivals":  func(r *reports.Result) { r.Arrivals = "poisson" },
 		"both ways": func(r *reports.Result) { r.Parameters = map[string]any{"bidirectional": true} },
 		"arm":       func(r *reports.Result) { r.Kind, r.Detail = kind("hol"), &holkind.HOL{Arm: holkind.ArmTwoQP} },
+		"path":      func(r *reports.Result) { r.Impairment = "loss=1%" },
+		"work":      func(r *reports.Result) { r.AppWorkNs = 5000 },
+		"run":       func(r *reports.Result) { r.Parameters = map[string]any{"run": "pinned"} },
 		"bulk":      func(r *reports.Result) { r.Kind, r.Detail = kind("hol"), &holkind.HOL{BulkSizeBytes: 1 << 20} },
 	} {
 		d := repeated(100, 100)
