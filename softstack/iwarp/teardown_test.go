@@ -305,6 +305,27 @@ func TestStuckPeer(t *testing.T) {
 	}
 }
 
+// narrow connects e to a scripted peer whose socket takes little.
+func narrow(t *testing.T, e *end) *wiretest.Peer {
+	t.Helper()
+	s, err := wiretest.Listen(testTimeout)
+	must(t, err)
+	defer s.Close()
+	must(t, s.ReadBuffer(16<<10))
+	done := make(chan error, 1)
+	go func() {
+		_, err := e.qp.Connect(t.Context(), s.Addr(), rdma.ConnParam{IRD: 1, ORD: 1})
+		done <- err
+	}()
+	p, err := s.Accept()
+	must(t, err)
+	t.Cleanup(func() { p.Close() })
+	_, err = p.Respond(&mpa.Frame{Reply: true, Rev: 2, Enhanced: true, Enh: mpa.Enhanced{IRD: 1, ORD: 1}})
+	must(t, err)
+	must(t, <-done)
+	return p
+}
+
 // TestLingeringDoesNotSpin: a peer that sent FIN and does not read costs no
 // processor time until it is given up.
 func TestLingeringDoesNotSpin(t *testing.T) {
@@ -314,7 +335,7 @@ func TestLingeringDoesNotSpin(t *testing.T) {
 		return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 	}
 	e := newEnd(t, Config{SendBuffer: 16 << 10}, rdma.QPConfig{})
-	p, _ := e.connectTo(t, rdma.ConnParam{IRD: 1, ORD: 1}, nil)
+	p := narrow(t, e)
 	for i := range 4 {
 		e.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, window)}, RKey: 1})
 	}
@@ -339,21 +360,7 @@ func TestLingeringDoesNotSpin(t *testing.T) {
 func TestCompletionMeansHandedOver(t *testing.T) {
 	const n, size = 128, 3000
 	e := newEnd(t, Config{SendBuffer: 16 << 10}, rdma.QPConfig{})
-	s, err := wiretest.Listen(testTimeout)
-	must(t, err)
-	defer s.Close()
-	must(t, s.ReadBuffer(16<<10))
-	done := make(chan error, 1)
-	go func() {
-		_, err := e.qp.Connect(t.Context(), s.Addr(), rdma.ConnParam{IRD: 1, ORD: 1})
-		done <- err
-	}()
-	p, err := s.Accept()
-	must(t, err)
-	defer p.Close()
-	_, err = p.Respond(&mpa.Frame{Reply: true, Rev: 2, Enhanced: true, Enh: mpa.Enhanced{IRD: 1, ORD: 1}})
-	must(t, err)
-	must(t, <-done)
+	narrow(t, e)
 	q := e.qp.(*qp)
 	for i := range n {
 		e.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}, RKey: 1})
