@@ -61,6 +61,18 @@ func between(t *testing.T, f func(side int, addr string)) {
 	runtime.UnlockOSThread()
 }
 
+// listenOn listens at an address, and skips where the kernel has no AF_XDP.
+func listenOn(t *testing.T, s *Stack, addr string) stream.Listener {
+	t.Helper()
+	l, err := s.Listen(t.Context(), addr+":0", stream.Buffers{})
+	if errors.Is(err, syscall.EOPNOTSUPP) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 // TestStreamsGoThroughInterfaces: exact octets over AF_XDP, ARP by the kernel, the
 // host's own traffic as before, and ends that are told.
 func TestStreamsGoThroughInterfaces(t *testing.T) {
@@ -131,12 +143,7 @@ func TestTimersSendWithoutHelp(t *testing.T) {
 	between(t, func(side int, addr string) {
 		if side == 0 {
 			s = openStack(t, Config{Link: LinkXDP, Iface: "side0", Loss: 0.02, Seed: 3})
-			var err error
-			if l, err = s.Listen(t.Context(), addr+":0", stream.Buffers{}); errors.Is(err, syscall.EOPNOTSUPP) {
-				t.Skip(err)
-			} else if err != nil {
-				t.Fatal(err)
-			}
+			l = listenOn(t, s, addr)
 			return
 		}
 		far = must(net.DialTimeout("tcp", l.Addr(), 20*time.Second))(t)
@@ -186,13 +193,7 @@ func TestAKernelIsTheOtherEnd(t *testing.T) {
 	var far net.Conn
 	between(t, func(side int, addr string) {
 		if side == 0 {
-			s := openStack(t, Config{Link: LinkXDP, Iface: "side0"})
-			var err error
-			if l, err = s.Listen(t.Context(), addr+":0", stream.Buffers{}); errors.Is(err, syscall.EOPNOTSUPP) {
-				t.Skip(err)
-			} else if err != nil {
-				t.Fatal(err)
-			}
+			l = listenOn(t, openStack(t, Config{Link: LinkXDP, Iface: "side0"}), addr)
 			return
 		}
 		far = must(net.DialTimeout("tcp", l.Addr(), 10*time.Second))(t)
@@ -250,13 +251,7 @@ func TestAPortIsUsedAgainAtOnce(t *testing.T) {
 	var l stream.Listener
 	between(t, func(side int, addr string) {
 		if side == 0 {
-			s := openStack(t, Config{Link: LinkXDP, Iface: "side0"})
-			var err error
-			if l, err = s.Listen(t.Context(), addr+":0", stream.Buffers{}); errors.Is(err, syscall.EOPNOTSUPP) {
-				t.Skip(err)
-			} else if err != nil {
-				t.Fatal(err)
-			}
+			l = listenOn(t, openStack(t, Config{Link: LinkXDP, Iface: "side0"}), addr)
 			return
 		}
 		from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(addr), Port: 40123}, Timeout: 20 * time.Second}
