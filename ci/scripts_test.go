@@ -51,7 +51,7 @@ func TestScriptsRefuseWrongCommandLines(t *testing.T) {
 		"register-list --bogus", "register-list --only", "register-list --only R11", "register-list -o", "register-list --for 0s",
 		"register --bogus", "register --repeats 0", "register --window 1s", "register --only all", "register --json",
 		"awake --bogus", "awake --repeats 0", "awake --seconds",
-		"hostile --bogus", "hostile --clients x", "hostile --only x", "hostile --only", "verify-cost --bogus", "verify-cost --repeats 0", "verify-cost --seconds", "mutants --bogus", "mutants --for", "mutants --for 0m", "mutants --for 5", "mutants --only", "mutants ./no/such",
+		"hostile --bogus", "hostile --clients x", "hostile --only x", "hostile --only", "verify-cost --bogus", "verify-cost --repeats 0", "verify-cost --seconds", "mutants --bogus", "mutants --for", "mutants --for 0m", "mutants --for 5", "mutants --only", "mutants ./no/such", "mutants ./reports+./no/such", "mutants --jobs 0", "mutants --jobs",
 		"lite-ratio --bogus", "lite-ratio --repeats 0", "lite-ratio --seconds 0", "lite-ratio --json",
 		"soak", "soak 0", "soak x", "soak 1 2", "soak 1 --seed x", "soak 1 --pause 1s", "soak 1 --bogus", "soak 1 --keep",
 		"lite-list --bogus", "lite-list --only L19", "lite-list --only L1,", "lite-list --only", "lite-list -o",

@@ -6,85 +6,50 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
-	"time"
 )
 
-// finding is a line of gremlins' output about one change that tests reach:
+// finding is a line of gremlins' output about one change that tests reach, or none does:
 //
-//	RUNNABLE CONDITIONALS_NEGATION at rank.go:21:9
-var finding = regexp.MustCompile(`RUNNABLE ([A-Z_]+) at (\S+):(\d+):(\d+)`)
+//	   RUNNABLE CONDITIONALS_NEGATION at rank.go:21:9
+//	NOT COVERED CONDITIONALS_NEGATION at rank.go:23:9
+var finding = regexp.MustCompile(`(RUNNABLE|NOT COVERED) ([A-Z_]+) at (\S+):(\d+):(\d+)`)
 
 // below excludes the packages in the directories below, which gremlins would change, too. Its
 // paths begin at the package.
 const below = "^[^/]+/"
 
-// package_ holds the tests of one package against every change that gremlins finds in it, for
-// its part of the time.
+// search asks gremlins for the changes of a package; a-b, which has two names, is one. covered
+// are those that the package's own tests reach.
 //
-// gremlins finds them, and what tests reach, without running any (--dry-run). It would run them
-// as well, but its limit for a test is a multiple of what the coverage took, which is nothing
-// when go test has that in its cache: every change then counts as noticed by its time.
-func (t *tally) package_(ctx context.Context, root string, gremlins []string, pkg string, left int, kept *store) {
-	deadline, _ := ctx.Deadline()
-	part, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
-	defer cancel()
-	before, tried, known, dead := t.n, 0, 0, 0
-	out, err := command(part, root, append(gremlins, "unleash", "--dry-run", "--exclude-files", below, pkg)...)
-	all := finding.FindAllStringSubmatch(out, -1)
-	base := tests{}
-	if err == nil && len(all) > 0 {
-		base, err = timeTests(part, root, pkg)
+// gremlins finds them without running tests (--dry-run). It would run them as well, but its
+// limit for a test is a multiple of what the coverage took, which is nothing when go test has
+// that in its cache: every change then counts as noticed by its time.
+func (t *tally) search(ctx context.Context, root string, gremlins []string, pkg string) (all []operator, covered map[operator]bool, err error) {
+	out, err := command(ctx, root, append(gremlins, "unleash", "--dry-run", "--exclude-files", below, pkg)...)
+	found := finding.FindAllStringSubmatch(out, -1)
+	if err != nil || len(found) == 0 {
+		return nil, nil, fmt.Errorf("%w\n%s", err, tail(out))
 	}
-	switch {
-	case part.Err() != nil:
-		fmt.Fprintf(t.out, "%-9s %s\n", "not begun", pkg)
-		t.n[notReached]++
-		return
-	case err != nil || len(all) == 0:
-		fmt.Fprintf(t.out, "%-9s %s: %v\n%s\n", "FAILED", pkg, err, tail(out))
-		t.n[stale]++
-		return
-	}
+	covered = map[operator]bool{}
 	done := map[operator]bool{}
-	for _, m := range all {
-		line, _ := strconv.Atoi(m[3]) // the expression has digits only
-		column, _ := strconv.Atoi(m[4])
-		o, err := find(root, pkg, m[2], m[1], line, column)
+	for _, m := range found {
+		line, _ := strconv.Atoi(m[4]) // the expression has digits only
+		column, _ := strconv.Atoi(m[5])
+		o, err := find(root, pkg, m[3], m[2], line, column)
 		if err != nil {
 			t.count(stale, err.Error())
 			continue
 		}
 		same := o
 		same.kind = ""
-		if done[same] { // a-b is one change by two names
+		if done[same] {
 			continue
 		}
 		done[same] = true
-		v, ok := kept.verdict(o)
-		if ok {
-			known++
-		} else {
-			v = base.try(part, root, pkg, o)
-			kept.keep(o, v)
-		}
-		tried++
-		switch v {
-		case killed, notReached:
-			t.n[v]++
-		case stale:
-			dead++
-		case survived:
-			t.lived(o)
-		}
+		covered[o] = m[1] == "RUNNABLE"
+		all = append(all, o)
 	}
-	state := "all"
-	if part.Err() != nil {
-		state = "cut short"
-	}
-	fmt.Fprintf(t.out, "%-9s %s: of %d changes %d killed, %d survived, %d explained, %d do not build, %d not reached; %d known from before; on lines that no test runs %d\n",
-		state, pkg, tried, t.n[killed]-before[killed], t.n[survived]-before[survived], t.n[explained]-before[explained], dead,
-		t.n[notReached]-before[notReached], known, strings.Count(out, "NOT COVERED "))
+	return all, covered, nil
 }
 
 // lived looks for an explanation.
@@ -95,8 +60,12 @@ func (t *tally) lived(o operator) {
 			v = explained
 		}
 	}
-	t.count(v, fmt.Sprintf("%s:%d:%d %s | %s", o.file, o.line, o.column, o.kind, o.code))
+	t.count(v, o.String())
 }
 
 // tail is the end of an output.
 func tail(s string) string { return s[max(0, len(s)-2000):] }
+
+func (o operator) String() string {
+	return fmt.Sprintf("%s:%d:%d %s | %s", o.file, o.line, o.column, o.kind, o.code)
+}

@@ -84,42 +84,44 @@ func (c change) try(ctx context.Context, root string) verdict {
 	if err != nil || strings.Count(string(text), c.old) != 1 {
 		return stale
 	}
-	return overlaid(ctx, root, c.file, strings.Replace(string(text), c.old, c.new, 1), testLimit, c.test...)
+	v, _ := overlaid(ctx, root, c.file, strings.Replace(string(text), c.old, c.new, 1), testLimit, c.test...)
+	return v
 }
 
 // overlaid runs tests of the tree in which one file has another text. What does not build, or
 // runs no test, is stale.
-func overlaid(ctx context.Context, root, file, text string, limit time.Duration, test ...string) verdict {
+func overlaid(ctx context.Context, root, file, text string, limit time.Duration, test ...string) (v verdict, out string) {
 	if ctx.Err() != nil {
-		return notReached
+		return notReached, ""
 	}
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
-		return notReached
+		return notReached, out
 	}
 	defer os.RemoveAll(dir)
 	changed, overlay := filepath.Join(dir, filepath.Base(file)), filepath.Join(dir, "overlay.json")
 	path, err := filepath.Abs(filepath.Join(root, file))
 	if err != nil {
-		return notReached
+		return notReached, out
 	}
 	b, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
 	if err == nil {
 		err = errors.Join(os.WriteFile(changed, []byte(text), 0o600), os.WriteFile(overlay, b, 0o600))
 	}
 	if err != nil {
-		return notReached
+		return notReached, out
 	}
-	out, err := command(ctx, root, goTest(limit, append([]string{"-overlay", overlay}, test...)...)...)
+	args := append([]string{"-overlay", overlay, "-exec", inMemory}, test...)
+	out, err = command(ctx, root, goTest(limit, args...)...)
 	switch {
 	case ctx.Err() != nil:
-		return notReached
+		return notReached, out
 	case err == nil && !strings.Contains(out, "no tests to run"):
-		return survived
+		return survived, out
 	case err == nil, strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
-		return stale // it says nothing of the tests
+		return stale, out // it says nothing of the tests
 	}
-	return killed
+	return killed, out
 }
 
 // command runs a program until ctx ends, with whatever it started.

@@ -6,9 +6,12 @@
 // It has two sources of changes. A list (-list) has those that no program finds, such as
 // changes of C, or of what a figure means; each is laid over the tree with go test
 // -overlay, so that nothing is copied or written. And gremlins, if -gremlins names its
-// command, finds operators and conditions of the packages to change, and which of them tests
-// reach; each is tried in the same way, first by the tests of its package that take under a
-// second, and if they notice nothing by all.
+// command, finds operators and conditions of the packages to change. All of a package are
+// compiled at once, each asleep until it is named (schema.go), and tried by the tests that reach
+// them, the quick ones first. What survives that, and what cannot be said so, is compiled and
+// tried by itself, like a listed change.
+//
+// PACKAGE may be A+B: then the tests of B are held against changes of A, too.
 //
 // A survivor is an error unless -explained says why no test can notice it. An explanation
 // or a listed change whose line is not in its file any more is an error, too: both say what
@@ -45,18 +48,20 @@ func run(args []string, stdout, stderr io.Writer) int {
 	gremlins := f.String("gremlins", "", "command that runs gremlins; none: listed changes alone")
 	limit := f.Duration("for", 45*time.Minute, "how long all of it may take")
 	keep := f.String("keep", "", "folder that keeps what became of gremlins' changes; none: all are tried")
+	jobs := f.Int("jobs", 1, "how many changes are tried at a time")
+	bare := f.Bool("untested", false, "names changes on lines that no test runs")
 	only := f.String("only", "", "regular expression of the names of listed changes")
 	if err := f.Parse(args); err != nil {
 		return 2
 	}
 	match, err := regexp.Compile(*only)
-	if err != nil || *limit <= 0 {
-		fmt.Fprintf(stderr, "mutate: --only %q, --for %v: want a regular expression and a time\n", *only, *limit)
+	if err != nil || *limit <= 0 || *jobs < 1 {
+		fmt.Fprintf(stderr, "mutate: --only %q, --for %v, --jobs %d: want a regular expression, a time and a number\n", *only, *limit, *jobs)
 		return 2
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), *limit)
 	defer cancel()
-	t := &tally{out: stdout}
+	t := &tally{out: stdout, jobs: *jobs, untested: *bare}
 	if *explained != "" {
 		if t.why, err = readExplanations(*root, *explained); err != nil {
 			fmt.Fprintln(stderr, "mutate:", err)
@@ -113,14 +118,17 @@ const (
 	stale              // the change does not fit the tree
 	notReached         // the time was over
 	numVerdicts
+	untested // no test comes there
 )
 
 var verdictNames = [numVerdicts]string{"killed", "SURVIVED", "explained", "STALE", "not reached"}
 
 type tally struct {
-	out io.Writer
-	why []explanation
-	n   [numVerdicts]int
+	out      io.Writer
+	jobs     int
+	untested bool // names them
+	why      []explanation
+	n        [numVerdicts]int
 }
 
 // count notes one change, and says so where it is not simply killed.

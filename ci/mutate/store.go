@@ -11,13 +11,15 @@ import (
 )
 
 // store keeps what became of each change in a folder, so that a run goes on where an earlier one
-// ended. What survived is kept as long as all Go files of the package are the same, and what was
-// killed as long as those that are no tests are: more tests kill no less. Where tests were taken
+// ended. What survived is kept as long as all Go files of the package are the same, and the tests
+// of others that are held against it; what was killed as long as those that are no tests are: more
+// tests kill no less. Where tests were taken
 // away, and for changes of other packages, which seldom matter, a new folder is the way. A nil
 // store keeps nothing.
 type store struct {
 	root, dir string
 	packages  map[string][2]string // digests by folder: of the code, and with tests
+	also      map[string][]string  // folders whose tests are held against the code of one, too
 }
 
 const (
@@ -25,13 +27,13 @@ const (
 	withTests
 )
 
-var words = map[string]verdict{"killed": killed, "survived": survived, "stale": stale}
+var words = map[string]verdict{"killed": killed, "survived": survived, "stale": stale, "untested": untested}
 
 func openStore(root, dir string) (*store, error) {
 	if dir == "" {
 		return nil, nil
 	}
-	return &store{root, dir, map[string][2]string{}}, os.MkdirAll(dir, 0o755)
+	return &store{root, dir, map[string][2]string{}, map[string][]string{}}, os.MkdirAll(dir, 0o755)
 }
 
 // verdict is what an earlier run found, if it is kept and still holds.
@@ -54,7 +56,7 @@ func (s *store) keep(o operator, v verdict) {
 		return
 	}
 	which := ofCode
-	if v == survived {
+	if v == survived || v == untested {
 		which = withTests
 	}
 	for word, w := range words {
@@ -79,6 +81,13 @@ func (s *store) name(o operator, which int) string {
 			fmt.Fprintf(all, "%s %d %v\n%s", filepath.Base(name), len(text), err, text)
 			if !strings.HasSuffix(name, "_test.go") {
 				fmt.Fprintf(code, "%s %d %v\n%s", filepath.Base(name), len(text), err, text)
+			}
+		}
+		for _, other := range s.also[pkg] {
+			names, _ := filepath.Glob(filepath.Join(s.root, other, "*_test.go"))
+			for _, name := range names {
+				text, err := os.ReadFile(name)
+				fmt.Fprintf(all, "%s %d %v\n%s", filepath.Base(name), len(text), err, text)
 			}
 		}
 		digests = [2]string{hex.EncodeToString(code.Sum(nil)[:8]), hex.EncodeToString(all.Sum(nil)[:8])}

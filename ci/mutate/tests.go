@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
 
-// tests is what is known of a package's tests when nothing is changed.
+// tests is what is known of packages' tests when nothing is changed.
 type tests struct {
+	of    []string
 	slow  []string      // names of those that take longer than slowTest
 	quick time.Duration // how long all but the slow take, build included
 	all   time.Duration
@@ -20,10 +22,11 @@ type tests struct {
 // slowTest is from when on a test runs only for what the others do not notice.
 const slowTest = time.Second
 
-// timeTests runs all tests of a package once, and those that are not slow once more.
-func timeTests(ctx context.Context, root, pkg string) (k tests, err error) {
+// timeTests runs all tests of packages once, and those that are not slow once more.
+func timeTests(ctx context.Context, root string, packages []string) (k tests, err error) {
+	k.of = packages
 	begin := time.Now()
-	out, err := command(ctx, root, goTest(testLimit, "-json", pkg)...)
+	out, err := command(ctx, root, goTest(testLimit, append([]string{"-json"}, k.of...)...)...)
 	if k.all = time.Since(begin); err != nil {
 		return k, fmt.Errorf("its tests fail without a change: %w", err)
 	}
@@ -38,18 +41,18 @@ func timeTests(ctx context.Context, root, pkg string) (k tests, err error) {
 		}
 	}
 	begin = time.Now()
-	if _, err = command(ctx, root, goTest(testLimit, k.quickArgs(pkg)...)...); err != nil {
+	if _, err = command(ctx, root, goTest(testLimit, k.quickArgs()...)...); err != nil {
 		return k, fmt.Errorf("its quick tests fail without a change: %w", err)
 	}
 	k.quick = time.Since(begin)
 	return k, nil
 }
 
-func (k tests) quickArgs(pkg string) []string {
+func (k tests) quickArgs() []string {
 	if len(k.slow) == 0 {
-		return []string{pkg}
+		return k.of
 	}
-	return []string{"-skip", "^(" + strings.Join(k.slow, "|") + ")$", pkg}
+	return append([]string{"-skip", "^(" + strings.Join(k.slow, "|") + ")$"}, k.of...)
 }
 
 // limit bounds tests that take d when nothing is changed: by that a change that lets them hang
@@ -58,14 +61,27 @@ func limit(d time.Duration) time.Duration { return max(30*time.Second, 10*d) }
 
 // try holds the quick tests against a change, and all of them if those notice nothing. Code
 // that does not build is stale.
-func (k tests) try(ctx context.Context, root, pkg string, o operator) verdict {
+func (k tests) try(ctx context.Context, root string, o operator) verdict {
 	text, err := o.changed(root)
 	if err != nil {
 		return stale
 	}
-	v := overlaid(ctx, root, o.file, text, limit(k.quick), k.quickArgs(pkg)...)
+	v := held(ctx, root, o.file, text, limit(k.quick), k.quickArgs()...)
 	if v == survived && len(k.slow) > 0 {
-		v = overlaid(ctx, root, o.file, text, limit(k.all), pkg)
+		v = held(ctx, root, o.file, text, limit(k.all), k.of...)
+	}
+	return v
+}
+
+// held is overlaid, but where the test that fails also does without the change, just then, it
+// says nothing.
+func held(ctx context.Context, root, file, text string, limit time.Duration, test ...string) verdict {
+	v, out := overlaid(ctx, root, file, text, limit, test...)
+	if m := failed.FindStringSubmatch(out); m != nil {
+		test = append(slices.Clone(test), "-run", "^"+m[1]+"$")
+	}
+	if v == killed && !passes(ctx, root, test) {
+		return notReached
 	}
 	return v
 }
