@@ -13,6 +13,10 @@ import (
 // what to install and how to build.
 var ErrAbsent = errors.New("lwip is not here")
 
+// ErrCopies: the library at hand copies whatever it sends. The error that wraps it says how
+// to get one that does not.
+var ErrCopies = errors.New("this lwIP copies what it sends")
+
 // ErrRights: the process may not have an interface. The error that wraps it says what it lacks.
 var ErrRights = errors.New("no right to an interface")
 
@@ -44,6 +48,9 @@ type Config struct {
 	// TwoCopies copies a packet out of the ring before the stack sees it, instead of
 	// letting it lie there until its payload is placed.
 	TwoCopies bool
+	// ByReference does not copy what a sender says it may reference: the library reads the
+	// sender's memory until the peer has acknowledged it. It has to be built for that.
+	ByReference bool
 	// Link is LinkSHM, the default, or LinkXDP, through the interface Iface; without a
 	// name that is the one with the address at hand.
 	Link, Iface string
@@ -72,6 +79,10 @@ func (c *Config) validate() error {
 	switch {
 	case c.Threads != "" && c.Threads != C1 && c.Threads != C2 && c.Threads != C3:
 		return fmt.Errorf("threads %q: c1, c2 or c3 is wanted", c.Threads)
+	case c.ByReference && c.TwoCopies:
+		return errors.New("copies: either two of what arrives, or none of what leaves")
+	case c.ByReference && c.Threads == C1:
+		return errors.New("copies=zero: with threads=c1 what is sent is copied for the packet thread; c2 need not")
 	case c.Sequential && c.Threads != "":
 		return fmt.Errorf("threads=%s: the sequential stack has threads of its own", c.Threads)
 	}
@@ -102,6 +113,9 @@ func (c *Config) Params() string {
 	}
 	if c.TwoCopies {
 		p = append(p, "copies=two")
+	}
+	if c.ByReference {
+		p = append(p, "copies=zero")
 	}
 	if c.Ring != 0 && c.Ring != DefaultRing {
 		p = append(p, "ring="+strconv.Itoa(c.Ring))
@@ -141,7 +155,8 @@ type Counts struct {
 	Refused            uint64 // packets that the mailbox of a sequential stack had no room for
 
 	// Of the process, whatever the stack.
-	TxCopied uint64 // octets that lwIP copied to send them
-	Thread   uint64 // nanoseconds of CPU of the packet thread (C1)
-	Yields   uint64 // system calls in which threads of a stack waited for each other, or offered their CPU
+	TxCopied     uint64 // octets that lwIP copied to send them
+	TxReferenced uint64 // octets that it read where they were instead
+	Thread       uint64 // nanoseconds of CPU of the packet thread (C1)
+	Yields       uint64 // system calls in which threads of a stack waited for each other, or offered their CPU
 }

@@ -188,6 +188,26 @@ func (c *conn) Sendv(v []unix.Iovec) (int, error) {
 	return c.took(n)
 }
 
+// SendvRef is Sendv that copies pieces within own alone. The others stay where they are while
+// they are referenced: they are registered memory, which does not move.
+func (c *conn) SendvRef(v []unix.Iovec, own []byte) (int, error) {
+	if !c.hasRoom() {
+		return 0, c.blocked()
+	}
+	n := C.lw_sendv_ref(c.cc, C.uintptr_t(uintptr(unsafe.Pointer(unsafe.SliceData(v)))), C.int(len(v)),
+		C.uintptr_t(uintptr(unsafe.Pointer(unsafe.SliceData(own)))), C.size_t(len(own)))
+	runtime.KeepAlive(v)
+	runtime.KeepAlive(own)
+	return c.took(n)
+}
+
+// Detach has the stack copy what it still references.
+func (c *conn) Detach() {
+	if !c.closed.Load() {
+		C.lw_detach(c.cc)
+	}
+}
+
 // blocked says why nothing can be sent, after a look whether that has changed: who
 // only sends must see the acknowledgements too.
 func (c *conn) blocked() error {

@@ -11,6 +11,8 @@ package lwip
 #cgo nocallback lw_turn
 #cgo noescape lw_sendv
 #cgo nocallback lw_sendv
+#cgo noescape lw_sendv_ref
+#cgo nocallback lw_sendv_ref
 #cgo noescape lw_send
 #cgo nocallback lw_send
 */

@@ -53,6 +53,17 @@
 // lengths that it writes are checked, but with one copy lwIP parses packets where the
 // peer could still change them. TwoCopies copies first.
 //
+// # By reference
+//
+// The library as Debian builds it copies what it sends, always (LWIP_NETIF_TX_SINGLE_PBUF).
+// One built without that (ci/build-lwip) reads what it is not told to copy where it is, for
+// each time that a segment is sent, so until the peer has acknowledged the whole segment:
+// Unacked counts from the oldest segment that is kept, not from the peer's last word. Config
+// ByReference asks for such a library, and looks at what it does rather than at headers.
+// Detach, and Close, have lwIP copy what it still refers to, segment by segment; the
+// connection goes on, and its last octets arrive. Each reference is a buffer more in a segment,
+// and the link copies the chain of them into its ring: that copy is the wire.
+//
 // # Checksums
 //
 // The library's own checksum adds 16 bits at a time, and took more of a full segment's time
@@ -70,8 +81,7 @@
 // The limits of the installed build: 64 KiB of window and of send buffer a
 // connection, segments of 1460 bytes, whatever the link could carry, checksums in software,
 // timers of 500 ms (a retransmission waits 500 ms at least, if three later
-// segments do not bring it on), no SACK. Sends of c1 wait in 64 slots of a connection. It copies what it sends, always
-// (LWIP_NETIF_TX_SINGLE_PBUF), so sending by reference does not exist here. Links
+// segments do not bring it on), no SACK. Sends of c1 wait in 64 slots of a connection, where they are copied. Links
 // of shm carry IPv4 and IPv6, as the address that is dialed has it (segments of IPv6 are 20
 // octets shorter), those of xdp IPv4 alone. Ports of listeners are the machine's, one listener each. Buffers are not set.
 package lwip

@@ -16,6 +16,7 @@ enum {
 	LW_MAX_CONNS = 4096,
 	LW_MAX_LINKS = 256,
 	LW_ACCEPTED = 1u << 31, // an event: a listener's new connection
+	LW_PIECES = 32,         // pbufs that the send queue of a connection has room for behind what is taken by reference
 	LW_SENDS = 64,          // of a connection whose stack has a thread of its own: segments that wait for it
 };
 
@@ -64,6 +65,7 @@ struct lw_conn {
 	// The stack's own.
 	uint32_t reaped __attribute__((aligned(64)));
 	uint8_t queued, dirty, stuck, mode, shut;
+	uint8_t refs; // what is unacknowledged may lie in the application's memory
 	struct lw_sends *sends; // of LW_IO
 	uint32_t stuck_ack;
 	uint32_t stuck_at;
@@ -177,6 +179,12 @@ int lw_turn(int budget, int settle, uint32_t *events, int max);
 // lw_sendv takes octets of the n pieces at iov, in segments of their own; -errno.
 long lw_sendv(struct lw_conn *c, uintptr_t iov, int n);
 long lw_send(struct lw_conn *c, uintptr_t data, size_t len);
+// lw_sendv_ref copies only pieces that begin in the size octets at own. Any other is read where
+// it is, and again, until it is acknowledged or lw_detach was called.
+long lw_sendv_ref(struct lw_conn *c, uintptr_t iov, int n, uintptr_t own, size_t size);
+void lw_detach(struct lw_conn *c);
+// lw_references tells whether the library can do that.
+int lw_references(void);
 int lw_unsent(struct lw_conn *c);
 int lw_shut(struct lw_conn *c);
 void lw_free(struct lw_conn *c, int abort);
@@ -186,6 +194,7 @@ extern uint32_t lw_posted;       // segments that wait, or waited, for the packe
 extern uint64_t lw_yields;       // system calls of the packet thread and of hand-overs
 extern uint64_t lw_thread_ns;    // CPU of the packet thread, as of a moment ago
 extern uint64_t lw_tx_copied;    // octets that lwIP copied to send
+extern uint64_t lw_tx_referenced; // octets that it did not
 extern uint32_t lw_dirty;        // connections that have something to settle
 extern uint32_t lw_events;       // events that wait for a turn
 extern uint32_t lw_user_timeout; // ms without acknowledgement until a connection is given up

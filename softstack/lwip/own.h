@@ -65,9 +65,17 @@ void lw_cut(struct lw_conn *c, int err);
 int lw_pump(struct lw_conn *c);
 extern struct lw_conn *lw_helped; // connections of LW_IO
 extern int32_t lw_threaded;       // connections whose stack has a thread
-long lw_ask(struct lw_conn *c, uintptr_t v, int n);
+// lw_own is memory whose octets are copied when they are taken; of others references are kept.
+struct lw_own {
+	uintptr_t at;
+	size_t size;
+};
+extern const struct lw_own lw_all;
+long lw_ask(struct lw_conn *c, uintptr_t v, int n, struct lw_own own);
 long lw_put(struct lw_conn *c, uintptr_t v, int n);
-long lw_take(struct lw_conn *c, uintptr_t v, int n);
+long lw_take(struct lw_conn *c, uintptr_t v, int n, struct lw_own own);
+void lw_let_go_of_memory(struct lw_conn *c);
+uint32_t lw_held_from(const struct tcp_pcb *pcb);
 void lw_link_release(struct lw_link *l);
 void lw_link_died(struct lw_link *l);
 // lw_batching says that lw_flush or lw_flush_all follows under this hold of the core lock, so

@@ -12,7 +12,7 @@ import (
 var ErrParam = errors.New("invalid parameter")
 
 // ParamList names the parameters that Set knows, as shown in messages.
-const ParamList = "link=shm|xdp[:IFACE], copies=one|two, threads=c1|c2|c3, ring=FRAMES, loss=P, dup=P, reorder=P, delay=TIME, jitter=TIME, seed=N"
+const ParamList = "link=shm|xdp[:IFACE], copies=one|two|zero, threads=c1|c2|c3, ring=FRAMES, loss=P, dup=P, reorder=P, delay=TIME, jitter=TIME, seed=N"
 
 // Set takes a parameter of a stack's name, "key=value". known is false for a key that
 // is not one of this package.
@@ -25,12 +25,10 @@ func (c *Config) Set(key, value string) (known bool, err error) {
 		}
 	case "copies":
 		switch value {
-		case "one", "two":
-			c.TwoCopies = value == "two"
-		case "zero":
-			err = errors.New("this lwIP copies what it sends (LWIP_NETIF_TX_SINGLE_PBUF): one or two")
+		case "one", "two", "zero":
+			c.TwoCopies, c.ByReference = value == "two", value == "zero"
 		default:
-			err = errors.New("one or two")
+			err = errors.New("one or two of what arrives, or zero of what leaves")
 		}
 	case "threads":
 		c.Threads = value

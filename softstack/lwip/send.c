@@ -9,7 +9,9 @@ struct piece {
 	size_t len;
 };
 
-long lw_take(struct lw_conn *c, uintptr_t pieces, int n)
+const struct lw_own lw_all = {0, SIZE_MAX};
+
+long lw_take(struct lw_conn *c, uintptr_t pieces, int n, struct lw_own own)
 {
 	const struct piece *v = (const struct piece *)pieces;
 	long taken = 0;
@@ -29,12 +31,14 @@ long lw_take(struct lw_conn *c, uintptr_t pieces, int n)
 	lw_measure(c);
 	uint32_t room = c->room;
 	for (int i = 0; i < n && room > 0; i++) {
+		int copied = v[i].data - own.at < own.size;
 		const char *p = (const char *)v[i].data;
 		for (size_t left = v[i].len; left > 0 && room > 0;) {
 			uint32_t k = left < room ? (uint32_t)left : room;
 			if (k > 0x7fff)
 				k = 0x7fff;
-			err_t e = tcp_write(pcb, p, (u16_t)k, TCP_WRITE_FLAG_COPY);
+			c->refs |= !copied;
+			err_t e = tcp_write(pcb, p, (u16_t)k, copied ? TCP_WRITE_FLAG_COPY : 0);
 			if (e == ERR_MEM) {
 				room = 0;
 				break;
@@ -47,10 +51,10 @@ long lw_take(struct lw_conn *c, uintptr_t pieces, int n)
 			left -= k;
 			room -= k;
 			taken += k;
+			*(copied ? &lw_tx_copied : &lw_tx_referenced) += k;
 		}
 	}
 	c->taken += (uint64_t)taken;
-	lw_tx_copied += (uint64_t)taken;
 	tcp_output(pcb);
 	if (c->pcb != NULL) {
 		lw_acknowledged(c);
@@ -70,9 +74,9 @@ long lw_sendv(struct lw_conn *c, uintptr_t iov, int n)
 	if (c->mode == LW_IO)
 		return lw_put(c, iov, n);
 	if (c->mode == LW_SEQUENTIAL)
-		return lw_ask(c, iov, n);
+		return lw_ask(c, iov, n, lw_all);
 	sys_lock_tcpip_core();
-	long taken = lw_take(c, iov, n);
+	long taken = lw_take(c, iov, n, lw_all);
 	sys_unlock_tcpip_core();
 	return taken;
 }

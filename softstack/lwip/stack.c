@@ -49,7 +49,9 @@ void lw_measure(struct lw_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
 	uint32_t room = 0;
-	if (pcb != NULL && pcb->unsent == NULL && (c->state & LW_CONNECTED) && tcp_sndqueuelen(pcb) < TCP_SND_QUEUELEN / 2)
+	// A reference is a pbuf of its own, so that they fill the queue before octets do.
+	int most = c->refs ? TCP_SND_QUEUELEN - LW_PIECES : TCP_SND_QUEUELEN / 2;
+	if (pcb != NULL && pcb->unsent == NULL && (c->state & LW_CONNECTED) && tcp_sndqueuelen(pcb) < most)
 		room = tcp_sndbuf(pcb) >= pcb->mss ? tcp_sndbuf(pcb) : 0;
 	STORE(&c->room, room);
 }
@@ -58,7 +60,7 @@ void lw_acknowledged(struct lw_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
 	if (pcb != NULL)
-		STORE(&c->acked, c->taken - (uint32_t)(pcb->snd_lbb - pcb->lastack));
+		STORE(&c->acked, c->taken - (uint32_t)(pcb->snd_lbb - (c->refs ? lw_held_from(pcb) : pcb->lastack)));
 }
 
 static err_t on_recv(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
@@ -426,6 +428,8 @@ void lw_free(struct lw_conn *c, int abort)
 		lw_reap(c);
 	if (!abort && c->sends != NULL && c->pcb != NULL)
 		lw_pump(c);
+	if (!abort && !unread)
+		lw_let_go_of_memory(c);
 	pcb = c->pcb;
 	if (pcb != NULL) {
 		tcp_arg(pcb, NULL);

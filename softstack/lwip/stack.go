@@ -34,7 +34,10 @@ type Stack struct {
 	ended Counts // of links that ended
 }
 
-var _ stream.Stack = (*Stack)(nil)
+var (
+	_ stream.Stack    = (*Stack)(nil)
+	_ stream.Referrer = (*conn)(nil)
+)
 
 // Open makes a stack. It holds nothing until it dials or listens. Errors: ErrAbsent,
 // and what is wrong with cfg.
@@ -53,6 +56,9 @@ func Open(cfg Config) (*Stack, error) {
 	c, err := open()
 	if err != nil {
 		return nil, err
+	}
+	if cfg.ByReference && C.lw_references() == 0 {
+		return nil, fmt.Errorf("%w (LWIP_NETIF_TX_SINGLE_PBUF, as Debian builds it): ci/build-lwip DIR builds one that does not", ErrCopies)
 	}
 	s := &Stack{cfg: cfg, core: c}
 	c.mu.Lock()
@@ -83,6 +89,9 @@ func (s *Stack) mode() C.int {
 // InPlace is true: packets lie in the ring, or in a buffer of lwIP's, until they are skipped.
 func (s *Stack) InPlace() bool { return true }
 
+// References tells that connections send by reference what they are told to: [stream.Referrer].
+func (s *Stack) References() bool { return s.cfg.ByReference }
+
 // NewPoller makes a poller; both kinds are the same, as nothing here blocks a thread.
 func (s *Stack) NewPoller() (stream.Poller, error) { return ready.New(s.core), nil }
 
@@ -101,6 +110,7 @@ func (s *Stack) Counts() Counts {
 			sum.add(l.counts())
 		}
 	}
+	sum.TxReferenced = uint64(atomic.LoadUint64((*uint64)(unsafe.Pointer(&C.lw_tx_referenced))))
 	sum.TxCopied = uint64(atomic.LoadUint64((*uint64)(unsafe.Pointer(&C.lw_tx_copied))))
 	sum.Yields = uint64(atomic.LoadUint64((*uint64)(unsafe.Pointer(&C.lw_yields)))) + s.core.yields.Load()
 	sum.Thread = atomic.LoadUint64((*uint64)(unsafe.Pointer(&C.lw_thread_ns)))
@@ -119,7 +129,7 @@ func Totals() Counts {
 	for _, s := range stacks {
 		n := s.Counts()
 		sum.add(n)
-		sum.TxCopied, sum.Yields, sum.Thread = n.TxCopied, n.Yields, n.Thread
+		sum.TxCopied, sum.TxReferenced, sum.Yields, sum.Thread = n.TxCopied, n.TxReferenced, n.Yields, n.Thread
 	}
 	return sum
 }

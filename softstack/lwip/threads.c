@@ -20,6 +20,7 @@ struct ask {
 	struct lw_conn *c;
 	uintptr_t v;
 	int n;
+	struct lw_own own;
 	long taken;
 	sem_t done;
 };
@@ -27,13 +28,13 @@ struct ask {
 static void answer(void *arg)
 {
 	struct ask *a = arg;
-	a->taken = lw_take(a->c, a->v, a->n);
+	a->taken = lw_take(a->c, a->v, a->n, a->own);
 	sem_post(&a->done);
 }
 
-long lw_ask(struct lw_conn *c, uintptr_t v, int n)
+long lw_ask(struct lw_conn *c, uintptr_t v, int n, struct lw_own own)
 {
-	struct ask a = {c, v, n, 0, {{0}}};
+	struct ask a = {c, v, n, own, 0, {{0}}};
 	if (sem_init(&a.done, 0, 0) != 0 || tcpip_callback(answer, &a) != ERR_OK)
 		return -ENOBUFS;
 	__atomic_add_fetch(&lw_yields, 1, __ATOMIC_RELAXED);

@@ -21,11 +21,12 @@
 //
 // A stack that sends by reference reads the caller's memory until the peer has
 // acknowledged the octets, as a retransmission needs them. Over such a stack a
-// request may complete only when Unacked has passed its last octet. No stack here
-// does that: kernel sockets copy, and lwIP as Debian builds it copies whatever
-// it is told (LWIP_NETIF_TX_SINGLE_PBUF). A provider may complete in that way over
-// any of them all the same (iwarp.Config.OnAck), which shows what waiting for the
-// peer's stack costs.
+// request may complete only when Unacked has passed its last octet. Its connections are
+// [Referrer]s, and are told by whom they are given octets which of them stay: headers of a
+// provider do not. lwIP can do that where it was built for it; as Debian builds it it
+// copies whatever it is told (LWIP_NETIF_TX_SINGLE_PBUF), as kernel sockets do. A provider
+// may complete in that way over any of them all the same (iwarp.Config.OnAck), which shows
+// what waiting for the peer's stack costs.
 //
 // # Ownership
 //
