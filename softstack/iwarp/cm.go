@@ -204,6 +204,9 @@ func (q *qp) attach(o stream.Opening, n mpa.Negotiated, peer peerOffer, passive 
 		seg = conn.MSS()
 	}
 	q.tx.init(mulpdu, seg, n.CRC, n.TxMarkers, start)
+	if q.dev.byRef {
+		q.tx.byReference(conn.(stream.Referrer))
+	}
 	q.rx.init(n.CRC, n.RxMarkers, cfg.StoreAndForward)
 	q.rx.inPlace = inPlace && !n.RxMarkers
 	q.ord, q.ird = int(n.ORD), int(n.IRD)

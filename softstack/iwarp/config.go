@@ -28,7 +28,8 @@ type Config struct {
 	// OnAck completes Sends and Writes when the peer's TCP has acknowledged their last octet, not
 	// when ours has taken it: what a stack has to do that sends by reference. Polls ask the stack,
 	// which costs a kernel socket a system call each, and who sleeps in Wait asks each
-	// millisecond, as nothing tells of acknowledgements.
+	// millisecond, as nothing tells of acknowledgements. Over a Stack that sends by reference
+	// it is always so.
 	OnAck bool
 
 	// ReceiveThread gives the device a thread that does nothing but receive and place,
@@ -67,6 +68,7 @@ const (
 	rxBufSize    = 128 << 10 // at least one FPDU; large reads pay for many small segments at once
 	txBufSize    = 128 << 10
 	copyMax      = 2048     // payloads up to this are copied beside their header instead of gathered
+	copyMaxRef   = 512      // the same over a stack that sends by reference: a reference costs two buffers of the stack
 	directMin    = 4096     // segments longer than this, and not yet here whole, are placed by the socket
 	lookAhead    = 32       // octets read behind a small segment in a bulk stream: the next header
 	bulkMemory   = 8        // small segments after a large one before a stream no longer counts as bulk

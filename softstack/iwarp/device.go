@@ -15,6 +15,7 @@ type Device struct {
 	cfg   Config
 	caps  rdma.Caps
 	stack stream.Stack
+	byRef bool // it sends by reference
 
 	mu        sync.Mutex
 	closed    bool
@@ -50,6 +51,12 @@ func Open(cfg Config) (*Device, error) {
 	}
 	if d.stack == nil {
 		d.stack = stream.Kernel
+	}
+	if d.byRef = stream.References(d.stack); d.byRef {
+		if cfg.ReceiveThread {
+			return nil, &rdma.OpError{Op: "open iwarp", Object: "a receive thread over a stack that sends by reference: nothing wakes it for acknowledgements", Err: rdma.ErrInvalid}
+		}
+		d.cfg.OnAck = true // until then the stack reads a request's memory
 	}
 	d.keys.init()
 	if err := d.bg.start(d.stack); err != nil {

@@ -217,7 +217,7 @@ func (q *qp) PostSend(wrs []rdma.SendWR) (int, error) {
 		if !q.tx.empty() {
 			q.quiet.Store(0)
 		}
-		if r := q.dev.receiver; r != nil && !q.tx.empty() {
+		if r := q.dev.receiver; r != nil && q.owes() {
 			r.posted()
 		}
 	}
@@ -482,6 +482,7 @@ func (q *qp) forget(m *mr) {
 	if q.phase != phaseOpen {
 		return
 	}
+	q.stackLetsGo() // what was sent of it stays right
 	// The message in progress lost its memory: nothing sane can follow it.
 	if q.rx.touches(m) {
 		q.terminate(q.rx.seg.revoked())

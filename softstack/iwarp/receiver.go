@@ -108,8 +108,8 @@ func (r *receiver) round(list []*qp) (moved bool) {
 		if q.phase == phaseOpen {
 			seen, sent := q.rx.seen, q.tx.sent
 			q.progress()
-			// What waits for room waits for acknowledgements, which no poller reports.
-			moved = moved || q.rx.seen != seen || q.tx.sent != sent || !q.tx.empty()
+			// What waits for room, or to be complete, waits for acknowledgements, which no poller reports.
+			moved = moved || q.rx.seen != seen || q.tx.sent != sent || q.owes()
 			q.wantRoom()
 		}
 		q.mu.Unlock()
@@ -121,13 +121,18 @@ func (r *receiver) round(list []*qp) (moved bool) {
 func (r *receiver) waiting(list []*qp) bool {
 	for _, q := range list {
 		q.mu.Lock()
-		empty := q.tx.empty()
+		owes := q.owes()
 		q.mu.Unlock()
-		if !empty {
+		if owes {
 			return false
 		}
 	}
 	return !r.end.Load()
+}
+
+// owes tells that octets wait for the stack, or with OnAck for the peer's. q.mu is held.
+func (q *qp) owes() bool {
+	return !q.tx.empty() || q.dev.cfg.OnAck && q.phase == phaseOpen && q.tx.acked < q.tx.sent && !q.acknowledged(q.tx.sent)
 }
 
 // posted wakes it for octets that the stack could not take at once.

@@ -32,7 +32,7 @@ func (q *qp) terminate(code rdmap.TermCode, ulpdu []byte) {
 		event = rdma.EventQPFatal
 	}
 	q.dev.raise(event, q.num, vendor(code))
-	q.tx.detach()
+	q.letGo()
 	var header, request []byte
 	if ulpdu != nil {
 		n := ddp.HeaderLen(ulpdu[0])
@@ -71,6 +71,20 @@ func (q *qp) hungUp() {
 // overran ends a QP whose completions no longer fit its CQ (ibv_get_async_event(3), IBV_EVENT_CQ_ERR).
 func (q *qp) overran() { q.shut() }
 
+// letGo has nobody read the memory of requests any more, here or in the stack below: they are
+// about to be completed, though the peer may not have them.
+func (q *qp) letGo() {
+	q.tx.detach()
+	q.stackLetsGo()
+}
+
+// stackLetsGo has the stack below copy what it still references.
+func (q *qp) stackLetsGo() {
+	if t := &q.tx; t.refs != nil && t.refEnd > t.acked {
+		t.refs.Detach()
+	}
+}
+
 // linger hands the stream to the background goroutine, which sends what is
 // framed, then FIN, and reads until the peer's end: closing a socket with
 // unread octets would reset the connection and take a Terminate with it.
@@ -79,7 +93,7 @@ func (q *qp) linger() {
 	case phaseIdle:
 		q.phase = phaseClosed
 	case phaseOpen:
-		q.tx.detach()
+		q.letGo()
 		q.phase = phaseLinger
 		q.leavePollers()
 		q.deadline = time.Now().Add(lingerTimeout)

@@ -250,6 +250,7 @@ func (q *qp) localFault(status rdma.Status) {
 	}
 	// Entries before this one that still wait for the socket or for a response
 	// are flushed first, to keep the order of completions.
+	q.letGo()
 	q.flushSends(q.sqNext)
 	q.complete(e, status)
 	q.sqHead++
@@ -268,7 +269,10 @@ func (q *qp) frameResponse() bool {
 	// The source's owner may change it at any time: it does not know of the read.
 	// A CRC over octets that change before the socket takes them would end the
 	// connection, so they are fixed by a copy first.
-	if !t.room(int(n), t.crc) {
+	// Nor may they change by reference until they are acknowledged: TCP's checksum is of what
+	// was sent first, and a segment with another one is never taken.
+	fixed := t.crc || t.refs != nil
+	if !t.room(int(n), fixed) {
 		return false
 	}
 	var piece [1][]byte
@@ -284,7 +288,7 @@ func (q *qp) frameResponse() bool {
 	last := t.off+n == r.Size
 	var hdr [ddp.TaggedLen]byte
 	ddp.PutTagged(hdr[:], &ddp.Tagged{Last: last, ULP: rdmap.Control(rdmap.OpReadResp), STag: r.SinkSTag, TO: r.SinkTO + uint64(t.off)})
-	t.frame(hdr[:], piece[:], int(n), t.crc)
+	t.frame(hdr[:], piece[:], int(n), fixed)
 	t.off += n
 	if last {
 		q.irq.head++

@@ -29,17 +29,20 @@ type txState struct {
 	buf    []byte
 	n      int // octets of buf in use
 	vec    []unix.Iovec
-	vn     int    // pieces in use
-	vh     int    // first piece not wholly sent
-	framed uint64 // octets framed since the stream began
-	sent   uint64 // octets taken by the socket
-	acked  uint64 // of those, with OnAck, octets that the peer's stack has, as far as is known
-	seg    int    // of a stack InPlace: octets of a segment; else 0
-	group  int    // octets framed for the segment at hand
-	cuts   []int  // pieces that begin a segment
-	batch  uint64 // octets framed before they are handed to the stack
-	moved  uint64 // octets of payload copied beside their headers
-	copied bool   // pieces point into a private copy: the stream is ending
+	vn     int             // pieces in use
+	vh     int             // first piece not wholly sent
+	framed uint64          // octets framed since the stream began
+	sent   uint64          // octets taken by the socket
+	acked  uint64          // of those, with OnAck, octets that the peer's stack has, as far as is known
+	seg    int             // of a stack InPlace: octets of a segment; else 0
+	short  int             // payloads up to this are copied beside their headers
+	refs   stream.Referrer // the stream, where payloads are sent by reference; else nil
+	refEnd uint64          // octets framed up to the last one that is referenced
+	group  int             // octets framed for the segment at hand
+	cuts   []int           // pieces that begin a segment
+	batch  uint64          // octets framed before they are handed to the stack
+	moved  uint64          // octets of payload copied beside their headers
+	copied bool            // pieces point into a private copy: the stream is ending
 
 	src     source
 	off     uint32 // octets of the message in progress that are framed
@@ -64,7 +67,7 @@ func (t *txState) init(mulpdu, seg int, crc, markers bool, start mpa.State) {
 	*t = txState{
 		buf: make([]byte, txBufSize), vec: make([]unix.Iovec, 256), seg: seg, batch: flushAt,
 		sendMSN: 1, readMSN: 1, respMSN: 1,
-		mulpdu: mulpdu, crc: crc, markers: markers, start: start,
+		mulpdu: mulpdu, crc: crc, markers: markers, start: start, short: copyMax,
 	}
 	if markers {
 		t.scratch = make([]byte, 0, mpa.MaxULPDU)
@@ -73,6 +76,9 @@ func (t *txState) init(mulpdu, seg int, crc, markers bool, start mpa.State) {
 		t.cuts, t.batch = make([]int, 0, len(t.vec)), batchAligned
 	}
 }
+
+// byReference has the stack of c read long payloads where they are until they are acknowledged.
+func (t *txState) byReference(c stream.Referrer) { t.refs, t.short = c, copyMaxRef }
 
 func (t *txState) empty() bool { return t.framed == t.sent }
 
@@ -98,6 +104,7 @@ func (t *txState) reference(p []byte) {
 	t.vec[t.vn] = unix.Iovec{Base: unsafe.SliceData(p), Len: uint64(len(p))}
 	t.vn++
 	t.framed += uint64(len(p))
+	t.refEnd = t.framed
 }
 
 // room tells whether one more FPDU of size payload octets, copied or not, surely fits.
@@ -105,7 +112,7 @@ func (t *txState) room(payload int, copied bool) bool {
 	need := mpa.LenFieldLen + ddp.UntaggedLen + rdmap.AtomicRequestLen + 3 + mpa.CRCLen // the longest header
 	if t.markers {
 		need += payload + payload/(mpa.MarkerInterval-mpa.MarkerLen)*mpa.MarkerLen + 4*mpa.MarkerLen
-	} else if copied || payload <= copyMax {
+	} else if copied || payload <= t.short {
 		need += payload
 	}
 	return len(t.buf)-t.n >= need && len(t.vec)-t.vn >= 2+rdma.MaxSGE
@@ -170,7 +177,9 @@ func (t *txState) flush(c stream.Conn) error {
 		}
 		var n int
 		var err error
-		if end-t.vh == 1 {
+		if t.refs != nil {
+			n, err = t.refs.SendvRef(t.vec[t.vh:end], t.buf)
+		} else if end-t.vh == 1 {
 			v := &t.vec[t.vh]
 			n, err = c.Send(unsafe.Slice(v.Base, v.Len))
 		} else {
@@ -222,7 +231,7 @@ var padding [3]byte
 // frame lays one FPDU: length, header, payload pieces, pad, CRC
 // (RFC 5044 §4). pieces are consecutive parts of the payload, size octets in all.
 // They are copied if they are short, or if copied is set; else the socket reads
-// them where they are, and they must not change until it has.
+// them where they are, and they must not change until it has, or with refs until the peer has them.
 func (t *txState) frame(header []byte, pieces [][]byte, size int, copied bool) {
 	ulpdu := len(header) + size
 	pad := mpa.Pad(ulpdu)
@@ -239,7 +248,7 @@ func (t *txState) frame(header []byte, pieces [][]byte, size int, copied bool) {
 		t.reserve(len(out))
 		return
 	}
-	if copied || size <= copyMax {
+	if copied || size <= t.short {
 		b := t.reserve(mpa.LenFieldLen + ulpdu + pad + mpa.CRCLen)
 		binary.BigEndian.PutUint16(b, uint16(ulpdu))
 		at := mpa.LenFieldLen + copy(b[mpa.LenFieldLen:], header)
