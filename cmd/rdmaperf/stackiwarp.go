@@ -4,12 +4,14 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 	"github.com/rdmaperf/rdmaperf/transports/tcp"
 )
 
 // iwarpArgs are the parameters of an iwarp layer.
 type iwarpArgs struct {
 	iwarp.Config
+	done  string // where it is said
 	below streamArgs
 }
 
@@ -25,7 +27,7 @@ var iwarpParams = append(params[iwarpArgs]{
 	{paramDoc{"checked", switchOf, "", "place nothing before its CRC is checked"},
 		func(c *iwarpArgs, v value) error { c.StoreAndForward = true; return nil }},
 	{paramDoc{"done", wordOf("taken", "acked"), "taken", "when a send or write is complete: our TCP has taken it, or the peer's TCP has acknowledged it"},
-		func(c *iwarpArgs, v value) error { c.OnAck = v.text == "acked"; return nil }},
+		func(c *iwarpArgs, v value) error { c.done, c.OnAck = v.text, v.text == "acked"; return nil }},
 	{paramDoc{"rev1", switchOf, "", "MPA revision 1 (RFC 5044)"},
 		func(c *iwarpArgs, v value) error { c.Revision = 1; return nil }},
 	{paramDoc{"rev2", switchOf, "on", "MPA revision 2, enhanced connection set-up (RFC 6581)"},
@@ -57,6 +59,9 @@ func openIWARP(s *stackSet, l layer) (rdma.Device, error) {
 		}
 	}
 	c.ReceiveThread = c.below.receiveThread()
+	if c.done == "taken" && stream.References(c.Stack) {
+		return nil, refuseParam("done=taken", paramDoc{name: "done", kind: wordOf("acked"), help: "or nothing"}, "what copies=zero sends is the stack's until the peer has it")
+	}
 	return iwarp.Open(c.Config)
 }
 

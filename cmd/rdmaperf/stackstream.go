@@ -29,7 +29,7 @@ func streamParams[C any](at func(*C) *streamArgs) params[C] {
 			func(c *C, v value) error { at(c).tos = v.n; return nil }}}
 	for _, d := range []paramDoc{
 		{"link", textOf("shm|xdp:IFACE"), "shm", "of a stack in user space: frames go through rings in shared memory, or of lwIP through AF_XDP on an interface (root; between hosts, or network namespaces)"},
-		{"copies", wordOf("one", "two"), "one", "of a stack in user space: copies of a packet on its way in; netstack has two"},
+		{"copies", wordOf("one", "two", "zero"), "one", "of a stack in user space: copies of a packet on its way in, or zero of a payload on its way out (iwarp with done=acked, and an lwIP built for it); netstack has two"},
 		{"threads", wordOf(lwip.C1, lwip.C2, lwip.C3), lwip.C2, "of stack=raw: c1 has a thread for packets, c2 does all in the one that polls, c3 has a thread that receives and places (iwarp)"},
 		{"ring", textOf("FRAMES"), "1024", "of a stack in user space: frames of a ring, each way"},
 		{"mtu", textOf("OCTETS"), "1500", "of stack=netstack: octets of a packet, up to 65535; lwIP's segments have the size it was built with"},
@@ -62,6 +62,9 @@ func (a *streamArgs) value(name string) (v string) {
 // receiveThread tells that the layer above has a thread that receives (c3).
 func (a *streamArgs) receiveThread() bool { return a.value("threads") == lwip.C3 }
 
+// byReference tells that what is sent stays where it is until the peer has it.
+func (a *streamArgs) byReference() bool { return a.value("copies") == "zero" }
+
 // userStacks open the stacks that are no kernel's.
 var userStacks = map[string]func(*streamArgs) (stream.Stack, error){
 	"raw":        func(a *streamArgs) (stream.Stack, error) { return a.openLwIP(false) },
@@ -87,6 +90,12 @@ func (a *streamArgs) open(l layer, places bool) (stream.Stack, error) {
 	if a.receiveThread() && !places {
 		return nil, refuseParam("threads=c3", paramDoc{name: "threads", kind: wordOf(lwip.C1, lwip.C2), help: "for " + l.name}, "only iwarp has placement to give a thread to")
 	}
+	if a.byReference() && !places {
+		return nil, refuseParam("copies=zero", paramDoc{name: "copies", kind: wordOf("one", "two"), help: "for " + l.name}, "%s is done with its memory when the stack has taken it, not when the peer has it; iwarp waits", l.name)
+	}
+	if a.byReference() && a.receiveThread() {
+		return nil, refuseParam("copies=zero", paramDoc{name: "threads", kind: wordOf(lwip.C2), help: "beside it"}, "nothing wakes the receive thread of c3 for acknowledgements, which complete what is sent by reference")
+	}
 	if a.stack != "netstack" {
 		for _, p := range l.params {
 			if key, _, _ := strings.Cut(p, "="); key == "sndbuf" || key == "rcvbuf" {
@@ -97,6 +106,12 @@ func (a *streamArgs) open(l layer, places bool) (stream.Stack, error) {
 	s, err := userStacks[a.stack](a)
 	if errors.Is(err, lwip.ErrAbsent) || errors.Is(err, netstack.ErrAbsent) {
 		return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: err, Hint: "stack=kernel, which is everywhere"}
+	}
+	if errors.Is(err, lwip.ErrParam) || errors.Is(err, netstack.ErrParam) {
+		return nil, &reports.ExitError{Code: reports.ExitUsage, Err: err}
+	}
+	if errors.Is(err, lwip.ErrCopies) {
+		return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: err, Hint: "copies=one, which any lwIP has"}
 	}
 	if errors.Is(err, lwip.ErrRights) {
 		return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: err, Hint: "link=shm, between processes of one machine"}
