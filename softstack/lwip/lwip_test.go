@@ -348,15 +348,17 @@ func TestPollersTellAndWake(t *testing.T) {
 	}
 }
 
-// TestSleepersAreWokenByBells: nobody polls, so every message needs the driver.
+// TestSleepersAreWokenByBells: nobody polls, so every message needs the driver, and whoever
+// sends to a driver that sleeps has to ring. It sleeps when nothing has come for a while, so
+// from one message to the next there is a pause: without it, a fast machine needs no bell.
 func TestSleepersAreWokenByBells(t *testing.T) {
 	s := openStack(t, Config{})
 	a, b := pair(t, s)
-	const rounds = 200
+	const rounds, pauses = 200, 20
 	done := make(chan int)
 	go func() {
 		buf, got := make([]byte, 1), 0
-		for got < rounds {
+		for got < rounds+pauses {
 			n, err := b.Recv(buf)
 			if err == stream.ErrAgain {
 				b.Await(stream.Readable, 5000)
@@ -372,7 +374,10 @@ func TestSleepersAreWokenByBells(t *testing.T) {
 	}()
 	buf := make([]byte, 1)
 	start := time.Now()
-	for range rounds {
+	for i := range rounds + pauses {
+		if i >= rounds {
+			time.Sleep(2 * driverTick)
+		}
 		a.Send(buf)
 		for {
 			if _, err := a.Recv(buf); err == nil {
@@ -381,11 +386,11 @@ func TestSleepersAreWokenByBells(t *testing.T) {
 			a.Await(stream.Readable, 5000)
 		}
 	}
-	if got := <-done; got != rounds {
-		t.Errorf("%d of %d messages", got, rounds)
+	if got := <-done; got != rounds+pauses {
+		t.Errorf("%d of %d messages", got, rounds+pauses)
 	}
-	if d := time.Since(start); d > 10*time.Second {
-		t.Errorf("%d round trips of sleepers took %v", rounds, d)
+	if d := time.Since(start) - pauses*2*driverTick; d > 10*time.Second {
+		t.Errorf("%d round trips of sleepers took %v", rounds+pauses, d)
 	}
 	if s.Counts().Bells == 0 {
 		t.Error("nobody rang")
