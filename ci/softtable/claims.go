@@ -42,7 +42,7 @@ func claimed() []claim {
 	return []claim{
 		{Name: "F1", Sets: "wire", What: "full iWARP: the wire suite passes against raw/xdp"},
 		{Name: "F2", Sets: "verbs", What: "send, write and read by the same verbs"},
-		{Name: "F3", Sets: "copies", What: "copies of a byte as counted; one is never behind two"},
+		{Name: "F3", Sets: "copies zero", What: "copies of a byte as counted: two, one, zero on sending; one is never behind two"},
 		{Name: "F4", Sets: "threads", What: "latency c2 <= c3 < c1, streams c1 and c3 ahead of c2"},
 		{Name: "F5", Sets: "drops", What: "c2 drops more as the application works, c3 about none"},
 		{Name: "F6", Sets: "schemes", What: "64 and 1000 B: raw < sequential < kernel sockets"},

@@ -66,6 +66,7 @@ func TestOneCopyIsEqualByItsWholeInterval(t *testing.T) {
 		m[streamOf("copies", raw, 64<<10, 16, 0)] = repeated(copying(65), 10, 10, 10)
 		m[streamOf("copies", twoCopies, 64<<10, 16, 0)] = repeated(copying(130), 10, 10, 10)
 		m[streamOf("copies", raw, 10_000, 16, 0)] = repeated(stream, c.streams...)
+		m[streamOf("zero", byRef, 64<<10, 16, 0)] = repeated(referring(1), 10, 10, 10)
 		if got := claimOf(t, m, logs{}, "F3"); got.Verdict != c.want {
 			t.Errorf("%v: %+v", c.streams, got)
 		}
@@ -97,6 +98,30 @@ func TestCopiesAreThoseThatWereCounted(t *testing.T) {
 		}
 	}
 	if _, v := (measures{}).counted(); v != absent {
+		t.Errorf("nothing counted: %s", v)
+	}
+}
+
+// referring is a stream whose sender copied n KiB of 64 into lwIP's segments.
+func referring(n int64) func(float64) *reports.Result {
+	return func(mb float64) *reports.Result {
+		r := stream(mb)
+		r.Operations, r.SizeBytes = 1, 64<<10
+		r.Counters = &reports.Counters{Client: []reports.DeviceCounters{{Counters: map[string]int64{"octets_framed": 0, "tx_copied": n << 10, "tx_octets": 66 << 10, "tx_referenced": 64 << 10}}}}
+		return r
+	}
+}
+
+// TestByReferenceOnlyHeadersAreCopied: an arm whose payload was copied all the same is a miss,
+// and one that was not measured is none.
+func TestByReferenceOnlyHeadersAreCopied(t *testing.T) {
+	for n, want := range map[int64]verdict{2: shown, 64: missed} {
+		m := measures{streamOf("zero", byRef, 64<<10, 16, 0): repeated(referring(n), 1, 1)}
+		if text, v := m.byReference(); v != want || !strings.Contains(text, "1.03 into the ring), 1.00 by reference") {
+			t.Errorf("%d KiB: %s (%s)", n, text, v)
+		}
+	}
+	if _, v := (measures{}).byReference(); v != absent {
 		t.Errorf("nothing counted: %s", v)
 	}
 }

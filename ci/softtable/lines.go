@@ -24,6 +24,8 @@ type line struct {
 const (
 	kernel     = "iwarp"
 	raw        = "iwarp(stack=raw,link=shm)"
+	acked      = "iwarp(done=acked,stack=raw,link=shm)"
+	byRef      = "iwarp(done=acked,stack=raw,link=shm,copies=zero)"
 	twoCopies  = "iwarp(stack=raw,link=shm,copies=two)"
 	sequential = "iwarp(stack=sequential,link=shm)"
 	overXDP    = "iwarp(stack=raw,link=xdp)"

@@ -69,6 +69,7 @@ func run(args []string) error {
 	}
 	m.schemes(os.Stdout)
 	m.accounts(os.Stdout)
+	m.references(os.Stdout)
 	m.threads(os.Stdout)
 	m.losses(os.Stdout)
 	m.drops(os.Stdout)

@@ -114,7 +114,7 @@ func (m measures) accounts(w io.Writer) {
 	fmt.Fprintf(w, "\ncopies of a payload byte and system calls a message, of the streams of sends at depth 16, as counted by the code that copies and calls\n")
 	fmt.Fprintf(w, "%-44s %8s %10s %10s %12s %12s\n", "scheme", "#bytes", "sending", "receiving", "calls send", "calls recv")
 	for _, k := range m.keys(func(k key) bool {
-		return (k.set == "schemes" || k.set == "copies" || k.set == "xdp") && k.workload == "throughput" && k.depth == 16
+		return slices.Contains([]string{"schemes", "copies", "zero", "zeroxdp", "wide1460", "wide8960", "xdp"}, k.set) && k.workload == "throughput" && k.depth == 16
 	}) {
 		messages := func(r *reports.Result) float64 { return float64(r.Operations) }
 		fmt.Fprintf(w, "%-44s %8d %10s %10s %12s %12s\n", k.stack, k.size, show(m.all(k, sentCopies), "%.2f"), show(m.all(k, receivedCopies), "%.2f"),
@@ -189,6 +189,30 @@ func (m measures) drops(w io.Writer) {
 	m.models(w, "drops", "frames that rings of 64 drop, of two connections whose windows are 90, while the receiver works on each message")
 }
 
+// references is sending by reference beside copying, by one library, and beside copying where a
+// request waits for the peer's stack as well.
+func (m measures) references(w io.Writer) {
+	keys := m.keys(func(k key) bool { return (k.set == "zero" || k.set == "zeroxdp") && k.workload == "latency" })
+	if len(keys) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nsending by reference: lwIP built for it, in all rows; CPU seconds are both sides', of the streams\n")
+	fmt.Fprintf(w, "%-52s %8s %12s %16s %10s\n", "stack", "#bytes", "p50[usec]", "Mb/s depth 16", "CPU s/GB")
+	for _, k := range keys {
+		t := k
+		t.workload, t.depth = "throughput", 16
+		fmt.Fprintf(w, "%-52s %8d %12s %16s %10s\n", k.stack, k.size, show(m.all(k, p50), "%.2f"), show(m.all(t, mbits), "%.0f"), show(m.all(t, secondsPerGB), "%.2f"))
+	}
+}
+
+// secondsPerGB is the CPU time of both sides for 10^9 octets of payload.
+func secondsPerGB(r *reports.Result) (float64, bool) {
+	if r.CPU == nil || payload(r) == 0 {
+		return 0, false
+	}
+	return (r.CPU.ClientSeconds + r.CPU.ServerSeconds) / payload(r) * 1e9, true
+}
+
 // mtus is long messages by what a packet may carry.
 func (m measures) mtus(w io.Writer) {
 	keys := m.keys(func(k key) bool { return k.set == "mtu" || k.set == "wide1460" || k.set == "wide8960" })
@@ -196,9 +220,9 @@ func (m measures) mtus(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "\nlarger packets and windows; wide: lwIP built from its source with a window of 1 MiB and segments of that size\n")
-	fmt.Fprintf(w, "%-10s %-44s %-10s %8s %6s %12s %12s\n", "library", "stack", "workload", "#bytes", "depth", "p50[usec]", "Mb/s")
+	fmt.Fprintf(w, "%-10s %-52s %-10s %8s %6s %12s %12s\n", "library", "stack", "workload", "#bytes", "depth", "p50[usec]", "Mb/s")
 	for _, k := range keys {
-		fmt.Fprintf(w, "%-10s %-44s %-10s %8d %6d %12s %12s\n", k.set, k.stack, k.workload, k.size, k.depth, show(m.all(k, p50), "%.2f"), show(m.all(k, mbits), "%.0f"))
+		fmt.Fprintf(w, "%-10s %-52s %-10s %8d %6d %12s %12s\n", k.set, k.stack, k.workload, k.size, k.depth, show(m.all(k, p50), "%.2f"), show(m.all(k, mbits), "%.0f"))
 	}
 }
 
