@@ -23,6 +23,44 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 }
 
+// What is as short or as long as the documentation says is taken, and one beyond is not.
+func TestLimitsOfTheConfigAreTaken(t *testing.T) {
+	weights := func(w int) (all [sched.Priorities]int) {
+		for i := range all {
+			all[i] = w
+		}
+		return all
+	}
+	deadlines := func(d time.Duration) (all [sched.Priorities]time.Duration) {
+		for i := range all {
+			all[i] = d
+		}
+		return all
+	}
+	for _, c := range []sched.Config{
+		{Slice: kib}, {Slice: 1 << 30}, {Window: kib}, {Window: 1 << 30}, {Slice: 4 * kib, Window: 4 * kib},
+		{Sends: sched.CutSends, Room: 8 * kib}, {Sends: sched.CutSends, Room: 64 << 20},
+		{AgeEvery: time.Microsecond}, {AgeEvery: time.Hour}, {Weights: weights(1)}, {Weights: weights(1 << 16)},
+		{Deadlines: deadlines(time.Microsecond)}, {Deadlines: deadlines(time.Hour)},
+	} {
+		if d, err := sched.Wrap(newNull(), c); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		} else if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, c := range []sched.Config{
+		{Slice: kib - 1}, {Slice: 1<<30 + 1}, {Window: kib - 1}, {Window: 1<<30 + 1}, {Slice: 4 * kib, Window: 4*kib - 1},
+		{Sends: sched.CutSends, Room: 8*kib - 1}, {Sends: sched.CutSends, Room: 64<<20 + 1},
+		{AgeEvery: time.Microsecond - 1}, {AgeEvery: time.Hour + 1}, {Weights: weights(-1)}, {Weights: weights(1<<16 + 1)},
+		{Deadlines: deadlines(time.Microsecond - 1)}, {Deadlines: deadlines(time.Hour + 1)},
+	} {
+		if _, err := sched.Wrap(newNull(), c); !errors.Is(err, rdma.ErrInvalid) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
 func TestNameTellsTheParameters(t *testing.T) {
 	for _, c := range []struct {
 		cfg  sched.Config
@@ -39,6 +77,12 @@ func TestNameTellsTheParameters(t *testing.T) {
 		{sched.Config{Policy: sched.DRR}, "sched(drr,slice=auto,window=auto)+null"},
 		{sched.Config{Policy: sched.DRR, Weights: [sched.Priorities]int{3, 4, 4, 4, 4, 4, 4, 4}}, "sched(drr,slice=auto,window=auto,weights=3:4:4:4:4:4:4:4)+null"},
 		{sched.Config{Policy: sched.EDF}, "sched(edf,slice=auto,window=auto)+null"},
+		{sched.Config{Policy: sched.EDF, Deadlines: [sched.Priorities]time.Duration{8e6, 7e6, 6e6, 5e6, 4e6, 3e6, 2e6, 1e6}},
+			"sched(edf,slice=auto,window=auto,deadlines=8ms:7ms:6ms:5ms:4ms:3ms:2ms:1ms)+null"},
+		{sched.Config{Sends: sched.CutSends}, "sched(strict,slice=auto,window=auto,sends=slice)+null"},
+		{sched.Config{Sends: sched.CutSends, Room: 8 * kib}, "sched(strict,slice=auto,window=auto,sends=slice,room=8KiB)+null"},
+		{sched.Config{Slice: kib + 1}, "sched(strict,slice=1025,window=auto)+null"},
+		{sched.Config{Scope: sched.ScopePeer}, "sched(strict,slice=auto,window=auto,scope=peer)+null"},
 	} {
 		if got := wrapped(t, newNull(), c.cfg).Name(); got != c.want {
 			t.Errorf("name %q, want %q", got, c.want)
@@ -55,10 +99,49 @@ func TestCapsAreOfTheDeviceBelow(t *testing.T) {
 	if c != want || c.MaxQPWR >= dev.caps.MaxQPWR || c.MaxQPWR < dev.caps.MaxQPWR/2 || c.MaxCQE > dev.caps.MaxCQE/2 || c.MaxCQE < dev.caps.MaxCQE/4 {
 		t.Errorf("caps %+v", c)
 	}
-	dev.caps.MaxQPWR = 8
-	if _, err := sched.Wrap(dev, sched.Config{}); !errors.Is(err, rdma.ErrNotSupported) {
-		t.Errorf("a device with queues of 8: %v", err)
+	for _, limit := range []func(c *rdma.Caps){
+		func(c *rdma.Caps) { c.MaxQPWR = 64 },
+		func(c *rdma.Caps) { c.MaxCQE = 2048 },
+	} {
+		dev := newNull()
+		limit(&dev.caps)
+		if _, err := sched.Wrap(dev, sched.Config{}); !errors.Is(err, rdma.ErrNotSupported) {
+			t.Errorf("a device with queues of %d and %d: %v", dev.caps.MaxQPWR, dev.caps.MaxCQE, err)
+		}
 	}
+}
+
+// A completion queue has room below for what the tier adds, and its depth is bounded.
+func TestCompletionQueueBelowIsDeeper(t *testing.T) {
+	dev := &depths{nullDevice: newNull()}
+	tier := wrapped(t, dev, sched.Config{})
+	most := tier.Caps().MaxCQE
+	for depth, ok := range map[int]bool{0: false, 1: true, most: true, most + 1: false} {
+		dev.last = 0
+		cq, err := tier.NewCQ(depth)
+		if (err == nil) != ok || !ok && !errors.Is(err, rdma.ErrInvalid) {
+			t.Errorf("depth %d: %v", depth, err)
+		}
+		if ok && (dev.last < 2*depth+64 || dev.last > dev.caps.MaxCQE) {
+			t.Errorf("depth %d: %d below", depth, dev.last)
+		}
+		if cq != nil {
+			if err := cq.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// depths notes how deep the last completion queue is.
+type depths struct {
+	*nullDevice
+	last int
+}
+
+func (d *depths) NewCQ(depth int) (rdma.CQ, error) {
+	d.last = depth
+	return d.nullDevice.NewCQ(depth)
 }
 
 func TestPostsAreRefused(t *testing.T) {

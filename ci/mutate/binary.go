@@ -95,8 +95,8 @@ type batch struct {
 	took  time.Duration
 }
 
-// batches are the tests that reach a number, from the quickest on.
-func batches(all []*binary, number int) (out []batch) {
+// batches are the tests that reach a number, from the quickest on; slow ones come last.
+func batches(all []*binary, number int) (quick, slow []batch) {
 	bound := []time.Duration{100 * time.Millisecond, slowTest, time.Hour}
 	for i, most := range bound {
 		for _, b := range all {
@@ -106,12 +106,16 @@ func batches(all []*binary, number int) (out []batch) {
 					t.tests, t.took = append(t.tests, p.name), t.took+p.took
 				}
 			}
-			if len(t.tests) > 0 {
-				out = append(out, t)
+			switch {
+			case len(t.tests) == 0:
+			case most <= slowTest:
+				quick = append(quick, t)
+			default:
+				slow = append(slow, t)
 			}
 		}
 	}
-	return out
+	return quick, slow
 }
 
 // base is the number of a place, of which the negation's is the next.

@@ -114,8 +114,8 @@ func (s *schema) lay(root string, src *source, tmp string) (overlay string, err 
 	return overlay, os.WriteFile(overlay, b, 0o600)
 }
 
-// try is what became of a change. What survives the schema's tests is tried by itself, as are
-// changes that the schema has not.
+// try is what became of a change. What survives the schema's quick tests is tried by itself, as
+// are changes that the schema has not.
 func (t *trial) try(ctx context.Context, o operator) verdict {
 	if t.schema != nil && t.schema.dead[o] {
 		return stale
@@ -130,12 +130,13 @@ func (t *trial) try(ctx context.Context, o operator) verdict {
 	if n == 0 {
 		return untested
 	}
-	todo := batches(t.binaries, n)
-	for _, b := range todo {
+	quick, slow := batches(t.binaries, n)
+	for _, b := range quick {
 		if v := b.try(ctx, n); v != survived {
 			return v
 		}
 	}
+	todo := append(quick, slow...)
 	if len(todo) == 0 && !t.covered[o] {
 		return untested
 	}
@@ -157,8 +158,9 @@ func (t *trial) tryAlone(ctx context.Context, o operator) verdict {
 	return k.try(ctx, t.root, o)
 }
 
-// confirm compiles the change and runs the tests that reach it, and those that the schema
-// disturbs.
+// confirm compiles the change and runs all tests that reach it, and those that the schema
+// disturbs. Slow tests run here alone: most of what comes so far survives them, too, and would
+// meet them twice.
 func (t *trial) confirm(ctx context.Context, o operator, todo []batch) verdict {
 	text, err := o.changed(t.root)
 	if err != nil {

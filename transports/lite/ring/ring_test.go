@@ -97,6 +97,7 @@ func TestTheReceiverRefusesWhatNoSenderSends(t *testing.T) {
 		{"skip that was not needed", 128, 0, 64},
 		{"over the end", 960, 960, 128},
 		{"far away", 1 << 62, 0, 64},
+		{"skip before what fits to the end", 960, 0, 64},
 	} {
 		if err := r.Arrived(c.start, c.off, c.n); !errors.Is(err, ErrPeer) {
 			t.Errorf("%s: %v", c.why, err)
@@ -123,4 +124,71 @@ func FuzzReceiver(f *testing.F) {
 			t.Fatalf("head %d", r.Head())
 		}
 	})
+}
+
+// The limits themselves are taken, and one beyond is not.
+func TestSizesAreExact(t *testing.T) {
+	for size, ok := range map[uint64]bool{MinSize / 2: false, MinSize: true, MinSize + Granule: false, MaxSize: true, 2 * MaxSize: false} {
+		if _, err := NewSender(size); (err == nil) != ok {
+			t.Errorf("ring of %d bytes: %v", size, err)
+		}
+	}
+	// Less than 3/8, in whole granules.
+	if got := MaxRecord(1024); got != 320 {
+		t.Errorf("records of 1 KiB have at most %d bytes", got)
+	}
+	for n, want := range map[uint64]uint64{1: 64, 64: 64, 65: 128, 128: 128} {
+		if got := Round(n); got != want {
+			t.Errorf("%d bytes are rounded to %d, want %d", n, got, want)
+		}
+	}
+	for n, want := range map[uint64]uint64{1: 1024, 320: 1024, 321: 2048} {
+		if got, err := SizeFor(n); err != nil || got != want {
+			t.Errorf("records of %d bytes need %d, %v, want %d", n, got, err, want)
+		}
+	}
+	if _, err := SizeFor(MaxRecord(MaxSize)); err != nil {
+		t.Error(err)
+	}
+	if _, err := SizeFor(MaxRecord(MaxSize) + 1); err == nil {
+		t.Error("a record that fits no ring")
+	}
+}
+
+// A ring can be filled to its last byte; a head of a quarter is told, less is not; and old news
+// moves nothing.
+func TestARingIsFilledAndFreedByQuarters(t *testing.T) {
+	s, _ := NewSender(1024)
+	r, _ := NewReceiver(1024)
+	var all []Span
+	for range 4 {
+		sp, ok := s.Reserve(256)
+		if !ok {
+			t.Fatalf("no room with %d of 1024 in use", s.InUse())
+		}
+		if err := r.Arrived(sp.Start, sp.Off, 256); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, sp)
+	}
+	if _, ok := s.Reserve(1); ok || s.InUse() != 1024 || r.Open() != 4 {
+		t.Errorf("%d bytes in use, %d open", s.InUse(), r.Open())
+	}
+	for i, sp := range all {
+		if !r.Release(sp.Start) || r.Head() != uint64(256*(i+1)) || r.Open() != 3-i {
+			t.Errorf("after %d: head %d, %d open", i+1, r.Head(), r.Open())
+		}
+	}
+	for _, c := range []struct{ head, inUse uint64 }{{512, 512}, {256, 512}, {512, 512}, {1024, 0}} {
+		if err := s.Head(c.head); err != nil || s.InUse() != c.inUse {
+			t.Errorf("head %d: %d in use, %v", c.head, s.InUse(), err)
+		}
+	}
+	sp, _ := s.Reserve(64)
+	if err := r.Arrived(sp.Start, sp.Off, 64); err != nil {
+		t.Fatal(err)
+	}
+	if r.Release(sp.Start) {
+		t.Error("a head was told of a sixteenth")
+	}
 }

@@ -56,3 +56,77 @@ func FuzzParsers(f *testing.F) {
 		}
 	})
 }
+
+// What is exactly as long as it must be is taken, and a byte less or more in what it says is
+// refused: by the length that is there, not by what lies behind it.
+func TestLengthsAreExact(t *testing.T) {
+	request := func(length uint32, room int) error {
+		b := make([]byte, RequestLen+room)
+		(&Request{Len: length}).Put(b[:RequestLen:RequestLen])
+		_, err := GetRequest(b)
+		return err
+	}
+	reply := func(length uint32, room int) error {
+		b := make([]byte, ReplyLen+room)
+		(&Reply{Len: length}).Put(b[:ReplyLen:ReplyLen])
+		_, err := GetReply(b)
+		return err
+	}
+	for name, of := range map[string]func(uint32, int) error{"request": request, "reply": reply} {
+		for _, c := range []struct {
+			length uint32
+			room   int
+			ok     bool
+		}{{0, 0, true}, {8, 8, true}, {9, 8, false}, {1, 0, false}} {
+			if err := of(c.length, c.room); (err == nil) != c.ok || !c.ok && !errors.Is(err, ErrPeer) {
+				t.Errorf("%s of %d bytes in room for %d: %v", name, c.length, c.room, err)
+			}
+		}
+	}
+	if _, err := GetRequest(make([]byte, RequestLen-1)); !errors.Is(err, ErrPeer) {
+		t.Errorf("a request without its last byte: %v", err)
+	}
+	if _, err := GetReply(make([]byte, ReplyLen-1)); !errors.Is(err, ErrPeer) {
+		t.Errorf("a reply without its last byte: %v", err)
+	}
+	word := make([]byte, WordLen)
+	PutWord(word, 5)
+	if v, ok := Word(word[:WordLen:WordLen]); v != 5 || !ok {
+		t.Errorf("a word of its own length: %d, %v", v, ok)
+	}
+	g := Greeting{Links: 1, Size: 1}
+	if _, err := ParseGreeting(g.Encode()); err != nil {
+		t.Errorf("a greeting without padding: %v", err)
+	}
+	if _, err := ParseGreeting(g.Encode()[:GreetingLen-1]); !errors.Is(err, ErrPeer) {
+		t.Errorf("a greeting without its last byte: %v", err)
+	}
+}
+
+// A greeting is refused that names a queue pair beyond the last, an arena that wraps or has
+// nothing, or bits that do not exist.
+func TestMalformedGreetings(t *testing.T) {
+	good := Greeting{Link: 3, Links: 4, Base: 1<<64 - 8, Size: 7}
+	if got, err := ParseGreeting(good.Encode()); err != nil || got != good {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for name, bend := range map[string]func(g *Greeting){
+		"queue pair":     func(g *Greeting) { g.Link = 4 },
+		"no queue pairs": func(g *Greeting) { g.Link, g.Links = 0, 0 },
+		"empty arena":    func(g *Greeting) { g.Size = 0 },
+		"wraps":          func(g *Greeting) { g.Size = 9 },
+	} {
+		g := good
+		bend(&g)
+		if _, err := ParseGreeting(g.Encode()); !errors.Is(err, ErrPeer) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, at := range []int{9, 10, 11} {
+		b := good.Encode()
+		b[at] = 2
+		if _, err := ParseGreeting(b); !errors.Is(err, ErrPeer) {
+			t.Errorf("byte %d: %v", at, err)
+		}
+	}
+}
