@@ -249,6 +249,7 @@ func TestThresholdTakesSizeAndSignificance(t *testing.T) {
 		{"large, and could be chance", base, repeated(90, 95, 125, 126, 127), "", "(+22.55%; p=0.690 n=5, could be chance)"},
 		{"too few to tell", repeated(100, 101, 102), repeated(120, 121, 122), "", "no test finds fewer than 4 repeats a side significant"},
 		{"one each", repeated(100), repeated(120), "", "no test: one sample each, and no test finds"},
+		{"enough to tell, and could be chance", repeated(100, 101, 102, 103), repeated(90, 121, 122, 123), "", "n=4, could be chance)"},
 		{"the fewest that tell", repeated(100, 101, 102, 103), repeated(120, 121, 122, 123), "p=0.029 n=4", ""},
 	} {
 		c := compare(t, k.old, k.new, "p50>+10%")
@@ -343,6 +344,43 @@ func TestRunsOfAScenarioAreNotRepeatsOfEachOther(t *testing.T) {
 	for _, want := range []string{"latency send, run pinned", "latency send, run free"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the text does not name %q:\n%s", want, out)
+		}
+	}
+}
+
+// What the server's machine was is compared with the server's.
+func TestServersAreComparedWithEachOther(t *testing.T) {
+	with := func(cpu string) *reports.Document {
+		d := repeated(100)
+		e := d.Environment
+		e.CPU = cpu
+		d.ServerEnvironment = &e
+		return d
+	}
+	if c := compare(t, with("A"), with("A")); len(c.Unlike) != 0 {
+		t.Errorf("the same server: %v", c.Unlike)
+	}
+	if c := compare(t, with("A"), with("B")); len(c.Unlike) != 1 || c.Unlike[0].String() != "server cpu: old A, new B" {
+		t.Errorf("another server: %v", c.Unlike)
+	}
+	if c := compare(t, with("A"), repeated(100)); len(c.Unlike) != 1 || c.Unlike[0].What != "server" {
+		t.Errorf("no server any more: %v", c.Unlike)
+	}
+}
+
+// What no test can tell from chance is marked, with one repeat too few and not with enough.
+func TestTooFewRepeatsAreMarked(t *testing.T) {
+	for _, c := range []struct {
+		n    int
+		want bool
+	}{{3, true}, {4, false}} {
+		var old, new []float64
+		for i := range c.n {
+			old, new = append(old, float64(100+i)), append(new, float64(120+i))
+		}
+		all := compare(t, repeated(old...), repeated(new...))
+		if ch := findChange(t, all, "p50"); ch.Few() != c.want || (all.Footnote() != "") != c.want {
+			t.Errorf("%d repeats: few %v, footnote %q", c.n, ch.Few(), all.Footnote())
 		}
 	}
 }

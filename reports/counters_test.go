@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/rdmaperf/rdmaperf/reports"
 	pages "github.com/rdmaperf/rdmaperf/reports/page"
 	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
@@ -48,5 +50,15 @@ func TestCounterChangesNeedBothReadings(t *testing.T) {
 		if got := reports.CounterChanges(c[0], c[1]); got != nil {
 			t.Errorf("changes from %+v to %+v: %+v, want none", c[0], c[1], got)
 		}
+	}
+}
+
+// The first device counts like every other.
+func TestCounterChangesOfEachDevice(t *testing.T) {
+	before := []reports.DeviceCounters{{Device: "a", Counters: map[string]int64{"x": 1, "gone": 5}}, {Device: "b", Port: 1, Counters: map[string]int64{"x": 9}}}
+	after := []reports.DeviceCounters{{Device: "b", Port: 1, Counters: map[string]int64{"x": 12}}, {Device: "a", Counters: map[string]int64{"x": 3, "new": 5}}}
+	want := []reports.DeviceCounters{{Device: "b", Port: 1, Counters: map[string]int64{"x": 3}}, {Device: "a", Counters: map[string]int64{"x": 2}}}
+	if diff := cmp.Diff(want, reports.CounterChanges(before, after)); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -31,6 +31,25 @@ func TestWindowsAreJudgedByWhatTheMachineTook(t *testing.T) {
 			t.Errorf("%s: %s, %q; want %s, %q", c.what, c.d.Verdict, c.d.Reasons, c.verdict, c.reasons)
 		}
 	}
+	// A limit itself is not above it; what is long enough to be noise is.
+	for _, c := range []struct {
+		what    string
+		n       Noise
+		window  time.Duration
+		verdict string
+	}{
+		{"as much as the limit", Noise{Threads: 1, RunQueueWaitNs: 50 * ms}, time.Second, VerdictQuiet},
+		{"the least noise", Noise{Threads: 1, RunQueueWaitNs: 2 * ms}, 10 * time.Millisecond, VerdictDisturbed},
+		{"less than that", Noise{Threads: 1, RunQueueWaitNs: 2*ms - 1}, 10 * time.Millisecond, VerdictQuiet},
+		{"two ticks of steal", Noise{Threads: 1, StealNs: 20 * ms}, 100 * time.Millisecond, VerdictDisturbed},
+		{"no threads", Noise{RunQueueWaitNs: 500 * ms}, time.Second, VerdictQuiet},
+		{"no window", Noise{Threads: 1, RunQueueWaitNs: 500 * ms}, 0, VerdictQuiet},
+	} {
+		d := Disturbance{Client: &c.n}
+		if d.Judge(c.window); d.Verdict != c.verdict || c.window == 0 && d.Share() != 0 {
+			t.Errorf("%s: %s of %v, %q, want %s", c.what, d.Verdict, d.Share(), d.Reasons, c.verdict)
+		}
+	}
 	tick := Disturbance{Client: &Noise{Threads: 1, StealNs: 10 * ms}}
 	if tick.Judge(100 * time.Millisecond); tick.Verdict != VerdictQuiet || tick.Share() != 0.1 {
 		t.Errorf("one tick of steal in a short window: %+v", tick)
@@ -55,5 +74,18 @@ func TestWindowsAreJudgedByWhatTheMachineTook(t *testing.T) {
 	d.Contradict("a probe is faster beside bulk")
 	if d.Judge(time.Second); d.Verdict != VerdictImpossible || len(d.Reasons) != 2 || d.Reasons[0] != "a probe is faster beside bulk" {
 		t.Errorf("%+v", d)
+	}
+}
+
+func TestADisturbanceInALine(t *testing.T) {
+	for want, d := range map[string]Disturbance{
+		"quiet":                               {Verdict: VerdictQuiet},
+		"disturbed: a; b":                     {Verdict: VerdictDisturbed, Reasons: []string{"a", "b"}},
+		"quiet (taken again 1 times)":         {Verdict: VerdictQuiet, Discarded: 1},
+		"impossible: c (taken again 2 times)": {Verdict: VerdictImpossible, Reasons: []string{"c"}, Discarded: 2},
+	} {
+		if got := d.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

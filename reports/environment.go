@@ -102,6 +102,10 @@ func version() string {
 	if !ok {
 		return "devel"
 	}
+	return versionOf(info)
+}
+
+func versionOf(info *debug.BuildInfo) string {
 	if v := info.Main.Version; v != "" && v != "(devel)" {
 		return v
 	}

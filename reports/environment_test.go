@@ -2,6 +2,7 @@ package reports
 
 import (
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"testing/fstest"
 
@@ -82,6 +83,46 @@ func TestEnvironmentVariants(t *testing.T) {
 func TestCollectOnThisMachine(t *testing.T) {
 	if e := Collect(); e.CPUs < 1 || e.GOMAXPROCS < 1 || e.GOGC == "" {
 		t.Errorf("Collect() = %+v, want the Go runtime's figures", e)
+	}
+}
+
+func TestGOGCIsTheOneInForce(t *testing.T) {
+	was := debug.SetGCPercent(150)
+	defer debug.SetGCPercent(was)
+	if got := gogc(); got != "150" {
+		t.Errorf("GOGC %q, want 150", got)
+	}
+	debug.SetGCPercent(-1)
+	if got := gogc(); got != "off" {
+		t.Errorf("GOGC %q, want off", got)
+	}
+}
+
+// Without the linker's word, a module's version is better than the commit, and a build of
+// neither says so.
+func TestVersionOfABuild(t *testing.T) {
+	setting := func(pairs ...string) (all []debug.BuildSetting) {
+		for i := 0; i < len(pairs); i += 2 {
+			all = append(all, debug.BuildSetting{Key: pairs[i], Value: pairs[i+1]})
+		}
+		return all
+	}
+	const commit = "0123456789abcdef0123456789abcdef01234567"
+	for _, c := range []struct {
+		module   string
+		settings []debug.BuildSetting
+		want     string
+	}{
+		{"", nil, "devel"},
+		{"(devel)", nil, "devel"},
+		{"v1.2.3", setting("vcs.revision", commit), "v1.2.3"},
+		{"(devel)", setting("vcs.revision", commit), "devel-0123456789ab"},
+		{"(devel)", setting("vcs.revision", commit[:12], "vcs.modified", "true"), "devel-0123456789ab+dirty"},
+		{"", setting("vcs.revision", commit[:11], "vcs.modified", "false", "vcs.time", "true", "vcs", "0123456789abcdef"), "devel"},
+	} {
+		if got := versionOf(&debug.BuildInfo{Main: debug.Module{Version: c.module}, Settings: c.settings}); got != c.want {
+			t.Errorf("%q %v: %q, want %q", c.module, c.settings, got, c.want)
+		}
 	}
 }
 

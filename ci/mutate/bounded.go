@@ -12,18 +12,18 @@ import (
 
 // A change may loop, and take memory or print in that loop: what runs it has bounds of all three.
 const (
-	memoryLimit = "4194304" // KiB of addresses, of which a Go program takes more than memory
+	memoryLimit = "4194304" // KiB that can be written to: Go programs and browsers reserve addresses far beyond
 	outputLimit = 1 << 20
 )
 
 // inMemory runs the command behind it within the bound: as go test -exec takes it.
-const inMemory = `sh -c 'ulimit -v ` + memoryLimit + ` && exec "$0" "$@"'`
+const inMemory = `sh -c 'ulimit -d ` + memoryLimit + ` && exec "$0" "$@"'`
 
 // bounded runs a program, and ends it with whatever it started.
 func bounded(ctx context.Context, dir string, env []string, limit time.Duration, args ...string) (output string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	args = append([]string{"sh", "-c", "ulimit -v " + memoryLimit + ` && exec "$0" "$@"`}, args...)
+	args = append([]string{"sh", "-c", "ulimit -d " + memoryLimit + ` && exec "$0" "$@"`}, args...)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

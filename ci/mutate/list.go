@@ -69,7 +69,7 @@ const testLimit = 3 * time.Minute
 
 // passes tells whether tests pass on the tree as it is.
 func passes(ctx context.Context, root string, test []string) bool {
-	_, err := command(ctx, root, goTest(testLimit, test...)...)
+	_, err := command(ctx, root, goTest(testLimit, append([]string{"-exec", inMemory}, test...)...)...)
 	return err == nil
 }
 

@@ -176,9 +176,9 @@ echo 'RUNNABLE ARITHMETIC_BASE at n.go:5:39'
 	}{
 		{"all       .: of 3 changes 2 killed, 0 survived, 0 explained, 1 do not build, 0 not reached; 0 known from before;", 3},
 		{"all       .: of 3 changes 2 killed, 0 survived, 0 explained, 1 do not build, 0 not reached; 3 known from before;", 3},
-		{"all       .: of 3 changes 1 killed, 1 survived, 0 explained, 1 do not build, 0 not reached; 0 known from before;", 6},
-		{"all       .: of 3 changes 1 killed, 1 survived, 0 explained, 1 do not build, 0 not reached; 3 known from before;", 6},
-		{"all       .: of 3 changes 2 killed, 0 survived, 0 explained, 1 do not build, 0 not reached; 2 known from before;", 9},
+		{"all       .: of 3 changes 1 killed, 1 survived, 0 explained, 1 do not build, 0 not reached; 0 known from before;", 5},
+		{"all       .: of 3 changes 1 killed, 1 survived, 0 explained, 1 do not build, 0 not reached; 3 known from before;", 5},
+		{"all       .: of 3 changes 2 killed, 0 survived, 0 explained, 1 do not build, 0 not reached; 2 known from before;", 8},
 	} {
 		text, _ := os.ReadFile(slow)
 		switch i {

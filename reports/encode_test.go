@@ -1,0 +1,74 @@
+package reports
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A file is there with all of its content and readable, or it is as it was.
+func TestFilesAreWrittenWhole(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "result.json")
+	for _, text := range []string{"old", "new and longer"} {
+		if err := WriteFileAtomic(path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(path)
+		if info, _ := os.Stat(path); err != nil || string(b) != text || info.Mode() != 0o644 {
+			t.Fatalf("%q, %v, %v, want %q", b, err, info.Mode(), text)
+		}
+	}
+	// A disk that is full in the middle of it, as a limit of the process makes one.
+	var was syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was); err != nil {
+		t.Fatal(err)
+	}
+	signal.Ignore(syscall.SIGXFSZ)
+	defer signal.Reset(syscall.SIGXFSZ)
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 64 << 10, Max: was.Max}); err != nil {
+		t.Fatal(err)
+	}
+	err := WriteFileAtomic(path, make([]byte, 1<<20))
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(path); !errors.Is(err, syscall.EFBIG) || string(b) != "new and longer" {
+		t.Errorf("a full disk: %v, and %d bytes are there", err, len(b))
+	}
+	if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v: want one file", all, err)
+	}
+}
+
+// What cannot be written is said, whatever the path is.
+func TestFilesThatCannotBeWritten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]error{
+		filepath.Join(file, "below"):                                syscall.ENOTDIR,
+		filepath.Join(filepath.Dir(file), "none", "f"):              syscall.ENOENT,
+		filepath.Join(filepath.Dir(file), strings.Repeat("n", 300)): syscall.ENAMETOOLONG,
+		"/dev/full": syscall.ENOSPC,
+	} {
+		if err := WriteFileAtomic(path, []byte("text")); !errors.Is(err, want) {
+			t.Errorf("%.40s: %v, want %v", path, err, want)
+		}
+	}
+	link := filepath.Join(filepath.Dir(file), "link")
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteFileAtomic(link, []byte("text")); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(file); string(b) != "text" {
+		t.Errorf("through a link: %q", b)
+	}
+}
