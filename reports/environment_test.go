@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"math"
 	"runtime"
 	"runtime/debug"
 	"testing"
@@ -91,6 +92,10 @@ func TestGOGCIsTheOneInForce(t *testing.T) {
 	defer debug.SetGCPercent(was)
 	if got := gogc(); got != "150" {
 		t.Errorf("GOGC %q, want 150", got)
+	}
+	debug.SetGCPercent(math.MaxInt32)
+	if got := gogc(); got != "2147483647" {
+		t.Errorf("GOGC %q, want the largest", got)
 	}
 	debug.SetGCPercent(-1)
 	if got := gogc(); got != "off" {

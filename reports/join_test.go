@@ -34,7 +34,8 @@ func TestJoinRefusesWhatIsNotOneRun(t *testing.T) {
 		{"document 2 is of rdmaperf v9", func(d *reports.Document) { d.Environment.Version = "v9" }},
 		{"go1.27", func(d *reports.Document) { d.Environment.Go = "go1.27" }},
 		{"kernel: old 6.12.9, new 7.0", func(d *reports.Document) { d.Environment.Kernel = "7.0" }},
-		{"where the server was", func(d *reports.Document) { d.ServerEnvironment = &reports.Environment{} }},
+		{"document 2 is not like the first", func(d *reports.Document) { d.Environment.Kernel = "7.0" }},
+		{"document 2 and the first differ in where the server was", func(d *reports.Document) { d.ServerEnvironment = &reports.Environment{} }},
 	} {
 		other := repeated(1)
 		test.change(other)

@@ -75,6 +75,18 @@ func TestOperationsThatWereDueCount(t *testing.T) {
 	}
 }
 
+// A percentile whose sample is the last that was finished is no lower bound; the next one is.
+func TestTheLastFinishedSampleIsKnown(t *testing.T) {
+	for unfinished, bound := range map[int64]bool{10: false, 11: true} {
+		rec := reports.NewRecorder()
+		rec.RecordN(1000, 100-unfinished)
+		rec.AtLeast(5000, unfinished)
+		if l := rec.Snapshot(); l.IsBound("p90") != bound {
+			t.Errorf("%d of 100 unfinished: at least %q", unfinished, l.AtLeast)
+		}
+	}
+}
+
 func reportsRecorder(ns int64) *reports.Recorder {
 	r := reports.NewRecorder()
 	r.Record(ns)
@@ -100,9 +112,13 @@ func TestSaturation(t *testing.T) {
 		{"a Poisson process in twice its time", 1000, true, 3000, 3000, 0, 6 * time.Second, true},
 		{"one operation, less than a second", 0.1, false, 1, 1, 0, 60 * time.Millisecond, false},
 		{"nothing was due", 0.1, false, 0, 0, 0, 60 * time.Millisecond, false},
+		{"99 of 100", 100, false, 100, 99, 0, time.Second, false},
+		{"one less than offered", 100, false, 98, 98, 0, time.Second, false},
+		{"more came than was done", 1000, true, 3100, 3000, 0, 3 * time.Second, true},
+		{"no window", 1000, false, 10, 10, 0, 0, false},
 		{"unanswered", 1000, false, 3000, 2000, 0, 3 * time.Second, true},
 	} {
-		if o := reports.NewOpenLoop(c.rate, c.poisson, c.sent, c.completed, c.unsent, 0, c.window); o.Saturated != c.want {
+		if o := reports.NewOpenLoop(c.rate, c.poisson, c.sent, c.completed, c.unsent, 0, c.window); o.Saturated != c.want || (o.AchievedPerSecond > 0) != (c.completed > 0 && c.window > 0) {
 			t.Errorf("%s: %+v", c.name, o)
 		}
 	}
