@@ -234,6 +234,30 @@ func TestModelsAreJudgedWithFourCPUs(t *testing.T) {
 	}
 }
 
+// TestEveryRolesCPUIsTold: what a second thread of a model took is not its application's, and
+// models with more busy threads than CPUs are named.
+func TestEveryRolesCPUIsTold(t *testing.T) {
+	m := measures{}
+	busy := func(cpus, send, sendThread, recv, recvThread float64) []*reports.Result {
+		r := stream(1)
+		r.CPU = &reports.CPU{ClientSeconds: send, ServerSeconds: recv}
+		thread := func(s float64) []reports.DeviceCounters {
+			return []reports.DeviceCounters{{Counters: map[string]int64{"packet_thread_usec": int64(s * 1e6)}}}
+		}
+		r.Counters = &reports.Counters{Client: thread(sendThread), Server: thread(recvThread)}
+		r.Parameters = map[string]any{"client": map[string]any{"gomaxprocs": cpus}}
+		return []*reports.Result{r}
+	}
+	for cpus, want := range map[float64]string{2: "; all of c1 and c3 wants 4 CPUs", 4: ""} {
+		m[streamOf("threads", modelC1, 1024, 16, appWork)] = busy(cpus, 0.5, 0.3, 0.6, 0.5)
+		m[streamOf("threads", raw, 1024, 16, appWork)] = busy(cpus, 0.2, 0, 0.25, 0)
+		want := "CPU seconds with 5 us of work: c1 (application and thread of packets) 0.20 and 0.30 sending, 0.10 and 0.50 receiving, c2 (all in one) 0.20 sending, 0.25 receiving, c3 (application and thread that places) - sending, - receiving" + want
+		if got := m.roles("threads", 1024, 16, appWork); got != want {
+			t.Errorf("%v CPUs: %s\nwant %s", cpus, got, want)
+		}
+	}
+}
+
 // TestLossMustCostThroughputAndNoByte: what was not verified was not measured.
 func TestLossMustCostThroughputAndNoByte(t *testing.T) {
 	m := measures{}

@@ -147,8 +147,43 @@ func (m measures) f4() (string, verdict) {
 	if v != absent && m.cpus("threads") < 4 {
 		v = fewCPUs
 	}
-	return fmt.Sprintf("latency c2 by c3 %sx, c3 by c1 %sx; streams with 5 us of work, by c2: c1 %sx, c3 %sx, with %d CPUs",
-		interval(c2c3, "%.2f"), interval(c3c1, "%.2f"), interval(s1, "%.2f"), interval(s3, "%.2f"), m.cpus("threads")), v
+	return fmt.Sprintf("latency c2 by c3 %sx, c3 by c1 %sx; streams with 5 us of work, by c2: c1 %sx, c3 %sx, with %d CPUs; %s",
+		interval(c2c3, "%.2f"), interval(c3c1, "%.2f"), interval(s1, "%.2f"), interval(s3, "%.2f"), m.cpus("threads"), m.roles("threads", 1024, 16, appWork)), v
+}
+
+// roles is what each thread of both processes took of a window of streams, as counted there,
+// and which models are more busy threads than there are CPUs.
+func (m measures) roles(set string, size int64, depth int, work int64) string {
+	var parts, wanting []string
+	cpus := m.cpus(set)
+	for _, s := range []struct {
+		name, stack, thread string
+		busy                int
+	}{{"c1", modelC1, "thread of packets", 4}, {"c2", raw, "", 2}, {"c3", modelC3, "thread that places", 4}} {
+		k := streamOf(set, s.stack, size, depth, work)
+		side := func(all func(*reports.CPU) float64, of func(*reports.Counters) []reports.DeviceCounters) string {
+			sum, thread := m.all(k, cpuOf(all)), m.all(k, threadOf(of))
+			if s.thread == "" || len(sum) == 0 || len(thread) == 0 {
+				return show(sum, "%.2f")
+			}
+			return fmt.Sprintf("%.2f and %.2f", targets.Median(sum)-targets.Median(thread), targets.Median(thread))
+		}
+		role := "all in one"
+		if s.thread != "" {
+			role = "application and " + s.thread
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s) %s sending, %s receiving", s.name, role,
+			side(func(c *reports.CPU) float64 { return c.ClientSeconds }, func(c *reports.Counters) []reports.DeviceCounters { return c.Client }),
+			side(func(c *reports.CPU) float64 { return c.ServerSeconds }, func(c *reports.Counters) []reports.DeviceCounters { return c.Server })))
+		if s.busy > cpus {
+			wanting = append(wanting, s.name)
+		}
+	}
+	text := fmt.Sprintf("CPU seconds with %d us of work: %s", work/1000, strings.Join(parts, ", "))
+	if cpus > 0 && len(wanting) > 0 {
+		text += fmt.Sprintf("; all of %s wants 4 CPUs", strings.Join(wanting, " and "))
+	}
+	return text
 }
 
 // dropWorks are the application's works that drops are shown at; dropDepth and dropSize are
@@ -183,8 +218,8 @@ func (m measures) f5() (string, verdict) {
 		}
 		parts = append(parts, s.name+" "+strings.Join(shares, " / "))
 	}
-	figure := fmt.Sprintf("dropped of 1000 frames at 0 / 10 / 50 us of work: %s, with %d CPUs", strings.Join(parts, ", "), m.cpus("drops"))
 	last := len(dropWorks) - 1
+	figure := fmt.Sprintf("dropped of 1000 frames at 0 / 10 / 50 us of work: %s, with %d CPUs; %s", strings.Join(parts, ", "), m.cpus("drops"), m.roles("drops", dropSize, dropDepth, dropWorks[last]))
 	if v != shown {
 		return figure, v
 	}
