@@ -61,6 +61,14 @@ func TestFormatSize(t *testing.T) {
 	}
 }
 
+func TestSizeLabel(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 B", 100: "100 B", 1009: "1009 B", 4096: "4 KiB", 10 << 20: "10 MiB"} {
+		if got := SizeLabel(n); got != want {
+			t.Errorf("SizeLabel(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
 func TestSizeRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shift := rapid.IntRange(0, 62).Draw(t, "shift")

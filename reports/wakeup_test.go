@@ -19,6 +19,10 @@ func TestTheDeepestIdleStateIsNamed(t *testing.T) {
 	if got := idleState(tree(states)); got != "idle state C1 (2 us to leave)" {
 		t.Errorf("with C6 disabled: %q", got)
 	}
+	states[dir+"state3/name"], states[dir+"state3/latency"] = "C1E\n", "2\n"
+	if got := idleState(tree(states)); got != "idle state C1 (2 us to leave)" {
+		t.Errorf("with a second state as deep: %q", got)
+	}
 	if got := idleState(tree(nil)); got != "" {
 		t.Errorf("without cpuidle: %q", got)
 	}
