@@ -67,14 +67,15 @@ const (
 
 	rxBufSize    = 128 << 10 // at least one FPDU; large reads pay for many small segments at once
 	txBufSize    = 128 << 10
-	copyMax      = 2048     // payloads up to this are copied beside their header instead of gathered
-	copyMaxRef   = 512      // the same over a stack that sends by reference: a reference costs two buffers of the stack
-	directMin    = 4096     // segments longer than this, and not yet here whole, are placed by the socket
-	lookAhead    = 32       // octets read behind a small segment in a bulk stream: the next header
-	bulkMemory   = 8        // small segments after a large one before a stream no longer counts as bulk
-	flushAt      = 64 << 10 // octets framed before they are handed to the socket: two long segments, still in the cache from their CRC
-	batchAligned = 8 << 10  // the same over a stack that takes a segment a call: the first ones leave sooner
-	rxPasses     = 16       // reads one poll may do on one QP, so that a flood does not starve the others
+	copyMax      = 2048      // payloads up to this are copied beside their header instead of gathered
+	copyMaxRef   = 512       // the same over a stack that sends by reference: a reference costs two buffers of the stack
+	directMin    = 4096      // segments longer than this, and not yet here whole, are placed by the socket
+	lookAhead    = 32        // octets read behind a small segment in a bulk stream: the next header
+	bulkMemory   = 8         // small segments after a large one before a stream no longer counts as bulk
+	flushAt      = 64 << 10  // octets framed before they are handed to the socket: two long segments, still in the cache from their CRC
+	batchAligned = 8 << 10   // the same over a stack that takes a segment a call: the first ones leave sooner
+	sendTurn     = 256 << 10 // octets after which a turn takes what came before it sends on: two sides that both send keep what is under way in their caches
+	rxPasses     = 16        // reads one poll may do on one QP, so that a flood does not starve the others
 
 	defaultTimeout = 10 * time.Second       // connect and accept without a deadline
 	requestTimeout = 5 * time.Second        // for the MPA Request of an accepted socket, as Linux siw

@@ -193,3 +193,32 @@ func TestAnIdleWaiterLeavesSocketsAlone(t *testing.T) {
 	a.post(rdma.SendWR{ID: 1, Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 8)}})
 	must(t, <-done)
 }
+
+// TestATurnOfSendingEnds: a socket with room for megabytes is not filled in one go, as the two
+// sides of an exchange would then only send before either receives. What a turn left follows
+// without another call of the application.
+func TestATurnOfSendingEnds(t *testing.T) {
+	a, b := pair(t, Config{}, rdma.QPConfig{})
+	q, ended := a.qp.(*qp), 0
+	for i := range 50 {
+		a.fill(uint64(i), 0, 1<<20)
+		q.mu.Lock()
+		before := q.tx.sent
+		q.mu.Unlock()
+		a.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 1<<20)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+		// The background may have gone on before this look, so not each post shows its turn.
+		q.mu.Lock()
+		if sent := q.tx.sent - before; q.tx.more && sent >= sendTurn && sent <= sendTurn+flushAt+(64<<10) {
+			ended++
+		}
+		q.mu.Unlock()
+		eventually(t, "the completion", func() bool { return a.cq.(*cq).len() == 1 })
+		a.want(nil, rdma.WCWrite, uint64(i), rdma.StatusSuccess)
+	}
+	if ended == 0 {
+		t.Errorf("no turn of 50 ended between %d octets and a batch more", sendTurn)
+	}
+	a.post(rdma.SendWR{ID: 99, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(1<<20, 8)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+	a.want(nil, rdma.WCRead, 99, rdma.StatusSuccess)
+	equal(t, "what the last one wrote", b.bytes(0, 1<<20), a.bytes(0, 1<<20))
+}

@@ -214,7 +214,7 @@ func (q *qp) PostSend(wrs []rdma.SendWR) (int, error) {
 	} else {
 		q.transmit()
 		q.wantRoom()
-		if !q.tx.empty() {
+		if q.tx.unsent() {
 			q.quiet.Store(0)
 		}
 		if r := q.dev.receiver; r != nil && q.owes() {
@@ -233,7 +233,7 @@ func (q *qp) active() { q.activity.Store(q.activity.Load() + 1) }
 // goroutine that sleeps in Wait, or the background goroutine, because the
 // application may post or poll once and then do something else.
 func (q *qp) wantRoom() {
-	if !q.tx.blocked || q.phase != phaseOpen {
+	if !q.tx.blocked && !q.tx.more || q.phase != phaseOpen {
 		return
 	}
 	q.roomInPollers()
@@ -406,7 +406,7 @@ func (q *qp) Disconnect(ctx context.Context) error {
 			return nil
 		}
 		conn, bits := q.conn, stream.Readable
-		if q.tx.blocked {
+		if q.tx.blocked || q.tx.more {
 			bits |= stream.Writable
 		}
 		q.mu.Unlock()

@@ -219,7 +219,7 @@ func (b *reactor) arm(q *qp) {
 	if !q.eof {
 		bits |= stream.Readable
 	}
-	q.roomArmed = !q.tx.empty()
+	q.roomArmed = q.tx.unsent()
 	if q.roomArmed {
 		bits |= stream.Writable
 	}
@@ -321,7 +321,7 @@ func (q *qp) told(c *cq) bool {
 
 // roomInPollers does it with q.mu held.
 func (q *qp) roomInPollers() {
-	want := !q.tx.empty()
+	want := q.tx.unsent()
 	for i, c := range [2]*cq{q.send, q.recv} {
 		if !q.joined[i].Load() || q.writeIn[i] == want {
 			continue

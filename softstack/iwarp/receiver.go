@@ -132,7 +132,7 @@ func (r *receiver) waiting(list []*qp) bool {
 
 // owes tells that octets wait for the stack, or with OnAck for the peer's. q.mu is held.
 func (q *qp) owes() bool {
-	return !q.tx.empty() || q.dev.cfg.OnAck && q.phase == phaseOpen && q.tx.acked < q.tx.sent && !q.acknowledged(q.tx.sent)
+	return q.tx.unsent() || q.dev.cfg.OnAck && q.phase == phaseOpen && q.tx.acked < q.tx.sent && !q.acknowledged(q.tx.sent)
 }
 
 // posted wakes it for octets that the stack could not take at once.

@@ -19,7 +19,12 @@ func (q *qp) transmit() {
 	if q.sqHead == q.sqTail && t.src == srcNone && t.empty() && q.irq.len() == 0 && q.state == rdma.QPRTS {
 		return // most polls of who waits
 	}
-	for {
+	t.more = false
+	for from := t.sent; ; {
+		if t.sent-from >= sendTurn {
+			t.more = true // the next turn goes on; what the peer sends meanwhile is taken first
+			break
+		}
 		framed := q.frameSome()
 		if q.phase != phaseOpen {
 			return // a local fault ended the stream

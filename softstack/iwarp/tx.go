@@ -59,6 +59,7 @@ type txState struct {
 	scratch []byte    // one ULPDU, with markers only
 	start   mpa.State // of the start-up: nothing is sent before it allows that
 	blocked bool      // the socket buffer is full
+	more    bool      // a turn ended before everything was handed over
 	drained bool      // SQD was reported
 }
 
@@ -81,6 +82,10 @@ func (t *txState) init(mulpdu, seg int, crc, markers bool, start mpa.State) {
 func (t *txState) byReference(c stream.Referrer) { t.refs, t.short = c, copyMaxRef }
 
 func (t *txState) empty() bool { return t.framed == t.sent }
+
+// unsent tells whether another turn is due: for octets that are framed, or behind a turn that
+// was long enough.
+func (t *txState) unsent() bool { return !t.empty() || t.more }
 
 // reserve is the next n octets of buf, joined to the last piece if they adjoin.
 func (t *txState) reserve(n int) []byte {

@@ -212,6 +212,9 @@ func (h *hub) fillSocket(q *qp, peer *end) (id int, full bool) {
 		_, err := q.PostSend([]rdma.SendWR{{ID: uint64(id), Op: rdma.OpWrite, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{h.sge(0, window)}, RKey: peer.mr.RKey(), RemoteAddr: peer.mr.Addr()}})
 		must(h.t, err)
 		q.mu.Lock()
+		for q.tx.more { // a turn ends before the socket is full
+			q.transmit()
+		}
 		full := q.tx.blocked
 		q.mu.Unlock()
 		if full {
