@@ -3,6 +3,7 @@ package ring
 import (
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 )
@@ -190,5 +191,25 @@ func TestARingIsFilledAndFreedByQuarters(t *testing.T) {
 	}
 	if r.Release(sp.Start) {
 		t.Error("a head was told of a sixteenth")
+	}
+}
+
+// What was skipped counts as part of the record: it has to be free, and to be needed.
+func TestSkippedBytesAreFreeAndNeeded(t *testing.T) {
+	r, _ := NewReceiver(1024)
+	if err := r.Arrived(960, 0, 128); !errors.Is(err, ErrPeer) || !strings.Contains(err.Error(), "outside 0 to 1024") {
+		t.Errorf("a record whose end is not free: %v", err)
+	}
+	for _, start := range []uint64{0, 256} {
+		if err := r.Arrived(start, uint32(start), 256); err != nil {
+			t.Fatal(err)
+		}
+		r.Release(start)
+	}
+	if err := r.Arrived(960, 0, 64); !errors.Is(err, ErrPeer) {
+		t.Errorf("a skip before what fits to the end: %v", err)
+	}
+	if err := r.Arrived(960, 0, 128); err != nil {
+		t.Errorf("a skip that is needed, with room: %v", err)
 	}
 }
