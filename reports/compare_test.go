@@ -171,6 +171,13 @@ func TestComparePairs(t *testing.T) {
 			t.Errorf("%s: error %v, want ErrNothingInCommon", name, err)
 		}
 	}
+	worse := repeated(100)
+	worse.Results[0].Impairment = "loss=5%"
+	lossy := repeated(100)
+	lossy.Results[0].Impairment = "loss=1%"
+	if _, err := reports.Compare(lossy, worse, nil); !errors.Is(err, reports.ErrNothingInCommon) {
+		t.Errorf("two impairments are one point: %v", err)
+	}
 	// Both ways of polling in both runs: each finds its like.
 	d := repeated(100, 200)
 	d.Results[1].Polling = "event"
