@@ -194,13 +194,23 @@ func TestAnIdleWaiterLeavesSocketsAlone(t *testing.T) {
 	must(t, <-done)
 }
 
-// TestATurnOfSendingEnds: a socket with room for megabytes is not filled in one go, as the two
-// sides of an exchange would then only send before either receives. What a turn left follows
-// without another call of the application.
+// TestATurnOfSendingEnds: where both sides send long messages, a socket with room for megabytes
+// is not filled in one go, as both would then only send before either receives. What a turn left
+// follows without another call of the application. A stream of one way has no such turns.
 func TestATurnOfSendingEnds(t *testing.T) {
 	a, b := pair(t, Config{}, rdma.QPConfig{})
 	q, ended := a.qp.(*qp), 0
-	for i := range 50 {
+	const oneWay = 20
+	for i := range oneWay + 50 {
+		if i == oneWay {
+			if ended > 0 {
+				t.Errorf("%d turns of %d ended though nobody sends the other way", ended, oneWay)
+			}
+			ended = 0
+			b.post(rdma.SendWR{ID: 500, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(2<<20, 1<<20)}, RKey: a.mr.RKey(), RemoteAddr: a.mr.Addr() + 2<<20})
+			b.want(a, rdma.WCWrite, 500, rdma.StatusSuccess)
+			eventually(t, "the other way's bulk", func() bool { q.mu.Lock(); defer q.mu.Unlock(); return q.rx.bulk > 0 && !q.rx.direct })
+		}
 		a.fill(uint64(i), 0, 1<<20)
 		q.mu.Lock()
 		before := q.tx.sent

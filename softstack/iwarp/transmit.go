@@ -21,7 +21,7 @@ func (q *qp) transmit() {
 	}
 	t.more = false
 	for from := t.sent; ; {
-		if t.sent-from >= sendTurn {
+		if t.sent-from >= sendTurn && q.rx.inBulk() {
 			t.more = true // the next turn goes on; what the peer sends meanwhile is taken first
 			break
 		}
