@@ -232,3 +232,36 @@ func TestATurnOfSendingEnds(t *testing.T) {
 	a.want(nil, rdma.WCRead, 99, rdma.StatusSuccess)
 	equal(t, "what the last one wrote", b.bytes(0, 1<<20), a.bytes(0, 1<<20))
 }
+
+// TestNobodyAsksForRoomBehindATurn: where a turn ended just when all was handed over, or the
+// stream ends behind it, sleepers are not told of room for ever.
+func TestNobodyAsksForRoomBehindATurn(t *testing.T) {
+	for n := sendTurn - 128<<10; n <= sendTurn+128<<10; n += 16 << 10 {
+		a, b := pair(t, Config{}, rdma.QPConfig{})
+		q := a.qp.(*qp)
+		q.mu.Lock()
+		q.rx.bulk = bulkMemory
+		q.mu.Unlock()
+		a.post(rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+		a.want(nil, rdma.WCWrite, 1, rdma.StatusSuccess)
+		a.cq.Poll(a.wcs)
+		q.mu.Lock()
+		unsent := q.tx.unsent()
+		q.mu.Unlock()
+		if unsent {
+			t.Errorf("%d octets are complete, and yet another turn is due", n)
+		}
+	}
+	a, b := pair(t, Config{}, rdma.QPConfig{})
+	q := a.qp.(*qp)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	must(t, q.enqueue(&rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 1<<20)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()}))
+	q.rx.bulk = bulkMemory
+	if q.transmit(); !q.tx.more {
+		t.Fatal("the turn did not end, so that nothing is shown")
+	}
+	if q.letGo(); q.tx.more {
+		t.Error("a stream that ends waits for another turn")
+	}
+}

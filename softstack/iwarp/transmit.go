@@ -16,10 +16,10 @@ func (q *qp) transmit() {
 		return
 	}
 	t := &q.tx
+	t.more = false // before any return: it makes sleepers ask for room
 	if q.sqHead == q.sqTail && t.src == srcNone && t.empty() && q.irq.len() == 0 && q.state == rdma.QPRTS {
 		return // most polls of who waits
 	}
-	t.more = false
 	for from := t.sent; ; {
 		if t.sent-from >= sendTurn && q.rx.inBulk() {
 			t.more = true // the next turn goes on; what the peer sends meanwhile is taken first

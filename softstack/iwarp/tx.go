@@ -152,6 +152,7 @@ func (t *txState) touches(m *mr) bool {
 // detach copies what is not sent yet, so that the user's memory is free while
 // the stream ends. At most flushAt octets and one segment wait at any time.
 func (t *txState) detach() {
+	t.more = false // nothing is framed any more
 	if t.copied || t.empty() {
 		return
 	}
