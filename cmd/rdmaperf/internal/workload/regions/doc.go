@@ -8,7 +8,8 @@
 //
 // # Limitations
 //
-// Both ends live in this process. One thread posts and polls. The regions of a point are
+// Both ends live in this process. One thread posts, and polls both ends: a thread of the far
+// one's would be woken by what arrives, and a write would cost that. The regions of a point are
 // made before its window, at the far end; that is timed by the host's clock, whatever
 // the device's.
 package regions

@@ -92,14 +92,21 @@ func (n *named) Poll(ended func(int)) (int, error) {
 		}
 		ended(int(n.done[i].Slot))
 	}
-	return k, err
+	if err != nil {
+		return k, err
+	}
+	return k, n.Drive()
 }
 
 func (n *named) Read(at pairs.Place, b []byte) error {
 	return n.clients[0].Read(n.owned[at.Region], at.Off, b)
 }
 
-func (n *named) Drive() error { return nil } // the node does
+// Drive keeps the polling goroutine of the far node asleep, too.
+func (n *named) Drive() error {
+	n.pair.Nodes[0].Progress()
+	return nil
+}
 
 func (n *named) end() (each time.Duration, err error) {
 	var errs []error

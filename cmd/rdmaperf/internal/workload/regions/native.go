@@ -83,7 +83,10 @@ func (n *native) Poll(ended func(int)) (int, error) {
 		}
 		ended(int(n.wcs[i].ID))
 	}
-	return k, err
+	if err != nil {
+		return k, err
+	}
+	return k, n.Drive()
 }
 
 func (n *native) Read(at pairs.Place, b []byte) error {
