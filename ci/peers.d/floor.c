@@ -4,7 +4,10 @@
  * every software path is read against; it does no more than the sockets ask for.
  *
  *   floor latency SIZE SECONDS   ping-pong; half round trip in ns
- *   floor stream  SIZE SECONDS   messages one way; bytes per second at the receiver
+ *   floor stream  SIZE SECONDS [BUFFERS]   messages one way; bytes per second at the
+ *                                receiver. Both sides go through that many buffers in
+ *                                turn, as a verified stream does; with one, the default,
+ *                                all copies may stay in the L2 cache.
  *
  * The result is one line of JSON on stdout. The process forks its peer and waits
  * for it; an alarm ends both when something hangs.
@@ -153,19 +156,21 @@ static void latency_server(int fd, char *buf, size_t size)
 }
 
 /* stream_client sends for a little longer than the receiver measures. */
-static void stream_client(int fd, char *buf, size_t size, double seconds)
+static void stream_client(int fd, char *buf, size_t size, size_t buffers, double seconds)
 {
+	size_t i = 0;
 	uint64_t end = now_ns() + (uint64_t)((seconds * 1.1) * 1e9);
 
 	while (now_ns() < end)
-		send_all(fd, buf, size);
+		send_all(fd, buf + i++ % buffers * size, size);
 }
 
-static void stream_server(int fd, char *buf, size_t size, double seconds)
+static void stream_server(int fd, char *buf, size_t size, size_t buffers, double seconds)
 {
+	size_t i = 0;
 	uint64_t start = 0, first = now_ns(), t = first, n = 0;
 
-	while (recv_all(fd, buf, size)) {
+	while (recv_all(fd, buf + i++ % buffers * size, size)) {
 		t = now_ns();
 		if (start)
 			n++;
@@ -174,8 +179,8 @@ static void stream_server(int fd, char *buf, size_t size, double seconds)
 	}
 	if (!n)
 		fail("no message arrived inside the window");
-	printf("{\"name\":\"stream\",\"size_bytes\":%zu,\"count\":%llu,\"bytes_per_second\":%.0f}\n",
-	       size, (unsigned long long)n, (double)n * (double)size * 1e9 / (double)(t - start));
+	printf("{\"name\":\"%s\",\"size_bytes\":%zu,\"buffers\":%zu,\"count\":%llu,\"bytes_per_second\":%.0f}\n",
+	       buffers > 1 ? "spread" : "stream", size, buffers, (unsigned long long)n, (double)n * (double)size * 1e9 / (double)(t - start));
 }
 
 int main(int argc, char **argv)
@@ -183,18 +188,18 @@ int main(int argc, char **argv)
 	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof addr;
 	int one = 1, listener, fd, status, stream;
-	long size = argc == 4 ? atol(argv[2]) : 0;
-	double seconds = argc == 4 ? atof(argv[3]) : 0;
+	long size = argc >= 4 ? atol(argv[2]) : 0, buffers = argc == 5 ? atol(argv[4]) : 1;
+	double seconds = argc >= 4 ? atof(argv[3]) : 0;
 	char *buf;
 	pid_t peer;
 
-	if (argc != 4 || size < 1 || size > 1 << 30 || seconds <= 0 || seconds > 600 ||
-	    (strcmp(argv[1], "latency") && strcmp(argv[1], "stream"))) {
-		fprintf(stderr, "usage: floor latency|stream SIZE SECONDS\n");
+	if (argc < 4 || argc > 5 || size < 1 || buffers < 1 || buffers > 1024 || size > (1 << 30) / buffers || seconds <= 0 || seconds > 600 ||
+	    (strcmp(argv[1], "latency") && strcmp(argv[1], "stream")) || (buffers > 1 && *argv[1] == 'l')) {
+		fprintf(stderr, "usage: floor latency SIZE SECONDS, or floor stream SIZE SECONDS [BUFFERS]\n");
 		return 2;
 	}
 	stream = !strcmp(argv[1], "stream");
-	buf = map((size_t)size);
+	buf = map((size_t)(size * buffers));
 	listener = socket(AF_INET, SOCK_STREAM, 0);
 	if (listener < 0 || bind(listener, (struct sockaddr *)&addr, len) || listen(listener, 1) ||
 	    getsockname(listener, (struct sockaddr *)&addr, &len))
@@ -220,13 +225,13 @@ int main(int argc, char **argv)
 		fail("TCP_NODELAY");
 	if (peer == 0) {
 		if (stream)
-			stream_client(fd, buf, (size_t)size, seconds);
+			stream_client(fd, buf, (size_t)size, (size_t)buffers, seconds);
 		else
 			latency_client(fd, buf, (size_t)size, seconds);
 		return fflush(stdout) ? 1 : 0;
 	}
 	if (stream)
-		stream_server(fd, buf, (size_t)size, seconds);
+		stream_server(fd, buf, (size_t)size, (size_t)buffers, seconds);
 	else
 		latency_server(fd, buf, (size_t)size);
 	if (fflush(stdout) || waitpid(peer, &status, 0) < 0)

@@ -42,6 +42,7 @@ func TestProbesReadTheToolsOutput(t *testing.T) {
 	}{
 		{"floor-latency", `{"name":"latency","size_bytes":64,"count":9,"min_ns":2306.0,"p50_ns":2898.8,"p99_ns":3276.2}`, values{"floor/latency": 2898.8}},
 		{"floor-stream", `{"name":"stream","size_bytes":1048576,"count":8568,"bytes_per_second":4500416065}`, values{"floor/stream": 4500416065}},
+		{"floor-spread", `{"name":"spread","size_bytes":1048576,"buffers":16,"count":8568,"bytes_per_second":4500416065}`, values{"floor/spread": 4500416065}},
 		{"fi-latency", fiOut, values{"libfabric/latency": 4080}},
 		{"ucx-latency", ucxOut, values{"ucx/latency": 3741}},
 		{"ucx-stream", ucxOut, values{"ucx/stream": 15.35 * (1 << 20)}},
@@ -137,6 +138,7 @@ func machine(t *testing.T) fstest.MapFS {
 	}
 	for repeat, slow := range map[int]float64{1: 1, 2: 4, 3: 1.5} { // the machine is busy in repeat 2
 		put(repeat, "floor-latency", fmt.Appendf(nil, `{"name":"latency","p50_ns":%f}`, 3000*slow))
+		put(repeat, "floor-spread", fmt.Appendf(nil, `{"name":"spread","bytes_per_second":%f}`, 4.5e9/slow))
 		put(repeat, "floor-stream", fmt.Appendf(nil, `{"name":"stream","bytes_per_second":%f}`, 6e9/slow))
 		put(repeat, "run-latency", doc(t, latency("tcp", 3300*slow), latency("iwarp", 3960*slow), latency("iwarp(nocrc)", 3900*slow)))
 		put(repeat, "run-stream", doc(t, throughput("tcp", 1<<20, 5e9/slow), throughput("iwarp", 1<<20, 4e9/slow), throughput("iwarp(nocrc)", 1<<20, 4.9e9/slow)))
@@ -238,7 +240,7 @@ func TestEachGoalCanBeMissed(t *testing.T) {
 }
 
 func TestWhatIsMissingIsNotAPass(t *testing.T) {
-	for _, probe := range []string{"floor-latency", "run-latency", "run-stream", "run-rate", "record"} {
+	for _, probe := range []string{"floor-latency", "floor-spread", "run-latency", "run-stream", "run-rate", "record"} {
 		dir := machine(t)
 		for repeat := 1; repeat <= 3; repeat++ {
 			delete(dir, fmt.Sprintf("%d.%s", repeat, probe))
@@ -267,8 +269,8 @@ func TestOnlyWhatWasChosenIsJudged(t *testing.T) {
 		}
 	}
 	tab := tableOf(t, dir, "floor")
-	if err := tab.outcome(); err != nil || len(tab.Lines) != 2 {
-		t.Errorf("floor alone: %d lines, %v, want 2 and no error", len(tab.Lines), err)
+	if err := tab.outcome(); err != nil || len(tab.Lines) != 3 {
+		t.Errorf("floor alone: %d lines, %v, want 3 and no error", len(tab.Lines), err)
 	}
 	if tcp := find(t, tableOf(t, machine(t), "rdmaperf"), "rdmaperf tcp", latencyGroup); tcp.Target != "" || tcp.Verdict != targets.None {
 		t.Errorf("tcp without the floor = %+v, want no target", tcp)

@@ -23,6 +23,7 @@ type values map[string]float64
 var probes = map[string]func([]byte) (values, error){
 	"floor-latency": floor,
 	"floor-stream":  floor,
+	"floor-spread":  floor,
 	"run-latency":   document,
 	"run-stream":    document,
 	"run-rate":      document,
