@@ -78,3 +78,16 @@ func TestNothingMissedNothingChanged(t *testing.T) {
 		}
 	}
 }
+
+// The largest sum of samples that is corrected, and one above it.
+func TestCorrectionEndsWhereCountsCouldOverflow(t *testing.T) {
+	for _, c := range []struct {
+		sum, count uint64
+	}{{math.MaxInt64 / 2, 3}, {math.MaxInt64/2 + 1, 1}} {
+		r := record(3000)
+		r.sum.lo = c.sum
+		if l := r.Corrected(1000); uint64(l.Count) != c.count {
+			t.Errorf("a sum of %d: %d samples, want %d", c.sum, l.Count, c.count)
+		}
+	}
+}

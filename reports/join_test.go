@@ -35,11 +35,16 @@ func TestJoinRefusesWhatIsNotOneRun(t *testing.T) {
 		{"go1.27", func(d *reports.Document) { d.Environment.Go = "go1.27" }},
 		{"kernel: old 6.12.9, new 7.0", func(d *reports.Document) { d.Environment.Kernel = "7.0" }},
 		{"document 2 is not like the first", func(d *reports.Document) { d.Environment.Kernel = "7.0" }},
+		{"server kernel: old 6.1, new 7.0", func(d *reports.Document) { d.ServerEnvironment = &reports.Environment{Kernel: "7.0"} }},
 		{"document 2 and the first differ in where the server was", func(d *reports.Document) { d.ServerEnvironment = &reports.Environment{} }},
 	} {
 		other := repeated(1)
 		test.change(other)
-		if _, err := reports.Join([]*reports.Document{repeated(1), other}); err == nil || !strings.Contains(err.Error(), test.want) {
+		first := repeated(1)
+		if strings.HasPrefix(test.want, "server") {
+			first.ServerEnvironment = &reports.Environment{Kernel: "6.1"}
+		}
+		if _, err := reports.Join([]*reports.Document{first, other}); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("error %v, want one with %q", err, test.want)
 		}
 	}

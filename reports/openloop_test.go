@@ -172,3 +172,21 @@ func TestEveryFormatSaysWhatWasDone(t *testing.T) {
 		t.Error("the median is marked, which no bound touches")
 	}
 }
+
+// Rates are said to a tenth, and without one where they are whole; tables have all digits.
+func TestAchievedRatesAreSaidToATenth(t *testing.T) {
+	for _, c := range []struct {
+		rate          float64
+		said, written string
+	}{{1000, ", 1000/s achieved", "1000"}, {854.666, ", 854.7/s achieved", "854.666"}} {
+		if s := (&reports.OpenLoop{AchievedPerSecond: c.rate}).String(); !strings.Contains(s, c.said) {
+			t.Errorf("%q, want it to have %q", s, c.said)
+		}
+		if s := reports.CSVNumber(c.rate); s != c.written {
+			t.Errorf("%q, want %q", s, c.written)
+		}
+		if s := reports.Offered(&reports.Result{Rate: c.rate}); s != c.written {
+			t.Errorf("offered %q, want %q", s, c.written)
+		}
+	}
+}

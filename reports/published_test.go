@@ -13,7 +13,8 @@ func TestOursStandBesidePublishedFigures(t *testing.T) {
 	p := reports.Published{Columns: []string{"#bytes", "of", "latency[us]", "[Mb/s]"},
 		Rows: [][]string{{"64", "A", "6.63", "-"}, {"64", "B", "3.59", "-"}, {"1000", "A", "-", "5"}, {"9", "A", "1", "2"}},
 		Beside: []reports.Beside{{Workload: "latency", Op: "send", Depth: 1, Figure: reports.FigureP50, Column: "latency[us]"},
-			{Workload: "throughput", Op: "send", Depth: 1, Figure: reports.FigureMbit, Column: "[Mb/s]"}}}
+			{Workload: "throughput", Op: "send", Depth: 1, Figure: reports.FigureMbit, Column: "[Mb/s]"},
+			{Workload: "latency", Op: "send", Depth: 1, Figure: reports.FigureP50, Column: "of"}}} // a figure overwrites no name
 	lat := func(stack string, size int64, op string, ns float64) reports.Result {
 		return reports.Result{Stack: stack, Workload: "latency", Op: op, SizeBytes: size, Depth: 1, Latency: &reports.Latency{P50: ns}}
 	}

@@ -95,6 +95,9 @@ func TestTwoRepeatsHaveNoInterval(t *testing.T) {
 	d := series(2)
 	reporttest.Validate(t, encode(t, d))
 	const why = "no confidence interval from 2 repeats: it takes 3"
+	if len(d.Repeats) != 2 {
+		t.Errorf("%d summaries, want one of the latency and one of the throughput", len(d.Repeats))
+	}
 	for _, s := range d.Repeats {
 		if s.Figures != nil || s.Method != "" || s.Absent != why {
 			t.Errorf("summary %+v, want no figures and %q", s, why)

@@ -23,6 +23,10 @@ func TestTheDeepestIdleStateIsNamed(t *testing.T) {
 	if got := idleState(tree(states)); got != "idle state C1 (2 us to leave)" {
 		t.Errorf("with a second state as deep: %q", got)
 	}
+	poll := map[string]string{dir + "state0/name": "POLL\n", dir + "state0/latency": "0\n"}
+	if got := idleState(tree(poll)); got != "idle state POLL (0 us to leave)" {
+		t.Errorf("with a state that takes no time to leave: %q", got)
+	}
 	if got := idleState(tree(nil)); got != "" {
 		t.Errorf("without cpuidle: %q", got)
 	}
