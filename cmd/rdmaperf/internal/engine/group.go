@@ -47,6 +47,7 @@ type Group struct {
 	interval time.Duration // of a series over the next phase, 0 for none
 	Raw      *RawStore     // for the samples of the next phase, nil for none
 	live     *Live         // follows the next phase, nil for nobody
+	release  func()        // of the processors of the workers
 }
 
 // NewGroup takes over the sessions, unless it fails. cpu pins the worker when it is not negative.
@@ -81,7 +82,7 @@ func NewGroup(sh *Shape, role string, sessions []transports.Session, cpu int, ca
 	if c.Side, err = make(c); err != nil {
 		return nil, err
 	}
-	ReserveProcs(len(c.Workers))
+	c.release = ReserveProcs(len(c.Workers))
 	return c, nil
 }
 
@@ -94,7 +95,7 @@ func (c *Group) Close() error {
 		}
 	}
 	errs = append(errs, c.Side.Close())
-	ReleaseProcs(len(c.Workers))
+	c.release()
 	return errors.Join(errs...)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmaperf/rdmaperf/internal/procs"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -77,30 +78,6 @@ func HoldCollector() (release func()) {
 	})
 }
 
-// procs keeps GOMAXPROCS above the number of spinning workers: with every P
-// taken by a spinner, the control channel would wait for a preemption.
-var procs struct {
-	sync.Mutex
-	workers int
-	base    int // GOMAXPROCS before the first reservation
-}
-
-func ReserveProcs(workers int) {
-	procs.Lock()
-	defer procs.Unlock()
-	if procs.workers == 0 {
-		procs.base = runtime.GOMAXPROCS(0)
-	}
-	procs.workers += workers
-	if need := procs.workers + 1; runtime.GOMAXPROCS(0) < need {
-		runtime.GOMAXPROCS(need)
-	}
-}
-
-func ReleaseProcs(workers int) {
-	procs.Lock()
-	defer procs.Unlock()
-	if procs.workers -= workers; procs.workers == 0 && runtime.GOMAXPROCS(0) != procs.base {
-		runtime.GOMAXPROCS(procs.base)
-	}
-}
+// ReserveProcs has the runtime leave the control channel something to run on beside workers that
+// spin (package procs); release ends that.
+func ReserveProcs(workers int) (release func()) { return procs.Reserve(workers) }

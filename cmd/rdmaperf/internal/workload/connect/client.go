@@ -64,8 +64,7 @@ func runConnect(m *engine.Measurement, ctx context.Context) error {
 // gives how a connection is set up in a phase.
 func runPhases(m *engine.Measurement, ctx context.Context, make func(*setups) func(context.Context, *engine.Run, int, int64) (times, error)) (err error) {
 	c, sh, p := m.C, m.Sh, &m.C.Plan
-	engine.ReserveProcs(sh.QPs)
-	defer engine.ReleaseProcs(sh.QPs)
+	defer engine.ReserveProcs(sh.QPs)()
 	phase := func(name string, gen int, lim engine.Limits, every time.Duration) (*engine.Outcome, error) {
 		s := &setups{m: m, lim: lim, gen: gen}
 		s.setUp = make(s)

@@ -38,8 +38,7 @@ func connectPoint(c *engine.ServedClient, ctx context.Context, sh *engine.Shape)
 		}
 	}
 	if !cfg.Events {
-		engine.ReserveProcs(sh.QPs)
-		defer engine.ReleaseProcs(sh.QPs)
+		defer engine.ReserveProcs(sh.QPs)()
 	}
 	return c.Phases(ctx, func(ph *engine.PhaseStart) error {
 		return connectPhase(c, ctx, sh, l, engine.SessionToken(c.Server.Token, token), ph)

@@ -198,8 +198,7 @@ const compareEach = 64
 // measure lets both classes work, each in its two thirds of the time. read reads a record of
 // high.
 func measure(ctx context.Context, r *engine.OwnRun, window time.Duration, low pairs.Target, read func(record int, b []byte) error) ([]reports.Result, error) {
-	engine.ReserveProcs(busy)
-	defer engine.ReleaseProcs(busy)
+	defer engine.ReserveProcs(busy)()
 	start := time.Now()
 	p := &parts{now: func() time.Duration { return time.Since(start) }, window: window, cpus: true}
 	w := p.writes(ctx, r, low)
