@@ -28,6 +28,7 @@ func TestConformanceOverLwIP(t *testing.T) {
 		{"two copies", lwip.Config{TwoCopies: true}, iwarp.Config{}, data},
 		{"packet thread", lwip.Config{Threads: lwip.C1}, iwarp.Config{}, data},
 		{"receive thread", lwip.Config{}, iwarp.Config{ReceiveThread: true}, data},
+		{"receive thread, done when acknowledged", lwip.Config{}, iwarp.Config{ReceiveThread: true, OnAck: true}, data},
 		{"sequential", lwip.Config{Sequential: true}, iwarp.Config{}, data},
 		{"markers", lwip.Config{}, iwarp.Config{Markers: true}, data},
 		{"by reference", lwip.Config{ByReference: true}, iwarp.Config{}, nil},

@@ -217,9 +217,6 @@ func (q *qp) PostSend(wrs []rdma.SendWR) (int, error) {
 		if q.tx.unsent() {
 			q.quiet.Store(0)
 		}
-		if r := q.dev.receiver; r != nil && q.owes() {
-			r.posted()
-		}
 	}
 	q.mu.Unlock()
 	return n, err

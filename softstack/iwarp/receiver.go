@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmaperf/rdmaperf/internal/procs"
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
@@ -73,6 +74,7 @@ func (r *receiver) run() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(r.done)
+	defer procs.Reserve(1)()
 	var ev [16]stream.Event
 	defer r.clock()
 	for idle, rounds := 0, 0; !r.end.Load(); {
@@ -108,8 +110,7 @@ func (r *receiver) round(list []*qp) (moved bool) {
 		if q.phase == phaseOpen {
 			seen, sent := q.rx.seen, q.tx.sent
 			q.progress()
-			// What waits for room, or to be complete, waits for acknowledgements, which no poller reports.
-			moved = moved || q.rx.seen != seen || q.tx.sent != sent || q.owes()
+			moved = moved || q.rx.seen != seen || q.tx.sent != sent
 			q.wantRoom()
 		}
 		q.mu.Unlock()
@@ -130,13 +131,16 @@ func (r *receiver) waiting(list []*qp) bool {
 	return !r.end.Load()
 }
 
-// owes tells that octets wait for the stack, or with OnAck for the peer's. q.mu is held.
+// owes tells that octets wait for the stack, or with OnAck a request for the peer's: for
+// acknowledgements, which no poller reports. Whether they have come meanwhile is not asked: who
+// is told that they have must retire what they complete. q.mu is held.
 func (q *qp) owes() bool {
-	return q.tx.unsent() || q.dev.cfg.OnAck && q.phase == phaseOpen && q.tx.acked < q.tx.sent && !q.acknowledged(q.tx.sent)
+	return q.tx.unsent() || q.dev.cfg.OnAck && q.phase == phaseOpen && q.sqHead != q.sqNext &&
+		!answeredOps.Has(q.sq[q.sqHead&uint32(len(q.sq)-1)].wr.Op)
 }
 
-// posted wakes it for octets that the stack could not take at once.
-func (r *receiver) posted() {
+// owed wakes it for what q.owes tells, whoever began it: a post, or the end of SQD.
+func (r *receiver) owed() {
 	if r.asleep.Load() {
 		r.p.Wake()
 	}

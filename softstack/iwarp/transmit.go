@@ -42,6 +42,9 @@ func (q *qp) transmit() {
 	}
 	q.retire()
 	q.checkDrained()
+	if r := q.dev.receiver; r != nil && q.owes() {
+		r.owed()
+	}
 }
 
 // frameSome frames segments up to one batch. It reports whether it stopped
