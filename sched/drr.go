@@ -10,7 +10,8 @@ type drr struct {
 	turn    int // class whose turn it is
 }
 
-func newDRR(c *Config) policy { return &drr{weight: c.Weights, turn: Priorities - 1} }
+// The first round begins at the top, too: what comes before it is the least urgent class.
+func newDRR(c *Config) policy { return &drr{weight: c.Weights} }
 
 func (d *drr) pick(ready classSet, h *heads) int {
 	if ready.has(d.turn) && d.deficit[d.turn] > 0 {
