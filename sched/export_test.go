@@ -83,3 +83,6 @@ func GroupUnder(x rdma.QP) int64 {
 	}
 	return 0
 }
+
+// BelowCQ is the completion queue that a tier's stands on.
+func BelowCQ(c rdma.CQ) rdma.CQ { return c.(*cq).below }
