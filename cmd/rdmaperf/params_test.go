@@ -44,7 +44,6 @@ func TestMistakesInParametersAreTold(t *testing.T) {
 		{"iwarp(stack=userland)", `parameter "stack=userland": want kernel, raw`, "stack=kernel|raw"},
 		{"iwarp(copies=two)", `parameter "copies=two": it belongs to stack=raw`, "stack=raw"},
 		{"iwarp(stack=raw,copies=zero,threads=c1)", `with threads=c1 what is sent is copied`, ""},
-		{"iwarp(stack=raw,copies=zero,threads=c3)", `parameter "copies=zero": nothing wakes the receive thread of c3`, "threads=c2"},
 		{"iwarp(stack=netstack,copies=zero)", `copies=zero: netstack copies`, ""},
 		{"iwarp(copies=zero)", `it belongs to stack=raw`, "stack=raw"},
 		{"tcp(stack=raw,copies=zero)", `tcp is done with its memory when`, "copies=one|two"},

@@ -93,9 +93,6 @@ func (a *streamArgs) open(l layer, places bool) (stream.Stack, error) {
 	if a.byReference() && !places {
 		return nil, refuseParam("copies=zero", paramDoc{name: "copies", kind: wordOf("one", "two"), help: "for " + l.name}, "%s is done with its memory when the stack has taken it, not when the peer has it; iwarp waits", l.name)
 	}
-	if a.byReference() && a.receiveThread() {
-		return nil, refuseParam("copies=zero", paramDoc{name: "threads", kind: wordOf(lwip.C2), help: "beside it"}, "nothing wakes the receive thread of c3 for acknowledgements, which complete what is sent by reference")
-	}
 	if a.stack != "netstack" {
 		for _, p := range l.params {
 			if key, _, _ := strings.Cut(p, "="); key == "sndbuf" || key == "rcvbuf" {

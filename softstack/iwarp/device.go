@@ -53,9 +53,6 @@ func Open(cfg Config) (*Device, error) {
 		d.stack = stream.Kernel
 	}
 	if d.byRef = stream.References(d.stack); d.byRef {
-		if cfg.ReceiveThread {
-			return nil, &rdma.OpError{Op: "open iwarp", Object: "a receive thread over a stack that sends by reference: nothing wakes it for acknowledgements", Err: rdma.ErrInvalid}
-		}
 		d.cfg.OnAck = true // until then the stack reads a request's memory
 	}
 	d.keys.init()

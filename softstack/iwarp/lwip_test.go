@@ -32,6 +32,7 @@ func TestConformanceOverLwIP(t *testing.T) {
 		{"sequential", lwip.Config{Sequential: true}, iwarp.Config{}, data},
 		{"markers", lwip.Config{}, iwarp.Config{Markers: true}, data},
 		{"by reference", lwip.Config{ByReference: true}, iwarp.Config{}, nil},
+		{"by reference, receive thread", lwip.Config{ByReference: true}, iwarp.Config{ReceiveThread: true}, nil},
 		{"by reference, sequential", lwip.Config{ByReference: true, Sequential: true}, iwarp.Config{}, data},
 	} {
 		t.Run(c.name, func(t *testing.T) {

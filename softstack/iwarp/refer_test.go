@@ -61,12 +61,15 @@ func TestByReferenceMemoryIsTheUsersBehindItsCompletion(t *testing.T) {
 		cfg   Config
 		loops int
 	}{
-		"clean":      {loops: 400},
-		"nocrc":      {cfg: Config{NoCRC: true}, loops: 200},
-		"markers":    {cfg: Config{Markers: true}, loops: 100},
-		"sequential": {below: lwip.Config{Sequential: true}, loops: 100},
-		"loss":       {below: lwip.Config{Loss: 0.002, Seed: 5}, loops: 100},
-		"all":        {below: lwip.Config{Loss: 0.001, Duplicate: 0.02, Reorder: 0.02, Seed: 6}, loops: 100},
+		"clean":                   {loops: 400},
+		"nocrc":                   {cfg: Config{NoCRC: true}, loops: 200},
+		"markers":                 {cfg: Config{Markers: true}, loops: 100},
+		"sequential":              {below: lwip.Config{Sequential: true}, loops: 100},
+		"receive thread":          {cfg: Config{ReceiveThread: true}, loops: 400},
+		"receive thread and loss": {below: lwip.Config{Loss: 0.002, Seed: 5}, cfg: Config{ReceiveThread: true}, loops: 100},
+		"receive thread, late":    {below: lwip.Config{Delay: 2 * time.Millisecond}, cfg: Config{ReceiveThread: true}, loops: 200},
+		"loss":                    {below: lwip.Config{Loss: 0.002, Seed: 5}, loops: 100},
+		"all":                     {below: lwip.Config{Loss: 0.001, Duplicate: 0.02, Reorder: 0.02, Seed: 6}, loops: 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := byReference(t, c.below, c.cfg, rdma.QPConfig{})
@@ -137,6 +140,36 @@ func TestByReferenceMemoryIsTheUsersBehindItsCompletion(t *testing.T) {
 	}
 }
 
+// TestByReferenceNothingIsReadAgainBehindACompletion: of a link that loses, segments are sent
+// again, from memory that is overwritten as soon as its request is complete.
+func TestByReferenceNothingIsReadAgainBehindACompletion(t *testing.T) {
+	const size = 5000
+	for name, cfg := range map[string]Config{"polled": {}, "receive thread": {ReceiveThread: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits for lwIP's timer
+			a, b := byReference(t, lwip.Config{Loss: 0.05, Seed: 21, Delay: time.Millisecond}, cfg, rdma.QPConfig{})
+			p := a.private(size)
+			defer p.gone(t)
+			for id := range uint64(6) {
+				a.fill(id, 0, size)
+				copy(p.buf.Bytes(), a.bytes(0, size))
+				a.post(rdma.SendWR{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: p.sge(size), RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+				a.want(b, rdma.WCWrite, id, rdma.StatusSuccess)
+				clear(p.buf.Bytes())
+				for stop := time.Now().Add(testTimeout); string(b.bytes(0, size)) != string(a.bytes(0, size)); time.Sleep(50 * time.Microsecond) {
+					if time.Now().After(stop) {
+						t.Fatalf("write %d did not arrive as it was posted", id)
+					}
+					b.qp.(*qp).poll()
+				}
+			}
+			if n := a.dev.stack.(*lwip.Stack).Counts(); n.Lost == 0 || n.TxReferenced == 0 {
+				t.Fatalf("%+v: nothing was lost, or referenced, so that nothing is shown", n)
+			}
+		})
+	}
+}
+
 // TestByReferenceMemoryIsTheUsersBehindTheEnd: with as much unacknowledged as goes, whatever
 // completes requests before their time gives their memory back: it is unmapped at once, while
 // the stack below still sends.
@@ -162,9 +195,9 @@ func TestByReferenceMemoryIsTheUsersBehindTheEnd(t *testing.T) {
 		}, 4 * time.Second, false},
 		"registration closed": {func(*testing.T, *end) {}, testTimeout, true},
 	} {
-		t.Run(name, func(t *testing.T) {
+		end := func(t *testing.T, cfg Config) {
 			t.Parallel() // it mostly waits for lwIP's timer
-			a, b := byReference(t, lwip.Config{Loss: 0.1, Seed: 21, Delay: 50 * time.Millisecond}, Config{}, rdma.QPConfig{})
+			a, b := byReference(t, lwip.Config{Loss: 0.1, Seed: 21, Delay: 50 * time.Millisecond}, cfg, rdma.QPConfig{})
 			p := a.private(size)
 			a.fill(0, 0, size)
 			copy(p.buf.Bytes(), a.bytes(0, size))
@@ -191,7 +224,9 @@ func TestByReferenceMemoryIsTheUsersBehindTheEnd(t *testing.T) {
 					t.Fatalf("byte %d = %#x, want %#x or nothing", i, got, want)
 				}
 			}
-		})
+		}
+		t.Run(name, func(t *testing.T) { end(t, Config{}) })
+		t.Run(name+", receive thread", func(t *testing.T) { end(t, Config{ReceiveThread: true}) })
 	}
 }
 
