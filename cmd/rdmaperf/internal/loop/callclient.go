@@ -124,6 +124,17 @@ func (k *callers) timed() bool { return !k.groups[0].Untimed }
 // every listener.
 const dialsAtOnce = 16
 
+// cause is the first of the errors of dials that ended each other which is no end of a context:
+// that one ended them. Where there is none, it is the last of the others.
+func cause(errs []error) (err error) {
+	for _, e := range errs {
+		if e != nil && (err == nil || errors.Is(err, context.Canceled)) {
+			err = e
+		}
+	}
+	return err
+}
+
 // connect opens all connections and makes the callers.
 func (k *callers) connect(ctx context.Context, tr transports.CallTransport, addr string) error {
 	sh := k.m.Sh
@@ -146,13 +157,7 @@ func (k *callers) connect(ctx context.Context, tr transports.CallTransport, addr
 		})
 	}
 	dials.Wait()
-	var err error
-	for _, e := range errs { // the one that ended the others is no end of a context
-		if e != nil && (err == nil || errors.Is(err, context.Canceled)) {
-			err = e
-		}
-	}
-	switch {
+	switch err := cause(errs); {
 	case err != nil && ctx.Err() != nil:
 		return engine.Interrupted()
 	case err != nil:

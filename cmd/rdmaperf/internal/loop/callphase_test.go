@@ -1,0 +1,66 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// Dials that another one's failure ended say nothing of why.
+func TestTheDialThatFailedIsTold(t *testing.T) {
+	refused, reset := errors.New("refused"), errors.New("reset")
+	ended := fmt.Errorf("dial: %w", context.Canceled)
+	for _, c := range []struct {
+		errs []error
+		want error
+	}{
+		{nil, nil}, {[]error{nil, nil}, nil},
+		{[]error{nil, refused, nil}, refused}, {[]error{refused, reset}, refused},
+		{[]error{ended, refused, ended}, refused}, {[]error{refused, ended}, refused}, {[]error{nil, ended}, ended},
+	} {
+		if got := cause(c.errs); got != c.want {
+			t.Errorf("%v: %v, want %v", c.errs, got, c.want)
+		}
+	}
+}
+
+// Of callers that fail beside each other the first one is told; what arrived changed goes
+// before all, and is not forgotten for what fails behind it.
+func TestCorruptionGoesBeforeWhatFailedFirst(t *testing.T) {
+	lost, gone := errors.New("lost"), errors.New("gone")
+	changed := &reports.ExitError{Code: reports.ExitCorruption, Err: errors.New("changed")}
+	for _, c := range []struct{ errs, want error }{
+		{errors.Join(lost, gone), lost}, {errors.Join(lost, changed), changed}, {errors.Join(changed, lost), changed},
+	} {
+		r := &callRun{}
+		r.Cancel = func() {}
+		for _, e := range c.errs.(interface{ Unwrap() []error }).Unwrap() {
+			r.fail(e)
+		}
+		if r.err != c.want {
+			t.Errorf("%v: %v is told, want %v", c.errs, r.err, c.want)
+		}
+		if r.Stop.Load() == 0 {
+			t.Errorf("%v: the others go on", c.errs)
+		}
+	}
+}
+
+// A series needs its interval and the window that it divides, and neither a phase of so many
+// calls nor one whose callers are not followed has one.
+func TestSeriesNeedAnIntervalAndAWindow(t *testing.T) {
+	for _, c := range []struct {
+		every, window time.Duration
+		want          bool
+	}{{0, 0, false}, {0, time.Second, false}, {time.Second, 0, false}, {time.Second, time.Second, true}} {
+		var l tally
+		l.reset(true, false, c.every, c.window)
+		if got := l.series != nil; got != c.want {
+			t.Errorf("every %v of %v: a series: %v", c.every, c.window, got)
+		}
+	}
+}
