@@ -49,6 +49,20 @@ func TestHeadOfLineByCalls(t *testing.T) {
 	}
 }
 
+// One probe at a time leaves its interval between two: the window of so many is as long as that.
+func TestProbesOfCallsKeepTheirInterval(t *testing.T) {
+	const probes, interval = 10, 3 * time.Millisecond
+	plan := enginetest.QuickPlan(NewPoint("call", 1000, ArmSameQP, Options{BulkDepth: 1, ProbeInterval: interval, ProbeOne: true}))
+	plan.Iterations, plan.WarmupIterations = probes, 1
+	r, err := enginetest.First(enginetest.RunPoints(t, enginetest.CarriersUnderTest()["bufconn"], plan))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if least := (probes - 1) * interval; holkind.Of(&r).ProbeLoaded.Count != probes || time.Duration(r.DurationNs) < least {
+		t.Errorf("%d probes in %v, want %d in %v at least", holkind.Of(&r).ProbeLoaded.Count, time.Duration(r.DurationNs), probes, least)
+	}
+}
+
 // Probes at an interval that the path does not sustain are counted as due, and the point
 // says that it is saturated.
 func TestSaturatedProbesOfCallsSaySo(t *testing.T) {
