@@ -196,7 +196,7 @@ func (q *qp) erred(wc *rdma.WC) bool {
 	default:
 		q.partFailed(e.parent, wc)
 	}
-	if q.head == q.tail && q.waiting > 0 {
+	if q.head == q.tail { // the device may have refused the marker, too
 		q.flushUnposted()
 	}
 	return true

@@ -329,3 +329,30 @@ func TestCutSendsNeedInline(t *testing.T) {
 		}
 	}
 }
+
+// A send as long as a slice goes whole, and a longer one does not. A device whose private data
+// has room for the offer alone is one that cuts.
+func TestCutSendsBeginAboveASlice(t *testing.T) {
+	for size, whole := range map[int]bool{kib: true, kib + 1: false} {
+		r, key := loopRig(t, cutConfig)
+		r.receive(101, 0, 8*kib, key)
+		r.post(r.wr(1, rdma.OpWrite, 0, 4*kib), r.wr(2, rdma.OpSend, 0, size))
+		r.receive(102, 16*kib, 8*kib, key)
+		r.end()
+		sent := 0
+		for _, w := range r.far.arriving {
+			if sends.Has(w.Op) {
+				sent = int(w.Len())
+			}
+		}
+		if (sent == size) != whole {
+			t.Errorf("of %d bytes, %d go in the send itself", size, sent)
+		}
+	}
+	dev := newScript(false)
+	dev.caps.MaxPrivate = 32 // what the offer takes
+	tier := wrapped(t, dev, cutConfig)
+	if n := tier.Caps().MaxPrivate; n != 0 {
+		t.Errorf("%d bytes are left, want none", n)
+	}
+}

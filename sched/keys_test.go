@@ -10,7 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// region is a registration of real memory.
+// region is a registration of the first half of real memory.
 type region struct {
 	rdma.Buffer
 	access rdma.Access
@@ -19,14 +19,14 @@ type region struct {
 
 func (m *region) LKey() uint32        { return 7 }
 func (m *region) RKey() uint32        { return 7 }
-func (m *region) Len() uint64         { return uint64(m.Buffer.Len()) }
+func (m *region) Len() uint64         { return uint64(m.Buffer.Len() / 2) }
 func (m *region) Access() rdma.Access { return m.access }
 func (m *region) Close() error        { return m.busy }
 
 // The tier writes into receives what lies in one registration for local writes, of the same
 // protection domain, from its first to its last byte, until that is closed.
 func TestTheTierWritesOnlyWhatItsKeysAllow(t *testing.T) {
-	buf, err := rdma.Alloc(4096)
+	buf, err := rdma.Alloc(8192)
 	if err != nil {
 		t.Fatal(err)
 	}

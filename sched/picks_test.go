@@ -61,7 +61,7 @@ func TestDRRSkipsRounds(t *testing.T) {
 			cfg.Weights[c] = rapid.IntRange(1, 5).Draw(t, "weight")
 		}
 		ready := classSet(rapid.IntRange(1, 255).Draw(t, "ready"))
-		const unit = 1024
+		const unit = 16
 		got, slow := newDRR(&cfg), [Priorities]int{}
 		turn := 0
 		for range 40 {
@@ -75,7 +75,7 @@ func TestDRRSkipsRounds(t *testing.T) {
 			if c != turn {
 				t.Fatalf("class %d, want %d", c, turn)
 			}
-			bytes := rapid.IntRange(0, 100*unit).Draw(t, "bytes")
+			bytes := rapid.IntRange(0, 1000*unit).Draw(t, "bytes")
 			got.charge(c, bytes, false)
 			slow[c] -= max(bytes, 1)
 		}

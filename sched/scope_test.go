@@ -116,3 +116,23 @@ func TestScopeIsChecked(t *testing.T) {
 		}
 	}
 }
+
+// What goes straight through counts in the group as well, and is bounded by what others have.
+func TestScopeCountsStraightRequests(t *testing.T) {
+	a := newRig(t, sched.Config{Scope: sched.ScopeDevice, Slice: 4 * kib, Window: 16 * kib}, 8, 4)
+	b := a.second("")
+	for i := range 3 {
+		a.post(a.wr(1+i, rdma.OpWrite, 0, 3*kib))
+	}
+	if under := sched.GroupUnder(a.qp); under != 9*kib {
+		t.Errorf("%d bytes under way in the group, want %d", under, 9*kib)
+	}
+	for i := range 4 {
+		b.post(b.wr(1+i, rdma.OpWrite, 0, 3*kib))
+	}
+	if len(b.seen) != 2 {
+		t.Errorf("%d requests of the second at the device, want the 2 that the window has room for", len(b.seen))
+	}
+	a.end()
+	b.end()
+}

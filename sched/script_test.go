@@ -72,6 +72,7 @@ type scriptQP struct {
 	arriving  []rdma.SendWR // carried out
 	ended     bool
 	calls     int // of PostSend
+	looks     int // at State
 	onPost    func(wr *rdma.SendWR)
 	refuses   func(wr *rdma.SendWR) bool
 	failAfter int // requests to be carried out before one fails; below 0: none
@@ -115,6 +116,7 @@ func (q *scriptQP) deliver(wr *rdma.SendWR) bool {
 }
 
 func (q *scriptQP) State() rdma.QPState {
+	q.looks++
 	if q.ended {
 		return rdma.QPErr
 	}

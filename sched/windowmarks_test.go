@@ -93,6 +93,10 @@ func TestLesserIsWhatMayStillBeOnItsWay(t *testing.T) {
 	w.mark()
 	w.arrived()
 	is("arrived", false)
+	w.issue(2, 100)
+	is("as urgent, later", false)
+	w.issue(0, 1)
+	is("less urgent, later", true)
 }
 
 // A mark is due when so many bytes went since the last, and only while there are places for
@@ -226,7 +230,7 @@ func TestTheLeastDelayOfFourProbesCounts(t *testing.T) {
 	w.init(&Config{Steady: true}, false)
 	w.rate = 1
 	for i, c := range []struct{ delay, window int64 }{{100 << 10, 200 << 10}, {300 << 10, 200 << 10}, {200 << 10, 200 << 10}, {200 << 10, 200 << 10}, {150 << 10, 300 << 10 &^ (4*evenly - 1)}, {1 << 30, 300 << 10 &^ (4*evenly - 1)}} {
-		w.measure(&mark{alone: true, at: 7}, 7+c.delay)
+		w.measure(&mark{alone: true, at: 1 << 20}, 1<<20+c.delay)
 		if want := c.window &^ (4*evenly - 1); int64(w.bytes) != want || w.probe != noProbe || w.age != 0 {
 			t.Errorf("probe %d of %d ns: window %d, want %d", i, c.delay, w.bytes, want)
 		}
@@ -248,6 +252,9 @@ func TestTheWindowFollowsTheRateNowAndThen(t *testing.T) {
 		if want := i >= tuneEvery; (w.bytes != was) != want {
 			t.Fatalf("mark %d: window %d, before it was %d", i, w.bytes, was)
 		}
+	}
+	if w.age != 2*tuneEvery {
+		t.Errorf("%d marks since the last probe, want %d", w.age, 2*tuneEvery)
 	}
 }
 
@@ -274,5 +281,47 @@ func TestAWideWindowGrowsToTwice(t *testing.T) {
 	w.resize()
 	if w.ranDry(); w.grown != 0 {
 		t.Error("a window whose marks are reads grew")
+	}
+}
+
+// A window that is tight again counts from what was proven, and the bytes behind the last mark
+// that proves are behind the next.
+func TestATightWindowCountsFromWhatWasProven(t *testing.T) {
+	var w window
+	w.init(&Config{}, true)
+	w.apart, w.rate = true, 2*looseRate
+	w.resize()
+	w.issue(0, 1000)
+	w.mark()
+	w.arrived()
+	w.rate = 2 * looseRate // as before that sample
+	w.resize()
+	w.issue(0, 700)
+	w.hand()
+	w.sent()
+	if !w.loose || w.under(0) != 0 {
+		t.Fatalf("loose %v, %d bytes under way, want none", w.loose, w.under(0))
+	}
+	w.urgent()
+	if w.loose || w.under(0) != 700 || w.since != 700 || w.want {
+		t.Errorf("loose %v, %d bytes under way and %d behind the last mark, want 700 and 700", w.loose, w.under(0), w.since)
+	}
+}
+
+// A window is wide where that is wider, and half of it lies between marks that are reads.
+func TestWideIsWiderThanNarrow(t *testing.T) {
+	const wide = 8 * wideParts * evenly
+	rate := float64(wide) / float64(wideTime)
+	for tuned, want := range map[int]bool{wide - 4*evenly: true, wide: false, 2 * wide: false} {
+		var w window
+		w.init(&Config{}, true)
+		w.apart, w.tuned, w.rate = true, tuned, rate*1.0001
+		w.resize()
+		if w.wide != want || w.bytes != max(tuned, wide) {
+			t.Errorf("narrow %d, wide %d: window %d, wide %v", tuned, wide, w.bytes, w.wide)
+		}
+		if w.rarely != w.bytes/2 {
+			t.Errorf("%d bytes between two marks, want half of %d", w.rarely, w.bytes)
+		}
 	}
 }

@@ -1,0 +1,299 @@
+package sched_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/sched"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// unsignaled are n requests of 1 KiB that the user does not want to hear of.
+func (r *rig) unsignaled(op rdma.Opcode, n, size int) (wrs []rdma.SendWR) {
+	for i := range n {
+		w := r.wr(1+i, op, 0, size)
+		w.Flags = 0
+		wrs = append(wrs, w)
+	}
+	return wrs
+}
+
+// signals are the requests at the device that are signalled, counted from 1.
+func (r *rig) signals() (at []int) {
+	for i, w := range r.seen {
+		if w.Flags&rdma.Signaled != 0 {
+			at = append(at, 1+i)
+		}
+	}
+	return at
+}
+
+// The window holds what goes straight through, too, to its last byte, and the first that has
+// arrived makes room.
+func TestStraightRequestsFillTheWindow(t *testing.T) {
+	r := newRig(t, sched.Config{Slice: 4 * kib, Window: 16 * kib}, 16, 4)
+	for i := range 6 {
+		r.post(r.wr(1+i, rdma.OpWrite, 0, 4*kib))
+	}
+	if want := []uint32{1, 2, 3, 4}; !slices.Equal(r.keys(), want) {
+		t.Errorf("at the device %v, want %v", r.keys(), want)
+	}
+	r.far.carryOut(1)
+	r.poll()
+	if want := []uint32{1, 2, 3, 4, 5}; !slices.Equal(r.keys(), want) {
+		t.Errorf("behind the first completion %v, want %v", r.keys(), want)
+	}
+	if ids, _ := told(r.end()); !slices.Equal(ids, []uint64{2, 3, 4, 5, 6}) {
+		t.Errorf("completions %v", ids)
+	}
+}
+
+// What the user does not want to hear of tells the tier all the same that there is room: a
+// request of each quarter of the window is signalled below, however they are posted.
+func TestUnsignalledRequestsTellOfRoom(t *testing.T) {
+	for _, each := range []int{1, 3, 16} {
+		r := newRig(t, sched.Config{Slice: 4 * kib, Window: 16 * kib}, 32, 4)
+		for wrs := r.unsignaled(rdma.OpWrite, 16, kib); len(wrs) > 0; {
+			k := min(each, len(wrs))
+			r.post(wrs[:k]...)
+			wrs = wrs[k:]
+		}
+		if want := []int{4, 8, 12, 16}; !slices.Equal(r.signals(), want) {
+			t.Errorf("%d a call: signalled are %v, want %v", each, r.signals(), want)
+		}
+		if got := r.end(); len(got) > 0 {
+			t.Errorf("%d a call: completions %v that nobody asked for", each, got)
+		}
+	}
+	r := newRig(t, sched.Config{Slice: 4 * kib, Window: 16 * kib}, 32, 4)
+	wrs := r.unsignaled(rdma.OpWrite, 8, kib)
+	wrs[3].Flags = rdma.Signaled
+	r.post(wrs...)
+	if want := []int{4, 8}; !slices.Equal(r.signals(), want) {
+		t.Errorf("beside one of the user's own: signalled are %v, want %v", r.signals(), want)
+	}
+}
+
+// As many reads as ORD go straight through, and one that takes its last place tells when it
+// is free, unless another will.
+func TestStraightReadsFillORD(t *testing.T) {
+	for _, size := range []int{64, 3 * kib} { // straight, and in slices that wait
+		r := newRig(t, sched.Config{Slice: kib, Window: 64 * kib}, 16, 3)
+		r.post(r.unsignaled(rdma.OpRead, 5, size)...)
+		if len(r.seen) != 3 || !slices.Equal(r.signals(), []int{3}) {
+			t.Errorf("reads of %d: %d at the device, signalled are %v, want 3, the last", size, len(r.seen), r.signals())
+		}
+		r.end()
+		if want := 5 * ((size + kib - 1) / kib); len(r.seen) != want {
+			t.Errorf("reads of %d: %d at last, want %d", size, len(r.seen), want)
+		}
+	}
+	r := newRig(t, sched.Config{Slice: kib, Window: 64 * kib}, 16, 3)
+	wrs := r.unsignaled(rdma.OpRead, 5, 64)
+	wrs[0].Flags = rdma.Signaled
+	r.post(wrs[0])
+	r.post(wrs[1:]...)
+	if !slices.Equal(r.signals(), []int{1}) {
+		t.Errorf("behind a signalled read signalled are %v, want that alone", r.signals())
+	}
+}
+
+// Slices leave places of the device's queue for what the tier itself has to post, and so does
+// what goes straight behind them.
+func TestPlacesAreLeftForTheTier(t *testing.T) {
+	const depth, places = 4, 4 + 64 - 12
+	for _, n := range []int{places - 2, places - 1, places, places + 5} {
+		r := newRig(t, sched.Config{Slice: kib, Window: 1024 * kib}, depth, 4)
+		r.post(r.wr(1, rdma.OpWrite, 0, n*kib))
+		if len(r.seen) != min(n, places) {
+			t.Errorf("%d slices at the device of %d, want at most %d", len(r.seen), n, places)
+		}
+		r.post(r.wr(2, rdma.OpWrite, 0, 8), r.wr(3, rdma.OpWrite, 0, 8))
+		if want := min(n+2, places); len(r.seen) != want {
+			t.Errorf("behind %d slices, %d requests at the device, want %d", n, len(r.seen), want)
+		}
+		if ids, _ := told(r.end()); !slices.Equal(ids, []uint64{1, 2, 3}) {
+			t.Errorf("behind %d slices, completions %v", n, ids)
+		}
+	}
+}
+
+// Many slices go below in one call, of 64 requests at most.
+func TestSlicesGoBelowTogether(t *testing.T) {
+	r := newRig(t, sched.Config{Slice: kib, Window: 1024 * kib}, 256, 4)
+	calls := map[int]int{}
+	r.far.onPost = func(*rdma.SendWR) { calls[r.far.calls]++ }
+	r.post(r.wr(1, rdma.OpWrite, 0, 200*kib))
+	sum, most := 0, 0
+	for _, n := range calls {
+		sum, most = sum+n, max(most, n)
+	}
+	if len(calls) != 4 || most != 64 || sum != 200 {
+		t.Errorf("%d slices in %d calls, most %d in one; want 200 in 4, of 64", sum, len(calls), most)
+	}
+	r.end()
+}
+
+// Where the queue signals all requests, however many are posted at once each completes once.
+func TestEachOfAQueueThatSignalsAll(t *testing.T) {
+	const n = 150
+	r := newRig(t, sched.Config{Slice: kib, Window: 1024 * kib}, n, 4)
+	q, err := r.tier.NewQP(rdma.QPConfig{SendCQ: r.cq, RecvCQ: r.cq, SendDepth: n, SigAll: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Connect(t.Context(), "", rdma.ConnParam{IRD: 4, ORD: 4}); err != nil {
+		t.Fatal(err)
+	}
+	dev := sched.Below(r.tier).(*scriptDevice)
+	r.qp, r.far = q, dev.qps[1]
+	r.far.failAfter = -1
+	wrs := r.unsignaled(rdma.OpWrite, n, 8)
+	r.post(wrs...)
+	ids, _ := told(r.end())
+	for i, id := range ids {
+		if id != uint64(1+i) {
+			t.Fatalf("completion %d is of %d", 1+i, id)
+		}
+	}
+	if len(ids) != n {
+		t.Errorf("%d completions of %d", len(ids), n)
+	}
+}
+
+// Writes go from the first byte on. The end of a read comes first: what leaves the peer's
+// registration is refused before anything is placed.
+func TestOrderOfSlices(t *testing.T) {
+	for op, want := range map[rdma.Opcode][]uint64{rdma.OpWrite: {0, 1, 2, 3}, rdma.OpRead: {3, 0, 1, 2}} {
+		r := newRig(t, sched.Config{Slice: kib, Window: 16 * kib}, 8, 8)
+		r.post(r.wr(1, op, 0, 4*kib))
+		var got []uint64
+		for _, w := range r.seen {
+			got = append(got, (w.RemoteAddr-r.mem.Addr()-home)/kib)
+			if w.RemoteAddr-r.mem.Addr()-home != w.SGE[0].Addr-r.mem.Addr() {
+				t.Errorf("%s: bytes at %d go to %d", op, w.SGE[0].Addr-r.mem.Addr(), w.RemoteAddr-r.mem.Addr()-home)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: slices %v, want %v", op, got, want)
+		}
+		r.end()
+	}
+}
+
+// A policy is asked whichever classes are ready, neighbours as well.
+func TestPoliciesChooseBetweenNeighbours(t *testing.T) {
+	even := [sched.Priorities]int{1, 1, 1, 1, 1, 1, 1, 1}
+	r := newRig(t, sched.Config{Policy: sched.DRR, Weights: even, Slice: kib, Window: kib}, 16, 4)
+	r.post(r.wr(9, rdma.OpWrite, 0, kib))
+	r.post(r.wr(1, rdma.OpWrite, 0, 4*kib), r.wr(2, rdma.OpWrite, 1, 4*kib))
+	r.end()
+	if got := r.keys(); got[3] == got[4] || got[4] == got[5] {
+		t.Errorf("on the wire %v, want the two in turn", got)
+	}
+}
+
+// A connection without reads has writes of nothing for marks.
+func TestMarksOfAConnectionWithoutReads(t *testing.T) {
+	for ord, want := range map[int]rdma.Opcode{0: rdma.OpWrite, 2: rdma.OpRead} {
+		r := newRigOn(t, newScript(true), sched.Config{Slice: kib, Window: 4 * kib}, 16, ord)
+		marks, writes := 0, 0
+		r.far.onPost = func(w *rdma.SendWR) {
+			if w.RKey != 0 {
+				writes++
+			} else {
+				if marks++; w.Op != want {
+					t.Errorf("ORD %d: a mark is a %s, want a %s", ord, w.Op, want)
+				}
+			}
+		}
+		r.post(r.unsignaled(rdma.OpWrite, 1, 16*kib)...)
+		r.end()
+		if marks == 0 && ord > 0 || writes != 16 {
+			t.Errorf("ORD %d: %d marks and %d slices, want 16", ord, marks, writes)
+		}
+	}
+}
+
+// One that nothing overtook does not tell that it has ended: where marks are not due, nothing
+// of it is signalled.
+func TestUnsignalledSlicesAreSilent(t *testing.T) {
+	r := newRig(t, sched.Config{Slice: kib, Window: 64 * kib}, 16, 4)
+	r.post(r.unsignaled(rdma.OpWrite, 1, 8*kib)...)
+	if len(r.seen) != 8 || len(r.signals()) > 0 {
+		t.Errorf("of %d slices, signalled are %v", len(r.seen), r.signals())
+	}
+}
+
+// Requests that go below with a mark behind them are as many as a batch of the tier has places
+// for, or go in two calls.
+func TestManyRequestsBeforeAMark(t *testing.T) {
+	for n := 62; n < 70; n++ {
+		r := newRigOn(t, newScript(true), sched.Config{Slice: 4 * kib, Window: 256 * kib}, 128, 4)
+		r.post(r.unsignaled(rdma.OpWrite, n-1, 3*kib)...)
+		r.post(r.wr(n, rdma.OpWrite, 0, 3*kib))
+		if ids, st := told(r.end()); !slices.Equal(ids, []uint64{uint64(n)}) || st[0] != rdma.StatusSuccess || len(r.seen) != n {
+			t.Errorf("%d requests: completions %v %v, %d at the device", n, ids, st, len(r.seen))
+		}
+	}
+}
+
+// Marks that are reads take half of ORD at most: the rest is the user's.
+func TestMarksTakeHalfOfORD(t *testing.T) {
+	for ord, want := range map[int]int{1: 1, 4: 2, 6: 3, 64: 4} {
+		r := newRigOn(t, newScript(true), sched.Config{Slice: kib, Window: 16 * kib}, 16, ord)
+		marks := 0
+		r.far.onPost = func(w *rdma.SendWR) {
+			if w.RKey == 0 {
+				marks++
+			}
+		}
+		r.post(r.wr(1, rdma.OpWrite, 0, 64*kib))
+		r.poll()
+		if marks != want {
+			t.Errorf("ORD %d: %d marks under way, want %d", ord, marks, want)
+		}
+		r.end()
+	}
+}
+
+// The state of a connection with work held back costs a system call on some devices: it is
+// looked at once in so many polls that found nothing.
+func TestStateIsLookedAtSeldom(t *testing.T) {
+	r := newRig(t, sched.Config{Slice: kib, Window: 4 * kib}, 8, 4)
+	r.post(r.wr(1, rdma.OpWrite, 0, 16*kib))
+	before := r.far.looks
+	for range 3 * sched.LookEvery {
+		r.poll()
+	}
+	if n := r.far.looks - before; n != 3 {
+		t.Errorf("%d looks in %d polls, want 3", n, 3*sched.LookEvery)
+	}
+	r.end()
+}
+
+// A completion queue of one entry takes what a poll for nothing finds.
+func TestTheSmallestCompletionQueue(t *testing.T) {
+	a := newRig(t, sched.Config{Slice: kib, Window: 4 * kib}, 8, 4)
+	cq, err := a.tier.NewCQ(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := a.tier.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Connect(t.Context(), "", rdma.ConnParam{IRD: 4, ORD: 4}); err != nil {
+		t.Fatal(err)
+	}
+	a.qp, a.cq, a.far = q, cq, sched.Below(a.tier).(*scriptDevice).qps[1]
+	a.far.failAfter = -1
+	a.post(a.wr(1, rdma.OpWrite, 0, 8), a.wr(2, rdma.OpWrite, 0, 8), a.wr(3, rdma.OpWrite, 0, 8))
+	a.far.carryOut(3)
+	if n, err := cq.Poll(nil); n != 0 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if ids, _ := told(a.poll()); !slices.Equal(ids, []uint64{1, 2, 3}) {
+		t.Errorf("completions %v", ids)
+	}
+}
