@@ -30,6 +30,7 @@ func applyDefaults(cmd *cobra.Command, environ []string) error {
 		name, value, _ := strings.Cut(pair, "=")
 		env[name] = value
 	}
+	withoutServices(env)
 	path := configFile(func(name string) string { return env[name] })
 	file, err := readConfig(path)
 	if err != nil {
@@ -58,8 +59,7 @@ func applyDefaults(cmd *cobra.Command, environ []string) error {
 		return usage("read defaults", d.err, cmd.CommandPath()+" --help")
 	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
-		// No mistake that ends a command: others have names of that kind, such as the
-		// variables of a service in a cluster.
+		// No mistake that ends a command: others may have names of that kind.
 		if flag, ok := strings.CutPrefix(name, variable(cmd, "")); ok && env[name] != "" && !d.has(flag) {
 			fmt.Fprintf(cmd.ErrOrStderr(), "rdmaperf: %s: %s has no such default\n", name, cmd.Name())
 		}
