@@ -82,7 +82,7 @@ func (m measures) schemes(w io.Writer) {
 }
 
 // calls are the counters of system calls.
-var calls = []string{"recv_calls", "send_calls", "epoll_calls", "bell_calls", "yield_calls"}
+var calls = []string{"recv_calls", "send_calls", "queue_calls", "epoll_calls", "bell_calls", "yield_calls"}
 
 // per is a count by another of the same result.
 func per(f func(r *reports.Result) float64, by func(r *reports.Result) float64) figure {

@@ -37,6 +37,6 @@ func softCounters(h devices.Host, l layer) func() []reports.DeviceCounters {
 		n := stream.KernelCalls()
 		return append(all, reports.DeviceCounters{Device: socketsDevice, Detail: true, Process: true, Counters: map[string]int64{
 			"recv_calls": int64(n.Recv), "recv_empty": int64(n.RecvEmpty), "recv_octets": int64(n.RecvOctets),
-			"send_calls": int64(n.Send), "send_octets": int64(n.SendOctets), "epoll_calls": int64(n.Poll)}})
+			"send_calls": int64(n.Send), "send_octets": int64(n.SendOctets), "queue_calls": int64(n.Queue), "epoll_calls": int64(n.Poll)}})
 	}
 }

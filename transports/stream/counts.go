@@ -10,6 +10,7 @@ type Calls struct {
 	Recv, RecvOctets uint64 // reads, those that found nothing too
 	RecvEmpty        uint64 // of them, those that found nothing
 	Send, SendOctets uint64
+	Queue            uint64 // questions what is not sent, or not acknowledged, yet
 	Poll             uint64 // looks and sleeps in epoll
 }
 
@@ -19,6 +20,7 @@ func (c *Calls) add(n Calls) {
 	c.RecvEmpty += n.RecvEmpty
 	c.Send += n.Send
 	c.SendOctets += n.SendOctets
+	c.Queue += n.Queue
 	c.Poll += n.Poll
 }
 
@@ -63,11 +65,11 @@ func (c *socket) leave() {
 // calls are one socket's. One goroutine receives and one sends at a time, so each
 // word has one writer, and a store of a sum is enough.
 type calls struct {
-	recv, recvOctets, recvEmpty, send, sendOctets atomic.Uint64
+	recv, recvOctets, recvEmpty, send, sendOctets, queue atomic.Uint64
 }
 
 func (c *calls) read() Calls {
-	return Calls{Recv: c.recv.Load(), RecvOctets: c.recvOctets.Load(), RecvEmpty: c.recvEmpty.Load(), Send: c.send.Load(), SendOctets: c.sendOctets.Load()}
+	return Calls{Recv: c.recv.Load(), RecvOctets: c.recvOctets.Load(), RecvEmpty: c.recvEmpty.Load(), Send: c.send.Load(), SendOctets: c.sendOctets.Load(), Queue: c.queue.Load()}
 }
 
 func (c *calls) received(n int) {

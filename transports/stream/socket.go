@@ -81,10 +81,15 @@ func (c *socket) MSS() int {
 
 // Unsent is the number of bytes accepted by Send that the kernel has not put on
 // the wire yet (SIOCOUTQNSD).
-func (c *socket) Unsent() (int, error) { return unix.IoctlGetInt(c.fd, unix.SIOCOUTQNSD) }
+func (c *socket) Unsent() (int, error) { return c.queue(unix.SIOCOUTQNSD) }
 
 // Unacked is what the kernel's send queue holds (SIOCOUTQ, tcp(7)).
-func (c *socket) Unacked() (int, error) { return unix.IoctlGetInt(c.fd, unix.SIOCOUTQ) }
+func (c *socket) Unacked() (int, error) { return c.queue(unix.SIOCOUTQ) }
+
+func (c *socket) queue(request uint) (int, error) {
+	c.calls.queue.Add(1)
+	return unix.IoctlGetInt(c.fd, request)
+}
 
 // Recv reads up to len(b) bytes: ErrAgain when there are none yet, io.EOF after
 // the peer's FIN, a syscall.Errno when the connection is lost. b must not be empty.

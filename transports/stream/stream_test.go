@@ -143,6 +143,12 @@ func TestEndsAreTold(t *testing.T) {
 // TestAcknowledgedIsWhatThePeersStackHas: the peer need not read for it.
 func TestAcknowledgedIsWhatThePeersStackHas(t *testing.T) {
 	a, b := pair(t)
+	before, asked := KernelCalls().Queue, uint64(1)
+	defer func() {
+		if n := KernelCalls().Queue - before; n != asked {
+			t.Errorf("%d of %d questions are counted as system calls", n, asked)
+		}
+	}()
 	if n, err := a.Unacked(); n != 0 || err != nil {
 		t.Fatalf("before anything was sent: %d, %v", n, err)
 	}
@@ -154,6 +160,7 @@ func TestAcknowledgedIsWhatThePeersStackHas(t *testing.T) {
 		total += n
 		left := n
 		for stop := time.Now().Add(20 * time.Second); left != 0 && time.Now().Before(stop); {
+			asked++
 			if left, err = a.Unacked(); err != nil || left < 0 || left > n {
 				t.Fatalf("%d of %d not acknowledged, %v", left, n, err)
 			}
