@@ -104,6 +104,9 @@ func (a *streamArgs) open(l layer, places bool) (stream.Stack, error) {
 	if errors.Is(err, lwip.ErrAbsent) || errors.Is(err, netstack.ErrAbsent) {
 		return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: err, Hint: "stack=kernel, which is everywhere"}
 	}
+	if errors.Is(err, lwip.ErrUnlike) {
+		return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: err, Hint: "LD_LIBRARY_PATH: the directory of the library that it was built with (ci/build-lwip DIR)"}
+	}
 	if errors.Is(err, lwip.ErrParam) || errors.Is(err, netstack.ErrParam) {
 		return nil, &reports.ExitError{Code: reports.ExitUsage, Err: err}
 	}

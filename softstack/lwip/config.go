@@ -13,6 +13,10 @@ import (
 // what to install and how to build.
 var ErrAbsent = errors.New("lwip is not here")
 
+// ErrUnlike: the library at hand has other options than the one whose headers the program was
+// built with, so that each would take the other's memory for something else.
+var ErrUnlike = errors.New("this program is built for another lwIP")
+
 // ErrCopies: the library at hand copies whatever it sends. The error that wraps it says how
 // to get one that does not.
 var ErrCopies = errors.New("this lwIP copies what it sends")

@@ -86,12 +86,19 @@ var (
 // open starts lwIP, once.
 func open() (*core, error) {
 	once.Do(func() {
-		if why := C.lw_load(); why != nil {
+		var unlike C.int
+		if why := C.lw_load(&unlike); why != nil && unlike != 0 {
+			onceErr = fmt.Errorf("%w: %s", ErrUnlike, C.GoString(why))
+			return
+		} else if why != nil {
 			onceErr = fmt.Errorf("%w: %s (apt-get install liblwip0)", ErrAbsent, C.GoString(why))
 			return
 		}
 		if e := C.lw_start(); e != 0 {
 			onceErr = fmt.Errorf("start lwip: %w", syscall.Errno(-e))
+			return
+		}
+		if onceErr = limits(ownLimits()); onceErr != nil {
 			return
 		}
 		stack = &core{
@@ -102,6 +109,17 @@ func open() (*core, error) {
 	})
 	return stack, onceErr
 }
+
+// limits tells whether the library's segments and send buffers are those of the headers.
+func limits(mss, buffer int) error {
+	if why := C.lw_limits_unlike(C.int(mss), C.ulong(buffer)); why != nil {
+		return fmt.Errorf("%w: %s", ErrUnlike, C.GoString(why))
+	}
+	return nil
+}
+
+// ownLimits are those of the headers.
+func ownLimits() (mss, buffer int) { return C.TCP_MSS, C.TCP_SND_BUF }
 
 // pending tells whether a turn would find something.
 func (s *core) pending() bool {

@@ -3,7 +3,8 @@
 //
 // It is built with the tag lwip, cgo and the headers of Debian's liblwip-dev; the
 // library itself is loaded when the first stack is opened. Without any of these
-// [Open] says what is missing and how to get it. C is here, beside package verbs,
+// [Open] says what is missing and how to get it, and refuses a library with other limits or
+// structs than those of the headers. C is here, beside package verbs,
 // because lwIP is C, its structs depend on its compile options, and its callbacks
 // must not cross into Go for every packet.
 //

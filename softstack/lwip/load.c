@@ -17,7 +17,7 @@ static const struct {
 #undef X
 };
 
-const char *lw_load(void)
+const char *lw_load(int *unlike)
 {
 	static char why[256];
 	void *lib = dlopen("liblwip.so.0", RTLD_NOW | RTLD_LOCAL);
@@ -25,6 +25,10 @@ const char *lw_load(void)
 		snprintf(why, sizeof why, "%s", dlerror());
 		return why;
 	}
+	const char *other = lw_unlike(lib);
+	*unlike = other != NULL;
+	if (other != NULL)
+		return other;
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		void *f = dlsym(lib, names[i].name);
 		if (f == NULL) {

@@ -30,6 +30,7 @@ struct lw_calls {
 #undef X
 };
 extern struct lw_calls lw_lib;
+const char *lw_unlike(void *lib); // NULL, or how it differs from the headers
 
 #ifndef LW_LOAD_IMPLEMENTATION
 #define tcpip_init (*lw_lib.tcpip_init)

@@ -132,9 +132,11 @@ struct lw_link {
 	struct lw_link *next_free;
 };
 
-// lw_load finds the library; NULL or why not.
-const char *lw_load(void);
+// lw_load finds the library; NULL or why not. unlike: it is one of other limits or layout.
+const char *lw_load(int *unlike);
 int lw_start(void);
+// lw_limits_unlike is likewise, once it is started: what lw_load could not see.
+const char *lw_limits_unlike(int mss, unsigned long buffer);
 
 // lw_checksum is the sum of RFC 1071 in the order of the octets in memory, before it is
 // complemented. lw_checksum_ours tells that the library calls the one of this package.
