@@ -356,3 +356,59 @@ func TestCutSendsBeginAboveASlice(t *testing.T) {
 		t.Errorf("%d bytes are left, want none", n)
 	}
 }
+
+// A send that is longer than a slice and goes whole because the peer takes no part is counted,
+// and one as long as a slice is not.
+func TestSendsThatGoWholeAreCounted(t *testing.T) {
+	for size, want := range map[int]int64{kib: 0, kib + 1: 1} {
+		r := newRig(t, cutConfig, 8, 4)
+		r.post(r.wr(1, rdma.OpWrite, 0, 8*kib), r.wr(2, rdma.OpSend, 0, size), r.wr(3, rdma.OpWrite, 0, 2*kib))
+		r.end()
+		if n := sched.Tally(r.tier)["sends_whole"]; n != want {
+			t.Errorf("a send of %d: %d went whole, want %d", size, n, want)
+		}
+	}
+}
+
+// Of a fenced send the first slice alone is fenced: it waits for the reads, and the others
+// behind it.
+func TestTheFirstSliceOfASendIsFenced(t *testing.T) {
+	r, key := loopRig(t, cutConfig)
+	r.receive(101, 0, 8*kib, key)
+	r.end()
+	w := r.wr(1, rdma.OpSend, 0, 5*kib)
+	w.Flags |= rdma.Fence
+	r.post(w)
+	r.end()
+	var fenced []bool
+	for _, w := range r.far.arriving {
+		if w.Len() >= kib {
+			fenced = append(fenced, w.Flags&rdma.Fence != 0)
+		}
+	}
+	if !slices.Equal(fenced, []bool{true, false, false, false, false}) {
+		t.Errorf("fences of slices %v, want one at the first of 5", fenced)
+	}
+}
+
+// What lies in a receive behind the message stays as it was.
+func TestBytesBehindACutSendStay(t *testing.T) {
+	r, key := loopRig(t, cutConfig)
+	r.receive(101, 0, 8*kib, key)
+	r.end()
+	got := r.mem.Bytes()[home : home+8*kib]
+	for i := range got {
+		got[i] = 0xee
+	}
+	const size = 3*kib + 5
+	r.post(r.wr(1, rdma.OpSend, 0, size))
+	r.end()
+	if !bytes.Equal(got[:size], r.mem.Bytes()[:size]) || sched.Tally(r.tier)["sends_cut"] != 1 {
+		t.Fatal("the message is another, or was not cut")
+	}
+	for i, b := range got[size:] {
+		if b != 0xee {
+			t.Fatalf("byte %d behind the message is %#x", i, b)
+		}
+	}
+}

@@ -297,3 +297,27 @@ func TestTheSmallestCompletionQueue(t *testing.T) {
 		t.Errorf("completions %v", ids)
 	}
 }
+
+// A window becomes narrow by a request that is more urgent than one that waits, and by no
+// other.
+func TestOnlyUrgentRequestsMakeAWindowNarrow(t *testing.T) {
+	for class, narrow := range map[int]bool{0: false, 2: false, 3: false, 4: true} {
+		r := newRig(t, sched.Config{}, 16, 4)
+		sched.Widen(r.qp, 1) // a path of 1 GB/s
+		for i := range 8 {
+			r.post(r.wr(1+i, rdma.OpWrite, 3, home))
+		}
+		r.post(r.wr(9, rdma.OpWrite, class, 64))
+		before := len(r.seen)
+		r.far.carryOut(len(r.far.queue))
+		r.poll()
+		fresh := r.seen[before:]
+		if len(fresh) == 0 {
+			t.Fatalf("class %d: nothing followed", class)
+		}
+		if got := fresh[len(fresh)-1].Len() < r.seen[0].Len(); got != narrow {
+			t.Errorf("class %d: slices of %d bytes before it, and of %d behind it", class, r.seen[0].Len(), fresh[len(fresh)-1].Len())
+		}
+		r.end()
+	}
+}

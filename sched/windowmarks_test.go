@@ -325,3 +325,30 @@ func TestWideIsWiderThanNarrow(t *testing.T) {
 		}
 	}
 }
+
+// The first probe comes early, the next ones seldom: a window that is full then runs empty.
+func TestTheFirstProbeComesEarly(t *testing.T) {
+	var w window
+	w.init(&Config{Steady: true}, false)
+	if w.bytes != 2*leastWindow {
+		t.Errorf("before anything is known the window is %d, want twice the least", w.bytes)
+	}
+	for _, every := range []int{probeFirst, probeEvery} {
+		for i := 1; i <= every; i++ {
+			w.issue(0, uint64(w.bytes))
+			if w.room(0, 1); w.probe != noProbe {
+				t.Fatalf("a probe behind %d marks, want it behind %d", i-1, every)
+			}
+			w.mark()
+			w.arrived()
+		}
+		w.issue(0, uint64(w.bytes))
+		if w.room(0, 1); w.probe != draining {
+			t.Fatalf("no probe behind %d marks", every)
+		}
+		w.empty()
+		w.issue(0, 1)
+		w.mark()
+		w.arrived()
+	}
+}
