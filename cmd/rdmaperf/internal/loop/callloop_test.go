@@ -189,3 +189,47 @@ func TestStoppedCallersEndTheirCall(t *testing.T) {
 		}
 	})
 }
+
+// Callers of which nobody had an answer for the timeout are ended, and no sooner where between
+// two calls there is more time than that.
+func TestCallersThatStallAreEnded(t *testing.T) {
+	for name, c := range map[string]struct {
+		group CallGroup
+		after time.Duration // nothing was answered
+	}{
+		"one after the other": {CallGroup{Conns: 3, Each: 2}, time.Second},
+		"with a gap":          {CallGroup{Conns: 3, Each: 2, Gap: 2 * time.Second}, 3 * time.Second},
+		"of a rate":           {CallGroup{Conns: 3, Each: 2, Rate: 2}, 4 * time.Second}, // six callers, each every 3 s
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			engine.RestartClock()
+			m, k := point()
+			m.Sh.Timeout = time.Second
+			k.lead = newCallGroup(c.group)
+			k.lead.workers = make([]*callWorker, c.group.Conns*c.group.Each)
+			r, over, ended := &callRun{}, make(chan struct{}), make(chan struct{})
+			r.Cancel = func() {}
+			go func() {
+				defer close(ended)
+				k.guard(r, over)
+			}()
+			for range 5 { // an answer in time, again and again
+				time.Sleep(c.after - time.Millisecond)
+				k.lead.tallies[0].add(engine.Now(), 1, 1, 1)
+			}
+			if r.stalled.Load() {
+				t.Errorf("%s: ended although calls are answered", name)
+			}
+			time.Sleep(c.after)
+			if r.stalled.Load() {
+				t.Errorf("%s: ended after less than %v", name, c.after)
+			}
+			if time.Sleep(c.after); !r.stalled.Load() || r.Stop.Load() != engine.StopNow {
+				t.Errorf("%s: not ended twice %v after the last answer", name, c.after)
+			}
+			close(over)
+			<-ended
+		})
+		engine.RestartClock()
+	}
+}
