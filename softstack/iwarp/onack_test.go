@@ -44,6 +44,51 @@ func TestOnAckAWriteIsDoneWhenThePeersStackHasIt(t *testing.T) {
 	}
 }
 
+// A disconnect ends nothing that is on its way: it waits for the acknowledgement as long as its
+// context lets it, and what the peer's stack does not have by then is flushed.
+func TestOnAckADisconnectWaitsForWhatIsUnderWay(t *testing.T) {
+	const size = 160 << 10 // more than a peer's stack takes that does not read, less than ours
+	for name, c := range map[string]struct {
+		reads  bool
+		limit  time.Duration
+		status rdma.Status
+		err    error
+	}{
+		"late":  {true, testTimeout, rdma.StatusSuccess, nil},
+		"never": {false, 50 * time.Millisecond, rdma.StatusWRFlushErr, context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnd(t, Config{OnAck: true, SendBuffer: 208 << 10}, rdma.QPConfig{})
+			p := scripted(t, e, 16, 16)
+			e.post(rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}, RKey: 0x77, RemoteAddr: 0x7000})
+			eventually(t, "our socket to take all", func() bool {
+				q := e.qp.(*qp)
+				q.mu.Lock()
+				defer q.mu.Unlock()
+				q.progress()
+				return q.tx.framed >= size && q.tx.empty()
+			})
+			ended := make(chan error, 1)
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), c.limit)
+				defer cancel()
+				ended <- e.qp.Disconnect(ctx)
+			}()
+			if c.reads {
+				time.Sleep(20 * time.Millisecond) // so that it waits
+				for got := 0; got < size; {
+					f := expect(t, p, rdmap.OpWrite)
+					got += len(f.Payload())
+				}
+			}
+			if err := <-ended; err != c.err {
+				t.Errorf("Disconnect: %v, want %v", err, c.err)
+			}
+			e.want(nil, rdma.WCWrite, 1, c.status)
+		})
+	}
+}
+
 // Who sleeps in Wait learns of it too, though nothing tells of an acknowledgement.
 func TestOnAckEndsAWait(t *testing.T) {
 	a, b := pair(t, Config{OnAck: true}, rdma.QPConfig{})

@@ -379,7 +379,8 @@ func (q *qp) shut() {
 	q.setState(rdma.QPErr)
 }
 
-// Disconnect sends what was posted, if the peer takes it in time, and ends the connection.
+// Disconnect sends what was posted, if the peer takes it in time, and ends the connection. With
+// OnAck it is the peer's stack that takes it.
 func (q *qp) Disconnect(ctx context.Context) error {
 	for {
 		q.mu.Lock()
@@ -393,7 +394,7 @@ func (q *qp) Disconnect(ctx context.Context) error {
 			return nil
 		}
 		q.progress()
-		idle := q.sqNext == q.sqTail && q.tx.empty() && q.reads.len() == 0 || q.state == rdma.QPSQD || !q.tx.start.MaySend()
+		idle := q.sqNext == q.sqTail && q.tx.empty() && q.reads.len() == 0 && !q.owes() || q.state == rdma.QPSQD || !q.tx.start.MaySend()
 		if idle || ctx.Err() != nil || q.phase != phaseOpen {
 			q.shut()
 			q.mu.Unlock()
@@ -406,8 +407,12 @@ func (q *qp) Disconnect(ctx context.Context) error {
 		if q.tx.blocked || q.tx.more {
 			bits |= stream.Writable
 		}
+		slice := waitSlice
+		if q.owes() { // nothing tells of an acknowledgement
+			slice = ackSlice
+		}
 		q.mu.Unlock()
-		conn.Await(bits, sliceOf(ctx, waitSlice))
+		conn.Await(bits, sliceOf(ctx, slice))
 	}
 }
 
