@@ -85,7 +85,7 @@ func (r *receiver) run() {
 		switch {
 		case len(list) == 0 || idle >= receiverIdle:
 			r.asleep.Store(true)
-			if r.waiting(list) {
+			if r.waiting() {
 				if _, err := r.p.Wait(ev[:], -1); err != nil {
 					return // closed
 				}
@@ -118,9 +118,11 @@ func (r *receiver) round(list []*qp) (moved bool) {
 	return moved
 }
 
-// waiting tells, after asleep was set, that nothing was posted meanwhile.
-func (r *receiver) waiting(list []*qp) bool {
-	for _, q := range list {
+// waiting tells, after asleep was set, that nothing was posted meanwhile. It goes by the queue
+// pairs that there are now: of one that came and posted behind the last round nobody was awake to
+// be told, and nobody asleep.
+func (r *receiver) waiting() bool {
+	for _, q := range *r.qps.Load() {
 		q.mu.Lock()
 		owes := q.owes()
 		q.mu.Unlock()

@@ -104,3 +104,19 @@ func TestAReceiveThreadTakesNoPFromTheApplication(t *testing.T) {
 		t.Errorf("GOMAXPROCS is %d behind the last of them", got)
 	}
 }
+
+// A queue pair that came and posted behind the last round is looked at before the thread sleeps:
+// its post saw nobody asleep, and woke nobody.
+func TestWhoCameBehindTheLastRoundIsLookedAt(t *testing.T) {
+	r := &receiver{}
+	r.qps.Store(&[]*qp{})
+	if !r.waiting() {
+		t.Fatal("stays awake for nobody")
+	}
+	q := &qp{dev: &Device{cfg: Config{OnAck: true}}, phase: phaseOpen, sq: make([]sqEntry, 1), sqNext: 1}
+	q.sq[0].wr.Op = rdma.OpSend
+	r.qps.Store(&[]*qp{q})
+	if r.waiting() {
+		t.Error("sleeps while a send waits for its acknowledgement")
+	}
+}
