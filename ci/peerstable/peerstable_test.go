@@ -189,6 +189,9 @@ func TestAllGoalsMet(t *testing.T) {
 			t.Errorf("a line of a tool that was not there: %+v", l)
 		}
 	}
+	if l := find(t, tab, "C floor, 16 buffers", streamGroup); unitOf(l.Series) != "B/s" {
+		t.Errorf("%s is in %s", l.Name, unitOf(l.Series))
+	}
 	tab.Note = "a remark"
 	var text bytes.Buffer
 	if err := tab.writeText(&text); err != nil {

@@ -217,7 +217,7 @@ func textLine(name, value, ratio, target, verdict string) string {
 // unitOf is the unit of a series, by its last part.
 func unitOf(series string) string {
 	switch series[strings.LastIndexByte(series, '/')+1:] {
-	case "stream":
+	case "stream", "spread":
 		return "B/s"
 	case "rate":
 		return "op/s"
