@@ -46,6 +46,10 @@ const (
 	idleTick = 100 * time.Millisecond
 	// linkGrace is how long a link without connections stays, for their last segments.
 	linkGrace = time.Second
+	// orphanGrace is how long it stays for what a closed connection has sent and nobody has
+	// acknowledged yet: lwIP sends again after 3 s at first. Linux gives such an orphan about
+	// 100 s (tcp_orphan_retries of tcp(7)).
+	orphanGrace = 100 * time.Second
 )
 
 // core is the stack of the process.

@@ -65,6 +65,13 @@
 // connection goes on, and its last octets arrive. Each reference is a buffer more in a segment,
 // and the link copies the chain of them into its ring: that copy is the wire.
 //
+// # The end of a connection
+//
+// What was sent before Close or CloseWrite arrives, however late there is room for it: the
+// link stays for it, 100 s at most, and the end of the stream follows what is unsent. It must
+// not go with it, since lwIP 2.1.3 leaves the FIN on both parts of a segment that it splits for
+// a small window; the peer would see an end and never the rest.
+//
 // # Checksums
 //
 // The library's own checksum adds 16 bits at a time, and took more of a full segment's time

@@ -107,7 +107,8 @@ func (l *link) spent(now time.Time) bool {
 	if l.port == "" {
 		grace *= 10
 	}
-	return now.Sub(l.idle) > grace
+	idle := now.Sub(l.idle)
+	return idle > grace && (idle > orphanGrace || C.lw_link_unacknowledged(l.c) == 0)
 }
 
 // end takes the link out of the stack; its connections are lost. What the peer had

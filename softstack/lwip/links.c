@@ -101,17 +101,9 @@ void lw_link_died(struct lw_link *l)
 	for (int i = 0; i < LW_MAX_CONNS; i++)
 		if (lw_conns[i] != NULL && lw_conns[i]->link == l && lw_conns[i]->pcb != NULL)
 			lw_cut(lw_conns[i], ECONNRESET);
-}
-
-// Nothing of an old peer comes any more, and the next one may have its addresses.
-static void forget_waiting(const struct lw_link *l)
-{
-	int peer;
-	for (struct tcp_pcb *pcb = tcp_tw_pcbs, *next; pcb != NULL; pcb = next) {
-		next = pcb->next;
-		if (lw_link_at(&pcb->remote_ip, &peer) == (int)l->index)
-			tcp_abort(pcb);
-	}
+	for (int i = 0; i < LW_MAX_CONNS; i++)
+		if (lw_conns[i] != NULL && lw_conns[i]->link == l && lw_conns[i]->orphan)
+			lw_dispose(lw_conns[i], 1);
 }
 
 void lw_link_close(struct lw_link *l)
@@ -119,7 +111,7 @@ void lw_link_close(struct lw_link *l)
 	sys_lock_tcpip_core();
 	l->broken = 1;
 	lw_link_died(l);
-	forget_waiting(l);
+	lw_forget_orphans(l);
 	lw_links[l->index] = NULL;
 	lw_forget_delayed(l);
 	l->own->closed = 1;

@@ -22,7 +22,7 @@
 	X(tcp_bind) X(tcp_connect) X(tcp_listen_with_backlog) X(tcp_write) X(tcp_output) X(tcp_recved) \
 	X(tcp_shutdown) X(tcp_close) X(tcp_abort) X(tcp_process_refused_data) \
 	X(sys_lock_tcpip_core) X(sys_unlock_tcpip_core) X(sys_now) X(ethernet_input) X(etharp_output) X(etharp_find_addr) X(etharp_request) \
-	X(tcp_tw_pcbs)
+	X(tcp_tw_pcbs) X(tcp_active_pcbs)
 
 struct lw_calls {
 #define X(f) __typeof__(&f) f;
@@ -73,5 +73,6 @@ const char *lw_unlike(void *lib); // NULL, or how it differs from the headers
 #define etharp_find_addr (*lw_lib.etharp_find_addr)
 #define etharp_request (*lw_lib.etharp_request)
 #define tcp_tw_pcbs (*lw_lib.tcp_tw_pcbs)
+#define tcp_active_pcbs (*lw_lib.tcp_active_pcbs)
 #endif
 #endif

@@ -64,11 +64,11 @@ struct lw_conn {
 	uint32_t watch;                             // somebody sleeps until this moves
 	// The stack's own.
 	uint32_t reaped __attribute__((aligned(64)));
-	uint8_t queued, dirty, stuck, mode, shut;
+	uint8_t queued, dirty, stuck, mode, shut, orphan;
 	uint8_t refs; // what is unacknowledged may lie in the application's memory
 	struct lw_sends *sends; // of LW_IO
 	uint32_t stuck_ack;
-	uint32_t stuck_at;
+	uint32_t stuck_at, orphan_at; // milliseconds of lwIP's clock
 	void *pcb;
 	struct lw_link *link;
 	struct lw_conn *next_dirty, *next_helped;
@@ -148,6 +148,7 @@ size_t lw_shm_size(uint32_t slots);
 // bell is the socket to wake the peer with, or -1; it stays the caller's.
 struct lw_link *lw_link_shm(void *mem, uint32_t slots, int end, int bell, int two_copies, int mode, const struct lw_impair *imp);
 void lw_link_close(struct lw_link *l);
+int lw_link_unacknowledged(const struct lw_link *l);
 
 // An AF_XDP socket on a queue of an interface, with frames to receive and as many to
 // send; ip and mac are the interface's. unsummed is for one that leads to this machine's

@@ -78,6 +78,16 @@ void lw_let_go_of_memory(struct lw_conn *c);
 uint32_t lw_held_from(const struct tcp_pcb *pcb);
 void lw_link_release(struct lw_link *l);
 void lw_link_died(struct lw_link *l);
+void lw_forget_orphans(const struct lw_link *l);
+// lw_close_behind closes a connection that has no lw_conn any more, and lw_shut_behind ends its
+// sending where c->shut asks for it: both behind what is unsent.
+err_t lw_close_behind(struct tcp_pcb *pcb);
+int lw_shut_behind(struct lw_conn *c);
+// lw_keep_for_sends keeps the struct of a closed connection while octets wait in its slots;
+// lw_pump_orphan, behind lw_pump, ends it.
+int lw_keep_for_sends(struct lw_conn *c);
+void lw_pump_orphan(struct lw_conn *c);
+void lw_dispose(struct lw_conn *c, int abort);
 // lw_batching says that lw_flush or lw_flush_all follows under this hold of the core lock, so
 // that frames may wait for it. Whatever else sends, as lwIP's timers do, has nobody behind it.
 extern int lw_batching;

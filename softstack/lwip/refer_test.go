@@ -153,7 +153,7 @@ func TestReferencedMemoryIsReadUntilItIsAcknowledgedAndNoLonger(t *testing.T) {
 	}
 }
 
-// TestWhatIsLetGoIsReadNoMore: with a window full of octets that nobody has read, all that was
+// TestWhatIsLetGoIsReadNoMore: with octets that nobody has acknowledged, all that was
 // referenced is gone at once, and arrives all the same: after Detach, and after Close.
 func TestWhatIsLetGoIsReadNoMore(t *testing.T) {
 	for name, letGo := range map[string]func(a stream.Referrer){
@@ -163,48 +163,55 @@ func TestWhatIsLetGoIsReadNoMore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// What is sent at first is lost, and sent again when the memory is gone.
 			s := byReference(t, Config{Loss: 0.2, Seed: 11})
-			a, b := pair(t, s)
-			msg := random(6, 48<<10)
-			k := newBlock(t, msg)
-			before := s.Counts().TxCopied
-			sent := 0
-			for stop := time.Now().Add(20 * time.Second); sent < len(msg); {
-				n, err := a.(stream.Referrer).SendvRef([]unix.Iovec{iovec(k.b[sent:min(sent+1400, len(msg))])}, nil)
-				if err != nil && err != stream.ErrAgain {
-					t.Fatal(err)
-				}
-				if sent += n; n == 0 {
-					break // the window, or the network's
-				}
-				if time.Now().After(stop) {
-					t.Fatal("nothing is taken")
+			for range 5 { // the acknowledgement of everything may come just before the end
+				if letsGo(t, s, letGo) {
+					return
 				}
 			}
-			if unacked := must(a.Unacked())(t); unacked == 0 {
-				t.Fatal("everything is acknowledged, so that nothing is shown")
-			}
-			letGo(a.(stream.Referrer))
-			k.forbid(t, true)
-			if n := s.Counts().TxCopied - before; n == 0 || n > uint64(sent) {
-				t.Errorf("%d octets copied of %d", n, sent)
-			}
-			var got []byte
-			buf := make([]byte, 32<<10)
-			for stop := time.Now().Add(30 * time.Second); len(got) < sent; {
-				n, err := b.Recv(buf)
-				if err != nil && err != stream.ErrAgain {
-					t.Fatal(err)
-				}
-				got = append(got, buf[:n]...)
-				if time.Now().After(stop) {
-					t.Fatalf("%d of %d octets arrived", len(got), sent)
-				}
-			}
-			if !bytes.Equal(got, msg[:sent]) {
-				t.Fatal("not what was sent")
-			}
+			t.Fatal("everything was acknowledged each time, so that nothing is shown")
 		})
 	}
+}
+
+// letsGo tells whether anything was left to be copied; all that was sent arrives in any case.
+func letsGo(t *testing.T, s *Stack, letGo func(a stream.Referrer)) (shown bool) {
+	t.Helper()
+	a, b := pair(t, s)
+	msg := random(6, 48<<10)
+	k := newBlock(t, msg)
+	before := s.Counts().TxCopied
+	sent := 0
+	for sent < len(msg) {
+		n, err := a.(stream.Referrer).SendvRef([]unix.Iovec{iovec(k.b[sent:min(sent+1400, len(msg))])}, nil)
+		if err != nil && err != stream.ErrAgain {
+			t.Fatal(err)
+		}
+		if sent += n; n == 0 {
+			break // the window, or the network's
+		}
+	}
+	letGo(a.(stream.Referrer))
+	k.forbid(t, true)
+	n := s.Counts().TxCopied - before
+	if n > uint64(sent) {
+		t.Errorf("%d octets copied of %d", n, sent)
+	}
+	var got []byte
+	buf := make([]byte, 32<<10)
+	for stop := time.Now().Add(30 * time.Second); len(got) < sent; {
+		n, err := b.Recv(buf)
+		if err != nil && err != stream.ErrAgain {
+			t.Fatal(err)
+		}
+		got = append(got, buf[:n]...)
+		if time.Now().After(stop) {
+			t.Fatalf("%d of %d octets arrived", len(got), sent)
+		}
+	}
+	if !bytes.Equal(got, msg[:sent]) {
+		t.Fatal("not what was sent")
+	}
+	return n > 0
 }
 
 // TestAnAbortedConnectionReadsNoMemory, however often lwIP's timer ticks.

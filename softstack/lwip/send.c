@@ -28,6 +28,10 @@ long lw_take(struct lw_conn *c, uintptr_t pieces, int n, struct lw_own own)
 		taken = -(c->err ? c->err : ECONNRESET);
 		goto out;
 	}
+	if (c->shut) {
+		taken = -EPIPE;
+		goto out;
+	}
 	lw_measure(c);
 	uint32_t room = c->room;
 	for (int i = 0; i < n && room > 0; i++) {
@@ -108,10 +112,12 @@ int lw_shut(struct lw_conn *c)
 	struct tcp_pcb *pcb = c->pcb;
 	if (pcb == NULL)
 		ret = -ENOTCONN;
-	else if (c->sends != NULL && (lw_pump(c), c->sends->head != LOAD(&c->sends->tail)))
-		c->shut = 1; // behind what waits
-	else if (tcp_shutdown(pcb, 0, 1) != ERR_OK)
-		ret = -ENOBUFS;
+	else if (c->shut == 0) {
+		c->shut = 1;
+		if (c->sends != NULL)
+			lw_pump(c);
+		ret = lw_shut_behind(c);
+	}
 	STORE(&c->room, 0);
 	lw_flush(c->link);
 	sys_unlock_tcpip_core();

@@ -96,6 +96,7 @@ static err_t on_sent(void *arg, struct tcp_pcb *pcb, u16_t len)
 	(void)pcb;
 	(void)len;
 	lw_acknowledged(c);
+	lw_shut_behind(c);
 	lw_measure(c);
 	if (c->room != 0)
 		lw_moved(c);
@@ -418,27 +419,17 @@ int lw_collect(uint32_t *events, int max)
 	return n;
 }
 
-void lw_free(struct lw_conn *c, int abort)
+// lw_dispose ends a connection that nobody has any more. The core lock is held.
+void lw_dispose(struct lw_conn *c, int abort)
 {
-	sys_lock_tcpip_core();
-	STORE(&c->watch, 0);
 	struct tcp_pcb *pcb = c->pcb;
-	int unread = LOAD(&c->head) != c->tail;
-	if (!abort && !unread)
-		lw_reap(c);
-	if (!abort && c->sends != NULL && c->pcb != NULL)
-		lw_pump(c);
-	if (!abort && !unread)
-		lw_let_go_of_memory(c);
-	pcb = c->pcb;
 	if (pcb != NULL) {
 		tcp_arg(pcb, NULL);
 		tcp_recv(pcb, NULL);
 		tcp_sent(pcb, NULL);
 		tcp_err(pcb, NULL);
 		tcp_poll(pcb, NULL, 0);
-		// RFC 2525 §2.17: octets that nobody will read end in RST.
-		if (abort || unread || tcp_close(pcb) != ERR_OK)
+		if (abort || lw_close_behind(pcb) != ERR_OK)
 			tcp_abort(pcb);
 		c->pcb = NULL;
 	}
@@ -452,9 +443,26 @@ void lw_free(struct lw_conn *c, int abort)
 		*at = c->next_dirty;
 		STORE(&lw_dirty, lw_dirty - 1);
 	}
-	lw_flush(c->link);
+	struct lw_link *l = c->link;
+	lw_flush(l);
 	forget(c);
-	lw_link_release(c->link);
-	sys_unlock_tcpip_core();
+	lw_link_release(l);
 	free(c);
+}
+
+void lw_free(struct lw_conn *c, int abort)
+{
+	sys_lock_tcpip_core();
+	STORE(&c->watch, 0);
+	if (LOAD(&c->head) != c->tail)
+		abort = 1; // RFC 2525 §2.17: octets that nobody will read end in RST
+	if (!abort) {
+		lw_reap(c);
+		if (c->sends != NULL)
+			lw_pump(c);
+		lw_let_go_of_memory(c);
+	}
+	if (abort || !lw_keep_for_sends(c))
+		lw_dispose(c, abort);
+	sys_unlock_tcpip_core();
 }

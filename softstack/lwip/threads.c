@@ -115,10 +115,7 @@ int lw_pump(struct lw_conn *c)
 			lw_acknowledged(c);
 		lw_moved(c);
 	}
-	if (c->shut == 1 && q->head == LOAD(&q->tail) && c->pcb != NULL) {
-		c->shut = 2;
-		tcp_shutdown(c->pcb, 0, 1);
-	}
+	lw_shut_behind(c);
 	return sent;
 }
 
@@ -175,8 +172,12 @@ int lw_help(int budget, uint32_t most, uint32_t *events, int max)
 				if (l->broken && !l->own->closed)
 					lw_link_died(l);
 			}
-			for (struct lw_conn *c = lw_helped; c != NULL; c = c->next_helped)
+			for (struct lw_conn *c = lw_helped, *next; c != NULL; c = next) {
+				next = c->next_helped;
 				lw_pump(c);
+				if (c->orphan)
+					lw_pump_orphan(c);
+			}
 			if (lw_dirty != 0)
 				lw_settle_all(!something);
 			int n = lw_collect(events, max);
