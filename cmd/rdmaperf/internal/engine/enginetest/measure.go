@@ -20,6 +20,23 @@ import (
 // and is the last one.
 func Measure(t *testing.T, f *scripted.Fabric, plan engine.Plan, process, machine time.Duration) (results []reports.Result) {
 	t.Helper()
+	Bubble(t, f, plan, nil, process, machine, func(ctx context.Context, c *engine.Client) {
+		for i, pt := range plan.Points {
+			r, err := First(c.Run(ctx, i))
+			if err != nil {
+				t.Errorf("%s: %v", plan.Describe(pt), err)
+				return
+			}
+			results = append(results, r)
+		}
+	})
+	return results
+}
+
+// Bubble gives a client of such a stack and server to run, which may do with it what a user
+// does. The server is one of s as far as that says, nil for any.
+func Bubble(t *testing.T, f *scripted.Fabric, plan engine.Plan, s *engine.Server, process, machine time.Duration, run func(ctx context.Context, c *engine.Client)) {
+	t.Helper()
 	defer engine.RestartClock()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -44,7 +61,10 @@ func Measure(t *testing.T, f *scripted.Fabric, plan engine.Plan, process, machin
 		served := make(chan struct{})
 		go func() { // ends with the client's end of the pipe
 			defer close(served)
-			s := &engine.Server{Workloads: plan.Workloads, Open: func(string) (transports.Stack, error) { return server, nil }}
+			if s == nil {
+				s = &engine.Server{}
+			}
+			s.Workloads, s.Open = plan.Workloads, func(string) (transports.Stack, error) { return server, nil }
 			s.ServeConn(ctx, far)
 		}()
 		defer func() { <-served }()
@@ -53,14 +73,6 @@ func Measure(t *testing.T, f *scripted.Fabric, plan engine.Plan, process, machin
 			t.Fatal(err)
 		}
 		defer c.Close()
-		for i, pt := range plan.Points {
-			r, err := First(c.Run(ctx, i))
-			if err != nil {
-				t.Errorf("%s: %v", plan.Describe(pt), err)
-				return
-			}
-			results = append(results, r)
-		}
+		run(ctx, c)
 	})
-	return results
 }
