@@ -1,0 +1,131 @@
+package workload_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
+	"github.com/rdmaperf/rdmaperf/reports"
+	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
+	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
+)
+
+// drive gives a client on a scripted stack to run.
+func drive(t *testing.T, plan engine.Plan, s *engine.Server, run func(ctx context.Context, c *engine.Client)) {
+	t.Helper()
+	prime(t)
+	if plan.Workloads == nil {
+		plan.Workloads = workload.Table()
+	}
+	enginetest.Bubble(t, &scripted.Fabric{Times: script()}, plan, s, processShare, machineShare, run)
+}
+
+func smallCalls() engine.Point {
+	return engine.Point{Workload: rpc.Name, Op: "call", Call: engine.CallUnary, Size: small, Response: small}
+}
+
+// Probes by calls are measured alone, and beside the bulk; of both the samples are kept under
+// their names, and of the bulk none; what cannot keep them ends the point.
+func TestScriptedHeadOfLineByCalls(t *testing.T) {
+	const n, call = 25, out + back
+	pt := hol.NewPoint("call", 20_000, hol.ArmTwoQP, hol.Options{BulkDepth: 3})
+	plan := engine.Plan{Points: []engine.Point{pt, pt}, Iterations: n, Verify: true}
+	full := errors.New("no room")
+	for _, refused := range []string{"", reports.SamplesProbeAlone, reports.SamplesProbeLoaded} {
+		drive(t, plan, nil, func(ctx context.Context, c *engine.Client) {
+			kept := map[string]int64{}
+			c.KeepSamples(1000, func(s *engine.Samples) error {
+				if s.Set == refused {
+					return full
+				}
+				return s.Each(func(v reports.Sample) error {
+					if kept[s.Set]++; v.Ns != call {
+						t.Errorf("%s: a sample of %d ns, want %d", s.Set, v.Ns, call)
+					}
+					return nil
+				})
+			})
+			for i := range plan.Points { // the second one shows that the first was ended with
+				clear(kept)
+				r, err := enginetest.First(c.Run(ctx, i))
+				if refused != "" {
+					if !errors.Is(err, full) || r.Verified {
+						t.Errorf("samples of %s refused: %v, verified %v", refused, err, r.Verified)
+					}
+					return
+				}
+				if err != nil || !r.Verified || r.Errors != 0 {
+					t.Fatalf("%v, verified %v, %d errors", err, r.Verified, r.Errors)
+				}
+				h := holkind.Of(&r)
+				if h.ProbeAlone.Count != n || h.ProbeAlone.Mean != call || h.ProbeLoaded.Count != n || h.BulkAloneBytesPerSecond == 0 || h.BulkLoadedBytesPerSecond == 0 {
+					t.Errorf("alone %+v, loaded %+v, bulk %v and %v", h.ProbeAlone, h.ProbeLoaded, h.BulkAloneBytesPerSecond, h.BulkLoadedBytesPerSecond)
+				}
+				if want := map[string]int64{reports.SamplesProbeAlone: n, reports.SamplesProbeLoaded: n}; !maps.Equal(kept, want) {
+					t.Errorf("samples of %v, want %v", kept, want)
+				}
+			}
+		})
+	}
+}
+
+// Behind the window the server says what is resident, before it what doing nothing costs; what
+// devices count is of the window alone.
+func TestScriptedCallsBesideTheirWindow(t *testing.T) {
+	plan := engine.Plan{Points: []engine.Point{smallCalls(), smallCalls()}, Iterations: 10, WarmupIterations: 2, Verify: true}
+	var log bytes.Buffer
+	s := &engine.Server{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	drive(t, plan, s, func(ctx context.Context, c *engine.Client) {
+		read := int64(0)
+		c.ReadCounters(func() []reports.DeviceCounters {
+			read += 7
+			return []reports.DeviceCounters{{Device: "d", Counters: map[string]int64{"n": read}}}
+		})
+		for i := range plan.Points {
+			r, err := enginetest.First(c.Run(ctx, i))
+			if err != nil || !r.Verified || r.Errors != 0 {
+				t.Fatalf("%v, verified %v, %d errors", err, r.Verified, r.Errors)
+			}
+			d := r.Detail.(*callskind.RPC)
+			if i := d.Idle; i == nil || i.DurationNs != int64(loop.IdleWindow) || !near(i.ClientSeconds, loop.IdleWindow.Seconds()*processShare/4) || !near(i.ServerSeconds, i.ClientSeconds) {
+				t.Errorf("idle %+v, want %v", i, loop.IdleWindow)
+			}
+			if m := d.Resident; m == nil || m.ServerBytes < 1<<20 || m.ClientBytes < 1<<20 {
+				t.Errorf("resident %+v, want that of this process", m)
+			}
+			if n := r.Counters; n == nil || len(n.Client) != 1 || n.Client[0].Counters["n"] != 7 {
+				t.Errorf("counters %+v, want one reading of 7 around the window", n)
+			}
+		}
+	})
+	if strings.Contains(log.String(), "close server of calls") {
+		t.Errorf("an end without a failure is told:\n%s", log.String())
+	}
+}
+
+// A point of calls that is interrupted has what was done, of both sides.
+func TestScriptedCallsAreInterrupted(t *testing.T) {
+	drive(t, engine.Plan{Points: []engine.Point{smallCalls()}, Iterations: 1 << 40, Verify: true}, nil, func(ctx context.Context, c *engine.Client) {
+		ctx, cancel := context.WithTimeout(ctx, loop.IdleWindow+time.Millisecond)
+		defer cancel()
+		r, err := enginetest.First(c.Run(ctx, 0))
+		if !errors.Is(err, engine.ErrInterrupted) || r.Errors != 0 || r.Verified {
+			t.Errorf("%v, %d errors, verified %v, want an interrupt", err, r.Errors, r.Verified)
+		}
+		if r.Operations < 1 || r.CPU == nil || r.CPU.ServerSeconds <= 0 {
+			t.Errorf("%d calls, %+v, want those of both sides", r.Operations, r.CPU)
+		}
+	})
+}

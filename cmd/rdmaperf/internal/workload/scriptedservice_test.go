@@ -1,0 +1,84 @@
+package workload_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// broken is a service that answers, and fails nevertheless.
+type broken struct {
+	engine.CallService
+	ended error // of its end
+	call  func()
+}
+
+func (b *broken) Close() error { return errors.Join(b.CallService.Close(), b.ended) }
+func (b *broken) ServeCall(c *transports.Served) error {
+	if b.call != nil {
+		b.call()
+	}
+	return b.CallService.ServeCall(c)
+}
+
+// serving is the table of one workload whose services are made so.
+func serving(serve func(s engine.CallService, fail func(error)) engine.CallService) engine.Table {
+	row := *rpc.Room.Work
+	work := *row.Calls
+	work.Serve = func(sh *engine.Shape, fail func(error)) (engine.CallService, error) {
+		s, err := rpc.Work.Serve(sh, fail)
+		return serve(s, fail), err
+	}
+	row.Calls = &work
+	return engine.Table{&row}
+}
+
+// A service that cannot be ended fails its point, whose calls were all well.
+func TestAServiceThatDoesNotEndFailsItsPoint(t *testing.T) {
+	for _, ended := range []error{nil, errors.New("store is damaged")} {
+		plan := engine.Plan{Points: []engine.Point{smallCalls()}, Iterations: 10, Verify: true}
+		plan.Workloads = serving(func(s engine.CallService, _ func(error)) engine.CallService {
+			return &broken{CallService: s, ended: ended}
+		})
+		drive(t, plan, nil, func(ctx context.Context, c *engine.Client) {
+			if _, err := enginetest.First(c.Run(ctx, 0)); (err == nil) != (ended == nil) || err != nil && !strings.Contains(err.Error(), ended.Error()) {
+				t.Errorf("%v, want %v", err, ended)
+			}
+		})
+	}
+}
+
+// What a service finds in the last call of a phase is told, whether the server hears of that or
+// of the end of the phase first.
+func TestAFailureInTheLastCallIsTold(t *testing.T) {
+	const n = 5
+	found := errors.New("found in the last call")
+	for yields := range 40 {
+		plan := engine.Plan{Points: []engine.Point{smallCalls()}, Iterations: n, Verify: true}
+		plan.Workloads = serving(func(s engine.CallService, fail func(error)) engine.CallService {
+			calls := 0
+			return &broken{CallService: s, call: func() {
+				if calls++; calls == n {
+					go func() {
+						for range yields {
+							runtime.Gosched()
+						}
+						fail(found)
+					}()
+				}
+			}}
+		})
+		drive(t, plan, nil, func(ctx context.Context, c *engine.Client) {
+			if _, err := enginetest.First(c.Run(ctx, 0)); err == nil || !strings.Contains(err.Error(), found.Error()) {
+				t.Errorf("after %d yields: %v, want %v", yields, err, found)
+			}
+		})
+	}
+}
