@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -149,6 +150,23 @@ func TestFewCallersWaitAwake(t *testing.T) {
 		if want := 10*sleepSlack - slack; !slices.Equal(naps, []int64{want}) {
 			t.Errorf("with %d others, sleeps of %v, want one of %d", others, naps, want)
 		}
+	}
+	var naps []int64 // one that ends as it should leaves the slack to be awake, and no sleep of nothing
+	calling(t, CallGroup{Conns: 1, Each: 1}, &timed{takes: []int64{100}}, 0, 0, engine.Limits{Ops: 1}, func(w *callWorker, r *callRun, err error) {
+		Nap = func(ns int64) {
+			naps = append(naps, ns)
+			time.Sleep(time.Duration(ns))
+			go func() { // whoever is awake stands still in a bubble
+				for range 100 {
+					runtime.Gosched()
+				}
+				r.Halt(engine.StopSoon)
+			}()
+		}
+		w.awaitStart(r, engine.Now()+10*sleepSlack)
+	})
+	if !slices.Equal(naps, []int64{9 * sleepSlack}) {
+		t.Errorf("sleeps of %v, want one of %d", naps, 9*sleepSlack)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -64,3 +65,24 @@ func TestSeriesNeedAnIntervalAndAWindow(t *testing.T) {
 		}
 	}
 }
+
+// heeding is a caller whose calls end with their phase, and fail as a test says.
+type heeding struct {
+	timed
+	ctx  context.Context
+	fail func(n int, ended error) error
+}
+
+func (c *heeding) Begin(ctx context.Context, _ int) error { c.ctx = ctx; return nil }
+func (c *heeding) Call() error {
+	n := len(c.begun) + 1
+	c.begun = append(c.begun, engine.Now())
+	select {
+	case <-time.After(time.Duration(c.takes[0])):
+	case <-c.ctx.Done():
+	}
+	return c.fail(n, c.ctx.Err())
+}
+
+// calls of so many ns.
+func calls(ns int64) *heeding { return &heeding{timed: timed{takes: []int64{ns}}} }
