@@ -44,6 +44,8 @@ func TestMistakesInParametersAreTold(t *testing.T) {
 		{"iwarp(stack=userland)", `parameter "stack=userland": want kernel, raw`, "stack=kernel|raw"},
 		{"iwarp(copies=two)", `parameter "copies=two": it belongs to stack=raw`, "stack=raw"},
 		{"iwarp(stack=raw,copies=zero,threads=c1)", `with threads=c1 what is sent is copied`, ""},
+		{"iwarp(stack=netstack,local=1M)", `"local=1M": stack=netstack has buffers of its own`, "stack=kernel"},
+		{"iwarp(stack=raw,local=1M)", `stack=raw has buffers of its own`, "stack=kernel"},
 		{"iwarp(stack=netstack,copies=zero)", `copies=zero: netstack copies`, ""},
 		{"iwarp(copies=zero)", `it belongs to stack=raw`, "stack=raw"},
 		{"tcp(stack=raw,copies=zero)", `tcp is done with its memory when`, "copies=one|two"},

@@ -153,6 +153,8 @@ func TestNamesOfOpenStacksTellTheirParameters(t *testing.T) {
 		"iwarp(rev2)":                            "iwarp(crc)",
 		"iwarp(nocrc,sndbuf=256K,rcvbuf=256K)":   "iwarp(nocrc,sndbuf=262144,rcvbuf=262144)",
 		"iwarp(rcvbuf=64K,checked,rev1,markers)": "iwarp(crc,markers,rev1,checked,rcvbuf=65536)",
+		"iwarp(local=0)":                         "iwarp(crc,local=0)",
+		"iwarp(local=1M)":                        "iwarp(crc,local=1048576)",
 		"iwarp(p2p,sndbuf=1M)":                   "iwarp(crc,p2p,sndbuf=1048576)",
 		"tcp(rcvbuf=64K)":                        "tcp(rcvbuf=65536)",
 		"sched(window=1M)+iwarp(sndbuf=64K)":     "+iwarp(crc,sndbuf=65536)",

@@ -93,11 +93,12 @@ func (a *streamArgs) open(l layer, places bool) (stream.Stack, error) {
 	if a.byReference() && !places {
 		return nil, refuseParam("copies=zero", paramDoc{name: "copies", kind: wordOf("one", "two"), help: "for " + l.name}, "%s is done with its memory when the stack has taken it, not when the peer has it; iwarp waits", l.name)
 	}
-	if a.stack != "netstack" {
-		for _, p := range l.params {
-			if key, _, _ := strings.Cut(p, "="); key == "sndbuf" || key == "rcvbuf" {
-				return nil, refuseParam(p, paramDoc{name: "stack", kind: wordOf("kernel"), help: "where they can be chosen"}, "the buffers of lwIP have one size")
-			}
+	for _, p := range l.params {
+		switch key, _, _ := strings.Cut(p, "="); {
+		case key == "local":
+			return nil, refuseParam(p, paramDoc{name: "stack", kind: wordOf("kernel"), help: "whose sockets it is of"}, "stack=%s has buffers of its own", a.stack)
+		case a.stack != "netstack" && (key == "sndbuf" || key == "rcvbuf"):
+			return nil, refuseParam(p, paramDoc{name: "stack", kind: wordOf("kernel"), help: "where they can be chosen"}, "the buffers of lwIP have one size")
 		}
 	}
 	s, err := userStacks[a.stack](a)

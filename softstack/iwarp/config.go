@@ -1,6 +1,7 @@
 package iwarp
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ type Config struct {
 	StoreAndForward bool         // check every CRC before the payload is placed; costs a copy
 	SendBuffer      int          // SO_SNDBUF in bytes; 0 leaves it to the kernel
 	RecvBuffer      int          // SO_RCVBUF in bytes; 0 leaves it to the kernel
+	LocalBuffer     int          // both over the loopback device, where they are 0; 0 means 512 KiB, less leaves them to the kernel
 	Stack           stream.Stack // below; nil means kernel sockets
 	MaxULPDU        int          // upper bound of a ULPDU in octets; 0 takes the path's MULPDU
 	Extensions      Extensions
@@ -62,6 +64,11 @@ const (
 	maxRDAtom  = 128                // as Linux siw
 	maxPrivate = mpa.MaxPrivate - 4 // the enhanced data of RFC 6581
 	maxMessage = 1<<32 - 1          // RFC 5041 §4: the message offset is 32 bits
+
+	// localBuffer of 512 KiB and of 1 MiB were measured alike: against buffers that the kernel
+	// lets grow, 1 MiB written at depth 16 is 1.1 times as fast, and ranks that write 8 MiB
+	// to each other 1.2 times. tcp, which reads nothing twice, gains nothing.
+	localBuffer = 512 << 10
 
 	startupRoom = 64 // sockets beyond the backlog that may be in MPA start-up, so that a few silent ones block nobody
 
@@ -136,9 +143,9 @@ func (c *Config) name() string {
 	for _, n := range []struct {
 		name  string
 		value int
-	}{{"sndbuf", c.SendBuffer}, {"rcvbuf", c.RecvBuffer}, {"mulpdu", c.MaxULPDU}} {
+	}{{"sndbuf", c.SendBuffer}, {"rcvbuf", c.RecvBuffer}, {"local", c.LocalBuffer}, {"mulpdu", c.MaxULPDU}} {
 		if n.value != 0 {
-			p = append(p, n.name+"="+strconv.Itoa(n.value))
+			p = append(p, n.name+"="+strconv.Itoa(max(0, n.value)))
 		}
 	}
 	if c.Stack != nil && c.Stack.Name() != "" {
@@ -151,7 +158,7 @@ func (c *Config) name() string {
 }
 
 func (c *Config) buffers() stream.Buffers {
-	return stream.Buffers{Send: c.SendBuffer, Recv: c.RecvBuffer}
+	return stream.Buffers{Send: c.SendBuffer, Recv: c.RecvBuffer, Local: max(0, cmp.Or(c.LocalBuffer, localBuffer))}
 }
 
 func (c *Config) mpa(p *rdma.ConnParam) mpa.Config {

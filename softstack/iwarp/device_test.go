@@ -18,6 +18,8 @@ func TestConfigs(t *testing.T) {
 		"iwarp(nocrc,p2p,checked)":                          {NoCRC: true, PeerToPeer: true, StoreAndForward: true, Revision: 2},
 		"iwarp(crc,markers,p2p,checked)":                    {Markers: true, PeerToPeer: true, StoreAndForward: true},
 		"iwarp(nocrc,sndbuf=262144,rcvbuf=1)":               {NoCRC: true, SendBuffer: 256 << 10, RecvBuffer: 1},
+		"iwarp(crc,local=0)":                                {LocalBuffer: -1},
+		"iwarp(crc,local=65536)":                            {LocalBuffer: 64 << 10},
 		"iwarp(crc,rev1,checked,sndbuf=1048576,mulpdu=128)": {Revision: 1, StoreAndForward: true, SendBuffer: 1 << 20, MaxULPDU: 128},
 	} {
 		d, err := Open(cfg)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -57,7 +59,8 @@ func (k kernel) control(b Buffers) func(network, addr string, c syscall.RawConn)
 	if b == (Buffers{}) && k.tos == 0 {
 		return nil
 	}
-	return func(network, _ string, c syscall.RawConn) error {
+	return func(network, addr string, c syscall.RawConn) error {
+		b := b.within(addr)
 		var err error
 		set := func(fd uintptr, level, opt, v int) {
 			if v > 0 {
@@ -102,4 +105,31 @@ func (o opening) Stream() (Conn, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// within is b for an address: of one of the loopback device, both ends are in this machine.
+// The buffers have to be there before the handshake: set later, a receive buffer was measured
+// to change nothing. Where the administrator's limit is lower (socket(7), 208 KiB unless he
+// says so) they stay the kernel's: cut to it they would be worse than none.
+func (b Buffers) within(addr string) Buffers {
+	if at, err := netip.ParseAddrPort(addr); b.Local == 0 || err != nil || !at.Addr().Unmap().IsLoopback() {
+		return b
+	}
+	if b.Send == 0 && b.Local <= limit("wmem_max") {
+		b.Send = b.Local
+	}
+	if b.Recv == 0 && b.Local <= limit("rmem_max") {
+		b.Recv = b.Local
+	}
+	return b
+}
+
+// limit is net.core.name in bytes; 0 where it cannot be read.
+func limit(name string) int {
+	b, err := os.ReadFile("/proc/sys/net/core/" + name)
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+	return n
 }
