@@ -129,8 +129,8 @@ func TestCallsOfARateBeginWhenDue(t *testing.T) {
 	})
 	c = &timed{takes: []int64{4200}}
 	calling(t, CallGroup{Conns: 1, Each: 1, Rate: 1e6}, c, many, 0, engine.Limits{Dur: 4000}, func(w *callWorker, r *callRun, err error) {
-		if l := w.t.rec.Snapshot(); err != nil || w.t.unsent != 3 || w.ops != 1 || l.Count != 4 || l.Unfinished != 3 {
-			t.Errorf("%v, %d calls, %d unsent, %d samples of which %d are bounds; want 1 and 3", err, w.ops, w.t.unsent, l.Count, l.Unfinished)
+		if l := w.t.rec.Snapshot(); err != nil || w.t.unsent != 3 || w.ops != 1 || w.t.late != 1 || l.Count != 4 || l.Unfinished != 3 {
+			t.Errorf("%v, %d calls, %d late, %d unsent, %d samples of which %d are bounds; want 1, 1 and 3", err, w.ops, w.t.late, w.t.unsent, l.Count, l.Unfinished)
 		}
 	})
 }

@@ -293,12 +293,14 @@ func (w *callWorker) loop(r *callRun) (err error) {
 		}
 		if w.pace != nil {
 			due = w.pace.Due()
-			switch t := w.awaitStart(r, min(due, deadline)); {
+			switch t, late := w.awaitStart(r, min(due, deadline)); {
 			case r.Stop.Load() != 0:
 				return w.finish(engine.ErrStop)
 			case t >= deadline:
 				w.note(func(t *tally) { t.overdue(w.pace, deadline); t.end = max(t.end, deadline) })
 				return w.finish(nil)
+			case late:
+				w.note(func(t *tally) { t.late++ })
 			}
 			w.pace.Next()
 		}
@@ -365,20 +367,18 @@ const (
 // Nap sleeps for so many ns. A variable, so that tests can have a clock of their own.
 var Nap = engine.SleepFor
 
-// awaitStart waits until t and returns the time. The kernel's sleep is used because
-// the runtime's timers may be a millisecond late. With many callers the last of it is
-// slept, too, and its lateness is part of the latency, not of the service time.
-func (w *callWorker) awaitStart(r *callRun, t int64) int64 {
+// awaitStart waits until t and returns the time, and whether t had come before. The kernel's
+// sleep is used because the runtime's timers may be a millisecond late. With many callers the
+// last of it is slept, too, and its lateness is part of the latency, not of the service time.
+func (w *callWorker) awaitStart(r *callRun, t int64) (at int64, late bool) {
 	slack := int64(0)
 	if len(w.g.workers) <= fewCallers {
 		slack = sleepSlack
 	}
-	at := engine.Now()
-	if at >= t {
-		w.note(func(y *tally) { y.late++ })
-		return at
+	if at = engine.Now(); at >= t {
+		return at, true
 	}
-	return w.wait(r, t, slack)
+	return w.wait(r, t, slack), false
 }
 
 // sleepUntil waits until t asleep, where being late matters to nobody, and returns the time.

@@ -49,7 +49,7 @@ func (w *pingPongWorker) paced(divide int64, one func(w *pingPongWorker, l *ping
 	for n := int64(0); w.Lim.Ops == 0 || n < w.Lim.Ops; n++ {
 		for _, l := range w.lanes {
 			due := w.Pace.Due()
-			t, err := w.awaitStart(l, min(due, deadline))
+			t, late, err := w.awaitStart(l, min(due, deadline))
 			if err != nil {
 				w.End = engine.Now()
 				w.Overdue(min(w.End, deadline))
@@ -59,6 +59,9 @@ func (w *pingPongWorker) paced(divide int64, one func(w *pingPongWorker, l *ping
 				w.End = t
 				w.Overdue(deadline)
 				return nil
+			}
+			if late {
+				w.Late++
 			}
 			w.Pace.Next()
 			t0, t1, err := one(w, l)
@@ -101,16 +104,15 @@ func OpenLoopOf(m *engine.Measurement, o *engine.Outcome, rate float64, poisson 
 	return reports.NewOpenLoop(rate, poisson, completed+o.Unanswered, completed, o.Unsent, o.Late, took)
 }
 
-// awaitStart spins until t and returns the time. Nothing is under way.
-func (w *pingPongWorker) awaitStart(l *pingPongLane, t int64) (int64, error) {
-	at := engine.Now()
-	if at >= t {
-		w.Late++
-		return at, nil
+// awaitStart spins until t and returns the time, and whether t had come before. Nothing is
+// under way.
+func (w *pingPongWorker) awaitStart(l *pingPongLane, t int64) (at int64, late bool, err error) {
+	if at = engine.Now(); at >= t {
+		return at, true, nil
 	}
 	for at < t {
 		if w.Stopped() {
-			return at, engine.ErrStop
+			return at, false, engine.ErrStop
 		}
 		if t-at > pollUntil {
 			n, err := l.S.Poll(w.Done)
@@ -118,10 +120,10 @@ func (w *pingPongWorker) awaitStart(l *pingPongLane, t int64) (int64, error) {
 				err = errors.New("a completion that nothing asked for")
 			}
 			if err != nil {
-				return at, w.Lost(&l.Lane, "poll", err)
+				return at, false, w.Lost(&l.Lane, "poll", err)
 			}
 		}
 		at = engine.Now()
 	}
-	return at, nil
+	return at, false, nil
 }

@@ -23,6 +23,7 @@ type puppet struct {
 	ended  int // of what was posted
 	polls  int
 	onPoll func(n int)
+	lost   error // of polls
 }
 
 func (p *puppet) Local() []byte              { return p.mem }
@@ -52,6 +53,9 @@ func (p *puppet) Poll(dst []transports.Done) (int, error) {
 	}
 	n := copy(dst, p.done)
 	p.done = p.done[n:]
+	if n == 0 {
+		return 0, p.lost
+	}
 	return n, nil
 }
 
@@ -101,11 +105,13 @@ func pulled(sh *engine.Shape, role string) (*puppet, *engine.Worker, *engine.Lan
 	return p, w, l
 }
 
-// pingPongOn is one of a ping-pong of an operation.
-func pingPongOn(t *testing.T, op, role, arrival string) (*puppet, *pingPongWorker, *pingPongLane) {
+// pingPongOn is one of a ping-pong of an operation, of 64 bytes where no size is said.
+func pingPongOn(t *testing.T, op, role, arrival string, size ...int) (*puppet, *pingPongWorker, *pingPongLane) {
 	t.Helper()
-	sh := &engine.Shape{Row: &engine.Workload{Layout: PingPongLayout}, Point: engine.Point{Op: op, Size: 64}, Depth: 1,
-		RecvDepth: engine.LatencySlots, Moderation: 1, Slots: engine.LatencySlots, Polling: engine.PollingBusy, Arrival: arrival}
+	sh := &engine.Shape{Row: &engine.Workload{Layout: PingPongLayout}, Point: engine.Point{Op: op, Size: append(size, 64)[0]}, Depth: 1,
+		Moderation: 1, Polling: engine.PollingBusy, Arrival: arrival}
+	sh.Slots = LatencySlotsFor(sh.Size)
+	sh.RecvDepth = sh.Slots
 	p, base, l := pulled(sh, role)
 	lane, err := newPingPongLane(l, role)
 	if err != nil {
