@@ -4,8 +4,6 @@ import (
 	"errors"
 	"reflect"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -36,28 +34,6 @@ func TestStepsBeforeAStopCount(t *testing.T) {
 			t.Errorf("%s: %v, %d operations, %d samples, want %d", name, err, w.Ops, w.Rec.Count(), c.want)
 		}
 	}
-}
-
-// A window whose time is over exactly with a batch ends with it.
-func TestABatchMayEndWithItsWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		engine.RestartClock()
-		p, w, l := pingPongOn(t, "read", engine.SideClient, engine.ArrivalCompletion)
-		p.steps = func(_ int, vs []transports.PingPongStep) (int, error) {
-			at := engine.Now()
-			time.Sleep(time.Duration(100 * len(vs)))
-			for i := range vs {
-				vs[i].HasAsk, vs[i].Met, vs[i].Start, vs[i].Took = false, true, at+int64(100*i), 100
-			}
-			return 0, nil
-		}
-		k := int64(len(l.rounds))
-		w.Lim.Dur = time.Duration(2 * k * 100)
-		if err := w.eachBatch(&alone, l); err != nil || w.Ops != 2*k || w.End-w.Begin != int64(w.Lim.Dur) {
-			t.Errorf("%v, %d round trips in %d ns, want %d in %v", err, w.Ops, w.End-w.Begin, 2*k, w.Lim.Dur)
-		}
-	})
-	engine.RestartClock()
 }
 
 // Which arrivals the provider answers itself.

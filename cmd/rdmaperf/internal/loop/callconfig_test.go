@@ -4,7 +4,38 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/transports"
 )
+
+// Arrivals by chance are those of a point with a rate, of each caller by a seed of its own, and
+// begin at once; calls at an interval that a workload chose follow one another.
+func TestOnlyCallsOfARateArriveByChance(t *testing.T) {
+	for rate, chance := range map[float64]bool{0: false, 3000: true} {
+		m, k := point()
+		m.C.Plan.Arrivals, m.Sh.Rate, m.Sh.Seed = engine.ArrivalsPoisson, rate, 7
+		k.conns = make([]transports.CallConn, 1)
+		g := newCallGroup(CallGroup{Conns: 1, Each: 3, Rate: 3000, New: func(transports.CallConn, int) (engine.Caller, error) { return nobody{}, nil }})
+		if err := g.hire(k); err != nil {
+			t.Fatal(err)
+		}
+		for i, w := range g.workers {
+			shift := int64(i) * 1e9 / 3000
+			if chance {
+				shift = 0
+			}
+			want := engine.NewPacer(1e6, chance, 7+uint64(i))
+			want.Start(0)
+			w.pace.Start(0)
+			for range 5 {
+				if w.pace.Due() != want.Due() || w.shift != shift {
+					t.Fatalf("rate %v, caller %d: due at %d and %d later, want %d and %d", rate, i, w.pace.Due(), w.shift, want.Due(), shift)
+				}
+				want.Next()
+				w.pace.Next()
+			}
+		}
+	}
+}
 
 // What both sides expect of a connection: callers for each of its depth and those beside, and
 // where connections follow one another those that have just ended.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
@@ -86,3 +87,33 @@ func (c *heeding) Call() error {
 
 // calls of so many ns.
 func calls(ns int64) *heeding { return &heeding{timed: timed{takes: []int64{ns}}} }
+
+// The timeout begins with the look that saw the last answer, or the first look, and is over behind
+// it, not at it.
+func TestTheTimeoutOfCallsBeginsWithALook(t *testing.T) {
+	for answered := range int64(2) {
+		synctest.Test(t, func(t *testing.T) {
+			engine.RestartClock()
+			m, k := point()
+			m.Sh.Timeout = time.Second
+			k.lead = newCallGroup(CallGroup{Conns: 1, Each: 1})
+			k.lead.tallies[0].ops = answered
+			r, over, ended := &callRun{}, make(chan struct{}), make(chan struct{})
+			r.Cancel = func() {}
+			go func() {
+				defer close(ended)
+				k.guard(r, over)
+			}()
+			for look := 1; look <= 6; look++ { // the first after a quarter of a second, so the fifth a second later
+				time.Sleep(time.Second / 4)
+				synctest.Wait()
+				if got := r.stalled.Load(); got != (look == 6) {
+					t.Errorf("%d answered, look %d: ended %v", answered, look, got)
+				}
+			}
+			close(over)
+			<-ended
+		})
+		engine.RestartClock()
+	}
+}

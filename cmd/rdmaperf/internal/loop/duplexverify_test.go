@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
@@ -82,6 +83,12 @@ func TestNoticesMayLieWhereSendsDo(t *testing.T) {
 	held(t, "a notice behind a short message", "send", 3, sent, flip(1, NoticeReach-1), 0)
 	held(t, "behind both", "send", 3, sent, flip(1, NoticeReach), found)
 	held(t, "no room behind it", "send", 64, sent, nothing, 0)
+	_, d, _, l := bothWaysOn("send", engine.SideServer, func(*engine.Shape) {})
+	flip(5, NoticeReach+9)(l.Sh, l)
+	var bad *engine.CorruptionError
+	if err := d.Verify(1, []engine.LaneCount{{}}); !errors.As(err, &bad) || bad.Offset != NoticeReach+9 || bad.Got != 0x10 || bad.Want != 0 {
+		t.Errorf("%v, want the byte that was changed", err)
+	}
 }
 
 // What the client sends has the generation of its phase, and what the server sends the complement,

@@ -51,8 +51,8 @@ func TestScriptedHeadOfLineByCalls(t *testing.T) {
 					return full
 				}
 				return s.Each(func(v reports.Sample) error {
-					if kept[s.Set]++; v.Ns != call {
-						t.Errorf("%s: a sample of %d ns, want %d", s.Set, v.Ns, call)
+					if kept[s.Set]++; v.Ns != call || v.ServiceNs != call {
+						t.Errorf("%s: a sample %+v, want %d ns", s.Set, v, call)
 					}
 					return nil
 				})
