@@ -364,9 +364,6 @@ const (
 	paceSleep = 50_000_000 // ns
 )
 
-// Nap sleeps for so many ns. A variable, so that tests can have a clock of their own.
-var Nap = engine.SleepFor
-
 // awaitStart waits until t and returns the time, and whether t had come before. The kernel's
 // sleep is used because the runtime's timers may be a millisecond late. With many callers the
 // last of it is slept, too, and its lateness is part of the latency, not of the service time.

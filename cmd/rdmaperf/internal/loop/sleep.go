@@ -1,5 +1,7 @@
 package loop
 
+import "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+
 // Where the kernel is the device, its threads work on the CPUs that poll, or on the
 // siblings of their cores. With PollingAdaptive both ends of a stream therefore sleep for a
 // small part of the time for which the device has work: the client where its queue is full
@@ -28,3 +30,6 @@ func SleepTime(left int, done, took int64) int64 {
 	}
 	return min(took/done*int64(left)/sleepPart, MostSleep)
 }
+
+// Nap sleeps for so many ns. A variable, so that tests can have a clock of their own.
+var Nap = engine.SleepFor

@@ -218,7 +218,7 @@ func (w *streamWorker) flow() error {
 			}
 		}
 		if sleep >= leastSleep {
-			engine.SleepFor(sleep)
+			Nap(sleep)
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ func Turns[L any](w *engine.Worker, lanes []L, one func(L) error) error {
 			// Half of the receives are taken before the client hears of it.
 			sleep = SleepTime(w.Sh.RecvDepth/2, taken, engine.Now()-w.Begin)
 		case sleep >= leastSleep:
-			engine.SleepFor(sleep)
+			Nap(sleep)
 		}
 	}
 	w.End = engine.Now()
