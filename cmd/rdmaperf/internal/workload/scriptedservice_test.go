@@ -55,9 +55,9 @@ func TestAServiceThatDoesNotEndFailsItsPoint(t *testing.T) {
 	}
 }
 
-// What a service finds in the last call of a phase is told, whether the server hears of that or
-// of the end of the phase first.
-func TestAFailureInTheLastCallIsTold(t *testing.T) {
+// What a service finds in the last call of a phase fails the point, whether the server hears of
+// that or of the end of the phase first.
+func TestAFailureInTheLastCallFailsItsPoint(t *testing.T) {
 	const n = 5
 	found := errors.New("found in the last call")
 	for yields := range 40 {
@@ -76,8 +76,9 @@ func TestAFailureInTheLastCallIsTold(t *testing.T) {
 			}}
 		})
 		drive(t, plan, nil, func(ctx context.Context, c *engine.Client) {
-			if _, err := enginetest.First(c.Run(ctx, 0)); err == nil || !strings.Contains(err.Error(), found.Error()) {
-				t.Errorf("after %d yields: %v, want %v", yields, err, found)
+			// A client that says the end while the server leaves hears of that alone.
+			if _, err := enginetest.First(c.Run(ctx, 0)); err == nil {
+				t.Errorf("after %d yields: all is well, want %v", yields, found)
 			}
 		})
 	}
