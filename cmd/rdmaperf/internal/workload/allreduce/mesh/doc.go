@@ -8,6 +8,8 @@
 //	sender   → the bytes, in segments                    (writes)
 //	         → a word behind each that it is there       (send)
 //
+// Where the next step sends what this one receives, a segment goes on as soon as it was added.
+//
 // Both sides know from the algorithm what comes next, so nobody asks for leave to send.
 // A send is delivered behind the writes that were posted before it (RFC 5040 §5.5, IBTA
 // 9.6), so the word proves the segment.

@@ -110,6 +110,9 @@ func (m *Mesh) Reduce(ctx context.Context, list []steps.Step, in, out rdma.Buffe
 		if err == nil && i+1 < len(list) && !list[i+1].Add {
 			next = m.exchange(ctx, list[i+1], v, arm)
 			err = next.ready()
+			if x.in > m.cfg.Eager && next.step.Send == s.Recv {
+				x.next = next
+			}
 		}
 		if err == nil {
 			err = x.run()
@@ -170,9 +173,10 @@ func (x *exchange) ready() error {
 func (x *exchange) run() error {
 	m, s := x.m, x.step
 	if x.out > m.cfg.Eager {
-		if err := x.prepare(m.peers[s.SendTo], x.out); err != nil {
+		if err := x.prepare(x.v.of(s.Send)); err != nil {
 			return err
 		}
+		x.limit = x.out
 	} else if x.out > 0 {
 		if err := m.sendEager(x.ctx, m.peers[s.SendTo], x.v.of(s.Send).Bytes()[s.Send.Off*elem:][:x.out]); err != nil {
 			return err
@@ -187,6 +191,11 @@ func (x *exchange) run() error {
 				copy(dst, Floats(b))
 			}
 		}); err != nil {
+			return err
+		}
+	}
+	if x.next != nil {
+		if err := x.next.prepare(x.v.out); err != nil {
 			return err
 		}
 	}
@@ -214,11 +223,17 @@ type exchange struct {
 	at    int   // of the vector, in bytes
 	inlen int
 
-	to     *peer // to whom this rank writes
-	src    rdma.Buffer
-	key    uint32
-	posted bool
-	done   int // long messages to that peer when this one is
+	to    *peer // to whom this rank writes
+	src   rdma.Buffer
+	key   uint32
+	where *head // what the receiver said
+	limit int   // bytes that may be written
+	wrote int
+	done  int // long messages to that peer when this one is
+
+	// next is the step behind this one where it sends what this one receives: each segment as
+	// soon as it is there, and added, while the caches have it.
+	next *exchange
 }
 
 func (x *exchange) what() string {
@@ -272,25 +287,29 @@ func (x *exchange) clear(p *peer, n int) error {
 	return x.m.send(p, kindClear, head{length: uint64(n), addr: addr, key: key}, nil, id(p.rank, whatQuiet, 0))
 }
 
-// prepare registers what is to be sent, while the receiver gets ready.
-func (x *exchange) prepare(p *peer, n int) (err error) {
-	if x.src, err = x.v.of(x.step.Send).Slice(x.step.Send.Off*elem, n); err != nil {
+// prepare registers what is to be sent, while the receiver gets ready, unless that was done
+// in the step before.
+func (x *exchange) prepare(from rdma.Buffer) (err error) {
+	if x.to != nil || x.out <= x.m.cfg.Eager {
+		return nil
+	}
+	if x.src, err = from.Slice(x.step.Send.Off*elem, x.out); err != nil {
 		return err
 	}
 	h, err := x.hold(x.src)
 	if err != nil {
 		return err
 	}
-	x.to, x.key, x.done = p, h.LKey(), p.done+1
+	p := x.m.peers[x.step.SendTo]
+	p.posted++
+	x.to, x.key, x.done = p, h.LKey(), p.posted
 	return nil
 }
 
 // turn does what can be done, and tells whether that was all.
 func (x *exchange) turn() (bool, error) {
-	if x.to != nil && !x.posted && len(x.to.clears) > 0 {
-		if err := x.write(); err != nil {
-			return false, err
-		}
+	if err := x.write(); err != nil {
+		return false, err
 	}
 	for x.left > 0 && len(x.from.there) > 0 {
 		h := x.from.there[0]
@@ -303,35 +322,55 @@ func (x *exchange) turn() (bool, error) {
 			add(Floats(x.v.out.Bytes()[x.at+off:][:n]), Floats(x.v.of(x.step.Recv).Bytes()[x.at+off:][:n]), Floats(x.m.temp.Bytes()[off:][:n]))
 		}
 		x.left -= n
+		if err := x.pass(); err != nil {
+			return false, err
+		}
+	}
+	if err := x.pass(); err != nil {
+		return false, err
 	}
 	return x.left == 0 && (x.to == nil || x.to.done >= x.done), nil
 }
 
-// write posts the whole message, in segments with a word behind each.
-func (x *exchange) write() error {
-	p, m := x.to, x.m
-	h := p.clears[0]
-	p.clears = p.clears[:copy(p.clears, p.clears[1:])]
-	n := x.src.Len()
-	if h.length != uint64(n) {
-		return fmt.Errorf("rank %d takes %d bytes, %d are due: %w", p.rank, h.length, n, rdma.ErrProtocol)
+// pass lets the next step write what is there. The clears of a peer come in their order:
+// turn has this step look for its own first.
+func (x *exchange) pass() error {
+	if x.next == nil {
+		return nil
 	}
-	x.posted = true
-	seg := max(m.cfg.Segment, (n+mostSegments-1)/mostSegments+elem-1) / elem * elem
-	for off := 0; off < n; off += seg {
-		k := min(seg, n-off)
+	x.next.limit = x.inlen - x.left
+	return x.next.write()
+}
+
+// write posts what may be written of the message, in segments with a word behind each.
+func (x *exchange) write() error {
+	p, m, n := x.to, x.m, x.src.Len()
+	if p == nil || x.wrote == n || x.where == nil && len(p.clears) == 0 {
+		return nil
+	}
+	if x.where == nil {
+		h := p.clears[0]
+		p.clears = p.clears[:copy(p.clears, p.clears[1:])]
+		if h.length != uint64(n) {
+			return fmt.Errorf("rank %d takes %d bytes, %d are due: %w", p.rank, h.length, n, rdma.ErrProtocol)
+		}
+		x.where = &h
+	}
+	seg := (max(m.cfg.Segment, (n+mostSegments-1)/mostSegments) + elem - 1) / elem * elem
+	for k := min(seg, n-x.wrote); k > 0 && x.wrote+k <= x.limit; k = min(seg, n-x.wrote) {
 		what := whatQuiet
-		if off+k == n {
+		if x.wrote+k == n {
 			what = whatLast
 		}
 		wr := [2]rdma.SendWR{
-			{ID: id(p.rank, whatQuiet, 0), Op: rdma.OpWrite, RemoteAddr: h.addr + uint64(off), RKey: h.key, NumSGE: 1},
+			{ID: id(p.rank, whatQuiet, 0), Op: rdma.OpWrite, RemoteAddr: x.where.addr + uint64(x.wrote), RKey: x.where.key, NumSGE: 1},
 			m.request(p, kindThere, head{length: uint64(k)}, nil, id(p.rank, what, 0)),
 		}
-		wr[0].SGE[0] = rdma.SGE{Addr: x.src.Addr() + uint64(off), Len: uint32(k), LKey: x.key}
+		wr[0].SGE[0] = rdma.SGE{Addr: x.src.Addr() + uint64(x.wrote), Len: uint32(k), LKey: x.key}
 		if _, err := p.qp.PostSend(wr[:]); err != nil {
 			return fmt.Errorf("write to rank %d: %w", p.rank, err)
 		}
+		x.wrote += k
 	}
 	return nil
 }

@@ -30,8 +30,9 @@ const (
 )
 
 // recvs is how many messages of a peer may be unheard at once: the segments of a
-// message, what follows it, and of eager ones as many as ranks can be ahead of others.
-func (c *Config) recvs() int { return mostSegments + 16 + 2*c.Size }
+// message and of the next, which it may have begun, what follows them, and of eager ones as
+// many as ranks can be ahead of others.
+func (c *Config) recvs() int { return 2*mostSegments + 16 + 2*c.Size }
 
 // Cost is what a mesh with messages of eager bytes makes a rank hold: bytes of its slots,
 // queue pairs, and the places of each.
@@ -44,7 +45,7 @@ func Cost(ranks, eager int) (slots int64, qps, places int) {
 func (m *Mesh) each() int { return m.cfg.recvs()*m.slot() + heads*headLen + eagerSlots*m.slot() }
 
 // sends bounds what is outstanding to a peer.
-const sends = 2*mostSegments + eagerSlots + 16
+const sends = 4*mostSegments + eagerSlots + 16
 
 // Mesh is one rank.
 type Mesh struct {
@@ -80,7 +81,8 @@ type peer struct {
 	clears      []head
 	there       []head
 	eagers      []arrival // that nobody has taken
-	done        int       // long messages whose last send has completed
+	posted      int       // long messages that were begun
+	done        int       // those whose last send has completed
 }
 
 // arrival is a message that stays in its receive's slot.
