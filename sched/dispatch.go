@@ -299,6 +299,7 @@ func (q *qp) flush() bool {
 	}
 	_ = q.below.Fail() // a QP that is closed already has failed
 	q.failed = true
+	q.leave()
 	q.drainMarker()
 	return false
 }
@@ -310,10 +311,18 @@ func (q *qp) fail() {
 		return
 	}
 	q.failed, q.draining = true, false
-	q.win.over()
+	q.leave()
 	if q.waiting > 0 {
 		q.drainMarker()
 	}
+}
+
+// leave takes the QP out of its group: what is posted on a connection that is over holds nobody
+// back.
+func (q *qp) leave() {
+	q.win.over()
+	q.dev.groups.leave(q.win.share.group)
+	q.win.share.group = nil
 }
 
 // drainMarker posts a request that completes behind everything posted so far (IBTA

@@ -370,11 +370,7 @@ func (q *qp) finish() bool {
 		return false
 	}
 	q.closed, q.failed = true, true
-	defer func() { // behind all that is ended here
-		q.win.over()
-		q.dev.groups.leave(q.win.share.group)
-		q.win.share.group = nil
-	}()
+	defer q.leave() // behind all that is ended here
 	if q.cuts() && q.mailbox.out.blocked {
 		q.unblock()
 	}
