@@ -26,18 +26,24 @@ func loopRigOn(t testing.TB, dev *scriptDevice, cfg sched.Config) (*rig, uint32)
 	dev.loop = true
 	r := newRigOn(t, dev, cfg, 16, 4)
 	t.Cleanup(func() { r.qp.Close() })
+	return r, r.register(dev)
+}
+
+// register makes all of a rig's memory known to the device and the tier, and fills its half.
+func (r *rig) register(dev *scriptDevice) (key uint32) {
+	r.t.Helper()
 	mr, err := dev.RegMR(0, r.mem, rdma.LocalWrite) // for the device
 	if err != nil {
-		t.Fatal(err)
+		r.t.Fatal(err)
 	}
 	mr, err = r.tier.RegMR(0, r.mem, rdma.LocalWrite) // and for the tier
 	if err != nil {
-		t.Fatal(err)
+		r.t.Fatal(err)
 	}
 	for i := range home {
 		r.mem.Bytes()[i] = byte(i*7 + i>>8*13)
 	}
-	return r, mr.LKey()
+	return mr.LKey()
 }
 
 // receive posts a receive of n bytes in two elements, at so much of the peer's half.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/sched"
@@ -56,23 +57,7 @@ func eventRig(t *testing.T) (*rig, *eventCQ) {
 	dev := newScript(false)
 	dev.caps.Features |= rdma.FeatEvents | rdma.FeatSolicited
 	tier := sched.WithoutKeeper(wrapped(t, eventDevice{dev}, sched.Config{Slice: kib, Window: 2 * kib}))
-	r := &rig{t: t, tier: tier}
-	var err error
-	if r.mem, err = rdma.Alloc(2 * home); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.mem.Free() })
-	if r.cq, err = tier.NewCQ(32); err != nil {
-		t.Fatal(err)
-	}
-	if r.qp, err = tier.NewQP(rdma.QPConfig{SendCQ: r.cq, RecvCQ: r.cq, SendDepth: 8}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err = r.qp.Connect(t.Context(), "", rdma.ConnParam{IRD: 4, ORD: 4}); err != nil {
-		t.Fatal(err)
-	}
-	r.far = dev.qps[0]
-	r.far.failAfter = -1
+	r := newRigOver(t, dev, tier, 8, 4)
 	below := sched.BelowCQ(r.cq).(*eventCQ)
 	below.onWait = func(context.Context) error { return errStood }
 	return r, below
@@ -185,6 +170,10 @@ func TestAnyCompletionIsTheStrongerRequest(t *testing.T) {
 // Where only solicited completions raise events below, others that make room for what waits
 // are looked for in time; without such work nobody wakes up.
 func TestWaitLooksForRoomInTime(t *testing.T) {
+	synctest.Test(t, waitLooksForRoomInTime)
+}
+
+func waitLooksForRoomInTime(t *testing.T) {
 	r, below := eventRig(t)
 	bounded := func(what string, want bool) {
 		t.Helper()

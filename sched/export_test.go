@@ -86,3 +86,9 @@ func GroupUnder(x rdma.QP) int64 {
 
 // BelowCQ is the completion queue that a tier's stands on.
 func BelowCQ(c rdma.CQ) rdma.CQ { return c.(*cq).below }
+
+// Users are how many queue pairs a completion queue serves.
+func Users(c rdma.CQ) int { return len(c.(*cq).qps) }
+
+// RingLen is how many requests below a QP can remember.
+func RingLen(x rdma.QP) int { return len(x.(*qp).ring) }

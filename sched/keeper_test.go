@@ -1,6 +1,7 @@
 package sched_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +17,10 @@ type pacedCQ struct {
 	*nullCQ
 	dev  *scriptDevice
 	last time.Time
+	n    atomic.Int64 // polls
 }
+
+func polls(c rdma.CQ) int64 { return sched.BelowCQ(c).(*pacedCQ).n.Load() }
 
 func (d paced) NewCQ(depth int) (rdma.CQ, error) {
 	c, err := d.scriptDevice.NewCQ(depth)
@@ -24,11 +28,12 @@ func (d paced) NewCQ(depth int) (rdma.CQ, error) {
 }
 
 func (d paced) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
-	cfg.SendCQ = cfg.SendCQ.(*pacedCQ).nullCQ
+	cfg.SendCQ, cfg.RecvCQ = cfg.SendCQ.(*pacedCQ).nullCQ, cfg.RecvCQ.(*pacedCQ).nullCQ
 	return d.scriptDevice.NewQP(cfg)
 }
 
 func (c *pacedCQ) Poll(dst []rdma.WC) (int, error) {
+	c.n.Add(1)
 	if now := time.Now(); now.Sub(c.last) >= 150*time.Microsecond {
 		c.dev.qps[0].carryOut(1)
 		c.last = now
@@ -41,49 +46,91 @@ func (c *pacedCQ) Poll(dst []rdma.WC) (int, error) {
 func TestWhatWaitsGoesOnWithoutTheApplication(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dev := newScript(false)
-		tier := wrapped(t, paced{dev}, sched.Config{Slice: kib, Window: kib})
-		mem, err := rdma.Alloc(2 * home)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer mem.Free()
-		cq, err := tier.NewCQ(16)
-		if err != nil {
-			t.Fatal(err)
-		}
-		q, err := tier.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 8})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := q.Connect(t.Context(), "", rdma.ConnParam{IRD: 4, ORD: 4}); err != nil {
-			t.Fatal(err)
-		}
-		r := &rig{t: t, tier: tier, qp: q, cq: cq, mem: mem, far: dev.qps[0]}
-		r.far.failAfter = -1
-		n := 0
-		r.far.onPost = func(w *rdma.SendWR) {
-			if w.RKey != 0 {
-				n++
-			}
-		}
+		r := newRigOver(t, dev, wrapped(t, paced{dev}, sched.Config{Slice: kib, Window: kib}), 8, 4)
 		for round := 1; round <= 3; round++ {
-			n = 0
+			r.seen = nil
 			r.post(r.wr(round, rdma.OpWrite, 0, 64*kib))
 			time.Sleep(50 * time.Millisecond) // two looks 10 ms apart, and 64 slices
 			synctest.Wait()
-			if n != 64 {
-				t.Errorf("round %d: %d slices of 64 in 50 ms", round, n)
+			if len(r.seen) != 64 {
+				t.Errorf("round %d: %d slices of 64 in 50 ms", round, len(r.seen))
 			}
+			before := polls(r.cq)
 			time.Sleep(time.Second)
+			synctest.Wait()
+			if n := polls(r.cq) - before; n > 0 {
+				t.Errorf("round %d: %d looks while nothing waits", round, n)
+			}
 			if ids, _ := told(r.poll()); len(ids) != 1 || ids[0] != uint64(round) {
 				t.Errorf("round %d: completions %v", round, ids)
 			}
 		}
-		if err := q.Close(); err != nil {
-			t.Error(err)
+		r.close()
+	})
+}
+
+// loopedApart is a tier that cuts sends, whose keeper drives it, and a queue pair that is its own
+// peer. Its receives complete in a queue of their own.
+func loopedApart(t *testing.T, cfg sched.Config) (*rig, uint32) {
+	t.Helper()
+	dev := newScript(false)
+	dev.loop, dev.apart = true, true
+	r := newRigOver(t, dev, wrapped(t, paced{dev}, cfg), 16, 4)
+	return r, r.register(dev)
+}
+
+func (r *rig) close() {
+	r.t.Helper()
+	if err := r.qp.Close(); err != nil {
+		r.t.Error(err)
+	}
+	if err := r.tier.Close(); err != nil {
+		r.t.Error(err)
+	}
+}
+
+// What a peer may send is looked for each 10 ms and no sooner, while nothing comes.
+func TestAnIdleConnectionIsLookedAtSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := loopedApart(t, cutConfig)
+		synctest.Wait()
+		sends, receives := polls(r.cq), polls(r.in)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		sends, receives = polls(r.cq)-sends, polls(r.in)-receives
+		if sends < 90 || sends > 110 || receives < 90 || receives > 110 {
+			t.Errorf("%d looks for what was sent and %d for what came in a second, want about 100", sends, receives)
 		}
-		if err := tier.Close(); err != nil {
-			t.Error(err)
+		r.close()
+	})
+}
+
+// Sends that wait for room at the peer go on although its application does not poll: what arrived
+// is taken out of the ring, also where receives complete in a queue of their own.
+func TestRoomComesBackWithoutTheApplication(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := cutConfig
+		cfg.Room = 8 * kib
+		r, key := loopedApart(t, cfg)
+		for i := range 4 {
+			r.receive(101+i, i*8*kib, 8*kib, key)
 		}
+		r.end()
+		for i := range 4 {
+			r.post(r.wr(1+i, rdma.OpSend, 0, 6*kib))
+		}
+		time.Sleep(200 * time.Millisecond)
+		synctest.Wait()
+		var wcs [8]rdma.WC
+		n, err := r.in.Poll(wcs[:])
+		if n != 4 || err != nil {
+			t.Errorf("%d messages arrived, %v, want 4", n, err)
+		}
+		for i, wc := range wcs[:n] {
+			if wc.ID != uint64(101+i) || wc.ByteLen != 6*kib {
+				t.Errorf("message %d: %+v", i, wc)
+			}
+		}
+		r.close()
 	})
 }

@@ -146,37 +146,14 @@ func (c *drivenCQ) Poll(dst []rdma.WC) (int, error) {
 func TestDisconnectPostsWhatWaits(t *testing.T) {
 	dev := newScript(false)
 	tier := sched.WithoutKeeper(wrapped(t, driven{dev}, sched.Config{Slice: kib, Window: 2 * kib}))
-	mem, err := rdma.Alloc(2 * home)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer mem.Free()
-	cq, err := tier.NewCQ(16)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, err := tier.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := q.Connect(t.Context(), "", rdma.ConnParam{IRD: 4, ORD: 4}); err != nil {
-		t.Fatal(err)
-	}
-	r := &rig{t: t, tier: tier, qp: q, cq: cq, mem: mem, far: dev.qps[0]}
-	r.far.failAfter = -1
-	n := 0
-	r.far.onPost = func(w *rdma.SendWR) {
-		if w.RKey != 0 {
-			n++
-		}
-	}
+	r := newRigOver(t, dev, tier, 8, 4)
 	r.post(r.wr(1, rdma.OpWrite, 0, 32*kib))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := q.Disconnect(ctx); err != nil || ctx.Err() != nil || n != 32 {
-		t.Errorf("%v, %v, %d slices at the device, want 32", err, ctx.Err(), n)
+	if err := r.qp.Disconnect(ctx); err != nil || ctx.Err() != nil || len(r.seen) != 32 {
+		t.Errorf("%v, %v, %d slices at the device, want 32", err, ctx.Err(), len(r.seen))
 	}
-	if _, err := q.PostSend([]rdma.SendWR{r.wr(2, rdma.OpWrite, 0, 32*kib)}); err != nil {
+	if _, err := r.qp.PostSend([]rdma.SendWR{r.wr(2, rdma.OpWrite, 0, 32*kib)}); err != nil {
 		t.Errorf("a post behind it: %v, want one that is flushed", err)
 	}
 	if ids, _ := told(r.poll()); !slices.Contains(ids, 2) {

@@ -17,6 +17,7 @@ type rig struct {
 	far  *scriptQP
 	qp   rdma.QP
 	cq   rdma.CQ
+	in   rdma.CQ // of receives: cq, or one of their own
 	mem  rdma.Buffer
 	seen []rdma.SendWR // what reached the device, without marks
 }
@@ -31,7 +32,12 @@ func newRig(t testing.TB, cfg sched.Config, depth int, ord int) *rig {
 
 func newRigOn(t testing.TB, dev *scriptDevice, cfg sched.Config, depth int, ord int) *rig {
 	t.Helper()
-	tier := sched.WithoutKeeper(wrapped(t, dev, cfg))
+	return newRigOver(t, dev, sched.WithoutKeeper(wrapped(t, dev, cfg)), depth, ord)
+}
+
+// newRigOver is a rig on a tier over the script device, or over one that passes on to it.
+func newRigOver(t testing.TB, dev *scriptDevice, tier rdma.Device, depth int, ord int) *rig {
+	t.Helper()
 	r := &rig{t: t, tier: tier}
 	var err error
 	if r.mem, err = rdma.Alloc(2 * home); err != nil {
@@ -41,7 +47,12 @@ func newRigOn(t testing.TB, dev *scriptDevice, cfg sched.Config, depth int, ord 
 	if r.cq, err = tier.NewCQ(4 * depth); err != nil {
 		t.Fatal(err)
 	}
-	if r.qp, err = tier.NewQP(rdma.QPConfig{SendCQ: r.cq, RecvCQ: r.cq, SendDepth: depth, MaxInline: 64}); err != nil {
+	if r.in = r.cq; dev.apart {
+		if r.in, err = tier.NewCQ(4 * depth); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.qp, err = tier.NewQP(rdma.QPConfig{SendCQ: r.cq, RecvCQ: r.in, SendDepth: depth, MaxInline: 64}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err = r.qp.Connect(t.Context(), "", rdma.ConnParam{IRD: ord, ORD: ord}); err != nil {

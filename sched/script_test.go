@@ -18,6 +18,7 @@ type scriptDevice struct {
 	local bool
 	loose bool // with local: what needs no answer completes before earlier reads
 	loop  bool
+	apart bool // for the rig: receives complete in a queue of their own
 	mrs   uint32
 	qps   []*scriptQP
 }
@@ -55,6 +56,9 @@ func newScript(local bool) *scriptDevice {
 
 func (d *scriptDevice) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	q := &scriptQP{nullQP: nullQP{num: uint32(len(d.qps)) + 1, cq: cfg.SendCQ.(*nullCQ), depth: cfg.SendDepth}, dev: d}
+	if q.in = q.cq; d.apart {
+		q.in = cfg.RecvCQ.(*nullCQ)
+	}
 	d.qps = append(d.qps, q)
 	return q, nil
 }
@@ -78,6 +82,20 @@ type scriptQP struct {
 	failAfter int // requests to be carried out before one fails; below 0: none
 	status    rdma.Status
 	recvs     []rdma.RecvWR
+	in        *nullCQ // where they complete
+	drains    int     // calls of Drain
+	resumes   int     // and of Resume
+	refusal   error   // of Drain, Resume and Disconnect
+}
+
+func (q *scriptQP) Drain() error {
+	q.drains++
+	return q.refusal
+}
+
+func (q *scriptQP) Resume() error {
+	q.resumes++
+	return q.refusal
 }
 
 func (q *scriptQP) PostRecv(wrs []rdma.RecvWR) (int, error) {
@@ -111,7 +129,7 @@ func (q *scriptQP) deliver(wr *rdma.SendWR) bool {
 			wc = rdma.WC{ID: r.ID, QPNum: q.num, Status: rdma.StatusLocLenErr}
 		}
 	}
-	q.cq.push(wc)
+	q.in.push(wc)
 	return true
 }
 
@@ -130,7 +148,12 @@ func (q *scriptQP) Fail() error {
 
 func (q *scriptQP) Close() error { return q.Fail() }
 
-func (q *scriptQP) Disconnect(context.Context) error { return q.Fail() }
+func (q *scriptQP) Disconnect(context.Context) error {
+	if q.refusal != nil {
+		return q.refusal
+	}
+	return q.Fail()
+}
 
 func (q *scriptQP) PostSend(wrs []rdma.SendWR) (int, error) {
 	q.calls++
