@@ -1,0 +1,115 @@
+package sched
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// A failed completion is that of the oldest request with its ID, but not of one that is behind a
+// signalled one of the user's, which would have failed first: then it is that of a receive.
+func TestWhoseAFailureIs(t *testing.T) {
+	q := &qp{ring: make([]entry, 8), tail: 4}
+	copy(q.ring, []entry{{5, none, ePlain}, {6, none, eUser}, {7, none, ePlain}, {9, none, eSignaled | eMark}})
+	check := func(when string, id uint64, want uint32, ok bool) {
+		t.Helper()
+		if at, found := q.failedAt(id); found != ok || ok && at != want {
+			t.Errorf("%s: %d is at %d, %v, want %d, %v", when, id, at, found, want, ok)
+		}
+	}
+	check("at first", 5, 0, true)
+	check("at first", 6, 0, false)
+	check("at first", 7, 0, false)
+	check("at first", 9, 3, true)
+	q.ring[0].flags |= eDone
+	check("behind the first", 5, 0, false)
+	check("behind the first", 6, 1, true)
+	check("behind the first", 7, 2, true)
+}
+
+// Who waits for solicited completions is woken by a message that failed, also if the tier found
+// out only here, and by no other of those that the tier looks at.
+func TestOnlyFailedMessagesAreSolicited(t *testing.T) {
+	for broken, want := range map[bool]bool{false: false, true: true} {
+		c := &cq{dev: &device{}, takers: 1, armed: onSolicited}
+		q := &qp{num: 3, send: c, recv: c, mailbox: &mailbox{}}
+		q.mailbox.in.broken = broken
+		c.qps = []*qp{q}
+		wcs := []rdma.WC{{ID: 1, QPNum: 3, Opcode: rdma.WCRecv}}
+		if n := c.translate(wcs, wcs); n != 1 || c.fired != want {
+			t.Errorf("broken %v: %d completions, event %v, want %v", broken, n, c.fired, want)
+		}
+	}
+}
+
+// endless always has completions of receives.
+type endless struct{ rdma.CQ }
+
+func (endless) Poll(dst []rdma.WC) (int, error) {
+	for i := range dst {
+		dst[i] = rdma.WC{Opcode: rdma.WCRecv}
+	}
+	return len(dst), nil
+}
+
+// For who does not poll, as much is kept as a queue twice as deep would hold, and no more is taken.
+func TestWhoDoesNotPollIsKeptTwiceTheDepth(t *testing.T) {
+	c := &cq{dev: &device{}, below: endless{}, depth: 32, wcs: make([]completion, 33)}
+	if n := c.catchUp(); n != 64 || c.backlog() != 64 {
+		t.Errorf("%d completions taken, %d kept, want 64", n, c.backlog())
+	}
+	if n := c.catchUp(); n != 0 {
+		t.Errorf("%d more taken", n)
+	}
+}
+
+// lentMR is a registration that may refuse to end.
+type lentMR struct {
+	rdma.MR
+	err error
+}
+
+func (m *lentMR) Close() error { return m.err }
+
+// The memory of a mailbox is given back behind its registration, and kept while that is not over.
+func TestAMailboxLastsAsLongAsItsRegistration(t *testing.T) {
+	mr := &lentMR{err: errors.New("in use")}
+	m := &mailbox{mr: mr}
+	var err error
+	if m.box, err = rdma.Alloc(mailboxHead); err != nil {
+		t.Fatal(err)
+	}
+	if m.desk, err = rdma.Alloc(mailboxHead); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.close(); err != mr.err || m.mr == nil || rdma.BufferAt(m.box.Addr(), 1) == nil {
+		t.Errorf("%v, want %v, and the memory kept", err, mr.err)
+	}
+	box, desk := m.box.Addr(), m.desk.Addr()
+	mr.err = nil
+	if err := m.close(); err != nil || m.mr != nil || rdma.BufferAt(box, 1) != nil || rdma.BufferAt(desk, 1) != nil {
+		t.Errorf("%v, want the memory given back", err)
+	}
+	if err := m.close(); err != nil {
+		t.Errorf("once more: %v", err)
+	}
+}
+
+// A connection has as many marks under way as are left of the entries that the completion queue
+// gives it, when a drain marker, a read that fills ORD and, where sends are cut, a notice have theirs.
+func TestMarksLeaveEntriesForTheOthers(t *testing.T) {
+	for extras, want := range map[int][2]int{maxMarks + 2: {maxMarks, maxMarks - 1}, 7: {5, 4}, minCQExtra: {1, 1}} {
+		for i, cuts := range []bool{false, true} {
+			q := &qp{dev: &device{}, mu: new(sync.Mutex), send: &cq{}}
+			q.send.extras = map[*qp]int{q: extras}
+			if cuts {
+				q.mailbox = &mailbox{out: segmenter{agreed: true}}
+			}
+			if q.joined(0, ""); q.win.limit != want[i] {
+				t.Errorf("%d entries, sends cut %v: %d marks, want %d", extras, cuts, q.win.limit, want[i])
+			}
+		}
+	}
+}
