@@ -196,9 +196,6 @@ func (q *qp) erred(wc *rdma.WC) bool {
 	default:
 		q.partFailed(e.parent, wc)
 	}
-	if q.head == q.tail { // the device may have refused the marker, too
-		q.flushUnposted()
-	}
 	return true
 }
 

@@ -275,14 +275,20 @@ func (c *cq) translate(wcs, dst []rdma.WC) (n int) {
 	return n
 }
 
-// resume posts what completions made room for; q may be nil.
+// resume posts what completions made room for, or flushes it when the last of a connection that is
+// over has completed; q may be nil.
 func (q *qp) resume() {
-	if q != nil && q.waiting > 0 {
+	switch {
+	case q == nil:
+		return
+	case q.failed && q.head == q.tail: // the device may have refused the marker, too
+		q.flushUnposted()
+	case q.waiting > 0:
 		q.dispatch()
-	} else if q != nil {
+	default:
 		q.win.tell()
 	}
-	if q != nil && q.cuts() && !q.sendingCredits {
+	if q.cuts() && !q.sendingCredits {
 		q.noticeNow()
 	}
 }

@@ -292,9 +292,9 @@ func (q *qp) flush() bool {
 			continue
 		}
 		p := &q.parents[e.parent]
-		p.out--
+		p.flags |= pRefused
 		if k == n+1 && err != rdma.ErrClosed {
-			p.flags |= pRefused
+			p.flags |= pBlamed
 		}
 	}
 	_ = q.below.Fail() // a QP that is closed already has failed
@@ -356,7 +356,7 @@ func (q *qp) flushUnposted() {
 	for _, i := range rest {
 		p := &q.parents[i]
 		st := rdma.StatusWRFlushErr
-		if p.flags&pRefused != 0 {
+		if p.flags&pBlamed != 0 {
 			st = rdma.StatusLocQPOpErr
 		}
 		q.reportFailed(i, p, st, 0)

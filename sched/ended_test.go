@@ -55,6 +55,25 @@ func TestPostsBehindARefusalAreFlushed(t *testing.T) {
 	}
 }
 
+// A request of which a part was refused has failed, although all that the device took of it
+// succeeds and nothing more will come of it: flushed where the device is closed.
+func TestPartsBeforeARefusalAreNoSuccess(t *testing.T) {
+	for refusal, want := range map[error]rdma.Status{rdma.ErrClosed: rdma.StatusWRFlushErr, rdma.ErrInvalid: rdma.StatusLocQPOpErr} {
+		r := newRig(t, sched.Config{Slice: kib, Window: 4 * kib}, 8, 4)
+		r.post(r.wr(1, rdma.OpWrite, 0, 6*kib))
+		r.far.carryOut(4)
+		r.far.refuses = func(*rdma.SendWR) bool { return true }
+		r.far.refusedBy = refusal
+		var two [2]rdma.WC
+		if n, err := r.cq.Poll(two[:]); n != 0 || err != nil || len(r.seen) != 4 {
+			t.Fatalf("%d completions, %v, %d slices", n, err, len(r.seen))
+		}
+		if ids, st := told(r.end()); !slices.Equal(ids, []uint64{1}) || st[0] != want {
+			t.Errorf("%v: completions %v %v, want %s of 1", refusal, ids, st, want)
+		}
+	}
+}
+
 // A connection that ends without anything that waits needs no drain marker.
 func TestNoMarkerBehindNothing(t *testing.T) {
 	r := newRig(t, sched.Config{Slice: kib, Window: 4 * kib}, 8, 4)

@@ -52,6 +52,7 @@ const (
 	pOrdered              // never overtakes
 	pReported             // its completion was given to the user
 	pRefused              // the device below would not take a part of it
+	pBlamed               // and that ended the connection
 	pSend                 // a send that may be cut if the peer's ring has room
 	pReserved             // a send that has its part of the ring
 )

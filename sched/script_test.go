@@ -1,6 +1,7 @@
 package sched_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -79,7 +80,8 @@ type scriptQP struct {
 	looks     int // at State
 	onPost    func(wr *rdma.SendWR)
 	refuses   func(wr *rdma.SendWR) bool
-	failAfter int // requests to be carried out before one fails; below 0: none
+	refusedBy error // what PostSend says then; nil: rdma.ErrInvalid
+	failAfter int   // requests to be carried out before one fails; below 0: none
 	status    rdma.Status
 	recvs     []rdma.RecvWR
 	in        *nullCQ // where they complete
@@ -161,7 +163,7 @@ func (q *scriptQP) PostSend(wrs []rdma.SendWR) (int, error) {
 		wr := wrs[i]
 		if q.refuses != nil && q.refuses(&wr) {
 			q.retire()
-			return i, rdma.ErrInvalid
+			return i, cmp.Or(q.refusedBy, error(rdma.ErrInvalid))
 		}
 		if q.onPost != nil {
 			q.onPost(&wr)
