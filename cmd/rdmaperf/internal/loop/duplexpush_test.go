@@ -67,8 +67,8 @@ func TestBothWaysEndWithTheirWindow(t *testing.T) {
 				}
 			}
 		}
-		w.Lim.Dur = 1000
-		if err := w.run(); err != nil || l.Posted != 9*4 || w.Ops != 9*4 || w.End-w.Begin != 1100 {
+		w.Lim.Dur, w.Peak = 1000, new(engine.Peak)
+		if err := w.run(); err != nil || w.Peak.Slots[0] != 9*4 || l.Posted != 9*4 || w.Ops != 9*4 || w.End-w.Begin != 1100 {
 			t.Errorf("%v, %d operations in %d ns, want 36 begun until 1000, and the answer to the end", err, w.Ops, w.End-w.Begin)
 		}
 	})
@@ -102,5 +102,26 @@ func TestNoProgressIsNoneBothWays(t *testing.T) {
 	l.Posted = 5
 	if w.count(w.Begin); w.Peak.Slots[0] != 5 || l.counted != 5 {
 		t.Errorf("%d in the first slot, want 5", w.Peak.Slots[0])
+	}
+}
+
+// Both ways a slot belongs to the last message there until the peer took it, and one of so many is
+// signalled, for all of them.
+func TestSlotsBothWaysAreAMessagesOwn(t *testing.T) {
+	p, _, w, l := bothWaysOn("send", engine.SideClient, func(sh *engine.Shape) { sh.RecvDepth, sh.Moderation = 17, 4 })
+	l.delivered, l.credit, l.Messages, l.Head, l.remaining = 40, 39, 46, 30, 8
+	l.used[5] = 40
+	if posted, err := w.pushDuplex(l); !posted || err != nil || l.Posted != 7 {
+		t.Fatalf("%v, %v, %d posted, want those ahead of the slot that is not taken yet", posted, err, l.Posted)
+	}
+	for i, slot := range []int{30, 31, 0, 1, 2, 3, 4} {
+		op, signalled := p.posted[i], i == 3
+		if l.used[slot] != uint64(41+i) || op.Flags&transports.Unsignaled == 0 != signalled || signalled && op.Slot != 4 {
+			t.Errorf("message %d in slot %d: until %d, %+v", i, slot, l.used[slot], op)
+		}
+	}
+	l.credit = 40
+	if posted, err := w.pushDuplex(l); !posted || err != nil || l.Posted != 8 || l.used[5] != 48 || p.posted[7].Flags&transports.Unsignaled != 0 {
+		t.Errorf("%v, %v, %d posted, want the last", posted, err, l.Posted)
 	}
 }
