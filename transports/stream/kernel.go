@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -60,7 +61,10 @@ func (k kernel) control(b Buffers) func(network, addr string, c syscall.RawConn)
 		return nil
 	}
 	return func(network, addr string, c syscall.RawConn) error {
-		b := b.within(addr)
+		b := b
+		if b.Local > 0 {
+			b = b.within(addr, limits())
+		}
 		var err error
 		set := func(fd uintptr, level, opt, v int) {
 			if v > 0 {
@@ -111,25 +115,27 @@ func (o opening) Stream() (Conn, error) {
 // The buffers have to be there before the handshake: set later, a receive buffer was measured
 // to change nothing. Where the administrator's limit is lower (socket(7), 208 KiB unless he
 // says so) they stay the kernel's: cut to it they would be worse than none.
-func (b Buffers) within(addr string) Buffers {
-	if at, err := netip.ParseAddrPort(addr); b.Local == 0 || err != nil || !at.Addr().Unmap().IsLoopback() {
+func (b Buffers) within(addr string, most Buffers) Buffers {
+	if at, err := netip.ParseAddrPort(addr); err != nil || !at.Addr().Unmap().IsLoopback() {
 		return b
 	}
-	if b.Send == 0 && b.Local <= limit("wmem_max") {
+	if b.Send == 0 && b.Local <= most.Send {
 		b.Send = b.Local
 	}
-	if b.Recv == 0 && b.Local <= limit("rmem_max") {
+	if b.Recv == 0 && b.Local <= most.Recv {
 		b.Recv = b.Local
 	}
 	return b
 }
 
-// limit is net.core.name in bytes; 0 where it cannot be read.
-func limit(name string) int {
-	b, err := os.ReadFile("/proc/sys/net/core/" + name)
-	if err != nil {
-		return 0
+// limits are net.core.wmem_max and rmem_max in bytes, 0 where they cannot be read. They are
+// read once, not for each connection.
+var limits = sync.OnceValue(func() Buffers {
+	var n [2]int
+	for i, name := range [2]string{"wmem_max", "rmem_max"} {
+		if b, err := os.ReadFile("/proc/sys/net/core/" + name); err == nil {
+			n[i], _ = strconv.Atoi(strings.TrimSpace(string(b)))
+		}
 	}
-	n, _ := strconv.Atoi(strings.TrimSpace(string(b)))
-	return n
-}
+	return Buffers{Send: n[0], Recv: n[1]}
+})

@@ -10,25 +10,26 @@ import (
 // administrator lets it, and the kernel doubles it (socket(7)).
 func TestBuffersOverTheLoopbackDevice(t *testing.T) {
 	const size = 96 << 10 // below the smallest limit that systems come with
-	if size > min(limit("wmem_max"), limit("rmem_max")) {
-		t.Skip("net.core.wmem_max or rmem_max is below 96 KiB")
-	}
 	own, _ := bufferedPair(t, Buffers{})
-	send, recv := buffer(t, own, unix.SO_SNDBUF), buffer(t, own, unix.SO_RCVBUF)
-	for _, c := range []struct {
-		b          Buffers
-		send, recv int
-	}{
-		{Buffers{}, send, recv},
-		{Buffers{Local: size}, 2 * size, 2 * size},
-		{Buffers{Local: size, Send: 64 << 10}, 128 << 10, 2 * size},
-		{Buffers{Local: size, Recv: 64 << 10}, 2 * size, 128 << 10},
-		{Buffers{Local: max(limit("wmem_max"), limit("rmem_max")) + 1}, send, recv},
+	kernels := Buffers{Send: buffer(t, own, unix.SO_SNDBUF), Recv: buffer(t, own, unix.SO_RCVBUF)}
+	local := kernels
+	if limits().Send >= size {
+		local.Send = 2 * size
+	}
+	if limits().Recv >= size {
+		local.Recv = 2 * size
+	}
+	for _, c := range []struct{ b, want Buffers }{
+		{Buffers{}, kernels},
+		{Buffers{Local: size}, local},
+		{Buffers{Local: size, Send: 8 << 10}, Buffers{Send: 16 << 10, Recv: local.Recv}},
+		{Buffers{Local: size, Recv: 8 << 10}, Buffers{Send: local.Send, Recv: 16 << 10}},
+		{Buffers{Local: max(limits().Send, limits().Recv) + 1}, kernels},
 	} {
 		a, b := bufferedPair(t, c.b)
 		for _, end := range []Conn{a, b} {
-			if s, r := buffer(t, end, unix.SO_SNDBUF), buffer(t, end, unix.SO_RCVBUF); s != c.send || r != c.recv {
-				t.Errorf("%+v: %d to send and %d to receive, want %d and %d", c.b, s, r, c.send, c.recv)
+			if got := (Buffers{Send: buffer(t, end, unix.SO_SNDBUF), Recv: buffer(t, end, unix.SO_RCVBUF)}); got != c.want {
+				t.Errorf("%+v: %+v, want %+v", c.b, got, c.want)
 			}
 		}
 	}
@@ -45,6 +46,7 @@ func buffer(t *testing.T, c Conn, opt int) int {
 
 func TestLocalBuffersAreOfLoopbackAddresses(t *testing.T) {
 	const size = 1 << 10
+	enough := Buffers{Send: size, Recv: size}
 	for addr, want := range map[string]Buffers{
 		"127.0.0.1:1":          {size, size, size},
 		"127.9.0.9:1":          {size, size, size},
@@ -56,8 +58,17 @@ func TestLocalBuffersAreOfLoopbackAddresses(t *testing.T) {
 		"[2001:db8::1]:1":      {0, 0, size},
 		"no address":           {0, 0, size},
 	} {
-		if got := (Buffers{Local: size}).within(addr); got != want {
+		if got := (Buffers{Local: size}).within(addr, enough); got != want {
 			t.Errorf("%s: %+v, want %+v", addr, got, want)
+		}
+	}
+	for _, c := range []struct{ most, want Buffers }{
+		{Buffers{}, Buffers{0, 0, size}},
+		{Buffers{Send: size - 1, Recv: size}, Buffers{0, size, size}},
+		{Buffers{Send: size, Recv: size - 1}, Buffers{size, 0, size}},
+	} {
+		if got := (Buffers{Local: size}).within("127.0.0.1:1", c.most); got != c.want {
+			t.Errorf("at most %+v: %+v, want %+v", c.most, got, c.want)
 		}
 	}
 }
