@@ -38,7 +38,7 @@ var iwarpParams = append(params[iwarpArgs]{
 		func(c *iwarpArgs, v value) error { c.Extensions = iwarp.ExtAssumed; return nil }},
 	sndbuf(func(c *iwarpArgs) *int { return &c.SendBuffer }),
 	rcvbuf(func(c *iwarpArgs) *int { return &c.RecvBuffer }),
-	{paramDoc{"local", sizeOf, "1M", "both buffers of a connection over the loopback device where nothing else is said and net.core.wmem_max and rmem_max let it, so that caches hold what is on its way; 0: the kernel's"},
+	{paramDoc{"local", sizeOf, "1M", "both buffers over the loopback device, unless net.core.wmem_max or rmem_max is less; 0: the kernel's"},
 		func(c *iwarpArgs, v value) error {
 			if c.LocalBuffer = v.n; v.n == 0 {
 				c.LocalBuffer = -1
