@@ -295,6 +295,7 @@ func (w *waiter) again(c *Client, long bool, nodes uint32) bool {
 	}
 	switch {
 	case how == WaitPoll:
+		c.node.poll() // the polling goroutine leaves arrivals to who polls
 		c.node.polling()
 		yield()
 	case how == WaitAdaptive && !long && waited < c.node.cfg.Spin:
@@ -320,6 +321,7 @@ func (w *waiter) look(c *Client) bool {
 	}
 	waited := now.Sub(w.start)
 	if c.cfg.Wait == WaitPoll || waited < c.node.cfg.Spin {
+		c.node.poll()
 		c.node.polling()
 		yield()
 	} else {
