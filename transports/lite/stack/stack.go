@@ -2,6 +2,7 @@ package stack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -132,7 +133,13 @@ func (s *Stack) join(ctx context.Context, addr string, need int, secret []byte) 
 	select {
 	case <-n.made:
 	case <-ctx.Done():
-		n.forget()
+		// It may be made all the same, and be nobody's but this caller's.
+		if n.forget() {
+			<-n.made // by who made it: that one had a use of it until then
+			if n.err == nil {
+				return nil, errors.Join(ctx.Err(), n.close())
+			}
+		}
 		return nil, ctx.Err()
 	}
 	if n.err != nil {
@@ -182,6 +189,11 @@ func (n *shared) done() error {
 	if !n.forget() {
 		return nil
 	}
+	return n.close()
+}
+
+// close ends the node, which nobody uses any more.
+func (n *shared) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveGrace)
 	n.Leave(ctx)
 	cancel()

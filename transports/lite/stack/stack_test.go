@@ -2,6 +2,7 @@ package stack
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -161,5 +162,45 @@ func TestSessionsNeedTheSecret(t *testing.T) {
 	defer s.Close()
 	if err := <-took; err != nil {
 		t.Error(err)
+	}
+}
+
+// Who gives up while a node is made, and is the last who wanted it, leaves none behind, also where
+// it is there at that moment.
+func TestADiallerThatGivesUpLeavesNoNode(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	gaveUp := 0
+	for range 20 { // each takes the one end or the other of two that are there
+		near, far, addr := onMem(t, Config{})
+		l, err := far.Listen(soon(t), addr, transports.Config{Window: 4096, SendDepth: 4, RecvDepth: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := near.join(soon(t), l.Addr(), 1<<20, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.users = 0 // who made it is gone again, and another one just came
+		if _, err = near.join(ended, l.Addr(), 1<<20, nil); err != nil {
+			gaveUp++
+		} else {
+			err = n.done()
+		}
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("it ends with %v", err)
+		}
+		if err := l.Close(); err != nil {
+			t.Errorf("close the listener: %v", err)
+		}
+		if err := near.Close(); err != nil {
+			t.Fatalf("close the dialler's device: %v", err)
+		}
+		if err := far.Close(); err != nil {
+			t.Fatalf("close the listener's device: %v", err)
+		}
+	}
+	if gaveUp == 0 {
+		t.Error("none of 20 gave up")
 	}
 }
