@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -195,7 +196,7 @@ func TestDropsRiseWithWorkOfC2Alone(t *testing.T) {
 		}
 		for _, rs := range m { // of four CPUs
 			for _, r := range rs {
-				r.Parameters = map[string]any{"client": map[string]any{"gomaxprocs": float64(4)}}
+				r.Parameters = map[string]any{machineCPUs: 4}
 			}
 		}
 		if got := claimOf(t, m, logs{}, "F5"); c.want == fewCPUs && got.Verdict != missed || c.want != fewCPUs && got.Verdict != c.want {
@@ -218,11 +219,11 @@ func TestDepthsHaveNoBound(t *testing.T) {
 // TestModelsAreJudgedWithFourCPUs: with two they are shown, and neither pass nor fail, as c1
 // and c3 have two busy threads a process.
 func TestModelsAreJudgedWithFourCPUs(t *testing.T) {
-	at := func(cpus float64, r *reports.Result) []*reports.Result {
-		r.Parameters = map[string]any{"client": map[string]any{"gomaxprocs": cpus}}
+	at := func(cpus int, r *reports.Result) []*reports.Result {
+		r.Parameters = map[string]any{machineCPUs: cpus}
 		return []*reports.Result{r}
 	}
-	for cpus, want := range map[float64]verdict{2: fewCPUs, 4: missed} {
+	for cpus, want := range map[int]verdict{2: fewCPUs, 4: missed} {
 		m := measures{}
 		for i, s := range []string{raw, modelC3, modelC1} {
 			m[latencyOf("threads", s, 64, 0)] = at(cpus, latency(float64(i+1)))
@@ -238,17 +239,17 @@ func TestModelsAreJudgedWithFourCPUs(t *testing.T) {
 // models with more busy threads than CPUs are named.
 func TestEveryRolesCPUIsTold(t *testing.T) {
 	m := measures{}
-	busy := func(cpus, send, sendThread, recv, recvThread float64) []*reports.Result {
+	busy := func(cpus int, send, sendThread, recv, recvThread float64) []*reports.Result {
 		r := stream(1)
 		r.CPU = &reports.CPU{ClientSeconds: send, ServerSeconds: recv}
 		thread := func(s float64) []reports.DeviceCounters {
 			return []reports.DeviceCounters{{Counters: map[string]int64{"packet_thread_usec": int64(s * 1e6)}}}
 		}
 		r.Counters = &reports.Counters{Client: thread(sendThread), Server: thread(recvThread)}
-		r.Parameters = map[string]any{"client": map[string]any{"gomaxprocs": cpus}}
+		r.Parameters = map[string]any{machineCPUs: cpus}
 		return []*reports.Result{r}
 	}
-	for cpus, want := range map[float64]string{2: "; all of c1 and c3 wants 4 CPUs", 4: ""} {
+	for cpus, want := range map[int]string{2: "; all of c1 and c3 wants 4 CPUs", 4: ""} {
 		m[streamOf("threads", modelC1, 1024, 16, appWork)] = busy(cpus, 0.5, 0.3, 0.6, 0.5)
 		m[streamOf("threads", raw, 1024, 16, appWork)] = busy(cpus, 0.2, 0, 0.25, 0)
 		want := "CPU seconds with 5 us of work: c1 (application and thread of packets) 0.20 and 0.30 sending, 0.10 and 0.50 receiving, c2 (all in one) 0.20 sending, 0.25 receiving, c3 (application and thread that places) - sending, - receiving" + want
@@ -331,5 +332,24 @@ func TestMissedBoundsAreTheExitCodeOnlyOfAJudge(t *testing.T) {
 		if got := reports.Code(outcome([]line{{Verdict: c.v}}, c.judge)); got != c.code {
 			t.Errorf("%q, judged %v: %d, want %d", c.v, c.judge, got, c.code)
 		}
+	}
+}
+
+// TestCPUsAreThoseOfTheMachine: GOMAXPROCS, which a process raises for threads that spin, is none.
+func TestCPUsAreThoseOfTheMachine(t *testing.T) {
+	r := latency(1)
+	r.Stack = raw
+	r.Parameters = map[string]any{"client": map[string]any{"gomaxprocs": 3}}
+	b, err := json.Marshal(reports.Document{Schema: reports.SchemaID, Environment: reports.Environment{CPUs: 2}, Results: []reports.Result{*r}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "threads.1.json")
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := measures{}
+	if err := m.document(name); err != nil || m.cpus("threads") != 2 {
+		t.Errorf("%d CPUs: %v", m.cpus("threads"), err)
 	}
 }

@@ -122,11 +122,19 @@ func (m measures) document(name string) error {
 	set, _, _ := strings.Cut(filepath.Base(name), ".")
 	for i := range d.Results {
 		r := &d.Results[i]
+		if r.Parameters == nil {
+			r.Parameters = map[string]any{}
+		}
+		r.Parameters[machineCPUs] = d.Environment.CPUs
 		k := key{set, scheme(r.Stack), r.Workload, r.SizeBytes, r.Depth, r.AppWorkNs}
 		m[k] = append(m[k], r)
 	}
 	return nil
 }
+
+// machineCPUs is the parameter that document adds: the CPUs that the process could use. What
+// the results have, GOMAXPROCS, is raised for threads that spin.
+const machineCPUs = "machine_cpus"
 
 // scheme is a stack without what all of them have.
 func scheme(stack string) string {

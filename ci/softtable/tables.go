@@ -230,10 +230,8 @@ func (m measures) mtus(w io.Writer) {
 func (m measures) cpus(set string) int {
 	for _, k := range m.keys(func(k key) bool { return k.set == set }) {
 		for _, r := range m[k] {
-			if c, ok := r.Parameters["client"].(map[string]any); ok {
-				if n, ok := c["gomaxprocs"].(float64); ok {
-					return int(n)
-				}
+			if n, ok := r.Parameters[machineCPUs].(int); ok {
+				return n
 			}
 		}
 	}
