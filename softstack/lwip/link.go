@@ -108,7 +108,7 @@ func (l *link) spent(now time.Time) bool {
 		grace *= 10
 	}
 	idle := now.Sub(l.idle)
-	return idle > grace && (idle > orphanGrace || C.lw_link_unacknowledged(l.c) == 0)
+	return idle > grace && (idle > orphanGrace || C.lw_link_unacknowledged(l.c, 0) == 0)
 }
 
 // end takes the link out of the stack; its connections are lost. What the peer had

@@ -148,7 +148,7 @@ size_t lw_shm_size(uint32_t slots);
 // bell is the socket to wake the peer with, or -1; it stays the caller's.
 struct lw_link *lw_link_shm(void *mem, uint32_t slots, int end, int bell, int two_copies, int mode, const struct lw_impair *imp);
 void lw_link_close(struct lw_link *l);
-int lw_link_unacknowledged(const struct lw_link *l);
+int lw_link_unacknowledged(const struct lw_link *l, uint16_t port);
 
 // An AF_XDP socket on a queue of an interface, with frames to receive and as many to
 // send; ip and mac are the interface's. unsummed is for one that leads to this machine's

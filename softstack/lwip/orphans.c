@@ -13,12 +13,13 @@ static int of_link(const struct tcp_pcb *pcb, const struct lw_link *l)
 
 // lw_link_unacknowledged tells whether anything that was sent, the end of a stream too, waits
 // for its acknowledgement: with the link it would be lost, and close(2) has promised it.
-int lw_link_unacknowledged(const struct lw_link *l)
+// With a port, of connections that have it here.
+int lw_link_unacknowledged(const struct lw_link *l, uint16_t port)
 {
 	int yes = 0;
 	sys_lock_tcpip_core();
 	for (struct tcp_pcb *pcb = tcp_active_pcbs; pcb != NULL && !yes; pcb = pcb->next)
-		yes = (pcb->unacked != NULL || pcb->unsent != NULL) && of_link(pcb, l);
+		yes = (pcb->unacked != NULL || pcb->unsent != NULL) && (port == 0 || pcb->local_port == port) && of_link(pcb, l);
 	sys_unlock_tcpip_core();
 	return yes;
 }

@@ -32,6 +32,11 @@ func TestWhatWasSentBeforeTheEndArrivesLater(t *testing.T) {
 func endsWithAFullWindow(t *testing.T, cfg Config, end func(stream.Conn) error) {
 	s := openStack(t, cfg)
 	a, b := pair(t, s)
+	endsFull(t, a, b, end, linkGrace+500*time.Millisecond)
+}
+
+// endsFull fills the window of b, which does not read, ends a, and reads when after is over.
+func endsFull(t *testing.T, a, b stream.Conn, end func(stream.Conn) error, after time.Duration) {
 	msg := random(9, 1<<20)
 	sent := 0
 	within(t, 20*time.Second, "the window is full and the sender keeps octets", func() bool {
@@ -45,7 +50,7 @@ func endsWithAFullWindow(t *testing.T, cfg Config, end func(stream.Conn) error) 
 	if err := end(a); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(linkGrace + 500*time.Millisecond)
+	time.Sleep(after)
 	var got []byte
 	buf := make([]byte, 32<<10)
 	for stop := time.Now().Add(20 * time.Second); len(got) < sent; {

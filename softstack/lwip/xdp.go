@@ -236,7 +236,7 @@ func (x *xdp) connect(ctx context.Context, s *Stack, ip netip.Addr, port uint16)
 		}
 		c, err := s.dialLink(ctx, x.link, int(peer), false, local, port)
 		if err == nil {
-			c.onEnd = func() { time.AfterFunc(lingerPort, func() { x.shut(local) }) }
+			c.onEnd = func() { x.linger(local, time.Now().Add(orphanGrace)) }
 			return c, nil
 		}
 		x.shut(local)
@@ -249,7 +249,27 @@ func (x *xdp) connect(ctx context.Context, s *Stack, ip netip.Addr, port uint16)
 
 // lingerPort is how long a port stays ours behind its connection, for its last
 // segments: lwIP's TIME_WAIT has two minutes, but only FIN and its answer matter.
-const lingerPort = 5 * time.Second
+var lingerPort = 5 * time.Second
+
+// linger keeps a port for that long, and until all that its connection has sent is acknowledged
+// or the end of patience: what came for it then would be the kernel's, which resets it.
+func (x *xdp) linger(port uint16, end time.Time) {
+	time.AfterFunc(lingerPort, func() {
+		if time.Now().Before(end) && x.owes(port) {
+			x.linger(port, end)
+			return
+		}
+		x.shut(port)
+	})
+}
+
+// owes tells whether something that was sent from a port waits for its acknowledgement.
+func (x *xdp) owes(port uint16) bool {
+	c := x.link.stack.core
+	c.ifMu.Lock() // the link is there until the interface is given back
+	defer c.ifMu.Unlock()
+	return c.ifaces[x.name] == x && C.lw_link_unacknowledged(x.link.c, C.uint16_t(port)) != 0
+}
 
 // sleep waits for the socket when the driver asks to.
 func (x *xdp) sleep(fd int) {

@@ -295,3 +295,36 @@ func TestAnInterfaceGoesFromStackToStack(t *testing.T) {
 		}
 	})
 }
+
+// TestAPortStaysForWhatWasSent: who dialed has closed, and the reader has no room until the port
+// would be the kernel's again, which resets what comes for it.
+func TestAPortStaysForWhatWasSent(t *testing.T) {
+	defer func(d time.Duration) { lingerPort = d }(lingerPort)
+	lingerPort = 100 * time.Millisecond
+	var stacks [2]*Stack
+	var l stream.Listener
+	between(t, func(side int, addr string) {
+		stacks[side] = openStack(t, Config{Link: LinkXDP, Iface: []string{"side0", "side1"}[side]})
+		if side == 0 {
+			l = listenOn(t, stacks[side], addr)
+		} else if _, _, err := stacks[side].through(addr); err != nil {
+			t.Fatal(err)
+		}
+	})
+	defer CloseInterfaces()
+	defer l.Close()
+	oa := must(stacks[1].Dial(t.Context(), l.Addr(), stream.Buffers{}))(t)
+	ob := must(l.Accept())(t)
+	a, b := must(oa.Stream())(t), must(ob.Stream())(t)
+	defer b.Close()
+	endsFull(t, a, b, stream.Conn.Close, 5*lingerPort)
+	port := netip.MustParseAddrPort(b.RemoteAddr()).Port()
+	x := stacks[1].core.ifaces["side1"]
+	within(t, 5*time.Second, "the port is the kernel's behind the last octet", func() bool {
+		var ours uint32
+		if err := x.ports.Lookup(uint32(port), &ours); err != nil {
+			t.Fatal(err)
+		}
+		return ours == 0
+	})
+}
