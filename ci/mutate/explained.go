@@ -11,7 +11,7 @@ import (
 type explanation struct{ file, kind, line, why string }
 
 // readExplanations reads lines of FILE | KIND | LINE OF CODE | WHY. KIND is gremlins' word for
-// the change, or * for each one of that line.
+// the change, one of them where it has two, or * for each one of that line.
 func readExplanations(root, name string) (all []explanation, err error) {
 	err = lines(name, func(_ int, line string) error {
 		f := strings.Split(line, " | ")

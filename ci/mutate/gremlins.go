@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 )
 
@@ -56,7 +57,7 @@ func (t *tally) search(ctx context.Context, root string, gremlins []string, pkg 
 func (t *tally) lived(o operator) {
 	v := survived
 	for _, e := range t.why {
-		if filepath.Clean(e.file) == o.file && (e.kind == "*" || e.kind == o.kind) && e.line == o.code {
+		if filepath.Clean(e.file) == o.file && (e.kind == "*" || slices.Contains(o.names(), e.kind)) && e.line == o.code {
 			v = explained
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -133,6 +134,22 @@ echo '     RUNNABLE ARITHMETIC_BASE at m.go:5:34'
 	}
 }
 
+// The change of a minus has two names, in whatever order they are found: either explains it.
+func TestEitherNameExplainsAChange(t *testing.T) {
+	for _, name := range []string{"ARITHMETIC_BASE", "INVERT_NEGATIVES", "CONDITIONALS_BOUNDARY"} {
+		for _, found := range []string{"ARITHMETIC_BASE", "INVERT_NEGATIVES"} {
+			l := &tally{out: io.Discard, why: []explanation{{"m.go", name, "n - 2", "of no use"}}}
+			want := explained
+			if name == "CONDITIONALS_BOUNDARY" {
+				want = survived
+			}
+			if l.lived(operator{file: "m.go", kind: found, code: "n - 2", old: "-"}); l.n[want] != 1 {
+				t.Errorf("%s found, %s explained: %v", found, name, l.n)
+			}
+		}
+	}
+}
+
 // What a quick test does not notice a slow one may, a change by two names is tried once, one
 // that does not build says nothing, and what an earlier run found is not tried again until the
 // package changes.
@@ -170,6 +187,10 @@ echo 'RUNNABLE ARITHMETIC_BASE at n.go:5:39'
 		b, _ := os.ReadFile(ran)
 		return len(b)
 	}
+	found, err := os.ReadFile(fake)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i, c := range []struct {
 		want string
 		slow int // runs of the slow test so far
@@ -182,6 +203,10 @@ echo 'RUNNABLE ARITHMETIC_BASE at n.go:5:39'
 	} {
 		text, _ := os.ReadFile(slow)
 		switch i {
+		case 1: // the other name comes first
+			all := strings.Split(string(found), "\n")
+			all[2], all[3] = all[3], all[2]
+			write(t, fake, strings.Join(all, "\n"), 0o700)
 		case 2: // the code changes, and its test gets weaker
 			write(t, filepath.Join(dir, "more.go"), "package m\n", 0o600)
 			write(t, slow, strings.Replace(string(text), "Less(4) != 2", "Less(4) > 8", 1), 0o600)

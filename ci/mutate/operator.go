@@ -25,6 +25,14 @@ var swaps = map[string][][2]string{
 	"INVERT_NEGATIVES":      {{"-", "+"}},
 }
 
+// names are gremlins' words for a change: that of a minus has two, of which either may come first.
+func (o operator) names() []string {
+	if o.old == "-" {
+		return []string{"ARITHMETIC_BASE", "INVERT_NEGATIVES"}
+	}
+	return []string{o.kind}
+}
+
 // find looks at the place that gremlins names. name is from the package, or from the module.
 func find(root, pkg, name, kind string, line, column int) (operator, error) {
 	o := operator{file: filepath.Join(pkg, name), kind: kind, line: line, column: column}

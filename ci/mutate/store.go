@@ -41,10 +41,12 @@ func (s *store) verdict(o operator) (verdict, bool) {
 	if s == nil {
 		return 0, false
 	}
-	for which := range []int{ofCode, withTests} {
-		b, err := os.ReadFile(s.name(o, which))
-		if v, ok := words[string(bytes.TrimSpace(b))]; err == nil && ok {
-			return v, true
+	for _, o.kind = range o.names() {
+		for which := range []int{ofCode, withTests} {
+			b, err := os.ReadFile(s.name(o, which))
+			if v, ok := words[string(bytes.TrimSpace(b))]; err == nil && ok {
+				return v, true
+			}
 		}
 	}
 	return 0, false
