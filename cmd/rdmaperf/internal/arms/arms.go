@@ -57,6 +57,9 @@ type Arm interface {
 	Give(b rdma.Buffer) error
 	// Get registers; Hold.Put deregisters.
 	Get(b rdma.Buffer) (Hold, error)
+	// Kept tells whether registrations outlive their use, so that Get of memory that was
+	// used before is a look-up.
+	Kept() bool
 	// Batch is how many registrations one sample is to be the mean of.
 	Batch(size int) int
 	// Counters are those of the cache and of the pool, nil without one.
@@ -146,6 +149,8 @@ func (p *plain) Get(b rdma.Buffer) (Hold, error) {
 	return Hold{mr: mr}, err
 }
 
+func (p *plain) Kept() bool { return false }
+
 func (p *plain) Batch(size int) int {
 	if size <= 64<<10 { // where the clock would be seen
 		return 8
@@ -180,6 +185,7 @@ func (c *cached) Get(b rdma.Buffer) (Hold, error) {
 	return Hold{region: r}, err
 }
 
+func (c *cached) Kept() bool    { return true }
 func (c *cached) Batch(int) int { return batched }
 func (c *cached) Counters() (*regcache.Counters, *regcache.PoolCounters) {
 	n := c.cache.Counters()

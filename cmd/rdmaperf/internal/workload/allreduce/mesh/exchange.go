@@ -47,32 +47,6 @@ func (m *Mesh) send(p *peer, kind uint8, h head, payload []byte, wid uint64) err
 	return nil
 }
 
-// sendEager sends bytes, or a token of none, as soon as there is a slot.
-func (m *Mesh) sendEager(ctx context.Context, p *peer, b []byte) error {
-	err := m.until(ctx, fmt.Sprintf("send to rank %d", p.rank), func() (bool, error) { return p.eager < eagerSlots, nil })
-	if err != nil {
-		return err
-	}
-	p.eager++
-	return m.send(p, kindEager, head{length: uint64(len(b))}, b, id(p.rank, whatEager, 0))
-}
-
-// takeEager waits for a message of n bytes and gives it to f.
-func (m *Mesh) takeEager(ctx context.Context, p *peer, n int, f func(b []byte)) error {
-	err := m.until(ctx, fmt.Sprintf("receive from rank %d", p.rank), func() (bool, error) { return len(p.eagers) > 0, nil })
-	if err != nil {
-		return err
-	}
-	a := p.eagers[0]
-	p.eagers = p.eagers[:copy(p.eagers, p.eagers[1:])]
-	b := m.message(p, a.slot, a.n)[headLen:]
-	if len(b) != n {
-		return fmt.Errorf("rank %d sent %d bytes where %d are due: %w", p.rank, len(b), n, rdma.ErrProtocol)
-	}
-	f(b)
-	return m.postRecv(p, a.slot)
-}
-
 // Barrier returns when all ranks have called it (dissemination, Hensgen, Finkel and
 // Manber 1988).
 func (m *Mesh) Barrier(ctx context.Context) error {
@@ -91,19 +65,24 @@ func (m *Mesh) Barrier(ctx context.Context) error {
 // Reduce takes the steps of a list on the vector in, and leaves the sum in out: an element is
 // read from in until out has something of it, so nothing is copied from one to the other.
 // The arm registers what a rendezvous sends or receives.
-func (m *Mesh) Reduce(ctx context.Context, list []steps.Step, in, out rdma.Buffer, arm arms.Arm) error {
+func (m *Mesh) Reduce(ctx context.Context, list []steps.Step, in, out rdma.Buffer, arm arms.Arm) (err error) {
 	if len(list) == 0 {
 		copy(out.Bytes(), in.Bytes())
 	}
 	v := &vector{in: in, out: out, has: m.spans[:0]}
-	defer func() { m.spans = v.has[:0] }()
+	defer func() {
+		m.spans = v.has[:0]
+		if err != nil {
+			err = errors.Join(err, m.backAll())
+		}
+	}()
 	var next *exchange
 	for i, s := range list {
 		x := next
 		if next = nil; x == nil {
 			x = m.exchange(ctx, s, v, arm)
 		}
-		err := x.ready()
+		err = x.ready()
 		// What the next step replaces has been sent and added before anybody has what goes
 		// there, so its sender may begin as soon as it likes. What is added arrives where
 		// this step's bytes do, and waits.
@@ -125,7 +104,7 @@ func (m *Mesh) Reduce(ctx context.Context, list []steps.Step, in, out rdma.Buffe
 		}
 		v.fill(s)
 	}
-	return nil
+	return m.returned(ctx)
 }
 
 // vector is what is added up: in until out has something.
@@ -178,7 +157,7 @@ func (x *exchange) run() error {
 		}
 		x.limit = x.out
 	} else if x.out > 0 {
-		if err := m.sendEager(x.ctx, m.peers[s.SendTo], x.v.of(s.Send).Bytes()[s.Send.Off*elem:][:x.out]); err != nil {
+		if err := x.sendShort(); err != nil {
 			return err
 		}
 	}

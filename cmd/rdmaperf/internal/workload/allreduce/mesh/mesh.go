@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/steps"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -62,6 +63,8 @@ type Mesh struct {
 	temp   rdma.Buffer // where what is to be added arrives
 	tempMR rdma.MR
 
+	gather bool // the device takes the pieces of a message from two places
+
 	idle  int
 	spans []steps.Span // of Reduce, kept for the next
 }
@@ -75,6 +78,8 @@ type peer struct {
 	sendBase int // of eagerSlots
 	head     int // the next
 	eager    int // sends of eager bytes that are under way
+	lent     int // of these, those of the user's memory
+	holds    [eagerSlots]loan
 	slot     int // the next
 
 	sent, heard [numKinds]uint32 // numbers
@@ -83,6 +88,12 @@ type peer struct {
 	eagers      []arrival // that nobody has taken
 	posted      int       // long messages that were begun
 	done        int       // those whose last send has completed
+}
+
+// loan is the user's memory that an eager send takes its bytes from, until it is done.
+type loan struct {
+	hold arms.Hold
+	used bool
 }
 
 // arrival is a message that stays in its receive's slot.
@@ -102,7 +113,7 @@ func Open(dev rdma.Device, listen string, cfg Config) (*Mesh, error) {
 	if err := caps.Missing(need); err != nil {
 		return nil, err
 	}
-	m := &Mesh{cfg: cfg, dev: dev, wcs: make([]rdma.WC, 64), peers: make([]*peer, cfg.Size)}
+	m := &Mesh{cfg: cfg, dev: dev, wcs: make([]rdma.WC, 64), peers: make([]*peer, cfg.Size), gather: caps.MaxSGE > 1}
 	if err := m.open(listen); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}

@@ -75,9 +75,9 @@ var short = Config{Eager: 64, Segment: 512, Timeout: 20 * time.Second}
 func TestVectorsAreSummed(t *testing.T) {
 	providers(t, func(t *testing.T, open func(rank int) (rdma.Device, error)) {
 		for _, p := range []int{1, 2, 3, 4} {
-			for _, wait := range []bool{false, true} {
+			for _, eager := range []int{short.Eager, 16 << 10} {
 				cfg := short
-				cfg.Wait = wait || p > 2
+				cfg.Eager, cfg.Wait = eager, eager > short.Eager || p > 2
 				ranks(t, p, open, cfg, func(ctx context.Context, m *Mesh, dev rdma.Device) error {
 					for _, name := range []string{arms.None, arms.Cache, arms.Prereg, arms.Lazy} {
 						arm, err := arms.New(name, arms.Settings{Reg: dev, Access: rdma.LocalWrite | rdma.RemoteWrite, Pages: rdma.PagesBase, Piece: 16 << 10, Deferred: 64 << 10})

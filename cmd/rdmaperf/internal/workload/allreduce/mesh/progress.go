@@ -60,6 +60,7 @@ func (m *Mesh) take(wc *rdma.WC) error {
 		return m.hear(p, slot, int(wc.ByteLen))
 	case whatEager:
 		p.eager--
+		return p.back(slot)
 	case whatLast:
 		p.done++
 	}
