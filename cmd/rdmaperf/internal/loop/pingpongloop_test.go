@@ -2,6 +2,7 @@ package loop
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
@@ -63,6 +64,21 @@ func TestHowManyStepsOneCallTakes(t *testing.T) {
 		if err := pp.Loop(w.Worker)(); err != nil && err != engine.ErrStop || (p.calls > 0) != c.calls || (most > 1) != c.together {
 			t.Errorf("%s: %v, %d calls of %d steps at most", c.name, err, p.calls, most)
 		}
+	}
+}
+
+// A large message is taken by itself in the provider, too: where its receive cannot be posted again
+// it is no sample.
+func TestALargeMessageIsTakenAlone(t *testing.T) {
+	p, w, l := pingPongOn(t, "send", engine.SideClient, engine.ArrivalMessage, engine.MediumMessage+1)
+	p.steps = func(_ int, vs []transports.PingPongStep) (int, error) {
+		met(vs, 1, 100)
+		return copy(w.Done, append(came(1, 1, uint32(l.Sh.Size)), transports.Done{Kind: transports.KindSend})), nil
+	}
+	p.room, p.refuse, w.Lim.Ops = 0, errBroken, 3
+	pp := &pingPong{c: &engine.Group{Sh: l.Sh, Role: engine.SideClient}, workers: []*pingPongWorker{w}}
+	if err := pp.Loop(w.Worker)(); !errors.Is(err, errBroken) || p.calls != 1 || w.Ops != 0 || w.Rec.Count() != 0 {
+		t.Errorf("%v, %d calls, %d round trips, %d samples, want none", err, p.calls, w.Ops, w.Rec.Count())
 	}
 }
 
