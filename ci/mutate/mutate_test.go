@@ -221,6 +221,51 @@ echo 'RUNNABLE ARITHMETIC_BASE at n.go:5:39'
 	}
 }
 
+// A change that only a slow test notices waits until the quick tests met all others.
+func TestQuickTestsMeetAllChangesFirst(t *testing.T) {
+	dir := module(t)
+	write(t, filepath.Join(dir, "m_test.go"), `package m
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+func say(word string) {
+	f, _ := os.OpenFile(os.Getenv("SAID"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f.WriteString(word + " ")
+	f.Close()
+}
+
+func TestHalf(t *testing.T) {
+	if Half(4) != 2 {
+		say("quick")
+		t.Fatal()
+	}
+}
+
+func TestTwice(t *testing.T) {
+	time.Sleep(1100 * time.Millisecond)
+	if Twice(4) != 8 {
+		say("slow")
+		t.Fatal()
+	}
+}
+`, 0o600)
+	said := filepath.Join(dir, "said")
+	t.Setenv("SAID", said)
+	fake := write(t, filepath.Join(dir, "gremlins"), `#!/bin/sh
+echo 'RUNNABLE ARITHMETIC_BASE at m.go:5:34'
+echo 'RUNNABLE ARITHMETIC_BASE at m.go:3:33'
+`, 0o700)
+	var out, err bytes.Buffer
+	code := run([]string{"-root", dir, "-gremlins", fake, "."}, &out, &err)
+	if b, _ := os.ReadFile(said); code != 0 || string(b) != "quick slow " {
+		t.Errorf("exit %d, failed in the order %q, want quick slow\n%s%s", code, b, out.String(), err.String())
+	}
+}
+
 // Each of gremlins' changes is made where it says, and what it does not change is an error.
 func TestOperatorsAreChangedInTheirPlace(t *testing.T) {
 	dir := t.TempDir()

@@ -37,10 +37,7 @@ func (t *tally) package_(ctx context.Context, root string, gremlins []string, na
 		kept.also[filepath.Clean(pkg)] = also
 	}
 	dead, known, bare := 0, 0, 0
-	var mu sync.Mutex
 	note := func(o operator, v verdict) {
-		mu.Lock()
-		defer mu.Unlock()
 		switch v {
 		case killed, notReached:
 			t.n[v]++
@@ -80,22 +77,12 @@ func (t *tally) package_(ctx context.Context, root string, gremlins []string, na
 		if part.Err() == nil {
 			p.describe(t, err)
 		}
-		for round := 1; round <= rounds && len(todo) > 0; round++ {
-			var mu sync.Mutex
-			var again []operator
-			each(t.jobs, todo, func(o operator) {
-				v := p.try(part, o)
-				kept.keep(o, v)
-				if v != notReached || part.Err() != nil || round == rounds {
-					note(o, v)
-					return
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				again = append(again, o)
-			})
-			todo = again
+		end := func(o operator, v verdict) {
+			kept.keep(o, v)
+			note(o, v)
 		}
+		unsure := t.all(part, todo, p.quickly, end)
+		t.all(part, unsure, p.byItself, end)
 		if err := p.broken.Load(); err != nil {
 			t.fail(pkg, *err)
 		}
@@ -107,6 +94,30 @@ func (t *tally) package_(ctx context.Context, root string, gremlins []string, na
 	fmt.Fprintf(t.out, "%-9s %s: of %d changes %d killed, %d survived, %d explained, %d do not build, %d not reached; %d known from before; on lines that no test runs %d; %v\n",
 		state, pkg, len(all)-bare, t.n[killed]-before[killed], t.n[survived]-before[survived], t.n[explained]-before[explained], dead,
 		t.n[notReached]-before[notReached], known, bare, time.Since(begin).Round(time.Second))
+}
+
+// all tries changes, and those whose tests fail without them in a few rounds. It returns those of
+// which try is unsure, and calls end for the others.
+func (t *tally) all(ctx context.Context, todo []operator, try func(context.Context, operator) (verdict, bool), end func(operator, verdict)) (unsure []operator) {
+	for round := 1; round <= rounds && len(todo) > 0; round++ {
+		var mu sync.Mutex
+		var again []operator
+		each(t.jobs, todo, func(o operator) {
+			v, sure := try(ctx, o)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case !sure:
+				unsure = append(unsure, o)
+			case v == notReached && ctx.Err() == nil && round < rounds:
+				again = append(again, o)
+			default:
+				end(o, v)
+			}
+		})
+		todo = again
+	}
+	return unsure
 }
 
 // fail says that nothing is known of a package.

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// trial tries the changes of a package by a schema where it can, and by themselves elsewhere.
+// trial tries the changes of a package by a schema where it can, and by themselves elsewhere. By
+// itself a change takes a hundred times as long, so that the quick tests meet all of them first.
 type trial struct {
 	root, pkg string
 	also      []string // packages whose tests are held against the changes, too
@@ -114,36 +115,40 @@ func (s *schema) lay(root string, src *source, tmp string) (overlay string, err 
 	return overlay, os.WriteFile(overlay, b, 0o600)
 }
 
-// try is what became of a change. What survives the schema's quick tests is tried by itself, as
-// are changes that the schema has not.
-func (t *trial) try(ctx context.Context, o operator) verdict {
+// quickly is what became of a change as far as the schema's quick tests tell. It is unsure of what
+// survives those, and of what the schema has not.
+func (t *trial) quickly(ctx context.Context, o operator) (v verdict, sure bool) {
 	if t.schema != nil && t.schema.dead[o] {
-		return stale
+		return stale, true
 	}
 	n := 0
 	if t.schema != nil {
 		n = t.schema.number[o]
 	}
-	if n == 0 && t.covered[o] {
-		return t.tryAlone(ctx, o)
-	}
 	if n == 0 {
-		return untested
+		return untested, !t.covered[o]
 	}
 	quick, slow := batches(t.binaries, n)
 	for _, b := range quick {
 		if v := b.try(ctx, n); v != survived {
-			return v
+			return v, true
 		}
 	}
-	todo := append(quick, slow...)
-	if len(todo) == 0 && !t.covered[o] {
-		return untested
+	if len(quick)+len(slow) == 0 && !t.covered[o] {
+		return untested, true
 	}
-	if len(todo) == 0 { // only tests that the schema disturbs reach it
-		return t.tryAlone(ctx, o)
+	return survived, false
+}
+
+// byItself tries a change of which quickly is unsure.
+func (t *trial) byItself(ctx context.Context, o operator) (v verdict, sure bool) {
+	if t.schema != nil && t.schema.number[o] > 0 {
+		quick, slow := batches(t.binaries, t.schema.number[o])
+		if todo := append(quick, slow...); len(todo) > 0 {
+			return t.confirm(ctx, o, todo), true
+		}
 	}
-	return t.confirm(ctx, o, todo)
+	return t.tryAlone(ctx, o), true // what the schema has not, or only tests reach that it disturbs
 }
 
 // tryAlone compiles the change and runs the quick tests, then all.
