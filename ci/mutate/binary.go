@@ -84,7 +84,7 @@ func (b *binary) run(ctx context.Context, number int, seen string, limit time.Du
 	}
 	defer os.RemoveAll(tmp)
 	env := []string{"TMPDIR=" + tmp, "MUTATE_NUMBER=" + strconv.Itoa(number), "MUTATE_SEEN=" + seen}
-	return bounded(ctx, b.dir, env, limit+5*time.Second, b.path, "-test.paniconexit0", "-test.failfast", "-test.count=1",
+	return bounded(ctx, b.dir, env, limit+5*time.Second, b.path, "-test.paniconexit0", "-test.failfast", "-test.count=1", "-test.parallel="+atATime,
 		"-test.timeout="+limit.String(), "-test.run=^("+strings.Join(tests, "|")+")$")
 }
 

@@ -266,6 +266,42 @@ echo 'RUNNABLE ARITHMETIC_BASE at m.go:3:33'
 	}
 }
 
+// Slow tests wait more than they work, so that more of them run at a time than there are CPUs:
+// for gremlins, for the changes that sleep in one program, and for one by itself.
+func TestEightTestsRunAtATime(t *testing.T) {
+	dir := module(t)
+	write(t, filepath.Join(dir, "m_test.go"), `package m
+
+import (
+	"flag"
+	"testing"
+)
+
+func TestHalf(t *testing.T) {
+	if n := flag.Lookup("test.parallel").Value.String(); n != "8" || Half(4) != 2 {
+		t.Fatal(n)
+	}
+}
+
+func TestTwice(t *testing.T) {
+	if n := flag.Lookup("test.parallel").Value.String(); n != "8" {
+		t.Fatal(n)
+	}
+	Twice(4)
+}
+`, 0o600)
+	fake := write(t, filepath.Join(dir, "gremlins"), `#!/bin/sh
+case $GOFLAGS in *-parallel=8*) ;; *) exit 1 ;; esac
+echo 'RUNNABLE ARITHMETIC_BASE at m.go:3:33'
+echo 'RUNNABLE ARITHMETIC_BASE at m.go:5:34'
+`, 0o700)
+	var out, err bytes.Buffer
+	run([]string{"-root", dir, "-gremlins", fake, "."}, &out, &err)
+	if want := "of 2 changes 1 killed, 1 survived"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "left out") {
+		t.Errorf("want %s\n%s%s", want, out.String(), err.String())
+	}
+}
+
 // Each of gremlins' changes is made where it says, and what it does not change is an error.
 func TestOperatorsAreChangedInTheirPlace(t *testing.T) {
 	dir := t.TempDir()
