@@ -109,3 +109,18 @@ func TestShortestReceiveIsKnown(t *testing.T) {
 		}
 	})
 }
+
+// Of receives that are equally short, all are counted.
+func TestEqualReceivesAreCounted(t *testing.T) {
+	var b reassembler
+	for _, n := range []uint32{1, 5, 5, 5, 9} {
+		wr := rdma.RecvWR{NumSGE: 1}
+		wr.SGE[0].Len = n
+		b.posted([]rdma.RecvWR{wr})
+	}
+	for i, want := range []uint32{5, 5, 5, 9} {
+		if b.pop(); b.shortest != want {
+			t.Errorf("%d taken: the shortest is of %d bytes, want %d", 1+i, b.shortest, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -131,6 +132,16 @@ func TestTakersAreCounted(t *testing.T) {
 		if step.do(step.q); c.takers != step.want {
 			t.Errorf("step %d: %d takers, want %d", i, c.takers, step.want)
 		}
+	}
+}
+
+// A queue pair that is closed has nothing to tell its peer any more; others still have.
+func TestClosingForgetsOnesOwnNotice(t *testing.T) {
+	c := &cq{extras: map[*qp]int{}}
+	one, other := &qp{recv: c, mailbox: &mailbox{}}, &qp{recv: c, mailbox: &mailbox{}}
+	c.creditsDue = []*qp{other, one}
+	if c.detach(one); !slices.Equal(c.creditsDue, []*qp{other}) {
+		t.Errorf("%d notices are due, want that of the other alone", len(c.creditsDue))
 	}
 }
 
