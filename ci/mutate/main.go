@@ -17,9 +17,10 @@
 // or a listed change whose line is not in its file any more is an error, too: both say what
 // is true of the tree, or are to be struck out.
 //
-// The time (-for) is a limit: listed changes come first, then one package after the other,
-// each with an equal part of what is left. What was not reached is counted and no error. With
-// -keep what became of gremlins' changes is kept in a folder, and the next run goes on there.
+// The time (-for) is a limit, and an interrupt ends it: listed changes come first, then one
+// package after the other, each with an equal part of what is left. What was not reached is
+// counted and no error. With -keep what became of gremlins' changes is kept in a folder, and the
+// next run goes on there.
 //
 // Exit codes: 0 none survived unexplained, 1 some did or a list is stale, 2 usage.
 package main
@@ -31,9 +32,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -59,7 +62,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "mutate: --only %q, --for %v, --jobs %d: want a regular expression, a time and a number\n", *only, *limit, *jobs)
 		return 2
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), *limit)
+	told, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(told, *limit)
 	defer cancel()
 	t := &tally{out: stdout, jobs: *jobs, untested: *bare}
 	if *explained != "" {

@@ -2,11 +2,15 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func write(t *testing.T, name, text string, mode os.FileMode) string {
@@ -99,6 +103,39 @@ func TestTheTimeIsALimit(t *testing.T) {
 	var out, err bytes.Buffer
 	code := run([]string{"-root", dir, "-list", list, "-only", "half|twice", "-for", "1ns", "-gremlins", "false", "."}, &out, &err)
 	if code != 0 || !strings.HasSuffix(out.String(), "killed 0, survived 0, explained 0, stale 0, not reached 3\n") {
+		t.Errorf("exit %d\n%s%s", code, out.String(), err.String())
+	}
+}
+
+// An interrupt is the end of the time: what runs is ended with it, and what was not reached counted.
+func TestAnInterruptEndsWhatRuns(t *testing.T) {
+	dir := module(t)
+	begun := filepath.Join(dir, "begun")
+	fake := write(t, filepath.Join(dir, "gremlins"), "#!/bin/sh\nsleep 30 >/dev/null 2>&1 &\necho $! > "+begun+".new && mv "+begun+".new "+begun+"\nwait\n", 0o700)
+	pid := make(chan int, 1)
+	go func() {
+		defer close(pid)
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			if b, err := os.ReadFile(begun); err == nil {
+				n, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+				syscall.Kill(os.Getpid(), syscall.SIGTERM)
+				pid <- n
+				return
+			}
+		}
+	}()
+	var out, err bytes.Buffer
+	code := run([]string{"-root", dir, "-gremlins", fake, "."}, &out, &err)
+	n := <-pid
+	for end := time.Now().Add(5 * time.Second); n > 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n)); err != nil || bytes.Contains(b, []byte(") Z ")) { // ended, and nobody's yet
+			n = 0
+		}
+	}
+	if n != 0 {
+		t.Errorf("what was begun as %d goes on", n)
+	}
+	if code != 0 || !strings.HasPrefix(out.String(), "not begun .\n") {
 		t.Errorf("exit %d\n%s%s", code, out.String(), err.String())
 	}
 }
