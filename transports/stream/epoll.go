@@ -176,12 +176,14 @@ func (p *epoll) Ready(dst []Event) int {
 		return 0
 	}
 	polls.Add(1)
-	n, err := unix.EpollWait(p.ep, raw[:min(len(dst), len(raw))], 0)
-	if err != nil {
+	// It waits for nothing, so the runtime need not know: told of a system call, it may give
+	// this thread's P to another one.
+	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.ep), uintptr(unsafe.Pointer(&raw[0])), uintptr(min(len(dst), len(raw))), 0, 0, 0)
+	if e != 0 {
 		return 0 // EINTR: the next look finds it
 	}
 	out := 0
-	for i := range n {
+	for i := range int(n) {
 		if tag := *(*uint64)(unsafe.Pointer(&raw[i].Fd)); tag != wakeTag {
 			dst[out] = Event{tag, raw[i].Events}
 			out++
