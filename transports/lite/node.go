@@ -52,11 +52,10 @@ type Node struct {
 	pollMu   sync.Mutex
 	wcs      [pollBatch]rdma.WC
 	request1 Request       // the arrival at hand, under pollMu
-	activity atomic.Uint64 // polls by callers
+	activity atomic.Uint64 // looks by callers at what arrives
 	sleeping atomic.Pointer[context.CancelFunc]
 	kick     chan struct{}
 	held     atomic.Int32 // links with a backlog
-	idle     atomic.Uint32
 
 	leader    atomic.Pointer[Client] // the caller that polls for all
 	followers atomic.Int32           // callers that sleep meanwhile
@@ -249,8 +248,8 @@ func (n *Node) Progress() int {
 // Idle is said by callers that look by themselves, each time they found nothing: the
 // polling goroutine leaves arrivals to them.
 func (n *Node) Idle() {
-	if n.idle.Add(1)%64 == 0 {
-		n.polling()
+	if n.activity.Add(1)%wakeEvery == 0 {
+		n.attended()
 	}
 }
 

@@ -149,14 +149,18 @@ func (l *link) receive(slot uint32) rdma.RecvWR {
 }
 
 const (
-	// busyPolls is how many polls by callers in one pause mean that they look after what
-	// arrives themselves. Arbitrary.
-	busyPolls = 16
-	// pollPause is how long the polling goroutine leaves them alone at first, and mostPollPause
-	// while they go on: what arrives when they stop, without going to sleep, may be late by that
-	// much. Each end of a pause takes a CPU from somebody who polls, and wakes the runtime's
-	// monitor, which then looks every 20 us for a while: with 8 ms, streams of 1 MiB lost 3 % on
-	// two CPUs, with 64 ms nothing that could be told from noise.
+	// looksMost are the looks of callers in a pollPause from which they attend to what arrives,
+	// as soon as a goroutine that sleeps would, or nearly. Arbitrary: who streams long messages
+	// is away in each post for some 0.2 ms.
+	looksMost = 1
+	// wakeEvery is after how many looks a polling goroutine that sleeps is told to leave that
+	// to the callers. Arbitrary.
+	wakeEvery = 16
+	// pollPause is how long the polling goroutine leaves them alone at first. While they go on
+	// each pause is a quarter of the time since then, up to mostPollPause: what arrives when they
+	// stop, without going to sleep, may be late by that much. The end of a pause takes a CPU
+	// from somebody who polls: with 8 ms at most, streams of 1 MiB lost 3 % on two CPUs, with
+	// 64 ms nothing that could be told from noise. Arbitrary.
 	pollPause     = time.Millisecond
 	mostPollPause = 64 * pollPause
 )
@@ -168,8 +172,7 @@ func (n *Node) pollLoop() {
 		n.spinLoop()
 		return
 	}
-	var seen uint64
-	rest := pollPause
+	r := resting{slept: pollPause}
 	last := time.Now()
 	for empty := 0; n.ctx.Err() == nil; {
 		if n.poll() > 0 {
@@ -184,21 +187,41 @@ func (n *Node) pollLoop() {
 			runtime.Gosched()
 			continue
 		}
-		if a := n.activity.Load(); a-seen >= busyPolls || n.held.Load() > 0 || !n.caps.Features.Has(rdma.FeatEvents) {
-			seen = a
-			if n.pause(rest) {
-				// Who kicks is about to sleep: what it polled until then says nothing of
-				// who looks now. Counted, it made every answer half a pause late.
-				seen = n.activity.Load()
-			}
-			if rest = min(2*rest, mostPollPause); n.held.Load() > 0 {
-				rest = pollPause
-			}
+		if attended := r.attended(n); attended || n.held.Load() > 0 || !n.caps.Features.Has(rdma.FeatEvents) {
+			n.leave(&r, attended)
 			continue
 		}
-		rest = pollPause
+		r.slept = pollPause
 		n.sleep()
 		last = time.Now()
+	}
+}
+
+// resting is how the polling goroutine leaves callers alone.
+type resting struct {
+	seen  uint64        // looks of callers up to the begin of the last pause
+	slept time.Duration // that pause
+}
+
+// attended tells whether callers looked at what arrives all through the last pause.
+func (r *resting) attended(n *Node) bool {
+	return n.activity.Load()-r.seen >= looksMost*uint64(r.slept/pollPause)
+}
+
+// leave rests, longer each time, while callers attend to what arrives. It touches no queue
+// pair meanwhile: who posts to it would wait.
+func (n *Node) leave(r *resting, attended bool) {
+	for d := pollPause; ; d = min(d+d/4, mostPollPause) {
+		r.seen, r.slept = n.activity.Load(), d
+		if n.pause(d) {
+			// Who kicks is about to sleep: what it polled until then says nothing of
+			// who looks now. Counted, it made every answer half a pause late.
+			r.seen = n.activity.Load()
+			return
+		}
+		if !attended || n.held.Load() > 0 || n.ctx.Err() != nil || !r.attended(n) {
+			return
+		}
 	}
 }
 
@@ -255,10 +278,15 @@ func (n *Node) wake() {
 	}
 }
 
-// polling is said by callers now and then while they poll what arrives: a polling goroutine
-// that sleeps in the device would wake for every packet of theirs.
+// polling is said by callers now and then while they poll what arrives.
 func (n *Node) polling() {
-	n.activity.Add(busyPolls)
+	n.activity.Add(looksMost * uint64(mostPollPause/pollPause))
+	n.attended()
+}
+
+// attended wakes a polling goroutine that sleeps in the device: it would wake for every packet
+// of callers that poll.
+func (n *Node) attended() {
 	if c := n.sleeping.Load(); c != nil {
 		(*c)()
 	}
