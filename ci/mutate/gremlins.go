@@ -20,7 +20,8 @@ var finding = regexp.MustCompile(`(RUNNABLE|NOT COVERED) ([A-Z_]+) at (\S+):(\d+
 const below = "^[^/]+/"
 
 // search asks gremlins for the changes of a package; a-b, which has two names, is one. covered
-// are those that the package's own tests reach.
+// are those that the package's own tests reach, and those outside of functions: no line of a
+// constant is run, but tests notice what it is.
 //
 // gremlins finds them without running tests (--dry-run). It would run them as well, but its
 // limit for a test is a multiple of what the coverage took, which is nothing when go test has
@@ -47,7 +48,7 @@ func (t *tally) search(ctx context.Context, root string, gremlins []string, pkg 
 			continue
 		}
 		done[same] = true
-		covered[o] = m[1] == "RUNNABLE"
+		covered[o] = m[1] == "RUNNABLE" || o.outside(root)
 		all = append(all, o)
 	}
 	return all, covered, nil

@@ -339,6 +339,20 @@ echo 'RUNNABLE ARITHMETIC_BASE at m.go:5:34'
 	}
 }
 
+// Constants and variables of a package are outside of functions, and what a literal of a function
+// or a body has is not.
+func TestOnlyDeclarationsAreOutsideOfFunctions(t *testing.T) {
+	dir := t.TempDir()
+	text := "package m\n\nconst a = 1 + 2\n\nvar b, f = 1 - 2, func() int { return 1 * 2 }\n\nfunc g() int { return 4 / 2 }\n\nvar c = [9 % 2]int{}\n"
+	write(t, filepath.Join(dir, "m.go"), text, 0o600)
+	for sign, want := range map[string]bool{"+": true, "-": true, "*": false, "/": false, "%": true} {
+		o := operator{file: "m.go", offset: strings.Index(text, sign)}
+		if got := o.outside(dir); got != want {
+			t.Errorf("%s is outside of functions: %v", sign, got)
+		}
+	}
+}
+
 // Each of gremlins' changes is made where it says, and what it does not change is an error.
 func TestOperatorsAreChangedInTheirPlace(t *testing.T) {
 	dir := t.TempDir()

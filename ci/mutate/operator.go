@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,4 +68,25 @@ func (o operator) changed(root string) (string, error) {
 		return "", fmt.Errorf("%s was changed meanwhile: %w", o.file, err)
 	}
 	return string(text[:o.offset]) + o.new + string(text[o.offset+len(o.old):]), nil
+}
+
+// outside tells whether the operator is in no function.
+func (o operator) outside(root string) bool {
+	files := token.NewFileSet()
+	f, err := parser.ParseFile(files, filepath.Join(root, o.file), nil, parser.SkipObjectResolution)
+	if err != nil {
+		return false
+	}
+	at := files.File(f.Pos()).Pos(o.offset)
+	out := true
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			out = out && (n.Body == nil || at < n.Body.Pos() || at >= n.Body.End())
+		case *ast.FuncLit:
+			out = out && (at < n.Body.Pos() || at >= n.Body.End())
+		}
+		return out
+	})
+	return out
 }

@@ -54,7 +54,7 @@ func (t *tally) package_(ctx context.Context, root string, gremlins []string, na
 	}
 	var todo []operator
 	for _, o := range all {
-		if v, ok := kept.verdict(o); ok {
+		if v, ok := kept.verdict(o); ok && !(v == untested && covered[o]) {
 			known++
 			note(o, v)
 		} else {

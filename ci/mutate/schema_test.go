@@ -208,6 +208,7 @@ func TestFlaky(t *testing.T) {
 }
 `, 0o600)
 	t.Setenv("FAILED", marker)
+	found = strings.Replace(found, "   RUNNABLE", "NOT COVERED", 1) // no line of a constant is run
 	bare := strings.LastIndex(found, "   RUNNABLE ")
 	found = found[:bare] + strings.Replace(found[bare:], "   RUNNABLE", "NOT COVERED", 1)
 	var out, stderr strings.Builder
