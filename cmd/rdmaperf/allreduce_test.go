@@ -23,8 +23,8 @@ func TestRunAllreduce(t *testing.T) {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	d := documentOf(t, filepath.Join(out, "result.json"))
-	if len(d.Results) != 2*2*2*4 {
-		t.Errorf("%d results, want 32", len(d.Results))
+	if len(d.Results) != 3*2*2*4 { // algorithms, sizes, buffers, arms
+		t.Errorf("%d results, want 48", len(d.Results))
 	}
 	for _, res := range d.Results {
 		x := results.Of(&res)
@@ -39,7 +39,7 @@ func TestRunAllreduce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Speed-up: All-reduce, ring", "Bus bandwidth: All-reduce, recursive halving and doubling"} {
+	for _, want := range []string{"Speed-up: All-reduce, ring", "Bus bandwidth: All-reduce, recursive halving and doubling", "All-reduce, recursive doubling"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -51,7 +51,7 @@ func (l link) Receive(ctx context.Context, v any) error {
 // A word that changes between two ranks is a wrong sum, whatever the algorithm and the way.
 func TestTamperingIsFoundInSums(t *testing.T) {
 	const size, iterations = 24_000, 5
-	for _, algorithm := range []string{"ring", "halving"} {
+	for _, algorithm := range []string{"ring", "halving", "doubling"} {
 		for _, back := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/back %v", algorithm, back), func(t *testing.T) {
 				found := 0

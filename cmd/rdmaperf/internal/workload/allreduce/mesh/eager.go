@@ -35,7 +35,7 @@ func (x *exchange) sendShort() error {
 	if err != nil {
 		return err
 	}
-	if x.out < lendFrom || !m.gather || !x.arm.Kept() {
+	if x.out < lendFrom || !m.gather || !x.arm.Kept() || x.overlaps() {
 		return m.sendEager(x.ctx, p, b.Bytes())
 	}
 	if err := m.room(x.ctx, p); err != nil {

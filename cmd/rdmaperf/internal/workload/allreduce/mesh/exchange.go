@@ -290,7 +290,7 @@ func (x *exchange) turn() (bool, error) {
 	if err := x.write(); err != nil {
 		return false, err
 	}
-	for x.left > 0 && len(x.from.there) > 0 {
+	for x.left > 0 && len(x.from.there) > 0 && x.mayAdd() {
 		h := x.from.there[0]
 		x.from.there = x.from.there[:copy(x.from.there, x.from.there[1:])]
 		if h.length == 0 || h.length > uint64(x.left) || h.length%elem != 0 {
@@ -309,6 +309,18 @@ func (x *exchange) turn() (bool, error) {
 		return false, err
 	}
 	return x.left == 0 && (x.to == nil || x.to.done >= x.done), nil
+}
+
+// overlaps tells whether the step adds to what it sends.
+func (x *exchange) overlaps() bool {
+	s := &x.step
+	return s.Add && s.SendTo >= 0 && s.RecvFrom >= 0 && s.Send.Off < s.Recv.Off+s.Recv.N && s.Recv.Off < s.Send.Off+s.Send.N &&
+		x.v.of(s.Send).Addr() == x.v.out.Addr()
+}
+
+// mayAdd tells whether what arrived may be added: not to bytes that are still being sent.
+func (x *exchange) mayAdd() bool {
+	return x.to == nil || x.to.done >= x.done || !x.overlaps()
 }
 
 // pass lets the next step write what is there. The clears of a peer come in their order:

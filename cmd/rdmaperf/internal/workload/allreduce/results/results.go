@@ -15,7 +15,7 @@ import (
 // each iteration.
 type Allreduce struct {
 	Ranks     int    `json:"ranks"`
-	Algorithm string `json:"algorithm"` // ring, halving
+	Algorithm string `json:"algorithm"` // ring, halving, doubling
 	Arm       string `json:"arm"`       // none, cache, prereg, prereg+lazy
 	Buffers   string `json:"buffers"`   // fresh: mapped and unmapped in each iteration; reused
 	Offload   string `json:"offload"`
@@ -134,7 +134,7 @@ var Kind = &reports.Kind{
 }
 
 var (
-	words = map[string]string{"ring": "ring", "halving": "recursive halving and doubling"}
+	words = map[string]string{"ring": "ring", "halving": "recursive halving and doubling", "doubling": "recursive doubling"}
 	waits = map[string]string{"poll": "poll", "sleep": "sleep for completions"}
 )
 

@@ -28,18 +28,21 @@ type Step struct {
 }
 
 // Algorithms are those that Of knows.
-func Algorithms() []string { return []string{"ring", "halving"} }
+func Algorithms() []string { return []string{"ring", "halving", "doubling"} }
 
 // Of is the list of one rank of p for a vector of n elements. ring is the bandwidth
 // optimal ring of Patarasuk and Yuan (JPDC 2009). halving is recursive halving and
-// doubling of Rabenseifner (ICCS 2004); of a number of ranks that is no power of two,
-// the first ones work in pairs.
+// doubling of Rabenseifner (ICCS 2004). doubling is recursive doubling (Thakur, Rabenseifner and
+// Gropp, IJHPCA 2005): half the steps, each of the whole vector. Of a number of ranks that is no
+// power of two, the first ones of both work in pairs.
 func Of(algorithm string, rank, p, n int) ([]Step, error) {
 	switch algorithm {
 	case "ring":
 		return ring(rank, p, n), nil
 	case "halving":
 		return halving(rank, p, n), nil
+	case "doubling":
+		return doubling(rank, p, n), nil
 	}
 	return nil, fmt.Errorf("no algorithm %q: want one of %v", algorithm, Algorithms())
 }
@@ -61,12 +64,47 @@ func ring(rank, p, n int) (list []Step) {
 }
 
 // halving exchanges halves, halves of halves …, adding, and the same backwards.
-func halving(rank, p, n int) (list []Step) {
+func halving(rank, p, n int) []Step {
+	return paired(rank, p, n, func(id, power int, rankOf func(id int) int) (list []Step) {
+		var back []Step
+		mine := Span{0, n}
+		for mask := power / 2; mask > 0; mask /= 2 {
+			other := rankOf(id ^ mask)
+			low, high := Span{mine.Off, mine.N / 2}, Span{mine.Off + mine.N/2, mine.N - mine.N/2}
+			keep, give := low, high
+			if id&mask != 0 {
+				keep, give = high, low
+			}
+			list = append(list, Step{other, other, give, keep, true})
+			back = append(back, Step{other, other, keep, give, false})
+			mine = keep
+		}
+		slices.Reverse(back)
+		return append(list, back...)
+	})
+}
+
+// doubling exchanges all with ranks that are farther away each time, adding.
+func doubling(rank, p, n int) []Step {
+	return paired(rank, p, n, func(id, power int, rankOf func(id int) int) (list []Step) {
+		all := Span{0, n}
+		for mask := 1; mask < power; mask *= 2 {
+			other := rankOf(id ^ mask)
+			list = append(list, Step{other, other, all, all, true})
+		}
+		return list
+	})
+}
+
+// paired are the steps of an algorithm for a power of two of ranks, with those around them that
+// any other number needs: of as many pairs as there are ranks too many one stands aside. of gets
+// the rank among those that take part, their number, and which ranks they are.
+func paired(rank, p, n int, of func(id, power int, rankOf func(id int) int) []Step) (list []Step) {
 	power := 1
 	for power*2 <= p {
 		power *= 2
 	}
-	rest := p - power // as many pairs have one that stands aside
+	rest := p - power
 	all, none := Span{0, n}, Span{}
 	id := rank - rest
 	switch {
@@ -76,27 +114,12 @@ func halving(rank, p, n int) (list []Step) {
 		list = append(list, Step{-1, rank - 1, none, all, true})
 		id = rank / 2
 	}
-	rankOf := func(id int) int {
+	list = append(list, of(id, power, func(id int) int {
 		if id < rest {
 			return 2*id + 1
 		}
 		return id + rest
-	}
-	var back []Step
-	mine := all
-	for mask := power / 2; mask > 0; mask /= 2 {
-		other := rankOf(id ^ mask)
-		low, high := Span{mine.Off, mine.N / 2}, Span{mine.Off + mine.N/2, mine.N - mine.N/2}
-		keep, give := low, high
-		if id&mask != 0 {
-			keep, give = high, low
-		}
-		list = append(list, Step{other, other, give, keep, true})
-		back = append(back, Step{other, other, keep, give, false})
-		mine = keep
-	}
-	slices.Reverse(back)
-	list = append(list, back...)
+	})...)
 	if rank < 2*rest {
 		list = append(list, Step{rank - 1, -1, all, none, false})
 	}

@@ -73,18 +73,20 @@ func TestEveryRankHasTheSum(t *testing.T) {
 	}
 }
 
-// Both move 2(p-1)/p of the vector from each rank, the least that is possible, where the
-// number of ranks is a power of two.
-func TestBothMoveTheLeast(t *testing.T) {
-	for _, algorithm := range Algorithms() {
-		for _, p := range []int{2, 4, 8} {
+// Where the number of ranks is a power of two, ring and halving move 2(p-1)/p of the vector from
+// each rank, the least that is possible; halving in 2 log p steps, and doubling in half of those,
+// with the whole vector in each.
+func TestWhatMovesInHowManySteps(t *testing.T) {
+	for log, p := range map[int]int{1: 2, 2: 4, 3: 8} {
+		least := 2 * (p - 1) * 8000 / p
+		for algorithm, want := range map[string][2]int{"ring": {least, 2 * (p - 1)}, "halving": {least, 2 * log}, "doubling": {8000 * log, log}} {
 			list, _ := Of(algorithm, 1, p, 8000)
 			sum := 0
 			for _, s := range list {
 				sum += s.Send.N
 			}
-			if want := 2 * (p - 1) * 8000 / p; sum != want {
-				t.Errorf("%s of %d ranks sends %d elements, want %d", algorithm, p, sum, want)
+			if sum != want[0] || len(list) != want[1] {
+				t.Errorf("%s of %d ranks sends %d elements in %d steps, want %v", algorithm, p, sum, len(list), want)
 			}
 		}
 	}
