@@ -125,7 +125,7 @@ func base(number int) int { return (number-1)/2*2 + 1 }
 var failed = regexp.MustCompile(`(?m)^(?:--- FAIL: |\t)(\w+)(?:/\S*)? \(\d`)
 
 // try holds tests against a change. Those that fail are run once more without it: if they fail
-// then, too, they said nothing of it.
+// then, too, they said nothing of it; and once more with it, which they have to notice again.
 func (t batch) try(ctx context.Context, number int) verdict {
 	most := max(5*time.Second, 10*t.took)
 	out, err := t.b.run(ctx, number, "", most, t.tests...)
@@ -141,6 +141,12 @@ func (t batch) try(ctx context.Context, number int) verdict {
 	}
 	if _, err := t.b.run(ctx, 0, "", most, again...); err != nil {
 		return notReached
+	}
+	switch _, err := t.b.run(ctx, number, "", most, again...); {
+	case ctx.Err() != nil:
+		return notReached
+	case err == nil: // by chance
+		return survived
 	}
 	return killed
 }
