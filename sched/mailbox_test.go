@@ -43,3 +43,44 @@ func TestAShortSendBeforeACutOne(t *testing.T) {
 		t.Errorf("completions %v, want that of the send", ids)
 	}
 }
+
+// Who polls hears what the peer has given back, and posts what waited for it, whatever else there
+// is to poll.
+func TestAPollFindsWhatThePeerGaveBack(t *testing.T) {
+	r, key := loopRigOn(t, newScript(true), sched.Config{Slice: kib, Window: 64 * kib, Sends: sched.CutSends, Room: 8 * kib})
+	for i := range 2 {
+		r.receive(101+i, i*8*kib, 8*kib, key)
+	}
+	r.end()
+	r.post(r.wr(1, rdma.OpSend, 0, 6*kib), r.wr(2, rdma.OpSend, 0, 6*kib))
+	r.poll()
+	before := len(r.seen)
+	if r.poll(); len(r.seen) != before {
+		t.Fatal("the second send does not wait")
+	}
+	copy(sched.Mailbox(r.qp), sched.Notice(1, 8*kib))
+	if r.poll(); len(r.seen) == before {
+		t.Error("the second send still waits")
+	}
+	r.end()
+}
+
+// A poll that takes the end of a cut send tells the peer that there is room again.
+func TestAPollTellsThePeer(t *testing.T) {
+	dev := newScript(false)
+	dev.apart = true
+	r, key := loopRigOn(t, dev, cutConfig)
+	r.receive(101, 0, 8*kib, key)
+	r.end()
+	r.post(r.wr(1, rdma.OpSend, 0, 5*kib))
+	r.end()
+	before := len(r.seen)
+	var wcs [4]rdma.WC
+	if n, err := r.in.Poll(wcs[:]); n != 1 || err != nil || wcs[0].ByteLen != 5*kib {
+		t.Fatalf("%d completions, %v: %+v", n, err, wcs[0])
+	}
+	if fresh := r.seen[before:]; len(fresh) != 1 || fresh[0].Op != rdma.OpWrite || fresh[0].Len() != 16 {
+		t.Errorf("behind it the device got %+v, want a notice", fresh)
+	}
+	r.end()
+}

@@ -134,3 +134,15 @@ type counting struct{ *scriptDevice }
 func (counting) Counts() []rdma.Counts {
 	return []rdma.Counts{{Layer: "below", Values: map[string]int64{"requests": 7}}}
 }
+
+// An unsignalled request that had to wait gives its place back with the next completion.
+func TestPlacesOfUnsignalledRequestsComeBack(t *testing.T) {
+	const depth = 4
+	r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib}, depth, 4)
+	for i := range 5 * depth {
+		r.post(append(r.unsignaled(rdma.OpWrite, depth-1, 3*kib), r.wr(9, rdma.OpWrite, 0, 8))...)
+		if ids, _ := told(r.end()); !slices.Equal(ids, []uint64{9}) {
+			t.Fatalf("round %d: completions %v, want one of 9", i, ids)
+		}
+	}
+}
