@@ -353,6 +353,16 @@ func TestOnlyDeclarationsAreOutsideOfFunctions(t *testing.T) {
 	}
 }
 
+// What hangs is given up after ten times what the tests take, and never after longer than a
+// listed change is.
+func TestWhatHangsIsGivenUp(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 5 * time.Second: 50 * time.Second, time.Hour: testLimit} {
+		if got := limit(took); got != want {
+			t.Errorf("tests that take %v have %v, want %v", took, got, want)
+		}
+	}
+}
+
 // Each of gremlins' changes is made where it says, and what it does not change is an error.
 func TestOperatorsAreChangedInTheirPlace(t *testing.T) {
 	dir := t.TempDir()

@@ -77,8 +77,9 @@ func (k tests) quickArgs() []string {
 }
 
 // limit bounds tests that take d when nothing is changed: by that a change that lets them hang
-// is noticed. It is far above, as the machine may be busy.
-func limit(d time.Duration) time.Duration { return max(30*time.Second, 10*d) }
+// is noticed. It is far above, as the machine may be busy; where it was so when d was taken, that
+// is no reason to wait for hours.
+func limit(d time.Duration) time.Duration { return min(max(30*time.Second, 10*d), testLimit) }
 
 // try holds the quick tests against a change, and all of them if those notice nothing. Code
 // that does not build is stale.
