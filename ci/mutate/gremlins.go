@@ -42,6 +42,9 @@ func (t *tally) search(ctx context.Context, root string, gremlins []string, pkg 
 			t.count(stale, err.Error())
 			continue
 		}
+		if o.old == "-" { // it has two names, in an order that changes
+			o.kind = "INVERT_NEGATIVES"
+		}
 		same := o
 		same.kind = ""
 		if done[same] {

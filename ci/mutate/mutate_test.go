@@ -363,6 +363,21 @@ func TestWhatHangsIsGivenUp(t *testing.T) {
 	}
 }
 
+// A change of a minus is explained by one name, whichever of its two gremlins says first.
+func TestAMinusHasOneName(t *testing.T) {
+	dir := module(t)
+	line := "func Twice(n int) int { return n - 2 }"
+	write(t, filepath.Join(dir, "m.go"), "package m\n\nfunc Half(n int) int { return n / 2 }\n\n"+line+"\n", 0o600)
+	explained := write(t, filepath.Join(dir, "explained"), "m.go | INVERT_NEGATIVES | "+line+" | of no use\n", 0o600)
+	for _, kinds := range [][]any{{"ARITHMETIC_BASE", "INVERT_NEGATIVES"}, {"INVERT_NEGATIVES", "ARITHMETIC_BASE"}} {
+		fake := gremlinsThat(t, fmt.Sprintf("RUNNABLE %s at m.go:5:34\nRUNNABLE %s at m.go:5:34\n", kinds...))
+		var out, err bytes.Buffer
+		if code := run([]string{"-root", dir, "-explained", explained, "-gremlins", fake, "."}, &out, &err); code != 0 || !strings.Contains(out.String(), "of 1 changes 0 killed, 0 survived, 1 explained") {
+			t.Errorf("%v: exit %d\n%s%s", kinds, code, out.String(), err.String())
+		}
+	}
+}
+
 // Each of gremlins' changes is made where it says, and what it does not change is an error.
 func TestOperatorsAreChangedInTheirPlace(t *testing.T) {
 	dir := t.TempDir()

@@ -216,7 +216,7 @@ func TestFlaky(t *testing.T) {
 	for _, w := range []string{
 		"SURVIVED  m.go:6:7 CONDITIONALS_BOUNDARY | if a > b {\n",
 		"left out  .: fail where changes are only asleep: TestTwice\n",
-		"untested  m.go:43:33 ARITHMETIC_BASE | func Bare(n int) int { return n - 3 }\n",
+		"untested  m.go:43:33 INVERT_NEGATIVES | func Bare(n int) int { return n - 3 }\n",
 		"of 8 changes 6 killed, 1 survived, 0 explained, 0 do not build, 1 not reached; 0 known from before; on lines that no test runs 1; ",
 	} {
 		if !strings.Contains(out.String(), w) {
