@@ -159,8 +159,7 @@ const (
 	// pollPause is how long the polling goroutine leaves them alone at first. While they go on
 	// each pause is a quarter of the time since then, up to mostPollPause: what arrives when they
 	// stop, without going to sleep, may be late by that much. The end of a pause takes a CPU
-	// from somebody who polls: with 8 ms at most, streams of 1 MiB lost 3 % on two CPUs, with
-	// 64 ms nothing that could be told from noise. Arbitrary.
+	// from somebody who polls. Arbitrary.
 	pollPause     = time.Millisecond
 	mostPollPause = 64 * pollPause
 )

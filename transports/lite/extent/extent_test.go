@@ -17,13 +17,16 @@ func TestRangesNeverOverlapAndComeBackWhole(t *testing.T) {
 	live := map[uint64]uint64{}
 	for step := 1; step < 20000; step++ {
 		if rng.IntN(2) == 0 {
-			n := 1 + rng.Uint64N(20000)
+			n := 1 + rng.Uint64N(20000)>>rng.IntN(9) // around a page and far below
 			off, err := s.Alloc(n)
 			if err != nil {
 				if !errors.Is(err, ErrFull) {
 					t.Fatal(err)
 				}
 				continue
+			}
+			if align := uint64(Align); off%align != 0 || (n+Align-1)/Align*Align >= Page && off%Page != 0 {
+				t.Fatalf("step %d: %d bytes at %d", step, n, off)
 			}
 			live[off] = n
 			for i := (off - base) / Align; i < (off-base+n+Align-1)/Align; i++ {
