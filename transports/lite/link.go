@@ -109,11 +109,15 @@ func (l *link) post(wr *rdma.SendWR, id uint64) error {
 	return nil
 }
 
-// staged is the memory beside the next place of the queue. It is free: the request
-// that had it is depth requests old.
-func (l *link) staged() (mem []byte, addr uint64) {
+// staged is the memory beside the next place of the queue, if there is one; l.mu is held. The
+// request that had it is depth requests old. Without a place it is under way still, and may
+// not have been read.
+func (l *link) staged() (mem []byte, addr uint64, ok bool) {
+	if int(l.inUse.Load()) >= l.depth {
+		return nil, 0, false
+	}
 	off := l.stage + l.seq%uint64(l.depth)*stageLen
-	return l.node.bytes(off, stageLen), l.node.base + off
+	return l.node.bytes(off, stageLen), l.node.base + off, true
 }
 
 // credit tells whether the peer has a receive for one more message.
@@ -134,9 +138,12 @@ func (l *link) message(remote uint64, imm uint32, head, body []byte, flags rdma.
 	if !l.credit() {
 		return errNoCredit
 	}
+	mem, addr, ok := l.staged()
+	if !ok {
+		return rdma.ErrQueueFull
+	}
 	wr := &l.wrs[0]
 	*wr = rdma.SendWR{Op: rdma.OpWriteImm, Flags: flags, RemoteAddr: remote, Imm: imm, NumSGE: 1}
-	mem, addr := l.staged()
 	n := copy(mem, head)
 	if len(head)+len(body) <= stageLen {
 		n += copy(mem[n:], body)
@@ -175,7 +182,7 @@ func (l *link) twoPosts(wr *rdma.SendWR, imm uint32, id uint64) error {
 	if err := l.post(wr, id); err != nil {
 		return err
 	}
-	mem, addr := l.staged()
+	mem, addr, _ := l.staged() // there are two places, as was looked at
 	mem[0], mem[1], mem[2], mem[3] = byte(imm>>24), byte(imm>>16), byte(imm>>8), byte(imm)
 	note := &l.wrs[1]
 	*note = rdma.SendWR{Op: rdma.OpSend, NumSGE: 1}
@@ -190,7 +197,10 @@ func (l *link) twoPosts(wr *rdma.SendWR, imm uint32, id uint64) error {
 
 // writeWord writes a checked word to remote; l.mu is held.
 func (l *link) writeWord(remote, v uint64) error {
-	mem, addr := l.staged()
+	mem, addr, ok := l.staged()
+	if !ok {
+		return rdma.ErrQueueFull
+	}
 	wire.PutWord(mem, v)
 	wr := &l.wrs[0]
 	*wr = rdma.SendWR{Op: rdma.OpWrite, RemoteAddr: remote, NumSGE: 1}
@@ -252,7 +262,10 @@ func (l *link) postHeld(h *held) error {
 		if h.tell {
 			return l.message(h.remote, h.imm, h.data, nil, 0, 0)
 		}
-		mem, addr := l.staged()
+		mem, addr, ok := l.staged()
+		if !ok {
+			return rdma.ErrQueueFull
+		}
 		wr := &l.wrs[0]
 		*wr = rdma.SendWR{Op: rdma.OpWrite, RemoteAddr: h.remote, NumSGE: 1}
 		wr.SGE[0] = rdma.SGE{Addr: addr, Len: uint32(copy(mem, h.data)), LKey: l.lkey}
