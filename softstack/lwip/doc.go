@@ -69,8 +69,9 @@
 //
 // What was sent before Close or CloseWrite arrives, however late there is room for it: the
 // link stays for it, and over xdp the port of who dialed, 100 s at most, and the end of the
-// stream follows what is unsent. It must not go with it, since lwIP 2.1.3 leaves the FIN on both parts of a segment that it splits for
-// a small window; the peer would see an end and never the rest.
+// stream follows what is unsent. It must not go with it, since lwIP 2.1.3 leaves the FIN on both
+// parts of a segment that it splits for a small window; the peer would see an end and never the
+// rest.
 //
 // # Checksums
 //

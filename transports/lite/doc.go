@@ -62,7 +62,7 @@
 // with those (IBTA 9.4.5.1, atomicity by the adapter alone) must not mix them. The
 // memory of a region that a node does not let go of comes back when that node is
 // gone. A barrier fails for everybody when any node dies. What arrives when callers that
-// polled all along stop, without sleeping in the tier, may be late by 64 ms, unless the node
+// polled all along stop, without sleeping in the tier, may be late by 8 ms, unless the node
 // has a polling goroutine that never rests (PollSpin). Operations are reported in
 // the order in which they were posted. Both ends have the same byte order.
 package lite

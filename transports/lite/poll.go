@@ -149,19 +149,18 @@ func (l *link) receive(slot uint32) rdma.RecvWR {
 }
 
 const (
-	// looksMost are the looks of callers in a pollPause from which they attend to what arrives,
+	// leastLooks are the looks of callers in a pollPause from which they attend to what arrives,
 	// as soon as a goroutine that sleeps would, or nearly. Arbitrary: who streams long messages
 	// is away in each post for some 0.2 ms.
-	looksMost = 1
+	leastLooks = 1
 	// wakeEvery is after how many looks a polling goroutine that sleeps is told to leave that
 	// to the callers. Arbitrary.
 	wakeEvery = 16
-	// pollPause is how long the polling goroutine leaves them alone at first. While they go on
-	// each pause is a quarter of the time since then, up to mostPollPause: what arrives when they
-	// stop, without going to sleep, may be late by that much. The end of a pause takes a CPU
-	// from somebody who polls. Arbitrary.
+	// pollPause is how long the polling goroutine leaves them alone at first, and mostPollPause while
+	// they go on: what nobody waits for may be late by that much. Each end of a pause takes a
+	// CPU from somebody who polls.
 	pollPause     = time.Millisecond
-	mostPollPause = 64 * pollPause
+	mostPollPause = 8 * pollPause
 )
 
 // pollLoop is the node's one polling goroutine.
@@ -171,7 +170,8 @@ func (n *Node) pollLoop() {
 		n.spinLoop()
 		return
 	}
-	r := resting{slept: pollPause}
+	var seen uint64
+	slept, rest := pollPause, pollPause // the last pause, and the next
 	last := time.Now()
 	for empty := 0; n.ctx.Err() == nil; {
 		if n.poll() > 0 {
@@ -186,41 +186,23 @@ func (n *Node) pollLoop() {
 			runtime.Gosched()
 			continue
 		}
-		if attended := r.attended(n); attended || n.held.Load() > 0 || !n.caps.Features.Has(rdma.FeatEvents) {
-			n.leave(&r, attended)
+		a := n.activity.Load()
+		attended := a-seen >= leastLooks*uint64(slept/pollPause)
+		if attended || n.held.Load() > 0 || !n.caps.Features.Has(rdma.FeatEvents) {
+			seen, slept = a, rest
+			if n.pause(rest) {
+				// Who kicks is about to sleep: what it polled until then says nothing of
+				// who looks now. Counted, it made every answer half a pause late.
+				seen = n.activity.Load()
+			}
+			if rest = min(2*rest, mostPollPause); !attended || n.held.Load() > 0 {
+				rest = pollPause
+			}
 			continue
 		}
-		r.slept = pollPause
+		slept, rest = pollPause, pollPause
 		n.sleep()
 		last = time.Now()
-	}
-}
-
-// resting is how the polling goroutine leaves callers alone.
-type resting struct {
-	seen  uint64        // looks of callers up to the begin of the last pause
-	slept time.Duration // that pause
-}
-
-// attended tells whether callers looked at what arrives all through the last pause.
-func (r *resting) attended(n *Node) bool {
-	return n.activity.Load()-r.seen >= looksMost*uint64(r.slept/pollPause)
-}
-
-// leave rests, longer each time, while callers attend to what arrives. It touches no queue
-// pair meanwhile: who posts to it would wait.
-func (n *Node) leave(r *resting, attended bool) {
-	for d := pollPause; ; d = min(d+d/4, mostPollPause) {
-		r.seen, r.slept = n.activity.Load(), d
-		if n.pause(d) {
-			// Who kicks is about to sleep: what it polled until then says nothing of
-			// who looks now. Counted, it made every answer half a pause late.
-			r.seen = n.activity.Load()
-			return
-		}
-		if !attended || n.held.Load() > 0 || n.ctx.Err() != nil || !r.attended(n) {
-			return
-		}
 	}
 }
 
@@ -279,7 +261,7 @@ func (n *Node) wake() {
 
 // polling is said by callers now and then while they poll what arrives.
 func (n *Node) polling() {
-	n.activity.Add(looksMost * uint64(mostPollPause/pollPause))
+	n.activity.Add(leastLooks * uint64(mostPollPause/pollPause))
 	n.attended()
 }
 
