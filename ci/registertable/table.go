@@ -122,7 +122,7 @@ func reduce(r *reports.Result, best map[string]float64) error {
 // mpiEager is up to which Open MPI copies messages over TCP.
 const mpiEager = 64 << 10
 
-// asMPI is a stack whose messages are copied up to the same size.
+// asMPI is a stack whose messages need no rendezvous up to the same size.
 func asMPI(stack string) string { return stack + ", eager 64K" }
 
 func sum(stack string, ranks int, arm, buffers string, size int64) string {

@@ -64,7 +64,7 @@ func (m *Mesh) Barrier(ctx context.Context) error {
 
 // Reduce takes the steps of a list on the vector in, and leaves the sum in out: an element is
 // read from in until out has something of it, so nothing is copied from one to the other.
-// The arm registers what a rendezvous sends or receives.
+// The arm registers what a rendezvous sends or receives, and short messages where that is kept.
 func (m *Mesh) Reduce(ctx context.Context, list []steps.Step, in, out rdma.Buffer, arm arms.Arm) (err error) {
 	if len(list) == 0 {
 		copy(out.Bytes(), in.Bytes())

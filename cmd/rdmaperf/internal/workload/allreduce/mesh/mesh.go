@@ -15,7 +15,7 @@ import (
 // Config is what all ranks agree on.
 type Config struct {
 	Rank, Size int
-	Eager      int           // bytes up to which a message is copied
+	Eager      int           // bytes up to which a message is sent without a rendezvous
 	Segment    int           // bytes of a segment of a long one, while it has no more than mostSegments
 	Wait       bool          // sleep for completions instead of polling on
 	Timeout    time.Duration // of every wait
