@@ -69,6 +69,19 @@ func TestWritesBothWaysWaitForALook(t *testing.T) {
 	}
 }
 
+// While as many operations are out as there may be, nothing is asked for either.
+func TestAFullQueueAsksForNoLook(t *testing.T) {
+	p, _, w, l := bothWaysOn("write", engine.SideClient, func(*engine.Shape) {})
+	l.remaining, l.Posted, l.Out = 100, int64(l.Sh.Slots), l.Sh.Depth
+	if posted, err := w.pushDuplex(l); posted || err != nil || len(p.posted) != 0 || l.looking {
+		t.Errorf("%d of %d out: %v, %v, said %+v", l.Out, l.Sh.Depth, posted, err, p.posted)
+	}
+	l.Out--
+	if _, err := w.pushDuplex(l); err != nil || len(p.posted) != 1 || !l.looking {
+		t.Errorf("%d of %d out: %v, said %+v, want a look asked for", l.Out, l.Sh.Depth, err, p.posted)
+	}
+}
+
 // The peer compares the passes that are looked at one after the other, each where it lies.
 func TestEachLookIsAtTheNextPass(t *testing.T) {
 	_, _, w, l := bothWaysOn("write", engine.SideServer, func(*engine.Shape) {})

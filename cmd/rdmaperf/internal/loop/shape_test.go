@@ -38,6 +38,23 @@ func TestStreamsThatNobodyComparesStayInTheCache(t *testing.T) {
 	}
 }
 
+// A slot is a message's own until somebody looked at it, so there are no more receives than slots,
+// also where there are just as many slots as operations to a completion.
+func TestThereAreNoMoreReceivesThanSlots(t *testing.T) {
+	memory, _ := enginetest.MemEnds(t)
+	for _, moderation := range []int{1, 8, 16, 128} {
+		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: transports.KindSend.String(), Size: 1 << 20})
+		plan.Depth, plan.Moderation, plan.Verify, plan.Polling = 128, moderation, true, engine.PollingBusy
+		sh, err := engine.NewShape(&plan, plan.Points[0], memory.Caps(), memory.Caps())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sh.Slots != 16 || sh.RecvDepth != sh.Slots {
+			t.Errorf("a completion of %d: %d slots and %d receives, want 16 of both", moderation, sh.Slots, sh.RecvDepth)
+		}
+	}
+}
+
 // A message that is prepared with others has bytes and a slot of its own.
 func TestTheMessagesOfABatchShareNoBytes(t *testing.T) {
 	for _, size := range []int{1, engine.MediumMessage, engine.MediumMessage + 1} {
