@@ -50,11 +50,11 @@ func TestWhoWaitsForHisOwnAttendsToOthers(t *testing.T) {
 	}
 }
 
-// A caller that looks a few times in a millisecond, as one does who posts long messages, attends to
+// A caller that looks once in a millisecond or two, as one does who posts long messages, attends to
 // what arrives: the polling goroutine does not sleep in the device meanwhile, where it wakes for
 // each packet of that caller's.
 func TestWhoLooksNowAndThenIsLeftAlone(t *testing.T) {
-	const looks, each = 1000, 200 * time.Microsecond
+	const looks, each = 200, 1500 * time.Microsecond
 	everywhere(t, 2, Config{}, func(t *testing.T, c *cluster) {
 		n := c.nodes[0]
 		asleep := 0
@@ -70,4 +70,43 @@ func TestWhoLooksNowAndThenIsLeftAlone(t *testing.T) {
 			t.Errorf("of %d looks %d found the polling goroutine asleep", looks*3/4, asleep)
 		}
 	})
+}
+
+// Pauses grow while callers look, and end where none does.
+func TestHowLongCallersAreLeftAlone(t *testing.T) {
+	const ms = time.Millisecond
+	type step struct {
+		looks uint64 // since the last one
+		kick  bool   // somebody went to sleep in the pause before
+		held  bool
+		want  time.Duration // 0: the goroutine sleeps
+	}
+	for name, c := range map[string]struct {
+		blind bool // the device wakes nobody
+		steps []step
+	}{
+		"nobody":                   {steps: []step{{}, {}}},
+		"one who goes on":          {steps: []step{{looks: 9, want: ms}, {looks: 9, want: 2 * ms}, {looks: 9, want: 4 * ms}, {looks: 9, want: 8 * ms}, {looks: 9, want: 8 * ms}}},
+		"two looks in 8 ms":        {steps: []step{{looks: 1, want: ms}, {looks: 1, want: 2 * ms}, {looks: 1, want: 4 * ms}, {looks: 1, want: 8 * ms}, {looks: 2, want: 8 * ms}}},
+		"one look in 8 ms":         {steps: []step{{looks: 9, want: ms}, {looks: 9, want: 2 * ms}, {looks: 9, want: 4 * ms}, {looks: 9, want: 8 * ms}, {looks: 1}}},
+		"away for 3 ms":            {steps: []step{{looks: 1, want: ms}, {want: 2 * ms}, {want: ms}, {looks: 1, want: ms}, {looks: 1, want: 2 * ms}}},
+		"gone":                     {steps: []step{{looks: 1, want: ms}, {want: 2 * ms}, {want: ms}, {}, {}}},
+		"gone and back":            {steps: []step{{}, {looks: wakeEvery, want: ms}, {looks: 1, want: 2 * ms}}},
+		"gone to sleep":            {steps: []step{{looks: 9, want: ms}, {looks: 9, kick: true}}},
+		"gone to sleep, not all":   {steps: []step{{looks: 9, want: ms}, {looks: 9, want: 2 * ms}, {looks: 9, kick: true}, {looks: 9, want: ms}}},
+		"something is held":        {steps: []step{{held: true, want: ms}, {held: true, want: ms}, {looks: 9, held: true, want: ms}, {want: ms}}},
+		"a device that wakes none": {blind: true, steps: []step{{want: ms}, {want: ms}, {looks: 9, want: ms}, {looks: 9, want: 2 * ms}}},
+	} {
+		a, looks := attendance{slept: pollPause, rest: pollPause, absent: mostAbsent}, uint64(100)
+		a.seen = looks
+		for i, s := range c.steps {
+			looks += s.looks
+			if s.kick {
+				a.replaced(looks)
+			}
+			if got := a.next(looks, s.held, !c.blind); got != s.want {
+				t.Fatalf("%s, step %d: left alone for %v, want %v", name, i, got, s.want)
+			}
+		}
+	}
 }

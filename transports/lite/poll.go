@@ -148,20 +148,8 @@ func (l *link) receive(slot uint32) rdma.RecvWR {
 	return wr
 }
 
-const (
-	// leastLooks are the looks of callers in a pollPause from which they attend to what arrives,
-	// as soon as a goroutine that sleeps would, or nearly. Arbitrary: who streams long messages
-	// is away in each post for some 0.2 ms.
-	leastLooks = 1
-	// wakeEvery is after how many looks a polling goroutine that sleeps is told to leave that
-	// to the callers. Arbitrary.
-	wakeEvery = 16
-	// pollPause is how long the polling goroutine leaves them alone at first, and mostPollPause while
-	// they go on: what nobody waits for may be late by that much. Each end of a pause takes a
-	// CPU from somebody who polls.
-	pollPause     = time.Millisecond
-	mostPollPause = 8 * pollPause
-)
+// emptyLooks in a row that found nothing come to one look at the clock. Arbitrary.
+const emptyLooks = 16
 
 // pollLoop is the node's one polling goroutine.
 func (n *Node) pollLoop() {
@@ -170,8 +158,7 @@ func (n *Node) pollLoop() {
 		n.spinLoop()
 		return
 	}
-	var seen uint64
-	slept, rest := pollPause, pollPause // the last pause, and the next
+	att := attendance{slept: pollPause, rest: pollPause, absent: mostAbsent}
 	last := time.Now()
 	for empty := 0; n.ctx.Err() == nil; {
 		if n.poll() > 0 {
@@ -179,28 +166,21 @@ func (n *Node) pollLoop() {
 			last = time.Now()
 			continue
 		}
-		if empty++; empty%16 != 0 {
+		if empty++; empty < emptyLooks {
 			continue
 		}
+		empty = 0
 		if now := time.Now(); now.Sub(last) < n.cfg.Spin {
 			runtime.Gosched()
 			continue
 		}
-		a := n.activity.Load()
-		attended := a-seen >= leastLooks*uint64(slept/pollPause)
-		if attended || n.held.Load() > 0 || !n.caps.Features.Has(rdma.FeatEvents) {
-			seen, slept = a, rest
-			if n.pause(rest) {
-				// Who kicks is about to sleep: what it polled until then says nothing of
-				// who looks now. Counted, it made every answer half a pause late.
-				seen = n.activity.Load()
+		if d := att.next(n.activity.Load(), n.held.Load() > 0, n.caps.Features.Has(rdma.FeatEvents)); d > 0 {
+			if n.pause(d) {
+				att.replaced(n.activity.Load())
 			}
-			if rest = min(2*rest, mostPollPause); !attended || n.held.Load() > 0 {
-				rest = pollPause
-			}
+			empty = emptyLooks - 1 // callers saw what there is, or one look says that they did not
 			continue
 		}
-		slept, rest = pollPause, pollPause
 		n.sleep()
 		last = time.Now()
 	}
@@ -261,7 +241,7 @@ func (n *Node) wake() {
 
 // polling is said by callers now and then while they poll what arrives.
 func (n *Node) polling() {
-	n.activity.Add(leastLooks * uint64(mostPollPause/pollPause))
+	n.activity.Add(fewLooks(mostPollPause))
 	n.attended()
 }
 
