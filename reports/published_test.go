@@ -43,3 +43,27 @@ func TestPublishedColumnsOfWords(t *testing.T) {
 		t.Error("who published a row")
 	}
 }
+
+// A table of the same title is the same table, whatever run brought it.
+func TestAPublishedTableStandsOnce(t *testing.T) {
+	var d reports.Document
+	d.AddPublished([]reports.Published{{Title: "one"}, {Title: "two"}, {Title: "one"}})
+	d.AddPublished([]reports.Published{{Title: "two"}, {Title: "three"}})
+	var titles []string
+	for _, p := range d.Published {
+		titles = append(titles, p.Title)
+	}
+	if want := []string{"one", "two", "three"}; !slices.Equal(titles, want) {
+		t.Errorf("%q, want %q", titles, want)
+	}
+}
+
+// Numbers among the parameters are read whether they were just made or read back from JSON.
+func TestNumbersOfParameters(t *testing.T) {
+	r := reports.Result{Parameters: map[string]any{"made": 3, "long": int64(1 << 40), "read": 2.5, "word": "7"}}
+	for name, want := range map[string]float64{"made": 3, "long": 1 << 40, "read": 2.5, "word": 0, "none": 0} {
+		if got := reports.ParameterNumber(&r, name); got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
