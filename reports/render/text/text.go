@@ -262,32 +262,6 @@ func (p *printer) expert(s string) string {
 	return ""
 }
 
-// remarks are what a reader has to know before believing a row.
-func (p *printer) remarks(g *reports.Grouped) {
-	results := g.Results
-	if ns := reports.ParameterNumber(results[0], "loop_overhead_ns"); ns > 0 && p.Verbose {
-		p.wrapped("the measuring loop itself takes " + view.Number(ns, 0) + " ns of a round trip (on a null device)")
-	}
-	for _, r := range results {
-		name := resultName(g, r)
-		if !r.Disturbance.Quiet() {
-			p.styled(red, name+": "+r.Disturbance.String())
-		}
-		if v := r.Verification; v != nil && v.Mode != reports.VerifyNone && v.Whole < v.Messages {
-			p.wrapped(name + ": " + v.String())
-		}
-		if r.Errors > 0 {
-			p.styled(red, fmt.Sprintf("%s: %s", name, view.Plural(r.Errors, "failed operation")))
-		}
-		if r.Latency != nil && r.Latency.Clamped > 0 {
-			p.wrapped(fmt.Sprintf("%s: %s outside 0..60 s, counted at the limit in percentiles", name, view.Plural(r.Latency.Clamped, "sample")))
-		}
-		if gc := r.GC; gc != nil && gc.ClientCollections+gc.ServerCollections > 0 {
-			p.wrapped(fmt.Sprintf("%s: garbage collections in the window: client %d, server %d", name, gc.ClientCollections, gc.ServerCollections))
-		}
-	}
-}
-
 // latencyColumns are in the order of rank. Of a terminal of 80 columns, what is left out
 // stands in every file: the mean and its deviation say least of a tail.
 var latencyColumns = []view.Column{
