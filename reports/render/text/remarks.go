@@ -16,29 +16,34 @@ func (p *printer) remarks(g *reports.Grouped) {
 	var names []string
 	of := map[string][]*reports.Result{}
 	for _, r := range results {
-		name := resultName(g, r)
+		name := pointName(g, r)
 		if of[name] == nil {
 			names = append(names, name)
 		}
 		of[name] = append(of[name], r)
 	}
 	for _, name := range names {
-		p.remarksOf(name, of[name])
+		if points := of[name]; len(points) > 1 {
+			p.remarksOf(name, points, func(r *reports.Result) string { return resultName(g, r) })
+		} else {
+			name = resultName(g, points[0])
+			p.remarksOf(name, points, func(*reports.Result) string { return name })
+		}
 	}
 }
 
-// remarksOf are those of the points of one name, such as the steps of a course of time: why
-// one was disturbed, and what is counted of all.
-func (p *printer) remarksOf(name string, points []*reports.Result) {
-	var worst *reports.Disturbance // the first, or one that is impossible
+// remarksOf are those of the points of one name, such as repeats or the steps of a course of
+// time: which was disturbed and why, and what is counted of all. nameOf is what one of them is called.
+func (p *printer) remarksOf(name string, points []*reports.Result, nameOf func(*reports.Result) string) {
+	var worst *reports.Result // the first, or one that is impossible
 	var disturbed int
 	var compared reports.Verification
 	var failed, clamped int64
 	var gc reports.GC
 	for _, r := range points {
 		if !r.Disturbance.Quiet() {
-			if disturbed++; worst == nil || worst.Verdict != reports.VerdictImpossible && r.Disturbance.Verdict == reports.VerdictImpossible {
-				worst = r.Disturbance
+			if disturbed++; worst == nil || worst.Disturbance.Verdict != reports.VerdictImpossible && r.Disturbance.Verdict == reports.VerdictImpossible {
+				worst = r
 			}
 		}
 		if v := r.Verification; v != nil && v.Mode != reports.VerifyNone {
@@ -56,7 +61,7 @@ func (p *printer) remarksOf(name string, points []*reports.Result) {
 		}
 	}
 	if worst != nil {
-		why := name + ": " + worst.String()
+		why := nameOf(worst) + ": " + worst.Disturbance.String()
 		if disturbed > 1 {
 			why += fmt.Sprintf("; %d of %d points are no better", disturbed, len(points))
 		}
