@@ -39,6 +39,9 @@ func (a *attendance) next(looks uint64, held, events bool) time.Duration {
 		a.slept, a.rest, a.absent = pollPause, pollPause, mostAbsent
 		return 0
 	}
+	if held {
+		a.rest = pollPause // the goroutine is the one that hands it on
+	}
 	a.seen, a.slept = looks, a.rest
 	if a.rest = min(2*a.rest, mostPollPause); !attended || held {
 		a.rest = pollPause
@@ -51,4 +54,6 @@ func fewLooks(d time.Duration) uint64 { return uint64(max(d/mostAbsent, 1)) }
 
 // replaced says that a caller goes to sleep: what it polled until then says nothing of who looks
 // now. Counted, it made every answer half a pause late.
-func (a *attendance) replaced(looks uint64) { a.seen, a.absent = looks, mostAbsent }
+func (a *attendance) replaced(looks uint64) {
+	a.seen, a.absent, a.rest = looks, mostAbsent, pollPause
+}

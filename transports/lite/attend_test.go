@@ -95,6 +95,8 @@ func TestHowLongCallersAreLeftAlone(t *testing.T) {
 		"gone to sleep":            {steps: []step{{looks: 9, want: ms}, {looks: 9, kick: true}}},
 		"gone to sleep, not all":   {steps: []step{{looks: 9, want: ms}, {looks: 9, want: 2 * ms}, {looks: 9, kick: true}, {looks: 9, want: ms}}},
 		"something is held":        {steps: []step{{held: true, want: ms}, {held: true, want: ms}, {looks: 9, held: true, want: ms}, {want: ms}}},
+		"something is held behind": {steps: []step{{looks: 9, want: ms}, {looks: 9, want: 2 * ms}, {looks: 9, held: true, want: ms}, {looks: 9, held: true, want: ms}, {looks: 9, want: ms}}},
+		"asleep, and none wakes":   {blind: true, steps: []step{{looks: 9, want: ms}, {looks: 9, want: 2 * ms}, {looks: 9, kick: true, want: ms}, {want: ms}}},
 		"a device that wakes none": {blind: true, steps: []step{{want: ms}, {want: ms}, {looks: 9, want: ms}, {looks: 9, want: 2 * ms}}},
 	} {
 		a, looks := attendance{slept: pollPause, rest: pollPause, absent: mostAbsent}, uint64(100)
