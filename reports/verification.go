@@ -22,6 +22,13 @@ type Verification struct {
 	Bytes    int64  `json:"bytes"`    // of all comparisons
 }
 
+// Add counts what was compared of another point, too; nil is nothing.
+func (v *Verification) Add(o *Verification) {
+	if o != nil {
+		v.Messages, v.Numbers, v.Whole, v.Bytes = v.Messages+o.Messages, v.Numbers+o.Numbers, v.Whole+o.Whole, v.Bytes+o.Bytes
+	}
+}
+
 // String says it in one sentence.
 func (v *Verification) String() string {
 	if v.Mode == VerifyNone {

@@ -116,9 +116,7 @@ func comparedText(set *reports.Set) string {
 	}
 	var sum reports.Verification
 	for _, s := range set.Samples {
-		if v := s.Verification; v != nil {
-			sum.Messages, sum.Numbers, sum.Whole, sum.Bytes = sum.Messages+v.Messages, sum.Numbers+v.Numbers, sum.Whole+v.Whole, sum.Bytes+v.Bytes
-		}
+		sum.Add(s.Verification)
 	}
 	switch {
 	case sum.Messages == 0:

@@ -48,8 +48,7 @@ func (p *printer) remarksOf(name string, points []*reports.Result, nameOf func(*
 		}
 		if v := r.Verification; v != nil && v.Mode != reports.VerifyNone {
 			compared.Mode = v.Mode
-			compared.Messages, compared.Numbers = compared.Messages+v.Messages, compared.Numbers+v.Numbers
-			compared.Whole, compared.Bytes = compared.Whole+v.Whole, compared.Bytes+v.Bytes
+			compared.Add(v)
 		}
 		failed += r.Errors
 		if r.Latency != nil {

@@ -243,7 +243,7 @@ func (p *parts) results(r *engine.OwnRun, w *pairs.Writes) (results []reports.Re
 		res.DurationNs, res.Operations, res.CPU = int64(each*1e9), n, p.cpu(i)
 		res.Verification, res.Verified = w.Take(n), w.On()
 		for _, b := range []*bin{&p.low[i], &p.high[i]} {
-			res.Verification.Numbers, res.Verification.Whole, res.Verification.Bytes = res.Verification.Numbers+b.compared.Numbers, res.Verification.Whole+b.compared.Whole, res.Verification.Bytes+b.compared.Bytes
+			res.Verification.Add(&b.compared) // whose messages w took already
 		}
 		res.Detail = &curves.Point{X: (float64(i) + 0.5) * each, Values: v}
 		results = append(results, res)
