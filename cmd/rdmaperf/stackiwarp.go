@@ -38,13 +38,8 @@ var iwarpParams = append(params[iwarpArgs]{
 		func(c *iwarpArgs, v value) error { c.Extensions = iwarp.ExtAssumed; return nil }},
 	sndbuf(func(c *iwarpArgs) *int { return &c.SendBuffer }),
 	rcvbuf(func(c *iwarpArgs) *int { return &c.RecvBuffer }),
-	{paramDoc{"local", sizeOf, "1M", "both buffers over the loopback device, unless net.core.wmem_max or rmem_max is less; 0: the kernel's"},
-		func(c *iwarpArgs, v value) error {
-			if c.LocalBuffer = v.n; v.n == 0 {
-				c.LocalBuffer = -1
-			}
-			return nil
-		}},
+	localbuf("1M", "both buffers over the loopback device, unless net.core.wmem_max or rmem_max is less; 0: the kernel's",
+		func(c *iwarpArgs) *int { return &c.LocalBuffer }),
 }, streamParams(func(c *iwarpArgs) *streamArgs { return &c.below })...)
 
 func openIWARP(s *stackSet, l layer) (rdma.Device, error) {
@@ -81,6 +76,8 @@ type tcpArgs struct {
 var tcpParams = append(params[tcpArgs]{
 	sndbuf(func(c *tcpArgs) *int { return &c.SendBuffer }),
 	rcvbuf(func(c *tcpArgs) *int { return &c.RecvBuffer }),
+	localbuf("512K", "send buffer over the loopback device, unless net.core.wmem_max is less; 0: the kernel's",
+		func(c *tcpArgs) *int { return &c.LocalBuffer }),
 }, streamParams(func(c *tcpArgs) *streamArgs { return &c.below })...)
 
 func openTCP(l layer, _ rdma.Device) (transports.Stack, error) {
@@ -98,6 +95,16 @@ func openTCP(l layer, _ rdma.Device) (transports.Stack, error) {
 func sndbuf[C any](at func(*C) *int) param[C] {
 	return param[C]{paramDoc{"sndbuf", sizeOf, "the kernel's", "send buffer of a socket"},
 		func(c *C, v value) error { *at(c) = v.n; return nil }}
+}
+
+// localbuf is a size of which 0 is the kernel's and -1 in the configuration, whose 0 is the default.
+func localbuf[C any](preset, help string, at func(*C) *int) param[C] {
+	return param[C]{paramDoc{"local", sizeOf, preset, help}, func(c *C, v value) error {
+		if *at(c) = v.n; v.n == 0 {
+			*at(c) = -1
+		}
+		return nil
+	}}
 }
 
 func rcvbuf[C any](at func(*C) *int) param[C] {

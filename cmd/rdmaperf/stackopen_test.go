@@ -157,6 +157,8 @@ func TestNamesOfOpenStacksTellTheirParameters(t *testing.T) {
 		"iwarp(local=1M)":                        "iwarp(crc,local=1048576)",
 		"iwarp(p2p,sndbuf=1M)":                   "iwarp(crc,p2p,sndbuf=1048576)",
 		"tcp(rcvbuf=64K)":                        "tcp(rcvbuf=65536)",
+		"tcp(local=0)":                           "tcp(local=0)",
+		"tcp(local=1M)":                          "tcp(local=1048576)",
 		"sched(window=1M)+iwarp(sndbuf=64K)":     "+iwarp(crc,sndbuf=65536)",
 		"grpc(fused)+iwarp(nocrc,rcvbuf=64K)":    "+iwarp(nocrc,rcvbuf=65536)",
 	} {

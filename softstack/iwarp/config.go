@@ -68,7 +68,7 @@ const (
 	// localBuffer of 512 KiB and of 1 MiB were measured alike: against buffers that the kernel
 	// lets grow, 1 MiB written at depth 16 is 1.1 times as fast, and ranks that write 8 MiB
 	// to each other 1.2 times. With 512 KiB the scheduling tier, whose window is of that order,
-	// gained nothing. tcp, which reads nothing twice, gains nothing by either.
+	// gained nothing.
 	localBuffer = 1 << 20
 
 	startupRoom = 64 // sockets beyond the backlog that may be in MPA start-up, so that a few silent ones block nobody
@@ -159,7 +159,8 @@ func (c *Config) name() string {
 }
 
 func (c *Config) buffers() stream.Buffers {
-	return stream.Buffers{Send: c.SendBuffer, Recv: c.RecvBuffer, Local: max(0, cmp.Or(c.LocalBuffer, localBuffer))}
+	local := max(0, cmp.Or(c.LocalBuffer, localBuffer))
+	return stream.Buffers{Send: c.SendBuffer, Recv: c.RecvBuffer, LocalSend: local, LocalRecv: local}
 }
 
 func (c *Config) mpa(p *rdma.ConnParam) mpa.Config {

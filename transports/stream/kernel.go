@@ -62,7 +62,7 @@ func (k kernel) control(b Buffers) func(network, addr string, c syscall.RawConn)
 	}
 	return func(network, addr string, c syscall.RawConn) error {
 		b := b
-		if b.Local > 0 {
+		if b.LocalSend > 0 || b.LocalRecv > 0 {
 			b = b.within(addr, limits())
 		}
 		var err error
@@ -119,11 +119,11 @@ func (b Buffers) within(addr string, most Buffers) Buffers {
 	if at, err := netip.ParseAddrPort(addr); err != nil || !at.Addr().Unmap().IsLoopback() {
 		return b
 	}
-	if b.Send == 0 && b.Local <= most.Send {
-		b.Send = b.Local
+	if b.Send == 0 && b.LocalSend <= most.Send {
+		b.Send = b.LocalSend
 	}
-	if b.Recv == 0 && b.Local <= most.Recv {
-		b.Recv = b.Local
+	if b.Recv == 0 && b.LocalRecv <= most.Recv {
+		b.Recv = b.LocalRecv
 	}
 	return b
 }

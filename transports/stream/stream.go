@@ -18,10 +18,10 @@ const MaxVec = 512
 // Buffers are what a connection may hold in bytes, each way; 0 leaves it to the stack.
 type Buffers struct {
 	Send, Recv int
-	// Local is both of a connection over the loopback device that are left to the stack: there
-	// is no delay to fill, and what is on its way stays in the caches. Of kernel sockets
-	// only; 0 leaves these to the stack, too.
-	Local int
+	// LocalSend and LocalRecv are those of a connection over the loopback device that are left
+	// to the stack: there is no delay to fill, and what is on its way stays in the caches. Of
+	// kernel sockets only; 0 leaves these to the stack, too.
+	LocalSend, LocalRecv int
 }
 
 // Stack is a TCP/IP stack: the kernel's, or one in user space.

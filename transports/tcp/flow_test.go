@@ -263,6 +263,8 @@ func TestTheNameTellsTheBuffers(t *testing.T) {
 		{Config{}, "tcp"},
 		{Config{SendBuffer: 4096}, "tcp(sndbuf=4096)"},
 		{Config{SendBuffer: 1, RecvBuffer: 2}, "tcp(sndbuf=1,rcvbuf=2)"},
+		{Config{LocalBuffer: 3}, "tcp(local=3)"},
+		{Config{RecvBuffer: 2, LocalBuffer: -1}, "tcp(rcvbuf=2,local=0)"},
 	} {
 		if got := New(c.cfg).Name(); got != c.want {
 			t.Errorf("name of %+v = %q, want %q", c.cfg, got, c.want)

@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,12 @@ const (
 	// [rdma.QP].Connect does; greetTimeout a peer that connected and stays silent.
 	connectTimeout = 10 * time.Second
 	greetTimeout   = 5 * time.Second
+
+	// localBuffer is the send buffer over the loopback device. On a CPU with an L2 cache of 1 MiB
+	// a core 64 KiB and 1 MiB written at depth 16 are 1.2 times as fast as with one that the
+	// kernel lets grow to 4 MiB; with 1 MiB they gain nothing, and a receive buffer of 512 KiB
+	// costs a sixth. Where an L2 cache has 512 KiB it was measured to change nothing.
+	localBuffer = 512 << 10
 )
 
 // Config sets the buffers in bytes, where 0 leaves the kernel's autotuning on, and
@@ -32,7 +39,10 @@ const (
 type Config struct {
 	SendBuffer int
 	RecvBuffer int
-	Stack      stream.Stack // nil means kernel sockets
+	// LocalBuffer is the send buffer over the loopback device where SendBuffer is 0, as far as
+	// net.core.wmem_max allows it; 0 means 512 KiB, and less than 0 leaves it to the kernel.
+	LocalBuffer int
+	Stack       stream.Stack // nil means kernel sockets
 }
 
 type transport struct {
@@ -59,6 +69,9 @@ func (t *transport) Name() string {
 	}
 	if t.cfg.RecvBuffer > 0 {
 		p = append(p, fmt.Sprintf("rcvbuf=%d", t.cfg.RecvBuffer))
+	}
+	if t.cfg.LocalBuffer != 0 {
+		p = append(p, fmt.Sprintf("local=%d", max(0, t.cfg.LocalBuffer)))
 	}
 	if n := t.stack.Name(); n != "" {
 		p = append(p, n)
@@ -217,7 +230,7 @@ func (t *transport) attach(conn stream.Opening, cfg transports.Config, peer *gre
 }
 
 func (c *Config) buffers() stream.Buffers {
-	return stream.Buffers{Send: c.SendBuffer, Recv: c.RecvBuffer}
+	return stream.Buffers{Send: c.SendBuffer, Recv: c.RecvBuffer, LocalSend: max(0, cmp.Or(c.LocalBuffer, localBuffer))}
 }
 
 func unreachable(err error) error { return fmt.Errorf("%w: %w", rdma.ErrUnreachable, err) }
