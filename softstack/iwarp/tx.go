@@ -54,6 +54,7 @@ type txState struct {
 
 	mulpdu  int
 	crc     bool
+	fetch   bool // without a CRC nobody has read what the kernel is to copy
 	markers bool
 	mw      mpa.MarkerWriter
 	scratch []byte    // one ULPDU, with markers only
@@ -68,7 +69,7 @@ func (t *txState) init(mulpdu, seg int, crc, markers bool, start mpa.State) {
 	*t = txState{
 		buf: make([]byte, txBufSize), vec: make([]unix.Iovec, 256), seg: seg, batch: flushAt,
 		sendMSN: 1, readMSN: 1, respMSN: 1,
-		mulpdu: mulpdu, crc: crc, markers: markers, start: start, short: copyMax,
+		mulpdu: mulpdu, crc: crc, fetch: !crc && seg == 0, markers: markers, start: start, short: copyMax,
 	}
 	if markers {
 		t.scratch = make([]byte, 0, mpa.MaxULPDU)
@@ -287,6 +288,8 @@ func (t *txState) frame(header []byte, pieces [][]byte, size int, copied bool) {
 		t.reference(p)
 		if t.crc {
 			sum = mpa.CRC(sum, p)
+		} else if t.fetch {
+			stream.Fetch(p)
 		}
 	}
 	b = t.reserve(pad + mpa.CRCLen)
