@@ -160,6 +160,14 @@ TEXT ·features7(SB), NOSPLIT, $0-4
 	MOVL CX, ecx+0(FP)
 	RET
 
+// func cycles() uint64
+TEXT ·cycles(SB), NOSPLIT, $0-8
+	RDTSC
+	SHLQ $32, DX
+	ORQ  DX, AX
+	MOVQ AX, ret+0(FP)
+	RET
+
 // CRC3 takes 8 octets of each of three runs of 1024.
 #define CRC3(off) CRC32Q off(BX), R8; CRC32Q (off+1024)(BX), R9; CRC32Q (off+2048)(BX), R10
 
@@ -228,6 +236,98 @@ loop:
 	XORL    R9, AX
 	XORL    R10, AX
 	LEAQ    3200(SI), SI // 128 behind the last vectors, and the three runs
+	DECQ    DI
+	JNE     block
+
+	VZEROUPPER
+	MOVL AX, ret+32(FP)
+	RET
+
+// CRC3W is CRC3 of runs of 1536, and CRC9W three of it.
+#define CRC3W(off) CRC32Q off(BX), R8; CRC32Q (off+1536)(BX), R9; CRC32Q (off+3072)(BX), R10
+#define CRC9W(off) CRC3W(off); CRC3W(off+8); CRC3W(off+16)
+
+// FOLD512 multiplies S past 2048 bits, and adds what lies at off(SI).
+#define FOLD512(off, S, T) VPCLMULQDQ $0x00, Z8, S, T; VPCLMULQDQ $0x11, Z8, S, S; VPTERNLOGQ $0x96, off(SI), T, S
+
+// JOIN512 multiplies S past 512 bits and adds it to T.
+#define JOIN512(S, T) VPCLMULQDQ $0x00, Z9, S, Z4; VPCLMULQDQ $0x11, Z9, S, S; VPTERNLOGQ $0x96, S, Z4, T
+
+// func mixCRC512(p *byte, blocks int, state uint32, k *[7]uint64) uint32
+//
+// As mixCRC with vectors of 512 bits: blocks of 12800 octets, of which the first 8192 are
+// folded, as foldCRC, and the other 4608 are three runs of 1536. The next block is fetched
+// meanwhile, 400 octets a turn: a processor that sees four streams at once, each for a few
+// KiB, fetches less ahead than of one, and 1 MiB that comes from the L3 cache took longer.
+TEXT ·mixCRC512(SB), NOSPLIT, $64-36
+	MOVQ p+0(FP), SI
+	MOVQ blocks+8(FP), DI
+	MOVL state+16(FP), AX
+	MOVQ k+24(FP), DX
+
+	VBROADCASTI32X4 (DX), Z8   // past 2048 bits
+	VBROADCASTI32X4 16(DX), Z9 // past 512 bits
+
+block:
+	LEAQ 8192(SI), BX
+	LEAQ 12800(SI), R12
+	MOVQ $31, CX
+	XORL R8, R8
+	XORL R9, R9
+	XORL R10, R10
+	VMOVDQU64 (SI), Z0
+	VMOVDQU64 64(SI), Z1
+	VMOVDQU64 128(SI), Z2
+	VMOVDQU64 192(SI), Z3
+	VMOVD     AX, X4
+	VPXORQ    Z4, Z0, Z0
+	CRC9W(0)
+	CRC9W(24)
+
+loop:
+	ADDQ $256, SI
+	ADDQ $48, BX
+	ADDQ $400, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	PREFETCHT0 128(R12)
+	PREFETCHT0 192(R12)
+	PREFETCHT0 256(R12)
+	PREFETCHT0 320(R12)
+	PREFETCHT0 384(R12)
+	FOLD512(0, Z0, Z4)
+	CRC3W(0)
+	CRC3W(8)
+	FOLD512(64, Z1, Z5)
+	CRC3W(16)
+	FOLD512(128, Z2, Z6)
+	CRC3W(24)
+	CRC3W(32)
+	FOLD512(192, Z3, Z7)
+	CRC3W(40)
+	DECQ CX
+	JNE  loop
+
+	JOIN512(Z0, Z1)
+	JOIN512(Z1, Z2)
+	JOIN512(Z2, Z3)
+	VMOVDQU64 Z3, acc-64(SP)
+	XORL      AX, AX
+	CRC32Q    acc-64(SP), AX
+	CRC32Q    acc-56(SP), AX
+	CRC32Q    acc-48(SP), AX
+	CRC32Q    acc-40(SP), AX
+	CRC32Q    acc-32(SP), AX
+	CRC32Q    acc-24(SP), AX
+	CRC32Q    acc-16(SP), AX
+	CRC32Q    acc-8(SP), AX
+	SHIFT(32, AX)
+	SHIFT(40, R8)
+	SHIFT(48, R9)
+	XORL    R8, AX
+	XORL    R9, AX
+	XORL    R10, AX
+	LEAQ    4864(SI), SI // 256 behind the last vectors, and the three runs
 	DECQ    DI
 	JNE     block
 
