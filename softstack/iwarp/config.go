@@ -83,6 +83,7 @@ const (
 	flushAt      = 64 << 10  // octets framed before they are handed to the socket: two long segments, still in the cache from their CRC
 	batchAligned = 8 << 10   // the same over a stack that takes a segment a call: the first ones leave sooner
 	sendTurn     = 256 << 10 // octets after which a turn takes what came before it sends on, where both sides send long messages: what is under way stays in their caches
+	sendRest     = 768 << 10 // a turn does not end where no more than this is posted behind it: 1 MiB, for which the socket has room, goes in one
 	rxPasses     = 16        // reads one poll may do on one QP, so that a flood does not starve the others
 
 	defaultTimeout = 10 * time.Second       // connect and accept without a deadline

@@ -211,11 +211,11 @@ func TestATurnOfSendingEnds(t *testing.T) {
 			b.want(a, rdma.WCWrite, 500, rdma.StatusSuccess)
 			eventually(t, "the other way's bulk", func() bool { q.mu.Lock(); defer q.mu.Unlock(); return q.rx.bulk > 0 && !q.rx.direct })
 		}
-		a.fill(uint64(i), 0, 1<<20)
+		a.fill(uint64(i), 0, 2<<20)
 		q.mu.Lock()
 		before := q.tx.sent
 		q.mu.Unlock()
-		a.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 1<<20)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+		a.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 2<<20)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
 		// The background may have gone on before this look, so not each post shows its turn.
 		q.mu.Lock()
 		if sent := q.tx.sent - before; q.tx.more && sent >= sendTurn && sent <= sendTurn+flushAt+(64<<10) {
@@ -228,15 +228,39 @@ func TestATurnOfSendingEnds(t *testing.T) {
 	if ended == 0 {
 		t.Errorf("no turn of 50 ended between %d octets and a batch more", sendTurn)
 	}
-	a.post(rdma.SendWR{ID: 99, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(1<<20, 8)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+	a.post(rdma.SendWR{ID: 99, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(3<<20, 8)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
 	a.want(nil, rdma.WCRead, 99, rdma.StatusSuccess)
-	equal(t, "what the last one wrote", b.bytes(0, 1<<20), a.bytes(0, 1<<20))
+	equal(t, "what the last one wrote", b.bytes(0, 2<<20), a.bytes(0, 2<<20))
+}
+
+// TestATurnDoesNotEndBeforeALittleRest: of what is posted as one message or as several, where no
+// more than sendRest is left all of it goes, and where a word more is left the turn ends.
+func TestATurnDoesNotEndBeforeALittleRest(t *testing.T) {
+	for _, c := range []struct {
+		parts, more int
+		ends        bool
+	}{{1, 0, false}, {1, sendRest, true}, {4, 0, false}, {4, sendRest, true}} {
+		a, b := pair(t, Config{SendBuffer: 4 << 20}, rdma.QPConfig{})
+		q := a.qp.(*qp)
+		q.mu.Lock()
+		for i := range c.parts {
+			n := (sendTurn + sendRest + c.more) / c.parts
+			must(t, q.enqueue(&rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()}))
+		}
+		q.rx.bulk = bulkMemory
+		q.transmit()
+		if q.tx.more != c.ends {
+			t.Errorf("%d octets in %d messages: the turn ended: %t, want %t", sendTurn+sendRest+c.more, c.parts, q.tx.more, c.ends)
+		}
+		q.letGo()
+		q.mu.Unlock()
+	}
 }
 
 // TestNobodyAsksForRoomBehindATurn: where a turn ended just when all was handed over, or the
 // stream ends behind it, sleepers are not told of room for ever.
 func TestNobodyAsksForRoomBehindATurn(t *testing.T) {
-	for n := sendTurn - 128<<10; n <= sendTurn+128<<10; n += 16 << 10 {
+	for n := sendTurn + sendRest - 128<<10; n <= sendTurn+sendRest+128<<10; n += 16 << 10 {
 		a, b := pair(t, Config{}, rdma.QPConfig{})
 		q := a.qp.(*qp)
 		q.mu.Lock()
@@ -256,7 +280,7 @@ func TestNobodyAsksForRoomBehindATurn(t *testing.T) {
 	q := a.qp.(*qp)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	must(t, q.enqueue(&rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 1<<20)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()}))
+	must(t, q.enqueue(&rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 2<<20)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()}))
 	q.rx.bulk = bulkMemory
 	if q.transmit(); !q.tx.more {
 		t.Fatal("the turn did not end, so that nothing is shown")

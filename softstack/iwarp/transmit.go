@@ -21,7 +21,7 @@ func (q *qp) transmit() {
 		return // most polls of who waits
 	}
 	for from := t.sent; ; {
-		if t.sent-from >= sendTurn && q.rx.inBulk() {
+		if t.sent-from >= sendTurn && q.rx.inBulk() && !q.posted(sendRest) {
 			t.more = true // the next turn goes on; what the peer sends meanwhile is taken first
 			break
 		}
@@ -45,6 +45,15 @@ func (q *qp) transmit() {
 	if r := q.dev.receiver; r != nil && q.owes() {
 		r.owed()
 	}
+}
+
+// posted tells whether what is posted and not framed yet is no more than limit octets.
+func (q *qp) posted(limit uint64) bool {
+	n := uint64(0)
+	for i := q.sqNext; i != q.sqTail && n <= limit+uint64(q.tx.off); i++ {
+		n += q.sq[i&uint32(len(q.sq)-1)].wr.Len()
+	}
+	return n <= limit+uint64(q.tx.off) // octets of the message at hand that are framed
 }
 
 // frameSome frames segments up to one batch. It reports whether it stopped
