@@ -333,7 +333,8 @@ func (x *exchange) pass() error {
 	return x.next.write()
 }
 
-// write posts what may be written of the message, in segments with a word behind each.
+// write posts what may be written of the message, in segments with a word behind each, all at
+// once: a stack that knows how much follows can choose when to send and when to receive.
 func (x *exchange) write() error {
 	p, m, n := x.to, x.m, x.src.Len()
 	if p == nil || x.wrote == n || x.where == nil && len(p.clears) == 0 {
@@ -348,20 +349,22 @@ func (x *exchange) write() error {
 		x.where = &h
 	}
 	seg := (max(m.cfg.Segment, (n+mostSegments-1)/mostSegments) + elem - 1) / elem * elem
+	wrs := m.wrs[:0]
 	for k := min(seg, n-x.wrote); k > 0 && x.wrote+k <= x.limit; k = min(seg, n-x.wrote) {
 		what := whatQuiet
 		if x.wrote+k == n {
 			what = whatLast
 		}
-		wr := [2]rdma.SendWR{
-			{ID: id(p.rank, whatQuiet, 0), Op: rdma.OpWrite, RemoteAddr: x.where.addr + uint64(x.wrote), RKey: x.where.key, NumSGE: 1},
-			m.request(p, kindThere, head{length: uint64(k)}, nil, id(p.rank, what, 0)),
-		}
-		wr[0].SGE[0] = rdma.SGE{Addr: x.src.Addr() + uint64(x.wrote), Len: uint32(k), LKey: x.key}
-		if _, err := p.qp.PostSend(wr[:]); err != nil {
-			return fmt.Errorf("write to rank %d: %w", p.rank, err)
-		}
+		wr := rdma.SendWR{ID: id(p.rank, whatQuiet, 0), Op: rdma.OpWrite, RemoteAddr: x.where.addr + uint64(x.wrote), RKey: x.where.key, NumSGE: 1}
+		wr.SGE[0] = rdma.SGE{Addr: x.src.Addr() + uint64(x.wrote), Len: uint32(k), LKey: x.key}
+		wrs = append(wrs, wr, m.request(p, kindThere, head{length: uint64(k)}, nil, id(p.rank, what, 0)))
 		x.wrote += k
+	}
+	if len(wrs) == 0 {
+		return nil
+	}
+	if _, err := p.qp.PostSend(wrs); err != nil {
+		return fmt.Errorf("write to rank %d: %w", p.rank, err)
 	}
 	return nil
 }

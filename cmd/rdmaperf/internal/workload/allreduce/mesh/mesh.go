@@ -65,6 +65,7 @@ type Mesh struct {
 
 	gather bool // the device takes the pieces of a message from two places
 
+	wrs   []rdma.SendWR // of a message's segments, to be posted together
 	idle  int
 	spans []steps.Span // of Reduce, kept for the next
 }
@@ -113,7 +114,7 @@ func Open(dev rdma.Device, listen string, cfg Config) (*Mesh, error) {
 	if err := caps.Missing(need); err != nil {
 		return nil, err
 	}
-	m := &Mesh{cfg: cfg, dev: dev, wcs: make([]rdma.WC, 64), peers: make([]*peer, cfg.Size), gather: caps.MaxSGE > 1}
+	m := &Mesh{cfg: cfg, dev: dev, wcs: make([]rdma.WC, 64), peers: make([]*peer, cfg.Size), wrs: make([]rdma.SendWR, 0, 2*mostSegments), gather: caps.MaxSGE > 1}
 	if err := m.open(listen); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
