@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
 // connected is a pair of sessions, closed with the test.
@@ -268,6 +269,21 @@ func TestTheNameTellsTheBuffers(t *testing.T) {
 	} {
 		if got := New(c.cfg).Name(); got != c.want {
 			t.Errorf("name of %+v = %q, want %q", c.cfg, got, c.want)
+		}
+	}
+}
+
+func TestTheSendBufferIsBoundedOverTheLoopbackDevice(t *testing.T) {
+	for _, c := range []struct {
+		cfg  Config
+		want stream.Buffers
+	}{
+		{Config{}, stream.Buffers{LocalSend: localBuffer}},
+		{Config{LocalBuffer: 3, RecvBuffer: 2}, stream.Buffers{Recv: 2, LocalSend: 3}},
+		{Config{LocalBuffer: -1, SendBuffer: 1}, stream.Buffers{Send: 1}},
+	} {
+		if got := c.cfg.buffers(); got != c.want {
+			t.Errorf("buffers of %+v: %+v, want %+v", c.cfg, got, c.want)
 		}
 	}
 }
