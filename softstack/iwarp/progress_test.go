@@ -234,12 +234,13 @@ func TestATurnOfSendingEnds(t *testing.T) {
 }
 
 // TestATurnDoesNotEndBeforeALittleRest: of what is posted as one message or as several, where no
-// more than sendRest is left all of it goes, and where a word more is left the turn ends.
+// more than sendRest is left all of it goes, and where a word more is left the turn ends. So it
+// does before many short messages.
 func TestATurnDoesNotEndBeforeALittleRest(t *testing.T) {
 	for _, c := range []struct {
 		parts, more int
 		ends        bool
-	}{{1, 0, false}, {1, sendRest, true}, {4, 0, false}, {4, sendRest, true}} {
+	}{{1, 0, false}, {1, sendRest, true}, {4, 0, false}, {4, sendRest, true}, {64, 0, false}, {128, 0, true}} {
 		a, b := pair(t, Config{SendBuffer: 4 << 20}, rdma.QPConfig{})
 		q := a.qp.(*qp)
 		q.mu.Lock()
@@ -255,6 +256,22 @@ func TestATurnDoesNotEndBeforeALittleRest(t *testing.T) {
 		q.letGo()
 		q.mu.Unlock()
 	}
+}
+
+// TestARestIsNotLittleBesideAnswers: what a peer has asked for is not in what is posted.
+func TestARestIsNotLittleBesideAnswers(t *testing.T) {
+	a, _ := pair(t, Config{}, rdma.QPConfig{})
+	q := a.qp.(*qp)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.posted(0) {
+		t.Error("nothing is posted, and something is left")
+	}
+	q.irq.push(0)
+	if q.posted(sendRest) {
+		t.Error("an answer that is due counts for nothing")
+	}
+	q.irq = newFIFO(1)
 }
 
 // TestNobodyAsksForRoomBehindATurn: where a turn ended just when all was handed over, or the

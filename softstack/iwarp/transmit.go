@@ -47,10 +47,15 @@ func (q *qp) transmit() {
 	}
 }
 
-// posted tells whether what is posted and not framed yet is no more than limit octets.
+// posted tells whether what is posted and not framed yet is no more than limit octets, and
+// nothing of the peer's is to be answered, which does not count in it. It looks at 64 entries at
+// most (arbitrary): short messages are no rest that is worth a walk.
 func (q *qp) posted(limit uint64) bool {
+	if q.irq.len() > 0 || q.sqTail-q.sqNext > 64 {
+		return false
+	}
 	n := uint64(0)
-	for i := q.sqNext; i != q.sqTail && n <= limit+uint64(q.tx.off); i++ {
+	for i := q.sqNext; i != q.sqTail; i++ {
 		n += q.sq[i&uint32(len(q.sq)-1)].wr.Len()
 	}
 	return n <= limit+uint64(q.tx.off) // octets of the message at hand that are framed
