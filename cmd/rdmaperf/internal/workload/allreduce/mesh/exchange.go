@@ -201,6 +201,7 @@ type exchange struct {
 	left  int   // bytes that are still to come
 	at    int   // of the vector, in bytes
 	inlen int
+	dst   []byte // where they arrive
 
 	to    *peer // to whom this rank writes
 	src   rdma.Buffer
@@ -243,11 +244,13 @@ func (x *exchange) put() error {
 	return errors.Join(errs...)
 }
 
-// clear tells the sender where its bytes go: into the vector, or aside to be added.
+// clear tells the sender where its bytes go: into the vector, or aside to be added to what is
+// there. Where the vector has nothing yet they are added in place, which leaves the caches
+// more room, if the registration of that place outlives the step.
 func (x *exchange) clear(p *peer, n int) error {
 	x.from, x.left, x.inlen, x.at = p, n, n, x.step.Recv.Off*elem
-	addr, key := x.m.temp.Addr(), uint32(0)
-	if x.step.Add {
+	to, key := x.m.temp, uint32(0)
+	if x.step.Add && (!x.arm.Kept() || x.v.of(x.step.Recv).Addr() == x.v.out.Addr()) {
 		if n > x.m.temp.Len() {
 			return fmt.Errorf("%d bytes to be added, of %d reserved: %w", n, x.m.temp.Len(), rdma.ErrInvalid)
 		}
@@ -261,9 +264,10 @@ func (x *exchange) clear(p *peer, n int) error {
 		if err != nil {
 			return err
 		}
-		addr, key = b.Addr(), h.RKey()
+		to, key = b, h.RKey()
 	}
-	return x.m.send(p, kindClear, head{length: uint64(n), addr: addr, key: key}, nil, id(p.rank, whatQuiet, 0))
+	x.dst = to.Bytes()
+	return x.m.send(p, kindClear, head{length: uint64(n), addr: to.Addr(), key: key}, nil, id(p.rank, whatQuiet, 0))
 }
 
 // prepare registers what is to be sent, while the receiver gets ready, unless that was done
@@ -298,7 +302,7 @@ func (x *exchange) turn() (bool, error) {
 		}
 		n, off := int(h.length), x.inlen-x.left
 		if x.step.Add {
-			add(Floats(x.v.out.Bytes()[x.at+off:][:n]), Floats(x.v.of(x.step.Recv).Bytes()[x.at+off:][:n]), Floats(x.m.temp.Bytes()[off:][:n]))
+			add(Floats(x.v.out.Bytes()[x.at+off:][:n]), Floats(x.v.of(x.step.Recv).Bytes()[x.at+off:][:n]), Floats(x.dst[off:][:n]))
 		}
 		x.left -= n
 		if err := x.pass(); err != nil {

@@ -61,7 +61,7 @@ func TestNothingIsAddedToWhatIsBeingSent(t *testing.T) {
 					t.Errorf("short, step %d: lent %v", i, lent)
 				}
 			} else {
-				x.from, x.left, x.inlen, x.limit = p, x.in, x.in, x.out
+				x.from, x.left, x.inlen, x.limit, x.dst = p, x.in, x.in, x.out, m.temp.Bytes()
 				if err := x.prepare(v.of(s.Send)); err != nil {
 					t.Fatal(err)
 				}

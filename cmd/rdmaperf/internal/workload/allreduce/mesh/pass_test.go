@@ -70,6 +70,7 @@ func TestASegmentGoesOnAsSoonAsItIsAdded(t *testing.T) {
 	m.peers[1] = p
 	defer func() { m.peers[1] = nil }()
 	x.from, x.left, x.inlen, x.at, x.next, x.limit = p, x.in, x.in, x.step.Recv.Off*elem, next, x.out
+	x.dst = m.temp.Bytes()
 	if err := x.prepare(in); err != nil {
 		t.Fatal(err)
 	}
