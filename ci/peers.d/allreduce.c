@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { WARMUP = 2, PROBES = 3, LEAST = 5, MOST = 2000, PERIOD = 1024, PAGE = 4096 };
+enum { WARMUP = 2, PROBES = 3, PART = 8, LEAST = 5, MOST = 20000, PERIOD = 1024, PAGE = 4096 };
 
 static long long now(void) {
 	struct timespec t;
@@ -34,9 +34,11 @@ static float *take(size_t n) {
 
 static int rank, ranks;
 
-// loop takes n iterations behind a warm-up, and puts their times into ns.
-static void loop(size_t bytes, int fresh, int n, long long *ns) {
+// loop takes n iterations behind a warm-up, puts their times into ns, and says how long they
+// took the slowest rank.
+static long long loop(size_t bytes, int fresh, int n, long long *ns) {
 	float *in = NULL, *out = NULL;
+	long long began = 0, most;
 	size_t count = bytes / sizeof(float);
 	if (!fresh) {
 		in = take(bytes);
@@ -44,6 +46,8 @@ static void loop(size_t bytes, int fresh, int n, long long *ns) {
 	}
 	for (int i = 0; i < WARMUP + n; i++) {
 		long long t = now(), map, unmap = 0;
+		if (i == WARMUP)
+			began = t;
 		if (fresh) {
 			in = take(bytes);
 			out = take(bytes);
@@ -73,10 +77,13 @@ static void loop(size_t bytes, int fresh, int n, long long *ns) {
 			ns[3 * (i - WARMUP) + 2] = unmap;
 		}
 	}
+	began = now() - began;
+	MPI_Allreduce(&began, &most, 1, MPI_LONG_LONG, MPI_MAX, MPI_COMM_WORLD);
 	if (!fresh) {
 		munmap(in, bytes);
 		munmap(out, bytes);
 	}
+	return most;
 }
 
 static int rising(const void *a, const void *b) {
@@ -97,11 +104,12 @@ int main(int argc, char **argv) {
 	for (int a = 2; a < argc; a++) {
 		size_t bytes = strtoull(argv[a], NULL, 10);
 		for (int fresh = 1; fresh >= 0; fresh--) {
-			long long t = now();
-			loop(bytes, fresh, PROBES, ns);
-			long long each = (now() - t) / (PROBES + WARMUP), n = window / (each > 0 ? each : 1);
-			n = n < LEAST ? LEAST : n > MOST ? MOST : n;
-			MPI_Bcast(&n, 1, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
+			long long n = PROBES;
+			for (int part = PART; part >= 1; part /= PART) { // as rdmaperf: a part of the window tells
+				long long took = loop(bytes, fresh, (int)n, ns);
+				n = (long long)((double)(window / part) * n / (took > 0 ? took : 1));
+				n = n < LEAST ? LEAST : n > MOST ? MOST : n;
+			}
 			loop(bytes, fresh, (int)n, ns);
 			MPI_Allreduce(ns, worst, (int)(3 * n), MPI_LONG_LONG, MPI_MAX, MPI_COMM_WORLD);
 			double mean = 0;

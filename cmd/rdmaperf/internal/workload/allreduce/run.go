@@ -15,9 +15,10 @@ import (
 
 const (
 	warmup        = 2 // iterations before the measured ones
-	probes        = 3 // iterations that say how many fit into a window
+	probes        = 3 // iterations that say how many fit into a window, roughly
 	leastMeasured = 5
-	mostMeasured  = 2000 // of a window; arbitrary: times travel as JSON
+	mostMeasured  = 20_000 // of a window; arbitrary: times travel as JSON, of up to 11 octets each
+	probePart     = 8      // of a window is tried before it, as the first iterations are slower
 )
 
 // serve is the life of one rank.
@@ -104,14 +105,14 @@ func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error
 func one(ctx context.Context, r *engine.OwnRun, g *group, o *options, order rank.Run) (reports.Result, error) {
 	limit := 2*o.Window + r.Plan.Timeout + 2*time.Minute // fills and sums of a gigabyte are slow
 	if order.Iterations == 0 {
-		probe := order
-		probe.Iterations = probes
-		began := time.Now()
-		if _, err := g.run(ctx, probe, limit); err != nil {
-			return reports.Result{}, err
+		order.Iterations = probes
+		for _, window := range []time.Duration{o.Window / probePart, o.Window} {
+			times, err := g.run(ctx, order, limit)
+			if err != nil {
+				return reports.Result{}, err
+			}
+			order.Iterations = fit(window, order.Iterations, times)
 		}
-		each := time.Since(began) / (probes + warmup)
-		order.Iterations = int(min(max(o.Window/max(each, 1), leastMeasured), mostMeasured))
 	} else {
 		limit = time.Hour // as many as were asked for
 	}
@@ -140,6 +141,16 @@ func one(ctx context.Context, r *engine.OwnRun, g *group, o *options, order rank
 		return res, errors.New("not all iterations were timed")
 	}
 	return res, nil
+}
+
+// fit is how many iterations fill a window, as the slowest rank needed for some.
+func fit(window time.Duration, iterations int, times []*rank.Times) int {
+	most := int64(1)
+	for _, t := range times {
+		most = max(most, t.Window)
+	}
+	n := float64(window.Nanoseconds()) * float64(iterations) / float64(most)
+	return int(min(max(n, leastMeasured), mostMeasured))
 }
 
 // detail makes one figure of those of the ranks: in each iteration the slowest counts.

@@ -2,6 +2,7 @@ package allreduce
 
 import (
 	"testing"
+	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/rank"
 )
@@ -34,5 +35,28 @@ func TestScriptedRanks(t *testing.T) {
 	}
 	if want := float64(size) * 2 * 3 / 4 / mean * 1e9; d.BusBytesPerSecond != want {
 		t.Errorf("%v bytes a second, want %v", d.BusBytesPerSecond, want)
+	}
+}
+
+// As many iterations are measured as fill the window of the slowest rank, within bounds, whatever
+// a rank says.
+func TestIterationsFillTheWindow(t *testing.T) {
+	for _, c := range []struct {
+		ns   []int64 // of 3 iterations, by rank
+		want int
+	}{
+		{[]int64{100_000, 300_000}, 1000},
+		{[]int64{300_000, 100_000}, 1000},
+		{[]int64{1 << 40, 1}, leastMeasured},
+		{[]int64{3, 3}, mostMeasured},
+		{[]int64{0, -5}, mostMeasured},
+	} {
+		var times []*rank.Times
+		for _, ns := range c.ns {
+			times = append(times, &rank.Times{Window: ns})
+		}
+		if got := fit(100*time.Millisecond, 3, times); got != c.want {
+			t.Errorf("3 iterations in %d ns: %d fill 100 ms, want %d", c.ns, got, c.want)
+		}
 	}
 }

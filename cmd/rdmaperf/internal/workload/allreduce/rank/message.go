@@ -59,7 +59,8 @@ type Times struct {
 	Unmap  []int64          `json:"unmap_ns,omitempty"`
 	Cache  map[string]int64 `json:"cache,omitempty"`
 	Most   uint64           `json:"most_deferred_bytes,omitempty"`
-	CPU    int64            `json:"cpu_ns"` // user and system, of the whole process in the window
+	Window int64            `json:"window_ns"` // from behind the warm-up to the end
+	CPU    int64            `json:"cpu_ns"`    // user and system, of the whole process in the window
 }
 
 // Fault is the end of the rank.

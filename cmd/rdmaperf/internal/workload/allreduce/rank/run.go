@@ -87,16 +87,17 @@ func (w *work) all(ctx context.Context) error {
 			return err
 		}
 	}
-	var began int64
+	var cpu int64
+	var began time.Time
 	for i := range w.Warmup + w.Iterations {
 		if i == w.Warmup {
-			began = cpuTime()
+			began, cpu = time.Now(), cpuTime()
 		}
 		if err := w.iteration(ctx, i, i >= w.Warmup); err != nil {
 			return err
 		}
 	}
-	w.times.CPU = cpuTime() - began
+	w.times.Window, w.times.CPU = time.Since(began).Nanoseconds(), cpuTime()-cpu
 	if !w.Fresh {
 		return w.give()
 	}

@@ -48,6 +48,9 @@ func TestScriptedIterations(t *testing.T) {
 			if fresh {
 				each += 2*maps + 2*unmaps
 			}
+			if w.times.Window != n*each {
+				t.Errorf("fresh %v: a window of %d ns, want %d", fresh, w.times.Window, n*each)
+			}
 			if w.times.CPU != n*each*3/4 || len(w.times.Reduce) != n || fresh != (len(w.times.Map) == n) || fresh != (len(w.times.Unmap) == n) {
 				t.Errorf("fresh %v: %d ns of CPU, want %d; %d, %d and %d times", fresh, w.times.CPU, n*each*3/4, len(w.times.Map), len(w.times.Reduce), len(w.times.Unmap))
 			}
