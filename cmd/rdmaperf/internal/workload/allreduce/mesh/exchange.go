@@ -4,129 +4,42 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"unsafe"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/steps"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// elem is the bytes of a float32.
-const elem = 4
+// exchange is a rendezvous at work, one or both ways.
+type exchange struct {
+	m    *Mesh
+	ctx  context.Context
+	step steps.Step
+	arm  arms.Arm
+	v    *vector
 
-// Floats is memory as a vector. It must not be used after the memory is freed.
-func Floats(b []byte) []float32 {
-	if len(b) < elem {
-		return nil
-	}
-	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/elem)
-}
+	in, out int // bytes
 
-// request is the work request of a message: a head, and payload where that is not nil.
-func (m *Mesh) request(p *peer, kind uint8, h head, payload []byte, wid uint64) rdma.SendWR {
-	h.kind, h.number = kind, p.sent[kind]
-	p.sent[kind]++
-	at := p.headBase + p.head*headLen
-	if kind == kindEager {
-		at = p.sendBase + p.slot*m.slot()
-		p.slot = (p.slot + 1) % eagerSlots
-	} else {
-		p.head = (p.head + 1) % heads
-	}
-	h.encode(m.buf.Bytes()[at:])
-	n := copy(m.buf.Bytes()[at+headLen:], payload)
-	return rdma.SendWR{ID: wid, Op: rdma.OpSend, NumSGE: 1, SGE: m.sge(at, headLen+n), Flags: rdma.Signaled}
-}
+	holds [2]arms.Hold
+	held  int
 
-// send posts one message.
-func (m *Mesh) send(p *peer, kind uint8, h head, payload []byte, wid uint64) error {
-	wr := [1]rdma.SendWR{m.request(p, kind, h, payload, wid)}
-	if _, err := p.qp.PostSend(wr[:]); err != nil {
-		return fmt.Errorf("send to rank %d: %w", p.rank, err)
-	}
-	return nil
-}
+	from  *peer // who writes here
+	left  int   // bytes that are still to come
+	at    int   // of the vector, in bytes
+	inlen int
+	dst   []byte // where they arrive
 
-// Barrier returns when all ranks have called it (dissemination, Hensgen, Finkel and
-// Manber 1988).
-func (m *Mesh) Barrier(ctx context.Context) error {
-	for k := 1; k < m.cfg.Size; k *= 2 {
-		to, from := m.peers[(m.cfg.Rank+k)%m.cfg.Size], m.peers[(m.cfg.Rank+m.cfg.Size-k)%m.cfg.Size]
-		if err := m.sendEager(ctx, to, nil); err != nil {
-			return err
-		}
-		if err := m.takeEager(ctx, from, 0, func([]byte) {}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+	to    *peer // to whom this rank writes
+	src   rdma.Buffer
+	key   uint32
+	where *head // what the receiver said
+	limit int   // bytes that may be written
+	wrote int
+	done  int // long messages to that peer when this one is
 
-// Reduce takes the steps of a list on the vector in, and leaves the sum in out: an element is
-// read from in until out has something of it, so nothing is copied from one to the other.
-// The arm registers what a rendezvous sends or receives, and short messages where that is kept.
-func (m *Mesh) Reduce(ctx context.Context, list []steps.Step, in, out rdma.Buffer, arm arms.Arm) (err error) {
-	if len(list) == 0 {
-		copy(out.Bytes(), in.Bytes())
-	}
-	v := &vector{in: in, out: out, has: m.spans[:0]}
-	defer func() {
-		m.spans = v.has[:0]
-		if err != nil {
-			err = errors.Join(err, m.backAll())
-		}
-	}()
-	var next *exchange
-	for i, s := range list {
-		x := next
-		if next = nil; x == nil {
-			x = m.exchange(ctx, s, v, arm)
-		}
-		err = x.ready()
-		// What the next step replaces has been sent and added before anybody has what goes
-		// there, so its sender may begin as soon as it likes. What is added arrives where
-		// this step's bytes do, and waits.
-		if err == nil && i+1 < len(list) && !list[i+1].Add {
-			next = m.exchange(ctx, list[i+1], v, arm)
-			err = next.ready()
-			if x.in > m.cfg.Eager && next.step.Send == s.Recv {
-				x.next = next
-			}
-		}
-		if err == nil {
-			err = x.run()
-		}
-		if err = errors.Join(err, x.put()); err != nil {
-			if next != nil {
-				err = errors.Join(err, next.put())
-			}
-			return err
-		}
-		v.fill(s)
-	}
-	return m.returned(ctx)
-}
-
-// vector is what is added up: in until out has something.
-type vector struct {
-	in, out rdma.Buffer
-	has     []steps.Span // of out
-}
-
-// of is where the elements of a span are. A span lies in one that out has, or beside all.
-func (v *vector) of(s steps.Span) rdma.Buffer {
-	for _, h := range v.has {
-		if h.Off <= s.Off && s.Off+s.N <= h.Off+h.N {
-			return v.out
-		}
-	}
-	return v.in
-}
-
-func (v *vector) fill(s steps.Step) {
-	if s.RecvFrom >= 0 && s.Recv.N > 0 {
-		v.has = append(v.has, s.Recv)
-	}
+	// next is the step behind this one where it sends what this one receives: each segment as
+	// soon as it is there, and added, while the caches have it.
+	next *exchange
 }
 
 func (m *Mesh) exchange(ctx context.Context, s steps.Step, v *vector, arm arms.Arm) *exchange {
@@ -184,38 +97,6 @@ func (x *exchange) run() error {
 	return nil
 }
 
-// exchange is a rendezvous at work, one or both ways.
-type exchange struct {
-	m    *Mesh
-	ctx  context.Context
-	step steps.Step
-	arm  arms.Arm
-	v    *vector
-
-	in, out int // bytes
-
-	holds [2]arms.Hold
-	held  int
-
-	from  *peer // who writes here
-	left  int   // bytes that are still to come
-	at    int   // of the vector, in bytes
-	inlen int
-	dst   []byte // where they arrive
-
-	to    *peer // to whom this rank writes
-	src   rdma.Buffer
-	key   uint32
-	where *head // what the receiver said
-	limit int   // bytes that may be written
-	wrote int
-	done  int // long messages to that peer when this one is
-
-	// next is the step behind this one where it sends what this one receives: each segment as
-	// soon as it is there, and added, while the caches have it.
-	next *exchange
-}
-
 func (x *exchange) what() string {
 	switch {
 	case x.to == nil:
@@ -242,133 +123,4 @@ func (x *exchange) put() error {
 		errs = append(errs, h.Put())
 	}
 	return errors.Join(errs...)
-}
-
-// clear tells the sender where its bytes go: into the vector, or aside to be added to what is
-// there. Where the vector has nothing yet they are added in place, which leaves the caches
-// more room, if the registration of that place outlives the step.
-func (x *exchange) clear(p *peer, n int) error {
-	x.from, x.left, x.inlen, x.at = p, n, n, x.step.Recv.Off*elem
-	to, key := x.m.temp, uint32(0)
-	if x.step.Add && (!x.arm.Kept() || x.v.of(x.step.Recv).Addr() == x.v.out.Addr()) {
-		if n > x.m.temp.Len() {
-			return fmt.Errorf("%d bytes to be added, of %d reserved: %w", n, x.m.temp.Len(), rdma.ErrInvalid)
-		}
-		key = x.m.tempMR.RKey()
-	} else {
-		b, err := x.v.out.Slice(x.at, n)
-		if err != nil {
-			return err
-		}
-		h, err := x.hold(b)
-		if err != nil {
-			return err
-		}
-		to, key = b, h.RKey()
-	}
-	x.dst = to.Bytes()
-	return x.m.send(p, kindClear, head{length: uint64(n), addr: to.Addr(), key: key}, nil, id(p.rank, whatQuiet, 0))
-}
-
-// prepare registers what is to be sent, while the receiver gets ready, unless that was done
-// in the step before.
-func (x *exchange) prepare(from rdma.Buffer) (err error) {
-	if x.to != nil || x.out <= x.m.cfg.Eager {
-		return nil
-	}
-	if x.src, err = from.Slice(x.step.Send.Off*elem, x.out); err != nil {
-		return err
-	}
-	h, err := x.hold(x.src)
-	if err != nil {
-		return err
-	}
-	p := x.m.peers[x.step.SendTo]
-	p.posted++
-	x.to, x.key, x.done = p, h.LKey(), p.posted
-	return nil
-}
-
-// turn does what can be done, and tells whether that was all.
-func (x *exchange) turn() (bool, error) {
-	if err := x.write(); err != nil {
-		return false, err
-	}
-	for x.left > 0 && len(x.from.there) > 0 && x.mayAdd() {
-		h := x.from.there[0]
-		x.from.there = x.from.there[:copy(x.from.there, x.from.there[1:])]
-		if h.length == 0 || h.length > uint64(x.left) || h.length%elem != 0 {
-			return false, fmt.Errorf("rank %d wrote a segment of %d bytes, %d are due: %w", x.from.rank, h.length, x.left, rdma.ErrProtocol)
-		}
-		n, off := int(h.length), x.inlen-x.left
-		if x.step.Add {
-			add(Floats(x.v.out.Bytes()[x.at+off:][:n]), Floats(x.v.of(x.step.Recv).Bytes()[x.at+off:][:n]), Floats(x.dst[off:][:n]))
-		}
-		x.left -= n
-		if err := x.pass(); err != nil {
-			return false, err
-		}
-	}
-	if err := x.pass(); err != nil {
-		return false, err
-	}
-	return x.left == 0 && (x.to == nil || x.to.done >= x.done), nil
-}
-
-// overlaps tells whether the step adds to what it sends.
-func (x *exchange) overlaps() bool {
-	s := &x.step
-	return s.Add && s.SendTo >= 0 && s.RecvFrom >= 0 && s.Send.Off < s.Recv.Off+s.Recv.N && s.Recv.Off < s.Send.Off+s.Send.N &&
-		x.v.of(s.Send).Addr() == x.v.out.Addr()
-}
-
-// mayAdd tells whether what arrived may be added: not to bytes that are still being sent.
-func (x *exchange) mayAdd() bool {
-	return x.to == nil || x.to.done >= x.done || !x.overlaps()
-}
-
-// pass lets the next step write what is there. The clears of a peer come in their order:
-// turn has this step look for its own first.
-func (x *exchange) pass() error {
-	if x.next == nil {
-		return nil
-	}
-	x.next.limit = x.inlen - x.left
-	return x.next.write()
-}
-
-// write posts what may be written of the message, in segments with a word behind each, all at
-// once: a stack that knows how much follows can choose when to send and when to receive.
-func (x *exchange) write() error {
-	p, m, n := x.to, x.m, x.src.Len()
-	if p == nil || x.wrote == n || x.where == nil && len(p.clears) == 0 {
-		return nil
-	}
-	if x.where == nil {
-		h := p.clears[0]
-		p.clears = p.clears[:copy(p.clears, p.clears[1:])]
-		if h.length != uint64(n) {
-			return fmt.Errorf("rank %d takes %d bytes, %d are due: %w", p.rank, h.length, n, rdma.ErrProtocol)
-		}
-		x.where = &h
-	}
-	seg := (max(m.cfg.Segment, (n+mostSegments-1)/mostSegments) + elem - 1) / elem * elem
-	wrs := m.wrs[:0]
-	for k := min(seg, n-x.wrote); k > 0 && x.wrote+k <= x.limit; k = min(seg, n-x.wrote) {
-		what := whatQuiet
-		if x.wrote+k == n {
-			what = whatLast
-		}
-		wr := rdma.SendWR{ID: id(p.rank, whatQuiet, 0), Op: rdma.OpWrite, RemoteAddr: x.where.addr + uint64(x.wrote), RKey: x.where.key, NumSGE: 1}
-		wr.SGE[0] = rdma.SGE{Addr: x.src.Addr() + uint64(x.wrote), Len: uint32(k), LKey: x.key}
-		wrs = append(wrs, wr, m.request(p, kindThere, head{length: uint64(k)}, nil, id(p.rank, what, 0)))
-		x.wrote += k
-	}
-	if len(wrs) == 0 {
-		return nil
-	}
-	if _, err := p.qp.PostSend(wrs); err != nil {
-		return fmt.Errorf("write to rank %d: %w", p.rank, err)
-	}
-	return nil
 }
