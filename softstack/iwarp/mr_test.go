@@ -160,6 +160,36 @@ func TestCloseMRUnderSends(t *testing.T) {
 	}
 }
 
+// TestCloseMRBesideAnother: memory may be registered more than once, and what waits in the send
+// queue by one registration does not mind the end of another.
+func TestCloseMRBesideAnother(t *testing.T) {
+	const n, writes = 128 << 10, 8 // more than the sockets hold
+	for name, cfg := range map[string]Config{"crc": {SendBuffer: 16 << 10}, "nocrc": {SendBuffer: 16 << 10, NoCRC: true}} {
+		t.Run(name, func(t *testing.T) {
+			a, b := pair(t, cfg, rdma.QPConfig{})
+			a.fill(1, 0, n)
+			other, err := a.dev.RegMR(0, a.buf, rdma.LocalWrite)
+			must(t, err)
+			for id := uint64(1); id <= writes; id++ {
+				a.post(rdma.SendWR{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
+			}
+			q := a.qp.(*qp)
+			eventually(t, "a full socket with pieces of the memory before it", func() bool {
+				q.mu.Lock()
+				defer q.mu.Unlock()
+				return q.tx.blocked && q.tx.touches(a.mr.(*mr))
+			})
+			must(t, other.Close())
+			for id := uint64(1); id <= writes; id++ {
+				a.want(b, rdma.WCWrite, id, rdma.StatusSuccess)
+			}
+			a.post(rdma.SendWR{ID: 9, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 0)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
+			a.want(b, rdma.WCRead, 9, rdma.StatusSuccess) // behind all writes
+			equal(t, "written beside the end of another registration", b.bytes(0, n), a.bytes(0, n))
+		})
+	}
+}
+
 // TestStaleSendBuffer: a send whose memory is not registered any more fails with
 // a protection error, in its place, and nothing of it reaches the peer's application.
 func TestStaleSendBuffer(t *testing.T) {

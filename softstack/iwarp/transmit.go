@@ -124,7 +124,7 @@ func (q *qp) frameEntry() bool {
 	t := &q.tx
 	slot := q.sqNext & uint32(len(q.sq)-1)
 	e := &q.sq[slot]
-	var pieces [rdma.MaxSGE][]byte
+	var pieces [rdma.MaxSGE]piece
 	var hdr [ddp.UntaggedLen + rdmap.ReadRequestLen]byte
 	switch e.wr.Op {
 	case rdma.OpRead:
@@ -232,9 +232,9 @@ func (q *qp) begun(e *sqEntry) {
 }
 
 // gather finds the memory of payload octets [off, off+n) of an entry.
-func (q *qp) gather(e *sqEntry, slot, off, n uint32, pieces *[rdma.MaxSGE][]byte) (k int, ok bool) {
+func (q *qp) gather(e *sqEntry, slot, off, n uint32, pieces *[rdma.MaxSGE]piece) (k int, ok bool) {
 	if e.wr.Flags&rdma.Inline != 0 {
-		pieces[0] = q.inlineAt(slot)[off : off+n]
+		pieces[0] = piece{b: q.inlineAt(slot)[off : off+n]}
 		return 1, true
 	}
 	for i := range int(e.wr.NumSGE) {
@@ -248,7 +248,7 @@ func (q *qp) gather(e *sqEntry, slot, off, n uint32, pieces *[rdma.MaxSGE][]byte
 			return 0, false
 		}
 		take := min(s.Len-off, n)
-		pieces[k] = b[off : off+take]
+		pieces[k] = piece{b[off : off+take], s.LKey}
 		k++
 		n -= take
 		off = 0
@@ -297,7 +297,7 @@ func (q *qp) frameResponse() bool {
 	if !t.room(int(n), fixed) {
 		return false
 	}
-	var piece [1][]byte
+	var source [1]piece
 	if n > 0 {
 		// The source was checked when the request came; it may be gone since.
 		m := q.find(r.SrcSTag)
@@ -305,12 +305,12 @@ func (q *qp) frameResponse() bool {
 			q.terminate(rdmap.TermProtSTag, nil)
 			return false
 		}
-		piece[0] = m.at(r.SrcTO+uint64(t.off), n)
+		source[0] = piece{m.at(r.SrcTO+uint64(t.off), n), r.SrcSTag}
 	}
 	last := t.off+n == r.Size
 	var hdr [ddp.TaggedLen]byte
 	ddp.PutTagged(hdr[:], &ddp.Tagged{Last: last, ULP: rdmap.Control(rdmap.OpReadResp), STag: r.SinkSTag, TO: r.SinkTO + uint64(t.off)})
-	t.frame(hdr[:], piece[:], int(n), fixed)
+	t.frame(hdr[:], source[:], int(n), fixed)
 	t.off += n
 	if last {
 		q.irq.head++

@@ -2,6 +2,7 @@ package iwarp
 
 import (
 	"encoding/binary"
+	"slices"
 	"unsafe"
 
 	"github.com/rdmaperf/rdmaperf/softstack/ddp"
@@ -29,6 +30,7 @@ type txState struct {
 	buf    []byte
 	n      int // octets of buf in use
 	vec    []unix.Iovec
+	keys   []uint32        // of registered memory, the registration that each piece was found by; else 0
 	vn     int             // pieces in use
 	vh     int             // first piece not wholly sent
 	framed uint64          // octets framed since the stream began
@@ -67,7 +69,7 @@ type txState struct {
 // init begins a stream. seg is the segment size of a stack that keeps segments apart, or 0.
 func (t *txState) init(mulpdu, seg int, crc, markers bool, start mpa.State) {
 	*t = txState{
-		buf: make([]byte, txBufSize), vec: make([]unix.Iovec, 256), seg: seg, batch: flushAt,
+		buf: make([]byte, txBufSize), vec: make([]unix.Iovec, 256), keys: make([]uint32, 256), seg: seg, batch: flushAt,
 		sendMSN: 1, readMSN: 1, respMSN: 1,
 		mulpdu: mulpdu, crc: crc, fetch: !crc && seg == 0, markers: markers, start: start, short: copyMax,
 	}
@@ -101,15 +103,16 @@ func (t *txState) reserve(n int) []byte {
 			return b
 		}
 	}
-	t.vec[t.vn] = unix.Iovec{Base: base, Len: uint64(n)}
+	t.vec[t.vn], t.keys[t.vn] = unix.Iovec{Base: base, Len: uint64(n)}, 0
 	t.vn++
 	return b
 }
 
-func (t *txState) reference(p []byte) {
-	t.vec[t.vn] = unix.Iovec{Base: unsafe.SliceData(p), Len: uint64(len(p))}
+func (t *txState) reference(p piece) {
+	n := uint64(len(p.b))
+	t.vec[t.vn], t.keys[t.vn] = unix.Iovec{Base: unsafe.SliceData(p.b), Len: n}, p.key
 	t.vn++
-	t.framed += uint64(len(p))
+	t.framed += n
 	t.refEnd = t.framed
 }
 
@@ -136,18 +139,10 @@ func (t *txState) segment(size uint32, header int) uint32 {
 	return min(((size-1)/parts+64)&^63, longest)
 }
 
-// touches tells whether unsent pieces lie in m.
+// touches tells whether unsent pieces were found by m. The same memory may be registered twice,
+// and what was found by the other registration is sent.
 func (t *txState) touches(m *mr) bool {
-	if t.copied {
-		return false
-	}
-	for _, v := range t.vec[t.vh:t.vn] {
-		p := uint64(uintptr(unsafe.Pointer(v.Base)))
-		if p >= m.base && p < m.base+uint64(len(m.buf)) {
-			return true
-		}
-	}
-	return false
+	return !t.copied && slices.Contains(t.keys[t.vh:t.vn], m.stag)
 }
 
 // detach copies what is not sent yet, so that the user's memory is free while
@@ -165,7 +160,7 @@ func (t *txState) detach() {
 	t.n = len(all)
 	t.vh, t.vn = 0, 1
 	t.cuts = t.cuts[:0]
-	t.vec[0] = unix.Iovec{Base: unsafe.SliceData(t.buf), Len: uint64(len(all))}
+	t.vec[0], t.keys[0] = unix.Iovec{Base: unsafe.SliceData(t.buf), Len: uint64(len(all))}, 0
 	t.copied = true
 }
 
@@ -233,21 +228,27 @@ func (t *txState) align(fpdu int) {
 	t.group += fpdu
 }
 
+// piece is a run of payload, and the key of the registration that it was found by; 0: of none.
+type piece struct {
+	b   []byte
+	key uint32
+}
+
 var padding [3]byte
 
 // frame lays one FPDU: length, header, payload pieces, pad, CRC
 // (RFC 5044 §4). pieces are consecutive parts of the payload, size octets in all.
 // They are copied if they are short, or if copied is set; else the socket reads
 // them where they are, and they must not change until it has, or with refs until the peer has them.
-func (t *txState) frame(header []byte, pieces [][]byte, size int, copied bool) {
+func (t *txState) frame(header []byte, pieces []piece, size int, copied bool) {
 	ulpdu := len(header) + size
 	pad := mpa.Pad(ulpdu)
 	t.align(mpa.LenFieldLen + ulpdu + pad + mpa.CRCLen)
 	if t.markers {
 		u := append(t.scratch[:0], header...)
 		for _, p := range pieces {
-			u = append(u, p...)
-			t.moved += uint64(len(p))
+			u = append(u, p.b...)
+			t.moved += uint64(len(p.b))
 		}
 		// reserve first, write after: the writer appends into exactly that room.
 		at := t.buf[t.n:t.n]
@@ -260,7 +261,7 @@ func (t *txState) frame(header []byte, pieces [][]byte, size int, copied bool) {
 		binary.BigEndian.PutUint16(b, uint16(ulpdu))
 		at := mpa.LenFieldLen + copy(b[mpa.LenFieldLen:], header)
 		for _, p := range pieces {
-			at += copy(b[at:], p)
+			at += copy(b[at:], p.b)
 		}
 		t.moved += uint64(size)
 		for range pad {
@@ -282,14 +283,14 @@ func (t *txState) frame(header []byte, pieces [][]byte, size int, copied bool) {
 		sum = mpa.CRC(0, b)
 	}
 	for _, p := range pieces {
-		if len(p) == 0 {
+		if len(p.b) == 0 {
 			continue
 		}
 		t.reference(p)
 		if t.crc {
-			sum = mpa.CRC(sum, p)
+			sum = mpa.CRC(sum, p.b)
 		} else if t.fetch {
-			stream.Fetch(p)
+			stream.Fetch(p.b)
 		}
 	}
 	b = t.reserve(pad + mpa.CRCLen)

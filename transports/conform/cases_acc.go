@@ -52,7 +52,7 @@ var accCases = []Case{
 		Requirement: "Keys differ, do not follow from each other by a constant step, and use their bits.",
 		Run:         accKeysUnpredictable},
 	{ID: "acc/two-registrations", Clause: "IBTA 10.6", Unchecked: "IBTA 10.6", Needs: needWriteRead,
-		Requirement: "Two registrations of the same memory have their own rights and lives.",
+		Requirement: "Two registrations of the same memory have their own rights and lives: what moves by one is not touched by the end of the other.",
 		Run:         accTwoRegistrations},
 	{ID: "acc/lkey-unknown", Clause: "IBTA 10.6.6; man ibv_poll_cq", Unchecked: "IBTA 10.6.6", Needs: needSend,
 		Requirement: "A send from an unknown key is a local fault, and the peer sees nothing of it.",
@@ -416,6 +416,7 @@ func accTwoRegistrations(_ context.Context, e *Env) error {
 	e.equal(near.name, near.data(), far.data())
 	// The end of one is not the end of the other.
 	e.must("close second registration", second.Close())
+	e.otherEnds(c)
 	c.a.post(read(3, far.at(0), near.all()))
 	c.a.s.expect(ok(3))
 	far.freeze()
@@ -423,6 +424,32 @@ func accTwoRegistrations(_ context.Context, e *Env) error {
 	c.refuses(c.a, accessRefused(0x0102), write(4, far.at(0), near.all()))
 	far.unchanged("under the registration without remote write")
 	return nil
+}
+
+// otherEnds moves more than a stream takes at once, and ends other registrations of that memory
+// on both sides meanwhile.
+func (e *Env) otherEnds(c *conn) {
+	const n, writes = 1 << 20, 8
+	from, to := e.region(c.a, "long", n, localOnly), e.region(c.b, "long", n, remoteAll)
+	var others []rdma.MR
+	for x, r := range map[*end]*region{c.a: from, c.b: to} {
+		mr, err := x.dev.RegMR(x.pd, r.buf, localOnly)
+		e.must("register the same memory again", err)
+		e.onClose(rankMR, x.dev, "other registration", mr.Close)
+		others = append(others, mr)
+	}
+	from.fill(3)
+	for i := range writes {
+		c.a.post(write(100+i, to.at(0), from.all()))
+	}
+	for _, mr := range others {
+		e.must("close the other registration", mr.Close())
+	}
+	for i := range writes {
+		c.a.s.expect(ok(100 + i))
+	}
+	c.barrier()
+	e.equal(to.name, to.data(), from.data())
 }
 
 // localFaultUnseen posts a send that is wrong on this side and requires that the
