@@ -86,6 +86,16 @@ func of(l *latency) float64 {
 	return l.P50
 }
 
+// repeats are the medians of the registrations of an arm, one of each repeat.
+func repeats(all []point, arm, offload string, size int64) (ns []float64) {
+	for _, p := range all {
+		if p.Arm == arm && p.Offload == offload && p.size == size && p.Register != nil {
+			ns = append(ns, p.Register.P50)
+		}
+	}
+	return ns
+}
+
 func arm(all []point, arm, offload string, size int64) point {
 	p, _ := the(all, func(p point) bool { return p.Arm == arm && p.Offload == offload && p.size == size })
 	return p

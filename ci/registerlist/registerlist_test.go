@@ -88,6 +88,35 @@ func set(buffers, hits, evictions int) string {
 	return fmt.Sprintf(`"arm":"cache","working_set":%d,"capacity_regions":64,"set_hits":%d,"set_gets":1000,"cache":{"evictions":%d}`, buffers, hits, evictions)
 }
 
+// A detour is what most repeats add: one of them at another pace of the machine says nothing.
+func TestADetourIsJudgedByPairs(t *testing.T) {
+	run := func(added ...int) output {
+		var all output
+		for _, n := range []int64{4 * kib, 64 * kib, mib} {
+			for i, more := range added {
+				near := 1000 * (i + 1) // another pace each time
+				for off, ns := range map[string]int{"none": near, "hop": near + 1, stated: near + more} {
+					o := outputOf(t, n, fmt.Sprintf(`"arm":"none","offload":%q,"register":{"p50":%d}`, off, ns), fmt.Sprintf(`"arm":"prereg","offload":%q,"register":{"p50":30}`, off))
+					if all.doc == nil {
+						all = o
+						continue
+					}
+					all.doc.Results = append(all.doc.Results, o.doc.Results...)
+				}
+			}
+		}
+		return all
+	}
+	for _, c := range []struct {
+		added []int
+		want  string
+	}{{[]int{16000}, pass}, {[]int{12000}, fail}, {[]int{16000, 12000, 16000}, pass}, {[]int{12000, 16000, 12000}, fail}, {[]int{33000, 33000, 16000}, fail}} {
+		if got, f := judged(detour, run(c.added...)); got != c.want {
+			t.Errorf("%v ns more: %s, %v", c.added, got, f.missed)
+		}
+	}
+}
+
 // A cost is a constant and a slope, and less with huge pages.
 func TestCostsAreHeldAgainstConstantAndSlope(t *testing.T) {
 	curve := func(one, some, many, huge int) output {

@@ -32,7 +32,7 @@ func rows() []row {
 		{"R2", "what was registered when it was mapped costs a look-up, whatever its size: at least 5 times less at 4 KiB, 100 times from 1 MiB on",
 			[]string{register + "--pattern repeated --arms none,prereg --pages base --offload none,hop -s 4K,64K,1M,16M"}, preregistered, nil},
 		{"R3", "the detour to another kernel adds a constant to each registration, and nothing to a look-up",
-			[]string{register + "--pattern repeated --arms none,prereg --pages base --offload none,hop,16us -s 4K,64K,1M"}, detour, nil},
+			[]string{register + "--pattern repeated --arms none,prereg --pages base --offload none,hop,16us -s 4K,64K,1M --repeat 5"}, detour, nil},
 		{"R4", "lazy unmapping takes at least 100 times less at 16 MiB, closes registrations in batches, and keeps no more than its bound",
 			[]string{register + "--pattern new --arms prereg,prereg+lazy --pages base --offload none -s 64K,1M,16M"}, lazy, nil},
 		{"R5", "no stale hit, and no operation in flight loses its pages: the ten tests pass, and notice what would break them",
