@@ -114,7 +114,8 @@ func (x *exchange) write() error {
 		}
 		x.where = &h
 	}
-	seg := (max(m.cfg.Segment, (n+mostSegments-1)/mostSegments) + elem - 1) / elem * elem
+	most := m.cfg.segments()
+	seg := (max(m.cfg.Segment, (n+most-1)/most) + elem - 1) / elem * elem
 	wrs := m.wrs[:0]
 	for k := min(seg, n-x.wrote); k > 0 && x.wrote+k <= x.limit; k = min(seg, n-x.wrote) {
 		what := whatQuiet
