@@ -207,9 +207,16 @@ func TestATurnOfSendingEnds(t *testing.T) {
 				t.Errorf("%d turns of %d ended though nobody sends the other way", ended, oneWay)
 			}
 			ended = 0
-			b.post(rdma.SendWR{ID: 500, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(2<<20, 1<<20)}, RKey: a.mr.RKey(), RemoteAddr: a.mr.Addr() + 2<<20})
-			b.want(a, rdma.WCWrite, 500, rdma.StatusSuccess)
-			eventually(t, "the other way's bulk", func() bool { q.mu.Lock(); defer q.mu.Unlock(); return q.rx.bulk > 0 && !q.rx.direct })
+			// A write that happens to be read by whole segments does not count as bulk.
+			eventually(t, "the other way's bulk", func() bool {
+				b.post(rdma.SendWR{ID: 500, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(2<<20, 1<<20)}, RKey: a.mr.RKey(), RemoteAddr: a.mr.Addr() + 2<<20})
+				b.want(a, rdma.WCWrite, 500, rdma.StatusSuccess)
+				b.post(rdma.SendWR{ID: 501, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(3<<20, 8)}, RKey: a.mr.RKey(), RemoteAddr: a.mr.Addr()})
+				b.want(a, rdma.WCRead, 501, rdma.StatusSuccess) // a has all of the write
+				q.mu.Lock()
+				defer q.mu.Unlock()
+				return q.rx.bulk > 0 && !q.rx.direct
+			})
 		}
 		a.fill(uint64(i), 0, 2<<20)
 		q.mu.Lock()
