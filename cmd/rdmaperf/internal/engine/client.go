@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"syscall"
 	"time"
 
@@ -40,10 +39,6 @@ type Client struct {
 	Progress func(done, total int64)
 }
 
-// retryEvery is how often a refused connection is tried again: client and server
-// are often started together.
-const retryEvery = 50 * time.Millisecond
-
 // Connect dials a server's control port and sends it the plan. The transport
 // stays the caller's. A port that refuses is tried again until the plan's timeout.
 func Connect(ctx context.Context, addr string, tr transports.Stack, plan Plan) (*Client, error) {
@@ -57,35 +52,14 @@ func Connect(ctx context.Context, addr string, tr transports.Stack, plan Plan) (
 	if err := Check(&plan, tr.Name(), tr.Caps()); err != nil {
 		return nil, err
 	}
-	dctx, cancel := context.WithTimeout(ctx, plan.Timeout)
-	defer cancel()
-	var refused error
-	for {
-		conn, err := new(net.Dialer).DialContext(dctx, "tcp", addr)
-		if err == nil {
-			if conn, err = plan.secure(ctx, conn, addr); err != nil {
-				return nil, err
-			}
-			return ConnectConn(ctx, conn, tr, plan)
-		}
-		if errors.Is(err, syscall.ECONNREFUSED) {
-			refused = err
-			select {
-			case <-time.After(retryEvery):
-				if dctx.Err() == nil {
-					continue
-				}
-			case <-dctx.Done():
-			}
-		}
-		if ctx.Err() != nil {
-			return nil, Interrupted()
-		}
-		if refused != nil && dctx.Err() != nil {
-			err = refused // tells more than that the last try came too late
-		}
-		return nil, PeerError("connect "+addr, dialCause(err), "rdmaperf serve on the other host, --port, or a longer --timeout")
+	conn, err := dialUntil(ctx, plan.Timeout, addr, new(net.Dialer).DialContext)
+	if err != nil {
+		return nil, err
 	}
+	if conn, err = plan.secure(ctx, conn, addr); err != nil {
+		return nil, err
+	}
+	return ConnectConn(ctx, conn, tr, plan)
 }
 
 // checkKnown tells whether the client has what its points name.
@@ -100,22 +74,6 @@ func (p *Plan) checkKnown() error {
 		}
 	}
 	return nil
-}
-
-// dialCause shortens what net.OpError repeats.
-func dialCause(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
-		return errSilent
-	}
-	var op *net.OpError
-	if errors.As(err, &op) {
-		var sys *os.SyscallError
-		if errors.As(op.Err, &sys) {
-			return sys.Err
-		}
-		return op.Err
-	}
-	return err
 }
 
 // ConnectConn sends the plan over an established connection, which it owns then.
