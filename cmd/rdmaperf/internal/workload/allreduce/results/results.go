@@ -92,7 +92,7 @@ var Kind = &reports.Kind{
 	Title: func(l reports.Load) string { return "All-reduce, " + words[l.Op] },
 	Conditions: func(l reports.Load) string {
 		s, _ := l.Share.(share)
-		return fmt.Sprintf("%d ranks in processes of their own that %s, float32 sums, messages up to %s are sent, long ones written in segments of %s", s.ranks, waits[s.waiting], reports.SizeLabel(int64(s.eager)), reports.SizeLabel(int64(s.segment)))
+		return fmt.Sprintf("%d ranks in processes of their own that %s, float32 sums, messages up to %s are sent, long ones written in segments of %s or more", s.ranks, waits[s.waiting], reports.SizeLabel(int64(s.eager)), reports.SizeLabel(int64(s.segment)))
 	},
 	OwnThreads: true,
 	Variant:    variant,
