@@ -1,6 +1,7 @@
 package ci
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,17 +26,31 @@ func TestGuestsDieWithTheirCaller(t *testing.T) {
 	for _, who := range []string{"the run", "its caller", "timeout"} {
 		t.Run(who, func(t *testing.T) {
 			dir := t.TempDir()
+			complaints, err := os.Create(filepath.Join(dir, "stderr"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer complaints.Close()
+			ended := make(chan error, 1)
 			said := func(name string) int {
 				t.Helper()
-				for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				end := time.After(30 * time.Second)
+				for {
 					b, err := os.ReadFile(filepath.Join(dir, name))
 					if err == nil && strings.HasSuffix(string(b), "\n") {
 						pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
 						return pid
 					}
+					select {
+					case err = <-ended:
+					case <-end:
+						err = errors.New("not for 30 s")
+					case <-time.After(10 * time.Millisecond):
+						continue
+					}
+					b, _ = os.ReadFile(complaints.Name())
+					t.Fatalf("%s did not start (the run: %v)\n%s", name, err, b)
 				}
-				t.Fatalf("%s did not start", name)
-				return 0
 			}
 			write(t, filepath.Join(dir, "qemu-system-x86_64"), "#!/bin/bash\necho $PPID >"+dir+"/timeout\necho $$ >"+dir+"/guest\nexec sleep 600\n")
 			run := write(t, filepath.Join(dir, "run"), fmt.Sprintf(`#!/bin/bash
@@ -48,15 +63,17 @@ follow_caller "$0" "$@"
 trap end_child EXIT
 trap 'exit 143' TERM
 echo $$ >%s/run-is
-forwards=() cpus=1 mem=1 kernel_dir=/ initrd=/
+forwards=() cpus=1 mem=1 kernel_dir=/ initrd=/ boot_limit=600
 qemu 600 tcg / /dev/null
 `, host, dir))
 			caller := exec.Command("bash", "-c", `"$0" & echo $$ >"$1"; wait`, run, filepath.Join(dir, "caller"))
 			caller.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+			caller.Stderr = complaints
 			if err := caller.Start(); err != nil {
 				t.Fatal(err)
 			}
-			defer caller.Wait()
+			go func() { ended <- caller.Wait(); close(ended) }()
+			defer func() { <-ended }()
 			defer caller.Process.Kill()
 			guest := said("guest")
 			defer syscall.Kill(guest, syscall.SIGKILL) // it is gone already
