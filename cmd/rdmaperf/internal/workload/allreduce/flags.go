@@ -62,7 +62,7 @@ func (f *flags) Register(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.buffers, "buffers", []string{fresh, reused}, "allreduce: comma list of fresh (mapped and unmapped in each iteration), reused")
 	set.StringSliceVar(&f.algorithms, "algorithm", steps.Algorithms(), "allreduce: comma list of ring, halving (recursive halving and doubling), doubling (recursive doubling)")
 	set.StringVar(&f.eager, "eager", "8K", "allreduce: messages up to this size are sent, to be copied or added by the receiver, longer ones are written into registered memory")
-	set.StringVar(&f.segment, "segment", "1M", "allreduce: a long message is written, and added, in pieces of this size, or of larger ones: at most 32 of them, and with --eager above 16K at most 512K/eager, but 8")
+	set.StringVar(&f.segment, "segment", "1M", "allreduce: size of the pieces in which a long message is written, and added on arrival; larger where a message would have over 32 of them (with --eager 64K and above: over 8)")
 	f.shared.Register(set)
 }
 
