@@ -99,6 +99,8 @@ func (c *Client) greet(ctx context.Context) error {
 	var m *Message
 	if err == nil {
 		m, err = c.Ctl.receive(ctx, c.Plan.Timeout)
+	} else if said, e := c.Ctl.receive(ctx, explainWait); !errors.Is(e, errSilent) {
+		m, err = said, e // a server that does not want the plan says why, and closes
 	}
 	if err == nil && m.Type != msgChallenge {
 		c.Plan.Token = nil // it wants none, so that data connections have none
@@ -209,7 +211,8 @@ func (c *Client) Run(ctx context.Context, index int) ([]reports.Result, error) {
 func (c *Client) Ask(ctx context.Context, sh *Shape, m *Message, want messageType) (*Message, error) {
 	operation := sh.String()
 	if err := c.Ctl.Send(c.Plan.Timeout, m); err != nil {
-		return nil, PeerError(operation, lossCause(err), "the server's log")
+		// Why it is gone may have arrived before.
+		return nil, c.Explain(PeerError(operation, lossCause(err), "the server's log"))
 	}
 	return c.Hear(ctx, sh, want)
 }

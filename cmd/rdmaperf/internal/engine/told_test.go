@@ -1,0 +1,69 @@
+package engine_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// A server that says why and closes is heard, also where the client's next line cannot be
+// written any more: what it said arrived before.
+func TestClientHearsWhyTheServerClosed(t *testing.T) {
+	_, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
+	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64})
+	version := fmt.Sprint(engine.ControlVersion)
+	why := `{"magic":"rdmaperf-control","version":` + version + `,"type":"error","error":{"code":77,"operation":"open transport","message":"no device"}}` + "\n"
+
+	t.Run("before the plan", func(t *testing.T) {
+		here, there := net.Pipe()
+		go func() {
+			io.WriteString(there, why) // reads nothing: the plan cannot be written
+			there.Close()
+		}()
+		c, err := engine.ConnectConn(t.Context(), here, tr, plan)
+		if err == nil {
+			c.Close()
+		}
+		toldWhy(t, err)
+	})
+
+	t.Run("before a point", func(t *testing.T) {
+		here, there := net.Pipe()
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			defer there.Close()
+			caps, err := json.Marshal(tr.Caps())
+			if err != nil {
+				t.Error(err)
+			}
+			bufio.NewReader(there).ReadString('\n')
+			io.WriteString(there, `{"magic":"rdmaperf-control","version":`+version+`,"type":"accept","accept":{"stack":"mem","caps":`+string(caps)+`,"max_window_bytes":1048576}}`+"\n")
+			io.WriteString(there, why)
+		}()
+		c, err := engine.ConnectConn(t.Context(), here, tr, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		<-closed
+		_, err = c.Run(t.Context(), 0)
+		toldWhy(t, err)
+	})
+}
+
+func toldWhy(t *testing.T, err error) {
+	t.Helper()
+	if reports.Code(err) != reports.ExitNotRun || !strings.Contains(err.Error(), "no device") {
+		t.Errorf("error %v (exit %d), want what the server said and exit 77", err, reports.Code(err))
+	}
+}
