@@ -53,7 +53,7 @@ func (m *Mesh) poll() (bool, error) {
 func (m *Mesh) take(wc *rdma.WC) error {
 	p := m.peers[wc.ID>>32]
 	if wc.Status != rdma.StatusSuccess {
-		return fmt.Errorf("rank %d: %w", p.rank, &rdma.StatusError{WC: *wc})
+		return m.fault(p, wc)
 	}
 	switch slot := int(wc.ID & (1<<24 - 1)); wc.ID >> 24 & 0xff {
 	case whatRecv:
