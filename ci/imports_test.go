@@ -40,7 +40,6 @@ var allowed = []struct {
 	{"softstack/shm", nil, "processes meet without knowing what for"},
 	{"softstack/ready", []string{"transports/stream"}, "a poller knows the contract of byte streams"},
 	{"softstack/lwip", []string{"softstack/shm", "softstack/ready", "transports/stream"}, "a stack knows the contract of byte streams"},
-	{"softstack/netstack", []string{"softstack/shm", "softstack/ready", "transports/stream"}, "a stack knows the contract of byte streams"},
 	{"softstack/iwarp", []string{"softstack/mpa", "softstack/ddp", "softstack/rdmap", "transports/stream", "transports/rdma", "internal/procs"}, "the provider joins the layers"},
 	{"grpcrdma/bpev", nil, "the connection method knows neither RDMA nor gRPC"},
 	{"grpcrdma/fused", nil, "calls run on any byte stream"},

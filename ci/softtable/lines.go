@@ -29,7 +29,6 @@ const (
 	twoCopies  = "iwarp(stack=raw,link=shm,copies=two)"
 	sequential = "iwarp(stack=sequential,link=shm)"
 	overXDP    = "iwarp(stack=raw,link=xdp)"
-	netstack   = "iwarp(stack=netstack,link=shm)"
 	modelC1    = "iwarp(stack=raw,link=shm,threads=c1)"
 	modelC3    = "iwarp(stack=raw,link=shm,threads=c3)"
 )
@@ -57,7 +56,6 @@ func (m measures) lines(only []string) []line {
 		{Set: "schemes", What: "1000 B over raw/shm", Unit: "us", Values: m.all(lat("schemes", raw, 1000, 0), p50), Bound: 1.6, Less: true},
 		{Set: "copies", What: "streams of 64 KiB over raw/shm", Unit: "Mb/s", Values: m.all(bw("copies", raw, 64<<10, 0), mbits), Bound: 8000},
 		{Set: "schemes", What: "64 B: raw by sequential", Unit: "x", Values: m.ratios(small(raw), small(sequential), p50), Bound: 1, Less: true},
-		{Set: "schemes", What: "64 B: raw by netstack", Unit: "x", Values: m.ratios(small(raw), small(netstack), p50), Bound: 1, Less: true},
 		{Set: "xdp", What: "64 B over raw/xdp by kernel sockets, on one veth pair", Unit: "x", Values: m.ratios(lat("xdp", overXDP, 64, 0), lat("xdp", kernel, 64, 0), p50), Bound: 0.75, Less: true},
 		{Set: "threads", What: "64 B: c2 by c3", Unit: "x", Values: m.ratios(lat("threads", raw, 64, 0), lat("threads", modelC3, 64, 0), p50), Bound: 1, Less: true},
 		{Set: "threads", What: "64 B: c3 by c1", Unit: "x", Values: m.ratios(lat("threads", modelC3, 64, 0), lat("threads", modelC1, 64, 0), p50), Bound: 1, Less: true},

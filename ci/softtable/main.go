@@ -73,7 +73,7 @@ func run(args []string) error {
 	m.threads(os.Stdout)
 	m.losses(os.Stdout)
 	m.drops(os.Stdout)
-	m.mtus(os.Stdout)
+	m.widths(os.Stdout)
 	lines := m.lines(commas(*only))
 	printLines(os.Stdout, lines)
 	printClaims(os.Stdout, claims)

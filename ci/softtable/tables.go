@@ -213,9 +213,9 @@ func secondsPerGB(r *reports.Result) (float64, bool) {
 	return (r.CPU.ClientSeconds + r.CPU.ServerSeconds) / payload(r) * 1e9, true
 }
 
-// mtus is long messages by what a packet may carry.
-func (m measures) mtus(w io.Writer) {
-	keys := m.keys(func(k key) bool { return k.set == "mtu" || k.set == "wide1460" || k.set == "wide8960" })
+// widths is long messages by what a packet may carry.
+func (m measures) widths(w io.Writer) {
+	keys := m.keys(func(k key) bool { return k.set == "wide1460" || k.set == "wide8960" })
 	if len(keys) == 0 {
 		return
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/softstack/lwip"
-	"github.com/rdmaperf/rdmaperf/softstack/netstack"
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
@@ -23,16 +22,15 @@ type streamArg struct{ name, value string }
 
 // streamParams declares them for a layer that keeps them where at says.
 func streamParams[C any](at func(*C) *streamArgs) params[C] {
-	ps := params[C]{{paramDoc{"stack", wordOf("kernel", "raw", "sequential", "netstack"), "kernel", "the TCP/IP stack below; raw is lwIP in user space, run by who polls, sequential lwIP in a thread of its own, and netstack gVisor's, in goroutines of its own"},
+	ps := params[C]{{paramDoc{"stack", wordOf("kernel", "raw", "sequential"), "kernel", "the TCP/IP stack below; raw is lwIP in user space, run by the thread that polls, sequential lwIP in a thread of its own"},
 		func(c *C, v value) error { at(c).stack = v.text; return nil }},
 		{paramDoc{"tos", tosOf, "0", "of the kernel's stack: type of service of every packet, IP_TOS or IPV6_TCLASS; the DSCP is its upper six bits"},
 			func(c *C, v value) error { at(c).tos = v.n; return nil }}}
 	for _, d := range []paramDoc{
 		{"link", textOf("shm|xdp:IFACE"), "shm", "of a stack in user space: frames go through rings in shared memory, or of lwIP through AF_XDP on an interface (root; between hosts, or network namespaces)"},
-		{"copies", wordOf("one", "two", "zero"), "one", "of a stack in user space: copies of a packet on its way in, or zero of a payload on its way out (iwarp with done=acked, and an lwIP built for it); netstack has two"},
+		{"copies", wordOf("one", "two", "zero"), "one", "of a stack in user space: copies of a packet on its way in, or zero of a payload on its way out (iwarp with done=acked, and an lwIP built for it)"},
 		{"threads", wordOf(lwip.C1, lwip.C2, lwip.C3), lwip.C2, "of stack=raw: c1 has a thread for packets, c2 does all in the one that polls, c3 has a thread that receives and places (iwarp)"},
 		{"ring", textOf("FRAMES"), "1024", "of a stack in user space: frames of a ring, each way"},
-		{"mtu", textOf("OCTETS"), "1500", "of stack=netstack: octets of a packet, up to 65535; lwIP's segments have the size it was built with"},
 		{"loss", textOf("P"), "0", "of a stack in user space: probability that a frame is lost"},
 		{"dup", textOf("P"), "0", "of a stack in user space: likewise doubled"},
 		{"reorder", textOf("P"), "0", "of a stack in user space: likewise overtaken"},
@@ -65,13 +63,6 @@ func (a *streamArgs) receiveThread() bool { return a.value("threads") == lwip.C3
 // byReference tells that what is sent stays where it is until the peer has it.
 func (a *streamArgs) byReference() bool { return a.value("copies") == "zero" }
 
-// userStacks open the stacks that are no kernel's.
-var userStacks = map[string]func(*streamArgs) (stream.Stack, error){
-	"raw":        func(a *streamArgs) (stream.Stack, error) { return a.openLwIP(false) },
-	"sequential": func(a *streamArgs) (stream.Stack, error) { return a.openLwIP(true) },
-	"netstack":   (*streamArgs).openNetstack,
-}
-
 // open is the stack; nil is the kernel's. places: the layer has placement to give a thread to.
 func (a *streamArgs) open(l layer, places bool) (stream.Stack, error) {
 	if a.stack == "" || a.stack == "kernel" {
@@ -97,18 +88,18 @@ func (a *streamArgs) open(l layer, places bool) (stream.Stack, error) {
 		switch key, _, _ := strings.Cut(p, "="); {
 		case key == "local":
 			return nil, refuseParam(p, paramDoc{name: "stack", kind: wordOf("kernel"), help: "whose sockets it is of"}, "stack=%s has buffers of its own", a.stack)
-		case a.stack != "netstack" && (key == "sndbuf" || key == "rcvbuf"):
+		case key == "sndbuf" || key == "rcvbuf":
 			return nil, refuseParam(p, paramDoc{name: "stack", kind: wordOf("kernel"), help: "where they can be chosen"}, "the buffers of lwIP have one size")
 		}
 	}
-	s, err := userStacks[a.stack](a)
-	if errors.Is(err, lwip.ErrAbsent) || errors.Is(err, netstack.ErrAbsent) {
+	s, err := a.openLwIP(a.stack == "sequential")
+	if errors.Is(err, lwip.ErrAbsent) {
 		return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: err, Hint: "stack=kernel, which is everywhere"}
 	}
 	if errors.Is(err, lwip.ErrUnlike) {
 		return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: err, Hint: "LD_LIBRARY_PATH: the directory of the library that it was built with (ci/build-lwip DIR)"}
 	}
-	if errors.Is(err, lwip.ErrParam) || errors.Is(err, netstack.ErrParam) {
+	if errors.Is(err, lwip.ErrParam) {
 		return nil, &reports.ExitError{Code: reports.ExitUsage, Err: err}
 	}
 	if errors.Is(err, lwip.ErrCopies) {
@@ -120,41 +111,17 @@ func (a *streamArgs) open(l layer, places bool) (stream.Stack, error) {
 	return s, err
 }
 
-// set hands the parameters to a stack's configuration.
-func (a *streamArgs) set(set func(key, value string) (known bool, err error)) error {
-	for _, p := range a.own {
-		known, err := set(p.name, p.value)
-		if err != nil {
-			return err
-		}
-		if !known {
-			return refuseParam(p.name+"="+p.value, paramDoc{name: "stack", kind: wordOf("raw", "netstack"), help: "which knows it"}, "stack=%s has no %s", a.stack, p.name)
-		}
-	}
-	return nil
-}
-
 func (a *streamArgs) openLwIP(sequential bool) (stream.Stack, error) {
 	c := lwip.Config{Sequential: sequential}
 	if threads := a.value("threads"); sequential && threads != "" {
 		return nil, refuseParam("threads="+threads, paramDoc{name: "stack", kind: wordOf("raw"), help: "whose threads can be chosen"}, "stack=sequential has threads of its own")
 	}
-	if err := a.set(c.Set); err != nil {
-		return nil, err
+	for _, p := range a.own {
+		if err := c.Set(p.name, p.value); err != nil {
+			return nil, err
+		}
 	}
 	s, err := lwip.Open(c)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-func (a *streamArgs) openNetstack() (stream.Stack, error) {
-	var c netstack.Config
-	if err := a.set(c.Set); err != nil {
-		return nil, err
-	}
-	s, err := netstack.Open(c)
 	if err != nil {
 		return nil, err
 	}

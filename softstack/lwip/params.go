@@ -11,12 +11,8 @@ import (
 // ErrParam marks a parameter whose value is not understood.
 var ErrParam = errors.New("invalid parameter")
 
-// ParamList names the parameters that Set knows, as shown in messages.
-const ParamList = "link=shm|xdp[:IFACE], copies=one|two|zero, threads=c1|c2|c3, ring=FRAMES, loss=P, dup=P, reorder=P, delay=TIME, jitter=TIME, seed=N"
-
-// Set takes a parameter of a stack's name, "key=value". known is false for a key that
-// is not one of this package.
-func (c *Config) Set(key, value string) (known bool, err error) {
+// Set takes a parameter of a stack's name, "key=value".
+func (c *Config) Set(key, value string) (err error) {
 	switch key {
 	case "link":
 		c.Link, c.Iface, _ = strings.Cut(value, ":")
@@ -47,14 +43,14 @@ func (c *Config) Set(key, value string) (known bool, err error) {
 	case "seed":
 		c.Seed, err = strconv.ParseUint(value, 10, 64)
 	default:
-		return false, nil
+		err = errors.New("no such parameter")
 	}
 	if err == nil {
 		check := *c
 		err = check.validate()
 	}
 	if err != nil {
-		return true, fmt.Errorf("%w %s=%s: %w", ErrParam, key, value, err)
+		return fmt.Errorf("%w %s=%s: %w", ErrParam, key, value, err)
 	}
-	return true, nil
+	return nil
 }
