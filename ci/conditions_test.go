@@ -126,7 +126,7 @@ func TestNoMemberOfTheEngineIsOfOneRoom(t *testing.T) {
 	// that compares in parts asks whether all is to be compared.
 	own := []string{"Token", "VerifyAll"}
 	for member, rooms := range usersOf(files, shared) {
-		if len(rooms) == 1 && rooms[0] != "loop" && !slices.Contains(own, member) {
+		if len(rooms) == 1 && rooms[0] != "drive" && !slices.Contains(own, member) {
 			t.Errorf("engine.%s.%s is used by the room %s alone: it belongs into its options", strings.Join(shared[member], "."), member, rooms[0])
 		}
 	}
@@ -145,12 +145,12 @@ func TestMembersOfOneRoomAreFound(t *testing.T) {
 		shared[m] = append(shared[m], of)
 	}
 	got := fmt.Sprint(usersOf(map[string]*ast.File{
-		workloads + "/x/x.go":             parse("package x; func f() { _ = p.A + m.C.Plan.B + p.f + w.E; _ = engine.Plan{D: 1} }"),
-		workloads + "/y/y.go":             parse("package y; func f() { _ = plan.A; _ = other.Plan{C: 1} }"),
-		"cmd/rdmaperf/internal/loop/l.go": parse("package loop; func f() { _ = sh.A }"),
-		"cmd/rdmaperf/run.go":             parse("package main; func f() { p.B = 1 }"),
+		workloads + "/x/x.go":              parse("package x; func f() { _ = p.A + m.C.Plan.B + p.f + w.E; _ = engine.Plan{D: 1} }"),
+		workloads + "/y/y.go":              parse("package y; func f() { _ = plan.A; _ = other.Plan{C: 1} }"),
+		"cmd/rdmaperf/internal/drive/l.go": parse("package drive; func f() { _ = sh.A }"),
+		"cmd/rdmaperf/run.go":              parse("package main; func f() { p.B = 1 }"),
 	}, shared))
-	if want := "map[A:[loop x y] B:[x] D:[x]]"; got != want {
+	if want := "map[A:[drive x y] B:[x] D:[x]]"; got != want {
 		t.Errorf("users %s, want %s", got, want)
 	}
 }
@@ -187,8 +187,8 @@ func usersOf(files map[string]*ast.File, members map[string][]string) map[string
 		rest, inRooms := strings.CutPrefix(path, workloads+"/")
 		room, _, inRoom := strings.Cut(rest, "/")
 		switch {
-		case strings.HasPrefix(path, "cmd/rdmaperf/internal/loop/"):
-			room = "loop"
+		case strings.HasPrefix(path, "cmd/rdmaperf/internal/drive/"):
+			room = "drive"
 		case !inRooms || !inRoom:
 			continue
 		}

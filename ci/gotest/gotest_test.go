@@ -60,7 +60,7 @@ func TestClocksOfImportsCount(t *testing.T) {
 			t.Errorf("%s: place %d, want one with clocks %v", name, i, want)
 		}
 	}
-	for name, want := range map[string]bool{"softstack/mpa": false, "transports/lite/wire": false, "softstack/iwarp": true, "cmd/rdmaperf": true, "cmd/rdmaperf/internal/engine": true, "cmd/rdmaperf/internal/loop": true} {
+	for name, want := range map[string]bool{"softstack/mpa": false, "transports/lite/wire": false, "softstack/iwarp": true, "cmd/rdmaperf": true, "cmd/rdmaperf/internal/engine": true, "cmd/rdmaperf/internal/drive": true} {
 		i := slices.IndexFunc(packs, func(p pack) bool { return short(p.Path) == name })
 		if i < 0 || packs[i].Long != want {
 			t.Errorf("%s: place %d, want one that begins early %v", name, i, want)

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -436,13 +436,13 @@ func checkShape(t *testing.T, sh *engine.Shape) {
 	if w := sh.Window(); w <= 0 || w > 1<<36 {
 		t.Fatalf("window of %d bytes: %+v", w, sh)
 	}
-	if loop.Ring(sh) < 1 || loop.Ring(sh)%sh.Slots != 0 || loop.Ring(sh)%sh.Moderation != 0 {
-		t.Fatalf("ring %d does not repeat after slots %d and moderation %d", loop.Ring(sh), sh.Slots, sh.Moderation)
+	if drive.Ring(sh) < 1 || drive.Ring(sh)%sh.Slots != 0 || drive.Ring(sh)%sh.Moderation != 0 {
+		t.Fatalf("ring %d does not repeat after slots %d and moderation %d", drive.Ring(sh), sh.Slots, sh.Moderation)
 	}
 	if end := sh.RxSlot(sh.Slots-1) + sh.Stride(); end > sh.CtlTx(0) || sh.CtlRx(engine.CtlSlots) > sh.Window() {
 		t.Fatalf("regions overlap: %+v", sh)
 	}
-	if loop.CreditEvery(sh) > sh.RecvDepth || loop.Batch(sh) > sh.Depth || sh.TotalWindow() < int64(sh.Window()) {
+	if drive.CreditEvery(sh) > sh.RecvDepth || drive.Batch(sh) > sh.Depth || sh.TotalWindow() < int64(sh.Window()) {
 		t.Fatalf("inconsistent: %+v", sh)
 	}
 }

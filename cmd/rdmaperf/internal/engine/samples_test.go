@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
@@ -95,7 +95,7 @@ func TestRawSamplesOfCallsAgreeWithTheHistogram(t *testing.T) {
 		}
 	}
 	many := enginetest.RpcPoint(engine.CallUnary, 1, 1) // goroutines share histograms, not samples
-	many.Outstanding = loop.MaxTallies
+	many.Outstanding = drive.MaxTallies
 	points = append(points, many)
 	for _, name := range []string{"tcp", "fused mem"} {
 		t.Run(name, func(t *testing.T) {

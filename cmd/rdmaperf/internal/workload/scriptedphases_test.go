@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
@@ -22,8 +22,8 @@ import (
 	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 )
 
-// drive gives a client on a scripted stack to run.
-func drive(t *testing.T, plan engine.Plan, s *engine.Server, run func(ctx context.Context, c *engine.Client)) {
+// withClient gives a client on a scripted stack to run.
+func withClient(t *testing.T, plan engine.Plan, s *engine.Server, run func(ctx context.Context, c *engine.Client)) {
 	t.Helper()
 	prime(t)
 	if plan.Workloads == nil {
@@ -44,7 +44,7 @@ func TestScriptedHeadOfLineByCalls(t *testing.T) {
 	plan := engine.Plan{Points: []engine.Point{pt, pt}, Iterations: n, Verify: true}
 	full := errors.New("no room")
 	for _, refused := range []string{"", reports.SamplesProbeAlone, reports.SamplesProbeLoaded} {
-		drive(t, plan, nil, func(ctx context.Context, c *engine.Client) {
+		withClient(t, plan, nil, func(ctx context.Context, c *engine.Client) {
 			kept := map[string]int64{}
 			c.KeepSamples(1000, func(s *engine.Samples) error {
 				if s.Set == refused {
@@ -87,7 +87,7 @@ func TestScriptedCallsBesideTheirWindow(t *testing.T) {
 	plan := engine.Plan{Points: []engine.Point{smallCalls(), smallCalls()}, Iterations: 10, WarmupIterations: 2, Verify: true}
 	var log bytes.Buffer
 	s := &engine.Server{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
-	drive(t, plan, s, func(ctx context.Context, c *engine.Client) {
+	withClient(t, plan, s, func(ctx context.Context, c *engine.Client) {
 		read := int64(0)
 		c.ReadCounters(func() []reports.DeviceCounters {
 			read += 7
@@ -99,8 +99,8 @@ func TestScriptedCallsBesideTheirWindow(t *testing.T) {
 				t.Fatalf("%v, verified %v, %d errors", err, r.Verified, r.Errors)
 			}
 			d := r.Detail.(*callskind.RPC)
-			if i := d.Idle; i == nil || i.DurationNs != int64(loop.IdleWindow) || !near(i.ClientSeconds, loop.IdleWindow.Seconds()*processShare/4) || !near(i.ServerSeconds, i.ClientSeconds) {
-				t.Errorf("idle %+v, want %v", i, loop.IdleWindow)
+			if i := d.Idle; i == nil || i.DurationNs != int64(drive.IdleWindow) || !near(i.ClientSeconds, drive.IdleWindow.Seconds()*processShare/4) || !near(i.ServerSeconds, i.ClientSeconds) {
+				t.Errorf("idle %+v, want %v", i, drive.IdleWindow)
 			}
 			if m := d.Resident; m == nil || m.ServerBytes < 1<<20 || m.ClientBytes < 1<<20 {
 				t.Errorf("resident %+v, want that of this process", m)
@@ -117,8 +117,8 @@ func TestScriptedCallsBesideTheirWindow(t *testing.T) {
 
 // A point of calls that is interrupted has what was done, of both sides.
 func TestScriptedCallsAreInterrupted(t *testing.T) {
-	drive(t, engine.Plan{Points: []engine.Point{smallCalls()}, Iterations: 1 << 40, Verify: true}, nil, func(ctx context.Context, c *engine.Client) {
-		ctx, cancel := context.WithTimeout(ctx, loop.IdleWindow+time.Millisecond)
+	withClient(t, engine.Plan{Points: []engine.Point{smallCalls()}, Iterations: 1 << 40, Verify: true}, nil, func(ctx context.Context, c *engine.Client) {
+		ctx, cancel := context.WithTimeout(ctx, drive.IdleWindow+time.Millisecond)
 		defer cancel()
 		r, err := enginetest.First(c.Run(ctx, 0))
 		if !errors.Is(err, engine.ErrInterrupted) || r.Errors != 0 || r.Verified {

@@ -47,7 +47,7 @@ func TestAServiceThatDoesNotEndFailsItsPoint(t *testing.T) {
 		plan.Workloads = serving(func(s engine.CallService, _ func(error)) engine.CallService {
 			return &broken{CallService: s, ended: ended}
 		})
-		drive(t, plan, nil, func(ctx context.Context, c *engine.Client) {
+		withClient(t, plan, nil, func(ctx context.Context, c *engine.Client) {
 			if _, err := enginetest.First(c.Run(ctx, 0)); (err == nil) != (ended == nil) || err != nil && !strings.Contains(err.Error(), ended.Error()) {
 				t.Errorf("%v, want %v", err, ended)
 			}
@@ -75,7 +75,7 @@ func TestAFailureInTheLastCallFailsItsPoint(t *testing.T) {
 				}
 			}}
 		})
-		drive(t, plan, nil, func(ctx context.Context, c *engine.Client) {
+		withClient(t, plan, nil, func(ctx context.Context, c *engine.Client) {
 			// A client that says the end while the server leaves hears of that alone.
 			if _, err := enginetest.First(c.Run(ctx, 0)); err == nil {
 				t.Errorf("after %d yields: all is well, want %v", yields, found)

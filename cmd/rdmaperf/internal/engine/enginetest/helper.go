@@ -3,8 +3,8 @@ package enginetest
 import (
 	"context"
 	"flag"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -30,7 +30,7 @@ func Main(m *testing.M, rows ...*engine.Workload) {
 	Table = rows
 	flag.Parse()
 	_ = flag.Set("rapid.checks", "30") // where there are any: a check is a whole run of about 20 ms
-	loop.IdleWindow = 2 * time.Millisecond
+	drive.IdleWindow = 2 * time.Millisecond
 	leaktest.Main(m)
 }
 

@@ -7,9 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -41,13 +41,13 @@ func Bubble(t *testing.T, f *scripted.Fabric, plan engine.Plan, s *engine.Server
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		engine.RestartClock()
-		cpu, nap := engine.ReadCPU, loop.Nap
+		cpu, nap := engine.ReadCPU, drive.Nap
 		engine.ReadCPU = func() (time.Duration, time.Duration) {
 			d := time.Since(began)
 			return d * process / 4, d * machine / 4
 		}
-		loop.Nap = func(ns int64) { time.Sleep(time.Duration(ns)) }
-		defer func() { engine.ReadCPU, loop.Nap = cpu, nap }()
+		drive.Nap = func(ns int64) { time.Sleep(time.Duration(ns)) }
+		defer func() { engine.ReadCPU, drive.Nap = cpu, nap }()
 		client, server := f.Ends()
 		defer func() {
 			if err := f.Close(); err != nil {

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
 	"github.com/rdmaperf/rdmaperf/reports"
 	connectkind "github.com/rdmaperf/rdmaperf/reports/kinds/connect"
@@ -22,7 +22,7 @@ import (
 var callWork = engine.CallWork{Serve: rpc.Work.Serve, Turnover: true}
 
 func byCall() *engine.Workload {
-	w := loop.CallRow(Name, connectkind.Kind, &callWork)
+	w := drive.CallRow(Name, connectkind.Kind, &callWork)
 	w.Rated, w.Describe = false, nil
 	w.Point = func(p engine.Point) error {
 		switch {
@@ -36,14 +36,14 @@ func byCall() *engine.Workload {
 		return nil
 	}
 	w.Shape = func(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
-		loop.CallShape(sh, p, ab)
+		drive.CallShape(sh, p, ab)
 		sh.Depth = 1
 	}
 	w.Run = runCalls
 	w.Result = func(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 		connectResult(m, res, out)
 		res.Polling, res.Threads, res.RoundTrip = "", m.Sh.QPs, reports.RoundTripFull
-		loop.ComparedCalls(m, res, out.Ops, out.Ops*int64(m.Sh.Size+m.Sh.Response))
+		drive.ComparedCalls(m, res, out.Ops, out.Ops*int64(m.Sh.Size+m.Sh.Response))
 	}
 	return w
 }
@@ -68,7 +68,7 @@ func runCalls(m *engine.Measurement, ctx context.Context) error {
 	}
 	callers := rpc.Work.Callers(sh)
 	return runPhases(m, ctx, func(s *setups) func(context.Context, *engine.Run, int, int64) (times, error) {
-		o := &calls{setups: s, tr: tr, addr: addr, cfg: loop.CallConfig(sh, c.Plan.Secret(answer.Listening.Token)), callers: callers}
+		o := &calls{setups: s, tr: tr, addr: addr, cfg: drive.CallConfig(sh, c.Plan.Secret(answer.Listening.Token)), callers: callers}
 		return o.setUp
 	})
 }
@@ -106,7 +106,7 @@ func (c *calls) setUp(ctx context.Context, r *engine.Run, index int, n int64) (t
 	case err != nil && r.Stop.Load() != 0 && reports.Code(err) != reports.ExitCorruption:
 		return t, engine.ErrStop
 	case err != nil:
-		return t, loop.CallFailed(c.m.Sh, fmt.Errorf("connection %d: first call: %w", index, err))
+		return t, drive.CallFailed(c.m.Sh, fmt.Errorf("connection %d: first call: %w", index, err))
 	case closing != nil:
 		return t, engine.Failed("close connection", closing)
 	}

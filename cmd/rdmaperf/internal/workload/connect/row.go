@@ -1,8 +1,8 @@
 package connect
 
 import (
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	connectkind "github.com/rdmaperf/rdmaperf/reports/kinds/connect"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -14,6 +14,6 @@ var work = &engine.Workload{
 	Shape:    connectShape, Check: checkConnect, Layout: (*engine.Shape).StreamLayout,
 	ByCall: byCall(),
 	Run:    runConnect, Serve: connectPoint,
-	RoundTrip: loop.Full, Result: connectResult,
+	RoundTrip: drive.Full, Result: connectResult,
 	Parameters: func(m *engine.Measurement, p map[string]any) { m.Sh.Barrier(p) },
 }

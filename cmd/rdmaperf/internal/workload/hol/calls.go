@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/reports"
 	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -47,7 +47,7 @@ var callWork = engine.CallWork{
 
 // byCall is the row of head-of-line blocking among calls.
 func byCall() *engine.Workload {
-	w := loop.CallRow(Name, holkind.Kind, &callWork)
+	w := drive.CallRow(Name, holkind.Kind, &callWork)
 	w.Rated, w.Has = false, engine.Members{Arms: true, Options: true}
 	w.Point, w.Describe = validateCalls, armed
 	w.Shape, w.Check, w.Limits = callShape, checkCallShape, callLimits
@@ -80,7 +80,7 @@ func validateCalls(p engine.Point) error {
 
 // callShape has a goroutine for each bulk call outstanding, and one for the probes.
 func callShape(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
-	loop.CallShape(sh, p, ab)
+	drive.CallShape(sh, p, ab)
 	sh.QPs = connections(sh.Arm)
 	sh.Depth = setUp(sh).BulkDepth
 }
@@ -114,7 +114,7 @@ func callLimits(p *engine.Plan, pt engine.Point, caps transports.Caps) error {
 func runCalls(m *engine.Measurement, ctx context.Context) error {
 	sh, s := m.Sh, setUp(m.Sh)
 	of := callers(sh)
-	probes := loop.CallGroup{First: sh.QPs - 1, Conns: 1, Each: 1, New: of(methodProbe)}
+	probes := drive.CallGroup{First: sh.QPs - 1, Conns: 1, Each: 1, New: of(methodProbe)}
 	if s.ProbeInterval > 0 && s.ProbeOne {
 		probes.Gap = s.ProbeInterval
 	} else if s.ProbeInterval > 0 {
@@ -122,17 +122,17 @@ func runCalls(m *engine.Measurement, ctx context.Context) error {
 	}
 	figures := new(holFigures)
 	m.C.Remembered[figuresKey{}] = figures
-	return loop.RunCallGroups(m, ctx, loop.CallPhases{
-		Groups: []loop.CallGroup{groupProbes: probes, groupBulk: {Conns: 1, Each: sh.Depth, Untimed: true, New: of(methodBulk)}},
-		Before: []loop.NamedCallPhase{
-			{CallPhase: loop.CallPhase{Lead: groupProbes}, Name: "probes alone", Generation: engine.GenAlone, Samples: reports.SamplesProbeAlone, Keep: func(o *engine.Outcome) {
+	return drive.RunCallGroups(m, ctx, drive.CallPhases{
+		Groups: []drive.CallGroup{groupProbes: probes, groupBulk: {Conns: 1, Each: sh.Depth, Untimed: true, New: of(methodBulk)}},
+		Before: []drive.NamedCallPhase{
+			{CallPhase: drive.CallPhase{Lead: groupProbes}, Name: "probes alone", Generation: engine.GenAlone, Samples: reports.SamplesProbeAlone, Keep: func(o *engine.Outcome) {
 				figures.probeAlone, figures.aloneLoop = o.Rec.Snapshot(), callLoop(m, o)
 			}},
-			{CallPhase: loop.CallPhase{Lead: groupBulk}, Name: "bulk alone", Generation: engine.GenBulk, Keep: func(o *engine.Outcome) {
+			{CallPhase: drive.CallPhase{Lead: groupBulk}, Name: "bulk alone", Generation: engine.GenBulk, Keep: func(o *engine.Outcome) {
 				figures.bulkAlone = reports.NewThroughput(o.Ops*int64(sh.Size), o.Ops, o.Window).BytesPerSecond
 			}},
 		},
-		Measured: loop.CallPhase{Lead: groupProbes, Beside: groupBulk},
+		Measured: drive.CallPhase{Lead: groupProbes, Beside: groupBulk},
 	})
 }
 
@@ -145,13 +145,13 @@ func callLoop(m *engine.Measurement, o *engine.Outcome) *reports.OpenLoop {
 	if s.ProbeInterval == 0 || s.ProbeOne {
 		return nil
 	}
-	return loop.OpenLoopOf(m, o, 1e9/float64(s.ProbeInterval), false, o.Ops, o.Window)
+	return drive.OpenLoopOf(m, o, 1e9/float64(s.ProbeInterval), false, o.Ops, o.Window)
 }
 
 // callResult completes the result, whose operations are those of the bulk.
 func callResult(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
-	loop.CallFigures(m, res, out)
-	bulk, ok := out.Detail.(*loop.CallsBeside)
+	drive.CallFigures(m, res, out)
+	bulk, ok := out.Detail.(*drive.CallsBeside)
 	if !ok || out.Rec == nil {
 		return
 	}
@@ -166,5 +166,5 @@ func callResult(m *engine.Measurement, res *reports.Result, out *engine.Outcome)
 	res.Latency, res.LatencyService, res.LatencyCorrected, res.Throughput, res.OpenLoop = nil, nil, nil, nil, nil
 	f.probes = out.Ops
 	res.Detail = detail(m.Sh, f)
-	loop.ComparedCalls(m, res, bulk.Ops+f.probes, bulk.Ops*int64(m.Sh.Size+m.Sh.Response)+2*f.probes*int64(setUp(m.Sh).ProbeSize))
+	drive.ComparedCalls(m, res, bulk.Ops+f.probes, bulk.Ops*int64(m.Sh.Size+m.Sh.Response)+2*f.probes*int64(setUp(m.Sh).ProbeSize))
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -16,7 +16,7 @@ type parts struct{ bulk, probes bool }
 
 // holClientLane is a session of the client.
 type holClientLane struct {
-	loop.Sender
+	drive.Sender
 	recvs []transports.Op
 	ref   rdma.Buffer // what the probes' sources should hold; no transport knows it
 	acked uint64      // bulk messages that the peer said it took
@@ -68,7 +68,7 @@ func newHOLClient(c *engine.Group) (engine.Side, error) {
 			d.Close()
 			return nil, engine.Failed("set up session", err)
 		}
-		d.lanes = append(d.lanes, &holClientLane{Sender: loop.NewSender(base), recvs: holReceivesOf(sh), ref: ref})
+		d.lanes = append(d.lanes, &holClientLane{Sender: drive.NewSender(base), recvs: holReceivesOf(sh), ref: ref})
 	}
 	d.bulk, d.probe = d.lanes[0], d.lanes[len(d.lanes)-1]
 	if s.ProbeOne {
@@ -209,7 +209,7 @@ func (d *holClient) pushBulk() error {
 	if d.set.AppWindow > 0 {
 		return d.pushSlices(true)
 	}
-	k := min(sh.Depth-l.Out, loop.Batch(sh))
+	k := min(sh.Depth-l.Out, drive.Batch(sh))
 	if l.TakesReceive {
 		k = min(k, creditRoom(sh)-int(l.Messages-l.acked))
 	}
@@ -227,7 +227,7 @@ func (d *holClient) pushBulk() error {
 	n, err := l.S.Post(ops)
 	l.Posted += int64(n)
 	l.Out += n
-	l.Head = (l.Head + n) % loop.Ring(sh)
+	l.Head = (l.Head + n) % drive.Ring(sh)
 	if l.TakesReceive {
 		l.Messages += uint64(n)
 	}
@@ -297,7 +297,7 @@ func (d *holClient) pushSlices(more bool) error {
 		if l.cut += int(op.Len); l.cut == sh.Size {
 			l.cut = 0
 			l.Posted++
-			l.Head = (l.Head + 1) % loop.Ring(sh)
+			l.Head = (l.Head + 1) % drive.Ring(sh)
 		}
 	}
 	return nil
@@ -352,7 +352,7 @@ func (d *holClient) stamp(i uint64) int {
 		if n > 8 {
 			binary.LittleEndian.PutUint64(b, i)
 		}
-		b[n-1] = loop.StampOf(i)
+		b[n-1] = drive.StampOf(i)
 	}
 	return at
 }

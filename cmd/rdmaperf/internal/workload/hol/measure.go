@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/reports"
 	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -58,7 +58,7 @@ func (d *holClient) probeLoop(m *engine.Measurement, out *engine.Outcome) *repor
 		return nil
 	}
 	took := time.Duration(max(d.answeredAt-out.Begin, 0)) // the bulk's last operations are no probes
-	return loop.OpenLoopOf(m, out, 1e9/float64(setUp(m.Sh).ProbeInterval), false, int64(d.echoed), took)
+	return drive.OpenLoopOf(m, out, 1e9/float64(setUp(m.Sh).ProbeInterval), false, int64(d.echoed), took)
 }
 
 func bulkRate(m *engine.Measurement, out *engine.Outcome) float64 {

@@ -3,8 +3,8 @@ package hol
 import (
 	"fmt"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/reports"
 	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 )
@@ -18,7 +18,7 @@ var work = &engine.Workload{
 	Warm: holWarm, Before: runAlone, Keep: keepLoaded,
 	Prove: holProve, Client: newHOLClient, Server: newHOLServer,
 	ByCall:  byCall(),
-	Samples: reports.SamplesProbeLoaded, RoundTrip: loop.Full, Result: holResult, Parameters: holParameters,
+	Samples: reports.SamplesProbeLoaded, RoundTrip: drive.Full, Result: holResult, Parameters: holParameters,
 }
 
 func armed(p engine.Point) string {

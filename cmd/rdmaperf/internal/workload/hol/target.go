@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -60,7 +60,7 @@ func (s *holServer) Prepare(gen int) error {
 }
 
 func (s *holServer) Loop(w *engine.Worker) func() error {
-	return func() error { return loop.Turns(w, s.lanes, func(l *holServerLane) error { return holTurn(w, l) }) }
+	return func() error { return drive.Turns(w, s.lanes, func(l *holServerLane) error { return holTurn(w, l) }) }
 }
 
 func (s *holServer) Counts() []engine.LaneCount { return nil }

@@ -1,8 +1,8 @@
 package incast
 
 import (
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
 	"github.com/rdmaperf/rdmaperf/reports"
 	incastkind "github.com/rdmaperf/rdmaperf/reports/kinds/incast"
@@ -27,8 +27,8 @@ func byCall() *engine.Workload {
 		shape(sh, p, ab)
 	}
 	w.Result = func(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
-		loop.CallFigures(m, res, out)
-		loop.ComparedCalls(m, res, out.Ops, out.Ops*int64(m.Sh.Size+m.Sh.Response))
+		drive.CallFigures(m, res, out)
+		drive.ComparedCalls(m, res, out.Ops, out.Ops*int64(m.Sh.Size+m.Sh.Response))
 		res.Latency, res.LatencyCorrected = nil, nil
 		res.Detail = shares(m.Sh, out)
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/reports"
 	incastkind "github.com/rdmaperf/rdmaperf/reports/kinds/incast"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -38,7 +38,7 @@ func incastShape(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
 		sh.QPs = DefaultClients
 	}
 	sh.Threads = sh.QPs
-	loop.StreamDepths(sh, p, ab.Both)
+	drive.StreamDepths(sh, p, ab.Both)
 	sh.Arrives(ab)
 }
 
@@ -57,7 +57,7 @@ func incastParameters(m *engine.Measurement, p map[string]any) {
 // incastResult completes the result with the clients' shares.
 func incastResult(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 	res.Detail = shares(m.Sh, out)
-	loop.OneWay(m, res, out)
+	drive.OneWay(m, res, out)
 }
 
 // shares are those of the clients.

@@ -1,8 +1,8 @@
 package incast
 
 import (
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	incastkind "github.com/rdmaperf/rdmaperf/reports/kinds/incast"
 )
 
@@ -10,7 +10,7 @@ import (
 var work = &engine.Workload{
 	Kind: incastkind.Kind, Name: Name, Stream: true, Numbered: true, Again: true, OneTarget: true, Point: validateIncast, Sends: engine.StreamSends, Limits: engine.StreamLimits,
 	NoEvents: "one thread serves all clients of an incast and cannot sleep on one, so it needs busy polling",
-	Shape:    incastShape, Check: checkIncast, Layout: (*engine.Shape).StreamLayout, Client: loop.NewStream, Server: loop.NewSink,
+	Shape:    incastShape, Check: checkIncast, Layout: (*engine.Shape).StreamLayout, Client: drive.NewStream, Server: drive.NewSink,
 	ByCall: byCall(),
 	Result: incastResult, Parameters: incastParameters,
 }

@@ -3,8 +3,8 @@ package mixed
 import (
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -47,7 +47,7 @@ func result(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 	if out.Service != nil && m.Sh.Rate > 0 {
 		service := out.Service.Snapshot()
 		res.LatencyService = &service
-		res.OpenLoop = loop.OpenLoopOf(m, out, m.Sh.Rate, m.Sh.Arrivals == engine.ArrivalsPoisson, out.Service.Count(), out.Window)
+		res.OpenLoop = drive.OpenLoopOf(m, out, m.Sh.Rate, m.Sh.Arrivals == engine.ArrivalsPoisson, out.Service.Count(), out.Window)
 	}
 }
 

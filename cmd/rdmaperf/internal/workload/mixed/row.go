@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -28,7 +28,7 @@ var work = &engine.Workload{
 	},
 	Needs: []engine.Need{{Kind: transports.KindWrite, Why: "the other part of the mix"}}, Limits: limits,
 	Shape: shape, Check: checkShape, Layout: (*engine.Shape).StreamLayout, Config: config, Client: newClient,
-	Server: func(c *engine.Group) (engine.Side, error) { return loop.NewExposed(c, true, verifyWrites), nil },
+	Server: func(c *engine.Group) (engine.Side, error) { return drive.NewExposed(c, true, verifyWrites), nil },
 	Hint:   "fewer QPs or a smaller --span",
 	Result: result, Parameters: parameters,
 }

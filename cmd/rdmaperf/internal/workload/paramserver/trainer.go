@@ -3,8 +3,8 @@ package paramserver
 import (
 	"fmt"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -87,7 +87,7 @@ func newTrainer(c *engine.Group) (engine.Side, error) {
 
 // newParameters is the server's side: the parameters, which the client writes and reads.
 func newParameters(c *engine.Group) (engine.Side, error) {
-	return loop.NewExposed(c, false, func(w *engine.Worker, l *engine.Lane, gen int, sent engine.LaneCount) error {
+	return drive.NewExposed(c, false, func(w *engine.Worker, l *engine.Lane, gen int, sent engine.LaneCount) error {
 		return lookAtLast(w, l, gen, sent.Count)
 	}), nil
 }

@@ -3,14 +3,14 @@ package rpc
 import (
 	"fmt"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
 )
 
 // work is the row of calls of one kind after the other.
 func work() *engine.Workload {
-	w := loop.CallRow(Name, callskind.Kind, &Work)
+	w := drive.CallRow(Name, callskind.Kind, &Work)
 	w.Point = validateRPC
 	w.Describe = func(p engine.Point) string {
 		s := fmt.Sprintf("%s %s %d B", p.Workload, p.Call, p.Size)

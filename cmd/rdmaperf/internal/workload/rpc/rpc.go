@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -94,20 +94,20 @@ func comparedCalls(sh *engine.Shape, calls int64) (whole, bytes int64) {
 // CallsAs is the row of a workload's points with the operation call, which are shown as
 // its others are. depth is how many calls are outstanding where the plan does not say.
 func CallsAs(name string, kind *reports.Kind, work *engine.CallWork, depth int) *engine.Workload {
-	w := loop.CallRow(name, kind, work)
+	w := drive.CallRow(name, kind, work)
 	w.Rated = depth == 1
 	w.Point = validateRPC
 	w.Describe = nil
 	w.Shape = func(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
-		loop.CallShape(sh, p, ab)
+		drive.CallShape(sh, p, ab)
 		if sh.Outstanding == 0 && p.Depth == 0 {
 			sh.Depth = depth
 		}
 	}
 	w.Result = func(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
-		loop.CallFigures(m, res, out)
-		loop.ComparedCalls(m, res, out.Ops, out.Ops*int64(m.Sh.Size+m.Sh.Response))
-		if !loop.TimesCalls(m) {
+		drive.CallFigures(m, res, out)
+		drive.ComparedCalls(m, res, out.Ops, out.Ops*int64(m.Sh.Size+m.Sh.Response))
+		if !drive.TimesCalls(m) {
 			res.Latency, res.LatencyCorrected = nil, nil
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/reports"
 	starvationkind "github.com/rdmaperf/rdmaperf/reports/kinds/starvation"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -147,7 +147,7 @@ func newSources(c *engine.Group) (engine.Side, error) {
 
 // newStarved is the server's side: the slots that both classes write.
 func newStarved(c *engine.Group) (engine.Side, error) {
-	return loop.NewExposed(c, false, verifyClasses), nil
+	return drive.NewExposed(c, false, verifyClasses), nil
 }
 
 func (d *sources) Prepare(gen int) error {

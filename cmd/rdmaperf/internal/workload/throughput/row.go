@@ -1,8 +1,8 @@
 package throughput
 
 import (
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/loop"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
 	throughputkind "github.com/rdmaperf/rdmaperf/reports/kinds/throughput"
 )
@@ -14,7 +14,7 @@ const DefaultCallDepth = 16
 // work is the row of streams.
 var work = &engine.Workload{
 	Kind: throughputkind.Kind, Name: Name, Stream: true, Numbered: true, Again: true, Idles: true, Has: engine.Members{BothWays: true, AppWork: true}, Sends: engine.StreamSends, Limits: engine.StreamLimits,
-	Shape: loop.ThroughputShape, Layout: (*engine.Shape).StreamLayout, Config: loop.ThroughputConfig, Client: loop.NewThroughput, Server: loop.NewThroughput, Sleeps: loop.StreamSleeps,
-	Result: loop.Throughput, Parameters: loop.ThroughputParameters,
+	Shape: drive.ThroughputShape, Layout: (*engine.Shape).StreamLayout, Config: drive.ThroughputConfig, Client: drive.NewThroughput, Server: drive.NewThroughput, Sleeps: drive.StreamSleeps,
+	Result: drive.Throughput, Parameters: drive.ThroughputParameters,
 	ByCall: rpc.CallsAs(Name, throughputkind.Kind, &rpc.StreamOfCalls, DefaultCallDepth),
 }

@@ -1,0 +1,156 @@
+package drive
+
+import (
+	"context"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// CallGroup is callers of a point that do the same thing, each one call after the other.
+type CallGroup struct {
+	First, Conns int           // connections that it calls on
+	Each         int           // callers on each
+	Untimed      bool          // its calls are counted alone
+	Rate         float64       // calls a second of all together, due at intended starts; 0: a closed loop
+	Gap          time.Duration // of a closed loop: the least time from the start of a call to the next; 0: none
+
+	// New makes a caller; index counts those of the group, connection by connection.
+	New func(conn transports.CallConn, index int) (engine.Caller, error)
+}
+
+// CallPhase says which groups call in a phase: Lead, whose calls are measured and whose end
+// ends the phase, and Beside, which calls until then. Group 0 stands beside nobody: there,
+// it means no group.
+type CallPhase struct{ Lead, Beside int }
+
+// CallPhases are the groups of a point, and who calls when.
+type CallPhases struct {
+	Groups   []CallGroup
+	Before   []NamedCallPhase // ahead of the measured phase
+	Measured CallPhase        // the measured phase and the warm-up
+}
+
+// NamedCallPhase is a phase ahead of the measured one. Keep takes its outcome, which is
+// valid during the call.
+type NamedCallPhase struct {
+	CallPhase
+	Name       string
+	Generation int
+	Samples    string // name of its raw samples; "": they are not kept
+	Keep       func(*engine.Outcome)
+}
+
+// callers is how many the largest group has.
+func (p CallPhases) callers() (most int) {
+	for _, g := range p.Groups {
+		most = max(most, g.Conns*g.Each)
+	}
+	return most
+}
+
+// CallsBeside is what the group beside the lead did in a phase, which stands in
+// [engine.Outcome.Detail].
+type CallsBeside struct {
+	Ops, Bytes int64
+	Window     time.Duration // until its last call ended
+}
+
+// callGroup is a group at work.
+type callGroup struct {
+	CallGroup
+	workers []*callWorker
+	tallies []*tally
+}
+
+func newCallGroup(of CallGroup) *callGroup {
+	g := &callGroup{CallGroup: of, tallies: make([]*tally, min(of.Conns*of.Each, MaxTallies))}
+	for i := range g.tallies {
+		g.tallies[i] = &tally{}
+		g.tallies[i].reset(!g.Untimed, g.open(), 0, 0)
+	}
+	return g
+}
+
+func (g *callGroup) open() bool { return g.Rate > 0 }
+
+// hire makes the group's callers on connections that stand.
+func (g *callGroup) hire(k *callers) error {
+	for i := range g.Conns {
+		for j := range g.Each {
+			n := i*g.Each + j
+			c, err := g.New(k.conns[g.First+i], n)
+			if err != nil {
+				return err
+			}
+			g.workers = append(g.workers, &callWorker{k: k, g: g, c: c, t: g.tallies[n%len(g.tallies)], index: n, slot: j, conn: g.First + i})
+		}
+	}
+	g.pacers(k.m)
+	return nil
+}
+
+// pacers makes the callers' pacers. Constant arrivals interleave.
+func (g *callGroup) pacers(m *engine.Measurement) {
+	if !g.open() {
+		return
+	}
+	n := len(g.workers)
+	poisson := m.C.Plan.Arrivals == engine.ArrivalsPoisson && m.Sh.Rate > 0
+	for i, w := range g.workers {
+		w.pace = engine.NewPacer(float64(n)*1e9/g.Rate, poisson, m.Sh.Seed+uint64(i))
+		if !poisson {
+			w.shift = int64(float64(i) * 1e9 / g.Rate)
+		}
+	}
+}
+
+// shares are what was done on each connection since begin. The workers have ended.
+func (g *callGroup) shares(begin int64) []engine.Share {
+	all := make([]engine.Share, g.Conns)
+	for _, w := range g.workers {
+		s := &all[w.conn-g.First]
+		s.Ops += w.ops
+		s.Window = max(s.Window, time.Duration(max(0, w.end-begin)))
+	}
+	return all
+}
+
+// work is what the group did since begin.
+func (g *callGroup) work(begin int64) *CallsBeside {
+	b, end := &CallsBeside{}, begin
+	for _, t := range g.tallies {
+		b.Ops += t.ops
+		b.Bytes += t.bytes
+		end = max(end, t.end)
+	}
+	b.Window = time.Duration(end - begin)
+	return b
+}
+
+// ahead runs a phase before the measured one.
+func (k *callers) ahead(ctx context.Context, p NamedCallPhase, lim engine.Limits) error {
+	if p.Samples != "" {
+		k.raw = k.m.C.Raw
+	}
+	out, _, err := k.phase(ctx, p.Name, p.Generation, lim, p.CallPhase)
+	k.raw = nil
+	if err != nil {
+		return err
+	}
+	p.Keep(out)
+	if p.Samples == "" {
+		return nil
+	}
+	return k.m.HandBuffers(p.Samples, out, k.kept())
+}
+
+// watched are the tallies whose progress keeps a phase going: those of the lead, and once
+// it has ended those of who is beside it.
+func (k *callers) watched(r *callRun) []*tally {
+	if r.over.Load() && k.beside != nil {
+		return k.beside.tallies
+	}
+	return k.lead.tallies
+}

@@ -1,0 +1,119 @@
+package drive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// Dials that another one's failure ended say nothing of why.
+func TestTheDialThatFailedIsTold(t *testing.T) {
+	refused, reset := errors.New("refused"), errors.New("reset")
+	ended := fmt.Errorf("dial: %w", context.Canceled)
+	for _, c := range []struct {
+		errs []error
+		want error
+	}{
+		{nil, nil}, {[]error{nil, nil}, nil},
+		{[]error{nil, refused, nil}, refused}, {[]error{refused, reset}, refused},
+		{[]error{ended, refused, ended}, refused}, {[]error{refused, ended}, refused}, {[]error{nil, ended}, ended},
+	} {
+		if got := cause(c.errs); got != c.want {
+			t.Errorf("%v: %v, want %v", c.errs, got, c.want)
+		}
+	}
+}
+
+// Of callers that fail beside each other the first one is told; what arrived changed goes
+// before all, and is not forgotten for what fails behind it.
+func TestCorruptionGoesBeforeWhatFailedFirst(t *testing.T) {
+	lost, gone := errors.New("lost"), errors.New("gone")
+	changed := &reports.ExitError{Code: reports.ExitCorruption, Err: errors.New("changed")}
+	for _, c := range []struct{ errs, want error }{
+		{errors.Join(lost, gone), lost}, {errors.Join(lost, changed), changed}, {errors.Join(changed, lost), changed},
+	} {
+		r := &callRun{}
+		r.Cancel = func() {}
+		for _, e := range c.errs.(interface{ Unwrap() []error }).Unwrap() {
+			r.fail(e)
+		}
+		if r.err != c.want {
+			t.Errorf("%v: %v is told, want %v", c.errs, r.err, c.want)
+		}
+		if r.Stop.Load() == 0 {
+			t.Errorf("%v: the others go on", c.errs)
+		}
+	}
+}
+
+// A series needs its interval and the window that it divides, and neither a phase of so many
+// calls nor one whose callers are not followed has one.
+func TestSeriesNeedAnIntervalAndAWindow(t *testing.T) {
+	for _, c := range []struct {
+		every, window time.Duration
+		want          bool
+	}{{0, 0, false}, {0, time.Second, false}, {time.Second, 0, false}, {time.Second, time.Second, true}} {
+		var l tally
+		l.reset(true, false, c.every, c.window)
+		if got := l.series != nil; got != c.want {
+			t.Errorf("every %v of %v: a series: %v", c.every, c.window, got)
+		}
+	}
+}
+
+// heeding is a caller whose calls end with their phase, and fail as a test says.
+type heeding struct {
+	timed
+	ctx  context.Context
+	fail func(n int, ended error) error
+}
+
+func (c *heeding) Begin(ctx context.Context, _ int) error { c.ctx = ctx; return nil }
+func (c *heeding) Call() error {
+	n := len(c.begun) + 1
+	c.begun = append(c.begun, engine.Now())
+	select {
+	case <-time.After(time.Duration(c.takes[0])):
+	case <-c.ctx.Done():
+	}
+	return c.fail(n, c.ctx.Err())
+}
+
+// calls of so many ns.
+func calls(ns int64) *heeding { return &heeding{timed: timed{takes: []int64{ns}}} }
+
+// The timeout begins with the look that saw the last answer, or the first look, and is over behind
+// it, not at it.
+func TestTheTimeoutOfCallsBeginsWithALook(t *testing.T) {
+	for answered := range int64(2) {
+		synctest.Test(t, func(t *testing.T) {
+			engine.RestartClock()
+			m, k := point()
+			m.Sh.Timeout = time.Second
+			k.lead = newCallGroup(CallGroup{Conns: 1, Each: 1})
+			k.lead.tallies[0].ops = answered
+			r, over, ended := &callRun{}, make(chan struct{}), make(chan struct{})
+			r.Cancel = func() {}
+			go func() {
+				defer close(ended)
+				k.guard(r, over)
+			}()
+			for look := 1; look <= 6; look++ { // the first after a quarter of a second, so the fifth a second later
+				time.Sleep(time.Second / 4)
+				synctest.Wait()
+				if got := r.stalled.Load(); got != (look == 6) {
+					t.Errorf("%d answered, look %d: ended %v", answered, look, got)
+				}
+			}
+			close(over)
+			<-ended
+		})
+		engine.RestartClock()
+	}
+}

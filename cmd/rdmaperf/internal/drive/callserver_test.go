@@ -1,0 +1,63 @@
+package drive
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// silent is a service that nobody calls.
+type silent struct {
+	transports.CallHandler
+	begin error
+	ended bool
+}
+
+func (s *silent) Begin(int) error     { return s.begin }
+func (s *silent) End() (int64, error) { s.ended = true; return 0, nil }
+func (s *silent) Close() error        { return nil }
+
+// A phase of calls ends with what ended it: the interrupt of the server, a failure of its service,
+// or one of its beginning; and what was begun is ended with it.
+func TestWhatEndsAPhaseOfCalls(t *testing.T) {
+	for name, c := range map[string]struct {
+		begin, failure error
+		interrupted    bool
+		want           error
+		ended          bool
+	}{
+		"an interrupt":            {nil, nil, true, context.Canceled, true},
+		"a failure":               {nil, errBroken, false, errBroken, true},
+		"one that does not begin": {errBroken, nil, false, errBroken, false},
+	} {
+		near, far := net.Pipe()
+		heard := make(chan struct{})
+		go func() { // a client that hears that the phase runs
+			defer close(heard)
+			far.SetReadDeadline(time.Now().Add(10 * time.Second))
+			far.Read(make([]byte, 1<<16))
+		}()
+		ctx, cancel := context.WithCancel(context.Background())
+		if c.interrupted {
+			cancel()
+		}
+		failure := make(chan error, 1)
+		if c.failure != nil {
+			failure <- c.failure
+		}
+		svc := &silent{begin: c.begin}
+		served := &engine.ServedClient{Server: &engine.Server{}, Ctl: &engine.Control{Conn: near, Alive: ctx}}
+		if err := callPhase(served, ctx, svc, failure, &engine.PhaseStart{Generation: engine.GenMeasure}); !errors.Is(err, c.want) || svc.ended != c.ended {
+			t.Errorf("%s: %v, want %v; the service is ended: %v", name, err, c.want, svc.ended)
+		}
+		cancel()
+		near.Close()
+		<-heard
+		far.Close()
+	}
+}

@@ -1,0 +1,224 @@
+package drive_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
+	"github.com/rdmaperf/rdmaperf/reports"
+	throughputkind "github.com/rdmaperf/rdmaperf/reports/kinds/throughput"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// No length of data is that of a notice, and every notice is understood.
+func TestNoticesAreToldFromData(t *testing.T) {
+	for size := 1; size < 100; size++ {
+		sh := &engine.Shape{Row: throughput.Room.Work, Point: engine.Point{Size: size}}
+		seen := map[int]bool{size: true}
+		for n := range drive.NumNotices {
+			length := drive.NoticeLen(sh, n)
+			if got, ok := drive.NoticeOf(sh, length); !ok || got != n || seen[length] || length > drive.NoticeReach || length > sh.Stride() {
+				t.Errorf("size %d: notice %d has %d bytes, read as %d, %v", size, n, length, got, ok)
+			}
+			seen[length] = true
+		}
+		for length := range 2 * engine.SlotAlign {
+			if _, ok := drive.NoticeOf(sh, length); ok != (seen[length] && length != size) {
+				t.Errorf("size %d: %d bytes are a notice: %v", size, length, ok)
+			}
+		}
+	}
+}
+
+// Both sides send exactly what was asked, verified in both directions, by every
+// operation and on every stack, busy and sleeping.
+func TestBothWaysAreExact(t *testing.T) {
+	for name, e := range enginetest.StacksUnderTest {
+		client, _ := e(t)
+		caps := client.Caps()
+		for _, polling := range []string{engine.PollingBusy, engine.PollingEvent} {
+			t.Run(name+"/"+polling, func(t *testing.T) {
+				plan := enginetest.QuickPlan()
+				plan.Polling, plan.QPs, plan.Iterations, plan.WarmupIterations = polling, 2, 70, 10
+				for _, k := range []transports.Kind{transports.KindSend, transports.KindWrite, transports.KindWriteImm, transports.KindRead} {
+					for _, size := range []int{1, 3, 64, 5000, 64 << 10} {
+						if caps.Kinds.Has(k) && (polling == engine.PollingBusy || size == 64) {
+							plan.Points = append(plan.Points, engine.Point{Workload: throughput.Name, Op: k.String(), Size: size, Bidirectional: true})
+						}
+					}
+				}
+				results, err := enginetest.RunPoints(t, e, plan)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, r := range results {
+					b := throughputkind.Of(&r)
+					if b == nil || b.FromClient.Operations != 140 || b.FromServer.Operations != 140 || r.Operations != 280 || !r.Verified || r.MeasuredBy != "both" {
+						t.Fatalf("%s: %+v, of both %d, verified %v, want 140 each way", plan.Points[i], b, r.Operations, r.Verified)
+					}
+					if sum := b.FromClient.BytesPerSecond + b.FromServer.BytesPerSecond; b.FromServer.BytesPerSecond <= 0 || r.Throughput.BytesPerSecond != sum {
+						t.Errorf("%s: throughput %v, want the sum %v", plan.Points[i], r.Throughput.BytesPerSecond, sum)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Whatever the depths, nothing is lost and nobody waits for ever.
+func TestBothWaysAreExactForAnyShape(t *testing.T) {
+	client, server := enginetest.SessionEnds(t, enginetest.MemEnds)
+	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)})
+	rapid.Check(t, func(rt *rapid.T) {
+		depth := rapid.IntRange(1, 70).Draw(rt, "depth")
+		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: rapid.SampledFrom([]string{"send", "write", "write_imm", "read"}).Draw(rt, "op"),
+			Size: rapid.SampledFrom([]int{1, 2, 4, 5, 63, 64, 65, 700}).Draw(rt, "size"), Bidirectional: true})
+		plan.Depth = depth
+		plan.Moderation = rapid.IntRange(0, depth).Draw(rt, "moderation")
+		plan.RecvDepth = rapid.IntRange(1, 90).Draw(rt, "receives")
+		plan.Iterations = rapid.Int64Range(1, 400).Draw(rt, "operations")
+		plan.WarmupIterations = rapid.Int64Range(0, 50).Draw(rt, "warm-up")
+		plan.QPs = rapid.IntRange(1, 3).Draw(rt, "qps")
+		plan.Threads = rapid.IntRange(1, plan.QPs).Draw(rt, "threads")
+		c, err := engine.Connect(t.Context(), addr, client, plan)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer c.Close()
+		r, err := enginetest.First(c.Run(t.Context(), 0))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if want := 2 * plan.Iterations * int64(plan.QPs); r.Operations != want || !r.Verified {
+			rt.Fatalf("%d operations, verified %v, want %d, true", r.Operations, r.Verified, want)
+		}
+	})
+}
+
+// A duration holds for both sides, and an interval divides the client's.
+func TestBothWaysLastAsLongAsAsked(t *testing.T) {
+	for name, e := range enginetest.StacksUnderTest {
+		t.Run(name, func(t *testing.T) {
+			plan := enginetest.QuickPlan()
+			for _, op := range []string{"send", "write", "read"} {
+				plan.Points = append(plan.Points, engine.Point{Workload: throughput.Name, Op: op, Size: 4096, Bidirectional: true})
+			}
+			plan.Iterations, plan.Duration, plan.Interval = 0, 60*time.Millisecond, 20*time.Millisecond
+			results, err := enginetest.RunPoints(t, e, plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range results {
+				b := throughputkind.Of(&r)
+				if b.FromClient.DurationNs < int64(plan.Duration) || b.FromServer.DurationNs <= 0 || b.FromServer.Operations == 0 || !r.Verified {
+					t.Errorf("%s: %+v, verified %v", r.Op, b, r.Verified)
+				}
+				var sum int64
+				for _, p := range r.Series.Points {
+					sum += p.Operations
+				}
+				if sum != b.FromClient.Operations {
+					t.Errorf("%s: %d operations in the intervals, want the client's %d", r.Op, sum, b.FromClient.Operations)
+				}
+			}
+		})
+	}
+}
+
+// An interrupt ends both directions in order, and what was done stands.
+func TestBothWaysCanBeInterrupted(t *testing.T) {
+	client, server := enginetest.SessionEnds(t, enginetest.TcpEnds)
+	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)})
+	for range 2 {
+		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "send", Size: 64, Bidirectional: true})
+		plan.Iterations = 1 << 40
+		r, err := enginetest.CutShort(t, addr, client, plan)
+		if !errors.Is(err, engine.ErrInterrupted) || throughputkind.Of(&r) == nil || throughputkind.Of(&r).FromServer.Operations == 0 || throughputkind.Of(&r).FromClient.Operations == 0 {
+			t.Errorf("%v, %+v, want an interrupt with both directions", err, throughputkind.Of(&r))
+		}
+	}
+}
+
+// One changed bit is found by the side that got it, in either direction.
+func TestBothWaysFindAChangedBit(t *testing.T) {
+	const size, at = 200, 137
+	point := engine.Point{Workload: throughput.Name, Op: "send", Size: size, Bidirectional: true}
+	plan := enginetest.QuickPlan(point)
+	p := plan.WithDefaults()
+	client, server := enginetest.SessionEnds(t, enginetest.MemEnds)
+	sh, err := engine.NewShape(&p, point, client.Caps(), server.Caps())
+	if err != nil {
+		t.Fatal(err)
+	}
+	inbound := &enginetest.Fault{}
+	inbound.Poll = func(s transports.Session, dst []transports.Done) (int, error) {
+		n, err := s.Poll(dst)
+		for _, d := range dst[:n] {
+			if d.Kind == transports.KindRecv && d.Len == size {
+				s.Local()[sh.RxSlot(int(d.Slot))+at] ^= 0x10
+			}
+		}
+		return n, err
+	}
+	for side, f := range map[string]*enginetest.Fault{engine.SideServer: enginetest.FlipAfter(150, at), engine.SideClient: inbound} {
+		_, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan)
+		var bad *engine.CorruptionError
+		if reports.Code(err) != reports.ExitCorruption || !errors.As(err, &bad) || bad.Side != side || bad.Offset != at {
+			t.Errorf("%v (%+v), want a corruption at %d seen by the %s", err, bad, at, side)
+		}
+	}
+}
+
+// The loop allocates nothing per operation on either side.
+func TestBothWaysAllocateNothing(t *testing.T) {
+	for _, op := range []string{"send", "write", "read"} {
+		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: op, Size: 8, Bidirectional: true})
+		client, server := enginetest.Pair(t, enginetest.MemEnds, plan)
+		phase := func(gen int, ops int64) *engine.Outcome {
+			for _, c := range []*engine.Group{server, client} {
+				if err := c.Side.Prepare(gen); err != nil {
+					t.Fatal(err)
+				}
+			}
+			target := server.Start(engine.Limits{Ops: ops}, false)
+			out := client.Start(engine.Limits{Ops: ops}, false).Wait()
+			target.Halt(engine.StopSoon)
+			if err := target.Wait().Err; err != nil || out.Err != nil {
+				t.Fatal(out.Err, err)
+			}
+			return out
+		}
+		phase(1, 100)
+		release := engine.HoldCollector()
+		if out := phase(2, 20_000); out.Ops != 20_000 || out.Usage.Allocations > enginetest.PhaseAllocations {
+			t.Errorf("%s: %d allocations in %d operations, want none of the loops", op, out.Usage.Allocations, out.Ops)
+		}
+		release()
+	}
+}
+
+// A client that says it is done and is not costs the server its timeout at most.
+func TestServerLeavesAnUnfinishedConversation(t *testing.T) {
+	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "send", Size: 8, Bidirectional: true}))
+	for _, c := range []*engine.Group{server, client} {
+		if err := c.Side.Prepare(1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	near := client.Side.(*drive.Duplex)
+	r := server.Start(engine.Limits{}, false)
+	if said, err := near.Workers[0].Say(near.Workers[0].Lanes[0], drive.NoticeGo, func() {}); !said || err != nil {
+		t.Fatal(said, err)
+	}
+	r.Halt(engine.StopSoon)
+	c := &engine.ServedClient{Plan: engine.Plan{Timeout: 50 * time.Millisecond}, Ctl: &engine.Control{Alive: t.Context()}}
+	if err := c.Join(t.Context(), r); reports.Code(err) != reports.ExitPeer {
+		t.Errorf("%v, want a peer that does not answer", err)
+	}
+}

@@ -1,0 +1,115 @@
+package drive
+
+import (
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// Each notice has its turn, and changes what it says; out of turn it ends the stream.
+func TestNoticesHaveTheirTurn(t *testing.T) {
+	type lane = duplexLane
+	any := func(*lane) bool { return true }
+	for _, c := range []struct {
+		name, op string
+		bare     bool // nothing is compared
+		said     notice
+		before   func(l *lane)
+		after    func(l *lane) bool // nil: it is out of turn
+	}{
+		{"room for as many", "send", false, noticeCredit, func(l *lane) { l.delivered = 8 }, func(l *lane) bool { return l.credit == 8 }},
+		{"room for more than came", "send", false, noticeCredit, func(l *lane) { l.delivered = 7 }, nil},
+		{"room again", "send", false, noticeCredit, func(l *lane) { l.delivered, l.credit = 16, 8 }, func(l *lane) bool { return l.credit == 16 }},
+		{"room that nobody needs", "write", false, noticeCredit, func(l *lane) { l.delivered = 100 }, nil},
+		{"go", "send", false, NoticeGo, func(*lane) {}, func(l *lane) bool { return l.begun && l.flowing }},
+		{"go again", "send", false, NoticeGo, func(l *lane) { l.begun = true }, nil},
+		{"fin", "send", false, noticeFin, func(l *lane) { l.flowing = true }, func(l *lane) bool { return l.peerFin && l.owes && l.flowing }},
+		{"fin again", "send", false, noticeFin, func(l *lane) { l.peerFin = true }, nil},
+		{"hurry", "send", false, noticeHurry, func(l *lane) { l.flowing = true }, func(l *lane) bool { return l.peerFin && l.owes && !l.flowing && !l.hurry }},
+		{"hurry again", "send", false, noticeHurry, func(l *lane) { l.peerFin = true }, nil},
+		{"answer", "send", false, noticeAnswer, func(l *lane) { l.Fenced = true }, func(l *lane) bool { return l.answered }},
+		{"answer to nothing", "send", false, noticeAnswer, func(*lane) {}, nil},
+		{"answer again", "send", false, noticeAnswer, func(l *lane) { l.Fenced, l.answered = true, true }, nil},
+		{"look", "write", false, noticeLook, func(l *lane) {
+			for n := range uint64(l.Sh.Slots) {
+				l.Write(l.Mem[l.Sh.RxSlot(int(n)):][:l.Sh.Size], l.genIn, n, true)
+			}
+		}, func(l *lane) bool { return l.owesLook && l.passes == 1 }},
+		{"look before the answer", "write", false, noticeLook, func(l *lane) { l.owesLook = true }, nil},
+		{"look where nothing is compared", "write", true, noticeLook, func(*lane) {}, nil},
+		{"look at messages", "send", false, noticeLook, func(*lane) {}, nil},
+		{"looked", "write", false, noticeLooked, func(l *lane) { l.looking = true }, func(l *lane) bool { return !l.looking }},
+		{"looked at nothing", "write", false, noticeLooked, func(*lane) {}, nil},
+		{"a message both ways", "send", true, notice(100 - 1), func(*lane) {}, any},
+	} {
+		_, _, w, l := bothWaysOn(c.op, engine.SideServer, func(sh *engine.Shape) { sh.Verify = !c.bare })
+		c.before(l)
+		length := NoticeLen(l.Sh, c.said)
+		if c.said >= NumNotices {
+			length = l.Sh.Size
+		}
+		err := w.takeDone(l, &transports.Done{Kind: transports.KindRecv, Len: uint32(length)})
+		switch {
+		case c.after == nil && reports.Code(err) != reports.ExitPeer:
+			t.Errorf("%s: %v, want a notice out of turn", c.name, err)
+		case c.after != nil && (err != nil || !c.after(l)):
+			t.Errorf("%s: %v, %+v", c.name, err, l)
+		}
+		if l.unposted != 1 {
+			t.Errorf("%s: %d receives are to be posted again, want the one that it took", c.name, l.unposted)
+		}
+	}
+	_, _, w, l := bothWaysOn("send", engine.SideServer, unverified)
+	if err := w.takeDone(l, &transports.Done{Kind: transports.KindRecv, Len: 50}); reports.Code(err) != reports.ExitCorruption {
+		t.Errorf("a message of another length: %v", err)
+	}
+}
+
+// The peer is told of room when as many as it waits for were taken, of a look and of its end when
+// receives are there again.
+func TestRepliesBothWays(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		set  func(l *duplexLane)
+		said []notice
+		room int // for posts, receives included; negative: all
+	}{
+		{"nothing yet", func(l *duplexLane) { l.unposted = l.repostAt - 1 }, nil, -1},
+		{"receives alone", func(l *duplexLane) { l.unposted, l.taken = l.repostAt, 7 }, nil, -1},
+		{"room", func(l *duplexLane) { l.unposted, l.taken = l.repostAt, 8 }, []notice{noticeCredit}, -1},
+		{"room twice", func(l *duplexLane) { l.unposted, l.taken, l.granted = l.repostAt, 30, 8 }, []notice{noticeCredit, noticeCredit}, -1},
+		{"its end", func(l *duplexLane) { l.unposted, l.owes = 1, true }, []notice{noticeAnswer}, -1},
+		{"a look", func(l *duplexLane) { l.unposted, l.owesLook = 1, true }, []notice{noticeLooked}, -1},
+		{"all", func(l *duplexLane) { l.unposted, l.taken, l.owes, l.owesLook = 1, 8, true, true }, []notice{noticeCredit, noticeLooked, noticeAnswer}, -1},
+		{"no room for receives", func(l *duplexLane) { l.unposted, l.owes = 3, true }, nil, 2},
+		{"no room for the second", func(l *duplexLane) { l.unposted, l.owesLook, l.owes = 1, true, true }, []notice{noticeLooked}, 2},
+		{"no room for the first", func(l *duplexLane) { l.unposted, l.taken, l.owes = 1, 8, true }, nil, 1},
+	} {
+		p, _, w, l := bothWaysOn("send", engine.SideServer, unverified)
+		c.set(l)
+		p.room = c.room
+		was := l.unposted
+		moved, err := w.reply(l)
+		var said []notice
+		for _, op := range p.posted {
+			if op.Kind == transports.KindSend {
+				n, _ := NoticeOf(l.Sh, int(op.Len))
+				said = append(said, n)
+			}
+		}
+		if err != nil || moved != (c.name != "nothing yet") || len(said) != len(c.said) {
+			t.Errorf("%s: %v, %v, said %v, want %v", c.name, moved, err, said, c.said)
+			continue
+		}
+		for i := range said {
+			if said[i] != c.said[i] {
+				t.Errorf("%s: said %v, want %v", c.name, said, c.said)
+			}
+		}
+		if moved && c.room != 2 && l.unposted != 0 && was > 0 {
+			t.Errorf("%s: %d receives left", c.name, l.unposted)
+		}
+	}
+}

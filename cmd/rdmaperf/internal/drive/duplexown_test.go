@@ -1,0 +1,145 @@
+package drive
+
+import (
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// Both ways no more messages are under way than the peer has receives for, however many it took.
+func TestBothWaysKeepToTheReceivesOfThePeer(t *testing.T) {
+	p, _, w, l := bothWaysOn("send", engine.SideClient, func(sh *engine.Shape) { sh.Verify, sh.RecvDepth = false, 5 })
+	l.remaining, l.delivered, l.credit = 100, 10, 8
+	for turn, want := range []int{3, 3} {
+		if posted, err := w.pushDuplex(l); err != nil || len(p.posted) != want || posted != (turn == 0) {
+			t.Errorf("turn %d: %v, %v, %d posted, want %d for 5 receives of which 2 are taken", turn, posted, err, len(p.posted), want)
+		}
+	}
+	l.credit++
+	if posted, err := w.pushDuplex(l); !posted || err != nil || len(p.posted) != 4 {
+		t.Errorf("room for one again: %v, %v, %d posted, want one more", posted, err, len(p.posted))
+	}
+}
+
+// Where slots are few, no more operations are under way than there are.
+func TestBothWaysKeepToTheirSlots(t *testing.T) {
+	_, _, w, l := bothWaysOn("read", engine.SideClient, func(sh *engine.Shape) { sh.Slots = 4 })
+	for out, want := range []int{4, 3, 2, 1, 0} {
+		l.Out = out
+		if k, err := w.own(l, 8); k != want || err != nil {
+			t.Errorf("%d of 4 slots in use: %v, %d may be posted, want %d", out, err, k, want)
+		}
+	}
+}
+
+// Behind a pass of writes that is looked at, that is asked for once, and nothing is written before
+// the answer; a batch ends with such a pass, and goes on beyond others.
+func TestWritesBothWaysWaitForALook(t *testing.T) {
+	p, _, w, l := bothWaysOn("write", engine.SideClient, func(*engine.Shape) {})
+	pass, slots := int64(looked(l.Sh)), int64(l.Sh.Slots)
+	for _, c := range []struct {
+		name          string
+		posted, asked int64
+		looking       bool
+		k             int
+		asks          bool
+	}{
+		{"at first", 0, 0, false, 8, false},
+		{"at the end of the first pass", slots - 2, 0, false, 2, false},
+		{"behind it", slots, 0, false, 0, true},
+		{"that was asked for", slots, slots, true, 0, false},
+		{"that was answered", slots, slots, false, 8, false},
+		{"at the end of one that is not looked at", 2*slots - 2, slots, false, 8, false},
+		{"behind that", 2 * slots, slots, false, 8, false},
+		{"at the end of the next one", (pass+1)*slots - 3, slots, false, 3, false},
+		{"within it", pass*slots + 5, slots, false, 8, false},
+		{"behind the next one", (pass + 1) * slots, slots, false, 0, true},
+	} {
+		p.posted, l.Out = nil, 0
+		l.Posted, l.asked, l.looking = c.posted, c.asked, c.looking
+		k, err := w.own(l, 8)
+		if err != nil || k != c.k || (len(p.posted) == 1) != c.asks {
+			t.Errorf("%s: %v, %d may be posted, said %+v, want %d", c.name, err, k, p.posted, c.k)
+		}
+		if c.asks && (int(p.posted[0].Len) != NoticeLen(l.Sh, noticeLook) || !l.looking || l.asked != c.posted) {
+			t.Errorf("%s: said %+v, asked at %d", c.name, p.posted[0], l.asked)
+		}
+	}
+}
+
+// While as many operations are out as there may be, nothing is asked for either.
+func TestAFullQueueAsksForNoLook(t *testing.T) {
+	p, _, w, l := bothWaysOn("write", engine.SideClient, func(*engine.Shape) {})
+	l.remaining, l.Posted, l.Out = 100, int64(l.Sh.Slots), l.Sh.Depth
+	if posted, err := w.pushDuplex(l); posted || err != nil || len(p.posted) != 0 || l.looking {
+		t.Errorf("%d of %d out: %v, %v, said %+v", l.Out, l.Sh.Depth, posted, err, p.posted)
+	}
+	l.Out--
+	if _, err := w.pushDuplex(l); err != nil || len(p.posted) != 1 || !l.looking {
+		t.Errorf("%d of %d out: %v, said %+v, want a look asked for", l.Out, l.Sh.Depth, err, p.posted)
+	}
+}
+
+// The peer compares the passes that are looked at one after the other, each where it lies.
+func TestEachLookIsAtTheNextPass(t *testing.T) {
+	_, _, w, l := bothWaysOn("write", engine.SideServer, func(*engine.Shape) {})
+	sh := l.Sh
+	for _, pass := range []uint64{0, looked(sh)} {
+		for n := pass * uint64(sh.Slots); n < (pass+1)*uint64(sh.Slots); n++ {
+			l.Write(l.Mem[sh.RxSlot(int(n)%sh.Slots):][:sh.Size], l.genIn, n, true)
+		}
+		for p := l.passes; p < pass; p++ {
+			if sh.LooksAt(p) {
+				l.passes = p + 1 // passes between, which were looked at
+			}
+		}
+		if l.owesLook = false; w.lookAtPass(l) != nil || l.passes != pass+1 || !l.owesLook {
+			t.Errorf("pass %d: %d looked at, an answer is due: %v", pass, l.passes, l.owesLook)
+		}
+	}
+	if err := w.lookAtPass(l); reports.Code(err) != reports.ExitCorruption {
+		t.Errorf("a pass that did not come: %v", err)
+	}
+}
+
+// Writes of a pass that is looked at have all of their bytes; of the others, and of messages, those
+// that the seed chooses, and the others their number alone.
+func TestWhichMessagesBothWaysAreWritten(t *testing.T) {
+	for op, all := range map[string]bool{"write": true, "send": false} {
+		_, _, _, l := bothWaysOn(op, engine.SideClient, func(*engine.Shape) {})
+		sh := l.Sh
+		for _, pass := range []uint64{0, 1, looked(sh)} {
+			for n := pass * uint64(sh.Slots); n < (pass+1)*uint64(sh.Slots); n++ {
+				at := l.Ops[int(n)%sh.Slots].Local
+				clear(l.Mem[at:][:sh.Size])
+				l.number(&l.Ops[int(n)%sh.Slots], n)
+				whole := engine.FirstNonZero(l.Mem[at+8:][:sh.Size-8]) >= 0
+				if want := sh.Whole(l.genOut, n) || all && sh.LooksAt(pass); whole != want || l.Mem[at] != byte(n) {
+					t.Errorf("%s %d, pass %d: all of it %v, want %v", op, n, pass, whole, want)
+				}
+			}
+		}
+	}
+}
+
+// A notice of a stream of sends takes a slot of the ring, as it takes a receive; others have a
+// place of their own.
+func TestWhereNoticesLeaveFrom(t *testing.T) {
+	for op, inRing := range map[string]bool{"send": true, "write": false, "write_imm": false, "read": false} {
+		p, _, w, l := bothWaysOn(op, engine.SideClient, unverified)
+		l.Head, l.Messages, l.unsignaled = 7, 39, 2
+		at, head, messages := uint64(l.Sh.CtlTx(0)), 7, uint64(39)
+		if inRing {
+			at, head, messages = l.Ops[7].Local, 8, 40
+		}
+		said, err := w.Say(l, noticeFin, func() {})
+		if !said || err != nil || len(p.posted) != 1 || p.posted[0].Local != at || p.posted[0].Kind != transports.KindSend || p.posted[0].Slot != 3 || p.posted[0].Flags != 0 {
+			t.Fatalf("%s: %v, %v, said %+v, want it from %d", op, said, err, p.posted, at)
+		}
+		if l.Head != head || l.Messages != messages || l.Out != 1 || l.unsignaled != 0 {
+			t.Errorf("%s: the next is %d of slot %d, %d outstanding", op, l.Messages, l.Head, l.Out)
+		}
+	}
+}

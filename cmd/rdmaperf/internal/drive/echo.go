@@ -1,0 +1,164 @@
+package drive
+
+import (
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// target is the loop of a ping-pong's server.
+func (w *pingPongWorker) target() func() error {
+	sh := w.Sh
+	turn := echoTurn
+	switch {
+	case sh.Arrival == engine.ArrivalMemory:
+		turn = memoryTurn
+	case sh.Arrival == engine.ArrivalNotify:
+		turn = notifyTurn
+	case engine.OneSided(sh.Kind()):
+		return onlyPoll(w.Worker)
+	}
+	if answer := answering(sh); answer != nil && w.inProvider && len(w.lanes) == 1 {
+		turn = answer // looking long at one session would keep others waiting
+	}
+	return func() error { return Turns(w.Worker, w.lanes, func(l *pingPongLane) error { return turn(w, l) }) }
+}
+
+// echoTurn answers every message with the bytes that arrived, out of the buffer
+// where they arrived. The receive is posted again when the echo has left it.
+func echoTurn(w *pingPongWorker, l *pingPongLane) error {
+	n, err := w.Poll(&l.Lane)
+	if err != nil {
+		return err
+	}
+	return w.echo(l, n, 0)
+}
+
+// echo answers the messages among n finished operations, and posts the receives
+// again whose echoes have left. A batch has answered the first so many messages, in
+// slots from l.next on, already.
+func (w *pingPongWorker) echo(l *pingPongLane, n, answered int) error {
+	for i := range w.Done[:n] {
+		d := &w.Done[i]
+		if d.Status != rdma.StatusSuccess {
+			return engine.StatusError(&l.Lane, *d)
+		}
+		op := &l.Pair[0]
+		switch {
+		case d.Kind != transports.KindRecv: // Slot is that of the receive it answered
+			l.again = append(l.again, l.recvs[d.Slot])
+			continue
+		case answered > 0 && d.Slot == l.next:
+			answered--
+			w.arrived(l)
+			w.Ops++
+			continue
+		default:
+			l.next = d.Slot
+			w.arrived(l)
+			*op = l.echo(d.Slot, d.Len, d.Imm)
+		}
+		if err := w.Post(&l.Lane, l.Pair[:1]); err != nil {
+			return err
+		}
+		w.Ops++
+	}
+	return w.repostAll(l)
+}
+
+// arrived notes that the receive in slot l.next was taken.
+func (w *pingPongWorker) arrived(l *pingPongLane) {
+	l.iter++
+	if l.next++; l.next == uint32(l.Sh.Slots) {
+		l.next = 0
+	}
+}
+
+// echo is the operation that sends back what arrived in a slot.
+func (l *pingPongLane) echo(slot, length, imm uint32) transports.Op {
+	if l.Kind == transports.KindWriteImm {
+		at := uint64(l.at(uint64(imm)))
+		return transports.Op{Kind: transports.KindWriteImm, Flags: l.Flags, Local: at, Remote: at, Len: uint32(l.Sh.Size), Imm: imm, Slot: slot}
+	}
+	return transports.Op{Kind: l.answerKind(), Flags: l.Flags, Local: l.recvs[slot].Local, Len: length, Imm: imm, Slot: slot}
+}
+
+// answerKind is what an echo of a message into a receive is.
+func (l *pingPongLane) answerKind() transports.Kind {
+	if l.Kind == transports.KindSendImm {
+		return transports.KindSendImm
+	}
+	return transports.KindSend
+}
+
+// memoryTurn watches one slot after the other and writes back what came.
+func memoryTurn(w *pingPongWorker, l *pingPongLane) error {
+	sh := l.Sh
+	at := l.at(l.iter + 1)
+	last := at + sh.Size - 1
+	if rdma.LoadByte(l.Mem, last) != l.before(l.iter+1) {
+		l.Pair[0] = l.writeBack(at)
+		switch _, err := l.S.Post(l.Pair[:1]); err {
+		case nil:
+			l.iter++
+			w.Ops++
+			return nil
+		case rdma.ErrQueueFull:
+			// The next message came before the acknowledgements of earlier answers.
+			// Its mark stays, so a later turn answers.
+		default:
+			return w.Lost(&l.Lane, "post write", err)
+		}
+	}
+	n, err := w.Poll(&l.Lane)
+	if err != nil {
+		return err
+	}
+	return completed(&l.Lane, w.Done[:n])
+}
+
+// writeBack is the write that answers one that arrived at a window offset.
+func (l *pingPongLane) writeBack(at int) transports.Op {
+	return transports.Op{Kind: transports.KindWrite, Flags: l.Flags, Local: uint64(at), Remote: uint64(at), Len: uint32(l.Sh.Size)}
+}
+
+// before is the last byte of the slot of message iter until it arrives: the mark
+// of the message before in that slot, or zero.
+func (l *pingPongLane) before(iter uint64) byte {
+	slots := uint64(l.Sh.Slots)
+	if iter <= slots {
+		return 0
+	}
+	return StampOf(iter - slots)
+}
+
+// notifyTurn answers a write that an empty send announced.
+func notifyTurn(w *pingPongWorker, l *pingPongLane) error {
+	n, err := w.Poll(&l.Lane)
+	if err != nil {
+		return err
+	}
+	sh := l.Sh
+	for i := range w.Done[:n] {
+		d := &w.Done[i]
+		if d.Status != rdma.StatusSuccess {
+			return engine.StatusError(&l.Lane, *d)
+		}
+		if d.Kind != transports.KindRecv {
+			continue
+		}
+		l.iter++
+		at := uint64(l.at(l.iter))
+		l.Pair[0] = transports.Op{Kind: transports.KindWrite, Flags: l.Flags, Local: at, Remote: at, Len: uint32(sh.Size)}
+		l.Pair[1] = transports.Op{Kind: transports.KindSend}
+		if err := w.Post(&l.Lane, l.Pair[:2]); err != nil {
+			return err
+		}
+		l.Pair[0] = l.recvs[d.Slot]
+		if err := w.Post(&l.Lane, l.Pair[:1]); err != nil {
+			return err
+		}
+		w.Ops++
+	}
+	return nil
+}

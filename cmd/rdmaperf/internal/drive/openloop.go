@@ -1,0 +1,129 @@
+package drive
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// The open loop of the latency workload: operations start when they are due,
+// whether or not the one before was quick. One that is due while another is under
+// way starts right after it, and its wait is part of its latency. None is skipped.
+
+const (
+	// pollUntil: further ahead than this, the thread polls its session while it
+	// waits, as an application would, which keeps a soft transport awake; then it
+	// only watches the clock, so that no poll delays the start. A poll of a soft
+	// transport takes a system call or two, some 500 ns.
+	pollUntil = 2000 // ns
+)
+
+// pacers makes the workers' pacers. The rate is that of all workers together;
+// constant arrivals interleave.
+func (p *pingPong) pacers() {
+	sh := p.c.Sh
+	if sh.Rate == 0 {
+		return
+	}
+	n := len(p.workers)
+	for i, w := range p.workers {
+		w.Pace = engine.NewPacer(float64(n)*1e9/sh.Rate, sh.Arrivals == engine.ArrivalsPoisson, sh.Seed+uint64(i))
+		if sh.Arrivals != engine.ArrivalsPoisson {
+			w.PaceShift = int64(float64(i) * 1e9 / sh.Rate)
+		}
+	}
+}
+
+// paced is the loop each with intended starts. A window by duration ends at its
+// deadline even when nothing is due, so that the achieved rate is one.
+func (w *pingPongWorker) paced(divide int64, one func(w *pingPongWorker, l *pingPongLane) (t0, t1 int64, err error)) error {
+	w.Open()
+	w.Pace.Start(w.Begin + w.PaceShift)
+	deadline := int64(math.MaxInt64)
+	if w.Lim.Dur > 0 {
+		deadline = w.Begin + int64(w.Lim.Dur)
+	}
+	for n := int64(0); w.Lim.Ops == 0 || n < w.Lim.Ops; n++ {
+		for _, l := range w.lanes {
+			due := w.Pace.Due()
+			t, late, err := w.awaitStart(l, min(due, deadline))
+			if err != nil {
+				w.End = engine.Now()
+				w.Overdue(min(w.End, deadline))
+				return err
+			}
+			if t >= deadline {
+				w.End = t
+				w.Overdue(deadline)
+				return nil
+			}
+			if late {
+				w.Late++
+			}
+			w.Pace.Next()
+			t0, t1, err := one(w, l)
+			if err != nil {
+				w.End = engine.Now()
+				w.Rec.AtLeast(w.End-due, 1) // what is under way counts, too
+				w.Unanswered++
+				w.Overdue(min(w.End, deadline))
+				return err
+			}
+			// Only the operation's own time has two ways; the wait is no part of that.
+			service := (t1 - t0) / divide
+			w.Record(t1, t0-due+service, service)
+			w.Service.Record(service)
+			w.Ops++
+			w.End = t1
+			if w.Stopped() {
+				return engine.ErrStop
+			}
+		}
+	}
+	return nil
+}
+
+// openLoop completes the result of a paced point.
+func openLoop(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
+	service := out.Service.Snapshot()
+	res.LatencyService = &service
+	res.OpenLoop = OpenLoopOf(m, out, m.Sh.Rate, m.Sh.Arrivals == engine.ArrivalsPoisson, out.Service.Count(), out.Window)
+	res.Parameters["rate_achieved"] = res.OpenLoop.AchievedPerSecond
+	res.Parameters["late_operations"], res.Parameters["unsent_operations"] = out.Late, out.Unsent
+}
+
+// OpenLoopOf says what of a load was done, of which so many operations completed. A window by
+// duration is as long as it was meant to be: what ends behind it began inside.
+func OpenLoopOf(m *engine.Measurement, o *engine.Outcome, rate float64, poisson bool, completed int64, took time.Duration) *reports.OpenLoop {
+	if d := m.C.Plan.Duration; d > 0 && o.Err == nil {
+		took = d
+	}
+	return reports.NewOpenLoop(rate, poisson, completed+o.Unanswered, completed, o.Unsent, o.Late, took)
+}
+
+// awaitStart spins until t and returns the time, and whether t had come before. Nothing is
+// under way.
+func (w *pingPongWorker) awaitStart(l *pingPongLane, t int64) (at int64, late bool, err error) {
+	if at = engine.Now(); at >= t {
+		return at, true, nil
+	}
+	for at < t {
+		if w.Stopped() {
+			return at, false, engine.ErrStop
+		}
+		if t-at > pollUntil {
+			n, err := l.S.Poll(w.Done)
+			if n > 0 {
+				err = errors.New("a completion that nothing asked for")
+			}
+			if err != nil {
+				return at, false, w.Lost(&l.Lane, "poll", err)
+			}
+		}
+		at = engine.Now()
+	}
+	return at, false, nil
+}

@@ -1,0 +1,83 @@
+package drive
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// nullSession is a session without a transport: every operation is complete when
+// Post returns, and every message is answered into the oldest receive. What a
+// sample takes on it is the loop's own share: clock, post, poll and bookkeeping.
+type nullSession struct {
+	mem   []byte
+	done  [2 * engine.LatencySlots]transports.Done
+	n     int
+	recvs [engine.LatencySlots]uint32
+	taken int // receives used
+}
+
+func (s *nullSession) Local() []byte              { return s.mem }
+func (s *nullSession) RemoteLen() uint64          { return uint64(len(s.mem)) }
+func (s *nullSession) Wait(context.Context) error { return nil }
+func (s *nullSession) Close() error               { return nil }
+
+func (s *nullSession) PingPong([]transports.PingPongStep, []transports.Done) (int, error) {
+	return 0, rdma.ErrNotSupported
+}
+
+func (s *nullSession) Post(ops []transports.Op) (int, error) {
+	for i := range ops {
+		op := &ops[i]
+		if op.Kind == transports.KindRecv {
+			continue // slots come round in order
+		}
+		s.done[s.n] = transports.Done{Slot: op.Slot, Kind: op.Kind}
+		s.done[s.n+1] = transports.Done{Slot: s.recvs[s.taken%engine.LatencySlots], Kind: transports.KindRecv, Len: op.Len}
+		s.n += 2
+		s.taken++
+	}
+	return len(ops), nil
+}
+
+func (s *nullSession) Poll(dst []transports.Done) (int, error) {
+	n := copy(dst, s.done[:s.n])
+	s.n = 0
+	return n, nil
+}
+
+// overheadTime is how long the loop is measured, once in a process.
+const overheadTime = 50 * time.Millisecond
+
+// loopOverhead is the median of what the latency loop itself puts into one round
+// trip, in ns, not halved. 0 when it could not be measured.
+var loopOverhead = sync.OnceValue(func() float64 { return MeasureOverhead(engine.Limits{Dur: overheadTime}) })
+
+func MeasureOverhead(lim engine.Limits) float64 {
+	sh := &engine.Shape{Row: &engine.Workload{Layout: PingPongLayout}, Point: engine.Point{Op: transports.KindSend.String(), Size: 64}, QPs: 1, Threads: 1, Depth: 1,
+		RecvDepth: engine.LatencySlots, Moderation: 1, Slots: engine.LatencySlots, Polling: engine.PollingBusy, Arrival: engine.ArrivalMessage, Timeout: engine.DefaultTimeout}
+	s := &nullSession{mem: make([]byte, sh.Window())}
+	for i := range s.recvs {
+		s.recvs[i] = uint32(i)
+	}
+	l, err := newPingPongLane(engine.NewLane(s, sh, 0), engine.SideClient)
+	if err != nil {
+		return 0
+	}
+	defer l.ref.Free()
+	w := &pingPongWorker{Worker: engine.NewWorker(sh, engine.SideClient, -1), lanes: []*pingPongLane{l}}
+	w.Rec, w.Lim, w.Stop = reports.NewRecorder(), lim, new(atomic.Uint32)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := w.each(1, messages.sample); err != nil {
+		return 0
+	}
+	return w.Rec.Snapshot().P50
+}

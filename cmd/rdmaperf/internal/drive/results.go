@@ -1,0 +1,74 @@
+package drive
+
+import (
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// Latencies completes a result of latencies.
+func Latencies(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
+	if out.Rec == nil {
+		return
+	}
+	l := out.Rec.Snapshot()
+	res.Latency = &l
+	if out.Service != nil {
+		openLoop(m, res, out)
+		return
+	}
+	// The loop would have started the next operation as soon as a usual one
+	// ended, so the median is the interval that a stall kept from happening.
+	corrected := out.Rec.Corrected(int64(l.P50))
+	res.LatencyCorrected = &corrected
+}
+
+// OneWay completes the result of a stream.
+func OneWay(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
+	sh := m.Sh
+	res.Throughput = reports.NewThroughput(out.Ops*int64(sh.Size), out.Ops, out.Window)
+	out.Peak.Report(res.Throughput, sh.Size, sh.Depth*sh.QPs)
+}
+
+// Throughput completes the result of a stream, one way or both.
+func Throughput(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
+	if m.Sh.Bidirectional {
+		bothWays(m, res, out)
+		return
+	}
+	OneWay(m, res, out)
+}
+
+// HalfOrFull is what a latency covers.
+func HalfOrFull(sh *engine.Shape) string {
+	if sh.Kind().FullRoundTrip() {
+		return reports.RoundTripFull
+	}
+	return reports.RoundTripHalf
+}
+
+// Full is a round trip.
+func Full(sh *engine.Shape) string { return reports.RoundTripFull }
+
+// PingPongParameters say how the samples were taken, and what the loop puts into one.
+func PingPongParameters(m *engine.Measurement, p map[string]any) {
+	caps := m.C.Tr.Caps()
+	inProvider := m.Sh.Loop == engine.LoopProvider
+	ns := caps.PingPongNS
+	if !inProvider || ns <= 0 {
+		ns = loopOverhead()
+	}
+	if ns > 0 && caps.Clock == nil {
+		p["loop_overhead_ns"] = ns
+	}
+	p["loop"] = m.Sh.Loop
+	if inProvider && caps.PingPongClock != "" {
+		p["clock"] = caps.PingPongClock
+	}
+}
+
+func ThroughputParameters(m *engine.Measurement, p map[string]any) {
+	m.Sh.Barrier(p)
+	if m.Sh.Bidirectional {
+		p["bidirectional"] = true
+	}
+}

@@ -1,0 +1,108 @@
+package drive
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// with is a stack of such capabilities.
+type with struct {
+	transports.Stack
+	caps transports.Caps
+}
+
+func (w with) Caps() transports.Caps { return w.caps }
+
+// A peak is of parts long enough for the operations outstanding on all queue pairs together.
+func TestPeaksKnowWhatIsOutstanding(t *testing.T) {
+	for qps, over := range map[int]time.Duration{1: time.Millisecond, 4: 4 * time.Millisecond, 16: 16 * time.Millisecond} {
+		w := &engine.Worker{Peak: new(engine.Peak)}
+		w.Open()
+		for ms := range int64(64) { // 32 outstanding on one need 256 in a part
+			w.Took(w.Begin+ms*1e6, 300)
+		}
+		m := &engine.Measurement{Sh: &engine.Shape{Point: engine.Point{Size: 10}, Depth: 32, QPs: qps}}
+		res := &reports.Result{}
+		OneWay(m, res, &engine.Outcome{Ops: 64 * 300, Window: 64 * time.Millisecond, Peak: w.Peak})
+		if p := res.Throughput; p.PeakOverNs != int64(over) || p.BytesPerSecond != 3e6 || p.OperationsPerSecond != 3e5 {
+			t.Errorf("%d queue pairs: %+v, want a peak over %v", qps, p, over)
+		}
+	}
+}
+
+// What the loop puts into a sample is said where the clock is the machine's: that of the provider
+// where it takes the steps and says so, else the loop's own; nothing where that is not known.
+func TestWhatTheLoopPutsIntoASample(t *testing.T) {
+	defer func(f func() float64) { loopOverhead = f }(loopOverhead)
+	for _, c := range []struct {
+		name  string
+		loop  string
+		caps  transports.Caps
+		own   float64
+		ns    any
+		clock any
+	}{
+		{"plain", engine.LoopPlain, transports.Caps{PingPongNS: 5, PingPongClock: "tsc"}, 70, 70., nil},
+		{"in the provider", engine.LoopProvider, transports.Caps{PingPongNS: 5, PingPongClock: "tsc"}, 70, 5., "tsc"},
+		{"that does not say", engine.LoopProvider, transports.Caps{}, 70, 70., nil},
+		{"not known", engine.LoopPlain, transports.Caps{}, 0, nil, nil},
+		{"another clock", engine.LoopPlain, transports.Caps{Clock: new(rdma.Clock)}, 70, nil, nil},
+	} {
+		loopOverhead = func() float64 { return c.own }
+		p := map[string]any{}
+		PingPongParameters(&engine.Measurement{C: &engine.Client{Tr: with{caps: c.caps}}, Sh: &engine.Shape{Loop: c.loop}}, p)
+		if p["loop_overhead_ns"] != c.ns || p["clock"] != c.clock || p["loop"] != c.loop {
+			t.Errorf("%s: %v", c.name, p)
+		}
+	}
+}
+
+// Latencies of a closed loop are corrected by their median; where none were recorded there are
+// none.
+func TestLatenciesOfAClosedLoop(t *testing.T) {
+	res := &reports.Result{}
+	if Latencies(nil, res, &engine.Outcome{}); res.Latency != nil || res.LatencyCorrected != nil {
+		t.Errorf("%+v", res)
+	}
+	rec := reports.NewRecorder()
+	rec.RecordN(1000, 9)
+	rec.RecordN(10_000, 1)
+	Latencies(nil, res, &engine.Outcome{Rec: rec})
+	if l, c := res.Latency, res.LatencyCorrected; l == nil || l.P50 != 1000 || c == nil || c.Count != 19 || c.ExpectedIntervalNs != 1000 {
+		t.Errorf("%+v, corrected %+v", l, c)
+	}
+}
+
+// Operations of a stream come round slot by slot: where they leave and land, what they bring, and
+// how many a completion stands for.
+func TestPreparedOperations(t *testing.T) {
+	for _, op := range []string{"send", "write", "write_imm", "read", "fetch_add", "cmp_swap"} {
+		sh := &engine.Shape{Row: &engine.Workload{Layout: (*engine.Shape).StreamLayout}, Point: engine.Point{Op: op, Size: 100}, Depth: 5, Moderation: 4, Slots: 8, RecvDepth: 4}
+		_, _, l := pulled(sh, engine.SideClient)
+		s := NewSender(l)
+		if len(s.Ops) != 8+5 || s.TakesReceive != (op == "send" || op == "write_imm") {
+			t.Errorf("%s: %d operations, takes receives: %v", op, len(s.Ops), s.TakesReceive)
+		}
+		for i, got := range s.Ops {
+			slot := i % 8
+			from, to, add, flags := uint64(slot*128), uint64(sh.RxSlot(slot)), uint64(0), transports.Unsignaled
+			switch op {
+			case "read":
+				from, to = to, from
+			case "fetch_add", "cmp_swap":
+				from, to, add = to, uint64(sh.RxSlot(0)), 1
+			}
+			if slot%4 == 3 {
+				flags = 0
+			}
+			if got.Local != from || got.Remote != to || got.Add != add || got.Len != 100 || got.Slot != 4 || got.Flags != flags || got.Kind != sh.Kind() {
+				t.Errorf("%s: operation %d is %+v", op, i, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package drive
+
+import (
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// ThroughputShape is that of a stream, one way or both.
+func ThroughputShape(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
+	StreamDepths(sh, p, ab.Both)
+	sh.Arrives(ab)
+	if sh.Kind() == transports.KindWrite {
+		sh.Idle = ab.Server.Unaided && ab.Both.Events
+	}
+	sh.Idle = sh.Idle && !sh.Bidirectional
+	// One that is asked to look at passes of several QPs cannot sleep on one of them.
+	sh.Idle = sh.Idle && !(sh.Numbered() && sh.Kind() == transports.KindWrite && sh.QPs > sh.Threads)
+}
+
+// StreamDepths chooses what a stream needs. Defaults give way to the device's
+// limit; figures that the user gave were checked against it.
+func StreamDepths(sh *engine.Shape, p *engine.Plan, caps transports.Caps) {
+	if sh.Depth = p.StreamDepth(); sh.Point.Depth > 0 {
+		sh.Depth = sh.Point.Depth
+	}
+	if sh.RecvDepth = p.RecvDepth; sh.RecvDepth == 0 {
+		sh.RecvDepth = max(engine.DefaultRecvDepth, 2*sh.Depth)
+	}
+	if limit := engine.MaxUserDepth(caps); limit > 0 {
+		sh.Depth = min(sh.Depth, limit)
+		sh.RecvDepth = min(sh.RecvDepth, limit)
+	}
+	switch sh.Moderation = p.Moderation; {
+	case sh.Moderation > 0:
+	case sh.Size > engine.ModerationLimit:
+		sh.Moderation = 1
+	default:
+		sh.Moderation = max(1, sh.Depth/8) // eight completions in flight keep the pipe full
+	}
+	sh.Moderation = min(sh.Moderation, sh.Depth)
+	budget := engine.SlotBudget
+	if !p.Verify {
+		budget = engine.BareBudget
+	}
+	most := sh.Depth
+	if sh.Numbered() && engine.TakesReceives(sh.Kind()) && sh.RecvDepth*sh.Stride() <= moreSlots {
+		most = max(most, sh.RecvDepth)
+		if sh.Bidirectional {
+			most += slackReceives
+		}
+	}
+	sh.Slots = max(1, min(most, budget/sh.Stride()))
+	if sh.Numbered() { // a slot is a message's own until somebody looked at it
+		sh.Moderation = min(sh.Moderation, sh.Slots)
+	}
+	if sh.Slots >= sh.Moderation {
+		sh.Slots -= sh.Slots % sh.Moderation
+		if sh.Numbered() && engine.TakesReceives(sh.Kind()) {
+			sh.RecvDepth = min(sh.RecvDepth, ownReceives(sh))
+		}
+	} else {
+		// The ring of prepared operations repeats after a multiple of both.
+		for sh.Moderation%sh.Slots != 0 {
+			sh.Slots--
+		}
+	}
+}
+
+// moreSlots bounds the bytes of slots up to which each receive has one of its own, and not
+// each operation that is outstanding. Arbitrary: what is in the L2 cache anyhow.
+const moreSlots = 1 << 20
+
+// StreamSleeps: the client of a stream does, and a target that has receives for many more
+// messages and so loses nothing where it is late.
+func StreamSleeps(sh *engine.Shape, side string) bool {
+	if sh.Bidirectional {
+		return false
+	}
+	return side == engine.SideClient || !sh.Idle && sh.Arrival == engine.ArrivalMessage && sh.RecvDepth >= engine.DefaultRecvDepth
+}
+
+// OneOperation is the config of a workload that makes no other than that of the point.
+func OneOperation(sh *engine.Shape, c *transports.Config) { c.NoReads = !engine.OneSided(sh.Kind()) }
+
+// ThroughputConfig is that of a stream, one way or both.
+func ThroughputConfig(sh *engine.Shape, c *transports.Config) {
+	OneOperation(sh, c)
+	if sh.Bidirectional {
+		duplexConfig(sh, c)
+	}
+}
+
+// NewThroughput is a side of a stream, one way or both.
+func NewThroughput(c *engine.Group) (engine.Side, error) {
+	switch {
+	case c.Sh.Bidirectional:
+		return newDuplex(c)
+	case c.Role == engine.SideClient:
+		return NewStream(c)
+	}
+	return NewSink(c)
+}

@@ -1,0 +1,108 @@
+package drive
+
+import (
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// The loops of servers whose clients reach into their windows. They run until the stop
+// flag is set.
+
+// Turns is a loop of a server: it calls one for every lane in turn until it fails or the flag is set.
+func Turns[L any](w *engine.Worker, lanes []L, one func(L) error) error {
+	w.Begin = engine.Now()
+	taken, sleep := int64(0), int64(0)
+	for !w.Stopped() { // here as well as in look: a flood of messages never looks
+		for _, l := range lanes {
+			if err := one(l); err != nil {
+				w.End = engine.Now()
+				if err == engine.ErrStop {
+					return nil
+				}
+				return err
+			}
+		}
+		switch {
+		case !w.Sleeps:
+		case w.Ops > taken:
+			taken = w.Ops
+			// Half of the receives are taken before the client hears of it.
+			sleep = SleepTime(w.Sh.RecvDepth/2, taken, engine.Now()-w.Begin)
+		case sleep >= leastSleep:
+			Nap(sleep)
+		}
+	}
+	w.End = engine.Now()
+	return nil
+}
+
+// pollTurn only lets the transport make progress: nothing arrives that completes here.
+func pollTurn(w *engine.Worker, l *engine.Lane) error {
+	n, err := w.Poll(l)
+	if err != nil {
+		return err
+	}
+	return completed(l, w.Done[:n])
+}
+
+// completed checks that operations succeeded.
+func completed(l *engine.Lane, done []transports.Done) error {
+	for i := range done {
+		if d := &done[i]; d.Status != rdma.StatusSuccess {
+			return engine.StatusError(l, *d)
+		}
+	}
+	return nil
+}
+
+// exposed is the server's side of one-sided work: it has windows that the client reads
+// and writes, and its thread only polls, or sleeps where its device needs no polls.
+type exposed struct {
+	c     *engine.Group
+	fill  bool                                                                         // sources have the pattern
+	check func(w *engine.Worker, l *engine.Lane, gen int, sent engine.LaneCount) error // nil: nothing was written
+}
+
+// NewExposed makes one. fill is for clients that read; check holds a window against
+// what the client says it wrote.
+func NewExposed(c *engine.Group, fill bool, check func(w *engine.Worker, l *engine.Lane, gen int, sent engine.LaneCount) error) engine.Side {
+	return &exposed{c, fill, check}
+}
+
+func (e *exposed) Prepare(gen int) error {
+	for _, l := range e.c.Lanes {
+		l.ClearSlots()
+		if e.fill {
+			l.FillSlots(l.Sh.Seed, gen)
+		}
+	}
+	return nil
+}
+
+func (e *exposed) Loop(w *engine.Worker) func() error { return onlyPoll(w) }
+
+// onlyPoll is the loop of a thread that nobody waits for.
+func onlyPoll(w *engine.Worker) func() error {
+	if w.Sh.Idle {
+		return w.Rest
+	}
+	return func() error { return Turns(w, w.Lanes, func(l *engine.Lane) error { return pollTurn(w, l) }) }
+}
+
+func (e *exposed) Counts() []engine.LaneCount { return nil }
+func (e *exposed) Close() error               { return nil }
+
+func (e *exposed) Verify(gen int, sent []engine.LaneCount) error {
+	if err := e.c.VerifyCounts(sent); err != nil || e.check == nil {
+		return err
+	}
+	for _, w := range e.c.Workers {
+		for _, l := range w.Lanes {
+			if err := e.check(w, l, gen, sent[l.Index]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
