@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -15,31 +14,213 @@ const atomicAll = remoteAll | rdma.RemoteAtomic
 var atmCases = []Case{
 	{ID: "atm/fetch-add", Clause: "IBTA 9.4.5; RFC 7306 §5.1.1", Unchecked: "IBTA 9.4.5", Needs: needFetchAdd,
 		Requirement: "Fetch-add returns the old value and leaves old plus addend, modulo 2^64.",
-		Run:         atmFetchAdd},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			dst := e.region(c.b, "dst", 64, atomicAll)
+			sink := e.region(c.a, "sink", 24, e.sinkAccess())
+			for i, v := range []struct{ old, add uint64 }{
+				{0, 1}, {41, 1}, {7, 0}, {1, 1 << 63}, {^uint64(0), 1}, {^uint64(0), ^uint64(0)}, {0x0102030405060708, 0x1000000000000001},
+			} {
+				dst.fill(uint64(i))
+				dst.setWord(16, v.old)
+				dst.freeze()
+				fillByte(sink.data(), 0x33)
+				c.a.post(fetchAdd(i, dst.at(16), v.add, sink.sge(8, 8)))
+				c.a.s.expect(ok(i))
+				sink.wordIs(8, v.old, "old value")
+				e.allBytes(sink.name+": bytes around", append(append([]byte{}, sink.data()[:8]...), sink.data()[16:]...), 0x33)
+				dst.wordIs(16, v.old+v.add, "new value")
+				dst.setWord(16, v.old)
+				dst.unchanged("around the word")
+			}
+		}},
 	{ID: "atm/cmp-swap", Clause: "IBTA 9.4.5; RFC 7306 §5.1.2", Unchecked: "IBTA 9.4.5", Needs: needCmpSwap,
 		Requirement: "Compare-swap stores the new value only when the old one was expected, and always returns the old one.",
-		Run:         atmCmpSwap},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			dst := e.region(c.b, "dst", 64, atomicAll)
+			sink := e.region(c.a, "sink", 8, e.sinkAccess())
+			for i, v := range []struct{ old, expect, new uint64 }{
+				{5, 5, 9}, {5, 6, 9}, {0, 0, ^uint64(0)}, {0x0102030405060708, 0x0807060504030201, 1}, {1 << 63, 1 << 63, 0}, {3, 3, 3},
+			} {
+				dst.setWord(8, v.old)
+				c.a.post(cmpSwap(i, dst.at(8), v.expect, v.new, sink.all()))
+				c.a.s.expect(ok(i))
+				sink.wordIs(0, v.old, "old value")
+				want := v.old
+				if v.old == v.expect {
+					want = v.new
+				}
+				dst.wordIs(8, want, "new value")
+			}
+		}},
 	{ID: "atm/unaligned", Clause: "IBTA 9.9.3; RFC 7306 §5.2.1, §8.2", Unchecked: "IBTA 9.9.3", Needs: needFetchAdd,
 		Requirement: "An atomic on an address that is not a multiple of 8 is refused; memory and sink are unchanged.",
-		Run:         atmUnaligned},
+		Run: func(e *Env) {
+			for _, off := range []int{1, 4, 7} {
+				c := e.connect(connOpts{})
+				dst := e.region(c.b, "dst", 64, atomicAll)
+				sink := e.region(c.a, "sink", 8, e.sinkAccess())
+				dst.fill(1)
+				sink.fill(2)
+				dst.freeze()
+				sink.freeze()
+				c.refuses(c.a, requestRefused(0x0207), fetchAdd(1, dst.at(off), 1, sink.all()))
+				dst.unchanged("by an unaligned atomic")
+				sink.unchanged("by an unaligned atomic")
+			}
+		}},
 	{ID: "atm/sink-length", Clause: "IBTA Table 100; man ibv_post_send", Unchecked: "IBTA Table 100", Needs: needFetchAdd,
 		Requirement: "A sink of less than 8 bytes is refused, and nothing is written behind it.",
-		Run:         atmSinkLength},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			dst := e.region(c.b, "dst", 8, atomicAll)
+			sink := e.region(c.a, "sink", 64, e.sinkAccess())
+			sink.fill(1)
+			sink.freeze()
+			if c.a.localFault(fetchAdd(1, dst.at(0), 1, sink.sge(8, 4)), rdma.StatusLocLenErr, rdma.StatusLocQPOpErr) {
+				c.works()
+			}
+			e.equal(sink.name+" outside its 4 bytes", sink.data()[12:], sink.frozen[12:])
+		}},
 	{ID: "atm/two-sinks", Clause: "IBTA 9.4.5; man ibv_post_send", Unchecked: "IBTA 9.4.5", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpFetchAdd), SGE: 2},
 		Requirement: "An atomic with two elements for the old value is refused, or fills them one after the other; nothing around them is written.",
-		Run:         atmTwoSinks},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			dst := e.region(c.b, "dst", 8, atomicAll)
+			sink := e.region(c.a, "sink", 64, e.sinkAccess())
+			const old = 0x0102030405060708
+			dst.setWord(0, old)
+			fillByte(sink.data(), 0x33)
+			wr := fetchAdd(1, dst.at(0), 1, sink.sge(8, 4), sink.sge(24, 4))
+			around := append([]byte{}, sink.data()...)
+			n, err := c.a.tryPost(wr)
+			if err != nil {
+				if errors.Is(err, rdma.ErrQueueFull) || errors.Is(err, rdma.ErrClosed) {
+					e.failf("refusal that names the argument", "%v", err)
+				}
+				e.Note("refused at once: %v", err)
+				sink.wordIs(8, 0x3333333333333333, "first sink")
+				dst.wordIs(0, old, "value that a refused atomic was for")
+				c.works()
+				return
+			}
+			if wc := c.a.s.next("the atomic completes"); wc.Status != rdma.StatusSuccess {
+				c.a.s.judge(sendFails(1, rdma.StatusLocProtErr, rdma.StatusLocLenErr, rdma.StatusLocQPOpErr), &wc)
+				e.Note("refused by %s after %d was taken", wc.Status, n)
+				c.a.waitState(rdma.QPErr)
+			} else {
+				e.Note("taken, in two elements")
+				var v [8]byte
+				binary.NativeEndian.PutUint64(v[:], old)
+				copy(around[8:12], v[:4])
+				copy(around[24:28], v[4:])
+				dst.wordIs(0, old+1, "new value")
+			}
+			e.equal(sink.name+": the elements, and the bytes around them", sink.data(), around)
+		}},
 	{ID: "atm/no-remote-atomic", Clause: "IBTA 10.6.6; man ibv_reg_mr", Unchecked: "IBTA 10.6.6", Needs: needFetchAdd,
 		Requirement: "An atomic on a registration without remote atomic is refused; memory and sink are unchanged.",
-		Run:         atmNoRemoteAtomic},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			dst := e.region(c.b, "dst", 64, remoteAll)
+			sink := e.region(c.a, "sink", 8, e.sinkAccess())
+			dst.fill(1)
+			sink.fill(2)
+			dst.freeze()
+			sink.freeze()
+			c.refuses(c.a, accessRefused(0x0102), fetchAdd(1, dst.at(0), 1, sink.all()))
+			dst.unchanged("by a refused atomic")
+			sink.unchanged("by a refused atomic")
+		}},
 	{ID: "atm/bad-key", Clause: "IBTA 9.9.3, C9-222.1.1", Unchecked: "IBTA 9.9.3", Needs: needCmpSwap,
 		Requirement: "An atomic under a wrong key, or beyond the registration, is refused; memory and sink are unchanged.",
-		Run:         atmBadKey},
+		Run: func(e *Env) {
+			for _, bend := range []func(t target) target{
+				func(t target) target { t.key ^= 0x5a5a5a5a; return t },
+				func(t target) target { t.addr += 1 << 20; return t },
+			} {
+				c := e.connect(connOpts{})
+				dst := e.region(c.b, "dst", 64, atomicAll)
+				sink := e.region(c.a, "sink", 8, e.sinkAccess())
+				dst.freeze()
+				sink.fill(2)
+				sink.freeze()
+				c.refuses(c.a, accessRefused(0x0100, 0x0101), cmpSwap(1, bend(dst.at(0)), 0, 1, sink.all()))
+				dst.unchanged("by a refused atomic")
+				sink.unchanged("by a refused atomic")
+			}
+		}},
 	{ID: "atm/concurrent", Clause: "IBTA 9.4.5; RFC 7306 §5.3", Unchecked: "IBTA 9.4.5", Needs: needFetchAdd,
 		Requirement: "Atomics of several QPs on one word are atomic: all returned values differ and the sum is exact.",
-		Run:         atmConcurrent},
+		Run: func(e *Env) {
+			const qps = 4
+			n := e.loops(250, 50000)
+			var dst *region
+			type lane struct {
+				c    *conn
+				sink *region
+				sent int
+			}
+			var lanes []*lane
+			for range qps {
+				c := e.connect(connOpts{})
+				if dst == nil {
+					dst = e.region(c.b, "dst", 8, atomicAll)
+				}
+				lanes = append(lanes, &lane{c: c, sink: e.region(c.a, "sink", 8, e.sinkAccess())})
+			}
+			seen := make([]bool, qps*n)
+			for got := 0; got < qps*n; {
+				for _, l := range lanes {
+					if l.sent < n && len(l.c.a.s.open) == 0 && len(l.c.a.s.done) == 0 {
+						l.c.a.post(fetchAdd(l.sent, dst.at(0), 1, l.sink.all()))
+						l.sent++
+					}
+				}
+				e.wait(func() string { return "an atomic completes" }, func() bool {
+					for _, l := range lanes {
+						if len(l.c.a.s.done) > 0 {
+							return true
+						}
+					}
+					return false
+				})
+				for _, l := range lanes {
+					if len(l.c.a.s.done) == 0 {
+						continue
+					}
+					l.c.a.s.expect(ok(l.sent - 1))
+					v := l.sink.word(0)
+					if v >= uint64(len(seen)) || seen[v] {
+						e.failf(fmt.Sprintf("every value below %d once", len(seen)), "%d again", v)
+					}
+					seen[v] = true
+					got++
+				}
+			}
+			dst.wordIs(0, uint64(qps*n), "sum")
+		}},
 	{ID: "atm/share-ord", Clause: "IBTA 9.7; RFC 7306 §5.4", Unchecked: "IBTA 9.7", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpFetchAdd, rdma.OpRead)},
 		Requirement: "Atomics and reads share ORD: more of them than that may be posted, and all complete in order.",
-		Run:         atmShareORD},
+		Run: func(e *Env) {
+			p := rdma.ConnParam{IRD: 1, ORD: 1, RNRRetry: 7}
+			depth := e.deep(24)
+			c := e.connect(connOpts{depth: depth, param: &p, accept: &p})
+			dst := e.region(c.b, "dst", 8, atomicAll)
+			sink := e.region(c.a, "sink", 8*depth, e.sinkAccess())
+			for i := range depth {
+				if i%2 == 0 {
+					c.a.post(fetchAdd(i, dst.at(0), 1, sink.sge(8*i, 8)))
+				} else {
+					c.a.post(read(i, dst.at(0), sink.sge(8*i, 8)))
+				}
+			}
+			c.a.s.expectOK(0, depth)
+			for i := range depth {
+				sink.wordIs(8*i, uint64((i+1)/2), fmt.Sprintf("value that request %d fetched", i))
+			}
+		}},
 }
 
 // word is the remote 8 bytes of a region, in host order.
@@ -51,213 +232,4 @@ func (r *region) wordIs(off int, want uint64, what string) {
 	if g := r.word(off); g != want {
 		r.e.failf(fmt.Sprintf("%s: %s is %#x", r.name, what, want), "%#x", g)
 	}
-}
-
-func atmFetchAdd(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	dst := e.region(c.b, "dst", 64, atomicAll)
-	sink := e.region(c.a, "sink", 24, e.sinkAccess())
-	for i, v := range []struct{ old, add uint64 }{
-		{0, 1}, {41, 1}, {7, 0}, {1, 1 << 63}, {^uint64(0), 1}, {^uint64(0), ^uint64(0)}, {0x0102030405060708, 0x1000000000000001},
-	} {
-		dst.fill(uint64(i))
-		dst.setWord(16, v.old)
-		dst.freeze()
-		fillByte(sink.data(), 0x33)
-		c.a.post(fetchAdd(i, dst.at(16), v.add, sink.sge(8, 8)))
-		c.a.s.expect(ok(i))
-		sink.wordIs(8, v.old, "old value")
-		e.allBytes(sink.name+": bytes around", append(append([]byte{}, sink.data()[:8]...), sink.data()[16:]...), 0x33)
-		dst.wordIs(16, v.old+v.add, "new value")
-		dst.setWord(16, v.old)
-		dst.unchanged("around the word")
-	}
-	return nil
-}
-
-func atmCmpSwap(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	dst := e.region(c.b, "dst", 64, atomicAll)
-	sink := e.region(c.a, "sink", 8, e.sinkAccess())
-	for i, v := range []struct{ old, expect, new uint64 }{
-		{5, 5, 9}, {5, 6, 9}, {0, 0, ^uint64(0)}, {0x0102030405060708, 0x0807060504030201, 1}, {1 << 63, 1 << 63, 0}, {3, 3, 3},
-	} {
-		dst.setWord(8, v.old)
-		c.a.post(cmpSwap(i, dst.at(8), v.expect, v.new, sink.all()))
-		c.a.s.expect(ok(i))
-		sink.wordIs(0, v.old, "old value")
-		want := v.old
-		if v.old == v.expect {
-			want = v.new
-		}
-		dst.wordIs(8, want, "new value")
-	}
-	return nil
-}
-
-func atmUnaligned(_ context.Context, e *Env) error {
-	for _, off := range []int{1, 4, 7} {
-		c := e.connect(connOpts{})
-		dst := e.region(c.b, "dst", 64, atomicAll)
-		sink := e.region(c.a, "sink", 8, e.sinkAccess())
-		dst.fill(1)
-		sink.fill(2)
-		dst.freeze()
-		sink.freeze()
-		c.refuses(c.a, requestRefused(0x0207), fetchAdd(1, dst.at(off), 1, sink.all()))
-		dst.unchanged("by an unaligned atomic")
-		sink.unchanged("by an unaligned atomic")
-	}
-	return nil
-}
-
-func atmSinkLength(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	dst := e.region(c.b, "dst", 8, atomicAll)
-	sink := e.region(c.a, "sink", 64, e.sinkAccess())
-	sink.fill(1)
-	sink.freeze()
-	if c.a.localFault(fetchAdd(1, dst.at(0), 1, sink.sge(8, 4)), rdma.StatusLocLenErr, rdma.StatusLocQPOpErr) {
-		c.works()
-	}
-	e.equal(sink.name+" outside its 4 bytes", sink.data()[12:], sink.frozen[12:])
-	return nil
-}
-
-func atmTwoSinks(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	dst := e.region(c.b, "dst", 8, atomicAll)
-	sink := e.region(c.a, "sink", 64, e.sinkAccess())
-	const old = 0x0102030405060708
-	dst.setWord(0, old)
-	fillByte(sink.data(), 0x33)
-	wr := fetchAdd(1, dst.at(0), 1, sink.sge(8, 4), sink.sge(24, 4))
-	around := append([]byte{}, sink.data()...)
-	n, err := c.a.tryPost(wr)
-	if err != nil {
-		if errors.Is(err, rdma.ErrQueueFull) || errors.Is(err, rdma.ErrClosed) {
-			e.failf("refusal that names the argument", "%v", err)
-		}
-		e.Note("refused at once: %v", err)
-		sink.wordIs(8, 0x3333333333333333, "first sink")
-		dst.wordIs(0, old, "value that a refused atomic was for")
-		c.works()
-		return nil
-	}
-	if wc := c.a.s.next("the atomic completes"); wc.Status != rdma.StatusSuccess {
-		c.a.s.judge(sendFails(1, rdma.StatusLocProtErr, rdma.StatusLocLenErr, rdma.StatusLocQPOpErr), &wc)
-		e.Note("refused by %s after %d was taken", wc.Status, n)
-		c.a.waitState(rdma.QPErr)
-	} else {
-		e.Note("taken, in two elements")
-		var v [8]byte
-		binary.NativeEndian.PutUint64(v[:], old)
-		copy(around[8:12], v[:4])
-		copy(around[24:28], v[4:])
-		dst.wordIs(0, old+1, "new value")
-	}
-	e.equal(sink.name+": the elements, and the bytes around them", sink.data(), around)
-	return nil
-}
-
-func atmNoRemoteAtomic(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	dst := e.region(c.b, "dst", 64, remoteAll)
-	sink := e.region(c.a, "sink", 8, e.sinkAccess())
-	dst.fill(1)
-	sink.fill(2)
-	dst.freeze()
-	sink.freeze()
-	c.refuses(c.a, accessRefused(0x0102), fetchAdd(1, dst.at(0), 1, sink.all()))
-	dst.unchanged("by a refused atomic")
-	sink.unchanged("by a refused atomic")
-	return nil
-}
-
-func atmBadKey(_ context.Context, e *Env) error {
-	for _, bend := range []func(t target) target{
-		func(t target) target { t.key ^= 0x5a5a5a5a; return t },
-		func(t target) target { t.addr += 1 << 20; return t },
-	} {
-		c := e.connect(connOpts{})
-		dst := e.region(c.b, "dst", 64, atomicAll)
-		sink := e.region(c.a, "sink", 8, e.sinkAccess())
-		dst.freeze()
-		sink.fill(2)
-		sink.freeze()
-		c.refuses(c.a, accessRefused(0x0100, 0x0101), cmpSwap(1, bend(dst.at(0)), 0, 1, sink.all()))
-		dst.unchanged("by a refused atomic")
-		sink.unchanged("by a refused atomic")
-	}
-	return nil
-}
-
-func atmConcurrent(_ context.Context, e *Env) error {
-	const qps = 4
-	n := e.loops(250, 50000)
-	var dst *region
-	type lane struct {
-		c    *conn
-		sink *region
-		sent int
-	}
-	var lanes []*lane
-	for range qps {
-		c := e.connect(connOpts{})
-		if dst == nil {
-			dst = e.region(c.b, "dst", 8, atomicAll)
-		}
-		lanes = append(lanes, &lane{c: c, sink: e.region(c.a, "sink", 8, e.sinkAccess())})
-	}
-	seen := make([]bool, qps*n)
-	for got := 0; got < qps*n; {
-		for _, l := range lanes {
-			if l.sent < n && len(l.c.a.s.open) == 0 && len(l.c.a.s.done) == 0 {
-				l.c.a.post(fetchAdd(l.sent, dst.at(0), 1, l.sink.all()))
-				l.sent++
-			}
-		}
-		e.wait(func() string { return "an atomic completes" }, func() bool {
-			for _, l := range lanes {
-				if len(l.c.a.s.done) > 0 {
-					return true
-				}
-			}
-			return false
-		})
-		for _, l := range lanes {
-			if len(l.c.a.s.done) == 0 {
-				continue
-			}
-			l.c.a.s.expect(ok(l.sent - 1))
-			v := l.sink.word(0)
-			if v >= uint64(len(seen)) || seen[v] {
-				e.failf(fmt.Sprintf("every value below %d once", len(seen)), "%d again", v)
-			}
-			seen[v] = true
-			got++
-		}
-	}
-	dst.wordIs(0, uint64(qps*n), "sum")
-	return nil
-}
-
-func atmShareORD(_ context.Context, e *Env) error {
-	p := rdma.ConnParam{IRD: 1, ORD: 1, RNRRetry: 7}
-	depth := e.deep(24)
-	c := e.connect(connOpts{depth: depth, param: &p, accept: &p})
-	dst := e.region(c.b, "dst", 8, atomicAll)
-	sink := e.region(c.a, "sink", 8*depth, e.sinkAccess())
-	for i := range depth {
-		if i%2 == 0 {
-			c.a.post(fetchAdd(i, dst.at(0), 1, sink.sge(8*i, 8)))
-		} else {
-			c.a.post(read(i, dst.at(0), sink.sge(8*i, 8)))
-		}
-	}
-	c.a.s.expectOK(0, depth)
-	for i := range depth {
-		sink.wordIs(8*i, uint64((i+1)/2), fmt.Sprintf("value that request %d fetched", i))
-	}
-	return nil
 }

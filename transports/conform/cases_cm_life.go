@@ -12,157 +12,306 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-func cmListenPortZero(_ context.Context, e *Env) error {
-	seen := map[string]bool{}
-	for range 3 {
-		l, err := e.B.Listen(e.ctx, e.ListenAddr, 4)
-		e.must("listen", err)
-		e.onClose(rankListener, e.B, "listener", l.Close)
-		_, port, err := net.SplitHostPort(l.Addr())
-		if err != nil || port == "0" || port == "" || seen[l.Addr()] {
-			e.failf("a new address with a port", "%q", l.Addr())
-		}
-		seen[l.Addr()] = true
-		e.listener = l // the connection goes to this one
-		e.connect(connOpts{}).works()
-	}
-	return nil
-}
-
-func cmListenInUse(_ context.Context, e *Env) error {
-	l, err := e.B.Listen(e.ctx, e.ListenAddr, 1)
-	e.must("listen", err)
-	addr := l.Addr()
-	second, err := e.B.Listen(e.ctx, addr, 1)
-	if err == nil {
-		e.must("close listener", second.Close())
-	}
-	e.refusedWith("second listener at "+addr, err, rdma.ErrAddrInUse)
-	e.must("close listener", l.Close())
-	e.must("close listener again", l.Close())
-	l, err = e.B.Listen(e.ctx, addr, 1)
-	e.must("listen at the freed address", err)
-	e.must("close listener", l.Close())
-	return nil
-}
-
-func cmListenerClose(_ context.Context, e *Env) error {
-	l, err := e.B.Listen(e.ctx, e.ListenAddr, 1)
-	e.must("listen", err)
-	waiting := e.start("accept", func() error { _, err := l.Accept(e.ctx); return err })
-	e.pause(20 * time.Millisecond)
-	e.must("close listener", l.Close())
-	e.refusedWith("accept while the listener is closed", e.await(waiting), rdma.ErrClosed)
-	_, err = l.Accept(e.ctx)
-	e.refusedWith("accept on a closed listener", err, rdma.ErrClosed)
-	return nil
-}
-
-func cmAcceptDeadline(_ context.Context, e *Env) error {
-	l := e.listen()
-	ctx, cancel := e.short(quietTime)
-	defer cancel()
-	start := time.Now()
-	err := e.beside("accept", func() error { _, err := l.Accept(ctx); return err })
-	if !errors.Is(err, context.DeadlineExceeded) {
-		e.failf("the error of the context", "%v", err)
-	}
-	if d := time.Since(start); d > quietTime+soon {
-		e.failf(fmt.Sprintf("end after %v", quietTime), "after %v", d.Round(time.Millisecond))
-	}
-	e.connect(connOpts{}).works()
-	return nil
-}
-
-func cmBacklog(_ context.Context, e *Env) error {
-	const backlog, n = 2, 8
-	l, err := e.B.Listen(e.ctx, e.ListenAddr, backlog)
-	e.must("listen", err)
-	e.onClose(rankListener, e.B, "listener", l.Close)
-	ctx, cancel := e.short(3 * time.Second)
-	defer cancel()
-	var calls []*task
-	for i := range n {
-		x := e.newEnd(e.A, fmt.Sprintf("a%d", i+1), connOpts{}, nil, nil, 0, 0)
-		calls = append(calls, e.start("connect", func() error {
-			_, err := x.qp.Connect(ctx, l.Addr(), e.param())
-			return err
-		}))
-	}
-	e.pause(quietTime)
-	// Everybody who still waits is served now.
-	served := 0
-	for {
-		actx, acancel := e.short(2 * quietTime)
-		req, err := l.Accept(actx)
-		acancel()
-		if errors.Is(err, context.DeadlineExceeded) {
-			break
-		}
-		e.must("accept", err)
-		y := e.newEnd(e.B, fmt.Sprintf("b%d", served+1), connOpts{}, nil, nil, 0, 0)
-		if _, err := req.Accept(ctx, y.qp, e.param()); err != nil {
-			e.Note("accept: %v", err) // its requester has gone
-			continue
-		}
-		served++
-	}
-	connected, refused := 0, 0
-	for _, t := range calls {
-		switch err := e.await(t); {
-		case err == nil:
-			connected++
-		default:
-			e.refusedWith("connect beyond the backlog", err, rdma.ErrRejected, rdma.ErrUnreachable, context.DeadlineExceeded)
-			refused++
-		}
-	}
-	if connected != served || connected < backlog {
-		e.failf(fmt.Sprintf("the requests that were accepted are connected, at least %d", backlog), "%d accepted, %d connected", served, connected)
-	}
-	e.Note("%d connected, %d refused", connected, refused)
-	return nil
-}
-
-func cmAbandoned(_ context.Context, e *Env) error {
-	c := e.pair(connOpts{})
-	l := e.listen()
-	ctx, cancel := e.short(quietTime)
-	defer cancel()
-	err := e.beside("connect", func() error { _, err := c.a.qp.Connect(ctx, l.Addr(), e.param()); return err })
-	if err == nil {
-		e.failf("no connection without an answer", "one")
-	}
-	c.a.close()
-	// The request may still be in the queue: answering it must return, and what it
-	// gives must not disturb the next one.
-	actx, acancel := e.short(quietTime)
-	defer acancel()
-	if req, err := l.Accept(actx); err == nil {
-		sctx, scancel := e.short(soon)
-		defer scancel()
-		_, err = req.Accept(sctx, c.b.qp, e.param())
-		e.Note("late accept: %v", err)
-	}
-	c.b.close()
-	e.connect(connOpts{}).works()
-	return nil
-}
-
-func cmCloseWhileConnecting(_ context.Context, e *Env) error {
-	c := e.pair(connOpts{})
-	l := e.listen()
-	t := e.start("connect", func() error { _, err := c.a.qp.Connect(e.ctx, l.Addr(), e.param()); return err })
-	e.pause(50 * time.Millisecond)
-	e.must("close", e.beside("close", c.a.qp.Close))
-	start := time.Now()
-	if err := e.await(t); err == nil {
-		e.failf("an error of a connect whose qp is destroyed", "none")
-	}
-	if d := time.Since(start); d > soon {
-		e.failf("the end of the connect", "after %v", d.Round(time.Millisecond))
-	}
-	return nil
+// cmLifeCases are about listeners, and about how connections end.
+var cmLifeCases = []Case{
+	{ID: "cm/listen-port-zero", Clause: "man rdma_bind_addr",
+		Requirement: "Port 0 picks a free port that the listener tells, another one each time.",
+		Run: func(e *Env) {
+			seen := map[string]bool{}
+			for range 3 {
+				l, err := e.B.Listen(e.ctx, e.ListenAddr, 4)
+				e.must("listen", err)
+				e.onClose(rankListener, e.B, "listener", l.Close)
+				_, port, err := net.SplitHostPort(l.Addr())
+				if err != nil || port == "0" || port == "" || seen[l.Addr()] {
+					e.failf("a new address with a port", "%q", l.Addr())
+				}
+				seen[l.Addr()] = true
+				e.listener = l // the connection goes to this one
+				e.connect(connOpts{}).works()
+			}
+		}},
+	{ID: "cm/listen-in-use", Clause: "man rdma_bind_addr (EADDRINUSE)",
+		Requirement: "An address can be listened at once; it is free again when the listener is closed.",
+		Run: func(e *Env) {
+			l, err := e.B.Listen(e.ctx, e.ListenAddr, 1)
+			e.must("listen", err)
+			addr := l.Addr()
+			second, err := e.B.Listen(e.ctx, addr, 1)
+			if err == nil {
+				e.must("close listener", second.Close())
+			}
+			e.refusedWith("second listener at "+addr, err, rdma.ErrAddrInUse)
+			e.must("close listener", l.Close())
+			e.must("close listener again", l.Close())
+			l, err = e.B.Listen(e.ctx, addr, 1)
+			e.must("listen at the freed address", err)
+			e.must("close listener", l.Close())
+		}},
+	{ID: "cm/listener-close", Clause: "man rdma_destroy_id",
+		Requirement: "Closing a listener ends an accept that waits, and later ones.",
+		Run: func(e *Env) {
+			l, err := e.B.Listen(e.ctx, e.ListenAddr, 1)
+			e.must("listen", err)
+			waiting := e.start("accept", func() error { _, err := l.Accept(e.ctx); return err })
+			e.pause(20 * time.Millisecond)
+			e.must("close listener", l.Close())
+			e.refusedWith("accept while the listener is closed", e.await(waiting), rdma.ErrClosed)
+			_, err = l.Accept(e.ctx)
+			e.refusedWith("accept on a closed listener", err, rdma.ErrClosed)
+		}},
+	{ID: "cm/accept-deadline", Clause: "man rdma_get_cm_event",
+		Requirement: "An accept without a request ends with its context.",
+		Run: func(e *Env) {
+			l := e.listen()
+			ctx, cancel := e.short(quietTime)
+			defer cancel()
+			start := time.Now()
+			err := e.beside("accept", func() error { _, err := l.Accept(ctx); return err })
+			if !errors.Is(err, context.DeadlineExceeded) {
+				e.failf("the error of the context", "%v", err)
+			}
+			if d := time.Since(start); d > quietTime+soon {
+				e.failf(fmt.Sprintf("end after %v", quietTime), "after %v", d.Round(time.Millisecond))
+			}
+			e.connect(connOpts{}).works()
+		}},
+	{ID: "cm/backlog", Clause: "man rdma_listen (backlog)",
+		Requirement: "Requests beyond the backlog are refused or wait: each connect comes to an end, none is lost.",
+		Run: func(e *Env) {
+			const backlog, n = 2, 8
+			l, err := e.B.Listen(e.ctx, e.ListenAddr, backlog)
+			e.must("listen", err)
+			e.onClose(rankListener, e.B, "listener", l.Close)
+			ctx, cancel := e.short(3 * time.Second)
+			defer cancel()
+			var calls []*task
+			for i := range n {
+				x := e.newEnd(e.A, fmt.Sprintf("a%d", i+1), connOpts{}, nil, nil, 0, 0)
+				calls = append(calls, e.start("connect", func() error {
+					_, err := x.qp.Connect(ctx, l.Addr(), e.param())
+					return err
+				}))
+			}
+			e.pause(quietTime)
+			// Everybody who still waits is served now.
+			served := 0
+			for {
+				actx, acancel := e.short(2 * quietTime)
+				req, err := l.Accept(actx)
+				acancel()
+				if errors.Is(err, context.DeadlineExceeded) {
+					break
+				}
+				e.must("accept", err)
+				y := e.newEnd(e.B, fmt.Sprintf("b%d", served+1), connOpts{}, nil, nil, 0, 0)
+				if _, err := req.Accept(ctx, y.qp, e.param()); err != nil {
+					e.Note("accept: %v", err) // its requester has gone
+					continue
+				}
+				served++
+			}
+			connected, refused := 0, 0
+			for _, t := range calls {
+				switch err := e.await(t); {
+				case err == nil:
+					connected++
+				default:
+					e.refusedWith("connect beyond the backlog", err, rdma.ErrRejected, rdma.ErrUnreachable, context.DeadlineExceeded)
+					refused++
+				}
+			}
+			if connected != served || connected < backlog {
+				e.failf(fmt.Sprintf("the requests that were accepted are connected, at least %d", backlog), "%d accepted, %d connected", served, connected)
+			}
+			e.Note("%d connected, %d refused", connected, refused)
+		}},
+	{ID: "cm/abandoned", Clause: "man rdma_get_cm_event",
+		Requirement: "A requester that gives up does not disturb the listener.",
+		Run: func(e *Env) {
+			c := e.pair(connOpts{})
+			l := e.listen()
+			ctx, cancel := e.short(quietTime)
+			defer cancel()
+			err := e.beside("connect", func() error { _, err := c.a.qp.Connect(ctx, l.Addr(), e.param()); return err })
+			if err == nil {
+				e.failf("no connection without an answer", "one")
+			}
+			c.a.close()
+			// The request may still be in the queue: answering it must return, and what it
+			// gives must not disturb the next one.
+			actx, acancel := e.short(quietTime)
+			defer acancel()
+			if req, err := l.Accept(actx); err == nil {
+				sctx, scancel := e.short(soon)
+				defer scancel()
+				_, err = req.Accept(sctx, c.b.qp, e.param())
+				e.Note("late accept: %v", err)
+			}
+			c.b.close()
+			e.connect(connOpts{}).works()
+		}},
+	{ID: "cm/close-while-connecting", Clause: "man rdma_destroy_id, rdma_destroy_qp",
+		Requirement: "A QP can be destroyed while its connect waits: both calls return.",
+		Run: func(e *Env) {
+			c := e.pair(connOpts{})
+			l := e.listen()
+			t := e.start("connect", func() error { _, err := c.a.qp.Connect(e.ctx, l.Addr(), e.param()); return err })
+			e.pause(50 * time.Millisecond)
+			e.must("close", e.beside("close", c.a.qp.Close))
+			start := time.Now()
+			if err := e.await(t); err == nil {
+				e.failf("an error of a connect whose qp is destroyed", "none")
+			}
+			if d := time.Since(start); d > soon {
+				e.failf("the end of the connect", "after %v", d.Round(time.Millisecond))
+			}
+		}},
+	{ID: "cm/cycles", Clause: "man rdma_connect",
+		Requirement: "Connections can be made and ended again and again, and nothing is left behind.",
+		Run: func(e *Env) {
+			n := e.loops(60, 1000)
+			boxA, boxB := e.newCQ(e.A, "cq of a", 64), e.newCQ(e.B, "cq of b", 64)
+			cycle := func() {
+				c := e.connect(connOpts{boxA: boxA, boxB: boxB})
+				e.must("disconnect", e.beside("disconnect", func() error { return c.a.qp.Disconnect(e.ctx) }))
+				c.b.waitState(rdma.QPErr)
+				c.a.close()
+				c.b.close()
+				boxA.ends, boxB.ends, e.conns, e.tasks = boxA.ends[:0], boxB.ends[:0], e.conns[:0], e.tasks[:0]
+			}
+			for range 5 {
+				cycle() // pools may fill first
+			}
+			before := openFiles()
+			for range n {
+				cycle()
+			}
+			// A provider may close a socket a moment after its QP.
+			e.wait(func() string { return fmt.Sprintf("open files back near %d, now %d", before, openFiles()) },
+				func() bool { return openFiles() <= before+n/4 })
+		}},
+	{ID: "cm/parallel", Clause: "man rdma_connect",
+		Requirement: "Many connections can be set up at the same time, each with its own parameters.",
+		Run: func(e *Env) {
+			n := e.loops(16, 200)
+			l, err := e.B.Listen(e.ctx, e.ListenAddr, n)
+			e.must("listen", err)
+			e.onClose(rankListener, e.B, "listener", l.Close)
+			conns := make([]*conn, n)
+			for i := range conns {
+				conns[i] = e.pair(connOpts{})
+				conns[i].b.postRecv(recv(1))
+			}
+			calls := []*task{e.start("accept all", func() error {
+				for range n {
+					req, err := l.Accept(e.ctx)
+					if err != nil {
+						return err
+					}
+					data := req.Param().PrivateData
+					if len(data) < 4 || int(binary.BigEndian.Uint32(data)) >= n {
+						return fmt.Errorf("private data %x", data)
+					}
+					p := e.param()
+					p.PrivateData = data[:4]
+					if _, err := req.Accept(e.ctx, conns[binary.BigEndian.Uint32(data)].b.qp, p); err != nil {
+						return err
+					}
+				}
+				return nil
+			})}
+			for i, c := range conns {
+				p := e.param()
+				p.PrivateData = binary.BigEndian.AppendUint32(nil, uint32(i))
+				calls = append(calls, e.start("connect", func() (err error) {
+					c.pa, err = c.a.qp.Connect(e.ctx, l.Addr(), p)
+					return err
+				}))
+			}
+			for _, t := range calls {
+				e.must(t.what, e.await(t))
+			}
+			for i, c := range conns {
+				e.padded("own private data back", c.pa.PrivateData, binary.BigEndian.AppendUint32(nil, uint32(i)))
+				c.a.post(send(1))
+				c.a.s.expect(ok(1))
+				c.b.r.expect(got(1, 0)) // at the end that answered this request and at no other
+			}
+		}},
+	{ID: "cm/disconnect", Clause: "man rdma_disconnect",
+		Requirement: "A disconnect by either side brings both QPs to ERR.",
+		Run: func(e *Env) {
+			for _, byA := range []bool{true, false} {
+				c := e.connect(connOpts{})
+				x := c.b
+				if byA {
+					x = c.a
+				}
+				e.must("disconnect", e.beside("disconnect", func() error { return x.qp.Disconnect(e.ctx) }))
+				c.a.waitState(rdma.QPErr)
+				c.b.waitState(rdma.QPErr)
+				c.dead()
+			}
+		}},
+	{ID: "cm/disconnect-delivers", Clause: "man rdma_disconnect; RFC 5040 §6.2", Needs: needSend,
+		Requirement: "What was posted before a disconnect is delivered when the peer takes it.",
+		Run: func(e *Env) {
+			const size = 20000
+			n := e.deep(8)
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", n*size, localOnly)
+			dst := e.region(c.b, "receives", n*size, localOnly)
+			src.fill(1)
+			for i := range n {
+				c.b.postRecv(recv(i, dst.sge(i*size, size)))
+			}
+			for i := range n {
+				c.a.post(send(i, src.sge(i*size, size)))
+			}
+			e.must("disconnect", e.beside("disconnect", func() error { return c.a.qp.Disconnect(e.ctx) }))
+			c.a.s.expectOK(0, n)
+			for i := range n {
+				c.b.r.expect(got(i, size))
+			}
+			e.equal(dst.name, dst.data(), src.data())
+			c.b.waitState(rdma.QPErr)
+		}},
+	{ID: "cm/disconnect-in-transfer", Clause: "man rdma_disconnect", Needs: needWrite,
+		Requirement: "A disconnect by the target of a bulk transfer ends it: the rest is flushed and nothing hangs.",
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", 16384, localOnly)
+			dst := e.region(c.b, "dst", 16384, remoteAll)
+			var bye *task
+			c.untilGone(src, dst, func() {
+				bye = e.start("disconnect", func() error {
+					ctx, cancel := e.short(5 * time.Second)
+					defer cancel()
+					return c.b.qp.Disconnect(ctx)
+				})
+			})
+			// The peer never stopped sending, so the deadline may pass first.
+			if err := e.await(bye); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				e.failf("disconnect returns without an error or with that of its context", "%v", err)
+			}
+			c.b.waitState(rdma.QPErr)
+		}},
+	{ID: "cm/simultaneous-disconnect", Clause: "man rdma_disconnect",
+		Requirement: "Both sides may disconnect at the same time.",
+		Run: func(e *Env) {
+			for range e.loops(10, 200) {
+				c := e.connect(connOpts{})
+				ta := e.start("disconnect of a", func() error { return c.a.qp.Disconnect(e.ctx) })
+				tb := e.start("disconnect of b", func() error { return c.b.qp.Disconnect(e.ctx) })
+				e.must(ta.what, e.await(ta))
+				e.must(tb.what, e.await(tb))
+				c.a.waitState(rdma.QPErr)
+				c.b.waitState(rdma.QPErr)
+				c.a.close()
+				c.b.close()
+			}
+		}},
 }
 
 // openFiles counts the file descriptors of the process; 0 where that is unknown.
@@ -172,116 +321,6 @@ func openFiles() int {
 		return 0
 	}
 	return len(list)
-}
-
-func cmCycles(_ context.Context, e *Env) error {
-	n := e.loops(60, 1000)
-	boxA, boxB := e.newCQ(e.A, "cq of a", 64), e.newCQ(e.B, "cq of b", 64)
-	cycle := func() {
-		c := e.connect(connOpts{boxA: boxA, boxB: boxB})
-		e.must("disconnect", e.beside("disconnect", func() error { return c.a.qp.Disconnect(e.ctx) }))
-		c.b.waitState(rdma.QPErr)
-		c.a.close()
-		c.b.close()
-		boxA.ends, boxB.ends, e.conns, e.tasks = boxA.ends[:0], boxB.ends[:0], e.conns[:0], e.tasks[:0]
-	}
-	for range 5 {
-		cycle() // pools may fill first
-	}
-	before := openFiles()
-	for range n {
-		cycle()
-	}
-	// A provider may close a socket a moment after its QP.
-	e.wait(func() string { return fmt.Sprintf("open files back near %d, now %d", before, openFiles()) },
-		func() bool { return openFiles() <= before+n/4 })
-	return nil
-}
-
-func cmParallel(_ context.Context, e *Env) error {
-	n := e.loops(16, 200)
-	l, err := e.B.Listen(e.ctx, e.ListenAddr, n)
-	e.must("listen", err)
-	e.onClose(rankListener, e.B, "listener", l.Close)
-	conns := make([]*conn, n)
-	for i := range conns {
-		conns[i] = e.pair(connOpts{})
-		conns[i].b.postRecv(recv(1))
-	}
-	calls := []*task{e.start("accept all", func() error {
-		for range n {
-			req, err := l.Accept(e.ctx)
-			if err != nil {
-				return err
-			}
-			data := req.Param().PrivateData
-			if len(data) < 4 || int(binary.BigEndian.Uint32(data)) >= n {
-				return fmt.Errorf("private data %x", data)
-			}
-			p := e.param()
-			p.PrivateData = data[:4]
-			if _, err := req.Accept(e.ctx, conns[binary.BigEndian.Uint32(data)].b.qp, p); err != nil {
-				return err
-			}
-		}
-		return nil
-	})}
-	for i, c := range conns {
-		p := e.param()
-		p.PrivateData = binary.BigEndian.AppendUint32(nil, uint32(i))
-		calls = append(calls, e.start("connect", func() (err error) {
-			c.pa, err = c.a.qp.Connect(e.ctx, l.Addr(), p)
-			return err
-		}))
-	}
-	for _, t := range calls {
-		e.must(t.what, e.await(t))
-	}
-	for i, c := range conns {
-		e.padded("own private data back", c.pa.PrivateData, binary.BigEndian.AppendUint32(nil, uint32(i)))
-		c.a.post(send(1))
-		c.a.s.expect(ok(1))
-		c.b.r.expect(got(1, 0)) // at the end that answered this request and at no other
-	}
-	return nil
-}
-
-func cmDisconnect(_ context.Context, e *Env) error {
-	for _, byA := range []bool{true, false} {
-		c := e.connect(connOpts{})
-		x := c.b
-		if byA {
-			x = c.a
-		}
-		e.must("disconnect", e.beside("disconnect", func() error { return x.qp.Disconnect(e.ctx) }))
-		c.a.waitState(rdma.QPErr)
-		c.b.waitState(rdma.QPErr)
-		c.dead()
-	}
-	return nil
-}
-
-func cmDisconnectDelivers(_ context.Context, e *Env) error {
-	const size = 20000
-	n := e.deep(8)
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", n*size, localOnly)
-	dst := e.region(c.b, "receives", n*size, localOnly)
-	src.fill(1)
-	for i := range n {
-		c.b.postRecv(recv(i, dst.sge(i*size, size)))
-	}
-	for i := range n {
-		c.a.post(send(i, src.sge(i*size, size)))
-	}
-	e.must("disconnect", e.beside("disconnect", func() error { return c.a.qp.Disconnect(e.ctx) }))
-	c.a.s.expectOK(0, n)
-	for i := range n {
-		c.b.r.expect(got(i, size))
-	}
-	e.equal(dst.name, dst.data(), src.data())
-	c.b.waitState(rdma.QPErr)
-	return nil
 }
 
 // peerGone is the outcome of requests towards a peer that has left.
@@ -315,39 +354,4 @@ func (c *conn) untilGone(src, dst *region, stop func()) {
 	c.a.s.endedBy(peerGone)
 	c.a.r.flushed(true)
 	c.a.flushesLater()
-}
-
-func cmDisconnectInTransfer(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 16384, localOnly)
-	dst := e.region(c.b, "dst", 16384, remoteAll)
-	var bye *task
-	c.untilGone(src, dst, func() {
-		bye = e.start("disconnect", func() error {
-			ctx, cancel := e.short(5 * time.Second)
-			defer cancel()
-			return c.b.qp.Disconnect(ctx)
-		})
-	})
-	// The peer never stopped sending, so the deadline may pass first.
-	if err := e.await(bye); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		e.failf("disconnect returns without an error or with that of its context", "%v", err)
-	}
-	c.b.waitState(rdma.QPErr)
-	return nil
-}
-
-func cmSimultaneous(_ context.Context, e *Env) error {
-	for range e.loops(10, 200) {
-		c := e.connect(connOpts{})
-		ta := e.start("disconnect of a", func() error { return c.a.qp.Disconnect(e.ctx) })
-		tb := e.start("disconnect of b", func() error { return c.b.qp.Disconnect(e.ctx) })
-		e.must(ta.what, e.await(ta))
-		e.must(tb.what, e.await(tb))
-		c.a.waitState(rdma.QPErr)
-		c.b.waitState(rdma.QPErr)
-		c.a.close()
-		c.b.close()
-	}
-	return nil
 }

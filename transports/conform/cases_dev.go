@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -13,59 +12,274 @@ import (
 var devCases = []Case{
 	{ID: "dev/caps-constant", Clause: "IBTA 11.2.1.2; man ibv_query_device", Unchecked: "IBTA 11.2.1.2",
 		Requirement: "Abilities and limits are the same at every query, from every thread, and they agree with each other.",
-		Run:         devCapsConstant},
+		Run: func(e *Env) {
+			for _, dev := range []rdma.Device{e.A, e.B} {
+				first := dev.Caps()
+				var wg sync.WaitGroup
+				same := make([]bool, 16)
+				for i := range same {
+					wg.Go(func() {
+						same[i] = true
+						for range 100 {
+							same[i] = same[i] && dev.Caps() == first
+						}
+					})
+				}
+				wg.Wait()
+				for i := range same {
+					if !same[i] {
+						e.failf("the same capabilities at every query", "others in thread %d", i)
+					}
+				}
+				e.capsAgree(&first)
+				if dev.Name() == "" {
+					e.failf("a device name", "an empty one")
+				}
+			}
+		}},
 	{ID: "dev/limits-creatable", Clause: "man ibv_create_qp",
 		Requirement: "Objects of the advertised maximum size can be created: the result is at least what was asked for.",
-		Run:         devLimitsCreatable},
+		Run: func(e *Env) {
+			c := e.A.Caps()
+			e.newCQ(e.A, "cq of MaxCQE", c.MaxCQE)
+			o := connOpts{depth: c.MaxQPWR, rdepth: c.MaxQPWR, inline: c.MaxInline, cqDepth: 1}
+			e.newEnd(e.A, "largest", o, nil, nil, 0, 0)
+			if c.Features.Has(rdma.FeatSRQ) {
+				srq, err := e.A.NewSRQ(rdma.SRQConfig{Depth: c.MaxSRQWR})
+				e.must("create srq of MaxSRQWR", err)
+				e.onClose(rankCQ, e.A, "largest srq", srq.Close)
+			}
+			// Zero depths mean 1.
+			e.newEnd(e.A, "smallest", connOpts{cqDepth: 1, depth: -1, rdepth: -1}, nil, nil, 0, 0)
+		}},
 	{ID: "dev/limits-exceeded", Clause: "man ibv_create_qp; man ibv_create_cq",
 		Requirement: "A request above a limit fails and leaves nothing behind.",
-		Run:         devLimitsExceeded},
+		Run: func(e *Env) {
+			c := e.A.Caps()
+			pd, err := e.A.AllocPD()
+			e.must("allocate pd", err)
+			cq := e.newCQ(e.A, "cq", 4).cq
+			for _, cfg := range []struct {
+				what string
+				qp   rdma.QPConfig
+			}{
+				{"create qp of MaxQPWR+1 sends", rdma.QPConfig{SendDepth: c.MaxQPWR + 1}},
+				{"create qp of MaxQPWR+1 receives", rdma.QPConfig{RecvDepth: c.MaxQPWR + 1}},
+				{"create qp of MaxInline+1 bytes", rdma.QPConfig{MaxInline: c.MaxInline + 1}},
+				{"create qp of negative depth", rdma.QPConfig{SendDepth: -1}},
+			} {
+				cfg.qp.PD, cfg.qp.SendCQ, cfg.qp.RecvCQ = pd, cq, cq
+				qp, err := e.A.NewQP(cfg.qp)
+				if err == nil {
+					e.must("close qp", qp.Close())
+				}
+				e.refusedWith(cfg.what, err, rdma.ErrInvalid, rdma.ErrNotSupported)
+			}
+			if c.Features.Has(rdma.FeatSRQ) {
+				srq, err := e.A.NewSRQ(rdma.SRQConfig{PD: pd, Depth: c.MaxSRQWR + 1})
+				if err == nil {
+					e.must("close srq", srq.Close())
+				}
+				e.refusedWith("create srq of MaxSRQWR+1", err, rdma.ErrInvalid)
+			}
+			// An object left behind would hold the domain.
+			e.must("free the pd after refused creations", e.A.FreePD(pd))
+		}},
 	{ID: "dev/pd-busy", Clause: "IBTA 11.2.1.5; man ibv_alloc_pd", Unchecked: "IBTA 11.2.1.5",
 		Requirement: "A protection domain that an object uses cannot be freed, and the object stays usable.",
-		Run:         devPDBusy},
+		Run: func(e *Env) {
+			pd, err := e.A.AllocPD()
+			e.must("allocate pd", err)
+			busy := func(what string) { e.refusedWith("free pd with "+what, e.A.FreePD(pd), rdma.ErrBusy) }
+
+			r := e.regionOf(e.A, pd, "region", 64, remoteAll)
+			busy("a registration")
+			if r.mr.Len() != uint64(r.buf.Len()) {
+				e.failf("registration still usable", "length %d", r.mr.Len())
+			}
+			e.must("close registration", r.mr.Close())
+
+			c := e.connect(connOpts{pdA: pd})
+			busy("a queue pair")
+			c.works()
+			c.a.close()
+
+			if e.Caps.Features.Has(rdma.FeatSRQ) {
+				srq, err := e.A.NewSRQ(rdma.SRQConfig{PD: pd, Depth: 4})
+				e.must("create srq", err)
+				busy("a shared receive queue")
+				e.must("close srq", srq.Close())
+			}
+			e.must("free the unused pd", e.A.FreePD(pd))
+		}},
 	{ID: "dev/close-busy", Clause: "man ibv_close_device",
 		Requirement: "A device with open objects refuses to close and stays usable; Close of an object may be repeated.",
-		Run:         devCloseBusy},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			r := e.region(c.a, "region", 64, localOnly)
+			e.refusedWith("close device with open objects", e.A.Close(), rdma.ErrBusy)
+			c.works()
+			e.must("close registration", r.mr.Close())
+			e.must("close registration again", r.mr.Close())
+			c.a.close()
+			e.must("close qp again", c.a.qp.Close())
+			c.a.box.closed = true
+			e.must("close cq", c.a.box.cq.Close())
+			e.must("close cq again", c.a.box.cq.Close())
+			if n, err := c.a.qp.PostSend([]rdma.SendWR{send(1)}); err == nil || n != 0 {
+				e.failf("post on a closed qp fails", "n=%d, error %v", n, err)
+			}
+		}},
 	{ID: "dev/opcodes", Clause: "man ibv_post_send, table of opcodes",
 		Requirement: "Every declared operation can be posted on a connected QP and completes under its own opcode.",
-		Run:         devOpcodes},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", 64, e.sinkAccess())
+			src.fill(1)
+			access := remoteAll
+			if e.Caps.Ops.Has(rdma.OpFetchAdd) || e.Caps.Ops.Has(rdma.OpCmpSwap) {
+				access |= rdma.RemoteAtomic
+			}
+			dst := e.region(c.b, "dst", 64, access)
+			dst.fill(2)
+			for op := rdma.Opcode(0); int(op) < rdma.NumOpcodes; op++ {
+				if !e.Caps.Ops.Has(op) {
+					continue
+				}
+				e.Note("%s", op)
+				wr := e.anyRequest(op, int(op), src, dst)
+				if op == rdma.OpSendInv {
+					wr.InvKey = e.region(c.b, "revocable", 64, remoteAll|rdma.RemoteInvalidate).mr.RKey()
+				}
+				if op == rdma.OpLocalInv {
+					wr.InvKey = e.region(c.a, "own", 64, localOnly).mr.RKey()
+				}
+				consumes := op == rdma.OpSend || op == rdma.OpSendInv || op == rdma.OpSendImm || op == rdma.OpWriteImm
+				if consumes {
+					c.b.postRecv(recv(int(op), dst.all()))
+				}
+				c.a.post(wr)
+				c.a.s.expect(ok(int(op))) // file compares the opcode and the length
+				if consumes {
+					if wc := c.b.r.next("a receive"); wc.Status != rdma.StatusSuccess || wc.ID != recvID(int(op)) {
+						e.failf("receive of "+op.String()+" succeeds", "%s", c.b.r.text(&wc))
+					}
+				}
+			}
+		}},
 	{ID: "dev/undeclared-refused", Clause: "man ibv_post_send: an unsupported request fails at once",
 		Requirement: "An operation or feature that is not declared is refused at once as not supported, and the QP is unharmed.",
-		Run:         devUndeclared},
+		Run: func(e *Env) {
+			caps := e.A.Caps()
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", 64, e.sinkAccess())
+			dst := e.region(c.b, "dst", 64, remoteAll)
+			probed := 0
+			refused := func(what string, f func() error) {
+				probed++
+				start := time.Now()
+				err := f()
+				e.refusedWith(what+", which is not declared", err, rdma.ErrNotSupported)
+				if d := time.Since(start); d > soon {
+					e.failf(what+" refused at once", "after %v", d.Round(time.Millisecond))
+				}
+				c.works()
+			}
+			post := func(wr rdma.SendWR) func() error {
+				return func() error { _, err := c.a.tryPost(wr); return err }
+			}
+			for op := rdma.Opcode(0); int(op) < rdma.NumOpcodes; op++ {
+				if !caps.Ops.Has(op) {
+					refused("operation "+op.String(), post(e.anyRequest(op, int(op), src, dst)))
+				}
+			}
+			lacks := func(f rdma.Features) bool { return !caps.Features.Has(f) }
+			if lacks(rdma.FeatSRQ) {
+				refused("srq", func() error { _, err := e.A.NewSRQ(rdma.SRQConfig{Depth: 4}); return err })
+			}
+			if lacks(rdma.FeatEvents) {
+				refused("arm", func() error { return c.a.box.cq.Arm(false) })
+				refused("wait", func() error {
+					ctx, cancel := e.short(soon)
+					defer cancel()
+					return c.a.box.cq.Wait(ctx)
+				})
+			} else if lacks(rdma.FeatSolicited) {
+				refused("arm for solicited events", func() error { return c.a.box.cq.Arm(true) })
+			}
+			if lacks(rdma.FeatInline) {
+				refused("inline", post(inline(send(100, src.sge(0, 8)))))
+			}
+			if lacks(rdma.FeatImmPayload) && caps.Ops.Has(rdma.OpSendImm) {
+				refused("send_imm of bytes", post(sendImm(104, 1, src.sge(0, 8))))
+			}
+			if lacks(rdma.FeatFence) {
+				refused("fence", post(fenced(send(101, src.sge(0, 8)))))
+			}
+			if lacks(rdma.FeatSQD) {
+				refused("drain", c.a.qp.Drain)
+				refused("resume", c.a.qp.Resume)
+			}
+			if lacks(rdma.FeatPingPong) {
+				refused("ping_pong", func() error { _, err := c.a.qp.PingPong(make([]rdma.PingPongStep, 1), make([]rdma.WC, 1)); return err })
+			}
+			if lacks(rdma.FeatReadMultiSGE) && caps.Ops.Has(rdma.OpRead) && caps.MaxSGE > 1 {
+				probed++
+				_, err := c.a.tryPost(read(102, dst.at(0), src.sge(0, 8), src.sge(8, 8)))
+				e.refusedWith("read into two elements, which is not declared", err, rdma.ErrNotSupported, rdma.ErrInvalid)
+				c.works()
+			}
+			if !caps.OnDemand {
+				refused("a registration on demand", func() error {
+					mr, err := e.A.RegMR(c.a.pd, src.buf, remoteAll|rdma.OnDemand)
+					if err == nil {
+						e.onClose(rankMR, e.A, "registration on demand", mr.Close)
+					}
+					return err
+				})
+			}
+			if lacks(rdma.FeatAsyncEvents) {
+				if _, some := e.A.Event(); some {
+					e.failf("no asynchronous events", "one")
+				}
+			}
+			e.Note("%d undeclared abilities probed", probed)
+		}},
 	{ID: "dev/post-list-partial", Clause: "IBTA 11.4.1.1; man ibv_post_send (bad_wr)",
 		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpWrite)},
 		Requirement: "When the second of three requests is refused, the first is executed, the third is not, and the QP stays in RTS.",
-		Run:         devPostListPartial},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", 64, localOnly)
+			dst := e.region(c.b, "dst", 128, remoteAll)
+			src.fill(1)
+			dst.fill(2)
+			dst.freeze()
+			bad := write(2, dst.at(0), src.sge(0, 8))
+			bad.NumSGE = rdma.MaxSGE + 1
+			n, err := c.a.tryPost(write(1, dst.at(0), src.all()), bad, write(3, dst.at(64), src.all()))
+			if n != 1 || err == nil {
+				e.failf("one request taken and an error for the second", "n=%d, error %v", n, err)
+			}
+			c.a.s.expect(ok(1))
+			c.barrier()
+			c.a.state(rdma.QPRTS)
+			e.equal("first request executed", dst.data()[:64], src.data())
+			e.equal("third request not executed", dst.data()[64:], dst.frozen[64:])
+			c.works()
+		}},
 	{ID: "dev/qp-needs-cqs", Clause: "man ibv_create_qp",
 		Requirement: "A queue pair cannot be created without completion queues.",
-		Run:         devQPNeedsCQs},
-}
-
-func devCapsConstant(_ context.Context, e *Env) error {
-	for _, dev := range []rdma.Device{e.A, e.B} {
-		first := dev.Caps()
-		var wg sync.WaitGroup
-		same := make([]bool, 16)
-		for i := range same {
-			wg.Go(func() {
-				same[i] = true
-				for range 100 {
-					same[i] = same[i] && dev.Caps() == first
+		Run: func(e *Env) {
+			cq := e.newCQ(e.A, "cq", 4).cq
+			for _, cfg := range []rdma.QPConfig{{}, {SendCQ: cq}, {RecvCQ: cq}} {
+				qp, err := e.A.NewQP(cfg)
+				if err == nil {
+					e.must("close qp", qp.Close())
 				}
-			})
-		}
-		wg.Wait()
-		for i := range same {
-			if !same[i] {
-				e.failf("the same capabilities at every query", "others in thread %d", i)
+				e.refusedWith("create qp with a cq missing", err, rdma.ErrInvalid)
 			}
-		}
-		e.capsAgree(&first)
-		if dev.Name() == "" {
-			e.failf("a device name", "an empty one")
-		}
-	}
-	return nil
+		}},
 }
 
 // capsAgree checks limits against the operations and features they belong to.
@@ -93,136 +307,6 @@ func (e *Env) capsAgree(c *rdma.Caps) {
 	}
 }
 
-func devLimitsCreatable(_ context.Context, e *Env) error {
-	c := e.A.Caps()
-	e.newCQ(e.A, "cq of MaxCQE", c.MaxCQE)
-	o := connOpts{depth: c.MaxQPWR, rdepth: c.MaxQPWR, inline: c.MaxInline, cqDepth: 1}
-	e.newEnd(e.A, "largest", o, nil, nil, 0, 0)
-	if c.Features.Has(rdma.FeatSRQ) {
-		srq, err := e.A.NewSRQ(rdma.SRQConfig{Depth: c.MaxSRQWR})
-		e.must("create srq of MaxSRQWR", err)
-		e.onClose(rankCQ, e.A, "largest srq", srq.Close)
-	}
-	// Zero depths mean 1.
-	e.newEnd(e.A, "smallest", connOpts{cqDepth: 1, depth: -1, rdepth: -1}, nil, nil, 0, 0)
-	return nil
-}
-
-func devLimitsExceeded(_ context.Context, e *Env) error {
-	c := e.A.Caps()
-	pd, err := e.A.AllocPD()
-	e.must("allocate pd", err)
-	cq := e.newCQ(e.A, "cq", 4).cq
-	for _, cfg := range []struct {
-		what string
-		qp   rdma.QPConfig
-	}{
-		{"create qp of MaxQPWR+1 sends", rdma.QPConfig{SendDepth: c.MaxQPWR + 1}},
-		{"create qp of MaxQPWR+1 receives", rdma.QPConfig{RecvDepth: c.MaxQPWR + 1}},
-		{"create qp of MaxInline+1 bytes", rdma.QPConfig{MaxInline: c.MaxInline + 1}},
-		{"create qp of negative depth", rdma.QPConfig{SendDepth: -1}},
-	} {
-		cfg.qp.PD, cfg.qp.SendCQ, cfg.qp.RecvCQ = pd, cq, cq
-		qp, err := e.A.NewQP(cfg.qp)
-		if err == nil {
-			e.must("close qp", qp.Close())
-		}
-		e.refusedWith(cfg.what, err, rdma.ErrInvalid, rdma.ErrNotSupported)
-	}
-	if c.Features.Has(rdma.FeatSRQ) {
-		srq, err := e.A.NewSRQ(rdma.SRQConfig{PD: pd, Depth: c.MaxSRQWR + 1})
-		if err == nil {
-			e.must("close srq", srq.Close())
-		}
-		e.refusedWith("create srq of MaxSRQWR+1", err, rdma.ErrInvalid)
-	}
-	// An object left behind would hold the domain.
-	e.must("free the pd after refused creations", e.A.FreePD(pd))
-	return nil
-}
-
-func devPDBusy(_ context.Context, e *Env) error {
-	pd, err := e.A.AllocPD()
-	e.must("allocate pd", err)
-	busy := func(what string) { e.refusedWith("free pd with "+what, e.A.FreePD(pd), rdma.ErrBusy) }
-
-	r := e.regionOf(e.A, pd, "region", 64, remoteAll)
-	busy("a registration")
-	if r.mr.Len() != uint64(r.buf.Len()) {
-		e.failf("registration still usable", "length %d", r.mr.Len())
-	}
-	e.must("close registration", r.mr.Close())
-
-	c := e.connect(connOpts{pdA: pd})
-	busy("a queue pair")
-	c.works()
-	c.a.close()
-
-	if e.Caps.Features.Has(rdma.FeatSRQ) {
-		srq, err := e.A.NewSRQ(rdma.SRQConfig{PD: pd, Depth: 4})
-		e.must("create srq", err)
-		busy("a shared receive queue")
-		e.must("close srq", srq.Close())
-	}
-	e.must("free the unused pd", e.A.FreePD(pd))
-	return nil
-}
-
-func devCloseBusy(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	r := e.region(c.a, "region", 64, localOnly)
-	e.refusedWith("close device with open objects", e.A.Close(), rdma.ErrBusy)
-	c.works()
-	e.must("close registration", r.mr.Close())
-	e.must("close registration again", r.mr.Close())
-	c.a.close()
-	e.must("close qp again", c.a.qp.Close())
-	c.a.box.closed = true
-	e.must("close cq", c.a.box.cq.Close())
-	e.must("close cq again", c.a.box.cq.Close())
-	if n, err := c.a.qp.PostSend([]rdma.SendWR{send(1)}); err == nil || n != 0 {
-		e.failf("post on a closed qp fails", "n=%d, error %v", n, err)
-	}
-	return nil
-}
-
-func devOpcodes(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 64, e.sinkAccess())
-	src.fill(1)
-	access := remoteAll
-	if e.Caps.Ops.Has(rdma.OpFetchAdd) || e.Caps.Ops.Has(rdma.OpCmpSwap) {
-		access |= rdma.RemoteAtomic
-	}
-	dst := e.region(c.b, "dst", 64, access)
-	dst.fill(2)
-	for op := rdma.Opcode(0); int(op) < rdma.NumOpcodes; op++ {
-		if !e.Caps.Ops.Has(op) {
-			continue
-		}
-		e.Note("%s", op)
-		wr := e.anyRequest(op, int(op), src, dst)
-		if op == rdma.OpSendInv {
-			wr.InvKey = e.region(c.b, "revocable", 64, remoteAll|rdma.RemoteInvalidate).mr.RKey()
-		}
-		if op == rdma.OpLocalInv {
-			wr.InvKey = e.region(c.a, "own", 64, localOnly).mr.RKey()
-		}
-		consumes := op == rdma.OpSend || op == rdma.OpSendInv || op == rdma.OpSendImm || op == rdma.OpWriteImm
-		if consumes {
-			c.b.postRecv(recv(int(op), dst.all()))
-		}
-		c.a.post(wr)
-		c.a.s.expect(ok(int(op))) // file compares the opcode and the length
-		if consumes {
-			if wc := c.b.r.next("a receive"); wc.Status != rdma.StatusSuccess || wc.ID != recvID(int(op)) {
-				e.failf("receive of "+op.String()+" succeeds", "%s", c.b.r.text(&wc))
-			}
-		}
-	}
-	return nil
-}
-
 // anyRequest is a well-formed request of any operation on 8 aligned bytes.
 func (e *Env) anyRequest(op rdma.Opcode, n int, src, dst *region) rdma.SendWR {
 	g := []rdma.SGE{src.sge(0, 8)}
@@ -230,116 +314,4 @@ func (e *Env) anyRequest(op rdma.Opcode, n int, src, dst *region) rdma.SendWR {
 		g = nil
 	}
 	return request(op, n, dst.at(0), g)
-}
-
-func devPostListPartial(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 64, localOnly)
-	dst := e.region(c.b, "dst", 128, remoteAll)
-	src.fill(1)
-	dst.fill(2)
-	dst.freeze()
-	bad := write(2, dst.at(0), src.sge(0, 8))
-	bad.NumSGE = rdma.MaxSGE + 1
-	n, err := c.a.tryPost(write(1, dst.at(0), src.all()), bad, write(3, dst.at(64), src.all()))
-	if n != 1 || err == nil {
-		e.failf("one request taken and an error for the second", "n=%d, error %v", n, err)
-	}
-	c.a.s.expect(ok(1))
-	c.barrier()
-	c.a.state(rdma.QPRTS)
-	e.equal("first request executed", dst.data()[:64], src.data())
-	e.equal("third request not executed", dst.data()[64:], dst.frozen[64:])
-	c.works()
-	return nil
-}
-
-func devQPNeedsCQs(_ context.Context, e *Env) error {
-	cq := e.newCQ(e.A, "cq", 4).cq
-	for _, cfg := range []rdma.QPConfig{{}, {SendCQ: cq}, {RecvCQ: cq}} {
-		qp, err := e.A.NewQP(cfg)
-		if err == nil {
-			e.must("close qp", qp.Close())
-		}
-		e.refusedWith("create qp with a cq missing", err, rdma.ErrInvalid)
-	}
-	return nil
-}
-
-func devUndeclared(_ context.Context, e *Env) error {
-	caps := e.A.Caps()
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 64, e.sinkAccess())
-	dst := e.region(c.b, "dst", 64, remoteAll)
-	probed := 0
-	refused := func(what string, f func() error) {
-		probed++
-		start := time.Now()
-		err := f()
-		e.refusedWith(what+", which is not declared", err, rdma.ErrNotSupported)
-		if d := time.Since(start); d > soon {
-			e.failf(what+" refused at once", "after %v", d.Round(time.Millisecond))
-		}
-		c.works()
-	}
-	post := func(wr rdma.SendWR) func() error {
-		return func() error { _, err := c.a.tryPost(wr); return err }
-	}
-	for op := rdma.Opcode(0); int(op) < rdma.NumOpcodes; op++ {
-		if !caps.Ops.Has(op) {
-			refused("operation "+op.String(), post(e.anyRequest(op, int(op), src, dst)))
-		}
-	}
-	lacks := func(f rdma.Features) bool { return !caps.Features.Has(f) }
-	if lacks(rdma.FeatSRQ) {
-		refused("srq", func() error { _, err := e.A.NewSRQ(rdma.SRQConfig{Depth: 4}); return err })
-	}
-	if lacks(rdma.FeatEvents) {
-		refused("arm", func() error { return c.a.box.cq.Arm(false) })
-		refused("wait", func() error {
-			ctx, cancel := e.short(soon)
-			defer cancel()
-			return c.a.box.cq.Wait(ctx)
-		})
-	} else if lacks(rdma.FeatSolicited) {
-		refused("arm for solicited events", func() error { return c.a.box.cq.Arm(true) })
-	}
-	if lacks(rdma.FeatInline) {
-		refused("inline", post(inline(send(100, src.sge(0, 8)))))
-	}
-	if lacks(rdma.FeatImmPayload) && caps.Ops.Has(rdma.OpSendImm) {
-		refused("send_imm of bytes", post(sendImm(104, 1, src.sge(0, 8))))
-	}
-	if lacks(rdma.FeatFence) {
-		refused("fence", post(fenced(send(101, src.sge(0, 8)))))
-	}
-	if lacks(rdma.FeatSQD) {
-		refused("drain", c.a.qp.Drain)
-		refused("resume", c.a.qp.Resume)
-	}
-	if lacks(rdma.FeatPingPong) {
-		refused("ping_pong", func() error { _, err := c.a.qp.PingPong(make([]rdma.PingPongStep, 1), make([]rdma.WC, 1)); return err })
-	}
-	if lacks(rdma.FeatReadMultiSGE) && caps.Ops.Has(rdma.OpRead) && caps.MaxSGE > 1 {
-		probed++
-		_, err := c.a.tryPost(read(102, dst.at(0), src.sge(0, 8), src.sge(8, 8)))
-		e.refusedWith("read into two elements, which is not declared", err, rdma.ErrNotSupported, rdma.ErrInvalid)
-		c.works()
-	}
-	if !caps.OnDemand {
-		refused("a registration on demand", func() error {
-			mr, err := e.A.RegMR(c.a.pd, src.buf, remoteAll|rdma.OnDemand)
-			if err == nil {
-				e.onClose(rankMR, e.A, "registration on demand", mr.Close)
-			}
-			return err
-		})
-	}
-	if lacks(rdma.FeatAsyncEvents) {
-		if _, some := e.A.Event(); some {
-			e.failf("no asynchronous events", "one")
-		}
-	}
-	e.Note("%d undeclared abilities probed", probed)
-	return nil
 }

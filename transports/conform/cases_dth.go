@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"context"
 	"encoding/binary"
 	"time"
 
@@ -12,102 +11,205 @@ import (
 var dthCases = []Case{
 	{ID: "dth/close-in-transfer", Clause: "IBTA 9.9; RFC 5041 §6.2", Unchecked: "IBTA 9.9", Needs: needWrite,
 		Requirement: "When the peer destroys its QP in mid-transfer, the requests end in error within bounded time, each once.",
-		Run:         dthCloseInTransfer},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", 16384, localOnly)
+			dst := e.region(c.b, "dst", 16384, remoteAll)
+			c.untilGone(src, dst, c.b.close)
+		}},
 	{ID: "dth/fail-in-transfer", Clause: "IBTA 9.9; RFC 5041 §6.2", Unchecked: "IBTA 9.9", Needs: needWrite,
 		Requirement: "When the peer's QP goes to ERR in mid-transfer, the requests end in error within bounded time, each once.",
-		Run:         dthFailInTransfer},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", 16384, localOnly)
+			dst := e.region(c.b, "dst", 16384, remoteAll)
+			c.untilGone(src, dst, func() { e.must("fail", c.b.qp.Fail()) })
+		}},
 	{ID: "dth/waiting-read", Clause: "IBTA 9.9; RFC 5041 §6.2", Unchecked: "IBTA 9.9", Needs: needRead,
 		Requirement: "Reads towards a QP that has gone end in error, and their sinks are not touched any more.",
-		Run:         dthWaitingRead},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.b, "src", 4096, remoteAll)
+			sink := e.region(c.a, "sink", 4096, e.sinkAccess())
+			src.fill(1)
+			e.must("fail", c.b.qp.Fail())
+			sink.freeze()
+			depth := min(8, c.a.depth)
+			for i := range depth {
+				c.a.post(read(i, src.at(0), sink.all()))
+			}
+			gone := peerGone
+			gone.silent = false
+			c.a.s.endedBy(gone)
+			sink.unchanged("by reads of a peer that has gone")
+			c.a.waitState(rdma.QPErr)
+			c.a.flushesLater()
+		}},
 	{ID: "dth/neighbour-unharmed", Clause: "IBTA 10.2.5; RFC 5040 §7", Unchecked: "IBTA 10.2.5", Needs: needSendWrite,
 		Requirement: "The death of one connection leaves other connections of the devices alone.",
-		Run:         dthNeighbour},
+		Run: func(e *Env) {
+			boxA, boxB := e.newCQ(e.A, "cq of all a", 256), e.newCQ(e.B, "cq of all b", 256)
+			o := connOpts{boxA: boxA, boxB: boxB}
+			well, sick := e.connect(o), e.connect(o)
+			src := e.region(sick.a, "src", 16384, localOnly)
+			dst := e.region(sick.b, "dst", 16384, remoteAll)
+			sick.untilGone(src, dst, sick.b.close)
+			flow{n: 200, size: 1000, srcSlots: 4, dstSlots: 8}.run(well.a, well.b)
+			flow{n: 200, size: 1000, srcSlots: 4, dstSlots: 8}.run(well.b, well.a)
+		}},
 	{ID: "dth/listener-survives", Clause: "man rdma_listen",
 		Requirement: "After connections have died the same listener takes new ones.",
-		Run:         dthListener},
+		Run: func(e *Env) {
+			for i := range 6 {
+				c := e.connect(connOpts{})
+				c.works()
+				switch i % 3 {
+				case 0:
+					c.b.close()
+				case 1:
+					e.must("fail", c.b.qp.Fail())
+				case 2:
+					e.must("fail", c.a.qp.Fail())
+				}
+			}
+			e.connect(connOpts{}).works()
+		}},
 	{ID: "dth/kill-in-transfer", Clause: "IBTA 9.9, C9-140; RFC 5041 §6.2", Unchecked: "IBTA 9.9", Kill: true, Needs: needWrite,
 		Requirement: "When the peer's device dies in mid-transfer, the requests end in error within bounded time, each once.",
-		Run:         dthKill},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", 16384, localOnly)
+			dst := e.region(c.b, "dst", 16384, remoteAll)
+			c.a.postRecv(recv(1), recv(2))
+			c.untilGone(src, dst, func() {
+				c.b.sleep()
+				e.kill()
+			})
+		}},
 	{ID: "dth/kill-before-accept", Clause: "man rdma_get_cm_event", Kill: true,
 		Requirement: "A connect whose listener's device dies ends in error, at its deadline at the latest.",
-		Run:         dthKillBeforeAccept},
+		Run: func(e *Env) {
+			c := e.pair(connOpts{})
+			l := e.listen()
+			ctx, cancel := e.short(4 * quietTime)
+			defer cancel()
+			t := e.start("connect", func() error { _, err := c.a.qp.Connect(ctx, l.Addr(), e.param()); return err })
+			e.pause(quietTime / 5)
+			c.b.sleep()
+			e.kill()
+			if err := e.await(t); err == nil {
+				e.failf("an error of the connect", "none")
+			}
+		}},
 	{ID: "dth/link-cut", Clause: "IBTA 9.9, C9-140; RFC 5482 §2; RFC 5040 §6.2", Unchecked: "IBTA 9.9", Path: cutGiveUp, Needs: needWrite,
 		Requirement: "When the link is cut in mid-transfer, the requests end in error within the window that the transport was given, each once, and nothing is placed into memory that was handed back, not even when the link returns.",
-		Run:         dthLinkCut},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", 16384, localOnly)
+			dst := e.region(c.b, "dst", 16384, remoteAll)
+			src.fill(1)
+			var cut time.Time
+			c.untilGone(src, dst, func() {
+				e.path.Cut(true)
+				cut = time.Now()
+			})
+			// The kernel looks when a retransmission is due: at twice the window at the latest.
+			took := time.Since(cut)
+			if took > 2*cutGiveUp+quietTime {
+				e.failf("the error comes within twice the window of "+cutGiveUp.String(), "after %v", took.Round(time.Millisecond))
+			}
+			e.Note("error %v after the cut, window %v", took.Round(time.Millisecond), cutGiveUp)
+			// What the peer hands back is its own: what was under way when the link was cut does
+			// not come any more.
+			e.must("fail", c.b.qp.Fail())
+			c.b.waitState(rdma.QPErr)
+			dst.freeze()
+			src.fill(2)
+			e.path.Cut(false)
+			e.pause(quietTime)
+			dst.unchanged("when the link returns")
+		}},
 	{ID: "dth/stopped-peer", Clause: "RFC 9293 §3.8.6.1", Path: stopGiveUp, Needs: needSendWriteRead,
 		Requirement: "Requests to a peer that is stopped wait, without error, and complete with the right bytes when it goes on.",
-		Run:         dthStoppedPeer},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			const size = 64 << 10
+			n := c.a.depth - 1
+			src := e.region(c.a, "src", n*size, localOnly)
+			dst := e.region(c.b, "dst", n*size, remoteAll)
+			sink := e.region(c.a, "sink", size, e.sinkAccess())
+			src.fill(1)
+			c.b.sleep()
+			e.path.Stop(true)
+			stopped := true
+			defer func() { // a case that fails leaves no end stopped
+				if stopped {
+					e.path.Stop(false)
+				}
+			}()
+			for i := range n { // more than the sockets hold
+				c.a.post(write(i, dst.at(i*size), src.sge(i*size, size)))
+			}
+			c.a.post(read(n, dst.at((n-1)*size), sink.all()))
+			e.pause(time.Duration(e.loops(1, 30)) * time.Second)
+			if len(c.a.s.done) > n || c.a.qp.State() != rdma.QPRTS {
+				e.failf("the read waits for the peer, and the QP stays in RTS", "%d of %d requests done%s", len(c.a.s.done), n+1, e.states())
+			}
+			e.Note("%d of %d writes were taken while the peer was stopped", len(c.a.s.done), n)
+			e.path.Stop(false)
+			stopped = false
+			c.b.wake()
+			for i := range n + 1 {
+				c.a.s.expect(ok(i))
+			}
+			e.equal(dst.name, dst.data(), src.data())
+			e.equal(sink.name, sink.data(), src.data()[(n-1)*size:])
+			c.works()
+		}},
 	{ID: "dth/loss", Clause: "RFC 9293 §3.8; RFC 5041 §5.3", Path: stopGiveUp, Needs: needSendWriteRead,
 		Requirement: "Loss, reordering and duplication below change no byte, lose and repeat no message, and fail no request.",
-		Run:         dthLoss},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			p := 0.02
+			if e.Profile == Full {
+				p = 0.1
+			}
+			e.path.Harm(p, p, p)
+			flow{n: e.loops(40, 400), size: 5000, srcSlots: 4, dstSlots: 8}.run(c.a, c.b)
+			flow{n: e.loops(40, 400), size: 5000, srcSlots: 4, dstSlots: 8}.run(c.b, c.a)
+			const size = 32 << 10
+			src := e.region(c.a, "src", size, localOnly)
+			dst := e.region(c.b, "dst", size, remoteAll)
+			sink := e.region(c.a, "sink", size, e.sinkAccess())
+			for i := range e.loops(4, 40) {
+				src.fill(uint64(i + 1))
+				c.a.post(write(2*i, dst.at(0), src.all()), read(2*i+1, dst.at(0), sink.all()))
+				c.a.s.expect(ok(2 * i))
+				c.a.s.expect(ok(2*i + 1))
+				e.equal(sink.name, sink.data(), src.data())
+			}
+			e.lossy()
+		}},
 	{ID: "dth/loss-atomics", Clause: "IBTA 9.7.4; RFC 7306 §5.2.2", Unchecked: "IBTA 9.7.4", Path: stopGiveUp, Needs: needFetchAdd,
 		Requirement: "An atomic whose answer is lost below is executed once.",
-		Run:         dthLossAtomics},
-}
-
-func dthCloseInTransfer(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 16384, localOnly)
-	dst := e.region(c.b, "dst", 16384, remoteAll)
-	c.untilGone(src, dst, c.b.close)
-	return nil
-}
-
-func dthFailInTransfer(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 16384, localOnly)
-	dst := e.region(c.b, "dst", 16384, remoteAll)
-	c.untilGone(src, dst, func() { e.must("fail", c.b.qp.Fail()) })
-	return nil
-}
-
-func dthWaitingRead(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.b, "src", 4096, remoteAll)
-	sink := e.region(c.a, "sink", 4096, e.sinkAccess())
-	src.fill(1)
-	e.must("fail", c.b.qp.Fail())
-	sink.freeze()
-	depth := min(8, c.a.depth)
-	for i := range depth {
-		c.a.post(read(i, src.at(0), sink.all()))
-	}
-	gone := peerGone
-	gone.silent = false
-	c.a.s.endedBy(gone)
-	sink.unchanged("by reads of a peer that has gone")
-	c.a.waitState(rdma.QPErr)
-	c.a.flushesLater()
-	return nil
-}
-
-func dthNeighbour(_ context.Context, e *Env) error {
-	boxA, boxB := e.newCQ(e.A, "cq of all a", 256), e.newCQ(e.B, "cq of all b", 256)
-	o := connOpts{boxA: boxA, boxB: boxB}
-	well, sick := e.connect(o), e.connect(o)
-	src := e.region(sick.a, "src", 16384, localOnly)
-	dst := e.region(sick.b, "dst", 16384, remoteAll)
-	sick.untilGone(src, dst, sick.b.close)
-	flow{n: 200, size: 1000, srcSlots: 4, dstSlots: 8}.run(well.a, well.b)
-	flow{n: 200, size: 1000, srcSlots: 4, dstSlots: 8}.run(well.b, well.a)
-	return nil
-}
-
-func dthListener(_ context.Context, e *Env) error {
-	for i := range 6 {
-		c := e.connect(connOpts{})
-		c.works()
-		switch i % 3 {
-		case 0:
-			c.b.close()
-		case 1:
-			e.must("fail", c.b.qp.Fail())
-		case 2:
-			e.must("fail", c.a.qp.Fail())
-		}
-	}
-	e.connect(connOpts{}).works()
-	return nil
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			word := e.region(c.b, "word", 8, remoteAll|rdma.RemoteAtomic)
+			old := e.region(c.a, "old", 8, e.sinkAccess())
+			clear(word.data())
+			// One at a time, so that each loss costs a retransmission time of 200 ms and more: some ten
+			// are what the time of a case bears with room for unlucky ones. Both numbers are arbitrary.
+			e.path.Harm(0.08, 0.08, 0.08)
+			n := e.loops(20, 1000)
+			for i := range n {
+				c.a.post(fetchAdd(i, word.at(0), 1, old.all()))
+				c.a.s.expect(ok(i))
+				if got := binary.NativeEndian.Uint64(old.data()); got != uint64(i) {
+					e.failf("each addition is seen by the next, once", "addition %d found %d", i, got)
+				}
+			}
+			e.lossy()
+		}},
 }
 
 // kill ends device b.
@@ -116,126 +218,10 @@ func (e *Env) kill() {
 	e.must("kill", e.killer.Kill(e.ctx))
 }
 
-func dthKill(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 16384, localOnly)
-	dst := e.region(c.b, "dst", 16384, remoteAll)
-	c.a.postRecv(recv(1), recv(2))
-	c.untilGone(src, dst, func() {
-		c.b.sleep()
-		e.kill()
-	})
-	return nil
-}
-
-func dthKillBeforeAccept(_ context.Context, e *Env) error {
-	c := e.pair(connOpts{})
-	l := e.listen()
-	ctx, cancel := e.short(4 * quietTime)
-	defer cancel()
-	t := e.start("connect", func() error { _, err := c.a.qp.Connect(ctx, l.Addr(), e.param()); return err })
-	e.pause(quietTime / 5)
-	c.b.sleep()
-	e.kill()
-	if err := e.await(t); err == nil {
-		e.failf("an error of the connect", "none")
-	}
-	return nil
-}
-
 const (
 	cutGiveUp  = 2 * time.Second  // short, as the case has to wait for it
 	stopGiveUp = 60 * time.Second // longer than any stop here
 )
-
-func dthLinkCut(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 16384, localOnly)
-	dst := e.region(c.b, "dst", 16384, remoteAll)
-	src.fill(1)
-	var cut time.Time
-	c.untilGone(src, dst, func() {
-		e.path.Cut(true)
-		cut = time.Now()
-	})
-	// The kernel looks when a retransmission is due: at twice the window at the latest.
-	took := time.Since(cut)
-	if took > 2*cutGiveUp+quietTime {
-		e.failf("the error comes within twice the window of "+cutGiveUp.String(), "after %v", took.Round(time.Millisecond))
-	}
-	e.Note("error %v after the cut, window %v", took.Round(time.Millisecond), cutGiveUp)
-	// What the peer hands back is its own: what was under way when the link was cut does
-	// not come any more.
-	e.must("fail", c.b.qp.Fail())
-	c.b.waitState(rdma.QPErr)
-	dst.freeze()
-	src.fill(2)
-	e.path.Cut(false)
-	e.pause(quietTime)
-	dst.unchanged("when the link returns")
-	return nil
-}
-
-func dthStoppedPeer(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	const size = 64 << 10
-	n := c.a.depth - 1
-	src := e.region(c.a, "src", n*size, localOnly)
-	dst := e.region(c.b, "dst", n*size, remoteAll)
-	sink := e.region(c.a, "sink", size, e.sinkAccess())
-	src.fill(1)
-	c.b.sleep()
-	e.path.Stop(true)
-	stopped := true
-	defer func() { // a case that fails leaves no end stopped
-		if stopped {
-			e.path.Stop(false)
-		}
-	}()
-	for i := range n { // more than the sockets hold
-		c.a.post(write(i, dst.at(i*size), src.sge(i*size, size)))
-	}
-	c.a.post(read(n, dst.at((n-1)*size), sink.all()))
-	e.pause(time.Duration(e.loops(1, 30)) * time.Second)
-	if len(c.a.s.done) > n || c.a.qp.State() != rdma.QPRTS {
-		e.failf("the read waits for the peer, and the QP stays in RTS", "%d of %d requests done%s", len(c.a.s.done), n+1, e.states())
-	}
-	e.Note("%d of %d writes were taken while the peer was stopped", len(c.a.s.done), n)
-	e.path.Stop(false)
-	stopped = false
-	c.b.wake()
-	for i := range n + 1 {
-		c.a.s.expect(ok(i))
-	}
-	e.equal(dst.name, dst.data(), src.data())
-	e.equal(sink.name, sink.data(), src.data()[(n-1)*size:])
-	c.works()
-	return nil
-}
-
-func dthLoss(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	p := 0.02
-	if e.Profile == Full {
-		p = 0.1
-	}
-	e.path.Harm(p, p, p)
-	flow{n: e.loops(40, 400), size: 5000, srcSlots: 4, dstSlots: 8}.run(c.a, c.b)
-	flow{n: e.loops(40, 400), size: 5000, srcSlots: 4, dstSlots: 8}.run(c.b, c.a)
-	const size = 32 << 10
-	src := e.region(c.a, "src", size, localOnly)
-	dst := e.region(c.b, "dst", size, remoteAll)
-	sink := e.region(c.a, "sink", size, e.sinkAccess())
-	for i := range e.loops(4, 40) {
-		src.fill(uint64(i + 1))
-		c.a.post(write(2*i, dst.at(0), src.all()), read(2*i+1, dst.at(0), sink.all()))
-		c.a.s.expect(ok(2 * i))
-		c.a.s.expect(ok(2*i + 1))
-		e.equal(sink.name, sink.data(), src.data())
-	}
-	e.lossy()
-	return nil
-}
 
 // lossy wants a path that did its work.
 func (e *Env) lossy() {
@@ -244,24 +230,4 @@ func (e *Env) lossy() {
 		e.failf("a path that loses packets", "none of %d was lost", packets)
 	}
 	e.Note("%d packets, %d lost", packets, lost)
-}
-
-func dthLossAtomics(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	word := e.region(c.b, "word", 8, remoteAll|rdma.RemoteAtomic)
-	old := e.region(c.a, "old", 8, e.sinkAccess())
-	clear(word.data())
-	// One at a time, so that each loss costs a retransmission time of 200 ms and more: some ten
-	// are what the time of a case bears with room for unlucky ones. Both numbers are arbitrary.
-	e.path.Harm(0.08, 0.08, 0.08)
-	n := e.loops(20, 1000)
-	for i := range n {
-		c.a.post(fetchAdd(i, word.at(0), 1, old.all()))
-		c.a.s.expect(ok(i))
-		if got := binary.NativeEndian.Uint64(old.data()); got != uint64(i) {
-			e.failf("each addition is seen by the next, once", "addition %d found %d", i, got)
-		}
-	}
-	e.lossy()
-	return nil
 }

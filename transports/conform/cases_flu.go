@@ -1,143 +1,121 @@
 package conform
 
-import (
-	"context"
-
-	"github.com/rdmaperf/rdmaperf/transports/rdma"
-)
+import "github.com/rdmaperf/rdmaperf/transports/rdma"
 
 // FLU: flushing.
 var fluCases = []Case{
 	{ID: "flu/each-once", Clause: "IBTA 10.3.1.7, 10.8; man ibv_modify_qp", Unchecked: "IBTA 10.3.1.7, 10.8", Needs: needSendWrite,
 		Requirement: "All work outstanding when a QP goes to ERR completes with WR_FLUSH_ERR, in order, each request once.",
-		Run:         fluEachOnce},
+		Run: func(e *Env) {
+			depth := e.deep(16)
+			c := e.connect(connOpts{depth: depth, rdepth: depth})
+			src := e.region(c.a, "src", 100000, localOnly)
+			dst := e.region(c.b, "dst", 100000, remoteAll)
+			// Sends that find no receive stay outstanding for certain. Where that would end
+			// the connection, long writes are at least likely to be.
+			stay := e.Caps.Features.Has(rdma.FeatRNRRetry)
+			for i := range depth {
+				c.a.postRecv(recv(i))
+				if stay {
+					c.a.post(send(i, src.sge(0, 64)))
+				} else {
+					c.a.post(write(i, dst.at(0), src.all()))
+				}
+			}
+			e.must("fail", c.a.qp.Fail())
+			c.a.state(rdma.QPErr)
+			// In order and once each: file. All of them: flushed waits for the last.
+			c.a.r.flushed(true)
+			c.a.s.flushed(stay)
+			e.pause(quietTime) // a second flush would come now
+			if n := len(c.a.s.done) + len(c.a.r.done); n > 0 {
+				e.failf("each request flushed once", "%d more completions", n)
+			}
+		}},
 	{ID: "flu/after-error", Clause: "IBTA C10-96, C10-97", Needs: needRead,
 		Requirement: "After a remote error too, work posted later is taken and flushed in order: the last one is a drain marker.",
-		Run:         fluAfterError},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.b, "src", 64, remoteAll)
+			sink := e.region(c.a, "sink", 64, e.sinkAccess())
+			bad := src.at(0)
+			bad.key ^= 0x5a5a5a5a
+			c.refuses(c.a, accessRefused(0x0100), read(1, bad, sink.all()))
+			for i := range 8 {
+				c.a.post(send(10 + i))
+				c.a.postRecv(recv(10 + i))
+			}
+			for i := range 8 {
+				c.a.s.expect(sendFails(10+i, rdma.StatusWRFlushErr))
+				c.a.r.expect(recvFails(10+i, rdma.StatusWRFlushErr))
+			}
+		}},
 	{ID: "flu/error-then-flush", Clause: "IBTA 10.8; man ibv_poll_cq", Unchecked: "IBTA 10.8", Needs: needRead,
 		Requirement: "The request that failed completes first with its own status, those behind it flushed.",
-		Run:         fluErrorThenFlush},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.b, "src", 64, remoteAll)
+			sink := e.region(c.a, "sink", 64, e.sinkAccess())
+			bad := src.at(0)
+			bad.key ^= 0x5a5a5a5a
+			var more []rdma.SendWR
+			for i := range 6 {
+				more = append(more, read(2+i, src.at(0), sink.all()))
+			}
+			sink.freeze()
+			c.refuses(c.a, accessRefused(0x0100), read(1, bad, sink.all()), more...)
+			sink.unchanged("by reads behind a refused one")
+		}},
 	{ID: "flu/disconnect", Clause: "man rdma_disconnect",
 		Requirement: "A disconnect flushes what is outstanding on both sides.",
-		Run:         fluDisconnect},
+		Run: func(e *Env) {
+			const n = 8
+			c := e.connect(connOpts{})
+			for i := range n {
+				c.a.postRecv(recv(i))
+				c.b.postRecv(recv(i))
+			}
+			e.must("disconnect", e.beside("disconnect", func() error { return c.a.qp.Disconnect(e.ctx) }))
+			for _, x := range []*end{c.a, c.b} {
+				x.waitState(rdma.QPErr)
+				x.r.flushed(true)
+				x.flushesLater()
+			}
+		}},
 	{ID: "flu/closed-qp", Clause: "IBTA 11.2.4.4; man ibv_destroy_qp", Unchecked: "IBTA 11.2.4.4",
 		Requirement: "The completions of a destroyed QP on a shared CQ come once and leave those of another QP alone.",
-		Run:         fluClosedQP},
+		Run: func(e *Env) {
+			const n = 8
+			boxA, boxB := e.newCQ(e.A, "cq of both a", 128), e.newCQ(e.B, "cq of both b", 128)
+			o := connOpts{boxA: boxA, boxB: boxB}
+			gone, stays := e.connect(o), e.connect(o)
+			for i := range n {
+				gone.a.postRecv(recv(i))
+				stays.b.postRecv(recv(i))
+			}
+			stays.a.post(send(0), send(1))
+			gone.a.close()
+			stays.a.post(send(2), send(3))
+			gone.a.r.flushed(true)
+			for i := range 4 {
+				stays.a.s.expect(ok(i))
+				stays.b.r.expect(got(i, 0))
+			}
+			e.pause(quietTime)
+			if len(gone.a.r.done) > 0 {
+				e.failf("no more completions of the destroyed qp", "%s", gone.a.r.text(&gone.a.r.done[0]))
+			}
+		}},
 	{ID: "flu/unsignaled", Clause: "IBTA 10.7.3.1",
 		Requirement: "A flush completes unsignalled requests too.",
-		Run:         fluUnsignaled},
-}
-
-func fluEachOnce(_ context.Context, e *Env) error {
-	depth := e.deep(16)
-	c := e.connect(connOpts{depth: depth, rdepth: depth})
-	src := e.region(c.a, "src", 100000, localOnly)
-	dst := e.region(c.b, "dst", 100000, remoteAll)
-	// Sends that find no receive stay outstanding for certain. Where that would end
-	// the connection, long writes are at least likely to be.
-	stay := e.Caps.Features.Has(rdma.FeatRNRRetry)
-	for i := range depth {
-		c.a.postRecv(recv(i))
-		if stay {
-			c.a.post(send(i, src.sge(0, 64)))
-		} else {
-			c.a.post(write(i, dst.at(0), src.all()))
-		}
-	}
-	e.must("fail", c.a.qp.Fail())
-	c.a.state(rdma.QPErr)
-	// In order and once each: file. All of them: flushed waits for the last.
-	c.a.r.flushed(true)
-	c.a.s.flushed(stay)
-	e.pause(quietTime) // a second flush would come now
-	if n := len(c.a.s.done) + len(c.a.r.done); n > 0 {
-		e.failf("each request flushed once", "%d more completions", n)
-	}
-	return nil
-}
-
-func fluAfterError(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.b, "src", 64, remoteAll)
-	sink := e.region(c.a, "sink", 64, e.sinkAccess())
-	bad := src.at(0)
-	bad.key ^= 0x5a5a5a5a
-	c.refuses(c.a, accessRefused(0x0100), read(1, bad, sink.all()))
-	for i := range 8 {
-		c.a.post(send(10 + i))
-		c.a.postRecv(recv(10 + i))
-	}
-	for i := range 8 {
-		c.a.s.expect(sendFails(10+i, rdma.StatusWRFlushErr))
-		c.a.r.expect(recvFails(10+i, rdma.StatusWRFlushErr))
-	}
-	return nil
-}
-
-func fluErrorThenFlush(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.b, "src", 64, remoteAll)
-	sink := e.region(c.a, "sink", 64, e.sinkAccess())
-	bad := src.at(0)
-	bad.key ^= 0x5a5a5a5a
-	var more []rdma.SendWR
-	for i := range 6 {
-		more = append(more, read(2+i, src.at(0), sink.all()))
-	}
-	sink.freeze()
-	c.refuses(c.a, accessRefused(0x0100), read(1, bad, sink.all()), more...)
-	sink.unchanged("by reads behind a refused one")
-	return nil
-}
-
-func fluDisconnect(_ context.Context, e *Env) error {
-	const n = 8
-	c := e.connect(connOpts{})
-	for i := range n {
-		c.a.postRecv(recv(i))
-		c.b.postRecv(recv(i))
-	}
-	e.must("disconnect", e.beside("disconnect", func() error { return c.a.qp.Disconnect(e.ctx) }))
-	for _, x := range []*end{c.a, c.b} {
-		x.waitState(rdma.QPErr)
-		x.r.flushed(true)
-		x.flushesLater()
-	}
-	return nil
-}
-
-func fluClosedQP(_ context.Context, e *Env) error {
-	const n = 8
-	boxA, boxB := e.newCQ(e.A, "cq of both a", 128), e.newCQ(e.B, "cq of both b", 128)
-	o := connOpts{boxA: boxA, boxB: boxB}
-	gone, stays := e.connect(o), e.connect(o)
-	for i := range n {
-		gone.a.postRecv(recv(i))
-		stays.b.postRecv(recv(i))
-	}
-	stays.a.post(send(0), send(1))
-	gone.a.close()
-	stays.a.post(send(2), send(3))
-	gone.a.r.flushed(true)
-	for i := range 4 {
-		stays.a.s.expect(ok(i))
-		stays.b.r.expect(got(i, 0))
-	}
-	e.pause(quietTime)
-	if len(gone.a.r.done) > 0 {
-		e.failf("no more completions of the destroyed qp", "%s", gone.a.r.text(&gone.a.r.done[0]))
-	}
-	return nil
-}
-
-func fluUnsignaled(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	e.must("fail", c.a.qp.Fail())
-	for i := range 4 {
-		c.a.post(unsignaled(send(i)))
-	}
-	for i := range 4 {
-		c.a.s.expect(sendFails(i, rdma.StatusWRFlushErr))
-	}
-	return nil
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			e.must("fail", c.a.qp.Fail())
+			for i := range 4 {
+				c.a.post(unsignaled(send(i)))
+			}
+			for i := range 4 {
+				c.a.s.expect(sendFails(i, rdma.StatusWRFlushErr))
+			}
+		}},
 }

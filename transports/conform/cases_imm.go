@@ -1,81 +1,65 @@
 package conform
 
-import (
-	"context"
-
-	"github.com/rdmaperf/rdmaperf/transports/rdma"
-)
+import "github.com/rdmaperf/rdmaperf/transports/rdma"
 
 // IMM: send with immediate.
 var immCases = []Case{
 	{ID: "imm/value", Clause: "IBTA 9.4.1; RFC 7306 §6; man ibv_poll_cq (IBV_WC_WITH_IMM)", Unchecked: "IBTA 9.4.1", Needs: needSendImm,
 		Requirement: "The 32 bits of immediate arrive as they were posted, and the completion says that they are there.",
-		Run:         immValue},
+		Run: func(e *Env) {
+			// The immediate is not part of the receive's memory.
+			c := e.connect(connOpts{})
+			dst := e.region(c.b, "dst", 100, localOnly)
+			dst.fill(1)
+			dst.freeze()
+			for i, v := range immValues {
+				c.b.postRecv(recv(i, dst.all()))
+				c.a.post(sendImm(i, v))
+				c.a.s.expect(ok(i))
+				c.b.r.expect(got(i, 0).withImm(v))
+			}
+			dst.unchanged("by immediates")
+		}},
 	{ID: "imm/payload", Clause: "IBTA 9.4.1; RFC 7306 §6 knows no such message", Unchecked: "IBTA 9.4.1", Needs: needImmPayload,
 		Requirement: "A send with immediate delivers its bytes and its immediate in one completion.",
-		Run:         immPayload},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", 100, localOnly)
+			dst := e.region(c.b, "dst", 100, localOnly)
+			for i, v := range immValues {
+				src.fill(uint64(i))
+				c.b.postRecv(recv(i, dst.all()))
+				c.a.post(sendImm(i, v, src.all()))
+				c.a.s.expect(ok(i))
+				c.b.r.expect(got(i, 100).withImm(v))
+				e.equal(dst.name, dst.data(), src.data())
+			}
+		}},
 	{ID: "imm/zero-length", Clause: "IBTA 9.4.1", Unchecked: "IBTA 9.4.1", Needs: needSendImm,
 		Requirement: "A message of 0 bytes carries its immediate.",
-		Run:         immZeroLength},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			c.b.postRecv(recv(1))
+			c.a.post(sendImm(1, 0xcafe0001))
+			c.a.s.expect(ok(1))
+			c.b.r.expect(got(1, 0).withImm(0xcafe0001))
+		}},
 	{ID: "imm/flag-clear", Clause: "man ibv_poll_cq", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpSendImm)},
 		Requirement: "The flag is present exactly on messages that carry an immediate: the value 0 is a value.",
-		Run:         immFlagClear},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			for i := range 8 {
+				c.b.postRecv(recv(i))
+				if i%2 == 0 {
+					c.a.post(sendImm(i, 0))
+					c.b.r.expect(got(i, 0).withImm(0))
+				} else {
+					c.a.post(send(i))
+					c.b.r.expect(got(i, 0)) // requires every flag to be clear
+				}
+				c.a.s.expect(ok(i))
+			}
+		}},
 }
 
 var immValues = []uint32{0x01020304, 0, 1, 0x80000000, 0xffffffff}
-
-// immValue leaves the receive's memory alone: the immediate is not part of it.
-func immValue(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	dst := e.region(c.b, "dst", 100, localOnly)
-	dst.fill(1)
-	dst.freeze()
-	for i, v := range immValues {
-		c.b.postRecv(recv(i, dst.all()))
-		c.a.post(sendImm(i, v))
-		c.a.s.expect(ok(i))
-		c.b.r.expect(got(i, 0).withImm(v))
-	}
-	dst.unchanged("by immediates")
-	return nil
-}
-
-func immPayload(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 100, localOnly)
-	dst := e.region(c.b, "dst", 100, localOnly)
-	for i, v := range immValues {
-		src.fill(uint64(i))
-		c.b.postRecv(recv(i, dst.all()))
-		c.a.post(sendImm(i, v, src.all()))
-		c.a.s.expect(ok(i))
-		c.b.r.expect(got(i, 100).withImm(v))
-		e.equal(dst.name, dst.data(), src.data())
-	}
-	return nil
-}
-
-func immZeroLength(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	c.b.postRecv(recv(1))
-	c.a.post(sendImm(1, 0xcafe0001))
-	c.a.s.expect(ok(1))
-	c.b.r.expect(got(1, 0).withImm(0xcafe0001))
-	return nil
-}
-
-func immFlagClear(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	for i := range 8 {
-		c.b.postRecv(recv(i))
-		if i%2 == 0 {
-			c.a.post(sendImm(i, 0))
-			c.b.r.expect(got(i, 0).withImm(0))
-		} else {
-			c.a.post(send(i))
-			c.b.r.expect(got(i, 0)) // requires every flag to be clear
-		}
-		c.a.s.expect(ok(i))
-	}
-	return nil
-}

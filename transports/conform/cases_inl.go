@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -11,113 +10,98 @@ import (
 var inlCases = []Case{
 	{ID: "inl/overwrite-after-post", Clause: "man ibv_post_send NOTES", Needs: needInline,
 		Requirement: "The buffer of an inline request may be changed as soon as the post returns: the bytes of the post are sent.",
-		Run:         inlOverwrite},
+		Run: func(e *Env) {
+			limit := e.inlineLimit()
+			c := e.connect(connOpts{inline: limit})
+			src := e.region(c.a, "src", limit, localOnly)
+			dst := e.region(c.b, "dst", limit, remoteAll)
+			want := make([]byte, limit)
+			n := 0
+			for _, size := range []int{0, 1, 2, 3, 4, 31, 63, 64, 65, limit / 2, limit - 1, limit} {
+				if size < 0 || size > limit {
+					continue
+				}
+				for _, wr := range []rdma.SendWR{send(n, src.sge(0, size)), write(n, dst.at(0), src.sge(0, size))} {
+					src.fill(uint64(n))
+					copy(want, src.data())
+					fillByte(dst.data(), 0x33)
+					if wr.Op == rdma.OpSend {
+						c.b.postRecv(recv(n, dst.all()))
+					}
+					c.a.post(inline(wr))
+					fillByte(src.data(), 0xFF)
+					c.a.s.expect(ok(n))
+					if wr.Op == rdma.OpSend {
+						c.b.r.expect(got(n, size))
+					} else {
+						c.barrier()
+					}
+					e.equal(fmt.Sprintf("%s: inline %s of %d bytes", dst.name, wr.Op, size), dst.data()[:size], want[:size])
+					e.allBytes(dst.name+": bytes behind", dst.data()[size:], 0x33)
+				}
+				n++
+			}
+		}},
 	{ID: "inl/key-unchecked", Clause: "man ibv_post_send (IBV_SEND_INLINE)", Needs: needInline,
 		Requirement: "\"The L_Key will not be checked\": inline data needs no registration.",
-		Run:         inlKeyUnchecked},
+		Run: func(e *Env) {
+			size := min(8, e.inlineLimit())
+			c := e.connect(connOpts{inline: size})
+			mem := e.memory("unregistered", 64)
+			pattern(mem.buf.Bytes(), 7)
+			mem.lo, mem.n = 0, 64
+			dst := e.region(c.b, "dst", 64, remoteAll)
+			c.b.postRecv(recv(1, dst.all()))
+			c.a.post(inline(send(1, rdma.SGE{Addr: mem.buf.Addr() + 3, Len: uint32(size), LKey: 0xdeadbeef})))
+			c.a.s.expect(ok(1))
+			c.b.r.expect(got(1, size))
+			e.equal(dst.name, dst.data()[:size], mem.buf.Bytes()[3:3+size])
+		}},
 	{ID: "inl/over-max", Clause: "man ibv_post_send; man ibv_create_qp (max_inline_data)", Needs: needInline,
 		Requirement: "Inline data above the limit is refused at once.",
-		Run:         inlOverMax},
+		Run: func(e *Env) {
+			limit := e.Caps.MaxInline
+			c := e.connect(connOpts{inline: limit})
+			src := e.region(c.a, "src", limit+1, localOnly)
+			if n, err := c.a.tryPost(inline(send(1, src.all()))); n != 0 || err == nil {
+				e.failf(fmt.Sprintf("%d inline bytes refused at once", limit+1), "taken")
+			}
+			c.a.state(rdma.QPRTS)
+			c.works()
+		}},
 	{ID: "inl/gather", Clause: "man ibv_post_send", Needs: needInlineSGE,
 		Requirement: "Inline data of several elements is concatenated.",
-		Run:         inlGather},
+		Run: func(e *Env) {
+			limit := min(e.inlineLimit(), 600)
+			c := e.connect(connOpts{inline: limit})
+			src := e.region(c.a, "src", 1024, localOnly)
+			dst := e.region(c.b, "dst", 1024, localOnly)
+			src.fill(1)
+			first := limit / 3
+			var sent []byte
+			sent = append(sent, src.data()[700:700+first]...)
+			sent = append(sent, src.data()[:limit-first]...)
+			c.b.postRecv(recv(1, dst.all()))
+			c.a.post(inline(send(1, src.sge(700, first), src.sge(0, limit-first))))
+			fillByte(src.data(), 0xFF)
+			c.a.s.expect(ok(1))
+			c.b.r.expect(got(1, limit))
+			e.equal(dst.name, dst.data()[:limit], sent)
+		}},
 	{ID: "inl/read-refused", Clause: "man ibv_post_send: inline is \"valid only for Send and RDMA Write\"", Needs: needInlineRd,
 		Requirement: "An inline read is refused.",
-		Run:         inlReadRefused},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{inline: 8})
+			sink := e.region(c.a, "sink", 8, e.sinkAccess())
+			src := e.region(c.b, "src", 8, remoteAll)
+			src.fill(1)
+			sink.freeze()
+			if c.a.localFault(inline(read(1, src.at(0), sink.all())), rdma.StatusLocQPOpErr) {
+				c.works()
+			}
+			sink.unchanged("by a refused read")
+		}},
 }
 
 // inlineLimit is the most inline bytes that the cases use.
 func (e *Env) inlineLimit() int { return min(e.Caps.MaxInline, 4096) }
-
-func inlOverwrite(_ context.Context, e *Env) error {
-	limit := e.inlineLimit()
-	c := e.connect(connOpts{inline: limit})
-	src := e.region(c.a, "src", limit, localOnly)
-	dst := e.region(c.b, "dst", limit, remoteAll)
-	want := make([]byte, limit)
-	n := 0
-	for _, size := range []int{0, 1, 2, 3, 4, 31, 63, 64, 65, limit / 2, limit - 1, limit} {
-		if size < 0 || size > limit {
-			continue
-		}
-		for _, wr := range []rdma.SendWR{send(n, src.sge(0, size)), write(n, dst.at(0), src.sge(0, size))} {
-			src.fill(uint64(n))
-			copy(want, src.data())
-			fillByte(dst.data(), 0x33)
-			if wr.Op == rdma.OpSend {
-				c.b.postRecv(recv(n, dst.all()))
-			}
-			c.a.post(inline(wr))
-			fillByte(src.data(), 0xFF)
-			c.a.s.expect(ok(n))
-			if wr.Op == rdma.OpSend {
-				c.b.r.expect(got(n, size))
-			} else {
-				c.barrier()
-			}
-			e.equal(fmt.Sprintf("%s: inline %s of %d bytes", dst.name, wr.Op, size), dst.data()[:size], want[:size])
-			e.allBytes(dst.name+": bytes behind", dst.data()[size:], 0x33)
-		}
-		n++
-	}
-	return nil
-}
-
-func inlKeyUnchecked(_ context.Context, e *Env) error {
-	size := min(8, e.inlineLimit())
-	c := e.connect(connOpts{inline: size})
-	mem := e.memory("unregistered", 64)
-	pattern(mem.buf.Bytes(), 7)
-	mem.lo, mem.n = 0, 64
-	dst := e.region(c.b, "dst", 64, remoteAll)
-	c.b.postRecv(recv(1, dst.all()))
-	c.a.post(inline(send(1, rdma.SGE{Addr: mem.buf.Addr() + 3, Len: uint32(size), LKey: 0xdeadbeef})))
-	c.a.s.expect(ok(1))
-	c.b.r.expect(got(1, size))
-	e.equal(dst.name, dst.data()[:size], mem.buf.Bytes()[3:3+size])
-	return nil
-}
-
-func inlOverMax(_ context.Context, e *Env) error {
-	limit := e.Caps.MaxInline
-	c := e.connect(connOpts{inline: limit})
-	src := e.region(c.a, "src", limit+1, localOnly)
-	if n, err := c.a.tryPost(inline(send(1, src.all()))); n != 0 || err == nil {
-		e.failf(fmt.Sprintf("%d inline bytes refused at once", limit+1), "taken")
-	}
-	c.a.state(rdma.QPRTS)
-	c.works()
-	return nil
-}
-
-func inlGather(_ context.Context, e *Env) error {
-	limit := min(e.inlineLimit(), 600)
-	c := e.connect(connOpts{inline: limit})
-	src := e.region(c.a, "src", 1024, localOnly)
-	dst := e.region(c.b, "dst", 1024, localOnly)
-	src.fill(1)
-	first := limit / 3
-	var sent []byte
-	sent = append(sent, src.data()[700:700+first]...)
-	sent = append(sent, src.data()[:limit-first]...)
-	c.b.postRecv(recv(1, dst.all()))
-	c.a.post(inline(send(1, src.sge(700, first), src.sge(0, limit-first))))
-	fillByte(src.data(), 0xFF)
-	c.a.s.expect(ok(1))
-	c.b.r.expect(got(1, limit))
-	e.equal(dst.name, dst.data()[:limit], sent)
-	return nil
-}
-
-func inlReadRefused(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{inline: 8})
-	sink := e.region(c.a, "sink", 8, e.sinkAccess())
-	src := e.region(c.b, "src", 8, remoteAll)
-	src.fill(1)
-	sink.freeze()
-	if c.a.localFault(inline(read(1, src.at(0), sink.all())), rdma.StatusLocQPOpErr) {
-		c.works()
-	}
-	sink.unchanged("by a refused read")
-	return nil
-}

@@ -1,10 +1,6 @@
 package conform
 
-import (
-	"context"
-
-	"github.com/rdmaperf/rdmaperf/transports/rdma"
-)
+import "github.com/rdmaperf/rdmaperf/transports/rdma"
 
 const revocable = remoteAll | rdma.RemoteInvalidate
 
@@ -19,32 +15,111 @@ var refusedInv = outcome{
 var invCases = []Case{
 	{ID: "inv/send-inv", Clause: "IBTA 9.4.1.1; RFC 5040 §4.7, §5.3", Unchecked: "IBTA 9.4.1.1", Needs: needSendInv,
 		Requirement: "Send with invalidate delivers its message, names the revoked key in the completion, and the key gives no access any more.",
-		Run:         invSendInv},
+		Run: func(e *Env) {
+			e.revokedBySend(64)
+		}},
 	{ID: "inv/zero-length", Clause: "IBTA 9.4.1.1; RFC 5041 §5.2", Unchecked: "IBTA 9.4.1.1", Needs: needSendInv,
 		Requirement: "A send with invalidate of 0 bytes revokes as well.",
-		Run:         invZeroLength},
+		Run: func(e *Env) {
+			e.revokedBySend(0)
+		}},
 	{ID: "inv/ordinary-safe", Clause: "IBTA 9.9.3 class J; RFC 5040 §8.1.1 (7)", Needs: needSendInv,
 		Requirement: "A peer cannot revoke a registration that does not allow it: the request is refused and the key stays valid.",
-		Run:         invOrdinarySafe},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			far := e.region(c.b, "far", 64, remoteAll)
+			c.b.postRecv(recv(1))
+			c.refusal(c.a, refusedInv, sendInv(1, far.mr.RKey()))
+			// IBTA leaves open how the receive ends; it cannot claim the invalidation.
+			if wc := c.b.r.next("recv#1"); wc.Status == rdma.StatusSuccess {
+				e.failf("no success of a receive whose invalidation was refused", "%s", c.b.r.text(&wc))
+			}
+			c.dead()
+			e.notRevoked(far)
+		}},
 	{ID: "inv/unknown-key", Clause: "RFC 5040 §7.2 (4)", Needs: needSendInv,
 		Requirement: "Invalidation of an unknown key is refused.",
-		Run:         invUnknownKey},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			far := e.region(c.b, "far", 64, revocable)
+			c.b.postRecv(recv(1))
+			c.refusal(c.a, refusedInv, sendInv(1, far.mr.RKey()^0x5a5a5a5a))
+			if wc := c.b.r.next("recv#1"); wc.Status == rdma.StatusSuccess {
+				e.failf("no success of a receive whose invalidation was refused", "%s", c.b.r.text(&wc))
+			}
+			c.dead()
+			e.notRevoked(far)
+		}},
 	{ID: "inv/not-before-delivery", Clause: "IBTA 9.7", Unchecked: "IBTA 9.7", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpSendInv, rdma.OpWrite), Features: rdma.FeatRNRRetry},
 		Requirement: "A send with invalidate that finds no receive revokes nothing.",
-		Run:         invNotBeforeDelivery},
+		Run: func(e *Env) {
+			p := e.param()
+			p.RNRRetry = 0
+			c := e.connect(connOpts{param: &p, accept: &p})
+			far := e.region(c.b, "far", 64, revocable)
+			c.a.post(sendInv(1, far.mr.RKey()))
+			c.a.s.expect(sendFails(1, rdma.StatusRNRRetryExcErr))
+			c.a.waitState(rdma.QPErr)
+			e.notRevoked(far)
+		}},
 	{ID: "inv/solicited", Clause: "RFC 5040 §4.7, §5.3",
 		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpSendInv, rdma.OpWrite), Features: rdma.FeatEvents | rdma.FeatSolicited},
 		Requirement: "A solicited send with invalidate raises the event and revokes.",
-		Run:         invSolicited},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			far := e.region(c.b, "far", 64, revocable)
+			src := e.region(c.a, "src", 64, localOnly)
+			c.b.postRecv(recv(1))
+			e.arm(c.b.box, true)
+			c.a.post(solicited(sendInv(1, far.mr.RKey())))
+			e.expectWake(c.b.box, "solicited send with invalidate")
+			c.a.s.expect(ok(1))
+			c.b.r.expect(got(1, 0).withInv(far.mr.RKey()))
+			far.freeze()
+			src.fill(1)
+			c.refuses(c.a, accessRefused(0x1100), write(2, far.at(0), src.all()))
+			far.unchanged("under the revoked key")
+		}},
 	{ID: "inv/local-inv", Clause: "IBTA 10.6.5.1; man ibv_post_send", Needs: needLocalInv,
 		Requirement: "After a local invalidate has completed the key gives no access.",
-		Run:         invLocalInv},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			far := e.region(c.b, "far", 64, remoteAll)
+			src := e.region(c.a, "src", 64, localOnly)
+			src.fill(1)
+			c.a.post(write(1, far.at(0), src.all()))
+			c.a.s.expect(ok(1))
+			c.barrier()
+			c.b.post(localInv(2, far.mr.RKey()))
+			c.b.s.expect(ok(2))
+			src.fill(2)
+			far.freeze()
+			c.refuses(c.a, accessRefused(0x1100), write(3, far.at(0), src.all()))
+			far.unchanged("under the revoked key")
+		}},
 	{ID: "inv/local-inv-order", Clause: "IBTA 10.6.5.1", Needs: needLocalInv,
 		Requirement: "Requests posted before a local invalidate still use the registration.",
-		Run:         invLocalInvOrder},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			for i, size := range []int{64, 5000, 100000} {
+				src := e.region(c.a, "src", size, localOnly)
+				far := e.region(c.b, "far", size, remoteAll)
+				src.fill(uint64(i))
+				c.a.post(write(1, far.at(0), src.all()), localInv(2, src.mr.RKey()))
+				c.a.s.expect(ok(1), ok(2))
+				c.barrier()
+				e.equal(far.name, far.data(), src.data())
+			}
+		}},
 	{ID: "inv/local-inv-wrong-key", Clause: "IBTA 11.6.2", Needs: needLocalInv,
 		Requirement: "A local invalidate of an unknown key fails.",
-		Run:         invLocalInvWrongKey},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			own := e.region(c.a, "own", 64, localOnly)
+			if c.a.localFault(localInv(1, own.mr.RKey()^0x5a5a5a5a), rdma.StatusLocQPOpErr, rdma.StatusLocAccessErr) {
+				c.works()
+			}
+		}},
 }
 
 // revokedBySend runs the two halves that all variants share: the delivery that
@@ -72,16 +147,6 @@ func (e *Env) revokedBySend(size int) {
 	far.unchanged("under the revoked key")
 }
 
-func invSendInv(_ context.Context, e *Env) error {
-	e.revokedBySend(64)
-	return nil
-}
-
-func invZeroLength(_ context.Context, e *Env) error {
-	e.revokedBySend(0)
-	return nil
-}
-
 // notRevoked proves over a new connection that the key still gives access.
 func (e *Env) notRevoked(far *region) {
 	c := e.connect(connOpts{})
@@ -91,100 +156,4 @@ func (e *Env) notRevoked(far *region) {
 	c.a.s.expect(ok(1))
 	c.barrier()
 	e.equal(far.name+": still valid", far.data(), src.data())
-}
-
-func invOrdinarySafe(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	far := e.region(c.b, "far", 64, remoteAll)
-	c.b.postRecv(recv(1))
-	c.refusal(c.a, refusedInv, sendInv(1, far.mr.RKey()))
-	// IBTA leaves open how the receive ends; it cannot claim the invalidation.
-	if wc := c.b.r.next("recv#1"); wc.Status == rdma.StatusSuccess {
-		e.failf("no success of a receive whose invalidation was refused", "%s", c.b.r.text(&wc))
-	}
-	c.dead()
-	e.notRevoked(far)
-	return nil
-}
-
-func invUnknownKey(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	far := e.region(c.b, "far", 64, revocable)
-	c.b.postRecv(recv(1))
-	c.refusal(c.a, refusedInv, sendInv(1, far.mr.RKey()^0x5a5a5a5a))
-	if wc := c.b.r.next("recv#1"); wc.Status == rdma.StatusSuccess {
-		e.failf("no success of a receive whose invalidation was refused", "%s", c.b.r.text(&wc))
-	}
-	c.dead()
-	e.notRevoked(far)
-	return nil
-}
-
-func invNotBeforeDelivery(_ context.Context, e *Env) error {
-	p := e.param()
-	p.RNRRetry = 0
-	c := e.connect(connOpts{param: &p, accept: &p})
-	far := e.region(c.b, "far", 64, revocable)
-	c.a.post(sendInv(1, far.mr.RKey()))
-	c.a.s.expect(sendFails(1, rdma.StatusRNRRetryExcErr))
-	c.a.waitState(rdma.QPErr)
-	e.notRevoked(far)
-	return nil
-}
-
-func invSolicited(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	far := e.region(c.b, "far", 64, revocable)
-	src := e.region(c.a, "src", 64, localOnly)
-	c.b.postRecv(recv(1))
-	e.arm(c.b.box, true)
-	c.a.post(solicited(sendInv(1, far.mr.RKey())))
-	e.expectWake(c.b.box, "solicited send with invalidate")
-	c.a.s.expect(ok(1))
-	c.b.r.expect(got(1, 0).withInv(far.mr.RKey()))
-	far.freeze()
-	src.fill(1)
-	c.refuses(c.a, accessRefused(0x1100), write(2, far.at(0), src.all()))
-	far.unchanged("under the revoked key")
-	return nil
-}
-
-func invLocalInv(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	far := e.region(c.b, "far", 64, remoteAll)
-	src := e.region(c.a, "src", 64, localOnly)
-	src.fill(1)
-	c.a.post(write(1, far.at(0), src.all()))
-	c.a.s.expect(ok(1))
-	c.barrier()
-	c.b.post(localInv(2, far.mr.RKey()))
-	c.b.s.expect(ok(2))
-	src.fill(2)
-	far.freeze()
-	c.refuses(c.a, accessRefused(0x1100), write(3, far.at(0), src.all()))
-	far.unchanged("under the revoked key")
-	return nil
-}
-
-func invLocalInvOrder(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	for i, size := range []int{64, 5000, 100000} {
-		src := e.region(c.a, "src", size, localOnly)
-		far := e.region(c.b, "far", size, remoteAll)
-		src.fill(uint64(i))
-		c.a.post(write(1, far.at(0), src.all()), localInv(2, src.mr.RKey()))
-		c.a.s.expect(ok(1), ok(2))
-		c.barrier()
-		e.equal(far.name, far.data(), src.data())
-	}
-	return nil
-}
-
-func invLocalInvWrongKey(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	own := e.region(c.a, "own", 64, localOnly)
-	if c.a.localFault(localInv(1, own.mr.RKey()^0x5a5a5a5a), rdma.StatusLocQPOpErr, rdma.StatusLocAccessErr) {
-		c.works()
-	}
-	return nil
 }

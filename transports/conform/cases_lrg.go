@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -11,22 +10,111 @@ import (
 var lrgCases = []Case{
 	{ID: "lrg/send", Clause: "IBTA 9.7; RFC 5041 §4", Unchecked: "IBTA 9.7", Needs: needSend,
 		Requirement: "A message of several MiB arrives whole.",
-		Run:         lrgSend},
+		Run: func(e *Env) {
+			n := e.large()
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", n, localOnly)
+			dst := e.region(c.b, "dst", n, localOnly)
+			src.fill(1)
+			c.b.postRecv(recv(1, dst.all()))
+			c.a.post(send(1, src.all()))
+			c.a.s.expect(ok(1))
+			c.b.r.expect(got(1, n))
+			e.equal(dst.name, dst.data(), src.data())
+		}},
 	{ID: "lrg/write", Clause: "IBTA 9.7; RFC 5041 §4", Unchecked: "IBTA 9.7", Needs: needSendWrite,
 		Requirement: "A write of several MiB arrives whole.",
-		Run:         lrgWrite},
+		Run: func(e *Env) {
+			n := e.large()
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", n, localOnly)
+			dst := e.region(c.b, "dst", n, remoteAll)
+			src.fill(1)
+			c.a.post(write(1, dst.at(0), src.all()))
+			c.a.s.expect(ok(1))
+			c.barrier()
+			e.equal(dst.name, dst.data(), src.data())
+		}},
 	{ID: "lrg/read", Clause: "IBTA 9.7; RFC 5041 §4", Unchecked: "IBTA 9.7", Needs: needRead,
 		Requirement: "A read of several MiB arrives whole.",
-		Run:         lrgRead},
+		Run: func(e *Env) {
+			n := e.large()
+			c := e.connect(connOpts{})
+			src := e.region(c.b, "src", n, remoteAll)
+			sink := e.region(c.a, "sink", n, e.sinkAccess())
+			src.fill(1)
+			c.a.post(read(1, src.at(0), sink.all()))
+			c.a.s.expect(ok(1))
+			e.equal(sink.name, sink.data(), src.data())
+		}},
 	{ID: "lrg/outstanding", Clause: "IBTA 9.7", Unchecked: "IBTA 9.7", Needs: needSendWrite,
 		Requirement: "Many large writes can be outstanding; small ones between them keep their place.",
-		Run:         lrgOutstanding},
+		Run: func(e *Env) {
+			depth := e.deep(16)
+			size := min(e.large(), 1<<19)
+			c := e.connect(connOpts{depth: depth})
+			src := e.region(c.a, "src", size+depth, localOnly)
+			dst := e.region(c.b, "dst", depth*size, remoteAll)
+			src.fill(1)
+			long := func(i int) int {
+				if i%4 == 3 {
+					return 1
+				}
+				return size
+			}
+			for i := range depth {
+				c.a.post(write(i, dst.at(i*size), src.sge(i, long(i))))
+			}
+			c.a.s.expectOK(0, depth)
+			c.barrier()
+			for i := range depth {
+				n := long(i)
+				e.equal(fmt.Sprintf("%s: write %d", dst.name, i), dst.data()[i*size:i*size+n], src.data()[i:i+n])
+				e.allBytes(fmt.Sprintf("%s: behind write %d", dst.name, i), dst.data()[i*size+n:(i+1)*size], 0)
+			}
+		}},
 	{ID: "lrg/over-max", Clause: "man ibv_query_port (max_msg_sz)", Needs: needWrite,
 		Requirement: "A message above the limit is refused, and nothing of it arrives.",
-		Run:         lrgOverMax},
+		Run: func(e *Env) {
+			const most = 8 << 20
+			total := e.Caps.MaxMsg + 1
+			per := total/uint64(e.Caps.MaxSGE) + 1
+			if per > 1<<32-1 {
+				e.Note("limit %d: a longer message cannot be written down", e.Caps.MaxMsg)
+				return
+			}
+			c := e.connect(connOpts{})
+			// Every element names the same memory. Above a few MiB the elements exceed it,
+			// and the request is wrong for two reasons.
+			src := e.region(c.a, "src", int(min(per, most)), localOnly)
+			dst := e.region(c.b, "dst", 4096, remoteAll)
+			dst.freeze()
+			var g []rdma.SGE
+			for left := total; left > 0; {
+				n := min(per, left)
+				s := src.sge(0, 0)
+				s.Len = uint32(n)
+				g = append(g, s)
+				left -= n
+			}
+			if c.a.localFault(write(1, dst.at(0), g...), rdma.StatusLocLenErr) {
+				c.works()
+			}
+			dst.unchanged("by a message above the limit")
+		}},
 	{ID: "lrg/max-message", Clause: "IBTA: messages of up to 2^31 bytes; RFC 5041 §4: below 2^32", Profile: Full, Needs: needSendWrite,
 		Requirement: "A message of the advertised limit, or of 512 MiB, arrives whole.",
-		Run:         lrgMaxMessage},
+		Run: func(e *Env) {
+			n := int(min(e.Caps.MaxMsg, 512<<20))
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", n, localOnly)
+			dst := e.region(c.b, "dst", n, remoteAll)
+			src.fill(1)
+			c.a.post(write(1, dst.at(0), src.all()))
+			c.a.s.expect(ok(1))
+			c.barrier()
+			e.equal(dst.name, dst.data(), src.data())
+		}},
 }
 
 // large is the size of one large transfer.
@@ -36,111 +124,4 @@ func (e *Env) large() int {
 		n = int(e.Caps.MaxMsg)
 	}
 	return n
-}
-
-func lrgSend(_ context.Context, e *Env) error {
-	n := e.large()
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", n, localOnly)
-	dst := e.region(c.b, "dst", n, localOnly)
-	src.fill(1)
-	c.b.postRecv(recv(1, dst.all()))
-	c.a.post(send(1, src.all()))
-	c.a.s.expect(ok(1))
-	c.b.r.expect(got(1, n))
-	e.equal(dst.name, dst.data(), src.data())
-	return nil
-}
-
-func lrgWrite(_ context.Context, e *Env) error {
-	n := e.large()
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", n, localOnly)
-	dst := e.region(c.b, "dst", n, remoteAll)
-	src.fill(1)
-	c.a.post(write(1, dst.at(0), src.all()))
-	c.a.s.expect(ok(1))
-	c.barrier()
-	e.equal(dst.name, dst.data(), src.data())
-	return nil
-}
-
-func lrgRead(_ context.Context, e *Env) error {
-	n := e.large()
-	c := e.connect(connOpts{})
-	src := e.region(c.b, "src", n, remoteAll)
-	sink := e.region(c.a, "sink", n, e.sinkAccess())
-	src.fill(1)
-	c.a.post(read(1, src.at(0), sink.all()))
-	c.a.s.expect(ok(1))
-	e.equal(sink.name, sink.data(), src.data())
-	return nil
-}
-
-func lrgOutstanding(_ context.Context, e *Env) error {
-	depth := e.deep(16)
-	size := min(e.large(), 1<<19)
-	c := e.connect(connOpts{depth: depth})
-	src := e.region(c.a, "src", size+depth, localOnly)
-	dst := e.region(c.b, "dst", depth*size, remoteAll)
-	src.fill(1)
-	long := func(i int) int {
-		if i%4 == 3 {
-			return 1
-		}
-		return size
-	}
-	for i := range depth {
-		c.a.post(write(i, dst.at(i*size), src.sge(i, long(i))))
-	}
-	c.a.s.expectOK(0, depth)
-	c.barrier()
-	for i := range depth {
-		n := long(i)
-		e.equal(fmt.Sprintf("%s: write %d", dst.name, i), dst.data()[i*size:i*size+n], src.data()[i:i+n])
-		e.allBytes(fmt.Sprintf("%s: behind write %d", dst.name, i), dst.data()[i*size+n:(i+1)*size], 0)
-	}
-	return nil
-}
-
-func lrgOverMax(_ context.Context, e *Env) error {
-	const most = 8 << 20
-	total := e.Caps.MaxMsg + 1
-	per := total/uint64(e.Caps.MaxSGE) + 1
-	if per > 1<<32-1 {
-		e.Note("limit %d: a longer message cannot be written down", e.Caps.MaxMsg)
-		return nil
-	}
-	c := e.connect(connOpts{})
-	// Every element names the same memory. Above a few MiB the elements exceed it,
-	// and the request is wrong for two reasons.
-	src := e.region(c.a, "src", int(min(per, most)), localOnly)
-	dst := e.region(c.b, "dst", 4096, remoteAll)
-	dst.freeze()
-	var g []rdma.SGE
-	for left := total; left > 0; {
-		n := min(per, left)
-		s := src.sge(0, 0)
-		s.Len = uint32(n)
-		g = append(g, s)
-		left -= n
-	}
-	if c.a.localFault(write(1, dst.at(0), g...), rdma.StatusLocLenErr) {
-		c.works()
-	}
-	dst.unchanged("by a message above the limit")
-	return nil
-}
-
-func lrgMaxMessage(_ context.Context, e *Env) error {
-	n := int(min(e.Caps.MaxMsg, 512<<20))
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", n, localOnly)
-	dst := e.region(c.b, "dst", n, remoteAll)
-	src.fill(1)
-	c.a.post(write(1, dst.at(0), src.all()))
-	c.a.s.expect(ok(1))
-	c.barrier()
-	e.equal(dst.name, dst.data(), src.data())
-	return nil
 }

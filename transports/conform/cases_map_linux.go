@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"runtime"
@@ -16,16 +15,138 @@ import (
 var mapCases = []Case{
 	{ID: "acc/huge-pages", Clause: "man ibv_reg_mr; man mmap (MAP_HUGETLB)", Needs: needWriteRead,
 		Requirement: "Memory of huge pages is registered and used as any other, across their borders.",
-		Run:         accHugePages},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			near := e.region(c.a, "near", 8192, e.sinkAccess())
+			raw, kind, err := hugeMapping(2 * hugePage)
+			if err != nil {
+				panic(halt{err}) // the machine's fault, not the provider's
+			}
+			e.Note("%s", kind)
+			far := e.mapped(c.b, "far", raw, remoteAll)
+			// Transparent ones begin at an aligned address, which is somewhere in the mapping.
+			border := int(-far.buf.Addr() & (hugePage - 1))
+			if border < 4096 {
+				border += hugePage
+			}
+			near.fill(1)
+			c.a.post(write(1, far.at(border-4096), near.all()))
+			c.a.s.expect(ok(1))
+			c.barrier()
+			e.equal(far.name, far.data()[border-4096:border+4096], near.data())
+			e.allBytes(far.name+": bytes before", far.data()[:border-4096], 0)
+			e.allBytes(far.name+": bytes behind", far.data()[border+4096:], 0)
+			pattern(far.data()[border-4096:border+4096], 2)
+			c.a.post(read(2, far.at(border-4096), near.all()))
+			c.a.s.expect(ok(2))
+			e.equal(near.name, near.data(), far.data()[border-4096:border+4096])
+		}},
 	{ID: "acc/file-mapping", Clause: "man ibv_reg_mr; man mmap (MAP_SHARED)", Needs: needWriteRead,
 		Requirement: "Of a shared mapping of a file, remote writes reach the file, and remote reads see what is written to it.",
-		Run:         accFileMapping},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			f, err := os.CreateTemp("", "rdmaperf-conform-")
+			if err != nil {
+				panic(halt{err})
+			}
+			e.onClose(rankMem, nil, "file", func() error { f.Close(); return os.Remove(f.Name()) })
+			const size = 8192
+			if err := f.Truncate(size); err != nil {
+				panic(halt{err})
+			}
+			raw, err := syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+			if err != nil {
+				panic(halt{err})
+			}
+			near := e.region(c.a, "near", size, e.sinkAccess())
+			far := e.mapped(c.b, "far", raw, remoteAll)
+			near.fill(1)
+			c.a.post(write(1, far.at(0), near.all()))
+			c.a.s.expect(ok(1))
+			c.barrier()
+			got := make([]byte, size)
+			if _, err := f.ReadAt(got, 0); err != nil {
+				panic(halt{err})
+			}
+			e.equal(far.name+", as the file has it", got, near.data())
+			pattern(got, 2)
+			if _, err := f.WriteAt(got, 0); err != nil {
+				panic(halt{err})
+			}
+			c.a.post(read(2, far.at(0), near.all()))
+			c.a.s.expect(ok(2))
+			e.equal(near.name, near.data(), got)
+		}},
 	{ID: "acc/fork", Clause: "man ibv_fork_init", Needs: needWriteRead,
 		Requirement: "While a child of fork shares the pages, registered memory that was advised MADV_DONTFORK takes part in transfers as before.",
-		Run:         accFork},
+		Run: func(e *Env) {
+			// Both sides write while a child shares the pages. Without the advice the first
+			// write of the processor would give the process another page than the device's.
+			c := e.connect(connOpts{})
+			near := e.region(c.a, "near", 8192, e.sinkAccess())
+			page := os.Getpagesize()
+			raw, err := syscall.Mmap(-1, 0, 2*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+			if err != nil {
+				panic(halt{err})
+			}
+			const madvDontfork = 10
+			if err := syscall.Madvise(raw, madvDontfork); err != nil {
+				panic(halt{err})
+			}
+			far := e.mapped(c.b, "far", raw, remoteAll)
+			size := min(far.n, near.n)
+			far.fill(1)
+			end, err := forkIdle()
+			if err != nil {
+				panic(halt{err})
+			}
+			far.fill(2) // a copy on write, were the pages shared with the child
+			near.fill(3)
+			c.a.post(read(1, far.at(0), near.sge(0, size)))
+			c.a.s.expect(ok(1))
+			e.equal(near.name, near.data()[:size], far.data()[:size])
+			near.fill(4)
+			c.a.post(write(2, far.at(0), near.sge(0, size)))
+			c.a.s.expect(ok(2))
+			c.barrier()
+			e.equal(far.name+", with a child", far.data()[:size], near.data()[:size])
+			if err := end(); err != nil {
+				panic(halt{err})
+			}
+			e.equal(far.name+", after the child", far.data()[:size], near.data()[:size])
+		}},
 	{ID: "lrg/above-4gib", Clause: "RFC 5041 §4.1 (64 bits of tagged offset); man ibv_reg_mr (size_t length)", Profile: Full, Memory: 6 << 30, Needs: needWriteRead,
 		Requirement: "Of a registration above 4 GiB, writes and reads reach the bytes across and above that border, and no others.",
-		Run:         lrgAbove4GiB},
+		Run: func(e *Env) {
+			// Few pages are touched, but a device may pin all of them.
+			const border = 4 << 30
+			raw, err := syscall.Mmap(-1, 0, border+1<<20, syscall.PROT_READ|syscall.PROT_WRITE,
+				syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
+			if err != nil {
+				panic(halt{err})
+			}
+			c := e.connect(connOpts{})
+			near := e.region(c.a, "near", 8192, e.sinkAccess())
+			far := e.mapped(c.b, "far", raw, remoteAll)
+			if far.mr.Len() != uint64(len(raw)) {
+				e.failf(fmt.Sprintf("a registration of %d bytes", len(raw)), "%d", far.mr.Len())
+			}
+			id := 1
+			for _, off := range []int{border - 4096, border, border + 1<<20 - 8192, 0} {
+				near.fill(uint64(id))
+				c.a.post(write(id, far.at(off), near.all()))
+				c.a.s.expect(ok(id))
+				c.barrier()
+				e.equal(fmt.Sprintf("%s at %d", far.name, off), far.data()[off:off+near.n], near.data())
+				pattern(far.data()[off:off+near.n], uint64(id+1))
+				c.a.post(read(id+1, far.at(off), near.all()))
+				c.a.s.expect(ok(id + 1))
+				e.equal(near.name, near.data(), far.data()[off:off+near.n])
+				id += 2
+			}
+			// An offset cut to 32 bits would have landed 4 GiB lower.
+			e.allBytes(far.name+": bytes above the first", far.data()[8192:1<<20], 0)
+		}},
 }
 
 // mapped registers memory that mmap gave, for end x. It lives as long as the case.
@@ -63,108 +184,6 @@ func hugeMapping(n int) (raw []byte, kind string, err error) {
 		return raw, "ordinary pages: the system has no huge ones", nil
 	}
 	return raw, "transparent huge pages, as far as the system gives them", nil
-}
-
-func accHugePages(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	near := e.region(c.a, "near", 8192, e.sinkAccess())
-	raw, kind, err := hugeMapping(2 * hugePage)
-	if err != nil {
-		panic(halt{err}) // the machine's fault, not the provider's
-	}
-	e.Note("%s", kind)
-	far := e.mapped(c.b, "far", raw, remoteAll)
-	// Transparent ones begin at an aligned address, which is somewhere in the mapping.
-	border := int(-far.buf.Addr() & (hugePage - 1))
-	if border < 4096 {
-		border += hugePage
-	}
-	near.fill(1)
-	c.a.post(write(1, far.at(border-4096), near.all()))
-	c.a.s.expect(ok(1))
-	c.barrier()
-	e.equal(far.name, far.data()[border-4096:border+4096], near.data())
-	e.allBytes(far.name+": bytes before", far.data()[:border-4096], 0)
-	e.allBytes(far.name+": bytes behind", far.data()[border+4096:], 0)
-	pattern(far.data()[border-4096:border+4096], 2)
-	c.a.post(read(2, far.at(border-4096), near.all()))
-	c.a.s.expect(ok(2))
-	e.equal(near.name, near.data(), far.data()[border-4096:border+4096])
-	return nil
-}
-
-func accFileMapping(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	f, err := os.CreateTemp("", "rdmaperf-conform-")
-	if err != nil {
-		panic(halt{err})
-	}
-	e.onClose(rankMem, nil, "file", func() error { f.Close(); return os.Remove(f.Name()) })
-	const size = 8192
-	if err := f.Truncate(size); err != nil {
-		panic(halt{err})
-	}
-	raw, err := syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	if err != nil {
-		panic(halt{err})
-	}
-	near := e.region(c.a, "near", size, e.sinkAccess())
-	far := e.mapped(c.b, "far", raw, remoteAll)
-	near.fill(1)
-	c.a.post(write(1, far.at(0), near.all()))
-	c.a.s.expect(ok(1))
-	c.barrier()
-	got := make([]byte, size)
-	if _, err := f.ReadAt(got, 0); err != nil {
-		panic(halt{err})
-	}
-	e.equal(far.name+", as the file has it", got, near.data())
-	pattern(got, 2)
-	if _, err := f.WriteAt(got, 0); err != nil {
-		panic(halt{err})
-	}
-	c.a.post(read(2, far.at(0), near.all()))
-	c.a.s.expect(ok(2))
-	e.equal(near.name, near.data(), got)
-	return nil
-}
-
-// accFork writes from both sides while a child has the process's pages: without the
-// advice the first write of the processor would copy a page away from the device.
-func accFork(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	near := e.region(c.a, "near", 8192, e.sinkAccess())
-	page := os.Getpagesize()
-	raw, err := syscall.Mmap(-1, 0, 2*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
-	if err != nil {
-		panic(halt{err})
-	}
-	const madvDontfork = 10
-	if err := syscall.Madvise(raw, madvDontfork); err != nil {
-		panic(halt{err})
-	}
-	far := e.mapped(c.b, "far", raw, remoteAll)
-	size := min(far.n, near.n)
-	far.fill(1)
-	end, err := forkIdle()
-	if err != nil {
-		panic(halt{err})
-	}
-	far.fill(2) // a copy on write, were the pages shared with the child
-	near.fill(3)
-	c.a.post(read(1, far.at(0), near.sge(0, size)))
-	c.a.s.expect(ok(1))
-	e.equal(near.name, near.data()[:size], far.data()[:size])
-	near.fill(4)
-	c.a.post(write(2, far.at(0), near.sge(0, size)))
-	c.a.s.expect(ok(2))
-	c.barrier()
-	e.equal(far.name+", with a child", far.data()[:size], near.data()[:size])
-	if err := end(); err != nil {
-		panic(halt{err})
-	}
-	e.equal(far.name+", after the child", far.data()[:size], near.data()[:size])
-	return nil
 }
 
 // forkIdle makes a child of fork that waits until end is called, which also takes its
@@ -210,37 +229,4 @@ func forkWaiting(wait, other uintptr) (pid uintptr, errno syscall.Errno) {
 	for {
 		syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
 	}
-}
-
-// lrgAbove4GiB touches few pages of a mapping of more than 4 GiB; a device that pins all
-// of it needs as much memory.
-func lrgAbove4GiB(_ context.Context, e *Env) error {
-	const border = 4 << 30
-	raw, err := syscall.Mmap(-1, 0, border+1<<20, syscall.PROT_READ|syscall.PROT_WRITE,
-		syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
-	if err != nil {
-		panic(halt{err})
-	}
-	c := e.connect(connOpts{})
-	near := e.region(c.a, "near", 8192, e.sinkAccess())
-	far := e.mapped(c.b, "far", raw, remoteAll)
-	if far.mr.Len() != uint64(len(raw)) {
-		e.failf(fmt.Sprintf("a registration of %d bytes", len(raw)), "%d", far.mr.Len())
-	}
-	id := 1
-	for _, off := range []int{border - 4096, border, border + 1<<20 - 8192, 0} {
-		near.fill(uint64(id))
-		c.a.post(write(id, far.at(off), near.all()))
-		c.a.s.expect(ok(id))
-		c.barrier()
-		e.equal(fmt.Sprintf("%s at %d", far.name, off), far.data()[off:off+near.n], near.data())
-		pattern(far.data()[off:off+near.n], uint64(id+1))
-		c.a.post(read(id+1, far.at(off), near.all()))
-		c.a.s.expect(ok(id + 1))
-		e.equal(near.name, near.data(), far.data()[off:off+near.n])
-		id += 2
-	}
-	// An offset cut to 32 bits would have landed 4 GiB lower.
-	e.allBytes(far.name+": bytes above the first", far.data()[8192:1<<20], 0)
-	return nil
 }

@@ -2,7 +2,6 @@ package conform
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"fmt"
 
@@ -13,148 +12,323 @@ import (
 var ordCases = []Case{
 	{ID: "ord/mixed-order", Clause: "IBTA 10.8.5; RFC 5040 §5.5 (15)", Unchecked: "IBTA 10.8.5", Needs: needSendWriteRead,
 		Requirement: "Sends, writes and reads of one QP complete in the order in which they were posted.",
-		Run:         ordMixedOrder},
-	{ID: "ord/recv-order", Clause: "IBTA 10.8; RFC 5040 §5.5 (10), RFC 5041 §5.3", Unchecked: "IBTA 10.8", Needs: needSend,
-		Requirement: "Messages are matched with receives in the order in which both were posted.",
-		Run:         ordRecvOrder},
-	{ID: "ord/write-then-send", Clause: "IBTA 9.5; RFC 5040 §5.5 (5, 10)", Unchecked: "IBTA 9.5", Needs: needSendWrite,
-		Requirement: "When a send is delivered, the bytes of every earlier write of the QP are visible.",
-		Run:         ordWriteThenSend},
-	{ID: "ord/write-write-send", Clause: "IBTA 9.5; RFC 5040 §5.5 (3) leaves it open", Unchecked: "IBTA 9.5", Needs: needSendWrite,
-		Requirement: "Of two writes to one address, the later holds at the delivery of a following send. iWARP may place them in any order: there it is recorded.",
-		Run:         ordWriteWriteSend},
-	{ID: "ord/write-then-read", Clause: "IBTA 10.8.3.3; RFC 5040 §5.5 (12)", Needs: needWriteRead,
-		Requirement: "A read returns what an earlier write of the same QP has written, without a fence.",
-		Run:         ordWriteThenRead},
-	{ID: "ord/read-then-write", Clause: "IBTA 10.8.3.3; RFC 5040 §5.5 (12)", Level: May, Needs: needWriteRead,
-		Requirement: "A read followed by an unfenced write of the same 8 bytes returns the old or the new value.",
-		Run:         ordReadThenWrite},
-	{ID: "ord/unsignaled-retire", Clause: "IBTA 10.7.3.1", Needs: needWrite,
-		Requirement: "One completion retires all earlier unsignalled requests: their queue places can be used again.",
-		Run:         ordUnsignaledRetire},
-	{ID: "ord/unsignaled-silent", Clause: "IBTA 10.7.3.1", Needs: needSendWrite,
-		Requirement: "An unsignalled request that succeeds makes no completion.",
-		Run:         ordUnsignaledSilent},
-	{ID: "ord/unsignaled-error", Clause: "IBTA 10.7.3.1", Needs: needRead,
-		Requirement: "An unsignalled request that fails makes a completion.",
-		Run:         ordUnsignaledError},
-	{ID: "ord/unsignaled-reuse", Clause: "IBTA 10.7.3.1", Needs: needSendWrite,
-		Requirement: "The buffers of unsignalled requests may be changed as soon as a later completion of the queue is polled.",
-		Run:         ordUnsignaledReuse},
-	{ID: "ord/sig-all", Clause: "man ibv_create_qp (sq_sig_all)", Needs: needWrite,
-		Requirement: "With sq_sig_all every request makes a completion, whatever its flags.",
-		Run:         ordSigAll},
-	{ID: "ord/reads-beyond-ord", Clause: "IBTA 9.7; RFC 5040 §6.1", Unchecked: "IBTA 9.7", Needs: needRead,
-		Requirement: "More reads than ORD may be posted: the requester holds the rest back and all complete in order.",
-		Run:         ordReadsBeyondORD},
-	{ID: "ord/read-data-in-order", Clause: "RFC 5040 §5.5 (11, 15, 20)", Needs: needRead,
-		Requirement: "When a read completes, its data and that of every earlier read are in place.",
-		Run:         ordReadDataInOrder},
-	{ID: "ord/two-qps-one-cq", Clause: "IBTA 10.2.5", Unchecked: "IBTA 10.2.5", Needs: needWrite,
-		Requirement: "Two QPs on one CQ keep their order each, and no completion is lost or exchanged.",
-		Run:         ordTwoQPsOneCQ},
-	{ID: "ord/buffer-reuse", Clause: "man ibv_post_send NOTES; RFC 5040 §5.5 (14)", Needs: needSend,
-		Requirement: "The buffer of a send may be changed as soon as its completion is polled.",
-		Run:         ordBufferReuse},
-	{ID: "ord/last-byte-last", Clause: "a promise of the device; RFC 5040 §5.5 (5) and IBTA o9-20 do not make it", Unchecked: "IBTA o9-20", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite), Features: rdma.FeatLastByteLast},
-		Requirement: "A target that sees the last byte of a write sees all its bytes.",
-		Run:         ordLastByteLast},
-}
-
-func ordMixedOrder(_ context.Context, e *Env) error {
-	const size = 256
-	c := e.connect(connOpts{depth: e.deep(32), rdepth: e.deep(32)})
-	src := e.region(c.a, "src", size, e.sinkAccess())
-	dst := e.region(c.b, "dst", size, remoteAll)
-	in := e.region(c.b, "receives", size, localOnly)
-	src.fill(1)
-	n := e.loops(2000, 10000)
-	// credits are receives posted that no send was posted for.
-	credits, nextRecv, wantRecv := 0, 0, 0
-	postRecv := func() {
-		c.b.postRecv(recv(nextRecv, in.all()))
-		nextRecv++
-		credits++
-	}
-	for range e.deep(32) {
-		postRecv()
-	}
-	recvs := func() {
-		for len(c.b.r.done) > 0 {
-			c.b.r.expect(got(wantRecv, size))
-			wantRecv++
-			postRecv()
-		}
-	}
-	completed, sends := 0, 0
-	for i := range n {
-		recvs()
-		wr := write(i, dst.at(0), src.all())
-		switch e.Rand.IntN(3) {
-		case 0:
-			wr = read(i, dst.at(0), src.all())
-		case 1:
-			if credits == 0 {
+		Run: func(e *Env) {
+			const size = 256
+			c := e.connect(connOpts{depth: e.deep(32), rdepth: e.deep(32)})
+			src := e.region(c.a, "src", size, e.sinkAccess())
+			dst := e.region(c.b, "dst", size, remoteAll)
+			in := e.region(c.b, "receives", size, localOnly)
+			src.fill(1)
+			n := e.loops(2000, 10000)
+			// credits are receives posted that no send was posted for.
+			credits, nextRecv, wantRecv := 0, 0, 0
+			postRecv := func() {
+				c.b.postRecv(recv(nextRecv, in.all()))
+				nextRecv++
+				credits++
+			}
+			for range e.deep(32) {
+				postRecv()
+			}
+			recvs := func() {
+				for len(c.b.r.done) > 0 {
+					c.b.r.expect(got(wantRecv, size))
+					wantRecv++
+					postRecv()
+				}
+			}
+			completed, sends := 0, 0
+			for i := range n {
+				recvs()
+				wr := write(i, dst.at(0), src.all())
+				switch e.Rand.IntN(3) {
+				case 0:
+					wr = read(i, dst.at(0), src.all())
+				case 1:
+					if credits == 0 {
+						e.wait(func() string { return "b receives" }, func() bool { return len(c.b.r.done) > 0 })
+						recvs()
+					}
+					credits--
+					sends++
+					wr = send(i, src.all())
+				}
+				c.a.push(wr)
+				for len(c.a.s.done) > 0 {
+					c.a.s.expect(ok(completed))
+					completed++
+				}
+			}
+			c.a.s.expectOK(completed, n)
+			for wantRecv < sends {
 				e.wait(func() string { return "b receives" }, func() bool { return len(c.b.r.done) > 0 })
 				recvs()
 			}
-			credits--
-			sends++
-			wr = send(i, src.all())
-		}
-		c.a.push(wr)
-		for len(c.a.s.done) > 0 {
-			c.a.s.expect(ok(completed))
-			completed++
-		}
-	}
-	c.a.s.expectOK(completed, n)
-	for wantRecv < sends {
-		e.wait(func() string { return "b receives" }, func() bool { return len(c.b.r.done) > 0 })
-		recvs()
-	}
-	return nil
-}
-
-func ordRecvOrder(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{depth: e.deep(64), rdepth: e.deep(64)})
-	flow{n: e.loops(2000, 20000), size: 16, srcSlots: e.deep(64), dstSlots: e.deep(64)}.run(c.a, c.b)
-	return nil
-}
-
-func ordWriteThenSend(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	for _, size := range []int{8, 64, 4096, 20000} {
-		src := e.region(c.a, fmt.Sprintf("src%d", size), size, localOnly)
-		dst := e.region(c.b, fmt.Sprintf("dst%d", size), size, remoteAll)
-		for i := range e.loops(300, 20000) {
-			src.fill(uint64(i))
-			c.b.postRecv(recv(i))
-			c.a.post(unsignaled(write(i, dst.at(0), src.all())), send(1000000+i))
-			c.b.r.expect(got(i, 0))
-			e.equal(fmt.Sprintf("%s at the delivery of send %d", dst.name, i), dst.data(), src.data())
-			c.a.s.expect(ok(1000000 + i))
-		}
-	}
-	return nil
-}
-
-func ordWriteWriteSend(_ context.Context, e *Env) error {
-	const size = 3000
-	c := e.connect(connOpts{})
-	first := e.region(c.a, "first", size, localOnly)
-	second := e.region(c.a, "second", size, localOnly)
-	dst := e.region(c.b, "dst", size, remoteAll)
-	for i := range e.loops(200, 5000) {
-		first.fill(uint64(2 * i))
-		second.fill(uint64(2*i + 1))
-		c.b.postRecv(recv(i))
-		c.a.post(unsignaled(write(1, dst.at(0), first.all())), unsignaled(write(2, dst.at(0), second.all())), send(3))
-		c.a.s.expect(ok(3))
-		c.b.r.expect(got(i, 0))
-		e.lastHolds(dst, first.data(), second.data())
-	}
-	return nil
+		}},
+	{ID: "ord/recv-order", Clause: "IBTA 10.8; RFC 5040 §5.5 (10), RFC 5041 §5.3", Unchecked: "IBTA 10.8", Needs: needSend,
+		Requirement: "Messages are matched with receives in the order in which both were posted.",
+		Run: func(e *Env) {
+			c := e.connect(connOpts{depth: e.deep(64), rdepth: e.deep(64)})
+			flow{n: e.loops(2000, 20000), size: 16, srcSlots: e.deep(64), dstSlots: e.deep(64)}.run(c.a, c.b)
+		}},
+	{ID: "ord/write-then-send", Clause: "IBTA 9.5; RFC 5040 §5.5 (5, 10)", Unchecked: "IBTA 9.5", Needs: needSendWrite,
+		Requirement: "When a send is delivered, the bytes of every earlier write of the QP are visible.",
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			for _, size := range []int{8, 64, 4096, 20000} {
+				src := e.region(c.a, fmt.Sprintf("src%d", size), size, localOnly)
+				dst := e.region(c.b, fmt.Sprintf("dst%d", size), size, remoteAll)
+				for i := range e.loops(300, 20000) {
+					src.fill(uint64(i))
+					c.b.postRecv(recv(i))
+					c.a.post(unsignaled(write(i, dst.at(0), src.all())), send(1000000+i))
+					c.b.r.expect(got(i, 0))
+					e.equal(fmt.Sprintf("%s at the delivery of send %d", dst.name, i), dst.data(), src.data())
+					c.a.s.expect(ok(1000000 + i))
+				}
+			}
+		}},
+	{ID: "ord/write-write-send", Clause: "IBTA 9.5; RFC 5040 §5.5 (3) leaves it open", Unchecked: "IBTA 9.5", Needs: needSendWrite,
+		Requirement: "Of two writes to one address, the later holds at the delivery of a following send. iWARP may place them in any order: there it is recorded.",
+		Run: func(e *Env) {
+			const size = 3000
+			c := e.connect(connOpts{})
+			first := e.region(c.a, "first", size, localOnly)
+			second := e.region(c.a, "second", size, localOnly)
+			dst := e.region(c.b, "dst", size, remoteAll)
+			for i := range e.loops(200, 5000) {
+				first.fill(uint64(2 * i))
+				second.fill(uint64(2*i + 1))
+				c.b.postRecv(recv(i))
+				c.a.post(unsignaled(write(1, dst.at(0), first.all())), unsignaled(write(2, dst.at(0), second.all())), send(3))
+				c.a.s.expect(ok(3))
+				c.b.r.expect(got(i, 0))
+				e.lastHolds(dst, first.data(), second.data())
+			}
+		}},
+	{ID: "ord/write-then-read", Clause: "IBTA 10.8.3.3; RFC 5040 §5.5 (12)", Needs: needWriteRead,
+		Requirement: "A read returns what an earlier write of the same QP has written, without a fence.",
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			for _, size := range []int{1, 64, 5000, 70000} {
+				src := e.region(c.a, fmt.Sprintf("src%d", size), size, localOnly)
+				back := e.region(c.a, fmt.Sprintf("back%d", size), size, e.sinkAccess())
+				dst := e.region(c.b, fmt.Sprintf("dst%d", size), size, remoteAll)
+				for i := range e.loops(50, 2000) {
+					src.fill(uint64(i))
+					c.a.post(write(1, dst.at(0), src.all()), read(2, dst.at(0), back.all()))
+					c.a.s.expect(ok(1), ok(2))
+					e.equal(back.name+" holds what was written before", back.data(), src.data())
+				}
+			}
+		}},
+	{ID: "ord/read-then-write", Clause: "IBTA 10.8.3.3; RFC 5040 §5.5 (12)", Level: May, Needs: needWriteRead,
+		Requirement: "A read followed by an unfenced write of the same 8 bytes returns the old or the new value.",
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", 8, localOnly)
+			back := e.region(c.a, "back", 8, e.sinkAccess())
+			dst := e.region(c.b, "dst", 8, remoteAll)
+			olds, news := 0, 0
+			for i := range e.loops(100, 2000) {
+				dst.fill(uint64(2 * i))
+				dst.freeze()
+				src.fill(uint64(2*i + 1))
+				c.a.post(read(1, dst.at(0), back.all()), write(2, dst.at(0), src.all()))
+				c.a.s.expect(ok(1), ok(2))
+				switch v := string(back.data()); {
+				case v == string(dst.frozen):
+					olds++
+				case v == string(src.data()):
+					news++
+				default:
+					e.failf("the old or the new 8 bytes", "%#x, a mixture", v)
+				}
+				c.barrier()
+				e.equal(dst.name+" after the write", dst.data(), src.data())
+			}
+			e.Note("read returned the old value %d times, the new one %d times", olds, news)
+		}},
+	{ID: "ord/unsignaled-retire", Clause: "IBTA 10.7.3.1", Needs: needWrite,
+		Requirement: "One completion retires all earlier unsignalled requests: their queue places can be used again.",
+		Run: func(e *Env) {
+			depth := e.deep(64)
+			c := e.connect(connOpts{depth: depth})
+			src := e.region(c.a, "src", 8, localOnly)
+			dst := e.region(c.b, "dst", 8, remoteAll)
+			for round := range e.loops(20, 200) {
+				binary.NativeEndian.PutUint64(src.data(), uint64(round))
+				list := make([]rdma.SendWR, depth)
+				for i := range list {
+					list[i] = unsignaled(write(i, dst.at(0), src.all()))
+				}
+				list[depth-1].Flags |= rdma.Signaled
+				c.a.post(list...) // the queue is full: a place that was not retired is missing here
+				c.a.s.expect(ok(depth - 1))
+			}
+		}},
+	{ID: "ord/unsignaled-silent", Clause: "IBTA 10.7.3.1", Needs: needSendWrite,
+		Requirement: "An unsignalled request that succeeds makes no completion.",
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", 64, localOnly)
+			dst := e.region(c.b, "dst", 64, remoteAll)
+			src.fill(1)
+			for i := range 8 {
+				c.a.post(unsignaled(write(i, dst.at(0), src.all())))
+			}
+			c.b.postRecv(recv(8))
+			c.a.post(unsignaled(send(8)))
+			c.b.r.expect(got(8, 0))
+			c.barrier() // its completion comes behind any that should not be there
+			e.equal(dst.name, dst.data(), src.data())
+		}},
+	{ID: "ord/unsignaled-error", Clause: "IBTA 10.7.3.1", Needs: needRead,
+		Requirement: "An unsignalled request that fails makes a completion.",
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			sink := e.region(c.a, "sink", 64, e.sinkAccess())
+			src := e.region(c.b, "src", 64, remoteAll)
+			sink.freeze()
+			bad := src.at(0)
+			bad.key ^= 0x5a5a5a5a
+			c.refuses(c.a, accessRefused(0x0100, 0x1100), unsignaled(read(1, bad, sink.all())))
+			sink.unchanged("after a refused read")
+		}},
+	{ID: "ord/unsignaled-reuse", Clause: "IBTA 10.7.3.1", Needs: needSendWrite,
+		Requirement: "The buffers of unsignalled requests may be changed as soon as a later completion of the queue is polled.",
+		Run: func(e *Env) {
+			// Messages of many pages, because some devices lend these to the layer below, and more
+			// of them than it sends at once.
+			const size = 32 << 10
+			depth := e.deep(48)
+			c := e.connect(connOpts{depth: depth})
+			src := e.region(c.a, "src", depth*size, localOnly)
+			dst := e.region(c.b, "dst", depth*size, remoteAll)
+			for round := range e.loops(4, 50) {
+				src.fill(uint64(round))
+				want := bytes.Clone(src.data())
+				for i := range depth - 1 {
+					c.a.post(unsignaled(write(i, dst.at(i*size), src.sge(i*size, size))))
+				}
+				last := (depth - 1) * size
+				c.a.post(write(depth-1, dst.at(last), src.sge(last, size)))
+				c.a.s.expect(ok(depth - 1))
+				fillByte(src.data(), byte(round))
+				c.barrier()
+				e.equal(dst.name, dst.data(), want)
+			}
+		}},
+	{ID: "ord/sig-all", Clause: "man ibv_create_qp (sq_sig_all)", Needs: needWrite,
+		Requirement: "With sq_sig_all every request makes a completion, whatever its flags.",
+		Run: func(e *Env) {
+			c := e.connect(connOpts{sigAll: true})
+			src := e.region(c.a, "src", 64, localOnly)
+			dst := e.region(c.b, "dst", 64, remoteAll)
+			for i := range 8 {
+				c.a.post(unsignaled(write(i, dst.at(0), src.all())))
+			}
+			c.a.s.expectOK(0, 8)
+		}},
+	{ID: "ord/reads-beyond-ord", Clause: "IBTA 9.7; RFC 5040 §6.1", Unchecked: "IBTA 9.7", Needs: needRead,
+		Requirement: "More reads than ORD may be posted: the requester holds the rest back and all complete in order.",
+		Run: func(e *Env) {
+			const size, n = 512, 32
+			depth := e.deep(n)
+			for _, ord := range []int{1, min(2, e.Caps.MaxRDAtom)} {
+				p := rdma.ConnParam{IRD: ord, ORD: ord, RNRRetry: 7}
+				c := e.connect(connOpts{depth: depth, param: &p, accept: &p})
+				if c.pa.ORD > ord {
+					e.failf(fmt.Sprintf("ORD of at most %d", ord), "%d", c.pa.ORD)
+				}
+				src := e.region(c.b, "src", n*size, remoteAll)
+				sink := e.region(c.a, "sink", n*size, e.sinkAccess())
+				src.fill(uint64(ord))
+				for range 4 {
+					fillByte(sink.data(), 0)
+					for i := range depth {
+						c.a.post(read(i, src.at(i*size), sink.sge(i*size, size)))
+					}
+					c.a.s.expectOK(0, depth)
+					e.equal(sink.name, sink.data()[:depth*size], src.data()[:depth*size])
+				}
+			}
+		}},
+	{ID: "ord/read-data-in-order", Clause: "RFC 5040 §5.5 (11, 15, 20)", Needs: needRead,
+		Requirement: "When a read completes, its data and that of every earlier read are in place.",
+		Run: func(e *Env) {
+			const size, n = 3001, 16
+			depth := e.deep(n)
+			c := e.connect(connOpts{depth: depth})
+			src := e.region(c.b, "src", n*size, remoteAll)
+			sink := e.region(c.a, "sink", n*size, e.sinkAccess())
+			for round := range e.loops(30, 1000) {
+				src.fill(uint64(round))
+				fillByte(sink.data(), 0)
+				for i := range depth {
+					c.a.post(read(i, src.at(i*size), sink.sge(i*size, size)))
+				}
+				for i := range depth {
+					c.a.s.expect(ok(i))
+					e.equal(fmt.Sprintf("data of read %d and before, at its completion", i), sink.data()[:(i+1)*size], src.data()[:(i+1)*size])
+				}
+			}
+		}},
+	{ID: "ord/two-qps-one-cq", Clause: "IBTA 10.2.5", Unchecked: "IBTA 10.2.5", Needs: needWrite,
+		Requirement: "Two QPs on one CQ keep their order each, and no completion is lost or exchanged.",
+		Run: func(e *Env) {
+			depth := e.deep(16)
+			boxA, boxB := e.newCQ(e.A, "cq of both a", 4*depth), e.newCQ(e.B, "cq of both b", 4*depth)
+			o := connOpts{boxA: boxA, boxB: boxB, depth: depth}
+			c1, c2 := e.connect(o), e.connect(o)
+			src := e.region(c1.a, "src", 64, localOnly)
+			d1 := e.region(c1.b, "dst1", 64, remoteAll)
+			d2 := e.region(c2.b, "dst2", 64, remoteAll)
+			src.fill(1)
+			n := e.loops(500, 10000)
+			done1, done2 := 0, 0
+			for i := range n {
+				c1.a.push(write(i, d1.at(0), src.all()))
+				c2.a.push(write(i, d2.at(0), src.all()))
+				for len(c1.a.s.done) > 0 {
+					c1.a.s.expect(ok(done1))
+					done1++
+				}
+				for len(c2.a.s.done) > 0 {
+					c2.a.s.expect(ok(done2))
+					done2++
+				}
+			}
+			c1.a.s.expectOK(done1, n)
+			c2.a.s.expectOK(done2, n)
+		}},
+	{ID: "ord/buffer-reuse", Clause: "man ibv_post_send NOTES; RFC 5040 §5.5 (14)", Needs: needSend,
+		Requirement: "The buffer of a send may be changed as soon as its completion is polled.",
+		Run: func(e *Env) {
+			c := e.connect(connOpts{rdepth: e.deep(32)})
+			for _, size := range []int{64, 4096, 40000} {
+				flow{n: e.loops(500, 20000), size: size, srcSlots: 1, dstSlots: e.deep(32)}.run(c.a, c.b)
+			}
+		}},
+	{ID: "ord/last-byte-last", Clause: "a promise of the device; RFC 5040 §5.5 (5) and IBTA o9-20 do not make it", Unchecked: "IBTA o9-20", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite), Features: rdma.FeatLastByteLast},
+		Requirement: "A target that sees the last byte of a write sees all its bytes.",
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			for _, size := range []int{1, 8, 64, 1500, 9000, 100000} {
+				src := e.region(c.a, fmt.Sprintf("src%d", size), size, localOnly)
+				dst := e.region(c.b, fmt.Sprintf("dst%d", size), size, remoteAll)
+				for i := range e.loops(100, 5000) {
+					src.fill(uint64(i))
+					flag := byte(i%255 + 1) // differs from the flag before and from the zero at first
+					src.data()[size-1] = flag
+					c.a.post(write(1, dst.at(0), src.all()))
+					e.wait(func() string { return dst.name + ": last byte" },
+						func() bool { return rdma.LoadByte(dst.data(), size-1) == flag })
+					e.equal(dst.name+" when its last byte shows", dst.data(), src.data())
+					c.a.s.expect(ok(1))
+				}
+			}
+		}},
 }
 
 // lastHolds requires the second of two transfers into the same memory. Where the
@@ -170,227 +344,4 @@ func (e *Env) lastHolds(r *region, first, second []byte) {
 		}
 	}
 	e.Note("placed out of order")
-}
-
-func ordWriteThenRead(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	for _, size := range []int{1, 64, 5000, 70000} {
-		src := e.region(c.a, fmt.Sprintf("src%d", size), size, localOnly)
-		back := e.region(c.a, fmt.Sprintf("back%d", size), size, e.sinkAccess())
-		dst := e.region(c.b, fmt.Sprintf("dst%d", size), size, remoteAll)
-		for i := range e.loops(50, 2000) {
-			src.fill(uint64(i))
-			c.a.post(write(1, dst.at(0), src.all()), read(2, dst.at(0), back.all()))
-			c.a.s.expect(ok(1), ok(2))
-			e.equal(back.name+" holds what was written before", back.data(), src.data())
-		}
-	}
-	return nil
-}
-
-func ordReadThenWrite(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 8, localOnly)
-	back := e.region(c.a, "back", 8, e.sinkAccess())
-	dst := e.region(c.b, "dst", 8, remoteAll)
-	olds, news := 0, 0
-	for i := range e.loops(100, 2000) {
-		dst.fill(uint64(2 * i))
-		dst.freeze()
-		src.fill(uint64(2*i + 1))
-		c.a.post(read(1, dst.at(0), back.all()), write(2, dst.at(0), src.all()))
-		c.a.s.expect(ok(1), ok(2))
-		switch v := string(back.data()); {
-		case v == string(dst.frozen):
-			olds++
-		case v == string(src.data()):
-			news++
-		default:
-			e.failf("the old or the new 8 bytes", "%#x, a mixture", v)
-		}
-		c.barrier()
-		e.equal(dst.name+" after the write", dst.data(), src.data())
-	}
-	e.Note("read returned the old value %d times, the new one %d times", olds, news)
-	return nil
-}
-
-func ordUnsignaledRetire(_ context.Context, e *Env) error {
-	depth := e.deep(64)
-	c := e.connect(connOpts{depth: depth})
-	src := e.region(c.a, "src", 8, localOnly)
-	dst := e.region(c.b, "dst", 8, remoteAll)
-	for round := range e.loops(20, 200) {
-		binary.NativeEndian.PutUint64(src.data(), uint64(round))
-		list := make([]rdma.SendWR, depth)
-		for i := range list {
-			list[i] = unsignaled(write(i, dst.at(0), src.all()))
-		}
-		list[depth-1].Flags |= rdma.Signaled
-		c.a.post(list...) // the queue is full: a place that was not retired is missing here
-		c.a.s.expect(ok(depth - 1))
-	}
-	return nil
-}
-
-func ordUnsignaledSilent(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 64, localOnly)
-	dst := e.region(c.b, "dst", 64, remoteAll)
-	src.fill(1)
-	for i := range 8 {
-		c.a.post(unsignaled(write(i, dst.at(0), src.all())))
-	}
-	c.b.postRecv(recv(8))
-	c.a.post(unsignaled(send(8)))
-	c.b.r.expect(got(8, 0))
-	c.barrier() // its completion comes behind any that should not be there
-	e.equal(dst.name, dst.data(), src.data())
-	return nil
-}
-
-func ordUnsignaledError(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	sink := e.region(c.a, "sink", 64, e.sinkAccess())
-	src := e.region(c.b, "src", 64, remoteAll)
-	sink.freeze()
-	bad := src.at(0)
-	bad.key ^= 0x5a5a5a5a
-	c.refuses(c.a, accessRefused(0x0100, 0x1100), unsignaled(read(1, bad, sink.all())))
-	sink.unchanged("after a refused read")
-	return nil
-}
-
-// Messages of many pages, because some devices lend these to the layer below, and more
-// of them than it sends at once.
-func ordUnsignaledReuse(_ context.Context, e *Env) error {
-	const size = 32 << 10
-	depth := e.deep(48)
-	c := e.connect(connOpts{depth: depth})
-	src := e.region(c.a, "src", depth*size, localOnly)
-	dst := e.region(c.b, "dst", depth*size, remoteAll)
-	for round := range e.loops(4, 50) {
-		src.fill(uint64(round))
-		want := bytes.Clone(src.data())
-		for i := range depth - 1 {
-			c.a.post(unsignaled(write(i, dst.at(i*size), src.sge(i*size, size))))
-		}
-		last := (depth - 1) * size
-		c.a.post(write(depth-1, dst.at(last), src.sge(last, size)))
-		c.a.s.expect(ok(depth - 1))
-		fillByte(src.data(), byte(round))
-		c.barrier()
-		e.equal(dst.name, dst.data(), want)
-	}
-	return nil
-}
-
-func ordSigAll(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{sigAll: true})
-	src := e.region(c.a, "src", 64, localOnly)
-	dst := e.region(c.b, "dst", 64, remoteAll)
-	for i := range 8 {
-		c.a.post(unsignaled(write(i, dst.at(0), src.all())))
-	}
-	c.a.s.expectOK(0, 8)
-	return nil
-}
-
-func ordReadsBeyondORD(_ context.Context, e *Env) error {
-	const size, n = 512, 32
-	depth := e.deep(n)
-	for _, ord := range []int{1, min(2, e.Caps.MaxRDAtom)} {
-		p := rdma.ConnParam{IRD: ord, ORD: ord, RNRRetry: 7}
-		c := e.connect(connOpts{depth: depth, param: &p, accept: &p})
-		if c.pa.ORD > ord {
-			e.failf(fmt.Sprintf("ORD of at most %d", ord), "%d", c.pa.ORD)
-		}
-		src := e.region(c.b, "src", n*size, remoteAll)
-		sink := e.region(c.a, "sink", n*size, e.sinkAccess())
-		src.fill(uint64(ord))
-		for range 4 {
-			fillByte(sink.data(), 0)
-			for i := range depth {
-				c.a.post(read(i, src.at(i*size), sink.sge(i*size, size)))
-			}
-			c.a.s.expectOK(0, depth)
-			e.equal(sink.name, sink.data()[:depth*size], src.data()[:depth*size])
-		}
-	}
-	return nil
-}
-
-func ordReadDataInOrder(_ context.Context, e *Env) error {
-	const size, n = 3001, 16
-	depth := e.deep(n)
-	c := e.connect(connOpts{depth: depth})
-	src := e.region(c.b, "src", n*size, remoteAll)
-	sink := e.region(c.a, "sink", n*size, e.sinkAccess())
-	for round := range e.loops(30, 1000) {
-		src.fill(uint64(round))
-		fillByte(sink.data(), 0)
-		for i := range depth {
-			c.a.post(read(i, src.at(i*size), sink.sge(i*size, size)))
-		}
-		for i := range depth {
-			c.a.s.expect(ok(i))
-			e.equal(fmt.Sprintf("data of read %d and before, at its completion", i), sink.data()[:(i+1)*size], src.data()[:(i+1)*size])
-		}
-	}
-	return nil
-}
-
-func ordTwoQPsOneCQ(_ context.Context, e *Env) error {
-	depth := e.deep(16)
-	boxA, boxB := e.newCQ(e.A, "cq of both a", 4*depth), e.newCQ(e.B, "cq of both b", 4*depth)
-	o := connOpts{boxA: boxA, boxB: boxB, depth: depth}
-	c1, c2 := e.connect(o), e.connect(o)
-	src := e.region(c1.a, "src", 64, localOnly)
-	d1 := e.region(c1.b, "dst1", 64, remoteAll)
-	d2 := e.region(c2.b, "dst2", 64, remoteAll)
-	src.fill(1)
-	n := e.loops(500, 10000)
-	done1, done2 := 0, 0
-	for i := range n {
-		c1.a.push(write(i, d1.at(0), src.all()))
-		c2.a.push(write(i, d2.at(0), src.all()))
-		for len(c1.a.s.done) > 0 {
-			c1.a.s.expect(ok(done1))
-			done1++
-		}
-		for len(c2.a.s.done) > 0 {
-			c2.a.s.expect(ok(done2))
-			done2++
-		}
-	}
-	c1.a.s.expectOK(done1, n)
-	c2.a.s.expectOK(done2, n)
-	return nil
-}
-
-func ordBufferReuse(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{rdepth: e.deep(32)})
-	for _, size := range []int{64, 4096, 40000} {
-		flow{n: e.loops(500, 20000), size: size, srcSlots: 1, dstSlots: e.deep(32)}.run(c.a, c.b)
-	}
-	return nil
-}
-
-func ordLastByteLast(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	for _, size := range []int{1, 8, 64, 1500, 9000, 100000} {
-		src := e.region(c.a, fmt.Sprintf("src%d", size), size, localOnly)
-		dst := e.region(c.b, fmt.Sprintf("dst%d", size), size, remoteAll)
-		for i := range e.loops(100, 5000) {
-			src.fill(uint64(i))
-			flag := byte(i%255 + 1) // differs from the flag before and from the zero at first
-			src.data()[size-1] = flag
-			c.a.post(write(1, dst.at(0), src.all()))
-			e.wait(func() string { return dst.name + ": last byte" },
-				func() bool { return rdma.LoadByte(dst.data(), size-1) == flag })
-			e.equal(dst.name+" when its last byte shows", dst.data(), src.data())
-			c.a.s.expect(ok(1))
-		}
-	}
-	return nil
 }

@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -16,19 +15,138 @@ import (
 var pageCases = []Case{
 	{ID: "acc/read-only-pages", Clause: "man ibv_reg_mr (EFAULT); man mprotect", Needs: needRead,
 		Requirement: "Memory that may only be read is not registered for writing; for reading it is, and a peer reads it.",
-		Run:         accReadOnlyPages},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			raw := anonymous(8192)
+			pattern(raw, 1)
+			if err := syscall.Mprotect(raw, syscall.PROT_READ); err != nil {
+				panic(halt{err})
+			}
+			far := e.mapped(c.b, "far", raw, rdma.RemoteRead)
+			for _, acc := range []rdma.Access{localOnly, remoteAll} {
+				mr, err := c.b.dev.RegMR(c.b.pd, far.buf, acc)
+				if err == nil {
+					e.must("close registration", mr.Close())
+				}
+				if err == nil || errors.Is(err, rdma.ErrNotSupported) {
+					e.failf(fmt.Sprintf("pages that may only be read are refused with rights %#x", acc), "%v", err)
+				}
+			}
+			near := e.region(c.a, "near", 8192, e.sinkAccess())
+			c.a.post(read(1, far.at(0), near.all()))
+			c.a.s.expect(ok(1))
+			e.equal(near.name, near.data(), far.data())
+			c.works()
+		}},
 	{ID: "acc/on-demand", Clause: "man ibv_reg_mr (IBV_ACCESS_ON_DEMAND)", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), OnDemand: true},
 		Requirement: "Under an on-demand registration a peer reaches pages that nobody has touched yet, and the new ones of pages that were dropped.",
-		Run:         accOnDemand},
+		Run: func(e *Env) {
+			const pages, size = 64, 8192
+			c := e.connect(connOpts{})
+			near := e.region(c.a, "near", size, e.sinkAccess())
+			far := e.mapped(c.b, "far", anonymous(pages*4096), remoteAll|rdma.OnDemand)
+			const off = 7*4096 + 100 // three pages that nobody has touched
+			near.fill(1)
+			c.a.post(write(1, far.at(off), near.all()))
+			c.a.s.expect(ok(1))
+			c.barrier()
+			e.equal(far.name, far.data()[off:off+size], near.data())
+			e.allBytes(far.name+": bytes before", far.data()[:off], 0)
+			e.allBytes(far.name+": bytes behind", far.data()[off+size:], 0)
+			drop(far.data()) // a device that had pinned them would go on with the old ones
+			near.fill(2)
+			c.a.post(read(2, far.at(off), near.all()))
+			c.a.s.expect(ok(2))
+			e.allBytes(near.name+": of dropped pages", near.data(), 0)
+			near.fill(3)
+			c.a.post(write(3, far.at(off), near.all()))
+			c.a.s.expect(ok(3))
+			c.barrier()
+			e.equal(far.name+", after its pages were dropped", far.data()[off:off+size], near.data())
+		}},
 	{ID: "acc/on-demand-page", Clause: "man ibv_reg_mr (IBV_ACCESS_ON_DEMAND)", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), OnDemand: true},
 		Requirement: "Under an on-demand registration a message that begins where a page does and ends in it finds a page that nobody has touched, and the new one behind a drop.",
-		Run:         accOnDemandPage},
+		Run: func(e *Env) {
+			// A packet that begins with a page needs the right page and no offset in it.
+			// 256 bytes are one packet under any MTU.
+			const pages, size = 8, 256
+			c := e.connect(connOpts{})
+			near := e.region(c.a, "near", size, e.sinkAccess())
+			far := e.mapped(c.b, "far", anonymous(pages*4096), remoteAll|rdma.OnDemand)
+			page := func(i int) []byte { return far.data()[i*4096 : (i+1)*4096] }
+			for round := range 2 { // in the second one the registration has had other pages
+				for i := 0; i < pages; i += 2 {
+					near.fill(uint64(10*round + i))
+					c.a.post(write(i, far.at(i*4096), near.all()))
+					c.a.s.expect(ok(i))
+					c.barrier()
+					e.equal(fmt.Sprintf("%s: page %d, round %d", far.name, i, round), page(i)[:size], near.data())
+					e.allBytes(fmt.Sprintf("%s: rest of page %d, round %d", far.name, i, round), page(i)[size:], 0)
+					e.allBytes(fmt.Sprintf("%s: page %d, which was not written, round %d", far.name, i+1, round), page(i+1), 0)
+				}
+				drop(far.data())
+				for i := range pages {
+					near.fill(uint64(90 + i))
+					c.a.post(read(100+i, far.at(i*4096), near.all()))
+					c.a.s.expect(ok(100 + i))
+					e.allBytes(fmt.Sprintf("%s: dropped page %d, round %d", near.name, i, round), near.data(), 0)
+				}
+			}
+		}},
 	{ID: "acc/on-demand-in-flight", Clause: "man ibv_reg_mr (IBV_ACCESS_ON_DEMAND); man madvise (MADV_DONTNEED)", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), OnDemand: true},
 		Requirement: "Pages of an on-demand registration that are dropped under a stream of writes end no write and change no byte around them.",
-		Run:         accOnDemandInFlight},
+		Run: func(e *Env) {
+			const size = 16 * 4096
+			c := e.connect(connOpts{})
+			near := e.region(c.a, "near", size, e.sinkAccess())
+			far := e.mapped(c.b, "far", anonymous(3*size), remoteAll|rdma.OnDemand)
+			mid := far.data()[size : 2*size]
+			near.fill(1)
+			pattern(far.data()[:size], 2)
+			pattern(far.data()[2*size:], 3)
+			n := e.loops(500, 20000)
+			for i := range n {
+				c.a.push(write(i, far.at(size), near.all()))
+				drop(mid) // whatever of it has come
+				e.step()
+			}
+			c.a.s.expectOK(0, n)
+			c.barrier()
+			c.a.post(write(n, far.at(size), near.all()))
+			c.a.s.expect(ok(n))
+			c.barrier()
+			e.equal(far.name+", behind the last drop", mid, near.data())
+			e.equal(far.name+": pages before", far.data()[:size], patternOf(size, 2))
+			e.equal(far.name+": pages behind", far.data()[2*size:], patternOf(size, 3))
+		}},
 	{ID: "lrg/longest", Clause: "IBTA 9.4.3: messages of up to 2^31 bytes; RFC 5041 §4: below 2^32", Profile: Full, Memory: 6 << 30, Needs: needSendWrite,
 		Requirement: "Messages of the advertised limit, gathered from parts, arrive whole: written, and sent into parts.",
-		Run:         lrgLongest},
+		Run: func(e *Env) {
+			// No power of two: bytes that land 2^31 or 2^32 too low would show.
+			const ring, shift = 32<<20 + 4096, 4099
+			n := int(min(e.Caps.MaxMsg, 1<<32-1))
+			c := e.connect(connOpts{})
+			src := e.mapped(c.a, "src", e.repeated(n+shift, ring), localOnly)
+			dst := e.mapped(c.b, "dst", anonymous(n+4096), remoteAll)
+			pattern(src.data()[:ring], e.salt)
+			whole := func(how string, off int) {
+				for at := 0; at < n; at += ring {
+					to := min(at+ring, n)
+					e.equal(fmt.Sprintf("%s: bytes %d to %d, %s", dst.name, at, to, how), dst.data()[at:to], src.data()[off+at:off+to])
+				}
+				e.allBytes(dst.name+": bytes behind, "+how, dst.data()[n:], 0)
+			}
+			c.a.post(write(1, dst.at(0), src.parts(0, n)...))
+			c.a.s.expect(ok(1))
+			c.barrier()
+			whole("written", 0)
+			c.b.postRecv(recv(2, dst.parts(0, n)...))
+			c.a.post(send(2, src.parts(shift, n)...))
+			c.a.s.expect(ok(2))
+			c.b.r.expect(got(2, n))
+			whole("sent", shift)
+			e.Note("messages of %d bytes in %d parts", n, e.Caps.MaxSGE)
+		}},
 }
 
 // anonymous maps n bytes of which no page is there yet.
@@ -45,112 +163,6 @@ func drop(b []byte) {
 	if err := syscall.Madvise(b, syscall.MADV_DONTNEED); err != nil {
 		panic(halt{err})
 	}
-}
-
-func accReadOnlyPages(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	raw := anonymous(8192)
-	pattern(raw, 1)
-	if err := syscall.Mprotect(raw, syscall.PROT_READ); err != nil {
-		panic(halt{err})
-	}
-	far := e.mapped(c.b, "far", raw, rdma.RemoteRead)
-	for _, acc := range []rdma.Access{localOnly, remoteAll} {
-		mr, err := c.b.dev.RegMR(c.b.pd, far.buf, acc)
-		if err == nil {
-			e.must("close registration", mr.Close())
-		}
-		if err == nil || errors.Is(err, rdma.ErrNotSupported) {
-			e.failf(fmt.Sprintf("pages that may only be read are refused with rights %#x", acc), "%v", err)
-		}
-	}
-	near := e.region(c.a, "near", 8192, e.sinkAccess())
-	c.a.post(read(1, far.at(0), near.all()))
-	c.a.s.expect(ok(1))
-	e.equal(near.name, near.data(), far.data())
-	c.works()
-	return nil
-}
-
-func accOnDemand(_ context.Context, e *Env) error {
-	const pages, size = 64, 8192
-	c := e.connect(connOpts{})
-	near := e.region(c.a, "near", size, e.sinkAccess())
-	far := e.mapped(c.b, "far", anonymous(pages*4096), remoteAll|rdma.OnDemand)
-	const off = 7*4096 + 100 // three pages that nobody has touched
-	near.fill(1)
-	c.a.post(write(1, far.at(off), near.all()))
-	c.a.s.expect(ok(1))
-	c.barrier()
-	e.equal(far.name, far.data()[off:off+size], near.data())
-	e.allBytes(far.name+": bytes before", far.data()[:off], 0)
-	e.allBytes(far.name+": bytes behind", far.data()[off+size:], 0)
-	drop(far.data()) // a device that had pinned them would go on with the old ones
-	near.fill(2)
-	c.a.post(read(2, far.at(off), near.all()))
-	c.a.s.expect(ok(2))
-	e.allBytes(near.name+": of dropped pages", near.data(), 0)
-	near.fill(3)
-	c.a.post(write(3, far.at(off), near.all()))
-	c.a.s.expect(ok(3))
-	c.barrier()
-	e.equal(far.name+", after its pages were dropped", far.data()[off:off+size], near.data())
-	return nil
-}
-
-// accOnDemandPage is about the finding of pages alone: of a packet that begins with a page,
-// no offset has to be right. 256 bytes are one packet under any MTU.
-func accOnDemandPage(_ context.Context, e *Env) error {
-	const pages, size = 8, 256
-	c := e.connect(connOpts{})
-	near := e.region(c.a, "near", size, e.sinkAccess())
-	far := e.mapped(c.b, "far", anonymous(pages*4096), remoteAll|rdma.OnDemand)
-	page := func(i int) []byte { return far.data()[i*4096 : (i+1)*4096] }
-	for round := range 2 { // in the second one the registration has had other pages
-		for i := 0; i < pages; i += 2 {
-			near.fill(uint64(10*round + i))
-			c.a.post(write(i, far.at(i*4096), near.all()))
-			c.a.s.expect(ok(i))
-			c.barrier()
-			e.equal(fmt.Sprintf("%s: page %d, round %d", far.name, i, round), page(i)[:size], near.data())
-			e.allBytes(fmt.Sprintf("%s: rest of page %d, round %d", far.name, i, round), page(i)[size:], 0)
-			e.allBytes(fmt.Sprintf("%s: page %d, which was not written, round %d", far.name, i+1, round), page(i+1), 0)
-		}
-		drop(far.data())
-		for i := range pages {
-			near.fill(uint64(90 + i))
-			c.a.post(read(100+i, far.at(i*4096), near.all()))
-			c.a.s.expect(ok(100 + i))
-			e.allBytes(fmt.Sprintf("%s: dropped page %d, round %d", near.name, i, round), near.data(), 0)
-		}
-	}
-	return nil
-}
-
-func accOnDemandInFlight(_ context.Context, e *Env) error {
-	const size = 16 * 4096
-	c := e.connect(connOpts{})
-	near := e.region(c.a, "near", size, e.sinkAccess())
-	far := e.mapped(c.b, "far", anonymous(3*size), remoteAll|rdma.OnDemand)
-	mid := far.data()[size : 2*size]
-	near.fill(1)
-	pattern(far.data()[:size], 2)
-	pattern(far.data()[2*size:], 3)
-	n := e.loops(500, 20000)
-	for i := range n {
-		c.a.push(write(i, far.at(size), near.all()))
-		drop(mid) // whatever of it has come
-		e.step()
-	}
-	c.a.s.expectOK(0, n)
-	c.barrier()
-	c.a.post(write(n, far.at(size), near.all()))
-	c.a.s.expect(ok(n))
-	c.barrier()
-	e.equal(far.name+", behind the last drop", mid, near.data())
-	e.equal(far.name+": pages before", far.data()[:size], patternOf(size, 2))
-	e.equal(far.name+": pages behind", far.data()[2*size:], patternOf(size, 3))
-	return nil
 }
 
 // repeated maps ring bytes of shared memory over and over, for n bytes and what is left
@@ -187,32 +199,4 @@ func (r *region) parts(off, n int) []rdma.SGE {
 		g = append(g, r.sge(off+from, to-from))
 	}
 	return g
-}
-
-func lrgLongest(_ context.Context, e *Env) error {
-	// No power of two: bytes that land 2^31 or 2^32 too low would show.
-	const ring, shift = 32<<20 + 4096, 4099
-	n := int(min(e.Caps.MaxMsg, 1<<32-1))
-	c := e.connect(connOpts{})
-	src := e.mapped(c.a, "src", e.repeated(n+shift, ring), localOnly)
-	dst := e.mapped(c.b, "dst", anonymous(n+4096), remoteAll)
-	pattern(src.data()[:ring], e.salt)
-	whole := func(how string, off int) {
-		for at := 0; at < n; at += ring {
-			to := min(at+ring, n)
-			e.equal(fmt.Sprintf("%s: bytes %d to %d, %s", dst.name, at, to, how), dst.data()[at:to], src.data()[off+at:off+to])
-		}
-		e.allBytes(dst.name+": bytes behind, "+how, dst.data()[n:], 0)
-	}
-	c.a.post(write(1, dst.at(0), src.parts(0, n)...))
-	c.a.s.expect(ok(1))
-	c.barrier()
-	whole("written", 0)
-	c.b.postRecv(recv(2, dst.parts(0, n)...))
-	c.a.post(send(2, src.parts(shift, n)...))
-	c.a.s.expect(ok(2))
-	c.b.r.expect(got(2, n))
-	whole("sent", shift)
-	e.Note("messages of %d bytes in %d parts", n, e.Caps.MaxSGE)
-	return nil
 }

@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"context"
 	"fmt"
 	"syscall"
 
@@ -13,19 +12,142 @@ import (
 var partCases = []Case{
 	{ID: "acc/part", Clause: "man ibv_reg_mr", Needs: needWriteRead,
 		Requirement: "A part of a mapping is registered alone: the registration tells its address and length, and reaches every byte of it.",
-		Run:         accPart},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			id := 1
+			for i, p := range parts {
+				near, nearAll := e.partial(c.a, fmt.Sprintf("near %d", i), p.off, p.n, e.sinkAccess())
+				far, farAll := e.partial(c.b, fmt.Sprintf("far %d", i), p.off, p.n, remoteAll)
+				for _, r := range []*region{near, far} {
+					if r.mr.Addr() != r.buf.Addr() || r.mr.Len() != uint64(p.n) {
+						e.failf(fmt.Sprintf("address %#x, %d bytes", r.buf.Addr(), p.n), "address %#x, %d bytes", r.mr.Addr(), r.mr.Len())
+					}
+				}
+				near.fill(uint64(id))
+				c.a.post(write(id, far.at(0), near.all()))
+				c.a.s.expect(ok(id))
+				c.barrier()
+				e.equal(far.name, far.data(), near.data())
+				far.fill(uint64(id + 1))
+				c.a.post(read(id+1, far.at(0), near.all()))
+				c.a.s.expect(ok(id + 1))
+				e.equal(near.name, near.data(), far.data())
+				e.onlyPart(near, nearAll)
+				e.onlyPart(far, farAll)
+				id += 2
+			}
+		}},
 	{ID: "acc/part-bounds", Clause: "IBTA 10.6.7; RFC 5041 §7.1", Unchecked: "IBTA 10.6.7", Needs: needWriteRead,
 		Requirement: "A registration of a part gives no access to the bytes beside it, though they are mapped and registered too.",
-		Run:         accPartBounds},
+		Run: func(e *Env) {
+			const off, n = 4000, 200
+			for _, reach := range []struct{ at, n int }{{-1, 1}, {-1, 2}, {-off, 8}, {n, 1}, {n - 1, 2}, {0, n + 1}, {n + 1000, 8}} {
+				for _, isRead := range []bool{false, true} {
+					c := e.connect(connOpts{})
+					near := e.region(c.a, "near", n+8, e.sinkAccess())
+					far, all := e.partial(c.b, "far", off, n, remoteAll)
+					// The neighbours are registered as well: their bytes are no more reachable by this key.
+					for _, beside := range [][2]int{{0, off}, {off + n, partOf - off - n}} {
+						b, err := all.Slice(beside[0], beside[1])
+						e.must("slice", err)
+						mr, err := c.b.dev.RegMR(c.b.pd, b, remoteAll)
+						e.must("register the bytes beside", err)
+						e.onClose(rankMR, c.b.dev, "registration beside", mr.Close)
+					}
+					near.fill(1)
+					far.fill(2)
+					near.freeze()
+					far.freeze()
+					to := target{far.mr.Addr() + uint64(int64(reach.at)), far.mr.RKey()}
+					wr, code := write(1, to, near.sge(0, reach.n)), uint32(0x1101)
+					if isRead {
+						wr, code = read(1, to, near.sge(0, reach.n)), 0x0101
+					}
+					c.refuses(c.a, accessRefused(code), wr)
+					near.unchanged("by a request beside the part")
+					far.unchanged("by a request beside the part")
+					e.onlyPart(far, all)
+					c.a.close()
+					c.b.close()
+				}
+			}
+		}},
 	{ID: "acc/part-local-bounds", Clause: "IBTA 10.6.6", Unchecked: "IBTA 10.6.6", Needs: needSend, Without: rdma.FeatKeepsKeys,
 		Requirement: "A send of bytes beside a registered part is a local fault.",
-		Run:         accPartLocalBounds},
+		Run: func(e *Env) {
+			const off, n = 4000, 200
+			for _, reach := range []struct{ at, n int }{{-1, 1}, {n, 1}, {n - 1, 2}, {-1, n + 2}} {
+				c := e.connect(connOpts{})
+				src, _ := e.partial(c.a, "src", off, n, localOnly)
+				g := rdma.SGE{Addr: src.mr.Addr() + uint64(int64(reach.at)), Len: uint32(reach.n), LKey: src.mr.LKey()}
+				c.localFaultUnseen(send(1, g))
+			}
+		}},
 	{ID: "acc/foreign", Clause: "man ibv_reg_mr", Needs: needSendWriteRead,
 		Requirement: "Memory that somebody else mapped is registered and used as any other.",
-		Run:         accForeign},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			foreign := func(x *end, name string, access rdma.Access) *region {
+				raw, err := syscall.Mmap(-1, 0, 8192, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+				if err != nil {
+					panic(halt{err}) // the machine's fault, not the provider's
+				}
+				buf, err := rdma.Foreign(raw[100:6100])
+				if err != nil {
+					syscall.Munmap(raw)
+					panic(halt{err})
+				}
+				e.onClose(rankMem, nil, name, func() error {
+					if err := buf.Free(); err != nil {
+						return err
+					}
+					return syscall.Munmap(raw)
+				})
+				r := &region{e: e, name: name, buf: buf, n: buf.Len()}
+				r.register(x.dev, x.pd, access)
+				return r
+			}
+			near, far := foreign(c.a, "near", e.sinkAccess()), foreign(c.b, "far", remoteAll)
+			near.fill(1)
+			c.a.post(write(1, far.at(0), near.all()))
+			c.a.s.expect(ok(1))
+			c.barrier()
+			e.equal(far.name, far.data(), near.data())
+			far.fill(2)
+			c.a.post(read(2, far.at(0), near.all()))
+			c.a.s.expect(ok(2))
+			e.equal(near.name, near.data(), far.data())
+			near.fill(3)
+			c.b.postRecv(recv(3, far.all()))
+			c.a.post(send(4, near.all()))
+			c.a.s.expect(ok(4))
+			c.b.r.expect(got(3, near.n))
+			e.equal(far.name, far.data(), near.data())
+		}},
 	{ID: "acc/kept", Clause: "man ibv_reg_mr", Needs: needKept,
 		Requirement: "Memory whose registration was closed, and memory that is mapped after it was freed, can be registered again and sends its own bytes.",
-		Run:         accKept},
+		Run: func(e *Env) {
+			// A registration kept for memory that is gone would send other bytes.
+			c := e.connect(connOpts{})
+			dst := e.region(c.b, "dst", 4096, localOnly)
+			for n := range e.loops(4, 16) {
+				buf, err := rdma.Alloc(4096)
+				e.must("allocate", err)
+				for range 2 {
+					mr, err := c.a.dev.RegMR(c.a.pd, buf, localOnly)
+					e.must("register", err)
+					fillByte(buf.Bytes(), byte(n+1))
+					fillByte(dst.data(), 0)
+					c.b.postRecv(recv(1, dst.all()))
+					c.a.post(send(1, rdma.SGE{Addr: mr.Addr(), Len: 4096, LKey: mr.LKey()}))
+					c.a.s.expect(ok(1))
+					c.b.r.expect(got(1, 4096))
+					e.must("close registration", mr.Close())
+					e.equal(dst.name, dst.data(), buf.Bytes())
+				}
+				e.must("free", buf.Free())
+			}
+		}},
 }
 
 // parts are odd beginnings and lengths: inside a page, across pages, to the end.
@@ -50,142 +172,4 @@ func (e *Env) onlyPart(r *region, whole rdma.Buffer) {
 	off := r.buf.Offset()
 	e.allBytes(r.name+": bytes before the part untouched", whole.Bytes()[:off], canaryByte)
 	e.allBytes(r.name+": bytes after the part untouched", whole.Bytes()[off+r.n:], canaryByte)
-}
-
-func accPart(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	id := 1
-	for i, p := range parts {
-		near, nearAll := e.partial(c.a, fmt.Sprintf("near %d", i), p.off, p.n, e.sinkAccess())
-		far, farAll := e.partial(c.b, fmt.Sprintf("far %d", i), p.off, p.n, remoteAll)
-		for _, r := range []*region{near, far} {
-			if r.mr.Addr() != r.buf.Addr() || r.mr.Len() != uint64(p.n) {
-				e.failf(fmt.Sprintf("address %#x, %d bytes", r.buf.Addr(), p.n), "address %#x, %d bytes", r.mr.Addr(), r.mr.Len())
-			}
-		}
-		near.fill(uint64(id))
-		c.a.post(write(id, far.at(0), near.all()))
-		c.a.s.expect(ok(id))
-		c.barrier()
-		e.equal(far.name, far.data(), near.data())
-		far.fill(uint64(id + 1))
-		c.a.post(read(id+1, far.at(0), near.all()))
-		c.a.s.expect(ok(id + 1))
-		e.equal(near.name, near.data(), far.data())
-		e.onlyPart(near, nearAll)
-		e.onlyPart(far, farAll)
-		id += 2
-	}
-	return nil
-}
-
-func accPartBounds(_ context.Context, e *Env) error {
-	const off, n = 4000, 200
-	for _, reach := range []struct{ at, n int }{{-1, 1}, {-1, 2}, {-off, 8}, {n, 1}, {n - 1, 2}, {0, n + 1}, {n + 1000, 8}} {
-		for _, isRead := range []bool{false, true} {
-			c := e.connect(connOpts{})
-			near := e.region(c.a, "near", n+8, e.sinkAccess())
-			far, all := e.partial(c.b, "far", off, n, remoteAll)
-			// The neighbours are registered as well: their bytes are no more reachable by this key.
-			for _, beside := range [][2]int{{0, off}, {off + n, partOf - off - n}} {
-				b, err := all.Slice(beside[0], beside[1])
-				e.must("slice", err)
-				mr, err := c.b.dev.RegMR(c.b.pd, b, remoteAll)
-				e.must("register the bytes beside", err)
-				e.onClose(rankMR, c.b.dev, "registration beside", mr.Close)
-			}
-			near.fill(1)
-			far.fill(2)
-			near.freeze()
-			far.freeze()
-			to := target{far.mr.Addr() + uint64(int64(reach.at)), far.mr.RKey()}
-			wr, code := write(1, to, near.sge(0, reach.n)), uint32(0x1101)
-			if isRead {
-				wr, code = read(1, to, near.sge(0, reach.n)), 0x0101
-			}
-			c.refuses(c.a, accessRefused(code), wr)
-			near.unchanged("by a request beside the part")
-			far.unchanged("by a request beside the part")
-			e.onlyPart(far, all)
-			c.a.close()
-			c.b.close()
-		}
-	}
-	return nil
-}
-
-func accPartLocalBounds(_ context.Context, e *Env) error {
-	const off, n = 4000, 200
-	for _, reach := range []struct{ at, n int }{{-1, 1}, {n, 1}, {n - 1, 2}, {-1, n + 2}} {
-		c := e.connect(connOpts{})
-		src, _ := e.partial(c.a, "src", off, n, localOnly)
-		g := rdma.SGE{Addr: src.mr.Addr() + uint64(int64(reach.at)), Len: uint32(reach.n), LKey: src.mr.LKey()}
-		c.localFaultUnseen(send(1, g))
-	}
-	return nil
-}
-
-func accForeign(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	foreign := func(x *end, name string, access rdma.Access) *region {
-		raw, err := syscall.Mmap(-1, 0, 8192, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
-		if err != nil {
-			panic(halt{err}) // the machine's fault, not the provider's
-		}
-		buf, err := rdma.Foreign(raw[100:6100])
-		if err != nil {
-			syscall.Munmap(raw)
-			panic(halt{err})
-		}
-		e.onClose(rankMem, nil, name, func() error {
-			if err := buf.Free(); err != nil {
-				return err
-			}
-			return syscall.Munmap(raw)
-		})
-		r := &region{e: e, name: name, buf: buf, n: buf.Len()}
-		r.register(x.dev, x.pd, access)
-		return r
-	}
-	near, far := foreign(c.a, "near", e.sinkAccess()), foreign(c.b, "far", remoteAll)
-	near.fill(1)
-	c.a.post(write(1, far.at(0), near.all()))
-	c.a.s.expect(ok(1))
-	c.barrier()
-	e.equal(far.name, far.data(), near.data())
-	far.fill(2)
-	c.a.post(read(2, far.at(0), near.all()))
-	c.a.s.expect(ok(2))
-	e.equal(near.name, near.data(), far.data())
-	near.fill(3)
-	c.b.postRecv(recv(3, far.all()))
-	c.a.post(send(4, near.all()))
-	c.a.s.expect(ok(4))
-	c.b.r.expect(got(3, near.n))
-	e.equal(far.name, far.data(), near.data())
-	return nil
-}
-
-// accKept would find a registration of memory that is gone: its bytes are others.
-func accKept(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	dst := e.region(c.b, "dst", 4096, localOnly)
-	for n := range e.loops(4, 16) {
-		buf, err := rdma.Alloc(4096)
-		e.must("allocate", err)
-		for range 2 {
-			mr, err := c.a.dev.RegMR(c.a.pd, buf, localOnly)
-			e.must("register", err)
-			fillByte(buf.Bytes(), byte(n+1))
-			fillByte(dst.data(), 0)
-			c.b.postRecv(recv(1, dst.all()))
-			c.a.post(send(1, rdma.SGE{Addr: mr.Addr(), Len: 4096, LKey: mr.LKey()}))
-			c.a.s.expect(ok(1))
-			c.b.r.expect(got(1, 4096))
-			e.must("close registration", mr.Close())
-			e.equal(dst.name, dst.data(), buf.Bytes())
-		}
-		e.must("free", buf.Free())
-	}
-	return nil
 }

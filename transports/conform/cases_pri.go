@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -11,19 +10,96 @@ import (
 var priCases = []Case{
 	{ID: "pri/accepted", Clause: "package rdma, SendWR.Priority and Caps.Priorities", Needs: needWrite,
 		Requirement: "Every priority below the declared number is taken and changes nothing about the request; a device that declares none takes all.",
-		Run:         priAccepted},
+		Run: func(e *Env) {
+			const size = 20000
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", size, localOnly)
+			dst := e.region(c.b, "dst", size, remoteAll)
+			for i, p := range e.priorities() {
+				src.fill(uint64(i))
+				c.a.post(urgent(write(i, dst.at(0), src.all()), p))
+				c.a.s.expect(ok(i))
+				c.barrier()
+				e.equal(fmt.Sprintf("%s after a write of priority %d", dst.name, p), dst.data(), src.data())
+			}
+		}},
 	{ID: "pri/limit-refused", Clause: "package rdma, Caps.Priorities", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite), Priorities: 1},
 		Requirement: "A priority beyond the declared number is refused at once, and the QP is unharmed.",
-		Run:         priLimitRefused},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", 64, localOnly)
+			dst := e.region(c.b, "dst", 64, remoteAll)
+			src.fill(1)
+			dst.fill(2)
+			dst.freeze()
+			for _, p := range []int{e.Caps.Priorities, 255} {
+				if p > 255 {
+					continue
+				}
+				n, err := c.a.tryPost(urgent(write(p, dst.at(0), src.all()), p))
+				if n != 0 {
+					e.failf(fmt.Sprintf("priority %d refused", p), "taken")
+				}
+				e.refusedWith(fmt.Sprintf("priority %d", p), err, rdma.ErrInvalid)
+				c.a.state(rdma.QPRTS)
+			}
+			c.works()
+			dst.unchanged("after refused requests")
+		}},
 	{ID: "pri/same-keeps-order", Clause: "IBTA 9.5, 10.8.5", Unchecked: "IBTA 9.5, 10.8.5", Needs: needSendWrite,
 		Requirement: "Requests of one priority, whatever it is, keep their order: a send delivers after the data of an earlier write.",
-		Run:         priSameKeepsOrder},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			for _, p := range e.priorities() {
+				for _, size := range []int{8, 3000, 150000} {
+					src := e.region(c.a, fmt.Sprintf("src%d.%d", p, size), size, localOnly)
+					dst := e.region(c.b, fmt.Sprintf("dst%d.%d", p, size), size, remoteAll)
+					for i := range e.loops(20, 500) {
+						src.fill(uint64(i))
+						c.b.postRecv(recv(i))
+						c.a.post(urgent(write(3*i, dst.at(0), src.all()), p), urgent(send(3*i+1), p))
+						c.b.r.expect(got(i, 0))
+						e.equal(fmt.Sprintf("%s at the delivery of a send of priority %d", dst.name, p), dst.data(), src.data())
+						c.a.s.expect(ok(3*i), ok(3*i+1))
+					}
+				}
+			}
+		}},
 	{ID: "pri/covers-unsignaled", Clause: "IBTA 10.7.3.1", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite), Priorities: 2},
 		Requirement: "The completion of an urgent request, too, says that unsignalled requests posted before it have ended.",
-		Run:         priCoversUnsignaled},
+		Run: func(e *Env) {
+			const size = 200000
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", size, localOnly)
+			dst := e.region(c.b, "dst", size, remoteAll)
+			flag := e.region(c.b, "flag", 64, remoteAll)
+			for i := range e.loops(50, 1000) {
+				src.fill(uint64(i))
+				c.a.post(unsignaled(write(1, dst.at(0), src.all())), urgent(write(2, flag.at(0), src.sge(0, 64)), e.Caps.Priorities-1))
+				c.a.s.expect(ok(2))
+				if e.Caps.Completion != rdma.CompletionAck {
+					c.barrier() // a local completion says nothing about the peer's memory
+				}
+				e.equal(dst.name+" at the completion of a later, more urgent write", dst.data(), src.data())
+			}
+		}},
 	{ID: "pri/fence-holds", Clause: "IBTA 10.8.3.3", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpRead, rdma.OpWrite), Features: rdma.FeatFence, Priorities: 2},
 		Requirement: "An urgent request with a fence does not overtake an earlier read.",
-		Run:         priFenceHolds},
+		Run: func(e *Env) {
+			const size = 100000
+			c := e.connect(connOpts{})
+			src := e.region(c.b, "src", size, remoteAll)
+			relay := e.region(c.a, "relay", size, e.sinkAccess())
+			dst := e.region(c.b, "dst", size, remoteAll)
+			for i := range e.loops(20, 500) {
+				src.fill(uint64(i))
+				fillByte(relay.data(), 0)
+				c.a.post(read(1, src.at(0), relay.all()), urgent(fenced(write(2, dst.at(0), relay.all())), e.Caps.Priorities-1))
+				c.a.s.expect(ok(1), ok(2))
+				c.barrier()
+				e.equal(dst.name+" holds what the read before the fence brought", dst.data(), src.data())
+			}
+		}},
 }
 
 func urgent(w rdma.SendWR, p int) rdma.SendWR { w.Priority = uint8(p); return w }
@@ -34,96 +110,4 @@ func (e *Env) priorities() []int {
 		return []int{0, n / 2, n - 1}
 	}
 	return []int{0, 1, 128, 255}
-}
-
-func priAccepted(_ context.Context, e *Env) error {
-	const size = 20000
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", size, localOnly)
-	dst := e.region(c.b, "dst", size, remoteAll)
-	for i, p := range e.priorities() {
-		src.fill(uint64(i))
-		c.a.post(urgent(write(i, dst.at(0), src.all()), p))
-		c.a.s.expect(ok(i))
-		c.barrier()
-		e.equal(fmt.Sprintf("%s after a write of priority %d", dst.name, p), dst.data(), src.data())
-	}
-	return nil
-}
-
-func priLimitRefused(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 64, localOnly)
-	dst := e.region(c.b, "dst", 64, remoteAll)
-	src.fill(1)
-	dst.fill(2)
-	dst.freeze()
-	for _, p := range []int{e.Caps.Priorities, 255} {
-		if p > 255 {
-			continue
-		}
-		n, err := c.a.tryPost(urgent(write(p, dst.at(0), src.all()), p))
-		if n != 0 {
-			e.failf(fmt.Sprintf("priority %d refused", p), "taken")
-		}
-		e.refusedWith(fmt.Sprintf("priority %d", p), err, rdma.ErrInvalid)
-		c.a.state(rdma.QPRTS)
-	}
-	c.works()
-	dst.unchanged("after refused requests")
-	return nil
-}
-
-func priSameKeepsOrder(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	for _, p := range e.priorities() {
-		for _, size := range []int{8, 3000, 150000} {
-			src := e.region(c.a, fmt.Sprintf("src%d.%d", p, size), size, localOnly)
-			dst := e.region(c.b, fmt.Sprintf("dst%d.%d", p, size), size, remoteAll)
-			for i := range e.loops(20, 500) {
-				src.fill(uint64(i))
-				c.b.postRecv(recv(i))
-				c.a.post(urgent(write(3*i, dst.at(0), src.all()), p), urgent(send(3*i+1), p))
-				c.b.r.expect(got(i, 0))
-				e.equal(fmt.Sprintf("%s at the delivery of a send of priority %d", dst.name, p), dst.data(), src.data())
-				c.a.s.expect(ok(3*i), ok(3*i+1))
-			}
-		}
-	}
-	return nil
-}
-
-func priCoversUnsignaled(_ context.Context, e *Env) error {
-	const size = 200000
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", size, localOnly)
-	dst := e.region(c.b, "dst", size, remoteAll)
-	flag := e.region(c.b, "flag", 64, remoteAll)
-	for i := range e.loops(50, 1000) {
-		src.fill(uint64(i))
-		c.a.post(unsignaled(write(1, dst.at(0), src.all())), urgent(write(2, flag.at(0), src.sge(0, 64)), e.Caps.Priorities-1))
-		c.a.s.expect(ok(2))
-		if e.Caps.Completion != rdma.CompletionAck {
-			c.barrier() // a local completion says nothing about the peer's memory
-		}
-		e.equal(dst.name+" at the completion of a later, more urgent write", dst.data(), src.data())
-	}
-	return nil
-}
-
-func priFenceHolds(_ context.Context, e *Env) error {
-	const size = 100000
-	c := e.connect(connOpts{})
-	src := e.region(c.b, "src", size, remoteAll)
-	relay := e.region(c.a, "relay", size, e.sinkAccess())
-	dst := e.region(c.b, "dst", size, remoteAll)
-	for i := range e.loops(20, 500) {
-		src.fill(uint64(i))
-		fillByte(relay.data(), 0)
-		c.a.post(read(1, src.at(0), relay.all()), urgent(fenced(write(2, dst.at(0), relay.all())), e.Caps.Priorities-1))
-		c.a.s.expect(ok(1), ok(2))
-		c.barrier()
-		e.equal(dst.name+" holds what the read before the fence brought", dst.data(), src.data())
-	}
-	return nil
 }

@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -11,159 +10,144 @@ import (
 var rdwCases = []Case{
 	{ID: "rdw/sizes", Clause: "IBTA 9.4.3; RFC 5040 §5.1", Unchecked: "IBTA 9.4.3", Needs: needSendWrite,
 		Requirement: "Writes of every length, at odd addresses, change exactly the bytes that they name.",
-		Run:         rdwSizes},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			for i, size := range e.messageSizes() {
+				src := e.region(c.a, fmt.Sprintf("src%d", size), size+1, localOnly)
+				dst := e.region(c.b, fmt.Sprintf("dst%d", size), size+7, remoteAll)
+				src.fill(uint64(i))
+				fillByte(dst.data(), 0x33)
+				c.a.post(write(i, dst.at(3), src.sge(1, size)))
+				c.a.s.expect(ok(i))
+				c.barrier()
+				e.equal(dst.name, dst.data()[3:3+size], src.data()[1:])
+				e.allBytes(dst.name+": bytes before", dst.data()[:3], 0x33)
+				e.allBytes(dst.name+": bytes behind", dst.data()[3+size:], 0x33)
+			}
+		}},
 	{ID: "rdw/passive-target", Clause: "IBTA 9.4.3; RFC 5040 §5.1", Unchecked: "IBTA 9.4.3", Needs: needWriteRead,
 		Requirement: "A write takes effect while the target's application never polls.",
-		Run:         rdwPassiveTarget},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			c.b.sleep()
+			back := e.region(c.a, "back", 8, e.sinkAccess())
+			for i, size := range []int{1, 64, 4096, 300000} {
+				src := e.region(c.a, fmt.Sprintf("src%d", size), size, localOnly)
+				dst := e.region(c.b, fmt.Sprintf("dst%d", size), size, remoteAll)
+				src.fill(uint64(i))
+				for k := range 8 {
+					c.a.post(write(k, dst.at(0), src.all()))
+				}
+				c.a.s.expectOK(0, 8)
+				c.readBarrier(dst, back)
+				e.equal(dst.name+" while b does not poll", dst.data(), src.data())
+			}
+		}},
 	{ID: "rdw/no-target-completion", Clause: "IBTA 9.4.3", Unchecked: "IBTA 9.4.3", Needs: needSendWrite,
 		Requirement: "A write makes no completion at the target and consumes no receive.",
-		Run:         rdwNoTargetCompletion},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", 64, localOnly)
+			dst := e.region(c.b, "dst", 64, remoteAll)
+			own := e.region(c.b, "receive", 64, localOnly)
+			src.fill(1)
+			own.freeze()
+			c.b.postRecv(recv(1, own.all()))
+			for i := range 16 {
+				c.a.push(write(i, dst.at(0), src.all()))
+			}
+			c.a.s.expectOK(0, 16)
+			c.a.post(send(16))
+			c.a.s.expect(ok(16))
+			c.b.r.expect(got(1, 0)) // the first receive is still there for the first message
+			own.unchanged("by writes")
+		}},
 	{ID: "rdw/zero-valid", Clause: "IBTA C9-88; RFC 5041 §5.2", Needs: needSendWrite,
 		Requirement: "A write of 0 bytes succeeds and changes nothing.",
-		Run:         rdwZeroValid},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", 64, localOnly)
+			dst := e.region(c.b, "dst", 64, remoteAll)
+			dst.fill(1)
+			dst.freeze()
+			c.a.post(write(1, dst.at(0)), write(2, dst.at(63), src.sge(0, 0)), write(3, dst.at(64), src.sge(64, 0)))
+			c.a.s.expectOK(1, 4)
+			c.barrier()
+			dst.unchanged("by writes of 0 bytes")
+			c.works()
+		}},
 	{ID: "rdw/zero-any-key", Clause: "IBTA C9-88; RFC 5041 §5.2: for a message of 0 bytes STag and TO \"MUST NOT be checked\"", Needs: needSendWrite,
 		Requirement: "A write of 0 bytes succeeds whatever its key and address.",
-		Run:         rdwZeroAnyKey},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			dst := e.region(c.b, "dst", 64, remoteAll)
+			gone := e.region(c.b, "gone", 64, remoteAll)
+			freed := gone.at(0)
+			e.must("close registration", gone.mr.Close())
+			dst.fill(1)
+			dst.freeze()
+			for i, t := range []target{{}, {0, 0xdeadbeef}, {dst.at(0).addr, 0}, freed, {dst.at(0).addr + 1<<20, dst.mr.RKey()}, {^uint64(0), dst.mr.RKey()}} {
+				c.a.post(write(i, t))
+				c.a.s.expect(ok(i))
+				c.barrier()
+			}
+			dst.unchanged("by writes of 0 bytes")
+		}},
 	{ID: "rdw/gather", Clause: "man ibv_post_send", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpSend), SGE: 2},
 		Requirement: "The elements of a write are concatenated at the target.",
-		Run:         rdwGather},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", 8192, localOnly)
+			dst := e.region(c.b, "dst", 8192, remoteAll)
+			src.fill(1)
+			lens := []int{3, 4096, 1, 1500}[:e.Caps.MaxSGE]
+			var g []rdma.SGE
+			var sent []byte
+			for i, n := range lens {
+				off := 4000 - i*1100
+				g = append(g, src.sge(off, n))
+				sent = append(sent, src.data()[off:off+n]...)
+			}
+			fillByte(dst.data(), 0x33)
+			c.a.post(write(1, dst.at(11), g...))
+			c.a.s.expect(ok(1))
+			c.barrier()
+			e.equal(dst.name, dst.data()[11:11+len(sent)], sent)
+			e.allBytes(dst.name+": bytes behind", dst.data()[11+len(sent):], 0x33)
+		}},
 	{ID: "rdw/edges", Clause: "IBTA 10.6.6; RFC 5041 §7.1", Unchecked: "IBTA 10.6.6", Needs: needSendWrite,
 		Requirement: "The first and the last byte of a registration can be written.",
-		Run:         rdwEdges},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", 5000, localOnly)
+			dst := e.exact(c.b, "dst", 5000, remoteAll)
+			src.fill(1)
+			c.a.post(write(1, dst.at(0), src.sge(0, 1)), write(2, dst.at(4999), src.sge(4999, 1)))
+			c.a.s.expectOK(1, 3)
+			c.barrier()
+			e.equal(dst.name+": first byte", dst.data()[:1], src.data()[:1])
+			e.equal(dst.name+": last byte", dst.data()[4999:], src.data()[4999:])
+			e.allBytes(dst.name+": bytes between", dst.data()[1:4999], 0)
+			c.a.post(write(3, dst.at(0), src.all()))
+			c.a.s.expect(ok(3))
+			c.barrier()
+			e.equal(dst.name, dst.data(), src.data())
+		}},
 	{ID: "rdw/beyond-end", Clause: "IBTA 9.9.3, C9-222.1.1; RFC 5041 §7.1, RFC 5040 §8.1.1 (3)", Unchecked: "IBTA 9.9.3", Needs: needWrite,
 		Requirement: "A write that reaches beyond the end of a registration is refused, and of one segment not even the part inside is placed.",
-		Run:         rdwBeyondEnd},
+		Run: func(e *Env) {
+			e.stray(reachesEnd, accessRefused(0x1101), func(t target, g rdma.SGE) rdma.SendWR { return write(1, t, g) })
+		}},
 	{ID: "rdw/before-start", Clause: "IBTA 9.9.3, C9-222.1.1; RFC 5041 §7.1, RFC 5040 §8.1.1 (3)", Unchecked: "IBTA 9.9.3", Needs: needWrite,
 		Requirement: "A write that begins before a registration is refused and places nothing.",
-		Run:         rdwBeforeStart},
+		Run: func(e *Env) {
+			e.stray(reachesStart, accessRefused(0x1101), func(t target, g rdma.SGE) rdma.SendWR { return write(1, t, g) })
+		}},
 	{ID: "rdw/address-wrap", Clause: "RFC 5041 §7.1 (TO wrap)", Needs: needWrite,
 		Requirement: "A write whose address and length exceed 2^64 is refused.",
-		Run:         rdwAddressWrap},
-}
-
-func rdwSizes(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	for i, size := range e.messageSizes() {
-		src := e.region(c.a, fmt.Sprintf("src%d", size), size+1, localOnly)
-		dst := e.region(c.b, fmt.Sprintf("dst%d", size), size+7, remoteAll)
-		src.fill(uint64(i))
-		fillByte(dst.data(), 0x33)
-		c.a.post(write(i, dst.at(3), src.sge(1, size)))
-		c.a.s.expect(ok(i))
-		c.barrier()
-		e.equal(dst.name, dst.data()[3:3+size], src.data()[1:])
-		e.allBytes(dst.name+": bytes before", dst.data()[:3], 0x33)
-		e.allBytes(dst.name+": bytes behind", dst.data()[3+size:], 0x33)
-	}
-	return nil
-}
-
-func rdwPassiveTarget(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	c.b.sleep()
-	back := e.region(c.a, "back", 8, e.sinkAccess())
-	for i, size := range []int{1, 64, 4096, 300000} {
-		src := e.region(c.a, fmt.Sprintf("src%d", size), size, localOnly)
-		dst := e.region(c.b, fmt.Sprintf("dst%d", size), size, remoteAll)
-		src.fill(uint64(i))
-		for k := range 8 {
-			c.a.post(write(k, dst.at(0), src.all()))
-		}
-		c.a.s.expectOK(0, 8)
-		c.readBarrier(dst, back)
-		e.equal(dst.name+" while b does not poll", dst.data(), src.data())
-	}
-	return nil
-}
-
-func rdwNoTargetCompletion(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 64, localOnly)
-	dst := e.region(c.b, "dst", 64, remoteAll)
-	own := e.region(c.b, "receive", 64, localOnly)
-	src.fill(1)
-	own.freeze()
-	c.b.postRecv(recv(1, own.all()))
-	for i := range 16 {
-		c.a.push(write(i, dst.at(0), src.all()))
-	}
-	c.a.s.expectOK(0, 16)
-	c.a.post(send(16))
-	c.a.s.expect(ok(16))
-	c.b.r.expect(got(1, 0)) // the first receive is still there for the first message
-	own.unchanged("by writes")
-	return nil
-}
-
-func rdwZeroValid(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 64, localOnly)
-	dst := e.region(c.b, "dst", 64, remoteAll)
-	dst.fill(1)
-	dst.freeze()
-	c.a.post(write(1, dst.at(0)), write(2, dst.at(63), src.sge(0, 0)), write(3, dst.at(64), src.sge(64, 0)))
-	c.a.s.expectOK(1, 4)
-	c.barrier()
-	dst.unchanged("by writes of 0 bytes")
-	c.works()
-	return nil
-}
-
-func rdwZeroAnyKey(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	dst := e.region(c.b, "dst", 64, remoteAll)
-	gone := e.region(c.b, "gone", 64, remoteAll)
-	freed := gone.at(0)
-	e.must("close registration", gone.mr.Close())
-	dst.fill(1)
-	dst.freeze()
-	for i, t := range []target{{}, {0, 0xdeadbeef}, {dst.at(0).addr, 0}, freed, {dst.at(0).addr + 1<<20, dst.mr.RKey()}, {^uint64(0), dst.mr.RKey()}} {
-		c.a.post(write(i, t))
-		c.a.s.expect(ok(i))
-		c.barrier()
-	}
-	dst.unchanged("by writes of 0 bytes")
-	return nil
-}
-
-func rdwGather(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 8192, localOnly)
-	dst := e.region(c.b, "dst", 8192, remoteAll)
-	src.fill(1)
-	lens := []int{3, 4096, 1, 1500}[:e.Caps.MaxSGE]
-	var g []rdma.SGE
-	var sent []byte
-	for i, n := range lens {
-		off := 4000 - i*1100
-		g = append(g, src.sge(off, n))
-		sent = append(sent, src.data()[off:off+n]...)
-	}
-	fillByte(dst.data(), 0x33)
-	c.a.post(write(1, dst.at(11), g...))
-	c.a.s.expect(ok(1))
-	c.barrier()
-	e.equal(dst.name, dst.data()[11:11+len(sent)], sent)
-	e.allBytes(dst.name+": bytes behind", dst.data()[11+len(sent):], 0x33)
-	return nil
-}
-
-func rdwEdges(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 5000, localOnly)
-	dst := e.exact(c.b, "dst", 5000, remoteAll)
-	src.fill(1)
-	c.a.post(write(1, dst.at(0), src.sge(0, 1)), write(2, dst.at(4999), src.sge(4999, 1)))
-	c.a.s.expectOK(1, 3)
-	c.barrier()
-	e.equal(dst.name+": first byte", dst.data()[:1], src.data()[:1])
-	e.equal(dst.name+": last byte", dst.data()[4999:], src.data()[4999:])
-	e.allBytes(dst.name+": bytes between", dst.data()[1:4999], 0)
-	c.a.post(write(3, dst.at(0), src.all()))
-	c.a.s.expect(ok(3))
-	c.barrier()
-	e.equal(dst.name, dst.data(), src.data())
-	return nil
+		Run: func(e *Env) {
+			e.stray(reachesWrap, accessRefused(0x1103, 0x1101), func(t target, g rdma.SGE) rdma.SendWR { return write(1, t, g) })
+		}},
 }
 
 // stray runs one request per reach against a registration of 1000 bytes, each on
@@ -210,18 +194,3 @@ var (
 	reachesStart = []reach{{off: minus(1), n: 1}, {off: minus(8), n: 16}, {off: minus(1), n: 1001}, {off: minus(4096), n: 8}}
 	reachesWrap  = []reach{{off: ^uint64(0) - 7, n: 16, absolute: true}, {off: ^uint64(0), n: 2, absolute: true}}
 )
-
-func rdwBeyondEnd(_ context.Context, e *Env) error {
-	e.stray(reachesEnd, accessRefused(0x1101), func(t target, g rdma.SGE) rdma.SendWR { return write(1, t, g) })
-	return nil
-}
-
-func rdwBeforeStart(_ context.Context, e *Env) error {
-	e.stray(reachesStart, accessRefused(0x1101), func(t target, g rdma.SGE) rdma.SendWR { return write(1, t, g) })
-	return nil
-}
-
-func rdwAddressWrap(_ context.Context, e *Env) error {
-	e.stray(reachesWrap, accessRefused(0x1103, 0x1101), func(t target, g rdma.SGE) rdma.SendWR { return write(1, t, g) })
-	return nil
-}

@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -12,98 +11,82 @@ import (
 var rnrCases = []Case{
 	{ID: "rnr/retry-exhausted", Clause: "IBTA 9.7.5.2.8; man ibv_modify_qp (rnr_retry)", Needs: needRNR,
 		Requirement: "A send that finds no receive ends with RNR_RETRY_EXC_ERR when no retry is allowed.",
-		Run:         rnrExhausted},
+		Run: func(e *Env) {
+			p := e.param()
+			p.RNRRetry = 0
+			c := e.connect(connOpts{param: &p, accept: &p})
+			c.a.post(send(1), send(2))
+			c.a.s.expect(sendFails(1, rdma.StatusRNRRetryExcErr), sendFails(2, rdma.StatusWRFlushErr))
+			c.a.waitState(rdma.QPErr)
+			c.a.flushesLater()
+		}},
 	{ID: "rnr/retries-take-time", Clause: "IBTA 9.7.5.2.8, Table 45; man ibv_modify_qp (min_rnr_timer, rnr_retry)", Needs: needRNR,
 		Requirement: "Each try of a send that finds no receive waits for the receiver's timer, of 10 µs to 655.36 ms.",
-		Run:         rnrRetriesTakeTime},
+		Run: func(e *Env) {
+			// The device's own timer is unknown, so the limits are the shortest and the longest of
+			// the table. A busy machine makes waits longer and never shorter: one short wait fails.
+			const tries, timer, longest = 6, 10 * time.Microsecond, 655360 * time.Microsecond
+			least := time.Hour
+			for range e.loops(8, 50) {
+				p := e.param()
+				p.RNRRetry = tries
+				c := e.connect(connOpts{param: &p, accept: &p})
+				start := time.Now()
+				c.a.post(send(1))
+				c.a.s.expect(sendFails(1, rdma.StatusRNRRetryExcErr))
+				least = min(least, time.Since(start))
+				if least < tries*timer {
+					e.failf(fmt.Sprintf("%d tries take %v and more", tries, tries*timer), "%v", least)
+				}
+				c.a.waitState(rdma.QPErr)
+			}
+			if most := tries * longest; least > most+time.Second {
+				e.failf(fmt.Sprintf("%d tries take %v at most", tries, most), "%v at least", least)
+			}
+			e.Note("%d tries took %v at least", tries, least.Round(10*time.Microsecond))
+		}},
 	{ID: "rnr/late-receive", Clause: "IBTA 9.7.5.2.8; man ibv_modify_qp (rnr_retry)", Needs: needRNR,
 		Requirement: "With retries without end, a send waits for a receive that is posted later, and is delivered once.",
-		Run:         rnrLateReceive},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", 100, localOnly)
+			dst := e.region(c.b, "dst", 300, localOnly)
+			src.fill(1)
+			c.a.post(send(1, src.all()), send(2, src.all()))
+			e.pause(quietTime)
+			if len(c.a.s.done) > 0 {
+				e.failf("the send waits", "%s", c.a.s.text(&c.a.s.done[0]))
+			}
+			c.b.postRecv(recv(1, dst.sge(0, 100)), recv(2, dst.sge(100, 100)), recv(3, dst.sge(200, 100)))
+			c.a.s.expect(ok(1), ok(2))
+			c.b.r.expect(got(1, 100), got(2, 100))
+			c.a.post(send(3))
+			c.a.s.expect(ok(3))
+			c.b.r.expect(got(3, 0)) // a second delivery of a retried send would have taken this one
+			e.equal(dst.name, dst.data()[:100], src.data())
+			e.equal(dst.name, dst.data()[100:200], src.data())
+		}},
 	{ID: "rnr/write-is-free", Clause: "IBTA 9.4.3", Unchecked: "IBTA 9.4.3", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), Features: rdma.FeatRNRRetry},
 		Requirement: "Writes and reads need no receive.",
-		Run:         rnrWriteIsFree},
+		Run: func(e *Env) {
+			p := e.param()
+			p.RNRRetry = 0
+			c := e.connect(connOpts{param: &p, accept: &p})
+			src := e.region(c.a, "src", 100, localOnly)
+			sink := e.region(c.a, "sink", 100, e.sinkAccess())
+			dst := e.region(c.b, "dst", 100, remoteAll)
+			src.fill(1)
+			c.a.post(write(1, dst.at(0), src.all()), read(2, dst.at(0), sink.all()))
+			c.a.s.expectOK(1, 3)
+			e.equal(sink.name, sink.data(), src.data())
+		}},
 	{ID: "rnr/ends-connection", Clause: "RFC 5041 §7.1 (MSN: no buffer available)", Needs: needSend, Without: rdma.FeatRNRRetry,
 		Requirement: "Without retries, a send that finds no receive ends the connection at both ends.",
-		Run:         rnrEndsConnection},
-}
-
-func rnrExhausted(_ context.Context, e *Env) error {
-	p := e.param()
-	p.RNRRetry = 0
-	c := e.connect(connOpts{param: &p, accept: &p})
-	c.a.post(send(1), send(2))
-	c.a.s.expect(sendFails(1, rdma.StatusRNRRetryExcErr), sendFails(2, rdma.StatusWRFlushErr))
-	c.a.waitState(rdma.QPErr)
-	c.a.flushesLater()
-	return nil
-}
-
-// rnrRetriesTakeTime holds a device against the shortest timer that there is, as it does
-// not tell its own. A busy machine makes waits longer and never shorter, so one wait that
-// is too short is enough to fail, and none that is long.
-func rnrRetriesTakeTime(_ context.Context, e *Env) error {
-	const tries, timer, longest = 6, 10 * time.Microsecond, 655360 * time.Microsecond
-	least := time.Hour
-	for range e.loops(8, 50) {
-		p := e.param()
-		p.RNRRetry = tries
-		c := e.connect(connOpts{param: &p, accept: &p})
-		start := time.Now()
-		c.a.post(send(1))
-		c.a.s.expect(sendFails(1, rdma.StatusRNRRetryExcErr))
-		least = min(least, time.Since(start))
-		if least < tries*timer {
-			e.failf(fmt.Sprintf("%d tries take %v and more", tries, tries*timer), "%v", least)
-		}
-		c.a.waitState(rdma.QPErr)
-	}
-	if most := tries * longest; least > most+time.Second {
-		e.failf(fmt.Sprintf("%d tries take %v at most", tries, most), "%v at least", least)
-	}
-	e.Note("%d tries took %v at least", tries, least.Round(10*time.Microsecond))
-	return nil
-}
-
-func rnrLateReceive(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 100, localOnly)
-	dst := e.region(c.b, "dst", 300, localOnly)
-	src.fill(1)
-	c.a.post(send(1, src.all()), send(2, src.all()))
-	e.pause(quietTime)
-	if len(c.a.s.done) > 0 {
-		e.failf("the send waits", "%s", c.a.s.text(&c.a.s.done[0]))
-	}
-	c.b.postRecv(recv(1, dst.sge(0, 100)), recv(2, dst.sge(100, 100)), recv(3, dst.sge(200, 100)))
-	c.a.s.expect(ok(1), ok(2))
-	c.b.r.expect(got(1, 100), got(2, 100))
-	c.a.post(send(3))
-	c.a.s.expect(ok(3))
-	c.b.r.expect(got(3, 0)) // a second delivery of a retried send would have taken this one
-	e.equal(dst.name, dst.data()[:100], src.data())
-	e.equal(dst.name, dst.data()[100:200], src.data())
-	return nil
-}
-
-func rnrWriteIsFree(_ context.Context, e *Env) error {
-	p := e.param()
-	p.RNRRetry = 0
-	c := e.connect(connOpts{param: &p, accept: &p})
-	src := e.region(c.a, "src", 100, localOnly)
-	sink := e.region(c.a, "sink", 100, e.sinkAccess())
-	dst := e.region(c.b, "dst", 100, remoteAll)
-	src.fill(1)
-	c.a.post(write(1, dst.at(0), src.all()), read(2, dst.at(0), sink.all()))
-	c.a.s.expectOK(1, 3)
-	e.equal(sink.name, sink.data(), src.data())
-	return nil
-}
-
-func rnrEndsConnection(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 64, localOnly)
-	c.refuses(c.a, noReceive, send(1, src.all()))
-	return nil
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", 64, localOnly)
+			c.refuses(c.a, noReceive, send(1, src.all()))
+		}},
 }
 
 // noReceive: the peer has none, and nothing waits for one.

@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -11,95 +10,79 @@ import (
 var wimCases = []Case{
 	{ID: "wim/delivers", Clause: "IBTA 9.4.3; RFC 7306 §6; man ibv_poll_cq (IBV_WC_RECV_RDMA_WITH_IMM)", Unchecked: "IBTA 9.4.3", Needs: needWriteImm,
 		Requirement: "The bytes are at the target when the receive completes with the immediate and the written length; the receive's own buffer is untouched.",
-		Run:         wimDelivers},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			own := e.region(c.b, "receive", 64, localOnly)
+			own.fill(99)
+			own.freeze()
+			for i, size := range []int{1, 64, 5000, 70000} {
+				src := e.region(c.a, fmt.Sprintf("src%d", size), size, localOnly)
+				dst := e.region(c.b, fmt.Sprintf("dst%d", size), size+2, remoteAll)
+				src.fill(uint64(i))
+				fillByte(dst.data(), 0x33)
+				c.b.postRecv(recv(i, own.all()))
+				c.a.post(writeImm(i, uint32(i), dst.at(1), src.all()))
+				c.a.s.expect(ok(i))
+				c.b.r.expect(got(i, size).byWrite().withImm(uint32(i)))
+				e.equal(dst.name, dst.data()[1:1+size], src.data())
+				e.allBytes(dst.name+": bytes around", []byte{dst.data()[0], dst.data()[size+1]}, 0x33)
+			}
+			own.unchanged("by writes with immediate")
+		}},
 	{ID: "wim/zero-any-key", Clause: "IBTA C9-88", Needs: needWriteImm,
 		Requirement: "A write with immediate of 0 bytes is delivered whatever its key and address.",
-		Run:         wimZeroAnyKey},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			dst := e.region(c.b, "dst", 64, remoteAll)
+			dst.freeze()
+			for i, t := range []target{dst.at(0), {}, {0, 0xdeadbeef}, {^uint64(0), dst.mr.RKey()}} {
+				c.b.postRecv(recv(i))
+				c.a.post(writeImm(i, uint32(100+i), t))
+				c.a.s.expect(ok(i))
+				c.b.r.expect(got(i, 0).byWrite().withImm(uint32(100 + i)))
+			}
+			dst.unchanged("by writes of 0 bytes")
+		}},
 	{ID: "wim/bad-key", Clause: "IBTA C9-222.1.1", Needs: needWriteImm,
 		Requirement: "A write with immediate under a wrong key is refused, writes nothing and delivers no immediate.",
-		Run:         wimBadKey},
+		Run: func(e *Env) {
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", 64, localOnly)
+			dst := e.region(c.b, "dst", 64, remoteAll)
+			src.fill(1)
+			dst.freeze()
+			t := dst.at(0)
+			t.key ^= 0x5a5a5a5a
+			c.b.postRecv(recv(1))
+			c.refusal(c.a, accessRefused(0x1100), writeImm(1, 7, t, src.all()))
+			c.b.r.expect(recvFails(1, rdma.StatusWRFlushErr, rdma.StatusLocAccessErr, rdma.StatusLocProtErr, rdma.StatusRemAccessErr))
+			c.dead()
+			dst.unchanged("by a refused write")
+		}},
 	{ID: "wim/no-receive", Clause: "IBTA 9.7.5.2.8", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWriteImm), Features: rdma.FeatRNRRetry},
 		Requirement: "A write with immediate that finds no receive ends with RNR_RETRY_EXC_ERR when no retry is allowed.",
-		Run:         wimNoReceive},
+		Run: func(e *Env) {
+			p := e.param()
+			p.RNRRetry = 0
+			c := e.connect(connOpts{param: &p, accept: &p})
+			src := e.region(c.a, "src", 8, localOnly)
+			dst := e.region(c.b, "dst", 8, remoteAll)
+			src.fill(1)
+			dst.freeze()
+			c.a.post(writeImm(1, 7, dst.at(0), src.all()))
+			c.a.s.expect(sendFails(1, rdma.StatusRNRRetryExcErr))
+			c.a.waitState(rdma.QPErr)
+			c.a.flushesLater()
+			// The specification lets the data be placed or not.
+			e.Note("data placed: %v", string(dst.data()) != string(dst.frozen))
+		}},
 	{ID: "wim/ends-connection", Clause: "RFC 7306 §6.3 (consumes an untagged buffer); RFC 5041 §7.1 (MSN: no buffer available)", Needs: needWriteImm, Without: rdma.FeatRNRRetry,
 		Requirement: "Without retries, a write with immediate that finds no receive ends the connection at both ends.",
-		Run:         wimEndsConnection},
-}
-
-func wimDelivers(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	own := e.region(c.b, "receive", 64, localOnly)
-	own.fill(99)
-	own.freeze()
-	for i, size := range []int{1, 64, 5000, 70000} {
-		src := e.region(c.a, fmt.Sprintf("src%d", size), size, localOnly)
-		dst := e.region(c.b, fmt.Sprintf("dst%d", size), size+2, remoteAll)
-		src.fill(uint64(i))
-		fillByte(dst.data(), 0x33)
-		c.b.postRecv(recv(i, own.all()))
-		c.a.post(writeImm(i, uint32(i), dst.at(1), src.all()))
-		c.a.s.expect(ok(i))
-		c.b.r.expect(got(i, size).byWrite().withImm(uint32(i)))
-		e.equal(dst.name, dst.data()[1:1+size], src.data())
-		e.allBytes(dst.name+": bytes around", []byte{dst.data()[0], dst.data()[size+1]}, 0x33)
-	}
-	own.unchanged("by writes with immediate")
-	return nil
-}
-
-func wimZeroAnyKey(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	dst := e.region(c.b, "dst", 64, remoteAll)
-	dst.freeze()
-	for i, t := range []target{dst.at(0), {}, {0, 0xdeadbeef}, {^uint64(0), dst.mr.RKey()}} {
-		c.b.postRecv(recv(i))
-		c.a.post(writeImm(i, uint32(100+i), t))
-		c.a.s.expect(ok(i))
-		c.b.r.expect(got(i, 0).byWrite().withImm(uint32(100 + i)))
-	}
-	dst.unchanged("by writes of 0 bytes")
-	return nil
-}
-
-func wimBadKey(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 64, localOnly)
-	dst := e.region(c.b, "dst", 64, remoteAll)
-	src.fill(1)
-	dst.freeze()
-	t := dst.at(0)
-	t.key ^= 0x5a5a5a5a
-	c.b.postRecv(recv(1))
-	c.refusal(c.a, accessRefused(0x1100), writeImm(1, 7, t, src.all()))
-	c.b.r.expect(recvFails(1, rdma.StatusWRFlushErr, rdma.StatusLocAccessErr, rdma.StatusLocProtErr, rdma.StatusRemAccessErr))
-	c.dead()
-	dst.unchanged("by a refused write")
-	return nil
-}
-
-func wimNoReceive(_ context.Context, e *Env) error {
-	p := e.param()
-	p.RNRRetry = 0
-	c := e.connect(connOpts{param: &p, accept: &p})
-	src := e.region(c.a, "src", 8, localOnly)
-	dst := e.region(c.b, "dst", 8, remoteAll)
-	src.fill(1)
-	dst.freeze()
-	c.a.post(writeImm(1, 7, dst.at(0), src.all()))
-	c.a.s.expect(sendFails(1, rdma.StatusRNRRetryExcErr))
-	c.a.waitState(rdma.QPErr)
-	c.a.flushesLater()
-	// The specification lets the data be placed or not.
-	e.Note("data placed: %v", string(dst.data()) != string(dst.frozen))
-	return nil
-}
-
-// wimEndsConnection leaves open whether the data was placed: on iWARP the Write is a
-// message of its own.
-func wimEndsConnection(_ context.Context, e *Env) error {
-	c := e.connect(connOpts{})
-	src := e.region(c.a, "src", 8, localOnly)
-	dst := e.region(c.b, "dst", 8, remoteAll)
-	c.refuses(c.a, noReceive, writeImm(1, 7, dst.at(0), src.all()))
-	return nil
+		Run: func(e *Env) {
+			// The data may have been placed: on iWARP the Write is a message of its own.
+			c := e.connect(connOpts{})
+			src := e.region(c.a, "src", 8, localOnly)
+			dst := e.region(c.b, "dst", 8, remoteAll)
+			c.refuses(c.a, noReceive, writeImm(1, 7, dst.at(0), src.all()))
+		}},
 }

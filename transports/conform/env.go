@@ -87,8 +87,8 @@ func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
 // run executes the case, checks the rules that hold in every case, and ends the
 // fixtures whatever happened.
-func (e *Env) run(ctx context.Context, c *Case) error {
-	err := e.call(func() error { return c.Run(ctx, e) })
+func (e *Env) run(c *Case) error {
+	err := e.call(func() error { c.Run(e); return nil })
 	if err == nil {
 		err = e.call(func() error { e.checkLeftovers(); return nil })
 	}

@@ -217,7 +217,7 @@ func (r *Runner) attempt(ctx context.Context, c *Case, res *Result) *rdma.Caps {
 	if c.IPv6 {
 		e.ListenAddr = r.addr6()
 	}
-	err = e.run(ctx, c)
+	err = e.run(c)
 	res.Evidence = strings.Join(e.notes, "; ")
 	var m *Mismatch
 	switch {

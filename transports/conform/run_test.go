@@ -27,26 +27,28 @@ func memory() Harness {
 	})
 }
 
-func returns(err error) func(context.Context, *Env) error {
-	return func(context.Context, *Env) error { return err }
+func returns(err error) func(*Env) {
+	return func(*Env) {
+		if err != nil {
+			panic(halt{err})
+		}
+	}
 }
 
 var mismatch = &Mismatch{Want: []string{"this", "that"}, Got: "something else"}
 
 func TestVerdicts(t *testing.T) {
-	leaves := func(_ context.Context, e *Env) error {
+	leaves := func(e *Env) {
 		c := e.connect(connOpts{})
 		src := e.region(c.a, "src", 8, localOnly)
 		dst := e.region(c.b, "dst", 8, remoteAll)
 		c.a.post(write(1, dst.at(0), src.all()))
-		return nil
 	}
-	scribbles := func(off int) func(context.Context, *Env) error {
-		return func(_ context.Context, e *Env) error {
+	scribbles := func(off int) func(*Env) {
+		return func(e *Env) {
 			c := e.connect(connOpts{})
 			r := e.region(c.a, "r", 100, localOnly)
 			r.buf.Bytes()[off]++
-			return nil
 		}
 	}
 	for _, v := range []struct {
@@ -63,8 +65,8 @@ func TestVerdicts(t *testing.T) {
 		{c: Case{ID: "x/may", Level: May, Run: returns(mismatch)}, want: Fail, strict: true},
 		{c: Case{ID: "x/error", Run: returns(errors.New("no memory"))}, want: Error, got: "no memory", wantRed: true},
 		{c: Case{ID: "x/may-error", Level: May, Run: returns(errors.New("no memory"))}, want: Error, wantRed: true},
-		{c: Case{ID: "x/panic", Run: func(context.Context, *Env) error { panic("oops") }}, want: Error, got: "oops", wantRed: true},
-		{c: Case{ID: "x/stack", Run: func(context.Context, *Env) error { panic("oops") }}, want: Error, got: "run_test.go", wantRed: true},
+		{c: Case{ID: "x/panic", Run: func(*Env) { panic("oops") }}, want: Error, got: "oops", wantRed: true},
+		{c: Case{ID: "x/stack", Run: func(*Env) { panic("oops") }}, want: Error, got: "run_test.go", wantRed: true},
 		{c: Case{ID: "x/needs", Needs: rdma.Need{Features: rdma.FeatSinkNeedsRemoteWrite}, Run: returns(mismatch)},
 			want: Unsupported, got: "device lacks feature sink_needs_remote_write"},
 		{c: Case{ID: "x/without", Without: rdma.FeatSRQ | rdma.FeatFence, Run: returns(mismatch)}, want: Unsupported, got: "device declares srq,fence"},
@@ -126,7 +128,7 @@ func TestLedgerVerdicts(t *testing.T) {
 
 func TestHangBecomesError(t *testing.T) {
 	release := make(chan struct{})
-	hangs := func(context.Context, *Env) error { <-release; return nil }
+	hangs := func(*Env) { <-release }
 	var cases []Case
 	for _, id := range []string{"x/1", "x/2", "x/3", "x/4"} {
 		cases = append(cases, Case{ID: id, Run: hangs})
@@ -152,7 +154,7 @@ func TestHangBecomesError(t *testing.T) {
 func TestRunEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cases := []Case{
-		{ID: "x/1", Run: func(context.Context, *Env) error { cancel(); return nil }},
+		{ID: "x/1", Run: func(*Env) { cancel() }},
 		{ID: "x/2", Run: returns(nil)},
 	}
 	seen := 0
@@ -168,10 +170,10 @@ func TestRunEnds(t *testing.T) {
 // A case that the end of the run cut short found out nothing.
 func TestRunEndsInsideACase(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	cases := []Case{{ID: "x/1", Run: func(ctx context.Context, _ *Env) error {
+	cases := []Case{{ID: "x/1", Run: func(e *Env) {
 		cancel()
-		<-ctx.Done()
-		return ctx.Err()
+		<-e.ctx.Done()
+		panic(halt{e.ctx.Err()})
 	}}}
 	rep := Run(ctx, memory(), Options{Cases: cases})
 	r := rep.Result("x/1")
