@@ -13,8 +13,6 @@ import (
 	"time"
 )
 
-var examples = []string{"helloworld", "tours"}
-
 func lines(t *testing.T, path ...string) []string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(append(path, "main.go")...))
@@ -41,12 +39,10 @@ func without(a, b []string) []string {
 // The programs over RDMA are those over TCP but for two lines: the import and the
 // place where the connection comes from.
 func TestDifferenceIsTwoLines(t *testing.T) {
-	for _, e := range examples {
-		for program, gone := range map[string]int{"server": 2, "client": 0} {
-			tcp, rdma := lines(t, e, program), lines(t, e, "rdma", program)
-			if removed, added := without(tcp, rdma), without(rdma, tcp); len(removed) != gone || len(added) != 2 {
-				t.Errorf("%s/%s: removed %q, added %q", e, program, removed, added)
-			}
+	for program, gone := range map[string]int{"server": 2, "client": 0} {
+		tcp, rdma := lines(t, "helloworld", program), lines(t, "helloworld", "rdma", program)
+		if removed, added := without(tcp, rdma), without(rdma, tcp); len(removed) != gone || len(added) != 2 {
+			t.Errorf("%s: removed %q, added %q", program, removed, added)
 		}
 	}
 }
@@ -86,33 +82,27 @@ func serve(t *testing.T, program string) string {
 }
 
 func TestProgramsRun(t *testing.T) {
-	const tours = "within: car park\nwithin: spring\nwithin: hut\nwalk: 2500 metres by 6 points\nchat: first\nchat: first\nchat: second\n"
-	for _, e := range examples {
-		tcpServer, tcpClient := build(t, e)
-		rdmaServer, rdmaClient := build(t, e+"/rdma")
-		for name, run := range map[string]struct{ server, client, network, log string }{
-			"tcp":      {tcpServer, tcpClient, "tcp", ""},
-			"rdma":     {rdmaServer, rdmaClient, "rdma", ""},
-			"fallback": {tcpServer, rdmaClient, "tcp", "falling back to tcp"},
-		} {
-			t.Run(e+"/"+name, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-				defer cancel()
-				cmd := exec.CommandContext(ctx, run.client, "-addr", serve(t, run.server))
-				cmd.Env = append(os.Environ(), "GRPC_RDMA=iwarp")
-				var out, log bytes.Buffer
-				cmd.Stdout, cmd.Stderr = &out, &log
-				if err := cmd.Run(); err != nil {
-					t.Fatalf("client: %v\n%s", err, log.String())
-				}
-				want := "Hello, world (by " + run.network + ")\n"
-				if e == "tours" {
-					want = "nearest: hut (by " + run.network + ")\n" + tours
-				}
-				if out.String() != want || !strings.Contains(log.String(), run.log) || run.log == "" && log.Len() > 0 {
-					t.Errorf("client says\n%s\nwant\n%s\nlog %q", out.String(), want, log.String())
-				}
-			})
-		}
+	tcpServer, tcpClient := build(t, "helloworld")
+	rdmaServer, rdmaClient := build(t, "helloworld/rdma")
+	for name, run := range map[string]struct{ server, client, network, log string }{
+		"tcp":      {tcpServer, tcpClient, "tcp", ""},
+		"rdma":     {rdmaServer, rdmaClient, "rdma", ""},
+		"fallback": {tcpServer, rdmaClient, "tcp", "falling back to tcp"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, run.client, "-addr", serve(t, run.server))
+			cmd.Env = append(os.Environ(), "GRPC_RDMA=iwarp")
+			var out, log bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &log
+			if err := cmd.Run(); err != nil {
+				t.Fatalf("client: %v\n%s", err, log.String())
+			}
+			want := "Hello, world (by " + run.network + ")\n"
+			if out.String() != want || !strings.Contains(log.String(), run.log) || run.log == "" && log.Len() > 0 {
+				t.Errorf("client says\n%s\nwant\n%s\nlog %q", out.String(), want, log.String())
+			}
+		})
 	}
 }
