@@ -58,7 +58,7 @@ var pinKind = &reports.Kind{
 
 var pinRoom = &room.Room{
 	Name: "testpin", Sizes: []int{4096}, Names: []string{"testpin-rounds"}, Own: []string{"testpin-rounds"},
-	Work: &engine.Workload{Name: "testpin", Kind: pinKind, Own: &engine.Own{Run: runPin},
+	Work: &engine.Workload{Name: "testpin", Kind: pinKind, Runner: new(pinFlags),
 		Point: func(pt engine.Point) error {
 			return pt.Options.Unpack(new(pinOptions))
 		}},
@@ -69,6 +69,7 @@ type pinOptions struct{ Rounds int }
 
 type pinFlags struct {
 	room.None
+	engine.ClientOnly
 	o pinOptions
 }
 
@@ -78,38 +79,38 @@ func (f *pinFlags) Register(set *pflag.FlagSet) {
 
 func (f *pinFlags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
 	for _, n := range c.SizesOf("", pinRoom.Sizes) {
-		points = append(points, engine.Point{Workload: "testpin", Size: n, Options: engine.PackOptions(f.o)})
+		points = append(points, engine.Point{Workload: "testpin", Alone: true, Size: n, Options: engine.PackOptions(f.o)})
 	}
 	return points, nil
 }
 
-// runPin registers memory on a device of its own.
-func runPin(ctx context.Context, r *engine.OwnRun) ([]reports.Result, error) {
+// Client registers memory on a device of its own.
+func (*pinFlags) Client(ctx context.Context, r *engine.Run) error {
 	var o pinOptions
 	if err := r.Point.Options.Unpack(&o); err != nil {
-		return nil, err
+		return err
 	}
 	if _, ok := ctx.Deadline(); !ok {
-		return nil, errors.New("a run without a deadline")
+		return errors.New("a run without a deadline")
 	}
 	dev, err := r.Open.Device(r.Plan.Transport)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer dev.Close()
 	buf, err := rdma.Alloc(r.Point.Size)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer buf.Free()
 	begin := time.Now()
 	for i := range o.Rounds {
 		mr, err := dev.RegMR(0, buf, rdma.LocalWrite)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if err := mr.Close(); err != nil {
-			return nil, err
+			return err
 		}
 		r.Progress(int64(i+1), int64(o.Rounds))
 	}
@@ -117,12 +118,13 @@ func runPin(ctx context.Context, r *engine.OwnRun) ([]reports.Result, error) {
 	d := time.Since(begin)
 	res.Operations, res.DurationNs = int64(o.Rounds), int64(d)
 	res.Detail = &pinDetail{Registrations: o.Rounds, MeanNs: float64(d) / float64(o.Rounds)}
-	return []reports.Result{res}, nil
+	r.Add(res)
+	return nil
 }
 
 var sumRoom = &room.Room{
 	Name:  "testsum",
-	Work:  &engine.Workload{Name: "testsum", Own: &engine.Own{Run: runSum, Serve: serveSum}},
+	Work:  &engine.Workload{Name: "testsum", Runner: sumFlags{}},
 	Flags: func() room.Flags { return sumFlags{} },
 }
 
@@ -135,13 +137,13 @@ func (sumFlags) Points(*engine.Plan, *room.Common) ([]engine.Point, error) {
 // sumAnswer says which process had added up to what.
 type sumAnswer struct{ Sum, PID int }
 
-// runSum adds with three servers, each in a process of its own.
-func runSum(ctx context.Context, r *engine.OwnRun) ([]reports.Result, error) {
+// Client adds with three servers, each in a process of its own.
+func (sumFlags) Client(ctx context.Context, r *engine.Run) error {
 	links := []*engine.Link{r.Peer}
 	for range 2 {
 		l, err := r.Process(ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		links = append(links, l)
 	}
@@ -150,24 +152,25 @@ func runSum(ctx context.Context, r *engine.OwnRun) ([]reports.Result, error) {
 	for round := range 3 {
 		for i, l := range links {
 			if err := l.Send(10*i + round); err != nil {
-				return nil, err
+				return err
 			}
 			if err := l.Receive(ctx, &last); err != nil {
-				return nil, err
+				return err
 			}
 			processes[last.PID] = true
 		}
 	}
 	if last.Sum != 20+21+22 || len(processes) != 4 || links[1].Host() == "" {
-		return nil, fmt.Errorf("last sum %d, %d processes", last.Sum, len(processes))
+		return fmt.Errorf("last sum %d, %d processes", last.Sum, len(processes))
 	}
 	res := r.Result()
 	res.Operations, res.DurationNs = 9, 1
-	return []reports.Result{res}, nil
+	r.Add(res)
+	return nil
 }
 
-// serveSum ends with the error of Receive, which is io.EOF at the end of the run.
-func serveSum(ctx context.Context, s *engine.OwnServe) error {
+// Server ends with the error of Receive, which is io.EOF at the end of the run.
+func (sumFlags) Server(ctx context.Context, s *engine.Serve) error {
 	sum := 0
 	for {
 		var n int

@@ -381,7 +381,7 @@ func (m *runner) choose(a *arm, spec string) error {
 			w := a.plan.Workloads.Find(pt.Workload)
 			// A stack that has sessions is measured by them where the workload is.
 			other := k == transports.KindCall && w.ByCall != nil && caps.Kinds != transports.Kinds(transports.KindCall)
-			return ok && (other || !caps.Kinds.Has(k)) && w.Own == nil
+			return ok && (other || !caps.Kinds.Has(k)) && w.Runner == nil
 		})
 	}
 	if caps.SameHost && m.o.host != "" && !thisMachine(m.o.host) {

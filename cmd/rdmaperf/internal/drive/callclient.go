@@ -218,8 +218,8 @@ func (k *callers) kept() []*engine.RawBuffer {
 
 // idles watches both sides while nothing is called.
 func (k *callers) idles(ctx context.Context) error {
-	_, rep, err := k.around(ctx, "idle", engine.GenIdle, func() *engine.Run {
-		r := &engine.Run{Done: make(chan struct{})}
+	_, rep, err := k.around(ctx, "idle", engine.GenIdle, func() *engine.Phase {
+		r := &engine.Phase{Done: make(chan struct{})}
 		woken := make(chan struct{})
 		r.Cancel = sync.OnceFunc(func() { close(woken) })
 		before := engine.ReadUsage()
@@ -244,8 +244,8 @@ func (k *callers) idles(ctx context.Context) error {
 // memory reads what both sides hold with all connections open and warm.
 func (k *callers) memory(ctx context.Context) error {
 	k.used = resident()
-	_, rep, err := k.around(ctx, "memory", engine.GenMemory, func() *engine.Run {
-		r := &engine.Run{Done: make(chan struct{}), Cancel: func() {}}
+	_, rep, err := k.around(ctx, "memory", engine.GenMemory, func() *engine.Phase {
+		r := &engine.Phase{Done: make(chan struct{}), Cancel: func() {}}
 		close(r.Done)
 		return r
 	})
@@ -256,7 +256,7 @@ func (k *callers) memory(ctx context.Context) error {
 }
 
 // around runs something on this side inside a phase of the server.
-func (k *callers) around(ctx context.Context, name string, gen int, start func() *engine.Run) (*engine.Outcome, *engine.PhaseReport, error) {
+func (k *callers) around(ctx context.Context, name string, gen int, start func() *engine.Phase) (*engine.Outcome, *engine.PhaseReport, error) {
 	m, c, sh := k.m, k.m.C, k.m.Sh
 	collectAsUsed()
 	changes := engine.CountersAround(c.Counters, gen)
@@ -291,7 +291,7 @@ func (k *callers) phase(ctx context.Context, name string, gen int, lim engine.Li
 	if who.Beside > 0 {
 		k.beside = k.groups[who.Beside]
 	}
-	return k.around(ctx, name, gen, func() *engine.Run { return k.start(gen, lim) })
+	return k.around(ctx, name, gen, func() *engine.Phase { return k.start(gen, lim) })
 }
 
 // failed is the error of a caller, which it names.

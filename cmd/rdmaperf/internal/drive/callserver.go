@@ -62,7 +62,7 @@ func callPhase(c *engine.ServedClient, ctx context.Context, svc engine.CallServi
 	}
 	collectAsUsed()
 	changes := engine.CountersAround(c.Counters, ph.Generation)
-	r := &engine.Run{Done: make(chan struct{})}
+	r := &engine.Phase{Done: make(chan struct{})}
 	halted := make(chan struct{})
 	r.Cancel = sync.OnceFunc(func() { close(halted) })
 	before := engine.ReadUsage()

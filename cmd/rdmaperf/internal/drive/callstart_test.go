@@ -13,7 +13,7 @@ import (
 )
 
 // starting runs a phase of callers in a bubble; during does something beside it.
-func starting(t *testing.T, lim engine.Limits, set func(k *callers), during func(r *engine.Run), check func(k *callers, o *engine.Outcome), calls ...*heeding) {
+func starting(t *testing.T, lim engine.Limits, set func(k *callers), during func(r *engine.Phase), check func(k *callers, o *engine.Outcome), calls ...*heeding) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		engine.RestartClock()
@@ -78,7 +78,7 @@ func TestCallsAreFollowedWhileTheyLast(t *testing.T) {
 // one that is to end now ends them.
 func TestCallsUnderWayEndWithTheirPhase(t *testing.T) {
 	for how, want := range map[uint32]struct{ ops, window int64 }{engine.StopSoon: {3, 3000}, engine.StopNow: {2, 2000}} {
-		starting(t, engine.Limits{Ops: 9}, nil, func(r *engine.Run) {
+		starting(t, engine.Limits{Ops: 9}, nil, func(r *engine.Phase) {
 			time.Sleep(2500)
 			r.Halt(how)
 			if how == engine.StopNow {

@@ -90,7 +90,7 @@ func (t *tally) overdue(pace *engine.Pacer, end int64) {
 
 // callRun is a phase in progress on the client.
 type callRun struct {
-	engine.Run
+	engine.Phase
 	ctx     context.Context // of the calls
 	lim     engine.Limits
 	begin   int64
@@ -111,7 +111,7 @@ func (r *callRun) fail(err error) {
 }
 
 // start lets the callers go, all at once.
-func (k *callers) start(gen int, lim engine.Limits) *engine.Run {
+func (k *callers) start(gen int, lim engine.Limits) *engine.Phase {
 	sh := k.m.Sh
 	var parts []*engine.Series
 	for _, t := range k.lead.tallies {
@@ -132,7 +132,7 @@ func (k *callers) start(gen int, lim engine.Limits) *engine.Run {
 		k.live.Begin(parts)
 	}
 	k.keep()
-	r := &callRun{Run: engine.Run{Done: make(chan struct{})}, lim: lim}
+	r := &callRun{Phase: engine.Phase{Done: make(chan struct{})}, lim: lim}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.ctx = ctx
 	r.Cancel = func() {
@@ -194,7 +194,7 @@ func (k *callers) start(gen int, lim engine.Limits) *engine.Run {
 		r.Out.Noise = engine.ProcessNoise(noiseBefore)
 		close(r.Done)
 	}()
-	return &r.Run
+	return &r.Phase
 }
 
 // guard waits for the callers, and ends them when nothing was answered for the

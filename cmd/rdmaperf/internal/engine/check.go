@@ -53,7 +53,7 @@ func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 	switch {
 	case w == nil:
 		return missing("workload %s", pt.Workload)
-	case w.Own != nil:
+	case w.Runner != nil:
 		if w.Limits != nil {
 			return w.Limits(p, pt, caps)
 		}

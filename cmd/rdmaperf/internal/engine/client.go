@@ -133,7 +133,7 @@ func (c *Client) greet(ctx context.Context) error {
 	}
 	// The whole plan is looked at before the first point runs.
 	for _, pt := range c.Plan.Points {
-		if c.Plan.Workloads.Of(pt).Own != nil {
+		if c.Plan.Workloads.Of(pt).Runner != nil {
 			continue
 		}
 		if _, err := c.Shape(pt); err != nil {
@@ -181,11 +181,11 @@ func (c *Client) Close() error {
 // a result holds what was measured until then (Operations > 0) beside the error.
 func (c *Client) Run(ctx context.Context, index int) ([]reports.Result, error) {
 	pt := c.Plan.Points[index]
-	if w := c.Plan.Workloads.Of(pt); w.Own != nil {
+	if w := c.Plan.Workloads.Of(pt); w.Runner != nil {
 		if c.broken {
 			return nil, Failed(c.Plan.Describe(pt), errors.New("the client failed before"))
 		}
-		results, err := c.runOwn(ctx, pt, w)
+		results, err := c.runPoint(ctx, pt, w)
 		c.broken = err != nil
 		return results, err
 	}

@@ -37,7 +37,7 @@ import (
 //
 // A workload with a run of its own has instead of all that for every point
 //
-//	own (point)     ─────────────►
+//	point           ─────────────►
 //	   …data in both directions, as the workload wants…
 //	end             ─────────────►
 //	                ◄───────────── ended
@@ -72,7 +72,6 @@ const (
 	msgChallenge messageType = "challenge" // between plan and accept: prove that you know the token
 	msgProof     messageType = "proof"
 
-	msgOwn  messageType = "own"  // instead of point: a workload with a run of its own
 	msgData messageType = "data" // what such a workload says, either way
 )
 
@@ -93,8 +92,8 @@ type Message struct {
 
 	Proof []byte `json:"proof,omitempty"` // of challenge: the nonce
 
-	Own  *Point          `json:"own,omitempty"`
-	Data json.RawMessage `json:"data,omitempty"`
+	Point *Point          `json:"measure,omitempty"`
+	Data  json.RawMessage `json:"data,omitempty"`
 }
 
 // Listening is where the server takes the sessions of a point. The token proves

@@ -127,8 +127,8 @@ type Share struct {
 	Window time.Duration
 }
 
-// Run is a phase in progress.
-type Run struct {
+// Phase is a phase in progress.
+type Phase struct {
 	Stop   atomic.Uint32
 	Cancel context.CancelFunc
 	Done   chan struct{} // closed when all workers are joined
@@ -137,8 +137,8 @@ type Run struct {
 
 // Start lets the workers go. They begin only when all stand ready, so that
 // starting threads is outside the window.
-func (c *Group) Start(lim Limits, record bool) *Run {
-	r := &Run{Done: make(chan struct{})}
+func (c *Group) Start(lim Limits, record bool) *Phase {
+	r := &Phase{Done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.Cancel = cancel
 	loops := make([]func() error, len(c.Workers))
@@ -220,7 +220,7 @@ func (c *Group) Start(lim Limits, record bool) *Run {
 }
 
 // Halt ends the phase; the strongest word counts.
-func (r *Run) Halt(how uint32) {
+func (r *Phase) Halt(how uint32) {
 	for {
 		old := r.Stop.Load()
 		if old >= how || r.Stop.CompareAndSwap(old, how) {
@@ -231,7 +231,7 @@ func (r *Run) Halt(how uint32) {
 }
 
 // Wait joins the workers.
-func (r *Run) Wait() *Outcome {
+func (r *Phase) Wait() *Outcome {
 	<-r.Done
 	return &r.Out
 }

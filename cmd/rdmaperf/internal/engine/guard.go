@@ -299,7 +299,7 @@ func SessionToken(shared, number []byte) []byte {
 func (c *ServedClient) Ticket() (number, secret []byte) { return ticket(c.Server.Token) }
 
 // Ticket is the same for a workload with a run of its own.
-func (s *OwnServe) Ticket() (number, secret []byte) { return ticket(s.token) }
+func (s *Serve) Ticket() (number, secret []byte) { return ticket(s.token) }
 
 func ticket(token []byte) (number, secret []byte) {
 	if len(token) == 0 {

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -213,13 +214,25 @@ func (s *syncedBuffer) Write(p []byte) (int, error) {
 	return s.b.Write(p)
 }
 
+// holder is a workload whose server does nothing but ask for what it needs.
+type holder struct {
+	needs  engine.Needs
+	served *bool
+}
+
+func (holder) Client(context.Context, *engine.Run) error { return nil }
+
+func (h holder) Server(_ context.Context, s *engine.Serve) error {
+	err := s.Hold(h.needs)
+	*h.served = err == nil
+	return cmp.Or(err, io.EOF)
+}
+
 // A workload with a run of its own is held against the budget like any other.
 func TestTheBudgetBoundsRunsOfTheirOwn(t *testing.T) {
 	serve := func(needs engine.Needs) string {
 		served := false
-		table := engine.Table{{Name: "own", Kind: enginetest.Table[0].Kind, Own: &engine.Own{
-			Needs: func(*engine.Plan, engine.Point) engine.Needs { return needs },
-			Serve: func(context.Context, *engine.OwnServe) error { served = true; return io.EOF }}}}
+		table := engine.Table{{Name: "own", Kind: enginetest.Table[0].Kind, Runner: holder{needs, &served}}}
 		s := &engine.Server{Workloads: table, MaxMemory: 1 << 20, MaxThreads: 2}
 		addr, _ := enginetest.MemServer(t, s)
 		conn, err := net.Dial("tcp", addr)
@@ -229,7 +242,7 @@ func TestTheBudgetBoundsRunsOfTheirOwn(t *testing.T) {
 		defer conn.Close()
 		conn.SetDeadline(time.Now().Add(10 * time.Second))
 		pt := engine.Point{Workload: "own", Size: 64}
-		io.WriteString(conn, planLine(t, func(m *engine.Message) { m.Plan.Points = []engine.Point{pt} })+`{"type":"own","own":{"workload":"own","op":"","size_bytes":64}}`+"\n"+`{"type":"end"}`+"\n")
+		io.WriteString(conn, planLine(t, func(m *engine.Message) { m.Plan.Points = []engine.Point{pt} })+`{"type":"point","measure":{"workload":"own","op":"","size_bytes":64}}`+"\n"+`{"type":"end"}`+"\n")
 		conn.(*net.TCPConn).CloseWrite()
 		said, _ := io.ReadAll(conn)
 		if refused := strings.Contains(string(said), "--max-"); refused == served {

@@ -89,17 +89,17 @@ func (l *Link) end(ctx context.Context, well bool) (err error) {
 	return err
 }
 
-// beginOwn makes the server at the other end serve a point.
-func (c *Client) beginOwn(ctl *Control, pt Point, limit time.Duration, host string) (*Link, error) {
+// begin makes the server at the other end serve a point.
+func (c *Client) begin(ctl *Control, pt Point, limit time.Duration, host string) (*Link, error) {
 	l := &Link{ctl: ctl, limit: limit, where: c.Plan.Describe(pt), side: SideClient, host: host}
-	if err := ctl.Send(c.Plan.Timeout, &Message{Type: msgOwn, Own: &pt}); err != nil {
+	if err := ctl.Send(c.Plan.Timeout, &Message{Type: MsgPoint, Point: &pt}); err != nil {
 		return nil, PeerError(l.where, lossCause(err), "the server's log")
 	}
 	return l, nil
 }
 
 // another connects to one more server.
-func (c *Client) another(ctx context.Context, r *OwnRun) (*Link, error) {
+func (c *Client) another(ctx context.Context, r *Run) (*Link, error) {
 	if c.More == nil || r.Peer == nil {
 		return nil, Failed(c.Plan.Describe(r.Point), errors.New("no further server can be started"))
 	}
@@ -117,7 +117,7 @@ func (c *Client) another(ctx context.Context, r *OwnRun) (*Link, error) {
 	if err != nil {
 		return fail(err)
 	}
-	l, err := c.beginOwn(o.Ctl, r.Point, r.Peer.limit, o.host)
+	l, err := c.begin(o.Ctl, r.Point, r.Peer.limit, o.host)
 	if err != nil {
 		return fail(errors.Join(err, o.Close()))
 	}
@@ -125,29 +125,29 @@ func (c *Client) another(ctx context.Context, r *OwnRun) (*Link, error) {
 	return l, nil
 }
 
-// ownPoint serves a point whose workload has a run of its own.
-func (c *ServedClient) ownPoint(pt Point) error {
+// runnerPoint serves a point whose workload is a Runner.
+func (c *ServedClient) runnerPoint(pt Point) error {
 	w := c.Server.Workloads.Of(pt)
-	if w == nil || w.Own == nil || w.Own.Serve == nil {
+	if w == nil || w.Runner == nil {
 		return PeerError("check point", fmt.Errorf("the workload %q has no side here", pt.Workload), "the same rdmaperf version on both sides")
 	}
 	if err := pt.Validate(w); err != nil {
 		return Failed("check point", err)
 	}
-	release, err := c.Server.hold(c.Plan.Describe(pt), w.Own.needs(&c.Plan, pt))
-	if err != nil {
-		return err
-	}
-	defer release()
-	limit := c.Plan.ownLimit(pt)
+	limit := c.Plan.limit(pt)
 	c.Server.waitingFor(c.who, limit)
 	defer c.Server.waiting(c.who, false)
 	ctx, cancel := context.WithTimeoutCause(c.Ctl.Alive, limit, fmt.Errorf("not done within %v", limit))
 	defer cancel()
 	host, _, _ := net.SplitHostPort(c.Ctl.peer)
 	l := &Link{ctl: c.Ctl, limit: limit, where: c.Plan.Describe(pt), side: SideServer, host: host}
-	s := &OwnServe{Plan: &c.Plan, Point: pt, Stack: c.Tr, Open: Opener{c.Server.Open, c.Server.Device}, Peer: l, Host: c.Host, token: c.Server.Token}
-	err = w.Own.Serve(ctx, s)
+	s := &Serve{Plan: &c.Plan, Point: pt, Stack: c.Tr, Open: Opener{c.Server.Open, c.Server.Device}, Peer: l, Host: c.Host, token: c.Server.Token, server: c.Server}
+	defer func() {
+		for _, release := range s.release {
+			release()
+		}
+	}()
+	err := w.Runner.Server(ctx, s)
 	if errors.Is(err, io.EOF) {
 		err = nil // the end of the client's run is what it is to return at
 	}

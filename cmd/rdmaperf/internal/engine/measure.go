@@ -180,7 +180,7 @@ func (m *Measurement) Phase(ctx context.Context, name string, gen int, lim Limit
 
 // Watch waits for the workers, and ends them when the run is interrupted or the
 // server goes away.
-func (m *Measurement) Watch(ctx context.Context, r *Run) (*Outcome, error) {
+func (m *Measurement) Watch(ctx context.Context, r *Phase) (*Outcome, error) {
 	interrupt := ctx.Done()
 	for {
 		select {

@@ -65,7 +65,7 @@ func (c *ServedClient) phase(ctx context.Context, group *Group, ph *PhaseStart) 
 
 // Join waits for targets that were told to stop. One that still sends needs its
 // peer for the end, and a peer may be gone.
-func (c *ServedClient) Join(ctx context.Context, r *Run) error {
+func (c *ServedClient) Join(ctx context.Context, r *Phase) error {
 	limit := time.NewTimer(c.Plan.Timeout)
 	defer limit.Stop()
 	var err error
@@ -85,7 +85,7 @@ func (c *ServedClient) Join(ctx context.Context, r *Run) error {
 }
 
 // UntilStop tells the client that the targets run and waits until it has enough.
-func (c *ServedClient) UntilStop(ctx context.Context, r *Run) (*PhaseStop, error) {
+func (c *ServedClient) UntilStop(ctx context.Context, r *Phase) (*PhaseStop, error) {
 	if err := c.Ctl.Send(ReplyWait, &Message{Type: MsgReady}); err != nil {
 		return nil, err
 	}

@@ -115,6 +115,13 @@ type Point struct {
 
 	// QPs replaces the plan's number, for a sweep. 0: the plan's.
 	QPs int `json:"point_qps,omitempty"`
+
+	// Alone: it needs no server.
+	Alone bool `json:"alone,omitempty"`
+
+	// Time is how long it takes, for the progress and the deadline. 0: the plan's warm-up
+	// and duration.
+	Time time.Duration `json:"time_ns,omitempty"`
 }
 
 // Describe reads "latency send 64 B" or "hol write 1048576 B same-qp".
@@ -314,7 +321,7 @@ func (p Point) Validate(w *Workload) error {
 		return err
 	}
 	switch {
-	case w.Own != nil:
+	case w.Runner != nil:
 		if w.Point != nil {
 			return w.Point(p)
 		}

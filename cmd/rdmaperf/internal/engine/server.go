@@ -212,15 +212,14 @@ func (c *ServedClient) serve(ctx context.Context) error {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		own := err == nil && m.Type == msgOwn && m.Own != nil
-		if err == nil && !own && (m.Type != MsgPoint || m.Shape == nil) {
+		if err == nil && (m.Type != MsgPoint || m.Shape == nil && m.Point == nil) {
 			err = outOfTurn(m, MsgPoint)
 		}
 		if err != nil {
 			return c.refuse(ctx, PeerError("wait for a point", err, ""))
 		}
-		if own {
-			err = c.ownPoint(*m.Own)
+		if m.Point != nil {
+			err = c.runnerPoint(*m.Point)
 		} else {
 			err = c.point(ctx, m.Shape)
 		}

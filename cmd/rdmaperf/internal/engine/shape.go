@@ -170,7 +170,7 @@ func common(a, b transports.Caps) transports.Caps {
 
 // Admit finds the workload of a shape that came over the wire, and checks the shape.
 func (sh *Shape) Admit(t Table) error {
-	if sh.Row = t.Of(sh.Point); sh.Row == nil || sh.Row.Own != nil {
+	if sh.Row = t.Of(sh.Point); sh.Row == nil || sh.Row.Runner != nil {
 		return PeerError("check point", fmt.Errorf("the workload %q is not known here", sh.Workload), "the same rdmaperf version on both sides")
 	}
 	return sh.Validate()

@@ -75,9 +75,9 @@ type Workload struct {
 	// Name and Kind are the same.
 	ByCall *Workload
 
-	// Own is a run of its own: neither sessions nor calls. Of the above, only Name, Kind,
+	// Runner, if not nil, is what runs the points. Of the above, only Name, Kind,
 	// Point, Planned, NoEvents, NoSeries, Describe, Rated and Limits count then.
-	Own *Own
+	Runner Runner
 }
 
 // Members are those of a point that few workloads have.

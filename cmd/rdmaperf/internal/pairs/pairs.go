@@ -46,7 +46,7 @@ func Below(spec string) string {
 
 // Tier is the stack of a run as LITE, or a *reports.ExitError that says who has the
 // workload.
-func Tier(r *engine.OwnRun, workload string) (*stack.Stack, error) {
+func Tier(r *engine.Run, workload string) (*stack.Stack, error) {
 	s, ok := r.Stack.(*stack.Stack)
 	if !ok {
 		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: workload, Err: fmt.Errorf("%s is no stack of LITE", r.Stack.Name()), Hint: "--transport lite+iwarp"}
@@ -55,7 +55,7 @@ func Tier(r *engine.OwnRun, workload string) (*stack.Stack, error) {
 }
 
 // Threaded is Tier for a workload of several threads.
-func Threaded(r *engine.OwnRun, workload string) (*stack.Stack, error) {
+func Threaded(r *engine.Run, workload string) (*stack.Stack, error) {
 	s, err := Tier(r, workload)
 	if err == nil && s.Caps().Clock != nil {
 		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: workload, Err: errors.New("several threads have no time together by the clock of a model"), Hint: "--transport lite+iwarp"}
@@ -71,7 +71,7 @@ type Nodes struct {
 
 // OpenNodes opens them over what the stack of the run stands on. arena is what each
 // registers, bytes, beside what a node needs for itself.
-func OpenNodes(ctx context.Context, r *engine.OwnRun, s *stack.Stack, arena [2]int) (p *Nodes, err error) {
+func OpenNodes(ctx context.Context, r *engine.Run, s *stack.Stack, arena [2]int) (p *Nodes, err error) {
 	p = &Nodes{}
 	defer func() {
 		if err != nil {
@@ -124,12 +124,12 @@ type Devices struct {
 
 // OpenDevices opens them with n connections, of which each has depth requests under way
 // at most. All of one end complete into one queue.
-func OpenDevices(ctx context.Context, r *engine.OwnRun, n, depth int) (p *Devices, err error) {
+func OpenDevices(ctx context.Context, r *engine.Run, n, depth int) (p *Devices, err error) {
 	return OpenReceiving(ctx, r, n, depth, 0)
 }
 
 // OpenReceiving is OpenDevices whose queue pairs have that many places for receives, too.
-func OpenReceiving(ctx context.Context, r *engine.OwnRun, n, depth, receives int) (p *Devices, err error) {
+func OpenReceiving(ctx context.Context, r *engine.Run, n, depth, receives int) (p *Devices, err error) {
 	p = &Devices{}
 	defer func() {
 		if err != nil {

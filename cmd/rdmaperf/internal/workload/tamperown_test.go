@@ -49,7 +49,7 @@ func alone(t *testing.T, p *enginetest.Tamper, tier bool, pt engine.Point, n int
 func TestTamperingIsFoundInRunsOfTheirOwn(t *testing.T) {
 	type options = map[string]any
 	pack := func(name, op string, size int, o options) engine.Point {
-		return engine.Point{Workload: name, Op: op, Size: size, Options: engine.PackOptions(o)}
+		return engine.Point{Workload: name, Alone: true, Op: op, Size: size, Options: engine.PackOptions(o)}
 	}
 	const size, n = 6000, 60
 	for _, c := range []struct {

@@ -42,6 +42,21 @@ func First(r []reports.Result, err error) (reports.Result, error) {
 	return r[0], err
 }
 
+// Alone is a workload whose points need no server.
+type Alone func(ctx context.Context, r *engine.Run) ([]reports.Result, error)
+
+// Client calls f.
+func (f Alone) Client(ctx context.Context, r *engine.Run) error {
+	results, err := f(ctx, r)
+	r.Add(results...)
+	return err
+}
+
+// Server refuses.
+func (Alone) Server(ctx context.Context, s *engine.Serve) error {
+	return engine.ClientOnly{}.Server(ctx, s)
+}
+
 // Ends makes both sides' transports of one stack, which are closed when t is done:
 // after whatever t starts with them has ended, so that nothing of theirs is open.
 type Ends func(t testing.TB) (client, server transports.Stack)

@@ -27,7 +27,7 @@ const Name = "allreduce"
 var Room = &room.Room{
 	Name: Name,
 	Work: &engine.Workload{Name: Name, Kind: results.Kind, Point: engine.Checked((*options).check), Describe: engine.Described((*options).check, (*options).words),
-		Own: &engine.Own{Run: run, Serve: serve, Time: planned, Needs: needs}},
+		Runner: new(flags)},
 	Summary:    "float32 sums over ranks in processes of their own",
 	Group:      "Workload allreduce",
 	OwnThreads: true,
@@ -128,7 +128,7 @@ func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 		if err := o.check(size); err != nil {
 			return nil, values.Wrong("size", "%d: %w", size, err)
 		}
-		points = append(points, engine.Point{Workload: Name, Size: size, Options: engine.PackOptions(o)})
+		points = append(points, engine.Point{Workload: Name, Time: o.time(), Size: size, Options: engine.PackOptions(o)})
 	}
 	return points, nil
 }
@@ -189,21 +189,16 @@ const mostHeld = 1 << 50
 
 // needs is what one rank holds: what it adds, the sum, what arrives, memory that it has
 // yet to give back, the times of its iterations, and its mesh. checked keeps it there.
-func needs(_ *engine.Plan, pt engine.Point) engine.Needs {
-	var o options
-	if pt.Options.Unpack(&o) != nil {
-		return engine.Needs{} // check has refused it
-	}
+func (o *options) needs(size int) engine.Needs {
 	slots, qps, places := mesh.Cost(o.Ranks, o.Eager)
 	iterations := max(o.Iterations, mostMeasured)
-	return engine.Needs{Windows: 3*int64(pt.Size) + int64(min(max(o.Deferred, 2*pt.Size), mostHeld)) + 3*8*int64(iterations) + slots,
+	return engine.Needs{Windows: 3*int64(size) + int64(min(max(o.Deferred, 2*size), mostHeld)) + 3*8*int64(iterations) + slots,
 		Queues: engine.QueueBytes(qps, places), Threads: 1}
 }
 
-// planned is how long a point takes: every arm is also filled, compared and warmed up.
-func planned(_ *engine.Plan, pt engine.Point) time.Duration {
-	var o options
-	if pt.Options.Unpack(&o) != nil || o.Iterations > 0 {
+// time is how long a point takes: every arm is also filled, compared and warmed up.
+func (o *options) time() time.Duration {
+	if o.Iterations > 0 {
 		return 0
 	}
 	return time.Duration(o.count())*(2*o.Window) + time.Second

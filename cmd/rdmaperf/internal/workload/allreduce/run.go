@@ -21,10 +21,13 @@ const (
 	probePart     = 8      // of a window is tried before it, as the first iterations are slower
 )
 
-// serve is the life of one rank.
-func serve(ctx context.Context, s *engine.OwnServe) error {
+// Server is the life of one rank.
+func (*flags) Server(ctx context.Context, s *engine.Serve) error {
 	var o options
 	if err := s.Point.Options.Unpack(&o); err != nil {
+		return err
+	}
+	if err := s.Hold(o.needs(s.Point.Size)); err != nil {
 		return err
 	}
 	return rank.Serve(ctx, checked{s.Peer, &o, s.Point.Size}, s.Open.Device)
@@ -54,21 +57,21 @@ func (c checked) Receive(ctx context.Context, v any) error {
 	return nil
 }
 
-// run starts the ranks and takes all arms in turn, so that a change of the machine's mood
+// Client starts the ranks and takes all arms in turn, so that a change of the machine's load
 // hits all of them.
-func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error) {
+func (*flags) Client(ctx context.Context, r *engine.Run) error {
 	var o options
 	if err := r.Point.Options.Unpack(&o); err != nil {
-		return nil, err
+		return err
 	}
 	if r.Stack.Caps().InProcess {
-		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: o.words(r.Point.Size), Err: fmt.Errorf("%s lives in one process, and ranks have each their own", r.Stack.Name()), Hint: "--transport iwarp"}
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: o.words(r.Point.Size), Err: fmt.Errorf("%s lives in one process, and ranks have each their own", r.Stack.Name()), Hint: "--transport iwarp"}
 	}
 	links := []rank.Link{r.Peer}
 	for range o.Ranks - 1 {
 		l, err := r.Process(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("start rank %d: %w", len(links), err)
+			return fmt.Errorf("start rank %d: %w", len(links), err)
 		}
 		links = append(links, l)
 	}
@@ -78,7 +81,7 @@ func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error
 	}
 	g, err := join(ctx, links, rank.Hello{Stack: r.Plan.Transport, Listen: net.JoinHostPort(host, "0"), Eager: o.Eager, Segment: o.Segment, Wait: o.Wait, Timeout: max(r.Plan.Timeout, 10*time.Second)})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	done := int64(0)
 	for _, algorithm := range o.Algorithms {
@@ -89,20 +92,20 @@ func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error
 						Warmup: warmup, Iterations: o.Iterations, Verify: o.Verify, Seed: r.Plan.Seed}
 					res, err := one(ctx, r, g, &o, order)
 					if err != nil {
-						return all, err
+						return err
 					}
-					all = append(all, res)
+					r.Add(res)
 					done++
 					r.Progress(done, int64(o.count()))
 				}
 			}
 		}
 	}
-	return all, nil
+	return nil
 }
 
 // one takes one arm.
-func one(ctx context.Context, r *engine.OwnRun, g *group, o *options, order rank.Run) (reports.Result, error) {
+func one(ctx context.Context, r *engine.Run, g *group, o *options, order rank.Run) (reports.Result, error) {
 	limit := 2*o.Window + r.Plan.Timeout + 2*time.Minute // fills and sums of a gigabyte are slow
 	if order.Iterations == 0 {
 		order.Iterations = probes

@@ -38,7 +38,7 @@ const (
 // Room is its row of the table.
 var Room = &room.Room{
 	Name:       Name,
-	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Point: engine.Checked((*options).check), Describe: engine.Described((*options).check, (*options).words), Own: &engine.Own{Run: run}},
+	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Point: engine.Checked((*options).check), Describe: engine.Described((*options).check, (*options).words), Runner: new(flags)},
 	Summary:    "what a server registers by the number of its clients",
 	Group:      "Workload clients",
 	OwnThreads: true,
@@ -81,6 +81,7 @@ func (o *options) words(size int) string {
 
 type flags struct {
 	room.None
+	engine.ClientOnly
 	machines string
 }
 
@@ -99,7 +100,7 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 			if err := o.check(size); err != nil {
 				return nil, values.Wrong("machines", "%v", err)
 			}
-			points = append(points, engine.Point{Workload: Name, Op: op, Size: size, Options: engine.PackOptions(o)})
+			points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: size, Options: engine.PackOptions(o)})
 		}
 	}
 	return points, nil
@@ -119,10 +120,11 @@ type held struct {
 	messages          int64 // that arrived as they were sent
 }
 
-func run(ctx context.Context, r *engine.OwnRun) ([]reports.Result, error) {
+// Client measures one point.
+func (*flags) Client(ctx context.Context, r *engine.Run) error {
 	var o options
 	if err := r.Point.Options.Unpack(&o); err != nil {
-		return nil, err
+		return err
 	}
 	hold := holdNative
 	switch s := r.Stack.(type) {
@@ -130,16 +132,16 @@ func run(ctx context.Context, r *engine.OwnRun) ([]reports.Result, error) {
 		hold = holdRings
 	case transports.CallTransport:
 		if most := s.Caps().MaxSessions; most > 0 && most < o.Clients {
-			return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: Name, Err: fmt.Errorf("%s takes %d clients", s.Name(), most), Hint: "--machines 1"}
+			return &reports.ExitError{Code: reports.ExitNotRun, Operation: Name, Err: fmt.Errorf("%s takes %d clients", s.Name(), most), Hint: "--machines 1"}
 		}
 		hold = holdCalls
 	}
 	h, err := hold(ctx, r, o.Clients)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if h.messages != int64(o.Clients) {
-		return nil, pairs.Corrupted(Name, "%d of %d messages arrived as they were sent", h.messages, o.Clients)
+		return pairs.Corrupted(Name, "%d of %d messages arrived as they were sent", h.messages, o.Clients)
 	}
 	res := r.Result()
 	res.Polling, res.Verified, res.Operations, res.Depth, res.QPs = "", true, h.messages, receives, h.queuePairs
@@ -147,7 +149,8 @@ func run(ctx context.Context, r *engine.OwnRun) ([]reports.Result, error) {
 	res.Parameters["clients"] = o.Clients
 	res.Detail = &curves.Point{X: float64(o.Clients), Values: map[string]float64{"server_bytes": float64(h.bytes),
 		"client_bytes": float64(h.bytes) / float64(o.Clients), "server_queue_pairs": float64(h.queuePairs)}}
-	return []reports.Result{res}, nil
+	r.Add(res)
+	return nil
 }
 
 // message is that of a client, whose number is the message's.

@@ -24,7 +24,7 @@ const (
 )
 
 // holdRings is a node that serves a port to nodes of their own.
-func holdRings(ctx context.Context, r *engine.OwnRun, n int) (h held, err error) {
+func holdRings(ctx context.Context, r *engine.Run, n int) (h held, err error) {
 	s := r.Stack.(*stack.Stack)
 	var closers []func() error
 	defer func() {
@@ -95,7 +95,7 @@ func (k *counter) ServeCall(s *transports.Served) error {
 }
 
 // holdCalls is a server of calls with a connection for each client.
-func holdCalls(ctx context.Context, r *engine.OwnRun, n int) (h held, err error) {
+func holdCalls(ctx context.Context, r *engine.Run, n int) (h held, err error) {
 	opened, err := r.Open.Stack(r.Plan.Transport)
 	if err != nil {
 		return h, err
@@ -142,7 +142,7 @@ func holdCalls(ctx context.Context, r *engine.OwnRun, n int) (h held, err error)
 }
 
 // holdNative is a queue pair for each client, with receives of the longest message.
-func holdNative(ctx context.Context, r *engine.OwnRun, n int) (h held, err error) {
+func holdNative(ctx context.Context, r *engine.Run, n int) (h held, err error) {
 	size := r.Point.Size
 	p, err := pairs.OpenReceiving(ctx, r, n, 1, receives)
 	if err != nil {

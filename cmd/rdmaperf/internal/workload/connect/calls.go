@@ -67,7 +67,7 @@ func runCalls(m *engine.Measurement, ctx context.Context) error {
 		return err
 	}
 	callers := rpc.Work.Callers(sh)
-	return runPhases(m, ctx, func(s *setups) func(context.Context, *engine.Run, int, int64) (times, error) {
+	return runPhases(m, ctx, func(s *setups) func(context.Context, *engine.Phase, int, int64) (times, error) {
 		o := &calls{setups: s, tr: tr, addr: addr, cfg: drive.CallConfig(sh, c.Plan.Secret(answer.Listening.Token)), callers: callers}
 		return o.setUp
 	})
@@ -82,7 +82,7 @@ type calls struct {
 	callers func(transports.CallConn, int) (engine.Caller, error)
 }
 
-func (c *calls) setUp(ctx context.Context, r *engine.Run, index int, n int64) (t times, err error) {
+func (c *calls) setUp(ctx context.Context, r *engine.Phase, index int, n int64) (t times, err error) {
 	bound, cancel := context.WithTimeout(ctx, c.m.Sh.Timeout)
 	defer cancel()
 	t0 := engine.Now()

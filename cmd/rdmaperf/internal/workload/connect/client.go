@@ -25,7 +25,7 @@ type setups struct {
 	gen int
 
 	// setUp sets up connection number n of a thread, makes its first round trip and ends it.
-	setUp func(ctx context.Context, r *engine.Run, index int, n int64) (times, error)
+	setUp func(ctx context.Context, r *engine.Phase, index int, n int64) (times, error)
 
 	mu     sync.Mutex
 	stages [numStages]*reports.Recorder
@@ -54,7 +54,7 @@ func runConnect(m *engine.Measurement, ctx context.Context) error {
 		return err
 	}
 	token := engine.SessionToken(p.Token, answer.Listening.Token)
-	return runPhases(m, ctx, func(s *setups) func(context.Context, *engine.Run, int, int64) (times, error) {
+	return runPhases(m, ctx, func(s *setups) func(context.Context, *engine.Phase, int, int64) (times, error) {
 		o := &sessions{setups: s, tr: tr, addr: addr, token: token, secret: p.Secret(answer.Listening.Token)}
 		return o.setUp
 	})
@@ -62,7 +62,7 @@ func runConnect(m *engine.Measurement, ctx context.Context) error {
 
 // runPhases takes a point through warm-up and measurement once the server listens; make
 // gives how a connection is set up in a phase.
-func runPhases(m *engine.Measurement, ctx context.Context, make func(*setups) func(context.Context, *engine.Run, int, int64) (times, error)) (err error) {
+func runPhases(m *engine.Measurement, ctx context.Context, make func(*setups) func(context.Context, *engine.Phase, int, int64) (times, error)) (err error) {
 	c, sh, p := m.C, m.Sh, &m.C.Plan
 	defer engine.ReserveProcs(sh.QPs)()
 	phase := func(name string, gen int, lim engine.Limits, every time.Duration) (*engine.Outcome, error) {
@@ -125,8 +125,8 @@ func (s *setups) phase(ctx context.Context, name string) (*engine.Outcome, error
 }
 
 // start lets one thread go for each connection at once.
-func (s *setups) start() *engine.Run {
-	r := &engine.Run{Done: make(chan struct{})}
+func (s *setups) start() *engine.Phase {
+	r := &engine.Phase{Done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.Cancel = cancel
 	before := engine.ReadUsage()
@@ -179,7 +179,7 @@ func newTimes(t0, created, t1, t2, t3, t4 int64) times {
 }
 
 // repeat is one thread's loop.
-func (s *setups) repeat(ctx context.Context, r *engine.Run, index int, begin int64) error {
+func (s *setups) repeat(ctx context.Context, r *engine.Phase, index int, begin int64) error {
 	for n := int64(0); s.lim.Ops == 0 || n < s.lim.Ops; n++ {
 		t, err := s.setUp(ctx, r, index, n)
 		switch {
@@ -206,7 +206,7 @@ type sessions struct {
 	secret []byte // of the server's cluster, where the stack has one; nil: none
 }
 
-func (s *sessions) setUp(ctx context.Context, r *engine.Run, index int, n int64) (t times, err error) {
+func (s *sessions) setUp(ctx context.Context, r *engine.Phase, index int, n int64) (t times, err error) {
 	hello := binary.BigEndian.AppendUint32(append([]byte(nil), s.token...), uint32(index))
 	cfg := s.m.Sh.Config()
 	cfg.Secret = s.secret
@@ -252,7 +252,7 @@ func (s *setups) record(took *[numStages]int64, t int64) {
 
 // first is the first round trip: bytes of this connection alone, to the server's
 // window and back. It returns when they were there; they are compared after that.
-func (s *sessions) first(session transports.Session, r *engine.Run, index int, n int64) (int64, error) {
+func (s *sessions) first(session transports.Session, r *engine.Phase, index int, n int64) (int64, error) {
 	sh := s.m.Sh
 	mem := session.Local()
 	state := engine.PatternState(sh.Seed, s.gen, index, int(n))

@@ -81,8 +81,8 @@ type hosts struct {
 }
 
 // start takes connections until the run is halted.
-func (h *hosts) start() *engine.Run {
-	r := &engine.Run{Done: make(chan struct{})}
+func (h *hosts) start() *engine.Phase {
+	r := &engine.Phase{Done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.Cancel = cancel
 	before := engine.ReadUsage()

@@ -44,7 +44,7 @@ const (
 // Room is its row of the table.
 var Room = &room.Room{
 	Name: Name,
-	Work: &engine.Workload{Name: Name, Kind: set.Kind(), Own: &engine.Own{Run: run},
+	Work: &engine.Workload{Name: Name, Kind: set.Kind(), Runner: new(flags),
 		Point: engine.Checked((*options).check), Describe: engine.Described((*options).check, (*options).words)},
 	Summary:    "one lock of LITE that many contend for",
 	Group:      "Workload locks",
@@ -85,6 +85,7 @@ func (o *options) words(int) string { return fmt.Sprintf("locks: %d contenders",
 
 type flags struct {
 	room.None
+	engine.ClientOnly
 	contenders string
 }
 
@@ -101,7 +102,7 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 		return nil, values.Wrong("contenders", "%d: want at most %d", slices.Max(list), maxContender)
 	}
 	for _, n := range list {
-		points = append(points, engine.Point{Workload: Name, Op: op, Size: 8, Options: engine.PackOptions(options{n})})
+		points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: 8, Options: engine.PackOptions(options{n})})
 	}
 	return points, nil
 }
@@ -114,18 +115,19 @@ func (f *flags) Check(c *room.Common) error {
 	return nil
 }
 
-func run(ctx context.Context, r *engine.OwnRun) (_ []reports.Result, err error) {
+// Client measures one point.
+func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
 	var o options
 	if err := r.Point.Options.Unpack(&o); err != nil {
-		return nil, err
+		return err
 	}
 	s, err := pairs.Threaded(r, Name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p, err := pairs.OpenNodes(ctx, r, s, [2]int{4 << 20, 4 << 20})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
 	n := turns
@@ -138,17 +140,18 @@ func run(ctx context.Context, r *engine.OwnRun) (_ []reports.Result, err error) 
 	}
 	a, err := openArena(p, wait)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	res, err := measure(ctx, r, a, o.Contenders, n)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return []reports.Result{res}, nil
+	r.Add(res)
+	return nil
 }
 
 // measure has so many take n turns.
-func measure(ctx context.Context, r *engine.OwnRun, a arena, contenders, n int) (res reports.Result, err error) {
+func measure(ctx context.Context, r *engine.Run, a arena, contenders, n int) (res reports.Result, err error) {
 	alone, err := timed(ctx, min(n, mostAlone), a.add)
 	if err != nil {
 		return res, err

@@ -53,15 +53,15 @@ func (s *script) write(v uint64) error {
 func measured(t *testing.T, s *script, contenders, n int) (reports.Result, error) {
 	t.Helper()
 	var failed error
-	own := &engine.Own{Run: func(ctx context.Context, r *engine.OwnRun) ([]reports.Result, error) {
+	own := enginetest.Alone(func(ctx context.Context, r *engine.Run) ([]reports.Result, error) {
 		if _, err := s.contender(0); err != nil { // made before anybody asks
 			return nil, err
 		}
 		res, err := measure(ctx, r, s, contenders, n)
 		failed = err
 		return []reports.Result{res}, nil
-	}}
-	plan := engine.Plan{Workloads: engine.Table{{Name: Name, Own: own}}, Points: []engine.Point{{Workload: Name, Op: op, Size: 8, Options: engine.PackOptions(options{contenders})}}, Iterations: int64(n), Verify: true}
+	})
+	plan := engine.Plan{Workloads: engine.Table{{Name: Name, Runner: own}}, Points: []engine.Point{{Workload: Name, Alone: true, Op: op, Size: 8, Options: engine.PackOptions(options{contenders})}}, Iterations: int64(n), Verify: true}
 	return enginetest.Measure(t, &scripted.Fabric{}, plan, 1, 1)[0], failed
 }
 

@@ -56,11 +56,7 @@ const (
 // Room is its row of the table.
 var Room = &room.Room{
 	Name: Name,
-	Work: &engine.Workload{Name: Name, Kind: set.Kind(), Clocked: true, Own: &engine.Own{Run: run, Time: func(p *engine.Plan, pt engine.Point) time.Duration {
-		var o options
-		_ = pt.Options.Unpack(&o) // Point has seen it
-		return o.Window
-	}},
+	Work: &engine.Workload{Name: Name, Kind: set.Kind(), Clocked: true, Runner: new(flags),
 		Point:    engine.Checked((*options).check),
 		Describe: func(engine.Point) string { return "qos: a low and a high class over time" }},
 	Summary:    "classes of LITE over time, alone and together",
@@ -86,14 +82,17 @@ var set = &curves.Set{
 
 type options struct{ Window time.Duration }
 
-type flags struct{ room.None }
+type flags struct {
+	room.None
+	engine.ClientOnly
+}
 
 func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	o := options{defTime}
 	if c.Changed("duration") {
 		o.Window = max(p.Duration, 30*time.Millisecond)
 	}
-	return []engine.Point{{Workload: Name, Op: op, Size: small, Options: engine.PackOptions(o)}}, nil
+	return []engine.Point{{Workload: Name, Alone: true, Time: o.Window, Op: op, Size: small, Options: engine.PackOptions(o)}}, nil
 }
 
 func (f *flags) Register(*pflag.FlagSet) {}
@@ -157,29 +156,31 @@ func (p *parts) cpu(i int) *reports.CPU {
 	return &reports.CPU{ClientSeconds: (to.process - from.process).Seconds(), MachineSeconds: (to.machine - from.machine).Seconds()}
 }
 
-func run(ctx context.Context, r *engine.OwnRun) (results []reports.Result, err error) {
+// Client measures one point.
+func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
 	var o options
 	if err := r.Point.Options.Unpack(&o); err != nil {
-		return nil, err
+		return err
 	}
 	s, err := pairs.Tier(r, Name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	const room = (depth + 2) * bulk
 	p, err := pairs.OpenNodes(ctx, r, s, [2]int{room, room})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
 	low, err := openLow(p)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	high, err := openHigh(p)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	var results []reports.Result
 	if clock := p.Devs[1].Caps().Clock; clock != nil {
 		results, err = byTurns(ctx, r, o.Window, low, high, clock)
 	} else {
@@ -188,7 +189,8 @@ func run(ctx context.Context, r *engine.OwnRun) (results []reports.Result, err e
 	for i := range results {
 		results[i].Parameters["clock"] = map[bool]string{false: "CLOCK_MONOTONIC", true: "the model's"}[s.Caps().Clock != nil]
 	}
-	return results, err
+	r.Add(results...)
+	return err
 }
 
 // compareEach is of how many writes of low one is compared by default. Arbitrary: a look
@@ -197,7 +199,7 @@ const compareEach = 64
 
 // measure lets both classes work, each in its two thirds of the time. read reads a record of
 // high.
-func measure(ctx context.Context, r *engine.OwnRun, window time.Duration, low pairs.Target, read func(record int, b []byte) error) ([]reports.Result, error) {
+func measure(ctx context.Context, r *engine.Run, window time.Duration, low pairs.Target, read func(record int, b []byte) error) ([]reports.Result, error) {
 	defer engine.ReserveProcs(busy)()
 	start := time.Now()
 	p := &parts{now: func() time.Duration { return time.Since(start) }, window: window, cpus: true}
@@ -214,7 +216,7 @@ func measure(ctx context.Context, r *engine.OwnRun, window time.Duration, low pa
 }
 
 // writes are those of low, in its two thirds.
-func (p *parts) writes(ctx context.Context, r *engine.OwnRun, low pairs.Target) *pairs.Writes {
+func (p *parts) writes(ctx context.Context, r *engine.Run, low pairs.Target) *pairs.Writes {
 	w := &pairs.Writes{Target: low, Proof: pairs.NewProof(r.Plan, Name, compareEach), Slots: depth, Size: bulk, Apart: true, Now: func() int64 { return 0 },
 		Next: func(slot int) pairs.Place { return pairs.Place{Off: uint64(slot * bulk)} },
 		More: func() bool { return p.at() < bins*(phases-1)/phases && ctx.Err() == nil }}
@@ -228,7 +230,7 @@ func (p *parts) writes(ctx context.Context, r *engine.OwnRun, low pairs.Target) 
 }
 
 // results are a point for each part.
-func (p *parts) results(r *engine.OwnRun, w *pairs.Writes) (results []reports.Result) {
+func (p *parts) results(r *engine.Run, w *pairs.Writes) (results []reports.Result) {
 	each := p.window.Seconds() / bins
 	for i := range bins {
 		h := p.high[i].high

@@ -94,11 +94,11 @@ func (h aClass) bytes() []byte { return h.b[:] }
 
 func takeTurns(t *testing.T, w *wire) (results []reports.Result, failed error) {
 	t.Helper()
-	own := &engine.Own{Run: func(ctx context.Context, r *engine.OwnRun) ([]reports.Result, error) {
+	own := enginetest.Alone(func(ctx context.Context, r *engine.Run) ([]reports.Result, error) {
 		results, failed = byTurns(ctx, r, bins*part, w, aClass{w}, &w.clock)
 		return []reports.Result{r.Result()}, nil
-	}}
-	plan := engine.Plan{Workloads: engine.Table{{Name: Name, Own: own}}, Points: []engine.Point{{Workload: Name, Op: op, Size: small, Options: engine.PackOptions(options{bins * part})}}, Iterations: 1, Verify: true, VerifyAll: true}
+	})
+	plan := engine.Plan{Workloads: engine.Table{{Name: Name, Runner: own}}, Points: []engine.Point{{Workload: Name, Alone: true, Op: op, Size: small, Options: engine.PackOptions(options{bins * part})}}, Iterations: 1, Verify: true, VerifyAll: true}
 	enginetest.Measure(t, &scripted.Fabric{}, plan, 1, 1)
 	return results, failed
 }

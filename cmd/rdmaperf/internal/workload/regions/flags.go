@@ -28,7 +28,7 @@ const (
 // Room is its row of the table.
 var Room = &room.Room{
 	Name:       Name,
-	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Clocked: true, Point: engine.Checked((*options).check), Describe: engine.Described((*options).check, (*options).words), Own: &engine.Own{Run: run}},
+	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Clocked: true, Point: engine.Checked((*options).check), Describe: engine.Described((*options).check, (*options).words), Runner: new(flags)},
 	Summary:    "writes to many regions, registered or named",
 	Group:      "Workload regions",
 	OwnThreads: true,
@@ -95,6 +95,7 @@ func (o *options) words(int) string {
 
 type flags struct {
 	room.None
+	engine.ClientOnly
 	counts, totals, made string
 	size                 string
 }
@@ -125,7 +126,7 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 		if err := o.check(0); err != nil {
 			return values.Wrong(flag, "%v", err)
 		}
-		points = append(points, engine.Point{Workload: Name, Op: op, Size: sizes[0], Options: engine.PackOptions(o)})
+		points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: sizes[0], Options: engine.PackOptions(o)})
 		return nil
 	}
 	// Who names one curve wants that one.

@@ -27,7 +27,7 @@ type named struct {
 	done    [depth]lite.Done
 }
 
-func openNamed(ctx context.Context, r *engine.OwnRun, s *stack.Stack, o *options) (t target, cost made, clock *rdma.Clock, err error) {
+func openNamed(ctx context.Context, r *engine.Run, s *stack.Stack, o *options) (t target, cost made, clock *rdma.Clock, err error) {
 	n := &named{most: slices.Max(o.Sizes)}
 	defer func() {
 		if err != nil {

@@ -23,7 +23,7 @@ type native struct {
 	most     int // bytes of a write
 }
 
-func openNative(ctx context.Context, r *engine.OwnRun, o *options) (t target, cost made, clock *rdma.Clock, err error) {
+func openNative(ctx context.Context, r *engine.Run, o *options) (t target, cost made, clock *rdma.Clock, err error) {
 	n := &native{each: int(o.Total) / o.Regions}
 	defer func() {
 		if err != nil {

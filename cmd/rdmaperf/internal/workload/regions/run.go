@@ -45,10 +45,11 @@ func (m *made) values(v map[string]float64) map[string]float64 {
 	return v
 }
 
-func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error) {
+// Client measures one point.
+func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
 	var o options
 	if err := r.Point.Options.Unpack(&o); err != nil {
-		return nil, err
+		return err
 	}
 	now := func() int64 { return time.Now().UnixNano() }
 	clock := r.Stack.Caps().Clock
@@ -62,42 +63,45 @@ func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error
 		t, cost, own, err = openNative(ctx, r, &o)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
+	var all []reports.Result
 	defer func() {
 		each, e := t.end()
 		for i := range all {
 			curves.Of(&all[i]).Values["end_ns"] = float64(each)
 		}
+		r.Add(all...)
 		err = errors.Join(err, e)
 	}()
 	name := "CLOCK_MONOTONIC"
 	if clock != nil {
 		if own == nil {
-			return nil, errors.New("a device with a clock of its own has lost it")
+			return errors.New("a device with a clock of its own has lost it")
 		}
 		now, name = own.Now, "the model's"
 	}
 	if r.Point.Op == opMake {
 		res, err := touch(ctx, r, &o, t, cost)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return []reports.Result{res}, nil
+		all = []reports.Result{res}
+		return nil
 	}
 	if all, err = measure(ctx, r, &o, t, cost, now); err == nil {
 		for i := range all {
 			all[i].Parameters["clock"] = name
 		}
 	}
-	return all, err
+	return err
 }
 
 // compareEach is of how many writes one is compared by default. Arbitrary.
 const compareEach = 256
 
 // measure writes to random places, with each size.
-func measure(ctx context.Context, r *engine.OwnRun, o *options, t target, cost made, now func() int64) (all []reports.Result, err error) {
+func measure(ctx context.Context, r *engine.Run, o *options, t target, cost made, now func() int64) (all []reports.Result, err error) {
 	w := &pairs.Writes{Target: t, Proof: pairs.NewProof(r.Plan, Name, compareEach), Slots: depth, Now: now}
 	each := uint64(o.Total / int64(o.Regions))
 	for i, size := range o.Sizes {
@@ -144,7 +148,7 @@ func measure(ctx context.Context, r *engine.OwnRun, o *options, t target, cost m
 
 // touch writes to the end of every region, and compares what lies there: one write each,
 // so that all of them are.
-func touch(ctx context.Context, r *engine.OwnRun, o *options, t target, cost made) (reports.Result, error) {
+func touch(ctx context.Context, r *engine.Run, o *options, t target, cost made) (reports.Result, error) {
 	size, region := o.Sizes[0], 0
 	off := uint64(o.Total/int64(o.Regions)) - uint64(size)
 	w := &pairs.Writes{Target: t, Proof: pairs.NewProof(r.Plan, Name, 1), Slots: depth, Size: size, Now: func() int64 { return time.Now().UnixNano() },

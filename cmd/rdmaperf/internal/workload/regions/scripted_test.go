@@ -26,11 +26,11 @@ func (link) end() (time.Duration, error) { return 0, nil }
 // take runs a point whose far end has a script.
 func take(t *testing.T, l link, o options, n int, all bool) (results []reports.Result, failed error) {
 	t.Helper()
-	own := &engine.Own{Run: func(ctx context.Context, r *engine.OwnRun) ([]reports.Result, error) {
+	own := enginetest.Alone(func(ctx context.Context, r *engine.Run) ([]reports.Result, error) {
 		results, failed = measure(ctx, r, &o, l, made{make: 5, mapped: 6}, func() int64 { return time.Now().UnixNano() })
 		return []reports.Result{r.Result()}, nil
-	}}
-	plan := engine.Plan{Workloads: engine.Table{{Name: Name, Own: own}}, Points: []engine.Point{{Workload: Name, Op: opCount, Size: o.Sizes[0], Options: engine.PackOptions(o)}}, Iterations: int64(n), Verify: true, VerifyAll: all}
+	})
+	plan := engine.Plan{Workloads: engine.Table{{Name: Name, Runner: own}}, Points: []engine.Point{{Workload: Name, Alone: true, Op: opCount, Size: o.Sizes[0], Options: engine.PackOptions(o)}}, Iterations: int64(n), Verify: true, VerifyAll: all}
 	enginetest.Measure(t, &scripted.Fabric{}, plan, 1, 1)
 	return results, failed
 }

@@ -27,13 +27,7 @@ const Name = "register"
 var Room = &room.Room{
 	Name: Name,
 	Work: &engine.Workload{Name: Name, Kind: results.Kind, Point: checkPoint, Describe: describe,
-		Own: &engine.Own{Run: run, Time: func(_ *engine.Plan, pt engine.Point) time.Duration {
-			var o options
-			if o.unpack(pt) != nil {
-				return 0
-			}
-			return o.Window
-		}}},
+		Runner: new(flags)},
 	Summary:    "what registering memory costs",
 	Group:      "Workload register",
 	OwnThreads: true,
@@ -69,6 +63,7 @@ func patterns() []string {
 
 type flags struct {
 	room.None
+	engine.ClientOnly
 	pages, patterns []string
 	sources         []string
 	threads, sets   string
@@ -165,7 +160,7 @@ type builder struct {
 
 func (b *builder) add(size int, o options) {
 	o.Pin, o.ODP, o.Window, o.Deferred, o.Asked, o.Alone = b.pin, b.list.ODP, b.window, b.list.Deferred, len(b.sizes) > 0, len(b.list.Arms) == 1
-	b.points = append(b.points, engine.Point{Workload: Name, Op: o.Pattern, Size: size, Options: engine.PackOptions(o)})
+	b.points = append(b.points, engine.Point{Workload: Name, Alone: true, Time: o.Window, Op: o.Pattern, Size: size, Options: engine.PackOptions(o)})
 }
 
 // product is every size with all kinds of pages, all arms and all detours.

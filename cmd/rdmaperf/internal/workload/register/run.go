@@ -14,32 +14,32 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// run takes one point.
-func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error) {
+// Client measures one point.
+func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
 	var o options
 	if err := o.unpack(r.Point); err != nil {
-		return nil, err
+		return err
 	}
 	t, end, err := target(r, o.Pin)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	p, err := o.point(r.Point.Size)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if most, why := measure.Most(t, p); p.Bytes() > most {
 		if !o.Asked {
-			return nil, nil // of the sizes that nobody named, those that fit
+			return nil // of the sizes that nobody named, those that fit
 		}
-		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: describe(r.Point), Err: fmt.Errorf("%d bytes are above the limit here, %d: %s", p.Bytes(), most, why), Hint: "a smaller -s"}
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: describe(r.Point), Err: fmt.Errorf("%d bytes are above the limit here, %d: %s", p.Bytes(), most, why), Hint: "a smaller -s"}
 	}
 	if o.Arm == arms.ODP && !t.ODP {
 		if !o.Alone {
-			return nil, nil // the rows of other arms say so
+			return nil // the rows of other arms say so
 		}
-		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: describe(r.Point), Err: fmt.Errorf("%s declares no on-demand paging: %w", t.Name, rdma.ErrNotSupported),
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: describe(r.Point), Err: fmt.Errorf("%s declares no on-demand paging: %w", t.Name, rdma.ErrNotSupported),
 			Hint: "an adapter with it (ibv_devinfo -v: general_odp_caps), or rxe of Linux 6.14 or newer"}
 	}
 	absent := map[string]string{}
@@ -47,9 +47,9 @@ func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error
 		granted := measure.Sources(t)
 		if why := granted[o.Source]; why != nil {
 			if !o.Named {
-				return nil, nil // the row of auto says why
+				return nil // the row of auto says why
 			}
-			return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: "notice by " + o.Source + " that memory goes away", Err: why, Hint: "--source auto, the strongest that the system grants"}
+			return &reports.ExitError{Code: reports.ExitNotRun, Operation: "notice by " + o.Source + " that memory goes away", Err: why, Hint: "--source auto, the strongest that the system grants"}
 		}
 		for s, why := range granted {
 			if why != nil && o.Source == regcache.SourceAuto.String() {
@@ -60,13 +60,13 @@ func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error
 	began := time.Now()
 	d, err := measure.Run(ctx, t, p, o.Window, r.Plan.Seed)
 	if errors.Is(err, measure.ErrOther) {
-		return nil, &reports.ExitError{Code: reports.ExitCorruption, Operation: describe(r.Point), Err: err}
+		return &reports.ExitError{Code: reports.ExitCorruption, Operation: describe(r.Point), Err: err}
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := measure.CheckStale(d); err != nil {
-		return nil, &reports.ExitError{Code: reports.ExitCorruption, Operation: describe(r.Point), Err: err}
+		return &reports.ExitError{Code: reports.ExitCorruption, Operation: describe(r.Point), Err: err}
 	}
 	if o.ODP && !t.ODP {
 		absent[arms.ODP] = t.Name + " declares no on-demand paging"
@@ -83,11 +83,12 @@ func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error
 		res.Transport, res.Label = t.Name, reports.LabelSoft
 	}
 	res.DurationNs, res.Operations, res.Detail = time.Since(began).Nanoseconds(), d.Operations, d
-	return []reports.Result{res}, ctx.Err()
+	r.Add(res)
+	return ctx.Err()
 }
 
 // target opens what registers.
-func target(r *engine.OwnRun, pinned bool) (*measure.Target, func() error, error) {
+func target(r *engine.Run, pinned bool) (*measure.Target, func() error, error) {
 	if pinned {
 		t, err := measure.Pin()
 		if err != nil {

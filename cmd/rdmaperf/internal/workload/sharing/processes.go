@@ -32,7 +32,7 @@ type processes struct {
 // placeOf is what a user's place holds beside its rings, bytes.
 func placeOf(size int) int { return 128<<10 + step(size) }
 
-func openProcesses(ctx context.Context, r *engine.OwnRun, users int) (_ target, err error) {
+func openProcesses(ctx context.Context, r *engine.Run, users int) (_ target, err error) {
 	p := &processes{stack: r.Stack.(*outside.Stack), size: r.Point.Size}
 	defer func() {
 		if err != nil {

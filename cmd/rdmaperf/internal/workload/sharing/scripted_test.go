@@ -37,12 +37,12 @@ func newLink(users int) link {
 func take(t *testing.T, l link, users, n int, all bool) (reports.Result, error) {
 	t.Helper()
 	var failed error
-	own := &engine.Own{Run: func(ctx context.Context, r *engine.OwnRun) ([]reports.Result, error) {
+	own := enginetest.Alone(func(ctx context.Context, r *engine.Run) ([]reports.Result, error) {
 		res, err := measure(ctx, r, l, users, func() int64 { return time.Now().UnixNano() })
 		failed = err
 		return []reports.Result{res}, nil
-	}}
-	plan := engine.Plan{Workloads: engine.Table{{Name: Name, Own: own}}, Points: []engine.Point{{Workload: Name, Op: op, Size: size, Options: engine.PackOptions(options{users})}}, Iterations: int64(n), Verify: true, VerifyAll: all}
+	})
+	plan := engine.Plan{Workloads: engine.Table{{Name: Name, Runner: own}}, Points: []engine.Point{{Workload: Name, Alone: true, Op: op, Size: size, Options: engine.PackOptions(options{users})}}, Iterations: int64(n), Verify: true, VerifyAll: all}
 	return enginetest.Measure(t, &scripted.Fabric{}, plan, 1, 1)[0], failed
 }
 

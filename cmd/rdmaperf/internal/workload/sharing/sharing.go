@@ -30,7 +30,7 @@ const (
 // Room is its row of the table.
 var Room = &room.Room{
 	Name: Name,
-	Work: &engine.Workload{Name: Name, Kind: set.Kind(), Clocked: true, Own: &engine.Own{Run: run},
+	Work: &engine.Workload{Name: Name, Kind: set.Kind(), Clocked: true, Runner: new(flags),
 		Point: engine.Checked((*options).check), Describe: engine.Described((*options).check, (*options).words)},
 	Summary:    "many users of one node, a queue pair each or few for all",
 	Group:      "Workload sharing",
@@ -69,6 +69,7 @@ func (o *options) words(int) string { return fmt.Sprintf("sharing: %d users", o.
 
 type flags struct {
 	room.None
+	engine.ClientOnly
 	users string
 }
 
@@ -86,7 +87,7 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 	}
 	for _, size := range c.SizesOf("", Room.Sizes) {
 		for _, n := range users {
-			points = append(points, engine.Point{Workload: Name, Op: op, Size: size, Options: engine.PackOptions(options{n})})
+			points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: size, Options: engine.PackOptions(options{n})})
 		}
 	}
 	return points, nil
@@ -100,10 +101,11 @@ func (f *flags) Check(c *room.Common) error {
 	return nil
 }
 
-func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error) {
+// Client measures one point.
+func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
 	var o options
 	if err := r.Point.Options.Unpack(&o); err != nil {
-		return nil, err
+		return err
 	}
 	open := openNative
 	switch r.Stack.(type) {
@@ -114,16 +116,17 @@ func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error
 	}
 	t, err := open(ctx, r, o.Users)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
 	now, name := clockOf(t)
 	res, err := measure(ctx, r, t, o.Users, now)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	res.Parameters["clock"] = name
-	return []reports.Result{res}, nil
+	r.Add(res)
+	return nil
 }
 
 // compareEach is of how many writes one is compared by default. Arbitrary: through a daemon
@@ -131,7 +134,7 @@ func run(ctx context.Context, r *engine.OwnRun) (all []reports.Result, err error
 const compareEach = 1024
 
 // measure has every user write in turn, with one write under way each.
-func measure(ctx context.Context, r *engine.OwnRun, t target, users int, now func() int64) (res reports.Result, err error) {
+func measure(ctx context.Context, r *engine.Run, t target, users int, now func() int64) (res reports.Result, err error) {
 	w := &pairs.Writes{Target: t, Proof: pairs.NewProof(r.Plan, Name, compareEach), Slots: users, Size: r.Point.Size, Now: now, Apart: true,
 		Next: func(user int) pairs.Place { return pairs.Place{Off: uint64(user * step(r.Point.Size))} }}
 	n := 200 * users

@@ -43,7 +43,7 @@ type native struct {
 	wcs   [64]rdma.WC
 }
 
-func openNative(ctx context.Context, r *engine.OwnRun, users int) (t target, err error) {
+func openNative(ctx context.Context, r *engine.Run, users int) (t target, err error) {
 	n := &native{users: users, size: r.Point.Size}
 	defer func() {
 		if err != nil {
@@ -137,7 +137,7 @@ type tier struct {
 	free    int // of the arenas, before the users came
 }
 
-func openTier(ctx context.Context, r *engine.OwnRun, users int) (_ target, err error) {
+func openTier(ctx context.Context, r *engine.Run, users int) (_ target, err error) {
 	s, ok := r.Stack.(*stack.Stack)
 	if !ok {
 		return nil, fmt.Errorf("%s is no stack of LITE", r.Stack.Name())

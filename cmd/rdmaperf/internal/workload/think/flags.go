@@ -29,7 +29,7 @@ const (
 // Room is its row of the table.
 var Room = &room.Room{
 	Name:       Name,
-	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Point: engine.Checked((*options).check), Describe: engine.Described((*options).check, (*options).words), Own: &engine.Own{Run: run, Serve: serve}},
+	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Point: engine.Checked((*options).check), Describe: engine.Described((*options).check, (*options).words), Runner: new(flags)},
 	Summary:    "calls whose server computes before it answers, and the waiting client's CPU",
 	Group:      "Workload think",
 	OwnThreads: true,

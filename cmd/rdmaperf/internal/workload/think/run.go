@@ -75,10 +75,13 @@ func (t *thinker) ServeCall(s *transports.Served) error {
 	return nil
 }
 
-// serve is the server's side.
-func serve(ctx context.Context, s *engine.OwnServe) (err error) {
+// Server serves calls until the client has measured.
+func (*flags) Server(ctx context.Context, s *engine.Serve) (err error) {
 	var o options
 	if err := s.Point.Options.Unpack(&o); err != nil {
+		return err
+	}
+	if err := s.Hold(engine.Needs{Windows: 2 * int64(s.Point.Size), Threads: 1}); err != nil {
 		return err
 	}
 	tr, err := engine.CallsOf(s.Stack)
@@ -117,31 +120,31 @@ func serve(ctx context.Context, s *engine.OwnServe) (err error) {
 	}
 }
 
-// run is the client's side.
-func run(ctx context.Context, r *engine.OwnRun) (_ []reports.Result, err error) {
+// Client measures one point.
+func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
 	var o options
 	if err := r.Point.Options.Unpack(&o); err != nil {
-		return nil, err
+		return err
 	}
 	tr, err := engine.CallsOf(r.Stack)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if r.Stack.Caps().InProcess {
-		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: Name, Err: fmt.Errorf("both sides of %s are one process, whose CPU is not the client's", r.Stack.Name()), Hint: "--transport lite+iwarp"}
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: Name, Err: fmt.Errorf("both sides of %s are one process, whose CPU is not the client's", r.Stack.Name()), Hint: "--transport lite+iwarp"}
 	}
 	var at listening
 	if err := r.Peer.Receive(ctx, &at); err != nil {
-		return nil, err
+		return err
 	}
 	conn, err := tr.DialCalls(ctx, at.Addr, config(r.Point.Size, r.Plan.Secret(at.Number)))
 	if err != nil {
-		return nil, engine.TransportError("dial", err)
+		return engine.TransportError("dial", err)
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	k, err := conn.Caller(ctx, transports.CallerConfig{Timeout: callTimeout})
 	if err != nil {
-		return nil, engine.TransportError("make a caller", err)
+		return engine.TransportError("make a caller", err)
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
 	w := &window{ctx: ctx, k: k, req: make([]byte, r.Point.Size)}
@@ -150,24 +153,24 @@ func run(ctx context.Context, r *engine.OwnRun) (_ []reports.Result, err error) 
 		warm = 100
 	}
 	if err := w.calls(int64(warm), 100*time.Millisecond); err != nil {
-		return nil, err
+		return err
 	}
 	var u used
 	if err := w.both(r, mark{}, &u); err != nil {
-		return nil, err
+		return err
 	}
 	w.samples = w.samples[:0]
 	begin, before := time.Now(), engine.ReadUsage()
 	if err := w.calls(int64(r.Plan.Iterations), r.Plan.Duration); err != nil {
-		return nil, err
+		return err
 	}
 	took, cpu := time.Since(begin), engine.ReadUsage().Minus(before).CPU
 	n := w.done
 	if err := w.both(r, mark{End: true}, &u); err != nil {
-		return nil, err
+		return err
 	}
 	if u.Wrong != "" || u.Calls != n {
-		return nil, corrupt(fmt.Sprintf("the server answered %d of %d calls; %s", u.Calls, n, u.Wrong))
+		return corrupt(fmt.Sprintf("the server answered %d of %d calls; %s", u.Calls, n, u.Wrong))
 	}
 	slices.Sort(w.samples)
 	p50, p99 := w.samples[(len(w.samples)-1)/2], w.samples[(len(w.samples)*99+99)/100-1]
@@ -181,7 +184,8 @@ func run(ctx context.Context, r *engine.OwnRun) (_ []reports.Result, err error) 
 		"call_p50_ns": float64(p50), "call_p99_ns": float64(p99), "waiting_p50_ns": float64(p50 - int64(o.Think)),
 		"client_cpu_ns": float64(cpu) / float64(n), "client_busy": float64(cpu) / float64(took), "server_cpu_ns": float64(u.CPU) / float64(n),
 	}}
-	return []reports.Result{res}, nil
+	r.Add(res)
+	return nil
 }
 
 func corrupt(text string) error {
@@ -199,7 +203,7 @@ type window struct {
 }
 
 // both tells the server where the client is.
-func (w *window) both(r *engine.OwnRun, m mark, u *used) error {
+func (w *window) both(r *engine.Run, m mark, u *used) error {
 	if err := r.Peer.Send(m); err != nil {
 		return err
 	}

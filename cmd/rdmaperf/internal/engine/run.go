@@ -14,27 +14,25 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Own is what a workload does that neither drives sessions nor makes calls by the
-// engine's loops: it opens what it needs, measures by itself and returns results. The
-// engine gives it the opened stack, the plan, a deadline, a server process on the other
-// side where it has one there, and writes down what it returns.
-type Own struct {
-	// Run measures one point on the client. What it returns beside an error was measured
-	// before that. It is asked again for every repeat.
-	Run func(ctx context.Context, r *OwnRun) ([]reports.Result, error)
+// A Runner is a workload as the engine runs it: what its two sides do at a point. The
+// engine gives them the opened stack, the plan and a channel between them, bounds their
+// time, and collects the results.
+type Runner interface {
+	// Client measures one point and hands what it measured to r, also what it measured
+	// before an error. It is called again for every repeat.
+	Client(ctx context.Context, r *Run) error
 
-	// Serve is the server's side of a point; it ends when Run does, which it learns from
-	// Receive. nil: there is none, and no server is started.
-	Serve func(ctx context.Context, s *OwnServe) error
+	// Server is the other side of a point. It ends when Client does, which it learns from
+	// Peer.Receive. It checks the point, which may come from anybody, before it opens anything.
+	Server(ctx context.Context, s *Serve) error
+}
 
-	// Time is how long a point is going to take, for the progress and the deadline. nil:
-	// the plan's warm-up and duration.
-	Time func(p *Plan, pt Point) time.Duration
+// ClientOnly is what a workload embeds whose points have Alone set.
+type ClientOnly struct{}
 
-	// Needs is what Serve holds of the server's machine for a point, at most; Serve has to
-	// refuse a client that asks for more. nil: two buffers of the point's size, one QP of
-	// the plan's depth and one thread.
-	Needs func(p *Plan, pt Point) Needs
+// Server refuses.
+func (ClientOnly) Server(_ context.Context, s *Serve) error {
+	return PeerError("check point", fmt.Errorf("the workload %q has no server", s.Point.Workload), "the same rdmaperf version on both sides")
 }
 
 // Needs is what a point holds of a server.
@@ -49,14 +47,6 @@ func QueueBytes(qps, places int) int64 {
 	return int64(qps) * (qpCost + placeCost*int64(places))
 }
 
-// needs is what the server's side of a point with a run of its own holds.
-func (w *Own) needs(p *Plan, pt Point) Needs {
-	if w.Needs != nil {
-		return w.Needs(p, pt)
-	}
-	return Needs{Windows: 2 * int64(max(pt.Size, 0)), Queues: QueueBytes(1, max(p.Depth, 0)+max(p.RecvDepth, 0)), Threads: 1}
-}
-
 // Opener opens further stacks by their names, as --transport spells them. What it
 // returns belongs to the caller.
 type Opener struct {
@@ -64,8 +54,8 @@ type Opener struct {
 	Device func(spec string) (rdma.Device, error) // of providers, and tiers over them
 }
 
-// OwnRun is the client's side of a point.
-type OwnRun struct {
+// Run is the client's side of a point.
+type Run struct {
 	Plan  *Plan // with defaults filled in
 	Point Point
 	Stack transports.Stack // what Plan.Transport names; the caller's, open until the run ends
@@ -75,12 +65,16 @@ type OwnRun struct {
 	// Progress tells what is done of how much. It may take some time: between windows only.
 	Progress func(done, total int64)
 
-	client *Client
-	links  []*Link
+	client  *Client
+	links   []*Link
+	results []reports.Result
 }
 
-// OwnServe is the server's side of a point.
-type OwnServe struct {
+// Add hands over results.
+func (r *Run) Add(results ...reports.Result) { r.results = append(r.results, results...) }
+
+// Serve is the server's side of a point.
+type Serve struct {
 	Plan  *Plan
 	Point Point
 	Stack transports.Stack
@@ -90,13 +84,25 @@ type OwnServe struct {
 	// Host is the address at which the client reached this server, to listen on.
 	Host string
 
-	token []byte // of the server; nil: none
+	token   []byte // of the server; nil: none
+	server  *Server
+	release []func() // of what is held
+}
+
+// Hold asks for what the point needs of this machine, before anything is allocated. It is
+// given back when the point ends; an error refuses the point.
+func (s *Serve) Hold(n Needs) error {
+	release, err := s.server.hold(s.Plan.Describe(s.Point), n)
+	if err == nil {
+		s.release = append(s.release, release)
+	}
+	return err
 }
 
 // Process starts one more server process and returns the link to what serves the same
 // point there. Against a server on another host, that one serves once more, in the same
 // process. It ends with the run.
-func (r *OwnRun) Process(ctx context.Context) (*Link, error) {
+func (r *Run) Process(ctx context.Context) (*Link, error) {
 	l, err := r.client.another(ctx, r)
 	if err == nil {
 		r.links = append(r.links, l)
@@ -105,10 +111,10 @@ func (r *OwnRun) Process(ctx context.Context) (*Link, error) {
 }
 
 // Host is the address of the server, to dial what it listens on; "" in one process.
-func (r *OwnRun) Host() string { return r.client.host }
+func (r *Run) Host() string { return r.client.host }
 
 // Result is the beginning of a result of the point: what the plan and the stack say.
-func (r *OwnRun) Result() reports.Result { return r.client.ownResult(r.Point) }
+func (r *Run) Result() reports.Result { return r.client.resultOf(r.Point) }
 
 // Options are those of a workload with a run of its own, in a form in which points
 // compare and go to the server.
@@ -161,7 +167,7 @@ func Described[O any](check func(o *O, size int) error, words func(o *O, size in
 // Local tells that no point needs a server.
 func (p *Plan) Local() bool {
 	for _, pt := range p.Points {
-		if w := p.Workloads.Of(pt); w == nil || w.Own == nil || w.Own.Serve != nil {
+		if !pt.Alone {
 			return false
 		}
 	}
@@ -171,8 +177,8 @@ func (p *Plan) Local() bool {
 // PlannedTime is how long a point takes by its plan, windows being how many it has one
 // after the other; zero when operations are counted instead.
 func (p *Plan) PlannedTime(pt Point, windows int) time.Duration {
-	if w := p.Workloads.Of(pt); w != nil && w.Own != nil && w.Own.Time != nil {
-		return w.Own.Time(p, pt)
+	if pt.Time > 0 {
+		return pt.Time
 	}
 	if p.Duration == 0 {
 		return 0
@@ -180,9 +186,9 @@ func (p *Plan) PlannedTime(pt Point, windows int) time.Duration {
 	return p.WarmupDuration + time.Duration(max(windows, 1))*p.Duration
 }
 
-// ownLimit bounds a run of a workload's own: twice its time and five minutes more for
-// what surrounds its windows, or an hour where operations are counted. Both arbitrary.
-func (p *Plan) ownLimit(pt Point) time.Duration {
+// limit bounds a point: twice its time and five minutes more for
+// what surrounds its windows, or an hour where operations are counted.
+func (p *Plan) limit(pt Point) time.Duration {
 	if t := p.PlannedTime(pt, 1); t > 0 {
 		return 2*t + 5*time.Minute
 	}
@@ -199,21 +205,24 @@ func Alone(tr transports.Stack, plan Plan) (*Client, error) {
 	if err := Check(&plan, tr.Name(), tr.Caps()); err != nil {
 		return nil, err
 	}
+	if !plan.Local() {
+		return nil, Failed("check plan", errors.New("a point needs a server"))
+	}
 	return &Client{Plan: plan, Tr: tr, Remembered: map[any]any{}}, nil
 }
 
-// runOwn takes a point whose workload has a run of its own.
-func (c *Client) runOwn(ctx context.Context, pt Point, w *Workload) ([]reports.Result, error) {
-	limit := c.Plan.ownLimit(pt)
+// runPoint takes a point whose workload is a Runner.
+func (c *Client) runPoint(ctx context.Context, pt Point, w *Workload) ([]reports.Result, error) {
+	limit := c.Plan.limit(pt)
 	deadline, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v", limit))
 	defer cancel()
-	r := &OwnRun{Plan: &c.Plan, Point: pt, Stack: c.Tr, Open: c.Open, Progress: c.Progress, client: c}
+	r := &Run{Plan: &c.Plan, Point: pt, Stack: c.Tr, Open: c.Open, Progress: c.Progress, client: c}
 	if r.Progress == nil {
 		r.Progress = func(int64, int64) {}
 	}
 	var err error
-	if w.Own.Serve != nil {
-		if r.Peer, err = c.beginOwn(c.Ctl, pt, limit, c.host); err != nil {
+	if !pt.Alone {
+		if r.Peer, err = c.begin(c.Ctl, pt, limit, c.host); err != nil {
 			return nil, err
 		}
 		r.links = append(r.links, r.Peer)
@@ -221,7 +230,8 @@ func (c *Client) runOwn(ctx context.Context, pt Point, w *Workload) ([]reports.R
 		defer unhook()
 	}
 	before, began := ReadProcessNoise(), time.Now()
-	results, err := w.Own.Run(deadline, r)
+	err = w.Runner.Client(deadline, r)
+	results := r.results
 	window := time.Since(began)
 	client := ProcessNoise(before)
 	for _, l := range r.links {
@@ -250,8 +260,8 @@ func (c *Client) runOwn(ctx context.Context, pt Point, w *Workload) ([]reports.R
 	return results, err
 }
 
-// ownResult is what plan and stack say about the results of a point.
-func (c *Client) ownResult(pt Point) reports.Result {
+// resultOf is what plan and stack say about the results of a point.
+func (c *Client) resultOf(pt Point) reports.Result {
 	w := c.Plan.Workloads.Of(pt)
 	res := reports.Result{Stack: c.Tr.Name(), Transport: cmp.Or(c.Plan.Transport, c.Tr.Name()), Label: string(c.Tr.Caps().Label),
 		Workload: pt.Workload, Kind: w.Kind, Op: pt.Op, SizeBytes: int64(pt.Size), MeasuredBy: SideClient, Polling: c.Plan.Polling,
