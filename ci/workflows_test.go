@@ -129,7 +129,7 @@ jobs:
         with: {persist-credentials: false}
       - uses: actions/upload-artifact@0123456789012345678901234567890123456789 # v1.2.3
         with: {if-no-files-found: error}
-      - run: ci/test --fast
+      - run: ci/test
 `
 	only := func(path string) bool { return path == "ci/test" }
 	if faults := workflowFaults([]byte(sound), map[string]string{}, only); faults != nil {
@@ -146,9 +146,9 @@ jobs:
 		{"{persist-credentials: false}", "{}", "persist-credentials"},
 		{"{if-no-files-found: error}", "{}", "must be an error"},
 		{"upload-artifact@", "checkout@1", "not pinned"},
-		{"run: ci/test --fast", "run: ci/absent", "ci/absent is not there"},
-		{"run: ci/test --fast", "run: |\n          ci/test\n          ci/test", "several lines"},
-		{"run: ci/test --fast", "run: ci/test ${{ github.head_ref }}", "inject"},
+		{"run: ci/test", "run: ci/absent", "ci/absent is not there"},
+		{"run: ci/test", "run: |\n          ci/test\n          ci/test", "several lines"},
+		{"run: ci/test", "run: ci/test ${{ github.head_ref }}", "inject"},
 	} {
 		bent := strings.Replace(sound, test.old, test.new, 1)
 		faults := workflowFaults([]byte(bent), map[string]string{}, only)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/ci/targets"
@@ -150,10 +149,7 @@ func lazy(f *finding, o []output) string {
 	return ""
 }
 
-var (
-	ended  = regexp.MustCompile(`(?m)^( *)--- (PASS|FAIL|SKIP): (\S+)`)
-	tallys = regexp.MustCompile(`(?m)^killed (\d+), survived (\d+), explained (\d+), stale (\d+), not reached (\d+)$`)
-)
+var ended = regexp.MustCompile(`(?m)^( *)--- (PASS|FAIL|SKIP): (\S+)`)
 
 // tests reads the output of go test -v: the outermost that passed, by name, and how many
 // inside of them passed and were skipped.
@@ -177,7 +173,7 @@ func tests(o output) (passed map[string]bool, inner, skipped int, why string) {
 	return passed, inner, skipped, ""
 }
 
-// theTen are the tests of safety, as ci/mutants.d/list numbers them. There may be more.
+// theTen are the tests of safety. There may be more.
 var theTen = [10]string{"AddressIsUsedAgain", "UnmapInFlight", "PartialUnmap", "Mremap", "Dontneed", "Fork", "Overlap", "Upgrade", "ManyThreads", "DeferredBytes"}
 
 // safe is R5.
@@ -202,14 +198,6 @@ func safe(f *finding, o []output) string {
 	}
 	f.want(raced["TestSafeManyThreads"], "32 threads under the race detector did not pass")
 	f.note("32 threads under the race detector: %v", raced["TestSafeManyThreads"])
-	m := tallys.FindStringSubmatch(o[2].text)
-	if m == nil {
-		return fmt.Sprintf("%s: exit code %d: %s", o[2].command, o[2].code, o[2].why())
-	}
-	f.note("changes that break it on purpose: %s noticed, %s not, %s out of date, %s not reached in the time", m[1], m[2], m[4], m[5])
-	f.want(m[2] == "0" && m[4] == "0", "a change that breaks it was not noticed")
-	n, _ := strconv.Atoi(m[1])
-	f.want(n > 0, "no change was tried")
 	return ""
 }
 

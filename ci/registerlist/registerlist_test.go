@@ -59,27 +59,21 @@ const tenPass = `--- PASS: TestSafeAddressIsUsedAgain (0.1s)
 --- PASS: TestNoByteLandsInMemoryOfAnotherOwner (0s)
 `
 
-// The ten tests and the changes that break them: one that is missing, or not noticed, or
-// was never run, is no pass.
+// One of the ten tests that is missing, or was never run, is no pass.
 func TestSafetyNeedsAllTenTests(t *testing.T) {
 	race := output{text: "--- PASS: TestSafeManyThreads (0s)\n"}
-	tally := "killed 30, survived 0, explained 0, stale 0, not reached 0\n"
-	for _, c := range []struct{ tests, race, tally, want string }{
-		{tenPass, race.text, tally, pass},
-		{tenPass + "--- PASS: TestSafeAnother (0s)\n", race.text, tally, pass},
-		{strings.Replace(tenPass, "--- PASS: TestSafeFork", "--- PASS: TestSafeAnother", 1), race.text, tally, fail},
-		{strings.Replace(tenPass, "--- PASS: TestSafeFork (0s)\n", "", 1), race.text, tally, fail},
-		{strings.Replace(tenPass, "--- PASS: TestSafeFork", "--- SKIP: TestSafeFork", 1), race.text, tally, fail},
-		{strings.Replace(tenPass, "--- PASS: TestSafeFork", "--- FAIL: TestSafeFork", 1), race.text, tally, "TestSafeFork failed"},
-		{strings.Replace(tenPass, "--- PASS: TestNoByte", "--- SKIP: TestNoByte", 1), race.text, tally, fail},
-		{tenPass, "", tally, fail},
-		{tenPass, race.text, strings.Replace(tally, "survived 0", "survived 1", 1), fail},
-		{tenPass, race.text, strings.Replace(tally, "stale 0", "stale 2", 1), fail},
-		{tenPass, race.text, strings.Replace(tally, "killed 30", "killed 0", 1), fail},
-		{tenPass, race.text, "mutants: cannot\n", "cannot"},
+	for _, c := range []struct{ tests, race, want string }{
+		{tenPass, race.text, pass},
+		{tenPass + "--- PASS: TestSafeAnother (0s)\n", race.text, pass},
+		{strings.Replace(tenPass, "--- PASS: TestSafeFork", "--- PASS: TestSafeAnother", 1), race.text, fail},
+		{strings.Replace(tenPass, "--- PASS: TestSafeFork (0s)\n", "", 1), race.text, fail},
+		{strings.Replace(tenPass, "--- PASS: TestSafeFork", "--- SKIP: TestSafeFork", 1), race.text, fail},
+		{strings.Replace(tenPass, "--- PASS: TestSafeFork", "--- FAIL: TestSafeFork", 1), race.text, "TestSafeFork failed"},
+		{strings.Replace(tenPass, "--- PASS: TestNoByte", "--- SKIP: TestNoByte", 1), race.text, fail},
+		{tenPass, "", fail},
 	} {
-		if got, f := judged(safe, output{text: c.tests}, output{text: c.race}, output{text: c.tally}); !strings.Contains(got, c.want) {
-			t.Errorf("%q with %q: %s, %v, want %s", c.tests, c.tally, got, f.missed, c.want)
+		if got, f := judged(safe, output{text: c.tests}, output{text: c.race}); !strings.Contains(got, c.want) {
+			t.Errorf("%q with %q: %s, %v, want %s", c.tests, c.race, got, f.missed, c.want)
 		}
 	}
 }
