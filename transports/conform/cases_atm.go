@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -24,11 +25,10 @@ var atmCases = []Case{
 				dst.fill(uint64(i))
 				dst.setWord(16, v.old)
 				dst.freeze()
-				fillByte(sink.data(), 0x33)
-				c.a.post(fetchAdd(i, dst.at(16), v.add, sink.sge(8, 8)))
-				c.a.s.expect(ok(i))
+				sink.blank()
+				c.a.do(fetchAdd(i, dst.at(16), v.add, sink.sge(8, 8)))
 				sink.wordIs(8, v.old, "old value")
-				e.allBytes(sink.name+": bytes around", append(append([]byte{}, sink.data()[:8]...), sink.data()[16:]...), 0x33)
+				sink.holdsOnly(8, sink.data()[8:16])
 				dst.wordIs(16, v.old+v.add, "new value")
 				dst.setWord(16, v.old)
 				dst.unchanged("around the word")
@@ -44,14 +44,12 @@ var atmCases = []Case{
 				{5, 5, 9}, {5, 6, 9}, {0, 0, ^uint64(0)}, {0x0102030405060708, 0x0807060504030201, 1}, {1 << 63, 1 << 63, 0}, {3, 3, 3},
 			} {
 				dst.setWord(8, v.old)
-				c.a.post(cmpSwap(i, dst.at(8), v.expect, v.new, sink.all()))
-				c.a.s.expect(ok(i))
+				c.a.do(cmpSwap(i, dst.at(8), v.expect, v.new, sink.all()))
 				sink.wordIs(0, v.old, "old value")
-				want := v.old
 				if v.old == v.expect {
-					want = v.new
+					v.old = v.new
 				}
-				dst.wordIs(8, want, "new value")
+				dst.wordIs(8, v.old, "new value")
 			}
 		}},
 	{ID: "atm/unaligned", Clause: "IBTA 9.9.3; RFC 7306 §5.2.1, §8.2", Unchecked: "IBTA 9.9.3", Needs: needFetchAdd,
@@ -59,15 +57,8 @@ var atmCases = []Case{
 		Run: func(e *Env) {
 			for _, off := range []int{1, 4, 7} {
 				c := e.connect(connOpts{})
-				dst := e.region(c.b, "dst", 64, atomicAll)
-				sink := e.region(c.a, "sink", 8, e.sinkAccess())
-				dst.fill(1)
-				sink.fill(2)
-				dst.freeze()
-				sink.freeze()
-				c.refuses(c.a, requestRefused(0x0207), fetchAdd(1, dst.at(off), 1, sink.all()))
-				dst.unchanged("by an unaligned atomic")
-				sink.unchanged("by an unaligned atomic")
+				near, far := c.nearFar(64, atomicAll)
+				c.noEffect(requestRefused(0x0207), fetchAdd(1, far.at(off), 1, near.sge(0, 8)), near, far)
 			}
 		}},
 	{ID: "atm/sink-length", Clause: "IBTA Table 100; man ibv_post_send", Unchecked: "IBTA Table 100", Needs: needFetchAdd,
@@ -91,7 +82,7 @@ var atmCases = []Case{
 			sink := e.region(c.a, "sink", 64, e.sinkAccess())
 			const old = 0x0102030405060708
 			dst.setWord(0, old)
-			fillByte(sink.data(), 0x33)
+			sink.blank()
 			wr := fetchAdd(1, dst.at(0), 1, sink.sge(8, 4), sink.sge(24, 4))
 			around := append([]byte{}, sink.data()...)
 			n, err := c.a.tryPost(wr)
@@ -123,32 +114,21 @@ var atmCases = []Case{
 		Requirement: "An atomic on a registration without remote atomic is refused; memory and sink are unchanged.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
-			dst := e.region(c.b, "dst", 64, remoteAll)
-			sink := e.region(c.a, "sink", 8, e.sinkAccess())
-			dst.fill(1)
-			sink.fill(2)
-			dst.freeze()
-			sink.freeze()
-			c.refuses(c.a, accessRefused(0x0102), fetchAdd(1, dst.at(0), 1, sink.all()))
-			dst.unchanged("by a refused atomic")
-			sink.unchanged("by a refused atomic")
+			near, far := c.nearFar(8, remoteAll)
+			c.noEffect(accessRefused(0x0102), fetchAdd(1, far.at(0), 1, near.all()), near, far)
 		}},
 	{ID: "atm/bad-key", Clause: "IBTA 9.9.3, C9-222.1.1", Unchecked: "IBTA 9.9.3", Needs: needCmpSwap,
 		Requirement: "An atomic under a wrong key, or beyond the registration, is refused; memory and sink are unchanged.",
 		Run: func(e *Env) {
-			for _, bend := range []func(t target) target{
-				func(t target) target { t.key ^= 0x5a5a5a5a; return t },
-				func(t target) target { t.addr += 1 << 20; return t },
-			} {
+			for _, beyond := range []bool{false, true} {
 				c := e.connect(connOpts{})
-				dst := e.region(c.b, "dst", 64, atomicAll)
-				sink := e.region(c.a, "sink", 8, e.sinkAccess())
-				dst.freeze()
-				sink.fill(2)
-				sink.freeze()
-				c.refuses(c.a, accessRefused(0x0100, 0x0101), cmpSwap(1, bend(dst.at(0)), 0, 1, sink.all()))
-				dst.unchanged("by a refused atomic")
-				sink.unchanged("by a refused atomic")
+				near, far := c.nearFar(8, atomicAll)
+				far.setWord(0, 0) // it would be swapped
+				to := far.badKey()
+				if beyond {
+					to = far.at(1 << 20)
+				}
+				c.noEffect(accessRefused(0x0100, 0x0101), cmpSwap(1, to, 0, 1, near.all()), near, far)
 			}
 		}},
 	{ID: "atm/concurrent", Clause: "IBTA 9.4.5; RFC 7306 §5.3", Unchecked: "IBTA 9.4.5", Needs: needFetchAdd,
@@ -157,41 +137,30 @@ var atmCases = []Case{
 			const qps = 4
 			n := e.loops(250, 50000)
 			var dst *region
-			type lane struct {
-				c    *conn
-				sink *region
-				sent int
-			}
-			var lanes []*lane
-			for range qps {
+			var sinks [qps]*region
+			var sent [qps]int
+			for i := range qps {
 				c := e.connect(connOpts{})
-				if dst == nil {
+				if sinks[i] = e.region(c.a, "sink", 8, e.sinkAccess()); i == 0 {
 					dst = e.region(c.b, "dst", 8, atomicAll)
 				}
-				lanes = append(lanes, &lane{c: c, sink: e.region(c.a, "sink", 8, e.sinkAccess())})
 			}
+			completed := func(c *conn) bool { return len(c.a.s.done) > 0 }
 			seen := make([]bool, qps*n)
 			for got := 0; got < qps*n; {
-				for _, l := range lanes {
-					if l.sent < n && len(l.c.a.s.open) == 0 && len(l.c.a.s.done) == 0 {
-						l.c.a.post(fetchAdd(l.sent, dst.at(0), 1, l.sink.all()))
-						l.sent++
+				for i, c := range e.conns {
+					if sent[i] < n && len(c.a.s.open) == 0 && !completed(c) {
+						c.a.post(fetchAdd(sent[i], dst.at(0), 1, sinks[i].all()))
+						sent[i]++
 					}
 				}
-				e.wait(func() string { return "an atomic completes" }, func() bool {
-					for _, l := range lanes {
-						if len(l.c.a.s.done) > 0 {
-							return true
-						}
-					}
-					return false
-				})
-				for _, l := range lanes {
-					if len(l.c.a.s.done) == 0 {
+				e.waitFor("an atomic completes", func() bool { return slices.ContainsFunc(e.conns, completed) })
+				for i, c := range e.conns {
+					if !completed(c) {
 						continue
 					}
-					l.c.a.s.expect(ok(l.sent - 1))
-					v := l.sink.word(0)
+					c.a.s.expect(ok(sent[i] - 1))
+					v := sinks[i].word(0)
 					if v >= uint64(len(seen)) || seen[v] {
 						e.failf(fmt.Sprintf("every value below %d once", len(seen)), "%d again", v)
 					}
@@ -204,19 +173,16 @@ var atmCases = []Case{
 	{ID: "atm/share-ord", Clause: "IBTA 9.7; RFC 7306 §5.4", Unchecked: "IBTA 9.7", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpFetchAdd, rdma.OpRead)},
 		Requirement: "Atomics and reads share ORD: more of them than that may be posted, and all complete in order.",
 		Run: func(e *Env) {
-			p := rdma.ConnParam{IRD: 1, ORD: 1, RNRRetry: 7}
 			depth := e.deep(24)
-			c := e.connect(connOpts{depth: depth, param: &p, accept: &p})
+			c := e.connectWith(rdma.ConnParam{IRD: 1, ORD: 1, RNRRetry: 7}, connOpts{depth: depth})
 			dst := e.region(c.b, "dst", 8, atomicAll)
 			sink := e.region(c.a, "sink", 8*depth, e.sinkAccess())
-			for i := range depth {
+			c.a.doEach(depth, func(i int) rdma.SendWR {
 				if i%2 == 0 {
-					c.a.post(fetchAdd(i, dst.at(0), 1, sink.sge(8*i, 8)))
-				} else {
-					c.a.post(read(i, dst.at(0), sink.sge(8*i, 8)))
+					return fetchAdd(i, dst.at(0), 1, sink.sge(8*i, 8))
 				}
-			}
-			c.a.s.expectOK(0, depth)
+				return read(i, dst.at(0), sink.sge(8*i, 8))
+			})
 			for i := range depth {
 				sink.wordIs(8*i, uint64((i+1)/2), fmt.Sprintf("value that request %d fetched", i))
 			}

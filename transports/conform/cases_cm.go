@@ -30,8 +30,7 @@ var cmCases = []Case{
 				if c.fromAddr == "" {
 					e.failf("the address of the requester", "none")
 				}
-				c.a.close()
-				c.b.close()
+				c.close()
 			}
 		}},
 	{ID: "cm/private-data-too-long", Clause: "man rdma_connect, rdma_accept",
@@ -52,19 +51,14 @@ var cmCases = []Case{
 			// The answering side: the refused call is not the answer.
 			c2 := e.pair(connOpts{})
 			c2.b.postRecv(recv(1))
-			t := e.start("connect", func() error {
-				_, err := c2.a.qp.Connect(e.ctx, e.listener.Addr(), e.param())
-				return err
-			})
-			req, err := e.listener.Accept(e.ctx)
-			e.must("accept", err)
+			t := c2.connecting(e.ctx)
+			req := e.request()
 			e.refusedWith("reject with private data above the limit", req.Reject(e.ctx, long), rdma.ErrInvalid)
 			_, err = req.Accept(e.ctx, c2.b.qp, p)
 			e.refusedWith("accept with private data above the limit", err, rdma.ErrInvalid)
-			e.must("answer within the limit", e.beside("accept", func() error { _, err := req.Accept(e.ctx, c2.b.qp, e.param()); return err }))
+			c2.accepts(req)
 			e.must("connect", e.await(t))
-			c2.a.post(send(1))
-			c2.a.s.expect(ok(1))
+			c2.a.do(send(1))
 			c2.b.r.expect(got(1, 0))
 		}},
 	{ID: "cm/reject", Clause: "man rdma_reject; RFC 5044 §7.1 (R bit)",
@@ -73,12 +67,10 @@ var cmCases = []Case{
 			for _, n := range []int{0, 1, min(100, e.Caps.MaxPrivate), e.Caps.MaxPrivate} {
 				c := e.pair(connOpts{})
 				why := patternOf(n, uint64(n))
-				l := e.listen()
-				t := e.start("connect", func() error { _, err := c.a.qp.Connect(e.ctx, l.Addr(), e.param()); return err })
-				req, err := l.Accept(e.ctx)
-				e.must("accept", err)
+				t := c.connecting(e.ctx)
+				req := e.request()
 				e.must("reject", e.beside("reject", func() error { return req.Reject(e.ctx, why) }))
-				err = e.await(t)
+				err := e.await(t)
 				e.refusedWith("rejected connect", err, rdma.ErrRejected)
 				var rej *rdma.RejectError
 				if n > 0 && !errors.As(err, &rej) {
@@ -90,8 +82,7 @@ var cmCases = []Case{
 				if s := c.a.qp.State(); s == rdma.QPRTS || s == rdma.QPRTR {
 					e.failf("the qp of a rejected connect not connected", "%s", s)
 				}
-				c.a.close()
-				c.b.close()
+				c.close()
 			}
 			e.connect(connOpts{}).works()
 		}},
@@ -99,12 +90,10 @@ var cmCases = []Case{
 		Requirement: "A request is answered once: a second answer is an error and does no harm.",
 		Run: func(e *Env) {
 			c, spare := e.pair(connOpts{}), e.pair(connOpts{})
-			l := e.listen()
 			c.b.postRecv(recv(1))
-			t := e.start("connect", func() error { _, err := c.a.qp.Connect(e.ctx, l.Addr(), e.param()); return err })
-			req, err := l.Accept(e.ctx)
-			e.must("accept", err)
-			e.must("accept", e.beside("accept", func() error { _, err := req.Accept(e.ctx, c.b.qp, e.param()); return err }))
+			t := c.connecting(e.ctx)
+			req := e.request()
+			c.accepts(req)
 			e.must("connect", e.await(t))
 			if err := req.Reject(e.ctx, nil); err == nil {
 				e.failf("reject after accept refused", "no error")
@@ -113,24 +102,20 @@ var cmCases = []Case{
 				e.failf("second accept refused", "no error")
 			}
 			spare.b.state(rdma.QPInit)
-			c.a.post(send(1))
-			c.a.s.expect(ok(1))
+			c.a.do(send(1))
 			c.b.r.expect(got(1, 0))
 		}},
 	{ID: "cm/no-listener", Clause: "man rdma_get_cm_event (REJECTED, UNREACHABLE)",
 		Requirement: "A connect to an address where nobody listens fails as rejected or unreachable, at once.",
 		Run: func(e *Env) {
-			l, err := e.B.Listen(e.ctx, e.ListenAddr, 1)
-			e.must("listen", err)
+			l := e.newListener(1)
 			addr := l.Addr()
 			e.must("close listener", l.Close())
 			x := e.newEnd(e.A, "a", connOpts{}, nil, nil, 0, 0)
 			start := time.Now()
-			err = e.beside("connect", func() error { _, err := x.qp.Connect(e.ctx, addr, e.param()); return err })
+			err := e.beside("connect", func() error { _, err := x.qp.Connect(e.ctx, addr, e.param()); return err })
 			e.refusedWith("connect without a listener", err, rdma.ErrUnreachable, rdma.ErrRejected)
-			if d := time.Since(start); d > soon {
-				e.failf("an answer at once", "after %v", d.Round(time.Millisecond))
-			}
+			e.within(soon, start, "an answer at once")
 			e.Note("%v", err)
 		}},
 	{ID: "cm/never-accepted", Clause: "man rdma_get_cm_event (UNREACHABLE)",
@@ -138,15 +123,12 @@ var cmCases = []Case{
 		Run: func(e *Env) {
 			const limit = 400 * time.Millisecond
 			c := e.pair(connOpts{})
-			l := e.listen()
 			ctx, cancel := e.short(limit)
 			defer cancel()
 			start := time.Now()
-			err := e.beside("connect", func() error { _, err := c.a.qp.Connect(ctx, l.Addr(), e.param()); return err })
+			err := e.await(c.connecting(ctx))
 			e.refusedWith("connect that is never answered", err, rdma.ErrUnreachable, context.DeadlineExceeded)
-			if d := time.Since(start); d > limit+soon {
-				e.failf(fmt.Sprintf("end at the deadline of %v", limit), "after %v", d.Round(time.Millisecond))
-			}
+			e.within(limit+soon, start, fmt.Sprintf("end at the deadline of %v", limit))
 			if s := c.a.qp.State(); s == rdma.QPRTS {
 				e.failf("no connection", "%s", s)
 			}
@@ -183,13 +165,9 @@ var cmCases = []Case{
 					if e.Caps.Ops.Has(rdma.OpRead) && c.pa.ORD > 0 {
 						src := e.region(c.b, "src", 8, remoteAll)
 						sink := e.region(c.a, "sink", 8*16, e.sinkAccess())
-						for i := range c.a.depth {
-							c.a.post(read(i, src.at(0), sink.sge(8*(i%16), 8)))
-						}
-						c.a.s.expectOK(0, c.a.depth)
+						c.a.doEach(c.a.depth, func(i int) rdma.SendWR { return read(i, src.at(0), sink.sge(8*(i%16), 8)) })
 					}
-					c.a.close()
-					c.b.close()
+					c.close()
 				}
 			}
 		}},
@@ -215,9 +193,7 @@ var cmCases = []Case{
 			var dst *region
 			o.ready = func(c *conn) {
 				dst = e.region(c.b, "receives", n*64, localOnly)
-				for i := range n {
-					c.b.postRecv(recv(i, dst.sge(i*64, 64)))
-				}
+				c.b.recvSlots(n, dst, 64)
 			}
 			c := e.pair(o)
 			src := e.region(c.a, "src", n*64, localOnly)
@@ -228,18 +204,15 @@ var cmCases = []Case{
 				list = append(list, send(i, src.sge(i*64, 64)))
 			}
 			c.a.post(list...) // with the connection just made
-			for i := range n {
-				c.a.s.expect(ok(i))
-				c.b.r.expect(got(i, 64))
-			}
-			e.equal(dst.name, dst.data(), src.data())
+			c.a.s.expectOK(0, n)
+			c.b.r.expectGot(n, 64)
+			dst.holds(src.data())
 		}},
 	{ID: "cm/passive-first", Clause: "IBTA 12; RFC 6581 §9", Unchecked: "IBTA 12", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpSend), Features: rdma.FeatPassiveFirst},
 		Requirement: "The accepting side may send first.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{noHello: true, ready: func(c *conn) { c.a.postRecv(recv(1)) }})
-			c.b.post(send(1))
-			c.b.s.expect(ok(1))
+			c.b.do(send(1))
 			c.a.r.expect(got(1, 0))
 			c.works()
 		}},
@@ -260,8 +233,7 @@ var cmCases = []Case{
 				}
 				e.Note("held back")
 			}
-			c.a.post(send(2))
-			c.a.s.expect(ok(2))
+			c.a.do(send(2))
 			c.b.r.expect(got(2, 0))
 			if err != nil {
 				c.b.post(send(1))

@@ -19,9 +19,7 @@ var cmLifeCases = []Case{
 		Run: func(e *Env) {
 			seen := map[string]bool{}
 			for range 3 {
-				l, err := e.B.Listen(e.ctx, e.ListenAddr, 4)
-				e.must("listen", err)
-				e.onClose(rankListener, e.B, "listener", l.Close)
+				l := e.newListener(4)
 				_, port, err := net.SplitHostPort(l.Addr())
 				if err != nil || port == "0" || port == "" || seen[l.Addr()] {
 					e.failf("a new address with a port", "%q", l.Addr())
@@ -34,30 +32,24 @@ var cmLifeCases = []Case{
 	{ID: "cm/listen-in-use", Clause: "man rdma_bind_addr (EADDRINUSE)",
 		Requirement: "An address can be listened at once; it is free again when the listener is closed.",
 		Run: func(e *Env) {
-			l, err := e.B.Listen(e.ctx, e.ListenAddr, 1)
-			e.must("listen", err)
+			l := e.newListener(1)
 			addr := l.Addr()
-			second, err := e.B.Listen(e.ctx, addr, 1)
-			if err == nil {
-				e.must("close listener", second.Close())
-			}
-			e.refusedWith("second listener at "+addr, err, rdma.ErrAddrInUse)
+			e.notCreated("second listener at "+addr, rdma.ErrAddrInUse)(e.B.Listen(e.ctx, addr, 1))
 			e.must("close listener", l.Close())
 			e.must("close listener again", l.Close())
-			l, err = e.B.Listen(e.ctx, addr, 1)
+			l, err := e.B.Listen(e.ctx, addr, 1)
 			e.must("listen at the freed address", err)
 			e.must("close listener", l.Close())
 		}},
 	{ID: "cm/listener-close", Clause: "man rdma_destroy_id",
 		Requirement: "Closing a listener ends an accept that waits, and later ones.",
 		Run: func(e *Env) {
-			l, err := e.B.Listen(e.ctx, e.ListenAddr, 1)
-			e.must("listen", err)
+			l := e.newListener(1)
 			waiting := e.start("accept", func() error { _, err := l.Accept(e.ctx); return err })
 			e.pause(20 * time.Millisecond)
 			e.must("close listener", l.Close())
 			e.refusedWith("accept while the listener is closed", e.await(waiting), rdma.ErrClosed)
-			_, err = l.Accept(e.ctx)
+			_, err := l.Accept(e.ctx)
 			e.refusedWith("accept on a closed listener", err, rdma.ErrClosed)
 		}},
 	{ID: "cm/accept-deadline", Clause: "man rdma_get_cm_event",
@@ -71,18 +63,14 @@ var cmLifeCases = []Case{
 			if !errors.Is(err, context.DeadlineExceeded) {
 				e.failf("the error of the context", "%v", err)
 			}
-			if d := time.Since(start); d > quietTime+soon {
-				e.failf(fmt.Sprintf("end after %v", quietTime), "after %v", d.Round(time.Millisecond))
-			}
+			e.within(quietTime+soon, start, fmt.Sprintf("end after %v", quietTime))
 			e.connect(connOpts{}).works()
 		}},
 	{ID: "cm/backlog", Clause: "man rdma_listen (backlog)",
 		Requirement: "Requests beyond the backlog are refused or wait: each connect comes to an end, none is lost.",
 		Run: func(e *Env) {
 			const backlog, n = 2, 8
-			l, err := e.B.Listen(e.ctx, e.ListenAddr, backlog)
-			e.must("listen", err)
-			e.onClose(rankListener, e.B, "listener", l.Close)
+			l := e.newListener(backlog)
 			ctx, cancel := e.short(3 * time.Second)
 			defer cancel()
 			var calls []*task
@@ -113,13 +101,13 @@ var cmLifeCases = []Case{
 			}
 			connected, refused := 0, 0
 			for _, t := range calls {
-				switch err := e.await(t); {
-				case err == nil:
+				err := e.await(t)
+				if err == nil {
 					connected++
-				default:
-					e.refusedWith("connect beyond the backlog", err, rdma.ErrRejected, rdma.ErrUnreachable, context.DeadlineExceeded)
-					refused++
+					continue
 				}
+				e.refusedWith("connect beyond the backlog", err, rdma.ErrRejected, rdma.ErrUnreachable, context.DeadlineExceeded)
+				refused++
 			}
 			if connected != served || connected < backlog {
 				e.failf(fmt.Sprintf("the requests that were accepted are connected, at least %d", backlog), "%d accepted, %d connected", served, connected)
@@ -133,7 +121,7 @@ var cmLifeCases = []Case{
 			l := e.listen()
 			ctx, cancel := e.short(quietTime)
 			defer cancel()
-			err := e.beside("connect", func() error { _, err := c.a.qp.Connect(ctx, l.Addr(), e.param()); return err })
+			err := e.await(c.connecting(ctx))
 			if err == nil {
 				e.failf("no connection without an answer", "one")
 			}
@@ -155,17 +143,14 @@ var cmLifeCases = []Case{
 		Requirement: "A QP can be destroyed while its connect waits: both calls return.",
 		Run: func(e *Env) {
 			c := e.pair(connOpts{})
-			l := e.listen()
-			t := e.start("connect", func() error { _, err := c.a.qp.Connect(e.ctx, l.Addr(), e.param()); return err })
+			t := c.connecting(e.ctx)
 			e.pause(50 * time.Millisecond)
 			e.must("close", e.beside("close", c.a.qp.Close))
 			start := time.Now()
 			if err := e.await(t); err == nil {
 				e.failf("an error of a connect whose qp is destroyed", "none")
 			}
-			if d := time.Since(start); d > soon {
-				e.failf("the end of the connect", "after %v", d.Round(time.Millisecond))
-			}
+			e.within(soon, start, "the end of the connect")
 		}},
 	{ID: "cm/cycles", Clause: "man rdma_connect",
 		Requirement: "Connections can be made and ended again and again, and nothing is left behind.",
@@ -174,10 +159,9 @@ var cmLifeCases = []Case{
 			boxA, boxB := e.newCQ(e.A, "cq of a", 64), e.newCQ(e.B, "cq of b", 64)
 			cycle := func() {
 				c := e.connect(connOpts{boxA: boxA, boxB: boxB})
-				e.must("disconnect", e.beside("disconnect", func() error { return c.a.qp.Disconnect(e.ctx) }))
+				c.a.disconnect()
 				c.b.waitState(rdma.QPErr)
-				c.a.close()
-				c.b.close()
+				c.close()
 				boxA.ends, boxB.ends, e.conns, e.tasks = boxA.ends[:0], boxB.ends[:0], e.conns[:0], e.tasks[:0]
 			}
 			for range 5 {
@@ -195,9 +179,7 @@ var cmLifeCases = []Case{
 		Requirement: "Many connections can be set up at the same time, each with its own parameters.",
 		Run: func(e *Env) {
 			n := e.loops(16, 200)
-			l, err := e.B.Listen(e.ctx, e.ListenAddr, n)
-			e.must("listen", err)
-			e.onClose(rankListener, e.B, "listener", l.Close)
+			l := e.newListener(n)
 			conns := make([]*conn, n)
 			for i := range conns {
 				conns[i] = e.pair(connOpts{})
@@ -234,23 +216,16 @@ var cmLifeCases = []Case{
 			}
 			for i, c := range conns {
 				e.padded("own private data back", c.pa.PrivateData, binary.BigEndian.AppendUint32(nil, uint32(i)))
-				c.a.post(send(1))
-				c.a.s.expect(ok(1))
+				c.a.do(send(1))
 				c.b.r.expect(got(1, 0)) // at the end that answered this request and at no other
 			}
 		}},
 	{ID: "cm/disconnect", Clause: "man rdma_disconnect",
 		Requirement: "A disconnect by either side brings both QPs to ERR.",
 		Run: func(e *Env) {
-			for _, byA := range []bool{true, false} {
+			for i := range 2 {
 				c := e.connect(connOpts{})
-				x := c.b
-				if byA {
-					x = c.a
-				}
-				e.must("disconnect", e.beside("disconnect", func() error { return x.qp.Disconnect(e.ctx) }))
-				c.a.waitState(rdma.QPErr)
-				c.b.waitState(rdma.QPErr)
+				[]*end{c.a, c.b}[i].disconnect()
 				c.dead()
 			}
 		}},
@@ -259,30 +234,21 @@ var cmLifeCases = []Case{
 		Run: func(e *Env) {
 			const size = 20000
 			n := e.deep(8)
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", n*size, localOnly)
-			dst := e.region(c.b, "receives", n*size, localOnly)
-			src.fill(1)
-			for i := range n {
-				c.b.postRecv(recv(i, dst.sge(i*size, size)))
-			}
+			c, src, dst := e.sending(n * size)
+			c.b.recvSlots(n, dst, size)
 			for i := range n {
 				c.a.post(send(i, src.sge(i*size, size)))
 			}
-			e.must("disconnect", e.beside("disconnect", func() error { return c.a.qp.Disconnect(e.ctx) }))
+			c.a.disconnect()
 			c.a.s.expectOK(0, n)
-			for i := range n {
-				c.b.r.expect(got(i, size))
-			}
-			e.equal(dst.name, dst.data(), src.data())
+			c.b.r.expectGot(n, size)
+			dst.holds(src.data())
 			c.b.waitState(rdma.QPErr)
 		}},
 	{ID: "cm/disconnect-in-transfer", Clause: "man rdma_disconnect", Needs: needWrite,
 		Requirement: "A disconnect by the target of a bulk transfer ends it: the rest is flushed and nothing hangs.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", 16384, localOnly)
-			dst := e.region(c.b, "dst", 16384, remoteAll)
+			c, src, dst := e.writing(16384)
 			var bye *task
 			c.untilGone(src, dst, func() {
 				bye = e.start("disconnect", func() error {
@@ -308,8 +274,7 @@ var cmLifeCases = []Case{
 				e.must(tb.what, e.await(tb))
 				c.a.waitState(rdma.QPErr)
 				c.b.waitState(rdma.QPErr)
-				c.a.close()
-				c.b.close()
+				c.close()
 			}
 		}},
 }

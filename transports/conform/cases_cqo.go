@@ -22,9 +22,7 @@ var cqoCases = []Case{
 			c.join(connOpts{})
 			box.asleep = true
 			well := e.connect(connOpts{})
-			src := e.region(c.a, "src", 64, localOnly)
-			dst := e.region(c.b, "dst", 64, remoteAll)
-			src.fill(1)
+			src, dst := c.writing(64)
 			taken := 0
 			for i := range depth {
 				if _, err := c.a.tryPost(write(i, dst.at(0), src.all())); err != nil {
@@ -37,8 +35,7 @@ var cqoCases = []Case{
 			e.pause(quietTime) // nobody polls the small CQ
 			well.works()
 			box.asleep = false
-			e.wait(func() string { return "all completions, or an overrun that is reported" },
-				func() bool { return box.err != nil || c.a.s.signaled() == 0 })
+			e.waitFor("all completions, or an overrun that is reported", func() bool { return box.err != nil || c.a.s.signaled() == 0 })
 			switch {
 			case box.err == nil:
 				good := 0
@@ -65,11 +62,7 @@ var cqoCases = []Case{
 		Requirement: "A CQ can have 1 to MaxCQE entries; other depths are refused.",
 		Run: func(e *Env) {
 			for _, n := range []int{0, -1, e.A.Caps().MaxCQE + 1} {
-				cq, err := e.A.NewCQ(n)
-				if err == nil {
-					e.must("close cq", cq.Close())
-				}
-				e.refusedWith(fmt.Sprintf("cq of %d", n), err, rdma.ErrInvalid)
+				e.notCreated(fmt.Sprintf("cq of %d", n), rdma.ErrInvalid)(e.A.NewCQ(n))
 			}
 			e.newCQ(e.A, "cq of 1", 1)
 		}},
@@ -79,8 +72,7 @@ var cqoCases = []Case{
 			const threads = 8
 			depth := e.deep(256)
 			c := e.connect(connOpts{depth: depth, rdepth: 1})
-			src := e.region(c.a, "src", 8, localOnly)
-			dst := e.region(c.b, "dst", 8, remoteAll)
+			src, dst := c.writing(8)
 			for round := range e.loops(10, 500) {
 				c.a.sleep() // only the threads poll this side
 				for i := range depth {
@@ -130,8 +122,7 @@ var cqoCases = []Case{
 		Run: func(e *Env) {
 			n := e.deep(16)
 			c := e.connect(connOpts{depth: n})
-			src := e.region(c.a, "src", 8, localOnly)
-			dst := e.region(c.b, "dst", 8, remoteAll)
+			src, dst := c.writing(8)
 			for i := range n {
 				c.a.post(write(i, dst.at(0), src.all()))
 			}

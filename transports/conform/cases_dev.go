@@ -69,18 +69,10 @@ var devCases = []Case{
 				{"create qp of negative depth", rdma.QPConfig{SendDepth: -1}},
 			} {
 				cfg.qp.PD, cfg.qp.SendCQ, cfg.qp.RecvCQ = pd, cq, cq
-				qp, err := e.A.NewQP(cfg.qp)
-				if err == nil {
-					e.must("close qp", qp.Close())
-				}
-				e.refusedWith(cfg.what, err, rdma.ErrInvalid, rdma.ErrNotSupported)
+				e.notCreated(cfg.what, rdma.ErrInvalid, rdma.ErrNotSupported)(e.A.NewQP(cfg.qp))
 			}
 			if c.Features.Has(rdma.FeatSRQ) {
-				srq, err := e.A.NewSRQ(rdma.SRQConfig{PD: pd, Depth: c.MaxSRQWR + 1})
-				if err == nil {
-					e.must("close srq", srq.Close())
-				}
-				e.refusedWith("create srq of MaxSRQWR+1", err, rdma.ErrInvalid)
+				e.notCreated("create srq of MaxSRQWR+1", rdma.ErrInvalid)(e.A.NewSRQ(rdma.SRQConfig{PD: pd, Depth: c.MaxSRQWR + 1}))
 			}
 			// An object left behind would hold the domain.
 			e.must("free the pd after refused creations", e.A.FreePD(pd))
@@ -180,9 +172,7 @@ var devCases = []Case{
 				start := time.Now()
 				err := f()
 				e.refusedWith(what+", which is not declared", err, rdma.ErrNotSupported)
-				if d := time.Since(start); d > soon {
-					e.failf(what+" refused at once", "after %v", d.Round(time.Millisecond))
-				}
+				e.within(soon, start, what+" refused at once")
 				c.works()
 			}
 			post := func(wr rdma.SendWR) func() error {
@@ -273,11 +263,7 @@ var devCases = []Case{
 		Run: func(e *Env) {
 			cq := e.newCQ(e.A, "cq", 4).cq
 			for _, cfg := range []rdma.QPConfig{{}, {SendCQ: cq}, {RecvCQ: cq}} {
-				qp, err := e.A.NewQP(cfg)
-				if err == nil {
-					e.must("close qp", qp.Close())
-				}
-				e.refusedWith("create qp with a cq missing", err, rdma.ErrInvalid)
+				e.notCreated("create qp with a cq missing", rdma.ErrInvalid)(e.A.NewQP(cfg))
 			}
 		}},
 }

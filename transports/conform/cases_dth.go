@@ -12,26 +12,19 @@ var dthCases = []Case{
 	{ID: "dth/close-in-transfer", Clause: "IBTA 9.9; RFC 5041 §6.2", Unchecked: "IBTA 9.9", Needs: needWrite,
 		Requirement: "When the peer destroys its QP in mid-transfer, the requests end in error within bounded time, each once.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", 16384, localOnly)
-			dst := e.region(c.b, "dst", 16384, remoteAll)
+			c, src, dst := e.writing(16384)
 			c.untilGone(src, dst, c.b.close)
 		}},
 	{ID: "dth/fail-in-transfer", Clause: "IBTA 9.9; RFC 5041 §6.2", Unchecked: "IBTA 9.9", Needs: needWrite,
 		Requirement: "When the peer's QP goes to ERR in mid-transfer, the requests end in error within bounded time, each once.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", 16384, localOnly)
-			dst := e.region(c.b, "dst", 16384, remoteAll)
+			c, src, dst := e.writing(16384)
 			c.untilGone(src, dst, func() { e.must("fail", c.b.qp.Fail()) })
 		}},
 	{ID: "dth/waiting-read", Clause: "IBTA 9.9; RFC 5041 §6.2", Unchecked: "IBTA 9.9", Needs: needRead,
 		Requirement: "Reads towards a QP that has gone end in error, and their sinks are not touched any more.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			src := e.region(c.b, "src", 4096, remoteAll)
-			sink := e.region(c.a, "sink", 4096, e.sinkAccess())
-			src.fill(1)
+			c, src, sink := e.reading(4096)
 			e.must("fail", c.b.qp.Fail())
 			sink.freeze()
 			depth := min(8, c.a.depth)
@@ -48,11 +41,8 @@ var dthCases = []Case{
 	{ID: "dth/neighbour-unharmed", Clause: "IBTA 10.2.5; RFC 5040 §7", Unchecked: "IBTA 10.2.5", Needs: needSendWrite,
 		Requirement: "The death of one connection leaves other connections of the devices alone.",
 		Run: func(e *Env) {
-			boxA, boxB := e.newCQ(e.A, "cq of all a", 256), e.newCQ(e.B, "cq of all b", 256)
-			o := connOpts{boxA: boxA, boxB: boxB}
-			well, sick := e.connect(o), e.connect(o)
-			src := e.region(sick.a, "src", 16384, localOnly)
-			dst := e.region(sick.b, "dst", 16384, remoteAll)
+			well, sick := e.sharedCQs(256, connOpts{})
+			src, dst := sick.writing(16384)
 			sick.untilGone(src, dst, sick.b.close)
 			flow{n: 200, size: 1000, srcSlots: 4, dstSlots: 8}.run(well.a, well.b)
 			flow{n: 200, size: 1000, srcSlots: 4, dstSlots: 8}.run(well.b, well.a)
@@ -77,9 +67,7 @@ var dthCases = []Case{
 	{ID: "dth/kill-in-transfer", Clause: "IBTA 9.9, C9-140; RFC 5041 §6.2", Unchecked: "IBTA 9.9", Kill: true, Needs: needWrite,
 		Requirement: "When the peer's device dies in mid-transfer, the requests end in error within bounded time, each once.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", 16384, localOnly)
-			dst := e.region(c.b, "dst", 16384, remoteAll)
+			c, src, dst := e.writing(16384)
 			c.a.postRecv(recv(1), recv(2))
 			c.untilGone(src, dst, func() {
 				c.b.sleep()
@@ -90,10 +78,9 @@ var dthCases = []Case{
 		Requirement: "A connect whose listener's device dies ends in error, at its deadline at the latest.",
 		Run: func(e *Env) {
 			c := e.pair(connOpts{})
-			l := e.listen()
 			ctx, cancel := e.short(4 * quietTime)
 			defer cancel()
-			t := e.start("connect", func() error { _, err := c.a.qp.Connect(ctx, l.Addr(), e.param()); return err })
+			t := c.connecting(ctx)
 			e.pause(quietTime / 5)
 			c.b.sleep()
 			e.kill()
@@ -104,10 +91,7 @@ var dthCases = []Case{
 	{ID: "dth/link-cut", Clause: "IBTA 9.9, C9-140; RFC 5482 §2; RFC 5040 §6.2", Unchecked: "IBTA 9.9", Path: cutGiveUp, Needs: needWrite,
 		Requirement: "When the link is cut in mid-transfer, the requests end in error within the window that the transport was given, each once, and nothing is placed into memory that was handed back, not even when the link returns.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", 16384, localOnly)
-			dst := e.region(c.b, "dst", 16384, remoteAll)
-			src.fill(1)
+			c, src, dst := e.writing(16384)
 			var cut time.Time
 			c.untilGone(src, dst, func() {
 				e.path.Cut(true)
@@ -135,8 +119,7 @@ var dthCases = []Case{
 			c := e.connect(connOpts{})
 			const size = 64 << 10
 			n := c.a.depth - 1
-			src := e.region(c.a, "src", n*size, localOnly)
-			dst := e.region(c.b, "dst", n*size, remoteAll)
+			src, dst := c.writing(n * size)
 			sink := e.region(c.a, "sink", size, e.sinkAccess())
 			src.fill(1)
 			c.b.sleep()
@@ -159,11 +142,9 @@ var dthCases = []Case{
 			e.path.Stop(false)
 			stopped = false
 			c.b.wake()
-			for i := range n + 1 {
-				c.a.s.expect(ok(i))
-			}
-			e.equal(dst.name, dst.data(), src.data())
-			e.equal(sink.name, sink.data(), src.data()[(n-1)*size:])
+			c.a.s.expectOK(0, n+1)
+			dst.holds(src.data())
+			sink.holds(src.data()[(n-1)*size:])
 			c.works()
 		}},
 	{ID: "dth/loss", Clause: "RFC 9293 §3.8; RFC 5041 §5.3", Path: stopGiveUp, Needs: needSendWriteRead,
@@ -178,15 +159,14 @@ var dthCases = []Case{
 			flow{n: e.loops(40, 400), size: 5000, srcSlots: 4, dstSlots: 8}.run(c.a, c.b)
 			flow{n: e.loops(40, 400), size: 5000, srcSlots: 4, dstSlots: 8}.run(c.b, c.a)
 			const size = 32 << 10
-			src := e.region(c.a, "src", size, localOnly)
-			dst := e.region(c.b, "dst", size, remoteAll)
+			src, dst := c.writing(size)
 			sink := e.region(c.a, "sink", size, e.sinkAccess())
 			for i := range e.loops(4, 40) {
 				src.fill(uint64(i + 1))
 				c.a.post(write(2*i, dst.at(0), src.all()), read(2*i+1, dst.at(0), sink.all()))
 				c.a.s.expect(ok(2 * i))
 				c.a.s.expect(ok(2*i + 1))
-				e.equal(sink.name, sink.data(), src.data())
+				sink.holds(src.data())
 			}
 			e.lossy()
 		}},
@@ -202,8 +182,7 @@ var dthCases = []Case{
 			e.path.Harm(0.08, 0.08, 0.08)
 			n := e.loops(20, 1000)
 			for i := range n {
-				c.a.post(fetchAdd(i, word.at(0), 1, old.all()))
-				c.a.s.expect(ok(i))
+				c.a.do(fetchAdd(i, word.at(0), 1, old.all()))
 				if got := binary.NativeEndian.Uint64(old.data()); got != uint64(i) {
 					e.failf("each addition is seen by the next, once", "addition %d found %d", i, got)
 				}

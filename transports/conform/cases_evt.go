@@ -48,9 +48,7 @@ var evtCases = []Case{
 	{ID: "evt/arm-after-completion", Clause: "IBTA 11.4.2.2; man ibv_req_notify_cq", Level: May, Needs: needEventsRead,
 		Requirement: "A completion that waits already when the CQ is armed raises no event, which is why one polls after arming.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			src := e.region(c.b, "src", 8, remoteAll)
-			sink := e.region(c.a, "sink", 8, e.sinkAccess())
+			c, src, sink := e.reading(8)
 			c.b.postRecv(recv(1))
 			c.b.sleep()
 			c.a.post(send(1), read(2, src.at(0), sink.all()))
@@ -67,9 +65,7 @@ var evtCases = []Case{
 	{ID: "evt/own-completion", Clause: "man ibv_get_cq_event", Needs: needEventsRead,
 		Requirement: "A side that sleeps in wait is woken by the completion of its own request: waiting needs no poll.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			src := e.region(c.b, "src", 50000, remoteAll)
-			sink := e.region(c.a, "sink", 50000, e.sinkAccess())
+			c, src, sink := e.reading(50000)
 			c.b.sleep()
 			for i := range e.loops(20, 500) {
 				src.fill(uint64(i))
@@ -77,7 +73,7 @@ var evtCases = []Case{
 				c.a.post(read(i, src.at(0), sink.all()))
 				e.expectWake(c.a.box, "own read, with nobody polling")
 				c.a.s.expect(ok(i))
-				e.equal(sink.name, sink.data(), src.data())
+				sink.holds(src.data())
 			}
 		}},
 	{ID: "evt/solicited", Clause: "man ibv_req_notify_cq (solicited_only)", Needs: needSolicited,
@@ -174,8 +170,7 @@ var evtCases = []Case{
 				for k := e.Rand.IntN(200); k > 0; k-- {
 					e.step()
 				}
-				e.wait(func() string { return "the receiver takes messages" },
-					func() bool { return receiver.finished() || int(arrived.Load())+slots > i+1 })
+				e.waitFor("the receiver takes messages", func() bool { return receiver.finished() || int(arrived.Load())+slots > i+1 })
 				if receiver.finished() {
 					break
 				}
@@ -217,19 +212,14 @@ var evtCases = []Case{
 		Requirement: "An orderly disconnect is reported at the other side.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
-			e.must("disconnect", e.beside("disconnect", func() error { return c.a.qp.Disconnect(e.ctx) }))
+			c.a.disconnect()
 			e.expectEvent(e.B, rdma.EventPeerDisconnect, c.b.num)
 		}},
 	{ID: "evt/clean-run", Clause: "man ibv_get_async_event", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite), Features: rdma.FeatAsyncEvents},
 		Requirement: "A run without errors raises no asynchronous event.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", 64, localOnly)
-			dst := e.region(c.b, "dst", 64, remoteAll)
-			for i := range 32 {
-				c.a.push(write(i, dst.at(0), src.all()))
-			}
-			c.a.s.expectOK(0, 32)
+			c, src, dst := e.writing(64)
+			c.a.doEach(32, func(i int) rdma.SendWR { return write(i, dst.at(0), src.all()) })
 			c.works()
 			for _, x := range []*end{c.a, c.b} {
 				var seen []rdma.Event

@@ -9,8 +9,7 @@ var fluCases = []Case{
 		Run: func(e *Env) {
 			depth := e.deep(16)
 			c := e.connect(connOpts{depth: depth, rdepth: depth})
-			src := e.region(c.a, "src", 100000, localOnly)
-			dst := e.region(c.b, "dst", 100000, remoteAll)
+			src, dst := c.writing(100000)
 			// Sends that find no receive stay outstanding for certain. Where that would end
 			// the connection, long writes are at least likely to be.
 			stay := e.Caps.Features.Has(rdma.FeatRNRRetry)
@@ -35,9 +34,7 @@ var fluCases = []Case{
 	{ID: "flu/after-error", Clause: "IBTA C10-96, C10-97", Needs: needRead,
 		Requirement: "After a remote error too, work posted later is taken and flushed in order: the last one is a drain marker.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			src := e.region(c.b, "src", 64, remoteAll)
-			sink := e.region(c.a, "sink", 64, e.sinkAccess())
+			c, src, sink := e.reading(64)
 			bad := src.at(0)
 			bad.key ^= 0x5a5a5a5a
 			c.refuses(c.a, accessRefused(0x0100), read(1, bad, sink.all()))
@@ -53,17 +50,13 @@ var fluCases = []Case{
 	{ID: "flu/error-then-flush", Clause: "IBTA 10.8; man ibv_poll_cq", Unchecked: "IBTA 10.8", Needs: needRead,
 		Requirement: "The request that failed completes first with its own status, those behind it flushed.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			src := e.region(c.b, "src", 64, remoteAll)
-			sink := e.region(c.a, "sink", 64, e.sinkAccess())
-			bad := src.at(0)
-			bad.key ^= 0x5a5a5a5a
+			c, src, sink := e.reading(64)
 			var more []rdma.SendWR
 			for i := range 6 {
 				more = append(more, read(2+i, src.at(0), sink.all()))
 			}
 			sink.freeze()
-			c.refuses(c.a, accessRefused(0x0100), read(1, bad, sink.all()), more...)
+			c.refuses(c.a, accessRefused(0x0100), read(1, src.badKey(), sink.all()), more...)
 			sink.unchanged("by reads behind a refused one")
 		}},
 	{ID: "flu/disconnect", Clause: "man rdma_disconnect",
@@ -75,7 +68,7 @@ var fluCases = []Case{
 				c.a.postRecv(recv(i))
 				c.b.postRecv(recv(i))
 			}
-			e.must("disconnect", e.beside("disconnect", func() error { return c.a.qp.Disconnect(e.ctx) }))
+			c.a.disconnect()
 			for _, x := range []*end{c.a, c.b} {
 				x.waitState(rdma.QPErr)
 				x.r.flushed(true)
@@ -86,9 +79,7 @@ var fluCases = []Case{
 		Requirement: "The completions of a destroyed QP on a shared CQ come once and leave those of another QP alone.",
 		Run: func(e *Env) {
 			const n = 8
-			boxA, boxB := e.newCQ(e.A, "cq of both a", 128), e.newCQ(e.B, "cq of both b", 128)
-			o := connOpts{boxA: boxA, boxB: boxB}
-			gone, stays := e.connect(o), e.connect(o)
+			gone, stays := e.sharedCQs(128, connOpts{})
 			for i := range n {
 				gone.a.postRecv(recv(i))
 				stays.b.postRecv(recv(i))
@@ -97,10 +88,8 @@ var fluCases = []Case{
 			gone.a.close()
 			stays.a.post(send(2), send(3))
 			gone.a.r.flushed(true)
-			for i := range 4 {
-				stays.a.s.expect(ok(i))
-				stays.b.r.expect(got(i, 0))
-			}
+			stays.a.s.expectOK(0, 4)
+			stays.b.r.expectGot(4, 0)
 			e.pause(quietTime)
 			if len(gone.a.r.done) > 0 {
 				e.failf("no more completions of the destroyed qp", "%s", gone.a.r.text(&gone.a.r.done[0]))

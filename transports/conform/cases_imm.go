@@ -13,36 +13,25 @@ var immCases = []Case{
 			dst.fill(1)
 			dst.freeze()
 			for i, v := range immValues {
-				c.b.postRecv(recv(i, dst.all()))
-				c.a.post(sendImm(i, v))
-				c.a.s.expect(ok(i))
-				c.b.r.expect(got(i, 0).withImm(v))
+				c.message(sendImm(i, v), recv(i, dst.all()))
 			}
 			dst.unchanged("by immediates")
 		}},
 	{ID: "imm/payload", Clause: "IBTA 9.4.1; RFC 7306 §6 knows no such message", Unchecked: "IBTA 9.4.1", Needs: needImmPayload,
 		Requirement: "A send with immediate delivers its bytes and its immediate in one completion.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", 100, localOnly)
-			dst := e.region(c.b, "dst", 100, localOnly)
+			c, src, dst := e.sending(100)
 			for i, v := range immValues {
 				src.fill(uint64(i))
-				c.b.postRecv(recv(i, dst.all()))
-				c.a.post(sendImm(i, v, src.all()))
-				c.a.s.expect(ok(i))
-				c.b.r.expect(got(i, 100).withImm(v))
-				e.equal(dst.name, dst.data(), src.data())
+				c.message(sendImm(i, v, src.all()), recv(i, dst.all()))
+				dst.holds(src.data())
 			}
 		}},
 	{ID: "imm/zero-length", Clause: "IBTA 9.4.1", Unchecked: "IBTA 9.4.1", Needs: needSendImm,
 		Requirement: "A message of 0 bytes carries its immediate.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
-			c.b.postRecv(recv(1))
-			c.a.post(sendImm(1, 0xcafe0001))
-			c.a.s.expect(ok(1))
-			c.b.r.expect(got(1, 0).withImm(0xcafe0001))
+			c.message(sendImm(1, 0xcafe0001), recv(1))
 		}},
 	{ID: "imm/flag-clear", Clause: "man ibv_poll_cq", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpSendImm)},
 		Requirement: "The flag is present exactly on messages that carry an immediate: the value 0 is a value.",

@@ -13,8 +13,7 @@ var inlCases = []Case{
 		Run: func(e *Env) {
 			limit := e.inlineLimit()
 			c := e.connect(connOpts{inline: limit})
-			src := e.region(c.a, "src", limit, localOnly)
-			dst := e.region(c.b, "dst", limit, remoteAll)
+			src, dst := c.writing(limit)
 			want := make([]byte, limit)
 			n := 0
 			for _, size := range []int{0, 1, 2, 3, 4, 31, 63, 64, 65, limit / 2, limit - 1, limit} {
@@ -24,7 +23,7 @@ var inlCases = []Case{
 				for _, wr := range []rdma.SendWR{send(n, src.sge(0, size)), write(n, dst.at(0), src.sge(0, size))} {
 					src.fill(uint64(n))
 					copy(want, src.data())
-					fillByte(dst.data(), 0x33)
+					dst.blank()
 					if wr.Op == rdma.OpSend {
 						c.b.postRecv(recv(n, dst.all()))
 					}
@@ -51,10 +50,7 @@ var inlCases = []Case{
 			pattern(mem.buf.Bytes(), 7)
 			mem.lo, mem.n = 0, 64
 			dst := e.region(c.b, "dst", 64, remoteAll)
-			c.b.postRecv(recv(1, dst.all()))
-			c.a.post(inline(send(1, rdma.SGE{Addr: mem.buf.Addr() + 3, Len: uint32(size), LKey: 0xdeadbeef})))
-			c.a.s.expect(ok(1))
-			c.b.r.expect(got(1, size))
+			c.message(inline(send(1, rdma.SGE{Addr: mem.buf.Addr() + 3, Len: uint32(size), LKey: 0xdeadbeef})), recv(1, dst.all()))
 			e.equal(dst.name, dst.data()[:size], mem.buf.Bytes()[3:3+size])
 		}},
 	{ID: "inl/over-max", Clause: "man ibv_post_send; man ibv_create_qp (max_inline_data)", Needs: needInline,
@@ -74,9 +70,7 @@ var inlCases = []Case{
 		Run: func(e *Env) {
 			limit := min(e.inlineLimit(), 600)
 			c := e.connect(connOpts{inline: limit})
-			src := e.region(c.a, "src", 1024, localOnly)
-			dst := e.region(c.b, "dst", 1024, localOnly)
-			src.fill(1)
+			src, dst := c.sending(1024)
 			first := limit / 3
 			var sent []byte
 			sent = append(sent, src.data()[700:700+first]...)

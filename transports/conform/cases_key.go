@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"fmt"
 	"math/bits"
 	"sync/atomic"
 	"time"
@@ -15,14 +14,9 @@ var keyCases = []Case{
 		Requirement: "A key whose registration was closed gives no access, even to memory that is registered again.",
 		Run: func(e *Env) {
 			for _, again := range []bool{false, true} {
-				for _, isRead := range []bool{false, true} {
+				for _, op := range oneSided(0x1100, 0x0100) {
 					c := e.connect(connOpts{})
-					near := e.region(c.a, "near", 64, e.sinkAccess())
-					far := e.region(c.b, "far", 64, remoteAll)
-					near.fill(1)
-					far.fill(2)
-					near.freeze()
-					far.freeze()
+					near, far := c.nearFar(64, remoteAll)
 					old := far.at(0)
 					e.must("close registration", far.mr.Close())
 					if again {
@@ -31,13 +25,7 @@ var keyCases = []Case{
 							e.failf("a new key for a new registration", "%#x again", old.key)
 						}
 					}
-					wr, code := write(1, old, near.all()), uint32(0x1100)
-					if isRead {
-						wr, code = read(1, old, near.all()), 0x0100
-					}
-					c.refuses(c.a, accessRefused(code), wr)
-					far.unchanged("by a closed key")
-					near.unchanged("by a closed key")
+					c.noEffect(op.refused, op.build(1, old, near.all()), far, near)
 				}
 			}
 		}},
@@ -46,9 +34,7 @@ var keyCases = []Case{
 		Run: func(e *Env) {
 			const size = 8192
 			for round := range e.loops(4, 50) {
-				c := e.connect(connOpts{})
-				src := e.region(c.a, "src", size, localOnly)
-				dst := e.region(c.b, "dst", size, remoteAll)
+				c, src, dst := e.writing(size)
 				src.fill(uint64(round))
 				var closing atomic.Bool
 				delay := time.Duration(e.Rand.IntN(3000)) * time.Microsecond
@@ -79,41 +65,27 @@ var keyCases = []Case{
 				}
 				c.b.waitState(rdma.QPErr)
 				e.allBytes(dst.name+" after its key was closed", dst.data(), canaryByte)
-				c.a.close()
-				c.b.close()
+				c.close()
 			}
 		}},
 	{ID: "acc/other-domain", Clause: "IBTA 10.2.3; RFC 5040 §8.1.1 (1), RFC 5041 §7.1", Unchecked: "IBTA 10.2.3", Needs: needWriteRead,
 		Requirement: "A key gives no access over a QP of another protection domain.",
 		Run: func(e *Env) {
-			pd, err := e.B.AllocPD()
-			e.must("allocate pd", err)
-			e.onClose(rankPD, e.B, "pd", func() error { return e.B.FreePD(pd) })
-			for _, isRead := range []bool{false, true} {
+			pd := e.newPD(e.B)
+			for _, op := range oneSided(0x1102, 0x0103) {
 				c := e.connect(connOpts{})
 				near := e.region(c.a, "near", 64, e.sinkAccess())
 				far := e.regionOf(e.B, pd, "far", 64, remoteAll)
 				near.fill(1)
 				far.fill(2)
-				near.freeze()
-				far.freeze()
-				wr, code := write(1, far.at(0), near.all()), uint32(0x1102)
-				if isRead {
-					wr, code = read(1, far.at(0), near.all()), 0x0103
-				}
-				c.refuses(c.a, accessRefused(code), wr)
-				far.unchanged("over a qp of another domain")
-				near.unchanged("over a qp of another domain")
+				c.noEffect(op.refused, op.build(1, far.at(0), near.all()), far, near)
 			}
 			// The same key works over a QP of its own domain.
 			c := e.connect(connOpts{pdB: pd})
 			near := e.region(c.a, "near", 64, localOnly)
 			far := e.regionOf(e.B, pd, "far", 64, remoteAll)
 			near.fill(3)
-			c.a.post(write(1, far.at(0), near.all()))
-			c.a.s.expect(ok(1))
-			c.barrier()
-			e.equal(far.name, far.data(), near.data())
+			c.writes(near, far)
 		}},
 	{ID: "acc/wrong-keys", Clause: "IBTA 10.6.7; RFC 5041 §7.1, RFC 5040 §8.1.1 (8)", Unchecked: "IBTA 10.6.7", Needs: needWrite,
 		Requirement: "A key that is off by one or has one bit or byte changed, and a random one, give no access.",
@@ -121,7 +93,6 @@ var keyCases = []Case{
 			first := e.connect(connOpts{})
 			far := e.region(first.b, "far", 64, remoteAll)
 			far.fill(1)
-			far.freeze()
 			key := far.mr.RKey()
 			keys := []uint32{key + 1, key - 1, 0, ^uint32(0), ^key, bits.ReverseBytes32(key)}
 			for i := range 4 {
@@ -137,10 +108,9 @@ var keyCases = []Case{
 				c := e.connect(connOpts{})
 				near := e.region(c.a, "near", 64, localOnly)
 				near.fill(2)
-				c.refuses(c.a, accessRefused(0x1100, 0x1101, 0x1102, 0x0102), write(1, target{far.at(0).addr, k}, near.all()))
-				far.unchanged(fmt.Sprintf("by key %#x", k))
-				c.a.close()
-				c.b.close()
+				wr := write(1, target{far.at(0).addr, k}, near.all())
+				c.noEffect(accessRefused(0x1100, 0x1101, 0x1102, 0x0102), wr, far)
+				c.close()
 			}
 			first.works()
 		}},
@@ -153,9 +123,7 @@ var keyCases = []Case{
 			seen := map[uint32]bool{}
 			var ever, always uint32 = 0, ^uint32(0)
 			for range n {
-				mr, err := e.B.RegMR(0, buf.buf, remoteAll)
-				e.must("register", err)
-				e.onClose(rankMR, e.B, "registration", mr.Close)
+				mr := e.register(e.B, 0, buf.buf, remoteAll)
 				k := mr.RKey()
 				if seen[k] {
 					e.failf("a key for every registration", "%#x twice", k)
@@ -184,28 +152,20 @@ var keyCases = []Case{
 			c := e.connect(connOpts{})
 			near := e.region(c.a, "near", 64, e.sinkAccess())
 			far := e.region(c.b, "far", 64, rdma.RemoteRead)
-			second, err := c.b.dev.RegMR(c.b.pd, far.buf, localOnly|rdma.RemoteWrite)
-			e.must("register the same memory again", err)
-			e.onClose(rankMR, c.b.dev, "second registration", second.Close)
+			second := e.register(c.b.dev, c.b.pd, far.buf, localOnly|rdma.RemoteWrite)
 			near.fill(1)
 			writable := target{far.at(0).addr, second.RKey()}
-			c.a.post(write(1, writable, near.all()))
-			c.a.s.expect(ok(1))
+			c.a.do(write(1, writable, near.all()))
 			c.barrier()
-			e.equal(far.name, far.data(), near.data())
+			far.holds(near.data())
 			fillByte(near.data(), 0)
-			c.a.post(read(2, far.at(0), near.all()))
-			c.a.s.expect(ok(2))
-			e.equal(near.name, near.data(), far.data())
+			c.reads(far, near)
 			// The end of one is not the end of the other.
 			e.must("close second registration", second.Close())
 			e.otherEnds(c)
-			c.a.post(read(3, far.at(0), near.all()))
-			c.a.s.expect(ok(3))
-			far.freeze()
+			c.a.do(read(3, far.at(0), near.all()))
 			near.fill(2)
-			c.refuses(c.a, accessRefused(0x0102), write(4, far.at(0), near.all()))
-			far.unchanged("under the registration without remote write")
+			c.noEffect(accessRefused(0x0102), write(4, far.at(0), near.all()), far)
 		}},
 	{ID: "acc/lkey-unknown", Clause: "IBTA 10.6.6; man ibv_poll_cq", Unchecked: "IBTA 10.6.6", Needs: needSend,
 		Requirement: "A send from an unknown key is a local fault, and the peer sees nothing of it.",
@@ -219,12 +179,8 @@ var keyCases = []Case{
 	{ID: "acc/lkey-other-domain", Clause: "IBTA 10.2.3", Unchecked: "IBTA 10.2.3", Needs: needSend,
 		Requirement: "A send from a registration of another protection domain is a local fault.",
 		Run: func(e *Env) {
-			pd, err := e.A.AllocPD()
-			e.must("allocate pd", err)
-			e.onClose(rankPD, e.A, "pd", func() error { return e.A.FreePD(pd) })
-			c := e.connect(connOpts{})
-			src := e.regionOf(e.A, pd, "src", 64, remoteAll)
-			c.localFaultUnseen(send(1, src.all()))
+			src := e.regionOf(e.A, e.newPD(e.A), "src", 64, remoteAll)
+			e.connect(connOpts{}).localFaultUnseen(send(1, src.all()))
 		}},
 	{ID: "acc/lkey-after-dereg", Clause: "IBTA 10.6.7", Unchecked: "IBTA 10.6.7", Needs: needSend,
 		Requirement: "A send from a closed registration is a local fault.",
@@ -237,16 +193,34 @@ var keyCases = []Case{
 	{ID: "acc/lkey-bounds", Clause: "IBTA 10.6.6", Unchecked: "IBTA 10.6.6", Needs: needSend,
 		Requirement: "A send of bytes outside the registration is a local fault, also when address and length exceed 2^64.",
 		Run: func(e *Env) {
-			base := uint64(0)
-			for _, g := range []rdma.SGE{{Addr: 1000, Len: 1}, {Addr: 999, Len: 2}, {Addr: 0, Len: 1001}, {Addr: base - 1, Len: 2}, {Addr: base - 8, Len: 1 << 31}} {
+			for _, r := range []reach{{off: 1000, n: 1}, {off: 999, n: 2}, {n: 1001}, {off: minus(1), n: 2},
+				{off: minus(8), n: 1 << 31}, {off: ^uint64(0) - 7, n: 16, absolute: true}} {
 				c := e.connect(connOpts{})
 				src := e.exact(c.a, "src", 1000, remoteAll)
-				g.Addr += src.mr.Addr()
-				g.LKey = src.mr.LKey()
-				c.localFaultUnseen(send(1, g))
+				c.localFaultUnseen(send(1, rdma.SGE{Addr: r.of(src.mr.Addr()), Len: uint32(r.n), LKey: src.mr.LKey()}))
 			}
-			c := e.connect(connOpts{})
-			src := e.exact(c.a, "src", 1000, remoteAll)
-			c.localFaultUnseen(send(1, rdma.SGE{Addr: ^uint64(0) - 7, Len: 16, LKey: src.mr.LKey()}))
 		}},
+}
+
+// otherEnds moves more than a stream takes at once, and ends other registrations of that memory
+// on both sides meanwhile.
+func (e *Env) otherEnds(c *conn) {
+	const n, writes = 1 << 20, 8
+	from, to := c.writing(n)
+	var others []rdma.MR
+	for x, r := range map[*end]*region{c.a: from, c.b: to} {
+		mr := e.register(x.dev, x.pd, r.buf, localOnly)
+		others = append(others, mr)
+	}
+	for i := range writes {
+		c.a.post(write(100+i, to.at(0), from.all()))
+	}
+	for _, mr := range others {
+		e.must("close the other registration", mr.Close())
+	}
+	for i := range writes {
+		c.a.s.expect(ok(100 + i))
+	}
+	c.barrier()
+	to.holds(from.data())
 }

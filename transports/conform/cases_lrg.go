@@ -12,40 +12,22 @@ var lrgCases = []Case{
 		Requirement: "A message of several MiB arrives whole.",
 		Run: func(e *Env) {
 			n := e.large()
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", n, localOnly)
-			dst := e.region(c.b, "dst", n, localOnly)
-			src.fill(1)
-			c.b.postRecv(recv(1, dst.all()))
-			c.a.post(send(1, src.all()))
-			c.a.s.expect(ok(1))
-			c.b.r.expect(got(1, n))
-			e.equal(dst.name, dst.data(), src.data())
+			c, src, dst := e.sending(n)
+			c.sends(src, dst)
 		}},
 	{ID: "lrg/write", Clause: "IBTA 9.7; RFC 5041 §4", Unchecked: "IBTA 9.7", Needs: needSendWrite,
 		Requirement: "A write of several MiB arrives whole.",
 		Run: func(e *Env) {
 			n := e.large()
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", n, localOnly)
-			dst := e.region(c.b, "dst", n, remoteAll)
-			src.fill(1)
-			c.a.post(write(1, dst.at(0), src.all()))
-			c.a.s.expect(ok(1))
-			c.barrier()
-			e.equal(dst.name, dst.data(), src.data())
+			c, src, dst := e.writing(n)
+			c.writes(src, dst)
 		}},
 	{ID: "lrg/read", Clause: "IBTA 9.7; RFC 5041 §4", Unchecked: "IBTA 9.7", Needs: needRead,
 		Requirement: "A read of several MiB arrives whole.",
 		Run: func(e *Env) {
 			n := e.large()
-			c := e.connect(connOpts{})
-			src := e.region(c.b, "src", n, remoteAll)
-			sink := e.region(c.a, "sink", n, e.sinkAccess())
-			src.fill(1)
-			c.a.post(read(1, src.at(0), sink.all()))
-			c.a.s.expect(ok(1))
-			e.equal(sink.name, sink.data(), src.data())
+			c, src, sink := e.reading(n)
+			c.reads(src, sink)
 		}},
 	{ID: "lrg/outstanding", Clause: "IBTA 9.7", Unchecked: "IBTA 9.7", Needs: needSendWrite,
 		Requirement: "Many large writes can be outstanding; small ones between them keep their place.",
@@ -62,10 +44,7 @@ var lrgCases = []Case{
 				}
 				return size
 			}
-			for i := range depth {
-				c.a.post(write(i, dst.at(i*size), src.sge(i, long(i))))
-			}
-			c.a.s.expectOK(0, depth)
+			c.a.doEach(depth, func(i int) rdma.SendWR { return write(i, dst.at(i*size), src.sge(i, long(i))) })
 			c.barrier()
 			for i := range depth {
 				n := long(i)
@@ -106,14 +85,8 @@ var lrgCases = []Case{
 		Requirement: "A message of the advertised limit, or of 512 MiB, arrives whole.",
 		Run: func(e *Env) {
 			n := int(min(e.Caps.MaxMsg, 512<<20))
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", n, localOnly)
-			dst := e.region(c.b, "dst", n, remoteAll)
-			src.fill(1)
-			c.a.post(write(1, dst.at(0), src.all()))
-			c.a.s.expect(ok(1))
-			c.barrier()
-			e.equal(dst.name, dst.data(), src.data())
+			c, src, dst := e.writing(n)
+			c.writes(src, dst)
 		}},
 }
 

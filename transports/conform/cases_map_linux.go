@@ -6,8 +6,6 @@ import (
 	"runtime"
 	"syscall"
 	"unsafe"
-
-	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // MAP: registrations of pages of other kinds than those of private memory. They are
@@ -19,63 +17,42 @@ var mapCases = []Case{
 			c := e.connect(connOpts{})
 			near := e.region(c.a, "near", 8192, e.sinkAccess())
 			raw, kind, err := hugeMapping(2 * hugePage)
-			if err != nil {
-				panic(halt{err}) // the machine's fault, not the provider's
-			}
+			mustRun(err)
 			e.Note("%s", kind)
-			far := e.mapped(c.b, "far", raw, remoteAll)
+			far := e.mapped(c.b, "far", raw, raw, remoteAll)
 			// Transparent ones begin at an aligned address, which is somewhere in the mapping.
 			border := int(-far.buf.Addr() & (hugePage - 1))
 			if border < 4096 {
 				border += hugePage
 			}
-			near.fill(1)
-			c.a.post(write(1, far.at(border-4096), near.all()))
-			c.a.s.expect(ok(1))
-			c.barrier()
-			e.equal(far.name, far.data()[border-4096:border+4096], near.data())
+			c.bothWays(near, far.part(border-4096, near.n))
 			e.allBytes(far.name+": bytes before", far.data()[:border-4096], 0)
 			e.allBytes(far.name+": bytes behind", far.data()[border+4096:], 0)
-			pattern(far.data()[border-4096:border+4096], 2)
-			c.a.post(read(2, far.at(border-4096), near.all()))
-			c.a.s.expect(ok(2))
-			e.equal(near.name, near.data(), far.data()[border-4096:border+4096])
 		}},
 	{ID: "acc/file-mapping", Clause: "man ibv_reg_mr; man mmap (MAP_SHARED)", Needs: needWriteRead,
 		Requirement: "Of a shared mapping of a file, remote writes reach the file, and remote reads see what is written to it.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			f, err := os.CreateTemp("", "rdmaperf-conform-")
-			if err != nil {
-				panic(halt{err})
-			}
+			mustRun(err)
 			e.onClose(rankMem, nil, "file", func() error { f.Close(); return os.Remove(f.Name()) })
 			const size = 8192
-			if err := f.Truncate(size); err != nil {
-				panic(halt{err})
-			}
+			mustRun(f.Truncate(size))
 			raw, err := syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-			if err != nil {
-				panic(halt{err})
-			}
+			mustRun(err)
 			near := e.region(c.a, "near", size, e.sinkAccess())
-			far := e.mapped(c.b, "far", raw, remoteAll)
+			far := e.mapped(c.b, "far", raw, raw, remoteAll)
 			near.fill(1)
-			c.a.post(write(1, far.at(0), near.all()))
-			c.a.s.expect(ok(1))
-			c.barrier()
+			c.writes(near, far)
 			got := make([]byte, size)
-			if _, err := f.ReadAt(got, 0); err != nil {
-				panic(halt{err})
-			}
+			_, err = f.ReadAt(got, 0)
+			mustRun(err)
 			e.equal(far.name+", as the file has it", got, near.data())
 			pattern(got, 2)
-			if _, err := f.WriteAt(got, 0); err != nil {
-				panic(halt{err})
-			}
-			c.a.post(read(2, far.at(0), near.all()))
-			c.a.s.expect(ok(2))
-			e.equal(near.name, near.data(), got)
+			_, err = f.WriteAt(got, 0)
+			mustRun(err)
+			c.a.do(read(2, far.at(0), near.all()))
+			near.holds(got)
 		}},
 	{ID: "acc/fork", Clause: "man ibv_fork_init", Needs: needWriteRead,
 		Requirement: "While a child of fork shares the pages, registered memory that was advised MADV_DONTFORK takes part in transfers as before.",
@@ -83,88 +60,39 @@ var mapCases = []Case{
 			// Both sides write while a child shares the pages. Without the advice the first
 			// write of the processor would give the process another page than the device's.
 			c := e.connect(connOpts{})
-			near := e.region(c.a, "near", 8192, e.sinkAccess())
-			page := os.Getpagesize()
-			raw, err := syscall.Mmap(-1, 0, 2*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
-			if err != nil {
-				panic(halt{err})
-			}
+			raw := anonymous(2*os.Getpagesize(), 0)
+			near := e.region(c.a, "near", len(raw), e.sinkAccess())
 			const madvDontfork = 10
-			if err := syscall.Madvise(raw, madvDontfork); err != nil {
-				panic(halt{err})
-			}
-			far := e.mapped(c.b, "far", raw, remoteAll)
-			size := min(far.n, near.n)
+			mustRun(syscall.Madvise(raw, madvDontfork))
+			far := e.mapped(c.b, "far", raw, raw, remoteAll)
 			far.fill(1)
 			end, err := forkIdle()
-			if err != nil {
-				panic(halt{err})
-			}
+			mustRun(err)
 			far.fill(2) // a copy on write, were the pages shared with the child
-			near.fill(3)
-			c.a.post(read(1, far.at(0), near.sge(0, size)))
-			c.a.s.expect(ok(1))
-			e.equal(near.name, near.data()[:size], far.data()[:size])
+			c.reads(far, near)
 			near.fill(4)
-			c.a.post(write(2, far.at(0), near.sge(0, size)))
-			c.a.s.expect(ok(2))
-			c.barrier()
-			e.equal(far.name+", with a child", far.data()[:size], near.data()[:size])
-			if err := end(); err != nil {
-				panic(halt{err})
-			}
-			e.equal(far.name+", after the child", far.data()[:size], near.data()[:size])
+			c.writes(near, far)
+			mustRun(end())
+			e.equal(far.name+", after the child", far.data(), near.data())
 		}},
 	{ID: "lrg/above-4gib", Clause: "RFC 5041 §4.1 (64 bits of tagged offset); man ibv_reg_mr (size_t length)", Profile: Full, Memory: 6 << 30, Needs: needWriteRead,
 		Requirement: "Of a registration above 4 GiB, writes and reads reach the bytes across and above that border, and no others.",
 		Run: func(e *Env) {
 			// Few pages are touched, but a device may pin all of them.
 			const border = 4 << 30
-			raw, err := syscall.Mmap(-1, 0, border+1<<20, syscall.PROT_READ|syscall.PROT_WRITE,
-				syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
-			if err != nil {
-				panic(halt{err})
-			}
+			raw := anonymous(border+1<<20, syscall.MAP_NORESERVE)
 			c := e.connect(connOpts{})
 			near := e.region(c.a, "near", 8192, e.sinkAccess())
-			far := e.mapped(c.b, "far", raw, remoteAll)
+			far := e.mapped(c.b, "far", raw, raw, remoteAll)
 			if far.mr.Len() != uint64(len(raw)) {
 				e.failf(fmt.Sprintf("a registration of %d bytes", len(raw)), "%d", far.mr.Len())
 			}
-			id := 1
 			for _, off := range []int{border - 4096, border, border + 1<<20 - 8192, 0} {
-				near.fill(uint64(id))
-				c.a.post(write(id, far.at(off), near.all()))
-				c.a.s.expect(ok(id))
-				c.barrier()
-				e.equal(fmt.Sprintf("%s at %d", far.name, off), far.data()[off:off+near.n], near.data())
-				pattern(far.data()[off:off+near.n], uint64(id+1))
-				c.a.post(read(id+1, far.at(off), near.all()))
-				c.a.s.expect(ok(id + 1))
-				e.equal(near.name, near.data(), far.data()[off:off+near.n])
-				id += 2
+				c.bothWays(near, far.part(off, near.n))
 			}
 			// An offset cut to 32 bits would have landed 4 GiB lower.
 			e.allBytes(far.name+": bytes above the first", far.data()[8192:1<<20], 0)
 		}},
-}
-
-// mapped registers memory that mmap gave, for end x. It lives as long as the case.
-func (e *Env) mapped(x *end, name string, raw []byte, access rdma.Access) *region {
-	buf, err := rdma.Foreign(raw)
-	if err != nil {
-		syscall.Munmap(raw)
-		panic(halt{err})
-	}
-	e.onClose(rankMem, nil, name, func() error {
-		if err := buf.Free(); err != nil {
-			return err
-		}
-		return syscall.Munmap(raw)
-	})
-	r := &region{e: e, name: x.name + "." + name, buf: buf, n: buf.Len()}
-	r.register(x.dev, x.pd, access)
-	return r
 }
 
 const hugePage = 2 << 20 // of x86 and of arm64 with pages of 4 KiB

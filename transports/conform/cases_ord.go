@@ -30,39 +30,38 @@ var ordCases = []Case{
 			for range e.deep(32) {
 				postRecv()
 			}
-			recvs := func() {
-				for len(c.b.r.done) > 0 {
+			recvs := func(wait bool) {
+				if wait {
+					e.waitFor("b receives", func() bool { return len(c.b.r.done) > 0 })
+				}
+				for ; len(c.b.r.done) > 0; wantRecv++ {
 					c.b.r.expect(got(wantRecv, size))
-					wantRecv++
 					postRecv()
 				}
 			}
 			completed, sends := 0, 0
 			for i := range n {
-				recvs()
+				recvs(false)
 				wr := write(i, dst.at(0), src.all())
 				switch e.Rand.IntN(3) {
 				case 0:
 					wr = read(i, dst.at(0), src.all())
 				case 1:
 					if credits == 0 {
-						e.wait(func() string { return "b receives" }, func() bool { return len(c.b.r.done) > 0 })
-						recvs()
+						recvs(true)
 					}
 					credits--
 					sends++
 					wr = send(i, src.all())
 				}
 				c.a.push(wr)
-				for len(c.a.s.done) > 0 {
+				for ; len(c.a.s.done) > 0; completed++ {
 					c.a.s.expect(ok(completed))
-					completed++
 				}
 			}
 			c.a.s.expectOK(completed, n)
 			for wantRecv < sends {
-				e.wait(func() string { return "b receives" }, func() bool { return len(c.b.r.done) > 0 })
-				recvs()
+				recvs(true)
 			}
 		}},
 	{ID: "ord/recv-order", Clause: "IBTA 10.8; RFC 5040 §5.5 (10), RFC 5041 §5.3", Unchecked: "IBTA 10.8", Needs: needSend,
@@ -76,8 +75,7 @@ var ordCases = []Case{
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			for _, size := range []int{8, 64, 4096, 20000} {
-				src := e.region(c.a, fmt.Sprintf("src%d", size), size, localOnly)
-				dst := e.region(c.b, fmt.Sprintf("dst%d", size), size, remoteAll)
+				src, dst := c.writing(size)
 				for i := range e.loops(300, 20000) {
 					src.fill(uint64(i))
 					c.b.postRecv(recv(i))
@@ -92,16 +90,13 @@ var ordCases = []Case{
 		Requirement: "Of two writes to one address, the later holds at the delivery of a following send. iWARP may place them in any order: there it is recorded.",
 		Run: func(e *Env) {
 			const size = 3000
-			c := e.connect(connOpts{})
-			first := e.region(c.a, "first", size, localOnly)
+			c, first, dst := e.writing(size)
 			second := e.region(c.a, "second", size, localOnly)
-			dst := e.region(c.b, "dst", size, remoteAll)
 			for i := range e.loops(200, 5000) {
 				first.fill(uint64(2 * i))
 				second.fill(uint64(2*i + 1))
 				c.b.postRecv(recv(i))
-				c.a.post(unsignaled(write(1, dst.at(0), first.all())), unsignaled(write(2, dst.at(0), second.all())), send(3))
-				c.a.s.expect(ok(3))
+				c.a.do(unsignaled(write(1, dst.at(0), first.all())), unsignaled(write(2, dst.at(0), second.all())), send(3))
 				c.b.r.expect(got(i, 0))
 				e.lastHolds(dst, first.data(), second.data())
 			}
@@ -111,13 +106,11 @@ var ordCases = []Case{
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			for _, size := range []int{1, 64, 5000, 70000} {
-				src := e.region(c.a, fmt.Sprintf("src%d", size), size, localOnly)
-				back := e.region(c.a, fmt.Sprintf("back%d", size), size, e.sinkAccess())
-				dst := e.region(c.b, fmt.Sprintf("dst%d", size), size, remoteAll)
+				src, dst := c.writing(size)
+				back := e.region(c.a, "back", size, e.sinkAccess())
 				for i := range e.loops(50, 2000) {
 					src.fill(uint64(i))
-					c.a.post(write(1, dst.at(0), src.all()), read(2, dst.at(0), back.all()))
-					c.a.s.expect(ok(1), ok(2))
+					c.a.do(write(1, dst.at(0), src.all()), read(2, dst.at(0), back.all()))
 					e.equal(back.name+" holds what was written before", back.data(), src.data())
 				}
 			}
@@ -125,17 +118,14 @@ var ordCases = []Case{
 	{ID: "ord/read-then-write", Clause: "IBTA 10.8.3.3; RFC 5040 §5.5 (12)", Level: May, Needs: needWriteRead,
 		Requirement: "A read followed by an unfenced write of the same 8 bytes returns the old or the new value.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", 8, localOnly)
+			c, src, dst := e.writing(8)
 			back := e.region(c.a, "back", 8, e.sinkAccess())
-			dst := e.region(c.b, "dst", 8, remoteAll)
 			olds, news := 0, 0
 			for i := range e.loops(100, 2000) {
 				dst.fill(uint64(2 * i))
 				dst.freeze()
 				src.fill(uint64(2*i + 1))
-				c.a.post(read(1, dst.at(0), back.all()), write(2, dst.at(0), src.all()))
-				c.a.s.expect(ok(1), ok(2))
+				c.a.do(read(1, dst.at(0), back.all()), write(2, dst.at(0), src.all()))
 				switch v := string(back.data()); {
 				case v == string(dst.frozen):
 					olds++
@@ -154,8 +144,7 @@ var ordCases = []Case{
 		Run: func(e *Env) {
 			depth := e.deep(64)
 			c := e.connect(connOpts{depth: depth})
-			src := e.region(c.a, "src", 8, localOnly)
-			dst := e.region(c.b, "dst", 8, remoteAll)
+			src, dst := c.writing(8)
 			for round := range e.loops(20, 200) {
 				binary.NativeEndian.PutUint64(src.data(), uint64(round))
 				list := make([]rdma.SendWR, depth)
@@ -163,17 +152,13 @@ var ordCases = []Case{
 					list[i] = unsignaled(write(i, dst.at(0), src.all()))
 				}
 				list[depth-1].Flags |= rdma.Signaled
-				c.a.post(list...) // the queue is full: a place that was not retired is missing here
-				c.a.s.expect(ok(depth - 1))
+				c.a.do(list...) // the queue is full: a place that was not retired is missing here
 			}
 		}},
 	{ID: "ord/unsignaled-silent", Clause: "IBTA 10.7.3.1", Needs: needSendWrite,
 		Requirement: "An unsignalled request that succeeds makes no completion.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", 64, localOnly)
-			dst := e.region(c.b, "dst", 64, remoteAll)
-			src.fill(1)
+			c, src, dst := e.writing(64)
 			for i := range 8 {
 				c.a.post(unsignaled(write(i, dst.at(0), src.all())))
 			}
@@ -181,19 +166,13 @@ var ordCases = []Case{
 			c.a.post(unsignaled(send(8)))
 			c.b.r.expect(got(8, 0))
 			c.barrier() // its completion comes behind any that should not be there
-			e.equal(dst.name, dst.data(), src.data())
+			dst.holds(src.data())
 		}},
 	{ID: "ord/unsignaled-error", Clause: "IBTA 10.7.3.1", Needs: needRead,
 		Requirement: "An unsignalled request that fails makes a completion.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			sink := e.region(c.a, "sink", 64, e.sinkAccess())
-			src := e.region(c.b, "src", 64, remoteAll)
-			sink.freeze()
-			bad := src.at(0)
-			bad.key ^= 0x5a5a5a5a
-			c.refuses(c.a, accessRefused(0x0100, 0x1100), unsignaled(read(1, bad, sink.all())))
-			sink.unchanged("after a refused read")
+			c, src, sink := e.reading(64)
+			c.noEffect(accessRefused(0x0100, 0x1100), unsignaled(read(1, src.badKey(), sink.all())), sink)
 		}},
 	{ID: "ord/unsignaled-reuse", Clause: "IBTA 10.7.3.1", Needs: needSendWrite,
 		Requirement: "The buffers of unsignalled requests may be changed as soon as a later completion of the queue is polled.",
@@ -203,8 +182,7 @@ var ordCases = []Case{
 			const size = 32 << 10
 			depth := e.deep(48)
 			c := e.connect(connOpts{depth: depth})
-			src := e.region(c.a, "src", depth*size, localOnly)
-			dst := e.region(c.b, "dst", depth*size, remoteAll)
+			src, dst := c.writing(depth * size)
 			for round := range e.loops(4, 50) {
 				src.fill(uint64(round))
 				want := bytes.Clone(src.data())
@@ -212,23 +190,18 @@ var ordCases = []Case{
 					c.a.post(unsignaled(write(i, dst.at(i*size), src.sge(i*size, size))))
 				}
 				last := (depth - 1) * size
-				c.a.post(write(depth-1, dst.at(last), src.sge(last, size)))
-				c.a.s.expect(ok(depth - 1))
+				c.a.do(write(depth-1, dst.at(last), src.sge(last, size)))
 				fillByte(src.data(), byte(round))
 				c.barrier()
-				e.equal(dst.name, dst.data(), want)
+				dst.holds(want)
 			}
 		}},
 	{ID: "ord/sig-all", Clause: "man ibv_create_qp (sq_sig_all)", Needs: needWrite,
 		Requirement: "With sq_sig_all every request makes a completion, whatever its flags.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{sigAll: true})
-			src := e.region(c.a, "src", 64, localOnly)
-			dst := e.region(c.b, "dst", 64, remoteAll)
-			for i := range 8 {
-				c.a.post(unsignaled(write(i, dst.at(0), src.all())))
-			}
-			c.a.s.expectOK(0, 8)
+			src, dst := c.writing(64)
+			c.a.doEach(8, func(i int) rdma.SendWR { return unsignaled(write(i, dst.at(0), src.all())) })
 		}},
 	{ID: "ord/reads-beyond-ord", Clause: "IBTA 9.7; RFC 5040 §6.1", Unchecked: "IBTA 9.7", Needs: needRead,
 		Requirement: "More reads than ORD may be posted: the requester holds the rest back and all complete in order.",
@@ -236,20 +209,15 @@ var ordCases = []Case{
 			const size, n = 512, 32
 			depth := e.deep(n)
 			for _, ord := range []int{1, min(2, e.Caps.MaxRDAtom)} {
-				p := rdma.ConnParam{IRD: ord, ORD: ord, RNRRetry: 7}
-				c := e.connect(connOpts{depth: depth, param: &p, accept: &p})
+				c := e.connectWith(rdma.ConnParam{IRD: ord, ORD: ord, RNRRetry: 7}, connOpts{depth: depth})
 				if c.pa.ORD > ord {
 					e.failf(fmt.Sprintf("ORD of at most %d", ord), "%d", c.pa.ORD)
 				}
-				src := e.region(c.b, "src", n*size, remoteAll)
-				sink := e.region(c.a, "sink", n*size, e.sinkAccess())
+				src, sink := c.reading(n * size)
 				src.fill(uint64(ord))
 				for range 4 {
 					fillByte(sink.data(), 0)
-					for i := range depth {
-						c.a.post(read(i, src.at(i*size), sink.sge(i*size, size)))
-					}
-					c.a.s.expectOK(0, depth)
+					c.a.doEach(depth, func(i int) rdma.SendWR { return read(i, src.at(i*size), sink.sge(i*size, size)) })
 					e.equal(sink.name, sink.data()[:depth*size], src.data()[:depth*size])
 				}
 			}
@@ -260,8 +228,7 @@ var ordCases = []Case{
 			const size, n = 3001, 16
 			depth := e.deep(n)
 			c := e.connect(connOpts{depth: depth})
-			src := e.region(c.b, "src", n*size, remoteAll)
-			sink := e.region(c.a, "sink", n*size, e.sinkAccess())
+			src, sink := c.reading(n * size)
 			for round := range e.loops(30, 1000) {
 				src.fill(uint64(round))
 				fillByte(sink.data(), 0)
@@ -270,7 +237,8 @@ var ordCases = []Case{
 				}
 				for i := range depth {
 					c.a.s.expect(ok(i))
-					e.equal(fmt.Sprintf("data of read %d and before, at its completion", i), sink.data()[:(i+1)*size], src.data()[:(i+1)*size])
+					end := (i + 1) * size
+					e.equal(fmt.Sprintf("data of read %d and before, at its completion", i), sink.data()[:end], src.data()[:end])
 				}
 			}
 		}},
@@ -278,29 +246,21 @@ var ordCases = []Case{
 		Requirement: "Two QPs on one CQ keep their order each, and no completion is lost or exchanged.",
 		Run: func(e *Env) {
 			depth := e.deep(16)
-			boxA, boxB := e.newCQ(e.A, "cq of both a", 4*depth), e.newCQ(e.B, "cq of both b", 4*depth)
-			o := connOpts{boxA: boxA, boxB: boxB, depth: depth}
-			c1, c2 := e.connect(o), e.connect(o)
-			src := e.region(c1.a, "src", 64, localOnly)
-			d1 := e.region(c1.b, "dst1", 64, remoteAll)
-			d2 := e.region(c2.b, "dst2", 64, remoteAll)
-			src.fill(1)
+			c1, c2 := e.sharedCQs(4*depth, connOpts{depth: depth})
+			src, dst := c1.writing(64)
 			n := e.loops(500, 10000)
-			done1, done2 := 0, 0
+			conns, done := [2]*conn{c1, c2}, [2]int{}
 			for i := range n {
-				c1.a.push(write(i, d1.at(0), src.all()))
-				c2.a.push(write(i, d2.at(0), src.all()))
-				for len(c1.a.s.done) > 0 {
-					c1.a.s.expect(ok(done1))
-					done1++
-				}
-				for len(c2.a.s.done) > 0 {
-					c2.a.s.expect(ok(done2))
-					done2++
+				for k, c := range conns {
+					c.a.push(write(i, dst.at(0), src.all()))
+					for ; len(c.a.s.done) > 0; done[k]++ {
+						c.a.s.expect(ok(done[k]))
+					}
 				}
 			}
-			c1.a.s.expectOK(done1, n)
-			c2.a.s.expectOK(done2, n)
+			for k, c := range conns {
+				c.a.s.expectOK(done[k], n)
+			}
 		}},
 	{ID: "ord/buffer-reuse", Clause: "man ibv_post_send NOTES; RFC 5040 §5.5 (14)", Needs: needSend,
 		Requirement: "The buffer of a send may be changed as soon as its completion is polled.",
@@ -315,15 +275,13 @@ var ordCases = []Case{
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			for _, size := range []int{1, 8, 64, 1500, 9000, 100000} {
-				src := e.region(c.a, fmt.Sprintf("src%d", size), size, localOnly)
-				dst := e.region(c.b, fmt.Sprintf("dst%d", size), size, remoteAll)
+				src, dst := c.writing(size)
 				for i := range e.loops(100, 5000) {
 					src.fill(uint64(i))
 					flag := byte(i%255 + 1) // differs from the flag before and from the zero at first
 					src.data()[size-1] = flag
 					c.a.post(write(1, dst.at(0), src.all()))
-					e.wait(func() string { return dst.name + ": last byte" },
-						func() bool { return rdma.LoadByte(dst.data(), size-1) == flag })
+					e.waitFor(dst.name+": last byte", func() bool { return rdma.LoadByte(dst.data(), size-1) == flag })
 					e.equal(dst.name+" when its last byte shows", dst.data(), src.data())
 					c.a.s.expect(ok(1))
 				}

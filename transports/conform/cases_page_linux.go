@@ -17,12 +17,10 @@ var pageCases = []Case{
 		Requirement: "Memory that may only be read is not registered for writing; for reading it is, and a peer reads it.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
-			raw := anonymous(8192)
+			raw := anonymous(8192, 0)
 			pattern(raw, 1)
-			if err := syscall.Mprotect(raw, syscall.PROT_READ); err != nil {
-				panic(halt{err})
-			}
-			far := e.mapped(c.b, "far", raw, rdma.RemoteRead)
+			mustRun(syscall.Mprotect(raw, syscall.PROT_READ))
+			far := e.mapped(c.b, "far", raw, raw, rdma.RemoteRead)
 			for _, acc := range []rdma.Access{localOnly, remoteAll} {
 				mr, err := c.b.dev.RegMR(c.b.pd, far.buf, acc)
 				if err == nil {
@@ -33,9 +31,7 @@ var pageCases = []Case{
 				}
 			}
 			near := e.region(c.a, "near", 8192, e.sinkAccess())
-			c.a.post(read(1, far.at(0), near.all()))
-			c.a.s.expect(ok(1))
-			e.equal(near.name, near.data(), far.data())
+			c.reads(far, near)
 			c.works()
 		}},
 	{ID: "acc/on-demand", Clause: "man ibv_reg_mr (IBV_ACCESS_ON_DEMAND)", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), OnDemand: true},
@@ -44,25 +40,19 @@ var pageCases = []Case{
 			const pages, size = 64, 8192
 			c := e.connect(connOpts{})
 			near := e.region(c.a, "near", size, e.sinkAccess())
-			far := e.mapped(c.b, "far", anonymous(pages*4096), remoteAll|rdma.OnDemand)
+			far := e.mapping(c.b, "far", pages*4096, remoteAll|rdma.OnDemand)
 			const off = 7*4096 + 100 // three pages that nobody has touched
+			part := far.part(off, size)
 			near.fill(1)
-			c.a.post(write(1, far.at(off), near.all()))
-			c.a.s.expect(ok(1))
-			c.barrier()
-			e.equal(far.name, far.data()[off:off+size], near.data())
+			c.writes(near, part)
 			e.allBytes(far.name+": bytes before", far.data()[:off], 0)
 			e.allBytes(far.name+": bytes behind", far.data()[off+size:], 0)
 			drop(far.data()) // a device that had pinned them would go on with the old ones
 			near.fill(2)
-			c.a.post(read(2, far.at(off), near.all()))
-			c.a.s.expect(ok(2))
+			c.reads(part, near)
 			e.allBytes(near.name+": of dropped pages", near.data(), 0)
 			near.fill(3)
-			c.a.post(write(3, far.at(off), near.all()))
-			c.a.s.expect(ok(3))
-			c.barrier()
-			e.equal(far.name+", after its pages were dropped", far.data()[off:off+size], near.data())
+			c.writes(near, part)
 		}},
 	{ID: "acc/on-demand-page", Clause: "man ibv_reg_mr (IBV_ACCESS_ON_DEMAND)", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), OnDemand: true},
 		Requirement: "Under an on-demand registration a message that begins where a page does and ends in it finds a page that nobody has touched, and the new one behind a drop.",
@@ -72,23 +62,19 @@ var pageCases = []Case{
 			const pages, size = 8, 256
 			c := e.connect(connOpts{})
 			near := e.region(c.a, "near", size, e.sinkAccess())
-			far := e.mapped(c.b, "far", anonymous(pages*4096), remoteAll|rdma.OnDemand)
+			far := e.mapping(c.b, "far", pages*4096, remoteAll|rdma.OnDemand)
 			page := func(i int) []byte { return far.data()[i*4096 : (i+1)*4096] }
 			for round := range 2 { // in the second one the registration has had other pages
 				for i := 0; i < pages; i += 2 {
 					near.fill(uint64(10*round + i))
-					c.a.post(write(i, far.at(i*4096), near.all()))
-					c.a.s.expect(ok(i))
-					c.barrier()
-					e.equal(fmt.Sprintf("%s: page %d, round %d", far.name, i, round), page(i)[:size], near.data())
+					c.writes(near, far.part(i*4096, size))
 					e.allBytes(fmt.Sprintf("%s: rest of page %d, round %d", far.name, i, round), page(i)[size:], 0)
 					e.allBytes(fmt.Sprintf("%s: page %d, which was not written, round %d", far.name, i+1, round), page(i+1), 0)
 				}
 				drop(far.data())
 				for i := range pages {
 					near.fill(uint64(90 + i))
-					c.a.post(read(100+i, far.at(i*4096), near.all()))
-					c.a.s.expect(ok(100 + i))
+					c.a.do(read(i, far.at(i*4096), near.all()))
 					e.allBytes(fmt.Sprintf("%s: dropped page %d, round %d", near.name, i, round), near.data(), 0)
 				}
 			}
@@ -99,7 +85,7 @@ var pageCases = []Case{
 			const size = 16 * 4096
 			c := e.connect(connOpts{})
 			near := e.region(c.a, "near", size, e.sinkAccess())
-			far := e.mapped(c.b, "far", anonymous(3*size), remoteAll|rdma.OnDemand)
+			far := e.mapping(c.b, "far", 3*size, remoteAll|rdma.OnDemand)
 			mid := far.data()[size : 2*size]
 			near.fill(1)
 			pattern(far.data()[:size], 2)
@@ -112,10 +98,7 @@ var pageCases = []Case{
 			}
 			c.a.s.expectOK(0, n)
 			c.barrier()
-			c.a.post(write(n, far.at(size), near.all()))
-			c.a.s.expect(ok(n))
-			c.barrier()
-			e.equal(far.name+", behind the last drop", mid, near.data())
+			c.writes(near, far.part(size, size)) // behind the last drop
 			e.equal(far.name+": pages before", far.data()[:size], patternOf(size, 2))
 			e.equal(far.name+": pages behind", far.data()[2*size:], patternOf(size, 3))
 		}},
@@ -126,8 +109,9 @@ var pageCases = []Case{
 			const ring, shift = 32<<20 + 4096, 4099
 			n := int(min(e.Caps.MaxMsg, 1<<32-1))
 			c := e.connect(connOpts{})
-			src := e.mapped(c.a, "src", e.repeated(n+shift, ring), localOnly)
-			dst := e.mapped(c.b, "dst", anonymous(n+4096), remoteAll)
+			raw := e.repeated(n+shift, ring)
+			src := e.mapped(c.a, "src", raw, raw, localOnly)
+			dst := e.mapping(c.b, "dst", n+4096, remoteAll)
 			pattern(src.data()[:ring], e.salt)
 			whole := func(how string, off int) {
 				for at := 0; at < n; at += ring {
@@ -136,47 +120,32 @@ var pageCases = []Case{
 				}
 				e.allBytes(dst.name+": bytes behind, "+how, dst.data()[n:], 0)
 			}
-			c.a.post(write(1, dst.at(0), src.parts(0, n)...))
-			c.a.s.expect(ok(1))
+			c.a.do(write(1, dst.at(0), src.parts(0, n)...))
 			c.barrier()
 			whole("written", 0)
-			c.b.postRecv(recv(2, dst.parts(0, n)...))
-			c.a.post(send(2, src.parts(shift, n)...))
-			c.a.s.expect(ok(2))
-			c.b.r.expect(got(2, n))
+			c.message(send(2, src.parts(shift, n)...), recv(2, dst.parts(0, n)...))
 			whole("sent", shift)
 			e.Note("messages of %d bytes in %d parts", n, e.Caps.MaxSGE)
 		}},
 }
 
-// anonymous maps n bytes of which no page is there yet.
-func anonymous(n int) []byte {
-	raw, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
-	if err != nil {
-		panic(halt{err}) // the machine's fault, not the provider's
-	}
-	return raw
-}
-
 // drop gives the pages back to the system; the next touch finds new ones, all zeros.
-func drop(b []byte) {
-	if err := syscall.Madvise(b, syscall.MADV_DONTNEED); err != nil {
-		panic(halt{err})
-	}
+func drop(b []byte) { mustRun(syscall.Madvise(b, syscall.MADV_DONTNEED)) }
+
+// mapping maps and registers n bytes for end x of which no page is there yet.
+func (e *Env) mapping(x *end, name string, n int, access rdma.Access) *region {
+	raw := anonymous(n, syscall.MAP_NORESERVE)
+	return e.mapped(x, name, raw, raw, access)
 }
 
 // repeated maps ring bytes of shared memory over and over, for n bytes and what is left
 // of the last round: a source of any length that takes little memory.
 func (e *Env) repeated(n, ring int) []byte {
 	f, err := os.CreateTemp("", "rdmaperf-conform-")
-	if err != nil {
-		panic(halt{err})
-	}
+	mustRun(err)
 	defer f.Close()
-	if err := errors.Join(os.Remove(f.Name()), f.Truncate(int64(ring))); err != nil {
-		panic(halt{err})
-	}
-	raw := anonymous((n + ring - 1) / ring * ring)
+	mustRun(errors.Join(os.Remove(f.Name()), f.Truncate(int64(ring))))
+	raw := anonymous((n+ring-1)/ring*ring, syscall.MAP_NORESERVE)
 	for off := 0; off < len(raw); off += ring {
 		_, _, errno := syscall.Syscall6(syscall.SYS_MMAP, uintptr(unsafe.Pointer(&raw[off])), uintptr(ring),
 			syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED|syscall.MAP_FIXED, f.Fd(), 0)

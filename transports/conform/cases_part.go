@@ -14,7 +14,6 @@ var partCases = []Case{
 		Requirement: "A part of a mapping is registered alone: the registration tells its address and length, and reaches every byte of it.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
-			id := 1
 			for i, p := range parts {
 				near, nearAll := e.partial(c.a, fmt.Sprintf("near %d", i), p.off, p.n, e.sinkAccess())
 				far, farAll := e.partial(c.b, fmt.Sprintf("far %d", i), p.off, p.n, remoteAll)
@@ -23,18 +22,9 @@ var partCases = []Case{
 						e.failf(fmt.Sprintf("address %#x, %d bytes", r.buf.Addr(), p.n), "address %#x, %d bytes", r.mr.Addr(), r.mr.Len())
 					}
 				}
-				near.fill(uint64(id))
-				c.a.post(write(id, far.at(0), near.all()))
-				c.a.s.expect(ok(id))
-				c.barrier()
-				e.equal(far.name, far.data(), near.data())
-				far.fill(uint64(id + 1))
-				c.a.post(read(id+1, far.at(0), near.all()))
-				c.a.s.expect(ok(id + 1))
-				e.equal(near.name, near.data(), far.data())
+				c.bothWays(near, far)
 				e.onlyPart(near, nearAll)
 				e.onlyPart(far, farAll)
-				id += 2
 			}
 		}},
 	{ID: "acc/part-bounds", Clause: "IBTA 10.6.7; RFC 5041 §7.1", Unchecked: "IBTA 10.6.7", Needs: needWriteRead,
@@ -42,7 +32,7 @@ var partCases = []Case{
 		Run: func(e *Env) {
 			const off, n = 4000, 200
 			for _, reach := range []struct{ at, n int }{{-1, 1}, {-1, 2}, {-off, 8}, {n, 1}, {n - 1, 2}, {0, n + 1}, {n + 1000, 8}} {
-				for _, isRead := range []bool{false, true} {
+				for _, op := range oneSided(0x1101, 0x0101) {
 					c := e.connect(connOpts{})
 					near := e.region(c.a, "near", n+8, e.sinkAccess())
 					far, all := e.partial(c.b, "far", off, n, remoteAll)
@@ -50,25 +40,13 @@ var partCases = []Case{
 					for _, beside := range [][2]int{{0, off}, {off + n, partOf - off - n}} {
 						b, err := all.Slice(beside[0], beside[1])
 						e.must("slice", err)
-						mr, err := c.b.dev.RegMR(c.b.pd, b, remoteAll)
-						e.must("register the bytes beside", err)
-						e.onClose(rankMR, c.b.dev, "registration beside", mr.Close)
+						e.register(c.b.dev, c.b.pd, b, remoteAll)
 					}
 					near.fill(1)
 					far.fill(2)
-					near.freeze()
-					far.freeze()
-					to := target{far.mr.Addr() + uint64(int64(reach.at)), far.mr.RKey()}
-					wr, code := write(1, to, near.sge(0, reach.n)), uint32(0x1101)
-					if isRead {
-						wr, code = read(1, to, near.sge(0, reach.n)), 0x0101
-					}
-					c.refuses(c.a, accessRefused(code), wr)
-					near.unchanged("by a request beside the part")
-					far.unchanged("by a request beside the part")
+					c.noEffect(op.refused, op.build(1, far.at(reach.at), near.sge(0, reach.n)), near, far)
 					e.onlyPart(far, all)
-					c.a.close()
-					c.b.close()
+					c.close()
 				}
 			}
 		}},
@@ -79,8 +57,7 @@ var partCases = []Case{
 			for _, reach := range []struct{ at, n int }{{-1, 1}, {n, 1}, {n - 1, 2}, {-1, n + 2}} {
 				c := e.connect(connOpts{})
 				src, _ := e.partial(c.a, "src", off, n, localOnly)
-				g := rdma.SGE{Addr: src.mr.Addr() + uint64(int64(reach.at)), Len: uint32(reach.n), LKey: src.mr.LKey()}
-				c.localFaultUnseen(send(1, g))
+				c.localFaultUnseen(send(1, src.sge(reach.at, reach.n)))
 			}
 		}},
 	{ID: "acc/foreign", Clause: "man ibv_reg_mr", Needs: needSendWriteRead,
@@ -88,41 +65,13 @@ var partCases = []Case{
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			foreign := func(x *end, name string, access rdma.Access) *region {
-				raw, err := syscall.Mmap(-1, 0, 8192, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
-				if err != nil {
-					panic(halt{err}) // the machine's fault, not the provider's
-				}
-				buf, err := rdma.Foreign(raw[100:6100])
-				if err != nil {
-					syscall.Munmap(raw)
-					panic(halt{err})
-				}
-				e.onClose(rankMem, nil, name, func() error {
-					if err := buf.Free(); err != nil {
-						return err
-					}
-					return syscall.Munmap(raw)
-				})
-				r := &region{e: e, name: name, buf: buf, n: buf.Len()}
-				r.register(x.dev, x.pd, access)
-				return r
+				raw := anonymous(8192, 0)
+				return e.mapped(x, name, raw, raw[100:6100], access)
 			}
 			near, far := foreign(c.a, "near", e.sinkAccess()), foreign(c.b, "far", remoteAll)
-			near.fill(1)
-			c.a.post(write(1, far.at(0), near.all()))
-			c.a.s.expect(ok(1))
-			c.barrier()
-			e.equal(far.name, far.data(), near.data())
-			far.fill(2)
-			c.a.post(read(2, far.at(0), near.all()))
-			c.a.s.expect(ok(2))
-			e.equal(near.name, near.data(), far.data())
+			c.bothWays(near, far)
 			near.fill(3)
-			c.b.postRecv(recv(3, far.all()))
-			c.a.post(send(4, near.all()))
-			c.a.s.expect(ok(4))
-			c.b.r.expect(got(3, near.n))
-			e.equal(far.name, far.data(), near.data())
+			c.sends(near, far)
 		}},
 	{ID: "acc/kept", Clause: "man ibv_reg_mr", Needs: needKept,
 		Requirement: "Memory whose registration was closed, and memory that is mapped after it was freed, can be registered again and sends its own bytes.",
@@ -134,16 +83,12 @@ var partCases = []Case{
 				buf, err := rdma.Alloc(4096)
 				e.must("allocate", err)
 				for range 2 {
-					mr, err := c.a.dev.RegMR(c.a.pd, buf, localOnly)
-					e.must("register", err)
+					mr := e.register(c.a.dev, c.a.pd, buf, localOnly)
 					fillByte(buf.Bytes(), byte(n+1))
 					fillByte(dst.data(), 0)
-					c.b.postRecv(recv(1, dst.all()))
-					c.a.post(send(1, rdma.SGE{Addr: mr.Addr(), Len: 4096, LKey: mr.LKey()}))
-					c.a.s.expect(ok(1))
-					c.b.r.expect(got(1, 4096))
+					c.message(send(1, rdma.SGE{Addr: mr.Addr(), Len: 4096, LKey: mr.LKey()}), recv(1, dst.all()))
 					e.must("close registration", mr.Close())
-					e.equal(dst.name, dst.data(), buf.Bytes())
+					dst.holds(buf.Bytes())
 				}
 				e.must("free", buf.Free())
 			}
@@ -172,4 +117,29 @@ func (e *Env) onlyPart(r *region, whole rdma.Buffer) {
 	off := r.buf.Offset()
 	e.allBytes(r.name+": bytes before the part untouched", whole.Bytes()[:off], canaryByte)
 	e.allBytes(r.name+": bytes after the part untouched", whole.Bytes()[off+r.n:], canaryByte)
+}
+
+// anonymous maps n bytes of private memory of which no page is there yet.
+func anonymous(n, flags int) []byte {
+	raw, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|flags)
+	mustRun(err)
+	return raw
+}
+
+// mapped registers a part of what mmap gave, which is unmapped with the case.
+func (e *Env) mapped(x *end, name string, raw, part []byte, access rdma.Access) *region {
+	buf, err := rdma.Foreign(part)
+	if err != nil {
+		syscall.Munmap(raw)
+		panic(halt{err})
+	}
+	e.onClose(rankMem, nil, name, func() error {
+		if err := buf.Free(); err != nil {
+			return err
+		}
+		return syscall.Munmap(raw)
+	})
+	r := &region{e: e, name: x.name + "." + name, buf: buf, n: len(part)}
+	r.register(x.dev, x.pd, access)
+	return r
 }

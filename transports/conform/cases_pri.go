@@ -12,13 +12,10 @@ var priCases = []Case{
 		Requirement: "Every priority below the declared number is taken and changes nothing about the request; a device that declares none takes all.",
 		Run: func(e *Env) {
 			const size = 20000
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", size, localOnly)
-			dst := e.region(c.b, "dst", size, remoteAll)
+			c, src, dst := e.writing(size)
 			for i, p := range e.priorities() {
 				src.fill(uint64(i))
-				c.a.post(urgent(write(i, dst.at(0), src.all()), p))
-				c.a.s.expect(ok(i))
+				c.a.do(urgent(write(i, dst.at(0), src.all()), p))
 				c.barrier()
 				e.equal(fmt.Sprintf("%s after a write of priority %d", dst.name, p), dst.data(), src.data())
 			}
@@ -26,10 +23,7 @@ var priCases = []Case{
 	{ID: "pri/limit-refused", Clause: "package rdma, Caps.Priorities", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite), Priorities: 1},
 		Requirement: "A priority beyond the declared number is refused at once, and the QP is unharmed.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", 64, localOnly)
-			dst := e.region(c.b, "dst", 64, remoteAll)
-			src.fill(1)
+			c, src, dst := e.writing(64)
 			dst.fill(2)
 			dst.freeze()
 			for _, p := range []int{e.Caps.Priorities, 255} {
@@ -52,8 +46,7 @@ var priCases = []Case{
 			c := e.connect(connOpts{})
 			for _, p := range e.priorities() {
 				for _, size := range []int{8, 3000, 150000} {
-					src := e.region(c.a, fmt.Sprintf("src%d.%d", p, size), size, localOnly)
-					dst := e.region(c.b, fmt.Sprintf("dst%d.%d", p, size), size, remoteAll)
+					src, dst := c.writing(size)
 					for i := range e.loops(20, 500) {
 						src.fill(uint64(i))
 						c.b.postRecv(recv(i))
@@ -69,14 +62,11 @@ var priCases = []Case{
 		Requirement: "The completion of an urgent request, too, says that unsignalled requests posted before it have ended.",
 		Run: func(e *Env) {
 			const size = 200000
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", size, localOnly)
-			dst := e.region(c.b, "dst", size, remoteAll)
+			c, src, dst := e.writing(size)
 			flag := e.region(c.b, "flag", 64, remoteAll)
 			for i := range e.loops(50, 1000) {
 				src.fill(uint64(i))
-				c.a.post(unsignaled(write(1, dst.at(0), src.all())), urgent(write(2, flag.at(0), src.sge(0, 64)), e.Caps.Priorities-1))
-				c.a.s.expect(ok(2))
+				c.a.do(unsignaled(write(1, dst.at(0), src.all())), urgent(write(2, flag.at(0), src.sge(0, 64)), e.Caps.Priorities-1))
 				if e.Caps.Completion != rdma.CompletionAck {
 					c.barrier() // a local completion says nothing about the peer's memory
 				}
@@ -94,8 +84,7 @@ var priCases = []Case{
 			for i := range e.loops(20, 500) {
 				src.fill(uint64(i))
 				fillByte(relay.data(), 0)
-				c.a.post(read(1, src.at(0), relay.all()), urgent(fenced(write(2, dst.at(0), relay.all())), e.Caps.Priorities-1))
-				c.a.s.expect(ok(1), ok(2))
+				c.a.do(read(1, src.at(0), relay.all()), urgent(fenced(write(2, dst.at(0), relay.all())), e.Caps.Priorities-1))
 				c.barrier()
 				e.equal(dst.name+" holds what the read before the fence brought", dst.data(), src.data())
 			}

@@ -70,13 +70,11 @@ var qpsCases = []Case{
 			}
 			c := e.connect(o)
 			for i := range 4 {
-				c.a.post(send(i))
-				c.a.s.expect(ok(i))
+				c.a.do(send(i))
 				c.b.r.expect(got(i, 0))
 			}
 			for i := range 4 {
-				c.b.post(send(i))
-				c.b.s.expect(ok(i))
+				c.b.do(send(i))
 				c.a.r.expect(got(i, 0))
 			}
 		}},
@@ -123,8 +121,7 @@ var qpsCases = []Case{
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			c.b.postRecv(recv(1), recv(2))
-			c.a.post(send(1))
-			c.a.s.expect(ok(1))
+			c.a.do(send(1))
 			c.b.r.expect(got(1, 0))
 
 			e.must("drain", c.a.qp.Drain())
@@ -139,8 +136,7 @@ var qpsCases = []Case{
 			}
 			// The other direction goes on.
 			c.a.postRecv(recv(3))
-			c.b.post(send(3))
-			c.b.s.expect(ok(3))
+			c.b.do(send(3))
 			c.a.r.expect(got(3, 0))
 
 			e.must("resume", c.a.qp.Resume())
@@ -217,9 +213,7 @@ var qpsCases = []Case{
 	{ID: "qps/independent", Clause: "IBTA 10.2.5; RFC 5040 §7", Unchecked: "IBTA 10.2.5",
 		Requirement: "A QP that fails does no harm to another QP on the same device and the same CQ.",
 		Run: func(e *Env) {
-			boxA, boxB := e.newCQ(e.A, "cq of all a", 256), e.newCQ(e.B, "cq of all b", 256)
-			o := connOpts{boxA: boxA, boxB: boxB}
-			sick, well := e.connect(o), e.connect(o)
+			sick, well := e.sharedCQs(256, connOpts{})
 			well.works()
 			e.must("fail", sick.a.qp.Fail())
 			well.works()

@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -16,14 +17,9 @@ var sndCases = []Case{
 				src := e.region(c.a, fmt.Sprintf("src%d", size), size+3, localOnly)
 				dst := e.region(c.b, fmt.Sprintf("dst%d", size), size+7, localOnly)
 				src.fill(uint64(i))
-				fillByte(dst.data(), 0x33)
-				c.b.postRecv(recv(i, dst.sge(5, size)))
-				c.a.post(send(i, src.sge(3, size)))
-				c.a.s.expect(ok(i))
-				c.b.r.expect(got(i, size))
-				e.equal(dst.name, dst.data()[5:5+size], src.data()[3:])
-				e.allBytes(dst.name+": bytes before", dst.data()[:5], 0x33)
-				e.allBytes(dst.name+": bytes behind", dst.data()[5+size:], 0x33)
+				dst.blank()
+				c.message(send(i, src.sge(3, size)), recv(i, dst.sge(5, size)))
+				dst.holdsOnly(5, src.data()[3:])
 			}
 		}},
 	{ID: "snd/both-directions", Clause: "IBTA 9.4.1; RFC 5040 §5.5 (2)", Unchecked: "IBTA 9.4.1", Needs: needSend,
@@ -46,14 +42,10 @@ var sndCases = []Case{
 				c.a.post(send(i, sides[c.a].out.all()))
 				c.b.post(send(i, sides[c.b].out.all()))
 				for _, x := range []*end{c.a, c.b} {
-					peer := c.b
-					if x == c.b {
-						peer = c.a
-					}
 					x.s.expect(ok(i))
 					x.r.expect(got(i, size))
 					at := i % slots * size
-					e.equal(sides[x].in.name, sides[x].in.data()[at:at+size], sides[peer].out.data())
+					e.equal(sides[x].in.name, sides[x].in.data()[at:at+size], sides[c.other(x)].out.data())
 					if i+slots < n {
 						x.postRecv(recv(i+slots, sides[x].in.sge(at, size)))
 					}
@@ -63,11 +55,9 @@ var sndCases = []Case{
 	{ID: "snd/no-elements", Clause: "IBTA 10.7.3.2; man ibv_post_send", Unchecked: "IBTA 10.7.3.2", Needs: needSend,
 		Requirement: "A send and a receive without scatter/gather elements carry a message of 0 bytes.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", 16, localOnly)
-			dst := e.region(c.b, "dst", 16, localOnly)
+			c, src, dst := e.sending(16)
 			dst.freeze()
-			for i, v := range []struct {
+			for _, v := range []struct {
 				s rdma.SendWR
 				r rdma.RecvWR
 			}{
@@ -76,10 +66,7 @@ var sndCases = []Case{
 				{send(2, src.sge(4, 0)), recv(2)},
 				{send(3, src.sge(4, 0)), recv(3, dst.sge(4, 0))},
 			} {
-				c.b.postRecv(v.r)
-				c.a.post(v.s)
-				c.a.s.expect(ok(i))
-				c.b.r.expect(got(i, 0))
+				c.message(v.s, v.r)
 			}
 			dst.unchanged("by messages of 0 bytes")
 		}},
@@ -110,7 +97,7 @@ var sndCases = []Case{
 			src := e.region(c.a, "src", 8192, localOnly)
 			dst := e.region(c.b, "dst", 16384, localOnly)
 			src.fill(1)
-			fillByte(dst.data(), 0x33)
+			dst.blank()
 			var gather, scatter []rdma.SGE
 			var sent []byte
 			for i, n := range lens {
@@ -129,22 +116,15 @@ var sndCases = []Case{
 				}
 				scatter = append(scatter, dst.sge(offs[i], n))
 			}
-			c.b.postRecv(recv(1, scatter...))
-			c.a.post(send(1, gather...))
-			c.a.s.expect(ok(1))
-			c.b.r.expect(got(1, len(sent)))
-			untouched := append([]byte{}, dst.data()...)
-			rest := sent
+			c.message(send(1, gather...), recv(1, scatter...))
+			want := bytes.Repeat([]byte{blank}, dst.n)
 			for i, n := range in {
-				k := min(n, len(rest))
-				e.equal(fmt.Sprintf("%s: element %d", dst.name, i), dst.data()[offs[i]:offs[i]+k], rest[:k])
-				fillByte(untouched[offs[i]:offs[i]+k], 0x33)
-				rest = rest[k:]
+				sent = sent[copy(want[offs[i]:offs[i]+n], sent):]
 			}
-			if len(rest) > 0 {
-				panic(halt{fmt.Errorf("scatter list of %d bytes is too short for %d", len(sent)-len(rest), len(sent))})
+			if len(sent) > 0 {
+				panic(halt{fmt.Errorf("scatter list is %d bytes too short", len(sent))})
 			}
-			e.allBytes(dst.name+": bytes outside the elements", untouched, 0x33)
+			dst.holds(want)
 		}},
 	{ID: "snd/too-many-elements", Clause: "man ibv_post_send", Needs: needSend,
 		Requirement: "More elements than the device can take are refused at once.",
@@ -167,43 +147,30 @@ var sndCases = []Case{
 	{ID: "snd/longer-receive", Clause: "IBTA 9.7; RFC 5041 §5", Unchecked: "IBTA 9.7", Needs: needSend,
 		Requirement: "A message shorter than its receive leaves the rest of the buffer untouched.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", 1000, localOnly)
-			dst := e.region(c.b, "dst", 5000, localOnly)
-			src.fill(1)
+			c, src, dst := e.sending(5000)
 			for i, n := range []int{0, 1, 999, 1000} {
-				fillByte(dst.data(), 0x33)
-				c.b.postRecv(recv(i, dst.all()))
-				c.a.post(send(i, src.sge(0, n)))
-				c.a.s.expect(ok(i))
-				c.b.r.expect(got(i, n))
-				e.equal(dst.name, dst.data()[:n], src.data()[:n])
-				e.allBytes(dst.name+": rest of the receive", dst.data()[n:], 0x33)
+				dst.blank()
+				c.message(send(i, src.sge(0, n)), recv(i, dst.all()))
+				dst.holdsOnly(0, src.data()[:n])
 			}
 		}},
 	{ID: "snd/short-receive", Clause: "IBTA 9.9.2.3; RFC 5041 §7.1 (message too long)", Unchecked: "IBTA 9.9.2.3", Needs: needSend,
 		Requirement: "A message longer than its receive fails at both ends, and no byte lands behind the receive.",
 		Run: func(e *Env) {
 			for _, v := range []struct{ room, size int }{{8, 9}, {0, 1}, {100, 70000}} {
-				c := e.connect(connOpts{})
-				src := e.region(c.a, "src", v.size, localOnly)
-				dst := e.region(c.b, "dst", v.room+2000, localOnly)
-				src.fill(1)
-				fillByte(dst.data(), 0x33)
+				c, src, dst := e.sending(max(v.size, v.room+2000))
+				dst.blank()
 				c.b.postRecv(recv(1, dst.sge(0, v.room)), recv(2, dst.sge(v.room, 1000)))
-				c.refusal(c.a, requestRefused(0x1205), send(1, src.all()))
+				c.refusal(c.a, requestRefused(0x1205), send(1, src.sge(0, v.size)))
 				c.b.r.expect(recvFails(1, c.either(rdma.StatusLocLenErr)...))
 				c.dead()
-				e.allBytes(dst.name+": bytes behind the short receive", dst.data()[v.room:], 0x33)
+				e.allBytes(dst.name+": bytes behind the short receive", dst.data()[v.room:], blank)
 			}
 		}},
 	{ID: "snd/receive-bad-key", Clause: "IBTA 9.9.3; RFC 5041 §7.1", Unchecked: "IBTA 9.9.3", Needs: needSend,
 		Requirement: "A receive whose key is unknown is refused when posted, or fails the message at both ends.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", 64, localOnly)
-			dst := e.region(c.b, "dst", 64, localOnly)
-			dst.freeze()
+			c, src, dst := e.sending(64)
 			g := dst.all()
 			g.LKey ^= 0x10101
 			if n, err := c.b.tryRecv(recv(1, g)); n == 0 {
@@ -211,26 +178,16 @@ var sndCases = []Case{
 				c.works()
 				return
 			}
-			c.refusal(c.a, workRefused(), send(1, src.all()))
-			c.b.r.expect(recvFails(1, c.either(rdma.StatusLocProtErr, rdma.StatusLocAccessErr)...))
-			c.dead()
-			dst.unchanged("by a receive with a bad key")
+			c.receiveFails(src, dst)
 		}},
 	{ID: "snd/receive-revoked", Clause: "IBTA 9.9.3; RFC 5041 §7.1", Unchecked: "IBTA 9.9.3", Needs: needSend, Without: rdma.FeatKeepsKeys,
 		Requirement: "A receive whose registration was closed after the post fails the message, and its memory is not touched.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", 64, localOnly)
-			dst := e.region(c.b, "dst", 64, localOnly)
-			src.fill(1)
+			c, src, dst := e.sending(64)
 			c.b.postRecv(recv(1, dst.all()))
 			e.must("close registration", dst.mr.Close())
-			fillByte(dst.data(), 0x33)
-			dst.freeze()
-			c.refusal(c.a, workRefused(), send(1, src.all()))
-			c.b.r.expect(recvFails(1, c.either(rdma.StatusLocProtErr, rdma.StatusLocAccessErr)...))
-			c.dead()
-			dst.unchanged("after its registration was closed")
+			dst.blank()
+			c.receiveFails(src, dst)
 		}},
 	{ID: "snd/receive-beyond-region", Clause: "IBTA silent", Level: May, Needs: needSend,
 		Requirement: "A receive that reaches beyond its registration, with a message that would fit, succeeds or fails as a protection fault.",
@@ -258,21 +215,13 @@ var sndCases = []Case{
 		Run: func(e *Env) {
 			depth := e.deep(7) // no power of two: a ring index that is masked wraps wrongly
 			c := e.connect(connOpts{depth: depth, rdepth: depth})
-			src := e.region(c.a, "src", 32, localOnly)
-			dst := e.region(c.b, "dst", 32*depth, localOnly)
+			src, dst := c.sending(32 * depth)
 			for round := range e.loops(200, 10000) {
 				src.fill(uint64(round))
-				for i := range depth {
-					c.b.postRecv(recv(i, dst.sge(32*i, 32)))
-				}
-				for i := range depth {
-					c.a.post(send(i, src.all()))
-				}
-				for i := range depth {
-					c.a.s.expect(ok(i))
-					c.b.r.expect(got(i, 32))
-					e.equal(dst.name, dst.data()[32*i:32*i+32], src.data())
-				}
+				c.b.recvSlots(depth, dst, 32)
+				c.a.doEach(depth, func(i int) rdma.SendWR { return send(i, src.sge(32*i, 32)) })
+				c.b.r.expectGot(depth, 32)
+				dst.holds(src.data())
 			}
 		}},
 	{ID: "snd/send-queue-full", Clause: "man ibv_post_send (ENOMEM)", Needs: needWrite,
@@ -280,19 +229,14 @@ var sndCases = []Case{
 		Run: func(e *Env) {
 			depth := e.deep(8)
 			c := e.connect(connOpts{depth: depth, cqDepth: min(4*depth+2048, e.Caps.MaxCQE)})
-			src := e.region(c.a, "src", 64, localOnly)
-			dst := e.region(c.b, "dst", 64, remoteAll)
-			src.fill(1)
+			src, dst := c.writing(64)
 			taken := e.fillQueue("send queue", depth, func(i int) error {
 				_, err := c.a.tryPost(write(i, dst.at(0), src.all()))
 				return err
 			})
 			c.a.s.expectOK(0, taken)
 			c.a.state(rdma.QPRTS)
-			c.a.post(write(taken, dst.at(0), src.all()))
-			c.a.s.expect(ok(taken))
-			c.barrier()
-			e.equal(dst.name, dst.data(), src.data())
+			c.writes(src, dst)
 			// A list that does not fit is taken as far as it fits.
 			list := make([]rdma.SendWR, taken+4)
 			for i := range list {
@@ -316,8 +260,7 @@ var sndCases = []Case{
 				return err
 			})
 			for i := range taken {
-				c.a.push(send(i))
-				c.a.s.expect(ok(i))
+				c.a.do(send(i))
 				c.b.r.expect(got(i, 0))
 			}
 			c.works()
@@ -327,8 +270,7 @@ var sndCases = []Case{
 		Run: func(e *Env) {
 			n := e.deep(32)
 			c := e.connect(connOpts{depth: n, rdepth: n})
-			src := e.region(c.a, "src", n*40, localOnly)
-			dst := e.region(c.b, "dst", n*40, localOnly)
+			src, dst := c.sending(n * 40)
 			for round := range e.loops(20, 1000) {
 				src.fill(uint64(round))
 				sends, recvs := make([]rdma.SendWR, n), make([]rdma.RecvWR, n)
@@ -340,11 +282,9 @@ var sndCases = []Case{
 				// The lists are ours again: changing them must not change what was posted.
 				clear(sends)
 				clear(recvs)
-				for i := range n {
-					c.a.s.expect(ok(i))
-					c.b.r.expect(got(i, 40))
-				}
-				e.equal(dst.name, dst.data(), src.data())
+				c.a.s.expectOK(0, n)
+				c.b.r.expectGot(n, 40)
+				dst.holds(src.data())
 			}
 		}},
 }

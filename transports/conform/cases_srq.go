@@ -207,8 +207,7 @@ var srqCases = []Case{
 			if n != 1 || err == nil {
 				e.failf("one receive taken and an error for the second", "n=%d, error %v", n, err)
 			}
-			c.a.post(send(1))
-			c.a.s.expect(ok(1))
+			c.a.do(send(1))
 			c.b.r.expect(got(1, 0))
 			c.works()
 		}},
@@ -216,9 +215,7 @@ var srqCases = []Case{
 		Requirement: "A QP and its shared queue are of one protection domain, or receives are held against one of the two.",
 		Run: func(e *Env) {
 			// A device may refuse the combination, or go by the queue or by the QP, but not by both.
-			pd, err := e.B.AllocPD()
-			e.must("allocate pd", err)
-			e.onClose(rankPD, e.B, "pd", func() error { return e.B.FreePD(pd) })
+			pd := e.newPD(e.B)
 			cq, err := e.B.NewCQ(8)
 			e.must("create cq of 8", err)
 			e.onClose(rankCQ, e.B, "cq", cq.Close)
@@ -245,7 +242,7 @@ var srqCases = []Case{
 				c.a.post(send(1, src.all()))
 				wc := c.b.r.next("a receive of the srq")
 				if wc.Status == rdma.StatusSuccess {
-					e.equal(dst.name, dst.data(), src.data())
+					dst.holds(src.data())
 					if taken != "" {
 						e.failf("receives of one domain", "of %s, and of %s", taken, of.name)
 					}
@@ -270,8 +267,7 @@ var srqCases = []Case{
 // deliver sends n empty messages and waits for them.
 func (c *conn) deliver(n int) {
 	for i := range n {
-		c.a.post(send(i))
-		c.a.s.expect(ok(i))
+		c.a.do(send(i))
 		if wc := c.b.r.next("a receive of the srq"); wc.Status != rdma.StatusSuccess {
 			c.e.failf("delivery through the srq", "%s", c.b.r.text(&wc))
 		}

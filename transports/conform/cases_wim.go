@@ -19,11 +19,8 @@ var wimCases = []Case{
 				src := e.region(c.a, fmt.Sprintf("src%d", size), size, localOnly)
 				dst := e.region(c.b, fmt.Sprintf("dst%d", size), size+2, remoteAll)
 				src.fill(uint64(i))
-				fillByte(dst.data(), 0x33)
-				c.b.postRecv(recv(i, own.all()))
-				c.a.post(writeImm(i, uint32(i), dst.at(1), src.all()))
-				c.a.s.expect(ok(i))
-				c.b.r.expect(got(i, size).byWrite().withImm(uint32(i)))
+				dst.blank()
+				c.message(writeImm(i, uint32(i), dst.at(1), src.all()), recv(i, own.all()))
 				e.equal(dst.name, dst.data()[1:1+size], src.data())
 				e.allBytes(dst.name+": bytes around", []byte{dst.data()[0], dst.data()[size+1]}, 0x33)
 			}
@@ -36,20 +33,14 @@ var wimCases = []Case{
 			dst := e.region(c.b, "dst", 64, remoteAll)
 			dst.freeze()
 			for i, t := range []target{dst.at(0), {}, {0, 0xdeadbeef}, {^uint64(0), dst.mr.RKey()}} {
-				c.b.postRecv(recv(i))
-				c.a.post(writeImm(i, uint32(100+i), t))
-				c.a.s.expect(ok(i))
-				c.b.r.expect(got(i, 0).byWrite().withImm(uint32(100 + i)))
+				c.message(writeImm(i, uint32(100+i), t), recv(i))
 			}
 			dst.unchanged("by writes of 0 bytes")
 		}},
 	{ID: "wim/bad-key", Clause: "IBTA C9-222.1.1", Needs: needWriteImm,
 		Requirement: "A write with immediate under a wrong key is refused, writes nothing and delivers no immediate.",
 		Run: func(e *Env) {
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", 64, localOnly)
-			dst := e.region(c.b, "dst", 64, remoteAll)
-			src.fill(1)
+			c, src, dst := e.writing(64)
 			dst.freeze()
 			t := dst.at(0)
 			t.key ^= 0x5a5a5a5a
@@ -62,12 +53,8 @@ var wimCases = []Case{
 	{ID: "wim/no-receive", Clause: "IBTA 9.7.5.2.8", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWriteImm), Features: rdma.FeatRNRRetry},
 		Requirement: "A write with immediate that finds no receive ends with RNR_RETRY_EXC_ERR when no retry is allowed.",
 		Run: func(e *Env) {
-			p := e.param()
-			p.RNRRetry = 0
-			c := e.connect(connOpts{param: &p, accept: &p})
-			src := e.region(c.a, "src", 8, localOnly)
-			dst := e.region(c.b, "dst", 8, remoteAll)
-			src.fill(1)
+			c := e.rnrRetries(0)
+			src, dst := c.writing(8)
 			dst.freeze()
 			c.a.post(writeImm(1, 7, dst.at(0), src.all()))
 			c.a.s.expect(sendFails(1, rdma.StatusRNRRetryExcErr))
@@ -80,9 +67,7 @@ var wimCases = []Case{
 		Requirement: "Without retries, a write with immediate that finds no receive ends the connection at both ends.",
 		Run: func(e *Env) {
 			// The data may have been placed: on iWARP the Write is a message of its own.
-			c := e.connect(connOpts{})
-			src := e.region(c.a, "src", 8, localOnly)
-			dst := e.region(c.b, "dst", 8, remoteAll)
+			c, src, dst := e.writing(8)
 			c.refuses(c.a, noReceive, writeImm(1, 7, dst.at(0), src.all()))
 		}},
 }

@@ -102,10 +102,7 @@ func (e *Env) pair(o connOpts) *conn {
 // listen opens the case's listener, once.
 func (e *Env) listen() rdma.Listener {
 	if e.listener == nil {
-		l, err := e.B.Listen(e.ctx, e.ListenAddr, 16)
-		e.must("listen at "+e.ListenAddr, err)
-		e.listener = l
-		e.onClose(rankListener, e.B, "listener", l.Close)
+		e.listener = e.newListener(16)
 	}
 	return e.listener
 }

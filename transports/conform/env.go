@@ -77,6 +77,13 @@ func newEnv(ctx context.Context, a, b rdma.Device, addr string, caps rdma.Caps, 
 // halt carries a case's outcome up to run.
 type halt struct{ err error }
 
+// mustRun ends the case as an error: the machine is at fault, and not the provider.
+func mustRun(err error) {
+	if err != nil {
+		panic(halt{err})
+	}
+}
+
 // panicError is a panic inside a case.
 type panicError struct {
 	value any
@@ -185,6 +192,9 @@ func (e *Env) wait(what func() string, until func() bool) {
 		}
 	}
 }
+
+// waitFor is wait for what always has the same words.
+func (e *Env) waitFor(what string, until func() bool) { e.wait(func() string { return what }, until) }
 
 // pause polls for d.
 func (e *Env) pause(d time.Duration) {

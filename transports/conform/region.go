@@ -60,9 +60,7 @@ func (e *Env) exact(x *end, name string, size int, access rdma.Access) *region {
 // memory maps bytes that live as long as the case.
 func (e *Env) memory(name string, size int) *region {
 	buf, err := rdma.Alloc(size)
-	if err != nil {
-		panic(halt{err}) // the machine's fault, not the provider's
-	}
+	mustRun(err)
 	e.onClose(rankMem, nil, name, buf.Free)
 	r := &region{e: e, name: name, buf: buf, n: size}
 	e.regions = append(e.regions, r)
@@ -103,6 +101,9 @@ func (r *region) fill(seed uint64) { pattern(r.data(), r.e.salt^seed) }
 
 // freeze remembers the data for unchanged.
 func (r *region) freeze() { r.frozen = append(r.frozen[:0], r.data()...) }
+
+// holds requires the data to be b.
+func (r *region) holds(b []byte) { r.e.equal(r.name, r.data(), b) }
 
 // unchanged requires the data to be as frozen: the invariant of every refusal.
 func (r *region) unchanged(why string) { r.e.equal(r.name+" unchanged "+why, r.data(), r.frozen) }

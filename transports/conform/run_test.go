@@ -29,9 +29,7 @@ func memory() Harness {
 
 func returns(err error) func(*Env) {
 	return func(*Env) {
-		if err != nil {
-			panic(halt{err})
-		}
+		mustRun(err)
 	}
 }
 
