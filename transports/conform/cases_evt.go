@@ -19,9 +19,7 @@ var evtCases = []Case{
 			for i := range e.loops(20, 500) {
 				c.b.postRecv(recv(i))
 				e.arm(c.b.box, false)
-				c.a.post(send(i))
-				e.expectWake(c.b.box, "first completion after arming")
-				c.a.s.expect(ok(i))
+				c.wakes(send(i), "first completion after arming")
 				c.b.r.expect(got(i, 0))
 			}
 		}},
@@ -31,18 +29,14 @@ var evtCases = []Case{
 			c := e.connect(connOpts{})
 			c.b.postRecv(recv(1), recv(2), recv(3))
 			e.arm(c.b.box, false)
-			c.a.post(send(1))
-			e.expectWake(c.b.box, "first completion after arming")
-			c.a.s.expect(ok(1))
+			c.wakes(send(1), "first completion after arming")
 			c.b.r.expect(got(1, 0))
 			c.a.post(send(2))
 			e.expectSleep(c.b.box, "not armed again")
 			c.a.s.expect(ok(2))
 			c.b.r.expect(got(2, 0))
 			e.arm(c.b.box, false)
-			c.a.post(send(3))
-			e.expectWake(c.b.box, "armed again")
-			c.a.s.expect(ok(3))
+			c.wakes(send(3), "armed again")
 			c.b.r.expect(got(3, 0))
 		}},
 	{ID: "evt/arm-after-completion", Clause: "IBTA 11.4.2.2; man ibv_req_notify_cq", Level: May, Needs: needEventsRead,
@@ -85,9 +79,7 @@ var evtCases = []Case{
 			c.a.post(send(1))
 			e.expectSleep(c.b.box, "a plain message")
 			c.a.s.expect(ok(1))
-			c.a.post(solicited(send(2)))
-			e.expectWake(c.b.box, "a solicited message")
-			c.a.s.expect(ok(2))
+			c.wakes(solicited(send(2)), "a solicited message")
 			c.b.r.expect(got(1, 0), got(2, 0))
 		}},
 	{ID: "evt/solicited-error", Clause: "man ibv_req_notify_cq: \"or if the status is not successful\"", Needs: needSolicited,
@@ -108,9 +100,7 @@ var evtCases = []Case{
 				c.b.postRecv(recv(i))
 				e.arm(c.b.box, order[0])
 				e.arm(c.b.box, order[1])
-				c.a.post(send(i))
-				e.expectWake(c.b.box, fmt.Sprintf("armed for any completion too, order %v", order))
-				c.a.s.expect(ok(i))
+				c.wakes(send(i), fmt.Sprintf("armed for any completion too, order %v", order))
 				c.b.r.expect(got(i, 0))
 			}
 		}},

@@ -38,15 +38,11 @@ var immCases = []Case{
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			for i := range 8 {
-				c.b.postRecv(recv(i))
+				wr := send(i) // its receive must have every flag clear
 				if i%2 == 0 {
-					c.a.post(sendImm(i, 0))
-					c.b.r.expect(got(i, 0).withImm(0))
-				} else {
-					c.a.post(send(i))
-					c.b.r.expect(got(i, 0)) // requires every flag to be clear
+					wr = sendImm(i, 0)
 				}
-				c.a.s.expect(ok(i))
+				c.message(wr, recv(i))
 			}
 		}},
 }

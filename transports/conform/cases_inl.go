@@ -36,7 +36,7 @@ var inlCases = []Case{
 						c.barrier()
 					}
 					e.equal(fmt.Sprintf("%s: inline %s of %d bytes", dst.name, wr.Op, size), dst.data()[:size], want[:size])
-					e.allBytes(dst.name+": bytes behind", dst.data()[size:], 0x33)
+					e.allBytes(dst.name+": bytes behind", dst.data()[size:], blank)
 				}
 				n++
 			}
@@ -86,14 +86,8 @@ var inlCases = []Case{
 		Requirement: "An inline read is refused.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{inline: 8})
-			sink := e.region(c.a, "sink", 8, e.sinkAccess())
-			src := e.region(c.b, "src", 8, remoteAll)
-			src.fill(1)
-			sink.freeze()
-			if c.a.localFault(inline(read(1, src.at(0), sink.all())), rdma.StatusLocQPOpErr) {
-				c.works()
-			}
-			sink.unchanged("by a refused read")
+			src, sink := c.reading(8)
+			c.localFault(inline(read(1, src.at(0), sink.all())), sink, rdma.StatusLocQPOpErr)
 		}},
 }
 

@@ -3,7 +3,6 @@ package conform
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"sync/atomic"
 	"unsafe"
 
@@ -17,12 +16,11 @@ var rdrCases = []Case{
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			for i, size := range e.messageSizes() {
-				src := e.region(c.b, fmt.Sprintf("src%d", size), size+3, remoteAll)
-				sink := e.region(c.a, fmt.Sprintf("sink%d", size), size+7, e.sinkAccess())
+				src, sink := c.reading(size + 7)
 				src.fill(uint64(i))
 				sink.blank()
 				c.a.do(read(i, src.at(3), sink.sge(5, size)))
-				sink.holdsOnly(5, src.data()[3:])
+				sink.holdsOnly(5, src.data()[3:3+size])
 			}
 		}},
 	{ID: "rdr/passive-target", Clause: "IBTA 9.4.4; RFC 5040 §5.2", Unchecked: "IBTA 9.4.4", Needs: needRead,

@@ -1,10 +1,6 @@
 package conform
 
-import (
-	"fmt"
-
-	"github.com/rdmaperf/rdmaperf/transports/rdma"
-)
+import "github.com/rdmaperf/rdmaperf/transports/rdma"
 
 // RDW: RDMA write.
 var rdwCases = []Case{
@@ -13,13 +9,12 @@ var rdwCases = []Case{
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			for i, size := range e.messageSizes() {
-				src := e.region(c.a, fmt.Sprintf("src%d", size), size+1, localOnly)
-				dst := e.region(c.b, fmt.Sprintf("dst%d", size), size+7, remoteAll)
+				src, dst := c.writing(size + 7)
 				src.fill(uint64(i))
 				dst.blank()
 				c.a.do(write(i, dst.at(3), src.sge(1, size)))
 				c.barrier()
-				dst.holdsOnly(3, src.data()[1:])
+				dst.holdsOnly(3, src.data()[1:1+size])
 			}
 		}},
 	{ID: "rdw/passive-target", Clause: "IBTA 9.4.3; RFC 5040 §5.1", Unchecked: "IBTA 9.4.3", Needs: needWriteRead,

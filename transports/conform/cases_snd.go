@@ -14,12 +14,11 @@ var sndCases = []Case{
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			for i, size := range e.messageSizes() {
-				src := e.region(c.a, fmt.Sprintf("src%d", size), size+3, localOnly)
-				dst := e.region(c.b, fmt.Sprintf("dst%d", size), size+7, localOnly)
+				src, dst := c.sending(size + 7)
 				src.fill(uint64(i))
 				dst.blank()
 				c.message(send(i, src.sge(3, size)), recv(i, dst.sge(5, size)))
-				dst.holdsOnly(5, src.data()[3:])
+				dst.holdsOnly(5, src.data()[3:3+size])
 			}
 		}},
 	{ID: "snd/both-directions", Clause: "IBTA 9.4.1; RFC 5040 §5.5 (2)", Unchecked: "IBTA 9.4.1", Needs: needSend,

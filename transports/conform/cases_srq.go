@@ -2,6 +2,7 @@ package conform
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -19,8 +20,7 @@ var srqCases = []Case{
 			for range qps {
 				conns = append(conns, e.connect(connOpts{srq: srq, boxB: boxB}))
 			}
-			src := e.region(conns[0].a, "src", qps*size, localOnly)
-			dst := e.region(conns[0].b, "receives", depth*size, localOnly)
+			src, dst := conns[0].sending(max(qps, depth) * size)
 			post := func(slot int) { srq.post(recv(slot, dst.sge(slot*size, size))) }
 			for i := range depth {
 				post(i)
@@ -32,26 +32,17 @@ var srqCases = []Case{
 			for taken < n {
 				for sent < n && inFlight < depth {
 					k := sent % qps
-					if len(conns[k].a.s.open) >= conns[k].a.depth || len(conns[k].a.s.done) > 0 {
-						break
-					}
-					part := src.data()[k*size : k*size+size]
-					if len(conns[k].a.s.open) > 0 {
+					if len(conns[k].a.s.open)+len(conns[k].a.s.done) > 0 {
 						break // the buffer of this QP is not ours yet
 					}
-					pattern(part, uint64(k)<<32+uint64(seqs[k]))
+					pattern(src.data()[k*size:k*size+size], uint64(k)<<32+uint64(seqs[k]))
 					conns[k].a.post(send(seqs[k], src.sge(k*size, size)))
 					seqs[k]++
 					sent++
 					inFlight++
 				}
 				e.wait(func() string { return fmt.Sprintf("message %d of %d through the srq", taken, n) }, func() bool {
-					for _, c := range conns {
-						if len(c.a.s.done) > 0 || len(c.b.r.done) > 0 {
-							return true
-						}
-					}
-					return false
+					return slices.ContainsFunc(conns, func(c *conn) bool { return len(c.a.s.done)+len(c.b.r.done) > 0 })
 				})
 				for k, c := range conns {
 					for len(c.a.s.done) > 0 {
@@ -73,7 +64,7 @@ var srqCases = []Case{
 			}
 			// The acknowledgement of a message may come later than the message.
 			for k, c := range conns {
-				for len(c.a.s.open) > 0 || len(c.a.s.done) > 0 {
+				for len(c.a.s.open)+len(c.a.s.done) > 0 {
 					c.a.s.expect(ok(seqs[k] - 1))
 				}
 			}
@@ -81,8 +72,7 @@ var srqCases = []Case{
 	{ID: "srq/receive-on-qp", Clause: "man ibv_post_recv", Needs: needSRQ,
 		Requirement: "A QP with an SRQ takes no receives of its own.",
 		Run: func(e *Env) {
-			srq := e.newSRQ(0, min(8, e.Caps.MaxSRQWR))
-			c := e.connect(connOpts{srq: srq})
+			_, c := e.withSRQ(8)
 			n, err := c.b.qp.PostRecv([]rdma.RecvWR{recv(1)})
 			if n != 0 {
 				e.failf("no receive taken", "%d", n)
@@ -93,11 +83,8 @@ var srqCases = []Case{
 	{ID: "srq/limit-event", Clause: "IBTA 10.2.9.1; man ibv_modify_srq", Unchecked: "IBTA 10.2.9.1", Needs: needSRQEvent,
 		Requirement: "The armed limit raises one event when fewer receives than the limit are left, and is disarmed by it.",
 		Run: func(e *Env) {
-			srq := e.newSRQ(0, min(16, e.Caps.MaxSRQWR))
-			c := e.connect(connOpts{srq: srq})
-			for i := range 10 {
-				srq.post(recv(i))
-			}
+			srq, c := e.withSRQ(16)
+			srq.postEmpty(10)
 			e.must("arm limit 7", srq.srq.Arm(7))
 			c.deliver(3)
 			e.expectNoEvent(e.B, rdma.EventSRQLimit, 0, "with 7 receives left and limit 7")
@@ -113,11 +100,8 @@ var srqCases = []Case{
 	{ID: "srq/arm-below", Clause: "IBTA 10.2.9", Unchecked: "IBTA 10.2.9", Level: May, Needs: needSRQEvent,
 		Requirement: "A limit armed with fewer receives left raises its event at once or at the next receive that is taken.",
 		Run: func(e *Env) {
-			srq := e.newSRQ(0, min(16, e.Caps.MaxSRQWR))
-			c := e.connect(connOpts{srq: srq})
-			for i := range 3 {
-				srq.post(recv(i))
-			}
+			srq, c := e.withSRQ(16)
+			srq.postEmpty(3)
 			e.must("arm limit 5", srq.srq.Arm(5))
 			var seen []rdma.Event
 			asyncEvents(e.B, 0, &seen)
@@ -132,13 +116,10 @@ var srqCases = []Case{
 	{ID: "srq/limit-range", Clause: "man ibv_modify_srq", Needs: needSRQEvent,
 		Requirement: "Limit 0 disarms; a limit above the largest queue, or below 0, is refused.",
 		Run: func(e *Env) {
-			srq := e.newSRQ(0, min(16, e.Caps.MaxSRQWR))
-			c := e.connect(connOpts{srq: srq})
+			srq, c := e.withSRQ(16)
 			e.refusedWith("limit above MaxSRQWR", srq.srq.Arm(e.Caps.MaxSRQWR+1), rdma.ErrInvalid)
 			e.refusedWith("limit -1", srq.srq.Arm(-1), rdma.ErrInvalid)
-			for i := range 8 {
-				srq.post(recv(i))
-			}
+			srq.postEmpty(8)
 			e.must("arm limit 7", srq.srq.Arm(7))
 			e.must("disarm", srq.srq.Arm(0))
 			c.deliver(4)
@@ -164,15 +145,10 @@ var srqCases = []Case{
 			const n = 8
 			srq := e.newSRQ(0, min(16, e.Caps.MaxSRQWR))
 			sick, well := e.connect(connOpts{srq: srq}), e.connect(connOpts{srq: srq})
-			for i := range n {
-				srq.post(recv(i))
-			}
+			srq.postEmpty(n)
 			e.must("fail", sick.b.qp.Fail())
 			sick.b.state(rdma.QPErr)
-			e.pause(quietTime)
-			if len(sick.b.r.done) > 0 {
-				e.failf("receives of the srq not flushed", "%s", sick.b.r.text(&sick.b.r.done[0]))
-			}
+			sick.b.r.silent(quietTime, "receives of the srq not flushed")
 			sick.b.close()
 			well.deliver(n)
 			well.works()
@@ -180,8 +156,7 @@ var srqCases = []Case{
 	{ID: "srq/last-wqe-event", Clause: "man ibv_get_async_event (LAST_WQE_REACHED)", Needs: needSRQEvent,
 		Requirement: "A QP with an SRQ that goes to ERR reports that it takes no more receives.",
 		Run: func(e *Env) {
-			srq := e.newSRQ(0, min(16, e.Caps.MaxSRQWR))
-			c := e.connect(connOpts{srq: srq})
+			srq, c := e.withSRQ(16)
 			srq.post(recv(1), recv(2))
 			e.must("fail", c.b.qp.Fail())
 			e.expectEvent(e.B, rdma.EventLastWQEReached, c.b.num)
@@ -189,8 +164,7 @@ var srqCases = []Case{
 	{ID: "srq/busy", Clause: "man ibv_destroy_srq", Needs: needSRQ,
 		Requirement: "An SRQ that a QP uses cannot be destroyed and stays usable.",
 		Run: func(e *Env) {
-			srq := e.newSRQ(0, min(8, e.Caps.MaxSRQWR))
-			c := e.connect(connOpts{srq: srq})
+			srq, c := e.withSRQ(8)
 			e.refusedWith("close an srq in use", srq.srq.Close(), rdma.ErrBusy)
 			c.works()
 			c.b.close()
@@ -199,8 +173,7 @@ var srqCases = []Case{
 	{ID: "srq/list-partial", Clause: "man ibv_post_srq_recv (bad_recv_wr)", Needs: needSRQ,
 		Requirement: "When the second of three receives is refused, the first is taken and the third is not.",
 		Run: func(e *Env) {
-			srq := e.newSRQ(0, min(8, e.Caps.MaxSRQWR))
-			c := e.connect(connOpts{srq: srq})
+			srq, c := e.withSRQ(8)
 			bad := recv(2)
 			bad.NumSGE = rdma.MaxSGE + 1
 			n, err := srq.tryPost(recv(1), bad, recv(3))
@@ -216,9 +189,7 @@ var srqCases = []Case{
 		Run: func(e *Env) {
 			// A device may refuse the combination, or go by the queue or by the QP, but not by both.
 			pd := e.newPD(e.B)
-			cq, err := e.B.NewCQ(8)
-			e.must("create cq of 8", err)
-			e.onClose(rankCQ, e.B, "cq", cq.Close)
+			cq := e.newCQ(e.B, "cq", 8).cq
 			srq := e.newSRQ(pd, min(8, e.Caps.MaxSRQWR))
 			qp, err := e.B.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 4, SRQ: srq.srq})
 			if err != nil {

@@ -41,3 +41,10 @@ func (s *sharedQueue) tryPost(wrs ...rdma.RecvWR) (int, error) {
 	}
 	return n, err
 }
+
+// postEmpty posts n receives without elements.
+func (s *sharedQueue) postEmpty(n int) {
+	for i := range n {
+		s.post(recv(i))
+	}
+}

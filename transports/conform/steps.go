@@ -298,3 +298,24 @@ func (c *conn) bothWays(near, far *region) {
 	far.fill(2)
 	c.reads(far, near)
 }
+
+// silent requires that no completion comes while the case polls for d.
+func (q *workQueue) silent(d time.Duration, what string) {
+	q.e.pause(d)
+	if len(q.done) > 0 {
+		q.e.failf(what, "%s", q.text(&q.done[0]))
+	}
+}
+
+// wakes posts a request that has to raise the event of b, whose CQ is armed.
+func (c *conn) wakes(wr rdma.SendWR, why string) {
+	c.a.post(wr)
+	c.e.expectWake(c.b.box, why)
+	c.a.s.expect(want{id: wr.ID})
+}
+
+// withSRQ connects QPs of which b has an SRQ of a depth, or of the device's limit.
+func (e *Env) withSRQ(depth int) (*sharedQueue, *conn) {
+	srq := e.newSRQ(0, min(depth, e.Caps.MaxSRQWR))
+	return srq, e.connect(connOpts{srq: srq})
+}
