@@ -10,7 +10,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
-	"github.com/rdmaperf/rdmaperf/transports/lite/outside"
+	"github.com/rdmaperf/rdmaperf/transports/lite/daemonstack"
 	"github.com/rdmaperf/rdmaperf/transports/lite/peerrpc"
 	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -117,7 +117,7 @@ func mountDaemon(l layer, below rdma.Device, c *liteConfig) (transports.Stack, e
 	if err != nil {
 		return nil, err
 	}
-	s, err := outside.New(below, outside.Config{Command: []string{self, liteName, "daemon", "--transport", below.Name()}, Cross: c.cross, Links: c.Links})
+	s, err := daemonstack.New(below, daemonstack.Config{Command: []string{self, liteName, "daemon", "--transport", below.Name()}, Cross: c.cross, Links: c.Links})
 	if err != nil {
 		return nil, err
 	}

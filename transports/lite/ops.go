@@ -302,6 +302,9 @@ func (c *Client) part(s *op) {
 	}
 }
 
+// Pending is how many operations were posted and not polled.
+func (c *Client) Pending() int { return int(c.tail - c.head) }
+
 // Poll moves up to len(dst) finished operations into dst, in the order in which they
 // were posted, and never blocks.
 func (c *Client) Poll(dst []Done) (n int, err error) {

@@ -18,6 +18,7 @@ import (
 // ClientConfig is how a process uses a daemon. Zero values mean the defaults.
 type ClientConfig struct {
 	Calls    int           // started and not finished; 1
+	Depth    int           // of Post and PostMessage, not polled; 496. Unsignaled ones may exceed it by 16
 	MaxReply int           // bytes of an answer; 4 KiB
 	Timeout  time.Duration // of everything that blocks; 5 s
 	// Cross makes each request ring the daemon's doorbell, and sleeps for each end. Without
@@ -37,6 +38,12 @@ func Dial(ctx context.Context, path string, cfg ClientConfig) (*Client, error) {
 func dial(ctx context.Context, path string, cfg ClientConfig) (c *Client, err error) {
 	if cfg.Calls == 0 {
 		cfg.Calls = 1
+	}
+	if cfg.Depth == 0 {
+		cfg.Depth = depth - slack
+	}
+	if cfg.Depth < 1 || cfg.Depth > depth-slack {
+		return nil, rdma.ErrInvalid
 	}
 	if cfg.MaxReply == 0 {
 		cfg.MaxReply = 4096

@@ -10,7 +10,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
-	"github.com/rdmaperf/rdmaperf/transports/lite/setup"
+	"github.com/rdmaperf/rdmaperf/transports/lite/session"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -25,6 +25,8 @@ func portOf(m transports.CallMode, method uint8) int {
 }
 
 const (
+	// maxPriorities is that of the work requests of the waist.
+	maxPriorities = 8
 	// textRoom is for the text of an error, bytes; more is cut.
 	textRoom = 512
 	// noTimeout stands for none.
@@ -36,24 +38,26 @@ const (
 // DialCalls joins the cluster of a server, where that has not happened.
 func (s *Stack) DialCalls(ctx context.Context, addr string, cfg transports.CallConfig) (transports.CallConn, error) {
 	fail := func(err error) (transports.CallConn, error) {
-		return nil, &rdma.OpError{Op: "dial", Object: addr, Err: setup.Reach(err)}
+		return nil, &rdma.OpError{Op: "dial", Object: addr, Err: session.Reach(err)}
 	}
-	n, err := s.join(ctx, addr, callNeed(cfg), cfg.Secret)
+	n, err := s.Join(ctx, addr, func() (session.Node, error) { return s.open(ctx, ":0", addr, callNeed(cfg), cfg.Secret) })
 	if err != nil {
 		return fail(err)
 	}
-	aside, err := n.Client(lite.ClientConfig{Wait: s.cfg.wait(), Timeout: asideTimeout})
+	aside, err := n.Node.(node).Client(lite.ClientConfig{Wait: s.cfg.wait(), Timeout: asideTimeout})
 	if err != nil {
-		return fail(errors.Join(err, n.done()))
+		return fail(errors.Join(err, n.Done()))
 	}
-	c := &callConn{node: n, cfg: cfg, aside: aside}
+	c := &callConn{stack: s, node: n.Node.(node), done: n.Done, cfg: cfg, aside: aside}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c, nil
 }
 
 // callConn is a client's connection.
 type callConn struct {
-	node   *shared
+	stack  *Stack
+	node   node
+	done   func() error // ends the use of node
 	cfg    transports.CallConfig
 	ctx    context.Context // ends with the connection
 	cancel context.CancelFunc
@@ -101,7 +105,7 @@ func (c *callConn) Close() error {
 	c.mu.Unlock()
 	c.cancel()
 	c.aside.Close()
-	return c.node.done()
+	return c.done()
 }
 
 // caller makes one call at a time.
@@ -124,7 +128,7 @@ func (k *caller) client(priority uint8) (*lite.Client, error) {
 		return c, nil
 	}
 	c, err := k.conn.node.Client(lite.ClientConfig{Depth: 1, MaxReply: max(k.conn.cfg.MaxResponse, textRoom),
-		Wait: k.conn.node.stack.cfg.wait(), Priority: priority, Timeout: k.cfg.Timeout})
+		Wait: k.conn.stack.cfg.wait(), Priority: priority, Timeout: k.cfg.Timeout})
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
-	"github.com/rdmaperf/rdmaperf/transports/lite/ring"
+	"github.com/rdmaperf/rdmaperf/transports/lite/session"
 	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -140,24 +140,14 @@ func (c *Config) name(dev rdma.Device) string {
 	return "lite(" + strings.Join(p, ",") + ")+" + dev.Name()
 }
 
-// ringFor is the longest message, and the ring, of a session with such windows.
-func ringFor(window int) (most, size int) {
-	most = min(window, int(ring.MaxRecord(ring.MaxSize))-wire.RequestLen)
-	n, err := ring.SizeFor(uint64(most + wire.RequestLen))
-	if err != nil {
-		n = ring.MaxSize
-	}
-	return most, int(n)
-}
-
-// sessionNeed is what one session takes of the arena.
+// sessionNeed is what one session takes of the arena, bytes.
 func sessionNeed(cfg transports.Config) int {
-	_, size := ringFor(cfg.Window)
+	_, size := session.RingFor(cfg.Window)
 	return cfg.Window + size
 }
 
 // callNeed is what the calls of one connection take at most, at either end.
 func callNeed(cfg transports.CallConfig) int {
-	_, size := ringFor(cfg.MaxRequest)
+	_, size := session.RingFor(cfg.MaxRequest)
 	return size + max(cfg.Callers, 1)*(cfg.MaxRequest+cfg.MaxResponse+textRoom)
 }

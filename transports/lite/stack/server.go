@@ -38,7 +38,7 @@ type lane struct {
 // callServer answers calls. One worker at a time leads: it polls the node, takes what
 // waits and answers it. The watch makes another one lead when a handler takes long.
 type callServer struct {
-	node    *shared
+	node    node
 	handler transports.CallHandler
 	spin    bool // the leader never sleeps
 	spinFor time.Duration
@@ -82,11 +82,11 @@ const (
 
 // ListenCalls makes a cluster whose manager answers calls at addr.
 func (s *Stack) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig, h transports.CallHandler) (transports.CallServer, error) {
-	n, err := s.found(ctx, addr, callNeed(cfg), cfg.Secret)
+	n, err := s.open(ctx, addr, "", callNeed(cfg), cfg.Secret)
 	if err != nil {
 		return nil, &rdma.OpError{Op: "listen", Object: addr, Err: err}
 	}
-	c := &callServer{node: n, handler: h, spin: s.cfg.Polling == PollCaller, spinFor: max(s.cfg.Spin, 10*time.Microsecond),
+	c := &callServer{node: n.(node), handler: h, spin: s.cfg.Polling == PollCaller, spinFor: max(s.cfg.Spin, 10*time.Microsecond),
 		wake: make(chan struct{}, 1), done: make(chan struct{}), workers: map[int64]*worker{},
 		most: max(cfg.Callers, 1)*max(cfg.Conns, 1) + spareWorkers, lanes: map[sender]*lane{}, queue: make([]work, 64)}
 	if err := c.open(cfg); err != nil {
@@ -364,7 +364,7 @@ func (s *callServer) Close() error {
 	for s.pop(&job) {
 		_ = job.r.ReplyError(lite.ErrClosed) // who is gone needs no answer
 	}
-	return s.node.done()
+	return s.node.Close()
 }
 
 // callCtx is the context of a worker's call at hand. It is used again for the next one.

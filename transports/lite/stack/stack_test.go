@@ -77,51 +77,35 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// The two windows of a session share a queue pair, so that what one side writes carries
-// the acknowledgement of what the other wrote; several sessions are spread over all there are.
-func TestBothEndsOfASessionUseOneQueuePair(t *testing.T) {
+// The users of a session take the queue pair of its port, whose number both ends have, so that
+// what one side writes carries the acknowledgement of what the other wrote.
+func TestASessionUsesTheQueuePairOfItsPort(t *testing.T) {
 	near, far, addr := onMem(t, Config{})
 	defer near.Close()
 	defer far.Close()
-	cfg := transports.Config{Window: 4096, SendDepth: 4, RecvDepth: 4}
-	l, err := far.Listen(soon(t), addr, cfg)
+	n, err := far.open(t.Context(), addr, "", 1<<20, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	used := map[int]bool{}
-	for range 4 {
-		accepted := make(chan transports.Session, 1)
-		go func() {
-			s, _, err := l.Accept(soon(t))
-			if err != nil {
-				t.Error(err)
-			}
-			accepted <- s
-		}()
-		a, err := near.Dial(soon(t), l.Addr(), nil, cfg)
+	defer n.Close()
+	for _, port := range []int{3, 1, 4} {
+		u, err := n.User(t.Context(), 4, 4)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := <-accepted
-		defer b.Close()
-		defer a.Close()
-		for _, priority := range []uint8{0, 3} {
-			for _, x := range []*session{a.(*session), b.(*session)} {
-				op := transports.Op{Kind: transports.KindWrite, Len: 8, Priority: priority}
-				if n, err := x.Post([]transports.Op{op}); n != 1 {
-					t.Fatal(err)
-				}
-			}
-			here, there := a.(*session).clients[priority].QueuePair()%4, b.(*session).clients[priority].QueuePair()%4
-			if here != there {
-				t.Errorf("priority %d: queue pair %d here, %d there", priority, here, there)
-			}
-			used[here] = true
+		if err := u.Open(port, 64); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if len(used) != 4 {
-		t.Errorf("four sessions use the queue pairs %v of four", used)
+		v, err := u.WithPriority(3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, b := u.(*user).QueuePair(), v.(*user).QueuePair(); a != port || b != port {
+			t.Errorf("the users of port %d take the queue pairs %d and %d", port, a, b)
+		}
+		if err := errors.Join(v.Close(), u.Close()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -162,45 +146,5 @@ func TestSessionsNeedTheSecret(t *testing.T) {
 	defer s.Close()
 	if err := <-took; err != nil {
 		t.Error(err)
-	}
-}
-
-// Who gives up while a node is made, and is the last who wanted it, leaves none behind, also where
-// it is there at that moment.
-func TestADiallerThatGivesUpLeavesNoNode(t *testing.T) {
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	gaveUp := 0
-	for range 20 { // each takes the one end or the other of two that are there
-		near, far, addr := onMem(t, Config{})
-		l, err := far.Listen(soon(t), addr, transports.Config{Window: 4096, SendDepth: 4, RecvDepth: 4})
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, err := near.join(soon(t), l.Addr(), 1<<20, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n.users = 0 // who made it is gone again, and another one just came
-		if _, err = near.join(ended, l.Addr(), 1<<20, nil); err != nil {
-			gaveUp++
-		} else {
-			err = n.done()
-		}
-		if err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("it ends with %v", err)
-		}
-		if err := l.Close(); err != nil {
-			t.Errorf("close the listener: %v", err)
-		}
-		if err := near.Close(); err != nil {
-			t.Fatalf("close the dialler's device: %v", err)
-		}
-		if err := far.Close(); err != nil {
-			t.Fatalf("close the listener's device: %v", err)
-		}
-	}
-	if gaveUp == 0 {
-		t.Error("none of 20 gave up")
 	}
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/lite/daemon"
-	"github.com/rdmaperf/rdmaperf/transports/lite/outside"
+	"github.com/rdmaperf/rdmaperf/transports/lite/daemonstack"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // processes is a client of one daemon for each user, as processes of a machine are: each
 // has a mapping, rings and a socket of its own.
 type processes struct {
-	stack   *outside.Stack
-	daemons [2]*outside.Process // the far one, and that of the users
+	stack   *daemonstack.Stack
+	daemons [2]*daemonstack.Process // the far one, and that of the users
 	home    *daemon.Client
 	own     lite.Handle
 	clients []*daemon.Client
@@ -33,21 +33,21 @@ type processes struct {
 func placeOf(size int) int { return 128<<10 + step(size) }
 
 func openProcesses(ctx context.Context, r *engine.Run, users int) (_ target, err error) {
-	p := &processes{stack: r.Stack.(*outside.Stack), size: r.Point.Size}
+	p := &processes{stack: r.Stack.(*daemonstack.Stack), size: r.Point.Size}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.close())
 		}
 	}()
 	window := users * step(p.size)
-	if p.daemons[0], err = p.stack.Start(ctx, "", "", outside.Need{Clients: 1, Place: placeOf(window), Arena: 64<<20 + window}); err != nil {
+	if p.daemons[0], err = p.stack.Start(ctx, "", "", daemonstack.Need{Clients: 1, Place: placeOf(window), Arena: 64<<20 + window}); err != nil {
 		p.daemons[0] = nil
 		return nil, err
 	}
 	if p.home, err = p.daemons[0].Dial(ctx, daemon.ClientConfig{}); err != nil {
 		return nil, err
 	}
-	if p.daemons[1], err = p.stack.Start(ctx, ":0", p.home.Addr(), outside.Need{Clients: users, Place: placeOf(p.size), Arena: 64<<20 + users*128<<10}); err != nil {
+	if p.daemons[1], err = p.stack.Start(ctx, ":0", p.home.Addr(), daemonstack.Need{Clients: users, Place: placeOf(p.size), Arena: 64<<20 + users*128<<10}); err != nil {
 		p.daemons[1] = nil
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (p *processes) Poll(ended func(int)) (int, error) {
 		ended(int(p.done[0].Slot))
 		return 1, nil
 	}
-	if c := p.clients[p.next]; c.Waiting() {
+	if c := p.clients[p.next]; c.Pending() > 0 {
 		c.Sleep()
 	}
 	return 0, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/view"
-	"github.com/rdmaperf/rdmaperf/transports/lite/outside"
+	"github.com/rdmaperf/rdmaperf/transports/lite/daemonstack"
 	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
 )
 
@@ -111,7 +111,7 @@ func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
 	switch r.Stack.(type) {
 	case *stack.Stack:
 		open = openTier
-	case *outside.Stack:
+	case *daemonstack.Stack:
 		open = openProcesses
 	}
 	t, err := open(ctx, r, o.Users)

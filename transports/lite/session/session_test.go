@@ -1,4 +1,4 @@
-package setup
+package session
 
 import (
 	"errors"
@@ -13,42 +13,42 @@ import (
 // What is said is heard, and what nobody says is refused: ports that are the listener's own
 // or beyond its sessions, hellos too long, what is no JSON.
 func TestBothEndsUnderstandEachOther(t *testing.T) {
-	q := Ask{Hello: []byte("0123456789abcdef"), Name: "w", Window: 7}
-	if got, err := ParseAsk(q.Encode()); err != nil || string(got.Hello) != string(q.Hello) || got.Name != q.Name || got.Window != q.Window {
+	q := question{Hello: []byte("0123456789abcdef"), Name: "w", Window: 7}
+	if got, err := parseQuestion(encode(q)); err != nil || string(got.Hello) != string(q.Hello) || got.Name != q.Name || got.Window != q.Window {
 		t.Errorf("%+v, %v", got, err)
 	}
-	a := Answer{Port: 3, Name: "v", Window: 9}
-	if got, err := ParseAnswer(a.Encode(), 3); err != nil || got != a {
+	a := answer{Port: 3, Name: "v", Window: 9}
+	if got, err := parseAnswer(encode(a), 3); err != nil || got != a {
 		t.Errorf("%+v, %v", got, err)
 	}
 	q.Hello = append(q.Hello, 0)
-	for _, bad := range [][]byte{nil, []byte("{"), []byte(`{"Hello":3}`), q.Encode()} {
-		if _, err := ParseAsk(bad); !errors.Is(err, rdma.ErrProtocol) {
+	for _, bad := range [][]byte{nil, []byte("{"), []byte(`{"Hello":3}`), encode(q)} {
+		if _, err := parseQuestion(bad); !errors.Is(err, rdma.ErrProtocol) {
 			t.Errorf("asked %q: %v", bad, err)
 		}
 	}
-	for _, bad := range [][]byte{nil, []byte(`[]`), Answer{}.Encode(), Answer{Port: -1}.Encode(), Answer{Port: 4}.Encode()} {
-		if _, err := ParseAnswer(bad, 3); !errors.Is(err, rdma.ErrProtocol) {
+	for _, bad := range [][]byte{nil, []byte(`[]`), encode(answer{}), encode(answer{Port: -1}), encode(answer{Port: 4})} {
+		if _, err := parseAnswer(bad, 3); !errors.Is(err, rdma.ErrProtocol) {
 			t.Errorf("answered %q: %v", bad, err)
 		}
 	}
-	if _, err := ParseAnswer(Answer{Refuse: "full"}.Encode(), 3); !errors.Is(err, rdma.ErrUnreachable) {
+	if _, err := parseAnswer(encode(answer{Refuse: "full"}), 3); !errors.Is(err, rdma.ErrUnreachable) {
 		t.Errorf("refused: %v", err)
 	}
 }
 
 func TestPortsAreOfOneSession(t *testing.T) {
-	p := NewPorts(2)
+	p := newPorts(2)
 	for want := 1; want <= 2; want++ {
-		if n, err := p.Take(); n != want || err != nil {
+		if n, err := p.take(); n != want || err != nil {
 			t.Errorf("port %d, %v, want %d", n, err, want)
 		}
 	}
-	if n, err := p.Take(); !errors.Is(err, rdma.ErrQueueFull) {
+	if n, err := p.take(); !errors.Is(err, rdma.ErrQueueFull) {
 		t.Errorf("a third: %d, %v", n, err)
 	}
-	p.Give(1)
-	if n, err := p.Take(); n != 1 || err != nil {
+	p.give(1)
+	if n, err := p.take(); n != 1 || err != nil {
 		t.Errorf("a port that was given back: %d, %v", n, err)
 	}
 }
@@ -57,26 +57,26 @@ func TestErrorsAreTheWaists(t *testing.T) {
 	other := errors.New("other")
 	for err, want := range map[error]error{lite.ErrPeerDead: rdma.ErrUnreachable, lite.ErrDeadHandle: rdma.ErrUnreachable, lite.ErrBounds: rdma.ErrInvalid,
 		lite.ErrTooBig: rdma.ErrInvalid, rdma.ErrQueueFull: rdma.ErrQueueFull, fmt.Errorf("map: %w", lite.ErrNoMember): rdma.ErrUnreachable, other: other} {
-		if got := Told(err); !errors.Is(got, want) {
+		if got := postError(err); !errors.Is(got, want) {
 			t.Errorf("%v is told as %v, want %v", err, got, want)
 		}
 	}
-	if Told(nil) != nil {
+	if postError(nil) != nil {
 		t.Error("nothing is told as something")
 	}
 }
 
 func TestConfigurationsAreChecked(t *testing.T) {
 	caps := transports.Caps{MaxDepth: 4, MaxReadDepth: 2}
-	if cfg, err := Normal(transports.Config{Window: 1}, caps); err != nil || cfg.SendDepth != 1 || cfg.RecvDepth != 1 {
+	if cfg, err := normal(transports.Config{Window: 1}, caps); err != nil || cfg.SendDepth != 1 || cfg.RecvDepth != 1 {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 	for _, bad := range []transports.Config{{}, {Window: 1, SendDepth: 5}, {Window: 1, RecvDepth: 5}, {Window: 1, MaxInline: 1}, {Window: 1, ReadDepth: 3}} {
-		if _, err := Normal(bad, caps); !errors.Is(err, rdma.ErrInvalid) {
+		if _, err := normal(bad, caps); !errors.Is(err, rdma.ErrInvalid) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
-	if _, err := Normal(transports.Config{Window: 1, Events: true}, caps); !errors.Is(err, rdma.ErrNotSupported) {
+	if _, err := normal(transports.Config{Window: 1, Events: true}, caps); !errors.Is(err, rdma.ErrNotSupported) {
 		t.Errorf("events: %v", err)
 	}
 }
@@ -84,12 +84,12 @@ func TestConfigurationsAreChecked(t *testing.T) {
 // Every operation on a window has a name in LITE, and its end the name that it began with.
 func TestOperationsKeepTheirNames(t *testing.T) {
 	for k := transports.Kind(0); k < 32; k++ {
-		kind, atomic, ok := OneSided(k)
+		kind, atomic, ok := oneSided(k)
 		want := k == transports.KindWrite || k == transports.KindRead || k == transports.KindFetchAdd || k == transports.KindCmpSwap
 		if ok != want || atomic != (k == transports.KindFetchAdd || k == transports.KindCmpSwap) {
 			t.Errorf("%v: %v, atomic %v", k, ok, atomic)
 		}
-		if d := Done(&lite.Done{Slot: 5, Len: 6, Kind: kind}); ok && (d.Kind != k || d.Slot != 5 || d.Len != 6) {
+		if d := doneOf(&lite.Done{Slot: 5, Len: 6, Kind: kind}); ok && (d.Kind != k || d.Slot != 5 || d.Len != 6) {
 			t.Errorf("%v ends as %+v", k, d)
 		}
 	}
@@ -97,14 +97,14 @@ func TestOperationsKeepTheirNames(t *testing.T) {
 
 // Whatever a member of the cluster says, it is understood or refused.
 func FuzzSetUp(f *testing.F) {
-	f.Add(Ask{Hello: []byte("h"), Name: "w", Window: 1}.Encode())
-	f.Add(Answer{Port: 1, Name: "w", Window: 1}.Encode())
-	f.Add(Answer{Refuse: "no"}.Encode())
+	f.Add(encode(question{Hello: []byte("h"), Name: "w", Window: 1}))
+	f.Add(encode(answer{Port: 1, Name: "w", Window: 1}))
+	f.Add(encode(answer{Refuse: "no"}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if q, err := ParseAsk(b); err == nil && len(q.Hello) > MaxHello {
+		if q, err := parseQuestion(b); err == nil && len(q.Hello) > maxHello {
 			t.Errorf("a hello of %d bytes", len(q.Hello))
 		}
-		if a, err := ParseAnswer(b, 8); err == nil && (a.Port < 1 || a.Port > 8 || a.Refuse != "") {
+		if a, err := parseAnswer(b, 8); err == nil && (a.Port < 1 || a.Port > 8 || a.Refuse != "") {
 			t.Errorf("%+v", a)
 		}
 	})

@@ -1,4 +1,4 @@
-package outside
+package daemonstack
 
 import (
 	"context"
@@ -11,8 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/lite/daemon"
-	"github.com/rdmaperf/rdmaperf/transports/lite/ring"
-	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
+	"github.com/rdmaperf/rdmaperf/transports/lite/session"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -25,13 +24,10 @@ type Config struct {
 
 // Stack carries sessions and calls by daemons. Its methods are safe for concurrent use.
 type Stack struct {
+	*session.Sessions
 	dev  rdma.Device
 	caps rdma.Caps
 	cfg  Config
-
-	mu     sync.Mutex
-	nodes  map[string]*shared // of sessions, by the address that they joined
-	serial int
 }
 
 var (
@@ -52,7 +48,9 @@ func New(dev rdma.Device, cfg Config) (*Stack, error) {
 	if len(cfg.Command) == 0 {
 		return nil, rdma.ErrInvalid
 	}
-	return &Stack{dev: dev, caps: caps, cfg: cfg, nodes: map[string]*shared{}}, nil
+	s := &Stack{dev: dev, caps: caps, cfg: cfg}
+	s.Sessions = session.New(s.Caps(), caps.Features.Has(rdma.FeatFence), s.open)
+	return s, nil
 }
 
 // Name is the tier over its device.
@@ -89,16 +87,10 @@ const (
 
 // Caps are those of sessions, and of calls.
 func (s *Stack) Caps() transports.Caps {
-	kinds := transports.Kinds(transports.KindSend, transports.KindRecv, transports.KindWrite, transports.KindRead, transports.KindCall)
-	if s.caps.Ops.Has(rdma.OpFetchAdd) {
-		kinds |= transports.Kinds(transports.KindFetchAdd)
-	}
-	if s.caps.Ops.Has(rdma.OpCmpSwap) {
-		kinds |= transports.Kinds(transports.KindCmpSwap)
-	}
-	return transports.Caps{Label: s.caps.Label, Kinds: kinds, LastByteLast: s.caps.Features.Has(rdma.FeatLastByteLast),
-		MaxMsg: ring.MaxRecord(ring.MaxSize) - wire.RequestLen, MaxSessions: MaxSessions, MaxDepth: maxDepth, MaxReadDepth: s.caps.MaxRDAtom,
-		LocalComplete: s.caps.Completion == rdma.CompletionLocal, CallModes: transports.CallModes(transports.CallUnary, transports.CallStream)}
+	c := session.Caps(&s.caps)
+	c.MaxSessions, c.MaxDepth = MaxSessions, maxDepth
+	c.CallModes = transports.CallModes(transports.CallUnary, transports.CallStream)
+	return c
 }
 
 // CallCost is how calls are carried and waited for.
