@@ -21,8 +21,9 @@ var shared = map[string]string{
 		"OnlyPolled PingPong Idles Serve Warm Keep Samples AllParameters Calls",
 	"cmd/rdmaperf/internal/room.Room":  "ForCalls Windows Unless On Text Published",
 	"cmd/rdmaperf/internal/curves.Set": "",
-	"reports.Kind": "AnyQPs Aside SeriesOf Arm SampleSize Sleeps Directions PingPong Usage Loops LatenciesFirst OwnRates " +
-		"OwnSweep LatencyCard Families Metrics",
+	"reports.Kind": "AnyQPs Aside SeriesOf Arm Sleeps Directions PingPong Usage Loops OwnRates " +
+		"OwnSweep LatencyCard",
+	"reports.Workload": "",
 }
 
 const fewest = 3

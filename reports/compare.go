@@ -102,12 +102,11 @@ type Change struct {
 	Test        string   `json:"test"`        // the test in words, or why there is none
 
 	Quantity Quantity `json:"-"`
+	Better   Better   `json:"-"`
 }
 
-var quantityUnits = [...]string{QuantityTime: "ns", QuantityRate: "1/s", QuantityBytes: "B/s", QuantityCount: "1"}
-
-// compared are the figures that a comparison always shows where they exist, with
-// those of the kind between them.
+// compared are the figures that a comparison always shows where they exist, with those that the result's workload shows
+// between them.
 var compared = [2][]string{{"p50", "p99", "mean"}, {"rate", "bw"}}
 
 // ErrNothingInCommon says that no point is in both runs.
@@ -136,18 +135,9 @@ func Compare(old, new *Document, thresholds []Threshold) (*Comparison, error) {
 	for _, p := range pairs {
 		r := p.old[0]
 		point := ComparedPoint{Point: p.name, Stack: r.Stack, Workload: r.Workload, Op: r.Op, SizeBytes: r.SizeBytes, Depth: r.Depth, QPs: r.QPs, Changes: []Change{}}
-		names := slices.Concat(compared[0], r.AnyKind().Compare, compared[1])
-		for _, t := range thresholds {
-			if !slices.Contains(names, t.metric.Name) {
-				names = append(names, t.metric.Name)
-			}
-		}
-		for _, name := range names {
-			m, known := r.AnyKind().Figure(name)
-			if !known {
-				continue
-			}
-			if ch, ok := change(m, p.old, p.new); ok {
+		for _, name := range r.shownWith(compared, thresholds) {
+			asked := slices.ContainsFunc(thresholds, func(t Threshold) bool { return t.metric.Name == name })
+			if ch, ok := change(name, p.old, p.new); ok && (asked || ch.Better != Neither) {
 				point.Changes = append(point.Changes, ch)
 			}
 		}
@@ -183,88 +173,57 @@ func (c *Comparison) environments(prefix string, a, b *Environment) {
 	}
 }
 
-// Fact is one named condition of a result. Say is what stands of it in the name of
-// a point; with said false it follows from What and Value.
-type Fact struct {
-	what, Value string
-	say         string
-	said        bool
-}
+// fact is one named condition of a result.
+type fact struct{ what, value string }
 
-// Saying is the fact with its own words in the name of a point.
-func (f Fact) Saying(words string) Fact {
-	f.say, f.said = words, true
-	return f
-}
-
-// words are what stands of the fact in the name of a point.
-func (f Fact) words() string {
-	switch {
-	case f.said:
-		return f.say
-	case f.Value == "":
+// words are what the name of a point has of the fact.
+func (f fact) words() string {
+	if f.value == "" {
 		return ""
-	case strings.HasSuffix(f.what, "_bytes"):
-		n, _ := strconv.ParseInt(f.Value, 10, 64)
-		return strings.TrimSuffix(f.what, "_bytes") + "=" + FormatSize(n)
 	}
-	return f.what + "=" + f.Value
+	return f.what + "=" + f.value
 }
 
 // identityParameters are options that make another point of a result;
 // conditionParameters are those that make the same point incomparable.
 var (
 	identityParameters  = []string{"bidirectional", "run"} // run: of a scenario
-	conditionParameters = []string{"arrival", "target", "completion", "recv_depth", "read_depth", "inline_bytes", "completion_every", "post_list", "slots"}
+	conditionParameters = []string{"arrival", "target", "completion", "recv_depth", "read_depth", "inline_bytes", "completion_every", "post_list", "slots", "codec"}
 )
 
 // identity says which point a result is.
-func identity(r *Result) []Fact {
-	facts := []Fact{
-		{what: "stack", Value: r.Stack}, {what: "workload", Value: r.Workload}, {what: "op", Value: r.Op}, {what: "size", Value: FormatSize(r.SizeBytes)},
-		{what: "depth", Value: strconv.Itoa(r.Depth)}, {what: "qps", Value: strconv.Itoa(r.QPs)},
+func identity(r *Result) []fact {
+	facts := []fact{
+		{what: "stack", value: r.Stack}, {what: "workload", value: r.Workload}, {what: "op", value: r.Op}, {what: "size", value: FormatSize(r.SizeBytes)},
+		{what: "depth", value: strconv.Itoa(r.Depth)}, {what: "qps", value: strconv.Itoa(r.QPs)},
 	}
 	if r.Impairment != "" {
-		facts = append(facts, Fact{what: "impairment", Value: r.Impairment})
+		facts = append(facts, fact{what: "impairment", value: r.Impairment})
 	}
 	if r.AppWorkNs > 0 {
-		facts = append(facts, Fact{what: "application work", Value: time.Duration(r.AppWorkNs).String()})
+		facts = append(facts, fact{what: "application work", value: time.Duration(r.AppWorkNs).String()})
 	}
-	facts = append(facts, Fact{what: "rate", Value: Offered(r)}, Fact{what: "arrivals", Value: r.Arrivals})
-	facts = append(facts, Parameters("", r.Parameters, identityParameters)...)
-	if f := r.AnyKind().Identity; f != nil {
-		facts = append(facts, f(r)...)
+	facts = append(facts, fact{what: "rate", value: Offered(r)}, fact{what: "arrivals", value: r.Arrivals})
+	facts = append(facts, parameterFacts("", r.Parameters, identityParameters)...)
+	r.described()
+	for _, d := range r.Dims {
+		name, value := d.Short()
+		facts = append(facts, fact{name, value})
 	}
 	return facts
 }
 
-// fields are the values of an object by their names in a document.
-func fields(object any) map[string]any {
-	var all map[string]any
-	if b, err := json.Marshal(object); err != nil || json.Unmarshal(b, &all) != nil {
-		return nil
-	}
-	return all
-}
-
-// FieldFacts are facts by the names of an object's members in a document.
-func FieldFacts(object any, names ...string) []Fact { return Parameters("", fields(object), names) }
-
 // conditions says how a point was measured.
-func conditions(r *Result) []Fact {
-	var own []Fact
-	if f := r.AnyKind().Unlike; f != nil {
-		own = f(r)
-	}
-	return append(append(own, []Fact{
-		{what: "label", Value: r.Label}, {what: "threads", Value: strconv.Itoa(max(r.Threads, 1))}, {what: "polling", Value: r.Polling},
-		{what: "round trip", Value: r.RoundTrip}, {what: "measured by", Value: r.MeasuredBy}, {what: "loop", Value: loopOf(r)}, {what: "verified", Value: strconv.FormatBool(r.Verified)},
-	}...), Parameters("parameter ", r.Parameters, conditionParameters)...)
+func conditions(r *Result) []fact {
+	return append([]fact{
+		{what: "label", value: r.Label}, {what: "threads", value: strconv.Itoa(max(r.Threads, 1))}, {what: "polling", value: r.Polling},
+		{what: "round trip", value: r.RoundTrip}, {what: "measured by", value: r.MeasuredBy}, {what: "loop", value: loopOf(r)}, {what: "verified", value: strconv.FormatBool(r.Verified)},
+	}, parameterFacts("parameter ", r.Parameters, conditionParameters)...)
 }
 
-// Parameters takes the named scalars; a missing one is empty.
-func Parameters(prefix string, all map[string]any, names []string) []Fact {
-	var facts []Fact
+// parameterFacts takes the named scalars; a missing one is empty.
+func parameterFacts(prefix string, all map[string]any, names []string) []fact {
+	var facts []fact
 	for _, name := range names {
 		value := ""
 		if v, ok := all[name]; ok && v != nil {
@@ -273,7 +232,7 @@ func Parameters(prefix string, all map[string]any, names []string) []Fact {
 				value = strings.Trim(string(b), `"`)
 			}
 		}
-		facts = append(facts, Fact{what: prefix + name, Value: value})
+		facts = append(facts, fact{what: prefix + name, value: value})
 	}
 	return facts
 }
@@ -282,7 +241,7 @@ func Parameters(prefix string, all map[string]any, names []string) []Fact {
 type samples struct {
 	name       string
 	identity   string
-	conditions []Fact
+	conditions []fact
 	results    []*Result
 	paired     bool
 }
@@ -309,7 +268,7 @@ func collectSamples(results []Result) []*samples {
 }
 
 // sampleName is short, but tells every two points of a run apart.
-func sampleName(r *Result, id []Fact) string {
+func sampleName(r *Result, id []fact) string {
 	name := fmt.Sprintf("%s %s %s %s", r.Stack, r.Workload, r.Op, FormatSize(r.SizeBytes))
 	if r.Depth > 1 {
 		name += " depth " + strconv.Itoa(r.Depth)
@@ -357,7 +316,7 @@ func (c *Comparison) pair(old, new []Result) []samplePair {
 		}
 		for i, f := range a.conditions {
 			if g := b.conditions[i]; f != g {
-				c.Unlike = append(c.Unlike, Difference{Point: a.name, What: f.what, Old: f.Value, New: g.Value})
+				c.Unlike = append(c.Unlike, Difference{Point: a.name, What: f.what, Old: f.value, New: g.value})
 			}
 		}
 		pairs = append(pairs, samplePair{a.name, a.results, b.results})
@@ -371,15 +330,20 @@ func (c *Comparison) pair(old, new []Result) []samplePair {
 }
 
 // change compares one figure; false when a side does not have it.
-func change(m Figure, old, new []*Result) (Change, bool) {
-	a, b := values(m, old), values(m, new)
+func change(name string, old, new []*Result) (Change, bool) {
+	m, a, b := Figure{}, values(name, old), values(name, new)
 	if len(a) == 0 || len(b) == 0 {
 		return Change{}, false
+	}
+	for _, r := range old {
+		if f, ok := r.Find(name); ok {
+			m = f
+		}
 	}
 	sa := benchmath.NewSample(a, &benchmath.DefaultThresholds)
 	sb := benchmath.NewSample(b, &benchmath.DefaultThresholds)
 	ch := Change{
-		Figure: m.Name, Unit: quantityUnits[m.Quantity], Quantity: m.Quantity, OldN: len(a), NewN: len(b),
+		Figure: name, Unit: m.Unit(), Quantity: m.Quantity, Better: m.Better, OldN: len(a), NewN: len(b),
 		Old: benchmath.AssumeNothing.Summary(sa, 0.95).Center, New: benchmath.AssumeNothing.Summary(sb, 0.95).Center,
 	}
 	if p := percent(ch.Old, ch.New); view.Finite(p) {
@@ -401,14 +365,30 @@ func change(m Figure, old, new []*Result) (Change, bool) {
 	return ch, true
 }
 
-func values(m Figure, results []*Result) []float64 {
+func values(name string, results []*Result) []float64 {
 	var vs []float64
 	for _, r := range results {
-		if v, ok := m.Of(r); ok && view.Finite(v) {
+		if v, ok := r.Figure(name); ok && view.Finite(v) {
 			vs = append(vs, v)
 		}
 	}
 	return vs
+}
+
+// shownWith are the names of the figures that the result's workload shows, between others of all, and those of thresholds.
+func (r *Result) shownWith(around [2][]string, thresholds []Threshold) []string {
+	r.described()
+	all := slices.Concat(around[0], r.Shown, around[1])
+	for _, t := range thresholds {
+		all = append(all, t.metric.Name)
+	}
+	var names []string
+	for _, name := range all {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // percent is the change from old to new. From nothing to something is infinite.

@@ -204,8 +204,8 @@ func TestComparePointNames(t *testing.T) {
 	for _, p := range compare(t, d, d).Points {
 		names = append(names, p.Point)
 	}
-	want := []string{"tcp latency send 64", "tcp latency send 64 rate=20000 arrivals=poisson", "tcp latency send 64 two-qp probe_size=8 every 500µs",
-		"tcp latency send 64 bulk_size=1M probe_size=8"}
+	want := []string{"tcp latency send 64", "tcp latency send 64 rate=20000 arrivals=poisson", "tcp latency send 64 arm=two-qp bulk_size=64 probe_size=8 probe_interval=500µs",
+		"tcp latency send 64 arm=same-qp bulk_size=1M probe_size=8"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}

@@ -147,8 +147,10 @@ type Result struct {
 	// document holds it under names of the kind's. Both are nil for a workload that
 	// the reader was not told of, whose members Others keeps.
 	Kind   *Kind   `json:"-"`
-	Detail any     `json:"-"`
+	Detail Detail  `json:"-"`
 	Others Members `json:"others,omitempty"`
+
+	Description `json:"-"`
 
 	CPU      *CPU      `json:"cpu,omitempty"`
 	Counters *Counters `json:"counters,omitempty"`

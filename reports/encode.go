@@ -32,13 +32,9 @@ func (d Document) MarshalJSON() ([]byte, error) {
 // those of the result.
 func (r Result) MarshalJSON() ([]byte, error) {
 	type plain Result
-	var m Members
-	if r.Detail != nil && r.Kind != nil {
-		own, err := r.Kind.JSON.Encode(r.Detail)
-		if err != nil {
-			return nil, err
-		}
-		m = own
+	m, err := membersOf(r.Detail, r.Workload)
+	if err != nil {
+		return nil, err
 	}
 	r.Others = append(m, r.Others...)
 	return inline(plain(r), "others", r.Others)
@@ -52,27 +48,29 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// resolve finds the kind of a result that was read, and its detail among the other
-// members: the kind of its workload, else one whose members are all there.
+// resolve finds the detail of a result that was read among its other members: that of its workload, else the one with
+// the most members of those whose members are all there.
 func (r *Result) resolve(kinds []*Kind) error {
 	var match *Kind
+	most := 0
 	for _, k := range kinds {
-		here := r.Others.has(k.JSON.Names)
-		switch {
-		case k.Workload == r.Workload && (k.Bare || here):
-			match = k
-		case here && (match == nil || match.Workload != r.Workload && len(k.JSON.Names) > len(match.JSON.Names)):
+		names := k.Results.members(r.Workload)
+		if own := k.Workload == r.Workload; r.Others.has(names) && (own || match == nil || match.Workload != r.Workload && len(names) > most) {
+			match, most = k, len(names)
+		} else if own && k.Bare {
 			match = k
 		}
 	}
-	if r.Kind = match; match == nil || !r.Others.has(match.JSON.Names) {
+	if r.Kind = match; match == nil {
 		return nil
 	}
-	detail, err := match.JSON.Decode(r.Others)
-	if err != nil {
-		return err
+	if names := match.Results.members(r.Workload); r.Others.has(names) {
+		d := match.Results.Detail()
+		if err := r.Others.into(d, r.Workload); err != nil {
+			return err
+		}
+		r.Detail, r.Others = d, r.Others.without(names)
 	}
-	r.Detail, r.Others = detail, r.Others.without(match.JSON.Names)
 	return nil
 }
 

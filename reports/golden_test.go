@@ -131,7 +131,7 @@ func text(t *testing.T, d *reports.Document, o textformat.Options) []byte {
 
 func bench(t *testing.T, d *reports.Document) []byte {
 	t.Helper()
-	return render(t, func(w io.Writer) error { return benchformat.Write(w, d, kinds) })
+	return render(t, func(w io.Writer) error { return benchformat.Write(w, d) })
 }
 
 func TestGolden(t *testing.T) {
@@ -280,7 +280,7 @@ func TestWriteErrorsAreReturned(t *testing.T) {
 	for name, err := range map[string]error{
 		"json":  d.WriteJSON(brokenWriter{}),
 		"text":  textformat.Write(brokenWriter{}, d, textformat.Options{}),
-		"bench": benchformat.Write(brokenWriter{}, d, kinds),
+		"bench": benchformat.Write(brokenWriter{}, d),
 	} {
 		if err == nil || !strings.HasSuffix(err.Error(), "disk full") {
 			t.Errorf("%s: error = %v, want the writer's", name, err)

@@ -100,8 +100,8 @@ func TestHistogramFilesAreReadBack(t *testing.T) {
 		{"latency-iwarp_crc__fast_-send-4K-corrected", "iwarp(crc__fast)/send/4K/corrected", d.Results[0].LatencyCorrected},
 		{"latency-tcp-send-4K", "tcp/send/4K", d.Results[1].Latency},
 		{"latency-tcp-send-4K-2", "tcp/send/4K", d.Results[2].Latency},
-		{"hol-tcp-write-4K-two-qp-probe-alone", "tcp/write/4K/two-qp/probe-alone", &holkind.Of(&d.Results[3]).ProbeAlone},
-		{"hol-tcp-write-4K-two-qp-probe-loaded", "tcp/write/4K/two-qp/probe-loaded", &holkind.Of(&d.Results[3]).ProbeLoaded},
+		{"hol-tcp-write-4K-two-qp-alone", "tcp/write/4K/two-qp/alone", &holkind.Of(&d.Results[3]).ProbeAlone},
+		{"hol-tcp-write-4K-two-qp-loaded", "tcp/write/4K/two-qp/loaded", &holkind.Of(&d.Results[3]).ProbeLoaded},
 		{"latency-tcp-read-4K-rate20000-repeat3", "tcp/read/4K/rate20000/repeat3", d.Results[4].Latency},
 		{"latency-tcp-read-4K-rate20000-service-repeat3", "tcp/read/4K/rate20000/service/repeat3", d.Results[4].LatencyService},
 	}

@@ -6,30 +6,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// BenchLine is what lines of a kind have of their own.
-type BenchLine struct {
-	Parts    func(r *Result) []BenchPart
-	Values   []BenchFigure
-	OwnRates bool // its values have the rates
-}
-
-// BenchPart is one part of a benchmark's name.
-type BenchPart struct{ Name, Value string }
-
-// BenchFigure is one value of a line: a figure by its name, as it is or without what
-// is below a thousandth.
-type BenchFigure struct {
-	Unit, Figure string
-	Exact        bool
-	Zero         bool // 0 where there is no figure
-}
-
-// HistogramPart is one set of samples of a result; what is empty for the raw one.
-type HistogramPart struct {
-	What    string
-	Latency *Latency
-}
-
 // Kind describes the results of one workload as data: what tells points apart,
 // under which conditions they hold, which figures they have, and how they stand
 // in tables and charts. Everything that is drawn, compared or exported reads this
@@ -41,7 +17,6 @@ type Kind struct {
 	Workload string // as in Result.Workload
 	Called   string // in a sentence, if not by that name
 	Bare     bool   // says something of results without detail, too
-	JSON     Codec
 
 	// What a point is.
 
@@ -58,39 +33,30 @@ type Kind struct {
 	SeriesOf      func(r *Result) string      // what a series over time is of
 	Arm           func(r *Result) string      // the variant in which a stack was measured, on a page
 	Shape         func(r *Result) string      // what results on one chart share beside the load, in words
-	SampleSize    func(r *Result) int64       // bytes of what latency samples are of, if not Result.SizeBytes
-	Identity      func(r *Result) []Fact      // facts that make another point, for a comparison
-	Unlike        func(r *Result) []Fact      // facts that make the same point incomparable
-	Summary       func(r *Result) Members     // of a summary of repeats
 	Sleeps        func(r *Result) bool        // it sleeps between messages; nil: with event polling
-	Compared      string                      // how the data of verified results was compared, if not outside the window
 	Contradiction func(r *Result) string      // why its figures cannot be; "" where they can
 	Medians       func(all []*Result) any     // the detail of several repeats
 	Directions    func(r *Result) []Direction // a throughput in parts and their sum
 
 	// Figures.
 
-	Figures   []Figure
-	Compare   []string      // figures that a comparison always shows
-	Intervals []string      // figures that repeats get intervals for
-	Spreads   []Spread      // figures whose spread over repeats is said
-	Interval  *IntervalForm // intervals in a table of their own form
+	Results  *Workload
+	Spreads  []Spread      // figures whose spread over repeats is said
+	Interval *IntervalForm // intervals in a table of their own form
 
 	// Tables.
 
-	PingPong       bool // its rate says nothing that its latency does not
-	OwnLatency     bool // its tables have the latency
-	OwnRate        bool // its tables have the throughput
-	OwnTable       bool // its tables have all there is
-	Tables         func(g *Grouped, rows []*Result, u view.Units) []Block
-	Usage          func(g *Grouped) []string
-	SideBySide     []*SideBySide
-	OwnSideBySide  bool // stacks stand beside each other in those alone
-	Latencies      func(r *Result) []NamedLatency
-	Loops          func(r *Result) []NamedLoop // open loops beside the result's own
-	LatenciesFirst bool                        // they stand before the result's own
-	PageTables     func(of Condition, samples []*Measured) []view.Grid
-	PageBlocks     bool // Tables stand on the page too, one for each load and stack
+	PingPong      bool // its rate says nothing that its latency does not
+	OwnLatency    bool // its tables have the latency
+	OwnRate       bool // its tables have the throughput
+	OwnTable      bool // its tables have all there is
+	Tables        func(g *Grouped, rows []*Result, u view.Units) []Block
+	Usage         func(g *Grouped) []string
+	SideBySide    []*SideBySide
+	OwnSideBySide bool                        // stacks stand beside each other in those alone
+	Loops         func(r *Result) []NamedLoop // open loops beside the result's own
+	PageTables    func(of Condition, samples []*Measured) []view.Grid
+	PageBlocks    bool // Tables stand on the page too, one for each load and stack
 
 	// Charts and the verdict.
 
@@ -101,15 +67,6 @@ type Kind struct {
 	Card        *CardKind
 	LatencyCard func(k Condition) string // begins the title of a card of latency
 
-	// Files for other programs.
-
-	CSV        []CSVColumn
-	Bench      BenchLine
-	Histograms func(r *Result) []HistogramPart
-	NameParts  func(r *Result) []string // what names of histograms say of the variant
-	MetricOp   func(r *Result) string   // the label op
-	Families   []*Family
-	Metrics    func(r *Result) []FamilySample
 }
 
 // PlainKind is that of workloads that have nothing of their own.
@@ -149,12 +106,6 @@ func (r *Result) variant() string { return Ask(r.AnyKind().Variant, r) }
 type Spread struct {
 	Name string
 	Of   func(r *Result) float64
-}
-
-// NamedLatency is one distribution of a result; what is ", service time" or empty.
-type NamedLatency struct {
-	What    string
-	Latency *Latency
 }
 
 // Block is one table of a text and the sentence before it.
@@ -206,22 +157,6 @@ type CardKind struct {
 	Kicker func(k Condition) string
 	Winner string // behind its name
 	Note   func(in []*Measured) string
-}
-
-// Family is a gauge that results of a kind have, with labels of its own behind those
-// of every series; quantiles adds one more.
-type Family struct {
-	Name, Help string
-	Labels     []string
-	Quantiles  bool
-}
-
-// FamilySample is one value of a family, or the quantiles of a latency.
-type FamilySample struct {
-	Family  *Family
-	Labels  []string
-	Value   float64
-	Latency *Latency
 }
 
 // PercentileCell prints one percentile and marks it when it rests on too few

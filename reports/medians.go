@@ -130,7 +130,7 @@ func medianResult(all []*Result) *Result {
 		r.OpenLoop = medianLoop(all)
 	}
 	if f := r.AnyKind().Medians; f != nil && r.Detail != nil {
-		r.Detail = f(all)
+		r.Detail, r.Description = f(all).(Detail), Description{}
 	}
 	return &r
 }

@@ -28,14 +28,6 @@ func (m Members) With(name string, value any) Members {
 	return append(m, Member{name, b})
 }
 
-// WithText adds a text that is not empty.
-func (m Members) WithText(name, text string) Members {
-	if text == "" {
-		return m
-	}
-	return m.With(name, text)
-}
-
 // Get returns the value of a member, nil for none.
 func (m Members) Get(name string) json.RawMessage {
 	if i := slices.IndexFunc(m, func(o Member) bool { return o.Name == name }); i >= 0 {
@@ -69,42 +61,49 @@ func (m Members) except(out func(o Member) bool) Members {
 	return kept
 }
 
-// Codec is how a document holds the detail of a kind: the names of its
-// members, of which none may be missing.
-type Codec struct {
-	Names  []string
-	Decode func(m Members) (any, error)
-	Encode func(detail any) (Members, error)
-
-	// Schema is an object with the JSON schema of each of them, of which
-	// results.schema.json has a copy; empty where it has them by hand.
-	Schema string
-}
-
-// Described is the codec with the schema of its members.
-func (c Codec) Described(schema string) Codec {
-	c.Schema = schema
-	return c
-}
-
-// OneMember holds a detail of type *T under one name.
-func OneMember[T any](name string) Codec {
-	return Codec{
-		Names: []string{name},
-		Decode: func(m Members) (any, error) {
-			d := new(T)
-			return d, json.Unmarshal(m.Get(name), d)
-		},
-		Encode: func(detail any) (Members, error) {
-			b, err := json.Marshal(detail)
-			return Members{{name, b}}, err
-		},
+// members are the names of a workload's detail in a document, none where it has none.
+func (w *Workload) members(workload string) []string {
+	if w.Detail == nil {
+		return nil
 	}
+	d := w.Detail()
+	if name := d.Member(workload); name != "" {
+		return []string{name}
+	}
+	return fieldNames(reflect.TypeOf(d).Elem())
+}
+
+// membersOf are those of a detail.
+func membersOf(d Detail, workload string) (Members, error) {
+	if d == nil {
+		return nil, nil
+	}
+	b, err := json.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	if name := d.Member(workload); name != "" {
+		return Members{{name, b}}, nil
+	}
+	var m Members
+	return m, m.UnmarshalJSON(b)
+}
+
+// into decodes a detail.
+func (m Members) into(d Detail, workload string) error {
+	if name := d.Member(workload); name != "" {
+		return json.Unmarshal(m.Get(name), d)
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, d)
 }
 
 // DetailOf is the detail of a result when it is of that type, else nil.
 func DetailOf[T any](r *Result) *T {
-	d, _ := r.Detail.(*T)
+	d, _ := any(r.Detail).(*T)
 	return d
 }
 

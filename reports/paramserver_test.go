@@ -58,7 +58,7 @@ func TestTraining(t *testing.T) {
 	d := trainDocument()
 	reporttest.Validate(t, encode(t, d))
 	golden(t, "text-training.txt", text(t, d, textformat.Options{}))
-	if b := string(bench(t, d)); !strings.Contains(b, "BenchmarkParamserver/op=write") || !strings.Contains(b, "/model=resnet50/arm=priority/ratio=2-1 ") {
+	if b := string(bench(t, d)); !strings.Contains(b, "BenchmarkParamserver/op=write") || !strings.Contains(b, "/model=resnet50/arm=priority/compute_ratio=2/") {
 		t.Errorf("no benchmark of a training:\n%s", b)
 	}
 	var page bytes.Buffer
@@ -86,8 +86,8 @@ func TestTraining(t *testing.T) {
 	}
 	other := trainDocument()
 	paramserverkind.Of(&other.Results[3]).Levels = 4
-	if c, err = reports.Compare(d, other, nil); err != nil || len(c.Unlike) != 1 || c.Unlike[0].What != "levels" {
-		t.Errorf("%v, %+v: want unlike levels", err, c.Unlike)
+	if c, err = reports.Compare(d, other, nil); err != nil || len(c.OnlyNew) != 1 || !strings.Contains(c.OnlyNew[0], "levels=4") {
+		t.Errorf("%v, %+v: want a point of other levels", err, c.OnlyNew)
 	}
 	repeated := trainDocument()
 	repeated.Results = repeated.Results[:4]

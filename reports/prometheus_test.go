@@ -21,7 +21,7 @@ import (
 
 func gather(t *testing.T, d *reports.Document) map[string]*dto.MetricFamily {
 	t.Helper()
-	g, err := metrics.Gather(d, kinds)
+	g, err := metrics.Gather(d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,12 @@ func metricsDocument() *reports.Document {
 		d.Results[i].CPU = &reports.CPU{ClientSeconds: 1, ServerSeconds: 0.5}
 		d.Results[i].GC = &reports.GC{ServerCollections: 1}
 	}
-	return of(&reports.Document{Started: d.Started, Environment: d.Environment, Results: append(d.Results, goldenDocument().Results[5:8]...)})
+	d.Results = append(d.Results, goldenDocument().Results[5:8]...)
+	all := reports.Result{Stack: "tcp", Workload: "other", Op: "write", Depth: 1, QPs: 1, Operations: 1, Description: reports.Description{Dims: []reports.Dim{{Name: "mix", Value: "a"}}}}
+	for q := reports.QuantityTime; q <= reports.QuantityMemory; q++ {
+		all.Figures = append(all.Figures, reports.Figure{Name: "of." + q.String(), Quantity: q, Value: 1})
+	}
+	return of(&reports.Document{Started: d.Started, Environment: d.Environment, Results: append(d.Results, all)})
 }
 
 func find(t *testing.T, f *dto.MetricFamily, labels map[string]string) *dto.Metric {
@@ -68,7 +73,7 @@ func TestMetricsTextfileGolden(t *testing.T) {
 	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := metrics.WriteFile(path, metricsDocument(), kinds); err != nil {
+	if err := metrics.WriteFile(path, metricsDocument()); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(path)
@@ -79,10 +84,10 @@ func TestMetricsTextfileGolden(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) != 1 {
 		t.Errorf("files left: %q", left)
 	}
-	if err := metrics.WriteFile(filepath.Dir(path), metricsDocument(), kinds); err == nil {
+	if err := metrics.WriteFile(filepath.Dir(path), metricsDocument()); err == nil {
 		t.Error("a directory was replaced")
 	}
-	if err := metrics.WriteFile(os.DevNull, metricsDocument(), kinds); err == nil {
+	if err := metrics.WriteFile(os.DevNull, metricsDocument()); err == nil {
 		t.Error("a device was replaced")
 	}
 }
@@ -205,12 +210,12 @@ func TestMetricsOfOddDocuments(t *testing.T) {
 	gather(t, d) // labels of any bytes
 	gather(t, &reports.Document{})
 	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(metrics.NewCollector(func() *reports.Document { return nil }, kinds))
+	r.MustRegister(metrics.NewCollector(func() *reports.Document { return nil }))
 	if families, err := r.Gather(); err != nil || len(families) != 0 {
 		t.Errorf("no document: %d families, error %v", len(families), err)
 	}
 	d.Results[0].Latency.HDR = "HISTbroken"
-	if _, err := metrics.Gather(d, kinds); err == nil || !strings.Contains(err.Error(), "decode latency histogram") {
+	if _, err := metrics.Gather(d); err == nil || !strings.Contains(err.Error(), "decode latency histogram") {
 		t.Errorf("a broken histogram: %v", err)
 	}
 }
@@ -308,7 +313,7 @@ func TestMetricNames(t *testing.T) {
 	ch := make(chan *prometheus.Desc)
 	go func() {
 		defer close(ch)
-		metrics.NewCollector(func() *reports.Document { return nil }, kinds).Describe(ch)
+		metrics.NewCollector(func() *reports.Document { return nil }).Describe(ch)
 	}()
 	for d := range ch {
 		fmt.Fprintln(&b, d)

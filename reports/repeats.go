@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"strings"
@@ -35,8 +36,7 @@ type RepeatSummary struct {
 	QPs       int     `json:"qps"`
 	Rate      float64 `json:"rate,omitempty"` // of an open loop
 
-	// Variant is what else the kind tells its points apart by, as members of the
-	// summary: arm, model, mix…
+	// Variant has the dimensions of the point, as members of the summary: arm, model, mix…
 	Variant Members `json:"variant,omitempty"`
 
 	Results []int `json:"results"` // the repeats: indexes of Document.Results
@@ -113,9 +113,8 @@ func SummariseRepeats(results []Result) []RepeatSummary {
 			}
 			first := set.Results[0]
 			s := RepeatSummary{Stack: first.Stack, Workload: first.Workload, Op: first.Op, SizeBytes: set.Size, QPs: set.qps, Rate: set.rate, N: len(set.Results)}
-			if f := first.AnyKind().Summary; f != nil {
-				s.Variant = f(first)
-			}
+			first.described()
+			s.Variant = dimMembers(first.Dims)
 			for _, r := range set.Results {
 				s.Results = append(s.Results, index[r])
 			}
@@ -130,6 +129,18 @@ func SummariseRepeats(results []Result) []RepeatSummary {
 	return out
 }
 
+// dimMembers are dimensions as members of a summary.
+func dimMembers(dims []Dim) (m Members) {
+	for _, d := range dims {
+		if json.Valid([]byte(d.Value)) {
+			m = m.With(d.Name, json.RawMessage(d.Value))
+		} else {
+			m = m.With(d.Name, d.Value)
+		}
+	}
+	return m
+}
+
 // TooFewRepeats says why n repeats have no interval.
 func TooFewRepeats(n int) string {
 	return "no confidence interval from " + view.Plural(int64(n), "repeat") + ": it takes " + view.Integer(IntervalRepeats)
@@ -142,9 +153,9 @@ var intervalFigures = [2][]string{{"p50", "mean", "p99"}, {"bw", "rate"}}
 // MeanIntervals are those of the figures that every repeat has.
 func MeanIntervals(repeats []*Result) []MeanInterval {
 	var out []MeanInterval
-	for _, name := range slices.Concat(intervalFigures[0], repeats[0].AnyKind().Intervals, intervalFigures[1]) {
-		m, _ := repeats[0].AnyKind().Figure(name)
-		v := values(m, repeats)
+	for _, name := range repeats[0].shownWith(intervalFigures, nil) {
+		m, _ := repeats[0].Find(name)
+		v := values(name, repeats)
 		if len(v) < len(repeats) {
 			continue
 		}
@@ -160,7 +171,7 @@ func MeanIntervals(repeats []*Result) []MeanInterval {
 // the figure is one, else of the mean.
 func MeanOf(m Figure, v []float64) MeanInterval {
 	mean := benchmath.AssumeNormal.Summary(benchmath.NewSample(slices.Clone(v), &benchmath.DefaultThresholds), confidence)
-	mi := MeanInterval{Figure: m.Name, Unit: quantityUnits[m.Quantity], Mean: mean.Center}
+	mi := MeanInterval{Figure: m.Name, Unit: m.Unit(), Mean: mean.Center}
 	if !isPercentile(m.Name) {
 		mi.Low, mi.High, mi.Method, mi.Confidence = max(mean.Lo, 0), mean.Hi, methodStudent, confidence
 		return mi

@@ -64,7 +64,7 @@ func TestCalls(t *testing.T) {
 	d := callDocument()
 	reporttest.Validate(t, encode(t, d))
 	golden(t, "text-calls.txt", text(t, d, textformat.Options{}))
-	if b := string(bench(t, d)); !strings.Contains(b, "/call=unary/response=8-1 ") {
+	if b := string(bench(t, d)); !strings.Contains(b, "/call=unary/response_bytes=8-1 ") {
 		t.Errorf("no benchmark of calls:\n%s", b)
 	}
 	var page bytes.Buffer
@@ -91,8 +91,8 @@ func TestCalls(t *testing.T) {
 		t.Error("unary calls were compared with streams")
 	}
 	other = callDocument()
-	other.Results[0].Parameters["verify"] = false
+	other.Results[0].Verified = false
 	if c, err := reports.Compare(d, other, nil); err != nil || len(c.Unlike) != 1 {
-		t.Errorf("%v: verified calls beside others: %+v", err, c.Unlike)
+		t.Errorf("%v: verified calls beside unverified ones: %+v", err, c.Unlike)
 	}
 }

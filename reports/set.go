@@ -241,35 +241,15 @@ func Pooled(ls []*Latency) *hdrhistogram.Histogram {
 	return sum
 }
 
-// Distributions are all that the result has, with those of its kind.
-func (s *Measured) Distributions() []NamedLatency {
-	var all []NamedLatency
-	for _, l := range []NamedLatency{{"", s.Latency}, {", corrected", s.LatencyCorrected}, {", service time", s.LatencyService}} {
-		if l.Latency != nil {
-			all = append(all, l)
-		}
-	}
-	k := s.AnyKind()
-	switch {
-	case k.Latencies == nil:
-	case k.LatenciesFirst:
-		all = append(k.Latencies(s.Result), all...)
-	default:
-		all = append(all, k.Latencies(s.Result)...)
-	}
-	return all
-}
-
 // Latencies is every distribution that the common figures and the kind's rest on.
 func (s *Measured) Latencies() []*Latency {
 	var out []*Latency
 	if s.Latency != nil {
 		out = append(out, s.Latency)
 	}
-	if k := s.AnyKind(); k.Latencies != nil && k.OwnCharts {
-		for _, l := range k.Latencies(s.Result) {
-			out = append(out, l.Latency)
-		}
+	s.described()
+	for _, l := range s.Result.Latencies {
+		out = append(out, l.Latency)
 	}
 	return out
 }

@@ -39,7 +39,7 @@ func TestStarvation(t *testing.T) {
 	d := starvationDocument()
 	reporttest.Validate(t, encode(t, d))
 	golden(t, "text-starvation.txt", text(t, d, textformat.Options{}))
-	if b := string(bench(t, d)); !strings.Contains(b, "/highload=50-1 ") || !strings.Contains(b, " low-B/s\n") {
+	if b := string(bench(t, d)); !strings.Contains(b, "/high_load_percent=50/") || !strings.Contains(b, " low.bw-B/s ") {
 		t.Errorf("no benchmark of two classes:\n%s", b)
 	}
 	var page bytes.Buffer
@@ -56,7 +56,7 @@ func TestStarvation(t *testing.T) {
 		t.Errorf("%d points at 100 %%, want 4", n)
 	}
 	c, err := reports.Compare(d, starvationDocument(), nil)
-	if err != nil || len(c.Points) != 6 || len(c.Unlike) != 0 || len(c.Points[0].Changes) != 2 {
+	if err != nil || len(c.Points) != 6 || len(c.Unlike) != 0 || len(c.Points[0].Changes) != 3 {
 		t.Fatalf("%v: %+v", err, c)
 	}
 	repeated := starvationDocument()

@@ -33,7 +33,7 @@ func TestBothDirections(t *testing.T) {
 	reporttest.Validate(t, encode(t, d))
 	golden(t, "text-duplex.txt", text(t, d, textformat.Options{}))
 	golden(t, "perftest-duplex.txt", perftest(t, d, false))
-	if b := string(bench(t, d)); !strings.Contains(b, "/bidirectional=true") || !strings.Contains(b, " 500000000 from-server-B/s") {
+	if b := string(bench(t, d)); !strings.Contains(b, "/directions=both") || !strings.Contains(b, " 500000000 from_server.bw-B/s") {
 		t.Errorf("no benchmark of both directions:\n%s", b)
 	}
 	var page bytes.Buffer

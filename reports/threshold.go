@@ -20,19 +20,23 @@ var limitUnits = [...]map[string]float64{
 		"B/s": 1, "KB/s": 1e3, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "KiB/s": 1 << 10, "MiB/s": 1 << 20, "GiB/s": 1 << 30,
 		"b/s": 1. / 8, "Kb/s": 1e3 / 8, "kb/s": 1e3 / 8, "Mb/s": 1e6 / 8, "Gb/s": 1e9 / 8,
 	},
-	QuantityCount: {"": 1},
+	QuantityCount:  {"": 1},
+	QuantityRatio:  {"": 1, "x": 1},
+	QuantityMemory: {"": 1, "B": 1, "KB": 1e3, "kB": 1e3, "MB": 1e6, "GB": 1e9, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30},
 }
 
 // unitHint names units in the words of an error.
 var unitHint = [...]string{
-	QuantityTime:  "ns, us, ms or s, such as 10us",
-	QuantityRate:  "operations per second with k, M or G, such as 3M",
-	QuantityBytes: "MB/s, GB/s, MiB/s, GiB/s, Mb/s or Gb/s, such as 1GB/s",
-	QuantityCount: "a plain number, such as 0",
+	QuantityTime:   "ns, us, ms or s, such as 10us",
+	QuantityRate:   "operations per second with k, M or G, such as 3M",
+	QuantityBytes:  "MB/s, GB/s, MiB/s, GiB/s, Mb/s or Gb/s, such as 1GB/s",
+	QuantityCount:  "a plain number, such as 0",
+	QuantityRatio:  "a plain number, such as 0.9",
+	QuantityMemory: "bytes with K, M or G, such as 64K",
 }
 
 // findMetric takes p99.9 and p999 for the same.
-func findMetric(name string, kinds []*Kind) (Figure, bool) {
+func findMetric(name string, kinds []*Kind) (FigureDef, bool) {
 	prefix, last := "", name
 	if i := strings.LastIndex(name, ".p"); i >= 0 {
 		prefix, last = name[:i+1], name[i+1:]
@@ -40,18 +44,19 @@ func findMetric(name string, kinds []*Kind) (Figure, bool) {
 	if whole, fraction, found := strings.Cut(last, "."); found && whole == "p99" && strings.Trim(fraction, "9") == "" && fraction != "" {
 		last = whole + fraction
 	}
-	figures := allFigures(kinds)
-	i := slices.IndexFunc(figures, func(m Figure) bool { return m.Name == prefix+last })
-	if i < 0 {
-		return Figure{}, false
+	for _, k := range kinds {
+		defs := k.Results.Defs()
+		if i := slices.IndexFunc(defs, func(m FigureDef) bool { return m.Name == prefix+last }); i >= 0 {
+			return defs[i], true
+		}
 	}
-	return figures[i], true
+	return FigureDef{}, false
 }
 
 // Threshold is a condition under which a run counts as failed.
 type Threshold struct {
 	text     string
-	metric   Figure
+	metric   FigureDef
 	above    bool // fails above the limit, else below it
 	relative bool
 	limit    float64 // in the document's unit; relative: percent of the old value
@@ -67,15 +72,8 @@ func (t Threshold) ByMedians() Threshold {
 
 // ParseThreshold reads METRIC>LIMIT or METRIC<LIMIT: the condition of failure.
 //
-// METRIC is p50, p90, p99, p99.9, p99.99, p99.999, min, max, mean or stddev of
-// the latency, the same after "corrected.", "service.", "create.",
-// "connect.", "first.", "disconnect.", "full.", "alone." or "loaded."
-// (corrected for coordinated omission; open loop without the wait for a late
-// start; the stages of connection set-up; head-of-line probes alone and beside the bulk), rate (operations/s),
-// bw (bytes/s; after "alone." or "loaded." of the bulk stream, after "from_client."
-// or "from_server." of one direction, after "slowest." or "fastest." of one client of
-// an incast), jain or errors. A LIMIT with a sign and %, such as
-// +10%, is the change from the old run, which only a comparison knows.
+// METRIC is the name of a figure, with p99.9 for p999. A LIMIT with a sign and %, such as +10%, is the change from the
+// old run, which only a comparison has.
 func ParseThreshold(s string, kinds []*Kind) (Threshold, error) {
 	fail := func(format string, args ...any) (Threshold, error) {
 		return Threshold{}, fmt.Errorf("threshold %q: %s", s, fmt.Sprintf(format, args...))
@@ -163,7 +161,7 @@ func CheckThresholds(d *Document, thresholds []Threshold) ([]string, error) {
 		var worst *Result
 		var worstValue float64
 		for i := range d.Results {
-			v, ok := t.metric.Of(&d.Results[i])
+			v, ok := d.Results[i].Figure(t.metric.Name)
 			if !ok {
 				continue
 			}
@@ -211,6 +209,10 @@ func FormatQuantity(q Quantity, v float64) string {
 		return by(1000, "/s", "k/s", "M/s", "G/s")
 	case QuantityBytes:
 		return by(1024, "B/s", "KiB/s", "MiB/s")
+	case QuantityMemory:
+		return by(1024, "B", "KiB", "MiB")
+	case QuantityRatio:
+		return view.Number(v, 4)
 	default:
 		return view.Number(v, 0)
 	}

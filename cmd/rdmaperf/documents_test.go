@@ -102,19 +102,17 @@ func TestDocumentsHaveTheSchemaOfEveryMember(t *testing.T) {
 	}
 	var members []string
 	for _, k := range workload.Kinds() {
-		if k.JSON.Schema == "" {
+		if k.Results.Schema == "" {
 			continue
 		}
 		var of reports.Members
-		if err := json.Unmarshal([]byte(k.JSON.Schema), &of); err != nil {
+		if err := json.Unmarshal([]byte(k.Results.Schema), &of); err != nil {
 			t.Fatalf("schema of %s: %v", k.Workload, err)
 		}
-		for i, name := range k.JSON.Names {
-			if i >= len(of) || of[i].Name != name {
-				t.Fatalf("%s: the schema is not of the members %v", k.Workload, k.JSON.Names)
-			}
+		if name := k.Results.Detail().Member(k.Workload); len(of) != 1 || of[0].Name != name {
+			t.Fatalf("%s: the schema is not of the member %s", k.Workload, name)
 		}
-		body := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(k.JSON.Schema), "{"), "}")
+		body := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(k.Results.Schema), "{"), "}")
 		members = append(members, strings.TrimRight(body, " \n"))
 	}
 	want := head + begin + strings.ReplaceAll(strings.Join(members, ","), "\n  ", "\n        ")

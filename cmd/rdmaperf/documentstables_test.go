@@ -11,6 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/perftest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/fused"
+	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/render"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -27,6 +28,59 @@ var documentTables = map[string]func(t *testing.T) string{
 	"capabilities":     capabilityTable,
 	"perftest-options": perftestTable,
 	"fused":            fusedTable,
+	"common-figures":   commonFigureTable,
+	"workload-figures": workloadFigureTable,
+}
+
+// commonFigureTable has the figures that any result may have; of distributions, their names alone.
+func commonFigureTable(*testing.T) string {
+	return "Distributions: the latency, `corrected` for coordinated omission, and `service`, of an open loop without the wait for a late start.\n\n" +
+		figureRows(slices.DeleteFunc(reports.CommonDefs(), reports.FigureDef.OfDistribution))
+}
+
+func figureRows(defs []reports.FigureDef) string {
+	var b strings.Builder
+	b.WriteString("| figure | what it is | quantity | better |\n|---|---|---|---|\n")
+	for _, d := range defs {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", d.Name, cell(d.Help), d.Quantity, d.Better)
+	}
+	return b.String()
+}
+
+// workloadFigureTable has the dimensions and figures of each workload's own.
+func workloadFigureTable(*testing.T) string {
+	var b strings.Builder
+	for _, k := range workload.Kinds() {
+		w := k.Results
+		if len(w.Dims)+len(w.Latencies)+len(w.Figures) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "### %s\n\n", w.Name)
+		for _, l := range []struct {
+			what string
+			of   []reports.DimDef
+		}{{"dimension", w.Dims}, {"distribution", w.Latencies}} {
+			if len(l.of) == 0 {
+				continue
+			}
+			fmt.Fprintf(&b, "| %s | what it is | unit |\n|---|---|---|\n", l.what)
+			for _, d := range l.of {
+				unit := d.Unit
+				if l.what == "distribution" {
+					unit = "ns"
+				}
+				fmt.Fprintf(&b, "| `%s` | %s | %s |\n", d.Name, cell(d.Help), unit)
+			}
+			b.WriteString("\n")
+		}
+		if len(w.Figures) > 0 {
+			b.WriteString(figureRows(w.Figures) + "\n")
+		}
+		if len(w.Shown) > 0 {
+			fmt.Fprintf(&b, "Shown in tables, comparisons and charts: `%s`.\n\n", strings.Join(w.Shown, "`, `"))
+		}
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
 // fusedTable is what the fused form of gRPC lacks, with the reasons.

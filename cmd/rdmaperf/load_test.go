@@ -148,8 +148,8 @@ func TestRunMeasuresBothDirections(t *testing.T) {
 	for name, want := range map[string][]string{
 		"text.txt":     {"throughput send in both directions", "client to server", "server to client", "sum", "medians of 3 repeats"},
 		"perftest.txt": {"BW average is the sum", "throughput write in both directions"},
-		"bench.txt":    {"/bidirectional=true", "from-server-B/s"},
-		"results.csv":  {"from_client_bytes_per_second"},
+		"bench.txt":    {"/directions=both", "from_server.bw-B/s"},
+		"results.csv":  {",from_client.bw,bytes,B/s,more,"},
 	} {
 		text := contents(t, dir, name)
 		for _, w := range want {

@@ -18,7 +18,6 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/spf13/pflag"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	metrics "github.com/rdmaperf/rdmaperf/reports/render/prometheus"
 )
@@ -115,7 +114,7 @@ func (m *metricsOptions) publish(doc *reports.Document) error {
 	}
 	copied := *doc
 	copied.Results = slices.Clone(doc.Results)
-	g, err := metrics.Gather(&copied, workload.Kinds())
+	g, err := metrics.Gather(&copied)
 	if err == nil {
 		m.latest.Store(&g)
 	}
@@ -144,7 +143,7 @@ func (m *metricsOptions) stop() error {
 func (m *metricsOptions) write(doc *reports.Document) error {
 	var errs []error
 	if m.textfile != "" {
-		errs = append(errs, metrics.WriteFile(m.textfile, doc, workload.Kinds()))
+		errs = append(errs, metrics.WriteFile(m.textfile, doc))
 	}
 	if m.push != nil {
 		errs = append(errs, m.pushDocument(doc))
@@ -153,7 +152,7 @@ func (m *metricsOptions) write(doc *reports.Document) error {
 }
 
 func (m *metricsOptions) pushDocument(doc *reports.Document) error {
-	g, err := metrics.Gather(doc, workload.Kinds())
+	g, err := metrics.Gather(doc)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/render"
 )
@@ -27,7 +26,7 @@ var formats = render.Names(render.OfRun)
 // write prints the document and puts it where the user wants it.
 func (o *runOptions) write(stdout io.Writer, doc *reports.Document) error {
 	var errs []error
-	how := render.Options{Kinds: workload.Kinds(), Gbits: o.gbits, Counters: o.counters, Verbose: o.verbose}
+	how := render.Options{Gbits: o.gbits, Counters: o.counters, Verbose: o.verbose}
 	if o.show != nil {
 		errs = append(errs, o.show(stdout, doc))
 	} else if f := render.Find(o.format, render.OfRun); f != nil && (len(doc.Results) > 0 || !f.Silent) {

@@ -44,8 +44,10 @@ type pinDetail struct {
 	MeanNs        float64 `json:"mean_ns"`
 }
 
+func (*pinDetail) Member(string) string { return "testpin" }
+
 var pinKind = &reports.Kind{
-	Workload: "testpin", JSON: reports.OneMember[pinDetail]("testpin"), OwnTable: true, OwnRate: true,
+	Workload: "testpin", Results: &reports.Workload{Name: "testpin", Detail: func() reports.Detail { return new(pinDetail) }}, OwnTable: true, OwnRate: true,
 	Tables: func(g *reports.Grouped, rows []*reports.Result, _ view.Units) []reports.Block {
 		t := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "registrations"}}}
 		for _, r := range rows {

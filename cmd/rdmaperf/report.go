@@ -78,7 +78,7 @@ func (f *reportFlags) run(stdout io.Writer, files []string) error {
 		files = append(slices.Clone(files), f.conform)
 	}
 	var docs []*reports.Document
-	o := render.Options{Kinds: workload.Kinds()}
+	o := render.Options{}
 	for _, name := range files {
 		in, err := readFile(name, readInput)
 		if err != nil {

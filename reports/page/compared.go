@@ -2,7 +2,6 @@ package page
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -26,12 +25,12 @@ func newComparedRuns(set *reports.Set, docs []*reports.Document) []comparedRuns 
 		if err != nil {
 			continue
 		}
-		out = append(out, newComparison(c, docs[0], view.Visible(set.DocName(0)), view.Visible(set.DocName(i))))
+		out = append(out, newComparison(c, view.Visible(set.DocName(0)), view.Visible(set.DocName(i))))
 	}
 	return out
 }
 
-func newComparison(c *reports.Comparison, base *reports.Document, before, after string) comparedRuns {
+func newComparison(c *reports.Comparison, before, after string) comparedRuns {
 	v := comparedRuns{Title: after + " against " + before}
 	for _, d := range c.Unlike {
 		v.Unlike = append(v.Unlike, view.Visible(d.String()))
@@ -54,7 +53,7 @@ func newComparison(c *reports.Comparison, base *reports.Document, before, after 
 				v.Rest.Rows = append(v.Rest.Rows, row)
 				continue
 			}
-			if improved(base, p.Workload, ch) {
+			if (ch.New > ch.Old) == (ch.Better == reports.More) {
 				better++
 				row[4] = view.GridCell{Text: "✓ " + row[4].Text, Class: "n good"}
 			} else {
@@ -73,14 +72,4 @@ func newComparison(c *reports.Comparison, base *reports.Document, before, after 
 		v.Summary += fmt.Sprintf(" %s of one run only: the charts below have them.", view.Plural(int64(n), "point"))
 	}
 	return v
-}
-
-// improved tells whether a change is in the direction that is better.
-func improved(base *reports.Document, workload string, ch reports.Change) bool {
-	i := slices.IndexFunc(base.Results, func(r reports.Result) bool { return r.Workload == workload })
-	if i < 0 {
-		return false
-	}
-	f, known := base.Results[i].AnyKind().Figure(ch.Figure)
-	return known && (ch.New > ch.Old) == f.Higher
 }

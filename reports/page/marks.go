@@ -109,11 +109,6 @@ func comparedText(set *reports.Set) string {
 	if slices.ContainsFunc(set.Samples, func(s *reports.Measured) bool { return s.Parameters["compared"] != nil }) {
 		return "Data was compared, of long tensors a part in turn."
 	}
-	for _, s := range set.Samples {
-		if how := s.AnyKind().Compared; how != "" {
-			return how
-		}
-	}
 	var sum reports.Verification
 	for _, s := range set.Samples {
 		sum.Add(s.Verification)

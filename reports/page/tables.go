@@ -139,7 +139,7 @@ func latencyTable(caption string, samples []*reports.Measured, twins bool) view.
 	for _, s := range samples {
 		for _, l := range s.Distributions() {
 			if twins || l.Latency != s.LatencyCorrected && l.Latency != s.LatencyService {
-				t.Rows = append(t.Rows, latencyRow(s, l.What, l.Latency))
+				t.Rows = append(t.Rows, latencyRow(s, l.Name, l.Latency))
 			}
 		}
 	}
@@ -194,11 +194,10 @@ func peakCells(t *reports.Throughput) []view.GridCell {
 }
 
 func latencyRow(s *reports.Measured, what string, l *reports.Latency) []view.GridCell {
-	size := s.SizeBytes
-	if f := s.AnyKind().SampleSize; f != nil {
-		size = f(s.Result)
+	if what != "" {
+		what = ", " + what
 	}
-	row := []view.GridCell{view.NameCell(s.Name() + what), view.NumberCell(reports.SizeLabel(size)), view.NumberCell(view.Integer(l.Count)), view.NumberCell(view.Usec(l.Min))}
+	row := []view.GridCell{view.NameCell(s.Name() + what), view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.NumberCell(view.Integer(l.Count)), view.NumberCell(view.Usec(l.Min))}
 	for _, p := range l.Percentiles()[:5] {
 		row = append(row, view.GridCell{Text: p.Text(), Class: "n", Mark: p.TooFew})
 	}

@@ -30,15 +30,13 @@ type Format struct {
 	Silent  bool   // prints nothing for a document without results, whose error says it all
 
 	Write   func(w io.Writer, d *reports.Document, o Options) error
-	Pages   func(w io.Writer, docs []*reports.Document, o Options) error       // report --format offers it
-	Compare func(w io.Writer, c *reports.Comparison) error                     // compare --format offers it
-	Files   func(dir string, d *reports.Document, kinds []*reports.Kind) error // instead of File, or of files of several names
+	Pages   func(w io.Writer, docs []*reports.Document, o Options) error // report --format offers it
+	Compare func(w io.Writer, c *reports.Comparison) error               // compare --format offers it
+	Files   func(dir string, d *reports.Document) error                  // instead of File, or of files of several names
 }
 
-// Options are what formats take beside documents. The zero value but for Kinds is
-// plain text for 100 columns with bandwidth in MiB/s.
+// Options are what formats take beside documents. The zero value is plain text for 100 columns with bandwidth in MiB/s.
 type Options struct {
-	Kinds       []*reports.Kind   // those that there are, for headers and units
 	Gbits       bool              // bandwidth in Gb/s (10^9 bits) instead of MiB/s (2^20 bytes)
 	Color       bool              // ANSI bold and red; the caller knows whether it is a terminal
 	Counters    bool              // all device counters, not only those that moved
@@ -65,11 +63,11 @@ func All() []Format {
 			Compare: func(w io.Writer, c *reports.Comparison) error { return c.WriteJSON(w) },
 			Write:   func(w io.Writer, d *reports.Document, _ Options) error { return d.WriteJSON(w) }},
 		{Name: "bench", Summary: "lines of Go benchmarks, for benchstat", File: "bench.txt", Stdout: true,
-			Write: func(w io.Writer, d *reports.Document, o Options) error { return bench.Write(w, d, o.Kinds) }},
+			Write: func(w io.Writer, d *reports.Document, o Options) error { return bench.Write(w, d) }},
 		{Name: "perftest", Summary: "perftest's tables", File: "perftest.txt", Stdout: true,
 			Write: func(w io.Writer, d *reports.Document, o Options) error { return perftest.Write(w, d, o.Gbits) }},
-		{Name: "csv", Summary: "a row for each result", File: "results.csv", Stdout: true,
-			Write: func(w io.Writer, d *reports.Document, o Options) error { return csv.Write(w, d, o.Kinds) }},
+		{Name: "csv", Summary: "a row for each figure", File: "results.csv", Stdout: true,
+			Write: func(w io.Writer, d *reports.Document, o Options) error { return csv.Write(w, d) }},
 		{Name: "html", Summary: "one offline page with charts", File: "report.html",
 			Pages: func(w io.Writer, docs []*reports.Document, o Options) error { return html.Write(w, docs, o.page()) }},
 		{Name: "markdown", Summary: "the page without its charts", Compare: markdown.WriteComparison,
@@ -80,11 +78,11 @@ func All() []Format {
 			},
 			Pages: func(w io.Writer, docs []*reports.Document, o Options) error { return latex.Write(w, docs, o.page()) }},
 		{Name: "prometheus", Summary: "metrics for a node exporter", File: "metrics.prom",
-			Files: func(dir string, d *reports.Document, kinds []*reports.Kind) error {
-				return prometheus.WriteFile(filepath.Join(dir, "metrics.prom"), d, kinds)
+			Files: func(dir string, d *reports.Document) error {
+				return prometheus.WriteFile(filepath.Join(dir, "metrics.prom"), d)
 			}},
 		{Name: "hlog", Summary: "HDR histograms, as their tools read them", File: "*.hlog, *.hgrm",
-			Files: func(dir string, d *reports.Document, _ []*reports.Kind) error {
+			Files: func(dir string, d *reports.Document) error {
 				_, err := hlog.WriteFiles(dir, d)
 				return err
 			}},
@@ -146,7 +144,7 @@ func (f *Format) writeFile(dir string, d *reports.Document, o Options) error {
 	case f.File == "":
 		return nil
 	case f.Files != nil:
-		return f.Files(dir, d, o.Kinds)
+		return f.Files(dir, d)
 	case f.Pages != nil:
 		err = f.Pages(&b, []*reports.Document{d}, o)
 	default:

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/reports/kinds"
 	"github.com/rdmaperf/rdmaperf/reports/kinds/latency"
 	"github.com/rdmaperf/rdmaperf/reports/render"
 )
@@ -49,7 +48,7 @@ func TestRowsOfFormatsKeepTheirWord(t *testing.T) {
 
 func TestADirectoryHasEveryFormat(t *testing.T) {
 	dir := t.TempDir()
-	if err := render.WriteFiles(dir, oneResult(), render.Options{Kinds: kinds.All()}); err != nil {
+	if err := render.WriteFiles(dir, oneResult(), render.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range append(render.Files()[:len(render.Files())-1], "latency-mem-send-64.hlog", "latency-mem-send-64.hgrm") {
@@ -57,7 +56,7 @@ func TestADirectoryHasEveryFormat(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", f, len(b), err)
 		}
 	}
-	if err := render.WriteFiles(filepath.Join(dir, "none"), oneResult(), render.Options{Kinds: kinds.All()}); err == nil {
+	if err := render.WriteFiles(filepath.Join(dir, "none"), oneResult(), render.Options{}); err == nil {
 		t.Error("a directory that does not exist: no error")
 	}
 }
@@ -68,7 +67,7 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
 func TestFormatsReturnTheWritersError(t *testing.T) {
 	d := oneResult()
-	o := render.Options{Kinds: kinds.All()}
+	o := render.Options{}
 	for _, f := range render.All() {
 		for name, write := range map[string]func(w io.Writer) error{
 			"document": func(w io.Writer) error {

@@ -29,14 +29,14 @@ func Validate(t testing.TB, document []byte) {
 
 // Described fails t when a field of a kind's detail, or of a struct in it, is not in the
 // schema of its member: what a document holds beyond that, Validate does not notice.
-func Described(t testing.TB, c reports.Codec, detail any) {
+func Described(t testing.TB, w *reports.Workload) {
 	t.Helper()
 	type node struct {
 		Properties map[string]json.RawMessage
 	}
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(c.Schema), &members); err != nil {
-		t.Fatalf("schema of %v: %v", c.Names, err)
+	if err := json.Unmarshal([]byte(w.Schema), &members); err != nil {
+		t.Fatalf("schema of %s: %v", w.Name, err)
 	}
 	var walk func(path string, raw json.RawMessage, of reflect.Type)
 	walk = func(path string, raw json.RawMessage, of reflect.Type) {
@@ -63,9 +63,9 @@ func Described(t testing.TB, c reports.Codec, detail any) {
 			walk(path+"."+name, in, of.Field(f).Type)
 		}
 	}
-	for _, name := range c.Names {
-		walk(name, members[name], reflect.TypeOf(detail))
-	}
+	detail := w.Detail()
+	name := detail.Member(w.Name)
+	walk(name, members[name], reflect.TypeOf(detail))
 }
 
 var schema = sync.OnceValues(func() (*jsonschema.Schema, error) {

@@ -80,8 +80,8 @@ func ShareOf(r *reports.Result) any {
 
 // Kind is that of calls of one size, tensorKind of calls that carry tensors.
 var (
-	Kind       = callKind("rpc", answerWords)
-	TensorKind = callKind("tensor", func(c Share) []string { return []string{tensorWays[c.call]} })
+	Kind       = callKind(Results, answerWords)
+	TensorKind = callKind(TensorResults, func(c Share) []string { return []string{tensorWays[c.call]} })
 )
 
 // tensorWays is what each kind of call of the workload tensor carries.
@@ -93,18 +93,14 @@ var tensorWays = map[string]string{
 
 // callKind is what workloads of calls have in common; payload says what the calls
 // carry.
-func callKind(workload string, payload func(c Share) []string) *reports.Kind {
+func callKind(of *reports.Workload, payload func(c Share) []string) *reports.Kind {
 	return &reports.Kind{
-		Workload:      workload,
-		JSON:          reports.OneMember[RPC]("rpc"),
+		Workload:      of.Name,
+		Results:       of,
 		Share:         ShareOf,
 		What:          func(l reports.Load) string { return l.Workload + " " + l.Share.(Share).call },
 		Conditions:    func(l reports.Load) string { return callConditions(l, payload(l.Share.(Share))) },
 		Connection:    "connection",
-		Identity:      Identity,
-		Unlike:        Unlike,
-		Summary:       func(r *reports.Result) reports.Members { return reports.Members{}.WithText("call", Of(r).Call) },
-		Compared:      "Every byte was compared.",
 		Sleeps:        Sleeps,
 		Usage:         Usage,
 		SideBySide:    []*reports.SideBySide{callSides},
@@ -113,12 +109,6 @@ func callKind(workload string, payload func(c Share) []string) *reports.Kind {
 		Sections:      []*reports.PageSection{gainSection, Section},
 		OwnSweep:      true,
 		LatencyCard:   func(k reports.Condition) string { return view.Capital(k.What()) },
-		CSV:           CSV,
-		Bench: reports.BenchLine{Parts: func(r *reports.Result) []reports.BenchPart {
-			return []reports.BenchPart{{Name: "call", Value: Of(r).Call}, {Name: "response", Value: view.Integer(Of(r).ResponseBytes)}}
-		}},
-		NameParts: func(r *reports.Result) []string { return []string{Of(r).Call} },
-		MetricOp:  func(r *reports.Result) string { return r.Op + " " + Of(r).Call }, // told apart by nothing else
 	}
 }
 
@@ -127,22 +117,6 @@ func callKind(workload string, payload func(c Share) []string) *reports.Kind {
 func Sleeps(r *reports.Result) bool {
 	m := Of(r).Mode
 	return m == "" || m == "event"
-}
-
-// Identity are the facts that make another point of calls.
-func Identity(r *reports.Result) []reports.Fact {
-	return reports.FieldFacts(Of(r), "call", "response_bytes")
-}
-
-// Unlike are the facts that make the same calls incomparable.
-func Unlike(r *reports.Result) []reports.Fact {
-	return reports.Parameters("parameter ", r.Parameters, []string{"verify", "codec"})
-}
-
-// CSV are the columns of any workload of calls.
-var CSV = []reports.CSVColumn{
-	reports.CSVDetail(6, "call", Of, func(c *RPC) string { return view.Printable(c.Call) }),
-	reports.CSVDetail(6, "response_bytes", Of, func(c *RPC) string { return view.Integer(c.ResponseBytes) }),
 }
 
 // answerWords say how long answers are.

@@ -43,8 +43,8 @@ func (s stage) latency(r *reports.Result) *reports.Latency {
 // Kind describes these results.
 var Kind = &reports.Kind{
 	Workload: "connect",
+	Results:  Results,
 	Called:   "Connection set-up",
-	JSON:     reports.OneMember[Connect]("connect"),
 	Bare:     true,
 	Conditions: func(l reports.Load) string {
 		first := view.Integer(int64(l.QPs)) + " at once, a thread each"
@@ -60,41 +60,10 @@ var Kind = &reports.Kind{
 	Connection: "connection",
 	OwnThreads: true,
 	Medians:    medians,
-	Figures:    figures(),
-	Compare:    []string{"connect.p50", "full.p50"},
 	OwnLatency: true,
 	OwnRate:    true,
 	Tables:     tables,
-	Latencies: func(r *reports.Result) []reports.NamedLatency {
-		var all []reports.NamedLatency
-		for _, st := range stages {
-			if l := st.latency(r); l != nil {
-				all = append(all, reports.NamedLatency{What: ", " + st.title, Latency: l})
-			}
-		}
-		return all
-	},
-	LatenciesFirst: true,
-	Sections:       []*reports.PageSection{{Rank: 200, Of: section}},
-	CSV:            csv(),
-	Bench: reports.BenchLine{OwnRates: true, Values: []reports.BenchFigure{{Unit: "conn/s", Figure: "rate"},
-		{Unit: "connect-p50-ns", Figure: "connect.p50", Exact: true}, {Unit: "full-p50-ns", Figure: "full.p50", Exact: true}}},
-}
-
-func figures() (all []reports.Figure) {
-	for _, s := range stages {
-		all = append(all, reports.LatencyFigures(s.name+".", s.latency)...)
-	}
-	return all
-}
-
-func csv() (all []reports.CSVColumn) {
-	for _, s := range stages {
-		for _, f := range []string{"p50", "p99", "max"} {
-			all = append(all, reports.CSVFigure(4, "setup_"+s.name+"_"+f+"_ns", s.name+"."+f))
-		}
-	}
-	return all
+	Sections:   []*reports.PageSection{{Rank: 200, Of: section}},
 }
 
 // medians has the medians of each stage over repeats.

@@ -27,13 +27,5 @@ func perUnit(r *reports.Result, units float64) float64 {
 	return (r.CPU.ClientSeconds + r.CPU.ServerSeconds) / units
 }
 
-// cpuFigure is one of them for thresholds and comparisons, in nanoseconds.
-func cpuFigure(name string, of func(*reports.Result) float64) reports.Figure {
-	return reports.Figure{Name: name, Quantity: reports.QuantityTime, Of: func(r *reports.Result) (float64, bool) {
-		v := of(r) * 1e9
-		return v, v > 0
-	}}
-}
-
 // saturated tells that probes beside the bulk were due faster than the path answered them.
 func (h *HOL) saturated() bool { return h.LoadedLoop != nil && h.LoadedLoop.Saturated }

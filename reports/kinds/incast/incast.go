@@ -49,7 +49,7 @@ func JainIndex(rates []float64) float64 {
 // Kind describes these results.
 var Kind = &reports.Kind{
 	Workload: "incast",
-	JSON:     reports.OneMember[Incast]("incast"),
+	Results:  Results,
 	Bare:     true,
 	Conditions: func(l reports.Load) string {
 		parts := []string{"depth " + view.Integer(int64(l.Depth))}
@@ -65,19 +65,8 @@ var Kind = &reports.Kind{
 	Connection: "client",
 	OwnThreads: true,
 	Medians:    medians,
-	Figures: []reports.Figure{
-		reports.FigureOf("slowest.bw", reports.QuantityBytes, true, Of, slowestClient),
-		reports.FigureOf("fastest.bw", reports.QuantityBytes, true, Of, fastestClient),
-		reports.FigureOf("jain", reports.QuantityCount, true, Of, jainOf),
-	},
-	Compare:    []string{"slowest.bw", "jain"},
-	Intervals:  []string{"slowest.bw", "jain"},
 	Tables:     tables,
 	PageTables: pageTables,
-	CSV: []reports.CSVColumn{
-		reports.CSVFigure(2, "slowest_client_bytes_per_second", "slowest.bw"), reports.CSVFigure(2, "fastest_client_bytes_per_second", "fastest.bw"), reports.CSVFigure(2, "jain", "jain"),
-	},
-	Bench: reports.BenchLine{Values: []reports.BenchFigure{{Unit: "slowest-B/s", Figure: "slowest.bw"}, {Unit: "jain", Figure: "jain", Exact: true}}},
 }
 
 func slowestClient(in *Incast) float64 { return in.MinBytesPerSecond }

@@ -1,8 +1,6 @@
 package kv
 
 import (
-	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 
@@ -21,26 +19,12 @@ func Of(r *reports.Result) *KV {
 
 // Detail is the detail of a mix: the calls, and what they did.
 type Detail struct {
-	Calls calls.RPC
-	KV    KV
+	Calls calls.RPC `json:"rpc"`
+	KV    KV        `json:"kv"`
 }
 
-// CallDetail implements what CallsOf looks for.
+// CallDetail implements what calls.Of looks for.
 func (d *Detail) CallDetail() *calls.RPC { return &d.Calls }
-
-var codec = reports.Codec{
-	Names: []string{"rpc", "kv"},
-	Decode: func(m reports.Members) (any, error) {
-		d := new(Detail)
-		return d, errors.Join(json.Unmarshal(m.Get("rpc"), &d.Calls), json.Unmarshal(m.Get("kv"), &d.KV))
-	},
-	Encode: func(detail any) (reports.Members, error) {
-		d := detail.(*Detail)
-		calls, err := json.Marshal(&d.Calls)
-		store, storeErr := json.Marshal(&d.KV)
-		return reports.Members{{Name: "rpc", Value: calls}, {Name: "kv", Value: store}}, errors.Join(err, storeErr)
-	},
-}
 
 // KV is a mix of YCSB on a store behind calls. The result's Latency is of all operations
 // together; Throughput counts the contents of records that went either way.
@@ -129,23 +113,14 @@ func acrossMixes(l reports.Load) reports.Load {
 
 // Kind describes these results.
 var Kind = &reports.Kind{
-	Workload:   "kv",
-	JSON:       codec,
-	Share:      shareOf,
-	What:       func(l reports.Load) string { return l.Workload + " YCSB " + l.Share.(share).mix },
-	Conditions: conditions,
-	Connection: "connection",
-	Identity: func(r *reports.Result) []reports.Fact {
-		return append(calls.Identity(r), reports.FieldFacts(Of(r), "mix", "requests", "records", "fields", "field_bytes", "max_scan", "store", "fsync")...)
-	},
-	Unlike: calls.Unlike,
-	Summary: func(r *reports.Result) reports.Members {
-		return reports.Members{}.WithText("call", calls.Of(r).Call).WithText("mix", Of(r).Mix)
-	},
-	Compared:      "Every record that was read was compared.",
+	Workload:      "kv",
+	Results:       Results,
+	Share:         shareOf,
+	What:          func(l reports.Load) string { return l.Workload + " YCSB " + l.Share.(share).mix },
+	Conditions:    conditions,
+	Connection:    "connection",
 	Sleeps:        calls.Sleeps,
 	Medians:       medians,
-	Figures:       figures(),
 	Tables:        tables,
 	Usage:         calls.Usage,
 	SideBySide:    []*reports.SideBySide{{Rank: 10, Tables: sideBySide}},
@@ -155,39 +130,6 @@ var Kind = &reports.Kind{
 	OwnRates:      true,
 	OwnSweep:      true,
 	LatencyCard:   func(k reports.Condition) string { return view.Capital(k.What()) },
-	CSV:           slices.Concat(calls.CSV, csv()),
-	Bench: reports.BenchLine{Parts: func(r *reports.Result) []reports.BenchPart {
-		return []reports.BenchPart{{Name: "mix", Value: Of(r).Mix}, {Name: "records", Value: view.Integer(Of(r).Records)}}
-	}},
-	Histograms: func(r *reports.Result) (parts []reports.HistogramPart) {
-		k := Of(r)
-		for i := range k.Operations {
-			o := &k.Operations[i]
-			parts = append(parts, reports.HistogramPart{What: o.Op, Latency: &o.Latency}, reports.HistogramPart{What: o.Op + "-store", Latency: &o.Store})
-		}
-		return parts
-	},
-	NameParts: func(r *reports.Result) []string { return []string{"ycsb", Of(r).Mix} },
-	MetricOp:  func(r *reports.Result) string { return "ycsb " + Of(r).Mix },
-}
-
-func figures() (all []reports.Figure) {
-	for _, op := range ops {
-		all = append(all, reports.LatencyFigures(op+".", latencyOf(op, func(o *Operation) *reports.Latency { return &o.Latency }))...)
-		all = append(all, reports.LatencyFigures(op+"-store.", latencyOf(op, func(o *Operation) *reports.Latency { return &o.Store }))...)
-	}
-	return all
-}
-
-func csv() []reports.CSVColumn {
-	all := []reports.CSVColumn{
-		reports.CSVDetail(6, "mix", Of, func(k *KV) string { return view.Printable(k.Mix) }),
-		reports.CSVDetail(6, "records", Of, func(k *KV) string { return view.Integer(k.Records) }),
-	}
-	for _, op := range ops {
-		all = append(all, reports.CSVFigure(6, op+"_mean_ns", op+".mean"), reports.CSVFigure(6, op+"_p99_ns", op+".p99"), reports.CSVFigure(6, op+"_store_mean_ns", op+"-store.mean"))
-	}
-	return all
 }
 
 // recordText is "mix a, update heavy, of 100000 records of 10 fields of 100 bytes".

@@ -83,20 +83,14 @@ func conditions(l reports.Load) string {
 // Kind describes these results.
 var Kind = &reports.Kind{
 	Workload:   "paramserver",
+	Results:    Results,
 	Called:     "Training",
-	JSON:       reports.OneMember[ParamServer]("param_server"),
 	Share:      func(r *reports.Result) any { return shareOf(r) },
 	Conditions: conditions,
 	Variant:    func(r *reports.Result) string { return Of(r).point() },
 	NamesRows:  true,
 	Arm:        func(r *reports.Result) string { return view.Visible(Of(r).Arm) },
 	Shape:      func(r *reports.Result) string { return view.Visible(Of(r).point()) },
-	Identity:   identity,
-	Unlike:     func(r *reports.Result) []reports.Fact { return reports.FieldFacts(Of(r), "levels") },
-	Summary: func(r *reports.Result) reports.Members {
-		ps := Of(r)
-		return reports.Members{}.WithText("arm", ps.Arm).WithText("model", ps.Model).With("compute_ratio", ps.ComputeRatio)
-	},
 	Contradiction: func(r *reports.Result) string {
 		// A tenth: computation and communication alone are measured in windows of their own.
 		if o := Of(r).Overlap; o != nil && (*o < -0.1 || *o > 1.1) {
@@ -105,19 +99,7 @@ var Kind = &reports.Kind{
 		return ""
 	},
 	Medians: medians,
-	Figures: append(reports.LatencyFigures("iteration.", iterationOf),
-		reports.FigureOf("communication", reports.QuantityTime, false, Of, func(ps *ParamServer) float64 { return ps.CommunicationNs }),
-		reports.FigureOf("computation", reports.QuantityTime, false, Of, func(ps *ParamServer) float64 { return ps.ComputeNs }),
-		reports.FigureOf("ideal", reports.QuantityTime, false, Of, func(ps *ParamServer) float64 { return ps.IdealNs }),
-		reports.Figure{Name: "overlap", Quantity: reports.QuantityCount, Higher: true, Of: func(r *reports.Result) (float64, bool) {
-			if ps := Of(r); ps != nil {
-				return ps.overlap()
-			}
-			return 0, false
-		}}),
-	Compare:   []string{"iteration.mean", "iteration.p50", "iteration.p99", "overlap"},
-	Intervals: []string{"iteration.p50", "iteration.mean", "iteration.p99", "overlap"},
-	Spreads:   []reports.Spread{{Name: "mean iteration", Of: func(r *reports.Result) float64 { return Of(r).Iteration.Mean }}},
+	Spreads: []reports.Spread{{Name: "mean iteration", Of: func(r *reports.Result) float64 { return Of(r).Iteration.Mean }}},
 	Interval: &reports.IntervalForm{Of: "ratio",
 		Columns: func(view.Units) []view.Column { return reports.IntervalTimes },
 		Rows: func(r *reports.Result) []reports.IntervalRow {
@@ -134,31 +116,6 @@ var Kind = &reports.Kind{
 		},
 		Note: func([]*reports.Measured) string { return "" },
 	},
-	CSV: []reports.CSVColumn{
-		reports.CSVDetail(5, "model", Of, func(ps *ParamServer) string { return view.Printable(ps.Model) }),
-		reports.CSVDetail(5, "training_arm", Of, func(ps *ParamServer) string { return view.Printable(ps.Arm) }),
-		reports.CSVDetail(5, "levels", Of, func(ps *ParamServer) string { return strconv.Itoa(ps.Levels) }),
-		reports.CSVDetail(5, "tensor_bytes", Of, func(ps *ParamServer) string { return reports.CSVNumber(ps.TensorBytes) }),
-		reports.CSVDetail(5, "compute_ratio", Of, func(ps *ParamServer) string { return reports.CSVNumber(ps.ComputeRatio) }),
-		reports.CSVFigure(5, "iteration_mean_ns", "iteration.mean"), reports.CSVFigure(5, "iteration_p50_ns", "iteration.p50"), reports.CSVFigure(5, "iteration_p99_ns", "iteration.p99"),
-		reports.CSVDetail(5, "iteration_mean_low_ns", Of, func(ps *ParamServer) string { return reports.CSVNumber(ps.MeanLow) }),
-		reports.CSVDetail(5, "iteration_mean_high_ns", Of, func(ps *ParamServer) string { return reports.CSVNumber(ps.MeanHigh) }),
-		reports.CSVFigure(5, "communication_ns", "communication"), reports.CSVFigure(5, "computation_ns", "computation"), reports.CSVFigure(5, "ideal_ns", "ideal"), reports.CSVFigure(5, "overlap", "overlap"),
-	},
-	Bench: reports.BenchLine{
-		Parts: func(r *reports.Result) []reports.BenchPart {
-			ps := Of(r)
-			return []reports.BenchPart{{Name: "model", Value: ps.Model}, {Name: "arm", Value: ps.Arm}, {Name: "ratio", Value: view.Number(ps.ComputeRatio, -1)}}
-		},
-		Values: []reports.BenchFigure{{Unit: "p50-ns", Figure: "iteration.p50"}, {Unit: "p99-ns", Figure: "iteration.p99"}, {Unit: "overlap", Figure: "overlap", Exact: true}},
-	},
-	Histograms: func(r *reports.Result) []reports.HistogramPart {
-		return []reports.HistogramPart{{What: "iteration", Latency: iterationOf(r)}}
-	},
-	NameParts: func(r *reports.Result) []string {
-		ps := Of(r)
-		return []string{ps.Model, ps.Arm, "ratio" + view.Number(ps.ComputeRatio, -1)}
-	},
 }
 
 func iterationOf(r *reports.Result) *reports.Latency {
@@ -166,15 +123,6 @@ func iterationOf(r *reports.Result) *reports.Latency {
 		return &ps.Iteration
 	}
 	return nil
-}
-
-func identity(r *reports.Result) []reports.Fact {
-	ps := Of(r)
-	facts := reports.FieldFacts(ps, "model", "arm", "compute_ratio", "tensor_bytes", "parameters", "tensors")
-	facts[0], facts[1] = facts[0].Saying(ps.Model), facts[1].Saying(ps.Arm)
-	facts[3] = facts[3].Saying("tensor_bytes=" + facts[3].Value)  // a figure, of one parameter
-	facts[4], facts[5] = facts[4].Saying(""), facts[5].Saying("") // the model's name says it
-	return facts
 }
 
 func (ps *ParamServer) overlap() (float64, bool) {

@@ -59,16 +59,10 @@ func (s *Starvation) point() string { return "high load " + view.Number(s.HighLo
 // Kind describes these results.
 var Kind = &reports.Kind{
 	Workload:  "starvation",
-	JSON:      reports.OneMember[Starvation]("starvation"),
+	Results:   Results,
 	Variant:   func(r *reports.Result) string { return Of(r).point() },
 	NamesRows: true,
 	Shape:     func(r *reports.Result) string { return Of(r).point() },
-	Identity: func(r *reports.Result) []reports.Fact {
-		return reports.FieldFacts(Of(r), "high_load_percent", "high_priority")
-	},
-	Summary: func(r *reports.Result) reports.Members {
-		return reports.Members{}.With("high_load_percent", Of(r).HighLoadPercent)
-	},
 	Contradiction: func(r *reports.Result) string {
 		s := Of(r)
 		// A twentieth: the capacity is measured in a window of its own.
@@ -78,14 +72,7 @@ var Kind = &reports.Kind{
 		return ""
 	},
 	Medians: medians,
-	Figures: []reports.Figure{
-		reports.FigureOf("high.bw", reports.QuantityBytes, true, Of, highBandwidth),
-		reports.FigureOf("low.bw", reports.QuantityBytes, true, Of, lowBandwidth),
-		reports.FigureOf("capacity.bw", reports.QuantityBytes, true, Of, capacityBandwidth),
-	},
-	Compare:   []string{"high.bw", "low.bw"},
-	Intervals: []string{"high.bw", "low.bw"},
-	Spreads:   []reports.Spread{{Name: "low BW", Of: func(r *reports.Result) float64 { return Of(r).Low.BytesPerSecond }}},
+	Spreads: []reports.Spread{{Name: "low BW", Of: func(r *reports.Result) float64 { return Of(r).Low.BytesPerSecond }}},
 	Interval: &reports.IntervalForm{Of: "high load %",
 		Columns: func(u view.Units) []view.Column {
 			return []view.Column{{Name: "high", Unit: u.Name()}, {Name: "low", Unit: u.Name()}}
@@ -96,16 +83,6 @@ var Kind = &reports.Kind{
 	OwnTable: true,
 	Tables:   tables,
 	Sections: []*reports.PageSection{{Rank: 30, Of: section}},
-	CSV: []reports.CSVColumn{
-		reports.CSVDetail(6, "high_load_percent", Of, func(s *Starvation) string { return reports.CSVNumber(s.HighLoadPercent) }),
-		reports.CSVFigure(6, "high_bytes_per_second", "high.bw"), reports.CSVFigure(6, "low_bytes_per_second", "low.bw"), reports.CSVFigure(6, "capacity_bytes_per_second", "capacity.bw"),
-	},
-	Bench: reports.BenchLine{
-		Parts: func(r *reports.Result) []reports.BenchPart {
-			return []reports.BenchPart{{Name: "highload", Value: view.Number(Of(r).HighLoadPercent, -1)}}
-		},
-		Values: []reports.BenchFigure{{Unit: "high-B/s", Figure: "high.bw"}, {Unit: "low-B/s", Figure: "low.bw"}},
-	},
 }
 
 func highBandwidth(s *Starvation) float64 { return s.High.BytesPerSecond }

@@ -26,7 +26,7 @@ type Direction struct {
 // Kind is that of streams in one direction, and with detail in both.
 var Kind = &reports.Kind{
 	Workload: "throughput",
-	JSON:     reports.OneMember[Bidirectional]("bidirectional"),
+	Results:  Results,
 	Bare:     true,
 	Share:    func(r *reports.Result) any { return Of(r) != nil },
 	What: func(l reports.Load) string {
@@ -48,25 +48,6 @@ var Kind = &reports.Kind{
 		return []reports.Direction{{Name: "client to server", Result: one(b.FromClient)}, {Name: "server to client", Result: one(b.FromServer)}}
 	},
 	Medians: medians,
-	Figures: []reports.Figure{
-		reports.FigureOf("from_client.bw", reports.QuantityBytes, true, Of, func(b *Bidirectional) float64 { return b.FromClient.BytesPerSecond }),
-		reports.FigureOf("from_server.bw", reports.QuantityBytes, true, Of, func(b *Bidirectional) float64 { return b.FromServer.BytesPerSecond }),
-	},
-	Compare:   []string{"from_client.bw", "from_server.bw"},
-	Intervals: []string{"from_client.bw", "from_server.bw"},
-	CSV: []reports.CSVColumn{
-		reports.CSVFigure(1, "from_client_bytes_per_second", "from_client.bw"),
-		reports.CSVFigure(1, "from_server_bytes_per_second", "from_server.bw"),
-	},
-	Bench: reports.BenchLine{
-		Parts: func(r *reports.Result) []reports.BenchPart {
-			if Of(r) == nil {
-				return nil
-			}
-			return []reports.BenchPart{{Name: "bidirectional", Value: "true"}}
-		},
-		Values: []reports.BenchFigure{{Unit: "from-client-B/s", Figure: "from_client.bw"}, {Unit: "from-server-B/s", Figure: "from_server.bw"}},
-	},
 }
 
 // medians has the medians of each direction.

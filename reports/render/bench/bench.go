@@ -26,7 +26,7 @@ import (
 // different configurations into different tables, so that a version or a time
 // there would keep old and new apart that are to be compared. These stand in a
 // comment, which every reader of the format passes over.
-func Write(w io.Writer, d *reports.Document, kinds []*reports.Kind) error {
+func Write(w io.Writer, d *reports.Document) error {
 	var out bytes.Buffer
 	e := &d.Environment
 	fmt.Fprintf(&out, "# rdmaperf %s, %s, started %s\n", view.Printable(e.Version), view.Printable(e.Go), d.Started.UTC().Format("2006-01-02T15:04:05Z"))
@@ -38,11 +38,7 @@ func Write(w io.Writer, d *reports.Document, kinds []*reports.Kind) error {
 			fmt.Fprintf(&out, "%s: %s\n", c[0], view.Printable(c[1]))
 		}
 	}
-	all := make([]*reports.Result, len(d.Results))
-	for i := range d.Results {
-		all[i] = &d.Results[i]
-	}
-	benchUnits(&out, all, kinds)
+	benchUnits(&out, d.Results)
 	out.WriteByte('\n')
 	for i := range d.Results {
 		if r := &d.Results[i]; r.Operations > 0 {
@@ -58,42 +54,46 @@ func Write(w io.Writer, d *reports.Document, kinds []*reports.Kind) error {
 	return nil
 }
 
-// commonBench are the values of latency and of throughput.
-var (
-	benchLatency = []reports.BenchFigure{{Unit: "p50-ns", Figure: "p50", Exact: true}, {Unit: "p99-ns", Figure: "p99", Exact: true}, {Unit: "p99.9-ns", Figure: "p999", Exact: true}, {Unit: "max-ns", Figure: "max", Exact: true}}
-	benchRates   = []reports.BenchFigure{{Unit: "B/s", Figure: "bw"}, {Unit: "msg/s", Figure: "rate"}}
-	benchErrors  = []reports.BenchFigure{{Unit: "errors", Figure: "errors", Exact: true}}
-)
+// unitOf is what a figure of a workload's own is called in a line.
+func unitOf(f reports.Figure) string {
+	if u := map[reports.Quantity]string{reports.QuantityTime: "ns", reports.QuantityRate: "op/s", reports.QuantityBytes: "B/s", reports.QuantityMemory: "B"}[f.Quantity]; u != "" {
+		return f.Name + "-" + u
+	}
+	return f.Name
+}
+
+// commonUnits are the figures of all workloads by their units.
+var commonUnits = []struct{ unit, figure string }{{"p50-ns", "p50"}, {"p99-ns", "p99"}, {"p99.9-ns", "p999"}, {"max-ns", "max"}, {"B/s", "bw"}, {"msg/s", "rate"}}
+
+// ownFigures are what a workload shows beside the common ones.
+func ownFigures(r *reports.Result) []reports.Figure {
+	return slices.DeleteFunc(r.ShownFigures(), func(f reports.Figure) bool {
+		return f.Name == "mean" || slices.ContainsFunc(commonUnits, func(c struct{ unit, figure string }) bool { return c.figure == f.Name })
+	})
+}
 
 // benchUnits says for each unit which direction is better: benchstat knows that of
 // ns/op only.
-func benchUnits(out *bytes.Buffer, results []*reports.Result, kinds []*reports.Kind) {
+func benchUnits(out *bytes.Buffer, results []reports.Result) {
 	said := map[string]bool{}
-	unit := func(higher bool, name string) {
-		if said[name] {
+	unit := func(better reports.Better, name string) {
+		if said[name] || better == reports.Neither {
 			return
 		}
 		said[name] = true
-		better := "lower"
-		if higher {
-			better = "higher"
-		}
-		fmt.Fprintf(out, "Unit %s better=%s\n", name, better)
+		fmt.Fprintf(out, "Unit %s better=%s\n", name, map[reports.Better]string{reports.Less: "lower", reports.More: "higher"}[better])
 	}
-	for _, v := range [][]reports.BenchFigure{{benchRates[1], benchRates[0]}, benchLatency, benchErrors} {
-		for _, f := range v {
-			m, _ := reports.PlainKind.Figure(f.Figure)
-			unit(m.Higher, f.Unit)
+	for _, c := range commonUnits {
+		better := reports.Less
+		if c.figure == "bw" || c.figure == "rate" {
+			better = reports.More
 		}
+		unit(better, c.unit)
 	}
-	// Of a kind that a result without its own figures belongs to, units would be
-	// said in vain.
-	for _, k := range kinds {
-		for _, f := range k.Bench.Values {
-			if slices.ContainsFunc(results, func(r *reports.Result) bool { return r.AnyKind() == k && r.Detail != nil }) {
-				m, _ := k.Figure(f.Figure)
-				unit(m.Higher, f.Unit)
-			}
+	unit(reports.Less, "errors")
+	for i := range results {
+		for _, f := range ownFigures(&results[i]) {
+			unit(f.Better, unitOf(f))
 		}
 	}
 }
@@ -114,28 +114,15 @@ func benchLine(out *bytes.Buffer, r *reports.Result) {
 	if r.Rate > 0 {
 		out.WriteString("/rate=" + view.RateText(r.Rate) + "/arrivals=" + benchValue(r.Arrivals))
 	}
-	k := &r.AnyKind().Bench
-	if k.Parts != nil {
-		for _, p := range k.Parts(r) {
-			fmt.Fprintf(out, "/%s=%s", p.Name, benchValue(p.Value))
-		}
+	r.ShownFigures()
+	for _, d := range r.Dims {
+		fmt.Fprintf(out, "/%s=%s", d.Name, benchValue(d.Value))
 	}
 	fmt.Fprintf(out, "-%d %d", max(r.Threads, 1), r.Operations)
 
 	value := func(v float64, unit string) {
 		if view.Finite(v) {
 			out.WriteString(" " + strconv.FormatFloat(v, 'f', -1, 64) + " " + unit)
-		}
-	}
-	figures := func(all []reports.BenchFigure) {
-		for _, f := range all {
-			v, ok := r.Figure(f.Figure)
-			if !f.Exact {
-				v = view.RoundTo(v)
-			}
-			if ok || f.Zero {
-				value(v, f.Unit)
-			}
 		}
 	}
 	// Without latency samples an operation's time is its share of the window.
@@ -148,10 +135,15 @@ func benchLine(out *bytes.Buffer, r *reports.Result) {
 		value(l.P999, "p99.9-ns")
 		value(l.Max, "max-ns")
 	}
-	if !k.OwnRates {
-		figures(benchRates)
+	if t := r.Throughput; t != nil {
+		if t.BytesPerSecond > 0 {
+			value(view.RoundTo(t.BytesPerSecond), "B/s")
+		}
+		value(view.RoundTo(t.OperationsPerSecond), "msg/s")
 	}
-	figures(k.Values)
+	for _, f := range ownFigures(r) {
+		value(f.Value, unitOf(f))
+	}
 	if d := r.Disturbance; d != nil {
 		disturbed := 0.
 		if !d.Quiet() {

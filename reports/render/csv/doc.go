@@ -1,3 +1,2 @@
-// Package csv writes results as CSV, a row a result, below a header that only grows
-// at its end.
+// Package csv writes results as CSV, a row for each figure.
 package csv

@@ -35,9 +35,9 @@ func allSeries(d *reports.Document) []latencySeries {
 	taken := map[string]bool{}
 	for i := range d.Results {
 		r := &d.Results[i]
-		for _, part := range resultSeries(r) {
-			s := latencySeries{tag: seriesTag(r, part.What), result: r, latency: part.Latency}
-			base := seriesName(r, part.What)
+		for _, part := range r.Distributions() {
+			s := latencySeries{tag: seriesTag(r, part.Name), result: r, latency: part.Latency}
+			base := seriesName(r, part.Name)
 			s.name = base
 			for n := 2; taken[s.name]; n++ {
 				s.name = base + "-" + strconv.Itoa(n)
@@ -49,32 +49,16 @@ func allSeries(d *reports.Document) []latencySeries {
 	return all
 }
 
-func resultSeries(r *reports.Result) []reports.HistogramPart {
-	var parts []reports.HistogramPart
-	if r.Latency != nil {
-		parts = append(parts, reports.HistogramPart{What: "", Latency: r.Latency})
-	}
-	if r.LatencyCorrected != nil {
-		parts = append(parts, reports.HistogramPart{What: "corrected", Latency: r.LatencyCorrected})
-	}
-	if r.LatencyService != nil {
-		parts = append(parts, reports.HistogramPart{What: "service", Latency: r.LatencyService})
-	}
-	if f := r.AnyKind().Histograms; f != nil {
-		parts = append(parts, f(r)...)
-	}
-	return parts
-}
-
-// seriesMore is what a name or a tag says beyond the usual: the offered load, the
-// QPs of a head-of-line measurement, the kind of samples, the repeat.
+// seriesMore is what a name or a tag says beyond the usual: the offered load, the dimensions, the distribution, the
+// repeat.
 func seriesMore(r *reports.Result, what string) []string {
 	var more []string
 	if r.Rate > 0 {
 		more = append(more, "rate"+strconv.FormatFloat(r.Rate, 'f', -1, 64))
 	}
-	if f := r.AnyKind().NameParts; f != nil {
-		more = append(more, f(r)...)
+	for _, d := range r.Dims {
+		_, value := d.Short()
+		more = append(more, value)
 	}
 	if what != "" {
 		more = append(more, what)

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"slices"
 	"strconv"
 	"time"
 
@@ -20,19 +19,15 @@ import (
 
 // seriesLabels tell the points of one run apart. None of them grows with the
 // number of runs; what does, such as the version, is in rdmaperf_run_info.
-var seriesLabels = []string{"transport", "workload", "op", "size", "depth", "qps", "polling", "rate", "role"}
+var seriesLabels = []string{"transport", "workload", "op", "size", "depth", "qps", "polling", "rate", "dims", "role"}
 
 // percentileLabel is not quantile, which belongs to summaries: promtool check metrics
 // refuses it on gauges.
 const percentileLabel = "percentile"
 
 func seriesValues(r *reports.Result) []string {
-	op := r.Op
-	if f := r.AnyKind().MetricOp; f != nil {
-		op = f(r)
-	}
-	return []string{view.Printable(reports.TransportOf(r)), view.Printable(r.Workload), view.Printable(op), view.Integer(r.SizeBytes), strconv.Itoa(r.Depth), strconv.Itoa(r.QPs),
-		view.Printable(r.Polling), reports.Offered(r), view.Printable(r.MeasuredBy)}
+	return []string{view.Printable(reports.TransportOf(r)), view.Printable(r.Workload), view.Printable(r.Op), view.Integer(r.SizeBytes), strconv.Itoa(r.Depth), strconv.Itoa(r.QPs),
+		view.Printable(r.Polling), reports.Offered(r), view.Printable(r.DimsText(",")), view.Printable(r.MeasuredBy)}
 }
 
 func seriesDesc(name, help string, more ...string) *prometheus.Desc {
@@ -68,12 +63,22 @@ var (
 	runDescs   = []*prometheus.Desc{descInfo, descResults, descFailed, descStarted}
 )
 
-func familyDesc(f *reports.Family) *prometheus.Desc {
-	labels := slices.Clone(f.Labels)
-	if f.Quantiles {
-		labels = append(labels, percentileLabel)
-	}
-	return seriesDesc(f.Name, f.Help, labels...)
+// figureFamilies are the gauges of what a workload measures beside the common figures, one for each unit; figure is a name
+// as thresholds have it.
+var figureFamilies = [...]struct {
+	desc *prometheus.Desc
+	by   float64 // from the document's unit
+}{
+	reports.QuantityTime:   {figureDesc("seconds", "A time of the last measurement, by the figure's name."), 1e-9},
+	reports.QuantityRate:   {figureDesc("per_second", "A rate of the last measurement, by the figure's name."), 1},
+	reports.QuantityBytes:  {figureDesc("bytes_per_second", "A bandwidth of the last measurement, by the figure's name."), 1},
+	reports.QuantityCount:  {figureDesc("value", "A count of the last measurement, by the figure's name."), 1},
+	reports.QuantityRatio:  {figureDesc("ratio", "A ratio of the last measurement, by the figure's name."), 1},
+	reports.QuantityMemory: {figureDesc("bytes", "An amount of memory of the last measurement, by the figure's name."), 1},
+}
+
+func figureDesc(unit, help string) *prometheus.Desc {
+	return seriesDesc("figure_"+unit, help, "figure")
 }
 
 // NewCollector exports a document to Prometheus. doc is called at each scrape
@@ -81,24 +86,17 @@ func familyDesc(f *reports.Family) *prometheus.Desc {
 // the scrape lasts. Histograms are converted then, so that measuring never meets
 // Prometheus. Results for the same point, such as repeats, are added up; gauges
 // show the last of them.
-func NewCollector(doc func() *reports.Document, kinds []*reports.Kind) prometheus.Collector {
-	return collector{doc, kinds}
-}
+func NewCollector(doc func() *reports.Document) prometheus.Collector { return collector{doc} }
 
-type collector struct {
-	doc   func() *reports.Document
-	kinds []*reports.Kind
-}
+type collector struct{ doc func() *reports.Document }
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range pointDescs {
 		ch <- d
 	}
-	for _, k := range c.kinds {
-		for _, f := range k.Families {
-			ch <- familyDesc(f)
-		}
+	for _, f := range figureFamilies {
+		ch <- f.desc
 	}
 	for _, d := range runDescs {
 		ch <- d
@@ -173,8 +171,6 @@ func (e export) series(results []*reports.Result) {
 	var throughput *reports.Throughput
 	var cpu, gc bool
 	infos := map[string]bool{}
-	own := map[string]reports.FamilySample{}
-	var ownOrder []string
 	for _, r := range results {
 		ops += float64(r.Operations)
 		bytes += float64(r.Operations) * float64(r.SizeBytes)
@@ -202,15 +198,6 @@ func (e export) series(results []*reports.Result) {
 		}
 		if r.GC != nil {
 			gc, clientGC, serverGC = true, clientGC+float64(r.GC.ClientCollections), serverGC+float64(r.GC.ServerCollections)
-		}
-		if f := r.AnyKind().Metrics; f != nil {
-			for _, m := range f(r) {
-				key := fmt.Sprintf("%s %q", m.Family.Name, m.Labels)
-				if _, known := own[key]; !known {
-					ownOrder = append(ownOrder, key)
-				}
-				own[key] = m // the last one stays
-			}
 		}
 		env := &e.d.Environment
 		info := with(view.Printable(r.Stack), view.Printable(r.Label), view.Printable(r.RoundTrip), strconv.Itoa(max(r.Threads, 1)), strconv.FormatBool(r.Verified),
@@ -257,12 +244,10 @@ func (e export) series(results []*reports.Result) {
 		e.value(descCollections, prometheus.CounterValue, clientGC, side("client")...)
 		e.value(descCollections, prometheus.CounterValue, serverGC, side("server")...)
 	}
-	for _, key := range ownOrder {
-		m := own[key]
-		if m.Latency != nil {
-			e.quantiles(familyDesc(m.Family), m.Latency, with(m.Labels...))
-		} else {
-			e.gauge(familyDesc(m.Family), m.Value, with(m.Labels...)...)
+	last := results[len(results)-1]
+	for _, f := range last.OwnFigures() {
+		if last.Mark(f.Name) != "few" {
+			e.gauge(figureFamilies[f.Quantity].desc, f.Value*figureFamilies[f.Quantity].by, with(f.Name)...)
 		}
 	}
 	if len(latencies) > 0 {
@@ -390,9 +375,9 @@ func (d duration) Write(out *dto.Metric) error {
 
 // Gather converts the document now and returns what it found: a scrape of it
 // later only prints.
-func Gather(d *reports.Document, kinds []*reports.Kind) (prometheus.Gatherer, error) {
+func Gather(d *reports.Document) (prometheus.Gatherer, error) {
 	r := prometheus.NewPedanticRegistry()
-	if err := r.Register(NewCollector(func() *reports.Document { return d }, kinds)); err != nil {
+	if err := r.Register(NewCollector(func() *reports.Document { return d })); err != nil {
 		return nil, fmt.Errorf("export metrics: %w", err)
 	}
 	families, err := r.Gather()
@@ -405,14 +390,14 @@ func Gather(d *reports.Document, kinds []*reports.Kind) (prometheus.Gatherer, er
 // WriteFile writes the document in Prometheus's text format, for the
 // textfile collector of node_exporter, which sees the old file or the new one.
 // The file is replaced, so that it must be a regular one.
-func WriteFile(path string, d *reports.Document, kinds []*reports.Kind) error {
+func WriteFile(path string, d *reports.Document) error {
 	switch info, err := os.Stat(path); {
 	case err == nil && !info.Mode().IsRegular():
 		return fmt.Errorf("write metrics %s: not a regular file", path)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("write metrics: %w", err)
 	}
-	g, err := Gather(d, kinds)
+	g, err := Gather(d)
 	if err != nil {
 		return err
 	}

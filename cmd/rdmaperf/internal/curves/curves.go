@@ -28,6 +28,9 @@ type Point struct {
 	Values map[string]float64 `json:"values"`
 }
 
+// Member implements reports.Detail.
+func (*Point) Member(workload string) string { return workload }
+
 // Of is the detail of such a result, nil for any other.
 func Of(r *reports.Result) *Point { return reports.DetailOf[Point](r) }
 
@@ -41,7 +44,7 @@ type Value struct {
 	Label  string
 	Text   func(v float64) string // in charts
 	reports.Quantity
-	Higher bool
+	reports.Better
 	Linear bool // its chart begins at zero
 	Table  bool // it has no chart
 }
@@ -50,6 +53,8 @@ type Value struct {
 type Curve struct {
 	Op, Title string
 	XColumn   string
+	XName     string // of the dimension
+	XUnit     string
 	XLabel    string
 	XText     func(v float64) string
 	LinearX   bool
@@ -64,7 +69,6 @@ type Set struct {
 	Rank             int    // of the section of the page
 	Lead             string // above tables
 	Given            string // what else shapes all figures
-	Since            int    // generation of the columns in CSV
 	Curves           []Curve
 	Values           []Value
 }
@@ -83,44 +87,45 @@ func (s *Set) value(name string) *Value {
 func (s *Set) Kind() *reports.Kind {
 	what := func(l reports.Load) string { return s.curve(l.Op).Title }
 	k := &reports.Kind{
-		Workload: s.Workload, Called: s.Called, JSON: reports.OneMember[Point](s.Workload).Described(s.schema()),
+		Workload: s.Workload, Called: s.Called, Results: s.results(),
 		What: what, Title: what,
 		Conditions: func(reports.Load) string { return s.Given },
 		OwnThreads: true, AnyQPs: true,
-		Variant: func(r *reports.Result) string { return Of(r).Arm + " " + s.curve(r.Op).XText(Of(r).X) },
-		Shape:   func(r *reports.Result) string { return s.curve(r.Op).XText(Of(r).X) },
-		Identity: func(r *reports.Result) []reports.Fact {
-			return reports.FieldFacts(Of(r), "x", "arm")
-		},
-		Summary: func(r *reports.Result) reports.Members {
-			return reports.Members{}.WithText("point", Of(r).Arm+" "+s.curve(r.Op).XText(Of(r).X))
-		},
+		Variant:    func(r *reports.Result) string { return Of(r).Arm + " " + s.curve(r.Op).XText(Of(r).X) },
+		Shape:      func(r *reports.Result) string { return s.curve(r.Op).XText(Of(r).X) },
 		Medians:    medians,
 		OwnLatency: true, OwnRate: true, OwnTable: true, OwnCharts: true, OwnSideBySide: true, PageBlocks: true,
 		Tables:   s.tables,
 		Sections: []*reports.PageSection{{Rank: s.Rank, Of: s.section}},
-		CSV: []reports.CSVColumn{
-			reports.CSVDetail(s.Since, s.Workload+"_x", Of, func(p *Point) string { return reports.CSVNumber(p.X) }),
-			reports.CSVDetail(s.Since, s.Workload+"_arm", Of, func(p *Point) string { return p.Arm }),
-		},
-		Bench: reports.BenchLine{Parts: func(r *reports.Result) []reports.BenchPart {
-			return []reports.BenchPart{{Name: "arm", Value: Of(r).Arm}, {Name: "x", Value: reports.CSVNumber(Of(r).X)}}
-		}},
-		NameParts: func(r *reports.Result) []string { return []string{Of(r).Arm, s.curve(r.Op).XText(Of(r).X)} },
-	}
-	for _, v := range s.Values {
-		k.Figures = append(k.Figures, reports.Figure{Name: v.Name, Quantity: v.Quantity, Higher: v.Higher, Of: func(r *reports.Result) (float64, bool) {
-			if d := Of(r); d != nil {
-				n, ok := d.Values[v.Name]
-				return n, ok
-			}
-			return 0, false
-		}})
-		k.Compare = append(k.Compare, v.Name)
-		k.CSV = append(k.CSV, reports.CSVFigure(s.Since, s.Workload+"_"+v.Name, v.Name))
-		k.Bench.Values = append(k.Bench.Values, reports.BenchFigure{Unit: v.Name, Figure: v.Name, Exact: true})
 	}
 	return k
+}
+
+// results declare the dimensions and figures.
+func (s *Set) results() *reports.Workload {
+	w := &reports.Workload{Name: s.Workload, Schema: s.schema(), Detail: func() reports.Detail { return new(Point) }, Describe: s.describe}
+	for _, c := range s.Curves {
+		if d := (reports.DimDef{Name: c.XName, Unit: c.XUnit, Help: c.XLabel}); !slices.Contains(w.Dims, d) {
+			w.Dims = append(w.Dims, d)
+		}
+	}
+	w.Dims = append(w.Dims, reports.DimDef{Name: "arm", Help: "of several lines of one stack"})
+	for _, v := range s.Values {
+		w.Figures = append(w.Figures, reports.FigureDef{Name: v.Name, Quantity: v.Quantity, Better: v.Better, Help: cmp.Or(v.Label, v.Column)})
+		w.Shown = append(w.Shown, v.Name)
+	}
+	return w
+}
+
+func (s *Set) describe(w *reports.Workload, r *reports.Result) {
+	p, c := Of(r), s.curve(r.Op)
+	r.Title, r.Note = c.Title, s.Given
+	r.Dims = reports.DimsOf([]reports.DimDef{{Name: c.XName, Unit: c.XUnit}, {Name: "arm"}}, p.X, p.Arm)
+	for _, f := range w.Figures {
+		if v, ok := p.Values[f.Name]; ok {
+			r.Figures = append(r.Figures, reports.Figure{Name: f.Name, Quantity: f.Quantity, Better: f.Better, Value: v})
+		}
+	}
 }
 
 // schema describes the member of the set's results.

@@ -1,7 +1,6 @@
 package mixed
 
 import (
-	_ "embed"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,14 +72,11 @@ func (d *Mixed) point() string {
 	return strconv.Itoa(d.ReadPercent) + " % reads of " + view.Printable(d.Blocks)
 }
 
-//go:embed schema.json
-var schema string
-
 // kind describes these results.
 var kind = &reports.Kind{
 	Workload: Name,
+	Results:  results,
 	Called:   "Reads and writes",
-	JSON:     reports.OneMember[Mixed](Name).Described(schema),
 	Share:    func(r *reports.Result) any { return shared{Of(r).SpanBytes, Of(r).WriteDone} },
 	What:     func(reports.Load) string { return "mixed reads and writes" },
 	Conditions: func(l reports.Load) string {
@@ -95,80 +91,16 @@ var kind = &reports.Kind{
 	Variant:   func(r *reports.Result) string { return Of(r).point() },
 	NamesRows: true,
 	Shape:     func(r *reports.Result) string { return Of(r).point() },
-	Identity: func(r *reports.Result) []reports.Fact {
-		return reports.FieldFacts(Of(r), "read_percent", "blocks", "write_done")
-	},
-	Unlike:    func(r *reports.Result) []reports.Fact { return reports.FieldFacts(Of(r), "span_bytes") },
-	Summary:   func(r *reports.Result) reports.Members { return reports.Members{}.WithText("mix", Of(r).point()) },
-	Compared:  "Of each read 8 bytes were compared, of some all, and of writes what the last ones left in the window.",
 	Medians:   medians,
-	Figures:   figures(),
-	Compare:   []string{"reads.p50", "reads.p99", "writes.p50", "writes.p99"},
-	Intervals: []string{"reads.rate", "writes.rate"},
 	Spreads: []reports.Spread{{Name: "operations a second", Of: func(r *reports.Result) float64 {
 		return Of(r).Reads.OperationsPerSecond + Of(r).Writes.OperationsPerSecond
 	}}},
 	OwnLatency: true, OwnRate: true, OwnTable: true, OwnCharts: true, OwnRates: true, OwnSideBySide: true,
 	Tables:     tables,
 	SideBySide: []*reports.SideBySide{{Rank: 20, Tables: sideBySide}},
-	Latencies: func(r *reports.Result) (all []reports.NamedLatency) {
-		for i, s := range sides {
-			if l := latencyOf(i)(r); l != nil {
-				all = append(all, reports.NamedLatency{What: ", " + s.name, Latency: l})
-			}
-		}
-		return all
-	},
 	PageTables: pageTables,
 	Sections:   []*reports.PageSection{{Rank: 35, Of: section}},
 	Card:       card,
-	CSV:        csv(),
-	Bench: reports.BenchLine{
-		Parts: func(r *reports.Result) []reports.BenchPart {
-			return []reports.BenchPart{{Name: "reads", Value: strconv.Itoa(Of(r).ReadPercent)}, {Name: "blocks", Value: view.Printable(strings.ReplaceAll(Of(r).Blocks, "/", "_"))}}
-		},
-		Values: []reports.BenchFigure{{Unit: "read-p50-ns", Figure: "reads.p50", Exact: true}, {Unit: "read-p99-ns", Figure: "reads.p99", Exact: true},
-			{Unit: "write-p50-ns", Figure: "writes.p50", Exact: true}, {Unit: "write-p99-ns", Figure: "writes.p99", Exact: true}},
-	},
-	Histograms: func(r *reports.Result) (parts []reports.HistogramPart) {
-		for i, s := range sides {
-			if l := latencyOf(i)(r); l != nil {
-				parts = append(parts, reports.HistogramPart{What: s.name, Latency: l})
-			}
-		}
-		return parts
-	},
-	NameParts: func(r *reports.Result) []string { return []string{strconv.Itoa(Of(r).ReadPercent), Of(r).Blocks} },
-	MetricOp:  func(r *reports.Result) string { return op + " " + Of(r).point() },
-	Families:  []*reports.Family{latencyFamily, rateFamily},
-	Metrics:   metrics,
-}
-
-func figures() (all []reports.Figure) {
-	for i, s := range sides {
-		all = append(all, reports.LatencyFigures(s.name+".", latencyOf(i))...)
-		all = append(all, reports.FigureOf(s.name+".rate", reports.QuantityRate, true, Of, func(d *Mixed) float64 { return s.of(d).OperationsPerSecond }),
-			reports.FigureOf(s.name+".bw", reports.QuantityBytes, true, Of, func(d *Mixed) float64 { return s.of(d).BytesPerSecond }))
-	}
-	return all
-}
-
-// csvSince is the generation of these columns.
-const csvSince = 9
-
-func csv() []reports.CSVColumn {
-	all := []reports.CSVColumn{
-		reports.CSVDetail(csvSince, "mixed_read_percent", Of, func(d *Mixed) string { return strconv.Itoa(d.ReadPercent) }),
-		reports.CSVDetail(csvSince, "mixed_achieved_read_percent", Of, func(d *Mixed) string { return reports.CSVNumber(d.AchievedReadPercent) }),
-		reports.CSVDetail(csvSince, "mixed_blocks", Of, func(d *Mixed) string { return view.Printable(d.Blocks) }),
-		reports.CSVDetail(csvSince, "mixed_write_done", Of, func(d *Mixed) string { return view.Printable(d.WriteDone) }),
-	}
-	for _, s := range sides {
-		for _, f := range []struct{ figure, column string }{{"rate", "operations_per_second"}, {"bw", "bytes_per_second"}, {"p50", "p50_ns"}, {"p99", "p99_ns"}, {"p999", "p999_ns"}, {"max", "max_ns"}} {
-			all = append(all, reports.CSVFigure(csvSince, "mixed_"+s.name+"_"+f.column, s.name+"."+f.figure))
-		}
-	}
-	return all
 }
 
 // medians has the medians of the repeats; operations are those of the first.
@@ -187,20 +119,4 @@ func medians(all []*reports.Result) any {
 		}
 	}
 	return &d
-}
-
-var (
-	latencyFamily = &reports.Family{Name: "mixed_latency_percentile_seconds", Help: "Latency of reads and of writes of a mix.", Labels: []string{"direction"}, Quantiles: true}
-	rateFamily    = &reports.Family{Name: "mixed_operations_per_second", Help: "Reads and writes of a mix a second.", Labels: []string{"direction"}}
-)
-
-func metrics(r *reports.Result) (all []reports.FamilySample) {
-	for _, s := range sides {
-		d := s.of(Of(r))
-		if d.Latency != nil {
-			all = append(all, reports.FamilySample{Family: latencyFamily, Labels: []string{s.name}, Latency: d.Latency})
-		}
-		all = append(all, reports.FamilySample{Family: rateFamily, Labels: []string{s.name}, Value: d.OperationsPerSecond})
-	}
-	return all
 }

@@ -65,18 +65,18 @@ var Room = &room.Room{
 }
 
 var set = &curves.Set{
-	Workload: Name, Called: "QoS", Rank: 48, Since: 8,
+	Workload: Name, Called: "QoS", Rank: 48,
 	Title: "Classes over time",
 	Intro: "In the first third low moves bulk alone, in the second high reads 64 bytes at a time beside it, in the last high is alone.",
 	Given: "both nodes and both classes in one process",
 	Lead:  "low writes 256 KiB with 8 under way, high reads 64 bytes; first third low alone, second both, last third high alone:",
-	Curves: []curves.Curve{{Op: op, Title: "Two classes", XColumn: "at", XLabel: "Time", XText: func(v float64) string { return view.Number(v, 2) + " s" }, LinearX: true,
+	Curves: []curves.Curve{{Op: op, Title: "Two classes", XName: "at_s", XUnit: "s", XColumn: "at", XLabel: "Time", XText: func(v float64) string { return view.Number(v, 2) + " s" }, LinearX: true,
 		Values: []string{"high_p50_ns", "high_p99_ns", "high_rate", "low_bytes"}}},
 	Values: []curves.Value{
 		{Name: "high_p50_ns", Column: "high p50", Unit: "us", Per: 1e3, Digits: 2, Label: "Latency of high, median", Text: view.NsLabel, Quantity: reports.QuantityTime},
 		{Name: "high_p99_ns", Column: "high p99", Unit: "us", Per: 1e3, Digits: 2, Label: "Latency of high, p99", Text: view.NsLabel, Quantity: reports.QuantityTime},
-		{Name: "high_rate", Column: "high", Unit: "/s", Per: 1, Digits: 0, Label: "Reads of high a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Higher: true, Linear: true},
-		{Name: "low_bytes", Column: "low", Unit: "MiB/s", Per: 1 << 20, Digits: 1, Label: "Throughput of low", Text: view.BandwidthLabel, Quantity: reports.QuantityBytes, Higher: true, Linear: true},
+		{Name: "high_rate", Column: "high", Unit: "/s", Per: 1, Digits: 0, Label: "Reads of high a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Better: reports.More, Linear: true},
+		{Name: "low_bytes", Column: "low", Unit: "MiB/s", Per: 1 << 20, Digits: 1, Label: "Throughput of low", Text: view.BandwidthLabel, Quantity: reports.QuantityBytes, Better: reports.More, Linear: true},
 	},
 }
 

@@ -39,18 +39,18 @@ var Room = &room.Room{
 }
 
 var set = &curves.Set{
-	Workload: Name, Called: "Regions", Rank: 45, Since: 8,
+	Workload: Name, Called: "Regions", Rank: 45,
 	Title: "Many regions",
 	Intro: "Writes to random places of many regions, or of one large region. A device alone has a registration for each region; LITE has one for all of them, and handles. A NIC caches few keys and translations: what it loses when they do not fit is the left end against the right. A stack of a model is timed by the model's clock.",
 	Given: "one connection and one thread, both ends in one process",
 	Lead:  "latency with one write under way, rate with 16; making a region is by the host's clock:",
 	Curves: []curves.Curve{
-		{Op: opCount, Title: "Number of regions", XColumn: "regions", XLabel: "Regions", XText: func(v float64) string { return view.Number(v, 0) }, Sized: true, Values: all},
-		{Op: opTotal, Title: "Size of one region", XColumn: "region", XLabel: "Size of the region", XText: func(v float64) string { return reports.SizeLabel(int64(v)) }, Sized: true, Values: all},
-		{Op: opMake, Title: "Making regions", XColumn: "region", XLabel: "Size of a region", XText: func(v float64) string { return reports.SizeLabel(int64(v)) }, Values: []string{"make_ns", "map_ns", "end_ns"}},
+		{Op: opCount, Title: "Number of regions", XName: "regions", XColumn: "regions", XLabel: "Regions", XText: func(v float64) string { return view.Number(v, 0) }, Sized: true, Values: all},
+		{Op: opTotal, Title: "Size of one region", XName: "region_bytes", XUnit: "B", XColumn: "region", XLabel: "Size of the region", XText: func(v float64) string { return reports.SizeLabel(int64(v)) }, Sized: true, Values: all},
+		{Op: opMake, Title: "Making regions", XName: "region_bytes", XUnit: "B", XColumn: "region", XLabel: "Size of a region", XText: func(v float64) string { return reports.SizeLabel(int64(v)) }, Values: []string{"make_ns", "map_ns", "end_ns"}},
 	},
 	Values: []curves.Value{
-		{Name: "rate", Column: "rate", Unit: "1/us", Per: 1e6, Digits: 3, Label: "Writes a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Higher: true, Linear: true},
+		{Name: "rate", Column: "rate", Unit: "1/us", Per: 1e6, Digits: 3, Label: "Writes a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Better: reports.More, Linear: true},
 		{Name: "latency_p50_ns", Column: "p50", Unit: "us", Per: 1e3, Digits: 3, Label: "Latency, median", Text: view.NsLabel, Quantity: reports.QuantityTime, Linear: true},
 		{Name: "latency_p99_ns", Column: "p99", Unit: "us", Per: 1e3, Digits: 3, Quantity: reports.QuantityTime, Table: true},
 		{Name: "make_ns", Column: "make each", Unit: "us", Per: 1e3, Digits: 3, Label: "Making one region", Text: view.NsLabel, Quantity: reports.QuantityTime},

@@ -42,17 +42,17 @@ var Room = &room.Room{
 }
 
 var set = &curves.Set{
-	Workload: Name, Called: "Sharing", Rank: 46, Since: 8,
+	Workload: Name, Called: "Sharing", Rank: 46,
 	Title: "Sharing queue pairs",
 	Intro: "Users of one node write to another, each with one write under way. A device alone has a queue pair for each user; LITE has k for all of them, and one registration; lite(daemon) is as many clients of one daemon process, each with rings in shared memory. A NIC caches the contexts of few queue pairs.",
 	Given: "one thread for all users, both ends in one process",
 	Lead:  "one write under way for each user; memory is what both ends register:",
-	Curves: []curves.Curve{{Op: op, Title: "Users", XColumn: "users", XLabel: "Users", XText: func(v float64) string { return view.Number(v, 0) }, Sized: true,
+	Curves: []curves.Curve{{Op: op, Title: "Users", XName: "users", XColumn: "users", XLabel: "Users", XText: func(v float64) string { return view.Number(v, 0) }, Sized: true,
 		Values: []string{"rate", "queue_pairs", "registered_bytes"}}},
 	Values: []curves.Value{
-		{Name: "rate", Column: "rate", Unit: "1/us", Per: 1e6, Digits: 3, Label: "Writes a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Higher: true, Linear: true},
+		{Name: "rate", Column: "rate", Unit: "1/us", Per: 1e6, Digits: 3, Label: "Writes a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Better: reports.More, Linear: true},
 		{Name: "queue_pairs", Column: "queue pairs", Per: 1, Label: "Queue pairs of a node", Text: func(v float64) string { return view.Number(v, 0) }, Quantity: reports.QuantityCount},
-		{Name: "registered_bytes", Column: "registered", Unit: "KiB", Per: 1024, Digits: 1, Label: "Registered memory in use", Text: func(v float64) string { return reports.SizeLabel(int64(v)) }, Quantity: reports.QuantityCount},
+		{Name: "registered_bytes", Column: "registered", Unit: "KiB", Per: 1024, Digits: 1, Label: "Registered memory in use", Text: func(v float64) string { return reports.SizeLabel(int64(v)) }, Quantity: reports.QuantityMemory},
 	},
 }
 

@@ -42,19 +42,19 @@ var Room = &room.Room{
 var names = []string{"call_p50_ns", "call_p99_ns", "waiting_p50_ns", "client_cpu_ns", "client_busy", "server_cpu_ns"}
 
 var set = &curves.Set{
-	Workload: Name, Called: "Thinking", Rank: 49, Since: 10,
+	Workload: Name, Called: "Thinking", Rank: 49,
 	Title: "Servers that think",
 	Intro: "The server computes for a while before it answers each call. Who polls for the answer uses a processor all the time, who sleeps pays with a wake-up, and who waits adaptively polls while answers come soon and sleeps behind that.",
 	Given: "one caller, one call at a time",
 	Lead:  "the server computes before it answers; over it is the latency beyond that time; CPU is of a call, busy the part of a CPU that the client uses:",
-	Curves: []curves.Curve{{Op: op, Title: "Time to think", XColumn: "think", XLabel: "Time to think", XText: view.NsLabel, LinearX: true, Sized: true,
+	Curves: []curves.Curve{{Op: op, Title: "Time to think", XName: "think_ns", XUnit: "ns", XColumn: "think", XLabel: "Time to think", XText: view.NsLabel, LinearX: true, Sized: true,
 		Values: names}},
 	Values: []curves.Value{
 		{Name: "call_p50_ns", Column: "p50", Unit: "us", Per: 1e3, Digits: 2, Quantity: reports.QuantityTime, Table: true},
 		{Name: "call_p99_ns", Column: "p99", Unit: "us", Per: 1e3, Digits: 2, Quantity: reports.QuantityTime, Table: true},
 		{Name: "waiting_p50_ns", Column: "over it", Unit: "us", Per: 1e3, Digits: 2, Label: "Latency beyond the time to think, median", Text: view.NsLabel, Quantity: reports.QuantityTime, Linear: true},
 		{Name: "client_cpu_ns", Column: "client", Unit: "us", Per: 1e3, Digits: 2, Label: "CPU of the client for a call", Text: view.NsLabel, Quantity: reports.QuantityTime, Linear: true},
-		{Name: "client_busy", Column: "busy", Per: 1, Digits: 2, Label: "Part of a CPU that the client uses", Text: func(v float64) string { return view.Number(v, 2) }, Quantity: reports.QuantityCount, Linear: true},
+		{Name: "client_busy", Column: "busy", Per: 1, Digits: 2, Label: "Part of a CPU that the client uses", Text: func(v float64) string { return view.Number(v, 2) }, Quantity: reports.QuantityRatio, Linear: true},
 		{Name: "server_cpu_ns", Column: "server", Unit: "us", Per: 1e3, Digits: 2, Quantity: reports.QuantityTime, Table: true},
 	},
 }

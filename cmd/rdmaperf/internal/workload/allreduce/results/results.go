@@ -2,7 +2,6 @@ package results
 
 import (
 	"cmp"
-	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,14 +75,11 @@ func variant(r *reports.Result) string {
 	return s
 }
 
-//go:embed schema.json
-var schema string
-
 // Kind describes these results.
 var Kind = &reports.Kind{
 	Workload: "allreduce",
+	Results:  Results,
 	Called:   "All-reduce",
-	JSON:     reports.OneMember[Allreduce]("allreduce").Described(schema),
 	Share: func(r *reports.Result) any {
 		d := Of(r)
 		return share{d.Ranks, d.Eager, d.Segment, d.Waiting}
@@ -94,26 +90,11 @@ var Kind = &reports.Kind{
 		s, _ := l.Share.(share)
 		return fmt.Sprintf("%d ranks in processes of their own that %s, float32 sums, messages up to %s are sent, long ones written in segments of %s or more", s.ranks, waits[s.waiting], reports.SizeLabel(int64(s.eager)), reports.SizeLabel(int64(s.segment)))
 	},
-	OwnThreads: true,
-	Variant:    variant,
-	NamesRows:  true,
-	Shape:      func(r *reports.Result) string { return fmt.Sprintf("%d ranks, %s", Of(r).Ranks, variant(r)) },
-	Identity: func(r *reports.Result) []reports.Fact {
-		return reports.FieldFacts(Of(r), "ranks", "algorithm", "arm", "buffers", "offload")
-	},
-	Unlike: func(r *reports.Result) []reports.Fact {
-		return reports.FieldFacts(Of(r), "eager_bytes", "segment_bytes", "waiting")
-	},
-	Summary: func(r *reports.Result) reports.Members {
-		return reports.Members{}.WithText("arm", variant(r))
-	},
-	Compared: "All sums of each rank were compared, outside the measured time.",
-	Medians:  medians,
-	Figures: slices.Concat(reports.LatencyFigures("total.", stages[0].latency), reports.LatencyFigures("reduce.", stages[1].latency),
-		reports.LatencyFigures("map.", stages[2].latency), reports.LatencyFigures("unmap.", stages[3].latency),
-		[]reports.Figure{reports.FigureOf("bus.bw", reports.QuantityBytes, true, Of, func(d *Allreduce) float64 { return d.BusBytesPerSecond })}),
-	Compare:       []string{"total.p50", "bus.bw"},
-	Intervals:     []string{"bus.bw"},
+	OwnThreads:    true,
+	Variant:       variant,
+	NamesRows:     true,
+	Shape:         func(r *reports.Result) string { return fmt.Sprintf("%d ranks, %s", Of(r).Ranks, variant(r)) },
+	Medians:       medians,
 	OwnLatency:    true,
 	OwnRate:       true,
 	OwnTable:      true,
@@ -122,40 +103,12 @@ var Kind = &reports.Kind{
 	PageBlocks:    true,
 	Tables:        tables,
 	Sections:      []*reports.PageSection{{Rank: 41, Of: section}},
-	CSV:           csv(),
-	Bench: reports.BenchLine{
-		Parts: func(r *reports.Result) []reports.BenchPart {
-			d := Of(r)
-			return []reports.BenchPart{{Name: "ranks", Value: view.Integer(int64(d.Ranks))}, {Name: "arm", Value: d.Arm}, {Name: "buffers", Value: d.Buffers}, {Name: "offload", Value: d.Offload}}
-		},
-		Values: []reports.BenchFigure{{Unit: "total-ns", Figure: "total.p50", Exact: true}, {Unit: "bus-B/s", Figure: "bus.bw"}},
-	},
-	NameParts: func(r *reports.Result) []string { return []string{variant(r)} },
 }
 
 var (
 	words = map[string]string{"ring": "ring", "halving": "recursive halving and doubling", "doubling": "recursive doubling"}
 	waits = map[string]string{"poll": "poll", "sleep": "sleep for completions"}
 )
-
-// csvSince is the generation of these columns.
-const csvSince = 7
-
-func csv() (all []reports.CSVColumn) {
-	text := func(name string, f func(d *Allreduce) string) {
-		all = append(all, reports.CSVDetail(csvSince, name, Of, f))
-	}
-	text("allreduce_ranks", func(d *Allreduce) string { return view.Integer(int64(d.Ranks)) })
-	text("allreduce_arm", func(d *Allreduce) string { return d.Arm })
-	text("allreduce_buffers", func(d *Allreduce) string { return d.Buffers })
-	text("allreduce_offload", func(d *Allreduce) string { return d.Offload })
-	for _, s := range stages {
-		for _, f := range []string{"p50", "p99"} {
-			all = append(all, reports.CSVFigure(csvSince, "allreduce_"+s.name+"_"+f+"_ns", s.name+"."+f))
-		}
-	}
-	return append(all, reports.CSVFigure(csvSince, "allreduce_bus_bytes_per_second", "bus.bw"))
-}
 
 // medians has the medians of the repeats.
 func medians(all []*reports.Result) any {

@@ -1,7 +1,6 @@
 package results
 
 import (
-	_ "embed"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -77,13 +76,6 @@ var stages = []stage{
 	{"cycle", "register+use+deregister", func(d *Register) *reports.Latency { return d.Full }},
 }
 
-func (s stage) latency(r *reports.Result) *reports.Latency {
-	if d := Of(r); d != nil {
-		return s.of(d)
-	}
-	return nil
-}
-
 // variant tells apart what stands in one table.
 func variant(r *reports.Result) string {
 	d := Of(r)
@@ -103,33 +95,21 @@ func variant(r *reports.Result) string {
 	return strings.Join(parts, ", ")
 }
 
-//go:embed schema.json
-var schema string
-
 // Kind describes these results.
 var Kind = &reports.Kind{
 	Workload: "register",
+	Results:  Results,
 	Called:   "Registration",
-	JSON:     reports.OneMember[Register]("register").Described(schema),
 	What:     func(l reports.Load) string { return "registration, " + whats[l.Op] },
 	Title:    func(l reports.Load) string { return "Registration, " + whats[l.Op] },
 	Conditions: func(reports.Load) string {
 		return "one registration at a time on each thread"
 	},
-	OwnThreads: true,
-	Variant:    variant,
-	NamesRows:  true,
-	Shape:      variant,
-	Identity: func(r *reports.Result) []reports.Fact {
-		return reports.FieldFacts(Of(r), "arm", "pages", "pattern", "offload", "threads", "working_set", "capacity_regions", "source")
-	},
-	Summary: func(r *reports.Result) reports.Members {
-		return reports.Members{}.WithText("arm", variant(r))
-	},
-	Compared:      "What a device placed in registered memory was compared with every use.",
+	OwnThreads:    true,
+	Variant:       variant,
+	NamesRows:     true,
+	Shape:         variant,
 	Medians:       medians,
-	Figures:       figures(),
-	Compare:       []string{"register.p50", "deregister.p50", "cycle.p50", "unmap.p50", "set.hits"},
 	OwnLatency:    true,
 	OwnRate:       true,
 	OwnTable:      true,
@@ -138,82 +118,11 @@ var Kind = &reports.Kind{
 	PageBlocks:    true,
 	Tables:        tables,
 	Sections:      []*reports.PageSection{{Rank: 40, Of: section}},
-	CSV:           csv(),
-	Bench: reports.BenchLine{
-		Parts: func(r *reports.Result) []reports.BenchPart {
-			d := Of(r)
-			return []reports.BenchPart{{Name: "arm", Value: d.Arm}, {Name: "pages", Value: d.Pages}, {Name: "offload", Value: d.Offload},
-				{Name: "threads", Value: view.Integer(int64(d.Threads))}, {Name: "buffers", Value: view.Integer(int64(d.WorkingSet))}}
-		},
-		Values: []reports.BenchFigure{{Unit: "register-ns", Figure: "register.p50", Exact: true}, {Unit: "deregister-ns", Figure: "deregister.p50", Exact: true}, {Unit: "cycle-ns", Figure: "cycle.p50", Exact: true}},
-	},
-	NameParts: func(r *reports.Result) []string { return []string{variant(r)} },
 }
 
 // whats are the patterns in words.
 var whats = map[string]string{"repeated": "the same buffer again", "random": "random addresses and lengths", "overlapping": "overlapping buffers",
 	"new": "buffers that are always new", "set": "buffers of a working set", "replaced": "memory whose pages were replaced unseen", "threads": "several threads"}
-
-func figures() (all []reports.Figure) {
-	for _, s := range stages {
-		all = append(all, reports.LatencyFigures(s.name+".", s.latency)...)
-	}
-	return append(all,
-		reports.Figure{Name: "set.hits", Quantity: reports.QuantityCount, Higher: true, Of: func(r *reports.Result) (float64, bool) {
-			if d := Of(r); d != nil && d.SetGets > 0 {
-				return float64(d.SetHits) / float64(d.SetGets), true
-			}
-			return 0, false
-		}},
-		reports.Figure{Name: "each.ns", Quantity: reports.QuantityTime, Of: func(r *reports.Result) (float64, bool) {
-			d := Of(r)
-			return d.each(), d != nil && d.EachNs > 0
-		}})
-}
-
-func (d *Register) each() float64 {
-	if d == nil {
-		return 0
-	}
-	return d.EachNs
-}
-
-// csvSince is the generation of these columns.
-const csvSince = 7
-
-// csvLater is that of those that were added behind them.
-const csvLater = 9
-
-func csv() (all []reports.CSVColumn) {
-	text := func(name string, f func(d *Register) string) {
-		all = append(all, reports.CSVDetail(csvSince, name, Of, f))
-	}
-	text("register_arm", func(d *Register) string { return d.Arm })
-	text("register_pages", func(d *Register) string { return d.Pages })
-	text("register_pattern", func(d *Register) string { return d.Pattern })
-	text("register_offload", func(d *Register) string { return d.Offload })
-	text("register_threads", func(d *Register) string { return view.Integer(int64(d.Threads)) })
-	text("register_working_set", func(d *Register) string { return reports.WhenSet(int64(d.WorkingSet)) })
-	for _, s := range stages {
-		if s.name == "use_again" { // of a later generation
-			continue
-		}
-		for _, f := range []string{"p50", "p99"} {
-			all = append(all, reports.CSVFigure(csvSince, "register_"+s.name+"_"+f+"_ns", s.name+"."+f))
-		}
-	}
-	all = append(all, reports.CSVFigure(csvSince, "register_set_hit_ratio", "set.hits"))
-	return append(all,
-		reports.CSVDetail(csvLater, "register_source", Of, func(d *Register) string { return d.Source }),
-		reports.CSVDetail(csvLater, "register_replaced", Of, func(d *Register) string { return reports.WhenSet(d.Replaced) }),
-		reports.CSVDetail(csvLater, "register_stale_hits", Of, func(d *Register) string {
-			if d.Replaced == 0 {
-				return ""
-			}
-			return view.Integer(d.Stale)
-		}),
-		reports.CSVFigure(csvLater, "register_use_again_p50_ns", "use_again.p50"))
-}
 
 // medians has the medians of each stage over repeats.
 func medians(all []*reports.Result) any {

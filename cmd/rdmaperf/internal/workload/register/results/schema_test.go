@@ -6,4 +6,4 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
 
-func TestSchemaHasEveryMember(t *testing.T) { reporttest.Described(t, Kind.JSON, Register{}) }
+func TestSchemaHasEveryMember(t *testing.T) { reporttest.Described(t, Results) }

@@ -1,0 +1,179 @@
+package reports
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Dim is what tells a point from others beside stack, workload, operation, size and load.
+type Dim struct {
+	Name  string
+	Value string // a number is in the unit
+	Unit  string // B, ns, %; empty for a word or a count
+}
+
+// Short is the name without its unit, and the value with it: bulk_size 1M.
+func (d Dim) Short() (name, value string) {
+	n, err := strconv.ParseInt(d.Value, 10, 64)
+	switch {
+	case err == nil && d.Unit == "B":
+		return strings.TrimSuffix(d.Name, "_bytes"), FormatSize(n)
+	case err == nil && d.Unit == "ns":
+		return strings.TrimSuffix(d.Name, "_ns"), time.Duration(n).String()
+	}
+	return d.Name, d.Value
+}
+
+// Better says which way a figure improves.
+type Better int
+
+// The ways.
+const (
+	Less Better = iota
+	More
+	Neither // it is a condition or a count that has no better
+)
+
+// String is less, more or neither.
+func (b Better) String() string { return [...]string{"less", "more", "neither"}[b] }
+
+// Figure is one measured value of a result.
+type Figure struct {
+	Name string // as thresholds and comparisons have it, such as loaded.p99
+	Quantity
+	Better
+	Value float64
+}
+
+// FigureDef declares a figure by its name; Help says in a few words what it is.
+type FigureDef struct {
+	Name string
+	Quantity
+	Better
+	Help string
+}
+
+// DimDef declares a dimension.
+type DimDef struct{ Name, Unit, Help string }
+
+// NamedLatency is a distribution of a result beside its latency. Its percentiles are figures NAME.p50 and so on.
+type NamedLatency struct {
+	Name    string
+	Latency *Latency
+}
+
+// Description is what a workload says of one of its results. It follows from the result's detail, so that a document
+// does not hold it.
+type Description struct {
+	Title     string // the work in words; empty for workload and operation
+	Note      string // what else shapes its figures, in words
+	Dims      []Dim
+	Figures   []Figure
+	Latencies []NamedLatency
+	Shown     []string // figures of tables, comparisons and charts; stacks are compared by the first. nil: the common ones
+}
+
+// Workload is what a reader has to know of the results of one workload. It is constant.
+type Workload struct {
+	Name      string
+	Dims      []DimDef
+	Latencies []DimDef // distributions beside the latency of all; without a unit
+	Figures   []FigureDef
+	Shown     []string
+
+	Schema   string                       // an object with the JSON schema of each member of the detail; empty where results.schema.json has them by hand
+	Detail   func() Detail                // an empty one to decode into
+	Describe func(w *Workload, r *Result) // fills in the description of a result that has a detail
+}
+
+// Detail is what only results of one workload have, a pointer to what stands in the document.
+type Detail interface {
+	// Member is the name that it has in a result of a workload. It is empty for a struct whose fields are members of the
+	// result themselves.
+	Member(workload string) string
+}
+
+// Workloads are those that a reader knows.
+type Workloads []*Workload
+
+// Of is the workload of that name, or one that knows nothing.
+func (all Workloads) Of(name string) *Workload {
+	for _, w := range all {
+		if w.Name == name {
+			return w
+		}
+	}
+	return &Workload{Name: name}
+}
+
+// Apply fills in the description of a result.
+func (w *Workload) Apply(r *Result) {
+	r.Description = Description{Shown: w.Shown}
+	if w.Describe != nil {
+		w.Describe(w, r)
+	}
+}
+
+// DimsOf are the values of declared dimensions in their order; nil and "" are left out.
+func DimsOf(defs []DimDef, values ...any) []Dim {
+	var dims []Dim
+	for i, v := range values {
+		text := ""
+		switch v := v.(type) {
+		case nil:
+		case string:
+			text = v
+		case float64:
+			text = strconv.FormatFloat(v, 'f', -1, 64)
+		default:
+			text = fmt.Sprint(v)
+		}
+		if text != "" {
+			dims = append(dims, Dim{Name: defs[i].Name, Value: text, Unit: defs[i].Unit})
+		}
+	}
+	return dims
+}
+
+// NotZero is nil for a number that says nothing where it is 0.
+func NotZero[T int | int64](n T) any {
+	if n == 0 {
+		return nil
+	}
+	return n
+}
+
+// FiguresOf are the values of declared figures in their order; what is no number is left out.
+func FiguresOf(defs []FigureDef, values ...float64) []Figure {
+	var figures []Figure
+	for i, v := range values {
+		if !math.IsNaN(v) {
+			figures = append(figures, Figure{defs[i].Name, defs[i].Quantity, defs[i].Better, v})
+		}
+	}
+	return figures
+}
+
+// LatenciesOf are the declared distributions that a result has.
+func LatenciesOf(defs []DimDef, of ...*Latency) []NamedLatency {
+	var all []NamedLatency
+	for i, l := range of {
+		if l != nil {
+			all = append(all, NamedLatency{defs[i].Name, l})
+		}
+	}
+	return all
+}
+
+// Defs are the figures that results of the workload may have, with those of all.
+func (w *Workload) Defs() []FigureDef {
+	all := slices.Clone(commonDefs)
+	for _, l := range w.Latencies {
+		all = append(all, latencyDefs(l.Name+".", l.Help)...)
+	}
+	return append(all, w.Figures...)
+}
