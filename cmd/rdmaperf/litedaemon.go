@@ -60,11 +60,11 @@ a process; --transport 'lite(daemon)+X' runs workloads through a daemon.`,
 }
 
 func (d *daemonOptions) config() (c lite.Config, err error) {
-	c = lite.Config{Listen: d.listen, Manager: d.manager, Links: d.links, Guests: d.places, DeadAfter: 15 * time.Second}
+	c = lite.Config{Listen: d.listen, Manager: d.manager, Links: d.links, Segments: d.places, DeadAfter: 15 * time.Second}
 	for _, s := range []struct {
 		flag, text string
 		to         *int
-	}{{"place-memory", d.placeMemory, &c.GuestMem}, {"arena", d.arena, &c.Arena}} {
+	}{{"place-memory", d.placeMemory, &c.SegmentSize}, {"arena", d.arena, &c.Arena}} {
 		n, err := reports.ParseSize(s.text)
 		if err != nil {
 			return c, fmt.Errorf("--%s %s: %w", s.flag, s.text, err)

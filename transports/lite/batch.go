@@ -161,9 +161,9 @@ func (l *link) postRun(wrs []rdma.SendWR) (n int, err error) {
 // it, or the end of the queue pair.
 func (s *op) claim(l *link) bool { return s.runs.CompareAndSwap(l, nil) }
 
-// told takes the completion of an operation of a run, and with it those in front that
+// completeRun takes the completion of an operation of a run, and with it those in front that
 // have none. An operation that failed had its own, and so had all behind it.
-func (c *Client) told(l *link, i uint32, st rdma.Status) {
+func (c *Client) completeRun(l *link, i uint32, st rdma.Status) {
 	mask := uint32(len(c.ops) - 1)
 	s := &c.ops[i&mask]
 	behind := s.behind
@@ -173,13 +173,13 @@ func (c *Client) told(l *link, i uint32, st rdma.Status) {
 	for k := behind; k > 0; k-- {
 		// In the order of the posts. Those that failed are claimed already.
 		if q := &c.ops[(i-k)&mask]; q.claim(l) {
-			c.part(q)
+			c.partDone(q)
 		}
 	}
 	if st != rdma.StatusSuccess {
 		s.bad.CompareAndSwap(0, uint32(st))
 	}
-	c.part(s)
+	c.partDone(s)
 }
 
 // sweep ends what a queue pair that is closed will not tell of any more: unsignaled operations
@@ -193,7 +193,7 @@ func (n *Node) sweep(l *link) {
 		for k := range c.ops {
 			if s := &c.ops[k]; s.claim(l) {
 				s.bad.CompareAndSwap(0, uint32(rdma.StatusWRFlushErr))
-				c.part(s)
+				c.partDone(s)
 			}
 		}
 	}

@@ -21,32 +21,32 @@ func (c *Client) run(o *Op) error {
 		if int(c.tail-c.head) >= c.cfg.Depth {
 			return err // the caller's own operations: only it can poll them
 		}
-		c.node.driveAll() // who waits for others polls for them
-		if !w.again(c, false, 0) {
+		c.node.pollLinks() // who waits for others polls for them
+		if !w.wait(c, false, 0) {
 			return ErrTimeout
 		}
 	}
-	return c.ended(o.Len > longMessage)
+	return c.waitNewest(o.Len > longMessage)
 }
 
-// ended waits for the newest posted operation and takes it off the ring.
-func (c *Client) ended(long bool) error {
+// waitNewest waits for the newest posted operation and takes it off the ring.
+func (c *Client) waitNewest(long bool) error {
 	w := waiter{}
 	last := c.tail - 1
 	s := &c.ops[last&uint32(len(c.ops)-1)]
 	for s.left.Load() != 0 {
-		c.drive(s.nodes)
+		c.pollLinks(s.nodes)
 		if s.left.Load() == 0 {
 			break
 		}
-		if !w.again(c, long, s.nodes) {
-			c.awake()
+		if !w.wait(c, long, s.nodes) {
+			c.markAwake()
 			// The local bytes may still be touched: the nodes that do not answer go.
 			c.giveUp(s.nodes)
 			return ErrTimeout
 		}
 	}
-	c.awake()
+	c.markAwake()
 	c.tail = last // it was the newest: nobody polls it
 	if st := rdma.Status(s.bad.Load()); st != rdma.StatusSuccess {
 		return c.failure(s.nodes, st)
@@ -107,7 +107,7 @@ func (c *Client) transfer(kind OpKind, h Handle, off uint64, b []byte) error {
 	}
 	e.leave()
 	for len(b) > 0 {
-		mid, at, err := c.middle(len(b))
+		mid, at, err := c.bounceBuffer(len(b))
 		if err != nil {
 			return err
 		}
@@ -126,8 +126,8 @@ func (c *Client) transfer(kind OpKind, h Handle, off uint64, b []byte) error {
 	return nil
 }
 
-// middle is memory of the arena for up to n bytes of the caller.
-func (c *Client) middle(n int) (b []byte, off uint64, err error) {
+// bounceBuffer is memory of the arena for up to n bytes of the caller.
+func (c *Client) bounceBuffer(n int) (b []byte, off uint64, err error) {
 	n = min(n, bounceLen)
 	if c.bounceRoom < n {
 		size := 4096

@@ -119,7 +119,7 @@ func (c *Client) into(p *peer, out *outRing, port int, kind uint32, r *wire.Requ
 		err := out.send(l, port, kind, r, body, flags, id)
 		switch err {
 		case nil:
-			c.awake()
+			c.markAwake()
 			if int(l.inUse.Load()) > l.depth/2 {
 				l.poll()
 			}
@@ -136,7 +136,7 @@ func (c *Client) into(p *peer, out *outRing, port int, kind uint32, r *wire.Requ
 			return rdma.ErrQueueFull
 		}
 		c.node.poll()
-		if !w.look(c) {
+		if !w.waitPolling(c) {
 			if err == ErrPortFull {
 				return err
 			}
@@ -151,12 +151,12 @@ func (n *Node) toSelf(port int, slot uint32, body []byte, prio uint8, oneWay boo
 	if p == nil {
 		return ErrNoPort
 	}
-	if uint64(len(body)) > p.most {
+	if uint64(len(body)) > p.maxMessage {
 		return ErrTooBig
 	}
 	// The ring of a peer bounds what waits for a port; here the callers' slots do,
 	// and for one-way messages this.
-	if oneWay && int(p.some.Load()) >= int(p.size/ring.Granule) {
+	if oneWay && int(p.queued.Load()) >= int(p.size/ring.Granule) {
 		return ErrPortFull
 	}
 	p.deliver(&Request{Payload: append([]byte(nil), body...), From: n.id, Priority: prio, OneWay: oneWay, Tag: slot,
@@ -184,8 +184,8 @@ func (c *Client) Prepare(node, port int) error {
 	return err
 }
 
-// awake is said behind a sleep. Who has others woken never sleeps himself.
-func (c *Client) awake() { c.asleep.Store(c.cfg.Wake != nil) }
+// markAwake is said behind a sleep. Who has others woken never sleeps himself.
+func (c *Client) markAwake() { c.asleep.Store(c.cfg.Wake != nil) }
 
 // Number is that of the call at this node, as the server sees it in Request.Tag.
 func (p Pending) Number() uint32 { return p.gen<<callBits | p.slot.place }
@@ -197,7 +197,7 @@ func (c *Client) Finish(p Pending, long bool) ([]byte, error) {
 	for {
 		b, err := c.TryFinish(p)
 		if err != ErrWait {
-			c.awake()
+			c.markAwake()
 			c.handOver()
 			return b, err
 		}
@@ -205,10 +205,10 @@ func (c *Client) Finish(p Pending, long bool) ([]byte, error) {
 		if c.cfg.Wait == WaitPoll && !c.leads() {
 			more = c.follow(&w, p)
 		} else {
-			more = w.again(c, long, 0)
+			more = w.wait(c, long, 0)
 		}
 		if !more {
-			c.awake()
+			c.markAwake()
 			c.handOver()
 			if p.slot.move(p.gen, callWaiting, callZombie) {
 				return nil, ErrTimeout
@@ -268,7 +268,7 @@ func (c *Client) SendTagged(node, port int, tag uint32, msg []byte) error {
 	if wire.RequestLen+len(msg) <= stageLen {
 		return c.into(p, out, port, wire.ImmOneWay, &r, msg, 0, 0)
 	}
-	if uint64(len(msg)) > out.most {
+	if uint64(len(msg)) > out.maxMessage {
 		return ErrTooBig
 	}
 	off, err := n.alloc(len(msg))
@@ -337,6 +337,6 @@ func (c *Client) ring(p *peer, port int) (*outRing, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.out[port] = &outRing{ring: s, at: a.At, head: head, most: a.Most}
+	p.out[port] = &outRing{ring: s, at: a.At, head: head, maxMessage: a.Most}
 	return p.out[port], nil
 }

@@ -144,7 +144,7 @@ func (t *callTable) finish(s *call, gen uint32, code int32, n uint32) {
 	}
 	s.code, s.len = code, n
 	if s.move(gen, callWaiting, callDone) {
-		s.owner.nudge()
+		s.owner.wake()
 	}
 }
 

@@ -28,10 +28,10 @@ type ClientConfig struct {
 // Client is what one goroutine uses a node through. It is not safe for concurrent
 // use. Memory that it is given lies in the node's arena where that matters.
 type Client struct {
-	node *Node
-	cfg  ClientConfig
-	num  int
-	over int // of the queue pairs to a peer, modulo their number
+	node      *Node
+	cfg       ClientConfig
+	num       int
+	queuePair int // of the queue pairs to a peer, modulo their number
 
 	ops        []op // ring of posted operations
 	head, tail uint32
@@ -42,10 +42,10 @@ type Client struct {
 	bounceRoom int
 	word       uint64 // own arena: the result of a blocking atomic
 
-	asleep atomic.Bool
-	wakeup chan struct{}
-	closed atomic.Bool
-	halted atomic.Bool // Interrupt
+	asleep      atomic.Bool
+	wakeup      chan struct{}
+	closed      atomic.Bool
+	interrupted atomic.Bool // Interrupt
 
 	following atomic.Bool // asleep while another client polls
 	timer     *time.Timer // of that sleep
@@ -125,7 +125,7 @@ func (n *Node) newClient(cfg ClientConfig) (*Client, error) {
 	}
 	for i := range n.clients {
 		if n.clients[i].CompareAndSwap(nil, c) {
-			c.num, c.over = i, i
+			c.num, c.queuePair = i, i
 			return c, nil
 		}
 	}
@@ -154,7 +154,7 @@ func (c *Client) Close() error {
 			c.head++
 			continue
 		}
-		c.drive(o.nodes)
+		c.pollLinks(o.nodes)
 		runtime.Gosched()
 	}
 	n := c.node
@@ -182,7 +182,7 @@ func (c *Client) Number() int { return c.num }
 // Interrupt ends what the client waits for, now and later, as its deadline would:
 // ErrTimeout. It may be called by any goroutine.
 func (c *Client) Interrupt() {
-	c.halted.Store(true)
+	c.interrupted.Store(true)
 	signal(c.wakeup)
 }
 
@@ -210,8 +210,8 @@ func (c *Client) Free(b []byte) error {
 	return nil
 }
 
-// nudge wakes the client if it sleeps.
-func (c *Client) nudge() {
+// wake wakes the client if it sleeps.
+func (c *Client) wake() {
 	if c.asleep.Load() {
 		signal(c.wakeup)
 	}
@@ -229,12 +229,12 @@ func (c *Client) UseQueuePair(i int) error {
 	case c.head != c.tail || c.started():
 		return opError("use queue pair", strconv.Itoa(i), rdma.ErrBusy)
 	}
-	c.over = i
+	c.queuePair = i
 	return nil
 }
 
 // QueuePair is the i of UseQueuePair, or the client's turn.
-func (c *Client) QueuePair() int { return c.over }
+func (c *Client) QueuePair() int { return c.queuePair }
 
 // started tells whether a call is started and not finished.
 func (c *Client) started() bool {
@@ -253,13 +253,13 @@ func (c *Client) link(p *peer) *link {
 		if c.cfg.Priority == 0 {
 			return p.links[0]
 		}
-		return p.links[1+c.over%(k-1)]
+		return p.links[1+c.queuePair%(k-1)]
 	}
-	return p.links[c.over%k]
+	return p.links[c.queuePair%k]
 }
 
-// drive polls the client's queue pairs to the nodes of a set.
-func (c *Client) drive(nodes uint32) {
+// pollLinks polls the client's queue pairs to the nodes of a set.
+func (c *Client) pollLinks(nodes uint32) {
 	for id := 0; nodes != 0; id, nodes = id+1, nodes>>1 {
 		if nodes&1 == 0 {
 			continue
@@ -277,9 +277,9 @@ type waiter struct {
 	start time.Time
 }
 
-// again is called when a look found nothing. It is false at the deadline. long says
+// wait is called when a look found nothing. It is false at the deadline. long says
 // that the answer takes a while, nodes whose completions are waited for; 0 means an arrival.
-func (w *waiter) again(c *Client, long bool, nodes uint32) bool {
+func (w *waiter) wait(c *Client, long bool, nodes uint32) bool {
 	w.turns++
 	how := c.cfg.Wait
 	if w.turns%64 != 0 && how == WaitPoll {
@@ -290,13 +290,13 @@ func (w *waiter) again(c *Client, long bool, nodes uint32) bool {
 		w.start = now
 	}
 	waited := now.Sub(w.start)
-	if waited > c.cfg.Timeout || c.halted.Load() {
+	if waited > c.cfg.Timeout || c.interrupted.Load() {
 		return false
 	}
 	switch {
 	case how == WaitPoll:
 		c.node.poll() // the polling goroutine leaves arrivals to who polls
-		c.node.polling()
+		c.node.notePolling()
 		yield()
 	case how == WaitAdaptive && !long && waited < c.node.cfg.Spin:
 	case !c.asleep.Swap(true):
@@ -309,8 +309,8 @@ func (w *waiter) again(c *Client, long bool, nodes uint32) bool {
 	return true
 }
 
-// look is again for what nothing wakes: room that the peer makes by writing a word.
-func (w *waiter) look(c *Client) bool {
+// waitPolling is again for what nothing wakes: room that the peer makes by writing a word.
+func (w *waiter) waitPolling(c *Client) bool {
 	w.turns++
 	if w.turns%64 != 0 {
 		return true
@@ -322,12 +322,12 @@ func (w *waiter) look(c *Client) bool {
 	waited := now.Sub(w.start)
 	if c.cfg.Wait == WaitPoll || waited < c.node.cfg.Spin {
 		c.node.poll()
-		c.node.polling()
+		c.node.notePolling()
 		yield()
 	} else {
 		time.Sleep(min(waited, pollPause))
 	}
-	return waited <= c.cfg.Timeout && !c.halted.Load()
+	return waited <= c.cfg.Timeout && !c.interrupted.Load()
 }
 
 // sleepOn sleeps until a completion of one of the nodes may be there. One client at a
@@ -357,7 +357,7 @@ func (c *Client) sleepOn(nodes uint32) {
 	l.poll()
 	for i := range c.node.clients { // somebody else must sleep there now
 		if o := c.node.clients[i].Load(); o != nil && o != c {
-			o.nudge()
+			o.wake()
 		}
 	}
 }

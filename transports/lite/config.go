@@ -54,8 +54,8 @@ type Config struct {
 	Depth int // work requests, and receives, of each; 256
 	Ring  int // bytes of the ring of a port and a client node; 1 MiB
 
-	Guests   int // places of the arena for other processes (package daemon), beside Arena
-	GuestMem int // bytes of each, whole pages
+	Segments    int // places of the arena for other processes (package daemon), beside Arena
+	SegmentSize int // bytes of each, whole pages
 
 	QoS     QoS
 	Polling Polling
@@ -109,7 +109,7 @@ func (c Config) normal(caps *rdma.Caps) (Config, error) {
 	if c.QoS == QoSHWSep && c.Links < 2 {
 		return c, fmt.Errorf("queue pairs set apart need at least 2, not %d: %w", c.Links, rdma.ErrInvalid)
 	}
-	if err := c.checkGuests(); err != nil {
+	if err := c.checkSegments(); err != nil {
 		return c, err
 	}
 	need := rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead), SGE: 2}

@@ -30,7 +30,7 @@ func (n *Node) newPeer() (*peer, error) {
 // newLink makes a queue pair with its receives posted.
 func (n *Node) newLink(p *peer, index int) (l *link, err error) {
 	d := n.cfg.Depth
-	l = &link{node: n, peer: p, index: index, place: -1, depth: d, lkey: n.mr.LKey(), again: make([]rdma.RecvWR, 0, max(d/16, 1))}
+	l = &link{node: n, peer: p, index: index, place: -1, depth: d, lkey: n.mr.LKey(), reposts: make([]rdma.RecvWR, 0, max(d/16, 1))}
 	defer func() {
 		if err != nil {
 			l.free()
@@ -39,7 +39,7 @@ func (n *Node) newLink(p *peer, index int) (l *link, err error) {
 	if l.stage, err = n.alloc(d * (stageLen + 8)); err != nil {
 		return nil, err
 	}
-	l.notes = l.stage + uint64(d)*stageLen
+	l.recvBufs = l.stage + uint64(d)*stageLen
 	for i := range n.links {
 		if n.links[i].CompareAndSwap(nil, l) {
 			l.place = i
@@ -91,7 +91,7 @@ func (l *link) free() {
 func (n *Node) greeting(p *peer, you uint8, link int) wire.Greeting {
 	id := uint8(n.id)
 	if n.id < 0 {
-		id = wire.Nobody
+		id = wire.NoNode
 	}
 	return wire.Greeting{Node: id, You: you, Link: uint8(link), Links: uint8(n.cfg.Links), Sends: n.cfg.Sends,
 		RKey: n.mr.RKey(), Base: n.base, Size: uint64(len(n.mem)), Token: n.token,
@@ -107,8 +107,8 @@ func (n *Node) param(private []byte) rdma.ConnParam {
 	return p
 }
 
-// agree holds what a peer says against what this node can live with.
-func (n *Node) agree(g *wire.Greeting) error {
+// checkGreeting holds what a peer says against what this node can live with.
+func (n *Node) checkGreeting(g *wire.Greeting) error {
 	switch {
 	case subtle.ConstantTimeCompare(g.Token[:], n.token[:]) != 1:
 		return fmt.Errorf("%w: another secret", wire.ErrPeer)
@@ -140,7 +140,7 @@ func (n *Node) dial(ctx context.Context, addr string, id int) (p *peer, err erro
 			return nil, err
 		}
 		p.links = append(p.links, l)
-		you := uint8(wire.Nobody)
+		you := uint8(wire.NoNode)
 		if id >= 0 {
 			you = uint8(id)
 		}
@@ -151,7 +151,7 @@ func (n *Node) dial(ctx context.Context, addr string, id int) (p *peer, err erro
 		}
 		a, err := wire.ParseGreeting(got.PrivateData)
 		if err == nil {
-			err = n.agree(&a)
+			err = n.checkGreeting(&a)
 		}
 		if err == nil && (int(a.Link) != i || int(a.Node) >= MaxNodes || int(a.You) >= MaxNodes || id >= 0 && int(a.Node) != id) {
 			err = fmt.Errorf("%w: it answers as node %d, queue pair %d", wire.ErrPeer, a.Node, a.Link)
@@ -179,7 +179,7 @@ func (n *Node) dial(ctx context.Context, addr string, id int) (p *peer, err erro
 	// back until then (RFC 5044 §7.1.2).
 	for _, l := range p.links {
 		addr, _ := p.at(beatOf(n.id), wire.WordLen)
-		l.tellWord(addr, 0)
+		l.sendWord(addr, 0)
 	}
 	return p, nil
 }
@@ -208,7 +208,7 @@ func (n *Node) controlRings(p *peer, a *wire.Greeting) error {
 	if err != nil {
 		return err
 	}
-	p.out[wire.ControlPort] = &outRing{ring: s, at: ringAt, head: p.ctlHead, most: ring.MaxRecord(controlRing) - wire.RequestLen}
+	p.out[wire.ControlPort] = &outRing{ring: s, at: ringAt, head: p.ctlHead, maxMessage: ring.MaxRecord(controlRing) - wire.RequestLen}
 	p.in[wire.ControlPort] = &inRing{ring: r, off: p.ctlRing, size: controlRing, headAt: headAt}
 	return nil
 }
@@ -223,8 +223,8 @@ func (n *Node) admit(p *peer) error {
 	if old := n.peers[p.id].Load(); old != nil && !old.dead.Load() {
 		return fmt.Errorf("%w: node %d is there already", wire.ErrPeer, p.id)
 	}
-	if p.early != nil {
-		return fmt.Errorf("node %d went while it came: %w", p.id, p.early)
+	if p.earlyCause != nil {
+		return fmt.Errorf("node %d went while it came: %w", p.id, p.earlyCause)
 	}
 	p.admitted = true
 	n.peers[p.id].Store(p)
@@ -255,7 +255,7 @@ func (n *Node) acceptLoop() {
 			return
 		}
 		for id, p := range young {
-			if time.Since(p.born) > n.cfg.DeadAfter {
+			if time.Since(p.created) > n.cfg.DeadAfter {
 				n.drop(p)
 				delete(young, id)
 			}
@@ -275,20 +275,20 @@ var errOrder = errors.New("queue pairs out of order")
 func (n *Node) answer(req rdma.ConnRequest, young map[uint8]*peer) (err error) {
 	g, err := wire.ParseGreeting(req.Param().PrivateData)
 	if err == nil {
-		err = n.agree(&g)
+		err = n.checkGreeting(&g)
 	}
 	if err != nil {
 		return err
 	}
 	id := g.Node
-	if id == wire.Nobody {
+	if id == wire.NoNode {
 		if n.manager == nil || g.Link != 0 {
 			return fmt.Errorf("%w: only the manager gives numbers", wire.ErrPeer)
 		}
 		if id, err = n.manager.number(); err != nil {
 			return err
 		}
-	} else if int(id) >= MaxNodes || g.You != uint8(n.id) && !(g.You == wire.Nobody && n.manager != nil) || int(id) == n.id {
+	} else if int(id) >= MaxNodes || g.You != uint8(n.id) && !(g.You == wire.NoNode && n.manager != nil) || int(id) == n.id {
 		return fmt.Errorf("%w: node %d asks for node %d", wire.ErrPeer, id, g.You)
 	}
 	p := young[id]
@@ -299,7 +299,7 @@ func (n *Node) answer(req rdma.ConnRequest, young map[uint8]*peer) (err error) {
 		if p, err = n.newPeer(); err != nil {
 			return err
 		}
-		p.id, p.born = int(id), time.Now()
+		p.id, p.created = int(id), time.Now()
 		p.rkey, p.base, p.size = g.RKey, g.Base, g.Size
 		young[id] = p
 		if old := n.peers[id].Load(); old == nil || old.dead.Load() {

@@ -48,7 +48,7 @@ type ringAnswer struct {
 
 // answered is what every control message is answered with; the error has a code of
 // its own in the reply's header.
-type nothing struct{}
+type empty struct{}
 
 // control asks a node and waits. The node's own goroutines and all clients share the
 // one client, in turn: control is not the fast path.
@@ -92,7 +92,7 @@ type nodeServer struct {
 	queue chan Request // for the node
 	admin chan Request // for the manager
 	work  *Client      // for copies to other nodes
-	locks lockKeeper
+	locks lockTable
 }
 
 // controlQueue bounds control messages that wait; more are refused with ErrPortFull. Arbitrary.
@@ -110,7 +110,7 @@ func (n *Node) serveControl() error {
 			return err
 		}
 	}
-	s.port = &Port{node: n, num: wire.ControlPort, size: controlRing, most: ring.MaxRecord(controlRing) - wire.RequestLen,
+	s.port = &Port{node: n, num: wire.ControlPort, size: controlRing, maxMessage: ring.MaxRecord(controlRing) - wire.RequestLen,
 		handle: s.arrived, wake: make(chan struct{}, 1)}
 	n.ports[wire.ControlPort].Store(s.port)
 	n.server = s
@@ -154,7 +154,7 @@ func (s *nodeServer) loop(q chan Request, lost chan int) {
 		case <-s.node.ctx.Done():
 			return
 		case id := <-lost:
-			s.node.manager.bury(id)
+			s.node.manager.endNode(id)
 		case r := <-q:
 			answer, err := s.do(&r)
 			switch {
@@ -196,7 +196,7 @@ func (s *nodeServer) do(r *Request) (any, error) {
 	case opCopy:
 		return as(r, s.copy)
 	case opTurn:
-		return as(r, func(from int, q *lockRequest) (nothing, error) { return nothing{}, s.turn(r, q) })
+		return as(r, func(from int, q *lockRequest) (empty, error) { return empty{}, s.turn(r, q) })
 	case opPass:
 		return as(r, s.pass)
 	case opMembers:
@@ -214,9 +214,9 @@ func (s *nodeServer) do(r *Request) (any, error) {
 	case opMove:
 		return as(r, m.move)
 	case opBarrier:
-		return as(r, func(from int, q *barrierRequest) (nothing, error) { return nothing{}, m.barrier(r, q) })
+		return as(r, func(from int, q *barrierRequest) (empty, error) { return empty{}, m.barrier(r, q) })
 	case opSemAcquire:
-		return as(r, func(from int, q *semRequest) (nothing, error) { return nothing{}, m.acquire(r, q) })
+		return as(r, func(from int, q *semRequest) (empty, error) { return empty{}, m.acquire(r, q) })
 	case opSemRelease:
 		return as(r, m.release)
 	}
@@ -259,9 +259,9 @@ func (s *nodeServer) openRing(from int, q *ringRequest) (a ringAnswer, err error
 		return a, ErrExists
 	}
 	in.headAt = q.Head
-	return ringAnswer{At: n.base + in.off, Size: in.size, Most: min(port.most, ring.MaxRecord(in.size)-wire.RequestLen)}, nil
+	return ringAnswer{At: n.base + in.off, Size: in.size, Most: min(port.maxMessage, ring.MaxRecord(in.size)-wire.RequestLen)}, nil
 }
 
-func (s *nodeServer) left(node int) { s.locks.left(s.node, node) }
+func (s *nodeServer) nodeLost(node int) { s.locks.nodeLost(s.node, node) }
 
 func (s *nodeServer) tick(now time.Time) { s.locks.tick(s.node, now) }

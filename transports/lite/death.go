@@ -14,7 +14,7 @@ func (n *Node) lose(p *peer, cause error) {
 	n.mu.Lock()
 	if !p.admitted {
 		// Its links belong to who is making them, and are dropped by him.
-		p.early = cause
+		p.earlyCause = cause
 		n.mu.Unlock()
 		return
 	}
@@ -24,7 +24,7 @@ func (n *Node) lose(p *peer, cause error) {
 	}
 	p.cause = cause
 	p.dead.Store(true)
-	n.gone = append(n.gone, p)
+	n.lost = append(n.lost, p)
 	n.mu.Unlock()
 	defer close(p.ended)
 	for _, l := range p.links {
@@ -33,7 +33,7 @@ func (n *Node) lose(p *peer, cause error) {
 		l.broken.Store(true)
 		if len(l.backlog) > 0 {
 			l.backlog = nil
-			n.held.Add(-1)
+			n.deferred.Add(-1)
 		}
 		l.mu.Unlock()
 	}
@@ -46,14 +46,14 @@ func (n *Node) lose(p *peer, cause error) {
 	n.calls.failAll(n, p, int32(ErrPeerDead))
 	for i := range n.clients {
 		if c := n.clients[i].Load(); c != nil {
-			c.nudge()
+			c.wake()
 		}
 	}
 	if n.server != nil {
-		n.server.left(p.id)
+		n.server.nodeLost(p.id)
 	}
 	if n.manager != nil {
-		n.manager.left(p.id)
+		n.manager.nodeLost(p.id)
 	}
 }
 
@@ -61,8 +61,8 @@ func (n *Node) lose(p *peer, cause error) {
 // still look there.
 func (n *Node) reap() {
 	n.mu.Lock()
-	gone := n.gone
-	n.gone = nil
+	gone := n.lost
+	n.lost = nil
 	n.mu.Unlock()
 	for _, p := range gone {
 		<-p.ended
@@ -93,7 +93,7 @@ func (n *Node) beatLoop() {
 			}
 			p.beat++
 			if addr, ok := p.at(beatOf(n.id), wire.WordLen); ok {
-				p.links[0].tellWord(addr, p.beat)
+				p.links[0].sendWord(addr, p.beat)
 			}
 			p.links[0].poll()
 			if v, whole := n.word(beatOf(p.id)); whole && v != p.seen {
@@ -109,7 +109,7 @@ func (n *Node) beatLoop() {
 				n.lose(p, ErrPeerDead)
 			}
 		}
-		n.owners.tell(n)
+		n.owners.refresh(n)
 		if n.server != nil {
 			n.server.tick(now)
 		}

@@ -72,7 +72,7 @@ func TestABarrierDoesNotWaitForTheDead(t *testing.T) {
 }
 
 // A stranger, or a node of another cluster, is refused and costs nothing.
-func TestStrangersAreRefused(t *testing.T) {
+func TestNodesWithoutTheSecretAreRefused(t *testing.T) {
 	everywhere(t, 2, Config{Secret: "ours"}, func(t *testing.T, c *cluster) {
 		left := c.nodes[0].space.Left()
 		for what, cfg := range map[string]Config{"another secret": {Secret: "theirs"}, "another number of queue pairs": {Secret: "ours", Links: 2}} {
@@ -92,7 +92,7 @@ func TestStrangersAreRefused(t *testing.T) {
 
 // A peer that lies about what it wrote into a ring loses its connection, and nothing
 // of this node is read or written for it.
-func TestALyingPeerCostsItself(t *testing.T) {
+func TestAPeerThatBreaksTheProtocolIsDisconnected(t *testing.T) {
 	for what, lie := range map[string]func(o *outRing, r *wire.Request) (off uint32, imm uint32){
 		"a length beyond the ring": func(o *outRing, r *wire.Request) (uint32, uint32) { r.Len = 1 << 30; return 0, 0 },
 		"an answer into our own memory": func(o *outRing, r *wire.Request) (uint32, uint32) {

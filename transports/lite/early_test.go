@@ -22,8 +22,8 @@ func TestAPeerThatIsLostBeforeItIsAdmitted(t *testing.T) {
 	p.links = append(p.links, l)
 	why := errors.New("made up")
 	n.lose(p, why)
-	if p.dead.Load() || l.broken.Load() || len(n.gone) != 0 {
-		t.Errorf("it was ended: dead %v, link broken %v, %d gone", p.dead.Load(), l.broken.Load(), len(n.gone))
+	if p.dead.Load() || l.broken.Load() || len(n.lost) != 0 {
+		t.Errorf("it was ended: dead %v, link broken %v, %d gone", p.dead.Load(), l.broken.Load(), len(n.lost))
 	}
 	if err := n.admit(p); !errors.Is(err, why) || n.peers[5].Load() != nil {
 		t.Errorf("admitted: %v", err)
@@ -35,7 +35,7 @@ func TestAPeerThatIsLostBeforeItIsAdmitted(t *testing.T) {
 func TestAPauseThatIsKicked(t *testing.T) {
 	n := onMem(t, 1, Config{Polling: PollSpin}).nodes[0] // its own goroutine never pauses
 	signal(n.kick)
-	if !n.pause(mostPollPause) {
+	if !n.pause(maxPollPause) {
 		t.Error("a kick was not told")
 	}
 	if n.pause(1) {

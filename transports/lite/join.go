@@ -38,15 +38,15 @@ func (n *Node) join(ctx context.Context) error {
 		if m.ID == 0 || m.ID == n.id {
 			continue
 		}
-		if err := n.meet(ctx, m); err != nil {
+		if err := n.dialMember(ctx, m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// meet dials a member, unless it dies meanwhile.
-func (n *Node) meet(ctx context.Context, m member) error {
+// dialMember dials a member, unless it dies meanwhile.
+func (n *Node) dialMember(ctx context.Context, m member) error {
 	end := time.Now().Add(n.cfg.Timeout)
 	for {
 		_, err := n.dial(ctx, m.Addr, m.ID)

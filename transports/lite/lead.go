@@ -40,7 +40,7 @@ func (c *Client) follow(w *waiter, p Pending) bool {
 	if w.start.IsZero() {
 		w.start = now
 	}
-	if now.Sub(w.start) > c.cfg.Timeout || c.halted.Load() {
+	if now.Sub(w.start) > c.cfg.Timeout || c.interrupted.Load() {
 		return false
 	}
 	n := c.node
@@ -62,7 +62,7 @@ func (c *Client) follow(w *waiter, p Pending) bool {
 		case <-n.ctx.Done():
 		}
 	}
-	c.awake()
+	c.markAwake()
 	c.following.Store(false)
 	n.followers.Add(-1)
 	return true

@@ -53,10 +53,10 @@ type link struct {
 	inUse      atomic.Int32
 	unsignaled int    // unsignalled requests since the last signalled one
 	seq        uint64 // requests posted
-	sent       uint64 // messages posted, each of which takes a receive
+	messages   uint64 // messages posted, each of which takes a receive
 	stage      uint64 // arena offset of depth places of stageLen
 	lkey       uint32
-	backlog    []held
+	backlog    []deferred
 	wrs        [2]rdma.SendWR
 	broken     atomic.Bool
 
@@ -65,17 +65,17 @@ type link struct {
 	waitMu sync.Mutex // who sleeps on cq
 
 	// Under node.pollMu.
-	notes  uint64 // arena offset of depth receives of 8 bytes
-	again  []rdma.RecvWR
-	taken  uint64 // receives posted again
-	toldOf uint64 // of them the peer knows
+	recvBufs  uint64 // arena offset of depth receives of 8 bytes
+	reposts   []rdma.RecvWR
+	reposted  uint64 // receives posted again
+	announced uint64 // of them the peer knows
 }
 
-// held is a message of the node itself that waits for room.
-type held struct {
+// deferred is a message of the node itself that waits for room.
+type deferred struct {
 	remote uint64
 	imm    uint32
-	tell   bool
+	notify bool
 	data   []byte
 }
 
@@ -128,7 +128,7 @@ func (l *link) credit() bool {
 	}
 	// A peer that claims more receives than were used gains nothing: one message
 	// without a receive ends its connection.
-	return l.sent-back < uint64(l.depth) || back > l.sent
+	return l.messages-back < uint64(l.depth) || back > l.messages
 }
 
 // message writes head and body to remote, and tells the peer with imm. body must lie
@@ -168,7 +168,7 @@ func (l *link) message(remote uint64, imm uint32, head, body []byte, flags rdma.
 		l.node.counts.messages.Add(^uint64(0))
 		return err
 	}
-	l.sent++
+	l.messages++
 	return nil
 }
 
@@ -208,19 +208,19 @@ func (l *link) writeWord(remote, v uint64) error {
 	return l.post(wr, 0)
 }
 
-// tellWord is writeWord that never waits: what finds no room is posted later.
-func (l *link) tellWord(remote, v uint64) {
+// sendWord is writeWord that never waits: what finds no room is posted later.
+func (l *link) sendWord(remote, v uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.backlog) > 0 || l.writeWord(remote, v) != nil {
 		b := make([]byte, wire.WordLen)
 		wire.PutWord(b, v)
-		l.hold(held{remote: remote, data: b})
+		l.deferWrite(deferred{remote: remote, data: b})
 	}
 }
 
-// hold keeps h for later; l.mu is held.
-func (l *link) hold(h held) {
+// deferWrite keeps h for later; l.mu is held.
+func (l *link) deferWrite(h deferred) {
 	if l.broken.Load() {
 		return
 	}
@@ -229,7 +229,7 @@ func (l *link) hold(h held) {
 		return
 	}
 	if len(l.backlog) == 0 {
-		l.node.held.Add(1)
+		l.node.deferred.Add(1)
 		l.node.wake()
 	}
 	l.backlog = append(l.backlog, h)
@@ -244,7 +244,7 @@ func (l *link) flush() {
 	}
 	k := 0
 	for ; k < len(l.backlog) && !l.broken.Load(); k++ {
-		if l.postHeld(&l.backlog[k]) != nil {
+		if l.postDeferred(&l.backlog[k]) != nil {
 			break
 		}
 	}
@@ -253,13 +253,13 @@ func (l *link) flush() {
 	}
 	l.backlog = append(l.backlog[:0], l.backlog[k:]...)
 	if len(l.backlog) == 0 {
-		l.node.held.Add(-1)
+		l.node.deferred.Add(-1)
 	}
 }
 
-func (l *link) postHeld(h *held) error {
+func (l *link) postDeferred(h *deferred) error {
 	if len(h.data) <= stageLen {
-		if h.tell {
+		if h.notify {
 			return l.message(h.remote, h.imm, h.data, nil, 0, 0)
 		}
 		mem, addr, ok := l.staged()

@@ -94,7 +94,7 @@ func (l *Lock) Lock() error {
 	c := l.c
 	served := Op{Kind: OpRead, Handle: l.h, Off: lockServing, Local: l.mem, Len: 8}
 	draw := Op{Kind: OpFetchAdd, Handle: l.h, Off: lockNext, Local: l.mem + 8, Len: 8, Add: 1, Unsignaled: true}
-	if err := c.both(draw, served); err != nil {
+	if err := c.runPair(draw, served); err != nil {
 		return err
 	}
 	serving := binary.NativeEndian.Uint64(c.node.bytes(l.mem, 8))
@@ -122,7 +122,7 @@ func (l *Lock) Unlock() error {
 	c.node.owners.drop(l)
 	pass := Op{Kind: OpCmpSwap, Handle: l.h, Off: lockServing, Local: l.mem + 8, Len: 8, Add: l.ticket, Swap: l.ticket + 1, Unsignaled: true}
 	next := Op{Kind: OpRead, Handle: l.h, Off: lockNext, Local: l.mem, Len: 8}
-	if err := c.both(pass, next); err != nil {
+	if err := c.runPair(pass, next); err != nil {
 		return err
 	}
 	switch {
@@ -134,9 +134,9 @@ func (l *Lock) Unlock() error {
 	return c.ask(l.home, opPass, lockRequest{Region: l.region, Ticket: l.ticket + 1}, nil)
 }
 
-// both runs two operations that travel together, as one list where they go to another node,
+// runPair runs two operations that travel together, as one list where they go to another node,
 // and reports the first failure.
-func (c *Client) both(a, b Op) error {
+func (c *Client) runPair(a, b Op) error {
 	c.pair = [2]Op{a, b}
 	n := 0
 	var failed error
@@ -152,14 +152,14 @@ func (c *Client) both(a, b Op) error {
 			failed = err
 			break
 		}
-		if !w.look(c) {
+		if !w.waitPolling(c) {
 			failed = ErrTimeout
 			break
 		}
 	}
 	// The newest first, as only that comes off the ring.
 	for ; n > 0; n-- {
-		if err := c.ended(false); err == ErrTimeout {
+		if err := c.waitNewest(false); err == ErrTimeout {
 			return err
 		} else if err != nil {
 			failed = err

@@ -7,24 +7,24 @@ import (
 	"unsafe"
 )
 
-// lockKeeper gives turns to those who wait for locks that lie at this node, and
+// lockTable gives turns to those who wait for locks that lie at this node, and
 // passes on the locks of the dead.
-type lockKeeper struct {
+type lockTable struct {
 	mu  sync.Mutex
 	all map[uint64]*homeLock // by region; only locks that somebody waited for
 }
 
 // homeLock is one lock with waiters.
 type homeLock struct {
-	off     uint64
-	waiting map[uint64]Request // by ticket
-	given   map[uint64]int     // ticket that was told its turn → node
-	over    map[uint64]bool    // tickets that nobody wants any more
-	stuck   uint64             // served ticket of which nobody is known
-	since   time.Time
+	off       uint64
+	waiting   map[uint64]Request // by ticket
+	granted   map[uint64]int     // ticket that was told its turn → node
+	abandoned map[uint64]bool    // tickets that nobody wants any more
+	unclaimed uint64             // served ticket of which nobody is known
+	since     time.Time
 }
 
-func (k *lockKeeper) init() { k.all = map[uint64]*homeLock{} }
+func (k *lockTable) init() { k.all = map[uint64]*homeLock{} }
 
 func (l *homeLock) word(n *Node, at uint64) *uint64 {
 	return (*uint64)(unsafe.Pointer(&n.mem[l.off+at]))
@@ -42,7 +42,7 @@ func (s *nodeServer) lock(region uint64) (*homeLock, error) {
 		if size != lockLen {
 			break
 		}
-		l := &homeLock{off: off, waiting: map[uint64]Request{}, given: map[uint64]int{}, over: map[uint64]bool{}}
+		l := &homeLock{off: off, waiting: map[uint64]Request{}, granted: map[uint64]int{}, abandoned: map[uint64]bool{}}
 		s.locks.all[region] = l
 		return l, nil
 	}
@@ -62,7 +62,7 @@ func (s *nodeServer) turn(r *Request, q *lockRequest) error {
 	if _, twice := l.waiting[q.Ticket]; twice || q.Ticket >= next || len(l.waiting) >= maxCalls {
 		return ErrFail
 	}
-	if q.Ticket < serving || l.over[q.Ticket] {
+	if q.Ticket < serving || l.abandoned[q.Ticket] {
 		return ErrLockLost
 	}
 	l.waiting[q.Ticket] = *r
@@ -71,78 +71,78 @@ func (s *nodeServer) turn(r *Request, q *lockRequest) error {
 }
 
 // pass is told when a lock was unlocked that others wait for, or a turn is not wanted.
-func (s *nodeServer) pass(_ int, q *lockRequest) (nothing, error) {
+func (s *nodeServer) pass(_ int, q *lockRequest) (empty, error) {
 	k := &s.locks
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l, err := s.lock(q.Region)
 	if err != nil {
-		return nothing{}, err
+		return empty{}, err
 	}
 	if q.Give && q.Ticket < atomic.LoadUint64(l.word(s.node, lockNext)) {
-		l.over[q.Ticket] = true
+		l.abandoned[q.Ticket] = true
 		if w, ok := l.waiting[q.Ticket]; ok {
 			delete(l.waiting, q.Ticket)
 			w.refuse(ErrTimeout)
 		}
 	}
 	l.serve(s.node, time.Now())
-	return nothing{}, nil
+	return empty{}, nil
 }
 
 // serve moves the lock on until the served ticket is somebody's who lives.
 func (l *homeLock) serve(n *Node, now time.Time) {
 	for {
 		serving := atomic.LoadUint64(l.word(n, lockServing))
-		for t := range l.over {
+		for t := range l.abandoned {
 			if t < serving {
-				delete(l.over, t)
+				delete(l.abandoned, t)
 			}
 		}
-		for t := range l.given {
+		for t := range l.granted {
 			if t < serving {
-				delete(l.given, t)
+				delete(l.granted, t)
 			}
 		}
 		if serving >= atomic.LoadUint64(l.word(n, lockNext)) {
 			return
 		}
-		if w, ok := l.waiting[serving]; ok && !l.over[serving] {
+		if w, ok := l.waiting[serving]; ok && !l.abandoned[serving] {
 			delete(l.waiting, serving)
-			if n.there(w.From) {
-				l.given[serving] = w.From
+			if n.alive(w.From) {
+				l.granted[serving] = w.From
 				_ = w.Reply([]byte("{}")) // a node that is gone is noticed as such
 				return
 			}
-			l.over[serving] = true
+			l.abandoned[serving] = true
 		}
-		if !l.over[serving] && !l.orphan(n, serving, now) {
+		if !l.abandoned[serving] && !l.orphaned(n, serving, now) {
 			return
 		}
 		atomic.CompareAndSwapUint64(l.word(n, lockServing), serving, serving+1)
 	}
 }
 
-// orphan tells whether the served ticket is nobody's any more.
-func (l *homeLock) orphan(n *Node, serving uint64, now time.Time) bool {
-	if node, ok := l.given[serving]; ok {
-		return !n.there(node)
+// orphaned tells whether the served ticket is nobody's any more.
+func (l *homeLock) orphaned(n *Node, serving uint64, now time.Time) bool {
+	if node, ok := l.granted[serving]; ok {
+		return !n.alive(node)
 	}
 	owner := atomic.LoadUint64(l.word(n, lockOwner))
 	if owner&0xffffffff == serving&0xffffffff && owner>>32 > 0 {
 		l.since = time.Time{}
-		return !n.there(int(owner>>32) - 1)
+		return !n.alive(int(owner>>32) - 1)
 	}
 	// Drawn and neither owned nor asked for: its owner is between two messages or two
 	// beats, or died there. Who is alive says so with every beat.
-	if l.stuck != serving || l.since.IsZero() {
-		l.stuck, l.since = serving, now
+	if l.unclaimed != serving || l.since.IsZero() {
+		l.unclaimed, l.since = serving, now
 	}
 	return now.Sub(l.since) > 2*max(n.cfg.DeadAfter, 3*n.cfg.Beat)
 }
 
-// there tells whether a node is alive.
-func (n *Node) there(id int) bool {
+// alive tells whether a node is alive.
+func (n *Node) alive(id int) bool {
 	if id == n.id {
 		return true
 	}
@@ -150,14 +150,14 @@ func (n *Node) there(id int) bool {
 	return err == nil
 }
 
-func (k *lockKeeper) left(n *Node, node int) {
+func (k *lockTable) nodeLost(n *Node, node int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, l := range k.all {
 		for t, w := range l.waiting {
 			if w.From == node {
 				delete(l.waiting, t)
-				l.over[t] = true
+				l.abandoned[t] = true
 			}
 		}
 		l.serve(n, time.Now())
@@ -165,7 +165,7 @@ func (k *lockKeeper) left(n *Node, node int) {
 }
 
 // tick finds what no message told of.
-func (k *lockKeeper) tick(n *Node, now time.Time) {
+func (k *lockTable) tick(n *Node, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, l := range k.all {
@@ -174,7 +174,7 @@ func (k *lockKeeper) tick(n *Node, now time.Time) {
 }
 
 // forget ends a lock whose memory goes back to the arena.
-func (k *lockKeeper) forget(region uint64) {
+func (k *lockTable) forget(region uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if l := k.all[region]; l != nil {

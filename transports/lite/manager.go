@@ -14,18 +14,18 @@ type manager struct {
 	node   *Node
 	client *Client // to ask nodes
 
-	mu      sync.Mutex
-	addrs   map[int]string
-	given   map[int]time.Time // numbers whose owners have not shown up yet
-	lost    chan int          // nodes whose regions must be seen to
-	leaving map[int]bool      // likewise: their numbers are not given again yet
+	mu         sync.Mutex
+	addrs      map[int]string
+	reserved   map[int]time.Time // numbers whose owners have not shown up yet
+	lost       chan int          // nodes whose regions must be seen to
+	recovering map[int]bool      // likewise: their numbers are not given again yet
 
-	names   map[string]*region
-	byID    map[uint64]*region
-	lastID  uint64
-	dying   []*region
-	meeting map[string]*barrier
-	sems    map[string]*semaphore
+	names    map[string]*region
+	byID     map[uint64]*region
+	lastID   uint64
+	ending   []*region
+	barriers map[string]*barrier
+	sems     map[string]*semaphore
 }
 
 // region is one named piece of memory.
@@ -42,9 +42,9 @@ type region struct {
 }
 
 func newManager(n *Node) (*manager, error) {
-	m := &manager{node: n, addrs: map[int]string{}, given: map[int]time.Time{}, lost: make(chan int, MaxNodes*4),
-		leaving: map[int]bool{}, names: map[string]*region{}, byID: map[uint64]*region{},
-		meeting: map[string]*barrier{}, sems: map[string]*semaphore{}}
+	m := &manager{node: n, addrs: map[int]string{}, reserved: map[int]time.Time{}, lost: make(chan int, MaxNodes*4),
+		recovering: map[int]bool{}, names: map[string]*region{}, byID: map[uint64]*region{},
+		barriers: map[string]*barrier{}, sems: map[string]*semaphore{}}
 	var err error
 	m.client, err = n.newClient(ClientConfig{MaxReply: controlReply})
 	return m, err
@@ -56,13 +56,13 @@ func (m *manager) number() (uint8, error) {
 	defer m.mu.Unlock()
 	for id := 1; id < MaxNodes; id++ {
 		p := m.node.peers[id].Load()
-		if p != nil && !p.dead.Load() || m.leaving[id] {
+		if p != nil && !p.dead.Load() || m.recovering[id] {
 			continue
 		}
-		if t, ok := m.given[id]; ok && time.Since(t) < m.node.cfg.DeadAfter {
+		if t, ok := m.reserved[id]; ok && time.Since(t) < m.node.cfg.DeadAfter {
 			continue
 		}
-		m.given[id] = time.Now()
+		m.reserved[id] = time.Now()
 		return uint8(id), nil
 	}
 	return 0, ErrNoSpace
@@ -79,15 +79,15 @@ func (m *manager) members(from int, q *membersRequest) (a membersAnswer, err err
 		}
 	}
 	m.addrs[from] = q.Addr
-	delete(m.given, from)
+	delete(m.reserved, from)
 	return a, nil
 }
 
-// left is told of a node that is gone.
-func (m *manager) left(id int) {
+// nodeLost is told of a node that is gone.
+func (m *manager) nodeLost(id int) {
 	m.mu.Lock()
 	delete(m.addrs, id)
-	m.leaving[id] = true
+	m.recovering[id] = true
 	m.mu.Unlock()
 	select {
 	case m.lost <- id:
@@ -95,10 +95,10 @@ func (m *manager) left(id int) {
 	}
 }
 
-// bury ends the regions that lay at a dead node, and lets go of those that only it
+// endNode ends the regions that lay at a dead node, and lets go of those that only it
 // still held. It runs in the admin loop.
-func (m *manager) bury(id int) {
-	m.mourn(id)
+func (m *manager) endNode(id int) {
+	m.releaseWaiters(id)
 	for _, r := range m.byID {
 		delete(r.grants, id)
 		delete(r.mapped, id)
@@ -109,18 +109,18 @@ func (m *manager) bury(id int) {
 			}
 		}
 	}
-	dying := m.dying
-	m.dying = nil
+	dying := m.ending
+	m.ending = nil
 	for _, r := range dying {
 		delete(r.mapped, id)
 		if len(r.mapped) > 0 {
-			m.dying = append(m.dying, r)
+			m.ending = append(m.ending, r)
 		} else {
-			m.giveBack(r.id, r.pieces)
+			m.freePieces(r.id, r.pieces)
 		}
 	}
 	m.mu.Lock()
-	delete(m.leaving, id)
+	delete(m.recovering, id)
 	m.mu.Unlock()
 }
 
@@ -158,7 +158,7 @@ func (m *manager) create(from int, q *createRequest) (a mapAnswer, err error) {
 	case q.Nodes[0] != from:
 		err = ErrPermission // nobody publishes another node's memory
 	default:
-		pieces = lie(from, q.At, q.Size)
+		pieces = wholePieces(from, q.At, q.Size)
 	}
 	if err != nil {
 		return a, err
@@ -217,7 +217,7 @@ func (m *manager) place(id, size uint64, nodes []int) ([]piece, error) {
 	return pieces, nil
 }
 
-func (m *manager) giveBack(id uint64, pieces []piece) {
+func (m *manager) freePieces(id uint64, pieces []piece) {
 	offs := map[int][]uint64{}
 	for _, p := range pieces {
 		offs[p.Node] = append(offs[p.Node], p.Off)
@@ -260,16 +260,16 @@ type regionRequest struct {
 	Why    Code  // kill: what dead handles answer
 }
 
-func (m *manager) unmap(from int, q *regionRequest) (nothing, error) {
+func (m *manager) unmap(from int, q *regionRequest) (empty, error) {
 	if r := m.byID[q.Region]; r != nil {
 		delete(r.mapped, from)
 	}
-	return nothing{}, nil
+	return empty{}, nil
 }
 
-// may holds what a node asks for a region against what it was given. A handle's own
+// allowed holds what a node asks for a region against what it was given. A handle's own
 // rights are checked where it lives; this is for nodes that do not.
-func (m *manager) may(from int, id uint64, want Perm) (*region, error) {
+func (m *manager) allowed(from int, id uint64, want Perm) (*region, error) {
 	r := m.byID[id]
 	switch {
 	case r == nil:
@@ -280,12 +280,12 @@ func (m *manager) may(from int, id uint64, want Perm) (*region, error) {
 	return r, nil
 }
 
-func (m *manager) delete(from int, q *regionRequest) (nothing, error) {
-	r, err := m.may(from, q.Region, PermMaster)
+func (m *manager) delete(from int, q *regionRequest) (empty, error) {
+	r, err := m.allowed(from, q.Region, PermMaster)
 	if err == nil {
 		m.end(r, ErrDeadHandle)
 	}
-	return nothing{}, err
+	return empty{}, err
 }
 
 // end kills every handle of a region and gives its memory back when nobody can
@@ -295,10 +295,10 @@ func (m *manager) end(r *region, why Code) {
 	delete(m.byID, r.id)
 	m.kill(r, why)
 	if len(r.mapped) > 0 {
-		m.dying = append(m.dying, r)
+		m.ending = append(m.ending, r)
 		return
 	}
-	m.giveBack(r.id, r.pieces)
+	m.freePieces(r.id, r.pieces)
 }
 
 // kill ends the handles of a region, and strikes off the nodes that have done it.
@@ -311,29 +311,29 @@ func (m *manager) kill(r *region, why Code) {
 	}
 }
 
-func (m *manager) grant(from int, q *regionRequest) (nothing, error) {
-	r, err := m.may(from, q.Region, PermMaster)
+func (m *manager) grant(from int, q *regionRequest) (empty, error) {
+	r, err := m.allowed(from, q.Region, PermMaster)
 	if err == ErrPermission {
 		// Who may share passes on what it has, and no mastery.
-		r, err = m.may(from, q.Region, PermShare|q.Perm)
+		r, err = m.allowed(from, q.Region, PermShare|q.Perm)
 		if q.Perm.Has(PermMaster) {
 			err = ErrPermission
 		}
 	}
 	if err != nil {
-		return nothing{}, err
+		return empty{}, err
 	}
 	if q.Perm&^PermAll != 0 || q.Node < 0 || q.Node >= MaxNodes {
-		return nothing{}, ErrFail
+		return empty{}, ErrFail
 	}
 	r.grants[q.Node] |= q.Perm
-	return nothing{}, nil
+	return empty{}, nil
 }
 
 // move puts a region onto other nodes: everybody's handles die, the nodes that had
 // the bytes copy them, and the asker maps what is new.
 func (m *manager) move(from int, q *regionRequest) (a mapAnswer, err error) {
-	r, err := m.may(from, q.Region, PermMaster)
+	r, err := m.allowed(from, q.Region, PermMaster)
 	if err != nil {
 		return a, err
 	}
@@ -348,14 +348,14 @@ func (m *manager) move(from int, q *regionRequest) (a mapAnswer, err error) {
 	}
 	m.kill(r, ErrDeadHandle)
 	if len(r.mapped) > 0 { // somebody may still write to the old place
-		m.giveBack(id, pieces)
+		m.freePieces(id, pieces)
 		return a, ErrFail
 	}
 	for i, p := range r.pieces {
 		to := pieces[i]
 		err := m.client.ask(p.Node, opCopy, copyRequest{Region: r.id, Off: p.Off, Len: p.Len, Node: to.Node, To: to.Off}, nil)
 		if err != nil { // the old place is still whole
-			m.giveBack(id, pieces)
+			m.freePieces(id, pieces)
 			return a, err
 		}
 	}
@@ -363,6 +363,6 @@ func (m *manager) move(from int, q *regionRequest) (a mapAnswer, err error) {
 	delete(m.byID, r.id)
 	r.id, r.pieces, r.mapped = id, pieces, map[int]bool{from: true}
 	m.byID[id] = r
-	m.giveBack(oldID, old)
+	m.freePieces(oldID, old)
 	return mapAnswer{id, r.size, q.Mine, pieces}, nil
 }

@@ -31,13 +31,13 @@ type Node struct {
 	mem   []byte
 	base  uint64
 
-	guests []Guest
+	segments []Segment
 
-	spaceMu sync.Mutex
-	space   *extent.Space
-	fresh   uint64                       // nothing behind it was ever handed out
-	owned   map[uint64]map[uint64]uint64 // region → its extents here, offset and length
-	lent    map[uint64]bool              // regions whose extents are a client's own (Publish)
+	spaceMu   sync.Mutex
+	space     *extent.Space
+	fresh     uint64                       // nothing behind it was ever handed out
+	owned     map[uint64]map[uint64]uint64 // region → its extents here, offset and length
+	published map[uint64]bool              // regions whose extents are a client's own (Publish)
 
 	lis    rdma.Listener
 	recvCQ rdma.CQ
@@ -51,11 +51,11 @@ type Node struct {
 
 	pollMu   sync.Mutex
 	wcs      [pollBatch]rdma.WC
-	request1 Request       // the arrival at hand, under pollMu
+	arrival  Request       // the arrival at hand, under pollMu
 	activity atomic.Uint64 // looks by callers at what arrives
 	sleeping atomic.Pointer[context.CancelFunc]
 	kick     chan struct{}
-	held     atomic.Int32 // links with a backlog
+	deferred atomic.Int32 // links with a backlog
 
 	leader    atomic.Pointer[Client] // the caller that polls for all
 	followers atomic.Int32           // callers that sleep meanwhile
@@ -66,7 +66,7 @@ type Node struct {
 
 	mu      sync.Mutex
 	closed  bool
-	gone    []*peer // lost and not yet freed
+	lost    []*peer // lost and not yet freed
 	ctlMu   sync.Mutex
 	ctl     *Client // for control calls; under ctlMu
 	manager *manager
@@ -175,7 +175,7 @@ func Open(ctx context.Context, dev rdma.Device, cfg Config) (*Node, error) {
 		return nil, opError("join", cfg.Manager, err)
 	}
 	n := &Node{dev: dev, caps: caps, cfg: cfg, token: wire.TokenOf(cfg.Secret), kick: make(chan struct{}, 1),
-		owned: map[uint64]map[uint64]uint64{}, lent: map[uint64]bool{}}
+		owned: map[uint64]map[uint64]uint64{}, published: map[uint64]bool{}}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.handles.init()
 	if err := n.create(ctx); err == nil {
@@ -193,16 +193,16 @@ func Open(ctx context.Context, dev rdma.Device, cfg Config) (*Node, error) {
 func (n *Node) create(ctx context.Context) (err error) {
 	// Huge pages, where the system has some: a NIC has few translations.
 	pages := rdma.PagesAuto
-	if n.cfg.Guests > 0 {
+	if n.cfg.Segments > 0 {
 		pages = rdma.PagesBase // other memory is laid over its end
 	}
-	arena, err := rdma.NewArena(n.cfg.Arena+n.cfg.guestsLen(), rdma.ArenaConfig{Pages: pages})
+	arena, err := rdma.NewArena(n.cfg.Arena+n.cfg.segmentsLen(), rdma.ArenaConfig{Pages: pages})
 	if err != nil {
 		return err
 	}
 	n.arena, n.buf = arena, arena.Buffer()
 	n.mem, n.base = n.buf.Bytes(), n.buf.Addr()
-	if err := n.makeGuests(); err != nil {
+	if err := n.makeSegments(); err != nil {
 		return err
 	}
 	access := rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead
@@ -220,7 +220,7 @@ func (n *Node) create(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	n.space = extent.New(mailEnd, uint64(len(n.mem)-n.cfg.guestsLen()-mailEnd)&^(extent.Align-1))
+	n.space = extent.New(mailEnd, uint64(len(n.mem)-n.cfg.segmentsLen()-mailEnd)&^(extent.Align-1))
 	if n.recvCQ, err = n.dev.NewCQ(min(MaxNodes*n.cfg.Links*n.cfg.Depth, n.caps.MaxCQE)); err != nil {
 		n.recvCQ = nil
 		return err
@@ -249,7 +249,7 @@ func (n *Node) Progress() int {
 // polling goroutine leaves arrivals to them.
 func (n *Node) Idle() {
 	if n.activity.Add(1)%wakeEvery == 0 {
-		n.attended()
+		n.cancelSleep()
 	}
 }
 
@@ -321,6 +321,6 @@ func (n *Node) Close() error {
 	if n.cache != nil {
 		errs = append(errs, n.cache.Close())
 	}
-	n.closeGuests()
+	n.closeSegments()
 	return errors.Join(errs...)
 }

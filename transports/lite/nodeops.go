@@ -45,9 +45,9 @@ func (n *Node) zero(off, size uint64) {
 	n.fresh = max(n.fresh, off+size)
 }
 
-func (s *nodeServer) free(from int, q *freeRequest) (nothing, error) {
+func (s *nodeServer) free(from int, q *freeRequest) (empty, error) {
 	if from != 0 {
-		return nothing{}, ErrPermission
+		return empty{}, ErrPermission
 	}
 	n := s.node
 	s.locks.forget(q.Region)
@@ -58,15 +58,15 @@ func (s *nodeServer) free(from int, q *freeRequest) (nothing, error) {
 			continue
 		}
 		delete(n.owned[q.Region], off)
-		if !n.lent[q.Region] {
+		if !n.published[q.Region] {
 			_ = n.space.Free(off)
 		}
 	}
 	if len(n.owned[q.Region]) == 0 {
 		delete(n.owned, q.Region)
-		delete(n.lent, q.Region)
+		delete(n.published, q.Region)
 	}
-	return nothing{}, nil
+	return empty{}, nil
 }
 
 // owns tells whether a range lies in an extent of a region here.
@@ -82,9 +82,9 @@ func (n *Node) owns(region, off, size uint64) bool {
 }
 
 // kill ends the handles of a region and answers when nothing touches its memory any more.
-func (s *nodeServer) kill(from int, q *regionRequest) (nothing, error) {
+func (s *nodeServer) kill(from int, q *regionRequest) (empty, error) {
 	if from != 0 {
-		return nothing{}, ErrPermission
+		return empty{}, ErrPermission
 	}
 	n := s.node
 	list := n.handles.kill(q.Region, Code(codeOf(q.Why)))
@@ -95,13 +95,13 @@ func (s *nodeServer) kill(from int, q *regionRequest) (nothing, error) {
 			busy = busy || e.inflight.Load() > 0
 		}
 		if !busy {
-			return nothing{}, nil
+			return empty{}, nil
 		}
 		if turn%1024 == 1023 && (time.Now().After(end) || n.ctx.Err() != nil) {
-			return nothing{}, ErrFail
+			return empty{}, ErrFail
 		}
 		// Who posted them may not be polling.
-		n.driveAll()
+		n.pollLinks()
 		runtime.Gosched()
 	}
 }
@@ -111,20 +111,20 @@ type fillRequest struct {
 	Byte             byte
 }
 
-func (s *nodeServer) fill(_ int, q *fillRequest) (nothing, error) {
+func (s *nodeServer) fill(_ int, q *fillRequest) (empty, error) {
 	n := s.node
 	if !n.owns(q.Region, q.Off, q.Len) {
-		return nothing{}, ErrBounds
+		return empty{}, ErrBounds
 	}
 	b := n.bytes(q.Off, int(q.Len))
 	if q.Byte == 0 {
 		clear(b)
-		return nothing{}, nil
+		return empty{}, nil
 	}
 	for i := range b {
 		b[i] = q.Byte
 	}
-	return nothing{}, nil
+	return empty{}, nil
 }
 
 type copyRequest struct {
@@ -134,19 +134,19 @@ type copyRequest struct {
 	Into             uint64 // the region there, checked when it is this node
 }
 
-func (s *nodeServer) copy(_ int, q *copyRequest) (nothing, error) {
+func (s *nodeServer) copy(_ int, q *copyRequest) (empty, error) {
 	n := s.node
 	if !n.owns(q.Region, q.Off, q.Len) {
-		return nothing{}, ErrBounds
+		return empty{}, ErrBounds
 	}
 	if q.Node != n.id {
-		return nothing{}, s.work.put(q.Node, q.To, q.Off, q.Len)
+		return empty{}, s.work.put(q.Node, q.To, q.Off, q.Len)
 	}
 	if q.Into != 0 && !n.owns(q.Into, q.To, q.Len) || q.To > uint64(len(n.mem)) || q.Len > uint64(len(n.mem))-q.To || q.To < mailEnd {
-		return nothing{}, ErrBounds
+		return empty{}, ErrBounds
 	}
 	copy(n.bytes(q.To, int(q.Len)), n.bytes(q.Off, int(q.Len))) // memmove(3)
-	return nothing{}, nil
+	return empty{}, nil
 }
 
 // put writes bytes of this node's arena into another's, without a handle: the node
@@ -166,15 +166,15 @@ func (c *Client) put(node int, to, local, size uint64) error {
 		ops = append(ops, Op{Kind: OpRead, Local: c.word, Len: 1})
 	}
 	for i := range ops {
-		if err := c.raw(&ops[i], node, at-p.base); err != nil {
+		if err := c.runUnchecked(&ops[i], node, at-p.base); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// raw is run without a handle.
-func (c *Client) raw(o *Op, node int, at uint64) error {
+// runUnchecked is run without a handle.
+func (c *Client) runUnchecked(o *Op, node int, at uint64) error {
 	s := &c.ops[c.tail&uint32(len(c.ops)-1)]
 	s.entry, s.nodes, s.unsignaled = &entry{}, 0, false
 	s.entry.inflight.Store(1)
@@ -182,19 +182,19 @@ func (c *Client) raw(o *Op, node int, at uint64) error {
 	s.left.Store(1)
 	w := waiter{}
 	for {
-		err := c.there(o, s, node, at, o.Local, o.Len)
+		err := c.postRemote(o, s, node, at, o.Local, o.Len)
 		if err == nil {
 			break
 		}
 		if err != rdma.ErrQueueFull {
 			return err
 		}
-		c.drive(1 << node)
-		if !w.look(c) {
+		c.pollLinks(1 << node)
+		if !w.waitPolling(c) {
 			return ErrTimeout
 		}
 	}
 	c.tail++
-	c.part(s)
-	return c.ended(o.Len > longMessage)
+	c.partDone(s)
+	return c.waitNewest(o.Len > longMessage)
 }

@@ -191,7 +191,7 @@ func (c *Client) post(o *Op) error {
 		s.bad.CompareAndSwap(0, uint32(rdma.StatusRetryExcErr))
 	}
 	c.tail++
-	c.part(s)
+	c.partDone(s)
 	return nil
 }
 
@@ -206,9 +206,9 @@ func (c *Client) parts(o *Op, s *op, e *entry) error {
 		size := min(left, p.Len-at)
 		var err error
 		if p.Node == c.node.id {
-			c.here(o, p.Off+at, local, size)
+			c.postLocal(o, p.Off+at, local, size)
 		} else {
-			err = c.there(o, s, p.Node, p.Off+at, local, uint32(size))
+			err = c.postRemote(o, s, p.Node, p.Off+at, local, uint32(size))
 		}
 		if err != nil {
 			return err
@@ -218,8 +218,8 @@ func (c *Client) parts(o *Op, s *op, e *entry) error {
 	return nil
 }
 
-// there posts one part to another node.
-func (c *Client) there(o *Op, s *op, node int, at, local uint64, size uint32) error {
+// postRemote posts one part to another node.
+func (c *Client) postRemote(o *Op, s *op, node int, at, local uint64, size uint32) error {
 	n := c.node
 	p, err := n.peerOf(node)
 	if err != nil {
@@ -245,7 +245,7 @@ func (c *Client) there(o *Op, s *op, node int, at, local uint64, size uint32) er
 		if err != rdma.ErrQueueFull || !started {
 			break
 		}
-		if l.poll() == 0 && !w.again(c, false, 1<<node) {
+		if l.poll() == 0 && !w.wait(c, false, 1<<node) {
 			err = ErrTimeout
 			break
 		}
@@ -259,8 +259,8 @@ func (c *Client) there(o *Op, s *op, node int, at, local uint64, size uint32) er
 	return nil
 }
 
-// here carries out one part in the own arena.
-func (c *Client) here(o *Op, at, local, size uint64) {
+// postLocal carries out one part in the own arena.
+func (c *Client) postLocal(o *Op, at, local, size uint64) {
 	m := c.node.mem
 	mine, its := m[local:local+size], m[at:at+size]
 	switch o.Kind {
@@ -288,17 +288,17 @@ func (c *Client) finished(i uint32, st rdma.Status) {
 	if st != rdma.StatusSuccess {
 		s.bad.CompareAndSwap(0, uint32(st))
 	}
-	c.part(s)
+	c.partDone(s)
 }
 
-func (c *Client) part(s *op) {
+func (c *Client) partDone(s *op) {
 	e, posted, class := s.entry, s.posted, s.class // the slot is the poster's again when nothing is left
 	if s.left.Add(-1) == 0 {
 		e.leave()
 		if class != classNone {
 			c.node.load.end(c.node.now(), posted, class)
 		}
-		c.nudge()
+		c.wake()
 	}
 }
 
@@ -324,6 +324,6 @@ func (c *Client) Poll(dst []Done) (n int, err error) {
 		if n > 0 || turn > 0 || c.head == c.tail {
 			return n, nil
 		}
-		c.drive(c.ops[c.head&uint32(len(c.ops)-1)].nodes)
+		c.pollLinks(c.ops[c.head&uint32(len(c.ops)-1)].nodes)
 	}
 }

@@ -41,10 +41,10 @@ func (o *owners) drop(l *Lock) {
 	delete(o.new, l)
 }
 
-// tell writes the words of all held locks, or of some of many: first those that no beat has
+// refresh writes the words of all held locks, or of some of many: first those that no beat has
 // told, as a home takes a lock whose owner it never saw for one of the dead. It belongs to the
 // beat, and waits for nothing: those of the beat before that are still under way come first.
-func (o *owners) tell(n *Node) {
+func (o *owners) refresh(n *Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.held) == 0 || !o.open(n) {
@@ -77,7 +77,7 @@ func (o *owners) write(n *Node, some map[*Lock]uint64, told int) int {
 			} else if err != rdma.ErrQueueFull {
 				break // of a home that is gone, or a region
 			}
-			o.c.drive(1 << l.home)
+			o.c.pollLinks(1 << l.home)
 		}
 	}
 	return told

@@ -15,11 +15,11 @@ type peer struct {
 	base uint64 // of its arena
 	size uint64
 
-	links    []*link       // all of them once joined
-	ended    chan struct{} // closed when everything of a dead peer has come to its end
-	dead     atomic.Bool
-	admitted bool  // guarded by Node.mu: all links are there, and lose may end it
-	early    error // guarded by Node.mu: why it was to end before that
+	links      []*link       // all of them once joined
+	ended      chan struct{} // closed when everything of a dead peer has come to its end
+	dead       atomic.Bool
+	admitted   bool  // guarded by Node.mu: all links are there, and lose may end it
+	earlyCause error // guarded by Node.mu: why it was to end before that
 
 	cause error // why, before dead is set
 
@@ -34,7 +34,7 @@ type peer struct {
 
 	beat, seen uint64 // own sign of life; the last of the peer's
 	silent     int    // beats without one
-	born       time.Time
+	created    time.Time
 }
 
 // at is the address of offset off of the peer's arena; ok only inside it.

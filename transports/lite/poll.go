@@ -39,7 +39,7 @@ func (l *link) completed(wc *rdma.WC) {
 		}
 	case idRun:
 		if c := l.node.clients[wc.ID>>idClientShift&0xffff].Load(); c != nil {
-			c.told(l, uint32(wc.ID&idOpMask), wc.Status)
+			c.completeRun(l, uint32(wc.ID&idOpMask), wc.Status)
 		}
 	case idFree:
 		l.node.free(wc.ID & (1<<idCoverShift - 1) * 64)
@@ -66,13 +66,13 @@ func (n *Node) poll() int {
 			}
 		}
 	}
-	if n.held.Load() > 0 {
-		n.flushHeld()
+	if n.deferred.Load() > 0 {
+		n.flushDeferred()
 	}
 	return k
 }
 
-func (n *Node) flushHeld() {
+func (n *Node) flushDeferred() {
 	for i := range n.peers {
 		p := n.peers[i].Load()
 		if p == nil || p.dead.Load() {
@@ -100,7 +100,7 @@ func (n *Node) arrived(wc *rdma.WC) {
 	}
 	imm := wc.Imm
 	if wc.Flags&rdma.WithImm == 0 {
-		b := n.mem[l.notes+wc.ID&0xffffffff*8:]
+		b := n.mem[l.recvBufs+wc.ID&0xffffffff*8:]
 		imm = uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
 		if wc.ByteLen != 4 {
 			imm = 0xffffffff
@@ -123,20 +123,20 @@ func (n *Node) arrived(wc *rdma.WC) {
 // repost gives a receive back, in batches, and tells the peer once a quarter of the
 // queue; pollMu is held.
 func (l *link) repost(slot uint32) {
-	l.again = append(l.again, l.receive(slot))
-	if len(l.again) < cap(l.again) {
+	l.reposts = append(l.reposts, l.receive(slot))
+	if len(l.reposts) < cap(l.reposts) {
 		return
 	}
-	if _, err := l.qp.PostRecv(l.again); err != nil {
+	if _, err := l.qp.PostRecv(l.reposts); err != nil {
 		l.broken.Store(true)
 		return
 	}
-	l.taken += uint64(len(l.again))
-	l.again = l.again[:0]
-	if l.taken-l.toldOf >= uint64(l.depth/4) {
-		l.toldOf = l.taken
+	l.reposted += uint64(len(l.reposts))
+	l.reposts = l.reposts[:0]
+	if l.reposted-l.announced >= uint64(l.depth/4) {
+		l.announced = l.reposted
 		addr, _ := l.peer.at(creditOf(l.node.id, l.index), wire.WordLen)
-		l.tellWord(addr, l.taken)
+		l.sendWord(addr, l.reposted)
 		l.node.counts.credits.Add(1)
 	}
 }
@@ -144,12 +144,12 @@ func (l *link) repost(slot uint32) {
 // receive is the receive of a slot. It has room for the number that a send carries.
 func (l *link) receive(slot uint32) rdma.RecvWR {
 	wr := rdma.RecvWR{ID: uint64(l.place)<<32 | uint64(slot), NumSGE: 1}
-	wr.SGE[0] = rdma.SGE{Addr: l.node.base + l.notes + uint64(slot)*8, Len: 8, LKey: l.lkey}
+	wr.SGE[0] = rdma.SGE{Addr: l.node.base + l.recvBufs + uint64(slot)*8, Len: 8, LKey: l.lkey}
 	return wr
 }
 
-// emptyLooks in a row that found nothing come to one look at the clock. Arbitrary.
-const emptyLooks = 16
+// clockPolls in a row that found nothing come to one look at the clock. Arbitrary.
+const clockPolls = 16
 
 // pollLoop is the node's one polling goroutine.
 func (n *Node) pollLoop() {
@@ -158,7 +158,7 @@ func (n *Node) pollLoop() {
 		n.spinLoop()
 		return
 	}
-	att := attendance{slept: pollPause, rest: pollPause, absent: mostAbsent}
+	att := pollBackoff{slept: pollPause, rest: pollPause, idle: maxIdle}
 	last := time.Now()
 	for empty := 0; n.ctx.Err() == nil; {
 		if n.poll() > 0 {
@@ -166,7 +166,7 @@ func (n *Node) pollLoop() {
 			last = time.Now()
 			continue
 		}
-		if empty++; empty < emptyLooks {
+		if empty++; empty < clockPolls {
 			continue
 		}
 		empty = 0
@@ -174,11 +174,11 @@ func (n *Node) pollLoop() {
 			runtime.Gosched()
 			continue
 		}
-		if d := att.next(n.activity.Load(), n.held.Load() > 0, n.caps.Features.Has(rdma.FeatEvents)); d > 0 {
+		if d := att.next(n.activity.Load(), n.deferred.Load() > 0, n.caps.Features.Has(rdma.FeatEvents)); d > 0 {
 			if n.pause(d) {
-				att.replaced(n.activity.Load())
+				att.reset(n.activity.Load())
 			}
-			empty = emptyLooks - 1 // callers saw what there is, or one look says that they did not
+			empty = clockPolls - 1 // callers saw what there is, or one look says that they did not
 			continue
 		}
 		n.sleep()
@@ -216,7 +216,7 @@ func (n *Node) sleep() {
 	n.sleeping.Store(&cancel)
 	defer n.sleeping.Store(nil)
 	// Arm comes before the check, so that an arrival either is found by it or wakes.
-	if n.recvCQ.Arm(false) != nil || n.poll() > 0 || n.held.Load() > 0 {
+	if n.recvCQ.Arm(false) != nil || n.poll() > 0 || n.deferred.Load() > 0 {
 		return
 	}
 	select {
@@ -239,15 +239,15 @@ func (n *Node) wake() {
 	}
 }
 
-// polling is said by callers now and then while they poll what arrives.
-func (n *Node) polling() {
-	n.activity.Add(fewLooks(mostPollPause))
-	n.attended()
+// notePolling is said by callers now and then while they poll what arrives.
+func (n *Node) notePolling() {
+	n.activity.Add(minPolls(maxPollPause))
+	n.cancelSleep()
 }
 
-// attended wakes a polling goroutine that sleeps in the device: it would wake for every packet
+// cancelSleep wakes a polling goroutine that sleeps in the device: it would wake for every packet
 // of callers that poll.
-func (n *Node) attended() {
+func (n *Node) cancelSleep() {
 	if c := n.sleeping.Load(); c != nil {
 		(*c)()
 	}

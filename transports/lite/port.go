@@ -22,20 +22,19 @@ type PortConfig struct {
 
 // Port is a number under which a node takes messages.
 type Port struct {
-	node   *Node
-	num    int
-	most   uint64
-	size   uint64
-	handle func(r *Request)
-	closed atomic.Bool
+	node       *Node
+	num        int
+	maxMessage uint64
+	size       uint64
+	handle     func(r *Request)
+	closed     atomic.Bool
 
-	mu    sync.Mutex
-	queue []Request // ring of messages that nobody took
-	first int
-	count int
-	wake  chan struct{}
-	some  atomic.Int32 // = count, to look without the lock
-	lanes atomic.Int64 // messages taken and not released
+	mu     sync.Mutex
+	queue  []Request // ring of messages that nobody took
+	first  int
+	count  int
+	wake   chan struct{}
+	queued atomic.Int32 // = count, to look without the lock
 }
 
 // Request is one message. Payload lies in the ring until Reply or Release; after
@@ -70,9 +69,9 @@ func (n *Node) Serve(num int, cfg PortConfig) (*Port, error) {
 		}
 		p.size = max(p.size, size)
 	}
-	p.most = ring.MaxRecord(p.size) - wire.RequestLen
+	p.maxMessage = ring.MaxRecord(p.size) - wire.RequestLen
 	if cfg.MaxRequest > 0 {
-		p.most = uint64(cfg.MaxRequest)
+		p.maxMessage = uint64(cfg.MaxRequest)
 	}
 	if !n.ports[num].CompareAndSwap(nil, p) {
 		return nil, opError("serve", "port", ErrExists)
@@ -81,7 +80,7 @@ func (n *Node) Serve(num int, cfg PortConfig) (*Port, error) {
 }
 
 // MaxRequest is the longest message that the port takes, bytes.
-func (p *Port) MaxRequest() int { return int(p.most) }
+func (p *Port) MaxRequest() int { return int(p.maxMessage) }
 
 // Close refuses what waits and all that comes.
 func (p *Port) Close() {
@@ -119,7 +118,7 @@ func (n *Node) request(l *link, num int, off uint32, oneWay bool) error {
 	if !oneWay && (h.Room < wire.ReplyLen || !l.peer.holds(h.ReplyTo, uint64(h.Room))) {
 		return wire.ErrPeer // the answer would go to other memory than the caller's
 	}
-	r := &n.request1
+	r := &n.arrival
 	*r = Request{Payload: body, From: l.peer.id, Priority: h.Priority, OneWay: oneWay, Tag: h.Slot,
 		node: n, link: l, ring: in, start: h.Start, to: h.ReplyTo, room: h.Room, slot: h.Slot}
 	if p := n.ports[num].Load(); p != nil {
@@ -148,13 +147,13 @@ func (p *Port) deliver(r *Request) {
 	}
 	p.queue[(p.first+p.count)%len(p.queue)] = *r
 	p.count++
-	p.some.Store(int32(p.count))
+	p.queued.Store(int32(p.count))
 	p.mu.Unlock()
 	signal(p.wake)
 }
 
 func (p *Port) pop() (r Request, ok bool) {
-	if p.some.Load() == 0 {
+	if p.queued.Load() == 0 {
 		return r, false
 	}
 	p.mu.Lock()
@@ -163,7 +162,7 @@ func (p *Port) pop() (r Request, ok bool) {
 		p.queue[p.first] = Request{}
 		p.first = (p.first + 1) % len(p.queue)
 		p.count--
-		p.some.Store(int32(p.count))
+		p.queued.Store(int32(p.count))
 	}
 	p.mu.Unlock()
 	return r, ok
@@ -205,7 +204,7 @@ func (p *Port) Recv(d time.Duration, how Waiting) (Request, error) {
 		case waited > d:
 			return Request{}, ErrTimeout
 		case how == WaitPoll || how == WaitAdaptive && waited < p.node.cfg.Spin:
-			p.node.polling()
+			p.node.notePolling()
 			runtime.Gosched()
 			continue
 		}
@@ -318,7 +317,7 @@ func (l *link) answer(to uint64, imm uint32, head, b []byte) error {
 	if err == nil || err == ErrPeerDead {
 		return err
 	}
-	l.hold(held{remote: to, imm: imm, tell: true, data: append(append([]byte(nil), head...), b...)})
+	l.deferWrite(deferred{remote: to, imm: imm, notify: true, data: append(append([]byte(nil), head...), b...)})
 	return nil
 }
 

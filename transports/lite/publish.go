@@ -15,8 +15,8 @@ func (c *Client) Publish(r RegionConfig, b []byte) (Handle, error) {
 	return n.obtain("publish", r.Name, opCreate, q)
 }
 
-// lie is the pieces of a region that lies whole at one node.
-func lie(node int, off, size uint64) []piece {
+// wholePieces is the pieces of a region that lies whole at one node.
+func wholePieces(node int, off, size uint64) []piece {
 	var pieces []piece
 	for size > 0 {
 		n := min(size, ChunkSize)
@@ -36,5 +36,5 @@ func (n *Node) publish(region uint64, pieces []piece) {
 		extents[p.Off] = p.Len
 	}
 	n.owned[region] = extents
-	n.lent[region] = true
+	n.published[region] = true
 }

@@ -8,7 +8,7 @@ import (
 
 // A client takes one queue pair to a peer, by turns or as it is told, and not another one
 // while something of it is on its way.
-func TestClientsUseTheQueuePairTheyAreTold(t *testing.T) {
+func TestClientsUseTheQueuePairTheyAsk(t *testing.T) {
 	c := onMem(t, 2, Config{Links: 4})
 	to := c.nodes[0].peers[c.nodes[1].ID()].Load()
 	a, b := c.client(0, ClientConfig{}), c.client(0, ClientConfig{})

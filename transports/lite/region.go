@@ -89,8 +89,8 @@ func (c *Client) Unmap(h Handle) error {
 		return nil
 	}
 	for w := (waiter{}); e.inflight.Load() > 0; {
-		c.node.driveAll()
-		if !w.look(c) {
+		c.node.pollLinks()
+		if !w.waitPolling(c) {
 			return ErrTimeout // the manager goes on counting this node
 		}
 	}
@@ -164,8 +164,8 @@ func (c *Client) Size(h Handle) (uint64, error) {
 	return e.size, nil
 }
 
-// driveAll polls every queue pair with something on its way.
-func (n *Node) driveAll() {
+// pollLinks polls every queue pair with something on its way.
+func (n *Node) pollLinks() {
 	for i := range n.links {
 		if l := n.links[i].Load(); l != nil && l.inUse.Load() > 0 {
 			l.poll()

@@ -10,17 +10,17 @@ import (
 
 // outRing is a ring at a peer that this node writes.
 type outRing struct {
-	mu   sync.Mutex
-	ring ring.Sender
-	at   uint64 // address of the ring in the peer's arena
-	head uint64 // own arena: where the peer writes its head
-	most uint64 // payload bytes of one message
+	mu         sync.Mutex
+	ring       ring.Sender
+	at         uint64 // address of the ring in the peer's arena
+	head       uint64 // own arena: where the peer writes its head
+	maxMessage uint64 // payload bytes of one message
 }
 
 // send writes one message into the ring and tells the peer. rdma.ErrQueueFull,
 // errNoCredit and ErrPortFull: nothing was done, and room may come.
 func (o *outRing) send(l *link, port int, kind uint32, r *wire.Request, body []byte, flags rdma.SendFlags, id uint64) error {
-	if uint64(len(body)) > o.most {
+	if uint64(len(body)) > o.maxMessage {
 		return ErrTooBig
 	}
 	o.mu.Lock()
@@ -81,7 +81,7 @@ func (i *inRing) release(p *peer, start uint64) {
 	if i.ring.Release(start) && len(p.links) > 0 { // a peer that is gone has none
 		l := p.links[0]
 		l.node.counts.heads.Add(1)
-		l.tellWord(i.headAt, i.ring.Head())
+		l.sendWord(i.headAt, i.ring.Head())
 	}
 }
 

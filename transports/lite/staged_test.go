@@ -19,8 +19,8 @@ func TestARequestUnderWayKeepsItsBytes(t *testing.T) {
 			for name, post := range map[string]func() error{
 				"a message":     func() error { return l.message(0, 0, []byte("head"), []byte("body"), 0, 0) },
 				"a word":        func() error { return l.writeWord(0, 7) },
-				"a held word":   func() error { return l.postHeld(&held{data: make([]byte, wire.WordLen)}) },
-				"a held answer": func() error { return l.postHeld(&held{data: make([]byte, 40), tell: true}) },
+				"a held word":   func() error { return l.postDeferred(&deferred{data: make([]byte, wire.WordLen)}) },
+				"a held answer": func() error { return l.postDeferred(&deferred{data: make([]byte, 40), notify: true}) },
 			} {
 				l.mu.Lock()
 				stage := l.node.bytes(l.stage, l.depth*stageLen)

@@ -43,16 +43,16 @@ const maxWaiting = 4096
 // Barrier waits until count callers of that name are there. When a node dies, who
 // waits gets ErrPeerDead: nobody knows whether it would have come.
 func (c *Client) Barrier(name string, count int) error {
-	return c.meet(barrierRequest{Name: name, Count: count})
+	return c.waitBarrier(barrierRequest{Name: name, Count: count})
 }
 
 // BarrierOf is Barrier of one caller of each of these nodes. Who comes when one of them
 // is dead already gets ErrPeerDead, too, instead of waiting for it.
 func (c *Client) BarrierOf(name string, nodes []int) error {
-	return c.meet(barrierRequest{Name: name, Count: len(nodes), Nodes: nodes})
+	return c.waitBarrier(barrierRequest{Name: name, Count: len(nodes), Nodes: nodes})
 }
 
-func (c *Client) meet(q barrierRequest) error {
+func (c *Client) waitBarrier(q barrierRequest) error {
 	q.ID = c.node.serial.Add(1)
 	err := c.ask(0, opBarrier, q, nil)
 	if err == ErrTimeout {
@@ -63,7 +63,7 @@ func (c *Client) meet(q barrierRequest) error {
 }
 
 func (m *manager) barrier(r *Request, q *barrierRequest) error {
-	b := m.meeting[q.Name]
+	b := m.barriers[q.Name]
 	switch {
 	case q.Cancel:
 		if b != nil {
@@ -72,14 +72,14 @@ func (m *manager) barrier(r *Request, q *barrierRequest) error {
 		return nil
 	case q.Count < 1 || q.Count > maxWaiting || q.Name == "" || len(q.Name) > 255:
 		return ErrFail
-	case slices.ContainsFunc(q.Nodes, func(id int) bool { return !m.node.there(id) }):
+	case slices.ContainsFunc(q.Nodes, func(id int) bool { return !m.node.alive(id) }):
 		return ErrPeerDead
 	case b == nil:
-		if len(m.meeting) >= maxWaiting {
+		if len(m.barriers) >= maxWaiting {
 			return ErrNoSpace
 		}
 		b = &barrier{count: q.Count}
-		m.meeting[q.Name] = b
+		m.barriers[q.Name] = b
 	case b.count != q.Count:
 		return ErrExists
 	}
@@ -87,7 +87,7 @@ func (m *manager) barrier(r *Request, q *barrierRequest) error {
 	if len(b.waiting) < b.count {
 		return errLater
 	}
-	delete(m.meeting, q.Name)
+	delete(m.barriers, q.Name)
 	for i := range b.waiting {
 		_ = b.waiting[i].r.Reply([]byte("{}")) // a node that is gone is noticed as such
 	}
@@ -167,7 +167,7 @@ func (s *semaphore) serve(n *Node) {
 	for s.free > 0 && len(s.waiting) > 0 {
 		w := s.waiting[0]
 		s.waiting = s.waiting[1:]
-		if !n.there(w.r.From) {
+		if !n.alive(w.r.From) {
 			continue
 		}
 		s.free--
@@ -176,23 +176,23 @@ func (s *semaphore) serve(n *Node) {
 	}
 }
 
-func (m *manager) release(from int, q *semRequest) (nothing, error) {
+func (m *manager) release(from int, q *semRequest) (empty, error) {
 	s := m.sems[q.Name]
 	if s == nil {
-		return nothing{}, ErrNoRegion
+		return empty{}, ErrNoRegion
 	}
 	if s.held[from] > 0 {
 		s.held[from]--
 	}
 	s.free++
 	s.serve(m.node)
-	return nothing{}, nil
+	return empty{}, nil
 }
 
-// mourn ends what waited for a dead node, and gives back what it held.
-func (m *manager) mourn(node int) {
-	for name, b := range m.meeting {
-		delete(m.meeting, name)
+// releaseWaiters ends what waited for a dead node, and gives back what it held.
+func (m *manager) releaseWaiters(node int) {
+	for name, b := range m.barriers {
+		delete(m.barriers, name)
 		for i := range b.waiting {
 			b.waiting[i].r.refuse(ErrPeerDead)
 		}

@@ -197,7 +197,7 @@ func TestALivingOwnerKeepsItsLock(t *testing.T) {
 
 // Of many locks each is told within as many beats as it takes for all: a home waits no longer
 // for one whose owner it never saw.
-func TestManyOwnersAreToldInTurn(t *testing.T) {
+func TestManyOwnersAreRefreshedInTurn(t *testing.T) {
 	const beats = 5
 	c := onMem(t, 2, Config{Beat: 20 * time.Second, DeadAfter: time.Minute}) // beats are this test's
 	a, o := c.client(1, ClientConfig{}), &c.nodes[1].owners
@@ -205,7 +205,7 @@ func TestManyOwnersAreToldInTurn(t *testing.T) {
 		check(t, must(a.NewLock(fmt.Sprint("l", i), 0))(t).Lock())
 	}
 	for beat := range beats {
-		o.tell(c.nodes[1])
+		o.refresh(c.nodes[1])
 		if want := (beats - 1 - beat) * ownersAtOnce; len(o.new) != want {
 			t.Fatalf("after %d beats %d of %d owners were never told, want %d", beat+1, len(o.new), len(o.held), want)
 		}
@@ -232,7 +232,7 @@ func TestAnOwnerThatWasSeenIsGivenItsTimeAnew(t *testing.T) {
 		orphan bool
 	}{{0, other, false}, {most, other, false}, {most + 1, mine, false}, {2 * most, other, false}, {3 * most, other, false}, {3*most + 1, other, true}} {
 		*l.word(n, lockOwner) = s.owner
-		if got := l.orphan(n, ticket, now.Add(s.after)); got != s.orphan {
+		if got := l.orphaned(n, ticket, now.Add(s.after)); got != s.orphan {
 			t.Errorf("after %v: orphan %v, want %v", s.after, got, s.orphan)
 		}
 	}

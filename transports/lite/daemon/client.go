@@ -16,19 +16,19 @@ import (
 // Client is one goroutine's way to the node of a daemon. Bytes given to Post lie in the
 // client's place (Alloc); others are copied there.
 type Client struct {
-	cfg        ClientConfig
-	conn       *net.UnixConn
-	bell       *os.File
-	page       page
-	space      *extent.Space
-	node       int
-	name, addr string
-	halted     atomic.Bool // Interrupt
-	owed       uint32      // slot of a blocking request whose deadline passed; its end may still write
-	lines      chan reply  // answers over the socket
-	done       chan struct{}
-	gone       atomic.Bool
-	closed     bool
+	cfg         ClientConfig
+	conn        *net.UnixConn
+	doorbell    *os.File
+	page        page
+	space       *extent.Space
+	node        int
+	name, addr  string
+	interrupted atomic.Bool // Interrupt
+	lateSlot    uint32      // slot of a blocking request whose deadline passed; its end may still write
+	lines       chan reply  // answers over the socket
+	done        chan struct{}
+	ended       atomic.Bool
+	closed      bool
 
 	posted, seen uint32
 	ops          [depth]posted
@@ -64,7 +64,7 @@ var _ lite.Access = (*Client)(nil)
 type posted struct {
 	d          lite.Done
 	unsignaled bool
-	over       bool
+	done       bool
 }
 
 // Slots of requests: these mark what blocks, the others are a place in ops.
@@ -82,8 +82,8 @@ func (c *Client) Addr() string { return c.addr }
 // Interrupt ends what the client waits for, now and later, as its deadline would. It may be
 // called by any goroutine.
 func (c *Client) Interrupt() {
-	c.halted.Store(true)
-	if !c.gone.Load() {
+	c.interrupted.Store(true)
+	if !c.ended.Load() {
 		wakeWord(c.page.word(wordEnded))
 	}
 }
@@ -136,7 +136,7 @@ func (c *Client) inside(b []byte) (uint64, bool) {
 
 // push writes one request. rdma.ErrQueueFull: the ring has no place.
 func (c *Client) push(r *request) error {
-	if c.gone.Load() {
+	if c.ended.Load() {
 		return lite.ErrClosed
 	}
 	if c.posted-c.page.word(wordTaken).Load() >= depth {
@@ -151,7 +151,7 @@ func (c *Client) push(r *request) error {
 // publish shows the daemon what was pushed.
 func (c *Client) publish() {
 	c.page.word(wordPosted).Store(c.posted)
-	if c.cfg.Cross || c.page.word(wordNapping).Load() != 0 {
+	if c.cfg.Cross || c.page.word(wordIdle).Load() != 0 {
 		c.ring()
 	}
 }
@@ -160,18 +160,18 @@ func (c *Client) publish() {
 func (c *Client) ring() {
 	var b [8]byte
 	binary.NativeEndian.PutUint64(b[:], 1)
-	_, _ = c.bell.Write(b[:]) // a counter that is full has rung
+	_, _ = c.doorbell.Write(b[:]) // a counter that is full has rung
 }
 
-// look takes the ends that are there.
-func (c *Client) look() int {
+// pollRing takes the ends that are there.
+func (c *Client) pollRing() int {
 	ended := c.page.word(wordEnded).Load()
 	n := ended - c.seen
 	if n == 0 {
 		return 0
 	}
 	if n > depth {
-		c.gone.Store(true) // no daemon of ours
+		c.ended.Store(true) // no daemon of ours
 		return 0
 	}
 	for range n {
@@ -194,7 +194,7 @@ func (c *Client) take(d *end) {
 		c.received(d)
 	default:
 		p := &c.ops[d.slot%depth]
-		p.d.Status, p.over = rdma.Status(d.status), true
+		p.d.Status, p.done = rdma.Status(d.status), true
 		if d.code != 0 && p.d.Status == rdma.StatusSuccess {
 			p.d.Status = rdma.StatusLocQPOpErr
 		}
@@ -206,21 +206,21 @@ func (c *Client) Pending() int { return int(c.next - c.first) }
 
 // Sleep is for who polled in vain: with ClientConfig.Cross it sleeps until something ends,
 // for 100 ms at most, and without it lets others run.
-func (c *Client) Sleep() { c.pause(&wait{turns: 63}) }
+func (c *Client) Sleep() { c.wait(&wait{turns: 63}) }
 
 // Used is how much of its place the client uses, bytes: rings and what was allocated.
 func (c *Client) Used() int { return len(c.page) - int(c.space.Left()) }
 
-// pause is called when a look found nothing. It is false at the deadline.
-func (c *Client) pause(w *wait) bool {
+// wait is called when a look found nothing. It is false at the deadline.
+func (c *Client) wait(w *wait) bool {
 	if w.turns++; !c.cfg.Cross && w.turns%64 != 0 {
-		return !c.gone.Load()
+		return !c.ended.Load()
 	}
 	now := time.Now()
 	if w.start.IsZero() {
 		w.start = now
 	}
-	if c.gone.Load() || c.halted.Load() || now.Sub(w.start) > c.cfg.Timeout {
+	if c.ended.Load() || c.interrupted.Load() || now.Sub(w.start) > c.cfg.Timeout {
 		return false
 	}
 	if !c.cfg.Cross {
@@ -242,7 +242,7 @@ type wait struct {
 }
 
 func (c *Client) late() error {
-	if c.gone.Load() {
+	if c.ended.Load() {
 		return lite.ErrClosed
 	}
 	return lite.ErrTimeout
@@ -253,19 +253,19 @@ func (c *Client) run(r *request) (end, error) {
 	c.serial++
 	r.slot = slotBlocking | c.serial&^(slotBlocking|slotReceive)
 	var w wait
-	for c.owed != 0 { // it writes where this one does
-		if c.look(); c.over(c.owed) {
-			c.owed = 0
-		} else if !c.pause(&w) {
+	for c.lateSlot != 0 { // it writes where this one does
+		if c.pollRing(); c.forget(c.lateSlot) {
+			c.lateSlot = 0
+		} else if !c.wait(&w) {
 			return end{}, c.late()
 		}
 	}
-	if err := c.pushed(r, &w); err != nil {
+	if err := c.pushWait(r, &w); err != nil {
 		return end{}, err
 	}
 	c.publish()
 	for {
-		c.look()
+		c.pollRing()
 		if d, ok := c.waited[r.slot]; ok {
 			delete(c.waited, r.slot)
 			if d.code != 0 {
@@ -276,29 +276,29 @@ func (c *Client) run(r *request) (end, error) {
 			}
 			return d, nil
 		}
-		if !c.pause(&w) {
-			c.owed = r.slot
+		if !c.wait(&w) {
+			c.lateSlot = r.slot
 			return end{}, c.late()
 		}
 	}
 }
 
-// over tells whether the end of a blocking request came, and forgets it.
-func (c *Client) over(slot uint32) bool {
+// forget tells whether the end of a blocking request came, and forgets it.
+func (c *Client) forget(slot uint32) bool {
 	_, ok := c.waited[slot]
 	delete(c.waited, slot)
 	return ok
 }
 
-// pushed is push that waits for a place.
-func (c *Client) pushed(r *request, w *wait) error {
+// pushWait is push that waits for a place.
+func (c *Client) pushWait(r *request, w *wait) error {
 	for {
 		err := c.push(r)
 		if err != rdma.ErrQueueFull {
 			return err
 		}
 		c.publish()
-		if c.look() == 0 && !c.pause(w) {
+		if c.pollRing() == 0 && !c.wait(w) {
 			return c.late()
 		}
 	}
@@ -368,11 +368,11 @@ func (c *Client) Poll(dst []lite.Done) (n int, err error) {
 	if c.first == c.next {
 		return 0, nil
 	}
-	c.look()
+	c.pollRing()
 	for n < len(dst) && c.first != c.next {
 		p := &c.ops[c.first%depth]
-		if !p.over {
-			if !c.gone.Load() {
+		if !p.done {
+			if !c.ended.Load() {
 				break
 			}
 			p.d.Status = rdma.StatusWRFlushErr
@@ -381,7 +381,7 @@ func (c *Client) Poll(dst []lite.Done) (n int, err error) {
 			dst[n] = p.d
 			n++
 		}
-		p.over = false
+		p.done = false
 		c.first++
 	}
 	return n, nil

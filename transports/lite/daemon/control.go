@@ -8,96 +8,96 @@ import (
 
 // control serves what goes over the socket, one after the other. The client may wait: it
 // has this goroutine for itself.
-func (g *guest) control() error {
+func (c *conn) control() error {
 	for {
 		var q ask
-		files, err := receiveLine(g.conn, &q, 0)
+		files, err := receiveLine(c.socket, &q, 0)
 		closeAll(files)
 		if err != nil {
 			return err
 		}
-		a := g.answer(&q)
-		if err := sendLine(g.conn, a); err != nil {
+		a := c.answer(&q)
+		if err := sendLine(c.socket, a); err != nil {
 			return err
 		}
 	}
 }
 
 // asks are the calls over the socket, by name.
-var asks = map[string]func(g *guest, q *ask) (reply, error){
-	"malloc": func(g *guest, q *ask) (reply, error) {
+var asks = map[string]func(c *conn, q *ask) (reply, error){
+	"malloc": func(c *conn, q *ask) (reply, error) {
 		if q.Region == nil {
 			return reply{}, lite.ErrFail
 		}
-		h, err := g.aside.Malloc(*q.Region)
-		return g.keep(h, err, false)
+		h, err := c.blocking.Malloc(*q.Region)
+		return c.keep(h, err, false)
 	},
-	"publish": func(g *guest, q *ask) (reply, error) {
-		if q.Region == nil || q.Len > 1<<32-1 || !g.local(q.Off, uint32(q.Len)) {
+	"publish": func(c *conn, q *ask) (reply, error) {
+		if q.Region == nil || q.Len > 1<<32-1 || !c.inPlace(q.Off, uint32(q.Len)) {
 			return reply{}, lite.ErrMemory
 		}
-		h, err := g.aside.Publish(*q.Region, g.page[q.Off:][:q.Len])
-		return g.keep(h, err, true)
+		h, err := c.blocking.Publish(*q.Region, c.page[q.Off:][:q.Len])
+		return c.keep(h, err, true)
 	},
-	"map": func(g *guest, q *ask) (reply, error) {
-		h, err := g.aside.Map(q.Name, q.Perm, q.Password)
-		return g.keep(h, err, false)
+	"map": func(c *conn, q *ask) (reply, error) {
+		h, err := c.blocking.Map(q.Name, q.Perm, q.Password)
+		return c.keep(h, err, false)
 	},
-	"unmap": func(g *guest, q *ask) (reply, error) { return reply{}, g.drop(q, g.aside.Unmap) },
-	"free":  func(g *guest, q *ask) (reply, error) { return reply{}, g.drop(q, g.aside.FreeRegion) },
-	"grant": func(g *guest, q *ask) (reply, error) {
-		h, ok := g.handle(uint64(q.Handle))
+	"unmap": func(c *conn, q *ask) (reply, error) { return reply{}, c.drop(q, c.blocking.Unmap) },
+	"free":  func(c *conn, q *ask) (reply, error) { return reply{}, c.drop(q, c.blocking.FreeRegion) },
+	"grant": func(c *conn, q *ask) (reply, error) {
+		h, ok := c.handle(uint64(q.Handle))
 		if !ok {
 			return reply{}, lite.ErrDeadHandle
 		}
-		return reply{}, g.aside.Grant(h, q.Node, q.Perm)
+		return reply{}, c.blocking.Grant(h, q.Node, q.Perm)
 	},
-	"move": func(g *guest, q *ask) (reply, error) {
-		h, ok := g.handle(uint64(q.Handle))
+	"move": func(c *conn, q *ask) (reply, error) {
+		h, ok := c.handle(uint64(q.Handle))
 		if !ok {
 			return reply{}, lite.ErrDeadHandle
 		}
-		moved, err := g.aside.Move(h, q.Nodes...)
+		moved, err := c.blocking.Move(h, q.Nodes...)
 		if err == nil {
-			g.forget(uint64(q.Handle))
+			c.forget(uint64(q.Handle))
 		}
-		return g.keep(moved, err, false)
+		return c.keep(moved, err, false)
 	},
-	"size": func(g *guest, q *ask) (reply, error) {
-		h, ok := g.handle(uint64(q.Handle))
+	"size": func(c *conn, q *ask) (reply, error) {
+		h, ok := c.handle(uint64(q.Handle))
 		if !ok {
 			return reply{}, lite.ErrDeadHandle
 		}
-		n, err := g.aside.Size(h)
+		n, err := c.blocking.Size(h)
 		return reply{Value: n}, err
 	},
-	"memset": func(g *guest, q *ask) (reply, error) {
-		h, ok := g.handle(uint64(q.Handle))
+	"memset": func(c *conn, q *ask) (reply, error) {
+		h, ok := c.handle(uint64(q.Handle))
 		if !ok {
 			return reply{}, lite.ErrDeadHandle
 		}
-		return reply{}, g.aside.Memset(h, q.Off, q.Byte, q.Len)
+		return reply{}, c.blocking.Memset(h, q.Off, q.Byte, q.Len)
 	},
-	"memmove": func(g *guest, q *ask) (reply, error) {
-		from, ok := g.handle(uint64(q.Handle))
-		to, also := g.handle(uint64(q.Other))
+	"memmove": func(c *conn, q *ask) (reply, error) {
+		from, ok := c.handle(uint64(q.Handle))
+		to, also := c.handle(uint64(q.Other))
 		if !ok || !also {
 			return reply{}, lite.ErrDeadHandle
 		}
-		return reply{}, g.aside.Memmove(to, q.To, from, q.Off, q.Len)
+		return reply{}, c.blocking.Memmove(to, q.To, from, q.Off, q.Len)
 	},
-	"barrier": func(g *guest, q *ask) (reply, error) { return reply{}, g.aside.Barrier(q.Name, int(q.Len)) },
-	"prepare": func(g *guest, q *ask) (reply, error) { return reply{}, g.aside.Prepare(q.Node, q.Port) },
-	"serve":   func(g *guest, q *ask) (reply, error) { return reply{}, g.serve(q.Port, int(min(q.Len, 1<<30))) },
-	"members": func(g *guest, _ *ask) (reply, error) { return reply{Nodes: g.daemon.node.Members()}, nil },
+	"barrier": func(c *conn, q *ask) (reply, error) { return reply{}, c.blocking.Barrier(q.Name, int(q.Len)) },
+	"prepare": func(c *conn, q *ask) (reply, error) { return reply{}, c.blocking.Prepare(q.Node, q.Port) },
+	"serve":   func(c *conn, q *ask) (reply, error) { return reply{}, c.serve(q.Port, int(min(q.Len, 1<<30))) },
+	"members": func(c *conn, _ *ask) (reply, error) { return reply{Nodes: c.daemon.node.Members()}, nil },
 }
 
-func (g *guest) answer(q *ask) reply {
+func (c *conn) answer(q *ask) reply {
 	f := asks[q.Op]
 	if f == nil {
 		return reply{Code: -1, Text: fmt.Sprintf("no such operation: %q", q.Op)}
 	}
-	a, err := f(g, q)
+	a, err := f(c, q)
 	if err != nil {
 		return fail(q.Op, err)
 	}
@@ -105,48 +105,48 @@ func (g *guest) answer(q *ask) reply {
 }
 
 // keep gives a handle a number of the client's own table.
-func (g *guest) keep(h lite.Handle, err error, published bool) (reply, error) {
+func (c *conn) keep(h lite.Handle, err error, published bool) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if published {
-		g.owned[h] = true
+		c.owned[h] = true
 	}
-	if n := len(g.free); n > 0 {
-		i := g.free[n-1]
-		g.free = g.free[:n-1]
-		g.handles[i].h = h
-		return reply{Value: uint64(g.handles[i].gen)<<32 | uint64(i)}, nil
+	if n := len(c.free); n > 0 {
+		i := c.free[n-1]
+		c.free = c.free[:n-1]
+		c.handles[i].h = h
+		return reply{Value: uint64(c.handles[i].gen)<<32 | uint64(i)}, nil
 	}
-	if len(g.handles) >= handlesMost {
-		_ = g.aside.Unmap(h) // it is new
+	if len(c.handles) >= handlesMost {
+		_ = c.blocking.Unmap(h) // it is new
 		return reply{}, lite.ErrNoSpace
 	}
-	g.handles = append(g.handles, handle{h: h, gen: 1})
-	return reply{Value: 1<<32 | uint64(len(g.handles)-1)}, nil
+	c.handles = append(c.handles, handle{h: h, gen: 1})
+	return reply{Value: 1<<32 | uint64(len(c.handles)-1)}, nil
 }
 
 // drop ends a handle by f, and frees its number.
-func (g *guest) drop(q *ask, f func(lite.Handle) error) error {
-	h, ok := g.handle(uint64(q.Handle))
+func (c *conn) drop(q *ask, f func(lite.Handle) error) error {
+	h, ok := c.handle(uint64(q.Handle))
 	if !ok {
 		return lite.ErrDeadHandle
 	}
 	if err := f(h); err != nil {
 		return err
 	}
-	g.forget(uint64(q.Handle))
+	c.forget(uint64(q.Handle))
 	return nil
 }
 
-func (g *guest) forget(num uint64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	e := &g.handles[uint32(num)]
-	delete(g.owned, e.h)
+func (c *conn) forget(num uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := &c.handles[uint32(num)]
+	delete(c.owned, e.h)
 	e.h = 0
 	e.gen++
-	g.free = append(g.free, uint32(num))
+	c.free = append(c.free, uint32(num))
 }

@@ -38,7 +38,7 @@ type Daemon struct {
 
 	mu     sync.Mutex
 	places []place
-	guests atomic.Pointer[[]*guest] // those that the loop serves; written under mu
+	conns  atomic.Pointer[[]*conn] // those that the loop serves; written under mu
 }
 
 // place is what is known of a part of the arena for a client.
@@ -54,7 +54,7 @@ const helloTime = 5 * time.Second
 // Serve takes clients at a Unix socket, which it makes for this user alone. node must have
 // places (lite.Config.Guests) and stays the caller's.
 func Serve(node *lite.Node, path string, cfg Config) (*Daemon, error) {
-	if len(node.Guests()) == 0 {
+	if len(node.Segments()) == 0 {
 		return nil, &rdma.OpError{Op: "serve", Object: path, Err: fmt.Errorf("the node has no places for processes: %w", rdma.ErrInvalid)}
 	}
 	if cfg.For <= 0 {
@@ -70,8 +70,8 @@ func Serve(node *lite.Node, path string, cfg Config) (*Daemon, error) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, &rdma.OpError{Op: "serve", Object: path, Err: errors.Join(err, lis.Close())}
 	}
-	d := &Daemon{node: node, cfg: cfg, lis: lis, path: path, wake: make(chan struct{}, 1), places: make([]place, len(node.Guests()))}
-	d.guests.Store(new([]*guest))
+	d := &Daemon{node: node, cfg: cfg, lis: lis, path: path, wake: make(chan struct{}, 1), places: make([]place, len(node.Segments()))}
+	d.conns.Store(new([]*conn))
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.wg.Add(2)
 	go d.accept()
@@ -88,17 +88,17 @@ func (d *Daemon) Close() error {
 	err := d.lis.Close()
 	d.kick()
 	d.mu.Lock() // who comes now sees that it is too late
-	guests := *d.guests.Load()
+	conns := *d.conns.Load()
 	d.mu.Unlock()
-	for _, g := range guests {
-		g.end(nil)
+	for _, c := range conns {
+		c.end(nil)
 	}
 	d.wg.Wait()
 	return err
 }
 
 // Clients is how many processes are served.
-func (d *Daemon) Clients() int { return len(*d.guests.Load()) }
+func (d *Daemon) Clients() int { return len(*d.conns.Load()) }
 
 func (d *Daemon) kick() {
 	select {
@@ -123,7 +123,7 @@ func (d *Daemon) accept() {
 			continue
 		}
 		d.wg.Add(1)
-		go d.attend(c)
+		go d.serve(c)
 	}
 }
 
@@ -162,34 +162,34 @@ func (d *Daemon) give(i int) {
 	d.places[i].taken = false
 }
 
-// attend serves the socket of one client until its end.
-func (d *Daemon) attend(c *net.UnixConn) {
+// serve serves the socket of one client until its end.
+func (d *Daemon) serve(socket *net.UnixConn) {
 	defer d.wg.Done()
-	defer c.Close()
-	g, err := d.admit(c)
+	defer socket.Close()
+	c, err := d.admit(socket)
 	if err != nil {
-		_ = sendLine(c, welcome{Version: version, Refuse: err.Error()}) // who is gone needs no answer
+		_ = sendLine(socket, welcome{Version: version, Refuse: err.Error()}) // who is gone needs no answer
 		return
 	}
-	err = g.control()
-	g.end(err)
-	<-g.left
-	if why := g.why.Load(); why != nil && d.ctx.Err() == nil && !errors.Is(*why, errEnded) {
-		d.cfg.Log(fmt.Sprintf("client in place %d ended: %v", g.place, *why))
+	err = c.control()
+	c.end(err)
+	<-c.stopped
+	if why := c.cause.Load(); why != nil && d.ctx.Err() == nil && !errors.Is(*why, errEnded) {
+		d.cfg.Log(fmt.Sprintf("client in place %d ended: %v", c.place, *why))
 	}
-	if g.clear() {
-		d.give(g.place)
+	if c.clear() {
+		d.give(c.place)
 	}
 }
 
-func (d *Daemon) admit(c *net.UnixConn) (*guest, error) {
-	_ = c.SetDeadline(time.Now().Add(helloTime)) // a socket takes deadlines
-	user, err := userOf(c)
+func (d *Daemon) admit(socket *net.UnixConn) (*conn, error) {
+	_ = socket.SetDeadline(time.Now().Add(helloTime)) // a socket takes deadlines
+	user, err := userOf(socket)
 	if err != nil {
 		return nil, err
 	}
 	var h hello
-	files, err := receiveLine(c, &h, 0)
+	files, err := receiveLine(socket, &h, 0)
 	closeAll(files)
 	if err != nil {
 		return nil, err
@@ -204,45 +204,45 @@ func (d *Daemon) admit(c *net.UnixConn) (*guest, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("all %d places for processes are taken: start the daemon with more (--places)", len(d.places))
 	}
-	g, err := d.newGuest(c, i, h)
+	c, err := d.newConn(socket, i, h)
 	if err == nil {
-		err = sendLine(c, welcome{Version: version, Size: len(g.page), Node: d.node.ID(), Addr: d.node.Addr(), Name: d.node.Name()}, d.node.Guests()[i].File, g.bell)
+		err = sendLine(socket, welcome{Version: version, Size: len(c.page), Node: d.node.ID(), Addr: d.node.Addr(), Name: d.node.Name()}, d.node.Segments()[i].File, c.doorbell)
 		if err != nil {
-			g.undo()
+			c.discard()
 		}
 	}
 	if err != nil {
 		d.give(i)
 		return nil, err
 	}
-	_ = c.SetDeadline(time.Time{})
+	_ = socket.SetDeadline(time.Time{})
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ctx.Err() != nil {
-		g.undo()
+		c.discard()
 		return nil, rdma.ErrClosed
 	}
 	d.wg.Add(1)
-	go g.listen()
-	list := append(append([]*guest(nil), *d.guests.Load()...), g)
-	d.guests.Store(&list)
+	go c.readDoorbell()
+	list := append(append([]*conn(nil), *d.conns.Load()...), c)
+	d.conns.Store(&list)
 	d.kick()
-	return g, nil
+	return c, nil
 }
 
 // drop takes a client out of the loop, which alone calls it: nothing of it is looked at
 // any more.
-func (d *Daemon) drop(g *guest) {
+func (d *Daemon) drop(c *conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var list []*guest
-	for _, o := range *d.guests.Load() {
-		if o != g {
+	var list []*conn
+	for _, o := range *d.conns.Load() {
+		if o != c {
 			list = append(list, o)
 		}
 	}
-	d.guests.Store(&list)
-	close(g.left)
+	d.conns.Store(&list)
+	close(c.stopped)
 }
 
 // loop is the one thread for all clients.
@@ -250,17 +250,17 @@ func (d *Daemon) loop() {
 	defer d.wg.Done()
 	last := time.Now()
 	for idle := 0; ; {
-		guests := *d.guests.Load()
-		if d.ctx.Err() != nil && len(guests) == 0 {
+		conns := *d.conns.Load()
+		if d.ctx.Err() != nil && len(conns) == 0 {
 			return
 		}
 		busy, waits := d.node.Progress() > 0, false
-		for _, g := range guests {
-			if g.gone.Load() {
-				d.drop(g)
+		for _, c := range conns {
+			if c.closing.Load() {
+				d.drop(c)
 				continue
 			}
-			did, out := g.turn()
+			did, out := c.turn()
 			busy, waits = busy || did, waits || out
 		}
 		if busy {
@@ -280,22 +280,22 @@ func (d *Daemon) loop() {
 		case now.Sub(last) < d.cfg.For:
 			runtime.Gosched()
 		default:
-			d.pause(guests)
+			d.pause(conns)
 		}
 	}
 }
 
 // pause sleeps until a doorbell rings, a message or an end comes.
-func (d *Daemon) pause(guests []*guest) {
+func (d *Daemon) pause(conns []*conn) {
 	some := false
-	for _, g := range guests {
-		g.page.word(wordNapping).Store(1)
-		some = some || g.waiting()
+	for _, c := range conns {
+		c.page.word(wordIdle).Store(1)
+		some = some || c.hasWork()
 	}
 	if !some {
 		d.node.SleepUntil(d.wake, 100*time.Millisecond)
 	}
-	for _, g := range guests {
-		g.page.word(wordNapping).Store(0)
+	for _, c := range conns {
+		c.page.word(wordIdle).Store(0)
 	}
 }

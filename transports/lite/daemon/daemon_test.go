@@ -82,7 +82,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-func open(t testing.TB, guests int, cfg Config) *world {
+func open(t testing.TB, conns int, cfg Config) *world {
 	t.Helper()
 	f := memdev.NewFabric(memdev.Config{})
 	w := &world{path: filepath.Join(t.TempDir(), "s")}
@@ -92,7 +92,7 @@ func open(t testing.TB, guests int, cfg Config) *world {
 		check(t, err)
 		c := lite.Config{Listen: fmt.Sprintf("n%d:0", i), Manager: manager, Arena: 24 << 20, Ring: 64 << 10}
 		if i == 1 {
-			c.Guests, c.GuestMem = guests, 1<<20
+			c.Segments, c.SegmentSize = conns, 1<<20
 		}
 		n, err := lite.Open(soon(t), dev, c)
 		check(t, err)
@@ -330,7 +330,7 @@ func TestAClientThatDiesCostsItselfOnly(t *testing.T) {
 }
 
 // What a client must not do, and what becomes of it.
-func TestALiarIsEndedAndNobodyElse(t *testing.T) {
+func TestAProtocolErrorEndsThatClientAlone(t *testing.T) {
 	lies := map[string]func(c *Client){
 		"more requests than the ring has": func(c *Client) { c.page.word(wordPosted).Store(depth + 1) },
 		"requests taken back":             func(c *Client) { c.page.word(wordPosted).Store(^uint32(0)) },
@@ -354,7 +354,7 @@ func TestALiarIsEndedAndNobodyElse(t *testing.T) {
 			check(t, err)
 			defer c.Close()
 			lie(c)
-			until(t, "the end of the liar", c.gone.Load)
+			until(t, "the end of the liar", c.ended.Load)
 			check(t, honest.Write(h, 0, []byte("x")))
 		})
 	}
@@ -408,7 +408,7 @@ func TestBytesOutsideThePlaceAreRefused(t *testing.T) {
 		t.Logf("a region of another client of the node: %v (the principal is the node)", err)
 	}
 	// A file that could shrink would take the daemon with it.
-	if err := unix.Ftruncate(int(w.node.Guests()[0].File.Fd()), 0); err == nil {
+	if err := unix.Ftruncate(int(w.node.Segments()[0].File.Fd()), 0); err == nil {
 		t.Error("the place could be shrunk")
 	}
 }
@@ -460,7 +460,7 @@ func TestTheEndOfTheDaemonEndsClients(t *testing.T) {
 	h, err := c.Malloc(lite.RegionConfig{Name: "r", Size: 4096, Nodes: []int{0}})
 	check(t, err)
 	check(t, w.daemon.Close())
-	until(t, "the client's notice", c.gone.Load)
+	until(t, "the client's notice", c.ended.Load)
 	if err := c.Write(h, 0, []byte("x")); !errors.Is(err, lite.ErrClosed) {
 		t.Errorf("write: %v", err)
 	}
@@ -469,7 +469,7 @@ func TestTheEndOfTheDaemonEndsClients(t *testing.T) {
 	}
 }
 
-func TestOneClientTooManyIsTold(t *testing.T) {
+func TestOneClientTooManyIsRefused(t *testing.T) {
 	w := open(t, 1, Config{})
 	w.dial(t, ClientConfig{})
 	_, err := Dial(soon(t), w.path, ClientConfig{})
@@ -491,8 +491,8 @@ func FuzzRequest(f *testing.F) {
 		if again.get(out); again != r {
 			t.Errorf("%+v became %+v", r, again)
 		}
-		g := &guest{page: make(page, dataAt+4096)}
-		if g.local(r.local, r.len) && (r.local < dataAt || r.local+uint64(r.len) > uint64(len(g.page))) {
+		g := &conn{page: make(page, dataAt+4096)}
+		if g.inPlace(r.local, r.len) && (r.local < dataAt || r.local+uint64(r.len) > uint64(len(g.page))) {
 			t.Errorf("%d bytes at %d are no part of the place", r.len, r.local)
 		}
 	})

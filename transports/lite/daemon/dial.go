@@ -57,16 +57,16 @@ func dial(ctx context.Context, path string, cfg ClientConfig) (c *Client, err er
 		return nil, err
 	}
 	c = &Client{cfg: cfg, conn: nc.(*net.UnixConn), lines: make(chan reply, 1), done: make(chan struct{}), prepared: map[[2]int]bool{}, waited: map[uint32]end{}}
-	if err = c.meet(ctx); err != nil {
+	if err = c.mapPlace(ctx); err != nil {
 		_ = c.conn.Close()
 		return nil, err
 	}
 	go c.read()
-	return c, c.layOut()
+	return c, c.carve()
 }
 
-// meet maps the place.
-func (c *Client) meet(ctx context.Context) error {
+// mapPlace maps the place.
+func (c *Client) mapPlace(ctx context.Context) error {
 	until := time.Now().Add(helloTime)
 	if t, ok := ctx.Deadline(); ok {
 		until = t
@@ -87,11 +87,11 @@ func (c *Client) meet(ctx context.Context) error {
 		}
 		return errMessage
 	}
-	c.bell, c.node, c.name, c.addr = files[1], w.Node, w.Name, w.Addr
+	c.doorbell, c.node, c.name, c.addr = files[1], w.Node, w.Name, w.Addr
 	mem, err := unix.Mmap(int(files[0].Fd()), 0, w.Size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	_ = files[0].Close() // the mapping stays
 	if err != nil {
-		_ = c.bell.Close()
+		_ = c.doorbell.Close()
 		return os.NewSyscallError("mmap", err)
 	}
 	c.page = mem
@@ -99,8 +99,8 @@ func (c *Client) meet(ctx context.Context) error {
 	return nil
 }
 
-// layOut takes what the client itself needs of its place.
-func (c *Client) layOut() (err error) {
+// carve takes what the client itself needs of its place.
+func (c *Client) carve() (err error) {
 	c.space = extent.New(dataAt, uint64(len(c.page)-dataAt))
 	if c.word, err = c.space.Alloc(64); err == nil {
 		c.replyAt, err = c.space.Alloc(uint64(max(c.cfg.MaxReply, 1)))
@@ -119,7 +119,7 @@ func (c *Client) read() {
 		files, err := receiveLine(c.conn, &a, 0)
 		closeAll(files)
 		if err != nil {
-			c.gone.Store(true)
+			c.ended.Store(true)
 			wakeWord(c.page.word(wordEnded))
 			return
 		}
@@ -138,13 +138,13 @@ func (c *Client) Close() error {
 	c.closed = true
 	err := c.conn.Close()
 	<-c.done
-	c.gone.Store(true)
-	return errors.Join(err, c.bell.Close(), unix.Munmap(c.page))
+	c.ended.Store(true)
+	return errors.Join(err, c.doorbell.Close(), unix.Munmap(c.page))
 }
 
 // ask is a call over the socket.
 func (c *Client) ask(q *ask) (reply, error) {
-	if c.gone.Load() {
+	if c.ended.Load() {
 		return reply{}, lite.ErrClosed
 	}
 	select {

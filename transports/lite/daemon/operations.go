@@ -35,17 +35,19 @@ func (c *Client) Map(name string, want lite.Perm, password string) (lite.Handle,
 	return c.handleOf(c.ask(&ask{Op: "map", Name: name, Perm: want, Password: password}))
 }
 
-func (c *Client) told(_ reply, err error) error { return err }
+func (c *Client) errOnly(_ reply, err error) error { return err }
 
 // Unmap ends a handle.
-func (c *Client) Unmap(h lite.Handle) error { return c.told(c.ask(&ask{Op: "unmap", Handle: h})) }
+func (c *Client) Unmap(h lite.Handle) error { return c.errOnly(c.ask(&ask{Op: "unmap", Handle: h})) }
 
 // FreeRegion ends a region.
-func (c *Client) FreeRegion(h lite.Handle) error { return c.told(c.ask(&ask{Op: "free", Handle: h})) }
+func (c *Client) FreeRegion(h lite.Handle) error {
+	return c.errOnly(c.ask(&ask{Op: "free", Handle: h}))
+}
 
 // Grant lets a node map the region.
 func (c *Client) Grant(h lite.Handle, node int, perm lite.Perm) error {
-	return c.told(c.ask(&ask{Op: "grant", Handle: h, Node: node, Perm: perm}))
+	return c.errOnly(c.ask(&ask{Op: "grant", Handle: h, Node: node, Perm: perm}))
 }
 
 // Move puts the region onto other nodes.
@@ -61,7 +63,7 @@ func (c *Client) Size(h lite.Handle) (uint64, error) {
 
 // Memset fills bytes where they lie.
 func (c *Client) Memset(h lite.Handle, off uint64, b byte, n uint64) error {
-	return c.told(c.ask(&ask{Op: "memset", Handle: h, Off: off, Byte: b, Len: n}))
+	return c.errOnly(c.ask(&ask{Op: "memset", Handle: h, Off: off, Byte: b, Len: n}))
 }
 
 // Memcpy copies between regions where they lie.
@@ -71,12 +73,12 @@ func (c *Client) Memcpy(dst lite.Handle, dstOff uint64, src lite.Handle, srcOff,
 
 // Memmove is Memcpy that is exact for ranges that overlap.
 func (c *Client) Memmove(dst lite.Handle, dstOff uint64, src lite.Handle, srcOff, n uint64) error {
-	return c.told(c.ask(&ask{Op: "memmove", Handle: src, Other: dst, Off: srcOff, To: dstOff, Len: n}))
+	return c.errOnly(c.ask(&ask{Op: "memmove", Handle: src, Other: dst, Off: srcOff, To: dstOff, Len: n}))
 }
 
 // Barrier waits for count nodes.
 func (c *Client) Barrier(name string, count int) error {
-	return c.told(c.ask(&ask{Op: "barrier", Name: name, Len: uint64(count)}))
+	return c.errOnly(c.ask(&ask{Op: "barrier", Name: name, Len: uint64(count)}))
 }
 
 // Members are the nodes that are alive.
@@ -110,7 +112,7 @@ func (c *Client) transfer(k kind, h lite.Handle, off uint64, b []byte) error {
 		return nil
 	}
 	for len(b) > 0 {
-		at, n, err := c.middle(len(b))
+		at, n, err := c.bounceBuffer(len(b))
 		if err != nil {
 			return err
 		}
@@ -128,8 +130,8 @@ func (c *Client) transfer(k kind, h lite.Handle, off uint64, b []byte) error {
 	return nil
 }
 
-// middle is room of the place for up to n bytes of the caller.
-func (c *Client) middle(n int) (at uint64, room int, err error) {
+// bounceBuffer is room of the place for up to n bytes of the caller.
+func (c *Client) bounceBuffer(n int) (at uint64, room int, err error) {
 	n = min(n, bounceMost)
 	if c.bounceRoom < n {
 		size := 4096
@@ -180,7 +182,7 @@ func (c *Client) body(b []byte) (uint64, error) {
 	if c.bounceRoom < len(b) && len(b) > bounceMost {
 		return 0, lite.ErrTooBig
 	}
-	at, _, err := c.middle(len(b))
+	at, _, err := c.bounceBuffer(len(b))
 	if err == nil {
 		copy(c.page[at:], b)
 	}
@@ -195,7 +197,7 @@ func (c *Client) Prepare(node, port int) error {
 	if node == c.node {
 		return lite.ErrNoPort // a call to the own node goes inside the process
 	}
-	err := c.told(c.ask(&ask{Op: "prepare", Node: node, Port: port}))
+	err := c.errOnly(c.ask(&ask{Op: "prepare", Node: node, Port: port}))
 	if err == nil {
 		c.prepared[[2]int{node, port}] = true
 	}
@@ -273,7 +275,7 @@ func (c *Client) Serve(port, most, receives int) error {
 
 // Open opens a port of the node for this client, without receives; PostReceive posts them.
 func (c *Client) Open(port, most int) error {
-	return c.told(c.ask(&ask{Op: "serve", Port: port, Len: uint64(most)}))
+	return c.errOnly(c.ask(&ask{Op: "serve", Port: port, Len: uint64(most)}))
 }
 
 // PostReceive posts a receive into room bytes of the place at local, once: its message says
@@ -286,7 +288,7 @@ func (c *Client) PostReceive(port int, local uint64, room, num int) error {
 // receive posts one receive.
 func (c *Client) receive(port int, at uint64, room int, i uint32) error {
 	c.waiting = wait{}
-	err := c.pushed(&request{kind: kindRecv, port: uint8(port), local: at, room: uint32(room), slot: slotReceive | uint32(port)<<16 | i}, &c.waiting)
+	err := c.pushWait(&request{kind: kindRecv, port: uint8(port), local: at, room: uint32(room), slot: slotReceive | uint32(port)<<16 | i}, &c.waiting)
 	if err == nil {
 		c.rooms(port, i, at, room)
 		c.publish()
@@ -296,9 +298,9 @@ func (c *Client) receive(port int, at uint64, room int, i uint32) error {
 
 // Recv takes the oldest message, or ErrEmpty.
 func (c *Client) Recv() (Message, error) {
-	c.look()
+	c.pollRing()
 	if len(c.inbox) == 0 {
-		if c.gone.Load() {
+		if c.ended.Load() {
 			return Message{}, lite.ErrClosed
 		}
 		return Message{}, lite.ErrEmpty
@@ -315,7 +317,7 @@ func (c *Client) RecvWait() (Message, error) {
 		if err != lite.ErrEmpty {
 			return m, err
 		}
-		if !c.pause(&w) {
+		if !c.wait(&w) {
 			return m, c.late()
 		}
 	}
@@ -340,13 +342,13 @@ func (m *Message) Reply(code lite.Code, b []byte) error {
 			return err
 		}
 		r := request{kind: kindReply, handle: uint64(m.token), node: int32(code), local: at, len: uint32(len(b))}
-		if err := c.pushed(&r, new(wait)); err != nil {
+		if err := c.pushWait(&r, new(wait)); err != nil {
 			return err
 		}
 		c.publish()
 		// The bytes are copied when the request is taken.
 		for end := time.Now().Add(c.cfg.Timeout); c.page.word(wordTaken).Load() != c.posted; yield() {
-			if c.gone.Load() || time.Now().After(end) {
+			if c.ended.Load() || time.Now().After(end) {
 				return c.late()
 			}
 		}

@@ -8,12 +8,12 @@ import (
 
 // The front of a client's place. Each word has a cache line of its own.
 const (
-	wordPosted  = 0 * 64 // requests that the client wrote
-	wordTaken   = 1 * 64 // of them, taken by the daemon
-	wordEnded   = 2 * 64 // ends that the daemon wrote
-	wordSeen    = 3 * 64 // of them, seen by the client
-	wordAsleep  = 4 * 64 // the client sleeps on wordEnded
-	wordNapping = 5 * 64 // the daemon does not look
+	wordPosted = 0 * 64 // requests that the client wrote
+	wordTaken  = 1 * 64 // of them, taken by the daemon
+	wordEnded  = 2 * 64 // ends that the daemon wrote
+	wordSeen   = 3 * 64 // of them, seen by the client
+	wordAsleep = 4 * 64 // the client sleeps on wordEnded
+	wordIdle   = 5 * 64 // the daemon does not look
 
 	depth      = 512 // of both rings; a power of two
 	requestLen = 64

@@ -9,83 +9,83 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// lied ends a client whose words make no sense.
-func (g *guest) lied(what string, args ...any) {
-	g.end(fmt.Errorf("%w: "+what, append([]any{rdma.ErrProtocol}, args...)...))
+// protocolError ends a client whose words make no sense.
+func (c *conn) protocolError(what string, args ...any) {
+	c.end(fmt.Errorf("%w: "+what, append([]any{rdma.ErrProtocol}, args...)...))
 }
 
 // turn takes requests, and tells of ends. waits: operations are on their way that only a
 // look finds.
-func (g *guest) turn() (busy, waits bool) {
-	if p := g.pair.Load(); p > 0 && g.client.UseQueuePair(int(p)-1) == nil { // else it is busy
-		g.pair.CompareAndSwap(p, 0)
+func (c *conn) turn() (busy, waits bool) {
+	if p := c.queuePair.Load(); p > 0 && c.client.UseQueuePair(int(p)-1) == nil { // else it is busy
+		c.queuePair.CompareAndSwap(p, 0)
 	}
-	before := g.ended
-	seen := g.page.word(wordSeen).Load()
-	used := g.ended - seen
+	before := c.ended
+	seen := c.page.word(wordSeen).Load()
+	used := c.ended - seen
 	if used > depth {
-		g.lied("it has seen %d ends of %d", seen, g.ended)
+		c.protocolError("it has seen %d ends of %d", seen, c.ended)
 		return false, false
 	}
-	if n := g.page.word(wordPosted).Load() - g.taken; n > depth {
-		g.lied("it has %d requests in a ring of %d", n, depth)
+	if n := c.page.word(wordPosted).Load() - c.taken; n > depth {
+		c.protocolError("it has %d requests in a ring of %d", n, depth)
 		return false, false
 	} else if n > 0 {
-		busy = g.requests(int(min(n, budget, uint32(max(depth-int(used)-g.out, 0)))))
+		busy = c.requests(int(min(n, budget, uint32(max(depth-int(used)-c.outstanding, 0)))))
 	}
-	g.turns++
-	g.operations()
-	g.answers()
-	g.messages()
-	if g.ended != before {
-		g.page.word(wordEnded).Store(g.ended)
+	c.turns++
+	c.operations()
+	c.answers()
+	c.messages()
+	if c.ended != before {
+		c.page.word(wordEnded).Store(c.ended)
 		busy = true
-		if a := g.page.word(wordAsleep); a.Load() != 0 {
+		if a := c.page.word(wordAsleep); a.Load() != 0 {
 			a.Store(0)
-			wakeWord(g.page.word(wordEnded))
+			wakeWord(c.page.word(wordEnded))
 		}
 	}
-	return busy, g.next != g.first
+	return busy, c.next != c.first
 }
 
-// tell writes an end. There is room: no request was taken without.
-func (g *guest) tell(d *end) {
-	at := endsAt + int(g.ended%depth)*endLen
-	d.put(g.page[at : at+endLen])
-	g.ended++
+// complete writes an end. There is room: no request was taken without.
+func (c *conn) complete(d *end) {
+	at := endsAt + int(c.ended%depth)*endLen
+	d.put(c.page[at : at+endLen])
+	c.ended++
 }
 
 // requests takes up to n requests. One-sided operations that stand side by side are posted together.
-func (g *guest) requests(n int) bool {
-	from := g.taken
+func (c *conn) requests(n int) bool {
+	from := c.taken
 	for k := 0; k < n; {
 		var r request
 		run := 0
 		for k+run < n && run < budget {
-			at := requestsAt + int((g.taken+uint32(run))%depth)*requestLen
-			if r.get(g.page[at : at+requestLen]); r.kind > kindCmpSwap {
+			at := requestsAt + int((c.taken+uint32(run))%depth)*requestLen
+			if r.get(c.page[at : at+requestLen]); r.kind > kindCmpSwap {
 				break
 			}
 			code := lite.Code(0)
-			h, ok := g.handle(r.handle)
+			h, ok := c.handle(r.handle)
 			if !ok {
 				code = lite.ErrDeadHandle
-			} else if !g.local(r.local, r.len) {
+			} else if !c.inPlace(r.local, r.len) {
 				code = lite.ErrMemory
 			}
 			if code != 0 {
 				break
 			}
-			g.ops[run] = lite.Op{Kind: lite.OpKind(r.kind), Handle: h, Off: r.off, Local: g.base + r.local, Add: r.add, Swap: r.swap, Len: r.len,
+			c.ops[run] = lite.Op{Kind: lite.OpKind(r.kind), Handle: h, Off: r.off, Local: c.base + r.local, Add: r.add, Swap: r.swap, Len: r.len,
 				Slot: r.slot, Fence: r.flags&flagFence != 0}
-			g.flight[(g.next+uint32(run))%depth] = flight{r.slot, r.kind}
+			c.flight[(c.next+uint32(run))%depth] = flight{r.slot, r.kind}
 			run++
 		}
 		if run > 0 {
-			posted, err := g.client.Post(g.ops[:run])
-			g.next += uint32(posted)
-			g.taken += uint32(posted)
-			g.out += posted
+			posted, err := c.client.Post(c.ops[:run])
+			c.next += uint32(posted)
+			c.taken += uint32(posted)
+			c.outstanding += posted
 			k += posted
 			if err == nil {
 				continue
@@ -93,126 +93,126 @@ func (g *guest) requests(n int) bool {
 			if err == rdma.ErrQueueFull {
 				break
 			}
-			at := requestsAt + int(g.taken%depth)*requestLen
-			r.get(g.page[at : at+requestLen]) // the one that was refused
-			g.refused(&r, err)
+			at := requestsAt + int(c.taken%depth)*requestLen
+			r.get(c.page[at : at+requestLen]) // the one that was refused
+			c.refused(&r, err)
 			k++
 			continue
 		}
-		if !g.other(&r) {
+		if !c.twoSided(&r) {
 			break
 		}
 		k++
 	}
-	if g.taken != from {
-		g.page.word(wordTaken).Store(g.taken)
+	if c.taken != from {
+		c.page.word(wordTaken).Store(c.taken)
 	}
-	return g.taken != from
+	return c.taken != from
 }
 
 // refused takes a request that fails at once.
-func (g *guest) refused(r *request, err error) {
-	g.taken++
+func (c *conn) refused(r *request, err error) {
+	c.taken++
 	code := lite.ErrFail
-	if c, ok := err.(lite.Code); ok {
-		code = c
+	if k, ok := err.(lite.Code); ok {
+		code = k
 	}
-	g.tell(&end{kind: r.kind, slot: r.slot, status: uint8(rdma.StatusLocQPOpErr), code: int32(code)})
+	c.complete(&end{kind: r.kind, slot: r.slot, status: uint8(rdma.StatusLocQPOpErr), code: int32(code)})
 }
 
-// other takes a request that is no one-sided operation, or that fails at once. False: there
+// twoSided takes a request that is no one-sided operation, or that fails at once. False: there
 // is no room for it yet.
-func (g *guest) other(r *request) bool {
-	inPlace := g.local(r.local, r.len)
+func (c *conn) twoSided(r *request) bool {
+	inPlace := c.inPlace(r.local, r.len)
 	switch {
 	case r.kind <= kindCmpSwap:
-		if _, ok := g.handle(r.handle); !ok {
-			g.refused(r, lite.ErrDeadHandle)
+		if _, ok := c.handle(r.handle); !ok {
+			c.refused(r, lite.ErrDeadHandle)
 		} else {
-			g.refused(r, lite.ErrMemory)
+			c.refused(r, lite.ErrMemory)
 		}
 		return true
 	case r.kind >= numKinds:
-		g.lied("request of the kind %d", r.kind)
+		c.protocolError("request of the kind %d", r.kind)
 		return false
-	case r.kind != kindRecv && !inPlace, r.kind == kindRecv && !g.local(r.local, r.room), r.kind == kindCall && !g.local(r.off, r.room):
-		g.refused(r, lite.ErrMemory)
+	case r.kind != kindRecv && !inPlace, r.kind == kindRecv && !c.inPlace(r.local, r.room), r.kind == kindCall && !c.inPlace(r.off, r.room):
+		c.refused(r, lite.ErrMemory)
 		return true
 	}
 	switch r.kind {
 	case kindCall:
-		return g.call(r)
+		return c.call(r)
 	case kindSend:
-		return g.send(r)
+		return c.send(r)
 	case kindRecv:
-		if !g.open(r.port) {
-			g.refused(r, lite.ErrNoPort)
+		if !c.open(r.port) {
+			c.refused(r, lite.ErrNoPort)
 			return true
 		}
-		g.recvs[r.port] = append(g.recvs[r.port], *r)
-		g.out++
-		g.taken++
+		c.recvs[r.port] = append(c.recvs[r.port], *r)
+		c.outstanding++
+		c.taken++
 	case kindReply:
-		g.reply(r)
-		g.taken++
+		c.reply(r)
+		c.taken++
 	}
 	return true
 }
 
-func (g *guest) call(r *request) bool {
-	for i := range g.calls {
-		c := &g.calls[i]
-		if c.busy {
+func (c *conn) call(r *request) bool {
+	for i := range c.calls {
+		k := &c.calls[i]
+		if k.busy {
 			continue
 		}
-		p, err := g.client.Start(int(r.node), int(r.port), g.page[r.local:][:r.len])
+		p, err := c.client.Start(int(r.node), int(r.port), c.page[r.local:][:r.len])
 		if err == rdma.ErrQueueFull {
 			return false
 		}
 		if err != nil {
-			g.refused(r, err)
+			c.refused(r, err)
 			return true
 		}
-		*c = call{p: p, slot: r.slot, to: r.off, room: r.room, started: time.Now(), busy: true}
-		g.taken++
-		g.out++
+		*k = call{p: p, slot: r.slot, to: r.off, room: r.room, started: time.Now(), busy: true}
+		c.taken++
+		c.outstanding++
 		return true
 	}
 	return false
 }
 
-func (g *guest) send(r *request) bool {
-	err := g.client.PostMessage(int(r.node), int(r.port), uint32(r.handle)&0xffffff, g.base+r.local, r.len, r.slot, false, r.flags&flagFence != 0)
+func (c *conn) send(r *request) bool {
+	err := c.client.PostMessage(int(r.node), int(r.port), uint32(r.handle)&0xffffff, c.base+r.local, r.len, r.slot, false, r.flags&flagFence != 0)
 	switch err {
 	case nil:
-		g.flight[g.next%depth] = flight{r.slot, kindSend}
-		g.next++
-		g.taken++
-		g.out++
+		c.flight[c.next%depth] = flight{r.slot, kindSend}
+		c.next++
+		c.taken++
+		c.outstanding++
 		return true
 	case rdma.ErrQueueFull:
 		return false
 	}
-	g.refused(r, err)
+	c.refused(r, err)
 	return true
 }
 
 // operations tells of one-sided operations and messages that ended.
-func (g *guest) operations() {
-	if g.first == g.next {
+func (c *conn) operations() {
+	if c.first == c.next {
 		return
 	}
-	k, _ := g.client.Poll(g.done[:]) // it never fails
-	for i := range g.done[:k] {
-		f := &g.flight[g.first%depth]
-		g.first++
-		g.out--
-		d := &g.done[i]
+	k, _ := c.client.Poll(c.done[:]) // it never fails
+	for i := range c.done[:k] {
+		f := &c.flight[c.first%depth]
+		c.first++
+		c.outstanding--
+		d := &c.done[i]
 		e := end{kind: f.kind, slot: f.slot, len: d.Len, status: uint8(d.Status)}
 		if d.Status != rdma.StatusSuccess {
 			e.code = int32(lite.ErrPeerDead)
 		}
-		g.tell(&e)
+		c.complete(&e)
 	}
 }
 
@@ -220,33 +220,33 @@ func (g *guest) operations() {
 const callTime = time.Minute
 
 // answers tells of calls that are answered.
-func (g *guest) answers() {
-	for i := range g.calls {
-		c := &g.calls[i]
-		if !c.busy {
+func (c *conn) answers() {
+	for i := range c.calls {
+		k := &c.calls[i]
+		if !k.busy {
 			continue
 		}
-		b, err := g.client.TryFinish(c.p)
+		b, err := c.client.TryFinish(k.p)
 		if err == lite.ErrWait {
-			if g.turns%4096 == 0 && time.Since(c.started) > callTime && g.client.GiveUp(c.p) {
+			if c.turns%4096 == 0 && time.Since(k.started) > callTime && c.client.GiveUp(k.p) {
 				err = lite.ErrTimeout
 			} else {
 				continue
 			}
 		}
-		c.busy = false
-		g.out--
-		e := end{kind: kindCall, slot: c.slot}
+		k.busy = false
+		c.outstanding--
+		e := end{kind: kindCall, slot: k.slot}
 		var code lite.Code
 		if errors.As(err, &code) {
 			e.code = int32(code)
 		} else if err != nil {
 			e.code = int32(lite.ErrFail)
 		}
-		if uint64(len(b)) > uint64(c.room) {
+		if uint64(len(b)) > uint64(k.room) {
 			e.code, b = int32(lite.ErrTooBig), nil
 		}
-		e.len = uint32(copy(g.page[c.to:], b))
-		g.tell(&e)
+		e.len = uint32(copy(c.page[k.to:], b))
+		c.complete(&e)
 	}
 }

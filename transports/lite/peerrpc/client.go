@@ -32,7 +32,7 @@ type conn struct {
 // slot is a caller's place: one request and one answer.
 type slot struct {
 	taken  bool         // under conn.mu
-	owed   bool         // an answer may come that nobody waited for
+	late   bool         // an answer may come that nobody waited for
 	answer atomic.Int32 // Send: the cell that it lies in, and 1
 	cell   int          // Send: whose receive is given back with the next call; -1 for none
 	turn   uint8        // Write: of the answer
@@ -165,7 +165,7 @@ func (k *caller) Call(q *transports.Call) error {
 		return callError(transports.CallResourceExhausted, fmt.Sprintf("request of %d bytes, at most %d", len(q.Request), c.request))
 	}
 	var w wait
-	if k.slot.owed { // an answer came too late for its call
+	if k.slot.late { // an answer came too late for its call
 		if _, _, err := k.answer(&w); err != nil {
 			return err
 		}
@@ -176,7 +176,7 @@ func (k *caller) Call(q *transports.Call) error {
 	copy(c.place(c.out(k.num), len(q.Request)), q.Request)
 	h := header{len: uint32(len(q.Request)), slot: uint16(k.num), what: uint8(k.cfg.Mode)<<4 | method}
 	for {
-		err := c.request1(k.num, &h)
+		err := c.postRequest(k.num, &h)
 		if err == nil {
 			break
 		}
@@ -188,7 +188,7 @@ func (k *caller) Call(q *transports.Call) error {
 			return err
 		}
 	}
-	k.slot.owed = true
+	k.slot.late = true
 	what, b, err := k.answer(&w)
 	if err != nil {
 		return err
@@ -202,8 +202,8 @@ func (k *caller) Call(q *transports.Call) error {
 	return nil
 }
 
-// request1 posts a request into the next cell of the ring.
-func (c *conn) request1(num int, h *header) error {
+// postRequest posts a request into the next cell of the ring.
+func (c *conn) postRequest(num int, h *header) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h.turn = nextTurn(c.turns[c.next])
@@ -242,7 +242,7 @@ func (k *caller) answer(w *wait) (what uint8, b []byte, err error) {
 		c.poll()
 		cell, ok := k.arrived()
 		if ok {
-			k.slot.owed = false
+			k.slot.late = false
 			h, err := parseHeader(c.head(cell), uint32(c.response), c.callers)
 			if err != nil {
 				c.failed.Store(true)
@@ -329,7 +329,7 @@ func (k *caller) Close() error {
 	_ = k.giveBack() // a connection that is gone takes no receives
 	c := k.conn
 	c.mu.Lock()
-	if !k.slot.owed { // else the answer may still come
+	if !k.slot.late { // else the answer may still come
 		k.slot.taken = false
 	}
 	c.mu.Unlock()

@@ -236,7 +236,7 @@ func TestOtherSizesAreRefused(t *testing.T) {
 
 // A client that says a length or a caller that does not exist loses its connection, and
 // another one works.
-func TestALiarLosesItsConnectionOnly(t *testing.T) {
+func TestAProtocolErrorEndsThatConnectionAlone(t *testing.T) {
 	cfg := transports.CallConfig{MaxRequest: 100, MaxResponse: 100, Callers: 1, Conns: 2}
 	everywhere(t, cfg, echo{}, func(t *testing.T, w *world) {
 		for _, lie := range []header{{len: 1 << 30}, {slot: 9}, {what: 0xf0}} {
@@ -251,7 +251,7 @@ func TestALiarLosesItsConnectionOnly(t *testing.T) {
 			c := liar.(*conn)
 			put := lie
 			put.turn = 1
-			c.lie(&put)
+			c.protocolError(&put)
 			// A request behind it would lie in the same cell: the end is waited for first.
 			for end := time.Now().Add(20 * time.Second); c.qp.State() != rdma.QPErr; c.poll() {
 				if time.Now().After(end) {
@@ -274,8 +274,8 @@ func TestALiarLosesItsConnectionOnly(t *testing.T) {
 	})
 }
 
-// lie posts a header alone.
-func (c *conn) lie(h *header) {
+// protocolError posts a header alone.
+func (c *conn) protocolError(h *header) {
 	b := c.out(0)
 	in := len(b) - headerLen
 	if c.stack.form == Write { // where the next request does not lie

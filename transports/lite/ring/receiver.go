@@ -8,9 +8,9 @@ const released = 1 << 31
 
 // Receiver keeps the books of a ring in own memory.
 type Receiver struct {
-	size, head, told uint64
-	at               []uint32 // one a granule
-	open             int      // records that are not released
+	size, head, announced uint64
+	at                    []uint32 // one a granule
+	open                  int      // records that are not released
 }
 
 // NewReceiver is the receiving side of an empty ring.
@@ -62,10 +62,10 @@ func (r *Receiver) Release(start uint64) bool {
 		r.at[i] = 0
 		r.head += uint64(n&^released) * Granule
 	}
-	if r.head-r.told < r.size/4 {
+	if r.head-r.announced < r.size/4 {
 		return false
 	}
-	r.told = r.head
+	r.announced = r.head
 	return true
 }
 

@@ -31,8 +31,8 @@ const (
 	textRoom = 512
 	// noTimeout stands for none.
 	noTimeout = 24 * time.Hour
-	// asideTimeout bounds what is said beside the calls.
-	asideTimeout = time.Second
+	// controlTimeout bounds what is said beside the calls.
+	controlTimeout = time.Second
 )
 
 // DialCalls joins the cluster of a server, where that has not happened.
@@ -44,11 +44,11 @@ func (s *Stack) DialCalls(ctx context.Context, addr string, cfg transports.CallC
 	if err != nil {
 		return fail(err)
 	}
-	aside, err := n.Node.(node).Client(lite.ClientConfig{Wait: s.cfg.wait(), Timeout: asideTimeout})
+	aside, err := n.Node.(node).Client(lite.ClientConfig{Wait: s.cfg.wait(), Timeout: controlTimeout})
 	if err != nil {
 		return fail(errors.Join(err, n.Done()))
 	}
-	c := &callConn{stack: s, node: n.Node.(node), done: n.Done, cfg: cfg, aside: aside}
+	c := &callConn{stack: s, node: n.Node.(node), done: n.Done, cfg: cfg, control: aside}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c, nil
 }
@@ -63,9 +63,9 @@ type callConn struct {
 	cancel context.CancelFunc
 	users  sync.WaitGroup // callers that are open
 
-	mu     sync.Mutex
-	aside  *lite.Client // under mu
-	closed bool
+	mu      sync.Mutex
+	control *lite.Client // under mu
+	closed  bool
 }
 
 // Caller makes one.
@@ -104,7 +104,7 @@ func (c *callConn) Close() error {
 	c.closed = true
 	c.mu.Unlock()
 	c.cancel()
-	c.aside.Close()
+	c.control.Close()
 	return c.done()
 }
 
@@ -217,7 +217,7 @@ func (c *callConn) giveUp(number uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {
-		_ = c.aside.SendTagged(0, giveUpPort, number, nil) // who cannot be told is gone
+		_ = c.control.SendTagged(0, giveUpPort, number, nil) // who cannot be told is gone
 	}
 }
 

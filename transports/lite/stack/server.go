@@ -53,7 +53,7 @@ type callServer struct {
 	queue   []work // ring
 	first   int
 	count   int
-	some    atomic.Int32 // = count, to look without the lock
+	queued  atomic.Int32 // = count, to look without the lock
 	workers map[int64]*worker
 	most    int
 	made    int64
@@ -138,7 +138,7 @@ func (s *callServer) push(w work, r *lite.Request) {
 	}
 	s.queue[(s.first+s.count)%len(s.queue)] = w
 	s.count++
-	s.some.Store(int32(s.count))
+	s.queued.Store(int32(s.count))
 	s.mu.Unlock()
 	if !s.spin {
 		select {
@@ -149,7 +149,7 @@ func (s *callServer) push(w work, r *lite.Request) {
 }
 
 func (s *callServer) pop(w *work) bool {
-	if s.some.Load() == 0 {
+	if s.queued.Load() == 0 {
 		return false
 	}
 	s.mu.Lock()
@@ -161,7 +161,7 @@ func (s *callServer) pop(w *work) bool {
 	s.queue[s.first] = work{}
 	s.first = (s.first + 1) % len(s.queue)
 	s.count--
-	s.some.Store(int32(s.count))
+	s.queued.Store(int32(s.count))
 	return true
 }
 
@@ -215,7 +215,7 @@ func (s *callServer) work(w *worker) {
 func (s *callServer) serve(w *worker, job *work) {
 	switch {
 	case job.port == countPort:
-		s.tell(&job.r)
+		s.answerCount(&job.r)
 	case job.mode == transports.CallOneWay:
 		s.oneWay(w, job)
 	default:
@@ -282,8 +282,8 @@ func (s *callServer) call(w *worker, job *work) {
 	}
 }
 
-// tell answers how many messages one way of a client arrived.
-func (s *callServer) tell(r *lite.Request) {
+// answerCount answers how many messages one way of a client arrived.
+func (s *callServer) answerCount(r *lite.Request) {
 	if len(r.Payload) != 8 {
 		_ = r.ReplyError(lite.ErrFail)
 		return

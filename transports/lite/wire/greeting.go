@@ -13,8 +13,8 @@ import (
 //	rkey 4 | base 8 | size 8 | token 8 | ring 4 | head 4 | zero 4
 const GreetingLen = 52
 
-// Nobody is the number of a node that has none yet.
-const Nobody = 0xff
+// NoNode is the number of a node that has none yet.
+const NoNode = 0xff
 
 const version = 1
 

@@ -6,7 +6,7 @@ import (
 )
 
 func TestWhatIsPutIsRead(t *testing.T) {
-	g := Greeting{Node: 3, You: Nobody, Link: 2, Links: 4, Sends: true, RKey: 7, Base: 1 << 40, Size: 1 << 26, Token: TokenOf("x"), Ring: 9, Head: 11}
+	g := Greeting{Node: 3, You: NoNode, Link: 2, Links: 4, Sends: true, RKey: 7, Base: 1 << 40, Size: 1 << 26, Token: TokenOf("x"), Ring: 9, Head: 11}
 	if got, err := ParseGreeting(append(g.Encode(), 0, 0)); err != nil || got != g {
 		t.Errorf("greeting: %+v, %v", got, err)
 	}

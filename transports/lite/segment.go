@@ -10,33 +10,33 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Guest is a place of the arena that another process of the machine may map. It is
+// Segment is a place of the arena that another process of the machine may map. It is
 // registered with the arena, so that such a process needs no registration and no copy.
-type Guest struct {
+type Segment struct {
 	File *os.File // the memory; a process that has it maps it, and can neither shrink nor grow it
 	Mem  []byte   // the place in the arena
 	Off  uint64   // likewise
 }
 
-// MaxGuests of a node. Arbitrary.
-const MaxGuests = 256
+// MaxSegments of a node. Arbitrary.
+const MaxSegments = 256
 
-// guestsLen is what all places take of the arena.
-func (c *Config) guestsLen() int { return c.Guests * c.GuestMem }
+// segmentsLen is what all places take of the arena.
+func (c *Config) segmentsLen() int { return c.Segments * c.SegmentSize }
 
-// makeGuests lays memory that can be passed on over the end of the arena, before it is
+// makeSegments lays memory that can be passed on over the end of the arena, before it is
 // registered: a device pins the pages that lie there then.
-func (n *Node) makeGuests() error {
-	size := n.cfg.GuestMem
-	for i := range n.cfg.Guests {
-		g := Guest{Off: uint64(len(n.mem) - (i+1)*size)}
+func (n *Node) makeSegments() error {
+	size := n.cfg.SegmentSize
+	for i := range n.cfg.Segments {
+		g := Segment{Off: uint64(len(n.mem) - (i+1)*size)}
 		g.Mem = n.bytes(g.Off, size)
 		fd, err := unix.MemfdCreate(fmt.Sprintf("lite-guest-%d", i), unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 		if err != nil {
 			return os.NewSyscallError("memfd_create", err)
 		}
 		g.File = os.NewFile(uintptr(fd), "guest")
-		n.guests = append(n.guests, g)
+		n.segments = append(n.segments, g)
 		if err = unix.Ftruncate(fd, int64(size)); err == nil {
 			// Who shrank it would end this process with SIGBUS (fcntl(2), F_SEAL_SHRINK).
 			_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
@@ -52,20 +52,20 @@ func (n *Node) makeGuests() error {
 	return nil
 }
 
-// Guests are the places for other processes; they live as long as the node.
-func (n *Node) Guests() []Guest { return n.guests }
+// Segments are the places for other processes; they live as long as the node.
+func (n *Node) Segments() []Segment { return n.segments }
 
-func (n *Node) closeGuests() {
-	for _, g := range n.guests {
+func (n *Node) closeSegments() {
+	for _, g := range n.segments {
 		_ = g.File.Close() // nothing was written by it
 	}
-	n.guests = nil
+	n.segments = nil
 }
 
-// checkGuests holds the sizes against the arena.
-func (c *Config) checkGuests() error {
-	if c.Guests < 0 || c.Guests > MaxGuests || c.Guests > 0 && (c.GuestMem < 64<<10 || c.GuestMem > 1<<36 || c.GuestMem%os.Getpagesize() != 0) {
-		return fmt.Errorf("%d places for processes of %d bytes, want at most %d of whole pages, 64 KiB to 64 GiB: %w", c.Guests, c.GuestMem, MaxGuests, rdma.ErrInvalid)
+// checkSegments holds the sizes against the arena.
+func (c *Config) checkSegments() error {
+	if c.Segments < 0 || c.Segments > MaxSegments || c.Segments > 0 && (c.SegmentSize < 64<<10 || c.SegmentSize > 1<<36 || c.SegmentSize%os.Getpagesize() != 0) {
+		return fmt.Errorf("%d places for processes of %d bytes, want at most %d of whole pages, 64 KiB to 64 GiB: %w", c.Segments, c.SegmentSize, MaxSegments, rdma.ErrInvalid)
 	}
 	return nil
 }

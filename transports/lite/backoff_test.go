@@ -11,10 +11,10 @@ import (
 
 // The polling goroutine leaves arrivals to callers that poll. So one that waits for an end of
 // its own, or for room, takes what arrives meanwhile.
-func TestWhoWaitsForHisOwnAttendsToOthers(t *testing.T) {
+func TestACallerThatPollsTakesOthersArrivals(t *testing.T) {
 	for what, wait := range map[string]func(w *waiter, c *Client) bool{
-		"an end": func(w *waiter, c *Client) bool { return w.again(c, false, 1<<1) },
-		"room":   func(w *waiter, c *Client) bool { return w.look(c) },
+		"an end": func(w *waiter, c *Client) bool { return w.wait(c, false, 1<<1) },
+		"room":   func(w *waiter, c *Client) bool { return w.waitPolling(c) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			c := onMem(t, 2, Config{})
@@ -53,7 +53,7 @@ func TestWhoWaitsForHisOwnAttendsToOthers(t *testing.T) {
 // A caller that looks once in a millisecond or two, as one does who posts long messages, attends to
 // what arrives: the polling goroutine does not sleep in the device meanwhile, where it wakes for
 // each packet of that caller's.
-func TestWhoLooksNowAndThenIsLeftAlone(t *testing.T) {
+func TestSparsePollsKeepThePollLoopBackedOff(t *testing.T) {
 	const looks, each = 200, 1500 * time.Microsecond
 	everywhere(t, 2, Config{}, func(t *testing.T, c *cluster) {
 		n := c.nodes[0]
@@ -73,10 +73,10 @@ func TestWhoLooksNowAndThenIsLeftAlone(t *testing.T) {
 }
 
 // Pauses grow while callers look, and end where none does.
-func TestHowLongCallersAreLeftAlone(t *testing.T) {
+func TestThePollLoopBacksOffForCallersThatPoll(t *testing.T) {
 	const ms = time.Millisecond
 	type step struct {
-		looks uint64 // since the last one
+		polls uint64 // since the last one
 		kick  bool   // somebody went to sleep in the pause before
 		held  bool
 		want  time.Duration // 0: the goroutine sleeps
@@ -86,25 +86,25 @@ func TestHowLongCallersAreLeftAlone(t *testing.T) {
 		steps []step
 	}{
 		"nobody":                   {steps: []step{{}, {}}},
-		"one who goes on":          {steps: []step{{looks: 9, want: ms}, {looks: 9, want: 2 * ms}, {looks: 9, want: 4 * ms}, {looks: 9, want: 8 * ms}, {looks: 9, want: 8 * ms}}},
-		"two looks in 8 ms":        {steps: []step{{looks: 1, want: ms}, {looks: 1, want: 2 * ms}, {looks: 1, want: 4 * ms}, {looks: 1, want: 8 * ms}, {looks: 2, want: 8 * ms}}},
-		"one look in 8 ms":         {steps: []step{{looks: 9, want: ms}, {looks: 9, want: 2 * ms}, {looks: 9, want: 4 * ms}, {looks: 9, want: 8 * ms}, {looks: 1}}},
-		"away for 3 ms":            {steps: []step{{looks: 1, want: ms}, {want: 2 * ms}, {want: ms}, {looks: 1, want: ms}, {looks: 1, want: 2 * ms}}},
-		"gone":                     {steps: []step{{looks: 1, want: ms}, {want: 2 * ms}, {want: ms}, {}, {}}},
-		"gone and back":            {steps: []step{{}, {looks: wakeEvery, want: ms}, {looks: 1, want: 2 * ms}}},
-		"gone to sleep":            {steps: []step{{looks: 9, want: ms}, {looks: 9, kick: true}}},
-		"gone to sleep, not all":   {steps: []step{{looks: 9, want: ms}, {looks: 9, want: 2 * ms}, {looks: 9, kick: true}, {looks: 9, want: ms}}},
-		"something is held":        {steps: []step{{held: true, want: ms}, {held: true, want: ms}, {looks: 9, held: true, want: ms}, {want: ms}}},
-		"something is held behind": {steps: []step{{looks: 9, want: ms}, {looks: 9, want: 2 * ms}, {looks: 9, held: true, want: ms}, {looks: 9, held: true, want: ms}, {looks: 9, want: ms}}},
-		"asleep, and none wakes":   {blind: true, steps: []step{{looks: 9, want: ms}, {looks: 9, want: 2 * ms}, {looks: 9, kick: true, want: ms}, {want: ms}}},
-		"a device that wakes none": {blind: true, steps: []step{{want: ms}, {want: ms}, {looks: 9, want: ms}, {looks: 9, want: 2 * ms}}},
+		"one who goes on":          {steps: []step{{polls: 9, want: ms}, {polls: 9, want: 2 * ms}, {polls: 9, want: 4 * ms}, {polls: 9, want: 8 * ms}, {polls: 9, want: 8 * ms}}},
+		"two looks in 8 ms":        {steps: []step{{polls: 1, want: ms}, {polls: 1, want: 2 * ms}, {polls: 1, want: 4 * ms}, {polls: 1, want: 8 * ms}, {polls: 2, want: 8 * ms}}},
+		"one look in 8 ms":         {steps: []step{{polls: 9, want: ms}, {polls: 9, want: 2 * ms}, {polls: 9, want: 4 * ms}, {polls: 9, want: 8 * ms}, {polls: 1}}},
+		"away for 3 ms":            {steps: []step{{polls: 1, want: ms}, {want: 2 * ms}, {want: ms}, {polls: 1, want: ms}, {polls: 1, want: 2 * ms}}},
+		"gone":                     {steps: []step{{polls: 1, want: ms}, {want: 2 * ms}, {want: ms}, {}, {}}},
+		"gone and back":            {steps: []step{{}, {polls: wakeEvery, want: ms}, {polls: 1, want: 2 * ms}}},
+		"gone to sleep":            {steps: []step{{polls: 9, want: ms}, {polls: 9, kick: true}}},
+		"gone to sleep, not all":   {steps: []step{{polls: 9, want: ms}, {polls: 9, want: 2 * ms}, {polls: 9, kick: true}, {polls: 9, want: ms}}},
+		"something is held":        {steps: []step{{held: true, want: ms}, {held: true, want: ms}, {polls: 9, held: true, want: ms}, {want: ms}}},
+		"something is held behind": {steps: []step{{polls: 9, want: ms}, {polls: 9, want: 2 * ms}, {polls: 9, held: true, want: ms}, {polls: 9, held: true, want: ms}, {polls: 9, want: ms}}},
+		"asleep, and none wakes":   {blind: true, steps: []step{{polls: 9, want: ms}, {polls: 9, want: 2 * ms}, {polls: 9, kick: true, want: ms}, {want: ms}}},
+		"a device that wakes none": {blind: true, steps: []step{{want: ms}, {want: ms}, {polls: 9, want: ms}, {polls: 9, want: 2 * ms}}},
 	} {
-		a, looks := attendance{slept: pollPause, rest: pollPause, absent: mostAbsent}, uint64(100)
+		a, looks := pollBackoff{slept: pollPause, rest: pollPause, idle: maxIdle}, uint64(100)
 		a.seen = looks
 		for i, s := range c.steps {
-			looks += s.looks
+			looks += s.polls
 			if s.kick {
-				a.replaced(looks)
+				a.reset(looks)
 			}
 			if got := a.next(looks, s.held, !c.blind); got != s.want {
 				t.Fatalf("%s, step %d: left alone for %v, want %v", name, i, got, s.want)
