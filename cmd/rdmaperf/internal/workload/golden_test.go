@@ -1,0 +1,444 @@
+package workload_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	diff "github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/render"
+	"github.com/rdmaperf/rdmaperf/reports/reporttest"
+	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/direct"
+	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
+	"github.com/rdmaperf/rdmaperf/transports/memdev"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// frozen is a run whose every output is a golden file.
+type frozen struct {
+	name        string      // the workload, and behind a dash what is measured of it
+	args        string      // flags of the workload
+	ops         string      // --op
+	sizes       []int       // --size
+	rates       []float64   // --rate-sweep
+	qps         []int       // --qp-sweep
+	outstanding []int       // --outstanding
+	plan        engine.Plan // what else the command line says
+	changed     string      // shared flags that count as given
+	repeats     int         // of a scripted run; 0: one
+	two         bool        // scripted stacks side by side, one of them slower
+	idle        int         // ns of a poll in vain; 0: 100
+	real        string      // the stack where it is measured; "": scripted
+}
+
+// A workload that opens devices, nodes or connections itself cannot run on the script: those with a real
+// stack are measured there, and each figure is then replaced by one that follows from its name.
+var frozenRuns = []frozen{
+	{name: "latency", ops: "send", sizes: []int{8, 1024}, repeats: 4, two: true},
+	{name: "latency-ops", ops: "send,write_imm,read,fetch_add", sizes: []int{8}},
+	{name: "latency-open", ops: "write", sizes: []int{8}, rates: []float64{5e4, 1e5, 2e5}},
+	{name: "latency-qps", ops: "send", sizes: []int{64}, qps: []int{1, 2, 4}, two: true},
+	{name: "latency-series", ops: "send", sizes: []int{64}, plan: engine.Plan{Duration: 3e6, Interval: 1e6}},
+	{name: "throughput", ops: "write,send", sizes: []int{64, 4096}, repeats: 3, two: true},
+	{name: "throughput-both", args: "--bidirectional", ops: "send", sizes: []int{1000}, two: true},
+	{name: "hol", args: "--bulk-size 20000 --hol-arm same-qp,two-qp --probe-gap 0", ops: "write", two: true, idle: 2000},
+	{name: "hol-calls", args: "--bulk-size 20000 --hol-arm same-qp,two-qp", ops: "call"},
+	{name: "incast", args: "--clients 2,4", ops: "send", sizes: []int{1000}},
+	{name: "connect", ops: "read", sizes: []int{8}},
+	{name: "paramserver", args: "--compute-ratio 0,1 --tensor-bytes 0.00001"},
+	{name: "starvation", args: "--high-load 0,50", sizes: []int{1000}},
+	{name: "rpc", args: "--rpc unary,stream", sizes: []int{8}, outstanding: []int{1, 4}, two: true},
+	{name: "kv", args: "--ycsb c --records 20 --fields 2 --field-bytes 16 --max-scan 3", two: true},
+	{name: "tensor", args: "--tensor push,exchange", sizes: []int{1024, 4096}},
+	{name: "softrdma", sizes: []int{64, 1000}},
+	{name: "mixed", args: "--rwmix 0,70,100 --span 64K", sizes: []int{4096}},
+	{name: "register", args: "--pattern repeated,new,set,threads --working-set 2,4 --register-threads 1,2 --capacity 3 " +
+		"--pages base --arms none,cache --offload none",
+		sizes: []int{4096, 8192}, plan: engine.Plan{Duration: 1e6}, changed: "duration transport", real: "iwarp"},
+	{name: "allreduce", args: "--ranks 2 --algorithm ring,doubling --arms none,cache --offload none",
+		sizes: []int{1024, 4096}, plan: engine.Plan{Iterations: 3}, changed: "iters", real: "iwarp"},
+	{name: "regions", args: "--regions 1,4 --total 1,2 --make 4K,8K", sizes: []int{64}, real: "lite+mem"},
+	{name: "sharing", sizes: []int{64}, qps: []int{1, 2}, changed: "qp-sweep", real: "lite+mem"},
+	{name: "locks", args: "--contenders 1,2", real: "lite+mem"},
+	{name: "qos", plan: engine.Plan{Duration: 30e6}, changed: "duration", real: "lite+mem"},
+	{name: "think", args: "--think-time 0,5us", sizes: []int{64}, real: "grpc(tcp)"},
+	{name: "clients", args: "--machines 1,2", sizes: []int{4096}, real: "mem"},
+}
+
+func TestEveryWorkloadIsFrozen(t *testing.T) {
+	for _, r := range workload.Rooms {
+		if !slices.ContainsFunc(frozenRuns, func(f frozen) bool { return f.name == r.Name }) {
+			t.Errorf("%s has no golden files", r.Name)
+		}
+	}
+}
+
+func (f *frozen) room() *room.Room {
+	name, _, _ := strings.Cut(f.name, "-")
+	return room.Find(workload.Rooms, name)
+}
+
+// planned are the points of the flags, as the command makes them.
+func (f *frozen) planned(t *testing.T) engine.Plan {
+	t.Helper()
+	set := pflag.NewFlagSet(f.name, pflag.ContinueOnError)
+	flags, p := f.room().Flags(), f.plan
+	flags.Register(set)
+	if err := set.Parse(strings.Fields(f.args)); err != nil {
+		t.Fatal(err)
+	}
+	c := room.Common{Workloads: []string{f.room().Name}, Sizes: f.sizes, Rates: f.rates, QPs: f.qps, Outstanding: f.outstanding,
+		AppWork: make([]time.Duration, 1),
+		Changed: func(n string) bool { return set.Changed(n) || slices.Contains(strings.Fields(f.changed), n) }}
+	if f.ops != "" {
+		c.Ops = strings.Split(f.ops, ",")
+	}
+	for _, axis := range []*[]int{&c.QPs, &c.Outstanding} {
+		if *axis == nil {
+			*axis = []int{0}
+		}
+	}
+	if c.Rates == nil {
+		c.Rates = []float64{0}
+	}
+	err := flags.Plan(&p, &c)
+	if err == nil {
+		p.Points, err = flags.Points(&p, &c)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Workloads, p.Verify = workload.Table(), true
+	if p.Iterations == 0 && p.Duration == 0 {
+		p.Iterations = 20
+	}
+	return p
+}
+
+// run measures every point on every stack in turn, and that again for each repeat.
+func (f *frozen) run(t *testing.T) (results []reports.Result) {
+	plan := f.planned(t)
+	if f.real != "" {
+		return measureReal(t, f.real, plan)
+	}
+	points, slower := plan.Points, []time.Duration{0}
+	if f.two {
+		slower = append(slower, 300)
+	}
+	for repeat := range max(f.repeats, 1) {
+		for _, pt := range points {
+			plan.Points = []engine.Point{pt}
+			for i, more := range slower {
+				times := script()
+				times.Out += more + 20*time.Duration(repeat)
+				times.Idle = time.Duration(cmp.Or(f.idle, 100)) // one who posts a message a turn fills the link
+				if pt.Rate > 0 {
+					times.Idle = time.Duration(1e9/pt.Rate) - roundTrip // it ends when the next one is due
+				}
+				for _, r := range measure(t, &scripted.Fabric{Times: times}, plan) {
+					if f.repeats > 1 {
+						r.Repeat = repeat + 1
+					}
+					if i > 0 {
+						r.Stack, r.Transport = "scripted(slower)", "slower"
+					}
+					results = append(results, r)
+				}
+			}
+		}
+	}
+	return results
+}
+
+// measureReal runs the points on a stack, against a server on loopback where they need one.
+func measureReal(t *testing.T, name string, plan engine.Plan) (results []reports.Result) {
+	prime(t)
+	fabric, ends := memdev.NewFabric(memdev.Config{}), 0
+	device := func(string) (rdma.Device, error) {
+		if strings.HasSuffix(name, "iwarp") {
+			return iwarp.Open(iwarp.Config{})
+		}
+		ends++
+		return fabric.Open(fmt.Sprint("end", ends))
+	}
+	open := func(string) (transports.Stack, error) {
+		if name == "grpc(tcp)" {
+			return carrier.New(carrier.Config{Form: carrier.TCP}, nil)
+		}
+		dev, err := device("")
+		if err != nil {
+			return nil, err
+		}
+		if strings.HasPrefix(name, "lite+") {
+			return stack.New(dev, stack.Config{})
+		}
+		return direct.New(dev), nil
+	}
+	s, err := open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	plan.Transport, plan.Seed, plan.ClientCPU, plan.ServerCPU, plan.Timeout = name, 1, -1, -1, 20*time.Second
+	c, err := engine.Alone(s, plan)
+	if !plan.Local() {
+		addr := enginetest.ServeOn(t, &engine.Server{Workloads: plan.Workloads, Open: open, Device: device})
+		c, err = engine.Connect(t.Context(), addr, s, plan)
+		c.More = func(context.Context) (string, func() error, error) { return addr, nil, nil }
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.Open = engine.Opener{Stack: open, Device: device}
+	for i, pt := range plan.Points {
+		of, err := c.Run(t.Context(), i)
+		if err != nil {
+			t.Fatalf("%s: %v", plan.Describe(pt), err)
+		}
+		results = append(results, of...)
+	}
+	return results
+}
+
+// document is the run as a document, read again from its file, and the same on every machine.
+func (f *frozen) document(t *testing.T, results []reports.Result) *reports.Document {
+	t.Helper()
+	d := &reports.Document{Started: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Command: []string{"rdmaperf", "run", f.name},
+		Results: results, Published: f.room().Published, Environment: reports.Environment{Version: "v1.0.0", Go: "go1.26", Hostname: "host",
+			Kernel: "6.12", CPU: "CPU", CPUs: 2, Hypervisor: true, Wakeup: &reports.Wakeup{P50: 24_000, P99: 80_000, Samples: 100}}}
+	var all object
+	if err := json.Unmarshal(encoded(t, d), &all); err != nil {
+		t.Fatal(err)
+	}
+	list := all["results"].([]any)
+	if f.name == "qos" { // one part of each third, whose figures are those of its classes
+		list = []any{list[5], list[15], list[25]}
+		for i, r := range list {
+			v := object{"high_rate": 1., "low_bytes": 1.}
+			if i > 0 {
+				v["high_p50_ns"], v["high_p99_ns"] = 1., 1.
+			}
+			delete(r.(object), "cpu")
+			r.(object)["qos"].(object)["values"] = v
+		}
+		all["results"] = list
+	}
+	for i, r := range list {
+		f.settle(t, i, r.(object))
+	}
+	b, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err = reports.ReadDocument(bytes.NewReader(b), workload.Kinds()); err != nil {
+		t.Fatal(err)
+	}
+	d.Repeats = reports.SummariseRepeats(d.Results)
+	return d
+}
+
+type object = map[string]any
+
+// settle gives the n-th result fixed values of what the machine decides: noise, processor times, memory.
+func (f *frozen) settle(t *testing.T, n int, r object) {
+	t.Helper()
+	noise := &reports.Noise{Threads: 1, InvoluntarySwitches: 2, MinorFaults: 4}
+	r["disturbance"] = &reports.Disturbance{Verdict: reports.VerdictQuiet, Client: noise}
+	if n%3 == 2 {
+		r["disturbance"] = &reports.Disturbance{Verdict: reports.VerdictDisturbed, Client: noise, Taken: 0.25,
+			Reasons: []string{"client's threads waited for a CPU for 25.0 % of the window (limit 5 %)"}}
+	}
+	if cpu, ok := r["cpu"].(object); ok {
+		cpu["server_seconds"], cpu["machine_seconds"] = cpu["client_seconds"], cpu["client_seconds"]
+	}
+	delete(r, "started")
+	if r["gc"] != nil {
+		r["gc"] = &reports.GC{ClientCollections: int64(n % 2), ClientAllocations: 5, ServerAllocations: 6}
+	}
+	parameters := r["parameters"].(object)
+	for _, side := range []string{"client", "server"} {
+		if o, ok := parameters[side].(object); ok {
+			o["gomaxprocs"] = 2
+		}
+	}
+	if parameters["loop_overhead_ns"] != nil {
+		parameters["loop_overhead_ns"] = 40
+	}
+	if calls, ok := r["rpc"].(object); ok {
+		calls["form"] = "tcp"
+		replace(fmt.Sprint(n, "resident"), calls["resident"])
+	}
+	for name, v := range r {
+		if f.real != "" && name != "parameters" {
+			r[name] = replace(fmt.Sprint(n, name), v)
+		}
+	}
+}
+
+// chosen are numbers that the command line decides.
+var chosen = regexp.MustCompile(`(size_bytes|depth|qps|threads|errors|\.x|ranks|eager_bytes|segment_bytes|buffers|capacity)$`)
+
+// replace has every figure follow from its name, and a latency have thirty samples.
+func replace(name string, v any) any {
+	h := fnv.New32()
+	h.Write([]byte(name))
+	value := 100 + float64(h.Sum32()%900)
+	switch v := v.(type) {
+	case float64:
+		switch {
+		case chosen.MatchString(name):
+			return v
+		case strings.HasSuffix(name, "ratio"), strings.HasSuffix(name, "share"), strings.HasSuffix(name, "busy"):
+			return value / 1000
+		}
+		return value
+	case []any:
+		for i := range v {
+			v[i] = replace(fmt.Sprint(name, i), v[i])
+		}
+	case object:
+		if v["p50"] != nil && v["count"] != nil {
+			rec := reports.NewRecorder()
+			for i := range int64(30) {
+				rec.Record(int64(value) * (i + 10))
+			}
+			return rec.Snapshot()
+		}
+		for k := range v {
+			v[k] = replace(name+"."+k, v[k])
+		}
+	}
+	return v
+}
+
+func encoded(t *testing.T, d *reports.Document) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := d.WriteJSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+var shared = regexp.MustCompile(`(?s)<style>.*?</style>|<script[ >].*?</script>|"hdr": "[^"]*",?|(?m)^[^\n]*_bucket{[^\n]*\n`)
+
+// golden compares an output with its file, without what all pages share and what histograms hold.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	got = shared.ReplaceAll(got, nil)
+	path := filepath.Join("testdata", "golden", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(want, got) {
+		t.Errorf("%s (-want +got), see -update:\n%s", name, diff.Diff(string(want), string(got)))
+	}
+}
+
+// What every workload measures, and what every format makes of it, is frozen.
+func TestOutputsAreFrozen(t *testing.T) {
+	for _, f := range frozenRuns {
+		t.Run(f.name, func(t *testing.T) {
+			d := f.document(t, f.run(t))
+			reporttest.Validate(t, encoded(t, d))
+			o := render.Options{Width: 100, Names: []string{f.name}}
+			for _, format := range render.All() {
+				var b bytes.Buffer
+				var err error
+				switch {
+				case format.Name == "hlog":
+					continue // histograms, compressed
+				case format.Pages != nil:
+					err = format.Pages(&b, []*reports.Document{d}, o)
+				case format.Files != nil:
+					dir := t.TempDir()
+					if err = format.Files(dir, d); err == nil {
+						var all []byte
+						all, err = os.ReadFile(filepath.Join(dir, format.File))
+						b.Write(all)
+					}
+				default:
+					err = format.Write(&b, d, o)
+				}
+				if err != nil {
+					t.Fatalf("%s: %v", format.Name, err)
+				}
+				golden(t, f.name+"."+format.Name, b.Bytes())
+			}
+		})
+	}
+}
+
+// A comparison of two runs, and what thresholds say of one and of both.
+func TestComparisonsAreFrozen(t *testing.T) {
+	old := frozenRuns[0].document(t, frozenRuns[0].run(t))
+	faster := *old
+	faster.Results = slices.DeleteFunc(slices.Clone(old.Results), func(r reports.Result) bool { return r.Stack != "scripted" })
+	old.Results = slices.DeleteFunc(old.Results, func(r reports.Result) bool { return r.Stack == "scripted" })
+	for i := range old.Results {
+		old.Results[i].Stack = "scripted"
+	}
+	var thresholds []reports.Threshold
+	var lines bytes.Buffer
+	for _, s := range []string{"p50>600ns", "p99<+10%", "p99.9>1s", "rate>+10%", "jain<1"} {
+		limit, err := reports.ParseThreshold(s, workload.Kinds())
+		if err != nil {
+			t.Fatal(err)
+		}
+		thresholds = append(thresholds, limit)
+		if limit.Relative() {
+			continue
+		}
+		missed, err := reports.CheckThresholds(old, []reports.Threshold{limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(&lines, s, missed)
+	}
+	golden(t, "compare.thresholds", lines.Bytes())
+	c, err := reports.Compare(old, &faster, thresholds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range render.All() {
+		if format.Compare == nil {
+			continue
+		}
+		var b bytes.Buffer
+		if err := format.Compare(&b, c); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "compare."+format.Name, b.Bytes())
+	}
+}
