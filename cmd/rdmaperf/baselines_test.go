@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/resultfile"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestBaselinesAreNamed(t *testing.T) {
 	data := t.TempDir()
 	t.Setenv("XDG_DATA_HOME", data)
-	t.Setenv(saveVariable, "")
+	t.Setenv("RDMAPERF_SAVE", "")
 	t.Chdir(t.TempDir())
 	run := func(args ...string) {
 		t.Helper()
@@ -51,7 +52,7 @@ func TestBaselinesAreNamed(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"../x", "", ".x", "a/b", strings.Repeat("x", 101)} {
-		if _, err := newBaseline(name); err == nil {
+		if _, err := resultfile.NewBaseline(name); err == nil {
 			t.Errorf("name %q is taken", name)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/resultfile"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -13,15 +14,15 @@ import (
 func TestABrokenFileHasOneExitCode(t *testing.T) {
 	data := t.TempDir()
 	t.Setenv("XDG_DATA_HOME", data)
-	t.Setenv(saveVariable, "")
+	t.Setenv("RDMAPERF_SAVE", "")
 	t.Chdir(t.TempDir())
-	base, err := newBaseline("broken")
+	base, err := resultfile.NewBaseline("broken")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{"empty": "", "no JSON": "\x7fELF", "cut off": `{"schema":`, "another schema": `{"schema":"other/v9"}`, "an array": "[]", "two documents": `{"schema":"other/v9"}{}`} {
 		file := filepath.Join("dir", "x.json")
-		for _, f := range []string{file, filepath.Join(base.dir(), "x.json")} {
+		for _, f := range []string{file, filepath.Join(base.Dir(), "x.json")} {
 			if err := os.MkdirAll(filepath.Dir(f), 0o755); err != nil {
 				t.Fatal(err)
 			}

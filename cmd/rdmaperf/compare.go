@@ -3,15 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/resultfile"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/run"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/render"
 )
@@ -20,7 +19,7 @@ import (
 var compareFormats = render.Names(render.OfComparison)
 
 func newCompareCommand() *cobra.Command {
-	var limits failIf
+	var limits run.FailIf
 	var format string
 	var force, medians bool
 	cmd := &cobra.Command{
@@ -55,41 +54,41 @@ runs that are not comparable, 3 a threshold was missed.`,
 			return nil
 		},
 	}
-	limits.register(cmd.Flags(), `exit 3 when this holds, such as 'p99>+10%' (change), 'p99>10us' or 'bw<1GB/s' (new run); repeatable`)
+	limits.Register(cmd.Flags(), `exit 3 when this holds, such as 'p99>+10%' (change), 'p99>10us' or 'bw<1GB/s' (new run); repeatable`)
 	cmd.Flags().StringVar(&format, "format", "text", "of stdout: "+strings.Join(compareFormats, ", "))
 	cmd.Flags().BoolVar(&force, "force", false, "compare runs that are not alike")
 	cmd.Flags().BoolVar(&medians, "medians", false, "judge --fail-if by medians alone, also what could be chance")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !slices.Contains(compareFormats, format) {
-			return usage("read --format", fmt.Errorf("%q: want one of %s", format, strings.Join(compareFormats, ", ")), "rdmaperf compare --help")
+			return cli.Usage("read --format", fmt.Errorf("%q: want one of %s", format, strings.Join(compareFormats, ", ")), "rdmaperf compare --help")
 		}
 		if len(args) == 1 {
-			newest, err := newestRun()
+			newest, err := resultfile.NewestRun()
 			if err != nil {
 				return err
 			}
 			args = append(args, newest)
 		}
-		old, err := readRun(args[0])
+		old, err := resultfile.Read(args[0])
 		if err != nil {
 			return err
 		}
-		new, err := readRun(args[1])
+		new, err := resultfile.Read(args[1])
 		if err != nil {
 			return err
 		}
 		if medians {
-			limits.byMedians()
+			limits.ByMedians()
 		}
-		c, err := reports.Compare(old, new, limits.thresholds)
+		c, err := reports.Compare(old, new, limits.Thresholds)
 		if err != nil {
-			return usage("compare "+args[0]+" with "+args[1], err, "two runs of the same points")
+			return cli.Usage("compare "+args[0]+" with "+args[1], err, "two runs of the same points")
 		}
 		if len(c.Unlike) > 0 && !force {
 			for _, d := range c.Unlike {
 				fmt.Fprintf(cmd.ErrOrStderr(), "not alike: %s\n", d)
 			}
-			return usage("compare "+args[0]+" with "+args[1], errors.New("the runs are not alike"), "--force, if that is meant")
+			return cli.Usage("compare "+args[0]+" with "+args[1], errors.New("the runs are not alike"), "--force, if that is meant")
 		}
 		if err := render.Find(format, render.OfComparison).Compare(cmd.OutOrStdout(), c); err != nil {
 			return err
@@ -97,65 +96,7 @@ runs that are not comparable, 3 a threshold was missed.`,
 		for _, l := range c.Undecided {
 			fmt.Fprintln(cmd.ErrOrStderr(), l)
 		}
-		return limits.missed(cmd.ErrOrStderr(), c.Missed)
+		return limits.Missed(cmd.ErrOrStderr(), c.Missed)
 	}
 	return cmd
-}
-
-// readRun reads a document or a baseline, or joins the documents of a directory.
-func readRun(path string) (*reports.Document, error) {
-	if isBaseline(path) {
-		b, err := newBaseline(path)
-		if err != nil {
-			return nil, usage("read baseline", err, "")
-		}
-		return b.read()
-	}
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return readDocument(path)
-	}
-	names, err := filepath.Glob(filepath.Join(escapeGlob(path), "*.json"))
-	if err != nil {
-		return nil, &reports.ExitError{Code: reports.ExitFailed, Operation: "read result documents", Err: err}
-	}
-	if len(names) == 0 {
-		return nil, usage("read result documents", fmt.Errorf("%s: no *.json in it", path), "a directory that files of rdmaperf run --json are in")
-	}
-	return joinFiles("read result documents of "+path, names)
-}
-
-// joinFiles makes one run of several documents.
-func joinFiles(operation string, names []string) (*reports.Document, error) {
-	var docs []*reports.Document
-	for _, name := range names {
-		d, err := readDocument(name)
-		if err != nil {
-			return nil, err
-		}
-		docs = append(docs, d)
-	}
-	d, err := reports.Join(docs)
-	if err != nil {
-		return nil, usage(operation, err, "documents of one build on one machine, and nothing else")
-	}
-	return d, nil
-}
-
-// escapeGlob makes a pattern that matches the path itself.
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
-}
-
-// readResults reads a document of results of any workload.
-func readResults(r io.Reader) (*reports.Document, error) {
-	return reports.ReadDocument(r, workload.Kinds())
-}
-
-// readDocument reads a result document from a file.
-func readDocument(path string) (*reports.Document, error) {
-	d, err := readFile(path, readResults)
-	if err != nil {
-		return nil, usage("read result document", err, "a file of rdmaperf run --json")
-	}
-	return d, nil
 }

@@ -1,14 +1,19 @@
 package main
 
 import (
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/conformance"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/defaults"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/run"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/render"
@@ -21,10 +26,10 @@ var vocabulary = map[string]func(c *cobra.Command) []string{
 	"workload":   func(*cobra.Command) []string { return room.Names(workload.Rooms) },
 	"op":         opWords,
 	"polling":    words(engine.PollingBusy, engine.PollingEvent, "adaptive"),
-	"loop":       words(loopAuto, engine.LoopPlain, engine.LoopProvider),
+	"loop":       words(run.LoopAuto, engine.LoopPlain, engine.LoopProvider),
 	"verify":     words(reports.VerifyAll, reports.VerifySample, reports.VerifyNone),
-	"mtu":        words(mtuOf.words...),
-	"connection": words(reliable),
+	"mtu":        words(stackspec.PathMTUs...),
+	"connection": words(stackspec.Reliable),
 	"arrivals":   words(engine.ArrivalsConstant, engine.ArrivalsPoisson),
 	"nice":       words("auto", "0", "19"),
 	"pin":        words("auto", "none"),
@@ -58,7 +63,7 @@ func opWords(*cobra.Command) []string {
 
 // deviceWords are the RDMA devices of this machine.
 func deviceWords() []string {
-	devices, err := listVerbs()
+	devices, err := stackspec.Devices()
 	if err != nil {
 		return nil
 	}
@@ -71,7 +76,7 @@ func deviceWords() []string {
 
 func caseWords(*cobra.Command) []string {
 	var ids []string
-	for _, c := range everyCase() {
+	for _, c := range conformance.EveryCase() {
 		ids = append(ids, c.ID)
 	}
 	return ids
@@ -81,7 +86,7 @@ func caseWords(*cobra.Command) []string {
 func formatWords(c *cobra.Command) []string {
 	switch c.Name() {
 	case "run":
-		return formats
+		return run.Formats
 	case "conform":
 		return []string{"text", "jsonl"}
 	case "compare":
@@ -131,7 +136,7 @@ func completeWord(words []string, typed string, list bool) ([]string, cobra.Shel
 	before, last, directive := "", typed, cobra.ShellCompDirectiveNoFileComp
 	var have []string
 	if list {
-		parts := splitTop(typed, ',')
+		parts := stackspec.Split(typed, ',')
 		last, have = parts[len(parts)-1], parts[:len(parts)-1]
 		before = strings.TrimSuffix(typed, last)
 		directive |= cobra.ShellCompDirectiveNoSpace
@@ -143,4 +148,13 @@ func completeWord(words []string, typed string, list bool) ([]string, cobra.Shel
 		}
 	}
 	return offered, directive
+}
+
+// completeHosts offers the hosts of the configuration.
+func completeHosts(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	file, err := defaults.ReadConfig(defaults.ConfigFile(os.Getenv))
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return file.Hosts, cobra.ShellCompDirectiveNoFileComp
 }

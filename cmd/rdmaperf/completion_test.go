@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/run"
 )
 
 // complete asks as the shells' scripts do.
@@ -52,17 +54,17 @@ func TestWhatIsOfferedIsAccepted(t *testing.T) {
 	for _, c := range root.Commands() {
 		c.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
 	}
-	run, _, _ := root.Find([]string{"run"}) // a command of the table
+	command, _, _ := root.Find([]string{"run"}) // a command of the table
 	calls := []string{"ycsb", "rpc", "tensor", "mode-sweep"}
 	for name, of := range vocabulary {
 		if !known[name] {
 			t.Errorf("no command has --%s", name)
 		}
-		if run.Flags().Lookup(name) == nil || name == "ib-dev" {
+		if command.Flags().Lookup(name) == nil || name == "ib-dev" {
 			continue
 		}
-		for _, word := range of(run) {
-			var o runOptions
+		for _, word := range of(command) {
+			var o run.Options
 			cmd := runCommand(&o)
 			args := []string{"--" + name, word}
 			switch {
@@ -81,7 +83,7 @@ func TestWhatIsOfferedIsAccepted(t *testing.T) {
 			}
 			if err := cmd.ParseFlags(args); err != nil {
 				t.Errorf("%q: %v", args, err)
-			} else if _, err := o.plan(cmd); err != nil {
+			} else if _, err := o.Plan(cmd); err != nil {
 				t.Errorf("%q: %v", args, err)
 			}
 		}

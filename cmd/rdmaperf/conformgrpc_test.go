@@ -80,7 +80,7 @@ func TestConformOfCallsRefuses(t *testing.T) {
 		}
 	}
 	// Nobody starts a child by hand.
-	if r := rdmaperf(t, childName, "--transport", "grpc(tcp)", "serve"); r.code != reports.ExitUsage {
+	if r := rdmaperf(t, "conform-child", "--transport", "grpc(tcp)", "serve"); r.code != reports.ExitUsage {
 		t.Errorf("exit %d, stderr %q", r.code, r.stderr)
 	}
 }

@@ -21,7 +21,7 @@ func TestProfilesOfBothProcesses(t *testing.T) {
 	}
 	// What a worker does in a window: one side only posts, the other only takes.
 	const posts, takes = "/loop.(*streamWorker).flow", "/loop.(*sinkWorker).turn"
-	for name, c := range map[string]struct{ own, other string }{clientProfile: {posts, takes}, serverProfile: {takes, posts}} {
+	for name, c := range map[string]struct{ own, other string }{"client.pprof": {posts, takes}, "server.pprof": {takes, posts}} {
 		f, err := os.Open(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -56,14 +56,14 @@ func TestProfileMistakes(t *testing.T) {
 	if err := os.Mkdir(locked, 0o555); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(taken, serverProfile), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(taken, "server.pprof"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ dir, want string }{
 		{file, "mkdir " + file + ": not a directory"},
 		{filepath.Join(file, "below"), "mkdir " + filepath.Join(file, "below") + ": not a directory"},
-		{locked, "open " + filepath.Join(locked, clientProfile) + ": permission denied"},
-		{taken, "open " + filepath.Join(taken, serverProfile) + ": is a directory"},
+		{locked, "open " + filepath.Join(locked, "client.pprof") + ": permission denied"},
+		{taken, "open " + filepath.Join(taken, "server.pprof") + ": is a directory"},
 		{"/sys/rdmaperf", "mkdir /sys/rdmaperf: "}, // nobody can make one there
 	} {
 		if c.dir == locked && os.Geteuid() == 0 {

@@ -23,7 +23,7 @@ func TestDestinationsAreTriedFirst(t *testing.T) {
 	if err := os.Mkdir(full, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(full, resultFile), []byte("{}"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(full, "result.json"), []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -55,7 +55,7 @@ func TestDestinationsAreTriedFirst(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "nowhere")); err == nil {
 		t.Error("a mistyped path was made")
 	}
-	if got, err := os.ReadFile(filepath.Join(full, resultFile)); err != nil || string(got) != "{}" {
+	if got, err := os.ReadFile(filepath.Join(full, "result.json")); err != nil || string(got) != "{}" {
 		t.Errorf("the other run's results are %q, %v", got, err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".rdmaperf-*")); len(left) > 0 {
@@ -78,10 +78,10 @@ func TestJSONToStdout(t *testing.T) {
 
 // Every run is saved and says where, unless told otherwise.
 func TestRunsAreSaved(t *testing.T) {
-	t.Setenv(saveVariable, "")
+	t.Setenv("RDMAPERF_SAVE", "")
 	t.Chdir(t.TempDir())
 	r := rdmaperf(t, aMoment...)
-	results, _ := filepath.Glob("rdmaperf-results/*/" + resultFile)
+	results, _ := filepath.Glob("rdmaperf-results/*/result.json")
 	if r.code != 0 || len(results) != 1 || !strings.Contains(r.stderr, filepath.Dir(results[0])) {
 		t.Fatalf("exit %d, stderr %q, saved %q", r.code, r.stderr, results)
 	}
@@ -110,7 +110,7 @@ func TestHangupAndClosedStdoutKeepWhatIsFinished(t *testing.T) {
 	if code := hung.wait(20 * time.Second); code != 128+int(syscall.SIGHUP) {
 		t.Errorf("SIGHUP: exit %d, %s", code, hung.errs.String())
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "hung", resultFile))
+	b, err := os.ReadFile(filepath.Join(dir, "hung", "result.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestHangupAndClosedStdoutKeepWhatIsFinished(t *testing.T) {
 	if err != nil || state.ExitCode() != 1 {
 		t.Errorf("closed stdout: %v, %v", state, err)
 	}
-	if b, err = os.ReadFile(filepath.Join(dir, "broken", resultFile)); err != nil {
+	if b, err = os.ReadFile(filepath.Join(dir, "broken", "result.json")); err != nil {
 		t.Fatal(err)
 	}
 	if d := document(t, b); len(d.Results) != 1 || d.Error != nil {

@@ -5,7 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/devices"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 )
 
 func newDevicesCommand() *cobra.Command {
@@ -24,24 +26,13 @@ MTUs and limits need kernel verbs. An empty list is an answer: the exit code is 
 			case "json":
 				write = (*devices.Report).WriteJSON
 			default:
-				return usage("devices", fmt.Errorf("--format %q: unknown", format), "text or json")
+				return cli.Usage("devices", fmt.Errorf("--format %q: unknown", format), "text or json")
 			}
-			r := devices.Collect(devices.Local(), softTransports())
-			r.Default = bestStack()
+			r := devices.Collect(devices.Local(), stackspec.SoftTransports())
+			r.Default = stackspec.Best()
 			return write(&r, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "text or json")
 	return cmd
-}
-
-// softTransports are what --transport takes on every machine.
-func softTransports() []devices.Soft {
-	var soft []devices.Soft
-	for _, e := range stackTable {
-		if !e.chooses {
-			soft = append(soft, devices.Soft{Transport: e.label(), Description: e.summary})
-		}
-	}
-	return soft
 }

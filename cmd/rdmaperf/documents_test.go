@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/run"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/conform"
@@ -220,7 +221,7 @@ func understood(words []string) error {
 	if cmd == root {
 		return errors.New("no such command")
 	}
-	var o runOptions
+	var o run.Options
 	if cmd.Name() == "run" {
 		cmd = runCommand(&o)
 	}
@@ -233,9 +234,11 @@ func understood(words []string) error {
 	if err := cmd.ValidateArgs(cmd.Flags().Args()); err != nil {
 		return err
 	}
-	if cmd.Name() == "run" && o.scenario == "" {
-		o.tls = tlsFlags{} // certificates are the reader's
-		_, err = o.plan(cmd)
+	if cmd.Name() == "run" && !cmd.Flags().Changed("scenario") {
+		for _, name := range []string{"tls-ca", "tls-cert", "tls-key"} { // certificates are the reader's
+			cmd.Flags().Set(name, "")
+		}
+		_, err = o.Plan(cmd)
 	}
 	return err
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/perftest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/fused"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -174,9 +174,9 @@ func formatTable(*testing.T) string {
 func stackTableText(*testing.T) string {
 	var b strings.Builder
 	b.WriteString("| `--transport` | what it is |\n|---|---|\n")
-	for i := range stackTable {
-		e := &stackTable[i]
-		fmt.Fprintf(&b, "| %s | %s |\n", codeList(e.label()), cell(e.summary))
+	for i := range stackspec.Table {
+		e := &stackspec.Table[i]
+		fmt.Fprintf(&b, "| %s | %s |\n", codeList(e.Label()), cell(e.Summary))
 	}
 	return b.String()
 }
@@ -184,7 +184,7 @@ func stackTableText(*testing.T) string {
 // codeList sets the words of a comma list as code.
 func codeList(list string) string {
 	var words []string
-	for _, w := range splitTop(list, ',') {
+	for _, w := range stackspec.Split(list, ',') {
 		words = append(words, "`"+strings.TrimSpace(w)+"`")
 	}
 	return strings.Join(words, ", ")
@@ -194,10 +194,10 @@ func codeList(list string) string {
 func parameterTable(*testing.T) string {
 	var b strings.Builder
 	b.WriteString("| layer | parameter | what it does | default |\n|---|---|---|---|\n")
-	for i := range stackTable {
-		e := &stackTable[i]
-		for _, d := range e.params.docs() {
-			fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", e.name, cell(d.shown()), cell(d.help), cell(d.def))
+	for i := range stackspec.Table {
+		e := &stackspec.Table[i]
+		for _, d := range e.Docs() {
+			fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", e.Name, cell(d.Shown()), cell(d.Help), cell(d.Def))
 		}
 	}
 	return b.String()
@@ -246,16 +246,12 @@ func capabilityTable(t *testing.T) string {
 	names := []string{"iwarp", "mem"}
 	var caps []rdma.Caps
 	for _, name := range names {
-		h, err := openHarness(name)
+		dev, err := new(stackspec.Set).OpenDevice(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, _, _, err := h.Pair(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		caps = append(caps, a.Caps())
-		if err := h.Close(); err != nil {
+		caps = append(caps, dev.Caps())
+		if err := dev.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}

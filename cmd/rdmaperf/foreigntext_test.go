@@ -90,7 +90,7 @@ func TestATokenIsInNoLogAndNoResult(t *testing.T) {
 	const right, wrong = "open-sesame-7153", "shut-sesame-9284"
 	dir := t.TempDir()
 	t.Chdir(dir)
-	t.Setenv(tokenVariable, "")
+	t.Setenv("RDMAPERF_TOKEN", "")
 	secret := filepath.Join(t.TempDir(), "right")
 	for name, token := range map[string]string{secret: right, secret + "-not": wrong} {
 		if err := os.WriteFile(name, []byte(token+"\n"), 0o600); err != nil {
@@ -154,7 +154,7 @@ timeout 20 "$@" & s=$!
 at=127.0.0.1; case "$*" in *"--bind 203"*) at=203.0.113.5;; esac
 for i in 1 2; do "$1" run $at -p 19999 --transport tcp --workload latency --op send -s 64 -n 10 --quiet --no-save --pin none --warmup none --timeout 10s >/dev/null; done
 kill $s; wait $s' - "$@"`, "sh", self, "serve", "-p", "19999"}, strings.Fields(args)...)...)
-		cmd.Env = append(os.Environ(), tokenVariable+"=")
+		cmd.Env = append(os.Environ(), "RDMAPERF_TOKEN"+"=")
 		cmd.WaitDelay = time.Second
 		said, err := cmd.CombinedOutput()
 		if cmd.ProcessState.ExitCode() == 99 {

@@ -15,7 +15,7 @@ func TestLiteApplicationsAgreeWithASingleMachine(t *testing.T) {
 	}
 	for _, c := range []struct{ args, want string }{
 		{"log --records 50 --size 40", "150 records"},
-		{"wordcount lite.go litedsm.go", "files taken by each node"},
+		{"wordcount root.go main.go", "files taken by each node"},
 		{"pagerank --iterations 5 --edges " + edges, "3 vertices, 4 edges"},
 		{"dsm --pages 4 --accesses 100 --writes 0.5", "pages fetched"},
 	} {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/run"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 )
@@ -31,13 +32,13 @@ func TestMain(m *testing.M) {
 	// A fuzzing worker inherits the variable too, but has flags of the test.
 	if os.Getenv(asCommand) != "" && len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
 		if os.Getenv(withWakeup) == "" {
-			measureWakeup = nil
+			run.MeasureWakeup = nil
 		}
 		os.Exit(mainWithSignals())
 	}
 	os.Setenv(asCommand, "1")
-	measureWakeup = nil                          // TestRunSaysHowTheMachineWakes gives it back
-	os.Setenv(saveVariable, "none")              // TestRunsAreSaved takes it away
+	run.MeasureWakeup = nil                      // TestRunSaysHowTheMachineWakes gives it back
+	os.Setenv("RDMAPERF_SAVE", "none")           // TestRunsAreSaved takes it away
 	os.Setenv("XDG_CONFIG_HOME", "/nonexistent") // whose tests these are has no say
 	leaktest.Main(m)
 }

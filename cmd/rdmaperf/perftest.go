@@ -14,7 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/perftest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/run"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -44,7 +47,7 @@ lists them. As with perftest, nothing is compared.`,
 			}
 			t, ok := perftest.Find(args[0])
 			if !ok {
-				return usage("read command line", fmt.Errorf("no test %q", args[0]), "one of "+strings.Join(perftest.Names(), ", "))
+				return cli.Usage("read command line", fmt.Errorf("no test %q", args[0]), "one of "+strings.Join(perftest.Names(), ", "))
 			}
 			c, err := perftest.Parse(t, args[1:])
 			if err != nil {
@@ -52,7 +55,7 @@ lists them. As with perftest, nothing is compared.`,
 				if errors.Is(err, perftest.ErrRefused) {
 					hint = "rdmaperf run, which has more"
 				}
-				return usage(t.Name, err, hint)
+				return cli.Usage(t.Name, err, hint)
 			}
 			p := &perftestRun{Command: c, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr()}
 			switch {
@@ -102,12 +105,12 @@ func (p *perftestRun) serve(ctx context.Context) error {
 // check refuses at the server what its client would refuse: options of a connection that the
 // stack has no place for. The server itself learns them from its client.
 func (p *perftestRun) check() error {
-	o := &runOptions{}
-	run := runCommand(o)
-	if err := run.ParseFlags(p.RunArgs(bestStack(), "")); err != nil {
-		return usage(p.Test.Name, err, "rdmaperf perftest "+p.Test.Name+" -h")
+	o := &run.Options{}
+	command := runCommand(o)
+	if err := command.ParseFlags(p.RunArgs(stackspec.Best(), "")); err != nil {
+		return cli.Usage(p.Test.Name, err, "rdmaperf perftest "+p.Test.Name+" -h")
 	}
-	_, err := o.stacks()
+	_, err := o.Stacks()
 	return err
 }
 
@@ -117,12 +120,6 @@ func (p *perftestRun) prepare(c *cobra.Command) {
 	c.SilenceErrors, c.SilenceUsage = true, true
 }
 
-// speaksIWARP tells stacks whose provider is an iWARP on every machine.
-func speaksIWARP(stack string) bool {
-	layers, err := parseStack(stack)
-	return err == nil && rowOf(layers[len(layers)-1]).onIWARP
-}
-
 func (p *perftestRun) measure(ctx context.Context) error {
 	if p.Unsorted || p.Histogram {
 		dir, err := os.MkdirTemp("", "rdmaperf-*")
@@ -130,19 +127,19 @@ func (p *perftestRun) measure(ctx context.Context) error {
 			return err
 		}
 		defer os.RemoveAll(dir)
-		p.samples = filepath.Join(dir, rawFile)
+		p.samples = filepath.Join(dir, run.SamplesFile)
 	}
-	args := p.RunArgs(bestStack(), p.samples)
+	args := p.RunArgs(stackspec.Best(), p.samples)
 	stack := args[slices.Index(args, "--transport")+1]
-	p.iwarp = speaksIWARP(stack)
+	p.iwarp = stackspec.SpeaksIWARP(stack)
 	if err := p.Banner(p.stdout, stack, p.iwarp); err != nil {
 		return err
 	}
-	o := &runOptions{show: p.show}
-	run := runCommand(o)
-	p.prepare(run)
-	run.SetArgs(args)
-	return run.ExecuteContext(ctx)
+	o := &run.Options{Show: p.show}
+	command := runCommand(o)
+	p.prepare(command)
+	command.SetArgs(args)
+	return command.ExecuteContext(ctx)
 }
 
 // show prints the results, which is all that goes to stdout behind the banner.

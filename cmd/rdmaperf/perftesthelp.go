@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/perftest"
 )
 
@@ -24,7 +25,7 @@ func perftestOptions(w io.Writer) {
 		if d.Why != "" {
 			says += ": " + d.Why
 		}
-		fmt.Fprintln(w, strings.Join(hang(fmt.Sprintf("  %-*s%s", hanging-2, names, says), columns(os.Stdout)), "\n"))
+		fmt.Fprintln(w, strings.Join(cli.Hang(fmt.Sprintf("  %-*s%s", cli.Hanging-2, names, says), cli.Columns(os.Stdout)), "\n"))
 	}
 }
 

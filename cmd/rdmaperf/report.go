@@ -10,18 +10,16 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/resultfile"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/page"
 	"github.com/rdmaperf/rdmaperf/reports/render"
 )
-
-// reportFile is the page's name inside an output directory.
-const reportFile = "report.html"
 
 // reportFormats are the values of report --format.
 var reportFormats = render.Names(render.OfReport)
@@ -62,7 +60,7 @@ neither.`,
 			return f.run(cmd.OutOrStdout(), args)
 		},
 	}
-	cmd.Flags().StringVarP(&f.output, "output", "o", reportFile, "file to write, by default that of the format; - is stdout, and what a format without one goes to")
+	cmd.Flags().StringVarP(&f.output, "output", "o", resultfile.PageFile, "file to write, by default that of the format; - is stdout, and what a format without one goes to")
 	cmd.Flags().StringVar(&f.conform, "conform", "", "one more file of conformance records")
 	cmd.Flags().StringVar(&f.format, "format", "html", "of the page: "+strings.Join(reportFormats, ", "))
 	return cmd
@@ -72,7 +70,7 @@ func (f *reportFlags) run(stdout io.Writer, files []string) error {
 	const operation = "make report"
 	format := render.Find(f.format, render.OfReport)
 	if format == nil {
-		return usage(operation, fmt.Errorf("--format %q: want one of %s", f.format, strings.Join(reportFormats, ", ")), "rdmaperf report --help")
+		return cli.Usage(operation, fmt.Errorf("--format %q: want one of %s", f.format, strings.Join(reportFormats, ", ")), "rdmaperf report --help")
 	}
 	if f.conform != "" {
 		files = append(slices.Clone(files), f.conform)
@@ -80,9 +78,9 @@ func (f *reportFlags) run(stdout io.Writer, files []string) error {
 	var docs []*reports.Document
 	o := render.Options{}
 	for _, name := range files {
-		in, err := readFile(name, readInput)
+		in, err := resultfile.ReadFile(name, readInput)
 		if err != nil {
-			return usage(operation, err, "files written by 'rdmaperf run --json FILE' or 'rdmaperf conform --jsonl FILE'")
+			return cli.Usage(operation, err, "files written by 'rdmaperf run --json FILE' or 'rdmaperf conform --jsonl FILE'")
 		}
 		if in.document == nil {
 			o.Conformance = append(o.Conformance, in.cases...)
@@ -128,33 +126,4 @@ func readInput(r io.Reader) (reportInput, error) {
 	}
 	d, err := reports.ReadDocument(bytes.NewReader(b), workload.Kinds())
 	return reportInput{document: d}, err
-}
-
-// maxInput bounds a file that is read whole. Arbitrary: a document of 10,000 results with
-// their histograms has some 100 MiB.
-const maxInput = 512 << 20
-
-// readFile opens one regular file and reads it whole, up to maxInput; errors name the
-// file.
-func readFile[T any](name string, read func(io.Reader) (T, error)) (T, error) {
-	var none T
-	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // else a FIFO waits for its writer (fifo(7))
-	if err != nil {
-		return none, err
-	}
-	info, err := file.Stat()
-	switch {
-	case err == nil && !info.Mode().IsRegular():
-		err = errors.New("not a regular file")
-	case err == nil && info.Size() > maxInput:
-		err = fmt.Errorf("%d bytes, more than %d MiB", info.Size(), maxInput>>20)
-	}
-	if err != nil {
-		return none, errors.Join(fmt.Errorf("%s: %w", name, err), file.Close())
-	}
-	v, err := read(io.LimitReader(file, maxInput)) // it may grow meanwhile
-	if err = errors.Join(err, file.Close()); err != nil {
-		return none, fmt.Errorf("%s: %w", name, err)
-	}
-	return v, nil
 }

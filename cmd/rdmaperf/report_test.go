@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/resultfile"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -22,10 +23,10 @@ func TestReportShowsWhatRunWrote(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := filepath.Join(dir, "page.html")
-	if r := rdmaperf(t, "report", filepath.Join(out, resultFile), "-o", page, "--conform", records); r.code != 0 || r.stdout+r.stderr != "" {
+	if r := rdmaperf(t, "report", filepath.Join(out, "result.json"), "-o", page, "--conform", records); r.code != 0 || r.stdout+r.stderr != "" {
 		t.Fatalf("report: exit %d, stdout %q, stderr %q", r.code, r.stdout, r.stderr)
 	}
-	for _, name := range []string{filepath.Join(out, reportFile), page} {
+	for _, name := range []string{filepath.Join(out, resultfile.PageFile), page} {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +40,7 @@ func TestReportShowsWhatRunWrote(t *testing.T) {
 			t.Errorf("%s: conformance in the wrong page", filepath.Base(name))
 		}
 	}
-	if r := rdmaperf(t, "report", filepath.Join(out, resultFile), "-o", "-"); r.code != 0 || !strings.HasSuffix(r.stdout, "</html>\n") {
+	if r := rdmaperf(t, "report", filepath.Join(out, "result.json"), "-o", "-"); r.code != 0 || !strings.HasSuffix(r.stdout, "</html>\n") {
 		t.Errorf("-o -: exit %d, %d bytes on stdout", r.code, len(r.stdout))
 	}
 }

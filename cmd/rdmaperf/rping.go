@@ -15,7 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/rping"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -66,7 +68,7 @@ holds.`,
 	fl.BoolVarP(&f.validate, "validate", "V", false, "compare what comes back; a difference exits with 4")
 	fl.BoolVarP(&f.persistent, "persistent", "P", false, "accepted for rping's sake: the server always goes on")
 	fl.BoolVarP(&f.debug, "debug", "d", false, "log every step")
-	fl.StringVar(&f.transport, "transport", embeddedStack(), "provider")
+	fl.StringVar(&f.transport, "transport", stackspec.Embedded(), "provider")
 	fl.BoolVar(&f.busy, "busy", false, "client: spin instead of sleeping until an answer comes")
 	fl.DurationVar(&f.timeout, "timeout", rping.DefaultTimeout, "longest wait for one step of the peer")
 	return cmd
@@ -76,47 +78,34 @@ holds.`,
 func (f *rpingFlags) check() error {
 	switch {
 	case f.server == f.client:
-		return usage("rping", errors.New("want one of -s and -c"), "-s for a server, -c for a client")
+		return cli.Usage("rping", errors.New("want one of -s and -c"), "-s for a server, -c for a client")
 	case f.client && f.addr == "":
-		return usage("rping", errors.New("a client needs a server"), "-a ADDRESS")
+		return cli.Usage("rping", errors.New("a client needs a server"), "-a ADDRESS")
 	case f.port == 0 && f.client:
-		return usage("rping", errors.New("-p 0: nobody listens there"), "the port that the server printed")
+		return cli.Usage("rping", errors.New("-p 0: nobody listens there"), "the port that the server printed")
 	case f.count < 0:
-		return usage("rping", fmt.Errorf("-C %d: out of range", f.count), "0 or more")
+		return cli.Usage("rping", fmt.Errorf("-C %d: out of range", f.count), "0 or more")
 	case f.size != 0 && (f.size < rping.MinSize || f.size > rping.MaxSize):
-		return usage("rping", fmt.Errorf("-S %d: out of range", f.size), fmt.Sprintf("%d to %d bytes", rping.MinSize, rping.MaxSize))
+		return cli.Usage("rping", fmt.Errorf("-S %d: out of range", f.size), fmt.Sprintf("%d to %d bytes", rping.MinSize, rping.MaxSize))
 	case f.timeout <= 0:
-		return usage("rping", fmt.Errorf("--timeout %v: out of range", f.timeout), "10s")
+		return cli.Usage("rping", fmt.Errorf("--timeout %v: out of range", f.timeout), "10s")
 	case f.server && f.busy:
-		return usage("rping", errors.New("--busy would let an idle server spin"), "--busy on the client")
+		return cli.Usage("rping", errors.New("--busy would let an idle server spin"), "--busy on the client")
 	}
 	return nil
 }
 
-// withCM makes kernel verbs connect by rdma_cm, which is how rping(1) does, and
-// settles the device.
-func withCM(spec string) (string, error) {
-	if layers, err := parseStack(spec); err == nil {
-		l := &layers[len(layers)-1]
-		if by := rowOf(*l).withCM; by != nil {
-			*l = by(*l)
-			spec = stackSpec(layers)
-		}
-	}
-	return chooseDevice(spec, false)
-}
-
 // openRpingDevice opens the provider that spec names. The caller closes it.
 func openRpingDevice(spec string) (rdma.Device, error) {
-	spec, err := withCM(spec)
+	spec, err := stackspec.WithRDMACM(spec)
 	if err != nil {
 		return nil, err
 	}
-	var s stackSet
-	dev, err := s.openDevice(spec)
+	var s stackspec.Set
+	dev, err := s.OpenDevice(spec)
 	if err == nil && (dev.Caps().Label == rdma.LabelMem || dev.Caps().Clock != nil) {
 		dev.Close()
-		return nil, usage("open transport "+strconv.Quote(spec), errors.New("it ends with its process, and rping needs two"), "--transport "+embeddedStack())
+		return nil, cli.Usage("open transport "+strconv.Quote(spec), errors.New("it ends with its process, and rping needs two"), "--transport "+stackspec.Embedded())
 	}
 	return dev, err
 }
@@ -130,7 +119,7 @@ func (f *rpingFlags) run(ctx context.Context, stdout, stderr io.Writer) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
-	log := newLog(stderr, false, f.debug)
+	log := cli.NewLog(stderr, false, f.debug)
 	if f.server {
 		return f.serve(ctx, dev, log, stdout)
 	}
@@ -150,7 +139,7 @@ func (f *rpingFlags) serve(ctx context.Context, dev rdma.Device, log *slog.Logge
 		return errors.Join(err, ln.Close())
 	}
 	log.Info("rping server listens; Ctrl-C ends it", "addr", ln.Addr(), "transport", dev.Name())
-	tellHolds(ctx, log, nil)
+	cli.TellHolds(ctx, log, nil)
 	err = rping.Serve(ctx, dev, ln, rping.ServerConfig{Size: f.size, Timeout: f.timeout, OnPing: f.echo(stdout, "server ping data: "), Log: log})
 	return rpingError(errors.Join(err, ln.Close()))
 }
@@ -164,7 +153,7 @@ func (f *rpingFlags) listensThere(device, addr string) error {
 	if err != nil || gerr != nil || asked.IsUnspecified() || got.Addr().Unmap() == asked.Unmap() {
 		return nil
 	}
-	return usage("rping", fmt.Errorf("-a %s is not an address of %s", f.addr, device), "-a "+got.Addr().String())
+	return cli.Usage("rping", fmt.Errorf("-a %s is not an address of %s", f.addr, device), "-a "+got.Addr().String())
 }
 
 func (f *rpingFlags) ping(ctx context.Context, dev rdma.Device, log *slog.Logger, stdout io.Writer) error {

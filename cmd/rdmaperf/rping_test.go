@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/rping"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -43,7 +44,7 @@ func invoke(ctx context.Context, cmd *cobra.Command, args ...string) (stdout, li
 	var out, errs console
 	err := invokeTo(ctx, cmd, &out, &errs, args...)
 	if err != nil {
-		line = errorLine(err)
+		line = cli.ErrorLine(err)
 	}
 	return out.String(), line, reports.Code(err)
 }
@@ -256,8 +257,8 @@ func TestAnRpingServerListensWhereItIsTold(t *testing.T) {
 		if (err != nil) != c.bad {
 			t.Errorf("-a %q, listening at %s: %v", c.asked, c.addr, err)
 		}
-		if err != nil && (reports.Code(err) != reports.ExitUsage || !strings.Contains(errorLine(err), "not an address of verbs(cm):siw0; try -a 10.78.0.1")) {
-			t.Errorf("-a %q: %s", c.asked, errorLine(err))
+		if err != nil && (reports.Code(err) != reports.ExitUsage || !strings.Contains(cli.ErrorLine(err), "not an address of verbs(cm):siw0; try -a 10.78.0.1")) {
+			t.Errorf("-a %q: %s", c.asked, cli.ErrorLine(err))
 		}
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/run"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/wakeup"
 )
 
 func TestRunSaysHowTheMachineWakes(t *testing.T) {
-	measureWakeup = wakeup.Measure
-	defer func() { measureWakeup = nil }()
+	run.MeasureWakeup = wakeup.Measure
+	defer func() { run.MeasureWakeup = nil }()
 	r := rdmaperf(t, append(aMoment, "--format", "json")...)
 	if r.code != 0 {
 		t.Fatalf("exit %d, %s", r.code, r.stderr)

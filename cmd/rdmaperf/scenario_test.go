@@ -210,16 +210,10 @@ func TestScenarioMistakes(t *testing.T) {
 			if place := fmt.Sprintf("read scenario: %s:%d: ", file, c.line); !strings.Contains(r.stderr, place) || !strings.Contains(r.stderr, c.want) {
 				t.Errorf("%q: want %q and %q", r.stderr, place, c.want)
 			}
-			if strings.Contains(r.stderr, "main.") {
+			if strings.Contains(r.stderr, "run.scenario") {
 				t.Errorf("%q names a type of the program", r.stderr)
 			}
 		})
-	}
-	for _, name := range outsideScenario {
-		r := rdmaperf(t, "run", "--scenario", scenarioIn(t, head+" - "+name+": x\n"))
-		if r.code != 2 || !strings.Contains(r.stderr, "s.yaml:3: "+name+": stands on the command line only") {
-			t.Errorf("%s in a run: exit %d, %q", name, r.code, r.stderr)
-		}
 	}
 }
 
@@ -238,7 +232,7 @@ func TestScenarioChecksTheCommandLineToo(t *testing.T) {
 	if r := rdmaperf(t, "run", "--scenario", filepath.Join(t.TempDir(), "none.yaml")); r.code != 2 || !strings.Contains(r.stderr, "no such file") {
 		t.Errorf("exit %d, %q", r.code, r.stderr)
 	}
-	long := scenarioIn(t, "version: 1\nruns: [{name: a}]\n#"+strings.Repeat("x", maxScenarioBytes))
+	long := scenarioIn(t, "version: 1\nruns: [{name: a}]\n#"+strings.Repeat("x", 1<<20))
 	if r := rdmaperf(t, "run", "--scenario", long); r.code != 2 || !strings.Contains(r.stderr, "more than") {
 		t.Errorf("exit %d, %q", r.code, r.stderr)
 	}
@@ -251,12 +245,12 @@ func TestScenarioInHelp(t *testing.T) {
 	if from < 0 || to < from {
 		t.Fatalf("no scenario in the help:\n%s", help)
 	}
-	s, err := parseScenario("help.yaml", []byte(help[from:to]))
-	if err != nil {
-		t.Fatal(err)
+	r := rdmaperf(t, "run", "--scenario", scenarioIn(t, help[from:to]), "--transport", "mem", "-n", "20", "--format", "json")
+	if r.code != 0 {
+		t.Fatalf("exit %d, %s", r.code, r.stderr)
 	}
-	if s.name != "small-and-large" || len(s.defaults) != 2 || len(s.runs) != 2 || s.runs[1].name != "large" || len(s.runs[1].settings) != 3 {
-		t.Errorf("help's scenario is %+v", s)
+	if got, want := points(document(t, []byte(r.stdout))), []string{"small: latency send 64 x20", "large: throughput write 1048576 x20"}; !slices.Equal(got, want) {
+		t.Errorf("help's scenario measures %q, want %q", got, want)
 	}
 }
 
@@ -284,59 +278,4 @@ func TestScenarioRunsOfOnePoint(t *testing.T) {
 	if err != nil || len(raw) != 4 { // raw and corrected of both
 		t.Errorf("histograms %q, %v: want 4", raw, err)
 	}
-}
-
-// No flag of run may be hidden behind the keys that a run has besides flags, and
-// what stands outside exists.
-func TestScenarioKeysAreNoFlags(t *testing.T) {
-	_, flags := scratchRun()
-	for _, key := range []string{"name", "host"} {
-		if flags.Lookup(key) != nil {
-			t.Errorf("run has a flag --%s", key)
-		}
-	}
-	for _, name := range outsideScenario {
-		if flags.Lookup(name) == nil {
-			t.Errorf("run has no flag --%s", name)
-		}
-	}
-}
-
-// Whatever a file holds, the decoder ends with one line or with runs whose flags
-// can be set.
-func FuzzParseScenario(f *testing.F) {
-	example, err := os.ReadFile(exampleScenario)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(example)
-	for _, seed := range []string{"", "version: 1\nruns: [{name: a}]", "version: 1\nruns:\n - &a {size: [64, 4K]}\n - *a", "{version: 1, defaults: {all: true}, runs: [{qp: 0x10}]}",
-		"version: 1\n<<: {name: x}\nruns: [{rate: .inf}]", "- a", "version: 1\n---\n", "\t", "version: !!int 1\nruns: [{\"name\": \"\\0\"}]"} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := parseScenario("f.yaml", data)
-		if err != nil {
-			if !strings.HasPrefix(err.Error(), "f.yaml:") {
-				t.Fatalf("an error without its file: %q", err)
-			}
-			return
-		}
-		if len(s.runs) == 0 {
-			t.Fatal("no runs and no error")
-		}
-		names := map[string]bool{}
-		for _, r := range s.runs {
-			if r.name == "" || names[r.name] {
-				t.Fatalf("run name %q", r.name)
-			}
-			names[r.name] = true
-			_, flags := scratchRun()
-			for _, set := range slices.Concat(s.defaults, r.settings) {
-				if err := set.apply(flags.Lookup(set.flag)); err != nil {
-					t.Fatalf("%s: %v", set.flag, err)
-				}
-			}
-		}
-	})
 }

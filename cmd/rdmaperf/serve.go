@@ -1,47 +1,14 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
-	"net"
-	"os"
-	"os/signal"
-	"strconv"
-	"syscall"
-
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
-	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/transports"
-	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/serve"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 )
 
-// defaultPort is perftest's.
-const defaultPort = 18515
-
-type serveOptions struct {
-	bind       string
-	port       int
-	maxClients int
-	maxWindow  string
-	verbs      verbsFlags
-	guard      guardFlags
-	quiet      bool
-	verbose    bool
-	once       bool
-	onceParent bool
-	profile    string
-	victim     bool
-	transport  string
-}
-
 func newServeCommand() *cobra.Command {
-	var o serveOptions
+	var o serve.Options
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Be the other side of rdmaperf run HOST",
@@ -57,155 +24,10 @@ Kernel verbs take the device that the client names where this machine has it wit
 an ACTIVE port, else the first device that has one. -d, -i and -x choose here.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.run(cmd.Context(), cmd.ErrOrStderr())
+			return o.Run(cmd.Context(), cmd.ErrOrStderr())
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&o.bind, "bind", "", "address to listen on (default all)")
-	f.IntVarP(&o.port, "port", "p", defaultPort, "control port; 0 picks one")
-	f.IntVar(&o.maxClients, "max-clients", engine.DefaultMaxClients, "clients served at once")
-	f.StringVar(&o.maxWindow, "max-window", reports.FormatSize(engine.DefaultMaxWindow), "memory for the windows of one client")
-	o.verbs.registerLocal(f)
-	o.guard.register(f)
-	f.BoolVar(&o.once, "once", false, "end when the first client has left")
-	f.BoolVar(&o.quiet, "quiet", false, "log errors only")
-	f.BoolVar(&o.verbose, "verbose", false, "log more")
-	f.BoolVar(&o.victim, "victim", false, "be the peer under test of 'rdmaperf conform --wire': tell STags, do what the suite says; for test networks")
-	f.StringVar(&o.transport, "transport", "", "with --victim: the stack under test (default "+embeddedStack()+")")
-	cmd.RegisterFlagCompletionFunc("transport", completeStacks) // the flag exists: no error is possible
-	f.BoolVar(&o.onceParent, "once-parent", false, "end with the parent process, which holds the other end of stdin; report the port on descriptor 3")
-	f.StringVar(&o.profile, "cpu-profile", "", "write a CPU profile for go tool pprof to this file")
-	f.MarkHidden("once-parent") // the flag exists: no error is possible
+	o.Register(cmd.Flags())
+	cmd.RegisterFlagCompletionFunc("transport", stackspec.Complete) // the flag exists: no error is possible
 	return cmd
-}
-
-func (o *serveOptions) run(ctx context.Context, stderr io.Writer) (err error) {
-	switch {
-	case o.port < 0 || o.port > 65535:
-		return usage("serve", fmt.Errorf("--port %d: want 0 to 65535", o.port), "rdmaperf serve --help")
-	case o.maxClients < 1:
-		return usage("serve", fmt.Errorf("--max-clients %d: want at least 1", o.maxClients), "rdmaperf serve --help")
-	}
-	if err := o.verbs.check(); err != nil {
-		return usage("serve", err, "rdmaperf serve --help")
-	}
-	if err := o.checkVictim(); err != nil {
-		return err
-	}
-	window, err := reports.ParseSize(o.maxWindow)
-	if err != nil || window < 1 {
-		return usage("serve", fmt.Errorf("--max-window %q: want a size above 0", o.maxWindow), "4G")
-	}
-	var s engine.Server
-	if err := o.guard.apply(&s); err != nil {
-		return err
-	}
-	addr := net.JoinHostPort(o.bind, strconv.Itoa(o.port))
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return listenFailed(addr, err)
-	}
-	if o.profile != "" {
-		f, e := startProfile(o.profile)
-		if e != nil {
-			return errors.Join(e, l.Close())
-		}
-		defer func() { err = errors.Join(err, stopProfile(f)) }()
-	}
-	log := newLog(stderr, o.quiet, o.verbose)
-	if o.victim {
-		return o.serveVictim(ctx, l, &s, log)
-	}
-	if err := o.verbs.tryHere(); err != nil {
-		return errors.Join(err, l.Close())
-	}
-	if o.onceParent {
-		var cancel context.CancelFunc
-		if ctx, cancel, err = followParent(ctx, l); err != nil {
-			l.Close()
-			return err
-		}
-		defer cancel()
-	} else {
-		log.Info("listening", "addr", l.Addr().String(), "control", engine.ControlVersion)
-		if ip := publicAddress(l.Addr(), net.InterfaceAddrs); ip != "" && o.guard.open(&s) {
-			log.Warn("anybody who reaches this address may use this machine", "addr", ip, "try", "--bind, --allow, --token-file or --tls-client-ca")
-		}
-	}
-	if o.once {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
-		defer cancel()
-		l = &firstClient{Listener: l, left: cancel}
-	}
-	env := reports.Collect()
-	stacks := new(stackSet)
-	open := func(spec string) (transports.Stack, error) {
-		spec, err := o.verbs.here(spec, !o.onceParent)
-		if err != nil {
-			return nil, err
-		}
-		return stacks.open(spec)
-	}
-	device := func(spec string) (rdma.Device, error) {
-		spec, err := o.verbs.here(spec, !o.onceParent)
-		if err != nil {
-			return nil, err
-		}
-		return stacks.openDevice(spec)
-	}
-	s.Workloads = workload.Table()
-	s.Open = open
-	s.Device = device
-	s.Log = log
-	s.MaxClients = o.maxClients
-	s.MaxWindow = window
-	s.Counters = stackCounters
-	s.Environment = func() reports.Environment { return env }
-	if !o.onceParent {
-		tellHolds(ctx, log, func() []any { return []any{"clients", s.Clients()} })
-	}
-	return s.Serve(ctx, l)
-}
-
-func listenFailed(addr string, err error) error {
-	hint := ""
-	cause := err
-	var op *net.OpError
-	if errors.As(err, &op) {
-		cause = op.Err
-		var sys *os.SyscallError
-		if errors.As(op.Err, &sys) {
-			cause = sys.Err
-		}
-	}
-	if errors.Is(err, syscall.EADDRINUSE) {
-		hint = "another --port, or ending the server that has it"
-	}
-	return &reports.ExitError{Code: reports.ExitFailed, Operation: "listen on " + addr, Err: cause, Hint: hint}
-}
-
-// portFD is where a child reports its port.
-const portFD = 3
-
-// followParent makes a child of rdmaperf run: it reports the port, ends when
-// stdin does, and leaves Ctrl-C to the parent, which still wants its figures.
-func followParent(ctx context.Context, l net.Listener) (context.Context, context.CancelFunc, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(portFD, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
-		return nil, nil, usage("serve", fmt.Errorf("--once-parent is for rdmaperf's own children: descriptor %d is no pipe", portFD), "serve without it")
-	}
-	signal.Ignore(os.Interrupt)
-	out := os.NewFile(portFD, "port")
-	defer out.Close()
-	if _, err := fmt.Fprintln(out, l.Addr().String()); err != nil {
-		return nil, nil, fmt.Errorf("report port: %w", err)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	// This goroutine ends with stdin, at the latest with the process.
-	go func() {
-		defer cancel()
-		io.Copy(io.Discard, os.Stdin)
-	}()
-	return ctx, cancel, nil
 }

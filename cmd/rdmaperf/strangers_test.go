@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -53,10 +54,10 @@ func TestDataConnectionsOfCallsNeedTheToken(t *testing.T) {
 	noise := strings.Repeat("\x7f", 64) + "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 	for _, spec := range []string{"grpc(tcp)", "grpc(unix)", "grpc(bufconn)", "grpc(dropin)+iwarp", "grpc(fused)+iwarp", "grpc(service)+iwarp", "lite+iwarp", "lite(rpc=send)+iwarp", "lite(rpc=write)+iwarp", "lite(daemon)+iwarp"} {
 		t.Run(spec, func(t *testing.T) {
-			strange, near, far := new(stackSet), new(stackSet), new(stackSet)
-			open := func(s *stackSet) transports.CallTransport {
+			strange, near, far := new(stackspec.Set), new(stackspec.Set), new(stackspec.Set)
+			open := func(s *stackspec.Set) transports.CallTransport {
 				t.Helper()
-				st, err := s.open(spec)
+				st, err := s.Open(spec)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -70,7 +71,7 @@ func TestDataConnectionsOfCallsNeedTheToken(t *testing.T) {
 			client, stranger := open(near), open(strange)
 			came := 0
 			s := &engine.Server{Workloads: workload.Table(), Token: []byte("open sesame"), Open: func(spec string) (transports.Stack, error) {
-				st, err := far.open(spec)
+				st, err := far.Open(spec)
 				if err != nil {
 					return nil, err
 				}

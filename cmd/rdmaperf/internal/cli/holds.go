@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+)
+
+// tellHolds makes a server say what it holds whenever it gets SIGUSR1, until ctx ends.
+// Memory without a user is given back before, so that what is told is what is kept.
+// Whatever else it is to say comes from more.
+func TellHolds(ctx context.Context, log *slog.Logger, more func() []any) {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1)
+	go func() {
+		defer signal.Stop(asked)
+		for {
+			select {
+			case <-asked:
+			case <-ctx.Done():
+				return
+			}
+			var said []any
+			if more != nil {
+				said = more()
+			}
+			log.Info("holds", append(said, holds()...)...)
+		}
+	}()
+}
+
+// holds is what this process has of what a machine has not without end, as pairs for a
+// log. What /proc does not tell is -1 (proc(5)).
+func holds() []any {
+	debug.FreeOSMemory()
+	descriptors, mappings, resident := -1, -1, -1
+	if all, err := os.ReadDir("/proc/self/fd"); err == nil {
+		descriptors = len(all) - 1 // one of them reads the directory
+	}
+	if maps, err := os.ReadFile("/proc/self/maps"); err == nil {
+		mappings = bytes.Count(maps, []byte("\n"))
+	}
+	if statm, err := os.ReadFile("/proc/self/statm"); err == nil {
+		if fields := bytes.Fields(statm); len(fields) > 1 {
+			if pages, err := strconv.Atoi(string(fields[1])); err == nil {
+				resident = pages * os.Getpagesize() >> 10
+			}
+		}
+	}
+	threads := -1
+	if all, err := os.ReadDir("/proc/self/task"); err == nil {
+		threads = len(all)
+	}
+	return []any{"descriptors", descriptors, "goroutines", runtime.NumGoroutine(), "threads", threads, "mappings", mappings, "resident_kib", resident}
+}

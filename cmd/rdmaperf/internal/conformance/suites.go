@@ -1,0 +1,47 @@
+package conformance
+
+import (
+	"context"
+	"slices"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/interop"
+	"github.com/rdmaperf/rdmaperf/transports/conform"
+	"github.com/rdmaperf/rdmaperf/transports/lite/suite"
+)
+
+// conformSuite is a catalogue of cases with what runs it.
+type conformSuite struct {
+	layer string // the outermost one of its stacks; "": any other, whose device is checked
+	cases func() []conform.Case
+	check func(ctx context.Context, spec string, o conform.Options) (conform.Report, error)
+}
+
+// conformSuites are all of them, in the order in which lists have their cases.
+var conformSuites = []conformSuite{
+	{"", conform.Catalogue, checkDevice},
+	{stackspec.LITE, suite.Catalogue, checkLite},
+	{stackspec.GRPC, interop.Catalogue, checkGRPC},
+}
+
+// suiteOf is the suite of a stack.
+func suiteOf(spec string) *conformSuite {
+	layers, err := stackspec.Parse(spec)
+	if err == nil {
+		if i := slices.IndexFunc(conformSuites, func(s conformSuite) bool { return s.layer == layers[0].Name }); i >= 0 {
+			return &conformSuites[i]
+		}
+	}
+	return &conformSuites[0]
+}
+
+// catalogueOf is the cases of all suites that the stacks need.
+func catalogueOf(stacks []string) (all []conform.Case) {
+	for i := range conformSuites {
+		s := &conformSuites[i]
+		if slices.ContainsFunc(stacks, func(spec string) bool { return suiteOf(spec) == s }) {
+			all = append(all, s.cases()...)
+		}
+	}
+	return all
+}

@@ -1,0 +1,95 @@
+package defaults
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// configFile is where the defaults of a user are (XDG Base Directory Specification);
+// XDG_CONFIG_HOME is ignored unless it is absolute, as the specification wants. "" where
+// nothing tells.
+func ConfigFile(getenv func(string) string) string {
+	dir := getenv("XDG_CONFIG_HOME")
+	if !filepath.IsAbs(dir) {
+		home := getenv("HOME")
+		if home == "" {
+			return ""
+		}
+		dir = filepath.Join(home, ".config")
+	}
+	return filepath.Join(dir, "rdmaperf", "config.yaml")
+}
+
+// config is the file: a map of flags for each command, and hosts for completion.
+type config struct {
+	Hosts    []string
+	commands map[string]map[string]yaml.Node
+}
+
+// maxConfig bounds the file. Arbitrary: a hundred times what anybody writes.
+const maxConfig = 1 << 20
+
+// readConfig reads the file; one that is not there is empty.
+func ReadConfig(path string) (c config, err error) {
+	if path == "" {
+		return c, nil
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err != nil {
+		return c, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
+	if err != nil {
+		return c, err
+	}
+	if len(b) > maxConfig {
+		return c, fmt.Errorf("%s: longer than %d bytes", path, maxConfig)
+	}
+	var top map[string]yaml.Node
+	if err := yaml.Unmarshal(b, &top); err != nil {
+		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	c.commands = map[string]map[string]yaml.Node{}
+	for name, node := range top {
+		if name == "hosts" {
+			err = node.Decode(&c.Hosts)
+		} else {
+			flags := map[string]yaml.Node{}
+			err = node.Decode(&flags)
+			c.commands[name] = flags
+		}
+		if err != nil {
+			return c, fmt.Errorf("%s:%d: %s: %w", path, node.Line, name, err)
+		}
+	}
+	return c, nil
+}
+
+// plainValue is a value as a command line has it; a list is a comma list.
+func plainValue(n *yaml.Node) (string, error) {
+	switch n.Kind {
+	case yaml.ScalarNode:
+		return n.Value, nil
+	case yaml.SequenceNode:
+		var parts []string
+		for _, item := range n.Content {
+			if item.Kind != yaml.ScalarNode {
+				return "", errors.New("want a value or a list of values")
+			}
+			parts = append(parts, item.Value)
+		}
+		return strings.Join(parts, ","), nil
+	}
+	return "", errors.New("want a value or a list of values")
+}

@@ -1,0 +1,124 @@
+package liteapps
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports/lite"
+	"github.com/rdmaperf/rdmaperf/transports/lite/apps/lines"
+	"github.com/rdmaperf/rdmaperf/transports/lite/apps/local"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// liteOptions are what all applications share.
+type liteOptions struct {
+	transport string
+	nodes     int
+}
+
+func NewCommand() *cobra.Command {
+	var o liteOptions
+	cmd := &cobra.Command{
+		Use:   "lite",
+		Short: "Applications of LITE, the indirection tier, and its daemon",
+		Long: `Run an application on nodes that share named memory through LITE, compare its answer
+with that of a single machine, and say how many of its lines use the tier. The nodes
+live in this process and meet over a transport: the rates are those of this machine,
+on which all nodes share the processors.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	f := cmd.PersistentFlags()
+	f.StringVar(&o.transport, "transport", stackspec.Embedded(), "stack of an RDMA provider that the nodes meet over")
+	f.IntVar(&o.nodes, "nodes", 4, "nodes")
+	cmd.AddCommand(newLiteLog(&o), newLiteWordCount(&o), newLitePageRank(&o), newLiteDSM(&o), newLiteDaemon(&o))
+	return cmd
+}
+
+// liteApp is what an application prints.
+type liteApp struct {
+	name    string
+	source  fs.FS
+	input   string // what it worked on
+	took    time.Duration
+	rate    string
+	details []string
+	same    bool // as the answer of a single machine
+	alone   time.Duration
+}
+
+func (a *liteApp) print(w io.Writer, o *liteOptions, stack string) error {
+	all, tier, err := lines.Count(a.source)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%s on %d nodes over %s [in one process]\n", a.name, o.nodes, stack)
+	fmt.Fprintf(w, "  input      %s\n", a.input)
+	fmt.Fprintf(w, "  time       %s, %s\n", a.took.Round(10*time.Microsecond), a.rate)
+	for _, d := range a.details {
+		fmt.Fprintf(w, "  %s\n", d)
+	}
+	verdict := "the same"
+	if !a.same {
+		verdict = "DIFFERENT"
+	}
+	fmt.Fprintf(w, "  check      %s as on a single machine, which took %s\n", verdict, a.alone.Round(10*time.Microsecond))
+	fmt.Fprintf(w, "  lines      %d of code, %d of them use LITE\n", all, tier)
+	if !a.same {
+		return &reports.ExitError{Code: reports.ExitCorruption, Operation: "lite " + a.name, Err: fmt.Errorf("the answer is not that of a single machine")}
+	}
+	return nil
+}
+
+// liteTimeout bounds each wait of an application: a barrier waits for the slowest node.
+const liteTimeout = 2 * time.Minute
+
+// withNodes runs f on a cluster of local nodes.
+func (o *liteOptions) withNodes(ctx context.Context, arena int, f func(nodes []*lite.Node, ids []int) error) (err error) {
+	if o.nodes < 1 || o.nodes > lite.MaxNodes {
+		return cli.Usage("lite", fmt.Errorf("--nodes %d: want 1 to %d", o.nodes, lite.MaxNodes), "--nodes 4")
+	}
+	at, err := stackspec.Survey(o.transport)
+	if err != nil {
+		return err
+	}
+	var s stackspec.Set
+	cfg := lite.Config{Arena: arena, Timeout: liteTimeout, DeadAfter: 10 * time.Second}
+	c, err := local.Open(ctx, o.nodes, cfg, func(int) (rdma.Device, string, error) {
+		dev, err := s.OpenDevice(at.Spec)
+		return dev, at.Listen, err
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := c.Close(); err == nil {
+			err = e
+		}
+	}()
+	// An interrupt ends the nodes, and with them every wait.
+	unhook := context.AfterFunc(ctx, func() {
+		for _, n := range c.Nodes {
+			n.Close()
+		}
+	})
+	defer unhook()
+	ids := make([]int, o.nodes)
+	for i := range ids {
+		ids[i] = c.Nodes[i].ID()
+	}
+	return f(c.Nodes, ids)
+}
+
+// liteArena is what each node registers. Arbitrary: it holds every default input.
+const liteArena = 128 << 20
+
+func perSecond(n int, d time.Duration) float64 { return float64(n) / max(d.Seconds(), 1e-9) }

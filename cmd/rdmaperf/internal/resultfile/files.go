@@ -1,0 +1,151 @@
+package resultfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// readRun reads a document or a baseline, or joins the documents of a directory.
+func Read(path string) (*reports.Document, error) {
+	if isBaseline(path) {
+		b, err := NewBaseline(path)
+		if err != nil {
+			return nil, cli.Usage("read baseline", err, "")
+		}
+		return b.read()
+	}
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return ReadDocument(path)
+	}
+	names, err := filepath.Glob(filepath.Join(escapeGlob(path), "*.json"))
+	if err != nil {
+		return nil, &reports.ExitError{Code: reports.ExitFailed, Operation: "read result documents", Err: err}
+	}
+	if len(names) == 0 {
+		return nil, cli.Usage("read result documents", fmt.Errorf("%s: no *.json in it", path), "a directory that files of rdmaperf run --json are in")
+	}
+	return joinFiles("read result documents of "+path, names)
+}
+
+// joinFiles makes one run of several documents.
+func joinFiles(operation string, names []string) (*reports.Document, error) {
+	var docs []*reports.Document
+	for _, name := range names {
+		d, err := ReadDocument(name)
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, d)
+	}
+	d, err := reports.Join(docs)
+	if err != nil {
+		return nil, cli.Usage(operation, err, "documents of one build on one machine, and nothing else")
+	}
+	return d, nil
+}
+
+// escapeGlob makes a pattern that matches the path itself.
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+}
+
+// readResults reads a document of results of any workload.
+func readResults(r io.Reader) (*reports.Document, error) {
+	return reports.ReadDocument(r, workload.Kinds())
+}
+
+// readDocument reads a result document from a file.
+func ReadDocument(path string) (*reports.Document, error) {
+	d, err := ReadFile(path, readResults)
+	if err != nil {
+		return nil, cli.Usage("read result document", err, "a file of rdmaperf run --json")
+	}
+	return d, nil
+}
+
+// reportFile is the page's name inside an output directory.
+const PageFile = "report.html"
+
+// maxInput bounds a file that is read whole. Arbitrary: a document of 10,000 results with
+// their histograms has some 100 MiB.
+const maxInput = 512 << 20
+
+// readFile opens one regular file and reads it whole, up to maxInput; errors name the
+// file.
+func ReadFile[T any](name string, read func(io.Reader) (T, error)) (T, error) {
+	var none T
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // else a FIFO waits for its writer (fifo(7))
+	if err != nil {
+		return none, err
+	}
+	info, err := file.Stat()
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		err = errors.New("not a regular file")
+	case err == nil && info.Size() > maxInput:
+		err = fmt.Errorf("%d bytes, more than %d MiB", info.Size(), maxInput>>20)
+	}
+	if err != nil {
+		return none, errors.Join(fmt.Errorf("%s: %w", name, err), file.Close())
+	}
+	v, err := read(io.LimitReader(file, maxInput)) // it may grow meanwhile
+	if err = errors.Join(err, file.Close()); err != nil {
+		return none, fmt.Errorf("%s: %w", name, err)
+	}
+	return v, nil
+}
+
+// resultFile is the document's name inside an output directory.
+const DocumentFile = "result.json"
+
+// makeDir makes a directory where it is not there. What it should lie in has to be: a
+// mistyped path would otherwise become a tree that nobody looks for. deep is for paths of
+// rdmaperf's own choice.
+func MakeDir(dir string, deep bool) error {
+	if deep {
+		return os.MkdirAll(dir, 0o755)
+	}
+	err := os.Mkdir(dir, 0o755)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return os.MkdirAll(dir, 0o755) // knows a directory from a file of that name
+}
+
+// tryFile finds out whether the file could be written, and leaves it as it is.
+func TryFile(path string) error {
+	switch info, err := os.Stat(path); {
+	case err == nil && info.IsDir():
+		return fmt.Errorf("%s is a directory", path)
+	case err == nil: // also a pipe or a device, which nothing is written to before there is a result
+		f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if errors.Is(err, syscall.ENXIO) {
+			return nil // a pipe that nobody reads yet (fifo(7))
+		}
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".rdmaperf-*")
+	if err != nil {
+		var of *fs.PathError
+		if errors.As(err, &of) { // the name that was given, and not that of a trial
+			err = &fs.PathError{Op: "create", Path: path, Err: of.Err}
+		}
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}

@@ -1,0 +1,87 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+)
+
+const (
+	// allTime is what is planned for such a run where its windows may be chosen; with what
+	// no plan knows it takes at most 45 s, on two CPUs with nothing else to do.
+	allTime = 41 * time.Second
+	// allStart is for what comes before the first point: opening, the other process.
+	allStart = 3 * time.Second
+	// allBeside is what a point takes beside its windows and its warm-up: connections, the
+	// idle phase of calls, verification. Measured as 0.1 to 0.4 s.
+	allBeside  = 350 * time.Millisecond
+	allWarmup  = 100 * time.Millisecond
+	leastAll   = 100 * time.Millisecond
+	mostWindow = time.Second
+)
+
+// fewPoints leaves of each workload and operation the smallest and the largest size: with
+// all stacks side by side there is no time for more.
+func fewPoints(points []engine.Point) []engine.Point {
+	type group struct{ workload, op, arm string }
+	ends := map[group][2]int{}
+	for _, pt := range points {
+		g := group{pt.Workload, pt.Op, pt.Arm}
+		e, ok := ends[g]
+		if !ok {
+			e = [2]int{pt.Size, pt.Size}
+		}
+		ends[g] = [2]int{min(e[0], pt.Size), max(e[1], pt.Size)}
+	}
+	return slices.DeleteFunc(slices.Clone(points), func(pt engine.Point) bool {
+		e := ends[group{pt.Workload, pt.Op, pt.Arm}]
+		return pt.Size != e[0] && pt.Size != e[1]
+	})
+}
+
+// sizeWindows chooses the windows of all arms, so that the whole takes no longer than
+// allTime, and says how long it will take.
+func (m *runner) sizeWindows() time.Duration {
+	points, windows := 0, 0
+	for _, a := range m.arms {
+		for _, pt := range a.plan.Points {
+			points++
+			windows += windowsOf(pt)
+		}
+	}
+	if m.p.chooseTime {
+		left := allTime - allStart - time.Duration(points)*(allBeside+allWarmup)
+		window := min(max(left/time.Duration(max(windows, 1)), leastAll), mostWindow).Round(10 * time.Millisecond)
+		for _, a := range m.arms {
+			a.plan.Duration, a.plan.WarmupDuration, a.plan.WarmupIterations = window, allWarmup, 1000
+		}
+	}
+	total := allStart
+	for _, a := range m.arms {
+		for _, pt := range a.plan.Points {
+			total += allBeside + plannedTime(&a.plan, pt)
+		}
+	}
+	return total
+}
+
+// announce says what is measured, what is not, and how long it will take.
+func (m *runner) announce(w io.Writer, total time.Duration) {
+	names := make([]string, len(m.arms))
+	for i, a := range m.arms {
+		names[i] = a.spec
+	}
+	say := func(format string, args ...any) {
+		fmt.Fprintln(w, cli.Fill(fmt.Sprintf(format, args...), cli.Width(w)))
+	}
+	say("Measures %d stacks side by side, in about %v: %s.", len(m.arms), total.Round(time.Second), strings.Join(names, ", "))
+	for _, l := range m.p.left {
+		say("Left out: %s, %s.", l.Stack, l.Why)
+	}
+	fmt.Fprintln(w)
+}

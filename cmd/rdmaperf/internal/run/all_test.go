@@ -1,0 +1,41 @@
+package run
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+)
+
+func TestWindowsOfAllFitTheirTime(t *testing.T) {
+	for _, points := range []int{7, 21, 28} {
+		m := &runner{o: &Options{}, p: &runPlan{chooseTime: true}}
+		for range 7 {
+			a := &arm{}
+			for range points / 7 {
+				a.plan.Points = append(a.plan.Points, engine.Point{Workload: "latency", Op: "send", Size: 64}, engine.Point{Workload: "hol", Op: "write", Size: 1 << 20})
+			}
+			m.arms = append(m.arms, a)
+		}
+		total := m.sizeWindows()
+		w := m.arms[0].plan.Duration
+		if total > 45*time.Second || w < leastAll || w > mostWindow {
+			t.Errorf("%d points a stack: %v with windows of %v", points/7*2, total, w)
+		}
+	}
+}
+
+func TestFewPointsKeepTheEnds(t *testing.T) {
+	var points []engine.Point
+	for _, n := range []int{64, 4096, 1 << 20} {
+		points = append(points, engine.Point{Workload: "throughput", Op: "write", Size: n}, engine.Point{Workload: "latency", Op: "send", Size: n / 2})
+	}
+	var got []int
+	for _, pt := range fewPoints(points) {
+		got = append(got, pt.Size)
+	}
+	if want := []int{64, 32, 1 << 20, 1 << 19}; !slices.Equal(got, want) {
+		t.Errorf("sizes %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,355 @@
+package run
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/access"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// runOptions are the flags of run, as given.
+type Options struct {
+	host string
+	port int
+
+	transports string
+	chosen     string // the stack taken for want of --transport
+	verbs      stackspec.VerbsFlags
+	token      access.TokenFlags
+	tls        access.TLSFlags
+
+	schedSlices  []string
+	schedWindows []string
+	schedSends   []string
+	force        bool
+	awake        bool
+
+	workloads  []string
+	ops        []string
+	sizes      []string
+	all        bool
+	iterations int64
+	infinite   bool
+	repeat     int
+	redo       int
+	duration   string
+	warmup     string
+	depth      int
+	recvDepth  int
+	qps        int
+	threads    int
+	inline     string
+	moderation int
+	postList   int
+	polling    string
+	nice       string
+	noVerify   bool
+	verify     string
+	loop       string
+	pin        string
+	pinNamed   bool // the command line has --pin
+	seed       uint64
+	timeout    string
+	load       loadFlags
+	grpc       grpcFlags
+	work       workloadFlags
+	callsOnly  bool // every stack carries calls and does nothing else
+
+	scenario string
+	impair   []string
+
+	to       destinations
+	Show     func(stdout io.Writer, doc *reports.Document) error // instead of format
+	format   string
+	gbits    bool
+	counters bool
+	failIf   FailIf
+	metrics  metricsOptions
+	raw      rawOptions
+	profile  profileOptions
+	quiet    bool
+	verbose  bool
+}
+
+func (o *Options) Register(f *pflag.FlagSet) {
+	f.StringVar(&o.transports, "transport", "", "comma list of stacks to run side by side: "+stackspec.Names()+", or all that this machine can run; parameters: rdmaperf help stacks (default verbs where an RDMA device has an ACTIVE port, else "+stackspec.Embedded()+")")
+	f.StringSliceVar(&o.schedSlices, "sched-slice", nil, "comma list of slices, such as 16K,64K,auto: each sched stack of --transport is run with each")
+	f.StringSliceVar(&o.schedWindows, "sched-window", nil, "likewise of windows")
+	f.StringSliceVar(&o.schedSends, "sched-send", nil, "likewise of what becomes of a send longer than a slice: whole (the default), refuse, slice (where both ends do, else whole) or slice-or-refuse")
+	f.StringSliceVar(&o.workloads, "workload", room.Standard(workload.Rooms), workloadHelp())
+	f.StringArrayVar(&o.impair, "impair", nil, "put both ends into network namespaces with a bad path between them, as root: loss=0,0.1%,1%,5% (the whole run for each), dup=P, reorder=P, delay=TIME, stop=TIME and cut=TIME (the server stands still, the path is cut, again and again for so long), seed=N; may be repeated")
+	f.StringSliceVar(&o.ops, "op", nil, "comma list of send, send_imm, write, write_imm, read, fetch_add, cmp_swap, call (a request and its answer, in latency, throughput, hol, incast and connect; by itself only on stacks without sessions) "+defaultsHelp(defaultOps))
+	f.StringSliceVarP(&o.sizes, "size", "s", nil, "comma list of message sizes in bytes; K, M, G are 1024 "+defaultsHelp(defaultSizes))
+	f.BoolVarP(&o.all, "all", "a", false, "all sizes from 2 bytes to 8 MiB")
+	f.VarP((*values.Count)(&o.iterations), "iters", "n", "operations per QP, exactly: 1000, 10k or 1e6 (k is 1000 here)")
+	f.StringVarP(&o.duration, "duration", "D", "", "length of each measured window: 3, 3s or 500ms (default 1s)")
+	f.BoolVar(&o.infinite, "run-infinitely", false, "measure one point until Ctrl-C, show on stderr how it goes, and print its result then")
+	f.IntVar(&o.repeat, "repeat", 1, "take the whole series of points so many times; the table shows medians, their spread and, from 3 on, confidence intervals")
+	f.IntVar(&o.redo, "redo", 2, "with --repeat, take a measurement that the machine disturbed again, so many times at most")
+	f.StringVar(&o.warmup, "warmup", "auto", "before each window: a duration, a number of operations, none, or auto (1000 operations, at most 200ms)")
+	f.IntVarP(&o.qps, "qp", "q", 1, "queue pairs")
+	f.IntVar(&o.threads, "threads", 0, "worker threads a side, which share the QPs (default 1; with event polling one per QP)")
+	f.IntVarP(&o.depth, "tx-depth", "t", 0, fmt.Sprintf("operations outstanding per QP in throughput (default %d)", engine.DefaultDepth))
+	f.IntVarP(&o.recvDepth, "rx-depth", "r", 0, fmt.Sprintf("receives posted per QP in throughput (default %d)", engine.DefaultRecvDepth))
+	f.StringVarP(&o.inline, "inline_size", "I", "0", "post messages up to this size inline")
+	f.IntVarP(&o.moderation, "cq-mod", "Q", 0, "one completion for so many operations in throughput (default by size and depth)")
+	f.IntVarP(&o.postList, "post_list", "l", 0, "post at most so many operations at once in throughput (default all that there is room for)")
+	f.StringVar(&o.polling, "polling", engine.PollingBusy, "busy, event, or adaptive: busy, but both ends of a stream over kernel verbs sleep for up to 500 us at a time while the device is at work, which leaves the CPUs to a device that is the kernel itself")
+	f.StringVar(&o.loop, "loop", LoopAuto, "of latency: plain (rdmaperf's own: post, poll, clock), provider (up to 16 steps in one call to the provider, which verbs has in C), or auto (provider, but of several stacks the loop that all of them have)")
+	f.StringVar(&o.nice, "nice", "auto", "nice value of both sides' worker threads, 0 (as the process) to 19, or auto (19 in streams over kernel devices in software, which work on the same CPUs)")
+	f.StringVar(&o.verify, "verify", reports.VerifySample, "how much of what arrives is compared: all of every message, sample (one message in 256 whole and, but of writes, the number of each), or none; what was compared stands in the results")
+	f.BoolVar(&o.noVerify, "no-verify", false, "the same as --verify none")
+	f.StringVar(&o.pin, "pin", "auto", "CPUs of the worker threads: none, CLIENT,SERVER, or auto (two cores of the adapter's NUMA node, else the last two allowed, when there is no HOST); said on stderr")
+	f.Uint64Var(&o.seed, "seed", 0, "of the data patterns (default random)")
+	f.StringVar(&o.timeout, "timeout", engine.DefaultTimeout.String(), "longest wait for the peer: connecting, answers, progress")
+
+	o.load.register(f)
+	o.work.register(f)
+	o.grpc.register(f)
+
+	f.IntVarP(&o.port, "port", "p", access.DefaultPort, "control port of rdmaperf serve")
+	o.verbs.Register(f)
+	o.verbs.RegisterConnection(f)
+	o.token.Register(f)
+	o.tls.RegisterClient(f)
+	f.BoolVarP(&o.force, "CPU-freq", "F", false, "accepted: there is no CPU frequency check to silence")
+
+	f.BoolVar(&o.awake, "awake", false, "keep this machine's CPUs from falling asleep during the run: "+awakeHow+"; stacks that sleep are measured without what the machine's sleep costs")
+	f.StringVar(&o.scenario, "scenario", "", scenarioUsage)
+	o.to.register(f)
+	f.StringVar(&o.format, "format", "text", "of stdout: "+strings.Join(Formats, ", "))
+	o.failIf.Register(f, failIfUsage)
+	o.metrics.register(f)
+	o.raw.register(f)
+	o.profile.register(f)
+	f.BoolVar(&o.gbits, "report_gbits", false, "bandwidth in Gb/s instead of MiB/s")
+	f.BoolVar(&o.counters, "counters", false, "show every counter of the devices in use, not only those that moved (the document always has all)")
+	f.BoolVar(&o.quiet, "quiet", false, "nothing on stderr but errors")
+	f.BoolVar(&o.verbose, "verbose", false, "log more")
+}
+
+// runPlan is what the flags ask for, before transports are looked at.
+type runPlan struct {
+	stacks  []string
+	added   map[string]bool // of these, put there for points that ask for a layer's parameter
+	base    engine.Plan     // all but transport and points
+	points  []engine.Point
+	askOps  bool // the operations were chosen by the user: a missing one is an error
+	autoPin bool
+
+	everything bool                // --transport all
+	left       []stackspec.LeftOut // of it
+	chooseTime bool                // nobody said how long windows are
+
+	published []reports.Published // of others, beside the results
+}
+
+// plan turns the flags into a plan, or says what is wrong with them.
+func (o *Options) Plan(cmd *cobra.Command) (*runPlan, error) {
+	changed := cmd.Flags().Changed
+	if err := o.conflicts(changed); err != nil {
+		return nil, cli.Usage("read command line", err, "rdmaperf run --help")
+	}
+	if err := o.checkOutputs(); err != nil {
+		return nil, err
+	}
+	p := &runPlan{askOps: changed("op")}
+	var err error
+	if p.everything = o.transports == stackspec.AllStacks; p.everything {
+		var every []string
+		every, p.left = stackspec.All()
+		o.transports = strings.Join(every, ",")
+		p.stacks, err = o.Stacks()
+		o.transports = stackspec.AllStacks
+		p.chooseTime = !changed("duration") && !changed("iters")
+	} else {
+		p.stacks, err = o.Stacks()
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.callsOnly = !slices.ContainsFunc(p.stacks, func(s string) bool { return !stackspec.CallsOnly(s) })
+	b := &p.base
+	*b = engine.Plan{Workloads: workload.Table(), Iterations: o.iterations, Depth: o.depth, RecvDepth: o.recvDepth, QPs: o.qps, Threads: o.threads,
+		Polling: o.polling, Arrivals: o.load.arrivals, Moderation: o.moderation, PostList: o.postList, Verify: !o.noVerify && o.verify != reports.VerifyNone, VerifyAll: o.verify == reports.VerifyAll, Seed: o.seed}
+	var c *room.Common
+	steps := []struct {
+		flag string
+		read func() error
+	}{
+		{"--duration", func() (err error) { b.Duration, err = o.window(); return }},
+		{"--warmup", func() (err error) { b.WarmupIterations, b.WarmupDuration, err = parseWarmup(o.warmup); return }},
+		{"--inline_size", func() (err error) { b.Inline, err = values.Bytes(o.inline); return }},
+		{"--loop", func() (err error) { b.Loop, err = parseLoop(o.loop); return }},
+		{"--nice", func() (err error) { b.Nice, err = parseNice(o.nice); return }},
+		{"--timeout", func() (err error) { b.Timeout, err = values.Duration(o.timeout); return }},
+		{"--pin", func() (err error) {
+			p.autoPin, b.ClientCPU, b.ServerCPU, err = parsePin(o.pin, o.threads, engine.AllowedCPUs(), o.host == "")
+			return
+		}},
+		{"--interval", func() (err error) { b.Interval, err = o.load.series(changed); return }},
+		{"--size", func() (err error) { c, err = o.common(changed); return }},
+		{"workload flags", func() error { return o.share(b, c) }},
+		{"--size", func() (err error) { p.points, err = o.points(b, c); p.published = publishedOf(c.Workloads); return }},
+	}
+	for _, s := range steps {
+		if err := s.read(); err != nil {
+			flag := s.flag
+			if of := (*values.Error)(nil); errors.As(err, &of) {
+				flag, err = "--"+of.Flag, of.Err
+			}
+			return nil, cli.Usage("read "+flag, err, "rdmaperf run --help")
+		}
+	}
+	if p.everything && !changed("size") && !changed("all") {
+		p.points = fewPoints(p.points)
+	}
+	if !changed("seed") {
+		b.Seed = randomSeed()
+	}
+	if !p.askOps && !o.callsOnly && (b.Polling == engine.PollingEvent || changed("nice")) {
+		// Of what nobody asked for by name, calls are left out: they wait and run as their
+		// carrier does.
+		p.points = slices.DeleteFunc(p.points, func(pt engine.Point) bool {
+			k, ok := transports.ParseKind(pt.Op)
+			return ok && k == transports.KindCall
+		})
+	}
+	if b.Token, err = o.token.Read(); err != nil {
+		return nil, err
+	}
+	if b.TLS, err = o.tls.Client(o.host); err != nil {
+		return nil, err
+	}
+	if o.infinite {
+		if len(p.stacks) > 1 || len(p.points) > 1 {
+			return nil, cli.Usage("read --run-infinitely", fmt.Errorf("%d stacks and %d points: want one of each", len(p.stacks), len(p.points)), "--transport iwarp --workload latency --op send -s 64")
+		}
+	}
+	check := *b
+	check.Points = p.points
+	if err := check.Validate(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// checkOutputs finds mistakes in what concerns the whole document.
+func (o *Options) checkOutputs() error {
+	if !slices.Contains(Formats, o.format) {
+		return cli.Usage("read command line", fmt.Errorf("--format %q: want one of %s", o.format, strings.Join(Formats, ", ")), "rdmaperf run --help")
+	}
+	return errors.Join(o.to.check(), o.failIf.absolute(), o.metrics.check(), o.raw.check(o.to.dir, o.host))
+}
+
+// longest is the longest window that an engine takes.
+const longest = 24 * time.Hour
+
+// exclusive are the flags that say the same thing in two ways.
+var Exclusive = [][2]string{{"iters", "duration"}, {"size", "all"}, {"probe-interval", "probe-rate"}, {"rate", "rate-sweep"}, {"qp", "qp-sweep"},
+	{"run-infinitely", "iters"}, {"run-infinitely", "duration"}, {"run-infinitely", "repeat"}, {"run-infinitely", "raw"}, {"run-infinitely", "scenario"}}
+
+func (o *Options) conflicts(changed func(string) bool) error {
+	for _, pair := range Exclusive {
+		if changed(pair[0]) && changed(pair[1]) {
+			return fmt.Errorf("--%s and --%s exclude each other", pair[0], pair[1])
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value int
+	}{{"tx-depth", o.depth}, {"rx-depth", o.recvDepth}, {"qp", o.qps}, {"threads", o.threads}, {"cq-mod", o.moderation}, {"post_list", o.postList}} {
+		if changed(f.name) && f.value < 1 {
+			return fmt.Errorf("--%s %d: want at least 1", f.name, f.value)
+		}
+	}
+	switch {
+	case !slices.Contains([]string{reports.VerifyAll, reports.VerifySample, reports.VerifyNone}, o.verify):
+		return fmt.Errorf("--verify %q: want all, sample or none", o.verify)
+	case o.noVerify && changed("verify") && o.verify != reports.VerifyNone:
+		return errors.New("--no-verify and --verify " + o.verify + " exclude each other")
+	case changed("iters") && o.iterations < 1:
+		return fmt.Errorf("--iters %d: want at least 1", o.iterations)
+	case o.repeat < 1 || o.repeat > maxRepeat:
+		return fmt.Errorf("--repeat %d: want 1 to %d", o.repeat, maxRepeat)
+	case o.redo < 0 || o.redo > maxRepeat:
+		return fmt.Errorf("--redo %d: want 0 to %d", o.redo, maxRepeat)
+	case o.port < 1 || o.port > 65535:
+		return fmt.Errorf("--port %d: want 1 to 65535", o.port)
+	}
+	return nil
+}
+
+// stacks splits --transport. Without one, a device means kernel verbs, and
+// nothing at all the best that this machine has.
+func (o *Options) Stacks() ([]string, error) {
+	if o.transports == "" {
+		if len(o.schedSlices)+len(o.schedWindows)+len(o.schedSends) > 0 {
+			return nil, cli.Usage("read --transport", stackspec.ErrNoSched, "--transport sched+"+stackspec.Embedded())
+		}
+		if o.grpc.any() {
+			return nil, cli.Usage("read --transport", stackspec.ErrNoGRPC, "--transport 'grpc(fused)+"+stackspec.Embedded()+"'")
+		}
+		if o.verbs.Named() {
+			return o.verbs.Apply([]string{stackspec.Verbs})
+		}
+		o.chosen = stackspec.Best()
+		return o.verbs.Apply([]string{o.chosen})
+	}
+	var stacks []string
+	for _, s := range stackspec.Split(o.transports, ',') {
+		stacks = append(stacks, strings.TrimSpace(s))
+	}
+	stacks, err := o.verbs.Apply(stacks)
+	if err != nil {
+		return nil, err
+	}
+	if stacks, err = stackspec.SweepSched(stacks, values.Unique(o.schedSlices), values.Unique(o.schedWindows), values.Unique(o.schedSends)); err != nil {
+		return nil, cli.Usage("read --transport", err, "rdmaperf run --help")
+	}
+	if stacks, err = o.grpc.multiply(stacks); err != nil {
+		return nil, cli.Usage("read --transport", err, "rdmaperf run --help")
+	}
+	for i, s := range stacks {
+		if slices.Contains(stacks[:i], s) {
+			return nil, cli.Usage("read --transport", fmt.Errorf("%q is given twice", s), "each stack once")
+		}
+	}
+	return stacks, nil
+}
+
+func (o *Options) window() (time.Duration, error) {
+	switch {
+	case o.iterations > 0:
+		return 0, nil
+	case o.infinite:
+		return longest, nil
+	case o.duration == "":
+		return time.Second, nil
+	}
+	return values.Duration(o.duration)
+}
+
+// randomSeed fits 32 bits, which every JSON reader keeps exactly.
+func randomSeed() uint64 {
+	var b [4]byte
+	rand.Read(b[:]) // never fails (crypto/rand)
+	return uint64(binary.LittleEndian.Uint32(b[:]))
+}

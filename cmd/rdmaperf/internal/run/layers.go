@@ -1,0 +1,77 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+)
+
+// layerOf is what a point asks of its stack: a layer with a parameter, or "".
+func layerOf(pt engine.Point) (name, param string) {
+	if r := room.Find(workload.Rooms, pt.Workload); r != nil && r.On != nil {
+		return r.On(pt)
+	}
+	return "", ""
+}
+
+// addLayers puts behind every stack with a layer that points ask for the same stack with
+// the parameter they ask for, which is measured at those points alone.
+func (p *runPlan) addLayers() error {
+	type asked struct{ layer, param string }
+	var all []asked
+	for _, pt := range p.points {
+		if name, param := layerOf(pt); name != "" && !slices.Contains(all, asked{name, param}) {
+			all = append(all, asked{name, param})
+		}
+	}
+	p.added = map[string]bool{}
+	for _, a := range all {
+		var stacks []string
+		found := false
+		for _, spec := range p.stacks {
+			stacks = append(stacks, spec)
+			if p.added[spec] {
+				continue
+			}
+			layers, err := stackspec.Parse(spec)
+			if err != nil {
+				return err
+			}
+			i := slices.IndexFunc(layers, func(l stackspec.Layer) bool { return l.Name == a.layer })
+			if i < 0 {
+				continue
+			}
+			found = true
+			key, _, _ := strings.Cut(a.param, "=")
+			if _, given := layers[i].Param(key); given {
+				continue // the user chose
+			}
+			layers[i] = layers[i].With(a.param)
+			if more := stackspec.Format(layers); !slices.Contains(p.stacks, more) {
+				p.added[more] = true
+				stacks = append(stacks, more)
+			}
+		}
+		if !found {
+			return cli.Usage("read --transport", fmt.Errorf("none of the stacks has the layer %s, which a point asks for", a.layer), "--transport "+a.layer+"+"+stackspec.Embedded())
+		}
+		p.stacks = stacks
+	}
+	return nil
+}
+
+// suits tells whether a point is to be measured on a stack.
+func (p *runPlan) suits(spec string, pt engine.Point) bool {
+	name, param := layerOf(pt)
+	if name == "" {
+		return !p.added[spec]
+	}
+	layers, err := stackspec.Parse(spec)
+	return err == nil && slices.ContainsFunc(layers, func(l stackspec.Layer) bool { return l.Name == name && slices.Contains(l.Params, param) })
+}

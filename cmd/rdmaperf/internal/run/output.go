@@ -1,0 +1,44 @@
+package run
+
+import (
+	"errors"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/render"
+)
+
+func defaultOutput(t time.Time) string {
+	return filepath.Join("rdmaperf-results", t.Format("20060102-150405.000"))
+}
+
+// formats are the values of --format.
+var Formats = render.Names(render.OfRun)
+
+// write prints the document and puts it where the user wants it.
+func (o *Options) write(stdout io.Writer, doc *reports.Document) error {
+	var errs []error
+	how := render.Options{Gbits: o.gbits, Counters: o.counters, Verbose: o.verbose}
+	if o.Show != nil {
+		errs = append(errs, o.Show(stdout, doc))
+	} else if f := render.Find(o.format, render.OfRun); f != nil && (len(doc.Results) > 0 || !f.Silent) {
+		shown := how
+		shown.Color = cli.Coloured(stdout)
+		shown.Width = cli.TerminalColumns(stdout)
+		errs = append(errs, f.Write(stdout, doc, shown))
+	}
+	if o.to.json != "" && o.to.json != "-" {
+		errs = append(errs, doc.WriteFile(o.to.json))
+	}
+	if dir := o.to.dir; dir != "" && !(o.to.chosen && len(doc.Results) == 0) {
+		errs = append(errs, render.WriteFiles(dir, doc, how))
+	}
+	if o.to.name != "" && len(doc.Results) > 0 && doc.Error == nil { // a part of a run is no baseline
+		errs = append(errs, o.to.baseline().Save(doc))
+	}
+	o.to.discard()
+	return errors.Join(errs...)
+}

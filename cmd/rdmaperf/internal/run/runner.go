@@ -1,0 +1,444 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/resultfile"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/render"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// run takes the whole measurement: plan, peers, points, document. The document is
+// written whatever happened after the plan was made.
+func (o *Options) Run(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		var err error
+		if o.host, o.port, err = splitHost(args[0], o.port, cmd.Flags().Changed("port")); err != nil {
+			return cli.Usage("read command line", err, "rdmaperf run node7 -p 18515")
+		}
+	}
+	o.pinNamed = cmd.Flags().Changed("pin")
+	bare := len(args) == 0 && cmd.Flags().NFlag() == 0
+	if bare {
+		o.transports = stackspec.AllStacks
+	}
+	ctx, stderr := cmd.Context(), cmd.ErrOrStderr()
+	if len(o.impair) > 0 {
+		return o.runImpaired(cmd)
+	}
+	steps, err := o.steps(cmd)
+	if err != nil {
+		return err
+	}
+	if o.to.json == "-" {
+		if cmd.Flags().Changed("format") && o.format != render.Document {
+			return cli.Usage("read --json", fmt.Errorf("- is stdout, where --format %s goes", o.format), "one of them")
+		}
+		o.format = render.Document
+	}
+	if err := o.to.open(time.Now()); err != nil {
+		return err
+	}
+	if err := o.metrics.open(); err != nil {
+		return err
+	}
+	log := cli.NewLog(stderr, o.quiet, o.verbose)
+	doc := &reports.Document{Started: time.Now().UTC(), Command: os.Args, Environment: reports.Collect()}
+	awake, err := o.keepAwake(&doc.Environment)
+	if err != nil {
+		return err
+	}
+	defer awake.Close() // its error says nothing about the results
+	observeWakeup(ctx, log, &doc.Environment)
+	if err := o.metrics.start(ctx, log, doc); err != nil {
+		return err
+	}
+	if err := o.raw.open(o.to.dir); err != nil {
+		return errors.Join(err, o.metrics.stop())
+	}
+	if err := o.profile.start(); err != nil {
+		return errors.Join(err, o.raw.close(), o.metrics.stop())
+	}
+	err = o.measure(ctx, steps, doc, log, stderr)
+	if e := o.profile.stop(); err == nil {
+		err = e
+	}
+	if e := o.raw.close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		doc.Error = reports.NewRunError(err)
+	}
+	doc.Repeats = reports.SummariseRepeats(doc.Results)
+	if e := o.write(cmd.OutOrStdout(), doc); e != nil {
+		err = errors.Join(err, e)
+	}
+	if e := errors.Join(o.metrics.write(doc), o.metrics.stop()); e != nil {
+		err = errors.Join(err, e)
+	}
+	if e := o.failIf.check(stderr, doc); e != nil {
+		switch code := reports.Code(err); {
+		case code == reports.ExitOK:
+			err = e // an error of the run says more than what it left unmeasured
+		case code == reports.ExitNotRun && len(doc.Results) > 0:
+			err = errors.Join(e, err) // of a scenario, what was measured counts
+		}
+	}
+	if o.to.chosen && len(doc.Results) > 0 && !o.quiet {
+		fmt.Fprintf(stderr, "\nSaved: open %s in a browser.\n", filepath.Join(o.to.dir, resultfile.PageFile))
+	}
+	if bare && err == nil && !o.quiet {
+		fmt.Fprint(stderr, nextSteps)
+	}
+	return err
+}
+
+// runner is one run in progress.
+type runner struct {
+	o      *Options
+	p      *runPlan
+	doc    *reports.Document
+	log    *slog.Logger
+	stderr io.Writer
+
+	to      *destinations   // of the whole document
+	metrics *metricsOptions // likewise
+	raw     *rawOptions     // likewise
+	profile *profileOptions // likewise
+
+	stacks stackspec.Set
+	peer   *peer // the child, once it is needed
+	arms   []*arm
+	bar    *cli.Progress
+}
+
+// arm is one transport of the side-by-side run.
+type arm struct {
+	spec   string // as it was opened
+	given  string // as it was asked for
+	tr     transports.Stack
+	plan   engine.Plan
+	client *engine.Client
+	stop   func() error // ends a server in this process
+}
+
+// measure opens everything, takes all points in turn and closes everything.
+func (m *runner) measure(ctx context.Context) (err error) {
+	defer func() {
+		if e := m.close(); e != nil {
+			err = errors.Join(err, e)
+		}
+	}()
+	if err := m.open(); err != nil {
+		return err
+	}
+	if m.p.everything {
+		if total := m.sizeWindows(); !m.o.quiet {
+			m.announce(m.stderr, total)
+		}
+	}
+	if err := m.place(os.DirFS("/")); err != nil {
+		return err
+	}
+	for _, a := range m.arms {
+		if err := m.connect(ctx, a); err != nil {
+			return err
+		}
+	}
+	m.bar = cli.NewProgress(m.stderr, m.o.quiet || m.o.verbose || m.o.infinite, m.costs())
+	defer m.bar.End()
+	for repeat := range m.o.repeat {
+		if err := m.series(ctx, repeat+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open makes the transports and the plan of each.
+func (m *runner) open() (err error) {
+	if err := m.p.addLayers(); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for _, spec := range m.p.stacks {
+		asked := spec
+		if !slices.ContainsFunc(m.p.points, func(pt engine.Point) bool { return m.p.suits(asked, pt) }) {
+			m.log.Info("left out: no point is for it", "transport", asked)
+			continue
+		}
+		if spec, err = stackspec.ChooseDevice(spec, false); err != nil {
+			return err
+		}
+		if seen[spec] {
+			return cli.Usage("open transport "+strconv.Quote(asked), fmt.Errorf("that is %s, which is given already", spec), "each stack once")
+		}
+		seen[spec] = true
+		if asked == m.o.chosen && spec != stackspec.Embedded() {
+			m.log.Info("measure the first RDMA device with an ACTIVE port", "transport", spec, "else", "--transport "+stackspec.Embedded())
+		}
+		a := &arm{spec: spec, given: asked}
+		if a.tr, err = m.stacks.Open(spec); err != nil {
+			if m.leave(spec, err) {
+				continue
+			}
+			return err
+		}
+		if err := m.choose(a, spec); err != nil {
+			if m.leave(spec, err) {
+				if err := a.tr.Close(); err != nil {
+					return err
+				}
+				continue
+			}
+			m.arms = append(m.arms, a) // it is closed with the others
+			return err
+		}
+		m.arms = append(m.arms, a)
+	}
+	m.shareLoop()
+	return nil
+}
+
+// leave tells whether a stack of --transport all is left out for an error: it cannot run
+// here, or does nothing of what is measured.
+func (m *runner) leave(spec string, err error) bool {
+	if code := reports.Code(err); !m.p.everything || code != reports.ExitNotRun && code != reports.ExitUsage {
+		return false
+	}
+	var exit *reports.ExitError
+	if errors.As(err, &exit) && exit.Err != nil {
+		err = exit.Err
+	}
+	m.p.left = append(m.p.left, stackspec.LeftOut{Stack: spec, Why: err.Error()})
+	return true
+}
+
+// series takes every point once. Repeats are whole series one after another, so
+// that they show what the machine does over the time of the whole run.
+func (m *runner) series(ctx context.Context, repeat int) error {
+	for _, pt := range m.p.points {
+		for _, a := range m.arms {
+			i := slices.Index(a.plan.Points, pt)
+			if i < 0 {
+				continue
+			}
+			m.log.Debug("measure", "point", a.plan.Describe(pt), "transport", a.tr.Name(), "repeat", repeat)
+			m.bar.Before(a.tr.Name(), a.plan.Describe(pt), plannedTime(&a.plan, pt))
+			watcher := watch(a.client, m.lookEvery(), m.looker(a, pt))
+			a.client.ReadCounters(stackspec.Counters(a.tr))
+			m.raw.keep(a.client, len(m.doc.Results))
+			a.client.Progress = m.bar.Within
+			most := m.o.redo
+			if m.o.repeat <= 1 {
+				most = 0
+			}
+			results, err := quietest(most, func(before []reports.Result) ([]reports.Result, error) {
+				if before != nil {
+					m.log.Debug("take a disturbed point again", "point", a.plan.Describe(pt), "transport", a.tr.Name(), "because", before[0].Disturbance.String())
+					m.raw.keep(a.client, len(m.doc.Results))
+				}
+				return a.client.Run(ctx, i)
+			})
+			watcher.end()
+			m.bar.After()
+			for i := range results {
+				m.take(&results[i], repeat, err)
+			}
+			if e := errors.Join(m.metrics.publish(m.doc), m.to.save(m.doc, time.Now())); err == nil {
+				err = e
+			}
+			if m.o.infinite && errors.Is(err, engine.ErrInterrupted) && len(m.doc.Results) > 0 {
+				return nil // that is how it ends
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// disturbed tells whether the machine disturbed a point.
+// quietest takes a point until it was not disturbed, but as many more times as most at the
+// most, and says in the results how many were discarded. take is told what it was before.
+func quietest(most int, take func(before []reports.Result) ([]reports.Result, error)) (results []reports.Result, err error) {
+	discarded := 0
+	for results, err = take(nil); err == nil && discarded < most && disturbed(results); discarded++ {
+		results, err = take(results)
+	}
+	for i := range results {
+		if d := results[i].Disturbance; d != nil {
+			d.Discarded = discarded
+		}
+	}
+	return results, err
+}
+
+func disturbed(results []reports.Result) bool {
+	return slices.ContainsFunc(results, func(r reports.Result) bool { return !r.Disturbance.Quiet() })
+}
+
+// take puts a result into the document; one that ended early must have measured something.
+func (m *runner) take(res *reports.Result, repeat int, err error) {
+	m.raw.name(res)
+	if m.o.repeat > 1 {
+		res.Repeat = repeat
+	}
+	if err == nil || res.Operations > 0 {
+		m.doc.Results = append(m.doc.Results, *res)
+	}
+}
+
+// choose makes the plan of one transport: what the user asked for must be
+// possible; of what he did not ask for, what is possible is taken.
+func (m *runner) choose(a *arm, spec string) error {
+	a.plan = m.p.base
+	if a.plan.Transport = spec; m.o.host != "" {
+		a.plan.Transport = stackspec.ForPeer(spec)
+	}
+	caps := a.tr.Caps()
+	if caps.InProcess && m.o.host != "" {
+		return cli.Usage("run against "+m.o.host, fmt.Errorf("%s lives in one process", spec), "no HOST, or another --transport")
+	}
+	a.plan.Points = slices.DeleteFunc(slices.Clone(m.p.points), func(pt engine.Point) bool { return !m.p.suits(a.given, pt) })
+	if !m.p.askOps {
+		a.plan.Points = slices.DeleteFunc(slices.Clone(a.plan.Points), func(pt engine.Point) bool {
+			k, ok := transports.ParseKind(pt.Op)
+			w := a.plan.Workloads.Find(pt.Workload)
+			// A stack that has sessions is measured by them where the workload is.
+			other := k == transports.KindCall && w.ByCall != nil && caps.Kinds != transports.Kinds(transports.KindCall)
+			return ok && (other || !caps.Kinds.Has(k)) && w.Runner == nil
+		})
+	}
+	if caps.SameHost && m.o.host != "" && !thisMachine(m.o.host) {
+		return cli.Usage("run against "+m.o.host, fmt.Errorf("%s needs both ends on one machine", spec), "no HOST, or another --transport")
+	}
+	if len(a.plan.Points) == 0 && caps.Kinds == transports.Kinds(transports.KindCall) {
+		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + spec, Err: errors.New("it carries calls, and none of the workloads makes any"), Hint: callsHint()}
+	}
+	if len(a.plan.Points) == 0 && !slices.ContainsFunc(m.p.points, func(pt engine.Point) bool { return !ofCalls(pt) }) {
+		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + spec, Err: errors.New("no operation call"), Hint: "--transport 'grpc(fused)+" + stackspec.Embedded() + "', or another --workload"}
+	}
+	if len(a.plan.Points) == 0 {
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + spec, Err: errors.New("none of the default operations is possible"), Hint: "--op"}
+	}
+	return ofTheDevice(spec, engine.Check(&a.plan, a.tr.Name(), caps))
+}
+
+// ofTheDevice is err where another device would do what is missing. Where the stack
+// stands on no device that could be chosen, no machine can, and the command line is wrong.
+func ofTheDevice(spec string, err error) error {
+	var exit *reports.ExitError
+	if !errors.As(err, &exit) || exit.Code != reports.ExitNotRun {
+		return err
+	}
+	layers, e := stackspec.Parse(spec)
+	if e != nil || stackspec.Find(layers[len(layers)-1].Name).Chooses {
+		return err
+	}
+	wrong := *exit
+	wrong.Code = reports.ExitUsage
+	return &wrong
+}
+
+// connect finds or starts the server of one transport.
+func (m *runner) connect(ctx context.Context, a *arm) (err error) {
+	defer func() {
+		if a.client != nil {
+			a.client.Open, a.client.More = engine.Opener{Stack: m.stacks.Open, Device: m.stacks.OpenDevice}, m.more
+		}
+	}()
+	if a.plan.Local() {
+		a.plan.ClientCPU, a.plan.ServerCPU = m.p.base.ClientCPU, m.p.base.ServerCPU
+		a.client, err = engine.Alone(a.tr, a.plan)
+		return err
+	}
+	if a.tr.Caps().InProcess {
+		s := &engine.Server{Workloads: a.plan.Workloads, Open: m.stacks.Open, Device: m.stacks.OpenDevice}
+		var conn net.Conn
+		conn, a.stop = inProcess(ctx, s)
+		a.client, err = engine.ConnectConn(ctx, conn, a.tr, a.plan)
+		return err
+	}
+	addr := net.JoinHostPort(m.o.host, strconv.Itoa(m.o.port))
+	if m.o.host == "" {
+		if m.peer == nil {
+			profile, err := m.profile.server()
+			if err != nil {
+				return err
+			}
+			if m.peer, err = startChild(ctx, m.stderr, profile...); err != nil {
+				return err
+			}
+		}
+		a.plan.ClientCPU, a.plan.ServerCPU = m.p.base.ClientCPU, m.p.base.ServerCPU
+		addr = m.peer.addr
+	}
+	if a.client, err = engine.Connect(ctx, addr, a.tr, a.plan); err != nil {
+		return err
+	}
+	if e := a.client.ServerEnvironment(); m.o.host != "" && e != nil && e.Hostname != m.doc.Environment.Hostname {
+		m.doc.ServerEnvironment = e
+	}
+	return nil
+}
+
+// more starts one more server for a workload that has several: a process here, or with a
+// HOST another client of the same server.
+func (m *runner) more(ctx context.Context) (addr string, stop func() error, err error) {
+	if m.o.host != "" {
+		return net.JoinHostPort(m.o.host, strconv.Itoa(m.o.port)), nil, nil
+	}
+	p, err := startChild(ctx, m.stderr)
+	if err != nil {
+		return "", nil, err
+	}
+	return p.addr, p.stop, nil
+}
+
+// close ends the clients, the transports and the server child, in this order.
+func (m *runner) close() error {
+	var errs []error
+	for _, a := range m.arms {
+		if a.client != nil {
+			a.client.Close()
+		}
+		if a.stop != nil {
+			errs = append(errs, a.stop())
+		}
+		if err := a.tr.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("close %s: %w", a.tr.Name(), err))
+		}
+	}
+	if m.peer != nil {
+		if err := m.peer.stop(); err != nil {
+			m.log.Debug("server process", "err", err) // its death during the run was an error already
+		}
+	}
+	return errors.Join(errs...)
+}
+
+const nextSteps = `
+What to try next:
+  rdmaperf run --transport tcp,iwarp             the protocol's cost beside TCP
+  rdmaperf run --workload latency --op send -a   every size from 2 B to 8 MiB
+  rdmaperf run --op send -s 64 --rate 20000      timed from when each was due
+  rdmaperf serve                                 there; here: rdmaperf run HOST
+`

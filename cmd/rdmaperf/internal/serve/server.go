@@ -1,0 +1,189 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/access"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+type Options struct {
+	bind       string
+	port       int
+	maxClients int
+	maxWindow  string
+	verbs      stackspec.VerbsFlags
+	guard      access.ServerFlags
+	quiet      bool
+	verbose    bool
+	once       bool
+	onceParent bool
+	profile    string
+	victim     bool
+	transport  string
+}
+
+func (o *Options) Register(f *pflag.FlagSet) {
+	f.StringVar(&o.bind, "bind", "", "address to listen on (default all)")
+	f.IntVarP(&o.port, "port", "p", access.DefaultPort, "control port; 0 picks one")
+	f.IntVar(&o.maxClients, "max-clients", engine.DefaultMaxClients, "clients served at once")
+	f.StringVar(&o.maxWindow, "max-window", reports.FormatSize(engine.DefaultMaxWindow), "memory for the windows of one client")
+	o.verbs.RegisterLocal(f)
+	o.guard.Register(f)
+	f.BoolVar(&o.once, "once", false, "end when the first client has left")
+	f.BoolVar(&o.quiet, "quiet", false, "log errors only")
+	f.BoolVar(&o.verbose, "verbose", false, "log more")
+	f.BoolVar(&o.victim, "victim", false, "be the peer under test of 'rdmaperf conform --wire': tell STags, do what the suite says; for test networks")
+	f.StringVar(&o.transport, "transport", "", "with --victim: the stack under test (default "+stackspec.Embedded()+")")
+	f.BoolVar(&o.onceParent, "once-parent", false, "end with the parent process, which holds the other end of stdin; report the port on descriptor 3")
+	f.StringVar(&o.profile, "cpu-profile", "", "write a CPU profile for go tool pprof to this file")
+	f.MarkHidden("once-parent") // the flag exists: no error is possible
+}
+
+func (o *Options) Run(ctx context.Context, stderr io.Writer) (err error) {
+	switch {
+	case o.port < 0 || o.port > 65535:
+		return cli.Usage("serve", fmt.Errorf("--port %d: want 0 to 65535", o.port), "rdmaperf serve --help")
+	case o.maxClients < 1:
+		return cli.Usage("serve", fmt.Errorf("--max-clients %d: want at least 1", o.maxClients), "rdmaperf serve --help")
+	}
+	if err := o.verbs.Check(); err != nil {
+		return cli.Usage("serve", err, "rdmaperf serve --help")
+	}
+	if err := o.checkVictim(); err != nil {
+		return err
+	}
+	window, err := reports.ParseSize(o.maxWindow)
+	if err != nil || window < 1 {
+		return cli.Usage("serve", fmt.Errorf("--max-window %q: want a size above 0", o.maxWindow), "4G")
+	}
+	var s engine.Server
+	if err := o.guard.Apply(&s); err != nil {
+		return err
+	}
+	addr := net.JoinHostPort(o.bind, strconv.Itoa(o.port))
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return listenFailed(addr, err)
+	}
+	if o.profile != "" {
+		f, e := cli.StartProfile(o.profile)
+		if e != nil {
+			return errors.Join(e, l.Close())
+		}
+		defer func() { err = errors.Join(err, cli.StopProfile(f)) }()
+	}
+	log := cli.NewLog(stderr, o.quiet, o.verbose)
+	if o.victim {
+		return o.serveVictim(ctx, l, &s, log)
+	}
+	if err := o.verbs.TryHere(); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	if o.onceParent {
+		var cancel context.CancelFunc
+		if ctx, cancel, err = followParent(ctx, l); err != nil {
+			l.Close()
+			return err
+		}
+		defer cancel()
+	} else {
+		log.Info("listening", "addr", l.Addr().String(), "control", engine.ControlVersion)
+		if ip := access.PublicAddress(l.Addr(), net.InterfaceAddrs); ip != "" && o.guard.Open(&s) {
+			log.Warn("anybody who reaches this address may use this machine", "addr", ip, "try", "--bind, --allow, --token-file or --tls-client-ca")
+		}
+	}
+	if o.once {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		l = &firstClient{Listener: l, left: cancel}
+	}
+	env := reports.Collect()
+	stacks := new(stackspec.Set)
+	open := func(spec string) (transports.Stack, error) {
+		spec, err := o.verbs.Here(spec, !o.onceParent)
+		if err != nil {
+			return nil, err
+		}
+		return stacks.Open(spec)
+	}
+	device := func(spec string) (rdma.Device, error) {
+		spec, err := o.verbs.Here(spec, !o.onceParent)
+		if err != nil {
+			return nil, err
+		}
+		return stacks.OpenDevice(spec)
+	}
+	s.Workloads = workload.Table()
+	s.Open = open
+	s.Device = device
+	s.Log = log
+	s.MaxClients = o.maxClients
+	s.MaxWindow = window
+	s.Counters = stackspec.Counters
+	s.Environment = func() reports.Environment { return env }
+	if !o.onceParent {
+		cli.TellHolds(ctx, log, func() []any { return []any{"clients", s.Clients()} })
+	}
+	return s.Serve(ctx, l)
+}
+
+func listenFailed(addr string, err error) error {
+	hint := ""
+	cause := err
+	var op *net.OpError
+	if errors.As(err, &op) {
+		cause = op.Err
+		var sys *os.SyscallError
+		if errors.As(op.Err, &sys) {
+			cause = sys.Err
+		}
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		hint = "another --port, or ending the server that has it"
+	}
+	return &reports.ExitError{Code: reports.ExitFailed, Operation: "listen on " + addr, Err: cause, Hint: hint}
+}
+
+// portFD is where a child reports its port.
+const portFD = 3
+
+// followParent makes a child of rdmaperf run: it reports the port, ends when
+// stdin does, and leaves Ctrl-C to the parent, which still wants its figures.
+func followParent(ctx context.Context, l net.Listener) (context.Context, context.CancelFunc, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(portFD, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
+		return nil, nil, cli.Usage("serve", fmt.Errorf("--once-parent is for rdmaperf's own children: descriptor %d is no pipe", portFD), "serve without it")
+	}
+	signal.Ignore(os.Interrupt)
+	out := os.NewFile(portFD, "port")
+	defer out.Close()
+	if _, err := fmt.Fprintln(out, l.Addr().String()); err != nil {
+		return nil, nil, fmt.Errorf("report port: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	// This goroutine ends with stdin, at the latest with the process.
+	go func() {
+		defer cancel()
+		io.Copy(io.Discard, os.Stdin)
+	}()
+	return ctx, cancel, nil
+}

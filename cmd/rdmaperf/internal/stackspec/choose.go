@@ -1,0 +1,179 @@
+package stackspec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/verbs"
+)
+
+// listVerbs lists the devices that kernel verbs can open here; tests put their own.
+var Devices = verbs.List
+
+// iwarpTransport is how verbs.List names iWARP devices.
+const iwarpTransport = "iWARP"
+
+// bestStack is what is used when no transport is named: kernel verbs where a
+// port is ACTIVE, else the provider that needs nothing but a network.
+func Best() string {
+	devices, err := Devices()
+	if err != nil {
+		return Embedded()
+	}
+	if d := firstActive(devices, 0); d != nil {
+		return Layer{Name: Verbs, Device: d.Name}.String()
+	}
+	return Embedded()
+}
+
+// firstActive is the first device with an ACTIVE port, or with this one ACTIVE.
+func firstActive(devices []verbs.DeviceInfo, port int) *verbs.DeviceInfo {
+	for i := range devices {
+		if slices.ContainsFunc(devices[i].Ports, func(p verbs.PortInfo) bool { return p.Active && (port == 0 || p.Number == port) }) {
+			return &devices[i]
+		}
+	}
+	return nil
+}
+
+// chooseDevice settles which device a verbs stack stands on, so that both sides
+// of a run and every session of it have the same. Other stacks stay as they are, as
+// does one for which no list can be had: opening it says why. With wish, a device
+// that is not here is no mistake: it is the name of another machine's.
+func ChooseDevice(spec string, wish bool) (string, error) {
+	layers, err := Parse(spec)
+	if err != nil {
+		return spec, nil // opening it says so
+	}
+	l := &layers[len(layers)-1]
+	if l.Name != Verbs {
+		return spec, nil
+	}
+	if _, err := verbsConfig(*l); err != nil {
+		return "", OpenError(spec, layers, *l, err)
+	}
+	devices, err := Devices()
+	if err != nil || len(devices) == 0 {
+		return spec, nil
+	}
+	if *l, err = chooseVerbs(*l, devices, wish); err != nil {
+		return "", OpenError(spec, layers, *l, err)
+	}
+	return Format(layers), nil
+}
+
+func chooseVerbs(l Layer, devices []verbs.DeviceInfo, wish bool) (Layer, error) {
+	c, err := verbsConfig(l)
+	if err != nil {
+		return l, err
+	}
+	if wish && !c.CM { // the client's device is no iWARP, and the two do not mix
+		if devices = slices.DeleteFunc(slices.Clone(devices), isIWARP); len(devices) == 0 {
+			return l, mixed("all RDMA devices here are iWARP")
+		}
+	}
+	i := slices.IndexFunc(devices, func(d verbs.DeviceInfo) bool { return d.Name == l.Device })
+	switch {
+	case i >= 0 && (!wish || firstActive(devices[i:i+1], c.Port) != nil):
+	case l.Device == "" || wish:
+		d := firstActive(devices, c.Port)
+		if d == nil {
+			return l, notRun(noPort(devices, c.Port), portHint)
+		}
+		i = slices.IndexFunc(devices, func(o verbs.DeviceInfo) bool { return o.Name == d.Name })
+	default:
+		return l, notRun(fmt.Errorf("no device %s: this machine has %s", l.Device, deviceNames(devices)), "-d with one of these, or without it")
+	}
+	d := &devices[i]
+	l.Device = d.Name
+	if err := portUsable(d, c.Port); err != nil {
+		return l, err
+	}
+	if !isIWARP(*d) {
+		return l, nil
+	}
+	if c.GIDIndex >= 0 || c.MTU != 0 || c.SL != 0 {
+		return l, &reports.ExitError{Code: reports.ExitUsage, Err: fmt.Errorf("%s is iWARP, which has no gid, mtu or sl to choose", d.Name), Hint: "the same without -x, -m, -S, gid=, mtu= and sl="}
+	}
+	if !c.CM {
+		l = l.With("cm") // the other side must do the same, whatever its device is
+	}
+	return l, nil
+}
+
+func isIWARP(d verbs.DeviceInfo) bool { return d.Transport == iwarpTransport }
+
+// mixed: one side's device is iWARP, the other's is not.
+func mixed(what string) error {
+	return &reports.ExitError{Code: reports.ExitPeer, Err: fmt.Errorf("%w: %s, the client's is not", rdma.ErrFabric, what), Hint: "-d with devices of one kind on both sides"}
+}
+
+// portUsable checks the port that is asked for, or that there is any.
+func portUsable(d *verbs.DeviceInfo, port int) error {
+	if port == 0 && len(d.Ports) > 0 {
+		if firstActive([]verbs.DeviceInfo{*d}, 0) == nil {
+			return notRun(fmt.Errorf("%s has no ACTIVE port", d.Name), portHint)
+		}
+		return nil
+	}
+	i := slices.IndexFunc(d.Ports, func(p verbs.PortInfo) bool { return p.Number == port })
+	switch {
+	case i < 0:
+		return &reports.ExitError{Code: reports.ExitUsage, Err: fmt.Errorf("%s has no port %d: it has %d", d.Name, port, len(d.Ports)), Hint: "-i with one that exists"}
+	case !d.Ports[i].Active:
+		return notRun(fmt.Errorf("port %d of %s is not ACTIVE", port, d.Name), portHint+", or another -i")
+	}
+	return nil
+}
+
+// portHint is for a port that is there and does not work.
+const portHint = "ip link set up for its interface, the cable or the subnet manager"
+
+func noPort(devices []verbs.DeviceInfo, port int) error {
+	if port != 0 {
+		return fmt.Errorf("port %d is not ACTIVE on any of %s", port, deviceNames(devices))
+	}
+	return fmt.Errorf("no port is ACTIVE on any of %s", deviceNames(devices))
+}
+
+func deviceNames(devices []verbs.DeviceInfo) string {
+	names := make([]string, len(devices))
+	for i, d := range devices {
+		names[i] = d.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+func notRun(err error, hint string) error {
+	return &reports.ExitError{Code: reports.ExitNotRun, Err: err, Hint: hint}
+}
+
+// forPeer is the stack as another machine should open it: what of the provider's
+// parameters is this machine's is left out.
+func ForPeer(spec string) string {
+	layers, err := Parse(spec)
+	if err != nil {
+		return spec
+	}
+	l := &layers[len(layers)-1]
+	if away := EntryOf(*l).away; away != nil {
+		*l = away(*l)
+	}
+	return Format(layers)
+}
+
+// withCM makes kernel verbs connect by rdma_cm, which is how rping(1) does, and
+// settles the device.
+func WithRDMACM(spec string) (string, error) {
+	if layers, err := Parse(spec); err == nil {
+		l := &layers[len(layers)-1]
+		if by := EntryOf(*l).withCM; by != nil {
+			*l = by(*l)
+			spec = Format(layers)
+		}
+	}
+	return ChooseDevice(spec, false)
+}

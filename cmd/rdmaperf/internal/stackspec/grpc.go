@@ -1,0 +1,227 @@
+package stackspec
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/grpcrdma"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+const GRPC = "grpc"
+
+// grpcArgs are the parameters of a grpc layer.
+type grpcArgs struct{ carrier.Config }
+
+var grpcParams = params[grpcArgs]{
+	formParam("tcp", "alone", "grpc-go on TCP"),
+	formParam("unix", "", "grpc-go on a unix socket"),
+	formParam("bufconn", "", "grpc-go on memory that both ends share"),
+	formParam("dropin", "over a layer", "grpc-go on a byte stream over RDMA"),
+	formParam("fused", "", "the fused channel, without HTTP/2, over RDMA"),
+	formParam("service", "", "fused, by queues in shared memory to a process of its own that has the device"),
+	modeParam("bpev", "on", "poll for busy=, then sleep until an event, with pollers in the background"),
+	modeParam("bp", "", "poll for ever"),
+	modeParam("event", "", "sleep until an event"),
+	{paramDoc{"busy", pauseOf, bpev.DefaultBusyTime.String(), "of bpev: how long a caller polls before it sleeps"},
+		func(c *grpcArgs, v value) error { c.Net.Polling.BusyTime = v.d; return nil }},
+	{paramDoc{"pollers", countOf(1, bpev.MaxPollers), "1", "of bpev: threads that poll for all connections"},
+		func(c *grpcArgs, v value) error { c.Net.Polling.Pollers = v.n; return nil }},
+	{paramDoc{"idle", pauseOf, bpev.DefaultIdleSleep.String(), "of bpev: pause of a background poller"},
+		func(c *grpcArgs, v value) error { c.Net.Polling.IdleSleep = v.d; return nil }},
+	{paramDoc{"ring", sizeOf, "256K", "of dropin, fused, service: receive ring of a connection"},
+		func(c *grpcArgs, v value) error { c.Net.Ring = v.n; return nil }},
+	{paramDoc{"send", sizeOf, "half the ring", "of dropin, fused, service: send buffer of a connection"},
+		func(c *grpcArgs, v value) error { c.Net.SendBuffer = v.n; return nil }},
+	{paramDoc{"watch", switchOf, "", "of dropin, fused, service: arrivals are seen in memory"},
+		func(c *grpcArgs, v value) error { c.Net.Arrival = grpcrdma.ArrivalWatch; return nil }},
+	{paramDoc{"notice", switchOf, "", "of dropin, fused, service: arrivals are told by completions"},
+		func(c *grpcArgs, v value) error { c.Net.Arrival = grpcrdma.ArrivalNotice; return nil }},
+	{paramDoc{"noland", switchOf, "", "of fused: long messages come through the ring"},
+		func(c *grpcArgs, v value) error { c.NoLanding = true; return nil }},
+	{paramDoc{"best", switchOf, "", "of all but fused and service: gRPC's own options as they measured best"},
+		func(c *grpcArgs, v value) error { c.Options.Best = true; return nil }},
+	{paramDoc{"read", sizeOf, "gRPC's", "of all but fused and service: bytes read at once"},
+		func(c *grpcArgs, v value) error { c.Options.ReadBuffer = v.n; return nil }},
+	{paramDoc{"write", sizeOf, "gRPC's", "of all but fused and service: bytes gathered before a write"},
+		func(c *grpcArgs, v value) error { c.Options.WriteBuffer = v.n; return nil }},
+	{paramDoc{"window", sizeOf, "gRPC's", "of all but fused and service: flow control window, fixed"},
+		func(c *grpcArgs, v value) error { c.Options.Window = v.n; return nil }},
+	{paramDoc{"workers", countOf(1, 1<<16), "gRPC's", "of all but fused and service: goroutines of a server that wait for calls"},
+		func(c *grpcArgs, v value) error { c.Options.Workers = v.n; return nil }},
+}
+
+// formParam is a form of carrying calls, which grpcForm reads.
+func formParam(name, def, help string) param[grpcArgs] {
+	return param[grpcArgs]{paramDoc{name, switchOf, def, help}, func(*grpcArgs, value) error { return nil }}
+}
+
+func modeParam(name, def, help string) param[grpcArgs] {
+	return param[grpcArgs]{paramDoc{name, switchOf, def, "of dropin, fused, service: " + help}, func(c *grpcArgs, _ value) error {
+		return c.Net.Polling.Mode.UnmarshalText([]byte(name))
+	}}
+}
+
+// grpcForm is the form that a layer names; given is false for none.
+func grpcForm(l Layer) (form carrier.Form, given bool, err error) {
+	for _, p := range l.Params {
+		f, ok := carrier.ParseForm(p)
+		switch {
+		case !ok:
+		case given && f != form:
+			return form, given, fmt.Errorf("the forms %v and %v exclude each other", form, f)
+		default:
+			form, given = f, true
+		}
+	}
+	return form, given, nil
+}
+
+// grpcStands tells whether the layer stands over another one. Without a form it may
+// do both: alone it is grpc-go on TCP, over another one the drop-in.
+func grpcStands(l Layer, bottom bool) (over bool, err error) {
+	form, given, err := grpcForm(l)
+	if !given {
+		return !bottom, err
+	}
+	return form.OverRDMA(), err
+}
+
+func mountGRPC(l Layer, below rdma.Device) (transports.Stack, error) {
+	c, err := GRPCConfig(l, below != nil)
+	if err != nil {
+		return nil, err
+	}
+	t, err := carrier.New(c, below)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// rdmaOnly are the parameters of the forms over RDMA, fusedOnly those of one of them,
+// http2Only those of gRPC's own transport, and bpevOnly those of one polling mode.
+var (
+	rdmaOnly  = []string{"bpev", "bp", "event", "busy", "pollers", "idle", "ring", "send", "watch", "notice"}
+	fusedOnly = []string{"noland"}
+	http2Only = []string{"best", "read", "write", "window", "workers"}
+	bpevOnly  = []string{"busy", "pollers", "idle"}
+)
+
+// grpcConfig reads the parameters of a grpc layer.
+func GRPCConfig(l Layer, over bool) (carrier.Config, error) {
+	var a grpcArgs
+	form, given, err := grpcForm(l)
+	if err != nil {
+		return a.Config, err
+	}
+	if a.Form = form; !given && over {
+		a.Form = carrier.DropIn
+	}
+	for _, p := range l.Params {
+		key, _, _ := strings.Cut(p, "=")
+		switch {
+		case slices.Contains(rdmaOnly, key) && !a.Form.OverRDMA():
+			return a.Config, Refused(fmt.Errorf("%q is for dropin, fused and service, and this is %v", p, a.Form))
+		case slices.Contains(fusedOnly, key) && a.Form != carrier.Fused:
+			return a.Config, Refused(fmt.Errorf("%q is for fused, and this is %v", p, a.Form))
+		case slices.Contains(http2Only, key) && a.Form.Frames():
+			return a.Config, Refused(fmt.Errorf("%q is for gRPC's own transport, which %v does without", p, a.Form))
+		}
+	}
+	if err := grpcParams.Read(l, &a); err != nil {
+		return a.Config, err
+	}
+	for _, p := range l.Params {
+		if key, _, _ := strings.Cut(p, "="); slices.Contains(bpevOnly, key) && a.Net.Polling.Mode != bpev.BPEV {
+			return a.Config, Refused(fmt.Errorf("%q is for the mode bpev, and this is %v", p, a.Net.Polling.Mode))
+		}
+	}
+	return a.Config, nil
+}
+
+// refused marks parameters that a layer knows and that make no sense there.
+func Refused(err error) error { return fmt.Errorf("%w: %w", carrier.ErrConfig, err) }
+
+// carriesCalls tells stacks whose only operation is the call.
+func CallsOnly(spec string) bool {
+	layers, err := Parse(spec)
+	if err != nil {
+		return false
+	}
+	e := Find(layers[0].Name)
+	return e != nil && e.calls != nil && e.calls(layers[0])
+}
+
+// grpcSweeps are the lists that put a grpc layer over RDMA in place of itself once
+// for every value.
+type GRPCSweeps struct {
+	Modes, Busy, Pollers, Rings []string
+}
+
+func (g *GRPCSweeps) Any() bool { return len(g.Modes)+len(g.Busy)+len(g.Pollers)+len(g.Rings) > 0 }
+
+var ErrNoGRPC = errors.New("--mode-sweep, --busy-sweep, --poller-sweep and --ring-sweep are for a stack with grpc(dropin) or grpc(fused)")
+
+// sweep multiplies the stacks. Busy times and pollers are of the mode bpev: stacks
+// in another mode, and stacks without grpc over RDMA, stay as they are.
+func (g *GRPCSweeps) Sweep(stacks []string) ([]string, error) {
+	if !g.Any() {
+		return stacks, nil
+	}
+	var out []string
+	swept := false
+	for _, s := range stacks {
+		layers, err := Parse(s)
+		if err != nil {
+			return nil, err
+		}
+		if layers[0].Name != GRPC || len(layers) == 1 {
+			out = append(out, s)
+			continue
+		}
+		swept = true
+		variants := []Layer{layers[0]}
+		if len(g.Modes) > 0 {
+			variants = nil
+			for _, m := range g.Modes {
+				variants = append(variants, layers[0].without("bp", "event", "bpev").With(m))
+			}
+		}
+		variants = eachParam(variants, "ring", g.Rings)
+		for _, v := range variants {
+			all := []Layer{v}
+			if c, err := GRPCConfig(v, true); err == nil && c.Net.Polling.Mode == bpev.BPEV {
+				all = eachParam(eachParam(all, "busy", g.Busy), "pollers", g.Pollers)
+			}
+			for _, l := range all {
+				layers[0] = l
+				out = append(out, Format(layers))
+			}
+		}
+	}
+	if !swept {
+		return nil, ErrNoGRPC
+	}
+	return out, nil
+}
+
+// pollerCounts turns a sweep in the form of a rate sweep into values of pollers=.
+func PollerCounts(s string) ([]string, error) {
+	if s == "" {
+		return nil, nil
+	}
+	counts, err := values.Counts("poller-sweep", s)
+	var out []string
+	for _, n := range counts {
+		out = append(out, strconv.Itoa(n))
+	}
+	return out, err
+}

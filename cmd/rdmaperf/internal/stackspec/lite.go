@@ -1,0 +1,131 @@
+package stackspec
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/lite"
+	"github.com/rdmaperf/rdmaperf/transports/lite/daemonstack"
+	"github.com/rdmaperf/rdmaperf/transports/lite/peerrpc"
+	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+const LITE = "lite"
+
+// perThread is the value of k= that gives each client a queue pair of its own.
+const perThread = "thread"
+
+// liteConfig is a layer of LITE, or of one of the peers of its calls.
+type LITEConfig struct {
+	stack.Config
+	Daemon bool // the node lives in a process of its own
+	cross  bool // with it: what crosses between the processes is not hidden
+	Peer   bool // calls by form, and nothing else
+	form   peerrpc.Form
+}
+
+var LITEParams = params[LITEConfig]{
+	{paramDoc{"k", wordOf("1", "2", "4", "8", perThread), "4", "queue pairs to a peer, shared by all sessions and callers; thread is one for each of them, up to " + strconv.Itoa(stack.EachLinks)},
+		func(c *LITEConfig, v value) (err error) {
+			if c.Each = v.text == perThread; !c.Each {
+				c.Links, err = strconv.Atoi(v.text)
+			}
+			return err
+		}},
+	{paramDoc{"qos", wordOf("none", "hwsep", "swpri", "sched"), "none", "low priority has a queue pair set apart, or is paced by the load of high, or is for sched below"},
+		func(c *LITEConfig, v value) error {
+			c.Sched = v.text == "sched"
+			c.QoS = map[string]lite.QoS{"hwsep": lite.QoSHWSep, "swpri": lite.QoSSWPri}[v.text]
+			return nil
+		}},
+	{paramDoc{"poll", wordOf("caller", "node", "adaptive"), "caller", "who polls for calls: who waits; the node's one thread, for ever; or both for spin= and then they sleep"},
+		func(c *LITEConfig, v value) error { c.Polling, _ = stack.ParsePolling(v.text); return nil }},
+	{paramDoc{"spin", timeOf, "10us", "with poll=node and adaptive: how long is polled before a sleep"},
+		func(c *LITEConfig, v value) error { c.Spin = v.d; return nil }},
+	{paramDoc{"sends", switchOf, "where there is no immediate data", "a send tells of each write, instead of immediate data"},
+		func(c *LITEConfig, v value) error { c.Sends = true; return nil }},
+	{paramDoc{"arena", sizeOf, "by what the first session needs", "memory that a node registers, once, for everything"},
+		func(c *LITEConfig, v value) error { c.Arena = v.n; return nil }},
+	{paramDoc{"rpc", wordOf("imm", "send", "write"), "imm", "what calls are: LITE's own, or a peer of them: by sends and receives, or by two writes into rings polled in memory (FaRM). A peer has calls alone and no other parameter"},
+		func(c *LITEConfig, v value) error {
+			c.Peer, c.form = v.text != "imm", map[string]peerrpc.Form{"send": peerrpc.Send, "write": peerrpc.Write}[v.text]
+			return nil
+		}},
+	{paramDoc{"daemon", switchOf, "the node lives inside the process", "the node lives in a process of its own, as rdmaperf lite daemon serves it; beside it k= alone"},
+		func(c *LITEConfig, v value) error { c.Daemon = true; return nil }},
+	{paramDoc{"cross", switchOf, "a shared page is polled", "with daemon: each request rings and its end is slept for, so that the crossing between the processes is not hidden"},
+		func(c *LITEConfig, v value) error { c.cross = true; return nil }},
+}
+
+func mountLite(l Layer, below rdma.Device) (transports.Stack, error) {
+	var c LITEConfig
+	if err := LITEParams.Read(l, &c); err != nil {
+		return nil, err
+	}
+	switch {
+	case c.Daemon:
+		return mountDaemon(l, below, &c)
+	case c.Peer:
+		return mountPeer(l, below, c.form)
+	case c.cross:
+		return nil, Refused(errors.New("cross has no effect without daemon"))
+	}
+	s, err := stack.New(below, c.Config)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// mountPeer mounts what LITE's calls are held against.
+func mountPeer(l Layer, below rdma.Device, form peerrpc.Form) (transports.Stack, error) {
+	if err := alone(l, "rpc"); err != nil {
+		return nil, err
+	}
+	s, err := peerrpc.New(below, form)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// alone refuses parameters that have no effect beside the first of those that have.
+func alone(l Layer, have ...string) error {
+	for _, p := range l.Params {
+		if name, _, _ := strings.Cut(p, "="); !slices.Contains(have, name) {
+			return Refused(fmt.Errorf("%s has no effect beside %s", name, have[0]))
+		}
+	}
+	return nil
+}
+
+// mountDaemon mounts LITE whose nodes are started as processes of this program.
+func mountDaemon(l Layer, below rdma.Device, c *LITEConfig) (transports.Stack, error) {
+	if err := alone(l, "daemon", "cross", "k"); err != nil {
+		return nil, err
+	}
+	if c.Each {
+		return nil, Refused(errors.New("k=thread has no effect beside daemon"))
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	s, err := daemonstack.New(below, daemonstack.Config{Command: []string{self, LITE, "daemon", "--transport", below.Name()}, Cross: c.cross, Links: c.Links})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// litePeer tells what has calls alone from LITE inside the process.
+func litePeer(l Layer) bool {
+	var c LITEConfig
+	return LITEParams.Read(l, &c) == nil && c.Peer
+}

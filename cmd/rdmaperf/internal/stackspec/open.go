@@ -1,0 +1,188 @@
+package stackspec
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/direct"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// open makes the transport that spec names. The caller closes it.
+func (s *Set) Open(spec string) (transports.Stack, error) {
+	layers, err := Resolve(spec)
+	if err != nil {
+		return nil, err
+	}
+	if e := Find(layers[0].Name); e.mount != nil {
+		return s.mount(spec, layers, e)
+	}
+	dev, _, err := s.build(spec, layers, 0)
+	if err != nil {
+		return nil, err
+	}
+	return direct.New(dev), nil
+}
+
+// mount makes what workloads see, over what stands below it.
+func (s *Set) mount(spec string, layers []Layer, e *Entry) (transports.Stack, error) {
+	var dev rdma.Device
+	var err error
+	if e.elsewhere != nil {
+		tr, is, err := e.elsewhere(spec, layers, EntryOf(layers[len(layers)-1]).inProcess)
+		if err != nil {
+			return nil, OpenError(spec, layers, layers[0], err)
+		}
+		if is {
+			return tr, nil
+		}
+	}
+	if len(layers) > 1 {
+		if dev, _, err = s.build(spec, layers, 1); err != nil {
+			return nil, err
+		}
+	}
+	tr, err := e.mount(layers[0], dev)
+	if err != nil {
+		if dev != nil {
+			err = errors.Join(err, dev.Close())
+		}
+		return nil, OpenError(spec, layers, layers[0], err)
+	}
+	return tr, nil
+}
+
+// openDevice opens the stack of an RDMA provider that spec names, bare. The
+// caller closes it, and with it every layer below.
+func (s *Set) OpenDevice(spec string) (rdma.Device, error) {
+	dev, _, err := s.OpenLayers(spec)
+	return dev, err
+}
+
+// openLayers is openDevice that also returns the provider at the bottom of the
+// stack, which belongs to dev.
+func (s *Set) OpenLayers(spec string) (dev, provider rdma.Device, err error) {
+	layers, err := Resolve(spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	if e := Find(layers[0].Name); e.mount != nil {
+		return nil, nil, cli.Usage(Opening(spec), fmt.Errorf("%s is not an RDMA provider", e.Name), "one of "+Providers())
+	}
+	return s.build(spec, layers, 0)
+}
+
+// build opens the provider and stacks the tiers on it, innermost first, up to the
+// layer at outermost. What fails leaves nothing open.
+func (s *Set) build(spec string, layers []Layer, outermost int) (dev, provider rdma.Device, err error) {
+	bottom := layers[len(layers)-1]
+	e := Find(bottom.Name)
+	if e.device == nil {
+		return nil, nil, cli.Usage(Opening(spec), fmt.Errorf("%s is not an RDMA provider", bottom.Name), "one of "+Providers())
+	}
+	if dev, err = e.device(s, bottom); err != nil {
+		return nil, nil, OpenError(spec, layers, bottom, err)
+	}
+	provider = dev
+	for i := len(layers) - 2; i >= outermost; i-- {
+		tier, err := Find(layers[i].Name).wrap(layers[i], dev)
+		if err != nil {
+			return nil, nil, OpenError(spec, layers, layers[i], errors.Join(err, dev.Close()))
+		}
+		dev = tier
+	}
+	return dev, provider, nil
+}
+
+// resolve takes spec apart, outermost layer first, and checks that this version
+// has every layer and that they can stand on each other.
+func Resolve(spec string) ([]Layer, error) {
+	layers, err := Parse(spec)
+	if err != nil {
+		return nil, cli.Usage("open transport", err, "one of "+Names())
+	}
+	for i, l := range layers {
+		e := Find(l.Name)
+		switch {
+		case e == nil:
+			return nil, cli.Usage(Opening(spec), fmt.Errorf("unknown name %q", l.Name), "one of "+Names())
+		case e.mount != nil && i > 0 && i == len(layers)-1:
+			return nil, cli.Usage(Opening(spec), fmt.Errorf("%s is not an RDMA provider: it is the outermost layer", e.Name), "one of "+Providers())
+		case e.mount != nil:
+			if err := checkMount(e, l, i, len(layers)); err != nil {
+				return nil, cli.Usage(Opening(spec), err, e.example())
+			}
+		case (e.wrap != nil) == (i == len(layers)-1):
+			return nil, cli.Usage(Opening(spec), layerOrder(e), "a stack such as sched+iwarp, outermost layer first")
+		case l.Device != "" && !e.Chooses:
+			return nil, cli.Usage(Opening(spec), fmt.Errorf("%s has no devices to choose from", l.Name), "--transport "+l.Name)
+		}
+	}
+	return layers, nil
+}
+
+func Opening(spec string) string { return "open transport " + strconv.Quote(spec) }
+
+func layerOrder(e *Entry) error {
+	if e.wrap != nil {
+		return fmt.Errorf("%s stands over another layer", e.Name)
+	}
+	return fmt.Errorf("%s cannot stand over another layer", e.Name)
+}
+
+// checkMount holds the place of an outermost layer against its parameters.
+func checkMount(e *Entry, l Layer, at, of int) error {
+	over, err := e.stands(l, at == of-1)
+	switch {
+	case err != nil:
+		return err
+	case at > 0:
+		return fmt.Errorf("%s is the outermost layer: nothing stands over it", e.Name)
+	case l.Device != "":
+		return fmt.Errorf("%s has no devices to choose from", e.Name)
+	case over && of == 1:
+		return fmt.Errorf("%s stands over an RDMA stack", l)
+	case !over && of > 1:
+		return fmt.Errorf("%s cannot stand over another layer", l)
+	}
+	return nil
+}
+
+// example is what to try instead of a stack with the layer in a wrong place.
+func (e *Entry) example() string {
+	if e.like != "" {
+		return e.like
+	}
+	return "--transport " + e.Name
+}
+
+// openFailed is err, of layer l, as the user sees it. A layer says its own exit
+// code with a *reports.ExitError, such as 77 for a device that is not there.
+func OpenError(spec string, layers []Layer, l Layer, err error) error {
+	if len(layers) > 1 {
+		err = fmt.Errorf("%s: %w", l.Name, err)
+	}
+	if p := (*paramError)(nil); errors.As(err, &p) {
+		return cli.Usage(Opening(spec), err, p.hint())
+	}
+	var exit *reports.ExitError
+	if errors.As(err, &exit) {
+		return &reports.ExitError{Code: exit.Code, Operation: Opening(spec), Err: err, Hint: exit.Hint}
+	}
+	code := reports.ExitFailed
+	switch {
+	case errors.Is(err, rdma.ErrNoDevice), errors.Is(err, rdma.ErrNotSupported):
+		code = reports.ExitNotRun
+	case errors.Is(err, carrier.ErrConfig), errors.Is(err, bpev.ErrConfig):
+		code = reports.ExitUsage
+	case errors.Is(err, rdma.ErrInvalid): // a port or an index that the device does not have
+		code = reports.ExitUsage
+	}
+	return &reports.ExitError{Code: code, Operation: Opening(spec), Err: err, Hint: rdma.Advice(err)}
+}

@@ -1,0 +1,139 @@
+package stackspec
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/sched"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// scopeParam is the parameter by which one scheduler serves several queue pairs.
+const scopeParam = "scope"
+
+// schedParams declares those of a sched layer.
+var schedParams = params[sched.Config]{
+	policyParam(sched.Strict, "on", "the most urgent class first"),
+	policyParam(sched.Aging, "", "as strict, but a request rises one class for every every= it waits"),
+	policyParam(sched.DRR, "", "deficit round robin: classes share the bytes by weights="),
+	policyParam(sched.EDF, "", "the earliest deadline first, by deadlines="),
+	policyParam(sched.FIFO, "", "post order, which shows what a layer costs"),
+	{paramDoc{scopeParam, wordOf(string(sched.ScopeQP), string(sched.ScopePeer), string(sched.ScopeDevice)), string(sched.ScopeQP), "which queue pairs share a window: each has its own, all to one host, or all of the device"},
+		func(c *sched.Config, v value) error { c.Scope = sched.Scope(v.text); return nil }},
+	{paramDoc{"slice", orAuto(sizeOf), "auto", "a slice; auto is a quarter of the window"},
+		func(c *sched.Config, v value) error { c.Slice = v.n; return nil }},
+	{paramDoc{"window", orAuto(sizeOf), "auto", "what a class may have under way; auto follows the measured bandwidth-delay product"},
+		func(c *sched.Config, v value) error { c.Window = v.n; return nil }},
+	{paramDoc{"adaptive", switchOf, "on where both are auto", "widen window and slice while nothing urgent is about"},
+		func(c *sched.Config, v value) error { c.Adaptive, c.Steady = true, false; return nil }},
+	{paramDoc{"steady", switchOf, "", "leave them as they are"},
+		func(c *sched.Config, v value) error { c.Adaptive, c.Steady = false, true; return nil }},
+	{paramDoc{"sends", wordOf(string(sched.WholeSends), string(sched.RefuseSends), string(sched.CutSends), string(sched.CutOrRefuseSends)), string(sched.WholeSends), "what becomes of a send longer than a slice"},
+		func(c *sched.Config, v value) error { c.Sends = sched.Sends(v.text); return nil }},
+	{paramDoc{"room", sizeOf, "4M", "with sends=slice: what a peer's cut sends may take, per connection"},
+		func(c *sched.Config, v value) error { c.Room = v.n; return nil }},
+	{paramDoc{"imm", wordOf(string(sched.WholeImmediates), string(sched.LastImmediates)), string(sched.WholeImmediates), "a write with immediate longer than a slice goes whole, or cut with the immediate in the last slice"},
+		func(c *sched.Config, v value) error { c.Immediates = sched.Immediates(v.text); return nil }},
+	{paramDoc{"every", timeOf, "1ms", "of aging: time for one class"},
+		func(c *sched.Config, v value) error { c.AgeEvery = v.d; return nil }},
+	{paramDoc{"weights", listOf(countOf(1, 1<<16), sched.Priorities), "1:2:4:…", "of drr, by class from 0; the last holds for the rest"},
+		func(c *sched.Config, v value) error {
+			eachClass(v, func(i int, v value) { c.Weights[i] = v.n })
+			return nil
+		}},
+	{paramDoc{"deadlines", listOf(timeOf, sched.Priorities), "128ms:64ms:…", "of edf, likewise"},
+		func(c *sched.Config, v value) error {
+			eachClass(v, func(i int, v value) { c.Deadlines[i] = v.d })
+			return nil
+		}},
+}
+
+func policyParam(p sched.Policy, def, help string) param[sched.Config] {
+	return param[sched.Config]{paramDoc{string(p), switchOf, def, help}, func(c *sched.Config, v value) error { c.Policy = p; return nil }}
+}
+
+func wrapSched(l Layer, below rdma.Device) (rdma.Device, error) {
+	var c sched.Config
+	if err := schedParams.Read(l, &c); err != nil {
+		return nil, err
+	}
+	return sched.Wrap(below, c)
+}
+
+// eachClass gives set the values of a list for classes 0 and up. Classes beyond
+// the list take its last value.
+func eachClass(v value, set func(i int, v value)) {
+	for i := range sched.Priorities {
+		set(i, v.list[min(i, len(v.list)-1)])
+	}
+}
+
+var ErrNoSched = errors.New("--sched-slice, --sched-window and --sched-send are for a stack with sched")
+
+// sweepSched puts each stack with a sched layer in place of itself once for every
+// slice, window and way with long sends. Other stacks stay.
+func SweepSched(stacks, cuts, windows, sends []string) ([]string, error) {
+	if len(cuts)+len(windows)+len(sends) == 0 {
+		return stacks, nil
+	}
+	var out []string
+	swept := false
+	for _, s := range stacks {
+		layers, err := Parse(s)
+		if err != nil {
+			return nil, err
+		}
+		at := slices.IndexFunc(layers, func(l Layer) bool { return l.Name == "sched" })
+		if at < 0 {
+			out = append(out, s)
+			continue
+		}
+		swept = true
+		variants := eachParam(eachParam([]Layer{layers[at]}, "slice", cuts), "window", windows)
+		variants = eachParam(variants, "sends", sends)
+		for _, v := range variants {
+			layers[at] = v
+			out = append(out, Format(layers))
+		}
+	}
+	if !swept {
+		return nil, ErrNoSched
+	}
+	return out, nil
+}
+
+// eachParam is every layer with every value of a parameter; without values, as it is.
+func eachParam(layers []Layer, key string, values []string) []Layer {
+	if len(values) == 0 {
+		return layers
+	}
+	var out []Layer
+	for _, l := range layers {
+		for _, v := range values {
+			out = append(out, l.without(key).With(key+"="+v))
+		}
+	}
+	return out
+}
+
+// openTapped opens a stack with what tap returns right below its outermost layer, which is sched.
+func OpenTapped(spec string, tap func(below rdma.Device) rdma.Device) (rdma.Device, error) {
+	layers, err := Resolve(spec)
+	if err != nil {
+		return nil, err
+	}
+	if layers[0].Name != "sched" || len(layers) < 2 {
+		return nil, cli.Usage(Opening(spec), errors.New("the outermost layer has to be sched, whose order is shown"), "--transport 'sched(strict,slice=64K,window=64K)+"+Embedded()+"'")
+	}
+	var stacks Set
+	below, _, err := stacks.build(spec, layers, 1)
+	if err != nil {
+		return nil, err
+	}
+	dev, err := wrapSched(layers[0], tap(below))
+	if err != nil {
+		return nil, OpenError(spec, layers, layers[0], errors.Join(err, below.Close()))
+	}
+	return dev, nil
+}

@@ -1,0 +1,159 @@
+package stackspec
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/devices"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/memdev"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
+)
+
+// stackEntry is one layer that --transport knows, of one of three kinds: a provider has
+// device; a tier over a device has wrap and is a device again; and what workloads see
+// has mount. That is always the outermost layer, over a device or over nothing, as
+// stands says.
+type Entry struct {
+	Name    string
+	shown   string   // instead of the name, in lists
+	params  declared // of its configuration
+	Chooses bool     // a device may be named after a colon, as in verbs:rxe0
+	Summary string
+	beside  []string // stacks that --transport all has of it, X standing for the provider
+	apart   string   // without any: why
+
+	inProcess bool                                                          // both ends live in one process
+	onIWARP   bool                                                          // it speaks iWARP on every machine
+	counts    func(h devices.Host, l Layer) func() []reports.DeviceCounters // what is counted below it; nil: nothing
+	away      func(l Layer) Layer                                           // as another machine should open it; nil: as it stands
+	withCM    func(l Layer) Layer                                           // connects by rdma_cm; nil: there is no choice
+
+	device func(s *Set, l Layer) (rdma.Device, error)
+	wrap   func(l Layer, below rdma.Device) (rdma.Device, error) // owns below from its success on, and closes it
+
+	mount     func(l Layer, below rdma.Device) (transports.Stack, error)                                 // likewise; below is nil over nothing
+	stands    func(l Layer, bottom bool) (over bool, err error)                                          // of mount: whether it stands over a device
+	elsewhere func(spec string, layers []Layer, inProcess bool) (t transports.Stack, is bool, err error) // of mount: the layers below are another process's; inProcess is the provider's
+	like      string                                                                                     // of mount: good stacks, for messages
+	calls     func(l Layer) bool                                                                         // of mount: it carries calls and has no sessions
+}
+
+// stackTable is every layer, in the order in which messages list them. The first
+// is the embedded one, which needs nothing but a network. A row declares what the
+// layer takes as params (params.go), which is all that the parser and the help know.
+var Table = []Entry{
+	{Name: "iwarp", params: iwarpParams, Summary: "user-space iWARP over TCP", device: openIWARP, onIWARP: true, counts: iwarpCounters, away: streamAway, apart: "the RDMA device is measured instead"},
+	{Name: "tcp", params: tcpParams, Summary: "plain TCP, the baseline", mount: openTCP, counts: softCounters, away: streamAway, stands: overNothing, beside: []string{"tcp"}},
+	{Name: "mem", params: noParams{}, Summary: "in-process reference device, never a network", device: openMem, inProcess: true, apart: "both ends live in one process: no network"},
+	{Name: Verbs, Chooses: true, params: verbsParams, Summary: "kernel verbs, for RDMA devices", device: openVerbs, counts: verbsCounters, withCM: connectByCM, away: verbsAway,
+		apart: "no RDMA device has an ACTIVE port: rdmaperf devices says more"},
+	{Name: modelName, params: modelParams, Summary: "time of a NIC with caches and a link, over mem", wrap: wrapModel, apart: "it tells the time of a NIC and not of this machine"},
+	{Name: "sched", params: schedParams, Summary: "priority scheduler over X", wrap: wrapSched, beside: []string{"sched+X"}},
+	{Name: "regcache", params: regcacheParams, Summary: "registrations of X, kept behind their use", wrap: wrapRegcache, apart: "it changes what registrations cost, which --workload register measures"},
+	{Name: LITE, params: LITEParams, Summary: "named memory and calls over few shared queue pairs", shown: "lite+X",
+		mount: mountLite, stands: overDevice, like: "lite+iwarp", calls: litePeer, beside: []string{"lite+X"}},
+	{Name: GRPC, params: grpcParams, Summary: "gRPC, for workloads of calls", shown: "grpc(tcp), grpc(unix), grpc(bufconn), grpc(dropin)+X, grpc(fused)+X, grpc(service)+X",
+		mount: mountGRPC, stands: grpcStands, like: "grpc(tcp), grpc(unix), grpc(bufconn), grpc(dropin)+iwarp, grpc(fused)+iwarp or grpc(service)+iwarp", calls: func(Layer) bool { return true }, elsewhere: mountService, beside: []string{"grpc(tcp)", "grpc(dropin)+X", "grpc(fused)+X"}},
+}
+
+func overNothing(Layer, bool) (bool, error) { return false, nil }
+func overDevice(Layer, bool) (bool, error)  { return true, nil }
+
+func Find(name string) *Entry {
+	for i := range Table {
+		if Table[i].Name == name {
+			return &Table[i]
+		}
+	}
+	return nil
+}
+
+// rowOf is the row of a layer; of an unknown one an empty row, as opening it says so.
+func EntryOf(l Layer) *Entry {
+	if e := Find(l.Name); e != nil {
+		return e
+	}
+	return new(Entry)
+}
+
+// embeddedStack works on every machine.
+func Embedded() string { return Table[0].Name }
+
+// stackNames lists all layers, for help and messages; a tier with what it needs below.
+func Names() string { return namesOf(func(*Entry) bool { return true }) }
+
+// providerNames lists the RDMA providers among them.
+func Providers() string {
+	return namesOf(func(e *Entry) bool { return e.device != nil })
+}
+
+// docs are the parameters that the layer takes.
+func (e *Entry) Docs() []paramDoc { return e.params.docs() }
+
+// label is the name, and for a tier what stands below it.
+func (e *Entry) Label() string {
+	if e.shown != "" {
+		return e.shown
+	}
+	if e.wrap != nil {
+		return e.Name + "+X"
+	}
+	return e.Name
+}
+
+func namesOf(match func(*Entry) bool) string {
+	var names []string
+	for i := range Table {
+		if e := &Table[i]; match(e) {
+			names = append(names, e.Label())
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// stackSet opens stacks for one process. The zero value is ready. Safe for
+// concurrent use: a server opens one per client.
+type Set struct {
+	Mem memdev.Config // of mem's fabric
+
+	Sockets   stream.Stack // instead of the kernel's, below layers that stand on it; nil for that
+	onSockets bool         // a layer stands on it
+
+	mu     sync.Mutex
+	fabric *memdev.Fabric // of mem, shared by both ends
+	opened int
+}
+
+func openMem(s *Set, l Layer) (rdma.Device, error) {
+	if err := (noParams{}).read(l); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fabric == nil {
+		s.fabric = memdev.NewFabric(s.Mem)
+	}
+	s.opened++
+	return s.fabric.Open(fmt.Sprintf("end%d", s.opened))
+}
+
+// speaksIWARP tells stacks whose provider is an iWARP on every machine.
+func SpeaksIWARP(stack string) bool {
+	layers, err := Parse(stack)
+	return err == nil && EntryOf(layers[len(layers)-1]).onIWARP
+}
+
+// softTransports are what --transport takes on every machine.
+func SoftTransports() []devices.Soft {
+	var soft []devices.Soft
+	for _, e := range Table {
+		if !e.Chooses {
+			soft = append(soft, devices.Soft{Transport: e.Label(), Description: e.Summary})
+		}
+	}
+	return soft
+}
