@@ -1,4 +1,4 @@
-//go:build lwip
+//go:build lwip && cgo
 
 package lwip
 
