@@ -4,8 +4,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// batchMost is how many work requests are handed to the device at once. Arbitrary: as
-// many as the loops of rdmaperf hand over.
+// batchMost is how many work requests are handed to the device at once, as many as rdmaperf's loops
+// do.
 const batchMost = 64
 
 // postRun posts the operations at the front of ops that each lie whole at one other node,
@@ -17,7 +17,7 @@ const batchMost = 64
 // always does.
 func (c *Client) postRun(ops []Op) (n int, err error) {
 	nd := c.node
-	if len(ops) < 2 || nd.cfg.QoS == QoSSWPri { // who is paced is looked at one by one
+	if len(ops) < 2 || nd.cfg.QoS == QoSSWPri { // each operation is paced by itself
 		return 0, nil
 	}
 	most := min(len(ops), batchMost, c.cfg.Depth-int(c.tail-c.head))
@@ -43,8 +43,8 @@ func (c *Client) postRun(ops []Op) (n int, err error) {
 		}
 		if p == nil {
 			if p, err = nd.peerOf(to); err == nil {
-				// Looked at before any slot is taken: a slot whose operation failed is not
-				// used for that queue pair again, see link.claim.
+				// Checked before any slot is taken: a slot whose operation failed is not used
+				// for that queue pair again, see op.claim.
 				if l = c.link(p); l.broken.Load() {
 					err = ErrPeerDead
 				}
@@ -56,7 +56,8 @@ func (c *Client) postRun(ops []Op) (n int, err error) {
 		}
 		place := (c.tail + uint32(n)) & uint32(len(c.ops)-1)
 		s := &c.ops[place]
-		s.entry, s.slot, s.len, s.kind, s.unsignaled, s.nodes, s.class = e, o.Slot, o.Len, o.Kind, o.Unsignaled, 1<<to, classNone
+		s.entry, s.slot, s.len, s.kind, s.unsignaled, s.nodes, s.class = e, o.Slot, o.Len, o.Kind, o.Unsignaled, 1<<to,
+			classNone
 		s.bad.Store(0)
 		s.left.Store(1)
 		s.behind = unsignaled
@@ -100,8 +101,8 @@ func (e *entry) whole(off uint64, size uint32) (at uint64, node int, ok bool) {
 	return p.Off + in, p.Node, uint64(size) <= p.Len-in
 }
 
-// postRun hands wrs to the device, as far as there is room beside what the node itself
-// may have to say. n < len(wrs) comes with the reason.
+// postRun hands wrs to the device, as far as there is room beside the node's own messages. n <
+// len(wrs) comes with the reason.
 func (l *link) postRun(wrs []rdma.SendWR) (n int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,8 +138,8 @@ func (l *link) postRun(wrs []rdma.SendWR) (n int, err error) {
 		}
 		return n, err
 	case n > 0 && wrs[n-1].Flags&rdma.Signaled == 0:
-		// Nobody would ever tell of the last ones. The queue has the room that the books
-		// say, so the queue pair is at its end.
+		// The last ones would never complete. By our count the queue has room, so the queue pair
+		// has failed.
 		l.broken.Store(true)
 		go l.node.lose(l.peer, ErrPeerDead)
 		err = ErrPeerDead
@@ -157,8 +158,8 @@ func (l *link) postRun(wrs []rdma.SendWR) (n int, err error) {
 	return n, err
 }
 
-// claim is true for the one who ends an operation of a run: its own completion, one behind
-// it, or the end of the queue pair.
+// claim is true for whoever completes an operation of a run first: its own completion, a later one,
+// or the end of the queue pair.
 func (s *op) claim(l *link) bool { return s.runs.CompareAndSwap(l, nil) }
 
 // completeRun takes the completion of an operation of a run, and with it those in front that
@@ -182,8 +183,8 @@ func (c *Client) completeRun(l *link, i uint32, st rdma.Status) {
 	c.partDone(s)
 }
 
-// sweep ends what a queue pair that is closed will not tell of any more: unsignaled operations
-// that were carried out, and had none behind them.
+// sweep completes what a closed queue pair will not: unsignaled operations that were carried out
+// and have no later completion.
 func (n *Node) sweep(l *link) {
 	for i := range n.clients {
 		c := n.clients[i].Load()

@@ -40,7 +40,8 @@ func TestABatchIsCarriedOutWhole(t *testing.T) {
 			if i%50 == 49 {
 				off = ChunkSize - 32
 			}
-			ops = append(ops, Op{Kind: OpWrite, Handle: h, Off: off, Local: at + uint64(i)*64, Len: 64, Slot: uint32(i), Unsignaled: i%7 != 6})
+			ops = append(ops, Op{Kind: OpWrite, Handle: h, Off: off, Local: at + uint64(i)*64, Len: 64, Slot: uint32(i),
+				Unsignaled: i%7 != 6})
 			if i%7 == 6 {
 				want++
 			}

@@ -83,7 +83,8 @@ type reader struct {
 }
 
 func newReader(b *testing.B, on func(testing.TB, int, Config) *cluster, regions int) *reader {
-	r := &reader{b: b, cl: on(b, 2, Config{}).client(1, ClientConfig{Wait: WaitPoll}), hs: make([]Handle, regions), ns: make([]float64, 0, 1<<16)}
+	r := &reader{b: b, cl: on(b, 2, Config{}).client(1, ClientConfig{Wait: WaitPoll}), hs: make([]Handle, regions),
+		ns: make([]float64, 0, 1<<16)}
 	for i := range r.hs {
 		r.hs[i] = must(r.cl.Malloc(RegionConfig{Name: fmt.Sprint("r", i), Size: 64, Nodes: []int{0}}))(b)
 	}
@@ -115,7 +116,8 @@ func (r *reader) median() float64 {
 // time, and what the caller's thread uses of a CPU. Adaptive waiting polls for the first
 // 10 µs and then sleeps.
 func BenchmarkWaiting(b *testing.B) {
-	for _, think := range []time.Duration{0, 5 * time.Microsecond, 20 * time.Microsecond, 50 * time.Microsecond, 200 * time.Microsecond} {
+	for _, think := range []time.Duration{0, 5 * time.Microsecond, 20 * time.Microsecond, 50 * time.Microsecond,
+		200 * time.Microsecond} {
 		for wait, name := range []string{WaitAdaptive: "adaptive", WaitPoll: "poll", WaitSleep: "sleep"} {
 			b.Run(fmt.Sprintf("think=%v/%s", think, name), func(b *testing.B) {
 				c := onIWARP(b, 2, Config{})

@@ -21,7 +21,7 @@ func (c *Client) run(o *Op) error {
 		if int(c.tail-c.head) >= c.cfg.Depth {
 			return err // the caller's own operations: only it can poll them
 		}
-		c.node.pollLinks() // who waits for others polls for them
+		c.node.pollLinks() // other clients' operations fill the queue
 		if !w.wait(c, false, 0) {
 			return ErrTimeout
 		}
@@ -47,14 +47,14 @@ func (c *Client) waitNewest(long bool) error {
 		}
 	}
 	c.markAwake()
-	c.tail = last // it was the newest: nobody polls it
+	c.tail = last // the newest, which no Poll returns
 	if st := rdma.Status(s.bad.Load()); st != rdma.StatusSuccess {
 		return c.failure(s.nodes, st)
 	}
 	return nil
 }
 
-// failure is a failed status as an error: a dead node's own, where it is that.
+// failure is a failed status as an error: ErrPeerDead for a node that failed.
 func (c *Client) failure(nodes uint32, st rdma.Status) error {
 	for id := 0; nodes != 0; id, nodes = id+1, nodes>>1 {
 		if nodes&1 != 0 {
@@ -76,9 +76,8 @@ func (c *Client) giveUp(nodes uint32) {
 	}
 }
 
-// Write copies src to the region at off and returns when the device says that it is
-// done: arrived, or with rdma.CompletionLocal on its way in order. Bytes outside the
-// arena are copied through it.
+// Write copies src to the region at off and returns when the device completes it: placed, or with
+// rdma.CompletionLocal sent in order. Bytes outside the arena are copied through it.
 func (c *Client) Write(h Handle, off uint64, src []byte) error {
 	return c.transfer(OpWrite, h, off, src)
 }

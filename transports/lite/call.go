@@ -31,7 +31,7 @@ func (c *Client) Start(node, port int, req []byte) (Pending, error) {
 		return Pending{}, err
 	}
 	if err := c.start(s, gen, node, port, req); err != nil {
-		s.word.Store(gen<<8 | uint32(callFree)) // whatever was said of it meanwhile: it was never sent
+		s.word.Store(gen<<8 | uint32(callFree)) // it was never sent
 		return Pending{}, err
 	}
 	return Pending{s, gen}, nil
@@ -113,7 +113,8 @@ func (s *call) keep(n *Node, req []byte) ([]byte, error) {
 }
 
 // into writes a message into a ring, and waits for room and receives at the peer.
-func (c *Client) into(p *peer, out *outRing, port int, kind uint32, r *wire.Request, body []byte, flags rdma.SendFlags, id uint64) error {
+func (c *Client) into(p *peer, out *outRing, port int, kind uint32, r *wire.Request, body []byte, flags rdma.SendFlags,
+	id uint64) error {
 	l := c.link(p)
 	for w := (waiter{}); ; {
 		err := out.send(l, port, kind, r, body, flags, id)
@@ -184,7 +185,7 @@ func (c *Client) Prepare(node, port int) error {
 	return err
 }
 
-// markAwake is said behind a sleep. Who has others woken never sleeps himself.
+// markAwake follows a sleep. A client with ClientConfig.Wake never sleeps, and is always signalled.
 func (c *Client) markAwake() { c.asleep.Store(c.cfg.Wake != nil) }
 
 // Number is that of the call at this node, as the server sees it in Request.Tag.

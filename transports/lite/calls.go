@@ -14,8 +14,8 @@ const (
 	callFree    callState = iota
 	callWaiting           // sent; the answer goes into its buffer
 	callDone              // the answer is there, or an error instead of it
-	callZombie            // nobody waits any more, but the answer may still be written
-	callOrphan            // likewise, and the slot is not its client's any more
+	callZombie            // its deadline passed, but the answer may still be written
+	callOrphan            // the same, and the slot is no longer its client's
 	numCallStates
 )
 
@@ -28,8 +28,8 @@ var callMoves = [numCallStates][numCallStates]bool{
 	callOrphan:  {callFree: true},
 }
 
-// A slot travels as 12 bits of place and 12 of generation, so that a late answer is
-// told from the one that is waited for.
+// A slot travels as 12 bits of index and 12 of generation, so that a late answer is not taken for
+// the next.
 const (
 	callBits   = 12
 	maxCalls   = 1 << callBits
@@ -46,7 +46,7 @@ type call struct {
 	word atomic.Uint32 // generation << 8 | state
 	to   atomic.Int32  // node that was asked, -1 for this one
 	code int32         // set before callDone
-	len  uint32        // likewise
+	len  uint32        // set before callDone
 
 	body     uint64 // own arena: a request too long for the stage, or 0
 	bodyRoom int
@@ -107,7 +107,7 @@ func (t *callTable) remove(n *Node, s *call) {
 func (t *callTable) replied(n *Node, p *peer, slot uint32) {
 	s := t.all[slot&(maxCalls-1)].Load()
 	if s == nil || s.to.Load() != int32(p.id) {
-		return // an answer to nobody costs its sender a message
+		return // not a call to that peer
 	}
 	gen := slot >> callBits
 	if t.late(n, s, gen) {
@@ -120,8 +120,8 @@ func (t *callTable) replied(n *Node, p *peer, slot uint32) {
 	t.finish(s, gen, h.Code, h.Len)
 }
 
-// late takes the answer, or its certain absence, of a call that nobody waits for: the
-// slot is free, and an orphan is gone. False for a call that somebody waits for.
+// late takes the answer to a call whose deadline passed, or its certain absence: the slot is free,
+// and an orphan is removed. It is false for a call that is waited for.
 func (t *callTable) late(n *Node, s *call, gen uint32) bool {
 	for {
 		g, state := s.state()

@@ -19,9 +19,9 @@ type ClientConfig struct {
 	Wait        Waiting
 	Priority    uint8         // 0 is low; all others are high for QoS, and travel to the device
 	Timeout     time.Duration // of blocking calls; that of the node
-	// Wake, when set, gets a token whenever something of the client ends, for who sleeps
-	// for several clients. Start and PostMessage wait for nothing then: without room they
-	// are rdma.ErrQueueFull, and ErrWait to a port that Prepare was not called for.
+	// Wake, when set, receives a token whenever something of the client completes, for a goroutine
+	// that sleeps for several clients. Start and PostMessage then never wait: without room they
+	// fail with rdma.ErrQueueFull, and with ErrWait for a port that Prepare was not called for.
 	Wake chan struct{}
 }
 
@@ -98,7 +98,8 @@ func (n *Node) newClient(cfg ClientConfig) (*Client, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = n.cfg.Timeout
 	}
-	if cfg.Depth < 1 || cfg.Depth > 1<<16 || cfg.Outstanding < 1 || cfg.Outstanding > maxCalls/2 || cfg.MaxReply < 0 || cfg.MaxReply > 1<<30 {
+	if cfg.Depth < 1 || cfg.Depth > 1<<16 || cfg.Outstanding < 1 || cfg.Outstanding > maxCalls/2 || cfg.MaxReply < 0 ||
+		cfg.MaxReply > 1<<30 {
 		return nil, rdma.ErrInvalid
 	}
 	size := 1
@@ -160,13 +161,14 @@ func (c *Client) Close() error {
 	n := c.node
 	for _, s := range c.calls {
 		gen, state := s.state()
-		if state == callWaiting && s.move(gen, callWaiting, callOrphan) || state == callZombie && s.move(gen, callZombie, callOrphan) {
+		if state == callWaiting && s.move(gen, callWaiting, callOrphan) || state == callZombie &&
+			s.move(gen, callZombie, callOrphan) {
 			continue // its buffer is freed with the answer, or with the peer
 		}
 		n.calls.remove(n, s)
 	}
 	c.calls = nil
-	if c.head == c.tail { // else a device may still write there, and tell this client
+	if c.head == c.tail { // else a device may still write there
 		n.clients[c.num].CompareAndSwap(c, nil)
 		n.free(c.word)
 		if c.bounce != 0 {
@@ -176,7 +178,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Number tells the client from the others of its node.
+// Number distinguishes the clients of a node.
 func (c *Client) Number() int { return c.num }
 
 // Interrupt ends what the client waits for, now and later, as its deadline would:
@@ -236,7 +238,7 @@ func (c *Client) UseQueuePair(i int) error {
 // QueuePair is the i of UseQueuePair, or the client's turn.
 func (c *Client) QueuePair() int { return c.queuePair }
 
-// started tells whether a call is started and not finished.
+// started is true while a call is started and not finished.
 func (c *Client) started() bool {
 	for _, s := range c.calls {
 		if _, state := s.state(); state == callWaiting || state == callDone {
@@ -277,8 +279,8 @@ type waiter struct {
 	start time.Time
 }
 
-// wait is called when a look found nothing. It is false at the deadline. long says
-// that the answer takes a while, nodes whose completions are waited for; 0 means an arrival.
+// wait follows a poll that found nothing. It is false at the deadline. long marks answers that take
+// a while; nodes are those whose completions are waited for, 0 for an arrival.
 func (w *waiter) wait(c *Client, long bool, nodes uint32) bool {
 	w.turns++
 	how := c.cfg.Wait
@@ -295,12 +297,12 @@ func (w *waiter) wait(c *Client, long bool, nodes uint32) bool {
 	}
 	switch {
 	case how == WaitPoll:
-		c.node.poll() // the polling goroutine leaves arrivals to who polls
+		c.node.poll() // the polling goroutine leaves arrivals to callers that poll
 		c.node.notePolling()
 		yield()
 	case how == WaitAdaptive && !long && waited < c.node.cfg.Spin:
 	case !c.asleep.Swap(true):
-		// The caller looks once more: what is finished from now on wakes.
+		// The caller polls once more: what completes from now on wakes it.
 	case nodes != 0:
 		c.sleepOn(nodes)
 	default:
@@ -355,7 +357,7 @@ func (c *Client) sleepOn(nodes uint32) {
 	}
 	l.waitMu.Unlock()
 	l.poll()
-	for i := range c.node.clients { // somebody else must sleep there now
+	for i := range c.node.clients { // one of them must sleep there now
 		if o := c.node.clients[i].Load(); o != nil && o != c {
 			o.wake()
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Limits. MaxNodes is LITE's (lite.h); the others are arbitrary and bound memory.
+// Limits. MaxNodes is LITE's (lite.h); the others bound memory.
 const (
 	MaxNodes   = 32
 	MaxLinks   = 64      // queue pairs to one peer
@@ -60,7 +60,7 @@ type Config struct {
 	QoS     QoS
 	Polling Polling
 	Spin    time.Duration // how long adaptive waiting polls; 10 µs
-	Sends   bool          // tell arrivals by sends although the device has immediate data
+	Sends   bool          // send arrivals' numbers although the device has immediate data
 
 	Timeout   time.Duration // of every blocking call that has no deadline of its own; 5 s
 	Beat      time.Duration // between two signs of life; 100 ms
@@ -82,7 +82,8 @@ func (c Config) normal(caps *rdma.Caps) (Config, error) {
 	for _, d := range []struct {
 		v *time.Duration
 		n time.Duration
-	}{{&c.Spin, 10 * time.Microsecond}, {&c.Timeout, 5 * time.Second}, {&c.Beat, 100 * time.Millisecond}, {&c.DeadAfter, 3 * time.Second}} {
+	}{{&c.Spin, 10 * time.Microsecond}, {&c.Timeout, 5 * time.Second}, {&c.Beat, 100 * time.Millisecond},
+		{&c.DeadAfter, 3 * time.Second}} {
 		if *d.v <= 0 {
 			*d.v = d.n
 		}

@@ -30,7 +30,8 @@ func (n *Node) newPeer() (*peer, error) {
 // newLink makes a queue pair with its receives posted.
 func (n *Node) newLink(p *peer, index int) (l *link, err error) {
 	d := n.cfg.Depth
-	l = &link{node: n, peer: p, index: index, place: -1, depth: d, lkey: n.mr.LKey(), reposts: make([]rdma.RecvWR, 0, max(d/16, 1))}
+	l = &link{node: n, peer: p, index: index, place: -1, depth: d, lkey: n.mr.LKey(),
+		reposts: make([]rdma.RecvWR, 0, max(d/16, 1))}
 	defer func() {
 		if err != nil {
 			l.free()
@@ -107,7 +108,7 @@ func (n *Node) param(private []byte) rdma.ConnParam {
 	return p
 }
 
-// checkGreeting holds what a peer says against what this node can live with.
+// checkGreeting refuses a peer that this node cannot serve.
 func (n *Node) checkGreeting(g *wire.Greeting) error {
 	switch {
 	case subtle.ConstantTimeCompare(g.Token[:], n.token[:]) != 1:
@@ -120,8 +121,8 @@ func (n *Node) checkGreeting(g *wire.Greeting) error {
 	return nil
 }
 
-// dial connects all links to the node at addr. id is its number, or -1 for the
-// manager, who answers with ours where we have none.
+// dial connects all links to the node at addr. id is its number, or -1 for the manager, which
+// assigns ours where we have none.
 func (n *Node) dial(ctx context.Context, addr string, id int) (p *peer, err error) {
 	made, err := n.newPeer()
 	if err != nil {
@@ -153,7 +154,8 @@ func (n *Node) dial(ctx context.Context, addr string, id int) (p *peer, err erro
 		if err == nil {
 			err = n.checkGreeting(&a)
 		}
-		if err == nil && (int(a.Link) != i || int(a.Node) >= MaxNodes || int(a.You) >= MaxNodes || id >= 0 && int(a.Node) != id) {
+		if err == nil && (int(a.Link) != i || int(a.Node) >= MaxNodes || int(a.You) >= MaxNodes || id >= 0 &&
+			int(a.Node) != id) {
 			err = fmt.Errorf("%w: it answers as node %d, queue pair %d", wire.ErrPeer, a.Node, a.Link)
 		}
 		if err != nil {
@@ -208,12 +210,13 @@ func (n *Node) controlRings(p *peer, a *wire.Greeting) error {
 	if err != nil {
 		return err
 	}
-	p.out[wire.ControlPort] = &outRing{ring: s, at: ringAt, head: p.ctlHead, maxMessage: ring.MaxRecord(controlRing) - wire.RequestLen}
+	p.out[wire.ControlPort] = &outRing{ring: s, at: ringAt, head: p.ctlHead,
+		maxMessage: ring.MaxRecord(controlRing) - wire.RequestLen}
 	p.in[wire.ControlPort] = &inRing{ring: r, off: p.ctlRing, size: controlRing, headAt: headAt}
 	return nil
 }
 
-// admit makes a peer whose links are all there reachable.
+// admit makes a peer reachable once all its links are connected.
 func (n *Node) admit(p *peer) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -261,8 +264,8 @@ func (n *Node) acceptLoop() {
 			}
 		}
 		if err := n.answer(req, young); err != nil {
-			// A stranger, or a node that this one refuses: it is told, and the next one
-			// is taken. Whoever was answered already is not rejected again: that only fails.
+			// The connection of a node that this one refuses is rejected. One that was accepted
+			// is not rejected again: that only fails.
 			ctx, cancel := context.WithTimeout(n.ctx, time.Second)
 			_ = req.Reject(ctx, nil)
 			cancel()
@@ -288,7 +291,8 @@ func (n *Node) answer(req rdma.ConnRequest, young map[uint8]*peer) (err error) {
 		if id, err = n.manager.number(); err != nil {
 			return err
 		}
-	} else if int(id) >= MaxNodes || g.You != uint8(n.id) && !(g.You == wire.NoNode && n.manager != nil) || int(id) == n.id {
+	} else if int(id) >= MaxNodes || g.You != uint8(n.id) && !(g.You == wire.NoNode && n.manager != nil) ||
+		int(id) == n.id {
 		return fmt.Errorf("%w: node %d asks for node %d", wire.ErrPeer, id, g.You)
 	}
 	p := young[id]

@@ -46,8 +46,7 @@ type ringAnswer struct {
 	At, Size, Most uint64
 }
 
-// answered is what every control message is answered with; the error has a code of
-// its own in the reply's header.
+// empty is the answer of most control messages; errors have a code in the reply's header.
 type empty struct{}
 
 // control asks a node and waits. The node's own goroutines and all clients share the
@@ -95,7 +94,7 @@ type nodeServer struct {
 	locks lockTable
 }
 
-// controlQueue bounds control messages that wait; more are refused with ErrPortFull. Arbitrary.
+// controlQueue bounds control messages that wait; more are refused with ErrPortFull.
 const controlQueue = 256
 
 func (n *Node) serveControl() error {
@@ -110,8 +109,11 @@ func (n *Node) serveControl() error {
 			return err
 		}
 	}
-	s.port = &Port{node: n, num: wire.ControlPort, size: controlRing, maxMessage: ring.MaxRecord(controlRing) - wire.RequestLen,
-		handle: s.arrived, wake: make(chan struct{}, 1)}
+	s.port = &Port{node: n, num: wire.ControlPort, size: controlRing,
+		maxMessage: ring.MaxRecord(controlRing) - wire.RequestLen,
+		handle:     s.arrived,
+		wake:       make(chan struct{}, 1),
+	}
 	n.ports[wire.ControlPort].Store(s.port)
 	n.server = s
 	n.wg.Add(1)
@@ -164,7 +166,7 @@ func (s *nodeServer) loop(q chan Request, lost chan int) {
 			default:
 				b, err := json.Marshal(answer)
 				if err != nil || r.Reply(b) != nil {
-					continue // the asker is gone, or asked for more than it has room for
+					continue // the requester left, or has too little room
 				}
 			}
 		}
@@ -241,7 +243,7 @@ func (s *nodeServer) openRing(from int, q *ringRequest) (a ringAnswer, err error
 	if !p.holds(q.Head, wire.WordLen) || q.Head%8 != 0 {
 		return a, ErrBounds
 	}
-	n.pollMu.Lock() // arrivals look at p.in
+	n.pollMu.Lock() // arrivals read p.in
 	defer n.pollMu.Unlock()
 	in := p.in[q.Port]
 	if in == nil {
@@ -259,7 +261,8 @@ func (s *nodeServer) openRing(from int, q *ringRequest) (a ringAnswer, err error
 		return a, ErrExists
 	}
 	in.headAt = q.Head
-	return ringAnswer{At: n.base + in.off, Size: in.size, Most: min(port.maxMessage, ring.MaxRecord(in.size)-wire.RequestLen)}, nil
+	return ringAnswer{At: n.base + in.off, Size: in.size, Most: min(port.maxMessage,
+		ring.MaxRecord(in.size)-wire.RequestLen)}, nil
 }
 
 func (s *nodeServer) nodeLost(node int) { s.locks.nodeLost(s.node, node) }

@@ -13,7 +13,7 @@ import (
 func (n *Node) lose(p *peer, cause error) {
 	n.mu.Lock()
 	if !p.admitted {
-		// Its links belong to who is making them, and are dropped by him.
+		// Its links belong to the goroutine that connects them, which drops them.
 		p.earlyCause = cause
 		n.mu.Unlock()
 		return
@@ -28,7 +28,7 @@ func (n *Node) lose(p *peer, cause error) {
 	n.mu.Unlock()
 	defer close(p.ended)
 	for _, l := range p.links {
-		// Through the lock: who posted before is seen by what follows.
+		// Taking the lock orders this behind every post before.
 		l.mu.Lock()
 		l.broken.Store(true)
 		if len(l.backlog) > 0 {
@@ -57,8 +57,7 @@ func (n *Node) lose(p *peer, cause error) {
 	}
 }
 
-// reap frees what lost peers had. It belongs to Close: until then late pollers may
-// still look there.
+// reap frees what lost peers had. Only Close calls it: until then a late poll may still read it.
 func (n *Node) reap() {
 	n.mu.Lock()
 	gone := n.lost
@@ -70,7 +69,7 @@ func (n *Node) reap() {
 	}
 }
 
-// beatLoop tells every peer that this node lives, and loses those that say nothing.
+// beatLoop writes a heartbeat to every peer, and loses those whose heartbeats stop.
 func (n *Node) beatLoop() {
 	defer n.wg.Done()
 	t := time.NewTicker(n.cfg.Beat)
@@ -116,7 +115,7 @@ func (n *Node) beatLoop() {
 	}
 }
 
-// Members are the nodes that this one knows to be alive, itself included, in order.
+// Members are the nodes that are alive, this one included, in order.
 func (n *Node) Members() []int {
 	var ids []int
 	for i := range n.peers {
@@ -127,7 +126,7 @@ func (n *Node) Members() []int {
 	return ids
 }
 
-// Dead says why a node is not there any more; nil while it is.
+// Dead is why a node is lost; nil while it is alive.
 func (n *Node) Dead(id int) error {
 	_, err := n.peerOf(id)
 	if err == nil || id == n.id {

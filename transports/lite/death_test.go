@@ -20,41 +20,48 @@ func eventually(t *testing.T, what string, f func() bool) {
 // A node that dies in silence is noticed; what lay there is lost with its own error,
 // and its name, its number and its memory elsewhere come back.
 func TestADeathIsNoticed(t *testing.T) {
-	everywhere(t, 3, Config{DeadAfter: 600 * time.Millisecond, Beat: 50 * time.Millisecond, Timeout: 5 * time.Second}, func(t *testing.T, c *cluster) {
-		cl := c.client(2, ClientConfig{Outstanding: 2})
-		h := must(cl.Malloc(RegionConfig{Name: "r", Size: ChunkSize + 100, Nodes: []int{0, 1}}))(t)
-		own := must(cl.Malloc(RegionConfig{Name: "own", Size: 100, Nodes: []int{0}}))(t)
-		must(c.nodes[1].Serve(1, PortConfig{}))(t) // it never answers
-		pend := must(cl.Start(1, 1, []byte("hello")))(t)
-		c.kill(1)
-		start := time.Now()
-		_, err := cl.Finish(pend, false)
-		wants(t, "a call to a node that died", err, ErrPeerDead)
-		if d := time.Since(start); d > 3*time.Second {
-			t.Errorf("noticed after %v", d)
-		}
-		b := make([]byte, 1)
-		wants(t, "a region that lay there", cl.Read(h, 0, b), ErrPeerDead)
-		check(t, cl.Read(own, 0, b))
-		eventually(t, "everybody knows", func() bool { return len(c.nodes[0].Members()) == 2 && len(c.nodes[2].Members()) == 2 })
-		eventually(t, "the name is free again", func() bool {
-			h, err := cl.Malloc(RegionConfig{Name: "r", Size: 8, Nodes: []int{0}})
-			return err == nil && cl.FreeRegion(h) == nil
+	everywhere(t, 3, Config{DeadAfter: 600 * time.Millisecond, Beat: 50 * time.Millisecond, Timeout: 5 * time.Second},
+		func(t *testing.T, c *cluster) {
+			cl := c.client(2, ClientConfig{Outstanding: 2})
+			h := must(cl.Malloc(RegionConfig{Name: "r", Size: ChunkSize + 100, Nodes: []int{0, 1}}))(t)
+			own := must(cl.Malloc(RegionConfig{Name: "own", Size: 100, Nodes: []int{0}}))(t)
+			must(c.nodes[1].Serve(1, PortConfig{}))(t) // it never answers
+			pend := must(cl.Start(1, 1, []byte("hello")))(t)
+			c.kill(1)
+			start := time.Now()
+			_, err := cl.Finish(pend, false)
+			wants(t, "a call to a node that died", err, ErrPeerDead)
+			if d := time.Since(start); d > 3*time.Second {
+				t.Errorf("noticed after %v", d)
+			}
+			b := make([]byte, 1)
+			wants(t, "a region that lay there", cl.Read(h, 0, b), ErrPeerDead)
+			check(t, cl.Read(own, 0, b))
+			eventually(t, "everybody knows", func() bool {
+				return len(c.nodes[0].Members()) == 2 &&
+					len(c.nodes[2].Members()) == 2
+			})
+			eventually(t, "the name is free again", func() bool {
+				h, err := cl.Malloc(RegionConfig{Name: "r", Size: 8, Nodes: []int{0}})
+				return err == nil && cl.FreeRegion(h) == nil
+			})
+			_, err = cl.Call(1, 1, nil)
+			wants(t, "a new call", err, ErrPeerDead)
+			n := c.join() // takes the number of the dead
+			eventually(t, "everybody knows the new one", func() bool { return len(c.nodes[2].Members()) == 3 })
+			h = must(cl.Malloc(RegionConfig{Name: "r", Size: 100, Nodes: []int{n.ID()}}))(t)
+			check(t, cl.Write(h, 0, []byte("new")))
 		})
-		_, err = cl.Call(1, 1, nil)
-		wants(t, "a new call", err, ErrPeerDead)
-		n := c.join() // takes the number of the dead
-		eventually(t, "everybody knows the new one", func() bool { return len(c.nodes[2].Members()) == 3 })
-		h = must(cl.Malloc(RegionConfig{Name: "r", Size: 100, Nodes: []int{n.ID()}}))(t)
-		check(t, cl.Write(h, 0, []byte("new")))
-	})
 }
 
 func TestLeavingIsNoticedAtOnce(t *testing.T) {
 	everywhere(t, 3, Config{}, func(t *testing.T, c *cluster) {
 		start := time.Now()
 		check(t, c.nodes[1].Close())
-		eventually(t, "everybody knows", func() bool { return len(c.nodes[0].Members()) == 2 && len(c.nodes[2].Members()) == 2 })
+		eventually(t, "everybody knows", func() bool {
+			return len(c.nodes[0].Members()) == 2 &&
+				len(c.nodes[2].Members()) == 2
+		})
 		if d := time.Since(start); d > 2*time.Second {
 			t.Errorf("noticed after %v", d)
 		}
@@ -75,7 +82,8 @@ func TestABarrierDoesNotWaitForTheDead(t *testing.T) {
 func TestNodesWithoutTheSecretAreRefused(t *testing.T) {
 	everywhere(t, 2, Config{Secret: "ours"}, func(t *testing.T, c *cluster) {
 		left := c.nodes[0].space.Left()
-		for what, cfg := range map[string]Config{"another secret": {Secret: "theirs"}, "another number of queue pairs": {Secret: "ours", Links: 2}} {
+		for what, cfg := range map[string]Config{"another secret": {Secret: "theirs"},
+			"another number of queue pairs": {Secret: "ours", Links: 2}} {
 			dev, at := c.open(9)
 			cfg.Arena, cfg.Ring, cfg.Listen, cfg.Manager, cfg.Sends = 24<<20, 64<<10, at, c.nodes[0].Addr(), c.cfg.Sends
 			_, err := Open(soon(t), dev, cfg)
@@ -99,8 +107,11 @@ func TestAPeerThatBreaksTheProtocolIsDisconnected(t *testing.T) {
 			r.ReplyTo += 1 << 40
 			return 0, 0
 		},
-		"a position far away":   func(o *outRing, r *wire.Request) (uint32, uint32) { r.Start = 1 << 50; return 0, 0 },
-		"an offset outside":     func(o *outRing, r *wire.Request) (uint32, uint32) { return 0, wire.Imm(0, 1, 0xfffff0) },
+		"a position far away": func(o *outRing, r *wire.Request) (uint32, uint32) { r.Start = 1 << 50; return 0, 0 },
+		"an offset outside": func(o *outRing, r *wire.Request) (uint32, uint32) {
+			return 0,
+				wire.Imm(0, 1, 0xfffff0)
+		},
 		"a port without a ring": func(o *outRing, r *wire.Request) (uint32, uint32) { return 0, wire.Imm(0, 2, 0) },
 		"a kind that is none":   func(o *outRing, r *wire.Request) (uint32, uint32) { return 0, 0xc0000000 },
 	} {

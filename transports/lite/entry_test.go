@@ -10,12 +10,14 @@ import (
 // inside one.
 func TestAnEntryIsTwoLines(t *testing.T) {
 	const line = 64
-	if size, end := unsafe.Sizeof(entry{}), unsafe.Offsetof(entry{}.perm)+unsafe.Sizeof(Perm(0)); size != 2*line || end > line {
+	if size, end := unsafe.Sizeof(entry{}), unsafe.Offsetof(entry{}.perm)+unsafe.Sizeof(Perm(0)); size != 2*line ||
+		end > line {
 		t.Errorf("an entry has %d bytes, and what is needed ends at %d", size, end)
 	}
 	var all []*entry // on the heap
 	for i := range 1000 {
-		e := newEntry(1, ChunkSize+8, PermRead, []piece{{Node: i, Off: 64, Len: ChunkSize}, {Node: i + 1, Off: 128, Len: 8}})
+		e := newEntry(1, ChunkSize+8, PermRead, []piece{{Node: i, Off: 64, Len: ChunkSize},
+			{Node: i + 1, Off: 128, Len: 8}})
 		all = append(all, e)
 		if at := uintptr(unsafe.Pointer(e)) % line; at != 0 {
 			t.Fatalf("entry %d begins %d bytes behind a line", i, at)

@@ -16,7 +16,7 @@ const (
 	ErrWait Code = -101
 	// ErrEmpty: no message is there.
 	ErrEmpty Code = -102
-	// ErrNoPort: nobody opened that port at that node.
+	// ErrNoPort: that port is not open at that node.
 	ErrNoPort Code = -103
 	// ErrPortFull: the ring has no room and got none in time.
 	ErrPortFull Code = -104

@@ -18,7 +18,7 @@ const (
 	PermAll         = PermRead | PermWrite | PermShare | PermMaster | PermAtomic
 )
 
-// Has tells whether all of want are granted.
+// Has is true when all of want are granted.
 func (p Perm) Has(want Perm) bool { return p&want == want }
 
 // Handle names a region at one node. It is no key, means nothing elsewhere, and
@@ -33,12 +33,12 @@ type piece struct {
 	Len  uint64 `json:"l"`
 }
 
-// entry is what a handle stands for. It never changes but for the two atomics. All that an
-// operation on the first piece needs lies in its first cache line: of thousands of regions
-// few are in a cache, and most are one piece.
+// entry is the region behind a handle. It never changes but for the two atomics. The first cache
+// line has all that an operation on the first piece needs: of thousands of regions few are cached,
+// and most have one piece.
 type entry struct {
 	gen      uint32
-	dead     atomic.Int32 // the Code why, or 0
+	dead     atomic.Int32 // why it is dead, a Code, or 0
 	inflight atomic.Int64 // operations that may touch the memory
 	size     uint64
 	first    piece // of pieces, again
@@ -72,8 +72,8 @@ func (t *handleTable) init() {
 	t.by, t.ended = map[uint64][]*entry{}, map[uint64]bool{}
 }
 
-// endedMost bounds the memory of ended regions. Their numbers only grow, and an
-// answer is never older than a deadline. Arbitrary.
+// endedMost bounds the memory of ended regions. Their numbers only grow, and an answer is never
+// older than a deadline.
 const endedMost = 1 << 16
 
 func (t *handleTable) add(e *entry) (Handle, error) {
@@ -171,8 +171,8 @@ func (t *handleTable) lost(node int) {
 	}
 }
 
-// enter finds what h stands for and holds it, so that it is not freed meanwhile.
-// Every success is followed by leave. This is the whole cost of the indirection.
+// enter finds the region behind h and holds it, so that it is not freed meanwhile. Every success is
+// followed by leave. This is the whole cost of the indirection.
 func (t *handleTable) enter(h Handle, want Perm, off, n uint64) (*entry, error) {
 	i := uint32(h)
 	if i >= MaxHandles {
@@ -188,7 +188,7 @@ func (t *handleTable) enter(h Handle, want Perm, off, n uint64) (*entry, error) 
 	if off > e.size || n > e.size-off {
 		return nil, ErrBounds
 	}
-	// Held before the look, so that who kills it either is seen or waits.
+	// Held before the check, so that kill either sees the hold or is seen.
 	e.inflight.Add(1)
 	if why := e.dead.Load(); why != 0 {
 		e.inflight.Add(-1)
@@ -197,7 +197,7 @@ func (t *handleTable) enter(h Handle, want Perm, off, n uint64) (*entry, error) 
 	return e, nil
 }
 
-// has tells whether a region has handles here.
+// has is true while a region has handles here.
 func (t *handleTable) has(region uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

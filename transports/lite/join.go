@@ -16,8 +16,8 @@ type membersRequest struct{ Addr string }
 
 type membersAnswer struct{ Members []member }
 
-// join connects to the manager, who gives a number, and to every node that joined
-// before. Those that join later connect to this one.
+// join connects to the manager, which assigns a number, and to every node that joined before. Those
+// that join later connect to this one.
 func (n *Node) join(ctx context.Context) error {
 	n.id = -1
 	if n.manager != nil {
@@ -45,7 +45,7 @@ func (n *Node) join(ctx context.Context) error {
 	return nil
 }
 
-// dialMember dials a member, unless it dies meanwhile.
+// dialMember dials a member, unless it leaves meanwhile.
 func (n *Node) dialMember(ctx context.Context, m member) error {
 	end := time.Now().Add(n.cfg.Timeout)
 	for {

@@ -15,7 +15,7 @@ func (c *Client) leads() bool {
 	return n.leader.Load() == c || n.leader.CompareAndSwap(nil, c)
 }
 
-// handOver ends that: somebody who follows leads now.
+// handOver ends that: a client that follows leads now.
 func (c *Client) handOver() {
 	n := c.node
 	if n.leader.Load() != c {
@@ -47,7 +47,7 @@ func (c *Client) follow(w *waiter, p Pending) bool {
 	n.followers.Add(1)
 	c.following.Store(true)
 	c.asleep.Store(true)
-	// Looked at behind the words above, so that who ends the call or hands over either is
+	// Checked after the words above are set, so that the end of the call or of the lead either is
 	// seen or wakes.
 	if _, state := p.slot.state(); state == callWaiting && n.leader.Load() != nil {
 		if c.timer == nil {

@@ -31,7 +31,10 @@ func TestOneCallerPollsForAll(t *testing.T) {
 			open = append(open, must(p.Recv(10*time.Second, WaitAdaptive))(t))
 		}
 		n := c.nodes[1]
-		eventually(t, "all but one sleep", func() bool { return n.leader.Load() != nil && n.followers.Load() >= callers-2 })
+		eventually(t, "all but one sleep", func() bool {
+			return n.leader.Load() != nil &&
+				n.followers.Load() >= callers-2
+		})
 		for _, r := range open {
 			check(t, r.Reply(nil))
 		}

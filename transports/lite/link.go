@@ -12,17 +12,17 @@ import (
 
 const (
 	pollBatch = 32
-	// backlogMax is how many messages of the node itself may wait for room in one
-	// queue pair. A peer that makes more wait is no peer. Arbitrary.
+	// backlogMax is how many messages of the node itself may wait for room in one queue pair; more
+	// are a protocol error of the peer.
 	backlogMax = 1024
 )
 
-// A work request ID says what its completion means.
+// A work request ID encodes what its completion means.
 //
-//	63..60 kind | 59..44 places it frees | 43..28 client | 27..0 operation
-//	63..60 kind | 59..44 places it frees | 43..0 extent of the arena, in units of 64 bytes
+//	63..60 kind | 59..44 entries it frees | 43..28 client | 27..0 operation
+//	63..60 kind | 59..44 entries it frees | 43..0 extent of the arena, in units of 64 bytes
 const (
-	idUnsignaled = uint64(iota) // nobody waits for it
+	idUnsignaled = uint64(iota) // nothing waits for it
 	idOp                        // a client's operation
 	idFree                      // an extent goes back to the arena
 	idRun                       // a client's operation, and those in front without a completion
@@ -62,13 +62,13 @@ type link struct {
 
 	pollMu sync.Mutex
 	wcs    [pollBatch]rdma.WC
-	waitMu sync.Mutex // who sleeps on cq
+	waitMu sync.Mutex // held by the client that sleeps on cq
 
 	// Under node.pollMu.
 	recvBufs  uint64 // arena offset of depth receives of 8 bytes
 	reposts   []rdma.RecvWR
 	reposted  uint64 // receives posted again
-	announced uint64 // of them the peer knows
+	announced uint64 // of them, as written to the peer
 }
 
 // deferred is a message of the node itself that waits for room.
@@ -79,8 +79,8 @@ type deferred struct {
 	data   []byte
 }
 
-// post puts wr, whose operation, flags and elements are set, into the queue; l.mu is
-// held. rdma.ErrQueueFull leaves nothing behind.
+// post puts wr, whose operation, flags and elements are set, into the queue; l.mu is held.
+// rdma.ErrQueueFull changes nothing.
 func (l *link) post(wr *rdma.SendWR, id uint64) error {
 	if l.broken.Load() {
 		return ErrPeerDead
@@ -120,7 +120,7 @@ func (l *link) staged() (mem []byte, addr uint64, ok bool) {
 	return l.node.bytes(off, stageLen), l.node.base + off, true
 }
 
-// credit tells whether the peer has a receive for one more message.
+// credit is true while the peer has a receive for one more message.
 func (l *link) credit() bool {
 	back, ok := l.node.word(creditOf(l.peer.id, l.index))
 	if !ok {
@@ -131,9 +131,9 @@ func (l *link) credit() bool {
 	return l.messages-back < uint64(l.depth) || back > l.messages
 }
 
-// message writes head and body to remote, and tells the peer with imm. body must lie
-// in the arena when both are longer than stageLen; it is then the device's until the
-// completion with id. l.mu is held. rdma.ErrQueueFull and errNoCredit leave nothing behind.
+// message writes head and body to remote, and notifies the peer with imm. body must lie in the
+// arena when both are longer than stageLen; it is then the device's until the completion with id.
+// l.mu is held. rdma.ErrQueueFull and errNoCredit change nothing.
 func (l *link) message(remote uint64, imm uint32, head, body []byte, flags rdma.SendFlags, id uint64) error {
 	if !l.credit() {
 		return errNoCredit
@@ -156,7 +156,7 @@ func (l *link) message(remote uint64, imm uint32, head, body []byte, flags rdma.
 		wr.SGE[1] = rdma.SGE{Addr: l.node.base + off, Len: uint32(len(body)), LKey: l.lkey}
 	}
 	wr.SGE[0] = rdma.SGE{Addr: addr, Len: uint32(n), LKey: l.lkey}
-	// Counted first: who has the answer to a message finds it counted.
+	// first, so that an answered message is counted
 	l.node.counts.messages.Add(1)
 	var err error
 	if l.node.cfg.Sends {
@@ -182,13 +182,13 @@ func (l *link) twoPosts(wr *rdma.SendWR, imm uint32, id uint64) error {
 	if err := l.post(wr, id); err != nil {
 		return err
 	}
-	mem, addr, _ := l.staged() // there are two places, as was looked at
+	mem, addr, _ := l.staged() // there are two entries, as checked above
 	mem[0], mem[1], mem[2], mem[3] = byte(imm>>24), byte(imm>>16), byte(imm>>8), byte(imm)
 	note := &l.wrs[1]
 	*note = rdma.SendWR{Op: rdma.OpSend, NumSGE: 1}
 	note.SGE[0] = rdma.SGE{Addr: addr, Len: 4, LKey: l.lkey}
 	if err := l.post(note, 0); err != nil {
-		// The write stands alone: the other end would wait for ever.
+		// Without the send, the peer would wait forever for the write.
 		l.broken.Store(true)
 		return ErrPeerDead
 	}

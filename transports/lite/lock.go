@@ -6,10 +6,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// A lock is 64 bytes at its home: the next ticket, the ticket that is served, and whose
-// that is. Taking a free lock is one atomic round trip: the ticket is drawn and the
-// served one read by two requests that travel together. Whose it is, is told with the
-// beats, see owners.
+// A lock is 64 bytes at its home node: the next ticket, the ticket that is served, and its owner.
+// Taking a free lock is one atomic round trip: two requests in one list draw the ticket and read
+// the served one. Heartbeats carry the owner, see owners.
 const (
 	lockNext    = 0
 	lockServing = 8
@@ -17,10 +16,9 @@ const (
 	lockLen     = 64
 )
 
-// Lock is a ticket lock in the cluster as one client uses it. First come, first
-// served. The lock of an owner whose node dies is free again when its home has
-// noticed: after Config.DeadAfter and a beat, or twice that where the owner died within a
-// beat of taking it.
+// Lock is a ticket lock in the cluster as one client uses it, first come, first served. A lock
+// whose owner's node fails is free again after Config.DeadAfter and a heartbeat, or twice that
+// where the owner failed within a heartbeat of taking it.
 type Lock struct {
 	c      *Client
 	h      Handle
@@ -33,13 +31,14 @@ type Lock struct {
 
 type lockRequest struct {
 	Region, Ticket uint64
-	Give           bool // the asker does not want its turn any more
+	Give           bool // the requester's deadline passed
 }
 
 // NewLock makes a lock at a node and opens it. ErrNotSupported of package rdma on a
 // device without atomics.
 func (c *Client) NewLock(name string, home int) (*Lock, error) {
-	h, err := c.Malloc(RegionConfig{Name: name, Size: lockLen, Nodes: []int{home}, Open: PermRead | PermWrite | PermAtomic})
+	h, err := c.Malloc(RegionConfig{Name: name, Size: lockLen, Nodes: []int{home},
+		Open: PermRead | PermWrite | PermAtomic})
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +70,7 @@ func (c *Client) lockAt(h Handle) (*Lock, error) {
 	return &Lock{c: c, h: h, mem: mem, region: e.region, home: e.pieces[0].Node}, nil
 }
 
-// Close lets go of the lock's memory at this client; a held lock is unlocked.
+// Close frees the lock's memory at this client; a held lock is unlocked.
 func (l *Lock) Close() error {
 	var err error
 	if l.held {
@@ -112,7 +111,7 @@ func (l *Lock) Lock() error {
 }
 
 // Unlock passes the lock on. ErrLockLost: it was taken away, because this node was
-// thought dead.
+
 func (l *Lock) Unlock() error {
 	if !l.held {
 		return ErrLockLost
@@ -120,7 +119,8 @@ func (l *Lock) Unlock() error {
 	c := l.c
 	l.held = false
 	c.node.owners.drop(l)
-	pass := Op{Kind: OpCmpSwap, Handle: l.h, Off: lockServing, Local: l.mem + 8, Len: 8, Add: l.ticket, Swap: l.ticket + 1, Unsignaled: true}
+	pass := Op{Kind: OpCmpSwap, Handle: l.h, Off: lockServing, Local: l.mem + 8, Len: 8, Add: l.ticket,
+		Swap: l.ticket + 1, Unsignaled: true}
 	next := Op{Kind: OpRead, Handle: l.h, Off: lockNext, Local: l.mem, Len: 8}
 	if err := c.runPair(pass, next); err != nil {
 		return err

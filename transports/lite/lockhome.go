@@ -7,20 +7,20 @@ import (
 	"unsafe"
 )
 
-// lockTable gives turns to those who wait for locks that lie at this node, and
-// passes on the locks of the dead.
+// lockTable grants tickets of locks that lie at this node, and passes on those of nodes that
+// failed.
 type lockTable struct {
 	mu  sync.Mutex
-	all map[uint64]*homeLock // by region; only locks that somebody waited for
+	all map[uint64]*homeLock // by region; only locks with waiters
 }
 
 // homeLock is one lock with waiters.
 type homeLock struct {
 	off       uint64
 	waiting   map[uint64]Request // by ticket
-	granted   map[uint64]int     // ticket that was told its turn → node
-	abandoned map[uint64]bool    // tickets that nobody wants any more
-	unclaimed uint64             // served ticket of which nobody is known
+	granted   map[uint64]int     // ticket → node
+	abandoned map[uint64]bool    // tickets whose waiters left
+	unclaimed uint64             // served ticket without a known owner
 	since     time.Time
 }
 
@@ -70,7 +70,7 @@ func (s *nodeServer) turn(r *Request, q *lockRequest) error {
 	return errLater
 }
 
-// pass is told when a lock was unlocked that others wait for, or a turn is not wanted.
+// pass follows an unlock that others wait for, or a turn that is not taken.
 func (s *nodeServer) pass(_ int, q *lockRequest) (empty, error) {
 	k := &s.locks
 	k.mu.Lock()
@@ -90,7 +90,7 @@ func (s *nodeServer) pass(_ int, q *lockRequest) (empty, error) {
 	return empty{}, nil
 }
 
-// serve moves the lock on until the served ticket is somebody's who lives.
+// serve advances the lock until the served ticket belongs to a node that is alive.
 func (l *homeLock) serve(n *Node, now time.Time) {
 	for {
 		serving := atomic.LoadUint64(l.word(n, lockServing))
@@ -111,7 +111,7 @@ func (l *homeLock) serve(n *Node, now time.Time) {
 			delete(l.waiting, serving)
 			if n.alive(w.From) {
 				l.granted[serving] = w.From
-				_ = w.Reply([]byte("{}")) // a node that is gone is noticed as such
+				_ = w.Reply([]byte("{}")) // the loss of a node is detected elsewhere
 				return
 			}
 			l.abandoned[serving] = true
@@ -123,7 +123,7 @@ func (l *homeLock) serve(n *Node, now time.Time) {
 	}
 }
 
-// orphaned tells whether the served ticket is nobody's any more.
+// orphaned is true when the served ticket has no owner that is alive.
 func (l *homeLock) orphaned(n *Node, serving uint64, now time.Time) bool {
 	if node, ok := l.granted[serving]; ok {
 		return !n.alive(node)
@@ -133,15 +133,14 @@ func (l *homeLock) orphaned(n *Node, serving uint64, now time.Time) bool {
 		l.since = time.Time{}
 		return !n.alive(int(owner>>32) - 1)
 	}
-	// Drawn and neither owned nor asked for: its owner is between two messages or two
-	// beats, or died there. Who is alive says so with every beat.
+	// Drawn, and neither owned nor requested: its owner is between two messages or two heartbeats,
+	// or failed there.
 	if l.unclaimed != serving || l.since.IsZero() {
 		l.unclaimed, l.since = serving, now
 	}
 	return now.Sub(l.since) > 2*max(n.cfg.DeadAfter, 3*n.cfg.Beat)
 }
 
-// alive tells whether a node is alive.
 func (n *Node) alive(id int) bool {
 	if id == n.id {
 		return true
@@ -164,7 +163,7 @@ func (k *lockTable) nodeLost(n *Node, node int) {
 	}
 }
 
-// tick finds what no message told of.
+// tick advances locks where no message did.
 func (k *lockTable) tick(n *Node, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -173,7 +172,7 @@ func (k *lockTable) tick(n *Node, now time.Time) {
 	}
 }
 
-// forget ends a lock whose memory goes back to the arena.
+// forget ends a lock whose memory is freed.
 func (k *lockTable) forget(region uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

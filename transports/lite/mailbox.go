@@ -13,8 +13,8 @@ const (
 	beatAt    = 0
 	creditsAt = 64
 
-	// stageLen is the room beside each place of a send queue, bytes: headers, words and
-	// short messages lie there until they are sent. Arbitrary: four cache lines.
+	// stageLen is the room beside each entry of a send queue, bytes, for headers, words and short
+	// messages until they are sent: four cache lines.
 	stageLen = 256
 
 	controlRing  = 256 << 10 // of the nodes' own port, bytes

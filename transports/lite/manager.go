@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// manager is the directory of a cluster: who is a member, and which regions there
-// are. Its requests are handled one after the other by the admin loop of its node;
-// mu is for what others call.
+// manager is the directory of a cluster: its members and regions. The admin loop of its node
+// handles one request after the other; mu guards what others call.
 type manager struct {
 	node   *Node
 	client *Client // to ask nodes
 
 	mu         sync.Mutex
 	addrs      map[int]string
-	reserved   map[int]time.Time // numbers whose owners have not shown up yet
-	lost       chan int          // nodes whose regions must be seen to
-	recovering map[int]bool      // likewise: their numbers are not given again yet
+	reserved   map[int]time.Time // numbers of nodes that have not joined yet
+	lost       chan int          // nodes whose regions must be ended
+	recovering map[int]bool      // nodes whose numbers must not be assigned yet
 
 	names    map[string]*region
 	byID     map[uint64]*region
@@ -68,7 +67,7 @@ func (m *manager) number() (uint8, error) {
 	return 0, ErrNoSpace
 }
 
-// members tells a node who was there before it, and keeps where it is reached.
+// members returns the members that joined before, and stores where the new one is reached.
 func (m *manager) members(from int, q *membersRequest) (a membersAnswer, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,7 +82,7 @@ func (m *manager) members(from int, q *membersRequest) (a membersAnswer, err err
 	return a, nil
 }
 
-// nodeLost is told of a node that is gone.
+// nodeLost starts the end of a node's regions.
 func (m *manager) nodeLost(id int) {
 	m.mu.Lock()
 	delete(m.addrs, id)
@@ -95,8 +94,8 @@ func (m *manager) nodeLost(id int) {
 	}
 }
 
-// endNode ends the regions that lay at a dead node, and lets go of those that only it
-// still held. It runs in the admin loop.
+// endNode ends the regions that lay at a lost node, and frees those that only it still mapped. It
+// runs in the admin loop.
 func (m *manager) endNode(id int) {
 	m.releaseWaiters(id)
 	for _, r := range m.byID {
@@ -127,7 +126,7 @@ func (m *manager) endNode(id int) {
 type createRequest struct {
 	Name     string
 	Size     uint64
-	Nodes    []int // where the chunks lie, by turns
+	Nodes    []int // where the chunks lie, in turns
 	Open     Perm
 	Password []byte
 	At       uint64 // memory of the asker's own arena that is published; 0: the nodes find some
@@ -142,7 +141,8 @@ type mapAnswer struct {
 
 func (m *manager) create(from int, q *createRequest) (a mapAnswer, err error) {
 	switch {
-	case q.Name == "" || len(q.Name) > 255 || q.Size == 0 || len(q.Nodes) == 0 || len(q.Nodes) > MaxNodes || q.Open&^PermAll != 0:
+	case q.Name == "" || len(q.Name) > 255 || q.Size == 0 || len(q.Nodes) == 0 || len(q.Nodes) > MaxNodes ||
+		q.Open&^PermAll != 0:
 		return a, ErrFail
 	case m.names[q.Name] != nil:
 		return a, ErrExists
@@ -156,7 +156,7 @@ func (m *manager) create(from int, q *createRequest) (a mapAnswer, err error) {
 	case q.At == 0:
 		pieces, err = m.place(id, q.Size, q.Nodes)
 	case q.Nodes[0] != from:
-		err = ErrPermission // nobody publishes another node's memory
+		err = ErrPermission // only a node itself publishes its memory
 	default:
 		pieces = wholePieces(from, q.At, q.Size)
 	}
@@ -204,7 +204,7 @@ func (m *manager) place(id, size uint64, nodes []int) ([]piece, error) {
 		}
 		if err != nil {
 			for node, list := range offs {
-				_ = m.client.ask(node, opFree, freeRequest{id, list}, nil) // a node that is gone needs none
+				_ = m.client.ask(node, opFree, freeRequest{id, list}, nil) // a lost node needs none
 			}
 			return nil, err
 		}
@@ -223,7 +223,7 @@ func (m *manager) freePieces(id uint64, pieces []piece) {
 		offs[p.Node] = append(offs[p.Node], p.Off)
 	}
 	for node, list := range offs {
-		_ = m.client.ask(node, opFree, freeRequest{id, list}, nil) // a node that is gone needs none
+		_ = m.client.ask(node, opFree, freeRequest{id, list}, nil) // a lost node needs none
 	}
 }
 
@@ -257,7 +257,7 @@ type regionRequest struct {
 	Perm   Perm // grant: what; of the asker's handle
 	Mine   Perm
 	Nodes  []int // move: where to
-	Why    Code  // kill: what dead handles answer
+	Why    Code  // kill: the error of dead handles
 }
 
 func (m *manager) unmap(from int, q *regionRequest) (empty, error) {
@@ -288,8 +288,8 @@ func (m *manager) delete(from int, q *regionRequest) (empty, error) {
 	return empty{}, err
 }
 
-// end kills every handle of a region and gives its memory back when nobody can
-// touch it any more: at once, or when the node that does not let go is gone.
+// end kills every handle of a region and frees its memory when nothing can access it any more: at
+// once, or when the node that still has it mapped is lost.
 func (m *manager) end(r *region, why Code) {
 	delete(m.names, r.name)
 	delete(m.byID, r.id)
@@ -314,7 +314,7 @@ func (m *manager) kill(r *region, why Code) {
 func (m *manager) grant(from int, q *regionRequest) (empty, error) {
 	r, err := m.allowed(from, q.Region, PermMaster)
 	if err == ErrPermission {
-		// Who may share passes on what it has, and no mastery.
+		// PermShare passes on what the requester has, except PermMaster.
 		r, err = m.allowed(from, q.Region, PermShare|q.Perm)
 		if q.Perm.Has(PermMaster) {
 			err = ErrPermission
@@ -347,13 +347,14 @@ func (m *manager) move(from int, q *regionRequest) (a mapAnswer, err error) {
 		return a, err
 	}
 	m.kill(r, ErrDeadHandle)
-	if len(r.mapped) > 0 { // somebody may still write to the old place
+	if len(r.mapped) > 0 { // writes to the old pieces may still come
 		m.freePieces(id, pieces)
 		return a, ErrFail
 	}
 	for i, p := range r.pieces {
 		to := pieces[i]
-		err := m.client.ask(p.Node, opCopy, copyRequest{Region: r.id, Off: p.Off, Len: p.Len, Node: to.Node, To: to.Off}, nil)
+		err := m.client.ask(p.Node, opCopy, copyRequest{Region: r.id, Off: p.Off, Len: p.Len, Node: to.Node,
+			To: to.Off}, nil)
 		if err != nil { // the old place is still whole
 			m.freePieces(id, pieces)
 			return a, err

@@ -53,7 +53,8 @@ func (c *Client) Memmove(dst Handle, dstOff uint64, src Handle, srcOff, n uint64
 		}
 		p, at := from.find(s)
 		o, there := to.find(d)
-		q := copyRequest{Region: from.region, Off: p.Off + at, Len: size, Node: o.Node, To: o.Off + there, Into: to.region}
+		q := copyRequest{Region: from.region, Off: p.Off + at, Len: size, Node: o.Node, To: o.Off + there,
+			Into: to.region}
 		if err := c.node.control(p.Node, opCopy, q, nil); err != nil {
 			return err
 		}

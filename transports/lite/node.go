@@ -37,7 +37,7 @@ type Node struct {
 	space     *extent.Space
 	fresh     uint64                       // nothing behind it was ever handed out
 	owned     map[uint64]map[uint64]uint64 // region → its extents here, offset and length
-	published map[uint64]bool              // regions whose extents are a client's own (Publish)
+	published map[uint64]bool              // regions in a client's own memory (Publish)
 
 	lis    rdma.Listener
 	recvCQ rdma.CQ
@@ -52,7 +52,7 @@ type Node struct {
 	pollMu   sync.Mutex
 	wcs      [pollBatch]rdma.WC
 	arrival  Request       // the arrival at hand, under pollMu
-	activity atomic.Uint64 // looks by callers at what arrives
+	activity atomic.Uint64 // polls of arrivals by callers
 	sleeping atomic.Pointer[context.CancelFunc]
 	kick     chan struct{}
 	deferred atomic.Int32 // links with a backlog
@@ -87,15 +87,16 @@ type counts struct {
 // Counts is a snapshot of what the node posted.
 type Counts struct {
 	Messages uint64 // requests, one-way messages and replies
-	Heads    uint64 // positions of rings told to senders
-	Credits  uint64 // receives told to senders
+	Heads    uint64 // positions of rings written to senders
+	Credits  uint64 // counts of receives written to senders
 	Pieces   uint64 // work requests of one-sided operations
 	Links    int    // queue pairs, all peers together
 }
 
 // Counts reads the counters.
 func (n *Node) Counts() Counts {
-	c := Counts{Messages: n.counts.messages.Load(), Heads: n.counts.heads.Load(), Credits: n.counts.credits.Load(), Pieces: n.counts.pieces.Load()}
+	c := Counts{Messages: n.counts.messages.Load(), Heads: n.counts.heads.Load(), Credits: n.counts.credits.Load(),
+		Pieces: n.counts.pieces.Load()}
 	for i := range n.links {
 		if n.links[i].Load() != nil {
 			c.Links++
@@ -131,7 +132,7 @@ func Name(cfg Config, dev rdma.Device) string {
 	return "lite(" + strings.Join(p, ",") + ")+" + dev.Name()
 }
 
-// inside tells whether b lies in the arena, and where.
+// inside is the offset of b in the arena; ok is false where it lies elsewhere.
 func (n *Node) inside(b []byte) (off uint64, ok bool) {
 	if len(b) == 0 {
 		return 0, true
@@ -235,7 +236,7 @@ func (n *Node) create(ctx context.Context) (err error) {
 	return n.serveControl()
 }
 
-// Progress takes what arrived, as every caller that waits does. Who polls memory that
+// Progress takes what arrived, as every caller that waits does. A program that polls memory which
 // others write calls it now and then.
 func (n *Node) Progress() int {
 	k := n.poll()
@@ -245,15 +246,15 @@ func (n *Node) Progress() int {
 	return k
 }
 
-// Idle is said by callers that look by themselves, each time they found nothing: the
-// polling goroutine leaves arrivals to them.
+// Idle counts a poll by a caller that found nothing: the polling goroutine leaves arrivals to
+// callers that poll.
 func (n *Node) Idle() {
 	if n.activity.Add(1)%wakeEvery == 0 {
 		n.cancelSleep()
 	}
 }
 
-// Yield is for who looks by himself: it lets goroutines and other threads run.
+// Yield lets goroutines and other threads run, for a caller that polls by itself.
 func (n *Node) Yield() { yield() }
 
 // Arena is how many bytes the node registered.
@@ -266,8 +267,8 @@ func (n *Node) Left() int {
 	return int(n.space.Left())
 }
 
-// Leave tells every node in order that this one goes: what it posted arrives. Close
-// follows. It waits until ctx ends, at most.
+// Leave disconnects from every node in order: what was posted arrives. Close follows. It waits
+// until ctx ends, at most.
 func (n *Node) Leave(ctx context.Context) {
 	for i := range n.peers {
 		p := n.peers[i].Load()
@@ -275,13 +276,13 @@ func (n *Node) Leave(ctx context.Context) {
 			continue
 		}
 		for _, l := range p.links {
-			_ = l.qp.Disconnect(ctx) // who does not answer in time is left without
+			_ = l.qp.Disconnect(ctx) // a peer that does not answer in time is disconnected by Close
 		}
 	}
 }
 
-// Close leaves the cluster at once and frees everything: clients, ports, regions
-// that lie here. Other nodes notice. Idempotent.
+// Close leaves the cluster at once and frees everything: clients, ports, regions that lie here.
+// Other nodes detect it. Idempotent.
 func (n *Node) Close() error {
 	n.mu.Lock()
 	if n.closed {

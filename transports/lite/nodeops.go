@@ -100,7 +100,7 @@ func (s *nodeServer) kill(from int, q *regionRequest) (empty, error) {
 		if turn%1024 == 1023 && (time.Now().After(end) || n.ctx.Err() != nil) {
 			return empty{}, ErrFail
 		}
-		// Who posted them may not be polling.
+		// The client that posted them may not be polling.
 		n.pollLinks()
 		runtime.Gosched()
 	}
@@ -142,16 +142,16 @@ func (s *nodeServer) copy(_ int, q *copyRequest) (empty, error) {
 	if q.Node != n.id {
 		return empty{}, s.work.put(q.Node, q.To, q.Off, q.Len)
 	}
-	if q.Into != 0 && !n.owns(q.Into, q.To, q.Len) || q.To > uint64(len(n.mem)) || q.Len > uint64(len(n.mem))-q.To || q.To < mailEnd {
+	if q.Into != 0 && !n.owns(q.Into, q.To, q.Len) || q.To > uint64(len(n.mem)) || q.Len > uint64(len(n.mem))-q.To ||
+		q.To < mailEnd {
 		return empty{}, ErrBounds
 	}
 	copy(n.bytes(q.To, int(q.Len)), n.bytes(q.Off, int(q.Len))) // memmove(3)
 	return empty{}, nil
 }
 
-// put writes bytes of this node's arena into another's, without a handle: the node
-// itself was asked to. It returns when the bytes have arrived: where completions are
-// local a read behind the write tells (RFC 5040 §5.5).
+// put writes bytes of this node's arena into another's, without a handle. It returns when the bytes
+// have arrived: where completions are local, a read behind the write shows it (RFC 5040 §5.5).
 func (c *Client) put(node int, to, local, size uint64) error {
 	p, err := c.node.peerOf(node)
 	if err != nil {

@@ -86,7 +86,8 @@ func (c *Client) PostOne(o *Op) error { return c.post(o) }
 // the kind OpMessage. tag, below 1<<24, travels with it. rdma.ErrQueueFull: there is no
 // room here or at the peer, and there may be later. The first message to a port waits
 // for its ring.
-func (c *Client) PostMessage(node, port int, tag uint32, local uint64, size, slot uint32, unsignaled, fence bool) error {
+func (c *Client) PostMessage(node, port int, tag uint32, local uint64, size, slot uint32, unsignaled,
+	fence bool) error {
 	n := c.node
 	if int(c.tail-c.head) >= c.cfg.Depth {
 		return rdma.ErrQueueFull
@@ -106,14 +107,16 @@ func (c *Client) PostMessage(node, port int, tag uint32, local uint64, size, slo
 		return err
 	}
 	s := &c.ops[c.tail&uint32(len(c.ops)-1)]
-	s.entry, s.slot, s.len, s.kind, s.unsignaled, s.nodes, s.class = &unhandled, slot, size, OpMessage, unsignaled, 1<<node, classNone
+	s.entry, s.slot, s.len, s.kind, s.unsignaled, s.nodes, s.class = &unhandled, slot, size, OpMessage, unsignaled,
+		1<<node, classNone
 	s.bad.Store(0)
 	s.left.Store(1)
 	unhandled.inflight.Add(1)
 	l := c.link(p)
 	id := idOp<<idKindShift | uint64(c.num)<<idClientShift | uint64(c.tail)&uint64(len(c.ops)-1)
 	r := wire.Request{Slot: tag, Priority: c.cfg.Priority}
-	if err := out.send(l, port, wire.ImmOneWay, &r, n.bytes(local, int(size)), rdma.Signaled|fenced(fence), id); err != nil {
+	if err := out.send(l, port, wire.ImmOneWay, &r, n.bytes(local, int(size)), rdma.Signaled|fenced(fence),
+		id); err != nil {
 		unhandled.leave()
 		if err == ErrPortFull || err == errNoCredit || err == rdma.ErrQueueFull {
 			l.poll()
@@ -173,7 +176,8 @@ func (c *Client) post(o *Op) error {
 		return err
 	}
 	s := &c.ops[c.tail&uint32(len(c.ops)-1)]
-	s.entry, s.slot, s.len, s.kind, s.unsignaled, s.nodes, s.class = e, o.Slot, o.Len, o.Kind, o.Unsignaled, 0, classNone
+	s.entry, s.slot, s.len, s.kind, s.unsignaled, s.nodes, s.class = e, o.Slot, o.Len, o.Kind, o.Unsignaled, 0,
+		classNone
 	s.bad.Store(0)
 	// One part is held by this loop, so that the operation does not end under it.
 	s.left.Store(1)
@@ -282,7 +286,7 @@ func (c *Client) postLocal(o *Op, at, local, size uint64) {
 	}
 }
 
-// finished is the end of one part, told by whoever polled it.
+// finished is the end of one part. Any client may have polled it.
 func (c *Client) finished(i uint32, st rdma.Status) {
 	s := &c.ops[i&uint32(len(c.ops)-1)]
 	if st != rdma.StatusSuccess {

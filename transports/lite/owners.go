@@ -7,22 +7,21 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// owners are the locks that clients of a node hold. The beat writes to the home of each
-// whose it is, and again with every beat: so a lock that is taken and given back at once
-// costs no request for that, and a word that comes late, over another queue pair, when the
-// lock is somebody else's, is put right.
+// owners are the locks that clients of a node hold. Each heartbeat writes the owner to the home of
+// every one. A lock that is taken and unlocked at once thus costs no request for that, and a word
+// that arrives late, over another queue pair, is overwritten.
 type owners struct {
 	mu   sync.Mutex
 	held map[*Lock]uint64 // to the word at its home
-	new  map[*Lock]uint64 // of these, those that no beat has told: they come first
+	new  map[*Lock]uint64 // of these, those that were not written yet
 	c    *Client          // of the beat
 	at   uint64           // own arena: the words under way
 	done [ownersAtOnce]Done
 }
 
 const (
-	ownersAtOnce = 64   // words a beat. Arbitrary
-	ownerTries   = 1000 // to find room beside who fills a queue pair. Arbitrary
+	ownersAtOnce = 64   // words of one heartbeat
+	ownerTries   = 1000 // to find room in a queue pair that others fill
 )
 
 func (o *owners) hold(l *Lock, word uint64) {
@@ -41,9 +40,9 @@ func (o *owners) drop(l *Lock) {
 	delete(o.new, l)
 }
 
-// refresh writes the words of all held locks, or of some of many: first those that no beat has
-// told, as a home takes a lock whose owner it never saw for one of the dead. It belongs to the
-// beat, and waits for nothing: those of the beat before that are still under way come first.
+// refresh writes the words of all held locks, or of some of many, new ones first: a home takes a
+// lock whose owner it never saw for one of a lost node. It runs in the heartbeat and never waits:
+// words of the last one that are outstanding come first.
 func (o *owners) refresh(n *Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -51,7 +50,7 @@ func (o *owners) refresh(n *Node) {
 		return
 	}
 	for k := 1; k > 0; {
-		k, _ = o.c.Poll(o.done[:]) // one that failed is told again
+		k, _ = o.c.Poll(o.done[:]) // one that failed is written again
 	}
 	if o.c.head != o.c.tail {
 		return
@@ -60,7 +59,7 @@ func (o *owners) refresh(n *Node) {
 	o.write(n, o.held, told)
 }
 
-// write writes words of some locks, of which the beat has told that many; o.mu is held.
+// write writes words of some locks, of which the heartbeat has written that many; o.mu is held.
 func (o *owners) write(n *Node, some map[*Lock]uint64, told int) int {
 	for l, word := range some { // in another order each time
 		if told == ownersAtOnce {
@@ -75,7 +74,7 @@ func (o *owners) write(n *Node, some map[*Lock]uint64, told int) int {
 				delete(o.new, l)
 				break
 			} else if err != rdma.ErrQueueFull {
-				break // of a home that is gone, or a region
+				break // the home is lost, or the region
 			}
 			o.c.pollLinks(1 << l.home)
 		}

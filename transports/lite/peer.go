@@ -16,7 +16,7 @@ type peer struct {
 	size uint64
 
 	links      []*link       // all of them once joined
-	ended      chan struct{} // closed when everything of a dead peer has come to its end
+	ended      chan struct{} // closed when everything of a lost peer has ended
 	dead       atomic.Bool
 	admitted   bool  // guarded by Node.mu: all links are there, and lose may end it
 	earlyCause error // guarded by Node.mu: why it was to end before that
@@ -42,7 +42,7 @@ func (p *peer) at(off uint64, n int) (uint64, bool) {
 	return p.base + off, off <= p.size && uint64(n) <= p.size-off
 }
 
-// holds tells whether n bytes at addr lie in the peer's arena.
+// holds is true when n bytes at addr lie in the peer's arena.
 func (p *peer) holds(addr uint64, n uint64) bool {
 	return addr >= p.base && addr-p.base <= p.size && n <= p.size-(addr-p.base)
 }

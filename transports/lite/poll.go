@@ -9,8 +9,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// poll takes completions of the link's own operations. Whoever finds somebody else
-// at it has nothing to do.
+// poll takes completions of the link's own operations. It does nothing while another goroutine
+// does.
 func (l *link) poll() int {
 	if !l.pollMu.TryLock() {
 		return 0
@@ -120,8 +120,8 @@ func (n *Node) arrived(wc *rdma.WC) {
 	}
 }
 
-// repost gives a receive back, in batches, and tells the peer once a quarter of the
-// queue; pollMu is held.
+// repost posts a receive again, in batches, and notifies the peer once a quarter of the queue;
+// pollMu is held.
 func (l *link) repost(slot uint32) {
 	l.reposts = append(l.reposts, l.receive(slot))
 	if len(l.reposts) < cap(l.reposts) {
@@ -148,7 +148,7 @@ func (l *link) receive(slot uint32) rdma.RecvWR {
 	return wr
 }
 
-// clockPolls in a row that found nothing come to one look at the clock. Arbitrary.
+// clockPolls polls in a row that found nothing come to one look at the clock.
 const clockPolls = 16
 
 // pollLoop is the node's one polling goroutine.
@@ -178,7 +178,7 @@ func (n *Node) pollLoop() {
 			if n.pause(d) {
 				att.reset(n.activity.Load())
 			}
-			empty = clockPolls - 1 // callers saw what there is, or one look says that they did not
+			empty = clockPolls - 1 // callers saw what there is, or one poll shows that they did not
 			continue
 		}
 		n.sleep()
@@ -196,7 +196,7 @@ func (n *Node) spinLoop() {
 	}
 }
 
-// pause rests for d at most, and tells whether somebody wanted it over.
+// pause rests for d at most; kicked is true when it was ended early.
 func (n *Node) pause(d time.Duration) (kicked bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -228,7 +228,7 @@ func (n *Node) sleep() {
 	_ = n.recvCQ.Wait(ctx)
 }
 
-// wake makes the polling goroutine look.
+// wake makes the polling goroutine poll.
 func (n *Node) wake() {
 	select {
 	case n.kick <- struct{}{}:
@@ -239,7 +239,7 @@ func (n *Node) wake() {
 	}
 }
 
-// notePolling is said by callers now and then while they poll what arrives.
+// notePolling is called now and then by callers that poll for arrivals.
 func (n *Node) notePolling() {
 	n.activity.Add(minPolls(maxPollPause))
 	n.cancelSleep()

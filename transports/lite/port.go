@@ -14,9 +14,9 @@ import (
 // PortConfig is how a node serves a port.
 type PortConfig struct {
 	MaxRequest int // bytes; 0 takes what the node's ring size allows. A larger one makes larger rings
-	// Handle, when set, is called for every message by whoever polls the node. It must
-	// not block. The request is the handler's until it returns; to answer later it
-	// keeps a copy. Without Handle, messages wait for Port.Recv.
+	// Handle, when set, is called for every message in the goroutine that polls the node. It must
+	// not block. The request is the handler's until it returns; to answer later it keeps a copy.
+	// Without Handle, messages wait for Port.Recv.
 	Handle func(r *Request)
 }
 
@@ -30,11 +30,11 @@ type Port struct {
 	closed     atomic.Bool
 
 	mu     sync.Mutex
-	queue  []Request // ring of messages that nobody took
+	queue  []Request // ring of messages that were not taken
 	first  int
 	count  int
 	wake   chan struct{}
-	queued atomic.Int32 // = count, to look without the lock
+	queued atomic.Int32 // = count, read without the lock
 }
 
 // Request is one message. Payload lies in the ring until Reply or Release; after
@@ -248,7 +248,7 @@ func (r *Request) refuse(code Code) {
 		r.done()
 		return
 	}
-	_ = r.answer(code, nil) // a caller that is gone needs no answer
+	_ = r.answer(code, nil) // a caller that left needs no answer
 }
 
 // Reply answers with b, which is copied, and ends the request. ErrTooBig when the
@@ -296,7 +296,7 @@ func (r *Request) answer(code Code, b []byte) error {
 	l.mu.Unlock()
 	r.done()
 	if int(l.inUse.Load()) > l.depth/2 {
-		l.poll() // nobody waits for these completions
+		l.poll() // nothing waits for these completions
 	}
 	return err
 }

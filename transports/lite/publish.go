@@ -1,17 +1,17 @@
 package lite
 
-// Publish makes a region of memory that the client already has (LITE's wrap_alloc): b,
-// which Client.Alloc gave, is the region's bytes as they lie, and stays the caller's.
-// It returns a handle with every permission. FreeRegion ends the region; when that has
-// succeeded, nobody touches b any more and it may be freed. r.Size and r.Nodes are not
-// used. Errors: ErrMemory, ErrExists.
+// Publish makes a region of memory that the client already has (LITE's wrap_alloc): b, which
+// Client.Alloc gave, is the region's bytes as they lie, and stays the caller's. It returns a handle
+// with every permission. FreeRegion ends the region; when that has succeeded, nothing accesses b
+// any more and it may be freed. r.Size and r.Nodes are not used. Errors: ErrMemory, ErrExists.
 func (c *Client) Publish(r RegionConfig, b []byte) (Handle, error) {
 	n := c.node
 	off, ok := n.inside(b)
 	if !ok || len(b) == 0 || off%8 != 0 || off < mailEnd {
 		return 0, opError("publish", r.Name, ErrMemory)
 	}
-	q := createRequest{Name: r.Name, Size: uint64(len(b)), Nodes: []int{n.id}, Open: r.Open, Password: []byte(r.Password), At: off}
+	q := createRequest{Name: r.Name, Size: uint64(len(b)), Nodes: []int{n.id}, Open: r.Open,
+		Password: []byte(r.Password), At: off}
 	return n.obtain("publish", r.Name, opCreate, q)
 }
 

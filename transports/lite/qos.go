@@ -16,9 +16,8 @@ const (
 	classHigh
 )
 
-// load is what low priority is paced by: the number of operations that are on their
-// way, and how slow the high ones were. The thresholds and pauses are those of LITE's
-// code (lite_api.c); how the count of slow ones rises and falls is arbitrary.
+// load is what low priority is paced by: the number of outstanding operations, and how slow
+// the high ones were. The thresholds and pauses are those of LITE's code (lite_api.c).
 type load struct {
 	high, low atomic.Int32
 	slow      atomic.Int32
@@ -30,8 +29,8 @@ const (
 	slowMany  = 250
 	slowMost  = 1000
 	slowRaise = 10 // one slow operation outweighs as many fast ones
-	// slowFor is how long the count says anything of now: it falls with high operations
-	// alone, and would pace low for ever when those are over.
+	// slowFor is how long the count is valid: only high operations lower it, and it would pace
+	// low priority forever when those are over.
 	slowFor = time.Millisecond
 )
 
@@ -53,7 +52,7 @@ func (l *load) pause(now time.Duration) (from, to time.Duration) {
 	return 0, 0
 }
 
-// begin counts an operation in, and says as what.
+// begin counts an operation in.
 func (l *load) begin(high bool) class {
 	if high {
 		l.high.Add(1)
@@ -71,8 +70,8 @@ func (n *Node) now() time.Duration {
 	return sinceStart()
 }
 
-// mayPost lets a low operation wait for its turn. Where the device has a clock of its own nobody
-// sleeps: it is false until that clock is there, and it moves while others are polled for.
+// mayPost paces a low operation. Over a device with a clock of its own it does not sleep but is
+// false until that time; polling advances the clock.
 func (c *Client) mayPost() bool {
 	l := &c.node.load
 	if c.node.caps.Clock == nil {
@@ -87,7 +86,7 @@ func (c *Client) mayPost() bool {
 			c.due = now + (from+to)/2 // drawn, two runs would differ
 		}
 	}
-	if now < c.due && l.high.Load()+l.low.Load() > 0 { // else the clock stands
+	if now < c.due && l.high.Load()+l.low.Load() > 0 { // else nothing advances the clock
 		return false
 	}
 	c.due = 0

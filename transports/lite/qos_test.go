@@ -22,7 +22,8 @@ func TestLowPriorityIsPacedByTheLoadOfHigh(t *testing.T) {
 		{1, 2, 0, 0, 32 * us, 64 * us},
 		{0, 0, 251, 0, 64 * us, 128 * us}, {1, 2, 251, 0, 64 * us, 128 * us},
 		{2, 0, 0, 0, 96 * us, 128 * us}, {2, 0, 251, 0, 96 * us, 128 * us},
-		{0, 0, 1000, 999 * us, 64 * us, 128 * us}, {0, 0, 1000, 1000 * us, 0, 0}, {1, 2, 1000, 1000 * us, 32 * us, 64 * us},
+		{0, 0, 1000, 999 * us, 64 * us, 128 * us}, {0, 0, 1000, 1000 * us, 0, 0},
+		{1, 2, 1000, 1000 * us, 32 * us, 64 * us},
 	} {
 		var l load
 		l.high.Store(c.high)
@@ -30,7 +31,8 @@ func TestLowPriorityIsPacedByTheLoadOfHigh(t *testing.T) {
 		l.slow.Store(c.slow)
 		l.ended.Store(int64(time.Second))
 		if from, to := l.pause(time.Second + c.since); from != c.from || to != c.to {
-			t.Errorf("%d high, %d low, %d slow, %v ago: %v to %v, want %v to %v", c.high, c.low, c.slow, c.since, from, to, c.from, c.to)
+			t.Errorf("%d high, %d low, %d slow, %v ago: %v to %v, want %v to %v", c.high, c.low, c.slow, c.since, from,
+				to, c.from, c.to)
 		}
 	}
 }

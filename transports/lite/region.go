@@ -4,7 +4,7 @@ package lite
 type RegionConfig struct {
 	Name     string // in the cluster, 1 to 255 bytes
 	Size     uint64 // bytes
-	Nodes    []int  // where its chunks lie, by turns; none means this node
+	Nodes    []int  // where its chunks lie, in turns; none means this node
 	Open     Perm   // what any node with the password may have
 	Password string
 }
@@ -26,8 +26,8 @@ func (c *Client) Map(name string, want Perm, password string) (Handle, error) {
 	return c.node.obtain("map", name, opMap, mapRequest{Name: name, Want: want, Password: []byte(password)})
 }
 
-// obtain asks the manager for a region and makes a handle of the answer. Nobody on
-// this node tells the manager meanwhile that the node has no handle any more.
+// obtain asks the manager for a region and makes a handle of the answer. The lock keeps an unmap of
+// this node's last handle from overtaking it.
 func (n *Node) obtain(what, name string, op controlOp, req any) (Handle, error) {
 	n.ctlMu.Lock()
 	defer n.ctlMu.Unlock()
@@ -41,8 +41,8 @@ func (n *Node) obtain(what, name string, op controlOp, req any) (Handle, error) 
 	return n.take(what, name, &a)
 }
 
-// take makes a handle of what the manager answered, which is checked: nobody else's
-// memory can be reached through it.
+// take makes a handle of the manager's answer, which is checked: it must not reach memory of
+// anything else.
 func (n *Node) take(op, name string, a *mapAnswer) (Handle, error) {
 	if err := n.check(a); err != nil {
 		return 0, opError(op, name, err)
@@ -103,8 +103,8 @@ func (c *Client) Unmap(h Handle) error {
 	return n.ctl.ask(0, opUnmap, regionRequest{Region: e.region}, nil)
 }
 
-// FreeRegion ends a region: every handle of it, at every node, dies before its memory is
-// given back. A handle with PermMaster is needed.
+// FreeRegion ends a region: every handle of it, at every node, is dead before its memory is freed.
+// A handle with PermMaster is needed.
 func (c *Client) FreeRegion(h Handle) error {
 	e, err := c.master(h)
 	if err != nil {
@@ -117,8 +117,8 @@ func (c *Client) FreeRegion(h Handle) error {
 	return nil
 }
 
-// Grant lets a node map the region with perm without the password. A master grants
-// anything; who has PermShare grants what it has, but no mastery.
+// Grant lets a node map the region with perm without the password. A handle with PermMaster grants
+// anything; one with PermShare grants what it has, except PermMaster.
 func (c *Client) Grant(h Handle, node int, perm Perm) error {
 	e, err := c.node.handles.enter(h, 0, 0, 0)
 	if err != nil {
@@ -131,8 +131,8 @@ func (c *Client) Grant(h Handle, node int, perm Perm) error {
 	return c.node.control(0, opGrant, regionRequest{Region: e.region, Node: node, Perm: perm}, nil)
 }
 
-// Move puts the region's chunks onto other nodes. Every handle dies, h too; the
-// result stands for the region in its new place.
+// Move puts the region's chunks onto other nodes. Every handle is dead then, h too; the result is
+// the region in its new place.
 func (c *Client) Move(h Handle, nodes ...int) (Handle, error) {
 	e, err := c.master(h)
 	if err != nil {

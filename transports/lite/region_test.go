@@ -11,7 +11,8 @@ import (
 func TestARegionIsSharedByName(t *testing.T) {
 	everywhere(t, 3, Config{}, func(t *testing.T, c *cluster) {
 		a, b := c.client(1, ClientConfig{}), c.client(2, ClientConfig{})
-		h := must(a.Malloc(RegionConfig{Name: "r", Size: 10000, Nodes: []int{0}, Open: PermRead | PermWrite, Password: "x"}))(t)
+		h := must(a.Malloc(RegionConfig{Name: "r", Size: 10000, Nodes: []int{0}, Open: PermRead | PermWrite,
+			Password: "x"}))(t)
 		data := pattern(9000, 1)
 		check(t, a.Write(h, 500, data))
 		if c.nodes[1].caps.Completion == 1 { // handed to the transport: a read behind it waits
@@ -47,7 +48,8 @@ func TestARegionIsSharedByName(t *testing.T) {
 func TestPermissionsHold(t *testing.T) {
 	everywhere(t, 3, Config{}, func(t *testing.T, c *cluster) {
 		m, o := c.client(1, ClientConfig{}), c.client(2, ClientConfig{})
-		h := must(m.Malloc(RegionConfig{Name: "r", Size: 4096, Nodes: []int{0}, Open: PermRead | PermShare, Password: "open sesame"}))(t)
+		h := must(m.Malloc(RegionConfig{Name: "r", Size: 4096, Nodes: []int{0}, Open: PermRead | PermShare,
+			Password: "open sesame"}))(t)
 		_, err := m.Malloc(RegionConfig{Name: "r", Size: 1})
 		wants(t, "a name twice", err, ErrExists)
 		_, err = o.Map("r", PermRead, "open sesam")
@@ -151,7 +153,8 @@ func TestMemoryCallsAreExact(t *testing.T) {
 		for _, m := range []struct {
 			what        string
 			to, from, n uint64
-		}{{"forwards", 0, 3000, size - 3000}, {"backwards", 3000, 0, size - 3000}, {"onto itself", 5, 5, 100}, {"a few bytes up", ChunkSize - 3, ChunkSize - 9, 64}} {
+		}{{"forwards", 0, 3000, size - 3000}, {"backwards", 3000, 0, size - 3000}, {"onto itself", 5, 5, 100},
+			{"a few bytes up", ChunkSize - 3, ChunkSize - 9, 64}} {
 			check(t, cl.Memmove(a, m.to, a, m.from, m.n))
 			copy(model[m.to:m.to+m.n], model[m.from:m.from+m.n])
 			same("memmove "+m.what, a, model)

@@ -17,9 +17,10 @@ type outRing struct {
 	maxMessage uint64 // payload bytes of one message
 }
 
-// send writes one message into the ring and tells the peer. rdma.ErrQueueFull,
-// errNoCredit and ErrPortFull: nothing was done, and room may come.
-func (o *outRing) send(l *link, port int, kind uint32, r *wire.Request, body []byte, flags rdma.SendFlags, id uint64) error {
+// send writes one message into the ring and notifies the peer. rdma.ErrQueueFull, errNoCredit and
+// ErrPortFull change nothing, and room may come.
+func (o *outRing) send(l *link, port int, kind uint32, r *wire.Request, body []byte, flags rdma.SendFlags,
+	id uint64) error {
 	if uint64(len(body)) > o.maxMessage {
 		return ErrTooBig
 	}
@@ -28,9 +29,9 @@ func (o *outRing) send(l *link, port int, kind uint32, r *wire.Request, body []b
 	size := uint64(wire.RequestLen + len(body))
 	sp, ok := o.ring.Reserve(size)
 	if !ok {
-		// Half a word is old news: the next look finds the whole.
+		// A torn word is old: the next read finds it whole.
 		if head, whole := l.node.word(o.head); whole && o.ring.Head(head) != nil {
-			return ErrPeerDead // it claims to have read what nobody wrote
+			return ErrPeerDead // it claims to have read what was not written
 		}
 		if sp, ok = o.ring.Reserve(size); !ok {
 			return ErrPortFull
@@ -72,13 +73,13 @@ func (i *inRing) take(n *Node, off uint32) (r wire.Request, body []byte, err err
 	return r, b[wire.RequestLen : wire.RequestLen+r.Len : wire.RequestLen+r.Len], err
 }
 
-// release gives a record's room back and, once a quarter of the ring, tells the peer.
-// All heads go over one link and in their order: one that arrived behind a later one would
-// stay in the peer's memory, and the peer would wait for room that it was told of.
+// release frees a record's room and, once a quarter of the ring, notifies the peer. All heads go
+// over one link and in their order: an earlier one that arrived last would stay in the peer's
+// memory.
 func (i *inRing) release(p *peer, start uint64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.ring.Release(start) && len(p.links) > 0 { // a peer that is gone has none
+	if i.ring.Release(start) && len(p.links) > 0 { // a lost peer has none
 		l := p.links[0]
 		l.node.counts.heads.Add(1)
 		l.sendWord(i.headAt, i.ring.Head())

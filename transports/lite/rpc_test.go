@@ -27,7 +27,8 @@ func TestCallsOfEverySizeComeBackWhole(t *testing.T) {
 	everywhere(t, 2, Config{Arena: 64 << 20}, func(t *testing.T, c *cluster) {
 		echo(t, c.nodes[0], 5, PortConfig{MaxRequest: 2 << 20})
 		cl := c.client(1, ClientConfig{MaxReply: 2 << 20})
-		for _, n := range []int{0, 1, 31, 208, 209, 224, 225, 240, 241, 4096, 40960, 40961, 100000, 1 << 20, 2<<20 - 1, 2 << 20} {
+		for _, n := range []int{0, 1, 31, 208, 209, 224, 225, 240, 241, 4096, 40960, 40961, 100000, 1 << 20, 2<<20 - 1,
+			2 << 20} {
 			msg := pattern(n, byte(n))
 			for range 3 {
 				got, err := cl.Call(0, 5, msg)
@@ -127,7 +128,8 @@ func TestManyCallersEachGetTheirOwnAnswer(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 3 {
 			for k := range 3 {
-				cl := c.client(i, ClientConfig{Outstanding: 4, MaxReply: 12000, Wait: Waiting(k), Timeout: 20 * time.Second})
+				cl := c.client(i, ClientConfig{Outstanding: 4, MaxReply: 12000, Wait: Waiting(k),
+					Timeout: 20 * time.Second})
 				wg.Add(1)
 				go func() {
 					defer wg.Done()
@@ -188,7 +190,8 @@ func TestACallIsTwoMessages(t *testing.T) {
 	if d := after.Heads - server.Heads; d > bytes/quarter || d == 0 {
 		t.Errorf("%d heads told for %d bytes of a ring of 16 KiB", d, bytes)
 	}
-	t.Logf("measured: %d calls of 32 B: %d messages of the client and %d of the server; %d heads told, at most %d", calls, mine.Messages-client.Messages,
+	t.Logf("measured: %d calls of 32 B: %d messages of the client and %d of the server; %d heads told, at most %d",
+		calls, mine.Messages-client.Messages,
 		after.Messages-server.Messages, after.Heads-server.Heads, bytes/quarter)
 }
 

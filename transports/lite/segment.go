@@ -15,16 +15,16 @@ import (
 type Segment struct {
 	File *os.File // the memory; a process that has it maps it, and can neither shrink nor grow it
 	Mem  []byte   // the place in the arena
-	Off  uint64   // likewise
+	Off  uint64   // its offset in the arena
 }
 
-// MaxSegments of a node. Arbitrary.
+// MaxSegments of a node bounds its files.
 const MaxSegments = 256
 
 // segmentsLen is what all places take of the arena.
 func (c *Config) segmentsLen() int { return c.Segments * c.SegmentSize }
 
-// makeSegments lays memory that can be passed on over the end of the arena, before it is
+// makeSegments maps memory that other processes can map over the end of the arena, before it is
 // registered: a device pins the pages that lie there then.
 func (n *Node) makeSegments() error {
 	size := n.cfg.SegmentSize
@@ -38,14 +38,15 @@ func (n *Node) makeSegments() error {
 		g.File = os.NewFile(uintptr(fd), "guest")
 		n.segments = append(n.segments, g)
 		if err = unix.Ftruncate(fd, int64(size)); err == nil {
-			// Who shrank it would end this process with SIGBUS (fcntl(2), F_SEAL_SHRINK).
+			// A process that shrank it would end this one with SIGBUS (fcntl(2), F_SEAL_SHRINK).
 			_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
 		}
 		if err != nil {
 			return os.NewSyscallError("memfd", err)
 		}
 		at := uintptr(unsafe.Pointer(unsafe.SliceData(g.Mem)))
-		if _, _, e := unix.Syscall6(unix.SYS_MMAP, at, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED, uintptr(fd), 0); e != 0 {
+		if _, _, e := unix.Syscall6(unix.SYS_MMAP, at, uintptr(size), unix.PROT_READ|unix.PROT_WRITE,
+			unix.MAP_SHARED|unix.MAP_FIXED, uintptr(fd), 0); e != 0 {
 			return os.NewSyscallError("mmap", e)
 		}
 	}
@@ -64,8 +65,10 @@ func (n *Node) closeSegments() {
 
 // checkSegments holds the sizes against the arena.
 func (c *Config) checkSegments() error {
-	if c.Segments < 0 || c.Segments > MaxSegments || c.Segments > 0 && (c.SegmentSize < 64<<10 || c.SegmentSize > 1<<36 || c.SegmentSize%os.Getpagesize() != 0) {
-		return fmt.Errorf("%d places for processes of %d bytes, want at most %d of whole pages, 64 KiB to 64 GiB: %w", c.Segments, c.SegmentSize, MaxSegments, rdma.ErrInvalid)
+	if c.Segments < 0 || c.Segments > MaxSegments || c.Segments > 0 &&
+		(c.SegmentSize < 64<<10 || c.SegmentSize > 1<<36 || c.SegmentSize%os.Getpagesize() != 0) {
+		return fmt.Errorf("%d places for processes of %d bytes, want at most %d of whole pages, 64 KiB to 64 GiB: %w",
+			c.Segments, c.SegmentSize, MaxSegments, rdma.ErrInvalid)
 	}
 	return nil
 }

@@ -2,8 +2,7 @@ package lite
 
 import "slices"
 
-// Barriers and semaphores are kept by the manager: each call is one call of it, whose
-// answer comes when it is due.
+// The manager keeps barriers and semaphores: each call is one call of it, answered when it is due.
 
 type barrier struct {
 	count   int
@@ -24,30 +23,29 @@ type waitingCall struct {
 type barrierRequest struct {
 	Name   string
 	Count  int
-	Nodes  []int // who is waited for, where that is known
+	Nodes  []int // that are waited for, where they are known
 	ID     uint64
 	Cancel bool
 }
 
 type semRequest struct {
 	Name   string
-	Free   int // of a semaphore that nobody used before
+	Free   int // initial value
 	ID     uint64
 	Cancel bool
 }
 
-// maxWaiting bounds who waits at one barrier or semaphore, and how many of those
-// there are. Arbitrary.
+// maxWaiting bounds the callers that wait at one barrier or semaphore, and the number of those.
 const maxWaiting = 4096
 
-// Barrier waits until count callers of that name are there. When a node dies, who
-// waits gets ErrPeerDead: nobody knows whether it would have come.
+// Barrier waits until count callers of that name have called it. When a node fails, the waiting
+// callers get ErrPeerDead: it may have been one of the missing.
 func (c *Client) Barrier(name string, count int) error {
 	return c.waitBarrier(barrierRequest{Name: name, Count: count})
 }
 
-// BarrierOf is Barrier of one caller of each of these nodes. Who comes when one of them
-// is dead already gets ErrPeerDead, too, instead of waiting for it.
+// BarrierOf is Barrier of one caller of each of these nodes. A call while one of them is lost gets
+// ErrPeerDead, too.
 func (c *Client) BarrierOf(name string, nodes []int) error {
 	return c.waitBarrier(barrierRequest{Name: name, Count: len(nodes), Nodes: nodes})
 }
@@ -89,7 +87,7 @@ func (m *manager) barrier(r *Request, q *barrierRequest) error {
 	}
 	delete(m.barriers, q.Name)
 	for i := range b.waiting {
-		_ = b.waiting[i].r.Reply([]byte("{}")) // a node that is gone is noticed as such
+		_ = b.waiting[i].r.Reply([]byte("{}")) // the loss of a node is detected elsewhere
 	}
 	return errLater
 }
@@ -112,7 +110,7 @@ type Semaphore struct {
 	free int
 }
 
-// Semaphore opens the semaphore of that name; free is its value when nobody used it before.
+// Semaphore opens the semaphore of that name; free is its initial value.
 func (c *Client) Semaphore(name string, free int) *Semaphore {
 	return &Semaphore{c: c, name: name, free: free}
 }
@@ -172,7 +170,7 @@ func (s *semaphore) serve(n *Node) {
 		}
 		s.free--
 		s.held[w.r.From]++
-		_ = w.r.Reply([]byte("{}")) // a node that is gone is noticed as such
+		_ = w.r.Reply([]byte("{}")) // the loss of a node is detected elsewhere
 	}
 }
 
@@ -189,7 +187,7 @@ func (m *manager) release(from int, q *semRequest) (empty, error) {
 	return empty{}, nil
 }
 
-// releaseWaiters ends what waited for a dead node, and gives back what it held.
+// releaseWaiters ends waits for a lost node, and releases its semaphores.
 func (m *manager) releaseWaiters(node int) {
 	for name, b := range m.barriers {
 		delete(m.barriers, name)

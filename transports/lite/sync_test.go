@@ -24,7 +24,8 @@ func atomics(t *testing.T, c *cluster) {
 func TestAtomicsCountExactly(t *testing.T) {
 	everywhere(t, 3, Config{}, func(t *testing.T, c *cluster) {
 		atomics(t, c)
-		must(c.client(0, ClientConfig{}).Malloc(RegionConfig{Name: "n", Size: 64, Nodes: []int{1}, Open: PermAtomic | PermRead}))(t)
+		must(c.client(0, ClientConfig{}).Malloc(RegionConfig{Name: "n", Size: 64, Nodes: []int{1},
+			Open: PermAtomic | PermRead}))(t)
 		var wg sync.WaitGroup
 		var won atomic.Int32
 		const each = 200
@@ -113,7 +114,8 @@ func TestALockExcludes(t *testing.T) {
 
 func TestALockServesInOrderAndCostsOneRoundTripWhenFree(t *testing.T) {
 	c := onMem(t, 3, Config{})
-	a, b, d := c.client(1, ClientConfig{}), c.client(2, ClientConfig{}), c.client(1, ClientConfig{Timeout: 100 * time.Millisecond})
+	a, b, d := c.client(1, ClientConfig{}), c.client(2, ClientConfig{}),
+		c.client(1, ClientConfig{Timeout: 100 * time.Millisecond})
 	la := must(a.NewLock("l", 0))(t)
 	lb, ld := must(b.OpenLock("l"))(t), must(d.OpenLock("l"))(t)
 	took := func() (messages, requests int64) {
@@ -176,23 +178,25 @@ func TestADeadOwnersLockIsPassedOn(t *testing.T) {
 // Who holds a lock keeps it for as long as its node beats, also against those who wait
 // longer than it takes to give up a ticket that is nobody's.
 func TestALivingOwnerKeepsItsLock(t *testing.T) {
-	everywhere(t, 3, Config{DeadAfter: 200 * time.Millisecond, Beat: 20 * time.Millisecond}, func(t *testing.T, c *cluster) {
-		home, a, b := c.client(0, ClientConfig{}), c.client(1, ClientConfig{}), c.client(2, ClientConfig{Timeout: time.Second})
-		la := must(a.NewLock("l", 0))(t)
-		lb, lh := must(b.OpenLock("l"))(t), must(home.OpenLock("l"))(t)
-		check(t, lh.Lock()) // its word is there for a while, and over
-		check(t, lh.Unlock())
-		check(t, la.Lock())
-		wants(t, "a held lock, after five times the time of a death", lb.Lock(), ErrTimeout)
-		check(t, la.Unlock())
-		check(t, lb.Lock())
-		check(t, lb.Unlock())
-		for i, n := range c.nodes {
-			if len(n.owners.held) != 0 {
-				t.Errorf("node %d goes on telling of %d locks", i, len(n.owners.held))
+	everywhere(t, 3, Config{DeadAfter: 200 * time.Millisecond, Beat: 20 * time.Millisecond},
+		func(t *testing.T, c *cluster) {
+			home, a, b := c.client(0, ClientConfig{}), c.client(1, ClientConfig{}),
+				c.client(2, ClientConfig{Timeout: time.Second})
+			la := must(a.NewLock("l", 0))(t)
+			lb, lh := must(b.OpenLock("l"))(t), must(home.OpenLock("l"))(t)
+			check(t, lh.Lock()) // its word is there for a while, and over
+			check(t, lh.Unlock())
+			check(t, la.Lock())
+			wants(t, "a held lock, after five times the time of a death", lb.Lock(), ErrTimeout)
+			check(t, la.Unlock())
+			check(t, lb.Lock())
+			check(t, lb.Unlock())
+			for i, n := range c.nodes {
+				if len(n.owners.held) != 0 {
+					t.Errorf("node %d goes on telling of %d locks", i, len(n.owners.held))
+				}
 			}
-		}
-	})
+		})
 }
 
 // Of many locks each is told within as many beats as it takes for all: a home waits no longer
@@ -230,7 +234,8 @@ func TestAnOwnerThatWasSeenIsGivenItsTimeAnew(t *testing.T) {
 		after  time.Duration
 		owner  uint64
 		orphan bool
-	}{{0, other, false}, {most, other, false}, {most + 1, mine, false}, {2 * most, other, false}, {3 * most, other, false}, {3*most + 1, other, true}} {
+	}{{0, other, false}, {most, other, false}, {most + 1, mine, false}, {2 * most, other, false},
+		{3 * most, other, false}, {3*most + 1, other, true}} {
 		*l.word(n, lockOwner) = s.owner
 		if got := l.orphaned(n, ticket, now.Add(s.after)); got != s.orphan {
 			t.Errorf("after %v: orphan %v, want %v", s.after, got, s.orphan)

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// yield lets others run, goroutines and other processes' threads: who is waited for may
-// be waiting for this CPU, and would get it only at the end of a time slice.
+// yield lets goroutines and threads of other processes run: the peer may be waiting for this CPU,
+// and would get it only at the end of a time slice.
 func yield() {
 	runtime.Gosched()
 	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // it never fails (sched_yield(2))

@@ -13,8 +13,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Client is one goroutine's way to the node of a daemon. Bytes given to Post lie in the
-// client's place (Alloc); others are copied there.
+// Client is one goroutine's way to the node of a daemon. Bytes given to Post lie in the client's
+// place (Alloc); others are copied there.
 type Client struct {
 	cfg         ClientConfig
 	conn        *net.UnixConn
@@ -24,7 +24,7 @@ type Client struct {
 	node        int
 	name, addr  string
 	interrupted atomic.Bool // Interrupt
-	lateSlot    uint32      // slot of a blocking request whose deadline passed; its end may still write
+	lateSlot    uint32      // slot of a blocking request whose deadline passed; its completion may still write
 	lines       chan reply  // answers over the socket
 	done        chan struct{}
 	ended       atomic.Bool
@@ -60,7 +60,7 @@ func (c *Client) rooms(port int, i uint32, at uint64, size int) {
 
 var _ lite.Access = (*Client)(nil)
 
-// posted is an operation of Post whose end was not polled.
+// posted is an operation of Post that was not polled.
 type posted struct {
 	d          lite.Done
 	unsignaled bool
@@ -185,7 +185,7 @@ func (c *Client) pollRing() int {
 	return int(n)
 }
 
-// take hands an end to who waits for it.
+// take stores a completion where it is waited for.
 func (c *Client) take(d *end) {
 	switch {
 	case d.slot&slotBlocking != 0:
@@ -204,14 +204,14 @@ func (c *Client) take(d *end) {
 // Pending is how many operations were posted and not polled.
 func (c *Client) Pending() int { return int(c.next - c.first) }
 
-// Sleep is for who polled in vain: with ClientConfig.Cross it sleeps until something ends,
-// for 100 ms at most, and without it lets others run.
+// Sleep follows a Poll that found nothing: with ClientConfig.Cross it sleeps until something
+// completes, for 100 ms at most, and without it yields.
 func (c *Client) Sleep() { c.wait(&wait{turns: 63}) }
 
 // Used is how much of its place the client uses, bytes: rings and what was allocated.
 func (c *Client) Used() int { return len(c.page) - int(c.space.Left()) }
 
-// wait is called when a look found nothing. It is false at the deadline.
+// wait follows a poll that found nothing. It is false at the deadline.
 func (c *Client) wait(w *wait) bool {
 	if w.turns++; !c.cfg.Cross && w.turns%64 != 0 {
 		return !c.ended.Load()
@@ -283,7 +283,7 @@ func (c *Client) run(r *request) (end, error) {
 	}
 }
 
-// forget tells whether the end of a blocking request came, and forgets it.
+// forget is true once the completion of a blocking request came, and drops it.
 func (c *Client) forget(slot uint32) bool {
 	_, ok := c.waited[slot]
 	delete(c.waited, slot)
@@ -304,8 +304,8 @@ func (c *Client) pushWait(r *request, w *wait) error {
 	}
 }
 
-// slack is how far unsignaled operations may exceed the depth: a daemon takes and completes what
-// is posted later than a queue pair would, and who posts unsignaled does not wait for that.
+// slack is how far unsignaled operations may exceed the depth: a daemon takes and completes what is
+// posted later than a queue pair would, and unsignaled posts do not wait for that.
 const slack = 16
 
 func (c *Client) full(unsignaled bool) bool {
@@ -328,7 +328,8 @@ func (c *Client) Post(ops []lite.Op) (n int, err error) {
 			err = rdma.ErrNotSupported
 			break
 		}
-		r := request{kind: kind(o.Kind), slot: c.next % depth, handle: uint64(o.Handle), off: o.Off, local: o.Local, add: o.Add, swap: o.Swap, len: o.Len}
+		r := request{kind: kind(o.Kind), slot: c.next % depth, handle: uint64(o.Handle), off: o.Off, local: o.Local,
+			add: o.Add, swap: o.Swap, len: o.Len}
 		if o.Fence {
 			r.flags |= flagFence
 		}
@@ -346,11 +347,13 @@ func (c *Client) Post(ops []lite.Op) (n int, err error) {
 
 // PostMessage starts a one-way message of size bytes of the place to a port of another
 // node, that Prepare was called for. Its end is polled as Done of the kind lite.OpMessage.
-func (c *Client) PostMessage(node, port int, tag uint32, local uint64, size, slot uint32, unsignaled, fence bool) error {
+func (c *Client) PostMessage(node, port int, tag uint32, local uint64, size, slot uint32, unsignaled,
+	fence bool) error {
 	if c.full(unsignaled) {
 		return rdma.ErrQueueFull
 	}
-	r := request{kind: kindSend, slot: c.next % depth, handle: uint64(tag), local: local, len: size, node: int32(node), port: uint8(port)}
+	r := request{kind: kindSend, slot: c.next % depth, handle: uint64(tag), local: local, len: size, node: int32(node),
+		port: uint8(port)}
 	if fence {
 		r.flags |= flagFence
 	}

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// budget is how many requests of a client one turn of the loop takes. Arbitrary.
+	// budget is how many requests of a client one turn of the loop takes.
 	budget = 32
-	// handlesMost bounds what one client keeps. Arbitrary.
+	// handlesMost bounds the handles of one client.
 	handlesMost = 1 << 14
 )
 
-// conn is a client at the daemon. The loop owns what is not said to be otherwise.
+// conn is a client at the daemon. The loop owns it but for what mu guards and atomics.
 type conn struct {
 	daemon   *Daemon
 	place    int
@@ -35,7 +35,7 @@ type conn struct {
 	queuePair atomic.Int32 // one more than the queue pair that the loop is to take from now on; 0: none
 	closing   atomic.Bool
 	cause     atomic.Pointer[error]
-	stopped   chan struct{} // closed when the loop looks no more
+	stopped   chan struct{} // closed when the loop has dropped it
 
 	taken       uint32 // requests
 	ended       uint32 // ends
@@ -74,14 +74,16 @@ type arrival struct {
 
 func (d *Daemon) newConn(socket *net.UnixConn, i int, h hello) (c *conn, err error) {
 	at := d.node.Segments()[i]
-	c = &conn{daemon: d, place: i, page: page(at.Mem), base: at.Off, socket: socket, stopped: make(chan struct{}), calls: make([]call, h.Calls), owned: map[lite.Handle]bool{}}
+	c = &conn{daemon: d, place: i, page: page(at.Mem), base: at.Off, socket: socket, stopped: make(chan struct{}),
+		calls: make([]call, h.Calls), owned: map[lite.Handle]bool{}}
 	clear(c.page) // what the last one left
 	defer func() {
 		if err != nil {
 			c.discard()
 		}
 	}()
-	cfg := lite.ClientConfig{Depth: depth, Outstanding: h.Calls, MaxReply: h.MaxReply, Wait: lite.WaitPoll, Wake: d.wake}
+	cfg := lite.ClientConfig{Depth: depth, Outstanding: h.Calls, MaxReply: h.MaxReply, Wait: lite.WaitPoll,
+		Wake: d.wake}
 	if c.client, err = d.node.Client(cfg); err != nil {
 		return nil, err
 	}
@@ -96,7 +98,7 @@ func (d *Daemon) newConn(socket *net.UnixConn, i int, h hello) (c *conn, err err
 	return c, nil
 }
 
-// discard frees a guest that the loop never saw.
+// discard frees a conn that the loop never had.
 func (c *conn) discard() {
 	for _, client := range []*lite.Client{c.client, c.blocking} {
 		if client != nil {
@@ -108,7 +110,7 @@ func (c *conn) discard() {
 	}
 }
 
-// end makes the loop let go of the client. The first reason is kept.
+// end closes the connection. The first reason is kept.
 func (c *conn) end(err error) {
 	if err == nil {
 		err = errEnded
@@ -121,7 +123,7 @@ func (c *conn) end(err error) {
 	c.daemon.kick()
 }
 
-// readDoorbell hears the doorbell.
+// readDoorbell wakes the loop.
 func (c *conn) readDoorbell() {
 	defer c.daemon.wg.Done()
 	var b [8]byte
@@ -133,8 +135,8 @@ func (c *conn) readDoorbell() {
 	}
 }
 
-// clear gives back what the client had. The loop looks at it no more. False: something may
-// still touch its place.
+// clear frees what the client had, after the loop has dropped it. It is false when something may
+// still access its place.
 func (c *conn) clear() bool {
 	n := c.daemon.node
 	for i, p := range c.ports {
@@ -169,7 +171,7 @@ func (c *conn) clear() bool {
 	}
 	for _, e := range c.handles {
 		if e.h != 0 {
-			_ = c.blocking.Unmap(e.h) // dead ones say so
+			_ = c.blocking.Unmap(e.h) // dead ones fail
 		}
 	}
 	_ = c.client.Close()
@@ -178,7 +180,7 @@ func (c *conn) clear() bool {
 	return clean && n.Dead(n.ID()) == nil
 }
 
-// noNode marks a token that nobody waits for.
+// noNode marks a token that is free.
 const noNode = -1
 
 func refuse(r *lite.Request, code lite.Code) {
@@ -186,7 +188,7 @@ func refuse(r *lite.Request, code lite.Code) {
 		r.Release()
 		return
 	}
-	_ = r.ReplyError(code) // who is gone needs no answer
+	_ = r.ReplyError(code) // a caller that left needs no answer
 }
 
 // inPlace checks bytes of the place behind its front.
@@ -195,7 +197,7 @@ func (c *conn) inPlace(off uint64, n uint32) bool {
 	return off >= dataAt && off <= size && uint64(n) <= size-off
 }
 
-// handle is what a number of the client's own table stands for.
+// handle is the node's handle for a number of the client's own table.
 func (c *conn) handle(h uint64) (lite.Handle, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,7 +208,7 @@ func (c *conn) handle(h uint64) (lite.Handle, bool) {
 	return c.handles[i].h, true
 }
 
-// hasWork tells whether the client wrote requests that were not taken.
+// hasWork is true while the client has written requests that were not taken.
 func (c *conn) hasWork() bool {
 	return c.page.word(wordPosted).Load() != c.taken || c.queued.Load() > 0 && c.hasReceives()
 }

@@ -19,7 +19,7 @@ import (
 
 // Config is how a daemon serves. Zero values mean the defaults.
 type Config struct {
-	Spin bool          // looks for ever; without it for For behind the last work, then it naps
+	Spin bool          // polls forever; otherwise for For after the last work, then sleeps
 	For  time.Duration // 50 µs
 	Log  func(text string)
 }
@@ -44,18 +44,19 @@ type Daemon struct {
 // place is what is known of a part of the arena for a client.
 type place struct {
 	taken bool
-	user  uint32 // whose process had it
+	user  uint32 // the last user
 	used  bool
 }
 
-// helloTime bounds what a client may take to say what it is.
+// helloTime bounds a client's introduction.
 const helloTime = 5 * time.Second
 
-// Serve takes clients at a Unix socket, which it makes for this user alone. node must have
-// places (lite.Config.Guests) and stays the caller's.
+// Serve takes clients at a Unix socket, which it makes for this user alone. node must have segments
+// (lite.Config.Segments) and stays the caller's.
 func Serve(node *lite.Node, path string, cfg Config) (*Daemon, error) {
 	if len(node.Segments()) == 0 {
-		return nil, &rdma.OpError{Op: "serve", Object: path, Err: fmt.Errorf("the node has no places for processes: %w", rdma.ErrInvalid)}
+		return nil, &rdma.OpError{Op: "serve", Object: path, Err: fmt.Errorf("the node has no places for processes: %w",
+			rdma.ErrInvalid)}
 	}
 	if cfg.For <= 0 {
 		cfg.For = 50 * time.Microsecond
@@ -70,7 +71,8 @@ func Serve(node *lite.Node, path string, cfg Config) (*Daemon, error) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, &rdma.OpError{Op: "serve", Object: path, Err: errors.Join(err, lis.Close())}
 	}
-	d := &Daemon{node: node, cfg: cfg, lis: lis, path: path, wake: make(chan struct{}, 1), places: make([]place, len(node.Segments()))}
+	d := &Daemon{node: node, cfg: cfg, lis: lis, path: path, wake: make(chan struct{}, 1),
+		places: make([]place, len(node.Segments()))}
 	d.conns.Store(new([]*conn))
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.wg.Add(2)
@@ -87,7 +89,7 @@ func (d *Daemon) Close() error {
 	d.cancel()
 	err := d.lis.Close()
 	d.kick()
-	d.mu.Lock() // who comes now sees that it is too late
+	d.mu.Lock() // a client that comes now is refused
 	conns := *d.conns.Load()
 	d.mu.Unlock()
 	for _, c := range conns {
@@ -127,14 +129,17 @@ func (d *Daemon) accept() {
 	}
 }
 
-// userOf is who is at the other end (unix(7), SO_PEERCRED).
+// userOf is the user of the process at the other end (unix(7), SO_PEERCRED).
 func userOf(c *net.UnixConn) (user uint32, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return 0, err
 	}
 	var cred *unix.Ucred
-	if e := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); e != nil {
+	if e := raw.Control(func(fd uintptr) {
+		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET,
+			unix.SO_PEERCRED)
+	}); e != nil {
 		err = e
 	}
 	if err != nil {
@@ -168,7 +173,7 @@ func (d *Daemon) serve(socket *net.UnixConn) {
 	defer socket.Close()
 	c, err := d.admit(socket)
 	if err != nil {
-		_ = sendLine(socket, welcome{Version: version, Refuse: err.Error()}) // who is gone needs no answer
+		_ = sendLine(socket, welcome{Version: version, Refuse: err.Error()}) // a client that left needs none
 		return
 	}
 	err = c.control()
@@ -202,11 +207,13 @@ func (d *Daemon) admit(socket *net.UnixConn) (*conn, error) {
 	}
 	i := d.take(user)
 	if i < 0 {
-		return nil, fmt.Errorf("all %d places for processes are taken: start the daemon with more (--places)", len(d.places))
+		return nil, fmt.Errorf("all %d places for processes are taken: start the daemon with more (--places)",
+			len(d.places))
 	}
 	c, err := d.newConn(socket, i, h)
 	if err == nil {
-		err = sendLine(socket, welcome{Version: version, Size: len(c.page), Node: d.node.ID(), Addr: d.node.Addr(), Name: d.node.Name()}, d.node.Segments()[i].File, c.doorbell)
+		err = sendLine(socket, welcome{Version: version, Size: len(c.page), Node: d.node.ID(), Addr: d.node.Addr(),
+			Name: d.node.Name()}, d.node.Segments()[i].File, c.doorbell)
 		if err != nil {
 			c.discard()
 		}
@@ -230,8 +237,7 @@ func (d *Daemon) admit(socket *net.UnixConn) (*conn, error) {
 	return c, nil
 }
 
-// drop takes a client out of the loop, which alone calls it: nothing of it is looked at
-// any more.
+// drop takes a client out of the loop, which alone calls it.
 func (d *Daemon) drop(c *conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -166,9 +166,11 @@ func TestBothWaysInAreOneInterface(t *testing.T) {
 	check(t, err)
 	_, err = owner.Malloc(lite.RegionConfig{Name: "locked", Size: 64, Open: lite.PermRead, Password: "p"})
 	check(t, err)
-	for name, a := range map[string]lite.Access{"inside": inside, "hidden": w.dial(t, ClientConfig{}), "crossing": w.dial(t, ClientConfig{Cross: true})} {
+	for name, a := range map[string]lite.Access{"inside": inside, "hidden": w.dial(t, ClientConfig{}),
+		"crossing": w.dial(t, ClientConfig{Cross: true})} {
 		t.Run(name, func(t *testing.T) {
-			h, err := a.Malloc(lite.RegionConfig{Name: "r-" + name, Size: 5 << 20, Nodes: []int{0, 1}, Open: lite.PermRead, Password: "p"})
+			h, err := a.Malloc(lite.RegionConfig{Name: "r-" + name, Size: 5 << 20, Nodes: []int{0, 1},
+				Open: lite.PermRead, Password: "p"})
 			check(t, err)
 			text := bytes.Repeat([]byte("over the border "), 1000)
 			check(t, a.Write(h, 4<<20-100, text))
@@ -197,7 +199,8 @@ func TestBothWaysInAreOneInterface(t *testing.T) {
 			var ops []lite.Op
 			for i := range 20 {
 				b[i] = byte(i + 1)
-				ops = append(ops, lite.Op{Kind: lite.OpWrite, Handle: h, Off: uint64(100 + i), Local: at + uint64(i), Len: 1, Slot: uint32(i), Unsignaled: i%5 != 4})
+				ops = append(ops, lite.Op{Kind: lite.OpWrite, Handle: h, Off: uint64(100 + i), Local: at + uint64(i),
+					Len: 1, Slot: uint32(i), Unsignaled: i%5 != 4})
 			}
 			n, err := a.Post(ops)
 			if n != len(ops) || err != nil {
@@ -336,9 +339,12 @@ func TestAProtocolErrorEndsThatClientAlone(t *testing.T) {
 		"requests taken back":             func(c *Client) { c.page.word(wordPosted).Store(^uint32(0)) },
 		"ends that were not there":        func(c *Client) { c.page.word(wordSeen).Store(7) },
 		"a kind that does not exist":      func(c *Client) { c.raw(&request{kind: numKinds, local: dataAt}) },
-		"an answer to nobody":             func(c *Client) { c.raw(&request{kind: kindReply, local: dataAt, handle: 3}) },
-		"no JSON":                         func(c *Client) { _, _ = c.conn.Write([]byte("{")) },
-		"a line without end":              func(c *Client) { _, _ = c.conn.Write(make([]byte, 2*lineMost)) },
+		"an answer to nobody": func(c *Client) {
+			c.raw(&request{kind: kindReply, local: dataAt,
+				handle: 3})
+		},
+		"no JSON":            func(c *Client) { _, _ = c.conn.Write([]byte("{")) },
+		"a line without end": func(c *Client) { _, _ = c.conn.Write(make([]byte, 2*lineMost)) },
 	}
 	w := open(t, 2, Config{})
 	honest := w.dial(t, ClientConfig{})
@@ -380,16 +386,22 @@ func TestBytesOutsideThePlaceAreRefused(t *testing.T) {
 		want error
 	}{
 		{"the front", request{kind: kindWrite, handle: uint64(mine), local: 0, len: 8}, lite.ErrMemory},
-		{"the front, partly", request{kind: kindWrite, handle: uint64(mine), local: dataAt - 1, len: 8}, lite.ErrMemory},
+		{"the front, partly", request{kind: kindWrite, handle: uint64(mine), local: dataAt - 1, len: 8},
+			lite.ErrMemory},
 		{"over the end", request{kind: kindRead, handle: uint64(mine), local: size - 7, len: 8}, lite.ErrMemory},
 		{"another place", request{kind: kindRead, handle: uint64(mine), local: size + dataAt, len: 8}, lite.ErrMemory},
-		{"an offset that wraps", request{kind: kindRead, handle: uint64(mine), local: ^uint64(0) - 3, len: 8}, lite.ErrMemory},
-		{"a call's answer", request{kind: kindCall, node: 0, port: 1, local: dataAt, len: 8, off: size, room: 8}, lite.ErrMemory},
+		{"an offset that wraps", request{kind: kindRead, handle: uint64(mine), local: ^uint64(0) - 3, len: 8},
+			lite.ErrMemory},
+		{"a call's answer", request{kind: kindCall, node: 0, port: 1, local: dataAt, len: 8, off: size, room: 8},
+			lite.ErrMemory},
 		{"a message", request{kind: kindSend, node: 0, port: 1, local: size - 1, len: 8}, lite.ErrMemory},
 		{"a receive", request{kind: kindRecv, port: 1, local: size - 1, room: 8}, lite.ErrMemory},
-		{"outside the region", request{kind: kindRead, handle: uint64(mine), off: 4090, local: dataAt, len: 8}, lite.ErrBounds},
-		{"a handle of nobody", request{kind: kindRead, handle: uint64(mine) + 1, local: dataAt, len: 8}, lite.ErrDeadHandle},
-		{"a number of the node's own table", request{kind: kindRead, handle: 5 << 32, local: dataAt, len: 8}, lite.ErrDeadHandle},
+		{"outside the region", request{kind: kindRead, handle: uint64(mine), off: 4090, local: dataAt, len: 8},
+			lite.ErrBounds},
+		{"a handle of nobody", request{kind: kindRead, handle: uint64(mine) + 1, local: dataAt, len: 8},
+			lite.ErrDeadHandle},
+		{"a number of the node's own table", request{kind: kindRead, handle: 5 << 32, local: dataAt, len: 8},
+			lite.ErrDeadHandle},
 	} {
 		if _, err := c.run(&r.r); !errors.Is(err, r.want) {
 			t.Errorf("%s: %v, want %v", r.what, err, r.want)

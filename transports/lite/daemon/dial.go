@@ -56,7 +56,8 @@ func dial(ctx context.Context, path string, cfg ClientConfig) (c *Client, err er
 	if err != nil {
 		return nil, err
 	}
-	c = &Client{cfg: cfg, conn: nc.(*net.UnixConn), lines: make(chan reply, 1), done: make(chan struct{}), prepared: map[[2]int]bool{}, waited: map[uint32]end{}}
+	c = &Client{cfg: cfg, conn: nc.(*net.UnixConn), lines: make(chan reply, 1), done: make(chan struct{}),
+		prepared: map[[2]int]bool{}, waited: map[uint32]end{}}
 	if err = c.mapPlace(ctx); err != nil {
 		_ = c.conn.Close()
 		return nil, err

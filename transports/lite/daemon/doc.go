@@ -4,37 +4,27 @@
 // goroutine of another process uses it through, and is a [lite.Access] as the client
 // inside the process is.
 //
-// # The crossing
+// # Shared memory
 //
-// Each client has a place of the node's arena, which it maps (lite.Guest). In front lie a
-// page of words and two rings: requests, which the client writes, and ends, which the
+// Each client has a place of the node's arena, which it maps (lite.Segment). In front are a
+// page of words and two rings: requests, which the client writes, and their ends, which the
 // daemon writes. What a client reads and writes lies behind them, so that no byte is
 // copied. Names, handles, memset, memcpy, barriers and the opening of ports go over the
-// socket.
+// socket. Bytes of a request are read while the client may change them.
 //
-// The crossing is hidden where the client polls the shared page and the daemon spins
-// (LITE, SOSP'17, §5.2), and not hidden with [ClientConfig].Cross: each request rings a
-// doorbell and each end is slept for, two system calls and two wake-ups as a kernel that
-// is entered for each costs them.
+// The crossing costs nothing where the client polls the shared page and the daemon spins
+// (LITE, SOSP'17, §5.2). With [ClientConfig].Cross each request rings a doorbell and each
+// end is slept for, two system calls and two wake-ups, as a kernel that is entered for each
+// costs them. A request that spans chunks and finds half the room waits in the daemon's loop.
 //
 // # Trust
 //
-// A client reaches its own place and what its handles permit. The daemon copies a request
-// before it looks at it, checks handles against the client's own table and local bytes
+// A client accesses its own place and what its handles permit. The daemon copies a request
+// before it checks it, checks handles against the client's own table and local bytes
 // against its place, and takes no more of a client in one turn than of another. A client
-// that lies is ended, one that floods waits for its own ends, and one that dies leaves its
-// handles, calls, ports, locks and places to be cleared. None of that stops the others.
+// that breaks the protocol is disconnected, and what a client had is freed with it: handles,
+// calls, ports, locks and its place. None of that stops the others.
 //
 // A place is given again only to a process of the same user: a former client may still
-// have it mapped, and processes of one user can look into each other anyway (ptrace(2)).
-//
-// # Ownership
-//
-// A daemon owns two goroutines, two for each client, and no node. A client owns its
-// mapping and one goroutine.
-//
-// # Limitations
-//
-// A request that spans chunks and finds half the room waits in the daemon's loop. Bytes of
-// a request are read while the client may change them: what arrives is then a mixture.
+// have it mapped, and processes of one user can read each other anyway (ptrace(2)).
 package daemon

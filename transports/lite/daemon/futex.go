@@ -14,13 +14,16 @@ const (
 	futexWake = 1
 )
 
-// wakeWord wakes who sleeps on a word of memory that processes share.
+// wakeWord wakes a thread that sleeps on a word of memory that processes share.
 func wakeWord(w *atomic.Uint32) {
-	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(w)), futexWake, 1, 0, 0, 0) // nobody there is no failure
+	// to wake none is no failure
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(w)), futexWake, 1, 0, 0, 0)
 }
 
 // sleepWord sleeps while a word holds was, for at most d.
 func sleepWord(w *atomic.Uint32, was uint32, d time.Duration) {
 	t := unix.NsecToTimespec(int64(d))
-	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(w)), futexWait, uintptr(was), uintptr(unsafe.Pointer(&t)), 0, 0) // who is woken looks
+	// the caller polls after any result
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(w)), futexWait, uintptr(was),
+		uintptr(unsafe.Pointer(&t)), 0, 0)
 }

@@ -19,7 +19,7 @@ const (
 	lineMost = 16 << 10
 )
 
-// hello is what a client says first.
+// hello is a client's introduction.
 type hello struct {
 	Version  int
 	Calls    int // started and not finished
@@ -62,7 +62,7 @@ type reply struct {
 	Nodes []int  `json:",omitempty"`
 }
 
-// err is the error that a reply tells.
+// err is the error in a reply.
 func (r *reply) err() error {
 	switch {
 	case r.Code == 0:

@@ -104,7 +104,8 @@ func (c *Client) transfer(k kind, h lite.Handle, off uint64, b []byte) error {
 	if local, ok := c.inside(b); ok {
 		for first := true; first || len(b) > 0; first = false {
 			n := min(len(b), 1<<30)
-			if _, err := c.run(&request{kind: k, handle: uint64(h), off: off, local: local, len: uint32(n)}); err != nil {
+			if _, err := c.run(&request{kind: k, handle: uint64(h), off: off, local: local,
+				len: uint32(n)}); err != nil {
 				return err
 			}
 			off, local, b = off+uint64(n), local+uint64(n), b[n:]
@@ -160,7 +161,7 @@ func (c *Client) CmpSwap(h lite.Handle, off uint64, expect, swap uint64) (uint64
 	return c.atomic(&request{kind: kindCmpSwap, handle: uint64(h), off: off, add: expect, swap: swap})
 }
 
-// TestSet stores 1 in 8 bytes that are 0, and tells whether it did.
+// TestSet stores 1 in 8 bytes that are 0, and is true if it did.
 func (c *Client) TestSet(h lite.Handle, off uint64) (bool, error) {
 	old, err := c.CmpSwap(h, off, 0, 1)
 	return err == nil && old == 0, err
@@ -214,7 +215,8 @@ func (c *Client) Call(node, port int, req []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := c.run(&request{kind: kindCall, node: int32(node), port: uint8(port), local: at, len: uint32(len(req)), off: c.replyAt, room: uint32(c.cfg.MaxReply)})
+	d, err := c.run(&request{kind: kindCall, node: int32(node), port: uint8(port), local: at, len: uint32(len(req)),
+		off: c.replyAt, room: uint32(c.cfg.MaxReply)})
 	if code, ok := err.(lite.Code); err != nil && (!ok || code < 0) {
 		return nil, err
 	}
@@ -256,7 +258,8 @@ const receivesMost = depth / 2
 // Serve opens a port of the node for this client, with so many receives of so many bytes.
 func (c *Client) Serve(port, most, receives int) error {
 	if receives < 1 || receives > receivesMost {
-		return &rdma.OpError{Op: "lite serve", Object: "port", Err: fmt.Errorf("%d receives, want 1 to %d: %w", receives, receivesMost, rdma.ErrInvalid)}
+		return &rdma.OpError{Op: "lite serve", Object: "port", Err: fmt.Errorf("%d receives, want 1 to %d: %w",
+			receives, receivesMost, rdma.ErrInvalid)}
 	}
 	if err := c.Open(port, most); err != nil {
 		return err
@@ -278,9 +281,8 @@ func (c *Client) Open(port, most int) error {
 	return c.errOnly(c.ask(&ask{Op: "serve", Port: port, Len: uint64(most)}))
 }
 
-// PostReceive posts a receive into room bytes of the place at local, once: its message says
-// num, below 65536, and is not given back. A message that is longer is refused, and the
-// receive stays.
+// PostReceive posts a receive into room bytes of the place at local, once: Message.Receive of its
+// message is num, below 65536. A message that is longer is refused, and the receive stays.
 func (c *Client) PostReceive(port int, local uint64, room, num int) error {
 	return c.receive(port, local, room, uint32(num))
 }
@@ -288,7 +290,8 @@ func (c *Client) PostReceive(port int, local uint64, room, num int) error {
 // receive posts one receive.
 func (c *Client) receive(port int, at uint64, room int, i uint32) error {
 	c.waiting = wait{}
-	err := c.pushWait(&request{kind: kindRecv, port: uint8(port), local: at, room: uint32(room), slot: slotReceive | uint32(port)<<16 | i}, &c.waiting)
+	err := c.pushWait(&request{kind: kindRecv, port: uint8(port), local: at, room: uint32(room),
+		slot: slotReceive | uint32(port)<<16 | i}, &c.waiting)
 	if err == nil {
 		c.rooms(port, i, at, room)
 		c.publish()
@@ -329,8 +332,8 @@ func (c *Client) received(d *end) {
 	if d.code != 0 || int(d.len) > q.room {
 		return
 	}
-	c.inbox = append(c.inbox, Message{Payload: c.page[q.at:][:d.len], From: int(d.from), Tag: d.tag, OneWay: d.flags&flagOneWay != 0,
-		client: c, port: port, token: d.token, at: q.at, slot: i})
+	c.inbox = append(c.inbox, Message{Payload: c.page[q.at:][:d.len], From: int(d.from), Tag: d.tag,
+		OneWay: d.flags&flagOneWay != 0, client: c, port: port, token: d.token, at: q.at, slot: i})
 }
 
 // Reply answers with b, and gives the receive back. code is 0, or the application's own.

@@ -13,7 +13,7 @@ const (
 	wordEnded  = 2 * 64 // ends that the daemon wrote
 	wordSeen   = 3 * 64 // of them, seen by the client
 	wordAsleep = 4 * 64 // the client sleeps on wordEnded
-	wordIdle   = 5 * 64 // the daemon does not look
+	wordIdle   = 5 * 64 // the daemon sleeps
 
 	depth      = 512 // of both rings; a power of two
 	requestLen = 64
@@ -46,7 +46,7 @@ const (
 // Flags of a request, and of a message that arrived.
 const (
 	flagFence  = 1 << iota // behind earlier reads
-	flagOneWay             // of an end: nobody waits for an answer
+	flagOneWay             // of an end: no answer is expected
 )
 
 // request is one entry of the first ring.
@@ -86,8 +86,10 @@ func (r *request) get(b []byte) {
 	var c [requestLen]byte
 	copy(c[:], b)
 	e := binary.NativeEndian
-	*r = request{kind: kind(c[0]), flags: c[1], priority: c[2], port: c[3], slot: e.Uint32(c[4:]), handle: e.Uint64(c[8:]), off: e.Uint64(c[16:]),
-		local: e.Uint64(c[24:]), add: e.Uint64(c[32:]), swap: e.Uint64(c[40:]), len: e.Uint32(c[48:]), room: e.Uint32(c[52:]), node: int32(e.Uint32(c[56:]))}
+	*r = request{kind: kind(c[0]), flags: c[1], priority: c[2], port: c[3], slot: e.Uint32(c[4:]),
+		handle: e.Uint64(c[8:]), off: e.Uint64(c[16:]),
+		local: e.Uint64(c[24:]), add: e.Uint64(c[32:]), swap: e.Uint64(c[40:]), len: e.Uint32(c[48:]),
+		room: e.Uint32(c[52:]), node: int32(e.Uint32(c[56:]))}
 }
 
 // end is one entry of the second ring.
@@ -117,6 +119,9 @@ func (d *end) put(b []byte) {
 func (d *end) get(b []byte) {
 	_ = b[endLen-1]
 	e := binary.NativeEndian
-	*d = end{kind: kind(b[0]), status: b[1], flags: b[2], from: b[3], slot: e.Uint32(b[4:]), len: e.Uint32(b[8:]), code: int32(e.Uint32(b[12:])),
-		token: e.Uint32(b[16:]), tag: e.Uint32(b[20:])}
+	*d = end{kind: kind(b[0]), status: b[1], flags: b[2], from: b[3], slot: e.Uint32(b[4:]), len: e.Uint32(b[8:]),
+		code:  int32(e.Uint32(b[12:])),
+		token: e.Uint32(b[16:]),
+		tag:   e.Uint32(b[20:]),
+	}
 }

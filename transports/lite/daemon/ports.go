@@ -9,15 +9,16 @@ func (c *conn) serve(num, most int) error {
 	if num < 0 || num >= portsMost {
 		return lite.ErrNoPort
 	}
-	p, err := c.daemon.node.Serve(num, lite.PortConfig{MaxRequest: most, Handle: func(r *lite.Request) { c.message(num, r) }})
+	p, err := c.daemon.node.Serve(num, lite.PortConfig{MaxRequest: most,
+		Handle: func(r *lite.Request) { c.message(num, r) }})
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ports[num] = p
-	// What the client sends takes the queue pair of its newest port, so that two ends of the
-	// same port's number share one (lite.Client.UseQueuePair says why).
+	// What the client sends takes the queue pair of its newest port, so that two ends with the
+	// same port number share one (lite.Client.UseQueuePair).
 	c.queuePair.Store(int32(num) + 1)
 	return nil
 }
@@ -67,7 +68,8 @@ func (c *conn) messages() {
 		}
 		c.recvs[a.port] = append(list[:0], list[1:]...)
 		c.outstanding--
-		e := end{kind: kindRecv, slot: q.slot, len: uint32(copy(c.page[q.local:], a.r.Payload)), from: uint8(a.r.From), tag: a.r.Tag}
+		e := end{kind: kindRecv, slot: q.slot, len: uint32(copy(c.page[q.local:], a.r.Payload)), from: uint8(a.r.From),
+			tag: a.r.Tag}
 		if a.r.OneWay {
 			e.flags = flagOneWay
 			a.r.Release()
@@ -93,7 +95,7 @@ func (c *conn) token(r *lite.Request) uint32 {
 	return uint32(len(c.tokens) - 1)
 }
 
-// reply answers a message. A token that is not the client's is a lie.
+// reply answers a message. A token that is not the client's is a protocol error.
 func (c *conn) reply(q *request) {
 	c.mu.Lock()
 	t := q.handle
@@ -109,7 +111,7 @@ func (c *conn) reply(q *request) {
 	b := c.page[q.local:][:q.len]
 	switch {
 	case q.node == 0:
-		_ = r.Reply(b) // who has too little room is told, who is gone needs none
+		_ = r.Reply(b) // a caller with too little room gets an error, one that left nothing
 	case q.node > 0:
 		_ = r.ReplyCode(lite.Code(q.node), b)
 	default:

@@ -9,13 +9,13 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// protocolError ends a client whose words make no sense.
+// protocolError ends a client that breaks the protocol.
 func (c *conn) protocolError(what string, args ...any) {
 	c.end(fmt.Errorf("%w: "+what, append([]any{rdma.ErrProtocol}, args...)...))
 }
 
-// turn takes requests, and tells of ends. waits: operations are on their way that only a
-// look finds.
+// turn takes requests and writes completions. waits is true while operations are outstanding, which
+// only polling completes.
 func (c *conn) turn() (busy, waits bool) {
 	if p := c.queuePair.Load(); p > 0 && c.client.UseQueuePair(int(p)-1) == nil { // else it is busy
 		c.queuePair.CompareAndSwap(p, 0)
@@ -55,7 +55,7 @@ func (c *conn) complete(d *end) {
 	c.ended++
 }
 
-// requests takes up to n requests. One-sided operations that stand side by side are posted together.
+// requests takes up to n requests. Consecutive one-sided operations are posted together.
 func (c *conn) requests(n int) bool {
 	from := c.taken
 	for k := 0; k < n; {
@@ -76,8 +76,11 @@ func (c *conn) requests(n int) bool {
 			if code != 0 {
 				break
 			}
-			c.ops[run] = lite.Op{Kind: lite.OpKind(r.kind), Handle: h, Off: r.off, Local: c.base + r.local, Add: r.add, Swap: r.swap, Len: r.len,
-				Slot: r.slot, Fence: r.flags&flagFence != 0}
+			c.ops[run] = lite.Op{Kind: lite.OpKind(r.kind), Handle: h, Off: r.off, Local: c.base + r.local, Add: r.add,
+				Swap: r.swap, Len: r.len,
+				Slot:  r.slot,
+				Fence: r.flags&flagFence != 0,
+			}
 			c.flight[(c.next+uint32(run))%depth] = flight{r.slot, r.kind}
 			run++
 		}
@@ -135,7 +138,8 @@ func (c *conn) twoSided(r *request) bool {
 	case r.kind >= numKinds:
 		c.protocolError("request of the kind %d", r.kind)
 		return false
-	case r.kind != kindRecv && !inPlace, r.kind == kindRecv && !c.inPlace(r.local, r.room), r.kind == kindCall && !c.inPlace(r.off, r.room):
+	case r.kind != kindRecv && !inPlace, r.kind == kindRecv && !c.inPlace(r.local, r.room),
+		r.kind == kindCall && !c.inPlace(r.off, r.room):
 		c.refused(r, lite.ErrMemory)
 		return true
 	}
@@ -182,7 +186,8 @@ func (c *conn) call(r *request) bool {
 }
 
 func (c *conn) send(r *request) bool {
-	err := c.client.PostMessage(int(r.node), int(r.port), uint32(r.handle)&0xffffff, c.base+r.local, r.len, r.slot, false, r.flags&flagFence != 0)
+	err := c.client.PostMessage(int(r.node), int(r.port), uint32(r.handle)&0xffffff, c.base+r.local, r.len, r.slot,
+		false, r.flags&flagFence != 0)
 	switch err {
 	case nil:
 		c.flight[c.next%depth] = flight{r.slot, kindSend}
@@ -197,7 +202,7 @@ func (c *conn) send(r *request) bool {
 	return true
 }
 
-// operations tells of one-sided operations and messages that ended.
+// operations completes one-sided operations and messages.
 func (c *conn) operations() {
 	if c.first == c.next {
 		return
@@ -216,10 +221,10 @@ func (c *conn) operations() {
 	}
 }
 
-// callTime is how long a call is waited for. Arbitrary: the client gives up earlier.
+// callTime bounds the wait for an answer; the client's own deadline is earlier.
 const callTime = time.Minute
 
-// answers tells of calls that are answered.
+// answers completes calls that are answered.
 func (c *conn) answers() {
 	for i := range c.calls {
 		k := &c.calls[i]

@@ -133,10 +133,12 @@ func TestCallsGoThroughTwoDaemons(t *testing.T) {
 						}
 					}
 					var e *transports.CallError
-					if err := k.Call(&transports.Call{Method: 1}); !errors.As(err, &e) || e.Code != transports.CallNotFound || e.Text != "no such thing" {
+					if err := k.Call(&transports.Call{Method: 1}); !errors.As(err, &e) ||
+						e.Code != transports.CallNotFound || e.Text != "no such thing" {
 						t.Errorf("a handler's error: %v", err)
 					}
-					if err := k.Call(&transports.Call{Method: 2, Request: make([]byte, 100_001)}); !errors.As(err, &e) || e.Code != transports.CallResourceExhausted {
+					if err := k.Call(&transports.Call{Method: 2, Request: make([]byte, 100_001)}); !errors.As(err,
+						&e) || e.Code != transports.CallResourceExhausted {
 						t.Errorf("too long: %v", err)
 					}
 				}()
@@ -185,7 +187,8 @@ func TestADeviceOfOneProcessIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	if _, err := New(dev, Config{Command: []string{"x"}}); err == nil || !strings.Contains(err.Error(), rdma.ErrNotSupported.Error()) {
+	if _, err := New(dev, Config{Command: []string{"x"}}); err == nil ||
+		!strings.Contains(err.Error(), rdma.ErrNotSupported.Error()) {
 		t.Errorf("%v", err)
 	}
 }

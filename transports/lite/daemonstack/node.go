@@ -152,7 +152,7 @@ func (u *user) Close() (err error) {
 
 // questions is the port of a listener.
 type questions struct {
-	mu     sync.Mutex // the client is whose who holds it
+	mu     sync.Mutex // guards the client
 	client *daemon.Client
 	closed bool
 }
@@ -180,7 +180,7 @@ func (q *questions) Close() error {
 	return q.client.Close()
 }
 
-// questionWait is how long Next sleeps between two looks: a set-up takes longer.
+// questionWait is how long Next sleeps between two polls: a set-up takes longer.
 const questionWait = time.Millisecond
 
 func (q *questions) Next(ctx context.Context) (*session.Question, error) {

@@ -48,7 +48,8 @@ func (s *Stack) Start(ctx context.Context, listen, manager string, n Need) (p *P
 		}
 	}()
 	page := os.Getpagesize()
-	args := append(append([]string(nil), s.cfg.Command[1:]...), "--socket", p.socket(), "--places", strconv.Itoa(n.Clients),
+	args := append(append([]string(nil), s.cfg.Command[1:]...), "--socket", p.socket(), "--places",
+		strconv.Itoa(n.Clients),
 		"--place-memory", strconv.Itoa((n.Place+page-1)/page*page), "--arena", strconv.Itoa(n.Arena), "--until-eof")
 	secret := ""
 	if len(n.Secret) > 0 { // in a file of this user: command lines are everybody's to read
@@ -99,7 +100,7 @@ func (s *Stack) Start(ctx context.Context, listen, manager string, n Need) (p *P
 	}
 	if err != nil {
 		_ = p.cmd.Process.Kill()
-		_ = p.cmd.Wait() // what it said is there then
+		_ = p.cmd.Wait() // then its output is complete
 		p.cmd = nil
 		if text := strings.TrimSpace(said.String()); text != "" {
 			err = errors.New(text)
@@ -124,7 +125,7 @@ func (p *Process) CPU() time.Duration {
 	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
 }
 
-// endTime bounds the orderly end of a daemon. Arbitrary: it tells its peers.
+// endTime bounds the orderly end of a daemon.
 const endTime = 2 * time.Second
 
 // Close ends the daemon. Its clients are to be closed before. Idempotent.

@@ -40,7 +40,8 @@ var (
 func New(dev rdma.Device, cfg Config) (*Stack, error) {
 	caps := dev.Caps()
 	if caps.Label == rdma.LabelMem || caps.Clock != nil {
-		return nil, fmt.Errorf("%s is of one process, and a daemon is another one: %w", dev.Name(), rdma.ErrNotSupported)
+		return nil, fmt.Errorf("%s is of one process, and a daemon is another one: %w", dev.Name(),
+			rdma.ErrNotSupported)
 	}
 	if err := caps.Missing(rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead), SGE: 2}); err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func (s *Stack) Device() rdma.Device { return s.dev }
 const (
 	maxMessage = 256 << 10
 	maxCallers = 64
-	// callPort takes calls; a byte in front says mode and method.
+	// callPort takes calls; their first byte has mode and method.
 	callPort = 1
 	textRoom = 512
 )
@@ -106,8 +107,10 @@ func (s *Stack) CallCost() transports.CallCost {
 func (s *Stack) Close() error { return s.dev.Close() }
 
 func check(cfg transports.CallConfig) error {
-	if cfg.MaxRequest < 0 || cfg.MaxRequest > maxMessage || cfg.MaxResponse < 0 || cfg.MaxResponse > maxMessage || cfg.Callers > maxCallers {
-		return fmt.Errorf("%d callers, requests of %d and responses of %d bytes, at most %d and %d: %w", cfg.Callers, cfg.MaxRequest, cfg.MaxResponse,
+	if cfg.MaxRequest < 0 || cfg.MaxRequest > maxMessage || cfg.MaxResponse < 0 || cfg.MaxResponse > maxMessage ||
+		cfg.Callers > maxCallers {
+		return fmt.Errorf("%d callers, requests of %d and responses of %d bytes, at most %d and %d: %w", cfg.Callers,
+			cfg.MaxRequest, cfg.MaxResponse,
 			maxCallers, maxMessage, rdma.ErrInvalid)
 	}
 	return nil
@@ -133,7 +136,8 @@ func (s *Stack) DialCalls(ctx context.Context, addr string, cfg transports.CallC
 	}
 	n := max(cfg.Callers, 1) + 1
 	room := cfg.MaxRequest + max(cfg.MaxResponse, textRoom)
-	p, err := s.Start(ctx, ":0", addr, Need{Clients: n, Place: 256<<10 + 2*room, Arena: 64<<20 + n*2*room, Secret: cfg.Secret})
+	p, err := s.Start(ctx, ":0", addr, Need{Clients: n, Place: 256<<10 + 2*room, Arena: 64<<20 + n*2*room,
+		Secret: cfg.Secret})
 	if err != nil {
 		return fail(fmt.Errorf("%w: %w", rdma.ErrUnreachable, err))
 	}
@@ -208,7 +212,8 @@ func (k *caller) Call(q *transports.Call) error {
 	case method >= transports.CallMethods:
 		return callError(transports.CallUnimplemented, fmt.Sprintf("method %d", method))
 	case len(q.Request) >= len(k.buf):
-		return callError(transports.CallResourceExhausted, fmt.Sprintf("request of %d bytes, at most %d", len(q.Request), len(k.buf)-1))
+		return callError(transports.CallResourceExhausted, fmt.Sprintf("request of %d bytes, at most %d",
+			len(q.Request), len(k.buf)-1))
 	}
 	k.buf[0] = uint8(k.cfg.Mode)<<4 | method
 	copy(k.buf[1:], q.Request)
@@ -239,7 +244,7 @@ func (k *caller) failed(b []byte, err error) error {
 	return callError(transports.CallUnavailable, err.Error())
 }
 
-// Send is not there: Caps say so.
+// Send is not there, see Caps.
 func (k *caller) Send(*transports.Call) error {
 	return callError(transports.CallInvalidArgument, "no messages one way")
 }
@@ -275,7 +280,8 @@ type server struct {
 }
 
 // ListenCalls starts a daemon that founds a cluster at addr.
-func (s *Stack) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig, h transports.CallHandler) (transports.CallServer, error) {
+func (s *Stack) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig,
+	h transports.CallHandler) (transports.CallServer, error) {
 	fail := func(err error) (transports.CallServer, error) {
 		return nil, &rdma.OpError{Op: "listen", Object: addr, Err: err}
 	}
@@ -284,7 +290,8 @@ func (s *Stack) ListenCalls(ctx context.Context, addr string, cfg transports.Cal
 	}
 	receives := min(max(cfg.Callers, 1)*max(cfg.Conns, 1), maxCallers)
 	place := 512<<10 + receives*(cfg.MaxRequest+64) + 2*max(cfg.MaxResponse, textRoom)
-	p, err := s.Start(ctx, addr, "", Need{Clients: 1, Place: place, Arena: 64<<20 + 16*max(cfg.Conns, 1)*(cfg.MaxRequest+cfg.MaxResponse), Secret: cfg.Secret})
+	p, err := s.Start(ctx, addr, "", Need{Clients: 1, Place: place,
+		Arena: 64<<20 + 16*max(cfg.Conns, 1)*(cfg.MaxRequest+cfg.MaxResponse), Secret: cfg.Secret})
 	if err != nil {
 		return fail(err)
 	}
@@ -335,10 +342,12 @@ func (v *server) answer(m *daemon.Message, q *transports.Served, parts *[1][]byt
 		return m.Release()
 	}
 	parts[0] = m.Payload[1:]
-	*q = transports.Served{Ctx: v.ctx, Mode: transports.CallMode(m.Payload[0] >> 4), Method: m.Payload[0] & 0xf, Request: parts[:]}
+	*q = transports.Served{Ctx: v.ctx, Mode: transports.CallMode(m.Payload[0] >> 4), Method: m.Payload[0] & 0xf,
+		Request: parts[:]}
 	err := v.handler.ServeCall(q)
 	if err == nil && len(q.Response) > v.most {
-		err = &transports.CallError{Code: transports.CallResourceExhausted, Text: "the response is longer than the caller takes"}
+		err = &transports.CallError{Code: transports.CallResourceExhausted,
+			Text: "the response is longer than the caller takes"}
 	}
 	if err != nil {
 		e := transports.AsCallError(err)

@@ -32,9 +32,9 @@ type conn struct {
 // slot is a caller's place: one request and one answer.
 type slot struct {
 	taken  bool         // under conn.mu
-	late   bool         // an answer may come that nobody waited for
+	late   bool         // an answer may come after its deadline
 	answer atomic.Int32 // Send: the cell that it lies in, and 1
-	cell   int          // Send: whose receive is given back with the next call; -1 for none
+	cell   int          // Send: whose receive is posted again with the next call; -1 for none
 	turn   uint8        // Write: of the answer
 }
 
@@ -75,13 +75,13 @@ func (c *conn) Close() error {
 	c.cancel()
 	c.users.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
-	_ = c.qp.Disconnect(ctx) // who does not answer in time is left without
+	_ = c.qp.Disconnect(ctx) // a peer that does not answer in time is left without
 	cancel()
 	c.end.close()
 	return c.cq.Close()
 }
 
-// closeGrace bounds the orderly end of a connection. Arbitrary.
+// closeGrace bounds the orderly end of a connection.
 const closeGrace = 250 * time.Millisecond
 
 // Caller makes one.
@@ -107,7 +107,7 @@ func (c *conn) Caller(ctx context.Context, cfg transports.CallerConfig) (transpo
 	return nil, fmt.Errorf("more than %d callers of a connection: %w", len(c.slots), rdma.ErrQueueFull)
 }
 
-// poll takes what completed. Whoever finds somebody else at it has nothing to do.
+// poll takes what completed. It does nothing while another goroutine does.
 func (c *conn) poll() {
 	if !c.pollMu.TryLock() {
 		return
@@ -162,7 +162,8 @@ func (k *caller) Call(q *transports.Call) error {
 	case method >= transports.CallMethods:
 		return callError(transports.CallUnimplemented, fmt.Sprintf("method %d", method))
 	case len(q.Request) > c.request:
-		return callError(transports.CallResourceExhausted, fmt.Sprintf("request of %d bytes, at most %d", len(q.Request), c.request))
+		return callError(transports.CallResourceExhausted, fmt.Sprintf("request of %d bytes, at most %d",
+			len(q.Request), c.request))
 	}
 	var w wait
 	if k.slot.late { // an answer came too late for its call
@@ -184,7 +185,7 @@ func (k *caller) Call(q *transports.Call) error {
 			return k.gone()
 		}
 		c.poll()
-		if err := k.look(&w); err != nil {
+		if err := k.check(&w); err != nil {
 			return err
 		}
 	}
@@ -250,7 +251,7 @@ func (k *caller) answer(w *wait) (what uint8, b []byte, err error) {
 			}
 			return h.what, c.place(cell, int(h.len)), nil
 		}
-		if err := k.look(w); err != nil {
+		if err := k.check(w); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -277,8 +278,8 @@ func (k *caller) arrived() ([]byte, bool) {
 	return cell, true
 }
 
-// look is called when nothing was there, and says why there is no sense in going on.
-func (k *caller) look(w *wait) error {
+// check fails when the connection has ended, the caller was cancelled or its deadline passed.
+func (k *caller) check(w *wait) error {
 	c := k.conn
 	if c.failed.Load() {
 		return k.gone()
@@ -309,7 +310,7 @@ func (k *caller) look(w *wait) error {
 
 func (k *caller) gone() error { return callError(transports.CallUnavailable, "the connection is gone") }
 
-// Send is not there: Caps say so.
+// Send is not there, see Caps.
 func (k *caller) Send(*transports.Call) error {
 	return callError(transports.CallInvalidArgument, "no messages one way")
 }
@@ -326,7 +327,7 @@ func (k *caller) Close() error {
 		return nil
 	}
 	k.closed = true
-	_ = k.giveBack() // a connection that is gone takes no receives
+	_ = k.giveBack() // a connection that ended takes no receives
 	c := k.conn
 	c.mu.Lock()
 	if !k.slot.late { // else the answer may still come

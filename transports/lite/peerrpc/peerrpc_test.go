@@ -168,7 +168,8 @@ func TestErrorsHaveTheirCodes(t *testing.T) {
 		if _, err := w.conn.Caller(soon(t), transports.CallerConfig{}); !errors.Is(err, rdma.ErrQueueFull) {
 			t.Errorf("one caller too many: %v", err)
 		}
-		if _, err := w.conn.Caller(soon(t), transports.CallerConfig{Mode: transports.CallOneWay}); !errors.Is(err, rdma.ErrNotSupported) {
+		if _, err := w.conn.Caller(soon(t), transports.CallerConfig{Mode: transports.CallOneWay}); !errors.Is(err,
+			rdma.ErrNotSupported) {
 			t.Errorf("messages one way: %v", err)
 		}
 	})

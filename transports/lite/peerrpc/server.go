@@ -27,10 +27,10 @@ type server struct {
 	served  transports.Served
 	parts   [1][]byte
 
-	mu     sync.Mutex
-	coming []*client // being accepted: their requests may be there already
-	fresh  []*client // accepted, and not yet polled
-	open   int
+	mu        sync.Mutex
+	accepting []*client // being accepted: their requests may be there already
+	accepted  []*client // accepted, and not yet polled
+	open      int
 }
 
 // client is a connection at the server. The polling goroutine owns it.
@@ -43,7 +43,8 @@ type client struct {
 }
 
 // ListenCalls serves calls at addr.
-func (s *Stack) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig, h transports.CallHandler) (transports.CallServer, error) {
+func (s *Stack) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig,
+	h transports.CallHandler) (transports.CallServer, error) {
 	v, err := s.listen(ctx, addr, cfg, h)
 	if err != nil {
 		return nil, &rdma.OpError{Op: "listen", Object: addr, Err: err}
@@ -51,7 +52,8 @@ func (s *Stack) ListenCalls(ctx context.Context, addr string, cfg transports.Cal
 	return v, nil
 }
 
-func (s *Stack) listen(ctx context.Context, addr string, cfg transports.CallConfig, h transports.CallHandler) (v *server, err error) {
+func (s *Stack) listen(ctx context.Context, addr string, cfg transports.CallConfig,
+	h transports.CallHandler) (v *server, err error) {
 	v = &server{stack: s, handler: h, most: min(max(cfg.Conns, 1), maxConns)}
 	if v.shape, err = s.shapeOf(cfg); err != nil {
 		return nil, err
@@ -92,12 +94,12 @@ func (v *server) accept() {
 		}
 		c, err := v.admit(req)
 		if c == nil {
-			continue // a stranger; he was told
+			continue // it was rejected
 		}
 		v.mu.Lock()
-		v.coming = slices.DeleteFunc(v.coming, func(o *client) bool { return o == c })
+		v.accepting = slices.DeleteFunc(v.accepting, func(o *client) bool { return o == c })
 		if err == nil {
-			v.fresh = append(v.fresh, c)
+			v.accepted = append(v.accepted, c)
 		} else {
 			v.open--
 		}
@@ -125,14 +127,15 @@ func (v *server) admit(req rdma.ConnRequest) (*client, error) {
 		return nil, req.Reject(ctx, nil)
 	}
 	h := v.shape
-	// Before memory is made for him, a stranger is told from a client.
-	if g, err := parseGreeting(req.Param().PrivateData); err != nil || subtle.ConstantTimeCompare(g.token[:], h.token[:]) != 1 {
-		v.left()
+	// Before memory is allocated for it, the peer must have shown the token.
+	if g, err := parseGreeting(req.Param().PrivateData); err != nil ||
+		subtle.ConstantTimeCompare(g.token[:], h.token[:]) != 1 {
+		v.closed()
 		return nil, req.Reject(ctx, nil)
 	}
 	e, err := v.stack.newEnd(h, h.request, h.response, v.cq)
 	if err != nil {
-		v.left()
+		v.closed()
 		return nil, errors.Join(err, req.Reject(ctx, nil))
 	}
 	c := &client{end: e, ring: make([]uint8, h.callers), turns: make([]uint8, h.callers)}
@@ -140,24 +143,24 @@ func (v *server) admit(req rdma.ConnRequest) (*client, error) {
 		return c, errors.Join(err, req.Reject(ctx, nil))
 	}
 	v.mu.Lock()
-	v.coming = append(v.coming, c)
+	v.accepting = append(v.accepting, c)
 	v.mu.Unlock()
 	g := e.greeting()
 	_, err = req.Accept(ctx, e.qp, v.stack.param(g.encode()))
 	return c, err
 }
 
-func (v *server) left() {
+func (v *server) closed() {
 	v.mu.Lock()
 	v.open--
 	v.mu.Unlock()
 }
 
 const (
-	// napAfter is how long a server polls without a request before it naps between two
-	// looks, and lookPause how long. Arbitrary: a run has no such pauses.
-	napAfter  = 200 * time.Millisecond
-	lookPause = time.Millisecond
+	// idleAfter is how long a server polls without a request before it sleeps between two polls,
+	// and pollPause how long.
+	idleAfter = 200 * time.Millisecond
+	pollPause = time.Millisecond
 )
 
 // work polls for all connections.
@@ -180,28 +183,28 @@ func (v *server) work() {
 		if idle++; idle%64 != 0 {
 			continue
 		}
-		list = v.look(clients, list)
+		list = v.update(clients, list)
 		if now := time.Now(); idle == 64 {
 			last = now
-		} else if now.Sub(last) > napAfter {
-			time.Sleep(lookPause)
+		} else if now.Sub(last) > idleAfter {
+			time.Sleep(pollPause)
 		}
 		yield()
 	}
 	v.mu.Lock()
-	list = append(list, v.fresh...)
-	v.fresh = nil
+	list = append(list, v.accepted...)
+	v.accepted = nil
 	v.mu.Unlock()
 	for _, c := range list {
 		c.close()
 	}
 }
 
-// look takes new connections in and lets go of those at their end.
-func (v *server) look(clients map[uint32]*client, list []*client) []*client {
+// update adds new connections and drops those that ended.
+func (v *server) update(clients map[uint32]*client, list []*client) []*client {
 	v.mu.Lock()
-	fresh := v.fresh
-	v.fresh = nil
+	fresh := v.accepted
+	v.accepted = nil
 	v.mu.Unlock()
 	for _, c := range fresh {
 		clients[c.qp.Num()] = c
@@ -215,14 +218,13 @@ func (v *server) look(clients map[uint32]*client, list []*client) []*client {
 		}
 		delete(clients, c.qp.Num())
 		c.close()
-		v.left()
+		v.closed()
 	}
 	clear(list[len(kept):])
 	return kept
 }
 
-// completions takes what completed. Requests of a client that was not taken in yet are
-// not lost: its receives are looked at by number, so it is taken in first.
+// completions takes what completed. A client with a request that was not added yet is added first.
 func (v *server) completions(clients map[uint32]*client) bool {
 	k, err := v.cq.Poll(v.wcs[:])
 	if err != nil {
@@ -234,7 +236,7 @@ func (v *server) completions(clients map[uint32]*client) bool {
 		wc := &v.wcs[i]
 		c := clients[wc.QPNum]
 		if c == nil {
-			if c = v.young(wc.QPNum); c == nil {
+			if c = v.pending(wc.QPNum); c == nil {
 				continue // of one that is closed
 			}
 		}
@@ -252,11 +254,11 @@ func (v *server) completions(clients map[uint32]*client) bool {
 	return k > 0
 }
 
-// young is a connection that is not taken in yet.
-func (v *server) young(qp uint32) *client {
+// pending is a connection that was not added yet.
+func (v *server) pending(qp uint32) *client {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, list := range [...][]*client{v.coming, v.fresh} {
+	for _, list := range [...][]*client{v.accepting, v.accepted} {
 		for _, c := range list {
 			if c.qp.Num() == qp {
 				return c
@@ -266,8 +268,8 @@ func (v *server) young(qp uint32) *client {
 	return nil
 }
 
-// cells answers the requests that lie in a client's ring, once around: the places of
-// answers are free again when completions were looked at.
+// cells answers the requests that lie in a client's ring, once around: the cells of answers are
+// free again once their completions were polled.
 func (v *server) cells(c *client) (busy bool) {
 	for range c.callers {
 		if c.dead {
@@ -304,7 +306,8 @@ func (v *server) serve(c *client, at int, h header) error {
 	a := header{slot: h.slot, turn: nextTurn(c.turns[h.slot])}
 	b := q.Response
 	if err == nil && len(b) > c.response {
-		err = &transports.CallError{Code: transports.CallResourceExhausted, Text: "the response is longer than the caller takes"}
+		err = &transports.CallError{Code: transports.CallResourceExhausted,
+			Text: "the response is longer than the caller takes"}
 	}
 	if err != nil {
 		e := transports.AsCallError(err)

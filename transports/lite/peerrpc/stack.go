@@ -14,7 +14,7 @@ import (
 const (
 	// MaxMessage is LITE's, bytes, so that both are asked the same.
 	MaxMessage = 2 << 20
-	// maxConns of a server at once, and maxCallers of a connection. Arbitrary.
+	// maxConns of a server at once, and maxCallers of a connection.
 	maxConns   = 1024
 	maxCallers = 4096
 )
@@ -61,9 +61,12 @@ func (s *Stack) Counts() []rdma.Counts { return rdma.CountsOf(s.dev) }
 // Caps are those of calls.
 func (s *Stack) Caps() transports.Caps {
 	d := &s.caps
-	return transports.Caps{Label: d.Label, Kinds: transports.Kinds(transports.KindCall), InProcess: d.Label == rdma.LabelMem || d.Clock != nil,
-		Clock: d.Clock, MaxMsg: MaxMessage, MaxSessions: maxConns, MaxDepth: min(maxCallers, d.MaxQPWR/2), LocalComplete: d.Completion == rdma.CompletionLocal,
-		CallModes: transports.CallModes(transports.CallUnary, transports.CallStream)}
+	return transports.Caps{Label: d.Label, Kinds: transports.Kinds(transports.KindCall),
+		InProcess: d.Label == rdma.LabelMem || d.Clock != nil,
+		Clock:     d.Clock, MaxMsg: MaxMessage, MaxSessions: maxConns, MaxDepth: min(maxCallers, d.MaxQPWR/2),
+		LocalComplete: d.Completion == rdma.CompletionLocal,
+		CallModes:     transports.CallModes(transports.CallUnary, transports.CallStream),
+	}
 }
 
 // CallCost is how calls are carried and waited for.
@@ -86,12 +89,16 @@ type shape struct {
 
 func (s *Stack) shapeOf(cfg transports.CallConfig) (shape, error) {
 	// Room for the text of an error.
-	h := shape{callers: max(cfg.Callers, 1), request: cfg.MaxRequest, response: max(cfg.MaxResponse, textRoom), token: tokenOf(cfg.Secret)}
-	if h.callers > min(maxCallers, s.caps.MaxQPWR/2) || h.request < 0 || h.request > MaxMessage || cfg.MaxResponse < 0 || h.response > MaxMessage {
-		return h, fmt.Errorf("%d callers, requests of %d and responses of %d bytes: %w", h.callers, h.request, h.response, rdma.ErrInvalid)
+	h := shape{callers: max(cfg.Callers, 1), request: cfg.MaxRequest, response: max(cfg.MaxResponse, textRoom),
+		token: tokenOf(cfg.Secret)}
+	if h.callers > min(maxCallers, s.caps.MaxQPWR/2) || h.request < 0 || h.request > MaxMessage ||
+		cfg.MaxResponse < 0 || h.response > MaxMessage {
+		return h, fmt.Errorf("%d callers, requests of %d and responses of %d bytes: %w", h.callers, h.request,
+			h.response, rdma.ErrInvalid)
 	}
 	if uint64(max(h.request, h.response))+headerLen > s.caps.MaxMsg {
-		return h, fmt.Errorf("messages of %d bytes, the device takes %d: %w", max(h.request, h.response), s.caps.MaxMsg, rdma.ErrInvalid)
+		return h, fmt.Errorf("messages of %d bytes, the device takes %d: %w", max(h.request, h.response), s.caps.MaxMsg,
+			rdma.ErrInvalid)
 	}
 	return h, nil
 }
@@ -175,8 +182,7 @@ func (e *end) repost(i int) error {
 // sendID marks the completions of sends.
 const sendID = 1
 
-// post sends the message in cell i of what goes out: its payload lies there, as place says.
-// to is the peer's cell.
+// post sends the message in cell i of what goes out, whose payload is at place.
 func (e *end) post(i, to int, h *header) error {
 	b, n := e.out(i), int(h.len)
 	wr := &e.wr[0]
@@ -217,11 +223,15 @@ func (e *end) head(cell []byte) []byte {
 }
 
 func (e *end) greeting() greeting {
-	return greeting{form: e.stack.form, callers: uint16(e.callers), rkey: e.mr.RKey(), request: uint32(e.request), response: uint32(e.response),
-		addr: e.mr.Addr(), len: uint64(len(e.mem)), token: e.token}
+	return greeting{form: e.stack.form, callers: uint16(e.callers), rkey: e.mr.RKey(), request: uint32(e.request),
+		response: uint32(e.response),
+		addr:     e.mr.Addr(),
+		len:      uint64(len(e.mem)),
+		token:    e.token,
+	}
 }
 
-// meet holds what the peer says against this end.
+// meet checks the peer's greeting against this end.
 func (e *end) meet(private []byte) error {
 	g, err := parseGreeting(private)
 	switch {
@@ -232,8 +242,8 @@ func (e *end) meet(private []byte) error {
 	case g.form != e.stack.form:
 		return fmt.Errorf("%w: the peer's form is %v, this one %v", rdma.ErrProtocol, g.form, e.stack.form)
 	case int(g.callers) != e.callers || int(g.request) != e.request || int(g.response) != e.response:
-		return fmt.Errorf("%w: the peer has %d callers, requests of %d and responses of %d bytes, this end %d, %d and %d", rdma.ErrProtocol,
-			g.callers, g.request, g.response, e.callers, e.request, e.response)
+		return fmt.Errorf("%w: the peer has %d callers, requests of %d and responses of %d bytes, this end %d, %d and %d",
+			rdma.ErrProtocol, g.callers, g.request, g.response, e.callers, e.request, e.response)
 	case g.len < uint64(e.callers*e.outCell):
 		return fmt.Errorf("%w: the peer's memory is too small", rdma.ErrProtocol)
 	}

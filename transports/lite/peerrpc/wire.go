@@ -29,7 +29,9 @@ func (f Form) String() string {
 
 // greeting is the private data of either end, big-endian:
 //
-//	magic 4 | form 1 | zero 1 | callers 2 | rkey 4 | longest request 4 | longest response 4 | addr 8 | length 8 | token 8
+//	magic 4 | form 1 | zero 1 | callers 2 | rkey 4 | longest request 4 | longest response 4 | addr 8 | length 8 | token
+//
+// 8
 type greeting struct {
 	form              Form
 	callers           uint16
@@ -109,7 +111,8 @@ func parseHeader(b []byte, most uint32, callers int) (h header, err error) {
 	}
 	h = header{len: binary.BigEndian.Uint32(b), slot: binary.BigEndian.Uint16(b[4:]), what: b[6], turn: b[headerLen-1]}
 	if h.len > most || int(h.slot) >= callers {
-		return header{}, fmt.Errorf("%w: message of %d bytes for caller %d, at most %d and %d callers", rdma.ErrProtocol, h.len, h.slot, most, callers)
+		return header{}, fmt.Errorf("%w: message of %d bytes for caller %d, at most %d and %d callers",
+			rdma.ErrProtocol, h.len, h.slot, most, callers)
 	}
 	return h, nil
 }

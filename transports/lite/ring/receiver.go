@@ -44,8 +44,8 @@ func (r *Receiver) Arrived(start uint64, off uint32, n uint64) error {
 	return nil
 }
 
-// Release frees the record whose span starts at start, once. It reports whether the
-// peer should be told the new [Receiver.Head].
+// Release frees the record whose span starts at start, once. It reports whether the new
+// [Receiver.Head] is due at the peer.
 func (r *Receiver) Release(start uint64) bool {
 	i := (start & (r.size - 1)) / Granule
 	if r.at[i] == 0 || r.at[i]&released != 0 {

@@ -13,10 +13,10 @@ const (
 	MaxSize = 1 << 24
 )
 
-// ErrPeer is what every refusal of something that the peer said wraps.
+// ErrPeer wraps every refusal of what a peer sent.
 var ErrPeer = errors.New("the peer broke the rules of the ring")
 
-// CheckSize tells whether a ring of size bytes is possible.
+// CheckSize fails for sizes that a ring cannot have.
 func CheckSize(size uint64) error {
 	if size < MinSize || size > MaxSize || size&(size-1) != 0 {
 		return fmt.Errorf("ring of %d bytes, want a power of two from %d to %d", size, MinSize, MaxSize)
@@ -78,8 +78,8 @@ func (s *Sender) Reserve(n uint64) (Span, bool) {
 // Undo gives the newest span back, when its record was not sent after all.
 func (s *Sender) Undo(sp Span) { s.tail = sp.Start }
 
-// Head takes what the peer says its head is. A head that goes back is old news;
-// one beyond the tail is a lie.
+// Head takes the head that the peer wrote. One that goes back is old; one beyond the tail is
+// ErrPeer.
 func (s *Sender) Head(head uint64) error {
 	switch {
 	case head > s.tail || head%Granule != 0:
@@ -90,7 +90,7 @@ func (s *Sender) Head(head uint64) error {
 	return nil
 }
 
-// InUse is the number of bytes that the sender does not know to be free.
+// InUse is the number of bytes up to the last head that the peer wrote.
 func (s *Sender) InUse() uint64 { return s.tail - s.head }
 
 // Size is the size of the ring in bytes.

@@ -45,7 +45,8 @@ func TestARecordNeverCrossesTheEndAndNeverStalls(t *testing.T) {
 				}
 				flying = append(flying, rec{sp, n})
 			} else if len(flying)+len(open) == 0 {
-				t.Fatalf("size %d: no room for %d bytes although everything was released (in use %d)", size, n, s.InUse())
+				t.Fatalf("size %d: no room for %d bytes although everything was released (in use %d)", size, n,
+					s.InUse())
 			}
 			for len(flying) > 0 && rng.IntN(2) == 0 { // arrives in any order
 				k := rng.IntN(len(flying))
@@ -129,7 +130,8 @@ func FuzzReceiver(f *testing.F) {
 
 // The limits themselves are taken, and one beyond is not.
 func TestSizesAreExact(t *testing.T) {
-	for size, ok := range map[uint64]bool{MinSize / 2: false, MinSize: true, MinSize + Granule: false, MaxSize: true, 2 * MaxSize: false} {
+	for size, ok := range map[uint64]bool{MinSize / 2: false, MinSize: true, MinSize + Granule: false, MaxSize: true,
+		2 * MaxSize: false} {
 		if _, err := NewSender(size); (err == nil) != ok {
 			t.Errorf("ring of %d bytes: %v", size, err)
 		}

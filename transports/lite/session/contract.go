@@ -80,7 +80,8 @@ func wantedPerm(kinds transports.KindSet) lite.Perm {
 // Reach wraps errors of LITE about a peer that left, with its window or without, in
 // rdma.ErrUnreachable.
 func Reach(err error) error {
-	for _, gone := range []error{lite.ErrPeerDead, lite.ErrNoPort, lite.ErrNoMember, lite.ErrDeadHandle, lite.ErrClosed} {
+	for _, gone := range []error{lite.ErrPeerDead, lite.ErrNoPort, lite.ErrNoMember, lite.ErrDeadHandle,
+		lite.ErrClosed} {
 		if errors.Is(err, gone) {
 			return fmt.Errorf("%w: %w", rdma.ErrUnreachable, err)
 		}
@@ -125,4 +126,5 @@ func doneOf(d *lite.Done) transports.Done {
 }
 
 var kindOf = [...]transports.Kind{lite.OpWrite: transports.KindWrite, lite.OpRead: transports.KindRead,
-	lite.OpFetchAdd: transports.KindFetchAdd, lite.OpCmpSwap: transports.KindCmpSwap, lite.OpMessage: transports.KindSend}
+	lite.OpFetchAdd: transports.KindFetchAdd, lite.OpCmpSwap: transports.KindCmpSwap,
+	lite.OpMessage: transports.KindSend}

@@ -27,7 +27,8 @@ func New(caps transports.Caps, fence bool, open Opener) *Sessions {
 }
 
 // Dial joins the cluster at addr, where that has not happened, and sets up a session.
-func (s *Sessions) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session, error) {
+func (s *Sessions) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session,
+	error) {
 	x, err := s.dial(ctx, addr, hello, cfg)
 	if err != nil {
 		return nil, &rdma.OpError{Op: "dial", Object: addr, Err: Reach(err)}

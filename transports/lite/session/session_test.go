@@ -14,7 +14,8 @@ import (
 // or beyond its sessions, hellos too long, what is no JSON.
 func TestBothEndsUnderstandEachOther(t *testing.T) {
 	q := question{Hello: []byte("0123456789abcdef"), Name: "w", Window: 7}
-	if got, err := parseQuestion(encode(q)); err != nil || string(got.Hello) != string(q.Hello) || got.Name != q.Name || got.Window != q.Window {
+	if got, err := parseQuestion(encode(q)); err != nil || string(got.Hello) != string(q.Hello) || got.Name != q.Name ||
+		got.Window != q.Window {
 		t.Errorf("%+v, %v", got, err)
 	}
 	a := answer{Port: 3, Name: "v", Window: 9}
@@ -27,7 +28,8 @@ func TestBothEndsUnderstandEachOther(t *testing.T) {
 			t.Errorf("asked %q: %v", bad, err)
 		}
 	}
-	for _, bad := range [][]byte{nil, []byte(`[]`), encode(answer{}), encode(answer{Port: -1}), encode(answer{Port: 4})} {
+	for _, bad := range [][]byte{nil, []byte(`[]`), encode(answer{}), encode(answer{Port: -1}),
+		encode(answer{Port: 4})} {
 		if _, err := parseAnswer(bad, 3); !errors.Is(err, rdma.ErrProtocol) {
 			t.Errorf("answered %q: %v", bad, err)
 		}
@@ -55,8 +57,10 @@ func TestPortsAreOfOneSession(t *testing.T) {
 
 func TestErrorsAreTheWaists(t *testing.T) {
 	other := errors.New("other")
-	for err, want := range map[error]error{lite.ErrPeerDead: rdma.ErrUnreachable, lite.ErrDeadHandle: rdma.ErrUnreachable, lite.ErrBounds: rdma.ErrInvalid,
-		lite.ErrTooBig: rdma.ErrInvalid, rdma.ErrQueueFull: rdma.ErrQueueFull, fmt.Errorf("map: %w", lite.ErrNoMember): rdma.ErrUnreachable, other: other} {
+	for err, want := range map[error]error{lite.ErrPeerDead: rdma.ErrUnreachable,
+		lite.ErrDeadHandle: rdma.ErrUnreachable, lite.ErrBounds: rdma.ErrInvalid,
+		lite.ErrTooBig: rdma.ErrInvalid, rdma.ErrQueueFull: rdma.ErrQueueFull,
+		fmt.Errorf("map: %w", lite.ErrNoMember): rdma.ErrUnreachable, other: other} {
 		if got := postError(err); !errors.Is(got, want) {
 			t.Errorf("%v is told as %v, want %v", err, got, want)
 		}
@@ -71,7 +75,8 @@ func TestConfigurationsAreChecked(t *testing.T) {
 	if cfg, err := normal(transports.Config{Window: 1}, caps); err != nil || cfg.SendDepth != 1 || cfg.RecvDepth != 1 {
 		t.Errorf("%+v, %v", cfg, err)
 	}
-	for _, bad := range []transports.Config{{}, {Window: 1, SendDepth: 5}, {Window: 1, RecvDepth: 5}, {Window: 1, MaxInline: 1}, {Window: 1, ReadDepth: 3}} {
+	for _, bad := range []transports.Config{{}, {Window: 1, SendDepth: 5}, {Window: 1, RecvDepth: 5},
+		{Window: 1, MaxInline: 1}, {Window: 1, ReadDepth: 3}} {
 		if _, err := normal(bad, caps); !errors.Is(err, rdma.ErrInvalid) {
 			t.Errorf("%+v: %v", bad, err)
 		}
@@ -85,7 +90,8 @@ func TestConfigurationsAreChecked(t *testing.T) {
 func TestOperationsKeepTheirNames(t *testing.T) {
 	for k := transports.Kind(0); k < 32; k++ {
 		kind, atomic, ok := oneSided(k)
-		want := k == transports.KindWrite || k == transports.KindRead || k == transports.KindFetchAdd || k == transports.KindCmpSwap
+		want := k == transports.KindWrite || k == transports.KindRead || k == transports.KindFetchAdd ||
+			k == transports.KindCmpSwap
 		if ok != want || atomic != (k == transports.KindFetchAdd || k == transports.KindCmpSwap) {
 			t.Errorf("%v: %v, atomic %v", k, ok, atomic)
 		}

@@ -70,7 +70,8 @@ var loops = map[string]func() (ops, receives []transports.Op){
 		return ops, nil
 	},
 	"send": func() (ops, receives []transports.Op) {
-		return []transports.Op{{Kind: transports.KindSend, Len: 64}}, []transports.Op{{Kind: transports.KindRecv, Len: 64}}
+		return []transports.Op{{Kind: transports.KindSend, Len: 64}},
+			[]transports.Op{{Kind: transports.KindRecv, Len: 64}}
 	},
 }
 

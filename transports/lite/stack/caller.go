@@ -17,7 +17,7 @@ import (
 // Ports of a server of calls: one for each mode and method, and these.
 const (
 	countPort  = 3*transports.CallMethods + iota // how many messages one way of a client arrived
-	giveUpPort                                   // nobody waits for a call any more
+	giveUpPort                                   // a caller's deadline passed
 )
 
 func portOf(m transports.CallMode, method uint8) int {
@@ -29,9 +29,9 @@ const (
 	maxPriorities = 8
 	// textRoom is for the text of an error, bytes; more is cut.
 	textRoom = 512
-	// noTimeout stands for none.
+	// noTimeout is the timeout of calls without one.
 	noTimeout = 24 * time.Hour
-	// controlTimeout bounds what is said beside the calls.
+	// controlTimeout bounds messages beside the calls.
 	controlTimeout = time.Second
 )
 
@@ -40,7 +40,10 @@ func (s *Stack) DialCalls(ctx context.Context, addr string, cfg transports.CallC
 	fail := func(err error) (transports.CallConn, error) {
 		return nil, &rdma.OpError{Op: "dial", Object: addr, Err: session.Reach(err)}
 	}
-	n, err := s.Join(ctx, addr, func() (session.Node, error) { return s.open(ctx, ":0", addr, callNeed(cfg), cfg.Secret) })
+	n, err := s.Join(ctx, addr, func() (session.Node, error) {
+		return s.open(ctx, ":0", addr, callNeed(cfg),
+			cfg.Secret)
+	})
 	if err != nil {
 		return fail(err)
 	}
@@ -153,7 +156,8 @@ func (k *caller) interrupt() {
 }
 
 func wrongMode(m transports.CallMode) error {
-	return &transports.CallError{Code: transports.CallInvalidArgument, Text: "not with a caller of the mode " + m.String()}
+	return &transports.CallError{Code: transports.CallInvalidArgument,
+		Text: "not with a caller of the mode " + m.String()}
 }
 
 // Call sends the request and waits for the response.
@@ -206,18 +210,19 @@ func (k *caller) failed(err error) error {
 		return &transports.CallError{Code: transports.CallDeadlineExceeded, Text: "no answer in time"}
 	case errors.Is(err, lite.ErrTooBig), errors.Is(err, lite.ErrPortFull), errors.Is(err, lite.ErrNoSpace):
 		code = transports.CallResourceExhausted
-	case errors.Is(err, lite.ErrPeerDead), errors.Is(err, lite.ErrNoMember), errors.Is(err, lite.ErrClosed), errors.Is(err, lite.ErrNoPort):
+	case errors.Is(err, lite.ErrPeerDead), errors.Is(err, lite.ErrNoMember), errors.Is(err, lite.ErrClosed),
+		errors.Is(err, lite.ErrNoPort):
 		code = transports.CallUnavailable
 	}
 	return &transports.CallError{Code: code, Text: err.Error()}
 }
 
-// giveUp tells the server that nobody waits for a call.
+// giveUp cancels a call at the server.
 func (c *callConn) giveUp(number uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {
-		_ = c.control.SendTagged(0, giveUpPort, number, nil) // who cannot be told is gone
+		_ = c.control.SendTagged(0, giveUpPort, number, nil) // a server that left needs none
 	}
 }
 
@@ -262,7 +267,7 @@ func (k *caller) End() (int64, error) {
 		if n != last {
 			last, since = n, time.Now()
 		} else if time.Since(since) > min(k.cfg.Timeout, 2*time.Second) {
-			return n, nil // who counts sees what is missing
+			return n, nil // the caller counts what is missing
 		}
 	}
 }

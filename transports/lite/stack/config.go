@@ -12,11 +12,11 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Polling says who looks for arrivals.
+// Polling is which goroutine polls for arrivals.
 type Polling uint8
 
 const (
-	PollCaller   Polling = iota // whoever waits polls; the node's goroutine takes what nobody waits for
+	PollCaller   Polling = iota // callers that wait poll; the node's goroutine takes the rest
 	PollNode                    // the node's one goroutine polls for ever, callers poll for a while and then sleep
 	PollAdaptive                // both poll for a while and then sleep
 	numPollings
@@ -48,15 +48,15 @@ type Config struct {
 	Each    bool // a queue pair for each client, of up to EachLinks, instead
 	QoS     lite.QoS
 	Sched   bool // priorities are those of a scheduler below, which must be there
-	Sends   bool // tell arrivals by sends although the device has immediate data
+	Sends   bool // send arrivals' numbers although the device has immediate data
 	Polling Polling
 	Spin    time.Duration // how long PollNode and PollAdaptive poll before they sleep; 0: 10 µs
 	Arena   int           // bytes; 0: by what the first session or connection needs
 }
 
 const (
-	// EachLinks bounds the clients that have a queue pair of their own. Arbitrary: half of
-	// what a node can have.
+	// EachLinks bounds the clients that have a queue pair of their own: half of what a node can
+	// have.
 	EachLinks = lite.MaxLinks / 2
 	// MaxSessions of a listener: one port each, and one for set-up.
 	MaxSessions = wire.ControlPort - 1

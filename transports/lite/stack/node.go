@@ -75,7 +75,8 @@ func (u *user) Alloc(n int) ([]byte, error) {
 }
 
 func (u *user) Ask(ctx context.Context, question []byte) ([]byte, error) {
-	c, err := u.node.Client(lite.ClientConfig{Wait: lite.WaitAdaptive, MaxReply: session.MaxQuestion, Timeout: timeLeft(ctx)})
+	c, err := u.node.Client(lite.ClientConfig{Wait: lite.WaitAdaptive, MaxReply: session.MaxQuestion,
+		Timeout: timeLeft(ctx)})
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +187,7 @@ func (q *questions) Close() error {
 	return nil
 }
 
-// questionWait is how often Next looks at its context.
+// questionWait is how often Next checks its context.
 const questionWait = 20 * time.Millisecond
 
 func (q *questions) Next(ctx context.Context) (*session.Question, error) {

@@ -22,13 +22,13 @@ type work struct {
 	method uint8
 }
 
-// sender is who sends messages one way.
+// sender is a source of messages one way.
 type sender struct {
 	node int
 	tag  uint32
 }
 
-// lane keeps the messages of a sender in their order, whoever leads.
+// lane keeps the messages of a sender in their order, whichever worker leads.
 type lane struct {
 	taken   int64 // messages whose handlers have returned
 	busy    bool  // one is in its handler
@@ -53,7 +53,7 @@ type callServer struct {
 	queue   []work // ring
 	first   int
 	count   int
-	queued  atomic.Int32 // = count, to look without the lock
+	queued  atomic.Int32 // = count, read without the lock
 	workers map[int64]*worker
 	most    int
 	made    int64
@@ -73,22 +73,27 @@ type worker struct {
 }
 
 const (
-	// watchTick is how long a handler may take before another worker leads, and up to
-	// twice that. Arbitrary: a hand-over costs a wake-up.
+	// watchTick is how long a handler may take before another worker leads, and up to twice that:
+	// a hand-over costs a wake-up.
 	watchTick = 2 * time.Millisecond
 	// spareWorkers are those beside the callers that a server expects.
 	spareWorkers = 8
 )
 
 // ListenCalls makes a cluster whose manager answers calls at addr.
-func (s *Stack) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig, h transports.CallHandler) (transports.CallServer, error) {
+func (s *Stack) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig,
+	h transports.CallHandler) (transports.CallServer, error) {
 	n, err := s.open(ctx, addr, "", callNeed(cfg), cfg.Secret)
 	if err != nil {
 		return nil, &rdma.OpError{Op: "listen", Object: addr, Err: err}
 	}
-	c := &callServer{node: n.(node), handler: h, spin: s.cfg.Polling == PollCaller, spinFor: max(s.cfg.Spin, 10*time.Microsecond),
-		wake: make(chan struct{}, 1), done: make(chan struct{}), workers: map[int64]*worker{},
-		most: max(cfg.Callers, 1)*max(cfg.Conns, 1) + spareWorkers, lanes: map[sender]*lane{}, queue: make([]work, 64)}
+	c := &callServer{node: n.(node), handler: h, spin: s.cfg.Polling == PollCaller,
+		spinFor: max(s.cfg.Spin, 10*time.Microsecond),
+		wake:    make(chan struct{}, 1),
+		done:    make(chan struct{}),
+		workers: map[int64]*worker{},
+		most:    max(cfg.Callers, 1)*max(cfg.Conns, 1) + spareWorkers, lanes: map[sender]*lane{},
+		queue: make([]work, 64)}
 	if err := c.open(cfg); err != nil {
 		return nil, &rdma.OpError{Op: "listen", Object: addr, Err: errors.Join(err, c.Close())}
 	}
@@ -100,7 +105,8 @@ func (s *Stack) ListenCalls(ctx context.Context, addr string, cfg transports.Cal
 
 func (s *callServer) open(cfg transports.CallConfig) error {
 	for port := range giveUpPort + 1 {
-		w := work{port: port, mode: transports.CallMode(port / transports.CallMethods), method: uint8(port % transports.CallMethods)}
+		w := work{port: port, mode: transports.CallMode(port / transports.CallMethods),
+			method: uint8(port % transports.CallMethods)}
 		p := lite.PortConfig{MaxRequest: max(cfg.MaxRequest, 64), Handle: func(r *lite.Request) { s.push(w, r) }}
 		if port == giveUpPort {
 			p.Handle = s.givenUp
@@ -126,7 +132,7 @@ func (s *callServer) push(w work, r *lite.Request) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		_ = w.r.ReplyError(lite.ErrClosed) // who is gone needs no answer
+		_ = w.r.ReplyError(lite.ErrClosed) // a caller that left needs no answer
 		return
 	}
 	if s.count == len(s.queue) {
@@ -185,7 +191,7 @@ func (s *callServer) lead() {
 func (s *callServer) work(w *worker) {
 	defer s.all.Done()
 	var job work
-	var since time.Time // of the last request, once a look at the clock was needed
+	var since time.Time // of the last request, once the clock was read
 	for turn := 1; s.leader.Load() == w.number; turn++ {
 		if s.pop(&job) {
 			s.serve(w, &job)
@@ -223,8 +229,8 @@ func (s *callServer) serve(w *worker, job *work) {
 	}
 }
 
-// oneWay handles a message, unless one of its sender is in its handler: who has that one
-// goes on with this one.
+// oneWay handles a message, unless one of its sender is in its handler: the worker with that one
+// takes this one next.
 func (s *callServer) oneWay(w *worker, job *work) {
 	from := sender{job.r.From, job.r.Tag}
 	s.mu.Lock()
@@ -273,9 +279,10 @@ func (s *callServer) call(w *worker, job *work) {
 		r.Release()
 	case err != nil:
 		e := transports.AsCallError(err)
-		_ = r.ReplyCode(lite.Code(e.Code)+1, []byte(e.Text[:min(len(e.Text), textRoom)])) // who is gone needs no answer
+		// A caller that left needs no answer.
+		_ = r.ReplyCode(lite.Code(e.Code)+1, []byte(e.Text[:min(len(e.Text), textRoom)]))
 	default:
-		_ = r.Reply(q.Response) // likewise; who has too little room is told
+		_ = r.Reply(q.Response) // likewise; one with too little room gets an error
 	}
 	if q.Owner != nil {
 		q.Owner.Release()
@@ -297,10 +304,11 @@ func (s *callServer) answerCount(r *lite.Request) {
 	s.mu.Unlock()
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], uint64(n))
-	_ = r.Reply(b[:]) // who is gone needs no answer
+	_ = r.Reply(b[:]) // a caller that left needs no answer
 }
 
-// givenUp ends the context of a call that nobody waits for. It runs where the node is polled.
+// givenUp ends the context of a call whose deadline passed. It runs in the goroutine that polls the
+// node.
 func (s *callServer) givenUp(r *lite.Request) {
 	from, tag := int32(r.From), r.Tag
 	r.Release()
@@ -317,7 +325,7 @@ func (s *callServer) cancel(match func(w *worker) bool) {
 	}
 }
 
-// watch looks after handlers that take long, and after callers that are gone.
+// watch detects handlers that take long, and callers that are lost.
 func (s *callServer) watch() {
 	defer s.all.Done()
 	t := time.NewTicker(watchTick)
@@ -362,7 +370,7 @@ func (s *callServer) Close() error {
 	s.all.Wait()
 	var job work
 	for s.pop(&job) {
-		_ = job.r.ReplyError(lite.ErrClosed) // who is gone needs no answer
+		_ = job.r.ReplyError(lite.ErrClosed) // a caller that left needs no answer
 	}
 	return s.node.Close()
 }
@@ -381,7 +389,7 @@ func (c *callCtx) init() { c.end = make(chan struct{}) }
 // Deadline is not known: the caller gives up.
 func (c *callCtx) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// Done is closed when nobody waits any more.
+// Done is closed when the call is cancelled.
 func (c *callCtx) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -56,16 +56,22 @@ func onIWARP(t testing.TB, cfg Config) (near, far *Stack, addr string) {
 }
 
 func TestSessions(t *testing.T) {
-	for what, open := range map[string]func(testing.TB, Config) (*Stack, *Stack, string){"mem": onMem, "iwarp": onIWARP} {
+	for what, open := range map[string]func(testing.TB, Config) (*Stack, *Stack, string){"mem": onMem,
+		"iwarp": onIWARP} {
 		t.Run(what, func(t *testing.T) {
-			sessiontest.Run(t, func(t testing.TB) (near, far transports.Transport, addr string) { return open(t, Config{}) })
+			sessiontest.Run(t, func(t testing.TB) (near, far transports.Transport,
+				addr string) {
+				return open(t, Config{})
+			})
 		})
 	}
 }
 
 func TestCalls(t *testing.T) {
-	for what, open := range map[string]func(testing.TB, Config) (*Stack, *Stack, string){"mem": onMem, "iwarp": onIWARP} {
-		for form, cfg := range map[string]Config{"": {}, " sends": {Sends: true}, " poll=node": {Polling: PollNode}, " poll=adaptive": {Polling: PollAdaptive}} {
+	for what, open := range map[string]func(testing.TB, Config) (*Stack, *Stack, string){"mem": onMem,
+		"iwarp": onIWARP} {
+		for form, cfg := range map[string]Config{"": {}, " sends": {Sends: true}, " poll=node": {Polling: PollNode},
+			" poll=adaptive": {Polling: PollAdaptive}} {
 			t.Run(what+form, func(t *testing.T) {
 				callstest.Run(t, func(t *testing.T) (client, server transports.CallTransport) {
 					near, far, _ := open(t, cfg)

@@ -22,11 +22,11 @@ var magic = [4]byte{'L', 'I', 'T', 'E'}
 
 // Greeting is what either side states when a queue pair is connected.
 type Greeting struct {
-	Node  uint8   // who speaks; Nobody asks for a number
-	You   uint8   // who is spoken to; in an answer to Nobody, the number
+	Node  uint8   // the sender; NoNode asks for a number
+	You   uint8   // the receiver; in an answer to NoNode, the number
 	Link  uint8   // which of the queue pairs to that node this is
 	Links uint8   // how many there are
-	Sends bool    // arrivals are told by sends, not by immediate data
+	Sends bool    // arrivals are notified by sends, not by immediate data
 	RKey  uint32  // of the arena
 	Base  uint64  // address of the arena
 	Size  uint64  // bytes

@@ -10,8 +10,8 @@ import (
 // Immediate data says what arrived: 2 bits of kind, 6 of port, 24 of offset in the
 // ring, or of the caller's slot (the "2-6-24" of LITE's code).
 const (
-	ImmRequest = 0x00000000 // wants a reply
-	ImmOneWay  = 0x80000000 // wants none
+	ImmRequest = 0x00000000 // with a reply
+	ImmOneWay  = 0x80000000 // without
 	ImmReply   = 0x40000000
 	immKind    = 0xc0000000
 
@@ -102,7 +102,8 @@ func GetReply(b []byte) (r Reply, err error) {
 	if len(b) < ReplyLen {
 		return r, fmt.Errorf("%w: reply of %d bytes", ErrPeer, len(b))
 	}
-	r = Reply{Len: binary.BigEndian.Uint32(b), Code: int32(binary.BigEndian.Uint32(b[4:])), Slot: binary.BigEndian.Uint32(b[8:])}
+	r = Reply{Len: binary.BigEndian.Uint32(b), Code: int32(binary.BigEndian.Uint32(b[4:])),
+		Slot: binary.BigEndian.Uint32(b[8:])}
 	if uint64(r.Len) > uint64(len(b)-ReplyLen) {
 		return Reply{}, fmt.Errorf("%w: reply of %d bytes in a buffer of %d", ErrPeer, r.Len, len(b))
 	}

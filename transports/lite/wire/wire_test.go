@@ -6,7 +6,8 @@ import (
 )
 
 func TestWhatIsPutIsRead(t *testing.T) {
-	g := Greeting{Node: 3, You: NoNode, Link: 2, Links: 4, Sends: true, RKey: 7, Base: 1 << 40, Size: 1 << 26, Token: TokenOf("x"), Ring: 9, Head: 11}
+	g := Greeting{Node: 3, You: NoNode, Link: 2, Links: 4, Sends: true, RKey: 7, Base: 1 << 40, Size: 1 << 26,
+		Token: TokenOf("x"), Ring: 9, Head: 11}
 	if got, err := ParseGreeting(append(g.Encode(), 0, 0)); err != nil || got != g {
 		t.Errorf("greeting: %+v, %v", got, err)
 	}
@@ -24,7 +25,8 @@ func TestWhatIsPutIsRead(t *testing.T) {
 	if got, err := GetReply(b); err != nil || got != p {
 		t.Errorf("reply: %+v, %v", got, err)
 	}
-	if kind, port, low, ok := ParseImm(Imm(ImmOneWay, 62, 0xfedcba)); kind != ImmOneWay || port != 62 || low != 0xfedcba || !ok {
+	if kind, port, low, ok := ParseImm(Imm(ImmOneWay, 62, 0xfedcba)); kind != ImmOneWay || port != 62 ||
+		low != 0xfedcba || !ok {
 		t.Errorf("imm: %x %d %x %v", kind, port, low, ok)
 	}
 	if _, _, _, ok := ParseImm(0xc0000000); ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 )
 
-// Source is this package, for who counts its lines.
+// Source is this package, to count its lines.
 //
 //go:embed *.go
 var Source embed.FS
@@ -58,7 +58,8 @@ func Open(n *lite.Node, cfg Config) (m *Memory, err error) {
 		cfg.PageSize = 4096
 	}
 	if cfg.Pages < 1 || cfg.PageSize < 8 || cfg.PageSize > 1<<20 || len(cfg.Nodes) == 0 {
-		return nil, fmt.Errorf("%d pages of %d bytes on %d nodes cannot be shared", cfg.Pages, cfg.PageSize, len(cfg.Nodes))
+		return nil, fmt.Errorf("%d pages of %d bytes on %d nodes cannot be shared", cfg.Pages, cfg.PageSize,
+			len(cfg.Nodes))
 	}
 	m = &Memory{cfg: cfg, node: n, pages: map[int]*page{}}
 	if m.ask, err = n.Client(lite.ClientConfig{MaxReply: grantLen + cfg.PageSize}); err != nil {
@@ -105,7 +106,8 @@ func (m *Memory) Update(p int, f func(data []byte)) error {
 
 func (m *Memory) access(p, off, n int, w wish, f func(data []byte)) error {
 	if p < 0 || p >= m.cfg.Pages || off < 0 || n > m.cfg.PageSize-off {
-		return fmt.Errorf("%d bytes at %d of page %d: not in a memory of %d pages of %d bytes", n, off, p, m.cfg.Pages, m.cfg.PageSize)
+		return fmt.Errorf("%d bytes at %d of page %d: not in a memory of %d pages of %d bytes", n, off, p, m.cfg.Pages,
+			m.cfg.PageSize)
 	}
 	if m.try(p, w, f) {
 		return nil
@@ -188,7 +190,7 @@ func (m *Memory) invalidations() {
 			r.Release()
 			continue
 		}
-		_ = r.Reply(m.end(p, w, seq)) // a home that is gone needs no answer
+		_ = r.Reply(m.end(p, w, seq)) // a home that left needs no answer
 	}
 }
 

@@ -18,7 +18,8 @@ import (
 func memories(t *testing.T, n, pages int) (*local.Cluster, []*Memory) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	c, err := local.Open(ctx, n, lite.Config{Arena: 24 << 20, DeadAfter: 600 * time.Millisecond, Beat: 50 * time.Millisecond, Timeout: 10 * time.Second}, func(int) (rdma.Device, string, error) {
+	c, err := local.Open(ctx, n, lite.Config{Arena: 24 << 20, DeadAfter: 600 * time.Millisecond,
+		Beat: 50 * time.Millisecond, Timeout: 10 * time.Second}, func(int) (rdma.Device, string, error) {
 		d, err := iwarp.Open(iwarp.Config{})
 		return d, "127.0.0.1:0", err
 	})

@@ -6,8 +6,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 )
 
-// recvWait is how often a goroutine that waits for messages looks whether the port is
-// still open. Closing it wakes it at once; this is for safety. Arbitrary.
+// recvWait is how often a goroutine that waits for messages checks that the port is open. Closing
+// it wakes it at once.
 const recvWait = time.Second
 
 // home serves the directory of the pages that live at a node, one request after the
@@ -29,7 +29,7 @@ type entry struct {
 	lost   bool
 }
 
-const nobody = -1
+const noOwner = -1
 
 func newHome(m *Memory) (*home, error) {
 	h := &home{m: m, dir: map[int]*entry{}}
@@ -60,7 +60,7 @@ func (h *home) serve() {
 			continue
 		}
 		h.out = h.grant(h.out[:0], p, w, r.From)
-		_ = r.Reply(h.out) // who asked and is gone is asked for the page when it is wanted
+		_ = r.Reply(h.out) // a requester that left needs none
 	}
 }
 
@@ -68,17 +68,17 @@ func (h *home) serve() {
 func (h *home) grant(b []byte, p int, w wish, to int) []byte {
 	e := h.dir[p]
 	if e == nil {
-		e = &entry{data: make([]byte, h.m.cfg.PageSize), copies: map[int]bool{}, owner: nobody}
+		e = &entry{data: make([]byte, h.m.cfg.PageSize), copies: map[int]bool{}, owner: noOwner}
 		h.dir[p] = e
 	}
 	e.seq++
-	if e.owner != nobody {
+	if e.owner != noOwner {
 		h.recall(e, p, w)
 	}
 	if w == writeWish {
 		for node := range e.copies {
 			if node != to {
-				h.tell(node, p, w, e.seq) // who is dead has no copy
+				h.revoke(node, p, w, e.seq) // a lost node has no copy
 			}
 			delete(e.copies, node)
 		}
@@ -97,21 +97,21 @@ func (h *home) grant(b []byte, p int, w wish, to int) []byte {
 
 // recall takes a page back from its owner.
 func (h *home) recall(e *entry, p int, w wish) {
-	data, err := h.tell(e.owner, p, w, e.seq)
+	data, err := h.revoke(e.owner, p, w, e.seq)
 	if err != nil {
 		e.lost = true
 	} else if len(data) == len(e.data) {
 		copy(e.data, data)
 	}
-	// A node that has not heard of its grant yet may have the copy that it had before.
+	// A node that has not received its grant yet may have the copy that it had before.
 	if w == readWish && err == nil {
 		e.copies[e.owner] = true
 	}
-	e.owner = nobody
+	e.owner = noOwner
 }
 
-// tell has a node give up a page, or the right to write it.
-func (h *home) tell(node, p int, w wish, seq uint64) ([]byte, error) {
+// revoke has a node give up a page, or the right to write it.
+func (h *home) revoke(node, p int, w wish, seq uint64) ([]byte, error) {
 	var req [requestLen]byte
 	putRequest(req[:], p, w, seq)
 	return h.client.Call(node, h.m.cfg.Port+1, req[:])

@@ -6,11 +6,11 @@ type state uint8
 const (
 	invalid state = iota
 	shared        // read
-	owned         // read and write; nobody else has a copy
+	owned         // read and write; no other node has a copy
 	numStates
 )
 
-// wish is what somebody wants to do with a page.
+// wish is an access to a page.
 type wish uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 	numWishes
 )
 
-// allows says what needs no message.
+// allows is true for what needs no message.
 var allows = [numStates][numWishes]bool{shared: {readWish: true}, owned: {readWish: true, writeWish: true}}
 
 // event is what changes the state of a page at a node.

@@ -22,7 +22,8 @@ func f(n *lite.Node) error {
 		4)
 }
 `
-	all, tier, err := Count(fstest.MapFS{"a.go": {Data: []byte(src)}, "a_test.go": {Data: []byte("package p\nfunc g() { c.Read() }\n")}})
+	all, tier, err := Count(fstest.MapFS{"a.go": {Data: []byte(src)},
+		"a_test.go": {Data: []byte("package p\nfunc g() { c.Read() }\n")}})
 	if err != nil || all != 8 || tier != 3 {
 		t.Errorf("%d lines, %d of the tier, %v", all, tier, err)
 	}

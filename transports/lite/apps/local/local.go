@@ -26,7 +26,8 @@ type Cluster struct {
 }
 
 // Open makes n nodes; open gives each a device and the address that it listens at.
-func Open(ctx context.Context, n int, cfg lite.Config, open func(i int) (rdma.Device, string, error)) (*Cluster, error) {
+func Open(ctx context.Context, n int, cfg lite.Config, open func(i int) (rdma.Device, string, error)) (*Cluster,
+	error) {
 	c := &Cluster{}
 	for i := range n {
 		dev, at, err := open(i)

@@ -26,7 +26,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 )
 
-// Source is this package, for who counts its lines.
+// Source is this package, to count its lines.
 //
 //go:embed *.go
 var Source embed.FS
@@ -35,7 +35,7 @@ const (
 	unit = 64
 	mark = 0x676f4c4c // "LLog"
 	head = 4 + 4 + 8 + 4
-	// most is the longest record, bytes. Arbitrary; it bounds what a reader believes.
+	// most is the longest record that a reader accepts, bytes.
 	most = 1 << 20
 )
 
@@ -57,10 +57,12 @@ type Log struct {
 // counter of its tail on the first.
 func Create(c *lite.Client, name string, size uint64, nodes []int) error {
 	access := lite.PermRead | lite.PermWrite
-	if _, err := c.Malloc(lite.RegionConfig{Name: name, Size: size &^ (unit - 1), Nodes: nodes, Open: access}); err != nil {
+	if _, err := c.Malloc(lite.RegionConfig{Name: name, Size: size &^ (unit - 1), Nodes: nodes,
+		Open: access}); err != nil {
 		return err
 	}
-	_, err := c.Malloc(lite.RegionConfig{Name: name + ".tail", Size: 8, Nodes: nodes[:1], Open: access | lite.PermAtomic})
+	_, err := c.Malloc(lite.RegionConfig{Name: name + ".tail", Size: 8, Nodes: nodes[:1],
+		Open: access | lite.PermAtomic})
 	return err
 }
 

@@ -19,7 +19,8 @@ import (
 func cluster(t *testing.T, n int) *local.Cluster {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	c, err := local.Open(ctx, n, lite.Config{Arena: 24 << 20, DeadAfter: 600 * time.Millisecond, Beat: 50 * time.Millisecond}, func(int) (rdma.Device, string, error) {
+	c, err := local.Open(ctx, n, lite.Config{Arena: 24 << 20, DeadAfter: 600 * time.Millisecond,
+		Beat: 50 * time.Millisecond}, func(int) (rdma.Device, string, error) {
 		d, err := iwarp.Open(iwarp.Config{})
 		return d, "127.0.0.1:0", err
 	})
@@ -70,7 +71,12 @@ func TestAppendsAreAtomic(t *testing.T) {
 	}
 	var got, want []string
 	place := map[string]int{}
-	if _, err := l.Scan(0, func(_ uint64, r []byte) error { place[string(r)] = len(got); got = append(got, string(r)); return nil }); err != nil {
+	if _, err := l.Scan(0, func(_ uint64, r []byte) error {
+		place[string(r)] = len(got)
+		got = append(got,
+			string(r))
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 4 {

@@ -30,7 +30,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 )
 
-// Source is this package, for who counts its lines.
+// Source is this package, to count its lines.
 //
 //go:embed *.go
 var Source embed.FS
@@ -173,7 +173,8 @@ func (g *Graph) Run(n *lite.Node, j Job) (ranks []float64, err error) {
 	region := func(i, turn int) string { return fmt.Sprintf("%s.%d.%d", j.Name, i, turn) }
 	var mine [2]lite.Handle
 	for turn := range mine {
-		if mine[turn], err = c.Malloc(lite.RegionConfig{Name: region(me, turn), Size: uint64(max(to-from, 1)) * 8, Open: lite.PermRead}); err != nil {
+		if mine[turn], err = c.Malloc(lite.RegionConfig{Name: region(me, turn), Size: uint64(max(to-from, 1)) * 8,
+			Open: lite.PermRead}); err != nil {
 			return nil, err
 		}
 	}

@@ -21,7 +21,8 @@ import (
 func cluster(t *testing.T, n int) *local.Cluster {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	c, err := local.Open(ctx, n, lite.Config{Arena: 16 << 20, DeadAfter: 600 * time.Millisecond, Beat: 50 * time.Millisecond, Timeout: 20 * time.Second}, func(int) (rdma.Device, string, error) {
+	c, err := local.Open(ctx, n, lite.Config{Arena: 16 << 20, DeadAfter: 600 * time.Millisecond,
+		Beat: 50 * time.Millisecond, Timeout: 20 * time.Second}, func(int) (rdma.Device, string, error) {
 		d, err := iwarp.Open(iwarp.Config{})
 		return d, "127.0.0.1:0", err
 	})

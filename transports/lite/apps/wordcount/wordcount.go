@@ -31,7 +31,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 )
 
-// Source is this package, for who counts its lines.
+// Source is this package, to count its lines.
 //
 //go:embed *.go
 var Source embed.FS
