@@ -15,8 +15,8 @@ import (
 )
 
 // harness makes pairs of tiers over pairs of devices.
-func harness(name, listen string, open func() (a, b rdma.Device, err error)) conform.Harness {
-	return conform.Fresh(name, func(context.Context) (rdma.Device, rdma.Device, string, error) {
+func harness(name, listen string, open func() (a, b rdma.Device, err error)) *conform.Harness {
+	return &conform.Harness{Name: name, Open: func(context.Context) (rdma.Device, rdma.Device, string, error) {
 		a, b, err := open()
 		if err != nil {
 			return nil, nil, "", err
@@ -24,10 +24,10 @@ func harness(name, listen string, open func() (a, b rdma.Device, err error)) con
 		ta, errA := regcache.Wrap(a, regcache.TierConfig{})
 		tb, errB := regcache.Wrap(b, regcache.TierConfig{})
 		return ta, tb, listen, errors.Join(errA, errB)
-	})
+	}}
 }
 
-func conforms(t *testing.T, h conform.Harness) {
+func conforms(t *testing.T, h *conform.Harness) {
 	t.Helper()
 	t.Cleanup(func() {
 		if err := h.Close(); err != nil {

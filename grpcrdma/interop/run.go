@@ -13,7 +13,6 @@ import (
 )
 
 const (
-	defaultLimit = 10 * time.Second
 	// endGrace is what a case gets after its deadline to say what it hangs on.
 	endGrace = time.Second
 	// startGrace is for a process to begin and to end, beside its work. A machine on
@@ -33,42 +32,16 @@ type Options struct {
 // Run executes the selected cases over a transport, each in its own process, and
 // returns when all have a verdict, or soon after ctx ends.
 func Run(ctx context.Context, transport string, form carrier.Form, kids Children, o Options) conform.Report {
+	o.Options = o.WithDefaults(Catalogue)
 	r := &runner{kids: kids, form: form, o: o}
-	if r.o.CaseTimeout <= 0 {
-		r.o.CaseTimeout = defaultLimit
-	}
-	rep := conform.Report{Transport: transport, Strict: o.Strict, Seed: o.Seed}
-	all := o.Cases
-	if all == nil {
-		all = Catalogue()
-	}
-	cases, err := conform.Select(all, o.Only, o.Skip, o.Profile)
-	if err != nil {
-		rep.Err = err
-		return rep
-	}
-	defer func() { // whoever ended badly has been told of by the case that saw it
+	defer func() { // how it ends is in the verdict of the case that it ended in
 		if r.server != nil {
 			r.server.stop(startGrace)
 		}
 	}()
-	for i := range cases {
-		res := cases[i].Record(transport, o.Seed)
-		begun := time.Now()
-		r.judge(ctx, &res)
-		res.DurationNS = time.Since(begun).Nanoseconds()
-		o.Ledger.Apply(&cases[i], &res, o.Kernel)
-		rep.Results = append(rep.Results, res)
-		if o.Progress != nil {
-			o.Progress(res)
-		}
-		if res.Verdict == conform.NotRun && ctx.Err() == nil {
-			// What cannot be opened once cannot be opened forty times.
-			rest := conform.NotRunReport(transport, errors.New(res.Evidence), conform.Options{Strict: o.Strict, Seed: o.Seed, Cases: cases, Profile: conform.Full})
-			rep.Results = append(rep.Results, rest.Results[i+1:]...)
-			rep.Err = fmt.Errorf("%s: %s: %w", transport, res.Evidence, conform.ErrNotRun)
-			break
-		}
+	rep := conform.RunCases(ctx, transport, o.Options, r.judge)
+	if r.away != "" {
+		rep.Err = fmt.Errorf("%s: %s: %w", transport, r.away, conform.ErrNotRun)
 	}
 	return rep
 }
@@ -80,29 +53,39 @@ type runner struct {
 	o      Options
 	server *proc
 	peer   Peer
+	away   string // why nothing can be started, which the first case found out
 }
 
 func (r *runner) caseLimit() time.Duration { return r.o.CaseTimeout + max(startGrace, r.o.CaseTimeout) }
 
 // judge gives the case of res its verdict.
-func (r *runner) judge(ctx context.Context, res *conform.Result) {
-	s := find(res.ID)
+func (r *runner) judge(ctx context.Context, c *conform.Case, res *conform.Result) {
+	s := find(c.ID)
+	if r.away != "" {
+		res.Verdict, res.Evidence = conform.NotRun, r.away
+		return
+	}
 	if why := s.lack(r.form, r.o.Shared); why != "" {
 		res.Verdict, res.Evidence = conform.Unsupported, why
 		return
 	}
-	if err := ctx.Err(); err != nil {
-		res.Verdict, res.Evidence = conform.NotRun, "run ended: "+err.Error()
-		return
+	if err := r.attempt(ctx, s, res); err != nil {
+		res.Verdict, res.Evidence = conform.NotRun, err.Error()
+		if ctx.Err() == nil {
+			r.away = res.Evidence
+		}
 	}
+}
+
+// attempt runs the case in a process and sets its verdict. An error is why it did not run:
+// a process could not be started, has no device, or was ended with ctx.
+func (r *runner) attempt(ctx context.Context, s *suite, res *conform.Result) error {
 	if err := r.serve(); err != nil {
-		res.Verdict, res.Evidence = conform.NotRun, fmt.Sprintf("start the server: %v", err)
-		return
+		return fmt.Errorf("start the server: %w", err)
 	}
 	p, err := launch(r.kids("case", res.ID))
 	if err != nil {
-		res.Verdict, res.Evidence = conform.NotRun, fmt.Sprintf("start the case: %v", err)
-		return
+		return fmt.Errorf("start the case: %w", err)
 	}
 	defer p.kill()
 	defer context.AfterFunc(ctx, func() { p.cmd.Process.Kill() })()
@@ -115,21 +98,21 @@ func (r *runner) judge(ctx context.Context, res *conform.Result) {
 	} else if p.stop(startGrace) != nil && len(o.Wrong) == 0 {
 		err = fmt.Errorf("the process ended badly behind its last answer: %v: %s", p.err, p.said.last())
 	}
-	res.Evidence = strings.Join(o.Notes, "; ")
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		res.Verdict, res.Evidence = conform.NotRun, "run ended: "+ctx.Err().Error()
-	case err == nil && len(o.Wrong) == 0:
-		res.Verdict = conform.Pass
-	case err == nil:
-		res.Verdict, res.Want, res.Got = conform.Fail, []string{"the requirement"}, strings.Join(o.Wrong, "; ")
-		res.Evidence = strings.TrimPrefix(res.Evidence+"\n"+o.Evidence, "\n")
-	case errors.As(p.err, &exit) && exit.ExitCode() == exitNotRun:
-		res.Verdict, res.Evidence = conform.NotRun, p.said.last()
+		return fmt.Errorf("run ended: %w", ctx.Err())
+	case errors.As(p.err, &exit) && exit.ExitCode() == exitNotRun && err != nil:
+		return errors.New(p.said.last())
+	case err != nil:
+		res.Settle(&conform.Mismatch{Want: []string{"the requirement"}, Got: err.Error()}, p.said.String())
+	case len(o.Wrong) > 0:
+		evidence := strings.TrimPrefix(strings.Join(o.Notes, "; ")+"\n"+o.Evidence, "\n")
+		res.Settle(&conform.Mismatch{Want: []string{"the requirement"}, Got: strings.Join(o.Wrong, "; ")}, evidence)
 	default:
-		res.Verdict, res.Want, res.Got, res.Evidence = conform.Fail, []string{"the requirement"}, err.Error(), p.said.String()
+		res.Settle(nil, strings.Join(o.Notes, "; "))
 	}
+	return nil
 }
 
 // serve makes sure that the server's process lives. One that a case took with it

@@ -12,13 +12,14 @@ import (
 )
 
 // harness is a fresh pair of devices over loopback TCP for every case.
-func harness(cfg iwarp.Config) conform.Harness {
+func harness(cfg iwarp.Config) *conform.Harness {
 	open := func(context.Context) (rdma.Device, rdma.Device, string, error) {
 		a, errA := iwarp.Open(cfg)
 		b, errB := iwarp.Open(cfg)
 		return a, b, "127.0.0.1:0", errors.Join(errA, errB)
 	}
-	return conform.WithAddr6(conform.FreshKiller("iwarp", open, func(b rdma.Device) error { b.(*iwarp.Device).Kill(); return nil }), "[::1]:0")
+	kill := func(b rdma.Device) error { b.(*iwarp.Device).Kill(); return nil }
+	return &conform.Harness{Name: "iwarp", Open: open, Kill: kill, Addr6: "[::1]:0"}
 }
 
 // TestConformance runs the whole suite on the default configuration, and the

@@ -50,7 +50,8 @@ func TestConformanceOverLwIP(t *testing.T) {
 				b, errB := iwarp.Open(cfg)
 				return a, b, "127.0.0.1:0", errors.Join(errA, errB)
 			}
-			h := conform.FreshKiller("iwarp", open, func(b rdma.Device) error { b.(*iwarp.Device).Kill(); return nil })
+			kill := func(b rdma.Device) error { b.(*iwarp.Device).Kill(); return nil }
+			h := &conform.Harness{Name: "iwarp", Open: open, Kill: kill}
 			defer func() {
 				if err := h.Close(); err != nil {
 					t.Errorf("close: %v", err)

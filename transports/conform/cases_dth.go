@@ -185,7 +185,7 @@ var dthCases = []Case{
 // kill ends device b.
 func (e *Env) kill() {
 	e.dead = true
-	e.must("kill", e.killer.Kill(e.ctx))
+	e.must("kill", e.h.Kill(e.B))
 }
 
 const (

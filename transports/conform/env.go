@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime/debug"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -21,6 +20,7 @@ const quietTime = 250 * time.Millisecond
 // helpers, which end the case at the first broken requirement by unwinding to
 // the runner, as t.Fatal does.
 type Env struct {
+	T
 	A, B       rdma.Device
 	ListenAddr string
 	Caps       rdma.Caps  // what both devices can do
@@ -29,9 +29,8 @@ type Env struct {
 
 	ctx      context.Context // ends at the case's deadline or when the case is over
 	cancel   context.CancelFunc
-	killer   Killer
+	h        *Harness
 	path     Path // of a case that needs one
-	notes    []string
 	boxes    []*cqBox
 	conns    []*conn
 	regions  []*region
@@ -62,42 +61,24 @@ const (
 	numRanks
 )
 
-func newEnv(ctx context.Context, a, b rdma.Device, addr string, caps rdma.Caps, o Options, seed uint64) *Env {
-	e := &Env{A: a, B: b, ListenAddr: addr, Caps: caps, Profile: o.Profile,
-		Rand: rand.New(rand.NewPCG(seed, 0x5eed)), salt: seed}
+func newEnv(ctx context.Context, h *Harness, addr string, caps rdma.Caps, o Options, seed uint64) *Env {
+	e := &Env{A: h.a, B: h.b, ListenAddr: addr, Caps: caps, Profile: o.Profile,
+		Rand: rand.New(rand.NewPCG(seed, 0x5eed)), salt: seed, h: h, path: h.path}
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	// Events of the case before are none of this one's business.
-	for _, d := range []rdma.Device{a, b} {
+	for _, d := range []rdma.Device{e.A, e.B} {
 		for _, more := d.Event(); more; _, more = d.Event() {
 		}
 	}
 	return e
 }
 
-// halt carries a case's outcome up to run.
-type halt struct{ err error }
-
-// mustRun ends the case as an error: the machine is at fault, and not the provider.
-func mustRun(err error) {
-	if err != nil {
-		panic(halt{err})
-	}
-}
-
-// panicError is a panic inside a case.
-type panicError struct {
-	value any
-	stack string
-}
-
-func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
-
 // run executes the case, checks the rules that hold in every case, and ends the
 // fixtures whatever happened.
 func (e *Env) run(c *Case) error {
-	err := e.call(func() error { c.Run(e); return nil })
+	err := e.Guard(func() { c.Run(e) })
 	if err == nil {
-		err = e.call(func() error { e.checkLeftovers(); return nil })
+		err = e.Guard(e.checkLeftovers)
 	}
 	if cerr := e.call(e.close); err == nil {
 		err = cerr
@@ -105,23 +86,17 @@ func (e *Env) run(c *Case) error {
 	return err
 }
 
-// call turns halt and panics into errors.
+// call is Guard for what returns an error too.
 func (e *Env) call(f func() error) (err error) {
-	defer func() {
-		switch v := recover().(type) {
-		case nil:
-		case halt:
-			err = v.err
-		default:
-			err = &panicError{v, string(debug.Stack())}
-		}
-	}()
-	return f()
+	if ended := e.Guard(func() { err = f() }); ended != nil {
+		return ended
+	}
+	return err
 }
 
 // failf ends the case: want and the formatted got are the mismatch.
 func (e *Env) failf(want string, format string, args ...any) {
-	panic(halt{&Mismatch{Want: []string{want}, Got: fmt.Sprintf(format, args...)}})
+	e.Fail(fmt.Sprintf(format, args...), want)
 }
 
 // must ends the case when an operation that has to work did not.
@@ -144,12 +119,7 @@ func (e *Env) refusedWith(what string, err error, want ...error) {
 	if err != nil {
 		got = err.Error()
 	}
-	panic(halt{&Mismatch{Want: names, Got: got}})
-}
-
-// Note adds a sentence to the evidence of the result.
-func (e *Env) Note(format string, args ...any) {
-	e.notes = append(e.notes, fmt.Sprintf(format, args...))
+	e.Fail(got, names...)
 }
 
 // loops picks an iteration count for the profile.

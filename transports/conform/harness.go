@@ -8,35 +8,28 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Harness supplies the devices under test.
-type Harness interface {
-	// Name is the stack name that reports and ledgers use.
-	Name() string
-	// Pair returns the initiator's and the acceptor's device, which may be the same
-	// one, and the address to give to b.Listen (port 0). It is called once a case
-	// and may return the devices of the call before. The harness owns them: it
-	// closes what it replaces here, and the rest in Close.
-	Pair(ctx context.Context) (a, b rdma.Device, listenAddr string, err error)
-	Close() error
-}
+// Opener makes the initiator's and the acceptor's device, which may be the same one, and
+// the address to give to b.Listen, with port 0.
+type Opener func(ctx context.Context) (a, b rdma.Device, listenAddr string, err error)
 
-// Killer is a Harness that can end device b of the last Pair as a dead process
-// or a lost link would: no orderly goodbye. The next Pair must bring a new one.
-type Killer interface {
-	Kill(ctx context.Context) error
-}
+// PathOpener is an Opener of devices with a path between them, whose connections end when
+// octets stay unacknowledged for giveUp.
+type PathOpener func(ctx context.Context, giveUp time.Duration) (a, b rdma.Device, listenAddr string, p Path, err error)
 
-// Addr6er is a Harness whose devices can listen at an address of IPv6 too, given with
-// port 0; "" where they cannot.
-type Addr6er interface{ Addr6() string }
+// Harness opens the devices under test: a new pair for every case, after it has closed the
+// pair before. Devices that do not close, because an object was left open, do not stop the
+// run: Close returns their errors.
+type Harness struct {
+	Name     string                    // of the stack, for reports and ledgers
+	Open     Opener                    // of ordinary cases
+	Kill     func(b rdma.Device) error // ends b as a dead process or a lost link would; nil: impossible
+	Addr6    string                    // where devices can listen with IPv6, with port 0; "" for nowhere
+	OpenPath PathOpener                // of cases that harm a path; nil: impossible
+	NoPath   string                    // why there is no path; "" where there is one
 
-// Pather is a Harness that can put its devices at the ends of a path that it can harm.
-type Pather interface {
-	// PathPair is Pair with a path between a and b, whose connections end when octets
-	// stay unacknowledged for giveUp.
-	PathPair(ctx context.Context, giveUp time.Duration) (a, b rdma.Device, listenAddr string, p Path, err error)
-	// NoPath says why there is none; "" where there is one.
-	NoPath() string
+	a, b rdma.Device
+	path Path // of the pair; nil for none
+	errs []error
 }
 
 // Path is what lies between two devices.
@@ -53,99 +46,45 @@ type Path interface {
 	Close() error
 }
 
-// PathOpener makes a pair of devices with a path between them.
-type PathOpener func(ctx context.Context, giveUp time.Duration) (a, b rdma.Device, listenAddr string, p Path, err error)
-
-// WithPath gives a harness of Fresh or FreshKiller paths, or the reason why it has none.
-func WithPath(h Harness, open PathOpener, why string) Harness {
-	h.(interface{ setPath(PathOpener, string) }).setPath(open, why)
-	return h
-}
-
-// WithAddr6 gives a harness of Fresh or FreshKiller an address of IPv6.
-func WithAddr6(h Harness, addr string) Harness {
-	h.(interface{ setAddr6(string) }).setAddr6(addr)
-	return h
-}
-
-// Opener makes a pair of devices and the address to listen at.
-type Opener func(ctx context.Context) (a, b rdma.Device, listenAddr string, err error)
-
-// Fresh is a Harness that opens a new pair for every case and closes the pair
-// before. Devices that do not close, because an object was left open, do not stop
-// the run: Close tells of them.
-func Fresh(name string, open Opener) Harness { return &fresh{name: name, open: open} }
-
-// FreshKiller is Fresh for devices that kill can end; it returns a Killer too.
-func FreshKiller(name string, open Opener, kill func(b rdma.Device) error) Harness {
-	return &freshKiller{fresh{name: name, open: open}, kill}
-}
-
-type fresh struct {
-	name string
-	open Opener
-	a, b rdma.Device
-	errs []error // of devices that did not close
-	six  string  // address of IPv6 to listen at
-
-	openPath PathOpener
-	noPath   string
-	path     Path // of the pair; nil for none
-}
-
-func (h *fresh) setPath(open PathOpener, why string) { h.openPath, h.noPath = open, why }
-
-func (h *fresh) NoPath() string {
-	if h.openPath == nil && h.noPath == "" {
+// noPath is why a case cannot have a path; "" when it can, or needs none.
+func (h *Harness) noPath(c *Case) string {
+	if c.Path > 0 && h.OpenPath == nil && h.NoPath == "" {
 		return "harness has no path that it can harm"
 	}
-	return h.noPath
+	if c.Path > 0 {
+		return h.NoPath
+	}
+	return ""
 }
 
-func (h *fresh) PathPair(ctx context.Context, giveUp time.Duration) (a, b rdma.Device, addr string, p Path, err error) {
+// pair opens the devices of a case.
+func (h *Harness) pair(ctx context.Context, c *Case) (listenAddr string, err error) {
 	h.retire()
-	h.a, h.b, addr, h.path, err = h.openPath(ctx, giveUp)
+	if c.Path > 0 && h.noPath(c) == "" {
+		h.a, h.b, listenAddr, h.path, err = h.OpenPath(ctx, c.Path)
+	} else {
+		h.a, h.b, listenAddr, err = h.Open(ctx)
+	}
 	if err != nil {
 		h.a, h.b, h.path = nil, nil, nil
 	}
-	return h.a, h.b, addr, h.path, err
+	return listenAddr, err
 }
 
-func (h *fresh) Addr6() string        { return h.six }
-func (h *fresh) setAddr6(addr string) { h.six = addr }
-
-func (h *fresh) Name() string { return h.name }
-
-func (h *fresh) Pair(ctx context.Context) (a, b rdma.Device, addr string, err error) {
-	h.retire()
-	h.a, h.b, addr, err = h.open(ctx)
-	if err != nil {
-		h.a, h.b = nil, nil
-	}
-	return h.a, h.b, addr, err
-}
-
-func (h *fresh) retire() {
+func (h *Harness) retire() {
 	for _, d := range []rdma.Device{h.a, h.b} {
 		if d != nil {
 			h.errs = append(h.errs, d.Close())
 		}
 	}
-	h.a, h.b = nil, nil
 	if h.path != nil {
 		h.errs = append(h.errs, h.path.Close())
-		h.path = nil
 	}
+	h.a, h.b, h.path = nil, nil, nil
 }
 
-func (h *fresh) Close() error {
+// Close closes the last pair.
+func (h *Harness) Close() error {
 	h.retire()
 	return errors.Join(h.errs...)
 }
-
-type freshKiller struct {
-	fresh
-	kill func(b rdma.Device) error
-}
-
-func (h *freshKiller) Kill(context.Context) error { return h.kill(h.b) }

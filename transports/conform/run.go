@@ -43,25 +43,14 @@ const (
 
 // Run executes the selected cases one after another. It returns when all have a
 // result, or soon after ctx ends: the cases that are left are then notrun.
-func Run(ctx context.Context, h Harness, o Options) Report {
-	rep := Report{Transport: h.Name(), Strict: o.Strict}
-	r, err := NewRunner(h, o)
+func Run(ctx context.Context, h *Harness, o Options) Report {
+	r, err := NewDeviceRunner(h, o)
 	if err != nil {
-		rep.Err = err
-		return rep
+		return Report{Transport: h.Name, Strict: o.Strict, Err: err}
 	}
-	rep.Seed = r.o.Seed
-	add := func(res Result) {
-		rep.Results = append(rep.Results, res)
-		if o.Progress != nil {
-			o.Progress(res)
-		}
-	}
-	for _, c := range r.Selected() {
-		add(r.Case(ctx, c))
-	}
+	rep := r.run(ctx)
 	if res, ok := r.Coverage(); ok {
-		add(res)
+		rep.Results = append(rep.Results, res)
 	}
 	if r.caps == nil && ctx.Err() == nil {
 		rep.Err = fmt.Errorf("%s: %s: %w", rep.Transport, rep.Results[0].Evidence, ErrNotRun)
@@ -73,7 +62,7 @@ func Run(ctx context.Context, h Harness, o Options) Report {
 // every selected case is notrun, with the reason.
 func NotRunReport(transport string, reason error, o Options) Report {
 	rep := Report{Transport: transport, Strict: o.Strict, Seed: o.Seed, Err: &notRunError{transport, reason}}
-	cases, err := o.selected()
+	cases, err := Select(o.WithDefaults(Catalogue).Cases, o.Only, o.Skip, o.Profile)
 	if err != nil {
 		rep.Err = err
 		return rep
@@ -102,71 +91,31 @@ func (e *notRunError) Error() string {
 
 func (e *notRunError) Unwrap() []error { return []error{e.reason, ErrNotRun} }
 
-// Runner runs cases one by one, for callers with their own loop.
-type Runner struct {
-	h     Harness
-	o     Options
-	cases []Case
+// DeviceRunner is the Runner of cases over a harness.
+type DeviceRunner struct {
+	Runner
+	h     *Harness
+	whole bool       // the whole catalogue is selected
 	caps  *rdma.Caps // of the first pair; nil until there was one
 	hangs int
 	grace time.Duration
-	done  []Result
 }
 
-// NewRunner checks the options; ErrUsage for a bad selection.
-func NewRunner(h Harness, o Options) (*Runner, error) {
-	cases, err := o.selected()
-	if err != nil {
-		return nil, err
-	}
-	if o.Seed == 0 {
-		o.Seed = 1
-	}
-	if o.CaseTimeout <= 0 {
-		o.CaseTimeout = fastCaseTimeout
-		if o.Profile == Full {
-			o.CaseTimeout = fullCaseTimeout
-		}
-	}
-	return &Runner{h: h, o: o, cases: cases, grace: hangGrace}, nil
-}
-
-func (o *Options) selected() ([]Case, error) {
-	all := o.Cases
-	if all == nil {
-		all = Catalogue()
-	}
-	return Select(all, o.Only, o.Skip, o.Profile)
-}
-
-// Selected are the cases to run, in order.
-func (r *Runner) Selected() []Case { return r.cases }
-
-// Case runs one case to its verdict, within the case timeout and a few seconds.
-func (r *Runner) Case(ctx context.Context, c Case) Result {
-	res := c.Record(r.h.Name(), r.o.Seed)
-	start := time.Now()
-	switch {
-	case ctx.Err() != nil:
-		res.Verdict, res.Evidence = NotRun, "run ended: "+ctx.Err().Error()
-	case r.hangs >= maxHangs:
-		res.Verdict, res.Evidence = NotRun, fmt.Sprintf("run ended after %d cases ignored their deadline", r.hangs)
-	default:
-		r.guarded(ctx, c, &res)
-		if res.Verdict == Error && ctx.Err() != nil {
-			// Its deadline was not its own, so it found out nothing.
-			res.Verdict, res.Evidence, res.Got = NotRun, "run ended: "+ctx.Err().Error(), ""
-		}
-		r.o.Ledger.Apply(&c, &res, r.o.Kernel)
-	}
-	res.DurationNS = time.Since(start).Nanoseconds()
-	r.done = append(r.done, res)
-	return res
+// NewDeviceRunner checks the options; ErrUsage for a bad selection.
+func NewDeviceRunner(h *Harness, o Options) (*DeviceRunner, error) {
+	r := &DeviceRunner{h: h, grace: hangGrace, whole: len(o.Only)+len(o.Skip) == 0 && o.Cases == nil}
+	own, err := newRunner(h.Name, o.WithDefaults(Catalogue), r.guarded)
+	r.Runner = *own
+	return r, err
 }
 
 // guarded runs the case in its own goroutine, so that a provider call that never
 // returns costs one case and not the run.
-func (r *Runner) guarded(ctx context.Context, c Case, res *Result) {
+func (r *DeviceRunner) guarded(ctx context.Context, c *Case, res *Result) {
+	if r.hangs >= maxHangs {
+		res.Verdict, res.Evidence = NotRun, fmt.Sprintf("run ended after %d cases ignored their deadline", r.hangs)
+		return
+	}
 	caseCtx, cancel := context.WithTimeout(ctx, r.o.CaseTimeout)
 	defer cancel()
 	type answer struct {
@@ -175,7 +124,7 @@ func (r *Runner) guarded(ctx context.Context, c Case, res *Result) {
 	}
 	out := make(chan answer, 1)
 	go func(res Result) {
-		caps := r.attempt(caseCtx, &c, &res)
+		caps := r.attempt(caseCtx, c, &res)
 		out <- answer{res, caps}
 	}(*res)
 	limit := time.NewTimer(r.o.CaseTimeout + r.grace)
@@ -197,66 +146,31 @@ func (r *Runner) guarded(ctx context.Context, c Case, res *Result) {
 }
 
 // attempt builds the fixture, decides whether the devices qualify, and runs.
-func (r *Runner) attempt(ctx context.Context, c *Case, res *Result) *rdma.Caps {
-	a, b, addr, path, err := r.pair(ctx, c)
+func (r *DeviceRunner) attempt(ctx context.Context, c *Case, res *Result) *rdma.Caps {
+	addr, err := r.h.pair(ctx, c)
 	if err != nil {
 		res.Verdict, res.Evidence = NotRun, err.Error()
 		return nil
 	}
-	caps := common(a.Caps(), b.Caps())
-	if _, hand := a.(rdma.RawQPs); !hand {
+	caps := common(r.h.a.Caps(), r.h.b.Caps())
+	if _, hand := r.h.a.(rdma.RawQPs); !hand {
 		caps.RawQP = false // a tier
 	}
 	if gap := r.gap(c, &caps); gap != "" {
 		res.Verdict, res.Evidence = Unsupported, gap
 		return &caps
 	}
-	e := newEnv(ctx, a, b, addr, caps, r.o, caseSeed(r.o.Seed, c.ID))
-	e.killer, _ = r.h.(Killer)
-	e.path = path
 	if c.IPv6 {
-		e.ListenAddr = r.addr6()
+		addr = r.h.Addr6
 	}
+	e := newEnv(ctx, r.h, addr, caps, r.o, caseSeed(r.o.Seed, c.ID))
 	err = e.run(c)
-	res.Evidence = strings.Join(e.notes, "; ")
-	var m *Mismatch
-	switch {
-	case err == nil:
-		res.Verdict = Pass
-	case errors.As(err, &m):
-		res.Verdict, res.Want, res.Got = Fail, m.Want, m.Got
-	default:
-		res.Verdict, res.Got = Error, err.Error()
-		var p *panicError
-		if errors.As(err, &p) {
-			res.Evidence = p.stack
-		}
-	}
+	res.Settle(err, e.Notes())
 	return &caps
 }
 
-// noPath says why a case that needs a path cannot have one.
-func (r *Runner) noPath(c *Case) string {
-	if c.Path == 0 {
-		return ""
-	}
-	if h, ok := r.h.(Pather); ok {
-		return h.NoPath()
-	}
-	return "harness has no path that it can harm"
-}
-
-// pair is the devices of a case.
-func (r *Runner) pair(ctx context.Context, c *Case) (a, b rdma.Device, addr string, p Path, err error) {
-	if c.Path > 0 && r.noPath(c) == "" {
-		return r.h.(Pather).PathPair(ctx, c.Path)
-	}
-	a, b, addr, err = r.h.Pair(ctx)
-	return a, b, addr, nil, err
-}
-
 // gap says why the devices do not qualify for the case; empty when they do.
-func (r *Runner) gap(c *Case, caps *rdma.Caps) string {
+func (r *DeviceRunner) gap(c *Case, caps *rdma.Caps) string {
 	if c.Lacks != "" {
 		return c.Lacks
 	}
@@ -269,25 +183,17 @@ func (r *Runner) gap(c *Case, caps *rdma.Caps) string {
 	if has := caps.Features & c.Without; has != 0 {
 		return "device declares " + has.String()
 	}
-	if _, ok := r.h.(Killer); c.Kill && !ok {
+	if c.Kill && r.h.Kill == nil {
 		return "harness cannot kill a device"
 	}
-	if why := r.noPath(c); why != "" {
+	if why := r.h.noPath(c); why != "" {
 		return why
 	}
-	if c.IPv6 && r.addr6() == "" {
+	if c.IPv6 && r.h.Addr6 == "" {
 		return "harness has no address of IPv6"
 	}
 	if free, ok := spareMemory(); ok && free < c.Memory {
 		return fmt.Sprintf("machine has %d MiB of memory to spare, and a device may pin %d", free>>20, c.Memory>>20)
-	}
-	return ""
-}
-
-// addr6 is the address of IPv6 to listen at, if the harness has one.
-func (r *Runner) addr6() string {
-	if h, ok := r.h.(Addr6er); ok {
-		return h.Addr6()
 	}
 	return ""
 }
@@ -338,8 +244,8 @@ func common(a, b rdma.Caps) rdma.Caps {
 // Coverage is the check that declared means proven: every operation and feature
 // that the devices declare was needed by a case that ran to an answer. It
 // applies to runs of the whole catalogue only, after the last case.
-func (r *Runner) Coverage() (Result, bool) {
-	if r.caps == nil || len(r.o.Only)+len(r.o.Skip) > 0 || r.o.Cases != nil {
+func (r *DeviceRunner) Coverage() (Result, bool) {
+	if r.caps == nil || !r.whole {
 		return Result{}, false
 	}
 	var proven rdma.Need
@@ -351,7 +257,7 @@ func (r *Runner) Coverage() (Result, bool) {
 		}
 	}
 	res := Result{ID: coverageID, Clause: "declared means proven", Level: Must.String(),
-		Transport: r.h.Name(), Verdict: Pass, Seed: r.o.Seed}
+		Transport: r.name, Verdict: Pass, Seed: r.o.Seed}
 	var gaps []string
 	for o := rdma.Opcode(0); int(o) < rdma.NumOpcodes; o++ {
 		if r.caps.Ops.Has(o) && !proven.Ops.Has(o) {
@@ -372,6 +278,9 @@ func (r *Runner) Coverage() (Result, bool) {
 		res.Verdict = Fail
 		res.Want = []string{"an executed case for every declared capability"}
 		res.Got = "no executed case for " + strings.Join(gaps, ", ")
+	}
+	if r.o.Progress != nil {
+		r.o.Progress(res)
 	}
 	return res, true
 }

@@ -18,13 +18,13 @@ import (
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // memory is the reference device without a way to kill it.
-func memory() Harness {
-	return Fresh("mem", func(context.Context) (rdma.Device, rdma.Device, string, error) {
+func memory() *Harness {
+	return &Harness{Name: "mem", Open: func(context.Context) (rdma.Device, rdma.Device, string, error) {
 		f := memdev.NewFabric(memdev.Config{})
 		a, errA := f.Open("a")
 		b, errB := f.Open("b")
 		return a, b, "b:0", errors.Join(errA, errB)
-	})
+	}}
 }
 
 func returns(err error) func(*Env) {
@@ -132,7 +132,7 @@ func TestHangBecomesError(t *testing.T) {
 		cases = append(cases, Case{ID: id, Run: hangs})
 	}
 	h := memory()
-	r, err := NewRunner(h, Options{Cases: cases, CaseTimeout: 20 * time.Millisecond})
+	r, err := NewDeviceRunner(h, Options{Cases: cases, CaseTimeout: 20 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,9 +181,9 @@ func TestRunEndsInsideACase(t *testing.T) {
 }
 
 func TestNotRun(t *testing.T) {
-	h := Fresh("verbs", func(context.Context) (rdma.Device, rdma.Device, string, error) {
+	h := &Harness{Name: "verbs", Open: func(context.Context) (rdma.Device, rdma.Device, string, error) {
 		return nil, nil, "", errors.New("no rdma device here")
-	})
+	}}
 	cases := []Case{{ID: "x/1", Run: returns(nil)}, {ID: "x/2", Run: returns(nil)}}
 	for name, rep := range map[string]Report{
 		"pair fails":     Run(t.Context(), h, Options{Cases: cases}),
@@ -236,7 +236,7 @@ func TestCoverage(t *testing.T) {
 		{[]Verdict{Pass, Pass}, "feature srq"},
 		{[]Verdict{Pass, Pass, NotRun}, "feature srq"},
 	} {
-		r := &Runner{h: memory(), caps: &caps, cases: cases}
+		r := &DeviceRunner{Runner: Runner{cases: cases}, caps: &caps, whole: true}
 		for _, d := range v.done {
 			r.done = append(r.done, Result{Verdict: d})
 		}
@@ -249,7 +249,7 @@ func TestCoverage(t *testing.T) {
 			t.Errorf("coverage after %v: %s", v.done, res.Verdict)
 		}
 	}
-	r := &Runner{h: memory(), caps: &caps, cases: cases, o: Options{Only: []string{"x"}}}
+	r := &DeviceRunner{Runner: Runner{cases: cases}, caps: &caps}
 	if _, whole := r.Coverage(); whole {
 		t.Error("coverage of a part of the catalogue")
 	}

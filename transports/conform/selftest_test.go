@@ -14,8 +14,9 @@ import (
 )
 
 // mem is a harness over the reference device, with whatever faults cfg arms.
-func mem(cfg memdev.Config) conform.Harness {
-	return conform.FreshKiller("mem", memPair(cfg), func(b rdma.Device) error { b.(*memdev.Device).Kill(); return nil })
+func mem(cfg memdev.Config) *conform.Harness {
+	kill := func(b rdma.Device) error { b.(*memdev.Device).Kill(); return nil }
+	return &conform.Harness{Name: "mem", Open: memPair(cfg), Kill: kill}
 }
 
 func memPair(cfg memdev.Config) conform.Opener {
@@ -126,7 +127,7 @@ var faultRows = []struct {
 type proof struct {
 	name  string
 	cases []string
-	open  func() conform.Harness
+	open  func() *conform.Harness
 }
 
 // turnRed runs every case on a harness of its own and requires a failure with
@@ -185,7 +186,7 @@ func TestFaultsTurnRed(t *testing.T) {
 	t.Parallel()
 	var runs []proof
 	for _, f := range faultRows {
-		runs = append(runs, proof{f.fault.String(), f.cases, func() conform.Harness {
+		runs = append(runs, proof{f.fault.String(), f.cases, func() *conform.Harness {
 			return mem(memdev.Config{Seed: 1, ReadDelay: f.delay, Faults: map[memdev.Fault]memdev.Trigger{f.fault: f.when}})
 		}})
 	}

@@ -454,7 +454,7 @@ func TestBendsTurnRed(t *testing.T) {
 	t.Parallel()
 	var runs []proof
 	for _, row := range bends {
-		runs = append(runs, proof{row.name, row.cases, func() conform.Harness {
+		runs = append(runs, proof{row.name, row.cases, func() *conform.Harness {
 			b := row.make()
 			return bentMem(&b, memdev.Config{Seed: 1})
 		}})

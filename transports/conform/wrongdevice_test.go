@@ -54,14 +54,14 @@ type bend struct {
 }
 
 // bentMem is the reference device behind a bend. cfg is its own configuration.
-func bentMem(b *bend, cfg memdev.Config) conform.Harness {
+func bentMem(b *bend, cfg memdev.Config) *conform.Harness {
 	open := memPair(cfg)
-	return conform.WithAddr6(conform.FreshKiller("bent",
-		func(ctx context.Context) (rdma.Device, rdma.Device, string, error) {
+	return &conform.Harness{Name: "bent", Addr6: "b:0", // which is none: the reference device has names
+		Open: func(ctx context.Context) (rdma.Device, rdma.Device, string, error) {
 			x, y, addr, err := open(ctx)
 			return &bentDevice{Device: x, b: b}, &bentDevice{Device: y, b: b}, addr, err
 		},
-		func(dev rdma.Device) error {
+		Kill: func(dev rdma.Device) error {
 			inner := dev.(*bentDevice).Device.(*memdev.Device)
 			if b.kill != nil {
 				b.kill(inner)
@@ -69,7 +69,7 @@ func bentMem(b *bend, cfg memdev.Config) conform.Harness {
 				inner.Kill()
 			}
 			return nil
-		}), "b:0") // which is none: the reference device has names
+		}}
 }
 
 type bentDevice struct {

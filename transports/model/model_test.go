@@ -36,11 +36,11 @@ func devices(t testing.TB, mem memdev.Config, cfg Config) (a, b rdma.Device) {
 func TestConformance(t *testing.T) {
 	t.Parallel() // it mostly waits
 	var last rdma.Device
-	h := conform.FreshKiller("model+mem", func(context.Context) (rdma.Device, rdma.Device, string, error) {
+	h := &conform.Harness{Name: "model+mem", Open: func(context.Context) (rdma.Device, rdma.Device, string, error) {
 		a, b := devices(t, memdev.Config{ReadDelay: 10 * time.Microsecond}, Config{})
 		last = b
 		return a, b, ":0", nil
-	}, func(rdma.Device) error { last.(*device).Kill(); return nil })
+	}, Kill: func(rdma.Device) error { last.(*device).Kill(); return nil }}
 	defer func() {
 		if err := h.Close(); err != nil {
 			t.Errorf("close: %v", err)

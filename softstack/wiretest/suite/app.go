@@ -29,9 +29,6 @@ type app struct {
 	ended  bool                // and it has to end
 }
 
-// broken ends a case whose control channel failed: that says nothing of the peer.
-type broken struct{ err error }
-
 // Sizes of a stage, as rping's: its receives take a message of 16 octets.
 const (
 	appRecvs = 4
@@ -46,14 +43,12 @@ func (t *trial) stage(o victim.Stage) *app {
 	}
 	r, err := t.victim.Stage(o)
 	if errors.Is(err, victim.ErrUnsupported) {
-		t.lacks(err.Error())
+		t.Lacks(err.Error())
 	}
-	if err != nil {
-		panic(broken{err})
-	}
+	t.Stop(err)
 	a := &app{Ready: r, t: t, v: t.victim, shadow: victim.Canaries(), recvs: o.Recvs, posted: map[uint64]bool{}}
 	if len(a.shadow) != r.Arena {
-		panic(broken{fmt.Errorf("the victim's arena has %d octets, want %d", r.Arena, len(a.shadow))})
+		t.Stop(fmt.Errorf("the victim's arena has %d octets, want %d", r.Arena, len(a.shadow)))
 	}
 	for i, p := range o.Post {
 		a.posted[uint64(victim.FirstPost+i)] = handedOver(p.Op)
@@ -74,7 +69,7 @@ func plainStage() victim.Stage {
 func (a *app) region(name string) victim.Region {
 	r, ok := a.Regions[name]
 	if !ok {
-		a.t.lacks("the device has no memory that is " + name)
+		a.t.Lacks("the device has no memory that is " + name)
 	}
 	return r
 }
@@ -86,7 +81,7 @@ func (a *app) loose(off, n int)                         { a.slack = append(a.sla
 func (a *app) delivered(n int) victim.Completion {
 	c := a.next(uint64(a.taken + 1))
 	if int(c.Len) != n {
-		a.t.fail(fmt.Sprintf("receive %d has %d octets", c.ID, c.Len), fmt.Sprintf("%d octets", n))
+		a.t.Fail(fmt.Sprintf("receive %d has %d octets", c.ID, c.Len), fmt.Sprintf("%d octets", n))
 	}
 	a.taken++
 	return c
@@ -107,17 +102,15 @@ func (a *app) next(id uint64) victim.Completion {
 				continue
 			}
 			if c.ID != id || !c.Good() {
-				a.t.fail("the peer's application sees completions "+names(a.seen), fmt.Sprintf("the success of its request %d", id))
+				a.t.Fail("the peer's application sees completions "+names(a.seen), fmt.Sprintf("the success of its request %d", id))
 			}
 			a.seen = slices.Delete(a.seen, i, i+1)
 			return c
 		}
 		got, err := a.v.Completions(1, a.left())
-		if err != nil {
-			panic(broken{err})
-		}
+		a.t.Stop(err)
 		if len(got) == 0 {
-			a.t.fail("the peer's application sees completions "+names(a.seen), fmt.Sprintf("the success of its request %d, in time", id))
+			a.t.Fail("the peer's application sees completions "+names(a.seen), fmt.Sprintf("the success of its request %d, in time", id))
 		}
 		a.seen = append(a.seen, got...)
 	}
@@ -130,11 +123,9 @@ func (a *app) post(p victim.Post) uint64 {
 	a.join()
 	id, err := a.v.Post(p)
 	if errors.Is(err, victim.ErrUnsupported) {
-		a.t.lacks(err.Error())
+		a.t.Lacks(err.Error())
 	}
-	if err != nil {
-		panic(broken{err})
-	}
+	a.t.Stop(err)
 	a.posted[id] = handedOver(p.Op)
 	return id
 }
@@ -148,11 +139,9 @@ func (a *app) join() {
 		return
 	}
 	j, err := a.v.Joined(a.left())
-	if err != nil {
-		panic(broken{err})
-	}
+	a.t.Stop(err)
 	if j.Pending || j.Error != "" {
-		a.t.fail(fmt.Sprintf("the peer's application has no connection: %s", j.Error), "a connection at both ends")
+		a.t.Fail(fmt.Sprintf("the peer's application has no connection: %s", j.Error), "a connection at both ends")
 	}
 	a.joined = true
 }
@@ -169,9 +158,7 @@ func (t *trial) settle() {
 		a.flushed()
 	}
 	got, err := a.v.Memory(a.shadow)
-	if err != nil {
-		panic(broken{err})
-	}
+	t.Stop(err)
 	if got == nil {
 		return
 	}
@@ -179,7 +166,7 @@ func (t *trial) settle() {
 		copy(got[s[0]:s[1]], a.shadow[s[0]:s[1]])
 	}
 	if !bytes.Equal(got, a.shadow) {
-		t.fail(a.differ(got), "memory of the peer as it was, but for what was written by right")
+		t.Fail(a.differ(got), "memory of the peer as it was, but for what was written by right")
 	}
 }
 
@@ -207,37 +194,33 @@ func (a *app) differ(got []byte) string {
 // success. A send may have been handed to TCP before (RFC 5040 §5.5).
 func (a *app) flushed() {
 	j, err := a.v.Joined(a.left())
-	if err != nil {
-		panic(broken{err})
-	}
+	a.t.Stop(err)
 	if j.Error != "" || j.Pending {
 		return // it never was connected
 	}
 	state := ""
 	for stop := time.Now().Add(settleIn); state != rdma.QPErr.String(); time.Sleep(pollPause / 10) {
 		if state, err = a.v.State(); err != nil {
-			panic(broken{err})
+			a.t.Stop(err)
 		}
 		if time.Now().After(stop) {
-			a.t.fail(fmt.Sprintf("the QP is in %s %v after its stream has ended", state, settleIn), "the QP in ERR")
+			a.t.Fail(fmt.Sprintf("the QP is in %s %v after its stream has ended", state, settleIn), "the QP in ERR")
 		}
 	}
 	want := a.recvs - a.taken + len(a.posted)
 	got, err := a.v.Completions(want-len(a.seen), settleIn)
-	if err != nil {
-		panic(broken{err})
-	}
+	a.t.Stop(err)
 	got = append(a.seen, got...)
 	seen := map[uint64]bool{}
 	for _, c := range got {
 		may, send := a.posted[c.ID]
 		if seen[c.ID] || !send && (c.ID <= uint64(a.taken) || c.ID > uint64(a.recvs)) || c.Good() && !may {
-			a.t.fail("completions after the end: "+names(got), "every request that was left completes once, and no receive with success")
+			a.t.Fail("completions after the end: "+names(got), "every request that was left completes once, and no receive with success")
 		}
 		seen[c.ID] = true
 	}
 	if len(got) != want {
-		a.t.fail(fmt.Sprintf("%d completions after the end: %s", len(got), names(got)), fmt.Sprintf("%d: every request that was left completes", want))
+		a.t.Fail(fmt.Sprintf("%d completions after the end: %s", len(got), names(got)), fmt.Sprintf("%d: every request that was left completes", want))
 	}
 }
 
@@ -258,24 +241,20 @@ func names(all []victim.Completion) string {
 // called makes the victim connect to us, and reads its Request.
 func (t *trial) called(o victim.Stage) *link {
 	host, err := hostFacing(t.addr)
-	if err != nil {
-		panic(broken{err})
-	}
+	t.Stop(err)
 	s, err := wiretest.ListenAt(host, max(time.Until(t.end), time.Millisecond))
-	if err != nil {
-		panic(broken{err})
-	}
+	t.Stop(err)
 	defer s.Close()
 	o.Connect = s.Addr()
 	a := t.stage(o)
 	p, err := s.Accept()
 	if err != nil {
 		j, _ := t.victim.Joined(0)
-		t.fail(fmt.Sprintf("nobody connects: %v, %+v", err, j), "a TCP connection of the peer")
+		t.Fail(fmt.Sprintf("nobody connects: %v, %+v", err, j), "a TCP connection of the peer")
 	}
 	l := t.link(p, a)
 	if l.req, err = l.ReadStartup(); err != nil || l.req.Reply {
-		t.fail(fmt.Sprintf("%+v, %v", l.req, err), "a Request")
+		t.Fail(fmt.Sprintf("%+v, %v", l.req, err), "a Request")
 	}
 	return l
 }

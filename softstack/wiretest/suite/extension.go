@@ -17,7 +17,7 @@ import (
 func (t *trial) extended() *link {
 	l := t.connect()
 	if !l.extended() {
-		t.lacks("the peer does not say that it takes RFC 7306; w-52/opcode holds it to refusing those messages")
+		t.Lacks("the peer does not say that it takes RFC 7306; w-52/opcode holds it to refusing those messages")
 	}
 	return l
 }
@@ -28,7 +28,7 @@ func (l *link) bad(s *wiretest.Segment, codes ...rdmap.TermCode) {
 	l.say(s)
 	e := l.ends(s, codes...)
 	if term, _ := e.FPDUs[len(e.FPDUs)-1].Terminate(); term.R {
-		l.t.fail("a Terminate that quotes an RDMAP header", "a Terminate that quotes the DDP header only")
+		l.t.Fail("a Terminate that quotes an RDMAP header", "a Terminate that quotes the DDP header only")
 	}
 }
 
@@ -58,11 +58,11 @@ func (l *link) asks() rdmap.AtomicRequest {
 	l.read = id
 	f, err := l.Next()
 	if err != nil || f.Op() != rdmap.OpAtomicReq || len(f.Payload()) != rdmap.AtomicRequestLen {
-		l.t.fail(fmt.Sprintf("%s, %v", l.name(f), err), "an Atomic Request")
+		l.t.Fail(fmt.Sprintf("%s, %v", l.name(f), err), "an Atomic Request")
 	}
 	r := rdmap.GetAtomicRequest(f.Payload())
 	if want := rdmap.FetchAdd(r.ID, ourSTag, ourTO, 7); r != want {
-		l.t.fail(fmt.Sprintf("%+v", r), fmt.Sprintf("%+v", want))
+		l.t.Fail(fmt.Sprintf("%+v", r), fmt.Sprintf("%+v", want))
 	}
 	return r
 }
@@ -178,7 +178,7 @@ var extensionRows = []row{
 			c := l.app.next(uint64(l.app.taken + 1))
 			l.app.taken++
 			if !c.HasImm || halves && c.Imm != 9 {
-				t.fail(fmt.Sprintf("a receive with immediate %t, value %d", c.HasImm, c.Imm), "a receive with the immediate")
+				t.Fail(fmt.Sprintf("a receive with immediate %t, value %d", c.HasImm, c.Imm), "a receive with the immediate")
 			}
 		}
 	}),
@@ -201,10 +201,10 @@ var extensionRows = []row{
 		for _, op := range ops {
 			f, err := l.Next()
 			if err != nil || f.Op() != rdmap.OpAtomicResp {
-				t.fail(fmt.Sprintf("%s, %v", l.name(f), err), "an Atomic Response")
+				t.Fail(fmt.Sprintf("%s, %v", l.name(f), err), "an Atomic Response")
 			}
 			if got, want := rdmap.GetAtomicResponse(f.Payload()), (rdmap.AtomicResponse{ID: op.ID, Original: word}); got != want {
-				t.fail(fmt.Sprintf("%+v to %+v", got, op), fmt.Sprintf("%+v", want))
+				t.Fail(fmt.Sprintf("%+v to %+v", got, op), fmt.Sprintf("%+v", want))
 			}
 			word = op.Result(word)
 		}

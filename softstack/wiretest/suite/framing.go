@@ -40,11 +40,11 @@ func (t *trial) varied(variant string) (o victim.Stage, ok bool) {
 func (t *trial) marked() *link {
 	o, ok := t.varied(variantMarkers)
 	if !ok {
-		t.lacks("the device under test cannot be told to ask for markers")
+		t.Lacks("the device under test cannot be told to ask for markers")
 	}
 	l := t.connectTo(o)
 	if !l.rep.Markers {
-		t.fail("a Reply that asks for none", "a Reply that asks for markers")
+		t.Fail("a Reply that asks for none", "a Reply that asks for markers")
 	}
 	return l
 }
@@ -85,16 +85,16 @@ var framing = []row{
 		_ = l.CloseWrite()
 		e := l.finish()
 		if e.Kind == wiretest.EndTimeout || len(e.FPDUs) > len(e.Terminates()) {
-			t.fail(fmt.Sprintf("%v after %v", e.Kind, e.FPDUs), "the end of the connection, and no answer but a Terminate")
+			t.Fail(fmt.Sprintf("%v after %v", e.Kind, e.FPDUs), "the end of the connection, and no answer but a Terminate")
 		}
 		if got := e.Terminates(); len(got) > 0 && got[0] != rdmap.TermMPATCPLost {
-			t.fail(fmt.Sprint(got), "no Terminate", "Terminate "+rdmap.TermMPATCPLost.String())
+			t.Fail(fmt.Sprint(got), "no Terminate", "Terminate "+rdmap.TermMPATCPLost.String())
 		}
 	}),
 	must("w-27/octet-by-octet", "RFC 5044 §6", "An FPDU may come one octet at a time.", func(t *trial) {
 		l := t.checked()
 		if err := l.Dribble(1, l.Encode(l.hello())); err != nil {
-			t.fail(err.Error(), "every octet is taken")
+			t.Fail(err.Error(), "every octet is taken")
 		}
 		l.heard()
 	}),
@@ -106,7 +106,7 @@ var framing = []row{
 				segs = append(segs, wiretest.Write(noSTag, 0, nil))
 			}
 			if err := l.Dribble(cut*10, l.Encode(append(segs, l.hello())...)); err != nil {
-				t.fail(err.Error(), "every octet is taken")
+				t.Fail(err.Error(), "every octet is taken")
 			}
 			l.heard()
 		}

@@ -38,11 +38,9 @@ func (l *link) reply(frame func(*mpa.Frame), octets func(*wiretest.Startup)) err
 // joins waits until the application knows what became of its connect.
 func (l *link) joins() *victim.Joined {
 	j, err := l.app.v.Joined(l.app.left())
-	if err != nil {
-		panic(broken{err})
-	}
+	l.t.Stop(err)
 	if j.Pending {
-		l.t.fail("the connect neither fails nor succeeds", "an outcome of the connect, in time")
+		l.t.Fail("the connect neither fails nor succeeds", "an outcome of the connect, in time")
 	}
 	return j
 }
@@ -52,15 +50,15 @@ func (l *link) joins() *victim.Joined {
 func (l *link) fails(codes ...rdmap.TermCode) *victim.Joined {
 	j := l.joins()
 	if j.Error == "" {
-		l.t.fail("the connect succeeds", "the connect fails")
+		l.t.Fail("the connect succeeds", "the connect fails")
 	}
 	e := l.Finish()
 	got := e.Terminates()
 	switch {
 	case e.Kind == wiretest.EndTimeout:
-		l.t.fail("the peer keeps the connection", "the end of the connection")
+		l.t.Fail("the peer keeps the connection", "the end of the connection")
 	case len(e.FPDUs) > len(got), len(got) > 1, len(got) == 1 && !slices.Contains(codes, got[0]):
-		l.t.fail(fmt.Sprintf("it sent %v", e.FPDUs), append(texts(codes), "nothing")...)
+		l.t.Fail(fmt.Sprintf("it sent %v", e.FPDUs), append(texts(codes), "nothing")...)
 	}
 	return j
 }
@@ -76,7 +74,7 @@ func (l *link) refused(bend func(*wiretest.Startup), codes ...rdmap.TermCode) {
 func (l *link) endsWith(code rdmap.TermCode) {
 	e := l.Finish()
 	if got := e.Terminates(); len(got) != 1 || got[0] != code || e.Kind == wiretest.EndTimeout {
-		l.t.fail(fmt.Sprintf("Terminates %v, then %v", got, e.Kind), "Terminate "+code.String())
+		l.t.Fail(fmt.Sprintf("Terminates %v, then %v", got, e.Kind), "Terminate "+code.String())
 	}
 }
 
@@ -89,7 +87,7 @@ func (l *link) answersReads(n int) {
 	l.say(segs...)
 	for i := range n {
 		if f, err := l.Next(); err != nil || f.Op() != rdmap.OpReadResp {
-			l.t.fail(fmt.Sprintf("%d of %d answered, then %s, %v", i, n, l.name(f), err), "room for as many as the Reply says", "Terminate "+rdmap.TermMPAInsufficientIRD.String())
+			l.t.Fail(fmt.Sprintf("%d of %d answered, then %s, %v", i, n, l.name(f), err), "room for as many as the Reply says", "Terminate "+rdmap.TermMPAInsufficientIRD.String())
 		}
 	}
 }

@@ -51,12 +51,12 @@ var rdmapRows = []row{
 			e := l.over()
 			got := e.Terminates()
 			if len(got) != 1 || got[0] != code {
-				t.fail(fmt.Sprint(got), "Terminate "+code.String())
+				t.Fail(fmt.Sprint(got), "Terminate "+code.String())
 			}
 			term, _ := e.FPDUs[len(e.FPDUs)-1].Terminate()
 			u := s.ULPDU()
 			if !term.R || !term.D || string(term.DDP) != string(u[:ddp.UntaggedLen]) || string(term.RDMAP) != string(u[ddp.UntaggedLen:]) {
-				t.fail(fmt.Sprintf("it quotes %x %x", term.DDP, term.RDMAP), fmt.Sprintf("it quotes the request %x", u))
+				t.Fail(fmt.Sprintf("it quotes %x %x", term.DDP, term.RDMAP), fmt.Sprintf("it quotes the request %x", u))
 			}
 		}
 		quoted(t.connect(), read(noSTag, ourTO), rdmap.TermProtSTag)
@@ -92,18 +92,18 @@ var rdmapRows = []row{
 		for answers < n {
 			f, err := l.Next()
 			if err != nil {
-				t.fail(fmt.Sprintf("%d of %d answered, then %v", answers, n, err), "Terminate "+rdmap.TermUntaggedNoBuffer.String(), "every request is answered")
+				t.Fail(fmt.Sprintf("%d of %d answered, then %v", answers, n, err), "Terminate "+rdmap.TermUntaggedNoBuffer.String(), "every request is answered")
 			}
 			if term, ok := f.Terminate(); ok {
 				if term.Code != rdmap.TermUntaggedNoBuffer {
-					t.fail(term.Code.String(), "Terminate "+rdmap.TermUntaggedNoBuffer.String())
+					t.Fail(term.Code.String(), "Terminate "+rdmap.TermUntaggedNoBuffer.String())
 				}
-				t.note("refused behind %d answers", answers)
+				t.Note("refused behind %d answers", answers)
 				return
 			}
 			answers++
 		}
-		t.note("all %d were answered before the next came", n)
+		t.Note("all %d were answered before the next came", n)
 	}),
 	must("w-58/request-length", "RFC 5040 §4.4", "A Read Request is one segment of 28 octets.", func(t *trial) {
 		for _, n := range []int{27, 29, 60} {
@@ -114,12 +114,12 @@ var rdmapRows = []row{
 	must("w-59/empty-read", "RFC 5040 §7.2", "A Read Request for no octets is answered by none, whatever its STags.", func(t *trial) {
 		l := t.connect()
 		if l.rep.Enh.IRD == 0 {
-			t.lacks("the peer takes no Read Request: its IRD is 0")
+			t.Lacks("the peer takes no Read Request: its IRD is 0")
 		}
 		l.say(wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 9, SinkTO: ^uint64(0), SrcSTag: noSTag, SrcTO: ^uint64(0)}))
 		f, err := l.Next()
 		if err != nil || f.Op() != rdmap.OpReadResp || len(f.Payload()) != 0 {
-			t.fail(fmt.Sprintf("%s, %v", l.name(f), err), "a Read Response of no octets")
+			t.Fail(fmt.Sprintf("%s, %v", l.name(f), err), "a Read Response of no octets")
 		}
 		l.works()
 	}),
@@ -160,13 +160,13 @@ var rdmapRows = []row{
 		l.say(s, wiretest.ReadResponse(l.sink.SinkSTag, l.sink.SinkTO, make([]byte, pingLen)))
 		f, err := l.Next()
 		if err == nil && f.Op() == rdmap.OpSend {
-			t.lacks("the only STag that the peer tells grants it")
+			t.Lacks("the only STag that the peer tells grants it")
 		}
 		if err != nil {
-			t.fail(err.Error(), "Terminate "+rdmap.TermProtAccess.String())
+			t.Fail(err.Error(), "Terminate "+rdmap.TermProtAccess.String())
 		}
 		if term, ok := f.Terminate(); !ok || term.Code != rdmap.TermProtAccess {
-			t.fail(f.String(), "Terminate "+rdmap.TermProtAccess.String())
+			t.Fail(f.String(), "Terminate "+rdmap.TermProtAccess.String())
 		}
 	}),
 	must("w-63/invalidate", "RFC 5040 §7.2, §8.1.1", "A peer revokes only what it may: not what does not exist, and no ordinary registration.", func(t *trial) {
@@ -196,7 +196,7 @@ var rdmapRows = []row{
 		r := l.app.region(victim.Revocable)
 		l.say(l.hello().Op(rdmap.OpSendInv).Inv(r.STag))
 		if c := l.app.delivered(helloLen); !c.HasInv || c.Inv != r.STag {
-			t.fail(fmt.Sprintf("a receive with invalidation %t of %#x", c.HasInv, c.Inv), fmt.Sprintf("a receive that tells the invalidation of %#x", r.STag))
+			t.Fail(fmt.Sprintf("a receive with invalidation %t of %#x", c.HasInv, c.Inv), fmt.Sprintf("a receive that tells the invalidation of %#x", r.STag))
 		}
 		s := wiretest.Write(r.STag, r.TO, []byte("x"))
 		l.say(s)
@@ -229,16 +229,16 @@ var rdmapRows = []row{
 			l.say(s)
 			e := l.over()
 			if len(e.Terminates()) != 1 {
-				t.fail(fmt.Sprint(e.Terminates()), "one Terminate")
+				t.Fail(fmt.Sprint(e.Terminates()), "one Terminate")
 			}
 			term, _ := e.FPDUs[len(e.FPDUs)-1].Terminate()
 			u := s.ULPDU()
 			head := u[:ddp.HeaderLen(u[0])]
 			if !term.M || !term.D || string(term.DDP) != string(head) || int(term.SegLen) != len(u) {
-				t.fail(fmt.Sprintf("it quotes %x of %d octets", term.DDP, term.SegLen), fmt.Sprintf("it quotes %x of %d octets", head, len(u)))
+				t.Fail(fmt.Sprintf("it quotes %x of %d octets", term.DDP, term.SegLen), fmt.Sprintf("it quotes %x of %d octets", head, len(u)))
 			}
 			if read := s.ULPDU()[1]&0xf == byte(rdmap.OpReadReq); term.R != read || read && string(term.RDMAP) != string(u[len(head):]) {
-				t.fail(fmt.Sprintf("the header of a Read Request: %x", term.RDMAP), fmt.Sprintf("the header of a Read Request, of none but that: %t", read))
+				t.Fail(fmt.Sprintf("the header of a Read Request: %x", term.RDMAP), fmt.Sprintf("the header of a Read Request, of none but that: %t", read))
 			}
 		}
 		l := t.checked()
@@ -246,10 +246,10 @@ var rdmapRows = []row{
 		l.say(l.hello().BadCRC())
 		e := l.over()
 		if len(e.Terminates()) != 1 {
-			t.fail(fmt.Sprint(e.Terminates()), "one Terminate")
+			t.Fail(fmt.Sprint(e.Terminates()), "one Terminate")
 		}
 		if term, _ := e.FPDUs[len(e.FPDUs)-1].Terminate(); term.D || term.R {
-			t.fail("it quotes a header", "no header of an FPDU that was not taken")
+			t.Fail("it quotes a header", "no header of an FPDU that was not taken")
 		}
 	}),
 	must("w-66/after-terminate", "RFC 5040 §5.4", "What follows a Terminate is ignored.", func(t *trial) {
@@ -286,11 +286,11 @@ var mutations = []row{
 			_ = l.Write(b)
 			_ = l.CloseWrite()
 			if e := l.Finish(); e.Kind == wiretest.EndTimeout {
-				t.fail(fmt.Sprintf("no end of the stream after %x", b), "the end of the connection")
+				t.Fail(fmt.Sprintf("no end of the stream after %x", b), "the end of the connection")
 			}
 			l.Close()
 			t.open = t.open[:len(t.open)-1]
 		}
-		t.note("%d streams, seed %d", n, t.seed)
+		t.Note("%d streams, seed %d", n, t.seed)
 	})),
 }

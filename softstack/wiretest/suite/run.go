@@ -2,8 +2,6 @@ package suite
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports/conform"
@@ -30,7 +28,9 @@ func Run(ctx context.Context, addr string, o Options) conform.Report {
 	for _, r := range table() {
 		rows[r.ID] = r
 	}
-	return conform.RunCases(ctx, name, o.Options, func(c *conform.Case, res *conform.Result) { judge(rows[c.ID], p, &o, res) })
+	return conform.RunCases(ctx, name, o.Options, func(_ context.Context, c *conform.Case, res *conform.Result) {
+		judge(rows[c.ID], p, &o, res)
+	})
 }
 
 // judge gives one case its verdict.
@@ -52,34 +52,23 @@ func judge(r row, p *peer, o *Options, res *conform.Result) {
 			err = &conform.Mismatch{Want: []string{"a new connection is accepted afterwards"}, Got: again.Error()}
 		}
 	}
-	res.Evidence = strings.Join(t.notes, "; ")
-	if res.Settle(err); res.Verdict == conform.Error {
+	if res.Settle(err, t.Notes()); res.Verdict == conform.Error {
 		p.leave() // the next case meets the victim anew
 	}
 }
 
 // guard runs a case to its end, closes its connections, and returns what it found.
-func (t *trial) guard(run func(*trial)) (err error) {
+func (t *trial) guard(run func(*trial)) error {
 	t.end = time.Now().Add(t.limit)
 	defer func() {
 		for _, l := range t.open {
 			l.Close()
 		}
 		t.open, t.last = nil, nil
-		switch p := recover().(type) {
-		case nil:
-		case stop:
-			err = p.err
-		case broken:
-			err = p.err
-		default:
-			err = fmt.Errorf("panic: %v", p)
-		}
 	}()
-	if t.gone != nil {
-		return t.gone
-	}
-	run(t)
-	t.settle()
-	return nil
+	return t.Guard(func() {
+		t.Stop(t.gone)
+		run(t)
+		t.settle()
+	})
 }

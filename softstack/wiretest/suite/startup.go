@@ -28,16 +28,14 @@ func peerToPeer(f *mpa.Frame) {
 func (t *trial) taken(l *link) {
 	if l.app != nil {
 		got, err := l.app.v.Completions(1, quiet)
-		if err != nil {
-			panic(broken{err})
-		}
-		t.note("completions: %s", names(got))
+		t.Stop(err)
+		t.Note("completions: %s", names(got))
 		return
 	}
 	if f, err := l.Next(); err == nil {
-		t.note("answered by %v", f)
+		t.Note("answered by %v", f)
 	} else {
-		t.note("ended: %v", err)
+		t.Note("ended: %v", err)
 	}
 }
 
@@ -88,10 +86,10 @@ var startup = []row{
 		}
 		rep, err := l.ReadStartup()
 		if err != nil || rep.Reject {
-			t.note("the connection ended")
+			t.Note("the connection ended")
 			return
 		}
-		t.note("deferred")
+		t.Note("deferred")
 		l.heard()
 	})),
 	hazard(told("w-08/two-initiators", "RFC 5044 §7.1.2 rule 8", "A Request in answer to a Request is detected.", wantsInitiator, func(t *trial) {
@@ -103,11 +101,11 @@ var startup = []row{
 		l := t.connectTo(o)
 		l.app.join() // it has posted
 		if err := l.Quiet(quiet); err != nil {
-			t.fail(err.Error(), "silence until the first FPDU of the initiator")
+			t.Fail(err.Error(), "silence until the first FPDU of the initiator")
 		}
 		l.say(l.hello())
 		if f, err := l.Next(); err != nil || f.Op() != rdmap.OpSend {
-			t.fail(fmt.Sprintf("%s, %v", l.name(f), err), "the Send that was posted, behind our first FPDU")
+			t.Fail(fmt.Sprintf("%s, %v", l.name(f), err), "the Send that was posted, behind our first FPDU")
 		}
 		l.app.done(victim.FirstPost)
 		l.app.delivered(helloLen)
@@ -135,7 +133,7 @@ var startup = []row{
 		o, _ := t.varied(variantNoCRC)
 		l := t.connectTo(o, func(f *mpa.Frame) { f.CRC = false })
 		if l.rep.CRC {
-			t.lacks("the peer asks for CRC")
+			t.Lacks("the peer asks for CRC")
 		}
 		l.say(l.hello().CRC(func([]byte) [4]byte { return [4]byte{0xde, 0xad, 0xbe, 0xef} }))
 		l.heard()
@@ -144,20 +142,20 @@ var startup = []row{
 		const why = "busy"
 		l := t.called(plainStage())
 		if err := l.reply(func(f *mpa.Frame) { f.Reject, f.Private = true, []byte(why) }, nil); err != nil {
-			t.fail(err.Error(), "the Reply is taken")
+			t.Fail(err.Error(), "the Reply is taken")
 		}
 		if j := l.fails(); !j.Rejected || string(j.Private) != why {
-			t.fail(fmt.Sprintf("rejected %t, private data %q: %s", j.Rejected, j.Private, j.Error), "a rejection with private data "+strconv.Quote(why))
+			t.Fail(fmt.Sprintf("rejected %t, private data %q: %s", j.Rejected, j.Private, j.Error), "a rejection with private data "+strconv.Quote(why))
 		}
 	}),
 	must("w-16/reserved-flags", "RFC 5044 §7.1.1", "Reserved bits of the flags are not checked.", func(t *trial) {
 		l := t.dial()
 		if err := l.Write(bent(func(s *wiretest.Startup) { s.Flags |= 0x0f })); err != nil {
-			t.fail(err.Error(), "an accepting Reply")
+			t.Fail(err.Error(), "an accepting Reply")
 		}
 		rep, err := l.ReadStartup()
 		if err != nil || rep.Reject {
-			t.fail("no accepting Reply", "an accepting Reply")
+			t.Fail("no accepting Reply", "an accepting Reply")
 		}
 		l.FullOperation(true, rep.Markers, false)
 		l.settled()
@@ -183,7 +181,7 @@ var startup = []row{
 			return
 		}
 		if rep, err := l.ReadStartup(); err == nil && !rep.Reject && rep.Enhanced {
-			t.fail("an enhanced Reply", "the connection closes", "a Reply that rejects", "a Reply without enhanced data")
+			t.Fail("an enhanced Reply", "the connection closes", "a Reply that rejects", "a Reply without enhanced data")
 		}
 	})),
 	hazard(must("w-20/enhanced-short", "RFC 6581 §6", "S with less than four octets of private data is refused.", func(t *trial) {
@@ -197,20 +195,20 @@ var startup = []row{
 			o.IRD = 4
 			l := t.called(o)
 			if err := l.reply(func(f *mpa.Frame) { f.Enh.ORD = ord }, nil); err != nil {
-				t.fail(err.Error(), "the Reply is taken")
+				t.Fail(err.Error(), "the Reply is taken")
 			}
 			if j := l.joins(); j.Error != "" {
 				l.endsWith(rdmap.TermMPAInsufficientIRD)
 				continue
 			}
-			t.note("it makes room for %d", ord)
+			t.Note("it makes room for %d", ord)
 			l.answersReads(int(ord))
 		}
 	}),
 	must("w-22/no-negotiation", "RFC 6581 §9", "IRD and ORD of 0x3FFF are answered by 0x3FFF.", func(t *trial) {
 		l := t.connect(func(f *mpa.Frame) { f.Enh.IRD, f.Enh.ORD = mpa.NoNegotiation, mpa.NoNegotiation })
 		if e := l.rep.Enh; e.IRD != mpa.NoNegotiation || e.ORD != mpa.NoNegotiation {
-			t.fail(hex(e.IRD)+" and "+hex(e.ORD), "IRD and ORD of 0x3fff")
+			t.Fail(hex(e.IRD)+" and "+hex(e.ORD), "IRD and ORD of 0x3fff")
 		}
 		l.works()
 	}),
@@ -218,14 +216,14 @@ var startup = []row{
 		for _, ird := range []uint16{0, 1, 5} {
 			l := t.connect(func(f *mpa.Frame) { f.Enh.IRD = ird })
 			if l.rep.Enh.ORD > ird {
-				t.fail(hex(l.rep.Enh.ORD), "an ORD of at most "+hex(ird))
+				t.Fail(hex(l.rep.Enh.ORD), "an ORD of at most "+hex(ird))
 			}
 		}
 	}),
 	must("x-08/revision-1", "RFC 6581 §8", "A Request of revision 1 is answered without enhanced data, in revision 1.", func(t *trial) {
 		l := t.connect(func(f *mpa.Frame) { f.Rev, f.Enhanced, f.Enh, f.Private = 1, false, mpa.Enhanced{}, nil })
 		if l.rep.Rev != 1 || l.rep.Enhanced {
-			t.fail(fmt.Sprintf("revision %d, enhanced %t", l.rep.Rev, l.rep.Enhanced), "revision 1, not enhanced")
+			t.Fail(fmt.Sprintf("revision %d, enhanced %t", l.rep.Rev, l.rep.Enhanced), "revision 1, not enhanced")
 		}
 		l.say(l.hello())
 		if l.app != nil {
@@ -236,7 +234,7 @@ var startup = []row{
 		for _, read := range []bool{false, true} {
 			l := t.connect(func(f *mpa.Frame) { f.Enh.PeerToPeer, f.Enh.RTRWrite, f.Enh.RTRRead = true, !read, read })
 			if e := l.rep.Enh; !e.PeerToPeer || e.RTRWrite == read || e.RTRRead != read {
-				t.fail(fmt.Sprintf("%+v", e), fmt.Sprintf("peer-to-peer, with write %t and read %t", !read, read))
+				t.Fail(fmt.Sprintf("%+v", e), fmt.Sprintf("peer-to-peer, with write %t and read %t", !read, read))
 			}
 			if !read {
 				l.say(wiretest.Write(1, 0, nil), l.hello())
@@ -245,7 +243,7 @@ var startup = []row{
 			}
 			l.say(wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 1, SrcSTag: 1}))
 			if f, err := l.Next(); err != nil || f.Op() != rdmap.OpReadResp {
-				t.fail(fmt.Sprintf("%s, %v", l.name(f), err), "the Read Response of no octets that the indication asks for")
+				t.Fail(fmt.Sprintf("%s, %v", l.name(f), err), "the Read Response of no octets that the indication asks for")
 			}
 			l.say(l.hello())
 			l.heard()
@@ -257,7 +255,7 @@ var startup = []row{
 			l.Timeout = 2 * time.Second
 			l.say(wiretest.Send(1, nil).QN(4)) // answered by the device itself, without its application
 			if e := l.finish(); e.Kind == wiretest.EndTimeout {
-				t.fail(fmt.Sprintf("connection %d of %d: the FPDU is not looked at", i+1, firstTries), "the FPDU is taken, which here ends the connection")
+				t.Fail(fmt.Sprintf("connection %d of %d: the FPDU is not looked at", i+1, firstTries), "the FPDU is taken, which here ends the connection")
 			}
 		}
 	}),

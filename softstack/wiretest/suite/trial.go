@@ -16,15 +16,14 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// trial is one case at work. Its methods end the case by a panic of stop, which
-// guard takes.
+// trial is one case at work.
 type trial struct {
+	conform.T
 	addr  string
 	limit time.Duration
 	end   time.Time
 	seed  uint64
 	full  bool
-	notes []string
 	open  []*link
 
 	victim   *victim.Client // nil for a peer that serves rping
@@ -32,20 +31,6 @@ type trial struct {
 	gone     error          // why there is no victim any more
 	last     *app           // stage of the last connection, not yet judged
 }
-
-type stop struct{ err error }
-
-func (t *trial) note(format string, args ...any) {
-	t.notes = append(t.notes, fmt.Sprintf(format, args...))
-}
-
-// fail ends the case: want has the legal outcomes.
-func (t *trial) fail(got string, want ...string) {
-	panic(stop{&conform.Mismatch{Want: want, Got: got}})
-}
-
-// lacks ends a case that this peer cannot be asked.
-func (t *trial) lacks(why string) { panic(stop{&conform.Missing{Why: why}}) }
 
 // Limits of the scripted side, arbitrary but for those of rping.
 const (
@@ -83,7 +68,7 @@ func (t *trial) dialTo(o victim.Stage) *link {
 	}
 	p, err := wiretest.Dial(addr, max(time.Until(t.end), time.Millisecond))
 	if err != nil {
-		t.fail(err.Error(), "a TCP connection")
+		t.Fail(err.Error(), "a TCP connection")
 	}
 	return t.link(p, a)
 }
@@ -134,7 +119,7 @@ func (t *trial) reach(o victim.Stage, bend ...func(*mpa.Frame)) *link {
 	l := t.dialTo(o)
 	rep, err := l.Initiate(f)
 	if err != nil {
-		t.fail(fmt.Sprintf("the connection is not accepted: %v", err), "an accepting Reply")
+		t.Fail(fmt.Sprintf("the connection is not accepted: %v", err), "an accepting Reply")
 	}
 	l.rep = rep
 	_, l.ext, _ = rdmap.CutOffer(rep.Private)
@@ -168,14 +153,14 @@ func (l *link) heard() {
 	}
 	f, err := l.Next()
 	if err != nil {
-		l.t.fail(fmt.Sprintf("the stream ended: %v", err), "a Read Request of rping in answer to its advertisement")
+		l.t.Fail(fmt.Sprintf("the stream ended: %v", err), "a Read Request of rping in answer to its advertisement")
 	}
 	if f.Op() != rdmap.OpReadReq || len(f.Payload()) != rdmap.ReadRequestLen {
-		l.t.fail(l.name(f), "a Read Request of rping in answer to its advertisement")
+		l.t.Fail(l.name(f), "a Read Request of rping in answer to its advertisement")
 	}
 	l.sink = rdmap.GetReadRequest(f.Payload())
 	if l.sink.Size != pingLen || l.sink.SrcSTag != ourSTag || l.sink.SrcTO != ourTO {
-		l.t.fail(fmt.Sprintf("%+v", l.sink), "a Read Request for what was advertised")
+		l.t.Fail(fmt.Sprintf("%+v", l.sink), "a Read Request for what was advertised")
 	}
 	l.clean()
 }
@@ -194,7 +179,7 @@ func (l *link) works() {
 	}
 	f, err := l.Next()
 	if err != nil || f.Op() != rdmap.OpSend || len(f.Payload()) != helloLen {
-		l.t.fail(fmt.Sprintf("%v, %v", l.name(f), err), "rping's go-ahead of 16 octets")
+		l.t.Fail(fmt.Sprintf("%v, %v", l.name(f), err), "rping's go-ahead of 16 octets")
 	}
 	l.clean()
 }
@@ -216,7 +201,7 @@ func (l *link) name(f *wiretest.FPDU) string {
 // clean wants no fault in what the peer sent.
 func (l *link) clean() {
 	if f := l.Check.Faults(); len(f) > 0 {
-		l.t.fail(strings.Join(f, "; "), "FPDUs without fault")
+		l.t.Fail(strings.Join(f, "; "), "FPDUs without fault")
 	}
 }
 
@@ -226,7 +211,7 @@ func (l *link) ends(quoted *wiretest.Segment, codes ...rdmap.TermCode) *wiretest
 	e := l.over()
 	got := e.Terminates()
 	if len(got) != 1 || !slices.Contains(codes, got[0]) {
-		l.t.fail(fmt.Sprintf("Terminates %v, then %v", got, e.Kind), texts(codes)...)
+		l.t.Fail(fmt.Sprintf("Terminates %v, then %v", got, e.Kind), texts(codes)...)
 	}
 	if quoted == nil || len(quoted.ULPDU()) < ddp.HeaderLen(quoted.ULPDU()[0]) {
 		return e
@@ -234,7 +219,7 @@ func (l *link) ends(quoted *wiretest.Segment, codes ...rdmap.TermCode) *wiretest
 	term, _ := e.FPDUs[len(e.FPDUs)-1].Terminate()
 	u := quoted.ULPDU()
 	if head := u[:ddp.HeaderLen(u[0])]; term.D && string(term.DDP) != string(head) {
-		l.t.fail(fmt.Sprintf("the Terminate quotes %x", term.DDP), fmt.Sprintf("the offending header %x", head))
+		l.t.Fail(fmt.Sprintf("the Terminate quotes %x", term.DDP), fmt.Sprintf("the offending header %x", head))
 	}
 	return e
 }
@@ -243,7 +228,7 @@ func (l *link) ends(quoted *wiretest.Segment, codes ...rdmap.TermCode) *wiretest
 func (l *link) mayEnd(codes ...rdmap.TermCode) {
 	got := l.over().Terminates()
 	if len(got) > 1 || len(got) == 1 && !slices.Contains(codes, got[0]) {
-		l.t.fail(fmt.Sprintf("Terminates %v", got), append(texts(codes), "no Terminate")...)
+		l.t.Fail(fmt.Sprintf("Terminates %v", got), append(texts(codes), "no Terminate")...)
 	}
 }
 
@@ -252,11 +237,11 @@ func (l *link) over() *wiretest.End {
 	e := l.finish()
 	switch e.Kind {
 	case wiretest.EndTimeout:
-		l.t.fail(fmt.Sprintf("the peer keeps the connection; it sent %v", e.FPDUs), "the end of the connection")
+		l.t.Fail(fmt.Sprintf("the peer keeps the connection; it sent %v", e.FPDUs), "the end of the connection")
 	case wiretest.EndReset:
-		l.t.note("ended by a reset")
+		l.t.Note("ended by a reset")
 	case wiretest.EndCut:
-		l.t.fail("the stream ends inside an FPDU", "an end between FPDUs")
+		l.t.Fail("the stream ends inside an FPDU", "an end between FPDUs")
 	}
 	l.clean()
 	return e
@@ -292,10 +277,10 @@ func (t *trial) refuses(b []byte, fin bool) {
 	rep, err := l.ReadStartup()
 	switch {
 	case err == nil && rep.Reject:
-		t.note("refused by a Reply")
+		t.Note("refused by a Reply")
 	case err == nil:
-		t.fail("an accepting Reply", "the connection closes", "a Reply that rejects")
+		t.Fail("an accepting Reply", "the connection closes", "a Reply that rejects")
 	case strings.Contains(err.Error(), "timeout"):
-		t.fail("silence", "the connection closes", "a Reply that rejects")
+		t.Fail("silence", "the connection closes", "a Reply that rejects")
 	}
 }

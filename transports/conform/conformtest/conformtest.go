@@ -18,9 +18,9 @@ import (
 // capability skips it with the evidence; a failure that is not red, or that the
 // ledger expects, is logged. A harness that cannot supply devices is a failure:
 // whoever asked for it by name has to know.
-func Run(t *testing.T, h conform.Harness, o conform.Options) {
+func Run(t *testing.T, h *conform.Harness, o conform.Options) {
 	t.Helper()
-	r, err := conform.NewRunner(h, o)
+	r, err := conform.NewDeviceRunner(h, o)
 	if err != nil {
 		t.Fatal(err)
 	}

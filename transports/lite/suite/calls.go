@@ -67,7 +67,7 @@ func ringFull(c *cluster) {
 		open[i].Release()
 	}
 	c.ok("a message behind the release", a.Send(0, 1, pattern(4000, 0)))
-	c.note("%d messages of 4000 bytes filled the ring", sent)
+	c.Note("%d messages of 4000 bytes filled the ring", sent)
 }
 
 func tooBig(c *cluster) {

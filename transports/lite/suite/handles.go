@@ -68,7 +68,7 @@ func nodeDies(c *cluster) {
 	c.kill(1)
 	begun := time.Now()
 	c.wants("a call under way", <-ended, lite.ErrPeerDead)
-	c.note("noticed after %v", time.Since(begun).Round(time.Millisecond))
+	c.Note("noticed after %v", time.Since(begun).Round(time.Millisecond))
 	c.wants("a read of what lay there", a.Read(h, 0, make([]byte, 1)), lite.ErrPeerDead)
 	_, err = a.Call(1, 1, nil)
 	c.wants("a new call", err, lite.ErrPeerDead)

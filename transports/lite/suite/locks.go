@@ -123,6 +123,6 @@ func ownerDies(c *cluster) {
 	c.kill(1)
 	begun := time.Now()
 	c.ok("lock behind the death", m.Lock())
-	c.note("passed on after %v", time.Since(begun).Round(time.Millisecond))
+	c.Note("passed on after %v", time.Since(begun).Round(time.Millisecond))
 	c.ok("unlock", m.Unlock())
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports/conform"
@@ -65,7 +64,9 @@ func Run(ctx context.Context, name string, open func(i int) (Node, error), o Opt
 	for _, r := range table {
 		rows[r.ID] = r
 	}
-	return conform.RunCases(ctx, name, o.Options, func(c *conform.Case, res *conform.Result) { judge(ctx, rows[c.ID], open, &o, res) })
+	return conform.RunCases(ctx, name, o.Options, func(ctx context.Context, c *conform.Case, res *conform.Result) {
+		judge(ctx, rows[c.ID], open, &o, res)
+	})
 }
 
 // Catalogue lists the cases.
@@ -82,7 +83,7 @@ func judge(ctx context.Context, r row, open func(i int) (Node, error), o *Option
 	ctx, cancel := context.WithTimeout(ctx, o.CaseTimeout)
 	defer cancel()
 	c := &cluster{ctx: ctx, cfg: o.Config, wrong: o.Wrong}
-	err := c.guard(func() {
+	err := c.Guard(func() {
 		for i := range nodes {
 			c.join(open, i)
 		}
@@ -91,36 +92,18 @@ func judge(ctx context.Context, r row, open func(i int) (Node, error), o *Option
 	if e := c.close(); err == nil {
 		err = e
 	}
-	res.Evidence = strings.Join(c.notes, "; ")
-	res.Settle(err)
+	res.Settle(err, c.Notes())
 }
-
-// stop carries the end of a case out of its depths.
-type stop struct{ err error }
 
 // cluster is the three nodes of a case.
 type cluster struct {
+	conform.T
 	ctx   context.Context
 	cfg   lite.Config
 	wrong func(Client) Client
 	made  []Node
 	nodes []*lite.Node
 	dead  map[int]bool
-	notes []string
-}
-
-func (c *cluster) guard(run func()) (err error) {
-	defer func() {
-		switch p := recover().(type) {
-		case nil:
-		case stop:
-			err = p.err
-		default:
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	run()
-	return nil
 }
 
 func (c *cluster) join(open func(i int) (Node, error), i int) {
@@ -158,7 +141,7 @@ func (c *cluster) close() error {
 // kill is the sudden death of a node's device.
 func (c *cluster) kill(i int) {
 	if c.made[i].Kill == nil {
-		panic(stop{&conform.Missing{Why: "the provider cannot die on purpose"}})
+		c.Lacks("the provider cannot die on purpose")
 	}
 	if c.dead == nil {
 		c.dead = map[int]bool{}
@@ -182,42 +165,34 @@ func (c *cluster) client(i int, cfg lite.ClientConfig) Client {
 // must ends the case as an error: what is checked could not be.
 func (c *cluster) must(what string, err error) {
 	if err != nil {
-		panic(stop{fmt.Errorf("%s: %w", what, err)})
+		c.Stop(fmt.Errorf("%s: %w", what, err))
 	}
 }
 
 // ok fails the case.
 func (c *cluster) ok(what string, err error) {
 	if err != nil {
-		c.wrongly(what+" succeeds", fmt.Sprint(err))
+		c.Fail(err.Error(), what+" succeeds")
 	}
 }
 
 // wants fails the case when err is not want.
 func (c *cluster) wants(what string, err, want error) {
 	if !errors.Is(err, want) {
-		c.wrongly(fmt.Sprintf("%s: %v", what, want), fmt.Sprint(err))
+		c.Fail(fmt.Sprint(err), fmt.Sprintf("%s: %v", what, want))
 	}
 }
 
 func (c *cluster) holds(what string, yes bool, got any) {
 	if !yes {
-		c.wrongly(what, fmt.Sprint(got))
+		c.Fail(fmt.Sprint(got), what)
 	}
-}
-
-func (c *cluster) wrongly(want, got string) {
-	panic(stop{&conform.Mismatch{Want: []string{want}, Got: got}})
-}
-
-func (c *cluster) note(format string, a ...any) {
-	c.notes = append(c.notes, fmt.Sprintf(format, a...))
 }
 
 // atomics ends the case on devices without them.
 func (c *cluster) atomics() {
 	d := c.made[0].Device.Caps()
 	if !d.Ops.Has(rdma.OpFetchAdd) || !d.Ops.Has(rdma.OpCmpSwap) {
-		panic(stop{&conform.Missing{Why: "the device has no atomics"}})
+		c.Lacks("the device has no atomics")
 	}
 }

@@ -304,7 +304,7 @@ func (f *Flags) options() (conform.Options, error) {
 
 // openHarness makes fresh pairs of the stack that name names. It is the provider
 // at the bottom that dies where a case asks for that.
-func openHarness(name string) (conform.Harness, error) {
+func openHarness(name string) (*conform.Harness, error) {
 	at, err := stackspec.Survey(name)
 	if err != nil {
 		return nil, err
@@ -323,10 +323,10 @@ func openHarness(name string) (conform.Harness, error) {
 		}
 		return a, b, at.Listen, nil
 	}
-	h := conform.Fresh(name, open)
-	if at.CanDie {
-		h = conform.FreshKiller(name, open, func(rdma.Device) error { last.(stackspec.Mortal).Kill(); return nil })
-	}
 	path := &pathSite{at}
-	return conform.WithPath(conform.WithAddr6(h, at.Listen6), path.overPath, path.noPath()), nil
+	h := &conform.Harness{Name: name, Open: open, Addr6: at.Listen6, OpenPath: path.overPath, NoPath: path.noPath()}
+	if at.CanDie {
+		h.Kill = func(rdma.Device) error { last.(stackspec.Mortal).Kill(); return nil }
+	}
+	return h, nil
 }

@@ -39,7 +39,7 @@ func TestBadPaths(t *testing.T) {
 		want  conform.Verdict
 		limit time.Duration
 	}{"harmed": {(&pathSite{at}).overPath, conform.Pass, 60 * time.Second}, "idle": {idle, conform.Fail, 2 * time.Second}} {
-		h := conform.WithPath(conform.Fresh("iwarp", nil), c.open, "")
+		h := &conform.Harness{Name: "iwarp", OpenPath: c.open}
 		rep := conform.Run(t.Context(), h, conform.Options{Only: cases, CaseTimeout: c.limit})
 		for _, r := range rep.Results {
 			if r.ID != "coverage" && r.Verdict != c.want {
