@@ -241,14 +241,14 @@ func TestVectorsOfRFC7306(t *testing.T) {
 	}
 	ulpdu := func(name string) []byte { return vector[name][2 : 2+int(vector[name][0])<<8+int(vector[name][1])] }
 	must(t, d.peer.Write(vector["V18"]))
-	d.peer.Check.Told(ulpdu("V18"))
+	d.peer.Check.Sent(ulpdu("V18"))
 	f, err := d.peer.Next()
 	must(t, err)
 	if !bytes.Equal(f.ULPDU, ulpdu("V20")) {
 		t.Errorf("V18 is answered by %x, want V20 %x", f.ULPDU, ulpdu("V20"))
 	}
 	must(t, d.peer.Write(vector["V19"]))
-	d.peer.Check.Told(ulpdu("V19"))
+	d.peer.Check.Sent(ulpdu("V19"))
 	f, err = d.peer.Next()
 	must(t, err)
 	if got := rdmap.GetAtomicResponse(f.Payload()); got != (rdmap.AtomicResponse{ID: 2, Original: 7}) || f.UntaggedHeader().MSN != 2 {

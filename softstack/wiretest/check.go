@@ -9,19 +9,19 @@ import (
 )
 
 // Checker finds what one side of a connection must never send, whatever it
-// received. Got takes that side's FPDUs in order, Told takes what it was sent,
+// received. Got takes that side's FPDUs in order, Sent takes what it was sent,
 // before it was sent.
 type Checker struct {
 	MULPDU  int  // longest ULPDU the side may send; 0 does not look
 	ORD     int  // reads and atomics it may have outstanding; negative does not look
 	Plain   bool // the opcodes of RFC 7306 were not agreed on
-	Passive bool // it answered the Request: it must hear an FPDU before it sends one
+	Passive bool // it answered the Request: it sends nothing before it has received an FPDU
 
 	// AnyLayout takes Terminates as Linux siw lays them out on little-endian hosts, too:
 	// for judging the reason and not its form.
 	AnyLayout bool
 
-	heard      bool
+	received   bool
 	terminated bool
 	queues     [ddp.QNAtomicResp + 1]untaggedState
 	write      taggedState
@@ -59,9 +59,9 @@ func (c *Checker) fault(f *FPDU, format string, args ...any) {
 	c.faults = append(c.faults, f.String()+": "+fmt.Sprintf(format, args...))
 }
 
-// Told notes a ULPDU that is about to be sent to the side.
-func (c *Checker) Told(ulpdu []byte) {
-	c.heard = true
+// Sent notes a ULPDU that is about to be sent to the side.
+func (c *Checker) Sent(ulpdu []byte) {
+	c.received = true
 	f := &FPDU{ULPDU: ulpdu}
 	switch {
 	case f.Short():
@@ -91,7 +91,7 @@ func (c *Checker) Got(f *FPDU) {
 		return
 	}
 	_, isTerm := f.Terminate()
-	if c.Passive && !c.heard && !isTerm {
+	if c.Passive && !c.received && !isTerm {
 		c.fault(f, "the responder spoke first") // RFC 5044 §7.1.2 rule 4
 	}
 	if c.MULPDU > 0 && len(f.ULPDU) > c.MULPDU {

@@ -15,7 +15,7 @@ type step struct {
 }
 
 func got(s *Segment) step  { return step{false, s} }
-func told(s *Segment) step { return step{true, s} }
+func sent(s *Segment) step { return step{true, s} }
 
 func read(msn, size uint32) *Segment {
 	return ReadRequest(msn, rdmap.ReadRequest{SinkSTag: 7, SinkTO: 1000, Size: size})
@@ -61,33 +61,33 @@ func TestCheckerNamesEveryFault(t *testing.T) {
 		{"write in pieces", "", []step{got(Write(5, 100, long).More()), got(Write(5, 300, long)), got(Write(6, 0, nil))}},
 		{"write gap", "goes on", []step{got(Write(5, 100, long).More()), got(Write(5, 301, long))}},
 		{"write to another stag", "goes on", []step{got(Write(5, 100, long).More()), got(Write(6, 300, long))}},
-		{"reads within ord", "", []step{got(read(1, 4)), got(read(2, 4)), told(ReadResponse(7, 1000, payload(4))), got(read(3, 4))}},
-		{"reads beyond ord", "3 reads outstanding", []step{got(read(1, 4)), got(read(2, 4)), told(ReadResponse(7, 1000, payload(2)).More()), got(read(3, 4))}},
+		{"reads within ord", "", []step{got(read(1, 4)), got(read(2, 4)), sent(ReadResponse(7, 1000, payload(4))), got(read(3, 4))}},
+		{"reads beyond ord", "3 reads outstanding", []step{got(read(1, 4)), got(read(2, 4)), sent(ReadResponse(7, 1000, payload(2)).More()), got(read(3, 4))}},
 		{"read request of two segments", "not one segment", []step{got(Untagged(rdmap.OpReadReq, ddp.QNReadReq, 1, payload(200)).More())}},
-		{"responses in order", "", []step{told(read(1, 400)), told(read(2, 0)), got(ReadResponse(7, 1000, long).More()), got(ReadResponse(7, 1200, long)), got(ReadResponse(7, 1000, nil))}},
-		{"response unasked", "nothing was asked", []step{told(Send(1, nil)), got(ReadResponse(7, 1000, nil))}},
-		{"response elsewhere", "want stag", []step{told(read(1, 4)), got(ReadResponse(7, 1001, payload(4)))}},
-		{"response with another stag", "want stag", []step{told(read(1, 4)), got(ReadResponse(8, 1000, payload(4)))}},
-		{"response short", "3 octets so far", []step{told(read(1, 4)), got(ReadResponse(7, 1000, payload(3)))}},
-		{"response long", "5 octets so far", []step{told(read(1, 4)), got(ReadResponse(7, 1000, payload(5)))}},
+		{"responses in order", "", []step{sent(read(1, 400)), sent(read(2, 0)), got(ReadResponse(7, 1000, long).More()), got(ReadResponse(7, 1200, long)), got(ReadResponse(7, 1000, nil))}},
+		{"response unasked", "nothing was asked", []step{sent(Send(1, nil)), got(ReadResponse(7, 1000, nil))}},
+		{"response elsewhere", "want stag", []step{sent(read(1, 4)), got(ReadResponse(7, 1001, payload(4)))}},
+		{"response with another stag", "want stag", []step{sent(read(1, 4)), got(ReadResponse(8, 1000, payload(4)))}},
+		{"response short", "3 octets so far", []step{sent(read(1, 4)), got(ReadResponse(7, 1000, payload(3)))}},
+		{"response long", "5 octets so far", []step{sent(read(1, 4)), got(ReadResponse(7, 1000, payload(5)))}},
 		{"immediate data between sends", "", []step{got(Send(1, nil)), got(Immediate(2, 7)), got(Immediate(3, 7).Op(rdmap.OpImmediateSE)), got(Send(4, nil))}},
 		{"immediate data of 7 octets", "not one segment", []step{got(Untagged(rdmap.OpImmediate, ddp.QNSend, 1, payload(7)))}},
-		{"atomics within ord", "", []step{got(read(1, 4)), got(add(2)), told(ReadResponse(7, 1000, payload(4))), told(AtomicResponse(1, 2, 0)), got(add(3)), got(add(4))}},
+		{"atomics within ord", "", []step{got(read(1, 4)), got(add(2)), sent(ReadResponse(7, 1000, payload(4))), sent(AtomicResponse(1, 2, 0)), got(add(3)), got(add(4))}},
 		{"atomics beyond ord", "3 reads outstanding", []step{got(read(1, 4)), got(add(2)), got(add(3))}},
 		{"atomic request of 51 octets", "not one segment", []step{got(add(1).Shorten(ddp.UntaggedLen + 51))}},
-		{"atomic responses in order", "", []step{told(add(1)), told(read(2, 4)), told(add(3)), got(AtomicResponse(1, 1, 5)), got(ReadResponse(7, 1000, payload(4))), got(AtomicResponse(2, 3, 5))}},
+		{"atomic responses in order", "", []step{sent(add(1)), sent(read(2, 4)), sent(add(3)), got(AtomicResponse(1, 1, 5)), got(ReadResponse(7, 1000, payload(4))), got(AtomicResponse(2, 3, 5))}},
 		{"atomic response unasked", "nothing was asked", []step{got(AtomicResponse(1, 1, 0))}},
-		{"atomic response before a read response", "read is to be answered first", []step{told(read(1, 4)), told(add(2)), got(AtomicResponse(1, 2, 0))}},
-		{"read response before an atomic response", "atomic is to be answered first", []step{told(add(1)), told(read(2, 4)), got(ReadResponse(7, 1000, payload(4)))}},
-		{"atomic response to another", "identifier 9, want 1", []step{told(add(1)), got(AtomicResponse(1, 9, 0))}},
-		{"atomic response of 13 octets", "not one segment", []step{told(add(1)), got(AtomicResponse(1, 1, 0).Append(0))}},
-		{"atomic response msn", "msn 2, want 1", []step{told(add(1)), got(AtomicResponse(2, 1, 0))}},
-		{"response without l", "200 octets so far", []step{told(read(1, 200)), got(ReadResponse(7, 1000, long).More())}},
+		{"atomic response before a read response", "read is to be answered first", []step{sent(read(1, 4)), sent(add(2)), got(AtomicResponse(1, 2, 0))}},
+		{"read response before an atomic response", "atomic is to be answered first", []step{sent(add(1)), sent(read(2, 4)), got(ReadResponse(7, 1000, payload(4)))}},
+		{"atomic response to another", "identifier 9, want 1", []step{sent(add(1)), got(AtomicResponse(1, 9, 0))}},
+		{"atomic response of 13 octets", "not one segment", []step{sent(add(1)), got(AtomicResponse(1, 1, 0).Append(0))}},
+		{"atomic response msn", "msn 2, want 1", []step{sent(add(1)), got(AtomicResponse(2, 1, 0))}},
+		{"response without l", "200 octets so far", []step{sent(read(1, 200)), got(ReadResponse(7, 1000, long).More())}},
 	} {
 		k := Checker{ORD: 2, MULPDU: 1000}
 		for _, s := range c.steps {
 			if s.to {
-				k.Told(s.s.ULPDU())
+				k.Sent(s.s.ULPDU())
 			} else {
 				k.Got(&FPDU{ULPDU: s.s.ULPDU()})
 			}
@@ -103,16 +103,16 @@ func TestCheckerNamesEveryFault(t *testing.T) {
 
 func TestCheckerWantsTheInitiatorToSpeakFirst(t *testing.T) {
 	for _, c := range []struct {
-		heard bool
-		s     *Segment
-		want  int
+		received bool
+		s        *Segment
+		want     int
 	}{{false, Send(1, nil), 1}, {true, Send(1, nil), 0}, {false, TerminateCode(rdmap.TermMPACRC), 0}} {
 		k := Checker{ORD: -1, Passive: true}
-		if c.heard {
-			k.Told(Send(1, nil).ULPDU())
+		if c.received {
+			k.Sent(Send(1, nil).ULPDU())
 		}
 		if k.Got(&FPDU{ULPDU: c.s.ULPDU()}); len(k.Faults()) != c.want {
-			t.Errorf("heard %t: faults %q, want %d", c.heard, k.Faults(), c.want)
+			t.Errorf("received %t: faults %q, want %d", c.received, k.Faults(), c.want)
 		}
 	}
 }

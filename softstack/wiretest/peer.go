@@ -152,7 +152,7 @@ func (p *Peer) Encode(segs ...*Segment) []byte {
 	var b []byte
 	for _, s := range segs {
 		b = p.Enc.Append(b, s)
-		p.Check.Told(s.ulpdu)
+		p.Check.Sent(s.ulpdu)
 	}
 	return b
 }

@@ -150,7 +150,7 @@ func (s *session) saw(from int, b []byte) {
 		}
 		s.p.fpdus[from]++
 		e.Check.Got(f)
-		s.ends[1-from].Check.Told(f.ULPDU)
+		s.ends[1-from].Check.Sent(f.ULPDU)
 		for _, fault := range e.Check.Faults() {
 			s.p.faults = append(s.p.faults, [2]string{"initiator", "responder"}[from]+": "+fault)
 		}

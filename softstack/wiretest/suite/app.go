@@ -9,22 +9,22 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
-	"github.com/rdmaperf/rdmaperf/softstack/wiretest/victim"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest/target"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// app is the application of the peer under test, as far as it does what it is told: one
-// stage of a victim. A link to rping has none.
+// app is the application of the peer under test: one stage of a test target. A link to rping
+// has none.
 type app struct {
-	*victim.Ready
+	*target.Ready
 	t      *trial
-	v      *victim.Client
+	v      *target.Client
 	shadow []byte              // what the arena has to hold
 	slack  [][2]int            // parts of it that may hold anything
 	recvs  int                 // posted
 	taken  int                 // receives that completed with success
 	posted map[uint64]bool     // outstanding requests; true: it may be done although the stream ended
-	seen   []victim.Completion // not yet asked for
+	seen   []target.Completion // not yet asked for
 	joined bool                // the connection is there
 	ended  bool                // and it has to end
 }
@@ -35,38 +35,38 @@ const (
 	settleIn = 5 * time.Second // a QP whose stream has ended is in ERR, and all is flushed
 )
 
-// stage prepares the victim's QP for the next connection, after the last one was judged.
-func (t *trial) stage(o victim.Stage) *app {
+// stage prepares the target's QP for the next connection, after the last one was judged.
+func (t *trial) stage(o target.Stage) *app {
 	t.settle()
 	if o.WaitMS == 0 {
 		o.WaitMS = int(max(time.Until(t.end), time.Second).Milliseconds())
 	}
-	r, err := t.victim.Stage(o)
-	if errors.Is(err, victim.ErrUnsupported) {
+	r, err := t.target.Stage(o)
+	if errors.Is(err, target.ErrUnsupported) {
 		t.Lacks(err.Error())
 	}
 	t.Stop(err)
-	a := &app{Ready: r, t: t, v: t.victim, shadow: victim.Canaries(), recvs: o.Recvs, posted: map[uint64]bool{}}
+	a := &app{Ready: r, t: t, v: t.target, shadow: target.Canaries(), recvs: o.Recvs, posted: map[uint64]bool{}}
 	if len(a.shadow) != r.Arena {
-		t.Stop(fmt.Errorf("the victim's arena has %d octets, want %d", r.Arena, len(a.shadow)))
+		t.Stop(fmt.Errorf("the target's arena has %d octets, want %d", r.Arena, len(a.shadow)))
 	}
 	for i, p := range o.Post {
-		a.posted[uint64(victim.FirstPost+i)] = handedOver(p.Op)
+		a.posted[uint64(target.FirstPost+i)] = handedOver(p.Op)
 	}
 	// What was received and not delivered may lie in receives: that is no harm.
-	recvs := r.Regions[victim.Receives]
+	recvs := r.Regions[target.Receives]
 	a.loose(recvs.Off, recvs.Len)
 	t.last = a
 	return a
 }
 
 // plainStage is what most rows face.
-func plainStage() victim.Stage {
-	return victim.Stage{Recvs: appRecvs, RecvLen: helloLen, IRD: depth, ORD: depth}
+func plainStage() target.Stage {
+	return target.Stage{Recvs: appRecvs, RecvLen: helloLen, IRD: depth, ORD: depth}
 }
 
-// region is memory of the victim; the case ends where the device has none of that kind.
-func (a *app) region(name string) victim.Region {
+// region is memory of the target; the case ends where the device has none of that kind.
+func (a *app) region(name string) target.Region {
 	r, ok := a.Regions[name]
 	if !ok {
 		a.t.Lacks("the device has no memory that is " + name)
@@ -74,11 +74,11 @@ func (a *app) region(name string) victim.Region {
 	return r
 }
 
-func (a *app) placed(r victim.Region, at int, b []byte) { copy(a.shadow[r.Off+at:], b) }
+func (a *app) placed(r target.Region, at int, b []byte) { copy(a.shadow[r.Off+at:], b) }
 func (a *app) loose(off, n int)                         { a.slack = append(a.slack, [2]int{off, off + n}) }
 
 // delivered wants the next receive complete, with n octets.
-func (a *app) delivered(n int) victim.Completion {
+func (a *app) delivered(n int) target.Completion {
 	c := a.next(uint64(a.taken + 1))
 	if int(c.Len) != n {
 		a.t.Fail(fmt.Sprintf("receive %d has %d octets", c.ID, c.Len), fmt.Sprintf("%d octets", n))
@@ -88,17 +88,17 @@ func (a *app) delivered(n int) victim.Completion {
 }
 
 // done wants a posted request complete.
-func (a *app) done(id uint64) victim.Completion {
+func (a *app) done(id uint64) target.Completion {
 	delete(a.posted, id)
 	return a.next(id)
 }
 
 // next wants a success of request id as the next completion of its queue.
-func (a *app) next(id uint64) victim.Completion {
-	send := id >= victim.FirstPost
+func (a *app) next(id uint64) target.Completion {
+	send := id >= target.FirstPost
 	for {
 		for i, c := range a.seen {
-			if (c.ID >= victim.FirstPost) != send {
+			if (c.ID >= target.FirstPost) != send {
 				continue
 			}
 			if c.ID != id || !c.Good() {
@@ -119,10 +119,10 @@ func (a *app) next(id uint64) victim.Completion {
 func (a *app) left() time.Duration { return max(time.Until(a.t.end), 100*time.Millisecond) }
 
 // post makes the application post a request.
-func (a *app) post(p victim.Post) uint64 {
+func (a *app) post(p target.Post) uint64 {
 	a.join()
 	id, err := a.v.Post(p)
-	if errors.Is(err, victim.ErrUnsupported) {
+	if errors.Is(err, target.ErrUnsupported) {
 		a.t.Lacks(err.Error())
 	}
 	a.t.Stop(err)
@@ -146,7 +146,7 @@ func (a *app) join() {
 	a.joined = true
 }
 
-// settle judges what the last connection left at the victim: memory, and the QP's end
+// settle judges what the last connection left at the target: memory, and the QP's end
 // where the stream had to end.
 func (t *trial) settle() {
 	a := t.last
@@ -183,7 +183,7 @@ func (a *app) differ(got []byte) string {
 	}
 	where := "outside every region"
 	for name, r := range a.Regions {
-		if name != victim.Freed && first >= r.Off && first < r.Off+r.Len {
+		if name != target.Freed && first >= r.Off && first < r.Off+r.Len {
 			where = fmt.Sprintf("at octet %d of %q", first-r.Off, name)
 		}
 	}
@@ -224,7 +224,7 @@ func (a *app) flushed() {
 	}
 }
 
-func names(all []victim.Completion) string {
+func names(all []target.Completion) string {
 	if len(all) == 0 {
 		return "none"
 	}
@@ -238,8 +238,8 @@ func names(all []victim.Completion) string {
 	return s
 }
 
-// called makes the victim connect to us, and reads its Request.
-func (t *trial) called(o victim.Stage) *link {
+// called makes the target connect to us, and reads its Request.
+func (t *trial) called(o target.Stage) *link {
 	host, err := hostFacing(t.addr)
 	t.Stop(err)
 	s, err := wiretest.ListenAt(host, max(time.Until(t.end), time.Millisecond))
@@ -249,7 +249,7 @@ func (t *trial) called(o victim.Stage) *link {
 	a := t.stage(o)
 	p, err := s.Accept()
 	if err != nil {
-		j, _ := t.victim.Joined(0)
+		j, _ := t.target.Joined(0)
 		t.Fail(fmt.Sprintf("nobody connects: %v, %+v", err, j), "a TCP connection of the peer")
 	}
 	l := t.link(p, a)

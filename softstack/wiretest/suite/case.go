@@ -7,7 +7,7 @@ import (
 // row is one case: its record, and what it does.
 type row struct {
 	conform.Case
-	lacks string // why only a victim can be asked this; "" for rows that rping can be asked
+	lacks string // why only a test target can be asked this; "" for rows that rping can be asked
 	run   func(t *trial)
 }
 
@@ -46,8 +46,8 @@ func may(id, clause, requirement string, run func(*trial)) row {
 	return r
 }
 
-// told is a row that needs more of the peer than rping does: a victim. lacks says what.
-func told(id, clause, requirement, lacks string, run func(*trial)) row {
+// ofTarget is a row that needs more of the peer than rping does: a test target. lacks says what.
+func ofTarget(id, clause, requirement, lacks string, run func(*trial)) row {
 	r := must(id, clause, requirement, run)
 	r.lacks = lacks
 	return r

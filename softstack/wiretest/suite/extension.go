@@ -7,7 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/ddp"
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
-	"github.com/rdmaperf/rdmaperf/softstack/wiretest/victim"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest/target"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -25,7 +25,7 @@ func (t *trial) extended() *link {
 // bad sends a segment of RFC 7306 that is wrong, and wants its Terminate, which quotes
 // the DDP header and no RDMAP header (RFC 7306 §8.1).
 func (l *link) bad(s *wiretest.Segment, codes ...rdmap.TermCode) {
-	l.say(s)
+	l.transmit(s)
 	e := l.ends(s, codes...)
 	if term, _ := e.FPDUs[len(e.FPDUs)-1].Terminate(); term.R {
 		l.t.Fail("a Terminate that quotes an RDMAP header", "a Terminate that quotes the DDP header only")
@@ -36,7 +36,7 @@ func (l *link) bad(s *wiretest.Segment, codes ...rdmap.TermCode) {
 func (l *link) atomic(bend func(r *rdmap.AtomicRequest)) *wiretest.Segment {
 	stag, to := l.learn().sink.SinkSTag, l.sink.SinkTO&^7
 	if l.app != nil {
-		r := l.app.region(victim.Target)
+		r := l.app.region(target.AllRights)
 		stag, to = r.STag, r.TO
 	}
 	r := rdmap.FetchAdd(1, stag, to, 1)
@@ -44,17 +44,17 @@ func (l *link) atomic(bend func(r *rdmap.AtomicRequest)) *wiretest.Segment {
 	return wiretest.AtomicRequest(1, r)
 }
 
-// at moves an atomic into a region of the victim.
+// at moves an atomic into a region of the target.
 func (l *link) at(name string, off int64) func(*rdmap.AtomicRequest) {
 	m := l.app.region(name)
 	return func(r *rdmap.AtomicRequest) { r.STag, r.TO = m.STag, m.TO+uint64(off) }
 }
 
-// asks makes the victim ask for an atomic, and returns its request as it came.
+// asks makes the target ask for an atomic, and returns its request as it came.
 func (l *link) asks() rdmap.AtomicRequest {
-	l.say(l.hello()) // a responder waits for it
+	l.transmit(l.hello()) // a responder waits for it
 	l.app.delivered(helloLen)
-	id := l.app.post(victim.Post{Op: rdma.OpFetchAdd, Len: rdmap.AtomicResponseLen - 4, STag: ourSTag, TO: ourTO, Value: 7})
+	id := l.app.post(target.Post{Op: rdma.OpFetchAdd, Len: rdmap.AtomicResponseLen - 4, STag: ourSTag, TO: ourTO, Value: 7})
 	l.read = id
 	f, err := l.Next()
 	if err != nil || f.Op() != rdmap.OpAtomicReq || len(f.Payload()) != rdmap.AtomicRequestLen {
@@ -86,7 +86,7 @@ var extensionRows = []row{
 		l.bad(l.atomic(func(r *rdmap.AtomicRequest) { r.TO += 1 << 40 }), rdmap.TermProtBounds)
 		l = t.extended()
 		l.bad(l.atomic(func(r *rdmap.AtomicRequest) { r.TO = ^uint64(7) }), rdmap.TermProtWrap)
-		if t.victim == nil {
+		if t.target == nil {
 			l = t.extended()
 			l.bad(l.atomic(func(r *rdmap.AtomicRequest) { r.TO++ }), rdmap.TermStream, rdmap.TermProtAccess)
 			l = t.extended()
@@ -96,7 +96,7 @@ var extensionRows = []row{
 		for off := int64(1); off < rdmap.AtomicSize; off++ {
 			for _, op := range []rdmap.AtomicOp{rdmap.AtomicFetchAdd, rdmap.AtomicCmpSwap} {
 				l := t.extended()
-				in := l.at(victim.Target, off)
+				in := l.at(target.AllRights, off)
 				l.bad(l.atomic(func(r *rdmap.AtomicRequest) { in(r); r.Op = op }), rdmap.TermStream)
 			}
 		}
@@ -105,15 +105,15 @@ var extensionRows = []row{
 			off    int64
 			code   rdmap.TermCode
 		}{
-			{victim.Quiet, 0, rdmap.TermProtAccess}, {victim.Readable, 0, rdmap.TermProtAccess}, {victim.Work, 0, rdmap.TermProtAccess},
-			{victim.Freed, 0, rdmap.TermProtSTag}, {victim.Far, 0, rdmap.TermProtNotAssociated}, {victim.Target, -8, rdmap.TermProtBounds},
+			{target.NoRights, 0, rdmap.TermProtAccess}, {target.Readable, 0, rdmap.TermProtAccess}, {target.Work, 0, rdmap.TermProtAccess},
+			{target.Freed, 0, rdmap.TermProtSTag}, {target.OtherPD, 0, rdmap.TermProtNotAssociated}, {target.AllRights, -8, rdmap.TermProtBounds},
 		} {
 			l := t.extended()
 			l.bad(l.atomic(l.at(c.region, c.off)), c.code)
 		}
 		l = t.extended()
-		end := l.app.region(victim.Target).Len
-		l.bad(l.atomic(l.at(victim.Target, int64(end))), rdmap.TermProtBounds)
+		end := l.app.region(target.AllRights).Len
+		l.bad(l.atomic(l.at(target.AllRights, int64(end))), rdmap.TermProtBounds)
 	}),
 	must("w-68/atomic-operation", "RFC 7306 §5.2.1, §10.1", "An operation that is not assigned surfaces an error, and changes no memory.", func(t *trial) {
 		for op := range rdmap.AtomicOp(16) {
@@ -129,7 +129,7 @@ var extensionRows = []row{
 		t.extended().bad(wiretest.AtomicResponse(1, 1, 0).QN(1), rdmap.TermOpcode)
 		t.extended().bad(wiretest.AtomicResponse(1, 1, 0).Shorten(ddp.UntaggedLen+11), rdmap.TermUntaggedNoBuffer, rdmap.TermOpcode, rdmap.TermStream)
 		t.extended().learn().bad(wiretest.AtomicResponse(1, 1, 0), rdmap.TermOpcode, rdmap.TermUntaggedNoBuffer) // a read is outstanding
-		if t.victim == nil {
+		if t.target == nil {
 			return // rping asks for no atomic
 		}
 		for _, c := range []struct {
@@ -167,10 +167,10 @@ var extensionRows = []row{
 			t.extended().bad(wiretest.AtomicRequest(1, rdmap.FetchAdd(1, noSTag, ourTO, 0)).QN(qn), rdmap.TermOpcode)
 		}
 	}),
-	told("x-04/immediate", "RFC 7306 §6.1, §6.3", "Immediate Data completes one receive each, behind the Write before it, and tells its value.", "rping does not tell what its receives got", func(t *trial) {
+	ofTarget("x-04/immediate", "RFC 7306 §6.1, §6.3", "Immediate Data completes one receive each, behind the Write before it, and tells its value.", "rping does not tell what its receives got", func(t *trial) {
 		l := t.extended()
-		r := l.app.region(victim.Target)
-		l.say(wiretest.Write(r.STag, r.TO, []byte("written")), wiretest.Immediate(1, 0x0102030405060708), wiretest.Immediate(2, 9<<32|9).Op(rdmap.OpImmediateSE))
+		r := l.app.region(target.AllRights)
+		l.transmit(wiretest.Write(r.STag, r.TO, []byte("written")), wiretest.Immediate(1, 0x0102030405060708), wiretest.Immediate(2, 9<<32|9).Op(rdmap.OpImmediateSE))
 		l.app.placed(r, 0, []byte("written"))
 		// An application's immediate may have 32 bits (ibv_wc), and which of the 64 they
 		// are is the provider's affair: a value of two equal halves tells either.
@@ -182,9 +182,9 @@ var extensionRows = []row{
 			}
 		}
 	}),
-	told("x-05/atomics", "RFC 7306 §5.1, §5.2.2", "Atomics under masks do what they are defined to do, and answer with the value before, in order.", "rping grants no atomics", func(t *trial) {
+	ofTarget("x-05/atomics", "RFC 7306 §5.1, §5.2.2", "Atomics under masks do what they are defined to do, and answer with the value before, in order.", "rping grants no atomics", func(t *trial) {
 		l := t.extended()
-		m := l.app.region(victim.Target)
+		m := l.app.region(target.AllRights)
 		word := binary.NativeEndian.Uint64(l.app.shadow[m.Off:])
 		ops := []rdmap.AtomicRequest{
 			rdmap.FetchAdd(11, m.STag, m.TO, 5),
@@ -197,7 +197,7 @@ var extensionRows = []row{
 		for i, op := range ops {
 			segs = append(segs, wiretest.AtomicRequest(uint32(i+1), op))
 		}
-		l.say(segs...)
+		l.transmit(segs...)
 		for _, op := range ops {
 			f, err := l.Next()
 			if err != nil || f.Op() != rdmap.OpAtomicResp {
@@ -211,11 +211,11 @@ var extensionRows = []row{
 		l.app.placed(m, 0, binary.NativeEndian.AppendUint64(nil, word))
 		l.clean()
 	}),
-	told("x-06/atomic-asked", "RFC 7306 §5.2.1, §5.2.2", "A right Atomic Response completes the atomic, with the value that it carries.", "rping asks for no atomic", func(t *trial) {
+	ofTarget("x-06/atomic-asked", "RFC 7306 §5.2.1, §5.2.2", "A right Atomic Response completes the atomic, with the value that it carries.", "rping asks for no atomic", func(t *trial) {
 		l := t.extended()
 		r := l.asks()
-		l.say(wiretest.AtomicResponse(1, r.ID, 0x1122334455667788))
+		l.transmit(wiretest.AtomicResponse(1, r.ID, 0x1122334455667788))
 		l.app.done(l.read)
-		l.app.placed(l.app.region(victim.Work), 0, binary.NativeEndian.AppendUint64(nil, 0x1122334455667788))
+		l.app.placed(l.app.region(target.Work), 0, binary.NativeEndian.AppendUint64(nil, 0x1122334455667788))
 	}),
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/mpa"
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
-	"github.com/rdmaperf/rdmaperf/softstack/wiretest/victim"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest/target"
 )
 
 func hex(v uint16) string { return fmt.Sprintf("0x%x", v) }
@@ -21,14 +21,14 @@ func (t *trial) checked() *link { return t.connect() }
 // framing was taken (1/1/00) or refused (2/0/02).
 func padded() *wiretest.Segment { return wiretest.Write(noSTag, ourTO, []byte("x")) }
 
-// Parameters of iWARP stacks that a victim's device may be opened with.
+// Parameters of iWARP stacks that a test target's device may be opened with.
 const (
 	variantMarkers = "markers"
 	variantNoCRC   = "nocrc"
 )
 
 // varied is a stage on a device with a parameter; ok is false where it has none such.
-func (t *trial) varied(variant string) (o victim.Stage, ok bool) {
+func (t *trial) varied(variant string) (o target.Stage, ok bool) {
 	o = plainStage()
 	if ok = slices.Contains(t.variants, variant); ok {
 		o.Variant = variant
@@ -52,15 +52,15 @@ func (t *trial) marked() *link {
 var framing = []row{
 	must("w-07/bad-crc", "RFC 5044 §6, §8 code 2", "An FPDU with a bad CRC is not delivered, and ends the stream with Terminate 2/0/02.", func(t *trial) {
 		l := t.checked()
-		l.say(l.hello().BadCRC())
+		l.transmit(l.hello().BadCRC())
 		l.ends(nil, rdmap.TermMPACRC)
 		l = t.checked().learn()
-		l.say(l.hello().BadCRC())
+		l.transmit(l.hello().BadCRC())
 		l.ends(nil, rdmap.TermMPACRC)
 	}),
 	hazard(must("w-23/length-zero", "RFC 5044 §4.1, §8", "A ULPDU_Length of 0 is an error.", func(t *trial) {
 		l := t.checked()
-		l.say(wiretest.Raw())
+		l.transmit(wiretest.Raw())
 		l.ends(nil, rdmap.TermMPAMarker, rdmap.TermDDPLocal, rdmap.TermLocal, rdmap.TermUntaggedVersion, rdmap.TermTaggedVersion)
 	})),
 	hazard(must("w-24/length-below-header", "RFC 5041 §4", "A ULPDU shorter than its header is an error, and nothing is placed.", func(t *trial) {
@@ -69,14 +69,14 @@ var framing = []row{
 			wiretest.Send(1, nil).Shorten(2), wiretest.Send(1, nil).Shorten(17),
 		} {
 			l := t.checked()
-			l.say(u)
+			l.transmit(u)
 			l.ends(nil, rdmap.TermMPAMarker, rdmap.TermDDPLocal, rdmap.TermLocal)
 		}
 	})),
 	must("w-25/longest", "RFC 5044 §4.1", "An FPDU of 65535 octets is taken: the fault found is that of its content.", func(t *trial) {
 		l := t.checked()
 		s := wiretest.Write(noSTag, ourTO, make([]byte, 65535-14))
-		l.say(s)
+		l.transmit(s)
 		l.ends(s, rdmap.TermTaggedSTag)
 	}),
 	must("w-26/truncated", "RFC 5044 §8 code 1; RFC 5041 §6.2", "An FPDU that the end of the stream cuts is not delivered.", func(t *trial) {
@@ -96,7 +96,7 @@ var framing = []row{
 		if err := l.Dribble(1, l.Encode(l.hello())); err != nil {
 			t.Fail(err.Error(), "every octet is taken")
 		}
-		l.heard()
+		l.answered()
 	}),
 	must("w-28/many-at-once", "RFC 5044 §6", "Many FPDUs may come at once, cut anywhere.", func(t *trial) {
 		for _, cut := range []int{1, 7, 63, 501} {
@@ -108,14 +108,14 @@ var framing = []row{
 			if err := l.Dribble(cut*10, l.Encode(append(segs, l.hello())...)); err != nil {
 				t.Fail(err.Error(), "every octet is taken")
 			}
-			l.heard()
+			l.answered()
 		}
 	}),
 	must("w-29/pad-not-zero", "RFC 5044 §4.1", "Pad is covered by the CRC and else not looked at.", func(t *trial) {
 		l := t.checked()
 		s := padded()
 		s.Pad([]byte{0xff, 0xee, 0xdd}[:mpa.Pad(len(s.ULPDU()))]...)
-		l.say(s)
+		l.transmit(s)
 		l.ends(s, rdmap.TermTaggedSTag)
 	}),
 	must("w-30/crc-coverage", "RFC 5044 §4.4", "The CRC covers the pad, and is transmitted with its low octet first.", func(t *trial) {
@@ -124,45 +124,45 @@ var framing = []row{
 			func(b []byte) (sum [4]byte) { binary.BigEndian.PutUint32(sum[:], mpa.CRC(0, b)); return sum },
 		} {
 			l := t.checked()
-			l.say(wiretest.Send(1, []byte("hello")).Pad(9, 9, 9).CRC(f)) // the pad would not show if it were zero
+			l.transmit(wiretest.Send(1, []byte("hello")).Pad(9, 9, 9).CRC(f)) // the pad would not show if it were zero
 			l.ends(nil, rdmap.TermMPACRC)
 		}
 	}),
-	told("w-31/marker-pointer", "RFC 5044 §8 code 3", "A marker that points elsewhere ends the stream with Terminate 2/0/03.", wantsMarkers, func(t *trial) {
+	ofTarget("w-31/marker-pointer", "RFC 5044 §8 code 3", "A marker that points elsewhere ends the stream with Terminate 2/0/03.", wantsMarkers, func(t *trial) {
 		l := t.marked()
-		l.say(l.hello().Mark(func(uint16) [4]byte { return [4]byte{0, 0, 1, 0} }))
+		l.transmit(l.hello().Mark(func(uint16) [4]byte { return [4]byte{0, 0, 1, 0} }))
 		l.ends(nil, rdmap.TermMPAMarker)
 		l = t.marked()
-		l.say(padded().Append(make([]byte, 600)...).Mark(func(p uint16) [4]byte { return [4]byte{0, 0, byte(p >> 8), byte(p) + 4} }))
+		l.transmit(padded().Append(make([]byte, 600)...).Mark(func(p uint16) [4]byte { return [4]byte{0, 0, byte(p >> 8), byte(p) + 4} }))
 		l.ends(nil, rdmap.TermMPAMarker)
 	}),
-	told("w-32/markers-missing", "RFC 5044 §8 code 3", "Markers that are left out end the stream.", wantsMarkers, func(t *trial) {
+	ofTarget("w-32/markers-missing", "RFC 5044 §8 code 3", "Markers that are left out end the stream.", wantsMarkers, func(t *trial) {
 		l := t.marked()
 		l.Enc.Markers = false
-		l.say(l.hello())
+		l.transmit(l.hello())
 		l.ends(nil, rdmap.TermMPAMarker, rdmap.TermMPACRC) // what is read as a marker may point to itself
 	}),
-	told("w-33/marker-reserved", "RFC 5044 §4.2", "Reserved bits of a marker are ignored.", wantsMarkers, func(t *trial) {
+	ofTarget("w-33/marker-reserved", "RFC 5044 §4.2", "Reserved bits of a marker are ignored.", wantsMarkers, func(t *trial) {
 		l := t.marked()
-		l.say(l.hello().Mark(func(p uint16) [4]byte { return [4]byte{0xff, 0xff, byte(p >> 8), byte(p) | 3} }))
-		l.heard()
+		l.transmit(l.hello().Mark(func(p uint16) [4]byte { return [4]byte{0xff, 0xff, byte(p >> 8), byte(p) | 3} }))
+		l.answered()
 	}),
-	told("w-34/marker-places", "RFC 5044 §4.2, §4.3", "Markers may stand anywhere in an FPDU.", wantsMarkers, func(t *trial) {
+	ofTarget("w-34/marker-places", "RFC 5044 §4.2, §4.3", "Markers may stand anywhere in an FPDU.", wantsMarkers, func(t *trial) {
 		// Every length of a Write moves the next marker by four octets: all places come.
 		l := t.marked()
-		to := l.app.region(victim.Target)
+		to := l.app.region(target.AllRights)
 		var segs []*wiretest.Segment
 		for n := range 140 {
 			b := bytes.Repeat([]byte{byte(n + 1)}, 5*n)
 			segs = append(segs, wiretest.Write(to.STag, to.TO, b))
 			l.app.placed(to, 0, b)
 		}
-		l.say(append(segs, l.hello())...)
-		l.heard()
+		l.transmit(append(segs, l.hello())...)
+		l.answered()
 	}),
 	must("w-35/behind-bad-crc", "RFC 5044 §8; RFC 5041 §7.1", "What follows an FPDU with a bad CRC is dropped.", func(t *trial) {
 		l := t.checked()
-		l.say(wiretest.Write(noSTag, 0, nil).BadCRC(), l.hello())
+		l.transmit(wiretest.Write(noSTag, 0, nil).BadCRC(), l.hello())
 		l.ends(nil, rdmap.TermMPACRC)
 	}),
 }

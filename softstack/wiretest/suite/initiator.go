@@ -8,12 +8,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/mpa"
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
-	"github.com/rdmaperf/rdmaperf/softstack/wiretest/victim"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest/target"
 )
 
 // What a link does whose peer connected to us.
 
-// quiet is how long silence has to last. Arbitrary: a thread's turn on a busy machine.
+// quiet is how long silence has to last: a thread's turn on a busy machine.
 const quiet = 300 * time.Millisecond
 
 // reply answers the peer's Request by a right Reply, changed by frame and then by octets;
@@ -36,7 +36,7 @@ func (l *link) reply(frame func(*mpa.Frame), octets func(*wiretest.Startup)) err
 }
 
 // joins waits until the application knows what became of its connect.
-func (l *link) joins() *victim.Joined {
+func (l *link) joins() *target.Joined {
 	j, err := l.app.v.Joined(l.app.left())
 	l.t.Stop(err)
 	if j.Pending {
@@ -47,7 +47,7 @@ func (l *link) joins() *victim.Joined {
 
 // fails wants the connect to fail and the stream to end, without a Terminate but one of
 // the reasons.
-func (l *link) fails(codes ...rdmap.TermCode) *victim.Joined {
+func (l *link) fails(codes ...rdmap.TermCode) *target.Joined {
 	j := l.joins()
 	if j.Error == "" {
 		l.t.Fail("the connect succeeds", "the connect fails")
@@ -84,7 +84,7 @@ func (l *link) answersReads(n int) {
 	for i := range n {
 		segs = append(segs, wiretest.ReadRequest(uint32(i+1), rdmap.ReadRequest{SinkSTag: 1, SrcSTag: 1}))
 	}
-	l.say(segs...)
+	l.transmit(segs...)
 	for i := range n {
 		if f, err := l.Next(); err != nil || f.Op() != rdmap.OpReadResp {
 			l.t.Fail(fmt.Sprintf("%d of %d answered, then %s, %v", i, n, l.name(f), err), "room for as many as the Reply says", "Terminate "+rdmap.TermMPAInsufficientIRD.String())

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/ddp"
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
-	"github.com/rdmaperf/rdmaperf/softstack/wiretest/victim"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest/target"
 )
 
 var rdmapRows = []row{
@@ -39,7 +39,7 @@ var rdmapRows = []row{
 		t.one(wiretest.Send(1, nil).QN(2), codes...)
 		t.one(wiretest.ReadRequest(1, rdmap.ReadRequest{}).QN(0), codes...)
 		l := t.connect()
-		l.say(wiretest.TerminateCode(rdmap.TermLocal).QN(0))
+		l.transmit(wiretest.TerminateCode(rdmap.TermLocal).QN(0))
 		l.mayEnd(codes...)
 	}),
 	must("w-55/read-source", "RFC 5040 §7.2, §4.8", "A Read Request for what the peer must not read ends the stream with its reason, and is quoted.", func(t *trial) {
@@ -47,7 +47,7 @@ var rdmapRows = []row{
 			return wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: ourSTag, SinkTO: ourTO, Size: 16, SrcSTag: stag, SrcTO: to})
 		}
 		quoted := func(l *link, s *wiretest.Segment, code rdmap.TermCode) {
-			l.say(s)
+			l.transmit(s)
 			e := l.over()
 			got := e.Terminates()
 			if len(got) != 1 || got[0] != code {
@@ -64,7 +64,7 @@ var rdmapRows = []row{
 		quoted(l, read(l.sink.SinkSTag, l.sink.SinkTO+1<<40), rdmap.TermProtBounds)
 		l = t.connect().learn()
 		quoted(l, read(l.sink.SinkSTag, ^uint64(0)-7), rdmap.TermProtWrap)
-		if t.victim == nil {
+		if t.target == nil {
 			return // rping tells no STag without the right, and none of another domain
 		}
 		for _, c := range []struct {
@@ -72,8 +72,8 @@ var rdmapRows = []row{
 			at     int64
 			code   rdmap.TermCode
 		}{
-			{victim.Freed, 0, rdmap.TermProtSTag}, {victim.Target, -1, rdmap.TermProtBounds},
-			{victim.Quiet, 0, rdmap.TermProtAccess}, {victim.Far, 0, rdmap.TermProtNotAssociated},
+			{target.Freed, 0, rdmap.TermProtSTag}, {target.AllRights, -1, rdmap.TermProtBounds},
+			{target.NoRights, 0, rdmap.TermProtAccess}, {target.OtherPD, 0, rdmap.TermProtNotAssociated},
 		} {
 			l := t.connect()
 			r := l.app.region(c.region)
@@ -87,7 +87,7 @@ var rdmapRows = []row{
 		for i := range n {
 			segs = append(segs, wiretest.ReadRequest(uint32(i+1), rdmap.ReadRequest{SinkSTag: 1, SrcSTag: 1}))
 		}
-		l.say(segs...)
+		l.transmit(segs...)
 		answers := 0
 		for answers < n {
 			f, err := l.Next()
@@ -116,7 +116,7 @@ var rdmapRows = []row{
 		if l.rep.Enh.IRD == 0 {
 			t.Lacks("the peer takes no Read Request: its IRD is 0")
 		}
-		l.say(wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 9, SinkTO: ^uint64(0), SrcSTag: noSTag, SrcTO: ^uint64(0)}))
+		l.transmit(wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 9, SinkTO: ^uint64(0), SrcSTag: noSTag, SrcTO: ^uint64(0)}))
 		f, err := l.Next()
 		if err != nil || f.Op() != rdmap.OpReadResp || len(f.Payload()) != 0 {
 			t.Fail(fmt.Sprintf("%s, %v", l.name(f), err), "a Read Response of no octets")
@@ -150,14 +150,14 @@ var rdmapRows = []row{
 		}
 	})),
 	must("w-62/no-write-right", "RFC 5040 §7.2", "A Write under an STag without that right ends the stream with Terminate 0/1/02.", func(t *trial) {
-		if t.victim != nil {
-			t.into(victim.Quiet, 0, 8, rdmap.TermProtAccess)
-			t.into(victim.Readable, 0, 4000, rdmap.TermProtAccess)
+		if t.target != nil {
+			t.into(target.NoRights, 0, 8, rdmap.TermProtAccess)
+			t.into(target.Readable, 0, 4000, rdmap.TermProtAccess)
 			return
 		}
 		l := t.connect().learn()
 		s := l.write(l.sink.SinkTO, 8)
-		l.say(s, wiretest.ReadResponse(l.sink.SinkSTag, l.sink.SinkTO, make([]byte, pingLen)))
+		l.transmit(s, wiretest.ReadResponse(l.sink.SinkSTag, l.sink.SinkTO, make([]byte, pingLen)))
 		f, err := l.Next()
 		if err == nil && f.Op() == rdmap.OpSend {
 			t.Lacks("the only STag that the peer tells grants it")
@@ -173,33 +173,33 @@ var rdmapRows = []row{
 		codes := []rdmap.TermCode{rdmap.TermProtCannotInv, rdmap.TermProtSTag, rdmap.TermCannotInv}
 		l := t.connect()
 		s := l.hello().Op(rdmap.OpSendInv).Inv(noSTag)
-		l.say(s)
+		l.transmit(s)
 		l.ends(s, codes...)
 		t.known(func(l *link) *wiretest.Segment { return l.hello().Op(rdmap.OpSendSEInv).Inv(l.sink.SinkSTag) }, codes...)
-		if t.victim == nil {
+		if t.target == nil {
 			return
 		}
-		for _, name := range []string{victim.Target, victim.Far} {
+		for _, name := range []string{target.AllRights, target.OtherPD} {
 			l := t.connect()
 			s := l.hello().Op(rdmap.OpSendInv).Inv(l.app.region(name).STag)
-			l.say(s)
+			l.transmit(s)
 			l.ends(s, append(codes, rdmap.TermProtNotAssociated)...)
 			l = t.connect()
-			r := l.app.region(victim.Target)
-			l.say(wiretest.Write(r.STag, r.TO, []byte("still there")), l.hello())
+			r := l.app.region(target.AllRights)
+			l.transmit(wiretest.Write(r.STag, r.TO, []byte("still there")), l.hello())
 			l.app.placed(r, 0, []byte("still there"))
-			l.heard()
+			l.answered()
 		}
 	}),
-	told("x-07/revoke", "RFC 5040 §4 opcode 4, §5.3; RFC 5042 §6.2", "A Send with Invalidate revokes an STag that grants it, is delivered with it, and nothing is placed under it any more.", "rping tells no STag that may be revoked", func(t *trial) {
+	ofTarget("x-07/revoke", "RFC 5040 §4 opcode 4, §5.3; RFC 5042 §6.2", "A Send with Invalidate revokes an STag that grants it, is delivered with it, and nothing is placed under it any more.", "rping tells no STag that may be revoked", func(t *trial) {
 		l := t.connect()
-		r := l.app.region(victim.Revocable)
-		l.say(l.hello().Op(rdmap.OpSendInv).Inv(r.STag))
+		r := l.app.region(target.Revocable)
+		l.transmit(l.hello().Op(rdmap.OpSendInv).Inv(r.STag))
 		if c := l.app.delivered(helloLen); !c.HasInv || c.Inv != r.STag {
 			t.Fail(fmt.Sprintf("a receive with invalidation %t of %#x", c.HasInv, c.Inv), fmt.Sprintf("a receive that tells the invalidation of %#x", r.STag))
 		}
 		s := wiretest.Write(r.STag, r.TO, []byte("x"))
-		l.say(s)
+		l.transmit(s)
 		l.ends(s, rdmap.TermTaggedSTag)
 	}),
 	must("w-64/terminate", "RFC 5040 §5.4", "A Terminate ends the connection, whatever its reason, and is not answered by one.", func(t *trial) {
@@ -215,7 +215,7 @@ var rdmapRows = []row{
 			wiretest.Terminate(0x11, 0, 0x80, 0), wiretest.Terminate(0x11, 0, 0xc0, 0, 0, 14),
 		} {
 			l := t.connect()
-			l.say(s)
+			l.transmit(s)
 			l.over()
 		}
 	}),
@@ -226,7 +226,7 @@ var rdmapRows = []row{
 		} {
 			l := t.connect()
 			l.Check.AnyLayout = false
-			l.say(s)
+			l.transmit(s)
 			e := l.over()
 			if len(e.Terminates()) != 1 {
 				t.Fail(fmt.Sprint(e.Terminates()), "one Terminate")
@@ -243,7 +243,7 @@ var rdmapRows = []row{
 		}
 		l := t.checked()
 		l.Check.AnyLayout = false
-		l.say(l.hello().BadCRC())
+		l.transmit(l.hello().BadCRC())
 		e := l.over()
 		if len(e.Terminates()) != 1 {
 			t.Fail(fmt.Sprint(e.Terminates()), "one Terminate")

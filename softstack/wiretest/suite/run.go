@@ -15,7 +15,7 @@ type Options struct {
 
 // Run aims the selected cases at the peer, one after the other, and returns when all
 // have a verdict, or soon after ctx ends. addr is where it serves rping, or the control
-// port of a victim, which is told apart.
+// port of a test target, which greets.
 func Run(ctx context.Context, addr string, o Options) conform.Report {
 	o.Options = o.Options.WithDefaults(Catalogue)
 	p, err := meet(addr, o.CaseTimeout)
@@ -36,7 +36,7 @@ func Run(ctx context.Context, addr string, o Options) conform.Report {
 // judge gives one case its verdict.
 func judge(r row, p *peer, o *Options, res *conform.Result) {
 	switch {
-	case r.lacks != "" && !p.told:
+	case r.lacks != "" && !p.isTarget:
 		res.Verdict, res.Evidence = conform.Unsupported, r.lacks
 		return
 	case r.Hazard && !o.Hazard:
@@ -53,7 +53,7 @@ func judge(r row, p *peer, o *Options, res *conform.Result) {
 		}
 	}
 	if res.Settle(err, t.Notes()); res.Verdict == conform.Error {
-		p.leave() // the next case meets the victim anew
+		p.leave() // the next case connects to the target anew
 	}
 }
 

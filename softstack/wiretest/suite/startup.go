@@ -8,7 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/mpa"
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
-	"github.com/rdmaperf/rdmaperf/softstack/wiretest/victim"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest/target"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -39,7 +39,7 @@ func (t *trial) taken(l *link) {
 	}
 }
 
-// firstTries is how often an FPDU races the responder. Arbitrary.
+// firstTries is how often an FPDU races the responder.
 const firstTries = 30
 
 var startup = []row{
@@ -52,7 +52,7 @@ var startup = []row{
 			}), false)
 		}
 	})),
-	hazard(told("w-02/reply-key", "RFC 5044 §7.1.2 rule 3", "A Reply with a wrong key ends the connection.", wantsInitiator, func(t *trial) {
+	hazard(ofTarget("w-02/reply-key", "RFC 5044 §7.1.2 rule 3", "A Reply with a wrong key ends the connection.", wantsInitiator, func(t *trial) {
 		for _, i := range []int{0, 10, 15} { // 10 makes a Request of it, nearly
 			t.called(plainStage()).refused(func(s *wiretest.Startup) {
 				b := []byte(s.Key)
@@ -90,29 +90,29 @@ var startup = []row{
 			return
 		}
 		t.Note("deferred")
-		l.heard()
+		l.answered()
 	})),
-	hazard(told("w-08/two-initiators", "RFC 5044 §7.1.2 rule 8", "A Request in answer to a Request is detected.", wantsInitiator, func(t *trial) {
+	hazard(ofTarget("w-08/two-initiators", "RFC 5044 §7.1.2 rule 8", "A Request in answer to a Request is detected.", wantsInitiator, func(t *trial) {
 		t.called(plainStage()).refused(func(s *wiretest.Startup) { s.Key = wiretest.RequestKey }, rdmap.TermMPABadFrame)
 	})),
-	told("w-09/responder-first", "RFC 5044 §7.1.2 rule 4", "A responder sends nothing before an FPDU came.", "the peer has to post a send before it hears anything; rping does not", func(t *trial) {
+	ofTarget("w-09/responder-first", "RFC 5044 §7.1.2 rule 4", "A responder sends nothing before an FPDU came.", "the peer has to post a send before it hears anything; rping does not", func(t *trial) {
 		o := plainStage()
-		o.Post = []victim.Post{{Op: rdma.OpSend, Len: helloLen}}
+		o.Post = []target.Post{{Op: rdma.OpSend, Len: helloLen}}
 		l := t.connectTo(o)
 		l.app.join() // it has posted
 		if err := l.Quiet(quiet); err != nil {
 			t.Fail(err.Error(), "silence until the first FPDU of the initiator")
 		}
-		l.say(l.hello())
+		l.transmit(l.hello())
 		if f, err := l.Next(); err != nil || f.Op() != rdmap.OpSend {
 			t.Fail(fmt.Sprintf("%s, %v", l.name(f), err), "the Send that was posted, behind our first FPDU")
 		}
-		l.app.done(victim.FirstPost)
+		l.app.done(target.FirstPost)
 		l.app.delivered(helloLen)
 		l.clean()
 	}),
 	should("w-10/no-request", "RFC 5044 §7.1.2 rule 10", "A connection without a Request is closed in time.", func(t *trial) { t.refuses(nil, false) }),
-	told("w-11/no-reply", "RFC 5044 §7.1.2 rule 10", "A Request without Reply fails in time.", wantsInitiator, func(t *trial) {
+	ofTarget("w-11/no-reply", "RFC 5044 §7.1.2 rule 10", "A Request without Reply fails in time.", wantsInitiator, func(t *trial) {
 		o := plainStage()
 		o.WaitMS = 1000 // of the application's connect
 		l := t.called(o)
@@ -135,10 +135,10 @@ var startup = []row{
 		if l.rep.CRC {
 			t.Lacks("the peer asks for CRC")
 		}
-		l.say(l.hello().CRC(func([]byte) [4]byte { return [4]byte{0xde, 0xad, 0xbe, 0xef} }))
-		l.heard()
+		l.transmit(l.hello().CRC(func([]byte) [4]byte { return [4]byte{0xde, 0xad, 0xbe, 0xef} }))
+		l.answered()
 	}),
-	told("w-15/rejecting-reply", "RFC 5044 §7.1.1", "A rejecting Reply fails the connection, with its private data.", wantsInitiator, func(t *trial) {
+	ofTarget("w-15/rejecting-reply", "RFC 5044 §7.1.1", "A rejecting Reply fails the connection, with its private data.", wantsInitiator, func(t *trial) {
 		const why = "busy"
 		l := t.called(plainStage())
 		if err := l.reply(func(f *mpa.Frame) { f.Reject, f.Private = true, []byte(why) }, nil); err != nil {
@@ -167,12 +167,12 @@ var startup = []row{
 		if l.rep.Enh.RTRWrite {
 			other = wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 1, SrcSTag: 1})
 		}
-		l.say(other, l.hello())
+		l.transmit(other, l.hello())
 		t.taken(l)
 	}),
 	may("w-18/send-for-rtr", "RFC 6581 §9", "In the peer-to-peer model a Send in place of the RTR is a violation, or data.", func(t *trial) {
 		l := t.connect(peerToPeer)
-		l.say(l.hello())
+		l.transmit(l.hello())
 		t.taken(l)
 	}),
 	hazard(must("w-19/enhanced-rev1", "RFC 6581 §6", "S with revision 1 is not taken for enhanced data.", func(t *trial) {
@@ -189,7 +189,7 @@ var startup = []row{
 			t.refuses(bent(func(s *wiretest.Startup) { s.Private = s.Private[:n] }), false)
 		}
 	})),
-	told("w-21/insufficient-ird", "RFC 6581 §9, §10", "An ORD of the responder above the initiator's IRD is refused with Terminate 2/0/06, or the initiator makes room for it.", wantsInitiator, func(t *trial) {
+	ofTarget("w-21/insufficient-ird", "RFC 6581 §9, §10", "An ORD of the responder above the initiator's IRD is refused with Terminate 2/0/06, or the initiator makes room for it.", wantsInitiator, func(t *trial) {
 		for _, ord := range []uint16{9, 5000} {
 			o := plainStage()
 			o.IRD = 4
@@ -225,7 +225,7 @@ var startup = []row{
 		if l.rep.Rev != 1 || l.rep.Enhanced {
 			t.Fail(fmt.Sprintf("revision %d, enhanced %t", l.rep.Rev, l.rep.Enhanced), "revision 1, not enhanced")
 		}
-		l.say(l.hello())
+		l.transmit(l.hello())
 		if l.app != nil {
 			l.app.delivered(helloLen) // whether it may read is not negotiated
 		}
@@ -237,23 +237,23 @@ var startup = []row{
 				t.Fail(fmt.Sprintf("%+v", e), fmt.Sprintf("peer-to-peer, with write %t and read %t", !read, read))
 			}
 			if !read {
-				l.say(wiretest.Write(1, 0, nil), l.hello())
-				l.heard()
+				l.transmit(wiretest.Write(1, 0, nil), l.hello())
+				l.answered()
 				continue
 			}
-			l.say(wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 1, SrcSTag: 1}))
+			l.transmit(wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 1, SrcSTag: 1}))
 			if f, err := l.Next(); err != nil || f.Op() != rdmap.OpReadResp {
 				t.Fail(fmt.Sprintf("%s, %v", l.name(f), err), "the Read Response of no octets that the indication asks for")
 			}
-			l.say(l.hello())
-			l.heard()
+			l.transmit(l.hello())
+			l.answered()
 		}
 	}),
 	must("x-11/first-fpdu", "RFC 5044 §7.1.2 rule 4", "An FPDU may follow as soon as the Reply is there: it is taken, whatever the responder still has to do.", func(t *trial) {
 		for i := range firstTries {
 			l := t.reach(plainStage())
 			l.Timeout = 2 * time.Second
-			l.say(wiretest.Send(1, nil).QN(4)) // answered by the device itself, without its application
+			l.transmit(wiretest.Send(1, nil).QN(4)) // answered by the device itself, without its application
 			if e := l.finish(); e.Kind == wiretest.EndTimeout {
 				t.Fail(fmt.Sprintf("connection %d of %d: the FPDU is not looked at", i+1, firstTries), "the FPDU is taken, which here ends the connection")
 			}

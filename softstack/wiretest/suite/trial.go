@@ -11,7 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/mpa"
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
-	"github.com/rdmaperf/rdmaperf/softstack/wiretest/victim"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest/target"
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -26,17 +26,17 @@ type trial struct {
 	full  bool
 	open  []*link
 
-	victim   *victim.Client // nil for a peer that serves rping
-	variants []string       // with which the victim's device can be opened
-	gone     error          // why there is no victim any more
+	target   *target.Client // nil for a peer that serves rping
+	variants []string       // with which the target's device can be opened
+	gone     error          // why there is no test target any more
 	last     *app           // stage of the last connection, not yet judged
 }
 
-// Limits of the scripted side, arbitrary but for those of rping.
+// Limits of the scripted side.
 const (
 	depth     = 16 // IRD and ORD
 	helloLen  = 16 // rping's messages
-	pingLen   = 64 // octets that the peer is told to read
+	pingLen   = 64 // octets that the peer has to read
 	ourSTag   = 0x11223344
 	ourTO     = 0x1000
 	noSTag    = 0x5eadbeef            // of nobody
@@ -53,16 +53,16 @@ type link struct {
 	ext  rdmap.Extensions
 	msn  uint32 // of the next Send
 	sink rdmap.ReadRequest
-	read uint64 // the victim's read
+	read uint64 // the target's read
 }
 
 // dial opens a TCP connection, without MPA.
 func (t *trial) dial() *link { return t.dialTo(plainStage()) }
 
-// dialTo is dial to a victim that was told what to be.
-func (t *trial) dialTo(o victim.Stage) *link {
+// dialTo is dial to a test target in a stage.
+func (t *trial) dialTo(o target.Stage) *link {
 	addr, a := t.addr, (*app)(nil)
-	if t.victim != nil {
+	if t.target != nil {
 		a = t.stage(o)
 		addr = a.Listen
 	}
@@ -90,10 +90,10 @@ func request() *mpa.Frame {
 // connect exchanges a right Request, changed by bend, for an accepting Reply.
 func (t *trial) connect(bend ...func(*mpa.Frame)) *link { return t.connectTo(plainStage(), bend...) }
 
-// connectTo is connect to a victim that was told what to be. It goes on when the peer's
+// connectTo is connect to a test target in a stage. It goes on when the peer's
 // application has its connection, too: what a peer makes of an FPDU that comes before is
 // the matter of one case, x-11/first-fpdu.
-func (t *trial) connectTo(o victim.Stage, bend ...func(*mpa.Frame)) *link {
+func (t *trial) connectTo(o target.Stage, bend ...func(*mpa.Frame)) *link {
 	l := t.reach(o, bend...)
 	l.settled()
 	return l
@@ -111,7 +111,7 @@ func (l *link) settled() {
 }
 
 // reach exchanges the frames and does not wait.
-func (t *trial) reach(o victim.Stage, bend ...func(*mpa.Frame)) *link {
+func (t *trial) reach(o target.Stage, bend ...func(*mpa.Frame)) *link {
 	f := request()
 	for _, b := range bend {
 		b(f)
@@ -130,8 +130,8 @@ func (t *trial) reach(o victim.Stage, bend ...func(*mpa.Frame)) *link {
 // extended tells whether the peer takes RFC 7306.
 func (l *link) extended() bool { return l.ext == rdmap.ExtAll }
 
-// say sends segments in one write. The peer may have ended the connection already.
-func (l *link) say(segs ...*wiretest.Segment) { _ = l.Send(segs...) }
+// transmit sends segments in one write. The peer may have ended the connection already.
+func (l *link) transmit(segs ...*wiretest.Segment) { _ = l.Send(segs...) }
 
 // hello is rping's advertisement: read pingLen octets of ours.
 func (l *link) hello() *wiretest.Segment {
@@ -142,13 +142,13 @@ func (l *link) hello() *wiretest.Segment {
 	return wiretest.Send(l.msn-1, b)
 }
 
-// heard waits for the Read Request that proves a hello delivered, and keeps it. rping
-// answers by itself, a victim is told to.
-func (l *link) heard() {
+// answered waits for the Read Request that proves a hello delivered, and keeps it. rping
+// answers by itself, a test target when it is asked to.
+func (l *link) answered() {
 	if l.app != nil {
 		l.app.delivered(helloLen)
-		l.read = l.app.post(victim.Post{Op: rdma.OpRead, Len: pingLen, STag: ourSTag, TO: ourTO})
-		sink := l.app.region(victim.Work)
+		l.read = l.app.post(target.Post{Op: rdma.OpRead, Len: pingLen, STag: ourSTag, TO: ourTO})
+		sink := l.app.region(target.Work)
 		l.app.loose(sink.Off, pingLen)
 	}
 	f, err := l.Next()
@@ -168,14 +168,14 @@ func (l *link) heard() {
 // works proves that the stream still carries messages.
 func (l *link) works() {
 	if l.sink.Size == 0 {
-		l.say(l.hello())
-		l.heard()
+		l.transmit(l.hello())
+		l.answered()
 		return
 	}
-	l.say(wiretest.ReadResponse(l.sink.SinkSTag, l.sink.SinkTO, make([]byte, pingLen)))
+	l.transmit(wiretest.ReadResponse(l.sink.SinkSTag, l.sink.SinkTO, make([]byte, pingLen)))
 	if l.app != nil {
 		l.app.done(l.read)
-		l.app.post(victim.Post{Op: rdma.OpSend, Len: helloLen})
+		l.app.post(target.Post{Op: rdma.OpSend, Len: helloLen})
 	}
 	f, err := l.Next()
 	if err != nil || f.Op() != rdmap.OpSend || len(f.Payload()) != helloLen {
@@ -186,8 +186,8 @@ func (l *link) works() {
 
 // learn makes the peer tell an STag.
 func (l *link) learn() *link {
-	l.say(l.hello())
-	l.heard()
+	l.transmit(l.hello())
+	l.answered()
 	return l
 }
 
@@ -247,7 +247,7 @@ func (l *link) over() *wiretest.End {
 	return e
 }
 
-// finish is Finish for a stream whose end a victim has to notice.
+// finish is Finish for a stream whose end a test target has to notice.
 func (l *link) finish() *wiretest.End {
 	e := l.Finish()
 	if l.app != nil {

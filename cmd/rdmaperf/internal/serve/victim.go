@@ -15,7 +15,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/softstack/wiretest/victim"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest/target"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -115,7 +115,7 @@ func (o *Options) serveVictim(ctx context.Context, l net.Listener, s *engine.Ser
 		variants = append(variants, v)
 	}
 	log.Info("victim of wire tests listens; Ctrl-C ends it", "addr", l.Addr().String(), "transport", name)
-	err = victim.Serve(ctx, l, victim.Config{
+	err = target.Serve(ctx, l, target.Config{
 		Transport: spec, Variants: variants, MaxClients: o.maxClients, Log: log,
 		Open: func(variant string) (rdma.Device, string, error) {
 			if variant != "" && !slices.Contains(variants, variant) {

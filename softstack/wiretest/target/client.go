@@ -1,4 +1,4 @@
-package victim
+package target
 
 import (
 	"bufio"
@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// ErrSilent: whoever listens there does not speak first, so it is no victim.
-var ErrSilent = errors.New("it does not greet as a victim does")
+// ErrSilent: whoever listens there does not speak first, so it is no test target.
+var ErrSilent = errors.New("it does not greet as a test target does")
 
-// ErrUnsupported: the victim's device cannot do what was asked.
+// ErrUnsupported: the target's device cannot do what was asked.
 var ErrUnsupported = errors.New("not supported by the device under test")
 
-// Client tells a victim what to do. Its methods return ErrUnsupported, or an error of
-// the control channel or of what was asked.
+// Client leads a test target. Its methods return ErrUnsupported, or an error of the
+// control channel or of what was asked.
 type Client struct {
 	Hello Hello
 
@@ -29,9 +29,9 @@ type Client struct {
 	ids  int // of the stage's posts
 }
 
-// Find connects to a victim's control port. It waits for the greeting as long as
+// Find connects to a test target's control port. It waits for the greeting as long as
 // silence says, for every later answer as long as wait says beyond what was asked for.
-// ErrSilent: there is somebody, and no victim.
+// ErrSilent: there is somebody, and no test target.
 func Find(addr string, silence, wait time.Duration) (*Client, error) {
 	c, err := net.DialTimeout("tcp", addr, wait)
 	if err != nil {
@@ -49,7 +49,7 @@ func Find(addr string, silence, wait time.Duration) (*Client, error) {
 		return nil, ErrSilent
 	case v.Hello.Version != Version:
 		c.Close()
-		return nil, fmt.Errorf("victim at %s speaks version %d of its protocol, want %d", addr, v.Hello.Version, Version)
+		return nil, fmt.Errorf("target at %s speaks version %d of its protocol, want %d", addr, v.Hello.Version, Version)
 	}
 	return v, nil
 }
@@ -138,24 +138,24 @@ func (v *Client) ask(q *request, more time.Duration) (*reply, error) {
 	}
 	v.c.SetDeadline(time.Now().Add(v.wait + more))
 	if _, err := v.c.Write(append(b, '\n')); err != nil {
-		return nil, fmt.Errorf("tell the victim: %w", err)
+		return nil, fmt.Errorf("write to the target: %w", err)
 	}
 	line, err := v.line()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil, fmt.Errorf("the victim does not answer %q within %v", q.Do, v.wait+more)
+		return nil, fmt.Errorf("the target does not answer %q within %v", q.Do, v.wait+more)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("hear the victim: %w", err)
+		return nil, fmt.Errorf("read from the target: %w", err)
 	}
 	var r reply
 	if err := json.Unmarshal(line, &r); err != nil {
-		return nil, fmt.Errorf("hear the victim: %w", err)
+		return nil, fmt.Errorf("read from the target: %w", err)
 	}
 	switch {
 	case r.Unsupported:
 		return nil, fmt.Errorf("%w: %s", ErrUnsupported, r.Error)
 	case r.Error != "":
-		return nil, fmt.Errorf("the victim cannot %s: %s", q.Do, r.Error)
+		return nil, fmt.Errorf("the target cannot %s: %s", q.Do, r.Error)
 	}
 	return &r, nil
 }

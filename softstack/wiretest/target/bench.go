@@ -1,4 +1,4 @@
-package victim
+package target
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// bench is an open device with the memory that peers are let at.
+// bench is an open device with the memory that a peer may reach.
 type bench struct {
 	dev     rdma.Device
 	host    string // where it listens
@@ -43,9 +43,9 @@ func openBench(c *Config, variant, host string) (b *bench, err error) {
 	}
 	b.hasPD = true
 	remote := rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead
-	target := remote
+	all := remote
 	if b.caps.Ops.Has(rdma.OpFetchAdd) {
-		target |= rdma.RemoteAtomic
+		all |= rdma.RemoteAtomic
 	}
 	for _, r := range []struct {
 		name   string
@@ -54,10 +54,10 @@ func openBench(c *Config, variant, host string) (b *bench, err error) {
 		access rdma.Access
 		maybe  bool
 	}{
-		{Target, 0, targetOff, targetLen, target, false},
-		{Quiet, 0, quietOff, smallLen, rdma.LocalWrite, false},
+		{AllRights, 0, targetOff, targetLen, all, false},
+		{NoRights, 0, quietOff, smallLen, rdma.LocalWrite, false},
 		{Readable, 0, readOff, smallLen, rdma.LocalWrite | rdma.RemoteRead, false},
-		{Far, b.other, farOff, smallLen, remote, false},
+		{OtherPD, b.other, farOff, smallLen, remote, false},
 		{Revocable, 0, revokeOff, smallLen, remote | rdma.RemoteInvalidate, true},
 		{Work, 0, workOff, smallLen, remote, false},
 		{Receives, 0, recvOff, recvLen, rdma.LocalWrite, false},

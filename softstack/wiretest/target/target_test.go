@@ -1,4 +1,4 @@
-package victim
+package target
 
 import (
 	"bufio"
@@ -20,7 +20,7 @@ import (
 
 const testWait = 10 * time.Second
 
-// start serves victims over user-space iWARP.
+// start serves targets over user-space iWARP.
 func start(t *testing.T, change func(*Config)) (addr string) {
 	t.Helper()
 	c := Config{Transport: "iwarp", Variants: []string{"markers"}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -70,7 +70,7 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// pair joins the stages of two victims.
+// pair joins the stages of two targets.
 func pair(t *testing.T, variant string) (a, b *Client, ra, rb *Ready) {
 	t.Helper()
 	addr := start(t, nil)
@@ -96,13 +96,13 @@ func one(t *testing.T, v *Client, id uint64) Completion {
 	return got[0]
 }
 
-// TestTwoVictims: what is told is done, and what happened is told.
-func TestTwoVictims(t *testing.T) {
+// TestTwoTargets: what is told is done, and what happened is told.
+func TestTwoTargets(t *testing.T) {
 	for _, variant := range []string{"", "markers"} {
 		a, b, ra, rb := pair(t, variant)
 		want := Canaries()
 		// The work region of b goes to the target of a, which sees nothing but its memory.
-		to := ra.Regions[Target]
+		to := ra.Regions[AllRights]
 		one(t, b, must[uint64](t)(b.Post(Post{Op: rdma.OpWrite, Len: 100, STag: to.STag, TO: to.TO + 7})))
 		from := rb.Regions[Work]
 		copy(want[to.Off+7:], Canaries()[from.Off:from.Off+100])
@@ -123,7 +123,7 @@ func TestTwoVictims(t *testing.T) {
 			t.Errorf("state %q", s)
 		}
 		// No right: the stream ends, and the rest is flushed.
-		quiet := ra.Regions[Quiet]
+		quiet := ra.Regions[NoRights]
 		must[uint64](t)(b.Post(Post{Op: rdma.OpRead, Len: 8, STag: quiet.STag, TO: quiet.TO}))
 		if got := must[[]Completion](t)(a.Completions(3, testWait)); len(got) != 3 || got[0].Good() || got[0].ID != 2 {
 			t.Errorf("flushed: %+v", got)
@@ -137,7 +137,7 @@ func TestTwoVictims(t *testing.T) {
 // TestRegions: every name of the protocol has its rights, and a new stage fresh memory.
 func TestRegions(t *testing.T) {
 	a, _, ra, _ := pair(t, "")
-	for _, name := range []string{Target, Quiet, Readable, Far, Revocable, Freed, Work, Receives} {
+	for _, name := range []string{AllRights, NoRights, Readable, OtherPD, Revocable, Freed, Work, Receives} {
 		if r, ok := ra.Regions[name]; !ok || r.Len == 0 || r.Off+r.Len > ra.Arena {
 			t.Errorf("%s: %+v", name, r)
 		}
@@ -189,8 +189,8 @@ func TestMistakesAreAnswered(t *testing.T) {
 	}
 }
 
-// TestStrangers: what is no victim is told, and rubbish costs its own connection.
-func TestStrangers(t *testing.T) {
+// TestOtherPeers: what is no test target is told, and rubbish costs its own connection.
+func TestOtherPeers(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// FuzzRequest: no line ends the victim, or takes longer than it may.
+// FuzzRequest: no line ends the target, or takes longer than it may.
 func FuzzRequest(f *testing.F) {
 	for _, s := range []string{`{"do":"stage","stage":{"recvs":1,"wait_ms":1}}`, `{"do":"completions","n":1,"wait_ms":1}`, `{"do":"memory"}`, `{"do":"post","post":[{"op":3,"len":9}]}`, `{"do":"store","off":-1,"data":"AAAA"}`, `{"do":"joined","wait_ms":-5}`, `{`} {
 		f.Add([]byte(s))

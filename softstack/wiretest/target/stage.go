@@ -1,4 +1,4 @@
-package victim
+package target
 
 import (
 	"context"

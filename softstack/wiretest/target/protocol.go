@@ -1,4 +1,4 @@
-package victim
+package target
 
 import (
 	"time"
@@ -9,7 +9,7 @@ import (
 // Version of the protocol. Other ones are refused.
 const Version = 1
 
-// magic tells a victim from anything else that speaks first.
+// magic begins the greeting of a test target.
 const magic = "rdmaperf victim"
 
 // Bounds of what one side takes from the other, octets a line.
@@ -18,7 +18,7 @@ const (
 	maxReply   = 512 << 10
 )
 
-// Hello is the first line, said by the victim.
+// Hello is the first line, from the target.
 type Hello struct {
 	Magic     string   `json:"magic"`
 	Version   int      `json:"version"`
@@ -26,7 +26,7 @@ type Hello struct {
 	Variants  []string `json:"variants"`  // parameters with which it can be opened besides
 }
 
-// Region is memory of the victim, as a peer names it.
+// Region is memory of the target, as a peer names it.
 type Region struct {
 	STag uint32 `json:"stag"`
 	TO   uint64 `json:"to"`  // of its first octet
@@ -36,10 +36,10 @@ type Region struct {
 
 // Names of regions.
 const (
-	Target    = "target"    // every right that the device grants
-	Quiet     = "quiet"     // no remote right
+	AllRights = "target"    // every right that the device grants
+	NoRights  = "quiet"     // no remote right
 	Readable  = "readable"  // remote read only
-	Far       = "far"       // every right, in another protection domain
+	OtherPD   = "far"       // every right, in another protection domain
 	Revocable = "revocable" // the peer may invalidate it; missing where the device has no such thing
 	Freed     = "freed"     // closed: only its STag is left
 	Work      = "work"      // sink of reads and atomics, source of sends
@@ -107,7 +107,7 @@ type Completion struct {
 // Good tells success.
 func (c *Completion) Good() bool { return c.Status == rdma.StatusSuccess.String() }
 
-// request is one line to the victim.
+// request is one line to the target.
 type request struct {
 	Do     string `json:"do"`
 	Stage  *Stage `json:"stage,omitempty"`
@@ -142,7 +142,7 @@ type reply struct {
 	State       string       `json:"state,omitempty"`
 }
 
-// Limits, arbitrary.
+// Limits of what a peer may ask for.
 const (
 	maxRecvs  = 64
 	recvRoom  = 1024 // octets between two receives

@@ -1,4 +1,4 @@
-package victim
+package target
 
 import (
 	"bufio"
@@ -15,7 +15,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Config is what a victim is made of.
+// Config is what a test target is made of.
 type Config struct {
 	Transport string   // the name of the stack, for the greeting
 	Variants  []string // what Open takes besides ""
