@@ -22,7 +22,6 @@ type Access interface {
 	CmpSwap(h Handle, off uint64, expect, swap uint64) (old uint64, err error)
 	TestSet(h Handle, off uint64) (bool, error)
 	Memset(h Handle, off uint64, b byte, n uint64) error
-	Memcpy(dst Handle, dstOff uint64, src Handle, srcOff, n uint64) error
 	Memmove(dst Handle, dstOff uint64, src Handle, srcOff, n uint64) error
 
 	Post(ops []Op) (n int, err error)

@@ -32,8 +32,6 @@ const (
 	opGrant
 	opMove
 	opBarrier
-	opSemAcquire
-	opSemRelease
 	numControlOps
 )
 
@@ -217,10 +215,6 @@ func (s *nodeServer) do(r *Request) (any, error) {
 		return as(r, m.move)
 	case opBarrier:
 		return as(r, func(from int, q *barrierRequest) (empty, error) { return empty{}, m.barrier(r, q) })
-	case opSemAcquire:
-		return as(r, func(from int, q *semRequest) (empty, error) { return empty{}, m.acquire(r, q) })
-	case opSemRelease:
-		return as(r, m.release)
 	}
 	return nil, ErrFail
 }

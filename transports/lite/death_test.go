@@ -37,7 +37,7 @@ func TestADeathIsNoticed(t *testing.T) {
 			b := make([]byte, 1)
 			wants(t, "a region that lay there", cl.Read(h, 0, b), ErrPeerDead)
 			check(t, cl.Read(own, 0, b))
-			eventually(t, "everybody knows", func() bool {
+			eventually(t, "all members have noticed", func() bool {
 				return len(c.nodes[0].Members()) == 2 &&
 					len(c.nodes[2].Members()) == 2
 			})
@@ -48,7 +48,7 @@ func TestADeathIsNoticed(t *testing.T) {
 			_, err = cl.Call(1, 1, nil)
 			wants(t, "a new call", err, ErrPeerDead)
 			n := c.join() // takes the number of the dead
-			eventually(t, "everybody knows the new one", func() bool { return len(c.nodes[2].Members()) == 3 })
+			eventually(t, "all members have the new one", func() bool { return len(c.nodes[2].Members()) == 3 })
 			h = must(cl.Malloc(RegionConfig{Name: "r", Size: 100, Nodes: []int{n.ID()}}))(t)
 			check(t, cl.Write(h, 0, []byte("new")))
 		})
@@ -58,7 +58,7 @@ func TestLeavingIsNoticedAtOnce(t *testing.T) {
 	everywhere(t, 3, Config{}, func(t *testing.T, c *cluster) {
 		start := time.Now()
 		check(t, c.nodes[1].Close())
-		eventually(t, "everybody knows", func() bool {
+		eventually(t, "all members have noticed", func() bool {
 			return len(c.nodes[0].Members()) == 2 &&
 				len(c.nodes[2].Members()) == 2
 		})
@@ -72,13 +72,14 @@ func TestABarrierDoesNotWaitForTheDead(t *testing.T) {
 	c := onMem(t, 3, Config{DeadAfter: 300 * time.Millisecond, Beat: 30 * time.Millisecond, Timeout: 10 * time.Second})
 	cl := c.client(2, ClientConfig{})
 	got := make(chan error)
+	sent := c.nodes[2].Counts().Messages
 	go func() { got <- cl.Barrier("b", 3) }()
-	time.Sleep(20 * time.Millisecond)
+	eventually(t, "the barrier is asked for", func() bool { return c.nodes[2].Counts().Messages > sent })
 	c.kill(1)
 	wants(t, "barrier", <-got, ErrPeerDead)
 }
 
-// A stranger, or a node of another cluster, is refused and costs nothing.
+// A node of another cluster, or of none, is refused and costs nothing.
 func TestNodesWithoutTheSecretAreRefused(t *testing.T) {
 	everywhere(t, 2, Config{Secret: "ours"}, func(t *testing.T, c *cluster) {
 		left := c.nodes[0].space.Left()
@@ -98,10 +99,10 @@ func TestNodesWithoutTheSecretAreRefused(t *testing.T) {
 	})
 }
 
-// A peer that lies about what it wrote into a ring loses its connection, and nothing
-// of this node is read or written for it.
+// A peer with a wrong header in a ring loses its connection, and nothing of this node is
+// read or written for it.
 func TestAPeerThatBreaksTheProtocolIsDisconnected(t *testing.T) {
-	for what, lie := range map[string]func(o *outRing, r *wire.Request) (off uint32, imm uint32){
+	for what, corrupt := range map[string]func(o *outRing, r *wire.Request) (off uint32, imm uint32){
 		"a length beyond the ring": func(o *outRing, r *wire.Request) (uint32, uint32) { r.Len = 1 << 30; return 0, 0 },
 		"an answer into our own memory": func(o *outRing, r *wire.Request) (uint32, uint32) {
 			r.ReplyTo += 1 << 40
@@ -123,7 +124,7 @@ func TestAPeerThatBreaksTheProtocolIsDisconnected(t *testing.T) {
 			out := must(cl.ring(p, 1))(t)
 			l := cl.link(p)
 			r := wire.Request{ReplyTo: c.nodes[1].base + cl.calls[0].buf, Room: cl.calls[0].room}
-			off, imm := lie(out, &r)
+			off, imm := corrupt(out, &r)
 			if imm == 0 {
 				imm = wire.Imm(wire.ImmRequest, 1, off)
 			}
@@ -132,7 +133,7 @@ func TestAPeerThatBreaksTheProtocolIsDisconnected(t *testing.T) {
 			l.mu.Lock()
 			check(t, l.message(out.at+uint64(off), imm, head[:], nil, 0, 0))
 			l.mu.Unlock()
-			eventually(t, "the liar is out", func() bool { return c.nodes[0].peers[1].Load().dead.Load() })
+			eventually(t, "the peer is disconnected", func() bool { return c.nodes[0].peers[1].Load().dead.Load() })
 			must(c.client(2, ClientConfig{}).Call(0, 1, nil))(t) // the others go on
 		})
 	}

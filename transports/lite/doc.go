@@ -40,8 +40,7 @@
 // The manager assigns numbers and keeps the directory; when it fails, handles go on and names
 // do not. Every node writes a heartbeat into every other each Config.Beat; after
 // Config.DeadAfter without one, or at the end of the connection, a node is dead: calls to it,
-// handles of its memory and all barriers fail with ErrPeerDead, its locks are passed on, its
-// semaphores released.
+// handles of its memory and all barriers fail with ErrPeerDead, and its locks are passed on.
 //
 // # Trust
 //

@@ -24,7 +24,6 @@ type manager struct {
 	lastID   uint64
 	ending   []*region
 	barriers map[string]*barrier
-	sems     map[string]*semaphore
 }
 
 // region is one named piece of memory.
@@ -37,13 +36,12 @@ type region struct {
 	pieces   []piece
 	grants   map[int]Perm // what a node may have without it
 	mapped   map[int]bool // nodes with handles
-	masters  int
 }
 
 func newManager(n *Node) (*manager, error) {
 	m := &manager{node: n, addrs: map[int]string{}, reserved: map[int]time.Time{}, lost: make(chan int, MaxNodes*4),
 		recovering: map[int]bool{}, names: map[string]*region{}, byID: map[uint64]*region{},
-		barriers: map[string]*barrier{}, sems: map[string]*semaphore{}}
+		barriers: map[string]*barrier{}}
 	var err error
 	m.client, err = n.newClient(ClientConfig{MaxReply: controlReply})
 	return m, err
@@ -97,7 +95,7 @@ func (m *manager) nodeLost(id int) {
 // endNode ends the regions that lay at a lost node, and frees those that only it still mapped. It
 // runs in the admin loop.
 func (m *manager) endNode(id int) {
-	m.releaseWaiters(id)
+	m.releaseWaiters()
 	for _, r := range m.byID {
 		delete(r.grants, id)
 		delete(r.mapped, id)

@@ -19,14 +19,9 @@ func (c *Client) Memset(h Handle, off uint64, b byte, n uint64) error {
 	return nil
 }
 
-// Memcpy copies n bytes from one region to another, or within one where the ranges do
-// not overlap. The node where the source lies carries it out: no byte passes through
+// Memmove copies n bytes from one region to another, or within one, where the ranges may
+// overlap (memmove(3)). The node where the source lies carries it out: no byte passes through
 // the client.
-func (c *Client) Memcpy(dst Handle, dstOff uint64, src Handle, srcOff, n uint64) error {
-	return c.Memmove(dst, dstOff, src, srcOff, n)
-}
-
-// Memmove is Memcpy that is exact for ranges that overlap (memmove(3)).
 func (c *Client) Memmove(dst Handle, dstOff uint64, src Handle, srcOff, n uint64) error {
 	from, err := c.node.handles.enter(src, PermRead, srcOff, n)
 	if err != nil {

@@ -111,9 +111,6 @@ func (n *Node) ID() int { return n.id }
 // Addr is where other nodes reach it.
 func (n *Node) Addr() string { return n.lis.Addr() }
 
-// Device is the device below.
-func (n *Node) Device() rdma.Device { return n.dev }
-
 // Name is the tier over the device, as results print it.
 func (n *Node) Name() string { return Name(n.cfg, n.dev) }
 

@@ -78,9 +78,6 @@ func (c *Client) Post(ops []Op) (n int, err error) {
 	return n, err
 }
 
-// PostOne is Post of one operation.
-func (c *Client) PostOne(o *Op) error { return c.post(o) }
-
 // PostMessage starts a one-way message of size bytes at local, in the node's arena, to a
 // port of another node. The bytes are the tier's until the message is polled, as Done of
 // the kind OpMessage. tag, below 1<<24, travels with it. rdma.ErrQueueFull: there is no

@@ -47,10 +47,6 @@ func (p *peer) holds(addr uint64, n uint64) bool {
 	return addr >= p.base && addr-p.base <= p.size && n <= p.size-(addr-p.base)
 }
 
-// link is the queue pair for a client's number. All links of a peer are there
-// before it is reachable.
-func (p *peer) link(i int) *link { return p.links[i%len(p.links)] }
-
 // peerOf is a node that is alive.
 func (n *Node) peerOf(id int) (*peer, error) {
 	if id < 0 || id >= MaxNodes {

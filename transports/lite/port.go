@@ -79,9 +79,6 @@ func (n *Node) Serve(num int, cfg PortConfig) (*Port, error) {
 	return p, nil
 }
 
-// MaxRequest is the longest message that the port takes, bytes.
-func (p *Port) MaxRequest() int { return int(p.maxMessage) }
-
 // Close refuses what waits and all that comes.
 func (p *Port) Close() {
 	if p.closed.Swap(true) {

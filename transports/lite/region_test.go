@@ -147,7 +147,7 @@ func TestMemoryCallsAreExact(t *testing.T) {
 		}
 		same("memset", a, model)
 		other := make([]byte, size)
-		check(t, cl.Memcpy(b, 100, a, 7, size-200))
+		check(t, cl.Memmove(b, 100, a, 7, size-200))
 		copy(other[100:], model[7:7+size-200])
 		same("memcpy", b, other)
 		for _, m := range []struct {
@@ -176,7 +176,7 @@ func TestTheCallerOfACopyMovesNoData(t *testing.T) {
 	for i, n := range c.nodes {
 		before[i] = n.Counts()
 	}
-	check(t, cl.Memcpy(to, 0, from, 0, size))
+	check(t, cl.Memmove(to, 0, from, 0, size))
 	source, caller := c.nodes[0].Counts().Pieces-before[0].Pieces, c.nodes[2].Counts().Pieces-before[2].Pieces
 	if source == 0 || caller != 0 {
 		t.Errorf("a copy was %d work requests of the source's node and %d of the caller's", source, caller)

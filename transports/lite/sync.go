@@ -2,17 +2,11 @@ package lite
 
 import "slices"
 
-// The manager keeps barriers and semaphores: each call is one call of it, answered when it is due.
+// The manager keeps barriers: each call is one call of it, answered when all are there.
 
 type barrier struct {
 	count   int
 	waiting []waitingCall
-}
-
-type semaphore struct {
-	free    int
-	waiting []waitingCall
-	held    map[int]int // by node
 }
 
 type waitingCall struct {
@@ -28,14 +22,7 @@ type barrierRequest struct {
 	Cancel bool
 }
 
-type semRequest struct {
-	Name   string
-	Free   int // initial value
-	ID     uint64
-	Cancel bool
-}
-
-// maxWaiting bounds the callers that wait at one barrier or semaphore, and the number of those.
+// maxWaiting bounds the callers that wait at one barrier, and the number of barriers.
 const maxWaiting = 4096
 
 // Barrier waits until count callers of that name have called it. When a node fails, the waiting
@@ -103,101 +90,12 @@ func cancel(list []waitingCall, node int, id uint64) []waitingCall {
 	return list
 }
 
-// Semaphore is a counter in the cluster.
-type Semaphore struct {
-	c    *Client
-	name string
-	free int
-}
-
-// Semaphore opens the semaphore of that name; free is its initial value.
-func (c *Client) Semaphore(name string, free int) *Semaphore {
-	return &Semaphore{c: c, name: name, free: free}
-}
-
-// Acquire takes one, waiting for it at most for the client's timeout. What a node had
-// taken when it died is given back.
-func (s *Semaphore) Acquire() error {
-	q := semRequest{Name: s.name, Free: s.free, ID: s.c.node.serial.Add(1)}
-	err := s.c.ask(0, opSemAcquire, q, nil)
-	if err == ErrTimeout {
-		q.Cancel = true
-		_ = s.c.ask(0, opSemAcquire, q, nil) // it may have been given meanwhile: then it goes back
-	}
-	return err
-}
-
-// Release gives one back.
-func (s *Semaphore) Release() error {
-	return s.c.ask(0, opSemRelease, semRequest{Name: s.name, Free: s.free}, nil)
-}
-
-func (m *manager) acquire(r *Request, q *semRequest) error {
-	s := m.sems[q.Name]
-	if s == nil {
-		if q.Name == "" || len(q.Name) > 255 || q.Free < 0 || len(m.sems) >= maxWaiting {
-			return ErrFail
-		}
-		s = &semaphore{free: q.Free, held: map[int]int{}}
-		m.sems[q.Name] = s
-	}
-	if q.Cancel {
-		if before := len(s.waiting); len(cancelIn(s, r.From, q.ID)) == before {
-			_, err := m.release(r.From, q)
-			return err
-		}
-		return nil
-	}
-	if len(s.waiting) >= maxWaiting {
-		return ErrNoSpace
-	}
-	s.waiting = append(s.waiting, waitingCall{*r, q.ID})
-	s.serve(m.node)
-	return errLater
-}
-
-func cancelIn(s *semaphore, node int, id uint64) []waitingCall {
-	s.waiting = cancel(s.waiting, node, id)
-	return s.waiting
-}
-
-func (s *semaphore) serve(n *Node) {
-	for s.free > 0 && len(s.waiting) > 0 {
-		w := s.waiting[0]
-		s.waiting = s.waiting[1:]
-		if !n.alive(w.r.From) {
-			continue
-		}
-		s.free--
-		s.held[w.r.From]++
-		_ = w.r.Reply([]byte("{}")) // the loss of a node is detected elsewhere
-	}
-}
-
-func (m *manager) release(from int, q *semRequest) (empty, error) {
-	s := m.sems[q.Name]
-	if s == nil {
-		return empty{}, ErrNoRegion
-	}
-	if s.held[from] > 0 {
-		s.held[from]--
-	}
-	s.free++
-	s.serve(m.node)
-	return empty{}, nil
-}
-
-// releaseWaiters ends waits for a lost node, and releases its semaphores.
-func (m *manager) releaseWaiters(node int) {
+// releaseWaiters ends waits that a lost node may never complete.
+func (m *manager) releaseWaiters() {
 	for name, b := range m.barriers {
 		delete(m.barriers, name)
 		for i := range b.waiting {
 			b.waiting[i].r.refuse(ErrPeerDead)
 		}
-	}
-	for _, s := range m.sems {
-		s.free += s.held[node]
-		delete(s.held, node)
-		s.serve(m.node)
 	}
 }

@@ -276,25 +276,6 @@ func TestABarrierHoldsEverybody(t *testing.T) {
 	})
 }
 
-func TestASemaphoreBounds(t *testing.T) {
-	c := onMem(t, 3, Config{DeadAfter: 300 * time.Millisecond, Beat: 30 * time.Millisecond})
-	a, b := c.client(1, ClientConfig{}), c.client(2, ClientConfig{Timeout: 100 * time.Millisecond})
-	sa, sb := a.Semaphore("s", 2), b.Semaphore("s", 2)
-	check(t, sa.Acquire())
-	check(t, sa.Acquire())
-	wants(t, "a third", sb.Acquire(), ErrTimeout)
-	check(t, sa.Release())
-	check(t, sb.Acquire())
-	wants(t, "a third again", sb.Acquire(), ErrTimeout)
-	c.kill(1)
-	end := time.Now().Add(10 * time.Second)
-	for sb.Acquire() != nil { // what the dead node had comes back
-		if time.Now().After(end) {
-			t.Fatal("a dead node keeps its part")
-		}
-	}
-}
-
 // Who comes to a barrier behind a death is told, too.
 func TestABarrierOfNodesIsNotForTheDead(t *testing.T) {
 	c := onMem(t, 3, Config{DeadAfter: 300 * time.Millisecond, Beat: 30 * time.Millisecond, Timeout: 10 * time.Second})

@@ -66,12 +66,7 @@ func (c *Client) Memset(h lite.Handle, off uint64, b byte, n uint64) error {
 	return c.errOnly(c.ask(&ask{Op: "memset", Handle: h, Off: off, Byte: b, Len: n}))
 }
 
-// Memcpy copies between regions where they lie.
-func (c *Client) Memcpy(dst lite.Handle, dstOff uint64, src lite.Handle, srcOff, n uint64) error {
-	return c.Memmove(dst, dstOff, src, srcOff, n)
-}
-
-// Memmove is Memcpy that is exact for ranges that overlap.
+// Memmove copies between regions where they lie, as lite.Client.Memmove does.
 func (c *Client) Memmove(dst lite.Handle, dstOff uint64, src lite.Handle, srcOff, n uint64) error {
 	return c.errOnly(c.ask(&ask{Op: "memmove", Handle: src, Other: dst, Off: srcOff, To: dstOff, Len: n}))
 }

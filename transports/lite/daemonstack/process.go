@@ -117,14 +117,6 @@ func (p *Process) Dial(ctx context.Context, c daemon.ClientConfig) (*daemon.Clie
 	return daemon.Dial(ctx, p.socket(), c)
 }
 
-// CPU is the time that the daemon has used, once it has ended.
-func (p *Process) CPU() time.Duration {
-	if p.cmd == nil || p.cmd.ProcessState == nil {
-		return 0
-	}
-	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
-}
-
 // endTime bounds the orderly end of a daemon.
 const endTime = 2 * time.Second
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -123,7 +122,6 @@ type conn struct {
 	p      *Process
 	ctx    context.Context
 	cancel context.CancelFunc
-	users  sync.WaitGroup
 }
 
 // DialCalls starts a daemon that joins the server's cluster.

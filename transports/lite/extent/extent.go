@@ -102,8 +102,5 @@ func (s *Space) Free(off uint64) error {
 	return nil
 }
 
-// Size is the length of the used range that starts at off, or 0.
-func (s *Space) Size(off uint64) uint64 { return s.used[off] }
-
 // Left is the number of free bytes.
 func (s *Space) Left() uint64 { return s.left }

@@ -240,32 +240,32 @@ func TestOtherSizesAreRefused(t *testing.T) {
 func TestAProtocolErrorEndsThatConnectionAlone(t *testing.T) {
 	cfg := transports.CallConfig{MaxRequest: 100, MaxResponse: 100, Callers: 1, Conns: 2}
 	everywhere(t, cfg, echo{}, func(t *testing.T, w *world) {
-		for _, lie := range []header{{len: 1 << 30}, {slot: 9}, {what: 0xf0}} {
-			liar, err := w.client.DialCalls(soon(t), w.server.Addr(), cfg)
+		for _, wrong := range []header{{len: 1 << 30}, {slot: 9}, {what: 0xf0}} {
+			bad, err := w.client.DialCalls(soon(t), w.server.Addr(), cfg)
 			for end := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(end); { // the last one goes
 				time.Sleep(time.Millisecond)
-				liar, err = w.client.DialCalls(soon(t), w.server.Addr(), cfg)
+				bad, err = w.client.DialCalls(soon(t), w.server.Addr(), cfg)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := liar.(*conn)
-			put := lie
+			c := bad.(*conn)
+			put := wrong
 			put.turn = 1
 			c.protocolError(&put)
 			// A request behind it would lie in the same cell: the end is waited for first.
 			for end := time.Now().Add(20 * time.Second); c.qp.State() != rdma.QPErr; c.poll() {
 				if time.Now().After(end) {
-					t.Fatalf("the server lives with %+v", lie)
+					t.Fatalf("the server lives with %+v", wrong)
 				}
 			}
-			k, err := liar.Caller(soon(t), transports.CallerConfig{Timeout: 20 * time.Second})
+			k, err := bad.Caller(soon(t), transports.CallerConfig{Timeout: 20 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
 			wants(t, k.Call(&transports.Call{}), transports.CallUnavailable)
 			k.Close()
-			liar.Close()
+			bad.Close()
 		}
 		k := callerOf(t, w, transports.CallerConfig{Timeout: 20 * time.Second})
 		defer k.Close()

@@ -92,6 +92,3 @@ func (s *Sender) Head(head uint64) error {
 
 // InUse is the number of bytes up to the last head that the peer wrote.
 func (s *Sender) InUse() uint64 { return s.tail - s.head }
-
-// Size is the size of the ring in bytes.
-func (s *Sender) Size() uint64 { return s.size }

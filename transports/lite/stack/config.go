@@ -60,8 +60,6 @@ const (
 	EachLinks = lite.MaxLinks / 2
 	// MaxSessions of a listener: one port each, and one for set-up.
 	MaxSessions = wire.ControlPort - 1
-	// MaxMessage is LITE's, bytes (IMM_MAX_SIZE).
-	MaxMessage = 2 << 20
 
 	baseArena = 64 << 20
 	mostArena = 8 << 30
