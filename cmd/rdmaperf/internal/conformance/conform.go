@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/softstack/wiretest/suite"
 	"github.com/rdmaperf/rdmaperf/transports/conform"
@@ -42,7 +43,7 @@ type Flags struct {
 }
 
 func (f *Flags) Register(fl *pflag.FlagSet) {
-	fl.StringVar(&f.transports, "transport", "", "providers to check, comma separated (default "+conformDefault()+")")
+	values.ListVar(fl, &f.transports, "transport", "", "providers to check, comma separated (default "+conformDefault()+")")
 	f.verbs.Register(fl)
 	fl.StringSliceVar(&f.only, "only", nil, "cases to run: IDs, globs such as 'rdr/*', or groups")
 	fl.StringSliceVar(&f.skip, "skip", nil, "cases to leave out, likewise")

@@ -89,7 +89,7 @@ type Options struct {
 }
 
 func (o *Options) Register(f *pflag.FlagSet) {
-	f.StringVar(&o.transports, "transport", "", "comma list of stacks to run side by side: "+stackspec.Names()+", or all that this machine can run; parameters: rdmaperf help stacks (default verbs where an RDMA device has an ACTIVE port, else "+stackspec.Embedded()+")")
+	values.ListVar(f, &o.transports, "transport", "", "comma list of stacks to run side by side: "+stackspec.Names()+", or all that this machine can run; parameters: rdmaperf help stacks (default verbs where an RDMA device has an ACTIVE port, else "+stackspec.Embedded()+")")
 	f.StringSliceVar(&o.schedSlices, "sched-slice", nil, "comma list of slices, such as 16K,64K,auto: each sched stack of --transport is run with each")
 	f.StringSliceVar(&o.schedWindows, "sched-window", nil, "likewise of windows")
 	f.StringSliceVar(&o.schedSends, "sched-send", nil, "likewise of what becomes of a send longer than a slice: whole (the default), refuse, slice (where both ends do, else whole) or slice-or-refuse")

@@ -13,6 +13,7 @@ func TestADeviceAloneMeansVerbs(t *testing.T) {
 		"-x 3":                                      "verbs(gid=3)",
 		"-i 2 --gid-index 0":                        "verbs(port=2,gid=0)",
 		"--transport tcp,verbs -d rxe0":             "tcp,verbs:rxe0",
+		"--transport tcp --transport iwarp":         "tcp,iwarp",
 		"--transport iwarp,iwarp":                   "twice",
 		"--transport verbs,verbs:rxe0 -d rxe0":      "twice",
 		"--transport iwarp --sched-slice 4K":        "for a stack with sched",

@@ -16,7 +16,7 @@ type grpcFlags struct {
 func (g *grpcFlags) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&g.sweeps.Modes, "mode-sweep", nil, "comma list of bpev, bp, event: each stack with grpc(dropin) or grpc(fused) is run in each mode")
 	f.StringSliceVar(&g.sweeps.Busy, "busy-sweep", nil, "likewise of busy times, such as 0,10us,50us, in the mode bpev")
-	f.StringVar(&g.pollers, "poller-sweep", "", "likewise of background pollers, a comma list or FROM:TO:STEP")
+	values.ListVar(f, &g.pollers, "poller-sweep", "", "likewise of background pollers, a comma list or FROM:TO:STEP")
 	f.StringSliceVar(&g.sweeps.Rings, "ring-sweep", nil, "likewise of receive rings, such as 16K,256K,4M")
 }
 

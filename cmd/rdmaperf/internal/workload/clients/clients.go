@@ -86,7 +86,7 @@ type flags struct {
 }
 
 func (f *flags) Register(s *pflag.FlagSet) {
-	s.StringVar(&f.machines, "machines", "1,2,4,8,16", "clients: how many, a comma list or FROM:TO:STEP")
+	values.ListVar(s, &f.machines, "machines", "1,2,4,8,16", "clients: how many, a comma list or FROM:TO:STEP")
 }
 
 func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {

@@ -32,7 +32,7 @@ type flags struct {
 }
 
 func (f *flags) Register(set *pflag.FlagSet) {
-	set.StringVar(&f.atOnce, "concurrency", "1", "connect: how many connections are set up at once, a thread each; a comma list or FROM:TO:STEP is a point each")
+	values.ListVar(set, &f.atOnce, "concurrency", "1", "connect: how many connections are set up at once, a thread each; a comma list or FROM:TO:STEP is a point each")
 }
 
 // Check refuses other numbers of threads and connections.

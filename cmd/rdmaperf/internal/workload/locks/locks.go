@@ -90,7 +90,7 @@ type flags struct {
 }
 
 func (f *flags) Register(s *pflag.FlagSet) {
-	s.StringVar(&f.contenders, "contenders", "1,2,4,8,16", "locks: how many, a comma list or FROM:TO:STEP")
+	values.ListVar(s, &f.contenders, "contenders", "1,2,4,8,16", "locks: how many, a comma list or FROM:TO:STEP")
 }
 
 func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {

@@ -44,7 +44,7 @@ type flags struct {
 }
 
 func (f *flags) Register(set *pflag.FlagSet) {
-	set.StringVar(&f.mix, "rwmix", "70", "mixed: reads in percent, the rest are writes; a comma list is a point each")
+	values.ListVar(set, &f.mix, "rwmix", "70", "mixed: reads in percent, the rest are writes; a comma list is a point each")
 	set.StringVar(&f.split, "bssplit", "", "mixed: block sizes and their percentages, such as 4K/70:64K/30, behind a comma again for writes (default each of --size by itself)")
 	set.StringVar(&f.span, "span", "16M", "mixed: bytes of a connection's window that are read, and as many that are written")
 	set.BoolVar(&f.flush, "write-flush", false, "mixed: a write is done when a read of a byte behind it is, and so has arrived; without it when it completes")

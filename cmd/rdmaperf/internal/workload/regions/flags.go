@@ -101,10 +101,10 @@ type flags struct {
 }
 
 func (f *flags) Register(s *pflag.FlagSet) {
-	s.StringVar(&f.counts, "regions", "1,16,64,128,256,1024,4096,16384,65536", "regions: how many, a comma list or FROM:TO:STEP")
+	values.ListVar(s, &f.counts, "regions", "1,16,64,128,256,1024,4096,16384,65536", "regions: how many, a comma list or FROM:TO:STEP")
 	s.StringVar(&f.size, "region-size", "4K", "regions: bytes of each of several")
-	s.StringVar(&f.totals, "total", "1,2,4,8,16,64,256,1024", "regions: MiB of one region, a comma list or FROM:TO:STEP")
-	s.StringVar(&f.made, "make", "4K,64K,1M,4M,16M,64M,256M", "regions: bytes of a region, a comma list; the cost of making, mapping and ending one")
+	values.ListVar(s, &f.totals, "total", "1,2,4,8,16,64,256,1024", "regions: MiB of one region, a comma list or FROM:TO:STEP")
+	values.ListVar(s, &f.made, "make", "4K,64K,1M,4M,16M,64M,256M", "regions: bytes of a region, a comma list; the cost of making, mapping and ending one")
 }
 
 // Points are all curves, with all sizes of writes in each point.

@@ -74,7 +74,7 @@ type flags struct {
 }
 
 func (f *flags) Register(s *pflag.FlagSet) {
-	s.StringVar(&f.users, "users", "1,2,4,8,16,32,64,256,1000", "sharing: how many, a comma list or FROM:TO:STEP")
+	values.ListVar(s, &f.users, "users", "1,2,4,8,16,32,64,256,1000", "sharing: how many, a comma list or FROM:TO:STEP")
 }
 
 func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {

@@ -79,7 +79,7 @@ type flags struct {
 }
 
 func (f *flags) Register(s *pflag.FlagSet) {
-	s.StringVar(&f.times, "think-time", "0,2us,5us,10us,20us,50us,100us,200us", "think: how long the server computes before it answers, a comma list")
+	values.ListVar(s, &f.times, "think-time", "0,2us,5us,10us,20us,50us,100us,200us", "think: how long the server computes before it answers, a comma list")
 }
 
 // Points are all sizes and times.
