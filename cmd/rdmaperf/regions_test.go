@@ -49,8 +49,8 @@ func TestRegionsOnTheModel(t *testing.T) {
 }
 
 func TestRegionsOnARealStack(t *testing.T) {
-	r := rdmaperf(t, "run", "--transport", "iwarp,lite+iwarp", "--workload", "regions", "--regions", "1,20", "-n", "200", "--format", "csv")
-	if r.code != 0 || strings.Count(r.stdout, "\n") != 1+2*2*2 || !strings.Contains(r.stdout, "regions_latency_p50_ns") {
+	r := rdmaperf(t, "run", "--transport", "iwarp,lite+iwarp", "--workload", "regions", "--regions", "1,20", "-n", "200", "--format", "json")
+	if n := len(document(t, []byte(r.stdout)).Results); r.code != 0 || n != 2*2*2 {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	for _, args := range []string{"--regions 0", "--total 4096", "-s 8192 --regions 4", "--regions 3 --op write"} {
