@@ -27,7 +27,12 @@ type Common struct {
 	AppWork     []time.Duration // of the receiving application for each message; one of 0 is none
 	QPs         []int           // of a sweep; one of 0 stands for the plan's
 	Outstanding []int           // calls on a connection; one of 0 stands for the plan's depth
+
+	Left []Left // what workloads leave out; the user hears of it before anything is measured
 }
+
+// Left is something that was asked for and is not measured.
+type Left struct{ What, Why string }
 
 // Alone tells that no other workload is measured.
 func (c *Common) Alone() bool { return len(c.Workloads) == 1 }

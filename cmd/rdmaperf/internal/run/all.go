@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 )
 
 const (
@@ -70,18 +71,31 @@ func (m *runner) sizeWindows() time.Duration {
 	return total
 }
 
-// announce says what is measured, what is not, and how long it will take.
+// announce says what is not measured, and of --transport all also what is, and how long it will take.
 func (m *runner) announce(w io.Writer, total time.Duration) {
-	names := make([]string, len(m.arms))
-	for i, a := range m.arms {
-		names[i] = a.spec
+	columns := 1 << 20 // a line each
+	if m.p.everything {
+		columns = cli.Width(w)
 	}
 	say := func(format string, args ...any) {
-		fmt.Fprintln(w, cli.Fill(fmt.Sprintf(format, args...), cli.Width(w)))
+		fmt.Fprintln(w, cli.Fill(fmt.Sprintf(format, args...), columns))
 	}
-	say("Measures %d stacks side by side, in about %v: %s.", len(m.arms), total.Round(time.Second), strings.Join(names, ", "))
-	for _, l := range m.p.left {
+	if m.p.everything {
+		names := make([]string, len(m.arms))
+		for i, a := range m.arms {
+			names[i] = a.spec
+		}
+		say("Measures %d stacks side by side, in about %v: %s.", len(m.arms), total.Round(time.Second), strings.Join(names, ", "))
+	}
+	for _, l := range m.left {
 		say("Left out: %s, %s.", l.Stack, l.Why)
 	}
-	fmt.Fprintln(w)
+	if m.p.everything {
+		fmt.Fprintln(w)
+	}
+	for _, a := range m.arms {
+		if a.given == m.o.chosen && a.spec != stackspec.Embedded() {
+			m.log.Info("measure the first RDMA device with an ACTIVE port", "transport", a.spec, "else", "--transport "+stackspec.Embedded())
+		}
+	}
 }

@@ -207,7 +207,14 @@ func (o *Options) Plan(cmd *cobra.Command) (*runPlan, error) {
 		{"--interval", func() (err error) { b.Interval, err = o.load.series(changed); return }},
 		{"--size", func() (err error) { c, err = o.common(changed); return }},
 		{"workload flags", func() error { return o.share(b, c) }},
-		{"--size", func() (err error) { p.points, err = o.points(b, c); p.published = publishedOf(c.Workloads); return }},
+		{"--size", func() (err error) {
+			p.points, err = o.points(b, c)
+			p.published = publishedOf(c.Workloads)
+			for _, l := range c.Left {
+				p.left = append(p.left, stackspec.LeftOut{Stack: l.What, Why: l.Why})
+			}
+			return
+		}},
 	}
 	for _, s := range steps {
 		if err := s.read(); err != nil {

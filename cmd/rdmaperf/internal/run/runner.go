@@ -125,6 +125,7 @@ type runner struct {
 	stacks stackspec.Set
 	peer   *peer // the child, once it is needed
 	arms   []*arm
+	left   []stackspec.LeftOut // what is not measured
 	bar    *cli.Progress
 }
 
@@ -148,10 +149,9 @@ func (m *runner) measure(ctx context.Context) (err error) {
 	if err := m.open(); err != nil {
 		return err
 	}
-	if m.p.everything {
-		if total := m.sizeWindows(); !m.o.quiet {
-			m.announce(m.stderr, total)
-		}
+	total := m.sizeWindows()
+	if !m.o.quiet {
+		m.announce(m.stderr, total)
 	}
 	if err := m.place(os.DirFS("/")); err != nil {
 		return err
@@ -171,63 +171,67 @@ func (m *runner) measure(ctx context.Context) (err error) {
 	return nil
 }
 
-// open makes the transports and the plan of each.
+// open makes the transports and the plan of each. A stack that can do nothing of what is measured is left out, unless
+// no other is left.
 func (m *runner) open() (err error) {
+	m.left = slices.Clone(m.p.left)
 	if err := m.p.addLayers(); err != nil {
 		return err
 	}
 	seen := map[string]bool{}
-	for _, spec := range m.p.stacks {
-		asked := spec
-		if !slices.ContainsFunc(m.p.points, func(pt engine.Point) bool { return m.p.suits(asked, pt) }) {
-			m.log.Info("left out: no point is for it", "transport", asked)
-			continue
-		}
-		if spec, err = stackspec.ChooseDevice(spec, false); err != nil {
+	var first error // of the stacks that are left out
+	for _, asked := range m.p.stacks {
+		spec, err := stackspec.ChooseDevice(asked, false)
+		if err != nil {
 			return err
 		}
 		if seen[spec] {
 			return cli.Usage("open transport "+strconv.Quote(asked), fmt.Errorf("that is %s, which is given already", spec), "each stack once")
 		}
 		seen[spec] = true
-		if asked == m.o.chosen && spec != stackspec.Embedded() {
-			m.log.Info("measure the first RDMA device with an ACTIVE port", "transport", spec, "else", "--transport "+stackspec.Embedded())
-		}
 		a := &arm{spec: spec, given: asked}
-		if a.tr, err = m.stacks.Open(spec); err != nil {
-			if m.leave(spec, err) {
-				continue
-			}
+		if a.tr, err = m.stacks.Open(spec); err == nil {
+			m.arms = append(m.arms, a) // also after an error it is closed with the others
+			err = m.choose(a)
+		} else if !m.p.everything {
 			return err
 		}
-		if err := m.choose(a, spec); err != nil {
-			if m.leave(spec, err) {
-				if err := a.tr.Close(); err != nil {
-					return err
-				}
-				continue
+		if code := reports.Code(err); code != reports.ExitNotRun && code != reports.ExitUsage {
+			if err != nil {
+				return err
 			}
-			m.arms = append(m.arms, a) // it is closed with the others
-			return err
+			continue
 		}
-		m.arms = append(m.arms, a)
+		if first == nil {
+			first = err
+		}
+		m.leave(spec, err)
+		if a.tr != nil {
+			m.arms = m.arms[:len(m.arms)-1]
+			if err := a.tr.Close(); err != nil {
+				return err
+			}
+		}
+	}
+	if len(m.arms) == 0 {
+		return first
 	}
 	m.shareLoop()
 	return nil
 }
 
-// leave tells whether a stack of --transport all is left out for an error: it cannot run
-// here, or does nothing of what is measured.
-func (m *runner) leave(spec string, err error) bool {
-	if code := reports.Code(err); !m.p.everything || code != reports.ExitNotRun && code != reports.ExitUsage {
-		return false
-	}
+// leave notes that something is not measured, and why.
+func (m *runner) leave(what string, err error) {
+	m.left = append(m.left, stackspec.LeftOut{Stack: what, Why: inner(err).Error()})
+}
+
+// inner is the cause of an error, without the operation.
+func inner(err error) error {
 	var exit *reports.ExitError
 	if errors.As(err, &exit) && exit.Err != nil {
-		err = exit.Err
+		return exit.Err
 	}
-	m.p.left = append(m.p.left, stackspec.LeftOut{Stack: spec, Why: err.Error()})
-	return true
+	return err
 }
 
 // series takes every point once. Repeats are whole series one after another, so
@@ -306,9 +310,9 @@ func (m *runner) take(res *reports.Result, repeat int, err error) {
 	}
 }
 
-// choose makes the plan of one transport: what the user asked for must be
-// possible; of what he did not ask for, what is possible is taken.
-func (m *runner) choose(a *arm, spec string) error {
+// choose makes the plan of one stack: the points that it can do. It is an error if there are none.
+func (m *runner) choose(a *arm) error {
+	spec := a.spec
 	a.plan = m.p.base
 	if a.plan.Transport = spec; m.o.host != "" {
 		a.plan.Transport = stackspec.ForPeer(spec)
@@ -317,9 +321,15 @@ func (m *runner) choose(a *arm, spec string) error {
 	if caps.InProcess && m.o.host != "" {
 		return cli.Usage("run against "+m.o.host, fmt.Errorf("%s lives in one process", spec), "no HOST, or another --transport")
 	}
-	a.plan.Points = slices.DeleteFunc(slices.Clone(m.p.points), func(pt engine.Point) bool { return !m.p.suits(a.given, pt) })
+	if caps.SameHost && m.o.host != "" && !thisMachine(m.o.host) {
+		return cli.Usage("run against "+m.o.host, fmt.Errorf("%s needs both ends on one machine", spec), "no HOST, or another --transport")
+	}
+	points := slices.DeleteFunc(slices.Clone(m.p.points), func(pt engine.Point) bool { return !m.p.suits(a.given, pt) })
+	if len(points) == 0 {
+		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + spec, Err: errors.New("no point is for it"), Hint: "another --transport"}
+	}
 	if !m.p.askOps {
-		a.plan.Points = slices.DeleteFunc(slices.Clone(a.plan.Points), func(pt engine.Point) bool {
+		points = slices.DeleteFunc(points, func(pt engine.Point) bool {
 			k, ok := transports.ParseKind(pt.Op)
 			w := a.plan.Workloads.Find(pt.Workload)
 			// A stack that has sessions is measured by them where the workload is.
@@ -327,19 +337,38 @@ func (m *runner) choose(a *arm, spec string) error {
 			return ok && (other || !caps.Kinds.Has(k)) && w.Runner == nil
 		})
 	}
-	if caps.SameHost && m.o.host != "" && !thisMachine(m.o.host) {
-		return cli.Usage("run against "+m.o.host, fmt.Errorf("%s needs both ends on one machine", spec), "no HOST, or another --transport")
-	}
-	if len(a.plan.Points) == 0 && caps.Kinds == transports.Kinds(transports.KindCall) {
+	switch {
+	case len(points) > 0:
+	case caps.Kinds == transports.Kinds(transports.KindCall):
 		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + spec, Err: errors.New("it carries calls, and none of the workloads makes any"), Hint: callsHint()}
-	}
-	if len(a.plan.Points) == 0 && !slices.ContainsFunc(m.p.points, func(pt engine.Point) bool { return !ofCalls(pt) }) {
+	case !slices.ContainsFunc(m.p.points, func(pt engine.Point) bool { return !ofCalls(pt) }):
 		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + spec, Err: errors.New("no operation call"), Hint: "--transport 'grpc(fused)+" + stackspec.Embedded() + "', or another --workload"}
-	}
-	if len(a.plan.Points) == 0 {
+	default:
 		return &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + spec, Err: errors.New("none of the default operations is possible"), Hint: "--op"}
 	}
-	return ofTheDevice(spec, engine.Check(&a.plan, a.tr.Name(), caps))
+	able, err := possible(a.plan, points, a.tr.Name(), caps)
+	if a.plan.Points = able; len(able) == 0 {
+		return ofTheDevice(spec, err)
+	}
+	if err != nil {
+		m.leave("points of "+spec, err)
+	}
+	return nil
+}
+
+// possible are those of the points that a stack can do, with the error of the others together.
+func possible(p engine.Plan, points []engine.Point, name string, caps transports.Caps) (able []engine.Point, err error) {
+	var not []engine.Point
+	for _, pt := range points {
+		p.Points = []engine.Point{pt}
+		if engine.Check(&p, name, caps) == nil {
+			able = append(able, pt)
+		} else {
+			not = append(not, pt)
+		}
+	}
+	p.Points = not
+	return able, engine.Check(&p, name, caps)
 }
 
 // ofTheDevice is err where another device would do what is missing. Where the stack

@@ -75,8 +75,8 @@ func (f *flags) Register(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.patterns, "pattern", patterns(), "register: comma list of "+strings.Join(patterns(), ", ")+" (which buffers are registered, one after the other)")
 	set.StringSliceVar(&f.pages, "pages", []string{"base", "huge"}, "register: comma list of base, huge (from 2M on: reserved ones where there are enough, else transparent ones)")
 	set.StringSliceVar(&f.sources, "source", regcache.Sources(), "register: of the pattern replaced, how the cache is to notice that memory of others went away; a comma list of "+strings.Join(regcache.Sources(), ", "))
-	set.StringVar(&f.threads, "register-threads", "1,2,4,8,16,32", "register: of the pattern threads, a comma list or FROM:TO:STEP")
-	set.StringVar(&f.sets, "working-set", "16,32,48,64,80,96,128,256", "register: of the pattern set, buffers; a comma list or FROM:TO:STEP")
+	values.ListVar(set, &f.threads, "register-threads", "1,2,4,8,16,32", "register: of the pattern threads, a comma list or FROM:TO:STEP")
+	values.ListVar(set, &f.sets, "working-set", "16,32,48,64,80,96,128,256", "register: of the pattern set, buffers; a comma list or FROM:TO:STEP")
 	set.IntVar(&f.capacity, "capacity", 64, "register: of the pattern set, most registrations that the cache keeps")
 	f.shared.Register(set)
 }
@@ -145,7 +145,49 @@ func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	if len(b.points) == 0 {
 		return nil, values.Wrong("arms", "%w", errors.New("none of them is possible with these patterns"))
 	}
-	return b.points, nil
+	return b.fitting(c)
+}
+
+// fitting leaves out the points with sizes that were asked for and that the machine has no room for. If there is none
+// with room, the first says so when it is measured.
+func (b *builder) fitting(c *room.Common) ([]engine.Point, error) {
+	if len(b.sizes) == 0 {
+		return b.points, nil
+	}
+	var fit []engine.Point
+	var left, largest int
+	var why string
+	for _, pt := range b.points {
+		var o options
+		if err := o.unpack(pt); err != nil {
+			return nil, err
+		}
+		p, err := o.point(pt.Size)
+		if err != nil {
+			return nil, err
+		}
+		var t *measure.Target // it is not opened yet
+		if o.Pin {
+			t = &measure.Target{Name: "pin", Most: measure.PinMost}
+		}
+		most, because := measure.Most(t, p)
+		if p.Bytes() <= most {
+			fit = append(fit, pt)
+			continue
+		}
+		if left++; p.Bytes() > largest {
+			largest, why = p.Bytes(), aboveLimit(p.Bytes(), most, because).Error()
+		}
+	}
+	if left == 0 || len(fit) == 0 {
+		return b.points, nil
+	}
+	c.Left = append(c.Left, room.Left{What: fmt.Sprintf("%d of %d points of %s", left, len(b.points), Name), Why: why})
+	return fit, nil
+}
+
+func aboveLimit(bytes, most int, why string) error {
+	return fmt.Errorf("%d bytes are above the limit here, %d: %s", bytes, most, why)
 }
 
 // builder makes points.

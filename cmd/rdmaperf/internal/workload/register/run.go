@@ -33,7 +33,7 @@ func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
 		if !o.Asked {
 			return nil // of the sizes that nobody named, those that fit
 		}
-		return &reports.ExitError{Code: reports.ExitNotRun, Operation: describe(r.Point), Err: fmt.Errorf("%d bytes are above the limit here, %d: %s", p.Bytes(), most, why), Hint: "a smaller -s"}
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: describe(r.Point), Err: aboveLimit(p.Bytes(), most, why), Hint: "a smaller -s"}
 	}
 	if o.Arm == arms.ODP && !t.ODP {
 		if !o.Alone {

@@ -13,7 +13,7 @@ import (
 // Most is how many bytes a point may have here: no more than the target registers, a
 // quarter of the memory that the system says is available, and half of what may be
 // locked. Of a cache's working set one buffer has to fit into that half: for the next one
-// the cache gives up what nobody uses. why names the least of them.
+// the cache gives up what nobody uses. why names the least of them. Without a target it is what the machine allows.
 func Most(t *Target, p Point) (n int, why string) {
 	n, why = 1<<40, "no limit is known"
 	least := func(v int, s string) {
@@ -21,7 +21,7 @@ func Most(t *Target, p Point) (n int, why string) {
 			n, why = v, s
 		}
 	}
-	if t.Most > 0 {
+	if t != nil && t.Most > 0 {
 		least(t.Most, fmt.Sprintf("%s registers at most %d bytes at once", t.Name, t.Most))
 	}
 	if v := available(); v > 0 {

@@ -50,6 +50,9 @@ var ErrOther = errors.New("the registered memory does not hold what was moved th
 // Close ends what the target needed for itself. A device stays its owner's.
 func (t *Target) Close() error { return t.close() }
 
+// PinMost is how many bytes Pin registers at once (io_uring_register(2)).
+const PinMost = 1 << 30
+
 // Pin is the registrar that pins pages through io_uring: registration without a device.
 func Pin() (*Target, error) {
 	g, err := pin.Open(pin.Config{})
@@ -57,7 +60,7 @@ func Pin() (*Target, error) {
 		return nil, err
 	}
 	src := make([]byte, UseBytes)
-	return &Target{Name: "pin", Reg: g, Most: 1 << 30, close: g.Close,
+	return &Target{Name: "pin", Reg: g, Most: PinMost, close: g.Close,
 		use: func(lkey uint32, buf rdma.Buffer, number uint64) error {
 			n := min(buf.Len(), UseBytes)
 			fill(src[:n], number)
