@@ -241,16 +241,17 @@ func TestBothWaysAreAdded(t *testing.T) {
 // Both ways, the progress of a direction is what was posted and is not outstanding any more,
 // and each operation counts once.
 func TestProgressBothWaysCountsOnce(t *testing.T) {
-	w := &duplexWorker{Worker: &engine.Worker{Peak: &engine.Peak{}}}
+	w := &flowWorker{Worker: &engine.Worker{Peak: &engine.Peak{}}}
 	for range 2 {
-		w.Lanes = append(w.Lanes, &duplexLane{Sender: NewSender(&engine.Lane{Sh: &engine.Shape{}})})
+		w.lanes = append(w.lanes, &flowLane{Sender: Sender{}})
 	}
 	const before = -1 // the end of the first slot
 	for _, c := range []struct{ posted, out, want int64 }{{5, 5, 0}, {9, 4, 10}, {9, 4, 10}, {9, 5, 10}, {20, 0, 40}} {
-		for _, l := range w.Lanes {
+		for _, l := range w.lanes {
 			l.Posted, l.Out = c.posted, int(c.out)
+			w.progress(l, before)
 		}
-		if w.count(before); w.Peak.Slots[0] != c.want {
+		if w.Peak.Slots[0] != c.want {
 			t.Errorf("%d posted, %d outstanding on each of two: %d counted, want %d", c.posted, c.out, w.Peak.Slots[0], c.want)
 		}
 	}

@@ -79,16 +79,23 @@ func (p *puppet) complete() []transports.Op {
 	return ops
 }
 
-// bothWays is one side of a stream both ways, whose shape a test may change before.
-func bothWaysOn(op, role string, change func(sh *engine.Shape)) (*puppet, *Duplex, *duplexWorker, *duplexLane) {
+// flowOn is one side of a stream both ways, or with one-way of one, whose shape a test may change before.
+func flowOn(op, role string, both bool, change func(sh *engine.Shape)) (*puppet, *Flow, *flowWorker, *flowLane) {
 	sh := &engine.Shape{Row: &engine.Workload{Numbered: true, Stream: true, Layout: (*engine.Shape).StreamLayout, Describe: func(engine.Point) string { return op }},
-		Point: engine.Point{Op: op, Size: 100, Bidirectional: true}, Depth: 8, RecvDepth: 16, Moderation: 1, Slots: 32, Polling: engine.PollingBusy, Verify: true, Seed: 1}
-	change(sh)
+		Point: engine.Point{Op: op, Size: 100, Bidirectional: both}, Depth: 8, RecvDepth: 16, Moderation: 1, Slots: 32, Polling: engine.PollingBusy, Verify: true, Seed: 1}
+	if change != nil {
+		change(sh)
+	}
 	p, base, l := pulled(sh, role)
 	g := &engine.Group{Sh: sh, Role: role, Lanes: []*engine.Lane{l}, Workers: []*engine.Worker{base}}
-	side, _ := newDuplex(g)
-	d := side.(*Duplex)
-	return p, d, d.Workers[0], d.Workers[0].Lanes[0]
+	side, _ := NewFlow(g)
+	f := side.(*Flow)
+	return p, f, f.workers[0], f.workers[0].lanes[0]
+}
+
+// bothWaysOn is one side of a stream both ways.
+func bothWaysOn(op, role string, change func(sh *engine.Shape)) (*puppet, *Flow, *flowWorker, *flowLane) {
+	return flowOn(op, role, true, change)
 }
 
 // pulled is a lane of a shape on a puppet, and the worker that drives it.

@@ -22,57 +22,57 @@ func TestHowOftenRoomIsTold(t *testing.T) {
 }
 
 // onSlots is the receives of a stream on a puppet.
-func onSlots(op string, verify bool, slots, depth int) (*puppet, *engine.Worker, *engine.Lane, *receiver) {
-	sh := &engine.Shape{Row: &engine.Workload{Numbered: true, Layout: (*engine.Shape).StreamLayout, Describe: func(engine.Point) string { return op }},
-		Point: engine.Point{Op: op, Size: 100}, Depth: 5, Moderation: 1, Slots: slots, RecvDepth: depth, Verify: verify}
+func onSlots(depth int, slots, target bool) (*puppet, *engine.Worker, *engine.Lane, *receiver) {
+	sh := &engine.Shape{Row: &engine.Workload{Numbered: true, Layout: (*engine.Shape).StreamLayout, Describe: func(engine.Point) string { return "send" }},
+		Point: engine.Point{Op: "send", Size: 100}, Depth: 5, Moderation: 1, Slots: 24, RecvDepth: depth}
 	p, w, l := pulled(sh, engine.SideServer)
-	r := newReceiver(sh)
+	r := newReceiver(sh, slots, target)
 	return p, w, l, &r
 }
 
-// There is a receive for each slot, and they come round; those of writes whose numbers are compared
-// lie where no write lands.
+// There is a receive for each slot, and they come round; those of notices lie where no data lands.
 func TestPreparedReceives(t *testing.T) {
-	for _, c := range []struct {
-		op     string
-		verify bool
-		apart  bool
-	}{{"send", true, false}, {"write", false, false}, {"write", true, true}} {
-		p, w, l, r := onSlots(c.op, c.verify, 24, 40)
-		sh := l.Sh
-		if len(r.recvs) != 24+40 || r.ring != 24 || r.repostAt != 20 {
-			t.Errorf("%s: %d receives, %d in the ring, posted again %d at a time", c.op, len(r.recvs), r.ring, r.repostAt)
+	for _, slots := range []bool{true, false} {
+		p, w, l, r := onSlots(40, slots, true)
+		sh, ring := l.Sh, engine.CtlSlots
+		if slots {
+			ring = 24
+		}
+		if len(r.recvs) != ring+40 || r.ring != ring || r.repostAt != 20 {
+			t.Errorf("%d receives, %d in the ring, posted again %d at a time", len(r.recvs), r.ring, r.repostAt)
 		}
 		for i, got := range r.recvs {
-			want := transports.Op{Kind: transports.KindRecv, Local: uint64(sh.RxSlot(i % 24)), Len: 128, Slot: uint32(i % 24)}
-			if c.apart {
-				want.Local, want.Len = uint64(sh.CtlRx(i%24%engine.CtlSlots)), engine.CtlSize
+			want := transports.Op{Kind: transports.KindRecv, Local: uint64(sh.RxSlot(i % 24)), Len: 128, Slot: uint32(i % ring)}
+			if !slots {
+				want.Local, want.Len = uint64(sh.CtlRx(i%engine.CtlSlots)), engine.CtlSize
 			}
 			if got != want {
-				t.Errorf("%s, verified %v: receive %d is %+v, want %+v", c.op, c.verify, i, got, want)
+				t.Errorf("slots %v: receive %d is %+v, want %+v", slots, i, got, want)
 			}
 		}
-		if err := r.start(l, 40); err != nil || len(p.posted) != 40 || r.recvHead != 40-24 {
+		if err := r.start(l, 40); err != nil || len(p.posted) != 40 || r.recvHead != 40%ring {
 			t.Fatalf("%v, %d posted, the next is %d", err, len(p.posted), r.recvHead)
 		}
 		r.unposted = 60
-		if err := r.repost(w, l); err != nil || r.unposted != 0 || len(p.posted) != 100 || r.recvHead != 100%24 {
+		if err := r.repost(w, l); err != nil || r.unposted != 0 || len(p.posted) != 100 || r.recvHead != 100%ring {
 			t.Fatalf("%v, %d left, %d posted, the next is %d", err, r.unposted, len(p.posted), r.recvHead)
 		}
 		for i, op := range p.posted {
-			if op != r.recvs[i%24] {
-				t.Errorf("%s: receive %d posted is %+v", c.op, i, op)
+			if op != r.recvs[i%ring] {
+				t.Errorf("receive %d posted is %+v", i, op)
 			}
 		}
 	}
-	if _, _, _, r := onSlots("send", true, 8, 1000); r.repostAt != 32 || len(r.recvs) != 8+engine.BatchMax {
-		t.Errorf("of many receives %d are posted again at a time, %d prepared", r.repostAt, len(r.recvs))
+	for target, want := range map[bool]int{true: repostData, false: repostNotices} {
+		if _, _, _, r := onSlots(1000, true, target); r.repostAt != want || len(r.recvs) != 24+engine.BatchMax {
+			t.Errorf("of many receives %d are posted again at a time, want %d; %d prepared", r.repostAt, want, len(r.recvs))
+		}
 	}
 }
 
 // Receives for which there is no room are posted another time; a session that takes none is lost.
 func TestReceivesWaitForRoom(t *testing.T) {
-	p, w, l, r := onSlots("send", true, 24, 40)
+	p, w, l, r := onSlots(40, true, true)
 	r.unposted, p.room = 10, 4
 	if err := r.repost(w, l); err != nil || r.unposted != 6 || r.recvHead != 4 {
 		t.Errorf("%v, %d left, the next is %d", err, r.unposted, r.recvHead)

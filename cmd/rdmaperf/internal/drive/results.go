@@ -1,8 +1,11 @@
 package drive
 
 import (
+	"time"
+
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
+	throughputkind "github.com/rdmaperf/rdmaperf/reports/kinds/throughput"
 )
 
 // Latencies completes a result of latencies.
@@ -70,5 +73,26 @@ func ThroughputParameters(m *engine.Measurement, p map[string]any) {
 	m.Sh.Barrier(p)
 	if m.Sh.Bidirectional {
 		p["bidirectional"] = true
+	}
+}
+
+// bothWays completes the result with each direction and the sum.
+func bothWays(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
+	size := int64(m.Sh.Size)
+	direction := func(ops int64, window time.Duration) throughputkind.Direction {
+		t := reports.NewThroughput(ops*size, ops, window)
+		return throughputkind.Direction{Operations: ops, DurationNs: int64(window), BytesPerSecond: t.BytesPerSecond, OperationsPerSecond: t.OperationsPerSecond}
+	}
+	b := &throughputkind.Bidirectional{FromClient: direction(out.Ops, out.Window)}
+	if r := m.Report; r != nil {
+		b.FromServer = direction(r.Operations, time.Duration(r.WindowNs))
+	}
+	res.Detail, res.MeasuredBy = b, engine.SideBoth
+	res.Operations = b.FromClient.Operations + b.FromServer.Operations
+	res.Verification.Messages = res.Operations // both sides told what they compared
+	res.DurationNs = max(b.FromClient.DurationNs, b.FromServer.DurationNs)
+	res.Throughput = &reports.Throughput{
+		BytesPerSecond:      b.FromClient.BytesPerSecond + b.FromServer.BytesPerSecond,
+		OperationsPerSecond: b.FromClient.OperationsPerSecond + b.FromServer.OperationsPerSecond,
 	}
 }

@@ -10,8 +10,8 @@ import (
 type Sender struct {
 	engine.Lane
 
-	// Ops is the ring of prepared operations, unrolled by one batch so that any
-	// batch is contiguous. Ring position r carries slot r mod Slots.
+	// Ops is the ring of prepared operations, one for each slot, unrolled by one batch so that any batch is
+	// contiguous.
 	Ops  []transports.Op
 	Head int // ring position of the next operation
 
@@ -19,21 +19,20 @@ type Sender struct {
 	First        uint64 // number of the phase's first operation: its slot follows
 	Posted       int64  // data operations of this phase
 	counted      int64  // of these, in the peak and the series
-	remaining    int64  // of these, still to be posted before the tail
+	remaining    int64  // of these, still to be posted
 	Out          int    // operations posted and not known to be complete
 	Messages     uint64 // on this session, messages that consume a receive
-	Fenced       bool   // the barrier was posted
+	Fenced       bool   // what proves that all arrived was posted
 }
 
-// NewSender prepares the ring of operations.
+// NewSender prepares the ring of operations, all of them signalled.
 func NewSender(base *engine.Lane) Sender {
 	sh, k := base.Sh, base.Kind
 	l := Sender{Lane: *base, TakesReceive: engine.TakesReceives(k)}
-	l.Ops = make([]transports.Op, Ring(sh)+Batch(sh))
+	l.Ops = make([]transports.Op, sh.Slots+Batch(sh))
 	for i := range l.Ops {
-		r := i % Ring(sh)
-		slot := r % sh.Slots
-		op := transports.Op{Kind: k, Len: uint32(sh.Payload()), Flags: sh.Flags(),
+		slot := i % sh.Slots
+		op := transports.Op{Kind: k, Len: uint32(sh.Payload()), Flags: sh.Flags(), Slot: 1,
 			Local: uint64(slot * sh.Stride()), Remote: uint64(sh.RxSlot(slot))}
 		switch {
 		case engine.IsAtomic(k):
@@ -41,18 +40,10 @@ func NewSender(base *engine.Lane) Sender {
 		case k == transports.KindRead:
 			op.Local, op.Remote = uint64(sh.RxSlot(slot)), uint64(slot*sh.Stride())
 		}
-		// A signalled operation's Slot says how many operations its completion
-		// ends, so that the loop needs no table.
-		if op.Slot = uint32(sh.Moderation); (r+1)%sh.Moderation != 0 {
-			op.Flags |= transports.Unsignaled
-		}
 		l.Ops[i] = op
 	}
 	return l
 }
-
-// Ring is the number of prepared operations after which they repeat.
-func Ring(sh *engine.Shape) int { return max(sh.Slots, sh.Moderation) }
 
 // Batch is the most operations of one Post.
 func Batch(sh *engine.Shape) int {
@@ -66,7 +57,32 @@ func Batch(sh *engine.Shape) int {
 // Sent are the counts of senders, by QP.
 func (l *Sender) Sent() engine.LaneCount { return engine.LaneCount{First: l.First, Count: l.Posted} }
 
-// receiver is the receives for a stream's data.
+// Pass tells when a stream of writes waits for its target to compare what lies in the slots, before the next
+// pass over them overwrites it.
+type Pass struct {
+	asked   int64 // writes posted when that was asked for last
+	Waiting bool  // for the answer
+}
+
+// Room bounds the next k writes, of which so many are posted, to a pass that is compared. due says that the
+// last pass has to be, before any other write.
+func (p *Pass) Room(sh *engine.Shape, slots int, posted int64, k int) (room int, due bool) {
+	n := int64(slots)
+	switch pass := uint64(posted / n); {
+	case p.Waiting:
+		return 0, false
+	case posted > p.asked && posted%n == 0 && sh.LooksAt(pass-1):
+		return 0, true
+	case sh.LooksAt(pass):
+		return min(k, int(n-posted%n)), false
+	}
+	return k, false
+}
+
+// Ask says that the target was asked behind so many writes.
+func (p *Pass) Ask(posted int64) { p.asked, p.Waiting = posted, true }
+
+// receiver is the receives of a stream.
 type receiver struct {
 	recvs    []transports.Op // prepared, a ring that is unrolled by a batch
 	ring     int             // receives after which they repeat
@@ -75,21 +91,41 @@ type receiver struct {
 	repostAt int // of these, worth a Post
 }
 
-// newReceiver prepares a receive for each slot.
-func newReceiver(sh *engine.Shape) receiver {
-	r := receiver{recvs: make([]transports.Op, sh.Slots+min(sh.RecvDepth, engine.BatchMax)), ring: sh.Slots,
-		repostAt: min(32, CreditEvery(sh))} // arbitrary: halves the cost of one by one, and no more is gained above
+const (
+	// slackReceives are those for notices both ways. The peer sends a credit for each half of the receives
+	// for data, so at most three are under way; and go, fin, answer, and those behind the last repost.
+	slackReceives = engine.CtlSlots
+
+	// fewReceives: with as many for data or fewer, each message is told to the peer, so that as many credits
+	// and the other notices are under way at most.
+	fewReceives = slackReceives - 4
+
+	// Receives that are worth a Post: of a target, more gain nothing; of others, half of the slack.
+	repostData    = 32
+	repostNotices = slackReceives / 2
+)
+
+// newReceiver prepares a receive for each slot, or for small messages alone.
+func newReceiver(sh *engine.Shape, slots, target bool) receiver {
+	r := receiver{ring: engine.CtlSlots, repostAt: min(repostNotices, CreditEvery(sh))}
+	if target {
+		r.repostAt = min(repostData, CreditEvery(sh))
+	}
+	if slots {
+		r.ring = sh.Slots
+	}
+	r.recvs = make([]transports.Op, r.ring+min(sh.RecvDepth, engine.BatchMax))
 	for i := range r.recvs {
-		slot := i % sh.Slots
-		r.recvs[i] = transports.Op{Kind: transports.KindRecv, Local: uint64(sh.RxSlot(slot)), Len: uint32(sh.Stride()), Slot: uint32(slot)}
-		if sh.Numbered() && sh.Kind() == transports.KindWrite { // which are told apart from what lands in the slots
-			r.recvs[i] = transports.Op{Kind: transports.KindRecv, Local: uint64(sh.CtlRx(slot % engine.CtlSlots)), Len: engine.CtlSize, Slot: uint32(slot)}
+		slot := i % r.ring
+		r.recvs[i] = transports.Op{Kind: transports.KindRecv, Local: uint64(sh.CtlRx(slot % engine.CtlSlots)), Len: engine.CtlSize, Slot: uint32(slot)}
+		if slots {
+			r.recvs[i].Local, r.recvs[i].Len = uint64(sh.RxSlot(slot)), uint32(sh.Stride())
 		}
 	}
 	return r
 }
 
-// CreditEvery is after how many taken receives the target tells the client.
+// CreditEvery is after how many messages a side says that it has receives for as many again.
 func CreditEvery(sh *engine.Shape) int {
 	if sh.Bidirectional && sh.RecvDepth <= fewReceives {
 		return 1 // a slot that a notice took comes round before the half of them is taken

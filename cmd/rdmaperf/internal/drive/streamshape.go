@@ -82,21 +82,19 @@ func StreamSleeps(sh *engine.Shape, side string) bool {
 // OneOperation is the config of a workload that makes no other than that of the point.
 func OneOperation(sh *engine.Shape, c *transports.Config) { c.NoReads = !engine.OneSided(sh.Kind()) }
 
-// ThroughputConfig is that of a stream, one way or both.
+// ThroughputConfig is that of a stream, one way or both, which has room for notices.
 func ThroughputConfig(sh *engine.Shape, c *transports.Config) {
 	OneOperation(sh, c)
 	if sh.Bidirectional {
-		duplexConfig(sh, c)
+		c.RecvDepth = sh.RecvDepth + slackReceives
 	}
 }
 
-// NewThroughput is a side of a stream, one way or both.
-func NewThroughput(c *engine.Group) (engine.Side, error) {
-	switch {
-	case c.Sh.Bidirectional:
-		return newDuplex(c)
-	case c.Role == engine.SideClient:
-		return NewStream(c)
+// ownReceives is how many receives for data a stream may have whose slots are each a message's own until it
+// was compared. Notices take slots, too.
+func ownReceives(sh *engine.Shape) int {
+	if sh.Bidirectional && sh.Kind() == transports.KindSend {
+		return max(sh.Slots-slackReceives, min(sh.Slots, fewReceives))
 	}
-	return NewSink(c)
+	return sh.Slots
 }

@@ -436,9 +436,6 @@ func checkShape(t *testing.T, sh *engine.Shape) {
 	if w := sh.Window(); w <= 0 || w > 1<<36 {
 		t.Fatalf("window of %d bytes: %+v", w, sh)
 	}
-	if drive.Ring(sh) < 1 || drive.Ring(sh)%sh.Slots != 0 || drive.Ring(sh)%sh.Moderation != 0 {
-		t.Fatalf("ring %d does not repeat after slots %d and moderation %d", drive.Ring(sh), sh.Slots, sh.Moderation)
-	}
 	if end := sh.RxSlot(sh.Slots-1) + sh.Stride(); end > sh.CtlTx(0) || sh.CtlRx(engine.CtlSlots) > sh.Window() {
 		t.Fatalf("regions overlap: %+v", sh)
 	}

@@ -141,21 +141,29 @@ func (w *Worker) Open() {
 // Stopped tells whether somebody set the flag.
 func (w *Worker) Stopped() bool { return w.Stop.Load() != 0 }
 
-// Poll moves finished operations of one lane into w.done. An empty poll goes
-// through idle.
+// Poll moves finished operations of one lane into w.Done. An empty poll goes through Idle.
 func (w *Worker) Poll(l *Lane) (int, error) {
+	n, err := w.PollOnce(l)
+	if n > 0 || err != nil {
+		return n, err
+	}
+	return 0, w.Idle(l)
+}
+
+// PollOnce is Poll without a wait.
+func (w *Worker) PollOnce(l *Lane) (int, error) {
 	n, err := l.S.Poll(w.Done)
-	if n > 0 {
+	switch {
+	case n > 0:
 		w.Spins = 0
 		if w.appWork > 0 {
 			w.compute(n)
 		}
 		return n, nil
-	}
-	if err != nil {
+	case err != nil:
 		return 0, w.Lost(l, "poll", err)
 	}
-	return 0, w.Idle(l)
+	return 0, nil
 }
 
 // Idle is the wait of every loop: cheap most of the time.

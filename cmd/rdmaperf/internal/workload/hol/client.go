@@ -227,7 +227,7 @@ func (d *holClient) pushBulk() error {
 	n, err := l.S.Post(ops)
 	l.Posted += int64(n)
 	l.Out += n
-	l.Head = (l.Head + n) % drive.Ring(sh)
+	l.Head = (l.Head + n) % sh.Slots
 	if l.TakesReceive {
 		l.Messages += uint64(n)
 	}
@@ -297,7 +297,7 @@ func (d *holClient) pushSlices(more bool) error {
 		if l.cut += int(op.Len); l.cut == sh.Size {
 			l.cut = 0
 			l.Posted++
-			l.Head = (l.Head + 1) % drive.Ring(sh)
+			l.Head = (l.Head + 1) % sh.Slots
 		}
 	}
 	return nil

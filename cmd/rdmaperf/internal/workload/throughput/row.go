@@ -14,7 +14,7 @@ const DefaultCallDepth = 16
 // work is the row of streams.
 var work = &engine.Workload{
 	Kind: throughputkind.Kind, Name: Name, Stream: true, Numbered: true, Again: true, Idles: true, Has: engine.Members{BothWays: true, AppWork: true}, Sends: engine.StreamSends, Limits: engine.StreamLimits,
-	Shape: drive.ThroughputShape, Layout: (*engine.Shape).StreamLayout, Config: drive.ThroughputConfig, Client: drive.NewThroughput, Server: drive.NewThroughput, Sleeps: drive.StreamSleeps,
+	Shape: drive.ThroughputShape, Layout: (*engine.Shape).StreamLayout, Config: drive.ThroughputConfig, Client: drive.NewFlow, Server: drive.NewFlow, Sleeps: drive.StreamSleeps,
 	Result: drive.Throughput, Parameters: drive.ThroughputParameters,
 	ByCall: rpc.CallsAs(Name, throughputkind.Kind, &rpc.StreamOfCalls, DefaultCallDepth),
 }

@@ -11,7 +11,7 @@ import (
 func TestAPhaseBothWaysGoesOn(t *testing.T) {
 	for op, head := range map[string]int{"send": 37 % 32, "write_imm": 35 % 32, "write": 0} {
 		_, _, _, l := bothWaysOn(op, engine.SideClient, unverified)
-		l.Messages, l.delivered = 37, 35
+		l.Messages, l.sent = 37, 35
 		if l.seek(); l.Head != head {
 			t.Errorf("%s: it begins in slot %d, want %d", op, l.Head, head)
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // held is a phase of one side behind which memory is as it should be, and what a test changes.
-func held(t *testing.T, name, op string, size int, sent engine.LaneCount, change func(sh *engine.Shape, l *duplexLane), want int) compare {
+func held(t *testing.T, name, op string, size int, sent engine.LaneCount, change func(sh *engine.Shape, l *flowLane), want int) compare {
 	t.Helper()
 	_, d, w, l := bothWaysOn(op, engine.SideServer, func(sh *engine.Shape) { sh.Size, sh.Slots = size, 8 })
 	sh := l.Sh
@@ -30,11 +30,11 @@ type compare struct{ numbers int64 }
 
 const found = reports.ExitCorruption
 
-func nothing(*engine.Shape, *duplexLane) {}
+func nothing(*engine.Shape, *flowLane) {}
 
 // flip changes a byte of a slot.
-func flip(slot, at int) func(sh *engine.Shape, l *duplexLane) {
-	return func(sh *engine.Shape, l *duplexLane) { l.Mem[sh.RxSlot(slot)+at] ^= 0x10 }
+func flip(slot, at int) func(sh *engine.Shape, l *flowLane) {
+	return func(sh *engine.Shape, l *flowLane) { l.Mem[sh.RxSlot(slot)+at] ^= 0x10 }
 }
 
 // Behind a phase of writes both ways the last message of each slot is compared that was not looked
@@ -44,12 +44,12 @@ func TestTheLastWritesBothWaysAreCompared(t *testing.T) {
 	if c := held(t, "as it should be", "write", 100, sent, nothing, 0); c.numbers != 8 {
 		t.Errorf("%d compared, want one of each slot", c.numbers)
 	}
-	for name, change := range map[string]func(*engine.Shape, *duplexLane){
+	for name, change := range map[string]func(*engine.Shape, *flowLane){
 		"the oldest": flip(5, 0), "the newest": flip(4, 0), "behind its end": flip(2, 100), "at the end of the gap": flip(7, 127),
 	} {
 		held(t, name+" changed", "write", 100, sent, change, found)
 	}
-	looked := func(sh *engine.Shape, l *duplexLane) { l.passes = 2; flip(5, 0)(sh, l) }
+	looked := func(sh *engine.Shape, l *flowLane) { l.passes = 2; flip(5, 0)(sh, l) }
 	if c := held(t, "two passes looked at", "write", 100, sent, looked, 0); c.numbers != 5 {
 		t.Errorf("%d compared, want those behind two passes", c.numbers)
 	}
@@ -63,7 +63,7 @@ func TestMessagesBothWaysAreCounted(t *testing.T) {
 	for _, op := range []string{"send", "write_imm"} {
 		held(t, op+" as it should be", op, 100, sent, nothing, 0)
 		held(t, op+" looked at", op, 100, sent, flip(1, 0), 0)
-		held(t, op+" lost", op, 100, sent, func(_ *engine.Shape, l *duplexLane) { l.count-- }, found)
+		held(t, op+" lost", op, 100, sent, func(_ *engine.Shape, l *flowLane) { l.count-- }, found)
 		held(t, op+" behind its end", op, 100, sent, flip(2, 100), found)
 		held(t, op+" never written", op, 100, sent, flip(3, 50), found)
 	}
@@ -77,16 +77,16 @@ func TestMessagesBothWaysAreCounted(t *testing.T) {
 func TestNoticesMayLieWhereSendsDo(t *testing.T) {
 	sent := engine.LaneCount{Count: 3}
 	for _, size := range []int{3, 100} {
-		held(t, "a notice", "send", size, sent, flip(5, NoticeReach-1), 0)
-		held(t, "behind a notice", "send", size, sent, flip(5, NoticeReach), found)
+		held(t, "a notice", "send", size, sent, flip(5, noticeReach-1), 0)
+		held(t, "behind a notice", "send", size, sent, flip(5, noticeReach), found)
 	}
-	held(t, "a notice behind a short message", "send", 3, sent, flip(1, NoticeReach-1), 0)
-	held(t, "behind both", "send", 3, sent, flip(1, NoticeReach), found)
+	held(t, "a notice behind a short message", "send", 3, sent, flip(1, noticeReach-1), 0)
+	held(t, "behind both", "send", 3, sent, flip(1, noticeReach), found)
 	held(t, "no room behind it", "send", 64, sent, nothing, 0)
 	_, d, _, l := bothWaysOn("send", engine.SideServer, func(*engine.Shape) {})
-	flip(5, NoticeReach+9)(l.Sh, l)
+	flip(5, noticeReach+9)(l.Sh, l)
 	var bad *engine.CorruptionError
-	if err := d.Verify(1, []engine.LaneCount{{}}); !errors.As(err, &bad) || bad.Offset != NoticeReach+9 || bad.Got != 0x10 || bad.Want != 0 {
+	if err := d.Verify(1, []engine.LaneCount{{}}); !errors.As(err, &bad) || bad.Offset != noticeReach+9 || bad.Got != 0x10 || bad.Want != 0 {
 		t.Errorf("%v, want the byte that was changed", err)
 	}
 }

@@ -11,14 +11,14 @@ import (
 // Both ways no more messages are under way than the peer has receives for, however many it took.
 func TestBothWaysKeepToTheReceivesOfThePeer(t *testing.T) {
 	p, _, w, l := bothWaysOn("send", engine.SideClient, func(sh *engine.Shape) { sh.Verify, sh.RecvDepth = false, 5 })
-	l.remaining, l.delivered, l.credit = 100, 10, 8
+	l.remaining, l.sent, l.credit = 100, 10, 8
 	for turn, want := range []int{3, 3} {
-		if posted, err := w.pushDuplex(l); err != nil || len(p.posted) != want || posted != (turn == 0) {
+		if posted, err := w.push(l); err != nil || len(p.posted) != want || posted != (turn == 0) {
 			t.Errorf("turn %d: %v, %v, %d posted, want %d for 5 receives of which 2 are taken", turn, posted, err, len(p.posted), want)
 		}
 	}
 	l.credit++
-	if posted, err := w.pushDuplex(l); !posted || err != nil || len(p.posted) != 4 {
+	if posted, err := w.push(l); !posted || err != nil || len(p.posted) != 4 {
 		t.Errorf("room for one again: %v, %v, %d posted, want one more", posted, err, len(p.posted))
 	}
 }
@@ -58,13 +58,13 @@ func TestWritesBothWaysWaitForALook(t *testing.T) {
 		{"behind the next one", (pass + 1) * slots, slots, false, 0, true},
 	} {
 		p.posted, l.Out = nil, 0
-		l.Posted, l.asked, l.looking = c.posted, c.asked, c.looking
+		l.Posted, l.pass = c.posted, Pass{c.asked, c.looking}
 		k, err := w.own(l, 8)
 		if err != nil || k != c.k || (len(p.posted) == 1) != c.asks {
 			t.Errorf("%s: %v, %d may be posted, said %+v, want %d", c.name, err, k, p.posted, c.k)
 		}
-		if c.asks && (int(p.posted[0].Len) != NoticeLen(l.Sh, noticeLook) || !l.looking || l.asked != c.posted) {
-			t.Errorf("%s: said %+v, asked at %d", c.name, p.posted[0], l.asked)
+		if c.asks && (int(p.posted[0].Len) != lengthBetween(l.Sh, noticeLook) || !l.pass.Waiting || l.pass.asked != c.posted) {
+			t.Errorf("%s: said %+v, asked at %d", c.name, p.posted[0], l.pass.asked)
 		}
 	}
 }
@@ -73,11 +73,11 @@ func TestWritesBothWaysWaitForALook(t *testing.T) {
 func TestAFullQueueAsksForNoLook(t *testing.T) {
 	p, _, w, l := bothWaysOn("write", engine.SideClient, func(*engine.Shape) {})
 	l.remaining, l.Posted, l.Out = 100, int64(l.Sh.Slots), l.Sh.Depth
-	if posted, err := w.pushDuplex(l); posted || err != nil || len(p.posted) != 0 || l.looking {
+	if posted, err := w.push(l); posted || err != nil || len(p.posted) != 0 || l.pass.Waiting {
 		t.Errorf("%d of %d out: %v, %v, said %+v", l.Out, l.Sh.Depth, posted, err, p.posted)
 	}
 	l.Out--
-	if _, err := w.pushDuplex(l); err != nil || len(p.posted) != 1 || !l.looking {
+	if _, err := w.push(l); err != nil || len(p.posted) != 1 || !l.pass.Waiting {
 		t.Errorf("%d of %d out: %v, said %+v, want a look asked for", l.Out, l.Sh.Depth, err, p.posted)
 	}
 }
@@ -95,11 +95,11 @@ func TestEachLookIsAtTheNextPass(t *testing.T) {
 				l.passes = p + 1 // passes between, which were looked at
 			}
 		}
-		if l.owesLook = false; w.lookAtPass(l) != nil || l.passes != pass+1 || !l.owesLook {
-			t.Errorf("pass %d: %d looked at, an answer is due: %v", pass, l.passes, l.owesLook)
+		if l.owed = 0; w.comparePass(l) != nil || l.passes != pass+1 || l.owed != 1 {
+			t.Errorf("pass %d: %d looked at, %d answers are due", pass, l.passes, l.owed)
 		}
 	}
-	if err := w.lookAtPass(l); reports.Code(err) != reports.ExitCorruption {
+	if err := w.comparePass(l); reports.Code(err) != reports.ExitCorruption {
 		t.Errorf("a pass that did not come: %v", err)
 	}
 }
@@ -114,7 +114,8 @@ func TestWhichMessagesBothWaysAreWritten(t *testing.T) {
 			for n := pass * uint64(sh.Slots); n < (pass+1)*uint64(sh.Slots); n++ {
 				at := l.Ops[int(n)%sh.Slots].Local
 				clear(l.Mem[at:][:sh.Size])
-				l.number(&l.Ops[int(n)%sh.Slots], n)
+				l.sent = n
+				writeNumbers(l, l.Ops[int(n)%sh.Slots:][:1])
 				whole := engine.FirstNonZero(l.Mem[at+8:][:sh.Size-8]) >= 0
 				if want := sh.Whole(l.genOut, n) || all && sh.LooksAt(pass); whole != want || l.Mem[at] != byte(n) {
 					t.Errorf("%s %d, pass %d: all of it %v, want %v", op, n, pass, whole, want)
@@ -134,12 +135,21 @@ func TestWhereNoticesLeaveFrom(t *testing.T) {
 		if inRing {
 			at, head, messages = l.Ops[7].Local, 8, 40
 		}
-		said, err := w.Say(l, noticeFin, func() {})
+		said, err := w.say(l, noticeFin)
 		if !said || err != nil || len(p.posted) != 1 || p.posted[0].Local != at || p.posted[0].Kind != transports.KindSend || p.posted[0].Slot != 3 || p.posted[0].Flags != 0 {
 			t.Fatalf("%s: %v, %v, said %+v, want it from %d", op, said, err, p.posted, at)
 		}
 		if l.Head != head || l.Messages != messages || l.Out != 1 || l.unsignaled != 0 {
 			t.Errorf("%s: the next is %d of slot %d, %d outstanding", op, l.Messages, l.Head, l.Out)
+		}
+	}
+}
+
+// looked finds a pass of writes behind the first that is compared, which those next to it are not.
+func looked(sh *engine.Shape) uint64 {
+	for pass := uint64(3); ; pass++ {
+		if sh.LooksAt(pass) && !sh.LooksAt(pass-2) && !sh.LooksAt(pass-1) && !sh.LooksAt(pass+1) && !sh.LooksAt(pass+2) {
+			return pass
 		}
 	}
 }

@@ -17,13 +17,13 @@ func TestBothWaysKeepToTheirDepth(t *testing.T) {
 	p, _, w, l := bothWaysOn("write", engine.SideClient, func(sh *engine.Shape) { sh.Verify, sh.PostList = false, 3 })
 	l.remaining = 100
 	for turn, want := range []int{3, 6, 8, 8} {
-		posted, err := w.pushDuplex(l)
+		posted, err := w.push(l)
 		if err != nil || len(p.posted) != want || posted != (turn < 3) {
 			t.Errorf("turn %d: %v, %v, %d outstanding, want %d", turn, posted, err, len(p.posted), want)
 		}
 	}
 	l.Out, l.remaining = 0, 0
-	if posted, err := w.pushDuplex(l); posted || err != nil || len(p.posted) != 8 {
+	if posted, err := w.push(l); posted || err != nil || len(p.posted) != 8 {
 		t.Errorf("behind the last one: %v, %v, %d posted", posted, err, len(p.posted))
 	}
 }
@@ -33,15 +33,15 @@ func TestBothWaysKeepToTheirDepth(t *testing.T) {
 func TestBothWaysWaitForRoom(t *testing.T) {
 	p, _, w, l := bothWaysOn("write", engine.SideClient, unverified)
 	l.remaining, p.room = 100, 3
-	if posted, err := w.pushDuplex(l); !posted || err != nil || l.Posted != 3 || l.Out != 3 || l.remaining != 97 {
+	if posted, err := w.push(l); !posted || err != nil || l.Posted != 3 || l.Out != 3 || l.remaining != 97 {
 		t.Errorf("%v, %v, %d posted, want 3", posted, err, l.Posted)
 	}
-	if posted, err := w.pushDuplex(l); posted || err != nil || l.Posted != 3 {
+	if posted, err := w.push(l); posted || err != nil || l.Posted != 3 {
 		t.Errorf("without room: %v, %v, %d posted", posted, err, l.Posted)
 	}
 	broken := errors.New("broken")
 	p.room, p.refuse = 1, broken
-	if _, err := w.pushDuplex(l); !errors.Is(err, broken) || l.Posted != 4 {
+	if _, err := w.push(l); !errors.Is(err, broken) || l.Posted != 4 {
 		t.Errorf("%v, %d posted, want %v behind 4", err, l.Posted, broken)
 	}
 }
@@ -56,12 +56,12 @@ func TestBothWaysEndWithTheirWindow(t *testing.T) {
 		}
 		p.complete()
 		arrives := func(n notice) {
-			p.done = append(p.done, transports.Done{Kind: transports.KindRecv, Len: uint32(NoticeLen(l.Sh, n))})
+			p.done = append(p.done, transports.Done{Kind: transports.KindRecv, Len: uint32(lengthBetween(l.Sh, n))})
 		}
 		p.onPoll = func(int) { // a peer that ends when it is told to
 			time.Sleep(100)
 			for _, op := range p.complete() {
-				if op.Kind == transports.KindSend && int(op.Len) == NoticeLen(l.Sh, noticeHurry) {
+				if op.Kind == transports.KindSend && int(op.Len) == lengthBetween(l.Sh, noticeHurry) {
 					arrives(noticeAnswer)
 					arrives(noticeHurry)
 				}
@@ -81,27 +81,13 @@ func TestADirectionOfReadsEndsWithTheLast(t *testing.T) {
 	for op, early := range map[string]bool{"read": false, "send": true} {
 		p, _, w, l := bothWaysOn(op, engine.SideClient, unverified)
 		l.begun, l.Fenced, l.answered, l.Out = true, true, true, 1
-		if _, err := w.turn(l); err != nil || l.done != early || (w.End != 0) != early {
+		if _, _, err := w.turn(l); err != nil || l.done != early || (w.End != 0) != early {
 			t.Errorf("%s: %v, over with one outstanding: %v, want %v", op, err, l.done, early)
 		}
 		p.done = []transports.Done{{Kind: l.Kind, Slot: 1}}
-		if _, err := w.turn(l); err != nil || !l.done || w.End == 0 {
+		if _, _, err := w.turn(l); err != nil || !l.done || w.End == 0 {
 			t.Errorf("%s: %v, over with none outstanding: %v", op, err, l.done)
 		}
-	}
-}
-
-// Progress counts when there is some: where nothing was done the peak stays in its slot.
-func TestNoProgressIsNoneBothWays(t *testing.T) {
-	_, _, w, l := bothWaysOn("write", engine.SideClient, unverified)
-	w.Peak = new(engine.Peak)
-	w.Open()
-	if w.count(w.Begin + int64(time.Minute)); w.Peak.At != 0 {
-		t.Errorf("in slot %d, want the first", w.Peak.At)
-	}
-	l.Posted = 5
-	if w.count(w.Begin); w.Peak.Slots[0] != 5 || l.counted != 5 {
-		t.Errorf("%d in the first slot, want 5", w.Peak.Slots[0])
 	}
 }
 
@@ -109,9 +95,9 @@ func TestNoProgressIsNoneBothWays(t *testing.T) {
 // signalled, for all of them.
 func TestSlotsBothWaysAreAMessagesOwn(t *testing.T) {
 	p, _, w, l := bothWaysOn("send", engine.SideClient, func(sh *engine.Shape) { sh.RecvDepth, sh.Moderation = 17, 4 })
-	l.delivered, l.credit, l.Messages, l.Head, l.remaining = 40, 39, 46, 30, 8
+	l.sent, l.credit, l.Messages, l.Head, l.remaining = 40, 39, 46, 30, 8
 	l.used[5] = 40
-	if posted, err := w.pushDuplex(l); !posted || err != nil || l.Posted != 7 {
+	if posted, err := w.push(l); !posted || err != nil || l.Posted != 7 {
 		t.Fatalf("%v, %v, %d posted, want those ahead of the slot that is not taken yet", posted, err, l.Posted)
 	}
 	for i, slot := range []int{30, 31, 0, 1, 2, 3, 4} {
@@ -121,7 +107,7 @@ func TestSlotsBothWaysAreAMessagesOwn(t *testing.T) {
 		}
 	}
 	l.credit = 40
-	if posted, err := w.pushDuplex(l); !posted || err != nil || l.Posted != 8 || l.used[5] != 48 || p.posted[7].Flags&transports.Unsignaled != 0 {
+	if posted, err := w.push(l); !posted || err != nil || l.Posted != 8 || l.used[5] != 48 || p.posted[7].Flags&transports.Unsignaled != 0 {
 		t.Errorf("%v, %v, %d posted, want the last", posted, err, l.Posted)
 	}
 }

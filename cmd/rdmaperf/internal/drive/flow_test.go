@@ -16,26 +16,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// No length of data is that of a notice, and every notice is understood.
-func TestNoticesAreToldFromData(t *testing.T) {
-	for size := 1; size < 100; size++ {
-		sh := &engine.Shape{Row: throughput.Room.Work, Point: engine.Point{Size: size}}
-		seen := map[int]bool{size: true}
-		for n := range drive.NumNotices {
-			length := drive.NoticeLen(sh, n)
-			if got, ok := drive.NoticeOf(sh, length); !ok || got != n || seen[length] || length > drive.NoticeReach || length > sh.Stride() {
-				t.Errorf("size %d: notice %d has %d bytes, read as %d, %v", size, n, length, got, ok)
-			}
-			seen[length] = true
-		}
-		for length := range 2 * engine.SlotAlign {
-			if _, ok := drive.NoticeOf(sh, length); ok != (seen[length] && length != size) {
-				t.Errorf("size %d: %d bytes are a notice: %v", size, length, ok)
-			}
-		}
-	}
-}
-
 // Both sides send exactly what was asked, verified in both directions, by every
 // operation and on every stack, busy and sleeping.
 func TestBothWaysAreExact(t *testing.T) {
@@ -211,9 +191,8 @@ func TestServerLeavesAnUnfinishedConversation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	near := client.Side.(*drive.Duplex)
 	r := server.Start(engine.Limits{}, false)
-	if said, err := near.Workers[0].Say(near.Workers[0].Lanes[0], drive.NoticeGo, func() {}); !said || err != nil {
+	if said, err := drive.SayGo(client.Side); !said || err != nil {
 		t.Fatal(said, err)
 	}
 	r.Halt(engine.StopSoon)

@@ -10,7 +10,7 @@ import (
 
 // Each notice has its turn, and changes what it says; out of turn it ends the stream.
 func TestNoticesHaveTheirTurn(t *testing.T) {
-	type lane = duplexLane
+	type lane = flowLane
 	any := func(*lane) bool { return true }
 	for _, c := range []struct {
 		name, op string
@@ -19,15 +19,15 @@ func TestNoticesHaveTheirTurn(t *testing.T) {
 		before   func(l *lane)
 		after    func(l *lane) bool // nil: it is out of turn
 	}{
-		{"room for as many", "send", false, noticeCredit, func(l *lane) { l.delivered = 8 }, func(l *lane) bool { return l.credit == 8 }},
-		{"room for more than came", "send", false, noticeCredit, func(l *lane) { l.delivered = 7 }, nil},
-		{"room again", "send", false, noticeCredit, func(l *lane) { l.delivered, l.credit = 16, 8 }, func(l *lane) bool { return l.credit == 16 }},
-		{"room that nobody needs", "write", false, noticeCredit, func(l *lane) { l.delivered = 100 }, nil},
-		{"go", "send", false, NoticeGo, func(*lane) {}, func(l *lane) bool { return l.begun && l.flowing }},
-		{"go again", "send", false, NoticeGo, func(l *lane) { l.begun = true }, nil},
-		{"fin", "send", false, noticeFin, func(l *lane) { l.flowing = true }, func(l *lane) bool { return l.peerFin && l.owes && l.flowing }},
+		{"room for as many", "send", false, noticeCredit, func(l *lane) { l.sent = 8 }, func(l *lane) bool { return l.credit == 8 }},
+		{"room for more than came", "send", false, noticeCredit, func(l *lane) { l.sent = 7 }, nil},
+		{"room again", "send", false, noticeCredit, func(l *lane) { l.sent, l.credit = 16, 8 }, func(l *lane) bool { return l.credit == 16 }},
+		{"room that nobody needs", "write", false, noticeCredit, func(l *lane) { l.sent = 100 }, nil},
+		{"go", "send", false, noticeGo, func(*lane) {}, func(l *lane) bool { return l.begun && l.flowing }},
+		{"go again", "send", false, noticeGo, func(l *lane) { l.begun = true }, nil},
+		{"fin", "send", false, noticeFin, func(l *lane) { l.flowing = true }, func(l *lane) bool { return l.peerFin && l.owed == 1 && l.taken == 1 && l.flowing }},
 		{"fin again", "send", false, noticeFin, func(l *lane) { l.peerFin = true }, nil},
-		{"hurry", "send", false, noticeHurry, func(l *lane) { l.flowing = true }, func(l *lane) bool { return l.peerFin && l.owes && !l.flowing && !l.hurry }},
+		{"hurry", "send", false, noticeHurry, func(l *lane) { l.flowing = true }, func(l *lane) bool { return l.peerFin && l.owed == 1 && !l.flowing && !l.hurry }},
 		{"hurry again", "send", false, noticeHurry, func(l *lane) { l.peerFin = true }, nil},
 		{"answer", "send", false, noticeAnswer, func(l *lane) { l.Fenced = true }, func(l *lane) bool { return l.answered }},
 		{"answer to nothing", "send", false, noticeAnswer, func(*lane) {}, nil},
@@ -36,18 +36,17 @@ func TestNoticesHaveTheirTurn(t *testing.T) {
 			for n := range uint64(l.Sh.Slots) {
 				l.Write(l.Mem[l.Sh.RxSlot(int(n)):][:l.Sh.Size], l.genIn, n, true)
 			}
-		}, func(l *lane) bool { return l.owesLook && l.passes == 1 }},
-		{"look before the answer", "write", false, noticeLook, func(l *lane) { l.owesLook = true }, nil},
+		}, func(l *lane) bool { return l.owed == 1 && l.passes == 1 }},
+		{"look before the answer", "write", false, noticeLook, func(l *lane) { l.owed = 1 }, nil},
 		{"look where nothing is compared", "write", true, noticeLook, func(*lane) {}, nil},
 		{"look at messages", "send", false, noticeLook, func(*lane) {}, nil},
-		{"looked", "write", false, noticeLooked, func(l *lane) { l.looking = true }, func(l *lane) bool { return !l.looking }},
-		{"looked at nothing", "write", false, noticeLooked, func(*lane) {}, nil},
+		{"compared", "write", false, noticeAnswer, func(l *lane) { l.pass.Waiting = true }, func(l *lane) bool { return !l.pass.Waiting }},
 		{"a message both ways", "send", true, notice(100 - 1), func(*lane) {}, any},
 	} {
 		_, _, w, l := bothWaysOn(c.op, engine.SideServer, func(sh *engine.Shape) { sh.Verify = !c.bare })
 		c.before(l)
-		length := NoticeLen(l.Sh, c.said)
-		if c.said >= NumNotices {
+		length := lengthBetween(l.Sh, c.said)
+		if c.said >= numNotices {
 			length = l.Sh.Size
 		}
 		err := w.takeDone(l, &transports.Done{Kind: transports.KindRecv, Len: uint32(length)})
@@ -72,20 +71,19 @@ func TestNoticesHaveTheirTurn(t *testing.T) {
 func TestRepliesBothWays(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		set  func(l *duplexLane)
+		set  func(l *flowLane)
 		said []notice
 		room int // for posts, receives included; negative: all
 	}{
-		{"nothing yet", func(l *duplexLane) { l.unposted = l.repostAt - 1 }, nil, -1},
-		{"receives alone", func(l *duplexLane) { l.unposted, l.taken = l.repostAt, 7 }, nil, -1},
-		{"room", func(l *duplexLane) { l.unposted, l.taken = l.repostAt, 8 }, []notice{noticeCredit}, -1},
-		{"room twice", func(l *duplexLane) { l.unposted, l.taken, l.granted = l.repostAt, 30, 8 }, []notice{noticeCredit, noticeCredit}, -1},
-		{"its end", func(l *duplexLane) { l.unposted, l.owes = 1, true }, []notice{noticeAnswer}, -1},
-		{"a look", func(l *duplexLane) { l.unposted, l.owesLook = 1, true }, []notice{noticeLooked}, -1},
-		{"all", func(l *duplexLane) { l.unposted, l.taken, l.owes, l.owesLook = 1, 8, true, true }, []notice{noticeCredit, noticeLooked, noticeAnswer}, -1},
-		{"no room for receives", func(l *duplexLane) { l.unposted, l.owes = 3, true }, nil, 2},
-		{"no room for the second", func(l *duplexLane) { l.unposted, l.owesLook, l.owes = 1, true, true }, []notice{noticeLooked}, 2},
-		{"no room for the first", func(l *duplexLane) { l.unposted, l.taken, l.owes = 1, 8, true }, nil, 1},
+		{"nothing yet", func(l *flowLane) { l.unposted = l.repostAt - 1 }, nil, -1},
+		{"receives alone", func(l *flowLane) { l.unposted, l.taken = l.repostAt, 7 }, nil, -1},
+		{"room", func(l *flowLane) { l.unposted, l.taken = l.repostAt, 8 }, []notice{noticeCredit}, -1},
+		{"room twice", func(l *flowLane) { l.unposted, l.taken, l.granted = l.repostAt, 30, 8 }, []notice{noticeCredit, noticeCredit}, -1},
+		{"its end", func(l *flowLane) { l.unposted, l.owed = 1, 1 }, []notice{noticeAnswer}, -1},
+		{"all", func(l *flowLane) { l.unposted, l.taken, l.owed = 1, 8, 2 }, []notice{noticeCredit, noticeAnswer, noticeAnswer}, -1},
+		{"no room for receives", func(l *flowLane) { l.unposted, l.owed = 3, 1 }, nil, 2},
+		{"no room for the second", func(l *flowLane) { l.unposted, l.owed = 1, 2 }, []notice{noticeAnswer}, 2},
+		{"no room for the first", func(l *flowLane) { l.unposted, l.taken, l.owed = 1, 8, 1 }, nil, 1},
 	} {
 		p, _, w, l := bothWaysOn("send", engine.SideServer, unverified)
 		c.set(l)
@@ -95,7 +93,7 @@ func TestRepliesBothWays(t *testing.T) {
 		var said []notice
 		for _, op := range p.posted {
 			if op.Kind == transports.KindSend {
-				n, _ := NoticeOf(l.Sh, int(op.Len))
+				n, _ := noticeBetween(l.Sh, int(op.Len))
 				said = append(said, n)
 			}
 		}

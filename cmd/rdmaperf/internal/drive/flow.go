@@ -1,0 +1,190 @@
+package drive
+
+import (
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// Flow is one side of a stream. Each side sends data, takes it, or does both: a stream one way is one
+// both ways whose server is silent. The window of a side lasts until the peer's answer proves that
+// everything arrived, or of reads and atomics until the last one is complete.
+//
+// Data has numbers. Those of messages that take receives go on from phase to phase, because the peer's
+// receives lie in a ring in that order; those of others begin with each phase. Of what the server sends,
+// generations are negative: bytes that a transport turned back must not pass for the peer's.
+type Flow struct {
+	c       *engine.Group
+	workers []*flowWorker
+	begun   bool // the receives are posted
+}
+
+// flowWorker is one thread's share.
+type flowWorker struct {
+	*engine.Worker
+	lanes []*flowLane
+}
+
+// flowLane is a session of a stream.
+type flowLane struct {
+	Sender
+	receiver
+	sends, takes bool // data
+	noticed      bool // its end is proven by an answer of the peer
+	inSlots      bool // the receives for data are the window's slots, in turn
+	compares     bool // what its operations bring, when they end
+
+	genOut, genIn int // of the patterns that leave and arrive
+
+	// Sending.
+	fill           func(l *flowLane, ops []transports.Op) // sets what differs from operation to operation; nil: nothing
+	begun, flowing bool                                   // the stream may begin; it goes on
+	unsignaled     int                                    // operations since the last signalled one
+	sent           uint64                                 // number of the next message
+	credit         uint64                                 // the peer took those before it, and has room for as many again
+	shared         bool                                   // several receives lie in a slot
+	used           []uint64                               // by slot, if shared: the number behind that of the last message there
+	pass           Pass                                   // of writes
+	brought        int64                                  // reads and atomics of the phase that were compared
+	hurry          bool                                   // the fin asks the peer to end, too
+	answered, done bool                                   // the fin was; and with it, every read is complete
+	sleep          int64                                  // ns for which its worker may sleep while nothing comes
+
+	// Taking.
+	taken   uint64 // number of the next message
+	granted uint64 // of these, told to the peer
+	count   int64  // data messages of the phase
+	written []bool // by slot, in the phase
+	passes  uint64 // of the peer's writes: up to the last one that was compared
+	peerFin bool
+	owed    int // answers to the peer
+}
+
+// NewFlow is a side of a stream. The server of reads and atomics has nothing to take.
+func NewFlow(c *engine.Group) (engine.Side, error) {
+	both, k := c.Sh.Bidirectional, c.Sh.Kind()
+	if c.Role == engine.SideServer && !both && engine.OneSided(k) {
+		if k == transports.KindRead {
+			return NewExposed(c, true, nil), nil
+		}
+		return NewExposed(c, false, func(w *engine.Worker, l *engine.Lane, _ int, sent engine.LaneCount) error {
+			return w.VerifyFinal(l, uint64(sent.Count))
+		}), nil
+	}
+	f := &Flow{c: c}
+	for _, base := range c.Workers {
+		w := &flowWorker{Worker: base}
+		for _, l := range base.Lanes {
+			w.lanes = append(w.lanes, newFlowLane(l, both || c.Role == engine.SideClient, both || c.Role == engine.SideServer))
+		}
+		f.workers = append(f.workers, w)
+	}
+	return f, nil
+}
+
+func newFlowLane(base *engine.Lane, sends, takes bool) *flowLane {
+	sh := base.Sh
+	l := &flowLane{Sender: NewSender(base), sends: sends, takes: takes, peerFin: !takes}
+	l.noticed = sends && takes || !engine.OneSided(l.Kind)
+	l.inSlots = l.Kind == transports.KindSend || l.Kind == transports.KindSendImm
+	l.fill = filler(sh)
+	l.receiver = newReceiver(sh, takes && l.inSlots, takes && !sends)
+	if sends && takes && l.inSlots && l.receives() > sh.Slots {
+		l.shared, l.used = true, make([]uint64, sh.Slots)
+	}
+	l.written = make([]bool, sh.Slots)
+	l.compares = sh.Numbered() && engine.OneSided(l.Kind)
+	for i := range l.Ops {
+		if l.Ops[i].Slot = uint32(sh.Moderation); sh.Moderation > 1 {
+			l.Ops[i].Flags |= transports.Unsignaled
+		}
+	}
+	return l
+}
+
+// receives is how many a lane posts at first.
+func (l *flowLane) receives() int {
+	switch {
+	case l.sends && l.takes && l.TakesReceive:
+		return l.Sh.RecvDepth + slackReceives
+	case l.takes && !l.sends:
+		return l.Sh.RecvDepth
+	}
+	return slackReceives
+}
+
+// each calls do for every session.
+func (f *Flow) each(do func(w *flowWorker, l *flowLane) error) error {
+	for _, w := range f.workers {
+		for _, l := range w.lanes {
+			if err := do(w, l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f *Flow) Prepare(gen int) error {
+	defer func() { f.begun = true }()
+	return f.each(func(w *flowWorker, l *flowLane) error {
+		l.ClearSlots()
+		l.genOut, l.genIn = gen, gen
+		if both := l.sends && l.takes; both && w.Role == engine.SideServer {
+			l.genOut = ^gen
+		} else if both {
+			l.genIn = ^gen
+		}
+		if l.sends && l.noticed { // the peer reads it where it does not arrive
+			l.FillSlots(l.Sh.Seed, l.genOut)
+		}
+		l.seek()
+		if f.begun || !l.noticed {
+			return nil
+		}
+		return l.start(&l.Lane, l.receives())
+	})
+}
+
+// seek starts a phase.
+func (l *flowLane) seek() {
+	if !l.TakesReceive {
+		l.sent, l.taken = 0, 0
+	}
+	l.First = l.sent
+	l.Head = int(l.First % uint64(l.Sh.Slots))
+	if l.inSlots {
+		l.Head = int(l.Messages % uint64(l.Sh.Slots))
+	}
+	l.Posted, l.counted, l.Fenced, l.remaining, l.unsignaled = 0, 0, false, 0, 0
+	l.begun, l.flowing, l.hurry, l.answered, l.done = false, false, false, false, false
+	l.pass, l.brought, l.sleep = Pass{}, 0, 0
+	l.count, l.passes, l.owed, l.peerFin = 0, 0, 0, !l.takes
+	clear(l.written)
+	clear(l.used) // the answer to the fin says that all of them were compared
+}
+
+func (f *Flow) Loop(base *engine.Worker) func() error {
+	w := f.workers[base.Index]
+	switch {
+	case f.c.Sh.Bidirectional:
+		return w.run
+	case f.c.Role == engine.SideClient:
+		w.Peak = new(engine.Peak) // the outcome of the phase before keeps its own
+		return w.run
+	case f.c.Sh.ServerSleeps():
+		return w.sleepUntilDone
+	}
+	return func() error { return Turns(base, w.lanes, w.takeTurn) }
+}
+
+// Counts are those of a side that sends.
+func (f *Flow) Counts() []engine.LaneCount {
+	if f.c.Role == engine.SideServer && !f.c.Sh.Bidirectional {
+		return nil
+	}
+	counts := make([]engine.LaneCount, len(f.c.Lanes))
+	f.each(func(_ *flowWorker, l *flowLane) error { counts[l.Index] = l.Sent(); return nil })
+	return counts
+}
+
+func (f *Flow) Close() error { return nil }

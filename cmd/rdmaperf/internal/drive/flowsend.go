@@ -1,0 +1,186 @@
+package drive
+
+import (
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// send begins a stream, goes on with it, or says its end.
+func (w *flowWorker) send(l *flowLane) (bool, error) {
+	switch {
+	case !l.sends:
+	case !l.begun && w.Role == engine.SideClient:
+		said, err := w.say(l, noticeGo)
+		if said {
+			w.begin(l)
+		}
+		return said, err
+	case l.flowing && l.remaining > 0:
+		return w.push(l)
+	case l.begun && l.noticed && !l.Fenced && !(l.TakesReceive && l.credits() <= 0):
+		l.flowing = false
+		fin := noticeFin
+		if l.takes && (l.hurry || w.Lim.Dur > 0 || w.Lim.Ops == 0) {
+			fin = noticeHurry
+		}
+		said, err := w.say(l, fin)
+		if said {
+			l.Fenced = true
+			l.sent++
+		}
+		return said, err
+	}
+	return false, nil
+}
+
+func (w *flowWorker) begin(l *flowLane) {
+	l.begun = true
+	l.flowing = !w.Finishing
+	if l.remaining = w.Lim.Ops; w.Lim.Ops == 0 {
+		l.remaining = 1<<62 - 1
+	}
+}
+
+// credits is how many messages the peer has receives for.
+func (l *flowLane) credits() int { return l.Sh.RecvDepth - int(l.sent-l.credit) }
+
+// push posts one batch of data.
+func (w *flowWorker) push(l *flowLane) (bool, error) {
+	sh := l.Sh
+	k := min(sh.Depth-l.Out, Batch(sh))
+	if l.TakesReceive {
+		k = min(k, l.credits())
+	}
+	k = int(min(int64(k), l.remaining))
+	if w.Numbered && k > 0 {
+		var err error
+		if k, err = w.own(l, k); err != nil {
+			return false, err
+		}
+	}
+	if k <= 0 {
+		return false, nil
+	}
+	ops := l.Ops[l.Head : l.Head+k]
+	if l.fill != nil {
+		l.fill(l, ops)
+	}
+	if sh.Moderation > 1 {
+		l.signal(ops, l.Flags)
+	}
+	n, err := l.S.Post(ops)
+	if sh.Moderation > 1 {
+		l.signal(ops, l.Flags|transports.Unsignaled)
+	}
+	if w.Numbered && l.shared {
+		for i := range n {
+			l.used[(l.Head+i)%sh.Slots] = l.sent + uint64(i) + 1
+		}
+	}
+	l.unsignaled = (l.unsignaled + n) % sh.Moderation
+	l.Posted += int64(n)
+	l.remaining -= int64(n)
+	l.sent += uint64(n)
+	l.advance(n)
+	if n < k && err != rdma.ErrQueueFull {
+		return true, w.Lost(&l.Lane, "post "+sh.Op, err)
+	}
+	return n > 0, nil
+}
+
+// signal gives flags to one operation in sh.Moderation, and to the last one where no notice follows. Notices
+// are signalled as well, so that these have no fixed place in the ring, where none is signalled. The Slot of
+// a signalled operation says how many its completion ends.
+func (l *flowLane) signal(ops []transports.Op, flags transports.OpFlags) {
+	every := l.Sh.Moderation
+	for i := every - 1 - l.unsignaled; i < len(ops); i += every {
+		ops[i].Flags = flags
+	}
+	if last := len(ops) - 1; !l.noticed && l.remaining == int64(len(ops)) {
+		ops[last].Flags, ops[last].Slot = flags, uint32((l.unsignaled+last)%every+1)
+		if flags&transports.Unsignaled != 0 {
+			ops[last].Slot = uint32(every)
+		}
+	}
+}
+
+// own bounds a batch of k operations to slots that are free on both sides, and asks the peer to compare a
+// pass of writes where that is due. It returns how many may be posted now.
+func (w *flowWorker) own(l *flowLane, k int) (int, error) {
+	sh := l.Sh
+	k = min(k, sh.Slots-l.Out)
+	switch {
+	case l.shared:
+		for i := range k {
+			if l.used[(l.Head+i)%sh.Slots] > l.credit {
+				return i, nil
+			}
+		}
+	case l.Kind == transports.KindWrite:
+		room, due := l.pass.Room(sh, sh.Slots, l.Posted, k)
+		if due && l.Out < sh.Depth {
+			said, err := w.say(l, noticeLook)
+			if said {
+				l.pass.Ask(l.Posted)
+			}
+			return 0, err
+		}
+		return room, nil
+	}
+	return k, nil
+}
+
+// advance counts what was posted.
+func (l *flowLane) advance(n int) {
+	l.Out += n
+	l.Messages += uint64(n)
+	l.Head = (l.Head + n) % l.Sh.Slots
+}
+
+// filler returns what sets the numbers of a batch, nil where that is nothing.
+func filler(sh *engine.Shape) func(*flowLane, []transports.Op) {
+	switch k := sh.Kind(); {
+	case k == transports.KindCmpSwap:
+		return expectCounter
+	case engine.IsAtomic(k):
+	case sh.Numbered() && k == transports.KindRead:
+		return turnSource
+	case sh.Numbered():
+		return writeNumbers
+	case carriesImm(k):
+		return immediates
+	}
+	return nil
+}
+
+// expectCounter has each swap expect what the one before it left.
+func expectCounter(l *flowLane, ops []transports.Op) {
+	for i := range ops {
+		n := l.sent + uint64(i)
+		ops[i].Add, ops[i].Swap = n, n+1
+	}
+}
+
+// turnSource has reads ask for another slot of the source in each pass.
+func turnSource(l *flowLane, ops []transports.Op) {
+	for i := range ops {
+		ops[i].Remote = uint64(l.Sh.ReadFrom(l.sent+uint64(i)) * l.Sh.Stride())
+	}
+}
+
+func immediates(l *flowLane, ops []transports.Op) {
+	for i := range ops {
+		ops[i].Imm = uint32(l.sent) + uint32(i)
+	}
+}
+
+func writeNumbers(l *flowLane, ops []transports.Op) {
+	sh := l.Sh
+	for i := range ops {
+		op, n := &ops[i], l.sent+uint64(i)
+		whole := sh.Whole(l.genOut, n) || l.Kind == transports.KindWrite && sh.LooksAt(n/uint64(sh.Slots))
+		l.Write(l.Mem[op.Local:][:sh.Size], l.genOut, n, whole)
+		op.Imm = uint32(n)
+	}
+}

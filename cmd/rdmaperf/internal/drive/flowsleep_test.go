@@ -1,0 +1,104 @@
+package drive
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// napping runs something in a bubble, in which sleeps of the kernel's are the bubble's, and gives them.
+func napping(t *testing.T, run func()) (naps []int64) {
+	t.Helper()
+	defer func(f func(int64)) { Nap = f }(Nap)
+	synctest.Test(t, func(t *testing.T) {
+		engine.RestartClock()
+		time.Sleep(1000) // no window begins at 0
+		Nap = func(ns int64) {
+			naps = append(naps, ns)
+			time.Sleep(time.Duration(ns))
+		}
+		run()
+	})
+	engine.RestartClock()
+	return naps
+}
+
+// ended is a context that is over.
+func ended(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+// A stream that may sleep does so where its queue is full and nothing came, if that is worth it, and no
+// more once its last operation is posted.
+func TestAStreamSleepsBesideAFullQueue(t *testing.T) {
+	for sleep, want := range map[int64][]int64{leastSleep: {leastSleep}, leastSleep - 1: nil} {
+		got := napping(t, func() {
+			p, _, w, l := streamOn("read", nil)
+			l.Out, l.sleep, w.Lim.Ops = 8, sleep, 1
+			p.onPoll = func(n int) {
+				if n == 2 {
+					p.done = []transports.Done{{Kind: transports.KindRead, Slot: 8}}
+				} else if n > 2 {
+					p.complete()
+				}
+			}
+			if err := w.run(); err != nil || l.Posted != 1 {
+				t.Errorf("%v, %d posted", err, l.Posted)
+			}
+		})
+		if !slices.Equal(got, want) {
+			t.Errorf("sleeps of %v, want %v", got, want)
+		}
+	}
+}
+
+// How long it may sleep follows from what is outstanding besides the next completion, and how long one
+// takes; what brings no completion changes nothing.
+func TestHowLongAStreamMaySleep(t *testing.T) {
+	_, _, w, l := streamOn("send", func(sh *engine.Shape) { sh.Depth, sh.Moderation, sh.RecvDepth, sh.Slots = 16, 4, 16, 16 })
+	w.Sleeps, w.Begin, l.flowing, l.Posted, l.Out = true, 1000, true, 16, 12
+	for range 2 {
+		if w.progress(l, 1000+400_000); l.counted != 4 || l.sleep != 100_000*8/64 {
+			t.Errorf("%d complete, %d ns; want an eighth of 100 us", l.counted, l.sleep)
+		}
+		w.Begin = 0
+	}
+	if l.stop(false); l.sleep != 0 {
+		t.Errorf("%d ns behind the end", l.sleep)
+	}
+}
+
+// A window of time ends where credits are all that is missing, too.
+func TestAStreamWithoutCreditsEndsWithItsWindow(t *testing.T) {
+	napping(t, func() {
+		p, f, w, l := streamOn("send", func(sh *engine.Shape) { sh.RecvDepth = 8 })
+		if err := f.Prepare(engine.GenMeasure); err != nil {
+			t.Fatal(err)
+		}
+		p.complete()
+		p.onPoll = func(n int) {
+			time.Sleep(100)
+			switch n {
+			case 1, 2:
+				p.done = []transports.Done{{Kind: transports.KindSend, Slot: 4}}
+			case 3:
+				hears(p, 1)
+				hears(p, 1)
+			default:
+				hears(p, engine.CheckSize)
+				p.done = append(p.done, transports.Done{Kind: transports.KindSend, Slot: 1})
+			}
+		}
+		w.Lim.Dur = 200
+		if err := f.Loop(w.Worker)(); err != nil || l.Posted != 8 || w.End-w.Begin != 400 {
+			t.Errorf("%v, %d posted in %d ns, want 8 and the fin", err, l.Posted, w.End-w.Begin)
+		}
+	})
+}

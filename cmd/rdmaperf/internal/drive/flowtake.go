@@ -1,0 +1,213 @@
+package drive
+
+import (
+	"fmt"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// takeDone takes one completion, but for those that only count.
+func (w *flowWorker) takeDone(l *flowLane, c *transports.Done) error {
+	sh := l.Sh
+	switch {
+	case c.Status != rdma.StatusSuccess:
+		return engine.StatusError(&l.Lane, *c)
+	case c.Kind != transports.KindRecv:
+		l.Out -= int(c.Slot)
+		return w.compareBrought(l, c)
+	}
+	l.unposted++
+	if !l.sends {
+		w.Ops++
+	}
+	if c.HasImm || l.takes && l.TakesReceive && int(c.Len) == sh.Size {
+		return w.takeData(l, c)
+	}
+	said, ok := l.noticeOf(int(c.Len))
+	if !ok {
+		return w.Corrupt(&l.Lane, "length of a message", 0, byte(sh.Size), byte(c.Len))
+	}
+	return w.takeNotice(l, said)
+}
+
+func (w *flowWorker) takeNotice(l *flowLane, said notice) error {
+	every := uint64(CreditEvery(l.Sh))
+	switch {
+	case said == noticeCredit && l.TakesReceive && l.credit+every <= l.sent:
+		l.credit += every
+	case said == noticeGo && l.sends && !l.begun:
+		w.begin(l)
+	case (said == noticeFin || said == noticeHurry) && !l.peerFin:
+		l.peerFin = true
+		l.owed++
+		l.taken++
+		if said == noticeHurry {
+			l.stop(false)
+		}
+	case said == noticeAnswer && l.pass.Waiting:
+		l.pass.Waiting = false
+	case said == noticeAnswer && l.Fenced && !l.answered:
+		l.answered = true
+	case said == noticeLook && w.Numbered && l.Kind == transports.KindWrite && l.owed == 0:
+		return w.comparePass(l)
+	default:
+		return w.Lost(&l.Lane, "read notice", fmt.Errorf("%d out of turn", said))
+	}
+	return nil
+}
+
+// carriesImm tells operations each of which brings an immediate.
+func carriesImm(k transports.Kind) bool {
+	return k == transports.KindSendImm || k == transports.KindWriteImm
+}
+
+// takeData takes one message of data.
+func (w *flowWorker) takeData(l *flowLane, c *transports.Done) error {
+	sh := l.Sh
+	switch imm := carriesImm(l.Kind); {
+	case c.HasImm && !imm:
+		return w.Corrupt(&l.Lane, "immediate that nobody sent with a message", 0, byte(l.taken), byte(c.Imm))
+	case imm && !c.HasImm:
+		return w.Corrupt(&l.Lane, "immediate that a message came without", 0, byte(l.taken), byte(c.Imm))
+	case imm && sh.Verify && c.Imm != uint32(l.taken):
+		return w.Corrupt(&l.Lane, "immediate", 0, byte(l.taken), byte(c.Imm))
+	case l.Kind == transports.KindSendImm && int(c.Len) != sh.Payload():
+		return w.Corrupt(&l.Lane, "length of a message", 0, byte(sh.Payload()), byte(c.Len))
+	}
+	at := sh.RxSlot(int(l.taken % uint64(sh.Slots)))
+	if l.inSlots {
+		at = sh.RxSlot(int(c.Slot))
+		l.written[c.Slot] = true
+	}
+	if w.Numbered {
+		if err := w.Inspect(&l.Lane, l.Mem[at:][:sh.Size], l.genIn, l.taken, sh.Whole(l.genIn, l.taken)); err != nil {
+			return err
+		}
+	} else if sh.Verify {
+		w.Compared.Message(immBytes)
+	}
+	l.taken++
+	l.count++
+	return nil
+}
+
+// compareBrought compares what the reads or atomics brought that a completion ends.
+func (w *flowWorker) compareBrought(l *flowLane, c *transports.Done) error {
+	n := int64(c.Slot)
+	if c.Kind != l.Kind {
+		n-- // a notice
+	}
+	for range n {
+		i := uint64(l.brought)
+		var err error
+		if l.Kind == transports.KindRead {
+			err = w.LookAtRead(&l.Lane, l.genIn, i, l.Sh.Whole(l.genIn, i))
+		} else if err = w.VerifyCounter(&l.Lane, l.Sh.RxSlot(int(i%uint64(l.Sh.Slots))), i); err == nil {
+			w.Compared.Message(engine.AtomicSize)
+		}
+		if err != nil {
+			return err
+		}
+		l.brought++
+	}
+	return nil
+}
+
+// comparePass compares the next pass of writes that the seed chose.
+func (w *flowWorker) comparePass(l *flowLane) error {
+	pass := l.passes
+	for !l.Sh.LooksAt(pass) {
+		pass++
+	}
+	if err := w.LookAtWrites(&l.Lane, l.genIn, pass*uint64(l.Sh.Slots), int64(l.Sh.Slots)); err != nil {
+		return err
+	}
+	l.passes = pass + 1
+	l.owed++
+	return nil
+}
+
+// reply posts receives again, and then tells the peer of the room, and answers it.
+func (w *flowWorker) reply(l *flowLane) (moved bool, err error) {
+	if l.unposted < l.repostAt && l.owed == 0 {
+		return false, nil
+	}
+	if err := l.repost(w.Worker, &l.Lane); err != nil || l.unposted > 0 {
+		return true, err
+	}
+	every := uint64(CreditEvery(l.Sh))
+	for l.TakesReceive && l.taken-l.granted >= every {
+		said, err := w.say(l, noticeCredit)
+		if err != nil || !said {
+			return true, err
+		}
+		l.granted += every
+	}
+	for l.owed > 0 {
+		said, err := w.say(l, noticeAnswer)
+		if err != nil || !said {
+			return true, err
+		}
+		l.owed--
+	}
+	return true, nil
+}
+
+// Verify compares what is left at the end of a phase: how many messages came, what lies between the slots,
+// and of writes the last pass.
+func (f *Flow) Verify(_ int, peer []engine.LaneCount) error {
+	if f.c.Sh.Bidirectional || f.c.Role == engine.SideServer {
+		if err := f.c.VerifyCounts(peer); err != nil {
+			return err
+		}
+	}
+	return f.each(func(w *flowWorker, l *flowLane) error {
+		switch {
+		case !engine.OneSided(l.Kind) && l.takes:
+			return w.verifyTaken(l, peer[l.Index])
+		case engine.OneSided(l.Kind) && l.brought != l.Posted:
+			return w.Miscounted(&l.Lane, l.brought, l.Posted)
+		case engine.OneSided(l.Kind):
+			return w.Gaps(&l.Lane, l.Posted)
+		}
+		return nil
+	})
+}
+
+func (w *flowWorker) verifyTaken(l *flowLane, sent engine.LaneCount) error {
+	sh := l.Sh
+	switch {
+	case l.TakesReceive && l.count != sent.Count:
+		return w.Miscounted(&l.Lane, l.count, sent.Count)
+	case sh.ImmAlone:
+		return w.Gaps(&l.Lane, 0)
+	case l.inSlots:
+		return w.verifyReceives(l)
+	}
+	if err := w.GapsOf(&l.Lane, 0, sh.Slots, sent.First, sent.Count); err != nil || l.TakesReceive {
+		return err
+	}
+	first := max(int64(l.passes)*int64(sh.Slots), sent.Count-int64(sh.Slots)) // the others were compared, or are gone
+	return w.LookAtWrites(&l.Lane, l.genIn, uint64(first), sent.Count-first)
+}
+
+// verifyReceives holds what lies behind the slots of sends, and the slots where none came. The first bytes
+// may come from a notice.
+func (w *flowWorker) verifyReceives(l *flowLane) error {
+	sh := l.Sh
+	for s := range sh.Slots {
+		slot := l.Mem[sh.RxSlot(s):][:sh.Stride()]
+		what, from := fmt.Sprintf("window slot %d (never written)", s), 0
+		if l.written[s] {
+			from, what = sh.Size, fmt.Sprintf("window slot %d (behind its end)", s)
+		}
+		if from = max(from, noticeReach); from < len(slot) {
+			if i := engine.FirstNonZero(slot[from:]); i >= 0 {
+				return w.Corrupt(&l.Lane, what, from+i, 0, slot[from+i])
+			}
+		}
+	}
+	return nil
+}
