@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"slices"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
@@ -16,6 +17,24 @@ type suite struct {
 	times int  // how many limits it has, as it moves that much; 0 is 1
 	run   func(*env)
 }
+
+// must makes a case.
+func must(id, clause, requirement string, run func(*env)) suite {
+	return suite{Case: conform.Case{ID: id, Clause: clause, Requirement: requirement}, run: run}
+}
+
+// alone makes a case whose server is a process that it may kill.
+func alone(id, clause, requirement string, run func(*env)) suite {
+	s := must(id, clause, requirement, run)
+	s.alone = true
+	return s
+}
+
+// lacking adds why a form cannot be asked.
+func (s suite) lacking(why func(carrier.Form) string) suite { s.lacks = why; return s }
+
+// taking gives the case several limits.
+func (s suite) taking(times int) suite { s.times = times; return s }
 
 // limit is that of the case, of one such as most have.
 func (s *suite) limit(one time.Duration) time.Duration { return time.Duration(max(s.times, 1)) * one }
@@ -45,11 +64,7 @@ func notFused(why string) func(carrier.Form) string {
 }
 
 func suites() []suite {
-	var all []suite
-	for _, g := range [][]suite{grpcCases(), callCases(), serviceCases(), tlsCases(), channelCases(), deathCases()} {
-		all = append(all, g...)
-	}
-	return all
+	return slices.Concat(grpcCases(), callCases(), serviceCases, tlsCases, channelCases, configCases, sizeCases, deathCases)
 }
 
 // Catalogue lists all cases in the order they run, for conform's selection, list

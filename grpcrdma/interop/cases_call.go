@@ -42,46 +42,40 @@ func callCases() []suite {
 	return all
 }
 
-func serviceCases() []suite {
-	return []suite{
-		{run: healthCase, Case: conform.Case{ID: "svc/health", Clause: "grpc/grpc doc/health-checking.md",
-			Requirement: "The health service answers a check and a watch with SERVING."}},
-		{run: reflectionCase, Case: conform.Case{ID: "svc/reflection", Clause: "grpc/grpc doc/server-reflection.md",
-			Requirement: "Reflection lists the services and describes them."}},
-	}
-}
-
-func healthCase(e *env) {
-	h := healthpb.NewHealthClient(e.open(toInterop, dialing{}).conn)
-	r, err := h.Check(e.soon(), &healthpb.HealthCheckRequest{})
-	e.must(err, "check")
-	w, err := h.Watch(e.soon(), &healthpb.HealthCheckRequest{})
-	e.must(err, "watch")
-	first, err := w.Recv()
-	e.must(err, "watch")
-	for _, s := range []healthpb.HealthCheckResponse_ServingStatus{r.Status, first.Status} {
-		if s != healthpb.HealthCheckResponse_SERVING {
-			e.Errorf("health is %v", s)
-		}
-	}
-}
-
-func reflectionCase(e *env) {
-	s, err := reflectpb.NewServerReflectionClient(e.open(toInterop, dialing{}).conn).ServerReflectionInfo(e.soon())
-	e.must(err, "open reflection")
-	ask := func(r *reflectpb.ServerReflectionRequest) *reflectpb.ServerReflectionResponse {
-		e.must(s.Send(r), "ask reflection")
-		m, err := s.Recv()
-		e.must(err, "ask reflection")
-		return m
-	}
-	m := ask(&reflectpb.ServerReflectionRequest{MessageRequest: &reflectpb.ServerReflectionRequest_ListServices{}})
-	if got := m.GetListServicesResponse().String(); !strings.Contains(got, "grpc.testing.TestService") {
-		e.Errorf("services: %v", got)
-	}
-	m = ask(&reflectpb.ServerReflectionRequest{MessageRequest: &reflectpb.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: "grpc.testing.TestService"}})
-	if len(m.GetFileDescriptorResponse().GetFileDescriptorProto()) == 0 {
-		e.Errorf("no description of the service: %v", m)
-	}
-	e.must(s.CloseSend(), "close reflection")
+var serviceCases = []suite{
+	must("svc/health", "grpc/grpc doc/health-checking.md",
+		"The health service answers a check and a watch with SERVING.", func(e *env) {
+			h := healthpb.NewHealthClient(e.open(toInterop, dialing{}).conn)
+			r, err := h.Check(e.soon(), &healthpb.HealthCheckRequest{})
+			e.must(err, "check")
+			w, err := h.Watch(e.soon(), &healthpb.HealthCheckRequest{})
+			e.must(err, "watch")
+			first, err := w.Recv()
+			e.must(err, "watch")
+			for _, s := range []healthpb.HealthCheckResponse_ServingStatus{r.Status, first.Status} {
+				if s != healthpb.HealthCheckResponse_SERVING {
+					e.Errorf("health is %v", s)
+				}
+			}
+		}),
+	must("svc/reflection", "grpc/grpc doc/server-reflection.md",
+		"Reflection lists the services and describes them.", func(e *env) {
+			s, err := reflectpb.NewServerReflectionClient(e.open(toInterop, dialing{}).conn).ServerReflectionInfo(e.soon())
+			e.must(err, "open reflection")
+			ask := func(r *reflectpb.ServerReflectionRequest) *reflectpb.ServerReflectionResponse {
+				e.must(s.Send(r), "ask reflection")
+				m, err := s.Recv()
+				e.must(err, "ask reflection")
+				return m
+			}
+			m := ask(&reflectpb.ServerReflectionRequest{MessageRequest: &reflectpb.ServerReflectionRequest_ListServices{}})
+			if got := m.GetListServicesResponse().String(); !strings.Contains(got, "grpc.testing.TestService") {
+				e.Errorf("services: %v", got)
+			}
+			m = ask(&reflectpb.ServerReflectionRequest{MessageRequest: &reflectpb.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: "grpc.testing.TestService"}})
+			if len(m.GetFileDescriptorResponse().GetFileDescriptorProto()) == 0 {
+				e.Errorf("no description of the service: %v", m)
+			}
+			e.must(s.CloseSend(), "close reflection")
+		}),
 }

@@ -21,18 +21,26 @@ import (
 	"github.com/rdmaperf/rdmaperf/grpcrdma"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/fused"
-	"github.com/rdmaperf/rdmaperf/transports/conform"
 )
 
-func tlsCases() []suite {
-	return []suite{
-		{run: func(e *env) { secured(e, toTLS, false) }, Case: conform.Case{ID: "tls/server", Clause: "gRPC guide, authentication",
-			Requirement: "Calls over TLS succeed and report the server's certificate."}},
-		{run: func(e *env) { secured(e, toMutual, true) }, Case: conform.Case{ID: "tls/mutual", Clause: "gRPC guide, authentication",
-			Requirement: "Calls over TLS with certificates of both sides succeed."}},
-		{run: untrusted, Case: conform.Case{ID: "tls/untrusted", Clause: "gRPC guide, authentication",
-			Requirement: "No call reaches a server that the client does not trust, or that does not trust the client."}},
-	}
+var tlsCases = []suite{
+	must("tls/server", "gRPC guide, authentication",
+		"Calls over TLS succeed and report the server's certificate.", func(e *env) { secured(e, toTLS, false) }),
+	must("tls/mutual", "gRPC guide, authentication",
+		"Calls over TLS with certificates of both sides succeed.", func(e *env) { secured(e, toMutual, true) }),
+	must("tls/untrusted", "gRPC guide, authentication",
+		"No call reaches a server that the client does not trust, or that does not trust the client.", func(e *env) {
+			other, err := newAuthority()
+			e.must(err, "make another authority")
+			nobody, err := e.peer.trust() // shows no certificate
+			e.must(err, "read certificates")
+			for variant, cfg := range map[string]*tls.Config{toTLS: {RootCAs: other.pool, ServerName: "server.test"}, toMutual: nobody} {
+				_, err := e.open(variant, dialing{tls: cfg}).stub.EmptyCall(e.soon(), &pb.Empty{})
+				if status.Code(err) != codes.Unavailable {
+					e.Errorf("%s: %v, want code %v", variant, err, codes.Unavailable)
+				}
+			}
+		}),
 }
 
 func secured(e *env, variant string, mutual bool) {
@@ -51,79 +59,161 @@ func secured(e *env, variant string, mutual bool) {
 	}
 }
 
-func untrusted(e *env) {
-	stranger, err := newAuthority()
-	e.must(err, "make a stranger")
-	nobody, err := e.peer.trust() // shows no certificate
-	e.must(err, "read certificates")
-	for variant, cfg := range map[string]*tls.Config{toTLS: {RootCAs: stranger.pool, ServerName: "server.test"}, toMutual: nobody} {
-		_, err := e.open(variant, dialing{tls: cfg}).stub.EmptyCall(e.soon(), &pb.Empty{})
-		if status.Code(err) != codes.Unavailable {
-			e.Errorf("%s: %v, want code %v", variant, err, codes.Unavailable)
-		}
-	}
-}
-
-func channelCases() []suite {
-	return []suite{
-		{run: interceptors, Case: conform.Case{ID: "chan/interceptors", Clause: "gRPC guide, interceptors",
-			Requirement: "Interceptors of both sides see every unary call and every stream."}},
-		{run: statsHandlers, Case: conform.Case{ID: "chan/stats-handlers", Clause: "grpc-go package stats",
-			Requirement: "Stats handlers of both sides see begin, payloads and end of a call."}},
-		{run: keepIdle, Case: conform.Case{ID: "chan/keepalive-idle", Clause: "grpc/proposal A9, MAX_CONNECTION_IDLE",
-			Requirement: "A server ends an idle connection in order, and the next call makes a new one."}},
-		{run: keepPings, Case: conform.Case{ID: "chan/keepalive-pings", Clause: "grpc/proposal A9, keepalive",
-			Requirement: "A client that answers pings keeps its silent stream."}},
-		{run: keepSilent, Case: conform.Case{ID: "chan/keepalive-silent", Clause: "grpc/proposal A9, keepalive",
-			Requirement: "A client that answers no ping is given up."}},
-		{run: resolved, lacks: func(f carrier.Form) string {
-			if f.OverRDMA() {
-				return ""
+var channelCases = []suite{
+	must("chan/interceptors", "gRPC guide, interceptors",
+		"Interceptors of both sides see every unary call and every stream.", func(e *env) {
+			var unary, streams atomic.Int64
+			c := e.open(toCalls, dialing{
+				unary: []grpc.UnaryClientInterceptor{func(ctx context.Context, m string, req, reply any, cc *grpc.ClientConn, call grpc.UnaryInvoker, o ...grpc.CallOption) error {
+					unary.Add(1)
+					return call(ctx, m, req, reply, cc, o...)
+				}},
+				stream: []grpc.StreamClientInterceptor{func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, m string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+					streams.Add(1)
+					return open(ctx, d, cc, m, o...)
+				}}})
+			asked := e.open(toCalls, dialing{})
+			before := e.ask(asked)
+			e.call(c)
+			echo(e, c, 1)
+			after := e.ask(asked)
+			if unary.Load() != 1 || streams.Load() != 1 || after.Unary-before.Unary != 1 || after.Streams-before.Streams != 1 {
+				e.Errorf("of one call and one stream interceptors saw %d and %d at the client, %d and %d at the server",
+					unary.Load(), streams.Load(), after.Unary-before.Unary, after.Streams-before.Streams)
 			}
-			return "targets of the form rdma:///host:port are reached over RDMA"
-		}, Case: conform.Case{ID: "chan/rdma-target", Clause: "package grpcrdma, Resolver",
-			Requirement: "A target rdma:///host:port is reached over RDMA."}},
-		{run: roundRobin, Case: conform.Case{ID: "chan/round-robin", Clause: "grpc/grpc doc/load-balancing.md",
-			Requirement: "Under round_robin calls reach the servers of a target in turns."}},
-		{run: configured, Case: conform.Case{ID: "chan/service-config", Clause: "grpc/grpc doc/service_config.md",
-			Requirement: "The service config of a resolver sets timeouts and longest messages of methods."}},
-		{run: retried, Case: conform.Case{ID: "chan/retries", Clause: "grpc/proposal A6",
-			Requirement: "A call that fails with a code of its retry policy is made again, as often as the policy says."}},
-		{run: oldConnection, Case: conform.Case{ID: "chan/connection-age", Clause: "grpc/proposal A9, MAX_CONNECTION_AGE",
-			Requirement: "A server ends an old connection in order, and calls go over the next."}},
-		{run: channels, lacks: notFused(fused.Unsupported["channelz"]), Case: conform.Case{ID: "chan/channelz", Clause: "grpc/proposal A14",
-			Requirement: "The channel stands in channelz, with its target."}},
-		{run: compressors, lacks: notFused(fused.Unsupported["grpc.SetSendCompressor, grpc.ClientSupportedCompressors"]),
-			Case: conform.Case{ID: "chan/server-compressor", Clause: "grpc-go, SetSendCompressor",
-				Requirement: "A handler learns what its client decompresses, and chooses."}},
-		{run: enormous, times: 3, Case: conform.Case{ID: "chan/large-messages", Clause: "gRPC guide, flow control",
-			Requirement: "Messages of 64 MiB cross a ring of 256 KiB in both directions, unchanged."}},
-		{run: manyChannels, Case: conform.Case{ID: "chan/many-channels", Clause: "gRPC core concepts, channels",
-			Requirement: "Thirty-two channels call at once, and leave no connection behind."}},
-	}
+		}),
+	must("chan/stats-handlers", "grpc-go package stats",
+		"Stats handlers of both sides see begin, payloads and end of a call.", func(e *env) {
+			w := &watcher{seen: map[string]int{}}
+			c, asked := e.open(toCalls, dialing{stats: []stats.Handler{w}}), e.open(toCalls, dialing{})
+			before := e.ask(asked)
+			e.call(c)
+			w.mu.Lock()
+			for _, kind := range []string{"begin", "out", "in", "end"} {
+				if w.seen[kind] != 1 {
+					e.Errorf("the client's handler saw %d of %q: %v", w.seen[kind], kind, w.seen)
+				}
+			}
+			w.mu.Unlock()
+			// A server may note the end behind the answer. Each question is a call, too.
+			e.until(e.limit, "the end of the call at the server's handler", func() bool { return e.ask(asked).Stats >= before.Stats+2 })
+		}),
+	must("chan/keepalive-idle", "grpc/proposal A9, MAX_CONNECTION_IDLE",
+		"A server ends an idle connection in order, and the next call makes a new one.", func(e *env) {
+			var dialed atomic.Int32
+			c := e.open(toIdle, dialing{dialed: func() { dialed.Add(1) }})
+			e.call(c)
+			if cc, ok := c.conn.(*grpc.ClientConn); ok {
+				if !cc.WaitForStateChange(e.soon(), connectivity.Ready) {
+					e.Fatalf("an idle connection outlives %v by %v", idleLimit, e.limit)
+				}
+			} else {
+				asked := e.open(toCalls, dialing{})
+				e.until(e.limit, "the end of an idle connection", func() bool { return e.ask(asked).Conns == 1 })
+			}
+			e.call(c)
+			if dialed.Load() < 2 {
+				e.Errorf("%d connections were made, want one more after the idle one ended", dialed.Load())
+			}
+		}),
+	must("chan/keepalive-pings", "grpc/proposal A9, keepalive",
+		"A client that answers pings keeps its silent stream.", func(e *env) {
+			var dialed atomic.Int32
+			c := e.open(toPings, dialing{dialed: func() { dialed.Add(1) }})
+			s, err := c.stub.FullDuplexCall(e.ctx)
+			e.must(err, "open a stream")
+			for range 2 {
+				e.must(s.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: []byte("echo")}}), "send on a stream")
+				_, err := s.Recv()
+				e.must(err, "receive on a stream that was silent")
+				time.Sleep(pingEvery + 2*pingWait) // a ping and more than its wait
+			}
+			e.must(s.CloseSend(), "end a stream")
+			if dialed.Load() != 1 {
+				e.Errorf("%d connections were made, want one", dialed.Load())
+			}
+		}),
+	must("chan/keepalive-silent", "grpc/proposal A9, keepalive",
+		"A client that answers no ping is given up.", func(e *env) {
+			if e.form.Frames() {
+				keepSilentFused(e)
+				return
+			}
+			c, err := e.raw(e.soon(), e.peer.Addrs[toPings])
+			e.must(err, "dial")
+			defer c.Close()
+			// The connection preface and an empty SETTINGS frame (RFC 9113 §3.4, §6.5).
+			_, err = c.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"))
+			e.must(err, "greet")
+			limit := pingEvery + pingWait + e.limit
+			e.must(c.SetReadDeadline(time.Now().Add(limit)), "set a deadline")
+			var ne net.Error
+			if _, err := io.Copy(io.Discard, c); errors.As(err, &ne) && ne.Timeout() {
+				e.Errorf("a silent client is kept for %v", limit)
+			}
+		}),
+	must("chan/rdma-target", "package grpcrdma, Resolver",
+		"A target rdma:///host:port is reached over RDMA.", func(e *env) {
+			c := e.open(toCalls, dialing{target: grpcrdma.Scheme + ":///" + e.peer.Addrs[toCalls], find: grpcrdma.Resolver()})
+			var from peer.Peer
+			e.call(c, grpc.Peer(&from))
+			if from.Addr.Network() != "rdma" {
+				e.Errorf("reached over %s", from.Addr.Network())
+			}
+		}).lacking(overRDMAOnly),
 }
 
-func interceptors(e *env) {
-	var unary, streams atomic.Int64
-	c := e.open(toCalls, dialing{
-		unary: []grpc.UnaryClientInterceptor{func(ctx context.Context, m string, req, reply any, cc *grpc.ClientConn, call grpc.UnaryInvoker, o ...grpc.CallOption) error {
-			unary.Add(1)
-			return call(ctx, m, req, reply, cc, o...)
-		}},
-		stream: []grpc.StreamClientInterceptor{func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, m string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
-			streams.Add(1)
-			return open(ctx, d, cc, m, o...)
-		}}})
-	asked := e.open(toCalls, dialing{})
-	before := e.ask(asked)
-	_, err := c.stub.EmptyCall(e.soon(), &pb.Empty{})
-	e.must(err, "call")
-	echo(e, c, 1)
-	after := e.ask(asked)
-	if unary.Load() != 1 || streams.Load() != 1 || after.Unary-before.Unary != 1 || after.Streams-before.Streams != 1 {
-		e.Errorf("of one call and one stream interceptors saw %d and %d at the client, %d and %d at the server",
-			unary.Load(), streams.Load(), after.Unary-before.Unary, after.Streams-before.Streams)
+// overRDMAOnly is the reason of forms that have no RDMA.
+func overRDMAOnly(f carrier.Form) string {
+	if f.OverRDMA() {
+		return ""
 	}
+	return "targets of the form rdma:///host:port are reached over RDMA"
+}
+
+var sizeCases = []suite{
+	must("chan/large-messages", "gRPC guide, flow control",
+		"Messages of 64 MiB cross a ring of 256 KiB in both directions, unchanged.", func(e *env) {
+			const size = 64 << 20
+			c := e.open(toCalls, dialing{})
+			for _, way := range []struct{ up, down int }{{size, 1}, {1, size}} {
+				in := &pb.SimpleRequest{ResponseSize: int32(way.down), Payload: &pb.Payload{Body: make([]byte, way.up)}}
+				out, err := c.stub.UnaryCall(e.ctx, in)
+				e.must(err, "call")
+				body := out.GetPayload().GetBody()
+				if len(body) != way.down {
+					e.Fatalf("%d bytes came back, want %d", len(body), way.down)
+				}
+				for i := range body {
+					if body[i] != byte(i)^byte(way.up) {
+						e.Fatalf("byte %d of %d is %#x", i, way.down, body[i])
+					}
+				}
+			}
+		}).taking(3),
+	must("chan/many-channels", "gRPC core concepts, channels",
+		"Thirty-two channels call at once, and leave no connection behind.", func(e *env) {
+			const channels = 32
+			var group sync.WaitGroup
+			for range channels {
+				c := e.open(toCalls, dialing{})
+				group.Go(func() {
+					for range 10 {
+						if _, err := c.stub.UnaryCall(e.ctx, &pb.SimpleRequest{ResponseSize: 100}); err != nil {
+							e.Errorf("call: %v", err)
+							return
+						}
+					}
+				})
+			}
+			group.Wait()
+			if e.net == nil {
+				return
+			}
+			if n := e.net.Stats().Conns; n != channels {
+				e.Errorf("%d connections for %d channels", n, channels)
+			}
+		}),
 }
 
 // echo plays ping-pong on a stream of its own.
@@ -168,60 +258,6 @@ func (w *watcher) HandleRPC(_ context.Context, s stats.RPCStats) {
 	}
 }
 
-func statsHandlers(e *env) {
-	w := &watcher{seen: map[string]int{}}
-	c, asked := e.open(toCalls, dialing{stats: []stats.Handler{w}}), e.open(toCalls, dialing{})
-	before := e.ask(asked)
-	_, err := c.stub.EmptyCall(e.soon(), &pb.Empty{})
-	e.must(err, "call")
-	w.mu.Lock()
-	for _, kind := range []string{"begin", "out", "in", "end"} {
-		if w.seen[kind] != 1 {
-			e.Errorf("the client's handler saw %d of %q: %v", w.seen[kind], kind, w.seen)
-		}
-	}
-	w.mu.Unlock()
-	// A server may note the end behind the answer. Each question is a call, too.
-	e.until(e.limit, "the end of the call at the server's handler", func() bool { return e.ask(asked).Stats >= before.Stats+2 })
-}
-
-func keepIdle(e *env) {
-	var dialed atomic.Int32
-	c := e.open(toIdle, dialing{dialed: func() { dialed.Add(1) }})
-	_, err := c.stub.EmptyCall(e.soon(), &pb.Empty{})
-	e.must(err, "call")
-	if cc, ok := c.conn.(*grpc.ClientConn); ok {
-		if !cc.WaitForStateChange(e.soon(), connectivity.Ready) {
-			e.Fatalf("an idle connection outlives %v by %v", idleLimit, e.limit)
-		}
-	} else {
-		asked := e.open(toCalls, dialing{})
-		e.until(e.limit, "the end of an idle connection", func() bool { return e.ask(asked).Conns == 1 })
-	}
-	_, err = c.stub.EmptyCall(e.soon(), &pb.Empty{})
-	e.must(err, "call again")
-	if dialed.Load() < 2 {
-		e.Errorf("%d connections were made, want one more after the idle one ended", dialed.Load())
-	}
-}
-
-func keepPings(e *env) {
-	var dialed atomic.Int32
-	c := e.open(toPings, dialing{dialed: func() { dialed.Add(1) }})
-	s, err := c.stub.FullDuplexCall(e.ctx)
-	e.must(err, "open a stream")
-	for range 2 {
-		e.must(s.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: []byte("echo")}}), "send on a stream")
-		_, err := s.Recv()
-		e.must(err, "receive on a stream that was silent")
-		time.Sleep(pingEvery + 2*pingWait) // a ping and more than its wait
-	}
-	e.must(s.CloseSend(), "end a stream")
-	if dialed.Load() != 1 {
-		e.Errorf("%d connections were made, want one", dialed.Load())
-	}
-}
-
 // silence is a connection from which, once it is frozen, nothing arrives any more.
 type silence struct {
 	net.Conn
@@ -244,7 +280,7 @@ func (s *silence) Close() error {
 	return s.Conn.Close()
 }
 
-// keepSilentFused has a client hear nothing more.
+// keepSilentFused has a client receive nothing more.
 func keepSilentFused(e *env) {
 	var quiet *silence
 	ch, err := fused.NewChannel(func(ctx context.Context) (net.Conn, error) {
@@ -259,75 +295,4 @@ func keepSilentFused(e *env) {
 	asked := e.open(toCalls, dialing{})
 	quiet.frozen.Store(true)
 	e.until(pingEvery+pingWait+e.limit, "the end of a client that answers no ping", func() bool { return e.ask(asked).Conns == 1 })
-}
-
-func keepSilent(e *env) {
-	if e.form.Frames() {
-		keepSilentFused(e)
-		return
-	}
-	c, err := e.raw(e.soon(), e.peer.Addrs[toPings])
-	e.must(err, "dial")
-	defer c.Close()
-	// The connection preface and an empty SETTINGS frame (RFC 9113 §3.4, §6.5).
-	_, err = c.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"))
-	e.must(err, "greet")
-	limit := pingEvery + pingWait + e.limit
-	e.must(c.SetReadDeadline(time.Now().Add(limit)), "set a deadline")
-	var ne net.Error
-	if _, err := io.Copy(io.Discard, c); errors.As(err, &ne) && ne.Timeout() {
-		e.Errorf("a silent client is kept for %v", limit)
-	}
-}
-
-func resolved(e *env) {
-	c := e.open(toCalls, dialing{target: grpcrdma.Scheme + ":///" + e.peer.Addrs[toCalls], find: grpcrdma.Resolver()})
-	var from peer.Peer
-	_, err := c.stub.EmptyCall(e.soon(), &pb.Empty{}, grpc.Peer(&from))
-	e.must(err, "call")
-	if from.Addr.Network() != "rdma" {
-		e.Errorf("reached over %s", from.Addr.Network())
-	}
-}
-
-func enormous(e *env) {
-	const size = 64 << 20
-	c := e.open(toCalls, dialing{})
-	for _, way := range []struct{ up, down int }{{size, 1}, {1, size}} {
-		in := &pb.SimpleRequest{ResponseSize: int32(way.down), Payload: &pb.Payload{Body: make([]byte, way.up)}}
-		out, err := c.stub.UnaryCall(e.ctx, in)
-		e.must(err, "call")
-		body := out.GetPayload().GetBody()
-		if len(body) != way.down {
-			e.Fatalf("%d bytes came back, want %d", len(body), way.down)
-		}
-		for i := range body {
-			if body[i] != byte(i)^byte(way.up) {
-				e.Fatalf("byte %d of %d is %#x", i, way.down, body[i])
-			}
-		}
-	}
-}
-
-func manyChannels(e *env) {
-	const channels = 32
-	var group sync.WaitGroup
-	for range channels {
-		c := e.open(toCalls, dialing{})
-		group.Go(func() {
-			for range 10 {
-				if _, err := c.stub.UnaryCall(e.ctx, &pb.SimpleRequest{ResponseSize: 100}); err != nil {
-					e.Errorf("call: %v", err)
-					return
-				}
-			}
-		})
-	}
-	group.Wait()
-	if e.net == nil {
-		return
-	}
-	if n := e.net.Stats().Conns; n != channels {
-		e.Errorf("%d connections for %d channels", n, channels)
-	}
 }

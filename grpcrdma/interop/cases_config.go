@@ -18,8 +18,124 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
 
+	"github.com/rdmaperf/rdmaperf/grpcrdma/fused"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 )
+
+var configCases = []suite{
+	must("chan/round-robin", "grpc/grpc doc/load-balancing.md",
+		"Under round_robin calls reach the servers of a target in turns.", func(e *env) {
+			c, _ := e.fleet(`{"loadBalancingConfig":[{"round_robin":{}}]}`, toCalls, toInterop)
+			seen := map[string]int{}
+			e.until(e.limit, "calls of both servers", func() bool {
+				seen = map[string]int{}
+				for range 10 {
+					var p peer.Peer
+					e.call(c, grpc.WaitForReady(true), grpc.Peer(&p))
+					seen[p.Addr.String()]++
+				}
+				return len(seen) == 2
+			})
+			for range 10 {
+				var p peer.Peer
+				e.call(c, grpc.Peer(&p))
+				seen[p.Addr.String()]++
+			}
+			e.note("%v", seen)
+		}),
+	must("chan/service-config", "grpc/grpc doc/service_config.md",
+		"The service config of a resolver sets timeouts and longest messages of methods.", func(e *env) {
+			const config = `{"methodConfig":[{"name":[{"service":"grpc.testing.TestService","method":"UnaryCall"}],"timeout":"0.2s","maxRequestMessageBytes":1000}]}`
+			c, _ := e.fleet(config, toCalls)
+			_, err := c.stub.UnaryCall(e.ctx, &pb.SimpleRequest{ResponseSize: rpctest.Block})
+			if status.Code(err) != codes.DeadlineExceeded {
+				e.Errorf("a call that blocks: %v, want code %v", err, codes.DeadlineExceeded)
+			}
+			_, err = c.stub.UnaryCall(e.soon(), &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 2000)}})
+			if status.Code(err) != codes.ResourceExhausted {
+				e.Errorf("a request above the limit: %v, want code %v", err, codes.ResourceExhausted)
+			}
+		}),
+	must("chan/retries", "grpc/proposal A6",
+		"A call that fails with a code of its retry policy is made again, as often as the policy says.", func(e *env) {
+			// retried asks grpc-go's test server for a status that the policy names.
+			const config = `{"methodConfig":[{"name":[{"service":"grpc.testing.TestService"}],"retryPolicy":{"maxAttempts":3,
+			"initialBackoff":"0.002s","maxBackoff":"0.01s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}`
+			asked := e.open(toCalls, dialing{})
+			for code, want := range map[codes.Code]int64{codes.Unavailable: 3, codes.NotFound: 1} {
+				c, _ := e.fleet(config, toInterop)
+				before := e.ask(asked)
+				_, err := c.stub.UnaryCall(e.soon(), &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: int32(code), Message: "again"}})
+				if status.Code(err) != code {
+					e.Errorf("%v, want code %v", err, code)
+				}
+				if n := e.ask(asked).Unary - before.Unary; n != want {
+					e.Errorf("%v was tried %d times, want %d", code, n, want)
+				}
+			}
+		}),
+	must("chan/connection-age", "grpc/proposal A9, MAX_CONNECTION_AGE",
+		"A server ends an old connection in order, and calls go over the next.", func(e *env) {
+			var dialed atomic.Int32
+			c := e.open(toOld, dialing{dialed: func() { dialed.Add(1) }})
+			for end := time.Now().Add(e.limit); dialed.Load() < 3; {
+				e.call(c, grpc.WaitForReady(true))
+				if time.Now().After(end) {
+					e.Fatalf("%d connections were made in %v, want one every %v", dialed.Load(), e.limit, idleLimit)
+				}
+			}
+		}),
+	must("chan/channelz", "grpc/proposal A14",
+		"The channel stands in channelz, with its target.", func(e *env) {
+			// channels asks this process's channelz for its own channel.
+			c := e.open(toCalls, dialing{})
+			e.call(c)
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			e.must(err, "listen")
+			srv := grpc.NewServer()
+			service.RegisterChannelzServiceToServer(srv)
+			e.served(srv, l)
+			cc, err := grpc.NewClient("passthrough:///"+l.Addr().String(), insecurely())
+			e.must(err, "open a client")
+			e.Cleanup(func() { cc.Close() })
+			all, err := grpc_channelz_v1.NewChannelzClient(cc).GetTopChannels(e.soon(), &grpc_channelz_v1.GetTopChannelsRequest{})
+			e.must(err, "ask channelz")
+			for _, ch := range all.Channel {
+				if strings.Contains(ch.Data.Target, e.peer.Addrs[toCalls]) && ch.Data.CallsSucceeded > 0 {
+					return
+				}
+			}
+			e.Errorf("no channel to %s with a call among %d", e.peer.Addrs[toCalls], len(all.Channel))
+		}).lacking(notFused(fused.Unsupported["channelz"])),
+	must("chan/server-compressor", "grpc-go, SetSendCompressor",
+		"A handler learns what its client decompresses, and chooses.", func(e *env) {
+			var l net.Listener
+			var err error
+			if e.net != nil {
+				l, err = e.net.Listen(e.ctx, "127.0.0.1:0")
+			} else {
+				l, err = net.Listen("tcp", "127.0.0.1:0")
+			}
+			e.must(err, "listen")
+			srv := grpc.NewServer()
+			pb.RegisterTestServiceServer(srv, choosing{})
+			e.served(srv, l)
+			addr := l.Addr().String()
+			c, err := grpc.NewClient("passthrough:///"+addr, insecurely(), grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+				if e.net == nil {
+					return new(net.Dialer).DialContext(ctx, "tcp", addr)
+				}
+				return e.net.DialContext(ctx, addr)
+			}))
+			e.must(err, "open a client")
+			e.Cleanup(func() { c.Close() })
+			m, err := pb.NewTestServiceClient(c).UnaryCall(e.soon(), &pb.SimpleRequest{})
+			e.must(err, "call")
+			if !strings.Contains(m.Username, "gzip") {
+				e.Errorf("the handler learns of %q", m.Username)
+			}
+		}).lacking(notFused(fused.Unsupported["grpc.SetSendCompressor, grpc.ClientSupportedCompressors"])),
+}
 
 // fleet is a target of some of the server's addresses.
 func (e *env) fleet(config string, variants ...string) (*client, *manual.Resolver) {
@@ -30,94 +146,6 @@ func (e *env) fleet(config string, variants ...string) (*client, *manual.Resolve
 	}
 	find.InitialState(s)
 	return e.open(toCalls, dialing{target: "fleet:///servers.test", find: find, config: config}), find
-}
-
-func roundRobin(e *env) {
-	c, _ := e.fleet(`{"loadBalancingConfig":[{"round_robin":{}}]}`, toCalls, toInterop)
-	seen := map[string]int{}
-	e.until(e.limit, "calls of both servers", func() bool {
-		seen = map[string]int{}
-		for range 10 {
-			var p peer.Peer
-			_, err := c.stub.EmptyCall(e.soon(), &pb.Empty{}, grpc.WaitForReady(true), grpc.Peer(&p))
-			e.must(err, "call")
-			seen[p.Addr.String()]++
-		}
-		return len(seen) == 2
-	})
-	for range 10 {
-		var p peer.Peer
-		_, err := c.stub.EmptyCall(e.soon(), &pb.Empty{}, grpc.Peer(&p))
-		e.must(err, "call")
-		seen[p.Addr.String()]++
-	}
-	e.note("%v", seen)
-}
-
-func configured(e *env) {
-	const config = `{"methodConfig":[{"name":[{"service":"grpc.testing.TestService","method":"UnaryCall"}],"timeout":"0.2s","maxRequestMessageBytes":1000}]}`
-	c, _ := e.fleet(config, toCalls)
-	_, err := c.stub.UnaryCall(e.ctx, &pb.SimpleRequest{ResponseSize: rpctest.Block})
-	if status.Code(err) != codes.DeadlineExceeded {
-		e.Errorf("a call that blocks: %v, want code %v", err, codes.DeadlineExceeded)
-	}
-	_, err = c.stub.UnaryCall(e.soon(), &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 2000)}})
-	if status.Code(err) != codes.ResourceExhausted {
-		e.Errorf("a request above the limit: %v, want code %v", err, codes.ResourceExhausted)
-	}
-}
-
-// retried asks grpc-go's test server for a status that the policy names.
-func retried(e *env) {
-	const config = `{"methodConfig":[{"name":[{"service":"grpc.testing.TestService"}],"retryPolicy":{"maxAttempts":3,
-		"initialBackoff":"0.002s","maxBackoff":"0.01s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}`
-	asked := e.open(toCalls, dialing{})
-	for code, want := range map[codes.Code]int64{codes.Unavailable: 3, codes.NotFound: 1} {
-		c, _ := e.fleet(config, toInterop)
-		before := e.ask(asked)
-		_, err := c.stub.UnaryCall(e.soon(), &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: int32(code), Message: "again"}})
-		if status.Code(err) != code {
-			e.Errorf("%v, want code %v", err, code)
-		}
-		if n := e.ask(asked).Unary - before.Unary; n != want {
-			e.Errorf("%v was tried %d times, want %d", code, n, want)
-		}
-	}
-}
-
-func oldConnection(e *env) {
-	var dialed atomic.Int32
-	c := e.open(toOld, dialing{dialed: func() { dialed.Add(1) }})
-	for end := time.Now().Add(e.limit); dialed.Load() < 3; {
-		_, err := c.stub.EmptyCall(e.soon(), &pb.Empty{}, grpc.WaitForReady(true))
-		e.must(err, "call")
-		if time.Now().After(end) {
-			e.Fatalf("%d connections were made in %v, want one every %v", dialed.Load(), e.limit, idleLimit)
-		}
-	}
-}
-
-// channels asks this process's channelz for its own channel.
-func channels(e *env) {
-	c := e.open(toCalls, dialing{})
-	_, err := c.stub.EmptyCall(e.soon(), &pb.Empty{})
-	e.must(err, "call")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	e.must(err, "listen")
-	srv := grpc.NewServer()
-	service.RegisterChannelzServiceToServer(srv)
-	e.served(srv, l)
-	cc, err := grpc.NewClient("passthrough:///"+l.Addr().String(), insecurely())
-	e.must(err, "open a client")
-	e.Cleanup(func() { cc.Close() })
-	all, err := grpc_channelz_v1.NewChannelzClient(cc).GetTopChannels(e.soon(), &grpc_channelz_v1.GetTopChannelsRequest{})
-	e.must(err, "ask channelz")
-	for _, ch := range all.Channel {
-		if strings.Contains(ch.Data.Target, e.peer.Addrs[toCalls]) && ch.Data.CallsSucceeded > 0 {
-			return
-		}
-	}
-	e.Errorf("no channel to %s with a call among %d", e.peer.Addrs[toCalls], len(all.Channel))
 }
 
 // served runs a server beside the case.
@@ -143,32 +171,4 @@ func (choosing) UnaryCall(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleR
 		return nil, err
 	}
 	return &pb.SimpleResponse{Username: strings.Join(names, ",")}, grpc.SetSendCompressor(ctx, "gzip")
-}
-
-func compressors(e *env) {
-	var l net.Listener
-	var err error
-	if e.net != nil {
-		l, err = e.net.Listen(e.ctx, "127.0.0.1:0")
-	} else {
-		l, err = net.Listen("tcp", "127.0.0.1:0")
-	}
-	e.must(err, "listen")
-	srv := grpc.NewServer()
-	pb.RegisterTestServiceServer(srv, choosing{})
-	e.served(srv, l)
-	addr := l.Addr().String()
-	c, err := grpc.NewClient("passthrough:///"+addr, insecurely(), grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-		if e.net == nil {
-			return new(net.Dialer).DialContext(ctx, "tcp", addr)
-		}
-		return e.net.DialContext(ctx, addr)
-	}))
-	e.must(err, "open a client")
-	e.Cleanup(func() { c.Close() })
-	m, err := pb.NewTestServiceClient(c).UnaryCall(e.soon(), &pb.SimpleRequest{})
-	e.must(err, "call")
-	if !strings.Contains(m.Username, "gzip") {
-		e.Errorf("the handler learns of %q", m.Username)
-	}
 }

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
-	"github.com/rdmaperf/rdmaperf/transports/conform"
 )
 
 // deathBound is how soon the sudden death of a peer must be known: the probe of an
@@ -19,18 +18,101 @@ import (
 // are given more time for a case have more for this, too.
 const deathBound = 5 * time.Second
 
-func deathCases() []suite {
-	const clause = "gRPC guide, status codes: UNAVAILABLE"
-	return []suite{
-		{alone: true, run: killedInUnary, Case: conform.Case{ID: "peer/killed-in-unary", Clause: clause,
-			Requirement: "A call in progress is UNAVAILABLE soon after the server's process is killed."}},
-		{alone: true, run: killedInStream, Case: conform.Case{ID: "peer/killed-in-stream", Clause: clause,
-			Requirement: "A stream in progress is UNAVAILABLE soon after the server's process is killed, and its connection is freed."}},
-		{alone: true, run: serverReturns, Case: conform.Case{ID: "peer/server-returns", Clause: "grpc/grpc doc/connection-backoff.md",
-			Requirement: "A channel reaches a server that was killed and started again at its address."}},
-		{alone: true, run: killedClient, Case: conform.Case{ID: "peer/killed-client", Clause: "gRPC guide, cancellation",
-			Requirement: "A server ends the calls of a client whose process is killed, and frees its connection."}},
-	}
+const unavailable = "gRPC guide, status codes: UNAVAILABLE"
+
+var deathCases = []suite{
+	alone("peer/killed-in-unary", unavailable,
+		"A call in progress is UNAVAILABLE soon after the server's process is killed.", func(e *env) {
+			addr, server := e.own("")
+			c := e.to(addr)
+			got := make(chan error, 1)
+			go func() {
+				_, err := c.stub.UnaryCall(e.ctx, &pb.SimpleRequest{ResponseSize: rpctest.Block})
+				got <- err
+			}()
+			e.until(e.limit, "the call at the server", func() bool { return e.ask(c).Begun == 1 })
+			server.kill()
+			e.unavailable("the call", got)
+			c.close()
+			e.freed()
+		}),
+	alone("peer/killed-in-stream", unavailable,
+		"A stream in progress is UNAVAILABLE soon after the server's process is killed, and its connection is freed.", func(e *env) {
+			addr, server := e.own("")
+			c := e.to(addr)
+			s, err := c.stub.FullDuplexCall(e.ctx)
+			e.must(err, "open a stream")
+			e.must(s.Send(&pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 60_000}}}), "send")
+			flowing, got := make(chan struct{}), make(chan error, 1)
+			go func() {
+				for n := 0; ; n++ {
+					if _, err := s.Recv(); err != nil {
+						got <- err
+						return
+					}
+					if n == 10 {
+						close(flowing)
+					}
+				}
+			}()
+			select {
+			case <-flowing:
+			case err := <-got:
+				e.Fatalf("the stream: %v", err)
+			case <-time.After(e.limit):
+				e.Fatalf("the stream does not flow within %v", e.limit)
+			}
+			server.kill()
+			e.unavailable("the stream", got)
+			c.close()
+			e.freed()
+		}),
+	alone("peer/server-returns", "grpc/grpc doc/connection-backoff.md",
+		"A channel reaches a server that was killed and started again at its address.", func(e *env) {
+			// The drop-in form connects anew by gRPC's own back-off, which begins at a second;
+			// a fused channel at the next call, at most every 100 ms.
+			addr, server := e.own("")
+			c := e.to(addr)
+			server.kill()
+			e.until(e.deathBound(), "the loss of the server", func() bool {
+				_, err := c.stub.EmptyCall(e.soon(), &pb.Empty{})
+				return status.Code(err) == codes.Unavailable
+			})
+			again, _ := e.own(addr)
+			if again != addr {
+				e.Fatalf("the server returns at %s, want %s", again, addr)
+			}
+			begun := time.Now()
+			e.until(e.deathBound(), "the return of the server", func() bool {
+				_, err := c.stub.EmptyCall(e.soon(), &pb.Empty{}, grpc.WaitForReady(true))
+				return err == nil
+			})
+			e.note("reached again after %v", time.Since(begun).Round(time.Millisecond))
+			if cc, ok := c.conn.(*grpc.ClientConn); ok && cc.GetState() != connectivity.Ready {
+				e.Errorf("the channel is %v", cc.GetState())
+			}
+		}),
+	alone("peer/killed-client", "gRPC guide, cancellation",
+		"A server ends the calls of a client whose process is killed, and frees its connection.", func(e *env) {
+			addr, _ := e.own("")
+			c := e.to(addr)
+			alone := e.ask(c)
+			p, err := launch(e.kids("linger"))
+			e.must(err, "start a client")
+			e.Cleanup(p.kill)
+			e.must(p.write(Peer{Addrs: map[string]string{toCalls: addr}}), "start a client")
+			var ready bool
+			e.must(p.read(e.limit, &ready), "start a client")
+			e.until(e.limit, "the client's calls at the server", func() bool { n := e.ask(c); return n.Begun == 2 && n.Ended == 0 })
+			p.kill()
+			begun := time.Now()
+			e.until(e.deathBound(), "the end of a dead client's calls and connection", func() bool {
+				n := e.ask(c)
+				return n.Ended == 2 && n.Conns <= alone.Conns
+			})
+			e.note("freed after %v", time.Since(begun).Round(time.Millisecond))
+			e.until(e.limit, "the end of its goroutines", func() bool { return e.ask(c).Goroutines <= alone.Goroutines })
+		}),
 }
 
 func (e *env) deathBound() time.Duration { return max(deathBound, e.limit) }
@@ -50,8 +132,7 @@ func (e *env) to(addr string) *client {
 	c, err := e.dial(addr, dialing{})
 	e.must(err, "open a client")
 	e.Cleanup(func() { c.close() })
-	_, err = c.stub.EmptyCall(e.soon(), &pb.Empty{})
-	e.must(err, "call")
+	e.call(c)
 	return c
 }
 
@@ -74,96 +155,4 @@ func (e *env) freed() {
 	if e.net != nil {
 		e.until(e.deathBound(), "freeing of the connection", func() bool { return e.net.Stats().Conns == 0 })
 	}
-}
-
-func killedInUnary(e *env) {
-	addr, server := e.own("")
-	c := e.to(addr)
-	got := make(chan error, 1)
-	go func() {
-		_, err := c.stub.UnaryCall(e.ctx, &pb.SimpleRequest{ResponseSize: rpctest.Block})
-		got <- err
-	}()
-	e.until(e.limit, "the call at the server", func() bool { return e.ask(c).Begun == 1 })
-	server.kill()
-	e.unavailable("the call", got)
-	c.close()
-	e.freed()
-}
-
-func killedInStream(e *env) {
-	addr, server := e.own("")
-	c := e.to(addr)
-	s, err := c.stub.FullDuplexCall(e.ctx)
-	e.must(err, "open a stream")
-	e.must(s.Send(&pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 60_000}}}), "send")
-	flowing, got := make(chan struct{}), make(chan error, 1)
-	go func() {
-		for n := 0; ; n++ {
-			if _, err := s.Recv(); err != nil {
-				got <- err
-				return
-			}
-			if n == 10 {
-				close(flowing)
-			}
-		}
-	}()
-	select {
-	case <-flowing:
-	case err := <-got:
-		e.Fatalf("the stream: %v", err)
-	case <-time.After(e.limit):
-		e.Fatalf("the stream does not flow within %v", e.limit)
-	}
-	server.kill()
-	e.unavailable("the stream", got)
-	c.close()
-	e.freed()
-}
-
-// The drop-in form connects anew by gRPC's own back-off, which begins at a second;
-// a fused channel at the next call, at most every 100 ms.
-func serverReturns(e *env) {
-	addr, server := e.own("")
-	c := e.to(addr)
-	server.kill()
-	e.until(e.deathBound(), "the loss of the server", func() bool {
-		_, err := c.stub.EmptyCall(e.soon(), &pb.Empty{})
-		return status.Code(err) == codes.Unavailable
-	})
-	again, _ := e.own(addr)
-	if again != addr {
-		e.Fatalf("the server returns at %s, want %s", again, addr)
-	}
-	begun := time.Now()
-	e.until(e.deathBound(), "the return of the server", func() bool {
-		_, err := c.stub.EmptyCall(e.soon(), &pb.Empty{}, grpc.WaitForReady(true))
-		return err == nil
-	})
-	e.note("reached again after %v", time.Since(begun).Round(time.Millisecond))
-	if cc, ok := c.conn.(*grpc.ClientConn); ok && cc.GetState() != connectivity.Ready {
-		e.Errorf("the channel is %v", cc.GetState())
-	}
-}
-
-func killedClient(e *env) {
-	addr, _ := e.own("")
-	c := e.to(addr)
-	alone := e.ask(c)
-	p, err := launch(e.kids("linger"))
-	e.must(err, "start a client")
-	e.Cleanup(p.kill)
-	e.must(p.write(Peer{Addrs: map[string]string{toCalls: addr}}), "start a client")
-	var ready bool
-	e.must(p.read(e.limit, &ready), "start a client")
-	e.until(e.limit, "the client's calls at the server", func() bool { n := e.ask(c); return n.Begun == 2 && n.Ended == 0 })
-	p.kill()
-	begun := time.Now()
-	e.until(e.deathBound(), "the end of a dead client's calls and connection", func() bool {
-		n := e.ask(c)
-		return n.Ended == 2 && n.Conns <= alone.Conns
-	})
-	e.note("freed after %v", time.Since(begun).Round(time.Millisecond))
-	e.until(e.limit, "the end of its goroutines", func() bool { return e.ask(c).Goroutines <= alone.Goroutines })
 }

@@ -4,13 +4,14 @@
 //
 // The cases of google.golang.org/grpc/interop end their process when they fail. So
 // every case has a process of its own, which [Run] starts and judges: it ends well,
-// or the last thing it said is what went wrong. The server is one more process,
+// or its last words are what went wrong. The server is one more process,
 // shared by the cases, unless the device cannot be left ("mem"): then each case
 // brings a server of its own in its own process. Cases, selection, ledger, reports
 // and their forms are those of transports/conform.
 //
-// The package opens no device. Who runs it starts the children, by [Children], and
+// The package opens no device. Its caller starts the children, by [Children], and
 // lets them call [Serve], [RunCase] or [Linger] with a grpcrdma.Net of their own.
+// Run owns the processes it starts and joins them.
 //
 // # Groups
 //
@@ -20,13 +21,6 @@
 //	tls       TLS and mutual TLS
 //	chan      of a connection: keepalive, interceptors, stats handlers, targets, size
 //	peer      the sudden death of a process (kill -9)
-//
-// # Ownership
-//
-// Run owns the processes it starts and joins them. A [Server] owns its listeners,
-// which Close ends. A case owns what it opens and closes it before its verdict.
-//
-// # Limitations
 //
 // gRPC describes cases that grpc-go has no function for: cacheable_unary,
 // client_compressed_unary, server_compressed_unary, client_compressed_streaming,

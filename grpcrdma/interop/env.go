@@ -251,6 +251,12 @@ func (e *env) network() string {
 	return "rdma"
 }
 
+// call makes a call that has to succeed soon.
+func (e *env) call(c *client, opts ...grpc.CallOption) {
+	_, err := c.stub.EmptyCall(e.soon(), &pb.Empty{}, opts...)
+	e.must(err, "call")
+}
+
 // ask is a question to the server about itself, over a client of its own. A server
 // that does not answer ends the case.
 func (e *env) ask(c *client) counts {

@@ -48,7 +48,7 @@ const (
 
 	idleLimit = 200 * time.Millisecond // of toIdle
 	pingEvery = time.Second            // of toPings; gRPC takes no less
-	pingWait  = 500 * time.Millisecond // arbitrary: long on a busy machine, short for a case
+	pingWait  = 500 * time.Millisecond // long on a busy machine, short for a case
 )
 
 // Peer is how a case reaches its server. It travels from the server's process to
@@ -58,7 +58,7 @@ type Peer struct {
 	CA, Chain, Secret []byte            // PEM: the authority, and a client's certificate and key
 }
 
-// counts is what a server tells about itself.
+// counts is what a server reports of itself.
 type counts struct {
 	Begun, Ended   int32 // calls that wait for the end of their context
 	Conns          int   // connections of RDMA, this one included
@@ -248,7 +248,7 @@ func (e *ender) HandleRPC(_ context.Context, s stats.RPCStats) {
 // Peer is how to reach the server.
 func (s *Server) Peer() Peer { return s.peer }
 
-// Close ends all services and the calls in progress, and tells what went wrong with serving.
+// Close ends all services and the calls in progress, and returns what went wrong with serving.
 func (s *Server) Close() error {
 	for _, stop := range s.stops {
 		stop()

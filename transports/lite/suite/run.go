@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -195,4 +196,30 @@ func (c *cluster) atomics() {
 	if !d.Ops.Has(rdma.OpFetchAdd) || !d.Ops.Has(rdma.OpCmpSwap) {
 		c.Lacks("the device has no atomics")
 	}
+}
+
+// errOf is the error of a call with a result.
+func errOf[T any](_ T, err error) error { return err }
+
+// same fails the case unless the bytes are want.
+func (c *cluster) same(what string, got, want []byte) {
+	c.holds(what, bytes.Equal(got, want), fmt.Sprintf("%d other bytes", len(got)))
+}
+
+func (c *cluster) serve(node, port int, cfg lite.PortConfig) *lite.Port {
+	p, err := c.nodes[node].Serve(port, cfg)
+	c.must("serve", err)
+	return p
+}
+
+func (c *cluster) newLock(cl Client, name string, home int) *lite.Lock {
+	l, err := cl.NewLock(name, home)
+	c.ok("new lock", err)
+	return l
+}
+
+func (c *cluster) openLock(cl Client, name string) *lite.Lock {
+	l, err := cl.OpenLock(name)
+	c.ok("open lock", err)
+	return l
 }
