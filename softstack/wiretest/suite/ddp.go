@@ -12,9 +12,7 @@ import (
 
 // one sends a segment as the first of a fresh connection and wants a Terminate.
 func (t *trial) one(s *wiretest.Segment, codes ...rdmap.TermCode) {
-	l := t.connect()
-	l.transmit(s)
-	l.ends(s, codes...)
+	t.connect().rejects(s, codes...)
 }
 
 // write is a Write of n octets under the STag that the peer advertised.
@@ -26,17 +24,13 @@ func (l *link) write(to uint64, n int) *wiretest.Segment {
 func (t *trial) into(region string, at int64, n int, codes ...rdmap.TermCode) {
 	l := t.connect()
 	r := l.app.region(region)
-	s := wiretest.Write(r.STag, r.TO+uint64(at), bytes.Repeat([]byte{0xee}, n))
-	l.transmit(s)
-	l.ends(s, codes...)
+	l.rejects(wiretest.Write(r.STag, r.TO+uint64(at), bytes.Repeat([]byte{0xee}, n)), codes...)
 }
 
 // known sends what of makes on a connection whose peer advertised an STag.
 func (t *trial) known(of func(l *link) *wiretest.Segment, codes ...rdmap.TermCode) {
 	l := t.connect().learn()
-	s := of(l)
-	l.transmit(s)
-	l.ends(s, codes...)
+	l.rejects(of(l), codes...)
 }
 
 var ddpRows = []row{
@@ -60,9 +54,7 @@ var ddpRows = []row{
 		if l.extended() {
 			codes = []rdmap.TermCode{rdmap.TermOpcode} // queue 3 exists, for other messages
 		}
-		s := wiretest.Send(1, nil).QN(3)
-		l.transmit(s)
-		l.ends(s, codes...)
+		l.rejects(wiretest.Send(1, nil).QN(3), codes...)
 	}),
 	must("w-39/msn-ahead", "RFC 5041 §7.1", "A message sequence number ahead of the next one ends the stream.", func(t *trial) {
 		for _, msn := range []uint32{2, 1 + 1<<31, 0xffffffff} {
@@ -95,9 +87,7 @@ var ddpRows = []row{
 			t.Note("Send of %d octets", n)
 			o.Recvs = 0
 			l := t.connectTo(o)
-			s := wiretest.Send(1, make([]byte, n))
-			l.transmit(s)
-			l.ends(s, rdmap.TermUntaggedNoBuffer)
+			l.rejects(wiretest.Send(1, make([]byte, n)), rdmap.TermUntaggedNoBuffer)
 		}
 		o.Recvs = 1
 		l := t.connectTo(o)

@@ -32,23 +32,32 @@ func (l *link) bad(s *wiretest.Segment, codes ...rdmap.TermCode) {
 	}
 }
 
-// atomic is a fetch and add to memory that grants it, changed by bend.
-func (l *link) atomic(bend func(r *rdmap.AtomicRequest)) *wiretest.Segment {
-	stag, to := l.learn().sink.SinkSTag, l.sink.SinkTO&^7
+// badAtomic sends a fetch and add to memory that grants it, changed by bend, which has to
+// end the stream with one of the reasons.
+func (t *trial) badAtomic(bend func(l *link, r *rdmap.AtomicRequest), codes ...rdmap.TermCode) {
+	l := t.extended().learn()
+	stag, to := l.sink.SinkSTag, l.sink.SinkTO&^7
 	if l.app != nil {
 		r := l.app.region(target.AllRights)
 		stag, to = r.STag, r.TO
 	}
 	r := rdmap.FetchAdd(1, stag, to, 1)
-	bend(&r)
-	return wiretest.AtomicRequest(1, r)
+	bend(l, &r)
+	l.bad(wiretest.AtomicRequest(1, r), codes...)
 }
 
-// at moves an atomic into a region of the target.
-func (l *link) at(name string, off int64) func(*rdmap.AtomicRequest) {
-	m := l.app.region(name)
-	return func(r *rdmap.AtomicRequest) { r.STag, r.TO = m.STag, m.TO+uint64(off) }
+// at moves an atomic into a region of the target. An offset of regionEnd is its length.
+func at(name string, off int64) func(*link, *rdmap.AtomicRequest) {
+	return func(l *link, r *rdmap.AtomicRequest) {
+		m := l.app.region(name)
+		if off == regionEnd {
+			off = int64(m.Len)
+		}
+		r.STag, r.TO = m.STag, m.TO+uint64(off)
+	}
 }
+
+const regionEnd = 1 << 62
 
 // asks makes the target ask for an atomic, and returns its request as it came.
 func (l *link) asks() rdmap.AtomicRequest {
@@ -80,24 +89,18 @@ var extensionRows = []row{
 		}
 	}),
 	must("w-67/atomic-target", "RFC 7306 §5.2.1, §8.2; RFC 5040 §7.2", "An atomic that is misaligned ends the stream with Terminate 0/2/07; outside a key, its bounds or its rights, with the reason of a read. Memory is as it was.", func(t *trial) {
-		l := t.extended()
-		l.bad(wiretest.AtomicRequest(1, rdmap.FetchAdd(1, noSTag, ourTO&^7, 0)), rdmap.TermProtSTag)
-		l = t.extended()
-		l.bad(l.atomic(func(r *rdmap.AtomicRequest) { r.TO += 1 << 40 }), rdmap.TermProtBounds)
-		l = t.extended()
-		l.bad(l.atomic(func(r *rdmap.AtomicRequest) { r.TO = ^uint64(7) }), rdmap.TermProtWrap)
-		if t.target == nil {
-			l = t.extended()
-			l.bad(l.atomic(func(r *rdmap.AtomicRequest) { r.TO++ }), rdmap.TermStream, rdmap.TermProtAccess)
-			l = t.extended()
-			l.bad(l.atomic(func(r *rdmap.AtomicRequest) { r.Data = 0 }), rdmap.TermProtAccess) // rping grants no atomics
+		t.extended().bad(wiretest.AtomicRequest(1, rdmap.FetchAdd(1, noSTag, ourTO&^7, 0)), rdmap.TermProtSTag)
+		t.badAtomic(func(_ *link, r *rdmap.AtomicRequest) { r.TO += 1 << 40 }, rdmap.TermProtBounds)
+		t.badAtomic(func(_ *link, r *rdmap.AtomicRequest) { r.TO = ^uint64(7) }, rdmap.TermProtWrap)
+		if t.target == nil { // rping grants no atomics
+			t.badAtomic(func(_ *link, r *rdmap.AtomicRequest) { r.TO++ }, rdmap.TermStream, rdmap.TermProtAccess)
+			t.badAtomic(func(_ *link, r *rdmap.AtomicRequest) { r.Data = 0 }, rdmap.TermProtAccess)
 			return
 		}
 		for off := int64(1); off < rdmap.AtomicSize; off++ {
 			for _, op := range []rdmap.AtomicOp{rdmap.AtomicFetchAdd, rdmap.AtomicCmpSwap} {
-				l := t.extended()
-				in := l.at(target.AllRights, off)
-				l.bad(l.atomic(func(r *rdmap.AtomicRequest) { in(r); r.Op = op }), rdmap.TermStream)
+				in := at(target.AllRights, off)
+				t.badAtomic(func(l *link, r *rdmap.AtomicRequest) { in(l, r); r.Op = op }, rdmap.TermStream)
 			}
 		}
 		for _, c := range []struct {
@@ -105,23 +108,19 @@ var extensionRows = []row{
 			off    int64
 			code   rdmap.TermCode
 		}{
-			{target.NoRights, 0, rdmap.TermProtAccess}, {target.Readable, 0, rdmap.TermProtAccess}, {target.Work, 0, rdmap.TermProtAccess},
-			{target.Freed, 0, rdmap.TermProtSTag}, {target.OtherPD, 0, rdmap.TermProtNotAssociated}, {target.AllRights, -8, rdmap.TermProtBounds},
+			{target.NoRights, 0, rdmap.TermProtAccess}, {target.Readable, 0, rdmap.TermProtAccess},
+			{target.Work, 0, rdmap.TermProtAccess}, {target.Freed, 0, rdmap.TermProtSTag},
+			{target.OtherPD, 0, rdmap.TermProtNotAssociated}, {target.AllRights, -8, rdmap.TermProtBounds},
+			{target.AllRights, regionEnd, rdmap.TermProtBounds},
 		} {
-			l := t.extended()
-			l.bad(l.atomic(l.at(c.region, c.off)), c.code)
+			t.badAtomic(at(c.region, c.off), c.code)
 		}
-		l = t.extended()
-		end := l.app.region(target.AllRights).Len
-		l.bad(l.atomic(l.at(target.AllRights, int64(end))), rdmap.TermProtBounds)
 	}),
 	must("w-68/atomic-operation", "RFC 7306 §5.2.1, §10.1", "An operation that is not assigned surfaces an error, and changes no memory.", func(t *trial) {
 		for op := range rdmap.AtomicOp(16) {
-			if op.Assigned() {
-				continue
+			if !op.Assigned() {
+				t.badAtomic(func(_ *link, r *rdmap.AtomicRequest) { r.Op = op }, rdmap.TermOpcode, rdmap.TermStream)
 			}
-			l := t.extended()
-			l.bad(l.atomic(func(r *rdmap.AtomicRequest) { r.Op = op }), rdmap.TermOpcode, rdmap.TermStream)
 		}
 	}),
 	must("w-69/atomic-response", "RFC 7306 §5.2.2", "An Atomic Response that nothing asked for, or is not the next, ends the stream.", func(t *trial) {

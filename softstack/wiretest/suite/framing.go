@@ -74,10 +74,7 @@ var framing = []row{
 		}
 	})),
 	must("w-25/longest", "RFC 5044 §4.1", "An FPDU of 65535 octets is taken: the fault found is that of its content.", func(t *trial) {
-		l := t.checked()
-		s := wiretest.Write(noSTag, ourTO, make([]byte, 65535-14))
-		l.transmit(s)
-		l.ends(s, rdmap.TermTaggedSTag)
+		t.checked().rejects(wiretest.Write(noSTag, ourTO, make([]byte, 65535-14)), rdmap.TermTaggedSTag)
 	}),
 	must("w-26/truncated", "RFC 5044 §8 code 1; RFC 5041 §6.2", "An FPDU that the end of the stream cuts is not delivered.", func(t *trial) {
 		l := t.checked()

@@ -172,18 +172,14 @@ var rdmapRows = []row{
 	must("w-63/invalidate", "RFC 5040 §7.2, §8.1.1", "A peer revokes only what it may: not what does not exist, and no ordinary registration.", func(t *trial) {
 		codes := []rdmap.TermCode{rdmap.TermProtCannotInv, rdmap.TermProtSTag, rdmap.TermCannotInv}
 		l := t.connect()
-		s := l.hello().Op(rdmap.OpSendInv).Inv(noSTag)
-		l.transmit(s)
-		l.ends(s, codes...)
+		l.rejects(l.hello().Op(rdmap.OpSendInv).Inv(noSTag), codes...)
 		t.known(func(l *link) *wiretest.Segment { return l.hello().Op(rdmap.OpSendSEInv).Inv(l.sink.SinkSTag) }, codes...)
 		if t.target == nil {
 			return
 		}
 		for _, name := range []string{target.AllRights, target.OtherPD} {
 			l := t.connect()
-			s := l.hello().Op(rdmap.OpSendInv).Inv(l.app.region(name).STag)
-			l.transmit(s)
-			l.ends(s, append(codes, rdmap.TermProtNotAssociated)...)
+			l.rejects(l.hello().Op(rdmap.OpSendInv).Inv(l.app.region(name).STag), append(codes, rdmap.TermProtNotAssociated)...)
 			l = t.connect()
 			r := l.app.region(target.AllRights)
 			l.transmit(wiretest.Write(r.STag, r.TO, []byte("still there")), l.hello())
@@ -198,9 +194,7 @@ var rdmapRows = []row{
 		if c := l.app.delivered(helloLen); !c.HasInv || c.Inv != r.STag {
 			t.Fail(fmt.Sprintf("a receive with invalidation %t of %#x", c.HasInv, c.Inv), fmt.Sprintf("a receive that tells the invalidation of %#x", r.STag))
 		}
-		s := wiretest.Write(r.STag, r.TO, []byte("x"))
-		l.transmit(s)
-		l.ends(s, rdmap.TermTaggedSTag)
+		l.rejects(wiretest.Write(r.STag, r.TO, []byte("x")), rdmap.TermTaggedSTag)
 	}),
 	must("w-64/terminate", "RFC 5040 §5.4", "A Terminate ends the connection, whatever its reason, and is not answered by one.", func(t *trial) {
 		for _, c := range []rdmap.TermCode{rdmap.TermLocal, rdmap.TermProtAccess, rdmap.TermOpcode, rdmap.TermTaggedSTag, rdmap.TermUntaggedMO, rdmap.TermMPACRC} {

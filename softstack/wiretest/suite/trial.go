@@ -224,6 +224,12 @@ func (l *link) ends(quoted *wiretest.Segment, codes ...rdmap.TermCode) *wiretest
 	return e
 }
 
+// rejects sends a segment and wants the peer to end the stream with one of the reasons.
+func (l *link) rejects(s *wiretest.Segment, codes ...rdmap.TermCode) {
+	l.transmit(s)
+	l.ends(s, codes...)
+}
+
 // mayEnd is ends where the connection may also just close.
 func (l *link) mayEnd(codes ...rdmap.TermCode) {
 	got := l.over().Terminates()
