@@ -28,14 +28,10 @@ func WriteJSONL(w io.Writer, reports ...Report) error {
 	return bw.Flush()
 }
 
-// WriteMatrix writes cases by transports, the counts, and an explanation of
-// every verdict that is not a pass.
-func WriteMatrix(w io.Writer, reports ...Report) error { return WriteMatrixWithin(w, 0, reports...) }
-
-// WriteMatrixWithin is WriteMatrix for a terminal of so many columns, 0 for any number: where
-// the names of the transports have no room side by side they are numbered, and longer lines
-// go on in the next one.
-func WriteMatrixWithin(w io.Writer, columns int, reports ...Report) error {
+// WriteMatrix writes cases by transports, the counts, and an explanation of every verdict
+// that is not a pass. For a terminal of so many columns, 0 for any number, transports whose
+// names do not fit side by side are numbered, and longer lines continue in the next one.
+func WriteMatrix(w io.Writer, columns int, reports ...Report) error {
 	var text bytes.Buffer
 	bw := bufio.NewWriter(&text)
 	ids, byID := rows(reports)

@@ -55,7 +55,7 @@ iwarp(crc)  cm/reject  xfail (must, man rdma_reject, seed 1, 0s)
   ledger    known (thread, confirmed 2026-01-31)
 `
 	var out bytes.Buffer
-	if err := WriteMatrix(&out, sample...); err != nil {
+	if err := WriteMatrix(&out, 0, sample...); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(want, out.String()); d != "" {
@@ -69,7 +69,7 @@ func TestMatrixFitsTheTerminal(t *testing.T) {
 	long := strings.Repeat("x", 70)
 	reps := append([]Report{{Transport: long + "+iwarp(crc)", Results: sample[0].Results}}, sample[1])
 	var out bytes.Buffer
-	if err := WriteMatrixWithin(&out, 80, reps...); err != nil {
+	if err := WriteMatrix(&out, 80, reps...); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"[1]  " + long, "case         level   [1]          [2]\n", "ord/sig-all  must    pass         fail\n"} {
@@ -83,7 +83,7 @@ func TestMatrixFitsTheTerminal(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if err := WriteMatrixWithin(&out, 60, sample...); err != nil || !strings.Contains(out.String(), "\n    ") {
+	if err := WriteMatrix(&out, 60, sample...); err != nil || !strings.Contains(out.String(), "\n    ") {
 		t.Errorf("%v, nothing is folded at 60 columns:\n%s", err, &out)
 	}
 }

@@ -1,10 +1,6 @@
 package conform
 
-import (
-	"fmt"
-	"io"
-	"strings"
-)
+import "fmt"
 
 // Area is a part of the catalogue of requirements: what the specifications and man pages
 // ask of an RDMA device, written down before any case was.
@@ -79,23 +75,4 @@ func (a *Area) covered() int {
 func ScopeText() string {
 	covered, all := Scope()
 	return fmt.Sprintf("%d of %d requirements of the catalogue are covered, over all suites", covered, all)
-}
-
-// WriteScope writes the areas of the catalogue as a table of Markdown, and below it what
-// is not covered, with the reasons.
-func WriteScope(w io.Writer) error {
-	var b strings.Builder
-	b.WriteString("| area | requirements | covered | by |\n|---|---|---|---|\n")
-	for i := range Areas {
-		a := &Areas[i]
-		fmt.Fprintf(&b, "| %s | %d | %d | %s |\n", a.Name, a.Requirements, a.covered(), a.By)
-	}
-	fmt.Fprintf(&b, "\n%s. Not covered:\n\n", ScopeText())
-	for i := range Areas {
-		for _, x := range Areas[i].Absent {
-			fmt.Fprintf(&b, "- %s: %s (%d): %s.\n", Areas[i].Name, x.What, x.Count, x.Reason)
-		}
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }

@@ -1,7 +1,7 @@
 package conform
 
 import (
-	"bytes"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -35,20 +35,35 @@ func TestScopeNamesGroupsThatExist(t *testing.T) {
 	}
 }
 
-// TestDocumentedScopeIsThatOfTheTable: docs/conformance.md has the table that WriteScope writes.
+// TestDocumentedScopeIsThatOfTheTable: docs/conformance.md has the table of the areas.
 func TestDocumentedScopeIsThatOfTheTable(t *testing.T) {
-	var want bytes.Buffer
-	if err := WriteScope(&want); err != nil {
-		t.Fatal(err)
-	}
+	want := scopeTable()
 	page, err := os.ReadFile("../../docs/conformance.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Contains(page, want.Bytes()) {
-		t.Errorf("docs/conformance.md does not have this table:\n%s", want.String())
+	if !strings.Contains(string(page), want) {
+		t.Errorf("docs/conformance.md does not have this table:\n%s", want)
 	}
 	if !slices.Contains(strings.Fields(ScopeText()), "requirements") {
 		t.Error(ScopeText())
 	}
+}
+
+// scopeTable is the areas of the catalogue as a table of Markdown, and below it what is not
+// covered, with the reasons.
+func scopeTable() string {
+	var b strings.Builder
+	b.WriteString("| area | requirements | covered | by |\n|---|---|---|---|\n")
+	for i := range Areas {
+		a := &Areas[i]
+		fmt.Fprintf(&b, "| %s | %d | %d | %s |\n", a.Name, a.Requirements, a.covered(), a.By)
+	}
+	fmt.Fprintf(&b, "\n%s. Not covered:\n\n", ScopeText())
+	for i := range Areas {
+		for _, x := range Areas[i].Absent {
+			fmt.Fprintf(&b, "- %s: %s (%d): %s.\n", Areas[i].Name, x.What, x.Count, x.Reason)
+		}
+	}
+	return b.String()
 }

@@ -123,7 +123,7 @@ func (f *Flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if f.format == "jsonl" {
 		err = conform.WriteJSONL(stdout, results...)
 	} else {
-		err = conform.WriteMatrixWithin(stdout, cli.TerminalColumns(stdout), results...)
+		err = conform.WriteMatrix(stdout, cli.TerminalColumns(stdout), results...)
 	}
 	if err = errors.Join(err, files.write(results)); err != nil {
 		return &reports.ExitError{Code: reports.ExitFailed, Operation: "write verdicts", Err: err}
