@@ -41,28 +41,28 @@ var accCases = []Case{
 			e.Note("usable, length %d", mr.Len())
 			e.must("close registration", mr.Close())
 		}},
-	{ID: "acc/write-rights", Clause: "IBTA 10.6.6; man ibv_reg_mr; RFC 5040 §7.2", Unchecked: "IBTA 10.6.6", Needs: needSendWrite,
+	{ID: "acc/write-rights", Clause: "IBTA 10.6.6*; man ibv_reg_mr; RFC 5040 §7.2", Needs: needSendWrite,
 		Requirement: "A write is allowed exactly under registrations with remote write.",
 		Run: func(e *Env) {
 			e.rights(rdma.RemoteWrite, 0x0102,
 				func(t target, near *region) rdma.SendWR { return write(1, t, near.all()) },
 				func(near, far *region) { far.holds(near.data()) })
 		}},
-	{ID: "acc/read-rights", Clause: "IBTA 10.6.6; man ibv_reg_mr; RFC 5040 §7.2", Unchecked: "IBTA 10.6.6", Needs: needRead,
+	{ID: "acc/read-rights", Clause: "IBTA 10.6.6*; man ibv_reg_mr; RFC 5040 §7.2", Needs: needRead,
 		Requirement: "A read is allowed exactly under registrations with remote read.",
 		Run: func(e *Env) {
 			e.rights(rdma.RemoteRead, 0x0102,
 				func(t target, near *region) rdma.SendWR { return read(1, t, near.all()) },
 				func(near, far *region) { near.holds(far.data()) })
 		}},
-	{ID: "acc/atomic-rights", Clause: "IBTA 10.6.6; man ibv_reg_mr", Unchecked: "IBTA 10.6.6", Needs: needFetchAdd,
+	{ID: "acc/atomic-rights", Clause: "IBTA 10.6.6*; man ibv_reg_mr", Needs: needFetchAdd,
 		Requirement: "An atomic is allowed exactly under registrations with remote atomic.",
 		Run: func(e *Env) {
 			e.rights(rdma.RemoteAtomic, 0x0102,
 				func(t target, near *region) rdma.SendWR { return fetchAdd(1, t, 1, near.all()) },
 				func(near, far *region) { far.wordIs(0, near.word(0)+1, "value after the add") })
 		}},
-	{ID: "acc/receive-rights", Clause: "IBTA 10.6.6; man ibv_reg_mr", Unchecked: "IBTA 10.6.6", Needs: needSend,
+	{ID: "acc/receive-rights", Clause: "IBTA 10.6.6*; man ibv_reg_mr", Needs: needSend,
 		Requirement: "A receive needs local write.",
 		Run: func(e *Env) {
 			for _, acc := range []rdma.Access{0, rdma.RemoteRead, rdma.LocalWrite, remoteAll} {
@@ -86,7 +86,7 @@ var accCases = []Case{
 				}
 			}
 		}},
-	{ID: "acc/qp-rights", Clause: "IBTA 10.6.6; man ibv_modify_qp (qp_access_flags)", Unchecked: "IBTA 10.6.6", Needs: needWriteRead,
+	{ID: "acc/qp-rights", Clause: "IBTA 10.6.6*; man ibv_modify_qp (qp_access_flags)", Needs: needWriteRead,
 		Requirement: "Rights that the QP does not admit are refused whatever the registration says.",
 		Run: func(e *Env) {
 			for _, admitted := range []rdma.Access{rdma.RemoteRead, rdma.LocalWrite | rdma.RemoteWrite} {

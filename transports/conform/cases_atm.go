@@ -13,7 +13,7 @@ const atomicAll = remoteAll | rdma.RemoteAtomic
 
 // ATM: atomic operations on 8 bytes.
 var atmCases = []Case{
-	{ID: "atm/fetch-add", Clause: "IBTA 9.4.5; RFC 7306 §5.1.1", Unchecked: "IBTA 9.4.5", Needs: needFetchAdd,
+	{ID: "atm/fetch-add", Clause: "IBTA 9.4.5*; RFC 7306 §5.1.1", Needs: needFetchAdd,
 		Requirement: "Fetch-add returns the old value and leaves old plus addend, modulo 2^64.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
@@ -34,7 +34,7 @@ var atmCases = []Case{
 				dst.unchanged("around the word")
 			}
 		}},
-	{ID: "atm/cmp-swap", Clause: "IBTA 9.4.5; RFC 7306 §5.1.2", Unchecked: "IBTA 9.4.5", Needs: needCmpSwap,
+	{ID: "atm/cmp-swap", Clause: "IBTA 9.4.5*; RFC 7306 §5.1.2", Needs: needCmpSwap,
 		Requirement: "Compare-swap stores the new value only when the old one was expected, and always returns the old one.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
@@ -52,7 +52,7 @@ var atmCases = []Case{
 				dst.wordIs(8, v.old, "new value")
 			}
 		}},
-	{ID: "atm/unaligned", Clause: "IBTA 9.9.3; RFC 7306 §5.2.1, §8.2", Unchecked: "IBTA 9.9.3", Needs: needFetchAdd,
+	{ID: "atm/unaligned", Clause: "IBTA 9.9.3*; RFC 7306 §5.2.1, §8.2", Needs: needFetchAdd,
 		Requirement: "An atomic on an address that is not a multiple of 8 is refused; memory and sink are unchanged.",
 		Run: func(e *Env) {
 			for _, off := range []int{1, 4, 7} {
@@ -61,7 +61,7 @@ var atmCases = []Case{
 				c.noEffect(requestRefused(0x0207), fetchAdd(1, far.at(off), 1, near.sge(0, 8)), near, far)
 			}
 		}},
-	{ID: "atm/sink-length", Clause: "IBTA Table 100; man ibv_post_send", Unchecked: "IBTA Table 100", Needs: needFetchAdd,
+	{ID: "atm/sink-length", Clause: "IBTA Table 100*; man ibv_post_send", Needs: needFetchAdd,
 		Requirement: "A sink of less than 8 bytes is refused, and nothing is written behind it.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
@@ -71,7 +71,7 @@ var atmCases = []Case{
 			wr := fetchAdd(1, dst.at(0), 1, sink.sge(8, 4))
 			c.localFault(wr, sink.part(12, 52), rdma.StatusLocLenErr, rdma.StatusLocQPOpErr)
 		}},
-	{ID: "atm/two-sinks", Clause: "IBTA 9.4.5; man ibv_post_send", Unchecked: "IBTA 9.4.5", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpFetchAdd), SGE: 2},
+	{ID: "atm/two-sinks", Clause: "IBTA 9.4.5*; man ibv_post_send", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpFetchAdd), SGE: 2},
 		Requirement: "An atomic with two elements for the old value is refused, or fills them one after the other; nothing around them is written.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
@@ -107,14 +107,14 @@ var atmCases = []Case{
 			}
 			e.equal(sink.name+": the elements, and the bytes around them", sink.data(), around)
 		}},
-	{ID: "atm/no-remote-atomic", Clause: "IBTA 10.6.6; man ibv_reg_mr", Unchecked: "IBTA 10.6.6", Needs: needFetchAdd,
+	{ID: "atm/no-remote-atomic", Clause: "IBTA 10.6.6*; man ibv_reg_mr", Needs: needFetchAdd,
 		Requirement: "An atomic on a registration without remote atomic is refused; memory and sink are unchanged.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			near, far := c.nearFar(8, remoteAll)
 			c.noEffect(accessRefused(0x0102), fetchAdd(1, far.at(0), 1, near.all()), near, far)
 		}},
-	{ID: "atm/bad-key", Clause: "IBTA 9.9.3, C9-222.1.1", Unchecked: "IBTA 9.9.3", Needs: needCmpSwap,
+	{ID: "atm/bad-key", Clause: "IBTA 9.9.3*, C9-222.1.1", Needs: needCmpSwap,
 		Requirement: "An atomic under a wrong key, or beyond the registration, is refused; memory and sink are unchanged.",
 		Run: func(e *Env) {
 			for _, beyond := range []bool{false, true} {
@@ -128,7 +128,7 @@ var atmCases = []Case{
 				c.noEffect(accessRefused(0x0100, 0x0101), cmpSwap(1, to, 0, 1, near.all()), near, far)
 			}
 		}},
-	{ID: "atm/concurrent", Clause: "IBTA 9.4.5; RFC 7306 §5.3", Unchecked: "IBTA 9.4.5", Needs: needFetchAdd,
+	{ID: "atm/concurrent", Clause: "IBTA 9.4.5*; RFC 7306 §5.3", Needs: needFetchAdd,
 		Requirement: "Atomics of several QPs on one word are atomic: all returned values differ and the sum is exact.",
 		Run: func(e *Env) {
 			const qps = 4
@@ -167,7 +167,7 @@ var atmCases = []Case{
 			}
 			dst.wordIs(0, uint64(qps*n), "sum")
 		}},
-	{ID: "atm/share-ord", Clause: "IBTA 9.7; RFC 7306 §5.4", Unchecked: "IBTA 9.7", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpFetchAdd, rdma.OpRead)},
+	{ID: "atm/share-ord", Clause: "IBTA 9.7*; RFC 7306 §5.4", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpFetchAdd, rdma.OpRead)},
 		Requirement: "Atomics and reads share ORD: more of them than that may be posted, and all complete in order.",
 		Run: func(e *Env) {
 			depth := e.deep(24)

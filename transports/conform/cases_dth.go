@@ -9,19 +9,19 @@ import (
 
 // DTH: a peer that dies or leaves without a word.
 var dthCases = []Case{
-	{ID: "dth/close-in-transfer", Clause: "IBTA 9.9; RFC 5041 §6.2", Unchecked: "IBTA 9.9", Needs: needWrite,
+	{ID: "dth/close-in-transfer", Clause: "IBTA 9.9*; RFC 5041 §6.2", Needs: needWrite,
 		Requirement: "When the peer destroys its QP in mid-transfer, the requests end in error within bounded time, each once.",
 		Run: func(e *Env) {
 			c, src, dst := e.writing(16384)
 			c.untilGone(src, dst, c.b.close)
 		}},
-	{ID: "dth/fail-in-transfer", Clause: "IBTA 9.9; RFC 5041 §6.2", Unchecked: "IBTA 9.9", Needs: needWrite,
+	{ID: "dth/fail-in-transfer", Clause: "IBTA 9.9*; RFC 5041 §6.2", Needs: needWrite,
 		Requirement: "When the peer's QP goes to ERR in mid-transfer, the requests end in error within bounded time, each once.",
 		Run: func(e *Env) {
 			c, src, dst := e.writing(16384)
 			c.untilGone(src, dst, func() { e.must("fail", c.b.qp.Fail()) })
 		}},
-	{ID: "dth/waiting-read", Clause: "IBTA 9.9; RFC 5041 §6.2", Unchecked: "IBTA 9.9", Needs: needRead,
+	{ID: "dth/waiting-read", Clause: "IBTA 9.9*; RFC 5041 §6.2", Needs: needRead,
 		Requirement: "Reads towards a QP that has gone end in error, and their sinks are not touched any more.",
 		Run: func(e *Env) {
 			c, src, sink := e.reading(4096)
@@ -38,7 +38,7 @@ var dthCases = []Case{
 			c.a.waitState(rdma.QPErr)
 			c.a.flushesLater()
 		}},
-	{ID: "dth/neighbour-unharmed", Clause: "IBTA 10.2.5; RFC 5040 §7", Unchecked: "IBTA 10.2.5", Needs: needSendWrite,
+	{ID: "dth/neighbour-unharmed", Clause: "IBTA 10.2.5*; RFC 5040 §7", Needs: needSendWrite,
 		Requirement: "The death of one connection leaves other connections of the devices alone.",
 		Run: func(e *Env) {
 			well, sick := e.sharedCQs(256, connOpts{})
@@ -64,7 +64,7 @@ var dthCases = []Case{
 			}
 			e.connect(connOpts{}).works()
 		}},
-	{ID: "dth/kill-in-transfer", Clause: "IBTA 9.9, C9-140; RFC 5041 §6.2", Unchecked: "IBTA 9.9", Kill: true, Needs: needWrite,
+	{ID: "dth/kill-in-transfer", Clause: "IBTA 9.9*, C9-140; RFC 5041 §6.2", Kill: true, Needs: needWrite,
 		Requirement: "When the peer's device dies in mid-transfer, the requests end in error within bounded time, each once.",
 		Run: func(e *Env) {
 			c, src, dst := e.writing(16384)
@@ -88,7 +88,7 @@ var dthCases = []Case{
 				e.failf("an error of the connect", "none")
 			}
 		}},
-	{ID: "dth/link-cut", Clause: "IBTA 9.9, C9-140; RFC 5482 §2; RFC 5040 §6.2", Unchecked: "IBTA 9.9", Path: cutGiveUp, Needs: needWrite,
+	{ID: "dth/link-cut", Clause: "IBTA 9.9*, C9-140; RFC 5482 §2; RFC 5040 §6.2", Path: cutGiveUp, Needs: needWrite,
 		Requirement: "When the link is cut in mid-transfer, the requests end in error within the window that the transport was given, each once, and nothing is placed into memory that was handed back, not even when the link returns.",
 		Run: func(e *Env) {
 			c, src, dst := e.writing(16384)
@@ -164,7 +164,7 @@ var dthCases = []Case{
 			}
 			e.lossy()
 		}},
-	{ID: "dth/loss-atomics", Clause: "IBTA 9.7.4; RFC 7306 §5.2.2", Unchecked: "IBTA 9.7.4", Path: stopGiveUp, Needs: needFetchAdd,
+	{ID: "dth/loss-atomics", Clause: "IBTA 9.7.4*; RFC 7306 §5.2.2", Path: stopGiveUp, Needs: needFetchAdd,
 		Requirement: "An atomic whose answer is lost below is executed once.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})

@@ -10,7 +10,7 @@ import (
 
 // keyCases are about keys: how long they hold, where, and how well they are hidden.
 var keyCases = []Case{
-	{ID: "acc/rkey-after-dereg", Clause: "IBTA 10.6.7; RFC 5040 §8.1.1 (6)", Unchecked: "IBTA 10.6.7", Needs: needWriteRead,
+	{ID: "acc/rkey-after-dereg", Clause: "IBTA 10.6.7*; RFC 5040 §8.1.1 (6)", Needs: needWriteRead,
 		Requirement: "A key whose registration was closed gives no access, even to memory that is registered again.",
 		Run: func(e *Env) {
 			for _, again := range []bool{false, true} {
@@ -29,7 +29,7 @@ var keyCases = []Case{
 				}
 			}
 		}},
-	{ID: "acc/dereg-while-writing", Clause: "IBTA 10.6.7; RFC 5040 §8.1.1 (6)", Unchecked: "IBTA 10.6.7", Needs: needWrite,
+	{ID: "acc/dereg-while-writing", Clause: "IBTA 10.6.7*; RFC 5040 §8.1.1 (6)", Needs: needWrite,
 		Requirement: "When the close of a registration returns, a peer that still streams writes touches the memory no more.",
 		Run: func(e *Env) {
 			const size = 8192
@@ -68,7 +68,7 @@ var keyCases = []Case{
 				c.close()
 			}
 		}},
-	{ID: "acc/other-domain", Clause: "IBTA 10.2.3; RFC 5040 §8.1.1 (1), RFC 5041 §7.1", Unchecked: "IBTA 10.2.3", Needs: needWriteRead,
+	{ID: "acc/other-domain", Clause: "IBTA 10.2.3*; RFC 5040 §8.1.1 (1), RFC 5041 §7.1", Needs: needWriteRead,
 		Requirement: "A key gives no access over a QP of another protection domain.",
 		Run: func(e *Env) {
 			pd := e.newPD(e.B)
@@ -87,7 +87,7 @@ var keyCases = []Case{
 			near.fill(3)
 			c.writes(near, far)
 		}},
-	{ID: "acc/wrong-keys", Clause: "IBTA 10.6.7; RFC 5041 §7.1, RFC 5040 §8.1.1 (8)", Unchecked: "IBTA 10.6.7", Needs: needWrite,
+	{ID: "acc/wrong-keys", Clause: "IBTA 10.6.7*; RFC 5041 §7.1, RFC 5040 §8.1.1 (8)", Needs: needWrite,
 		Requirement: "A key that is off by one or has one bit or byte changed, and a random one, give no access.",
 		Run: func(e *Env) {
 			first := e.connect(connOpts{})
@@ -146,7 +146,7 @@ var keyCases = []Case{
 				e.failf("keys of at least 16 changing bits", "%d changing bits", used)
 			}
 		}},
-	{ID: "acc/two-registrations", Clause: "IBTA 10.6", Unchecked: "IBTA 10.6", Needs: needWriteRead,
+	{ID: "acc/two-registrations", Clause: "IBTA 10.6*", Needs: needWriteRead,
 		Requirement: "Two registrations of the same memory have their own rights and lives: what moves by one is not touched by the end of the other.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
@@ -167,7 +167,7 @@ var keyCases = []Case{
 			near.fill(2)
 			c.noEffect(accessRefused(0x0102), write(4, far.at(0), near.all()), far)
 		}},
-	{ID: "acc/lkey-unknown", Clause: "IBTA 10.6.6; man ibv_poll_cq", Unchecked: "IBTA 10.6.6", Needs: needSend,
+	{ID: "acc/lkey-unknown", Clause: "IBTA 10.6.6*; man ibv_poll_cq", Needs: needSend,
 		Requirement: "A send from an unknown key is a local fault, and the peer sees nothing of it.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
@@ -176,13 +176,13 @@ var keyCases = []Case{
 			g.LKey ^= 0x5a5a5a5a
 			c.localFaultUnseen(send(1, g))
 		}},
-	{ID: "acc/lkey-other-domain", Clause: "IBTA 10.2.3", Unchecked: "IBTA 10.2.3", Needs: needSend,
+	{ID: "acc/lkey-other-domain", Clause: "IBTA 10.2.3*", Needs: needSend,
 		Requirement: "A send from a registration of another protection domain is a local fault.",
 		Run: func(e *Env) {
 			src := e.regionOf(e.A, e.newPD(e.A), "src", 64, remoteAll)
 			e.connect(connOpts{}).localFaultUnseen(send(1, src.all()))
 		}},
-	{ID: "acc/lkey-after-dereg", Clause: "IBTA 10.6.7", Unchecked: "IBTA 10.6.7", Needs: needSend,
+	{ID: "acc/lkey-after-dereg", Clause: "IBTA 10.6.7*", Needs: needSend,
 		Requirement: "A send from a closed registration is a local fault.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
@@ -190,7 +190,7 @@ var keyCases = []Case{
 			e.must("close registration", src.mr.Close())
 			c.localFaultUnseen(send(1, src.all()))
 		}},
-	{ID: "acc/lkey-bounds", Clause: "IBTA 10.6.6", Unchecked: "IBTA 10.6.6", Needs: needSend,
+	{ID: "acc/lkey-bounds", Clause: "IBTA 10.6.6*", Needs: needSend,
 		Requirement: "A send of bytes outside the registration is a local fault, also when address and length exceed 2^64.",
 		Run: func(e *Env) {
 			for _, r := range []reach{{off: 1000, n: 1}, {off: 999, n: 2}, {n: 1001}, {off: minus(1), n: 2},

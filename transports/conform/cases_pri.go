@@ -37,7 +37,7 @@ var priCases = []Case{
 			c.works()
 			dst.unchanged("after refused requests")
 		}},
-	{ID: "pri/same-keeps-order", Clause: "IBTA 9.5, 10.8.5", Unchecked: "IBTA 9.5, 10.8.5", Needs: needSendWrite,
+	{ID: "pri/same-keeps-order", Clause: "IBTA 9.5*, 10.8.5*", Needs: needSendWrite,
 		Requirement: "Requests of one priority, whatever it is, keep their order: a send delivers after the data of an earlier write.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})

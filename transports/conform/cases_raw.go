@@ -41,7 +41,7 @@ var rawCases = raw([]Case{
 			}
 			x.talks(1)
 		}},
-	{ID: "qps/no-shortcuts", Clause: "IBTA 10.3.1; man ibv_modify_qp", Unchecked: "IBTA 10.3.1",
+	{ID: "qps/no-shortcuts", Clause: "IBTA 10.3.1*; man ibv_modify_qp",
 		Requirement: "No state is left out or gone back to but by RESET, and the QP is as it was.",
 		Run: func(e *Env) {
 			x := e.rawEnd("raw")
@@ -67,7 +67,7 @@ var rawCases = raw([]Case{
 				x.stays(to, all(to))
 			}
 		}},
-	{ID: "qps/reset-discards", Clause: "IBTA 10.3.1, C10-97.2.1; man ibv_modify_qp", Unchecked: "IBTA 10.3.1",
+	{ID: "qps/reset-discards", Clause: "IBTA 10.3.1*, C10-97.2.1; man ibv_modify_qp",
 		Requirement: "From every state a QP goes to RESET, where what was posted is gone without a completion and nothing can be posted.",
 		Run: func(e *Env) {
 			for _, at := range append(append([]rdma.QPState{}, rawPath[1:]...), rdma.QPErr) {
@@ -88,7 +88,7 @@ var rawCases = raw([]Case{
 				e.pause(quietTime / 4) // a completion of a discarded request would be filed as unknown
 			}
 		}},
-	{ID: "qps/use-after-reset", Clause: "IBTA 10.3.1; man ibv_modify_qp", Unchecked: "IBTA 10.3.1",
+	{ID: "qps/use-after-reset", Clause: "IBTA 10.3.1*; man ibv_modify_qp",
 		Requirement: "A QP that was reset goes through its states again and works, with nothing left of its life before.",
 		Run: func(e *Env) {
 			x := e.rawEnd("raw")

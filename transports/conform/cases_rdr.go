@@ -11,7 +11,7 @@ import (
 
 // RDR: RDMA read.
 var rdrCases = []Case{
-	{ID: "rdr/sizes", Clause: "IBTA 9.4.4; RFC 5040 §5.2", Unchecked: "IBTA 9.4.4", Needs: needRead,
+	{ID: "rdr/sizes", Clause: "IBTA 9.4.4*; RFC 5040 §5.2", Needs: needRead,
 		Requirement: "Reads of every length, at odd addresses, fetch exactly the bytes that they name.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
@@ -23,7 +23,7 @@ var rdrCases = []Case{
 				sink.holdsOnly(5, src.data()[3:3+size])
 			}
 		}},
-	{ID: "rdr/passive-target", Clause: "IBTA 9.4.4; RFC 5040 §5.2", Unchecked: "IBTA 9.4.4", Needs: needRead,
+	{ID: "rdr/passive-target", Clause: "IBTA 9.4.4*; RFC 5040 §5.2", Needs: needRead,
 		Requirement: "A read is answered while the target's application never polls.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
@@ -66,7 +66,7 @@ var rdrCases = []Case{
 			c.a.do(read(1, src.at(1), g...))
 			sink.holds(want)
 		}},
-	{ID: "rdr/sink-read-only", Clause: "IBTA 10.6.6; man ibv_reg_mr", Unchecked: "IBTA 10.6.6", Needs: needRead,
+	{ID: "rdr/sink-read-only", Clause: "IBTA 10.6.6*; man ibv_reg_mr", Needs: needRead,
 		Requirement: "A read into a registration without local write is refused and the sink is unchanged.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
@@ -84,7 +84,7 @@ var rdrCases = []Case{
 			src.fill(1)
 			c.reads(src, sink)
 		}},
-	{ID: "rdr/sink-remote-write", Clause: "RDMAC verbs 1.0 §8.1; libfabric PR 1707", Unchecked: "RDMAC verbs 1.0 §8.1",
+	{ID: "rdr/sink-remote-write", Clause: "RDMAC verbs 1.0 §8.1*; libfabric PR 1707",
 		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpRead), Features: rdma.FeatSinkNeedsRemoteWrite},
 		Requirement: "On a device that wants remote write for a sink, a read into a sink with it works, and one without it is refused cleanly if at all.",
 		Run: func(e *Env) {
@@ -106,23 +106,23 @@ var rdrCases = []Case{
 				plain.unchanged("by a refused read")
 			}
 		}},
-	{ID: "rdr/no-remote-read", Clause: "IBTA 9.9.3, C9-222.1.1; RFC 5040 §7.2", Unchecked: "IBTA 9.9.3", Needs: needRead,
+	{ID: "rdr/no-remote-read", Clause: "IBTA 9.9.3*, C9-222.1.1; RFC 5040 §7.2", Needs: needRead,
 		Requirement: "A read of a registration without remote read is refused and the sink is unchanged.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			near, far := c.nearFar(64, rdma.LocalWrite|rdma.RemoteWrite)
 			c.noEffect(accessRefused(0x0102), read(1, far.at(0), near.all()), near)
 		}},
-	{ID: "rdr/beyond-end", Clause: "IBTA 9.9.3; RFC 5040 §7.2 (4d), §8.1.1 (3)", Unchecked: "IBTA 9.9.3", Needs: needRead,
+	{ID: "rdr/beyond-end", Clause: "IBTA 9.9.3*; RFC 5040 §7.2 (4d), §8.1.1 (3)", Needs: needRead,
 		Requirement: "A read that reaches beyond the end of a registration is refused and delivers nothing.",
 		Run:         func(e *Env) { e.stray(reachesEnd, oneSidedOp{read, accessRefused(0x0101)}) }},
-	{ID: "rdr/before-start", Clause: "IBTA 9.9.3; RFC 5040 §7.2 (4c), §8.1.1 (3)", Unchecked: "IBTA 9.9.3", Needs: needRead,
+	{ID: "rdr/before-start", Clause: "IBTA 9.9.3*; RFC 5040 §7.2 (4c), §8.1.1 (3)", Needs: needRead,
 		Requirement: "A read that begins before a registration is refused and delivers nothing.",
 		Run:         func(e *Env) { e.stray(reachesStart, oneSidedOp{read, accessRefused(0x0101)}) }},
 	{ID: "rdr/address-wrap", Clause: "RFC 5040 §7.2 (4e)", Needs: needRead,
 		Requirement: "A read whose address and length exceed 2^64 is refused.",
 		Run:         func(e *Env) { e.stray(reachesWrap, oneSidedOp{read, accessRefused(0x0104, 0x0101)}) }},
-	{ID: "rdr/overlapping-sinks", Clause: "IBTA 10.8.5; RFC 5040 §5.5 (3) leaves it open", Unchecked: "IBTA 10.8.5", Needs: needRead,
+	{ID: "rdr/overlapping-sinks", Clause: "IBTA 10.8.5*; RFC 5040 §5.5 (3) leaves it open", Needs: needRead,
 		Requirement: "Of two reads into one sink, the later holds when both have completed. iWARP may place them in any order: there it is recorded.",
 		Run: func(e *Env) {
 			const size = 2000
@@ -153,7 +153,7 @@ var rdrCases = []Case{
 				sink.holds(src.data())
 			}
 		}},
-	{ID: "rdr/ird-zero", Clause: "IBTA 9.7; RFC 5040 §6.1", Unchecked: "IBTA 9.7", Needs: needRead,
+	{ID: "rdr/ird-zero", Clause: "IBTA 9.7*; RFC 5040 §6.1", Needs: needRead,
 		Requirement: "A read towards a peer that takes none is refused, at once or by the peer, and the sink is unchanged.",
 		Run: func(e *Env) {
 			take := rdma.ConnParam{IRD: 0, ORD: 0, RNRRetry: 7}

@@ -4,7 +4,7 @@ import "github.com/rdmaperf/rdmaperf/transports/rdma"
 
 // WIM: write with immediate.
 var wimCases = []Case{
-	{ID: "wim/delivers", Clause: "IBTA 9.4.3; RFC 7306 §6; man ibv_poll_cq (IBV_WC_RECV_RDMA_WITH_IMM)", Unchecked: "IBTA 9.4.3", Needs: needWriteImm,
+	{ID: "wim/delivers", Clause: "IBTA 9.4.3*; RFC 7306 §6; man ibv_poll_cq (IBV_WC_RECV_RDMA_WITH_IMM)", Needs: needWriteImm,
 		Requirement: "The bytes are at the target when the receive completes with the immediate and the written length; the receive's own buffer is untouched.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
