@@ -36,7 +36,8 @@ func newAuthority() (*authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate authority: %w", err)
 	}
-	a := &authority{key: key, pool: x509.NewCertPool(), pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+	a := &authority{key: key, pool: x509.NewCertPool(),
+		pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 	if a.cert, err = x509.ParseCertificate(der); err != nil {
 		return nil, fmt.Errorf("make a certificate authority: %w", err)
 	}

@@ -34,7 +34,8 @@ var tlsCases = []suite{
 			e.must(err, "make another authority")
 			nobody, err := e.peer.trust() // shows no certificate
 			e.must(err, "read certificates")
-			for variant, cfg := range map[string]*tls.Config{toTLS: {RootCAs: other.pool, ServerName: "server.test"}, toMutual: nobody} {
+			for variant, cfg := range map[string]*tls.Config{toTLS: {RootCAs: other.pool, ServerName: "server.test"},
+				toMutual: nobody} {
 				_, err := e.open(variant, dialing{tls: cfg}).stub.EmptyCall(e.soon(), &pb.Empty{})
 				if status.Code(err) != codes.Unavailable {
 					e.Errorf("%s: %v, want code %v", variant, err, codes.Unavailable)
@@ -64,11 +65,14 @@ var channelCases = []suite{
 		"Interceptors of both sides see every unary call and every stream.", func(e *env) {
 			var unary, streams atomic.Int64
 			c := e.open(toCalls, dialing{
-				unary: []grpc.UnaryClientInterceptor{func(ctx context.Context, m string, req, reply any, cc *grpc.ClientConn, call grpc.UnaryInvoker, o ...grpc.CallOption) error {
+				unary: []grpc.UnaryClientInterceptor{func(ctx context.Context, m string, req, reply any,
+					cc *grpc.ClientConn, call grpc.UnaryInvoker, o ...grpc.CallOption) error {
 					unary.Add(1)
 					return call(ctx, m, req, reply, cc, o...)
 				}},
-				stream: []grpc.StreamClientInterceptor{func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, m string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+				stream: []grpc.StreamClientInterceptor{func(ctx context.Context, d *grpc.StreamDesc,
+					cc *grpc.ClientConn, m string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream,
+					error) {
 					streams.Add(1)
 					return open(ctx, d, cc, m, o...)
 				}}})
@@ -77,7 +81,8 @@ var channelCases = []suite{
 			e.call(c)
 			echo(e, c, 1)
 			after := e.ask(asked)
-			if unary.Load() != 1 || streams.Load() != 1 || after.Unary-before.Unary != 1 || after.Streams-before.Streams != 1 {
+			if unary.Load() != 1 || streams.Load() != 1 || after.Unary-before.Unary != 1 ||
+				after.Streams-before.Streams != 1 {
 				e.Errorf("of one call and one stream interceptors saw %d and %d at the client, %d and %d at the server",
 					unary.Load(), streams.Load(), after.Unary-before.Unary, after.Streams-before.Streams)
 			}
@@ -96,7 +101,9 @@ var channelCases = []suite{
 			}
 			w.mu.Unlock()
 			// A server may note the end behind the answer. Each question is a call, too.
-			e.until(e.limit, "the end of the call at the server's handler", func() bool { return e.ask(asked).Stats >= before.Stats+2 })
+			e.until(e.limit, "the end of the call at the server's handler", func() bool {
+				return e.ask(asked).Stats >= before.Stats+2
+			})
 		}),
 	must("chan/keepalive-idle", "grpc/proposal A9, MAX_CONNECTION_IDLE",
 		"A server ends an idle connection in order, and the next call makes a new one.", func(e *env) {
@@ -123,7 +130,8 @@ var channelCases = []suite{
 			s, err := c.stub.FullDuplexCall(e.ctx)
 			e.must(err, "open a stream")
 			for range 2 {
-				e.must(s.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: []byte("echo")}}), "send on a stream")
+				e.must(s.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: []byte("echo")}}),
+					"send on a stream")
 				_, err := s.Recv()
 				e.must(err, "receive on a stream that was silent")
 				time.Sleep(pingEvery + 2*pingWait) // a ping and more than its wait
@@ -154,7 +162,8 @@ var channelCases = []suite{
 		}),
 	must("chan/rdma-target", "package grpcrdma, Resolver",
 		"A target rdma:///host:port is reached over RDMA.", func(e *env) {
-			c := e.open(toCalls, dialing{target: grpcrdma.Scheme + ":///" + e.peer.Addrs[toCalls], find: grpcrdma.Resolver()})
+			c := e.open(toCalls, dialing{target: grpcrdma.Scheme + ":///" + e.peer.Addrs[toCalls],
+				find: grpcrdma.Resolver()})
 			var from peer.Peer
 			e.call(c, grpc.Peer(&from))
 			if from.Addr.Network() != "rdma" {
@@ -294,5 +303,7 @@ func keepSilentFused(e *env) {
 	e.must(err, "call")
 	asked := e.open(toCalls, dialing{})
 	quiet.frozen.Store(true)
-	e.until(pingEvery+pingWait+e.limit, "the end of a client that answers no ping", func() bool { return e.ask(asked).Conns == 1 })
+	e.until(pingEvery+pingWait+e.limit, "the end of a client that answers no ping", func() bool {
+		return e.ask(asked).Conns == 1
+	})
 }

@@ -45,7 +45,8 @@ var configCases = []suite{
 		}),
 	must("chan/service-config", "grpc/grpc doc/service_config.md",
 		"The service config of a resolver sets timeouts and longest messages of methods.", func(e *env) {
-			const config = `{"methodConfig":[{"name":[{"service":"grpc.testing.TestService","method":"UnaryCall"}],"timeout":"0.2s","maxRequestMessageBytes":1000}]}`
+			const config = `{"methodConfig":[{"name":[{"service":"grpc.testing.TestService","method":"UnaryCall"}],
+				"timeout":"0.2s","maxRequestMessageBytes":1000}]}`
 			c, _ := e.fleet(config, toCalls)
 			_, err := c.stub.UnaryCall(e.ctx, &pb.SimpleRequest{ResponseSize: rpctest.Block})
 			if status.Code(err) != codes.DeadlineExceeded {
@@ -59,13 +60,16 @@ var configCases = []suite{
 	must("chan/retries", "grpc/proposal A6",
 		"A call that fails with a code of its retry policy is made again, as often as the policy says.", func(e *env) {
 			// retried asks grpc-go's test server for a status that the policy names.
-			const config = `{"methodConfig":[{"name":[{"service":"grpc.testing.TestService"}],"retryPolicy":{"maxAttempts":3,
-			"initialBackoff":"0.002s","maxBackoff":"0.01s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}`
+			const config = `{"methodConfig":[{"name":[{"service":"grpc.testing.TestService"}],
+				"retryPolicy":{"maxAttempts":3,
+			"initialBackoff":"0.002s","maxBackoff":"0.01s","backoffMultiplier":2,
+		"retryableStatusCodes":["UNAVAILABLE"]}}]}`
 			asked := e.open(toCalls, dialing{})
 			for code, want := range map[codes.Code]int64{codes.Unavailable: 3, codes.NotFound: 1} {
 				c, _ := e.fleet(config, toInterop)
 				before := e.ask(asked)
-				_, err := c.stub.UnaryCall(e.soon(), &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: int32(code), Message: "again"}})
+				_, err := c.stub.UnaryCall(e.soon(),
+					&pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: int32(code), Message: "again"}})
 				if status.Code(err) != code {
 					e.Errorf("%v, want code %v", err, code)
 				}
@@ -98,7 +102,8 @@ var configCases = []suite{
 			cc, err := grpc.NewClient("passthrough:///"+l.Addr().String(), insecurely())
 			e.must(err, "open a client")
 			e.Cleanup(func() { cc.Close() })
-			all, err := grpc_channelz_v1.NewChannelzClient(cc).GetTopChannels(e.soon(), &grpc_channelz_v1.GetTopChannelsRequest{})
+			all, err := grpc_channelz_v1.NewChannelzClient(cc).GetTopChannels(e.soon(),
+				&grpc_channelz_v1.GetTopChannelsRequest{})
 			e.must(err, "ask channelz")
 			for _, ch := range all.Channel {
 				if strings.Contains(ch.Data.Target, e.peer.Addrs[toCalls]) && ch.Data.CallsSucceeded > 0 {
@@ -121,12 +126,13 @@ var configCases = []suite{
 			pb.RegisterTestServiceServer(srv, choosing{})
 			e.served(srv, l)
 			addr := l.Addr().String()
-			c, err := grpc.NewClient("passthrough:///"+addr, insecurely(), grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-				if e.net == nil {
-					return new(net.Dialer).DialContext(ctx, "tcp", addr)
-				}
-				return e.net.DialContext(ctx, addr)
-			}))
+			c, err := grpc.NewClient("passthrough:///"+addr, insecurely(),
+				grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+					if e.net == nil {
+						return new(net.Dialer).DialContext(ctx, "tcp", addr)
+					}
+					return e.net.DialContext(ctx, addr)
+				}))
 			e.must(err, "open a client")
 			e.Cleanup(func() { c.Close() })
 			m, err := pb.NewTestServiceClient(c).UnaryCall(e.soon(), &pb.SimpleRequest{})

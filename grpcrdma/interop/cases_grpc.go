@@ -30,28 +30,40 @@ func grpcCases() []suite {
 		return func(e *env) { do(e.ctx, e.open(toInterop, dialing{}).stub) }
 	}
 	all := []suite{
-		of("empty_unary", "A call with an empty request and an empty response succeeds.", plain(stock.DoEmptyUnaryCall)),
-		of("large_unary", "A request of 271828 bytes and a response of 314159 arrive whole.", plain(stock.DoLargeUnaryCall)),
+		of("empty_unary", "A call with an empty request and an empty response succeeds.",
+			plain(stock.DoEmptyUnaryCall)),
+		of("large_unary", "A request of 271828 bytes and a response of 314159 arrive whole.",
+			plain(stock.DoLargeUnaryCall)),
 		of("client_streaming", "Four messages of a client add up to one response.", plain(stock.DoClientStreaming)),
-		of("server_streaming", "Four messages of a server arrive with their sizes, in order.", plain(stock.DoServerStreaming)),
+		of("server_streaming", "Four messages of a server arrive with their sizes, in order.",
+			plain(stock.DoServerStreaming)),
 		of("ping_pong", "Requests and responses alternate on one stream.", plain(stock.DoPingPong)),
 		of("empty_stream", "A stream without messages in either direction ends well.", plain(stock.DoEmptyStream)),
-		of("timeout_on_sleeping_server", "A deadline of 1 ms ends a stream with DEADLINE_EXCEEDED.", plain(stock.DoTimeoutOnSleepingServer)),
-		of("cancel_after_begin", "A call cancelled before its first message ends with CANCELLED.", plain(stock.DoCancelAfterBegin)),
-		of("cancel_after_first_response", "A stream cancelled after its first response ends with CANCELLED.", plain(stock.DoCancelAfterFirstResponse)),
-		of("custom_metadata", "Initial and trailing metadata, binary included, come back on unary calls and streams.", plain(stock.DoCustomMetadata)),
-		of("status_code_and_message", "The server's status code and message reach the client on unary calls and streams.", plain(stock.DoStatusCodeAndMessage)),
-		of("special_status_message", "White space and Unicode outside the BMP survive in a status message.", plain(stock.DoSpecialStatusMessage)),
+		of("timeout_on_sleeping_server", "A deadline of 1 ms ends a stream with DEADLINE_EXCEEDED.",
+			plain(stock.DoTimeoutOnSleepingServer)),
+		of("cancel_after_begin", "A call cancelled before its first message ends with CANCELLED.",
+			plain(stock.DoCancelAfterBegin)),
+		of("cancel_after_first_response", "A stream cancelled after its first response ends with CANCELLED.",
+			plain(stock.DoCancelAfterFirstResponse)),
+		of("custom_metadata", "Initial and trailing metadata, binary included, come back on unary calls and streams.",
+			plain(stock.DoCustomMetadata)),
+		of("status_code_and_message", "The server's status code and message reach the client on unary calls and "+
+			"streams.", plain(stock.DoStatusCodeAndMessage)),
+		of("special_status_message", "White space and Unicode outside the BMP survive in a status message.",
+			plain(stock.DoSpecialStatusMessage)),
 		of("unimplemented_method", "A method that the service does not have is UNIMPLEMENTED.", unimplementedMethod),
 		of("unimplemented_service", "A service that the server does not have is UNIMPLEMENTED.", unimplementedService),
 		of("pick_first_unary", "A hundred calls of one channel reach the same server.", pickFirst),
 		of("rpc_soak", "Large calls one after another on one channel all succeed.", soak(false)),
 		of("channel_soak", "Large calls, each on a channel of its own, all succeed.", soak(true)),
-		of("orca_per_rpc", "A load report travels in the trailer of a call.", orca).lacking(notFused(fused.Unsupported["orca.CallMetricsServerOption"])),
+		of("orca_per_rpc", "A load report travels in the trailer of a call.",
+			orca).lacking(notFused(fused.Unsupported["orca.CallMetricsServerOption"])),
 		of("orca_oob", "Load reports travel on a stream of their own.", nil).
-			lacking(always("needs load reports more often than every 30 s, which only grpc-go's own packages can ask of a server")),
+			lacking(always("needs load reports more often than every 30 s, which only grpc-go's own packages can ask " +
+				"of a server")),
 	}
-	for _, name := range []string{"compute_engine_creds", "service_account_creds", "jwt_token_creds", "oauth2_auth_token", "per_rpc_creds",
+	for _, name := range []string{"compute_engine_creds", "service_account_creds", "jwt_token_creds",
+		"oauth2_auth_token", "per_rpc_creds",
 		"google_default_credentials", "compute_engine_channel_credentials"} {
 		all = append(all, of(name, "Calls carry credentials of Google's cloud.", nil).lacking(always(cloud)))
 	}
@@ -112,8 +124,9 @@ func soakByStub(e *env, c *client, anew bool) {
 			c = e.open(toInterop, dialing{})
 		}
 		begun := time.Now()
-		m, err := c.stub.UnaryCall(e.soon(), &pb.SimpleRequest{ResponseType: pb.PayloadType_COMPRESSABLE, ResponseSize: 314159,
-			Payload: &pb.Payload{Body: make([]byte, 271828)}})
+		m, err := c.stub.UnaryCall(e.soon(),
+			&pb.SimpleRequest{ResponseType: pb.PayloadType_COMPRESSABLE, ResponseSize: 314159,
+				Payload: &pb.Payload{Body: make([]byte, 271828)}})
 		e.must(err, "call")
 		if n := len(m.GetPayload().GetBody()); n != 314159 {
 			e.Fatalf("call %d: %d bytes came back, want 314159", i, n)

@@ -37,12 +37,14 @@ var deathCases = []suite{
 			e.freed()
 		}),
 	alone("peer/killed-in-stream", unavailable,
-		"A stream in progress is UNAVAILABLE soon after the server's process is killed, and its connection is freed.", func(e *env) {
+		"A stream in progress is UNAVAILABLE soon after the server's process is killed, and its connection is freed.",
+		func(e *env) {
 			addr, server := e.own("")
 			c := e.to(addr)
 			s, err := c.stub.FullDuplexCall(e.ctx)
 			e.must(err, "open a stream")
-			e.must(s.Send(&pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 60_000}}}), "send")
+			e.must(s.Send(&pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 60_000}}}),
+				"send")
 			flowing, got := make(chan struct{}), make(chan error, 1)
 			go func() {
 				for n := 0; ; n++ {
@@ -103,7 +105,8 @@ var deathCases = []suite{
 			e.must(p.write(Peer{Addrs: map[string]string{toCalls: addr}}), "start a client")
 			var ready bool
 			e.must(p.read(e.limit, &ready), "start a client")
-			e.until(e.limit, "the client's calls at the server", func() bool { n := e.ask(c); return n.Begun == 2 && n.Ended == 0 })
+			e.until(e.limit, "the client's calls at the server",
+				func() bool { n := e.ask(c); return n.Begun == 2 && n.Ended == 0 })
 			p.kill()
 			begun := time.Now()
 			e.until(e.deathBound(), "the end of a dead client's calls and connection", func() bool {
@@ -111,7 +114,9 @@ var deathCases = []suite{
 				return n.Ended == 2 && n.Conns <= alone.Conns
 			})
 			e.note("freed after %v", time.Since(begun).Round(time.Millisecond))
-			e.until(e.limit, "the end of its goroutines", func() bool { return e.ask(c).Goroutines <= alone.Goroutines })
+			e.until(e.limit, "the end of its goroutines", func() bool {
+				return e.ask(c).Goroutines <= alone.Goroutines
+			})
 		}),
 }
 

@@ -87,7 +87,8 @@ func Linger(ctx context.Context, x Ends) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Send(&pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 60_000}}}); err != nil {
+	long := []*pb.ResponseParameters{{Size: 60_000}}
+	if err := s.Send(&pb.StreamingOutputCallRequest{ResponseParameters: long}); err != nil {
 		return err
 	}
 	if _, err := s.Recv(); err != nil {

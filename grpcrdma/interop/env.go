@@ -168,7 +168,8 @@ func (e *env) dial(addr string, d dialing) (*client, error) {
 	if d.tls != nil {
 		creds = credentials.NewTLS(d.tls)
 	}
-	opts := []grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+	opts := []grpc.DialOption{grpc.WithTransportCredentials(creds),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 		grpc.WithChainUnaryInterceptor(d.unary...), grpc.WithChainStreamInterceptor(d.stream...)}
 	for _, h := range d.stats {
 		opts = append(opts, grpc.WithStatsHandler(h))
@@ -200,7 +201,8 @@ func (e *env) dial(addr string, d dialing) (*client, error) {
 }
 
 func (e *env) dialFused(addr string, d dialing) (*client, error) {
-	cfg := fused.Config{UnaryClient: d.unary, StreamClient: d.stream, StatsHandlers: d.stats, MaxRecvMsgSize: maxMessage, ServiceConfig: d.config}
+	cfg := fused.Config{UnaryClient: d.unary, StreamClient: d.stream, StatsHandlers: d.stats,
+		MaxRecvMsgSize: maxMessage, ServiceConfig: d.config}
 	dial := func(ctx context.Context, addr string) (net.Conn, error) {
 		if d.dialed != nil {
 			d.dialed()
@@ -261,7 +263,8 @@ func (e *env) call(c *client, opts ...grpc.CallOption) {
 // that does not answer ends the case.
 func (e *env) ask(c *client) counts {
 	var header metadata.MD
-	_, err := c.stub.EmptyCall(metadata.AppendToOutgoingContext(e.soon(), askKey, "1"), &pb.Empty{}, grpc.Header(&header))
+	_, err := c.stub.EmptyCall(metadata.AppendToOutgoingContext(e.soon(), askKey, "1"), &pb.Empty{},
+		grpc.Header(&header))
 	e.must(err, "ask the server")
 	n, err := parseCounts(strings.Join(header.Get(askKey), ""))
 	e.must(err, "ask the server")

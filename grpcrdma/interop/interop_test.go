@@ -98,10 +98,12 @@ func TestVerdictsOfProcesses(t *testing.T) {
 			o.Only, o.CaseTimeout = []string{"interop/empty-unary", "interop/jwt-token-creds"}, time.Second
 			rep := Run(t.Context(), "grpc(dropin)+x", carrier.DropIn, childrenThat(how), o)
 			r := &rep.Results[0]
-			if r.Verdict != want.verdict || !strings.Contains(r.Got, want.got) || !strings.Contains(r.Evidence, want.evidence) {
+			if r.Verdict != want.verdict || !strings.Contains(r.Got, want.got) ||
+				!strings.Contains(r.Evidence, want.evidence) {
 				t.Errorf("%+v, want %+v", r, want)
 			}
-			if last := rep.Results[1].Verdict; len(rep.Results) != 2 || want.verdict != conform.NotRun && last != conform.Unsupported || (rep.Err != nil) != (want.verdict == conform.NotRun) {
+			if last := rep.Results[1].Verdict; len(rep.Results) != 2 || want.verdict != conform.NotRun &&
+				last != conform.Unsupported || (rep.Err != nil) != (want.verdict == conform.NotRun) {
 				t.Errorf("%+v", rep)
 			}
 		})
@@ -117,7 +119,8 @@ func TestHangingProcessIsEnded(t *testing.T) {
 	if err := p.write(Peer{Addrs: map[string]string{toInterop: "somewhere"}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.read(50*time.Millisecond, new(outcome)); err == nil || !strings.Contains(err.Error(), "no answer within") {
+	if err := p.read(50*time.Millisecond, new(outcome)); err == nil ||
+		!strings.Contains(err.Error(), "no answer within") {
 		t.Error(err)
 	}
 	if err := p.stop(50 * time.Millisecond); err == nil {
@@ -140,7 +143,8 @@ func TestRunEndsWithItsContext(t *testing.T) {
 func TestLedgerExcusesCases(t *testing.T) {
 	var o Options
 	o.Only = []string{"interop/empty-unary"}
-	o.Ledger = &conform.Ledger{Entries: []conform.Entry{{Case: "interop/*", Transport: "x", Reason: "r", Source: "s", Confirmed: "2026-01-31"}}}
+	o.Ledger = &conform.Ledger{Entries: []conform.Entry{{Case: "interop/*", Transport: "x", Reason: "r", Source: "s",
+		Confirmed: "2026-01-31"}}}
 	rep := Run(t.Context(), "x", carrier.DropIn, childrenThat("wrong"), o)
 	if r := rep.Results[0]; r.Verdict != conform.XFail || rep.Red() {
 		t.Errorf("%+v", r)
@@ -184,7 +188,8 @@ func TestNoFunctionOfGRPCIsForgotten(t *testing.T) {
 	}
 	have := map[string]string{ // where the name of the case is not the function's
 		"EmptyUnaryCall": "empty-unary", "LargeUnaryCall": "large-unary", "SoakTest": "rpc-soak", "ORCAPerRPCTest": "orca-per-rpc",
-		"ORCAOOBTest": "orca-oob", "JWTTokenCreds": "jwt-token-creds", "Oauth2TokenCreds": "oauth2-auth-token", "PerRPCCreds": "per-rpc-creds",
+		"ORCAOOBTest": "orca-oob", "JWTTokenCreds": "jwt-token-creds", "Oauth2TokenCreds": "oauth2-auth-token",
+		"PerRPCCreds": "per-rpc-creds",
 	}
 	upper := regexp.MustCompile(`[A-Z]`)
 	n := 0

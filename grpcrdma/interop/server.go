@@ -110,7 +110,8 @@ func NewServer(ctx context.Context, form carrier.Form, n *grpcrdma.Net, addr, on
 		return nil, err
 	}
 	onlyCert := &tls.Config{Certificates: []tls.Certificate{cert}}
-	mutual := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.pool}
+	mutual := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs: ca.pool}
 	for _, v := range []struct {
 		name string
 		tls  *tls.Config
@@ -144,7 +145,8 @@ func (s *Server) listen(ctx context.Context, addr string) (net.Listener, error) 
 	return new(net.ListenConfig).Listen(ctx, s.form.String(), addr)
 }
 
-func (s *Server) serve(ctx context.Context, variant, addr string, secure *tls.Config, keep keepalive.ServerParameters) error {
+func (s *Server) serve(ctx context.Context, variant, addr string, secure *tls.Config,
+	keep keepalive.ServerParameters) error {
 	l, err := s.listen(ctx, addr)
 	if err != nil {
 		return err
@@ -153,8 +155,10 @@ func (s *Server) serve(ctx context.Context, variant, addr string, secure *tls.Co
 	var serve func(net.Listener) error
 	if s.form.Frames() {
 		srv, err := fused.NewServer(fused.Config{UnaryServer: []grpc.UnaryServerInterceptor{s.seeUnary},
-			StreamServer: []grpc.StreamServerInterceptor{s.seeStream}, StatsHandlers: []stats.Handler{&s.ends}, MaxRecvMsgSize: maxMessage,
-			MaxConnectionIdle: keep.MaxConnectionIdle, MaxConnectionAge: keep.MaxConnectionAge, PingTime: keep.Time, PingTimeout: keep.Timeout})
+			StreamServer: []grpc.StreamServerInterceptor{s.seeStream}, StatsHandlers: []stats.Handler{&s.ends},
+			MaxRecvMsgSize:    maxMessage,
+			MaxConnectionIdle: keep.MaxConnectionIdle, MaxConnectionAge: keep.MaxConnectionAge, PingTime: keep.Time,
+			PingTimeout: keep.Timeout})
 		if err != nil {
 			return errors.Join(err, l.Close())
 		}
@@ -164,7 +168,8 @@ func (s *Server) serve(ctx context.Context, variant, addr string, secure *tls.Co
 		}
 		serve, s.stops = srv.Serve, append(s.stops, srv.Stop)
 	} else {
-		opts := []grpc.ServerOption{grpc.KeepaliveParams(keep), grpc.UnaryInterceptor(s.seeUnary), grpc.StreamInterceptor(s.seeStream), grpc.StatsHandler(&s.ends),
+		opts := []grpc.ServerOption{grpc.KeepaliveParams(keep), grpc.UnaryInterceptor(s.seeUnary),
+			grpc.StreamInterceptor(s.seeStream), grpc.StatsHandler(&s.ends),
 			grpc.MaxRecvMsgSize(maxMessage), grpcorca.CallMetricsServerOption(nil),
 			grpc.WaitForHandlers(true)} // whose client has given up: one may be unmarshalling 64 MiB yet
 		if secure != nil {
@@ -213,7 +218,8 @@ func (s *Server) seeUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo,
 		s.unary.Add(1)
 		return h(ctx, req)
 	}
-	c := counts{Goroutines: runtime.NumGoroutine(), Unary: s.unary.Load(), Streams: s.streams.Load(), Stats: s.ends.n.Load()}
+	c := counts{Goroutines: runtime.NumGoroutine(), Unary: s.unary.Load(), Streams: s.streams.Load(),
+		Stats: s.ends.n.Load()}
 	c.Begun, c.Ended = s.svc.Waiting()
 	if s.net != nil {
 		c.Conns = s.net.Stats().Conns

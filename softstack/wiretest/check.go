@@ -150,7 +150,8 @@ func (c *Checker) gotUntagged(f *FPDU) {
 	}
 	switch f.Op() {
 	case rdmap.OpReadReq, rdmap.OpAtomicReq:
-		c.whole(f, &h, map[rdmap.Opcode]int{rdmap.OpReadReq: rdmap.ReadRequestLen, rdmap.OpAtomicReq: rdmap.AtomicRequestLen}[f.Op()])
+		c.whole(f, &h, map[rdmap.Opcode]int{rdmap.OpReadReq: rdmap.ReadRequestLen,
+			rdmap.OpAtomicReq: rdmap.AtomicRequestLen}[f.Op()])
 		if c.asked++; c.ORD >= 0 && c.asked > c.ORD {
 			c.fault(f, "%d reads outstanding, ord %d", c.asked, c.ORD) // RFC 5040 §6.1, RFC 7306 §5.2
 		}
@@ -160,7 +161,8 @@ func (c *Checker) gotUntagged(f *FPDU) {
 		c.gotAtomicResponse(f, &h)
 	case rdmap.OpTerminate:
 		c.terminated = true
-		if _, layout, err := rdmap.ParseTerminate(f.Payload()); err != nil || layout != rdmap.LayoutRFC && !c.AnyLayout || !h.Last {
+		if _, layout, err := rdmap.ParseTerminate(f.Payload()); err != nil || layout != rdmap.LayoutRFC &&
+			!c.AnyLayout || !h.Last {
 			c.fault(f, "payload %x", f.Payload())
 		}
 	}

@@ -38,7 +38,8 @@ func join(t *testing.T, markers bool, mulpdu int) (a, b *Peer, p *Proxy) {
 	t.Cleanup(func() { a.Close(); b.Close() })
 	done := make(chan error, 1)
 	go func() {
-		_, err := b.Respond(&mpa.Frame{Reply: true, Rev: 2, CRC: true, Markers: markers, Enhanced: true, Enh: mpa.Enhanced{IRD: 1, ORD: 1}})
+		_, err := b.Respond(&mpa.Frame{Reply: true, Rev: 2, CRC: true, Markers: markers, Enhanced: true,
+			Enh: mpa.Enhanced{IRD: 1, ORD: 1}})
 		done <- err
 	}()
 	_, err = a.Initiate(&mpa.Frame{Rev: 2, Markers: markers, Enhanced: true, Enh: mpa.Enhanced{IRD: 1, ORD: 1}})

@@ -126,17 +126,22 @@ func TestOverridesChangeOneThing(t *testing.T) {
 		s    *Segment
 		want []byte
 	}{
-		"length":   {right().Length(9), crcOf(unhex("00094143 00000000 00000000 00000001 00000000 68656c6c 6f000000"))},
-		"pad":      {right().Pad(1, 2, 3), crcOf(unhex("00174143 00000000 00000000 00000001 00000000 68656c6c 6f010203"))},
-		"no pad":   {right().Pad(), crcOf(unhex("00174143 00000000 00000000 00000001 00000000 68656c6c 6f"))},
-		"cut":      {right().Cut(5), unhex("0017414300")},
-		"dv":       {right().DV(2), crcOf(unhex("00174243 00000000 00000000 00000001 00000000 68656c6c 6f000000"))},
-		"rv":       {right().RV(3), crcOf(unhex("001741c3 00000000 00000000 00000001 00000000 68656c6c 6f000000"))},
-		"more, mo": {right().More().MO(7), crcOf(unhex("00170143 00000000 00000000 00000001 00000007 68656c6c 6f000000"))},
-		"qn, msn":  {right().QN(3).MSN(9), crcOf(unhex("00174143 00000000 00000003 00000009 00000000 68656c6c 6f000000"))},
-		"short":    {right().Shorten(3), crcOf(unhex("00034143 00000000"))},
-		"crc":      {right().CRC(func([]byte) [4]byte { return [4]byte{1, 2, 3, 4} }), unhex("00174143 00000000 00000000 00000001 00000000 68656c6c 6f000000 01020304")},
-		"tagged":   {Write(1, 2, []byte("hi")).STag(0x0a0b0c0d).TO(0x1122).Flip(0, 0x80), crcOf(unhex("00104140 0a0b0c0d 00000000 00001122 6869 0000"))},
+		"length": {right().Length(9), crcOf(unhex("00094143 00000000 00000000 00000001 00000000 68656c6c 6f000000"))},
+		"pad": {right().Pad(1, 2, 3),
+			crcOf(unhex("00174143 00000000 00000000 00000001 00000000 68656c6c 6f010203"))},
+		"no pad": {right().Pad(), crcOf(unhex("00174143 00000000 00000000 00000001 00000000 68656c6c 6f"))},
+		"cut":    {right().Cut(5), unhex("0017414300")},
+		"dv":     {right().DV(2), crcOf(unhex("00174243 00000000 00000000 00000001 00000000 68656c6c 6f000000"))},
+		"rv":     {right().RV(3), crcOf(unhex("001741c3 00000000 00000000 00000001 00000000 68656c6c 6f000000"))},
+		"more, mo": {right().More().MO(7),
+			crcOf(unhex("00170143 00000000 00000000 00000001 00000007 68656c6c 6f000000"))},
+		"qn, msn": {right().QN(3).MSN(9),
+			crcOf(unhex("00174143 00000000 00000003 00000009 00000000 68656c6c 6f000000"))},
+		"short": {right().Shorten(3), crcOf(unhex("00034143 00000000"))},
+		"crc": {right().CRC(func([]byte) [4]byte { return [4]byte{1, 2, 3, 4} }),
+			unhex("00174143 00000000 00000000 00000001 00000000 68656c6c 6f000000 01020304")},
+		"tagged": {Write(1, 2, []byte("hi")).STag(0x0a0b0c0d).TO(0x1122).Flip(0, 0x80),
+			crcOf(unhex("00104140 0a0b0c0d 00000000 00001122 6869 0000"))},
 	} {
 		e := Encoder{CRC: true}
 		if got := e.Append(nil, c.s); !bytes.Equal(got, c.want) {

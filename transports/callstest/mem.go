@@ -31,7 +31,8 @@ func (m *Mem) Name() string { return "calls" }
 
 // Caps has all modes.
 func (m *Mem) Caps() transports.Caps {
-	return transports.Caps{Label: rdma.LabelMem, Kinds: transports.Kinds(transports.KindCall), InProcess: true, MaxMsg: math.MaxInt32,
+	return transports.Caps{Label: rdma.LabelMem, Kinds: transports.Kinds(transports.KindCall), InProcess: true,
+		MaxMsg:    math.MaxInt32,
 		CallModes: transports.CallModes(transports.CallUnary, transports.CallStream, transports.CallOneWay)}
 }
 
@@ -53,7 +54,8 @@ func (m *Mem) Close() error {
 }
 
 // ListenCalls ignores addr and makes a name.
-func (m *Mem) ListenCalls(_ context.Context, _ string, cfg transports.CallConfig, h transports.CallHandler) (transports.CallServer, error) {
+func (m *Mem) ListenCalls(_ context.Context, _ string, cfg transports.CallConfig,
+	h transports.CallHandler) (transports.CallServer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.made++
@@ -118,7 +120,8 @@ type answer struct {
 }
 
 // serve runs the handler on a copy of a request. done has room for the answer.
-func (s *memServer) serve(ctx context.Context, mode transports.CallMode, method uint8, request []byte, done chan<- answer) {
+func (s *memServer) serve(ctx context.Context, mode transports.CallMode, method uint8, request []byte,
+	done chan<- answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -189,7 +192,8 @@ type memCaller struct {
 }
 
 func errMode(m transports.CallMode) error {
-	return &transports.CallError{Code: transports.CallInvalidArgument, Text: "not with a caller of the mode " + m.String()}
+	return &transports.CallError{Code: transports.CallInvalidArgument,
+		Text: "not with a caller of the mode " + m.String()}
 }
 
 func (k *memCaller) Call(c *transports.Call) error {

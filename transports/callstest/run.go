@@ -130,7 +130,8 @@ func declares(t *testing.T, r *rig) {
 		if _, err := transports.Calls(s); err != nil {
 			t.Error(err)
 		}
-		if _, err := transports.Sessions(s); c.Kinds == transports.Kinds(transports.KindCall) && !errors.Is(err, rdma.ErrNotSupported) {
+		if _, err := transports.Sessions(s); c.Kinds == transports.Kinds(transports.KindCall) &&
+			!errors.Is(err, rdma.ErrNotSupported) {
 			t.Errorf("sessions of %s: %v", s.Name(), err)
 		}
 		if s.CallCost().Form == "" {
@@ -191,7 +192,8 @@ func oneWay(t *testing.T, r *rig) {
 	var seen, disorder atomic.Int64
 	conn := r.dial(r.serve(func(s *transports.Served) error {
 		n := seen.Add(1)
-		if at, _ := s.Request.Differs(pattern(int(n)*9, int(n))); at >= 0 || s.Method != 5 || s.Mode != transports.CallOneWay {
+		if at, _ := s.Request.Differs(pattern(int(n)*9, int(n))); at >= 0 || s.Method != 5 ||
+			s.Mode != transports.CallOneWay {
 			disorder.Add(1)
 		}
 		return nil
@@ -204,7 +206,8 @@ func oneWay(t *testing.T, r *rig) {
 		}
 	}
 	if n, err := k.End(); err != nil || n != messages || seen.Load() != messages || disorder.Load() != 0 {
-		t.Errorf("%d messages, %v, seen %d, %d changed or out of order; want %d", n, err, seen.Load(), disorder.Load(), messages)
+		t.Errorf("%d messages, %v, seen %d, %d changed or out of order; want %d", n, err, seen.Load(), disorder.Load(),
+			messages)
 	}
 }
 
@@ -236,7 +239,8 @@ func atOnce(t *testing.T, r *rig) {
 }
 
 func handlerErrors(t *testing.T, r *rig) {
-	codes := []transports.CallCode{transports.CallUnknown, transports.CallInvalidArgument, transports.CallNotFound, transports.CallResourceExhausted,
+	codes := []transports.CallCode{transports.CallUnknown, transports.CallInvalidArgument, transports.CallNotFound,
+		transports.CallResourceExhausted,
 		transports.CallUnimplemented, transports.CallInternal, transports.CallUnavailable, transports.CallDataLoss}
 	conn := r.dial(r.serve(func(s *transports.Served) error {
 		i, _ := s.Request.First()
@@ -254,16 +258,19 @@ func handlerErrors(t *testing.T, r *rig) {
 	k := r.caller(conn, transports.CallerConfig{})
 	for i, want := range codes {
 		var e *transports.CallError
-		if err := k.Call(&transports.Call{Request: []byte{byte(i)}}); !errors.As(err, &e) || e.Code != want || e.Text != fmt.Sprintf("reason %d", i) {
+		if err := k.Call(&transports.Call{Request: []byte{byte(i)}}); !errors.As(err, &e) || e.Code != want ||
+			e.Text != fmt.Sprintf("reason %d", i) {
 			t.Errorf("%v arrives as %v", want, err)
 		}
 	}
-	for i, want := range map[byte]transports.CallCode{97: transports.CallDeadlineExceeded, 98: transports.CallCanceled} {
+	for i, want := range map[byte]transports.CallCode{97: transports.CallDeadlineExceeded,
+		98: transports.CallCanceled} {
 		if e := transports.AsCallError(k.Call(&transports.Call{Request: []byte{i}})); e == nil || e.Code != want {
 			t.Errorf("the end of a context arrives as %v, not %v", e, want)
 		}
 	}
-	if e := transports.AsCallError(k.Call(&transports.Call{Request: []byte{99}})); e == nil || e.Code != transports.CallUnknown || e.Text != "plain" {
+	if e := transports.AsCallError(k.Call(&transports.Call{Request: []byte{99}})); e == nil ||
+		e.Code != transports.CallUnknown || e.Text != "plain" {
 		t.Errorf("a plain error arrives as %v", e)
 	}
 }
@@ -286,7 +293,8 @@ func timeouts(t *testing.T, r *rig) {
 		k := r.caller(conn, transports.CallerConfig{Mode: mode, Timeout: 50 * time.Millisecond})
 		begun := time.Now()
 		e := transports.AsCallError(k.Call(&transports.Call{Request: []byte{1}}))
-		if took := time.Since(begun); e == nil || e.Code != transports.CallDeadlineExceeded || took < 50*time.Millisecond || took > 10*time.Second {
+		if took := time.Since(begun); e == nil || e.Code != transports.CallDeadlineExceeded ||
+			took < 50*time.Millisecond || took > 10*time.Second {
 			t.Errorf("%v: %v after %v", mode, e, took)
 		}
 	}
@@ -311,7 +319,8 @@ func cancels(t *testing.T, r *rig) {
 	}
 	defer k.Close()
 	time.AfterFunc(30*time.Millisecond, cancel)
-	if e := transports.AsCallError(k.Call(&transports.Call{Request: []byte{1}})); e == nil || e.Code != transports.CallCanceled {
+	if e := transports.AsCallError(k.Call(&transports.Call{Request: []byte{1}})); e == nil ||
+		e.Code != transports.CallCanceled {
 		t.Errorf("%v", e)
 	}
 	r.works(conn)
@@ -333,7 +342,8 @@ func serverEnds(t *testing.T, r *rig) {
 	}
 	select {
 	case err := <-ended:
-		if e := transports.AsCallError(err); e == nil || e.Code != transports.CallUnavailable && e.Code != transports.CallCanceled {
+		if e := transports.AsCallError(err); e == nil || e.Code != transports.CallUnavailable &&
+			e.Code != transports.CallCanceled {
 			t.Errorf("a call under way ends with %v", e)
 		}
 	case <-r.ctx.Done():
@@ -415,7 +425,8 @@ func mistakes(t *testing.T, r *rig) {
 		if m == transports.CallOneWay {
 			wrong = k.Call
 		}
-		if e := transports.AsCallError(wrong(&transports.Call{Request: []byte{1}})); e == nil || e.Code != transports.CallInvalidArgument {
+		if e := transports.AsCallError(wrong(&transports.Call{Request: []byte{1}})); e == nil ||
+			e.Code != transports.CallInvalidArgument {
 			t.Errorf("mode %v: %v", m, e)
 		}
 		k.Close()
@@ -424,7 +435,8 @@ func mistakes(t *testing.T, r *rig) {
 		t.Errorf("method %d is taken", transports.CallMethods)
 	}
 	k := r.caller(conn, transports.CallerConfig{})
-	if e := transports.AsCallError(k.Call(&transports.Call{Method: transports.CallMethods, Request: []byte{1}})); e == nil || e.Code != transports.CallUnimplemented {
+	if e := transports.AsCallError(k.Call(&transports.Call{Method: transports.CallMethods,
+		Request: []byte{1}})); e == nil || e.Code != transports.CallUnimplemented {
 		t.Errorf("method %d: %v", transports.CallMethods, e)
 	}
 }

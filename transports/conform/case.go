@@ -90,7 +90,8 @@ func (c *Case) Group() string {
 
 // Record is the result of the case on a transport, without its outcome.
 func (c *Case) Record(transport string, seed uint64) Result {
-	return Result{ID: c.ID, Clause: c.Clause, Unchecked: c.Unchecked, Level: c.Level.String(), Transport: transport, Seed: seed, Requirement: c.Requirement}
+	return Result{ID: c.ID, Clause: c.Clause, Unchecked: c.Unchecked, Level: c.Level.String(), Transport: transport,
+		Seed: seed, Requirement: c.Requirement}
 }
 
 // unheld finds the sections of a clause in a table that are followed by an asterisk: those
@@ -102,7 +103,8 @@ func Catalogue() []Case {
 	var all []Case
 	for _, g := range [][]Case{
 		devCases, qpsCases, rawCases, vlyCases, ordCases, sndCases, inlCases, immCases, wimCases, rdwCases, rdrCases,
-		atmCases, fenCases, srqCases, rnrCases, accCases, keyCases, partCases, mapCases, pageCases, invCases, mwCases, fluCases, cqoCases, evtCases,
+		atmCases, fenCases, srqCases, rnrCases, accCases, keyCases, partCases, mapCases, pageCases, invCases, mwCases,
+		fluCases, cqoCases, evtCases,
 		lrgCases, priCases, cmCases, cmLifeCases, dthCases,
 	} {
 		all = append(all, g...)
@@ -188,7 +190,8 @@ func List(w io.Writer, cases []Case) error {
 		if c.Hazard {
 			hazard = " (hazard)"
 		}
-		if _, err := fmt.Fprintf(w, "%-28s %-6s %-4s  %s%s\n", c.ID, c.Level, c.Profile, clauseText(c.Clause, c.Unchecked), hazard); err != nil {
+		if _, err := fmt.Fprintf(w, "%-28s %-6s %-4s  %s%s\n", c.ID, c.Level, c.Profile,
+			clauseText(c.Clause, c.Unchecked), hazard); err != nil {
 			return err
 		}
 	}
@@ -212,7 +215,8 @@ func Explain(cases []Case, id string) (string, error) {
 			fmt.Fprintf(&b, "  not checked  %s: %s\n", c.Unchecked, uncheckedMeans)
 		}
 		if c.Hazard {
-			fmt.Fprintf(&b, "  hazard       it crashes some kernels that are in use: a test machine, or a guest of its own\n")
+			fmt.Fprintf(&b, "  hazard       it crashes some kernels that are in use: a test machine, or a guest of "+
+				"its own\n")
 		}
 		if c.Lacks != "" {
 			fmt.Fprintf(&b, "  unsupported  %s\n", c.Lacks)

@@ -35,7 +35,8 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("Explain(%s) = %q, %v", c.ID, text, err)
 		}
 	}
-	for _, g := range []string{"dev", "qps", "ord", "snd", "inl", "imm", "wim", "rdw", "rdr", "atm", "fen", "srq", "rnr",
+	for _, g := range []string{"dev", "qps", "ord", "snd", "inl", "imm", "wim", "rdw", "rdr", "atm", "fen", "srq",
+		"rnr",
 		"acc", "inv", "mw", "flu", "cqo", "evt", "lrg", "pri", "cm", "dth"} {
 		if groups[g] == 0 {
 			t.Errorf("group %s is empty", g)
@@ -46,7 +47,8 @@ func TestCatalogue(t *testing.T) {
 		t.Errorf("unknown groups %v, %d cases", groups, len(cases))
 	}
 	var list bytes.Buffer
-	if err := List(&list, cases); err != nil || strings.Count(list.String(), "\n") != len(cases)+2 || !strings.Contains(list.String(), "not held against the licensed specification") {
+	if err := List(&list, cases); err != nil || strings.Count(list.String(), "\n") != len(cases)+2 ||
+		!strings.Contains(list.String(), "not held against the licensed specification") {
 		t.Errorf("List: %v, %d lines", err, strings.Count(list.String(), "\n"))
 	}
 	if _, err := Explain(Catalogue(), "no/such-case"); !errors.Is(err, ErrUsage) {

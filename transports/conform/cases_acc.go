@@ -26,7 +26,8 @@ var accCases = []Case{
 		Requirement: "Remote write and remote atomic without local write are refused, as are unknown rights.",
 		Run: func(e *Env) {
 			buf := e.memory("memory", 4096)
-			for _, acc := range []rdma.Access{rdma.RemoteWrite, rdma.RemoteAtomic, rdma.RemoteWrite | rdma.RemoteRead, 1 << 7} {
+			for _, acc := range []rdma.Access{rdma.RemoteWrite, rdma.RemoteAtomic, rdma.RemoteWrite | rdma.RemoteRead,
+				1 << 7} {
 				e.notCreated(fmt.Sprintf("register with rights %#x", acc), rdma.ErrInvalid)(e.A.RegMR(0, buf.buf, acc))
 			}
 		}},
@@ -118,7 +119,8 @@ func validRights() []rdma.Access {
 }
 
 // rights tries one remote operation against registrations of all rights.
-func (e *Env) rights(need rdma.Access, code uint32, build func(t target, near *region) rdma.SendWR, check func(near, far *region)) {
+func (e *Env) rights(need rdma.Access, code uint32, build func(t target, near *region) rdma.SendWR,
+	check func(near, far *region)) {
 	for _, acc := range validRights() {
 		c := e.connect(connOpts{})
 		near, far := c.nearFar(8, acc)

@@ -20,7 +20,8 @@ var atmCases = []Case{
 			dst := e.region(c.b, "dst", 64, atomicAll)
 			sink := e.region(c.a, "sink", 24, e.sinkAccess())
 			for i, v := range []struct{ old, add uint64 }{
-				{0, 1}, {41, 1}, {7, 0}, {1, 1 << 63}, {^uint64(0), 1}, {^uint64(0), ^uint64(0)}, {0x0102030405060708, 0x1000000000000001},
+				{0, 1}, {41, 1}, {7, 0}, {1, 1 << 63}, {^uint64(0), 1}, {^uint64(0), ^uint64(0)},
+				{0x0102030405060708, 0x1000000000000001},
 			} {
 				dst.fill(uint64(i))
 				dst.setWord(16, v.old)
@@ -35,13 +36,15 @@ var atmCases = []Case{
 			}
 		}},
 	{ID: "atm/cmp-swap", Clause: "IBTA 9.4.5*; RFC 7306 §5.1.2", Needs: needCmpSwap,
-		Requirement: "Compare-swap stores the new value only when the old one was expected, and always returns the old one.",
+		Requirement: "Compare-swap stores the new value only when the old one was expected, and always returns the " +
+			"old one.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			dst := e.region(c.b, "dst", 64, atomicAll)
 			sink := e.region(c.a, "sink", 8, e.sinkAccess())
 			for i, v := range []struct{ old, expect, new uint64 }{
-				{5, 5, 9}, {5, 6, 9}, {0, 0, ^uint64(0)}, {0x0102030405060708, 0x0807060504030201, 1}, {1 << 63, 1 << 63, 0}, {3, 3, 3},
+				{5, 5, 9}, {5, 6, 9}, {0, 0, ^uint64(0)}, {0x0102030405060708, 0x0807060504030201, 1},
+				{1 << 63, 1 << 63, 0}, {3, 3, 3},
 			} {
 				dst.setWord(8, v.old)
 				c.a.do(cmpSwap(i, dst.at(8), v.expect, v.new, sink.all()))
@@ -71,8 +74,10 @@ var atmCases = []Case{
 			wr := fetchAdd(1, dst.at(0), 1, sink.sge(8, 4))
 			c.localFault(wr, sink.part(12, 52), rdma.StatusLocLenErr, rdma.StatusLocQPOpErr)
 		}},
-	{ID: "atm/two-sinks", Clause: "IBTA 9.4.5*; man ibv_post_send", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpFetchAdd), SGE: 2},
-		Requirement: "An atomic with two elements for the old value is refused, or fills them one after the other; nothing around them is written.",
+	{ID: "atm/two-sinks", Clause: "IBTA 9.4.5*; man ibv_post_send",
+		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpFetchAdd), SGE: 2},
+		Requirement: "An atomic with two elements for the old value is refused, or fills them one after the other; " +
+			"nothing around them is written.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			dst := e.region(c.b, "dst", 8, atomicAll)
@@ -115,7 +120,8 @@ var atmCases = []Case{
 			c.noEffect(accessRefused(0x0102), fetchAdd(1, far.at(0), 1, near.all()), near, far)
 		}},
 	{ID: "atm/bad-key", Clause: "IBTA 9.9.3*, C9-222.1.1", Needs: needCmpSwap,
-		Requirement: "An atomic under a wrong key, or beyond the registration, is refused; memory and sink are unchanged.",
+		Requirement: "An atomic under a wrong key, or beyond the registration, is refused; memory and sink are " +
+			"unchanged.",
 		Run: func(e *Env) {
 			for _, beyond := range []bool{false, true} {
 				c := e.connect(connOpts{})
@@ -167,7 +173,8 @@ var atmCases = []Case{
 			}
 			dst.wordIs(0, uint64(qps*n), "sum")
 		}},
-	{ID: "atm/share-ord", Clause: "IBTA 9.7*; RFC 7306 §5.4", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpFetchAdd, rdma.OpRead)},
+	{ID: "atm/share-ord", Clause: "IBTA 9.7*; RFC 7306 §5.4",
+		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpFetchAdd, rdma.OpRead)},
 		Requirement: "Atomics and reads share ORD: more of them than that may be posted, and all complete in order.",
 		Run: func(e *Env) {
 			depth := e.deep(24)

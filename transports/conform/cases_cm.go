@@ -14,10 +14,12 @@ import (
 // CM: connection set-up and its parameters.
 var cmCases = []Case{
 	{ID: "cm/private-data", Clause: "man rdma_connect, rdma_accept; RFC 5044 §7.1",
-		Requirement: "Private data of every length up to the limit reaches the other side, in both directions; zero padding may follow.",
+		Requirement: "Private data of every length up to the limit reaches the other side, in both directions; zero " +
+			"padding may follow.",
 		Run: func(e *Env) {
 			limit := e.Caps.MaxPrivate
-			for i, n := range []int{0, 1, 4, 5, 56, 57, 195, 196, 197, 251, 252, 253, 254, 255, 256, 257, limit - 1, limit} {
+			for i, n := range []int{0, 1, 4, 5, 56, 57, 195, 196, 197, 251, 252, 253, 254, 255, 256, 257, limit - 1,
+				limit} {
 				if n < 0 || n > limit {
 					continue
 				}
@@ -155,8 +157,10 @@ var cmCases = []Case{
 						{"ORD of a at most IRD of b", c.pa.ORD <= c.pb.IRD},
 						{"ORD of b at most what b asked", c.pb.ORD <= pb.ORD},
 						{"ORD of b at most IRD of a", c.pb.ORD <= c.pa.IRD},
-						{"reads of a possible when both sides asked for some", c.pa.ORD >= 1 || pa.ORD == 0 || pb.IRD == 0},
-						{"reads of b possible when both sides asked for some", c.pb.ORD >= 1 || pb.ORD == 0 || pa.IRD == 0},
+						{"reads of a possible when both sides asked for some", c.pa.ORD >= 1 || pa.ORD == 0 ||
+							pb.IRD == 0},
+						{"reads of b possible when both sides asked for some", c.pb.ORD >= 1 || pb.ORD == 0 ||
+							pa.IRD == 0},
 					} {
 						if !rule.ok {
 							e.failf(rule.text, "%s; b saw %d/%d", seen, c.asked.IRD, c.asked.ORD)
@@ -165,7 +169,9 @@ var cmCases = []Case{
 					if e.Caps.Ops.Has(rdma.OpRead) && c.pa.ORD > 0 {
 						src := e.region(c.b, "src", 8, remoteAll)
 						sink := e.region(c.a, "sink", 8*16, e.sinkAccess())
-						c.a.doEach(c.a.depth, func(i int) rdma.SendWR { return read(i, src.at(0), sink.sge(8*(i%16), 8)) })
+						c.a.doEach(c.a.depth, func(i int) rdma.SendWR {
+							return read(i, src.at(0), sink.sge(8*(i%16), 8))
+						})
 					}
 					c.close()
 				}
@@ -175,7 +181,8 @@ var cmCases = []Case{
 		Requirement: "IRD and ORD above the device's limit, or below 0, are refused.",
 		Run: func(e *Env) {
 			c := e.pair(connOpts{})
-			for _, p := range []rdma.ConnParam{{IRD: e.Caps.MaxRDAtom + 1}, {ORD: e.Caps.MaxRDAtom + 1}, {IRD: -1}, {ORD: -1}} {
+			for _, p := range []rdma.ConnParam{{IRD: e.Caps.MaxRDAtom + 1}, {ORD: e.Caps.MaxRDAtom + 1}, {IRD: -1},
+				{ORD: -1}} {
 				ctx, cancel := e.short(soon)
 				_, err := c.a.qp.Connect(ctx, e.listen().Addr(), p)
 				cancel()
@@ -208,7 +215,8 @@ var cmCases = []Case{
 			c.b.r.expectGot(n, 64)
 			dst.holds(src.data())
 		}},
-	{ID: "cm/passive-first", Clause: "IBTA 12*; RFC 6581 §9", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpSend), Features: rdma.FeatPassiveFirst},
+	{ID: "cm/passive-first", Clause: "IBTA 12*; RFC 6581 §9",
+		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpSend), Features: rdma.FeatPassiveFirst},
 		Requirement: "The accepting side may send first.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{noHello: true, ready: func(c *conn) { c.a.postRecv(recv(1)) }})
@@ -217,7 +225,8 @@ var cmCases = []Case{
 			c.works()
 		}},
 	{ID: "cm/passive-waits", Clause: "RFC 5044 §7.1.2 (4)", Needs: needSend, Without: rdma.FeatPassiveFirst,
-		Requirement: "A send of the accepting side before the first message is held back or refused, and the connection is unharmed.",
+		Requirement: "A send of the accepting side before the first message is held back or refused, and the " +
+			"connection is unharmed.",
 		Run: func(e *Env) {
 			o := connOpts{noHello: true}
 			o.ready = func(c *conn) { c.a.postRecv(recv(1)); c.b.postRecv(recv(2)) }

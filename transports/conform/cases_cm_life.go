@@ -106,11 +106,13 @@ var cmLifeCases = []Case{
 					connected++
 					continue
 				}
-				e.refusedWith("connect beyond the backlog", err, rdma.ErrRejected, rdma.ErrUnreachable, context.DeadlineExceeded)
+				e.refusedWith("connect beyond the backlog", err, rdma.ErrRejected, rdma.ErrUnreachable,
+					context.DeadlineExceeded)
 				refused++
 			}
 			if connected != served || connected < backlog {
-				e.failf(fmt.Sprintf("the requests that were accepted are connected, at least %d", backlog), "%d accepted, %d connected", served, connected)
+				e.failf(fmt.Sprintf("the requests that were accepted are connected, at least %d", backlog),
+					"%d accepted, %d connected", served, connected)
 			}
 			e.Note("%d connected, %d refused", connected, refused)
 		}},

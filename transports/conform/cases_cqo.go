@@ -11,7 +11,8 @@ import (
 // CQO: completion queues.
 var cqoCases = []Case{
 	{ID: "cqo/overrun", Clause: "man ibv_poll_cq; RFC 5040 §8.1.1 (10)", Needs: needWrite,
-		Requirement: "More completions than a CQ holds are reported as an overrun or held back, never lost silently, and other QPs are unaffected.",
+		Requirement: "More completions than a CQ holds are reported as an overrun or held back, never lost silently, " +
+			"and other QPs are unaffected.",
 		Run: func(e *Env) {
 			const entries = 8
 			depth := e.deep(entries + 64)
@@ -35,7 +36,9 @@ var cqoCases = []Case{
 			e.pause(quietTime) // nobody polls the small CQ
 			well.works()
 			box.asleep = false
-			e.waitFor("all completions, or an overrun that is reported", func() bool { return box.err != nil || c.a.s.signaled() == 0 })
+			e.waitFor("all completions, or an overrun that is reported", func() bool {
+				return box.err != nil || c.a.s.signaled() == 0
+			})
 			switch {
 			case box.err == nil:
 				good := 0
@@ -109,7 +112,8 @@ var cqoCases = []Case{
 				seen := make([]bool, depth)
 				for i := range all {
 					n := int(uint32(all[i].ID))
-					if all[i].ID != sendID(n) || n >= depth || seen[n] || all[i].Status != rdma.StatusSuccess || all[i].QPNum != c.a.num {
+					if all[i].ID != sendID(n) || n >= depth || seen[n] || all[i].Status != rdma.StatusSuccess ||
+						all[i].QPNum != c.a.num {
 						e.failf("every request completes once", "%s", c.a.s.text(&all[i]))
 					}
 					seen[n] = true

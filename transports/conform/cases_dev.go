@@ -12,7 +12,8 @@ import (
 // DEV: the device, its limits and its protection domains.
 var devCases = []Case{
 	{ID: "dev/caps-constant", Clause: "IBTA 11.2.1.2*; man ibv_query_device",
-		Requirement: "Abilities and limits are the same at every query, from every thread, and they agree with each other.",
+		Requirement: "Abilities and limits are the same at every query, from every thread, and they agree with each " +
+			"other.",
 		Run: func(e *Env) {
 			for _, dev := range []rdma.Device{e.A, e.B} {
 				first := dev.Caps()
@@ -38,7 +39,8 @@ var devCases = []Case{
 			}
 		}},
 	{ID: "dev/limits-creatable", Clause: "man ibv_create_qp",
-		Requirement: "Objects of the advertised maximum size can be created: the result is at least what was asked for.",
+		Requirement: "Objects of the advertised maximum size can be created: the result is at least what was asked " +
+			"for.",
 		Run: func(e *Env) {
 			c := e.A.Caps()
 			e.newCQ(e.A, "cq of MaxCQE", c.MaxCQE)
@@ -72,7 +74,8 @@ var devCases = []Case{
 				e.notCreated(cfg.what, rdma.ErrInvalid, rdma.ErrNotSupported)(e.A.NewQP(cfg.qp))
 			}
 			if c.Features.Has(rdma.FeatSRQ) {
-				e.notCreated("create srq of MaxSRQWR+1", rdma.ErrInvalid)(e.A.NewSRQ(rdma.SRQConfig{PD: pd, Depth: c.MaxSRQWR + 1}))
+				e.notCreated("create srq of MaxSRQWR+1",
+					rdma.ErrInvalid)(e.A.NewSRQ(rdma.SRQConfig{PD: pd, Depth: c.MaxSRQWR + 1}))
 			}
 			// An object left behind would hold the domain.
 			e.must("free the pd after refused creations", e.A.FreePD(pd))
@@ -105,7 +108,8 @@ var devCases = []Case{
 			e.must("free the unused pd", e.A.FreePD(pd))
 		}},
 	{ID: "dev/close-busy", Clause: "man ibv_close_device",
-		Requirement: "A device with open objects refuses to close and stays usable; Close of an object may be repeated.",
+		Requirement: "A device with open objects refuses to close and stays usable; Close of an object may be " +
+			"repeated.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			r := e.region(c.a, "region", 64, localOnly)
@@ -156,7 +160,8 @@ var devCases = []Case{
 			}
 		}},
 	{ID: "dev/undeclared-refused", Clause: "man ibv_post_send: an unsupported request fails at once",
-		Requirement: "An operation or feature that is not declared is refused at once as not supported, and the QP is unharmed.",
+		Requirement: "An operation or feature that is not declared is refused at once as not supported, and the QP " +
+			"is unharmed.",
 		Run: func(e *Env) {
 			caps := e.A.Caps()
 			c := e.connect(connOpts{})
@@ -206,12 +211,17 @@ var devCases = []Case{
 				refused("resume", c.a.qp.Resume)
 			}
 			if lacks(rdma.FeatPingPong) {
-				refused("ping_pong", func() error { _, err := c.a.qp.PingPong(make([]rdma.PingPongStep, 1), make([]rdma.WC, 1)); return err })
+				refused("ping_pong", func() error {
+					_,
+						err := c.a.qp.PingPong(make([]rdma.PingPongStep, 1), make([]rdma.WC, 1))
+					return err
+				})
 			}
 			if lacks(rdma.FeatReadMultiSGE) && caps.Ops.Has(rdma.OpRead) && caps.MaxSGE > 1 {
 				probed++
 				_, err := c.a.tryPost(read(102, dst.at(0), src.sge(0, 8), src.sge(8, 8)))
-				e.refusedWith("read into two elements, which is not declared", err, rdma.ErrNotSupported, rdma.ErrInvalid)
+				e.refusedWith("read into two elements, which is not declared", err, rdma.ErrNotSupported,
+					rdma.ErrInvalid)
 				c.works()
 			}
 			if !caps.OnDemand {
@@ -231,8 +241,9 @@ var devCases = []Case{
 			e.Note("%d undeclared abilities probed", probed)
 		}},
 	{ID: "dev/post-list-partial", Clause: "IBTA 11.4.1.1; man ibv_post_send (bad_wr)",
-		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpWrite)},
-		Requirement: "When the second of three requests is refused, the first is executed, the third is not, and the QP stays in RTS.",
+		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite)},
+		Requirement: "When the second of three requests is refused, the first is executed, the third is not, and the " +
+			"QP stays in RTS.",
 		Run: func(e *Env) {
 			c, src, dst := e.writing(128)
 			dst.blank()
@@ -274,7 +285,8 @@ func (e *Env) capsAgree(c *rdma.Caps) {
 		{"MaxSRQWR above 0 exactly with the srq feature", (c.MaxSRQWR > 0) == c.Features.Has(rdma.FeatSRQ)},
 		{"MaxRDAtom of at least 1 with reads or atomics", c.MaxRDAtom >= 1 || !atomics && !c.Ops.Has(rdma.OpRead)},
 		{"MaxReadSGE of at least 1 with reads", c.MaxReadSGE >= 1 || !c.Ops.Has(rdma.OpRead)},
-		{"MaxReadSGE above 1 exactly with the read_multi_sge feature", (c.MaxReadSGE > 1) == c.Features.Has(rdma.FeatReadMultiSGE)},
+		{"MaxReadSGE above 1 exactly with the read_multi_sge feature",
+			(c.MaxReadSGE > 1) == c.Features.Has(rdma.FeatReadMultiSGE)},
 		{"solicited only together with events", c.Features.Has(rdma.FeatEvents) || !c.Features.Has(rdma.FeatSolicited)},
 	} {
 		if !rule.ok {

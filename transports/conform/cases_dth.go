@@ -10,13 +10,15 @@ import (
 // DTH: a peer that dies or leaves without a word.
 var dthCases = []Case{
 	{ID: "dth/close-in-transfer", Clause: "IBTA 9.9*; RFC 5041 §6.2", Needs: needWrite,
-		Requirement: "When the peer destroys its QP in mid-transfer, the requests end in error within bounded time, each once.",
+		Requirement: "When the peer destroys its QP in mid-transfer, the requests end in error within bounded time, " +
+			"each once.",
 		Run: func(e *Env) {
 			c, src, dst := e.writing(16384)
 			c.untilGone(src, dst, c.b.close)
 		}},
 	{ID: "dth/fail-in-transfer", Clause: "IBTA 9.9*; RFC 5041 §6.2", Needs: needWrite,
-		Requirement: "When the peer's QP goes to ERR in mid-transfer, the requests end in error within bounded time, each once.",
+		Requirement: "When the peer's QP goes to ERR in mid-transfer, the requests end in error within bounded time, " +
+			"each once.",
 		Run: func(e *Env) {
 			c, src, dst := e.writing(16384)
 			c.untilGone(src, dst, func() { e.must("fail", c.b.qp.Fail()) })
@@ -65,7 +67,8 @@ var dthCases = []Case{
 			e.connect(connOpts{}).works()
 		}},
 	{ID: "dth/kill-in-transfer", Clause: "IBTA 9.9*, C9-140; RFC 5041 §6.2", Kill: true, Needs: needWrite,
-		Requirement: "When the peer's device dies in mid-transfer, the requests end in error within bounded time, each once.",
+		Requirement: "When the peer's device dies in mid-transfer, the requests end in error within bounded time, " +
+			"each once.",
 		Run: func(e *Env) {
 			c, src, dst := e.writing(16384)
 			c.a.postRecv(recv(1), recv(2))
@@ -89,7 +92,9 @@ var dthCases = []Case{
 			}
 		}},
 	{ID: "dth/link-cut", Clause: "IBTA 9.9*, C9-140; RFC 5482 §2; RFC 5040 §6.2", Path: cutGiveUp, Needs: needWrite,
-		Requirement: "When the link is cut in mid-transfer, the requests end in error within the window that the transport was given, each once, and nothing is placed into memory that was handed back, not even when the link returns.",
+		Requirement: "When the link is cut in mid-transfer, the requests end in error within the window that the " +
+			"transport was given, each once, and nothing is placed into memory that was handed back, not even when " +
+			"the link returns.",
 		Run: func(e *Env) {
 			c, src, dst := e.writing(16384)
 			var cut time.Time
@@ -100,7 +105,8 @@ var dthCases = []Case{
 			// The kernel looks when a retransmission is due: at twice the window at the latest.
 			took := time.Since(cut)
 			if took > 2*cutGiveUp+quietTime {
-				e.failf("the error comes within twice the window of "+cutGiveUp.String(), "after %v", took.Round(time.Millisecond))
+				e.failf("the error comes within twice the window of "+cutGiveUp.String(), "after %v",
+					took.Round(time.Millisecond))
 			}
 			e.Note("error %v after the cut, window %v", took.Round(time.Millisecond), cutGiveUp)
 			// What the peer hands back is its own: what was under way when the link was cut does
@@ -114,7 +120,8 @@ var dthCases = []Case{
 			dst.unchanged("when the link returns")
 		}},
 	{ID: "dth/stopped-peer", Clause: "RFC 9293 §3.8.6.1", Path: stopGiveUp, Needs: needSendWriteRead,
-		Requirement: "Requests to a peer that is stopped wait, without error, and complete with the right bytes when it goes on.",
+		Requirement: "Requests to a peer that is stopped wait, without error, and complete with the right bytes when " +
+			"it goes on.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			const size = 64 << 10
@@ -132,7 +139,8 @@ var dthCases = []Case{
 			c.a.post(read(n, dst.at((n-1)*size), sink.all()))
 			e.pause(time.Duration(e.loops(1, 30)) * time.Second)
 			if len(c.a.s.done) > n || c.a.qp.State() != rdma.QPRTS {
-				e.failf("the read waits for the peer, and the QP stays in RTS", "%d of %d requests done%s", len(c.a.s.done), n+1, e.states())
+				e.failf("the read waits for the peer, and the QP stays in RTS", "%d of %d requests done%s",
+					len(c.a.s.done), n+1, e.states())
 			}
 			e.Note("%d of %d writes were taken while the peer was stopped", len(c.a.s.done), n)
 			goOn()
@@ -143,7 +151,8 @@ var dthCases = []Case{
 			c.works()
 		}},
 	{ID: "dth/loss", Clause: "RFC 9293 §3.8; RFC 5041 §5.3", Path: stopGiveUp, Needs: needSendWriteRead,
-		Requirement: "Loss, reordering and duplication below change no byte, lose and repeat no message, and fail no request.",
+		Requirement: "Loss, reordering and duplication below change no byte, lose and repeat no message, and fail no " +
+			"request.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			p := 0.02

@@ -40,7 +40,8 @@ var evtCases = []Case{
 			c.b.r.expect(got(3, 0))
 		}},
 	{ID: "evt/arm-after-completion", Clause: "IBTA 11.4.2.2; man ibv_req_notify_cq", Level: May, Needs: needEventsRead,
-		Requirement: "A completion that waits already when the CQ is armed raises no event, which is why one polls after arming.",
+		Requirement: "A completion that waits already when the CQ is armed raises no event, which is why one polls " +
+			"after arming.",
 		Run: func(e *Env) {
 			c, src, sink := e.reading(8)
 			c.b.postRecv(recv(1))
@@ -71,7 +72,8 @@ var evtCases = []Case{
 			}
 		}},
 	{ID: "evt/solicited", Clause: "man ibv_req_notify_cq (solicited_only)", Needs: needSolicited,
-		Requirement: "Armed for solicited completions, a CQ is silent for a plain message and wakes for a solicited one.",
+		Requirement: "Armed for solicited completions, a CQ is silent for a plain message and wakes for a solicited " +
+			"one.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			c.b.postRecv(recv(1), recv(2))
@@ -82,7 +84,8 @@ var evtCases = []Case{
 			c.wakes(solicited(send(2)), "a solicited message")
 			c.b.r.expect(got(1, 0), got(2, 0))
 		}},
-	{ID: "evt/solicited-error", Clause: "man ibv_req_notify_cq: \"or if the status is not successful\"", Needs: needSolicited,
+	{ID: "evt/solicited-error", Clause: "man ibv_req_notify_cq: \"or if the status is not successful\"",
+		Needs:       needSolicited,
 		Requirement: "Armed for solicited completions, a CQ wakes for a failed one.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
@@ -160,7 +163,9 @@ var evtCases = []Case{
 				for k := e.Rand.IntN(200); k > 0; k-- {
 					e.step()
 				}
-				e.waitFor("the receiver takes messages", func() bool { return receiver.finished() || int(arrived.Load())+slots > i+1 })
+				e.waitFor("the receiver takes messages", func() bool {
+					return receiver.finished() || int(arrived.Load())+slots > i+1
+				})
 				if receiver.finished() {
 					break
 				}
@@ -205,7 +210,8 @@ var evtCases = []Case{
 			c.a.disconnect()
 			e.expectEvent(e.B, rdma.EventPeerDisconnect, c.b.num)
 		}},
-	{ID: "evt/clean-run", Clause: "man ibv_get_async_event", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite), Features: rdma.FeatAsyncEvents},
+	{ID: "evt/clean-run", Clause: "man ibv_get_async_event",
+		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite), Features: rdma.FeatAsyncEvents},
 		Requirement: "A run without errors raises no asynchronous event.",
 		Run: func(e *Env) {
 			c, src, dst := e.writing(64)

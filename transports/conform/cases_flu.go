@@ -5,7 +5,8 @@ import "github.com/rdmaperf/rdmaperf/transports/rdma"
 // FLU: flushing.
 var fluCases = []Case{
 	{ID: "flu/each-once", Clause: "IBTA 10.3.1.7*, 10.8*; man ibv_modify_qp", Needs: needSendWrite,
-		Requirement: "All work outstanding when a QP goes to ERR completes with WR_FLUSH_ERR, in order, each request once.",
+		Requirement: "All work outstanding when a QP goes to ERR completes with WR_FLUSH_ERR, in order, each request " +
+			"once.",
 		Run: func(e *Env) {
 			depth := e.deep(16)
 			c := e.connect(connOpts{depth: depth, rdepth: depth})
@@ -32,7 +33,8 @@ var fluCases = []Case{
 			}
 		}},
 	{ID: "flu/after-error", Clause: "IBTA C10-96, C10-97", Needs: needRead,
-		Requirement: "After a remote error too, work posted later is taken and flushed in order: the last one is a drain marker.",
+		Requirement: "After a remote error too, work posted later is taken and flushed in order: the last one is a " +
+			"drain marker.",
 		Run: func(e *Env) {
 			c, src, sink := e.reading(64)
 			bad := src.at(0)

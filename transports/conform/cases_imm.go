@@ -5,7 +5,8 @@ import "github.com/rdmaperf/rdmaperf/transports/rdma"
 // IMM: send with immediate.
 var immCases = []Case{
 	{ID: "imm/value", Clause: "IBTA 9.4.1*; RFC 7306 §6; man ibv_poll_cq (IBV_WC_WITH_IMM)", Needs: needSendImm,
-		Requirement: "The 32 bits of immediate arrive as they were posted, and the completion says that they are there.",
+		Requirement: "The 32 bits of immediate arrive as they were posted, and the completion says that they are " +
+			"there.",
 		Run: func(e *Env) {
 			// The immediate is not part of the receive's memory.
 			c := e.connect(connOpts{})

@@ -9,7 +9,8 @@ import (
 // INL: inline data.
 var inlCases = []Case{
 	{ID: "inl/overwrite-after-post", Clause: "man ibv_post_send NOTES", Needs: needInline,
-		Requirement: "The buffer of an inline request may be changed as soon as the post returns: the bytes of the post are sent.",
+		Requirement: "The buffer of an inline request may be changed as soon as the post returns: the bytes of the " +
+			"post are sent.",
 		Run: func(e *Env) {
 			limit := e.inlineLimit()
 			c := e.connect(connOpts{inline: limit})
@@ -35,7 +36,8 @@ var inlCases = []Case{
 					} else {
 						c.barrier()
 					}
-					e.equal(fmt.Sprintf("%s: inline %s of %d bytes", dst.name, wr.Op, size), dst.data()[:size], want[:size])
+					e.equal(fmt.Sprintf("%s: inline %s of %d bytes", dst.name, wr.Op, size), dst.data()[:size],
+						want[:size])
 					e.allBytes(dst.name+": bytes behind", dst.data()[size:], blank)
 				}
 				n++
@@ -50,7 +52,8 @@ var inlCases = []Case{
 			pattern(mem.buf.Bytes(), 7)
 			mem.lo, mem.n = 0, 64
 			dst := e.region(c.b, "dst", 64, remoteAll)
-			c.message(inline(send(1, rdma.SGE{Addr: mem.buf.Addr() + 3, Len: uint32(size), LKey: 0xdeadbeef})), recv(1, dst.all()))
+			c.message(inline(send(1, rdma.SGE{Addr: mem.buf.Addr() + 3, Len: uint32(size), LKey: 0xdeadbeef})),
+				recv(1, dst.all()))
 			e.equal(dst.name, dst.data()[:size], mem.buf.Bytes()[3:3+size])
 		}},
 	{ID: "inl/over-max", Clause: "man ibv_post_send; man ibv_create_qp (max_inline_data)", Needs: needInline,
@@ -82,7 +85,8 @@ var inlCases = []Case{
 			c.b.r.expect(got(1, limit))
 			e.equal(dst.name, dst.data()[:limit], sent)
 		}},
-	{ID: "inl/read-refused", Clause: "man ibv_post_send: inline is \"valid only for Send and RDMA Write\"", Needs: needInlineRd,
+	{ID: "inl/read-refused", Clause: "man ibv_post_send: inline is \"valid only for Send and RDMA Write\"",
+		Needs:       needInlineRd,
 		Requirement: "An inline read is refused.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{inline: 8})

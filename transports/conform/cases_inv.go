@@ -14,13 +14,15 @@ var refusedInv = outcome{
 // INV: invalidation of keys.
 var invCases = []Case{
 	{ID: "inv/send-inv", Clause: "IBTA 9.4.1.1*; RFC 5040 §4.7, §5.3", Needs: needSendInv,
-		Requirement: "Send with invalidate delivers its message, names the revoked key in the completion, and the key gives no access any more.",
-		Run:         func(e *Env) { e.revokedBySend(64) }},
+		Requirement: "Send with invalidate delivers its message, names the revoked key in the completion, and the " +
+			"key gives no access any more.",
+		Run: func(e *Env) { e.revokedBySend(64) }},
 	{ID: "inv/zero-length", Clause: "IBTA 9.4.1.1*; RFC 5041 §5.2", Needs: needSendInv,
 		Requirement: "A send with invalidate of 0 bytes revokes as well.",
 		Run:         func(e *Env) { e.revokedBySend(0) }},
 	{ID: "inv/ordinary-safe", Clause: "IBTA 9.9.3 class J; RFC 5040 §8.1.1 (7)", Needs: needSendInv,
-		Requirement: "A peer cannot revoke a registration that does not allow it: the request is refused and the key stays valid.",
+		Requirement: "A peer cannot revoke a registration that does not allow it: the request is refused and the key " +
+			"stays valid.",
 		Run: func(e *Env) {
 			e.refusesInvalidation(remoteAll, 0)
 		}},
@@ -29,7 +31,8 @@ var invCases = []Case{
 		Run: func(e *Env) {
 			e.refusesInvalidation(revocable, 0x5a5a5a5a)
 		}},
-	{ID: "inv/not-before-delivery", Clause: "IBTA 9.7*", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpSendInv, rdma.OpWrite), Features: rdma.FeatRNRRetry},
+	{ID: "inv/not-before-delivery", Clause: "IBTA 9.7*",
+		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpSendInv, rdma.OpWrite), Features: rdma.FeatRNRRetry},
 		Requirement: "A send with invalidate that finds no receive revokes nothing.",
 		Run: func(e *Env) {
 			c := e.rnrRetries(0)
@@ -38,7 +41,8 @@ var invCases = []Case{
 			e.notRevoked(far)
 		}},
 	{ID: "inv/solicited", Clause: "RFC 5040 §4.7, §5.3",
-		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpSendInv, rdma.OpWrite), Features: rdma.FeatEvents | rdma.FeatSolicited},
+		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpSendInv, rdma.OpWrite),
+			Features: rdma.FeatEvents | rdma.FeatSolicited},
 		Requirement: "A solicited send with invalidate raises the event and revokes.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})

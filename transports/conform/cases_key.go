@@ -30,7 +30,8 @@ var keyCases = []Case{
 			}
 		}},
 	{ID: "acc/dereg-while-writing", Clause: "IBTA 10.6.7*; RFC 5040 §8.1.1 (6)", Needs: needWrite,
-		Requirement: "When the close of a registration returns, a peer that still streams writes touches the memory no more.",
+		Requirement: "When the close of a registration returns, a peer that still streams writes touches the memory " +
+			"no more.",
 		Run: func(e *Env) {
 			const size = 8192
 			for round := range e.loops(4, 50) {
@@ -147,7 +148,8 @@ var keyCases = []Case{
 			}
 		}},
 	{ID: "acc/two-registrations", Clause: "IBTA 10.6*", Needs: needWriteRead,
-		Requirement: "Two registrations of the same memory have their own rights and lives: what moves by one is not touched by the end of the other.",
+		Requirement: "Two registrations of the same memory have their own rights and lives: what moves by one is not " +
+			"touched by the end of the other.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			near := e.region(c.a, "near", 64, e.sinkAccess())
@@ -191,7 +193,8 @@ var keyCases = []Case{
 			c.localFaultUnseen(send(1, src.all()))
 		}},
 	{ID: "acc/lkey-bounds", Clause: "IBTA 10.6.6*", Needs: needSend,
-		Requirement: "A send of bytes outside the registration is a local fault, also when address and length exceed 2^64.",
+		Requirement: "A send of bytes outside the registration is a local fault, also when address and length exceed " +
+			"2^64.",
 		Run: func(e *Env) {
 			for _, r := range []reach{{off: 1000, n: 1}, {off: 999, n: 2}, {n: 1001}, {off: minus(1), n: 2},
 				{off: minus(8), n: 1 << 31}, {off: ^uint64(0) - 7, n: 16, absolute: true}} {

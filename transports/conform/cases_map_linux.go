@@ -30,7 +30,8 @@ var mapCases = []Case{
 			e.allBytes(far.name+": bytes behind", far.data()[border+4096:], 0)
 		}},
 	{ID: "acc/file-mapping", Clause: "man ibv_reg_mr; man mmap (MAP_SHARED)", Needs: needWriteRead,
-		Requirement: "Of a shared mapping of a file, remote writes reach the file, and remote reads see what is written to it.",
+		Requirement: "Of a shared mapping of a file, remote writes reach the file, and remote reads see what is " +
+			"written to it.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			f, err := os.CreateTemp("", "rdmaperf-conform-")
@@ -55,7 +56,8 @@ var mapCases = []Case{
 			near.holds(got)
 		}},
 	{ID: "acc/fork", Clause: "man ibv_fork_init", Needs: needWriteRead,
-		Requirement: "While a child of fork shares the pages, registered memory that was advised MADV_DONTFORK takes part in transfers as before.",
+		Requirement: "While a child of fork shares the pages, registered memory that was advised MADV_DONTFORK takes " +
+			"part in transfers as before.",
 		Run: func(e *Env) {
 			// Both sides write while a child shares the pages. Without the advice the first
 			// write of the processor would give the process another page than the device's.
@@ -75,8 +77,10 @@ var mapCases = []Case{
 			mustRun(end())
 			e.equal(far.name+", after the child", far.data(), near.data())
 		}},
-	{ID: "lrg/above-4gib", Clause: "RFC 5041 §4.1 (64 bits of tagged offset); man ibv_reg_mr (size_t length)", Profile: Full, Memory: 6 << 30, Needs: needWriteRead,
-		Requirement: "Of a registration above 4 GiB, writes and reads reach the bytes across and above that border, and no others.",
+	{ID: "lrg/above-4gib", Clause: "RFC 5041 §4.1 (64 bits of tagged offset); man ibv_reg_mr (size_t length)",
+		Profile: Full, Memory: 6 << 30, Needs: needWriteRead,
+		Requirement: "Of a registration above 4 GiB, writes and reads reach the bytes across and above that border, " +
+			"and no others.",
 		Run: func(e *Env) {
 			// Few pages are touched, but a device may pin all of them.
 			const border = 4 << 30

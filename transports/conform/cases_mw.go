@@ -4,7 +4,8 @@ package conform
 // name and are unsupported everywhere, so that whoever looks for them finds them.
 var mwCases = windows([]Case{
 	{ID: "mw/bind", Clause: "man ibv_bind_mw; IBTA 10.6.7.2*",
-		Requirement: "A window of type 1 gives the access that it was bound with, and none after it was bound to nothing; its key changes each time."},
+		Requirement: "A window of type 1 gives the access that it was bound with, and none after it was bound to " +
+			"nothing; its key changes each time."},
 	{ID: "mw/bind-by-post", Clause: "man ibv_post_send (IBV_WR_BIND_MW)",
 		Requirement: "A window of type 2 is bound by a work request, under the key that the request names."},
 	{ID: "mw/needs-bind-right", Clause: "IBTA C10-73",

@@ -87,7 +87,8 @@ var ordCases = []Case{
 			}
 		}},
 	{ID: "ord/write-write-send", Clause: "IBTA 9.5*; RFC 5040 §5.5 (3) leaves it open", Needs: needSendWrite,
-		Requirement: "Of two writes to one address, the later holds at the delivery of a following send. iWARP may place them in any order: there it is recorded.",
+		Requirement: "Of two writes to one address, the later holds at the delivery of a following send. iWARP may " +
+			"place them in any order: there it is recorded.",
 		Run: func(e *Env) {
 			const size = 3000
 			c, first, dst := e.writing(size)
@@ -96,7 +97,8 @@ var ordCases = []Case{
 				first.fill(uint64(2 * i))
 				second.fill(uint64(2*i + 1))
 				c.b.postRecv(recv(i))
-				c.a.do(unsignaled(write(1, dst.at(0), first.all())), unsignaled(write(2, dst.at(0), second.all())), send(3))
+				c.a.do(unsignaled(write(1, dst.at(0), first.all())), unsignaled(write(2, dst.at(0), second.all())),
+					send(3))
 				c.b.r.expect(got(i, 0))
 				e.lastHolds(dst, first.data(), second.data())
 			}
@@ -175,7 +177,8 @@ var ordCases = []Case{
 			c.noEffect(accessRefused(0x0100, 0x1100), unsignaled(read(1, src.badKey(), sink.all())), sink)
 		}},
 	{ID: "ord/unsignaled-reuse", Clause: "IBTA 10.7.3.1", Needs: needSendWrite,
-		Requirement: "The buffers of unsignalled requests may be changed as soon as a later completion of the queue is polled.",
+		Requirement: "The buffers of unsignalled requests may be changed as soon as a later completion of the queue " +
+			"is polled.",
 		Run: func(e *Env) {
 			// Messages of many pages, because some devices lend these to the layer below, and more
 			// of them than it sends at once.
@@ -217,7 +220,9 @@ var ordCases = []Case{
 				src.fill(uint64(ord))
 				for range 4 {
 					fillByte(sink.data(), 0)
-					c.a.doEach(depth, func(i int) rdma.SendWR { return read(i, src.at(i*size), sink.sge(i*size, size)) })
+					c.a.doEach(depth, func(i int) rdma.SendWR {
+						return read(i, src.at(i*size), sink.sge(i*size, size))
+					})
 					e.equal(sink.name, sink.data()[:depth*size], src.data()[:depth*size])
 				}
 			}
@@ -238,7 +243,8 @@ var ordCases = []Case{
 				for i := range depth {
 					c.a.s.expect(ok(i))
 					end := (i + 1) * size
-					e.equal(fmt.Sprintf("data of read %d and before, at its completion", i), sink.data()[:end], src.data()[:end])
+					e.equal(fmt.Sprintf("data of read %d and before, at its completion", i), sink.data()[:end],
+						src.data()[:end])
 				}
 			}
 		}},
@@ -270,7 +276,8 @@ var ordCases = []Case{
 				flow{n: e.loops(500, 20000), size: size, srcSlots: 1, dstSlots: e.deep(32)}.run(c.a, c.b)
 			}
 		}},
-	{ID: "ord/last-byte-last", Clause: "a promise of the device; RFC 5040 §5.5 (5) and IBTA o9-20* do not make it", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite), Features: rdma.FeatLastByteLast},
+	{ID: "ord/last-byte-last", Clause: "a promise of the device; RFC 5040 §5.5 (5) and IBTA o9-20* do not make it",
+		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpWrite), Features: rdma.FeatLastByteLast},
 		Requirement: "A target that sees the last byte of a write sees all its bytes.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})

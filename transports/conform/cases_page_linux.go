@@ -14,7 +14,8 @@ import (
 // with ACC and LRG.
 var pageCases = []Case{
 	{ID: "acc/read-only-pages", Clause: "man ibv_reg_mr (EFAULT); man mprotect", Needs: needRead,
-		Requirement: "Memory that may only be read is not registered for writing; for reading it is, and a peer reads it.",
+		Requirement: "Memory that may only be read is not registered for writing; for reading it is, and a peer " +
+			"reads it.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			raw := anonymous(8192, 0)
@@ -34,8 +35,10 @@ var pageCases = []Case{
 			c.reads(far, near)
 			c.works()
 		}},
-	{ID: "acc/on-demand", Clause: "man ibv_reg_mr (IBV_ACCESS_ON_DEMAND)", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), OnDemand: true},
-		Requirement: "Under an on-demand registration a peer reaches pages that nobody has touched yet, and the new ones of pages that were dropped.",
+	{ID: "acc/on-demand", Clause: "man ibv_reg_mr (IBV_ACCESS_ON_DEMAND)",
+		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), OnDemand: true},
+		Requirement: "Under an on-demand registration a peer reaches pages that nobody has touched yet, and the new " +
+			"ones of pages that were dropped.",
 		Run: func(e *Env) {
 			const pages, size = 64, 8192
 			c := e.connect(connOpts{})
@@ -54,8 +57,10 @@ var pageCases = []Case{
 			near.fill(3)
 			c.writes(near, part)
 		}},
-	{ID: "acc/on-demand-page", Clause: "man ibv_reg_mr (IBV_ACCESS_ON_DEMAND)", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), OnDemand: true},
-		Requirement: "Under an on-demand registration a message that begins where a page does and ends in it finds a page that nobody has touched, and the new one behind a drop.",
+	{ID: "acc/on-demand-page", Clause: "man ibv_reg_mr (IBV_ACCESS_ON_DEMAND)",
+		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), OnDemand: true},
+		Requirement: "Under an on-demand registration a message that begins where a page does and ends in it finds a " +
+			"page that nobody has touched, and the new one behind a drop.",
 		Run: func(e *Env) {
 			// A packet that begins with a page needs the right page and no offset in it.
 			// 256 bytes are one packet under any MTU.
@@ -69,7 +74,8 @@ var pageCases = []Case{
 					near.fill(uint64(10*round + i))
 					c.writes(near, far.part(i*4096, size))
 					e.allBytes(fmt.Sprintf("%s: rest of page %d, round %d", far.name, i, round), page(i)[size:], 0)
-					e.allBytes(fmt.Sprintf("%s: page %d, which was not written, round %d", far.name, i+1, round), page(i+1), 0)
+					e.allBytes(fmt.Sprintf("%s: page %d, which was not written, round %d", far.name, i+1, round),
+						page(i+1), 0)
 				}
 				drop(far.data())
 				for i := range pages {
@@ -79,8 +85,10 @@ var pageCases = []Case{
 				}
 			}
 		}},
-	{ID: "acc/on-demand-in-flight", Clause: "man ibv_reg_mr (IBV_ACCESS_ON_DEMAND); man madvise (MADV_DONTNEED)", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), OnDemand: true},
-		Requirement: "Pages of an on-demand registration that are dropped under a stream of writes end no write and change no byte around them.",
+	{ID: "acc/on-demand-in-flight", Clause: "man ibv_reg_mr (IBV_ACCESS_ON_DEMAND); man madvise (MADV_DONTNEED)",
+		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), OnDemand: true},
+		Requirement: "Pages of an on-demand registration that are dropped under a stream of writes end no write and " +
+			"change no byte around them.",
 		Run: func(e *Env) {
 			const size = 16 * 4096
 			c := e.connect(connOpts{})
@@ -102,8 +110,10 @@ var pageCases = []Case{
 			e.equal(far.name+": pages before", far.data()[:size], patternOf(size, 2))
 			e.equal(far.name+": pages behind", far.data()[2*size:], patternOf(size, 3))
 		}},
-	{ID: "lrg/longest", Clause: "IBTA 9.4.3: messages of up to 2^31 bytes; RFC 5041 §4: below 2^32", Profile: Full, Memory: 6 << 30, Needs: needSendWrite,
-		Requirement: "Messages of the advertised limit, gathered from parts, arrive whole: written, and sent into parts.",
+	{ID: "lrg/longest", Clause: "IBTA 9.4.3: messages of up to 2^31 bytes; RFC 5041 §4: below 2^32", Profile: Full,
+		Memory: 6 << 30, Needs: needSendWrite,
+		Requirement: "Messages of the advertised limit, gathered from parts, arrive whole: written, and sent into " +
+			"parts.",
 		Run: func(e *Env) {
 			// No power of two: bytes that land 2^31 or 2^32 too low would show.
 			const ring, shift = 32<<20 + 4096, 4099
@@ -116,7 +126,8 @@ var pageCases = []Case{
 			whole := func(how string, off int) {
 				for at := 0; at < n; at += ring {
 					to := min(at+ring, n)
-					e.equal(fmt.Sprintf("%s: bytes %d to %d, %s", dst.name, at, to, how), dst.data()[at:to], src.data()[off+at:off+to])
+					e.equal(fmt.Sprintf("%s: bytes %d to %d, %s", dst.name, at, to, how), dst.data()[at:to],
+						src.data()[off+at:off+to])
 				}
 				e.allBytes(dst.name+": bytes behind, "+how, dst.data()[n:], 0)
 			}

@@ -11,7 +11,8 @@ import (
 // They are listed with ACC.
 var partCases = []Case{
 	{ID: "acc/part", Clause: "man ibv_reg_mr", Needs: needWriteRead,
-		Requirement: "A part of a mapping is registered alone: the registration tells its address and length, and reaches every byte of it.",
+		Requirement: "A part of a mapping is registered alone: the registration tells its address and length, and " +
+			"reaches every byte of it.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			for i, p := range parts {
@@ -19,7 +20,8 @@ var partCases = []Case{
 				far, farAll := e.partial(c.b, fmt.Sprintf("far %d", i), p.off, p.n, remoteAll)
 				for _, r := range []*region{near, far} {
 					if r.mr.Addr() != r.buf.Addr() || r.mr.Len() != uint64(p.n) {
-						e.failf(fmt.Sprintf("address %#x, %d bytes", r.buf.Addr(), p.n), "address %#x, %d bytes", r.mr.Addr(), r.mr.Len())
+						e.failf(fmt.Sprintf("address %#x, %d bytes", r.buf.Addr(), p.n), "address %#x, %d bytes",
+							r.mr.Addr(), r.mr.Len())
 					}
 				}
 				c.bothWays(near, far)
@@ -28,10 +30,12 @@ var partCases = []Case{
 			}
 		}},
 	{ID: "acc/part-bounds", Clause: "IBTA 10.6.7*; RFC 5041 §7.1", Needs: needWriteRead,
-		Requirement: "A registration of a part gives no access to the bytes beside it, though they are mapped and registered too.",
+		Requirement: "A registration of a part gives no access to the bytes beside it, though they are mapped and " +
+			"registered too.",
 		Run: func(e *Env) {
 			const off, n = 4000, 200
-			for _, reach := range []struct{ at, n int }{{-1, 1}, {-1, 2}, {-off, 8}, {n, 1}, {n - 1, 2}, {0, n + 1}, {n + 1000, 8}} {
+			for _, reach := range []struct{ at, n int }{{-1, 1}, {-1, 2}, {-off, 8}, {n, 1}, {n - 1, 2}, {0, n + 1},
+				{n + 1000, 8}} {
 				for _, op := range oneSided(0x1101, 0x0101) {
 					c := e.connect(connOpts{})
 					near := e.region(c.a, "near", n+8, e.sinkAccess())
@@ -74,7 +78,8 @@ var partCases = []Case{
 			c.sends(near, far)
 		}},
 	{ID: "acc/kept", Clause: "man ibv_reg_mr", Needs: needKept,
-		Requirement: "Memory whose registration was closed, and memory that is mapped after it was freed, can be registered again and sends its own bytes.",
+		Requirement: "Memory whose registration was closed, and memory that is mapped after it was freed, can be " +
+			"registered again and sends its own bytes.",
 		Run: func(e *Env) {
 			// A registration kept for memory that is gone would send other bytes.
 			c := e.connect(connOpts{})

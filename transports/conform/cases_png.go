@@ -5,8 +5,9 @@ import "github.com/rdmaperf/rdmaperf/transports/rdma"
 // The ping-pong call: a promise of this project's waist that no specification makes.
 var vlyCases = []Case{
 	{ID: "qps/volley", Clause: "rdma.QP.PingPong; IBTA 10.3.1* for what it posts",
-		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite), Features: rdma.FeatPingPong},
-		Requirement: "A step of a ping-pong posts what it asks, sees a completion, an arrival or a byte, answers what was expected and nothing else, and hands over every completion it polled.",
+		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite), Features: rdma.FeatPingPong},
+		Requirement: "A step of a ping-pong posts what it asks, sees a completion, an arrival or a byte, answers " +
+			"what was expected and nothing else, and hands over every completion it polled.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			src, dst := e.region(c.a, "src", 64, remoteAll), e.region(c.b, "dst", 64, remoteAll)
@@ -16,7 +17,8 @@ var vlyCases = []Case{
 			c.a.postRecv(recv(1, src.sge(32, 8)))
 			c.b.postRecv(recv(1, dst.sge(0, 8)))
 			c.a.post(send(1, src.sge(0, 8)))
-			echo := rdma.PingPongStep{Answer: send(2, dst.sge(0, 8)), HasAnswer: true, Until: rdma.UntilRecv, Expect: recvID(1), Looks: 100}
+			echo := rdma.PingPongStep{Answer: send(2, dst.sge(0, 8)), HasAnswer: true, Until: rdma.UntilRecv,
+				Expect: recvID(1), Looks: 100}
 			c.b.stepMet(&echo)
 			if echo.HasAnswer {
 				e.failf("the expected message is answered", "it is not")
@@ -31,7 +33,8 @@ var vlyCases = []Case{
 			for i, expect := range []uint64{recvID(3), recvID(9)} {
 				c.b.postRecv(recv(3+i, dst.sge(0, 8)))
 				c.a.post(send(3+i, src.sge(0, 7+i)))
-				other := rdma.PingPongStep{Answer: send(20, dst.sge(0, 8)), HasAnswer: true, Until: rdma.UntilRecv, Expect: expect, Looks: 100}
+				other := rdma.PingPongStep{Answer: send(20, dst.sge(0, 8)), HasAnswer: true, Until: rdma.UntilRecv,
+					Expect: expect, Looks: 100}
 				c.b.stepMet(&other)
 				if !other.HasAnswer {
 					e.failf("a message that is not the expected one is not answered", "it is")
@@ -44,7 +47,8 @@ var vlyCases = []Case{
 			if e.Caps.Ops.Has(rdma.OpWriteImm) {
 				c.b.postRecv(recv(5, dst.sge(0, 8)))
 				c.a.post(send(5, src.sge(0, 8)))
-				lost := rdma.PingPongStep{Answer: writeImm(20, 0, src.at(0), dst.sge(0, 8)), HasAnswer: true, Until: rdma.UntilRecv, Expect: recvID(5), Looks: 100}
+				lost := rdma.PingPongStep{Answer: writeImm(20, 0, src.at(0), dst.sge(0, 8)), HasAnswer: true,
+					Until: rdma.UntilRecv, Expect: recvID(5), Looks: 100}
 				c.b.stepMet(&lost)
 				if !lost.HasAnswer {
 					e.failf("a send is not answered with a write with immediate", "it is")
@@ -56,13 +60,15 @@ var vlyCases = []Case{
 			// A write, its completion, and the byte that it changes.
 			before := dst.data()[63]
 			src.data()[40] = before + 1
-			ask := rdma.PingPongStep{Ask: write(7, dst.at(63), src.sge(40, 1)), HasAsk: true, Until: rdma.UntilSend, Looks: 100}
+			ask := rdma.PingPongStep{Ask: write(7, dst.at(63), src.sge(40, 1)), HasAsk: true, Until: rdma.UntilSend,
+				Looks: 100}
 			c.a.stepMet(&ask)
 			if ask.Took <= 0 {
 				e.failf("the step took time", "%d ns", ask.Took)
 			}
 			c.a.s.expect(ok(7))
-			watch := rdma.PingPongStep{Answer: write(6, src.at(48), dst.sge(63, 1)), HasAnswer: true, Until: rdma.UntilByte, Watch: dst.at(63).addr, Was: before, Looks: 100}
+			watch := rdma.PingPongStep{Answer: write(6, src.at(48), dst.sge(63, 1)), HasAnswer: true,
+				Until: rdma.UntilByte, Watch: dst.at(63).addr, Was: before, Looks: 100}
 			c.b.stepMet(&watch)
 			c.b.s.expect(ok(6))
 			c.barrierFrom(c.b, c.a)
@@ -72,12 +78,14 @@ var vlyCases = []Case{
 			// before; and answers that wait for one message after the other.
 			var asks [3]rdma.PingPongStep
 			for i := range asks {
-				asks[i] = rdma.PingPongStep{Ask: write(30+i, dst.at(56), src.sge(16+i, 1)), HasAsk: true, Until: rdma.UntilSend, Looks: 100}
+				asks[i] = rdma.PingPongStep{Ask: write(30+i, dst.at(56), src.sge(16+i, 1)), HasAsk: true,
+					Until: rdma.UntilSend, Looks: 100}
 			}
 			c.a.stepsMet(asks[:])
 			for i := range asks {
 				if asks[i].Took <= 0 || i > 0 && asks[i].Start < asks[i-1].Start+asks[i-1].Took {
-					e.failf("a step begins behind the one before", "step %d at %d ns for %d ns", i, asks[i].Start, asks[i].Took)
+					e.failf("a step begins behind the one before", "step %d at %d ns for %d ns", i, asks[i].Start,
+						asks[i].Took)
 				}
 				c.a.s.expect(ok(30 + i))
 			}
@@ -86,7 +94,8 @@ var vlyCases = []Case{
 			var answers [3]rdma.PingPongStep
 			for i := range answers {
 				id := 40 + i
-				answers[i] = rdma.PingPongStep{Answer: send(id, dst.sge(8*i, 8)), HasAnswer: true, Until: rdma.UntilRecv, Expect: recvID(id), Looks: 100}
+				answers[i] = rdma.PingPongStep{Answer: send(id, dst.sge(8*i, 8)), HasAnswer: true,
+					Until: rdma.UntilRecv, Expect: recvID(id), Looks: 100}
 				c.b.postRecv(recv(id, dst.sge(8*i, 8)))
 				c.a.postRecv(recv(id, src.sge(32, 8)))
 			}

@@ -9,7 +9,8 @@ import (
 // PRI: priorities of work requests, which tiers schedule by and providers ignore.
 var priCases = []Case{
 	{ID: "pri/accepted", Clause: "package rdma, SendWR.Priority and Caps.Priorities", Needs: needWrite,
-		Requirement: "Every priority below the declared number is taken and changes nothing about the request; a device that declares none takes all.",
+		Requirement: "Every priority below the declared number is taken and changes nothing about the request; a " +
+			"device that declares none takes all.",
 		Run: func(e *Env) {
 			const size = 20000
 			c, src, dst := e.writing(size)
@@ -20,7 +21,8 @@ var priCases = []Case{
 				e.equal(fmt.Sprintf("%s after a write of priority %d", dst.name, p), dst.data(), src.data())
 			}
 		}},
-	{ID: "pri/limit-refused", Clause: "package rdma, Caps.Priorities", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite), Priorities: 1},
+	{ID: "pri/limit-refused", Clause: "package rdma, Caps.Priorities",
+		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpWrite), Priorities: 1},
 		Requirement: "A priority beyond the declared number is refused at once, and the QP is unharmed.",
 		Run: func(e *Env) {
 			c, src, dst := e.writing(64)
@@ -38,7 +40,8 @@ var priCases = []Case{
 			dst.unchanged("after refused requests")
 		}},
 	{ID: "pri/same-keeps-order", Clause: "IBTA 9.5*, 10.8.5*", Needs: needSendWrite,
-		Requirement: "Requests of one priority, whatever it is, keep their order: a send delivers after the data of an earlier write.",
+		Requirement: "Requests of one priority, whatever it is, keep their order: a send delivers after the data of " +
+			"an earlier write.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			for _, p := range e.priorities() {
@@ -49,28 +52,32 @@ var priCases = []Case{
 						c.b.postRecv(recv(i))
 						c.a.post(urgent(write(3*i, dst.at(0), src.all()), p), urgent(send(3*i+1), p))
 						c.b.r.expect(got(i, 0))
-						e.equal(fmt.Sprintf("%s at the delivery of a send of priority %d", dst.name, p), dst.data(), src.data())
+						e.equal(fmt.Sprintf("%s at the delivery of a send of priority %d", dst.name, p), dst.data(),
+							src.data())
 						c.a.s.expect(ok(3*i), ok(3*i+1))
 					}
 				}
 			}
 		}},
 	{ID: "pri/covers-unsignaled", Clause: "IBTA 10.7.3.1", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite), Priorities: 2},
-		Requirement: "The completion of an urgent request, too, says that unsignalled requests posted before it have ended.",
+		Requirement: "The completion of an urgent request, too, says that unsignalled requests posted before it have " +
+			"ended.",
 		Run: func(e *Env) {
 			const size = 200000
 			c, src, dst := e.writing(size)
 			flag := e.region(c.b, "flag", 64, remoteAll)
 			for i := range e.loops(50, 1000) {
 				src.fill(uint64(i))
-				c.a.do(unsignaled(write(1, dst.at(0), src.all())), urgent(write(2, flag.at(0), src.sge(0, 64)), e.Caps.Priorities-1))
+				c.a.do(unsignaled(write(1, dst.at(0), src.all())),
+					urgent(write(2, flag.at(0), src.sge(0, 64)), e.Caps.Priorities-1))
 				if e.Caps.Completion != rdma.CompletionAck {
 					c.barrier() // a local completion says nothing about the peer's memory
 				}
 				e.equal(dst.name+" at the completion of a later, more urgent write", dst.data(), src.data())
 			}
 		}},
-	{ID: "pri/fence-holds", Clause: "IBTA 10.8.3.3", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpRead, rdma.OpWrite), Features: rdma.FeatFence, Priorities: 2},
+	{ID: "pri/fence-holds", Clause: "IBTA 10.8.3.3",
+		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpRead, rdma.OpWrite), Features: rdma.FeatFence, Priorities: 2},
 		Requirement: "An urgent request with a fence does not overtake an earlier read.",
 		Run: func(e *Env) {
 			const size = 100000
@@ -79,7 +86,8 @@ var priCases = []Case{
 			for i := range e.loops(20, 500) {
 				src.fill(uint64(i))
 				fillByte(relay.data(), 0)
-				c.a.do(read(1, src.at(0), relay.all()), urgent(fenced(write(2, dst.at(0), relay.all())), e.Caps.Priorities-1))
+				c.a.do(read(1, src.at(0), relay.all()),
+					urgent(fenced(write(2, dst.at(0), relay.all())), e.Caps.Priorities-1))
 				c.barrier()
 				e.equal(dst.name+" holds what the read before the fence brought", dst.data(), src.data())
 			}

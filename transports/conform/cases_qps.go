@@ -138,7 +138,8 @@ var qpsCases = []Case{
 			c.b.r.expect(got(2, 0))
 		}},
 	{ID: "qps/close-outstanding", Clause: "IBTA 11.2.4.4*; man ibv_destroy_qp",
-		Requirement: "A QP can be destroyed in every state; what was outstanding has completed flushed when the call returns.",
+		Requirement: "A QP can be destroyed in every state; what was outstanding has completed flushed when the call " +
+			"returns.",
 		Run: func(e *Env) {
 			const n = 8
 			closeWith := func(where string, x *end, s rdma.QPState) {
@@ -151,7 +152,8 @@ var qpsCases = []Case{
 				for e.step() {
 				}
 				if left := x.r.signaled(); left > 0 {
-					e.failf(fmt.Sprintf("%d receives flushed when close in %s returns", n, where), "%d still outstanding", left)
+					e.failf(fmt.Sprintf("%d receives flushed when close in %s returns", n, where),
+						"%d still outstanding", left)
 				}
 				x.r.flushed(true)
 			}

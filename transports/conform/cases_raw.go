@@ -9,7 +9,8 @@ import (
 // RAW: queue pairs that are led through their states by hand. They are listed with QPS.
 var rawCases = raw([]Case{
 	{ID: "qps/edges-by-hand", Clause: "IBTA 11.2.4.2 Table 91; man ibv_modify_qp",
-		Requirement: "With the attributes that each edge needs, a QP goes from RESET over INIT and RTR to RTS, and works.",
+		Requirement: "With the attributes that each edge needs, a QP goes from RESET over INIT and RTR to RTS, and " +
+			"works.",
 		Run: func(e *Env) {
 			x := e.rawEnd("raw")
 			x.move(rdma.QPRTS)
@@ -18,7 +19,8 @@ var rawCases = raw([]Case{
 			}
 		}},
 	{ID: "qps/attribute-missing", Clause: "IBTA 11.2.4.2 Table 91; man ibv_modify_qp (NOTES)",
-		Requirement: "An edge is refused when any one of the attributes that it needs is missing, and the QP is as it was.",
+		Requirement: "An edge is refused when any one of the attributes that it needs is missing, and the QP is as " +
+			"it was.",
 		Run: func(e *Env) {
 			x := e.rawEnd("raw")
 			for i := 1; i < len(rawPath); i++ {
@@ -68,7 +70,8 @@ var rawCases = raw([]Case{
 			}
 		}},
 	{ID: "qps/reset-discards", Clause: "IBTA 10.3.1*, C10-97.2.1; man ibv_modify_qp",
-		Requirement: "From every state a QP goes to RESET, where what was posted is gone without a completion and nothing can be posted.",
+		Requirement: "From every state a QP goes to RESET, where what was posted is gone without a completion and " +
+			"nothing can be posted.",
 		Run: func(e *Env) {
 			for _, at := range append(append([]rdma.QPState{}, rawPath[1:]...), rdma.QPErr) {
 				x := e.rawEnd("raw in " + at.String())
@@ -89,7 +92,8 @@ var rawCases = raw([]Case{
 			}
 		}},
 	{ID: "qps/use-after-reset", Clause: "IBTA 10.3.1*; man ibv_modify_qp",
-		Requirement: "A QP that was reset goes through its states again and works, with nothing left of its life before.",
+		Requirement: "A QP that was reset goes through its states again and works, with nothing left of its life " +
+			"before.",
 		Run: func(e *Env) {
 			x := e.rawEnd("raw")
 			depth := e.deep(8)

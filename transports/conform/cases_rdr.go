@@ -85,8 +85,9 @@ var rdrCases = []Case{
 			c.reads(src, sink)
 		}},
 	{ID: "rdr/sink-remote-write", Clause: "RDMAC verbs 1.0 §8.1*; libfabric PR 1707",
-		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpRead), Features: rdma.FeatSinkNeedsRemoteWrite},
-		Requirement: "On a device that wants remote write for a sink, a read into a sink with it works, and one without it is refused cleanly if at all.",
+		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpRead), Features: rdma.FeatSinkNeedsRemoteWrite},
+		Requirement: "On a device that wants remote write for a sink, a read into a sink with it works, and one " +
+			"without it is refused cleanly if at all.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			src := e.region(c.b, "src", 64, rdma.RemoteRead)
@@ -123,7 +124,8 @@ var rdrCases = []Case{
 		Requirement: "A read whose address and length exceed 2^64 is refused.",
 		Run:         func(e *Env) { e.stray(reachesWrap, oneSidedOp{read, accessRefused(0x0104, 0x0101)}) }},
 	{ID: "rdr/overlapping-sinks", Clause: "IBTA 10.8.5*; RFC 5040 §5.5 (3) leaves it open", Needs: needRead,
-		Requirement: "Of two reads into one sink, the later holds when both have completed. iWARP may place them in any order: there it is recorded.",
+		Requirement: "Of two reads into one sink, the later holds when both have completed. iWARP may place them in " +
+			"any order: there it is recorded.",
 		Run: func(e *Env) {
 			const size = 2000
 			c := e.connect(connOpts{})
@@ -138,15 +140,17 @@ var rdrCases = []Case{
 			}
 		}},
 	{ID: "rdr/empty-among-others", Clause: "RFC 5040 §4.4, §5.5 (12)",
-		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), Features: rdma.FeatEmptyRead},
-		Requirement: "A read without elements is answered in its turn among writes and other reads, and its answer proves that what was written before it has arrived.",
+		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), Features: rdma.FeatEmptyRead},
+		Requirement: "A read without elements is answered in its turn among writes and other reads, and its answer " +
+			"proves that what was written before it has arrived.",
 		Run: func(e *Env) {
 			const size = 50000
 			c, src, dst := e.writing(size)
 			sink := e.region(c.a, "sink", size, e.sinkAccess())
 			for i := range e.loops(50, 1000) {
 				src.fill(uint64(i))
-				c.a.post(write(1, dst.at(0), src.all()), read(2, target{}), read(3, dst.at(0), sink.all()), read(4, target{}))
+				c.a.post(write(1, dst.at(0), src.all()), read(2, target{}), read(3, dst.at(0), sink.all()),
+					read(4, target{}))
 				c.a.s.expect(ok(1), ok(2))
 				e.equal(dst.name+" at the answer of an empty read behind the write", dst.data(), src.data())
 				c.a.s.expect(ok(3), ok(4))
@@ -154,7 +158,8 @@ var rdrCases = []Case{
 			}
 		}},
 	{ID: "rdr/ird-zero", Clause: "IBTA 9.7*; RFC 5040 §6.1", Needs: needRead,
-		Requirement: "A read towards a peer that takes none is refused, at once or by the peer, and the sink is unchanged.",
+		Requirement: "A read towards a peer that takes none is refused, at once or by the peer, and the sink is " +
+			"unchanged.",
 		Run: func(e *Env) {
 			take := rdma.ConnParam{IRD: 0, ORD: 0, RNRRetry: 7}
 			c := e.connect(connOpts{accept: &take})
@@ -185,7 +190,8 @@ var rdrCases = []Case{
 			}
 		}},
 	{ID: "rdr/changing-source", Clause: "RFC 5040 §5.5 (8) and IBTA leave it open", Level: May, Needs: needRead,
-		Requirement: "A read of memory that its owner keeps changing returns every aligned 8 bytes as they were at some moment.",
+		Requirement: "A read of memory that its owner keeps changing returns every aligned 8 bytes as they were at " +
+			"some moment.",
 		Run: func(e *Env) {
 			const words = 512
 			c, src, sink := e.reading(8 * words)

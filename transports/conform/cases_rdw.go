@@ -57,7 +57,9 @@ var rdwCases = []Case{
 			dst.unchanged("by writes of 0 bytes")
 			c.works()
 		}},
-	{ID: "rdw/zero-any-key", Clause: "IBTA C9-88; RFC 5041 §5.2: for a message of 0 bytes STag and TO \"MUST NOT be checked\"", Needs: needSendWrite,
+	{ID: "rdw/zero-any-key",
+		Clause:      "IBTA C9-88; RFC 5041 §5.2: for a message of 0 bytes STag and TO \"MUST NOT be checked\"",
+		Needs:       needSendWrite,
 		Requirement: "A write of 0 bytes succeeds whatever its key and address.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
@@ -67,7 +69,8 @@ var rdwCases = []Case{
 			e.must("close registration", gone.mr.Close())
 			dst.fill(1)
 			dst.freeze()
-			for i, t := range []target{{}, {0, 0xdeadbeef}, {dst.at(0).addr, 0}, freed, dst.at(1 << 20), {^uint64(0), dst.mr.RKey()}} {
+			for i, t := range []target{{}, {0, 0xdeadbeef}, {dst.at(0).addr, 0}, freed, dst.at(1 << 20),
+				{^uint64(0), dst.mr.RKey()}} {
 				c.a.do(write(i, t))
 				c.barrier()
 			}
@@ -103,8 +106,9 @@ var rdwCases = []Case{
 			c.writes(src, dst)
 		}},
 	{ID: "rdw/beyond-end", Clause: "IBTA 9.9.3*, C9-222.1.1; RFC 5041 §7.1, RFC 5040 §8.1.1 (3)", Needs: needWrite,
-		Requirement: "A write that reaches beyond the end of a registration is refused, and of one segment not even the part inside is placed.",
-		Run:         func(e *Env) { e.stray(reachesEnd, oneSidedOp{write, accessRefused(0x1101)}) }},
+		Requirement: "A write that reaches beyond the end of a registration is refused, and of one segment not even " +
+			"the part inside is placed.",
+		Run: func(e *Env) { e.stray(reachesEnd, oneSidedOp{write, accessRefused(0x1101)}) }},
 	{ID: "rdw/before-start", Clause: "IBTA 9.9.3*, C9-222.1.1; RFC 5041 §7.1, RFC 5040 §8.1.1 (3)", Needs: needWrite,
 		Requirement: "A write that begins before a registration is refused and places nothing.",
 		Run:         func(e *Env) { e.stray(reachesStart, oneSidedOp{write, accessRefused(0x1101)}) }},
@@ -153,6 +157,7 @@ func minus(n uint64) uint64 { return -n }
 var (
 	reachesEnd = []reach{{off: 1000, n: 1}, {off: 999, n: 2}, {off: 992, n: 16}, {off: 0, n: 1001}, {off: 5000, n: 8},
 		{off: 1 << 40, n: 8}}
-	reachesStart = []reach{{off: minus(1), n: 1}, {off: minus(8), n: 16}, {off: minus(1), n: 1001}, {off: minus(4096), n: 8}}
-	reachesWrap  = []reach{{off: ^uint64(0) - 7, n: 16, absolute: true}, {off: ^uint64(0), n: 2, absolute: true}}
+	reachesStart = []reach{{off: minus(1), n: 1}, {off: minus(8), n: 16}, {off: minus(1), n: 1001},
+		{off: minus(4096), n: 8}}
+	reachesWrap = []reach{{off: ^uint64(0) - 7, n: 16, absolute: true}, {off: ^uint64(0), n: 2, absolute: true}}
 )

@@ -18,7 +18,8 @@ var rnrCases = []Case{
 			c.a.waitState(rdma.QPErr)
 			c.a.flushesLater()
 		}},
-	{ID: "rnr/retries-take-time", Clause: "IBTA 9.7.5.2.8, Table 45; man ibv_modify_qp (min_rnr_timer, rnr_retry)", Needs: needRNR,
+	{ID: "rnr/retries-take-time", Clause: "IBTA 9.7.5.2.8, Table 45; man ibv_modify_qp (min_rnr_timer, rnr_retry)",
+		Needs:       needRNR,
 		Requirement: "Each try of a send that finds no receive waits for the receiver's timer, of 10 µs to 655.36 ms.",
 		Run: func(e *Env) {
 			// The device's own timer is unknown, so the limits are the shortest and the longest of
@@ -42,7 +43,8 @@ var rnrCases = []Case{
 			e.Note("%d tries took %v at least", tries, least.Round(10*time.Microsecond))
 		}},
 	{ID: "rnr/late-receive", Clause: "IBTA 9.7.5.2.8; man ibv_modify_qp (rnr_retry)", Needs: needRNR,
-		Requirement: "With retries without end, a send waits for a receive that is posted later, and is delivered once.",
+		Requirement: "With retries without end, a send waits for a receive that is posted later, and is delivered " +
+			"once.",
 		Run: func(e *Env) {
 			c, src, dst := e.sending(200)
 			c.a.post(send(1, src.sge(0, 100)), send(2, src.sge(100, 100)))
@@ -54,7 +56,8 @@ var rnrCases = []Case{
 			c.b.r.expect(got(3, 0)) // a second delivery of a retried send would have taken this one
 			dst.holds(src.data())
 		}},
-	{ID: "rnr/write-is-free", Clause: "IBTA 9.4.3*", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), Features: rdma.FeatRNRRetry},
+	{ID: "rnr/write-is-free", Clause: "IBTA 9.4.3*",
+		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), Features: rdma.FeatRNRRetry},
 		Requirement: "Writes and reads need no receive.",
 		Run: func(e *Env) {
 			c := e.rnrRetries(0)
@@ -63,7 +66,8 @@ var rnrCases = []Case{
 			c.a.do(write(1, dst.at(0), src.all()), read(2, dst.at(0), sink.all()))
 			sink.holds(src.data())
 		}},
-	{ID: "rnr/ends-connection", Clause: "RFC 5041 §7.1 (MSN: no buffer available)", Needs: needSend, Without: rdma.FeatRNRRetry,
+	{ID: "rnr/ends-connection", Clause: "RFC 5041 §7.1 (MSN: no buffer available)", Needs: needSend,
+		Without:     rdma.FeatRNRRetry,
 		Requirement: "Without retries, a send that finds no receive ends the connection at both ends.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})

@@ -88,7 +88,8 @@ var sndCases = []Case{
 			}
 		}},
 	{ID: "snd/gather-scatter", Clause: "man ibv_create_qp (max_send_sge, max_recv_sge)", Needs: needSendTwoSGE,
-		Requirement: "Elements of odd lengths are concatenated on the way out and filled one after the other on the way in.",
+		Requirement: "Elements of odd lengths are concatenated on the way out and filled one after the other on the " +
+			"way in.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			lens := []int{1, 7, 4097, 255}[:e.Caps.MaxSGE]
@@ -180,7 +181,8 @@ var sndCases = []Case{
 			c.receiveFails(src, dst)
 		}},
 	{ID: "snd/receive-revoked", Clause: "IBTA 9.9.3*; RFC 5041 §7.1", Needs: needSend, Without: rdma.FeatKeepsKeys,
-		Requirement: "A receive whose registration was closed after the post fails the message, and its memory is not touched.",
+		Requirement: "A receive whose registration was closed after the post fails the message, and its memory is " +
+			"not touched.",
 		Run: func(e *Env) {
 			c, src, dst := e.sending(64)
 			c.b.postRecv(recv(1, dst.all()))
@@ -189,7 +191,8 @@ var sndCases = []Case{
 			c.receiveFails(src, dst)
 		}},
 	{ID: "snd/receive-beyond-region", Clause: "IBTA silent", Level: May, Needs: needSend,
-		Requirement: "A receive that reaches beyond its registration, with a message that would fit, succeeds or fails as a protection fault.",
+		Requirement: "A receive that reaches beyond its registration, with a message that would fit, succeeds or " +
+			"fails as a protection fault.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			src := e.region(c.a, "src", 64, localOnly)
@@ -203,7 +206,8 @@ var sndCases = []Case{
 			wc := c.b.r.next("recv#1")
 			e.Note("%s", wc.Status)
 			switch wc.Status {
-			case rdma.StatusSuccess, rdma.StatusLocProtErr, rdma.StatusLocAccessErr, rdma.StatusLocLenErr, rdma.StatusWRFlushErr:
+			case rdma.StatusSuccess, rdma.StatusLocProtErr, rdma.StatusLocAccessErr, rdma.StatusLocLenErr,
+				rdma.StatusWRFlushErr:
 			default:
 				e.failf("success or a protection error", "%s", wc.Status)
 			}
@@ -224,7 +228,8 @@ var sndCases = []Case{
 			}
 		}},
 	{ID: "snd/send-queue-full", Clause: "man ibv_post_send (ENOMEM)", Needs: needWrite,
-		Requirement: "A full send queue refuses the next request, executes what it took, and has room again after polling.",
+		Requirement: "A full send queue refuses the next request, executes what it took, and has room again after " +
+			"polling.",
 		Run: func(e *Env) {
 			depth := e.deep(8)
 			c := e.connect(connOpts{depth: depth, cqDepth: min(4*depth+2048, e.Caps.MaxCQE)})

@@ -10,7 +10,8 @@ import (
 // SRQ: shared receive queues.
 var srqCases = []Case{
 	{ID: "srq/shared-each-once", Clause: "IBTA 10.2.9*; man ibv_create_srq", Needs: needSRQ,
-		Requirement: "QPs share the receives of an SRQ: every one is consumed once, and its completion names the QP that took it.",
+		Requirement: "QPs share the receives of an SRQ: every one is consumed once, and its completion names the QP " +
+			"that took it.",
 		Run: func(e *Env) {
 			const qps, size, slots = 4, 64, 64
 			depth := min(slots, e.Caps.MaxSRQWR)
@@ -53,7 +54,8 @@ var srqCases = []Case{
 						wc := c.b.r.next("receive")
 						slot := int(uint32(wc.ID))
 						c.b.r.judge(want{id: wc.ID, op: rdma.WCRecv, bytes: size}, &wc)
-						e.equal(fmt.Sprintf("message %d of qp %d", arrivals[k], c.b.num), dst.data()[slot*size:slot*size+size],
+						e.equal(fmt.Sprintf("message %d of qp %d", arrivals[k], c.b.num),
+							dst.data()[slot*size:slot*size+size],
 							patternOf(size, uint64(k)<<32+uint64(arrivals[k])))
 						arrivals[k]++
 						taken++
@@ -81,7 +83,8 @@ var srqCases = []Case{
 			c.works()
 		}},
 	{ID: "srq/limit-event", Clause: "IBTA 10.2.9.1*; man ibv_modify_srq", Needs: needSRQEvent,
-		Requirement: "The armed limit raises one event when fewer receives than the limit are left, and is disarmed by it.",
+		Requirement: "The armed limit raises one event when fewer receives than the limit are left, and is disarmed " +
+			"by it.",
 		Run: func(e *Env) {
 			srq, c := e.withSRQ(16)
 			srq.postEmpty(10)
@@ -98,7 +101,8 @@ var srqCases = []Case{
 			e.expectEvent(e.B, rdma.EventSRQLimit, 0)
 		}},
 	{ID: "srq/arm-below", Clause: "IBTA 10.2.9*", Level: May, Needs: needSRQEvent,
-		Requirement: "A limit armed with fewer receives left raises its event at once or at the next receive that is taken.",
+		Requirement: "A limit armed with fewer receives left raises its event at once or at the next receive that is " +
+			"taken.",
 		Run: func(e *Env) {
 			srq, c := e.withSRQ(16)
 			srq.postEmpty(3)
@@ -140,7 +144,8 @@ var srqCases = []Case{
 			c.works()
 		}},
 	{ID: "srq/qp-error-keeps", Clause: "IBTA 10.2.9*; man ibv_create_srq", Needs: needSRQ,
-		Requirement: "When one of its QPs fails, the receives of an SRQ are not flushed and other QPs go on consuming them.",
+		Requirement: "When one of its QPs fails, the receives of an SRQ are not flushed and other QPs go on " +
+			"consuming them.",
 		Run: func(e *Env) {
 			const n = 8
 			srq := e.newSRQ(0, min(16, e.Caps.MaxSRQWR))
@@ -185,7 +190,8 @@ var srqCases = []Case{
 			c.works()
 		}},
 	{ID: "srq/other-domain", Clause: "IBTA 10.2.3*; man ibv_create_srq", Level: May, Needs: needSRQ,
-		Requirement: "A QP and its shared queue are of one protection domain, or receives are held against one of the two.",
+		Requirement: "A QP and its shared queue are of one protection domain, or receives are held against one of " +
+			"the two.",
 		Run: func(e *Env) {
 			// A device may refuse the combination, or go by the queue or by the QP, but not by both.
 			pd := e.newPD(e.B)
@@ -226,7 +232,8 @@ var srqCases = []Case{
 				}
 				e.Note("for the domain of %s: %s", of.name, wc.Status)
 				dst.unchanged("by a message for another domain")
-				c.a.s.endedBy(outcome{ack: append([]rdma.Status{rdma.StatusRemOpErr}, lateRefusal...), local: lateRefusal})
+				c.a.s.endedBy(outcome{ack: append([]rdma.Status{rdma.StatusRemOpErr}, lateRefusal...),
+					local: lateRefusal})
 			}
 			if taken == "" {
 				e.failf("receives of the domain of the queue or of the QP", "of neither")

@@ -4,8 +4,10 @@ import "github.com/rdmaperf/rdmaperf/transports/rdma"
 
 // WIM: write with immediate.
 var wimCases = []Case{
-	{ID: "wim/delivers", Clause: "IBTA 9.4.3*; RFC 7306 §6; man ibv_poll_cq (IBV_WC_RECV_RDMA_WITH_IMM)", Needs: needWriteImm,
-		Requirement: "The bytes are at the target when the receive completes with the immediate and the written length; the receive's own buffer is untouched.",
+	{ID: "wim/delivers", Clause: "IBTA 9.4.3*; RFC 7306 §6; man ibv_poll_cq (IBV_WC_RECV_RDMA_WITH_IMM)",
+		Needs: needWriteImm,
+		Requirement: "The bytes are at the target when the receive completes with the immediate and the written " +
+			"length; the receive's own buffer is untouched.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			own := e.region(c.b, "receive", 64, localOnly)
@@ -38,12 +40,15 @@ var wimCases = []Case{
 			dst.freeze()
 			c.b.postRecv(recv(1))
 			c.refusal(c.a, accessRefused(0x1100), writeImm(1, 7, dst.badKey(), src.all()))
-			c.b.r.expect(recvFails(1, rdma.StatusWRFlushErr, rdma.StatusLocAccessErr, rdma.StatusLocProtErr, rdma.StatusRemAccessErr))
+			c.b.r.expect(recvFails(1, rdma.StatusWRFlushErr, rdma.StatusLocAccessErr, rdma.StatusLocProtErr,
+				rdma.StatusRemAccessErr))
 			c.dead()
 			dst.unchanged("by a refused write")
 		}},
-	{ID: "wim/no-receive", Clause: "IBTA 9.7.5.2.8", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWriteImm), Features: rdma.FeatRNRRetry},
-		Requirement: "A write with immediate that finds no receive ends with RNR_RETRY_EXC_ERR when no retry is allowed.",
+	{ID: "wim/no-receive", Clause: "IBTA 9.7.5.2.8",
+		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWriteImm), Features: rdma.FeatRNRRetry},
+		Requirement: "A write with immediate that finds no receive ends with RNR_RETRY_EXC_ERR when no retry is " +
+			"allowed.",
 		Run: func(e *Env) {
 			c := e.rnrRetries(0)
 			src, dst := c.writing(8)
@@ -53,7 +58,9 @@ var wimCases = []Case{
 			// The specification lets the data be placed or not.
 			e.Note("data placed: %v", string(dst.data()) != string(dst.frozen))
 		}},
-	{ID: "wim/ends-connection", Clause: "RFC 7306 §6.3 (consumes an untagged buffer); RFC 5041 §7.1 (MSN: no buffer available)", Needs: needWriteImm, Without: rdma.FeatRNRRetry,
+	{ID: "wim/ends-connection",
+		Clause: "RFC 7306 §6.3 (consumes an untagged buffer); RFC 5041 §7.1 (MSN: no buffer available)",
+		Needs:  needWriteImm, Without: rdma.FeatRNRRetry,
 		Requirement: "Without retries, a write with immediate that finds no receive ends the connection at both ends.",
 		Run: func(e *Env) {
 			// The data may have been placed: on iWARP the Write is a message of its own.

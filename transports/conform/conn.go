@@ -50,7 +50,8 @@ func (e *Env) newCQ(dev rdma.Device, name string, depth int) *cqBox {
 }
 
 // newEnd makes a QP in INIT with its CQ.
-func (e *Env) newEnd(dev rdma.Device, name string, o connOpts, box *cqBox, srq *sharedQueue, pd rdma.PD, access rdma.Access) *end {
+func (e *Env) newEnd(dev rdma.Device, name string, o connOpts, box *cqBox, srq *sharedQueue, pd rdma.PD,
+	access rdma.Access) *end {
 	depth, rdepth := o.depth, o.rdepth
 	if depth == 0 {
 		depth = e.deep(16)

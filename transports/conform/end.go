@@ -82,7 +82,9 @@ func (e *Env) checkCount(what string, n, all int, err error) {
 // push posts one request, polling until the queue has room for it.
 func (x *end) push(wr rdma.SendWR) {
 	if len(x.s.open) >= x.depth {
-		x.e.wait(func() string { return x.name + ": room in the send queue" }, func() bool { return len(x.s.open) < x.depth })
+		x.e.wait(func() string { return x.name + ": room in the send queue" }, func() bool {
+			return len(x.s.open) < x.depth
+		})
 	}
 	x.post(wr)
 }
@@ -149,7 +151,8 @@ func recv(n int, g ...rdma.SGE) rdma.RecvWR {
 }
 
 func request(op rdma.Opcode, n int, t target, g []rdma.SGE) rdma.SendWR {
-	w := rdma.SendWR{ID: sendID(n), Op: op, Flags: rdma.Signaled, RemoteAddr: t.addr, RKey: t.key, NumSGE: uint8(len(g))}
+	w := rdma.SendWR{ID: sendID(n), Op: op, Flags: rdma.Signaled, RemoteAddr: t.addr, RKey: t.key,
+		NumSGE: uint8(len(g))}
 	copy(w.SGE[:], g)
 	return w
 }

@@ -170,7 +170,8 @@ type outcome struct {
 // On the local class the requester may learn of a refusal only through the
 // Terminate, so several statuses are legal; a write or send may have succeeded
 // before it arrived (RFC 5040 §5.5).
-var lateRefusal = []rdma.Status{rdma.StatusRemAccessErr, rdma.StatusRemOpErr, rdma.StatusRemInvReqErr, rdma.StatusRemAbortErr,
+var lateRefusal = []rdma.Status{rdma.StatusRemAccessErr, rdma.StatusRemOpErr, rdma.StatusRemInvReqErr,
+	rdma.StatusRemAbortErr,
 	rdma.StatusWRFlushErr, rdma.StatusFatalErr, rdma.StatusGeneralErr}
 
 // accessRefused: the key, bounds or rights do not allow it (IBTA C9-222.1.1, RFC 5040 §7.2).
@@ -226,7 +227,8 @@ func (c *conn) either(st ...rdma.Status) []rdma.Status {
 // terminateCode compares the Terminate that a soft iWARP stack reports with the
 // codes of the clause. Devices put their own numbers into the vendor error.
 func (e *Env) terminateCode(wc *rdma.WC, codes []uint32) {
-	if e.Caps.Completion != rdma.CompletionLocal || e.Caps.Label != rdma.LabelSoft || wc.VendorErr == 0 || len(codes) == 0 {
+	if e.Caps.Completion != rdma.CompletionLocal || e.Caps.Label != rdma.LabelSoft || wc.VendorErr == 0 ||
+		len(codes) == 0 {
 		return
 	}
 	if !slices.Contains(codes, wc.VendorErr) {

@@ -151,7 +151,8 @@ func newJUnitCase(r *Result, strict bool) junitCase {
 func detail(r *Result) string {
 	var b strings.Builder
 	for _, f := range []struct{ name, text string }{
-		{"clause", r.Clause}, {"not checked", r.Unchecked}, {"level", r.Level}, {"requires", r.Requirement}, {"want", strings.Join(r.Want, " or ")}, {"got", r.Got},
+		{"clause", r.Clause}, {"not checked", r.Unchecked}, {"level", r.Level}, {"requires", r.Requirement},
+		{"want", strings.Join(r.Want, " or ")}, {"got", r.Got},
 		{"evidence", r.Evidence}, {"ledger", r.Ledger}, {"seed", strconv.FormatUint(r.Seed, 10)},
 	} {
 		if f.text != "" {

@@ -19,7 +19,8 @@ import (
 // Their order is that of older schemas, which require one.
 var junitSchema = map[string]struct{ required, optional, children string }{
 	"testsuites": {"", "name time tests failures errors", "testsuite"},
-	"testsuite":  {"name tests failures errors", "time skipped timestamp hostname id package", "properties testcase system-out system-err"},
+	"testsuite": {"name tests failures errors", "time skipped timestamp hostname id package",
+		"properties testcase system-out system-err"},
 	"properties": {"", "", "property"},
 	"property":   {"name value", "", ""},
 	"testcase":   {"name", "time classname", "skipped error failure system-out system-err"},
@@ -151,15 +152,20 @@ func TestJUnitOutcomes(t *testing.T) {
 		text   string // in message, or in system-out of a pass
 	}{
 		{Result{Verdict: Pass, Level: "must", Evidence: "a note"}, false, "passed", "a note"},
-		{Result{Verdict: Fail, Level: "must", Want: []string{"a", "b"}, Got: "c"}, false, "failure", "want a or b, got c"},
+		{Result{Verdict: Fail, Level: "must", Want: []string{"a", "b"}, Got: "c"}, false, "failure",
+			"want a or b, got c"},
 		{Result{Verdict: Fail, Level: "must", Got: "c\x00\x1b[1m]]>"}, false, "failure", "c\ufffd\ufffd[1m]]>"},
 		{Result{Verdict: Fail, Level: "should", Got: "c"}, false, "skipped", "not met, and only a should: c"},
 		{Result{Verdict: Fail, Level: "should", Got: "c"}, true, "failure", "c"},
 		{Result{Verdict: Fail, Level: "may", Got: "c"}, true, "skipped", "not met, and only a may: c"},
-		{Result{Verdict: Unsupported, Level: "must", Evidence: "device lacks operation fetch_add"}, true, "skipped", "unsupported: device lacks operation fetch_add"},
-		{Result{Verdict: XFail, Level: "must", Ledger: "kernel bug (thread)"}, true, "skipped", "expected failure: kernel bug (thread)"},
-		{Result{Verdict: XPass, Level: "must", Ledger: "kernel bug (thread)"}, false, "passed", "passes, but the ledger expects a failure: kernel bug (thread)"},
-		{Result{Verdict: XPass, Level: "must", Ledger: "kernel bug (thread)"}, true, "failure", "passes, but the ledger expects a failure: kernel bug (thread)"},
+		{Result{Verdict: Unsupported, Level: "must", Evidence: "device lacks operation fetch_add"}, true, "skipped",
+			"unsupported: device lacks operation fetch_add"},
+		{Result{Verdict: XFail, Level: "must", Ledger: "kernel bug (thread)"}, true, "skipped",
+			"expected failure: kernel bug (thread)"},
+		{Result{Verdict: XPass, Level: "must", Ledger: "kernel bug (thread)"}, false, "passed",
+			"passes, but the ledger expects a failure: kernel bug (thread)"},
+		{Result{Verdict: XPass, Level: "must", Ledger: "kernel bug (thread)"}, true, "failure",
+			"passes, but the ledger expects a failure: kernel bug (thread)"},
 		{Result{Verdict: NotRun, Level: "may", Evidence: "no device"}, false, "error", "not run: no device"},
 		{Result{Verdict: Error, Level: "may", Got: "panic", Evidence: "stack"}, false, "error", "panic"},
 	} {
@@ -188,7 +194,8 @@ func TestJUnitOutcomes(t *testing.T) {
 }
 
 func TestJUnitCountsAndNames(t *testing.T) {
-	reps := append(slices.Clone(sample), NotRunReport("verbs", errors.New("no RDMA device"), Options{Only: []string{"ord/*"}}),
+	reps := append(slices.Clone(sample), NotRunReport("verbs", errors.New("no RDMA device"),
+		Options{Only: []string{"ord/*"}}),
 		Report{Transport: "lite", Err: fmt.Errorf("no case selected: %w", ErrUsage)})
 	root := writeJUnit(t, reps...)
 	sum := map[string]int{}
@@ -229,7 +236,8 @@ func TestJUnitCountsAndNames(t *testing.T) {
 			t.Errorf("testsuites %s=%q, counted %d", a, root.attr[a], sum[a])
 		}
 	}
-	for _, name := range []string{"mem ord/sig-all", "iwarp(crc) ord/sig-all", "mem coverage", "verbs ord/sig-all", "lite start"} {
+	for _, name := range []string{"mem ord/sig-all", "iwarp(crc) ord/sig-all", "mem coverage", "verbs ord/sig-all",
+		"lite start"} {
 		if !names[name] {
 			t.Errorf("no case %q among %v", name, slices.Sorted(maps.Keys(names)))
 		}

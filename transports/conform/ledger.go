@@ -62,7 +62,8 @@ func ReadLedger(r io.Reader) (*Ledger, error) {
 
 func (e *Entry) validate() error {
 	for _, f := range [...]struct{ name, value string }{
-		{"case", e.Case}, {"transport", e.Transport}, {"reason", e.Reason}, {"source", e.Source}, {"confirmed", e.Confirmed},
+		{"case", e.Case}, {"transport", e.Transport}, {"reason", e.Reason}, {"source", e.Source},
+		{"confirmed", e.Confirmed},
 	} {
 		if f.value == "" {
 			return fmt.Errorf("%s is missing", f.name)

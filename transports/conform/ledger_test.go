@@ -19,8 +19,10 @@ var ledgerSeeds = []struct {
 	{"bad kernel end", `{"entries":[{"case":"a/b","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31","kernel":"6.1..six"}]}`, false},
 	{"no kernel end", `{"entries":[{"case":"a/b","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31","kernel":".."}]}`, false},
 	{"no reason", `{"entries":[{"case":"a/b","transport":"*","source":"x","confirmed":"2026-01-31"}]}`, false},
-	{"bad date", `{"entries":[{"case":"a/b","transport":"*","reason":"r","source":"x","confirmed":"31.1.2026"}]}`, false},
-	{"bad case glob", `{"entries":[{"case":"a/[","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31"}]}`, false},
+	{"bad date", `{"entries":[{"case":"a/b","transport":"*","reason":"r","source":"x","confirmed":"31.1.2026"}]}`,
+		false},
+	{"bad case glob", `{"entries":[{"case":"a/[","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31"}]}`,
+		false},
 	{"bad transport glob", `{"entries":[{"case":"a/b","transport":"[","reason":"r","source":"x","confirmed":"2026-01-31"}]}`, false},
 	{"unknown field", `{"entries":[{"cases":"a/b"}]}`, false},
 	{"not json", `entries:`, false},
@@ -111,14 +113,17 @@ func TestLedgerNarrows(t *testing.T) {
 	} {
 		r := Result{Transport: test.transport, Verdict: test.verdict, Got: test.got}
 		l.Apply(&Case{ID: test.id}, &r, "6.12.1")
-		if r.Verdict != test.want || !strings.HasPrefix(r.Ledger, test.reason) || (r.Ledger == "") != (test.reason == "") {
-			t.Errorf("%s on %s, %s %q: %s %q, want %s %q", test.id, test.transport, test.verdict, test.got, r.Verdict, r.Ledger, test.want, test.reason)
+		if r.Verdict != test.want || !strings.HasPrefix(r.Ledger, test.reason) ||
+			(r.Ledger == "") != (test.reason == "") {
+			t.Errorf("%s on %s, %s %q: %s %q, want %s %q", test.id, test.transport, test.verdict, test.got, r.Verdict,
+				r.Ledger, test.want, test.reason)
 		}
 	}
 }
 
 func TestLedgerStale(t *testing.T) {
-	l := &Ledger{Entries: []Entry{{Case: "ord/sig-all"}, {Case: "ord/sig-*"}, {Case: "ord"}, {Case: "ord/no-such-case"}, {Case: "nothing/*"}}}
+	l := &Ledger{Entries: []Entry{{Case: "ord/sig-all"}, {Case: "ord/sig-*"}, {Case: "ord"}, {Case: "ord/no-such-case"},
+		{Case: "nothing/*"}}}
 	stale := l.Stale(Catalogue())
 	if len(stale) != 2 || stale[0].Case != "ord/no-such-case" || stale[1].Case != "nothing/*" {
 		t.Errorf("stale %+v, want the last two", stale)

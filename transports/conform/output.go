@@ -150,7 +150,8 @@ func explain(w io.Writer, rep *Report) {
 			continue
 		}
 		fmt.Fprintf(w, "\n%s  %s  %s", rep.Transport, r.ID, r.Verdict)
-		fmt.Fprintf(w, " (%s, %s, seed %d, %v)\n", r.Level, clauseText(r.Clause, r.Unchecked), r.Seed, time.Duration(r.DurationNS).Round(time.Millisecond))
+		fmt.Fprintf(w, " (%s, %s, seed %d, %v)\n", r.Level, clauseText(r.Clause, r.Unchecked), r.Seed,
+			time.Duration(r.DurationNS).Round(time.Millisecond))
 		for _, f := range []struct{ name, text string }{
 			{"requires", r.Requirement}, {"want", strings.Join(r.Want, " or ")}, {"got", r.Got},
 			{"evidence", r.Evidence}, {"ledger", r.Ledger},

@@ -11,16 +11,20 @@ import (
 
 var sample = []Report{
 	{Transport: "mem", Results: []Result{
-		{ID: "ord/sig-all", Clause: "man ibv_create_qp (sq_sig_all)", Level: "must", Transport: "mem", Verdict: Pass, Seed: 1, DurationNS: 1000},
+		{ID: "ord/sig-all", Clause: "man ibv_create_qp (sq_sig_all)", Level: "must", Transport: "mem", Verdict: Pass,
+			Seed: 1, DurationNS: 1000},
 		{ID: "imm/value", Clause: "IBTA 9.4.1?", Level: "must", Transport: "mem", Verdict: Pass, Seed: 1},
 		{ID: "coverage", Clause: "declared means proven", Level: "must", Transport: "mem", Verdict: Pass, Seed: 1},
 	}},
 	{Transport: "iwarp(crc)", Results: []Result{
-		{ID: "ord/sig-all", Clause: "man ibv_create_qp (sq_sig_all)", Level: "must", Transport: "iwarp(crc)", Verdict: Fail, Seed: 1, DurationNS: 12345678,
+		{ID: "ord/sig-all", Clause: "man ibv_create_qp (sq_sig_all)", Level: "must", Transport: "iwarp(crc)",
+			Verdict: Fail, Seed: 1, DurationNS: 12345678,
 			Want: []string{"send#0 success", "a < b"}, Got: "send#1 success", Evidence: "first\nsecond",
 			Requirement: "With sq_sig_all every request makes a completion, whatever its flags."},
-		{ID: "imm/value", Clause: "IBTA 9.4.1?", Level: "must", Transport: "iwarp(crc)", Verdict: Unsupported, Seed: 1, Evidence: "device lacks operation send_imm"},
-		{ID: "cm/reject", Clause: "man rdma_reject", Level: "must", Transport: "iwarp(crc)", Verdict: XFail, Seed: 1, Got: "nothing", Ledger: "known (thread, confirmed 2026-01-31)",
+		{ID: "imm/value", Clause: "IBTA 9.4.1?", Level: "must", Transport: "iwarp(crc)", Verdict: Unsupported, Seed: 1,
+			Evidence: "device lacks operation send_imm"},
+		{ID: "cm/reject", Clause: "man rdma_reject", Level: "must", Transport: "iwarp(crc)", Verdict: XFail, Seed: 1,
+			Got: "nothing", Ledger: "known (thread, confirmed 2026-01-31)",
 			Requirement: "A refused connect ends as rejected, with the private data of the refusal."},
 	}},
 }
@@ -72,7 +76,8 @@ func TestMatrixFitsTheTerminal(t *testing.T) {
 	if err := WriteMatrix(&out, 80, reps...); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"[1]  " + long, "case         level   [1]          [2]\n", "ord/sig-all  must    pass         fail\n"} {
+	for _, want := range []string{"[1]  " + long, "case         level   [1]          [2]\n",
+		"ord/sig-all  must    pass         fail\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}

@@ -14,7 +14,8 @@ type rawEnd struct {
 
 func (e *Env) rawEnd(name string) *rawEnd {
 	box := e.newCQ(e.A, "cq of "+name, 64)
-	qp, err := e.A.(rdma.RawQPs).NewRawQP(rdma.QPConfig{SendCQ: box.cq, RecvCQ: box.cq, SendDepth: e.deep(8), RecvDepth: e.deep(8)})
+	qp, err := e.A.(rdma.RawQPs).NewRawQP(rdma.QPConfig{SendCQ: box.cq, RecvCQ: box.cq, SendDepth: e.deep(8),
+		RecvDepth: e.deep(8)})
 	e.must("create raw qp "+name, err)
 	x := &end{e: e, name: name, dev: e.A, qp: qp, num: qp.Num(), box: box, depth: e.deep(8)}
 	x.s = &workQueue{e: e, end: x, name: name + " send queue"}

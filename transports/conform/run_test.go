@@ -67,11 +67,16 @@ func TestVerdicts(t *testing.T) {
 		{c: Case{ID: "x/stack", Run: func(*Env) { panic("oops") }}, want: Error, got: "run_test.go", wantRed: true},
 		{c: Case{ID: "x/needs", Needs: rdma.Need{Features: rdma.FeatSinkNeedsRemoteWrite}, Run: returns(mismatch)},
 			want: Unsupported, got: "device lacks feature sink_needs_remote_write"},
-		{c: Case{ID: "x/without", Without: rdma.FeatSRQ | rdma.FeatFence, Run: returns(mismatch)}, want: Unsupported, got: "device declares srq,fence"},
-		{c: Case{ID: "x/kill", Kill: true, Run: returns(mismatch)}, want: Unsupported, got: "harness cannot kill a device"},
-		{c: Case{ID: "x/leftover", Run: leaves}, want: Fail, got: "one more: a send queue: send#1 success", wantRed: true},
-		{c: Case{ID: "x/canary-before", Run: scribbles(canarySize - 1)}, want: Fail, got: "0xc6 at byte 4095", wantRed: true},
-		{c: Case{ID: "x/canary-behind", Run: scribbles(canarySize + 100)}, want: Fail, got: "0xc6 at byte 0", wantRed: true},
+		{c: Case{ID: "x/without", Without: rdma.FeatSRQ | rdma.FeatFence, Run: returns(mismatch)}, want: Unsupported,
+			got: "device declares srq,fence"},
+		{c: Case{ID: "x/kill", Kill: true, Run: returns(mismatch)}, want: Unsupported,
+			got: "harness cannot kill a device"},
+		{c: Case{ID: "x/leftover", Run: leaves}, want: Fail, got: "one more: a send queue: send#1 success",
+			wantRed: true},
+		{c: Case{ID: "x/canary-before", Run: scribbles(canarySize - 1)}, want: Fail, got: "0xc6 at byte 4095",
+			wantRed: true},
+		{c: Case{ID: "x/canary-behind", Run: scribbles(canarySize + 100)}, want: Fail, got: "0xc6 at byte 0",
+			wantRed: true},
 	} {
 		t.Run(v.c.ID, func(t *testing.T) {
 			h := memory()
@@ -81,7 +86,8 @@ func TestVerdicts(t *testing.T) {
 			}
 			r := rep.Results[0]
 			if r.Verdict != v.want || !strings.Contains(r.Got+"\n"+r.Evidence, v.got) {
-				t.Errorf("verdict %s, got %q, evidence %q; want %s with %q", r.Verdict, r.Got, r.Evidence, v.want, v.got)
+				t.Errorf("verdict %s, got %q, evidence %q; want %s with %q", r.Verdict, r.Got, r.Evidence, v.want,
+					v.got)
 			}
 			if v.want == Fail && len(r.Want) == 0 {
 				t.Error("a failure without what was wanted")
@@ -110,7 +116,8 @@ func TestLedgerVerdicts(t *testing.T) {
 		if r.Verdict != want {
 			t.Errorf("%s: %s, want %s", id, r.Verdict, want)
 		}
-		if noted := strings.Contains(r.Ledger, "known (thread 7, confirmed 2026-01-31)"); noted != (want == XFail || want == XPass) {
+		if noted := strings.Contains(r.Ledger, "known (thread 7, confirmed 2026-01-31)"); noted != (want == XFail ||
+			want == XPass) {
 			t.Errorf("%s: ledger %q", id, r.Ledger)
 		}
 	}
@@ -157,7 +164,8 @@ func TestRunEnds(t *testing.T) {
 	}
 	seen := 0
 	rep := Run(ctx, memory(), Options{Cases: cases, Progress: func(Result) { seen++ }})
-	if v := []Verdict{rep.Results[0].Verdict, rep.Results[1].Verdict}; !slices.Equal(v, []Verdict{Pass, NotRun}) || seen != 2 {
+	if v := []Verdict{rep.Results[0].Verdict, rep.Results[1].Verdict}; !slices.Equal(v, []Verdict{Pass, NotRun}) ||
+		seen != 2 {
 		t.Errorf("verdicts %v, %d seen", v, seen)
 	}
 	if code := ExitCode(rep); code != ExitFailed {
@@ -210,7 +218,8 @@ func TestNotRun(t *testing.T) {
 		want int
 	}{
 		{"good", []Report{good, good}, ExitOK}, {"bad", []Report{good, bad, away}, ExitFailed},
-		{"away", []Report{good, away}, ExitNotRun}, {"usage", []Report{wrong, bad}, ExitUsage}, {"none", nil, ExitUsage},
+		{"away", []Report{good, away}, ExitNotRun}, {"usage", []Report{wrong, bad}, ExitUsage},
+		{"none", nil, ExitUsage},
 	} {
 		if code := ExitCode(v.reps...); code != v.want {
 			t.Errorf("exit code of %s = %d, want %d", v.name, code, v.want)

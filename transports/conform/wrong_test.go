@@ -79,9 +79,12 @@ var bends = []bendRow{
 		}
 	})), []string{"rdr/empty-among-others"}},
 	{"every priority is taken", fixed(bend{caps: fourPriorities}), []string{"pri/limit-refused"}},
-	{"a list goes backwards", fixed(bend{caps: fourPriorities, send: backwards}), []string{"pri/same-keeps-order", "pri/fence-holds"}},
-	{"unsignalled writes are forgotten", fixed(bend{caps: fourPriorities, send: forgetQuiet}), []string{"pri/covers-unsignaled", "ord/unsignaled-reuse"}},
-	{"capabilities change", fixed(bend{caps: func(c *rdma.Caps, calls int) { c.MaxQPWR += calls & 1 }}), []string{"dev/caps-constant"}},
+	{"a list goes backwards", fixed(bend{caps: fourPriorities, send: backwards}),
+		[]string{"pri/same-keeps-order", "pri/fence-holds"}},
+	{"unsignalled writes are forgotten", fixed(bend{caps: fourPriorities, send: forgetQuiet}),
+		[]string{"pri/covers-unsignaled", "ord/unsignaled-reuse"}},
+	{"capabilities change", fixed(bend{caps: func(c *rdma.Caps, calls int) { c.MaxQPWR += calls & 1 }}),
+		[]string{"dev/caps-constant"}},
 	{"memory that somebody else mapped is used by a copy", fixed(bend{regBuf: func(buf *rdma.Buffer) {
 		if buf.Foreign() {
 			if own, err := rdma.Alloc(buf.Len()); err == nil {
@@ -94,19 +97,38 @@ var bends = []bendRow{
 			*buf = own
 		}
 	}}), []string{"acc/read-only-pages", "acc/on-demand", "acc/on-demand-page", "acc/on-demand-in-flight"}},
-	{"undeclared paging on demand", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.OnDemand = false }}), []string{"dev/undeclared-refused"}},
+	{"undeclared paging on demand", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.OnDemand = false }}),
+		[]string{"dev/undeclared-refused"}},
 	{"an address of IPv6 is another", fixed(bend{addr: func(s string) string { return s }}), []string{"cm/over-ipv6"}},
-	{"limits are not kept", fixed(bend{caps: halved}), []string{"dev/limits-exceeded", "cqo/depth-range", "cm/ird-ord-range",
-		"cm/private-data-too-long", "snd/too-many-elements", "lrg/over-max"}},
-	{"limits are not reached", fixed(bend{caps: doubled}), []string{"dev/limits-creatable", "cm/private-data", "cm/ird-ord", "cm/reject"}},
-	{"undeclared srq", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatSRQ; c.MaxSRQWR = 0 }}), []string{"dev/undeclared-refused"}},
-	{"undeclared inline", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatInline; c.MaxInline = 0 }}), []string{"dev/undeclared-refused"}},
-	{"undeclared fence", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatFence }}), []string{"dev/undeclared-refused"}},
-	{"undeclared drain", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatSQD }}), []string{"dev/undeclared-refused"}},
-	{"undeclared events", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatEvents | rdma.FeatSolicited }}), []string{"dev/undeclared-refused"}},
-	{"undeclared solicited", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatSolicited }}), []string{"dev/undeclared-refused"}},
-	{"undeclared scatter", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatReadMultiSGE; c.MaxReadSGE = 1 }}), []string{"dev/undeclared-refused"}},
-	{"undeclared operation", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Ops &^= rdma.Ops(rdma.OpFetchAdd) }}), []string{"dev/undeclared-refused"}},
+	{"limits are not kept", fixed(bend{caps: halved}),
+		[]string{"dev/limits-exceeded", "cqo/depth-range", "cm/ird-ord-range",
+			"cm/private-data-too-long", "snd/too-many-elements", "lrg/over-max"}},
+	{"limits are not reached", fixed(bend{caps: doubled}),
+		[]string{"dev/limits-creatable", "cm/private-data", "cm/ird-ord", "cm/reject"}},
+	{"undeclared srq", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatSRQ; c.MaxSRQWR = 0 }}),
+		[]string{"dev/undeclared-refused"}},
+	{"undeclared inline", fixed(bend{caps: func(c *rdma.Caps,
+		_ int) {
+		c.Features &^= rdma.FeatInline
+		c.MaxInline = 0
+	}}), []string{"dev/undeclared-refused"}},
+	{"undeclared fence", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatFence }}),
+		[]string{"dev/undeclared-refused"}},
+	{"undeclared drain", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatSQD }}),
+		[]string{"dev/undeclared-refused"}},
+	{"undeclared events", fixed(bend{caps: func(c *rdma.Caps,
+		_ int) {
+		c.Features &^= rdma.FeatEvents | rdma.FeatSolicited
+	}}), []string{"dev/undeclared-refused"}},
+	{"undeclared solicited", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatSolicited }}),
+		[]string{"dev/undeclared-refused"}},
+	{"undeclared scatter", fixed(bend{caps: func(c *rdma.Caps,
+		_ int) {
+		c.Features &^= rdma.FeatReadMultiSGE
+		c.MaxReadSGE = 1
+	}}), []string{"dev/undeclared-refused"}},
+	{"undeclared operation", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Ops &^= rdma.Ops(rdma.OpFetchAdd) }}),
+		[]string{"dev/undeclared-refused"}},
 
 	{"domains are freed in use", fixed(bend{freePD: lie}), []string{"dev/pd-busy"}},
 	{"devices close in use", fixed(bend{close: lie}), []string{"dev/close-busy"}},
@@ -121,15 +143,16 @@ var bends = []bendRow{
 	}}), []string{"dev/qp-needs-cqs"}},
 
 	{"a list goes on behind the refused request", fixed(bend{send: skipRefused}), []string{"dev/post-list-partial"}},
-	{"an srq list goes on behind the refused receive", fixed(bend{srqRecv: func(inner rdma.SRQ, wrs []rdma.RecvWR) (int, error) {
-		n, err := inner.PostRecv(wrs)
-		if err != nil && n+1 < len(wrs) {
-			if _, err := inner.PostRecv(wrs[n+1:]); err != nil {
-				return n, err
+	{"an srq list goes on behind the refused receive",
+		fixed(bend{srqRecv: func(inner rdma.SRQ, wrs []rdma.RecvWR) (int, error) {
+			n, err := inner.PostRecv(wrs)
+			if err != nil && n+1 < len(wrs) {
+				if _, err := inner.PostRecv(wrs[n+1:]); err != nil {
+					return n, err
+				}
 			}
-		}
-		return n, err
-	}}), []string{"srq/list-partial"}},
+			return n, err
+		}}), []string{"srq/list-partial"}},
 	{"a full send queue drops", fixed(bend{send: func(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
 		n, err := inner.PostSend(wrs)
 		if errors.Is(err, rdma.ErrQueueFull) {
@@ -172,8 +195,10 @@ var bends = []bendRow{
 		return inner.PostSend(own)
 	}}), []string{"snd/list", "rdw/sizes", "rdr/sizes"}},
 
-	{"inline is ignored", fixed(onSend(func(w *rdma.SendWR) { w.Flags &^= rdma.Inline })), []string{"inl/key-unchecked", "inl/over-max", "inl/read-refused"}},
-	{"solicited is ignored", fixed(onSend(func(w *rdma.SendWR) { w.Flags &^= rdma.Solicited })), []string{"evt/solicited", "inv/solicited"}},
+	{"inline is ignored", fixed(onSend(func(w *rdma.SendWR) { w.Flags &^= rdma.Inline })),
+		[]string{"inl/key-unchecked", "inl/over-max", "inl/read-refused"}},
+	{"solicited is ignored", fixed(onSend(func(w *rdma.SendWR) { w.Flags &^= rdma.Solicited })),
+		[]string{"evt/solicited", "inv/solicited"}},
 	{"everything is fenced off", fixed(onSend(func(w *rdma.SendWR) {
 		if w.Flags&rdma.Fence != 0 {
 			w.Flags &^= rdma.Signaled
@@ -240,9 +265,11 @@ var bends = []bendRow{
 		}
 	})), []string{"inv/local-inv", "inv/local-inv-wrong-key", "inv/local-inv-order"}},
 	{"local invalidation overtakes", fixed(bend{send: invalidateFirst}), []string{"inv/local-inv-order"}},
-	{"reads are turned round", fixed(bend{send: reverseReads}), []string{"rdr/overlapping-sinks", "ord/write-write-send"}},
+	{"reads are turned round", fixed(bend{send: reverseReads}),
+		[]string{"rdr/overlapping-sinks", "ord/write-write-send"}},
 
-	{"completions lose their qp", fixed(bend{wc: func(wc *rdma.WC) { wc.QPNum++ }}), []string{"qps/numbers", "ord/two-qps-one-cq"}},
+	{"completions lose their qp", fixed(bend{wc: func(wc *rdma.WC) { wc.QPNum++ }}),
+		[]string{"qps/numbers", "ord/two-qps-one-cq"}},
 	{"completions carry a wrong opcode", fixed(bend{wc: func(wc *rdma.WC) {
 		if wc.Opcode == rdma.WCRead {
 			wc.Opcode = rdma.WCWrite
@@ -253,10 +280,13 @@ var bends = []bendRow{
 			wc.ByteLen = 0
 		}
 	}}), []string{"rdr/sizes", "rdr/scatter", "rdr/passive-target"}},
-	{"revoked keys are not named", fixed(bend{wc: func(wc *rdma.WC) { wc.Flags &^= rdma.WithInv }}), []string{"inv/send-inv", "inv/zero-length"}},
-	{"errors are successes", fixed(bend{wc: func(wc *rdma.WC) { wc.Status = rdma.StatusSuccess }}), []string{"ord/unsignaled-error", "flu/unsignaled",
-		"snd/receive-bad-key", "snd/receive-revoked", "acc/receive-rights", "wim/bad-key", "wim/no-receive", "inv/not-before-delivery", "rdr/ird-zero", "rdr/sink-read-only",
-		"dth/waiting-read"}},
+	{"revoked keys are not named", fixed(bend{wc: func(wc *rdma.WC) { wc.Flags &^= rdma.WithInv }}),
+		[]string{"inv/send-inv", "inv/zero-length"}},
+	{"errors are successes", fixed(bend{wc: func(wc *rdma.WC) { wc.Status = rdma.StatusSuccess }}),
+		[]string{"ord/unsignaled-error", "flu/unsignaled",
+			"snd/receive-bad-key", "snd/receive-revoked", "acc/receive-rights", "wim/bad-key", "wim/no-receive",
+			"inv/not-before-delivery", "rdr/ird-zero", "rdr/sink-read-only",
+			"dth/waiting-read"}},
 	{"polls tell more than they give", fixed(bend{poll: func(inner rdma.CQ, dst []rdma.WC) (int, error) {
 		n, err := inner.Poll(dst)
 		if n == 3 {
@@ -308,8 +338,10 @@ var bends = []bendRow{
 				*a = 0
 			}
 		}}), []string{"rdr/sink-remote-write"}},
-	{"registrations tell a wrong length", fixed(bend{mrLen: func(n uint64) uint64 { return (n + 4095) &^ 4095 }}), []string{"acc/registration"}},
-	{"registrations never end", fixed(bend{closeMR: func(rdma.MR) error { return nil }}), []string{"acc/rkey-after-dereg", "acc/dereg-while-writing", "snd/receive-revoked"}},
+	{"registrations tell a wrong length", fixed(bend{mrLen: func(n uint64) uint64 { return (n + 4095) &^ 4095 }}),
+		[]string{"acc/registration"}},
+	{"registrations never end", fixed(bend{closeMR: func(rdma.MR) error { return nil }}),
+		[]string{"acc/rkey-after-dereg", "acc/dereg-while-writing", "snd/receive-revoked"}},
 	{"keys count up", func() bend {
 		var next atomic.Uint32
 		return bend{rkey: func(uint32) uint32 { return 0x100 * next.Add(1) }}
@@ -325,22 +357,32 @@ var bends = []bendRow{
 		}}
 	}, []string{"evt/clean-run"}},
 	{"arming is for anything", fixed(bend{arm: func(bool) bool { return false }}), []string{"evt/solicited"}},
-	{"arming is for solicited", fixed(bend{arm: func(bool) bool { return true }}), []string{"evt/stronger-wins", "evt/one-event", "evt/no-lost-wakeup"}},
-	{"waiting does not wait", fixed(bend{wait: func(rdma.CQ, context.Context) error { return nil }}), []string{"evt/one-shot", "evt/wait-deadline"}},
-	{"errors do not wake", fixed(bend{fail: func(inner rdma.QP) error { return nil }}), []string{"evt/solicited-error", "qps/fail-anywhere", "flu/each-once",
-		"dth/fail-in-transfer", "srq/last-wqe-event", "srq/qp-error-keeps"}},
+	{"arming is for solicited", fixed(bend{arm: func(bool) bool { return true }}),
+		[]string{"evt/stronger-wins", "evt/one-event", "evt/no-lost-wakeup"}},
+	{"waiting does not wait", fixed(bend{wait: func(rdma.CQ, context.Context) error { return nil }}),
+		[]string{"evt/one-shot", "evt/wait-deadline"}},
+	{"errors do not wake", fixed(bend{fail: func(inner rdma.QP) error { return nil }}),
+		[]string{"evt/solicited-error", "qps/fail-anywhere", "flu/each-once",
+			"dth/fail-in-transfer", "srq/last-wqe-event", "srq/qp-error-keeps"}},
 	{"an srq limit stays armed", fixed(bend{srqArm: func(limit int) int {
 		if limit == 0 {
 			return 7
 		}
 		return limit
 	}}), []string{"srq/limit-range"}},
-	{"an srq limit is one lower", fixed(bend{srqArm: func(limit int) int { return max(limit-1, 0) }}), []string{"srq/limit-event"}},
+	{"an srq limit is one lower", fixed(bend{srqArm: func(limit int) int { return max(limit-1, 0) }}),
+		[]string{"srq/limit-event"}},
 
-	{"receives are retried for ever", fixed(bend{connect: func(_ *context.Context, p *rdma.ConnParam) { p.RNRRetry = 7 }}), []string{"rnr/retry-exhausted", "wim/no-receive", "inv/not-before-delivery"}},
-	{"receives are not retried", fixed(bend{connect: func(_ *context.Context, p *rdma.ConnParam) { p.RNRRetry = 0 }}), []string{"rnr/late-receive", "rnr/retries-take-time"}},
-	{"undeclared retries", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatRNRRetry }}), []string{"rnr/ends-connection", "wim/ends-connection"}},
-	{"undeclared first message", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatPassiveFirst }}), []string{"cm/passive-waits"}},
+	{"receives are retried for ever", fixed(bend{connect: func(_ *context.Context,
+		p *rdma.ConnParam) {
+		p.RNRRetry = 7
+	}}), []string{"rnr/retry-exhausted", "wim/no-receive", "inv/not-before-delivery"}},
+	{"receives are not retried", fixed(bend{connect: func(_ *context.Context, p *rdma.ConnParam) { p.RNRRetry = 0 }}),
+		[]string{"rnr/late-receive", "rnr/retries-take-time"}},
+	{"undeclared retries", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatRNRRetry }}),
+		[]string{"rnr/ends-connection", "wim/ends-connection"}},
+	{"undeclared first message", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatPassiveFirst }}),
+		[]string{"cm/passive-waits"}},
 	{"the acceptor cannot send", fixed(bend{send: func(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
 		if inner.Num()%2 == 0 {
 			return len(wrs), nil
@@ -348,35 +390,42 @@ var bends = []bendRow{
 		return inner.PostSend(wrs)
 	}}), []string{"cm/passive-first", "snd/both-directions"}},
 	{"a second answer is taken", fixed(bend{answer: lie}), []string{"cm/answer-once"}},
-	{"accept errors are vague", fixed(bend{taken: func(error) error { return rdma.ErrProtocol }}), []string{"cm/listener-close", "cm/accept-deadline"}},
+	{"accept errors are vague", fixed(bend{taken: func(error) error { return rdma.ErrProtocol }}),
+		[]string{"cm/listener-close", "cm/accept-deadline"}},
 	{"writes need receives", fixed(onSend(func(w *rdma.SendWR) {
 		if w.Op == rdma.OpWrite {
 			w.Op = rdma.OpWriteImm
 		}
 	})), []string{"rnr/write-is-free", "rdw/no-target-completion", "evt/clean-run", "lrg/outstanding"}},
-	{"ping-pong answers another receive", fixed(bend{pingPong: func(v *rdma.PingPongStep) { v.Expect ^= 1 }}), []string{"qps/volley"}},
-	{"undeclared ping-pong", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatPingPong }}), []string{"dev/undeclared-refused"}},
-	{"attributes that an edge needs have defaults", fixed(bend{modify: func(inner rdma.RawQP, to rdma.QPState, given rdma.QPAttrs) error {
-		needs, _ := rdma.AttrsOf(inner.State(), to)
-		return inner.Modify(to, given|needs)
-	}}), []string{"qps/attribute-missing"}},
-	{"attributes that nobody asked for are ignored", fixed(bend{modify: func(inner rdma.RawQP, to rdma.QPState, given rdma.QPAttrs) error {
-		needs, _ := rdma.AttrsOf(inner.State(), to)
-		return inner.Modify(to, given&needs)
-	}}), []string{"qps/attribute-unwanted"}},
-	{"refused edges are half taken", fixed(bend{modify: func(inner rdma.RawQP, to rdma.QPState, given rdma.QPAttrs) error {
+	{"ping-pong answers another receive", fixed(bend{pingPong: func(v *rdma.PingPongStep) { v.Expect ^= 1 }}),
+		[]string{"qps/volley"}},
+	{"undeclared ping-pong", fixed(bend{caps: func(c *rdma.Caps, _ int) { c.Features &^= rdma.FeatPingPong }}),
+		[]string{"dev/undeclared-refused"}},
+	{"attributes that an edge needs have defaults",
+		fixed(bend{modify: func(inner rdma.RawQP, to rdma.QPState, given rdma.QPAttrs) error {
+			needs, _ := rdma.AttrsOf(inner.State(), to)
+			return inner.Modify(to, given|needs)
+		}}), []string{"qps/attribute-missing"}},
+	{"attributes that nobody asked for are ignored",
+		fixed(bend{modify: func(inner rdma.RawQP, to rdma.QPState, given rdma.QPAttrs) error {
+			needs, _ := rdma.AttrsOf(inner.State(), to)
+			return inner.Modify(to, given&needs)
+		}}), []string{"qps/attribute-unwanted"}},
+	{"refused edges are half taken", fixed(bend{modify: func(inner rdma.RawQP, to rdma.QPState,
+		given rdma.QPAttrs) error {
 		err := inner.Modify(to, given)
 		if err != nil {
 			inner.Fail()
 		}
 		return err
 	}}), []string{"qps/attribute-missing", "qps/attribute-unwanted", "qps/no-shortcuts"}},
-	{"edges that there are not are taken for nothing", fixed(bend{modify: func(inner rdma.RawQP, to rdma.QPState, given rdma.QPAttrs) error {
-		if !rdma.CanTransition(inner.State(), to) {
-			return nil
-		}
-		return inner.Modify(to, given)
-	}}), []string{"qps/no-shortcuts"}},
+	{"edges that there are not are taken for nothing",
+		fixed(bend{modify: func(inner rdma.RawQP, to rdma.QPState, given rdma.QPAttrs) error {
+			if !rdma.CanTransition(inner.State(), to) {
+				return nil
+			}
+			return inner.Modify(to, given)
+		}}), []string{"qps/no-shortcuts"}},
 	{"RTS is RTR", fixed(bend{modify: func(inner rdma.RawQP, to rdma.QPState, given rdma.QPAttrs) error {
 		if to == rdma.QPRTS {
 			return nil
@@ -395,15 +444,19 @@ var bends = []bendRow{
 		}
 		return inner.Modify(to, given)
 	}}), []string{"qps/reset-discards", "qps/use-after-reset"}},
-	{"drain does nothing", fixed(bend{drain: func(rdma.QP) error { return nil }}), []string{"qps/drain-resume", "qps/forbidden-edges"}},
+	{"drain does nothing", fixed(bend{drain: func(rdma.QP) error { return nil }}),
+		[]string{"qps/drain-resume", "qps/forbidden-edges"}},
 	{"new queue pairs are in reset", fixed(bend{state: func(s rdma.QPState) rdma.QPState {
 		if s == rdma.QPInit {
 			return rdma.QPReset
 		}
 		return s
 	}}), []string{"qps/starts-in-init", "qps/recv-in-init"}},
-	{"closing a qp does nothing at first", fixed(bend{closeQP: func(rdma.QP) error { return nil }}), []string{"dth/close-in-transfer", "qps/close-outstanding", "flu/closed-qp", "cm/close-while-connecting"}},
-	{"disconnect does nothing", fixed(bend{bye: func(rdma.QP, context.Context) error { return nil }}), []string{"cm/disconnect", "flu/disconnect", "evt/disconnect-event", "cm/cycles", "cm/simultaneous-disconnect", "cm/disconnect-in-transfer"}},
+	{"closing a qp does nothing at first", fixed(bend{closeQP: func(rdma.QP) error { return nil }}),
+		[]string{"dth/close-in-transfer", "qps/close-outstanding", "flu/closed-qp", "cm/close-while-connecting"}},
+	{"disconnect does nothing", fixed(bend{bye: func(rdma.QP, context.Context) error { return nil }}),
+		[]string{"cm/disconnect", "flu/disconnect", "evt/disconnect-event", "cm/cycles", "cm/simultaneous-disconnect",
+			"cm/disconnect-in-transfer"}},
 	{"long messages are dropped", fixed(bend{send: func(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
 		if wrs[0].Len() > 10000 {
 			return len(wrs), nil
@@ -426,20 +479,28 @@ var bends = []bendRow{
 	{"a dead device lives on", fixed(bend{kill: func(*memdev.Device) {}}), []string{"dth/kill-in-transfer"}},
 
 	{"private data is cut", fixed(bend{asked: func(p *rdma.ConnParam) { p.PrivateData = p.PrivateData[:min(len(p.PrivateData), 255)] }}), []string{"cm/private-data"}},
-	{"private data gets lost", fixed(bend{asked: func(p *rdma.ConnParam) { p.PrivateData = nil }}), []string{"cm/private-data", "cm/parallel"}},
+	{"private data gets lost", fixed(bend{asked: func(p *rdma.ConnParam) { p.PrivateData = nil }}),
+		[]string{"cm/private-data", "cm/parallel"}},
 	{"refusals lose their reason", fixed(bend{reject: func([]byte) []byte { return nil }}), []string{"cm/reject"}},
-	{"ORD is not negotiated", fixed(bend{result: func(p *rdma.ConnParam, err error) error { p.ORD = 99; return err }}), []string{"cm/ird-ord", "ord/reads-beyond-ord"}},
-	{"IRD and ORD are exchanged", fixed(bend{asked: func(p *rdma.ConnParam) { p.IRD, p.ORD = p.ORD, p.IRD }}), []string{"cm/ird-ord"}},
+	{"ORD is not negotiated", fixed(bend{result: func(p *rdma.ConnParam, err error) error { p.ORD = 99; return err }}),
+		[]string{"cm/ird-ord", "ord/reads-beyond-ord"}},
+	{"IRD and ORD are exchanged", fixed(bend{asked: func(p *rdma.ConnParam) { p.IRD, p.ORD = p.ORD, p.IRD }}),
+		[]string{"cm/ird-ord"}},
 	{"connect errors are vague", fixed(bend{result: func(_ *rdma.ConnParam, err error) error {
 		if err != nil {
 			return rdma.ErrProtocol
 		}
 		return nil
 	}}), []string{"cm/no-listener", "cm/never-accepted", "cm/backlog", "cm/reject", "qps/forbidden-edges"}},
-	{"connect errors are hidden", fixed(bend{result: func(*rdma.ConnParam, error) error { return nil }}), []string{"cm/abandoned", "cm/close-while-connecting", "dth/kill-before-accept", "cm/no-listener"}},
-	{"the listener hides its port", fixed(bend{addr: func(string) string { return "b:0" }}), []string{"cm/listen-port-zero"}},
+	{"connect errors are hidden", fixed(bend{result: func(*rdma.ConnParam, error) error { return nil }}),
+		[]string{"cm/abandoned", "cm/close-while-connecting", "dth/kill-before-accept", "cm/no-listener"}},
+	{"the listener hides its port", fixed(bend{addr: func(string) string { return "b:0" }}),
+		[]string{"cm/listen-port-zero"}},
 	{"an address is shared", fixed(bend{listen: func(addr *string) { *addr = "b:0" }}), []string{"cm/listen-in-use"}},
-	{"accept has no deadline", fixed(bend{accept: func(ctx *context.Context, p *rdma.ConnParam) { *ctx = context.WithoutCancel(*ctx) }}), []string{"cm/accept-deadline"}},
+	{"accept has no deadline", fixed(bend{accept: func(ctx *context.Context,
+		p *rdma.ConnParam) {
+		*ctx = context.WithoutCancel(*ctx)
+	}}), []string{"cm/accept-deadline"}},
 	{"connections move one direction", fixed(bend{recv: func(inner rdma.QP, wrs []rdma.RecvWR) (int, error) {
 		if inner.Num()%2 == 1 && inner.State() == rdma.QPRTS {
 			return len(wrs), nil // the first QP of each pair has an odd number

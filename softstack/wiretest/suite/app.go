@@ -102,7 +102,8 @@ func (a *app) next(id uint64) target.Completion {
 				continue
 			}
 			if c.ID != id || !c.Good() {
-				a.t.Fail("the peer's application sees completions "+names(a.seen), fmt.Sprintf("the success of its request %d", id))
+				a.t.Fail("the peer's application sees completions "+names(a.seen),
+					fmt.Sprintf("the success of its request %d", id))
 			}
 			a.seen = slices.Delete(a.seen, i, i+1)
 			return c
@@ -110,7 +111,8 @@ func (a *app) next(id uint64) target.Completion {
 		got, err := a.v.Completions(1, a.left())
 		a.t.Stop(err)
 		if len(got) == 0 {
-			a.t.Fail("the peer's application sees completions "+names(a.seen), fmt.Sprintf("the success of its request %d, in time", id))
+			a.t.Fail("the peer's application sees completions "+names(a.seen),
+				fmt.Sprintf("the success of its request %d, in time", id))
 		}
 		a.seen = append(a.seen, got...)
 	}
@@ -215,12 +217,14 @@ func (a *app) flushed() {
 	for _, c := range got {
 		may, send := a.posted[c.ID]
 		if seen[c.ID] || !send && (c.ID <= uint64(a.taken) || c.ID > uint64(a.recvs)) || c.Good() && !may {
-			a.t.Fail("completions after the end: "+names(got), "every request that was left completes once, and no receive with success")
+			a.t.Fail("completions after the end: "+names(got),
+				"every request that was left completes once, and no receive with success")
 		}
 		seen[c.ID] = true
 	}
 	if len(got) != want {
-		a.t.Fail(fmt.Sprintf("%d completions after the end: %s", len(got), names(got)), fmt.Sprintf("%d: every request that was left completes", want))
+		a.t.Fail(fmt.Sprintf("%d completions after the end: %s", len(got), names(got)),
+			fmt.Sprintf("%d: every request that was left completes", want))
 	}
 }
 

@@ -87,7 +87,8 @@ func (l *link) answersReads(n int) {
 	l.transmit(segs...)
 	for i := range n {
 		if f, err := l.Next(); err != nil || f.Op() != rdmap.OpReadResp {
-			l.t.Fail(fmt.Sprintf("%d of %d answered, then %s, %v", i, n, l.name(f), err), "room for as many as the Reply says", "Terminate "+rdmap.TermMPAInsufficientIRD.String())
+			l.t.Fail(fmt.Sprintf("%d of %d answered, then %s, %v", i, n, l.name(f), err),
+				"room for as many as the Reply says", "Terminate "+rdmap.TermMPAInsufficientIRD.String())
 		}
 	}
 }

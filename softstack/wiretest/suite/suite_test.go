@@ -43,7 +43,8 @@ func careless(t *testing.T) string {
 
 // TestEveryCaseCanFail: against a peer that keeps no rule every case that runs is red.
 func TestEveryCaseCanFail(t *testing.T) {
-	rep := Run(t.Context(), careless(t), Options{Options: conform.Options{CaseTimeout: 150 * time.Millisecond}, Hazard: true})
+	rep := Run(t.Context(), careless(t), Options{Options: conform.Options{CaseTimeout: 150 * time.Millisecond},
+		Hazard: true})
 	if rep.Err != nil {
 		t.Fatal(rep.Err)
 	}
@@ -58,7 +59,8 @@ func TestEveryCaseCanFail(t *testing.T) {
 }
 
 func TestHazardsAreAskedFor(t *testing.T) {
-	rep := Run(t.Context(), careless(t), Options{Options: conform.Options{CaseTimeout: 50 * time.Millisecond, Only: []string{"w-01", "w-70"}}})
+	rep := Run(t.Context(), careless(t), Options{Options: conform.Options{CaseTimeout: 50 * time.Millisecond,
+		Only: []string{"w-01", "w-70"}}})
 	for _, r := range rep.Results {
 		if r.Verdict != conform.Unsupported {
 			t.Errorf("%s: %s", r.ID, r.Verdict)
@@ -74,7 +76,8 @@ func TestNobodyThereIsNotRun(t *testing.T) {
 	addr := l.Addr().String()
 	l.Close()
 	rep := Run(t.Context(), addr, Options{})
-	if !errors.Is(rep.Err, conform.ErrNotRun) || conform.ExitCode(rep) != conform.ExitNotRun || rep.Counts()[conform.NotRun] != len(Catalogue()) {
+	if !errors.Is(rep.Err, conform.ErrNotRun) || conform.ExitCode(rep) != conform.ExitNotRun ||
+		rep.Counts()[conform.NotRun] != len(Catalogue()) {
 		t.Errorf("%v, exit %d, %v", rep.Err, conform.ExitCode(rep), rep.Counts())
 	}
 }

@@ -113,7 +113,8 @@ func (r inertRequest) Accept(_ context.Context, qp rdma.QP, _ rdma.ConnParam) (r
 	if _, err := io.ReadFull(r.c, make([]byte, mpa.FrameHeaderLen)); err != nil {
 		return rdma.ConnParam{}, err
 	}
-	rep := mpa.Frame{Reply: true, Rev: 2, Markers: true, Enhanced: true, Enh: mpa.Enhanced{IRD: 4, ORD: 9}, Private: rdmap.AppendOffer(nil, rdmap.ExtAll)}
+	rep := mpa.Frame{Reply: true, Rev: 2, Markers: true, Enhanced: true, Enh: mpa.Enhanced{IRD: 4, ORD: 9},
+		Private: rdmap.AppendOffer(nil, rdmap.ExtAll)}
 	r.c.Write(mpa.AppendFrame(nil, &rep))
 	r.c.SetDeadline(time.Time{})
 	qp.(*inertQP).take(r.c)
@@ -130,7 +131,8 @@ func TestEveryCaseOfATargetCanFail(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- target.Serve(ctx, l, target.Config{Transport: "inert", Variants: []string{variantMarkers}, Log: slog.New(slog.DiscardHandler),
+		done <- target.Serve(ctx, l, target.Config{Transport: "inert", Variants: []string{variantMarkers},
+			Log:  slog.New(slog.DiscardHandler),
 			Open: func(string) (rdma.Device, string, error) { return inert{}, "", nil }})
 	}()
 	defer func() {
@@ -145,7 +147,8 @@ func TestEveryCaseOfATargetCanFail(t *testing.T) {
 			only = append(only, r.ID)
 		}
 	}
-	rep := Run(t.Context(), l.Addr().String(), Options{Options: conform.Options{CaseTimeout: 400 * time.Millisecond, Only: only}, Hazard: true})
+	rep := Run(t.Context(), l.Addr().String(),
+		Options{Options: conform.Options{CaseTimeout: 400 * time.Millisecond, Only: only}, Hazard: true})
 	if rep.Err != nil || len(rep.Results) != len(only) || len(only) < 15 {
 		t.Fatalf("%d of %d cases: %v", len(rep.Results), len(only), rep.Err)
 	}

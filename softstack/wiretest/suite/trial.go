@@ -84,7 +84,8 @@ func (t *trial) link(p *wiretest.Peer, a *app) *link {
 
 // request is a right Request, with an offer of RFC 7306 behind no private data.
 func request() *mpa.Frame {
-	return &mpa.Frame{Rev: 2, CRC: true, Enhanced: true, Enh: mpa.Enhanced{IRD: depth, ORD: depth}, Private: rdmap.AppendOffer(nil, rdmap.ExtAll)}
+	return &mpa.Frame{Rev: 2, CRC: true, Enhanced: true, Enh: mpa.Enhanced{IRD: depth, ORD: depth},
+		Private: rdmap.AppendOffer(nil, rdmap.ExtAll)}
 }
 
 // connect exchanges a right Request, changed by bend, for an accepting Reply.

@@ -49,7 +49,8 @@ func Find(addr string, silence, wait time.Duration) (*Client, error) {
 		return nil, ErrSilent
 	case v.Hello.Version != Version:
 		c.Close()
-		return nil, fmt.Errorf("target at %s speaks version %d of its protocol, want %d", addr, v.Hello.Version, Version)
+		return nil, fmt.Errorf("target at %s speaks version %d of its protocol, want %d", addr, v.Hello.Version,
+			Version)
 	}
 	return v, nil
 }

@@ -109,7 +109,8 @@ func (s *session) serve(ctx context.Context) (err error) {
 			err = errors.Join(err, b.close())
 		}
 	}()
-	if err := s.say(&Hello{Magic: magic, Version: Version, Transport: s.cfg.Transport, Variants: s.cfg.Variants}); err != nil {
+	if err := s.say(&Hello{Magic: magic, Version: Version, Transport: s.cfg.Transport,
+		Variants: s.cfg.Variants}); err != nil {
 		return nil // somebody who only looked
 	}
 	in := bufio.NewReaderSize(s.conn, 4096)

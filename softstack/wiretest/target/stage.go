@@ -60,7 +60,8 @@ func (s *session) newStage(ctx context.Context, o *Stage) (*reply, error) {
 		return nil, errors.Join(err, st.close())
 	}
 	s.stage = st
-	ready := &Ready{Regions: b.regions, Arena: arenaLen, Stride: recvRoom, Ops: b.caps.Ops, Revokes: b.mrs[Revocable] != nil}
+	ready := &Ready{Regions: b.regions, Arena: arenaLen, Stride: recvRoom, Ops: b.caps.Ops,
+		Revokes: b.mrs[Revocable] != nil}
 	if st.l != nil {
 		ready.Listen = st.l.Addr()
 	}
@@ -75,7 +76,8 @@ func (st *stage) open(ctx context.Context, o *Stage) (err error) {
 	if st.cq, err = b.dev.NewCQ(min(cqDepth, b.caps.MaxCQE)); err != nil {
 		return err
 	}
-	st.qp, err = b.dev.NewQP(rdma.QPConfig{SendCQ: st.cq, RecvCQ: st.cq, SendDepth: postDepth, RecvDepth: max(o.Recvs, 1)})
+	st.qp, err = b.dev.NewQP(rdma.QPConfig{SendCQ: st.cq, RecvCQ: st.cq, SendDepth: postDepth,
+		RecvDepth: max(o.Recvs, 1)})
 	if err != nil {
 		return err
 	}
@@ -83,7 +85,8 @@ func (st *stage) open(ctx context.Context, o *Stage) (err error) {
 		wr := rdma.RecvWR{ID: uint64(i + 1)}
 		if o.RecvLen > 0 {
 			wr.NumSGE = 1
-			wr.SGE[0] = rdma.SGE{Addr: b.mrs[Receives].Addr() + uint64(i*recvRoom), Len: uint32(o.RecvLen), LKey: b.mrs[Receives].LKey()}
+			wr.SGE[0] = rdma.SGE{Addr: b.mrs[Receives].Addr() + uint64(i*recvRoom), Len: uint32(o.RecvLen),
+				LKey: b.mrs[Receives].LKey()}
 		}
 		if _, err := st.qp.PostRecv([]rdma.RecvWR{wr}); err != nil {
 			return err
@@ -105,7 +108,8 @@ func (st *stage) open(ctx context.Context, o *Stage) (err error) {
 
 // join connects or accepts, and posts what is to be posted at once.
 func (st *stage) join(ctx context.Context, o *Stage) Joined {
-	p := rdma.ConnParam{IRD: min(o.IRD, st.bench.caps.MaxRDAtom), ORD: min(o.ORD, st.bench.caps.MaxRDAtom), PrivateData: o.Private}
+	p := rdma.ConnParam{IRD: min(o.IRD, st.bench.caps.MaxRDAtom), ORD: min(o.ORD, st.bench.caps.MaxRDAtom),
+		PrivateData: o.Private}
 	var peer rdma.ConnParam
 	var err error
 	if o.Connect != "" {
@@ -163,7 +167,8 @@ func (st *stage) post(posts []Post) error {
 		if !st.bench.caps.Ops.Has(p.Op) {
 			return fmt.Errorf("%v: %w", p.Op, rdma.ErrNotSupported)
 		}
-		wr := rdma.SendWR{ID: uint64(FirstPost + st.posted), Op: p.Op, Flags: rdma.Signaled, RKey: p.STag, RemoteAddr: p.TO,
+		wr := rdma.SendWR{ID: uint64(FirstPost + st.posted), Op: p.Op, Flags: rdma.Signaled, RKey: p.STag,
+			RemoteAddr: p.TO,
 			CompareAdd: p.Value, Swap: p.Swap, Imm: uint32(p.Value)}
 		if p.Fence {
 			wr.Flags |= rdma.Fence
@@ -187,8 +192,9 @@ func (st *stage) completions(ctx context.Context, n int, wait time.Duration) []C
 	for stop := time.Now().Add(wait); ; time.Sleep(200 * time.Microsecond) {
 		k, err := st.cq.Poll(wcs[:])
 		for _, wc := range wcs[:k] {
-			out = append(out, Completion{ID: wc.ID, Status: wc.Status.String(), Len: wc.ByteLen, Imm: wc.Imm, HasImm: wc.Flags&rdma.WithImm != 0,
-				Inv: wc.InvKey, HasInv: wc.Flags&rdma.WithInv != 0, WriteImm: wc.Opcode == rdma.WCRecvWriteImm})
+			out = append(out, Completion{ID: wc.ID, Status: wc.Status.String(), Len: wc.ByteLen, Imm: wc.Imm,
+				HasImm: wc.Flags&rdma.WithImm != 0,
+				Inv:    wc.InvKey, HasInv: wc.Flags&rdma.WithInv != 0, WriteImm: wc.Opcode == rdma.WCRecvWriteImm})
 		}
 		// One poll that finds nothing ends it, so that what came along is there, too.
 		if err != nil || k == 0 && (len(out) >= n || time.Now().After(stop) || ctx.Err() != nil) || len(out) > cqDepth {

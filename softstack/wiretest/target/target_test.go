@@ -164,7 +164,8 @@ func TestMistakesAreAnswered(t *testing.T) {
 	if _, err := v.Stage(Stage{Variant: "bent", WaitMS: 1}); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("unknown variant: %v", err)
 	}
-	for _, s := range []Stage{{Recvs: maxRecvs + 1, WaitMS: 1}, {RecvLen: -1, WaitMS: 1}, {IRD: 1000, WaitMS: 1}, {}, {WaitMS: 1 << 30}} {
+	for _, s := range []Stage{{Recvs: maxRecvs + 1, WaitMS: 1}, {RecvLen: -1, WaitMS: 1}, {IRD: 1000, WaitMS: 1}, {},
+		{WaitMS: 1 << 30}} {
 		if _, err := v.Stage(s); err == nil {
 			t.Errorf("stage %+v was prepared", s)
 		}
@@ -201,7 +202,8 @@ func TestOtherPeers(t *testing.T) {
 	}
 	addr := start(t, func(c *Config) { c.MaxClients = 2 })
 	v := find(t, addr)
-	for _, rubbish := range []string{"MPA ID Req Frame\x10\x02\n", "{}\n", "[]\n", strings.Repeat("x", 2*maxRequest), `{"do":"stage"}` + "\n"} {
+	for _, rubbish := range []string{"MPA ID Req Frame\x10\x02\n", "{}\n", "[]\n", strings.Repeat("x", 2*maxRequest),
+		`{"do":"stage"}` + "\n"} {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
 			t.Fatal(err)
@@ -230,7 +232,9 @@ func TestOtherPeers(t *testing.T) {
 
 // FuzzRequest: no line ends the target, or takes longer than it may.
 func FuzzRequest(f *testing.F) {
-	for _, s := range []string{`{"do":"stage","stage":{"recvs":1,"wait_ms":1}}`, `{"do":"completions","n":1,"wait_ms":1}`, `{"do":"memory"}`, `{"do":"post","post":[{"op":3,"len":9}]}`, `{"do":"store","off":-1,"data":"AAAA"}`, `{"do":"joined","wait_ms":-5}`, `{`} {
+	for _, s := range []string{`{"do":"stage","stage":{"recvs":1,"wait_ms":1}}`,
+		`{"do":"completions","n":1,"wait_ms":1}`, `{"do":"memory"}`, `{"do":"post","post":[{"op":3,"len":9}]}`,
+		`{"do":"store","off":-1,"data":"AAAA"}`, `{"do":"joined","wait_ms":-5}`, `{`} {
 		f.Add([]byte(s))
 	}
 	c := Config{Open: func(string) (rdma.Device, string, error) {

@@ -39,7 +39,8 @@ func judge(t *testing.T, r conform.Result, strict bool) {
 	case r.Verdict == conform.Unsupported:
 		t.Skipf("unsupported: %s", r.Evidence)
 	case r.Red(strict):
-		t.Errorf("%s (%s, %s, seed %d)\nwant %q\ngot  %s\n%s", r.Verdict, r.Level, r.Clause, r.Seed, r.Want, r.Got, r.Evidence)
+		t.Errorf("%s (%s, %s, seed %d)\nwant %q\ngot  %s\n%s", r.Verdict, r.Level, r.Clause, r.Seed, r.Want, r.Got,
+			r.Evidence)
 	case r.Verdict != conform.Pass:
 		t.Logf("%s (%s, %s): want %q, got %s %s", r.Verdict, r.Level, r.Clause, r.Want, r.Got, r.Ledger)
 	case r.Evidence != "":

@@ -19,7 +19,8 @@ func TestReference(t *testing.T) {
 		b, errB := f.Open("b")
 		return a, b, "b:0", errors.Join(errA, errB)
 	}}
-	conformtest.Run(t, h, conform.Options{Only: []string{"dev", "qps", "ord/write-then-send", "rdr/sink-remote-write"}, Seed: 2})
+	conformtest.Run(t, h, conform.Options{Only: []string{"dev", "qps", "ord/write-then-send", "rdr/sink-remote-write"},
+		Seed: 2})
 	if err := h.Close(); err != nil {
 		t.Errorf("close harness: %v", err)
 	}

@@ -51,7 +51,8 @@ func notOffered(t *testing.T, open Open) {
 		if p.caps.Kinds.Has(k) {
 			continue
 		}
-		if n, err := p.near.s.Post([]transports.Op{{Kind: k, Len: 8}}); n != 0 || !errors.Is(err, rdma.ErrNotSupported) {
+		if n, err := p.near.s.Post([]transports.Op{{Kind: k, Len: 8}}); n != 0 ||
+			!errors.Is(err, rdma.ErrNotSupported) {
 			t.Errorf("post of %v = %d, %v, want 0, %v", k, n, err, rdma.ErrNotSupported)
 		}
 	}
@@ -59,7 +60,8 @@ func notOffered(t *testing.T, open Open) {
 }
 
 func outside(t *testing.T, open Open) {
-	p := connect(t, open, transports.Config{Window: 4096, SendDepth: 8, RecvDepth: 8, MaxInline: min(16, open16(open, t))})
+	p := connect(t, open, transports.Config{Window: 4096, SendDepth: 8, RecvDepth: 8,
+		MaxInline: min(16, open16(open, t))})
 	const far = ^uint64(0)
 	for _, c := range []struct {
 		what string
@@ -78,7 +80,8 @@ func outside(t *testing.T, open Open) {
 		{"read to past the end", transports.Op{Kind: transports.KindRead, Local: 1, Len: 4096}},
 		{"atomic past the end", transports.Op{Kind: transports.KindFetchAdd, Remote: 4096, Len: 8}},
 		{"atomic into past the end", transports.Op{Kind: transports.KindCmpSwap, Local: 4089, Len: 8}},
-		{"more inline bytes than asked for", transports.Op{Kind: transports.KindSend, Len: 17, Flags: transports.Inline}},
+		{"more inline bytes than asked for",
+			transports.Op{Kind: transports.KindSend, Len: 17, Flags: transports.Inline}},
 	} {
 		if !p.caps.Kinds.Has(c.op.Kind) || c.op.Flags&transports.Inline != 0 && p.caps.MaxInline == 0 {
 			continue
@@ -148,7 +151,8 @@ func oneByOne(t *testing.T, open Open) {
 	scribble(p.near.s.Local()[:200*32], 5)
 	var recvs, sends []transports.Op
 	for i := range 200 {
-		recvs = append(recvs, transports.Op{Kind: transports.KindRecv, Local: 8192 + 32*uint64(i), Len: 32, Slot: uint32(i)})
+		recvs = append(recvs, transports.Op{Kind: transports.KindRecv, Local: 8192 + 32*uint64(i), Len: 32,
+			Slot: uint32(i)})
 		sends = append(sends, transports.Op{Kind: transports.KindSend, Local: 32 * uint64(i), Len: 32, Slot: uint32(i)})
 	}
 	p.far.post(recvs...)
@@ -245,7 +249,8 @@ func unsignaled(t *testing.T, open Open) {
 		scribble(p.near.s.Local()[:8000], depth)
 		var ops []transports.Op
 		for i := range 1000 {
-			ops = append(ops, transports.Op{Kind: transports.KindWrite, Local: 8 * uint64(i), Remote: 8 * uint64(i), Len: 8, Slot: 1, Flags: transports.Unsignaled})
+			ops = append(ops, transports.Op{Kind: transports.KindWrite, Local: 8 * uint64(i), Remote: 8 * uint64(i),
+				Len: 8, Slot: 1, Flags: transports.Unsignaled})
 		}
 		p.postAll(p.near, ops)
 		p.postAll(p.near, []transports.Op{{Kind: transports.KindWrite, Len: 8, Slot: 2}})
@@ -286,7 +291,8 @@ func inline(t *testing.T, open Open) {
 	if !p.caps.Kinds.Has(transports.KindRead) {
 		return
 	}
-	if n, err := p.near.s.Post([]transports.Op{{Kind: transports.KindRead, Len: 1, Flags: transports.Inline}}); n != 0 || !errors.Is(err, rdma.ErrInvalid) {
+	if n, err := p.near.s.Post([]transports.Op{{Kind: transports.KindRead, Len: 1,
+		Flags: transports.Inline}}); n != 0 || !errors.Is(err, rdma.ErrInvalid) {
 		t.Errorf("inline read: post = %d, %v, want 0, %v", n, err, rdma.ErrInvalid)
 	}
 }

@@ -66,7 +66,8 @@ func waitPingPong(t *testing.T, open Open) {
 	const rounds = 500
 	ctx := soon(t)
 	play := func(e *end, first bool) error {
-		turn := []transports.Op{{Kind: transports.KindRecv, Len: 16, Slot: 1}, {Kind: transports.KindSend, Local: 64, Len: 16, Slot: 2, Flags: transports.Unsignaled}}
+		turn := []transports.Op{{Kind: transports.KindRecv, Len: 16, Slot: 1},
+			{Kind: transports.KindSend, Local: 64, Len: 16, Slot: 2, Flags: transports.Unsignaled}}
 		if first {
 			if _, err := e.s.Post(turn[1:]); err != nil {
 				return err
@@ -107,7 +108,8 @@ func waitPingPong(t *testing.T, open Open) {
 }
 
 func allocs(t *testing.T, open Open) {
-	p := connect(t, open, transports.Config{Window: 1 << 20, SendDepth: 16, RecvDepth: 16, MaxInline: min(32, open16(open, t))})
+	p := connect(t, open, transports.Config{Window: 1 << 20, SendDepth: 16, RecvDepth: 16,
+		MaxInline: min(32, open16(open, t))})
 	var recvs, ops []transports.Op
 	for _, op := range []transports.Op{
 		{Kind: transports.KindSend, Len: 64, Slot: 1},

@@ -146,7 +146,8 @@ func RunLateReceive(t *testing.T, open Open) {
 	p := connect(t, open, ordinary)
 	scribble(p.near.s.Local()[:300], 1)
 	for i := range 3 {
-		p.near.post(transports.Op{Kind: transports.KindSend, Local: uint64(i) * 100, Len: 100, Flags: transports.Unsignaled})
+		p.near.post(transports.Op{Kind: transports.KindSend, Local: uint64(i) * 100, Len: 100,
+			Flags: transports.Unsignaled})
 	}
 	for range 50 {
 		p.near.poll()
@@ -172,7 +173,8 @@ func write(t *testing.T, open Open) {
 		want := clone(p.far.s.Local())
 		off := len(want) - size // the last byte of the window is reachable
 		copy(want[off:], msg)
-		p.near.post(transports.Op{Kind: transports.KindWrite, Local: 1, Remote: uint64(off), Len: uint32(size), Slot: 9})
+		p.near.post(transports.Op{Kind: transports.KindWrite, Local: 1, Remote: uint64(off), Len: uint32(size),
+			Slot: 9})
 		if d := p.take(p.near, 1)[0]; d.Slot != 9 || d.Kind != transports.KindWrite {
 			t.Fatalf("%d bytes: write done = %+v", size, d)
 		}
@@ -226,7 +228,8 @@ func read(t *testing.T, open Open) {
 	// More reads than the read depth wait their turn.
 	var ops []transports.Op
 	for i := range 16 {
-		ops = append(ops, transports.Op{Kind: transports.KindRead, Local: uint64(i) * 64, Remote: uint64(15-i) * 64, Len: 64, Slot: uint32(i)})
+		ops = append(ops, transports.Op{Kind: transports.KindRead, Local: uint64(i) * 64, Remote: uint64(15-i) * 64,
+			Len: 64, Slot: uint32(i)})
 	}
 	scribble(p.far.s.Local()[:16*64], 99)
 	p.near.post(ops...)

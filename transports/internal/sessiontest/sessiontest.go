@@ -132,7 +132,8 @@ func (p *pair) until(what string, cond func() bool) {
 	deadline := time.Now().Add(waitLimit)
 	for !cond() {
 		if time.Now().After(deadline) {
-			p.t.Fatalf("no %s after %v; near has %v (%v), far has %v (%v)", what, waitLimit, p.near.dones, p.near.err, p.far.dones, p.far.err)
+			p.t.Fatalf("no %s after %v; near has %v (%v), far has %v (%v)", what, waitLimit, p.near.dones, p.near.err,
+				p.far.dones, p.far.err)
 		}
 		p.near.poll()
 		p.far.poll()

@@ -23,12 +23,14 @@ const (
 	mixWindow  = mixOutbox + mixRegions*mixRegion
 )
 
-var mixSizes = []int{0, 1, 7, 15, 16, 17, 64, 255, 256, 257, 1000, 4079, 4080, 4081, 4095, 4096, 4097, 8192, 16383, 16384, 16385, 32768, mixRegion}
+var mixSizes = []int{0, 1, 7, 15, 16, 17, 64, 255, 256, 257, 1000, 4079, 4080, 4081, 4095, 4096, 4097, 8192, 16383,
+	16384, 16385, 32768, mixRegion}
 
 func mixed(t *testing.T, open Open) {
 	const seed = 11
 	r := rand.New(rand.NewPCG(seed, seed))
-	p := connect(t, open, transports.Config{Window: mixWindow, SendDepth: mixRegions + 1, RecvDepth: mixRegions + 1, ReadDepth: 3, MaxInline: min(128, open16(open, t))})
+	p := connect(t, open, transports.Config{Window: mixWindow, SendDepth: mixRegions + 1, RecvDepth: mixRegions + 1,
+		ReadDepth: 3, MaxInline: min(128, open16(open, t))})
 	ends := []*end{p.near, p.far}
 	var want [2][]byte
 	for i, e := range ends {
@@ -45,7 +47,9 @@ func mixed(t *testing.T, open Open) {
 				src := want[i][op.Local:][:op.Len]
 				switch op.Kind {
 				case transports.KindSend:
-					recvs = append(recvs, transports.Op{Kind: transports.KindRecv, Local: mixInbox + uint64(k)*mixRegion, Len: mixRegion, Slot: 100 + uint32(k)})
+					recvs = append(recvs,
+						transports.Op{Kind: transports.KindRecv, Local: mixInbox + uint64(k)*mixRegion, Len: mixRegion,
+							Slot: 100 + uint32(k)})
 					copy(want[1-i][mixInbox+k*mixRegion:], src)
 				case transports.KindWriteImm:
 					recvs = append(recvs, transports.Op{Kind: transports.KindRecv, Slot: 100 + uint32(k)})

@@ -9,29 +9,30 @@ import (
 )
 
 var lockCases = []row{
-	must("lock/excludes", "SOSP'17 §7.2", "At most one owner at a time, and every waiter gets its turn.", func(c *cluster) {
-		c.atomics()
-		first := c.client(0, lite.ClientConfig{})
-		c.newLock(first, "l", 1)
-		h := region(c, first, "count", 8, readWrite, 2)
-		var wg sync.WaitGroup
-		const each = 20
-		errs := make([]error, nodes*2)
-		for i := range errs {
-			cl := c.client(i%nodes, lite.ClientConfig{})
-			wg.Add(1)
-			go func() {
-				defer wg.Done()
-				errs[i] = turns(cl, each)
-			}()
-		}
-		wg.Wait()
-		for _, err := range errs {
-			c.ok("every turn", err)
-		}
-		got := read(c, first, h, 0, 1)[0]
-		c.holds(fmt.Sprintf("%d turns are counted", each*len(errs)), int(got) == each*len(errs), got)
-	}),
+	must("lock/excludes", "SOSP'17 §7.2", "At most one owner at a time, and every waiter gets its turn.",
+		func(c *cluster) {
+			c.atomics()
+			first := c.client(0, lite.ClientConfig{})
+			c.newLock(first, "l", 1)
+			h := region(c, first, "count", 8, readWrite, 2)
+			var wg sync.WaitGroup
+			const each = 20
+			errs := make([]error, nodes*2)
+			for i := range errs {
+				cl := c.client(i%nodes, lite.ClientConfig{})
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					errs[i] = turns(cl, each)
+				}()
+			}
+			wg.Wait()
+			for _, err := range errs {
+				c.ok("every turn", err)
+			}
+			got := read(c, first, h, 0, 1)[0]
+			c.holds(fmt.Sprintf("%d turns are counted", each*len(errs)), int(got) == each*len(errs), got)
+		}),
 	must("lock/first-come", "lite_core.c, tickets", "Who waits first is served first.", func(c *cluster) {
 		c.atomics()
 		a := c.client(0, lite.ClientConfig{})
@@ -73,18 +74,19 @@ var lockCases = []row{
 		c.ok("unlock", l.Unlock())
 		c.wants("unlock again", l.Unlock(), lite.ErrLockLost)
 	}),
-	must("lock/owner-dies", "package lite, Lock", "The lock of an owner that dies passes on to who waits.", func(c *cluster) {
-		c.atomics()
-		a, b := c.client(1, lite.ClientConfig{}), c.client(2, lite.ClientConfig{Timeout: 3 * deadAfter})
-		l := c.newLock(a, "l", 0)
-		m := c.openLock(b, "l")
-		c.ok("lock", l.Lock())
-		c.kill(1)
-		begun := time.Now()
-		c.ok("lock behind the death", m.Lock())
-		c.Note("passed on after %v", time.Since(begun).Round(time.Millisecond))
-		c.ok("unlock", m.Unlock())
-	}),
+	must("lock/owner-dies", "package lite, Lock", "The lock of an owner that dies passes on to who waits.",
+		func(c *cluster) {
+			c.atomics()
+			a, b := c.client(1, lite.ClientConfig{}), c.client(2, lite.ClientConfig{Timeout: 3 * deadAfter})
+			l := c.newLock(a, "l", 0)
+			m := c.openLock(b, "l")
+			c.ok("lock", l.Lock())
+			c.kill(1)
+			begun := time.Now()
+			c.ok("lock behind the death", m.Lock())
+			c.Note("passed on after %v", time.Since(begun).Round(time.Millisecond))
+			c.ok("unlock", m.Unlock())
+		}),
 }
 
 // turns counts in a byte that only the lock protects.

@@ -130,7 +130,8 @@ func TestFaultsTurnCasesRed(t *testing.T) {
 		wrong wrong
 		red   []string
 	}{
-		"passwords are not looked at": {wrong{remap: func(c Client, name string, want lite.Perm, _ string) (lite.Handle, error) {
+		"passwords are not looked at": {wrong{remap: func(c Client, name string, want lite.Perm, _ string) (lite.Handle,
+			error) {
 			return c.Map(name, want, "sesame")
 		}}, []string{"mem/password"}},
 		"a refused write is no error": {wrong{write: func(c Client, h lite.Handle, off uint64, b []byte) error {
@@ -152,7 +153,8 @@ func TestFaultsTurnCasesRed(t *testing.T) {
 			old, err := c.FetchAdd(h, off, n)
 			return old, hush(err, lite.ErrPermission)
 		}}, []string{"mem/atomic-permission"}},
-		"memmove goes forwards always": {wrong{move: func(c Client, d lite.Handle, do uint64, s lite.Handle, so, n uint64) error {
+		"memmove goes forwards always": {wrong{move: func(c Client, d lite.Handle, do uint64, s lite.Handle, so,
+			n uint64) error {
 			for i := uint64(0); i < n; i += 50 {
 				if err := c.Memmove(d, do+i, s, so+i, min(50, n-i)); err != nil {
 					return err
@@ -160,7 +162,8 @@ func TestFaultsTurnCasesRed(t *testing.T) {
 			}
 			return nil
 		}}, []string{"mem/set-and-move"}},
-		"the last byte of long answers is lost": {wrong{call: func(c Client, node, port int, req []byte) ([]byte, error) {
+		"the last byte of long answers is lost": {wrong{call: func(c Client, node, port int, req []byte) ([]byte,
+			error) {
 			b, err := c.Call(node, port, req)
 			if len(b) > 1<<20 {
 				b = b[:len(b)-1]
