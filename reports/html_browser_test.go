@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/fulltest"
 	"github.com/rdmaperf/rdmaperf/reports"
 	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
 	pages "github.com/rdmaperf/rdmaperf/reports/page"
@@ -26,20 +27,24 @@ var browsing sync.Mutex
 // browserLimit is how long one browser may take, which is seconds on an idle machine. Arbitrary.
 const browserLimit = 2 * time.Minute
 
-// dumpDOM loads a page in a real browser and returns the document after its
-// scripts ran, and what the browser logged. The browser is optional.
-func dumpDOM(t *testing.T, page string) (dom, log string) {
+// aBrowser is the path of the browser, which is optional.
+func aBrowser(t *testing.T) string {
 	t.Helper()
-	var browser string
+	fulltest.Only(t, "a browser takes seconds to start")
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
-			browser = path
-			break
+			return path
 		}
 	}
-	if browser == "" {
-		t.Skip("the optional browser is absent: neither chromium, chromium-browser nor google-chrome is installed")
-	}
+	t.Skip("the optional browser is absent: neither chromium, chromium-browser nor google-chrome is installed")
+	return ""
+}
+
+// dumpDOM loads a page in a real browser and returns the document after its
+// scripts ran, and what the browser logged.
+func dumpDOM(t *testing.T, page string) (dom, log string) {
+	t.Helper()
+	browser := aBrowser(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "page.html")
 	if err := os.WriteFile(file, []byte(page), 0o644); err != nil {

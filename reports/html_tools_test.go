@@ -190,10 +190,7 @@ func TestBrowserTypeIsReadable(t *testing.T) {
 // printed is how many pages of paper a page takes; fragment is behind its address.
 func printed(t *testing.T, page, fragment string) int {
 	t.Helper()
-	browser, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("the optional browser chromium is not installed")
-	}
+	browser := aBrowser(t)
 	dir := t.TempDir()
 	file, pdf := filepath.Join(dir, "page.html"), filepath.Join(dir, "page.pdf")
 	if err := os.WriteFile(file, []byte(page), 0o644); err != nil {

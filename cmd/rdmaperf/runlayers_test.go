@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/internal/fulltest"
 	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 )
 
@@ -45,6 +46,7 @@ func TestRunMeasuresTheDeviceArm(t *testing.T) {
 
 // Stacks of messages and stacks of calls stand in one table of each workload.
 func TestRunPutsCallsBesideMessages(t *testing.T) {
+	fulltest.Only(t, "many stacks and points")
 	r := rdmaperf(t, "run", "--transport", "mem,sched+mem,grpc(bufconn),grpc(fused)+mem", "--workload", "latency,throughput,hol", "-s", "64", "--bulk-size", "64K", "--bulk-depth", "4",
 		"-n", "50", "--warmup", "none", "--no-save")
 	if r.code != 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/internal/fulltest"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -54,6 +55,9 @@ func TestDataConnectionsOfCallsNeedTheToken(t *testing.T) {
 	noise := strings.Repeat("\x7f", 64) + "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 	for _, spec := range []string{"grpc(tcp)", "grpc(unix)", "grpc(bufconn)", "grpc(dropin)+iwarp", "grpc(fused)+iwarp", "grpc(service)+iwarp", "lite+iwarp", "lite(rpc=send)+iwarp", "lite(rpc=write)+iwarp", "lite(daemon)+iwarp"} {
 		t.Run(spec, func(t *testing.T) {
+			if spec != "grpc(tcp)" && spec != "grpc(fused)+iwarp" && spec != "lite+iwarp" {
+				fulltest.Only(t, "a stack more")
+			}
 			strange, near, far := new(stackspec.Set), new(stackspec.Set), new(stackspec.Set)
 			open := func(s *stackspec.Set) transports.CallTransport {
 				t.Helper()
