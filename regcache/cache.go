@@ -22,7 +22,7 @@ type Registrar interface {
 // Config bounds what a cache keeps. Regions in use are never given up: they may exceed
 // the bounds, and the cache keeps no idle one then.
 type Config struct {
-	MaxRegions int           // most regions; 0: 16384 (arbitrary)
+	MaxRegions int           // most regions; 0: 16384
 	MaxBytes   uint64        // most registered bytes; 0: as many as the device takes
 	MaxAge     time.Duration // idle regions older than this are closed by Trim; 0: never
 	Source     Source        // how memory that goes away without Free is noticed
@@ -171,10 +171,10 @@ func release(holds []*rdma.Leaving) error {
 // Purge closes every idle region, and flushes every pool.
 func (c *Cache) Purge() error {
 	c.mu.Lock()
-	victims := c.idle(func(*Region) bool { return true })
+	evicted := c.idle(func(*Region) bool { return true })
 	pools := slices.Collect(maps.Keys(c.pools))
 	c.mu.Unlock()
-	err := c.closeAll(victims)
+	err := c.closeAll(evicted)
 	for _, p := range pools {
 		err = errors.Join(err, p.Flush())
 	}
@@ -182,26 +182,26 @@ func (c *Cache) Purge() error {
 }
 
 // idle kills and drops the idle regions that f picks; pools keep their own.
-func (c *Cache) idle(f func(*Region) bool) (victims []*Region) {
+func (c *Cache) idle(f func(*Region) bool) (evicted []*Region) {
 	for t := range c.tables {
 		t.live.All(func(e ranges.Entry[*Region]) bool {
 			if r := e.Val; r.piece == nil && f(r) && r.killIdle() {
-				victims = append(victims, r)
+				evicted = append(evicted, r)
 			}
 			return true
 		})
 	}
-	for _, r := range victims {
+	for _, r := range evicted {
 		c.drop(r)
 	}
-	return victims
+	return evicted
 }
 
 // leave closes what is kept of a domain that ends. rdma.ErrBusy while a region of it is
 // in use.
 func (c *Cache) leave(pd rdma.PD) error {
 	c.mu.Lock()
-	victims := c.idle(func(r *Region) bool { return r.table.pd == pd })
+	evicted := c.idle(func(r *Region) bool { return r.table.pd == pd })
 	busy := 0
 	for t := range c.tables {
 		if t.pd == pd {
@@ -218,7 +218,7 @@ func (c *Cache) leave(pd rdma.PD) error {
 		delete(c.tables, l)
 	}
 	c.mu.Unlock()
-	if err := c.closeAll(victims); err != nil || busy == 0 {
+	if err := c.closeAll(evicted); err != nil || busy == 0 {
 		return err
 	}
 	return &rdma.OpError{Op: "free", Object: fmt.Sprintf("protection domain of %d regions in use", busy), Err: rdma.ErrBusy}
@@ -232,15 +232,15 @@ func (c *Cache) Close() error {
 		c.mu.Unlock()
 		return nil
 	}
-	victims := c.idle(func(*Region) bool { return true })
+	evicted := c.idle(func(*Region) bool { return true })
 	for r := range c.zombies { // what the device refused may succeed now
 		if r.failed {
 			r.failed = false
-			victims = append(victims, r)
+			evicted = append(evicted, r)
 		}
 	}
 	c.mu.Unlock()
-	err := c.closeAll(victims)
+	err := c.closeAll(evicted)
 	c.mu.Lock()
 	busy := len(c.pools) + len(c.zombies) + len(c.flights)
 	for t := range c.tables {

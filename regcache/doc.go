@@ -2,25 +2,25 @@
 // next use of the same memory costs a look-up, and never lets one reach memory of
 // another owner.
 //
-// A [Cache] stands over any device, or over all that can register memory. [Scope.Get] is
+// A [Cache] serves any device, or anything that can register memory. [Scope.Get] is
 // answered from a table when a region covers the bytes with the rights; otherwise the
 // region that results is one that covers all that it overlaps, with the rights of all.
 // [Region.Put] ends a use and closes nothing: idle regions are closed for the bounds of
 // [Config], the least recently used first, for a device that has no room (ENOMEM,
 // RLIMIT_MEMLOCK), and for memory that goes away. A [Pool] registers its memory when it
 // maps it, and unmaps it late. A [Store] keeps memory whose peers change: what only this
-// side uses stays registered there, and [Region.Revoke] ends what a peer was told. [Wrap]
+// side uses stays registered there, and [Region.Revoke] ends the keys that a peer got. [Wrap]
 // makes a tier of it all, a Device over a Device.
 //
 // # When a key can be used
 //
 // A key without remote rights is of no use to a peer, and serves everybody of a
 // protection domain. A key with remote rights belongs to one [Scope], an owner: it is
-// given to no other, and reaches no byte that this owner did not ask for. Overlapping
+// given to no other, and reaches no byte that this owner did not request. Overlapping
 // requests of one owner are joined, so the peers of a scope trust each other with the
 // rights and bytes of all of them.
 //
-// Memory of package rdma tells before it leaves ([rdma.Watch]). Its idle regions are
+// Package rdma notifies the cache before its memory leaves ([rdma.Watch]). Its idle regions are
 // closed then; regions in use hold it until their last Put, and nobody else is given
 // the memory before. That is exact. Foreign memory can be unmapped by a system call that
 // nobody sees: [Source] is how that is noticed, and Cache.Source says by which means.
@@ -34,13 +34,9 @@
 // the region up, as in the caches of MPI libraries, and what conformance asks of closed
 // keys does not hold. A local_inv of a kept registration revokes it for all who share it.
 //
-// # Ownership
-//
 // The cache owns the registrations; a region is its user's from Get to Put, which comes
 // when all that was posted with its keys has completed. Memory stays its owner's, who
 // frees it whenever it likes. The device outlives the cache.
-//
-// # Limitations
 //
 // Foreign memory that is unmapped, moved or dropped in the middle of an operation is
 // not held back: devices that pin pages write to the old ones, which nobody else has,

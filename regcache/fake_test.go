@@ -78,7 +78,7 @@ func (m *fakeMR) Close() error {
 	return nil
 }
 
-// is tells whether a key can be used.
+// is reports whether a key can be used.
 func (d *fakeDevice) is(key uint32) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -65,8 +65,8 @@ func TestPoolMemoryWithOtherKeysIsNotHandedOut(t *testing.T) {
 				}
 				c.mu.Lock()
 				for _, pc := range p.pieces {
-					if n := pc.guests.Load(); n != 0 {
-						t.Errorf("%d guests are left", n)
+					if n := pc.outside.Load(); n != 0 {
+						t.Errorf("%d outside registrations are left", n)
 					}
 				}
 				c.mu.Unlock()

@@ -5,12 +5,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma/ranges"
 )
 
-// leaving hears of memory that goes away, before it does. What is registered there and
+// leaving is called before memory goes away. What is registered there and
 // idle is closed before it returns. What is in use is closed by its last user, and holds
 // the memory until then: nobody else is given it, and no key is left that reaches it.
 func (c *Cache) leaving(l *rdma.Leaving) {
 	base, end := l.Addr, l.Addr+l.Len
-	var victims []*Region
+	var evicted []*Region
 	c.mu.Lock()
 	c.n.UnmapEvents++
 	hit := func(r *Region) bool { return r.base < end && base < r.end }
@@ -35,12 +35,12 @@ func (c *Cache) leaving(l *rdma.Leaving) {
 			c.drop(r)
 			c.keepFor(r, l)
 			if mine {
-				victims = append(victims, r)
+				evicted = append(evicted, r)
 			}
 		}
 	}
 	for r := range c.zombies {
-		if hit(r) && !has(victims, r) {
+		if hit(r) && !has(evicted, r) {
 			c.keepFor(r, l)
 		}
 	}
@@ -52,7 +52,7 @@ func (c *Cache) leaving(l *rdma.Leaving) {
 		}
 	}
 	c.mu.Unlock()
-	c.closeAll(victims) // a refusal is counted, and holds the memory
+	c.closeAll(evicted) // a refusal is counted, and holds the memory
 }
 
 // keepFor has the memory wait until the region is closed.

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// present tells whether a range is mapped (mincore(2)).
+// present reports whether a range is mapped (mincore(2)).
 func present(addr uint64, n int) bool {
 	vec := make([]byte, (n+4095)/4096)
 	_, _, errno := syscall.Syscall(syscall.SYS_MINCORE, uintptr(addr), uintptr(n), uintptr(unsafe.Pointer(&vec[0])))

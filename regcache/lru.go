@@ -46,7 +46,7 @@ func (h *heapOf) remove(r *Region) { heap.Remove(h, r.place) }
 
 // oldest kills and drops idle regions, the least recently used first, until f, which is
 // told of each, wants no more. The caller holds the lock, and closes them without it.
-func (c *Cache) oldest(f func(*Region) bool) (victims []*Region) {
+func (c *Cache) oldest(f func(*Region) bool) (evicted []*Region) {
 	var busy []*Region
 	for len(c.lru) > 0 {
 		r := c.lru[0]
@@ -63,7 +63,7 @@ func (c *Cache) oldest(f func(*Region) bool) (victims []*Region) {
 		}
 		c.drop(r)
 		c.n.Evictions++
-		victims = append(victims, r)
+		evicted = append(evicted, r)
 		if !f(r) {
 			break
 		}
@@ -71,39 +71,39 @@ func (c *Cache) oldest(f func(*Region) bool) (victims []*Region) {
 	for _, r := range busy {
 		c.lru.push(r)
 	}
-	return victims
+	return evicted
 }
 
 // bound evicts until the bounds hold or everything is in use. The caller holds the lock.
-func (c *Cache) bound() (victims []*Region) {
+func (c *Cache) bound() (evicted []*Region) {
 	n := len(c.lru)
 	many := func() bool {
 		return n > c.cfg.MaxRegions || c.cfg.MaxBytes > 0 && c.kept > c.cfg.MaxBytes
 	}
 	if many() {
-		victims = c.oldest(func(*Region) bool { n--; return many() })
+		evicted = c.oldest(func(*Region) bool { n--; return many() })
 	}
 	c.over.Store(many())
-	return victims
+	return evicted
 }
 
 // shrink is bound for who puts a region back while there were too many.
 func (c *Cache) shrink() error {
 	c.mu.Lock()
-	victims := c.bound()
+	evicted := c.bound()
 	c.mu.Unlock()
-	return c.closeAll(victims)
+	return c.closeAll(evicted)
 }
 
 // evict closes idle registrations of n bytes or more for a device without room, or, where
-// none is idle, what pools have deferred. It tells whether that closed anything.
+// none is idle, what pools have deferred. It reports whether that closed anything.
 func (c *Cache) evict(n uint64) (some bool, err error) {
 	var sum uint64
 	c.mu.Lock()
-	victims := c.oldest(func(r *Region) bool { sum += r.Len(); return sum < n })
+	evicted := c.oldest(func(r *Region) bool { sum += r.Len(); return sum < n })
 	pools := slices.Collect(maps.Keys(c.pools))
 	c.mu.Unlock()
-	for _, r := range victims {
+	for _, r := range evicted {
 		cerr := c.close(r)
 		some = some || cerr == nil
 		err = errors.Join(err, cerr)
@@ -143,7 +143,7 @@ func (c *Cache) Trim(now time.Time) error {
 		}
 		break
 	}
-	victims := c.idle(func(r *Region) bool { return r.stamp.Load() < limit })
+	evicted := c.idle(func(r *Region) bool { return r.stamp.Load() < limit })
 	c.mu.Unlock()
-	return c.closeAll(victims)
+	return c.closeAll(evicted)
 }

@@ -63,8 +63,8 @@ func TestNoByteLandsInMemoryOfAnotherOwner(t *testing.T) {
 		_, pins := m.(*pin.Registrar)
 		w := &world{t: t, m: m, rnd: rand.New(rand.NewPCG(*modelSeed, 5)), store: NewStore(StoreConfig{Piece: 128 << 10, Keep: 128 << 10}),
 			raw: pins}
-		_, told := c.source.(*told)
-		w.raw = pins && told
+		_, monitors := c.source.(*monitored)
+		w.raw = pins && monitors
 		other, err := c.Scope(0)
 		if err != nil {
 			t.Fatal(err)

@@ -15,10 +15,10 @@ type piece struct {
 	mr     rdma.MR
 	ranges int         // mapped or deferred
 	broken atomic.Bool // somebody took pages of it away: it is used up and closed
-	// guests are registrations of its memory that are not the pool's, made or being made:
+	// outside are registrations of its memory that are not the pool's, made or being made:
 	// with other rights, or another scope's. While there is one, what is unmapped is given
 	// up, and the Leaving of its block ends their keys, or waits for their users.
-	guests atomic.Int32
+	outside atomic.Int32
 }
 
 // grow maps and registers a piece. For want of room it gives up what is idle elsewhere.
@@ -73,25 +73,25 @@ func (pc *piece) end() (closed int, err error) {
 	return closed, nil
 }
 
-// visit counts a guest of the piece that has the byte at addr, nil where none has. The
+// visit counts an outside registration of the piece that has the byte at addr, nil where none has. The
 // caller holds the cache's lock, and leaves.
 func (c *Cache) visit(addr uint64) *piece {
 	e, ok := c.pieces.At(addr)
 	if !ok {
 		return nil
 	}
-	e.Val.guests.Add(1)
+	e.Val.outside.Add(1)
 	return e.Val
 }
 
 // leave ends a visit.
 func (pc *piece) leave() {
 	if pc != nil {
-		pc.guests.Add(-1)
+		pc.outside.Add(-1)
 	}
 }
 
-// unmapped tells whether a byte of [base, end) was unmapped by its owner, and is kept.
+// unmapped reports whether a byte of [base, end) was unmapped by its owner, and is kept.
 func (pc *piece) unmapped(base, end uint64) (yes bool) {
 	if pc == nil {
 		return false

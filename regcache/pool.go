@@ -12,7 +12,7 @@ import (
 // PoolConfig says what a pool maps, and how much of what was unmapped it may keep.
 type PoolConfig struct {
 	Access rdma.Access // of all its memory
-	// Piece is how many bytes are mapped and registered at once; 0: 64 MiB (arbitrary).
+	// Piece is how many bytes are mapped and registered at once; 0: 64 MiB.
 	// What is longer gets a piece of its own.
 	Piece int
 	// Deferred bounds the bytes that were unmapped and are kept, registered, for the next
@@ -28,12 +28,12 @@ const defaultPiece = 64 << 20
 // byte of it until the pool has given it back to the system. All methods are safe for
 // concurrent use.
 //
-// A range that was unmapped is nobody's, and no new Get succeeds there, but its
-// registration stays. Map of the same size takes it again, the latest first, unless
-// somebody still uses a registration of it (a region that was got and not put). What is
-// registered otherwise too, with other rights or by another scope, is not kept: its other
-// keys end before anybody is given it. When more than Deferred bytes are kept, the oldest are given up together, until half as
-// many are left: what empties a piece closes its registration and unmaps it.
+// A range that was unmapped is nobody's, and no new Get succeeds there, but its registration stays.
+// Map of the same size takes it again, the latest first, unless somebody still uses a registration
+// of it (a region that was got and not put). What is registered otherwise too, with other rights or
+// by another scope, is not kept: its other keys end before anybody is given it. When more than
+// Deferred bytes are kept, the oldest are given up together, until half as many are left: what
+// empties a piece closes its registration and unmaps it.
 type Pool struct {
 	scope *Scope
 	cfg   PoolConfig
@@ -137,7 +137,7 @@ func (p *Pool) revive(size int) *Region {
 	for i := len(list) - 1; i >= 0; i-- {
 		r := list[i]
 		s := r.state.Load()
-		if s&(refMask|dead) != 0 || r.piece.guests.Load() != 0 || !r.state.CompareAndSwap(s, s&^parked) {
+		if s&(refMask|dead) != 0 || r.piece.outside.Load() != 0 || !r.state.CompareAndSwap(s, s&^parked) {
 			continue // in use still, registered by others, or gone
 		}
 		p.spare[size] = append(list[:i], list[i+1:]...)
@@ -195,7 +195,7 @@ func (p *Pool) Unmap(b rdma.Buffer) error {
 		}
 	}
 	size := int(r.Len())
-	if r.piece.guests.Load() != 0 && r.killIdle() {
+	if r.piece.outside.Load() != 0 && r.killIdle() {
 		return p.giveUp(r)
 	}
 	p.mu.Lock()
@@ -324,7 +324,7 @@ func (p *Pool) release(out []*Region) error {
 	var errs []error
 	for _, r := range out {
 		r.piece.ranges--
-		errs = append(errs, r.rest.Free()) // other caches hear of it, and may hold it
+		errs = append(errs, r.rest.Free()) // other caches are notified, and may hold it
 		errs = append(errs, release(r.holds))
 		r.holds = nil
 	}

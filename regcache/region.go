@@ -122,7 +122,7 @@ func (r *Region) finish() error {
 	}
 }
 
-// kill makes the region dead, and tells whether the caller has to close it: nobody
+// kill makes the region dead, and reports whether the caller has to close it: nobody
 // uses it.
 func (r *Region) kill() (mine bool) {
 	for {

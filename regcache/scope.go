@@ -77,7 +77,7 @@ func (c *Cache) replaced(r *Region) {
 }
 
 // tries bounds how often a registration is made again because memory went away or other
-// regions came meanwhile. Arbitrary.
+// regions came meanwhile.
 const tries = 16
 
 var pageSize = uint64(os.Getpagesize())
@@ -94,7 +94,7 @@ func (s *Scope) miss(t *table, buf rdma.Buffer, access rdma.Access) (*Region, er
 		return fail(rdma.ErrInvalid)
 	}
 	c := s.cache
-	c.source.settle()
+	c.source.wait()
 	for try := 0; ; try++ {
 		if try == tries {
 			return fail(fmt.Errorf("%d registrations were overtaken by others: %w", tries, rdma.ErrBusy))
@@ -119,7 +119,7 @@ func (s *Scope) attempt(t *table, buf rdma.Buffer, access rdma.Access) (r *Regio
 		return nil, false, rdma.ErrClosed
 	}
 	addr, end := buf.Addr(), buf.Addr()+uint64(buf.Len())
-	// Counted before it is looked at: Unmap sees the guest, or this sees the end.
+	// Counted before it is looked at: Unmap sees the count, or this sees the end.
 	over := c.visit(addr)
 	if over.unmapped(addr, end) {
 		c.mu.Unlock()
@@ -224,7 +224,7 @@ func (t *table) covering(addr, end uint64, access rdma.Access) *Region {
 func (c *Cache) land(fl *flight, p plan, mr rdma.MR, pages []uint64, err error) (*Region, bool, error) {
 	t := fl.table
 	r := &Region{base: fl.base, end: fl.end, access: p.access, table: t, mr: mr, pages: pages, over: fl.over, place: -1}
-	var victims []*Region
+	var evicted []*Region
 	c.mu.Lock()
 	delete(c.flights, fl)
 	if err != nil {
@@ -253,7 +253,7 @@ func (c *Cache) land(fl *flight, p plan, mr rdma.MR, pages []uint64, err error) 
 		r.state.Store(dead | closed)
 		r.holds = fl.holds
 		c.zombies[r] = struct{}{}
-		victims = append(victims, r)
+		evicted = append(evicted, r)
 		c.n.Overtaken++
 	case p.alone: // as if somebody had merged it already: closed by its user
 		r.state.Store(dead | getOne | refOne)
@@ -261,18 +261,18 @@ func (c *Cache) land(fl *flight, p plan, mr rdma.MR, pages []uint64, err error) 
 		c.n.Uncached++
 		c.n.Misses++
 	default:
-		victims = c.enter(r)
+		evicted = c.enter(r)
 		c.n.Misses++
 	}
-	victims = append(victims, c.bound()...)
+	evicted = append(evicted, c.bound()...)
 	c.mu.Unlock()
 	// What the device refuses to close is kept, counted, and told by Close.
-	c.closeAll(victims)
+	c.closeAll(evicted)
 	return r, again, nil
 }
 
 // enter puts a region in the place of those that it covers.
-func (c *Cache) enter(r *Region) (victims []*Region) {
+func (c *Cache) enter(r *Region) (evicted []*Region) {
 	var old []*Region
 	r.table.live.Overlapping(r.base, r.end, func(e ranges.Entry[*Region]) bool {
 		old = append(old, e.Val)
@@ -281,7 +281,7 @@ func (c *Cache) enter(r *Region) (victims []*Region) {
 	for _, o := range old {
 		c.n.RegionsMerged++
 		if o.kill() {
-			victims = append(victims, o)
+			evicted = append(evicted, o)
 		}
 		c.drop(o)
 	}
@@ -289,7 +289,7 @@ func (c *Cache) enter(r *Region) (victims []*Region) {
 	r.table.live.Insert(ranges.Entry[*Region]{Base: r.base, End: r.end, Val: r})
 	c.lru.push(r)
 	c.kept += r.end - r.base
-	return victims
+	return evicted
 }
 
 // register asks the device, and gives up idle registrations where it has no room.
@@ -305,7 +305,7 @@ func (c *Cache) register(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.
 	}
 }
 
-// exhausted tells whether a device has no room for a registration: no lockable memory
+// exhausted reports whether a device has no room for a registration: no lockable memory
 // (getrlimit(2), RLIMIT_MEMLOCK), or no entry in its tables.
 func exhausted(err error) bool {
 	return errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ENOSPC)
@@ -316,7 +316,7 @@ func exhausted(err error) bool {
 func (s *Scope) Close() error {
 	c := s.cache
 	c.mu.Lock()
-	var all, victims []*Region
+	var all, evicted []*Region
 	pools := 0
 	s.own.live.All(func(e ranges.Entry[*Region]) bool {
 		if e.Val.piece != nil {
@@ -328,7 +328,7 @@ func (s *Scope) Close() error {
 	})
 	for _, r := range all {
 		if r.kill() {
-			victims = append(victims, r)
+			evicted = append(evicted, r)
 		}
 		c.drop(r)
 	}
@@ -342,7 +342,7 @@ func (s *Scope) Close() error {
 		delete(c.tables, s.own)
 	}
 	c.mu.Unlock()
-	err := c.closeAll(victims)
+	err := c.closeAll(evicted)
 	if pools > 0 {
 		err = errors.Join(err, fmt.Errorf("a pool is open: %w", rdma.ErrBusy))
 	}

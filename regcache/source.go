@@ -19,7 +19,7 @@ const (
 	SourceUffd                  // userfaultfd(2) tells of munmap, mremap and MADV_DONTNEED before they return
 	SourcePagemap               // every hit compares the physical pages with those that were registered
 	SourceArena                 // foreign memory is not kept: its registrations end with their use
-	SourceNone                  // foreign memory is kept and nobody tells: stale entries, for demonstration
+	SourceNone                  // foreign memory is kept without notification: stale entries, for demonstration
 )
 
 var sourceNames = [...]string{"auto", "uffd", "pagemap", "arena", "none"}
@@ -49,7 +49,7 @@ func ParseSource(word string) (Source, error) {
 type source interface {
 	fmt.Stringer
 	disturbed() bool            // an event is being handled: hits must wait for it
-	settle()                    // waits until it is
+	wait()                      // until it is handled
 	keeps(rdma.Buffer) bool     // regions of such memory may be kept
 	watch(rdma.Buffer) bool     // looks at memory from here on
 	pages(rdma.Buffer) []uint64 // what to compare; nil: nothing
@@ -57,49 +57,49 @@ type source interface {
 	close() error
 }
 
-// deaf has no ears: package rdma tells what it knows.
-type deaf struct {
+// unmonitored is a source without events: only memory of package rdma is reported.
+type unmonitored struct {
 	keep bool
 	text string
 }
 
-func (d *deaf) String() string           { return d.text }
-func (*deaf) disturbed() bool            { return false }
-func (*deaf) settle()                    {}
-func (d *deaf) keeps(b rdma.Buffer) bool { return d.keep || !b.Foreign() }
-func (*deaf) watch(rdma.Buffer) bool     { return true }
-func (*deaf) pages(rdma.Buffer) []uint64 { return nil }
-func (*deaf) same(*Region) bool          { return true }
-func (*deaf) close() error               { return nil }
+func (d *unmonitored) String() string           { return d.text }
+func (*unmonitored) disturbed() bool            { return false }
+func (*unmonitored) wait()                      {}
+func (d *unmonitored) keeps(b rdma.Buffer) bool { return d.keep || !b.Foreign() }
+func (*unmonitored) watch(rdma.Buffer) bool     { return true }
+func (*unmonitored) pages(rdma.Buffer) []uint64 { return nil }
+func (*unmonitored) same(*Region) bool          { return true }
+func (*unmonitored) close() error               { return nil }
 
-// told is userfaultfd.
-type told struct {
-	deaf
+// monitored is userfaultfd.
+type monitored struct {
+	unmonitored
 	m    *uffd.Monitor
 	busy *atomic.Uint32
 }
 
-func (t *told) disturbed() bool { return t.busy.Load() != 0 }
-func (t *told) settle()         { t.m.Settle() }
-func (t *told) watch(b rdma.Buffer) bool {
+func (t *monitored) disturbed() bool { return t.busy.Load() != 0 }
+func (t *monitored) wait()           { t.m.Wait() }
+func (t *monitored) watch(b rdma.Buffer) bool {
 	return !b.Foreign() || t.m.Watch(b.Addr(), uint64(b.Len())) == nil
 }
-func (t *told) close() error { return t.m.Close() }
+func (t *monitored) close() error { return t.m.Close() }
 
-// looked is /proc/self/pagemap.
-type looked struct {
-	deaf
+// compared is /proc/self/pagemap.
+type compared struct {
+	unmonitored
 	m *pagemap.Map
 }
 
-func (l *looked) pages(b rdma.Buffer) []uint64 {
+func (l *compared) pages(b rdma.Buffer) []uint64 {
 	if !b.Foreign() {
 		return nil
 	}
 	return l.m.Pages(b.Addr(), uint64(b.Len()))
 }
-func (l *looked) same(r *Region) bool { return l.m.Same(r.base, r.pages) }
-func (l *looked) close() error        { return l.m.Close() }
+func (l *compared) same(r *Region) bool { return l.m.Same(r.base, r.pages) }
+func (l *compared) close() error        { return l.m.Close() }
 
 // open finds the source, or says why it is not to be had.
 func open(want Source) (source, error) {
@@ -107,7 +107,7 @@ func open(want Source) (source, error) {
 	if want == SourceAuto || want == SourceUffd {
 		m, err := uffd.Open()
 		if err == nil {
-			return &told{deaf{true, "uffd: userfaultfd tells of foreign memory, " + m.Mode()}, m, m.Busy()}, nil
+			return &monitored{unmonitored{true, "uffd: userfaultfd tells of foreign memory, " + m.Mode()}, m, m.Busy()}, nil
 		}
 		if why = err; want == SourceUffd {
 			return nil, err
@@ -116,7 +116,7 @@ func open(want Source) (source, error) {
 	if want == SourceAuto || want == SourcePagemap {
 		m, err := pagemap.Open()
 		if err == nil {
-			return &looked{deaf{true, "pagemap: every hit of foreign memory compares physical pages" + because(why)}, m}, nil
+			return &compared{unmonitored{true, "pagemap: every hit of foreign memory compares physical pages" + because(why)}, m}, nil
 		}
 		if why = errors.Join(why, err); want == SourcePagemap {
 			return nil, err
@@ -124,9 +124,9 @@ func open(want Source) (source, error) {
 	}
 	switch want {
 	case SourceAuto, SourceArena:
-		return &deaf{false, "arena: foreign memory is registered for each use" + because(why)}, nil
+		return &unmonitored{false, "arena: foreign memory is registered for each use" + because(why)}, nil
 	case SourceNone:
-		return &deaf{true, "none: foreign memory that is unmapped by a system call leaves stale registrations"}, nil
+		return &unmonitored{true, "none: foreign memory that is unmapped by a system call leaves stale registrations"}, nil
 	}
 	return nil, fmt.Errorf("%v: %w", want, rdma.ErrInvalid)
 }

@@ -57,7 +57,7 @@ func (t *tier) Counts() []rdma.Counts {
 	return append([]rdma.Counts{{Layer: "regcache", Values: own}}, rdma.CountsOf(t.Device)...)
 }
 
-// Name is the tier with its parameters, and what it stands on.
+// Name is the tier with its parameters, and the device below it.
 func (t *tier) Name() string {
 	var p []string
 	add := func(on bool, s string) {
@@ -112,7 +112,7 @@ func (t *tier) scope(pd rdma.PD) (*Scope, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cfg.MaxAge > 0 {
-		if now := time.Now(); now.Sub(t.trimmed) > t.cfg.MaxAge/4 { // arbitrary: an age is right within a quarter
+		if now := time.Now(); now.Sub(t.trimmed) > t.cfg.MaxAge/4 { // an age is right within a quarter
 			t.trimmed = now
 			if err := t.cache.Trim(now); err != nil {
 				return nil, err

@@ -1,4 +1,4 @@
-// Package pagemap tells whether memory still consists of the physical pages that it
+// Package pagemap reports whether memory still consists of the physical pages that it
 // consisted of before (/proc/self/pagemap; proc(5)).
 //
 // A page that a device has pinned is not given to anybody else, so a range that was
@@ -6,14 +6,9 @@
 // devices that pin. For those that reach memory by its address it may find pages
 // different that were only moved; that costs a registration and no more.
 //
-// # Ownership
-//
-// A Map is a file descriptor; its user closes it.
-//
-// # Limitations
-//
-// Physical pages are shown to holders of CAP_SYS_ADMIN only. A comparison is a system
-// call and reads 8 bytes a page: some 0.5 µs for a page, and 50 ns a page more.
+// A Map is a file descriptor; its user closes it. Physical pages are shown to holders of
+// CAP_SYS_ADMIN only. A comparison is a system call and reads 8 bytes a page: some 0.5 µs for a
+// page, and 50 ns a page more.
 package pagemap
 
 import (
@@ -73,7 +68,7 @@ func number(v uint64) uint64 {
 	return v & pfnMask
 }
 
-// Same tells whether the pages from addr on are those.
+// Same reports whether the pages from addr on are those.
 func (m *Map) Same(addr uint64, pages []uint64) bool {
 	var b [512]byte
 	for at := int64(addr / pageSize * 8); len(pages) > 0; {

@@ -8,14 +8,10 @@
 // between a registration's pages and a pipe (IORING_OP_READ_FIXED and WRITE_FIXED), as
 // a device writes and reads by key: what is at the address by then plays no part.
 //
-// # Ownership
-//
 // A Registrar is a ring and a pipe; its user closes it when all registrations are.
 // Memory is the caller's, and is pinned until MR.Close returns.
 //
-// # Limitations
-//
-// Not a device: no queues, no peers, no protection domain but 0, and keys that say no
+// It is not a device: no queues, no peers, no protection domain but 0, and keys that say no
 // more than which slot of the table and how often it was used. At most 1 GiB a
 // registration and 16384 of them, which are the kernel's limits. Rights are noted, not
 // enforced: the kernel pins everything for writing. Kernels before 6.13 unpin a closed

@@ -1,29 +1,19 @@
-// Package uffd has the kernel tell of memory that a process unmaps, moves or drops,
-// before the system call returns that does it (userfaultfd(2), events). What it hears it
-// tells package rdma, and that whoever keeps registrations.
+// Package uffd notifies package rdma of memory that a process unmaps, moves or drops,
+// before the system call returns (userfaultfd(2), events).
 //
-// # How an event is never missed
-//
-// The kernel holds the caller of munmap back until the event was read. The monitor takes
-// its lock and raises its flag before it reads, and lowers the flag when everybody who
-// keeps registrations has heard. So who finds the flag down has no event behind it, and
-// who finds it up waits for the lock (Settle).
+// The kernel holds the caller of munmap until the event was read. The monitor takes its
+// lock and sets its flag before it reads, and clears the flag when every cache is notified.
+// A clear flag means that no event is pending; with a set one, Wait waits for the lock.
 //
 // Memory is watched in write-protection mode with no page protected. In missing mode the
 // monitor would have to fill every page that is touched after MADV_DONTNEED.
 //
-// # Ownership
-//
-// One monitor serves a process, as one userfaultfd can watch a range. Each Open wants a
-// Close; the last one ends the goroutine and the watch.
-//
-// # Limitations
-//
-// Anonymous private memory only (other kinds are refused by Watch). On munmap and mremap
-// the event comes when the pages are gone from the range: a device that reaches memory by
-// its address can fault on it in between, one that has pinned the pages cannot. Watched
-// memory costs a munmap 3 to 10 times its time, as its caller waits for the monitor.
-// Children that fork(2) makes are not watched.
+// One monitor serves a process, as one userfaultfd can watch a range. Each Open needs a Close; the
+// last one ends the goroutine and the watch. Anonymous private memory only (other kinds are refused
+// by Watch). On munmap and mremap the event comes when the pages are gone from the range: a device
+// that reaches memory by its address can fault on it in between, one that has pinned the pages
+// cannot. Watched memory costs a munmap 3 to 10 times its time, as its caller waits for the
+// monitor. Children that fork(2) makes are not watched.
 package uffd
 
 import (
@@ -61,7 +51,7 @@ const (
 	eventUnmap  = 0x16
 
 	msgSize = 32
-	batch   = 16 // events read at once; arbitrary
+	batch   = 16 // events read at once
 )
 
 // Monitor is the process's.
@@ -72,7 +62,7 @@ type Monitor struct {
 	done chan struct{}
 
 	busy   atomic.Uint32
-	mu     sync.Mutex // held from before an event is read until everybody has heard
+	mu     sync.Mutex // held from before an event is read until every cache is notified
 	events atomic.Uint64
 	users  int // guarded by the package's lock
 }
@@ -115,10 +105,10 @@ func start() (*Monitor, error) {
 	m := &Monitor{file: os.NewFile(fd, "userfaultfd"), mode: mode, done: make(chan struct{})}
 	m.stop = []func(){rdma.BeforeUse(func() {
 		if m.busy.Load() != 0 {
-			m.Settle()
+			m.Wait()
 		}
 	}), rdma.Watch(func(l *rdma.Leaving) {
-		if l.Cause == rdma.Unmapped { // nobody wants to hear of it any more
+		if l.Cause == rdma.Unmapped { // no cache has it any more
 			m.unwatch(l.Addr, l.Len)
 		}
 	})}
@@ -139,8 +129,8 @@ func (m *Monitor) Mode() string { return m.mode }
 // Busy is not 0 while an event is being handled.
 func (m *Monitor) Busy() *atomic.Uint32 { return &m.busy }
 
-// Settle waits until the event that is being handled, if any, has been.
-func (m *Monitor) Settle() {
+// Wait waits until the event that is being handled, if any, has been.
+func (m *Monitor) Wait() {
 	m.mu.Lock()
 	m.mu.Unlock() //nolint:staticcheck // the wait is all that is wanted
 }
@@ -148,7 +138,7 @@ func (m *Monitor) Settle() {
 // Events is how many there were.
 func (m *Monitor) Events() uint64 { return m.events.Load() }
 
-// Watch has the kernel tell of the pages of a range. Again for the same is no error.
+// Watch asks for events of the pages of a range. Again for the same is no error.
 func (m *Monitor) Watch(addr, n uint64) error {
 	lo, hi := pages(addr, n)
 	arg := struct{ start, len, mode, ioctls uint64 }{lo, hi - lo, modeWP, 0}
@@ -210,7 +200,7 @@ func (m *Monitor) run() {
 	}
 }
 
-// turn reads the events that there are, and tells everybody.
+// turn reads the pending events and passes each on.
 func (m *Monitor) turn(fd int, buf []byte) (some bool, err error) {
 	m.mu.Lock()
 	m.busy.Store(1)
@@ -230,7 +220,7 @@ func (m *Monitor) turn(fd int, buf []byte) (some bool, err error) {
 	return true, nil
 }
 
-// tell passes an event on (struct uffd_msg).
+// pass passes an event on (struct uffd_msg).
 func tell(msg []byte) {
 	a, b, c := binary.NativeEndian.Uint64(msg[8:]), binary.NativeEndian.Uint64(msg[16:]), binary.NativeEndian.Uint64(msg[24:])
 	switch msg[0] {

@@ -45,28 +45,28 @@ func declared(t *testing.T, n int) ([]byte, rdma.Buffer) {
 }
 
 // Whoever returns from a system call that took watched memory away finds that everybody
-// has heard, or waits for it by the flag.
+// has seen, or waits for it by the flag.
 func TestEveryEventIsHeardBeforeItsCallReturns(t *testing.T) {
 	m := monitor(t)
 	var mu sync.Mutex
-	var heard []rdma.Cause
+	var seen []rdma.Cause
 	stop := rdma.Watch(func(l *rdma.Leaving) {
 		time.Sleep(2 * time.Millisecond) // slow to hear
 		mu.Lock()
-		heard = append(heard, l.Cause)
+		seen = append(seen, l.Cause)
 		mu.Unlock()
 	})
 	defer stop()
-	settled := func() []rdma.Cause {
+	waited := func() []rdma.Cause {
 		if m.Busy().Load() != 0 {
-			m.Settle()
+			m.Wait()
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		return slices.Clone(heard)
+		return slices.Clone(seen)
 	}
 	for range 20 {
-		heard = nil
+		seen = nil
 		raw, b := declared(t, 8*4096)
 		if err := m.Watch(b.Addr(), uint64(b.Len())); err != nil {
 			t.Fatal(err)
@@ -78,13 +78,13 @@ func TestEveryEventIsHeardBeforeItsCallReturns(t *testing.T) {
 		if err := unix.Madvise(raw[:4096], unix.MADV_DONTNEED); err != nil {
 			t.Fatal(err)
 		}
-		if got := settled(); !slices.Equal(got, []rdma.Cause{rdma.PagesDropped}) || !b.Live() || raw[0] != 0 {
+		if got := waited(); !slices.Equal(got, []rdma.Cause{rdma.PagesDropped}) || !b.Live() || raw[0] != 0 {
 			t.Fatalf("after MADV_DONTNEED: %v", got)
 		}
 		if err := unix.MunmapPtr(ptr(raw[4096:]), 4096); err != nil {
 			t.Fatal(err)
 		}
-		if got := settled(); !slices.Equal(got, []rdma.Cause{rdma.PagesDropped, rdma.PagesGone}) || b.Live() {
+		if got := waited(); !slices.Equal(got, []rdma.Cause{rdma.PagesDropped, rdma.PagesGone}) || b.Live() {
 			t.Fatalf("after munmap: %v", got)
 		}
 		b.Free()
@@ -129,7 +129,7 @@ func TestNewMemoryIsNotForgottenForOld(t *testing.T) {
 		if x.Addr() == b.Addr() {
 			same++
 		}
-		m.Settle()
+		m.Wait()
 		if !x.Live() {
 			t.Fatal("new memory is forgotten")
 		}
@@ -150,7 +150,7 @@ func TestMemoryThatIsFreedIsNotWatchedAnyMore(t *testing.T) {
 	b.Free()
 	before := m.Events()
 	unix.Madvise(raw, unix.MADV_DONTNEED)
-	m.Settle()
+	m.Wait()
 	if n := m.Events() - before; n != 0 {
 		t.Errorf("%d events", n)
 	}

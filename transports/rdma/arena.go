@@ -170,7 +170,7 @@ func (a *Arena) Alloc(size, align int) (Buffer, error) {
 	return Buffer{}, &OpError{"allocate from arena", fmt.Sprintf("%d bytes", size), err}
 }
 
-// holds tells whether a block is taken.
+// holds reports whether a block is taken.
 func (a *Arena) holds(blk, gen uint32) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -41,7 +41,7 @@ func Foreign(b []byte) (Buffer, error) {
 	}
 	b = b[:len(b):len(b)]
 	m := &mapping{b: b}
-	settle()
+	syncWatchers()
 	if err := space.add(m); err != nil {
 		return Buffer{}, &OpError{"declare", fmt.Sprintf("%d bytes", len(b)), err}
 	}
@@ -101,10 +101,10 @@ func (b Buffer) Slice(off, n int) (Buffer, error) {
 	return b, nil
 }
 
-// Foreign tells whether somebody else mapped the memory: it may go away without Free.
+// Foreign reports whether somebody else mapped the memory: it may go away without Free.
 func (b Buffer) Foreign() bool { return b.m != nil && b.m.whole == nil }
 
-// Live tells whether the memory is there and, in an arena, still this buffer's.
+// Live reports whether the memory is there and, in an arena, still this buffer's.
 func (b Buffer) Live() bool {
 	if len(b.b) == 0 {
 		return false

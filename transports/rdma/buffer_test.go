@@ -208,7 +208,7 @@ func TestDroppedPagesLeaveTheBufferLive(t *testing.T) {
 	}
 }
 
-// present tells whether the pages of a range are mapped (mincore(2)).
+// present reports whether the pages of a range are mapped (mincore(2)).
 func present(addr uint64, n int) bool {
 	vec := make([]byte, (n+pageSize-1)/pageSize)
 	_, _, errno := syscall.Syscall(syscall.SYS_MINCORE, uintptr(addr), uintptr(n), uintptr(unsafe.Pointer(&vec[0])))

@@ -32,15 +32,13 @@
 // never polls. Poll never blocks; on a software provider it may drive the
 // provider's own protocol work in line.
 //
-// # Where this departs from the first sketch of the design
+// # Choices
 //
 // Protection domains are small handles ([PD]), because isolation between them is
 // a MUST of RFC 5040 §8.1.1 that the suite has to reach; handle 0 is the device's
 // default domain. Event mode is split in [CQ].Arm and [CQ].Wait, as
 // ibv_req_notify_cq(3) and ibv_get_cq_event(3) are, so that one-shot and
 // solicited-only notification can be stated and tested. Accept takes the QP.
-//
-// # Limitations
 //
 // At most [MaxSGE] scatter/gather elements a work request, carried in line so
 // that a work request holds no pointer. Reliable connected service only: UD and

@@ -11,7 +11,8 @@ import (
 var (
 	// ErrNotSupported: the capability is not declared in Caps.
 	ErrNotSupported = errors.New("not supported by this device")
-	// ErrQueueFull: the send or receive queue has no room; poll completions and post again (ENOMEM of ibv_post_send(3)).
+	// ErrQueueFull: the send or receive queue has no room; poll completions and post again (ENOMEM
+	// of ibv_post_send(3)).
 	ErrQueueFull = errors.New("queue full")
 	// ErrInvalid: an argument is outside its documented range (EINVAL).
 	ErrInvalid = errors.New("invalid argument")

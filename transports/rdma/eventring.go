@@ -2,7 +2,7 @@ package rdma
 
 import "sync"
 
-// MaxEvents is how many asynchronous events a device keeps for Device.Event. Arbitrary.
+// MaxEvents is how many asynchronous events a device keeps for Device.Event.
 const MaxEvents = 128
 
 // EventRing holds the asynchronous events of a device until they are taken; the oldest

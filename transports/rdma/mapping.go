@@ -40,7 +40,7 @@ func (s *addressSpace) add(m *mapping) error {
 // claim is add for memory that the system has just mapped: whoever is said to be there
 // is gone, unmapped without a word.
 func (s *addressSpace) claim(m *mapping) {
-	settle()
+	syncWatchers()
 	for s.add(m) != nil {
 		Forget(addrOf(m.b), uint64(len(m.b)))
 	}
@@ -96,7 +96,7 @@ func (s *addressSpace) forget(base, end uint64) (lost []ranges.Entry[*mapping]) 
 
 // Forget tells that the system has taken pages away, or given others in their place,
 // behind rdmaperf's back: somebody unmapped, moved or dropped them. Ranges are widened
-// to whole pages. The functions of [Watch] hear of every live part of it; it is no
+// to whole pages. The functions of [Watch] are called for every live part of it; it is no
 // Buffer from here on, and the rest of its mapping still is.
 func Forget(addr, n uint64) {
 	page := uint64(pageSize)

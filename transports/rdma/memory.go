@@ -24,7 +24,7 @@ const (
 	OnDemand Access = 1 << 6
 )
 
-// Has tells whether all rights of want are granted.
+// Has reports whether all rights of want are granted.
 func (a Access) Has(want Access) bool { return a&want == want }
 
 // Validate enforces ibv_reg_mr(3): remote write and remote atomic need local write. With

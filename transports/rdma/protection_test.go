@@ -54,7 +54,8 @@ func TestForeignMemoryPermitsWhatItsPagesDo(t *testing.T) {
 	}
 }
 
-// TestMemoryThatMayBeWrittenAllocatesNothing: it is looked at once, and registrations of it stay as cheap as they are.
+// TestMemoryThatMayBeWrittenAllocatesNothing: it is looked at once, and registrations of it stay as
+// cheap as they are.
 func TestMemoryThatMayBeWrittenAllocatesNothing(t *testing.T) {
 	raw, err := syscall.Mmap(-1, 0, 1<<20, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
 	if err != nil {

@@ -44,15 +44,15 @@ var qpTransitions = [numQPStates]uint8{
 
 func bit(s QPState) uint8 { return 1 << s }
 
-// CanTransition tells whether the table has the edge from → to.
+// CanTransition reports whether the table has the edge from → to.
 func CanTransition(from, to QPState) bool {
 	return from < numQPStates && to < numQPStates && qpTransitions[from]&bit(to) != 0
 }
 
-// CanPostRecv tells whether receives are accepted in s; in ERR they are
+// CanPostRecv reports whether receives are accepted in s; in ERR they are
 // accepted and complete flushed (IBTA C10-97).
 func (s QPState) CanPostRecv() bool { return s != QPReset }
 
-// CanPostSend tells whether sends are accepted in s: RTS, SQD (held) and ERR
+// CanPostSend reports whether sends are accepted in s: RTS, SQD (held) and ERR
 // (flushed); an immediate error otherwise (IBTA C10-96).
 func (s QPState) CanPostSend() bool { return s == QPRTS || s == QPSQD || s == QPErr }

@@ -43,8 +43,8 @@ func (l *Leaving) Release() error {
 }
 
 type watcher struct {
-	f      func(*Leaving)
-	settle func()
+	f    func(*Leaving)
+	sync func()
 }
 
 var watchers struct {
@@ -59,17 +59,17 @@ var watchers struct {
 // were about to.
 func Watch(f func(*Leaving)) (stop func()) { return join(&watcher{f: f}) }
 
-// BeforeUse has settle called before memory that was just mapped, or declared, becomes a
+// BeforeUse registers sync to be called before memory that was just mapped, or declared, becomes a
 // Buffer. It is for who calls [Forget] and [Dropped]: the kernel may have given the
-// address of memory that went to somebody new, before the last owner's end was told.
-func BeforeUse(settle func()) (stop func()) { return join(&watcher{settle: settle}) }
+// address of memory that went to somebody new, before the end of the last owner's was reported.
+func BeforeUse(sync func()) (stop func()) { return join(&watcher{sync: sync}) }
 
-// settle has everybody tell what they know.
-func settle() {
+// syncWatchers waits until every watcher has passed on what is pending.
+func syncWatchers() {
 	if p := watchers.list.Load(); p != nil {
 		for _, w := range *p {
-			if w.settle != nil {
-				w.settle()
+			if w.sync != nil {
+				w.sync()
 			}
 		}
 	}
@@ -99,13 +99,13 @@ func join(w *watcher) (stop func()) {
 	}
 }
 
-// watched tells whether anybody wants to hear of memory that leaves.
+// watched reports whether anybody watches.
 func watched() bool {
 	p := watchers.list.Load()
 	return p != nil && len(*p) > 0
 }
 
-// leave tells everybody and gives the memory back unless it is held.
+// leave notifies the watchers and gives the memory back unless it is held.
 func leave(l *Leaving) error {
 	l.holds.Store(1)
 	if p := watchers.list.Load(); p != nil {

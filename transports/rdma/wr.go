@@ -20,7 +20,8 @@ const (
 	OpRead
 	// OpFetchAdd adds CompareAdd to the 8 bytes at RemoteAddr and returns the old value into the 8-byte sink.
 	OpFetchAdd
-	// OpCmpSwap stores Swap at RemoteAddr if it holds CompareAdd, and returns the old value into the 8-byte sink.
+	// OpCmpSwap stores Swap at RemoteAddr if it holds CompareAdd, and returns the old value into
+	// the 8-byte sink.
 	OpCmpSwap
 	// OpLocalInv revokes the local registration InvKey. It moves no bytes.
 	OpLocalInv

@@ -3,13 +3,9 @@
 // all slots are taken, the connection that has sent nothing for longest gives way, so that
 // silent peers cannot keep others out for long.
 //
-// # Ownership
-//
 // An Acceptor owns its goroutines, which Close joins. A connection belongs to the function
 // that reads its request. A request that Next returned is the application's; those that
 // wait at Close are handed to its refuse.
-//
-// # Limitations
 //
 // A connection gives way by a deadline in the past, so reading must end with it.
 package acceptor

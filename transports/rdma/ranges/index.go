@@ -9,8 +9,6 @@
 // changes, 520 more for one in four at most, 16 KB for one in sixty at most, and 18
 // comparisons for a look-up.
 //
-// # Ownership
-//
 // The index holds what it is given until Remove. What a reader found may be removed
 // the next moment: the value must say itself whether it still holds.
 package ranges
@@ -84,7 +82,7 @@ func (x *Index[T]) Overlapping(base, end uint64, f func(Entry[T]) bool) {
 // All calls f with every entry in order until it returns false; as Overlapping.
 func (x *Index[T]) All(f func(Entry[T]) bool) { x.Overlapping(0, ^uint64(0), f) }
 
-// Free tells whether no entry has a byte in [base, end); for the writer.
+// Free reports whether no entry has a byte in [base, end); for the writer.
 func (x *Index[T]) Free(base, end uint64) bool {
 	free := true
 	x.Overlapping(base, end, func(Entry[T]) bool { free = false; return false })

@@ -2,7 +2,7 @@ package ranges
 
 import "sync/atomic"
 
-// How many entries a chunk holds, and how many chunks a branch. Arbitrary: 8 to 16, and 32
+// How many entries a chunk holds, and how many chunks a branch: 8 to 16, and 32
 // to 128, are alike within what they scatter by.
 const (
 	chunkMost  = 8
@@ -121,7 +121,7 @@ func (p place[T]) behind() place[T] {
 	return p
 }
 
-// fits tells whether e, as entry k of the chunk, overlaps neither of its neighbours.
+// fits reports whether e, as entry k of the chunk, overlaps neither of its neighbours.
 func (p place[T]) fits(k int, e Entry[T]) bool {
 	var front, back *Entry[T]
 	if k > 0 {

@@ -3,11 +3,7 @@
 // of the blocks lies beside the range and not in it, so that neither a peer that
 // writes there nor an owner that writes past its block can spoil it.
 //
-// # Ownership
-//
 // A block is the caller's from Alloc to Free. A Heap is one goroutine's at a time.
-//
-// # Limitations
 //
 // Of the blocks that a request might just fit into, 16 are looked at: a fit may be there
 // and not be found, unless there is one a sixteenth longer. At most 2^31 blocks.
@@ -170,14 +166,14 @@ func (h *Heap) Alloc(size, align uint64) (id, gen uint32, off uint64, ok bool) {
 	return id, b.gen, off, true
 }
 
-// fits tells whether the block has size units from a multiple of align on.
+// fits reports whether the block has size units from a multiple of align on.
 func (h *Heap) fits(id uint32, size, align uint64) bool {
 	b := &h.blocks[id]
 	front := -b.off & (align - 1)
 	return front <= b.size && size <= b.size-front
 }
 
-// lookAt bounds how many blocks among looks at. Arbitrary.
+// lookAt bounds how many blocks among looks at.
 const lookAt = 16
 
 // among looks at the first blocks of the class of the size itself, some of which may be
@@ -206,7 +202,7 @@ func (h *Heap) cut(id uint32, size uint64) uint32 {
 	return r
 }
 
-// Taken tells whether the block is taken, and not a later one of its id.
+// Taken reports whether the block is taken, and not a later one of its id.
 func (h *Heap) Taken(id, gen uint32) bool {
 	return uint64(id) < uint64(len(h.blocks)) && h.blocks[id].state == taken && h.blocks[id].gen == gen
 }
