@@ -296,7 +296,7 @@ func TestReceiverThatDoesNotPoll(t *testing.T) {
 	}
 }
 
-// Who sleeps until an event comes hears of room in the peer's ring as well.
+// Who waits for an event is notified of room in the peer's ring as well.
 func TestSenderThatSleeps(t *testing.T) {
 	const sends = 8
 	a, b := flooded(t, sends)

@@ -71,7 +71,7 @@ func (q *qp) ended(e *entry, wc *rdma.WC) (visible bool) {
 		}
 	}
 	if e.flags&eUser != 0 {
-		if e.flags&eLoud == 0 {
+		if e.flags&eVisible == 0 {
 			q.uncovered++
 			return false
 		}
@@ -114,7 +114,7 @@ func (q *qp) ended(e *entry, wc *rdma.WC) (visible bool) {
 	return false
 }
 
-// covered tells whether every unsignalled request posted before seq has ended. A
+// covered reports whether every unsignalled request posted before seq has ended. A
 // completion says so much to the user (IBTA 10.7.3.1), and what overtook such a
 // request must not say it too early.
 func (q *qp) covered(seq uint64) bool {
@@ -187,7 +187,7 @@ func (q *qp) erred(wc *rdma.WC) bool {
 	case e.flags&eDrainMarker != 0:
 		q.flushUnposted()
 	case e.flags&eUser != 0:
-		q.blame(wc)
+		q.assign(wc)
 		q.emit(wc)
 	case e.parent == none:
 		if wc.Status != rdma.StatusWRFlushErr && q.verdict == rdma.StatusSuccess {
@@ -243,7 +243,7 @@ func (q *qp) partFailed(i int32, wc *rdma.WC) {
 // held because of it.
 func (q *qp) reportFailed(i int32, p *parent, st rdma.Status, vendor uint32) {
 	wc := rdma.WC{ID: p.wr.ID, QPNum: q.num, Opcode: p.wr.Op.Completes(), Status: st, VendorErr: vendor}
-	q.blame(&wc)
+	q.assign(&wc)
 	q.emit(&wc)
 	if p.flags&pSignaled == 0 {
 		q.unsignaledEnded(i, p)
@@ -251,9 +251,9 @@ func (q *qp) reportFailed(i int32, p *parent, st rdma.Status, vendor uint32) {
 	}
 }
 
-// blame puts the status of a request of our own that failed first on the first
+// assign puts the status of a request of our own that failed first on the first
 // flushed one of the user's, who would otherwise never learn the cause.
-func (q *qp) blame(wc *rdma.WC) {
+func (q *qp) assign(wc *rdma.WC) {
 	if q.verdict != rdma.StatusSuccess && wc.Status == rdma.StatusWRFlushErr {
 		wc.Status, q.verdict = q.verdict, rdma.StatusSuccess
 	}

@@ -70,7 +70,7 @@ type Config struct {
 	Deadlines  [Priorities]time.Duration // EDF, by class; all 0: 128 ms, 64 ms … 1 ms
 }
 
-// Limits. Arbitrary but for what the comments say.
+// Limits.
 const (
 	minSlice    = 1 << 10
 	maxSlice    = 1 << 30
@@ -163,12 +163,12 @@ func (c *Config) normal() (Config, error) {
 	return n, nil
 }
 
-// cutsSends tells whether sends are to be cut where the peer takes part.
+// cutsSends reports whether sends are to be cut where the peer takes part.
 func (c *Config) cutsSends() bool {
 	return (c.Sends == CutSends || c.Sends == CutOrRefuseSends) && c.Policy != FIFO
 }
 
-// adapts tells whether window and slice are wide while nothing urgent is about.
+// adapts reports whether window and slice are wide while nothing urgent is about.
 func (c *Config) adapts() bool { return c.Adaptive || c.Window == 0 && c.Slice == 0 && !c.Steady }
 
 // slices are the operations that are cut.

@@ -286,7 +286,7 @@ func (q *qp) resume() {
 	case q.waiting > 0:
 		q.dispatch()
 	default:
-		q.win.tell()
+		q.win.publish()
 	}
 	if q.cuts() && !q.sendingCredits {
 		q.noticeNow()
@@ -410,7 +410,7 @@ func (c *cq) gone() bool {
 	return was
 }
 
-// holds tells whether a QP of this queue has work held back that goes on without
+// holds reports whether a QP of this queue has work held back that goes on without
 // an event.
 func (c *cq) holds(solicited bool) bool {
 	c.mu.Lock()

@@ -82,7 +82,7 @@ func tierCaps(c rdma.Caps, cfg *Config) (rdma.Caps, error) {
 	return c, nil
 }
 
-// Name is the tier with its parameters, and what it stands on.
+// Name is the tier with its parameters, and the device below it.
 func (d *device) Name() string { return d.cfg.name() + "+" + d.below.Name() }
 
 // Caps are those of the device below, less what the tier needs for itself.

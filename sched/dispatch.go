@@ -22,8 +22,8 @@ func (q *qp) dispatch() {
 	if q.failed || q.closed {
 		return
 	}
-	q.win.hear()
-	defer q.win.tell()
+	q.win.follow()
+	defer q.win.publish()
 	if q.dev.disc.timed {
 		q.heads.now = now()
 	}
@@ -113,7 +113,7 @@ func (q *qp) eligible() classSet {
 	return set
 }
 
-// oldest tells whether nothing posted before seq still has to be posted below.
+// oldest reports whether nothing posted before seq still has to be posted below.
 func (q *qp) oldest(seq uint64) bool {
 	for c := range Priorities {
 		if q.ready.has(c) && q.heads.seq[c] < seq {
@@ -240,7 +240,7 @@ func (q *qp) markRead() {
 	q.stage(e)
 }
 
-// proves tells whether the completion of a mark says that the peer has taken what is
+// proves reports whether the completion of a mark says that the peer has taken what is
 // before it.
 func (q *qp) proves(f entryFlags) bool { return !q.win.apart || f&eResponds != 0 }
 
@@ -294,7 +294,7 @@ func (q *qp) flush() bool {
 		p := &q.parents[e.parent]
 		p.flags |= pRefused
 		if k == n+1 && err != rdma.ErrClosed {
-			p.flags |= pBlamed
+			p.flags |= pFatal
 		}
 	}
 	_ = q.below.Fail() // a QP that is closed already has failed
@@ -356,7 +356,7 @@ func (q *qp) flushUnposted() {
 	for _, i := range rest {
 		p := &q.parents[i]
 		st := rdma.StatusWRFlushErr
-		if p.flags&pBlamed != 0 {
+		if p.flags&pFatal != 0 {
 			st = rdma.StatusLocQPOpErr
 		}
 		q.reportFailed(i, p, st, 0)

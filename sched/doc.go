@@ -75,7 +75,7 @@
 // receive turns out too short, because it was posted after the send was cut, or its
 // elements are bad beyond the first slice, then the receive fails with the status
 // that it would have had, and the connection ends; but the sender may have had a
-// success, and hears of it as of any connection that ends. A peer that breaks the
+// success, and is notified of it as of any connection that ends. A peer that breaks the
 // rules of the ring loses the connection; it can write nothing else.
 //
 // Unsignalled requests: a completion says that every unsignalled request posted
@@ -159,13 +159,9 @@
 // Posting and polling move what waits. While work waits and the application does
 // neither, one goroutine of the device does, within 10 ms; it is joined by Close.
 //
-// # Ownership
-//
 // The tier owns the device below. One mutex guards a completion queue and the
 // queue pairs that send into it; a worker should have both to itself. Nothing is
 // allocated per request.
-//
-// # Limitations
 //
 // A read that the peer refuses in its middle has placed what came before. While
 // solicited events only are armed and work waits, Wait looks every millisecond, and

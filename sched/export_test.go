@@ -26,7 +26,7 @@ func Loosen(x rdma.QP, due bool) {
 	}
 }
 
-// Loose tells whether it is. It may be called while the QP posts.
+// Loose reports whether it is. It may be called while the QP posts.
 func Loose(x rdma.QP) bool {
 	q, ok := x.(*qp)
 	return ok && q.win.loose

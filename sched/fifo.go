@@ -23,7 +23,7 @@ func newFIFO(below rdma.Device, cfg Config) rdma.Device {
 	return &fifoDevice{below, cfg, caps}
 }
 
-// Name is the tier with its parameters, and what it stands on.
+// Name is the tier with its parameters, and the device below it.
 func (d *fifoDevice) Name() string { return d.cfg.name() + "+" + d.Device.Name() }
 
 // Caps are those of the device below.

@@ -120,7 +120,7 @@ func (k *keeper) forget() {
 	k.mu.Unlock()
 }
 
-// idle tells whether nobody polled since the last look, which seen is of. It notes
+// idle reports whether nobody polled since the last look, which seen is of. It notes
 // this one in now.
 func (c *cq) idle(now, seen map[*cq]uint32) bool {
 	c.mu.Lock()

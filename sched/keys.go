@@ -45,7 +45,7 @@ func (o *ownedMR) Close() error {
 	return nil
 }
 
-// writable tells whether the tier may write an element of a receive. The caller
+// writable reports whether the tier may write an element of a receive. The caller
 // holds mu.
 func (k *keyring) writable(pd rdma.PD, e *rdma.SGE) bool {
 	o := k.by[e.LKey]

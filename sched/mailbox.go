@@ -57,7 +57,7 @@ func readDescriptor(b []byte) descriptor {
 	}
 }
 
-// sound tells whether the descriptor can be that of a message that begins with so many
+// sound reports whether the descriptor can be that of a message that begins with so many
 // bytes, of a peer that knows the ring.
 func (s *descriptor) sound(beginning uint32, room int) bool {
 	return s.size > beginning && int(s.size-beginning) <= room && int(s.at) < room
@@ -122,5 +122,5 @@ const creditsLen = 16
 
 func putDouble(b []byte, n uint32) { binary.BigEndian.PutUint64(b, double(n)) }
 
-// on tells whether both ends agreed.
+// on reports whether both ends agreed.
 func (m *mailbox) on() bool { return m.out.agreed }

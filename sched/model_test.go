@@ -334,7 +334,7 @@ func (m *model) posted(wr *rdma.SendWR) {
 	a.whole = last
 }
 
-// blocked tells whether a fence holds a request, or one before it of its class.
+// blocked reports whether a fence holds a request, or one before it of its class.
 func (m *model) blocked(b *ask) bool {
 	for _, x := range m.asks {
 		if x.class != b.class || x.id > b.id || x.whole || !x.ordered || x.posted > 0 {

@@ -91,7 +91,7 @@ func splitOffer(private []byte) (application []byte, o offer, err error) {
 	return private, o, errNoOffer
 }
 
-// canCut tells whether QPs of this configuration may agree to cut sends, which
+// canCut reports whether QPs of this configuration may agree to cut sends, which
 // takes a receive queue of their own, and remote writes.
 func (d *device) canCut(cfg *rdma.QPConfig) bool {
 	return d.cutting && cfg.SRQ == nil && (cfg.Access == 0 || cfg.Access.Has(rdma.RemoteWrite))

@@ -48,7 +48,7 @@ func (q *qp) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	return n, err
 }
 
-// simple tells whether all of wrs can go to the device below as they are and have
+// simple reports whether all of wrs can go to the device below as they are and have
 // nothing to do but to be noted: it is [qp.straight] for the usual case alone. It
 // notes them behind the tail, with no effect until that moves, and adds up their
 // bytes.
@@ -93,8 +93,8 @@ func (q *qp) post(wrs []rdma.SendWR) (done int, err error) {
 	if q.closed {
 		return 0, rdma.ErrClosed
 	}
-	q.win.hear()
-	defer q.win.tell()
+	q.win.follow()
+	defer q.win.publish()
 	for done < len(wrs) && q.waiting == 0 && !q.draining {
 		k, marked, why := q.straight(wrs[done:])
 		if k > 0 {
@@ -209,7 +209,7 @@ func (q *qp) through(wrs []rdma.SendWR, marked bool) (int, error) {
 	return n, err
 }
 
-// mayAsk tells whether a mark of its own may follow.
+// mayAsk reports whether a mark of its own may follow.
 func (q *qp) mayAsk() bool {
 	return q.win.asks() && q.win.out+q.win.hOut < q.win.limit && !q.failed
 }
@@ -274,7 +274,7 @@ func (q *qp) note(wrs []rdma.SendWR, more entryFlags) {
 		if w.Flags&rdma.Signaled != 0 {
 			f = ePlain
 		} else if q.sigAll {
-			f |= eLoud
+			f |= eVisible
 		}
 		if readOps.Has(w.Op) {
 			f |= eResponds

@@ -16,7 +16,7 @@ type entryFlags uint8
 
 const (
 	eSignaled    entryFlags = 1 << iota // the device below completes it
-	eLoud                               // a user's request that went straight through, and its completion is the user's
+	eVisible                            // a user's request that went straight through, and its completion is the user's
 	eUser                               // a user's request that went straight through
 	eResponds                           // counts against ORD
 	eMark                               // carries the oldest mark that is under way
@@ -29,7 +29,7 @@ const (
 )
 
 // ePlain is a signalled request that went straight through.
-const ePlain = eUser | eSignaled | eLoud
+const ePlain = eUser | eSignaled | eVisible
 
 // entry is one request posted to the device below.
 type entry struct {
@@ -52,7 +52,7 @@ const (
 	pOrdered              // never overtakes
 	pReported             // its completion was given to the user
 	pRefused              // the device below would not take a part of it
-	pBlamed               // and that ended the connection
+	pFatal                // and that ended the connection
 	pSend                 // a send that may be cut if the peer's ring has room
 	pReserved             // a send that has its part of the ring
 )
@@ -277,7 +277,7 @@ func (q *qp) Drain() error {
 	return nil
 }
 
-// begun tells whether a waiting request was posted in part.
+// begun reports whether a waiting request was posted in part.
 func (q *qp) begun() bool {
 	for c := range Priorities {
 		if q.ready.has(c) && q.parents[q.class[c].first].flags&pBegun != 0 {

@@ -82,7 +82,7 @@ func (b *reassembler) advertise() uint32 {
 	return b.shortest
 }
 
-// news tells whether the peer should hear of something.
+// news reports whether the peer should be notified of something.
 func (b *reassembler) news() bool {
 	return b.taken != b.advertisedTaken || b.shortest != b.advertisedShortest || b.broken
 }
@@ -108,7 +108,7 @@ func (q *qp) postRecv(wrs []rdma.RecvWR) (int, error) {
 // reassemble sees every message that arrives at a QP that may take cut sends. What
 // begins a cut one is put together and becomes the completion of the whole; what
 // cannot be makes it a failed one, as it would have been in one piece. creditDue: the
-// peer has to hear of it.
+// peer has to be notified of it.
 func (q *qp) reassemble(wc *rdma.WC) (creditDue bool) {
 	b := &q.mailbox.in
 	b.mu.Lock()

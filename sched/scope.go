@@ -75,20 +75,20 @@ func (g *groups) leave(one *group) {
 
 // share is the part of a QP's window in its group.
 type share struct {
-	*group                    // nil: none
-	told   [Priorities]uint64 // bytes under way that the group knows of
-	heard  int64              // value of urgent that the window has followed
+	*group                       // nil: none
+	published [Priorities]uint64 // bytes under way that the group knows of
+	followed  int64              // value of urgent that the window has followed
 }
 
-// tell brings the group up to date.
-func (w *window) tell() {
+// publish brings the group up to date.
+func (w *window) publish() {
 	if w.share.group == nil {
 		return
 	}
 	for c := range Priorities {
-		if u := w.under(c); u != w.share.told[c] {
-			w.share.under[c].Add(int64(u - w.share.told[c]))
-			w.share.told[c] = u
+		if u := w.under(c); u != w.share.published[c] {
+			w.share.under[c].Add(int64(u - w.share.published[c]))
+			w.share.published[c] = u
 		}
 	}
 }
@@ -98,7 +98,7 @@ func (w *window) others(c int) uint64 {
 	if w.share.group == nil {
 		return 0
 	}
-	return uint64(max(w.share.under[c].Load()-int64(w.share.told[c]), 0))
+	return uint64(max(w.share.under[c].Load()-int64(w.share.published[c]), 0))
 }
 
 // overtakes tells the group that a request of class c is more urgent than what other
@@ -109,13 +109,13 @@ func (w *window) overtakes(c int) {
 	}
 }
 
-// hear follows what others found urgent.
-func (w *window) hear() {
+// follow adopts urgency that other QPs noted.
+func (w *window) follow() {
 	if w.share.group == nil {
 		return
 	}
-	if at := w.share.urgent.Load(); at != w.share.heard {
-		w.share.heard = at
+	if at := w.share.urgent.Load(); at != w.share.followed {
+		w.share.followed = at
 		w.urgent()
 	}
 }
@@ -124,6 +124,6 @@ func (w *window) hear() {
 func (w *window) over() {
 	if w.share.group != nil {
 		w.empty()
-		w.tell()
+		w.publish()
 	}
 }

@@ -43,9 +43,9 @@ func TestOthersOfAGroup(t *testing.T) {
 	a.share.group, b.share.group = &g, &g
 	a.issue(0, 1000)
 	a.issue(3, 50)
-	a.tell()
+	a.publish()
 	b.issue(2, 7)
-	b.tell()
+	b.publish()
 	if a.others(0) != 7 || a.others(2) != 7 || a.others(3) != 0 || b.others(0) != 1050 || b.others(1) != 50 {
 		t.Errorf("others are %d, %d, %d and %d, %d", a.others(0), a.others(2), a.others(3), b.others(0), b.others(1))
 	}

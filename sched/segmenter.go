@@ -27,10 +27,10 @@ type reservation struct {
 	back  bool
 }
 
-// cuts tells whether sends can be cut at all.
+// cuts reports whether sends can be cut at all.
 func (q *qp) cuts() bool { return q.mailbox != nil && q.mailbox.out.agreed }
 
-// refuses tells whether a send of so many bytes is refused.
+// refuses reports whether a send of so many bytes is refused.
 func (q *qp) refuses(size uint64) bool {
 	switch {
 	case size <= uint64(q.win.slice):
@@ -179,7 +179,7 @@ func (q *qp) unblock() {
 	}
 }
 
-// freedMore tells whether the peer says something new.
+// freedMore reports whether the peer says something new.
 func (o *segmenter) freedMore(box []byte) bool {
 	freed, ok := readDouble(box)
 	shortest, known := readDouble(box[8:])

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// unsignaled are n requests of 1 KiB that the user does not want to hear of.
+// unsignaled are n requests of 1 KiB of whose success the user is not notified.
 func (r *rig) unsignaled(op rdma.Opcode, n, size int) (wrs []rdma.SendWR) {
 	for i := range n {
 		w := r.wr(1+i, op, 0, size)
@@ -48,7 +48,7 @@ func TestStraightRequestsFillTheWindow(t *testing.T) {
 	}
 }
 
-// What the user does not want to hear of tells the tier all the same that there is room: a
+// A success of which the user is not notified shows the tier all the same that there is room: a
 // request of each quarter of the window is signalled below, however they are posted.
 func TestUnsignalledRequestsTellOfRoom(t *testing.T) {
 	for _, each := range []int{1, 3, 16} {

@@ -100,38 +100,13 @@ const (
 	tuneEvery  = 32 // marks after which a window follows the rate
 )
 
-// Short slices make short messages and many marks, which cost a software stack a
-// fifth of its rate. While nothing urgent is about, an adaptive window is therefore
-// as wide as what is sent in wideTime: the first urgent request waits for so much
-// at most. Above 0.09 GB/s wideMost bounds the wait sooner.
-//
-// Where marks are reads, what comes behind one completes only with its answer; short
-// messages, of which few bytes are outstanding, then stop for a part of a round trip at
-// every mark, so half of wideTime, which lies between two, has to be many round trips.
-// Elsewhere a mark costs no more than its completion, and there is one for each of
-// wideParts: room comes back sooner. On a slow device what is under way must outlast the
-// time for which a busy machine keeps the poster from posting. Kernel RXE sends in the
-// posting call whatever was posted to a queue that had run empty, so that the next post
-// comes when it is empty again. On emulated CPUs that send 60 to 90 MB/s, 64 KiB and 1 MiB
-// were carried 0.97 and 0.96 as fast as by the bare device in 32 ms, and 0.99 and 0.98 in 48
-// (medians of 20 pairs each). The wait varies less in short parts: a window of long ones
-// is not full at the end of each message.
-//
-// Parts are a multiple of evenly, which is the page and every path MTU of IBTA: behind
-// a slice that ends elsewhere, each packet of 1 KiB in four lies in two pages, and 1 MiB
-// over kernel RXE was carried 0.96 as fast as by the bare device, and else 0.99 (medians
-// of 14 rounds in turn).
-//
-// One that runs dry all the same grows by 1/mostGrown, up to twice that and to wideMost,
-// until something urgent comes. Of 1 MiB over that device, whose rate is 60 or 85 MB/s as
-// the host goes, it makes 0.94 instead of 0.91 of the bare one's (medians of 14 rounds in
-// turn, whose intervals overlap), and the device sends in the posting call as rarely as it
-// does for itself: 0.61 seconds of the poster's CPU a second instead of 0.90, and 17
-// retransmissions in 14 s instead of 89. With 4.5
-// and 8 MiB it was 0.996 and 0.95: no difference that could be told.
-//
-// Slices of a quarter of wideMost were as fast as no slices. wideAfter is how long the
-// window stays narrow after an urgent request. Arbitrary.
+// While nothing urgent waits, an adaptive window is as wide as what is sent in wideTime, at most
+// wideMost: short slices and many marks cost a software stack a fifth of its rate, and the first
+// urgent request waits for that much. Half of wideTime, which lies between two marks that are
+// reads, has to be many round trips; elsewhere a mark is only a completion, and each of wideParts
+// has one. Parts are a multiple of evenly, which is the page and every path MTU of IBTA, so that
+// packets do not cross pages. A window that runs dry grows by 1/mostGrown, up to twice its size.
+// It stays narrow for wideAfter after an urgent request.
 const (
 	wideTime  = 48 * time.Millisecond
 	wideMost  = 4 << 20
@@ -141,22 +116,17 @@ const (
 	wideAfter = 100 * time.Millisecond
 )
 
-// Where completions are local, a probe finds a peer that is awake already and a delay
-// that says little: while both ends are at work, the window is at least what is sent in
-// awakeTime, to awakeMost. Over loopback, beside probes, 256 KiB, 512 KiB and 1 MiB
-// carried 34, 43 and 38 Gb/s, the probes' median was 72, 99 and 272 us, and their p99
-// 1.2, 0.6 and 1.6 ms (medians of 5 repeats in turn). Arbitrary.
+// Where completions are local, a probe measures a peer that is awake already, and so too short a
+// delay: while both ends work, the window is at least what is sent in awakeTime, to awakeMost.
 const (
 	awakeTime = 100 * time.Microsecond
 	awakeMost = 512 << 10
 )
 
-// A loose window leaves to the kernels at both ends how much lies in their sockets; with
-// Linux's defaults that is up to 4 MiB here and 6 to 32 MiB there. The first urgent request
-// waits for it, so the path has to be so fast that this is gone in 10 to 40 ms. What
-// arrives is still measured, once in proveEvery, and forgotten sooner, as such a sample is
-// an average. Arbitrary. 1 MiB writes over loopback without CRC, 250 rounds of windows of
-// 20 ms in turn: 0.94 of the bare device with marks, 1.00 so.
+// A loose window leaves to the kernels how much waits in their sockets: with Linux's defaults up to
+// 4 MiB here and 6 to 32 MiB there. The first urgent request waits for that, so the path has to
+// carry it in 10 to 40 ms. What arrives is measured once in proveEvery, and as such a sample is an
+// average, it is forgotten sooner.
 const (
 	looseRate   = 1.0 // bytes a nanosecond
 	looseForget = 1.0 / 4
@@ -210,7 +180,7 @@ func (w *window) resize() {
 	}
 }
 
-// asks tells whether the next mark is a read of its own.
+// asks reports whether the next mark is a read of its own.
 func (w *window) asks() bool { return w.apart && (!w.loose || w.want) }
 
 // urgent tells that a request found less urgent ones before it.
@@ -234,7 +204,7 @@ func (w *window) ranDry() {
 // under is how many bytes of class c or a more urgent one are under way.
 func (w *window) under(c int) uint64 { return w.issued[c] - w.seen[c] }
 
-// lesser tells whether less urgent bytes than class c may still be on their way.
+// lesser reports whether less urgent bytes than class c may still be on their way.
 func (w *window) lesser(c int) bool {
 	return w.issued[0]-w.proven[0] > w.issued[c]-w.proven[c]
 }
@@ -247,7 +217,7 @@ func (w *window) longest() uint64 {
 	return uint64(w.slice)
 }
 
-// room tells whether n bytes of class c may go now. One request may always go.
+// room reports whether n bytes of class c may go now. One request may always go.
 func (w *window) room(c int, n uint64) bool {
 	u := w.under(c)
 	if u == 0 {
@@ -273,7 +243,7 @@ func (w *window) issue(class int, n uint64) {
 	w.since += int(n)
 }
 
-// due tells whether a mark should follow what was posted.
+// due reports whether a mark should follow what was posted.
 func (w *window) due() bool {
 	return w.out+w.hOut < w.limit && (w.since >= w.every || w.probe == draining && w.out == 0)
 }
