@@ -39,9 +39,9 @@ func (n *Net) Listen(ctx context.Context, addr string) (*Listener, error) {
 	}
 	l := &Listener{net: n, l: dl}
 	if s, ok := dl.(interface {
-		OnStranger(func(c net.Conn, first []byte))
+		OnOtherProtocol(func(c net.Conn, first []byte))
 	}); ok {
-		s.OnStranger((&strangers{net: n}).answer)
+		s.OnOtherProtocol((&strangers{net: n}).answer)
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	n.mu.Lock()

@@ -3,7 +3,7 @@
 // sequence check of one untagged queue, and the bounds check of a tagged segment.
 // How long the segments of a message are is the sender's choice, and not here.
 //
-// It stands between mpa, which delivers one DDP segment at a time as a ULPDU,
+// It is the layer between mpa, which delivers one DDP segment at a time as a ULPDU,
 // and rdmap, which owns the octets that DDP reserves for its upper layer. The
 // package does no input or output, keeps no buffer and reads no clock.
 //
@@ -12,7 +12,6 @@
 // goroutine at a time.
 //
 // # Where the RFC leaves a choice
-//
 //   - MSN. RFC 5041 §7.1 calls every MSN with a posted buffer legal, because
 //     some lower layers place out of order. MPA over TCP does not, so RecvQueue
 //     accepts only the message that is due: any other MSN is ErrUntaggedMSN,
@@ -23,10 +22,6 @@
 //     consumes a buffer.
 //   - Tagged segments of one message need not follow each other: RFC 5041 §5.2
 //     does not make the receiver verify that, and each is checked on its own.
-//
-// # Limitations
-//
-//   - There is no error code for a ULPDU that is shorter than its header.
-//     RFC 5041 §7.2 does not give one. The caller checks the length first; MPA's
-//     2/0/03, a length that does not agree, says best what happened.
+//   - There is no error code for a ULPDU that is shorter than its header in
+//     RFC 5041 §7.2. The caller checks the length first and answers with MPA's 2/0/03.
 package ddp

@@ -28,7 +28,7 @@ func (q *RecvQueue) Open() bool { return q.open }
 
 // Check tests one segment with header h and payload octets of data against the
 // queue, and advances the queue when it is right. bufLen is the capacity of the
-// buffer that message consumes, in octets, and haveBuf tells whether there is
+// buffer that message consumes, in octets, and haveBuf reports whether there is
 // one. first reports that the segment begins a message. On an error the queue
 // does not move, and the stream is over (RFC 5041 §7.1).
 //

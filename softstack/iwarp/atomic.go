@@ -148,7 +148,7 @@ func (q *qp) deliverAtomicResponse(ulpdu []byte) {
 	q.reads.head++
 }
 
-// quotesAtomic tells whether a Terminate shows the header of an Atomic Request. Its
+// quotesAtomic reports whether a Terminate shows the header of an Atomic Request. Its
 // RDMAP header is never quoted (RFC 7306 §8.1).
 func quotesAtomic(t *rdmap.Terminate) bool {
 	if !t.D || ddp.IsTagged(t.DDP[0]) {

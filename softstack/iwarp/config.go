@@ -55,7 +55,7 @@ const (
 	numExtensions
 )
 
-// Limits. All arbitrary but for the wire's own: they bound memory.
+// Limits that bound memory, except those of the wire format.
 const (
 	maxQPWR    = 16384
 	maxCQE     = 1 << 20
@@ -65,10 +65,7 @@ const (
 	maxPrivate = mpa.MaxPrivate - 4 // the enhanced data of RFC 6581
 	maxMessage = 1<<32 - 1          // RFC 5041 §4: the message offset is 32 bits
 
-	// localBuffer of 512 KiB and of 1 MiB were measured alike: against buffers that the kernel
-	// lets grow, 1 MiB written at depth 16 is 1.1 times as fast, and ranks that write 8 MiB
-	// to each other 1.2 times. With 512 KiB the scheduling tier, whose window is of that order,
-	// gained nothing.
+	// localBuffer is large enough that the window of the scheduling tier fits.
 	localBuffer = 1 << 20
 
 	startupRoom = 64 // sockets beyond the backlog that may be in MPA start-up, so that a few silent ones block nobody

@@ -221,7 +221,7 @@ func (c *cq) release(t cqTag) {
 }
 
 // askFrom is how many QPs a CQ has from which one question to the poller is cheaper
-// than a look at each socket. Each is a system call. Arbitrary: the answer costs a
+// than a look at each socket. Each is a system call: the answer costs a
 // look at every socket that has something.
 const askFrom = 4
 
@@ -257,10 +257,10 @@ func (c *cq) drive() {
 		if alone {
 			q.active() // it is looked after, though its socket is not touched
 		}
-		if !q.told(c) {
+		if !q.polledBy(c) {
 			q.poll()
 		} else if few {
-			q.unheard() // else none would ever be quiet, and each poll a question
+			q.countIdle() // else none would ever be quiet, and each poll a question
 		}
 	}
 	c.ask(len(a.list))
@@ -283,7 +283,7 @@ func (c *cq) ask(qps int) {
 }
 
 // driveAtOnce is how many sockets one question names; the poller names others to the
-// next. Arbitrary.
+// next.
 const driveAtOnce = 16
 
 // driveReady makes progress on the QPs whose sockets were reported.
@@ -384,7 +384,7 @@ func (c *cq) Wait(ctx context.Context) error {
 		// A look at every socket after every sleep would cost a thousand idle QPs a
 		// tenth of a processor.
 		for _, q := range c.qps.Load().list {
-			if !q.told(c) || c.dev.cfg.OnAck { // no poller tells of an acknowledgement
+			if !q.polledBy(c) || c.dev.cfg.OnAck { // no poller tells of an acknowledgement
 				q.poll()
 			}
 		}
@@ -415,7 +415,7 @@ func (c *cq) sleep(ctx context.Context, idle int) (int, error) {
 	return n, err
 }
 
-// longSleeps is how often a sleep doubles. Arbitrary: 1.6 s at most. The runtime's
+// longSleeps is how often a sleep doubles: 1.6 s at most. The runtime's
 // monitor takes a look every 20 µs for a while after each.
 const longSleeps = 4
 

@@ -95,7 +95,7 @@ func TestOverrunHarmsOnlyItsQPs(t *testing.T) {
 // TestArmAndWait: what wakes a waiter.
 func TestArmAndWait(t *testing.T) {
 	a, b := pair(t, Config{}, rdma.QPConfig{})
-	// wait tells whether Wait on b's CQ returned by an event.
+	// wait reports whether Wait on b's CQ returned by an event.
 	wait := func(d time.Duration) bool {
 		ctx, cancel := context.WithTimeout(t.Context(), d)
 		defer cancel()

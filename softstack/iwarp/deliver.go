@@ -161,7 +161,7 @@ func (q *qp) deliverTerminate(payload []byte) {
 	if err == nil && (t.R || quotesAtomic(&t)) && q.reads.len() > 0 && !q.rtrRead {
 		// A Terminate that quotes a Read Request or Atomic Request refuses the oldest.
 		i := q.reads.first()
-		q.letGo()
+		q.releaseMemory()
 		q.flushSends(i)
 		status := rdma.StatusRemOpErr
 		switch {

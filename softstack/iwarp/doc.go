@@ -22,8 +22,6 @@
 // not disturbed; the price is one delay of up to two periods when an
 // application stops polling.
 //
-// # Ownership
-//
 // A QP's state is guarded by its mutex, which the application's thread holds
 // for one poll or post at a time. Lock order: QP, then SRQ or CQ. The background
 // goroutine belongs to the device and is joined by its Close. Registered memory
@@ -68,8 +66,6 @@
 //
 // With the peer-to-peer model any valid first FPDU opens the stream, whatever
 // RTR was agreed: peers in the field send others (RFC 6581 §9.2).
-//
-// # Limitations
 //
 // RC only. One SGE for a read's
 // sink, because a Read Request names one STag. Messages are not interleaved: a

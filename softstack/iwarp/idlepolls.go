@@ -1,30 +1,24 @@
 package iwarp
 
-// A queue pair is quiet when nothing came on it for long. A CQ of few looks at the others with
-// each poll, and at the quiet ones now and then.
+// A QP is idle when nothing has arrived on it for many polls. A CQ of few QPs polls the idle ones less often.
 
 const (
-	// lookMost is how many QPs a CQ has for which the quiet ones are told from the others.
+	// lookMost is the largest number of QPs for which a CQ tracks which are idle.
 	lookMost = 16
-	// quietAfter is after how many looks in a row without an octet a QP is quiet: a
-	// millisecond or so of a ping-pong on another one. Arbitrary.
-	quietAfter = 256
-	// quietEvery is how many looks at the others there are to one at a quiet QP. Arbitrary:
-	// each is a system call, and what comes first on a quiet one of four is late by some 24
-	// looks at most.
-	quietEvery = 8
-	// quietAsk is likewise to one question to the poller, which answers for all that are
-	// quiet: as late, whatever their number, for a quarter of the calls. Arbitrary.
-	quietAsk = 32
-	// quietOctets is how many octets that a look brought make it count as one more, as it took
-	// its time. Arbitrary.
-	quietOctets = 4096
+	// idleAfter polls in a row without an octet make a QP idle: about a millisecond of a ping-pong.
+	idleAfter = 256
+	// idleEvery polls of the others come to one of an idle QP, because each is a system call.
+	idleEvery = 8
+	// idleAsk polls of the others come to one wait of the poller, which covers all idle QPs at once.
+	idleAsk = 32
+	// idleOctets that one poll brought make it count as one more, because of the time it took.
+	idleOctets = 4096
 )
 
-// warm is how many QPs are not quiet, and askFrom where none is not.
+// warm is how many QPs are not idle, and askFrom where all are.
 func warm(list []*qp) (n int) {
 	for _, q := range list {
-		if q.quiet.Load() < quietAfter {
+		if q.idlePolls.Load() < idleAfter {
 			n++
 		}
 	}
@@ -34,33 +28,32 @@ func warm(list []*qp) (n int) {
 	return n
 }
 
-// look looks at the sockets of few QPs. Beside some that bring octets, those that brought
-// none for long are looked at by turns, now and then. A tier that shares several QPs with one
-// peer would pay for all of them with each poll.
+// look polls the sockets of few QPs. While some bring octets, the idle ones are polled in turn and
+// less often: a tier with several QPs to one peer would else pay for all of them with each poll.
 func (c *cq) look(list []*qp) {
 	if len(list) == 1 { // there are no others to be spared for
 		q := list[0]
 		q.mu.Lock()
 		q.step()
-		if q.quiet.Load() != 0 { // from when there were
-			q.quiet.Store(0)
+		if q.idlePolls.Load() != 0 { // from when there were
+			q.idlePolls.Store(0)
 		}
 		q.mu.Unlock()
 		return
 	}
-	quiet, weight := 0, uint32(1)
+	idle, weight := 0, uint32(1)
 	for _, q := range list {
-		if q.quiet.Load() >= quietAfter {
-			quiet++
-			q.active() // it is looked after, though its socket is not touched
+		if q.idlePolls.Load() >= idleAfter {
+			idle++
+			q.active() // its timers run, though its socket is not read
 		} else {
-			weight += uint32(min(q.poll()/quietOctets, quietAsk))
+			weight += uint32(min(q.poll()/idleOctets, idleAsk))
 		}
 	}
 	switch {
-	case quiet == 0:
+	case idle == 0:
 		return
-	case quiet == len(list):
+	case idle == len(list):
 		for _, q := range list {
 			q.poll()
 		}
@@ -69,12 +62,12 @@ func (c *cq) look(list []*qp) {
 	turn := c.looks.Add(weight)
 	switch due := func(every uint32) bool { return turn/every != (turn-weight)/every }; {
 	case !c.waited.Load():
-		if due(quietEvery) {
-			c.lookAtQuiet(list)
+		if due(idleEvery) {
+			c.pollIdle(list)
 		}
-	case due(quietAsk):
+	case due(idleAsk):
 		for _, q := range list {
-			if q.quiet.Load() >= quietAfter && !q.told(c) {
+			if q.idlePolls.Load() >= idleAfter && !q.polledBy(c) {
 				q.poll()
 			}
 		}
@@ -82,11 +75,11 @@ func (c *cq) look(list []*qp) {
 	}
 }
 
-// lookAtQuiet looks at the next one.
-func (c *cq) lookAtQuiet(list []*qp) {
+// pollIdle polls the next idle QP.
+func (c *cq) pollIdle(list []*qp) {
 	first := int(c.next.Add(1))
 	for i := range list {
-		if q := list[(first+i)%len(list)]; q.quiet.Load() >= quietAfter {
+		if q := list[(first+i)%len(list)]; q.idlePolls.Load() >= idleAfter {
 			c.next.Store(uint32(first + i))
 			q.poll()
 			return
@@ -101,9 +94,9 @@ func (q *qp) poll() uint64 {
 	q.step()
 	came := q.rx.seen - before
 	if came != 0 || !q.tx.empty() || q.sqNext != q.sqTail {
-		q.quiet.Store(0)
+		q.idlePolls.Store(0)
 	} else {
-		q.unheard()
+		q.countIdle()
 	}
 	q.mu.Unlock()
 	return came
@@ -118,9 +111,9 @@ func (q *qp) step() {
 	}
 }
 
-// unheard counts a look, or an answer of the poller, that brought nothing.
-func (q *qp) unheard() {
-	if n := q.quiet.Load(); n < quietAfter {
-		q.quiet.CompareAndSwap(n, n+1) // what was posted meanwhile counts
+// countIdle counts a poll, or a report of the poller, that brought nothing.
+func (q *qp) countIdle() {
+	if n := q.idlePolls.Load(); n < idleAfter {
+		q.idlePolls.CompareAndSwap(n, n+1) // what was posted meanwhile counts
 	}
 }

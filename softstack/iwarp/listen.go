@@ -24,7 +24,7 @@ type listener struct {
 	l   stream.Listener
 	*acceptor.Acceptor[stream.Opening, *connRequest]
 
-	stranger atomic.Pointer[func(c net.Conn, first []byte)]
+	other atomic.Pointer[func(c net.Conn, first []byte)]
 }
 
 // Listen takes connections at addr.
@@ -66,18 +66,18 @@ func (l *listener) await(c stream.Opening) (f *mpa.Frame, first []byte, err erro
 	return f, seen.Bytes(), err
 }
 
-// OnStranger hands peers that speak something else to the listener's user, with the
+// OnOtherProtocol hands peers that speak something else to the listener's user, with the
 // first octets that came, the header of an MPA frame long. answer runs in a goroutine
-// of the listener, within strangerTimeout and until the listener closes; the connection is
+// of the listener, within otherTimeout and until the listener closes; the connection is
 // closed behind it. Without it they are cut off in silence (RFC 5044 §7.1.2).
-func (l *listener) OnStranger(answer func(c net.Conn, first []byte)) { l.stranger.Store(&answer) }
+func (l *listener) OnOtherProtocol(answer func(c net.Conn, first []byte)) { l.other.Store(&answer) }
 
-// strangerTimeout bounds the answer to a peer that speaks something else. Arbitrary.
-const strangerTimeout = 2 * time.Second
+// otherTimeout bounds the answer to a peer that speaks something else.
+const otherTimeout = 2 * time.Second
 
-func (l *listener) answerStranger(c stream.Opening, first []byte) {
-	answer := l.stranger.Load()
-	if answer == nil || c.SetDeadline(time.Now().Add(strangerTimeout)) != nil {
+func (l *listener) answerOther(c stream.Opening, first []byte) {
+	answer := l.other.Load()
+	if answer == nil || c.SetDeadline(time.Now().Add(otherTimeout)) != nil {
 		return
 	}
 	over, watched := make(chan struct{}), make(chan struct{})
@@ -99,7 +99,7 @@ func (l *listener) answerStranger(c stream.Opening, first []byte) {
 func (l *listener) request(c stream.Opening) {
 	f, first, err := l.await(c)
 	if errors.Is(err, rdma.ErrProtocol) {
-		l.answerStranger(c, first)
+		l.answerOther(c, first)
 	}
 	if err != nil || f.Reply {
 		c.Close()

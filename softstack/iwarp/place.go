@@ -111,7 +111,7 @@ func (q *qp) openWrite(payload int) rdmap.TermCode {
 	return 0
 }
 
-// admits tells whether the QP lets the peer do this at all (qp_access_flags).
+// admits reports whether the QP lets the peer do this at all (qp_access_flags).
 func (q *qp) admits(a rdma.Access) bool { return q.cfg.Access == 0 || q.cfg.Access.Has(a) }
 
 // openResponse checks a read response against the oldest outstanding read: it

@@ -260,7 +260,7 @@ func TestATurnDoesNotEndBeforeALittleRest(t *testing.T) {
 		if q.tx.more != c.ends {
 			t.Errorf("%d octets in %d messages: the turn ended: %t, want %t", sendTurn+sendRest+c.more, c.parts, q.tx.more, c.ends)
 		}
-		q.letGo()
+		q.releaseMemory()
 		q.mu.Unlock()
 	}
 }
@@ -309,7 +309,7 @@ func TestNobodyAsksForRoomBehindATurn(t *testing.T) {
 	if q.transmit(); !q.tx.more {
 		t.Fatal("the turn did not end, so that nothing is shown")
 	}
-	if q.letGo(); q.tx.more {
+	if q.releaseMemory(); q.tx.more {
 		t.Error("a stream that ends waits for another turn")
 	}
 }

@@ -38,10 +38,10 @@ type qp struct {
 	recv *cq
 	srq  *srq
 
-	activity atomic.Uint32 // polls and posts by the application, for the background goroutine
-	quiet    atomic.Uint32 // looks in a row that brought nothing, up to quietAfter
-	freed    atomic.Uint32 // send queue places below this index may be posted to again
-	member   uint32        // place in send.members
+	activity  atomic.Uint32 // polls and posts by the application, for the background goroutine
+	idlePolls atomic.Uint32 // polls in a row that brought nothing, up to idleAfter
+	freed     atomic.Uint32 // send queue places below this index may be posted to again
+	member    uint32        // place in send.members
 
 	mu     sync.Mutex
 	state  rdma.QPState
@@ -215,7 +215,7 @@ func (q *qp) PostSend(wrs []rdma.SendWR) (int, error) {
 		q.transmit()
 		q.wantRoom()
 		if q.tx.unsent() {
-			q.quiet.Store(0)
+			q.idlePolls.Store(0)
 		}
 	}
 	q.mu.Unlock()
@@ -284,7 +284,7 @@ func (q *qp) enqueue(wr *rdma.SendWR) error {
 	}
 	q.sqTail++
 	if awaited.Has(wr.Op) {
-		q.quiet.Store(0)
+		q.idlePolls.Store(0)
 	}
 	return nil
 }
@@ -394,7 +394,7 @@ func (q *qp) Disconnect(ctx context.Context) error {
 			return nil
 		}
 		q.progress()
-		idle := q.sqNext == q.sqTail && q.tx.empty() && q.reads.len() == 0 && !q.owes() || q.state == rdma.QPSQD || !q.tx.start.MaySend()
+		idle := q.sqNext == q.sqTail && q.tx.empty() && q.reads.len() == 0 && !q.needsPolling() || q.state == rdma.QPSQD || !q.tx.start.MaySend()
 		if idle || ctx.Err() != nil || q.phase != phaseOpen {
 			q.shut()
 			q.mu.Unlock()
@@ -408,7 +408,7 @@ func (q *qp) Disconnect(ctx context.Context) error {
 			bits |= stream.Writable
 		}
 		slice := waitSlice
-		if q.owes() { // nothing tells of an acknowledgement
+		if q.needsPolling() { // nothing tells of an acknowledgement
 			slice = ackSlice
 		}
 		q.mu.Unlock()
@@ -484,7 +484,7 @@ func (q *qp) forget(m *mr) {
 	if q.phase != phaseOpen {
 		return
 	}
-	q.stackLetsGo() // what was sent of it stays right
+	q.copyReferenced() // what was sent of it stays right
 	// The message in progress lost its memory: nothing sane can follow it.
 	if q.rx.touches(m) {
 		q.terminate(q.rx.seg.revoked())

@@ -20,10 +20,10 @@ type reactor struct {
 
 	mu       sync.Mutex
 	qps      map[uint64]*qp
-	nudged   []*qp
+	ending   []*qp
 	stopping bool
 
-	dozing atomic.Bool // asleep for long, because goroutines in Wait drive all that is watched
+	sleepsLong atomic.Bool // asleep for long, because goroutines in Wait drive all that is watched
 
 	// The goroutine's own.
 	watch   []*qp
@@ -31,12 +31,11 @@ type reactor struct {
 	waited  int // looks in a row that found a waiter on every watched QP
 }
 
-// dozeAfter is how many of them it takes to doze. Arbitrary: an application that
-// leaves Wait for every message wakes the goroutine once in as many periods.
-const dozeAfter = 3
+// longSleepAfter periods in a row begin a long sleep: an application that leaves Wait for
+// every message then wakes the goroutine once in as many periods.
+const longSleepAfter = 3
 
-// busyPolls is how many polls or posts within one watchPeriod make an
-// application active. Arbitrary: a spinning one does thousands.
+// busyPolls within one watchPeriod make an application active: a spinning one does thousands.
 const busyPolls = 16
 
 func (b *reactor) start(s stream.Stack) error {
@@ -84,7 +83,7 @@ func (b *reactor) enter(q *qp) error {
 	return b.p.Add(q.conn, uint64(q.num), stream.Readable|stream.OneShot)
 }
 
-// leave forgets a QP whose socket is about to be closed. The caller holds q.mu.
+// leave removes a QP whose socket is about to be closed. The caller holds q.mu.
 func (b *reactor) leave(q *qp) {
 	b.mu.Lock()
 	delete(b.qps, uint64(q.num))
@@ -95,10 +94,10 @@ func (b *reactor) leave(q *qp) {
 	b.p.Remove(q.conn)
 }
 
-// nudge makes the goroutine take over a lingering QP. The caller holds q.mu.
-func (b *reactor) nudge(q *qp) {
+// takeOver makes the goroutine take over a lingering QP. The caller holds q.mu.
+func (b *reactor) takeOver(q *qp) {
 	b.mu.Lock()
-	b.nudged = append(b.nudged, q)
+	b.ending = append(b.ending, q)
 	b.mu.Unlock()
 	b.p.Wake()
 }
@@ -112,13 +111,13 @@ func (b *reactor) loop() {
 		if err != nil {
 			return // the instance is gone: only after Close
 		}
-		if b.dozing.Swap(false) && time.Since(last) < waitSlice {
+		if b.sleepsLong.Swap(false) && time.Since(last) < waitSlice {
 			b.waited = 0 // somebody left Wait
 		}
 		b.mu.Lock()
 		stop := b.stopping
-		nudged := b.nudged
-		b.nudged = nil
+		ending := b.ending
+		b.ending = nil
 		ready := make([]*qp, 0, n)
 		for _, ev := range events[:n] {
 			if q := b.qps[ev.Tag]; q != nil {
@@ -129,7 +128,7 @@ func (b *reactor) loop() {
 		if stop {
 			return
 		}
-		for _, q := range nudged {
+		for _, q := range ending {
 			b.lingers = append(b.lingers, q)
 			b.linger(q, false)
 		}
@@ -151,12 +150,12 @@ func (b *reactor) pause() int {
 	if len(b.watch) == 0 {
 		return -1
 	}
-	if b.waited >= dozeAfter {
-		b.dozing.Store(true) // before the look: who leaves Wait behind it sees that
+	if b.waited >= longSleepAfter {
+		b.sleepsLong.Store(true) // before the look: who leaves Wait behind it sees that
 		if b.allWaitedOn() {
 			return int(waitSlice / time.Millisecond)
 		}
-		b.dozing.Store(false)
+		b.sleepsLong.Store(false)
 	}
 	return int(watchPeriod / time.Millisecond)
 }
@@ -172,7 +171,7 @@ func (b *reactor) allWaitedOn() bool {
 
 // leftWait makes the goroutine look after QPs that nobody waits on any more.
 func (b *reactor) leftWait() {
-	if b.dozing.Load() {
+	if b.sleepsLong.Load() {
 		b.p.Wake()
 	}
 }
@@ -276,7 +275,7 @@ func (b *reactor) linger(q *qp, late bool) bool {
 	return q.phase == phaseLinger
 }
 
-// waitedOn tells whether a goroutine sleeps in Wait on one of the QP's CQs.
+// waitedOn reports whether a goroutine sleeps in Wait on one of the QP's CQs.
 func (q *qp) waitedOn() bool {
 	return q.send.waiters.Load() > 0 || q.recv.waiters.Load() > 0
 }
@@ -313,9 +312,9 @@ func (q *qp) watchRoom() {
 	}
 }
 
-// told tells whether c's poller reports what there is to do for this QP: from the
+// polledBy reports whether c's poller reports what there is to do for this QP: from the
 // opening of its stream to the end, unless the kernel refused the socket.
-func (q *qp) told(c *cq) bool {
+func (q *qp) polledBy(c *cq) bool {
 	return q.send == c && q.joined[0].Load() || q.recv == c && q.joined[1].Load()
 }
 

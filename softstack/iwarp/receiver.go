@@ -30,10 +30,10 @@ type receiver struct {
 }
 
 const (
-	receiverIdle  = 1 << 16 // rounds that find nothing before it sleeps until something comes. Arbitrary: some milliseconds
-	receiverOffer = 128     // rounds before the CPU is offered: more than it takes a stack to acknowledge what came. Arbitrary
-	receiverClock = 1 << 12 // rounds until it looks how long it ran. Arbitrary: about a millisecond
-	pollOffer     = 16      // empty polls before an application offers it. Arbitrary
+	receiverIdle  = 1 << 16 // rounds that find nothing before it sleeps until something comes: some milliseconds
+	receiverOffer = 128     // rounds before the CPU is offered: more than it takes a stack to acknowledge what came
+	receiverClock = 1 << 12 // rounds until it looks how long it ran: about a millisecond
+	pollOffer     = 16      // empty polls before an application offers it
 )
 
 func newReceiver(s stream.Stack) (*receiver, error) {
@@ -124,25 +124,25 @@ func (r *receiver) round(list []*qp) (moved bool) {
 func (r *receiver) waiting() bool {
 	for _, q := range *r.qps.Load() {
 		q.mu.Lock()
-		owes := q.owes()
+		pending := q.needsPolling()
 		q.mu.Unlock()
-		if owes {
+		if pending {
 			return false
 		}
 	}
 	return !r.end.Load()
 }
 
-// owes tells that octets wait for the stack, or with OnAck a request for the peer's: for
-// acknowledgements, which no poller reports. Whether they have come meanwhile is not asked: who
-// is told that they have must retire what they complete. q.mu is held.
-func (q *qp) owes() bool {
+// needsPolling tells that octets wait for the stack, or with OnAck a request for the peer's: for
+// acknowledgements, which no poller reports. It does not look whether they have arrived, because
+// whoever finds them must retire what they complete. q.mu is held.
+func (q *qp) needsPolling() bool {
 	return q.tx.unsent() || q.dev.cfg.OnAck && q.phase == phaseOpen && q.sqHead != q.sqNext &&
 		!answeredOps.Has(q.sq[q.sqHead&uint32(len(q.sq)-1)].wr.Op)
 }
 
-// owed wakes it for what q.owes tells, whoever began it: a post, or the end of SQD.
-func (r *receiver) owed() {
+// wakeUp wakes it for what q.needsPolling reports, whoever began it: a post, or the end of SQD.
+func (r *receiver) wakeUp() {
 	if r.asleep.Load() {
 		r.p.Wake()
 	}

@@ -51,10 +51,10 @@ func (r *rxState) init(crc, markers, checked bool) {
 	}
 }
 
-// inBulk tells whether the peer sends long messages, too.
+// inBulk reports whether the peer sends long messages, too.
 func (r *rxState) inBulk() bool { return r.bulk > 0 || r.direct }
 
-// touches tells whether the segment being placed goes into m.
+// touches reports whether the segment being placed goes into m.
 func (r *rxState) touches(m *mr) bool { return r.direct && r.seg.mr == m }
 
 // receive reads and handles what the socket has:

@@ -9,7 +9,7 @@ import (
 )
 
 // placePasses is how many received pieces one poll may handle, so that a flood does not
-// starve other QPs. Arbitrary: a window of full segments.
+// starve other QPs: a window of full segments.
 const placePasses = 64
 
 // receiveInPlace is receive over a stack that shows its packets: headers are parsed

@@ -32,7 +32,7 @@ func (q *qp) terminate(code rdmap.TermCode, ulpdu []byte) {
 		event = rdma.EventQPFatal
 	}
 	q.dev.raise(event, q.num, vendor(code))
-	q.letGo()
+	q.releaseMemory()
 	var header, request []byte
 	if ulpdu != nil {
 		n := ddp.HeaderLen(ulpdu[0])
@@ -71,15 +71,15 @@ func (q *qp) hungUp() {
 // overran ends a QP whose completions no longer fit its CQ (ibv_get_async_event(3), IBV_EVENT_CQ_ERR).
 func (q *qp) overran() { q.shut() }
 
-// letGo has nobody read the memory of requests any more, here or in the stack below: they are
-// about to be completed, though the peer may not have them.
-func (q *qp) letGo() {
+// releaseMemory ends all reads of the memory of requests, here and in the stack below: they are about
+// to be completed, though the peer may not have them.
+func (q *qp) releaseMemory() {
 	q.tx.detach()
-	q.stackLetsGo()
+	q.copyReferenced()
 }
 
-// stackLetsGo has the stack below copy what it still references.
-func (q *qp) stackLetsGo() {
+// copyReferenced has the stack below copy what it still references.
+func (q *qp) copyReferenced() {
 	if t := &q.tx; t.refs != nil && t.refEnd > t.acked {
 		t.refs.Detach()
 	}
@@ -93,13 +93,13 @@ func (q *qp) linger() {
 	case phaseIdle:
 		q.phase = phaseClosed
 	case phaseOpen:
-		q.letGo()
+		q.releaseMemory()
 		q.phase = phaseLinger
 		q.leavePollers()
 		q.deadline = time.Now().Add(lingerTimeout)
 		q.lingerStep()
 		if q.phase == phaseLinger {
-			q.dev.bg.nudge(q)
+			q.dev.bg.takeOver(q)
 		}
 	}
 }

@@ -42,14 +42,14 @@ func (q *qp) transmit() {
 	}
 	q.retire()
 	q.checkDrained()
-	if r := q.dev.receiver; r != nil && q.owes() {
-		r.owed()
+	if r := q.dev.receiver; r != nil && q.needsPolling() {
+		r.wakeUp()
 	}
 }
 
-// posted tells whether what is posted and not framed yet is no more than limit octets, and
+// posted reports whether what is posted and not framed yet is no more than limit octets, and
 // nothing of the peer's is to be answered, which does not count in it. It looks at 64 entries at
-// most (arbitrary): short messages are no rest that is worth a walk.
+// most: short messages are no rest that is worth a walk.
 func (q *qp) posted(limit uint64) bool {
 	if q.irq.len() > 0 || q.sqTail-q.sqNext > 64 {
 		return false
@@ -101,7 +101,7 @@ func (q *qp) pick() bool {
 	return true
 }
 
-// canSend tells whether the entry at sqNext may begin.
+// canSend reports whether the entry at sqNext may begin.
 func (q *qp) canSend() bool {
 	if q.sqNext == q.sqTail || q.state != rdma.QPRTS {
 		return false
@@ -272,7 +272,7 @@ func (q *qp) localFault(status rdma.Status) {
 	}
 	// Entries before this one that still wait for the socket or for a response
 	// are flushed first, to keep the order of completions.
-	q.letGo()
+	q.releaseMemory()
 	q.flushSends(q.sqNext)
 	q.complete(e, status)
 	q.sqHead++

@@ -86,7 +86,7 @@ func (t *txState) byReference(c stream.Referrer) { t.refs, t.short = c, copyMaxR
 
 func (t *txState) empty() bool { return t.framed == t.sent }
 
-// unsent tells whether another turn is due: for octets that are framed, or behind a turn that
+// unsent reports whether another turn is due: for octets that are framed, or behind a turn that
 // was long enough.
 func (t *txState) unsent() bool { return !t.empty() || t.more }
 
@@ -116,7 +116,7 @@ func (t *txState) reference(p piece) {
 	t.refEnd = t.framed
 }
 
-// room tells whether one more FPDU of size payload octets, copied or not, surely fits.
+// room reports whether one more FPDU of size payload octets, copied or not, surely fits.
 func (t *txState) room(payload int, copied bool) bool {
 	need := mpa.LenFieldLen + ddp.UntaggedLen + rdmap.AtomicRequestLen + 3 + mpa.CRCLen // the longest header
 	if t.markers {
@@ -139,7 +139,7 @@ func (t *txState) segment(size uint32, header int) uint32 {
 	return min(((size-1)/parts+64)&^63, longest)
 }
 
-// touches tells whether unsent pieces were found by m. The same memory may be registered twice,
+// touches reports whether unsent pieces were found by m. The same memory may be registered twice,
 // and what was found by the other registration is sent.
 func (t *txState) touches(m *mr) bool {
 	return !t.copied && slices.Contains(t.keys[t.vh:t.vn], m.stag)

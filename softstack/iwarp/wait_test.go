@@ -23,7 +23,7 @@ func (h *hub) waiting(ctx context.Context) chan error {
 	return done
 }
 
-// alone keeps the background goroutine from the hub's QPs: what it does not hear of, it
+// alone keeps the background goroutine from the hub's QPs: what it is not notified of, it
 // does not mend.
 func (h *hub) alone() {
 	h.t.Helper()
@@ -121,7 +121,7 @@ func TestQueuePairsBecomeQuietBehindAWait(t *testing.T) {
 	h.roused("a message", done)
 	h.want(nil, rdma.WCRecv, 0, rdma.StatusSuccess)
 	for i := range messages {
-		for range 2 * quietAfter / messages {
+		for range 2 * idleAfter / messages {
 			if n, err := h.cq.Poll(make([]rdma.WC, 1)); n != 0 || err != nil {
 				t.Fatalf("a poll of nothing: %d completions, %v", n, err)
 			}
@@ -130,7 +130,7 @@ func TestQueuePairsBecomeQuietBehindAWait(t *testing.T) {
 		h.want(nil, rdma.WCRecv, uint64(i+1), rdma.StatusSuccess)
 	}
 	for i, q := range h.qps {
-		if quiet := q.(*qp).quiet.Load() >= quietAfter; quiet != (i > 0) {
+		if quiet := q.(*qp).idlePolls.Load() >= idleAfter; quiet != (i > 0) {
 			t.Errorf("queue pair %d is quiet: %v", i, quiet)
 		}
 	}
@@ -140,7 +140,7 @@ func TestQueuePairsBecomeQuietBehindAWait(t *testing.T) {
 	for looks := 0; ; looks++ {
 		if n, err := h.cq.Poll(wc[:]); n != 0 || err != nil {
 			break
-		} else if looks > 2*quietAsk {
+		} else if looks > 2*idleAsk {
 			t.Fatalf("%d polls did not hear what a quiet queue pair received", looks)
 		}
 	}

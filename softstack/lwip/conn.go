@@ -162,7 +162,7 @@ func (c *conn) Recv2(a, b []byte) (int, error) {
 // Peek shows the oldest piece where it lies.
 func (c *conn) Peek() ([]byte, error) { return c.next() }
 
-// Skip consumes n octets of what Peek showed, and tells whether another piece has come.
+// Skip consumes n octets of what Peek showed, and reports whether another piece has come.
 func (c *conn) Skip(n int) bool {
 	c.skip(n)
 	return c.off > 0 || atomic.LoadUint32(c.tail) != c.at
@@ -225,7 +225,7 @@ func (c *conn) blocked() error {
 	return stream.ErrAgain
 }
 
-// hasRoom tells whether a send would take anything.
+// hasRoom reports whether a send would take anything.
 func (c *conn) hasRoom() bool {
 	if c.sends == nil {
 		return atomic.LoadUint32(c.room) != 0

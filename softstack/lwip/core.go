@@ -30,16 +30,16 @@ import (
 
 const (
 	// turnFrames bounds what one turn takes from each link, so that a flood does not
-	// keep a poller. Arbitrary.
+	// keep a poller.
 	turnFrames = 64
 	// idleLooks is how many looks in a row find nothing before what was received and
 	// not answered is acknowledged: an answer within that time carries the
-	// acknowledgement with it. Arbitrary.
+	// acknowledgement with it.
 	idleLooks = 64
 	// driverTick is how soon the driver notices that nobody polls any more.
 	driverTick = 10 * time.Millisecond
 	// busyLooks is how many polls since the driver's last look mean that somebody spins:
-	// asking for bells then would cost the peer a system call a message. Arbitrary: a
+	// asking for bells then would cost the peer a system call a message: a
 	// spinning thread does hundreds while a bell travels, a sleeper that was woken a few.
 	busyLooks = 64
 	// idleTick is how often it looks while it sleeps, for what lwIP's timers did.
@@ -114,7 +114,7 @@ func open() (*core, error) {
 	return stack, onceErr
 }
 
-// limits tells whether the library's segments and send buffers are those of the headers.
+// limits reports whether the library's segments and send buffers are those of the headers.
 func limits(mss, buffer int) error {
 	if why := C.lw_limits_unlike(C.int(mss), C.ulong(buffer)); why != nil {
 		return fmt.Errorf("%w: %s", ErrUnlike, C.GoString(why))
@@ -125,7 +125,7 @@ func limits(mss, buffer int) error {
 // ownLimits are those of the headers.
 func ownLimits() (mss, buffer int) { return C.TCP_MSS, C.TCP_SND_BUF }
 
-// pending tells whether a turn would find something.
+// pending reports whether a turn would find something.
 func (s *core) pending() bool {
 	for _, l := range *s.seen.Load() {
 		// The pointer moves once, when the link ends.

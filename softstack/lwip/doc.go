@@ -33,14 +33,14 @@
 //
 // # Link xdp
 //
-// An interface is shared with the host: an XDP program hands frames for our ports to an
-// AF_XDP socket and everything else to the kernel, ARP too, whose table of neighbours
-// says where frames go. Our own connections begin at port 61000, above the kernel's. The
-// socket copies nothing where the driver can do that, else the kernel copies once each
-// way; sending then takes a system call for what one turn sends, which is counted. The
-// program goes with the process. A veth pair may lead to this machine's kernel, which leaves
-// TCP's checksum to a device that there is none of: such segments get theirs here. An interface has one process and one stack's
-// parameters at a time, and one queue, 0: a driver with several must steer flows there.
+// An interface is shared with the host: an XDP program hands frames for our ports to an AF_XDP
+// socket and everything else to the kernel, ARP too, whose table of neighbours says where frames
+// go. Our own connections begin at port 61000, above the kernel's. The socket copies nothing where
+// the driver can do that, else the kernel copies once each way; sending then takes a system call
+// for what one turn sends, which is counted. The program goes with the process. A veth pair may
+// lead to this machine's kernel, which leaves TCP's checksum to a device that there is none of:
+// such segments get theirs here. An interface has one process and one stack's parameters at a time,
+// and one queue, 0: a driver with several must steer flows there.
 //
 // # Threads
 //
@@ -78,19 +78,15 @@
 // The library's own checksum adds 16 bits at a time, and took more of a full segment's time
 // than the rest of TCP. The program brings its own, which the library finds first.
 //
-// # Ownership
-//
 // One stack a process, because lwIP's state is global; Stack values share it and
 // differ in what their links do. Connections, pollers and listeners are their
 // users'. A link belongs to the process and ends when its last connection has been
 // gone for a second.
 //
-// # Limitations
-//
-// The limits of the installed build: 64 KiB of window and of send buffer a
-// connection, segments of 1460 bytes, whatever the link could carry, checksums in software,
-// timers of 500 ms (a retransmission waits 500 ms at least, if three later
-// segments do not bring it on), no SACK. Sends of c1 wait in 64 slots of a connection, where they are copied. Links
-// of shm carry IPv4 and IPv6, as the address that is dialed has it (segments of IPv6 are 20
-// octets shorter), those of xdp IPv4 alone. Ports of listeners are the machine's, one listener each. Buffers are not set.
+// The limits of the installed build: 64 KiB of window and of send buffer a connection, segments of
+// 1460 bytes, whatever the link could carry, checksums in software, timers of 500 ms (a
+// retransmission waits 500 ms at least, if three later segments do not bring it on), no SACK. Sends
+// of c1 wait in 64 slots of a connection, where they are copied. Links of shm carry IPv4 and IPv6,
+// as the address that is dialed has it (segments of IPv6 are 20 octets shorter), those of xdp IPv4
+// alone. Ports of listeners are the machine's, one listener each. Buffers are not set.
 package lwip

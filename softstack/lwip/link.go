@@ -87,7 +87,7 @@ func (l *link) listen() {
 	l.stack.core.WakeDriver()
 }
 
-// spent tells whether the link can end. core.mu is held.
+// spent reports whether the link can end. core.mu is held.
 func (l *link) spent(now time.Time) bool {
 	if l.gone.Load() || atomic.LoadInt32((*int32)(unsafe.Pointer(&l.c.broken))) != 0 {
 		return true

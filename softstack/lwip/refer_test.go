@@ -173,7 +173,7 @@ func TestWhatIsLetGoIsReadNoMore(t *testing.T) {
 	}
 }
 
-// letsGo tells whether anything was left to be copied; all that was sent arrives in any case.
+// letsGo reports whether anything was left to be copied; all that was sent arrives in any case.
 func letsGo(t *testing.T, s *Stack, letGo func(a stream.Referrer)) (shown bool) {
 	t.Helper()
 	a, b := pair(t, s)

@@ -156,10 +156,10 @@ func (c *Counts) add(n Counts) {
 	c.Refused += n.Refused
 }
 
-// startupSlice bounds one sleep, so that a deadline that moves is seen. Arbitrary.
+// startupSlice bounds one sleep, so that a deadline that moves is seen.
 const startupSlice = 100 * time.Millisecond
 
-// connectWithin bounds a dial whose context has no deadline. Arbitrary.
+// connectWithin bounds a dial whose context has no deadline.
 const connectWithin = 10 * time.Second
 
 // Dial connects to the process that listens at addr.
@@ -277,7 +277,7 @@ func (s *Stack) Listen(_ context.Context, addr string, _ stream.Buffers) (stream
 	if err != nil {
 		return nil, err
 	}
-	for range 64 { // arbitrary: a free port is found at once
+	for range 64 { // a free port is found at once
 		if n != 0 {
 			return s.listen(host, port, n, x)
 		}
@@ -323,7 +323,7 @@ func (s *Stack) listen(host, port string, n uint16, x *xdp) (stream.Listener, er
 	return l, nil
 }
 
-// listenQueue bounds connections that wait for Accept. Arbitrary.
+// listenQueue bounds connections that wait for Accept.
 const listenQueue = 128
 
 type listener struct {

@@ -229,7 +229,7 @@ func (x *xdp) connect(ctx context.Context, s *Stack, ip netip.Addr, port uint16)
 	if peer < 0 {
 		return nil, &XDPError{"remember " + ip.String(), x.name, errors.New("too many hosts")}
 	}
-	for range 64 { // arbitrary: a free port is found at once
+	for range 64 { // a free port is found at once
 		local := ethPorts + uint16(rand.N(math.MaxUint16-ethPorts))
 		if err := x.open(local); err != nil {
 			return nil, err
@@ -263,7 +263,7 @@ func (x *xdp) linger(port uint16, end time.Time) {
 	})
 }
 
-// owes tells whether something that was sent from a port waits for its acknowledgement.
+// owes reports whether something that was sent from a port waits for its acknowledgement.
 func (x *xdp) owes(port uint16) bool {
 	c := x.link.stack.core
 	c.ifMu.Lock() // the link is there until the interface is given back

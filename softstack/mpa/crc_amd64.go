@@ -15,7 +15,7 @@ import (
 // arbitrary, above the 256 that foldCRC needs.
 const foldMin = 512
 
-// canFold tells whether the CPU multiplies 512-bit vectors without carry. Where
+// canFold reports whether the CPU multiplies 512-bit vectors without carry. Where
 // it does, long runs take about a quarter of the time of hash/crc32, which is
 // bound by the latency of the CRC32 instruction. On a bulk stream that is the
 // difference between a CRC that costs a fifth of the bandwidth and one that
@@ -75,7 +75,7 @@ func foldCRC256(p *byte, n int, state uint32, k *[4]uint64) uint32
 //go:noescape
 func mixCRC(p *byte, blocks int, state uint32, k *[7]uint64) uint32
 
-// mixes tells whether mixCRC512 is faster here than foldCRC. Where a core multiplies 512 bits in
+// mixes reports whether mixCRC512 is faster here than foldCRC. Where a core multiplies 512 bits in
 // every second cycle it is (1.25 to 1.45 times on an EPYC of family 26), where in every one it
 // may not be. Measured once, at the first long run, in less than 0.1 ms: the least of five each.
 var mixes = sync.OnceValue(func() bool {

@@ -15,7 +15,6 @@
 // direction of one connection and to one goroutine at a time.
 //
 // # Where the RFCs leave a choice
-//
 //   - CRC. RFC 5044 §4.4 wants CRC on unless an administrator turns it off. The
 //     zero Config has it off, so that the choice is visible where it is made;
 //     the owner sets Config.CRC by default. An accepting Reply repeats the
@@ -47,9 +46,6 @@
 //     and the Deframer count modulo 65536 if one comes along all the same.
 //   - ULPDU_Length 0 is legal for MPA, and the Deframer delivers the empty
 //     ULPDU. No DDP segment is that short; the caller refuses it.
-//
-// # Limitations
-//
 //   - Revision 0 (RDMA Consortium) and private revisions are refused.
 //   - Streaming mode before MPA, RFC 5044 §7.1, is not modelled: the first octet
 //     of the connection is the first octet of the Request.

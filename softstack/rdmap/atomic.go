@@ -13,7 +13,7 @@ const (
 	AtomicCmpSwap  AtomicOp = 2
 )
 
-// Assigned tells whether the operation exists. Who supports one supports all
+// Assigned reports whether the operation exists. Who supports one supports all
 // (RFC 7306 §5.2.1).
 func (op AtomicOp) Assigned() bool { return op == AtomicFetchAdd || op == AtomicCmpSwap }
 

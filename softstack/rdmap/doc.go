@@ -3,7 +3,7 @@
 // and Immediate payloads, the Terminate message and its reasons, and the table
 // of which opcode belongs on which DDP queue.
 //
-// It stands above package ddp, in whose headers the control octet and the
+// It is the layer above package ddp, in whose headers the control octet and the
 // Invalidate STag travel. The package does no input or output, keeps no buffer
 // and reads no clock.
 //
@@ -12,7 +12,6 @@
 // the octets it was parsed from.
 //
 // # Where the RFCs leave a choice
-//
 //   - Version. RFC 5040 §4.1 calls RV 01 (IETF) and RV 00 (RDMA Consortium)
 //     valid and leaves the rest to the negotiation below. ParseControl accepts
 //     both; Control writes 01.
@@ -32,9 +31,6 @@
 //   - RFC 7306 has no negotiation and recommends that the upper layer does it; see
 //     AppendOffer. The meaning of the eight octets of Immediate Data is the upper
 //     layer's as well; see Immediate.
-//
-// # Limitations
-//
 //   - Whether the opcodes of RFC 7306 are welcome is an argument of CheckInbound.
 //   - A Terminate from Linux siw without headers cannot always be told from an
 //     RFC one; see ParseTerminate.

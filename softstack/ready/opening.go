@@ -20,7 +20,7 @@ type Opening struct {
 // NewOpening takes over c. nudge wakes whoever sleeps in c.Await.
 func NewOpening(c stream.Conn, nudge func()) *Opening { return &Opening{c: c, nudge: nudge} }
 
-// startupSlice bounds one sleep, so that a deadline that moves is seen. Arbitrary.
+// startupSlice bounds one sleep, so that a deadline that moves is seen.
 const startupSlice = 100 * time.Millisecond
 
 func (o *Opening) wait(bits uint32) error {

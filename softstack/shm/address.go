@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// local tells whether a host is this machine.
+// local reports whether a host is this machine.
 func local(host string) bool {
 	if host == "" || host == "localhost" {
 		return true
@@ -32,7 +32,7 @@ func local(host string) bool {
 	return false
 }
 
-// Six tells whether a host is an address of IPv6. A name is not, nor is no host at all.
+// Six reports whether a host is an address of IPv6. A name is not, nor is no host at all.
 func Six(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Is6() && !ip.Is4In6()

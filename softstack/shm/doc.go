@@ -12,12 +12,8 @@
 // (SO_PEERCRED: the same user or root), and it ends when the other process does. What
 // lies in the memory, and what an octet on the socket means from then on, is the family's.
 //
-// # Ownership
-//
 // Memory and socket are the caller's from the return of Knock, or from the call of
 // admit.
-//
-// # Limitations
 //
 // Linux only. The other process is trusted as far as one of the same user can be: it may
 // change the memory at any time, so a family checks every index and length that it reads.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// knocks is how many processes may be at the door at a time. Arbitrary.
+// knocks is how many processes may be at the door at a time.
 const knocks = 128
 
 // Listener lets processes in at one port.

@@ -19,12 +19,10 @@
 // goroutine at a time. A Proxy owns its goroutines and joins them on Close.
 // Slices in an FPDU are the caller's.
 //
-// # Limitations
-//
 //   - TCP decides what becomes one segment on the wire. Dribble writes small
 //     pieces without Nagle, which is all a socket offers.
 //   - The Checker follows one message at a time for each kind: a sender that
-//     interleaves the segments of two Writes would be blamed.
+//     interleaves the segments of two Writes would fail.
 //   - It is a tool for tests of implementations one owns: fed to an unpatched
 //     kernel, some scripts crash it.
 package wiretest
