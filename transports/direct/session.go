@@ -21,7 +21,7 @@ const (
 	// the device and back is slower by a tenth where code is translated; with 16 it is
 	// rare enough not to move a median (latencySlots of the engine).
 	pingPongBatch = 16
-	// closeGrace is the deadline of the Disconnect in Close. Arbitrary.
+	// closeGrace is the deadline of the Disconnect in Close.
 	closeGrace = 250 * time.Millisecond
 	// idlePolls empty Polls pass between two looks at the QP's state, which costs
 	// a system call on some devices.

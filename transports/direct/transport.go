@@ -15,7 +15,7 @@ import (
 // request completes when it fails, and no completion may ever be lost to that.
 const cqSlack = 8
 
-// backlog bounds connection requests that wait for Accept. Arbitrary.
+// backlog bounds connection requests that wait for Accept.
 const backlog = 64
 
 // maxDepth is what the cover count of a work request ID can express (id.go).

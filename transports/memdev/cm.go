@@ -119,7 +119,7 @@ func (l *listener) Close() error {
 	}
 	l.closed = true
 	for _, r := range l.queue {
-		r.settle(&rdma.RejectError{})
+		r.answer(&rdma.RejectError{})
 	}
 	l.queue = nil
 	delete(f.listeners, l.addr)
@@ -140,8 +140,8 @@ type connRequest struct {
 	wake     chan struct{} // token when answered
 }
 
-// settle answers the request, once.
-func (r *connRequest) settle(err error) {
+// answer answers the request, once.
+func (r *connRequest) answer(err error) {
 	r.answered, r.err = true, err
 	r.from.dialing = nil
 	signal(r.wake)
@@ -151,7 +151,7 @@ func (r *connRequest) settle(err error) {
 func (q *qp) hangUp(why error) {
 	if r := q.dialing; r != nil {
 		r.withdraw()
-		r.settle(why)
+		r.answer(why)
 	}
 }
 
@@ -228,7 +228,7 @@ func (r *connRequest) wait(ctx context.Context) error {
 		return r.err
 	}
 	r.withdraw()
-	r.settle(rdma.ErrUnreachable)
+	r.answer(rdma.ErrUnreachable)
 	if _, mine := ctx.Deadline(); mine && ctx.Err() == nil {
 		return &rdma.RejectError{} // left alone for too long
 	}
@@ -299,7 +299,7 @@ func (r *connRequest) accept(ctx context.Context, peer rdma.QP, p *rdma.ConnPara
 	r.result = rdma.ConnParam{PrivateData: answer, IRD: p.ORD, ORD: p.IRD, RNRRetry: r.rnr}
 	q.join(r.from, p)
 	r.from.join(q, &r.result)
-	r.settle(nil)
+	r.answer(nil)
 	return nil
 }
 
@@ -325,6 +325,6 @@ func (r *connRequest) Reject(ctx context.Context, privateData []byte) error {
 	if err != nil {
 		return &rdma.OpError{Op: "reject", Object: r.to.addr, Err: err}
 	}
-	r.settle(&rdma.RejectError{PrivateData: slices.Clone(privateData)})
+	r.answer(&rdma.RejectError{PrivateData: slices.Clone(privateData)})
 	return nil
 }

@@ -48,7 +48,7 @@ func TestOverrunLosesOneCQAndItsQPOnly(t *testing.T) {
 	ok(t, otherCQ.Close())
 }
 
-// fired tells whether one event is there now.
+// fired reports whether one event is there now.
 func fired(t *testing.T, c rdma.CQ) bool {
 	t.Helper()
 	ended, cancel := context.WithCancel(context.Background())

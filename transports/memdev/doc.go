@@ -16,9 +16,7 @@
 // One lock guards a fabric, which makes every operation atomic for all others,
 // revocation immediate, and the order of events a function of the calls alone.
 //
-// # Ownership
-//
-// As in package rdma. A queue place is free again when its completion, or a
+// Ownership is as in package rdma. A queue place is free again when its completion, or a
 // later one of the same queue, has been polled, as on hardware; posting without
 // polling ends in ErrQueueFull.
 //
@@ -37,8 +35,6 @@
 //   - SRQ.Arm with fewer receives than the limit raises the event at once.
 //   - Refused requests place nothing: a write with immediate that waits for a
 //     receive has not touched memory yet.
-//
-// # Limitations
 //
 // Traffic of independent pairs is serialised by the fabric's lock, so the package
 // says nothing about scaling, and nothing at all about a network. Listening

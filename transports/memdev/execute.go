@@ -47,7 +47,7 @@ func (q *qp) execute(e *sendEntry) (rdma.Status, next) {
 	}
 }
 
-// gone tells whether nobody answers at the other end.
+// gone reports whether nobody answers at the other end.
 func (q *qp) gone() bool { return q.peer.state == rdma.QPErr }
 
 // gather resolves the bytes that a send or write carries. Empty elements are not
@@ -151,7 +151,7 @@ func (q *qp) deliverAnswer(e *sendEntry, sink, src *span) {
 		binary.NativeEndian.PutUint64(sink.part[0], e.old)
 		return
 	}
-	q.spoil(sink, place(sink, src))
+	q.corrupt(sink, place(sink, src))
 }
 
 // readable is the source of a read at the responder. A length of zero checks no
@@ -179,7 +179,7 @@ func (p *qp) takeWrite(wr *rdma.SendWR, src *span) rdma.Status {
 		p.leak(wr, src)
 		return p.refuseAccess()
 	}
-	p.spoil(&dst, place(&dst, src))
+	p.corrupt(&dst, place(&dst, src))
 	return rdma.StatusSuccess
 }
 
@@ -193,7 +193,7 @@ func (p *qp) takeWriteImm(wr *rdma.SendWR, src *span) (rdma.Status, next) {
 	if p.rq.count == 0 {
 		return rdma.StatusSuccess, noReceive
 	}
-	p.spoil(&dst, place(&dst, src))
+	p.corrupt(&dst, place(&dst, src))
 	recv := p.takeReceive()
 	p.arrived(wr, &recv, rdma.WCRecvWriteImm)
 	return rdma.StatusSuccess, finished
@@ -225,7 +225,7 @@ func (p *qp) takeSend(wr *rdma.SendWR, src *span) (rdma.Status, next) {
 		p.failReceive(&recv, rdma.StatusLocProtErr)
 		return rdma.StatusRemOpErr, finished
 	}
-	p.spoil(&dst, place(&dst, src))
+	p.corrupt(&dst, place(&dst, src))
 	if doomed != nil {
 		doomed.revoke()
 	}
@@ -290,7 +290,7 @@ func (p *qp) takeAtomic(e *sendEntry) rdma.Status {
 }
 
 // refuseAccess is the NAK for a key, range or right that does not fit: the
-// responder's application hears of it (IBTA C9-222.1.1).
+// responder's application is notified of it (IBTA C9-222.1.1).
 func (p *qp) refuseAccess() rdma.Status {
 	p.dev.raise(rdma.EventQPAccess, p.num)
 	p.giveUp()

@@ -155,7 +155,7 @@ func (p *plan) arm(f Fault, t Trigger) {
 
 func (p *plan) armed(f Fault) bool { return p.on&(1<<f) != 0 }
 
-// hit counts an opportunity on d and tells whether the fault strikes.
+// hit counts an opportunity on d and reports whether the fault strikes.
 func (p *plan) hit(f Fault, d *Device) bool {
 	if p.on&(1<<f) == 0 {
 		return false
@@ -213,8 +213,8 @@ func (f *Fabric) Struck(fault Fault) uint64 {
 	return f.faults.rules[fault].struck
 }
 
-// spoil lets FaultFlipByte change one of the n bytes just placed.
-func (q *qp) spoil(s *span, n int) {
+// corrupt lets FaultFlipByte change one of the n bytes just placed.
+func (q *qp) corrupt(s *span, n int) {
 	p := &q.dev.fab.faults
 	if n > 0 && p.hit(FaultFlipByte, q.dev) {
 		b := s.at(p.rng.IntN(n))

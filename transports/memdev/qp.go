@@ -181,7 +181,7 @@ func (q *qp) Drain() error {
 		}
 		q.to(rdma.QPSQD)
 		q.drained = false
-		q.settle()
+		q.update()
 		return nil
 	})
 }

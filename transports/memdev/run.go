@@ -11,7 +11,7 @@ import (
 func (q *qp) run() {
 	for q.step() {
 	}
-	q.settle()
+	q.update()
 }
 
 // step looks at the oldest request that has not been executed. It reports
@@ -54,7 +54,7 @@ func (q *qp) step() bool {
 	return true
 }
 
-// held tells whether the request must wait for answers still outstanding.
+// held reports whether the request must wait for answers still outstanding.
 func (q *qp) held(e *sendEntry) bool {
 	if q.sq.pending == 0 {
 		return false
@@ -133,7 +133,7 @@ func (q *qp) enterErr() {
 	if q.srq != nil {
 		q.dev.raise(rdma.EventLastWQEReached, q.num)
 	}
-	q.settle()
+	q.update()
 	if q.peer != nil && q.peer.stalled {
 		q.peer.retry()
 	}
@@ -255,9 +255,9 @@ func (q *qp) tick(now time.Duration) {
 	q.run()
 }
 
-// settle brings what depends on the queues up to date: the timer list, the end
+// update brings what depends on the queues up to date: the timer list, the end
 // of a drain, a Disconnect that waits.
-func (q *qp) settle() {
+func (q *qp) update() {
 	if !q.stalled {
 		q.rnrUntil = 0
 	}

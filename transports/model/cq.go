@@ -7,7 +7,7 @@ import (
 )
 
 // vainPolls is how many polls of one queue in a row may find nothing because another
-// queue of the device has something earlier. Who polls several takes fewer; arbitrary.
+// queue of the device has something earlier. Who polls several takes fewer.
 const vainPolls = 256
 
 // event is a completion that is to be polled at its time.
@@ -65,7 +65,7 @@ func (c *cq) poll(dst []rdma.WC) (int, error) {
 	return n, c.err
 }
 
-// earlier tells whether another queue of the device has something before at.
+// earlier reports whether another queue of the device has something before at.
 func (d *device) earlier(c *cq, at int64) bool {
 	for _, o := range d.cqs {
 		if o == c {

@@ -61,7 +61,7 @@ func Wrap(below rdma.Device, cfg Config) (rdma.Device, error) {
 	return d, nil
 }
 
-// Name is the NIC with every parameter, and what it stands on.
+// Name is the NIC with every parameter, and the device below it.
 func (d *device) Name() string { return d.cfg.String() + "+" + d.Device.Name() }
 
 // Caps are those of the device below, with the label and the clock of the model.

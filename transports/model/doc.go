@@ -36,11 +36,7 @@
 // sizes of caches are choices that put the knees there, and the number of misses at once
 // is one that makes the fall Storm's.
 //
-// # Ownership
-//
 // A device owns the one below: Close closes both. Everything else as in package rdma.
-//
-// # Limitations
 //
 // The processor's time is not counted, neither the application's nor a tier's: a tier
 // that saves misses is shown at its best. PCIe carries payload for nothing, packets have

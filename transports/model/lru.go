@@ -34,7 +34,7 @@ func newLRU(n, ways int) *lru {
 	return c
 }
 
-// touch tells whether the tag was there, and makes it the most recent of its set.
+// touch reports whether the tag was there, and makes it the most recent of its set.
 func (c *lru) touch(tag uint64) bool {
 	set := 0
 	if len(c.first) > 1 {

@@ -28,13 +28,9 @@
 // may complete in that way over any of them all the same (iwarp.Config.OnAck), which shows
 // what waiting for the peer's stack costs.
 //
-// # Ownership
-//
 // A Conn owns what the stack keeps for it until Close or Abort. One goroutine may
 // receive and one may send at a time; callers hold their own lock. Slices are the
 // caller's again on return.
-//
-// # Limitations
 //
 // Linux only. No TLS, no urgent data.
 package stream

@@ -31,7 +31,7 @@ type epoll struct {
 // mostBlocked is how many threads of the process may sleep in epoll_wait(2) for their
 // pollers. Each blocked goroutine owns a thread, and the runtime never gives one back
 // (a server that 64 silent peers had visited kept 71). Waits beyond it park instead, as
-// those of a parking poller do. Arbitrary: more than a measurement has threads that wait,
+// those of a parking poller do: more than a measurement has threads that wait,
 // so that what it measures wakes as fast as the kernel can.
 const mostBlocked = 16
 

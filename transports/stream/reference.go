@@ -14,7 +14,7 @@ type Referrer interface {
 	Detach()
 }
 
-// References tells whether the connections of s are Referrers.
+// References reports whether the connections of s are Referrers.
 func References(s Stack) bool {
 	r, ok := s.(interface{ References() bool })
 	return ok && r.References()

@@ -14,7 +14,7 @@ import (
 
 // UserTimeout bounds how long sent bytes may stay unacknowledged before the
 // kernel gives the connection up (TCP_USER_TIMEOUT, RFC 5482). Long enough for
-// a peer that is stopped in a debugger for a moment; arbitrary.
+// a peer that is stopped in a debugger for a moment.
 const UserTimeout = 60 * time.Second
 
 // socket is a connected TCP socket in non-blocking mode.

@@ -74,7 +74,7 @@ type Conn interface {
 	// them; errors as Recv. They stay there until Skip. Of a stack that is not InPlace
 	// it always answers ErrAgain.
 	Peek() ([]byte, error)
-	// Skip consumes n octets of what Peek showed last, at most all of it, and tells whether
+	// Skip consumes n octets of what Peek showed last, at most all of it, and reports whether
 	// more is known to be here: if not, the next Peek looks at the link.
 	Skip(n int) (more bool)
 	// Send takes up to len(b) bytes: ErrAgain when there is no room.

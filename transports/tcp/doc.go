@@ -7,8 +7,6 @@
 // copied behind their headers and leave with one send call a Post; large ones
 // are gathered from the window and received straight into it.
 //
-// # Ownership
-//
 // A session belongs to one goroutine and starts none. It owns its socket and its
 // window; both end with Close. The window bytes of an op are the session's from
 // Post until its Done; a read by the peer takes bytes of the window at any time.
@@ -24,8 +22,6 @@
 // A send or write_imm that finds no posted receive stops the reading of the
 // socket until one is posted: TCP's flow control then holds the peer back.
 // Everything behind that message waits with it.
-//
-// # Limitations
 //
 // No atomics and no call. One stream a session, so head-of-line blocking is part
 // of what is measured. The peer of a read sends it out of its live window: a

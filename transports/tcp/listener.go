@@ -153,7 +153,7 @@ func (l *listener) serve() {
 func (l *listener) greet(conn stream.Opening) {
 	defer l.group.Done()
 	defer func() { <-l.slots }()
-	ask, err := l.hear(conn)
+	ask, err := l.readGreeting(conn)
 	if err != nil {
 		conn.Close()
 		return
@@ -170,9 +170,9 @@ func (l *listener) greet(conn stream.Opening) {
 	refuse(conn)
 }
 
-// hear reads the greeting. Another version of the protocol gets a refusal, so
-// that it can say which versions differ; a stranger gets nothing.
-func (l *listener) hear(conn stream.Opening) (greeting, error) {
+// readGreeting reads the greeting. Another version of the protocol gets a refusal, so
+// that it can say which versions differ; any other protocol gets nothing.
+func (l *listener) readGreeting(conn stream.Opening) (greeting, error) {
 	if err := conn.SetDeadline(time.Now().Add(greetTimeout)); err != nil {
 		return greeting{}, err
 	}

@@ -188,7 +188,7 @@ func (o *outbound) flush(c stream.Conn, in *inbound) error {
 	return nil
 }
 
-// advance accounts for n sent bytes and tells whether the batch is empty.
+// advance accounts for n sent bytes and reports whether the batch is empty.
 func (o *outbound) advance(n uint64) bool {
 	o.sent += n
 	if o.sent == o.queued {

@@ -13,7 +13,7 @@ import (
 
 const (
 	// maxCalls bounds the receive calls of one Poll against a peer that sends
-	// faster than they empty the socket. Arbitrary.
+	// faster than they empty the socket.
 	maxCalls = 16
 	// closeGrace is how long Close tries to hand over what was posted while nothing
 	// moves, closeLimit how long in any case. Both arbitrary.
@@ -219,7 +219,7 @@ func (s *session) Poll(dst []transports.Done) (int, error) {
 	return n, nil
 }
 
-// receive makes one call and tells whether there may be more: a short count
+// receive makes one call and reports whether there may be more: a short count
 // means an empty socket, and asking again would only find that out.
 func (s *session) receive() (more bool, err error) {
 	a, b := s.in.room()

@@ -237,7 +237,7 @@ func (d *Device) probeSRQ(pd *C.struct_va_pd) {
 	d.caps.Features &^= rdma.FeatSRQ
 }
 
-// flushes tells whether a request posted in ERR completes.
+// flushes reports whether a request posted in ERR completes.
 func (d *Device) flushes(pd *C.struct_va_pd, cq *C.struct_vb_cq, send bool) bool {
 	q := d.trialQP(pd, cq)
 	if q == nil {

@@ -80,7 +80,7 @@ func (q *qp) initiateCM(ctx context.Context, id *cmID, addr string, p rdma.ConnP
 		e.ird, e.ord = e.ord, e.ird
 	}
 	// The event names the peer's side turned round: its IRD is our ORD.
-	got := settle(&p, e.ord, e.ird, e.private)
+	got := negotiate(&p, e.ord, e.ird, e.private)
 	if !q.dev.iwarp {
 		err := q.follow(id, &got)
 		if err == nil {

@@ -66,7 +66,7 @@ func (m *manager) listen(ctx context.Context, addr string, backlog int) (rdma.Li
 
 // portTries bounds how often another port is asked for. On iWARP rdma_cm chooses a port
 // that none of its own uses, and only then TCP is asked, which refuses a port of a
-// connection, even of one in TIME-WAIT. Arbitrary: with half of all ports in use, one
+// connection, even of one in TIME-WAIT: with half of all ports in use, one
 // attempt in 65536 fails.
 const portTries = 16
 
@@ -259,7 +259,7 @@ func (r *cmRequest) Accept(ctx context.Context, peer rdma.QP, p rdma.ConnParam) 
 }
 
 func (r *cmRequest) accept(ctx context.Context, q *qp, p rdma.ConnParam) (rdma.ConnParam, error) {
-	got := settle(&p, r.param.ORD, r.param.IRD, r.param.PrivateData)
+	got := negotiate(&p, r.param.ORD, r.param.IRD, r.param.PrivateData)
 	if !q.dev.iwarp {
 		if err := q.follow(r.id, &got); err != nil {
 			q.spoilt()

@@ -33,8 +33,6 @@
 // back to the caller's ID; queue places are counted here, so that a queue that
 // is never polled refuses work before its CQ overruns.
 //
-// # Ownership
-//
 // A Device owns its context, one goroutine for asynchronous events and, with CM,
 // one for connection events; Close joins them. Calls that post to one queue take
 // turns under that queue's mutex, polls under the CQ's. Lock order: qp.mu, sendMu,
@@ -64,8 +62,6 @@
 //   - A receive without elements is posted to iWARP devices with one of length 0:
 //     libsiw refuses the other form.
 //   - Rights that no operation of the device can use are left out of registrations.
-//
-// # Limitations
 //
 // Reliable connections only: the waist has no type for UD or UC. Send with
 // invalidate and local invalidate need memory windows or fast registration, which

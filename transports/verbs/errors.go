@@ -68,8 +68,8 @@ var explanations = []explanation{
 	{opResolve, syscall.ETIMEDOUT, rdma.ErrUnreachable, "nobody answers for that address", "ping; an address of the peer's RDMA interface"},
 }
 
-// errUnsaid stands for a call that failed and set no errno.
-var errUnsaid error = &rdma.AdviceError{Err: errors.New("the device's library gave no reason"), Try: "dmesg, where the kernel may have said more"}
+// errNoErrno is a call that failed and set no errno.
+var errNoErrno error = &rdma.AdviceError{Err: errors.New("the device's library gave no reason"), Try: "dmesg, where the kernel may have said more"}
 
 // failed is the error of a verbs call: what it means, and what to try, where the
 // errno tells. err is a syscall.Errno, or anything else, which stays as it is.

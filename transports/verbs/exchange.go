@@ -349,7 +349,7 @@ func readFrame(r io.Reader, b *[frameLen]byte) error {
 	return err
 }
 
-// reachable tells whether packets of one port can be read by the other, as far
+// reachable reports whether packets of one port can be read by the other, as far
 // as the endpoints show it: InfiniBand has LIDs, Ethernet has none; RoCE v2 has one
 // IP version in a path.
 func reachable(ours, theirs *endpoint) error {

@@ -85,7 +85,7 @@ func hungUp(c *net.TCPConn) bool {
 // request reads one request and queues it. Anything else closes the connection,
 // another version after a frame of ours, by which the peer can name the difference.
 func (l *exchangeListener) request(c *net.TCPConn) {
-	f, err := l.hear(c)
+	f, err := l.readHello(c)
 	var b [frameLen]byte
 	if err == nil && f.kind != frameRequest || errors.Is(err, rdma.ErrProtocol) && !errors.Is(err, errFrameMagic) {
 		no, _ := appendFrame(b[:0], &frame{kind: frameRefuse}) // nothing in it can be wrong
@@ -111,8 +111,8 @@ func (l *exchangeListener) request(c *net.TCPConn) {
 	}
 }
 
-// hear reads a frame.
-func (l *exchangeListener) hear(c *net.TCPConn) (*frame, error) {
+// readHello reads a frame.
+func (l *exchangeListener) readHello(c *net.TCPConn) (*frame, error) {
 	var b [frameLen]byte
 	if err := l.Await(c, func() error { return readFrame(c, &b) }); err != nil {
 		return nil, err

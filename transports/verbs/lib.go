@@ -59,7 +59,7 @@ func errno(rc C.int) error {
 		return nil
 	}
 	if rc == C.VB_UNSAID {
-		return errUnsaid
+		return errNoErrno
 	}
 	return syscall.Errno(rc)
 }

@@ -13,7 +13,7 @@ const (
 	odpSRQRecv = 1 << 5
 )
 
-// mayFault tells whether pages may be missing under each operation of a reliable connection
+// mayFault reports whether pages may be missing under each operation of a reliable connection
 // that the device has: Caps has one word for all of them.
 func mayFault(general uint64, rc uint32, caps rdma.Caps) bool {
 	need := uint32(0)

@@ -27,7 +27,7 @@ func deviceAddrs(gids []gidEntry) []netip.Addr {
 	return all
 }
 
-// behind tells whether a port stands on this interface.
+// behind reports whether a port stands on this interface.
 func behind(gids []gidEntry, name string, mac net.HardwareAddr) bool {
 	return slices.ContainsFunc(gids, func(e gidEntry) bool {
 		if e.NetDev != "" {

@@ -15,7 +15,7 @@ import (
 var _ = [1]bool{}[C.VA_ODP_SUPPORT^odpSupport|C.VA_ODP_SEND^odpSend|C.VA_ODP_RECV^odpRecv|C.VA_ODP_WRITE^odpWrite|
 	C.VA_ODP_READ^odpRead|C.VA_ODP_ATOMIC^odpAtomic|C.VA_ODP_SRQ_RECV^odpSRQRecv]
 
-// takesFaults tells whether the device registers memory on demand: it has to say so
+// takesFaults reports whether the device registers memory on demand: it has to say so
 // (ibv_query_device_ex(3)), for every operation that it has here, and to take a page.
 func (d *Device) takesFaults(pd *C.struct_va_pd) bool {
 	var odp C.struct_va_odp_caps

@@ -46,9 +46,9 @@ func (q *qp) reach(mine, peer *endpoint, gid gidEntry, p *rdma.ConnParam) error 
 	return nil
 }
 
-// settle is what holds between a wish and the peer's: one side's reads are the
+// negotiate is what holds between a wish and the peer's: one side's reads are the
 // other's to answer.
-func settle(wish *rdma.ConnParam, ird, ord int, private []byte) rdma.ConnParam {
+func negotiate(wish *rdma.ConnParam, ird, ord int, private []byte) rdma.ConnParam {
 	return rdma.ConnParam{PrivateData: slices.Clone(private), IRD: min(wish.IRD, ord), ORD: min(wish.ORD, ird), RNRRetry: wish.RNRRetry}
 }
 
@@ -73,7 +73,7 @@ func (q *qp) initiate(ctx context.Context, x *exchange, p rdma.ConnParam) (rdma.
 	if err != nil {
 		return p, err
 	}
-	got := settle(&p, int(peer.IRD), int(peer.ORD), peer.Private)
+	got := negotiate(&p, int(peer.IRD), int(peer.ORD), peer.Private)
 	return got, q.complete(ctx, x, &mine, &peer, gid, &got)
 }
 
@@ -171,7 +171,7 @@ func (r *portRequest) Accept(ctx context.Context, peer rdma.QP, p rdma.ConnParam
 
 func (r *portRequest) answer(ctx context.Context, q *qp, p rdma.ConnParam) (rdma.ConnParam, error) {
 	asked := &r.x.peer
-	got := settle(&p, int(asked.IRD), int(asked.ORD), asked.Private)
+	got := negotiate(&p, int(asked.IRD), int(asked.ORD), asked.Private)
 	mine, gid, err := q.offer(r.x, &p)
 	if err != nil {
 		return got, err

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// copiesUpwards tells whether the kernel's memcpy, with which software devices place
+// copiesUpwards reports whether the kernel's memcpy, with which software devices place
 // what arrives, stores the last byte last. On x86-64 it does where it is one string
 // instruction: with rep_good or erms, and since Linux 6.4 with fsrm only. Else
 // memcpy_orig of arch/x86/lib/memcpy_64.S begins at the end for about half of all
