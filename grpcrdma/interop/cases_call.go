@@ -10,7 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 )
 
-// promises is what each shared case requires, and where that stands.
+// promises is what each shared case requires, and by which clause.
 var promises = map[string][2]string{
 	"unary":    {"gRPC core concepts, unary RPC", "Calls of 0 to 80000 bytes return what they asked for."},
 	"metadata": {"gRPC guide, metadata", "A header and a binary trailer come back."},

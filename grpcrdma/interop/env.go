@@ -24,7 +24,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 )
 
-// env is the world of one running case. It stands for a *testing.T in shared cases.
+// env is the world of one running case. It is the *testing.T of shared cases.
 type env struct {
 	form  carrier.Form
 	net   *grpcrdma.Net // nil: TCP

@@ -43,7 +43,7 @@ func childMain(how string, args []string) int {
 	}
 	var p Peer
 	if err := json.NewDecoder(os.Stdin).Decode(&p); err != nil || p.Addrs[toInterop] != "somewhere" {
-		fmt.Fprintln(os.Stderr, "no server told of", p, err)
+		fmt.Fprintln(os.Stderr, "no address of a server", p, err)
 		return 1
 	}
 	switch how {

@@ -92,7 +92,7 @@ func (p *proc) read(limit time.Duration, v any) error {
 	return err
 }
 
-// write tells the child one value.
+// write sends the child one value.
 func (p *proc) write(v any) error { return json.NewEncoder(p.in).Encode(v) }
 
 // kill ends the child without its leave, and waits for its end. Idempotent.

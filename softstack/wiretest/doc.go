@@ -15,14 +15,12 @@
 // that a mistake there does not hide itself. Headers come from ddp and rdmap;
 // vectors with octets from the RFCs keep those honest.
 //
-// Ownership: a Segment, an Encoder, a Reader, a Checker and a Peer belong to one
-// goroutine at a time. A Proxy owns its goroutines and joins them on Close.
-// Slices in an FPDU are the caller's.
+// A Segment, an Encoder, a Reader, a Checker and a Peer belong to one goroutine at a
+// time. A Proxy owns its goroutines and joins them on Close. Slices in an FPDU are the
+// caller's.
 //
-//   - TCP decides what becomes one segment on the wire. Dribble writes small
-//     pieces without Nagle, which is all a socket offers.
-//   - The Checker follows one message at a time for each kind: a sender that
-//     interleaves the segments of two Writes would fail.
-//   - It is a tool for tests of implementations one owns: fed to an unpatched
-//     kernel, some scripts crash it.
+// TCP decides what becomes one segment on the wire: Dribble writes small pieces without
+// Nagle, which is all a socket offers. The Checker follows one message at a time for each
+// kind, so a sender that interleaves the segments of two Writes gets a fault. Some scripts
+// crash unpatched kernels.
 package wiretest

@@ -7,7 +7,7 @@ import (
 )
 
 // Encoder lays Segments into one direction of a stream. It counts octets from
-// the first FPDU on, because markers stand at fixed places (RFC 5044 §4.3).
+// the first FPDU on, because markers have fixed places (RFC 5044 §4.3).
 type Encoder struct {
 	CRC     bool // else the field is zero
 	Markers bool
@@ -53,7 +53,7 @@ func (e *Encoder) Append(dst []byte, s *Segment) []byte {
 		put(b)
 	}
 	// The CRC covers a marker right before it, which is laid with its first
-	// octet: put that octet, then look at what stands before it.
+	// octet: put that octet, then look at the octets before it.
 	put(0)
 	covered := dst[start : len(dst)-1]
 	var sum [4]byte

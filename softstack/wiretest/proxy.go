@@ -9,7 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/mpa"
 )
 
-// Proxy stands between an initiator and a responder, passes every octet on, and
+// Proxy is between an initiator and a responder, passes every octet on, and
 // checks both directions.
 type Proxy struct {
 	target  string

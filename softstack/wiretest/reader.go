@@ -36,7 +36,7 @@ func (f *FPDU) TaggedHeader() ddp.Tagged { return ddp.GetTagged(f.ULPDU) }
 // UntaggedHeader is the other kind.
 func (f *FPDU) UntaggedHeader() ddp.Untagged { return ddp.GetUntagged(f.ULPDU) }
 
-// Short tells a ULPDU without room for its DDP header.
+// Short reports whether a ULPDU has no room for its DDP header.
 func (f *FPDU) Short() bool {
 	return len(f.ULPDU) < 2 || len(f.ULPDU) < ddp.HeaderLen(f.ULPDU[0])
 }

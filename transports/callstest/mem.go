@@ -271,5 +271,5 @@ func (k *memCaller) Close() error {
 	return nil
 }
 
-// soon bounds every wait of a claim. Arbitrary.
+// soon bounds every wait of a claim.
 const soon = 30 * time.Second

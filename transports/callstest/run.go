@@ -32,10 +32,10 @@ func Run(t *testing.T, ends Ends) {
 		{"ACallEndsWithItsTimeout", timeouts},
 		{"ACallEndsWithItsContext", cancels},
 		{"CallsEndWithTheServer", serverEnds},
-		{"OwnersAreToldOnce", owners},
-		{"MistakesOfCallersAreTold", mistakes},
-		{"NobodyListens", nobody},
-		{"StrangersAreKeptOut", strangers},
+		{"OwnersAreReleasedOnce", owners},
+		{"MistakesOfCallersAreErrors", mistakes},
+		{"AClosedAddressIsUnreachable", closedAddress},
+		{"OtherSecretsAreRefused", secrets},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			client, server := ends(t)
@@ -301,7 +301,7 @@ func timeouts(t *testing.T, r *rig) {
 	r.works(conn)
 }
 
-// works tells that the connection is still of use.
+// works requires the connection to be usable.
 func (r *rig) works(conn transports.CallConn) {
 	r.t.Helper()
 	c := transports.Call{Request: []byte{0, 1}}
@@ -359,14 +359,14 @@ func serverEnds(t *testing.T, r *rig) {
 	}
 }
 
-// owner counts how often it was told, and changes its bytes.
+// owner counts its releases, and changes its bytes.
 type owner struct {
-	b    []byte
-	told atomic.Int32
+	b        []byte
+	released atomic.Int32
 }
 
 func (o *owner) Release() {
-	o.told.Add(1)
+	o.released.Add(1)
 	for i := range o.b {
 		o.b[i] = 0xee
 	}
@@ -401,8 +401,8 @@ func owners(t *testing.T, r *rig) {
 	mu.Lock()
 	defer mu.Unlock()
 	for _, o := range all {
-		if n := o.told.Load(); n > 1 {
-			t.Errorf("the owner of %d bytes is told %d times", len(o.b), n)
+		if n := o.released.Load(); n > 1 {
+			t.Errorf("the owner of %d bytes is released %d times", len(o.b), n)
 		}
 	}
 }
@@ -441,7 +441,7 @@ func mistakes(t *testing.T, r *rig) {
 	}
 }
 
-func nobody(t *testing.T, r *rig) {
+func closedAddress(t *testing.T, r *rig) {
 	s := r.serve(mirror)
 	addr := s.Addr()
 	if err := s.Close(); err != nil {
@@ -451,7 +451,7 @@ func nobody(t *testing.T, r *rig) {
 	c, err := r.client.DialCalls(r.ctx, addr, config)
 	if err == nil {
 		c.Close()
-		t.Error("a connection to nobody")
+		t.Error("a connection to a closed address")
 	}
 	if took := time.Since(begun); took > soon/2 {
 		t.Errorf("it took %v", took)

@@ -157,7 +157,7 @@ func Select(cases []Case, only, skip []string, p Profile) ([]Case, error) {
 	return out, nil
 }
 
-// matches tells whether a pattern, checked by Select, names c.
+// matches reports whether a pattern, checked by Select, names c.
 func matches(pat string, c *Case) bool {
 	name := c.ID
 	if !strings.Contains(pat, "/") {

@@ -141,7 +141,7 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// TestUncheckedSectionsAreNamed: what a case says was not checked stands in its clause, and
+// TestUncheckedSectionsAreNamed: what a case says was not checked is in its clause, and
 // no clause says it by punctuation.
 func TestUncheckedSectionsAreNamed(t *testing.T) {
 	for _, c := range Catalogue() {

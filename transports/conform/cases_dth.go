@@ -202,7 +202,7 @@ const (
 	stopGiveUp = 60 * time.Second // longer than any stop here
 )
 
-// lossy wants a path that did its work.
+// lossy requires a path that did its work.
 func (e *Env) lossy() {
 	packets, lost := e.path.Counts()
 	if lost == 0 {

@@ -102,7 +102,7 @@ var mapCases = []Case{
 const hugePage = 2 << 20 // of x86 and of arm64 with pages of 4 KiB
 
 // hugeMapping maps n bytes of huge pages: reserved ones where the system has them,
-// else by asking for transparent ones, which it may decline. It tells which.
+// else by asking for transparent ones, which it may decline. It returns which.
 func hugeMapping(n int) (raw []byte, kind string, err error) {
 	const prot = syscall.PROT_READ | syscall.PROT_WRITE
 	if raw, err = syscall.Mmap(-1, 0, n, prot, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_HUGETLB); err == nil {

@@ -8,6 +8,9 @@
 // each other, and returns a [Report]. The command line and go test (package
 // conformtest) share all of it; the package itself imports no testing.
 //
+// Other suites bring their own cases: [RunCases] runs them by the same selection, ledger
+// and verdicts, and they say what they found by a [T].
+//
 // # Verdicts
 //
 // A capability that a device does not declare makes a case unsupported before it
@@ -31,8 +34,6 @@
 // (the rest of the last page, where the end of a registration is the subject); no
 // completion is left over; every object closes without an error.
 //
-// # Ownership
-//
 // The harness owns the devices. A case owns nothing: connections, regions and
 // goroutines come from its [Env], which ends them when the case is over, however
 // it ended. One goroutine polls both sides alternately.
@@ -40,13 +41,10 @@
 // # Clauses
 //
 // RFC sections are exact. IBTA sections are those that open sources attest
-// (rxe, rdmavt, rdma-core, headers of adapters, google/rdma-unit-test); Case.Unchecked names those that
-// could not be checked against a licensed copy of the specification.
+// (rxe, rdmavt, rdma-core, headers of adapters, google/rdma-unit-test); Case.Unchecked
+// names those that could not be checked against a licensed copy of the specification.
 //
-// # Limitations
-//
-// Reliable connected service only, as the waist. Both ends live in one process.
-// Two or more machines, packet loss and process death by signal belong to the
-// laboratory. A provider call that ignores its deadline cannot be interrupted:
-// the case becomes an error and its goroutine stays behind.
+// Both ends are in one process and over one reliable connection. A provider call that
+// ignores its deadline cannot be interrupted: the case becomes an error and its goroutine
+// stays behind.
 package conform

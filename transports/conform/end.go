@@ -124,7 +124,7 @@ func (x *end) close() {
 
 // localFault posts a request that is wrong on this side. Legal: an immediate
 // refusal, or LOC_PROT_ERR, or another of the given statuses, and the QP in ERR.
-// It tells whether the QP still works.
+// It reports whether the QP still works.
 func (x *end) localFault(wr rdma.SendWR, also ...rdma.Status) (alive bool) {
 	n, err := x.tryPost(wr)
 	if err != nil {

@@ -130,7 +130,7 @@ func (e *Env) loops(fast, full int) int {
 	return fast
 }
 
-// step polls every awake CQ once and tells whether anything came.
+// step polls every awake CQ once and reports whether anything came.
 func (e *Env) step() bool {
 	any := false
 	for _, b := range e.boxes {

@@ -212,7 +212,7 @@ func (c *conn) refusal(x *end, o outcome, wr rdma.SendWR, more ...rdma.SendWR) {
 	c.e.terminateCode(&wc, o.codes)
 }
 
-// local tells the completion class of iWARP.
+// local reports whether the completion class is that of iWARP.
 func (c *conn) local() bool { return c.e.Caps.Completion == rdma.CompletionLocal }
 
 // either adds the flush to what a receive may end with on the local class, where

@@ -62,7 +62,7 @@ func (l *lateness) release(dst []rdma.WC) (n int) {
 	return n
 }
 
-// TestLateAcknowledgementsPass: no case takes it for granted that a sender knows as
+// TestLateAcknowledgementsPass: no case takes it for granted that a sender completes as
 // soon as the receiver does.
 func TestLateAcknowledgementsPass(t *testing.T) {
 	t.Parallel()

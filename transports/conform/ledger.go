@@ -83,7 +83,7 @@ func (e *Entry) validate() error {
 	return nil
 }
 
-// inKernelRange tells whether a release such as 6.1.0-38-amd64 lies in a range.
+// inKernelRange reports whether a release such as 6.1.0-38-amd64 lies in a range.
 // An unknown release lies in no range but the empty one, so that it excuses
 // nothing.
 func inKernelRange(span, release string) (bool, error) {

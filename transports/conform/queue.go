@@ -7,7 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Work request IDs use all 64 bits. The top bit tells receives from sends, since
+// Work request IDs use all 64 bits. The top bit marks receives, since
 // the opcode of a failed completion means nothing (ibv_poll_cq(3)).
 const (
 	recvBit  = 1 << 63
@@ -111,7 +111,7 @@ func (q *workQueue) file(wc rdma.WC) {
 // checkSuccess compares the fields that every success of a send queue carries.
 func (q *workQueue) checkSuccess(p *pending, wc *rdma.WC) {
 	if p.id&recvBit != 0 {
-		return // judged by the expectation, which knows what was sent
+		return // judged by the expectation
 	}
 	switch {
 	case p.unsignaled:

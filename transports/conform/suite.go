@@ -114,7 +114,7 @@ func (o Options) WithDefaults(catalogue func() []Case) Options {
 	return o
 }
 
-// newRunner wants options with their defaults; ErrUsage for a bad selection.
+// newRunner takes options with their defaults; ErrUsage for a bad selection.
 func newRunner(name string, o Options, judge func(context.Context, *Case, *Result)) (*Runner, error) {
 	cases, err := Select(o.Cases, o.Only, o.Skip, o.Profile)
 	return &Runner{name: name, o: o, cases: cases, judge: judge}, err

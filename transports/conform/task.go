@@ -21,7 +21,7 @@ func (e *Env) start(what string, f func() error) *task {
 	return t
 }
 
-// finished tells whether the call has returned.
+// finished reports whether the call has returned.
 func (t *task) finished() bool {
 	select {
 	case <-t.done:

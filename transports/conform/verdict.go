@@ -69,12 +69,12 @@ type Result struct {
 	Requirement string `json:"-"` // of the case, for those who read the other forms
 }
 
-// executed tells verdicts of cases that really ran to an answer.
+// executed reports whether the case really ran to an answer.
 func (v Verdict) executed() bool {
 	return v == Pass || v == Fail || v == XFail || v == XPass
 }
 
-// Red tells whether the result makes a run fail. A may never does; a should and
+// Red reports whether the result makes a run fail. A may never does; a should and
 // an unexpected pass only under strict.
 func (r *Result) Red(strict bool) bool {
 	switch r.Verdict {
@@ -97,7 +97,7 @@ type Report struct {
 	Err       error // ErrUsage or ErrNotRun when the run could not start
 }
 
-// Red tells whether the run failed.
+// Red reports whether the run failed.
 func (r *Report) Red() bool {
 	if r.Err != nil {
 		return true
@@ -110,7 +110,7 @@ func (r *Report) Red() bool {
 	return false
 }
 
-// Counts tells how many results have each verdict.
+// Counts is how many results have each verdict.
 func (r *Report) Counts() map[Verdict]int {
 	m := map[Verdict]int{}
 	for i := range r.Results {

@@ -26,7 +26,7 @@ func fixed(b bend) func() bend { return func() bend { return b } }
 
 func lie(error) error { return nil }
 
-// swallow tells success where the inner call was refused.
+// swallow reports success where the inner call was refused.
 func swallow(target error) func(error) error {
 	return func(err error) error {
 		if errors.Is(err, target) {

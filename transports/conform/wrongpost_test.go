@@ -30,7 +30,7 @@ func forgetQuiet(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
 	return len(wrs), nil
 }
 
-// skipRefused executes what stands behind a refused request.
+// skipRefused executes what follows a refused request.
 func skipRefused(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
 	n, err := inner.PostSend(wrs)
 	if err != nil && n+1 < len(wrs) {

@@ -77,7 +77,7 @@ func (a *app) region(name string) target.Region {
 func (a *app) placed(r target.Region, at int, b []byte) { copy(a.shadow[r.Off+at:], b) }
 func (a *app) loose(off, n int)                         { a.slack = append(a.slack, [2]int{off, off + n}) }
 
-// delivered wants the next receive complete, with n octets.
+// delivered requires the next receive complete, with n octets.
 func (a *app) delivered(n int) target.Completion {
 	c := a.next(uint64(a.taken + 1))
 	if int(c.Len) != n {
@@ -87,13 +87,13 @@ func (a *app) delivered(n int) target.Completion {
 	return c
 }
 
-// done wants a posted request complete.
+// done requires a posted request complete.
 func (a *app) done(id uint64) target.Completion {
 	delete(a.posted, id)
 	return a.next(id)
 }
 
-// next wants a success of request id as the next completion of its queue.
+// next requires a success of request id as the next completion of its queue.
 func (a *app) next(id uint64) target.Completion {
 	send := id >= target.FirstPost
 	for {
@@ -132,7 +132,7 @@ func (a *app) post(p target.Post) uint64 {
 	return id
 }
 
-// handedOver tells operations that are done when TCP has them (RFC 5040 §5.5).
+// handedOver reports whether an operation is done when TCP has it (RFC 5040 §5.5).
 func handedOver(op rdma.Opcode) bool { return !op.Responds() }
 
 // join waits until the application has its connection too.
@@ -192,7 +192,7 @@ func (a *app) differ(got []byte) string {
 	return fmt.Sprintf("octets %d to %d of the peer's memory changed, %s", first, last, where)
 }
 
-// flushed wants the QP in ERR, and every request that was left complete, once, without
+// flushed requires the QP in ERR, and every request that was left complete, once, without
 // success. A send may have been handed to TCP before (RFC 5040 §5.5).
 func (a *app) flushed() {
 	j, err := a.v.Joined(a.left())

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 )
 
-// one sends a segment as the first of a fresh connection and wants a Terminate.
+// one sends a segment as the first of a fresh connection and requires a Terminate.
 func (t *trial) one(s *wiretest.Segment, codes ...rdmap.TermCode) {
 	t.connect().rejects(s, codes...)
 }
@@ -20,7 +20,7 @@ func (l *link) write(to uint64, n int) *wiretest.Segment {
 	return wiretest.Write(l.sink.SinkSTag, to, make([]byte, n))
 }
 
-// into writes n octets into a region of a test target, at an offset, and wants a Terminate.
+// into writes n octets into a region of a test target, at an offset, and requires a Terminate.
 func (t *trial) into(region string, at int64, n int, codes ...rdmap.TermCode) {
 	l := t.connect()
 	r := l.app.region(region)

@@ -22,7 +22,7 @@ func (t *trial) extended() *link {
 	return l
 }
 
-// bad sends a segment of RFC 7306 that is wrong, and wants its Terminate, which quotes
+// bad sends a segment of RFC 7306 that is wrong, and requires its Terminate, which quotes
 // the DDP header and no RDMAP header (RFC 7306 §8.1).
 func (l *link) bad(s *wiretest.Segment, codes ...rdmap.TermCode) {
 	l.transmit(s)

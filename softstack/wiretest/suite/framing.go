@@ -17,7 +17,7 @@ func hex(v uint16) string { return fmt.Sprintf("0x%x", v) }
 // checked is a connection with CRC, which a Request that asks for it always gives.
 func (t *trial) checked() *link { return t.connect() }
 
-// padded is a Write to nobody whose FPDU has pad: what comes of it tells whether the
+// padded is a Write to nobody whose FPDU has pad: its outcome shows whether the
 // framing was taken (1/1/00) or refused (2/0/02).
 func padded() *wiretest.Segment { return wiretest.Write(noSTag, ourTO, []byte("x")) }
 

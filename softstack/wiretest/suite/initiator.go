@@ -35,7 +35,7 @@ func (l *link) reply(frame func(*mpa.Frame), octets func(*wiretest.Startup)) err
 	return l.WriteStartup(s)
 }
 
-// joins waits until the application knows what became of its connect.
+// joins waits for the outcome of the application's connect.
 func (l *link) joins() *target.Joined {
 	j, err := l.app.v.Joined(l.app.left())
 	l.t.Stop(err)
@@ -45,7 +45,7 @@ func (l *link) joins() *target.Joined {
 	return j
 }
 
-// fails wants the connect to fail and the stream to end, without a Terminate but one of
+// fails requires the connect to fail and the stream to end, without a Terminate but one of
 // the reasons.
 func (l *link) fails(codes ...rdmap.TermCode) *target.Joined {
 	j := l.joins()
@@ -70,7 +70,7 @@ func (l *link) refused(bend func(*wiretest.Startup), codes ...rdmap.TermCode) {
 	}
 }
 
-// endsWith wants the stream of a failed connect to end with a Terminate.
+// endsWith requires the stream of a failed connect to end with a Terminate.
 func (l *link) endsWith(code rdmap.TermCode) {
 	e := l.Finish()
 	if got := e.Terminates(); len(got) != 1 || got[0] != code || e.Kind == wiretest.EndTimeout {

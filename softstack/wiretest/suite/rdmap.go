@@ -73,7 +73,7 @@ var rdmapRows = []row{
 			l = t.connect().learn()
 			quoted(l, read(l.sink.SinkSTag, ^uint64(0)-7), rdmap.TermProtWrap)
 			if t.target == nil {
-				return // rping tells no STag without the right, and none of another domain
+				return // rping advertises no STag without the right, and none of another domain
 			}
 			for _, c := range []struct {
 				region string

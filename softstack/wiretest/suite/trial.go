@@ -128,7 +128,7 @@ func (t *trial) reach(o target.Stage, bend ...func(*mpa.Frame)) *link {
 	return l
 }
 
-// extended tells whether the peer takes RFC 7306.
+// extended reports whether the peer takes RFC 7306.
 func (l *link) extended() bool { return l.ext == rdmap.ExtAll }
 
 // transmit sends segments in one write. The peer may have ended the connection already.
@@ -185,7 +185,7 @@ func (l *link) works() {
 	l.clean()
 }
 
-// learn makes the peer tell an STag.
+// learn makes the peer advertise an STag.
 func (l *link) learn() *link {
 	l.transmit(l.hello())
 	l.answered()
@@ -199,14 +199,14 @@ func (l *link) name(f *wiretest.FPDU) string {
 	return f.String()
 }
 
-// clean wants no fault in what the peer sent.
+// clean requires no fault in what the peer sent.
 func (l *link) clean() {
 	if f := l.Check.Faults(); len(f) > 0 {
 		l.t.Fail(strings.Join(f, "; "), "FPDUs without fault")
 	}
 }
 
-// ends wants the peer to end the stream with one of the reasons. quoted is the
+// ends requires the peer to end the stream with one of the reasons. quoted is the
 // segment whose header the Terminate has to show, or nil.
 func (l *link) ends(quoted *wiretest.Segment, codes ...rdmap.TermCode) *wiretest.End {
 	e := l.over()
@@ -225,7 +225,7 @@ func (l *link) ends(quoted *wiretest.Segment, codes ...rdmap.TermCode) *wiretest
 	return e
 }
 
-// rejects sends a segment and wants the peer to end the stream with one of the reasons.
+// rejects sends a segment and requires the peer to end the stream with one of the reasons.
 func (l *link) rejects(s *wiretest.Segment, codes ...rdmap.TermCode) {
 	l.transmit(s)
 	l.ends(s, codes...)
@@ -271,7 +271,7 @@ func texts(codes []rdmap.TermCode) []string {
 	return out
 }
 
-// refuses sends octets in place of a Request and wants no accepting Reply: the
+// refuses sends octets in place of a Request and requires no accepting Reply: the
 // connection closes, or the Reply rejects.
 func (t *trial) refuses(b []byte, fin bool) {
 	l := t.dial()

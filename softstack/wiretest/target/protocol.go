@@ -104,7 +104,7 @@ type Completion struct {
 	WriteImm bool   `json:"write_imm,omitempty"`
 }
 
-// Good tells success.
+// Good reports success.
 func (c *Completion) Good() bool { return c.Status == rdma.StatusSuccess.String() }
 
 // request is one line to the target.

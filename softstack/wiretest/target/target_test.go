@@ -96,7 +96,7 @@ func one(t *testing.T, v *Client, id uint64) Completion {
 	return got[0]
 }
 
-// TestTwoTargets: what is told is done, and what happened is told.
+// TestTwoTargets: what is asked is done, and what happened is reported.
 func TestTwoTargets(t *testing.T) {
 	for _, variant := range []string{"", "markers"} {
 		a, b, ra, rb := pair(t, variant)
@@ -116,7 +116,7 @@ func TestTwoTargets(t *testing.T) {
 			t.Errorf("variant %q: memory is not what was written", variant)
 		}
 		if got := must[[]byte](t)(a.Memory(Canaries())); !bytes.Equal(got, want) {
-			t.Error("what differs is not told")
+			t.Error("what differs is not returned")
 		}
 		one(t, b, must[uint64](t)(b.Post(Post{Op: rdma.OpFetchAdd, Len: 8, STag: to.STag, TO: to.TO, Value: 3})))
 		if s := must[string](t)(a.State()); s != "RTS" {
@@ -190,7 +190,7 @@ func TestMistakesAreAnswered(t *testing.T) {
 	}
 }
 
-// TestOtherPeers: what is no test target is told, and rubbish costs its own connection.
+// TestOtherPeers: other peers are recognized, and rubbish costs its own connection.
 func TestOtherPeers(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,11 +1,8 @@
 // Package conformtest runs the conformance suite as Go tests: a subtest a case,
 // named by its ID.
 //
-// The harness stays the caller's: Run does not close it.
-//
-// # Limitations
-//
-// Cases run one after another, as the harness's devices may be shared.
+// The harness stays the caller's: Run does not close it. Cases run one after another, as
+// the harness's devices may be shared.
 package conformtest
 
 import (

@@ -86,7 +86,7 @@ func outside(t *testing.T, open Open) {
 		if !p.caps.Kinds.Has(c.op.Kind) || c.op.Flags&transports.Inline != 0 && p.caps.MaxInline == 0 {
 			continue
 		}
-		// An op before it stands, one behind it is not looked at.
+		// An op before it is taken, one behind it is not.
 		good := transports.Op{Kind: transports.KindWrite, Len: 1, Flags: transports.Unsignaled}
 		if n, err := p.near.s.Post([]transports.Op{good, c.op, good}); n != 1 || !errors.Is(err, rdma.ErrInvalid) {
 			t.Errorf("%s: post = %d, %v, want 1, %v", c.what, n, err, rdma.ErrInvalid)

@@ -140,7 +140,7 @@ func send(t *testing.T, open Open) {
 	}
 }
 
-// RunLateReceive checks that a send waits for its receive. It stands alone: iWARP
+// RunLateReceive checks that a send waits for its receive. It is apart: iWARP
 // ends the connection instead (RFC 5041 §7.1), so the engine never relies on it.
 func RunLateReceive(t *testing.T, open Open) {
 	p := connect(t, open, ordinary)

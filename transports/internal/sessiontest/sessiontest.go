@@ -1,15 +1,9 @@
 // Package sessiontest is the test body that every transport shares: claims about
 // [transports.Session] that hold whatever lies below, each byte checked.
 //
-// # Ownership
-//
 // A pair owns both sessions, their listener and transports, and closes them when
-// its test ends. Tests drive both ends from one goroutine unless they are about
-// two.
-//
-// # Limitations
-//
-// Both ends live in the test's process. Speed is never asserted.
+// its test ends. Both ends are in the test's process, and driven from one goroutine unless
+// a claim is about two. Speed is never asserted.
 package sessiontest
 
 import (

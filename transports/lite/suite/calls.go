@@ -120,7 +120,7 @@ var callCases = []row{
 // answered serves a port that answers with what it was asked.
 func (c *cluster) answered(node, port, most int) {
 	_, err := c.nodes[node].Serve(port, lite.PortConfig{MaxRequest: most, Handle: func(r *lite.Request) {
-		_ = r.Reply(r.Payload) // who is gone or has no room is told, and the case sees it
+		_ = r.Reply(r.Payload) // an error is the caller's, and the case sees it
 	}})
 	c.must("serve", err)
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// strangersLimit is how long one who has not the secret may wait to learn that.
-const strangersLimit = 10 * time.Second
+// refusalLimit bounds the refusal of a client with another secret.
+const refusalLimit = 10 * time.Second
 
-// strangers: who shows another secret than the server's, or none, reaches no handler, and
-// costs nobody else anything.
-func strangers(t *testing.T, r *rig) {
+// secrets: a client with another secret than the server's, or none, reaches no handler, and
+// does not disturb other clients.
+func secrets(t *testing.T, r *rig) {
 	cfg := config
 	cfg.Secret, cfg.Conns = []byte("8 octets"), 16
 	var reached atomic.Int64
 	s, err := r.server.ListenCalls(r.ctx, "127.0.0.1:0", cfg, handler(func(s *transports.Served) error {
-		if bytes.Equal(s.Request.AppendTo(nil), []byte("stranger")) {
+		if bytes.Equal(s.Request.AppendTo(nil), []byte("wrong secret")) {
 			reached.Add(1)
 		}
 		return mirror(s)
@@ -34,7 +34,7 @@ func strangers(t *testing.T, r *rig) {
 		}
 	}()
 	call := func(secret, request string) error {
-		ctx, cancel := context.WithTimeout(r.ctx, strangersLimit)
+		ctx, cancel := context.WithTimeout(r.ctx, refusalLimit)
 		defer cancel()
 		cfg := cfg
 		cfg.Secret = []byte(secret)
@@ -43,7 +43,7 @@ func strangers(t *testing.T, r *rig) {
 			return err
 		}
 		defer conn.Close()
-		k, err := conn.Caller(ctx, transports.CallerConfig{Timeout: strangersLimit / 2})
+		k, err := conn.Caller(ctx, transports.CallerConfig{Timeout: refusalLimit / 2})
 		if err != nil {
 			return err
 		}
@@ -65,15 +65,15 @@ func strangers(t *testing.T, r *rig) {
 	good("first")
 	for _, wrong := range []string{"", "8 Octets", "8 octet", "8 octets and more"} {
 		begun := time.Now()
-		if err := call(wrong, "stranger"); err == nil {
+		if err := call(wrong, "wrong secret"); err == nil {
 			t.Errorf("with the secret %q calls are answered", wrong)
 		}
-		if took := time.Since(begun); took > strangersLimit {
+		if took := time.Since(begun); took > refusalLimit {
 			t.Errorf("with the secret %q it took %v", wrong, took)
 		}
 	}
-	good("behind strangers")
+	good("after the others")
 	if n := reached.Load(); n != 0 {
-		t.Errorf("strangers reached the handler %d times", n)
+		t.Errorf("clients with a wrong secret reached the handler %d times", n)
 	}
 }
