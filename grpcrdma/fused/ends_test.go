@@ -31,9 +31,7 @@ func TestPeerDeathIsUnavailable(t *testing.T) {
 				errs <- err
 			}()
 			go func() { _, err := s.Recv(); errs <- err }()
-			for r.svc.Begun.Load() == 0 {
-				time.Sleep(time.Millisecond)
-			}
+			r.svc.AwaitBegun(1)
 			r.kill()
 			rpctest.Within(t, "a call to a dead peer", func() {
 				for range 2 {
@@ -203,9 +201,7 @@ func TestGracefulStop(t *testing.T) {
 		// One that lasts too long is ended with the context.
 		r = newRPC(t, a, Config{}, Config{})
 		go r.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: rpctest.Block})
-		for r.svc.Begun.Load() == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		r.svc.AwaitBegun(1)
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 		defer cancel()
 		rpctest.Within(t, "the end of grace", func() { r.server.GracefulStop(ctx) })

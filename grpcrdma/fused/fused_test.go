@@ -284,9 +284,7 @@ func TestCallsWaitForAPlace(t *testing.T) {
 	for range 2 {
 		go r.Client.UnaryCall(ctx, &pb.SimpleRequest{ResponseSize: rpctest.Block})
 	}
-	for r.svc.Begun.Load() < 2 {
-		time.Sleep(time.Millisecond)
-	}
+	r.svc.AwaitBegun(2)
 	short, end := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer end()
 	if _, err := r.Client.EmptyCall(short, &pb.Empty{}); status.Code(err) != codes.DeadlineExceeded {

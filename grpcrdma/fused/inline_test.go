@@ -22,11 +22,7 @@ func TestBlockedHandlersHoldNobodyUp(t *testing.T) {
 				r.Client.UnaryCall(ctx, &pb.SimpleRequest{ResponseSize: rpctest.Block})
 				ended <- struct{}{}
 			}()
-			rpctest.Within(t, "the blocking handler", func() {
-				for r.svc.Begun.Load() <= i {
-					time.Sleep(time.Millisecond)
-				}
-			})
+			rpctest.Within(t, "the blocking handler", func() { r.svc.AwaitBegun(i + 1) })
 			for range 5 {
 				_, err := r.Client.EmptyCall(soon(t), &pb.Empty{})
 				must(t, err)

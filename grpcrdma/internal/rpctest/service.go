@@ -5,6 +5,7 @@ package rpctest
 import (
 	"context"
 	"io"
+	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
@@ -18,6 +19,29 @@ import (
 type Service struct {
 	pb.UnimplementedTestServiceServer
 	Begun, Ended atomic.Int32 // calls that wait for the end of their context
+
+	once   sync.Once
+	begins chan struct{} // has room for one; see changed
+}
+
+// AwaitBegun returns once n calls wait for the end of their context. One goroutine at a time may call it.
+func (s *Service) AwaitBegun(n int32) {
+	for s.Begun.Load() < n {
+		<-s.changed()
+	}
+}
+
+func (s *Service) changed() chan struct{} {
+	s.once.Do(func() { s.begins = make(chan struct{}, 1) })
+	return s.begins
+}
+
+func (s *Service) begin() {
+	s.Begun.Add(1)
+	select {
+	case s.changed() <- struct{}{}:
+	default:
+	}
 }
 
 // Waiting is the two counts, as Target asks for them.
@@ -43,7 +67,7 @@ func (s *Service) UnaryCall(ctx context.Context, in *pb.SimpleRequest) (*pb.Simp
 		return nil, status.Error(codes.Code(st.Code), st.Message)
 	}
 	if in.ResponseSize == Block {
-		s.Begun.Add(1)
+		s.begin()
 		<-ctx.Done()
 		s.Ended.Add(1)
 		return nil, ctx.Err()
@@ -101,7 +125,7 @@ func (s *Service) FullDuplexCall(both grpc.BidiStreamingServer[pb.StreamingOutpu
 
 // flood sends messages until the call ends.
 func (s *Service) flood(to grpc.BidiStreamingServer[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse], size int) error {
-	s.Begun.Add(1)
+	s.begin()
 	defer s.Ended.Add(1)
 	m := &pb.StreamingOutputCallResponse{Payload: &pb.Payload{Body: make([]byte, size)}}
 	for {

@@ -87,13 +87,18 @@ func newRig(t testing.TB, passive, active rdma.Device, addr string) rig {
 
 // logBook collects what a server logs.
 type logBook struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+	mu    sync.Mutex
+	b     bytes.Buffer
+	wrote chan struct{} // has room for one
 }
 
 func (l *logBook) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	select {
+	case l.wrote <- struct{}{}:
+	default:
+	}
 	return l.b.Write(p)
 }
 
@@ -108,19 +113,20 @@ func (l *logBook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l,
 // wants waits until text was logged n times.
 func (l *logBook) wants(t *testing.T, n int, text string) {
 	t.Helper()
-	for range 2000 {
-		if strings.Count(l.String(), text) >= n {
-			return
+	limit := time.After(10 * time.Second)
+	for strings.Count(l.String(), text) < n {
+		select {
+		case <-l.wrote:
+		case <-limit:
+			t.Fatalf("%q was not logged %d times:\n%s", text, n, l)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
-	t.Fatalf("%q was not logged %d times:\n%s", text, n, l)
 }
 
 // serve runs a server until the test ends, or until the returned function ends it.
 func serve(t *testing.T, r rig, cfg ServerConfig) (*logBook, func()) {
 	t.Helper()
-	book := &logBook{}
+	book := &logBook{wrote: make(chan struct{}, 1)}
 	cfg.Log = book.logger()
 	if cfg.Timeout == 0 {
 		cfg.Timeout = testTimeout
