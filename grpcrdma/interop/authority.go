@@ -26,17 +26,14 @@ type authority struct {
 const validFor = 24 * time.Hour
 
 func newAuthority() (*authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("make a certificate authority: %w", err)
-	}
 	tmpl := template("rdmaperf conformance")
 	tmpl.IsCA, tmpl.BasicConstraintsValid, tmpl.KeyUsage = true, true, x509.KeyUsageCertSign
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
+	self, err := certify(tmpl, nil)
 	if err != nil {
-		return nil, fmt.Errorf("make a certificate authority: %w", err)
+		return nil, err
 	}
-	a := &authority{key: key, pool: x509.NewCertPool(),
+	der := self.Certificate[0]
+	a := &authority{key: self.PrivateKey.(*ecdsa.PrivateKey), pool: x509.NewCertPool(),
 		pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 	if a.cert, err = x509.ParseCertificate(der); err != nil {
 		return nil, fmt.Errorf("make a certificate authority: %w", err)
@@ -51,19 +48,27 @@ func template(name string) *x509.Certificate {
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(validFor)}
 }
 
-func (a *authority) issue(name string) (tls.Certificate, error) {
+// certify makes a key, and a certificate of it that the authority signs; nil: the key itself.
+func certify(tmpl *x509.Certificate, by *authority) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("make a certificate of %s: %w", name, err)
+		return tls.Certificate{}, fmt.Errorf("make a key of %s: %w", tmpl.Subject.CommonName, err)
 	}
+	if by == nil {
+		by = &authority{cert: tmpl, key: key}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, by.cert, &key.PublicKey, by.key)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("make a certificate of %s: %w", tmpl.Subject.CommonName, err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+}
+
+func (a *authority) issue(name string) (tls.Certificate, error) {
 	tmpl := template(name)
 	tmpl.DNSNames = []string{name}
 	tmpl.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, a.cert, &key.PublicKey, a.key)
-	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("make a certificate of %s: %w", name, err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+	return certify(tmpl, a)
 }
 
 // client is a client's certificate and key in PEM.

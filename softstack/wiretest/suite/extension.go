@@ -66,10 +66,7 @@ func (l *link) asks() rdmap.AtomicRequest {
 	id := l.app.post(target.Post{Op: rdma.OpFetchAdd, Len: rdmap.AtomicResponseLen - 4, STag: ourSTag, TO: ourTO,
 		Value: 7})
 	l.read = id
-	f, err := l.Next()
-	if err != nil || f.Op() != rdmap.OpAtomicReq || len(f.Payload()) != rdmap.AtomicRequestLen {
-		l.t.Fail(fmt.Sprintf("%s, %v", l.name(f), err), "an Atomic Request")
-	}
+	f := l.receives(rdmap.OpAtomicReq, rdmap.AtomicRequestLen, "an Atomic Request")
 	r := rdmap.GetAtomicRequest(f.Payload())
 	if want := rdmap.FetchAdd(r.ID, ourSTag, ourTO, 7); r != want {
 		l.t.Fail(fmt.Sprintf("%+v", r), fmt.Sprintf("%+v", want))
@@ -220,10 +217,7 @@ var extensionRows = []row{
 			}
 			l.transmit(segs...)
 			for _, op := range ops {
-				f, err := l.Next()
-				if err != nil || f.Op() != rdmap.OpAtomicResp {
-					t.Fail(fmt.Sprintf("%s, %v", l.name(f), err), "an Atomic Response")
-				}
+				f := l.receives(rdmap.OpAtomicResp, rdmap.AtomicResponseLen, "an Atomic Response")
 				if got, want := rdmap.GetAtomicResponse(f.Payload()), (rdmap.AtomicResponse{ID: op.ID,
 					Original: word}); got != want {
 					t.Fail(fmt.Sprintf("%+v to %+v", got, op), fmt.Sprintf("%+v", want))

@@ -35,6 +35,13 @@ func (l *link) reply(frame func(*mpa.Frame), octets func(*wiretest.Startup)) err
 	return l.WriteStartup(s)
 }
 
+// replies is reply with a Reply that the peer has to read.
+func (l *link) replies(frame func(*mpa.Frame)) {
+	if err := l.reply(frame, nil); err != nil {
+		l.t.Fail(err.Error(), "the Reply is taken")
+	}
+}
+
 // joins waits for the outcome of the application's connect.
 func (l *link) joins() *target.Joined {
 	j, err := l.app.v.Joined(l.app.left())

@@ -131,10 +131,7 @@ var rdmapRows = []row{
 			}
 			l.transmit(wiretest.ReadRequest(1,
 				rdmap.ReadRequest{SinkSTag: 9, SinkTO: ^uint64(0), SrcSTag: noSTag, SrcTO: ^uint64(0)}))
-			f, err := l.Next()
-			if err != nil || f.Op() != rdmap.OpReadResp || len(f.Payload()) != 0 {
-				t.Fail(fmt.Sprintf("%s, %v", l.name(f), err), "a Read Response of no octets")
-			}
+			l.receives(rdmap.OpReadResp, 0, "a Read Response of no octets")
 			l.works()
 		}),
 	hazard(must("w-60/response-unasked", "RFC 5040 §7.2",

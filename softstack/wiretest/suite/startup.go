@@ -113,9 +113,7 @@ var startup = []row{
 				t.Fail(err.Error(), "silence until the first FPDU of the initiator")
 			}
 			l.transmit(l.hello())
-			if f, err := l.Next(); err != nil || f.Op() != rdmap.OpSend {
-				t.Fail(fmt.Sprintf("%s, %v", l.name(f), err), "the Send that was posted, behind our first FPDU")
-			}
+			l.receives(rdmap.OpSend, helloLen, "the Send that was posted, behind our first FPDU")
 			l.app.done(target.FirstPost)
 			l.app.delivered(helloLen)
 			l.clean()
@@ -156,9 +154,7 @@ var startup = []row{
 		"A rejecting Reply fails the connection, with its private data.", wantsInitiator, func(t *trial) {
 			const why = "busy"
 			l := t.called(plainStage())
-			if err := l.reply(func(f *mpa.Frame) { f.Reject, f.Private = true, []byte(why) }, nil); err != nil {
-				t.Fail(err.Error(), "the Reply is taken")
-			}
+			l.replies(func(f *mpa.Frame) { f.Reject, f.Private = true, []byte(why) })
 			if j := l.fails(); !j.Rejected || string(j.Private) != why {
 				t.Fail(fmt.Sprintf("rejected %t, private data %q: %s", j.Rejected, j.Private, j.Error),
 					"a rejection with private data "+strconv.Quote(why))
@@ -217,9 +213,7 @@ var startup = []row{
 				o := plainStage()
 				o.IRD = 4
 				l := t.called(o)
-				if err := l.reply(func(f *mpa.Frame) { f.Enh.ORD = ord }, nil); err != nil {
-					t.Fail(err.Error(), "the Reply is taken")
-				}
+				l.replies(func(f *mpa.Frame) { f.Enh.ORD = ord })
 				if j := l.joins(); j.Error != "" {
 					l.endsWith(rdmap.TermMPAInsufficientIRD)
 					continue
@@ -267,10 +261,7 @@ var startup = []row{
 				continue
 			}
 			l.transmit(wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 1, SrcSTag: 1}))
-			if f, err := l.Next(); err != nil || f.Op() != rdmap.OpReadResp {
-				t.Fail(fmt.Sprintf("%s, %v", l.name(f), err),
-					"the Read Response of no octets that the indication asks for")
-			}
+			l.receives(rdmap.OpReadResp, 0, "the Read Response of no octets that the indication asks for")
 			l.transmit(l.hello())
 			l.answered()
 		}

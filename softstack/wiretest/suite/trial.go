@@ -178,11 +178,17 @@ func (l *link) works() {
 		l.app.done(l.read)
 		l.app.post(target.Post{Op: rdma.OpSend, Len: helloLen})
 	}
-	f, err := l.Next()
-	if err != nil || f.Op() != rdmap.OpSend || len(f.Payload()) != helloLen {
-		l.t.Fail(fmt.Sprintf("%v, %v", l.name(f), err), "rping's go-ahead of 16 octets")
-	}
+	l.receives(rdmap.OpSend, helloLen, "rping's go-ahead of 16 octets")
 	l.clean()
+}
+
+// receives requires the next FPDU to be a whole message of the opcode with n octets.
+func (l *link) receives(op rdmap.Opcode, n int, what string) *wiretest.FPDU {
+	f, err := l.Next()
+	if err != nil || f.Op() != op || len(f.Payload()) != n {
+		l.t.Fail(fmt.Sprintf("%s, %v", l.name(f), err), what)
+	}
+	return f
 }
 
 // learn makes the peer advertise an STag.
