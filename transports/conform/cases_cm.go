@@ -113,7 +113,7 @@ var cmCases = []Case{
 			l := e.newListener(1)
 			addr := l.Addr()
 			e.must("close listener", l.Close())
-			x := e.newEnd(e.A, "a", connOpts{}, nil, nil, 0, 0)
+			x := e.idleEnd("a")
 			start := time.Now()
 			err := e.beside("connect", func() error { _, err := x.qp.Connect(e.ctx, addr, e.param()); return err })
 			e.refusedWith("connect without a listener", err, rdma.ErrUnreachable, rdma.ErrRejected)

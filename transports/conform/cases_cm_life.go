@@ -75,7 +75,7 @@ var cmLifeCases = []Case{
 			defer cancel()
 			var calls []*task
 			for i := range n {
-				x := e.newEnd(e.A, fmt.Sprintf("a%d", i+1), connOpts{}, nil, nil, 0, 0)
+				x := e.idleEnd(fmt.Sprintf("a%d", i+1))
 				calls = append(calls, e.start("connect", func() error {
 					_, err := x.qp.Connect(ctx, l.Addr(), e.param())
 					return err

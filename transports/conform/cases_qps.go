@@ -36,7 +36,7 @@ var qpsCases = []Case{
 			if !e.Caps.Features.Has(rdma.FeatSQD) {
 				return
 			}
-			idle := e.newEnd(e.A, "idle", connOpts{}, nil, nil, 0, 0)
+			idle := e.idleEnd("idle")
 			e.refusedWith("drain in INIT", idle.qp.Drain(), rdma.ErrState, rdma.ErrInvalid)
 			e.refusedWith("resume in INIT", idle.qp.Resume(), rdma.ErrState, rdma.ErrInvalid)
 			idle.state(rdma.QPInit)
@@ -74,7 +74,7 @@ var qpsCases = []Case{
 	{ID: "qps/fail-anywhere", Clause: "IBTA 10.3.1*; man ibv_modify_qp",
 		Requirement: "Any state may go to ERR, and ERR is left only by destruction.",
 		Run: func(e *Env) {
-			idle := e.newEnd(e.A, "idle", connOpts{}, nil, nil, 0, 0)
+			idle := e.idleEnd("idle")
 			idle.postRecv(recv(1), recv(2))
 			e.must("fail in INIT", idle.qp.Fail())
 			idle.state(rdma.QPErr)
@@ -157,7 +157,7 @@ var qpsCases = []Case{
 				}
 				x.r.flushed(true)
 			}
-			closeWith("INIT", e.newEnd(e.A, "idle", connOpts{}, nil, nil, 0, 0), rdma.QPInit)
+			closeWith("INIT", e.idleEnd("idle"), rdma.QPInit)
 			c := e.connect(connOpts{})
 			closeWith("RTS", c.a, rdma.QPRTS)
 			c2 := e.connect(connOpts{})

@@ -61,11 +61,10 @@ func (e *Env) newEnd(dev rdma.Device, name string, o connOpts, box *cqBox, srq *
 	}
 	if box == nil {
 		n := o.cqDepth
-		if n == 0 {
+		if n == 0 && srq == nil {
 			n = min(depth+rdepth, e.Caps.MaxCQE)
-			if srq != nil {
-				n = min(depth+e.Caps.MaxSRQWR, e.Caps.MaxCQE)
-			}
+		} else if n == 0 {
+			n = min(depth+e.Caps.MaxSRQWR, e.Caps.MaxCQE)
 		}
 		box = e.newCQ(dev, "cq of "+name, n)
 	}
@@ -76,12 +75,22 @@ func (e *Env) newEnd(dev rdma.Device, name string, o connOpts, box *cqBox, srq *
 	}
 	qp, err := dev.NewQP(cfg)
 	e.must("create qp "+name, err)
-	x := &end{e: e, name: name, dev: dev, pd: pd, qp: qp, num: qp.Num(), box: box, depth: depth, sigAll: o.sigAll}
-	x.s = &workQueue{e: e, end: x, name: name + " send queue"}
-	x.r = &workQueue{e: e, end: x, name: name + " receive queue"}
+	x := e.endOf(dev, name, qp, box, depth)
+	x.pd, x.sigAll = pd, o.sigAll
 	if srq != nil {
 		x.srq, x.r.shared = srq, srq.open
 	}
+	return x
+}
+
+// idleEnd is a QP of device a in INIT.
+func (e *Env) idleEnd(name string) *end { return e.newEnd(e.A, name, connOpts{}, nil, nil, 0, 0) }
+
+// endOf tracks a QP.
+func (e *Env) endOf(dev rdma.Device, name string, qp rdma.QP, box *cqBox, depth int) *end {
+	x := &end{e: e, name: name, dev: dev, qp: qp, num: qp.Num(), box: box, depth: depth}
+	x.s = &workQueue{e: e, end: x, name: name + " send queue"}
+	x.r = &workQueue{e: e, end: x, name: name + " receive queue"}
 	box.ends = append(box.ends, x)
 	e.onClose(rankQP, dev, "qp "+name, qp.Close)
 	return x

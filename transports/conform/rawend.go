@@ -17,11 +17,7 @@ func (e *Env) rawEnd(name string) *rawEnd {
 	qp, err := e.A.(rdma.RawQPs).NewRawQP(rdma.QPConfig{SendCQ: box.cq, RecvCQ: box.cq, SendDepth: e.deep(8),
 		RecvDepth: e.deep(8)})
 	e.must("create raw qp "+name, err)
-	x := &end{e: e, name: name, dev: e.A, qp: qp, num: qp.Num(), box: box, depth: e.deep(8)}
-	x.s = &workQueue{e: e, end: x, name: name + " send queue"}
-	x.r = &workQueue{e: e, end: x, name: name + " receive queue"}
-	box.ends = append(box.ends, x)
-	e.onClose(rankQP, e.A, "qp "+name, qp.Close)
+	x := e.endOf(e.A, name, qp, box, e.deep(8))
 	x.state(rdma.QPReset)
 	return &rawEnd{x, qp}
 }
