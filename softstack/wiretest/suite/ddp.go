@@ -46,8 +46,8 @@ var ddpRows = []row{
 		l.transmit(l.hello().Flip(0, 0x3c).Flip(1, 0x30))
 		l.answered()
 	}),
-	must("w-38/queue-number", "RFC 5041 §7.1", "A queue that does not exist ends the stream with Terminate 1/2/01.",
-		func(t *trial) {
+	must("w-38/queue-number", "RFC 5041 §7.1",
+		"A queue that does not exist ends the stream with Terminate 1/2/01.", func(t *trial) {
 			for _, qn := range []uint32{4, 0xffffffff} {
 				t.one(wiretest.Send(1, nil).QN(qn), rdmap.TermUntaggedQN)
 			}
@@ -58,14 +58,14 @@ var ddpRows = []row{
 			}
 			l.rejects(wiretest.Send(1, nil).QN(3), codes...)
 		}),
-	must("w-39/msn-ahead", "RFC 5041 §7.1", "A message sequence number ahead of the next one ends the stream.",
-		func(t *trial) {
+	must("w-39/msn-ahead", "RFC 5041 §7.1",
+		"A message sequence number ahead of the next one ends the stream.", func(t *trial) {
 			for _, msn := range []uint32{2, 1 + 1<<31, 0xffffffff} {
 				t.one(wiretest.Send(msn, nil), rdmap.TermUntaggedMSN, rdmap.TermUntaggedNoBuffer)
 			}
 		}),
-	must("w-40/msn-behind", "RFC 5041 §4.3, §5.3", "The first number is 1, and a number is taken once.",
-		func(t *trial) {
+	must("w-40/msn-behind", "RFC 5041 §4.3, §5.3",
+		"The first number is 1, and a number is taken once.", func(t *trial) {
 			t.one(wiretest.Send(0, nil), rdmap.TermUntaggedMSN, rdmap.TermUntaggedNoBuffer)
 			t.known(func(l *link) *wiretest.Segment { l.msn = 1; return l.hello() }, rdmap.TermUntaggedMSN)
 		}),
@@ -134,8 +134,8 @@ var ddpRows = []row{
 		"rping tells no STag of another protection domain", func(t *trial) {
 			t.into(target.OtherPD, 0, 8, rdmap.TermTaggedNotAssoc)
 		}),
-	must("w-47/offset-wraps", "RFC 5041 §7.1", "A Write whose offset wraps ends the stream with Terminate 1/1/03.",
-		func(t *trial) {
+	must("w-47/offset-wraps", "RFC 5041 §7.1",
+		"A Write whose offset wraps ends the stream with Terminate 1/1/03.", func(t *trial) {
 			t.known(func(l *link) *wiretest.Segment { return l.write(^uint64(0)-3, 8) }, rdmap.TermTaggedWrap)
 		}),
 	must("w-48/empty-write", "RFC 5041 §5.2", "STag and TO of a Write of no octets are not checked.", func(t *trial) {

@@ -76,8 +76,8 @@ var framing = []row{
 				l.ends(nil, rdmap.TermMPAMarker, rdmap.TermDDPLocal, rdmap.TermLocal)
 			}
 		})),
-	must("w-25/longest", "RFC 5044 §4.1", "An FPDU of 65535 octets is taken: the fault found is that of its content.",
-		func(t *trial) {
+	must("w-25/longest", "RFC 5044 §4.1",
+		"An FPDU of 65535 octets is taken: the fault found is that of its content.", func(t *trial) {
 			t.checked().rejects(wiretest.Write(noSTag, ourTO, make([]byte, 65535-14)), rdmap.TermTaggedSTag)
 		}),
 	must("w-26/truncated", "RFC 5044 §8 code 1; RFC 5041 §6.2",
@@ -121,8 +121,8 @@ var framing = []row{
 		l.transmit(s)
 		l.ends(s, rdmap.TermTaggedSTag)
 	}),
-	must("w-30/crc-coverage", "RFC 5044 §4.4", "The CRC covers the pad, and is transmitted with its low octet first.",
-		func(t *trial) {
+	must("w-30/crc-coverage", "RFC 5044 §4.4",
+		"The CRC covers the pad, and is transmitted with its low octet first.", func(t *trial) {
 			for _, f := range []func(covered []byte) [4]byte{
 				func(b []byte) (sum [4]byte) { mpa.PutCRC(sum[:], mpa.CRC(0, b[:len(b)-3])); return sum },
 				func(b []byte) (sum [4]byte) { binary.BigEndian.PutUint32(sum[:], mpa.CRC(0, b)); return sum },
@@ -170,8 +170,8 @@ var framing = []row{
 			l.transmit(append(segs, l.hello())...)
 			l.answered()
 		}),
-	must("w-35/behind-bad-crc", "RFC 5044 §8; RFC 5041 §7.1", "What follows an FPDU with a bad CRC is dropped.",
-		func(t *trial) {
+	must("w-35/behind-bad-crc", "RFC 5044 §8; RFC 5041 §7.1",
+		"What follows an FPDU with a bad CRC is dropped.", func(t *trial) {
 			l := t.checked()
 			l.transmit(wiretest.Write(noSTag, 0, nil).BadCRC(), l.hello())
 			l.ends(nil, rdmap.TermMPACRC)

@@ -11,8 +11,8 @@ import (
 )
 
 var rdmapRows = []row{
-	hazard(must("w-51/rdmap-version", "RFC 5040 §7.2", "Versions 10b and 11b end the stream with Terminate 0/2/05.",
-		func(t *trial) {
+	hazard(must("w-51/rdmap-version", "RFC 5040 §7.2",
+		"Versions 10b and 11b end the stream with Terminate 0/2/05.", func(t *trial) {
 			for _, rv := range []byte{2, 3} {
 				t.one(wiretest.Send(1, nil).RV(rv), rdmap.TermRDMAPVersion)
 				t.one(wiretest.Write(noSTag, 0, nil).RV(rv), rdmap.TermRDMAPVersion)
@@ -123,8 +123,8 @@ var rdmapRows = []row{
 		t.one(wiretest.Untagged(rdmap.OpReadReq, ddp.QNReadReq, 1, make([]byte, rdmap.ReadRequestLen)).More(),
 			rdmap.TermUntaggedTooLong, rdmap.TermStream)
 	}),
-	must("w-59/empty-read", "RFC 5040 §7.2", "A Read Request for no octets is answered by none, whatever its STags.",
-		func(t *trial) {
+	must("w-59/empty-read", "RFC 5040 §7.2",
+		"A Read Request for no octets is answered by none, whatever its STags.", func(t *trial) {
 			l := t.connect()
 			if l.rep.Enh.IRD == 0 {
 				t.Lacks("the peer takes no Read Request: its IRD is 0")

@@ -63,14 +63,14 @@ var startup = []row{
 				}, rdmap.TermMPABadFrame)
 			}
 		})),
-	hazard(must("w-03/revision", "RFC 5044 §7.1.1; RFC 6581 §8", "An unknown revision is not accepted.",
-		func(t *trial) {
+	hazard(must("w-03/revision", "RFC 5044 §7.1.1; RFC 6581 §8",
+		"An unknown revision is not accepted.", func(t *trial) {
 			for _, rev := range []byte{3, 129, 255} {
 				t.refuses(bent(func(s *wiretest.Startup) { s.Rev = rev }), false)
 			}
 		})),
-	hazard(must("w-04/private-length", "RFC 5044 §7.1.1", "A PD_Length above 512 closes the connection.",
-		func(t *trial) {
+	hazard(must("w-04/private-length", "RFC 5044 §7.1.1",
+		"A PD_Length above 512 closes the connection.", func(t *trial) {
 			for _, n := range []int{513, 65535} {
 				t.refuses(bent(func(s *wiretest.Startup) {
 					s.PDLen, s.Private = n, append(s.Private, make([]byte, n-len(s.Private))...)
@@ -118,8 +118,8 @@ var startup = []row{
 			l.app.delivered(helloLen)
 			l.clean()
 		}),
-	should("w-10/no-request", "RFC 5044 §7.1.2 rule 10", "A connection without a Request is closed in time.",
-		func(t *trial) {
+	should("w-10/no-request", "RFC 5044 §7.1.2 rule 10",
+		"A connection without a Request is closed in time.", func(t *trial) {
 			t.refuses(nil, false)
 		}),
 	ofTarget("w-11/no-reply", "RFC 5044 §7.1.2 rule 10", "A Request without Reply fails in time.", wantsInitiator,
@@ -189,8 +189,8 @@ var startup = []row{
 			l.transmit(l.hello())
 			t.taken(l)
 		}),
-	hazard(must("w-19/enhanced-rev1", "RFC 6581 §6", "S with revision 1 is not taken for enhanced data.",
-		func(t *trial) {
+	hazard(must("w-19/enhanced-rev1", "RFC 6581 §6",
+		"S with revision 1 is not taken for enhanced data.", func(t *trial) {
 			l := t.dial()
 			if l.Write(bent(func(s *wiretest.Startup) { s.Rev = 1 })) != nil {
 				return
@@ -200,8 +200,8 @@ var startup = []row{
 					"a Reply without enhanced data")
 			}
 		})),
-	hazard(must("w-20/enhanced-short", "RFC 6581 §6", "S with less than four octets of private data is refused.",
-		func(t *trial) {
+	hazard(must("w-20/enhanced-short", "RFC 6581 §6",
+		"S with less than four octets of private data is refused.", func(t *trial) {
 			for n := range 4 {
 				t.refuses(bent(func(s *wiretest.Startup) { s.Private = s.Private[:n] }), false)
 			}
@@ -237,8 +237,8 @@ var startup = []row{
 			}
 		}
 	}),
-	must("x-08/revision-1", "RFC 6581 §8", "A Request of revision 1 is answered without enhanced data, in revision 1.",
-		func(t *trial) {
+	must("x-08/revision-1", "RFC 6581 §8",
+		"A Request of revision 1 is answered without enhanced data, in revision 1.", func(t *trial) {
 			l := t.connect(func(f *mpa.Frame) { f.Rev, f.Enhanced, f.Enh, f.Private = 1, false, mpa.Enhanced{}, nil })
 			if l.rep.Rev != 1 || l.rep.Enhanced {
 				t.Fail(fmt.Sprintf("revision %d, enhanced %t", l.rep.Rev, l.rep.Enhanced), "revision 1, not enhanced")
