@@ -35,11 +35,9 @@ type Options struct {
 	token      access.TokenFlags
 	tls        access.TLSFlags
 
-	schedSlices  []string
-	schedWindows []string
-	schedSends   []string
-	force        bool
-	awake        bool
+	sweeps stackspec.Sweeps
+	force  bool
+	awake  bool
 
 	workloads  []string
 	ops        []string
@@ -68,7 +66,6 @@ type Options struct {
 	seed       uint64
 	timeout    string
 	load       loadFlags
-	grpc       grpcFlags
 	work       workloadFlags
 	callsOnly  bool // every stack carries calls and does nothing else
 
@@ -90,9 +87,7 @@ type Options struct {
 
 func (o *Options) Register(f *pflag.FlagSet) {
 	values.ListVar(f, &o.transports, "transport", "", "comma list of stacks to run side by side: "+stackspec.Names()+", or all that this machine can run; parameters: rdmaperf help stacks (default verbs where an RDMA device has an ACTIVE port, else "+stackspec.Embedded()+")")
-	f.StringSliceVar(&o.schedSlices, "sched-slice", nil, "comma list of slices, such as 16K,64K,auto: each sched stack of --transport is run with each")
-	f.StringSliceVar(&o.schedWindows, "sched-window", nil, "likewise of windows")
-	f.StringSliceVar(&o.schedSends, "sched-send", nil, "likewise of what becomes of a send longer than a slice: whole (the default), refuse, slice (where both ends do, else whole) or slice-or-refuse")
+	o.sweeps.Register(f)
 	f.StringSliceVar(&o.workloads, "workload", room.Standard(workload.Rooms), workloadHelp())
 	f.StringArrayVar(&o.impair, "impair", nil, "put both ends into network namespaces with a bad path between them, as root: loss=0,0.1%,1%,5% (the whole run for each), dup=P, reorder=P, delay=TIME, stop=TIME and cut=TIME (the server stands still, the path is cut, again and again for so long), seed=N; may be repeated")
 	f.StringSliceVar(&o.ops, "op", nil, "comma list of send, send_imm, write, write_imm, read, fetch_add, cmp_swap, call (a request and its answer, in latency, throughput, hol, incast and connect; by itself only on stacks without sessions) "+defaultsHelp(defaultOps))
@@ -122,7 +117,6 @@ func (o *Options) Register(f *pflag.FlagSet) {
 
 	o.load.register(f)
 	o.work.register(f)
-	o.grpc.register(f)
 
 	f.IntVarP(&o.port, "port", "p", access.DefaultPort, "control port of rdmaperf serve")
 	o.verbs.Register(f)
@@ -271,7 +265,7 @@ const longest = 24 * time.Hour
 
 // exclusive are the flags that say the same thing in two ways.
 var Exclusive = [][2]string{{"iters", "duration"}, {"size", "all"}, {"probe-interval", "probe-rate"}, {"rate", "rate-sweep"}, {"qp", "qp-sweep"},
-	{"run-infinitely", "iters"}, {"run-infinitely", "duration"}, {"run-infinitely", "repeat"}, {"run-infinitely", "raw"}, {"run-infinitely", "scenario"}}
+	{"run-infinitely", "iters"}, {"run-infinitely", "duration"}, {"run-infinitely", "repeat"}, {"run-infinitely", "raw"}, {"run-infinitely", "scenario"}, {"run-infinitely", "impair"}}
 
 func (o *Options) conflicts(changed func(string) bool) error {
 	for _, pair := range Exclusive {
@@ -304,35 +298,26 @@ func (o *Options) conflicts(changed func(string) bool) error {
 	return nil
 }
 
-// stacks splits --transport. Without one, a device means kernel verbs, and
-// nothing at all the best that this machine has.
-func (o *Options) Stacks() ([]string, error) {
-	if o.transports == "" {
-		if len(o.schedSlices)+len(o.schedWindows)+len(o.schedSends) > 0 {
-			return nil, cli.Usage("read --transport", stackspec.ErrNoSched, "--transport sched+"+stackspec.Embedded())
-		}
-		if o.grpc.any() {
-			return nil, cli.Usage("read --transport", stackspec.ErrNoGRPC, "--transport 'grpc(fused)+"+stackspec.Embedded()+"'")
-		}
-		if o.verbs.Named() {
-			return o.verbs.Apply([]string{stackspec.Verbs})
-		}
+// Stacks splits --transport. Without one, a device means kernel verbs, and nothing at all the best that this machine
+// has.
+func (o *Options) Stacks() (stacks []string, err error) {
+	list := o.transports
+	switch {
+	case list != "":
+	case o.verbs.Named():
+		list = stackspec.Verbs
+	default:
 		o.chosen = stackspec.Best()
-		return o.verbs.Apply([]string{o.chosen})
+		list = o.chosen
 	}
-	var stacks []string
-	for _, s := range stackspec.Split(o.transports, ',') {
+	for _, s := range stackspec.Split(list, ',') {
 		stacks = append(stacks, strings.TrimSpace(s))
 	}
-	stacks, err := o.verbs.Apply(stacks)
-	if err != nil {
+	if stacks, err = o.verbs.Apply(stacks); err != nil {
 		return nil, err
 	}
-	if stacks, err = stackspec.SweepSched(stacks, values.Unique(o.schedSlices), values.Unique(o.schedWindows), values.Unique(o.schedSends)); err != nil {
-		return nil, cli.Usage("read --transport", err, "rdmaperf run --help")
-	}
-	if stacks, err = o.grpc.multiply(stacks); err != nil {
-		return nil, cli.Usage("read --transport", err, "rdmaperf run --help")
+	if stacks, err = o.sweeps.Apply(stacks); err != nil {
+		return nil, cli.Usage("read --transport", err, "--transport with such a stack")
 	}
 	for i, s := range stacks {
 		if slices.Contains(stacks[:i], s) {

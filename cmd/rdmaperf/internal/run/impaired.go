@@ -32,53 +32,28 @@ type badPath struct {
 	stop, cut time.Duration // how long the server stands still, and the path lets nothing through, again and again
 }
 
-// badPaths reads --impair: one of its keys may have several values.
+// badPaths reads --impair: a path for each combination of the values of its keys.
 func badPaths(given []string) ([]badPath, error) {
-	base, swept := badPath{cfg: impair.Config{Seed: 1}}, ""
-	var fixed []string
-	paths := []badPath{{}}
+	paths := []badPath{{cfg: impair.Config{Seed: 1}}}
 	for _, g := range given {
 		key, list, ok := strings.Cut(g, "=")
 		if !ok {
 			return nil, values.Wrong("impair", "%q: want loss=P, dup=P, reorder=P, delay=TIME, stop=TIME, cut=TIME or seed=N", g)
 		}
-		all := strings.Split(list, ",")
-		if len(all) > 1 && swept != "" {
-			return nil, values.Wrong("impair", "%s and %s: one of them may have several values", swept, key)
-		}
-		if len(all) == 1 {
-			if err := setPath(&base, key, all[0]); err != nil {
-				return nil, err
+		var all []badPath
+		for _, p := range paths {
+			for v := range strings.SplitSeq(list, ",") {
+				q := p
+				if err := setPath(&q, key, v); err != nil {
+					return nil, err
+				}
+				if key != "seed" {
+					q.name = strings.TrimPrefix(p.name+","+key+"="+v, ",")
+				}
+				all = append(all, q)
 			}
-			if key != "seed" {
-				fixed = append(fixed, g)
-			}
-			continue
 		}
-		swept, paths = key, nil
-		for _, v := range all {
-			var c badPath
-			if err := setPath(&c, key, v); err != nil {
-				return nil, err
-			}
-			paths = append(paths, badPath{name: key + "=" + v})
-		}
-	}
-	for i := range paths {
-		p := &paths[i]
-		name := p.name
-		*p = base
-		p.name = name
-		if swept != "" {
-			_, v, _ := strings.Cut(p.name, "=")
-			if err := setPath(p, swept, v); err != nil {
-				return nil, err
-			}
-			fixed := slices.Clone(fixed)
-			p.name = strings.Join(append(fixed, p.name), ",")
-		} else {
-			p.name = strings.Join(fixed, ",")
-		}
+		paths = all
 	}
 	return paths, nil
 }
@@ -159,9 +134,6 @@ func probability(v string) (float64, error) {
 	}
 	return p, nil
 }
-
-// ofWhole are flags that concern the document, or this process.
-var ofWhole = []string{"impair", "json", "output", "no-save", "force", "save", "format", "report_gbits", "counters", "fail-if", "metrics-textfile", "metrics-listen", "metrics-push", "raw", "raw-limit", "cpu-profile", "quiet", "verbose", "awake"}
 
 // runImpaired takes the whole run over each path, with both ends in namespaces of their
 // own, into one document.
@@ -289,7 +261,7 @@ func clientOver(addr, file string, flags *pflag.FlagSet, stderr io.Writer) (*exe
 	host, port, _ := strings.Cut(addr, ":")
 	args := []string{"run", host, "--port=" + port, "--json=" + file, "--quiet", "--redo=0"} // lost packets would look like a disturbance
 	flags.Visit(func(f *pflag.Flag) {
-		if slices.Contains(ofWhole, f.Name) || f.Name == "port" {
+		if slices.Contains(outsideScenario, f.Name) || f.Name == "port" {
 			return
 		}
 		v := f.Value.String()

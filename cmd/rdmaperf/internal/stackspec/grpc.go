@@ -1,13 +1,10 @@
 package stackspec
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/grpcrdma"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
@@ -158,70 +155,4 @@ func CallsOnly(spec string) bool {
 	}
 	e := Find(layers[0].Name)
 	return e != nil && e.calls != nil && e.calls(layers[0])
-}
-
-// grpcSweeps are the lists that put a grpc layer over RDMA in place of itself once
-// for every value.
-type GRPCSweeps struct {
-	Modes, Busy, Pollers, Rings []string
-}
-
-func (g *GRPCSweeps) Any() bool { return len(g.Modes)+len(g.Busy)+len(g.Pollers)+len(g.Rings) > 0 }
-
-var ErrNoGRPC = errors.New("--mode-sweep, --busy-sweep, --poller-sweep and --ring-sweep are for a stack with grpc(dropin) or grpc(fused)")
-
-// sweep multiplies the stacks. Busy times and pollers are of the mode bpev: stacks
-// in another mode, and stacks without grpc over RDMA, stay as they are.
-func (g *GRPCSweeps) Sweep(stacks []string) ([]string, error) {
-	if !g.Any() {
-		return stacks, nil
-	}
-	var out []string
-	swept := false
-	for _, s := range stacks {
-		layers, err := Parse(s)
-		if err != nil {
-			return nil, err
-		}
-		if layers[0].Name != GRPC || len(layers) == 1 {
-			out = append(out, s)
-			continue
-		}
-		swept = true
-		variants := []Layer{layers[0]}
-		if len(g.Modes) > 0 {
-			variants = nil
-			for _, m := range g.Modes {
-				variants = append(variants, layers[0].without("bp", "event", "bpev").With(m))
-			}
-		}
-		variants = eachParam(variants, "ring", g.Rings)
-		for _, v := range variants {
-			all := []Layer{v}
-			if c, err := GRPCConfig(v, true); err == nil && c.Net.Polling.Mode == bpev.BPEV {
-				all = eachParam(eachParam(all, "busy", g.Busy), "pollers", g.Pollers)
-			}
-			for _, l := range all {
-				layers[0] = l
-				out = append(out, Format(layers))
-			}
-		}
-	}
-	if !swept {
-		return nil, ErrNoGRPC
-	}
-	return out, nil
-}
-
-// pollerCounts turns a sweep in the form of a rate sweep into values of pollers=.
-func PollerCounts(s string) ([]string, error) {
-	if s == "" {
-		return nil, nil
-	}
-	counts, err := values.Counts("poller-sweep", s)
-	var out []string
-	for _, n := range counts {
-		out = append(out, strconv.Itoa(n))
-	}
-	return out, err
 }

@@ -2,7 +2,6 @@ package stackspec
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/sched"
@@ -67,54 +66,6 @@ func eachClass(v value, set func(i int, v value)) {
 	for i := range sched.Priorities {
 		set(i, v.list[min(i, len(v.list)-1)])
 	}
-}
-
-var ErrNoSched = errors.New("--sched-slice, --sched-window and --sched-send are for a stack with sched")
-
-// sweepSched puts each stack with a sched layer in place of itself once for every
-// slice, window and way with long sends. Other stacks stay.
-func SweepSched(stacks, cuts, windows, sends []string) ([]string, error) {
-	if len(cuts)+len(windows)+len(sends) == 0 {
-		return stacks, nil
-	}
-	var out []string
-	swept := false
-	for _, s := range stacks {
-		layers, err := Parse(s)
-		if err != nil {
-			return nil, err
-		}
-		at := slices.IndexFunc(layers, func(l Layer) bool { return l.Name == "sched" })
-		if at < 0 {
-			out = append(out, s)
-			continue
-		}
-		swept = true
-		variants := eachParam(eachParam([]Layer{layers[at]}, "slice", cuts), "window", windows)
-		variants = eachParam(variants, "sends", sends)
-		for _, v := range variants {
-			layers[at] = v
-			out = append(out, Format(layers))
-		}
-	}
-	if !swept {
-		return nil, ErrNoSched
-	}
-	return out, nil
-}
-
-// eachParam is every layer with every value of a parameter; without values, as it is.
-func eachParam(layers []Layer, key string, values []string) []Layer {
-	if len(values) == 0 {
-		return layers
-	}
-	var out []Layer
-	for _, l := range layers {
-		for _, v := range values {
-			out = append(out, l.without(key).With(key+"="+v))
-		}
-	}
-	return out
 }
 
 // openTapped opens a stack with what tap returns right below its outermost layer, which is sched.
