@@ -44,14 +44,15 @@ func rawRows(t *testing.T, path string) map[string]int64 {
 // Every sample of a document is in one file, which the results name.
 func TestRunWritesRawSamples(t *testing.T) {
 	dir := t.TempDir()
-	points := []string{"run", "--transport", "tcp,mem", "--workload", "latency,throughput,hol", "--op", "write", "-s", "64", "--bulk-size", "64K", "--hol-arm", "same-qp", "-n", "200", "--probe-interval", "50us", "--format", "json"}
+	points := []string{"run", "--transport", "tcp,mem", "--op", "write", "-s", "64", "-n", "200", "--format", "json"}
 	for _, c := range []struct {
 		args []string
 		file string
+		sets int // of samples
 	}{
-		{[]string{"--raw=" + filepath.Join(dir, "r.csv")}, filepath.Join(dir, "r.csv")},
-		{[]string{"--raw=" + filepath.Join(dir, "r.csv.gz")}, filepath.Join(dir, "r.csv.gz")},
-		{[]string{"--raw", "-o", filepath.Join(dir, "out")}, filepath.Join(dir, "out", "samples.csv")},
+		{[]string{"--raw=" + filepath.Join(dir, "r.csv"), "--workload", "latency,throughput,hol", "--bulk-size", "64K", "--hol-arm", "same-qp", "--probe-interval", "50us"}, filepath.Join(dir, "r.csv"), 6}, // 2 of latency and 4 of probes
+		{[]string{"--raw=" + filepath.Join(dir, "r.csv.gz"), "--workload", "latency"}, filepath.Join(dir, "r.csv.gz"), 2},
+		{[]string{"--raw", "-o", filepath.Join(dir, "out"), "--workload", "latency"}, filepath.Join(dir, "out", "samples.csv"), 2},
 	} {
 		r := rdmaperf(t, append(slices.Clone(points), c.args...)...)
 		if r.code != 0 || r.stderr != "" {
@@ -67,8 +68,8 @@ func TestRunWritesRawSamples(t *testing.T) {
 				}
 			}
 		}
-		if named != 6 || len(rows) != 6 {
-			t.Errorf("%q: %d sets named and %d in the file, want 2 of latency and 4 of probes", c.args, named, len(rows))
+		if named != c.sets || len(rows) != c.sets {
+			t.Errorf("%q: %d sets named and %d in the file, want %d", c.args, named, len(rows), c.sets)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func TestStacksSideBySideShareTheLoop(t *testing.T) {
 		{"mem", "auto", "provider", 0},
 		{"mem", "plain", "plain", 0},
 		{"mem,sched+mem", "auto", "plain", 0},
-		{"mem,sched+mem", "provider", "", reports.ExitUsage},
+		{"sched+mem", "provider", "", reports.ExitUsage},
 		{"mem", "perftest", "", reports.ExitUsage},
 	} {
 		t.Run(c.transports+" "+c.loop, func(t *testing.T) {
