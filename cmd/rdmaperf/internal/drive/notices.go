@@ -3,7 +3,6 @@ package drive
 import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/transports"
-	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // notice is what a message says that is no data. Its length alone tells, because a transport may have no
@@ -76,15 +75,12 @@ func (l *flowLane) noticeOf(length int) (notice, bool) {
 // lands in a slot, it has the bytes that the peer's last message there has at its start, which may not have
 // been compared yet.
 func (w *flowWorker) say(l *flowLane, what notice) (bool, error) {
-	l.Pair[0] = transports.Op{Kind: transports.KindSend, Local: uint64(l.Sh.CtlTx(0)), Len: uint32(l.noticeLen(what)), Slot: uint32(l.unsignaled + 1)}
+	op := transports.Op{Kind: transports.KindSend, Local: uint64(l.Sh.CtlTx(0)), Len: uint32(l.noticeLen(what)), Slot: uint32(l.unsignaled + 1)}
 	if l.inSlots {
-		l.Pair[0].Local = l.Ops[l.Head].Local
+		op.Local = l.Ops[l.Head].Local
 	}
-	switch _, err := l.S.Post(l.Pair[:1]); {
-	case err == rdma.ErrQueueFull:
-		return false, nil
-	case err != nil:
-		return false, w.Lost(&l.Lane, "post a notice", err)
+	if posted, err := w.TryPost(&l.Lane, op); !posted {
+		return false, err
 	}
 	l.unsignaled = 0
 	if l.inSlots {

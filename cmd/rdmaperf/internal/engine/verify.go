@@ -21,31 +21,6 @@ func (l *Lane) FillSlots(seed uint64, gen int) {
 // gapByte fills the source's gaps; any value but zero will do.
 const gapByte = 0xa5
 
-// VerifySlots holds the destination slots of a stream against the pattern:
-// operations first to first+count-1 filled slot number mod Slots; other slots,
-// and the gaps between slots, are still zero.
-func (w *Worker) VerifySlots(l *Lane, seed uint64, gen int, first uint64, count int64) error {
-	sh := l.Sh
-	start := int(first % uint64(sh.Slots))
-	for s := range sh.Slots {
-		slot := l.Mem[sh.RxSlot(s):][:sh.Stride()]
-		data, gap := slot[:sh.Size], slot[sh.Size:]
-		what := fmt.Sprintf("window slot %d", s)
-		if int64((s-start+sh.Slots)%sh.Slots) < count {
-			if i, want := MatchPattern(data, PatternState(seed, gen, l.Index, s)); i >= 0 {
-				return w.Corrupt(l, what, i, want, data[i])
-			}
-			w.Compared.Message(len(data))
-		} else if i := FirstNonZero(data); i >= 0 {
-			return w.Corrupt(l, what+" (never written)", i, 0, data[i])
-		}
-		if i := FirstNonZero(gap); i >= 0 {
-			return w.Corrupt(l, what+" (behind its end)", i, 0, gap[i])
-		}
-	}
-	return nil
-}
-
 // Miscounted is the error of messages that were lost or came twice.
 func (w *Worker) Miscounted(l *Lane, got, want int64) error {
 	return w.Corrupt(l, fmt.Sprintf("number of messages, %d of %d", got, want), 0, byte(want), byte(got))

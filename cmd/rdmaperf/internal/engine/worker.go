@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // Limits end a phase: operations per QP, or time from the worker's start,
@@ -263,6 +264,19 @@ func (w *Worker) Post(l *Lane, ops []transports.Op) error {
 		return nil
 	}
 	return w.Lost(l, "post "+ops[n].Kind.String(), err)
+}
+
+// TryPost starts one operation; false says that the queue is full.
+func (w *Worker) TryPost(l *Lane, op transports.Op) (bool, error) {
+	l.Pair[0] = op
+	switch _, err := l.S.Post(l.Pair[:1]); err {
+	case nil:
+		return true, nil
+	case rdma.ErrQueueFull:
+		return false, nil
+	default:
+		return false, w.Lost(l, "post "+op.Kind.String(), err)
+	}
 }
 
 // Corrupt remembers the first corruption; the phase ends with it.

@@ -22,11 +22,10 @@ type holClientLane struct {
 	acked uint64      // bulk messages that the peer said it took
 	cut   int         // bytes of the message at the head that are posted as slices
 
-	gen     int   // of the phase
-	asked   int64 // bulk posted when a look at it was asked for last
-	looking bool  // and that is not answered yet
+	gen  int // of the phase
+	pass drive.Pass
 
-	barriers uint64 // and looks: answered, of the session
+	barriers uint64 // and requests to compare: answered, of the session
 	empties  uint64 // empty messages received, of the session
 	answered bool   // the phase's barrier was
 }
@@ -96,7 +95,7 @@ func (d *holClient) Prepare(gen int) error {
 		engine.FillPattern(l.ref.Bytes(), engine.PatternState(sh.Seed, gen, l.Index, probePattern))
 		l.FillSource(l.Mem[:engine.SourceSize(sh.Size)], gen, 0)
 		l.First, l.Head, l.Out, l.Posted, l.Fenced = 0, 0, 0, 0, false
-		l.answered, l.cut, l.gen, l.asked, l.looking = false, 0, gen, 0, false
+		l.answered, l.cut, l.gen, l.pass = false, 0, gen, drive.Pass{}
 		if d.begun {
 			continue
 		}
@@ -216,7 +215,7 @@ func (d *holClient) pushBulk() error {
 	if !d.probes && d.w.Lim.Ops > 0 {
 		k = int(min(int64(k), d.w.Lim.Ops-l.Posted))
 	}
-	k, err := d.look(l, k)
+	k, err := d.own(l, k)
 	if k <= 0 || err != nil {
 		return err
 	}
@@ -237,35 +236,25 @@ func (d *holClient) pushBulk() error {
 	return nil
 }
 
-// look bounds a batch of k bulk messages to a pass of writes that the target looks at, and
-// asks for that at its end. Until the answer is here, nothing may be posted.
-func (d *holClient) look(l *holClientLane, k int) (int, error) {
+// own bounds a batch of k bulk messages to a pass of writes that the target compares, and asks for that at
+// its end. Until the answer is here, nothing may be posted.
+func (d *holClient) own(l *holClientLane, k int) (int, error) {
 	sh := l.Sh
 	if !sh.Verify || l.Kind != transports.KindWrite {
 		return k, nil
 	}
-	slots := int64(sh.Slots)
-	switch pass := uint64(l.Posted / slots); {
-	case l.looking:
-		return 0, nil
-	case l.Posted > l.asked && l.Posted%slots == 0 && sh.LooksAt(pass-1):
-	case sh.LooksAt(pass):
-		return min(k, int(slots-l.Posted%slots)), nil
-	default:
-		return k, nil
+	room, due := l.pass.Room(sh, sh.Slots, l.Posted, k)
+	if !due {
+		return room, nil
 	}
 	at := lookTx(sh)
-	binary.LittleEndian.PutUint64(l.Mem[at:], uint64(l.Posted-slots))
-	l.Pair[0] = transports.Op{Kind: transports.KindSend, Local: uint64(at), Len: uint32(lookSize(sh)), Slot: slotLook}
-	switch _, err := l.S.Post(l.Pair[:1]); {
-	case err == rdma.ErrQueueFull:
-		return 0, nil
-	case err != nil:
-		return 0, d.w.Lost(&l.Lane, "post send", err)
+	binary.LittleEndian.PutUint64(l.Mem[at:], uint64(l.Posted)-uint64(sh.Slots))
+	posted, err := d.w.TryPost(&l.Lane, transports.Op{Kind: transports.KindSend, Local: uint64(at), Len: uint32(lookSize(sh)), Slot: slotLook})
+	if posted {
+		l.Out++
+		l.pass.Ask(l.Posted)
 	}
-	l.Out++
-	l.asked, l.looking = l.Posted, true
-	return 0, nil
+	return 0, err
 }
 
 // pushSlices posts slices of the bulk messages as far as the application's window
@@ -278,20 +267,16 @@ func (d *holClient) pushSlices(more bool) error {
 			return nil
 		}
 		if l.cut == 0 {
-			if k, err := d.look(l, 1); k == 0 || err != nil {
+			if k, err := d.own(l, 1); k == 0 || err != nil {
 				return err
 			}
 		}
-		op := &l.Pair[0]
-		*op = l.Ops[l.Head]
+		op := l.Ops[l.Head]
 		op.Local = uint64(engine.SourceAt(uint64(l.Posted)) + l.cut)
 		op.Remote += uint64(l.cut)
 		op.Len = uint32(min(d.set.AppSlice, sh.Size-l.cut))
-		switch _, err := l.S.Post(l.Pair[:1]); {
-		case err == rdma.ErrQueueFull:
-			return nil
-		case err != nil:
-			return d.w.Lost(&l.Lane, "post "+sh.Op, err)
+		if posted, err := d.w.TryPost(&l.Lane, op); !posted {
+			return err
 		}
 		l.Out++
 		if l.cut += int(op.Len); l.cut == sh.Size {
@@ -320,16 +305,13 @@ func (d *holClient) pushProbes(t int64) error {
 			return nil
 		}
 		at := d.stamp(d.posted)
-		l.Pair[0] = transports.Op{Kind: transports.KindSend, Flags: probeFlags(sh), Priority: d.set.ProbePriority,
+		op := transports.Op{Kind: transports.KindSend, Flags: probeFlags(sh), Priority: d.set.ProbePriority,
 			Local: uint64(at), Len: uint32(d.set.ProbeSize), Slot: slotProbe}
 		if d.pace == nil {
 			start = engine.Now()
 		}
-		switch _, err := l.S.Post(l.Pair[:1]); {
-		case err == rdma.ErrQueueFull:
-			return nil
-		case err != nil:
-			return d.w.Lost(&l.Lane, "post probe", err)
+		if posted, err := d.w.TryPost(&l.Lane, op); !posted {
+			return err
 		}
 		d.starts[d.posted%uint64(d.set.probeSlots)] = start
 		d.last = start
@@ -432,8 +414,8 @@ func (d *holClient) empty(l *holClientLane) error {
 	l.empties++
 	credits := l.Messages / uint64(holCredit(l.Sh))
 	switch given := l.empties - l.barriers; {
-	case l.looking && given == credits+1:
-		l.looking = false
+	case l.pass.Waiting && given == credits+1:
+		l.pass.Waiting = false
 		l.barriers++
 	case l.Fenced && !l.answered && given == credits+1:
 		l.answered = true
@@ -455,14 +437,14 @@ func (d *holClient) drain() error {
 				return err
 			}
 		}
-		if d.parts.bulk && !l.Fenced && l.cut == 0 && !l.looking {
-			l.Pair[0] = transports.Op{Kind: transports.KindSend, Slot: slotBarrier}
-			switch _, err := l.S.Post(l.Pair[:1]); {
-			case err == nil:
+		if d.parts.bulk && !l.Fenced && l.cut == 0 && !l.pass.Waiting {
+			posted, err := d.w.TryPost(&l.Lane, transports.Op{Kind: transports.KindSend, Slot: slotBarrier})
+			if err != nil {
+				return err
+			}
+			if posted {
 				l.Fenced = true
 				l.Out++
-			case err != rdma.ErrQueueFull:
-				return d.w.Lost(&l.Lane, "post barrier", err)
 			}
 		}
 		if d.idle() && (!d.parts.bulk || l.answered) {

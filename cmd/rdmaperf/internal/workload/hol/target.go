@@ -99,15 +99,11 @@ func holTurn(w *engine.Worker, l *holServerLane) error {
 		return err
 	}
 	for l.owed > 0 {
-		l.Pair[0] = transports.Op{Kind: transports.KindSend, Slot: uint32(l.Sh.RecvDepth)} // of no receive
-		switch _, err := l.S.Post(l.Pair[:1]); err {
-		case nil:
-			l.owed--
-		case rdma.ErrQueueFull:
-			return nil
-		default:
-			return w.Lost(&l.Lane, "post credit", err)
+		posted, err := w.TryPost(&l.Lane, transports.Op{Kind: transports.KindSend, Slot: uint32(l.Sh.RecvDepth)}) // of no receive
+		if !posted {
+			return err
 		}
+		l.owed--
 	}
 	return nil
 }

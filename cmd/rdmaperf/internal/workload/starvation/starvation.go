@@ -102,10 +102,10 @@ func starvationLimits(p *engine.Plan, pt engine.Point, caps transports.Caps) err
 
 // Classes of the workload, by which completions are told apart.
 const (
-	lowClass  = 0
-	highClass = 1
-	endSlot   = 2 // of the read that proves that everything arrived
-	lookSlot  = 3 // of one that brings back what lies in a slot
+	lowClass    = 0
+	highClass   = 1
+	endSlot     = 2 // of the read that proves that everything arrived
+	compareSlot = 3 // of one that brings back what lies in a slot
 )
 
 // classes is what the client does in a phase.
@@ -129,12 +129,13 @@ type sources struct {
 	ended  [2]int64 // in the window
 	last   bool     // the closing read is under way
 
-	gen     int
-	looked  [2]int64 // messages up to the last pass that was looked at
-	looking bool     // a pass of one class is being read back
-	class   int      // which
-	next    int64    // of it, the message that is read next
-	reading bool     // a read is under way
+	gen       int
+	pass      [2]drive.Pass
+	compared  [2]int64 // messages up to the last pass that was compared
+	comparing bool     // a pass of one class is being read back
+	class     int      // which
+	next      int64    // of it, the message that is read next
+	reading   bool     // a read is under way
 }
 
 // counts is what a phase did, by class.
@@ -166,7 +167,7 @@ func (d *sources) Loop(*engine.Worker) func() error {
 		d.pace = engine.NewPacer(d.interval, false, d.c.Sh.Seed)
 	}
 	d.posted, d.out, d.ended, d.last = [2]int64{}, [2]int{}, [2]int64{}, false
-	d.looked, d.looking, d.reading = [2]int64{}, false, false
+	d.pass, d.compared, d.comparing, d.reading = [2]drive.Pass{}, [2]int64{}, false, false
 	return d.run
 }
 
@@ -175,7 +176,7 @@ func (d *sources) Verify(int, []engine.LaneCount) error { return nil }
 func (d *sources) Close() error                         { return nil }
 
 func (d *sources) Counts() []engine.LaneCount {
-	return []engine.LaneCount{{First: uint64(d.looked[lowClass]), Count: d.posted[lowClass], SecondFirst: uint64(d.looked[highClass]), Second: d.posted[highClass]}}
+	return []engine.LaneCount{{First: uint64(d.compared[lowClass]), Count: d.posted[lowClass], SecondFirst: uint64(d.compared[highClass]), Second: d.posted[highClass]}}
 }
 
 // run is one phase. With a duration, what has completed when it is over counts, so that
@@ -243,53 +244,50 @@ func (d *sources) push(t int64) error {
 			return err
 		}
 	}
-	return d.look()
+	return d.readBack()
 }
 
-// held tells whether a class waits behind a pass until that was looked at, and begins with
-// that when all of the pass is complete.
+// held tells whether a class waits behind a pass until that was compared, and begins with that when all of
+// the pass is complete.
 func (d *sources) held(class int) bool {
 	sh, n := d.w.Sh, d.posted[class]
-	half := int64(sh.Slots / 2)
-	if !sh.Verify || n%half != 0 || n <= d.looked[class] || !sh.LooksAt(uint64(n/half-1)) {
+	if !sh.Verify {
 		return false
 	}
-	if !d.looking && d.out[class] == 0 {
-		d.looking, d.class, d.next = true, class, n-half
+	half := sh.Slots / 2
+	room, due := d.pass[class].Room(sh, half, n, 1)
+	if due && !d.comparing && d.out[class] == 0 {
+		d.pass[class].Ask(n)
+		d.comparing, d.class, d.next = true, class, n-int64(half)
 	}
-	return true
+	return room == 0
 }
 
-// look reads the next message back of a pass that is looked at.
-func (d *sources) look() error {
-	if !d.looking || d.reading {
+// readBack reads the next message of a pass that is compared.
+func (d *sources) readBack() error {
+	if !d.comparing || d.reading {
 		return nil
 	}
-	l, sh := d.l, d.w.Sh
+	sh := d.w.Sh
 	at := uint64(sh.RxSlot(d.slot(d.class, d.next)))
-	l.Pair[0] = transports.Op{Kind: transports.KindRead, Local: at, Remote: at, Len: uint32(sh.Size), Slot: lookSlot}
+	op := transports.Op{Kind: transports.KindRead, Local: at, Remote: at, Len: uint32(sh.Size), Slot: compareSlot}
 	if d.class == highClass {
-		l.Pair[0].Priority = d.load.Priority
+		op.Priority = d.load.Priority
 	}
-	switch _, err := l.S.Post(l.Pair[:1]); {
-	case err == rdma.ErrQueueFull:
-		return nil
-	case err != nil:
-		return d.w.Lost(l, "post read", err)
-	}
-	d.reading = true
-	return nil
+	var err error
+	d.reading, err = d.w.TryPost(d.l, op)
+	return err
 }
 
-// lookAt compares what was read back.
-func (d *sources) lookAt() error {
+// compare compares what was read back.
+func (d *sources) compare() error {
 	sh, class, n := d.w.Sh, d.class, d.next
 	d.reading = false
 	if err := d.w.InspectCut(d.l, d.l.Mem[sh.RxSlot(d.slot(class, n)):][:sh.Size], d.gen, class, 0, uint64(n), true); err != nil {
 		return err
 	}
 	if d.next++; d.next == d.posted[class] {
-		d.looking, d.looked[class] = false, d.next
+		d.comparing, d.pass[class].Waiting, d.compared[class] = false, false, d.next
 	}
 	return nil
 }
@@ -304,17 +302,14 @@ func (d *sources) post(class int) (bool, error) {
 	if d.held(class) {
 		return false, nil
 	}
-	l, sh, n := d.l, d.w.Sh, d.posted[class]
+	sh, n := d.w.Sh, d.posted[class]
 	from := class*engine.SourceSize(sh.Size) + engine.SourceAt(uint64(n))
-	l.Pair[0] = transports.Op{Kind: transports.KindWrite, Local: uint64(from), Remote: uint64(sh.RxSlot(d.slot(class, n))), Len: uint32(sh.Size), Slot: uint32(class)}
+	op := transports.Op{Kind: transports.KindWrite, Local: uint64(from), Remote: uint64(sh.RxSlot(d.slot(class, n))), Len: uint32(sh.Size), Slot: uint32(class)}
 	if class == highClass {
-		l.Pair[0].Priority = d.load.Priority
+		op.Priority = d.load.Priority
 	}
-	switch _, err := l.S.Post(l.Pair[:1]); {
-	case err == rdma.ErrQueueFull:
-		return false, nil
-	case err != nil:
-		return false, d.w.Lost(l, "post write", err)
+	if posted, err := d.w.TryPost(d.l, op); !posted {
+		return false, err
 	}
 	d.posted[class]++
 	d.out[class]++
@@ -337,8 +332,8 @@ func (d *sources) collect() error {
 			return engine.StatusError(d.l, *c)
 		case c.Slot == endSlot:
 			d.last = false
-		case c.Slot == lookSlot:
-			if err := d.lookAt(); err != nil {
+		case c.Slot == compareSlot:
+			if err := d.compare(); err != nil {
 				return err
 			}
 		default:
@@ -350,8 +345,8 @@ func (d *sources) collect() error {
 
 // drain brings home what was posted. A read behind it proves that everything arrived.
 func (d *sources) drain() error {
-	for d.out[lowClass]+d.out[highClass] > 0 || d.looking {
-		if err := d.look(); err != nil {
+	for d.out[lowClass]+d.out[highClass] > 0 || d.comparing {
+		if err := d.readBack(); err != nil {
 			return err
 		}
 		if err := d.collect(); err != nil {
@@ -377,13 +372,13 @@ func (d *sources) drain() error {
 func verifyClasses(w *engine.Worker, l *engine.Lane, gen int, n engine.LaneCount) error {
 	half := l.Sh.Slots / 2
 	for class, c := range [...]struct {
-		looked uint64
-		count  int64
+		compared uint64
+		count    int64
 	}{lowClass: {n.First, n.Count}, highClass: {n.SecondFirst, n.Second}} {
 		if err := w.GapsOf(l, class*half, half, 0, c.count); err != nil {
 			return err
 		}
-		first := max(int64(c.looked), c.count-int64(half)) // the others are gone
+		first := max(int64(c.compared), c.count-int64(half)) // the others are gone
 		if err := w.LookAtCuts(l, gen, class, class*half, half, uint64(first), c.count-first); err != nil {
 			return err
 		}
