@@ -67,7 +67,7 @@ func NewFlow(c *engine.Group) (engine.Side, error) {
 			return NewExposed(c, true, nil), nil
 		}
 		return NewExposed(c, false, func(w *engine.Worker, l *engine.Lane, _ int, sent engine.LaneCount) error {
-			return w.VerifyFinal(l, uint64(sent.Count))
+			return compareCounter(w, l, l.Sh.RxSlot(0), uint64(sent.Count), "counter after the last atomic")
 		}), nil
 	}
 	f := &Flow{c: c}
@@ -135,7 +135,7 @@ func (f *Flow) Prepare(gen int) error {
 			l.genIn = ^gen
 		}
 		if l.sends && l.noticed { // the peer reads it where it does not arrive
-			l.FillSlots(l.Sh.Seed, l.genOut)
+			fillSlots(&l.Lane, l.genOut)
 		}
 		l.seek()
 		if f.begun || !l.noticed {

@@ -34,7 +34,7 @@ func TestNoticesHaveTheirTurn(t *testing.T) {
 		{"answer again", "send", false, noticeAnswer, func(l *lane) { l.Fenced, l.answered = true, true }, nil},
 		{"look", "write", false, noticeLook, func(l *lane) {
 			for n := range uint64(l.Sh.Slots) {
-				l.Write(l.Mem[l.Sh.RxSlot(int(n)):][:l.Sh.Size], l.genIn, n, true)
+				WriteMessage(&l.Lane, l.Mem[l.Sh.RxSlot(int(n)):][:l.Sh.Size], l.genIn, n, true)
 			}
 		}, func(l *lane) bool { return l.owed == 1 && l.passes == 1 }},
 		{"look before the answer", "write", false, noticeLook, func(l *lane) { l.owed = 1 }, nil},

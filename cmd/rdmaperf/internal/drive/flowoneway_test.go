@@ -46,7 +46,7 @@ func answers(p *puppet) {
 		time.Sleep(100)
 		for _, op := range p.complete() {
 			if op.Kind == transports.KindSend && op.Len == 0 {
-				hears(p, engine.CheckSize)
+				hears(p, numberSize)
 			}
 		}
 	}
@@ -169,7 +169,7 @@ func TestWhatComesBackIsCompared(t *testing.T) {
 			for n := range uint64(3) {
 				slot := l.Mem[l.Sh.RxSlot(int(n)):][:l.Sh.Size]
 				if op == "read" {
-					engine.FillPattern(slot, engine.PatternState(1, l.genIn, 0, l.Sh.ReadFrom(n)))
+					engine.FillPattern(slot, engine.PatternState(1, l.genIn, 0, readFrom(l.Sh, n)))
 				} else {
 					slot[0] = byte(n)
 				}
@@ -223,7 +223,7 @@ func TestWhatIsSetInEveryOperation(t *testing.T) {
 	}
 	l, ops := fill("read", true)
 	for i, o := range ops {
-		if want := uint64(l.Sh.ReadFrom(uint64(21+i)) * 128); o.Remote != want {
+		if want := uint64(readFrom(l.Sh, uint64(21+i)) * 128); o.Remote != want {
 			t.Errorf("read %d is of %d, want %d", i, o.Remote, want)
 		}
 	}
@@ -259,14 +259,14 @@ func TestATargetTakesWhatItKnows(t *testing.T) {
 		{"a number alone", "send_imm", bare, imm(0, 0), 0, 1, 0, 4},
 		{"a number with bytes", "send_imm", bare, imm(1, 0), reports.ExitCorruption, 0, 0, 0},
 		{"a fin behind plain writes", "write", nil, recv(0), 0, 0, 1, 0},
-		{"a pass to compare", "write", nil, recv(engine.CheckSize), 0, 0, 1, 8 * 100},
+		{"a pass to compare", "write", nil, recv(numberSize), 0, 0, 1, 8 * 100},
 		{"credit for nothing", "send", nil, recv(1), reports.ExitCorruption, 0, 0, 0},
 		{"what failed", "send", nil, transports.Done{Kind: transports.KindRecv, Len: 100, Status: rdma.StatusSuccess + 1}, reports.ExitPeer, 0, 0, 0},
 	} {
 		p, _, w, l := targetOn(c.op, c.change)
 		for n := range uint64(8) {
 			if sh := l.Sh; !sh.ImmAlone {
-				l.Write(l.Mem[sh.RxSlot(int(n)):][:sh.Size], l.genIn, n, sh.Whole(l.genIn, n) || l.Kind == transports.KindWrite)
+				WriteMessage(&l.Lane, l.Mem[sh.RxSlot(int(n)):][:sh.Size], l.genIn, n, Whole(sh, l.genIn, n) || l.Kind == transports.KindWrite)
 			}
 		}
 		p.done, p.room = []transports.Done{c.d}, 0 // an answer that is due stays so

@@ -88,10 +88,10 @@ func TestEachLookIsAtTheNextPass(t *testing.T) {
 	sh := l.Sh
 	for _, pass := range []uint64{0, looked(sh)} {
 		for n := pass * uint64(sh.Slots); n < (pass+1)*uint64(sh.Slots); n++ {
-			l.Write(l.Mem[sh.RxSlot(int(n)%sh.Slots):][:sh.Size], l.genIn, n, true)
+			WriteMessage(&l.Lane, l.Mem[sh.RxSlot(int(n)%sh.Slots):][:sh.Size], l.genIn, n, true)
 		}
 		for p := l.passes; p < pass; p++ {
-			if sh.LooksAt(p) {
+			if ComparesPass(sh, p) {
 				l.passes = p + 1 // passes between, which were looked at
 			}
 		}
@@ -117,7 +117,7 @@ func TestWhichMessagesBothWaysAreWritten(t *testing.T) {
 				l.sent = n
 				writeNumbers(l, l.Ops[int(n)%sh.Slots:][:1])
 				whole := engine.FirstNonZero(l.Mem[at+8:][:sh.Size-8]) >= 0
-				if want := sh.Whole(l.genOut, n) || all && sh.LooksAt(pass); whole != want || l.Mem[at] != byte(n) {
+				if want := Whole(sh, l.genOut, n) || all && ComparesPass(sh, pass); whole != want || l.Mem[at] != byte(n) {
 					t.Errorf("%s %d, pass %d: all of it %v, want %v", op, n, pass, whole, want)
 				}
 			}
@@ -148,7 +148,7 @@ func TestWhereNoticesLeaveFrom(t *testing.T) {
 // looked finds a pass of writes behind the first that is compared, which those next to it are not.
 func looked(sh *engine.Shape) uint64 {
 	for pass := uint64(3); ; pass++ {
-		if sh.LooksAt(pass) && !sh.LooksAt(pass-2) && !sh.LooksAt(pass-1) && !sh.LooksAt(pass+1) && !sh.LooksAt(pass+2) {
+		if ComparesPass(sh, pass) && !ComparesPass(sh, pass-2) && !ComparesPass(sh, pass-1) && !ComparesPass(sh, pass+1) && !ComparesPass(sh, pass+2) {
 			return pass
 		}
 	}

@@ -165,7 +165,7 @@ func expectCounter(l *flowLane, ops []transports.Op) {
 // turnSource has reads ask for another slot of the source in each pass.
 func turnSource(l *flowLane, ops []transports.Op) {
 	for i := range ops {
-		ops[i].Remote = uint64(l.Sh.ReadFrom(l.sent+uint64(i)) * l.Sh.Stride())
+		ops[i].Remote = uint64(readFrom(l.Sh, l.sent+uint64(i)) * l.Sh.Stride())
 	}
 }
 
@@ -179,8 +179,8 @@ func writeNumbers(l *flowLane, ops []transports.Op) {
 	sh := l.Sh
 	for i := range ops {
 		op, n := &ops[i], l.sent+uint64(i)
-		whole := sh.Whole(l.genOut, n) || l.Kind == transports.KindWrite && sh.LooksAt(n/uint64(sh.Slots))
-		l.Write(l.Mem[op.Local:][:sh.Size], l.genOut, n, whole)
+		whole := Whole(sh, l.genOut, n) || l.Kind == transports.KindWrite && ComparesPass(sh, n/uint64(sh.Slots))
+		WriteMessage(&l.Lane, l.Mem[op.Local:][:sh.Size], l.genOut, n, whole)
 		op.Imm = uint32(n)
 	}
 }

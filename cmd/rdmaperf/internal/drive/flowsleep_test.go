@@ -92,7 +92,7 @@ func TestAStreamWithoutCreditsEndsWithItsWindow(t *testing.T) {
 				hears(p, 1)
 				hears(p, 1)
 			default:
-				hears(p, engine.CheckSize)
+				hears(p, numberSize)
 				p.done = append(p.done, transports.Done{Kind: transports.KindSend, Slot: 1})
 			}
 		}

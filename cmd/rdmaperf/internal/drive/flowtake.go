@@ -82,7 +82,7 @@ func (w *flowWorker) takeData(l *flowLane, c *transports.Done) error {
 		l.written[c.Slot] = true
 	}
 	if w.Numbered {
-		if err := w.Inspect(&l.Lane, l.Mem[at:][:sh.Size], l.genIn, l.taken, sh.Whole(l.genIn, l.taken)); err != nil {
+		if err := CompareMessage(w.Worker, &l.Lane, l.Mem[at:][:sh.Size], l.genIn, l.taken, Whole(sh, l.genIn, l.taken)); err != nil {
 			return err
 		}
 	} else if sh.Verify {
@@ -103,9 +103,9 @@ func (w *flowWorker) compareBrought(l *flowLane, c *transports.Done) error {
 		i := uint64(l.brought)
 		var err error
 		if l.Kind == transports.KindRead {
-			err = w.LookAtRead(&l.Lane, l.genIn, i, l.Sh.Whole(l.genIn, i))
-		} else if err = w.VerifyCounter(&l.Lane, l.Sh.RxSlot(int(i%uint64(l.Sh.Slots))), i); err == nil {
-			w.Compared.Message(engine.AtomicSize)
+			err = compareRead(w.Worker, &l.Lane, l.genIn, i)
+		} else {
+			err = compareFetched(w.Worker, &l.Lane, l.Sh.RxSlot(int(i%uint64(l.Sh.Slots))), i)
 		}
 		if err != nil {
 			return err
@@ -118,10 +118,10 @@ func (w *flowWorker) compareBrought(l *flowLane, c *transports.Done) error {
 // comparePass compares the next pass of writes that the seed chose.
 func (w *flowWorker) comparePass(l *flowLane) error {
 	pass := l.passes
-	for !l.Sh.LooksAt(pass) {
+	for !ComparesPass(l.Sh, pass) {
 		pass++
 	}
-	if err := w.LookAtWrites(&l.Lane, l.genIn, pass*uint64(l.Sh.Slots), int64(l.Sh.Slots)); err != nil {
+	if err := compareWrites(w.Worker, &l.Lane, l.genIn, pass*uint64(l.Sh.Slots), int64(l.Sh.Slots)); err != nil {
 		return err
 	}
 	l.passes = pass + 1
@@ -170,7 +170,7 @@ func (f *Flow) Verify(_ int, peer []engine.LaneCount) error {
 		case engine.OneSided(l.Kind) && l.brought != l.Posted:
 			return w.Miscounted(&l.Lane, l.brought, l.Posted)
 		case engine.OneSided(l.Kind):
-			return w.Gaps(&l.Lane, l.Posted)
+			return CompareGaps(w.Worker, &l.Lane, 0, l.Sh.Slots, 0, l.Posted)
 		}
 		return nil
 	})
@@ -182,15 +182,15 @@ func (w *flowWorker) verifyTaken(l *flowLane, sent engine.LaneCount) error {
 	case l.TakesReceive && l.count != sent.Count:
 		return w.Miscounted(&l.Lane, l.count, sent.Count)
 	case sh.ImmAlone:
-		return w.Gaps(&l.Lane, 0)
+		return CompareGaps(w.Worker, &l.Lane, 0, sh.Slots, 0, 0)
 	case l.inSlots:
 		return w.verifyReceives(l)
 	}
-	if err := w.GapsOf(&l.Lane, 0, sh.Slots, sent.First, sent.Count); err != nil || l.TakesReceive {
+	if err := CompareGaps(w.Worker, &l.Lane, 0, sh.Slots, sent.First, sent.Count); err != nil || l.TakesReceive {
 		return err
 	}
 	first := max(int64(l.passes)*int64(sh.Slots), sent.Count-int64(sh.Slots)) // the others were compared, or are gone
-	return w.LookAtWrites(&l.Lane, l.genIn, uint64(first), sent.Count-first)
+	return compareWrites(w.Worker, &l.Lane, l.genIn, uint64(first), sent.Count-first)
 }
 
 // verifyReceives holds what lies behind the slots of sends, and the slots where none came. The first bytes

@@ -51,7 +51,7 @@ func (l *flowLane) noticeLen(w notice) int {
 	case w == noticeCredit:
 		return 1
 	}
-	return engine.CheckSize
+	return numberSize
 }
 
 // noticeOf is the notice of a length that the peer says.
@@ -61,11 +61,11 @@ func (l *flowLane) noticeOf(length int) (notice, bool) {
 		return noticeBetween(l.Sh, length)
 	case l.takes && length == 0:
 		return noticeFin, true
-	case l.takes && length == engine.CheckSize:
+	case l.takes && length == numberSize:
 		return noticeLook, true
 	case l.sends && length == 1:
 		return noticeCredit, true
-	case l.sends && length == engine.CheckSize:
+	case l.sends && length == numberSize:
 		return noticeAnswer, true
 	}
 	return 0, false

@@ -436,8 +436,7 @@ func settleAtomic(w *pingPongWorker, l *pingPongLane, t *roundTrip) error {
 	if !l.Sh.Verify {
 		return nil
 	}
-	w.Compared.Message(engine.AtomicSize)
-	return w.VerifyCounter(&l.Lane, t.at, t.iter-1)
+	return compareFetched(w.Worker, &l.Lane, t.at, t.iter-1)
 }
 
 // source is where message number iter of a ping-pong lies in the source region.

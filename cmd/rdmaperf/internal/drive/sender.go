@@ -57,31 +57,6 @@ func Batch(sh *engine.Shape) int {
 // Sent are the counts of senders, by QP.
 func (l *Sender) Sent() engine.LaneCount { return engine.LaneCount{First: l.First, Count: l.Posted} }
 
-// Pass tells when a stream of writes waits for its target to compare what lies in the slots, before the next
-// pass over them overwrites it.
-type Pass struct {
-	asked   int64 // writes posted when that was asked for last
-	Waiting bool  // for the answer
-}
-
-// Room bounds the next k writes, of which so many are posted, to a pass that is compared. due says that the
-// last pass has to be, before any other write.
-func (p *Pass) Room(sh *engine.Shape, slots int, posted int64, k int) (room int, due bool) {
-	n := int64(slots)
-	switch pass := uint64(posted / n); {
-	case p.Waiting:
-		return 0, false
-	case posted > p.asked && posted%n == 0 && sh.LooksAt(pass-1):
-		return 0, true
-	case sh.LooksAt(pass):
-		return min(k, int(n-posted%n)), false
-	}
-	return k, false
-}
-
-// Ask says that the target was asked behind so many writes.
-func (p *Pass) Ask(posted int64) { p.asked, p.Waiting = posted, true }
-
 // receiver is the receives of a stream.
 type receiver struct {
 	recvs    []transports.Op // prepared, a ring that is unrolled by a batch

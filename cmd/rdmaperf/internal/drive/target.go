@@ -74,7 +74,7 @@ func (e *exposed) Prepare(gen int) error {
 	for _, l := range e.c.Lanes {
 		l.ClearSlots()
 		if e.fill {
-			l.FillSlots(l.Sh.Seed, gen)
+			fillSlots(l, gen)
 		}
 	}
 	return nil

@@ -36,7 +36,7 @@ type Measurement struct {
 const (
 	GenWarmup = 1 + iota
 	GenMeasure
-	genVerify
+	GenVerify
 	GenAlone // head-of-line: probes alone, and then bulk alone
 	GenBulk
 	GenIdle   // calls: nothing is called
@@ -100,7 +100,7 @@ func (m *Measurement) Run(ctx context.Context) (err error) {
 		if w.Prove != nil {
 			w.Prove(m)
 		}
-		if _, _, err = m.Phase(ctx, "verify", genVerify, Limits{Ops: int64(sh.Slots)}); err != nil {
+		if _, _, err = m.Phase(ctx, "verify", GenVerify, Limits{Ops: int64(sh.Slots)}); err != nil {
 			m.Fail(ctx)
 			return err
 		}

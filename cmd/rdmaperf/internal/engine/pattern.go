@@ -93,18 +93,6 @@ func MatchPatternAt(b []byte, state uint64, at int) (offset int, want byte) {
 	return offset, want
 }
 
-// matchPatternFrom is the same behind the first skip bytes, 8 or all of them.
-func matchPatternFrom(b []byte, skip int, state uint64) (offset int, want byte) {
-	if len(b) <= skip {
-		return -1, 0
-	}
-	// The sequence goes on where the first 8 bytes end.
-	if i, want := MatchPattern(b[skip:], state+0x9e3779b97f4a7c15); i >= 0 {
-		return skip + i, want
-	}
-	return -1, 0
-}
-
 // FirstDifference returns the offset of the first byte in which a and b, of the
 // same length, differ, or -1.
 func FirstDifference(a, b []byte) int {

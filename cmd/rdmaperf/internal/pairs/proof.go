@@ -1,16 +1,13 @@
 package pairs
 
 import (
-	"encoding/binary"
 	"fmt"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
-
-// numberBytes is how many bytes of a message are its number, as far as it has them.
-const numberBytes = 8
 
 // Proof numbers messages and compares them where they arrived. Each has its number in
 // front and behind it the pattern of its sender, so that one which is lost, doubled,
@@ -23,7 +20,6 @@ type Proof struct {
 	seed  uint64
 	every uint64 // of so many messages one is compared by default
 	tally reports.Verification
-	want  []byte
 }
 
 // NewProof is that of a plan, which compares one of every messages unless all or none.
@@ -36,46 +32,30 @@ func NewProof(p *engine.Plan, workload string, every int) *Proof {
 		c.mode = reports.VerifySample
 	}
 	if c.Limit <= 0 {
-		c.Limit = 10 * time.Second // arbitrary
+		c.Limit = 10 * time.Second
 	}
 	return c
 }
 
 // Fill writes what surrounds the numbers of a sender.
-func Fill(b []byte, sender int) {
-	for i := range b {
-		b[i] = byte(i*7 + sender*13 + 1)
-	}
-}
+func Fill(b []byte, sender int) { engine.FillPattern(b, stateOf(sender)) }
+
+func stateOf(sender int) uint64 { return engine.PatternState(0, 0, sender, 0) }
 
 // Stamp writes a number into a message that Fill has made.
-func Stamp(b []byte, number uint64) {
-	if len(b) >= numberBytes {
-		binary.LittleEndian.PutUint64(b, number)
-		return
-	}
-	for i := range b {
-		b[i] = byte(number >> (8 * i))
-	}
-}
+func Stamp(b []byte, number uint64) { drive.PutNumber(b, number) }
 
 // On tells whether anything is compared.
 func (p *Proof) On() bool { return p.mode != reports.VerifyNone }
 
 // Chosen tells whether a message belongs to the sample, which the seed draws.
 func (p *Proof) Chosen(number uint64) bool {
-	return p.mode == reports.VerifyAll || p.mode == reports.VerifySample && engine.Word(p.seed, int(number))%p.every == 0
+	return p.mode == reports.VerifyAll || p.mode == reports.VerifySample && drive.Sampled(p.seed, number, p.every)
 }
 
 // Same tells whether b is a message, and counts it if it is.
 func (p *Proof) Same(b []byte, sender int, number uint64) bool {
-	if cap(p.want) < len(b) {
-		p.want = make([]byte, len(b))
-	}
-	want := p.want[:len(b)]
-	Fill(want, sender)
-	Stamp(want, number)
-	if string(b) != string(want) {
+	if at, _ := drive.MatchMessage(b, number, stateOf(sender)); at >= 0 {
 		return false
 	}
 	p.tally.Numbers++
@@ -86,14 +66,8 @@ func (p *Proof) Same(b []byte, sender int, number uint64) bool {
 
 // Corrupt is the error about a message that was not the same.
 func (p *Proof) Corrupt(b []byte, sender int, number uint64) error {
-	want := make([]byte, len(b))
-	Fill(want, sender)
-	Stamp(want, number)
-	at := 0
-	for at < len(b)-1 && b[at] == want[at] {
-		at++
-	}
-	return Corrupted(p.Workload, "message %d of sender %d: byte %d is %#02x, want %#02x", number, sender, at, b[at], want[at])
+	at, want := drive.MatchMessage(b, number, stateOf(sender))
+	return Corrupted(p.Workload, "message %d of sender %d: byte %d is %#02x, want %#02x", number, sender, at, b[max(at, 0)], want)
 }
 
 // Corrupted is an error that ends a run with the exit code of corrupt data.

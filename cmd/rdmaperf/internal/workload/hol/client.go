@@ -93,7 +93,7 @@ func (d *holClient) Prepare(gen int) error {
 		l.ClearSlots()
 		engine.FillPattern(l.Mem[probeTx(sh, 0):lookTx(sh)], engine.PatternState(sh.Seed, gen, l.Index, probePattern))
 		engine.FillPattern(l.ref.Bytes(), engine.PatternState(sh.Seed, gen, l.Index, probePattern))
-		l.FillSource(l.Mem[:engine.SourceSize(sh.Size)], gen, 0)
+		drive.FillSource(&l.Lane, l.Mem[:drive.SourceSize(sh.Size)], gen, 0)
 		l.First, l.Head, l.Out, l.Posted, l.Fenced = 0, 0, 0, 0, false
 		l.answered, l.cut, l.gen, l.pass = false, 0, gen, drive.Pass{}
 		if d.begun {
@@ -221,7 +221,7 @@ func (d *holClient) pushBulk() error {
 	}
 	ops := l.Ops[l.Head : l.Head+k]
 	for i := range ops {
-		ops[i].Local = uint64(engine.SourceAt(uint64(l.Posted) + uint64(i)))
+		ops[i].Local = uint64(drive.SourceAt(uint64(l.Posted) + uint64(i)))
 	}
 	n, err := l.S.Post(ops)
 	l.Posted += int64(n)
@@ -272,7 +272,7 @@ func (d *holClient) pushSlices(more bool) error {
 			}
 		}
 		op := l.Ops[l.Head]
-		op.Local = uint64(engine.SourceAt(uint64(l.Posted)) + l.cut)
+		op.Local = uint64(drive.SourceAt(uint64(l.Posted)) + l.cut)
 		op.Remote += uint64(l.cut)
 		op.Len = uint32(min(d.set.AppSlice, sh.Size-l.cut))
 		if posted, err := d.w.TryPost(&l.Lane, op); !posted {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -21,7 +22,7 @@ import (
 // Everything that consumes a receive is told apart by its length: probes are
 // shorter than bulk, and an empty message is a barrier of the client or, from the
 // server, its answer or a credit for CreditEvery bulk messages. Bulk is cut out of one
-// source (engine.SourceAt), so that each message has a number: the target compares that of
+// source (drive.SourceAt), so that each message has a number: the target compares that of
 // every send when it arrives. A write tells nobody: behind some passes over the slots,
 // chosen by the seed, and with VerifyAll behind each, the client waits until the target has
 // looked at them, which it asks for with a message of its own.
@@ -151,16 +152,15 @@ func validateHOL(p engine.Point) error {
 func probeStride(sh *engine.Shape) int {
 	return (setUp(sh).ProbeSize + engine.SlotAlign - 1) &^ (engine.SlotAlign - 1)
 }
-func probeTx(sh *engine.Shape, i int) int { return engine.SourceSize(sh.Size) + i*probeStride(sh) }
+func probeTx(sh *engine.Shape, i int) int { return drive.SourceSize(sh.Size) + i*probeStride(sh) }
 func lookTx(sh *engine.Shape) int         { return probeTx(sh, setUp(sh).probeSlots) }
 
-// lookSize is the length of what asks for a look at a pass of writes, whose first number it
-// has. No probe is as long.
+// lookSize is the length of what asks to compare a pass of writes, whose first number it has. No probe is as long.
 func lookSize(sh *engine.Shape) int {
-	if setUp(sh).ProbeSize == engine.CheckSize {
-		return engine.CheckSize + 1
+	if setUp(sh).ProbeSize == 8 {
+		return 9
 	}
-	return engine.CheckSize
+	return 8
 }
 
 func holRecvStride(sh *engine.Shape) int {

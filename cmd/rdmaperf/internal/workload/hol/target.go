@@ -128,7 +128,7 @@ func holDone(w *engine.Worker, l *holServerLane, d *transports.Done) error {
 	case n == sh.Size && l.Kind == transports.KindSend:
 		if sh.Verify {
 			n := uint64(l.bulk)
-			if err := w.InspectCut(&l.Lane, l.Mem[l.recvs[d.Slot].Local:][:sh.Size], l.gen, 0, 0, n, sh.Whole(l.gen, n)); err != nil {
+			if err := drive.CompareCut(w, &l.Lane, l.Mem[l.recvs[d.Slot].Local:][:sh.Size], l.gen, 0, 0, n, drive.Whole(sh, l.gen, n)); err != nil {
 				return err
 			}
 		}
@@ -139,7 +139,7 @@ func holDone(w *engine.Worker, l *holServerLane, d *transports.Done) error {
 		}
 	case n == lookSize(sh) && sh.Verify && l.Kind == transports.KindWrite:
 		first := binary.LittleEndian.Uint64(l.Mem[l.recvs[d.Slot].Local:])
-		if err := w.LookAtCuts(&l.Lane, l.gen, 0, 0, sh.Slots, first, int64(sh.Slots)); err != nil {
+		if err := drive.CompareCuts(w, &l.Lane, l.gen, 0, 0, sh.Slots, first, int64(sh.Slots)); err != nil {
 			return err
 		}
 		l.bulk = int64(first) + int64(sh.Slots)
@@ -176,9 +176,9 @@ func verifyHOL(w *engine.Worker, l *holServerLane, n engine.LaneCount) error {
 		}
 		return nil
 	}
-	if err := w.Gaps(&l.Lane, n.Count); err != nil {
+	if err := drive.CompareGaps(w, &l.Lane, 0, l.Sh.Slots, 0, n.Count); err != nil {
 		return err
 	}
 	first := max(l.bulk, n.Count-int64(l.Sh.Slots)) // the others were looked at, or are gone
-	return w.LookAtCuts(&l.Lane, l.gen, 0, 0, l.Sh.Slots, uint64(first), n.Count-first)
+	return drive.CompareCuts(w, &l.Lane, l.gen, 0, 0, l.Sh.Slots, uint64(first), n.Count-first)
 }

@@ -3,9 +3,9 @@ package mixed
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"slices"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -261,7 +261,7 @@ func (w *worker) add(l *lane, due int64) {
 	if f.dir == reads {
 		op.Kind, op.Local, op.Remote = transports.KindRead, uint64(sh.RxSlot(slot)), uint64(f.cell*sh.Stride()+f.at)
 		if sh.Verify {
-			spoil(l.Mem[op.Local:][:min(f.size, headSize)])
+			invert(l.Mem[op.Local:][:min(f.size, headSize)])
 		}
 		l.batch = append(l.batch, op)
 		return
@@ -337,7 +337,7 @@ func (w *worker) collect(l *lane) error {
 	}
 	for i := range w.Done[:n] {
 		if slot := w.Done[i].Slot; slot != proofSlot && l.flights[slot].dir == reads {
-			if err := w.look(l, int(slot)); err != nil {
+			if err := w.compare(l, int(slot)); err != nil {
 				return err
 			}
 		}
@@ -365,28 +365,18 @@ func (w *worker) complete(f *flight) {
 // headSize is how much of each read is compared.
 const headSize = 8
 
-// spoil changes each byte of what a read is to bring.
-func spoil(b []byte) {
+// invert changes each byte of what a read is to bring.
+func invert(b []byte) {
 	for i := range b {
 		b[i] = ^b[i]
 	}
 }
 
-// look compares what a read brought with what lies at its place.
-func (w *worker) look(l *lane, slot int) error {
+// compare compares what a read brought with what lies at its place.
+func (w *worker) compare(l *lane, slot int) error {
 	sh, f := w.Sh, &l.flights[slot]
-	b := l.Mem[sh.RxSlot(slot):][:f.size]
-	if !sh.Whole(l.gen, f.n) {
-		b = b[:min(f.size, headSize)]
-		w.Compared.Numbers++
-		w.Compared.Bytes += int64(len(b))
-	} else {
-		w.Compared.Message(len(b))
-	}
-	if i, want := engine.MatchPatternAt(b, engine.PatternState(sh.Seed, l.gen, l.Index, f.cell), f.at); i >= 0 {
-		return w.Corrupt(l.Lane, fmt.Sprintf("answer to read %d", f.n), i, want, b[i])
-	}
-	return nil
+	state := engine.PatternState(sh.Seed, l.gen, l.Index, f.cell)
+	return drive.CompareText(w.Worker, l.Lane, "answer to read", f.n, l.Mem[sh.RxSlot(slot):][:f.size], state, f.at, drive.Whole(sh, l.gen, f.n))
 }
 
 // stampOf is what marks the bytes of write n.

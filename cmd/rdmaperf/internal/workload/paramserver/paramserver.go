@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
 	paramserverkind "github.com/rdmaperf/rdmaperf/reports/kinds/paramserver"
@@ -23,7 +24,7 @@ import (
 //
 // The server's thread only polls: the server's update is no part of the time.
 //
-// The model of each iteration is cut out of one source (engine.SourceAt), so that every tensor
+// The model of each iteration is cut out of one source (drive.SourceAt), so that every tensor
 // has its iteration's number, which the worker looks at when the tensor is back.
 
 // Arms of the parameter server workload, as --ps-arm and ParamServer.Arm spell them.
@@ -105,7 +106,7 @@ func trainShape(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
 }
 
 // trainLayout has one source, for all iterations.
-func trainLayout(sh *engine.Shape) engine.Layout { return sh.Behind(engine.SourceSize(sh.Size)) }
+func trainLayout(sh *engine.Shape) engine.Layout { return sh.Behind(drive.SourceSize(sh.Size)) }
 
 // maxLevels is what a work request's priority can tell apart.
 const maxLevels = 256

@@ -95,11 +95,11 @@ func newParameters(c *engine.Group) (engine.Side, error) {
 // lookAtLast holds all parameters against those of the last of so many iterations. They count as
 // bytes alone: as messages, the worker counts them when they are back.
 func lookAtLast(w *engine.Worker, l *engine.Lane, gen int, iterations int64) error {
-	if err := w.Gaps(l, iterations); err != nil || iterations == 0 {
+	if err := drive.CompareGaps(w, l, 0, l.Sh.Slots, 0, iterations); err != nil || iterations == 0 {
 		return err
 	}
 	compared := w.Compared
-	err := w.InspectCut(l, l.Mem[l.Sh.RxOff():][:l.Sh.Size], gen, 0, 0, uint64(iterations-1), true)
+	err := drive.CompareCut(w, l, l.Mem[l.Sh.RxOff():][:l.Sh.Size], gen, 0, 0, uint64(iterations-1), true)
 	compared.Bytes += int64(l.Sh.Size)
 	w.Compared = compared
 	return err
@@ -108,7 +108,7 @@ func lookAtLast(w *engine.Worker, l *engine.Lane, gen int, iterations int64) err
 func (d *trainer) Prepare(gen int) error {
 	d.gen = gen
 	d.l.ClearSlots()
-	d.l.FillSource(d.l.Mem[:engine.SourceSize(d.c.Sh.Size)], gen, 0)
+	drive.FillSource(d.l, d.l.Mem[:drive.SourceSize(d.c.Sh.Size)], gen, 0)
 	return nil
 }
 
@@ -248,7 +248,7 @@ func (d *trainer) flush() error {
 		i := d.queue[d.first]
 		t := &d.tensors[i]
 		rx := uint64(l.Sh.RxOff())
-		from := uint64(engine.SourceAt(uint64(t.sent - 1)))
+		from := uint64(drive.SourceAt(uint64(t.sent - 1)))
 		l.Pair[0] = transports.Op{Kind: transports.KindWrite, Local: from + t.off, Remote: rx + t.off, Len: uint32(t.size), Priority: t.priority, Slot: uint32(i)}
 		l.Pair[1] = transports.Op{Kind: transports.KindRead, Local: rx + t.off, Remote: rx + t.off, Len: uint32(t.size), Priority: t.priority, Slot: uint32(i)}
 		done := 0
@@ -315,7 +315,7 @@ func (d *trainer) turn() error {
 func (d *trainer) look(i int) error {
 	x, sh := &d.tensors[i], d.l.Sh
 	k := uint64(x.sent - 1)
-	return d.w.InspectCut(d.l, d.l.Mem[sh.RxOff()+int(x.off):][:x.size], d.gen, 0, int(x.off), k, sh.Whole(d.gen, k*uint64(d.n)+uint64(i)))
+	return drive.CompareCut(d.w, d.l, d.l.Mem[sh.RxOff()+int(x.off):][:x.size], d.gen, 0, int(x.off), k, drive.Whole(sh, d.gen, k*uint64(d.n)+uint64(i)))
 }
 
 // drain brings home what is under way. A phase that was stopped in the middle of an

@@ -3,6 +3,7 @@ package starvation
 import (
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -14,7 +15,7 @@ import (
 // the end.
 func TestBothClassesAreNumbered(t *testing.T) {
 	const bad, ops = 60, 400
-	other := uint64(engine.SourceSize(3000))
+	other := uint64(drive.SourceSize(3000))
 	for what, bend := range map[string]func(op *transports.Op, mem []byte){
 		"nothing":              func(*transports.Op, []byte) {},
 		"lost":                 func(op *transports.Op, _ []byte) { op.Len = 0 },

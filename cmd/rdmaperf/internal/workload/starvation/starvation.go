@@ -19,7 +19,7 @@ import (
 // stream that takes what is left. What a scheduler leaves to the low class, when the
 // high one asks for everything, is its rule against starvation.
 //
-// Each class is cut out of a source of its own (engine.SourceAt), so that each message has a
+// Each class is cut out of a source of its own (drive.SourceAt), so that each message has a
 // number. A write tells nobody: behind some passes of a class over its slots, chosen by the
 // seed, and with VerifyAll behind each, it waits until the client has read them back one by
 // one and looked at them. The server looks at the last pass when the window is over.
@@ -71,7 +71,7 @@ func starvationShape(sh *engine.Shape, p *engine.Plan, _ engine.Abilities) {
 
 // starvationLayout has a source for each class.
 func starvationLayout(sh *engine.Shape) engine.Layout {
-	return sh.Behind(2 * engine.SourceSize(sh.Size))
+	return sh.Behind(2 * drive.SourceSize(sh.Size))
 }
 
 // starvationConfig has room for each of two classes.
@@ -154,9 +154,9 @@ func newStarved(c *engine.Group) (engine.Side, error) {
 func (d *sources) Prepare(gen int) error {
 	d.gen = gen
 	d.l.ClearSlots()
-	n := engine.SourceSize(d.c.Sh.Size)
+	n := drive.SourceSize(d.c.Sh.Size)
 	for class := range d.posted {
-		d.l.FillSource(d.l.Mem[class*n:][:n], gen, class)
+		drive.FillSource(d.l, d.l.Mem[class*n:][:n], gen, class)
 	}
 	return nil
 }
@@ -283,7 +283,7 @@ func (d *sources) readBack() error {
 func (d *sources) compare() error {
 	sh, class, n := d.w.Sh, d.class, d.next
 	d.reading = false
-	if err := d.w.InspectCut(d.l, d.l.Mem[sh.RxSlot(d.slot(class, n)):][:sh.Size], d.gen, class, 0, uint64(n), true); err != nil {
+	if err := drive.CompareCut(d.w, d.l, d.l.Mem[sh.RxSlot(d.slot(class, n)):][:sh.Size], d.gen, class, 0, uint64(n), true); err != nil {
 		return err
 	}
 	if d.next++; d.next == d.posted[class] {
@@ -303,7 +303,7 @@ func (d *sources) post(class int) (bool, error) {
 		return false, nil
 	}
 	sh, n := d.w.Sh, d.posted[class]
-	from := class*engine.SourceSize(sh.Size) + engine.SourceAt(uint64(n))
+	from := class*drive.SourceSize(sh.Size) + drive.SourceAt(uint64(n))
 	op := transports.Op{Kind: transports.KindWrite, Local: uint64(from), Remote: uint64(sh.RxSlot(d.slot(class, n))), Len: uint32(sh.Size), Slot: uint32(class)}
 	if class == highClass {
 		op.Priority = d.load.Priority
@@ -375,11 +375,11 @@ func verifyClasses(w *engine.Worker, l *engine.Lane, gen int, n engine.LaneCount
 		compared uint64
 		count    int64
 	}{lowClass: {n.First, n.Count}, highClass: {n.SecondFirst, n.Second}} {
-		if err := w.GapsOf(l, class*half, half, 0, c.count); err != nil {
+		if err := drive.CompareGaps(w, l, class*half, half, 0, c.count); err != nil {
 			return err
 		}
 		first := max(int64(c.compared), c.count-int64(half)) // the others are gone
-		if err := w.LookAtCuts(l, gen, class, class*half, half, uint64(first), c.count-first); err != nil {
+		if err := drive.CompareCuts(w, l, gen, class, class*half, half, uint64(first), c.count-first); err != nil {
 			return err
 		}
 	}
