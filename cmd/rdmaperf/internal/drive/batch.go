@@ -8,7 +8,7 @@ import (
 // Ping-pongs on transports that take steps of one in a single call (Caps.PingPong).
 // The clock is read, and the answer posted, where the arrival is seen; what stays
 // here is between two samples. Small messages are prepared together, go one after the
-// other, and are looked at together: what a thread does elsewhere between two samples
+// other, and are compared together: what a thread does elsewhere between two samples
 // costs the next one caches, and where code is translated even more. The plain loops
 // take over when a session is in no state for it, because they know what to say.
 
@@ -32,7 +32,7 @@ func (w *pingPongWorker) eachBatch(x *exchange, l *pingPongLane) error {
 		for i := 0; i < met; i++ {
 			t := &l.rounds[i]
 			if err == nil {
-				err = x.settle(w, l, t)
+				err = x.verify(w, l, t)
 			}
 			if err != nil && err != engine.ErrStop {
 				break

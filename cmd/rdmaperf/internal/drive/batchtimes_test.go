@@ -93,7 +93,7 @@ func TestAStepOfWritesWatchesItsLastByte(t *testing.T) {
 			l.Mem[last(0)]++
 		}
 	}
-	x := exchange{divide: 1, until: rdma.UntilByte, begin: beginWrite, settle: alone.settle}
+	x := exchange{divide: 1, until: rdma.UntilByte, begin: beginWrite, verify: alone.verify}
 	w.Lim.Ops = int64(len(l.rounds))
 	if err := w.eachBatch(&x, l); err != nil || p.polls != 3 || len(p.posted) != 1 || p.posted[0].Remote != uint64(l.at(6)) {
 		t.Errorf("%v, %d polls, posted %+v, want the first, answered at the third", err, p.polls, p.posted)

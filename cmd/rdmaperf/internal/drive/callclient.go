@@ -120,7 +120,7 @@ func newCallers(m *engine.Measurement, groups []CallGroup) *callers {
 // mean something.
 func (k *callers) timed() bool { return !k.groups[0].Untimed }
 
-// dialsAtOnce bounds connections being made at once. Arbitrary: below the backlog of
+// dialsAtOnce bounds connections being made at once, below the backlog of
 // every listener.
 const dialsAtOnce = 16
 

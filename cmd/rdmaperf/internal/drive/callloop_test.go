@@ -44,8 +44,8 @@ func calling(t *testing.T, group CallGroup, c *timed, others, slot int, lim engi
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		engine.RestartClock()
-		defer func(f func(int64)) { Nap = f }(Nap)
-		Nap = func(ns int64) { time.Sleep(time.Duration(ns)) }
+		defer func(f func(int64)) { Sleep = f }(Sleep)
+		Sleep = func(ns int64) { time.Sleep(time.Duration(ns)) }
 		m, k := point()
 		k.m = m
 		g := newCallGroup(group)
@@ -139,22 +139,22 @@ func TestCallsOfARateBeginWhenDue(t *testing.T) {
 func TestFewCallersWaitAwake(t *testing.T) {
 	for others, slack := range map[int]int64{fewCallers - 1: sleepSlack, fewCallers: 0} {
 		c := &timed{takes: []int64{100}}
-		var naps []int64
+		var sleeps []int64
 		calling(t, CallGroup{Conns: 1, Each: 1}, c, others, 0, engine.Limits{Ops: 1}, func(w *callWorker, r *callRun, err error) {
-			Nap = func(ns int64) {
-				naps = append(naps, ns)
+			Sleep = func(ns int64) {
+				sleeps = append(sleeps, ns)
 				time.Sleep(time.Duration(ns + slack)) // as late as it may be
 			}
 			w.awaitStart(r, engine.Now()+10*sleepSlack)
 		})
-		if want := 10*sleepSlack - slack; !slices.Equal(naps, []int64{want}) {
-			t.Errorf("with %d others, sleeps of %v, want one of %d", others, naps, want)
+		if want := 10*sleepSlack - slack; !slices.Equal(sleeps, []int64{want}) {
+			t.Errorf("with %d others, sleeps of %v, want one of %d", others, sleeps, want)
 		}
 	}
-	var naps []int64 // one that ends as it should leaves the slack to be awake, and no sleep of nothing
+	var sleeps []int64 // one that ends as it should leaves the slack to be awake, and no sleep of nothing
 	calling(t, CallGroup{Conns: 1, Each: 1}, &timed{takes: []int64{100}}, 0, 0, engine.Limits{Ops: 1}, func(w *callWorker, r *callRun, err error) {
-		Nap = func(ns int64) {
-			naps = append(naps, ns)
+		Sleep = func(ns int64) {
+			sleeps = append(sleeps, ns)
 			time.Sleep(time.Duration(ns))
 			go func() { // whoever is awake stands still in a bubble
 				for range 100 {
@@ -165,8 +165,8 @@ func TestFewCallersWaitAwake(t *testing.T) {
 		}
 		w.awaitStart(r, engine.Now()+10*sleepSlack)
 	})
-	if !slices.Equal(naps, []int64{9 * sleepSlack}) {
-		t.Errorf("sleeps of %v, want one of %d", naps, 9*sleepSlack)
+	if !slices.Equal(sleeps, []int64{9 * sleepSlack}) {
+		t.Errorf("sleeps of %v, want one of %d", sleeps, 9*sleepSlack)
 	}
 }
 

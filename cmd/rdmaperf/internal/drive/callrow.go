@@ -38,7 +38,7 @@ func checkCalls(sh *engine.Shape) error {
 	return nil
 }
 
-// callLimits is what the answers must keep to; requests are looked at as all sizes are.
+// callLimits is what the answers must keep to; requests are checked as all sizes are.
 func callLimits(p *engine.Plan, pt engine.Point, caps transports.Caps) error {
 	depth := max(pt.Outstanding, 1)
 	if pt.Outstanding == 0 {
@@ -67,7 +67,7 @@ func CallConfig(sh *engine.Shape, secret []byte) transports.CallConfig {
 	return c
 }
 
-// spareConns are connections whose end a server has not seen yet. Arbitrary.
+// spareConns are connections whose end a server has not seen yet.
 const spareConns = 16
 
 // CallFailed classifies the error of a call. What the server refused to go on with
@@ -86,7 +86,7 @@ func CallFailed(sh *engine.Shape, err error) error {
 	return engine.Failed(sh.String(), cause)
 }
 
-// IdleWindow is how long both sides are watched doing nothing. Arbitrary: some
+// IdleWindow is how long both sides are watched doing nothing: some
 // hundred pauses of a background poller. Tests shorten it.
 var IdleWindow = 250 * time.Millisecond
 

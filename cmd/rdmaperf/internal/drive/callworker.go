@@ -358,7 +358,7 @@ const (
 	// sleepSlack is how much too late a sleep of the kernel's may end; the rest is
 	// waited for awake, where few callers do so.
 	sleepSlack = 100_000 // ns
-	// fewCallers are as many as may wait awake. Arbitrary.
+	// fewCallers are as many as may wait awake.
 	fewCallers = 8
 	// paceSleep bounds one sleep, so that an interrupt is noticed.
 	paceSleep = 50_000_000 // ns
@@ -386,7 +386,7 @@ func (w *callWorker) wait(r *callRun, t, slack int64) int64 {
 	at := engine.Now()
 	for at < t && r.Stop.Load() == 0 {
 		if left := t - at - slack; left > 0 {
-			Nap(min(left, paceSleep)) // an interrupted one is gone on with
+			Sleep(min(left, paceSleep)) // an interrupted one is gone on with
 		} else {
 			runtime.Gosched()
 		}

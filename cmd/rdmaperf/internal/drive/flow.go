@@ -6,8 +6,8 @@ import (
 )
 
 // Flow is one side of a stream. Each side sends data, takes it, or does both: a stream one way is one
-// both ways whose server is silent. The window of a side lasts until the peer's answer proves that
-// everything arrived, or of reads and atomics until the last one is complete.
+// both ways whose server is silent. The window of a side lasts until an acknowledgement of the peer
+// proves that everything arrived, or of reads and atomics until the last one is complete.
 //
 // Data has numbers. Those of messages that take receives go on from phase to phase, because the peer's
 // receives lie in a ring in that order; those of others begin with each phase. Of what the server sends,
@@ -29,7 +29,7 @@ type flowLane struct {
 	Sender
 	receiver
 	sends, takes bool // data
-	noticed      bool // its end is proven by an answer of the peer
+	acked        bool // the peer acknowledges its end
 	inSlots      bool // the receives for data are the window's slots, in turn
 	compares     bool // what its operations bring, when they end
 
@@ -45,18 +45,18 @@ type flowLane struct {
 	used           []uint64                               // by slot, if shared: the number behind that of the last message there
 	pass           Pass                                   // of writes
 	brought        int64                                  // reads and atomics of the phase that were compared
-	hurry          bool                                   // the fin asks the peer to end, too
-	answered, done bool                                   // the fin was; and with it, every read is complete
+	stopPeer       bool                                   // the fin asks the peer to end, too
+	finAcked, done bool                                   // the fin was acknowledged; and with it, every read is complete
 	sleep          int64                                  // ns for which its worker may sleep while nothing comes
 
 	// Taking.
 	taken   uint64 // number of the next message
-	granted uint64 // of these, told to the peer
+	granted uint64 // of these, credit was given for
 	count   int64  // data messages of the phase
 	written []bool // by slot, in the phase
 	passes  uint64 // of the peer's writes: up to the last one that was compared
 	peerFin bool
-	owed    int // answers to the peer
+	acksDue int // to the peer
 }
 
 // NewFlow is a side of a stream. The server of reads and atomics has nothing to take.
@@ -84,7 +84,7 @@ func NewFlow(c *engine.Group) (engine.Side, error) {
 func newFlowLane(base *engine.Lane, sends, takes bool) *flowLane {
 	sh := base.Sh
 	l := &flowLane{Sender: NewSender(base), sends: sends, takes: takes, peerFin: !takes}
-	l.noticed = sends && takes || !engine.OneSided(l.Kind)
+	l.acked = sends && takes || !engine.OneSided(l.Kind)
 	l.inSlots = l.Kind == transports.KindSend || l.Kind == transports.KindSendImm
 	l.fill = filler(sh)
 	l.receiver = newReceiver(sh, takes && l.inSlots, takes && !sends)
@@ -105,11 +105,11 @@ func newFlowLane(base *engine.Lane, sends, takes bool) *flowLane {
 func (l *flowLane) receives() int {
 	switch {
 	case l.sends && l.takes && l.TakesReceive:
-		return l.Sh.RecvDepth + slackReceives
+		return l.Sh.RecvDepth + controlReceives
 	case l.takes && !l.sends:
 		return l.Sh.RecvDepth
 	}
-	return slackReceives
+	return controlReceives
 }
 
 // each calls do for every session.
@@ -134,11 +134,11 @@ func (f *Flow) Prepare(gen int) error {
 		} else if both {
 			l.genIn = ^gen
 		}
-		if l.sends && l.noticed { // the peer reads it where it does not arrive
+		if l.sends && l.acked { // the peer reads it where it does not arrive
 			fillSlots(&l.Lane, l.genOut)
 		}
 		l.seek()
-		if f.begun || !l.noticed {
+		if f.begun || !l.acked {
 			return nil
 		}
 		return l.start(&l.Lane, l.receives())
@@ -156,11 +156,11 @@ func (l *flowLane) seek() {
 		l.Head = int(l.Messages % uint64(l.Sh.Slots))
 	}
 	l.Posted, l.counted, l.Fenced, l.remaining, l.unsignaled = 0, 0, false, 0, 0
-	l.begun, l.flowing, l.hurry, l.answered, l.done = false, false, false, false, false
+	l.begun, l.flowing, l.stopPeer, l.finAcked, l.done = false, false, false, false, false
 	l.pass, l.brought, l.sleep = Pass{}, 0, 0
-	l.count, l.passes, l.owed, l.peerFin = 0, 0, 0, !l.takes
+	l.count, l.passes, l.acksDue, l.peerFin = 0, 0, 0, !l.takes
 	clear(l.written)
-	clear(l.used) // the answer to the fin says that all of them were compared
+	clear(l.used) // the acknowledgement of the fin says that all of them were compared
 }
 
 func (f *Flow) Loop(base *engine.Worker) func() error {

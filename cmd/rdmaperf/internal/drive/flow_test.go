@@ -192,7 +192,7 @@ func TestServerLeavesAnUnfinishedConversation(t *testing.T) {
 		}
 	}
 	r := server.Start(engine.Limits{}, false)
-	if said, err := drive.SayGo(client.Side); !said || err != nil {
+	if said, err := drive.SendStart(client.Side); !said || err != nil {
 		t.Fatal(said, err)
 	}
 	r.Halt(engine.StopSoon)

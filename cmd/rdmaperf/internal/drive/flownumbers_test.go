@@ -29,7 +29,7 @@ func TestBothWaysAreNumbered(t *testing.T) {
 		for _, op := range []string{"send", "write", "write_imm", "read"} {
 			for _, size := range []int{3, 20_000, 3 << 20} {
 				bad, total := 90, int64(120)
-				if size > 1<<20 { // four slots, which notices take, too
+				if size > 1<<20 { // four slots, which control messages take, too
 					if bad, total = 8, 12; op != "send" {
 						continue
 					}

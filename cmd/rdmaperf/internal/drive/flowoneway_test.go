@@ -34,8 +34,8 @@ func targetOn(op string, change func(sh *engine.Shape)) (*puppet, *Flow, *flowWo
 
 func all(sh *engine.Shape) { sh.Verify, sh.VerifyAll = true, true }
 
-// hears has a notice of the peer arrive.
-func hears(p *puppet, length int) {
+// arrives has a control message of the peer arrive.
+func arrives(p *puppet, length int) {
 	p.done = append(p.done, transports.Done{Kind: transports.KindRecv, Len: uint32(length)})
 }
 
@@ -46,7 +46,7 @@ func answers(p *puppet) {
 		time.Sleep(100)
 		for _, op := range p.complete() {
 			if op.Kind == transports.KindSend && op.Len == 0 {
-				hears(p, numberSize)
+				arrives(p, numberSize)
 			}
 		}
 	}
@@ -118,8 +118,8 @@ func TestAStoppedStreamComesHome(t *testing.T) {
 				}
 			}
 			err := f.Loop(w.Worker)()
-			if home := c.name == "soon"; (err == nil) != home || !home && !errors.Is(err, c.lost) && err != engine.ErrStop || l.answered != home {
-				t.Errorf("%s: %v, answered %v", c.name, err, l.answered)
+			if home := c.name == "soon"; (err == nil) != home || !home && !errors.Is(err, c.lost) && err != engine.ErrStop || l.finAcked != home {
+				t.Errorf("%s: %v, answered %v", c.name, err, l.finAcked)
 			}
 			if w.Ops != c.ops || int64(l.Out) != c.out || w.Peak.Slots[0] != c.ops {
 				t.Errorf("%s: %d operations, %d counted, %d out", c.name, w.Ops, w.Peak.Slots[0], l.Out)
@@ -178,14 +178,14 @@ func TestWhatComesBackIsCompared(t *testing.T) {
 				l.Mem[l.Sh.RxSlot(2)+3] ^= 8
 			}
 			p.done = []transports.Done{{Kind: l.Kind, Slot: 2}}
-			if _, _, err := w.turn(l); err != nil || l.brought != 2 || l.Out != 1 || w.Compared.Messages != 2 || l.answered {
+			if _, _, err := w.turn(l); err != nil || l.brought != 2 || l.Out != 1 || w.Compared.Messages != 2 || l.finAcked {
 				t.Errorf("%s: %v, %d compared %+v", op, err, l.brought, w.Compared)
 			}
 			if err := f.Verify(l.genIn, nil); reports.Code(err) != reports.ExitCorruption {
 				t.Errorf("%s: one is missing: %v", op, err)
 			}
 			p.done = []transports.Done{{Kind: l.Kind, Slot: 1}}
-			if _, _, err := w.turn(l); (reports.Code(err) == reports.ExitCorruption) != bent || !bent && (err != nil || l.brought != 3 || !l.answered || f.Verify(l.genIn, nil) != nil) {
+			if _, _, err := w.turn(l); (reports.Code(err) == reports.ExitCorruption) != bent || !bent && (err != nil || l.brought != 3 || !l.finAcked || f.Verify(l.genIn, nil) != nil) {
 				t.Errorf("%s, bent %v: %v, %d compared", op, bent, err, l.brought)
 			}
 		}
@@ -271,8 +271,8 @@ func TestATargetTakesWhatItKnows(t *testing.T) {
 		}
 		p.done, p.room = []transports.Done{c.d}, 0 // an answer that is due stays so
 		err := w.takeTurn(l)
-		if reports.Code(err) != c.code && !(c.code == reports.ExitPeer && err != nil) || l.count != c.data || l.owed != c.owed || w.Compared.Bytes != c.bytes {
-			t.Errorf("%s: %v, %d data, %d answers owed, compared %+v", c.name, err, l.count, l.owed, w.Compared)
+		if reports.Code(err) != c.code && !(c.code == reports.ExitPeer && err != nil) || l.count != c.data || l.acksDue != c.owed || w.Compared.Bytes != c.bytes {
+			t.Errorf("%s: %v, %d data, %d answers owed, compared %+v", c.name, err, l.count, l.acksDue, w.Compared)
 		}
 		if err == nil && (l.unposted != 1 || w.Ops != 1) {
 			t.Errorf("%s: %d to be posted, %d operations", c.name, l.unposted, w.Ops)
@@ -309,12 +309,12 @@ func TestASleepingTargetWaitsForItsFins(t *testing.T) {
 	ctx, stop := w.Ctx, w.Stop
 	p.onPoll = func(n int) {
 		if n == 3 {
-			hears(p, 0)
+			arrives(p, 0)
 		}
 	}
-	hears(second, 0)
+	arrives(second, 0)
 	second.onPoll = func(int) { w.Ctx = ended(t) }
-	if err := f.Loop(w.Worker)(); err != nil || w.End == 0 || l.owed != 0 || other.owed != 0 || p.polls != 3 || second.polls != 1 {
+	if err := f.Loop(w.Worker)(); err != nil || w.End == 0 || l.acksDue != 0 || other.acksDue != 0 || p.polls != 3 || second.polls != 1 {
 		t.Errorf("%v, ended at %d, %d polls, then %d of the second", err, w.End, p.polls, second.polls)
 	}
 	w.Ctx, l.peerFin, p.onPoll, p.lost = ctx, false, nil, errBroken

@@ -63,7 +63,7 @@ func TestWritesBothWaysWaitForALook(t *testing.T) {
 		if err != nil || k != c.k || (len(p.posted) == 1) != c.asks {
 			t.Errorf("%s: %v, %d may be posted, said %+v, want %d", c.name, err, k, p.posted, c.k)
 		}
-		if c.asks && (int(p.posted[0].Len) != lengthBetween(l.Sh, noticeLook) || !l.pass.Waiting || l.pass.asked != c.posted) {
+		if c.asks && (int(p.posted[0].Len) != controlLen(l.Sh, ctlCompare) || !l.pass.Waiting || l.pass.asked != c.posted) {
 			t.Errorf("%s: said %+v, asked at %d", c.name, p.posted[0], l.pass.asked)
 		}
 	}
@@ -92,11 +92,11 @@ func TestEachLookIsAtTheNextPass(t *testing.T) {
 		}
 		for p := l.passes; p < pass; p++ {
 			if ComparesPass(sh, p) {
-				l.passes = p + 1 // passes between, which were looked at
+				l.passes = p + 1 // passes between, which were compared
 			}
 		}
-		if l.owed = 0; w.comparePass(l) != nil || l.passes != pass+1 || l.owed != 1 {
-			t.Errorf("pass %d: %d looked at, %d answers are due", pass, l.passes, l.owed)
+		if l.acksDue = 0; w.comparePass(l) != nil || l.passes != pass+1 || l.acksDue != 1 {
+			t.Errorf("pass %d: %d looked at, %d answers are due", pass, l.passes, l.acksDue)
 		}
 	}
 	if err := w.comparePass(l); reports.Code(err) != reports.ExitCorruption {
@@ -125,9 +125,9 @@ func TestWhichMessagesBothWaysAreWritten(t *testing.T) {
 	}
 }
 
-// A notice of a stream of sends takes a slot of the ring, as it takes a receive; others have a
+// A control message of a stream of sends takes a slot of the ring, as it takes a receive; others have a
 // place of their own.
-func TestWhereNoticesLeaveFrom(t *testing.T) {
+func TestWhereControlMessagesLeaveFrom(t *testing.T) {
 	for op, inRing := range map[string]bool{"send": true, "write": false, "write_imm": false, "read": false} {
 		p, _, w, l := bothWaysOn(op, engine.SideClient, unverified)
 		l.Head, l.Messages, l.unsignaled = 7, 39, 2
@@ -135,7 +135,7 @@ func TestWhereNoticesLeaveFrom(t *testing.T) {
 		if inRing {
 			at, head, messages = l.Ops[7].Local, 8, 40
 		}
-		said, err := w.say(l, noticeFin)
+		said, err := w.sendControl(l, ctlFin)
 		if !said || err != nil || len(p.posted) != 1 || p.posted[0].Local != at || p.posted[0].Kind != transports.KindSend || p.posted[0].Slot != 3 || p.posted[0].Flags != 0 {
 			t.Fatalf("%s: %v, %v, said %+v, want it from %d", op, said, err, p.posted, at)
 		}

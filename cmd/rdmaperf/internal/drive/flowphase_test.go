@@ -6,7 +6,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 )
 
-// A phase goes on where the one before ended: with the slot of the next message, notices included,
+// A phase goes on where the one before ended: with the slot of the next message, control messages included,
 // or of the next number; and writes begin anew.
 func TestAPhaseBothWaysGoesOn(t *testing.T) {
 	for op, head := range map[string]int{"send": 37 % 32, "write_imm": 35 % 32, "write": 0} {
@@ -20,7 +20,7 @@ func TestAPhaseBothWaysGoesOn(t *testing.T) {
 		_, d, _, l := bothWaysOn("read", engine.SideClient, func(*engine.Shape) {})
 		l.Posted, l.brought = 7, brought
 		if err := d.Verify(1, make([]engine.LaneCount, 1)); (err == nil) != fine {
-			t.Errorf("%d of 7 reads were looked at: %v", brought, err)
+			t.Errorf("%d of 7 reads were compared: %v", brought, err)
 		}
 	}
 }

@@ -55,15 +55,15 @@ func TestBothWaysEndWithTheirWindow(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.complete()
-		arrives := func(n notice) {
-			p.done = append(p.done, transports.Done{Kind: transports.KindRecv, Len: uint32(lengthBetween(l.Sh, n))})
+		arrives := func(n control) {
+			p.done = append(p.done, transports.Done{Kind: transports.KindRecv, Len: uint32(controlLen(l.Sh, n))})
 		}
 		p.onPoll = func(int) { // a peer that ends when it is told to
 			time.Sleep(100)
 			for _, op := range p.complete() {
-				if op.Kind == transports.KindSend && int(op.Len) == lengthBetween(l.Sh, noticeHurry) {
-					arrives(noticeAnswer)
-					arrives(noticeHurry)
+				if op.Kind == transports.KindSend && int(op.Len) == controlLen(l.Sh, ctlStop) {
+					arrives(ctlAck)
+					arrives(ctlStop)
 				}
 			}
 		}
@@ -80,7 +80,7 @@ func TestBothWaysEndWithTheirWindow(t *testing.T) {
 func TestADirectionOfReadsEndsWithTheLast(t *testing.T) {
 	for op, early := range map[string]bool{"read": false, "send": true} {
 		p, _, w, l := bothWaysOn(op, engine.SideClient, unverified)
-		l.begun, l.Fenced, l.answered, l.Out = true, true, true, 1
+		l.begun, l.Fenced, l.finAcked, l.Out = true, true, true, 1
 		if _, _, err := w.turn(l); err != nil || l.done != early || (w.End != 0) != early {
 			t.Errorf("%s: %v, over with one outstanding: %v, want %v", op, err, l.done, early)
 		}

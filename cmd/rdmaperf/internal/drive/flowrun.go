@@ -7,7 +7,7 @@ import (
 )
 
 // run is the loop of a side that sends. The client begins, and ends when both directions are done; the
-// server begins when the client says so, and goes on until it is stopped.
+// server begins when the client starts it, and goes on until it is stopped.
 func (w *flowWorker) run() error {
 	w.Open()
 	for _, l := range w.lanes {
@@ -21,7 +21,7 @@ func (w *flowWorker) run() error {
 	}
 	for _, l := range w.lanes {
 		n := l.Posted
-		if !l.answered {
+		if !l.finAcked {
 			n -= min(int64(l.Out), l.Posted) // what nobody knows did not happen
 		}
 		w.Ops += n
@@ -76,7 +76,7 @@ func (w *flowWorker) flow() error {
 			w.stopFlows()
 		}
 		if sleep >= leastSleep {
-			Nap(sleep)
+			Sleep(sleep)
 		}
 	}
 }
@@ -101,10 +101,10 @@ func (w *flowWorker) turn(l *flowLane) (n int, moved bool, err error) {
 			return n, true, err
 		}
 	}
-	if !l.noticed && l.remaining == 0 && l.Out == 0 {
-		l.answered = true // by the last completion
+	if !l.acked && l.remaining == 0 && l.Out == 0 {
+		l.finAcked = true // by the last completion
 	}
-	if l.answered && !l.done && (l.Out == 0 || !engine.OneSided(l.Kind)) {
+	if l.finAcked && !l.done && (l.Out == 0 || !engine.OneSided(l.Kind)) {
 		l.done = true
 		w.End = engine.Now()
 	}
@@ -127,13 +127,13 @@ func (w *flowWorker) takeTurn(l *flowLane) error {
 }
 
 // sleepUntilDone is the target of a stream of writes that the device places unaided. Nothing reaches its
-// queues but notices, the last of a lane behind its last write, so it sleeps on one lane after the other.
-// An incast's target polls: each client's window ends with the answer to its own fin, which must not wait
+// queues but control messages, the last of a lane behind its last write, so it sleeps on one lane after the other.
+// An incast's target polls: each client's window ends with the acknowledgement of its own fin, which must not wait
 // for another's.
 func (w *flowWorker) sleepUntilDone() error {
 	w.Begin = engine.Now()
 	for _, l := range w.lanes {
-		for !l.peerFin || l.owed > 0 {
+		for !l.peerFin || l.acksDue > 0 {
 			if err := w.takeTurn(l); err != nil {
 				w.End = engine.Now()
 				if err == engine.ErrStop {
@@ -148,9 +148,9 @@ func (w *flowWorker) sleepUntilDone() error {
 	return nil
 }
 
-// over tells that both directions of a lane are done and nothing is outstanding.
+// over reports whether both directions of a lane are done and nothing is outstanding.
 func (l *flowLane) over() bool {
-	return l.answered && l.peerFin && l.owed == 0 && l.Out == 0
+	return l.finAcked && l.peerFin && l.acksDue == 0 && l.Out == 0
 }
 
 // stopFlows ends the sending of all lanes. A lane that never began still takes part in the end.
@@ -160,10 +160,10 @@ func (w *flowWorker) stopFlows() {
 	}
 }
 
-// stop ends a lane's sending; hurry asks the peer to end, too.
-func (l *flowLane) stop(hurry bool) {
-	l.hurry, l.sleep = l.hurry || hurry, 0
-	if !l.noticed { // one more is signalled, and with it those before it end
+// stop ends a lane's sending; peer asks the other side to end, too.
+func (l *flowLane) stop(peer bool) {
+	l.stopPeer, l.sleep = l.stopPeer || peer, 0
+	if !l.acked { // one more is signalled, and with it those before it end
 		l.remaining = min(l.remaining, int64(min(l.unsignaled, 1)))
 		return
 	}

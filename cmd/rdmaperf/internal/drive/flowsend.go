@@ -6,30 +6,30 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// send begins a stream, goes on with it, or says its end.
+// send begins a stream, goes on with it, or sends its fin.
 func (w *flowWorker) send(l *flowLane) (bool, error) {
 	switch {
 	case !l.sends:
 	case !l.begun && w.Role == engine.SideClient:
-		said, err := w.say(l, noticeGo)
-		if said {
+		sent, err := w.sendControl(l, ctlStart)
+		if sent {
 			w.begin(l)
 		}
-		return said, err
+		return sent, err
 	case l.flowing && l.remaining > 0:
 		return w.push(l)
-	case l.begun && l.noticed && !l.Fenced && !(l.TakesReceive && l.credits() <= 0):
+	case l.begun && l.acked && !l.Fenced && !(l.TakesReceive && l.credits() <= 0):
 		l.flowing = false
-		fin := noticeFin
-		if l.takes && (l.hurry || w.Lim.Dur > 0 || w.Lim.Ops == 0) {
-			fin = noticeHurry
+		fin := ctlFin
+		if l.takes && (l.stopPeer || w.Lim.Dur > 0 || w.Lim.Ops == 0) {
+			fin = ctlStop
 		}
-		said, err := w.say(l, fin)
-		if said {
+		sent, err := w.sendControl(l, fin)
+		if sent {
 			l.Fenced = true
 			l.sent++
 		}
-		return said, err
+		return sent, err
 	}
 	return false, nil
 }
@@ -89,15 +89,15 @@ func (w *flowWorker) push(l *flowLane) (bool, error) {
 	return n > 0, nil
 }
 
-// signal gives flags to one operation in sh.Moderation, and to the last one where no notice follows. Notices
-// are signalled as well, so that these have no fixed place in the ring, where none is signalled. The Slot of
+// signal gives flags to one operation in sh.Moderation, and to the last one where no fin follows. Control
+// messages are signalled as well, so that these have no fixed place in the ring, where none is signalled. The Slot of
 // a signalled operation says how many its completion ends.
 func (l *flowLane) signal(ops []transports.Op, flags transports.OpFlags) {
 	every := l.Sh.Moderation
 	for i := every - 1 - l.unsignaled; i < len(ops); i += every {
 		ops[i].Flags = flags
 	}
-	if last := len(ops) - 1; !l.noticed && l.remaining == int64(len(ops)) {
+	if last := len(ops) - 1; !l.acked && l.remaining == int64(len(ops)) {
 		ops[last].Flags, ops[last].Slot = flags, uint32((l.unsignaled+last)%every+1)
 		if flags&transports.Unsignaled != 0 {
 			ops[last].Slot = uint32(every)
@@ -120,8 +120,8 @@ func (w *flowWorker) own(l *flowLane, k int) (int, error) {
 	case l.Kind == transports.KindWrite:
 		room, due := l.pass.Room(sh, sh.Slots, l.Posted, k)
 		if due && l.Out < sh.Depth {
-			said, err := w.say(l, noticeLook)
-			if said {
+			sent, err := w.sendControl(l, ctlCompare)
+			if sent {
 				l.pass.Ask(l.Posted)
 			}
 			return 0, err

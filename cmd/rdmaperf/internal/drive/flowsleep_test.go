@@ -11,21 +11,21 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// napping runs something in a bubble, in which sleeps of the kernel's are the bubble's, and gives them.
-func napping(t *testing.T, run func()) (naps []int64) {
+// sleeping runs something in a bubble, in which sleeps of the kernel's are the bubble's, and gives them.
+func sleeping(t *testing.T, run func()) (sleeps []int64) {
 	t.Helper()
-	defer func(f func(int64)) { Nap = f }(Nap)
+	defer func(f func(int64)) { Sleep = f }(Sleep)
 	synctest.Test(t, func(t *testing.T) {
 		engine.RestartClock()
 		time.Sleep(1000) // no window begins at 0
-		Nap = func(ns int64) {
-			naps = append(naps, ns)
+		Sleep = func(ns int64) {
+			sleeps = append(sleeps, ns)
 			time.Sleep(time.Duration(ns))
 		}
 		run()
 	})
 	engine.RestartClock()
-	return naps
+	return sleeps
 }
 
 // ended is a context that is over.
@@ -39,7 +39,7 @@ func ended(t *testing.T) context.Context {
 // more once its last operation is posted.
 func TestAStreamSleepsBesideAFullQueue(t *testing.T) {
 	for sleep, want := range map[int64][]int64{leastSleep: {leastSleep}, leastSleep - 1: nil} {
-		got := napping(t, func() {
+		got := sleeping(t, func() {
 			p, _, w, l := streamOn("read", nil)
 			l.Out, l.sleep, w.Lim.Ops = 8, sleep, 1
 			p.onPoll = func(n int) {
@@ -77,7 +77,7 @@ func TestHowLongAStreamMaySleep(t *testing.T) {
 
 // A window of time ends where credits are all that is missing, too.
 func TestAStreamWithoutCreditsEndsWithItsWindow(t *testing.T) {
-	napping(t, func() {
+	sleeping(t, func() {
 		p, f, w, l := streamOn("send", func(sh *engine.Shape) { sh.RecvDepth = 8 })
 		if err := f.Prepare(engine.GenMeasure); err != nil {
 			t.Fatal(err)
@@ -89,10 +89,10 @@ func TestAStreamWithoutCreditsEndsWithItsWindow(t *testing.T) {
 			case 1, 2:
 				p.done = []transports.Done{{Kind: transports.KindSend, Slot: 4}}
 			case 3:
-				hears(p, 1)
-				hears(p, 1)
+				arrives(p, 1)
+				arrives(p, 1)
 			default:
-				hears(p, numberSize)
+				arrives(p, numberSize)
 				p.done = append(p.done, transports.Done{Kind: transports.KindSend, Slot: 1})
 			}
 		}

@@ -25,40 +25,40 @@ func (w *flowWorker) takeDone(l *flowLane, c *transports.Done) error {
 	if c.HasImm || l.takes && l.TakesReceive && int(c.Len) == sh.Size {
 		return w.takeData(l, c)
 	}
-	said, ok := l.noticeOf(int(c.Len))
+	kind, ok := l.controlOf(int(c.Len))
 	if !ok {
 		return w.Corrupt(&l.Lane, "length of a message", 0, byte(sh.Size), byte(c.Len))
 	}
-	return w.takeNotice(l, said)
+	return w.takeControl(l, kind)
 }
 
-func (w *flowWorker) takeNotice(l *flowLane, said notice) error {
+func (w *flowWorker) takeControl(l *flowLane, kind control) error {
 	every := uint64(CreditEvery(l.Sh))
 	switch {
-	case said == noticeCredit && l.TakesReceive && l.credit+every <= l.sent:
+	case kind == ctlCredit && l.TakesReceive && l.credit+every <= l.sent:
 		l.credit += every
-	case said == noticeGo && l.sends && !l.begun:
+	case kind == ctlStart && l.sends && !l.begun:
 		w.begin(l)
-	case (said == noticeFin || said == noticeHurry) && !l.peerFin:
+	case (kind == ctlFin || kind == ctlStop) && !l.peerFin:
 		l.peerFin = true
-		l.owed++
+		l.acksDue++
 		l.taken++
-		if said == noticeHurry {
+		if kind == ctlStop {
 			l.stop(false)
 		}
-	case said == noticeAnswer && l.pass.Waiting:
+	case kind == ctlAck && l.pass.Waiting:
 		l.pass.Waiting = false
-	case said == noticeAnswer && l.Fenced && !l.answered:
-		l.answered = true
-	case said == noticeLook && w.Numbered && l.Kind == transports.KindWrite && l.owed == 0:
+	case kind == ctlAck && l.Fenced && !l.finAcked:
+		l.finAcked = true
+	case kind == ctlCompare && w.Numbered && l.Kind == transports.KindWrite && l.acksDue == 0:
 		return w.comparePass(l)
 	default:
-		return w.Lost(&l.Lane, "read notice", fmt.Errorf("%d out of turn", said))
+		return w.Lost(&l.Lane, "read control message", fmt.Errorf("%d out of turn", kind))
 	}
 	return nil
 }
 
-// carriesImm tells operations each of which brings an immediate.
+// carriesImm reports operations each of which brings an immediate.
 func carriesImm(k transports.Kind) bool {
 	return k == transports.KindSendImm || k == transports.KindWriteImm
 }
@@ -97,7 +97,7 @@ func (w *flowWorker) takeData(l *flowLane, c *transports.Done) error {
 func (w *flowWorker) compareBrought(l *flowLane, c *transports.Done) error {
 	n := int64(c.Slot)
 	if c.Kind != l.Kind {
-		n-- // a notice
+		n-- // a control message
 	}
 	for range n {
 		i := uint64(l.brought)
@@ -125,13 +125,13 @@ func (w *flowWorker) comparePass(l *flowLane) error {
 		return err
 	}
 	l.passes = pass + 1
-	l.owed++
+	l.acksDue++
 	return nil
 }
 
-// reply posts receives again, and then tells the peer of the room, and answers it.
+// reply posts receives again, and then gives credit for them, and acknowledges.
 func (w *flowWorker) reply(l *flowLane) (moved bool, err error) {
-	if l.unposted < l.repostAt && l.owed == 0 {
+	if l.unposted < l.repostAt && l.acksDue == 0 {
 		return false, nil
 	}
 	if err := l.repost(w.Worker, &l.Lane); err != nil || l.unposted > 0 {
@@ -139,18 +139,18 @@ func (w *flowWorker) reply(l *flowLane) (moved bool, err error) {
 	}
 	every := uint64(CreditEvery(l.Sh))
 	for l.TakesReceive && l.taken-l.granted >= every {
-		said, err := w.say(l, noticeCredit)
-		if err != nil || !said {
+		sent, err := w.sendControl(l, ctlCredit)
+		if err != nil || !sent {
 			return true, err
 		}
 		l.granted += every
 	}
-	for l.owed > 0 {
-		said, err := w.say(l, noticeAnswer)
-		if err != nil || !said {
+	for l.acksDue > 0 {
+		sent, err := w.sendControl(l, ctlAck)
+		if err != nil || !sent {
 			return true, err
 		}
-		l.owed--
+		l.acksDue--
 	}
 	return true, nil
 }
@@ -194,7 +194,7 @@ func (w *flowWorker) verifyTaken(l *flowLane, sent engine.LaneCount) error {
 }
 
 // verifyReceives holds what lies behind the slots of sends, and the slots where none came. The first bytes
-// may come from a notice.
+// may come from a control message.
 func (w *flowWorker) verifyReceives(l *flowLane) error {
 	sh := l.Sh
 	for s := range sh.Slots {
@@ -203,7 +203,7 @@ func (w *flowWorker) verifyReceives(l *flowLane) error {
 		if l.written[s] {
 			from, what = sh.Size, fmt.Sprintf("window slot %d (behind its end)", s)
 		}
-		if from = max(from, noticeReach); from < len(slot) {
+		if from = max(from, controlReach); from < len(slot) {
 			if i := engine.FirstNonZero(slot[from:]); i >= 0 {
 				return w.Corrupt(&l.Lane, what, from+i, 0, slot[from+i])
 			}

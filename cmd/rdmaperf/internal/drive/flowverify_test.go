@@ -73,20 +73,20 @@ func TestMessagesBothWaysAreCounted(t *testing.T) {
 	}
 }
 
-// The first bytes of a slot may be a notice's; those behind its longest are nobody's.
-func TestNoticesMayLieWhereSendsDo(t *testing.T) {
+// The first bytes of a slot may be a control message's; those behind its longest are nobody's.
+func TestControlMessagesMayLieWhereSendsDo(t *testing.T) {
 	sent := engine.LaneCount{Count: 3}
 	for _, size := range []int{3, 100} {
-		held(t, "a notice", "send", size, sent, flip(5, noticeReach-1), 0)
-		held(t, "behind a notice", "send", size, sent, flip(5, noticeReach), found)
+		held(t, "a control message", "send", size, sent, flip(5, controlReach-1), 0)
+		held(t, "behind a control message", "send", size, sent, flip(5, controlReach), found)
 	}
-	held(t, "a notice behind a short message", "send", 3, sent, flip(1, noticeReach-1), 0)
-	held(t, "behind both", "send", 3, sent, flip(1, noticeReach), found)
+	held(t, "a control message behind a short message", "send", 3, sent, flip(1, controlReach-1), 0)
+	held(t, "behind both", "send", 3, sent, flip(1, controlReach), found)
 	held(t, "no room behind it", "send", 64, sent, nothing, 0)
 	_, d, _, l := bothWaysOn("send", engine.SideServer, func(*engine.Shape) {})
-	flip(5, noticeReach+9)(l.Sh, l)
+	flip(5, controlReach+9)(l.Sh, l)
 	var bad *engine.CorruptionError
-	if err := d.Verify(1, []engine.LaneCount{{}}); !errors.As(err, &bad) || bad.Offset != noticeReach+9 || bad.Got != 0x10 || bad.Want != 0 {
+	if err := d.Verify(1, []engine.LaneCount{{}}); !errors.As(err, &bad) || bad.Offset != controlReach+9 || bad.Got != 0x10 || bad.Want != 0 {
 		t.Errorf("%v, want the byte that was changed", err)
 	}
 }
@@ -102,26 +102,26 @@ func TestEachDirectionHasItsGeneration(t *testing.T) {
 	}
 }
 
-// Of sends both ways notices take slots, too: as many receives are for them as may be under way.
+// Of sends both ways control messages take slots, too: as many receives are for them as may be under way.
 // Other messages have a slot for each.
-func TestNoticesOfSendsTakeSlots(t *testing.T) {
+func TestControlMessagesOfSendsTakeSlots(t *testing.T) {
 	for _, c := range []struct {
 		op    string
 		both  bool
 		slots int
 		want  int
 	}{
-		{"send", true, 64, 64 - slackReceives}, {"send", true, slackReceives + 2, fewReceives}, {"send", true, 4, 4},
+		{"send", true, 64, 64 - controlReceives}, {"send", true, controlReceives + 2, fewReceives}, {"send", true, 4, 4},
 		{"send", false, 64, 64}, {"write_imm", true, 64, 64},
 	} {
 		if got := ownReceives(&engine.Shape{Point: engine.Point{Op: c.op, Bidirectional: c.both}, Slots: c.slots}); got != c.want {
 			t.Errorf("%s, both ways %v, %d slots: %d receives, want %d", c.op, c.both, c.slots, got, c.want)
 		}
 	}
-	for receives, want := range map[int]bool{32 - slackReceives: false, 32 - slackReceives + 1: true} {
+	for receives, want := range map[int]bool{32 - controlReceives: false, 32 - controlReceives + 1: true} {
 		_, _, _, l := bothWaysOn("send", engine.SideClient, func(sh *engine.Shape) { sh.RecvDepth = receives })
 		if l.shared != want {
-			t.Errorf("%d receives and those for notices in 32 slots: shared %v, want %v", receives, l.shared, want)
+			t.Errorf("%d receives and those for control messages in 32 slots: shared %v, want %v", receives, l.shared, want)
 		}
 	}
 }

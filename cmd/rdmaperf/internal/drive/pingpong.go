@@ -19,7 +19,7 @@ type exchange struct {
 	divide int64      // ways in a round trip
 	until  rdma.Until // what ends it
 	begin  func(l *pingPongLane, t *roundTrip, op *transports.Op)
-	settle func(w *pingPongWorker, l *pingPongLane, t *roundTrip) error // looks at what came, untimed
+	verify func(w *pingPongWorker, l *pingPongLane, t *roundTrip) error // compares what came, untimed
 }
 
 // roundTrip is one operation and its answer.
@@ -35,10 +35,10 @@ type roundTrip struct {
 }
 
 var (
-	messages = exchange{2, rdma.UntilRecv, beginMessage, settleMessage}
-	writes   = exchange{2, rdma.UntilByte, beginWrite, settleWrite}
+	messages = exchange{2, rdma.UntilRecv, beginMessage, verifyMessage}
+	writes   = exchange{2, rdma.UntilByte, beginWrite, verifyWrite}
 	reads    = exchange{1, rdma.UntilSend, beginRead, (*pingPongWorker).verifyEcho}
-	atomics  = exchange{1, rdma.UntilSend, beginAtomic, settleAtomic}
+	atomics  = exchange{1, rdma.UntilSend, beginAtomic, verifyAtomic}
 )
 
 // pingPongLane is a session of a ping-pong, on either side.
@@ -48,7 +48,7 @@ type pingPongLane struct {
 	recvs []transports.Op          // prepared, one for each slot
 
 	iter   uint64          // messages of this phase, from 1
-	rounds []roundTrip     // under way, or not looked at yet
+	rounds []roundTrip     // under way, or not compared yet
 	came   int             // of these, answered by a message
 	out    int             // operations posted and not known to be complete
 	again  []transports.Op // receives to be posted again
@@ -221,7 +221,7 @@ func (x *exchange) sample(w *pingPongWorker, l *pingPongLane) (t0, t1 int64, err
 	} else if t0, t1, err = w.plainRoundTrip(l, x.until, t.at+l.Sh.Size-1); err != nil {
 		return 0, 0, err
 	}
-	if err := x.settle(w, l, t); err != nil {
+	if err := x.verify(w, l, t); err != nil {
 		return 0, 0, err
 	}
 	return t0, t1, w.repostAll(l)
@@ -255,7 +255,7 @@ func (w *pingPongWorker) plainRoundTrip(l *pingPongLane, until rdma.Until, last 
 	return 0, 0, err
 }
 
-// repostAll posts the receives again whose messages were looked at.
+// repostAll posts the receives again whose messages were compared.
 func (w *pingPongWorker) repostAll(l *pingPongLane) error {
 	if len(l.again) == 0 {
 		return nil
@@ -275,7 +275,7 @@ func (w *pingPongWorker) reap(l *pingPongLane) error {
 	return w.take(l, n)
 }
 
-// take looks at the n operations of a client lane that have ended.
+// take counts the n operations of a client lane that have ended.
 func (w *pingPongWorker) take(l *pingPongLane, n int) error {
 	for i := range w.Done[:n] {
 		d := &w.Done[i]
@@ -323,9 +323,9 @@ func beginMessage(l *pingPongLane, t *roundTrip, op *transports.Op) {
 	*op = transports.Op{Kind: l.Kind, Flags: l.Flags, Local: uint64(t.off), Remote: uint64(t.at), Len: uint32(l.Sh.Payload()), Imm: uint32(l.iter)}
 }
 
-// settleMessage ends a message outside its timed part: own completions, the
+// verifyMessage ends a message outside its timed part: own completions, the
 // comparison, and the receive for a later echo.
-func settleMessage(w *pingPongWorker, l *pingPongLane, t *roundTrip) error {
+func verifyMessage(w *pingPongWorker, l *pingPongLane, t *roundTrip) error {
 	if err := w.untilComplete(l); err != nil {
 		return err
 	}
@@ -380,7 +380,7 @@ func beginWrite(l *pingPongLane, t *roundTrip, op *transports.Op) {
 	*op = transports.Op{Kind: transports.KindWrite, Flags: l.Flags, Local: uint64(t.off), Remote: uint64(t.at), Len: uint32(l.Sh.Size)}
 }
 
-func settleWrite(w *pingPongWorker, l *pingPongLane, t *roundTrip) error {
+func verifyWrite(w *pingPongWorker, l *pingPongLane, t *roundTrip) error {
 	if err := w.untilComplete(l); err != nil {
 		return err
 	}
@@ -403,7 +403,7 @@ func notifySample(w *pingPongWorker, l *pingPongLane) (t0, t1 int64, err error) 
 		return 0, 0, err
 	}
 	t1 = engine.Now()
-	if err := settleWrite(w, l, t); err != nil {
+	if err := verifyWrite(w, l, t); err != nil {
 		return 0, 0, err
 	}
 	l.again = append(l.again, l.recvs[t.slot])
@@ -432,7 +432,7 @@ func beginAtomic(l *pingPongLane, t *roundTrip, op *transports.Op) {
 	}
 }
 
-func settleAtomic(w *pingPongWorker, l *pingPongLane, t *roundTrip) error {
+func verifyAtomic(w *pingPongWorker, l *pingPongLane, t *roundTrip) error {
 	if !l.Sh.Verify {
 		return nil
 	}

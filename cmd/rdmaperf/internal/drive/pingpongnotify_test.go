@@ -120,7 +120,7 @@ func TestAtomicsOfAPingPong(t *testing.T) {
 			}
 			for old, code := range map[uint64]int{n - 1: 0, n: reports.ExitCorruption, n + 1: reports.ExitCorruption} {
 				binary.NativeEndian.PutUint64(l.Mem[r.at:], old)
-				if err := settleAtomic(w, l, &r); reports.Code(err) != code {
+				if err := verifyAtomic(w, l, &r); reports.Code(err) != code {
 					t.Errorf("%s %d that fetched %d: %v", op, n, old, err)
 				}
 			}

@@ -43,7 +43,7 @@ func TestAnAnswerLiesWhereItCame(t *testing.T) {
 			}
 			r.slot, r.length, r.imm, r.hasImm = slot, 64, 1, op != "send"
 			copy(l.Mem[at:], l.ref.Bytes()[r.off:r.off+64])
-			if err := settleMessage(w, l, r); err != nil || r.at != at || len(l.again) != 1 || l.again[0] != l.recvs[slot] {
+			if err := verifyMessage(w, l, r); err != nil || r.at != at || len(l.again) != 1 || l.again[0] != l.recvs[slot] {
 				t.Errorf("%s that took the receive of slot %d: %v, looked for at %d, want %d", op, slot, err, r.at, at)
 			}
 		}

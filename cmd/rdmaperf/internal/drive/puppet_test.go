@@ -140,4 +140,4 @@ func met(vs []transports.PingPongStep, n int, took int64) {
 }
 
 // alone is an exchange that looks at nothing.
-var alone = exchange{divide: 1, until: rdma.UntilSend, begin: beginRead, settle: func(*pingPongWorker, *pingPongLane, *roundTrip) error { return nil }}
+var alone = exchange{divide: 1, until: rdma.UntilSend, begin: beginRead, verify: func(*pingPongWorker, *pingPongLane, *roundTrip) error { return nil }}

@@ -30,7 +30,7 @@ func onSlots(depth int, slots, target bool) (*puppet, *engine.Worker, *engine.La
 	return p, w, l, &r
 }
 
-// There is a receive for each slot, and they come round; those of notices lie where no data lands.
+// There is a receive for each slot, and they come round; those of control messages lie where no data lands.
 func TestPreparedReceives(t *testing.T) {
 	for _, slots := range []bool{true, false} {
 		p, w, l, r := onSlots(40, slots, true)
@@ -63,7 +63,7 @@ func TestPreparedReceives(t *testing.T) {
 			}
 		}
 	}
-	for target, want := range map[bool]int{true: repostData, false: repostNotices} {
+	for target, want := range map[bool]int{true: repostData, false: repostControls} {
 		if _, _, _, r := onSlots(1000, true, target); r.repostAt != want || len(r.recvs) != 24+engine.BatchMax {
 			t.Errorf("of many receives %d are posted again at a time, want %d; %d prepared", r.repostAt, want, len(r.recvs))
 		}

@@ -67,22 +67,22 @@ type receiver struct {
 }
 
 const (
-	// slackReceives are those for notices both ways. The peer sends a credit for each half of the receives
-	// for data, so at most three are under way; and go, fin, answer, and those behind the last repost.
-	slackReceives = engine.CtlSlots
+	// controlReceives are those for control messages both ways. The peer sends a credit for each half of the receives
+	// for data, so at most three are under way; and start, fin, acknowledgement, and those behind the last repost.
+	controlReceives = engine.CtlSlots
 
-	// fewReceives: with as many for data or fewer, each message is told to the peer, so that as many credits
-	// and the other notices are under way at most.
-	fewReceives = slackReceives - 4
+	// fewReceives: with as many for data or fewer, each message has a credit of its own, so that as many credits
+	// and the other control messages are under way at most.
+	fewReceives = controlReceives - 4
 
 	// Receives that are worth a Post: of a target, more gain nothing; of others, half of the slack.
-	repostData    = 32
-	repostNotices = slackReceives / 2
+	repostData     = 32
+	repostControls = controlReceives / 2
 )
 
 // newReceiver prepares a receive for each slot, or for small messages alone.
 func newReceiver(sh *engine.Shape, slots, target bool) receiver {
-	r := receiver{ring: engine.CtlSlots, repostAt: min(repostNotices, CreditEvery(sh))}
+	r := receiver{ring: engine.CtlSlots, repostAt: min(repostControls, CreditEvery(sh))}
 	if target {
 		r.repostAt = min(repostData, CreditEvery(sh))
 	}
@@ -100,10 +100,10 @@ func newReceiver(sh *engine.Shape, slots, target bool) receiver {
 	return r
 }
 
-// CreditEvery is after how many messages a side says that it has receives for as many again.
+// CreditEvery is for how many messages a credit is.
 func CreditEvery(sh *engine.Shape) int {
 	if sh.Bidirectional && sh.RecvDepth <= fewReceives {
-		return 1 // a slot that a notice took comes round before the half of them is taken
+		return 1 // a slot that a control message took comes round before the half of them is taken
 	}
 	return max(1, sh.RecvDepth/2)
 }

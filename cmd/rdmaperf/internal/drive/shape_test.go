@@ -38,7 +38,7 @@ func TestStreamsThatNobodyComparesStayInTheCache(t *testing.T) {
 	}
 }
 
-// A slot is a message's own until somebody looked at it, so there are no more receives than slots,
+// A slot is a message's own until it was compared, so there are no more receives than slots,
 // also where there are just as many slots as operations to a completion.
 func TestThereAreNoMoreReceivesThanSlots(t *testing.T) {
 	memory, _ := enginetest.MemEnds(t)

@@ -13,7 +13,7 @@ func ThroughputShape(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
 		sh.Idle = ab.Server.Unaided && ab.Both.Events
 	}
 	sh.Idle = sh.Idle && !sh.Bidirectional
-	// One that is asked to look at passes of several QPs cannot sleep on one of them.
+	// One that is asked to compare passes of several QPs cannot sleep on one of them.
 	sh.Idle = sh.Idle && !(sh.Numbered() && sh.Kind() == transports.KindWrite && sh.QPs > sh.Threads)
 }
 
@@ -46,11 +46,11 @@ func StreamDepths(sh *engine.Shape, p *engine.Plan, caps transports.Caps) {
 	if sh.Numbered() && engine.TakesReceives(sh.Kind()) && sh.RecvDepth*sh.Stride() <= moreSlots {
 		most = max(most, sh.RecvDepth)
 		if sh.Bidirectional {
-			most += slackReceives
+			most += controlReceives
 		}
 	}
 	sh.Slots = max(1, min(most, budget/sh.Stride()))
-	if sh.Numbered() { // a slot is a message's own until somebody looked at it
+	if sh.Numbered() { // a slot is a message's own until it was compared
 		sh.Moderation = min(sh.Moderation, sh.Slots)
 	}
 	if sh.Slots >= sh.Moderation {
@@ -67,7 +67,7 @@ func StreamDepths(sh *engine.Shape, p *engine.Plan, caps transports.Caps) {
 }
 
 // moreSlots bounds the bytes of slots up to which each receive has one of its own, and not
-// each operation that is outstanding. Arbitrary: what is in the L2 cache anyhow.
+// each operation that is outstanding: what fits into an L2 cache.
 const moreSlots = 1 << 20
 
 // StreamSleeps: the client of a stream does, and a target that has receives for many more
@@ -82,19 +82,19 @@ func StreamSleeps(sh *engine.Shape, side string) bool {
 // OneOperation is the config of a workload that makes no other than that of the point.
 func OneOperation(sh *engine.Shape, c *transports.Config) { c.NoReads = !engine.OneSided(sh.Kind()) }
 
-// ThroughputConfig is that of a stream, one way or both, which has room for notices.
+// ThroughputConfig is that of a stream, one way or both, which has room for control messages.
 func ThroughputConfig(sh *engine.Shape, c *transports.Config) {
 	OneOperation(sh, c)
 	if sh.Bidirectional {
-		c.RecvDepth = sh.RecvDepth + slackReceives
+		c.RecvDepth = sh.RecvDepth + controlReceives
 	}
 }
 
 // ownReceives is how many receives for data a stream may have whose slots are each a message's own until it
-// was compared. Notices take slots, too.
+// was compared. Control messages take slots, too.
 func ownReceives(sh *engine.Shape) int {
 	if sh.Bidirectional && sh.Kind() == transports.KindSend {
-		return max(sh.Slots-slackReceives, min(sh.Slots, fewReceives))
+		return max(sh.Slots-controlReceives, min(sh.Slots, fewReceives))
 	}
 	return sh.Slots
 }

@@ -13,7 +13,7 @@ import (
 func Turns[L any](w *engine.Worker, lanes []L, one func(L) error) error {
 	w.Begin = engine.Now()
 	taken, sleep := int64(0), int64(0)
-	for !w.Stopped() { // here as well as in look: a flood of messages never looks
+	for !w.Stopped() { // here as well as in Idle, which a flood of messages never reaches
 		for _, l := range lanes {
 			if err := one(l); err != nil {
 				w.End = engine.Now()
@@ -30,7 +30,7 @@ func Turns[L any](w *engine.Worker, lanes []L, one func(L) error) error {
 			// Half of the receives are taken before the client hears of it.
 			sleep = SleepTime(w.Sh.RecvDepth/2, taken, engine.Now()-w.Begin)
 		case sleep >= leastSleep:
-			Nap(sleep)
+			Sleep(sleep)
 		}
 	}
 	w.End = engine.Now()

@@ -13,7 +13,7 @@ func TestATargetSleepsWhileNothingComes(t *testing.T) {
 		took int64 // of 64 messages
 		want []int64
 	}{{64 * 100_000, []int64{400_000, 400_000, 262_500}}, {64 * leastSleep / 4, []int64{leastSleep, leastSleep, 100_000}}, {64 * (leastSleep/4 - 1), nil}} {
-		got := napping(t, func() {
+		got := sleeping(t, func() {
 			_, w, l := pulled(&engine.Shape{Row: &engine.Workload{Layout: (*engine.Shape).StreamLayout}, Point: engine.Point{Op: "send", Size: 64}, RecvDepth: 512, Slots: 4, Moderation: 1}, engine.SideServer)
 			turn := 0
 			w.Sleeps = true

@@ -1,12 +1,6 @@
-// Package pairs opens both ends of a stack in one process, for workloads that have a run
-// of their own: two devices with connections between them, or two nodes of LITE. What they
-// write is numbered and compared by [Proof], and streamed by [Writes].
-//
-// # Ownership
+// Package pairs opens both ends of a stack in one process, for workloads that have a run of their own: two devices with
+// connections between them, or two nodes of LITE. What they write is numbered and compared by [Proof], and streamed by
+// [Writes]. Both ends share the processors, so that a rate is of both together.
 //
 // A pair owns what it opened; Close closes it. A Proof and a Writes are one goroutine's.
-//
-// # Limitations
-//
-// Both ends share the processors, so that a rate is of both together.
 package pairs

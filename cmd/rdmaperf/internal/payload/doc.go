@@ -1,12 +1,6 @@
-// Package payload makes and compares what calls carry: sequences of which every message
-// has a number that its first bytes tell, so that both sides know all of its bytes.
+// Package payload makes and compares what calls carry: sequences of which every message has a number that its first
+// bytes carry, so that both sides know all of its bytes.
 //
-// # Ownership
-//
-// A [Sequence] is written once and then only read; what Cut returns is part of it.
-//
-// # Limitations
-//
-// There are 4096 messages of a sequence, and 256 where they are shorter than 8 bytes: a message
-// that is exchanged for another that many behind it passes.
+// There are 4096 messages of a sequence, and 256 where they are shorter than 8 bytes: a message that is exchanged for
+// another that many behind it passes.
 package payload

@@ -20,7 +20,7 @@ type Sequence struct {
 
 const (
 	// Numbers: far more than calls are outstanding on a connection as a rule, of a text that
-	// is 32 KiB longer than a message. Arbitrary; that of other workloads.
+	// is 32 KiB longer than a message.
 	Numbers      = 4096
 	shortNumbers = 256
 	wordBytes    = 8

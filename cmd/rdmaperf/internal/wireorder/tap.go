@@ -2,11 +2,7 @@
 // the published example of sRDMA (Wang, Wang and Li, APNet'23, doi
 // 10.1145/3600061.3600082), two requests of two slices of which the later is more urgent.
 //
-// # Ownership
-//
 // [Tap] owns the device below it. What [Run] makes it closes.
-//
-// # Limitations
 //
 // What is noted is the order of the posts to the device below the tier, which a device
 // sends in that order (IBTA 10.8.3.1, RFC 5040 §5.5).

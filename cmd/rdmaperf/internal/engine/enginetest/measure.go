@@ -41,13 +41,13 @@ func Bubble(t *testing.T, f *scripted.Fabric, plan engine.Plan, s *engine.Server
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		engine.RestartClock()
-		cpu, nap := engine.ReadCPU, drive.Nap
+		cpu, sleep := engine.ReadCPU, drive.Sleep
 		engine.ReadCPU = func() (time.Duration, time.Duration) {
 			d := time.Since(began)
 			return d * process / 4, d * machine / 4
 		}
-		drive.Nap = func(ns int64) { time.Sleep(time.Duration(ns)) }
-		defer func() { engine.ReadCPU, drive.Nap = cpu, nap }()
+		drive.Sleep = func(ns int64) { time.Sleep(time.Duration(ns)) }
+		defer func() { engine.ReadCPU, drive.Sleep = cpu, sleep }()
 		client, server := f.Ends()
 		defer func() {
 			if err := f.Close(); err != nil {

@@ -91,7 +91,7 @@ func (d *holClient) Prepare(gen int) error {
 	sh := d.c.Sh
 	for _, l := range d.lanes {
 		l.ClearSlots()
-		engine.FillPattern(l.Mem[probeTx(sh, 0):lookTx(sh)], engine.PatternState(sh.Seed, gen, l.Index, probePattern))
+		engine.FillPattern(l.Mem[probeTx(sh, 0):compareTx(sh)], engine.PatternState(sh.Seed, gen, l.Index, probePattern))
 		engine.FillPattern(l.ref.Bytes(), engine.PatternState(sh.Seed, gen, l.Index, probePattern))
 		drive.FillSource(&l.Lane, l.Mem[:drive.SourceSize(sh.Size)], gen, 0)
 		l.First, l.Head, l.Out, l.Posted, l.Fenced = 0, 0, 0, 0, false
@@ -247,9 +247,9 @@ func (d *holClient) own(l *holClientLane, k int) (int, error) {
 	if !due {
 		return room, nil
 	}
-	at := lookTx(sh)
+	at := compareTx(sh)
 	binary.LittleEndian.PutUint64(l.Mem[at:], uint64(l.Posted)-uint64(sh.Slots))
-	posted, err := d.w.TryPost(&l.Lane, transports.Op{Kind: transports.KindSend, Local: uint64(at), Len: uint32(lookSize(sh)), Slot: slotLook})
+	posted, err := d.w.TryPost(&l.Lane, transports.Op{Kind: transports.KindSend, Local: uint64(at), Len: uint32(compareSize(sh)), Slot: slotCompare})
 	if posted {
 		l.Out++
 		l.pass.Ask(l.Posted)

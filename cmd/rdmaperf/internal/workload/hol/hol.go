@@ -25,7 +25,7 @@ import (
 // source (drive.SourceAt), so that each message has a number: the target compares that of
 // every send when it arrives. A write tells nobody: behind some passes over the slots,
 // chosen by the seed, and with VerifyAll behind each, the client waits until the target has
-// looked at them, which it asks for with a message of its own.
+// compared them, which it asks for with a message of its own.
 
 // Arms of the head-of-line workload, as --hol-arm and HOL.Arm spell them.
 const (
@@ -62,7 +62,7 @@ const (
 	slotBulk    = 1
 	slotProbe   = 2
 	slotBarrier = 3
-	slotLook    = 4
+	slotCompare = 4
 )
 
 // holShape fills in what the head-of-line workload needs.
@@ -77,7 +77,7 @@ func holShape(sh *engine.Shape, _ *engine.Plan, ab engine.Abilities) {
 
 // holLayout is that of the probes and the receives beside those of the bulk.
 func holLayout(sh *engine.Shape) engine.Layout {
-	off := lookTx(sh) + engine.SlotAlign
+	off := compareTx(sh) + engine.SlotAlign
 	end := off + sh.RecvDepth*holRecvStride(sh)
 	if sh.Kind() == transports.KindWrite {
 		end += sh.Slots * sh.Stride()
@@ -145,18 +145,18 @@ func validateHOL(p engine.Point) error {
 }
 
 // Layout, the same on both sides: the bulk's source, the probes' sources, that of what asks
-// for a look, the slots that bulk writes fill, and the receives.
+// to compare, the slots that bulk writes fill, and the receives.
 //
-//	0          | probeTx(0) … | lookTx | RxOff   …  | holRecv(0) …
+//	0          | probeTx(0) … | compareTx | RxOff   …  | holRecv(0) …
 
 func probeStride(sh *engine.Shape) int {
 	return (setUp(sh).ProbeSize + engine.SlotAlign - 1) &^ (engine.SlotAlign - 1)
 }
 func probeTx(sh *engine.Shape, i int) int { return drive.SourceSize(sh.Size) + i*probeStride(sh) }
-func lookTx(sh *engine.Shape) int         { return probeTx(sh, setUp(sh).probeSlots) }
+func compareTx(sh *engine.Shape) int      { return probeTx(sh, setUp(sh).probeSlots) }
 
-// lookSize is the length of what asks to compare a pass of writes, whose first number it has. No probe is as long.
-func lookSize(sh *engine.Shape) int {
+// compareSize is the length of what asks to compare a pass of writes, whose first number it has. No probe is as long.
+func compareSize(sh *engine.Shape) int {
 	if setUp(sh).ProbeSize == 8 {
 		return 9
 	}

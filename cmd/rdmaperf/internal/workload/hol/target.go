@@ -16,7 +16,7 @@ type holServerLane struct {
 	set   *setup
 	recvs []transports.Op
 	gen   int
-	bulk  int64 // bulk messages of this phase: sends that came, and writes up to the last pass that was looked at
+	bulk  int64 // bulk messages of this phase: sends that came, and writes up to the last pass that was compared
 	taken int   // of the session, since the last credit
 	owed  int   // empty messages to send
 
@@ -137,7 +137,7 @@ func holDone(w *engine.Worker, l *holServerLane, d *transports.Done) error {
 			l.taken = 0
 			l.owed++
 		}
-	case n == lookSize(sh) && sh.Verify && l.Kind == transports.KindWrite:
+	case n == compareSize(sh) && sh.Verify && l.Kind == transports.KindWrite:
 		first := binary.LittleEndian.Uint64(l.Mem[l.recvs[d.Slot].Local:])
 		if err := drive.CompareCuts(w, &l.Lane, l.gen, 0, 0, sh.Slots, first, int64(sh.Slots)); err != nil {
 			return err
@@ -179,6 +179,6 @@ func verifyHOL(w *engine.Worker, l *holServerLane, n engine.LaneCount) error {
 	if err := drive.CompareGaps(w, &l.Lane, 0, l.Sh.Slots, 0, n.Count); err != nil {
 		return err
 	}
-	first := max(l.bulk, n.Count-int64(l.Sh.Slots)) // the others were looked at, or are gone
+	first := max(l.bulk, n.Count-int64(l.Sh.Slots)) // the others were compared, or are gone
 	return drive.CompareCuts(w, &l.Lane, l.gen, 0, 0, l.Sh.Slots, uint64(first), n.Count-first)
 }

@@ -17,7 +17,7 @@ import (
 // The point's QPs are its clients; the server serves all of them in turn, as one
 // node of a cluster does, so it needs busy polling.
 
-// DefaultClients is how many send where nothing is said. Arbitrary: a small rack.
+// DefaultClients is how many send where nothing is said: a small rack.
 const DefaultClients = 8
 
 // validateIncast checks what only this workload asks of a point.

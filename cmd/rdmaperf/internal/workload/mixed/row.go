@@ -54,7 +54,7 @@ func checkPlan(p *engine.Plan, pt engine.Point) error {
 	return nil
 }
 
-// defaultDepth is how many operations are outstanding on a queue pair. Arbitrary; fio's is 1.
+// defaultDepth is how many operations are outstanding on a queue pair.
 const defaultDepth = 16
 
 func depthOf(p *engine.Plan, o *Options) int {

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 )
 
-// mostReplayed bounds the writes that are followed back from the last one. Arbitrary: a
+// mostReplayed bounds the writes that are followed back from the last one: a
 // second of work. What nobody has written since is not compared.
 const mostReplayed = 1 << 24
 

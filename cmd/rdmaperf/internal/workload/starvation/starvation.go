@@ -22,7 +22,7 @@ import (
 // Each class is cut out of a source of its own (drive.SourceAt), so that each message has a
 // number. A write tells nobody: behind some passes of a class over its slots, chosen by the
 // seed, and with VerifyAll behind each, it waits until the client has read them back one by
-// one and looked at them. The server looks at the last pass when the window is over.
+// one and compared them. The server compares the last pass when the window is over.
 
 // DefaultHighPriority is the high class's; the low class has 0.
 const DefaultHighPriority = 1
@@ -54,7 +54,7 @@ func validateStarvation(p engine.Point) error {
 	return nil
 }
 
-// defaultDepth is how many operations of a class are outstanding. Arbitrary; that of the
+// defaultDepth is how many operations of a class are outstanding: that of the
 // bulk in head-of-line blocking.
 const defaultDepth = 16
 
@@ -368,7 +368,7 @@ func (d *sources) drain() error {
 }
 
 // verifyClasses holds the target's slots against what each class sent: of the last pass what
-// the client did not look at.
+// the client did not compare.
 func verifyClasses(w *engine.Worker, l *engine.Lane, gen int, n engine.LaneCount) error {
 	half := l.Sh.Slots / 2
 	for class, c := range [...]struct {
@@ -424,7 +424,7 @@ func starvationResult(m *engine.Measurement, res *reports.Result, out *engine.Ou
 	c, _ := out.Detail.(counts)
 	ended := c.ended
 	if v := res.Verification; v != nil {
-		v.Messages = c.posted[lowClass] + c.posted[highClass] // what was queued at the end was looked at, too
+		v.Messages = c.posted[lowClass] + c.posted[highClass] // what was queued at the end was compared, too
 	}
 	share := func(c int) starvationkind.ClassShare {
 		t := reports.NewThroughput(ended[c]*int64(m.Sh.Size), ended[c], time.Duration(out.Window))

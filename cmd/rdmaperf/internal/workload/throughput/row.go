@@ -8,7 +8,7 @@ import (
 )
 
 // DefaultCallDepth is how many calls of throughput are outstanding on a connection.
-// Arbitrary: each is a goroutine, and a carrier's ring is full of fewer large ones.
+// Each is a goroutine, and a carrier's ring is full of fewer large ones.
 const DefaultCallDepth = 16
 
 // work is the row of streams.

@@ -37,7 +37,7 @@ func TestAnswersAreHeldAgainstWhatWasSent(t *testing.T) {
 			if bent >= 0 {
 				l.Mem[l.at(1)+bent] ^= 4
 			}
-			err := c.x.settle(w, l, r)
+			err := c.x.verify(w, l, r)
 			var bad *engine.CorruptionError
 			if (err != nil) != (bent >= 0) || err != nil && (!errors.As(err, &bad) || bad.Offset != bent || bad.Got^bad.Want != 4) {
 				t.Errorf("%s, byte %d changed: %v", c.op, bent, err)
@@ -66,14 +66,14 @@ func TestAnswersComeAsTheyShould(t *testing.T) {
 		r.slot, r.length, r.imm, r.hasImm = 1, 64, 1, c.op != "send"
 		copy(l.Mem[l.at(1):], l.ref.Bytes()[r.off:r.off+64])
 		c.change(r)
-		if err := settleMessage(w, l, r); reports.Code(err) != c.want {
+		if err := verifyMessage(w, l, r); reports.Code(err) != c.want {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, settle := range []func(*pingPongWorker, *pingPongLane, *roundTrip) error{settleMessage, settleWrite} {
+	for _, verify := range []func(*pingPongWorker, *pingPongLane, *roundTrip) error{verifyMessage, verifyWrite} {
 		p, w, l := pingPongOn(t, "write", engine.SideClient, engine.ArrivalMemory)
 		l.out, p.lost = 1, errBroken
-		if err := settle(w, l, &roundTrip{length: 64}); !errors.Is(err, errBroken) {
+		if err := verify(w, l, &roundTrip{length: 64}); !errors.Is(err, errBroken) {
 			t.Errorf("an operation that did not end: %v", err)
 		}
 	}
