@@ -222,8 +222,8 @@ func compareCounter(w *engine.Worker, l *engine.Lane, at int, want uint64, what 
 
 // compareFetched compares the old value that atomic n fetched.
 func compareFetched(w *engine.Worker, l *engine.Lane, at int, n uint64) error {
+	w.Compared.Message(engine.AtomicSize)
 	if binary.NativeEndian.Uint64(l.Mem[at:]) == n {
-		w.Compared.Message(engine.AtomicSize)
 		return nil
 	}
 	return compareCounter(w, l, at, n, fmt.Sprintf("old value of atomic %d", n))
