@@ -28,10 +28,11 @@ type flowWorker struct {
 type flowLane struct {
 	Sender
 	receiver
-	sends, takes bool // data
-	acked        bool // the peer acknowledges its end
-	inSlots      bool // the receives for data are the window's slots, in turn
-	compares     bool // what its operations bring, when they end
+	sends, takes bool   // data
+	every        uint64 // messages of a credit
+	acked        bool   // the peer acknowledges its end
+	inSlots      bool   // the receives for data are the window's slots, in turn
+	compares     bool   // what its operations bring, when they end
 
 	genOut, genIn int // of the patterns that leave and arrive
 
@@ -91,7 +92,7 @@ func newFlowLane(base *engine.Lane, sends, takes bool) *flowLane {
 	if sends && takes && l.inSlots && l.receives() > sh.Slots {
 		l.shared, l.used = true, make([]uint64, sh.Slots)
 	}
-	l.written = make([]bool, sh.Slots)
+	l.written, l.every = make([]bool, sh.Slots), uint64(CreditEvery(sh))
 	l.compares = sh.Numbered() && engine.OneSided(l.Kind)
 	for i := range l.Ops {
 		if l.Ops[i].Slot = uint32(sh.Moderation); sh.Moderation > 1 {

@@ -79,6 +79,7 @@ func TestRepliesBothWays(t *testing.T) {
 		{"receives alone", func(l *flowLane) { l.unposted, l.taken = l.repostAt, 7 }, nil, -1},
 		{"room", func(l *flowLane) { l.unposted, l.taken = l.repostAt, 8 }, []control{ctlCredit}, -1},
 		{"room twice", func(l *flowLane) { l.unposted, l.taken, l.granted = l.repostAt, 30, 8 }, []control{ctlCredit, ctlCredit}, -1},
+		{"room, with few receives to post", func(l *flowLane) { l.unposted, l.taken = 1, 8 }, []control{ctlCredit}, -1},
 		{"its end", func(l *flowLane) { l.unposted, l.acksDue = 1, 1 }, []control{ctlAck}, -1},
 		{"all", func(l *flowLane) { l.unposted, l.taken, l.acksDue = 1, 8, 2 }, []control{ctlCredit, ctlAck, ctlAck}, -1},
 		{"no room for receives", func(l *flowLane) { l.unposted, l.acksDue = 3, 1 }, nil, 2},

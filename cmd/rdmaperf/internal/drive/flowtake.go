@@ -33,10 +33,9 @@ func (w *flowWorker) takeDone(l *flowLane, c *transports.Done) error {
 }
 
 func (w *flowWorker) takeControl(l *flowLane, kind control) error {
-	every := uint64(CreditEvery(l.Sh))
 	switch {
-	case kind == ctlCredit && l.TakesReceive && l.credit+every <= l.sent:
-		l.credit += every
+	case kind == ctlCredit && l.TakesReceive && l.credit+l.every <= l.sent:
+		l.credit += l.every
 	case kind == ctlStart && l.sends && !l.begun:
 		w.begin(l)
 	case (kind == ctlFin || kind == ctlStop) && !l.peerFin:
@@ -131,19 +130,18 @@ func (w *flowWorker) comparePass(l *flowLane) error {
 
 // reply posts receives again, and then gives credit for them, and acknowledges.
 func (w *flowWorker) reply(l *flowLane) (moved bool, err error) {
-	if l.unposted < l.repostAt && l.acksDue == 0 {
+	if l.unposted < l.repostAt && l.acksDue == 0 && !l.creditDue() {
 		return false, nil
 	}
 	if err := l.repost(w.Worker, &l.Lane); err != nil || l.unposted > 0 {
 		return true, err
 	}
-	every := uint64(CreditEvery(l.Sh))
-	for l.TakesReceive && l.taken-l.granted >= every {
+	for l.creditDue() {
 		sent, err := w.sendControl(l, ctlCredit)
 		if err != nil || !sent {
 			return true, err
 		}
-		l.granted += every
+		l.granted += l.every
 	}
 	for l.acksDue > 0 {
 		sent, err := w.sendControl(l, ctlAck)
@@ -154,6 +152,9 @@ func (w *flowWorker) reply(l *flowLane) (moved bool, err error) {
 	}
 	return true, nil
 }
+
+// creditDue reports whether as many messages were taken as a credit is for.
+func (l *flowLane) creditDue() bool { return l.TakesReceive && l.taken-l.granted >= l.every }
 
 // Verify compares what is left at the end of a phase: how many messages came, what lies between the slots,
 // and of writes the last pass.
