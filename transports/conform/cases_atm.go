@@ -75,9 +75,8 @@ var atmCases = []Case{
 			c.localFault(wr, sink.part(12, 52), rdma.StatusLocLenErr, rdma.StatusLocQPOpErr)
 		}},
 	{ID: "atm/two-sinks", Clause: "IBTA 9.4.5*; man ibv_post_send",
-		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpFetchAdd), SGE: 2},
-		Requirement: "An atomic with two elements for the old value is refused, or fills them one after the other; " +
-			"nothing around them is written.",
+		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpFetchAdd), SGE: 2}, Requirement: "An atomic with two elements for the " +
+			"old value is refused, or fills them one after the other; nothing around them is written.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			dst := e.region(c.b, "dst", 8, atomicAll)

@@ -241,9 +241,8 @@ var devCases = []Case{
 			e.Note("%d undeclared abilities probed", probed)
 		}},
 	{ID: "dev/post-list-partial", Clause: "IBTA 11.4.1.1; man ibv_post_send (bad_wr)",
-		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite)},
-		Requirement: "When the second of three requests is refused, the first is executed, the third is not, and the " +
-			"QP stays in RTS.",
+		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite)}, Requirement: "When the second of three requests is refused, " +
+			"the first is executed, the third is not, and the QP stays in RTS.",
 		Run: func(e *Env) {
 			c, src, dst := e.writing(128)
 			dst.blank()

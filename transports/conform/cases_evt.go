@@ -85,8 +85,7 @@ var evtCases = []Case{
 			c.b.r.expect(got(1, 0), got(2, 0))
 		}},
 	{ID: "evt/solicited-error", Clause: "man ibv_req_notify_cq: \"or if the status is not successful\"",
-		Needs:       needSolicited,
-		Requirement: "Armed for solicited completions, a CQ wakes for a failed one.",
+		Needs: needSolicited, Requirement: "Armed for solicited completions, a CQ wakes for a failed one.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			c.b.postRecv(recv(1))

@@ -86,8 +86,7 @@ var inlCases = []Case{
 			e.equal(dst.name, dst.data()[:limit], sent)
 		}},
 	{ID: "inl/read-refused", Clause: "man ibv_post_send: inline is \"valid only for Send and RDMA Write\"",
-		Needs:       needInlineRd,
-		Requirement: "An inline read is refused.",
+		Needs: needInlineRd, Requirement: "An inline read is refused.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{inline: 8})
 			src, sink := c.reading(8)

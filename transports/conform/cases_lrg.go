@@ -75,8 +75,7 @@ var lrgCases = []Case{
 			c.localFault(write(1, dst.at(0), g...), dst, rdma.StatusLocLenErr)
 		}},
 	{ID: "lrg/max-message", Clause: "IBTA: messages of up to 2^31 bytes; RFC 5041 §4: below 2^32", Profile: Full,
-		Needs:       needSendWrite,
-		Requirement: "A message of the advertised limit, or of 512 MiB, arrives whole.",
+		Needs: needSendWrite, Requirement: "A message of the advertised limit, or of 512 MiB, arrives whole.",
 		Run: func(e *Env) {
 			n := int(min(e.Caps.MaxMsg, 512<<20))
 			c, src, dst := e.writing(n)

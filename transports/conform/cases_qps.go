@@ -109,8 +109,7 @@ var qpsCases = []Case{
 			c.a.s.expect(sendFails(200, rdma.StatusWRFlushErr))
 		}},
 	{ID: "qps/drain-resume", Clause: "IBTA 10.3.1.5*; man ibv_modify_qp",
-		Needs:       rdma.Need{Features: rdma.FeatSQD},
-		Requirement: "In SQD new sends are held; back in RTS they are sent.",
+		Needs: rdma.Need{Features: rdma.FeatSQD}, Requirement: "In SQD new sends are held; back in RTS they are sent.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			c.b.postRecv(recv(1), recv(2))

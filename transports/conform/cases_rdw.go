@@ -58,9 +58,8 @@ var rdwCases = []Case{
 			c.works()
 		}},
 	{ID: "rdw/zero-any-key",
-		Clause:      "IBTA C9-88; RFC 5041 §5.2: for a message of 0 bytes STag and TO \"MUST NOT be checked\"",
-		Needs:       needSendWrite,
-		Requirement: "A write of 0 bytes succeeds whatever its key and address.",
+		Clause: "IBTA C9-88; RFC 5041 §5.2: for a message of 0 bytes STag and TO \"MUST NOT be checked\"",
+		Needs:  needSendWrite, Requirement: "A write of 0 bytes succeeds whatever its key and address.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			dst := e.region(c.b, "dst", 64, remoteAll)

@@ -5,9 +5,8 @@ import "github.com/rdmaperf/rdmaperf/transports/rdma"
 // WIM: write with immediate.
 var wimCases = []Case{
 	{ID: "wim/delivers", Clause: "IBTA 9.4.3*; RFC 7306 §6; man ibv_poll_cq (IBV_WC_RECV_RDMA_WITH_IMM)",
-		Needs: needWriteImm,
-		Requirement: "The bytes are at the target when the receive completes with the immediate and the written " +
-			"length; the receive's own buffer is untouched.",
+		Needs: needWriteImm, Requirement: "The bytes are at the target when the receive completes with the immediate " +
+			"and the written length; the receive's own buffer is untouched.",
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			own := e.region(c.b, "receive", 64, localOnly)
@@ -46,9 +45,8 @@ var wimCases = []Case{
 			dst.unchanged("by a refused write")
 		}},
 	{ID: "wim/no-receive", Clause: "IBTA 9.7.5.2.8",
-		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWriteImm), Features: rdma.FeatRNRRetry},
-		Requirement: "A write with immediate that finds no receive ends with RNR_RETRY_EXC_ERR when no retry is " +
-			"allowed.",
+		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWriteImm), Features: rdma.FeatRNRRetry}, Requirement: "A write with " +
+			"immediate that finds no receive ends with RNR_RETRY_EXC_ERR when no retry is allowed.",
 		Run: func(e *Env) {
 			c := e.rnrRetries(0)
 			src, dst := c.writing(8)
