@@ -25,7 +25,8 @@ func (p plain) Caps() transports.Caps {
 func TestTheLoopIsTheSameAtBothEnds(t *testing.T) {
 	var points []engine.Point
 	for k := transports.KindSend; k < transports.KindCall; k++ {
-		points = append(points, engine.Point{Workload: latency.Name, Op: k.String(), Size: 8}, engine.Point{Workload: latency.Name, Op: k.String(), Size: 8, Rate: 1e5})
+		points = append(points, engine.Point{Workload: latency.Name, Op: k.String(), Size: 8},
+			engine.Point{Workload: latency.Name, Op: k.String(), Size: 8, Rate: 1e5})
 	}
 	for name, bend := range map[string]func(c, s transports.Transport) (transports.Transport, transports.Transport){
 		"both":   func(c, s transports.Transport) (transports.Transport, transports.Transport) { return c, s },
@@ -58,7 +59,8 @@ func TestTheLoopIsTheSameAtBothEnds(t *testing.T) {
 // A byte that changes on the way, and a completion that never comes, are found by
 // the loop in the provider, too.
 func TestBatchesFindFaults(t *testing.T) {
-	for fault, want := range map[memdev.Fault]int{memdev.FaultFlipByte: reports.ExitCorruption, memdev.FaultDropCompletion: reports.ExitPeer} {
+	for fault, want := range map[memdev.Fault]int{memdev.FaultFlipByte: reports.ExitCorruption,
+		memdev.FaultDropCompletion: reports.ExitPeer} {
 		for _, op := range []string{"send", "write", "read"} {
 			t.Run(fault.String()+"/"+op, func(t *testing.T) {
 				plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: op, Size: 64})

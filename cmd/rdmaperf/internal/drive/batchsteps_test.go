@@ -44,7 +44,8 @@ func TestAnswersOfTheProvider(t *testing.T) {
 		want        turn
 	}{
 		{"send", engine.ArrivalMessage, answerMessage}, {"write_imm", engine.ArrivalMessage, answerMessage},
-		{"write", engine.ArrivalMemory, answerMemory}, {"write", engine.ArrivalNotify, nil}, {"read", engine.ArrivalCompletion, nil},
+		{"write", engine.ArrivalMemory, answerMemory}, {"write", engine.ArrivalNotify, nil},
+		{"read", engine.ArrivalCompletion, nil},
 	} {
 		got := answering(&engine.Shape{Point: engine.Point{Op: c.op}, Arrival: c.arrival})
 		if reflect.ValueOf(got).Pointer() != reflect.ValueOf(c.want).Pointer() {
@@ -61,7 +62,8 @@ func TestAnswersOfMessagesAreThoseThatComeNext(t *testing.T) {
 	p.steps = func(_ int, vs []transports.PingPongStep) (int, error) {
 		for i, v := range vs {
 			slot, imm := (uint32(l.Sh.Slots)-2+uint32(i))%uint32(l.Sh.Slots), uint32(71+i)
-			if v.Slot != slot || v.Answer.Imm != imm || v.Answer.Local != uint64(l.at(uint64(imm))) || v.Answer.Kind != transports.KindWriteImm {
+			if v.Slot != slot || v.Answer.Imm != imm || v.Answer.Local != uint64(l.at(uint64(imm))) ||
+				v.Answer.Kind != transports.KindWriteImm {
 				t.Errorf("step %d: slot %d, %+v, want slot %d with %d", i, v.Slot, v.Answer, slot, imm)
 			}
 		}
@@ -90,7 +92,8 @@ func TestAnswersOfWritesAreCounted(t *testing.T) {
 		"no room yet":  {0, true, nil, rdma.ErrQueueFull, true, func(err error) bool { return err == nil }},
 		"broken":       {0, false, nil, broken, false, func(err error) bool { return errors.Is(err, broken) }},
 		"nothing came": {0, false, nil, nil, true, func(err error) bool { return err == engine.ErrStop }},
-		"an answer was refused": {0, false, []transports.Done{{Kind: transports.KindWrite, Status: rdma.StatusSuccess + 1}}, nil, false,
+		"an answer was refused": {0, false, []transports.Done{{Kind: transports.KindWrite,
+			Status: rdma.StatusSuccess + 1}}, nil, false,
 			func(err error) bool { return err != nil && err != engine.ErrStop }},
 	} {
 		p, w, l := pingPongOn(t, "write", engine.SideServer, engine.ArrivalMemory)

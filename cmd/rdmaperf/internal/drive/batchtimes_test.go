@@ -29,10 +29,12 @@ func TestAStepThatIsLeftIsTakenAlone(t *testing.T) {
 		}
 		p.onPoll = func(int) { time.Sleep(700); p.complete() }
 		w.Lim.Ops = int64(len(l.rounds))
-		if err := w.eachBatch(&alone, l); err != nil || w.Ops != w.Lim.Ops || len(p.posted) != 1 || p.posted[0].Local != uint64(l.at(3)) {
+		if err := w.eachBatch(&alone, l); err != nil || w.Ops != w.Lim.Ops || len(p.posted) != 1 ||
+			p.posted[0].Local != uint64(l.at(3)) {
 			t.Errorf("%v, %d round trips, posted %+v, want the third", err, w.Ops, p.posted)
 		}
-		if s := w.Rec.Snapshot(); s.Max != 700 || s.Min != 100 || s.Mean != float64(700+100*(w.Lim.Ops-1))/float64(w.Lim.Ops) {
+		if s := w.Rec.Snapshot(); s.Max != 700 || s.Min != 100 ||
+			s.Mean != float64(700+100*(w.Lim.Ops-1))/float64(w.Lim.Ops) {
 			t.Errorf("%+v, want one of 700 ns and else 100", s)
 		}
 		p.calls, w.Ops = 0, 0
@@ -77,8 +79,10 @@ func TestAStepOfWritesWatchesItsLastByte(t *testing.T) {
 	}
 	p.steps = func(call int, vs []transports.PingPongStep) (int, error) {
 		for i, v := range vs {
-			if at := i + len(l.steps) - len(vs); v.Until != rdma.UntilByte || v.Watch != uint64(last(at)) || v.Was != byte(100+at) {
-				t.Errorf("call %d, step %d watches %d for another than %d, want %d and %d", call, at, v.Watch, v.Was, last(at), 100+at)
+			if at := i + len(l.steps) - len(vs); v.Until != rdma.UntilByte || v.Watch != uint64(last(at)) ||
+				v.Was != byte(100+at) {
+				t.Errorf("call %d, step %d watches %d for another than %d, want %d and %d", call, at, v.Watch, v.Was,
+					last(at), 100+at)
 			}
 		}
 		switch call {
@@ -95,7 +99,8 @@ func TestAStepOfWritesWatchesItsLastByte(t *testing.T) {
 	}
 	x := exchange{divide: 1, until: rdma.UntilByte, begin: beginWrite, verify: alone.verify}
 	w.Lim.Ops = int64(len(l.rounds))
-	if err := w.eachBatch(&x, l); err != nil || p.polls != 3 || len(p.posted) != 1 || p.posted[0].Remote != uint64(l.at(6)) {
+	if err := w.eachBatch(&x, l); err != nil || p.polls != 3 || len(p.posted) != 1 ||
+		p.posted[0].Remote != uint64(l.at(6)) {
 		t.Errorf("%v, %d polls, posted %+v, want the first, answered at the third", err, p.polls, p.posted)
 	}
 	p, w, l = pingPongOn(t, "write", engine.SideServer, engine.ArrivalMemory)
@@ -103,8 +108,10 @@ func TestAStepOfWritesWatchesItsLastByte(t *testing.T) {
 	p.steps = func(_ int, vs []transports.PingPongStep) (int, error) {
 		for i, v := range vs {
 			iter := uint64(41 + i)
-			if at := l.at(iter); v.Watch != uint64(at+l.Sh.Size-1) || v.Was != l.before(iter) || v.Answer.Local != uint64(at) {
-				t.Errorf("answer %d watches %d for another than %d, and leaves from %d", i, v.Watch, v.Was, v.Answer.Local)
+			if at := l.at(iter); v.Watch != uint64(at+l.Sh.Size-1) || v.Was != l.before(iter) ||
+				v.Answer.Local != uint64(at) {
+				t.Errorf("answer %d watches %d for another than %d, and leaves from %d", i, v.Watch, v.Was,
+					v.Answer.Local)
 			}
 		}
 		w.Stop.Store(engine.StopSoon)

@@ -42,7 +42,8 @@ type callers struct {
 func runCalls(m *engine.Measurement, ctx context.Context) error {
 	work := m.Sh.Calls()
 	return RunCallGroups(m, ctx, CallPhases{Groups: []CallGroup{{
-		Conns: m.Sh.QPs, Each: m.Sh.Depth, Untimed: work.Untimed != nil && work.Untimed(m.Sh), Rate: m.Sh.Rate, New: work.Callers(m.Sh)}}})
+		Conns: m.Sh.QPs, Each: m.Sh.Depth, Untimed: work.Untimed != nil && work.Untimed(m.Sh), Rate: m.Sh.Rate,
+		New: work.Callers(m.Sh)}}})
 }
 
 // RunCallGroups takes a point through its phases whose callers may do several things.
@@ -74,7 +75,8 @@ func RunCallGroups(m *engine.Measurement, ctx context.Context, phases CallPhases
 		return err
 	}
 	if p.WarmupIterations > 0 || p.WarmupDuration > 0 {
-		if m.Warm, _, err = group.phase(ctx, "warm-up", engine.GenWarmup, engine.Limits{Ops: p.WarmupIterations, Dur: p.WarmupDuration}, phases.Measured); err != nil {
+		if m.Warm, _, err = group.phase(ctx, "warm-up", engine.GenWarmup,
+			engine.Limits{Ops: p.WarmupIterations, Dur: p.WarmupDuration}, phases.Measured); err != nil {
 			return err
 		}
 	}
@@ -174,10 +176,12 @@ func (k *callers) connect(ctx context.Context, tr transports.CallTransport, addr
 
 func callConnectFailed(tr transports.CallTransport, err error) error {
 	if tr.Caps().SameHost {
-		return engine.PeerError("connect", err, "a server on this machine and in this network namespace: unix sockets go no further")
+		return engine.PeerError("connect", err,
+			"a server on this machine and in this network namespace: unix sockets go no further")
 	}
 	var exit *reports.ExitError
-	if e := engine.TransportError("connect", err); !errors.As(e, &exit) || exit.Code != reports.ExitFailed || exit.Hint != "" {
+	if e := engine.TransportError("connect", err); !errors.As(e, &exit) || exit.Code != reports.ExitFailed ||
+		exit.Hint != "" {
 		return e
 	}
 	return engine.PeerError("connect", err, "the data path: a firewall may pass the control port only")
@@ -256,11 +260,13 @@ func (k *callers) memory(ctx context.Context) error {
 }
 
 // around runs something on this side inside a phase of the server.
-func (k *callers) around(ctx context.Context, name string, gen int, start func() *engine.Phase) (*engine.Outcome, *engine.PhaseReport, error) {
+func (k *callers) around(ctx context.Context, name string, gen int, start func() *engine.Phase) (
+	*engine.Outcome, *engine.PhaseReport, error) {
 	m, c, sh := k.m, k.m.C, k.m.Sh
 	collectAsUsed()
 	changes := engine.CountersAround(c.Counters, gen)
-	if _, err := c.Ask(ctx, sh, &engine.Message{Type: engine.MsgPhase, Phase: &engine.PhaseStart{Name: name, Generation: gen}}, engine.MsgReady); err != nil {
+	if _, err := c.Ask(ctx, sh, &engine.Message{Type: engine.MsgPhase,
+		Phase: &engine.PhaseStart{Name: name, Generation: gen}}, engine.MsgReady); err != nil {
 		return nil, nil, err
 	}
 	out, err := m.Watch(ctx, start())
@@ -276,7 +282,8 @@ func (k *callers) around(ctx context.Context, name string, gen int, start func()
 		fctx, cancel = context.WithTimeout(context.Background(), engine.Grace)
 		defer cancel()
 	}
-	answer, err := c.Ask(fctx, sh, &engine.Message{Type: engine.MsgStop, Stop: &engine.PhaseStop{Check: sh.Verify}}, engine.MsgReport)
+	answer, err := c.Ask(fctx, sh, &engine.Message{Type: engine.MsgStop, Stop: &engine.PhaseStop{Check: sh.Verify}},
+		engine.MsgReport)
 	if err != nil {
 		return out, nil, err
 	}
@@ -286,7 +293,8 @@ func (k *callers) around(ctx context.Context, name string, gen int, start func()
 	return out, answer.Report, nil
 }
 
-func (k *callers) phase(ctx context.Context, name string, gen int, lim engine.Limits, who CallPhase) (*engine.Outcome, *engine.PhaseReport, error) {
+func (k *callers) phase(ctx context.Context, name string, gen int, lim engine.Limits, who CallPhase) (
+	*engine.Outcome, *engine.PhaseReport, error) {
 	k.lead, k.beside = k.groups[who.Lead], nil
 	if who.Beside > 0 {
 		k.beside = k.groups[who.Beside]

@@ -19,7 +19,8 @@ func TestOnlyCallsOfARateArriveByChance(t *testing.T) {
 		m, k := point()
 		m.C.Plan.Arrivals, m.Sh.Rate, m.Sh.Seed = engine.ArrivalsPoisson, rate, 7
 		k.conns = make([]transports.CallConn, 1)
-		g := newCallGroup(CallGroup{Conns: 1, Each: 3, Rate: 3000, New: func(transports.CallConn, int) (engine.Caller, error) { return nobody{}, nil }})
+		g := newCallGroup(CallGroup{Conns: 1, Each: 3, Rate: 3000,
+			New: func(transports.CallConn, int) (engine.Caller, error) { return nobody{}, nil }})
 		if err := g.hire(k); err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +34,8 @@ func TestOnlyCallsOfARateArriveByChance(t *testing.T) {
 			w.pace.Start(0)
 			for range 5 {
 				if w.pace.Due() != want.Due() || w.shift != shift {
-					t.Fatalf("rate %v, caller %d: due at %d and %d later, want %d and %d", rate, i, w.pace.Due(), w.shift, want.Due(), shift)
+					t.Fatalf("rate %v, caller %d: due at %d and %d later, want %d and %d", rate, i, w.pace.Due(),
+						w.shift, want.Due(), shift)
 				}
 				want.Next()
 				w.pace.Next()
@@ -56,7 +58,8 @@ func TestConnectionsExpectTheirCallers(t *testing.T) {
 		{engine.CallWork{Turnover: true, Longest: longest}, 4, 10 + spareConns, 7, 8},
 	} {
 		sh.Row = &engine.Workload{Calls: &c.work}
-		if got := CallConfig(sh, nil); got.Callers != c.callers || got.Conns != c.conns || got.MaxRequest != c.request || got.MaxResponse != c.respond {
+		if got := CallConfig(sh, nil); got.Callers != c.callers || got.Conns != c.conns ||
+			got.MaxRequest != c.request || got.MaxResponse != c.respond {
 			t.Errorf("%+v, want %+v", got, c)
 		}
 	}
@@ -83,7 +86,8 @@ func TestWhyAConnectionFailed(t *testing.T) {
 	} {
 		err := callConnectFailed(withCalls{caps: c.caps}, c.err)
 		var exit *reports.ExitError
-		if !errors.As(err, &exit) || exit.Code != c.code || !strings.Contains(exit.Hint, c.hint) || !errors.Is(err, c.err) {
+		if !errors.As(err, &exit) || exit.Code != c.code || !strings.Contains(exit.Hint, c.hint) ||
+			!errors.Is(err, c.err) {
 			t.Errorf("%s: %v (%+v)", name, err, exit)
 		}
 	}

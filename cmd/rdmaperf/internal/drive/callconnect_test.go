@@ -43,11 +43,13 @@ func (d *dialling) DialCalls(ctx context.Context, _ string, _ transports.CallCon
 }
 
 // connecting dials so many connections in a bubble.
-func connecting(t *testing.T, qps int, ctx context.Context, dial func(ctx context.Context, n int) error, check func(k *callers, took time.Duration, err error)) {
+func connecting(t *testing.T, qps int, ctx context.Context, dial func(ctx context.Context, n int) error,
+	check func(k *callers, took time.Duration, err error)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		m, k := point()
-		m.Sh.Row, m.Sh.QPs, m.Sh.Timeout = &engine.Workload{Calls: &engine.CallWork{}, Layout: callLayout}, qps, time.Second
+		m.Sh.Row, m.Sh.QPs, m.Sh.Timeout = &engine.Workload{Calls: &engine.CallWork{}, Layout: callLayout}, qps,
+			time.Second
 		m.C.Ctl = &engine.Control{Alive: context.Background()}
 		k.groups = nil
 		begin := time.Now()
@@ -63,7 +65,8 @@ func TestConnectionsHaveTheirTime(t *testing.T) {
 	connecting(t, qps, context.Background(), func(ctx context.Context, n int) error {
 		until, ok := ctx.Deadline()
 		time.Sleep(time.Millisecond)
-		if left := time.Until(until).Round(100 * time.Millisecond); !ok || left < time.Second+400*time.Millisecond || left > time.Second+500*time.Millisecond {
+		if left := time.Until(until).Round(100 * time.Millisecond); !ok || left < time.Second+400*time.Millisecond ||
+			left > time.Second+500*time.Millisecond {
 			t.Errorf("dial %d has %v, want 1 s and 10 ms for each of %d", n, left, qps)
 		}
 		return ctx.Err()

@@ -23,7 +23,8 @@ func (costing) Caps() transports.Caps {
 	return transports.Caps{Kinds: 1 << transports.KindCall}
 }
 func (costing) CallCost() transports.CallCost {
-	return transports.CallCost{Form: "fused", Mode: "busy", BusyTime: 5 * time.Microsecond, Pollers: 2, Ring: 1 << 18, Registered: 1 << 20}
+	return transports.CallCost{Form: "fused", Mode: "busy", BusyTime: 5 * time.Microsecond, Pollers: 2, Ring: 1 << 18,
+		Registered: 1 << 20}
 }
 
 // point is one of 4 connections with 3 calls outstanding on each.
@@ -46,10 +47,12 @@ func TestWhatCallsCost(t *testing.T) {
 	if rpc.Idle != nil || rpc.Resident != nil {
 		t.Errorf("idle %v, resident %v that were not measured", rpc.Idle, rpc.Resident)
 	}
-	if rpc.RequestBytes != 100 || rpc.ResponseBytes != 20 || rpc.Connections != 4 || rpc.Outstanding != 3 || rpc.BusyNs != 5000 || rpc.Pollers != 2 || rpc.RingBytes != 1<<18 || rpc.RegisteredBytes != 1<<20 {
+	if rpc.RequestBytes != 100 || rpc.ResponseBytes != 20 || rpc.Connections != 4 || rpc.Outstanding != 3 ||
+		rpc.BusyNs != 5000 || rpc.Pollers != 2 || rpc.RingBytes != 1<<18 || rpc.RegisteredBytes != 1<<20 {
 		t.Errorf("%+v", rpc)
 	}
-	if res.Polling != "" || res.Threads != 0 || res.RoundTrip != reports.RoundTripFull || res.Throughput.BytesPerSecond != 120_000 || res.Throughput.OperationsPerSecond != 1000 {
+	if res.Polling != "" || res.Threads != 0 || res.RoundTrip != reports.RoundTripFull ||
+		res.Throughput.BytesPerSecond != 120_000 || res.Throughput.OperationsPerSecond != 1000 {
 		t.Errorf("%+v, throughput %+v", res, res.Throughput)
 	}
 	k.idleFor, k.idle, k.idleServer = 250*time.Millisecond, 3*time.Millisecond, 7*time.Millisecond
@@ -59,7 +62,8 @@ func TestWhatCallsCost(t *testing.T) {
 	if i := rpc.Idle; i == nil || i.DurationNs != 250e6 || i.ClientSeconds != 0.003 || i.ServerSeconds != 0.007 {
 		t.Errorf("idle %+v", i)
 	}
-	if r := rpc.Resident; r == nil || r.ClientBytes != 5000 || r.ServerBytes != 2300 || r.ClientPerConnection != 1000 || r.ServerPerConnection != 500 {
+	if r := rpc.Resident; r == nil || r.ClientBytes != 5000 || r.ServerBytes != 2300 || r.ClientPerConnection != 1000 ||
+		r.ServerPerConnection != 500 {
 		t.Errorf("resident %+v", r)
 	}
 }
@@ -73,12 +77,14 @@ func TestLatenciesOfCalls(t *testing.T) {
 	rec.RecordN(10_000, 1)
 	res := &reports.Result{}
 	CallFigures(m, res, &engine.Outcome{Ops: 10, Window: time.Second, Rec: rec})
-	if l, c := res.Latency, res.LatencyCorrected; l == nil || l.P50 != 1000 || c == nil || c.ExpectedIntervalNs != 1000 || c.Count != 19 {
+	if l, c := res.Latency, res.LatencyCorrected; l == nil || l.P50 != 1000 || c == nil ||
+		c.ExpectedIntervalNs != 1000 || c.Count != 19 {
 		t.Errorf("latency %+v, corrected %+v, want 9 calls that one of 10 us kept from being made", l, c)
 	}
 	k.groups[0].Untimed = true
 	res = &reports.Result{}
-	if CallFigures(m, res, &engine.Outcome{Ops: 10, Window: time.Second}); res.Latency != nil || res.RoundTrip != "" || TimesCalls(m) {
+	if CallFigures(m, res, &engine.Outcome{Ops: 10, Window: time.Second}); res.Latency != nil || res.RoundTrip != "" ||
+		TimesCalls(m) {
 		t.Errorf("latency %v, round trip %q of calls that mean nothing", res.Latency, res.RoundTrip)
 	}
 }
@@ -92,7 +98,8 @@ func TestBothMessagesOfACallAreCompared(t *testing.T) {
 	}
 	m.Sh.Verify = true
 	ComparedCalls(m, res, 7, 840)
-	if want := (&reports.Verification{Mode: reports.VerifyAll, Messages: 14, Numbers: 14, Whole: 14, Bytes: 840}); !reflect.DeepEqual(res.Verification, want) {
+	if want := (&reports.Verification{Mode: reports.VerifyAll, Messages: 14, Numbers: 14, Whole: 14,
+		Bytes: 840}); !reflect.DeepEqual(res.Verification, want) {
 		t.Errorf("%+v, want %+v", res.Verification, want)
 	}
 	kept := res.Verification
@@ -115,7 +122,8 @@ func TestParametersOfCalls(t *testing.T) {
 	}
 	m.C.Plan.Iterations, m.Sh.Rate = 500, 1000
 	p = callParameters(m)
-	if _, ok := p["duration_ns"]; ok || p["iterations"] != int64(500) || p["rate"] != 1000. || p["arrivals"] != engine.ArrivalsConstant {
+	if _, ok := p["duration_ns"]; ok || p["iterations"] != int64(500) || p["rate"] != 1000. ||
+		p["arrivals"] != engine.ArrivalsConstant {
 		t.Errorf("%v", p)
 	}
 }
@@ -134,13 +142,14 @@ func TestCallersAreCountedByConnection(t *testing.T) {
 	}
 	k.conns = conns
 	var at []transports.CallConn
-	g := newCallGroup(CallGroup{First: 2, Conns: 3, Each: 2, Rate: 1000, New: func(c transports.CallConn, i int) (engine.Caller, error) {
-		if i != len(at) {
-			t.Errorf("caller %d is the %dth", i, len(at))
-		}
-		at = append(at, c)
-		return nobody{}, nil
-	}})
+	g := newCallGroup(CallGroup{First: 2, Conns: 3, Each: 2, Rate: 1000,
+		New: func(c transports.CallConn, i int) (engine.Caller, error) {
+			if i != len(at) {
+				t.Errorf("caller %d is the %dth", i, len(at))
+			}
+			at = append(at, c)
+			return nobody{}, nil
+		}})
 	if err := g.hire(k); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +166,10 @@ func TestCallersAreCountedByConnection(t *testing.T) {
 		}
 	}
 	refused := errors.New("refused")
-	g = newCallGroup(CallGroup{Conns: 1, Each: 1, New: func(transports.CallConn, int) (engine.Caller, error) { return nil, refused }})
+	g = newCallGroup(CallGroup{Conns: 1, Each: 1, New: func(transports.CallConn, int) (engine.Caller,
+		error) {
+		return nil, refused
+	}})
 	if err := g.hire(k); err != refused {
 		t.Errorf("%v, want %v", err, refused)
 	}
@@ -170,7 +182,8 @@ func TestSharesOfConnections(t *testing.T) {
 	for i, w := range []struct{ ops, end int64 }{{5, 1400}, {6, 1300}, {7, 0}, {8, 1900}} {
 		g.workers = append(g.workers, &callWorker{conn: 2 + i/2, ops: w.ops, end: w.end})
 	}
-	if got, want := g.shares(1000), []engine.Share{{Ops: 11, Window: 400}, {Ops: 15, Window: 900}}; !reflect.DeepEqual(got, want) {
+	if got, want := g.shares(1000), []engine.Share{{Ops: 11, Window: 400},
+		{Ops: 15, Window: 900}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	g.tallies = []*tally{{ops: 11, bytes: 110, end: 1400}, {ops: 15, bytes: 150, end: 1900}}
@@ -180,7 +193,8 @@ func TestSharesOfConnections(t *testing.T) {
 	if got := (&callGroup{}).work(1000); *got != (CallsBeside{}) {
 		t.Errorf("a group that did nothing: %+v", got)
 	}
-	if n := (CallPhases{Groups: []CallGroup{{Conns: 3, Each: 2}, {Conns: 4, Each: 5}, {Conns: 1, Each: 1}}}).callers(); n != 20 {
+	if n := (CallPhases{Groups: []CallGroup{{Conns: 3, Each: 2}, {Conns: 4, Each: 5},
+		{Conns: 1, Each: 1}}}).callers(); n != 20 {
 		t.Errorf("the largest group has %d, want 20", n)
 	}
 }
@@ -194,9 +208,12 @@ func TestLimitsOfCalls(t *testing.T) {
 		qps, depth, outstanding, rs int
 		ok                          bool
 	}{
-		{"as many as may be", 256, 256, 0, 0, true}, {"one more", 1, maxCallers + 1, 0, 0, false}, {"on connections", 257, 256, 0, 0, false},
-		{"of the point's own", 256, 1 << 20, 256, 0, true}, {"of the point's own, one more", 1, 1, maxCallers + 1, 0, false},
-		{"no depth is one", maxCallers, 0, 0, 0, true}, {"the longest answer", 1, 1, 0, 4096, true}, {"a longer answer", 1, 1, 0, 4097, false},
+		{"as many as may be", 256, 256, 0, 0, true}, {"one more", 1, maxCallers + 1, 0, 0, false},
+		{"on connections", 257, 256, 0, 0, false},
+		{"of the point's own", 256, 1 << 20, 256, 0, true}, {"of the point's own, one more", 1, 1, maxCallers + 1, 0,
+			false},
+		{"no depth is one", maxCallers, 0, 0, 0, true}, {"the longest answer", 1, 1, 0, 4096, true},
+		{"a longer answer", 1, 1, 0, 4097, false},
 	} {
 		p := &engine.Plan{QPs: c.qps, Depth: c.depth}
 		if err := callLimits(p, engine.Point{Outstanding: c.outstanding, Response: c.rs}, caps); (err == nil) != c.ok {
@@ -226,14 +243,19 @@ func TestResidentIsInBytes(t *testing.T) {
 
 // Both ways, figures are of each direction by its own clock, and their sum.
 func TestBothWaysAreAdded(t *testing.T) {
-	m := &engine.Measurement{Sh: &engine.Shape{Point: engine.Point{Size: 1000}}, Report: &engine.PhaseReport{Operations: 300, WindowNs: 2e9}}
+	m := &engine.Measurement{Sh: &engine.Shape{Point: engine.Point{Size: 1000}},
+		Report: &engine.PhaseReport{Operations: 300, WindowNs: 2e9}}
 	res := &reports.Result{Verification: &reports.Verification{}}
 	bothWays(m, res, &engine.Outcome{Ops: 500, Window: time.Second})
 	b := res.Detail.(*throughputkind.Bidirectional)
-	if b.FromClient.OperationsPerSecond != 500 || b.FromClient.BytesPerSecond != 500_000 || b.FromServer.OperationsPerSecond != 150 || b.FromServer.BytesPerSecond != 150_000 || b.FromServer.DurationNs != 2e9 {
+	if b.FromClient.OperationsPerSecond != 500 || b.FromClient.BytesPerSecond != 500_000 ||
+		b.FromServer.OperationsPerSecond != 150 || b.FromServer.BytesPerSecond != 150_000 ||
+		b.FromServer.DurationNs != 2e9 {
 		t.Errorf("%+v", b)
 	}
-	if res.Operations != 800 || res.Verification.Messages != 800 || res.DurationNs != 2e9 || math.Abs(res.Throughput.OperationsPerSecond-650) > 1e-9 || math.Abs(res.Throughput.BytesPerSecond-650_000) > 1e-9 {
+	if res.Operations != 800 || res.Verification.Messages != 800 || res.DurationNs != 2e9 ||
+		math.Abs(res.Throughput.OperationsPerSecond-650) > 1e-9 ||
+		math.Abs(res.Throughput.BytesPerSecond-650_000) > 1e-9 {
 		t.Errorf("%d operations in %d ns, %+v", res.Operations, res.DurationNs, res.Throughput)
 	}
 }
@@ -252,7 +274,8 @@ func TestProgressBothWaysCountsOnce(t *testing.T) {
 			w.progress(l, before)
 		}
 		if w.Peak.Slots[0] != c.want {
-			t.Errorf("%d posted, %d outstanding on each of two: %d counted, want %d", c.posted, c.out, w.Peak.Slots[0], c.want)
+			t.Errorf("%d posted, %d outstanding on each of two: %d counted, want %d", c.posted, c.out, w.Peak.Slots[0],
+				c.want)
 		}
 	}
 }

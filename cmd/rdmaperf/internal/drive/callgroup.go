@@ -84,7 +84,8 @@ func (g *callGroup) hire(k *callers) error {
 			if err != nil {
 				return err
 			}
-			g.workers = append(g.workers, &callWorker{k: k, g: g, c: c, t: g.tallies[n%len(g.tallies)], index: n, slot: j, conn: g.First + i})
+			g.workers = append(g.workers, &callWorker{k: k, g: g, c: c, t: g.tallies[n%len(g.tallies)], index: n,
+				slot: j, conn: g.First + i})
 		}
 	}
 	g.pacers(k.m)

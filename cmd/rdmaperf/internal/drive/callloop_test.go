@@ -40,7 +40,8 @@ func (c *timed) End() error {
 }
 
 // calling runs one caller of a group in a bubble. others are how many there are beside it.
-func calling(t *testing.T, group CallGroup, c *timed, others, slot int, lim engine.Limits, check func(w *callWorker, r *callRun, err error)) {
+func calling(t *testing.T, group CallGroup, c *timed, others, slot int, lim engine.Limits,
+	check func(w *callWorker, r *callRun, err error)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		engine.RestartClock()
@@ -73,30 +74,35 @@ const many = fewCallers
 func TestCallersShareTheCallsOfAConnection(t *testing.T) {
 	for slot, want := range []int64{3, 2, 2} {
 		c := &timed{takes: []int64{300, 500}}
-		calling(t, CallGroup{Conns: 1, Each: 3}, c, many, slot, engine.Limits{Ops: 7}, func(w *callWorker, r *callRun, err error) {
-			if err != nil || w.ops != want || w.t.ops != want || w.t.bytes != 10*want || w.end != 300+500*(want-1) || w.t.end != w.end {
-				t.Errorf("place %d: %v, %d calls, %d bytes until %d, want %d until %d", slot, err, w.ops, w.t.bytes, w.end, want, 300+500*(want-1))
-			}
-			if w.t.rec.Count() != want || w.t.rec.Snapshot().Max != 500 || w.t.rec.Snapshot().Min != 300 {
-				t.Errorf("place %d: latencies %+v", slot, w.t.rec.Snapshot())
-			}
-			for i, n := range c.prepared {
-				if n != int64(i) {
-					t.Errorf("call %d is prepared as %d", i, n)
+		calling(t, CallGroup{Conns: 1, Each: 3}, c, many, slot, engine.Limits{Ops: 7},
+			func(w *callWorker, r *callRun, err error) {
+				if err != nil || w.ops != want || w.t.ops != want || w.t.bytes != 10*want || w.end != 300+500*(want-1) ||
+					w.t.end != w.end {
+					t.Errorf("place %d: %v, %d calls, %d bytes until %d, want %d until %d", slot, err, w.ops, w.t.bytes,
+						w.end, want, 300+500*(want-1))
 				}
-			}
-		})
+				if w.t.rec.Count() != want || w.t.rec.Snapshot().Max != 500 || w.t.rec.Snapshot().Min != 300 {
+					t.Errorf("place %d: latencies %+v", slot, w.t.rec.Snapshot())
+				}
+				for i, n := range c.prepared {
+					if n != int64(i) {
+						t.Errorf("call %d is prepared as %d", i, n)
+					}
+				}
+			})
 	}
 }
 
 // A window of time has the calls that began in it, and ends with the last of them.
 func TestAWindowOfCallsEndsWithTheLast(t *testing.T) {
 	for _, c := range []struct{ takes, calls, end int64 }{{300, 4, 1200}, {250, 4, 1000}, {5000, 1, 5000}} {
-		calling(t, CallGroup{Conns: 1, Each: 1}, &timed{takes: []int64{c.takes}}, many, 0, engine.Limits{Dur: 1000}, func(w *callWorker, r *callRun, err error) {
-			if err != nil || w.ops != c.calls || w.end != c.end {
-				t.Errorf("calls of %d: %v, %d of them until %d, want %d until %d", c.takes, err, w.ops, w.end, c.calls, c.end)
-			}
-		})
+		calling(t, CallGroup{Conns: 1, Each: 1}, &timed{takes: []int64{c.takes}}, many, 0, engine.Limits{Dur: 1000},
+			func(w *callWorker, r *callRun, err error) {
+				if err != nil || w.ops != c.calls || w.end != c.end {
+					t.Errorf("calls of %d: %v, %d of them until %d, want %d until %d", c.takes, err, w.ops, w.end, c.calls,
+						c.end)
+				}
+			})
 	}
 }
 
@@ -104,35 +110,41 @@ func TestAWindowOfCallsEndsWithTheLast(t *testing.T) {
 // of the window.
 func TestCallsKeepTheirGap(t *testing.T) {
 	c := &timed{takes: []int64{300, 1700, 200}}
-	calling(t, CallGroup{Conns: 1, Each: 1, Gap: 1000}, c, many, 0, engine.Limits{Dur: 3700}, func(w *callWorker, r *callRun, err error) {
-		if want := []int64{0, 1000, 2700}; err != nil || !slices.Equal(c.begun, want) {
-			t.Errorf("%v, calls at %v, want %v", err, c.begun, want)
-		}
-	})
+	calling(t, CallGroup{Conns: 1, Each: 1, Gap: 1000}, c, many, 0, engine.Limits{Dur: 3700},
+		func(w *callWorker, r *callRun, err error) {
+			if want := []int64{0, 1000, 2700}; err != nil || !slices.Equal(c.begun, want) {
+				t.Errorf("%v, calls at %v, want %v", err, c.begun, want)
+			}
+		})
 }
 
 // Of a rate, latencies begin when a call was due, service times when it began; what was due
 // and never made is counted, and the window ends at its deadline.
 func TestCallsOfARateBeginWhenDue(t *testing.T) {
 	c := &timed{takes: []int64{2500, 100}}
-	calling(t, CallGroup{Conns: 1, Each: 1, Rate: 1e6}, c, many, 0, engine.Limits{Dur: 5000}, func(w *callWorker, r *callRun, err error) {
-		if want := []int64{0, 2500, 2600, 3000, 4000}; err != nil || !slices.Equal(c.begun, want) {
-			t.Errorf("%v, calls at %v, want %v", err, c.begun, want)
-		}
-		l, s := w.t.rec.Snapshot(), w.t.service.Snapshot()
-		if l.Max != 2500 || l.Min != 100 || l.Mean != (2500+1600+700+100+100)/5. || s.Mean != (2500+4*100)/5. {
-			t.Errorf("latencies of %v to %v, mean %v, service %v", l.Min, l.Max, l.Mean, s.Mean)
-		}
-		if w.t.late != 3 || w.t.end != 5000 || w.ops != 5 || w.end != 4100 || w.t.unsent != 0 {
-			t.Errorf("%d late, %d unsent, %d calls until %d, the window until %d", w.t.late, w.t.unsent, w.ops, w.end, w.t.end)
-		}
-	})
+	calling(t, CallGroup{Conns: 1, Each: 1, Rate: 1e6}, c, many, 0, engine.Limits{Dur: 5000},
+		func(w *callWorker, r *callRun, err error) {
+			if want := []int64{0, 2500, 2600, 3000, 4000}; err != nil || !slices.Equal(c.begun, want) {
+				t.Errorf("%v, calls at %v, want %v", err, c.begun, want)
+			}
+			l, s := w.t.rec.Snapshot(), w.t.service.Snapshot()
+			if l.Max != 2500 || l.Min != 100 || l.Mean != (2500+1600+700+100+100)/5. || s.Mean != (2500+4*100)/5. {
+				t.Errorf("latencies of %v to %v, mean %v, service %v", l.Min, l.Max, l.Mean, s.Mean)
+			}
+			if w.t.late != 3 || w.t.end != 5000 || w.ops != 5 || w.end != 4100 || w.t.unsent != 0 {
+				t.Errorf("%d late, %d unsent, %d calls until %d, the window until %d", w.t.late, w.t.unsent, w.ops, w.end,
+					w.t.end)
+			}
+		})
 	c = &timed{takes: []int64{4200}}
-	calling(t, CallGroup{Conns: 1, Each: 1, Rate: 1e6}, c, many, 0, engine.Limits{Dur: 4000}, func(w *callWorker, r *callRun, err error) {
-		if l := w.t.rec.Snapshot(); err != nil || w.t.unsent != 3 || w.ops != 1 || w.t.late != 1 || l.Count != 4 || l.Unfinished != 3 {
-			t.Errorf("%v, %d calls, %d late, %d unsent, %d samples of which %d are bounds; want 1, 1 and 3", err, w.ops, w.t.late, w.t.unsent, l.Count, l.Unfinished)
-		}
-	})
+	calling(t, CallGroup{Conns: 1, Each: 1, Rate: 1e6}, c, many, 0, engine.Limits{Dur: 4000},
+		func(w *callWorker, r *callRun, err error) {
+			if l := w.t.rec.Snapshot(); err != nil || w.t.unsent != 3 || w.ops != 1 || w.t.late != 1 || l.Count != 4 ||
+				l.Unfinished != 3 {
+				t.Errorf("%v, %d calls, %d late, %d unsent, %d samples of which %d are bounds; want 1, 1 and 3", err, w.ops,
+					w.t.late, w.t.unsent, l.Count, l.Unfinished)
+			}
+		})
 }
 
 // Few callers wait for the end of a pause awake, for as long as a sleep may end too late.
@@ -140,31 +152,33 @@ func TestFewCallersWaitAwake(t *testing.T) {
 	for others, slack := range map[int]int64{fewCallers - 1: sleepSlack, fewCallers: 0} {
 		c := &timed{takes: []int64{100}}
 		var sleeps []int64
-		calling(t, CallGroup{Conns: 1, Each: 1}, c, others, 0, engine.Limits{Ops: 1}, func(w *callWorker, r *callRun, err error) {
-			Sleep = func(ns int64) {
-				sleeps = append(sleeps, ns)
-				time.Sleep(time.Duration(ns + slack)) // as late as it may be
-			}
-			w.awaitStart(r, engine.Now()+10*sleepSlack)
-		})
+		calling(t, CallGroup{Conns: 1, Each: 1}, c, others, 0, engine.Limits{Ops: 1},
+			func(w *callWorker, r *callRun, err error) {
+				Sleep = func(ns int64) {
+					sleeps = append(sleeps, ns)
+					time.Sleep(time.Duration(ns + slack)) // as late as it may be
+				}
+				w.awaitStart(r, engine.Now()+10*sleepSlack)
+			})
 		if want := 10*sleepSlack - slack; !slices.Equal(sleeps, []int64{want}) {
 			t.Errorf("with %d others, sleeps of %v, want one of %d", others, sleeps, want)
 		}
 	}
 	var sleeps []int64 // one that ends as it should leaves the slack to be awake, and no sleep of nothing
-	calling(t, CallGroup{Conns: 1, Each: 1}, &timed{takes: []int64{100}}, 0, 0, engine.Limits{Ops: 1}, func(w *callWorker, r *callRun, err error) {
-		Sleep = func(ns int64) {
-			sleeps = append(sleeps, ns)
-			time.Sleep(time.Duration(ns))
-			go func() { // whoever is awake stands still in a bubble
-				for range 100 {
-					runtime.Gosched()
-				}
-				r.Halt(engine.StopSoon)
-			}()
-		}
-		w.awaitStart(r, engine.Now()+10*sleepSlack)
-	})
+	calling(t, CallGroup{Conns: 1, Each: 1}, &timed{takes: []int64{100}}, 0, 0, engine.Limits{Ops: 1},
+		func(w *callWorker, r *callRun, err error) {
+			Sleep = func(ns int64) {
+				sleeps = append(sleeps, ns)
+				time.Sleep(time.Duration(ns))
+				go func() { // whoever is awake stands still in a bubble
+					for range 100 {
+						runtime.Gosched()
+					}
+					r.Halt(engine.StopSoon)
+				}()
+			}
+			w.awaitStart(r, engine.Now()+10*sleepSlack)
+		})
 	if !slices.Equal(sleeps, []int64{9 * sleepSlack}) {
 		t.Errorf("sleeps of %v, want one of %d", sleeps, 9*sleepSlack)
 	}
@@ -196,16 +210,18 @@ func TestStoppedCallersEndTheirCall(t *testing.T) {
 		engine.RestartClock()
 	}
 	broken := errors.New("broken")
-	calling(t, CallGroup{Conns: 1, Each: 1}, &timed{takes: []int64{100}, failed: broken}, many, 0, engine.Limits{Ops: 1}, func(w *callWorker, r *callRun, err error) {
-		if !errors.Is(err, broken) {
-			t.Errorf("%v, want %v", err, broken)
-		}
-	})
-	calling(t, CallGroup{Conns: 1, Each: 1, Untimed: true}, &timed{takes: []int64{100}, ends: 700}, many, 0, engine.Limits{Ops: 3}, func(w *callWorker, r *callRun, err error) {
-		if err != nil || w.t.end != 1000 {
-			t.Errorf("%v, the window ends at %d, want with what the end waited for, 1000", err, w.t.end)
-		}
-	})
+	calling(t, CallGroup{Conns: 1, Each: 1}, &timed{takes: []int64{100}, failed: broken}, many, 0,
+		engine.Limits{Ops: 1}, func(w *callWorker, r *callRun, err error) {
+			if !errors.Is(err, broken) {
+				t.Errorf("%v, want %v", err, broken)
+			}
+		})
+	calling(t, CallGroup{Conns: 1, Each: 1, Untimed: true}, &timed{takes: []int64{100}, ends: 700}, many, 0,
+		engine.Limits{Ops: 3}, func(w *callWorker, r *callRun, err error) {
+			if err != nil || w.t.end != 1000 {
+				t.Errorf("%v, the window ends at %d, want with what the end waited for, 1000", err, w.t.end)
+			}
+		})
 }
 
 // Callers of which nobody had an answer for the timeout are ended, and no sooner where between

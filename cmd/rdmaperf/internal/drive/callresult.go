@@ -17,14 +17,18 @@ func callResult(m *engine.Measurement, res *reports.Result, out *engine.Outcome)
 		return // it was one until here
 	}
 	cost := tr.CallCost()
-	rpc := &callskind.RPC{Call: sh.Call, RequestBytes: int64(sh.Size), ResponseBytes: int64(sh.Response), Connections: sh.QPs, Outstanding: sh.Depth,
-		Form: cost.Form, Mode: cost.Mode, BusyNs: int64(cost.BusyTime), Pollers: cost.Pollers, RingBytes: int64(cost.Ring), RegisteredBytes: int64(cost.Registered)}
+	rpc := &callskind.RPC{Call: sh.Call, RequestBytes: int64(sh.Size), ResponseBytes: int64(sh.Response),
+		Connections: sh.QPs, Outstanding: sh.Depth,
+		Form: cost.Form, Mode: cost.Mode, BusyNs: int64(cost.BusyTime), Pollers: cost.Pollers,
+		RingBytes: int64(cost.Ring), RegisteredBytes: int64(cost.Registered)}
 	if k.idleFor > 0 {
-		rpc.Idle = &callskind.IdleCPU{DurationNs: int64(k.idleFor), ClientSeconds: k.idle.Seconds(), ServerSeconds: k.idleServer.Seconds()}
+		rpc.Idle = &callskind.IdleCPU{DurationNs: int64(k.idleFor), ClientSeconds: k.idle.Seconds(),
+			ServerSeconds: k.idleServer.Seconds()}
 	}
 	if k.used > 0 {
 		rpc.Resident = &callskind.Resident{ClientBytes: k.used, ServerBytes: k.serverUsed,
-			ClientPerConnection: float64(k.used-k.base) / float64(sh.QPs), ServerPerConnection: float64(k.serverUsed-k.serverBase) / float64(sh.QPs)}
+			ClientPerConnection: float64(k.used-k.base) / float64(sh.QPs),
+			ServerPerConnection: float64(k.serverUsed-k.serverBase) / float64(sh.QPs)}
 	}
 	res.Detail = rpc
 	if f := k.work.Result; f != nil {
@@ -69,8 +73,10 @@ func CallFigures(m *engine.Measurement, res *reports.Result, out *engine.Outcome
 func callParameters(m *engine.Measurement) map[string]any {
 	c, sh := m.C, m.Sh
 	p := map[string]any{
-		"call": sh.Call, "request_bytes": sh.Size, "response_bytes": sh.Response, "connections": sh.QPs, "outstanding": sh.Depth,
-		"verify": sh.Verify, "seed": sh.Seed, "timeout_ns": int64(sh.Timeout), "clock": "CLOCK_MONOTONIC", "gc": callCollector,
+		"call": sh.Call, "request_bytes": sh.Size, "response_bytes": sh.Response, "connections": sh.QPs,
+		"outstanding": sh.Depth,
+		"verify":      sh.Verify, "seed": sh.Seed, "timeout_ns": int64(sh.Timeout), "clock": "CLOCK_MONOTONIC",
+		"gc":    callCollector,
 		"codec": "bytes without a schema, not copied", "goroutines": sh.QPs * sh.Depth,
 		"warmup_iterations": c.Plan.WarmupIterations, "warmup_ns": int64(c.Plan.WarmupDuration),
 		"client": map[string]any{"stack": c.Tr.Name(), "cpu": "none", "gomaxprocs": runtime.GOMAXPROCS(0)},

@@ -43,7 +43,8 @@ func callPoint(c *engine.ServedClient, ctx context.Context, sh *engine.Shape) (e
 			err = engine.Failed("end service", e)
 		}
 	}()
-	listens := &engine.Listening{Addr: addr, Elsewhere: noHostPort(addr) || engine.Elsewhere(c.Host, addr), Token: number, Resident: base}
+	listens := &engine.Listening{Addr: addr, Elsewhere: noHostPort(addr) || engine.Elsewhere(c.Host, addr),
+		Token: number, Resident: base}
 	for _, m := range []*engine.Message{{Type: engine.MsgListening, Listening: listens}, {Type: engine.MsgConnected}} {
 		if err := c.Ctl.Send(engine.ReplyWait, m); err != nil {
 			return err
@@ -52,7 +53,8 @@ func callPoint(c *engine.ServedClient, ctx context.Context, sh *engine.Shape) (e
 	return c.Phases(ctx, func(ph *engine.PhaseStart) error { return callPhase(c, ctx, svc, failure, ph) })
 }
 
-func callPhase(c *engine.ServedClient, ctx context.Context, svc engine.CallService, failure <-chan error, ph *engine.PhaseStart) error {
+func callPhase(c *engine.ServedClient, ctx context.Context, svc engine.CallService, failure <-chan error,
+	ph *engine.PhaseStart) error {
 	rep := &engine.PhaseReport{}
 	if ph.Generation == engine.GenMemory {
 		rep.Resident = resident()
@@ -87,8 +89,10 @@ func callPhase(c *engine.ServedClient, ctx context.Context, svc engine.CallServi
 	case wrong != nil:
 		return wrong
 	}
-	rep.Operations, rep.CPUSeconds, rep.Collections, rep.Allocations = ops, out.Usage.CPU.Seconds(), out.Usage.Collections, out.Usage.Allocations
-	rep.Procs, rep.Sessions, rep.Counters, rep.Verified = runtime.GOMAXPROCS(0), int(c.Server.Clients()), changes(), stop.Check
+	rep.Operations, rep.CPUSeconds, rep.Collections, rep.Allocations = ops, out.Usage.CPU.Seconds(),
+		out.Usage.Collections, out.Usage.Allocations
+	rep.Procs, rep.Sessions, rep.Counters, rep.Verified = runtime.GOMAXPROCS(0), int(c.Server.Clients()), changes(),
+		stop.Check
 	return c.Ctl.Send(engine.ReplyWait, &engine.Message{Type: engine.MsgReport, Report: rep})
 }
 

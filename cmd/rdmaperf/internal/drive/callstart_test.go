@@ -13,7 +13,8 @@ import (
 )
 
 // starting runs a phase of callers in a bubble; during does something beside it.
-func starting(t *testing.T, lim engine.Limits, set func(k *callers), during func(r *engine.Phase), check func(k *callers, o *engine.Outcome), calls ...*heeding) {
+func starting(t *testing.T, lim engine.Limits, set func(k *callers), during func(r *engine.Phase),
+	check func(k *callers, o *engine.Outcome), calls ...*heeding) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		engine.RestartClock()
@@ -25,7 +26,8 @@ func starting(t *testing.T, lim engine.Limits, set func(k *callers), during func
 			if c.fail == nil {
 				c.fail = func(_ int, ended error) error { return ended }
 			}
-			k.lead.workers = append(k.lead.workers, &callWorker{k: k, c: c, t: k.lead.tallies[i], g: k.lead, index: i, conn: i})
+			k.lead.workers = append(k.lead.workers, &callWorker{k: k, c: c, t: k.lead.tallies[i], g: k.lead, index: i,
+				conn: i})
 		}
 		k.workers = k.lead.workers
 		if set != nil {
@@ -77,7 +79,8 @@ func TestCallsAreFollowedWhileTheyLast(t *testing.T) {
 // A phase that is told to end soon has the calls under way come to their end, and is no failure;
 // one that is to end now ends them.
 func TestCallsUnderWayEndWithTheirPhase(t *testing.T) {
-	for how, want := range map[uint32]struct{ ops, window int64 }{engine.StopSoon: {3, 3000}, engine.StopNow: {2, 2000}} {
+	for how, want := range map[uint32]struct{ ops, window int64 }{engine.StopSoon: {3, 3000},
+		engine.StopNow: {2, 2000}} {
 		starting(t, engine.Limits{Ops: 9}, nil, func(r *engine.Phase) {
 			time.Sleep(2500)
 			r.Halt(how)
@@ -88,7 +91,8 @@ func TestCallsUnderWayEndWithTheirPhase(t *testing.T) {
 			}
 		}, func(_ *callers, o *engine.Outcome) {
 			if o.Err != nil || o.Ops != want.ops || o.Window != time.Duration(want.window) {
-				t.Errorf("stop %d: %v, %d calls in %v, want %d in %d", how, o.Err, o.Ops, o.Window, want.ops, want.window)
+				t.Errorf("stop %d: %v, %d calls in %v, want %d in %d", how, o.Err, o.Ops, o.Window, want.ops,
+					want.window)
 			}
 		}, calls(1000))
 	}

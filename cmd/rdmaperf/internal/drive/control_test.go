@@ -13,7 +13,8 @@ func TestControlMessagesAreNoData(t *testing.T) {
 		seen := map[int]bool{size: true}
 		for n := range numControls {
 			length := controlLen(sh, n)
-			if got, ok := controlOf(sh, length); !ok || got != n || seen[length] || length > controlReach || length > sh.Stride() {
+			if got, ok := controlOf(sh, length); !ok || got != n || seen[length] || length > controlReach ||
+				length > sh.Stride() {
 				t.Errorf("size %d: control message %d has %d bytes, read as %d, %v", size, n, length, got, ok)
 			}
 			seen[length] = true

@@ -78,9 +78,11 @@ func (w *pingPongWorker) arrived(l *pingPongLane) {
 func (l *pingPongLane) echo(slot, length, imm uint32) transports.Op {
 	if l.Kind == transports.KindWriteImm {
 		at := uint64(l.at(uint64(imm)))
-		return transports.Op{Kind: transports.KindWriteImm, Flags: l.Flags, Local: at, Remote: at, Len: uint32(l.Sh.Size), Imm: imm, Slot: slot}
+		return transports.Op{Kind: transports.KindWriteImm, Flags: l.Flags, Local: at, Remote: at,
+			Len: uint32(l.Sh.Size), Imm: imm, Slot: slot}
 	}
-	return transports.Op{Kind: l.answerKind(), Flags: l.Flags, Local: l.recvs[slot].Local, Len: length, Imm: imm, Slot: slot}
+	return transports.Op{Kind: l.answerKind(), Flags: l.Flags, Local: l.recvs[slot].Local, Len: length, Imm: imm,
+		Slot: slot}
 }
 
 // answerKind is what an echo of a message into a receive is.
@@ -119,7 +121,8 @@ func memoryTurn(w *pingPongWorker, l *pingPongLane) error {
 
 // writeBack is the write that answers one that arrived at a window offset.
 func (l *pingPongLane) writeBack(at int) transports.Op {
-	return transports.Op{Kind: transports.KindWrite, Flags: l.Flags, Local: uint64(at), Remote: uint64(at), Len: uint32(l.Sh.Size)}
+	return transports.Op{Kind: transports.KindWrite, Flags: l.Flags, Local: uint64(at), Remote: uint64(at),
+		Len: uint32(l.Sh.Size)}
 }
 
 // before is the last byte of the slot of message iter until it arrives: the mark
@@ -149,7 +152,8 @@ func notifyTurn(w *pingPongWorker, l *pingPongLane) error {
 		}
 		l.iter++
 		at := uint64(l.at(l.iter))
-		l.Pair[0] = transports.Op{Kind: transports.KindWrite, Flags: l.Flags, Local: at, Remote: at, Len: uint32(sh.Size)}
+		l.Pair[0] = transports.Op{Kind: transports.KindWrite, Flags: l.Flags, Local: at, Remote: at,
+			Len: uint32(sh.Size)}
 		l.Pair[1] = transports.Op{Kind: transports.KindSend}
 		if err := w.Post(&l.Lane, l.Pair[:2]); err != nil {
 			return err

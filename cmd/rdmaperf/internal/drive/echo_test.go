@@ -15,7 +15,8 @@ var errBroken = errors.New("broken")
 // came is messages that took receives, from a slot on.
 func came(slot uint32, n int, size uint32) (all []transports.Done) {
 	for i := range uint32(n) {
-		all = append(all, transports.Done{Kind: transports.KindRecv, Slot: slot + i, Len: size, Imm: slot + i + 1, HasImm: true})
+		all = append(all, transports.Done{Kind: transports.KindRecv, Slot: slot + i, Len: size, Imm: slot + i + 1,
+			HasImm: true})
 	}
 	return all
 }
@@ -26,11 +27,14 @@ func TestEchoes(t *testing.T) {
 	for _, answered := range []int{0, 2, 3} {
 		p, w, l := pingPongOn(t, "send", engine.SideServer, engine.ArrivalMessage)
 		n := copy(w.Done, came(0, 3, 64))
-		if err := w.echo(l, n, answered); err != nil || w.Ops != 3 || l.iter != 3 || l.next != 3 || len(p.posted) != 3-answered {
-			t.Errorf("%d answered: %v, %d operations, %d messages, %d posted", answered, err, w.Ops, l.iter, len(p.posted))
+		if err := w.echo(l, n, answered); err != nil || w.Ops != 3 || l.iter != 3 || l.next != 3 ||
+			len(p.posted) != 3-answered {
+			t.Errorf("%d answered: %v, %d operations, %d messages, %d posted", answered, err, w.Ops, l.iter,
+				len(p.posted))
 		}
 		for i, op := range p.posted {
-			if slot := uint32(answered + i); op.Kind != transports.KindSend || op.Slot != slot || op.Local != uint64(l.rx[slot]) || op.Len != 64 {
+			if slot := uint32(answered + i); op.Kind != transports.KindSend || op.Slot != slot ||
+				op.Local != uint64(l.rx[slot]) || op.Len != 64 {
 				t.Errorf("%d answered: %+v, want the bytes of slot %d", answered, op, slot)
 			}
 		}
@@ -68,7 +72,8 @@ func TestEchoesOfWrites(t *testing.T) {
 		t.Errorf("without room: %v, %d answers, %d polls", err, w.Ops, p.polls)
 	}
 	p.room = 1
-	if err := memoryTurn(w, l); err != nil || w.Ops != 1 || l.iter != 1 || p.polls != 2 || len(p.posted) != 1 || p.posted[0].Remote != uint64(at) || p.posted[0].Len != 64 {
+	if err := memoryTurn(w, l); err != nil || w.Ops != 1 || l.iter != 1 || p.polls != 2 || len(p.posted) != 1 ||
+		p.posted[0].Remote != uint64(at) || p.posted[0].Len != 64 {
 		t.Errorf("with room: %v, %d answers, %+v", err, w.Ops, p.posted)
 	}
 	p.lost = errBroken
@@ -95,7 +100,9 @@ func TestEchoesOfAnnouncedWrites(t *testing.T) {
 	}
 	for i := range 2 {
 		write, say, again := p.posted[3*i], p.posted[3*i+1], p.posted[3*i+2]
-		if at := uint64(l.at(uint64(i + 1))); write.Kind != transports.KindWrite || write.Local != at || write.Remote != at || write.Len != 64 || say.Kind != transports.KindSend || say.Len != 0 || again != l.recvs[4+i] {
+		if at := uint64(l.at(uint64(i + 1))); write.Kind != transports.KindWrite || write.Local != at ||
+			write.Remote != at || write.Len != 64 || say.Kind != transports.KindSend || say.Len != 0 ||
+			again != l.recvs[4+i] {
 			t.Errorf("answer %d: %+v", i, p.posted[3*i:3*i+3])
 		}
 	}
@@ -113,7 +120,9 @@ func TestWhoAnswersInTheProvider(t *testing.T) {
 		op, arrival string
 		in, two     bool
 		want        bool
-	}{{"send", engine.ArrivalMessage, true, false, true}, {"send", engine.ArrivalMessage, false, false, false}, {"send", engine.ArrivalMessage, true, true, false}, {"write", engine.ArrivalMemory, true, false, true}, {"write", engine.ArrivalNotify, true, false, false}, {"read", engine.ArrivalCompletion, true, false, false}} {
+	}{{"send", engine.ArrivalMessage, true, false, true}, {"send", engine.ArrivalMessage, false, false, false},
+		{"send", engine.ArrivalMessage, true, true, false}, {"write", engine.ArrivalMemory, true, false, true},
+		{"write", engine.ArrivalNotify, true, false, false}, {"read", engine.ArrivalCompletion, true, false, false}} {
 		p, w, l := pingPongOn(t, c.op, engine.SideServer, c.arrival)
 		p.onPoll = func(int) { w.Stop.Store(engine.StopSoon) }
 		p.steps = func(int, []transports.PingPongStep) (int, error) { w.Stop.Store(engine.StopSoon); return 0, nil }

@@ -37,17 +37,17 @@ type flowLane struct {
 	genOut, genIn int // of the patterns that leave and arrive
 
 	// Sending.
-	fill           func(l *flowLane, ops []transports.Op) // sets what differs from operation to operation; nil: nothing
+	fill           func(l *flowLane, ops []transports.Op) // sets what differs between operations; nil: nothing
 	begun, flowing bool                                   // the stream may begin; it goes on
 	unsignaled     int                                    // operations since the last signalled one
 	sent           uint64                                 // number of the next message
-	credit         uint64                                 // the peer took those before it, and has room for as many again
+	credit         uint64                                 // messages that the peer took and has room for again
 	shared         bool                                   // several receives lie in a slot
-	used           []uint64                               // by slot, if shared: the number behind that of the last message there
+	used           []uint64                               // by slot, if shared: number behind the last message there
 	pass           Pass                                   // of writes
 	brought        int64                                  // reads and atomics of the phase that were compared
 	stopPeer       bool                                   // the fin asks the peer to end, too
-	finAcked, done bool                                   // the fin was acknowledged; and with it, every read is complete
+	finAcked, done bool                                   // the fin was; and with it, every read is complete
 	sleep          int64                                  // ns for which its worker may sleep while nothing comes
 
 	// Taking.
@@ -62,8 +62,8 @@ type flowLane struct {
 
 // NewFlow is a side of a stream. The server of reads and atomics has nothing to take.
 func NewFlow(c *engine.Group) (engine.Side, error) {
-	both, k := c.Sh.Bidirectional, c.Sh.Kind()
-	if c.Role == engine.SideServer && !both && engine.OneSided(k) {
+	both, server, k := c.Sh.Bidirectional, c.Role == engine.SideServer, c.Sh.Kind()
+	if server && !both && engine.OneSided(k) {
 		if k == transports.KindRead {
 			return NewExposed(c, true, nil), nil
 		}
@@ -75,7 +75,7 @@ func NewFlow(c *engine.Group) (engine.Side, error) {
 	for _, base := range c.Workers {
 		w := &flowWorker{Worker: base}
 		for _, l := range base.Lanes {
-			w.lanes = append(w.lanes, newFlowLane(l, both || c.Role == engine.SideClient, both || c.Role == engine.SideServer))
+			w.lanes = append(w.lanes, newFlowLane(l, both || !server, both || server))
 		}
 		f.workers = append(f.workers, w)
 	}

@@ -26,10 +26,13 @@ func TestBothWaysAreExact(t *testing.T) {
 			t.Run(name+"/"+polling, func(t *testing.T) {
 				plan := enginetest.QuickPlan()
 				plan.Polling, plan.QPs, plan.Iterations, plan.WarmupIterations = polling, 2, 70, 10
-				for _, k := range []transports.Kind{transports.KindSend, transports.KindWrite, transports.KindWriteImm, transports.KindRead} {
+				for _, k := range []transports.Kind{transports.KindSend, transports.KindWrite, transports.KindWriteImm,
+					transports.KindRead} {
 					for _, size := range []int{1, 3, 64, 5000, 64 << 10} {
 						if caps.Kinds.Has(k) && (polling == engine.PollingBusy || size == 64) {
-							plan.Points = append(plan.Points, engine.Point{Workload: throughput.Name, Op: k.String(), Size: size, Bidirectional: true})
+							plan.Points = append(plan.Points,
+								engine.Point{Workload: throughput.Name, Op: k.String(), Size: size,
+									Bidirectional: true})
 						}
 					}
 				}
@@ -39,8 +42,10 @@ func TestBothWaysAreExact(t *testing.T) {
 				}
 				for i, r := range results {
 					b := throughputkind.Of(&r)
-					if b == nil || b.FromClient.Operations != 140 || b.FromServer.Operations != 140 || r.Operations != 280 || !r.Verified || r.MeasuredBy != "both" {
-						t.Fatalf("%s: %+v, of both %d, verified %v, want 140 each way", plan.Points[i], b, r.Operations, r.Verified)
+					if b == nil || b.FromClient.Operations != 140 || b.FromServer.Operations != 140 ||
+						r.Operations != 280 || !r.Verified || r.MeasuredBy != "both" {
+						t.Fatalf("%s: %+v, of both %d, verified %v, want 140 each way", plan.Points[i], b, r.Operations,
+							r.Verified)
 					}
 					if sum := b.FromClient.BytesPerSecond + b.FromServer.BytesPerSecond; b.FromServer.BytesPerSecond <= 0 || r.Throughput.BytesPerSecond != sum {
 						t.Errorf("%s: throughput %v, want the sum %v", plan.Points[i], r.Throughput.BytesPerSecond, sum)
@@ -57,7 +62,8 @@ func TestBothWaysAreExactForAnyShape(t *testing.T) {
 	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)})
 	rapid.Check(t, func(rt *rapid.T) {
 		depth := rapid.IntRange(1, 70).Draw(rt, "depth")
-		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: rapid.SampledFrom([]string{"send", "write", "write_imm", "read"}).Draw(rt, "op"),
+		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name,
+			Op:   rapid.SampledFrom([]string{"send", "write", "write_imm", "read"}).Draw(rt, "op"),
 			Size: rapid.SampledFrom([]int{1, 2, 4, 5, 63, 64, 65, 700}).Draw(rt, "size"), Bidirectional: true})
 		plan.Depth = depth
 		plan.Moderation = rapid.IntRange(0, depth).Draw(rt, "moderation")
@@ -87,7 +93,8 @@ func TestBothWaysLastAsLongAsAsked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			plan := enginetest.QuickPlan()
 			for _, op := range []string{"send", "write", "read"} {
-				plan.Points = append(plan.Points, engine.Point{Workload: throughput.Name, Op: op, Size: 4096, Bidirectional: true})
+				plan.Points = append(plan.Points, engine.Point{Workload: throughput.Name, Op: op, Size: 4096,
+					Bidirectional: true})
 			}
 			plan.Iterations, plan.Duration, plan.Interval = 0, 60*time.Millisecond, 20*time.Millisecond
 			results, err := enginetest.RunPoints(t, e, plan)
@@ -96,7 +103,8 @@ func TestBothWaysLastAsLongAsAsked(t *testing.T) {
 			}
 			for _, r := range results {
 				b := throughputkind.Of(&r)
-				if b.FromClient.DurationNs < int64(plan.Duration) || b.FromServer.DurationNs <= 0 || b.FromServer.Operations == 0 || !r.Verified {
+				if b.FromClient.DurationNs < int64(plan.Duration) || b.FromServer.DurationNs <= 0 ||
+					b.FromServer.Operations == 0 || !r.Verified {
 					t.Errorf("%s: %+v, verified %v", r.Op, b, r.Verified)
 				}
 				var sum int64
@@ -104,7 +112,8 @@ func TestBothWaysLastAsLongAsAsked(t *testing.T) {
 					sum += p.Operations
 				}
 				if sum != b.FromClient.Operations {
-					t.Errorf("%s: %d operations in the intervals, want the client's %d", r.Op, sum, b.FromClient.Operations)
+					t.Errorf("%s: %d operations in the intervals, want the client's %d", r.Op, sum,
+						b.FromClient.Operations)
 				}
 			}
 		})
@@ -119,7 +128,8 @@ func TestBothWaysCanBeInterrupted(t *testing.T) {
 		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "send", Size: 64, Bidirectional: true})
 		plan.Iterations = 1 << 40
 		r, err := enginetest.CutShort(t, addr, client, plan)
-		if !errors.Is(err, engine.ErrInterrupted) || throughputkind.Of(&r) == nil || throughputkind.Of(&r).FromServer.Operations == 0 || throughputkind.Of(&r).FromClient.Operations == 0 {
+		if !errors.Is(err, engine.ErrInterrupted) || throughputkind.Of(&r) == nil ||
+			throughputkind.Of(&r).FromServer.Operations == 0 || throughputkind.Of(&r).FromClient.Operations == 0 {
 			t.Errorf("%v, %+v, want an interrupt with both directions", err, throughputkind.Of(&r))
 		}
 	}
@@ -146,10 +156,12 @@ func TestBothWaysFindAChangedBit(t *testing.T) {
 		}
 		return n, err
 	}
-	for side, f := range map[string]*enginetest.Fault{engine.SideServer: enginetest.FlipAfter(150, at), engine.SideClient: inbound} {
+	for side, f := range map[string]*enginetest.Fault{engine.SideServer: enginetest.FlipAfter(150, at),
+		engine.SideClient: inbound} {
 		_, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan)
 		var bad *engine.CorruptionError
-		if reports.Code(err) != reports.ExitCorruption || !errors.As(err, &bad) || bad.Side != side || bad.Offset != at {
+		if reports.Code(err) != reports.ExitCorruption || !errors.As(err, &bad) || bad.Side != side ||
+			bad.Offset != at {
 			t.Errorf("%v (%+v), want a corruption at %d seen by the %s", err, bad, at, side)
 		}
 	}
@@ -185,7 +197,8 @@ func TestBothWaysAllocateNothing(t *testing.T) {
 
 // A client that says it is done and is not costs the server its timeout at most.
 func TestServerLeavesAnUnfinishedConversation(t *testing.T) {
-	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "send", Size: 8, Bidirectional: true}))
+	client, server := enginetest.Pair(t, enginetest.MemEnds,
+		enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "send", Size: 8, Bidirectional: true}))
 	for _, c := range []*engine.Group{server, client} {
 		if err := c.Side.Prepare(1); err != nil {
 			t.Fatal(err)
@@ -196,7 +209,8 @@ func TestServerLeavesAnUnfinishedConversation(t *testing.T) {
 		t.Fatal(said, err)
 	}
 	r.Halt(engine.StopSoon)
-	c := &engine.ServedClient{Plan: engine.Plan{Timeout: 50 * time.Millisecond}, Ctl: &engine.Control{Alive: t.Context()}}
+	c := &engine.ServedClient{Plan: engine.Plan{Timeout: 50 * time.Millisecond},
+		Ctl: &engine.Control{Alive: t.Context()}}
 	if err := c.Join(t.Context(), r); reports.Code(err) != reports.ExitPeer {
 		t.Errorf("%v, want a peer that does not answer", err)
 	}

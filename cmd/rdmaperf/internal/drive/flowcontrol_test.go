@@ -19,15 +19,19 @@ func TestControlMessagesHaveTheirTurn(t *testing.T) {
 		before   func(l *lane)
 		after    func(l *lane) bool // nil: it is out of turn
 	}{
-		{"room for as many", "send", false, ctlCredit, func(l *lane) { l.sent = 8 }, func(l *lane) bool { return l.credit == 8 }},
+		{"room for as many", "send", false, ctlCredit, func(l *lane) { l.sent = 8 },
+			func(l *lane) bool { return l.credit == 8 }},
 		{"room for more than came", "send", false, ctlCredit, func(l *lane) { l.sent = 7 }, nil},
-		{"room again", "send", false, ctlCredit, func(l *lane) { l.sent, l.credit = 16, 8 }, func(l *lane) bool { return l.credit == 16 }},
+		{"room again", "send", false, ctlCredit, func(l *lane) { l.sent, l.credit = 16, 8 },
+			func(l *lane) bool { return l.credit == 16 }},
 		{"room that nobody needs", "write", false, ctlCredit, func(l *lane) { l.sent = 100 }, nil},
 		{"go", "send", false, ctlStart, func(*lane) {}, func(l *lane) bool { return l.begun && l.flowing }},
 		{"go again", "send", false, ctlStart, func(l *lane) { l.begun = true }, nil},
-		{"fin", "send", false, ctlFin, func(l *lane) { l.flowing = true }, func(l *lane) bool { return l.peerFin && l.acksDue == 1 && l.taken == 1 && l.flowing }},
+		{"fin", "send", false, ctlFin, func(l *lane) { l.flowing = true },
+			func(l *lane) bool { return l.peerFin && l.acksDue == 1 && l.taken == 1 && l.flowing }},
 		{"fin again", "send", false, ctlFin, func(l *lane) { l.peerFin = true }, nil},
-		{"hurry", "send", false, ctlStop, func(l *lane) { l.flowing = true }, func(l *lane) bool { return l.peerFin && l.acksDue == 1 && !l.flowing && !l.stopPeer }},
+		{"hurry", "send", false, ctlStop, func(l *lane) { l.flowing = true },
+			func(l *lane) bool { return l.peerFin && l.acksDue == 1 && !l.flowing && !l.stopPeer }},
 		{"hurry again", "send", false, ctlStop, func(l *lane) { l.peerFin = true }, nil},
 		{"answer", "send", false, ctlAck, func(l *lane) { l.Fenced = true }, func(l *lane) bool { return l.finAcked }},
 		{"answer to nothing", "send", false, ctlAck, func(*lane) {}, nil},
@@ -40,7 +44,8 @@ func TestControlMessagesHaveTheirTurn(t *testing.T) {
 		{"look before the answer", "write", false, ctlCompare, func(l *lane) { l.acksDue = 1 }, nil},
 		{"look where nothing is compared", "write", true, ctlCompare, func(*lane) {}, nil},
 		{"look at messages", "send", false, ctlCompare, func(*lane) {}, nil},
-		{"compared", "write", false, ctlAck, func(l *lane) { l.pass.Waiting = true }, func(l *lane) bool { return !l.pass.Waiting }},
+		{"compared", "write", false, ctlAck, func(l *lane) { l.pass.Waiting = true },
+			func(l *lane) bool { return !l.pass.Waiting }},
 		{"a message both ways", "send", true, control(100 - 1), func(*lane) {}, any},
 	} {
 		_, _, w, l := bothWaysOn(c.op, engine.SideServer, func(sh *engine.Shape) { sh.Verify = !c.bare })
@@ -61,7 +66,8 @@ func TestControlMessagesHaveTheirTurn(t *testing.T) {
 		}
 	}
 	_, _, w, l := bothWaysOn("send", engine.SideServer, unverified)
-	if err := w.takeDone(l, &transports.Done{Kind: transports.KindRecv, Len: 50}); reports.Code(err) != reports.ExitCorruption {
+	if err := w.takeDone(l, &transports.Done{Kind: transports.KindRecv,
+		Len: 50}); reports.Code(err) != reports.ExitCorruption {
 		t.Errorf("a message of another length: %v", err)
 	}
 }
@@ -78,10 +84,12 @@ func TestRepliesBothWays(t *testing.T) {
 		{"nothing yet", func(l *flowLane) { l.unposted = l.repostAt - 1 }, nil, -1},
 		{"receives alone", func(l *flowLane) { l.unposted, l.taken = l.repostAt, 7 }, nil, -1},
 		{"room", func(l *flowLane) { l.unposted, l.taken = l.repostAt, 8 }, []control{ctlCredit}, -1},
-		{"room twice", func(l *flowLane) { l.unposted, l.taken, l.granted = l.repostAt, 30, 8 }, []control{ctlCredit, ctlCredit}, -1},
+		{"room twice", func(l *flowLane) { l.unposted, l.taken, l.granted = l.repostAt, 30, 8 },
+			[]control{ctlCredit, ctlCredit}, -1},
 		{"room, with few receives to post", func(l *flowLane) { l.unposted, l.taken = 1, 8 }, []control{ctlCredit}, -1},
 		{"its end", func(l *flowLane) { l.unposted, l.acksDue = 1, 1 }, []control{ctlAck}, -1},
-		{"all", func(l *flowLane) { l.unposted, l.taken, l.acksDue = 1, 8, 2 }, []control{ctlCredit, ctlAck, ctlAck}, -1},
+		{"all", func(l *flowLane) { l.unposted, l.taken, l.acksDue = 1, 8, 2 }, []control{ctlCredit, ctlAck, ctlAck},
+			-1},
 		{"no room for receives", func(l *flowLane) { l.unposted, l.acksDue = 3, 1 }, nil, 2},
 		{"no room for the second", func(l *flowLane) { l.unposted, l.acksDue = 1, 2 }, []control{ctlAck}, 2},
 		{"no room for the first", func(l *flowLane) { l.unposted, l.taken, l.acksDue = 1, 8, 1 }, nil, 1},

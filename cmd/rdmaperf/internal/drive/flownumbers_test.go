@@ -56,15 +56,18 @@ func TestBothWaysAreNumbered(t *testing.T) {
 					}
 					return len(ops), nil
 				}
-				plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: op, Size: size, Bidirectional: true})
+				plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: op, Size: size,
+					Bidirectional: true})
 				plan.Iterations, plan.VerifyAll = total, op == "write"
 				results, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan)
 				if what == "nothing" && err == nil {
 					if v := results[0].Verification; v.Messages != results[0].Operations || v.Numbers > v.Messages {
-						t.Errorf("%s of %d: %d operations both ways, of which %d messages, %d numbers", op, size, results[0].Operations, v.Messages, v.Numbers)
+						t.Errorf("%s of %d: %d operations both ways, of which %d messages, %d numbers", op, size,
+							results[0].Operations, v.Messages, v.Numbers)
 					}
 				}
-				if found := reports.Code(err) == reports.ExitCorruption; n < bad || found == (what == "nothing") || !found && err != nil {
+				if found := reports.Code(err) == reports.ExitCorruption; n < bad || found == (what == "nothing") ||
+					!found && err != nil {
 					t.Errorf("%s, %s of %d: %v after %d messages", what, op, size, err, n)
 				}
 			}

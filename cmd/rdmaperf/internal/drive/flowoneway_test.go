@@ -63,10 +63,14 @@ func TestAStreamFillsItsWindow(t *testing.T) {
 	}{
 		// A turn posts 8, which are complete at its end; a fin takes another.
 		{"so many", "write", engine.Limits{Ops: 33}, 1, 33, 600}, {"one", "write", engine.Limits{Ops: 1}, 1, 1, 200},
-		{"for a time", "write", engine.Limits{Dur: 500}, 1, 5 * 8, 600}, {"for a little more", "write", engine.Limits{Dur: 501}, 1, 6 * 8, 700},
-		{"so many reads", "read", engine.Limits{Ops: 33}, 1, 33, 500}, {"reads for a time", "read", engine.Limits{Dur: 500}, 1, 5 * 8, 600},
-		{"groups", "write", engine.Limits{Ops: 33}, 4, 33, 600}, {"groups of reads", "read", engine.Limits{Ops: 33}, 4, 33, 500},
-		{"odd groups of reads", "read", engine.Limits{Dur: 500}, 3, 8 + 4*6 + 1, 600}, // two are outstanding at 500, and one more ends them
+		{"for a time", "write", engine.Limits{Dur: 500}, 1, 5 * 8, 600},
+		{"for a little more", "write", engine.Limits{Dur: 501}, 1, 6 * 8, 700},
+		{"so many reads", "read", engine.Limits{Ops: 33}, 1, 33, 500},
+		{"reads for a time", "read", engine.Limits{Dur: 500}, 1, 5 * 8, 600},
+		{"groups", "write", engine.Limits{Ops: 33}, 4, 33, 600},
+		{"groups of reads", "read", engine.Limits{Ops: 33}, 4, 33, 500},
+		// two are outstanding at 500, and one more ends them
+		{"odd groups of reads", "read", engine.Limits{Dur: 500}, 3, 8 + 4*6 + 1, 600},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			engine.RestartClock()
@@ -82,8 +86,10 @@ func TestAStreamFillsItsWindow(t *testing.T) {
 			for _, n := range w.Peak.Slots {
 				counted += n
 			}
-			if err != nil || w.Ops != c.ops || l.Posted != c.ops || counted != c.ops || w.End-w.Begin != c.window || l.Out != 0 {
-				t.Errorf("%s: %v, %d operations, %d counted, in %d ns; want %d in %d", c.name, err, w.Ops, counted, w.End-w.Begin, c.ops, c.window)
+			if err != nil || w.Ops != c.ops || l.Posted != c.ops || counted != c.ops || w.End-w.Begin != c.window ||
+				l.Out != 0 {
+				t.Errorf("%s: %v, %d operations, %d counted, in %d ns; want %d in %d", c.name, err, w.Ops, counted,
+					w.End-w.Begin, c.ops, c.window)
 			}
 		})
 		engine.RestartClock()
@@ -97,7 +103,8 @@ func TestAStoppedStreamComesHome(t *testing.T) {
 		stop     uint32
 		lost     error
 		ops, out int64
-	}{{"soon", engine.StopSoon, nil, 4 * 8, 0}, {"now", engine.StopNow, nil, 4 * 8, 0}, {"broken", 0, errBroken, 3 * 8, 8}} {
+	}{{"soon", engine.StopSoon, nil, 4 * 8, 0}, {"now", engine.StopNow, nil, 4 * 8, 0},
+		{"broken", 0, errBroken, 3 * 8, 8}} {
 		synctest.Test(t, func(t *testing.T) {
 			engine.RestartClock()
 			p, f, w, l := streamOn("write", nil)
@@ -118,7 +125,8 @@ func TestAStoppedStreamComesHome(t *testing.T) {
 				}
 			}
 			err := f.Loop(w.Worker)()
-			if home := c.name == "soon"; (err == nil) != home || !home && !errors.Is(err, c.lost) && err != engine.ErrStop || l.finAcked != home {
+			if home := c.name == "soon"; (err == nil) != home || !home && !errors.Is(err, c.lost) &&
+				err != engine.ErrStop || l.finAcked != home {
 				t.Errorf("%s: %v, answered %v", c.name, err, l.finAcked)
 			}
 			if w.Ops != c.ops || int64(l.Out) != c.out || w.Peak.Slots[0] != c.ops {
@@ -178,14 +186,16 @@ func TestWhatComesBackIsCompared(t *testing.T) {
 				l.Mem[l.Sh.RxSlot(2)+3] ^= 8
 			}
 			p.done = []transports.Done{{Kind: l.Kind, Slot: 2}}
-			if _, _, err := w.turn(l); err != nil || l.brought != 2 || l.Out != 1 || w.Compared.Messages != 2 || l.finAcked {
+			if _, _, err := w.turn(l); err != nil || l.brought != 2 || l.Out != 1 || w.Compared.Messages != 2 ||
+				l.finAcked {
 				t.Errorf("%s: %v, %d compared %+v", op, err, l.brought, w.Compared)
 			}
 			if err := f.Verify(l.genIn, nil); reports.Code(err) != reports.ExitCorruption {
 				t.Errorf("%s: one is missing: %v", op, err)
 			}
 			p.done = []transports.Done{{Kind: l.Kind, Slot: 1}}
-			if _, _, err := w.turn(l); (reports.Code(err) == reports.ExitCorruption) != bent || !bent && (err != nil || l.brought != 3 || !l.finAcked || f.Verify(l.genIn, nil) != nil) {
+			if _, _, err := w.turn(l); (reports.Code(err) == reports.ExitCorruption) != bent || !bent &&
+				(err != nil || l.brought != 3 || !l.finAcked || f.Verify(l.genIn, nil) != nil) {
 				t.Errorf("%s, bent %v: %v, %d compared", op, bent, err, l.brought)
 			}
 		}
@@ -209,7 +219,8 @@ func TestWhatIsSetInEveryOperation(t *testing.T) {
 		}
 	}
 	for _, verify := range []bool{false, true} {
-		if _, ops := fill("cmp_swap", verify); ops[0].Add != 21 || ops[0].Swap != 22 || ops[2].Add != 23 || ops[2].Swap != 24 {
+		if _, ops := fill("cmp_swap", verify); ops[0].Add != 21 || ops[0].Swap != 22 || ops[2].Add != 23 ||
+			ops[2].Swap != 24 {
 			t.Errorf("%+v", ops)
 		}
 		if _, ops := fill("fetch_add", verify); ops != nil {
@@ -261,17 +272,20 @@ func TestATargetTakesWhatItKnows(t *testing.T) {
 		{"a fin behind plain writes", "write", nil, recv(0), 0, 0, 1, 0},
 		{"a pass to compare", "write", nil, recv(numberSize), 0, 0, 1, 8 * 100},
 		{"credit for nothing", "send", nil, recv(1), reports.ExitCorruption, 0, 0, 0},
-		{"what failed", "send", nil, transports.Done{Kind: transports.KindRecv, Len: 100, Status: rdma.StatusSuccess + 1}, reports.ExitPeer, 0, 0, 0},
+		{"what failed", "send", nil, transports.Done{Kind: transports.KindRecv, Len: 100,
+			Status: rdma.StatusSuccess + 1}, reports.ExitPeer, 0, 0, 0},
 	} {
 		p, _, w, l := targetOn(c.op, c.change)
 		for n := range uint64(8) {
 			if sh := l.Sh; !sh.ImmAlone {
-				WriteMessage(&l.Lane, l.Mem[sh.RxSlot(int(n)):][:sh.Size], l.genIn, n, Whole(sh, l.genIn, n) || l.Kind == transports.KindWrite)
+				WriteMessage(&l.Lane, l.Mem[sh.RxSlot(int(n)):][:sh.Size], l.genIn, n, Whole(sh, l.genIn, n) ||
+					l.Kind == transports.KindWrite)
 			}
 		}
 		p.done, p.room = []transports.Done{c.d}, 0 // an answer that is due stays so
 		err := w.takeTurn(l)
-		if reports.Code(err) != c.code && !(c.code == reports.ExitPeer && err != nil) || l.count != c.data || l.acksDue != c.owed || w.Compared.Bytes != c.bytes {
+		if reports.Code(err) != c.code && !(c.code == reports.ExitPeer && err != nil) || l.count != c.data ||
+			l.acksDue != c.owed || w.Compared.Bytes != c.bytes {
 			t.Errorf("%s: %v, %d data, %d answers owed, compared %+v", c.name, err, l.count, l.acksDue, w.Compared)
 		}
 		if err == nil && (l.unposted != 1 || w.Ops != 1) {
@@ -314,7 +328,8 @@ func TestASleepingTargetWaitsForItsFins(t *testing.T) {
 	}
 	arrives(second, 0)
 	second.onPoll = func(int) { w.Ctx = ended(t) }
-	if err := f.Loop(w.Worker)(); err != nil || w.End == 0 || l.acksDue != 0 || other.acksDue != 0 || p.polls != 3 || second.polls != 1 {
+	if err := f.Loop(w.Worker)(); err != nil || w.End == 0 || l.acksDue != 0 || other.acksDue != 0 || p.polls != 3 ||
+		second.polls != 1 {
 		t.Errorf("%v, ended at %d, %d polls, then %d of the second", err, w.End, p.polls, second.polls)
 	}
 	w.Ctx, l.peerFin, p.onPoll, p.lost = ctx, false, nil, errBroken

@@ -14,7 +14,8 @@ func TestBothWaysKeepToTheReceivesOfThePeer(t *testing.T) {
 	l.remaining, l.sent, l.credit = 100, 10, 8
 	for turn, want := range []int{3, 3} {
 		if posted, err := w.push(l); err != nil || len(p.posted) != want || posted != (turn == 0) {
-			t.Errorf("turn %d: %v, %v, %d posted, want %d for 5 receives of which 2 are taken", turn, posted, err, len(p.posted), want)
+			t.Errorf("turn %d: %v, %v, %d posted, want %d for 5 receives of which 2 are taken", turn, posted, err,
+				len(p.posted), want)
 		}
 	}
 	l.credit++
@@ -63,7 +64,8 @@ func TestWritesBothWaysWaitForALook(t *testing.T) {
 		if err != nil || k != c.k || (len(p.posted) == 1) != c.asks {
 			t.Errorf("%s: %v, %d may be posted, said %+v, want %d", c.name, err, k, p.posted, c.k)
 		}
-		if c.asks && (int(p.posted[0].Len) != controlLen(l.Sh, ctlCompare) || !l.pass.Waiting || l.pass.asked != c.posted) {
+		if c.asks && (int(p.posted[0].Len) != controlLen(l.Sh, ctlCompare) || !l.pass.Waiting ||
+			l.pass.asked != c.posted) {
 			t.Errorf("%s: said %+v, asked at %d", c.name, p.posted[0], l.pass.asked)
 		}
 	}
@@ -117,7 +119,8 @@ func TestWhichMessagesBothWaysAreWritten(t *testing.T) {
 				l.sent = n
 				writeNumbers(l, l.Ops[int(n)%sh.Slots:][:1])
 				whole := engine.FirstNonZero(l.Mem[at+8:][:sh.Size-8]) >= 0
-				if want := Whole(sh, l.genOut, n) || all && ComparesPass(sh, pass); whole != want || l.Mem[at] != byte(n) {
+				if want := Whole(sh, l.genOut, n) || all && ComparesPass(sh, pass); whole != want ||
+					l.Mem[at] != byte(n) {
 					t.Errorf("%s %d, pass %d: all of it %v, want %v", op, n, pass, whole, want)
 				}
 			}
@@ -136,7 +139,8 @@ func TestWhereControlMessagesLeaveFrom(t *testing.T) {
 			at, head, messages = l.Ops[7].Local, 8, 40
 		}
 		said, err := w.sendControl(l, ctlFin)
-		if !said || err != nil || len(p.posted) != 1 || p.posted[0].Local != at || p.posted[0].Kind != transports.KindSend || p.posted[0].Slot != 3 || p.posted[0].Flags != 0 {
+		if !said || err != nil || len(p.posted) != 1 || p.posted[0].Local != at ||
+			p.posted[0].Kind != transports.KindSend || p.posted[0].Slot != 3 || p.posted[0].Flags != 0 {
 			t.Fatalf("%s: %v, %v, said %+v, want it from %d", op, said, err, p.posted, at)
 		}
 		if l.Head != head || l.Messages != messages || l.Out != 1 || l.unsignaled != 0 {
@@ -148,7 +152,8 @@ func TestWhereControlMessagesLeaveFrom(t *testing.T) {
 // looked finds a pass of writes behind the first that is compared, which those next to it are not.
 func looked(sh *engine.Shape) uint64 {
 	for pass := uint64(3); ; pass++ {
-		if ComparesPass(sh, pass) && !ComparesPass(sh, pass-2) && !ComparesPass(sh, pass-1) && !ComparesPass(sh, pass+1) && !ComparesPass(sh, pass+2) {
+		if ComparesPass(sh, pass) && !ComparesPass(sh, pass-2) && !ComparesPass(sh, pass-1) &&
+			!ComparesPass(sh, pass+1) && !ComparesPass(sh, pass+2) {
 			return pass
 		}
 	}

@@ -68,8 +68,10 @@ func TestBothWaysEndWithTheirWindow(t *testing.T) {
 			}
 		}
 		w.Lim.Dur, w.Peak = 1000, new(engine.Peak)
-		if err := w.run(); err != nil || w.Peak.Slots[0] != 9*4 || l.Posted != 9*4 || w.Ops != 9*4 || w.End-w.Begin != 1100 {
-			t.Errorf("%v, %d operations in %d ns, want 36 begun until 1000, and the answer to the end", err, w.Ops, w.End-w.Begin)
+		if err := w.run(); err != nil || w.Peak.Slots[0] != 9*4 || l.Posted != 9*4 || w.Ops != 9*4 ||
+			w.End-w.Begin != 1100 {
+			t.Errorf("%v, %d operations in %d ns, want 36 begun until 1000, and the answer to the end", err, w.Ops,
+				w.End-w.Begin)
 		}
 	})
 	engine.RestartClock()
@@ -102,12 +104,14 @@ func TestSlotsBothWaysAreAMessagesOwn(t *testing.T) {
 	}
 	for i, slot := range []int{30, 31, 0, 1, 2, 3, 4} {
 		op, signalled := p.posted[i], i == 3
-		if l.used[slot] != uint64(41+i) || op.Flags&transports.Unsignaled == 0 != signalled || signalled && op.Slot != 4 {
+		if l.used[slot] != uint64(41+i) || op.Flags&transports.Unsignaled == 0 != signalled || signalled &&
+			op.Slot != 4 {
 			t.Errorf("message %d in slot %d: until %d, %+v", i, slot, l.used[slot], op)
 		}
 	}
 	l.credit = 40
-	if posted, err := w.push(l); !posted || err != nil || l.Posted != 8 || l.used[5] != 48 || p.posted[7].Flags&transports.Unsignaled != 0 {
+	if posted, err := w.push(l); !posted || err != nil || l.Posted != 8 || l.used[5] != 48 ||
+		p.posted[7].Flags&transports.Unsignaled != 0 {
 		t.Errorf("%v, %v, %d posted, want the last", posted, err, l.Posted)
 	}
 }

@@ -62,7 +62,10 @@ func TestAStreamSleepsBesideAFullQueue(t *testing.T) {
 // How long it may sleep follows from what is outstanding besides the next completion, and how long one
 // takes; what brings no completion changes nothing.
 func TestHowLongAStreamMaySleep(t *testing.T) {
-	_, _, w, l := streamOn("send", func(sh *engine.Shape) { sh.Depth, sh.Moderation, sh.RecvDepth, sh.Slots = 16, 4, 16, 16 })
+	_, _, w, l := streamOn("send", func(sh *engine.Shape) {
+		sh.Depth, sh.Moderation, sh.RecvDepth, sh.Slots = 16, 4, 16,
+			16
+	})
 	w.Sleeps, w.Begin, l.flowing, l.Posted, l.Out = true, 1000, true, 16, 12
 	for range 2 {
 		if w.progress(l, 1000+400_000); l.counted != 4 || l.sleep != 100_000*8/64 {

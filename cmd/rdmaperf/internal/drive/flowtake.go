@@ -81,7 +81,8 @@ func (w *flowWorker) takeData(l *flowLane, c *transports.Done) error {
 		l.written[c.Slot] = true
 	}
 	if w.Numbered {
-		if err := CompareMessage(w.Worker, &l.Lane, l.Mem[at:][:sh.Size], l.genIn, l.taken, Whole(sh, l.genIn, l.taken)); err != nil {
+		if err := CompareMessage(w.Worker, &l.Lane, l.Mem[at:][:sh.Size], l.genIn, l.taken,
+			Whole(sh, l.genIn, l.taken)); err != nil {
 			return err
 		}
 	} else if sh.Verify {

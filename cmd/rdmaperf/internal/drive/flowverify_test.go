@@ -9,14 +9,16 @@ import (
 )
 
 // held is a phase of one side behind which memory is as it should be, and what a test changes.
-func held(t *testing.T, name, op string, size int, sent engine.LaneCount, change func(sh *engine.Shape, l *flowLane), want int) compare {
+func held(t *testing.T, name, op string, size int, sent engine.LaneCount, change func(sh *engine.Shape, l *flowLane),
+	want int) compare {
 	t.Helper()
 	_, d, w, l := bothWaysOn(op, engine.SideServer, func(sh *engine.Shape) { sh.Size, sh.Slots = size, 8 })
 	sh := l.Sh
 	l.genIn, l.count = engine.GenMeasure, sent.Count
 	for n := range uint64(sent.Count) {
 		s := int(n % uint64(sh.Slots))
-		WriteMessage(&l.Lane, l.Mem[sh.RxSlot(s):][:sh.Size], l.genIn, n, Whole(sh, l.genIn, n) || ComparesPass(sh, n/uint64(sh.Slots)))
+		WriteMessage(&l.Lane, l.Mem[sh.RxSlot(s):][:sh.Size], l.genIn, n, Whole(sh, l.genIn, n) ||
+			ComparesPass(sh, n/uint64(sh.Slots)))
 		l.written[s] = true
 	}
 	change(sh, l)
@@ -45,7 +47,8 @@ func TestTheLastWritesBothWaysAreCompared(t *testing.T) {
 		t.Errorf("%d compared, want one of each slot", c.numbers)
 	}
 	for name, change := range map[string]func(*engine.Shape, *flowLane){
-		"the oldest": flip(5, 0), "the newest": flip(4, 0), "behind its end": flip(2, 100), "at the end of the gap": flip(7, 127),
+		"the oldest": flip(5, 0), "the newest": flip(4, 0), "behind its end": flip(2, 100),
+		"at the end of the gap": flip(7, 127),
 	} {
 		held(t, name+" changed", "write", 100, sent, change, found)
 	}
@@ -86,7 +89,8 @@ func TestControlMessagesMayLieWhereSendsDo(t *testing.T) {
 	_, d, _, l := bothWaysOn("send", engine.SideServer, func(*engine.Shape) {})
 	flip(5, controlReach+9)(l.Sh, l)
 	var bad *engine.CorruptionError
-	if err := d.Verify(1, []engine.LaneCount{{}}); !errors.As(err, &bad) || bad.Offset != controlReach+9 || bad.Got != 0x10 || bad.Want != 0 {
+	if err := d.Verify(1, []engine.LaneCount{{}}); !errors.As(err, &bad) || bad.Offset != controlReach+9 ||
+		bad.Got != 0x10 || bad.Want != 0 {
 		t.Errorf("%v, want the byte that was changed", err)
 	}
 }
@@ -111,17 +115,20 @@ func TestControlMessagesOfSendsTakeSlots(t *testing.T) {
 		slots int
 		want  int
 	}{
-		{"send", true, 64, 64 - controlReceives}, {"send", true, controlReceives + 2, fewReceives}, {"send", true, 4, 4},
+		{"send", true, 64, 64 - controlReceives}, {"send", true, controlReceives + 2, fewReceives},
+		{"send", true, 4, 4},
 		{"send", false, 64, 64}, {"write_imm", true, 64, 64},
 	} {
-		if got := ownReceives(&engine.Shape{Point: engine.Point{Op: c.op, Bidirectional: c.both}, Slots: c.slots}); got != c.want {
+		if got := ownReceives(&engine.Shape{Point: engine.Point{Op: c.op, Bidirectional: c.both},
+			Slots: c.slots}); got != c.want {
 			t.Errorf("%s, both ways %v, %d slots: %d receives, want %d", c.op, c.both, c.slots, got, c.want)
 		}
 	}
 	for receives, want := range map[int]bool{32 - controlReceives: false, 32 - controlReceives + 1: true} {
 		_, _, _, l := bothWaysOn("send", engine.SideClient, func(sh *engine.Shape) { sh.RecvDepth = receives })
 		if l.shared != want {
-			t.Errorf("%d receives and those for control messages in 32 slots: shared %v, want %v", receives, l.shared, want)
+			t.Errorf("%d receives and those for control messages in 32 slots: shared %v, want %v", receives, l.shared,
+				want)
 		}
 	}
 }

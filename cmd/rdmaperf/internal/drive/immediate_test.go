@@ -35,7 +35,8 @@ func TestImmediatesAreWhereTheyBelong(t *testing.T) {
 						continue
 					}
 					switch {
-					case op.Kind == transports.KindWriteImm && pt.Workload == throughput.Name: // the receive lies elsewhere
+					// the receive lies elsewhere
+					case op.Kind == transports.KindWriteImm && pt.Workload == throughput.Name:
 						op.Imm++
 					case op.Kind == transports.KindWriteImm:
 						op.Kind = transports.KindSend
@@ -62,7 +63,8 @@ func TestImmediatesAreWhereTheyBelong(t *testing.T) {
 			plan.Loop = engine.LoopPlain
 			_, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan)
 			if found := reports.Code(err) == reports.ExitCorruption; n < at || found != bent || !found && err != nil {
-				t.Errorf("%s %s, both ways %v, bent %v: %v after %d", pt.Workload, pt.Op, pt.Bidirectional, bent, err, n)
+				t.Errorf("%s %s, both ways %v, bent %v: %v after %d", pt.Workload, pt.Op, pt.Bidirectional, bent, err,
+					n)
 			}
 		}
 	}

@@ -39,7 +39,8 @@ func (p *pingPong) pacers() {
 
 // paced is the loop each with intended starts. A window by duration ends at its
 // deadline even when nothing is due, so that the achieved rate is one.
-func (w *pingPongWorker) paced(divide int64, one func(w *pingPongWorker, l *pingPongLane) (t0, t1 int64, err error)) error {
+func (w *pingPongWorker) paced(divide int64, one func(w *pingPongWorker, l *pingPongLane) (t0, t1 int64,
+	err error)) error {
 	w.Open()
 	w.Pace.Start(w.Begin + w.PaceShift)
 	deadline := int64(math.MaxInt64)
@@ -90,14 +91,16 @@ func (w *pingPongWorker) paced(divide int64, one func(w *pingPongWorker, l *ping
 func openLoop(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 	service := out.Service.Snapshot()
 	res.LatencyService = &service
-	res.OpenLoop = OpenLoopOf(m, out, m.Sh.Rate, m.Sh.Arrivals == engine.ArrivalsPoisson, out.Service.Count(), out.Window)
+	res.OpenLoop = OpenLoopOf(m, out, m.Sh.Rate, m.Sh.Arrivals == engine.ArrivalsPoisson, out.Service.Count(),
+		out.Window)
 	res.Parameters["rate_achieved"] = res.OpenLoop.AchievedPerSecond
 	res.Parameters["late_operations"], res.Parameters["unsent_operations"] = out.Late, out.Unsent
 }
 
 // OpenLoopOf says what of a load was done, of which so many operations completed. A window by
 // duration is as long as it was meant to be: what ends behind it began inside.
-func OpenLoopOf(m *engine.Measurement, o *engine.Outcome, rate float64, poisson bool, completed int64, took time.Duration) *reports.OpenLoop {
+func OpenLoopOf(m *engine.Measurement, o *engine.Outcome, rate float64, poisson bool, completed int64,
+	took time.Duration) *reports.OpenLoop {
 	if d := m.C.Plan.Duration; d > 0 && o.Err == nil {
 		took = d
 	}

@@ -23,9 +23,11 @@ func TestOpenLoopIsExact(t *testing.T) {
 				t.Run(name+"/"+arrivals+"/"+polling, func(t *testing.T) {
 					plan := enginetest.QuickPlan()
 					for _, op := range []string{"send", "write", "read"} {
-						plan.Points = append(plan.Points, engine.Point{Workload: latency.Name, Op: op, Size: 64, Rate: 5000})
+						plan.Points = append(plan.Points, engine.Point{Workload: latency.Name, Op: op, Size: 64,
+							Rate: 5000})
 					}
-					plan.Iterations, plan.WarmupIterations, plan.QPs, plan.Threads, plan.Polling, plan.Arrivals = 20, 5, 2, 2, polling, arrivals
+					plan.Iterations, plan.WarmupIterations, plan.QPs, plan.Threads, plan.Polling, plan.Arrivals = 20, 5,
+						2, 2, polling, arrivals
 					results, err := enginetest.RunPoints(t, e, plan)
 					if err != nil {
 						t.Fatal(err)
@@ -111,14 +113,17 @@ func TestOpenLoopByDuration(t *testing.T) {
 			}
 		}
 		if r.DurationNs < int64(window) || r.Operations < 1 || r.Operations > c.ops {
-			t.Errorf("rate %v: %d operations in %v, want 1 to %d", c.rate, r.Operations, time.Duration(r.DurationNs), c.ops)
+			t.Errorf("rate %v: %d operations in %v, want 1 to %d", c.rate, r.Operations, time.Duration(r.DurationNs),
+				c.ops)
 		}
 		unsent := r.Parameters["unsent_operations"].(int64)
 		if (unsent > 0) != c.missing {
 			t.Errorf("rate %v: %d unsent operations", c.rate, unsent)
 		}
-		if total := float64(unsent + r.Operations); c.missing && (total < c.rate*window.Seconds()*0.99 || total > c.rate*window.Seconds()*1.01) {
-			t.Errorf("rate %v: %d sent and %d unsent, want %v together", c.rate, r.Operations, unsent, c.rate*window.Seconds())
+		if total := float64(unsent + r.Operations); c.missing &&
+			(total < c.rate*window.Seconds()*0.99 || total > c.rate*window.Seconds()*1.01) {
+			t.Errorf("rate %v: %d sent and %d unsent, want %v together", c.rate, r.Operations, unsent,
+				c.rate*window.Seconds())
 		}
 	}
 }
@@ -191,16 +196,19 @@ func TestOpenLoopLosesNobody(t *testing.T) {
 	}
 	r := results[0]
 	o, l := r.OpenLoop, r.Latency
-	if o == nil || o.Due < 398 || o.Due > 401 || o.Sent != o.Completed || o.Completed != r.Operations || o.Completed > 110 || !o.Saturated {
+	if o == nil || o.Due < 398 || o.Due > 401 || o.Sent != o.Completed || o.Completed != r.Operations ||
+		o.Completed > 110 || !o.Saturated {
 		t.Errorf("loop %+v, want 400 due, about 100 of them done, and saturated", o)
 	}
-	if l.Count != o.Due || l.Unfinished != o.Due-o.Completed || l.P50 < float64(stood)/4 || !l.IsBound("p50") || !l.IsBound("p99") || !l.IsBound("mean") {
+	if l.Count != o.Due || l.Unfinished != o.Due-o.Completed || l.P50 < float64(stood)/4 || !l.IsBound("p50") ||
+		!l.IsBound("p99") || !l.IsBound("mean") {
 		t.Errorf("latency %+v, want all that were due, p50 and p99 lower bounds of some 100 ms and more", l)
 	}
 	if l.P99 < 0.9*float64(stood) {
 		t.Errorf("p99 %v, want about the time from the stall to the window's end", time.Duration(l.P99))
 	}
-	if lines, err := reports.CheckThresholds(&reports.Document{Results: results}, thresholds(t, "p99>100ms")); err != nil || len(lines) != 1 {
+	if lines, err := reports.CheckThresholds(&reports.Document{Results: results},
+		thresholds(t, "p99>100ms")); err != nil || len(lines) != 1 {
 		t.Errorf("threshold p99>100ms: %q, %v", lines, err)
 	}
 }

@@ -32,7 +32,8 @@ func TestThreadsShareARate(t *testing.T) {
 			w.Pace.Start(0)
 			for range 5 {
 				if w.Pace.Due() != want.Due() || w.PaceShift != shift {
-					t.Fatalf("%s, thread %d: due at %d and %d later, want %d and %d", arrivals, i, w.Pace.Due(), w.PaceShift, want.Due(), shift)
+					t.Fatalf("%s, thread %d: due at %d and %d later, want %d and %d", arrivals, i, w.Pace.Due(),
+						w.PaceShift, want.Due(), shift)
 				}
 				want.Next()
 				w.Pace.Next()
@@ -60,15 +61,19 @@ func TestPacedOperations(t *testing.T) {
 		{"three", 5000, engine.Limits{Ops: 3}, -1, -1, 3, 0, 27_500, 0, 0, 1250, 1250, 3},
 		{"a window", 0, engine.Limits{Dur: 5 * everyTen}, -1, -1, 5, 1, 50_000, 0, 0, 1250, 1250, 5},
 		// Half of a round trip; the wait has no two ways.
-		{"a stall", 0, engine.Limits{Dur: 5 * everyTen}, 1, -1, 2, 1, 50_000, 3, 0, (1250 + 20_000 + 30_000 + 20_000 + 10_000) / 5., (1250 + 20_000) / 2., 5},
-		{"a break", 0, engine.Limits{Dur: 5 * everyTen}, 2, 2, 2, 1, 60_000, 2, 1, (1250 + 1250 + 40_000 + 20_000 + 10_000) / 5., 1250, 5},
-		{"a break within", 0, engine.Limits{Ops: 9}, 2, 2, 2, 1, 60_000, 3, 1, (1250 + 1250 + 40_000 + 30_000 + 20_000 + 10_000) / 6., 1250, 6},
+		{"a stall", 0, engine.Limits{Dur: 5 * everyTen}, 1, -1, 2, 1, 50_000, 3, 0,
+			(1250 + 20_000 + 30_000 + 20_000 + 10_000) / 5., (1250 + 20_000) / 2., 5},
+		{"a break", 0, engine.Limits{Dur: 5 * everyTen}, 2, 2, 2, 1, 60_000, 2, 1,
+			(1250 + 1250 + 40_000 + 20_000 + 10_000) / 5., 1250, 5},
+		{"a break within", 0, engine.Limits{Ops: 9}, 2, 2, 2, 1, 60_000, 3, 1,
+			(1250 + 1250 + 40_000 + 30_000 + 20_000 + 10_000) / 6., 1250, 6},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			engine.RestartClock()
 			p, w, _ := pingPongOn(t, "read", engine.SideClient, engine.ArrivalCompletion)
 			p.onPoll = func(int) { time.Sleep(2500) }
-			w.Lim, w.Pace, w.PaceShift, w.Service = c.lim, engine.NewPacer(everyTen, false, 1), c.shift, reports.NewRecorder()
+			w.Lim, w.Pace, w.PaceShift, w.Service = c.lim, engine.NewPacer(everyTen, false, 1), c.shift,
+				reports.NewRecorder()
 			n := -1
 			err := w.paced(2, func(*pingPongWorker, *pingPongLane) (t0, t1 int64, err error) {
 				n++
@@ -83,11 +88,15 @@ func TestPacedOperations(t *testing.T) {
 				return t0, engine.Now(), nil
 			})
 			l, s := w.Rec.Snapshot(), w.Service.Snapshot()
-			if (err != nil) != (c.fails >= 0) || w.Ops != c.ops || w.Late != c.late || w.End != c.end || w.Unsent != c.unsent || w.Unanswered != c.unlikely {
-				t.Errorf("%s: %v, %d operations, %d late, %d unsent, %d unanswered, until %d", c.name, err, w.Ops, w.Late, w.Unsent, w.Unanswered, w.End)
+			if (err != nil) != (c.fails >= 0) || w.Ops != c.ops || w.Late != c.late || w.End != c.end ||
+				w.Unsent != c.unsent || w.Unanswered != c.unlikely {
+				t.Errorf("%s: %v, %d operations, %d late, %d unsent, %d unanswered, until %d", c.name, err, w.Ops,
+					w.Late, w.Unsent, w.Unanswered, w.End)
 			}
-			if l.Mean != c.mean || l.Count != c.samples || l.Unfinished != c.unsent+c.unlikely || s.Mean != c.service || s.Count != c.ops {
-				t.Errorf("%s: latency %v of %d, %d bounds, service %v of %d, want %v of %d and %v", c.name, l.Mean, l.Count, l.Unfinished, s.Mean, s.Count, c.mean, c.samples, c.service)
+			if l.Mean != c.mean || l.Count != c.samples || l.Unfinished != c.unsent+c.unlikely || s.Mean != c.service ||
+				s.Count != c.ops {
+				t.Errorf("%s: latency %v of %d, %d bounds, service %v of %d, want %v of %d and %v", c.name, l.Mean,
+					l.Count, l.Unfinished, s.Mean, s.Count, c.mean, c.samples, c.service)
 			}
 		})
 		engine.RestartClock()
@@ -110,7 +119,8 @@ func TestANearStartIsNotDelayedByAPoll(t *testing.T) {
 					w.Stop.Store(engine.StopSoon)
 				}()
 			}
-			if _, late, err := w.awaitStart(l, engine.Now()+left); late || p.polls != polls || (err == nil) != (polls > 0) {
+			if _, late, err := w.awaitStart(l, engine.Now()+left); late || p.polls != polls ||
+				(err == nil) != (polls > 0) {
 				t.Errorf("%d ns ahead: %d polls, %v, want %d", left, p.polls, err, polls)
 			}
 		})

@@ -40,7 +40,8 @@ func (s *nullSession) Post(ops []transports.Op) (int, error) {
 			continue // slots come round in order
 		}
 		s.done[s.n] = transports.Done{Slot: op.Slot, Kind: op.Kind}
-		s.done[s.n+1] = transports.Done{Slot: s.recvs[s.taken%engine.LatencySlots], Kind: transports.KindRecv, Len: op.Len}
+		s.done[s.n+1] = transports.Done{Slot: s.recvs[s.taken%engine.LatencySlots], Kind: transports.KindRecv,
+			Len: op.Len}
 		s.n += 2
 		s.taken++
 	}
@@ -61,8 +62,10 @@ const overheadTime = 50 * time.Millisecond
 var loopOverhead = sync.OnceValue(func() float64 { return MeasureOverhead(engine.Limits{Dur: overheadTime}) })
 
 func MeasureOverhead(lim engine.Limits) float64 {
-	sh := &engine.Shape{Row: &engine.Workload{Layout: PingPongLayout}, Point: engine.Point{Op: transports.KindSend.String(), Size: 64}, QPs: 1, Threads: 1, Depth: 1,
-		RecvDepth: engine.LatencySlots, Moderation: 1, Slots: engine.LatencySlots, Polling: engine.PollingBusy, Arrival: engine.ArrivalMessage, Timeout: engine.DefaultTimeout}
+	sh := &engine.Shape{Row: &engine.Workload{Layout: PingPongLayout},
+		Point: engine.Point{Op: transports.KindSend.String(), Size: 64}, QPs: 1, Threads: 1, Depth: 1,
+		RecvDepth: engine.LatencySlots, Moderation: 1, Slots: engine.LatencySlots, Polling: engine.PollingBusy,
+		Arrival: engine.ArrivalMessage, Timeout: engine.DefaultTimeout}
 	s := &nullSession{mem: make([]byte, sh.Window())}
 	for i := range s.recvs {
 		s.recvs[i] = uint32(i)

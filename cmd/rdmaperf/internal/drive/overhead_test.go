@@ -17,7 +17,8 @@ func TestLoopOverheadStandsInLatencyResults(t *testing.T) {
 	if ns := drive.MeasureOverhead(engine.Limits{Ops: 1000}); ns <= 0 {
 		t.Errorf("overhead %v ns, want some", ns)
 	}
-	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64}, engine.Point{Workload: latency.Name, Op: "read", Size: 64, Rate: 1e5},
+	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64},
+		engine.Point{Workload: latency.Name, Op: "read", Size: 64, Rate: 1e5},
 		engine.Point{Workload: throughput.Name, Op: "write", Size: 64})
 	results, err := enginetest.RunPoints(t, enginetest.MemEnds, plan)
 	if err != nil {
@@ -46,7 +47,8 @@ func BenchmarkRecorderAndPacer(b *testing.B) {
 				name += "-raw"
 			}
 			b.Run(name, func(b *testing.B) {
-				w := &engine.Worker{Rec: reports.NewRecorder(), Service: reports.NewRecorder(), Pace: engine.NewPacer(1000, arrivals == engine.ArrivalsPoisson, 1)}
+				w := &engine.Worker{Rec: reports.NewRecorder(), Service: reports.NewRecorder(),
+					Pace: engine.NewPacer(1000, arrivals == engine.ArrivalsPoisson, 1)}
 				if raw {
 					(&engine.RawStore{Limit: 1_000_000}).Prepare([]*engine.Worker{w})
 					w.Watched = true

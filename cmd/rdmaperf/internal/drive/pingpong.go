@@ -96,7 +96,8 @@ func newPingPongLane(base *engine.Lane, role string) (*pingPongLane, error) {
 	l := &pingPongLane{Lane: *base, recvs: make([]transports.Op, sh.Slots)}
 	for i := range sh.Slots {
 		l.rx[i] = sh.RxSlot(i)
-		l.recvs[i] = transports.Op{Kind: transports.KindRecv, Local: uint64(l.rx[i]), Len: uint32(sh.Stride()), Slot: uint32(i)}
+		l.recvs[i] = transports.Op{Kind: transports.KindRecv, Local: uint64(l.rx[i]), Len: uint32(sh.Stride()),
+			Slot: uint32(i)}
 	}
 	l.rounds, l.steps = make([]roundTrip, BatchSteps(sh)), make([]transports.PingPongStep, BatchSteps(sh))
 	if role == engine.SideServer {
@@ -182,7 +183,8 @@ func (p *pingPong) Loop(base *engine.Worker) func() error {
 
 // each runs one sample after another until a limit, an error or the stop flag.
 // one returns the two clock readings of its sample.
-func (w *pingPongWorker) each(divide int64, one func(w *pingPongWorker, l *pingPongLane) (t0, t1 int64, err error)) error {
+func (w *pingPongWorker) each(divide int64,
+	one func(w *pingPongWorker, l *pingPongLane) (t0, t1 int64, err error)) error {
 	w.Open()
 	deadline := w.Begin + int64(w.Lim.Dur)
 	for n := int64(0); w.Lim.Ops == 0 || n < w.Lim.Ops; n++ {
@@ -320,7 +322,8 @@ func (w *pingPongWorker) untilComplete(l *pingPongLane) error {
 func beginMessage(l *pingPongLane, t *roundTrip, op *transports.Op) {
 	t.off = l.stamp()
 	t.iter, t.at = l.iter, l.at(l.iter)
-	*op = transports.Op{Kind: l.Kind, Flags: l.Flags, Local: uint64(t.off), Remote: uint64(t.at), Len: uint32(l.Sh.Payload()), Imm: uint32(l.iter)}
+	*op = transports.Op{Kind: l.Kind, Flags: l.Flags, Local: uint64(t.off), Remote: uint64(t.at),
+		Len: uint32(l.Sh.Payload()), Imm: uint32(l.iter)}
 }
 
 // verifyMessage ends a message outside its timed part: own completions, the
@@ -335,7 +338,8 @@ func verifyMessage(w *pingPongWorker, l *pingPongLane, t *roundTrip) error {
 	}
 	if l.Kind != transports.KindWriteImm {
 		if int(t.length) != sh.Payload() {
-			return engine.Failed(sh.String(), fmt.Errorf("qp %d: echo %d has %d bytes, want %d", l.Index, t.iter, t.length, sh.Payload()))
+			return engine.Failed(sh.String(), fmt.Errorf("qp %d: echo %d has %d bytes, want %d", l.Index, t.iter,
+				t.length, sh.Payload()))
 		}
 		t.at = l.rx[t.slot&(engine.LatencySlots-1)]
 	}
@@ -377,7 +381,8 @@ func answerName(k transports.Kind) string {
 func beginWrite(l *pingPongLane, t *roundTrip, op *transports.Op) {
 	t.off = l.stamp()
 	t.iter, t.at = l.iter, l.at(l.iter)
-	*op = transports.Op{Kind: transports.KindWrite, Flags: l.Flags, Local: uint64(t.off), Remote: uint64(t.at), Len: uint32(l.Sh.Size)}
+	*op = transports.Op{Kind: transports.KindWrite, Flags: l.Flags, Local: uint64(t.off), Remote: uint64(t.at),
+		Len: uint32(l.Sh.Size)}
 }
 
 func verifyWrite(w *pingPongWorker, l *pingPongLane, t *roundTrip) error {

@@ -15,9 +15,11 @@ func TestWhoTakesStepsInTheProvider(t *testing.T) {
 		loop         string
 		caps, events bool
 		want         bool
-	}{{engine.LoopProvider, true, false, true}, {engine.LoopPlain, true, false, false}, {engine.LoopProvider, false, false, false}, {engine.LoopProvider, true, true, false}} {
+	}{{engine.LoopProvider, true, false, true}, {engine.LoopPlain, true, false, false},
+		{engine.LoopProvider, false, false, false}, {engine.LoopProvider, true, true, false}} {
 		sh := &engine.Shape{Point: engine.Point{Op: "send", Size: 64}, Loop: c.loop}
-		side, err := NewPingPong(&engine.Group{Sh: sh, Role: engine.SideServer, Caps: transports.Caps{PingPong: c.caps}, Workers: []*engine.Worker{{Sh: sh, Event: c.events}}})
+		side, err := NewPingPong(&engine.Group{Sh: sh, Role: engine.SideServer, Caps: transports.Caps{PingPong: c.caps},
+			Workers: []*engine.Worker{{Sh: sh, Event: c.events}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +63,8 @@ func TestHowManyStepsOneCallTakes(t *testing.T) {
 		if w.Pace != nil {
 			w.Service = w.Rec
 		}
-		if err := pp.Loop(w.Worker)(); err != nil && err != engine.ErrStop || (p.calls > 0) != c.calls || (most > 1) != c.together {
+		if err := pp.Loop(w.Worker)(); err != nil && err != engine.ErrStop || (p.calls > 0) != c.calls ||
+			(most > 1) != c.together {
 			t.Errorf("%s: %v, %d calls of %d steps at most", c.name, err, p.calls, most)
 		}
 	}
@@ -87,11 +90,15 @@ func TestALargeMessageIsTakenAlone(t *testing.T) {
 func TestSlotsOfAPingPong(t *testing.T) {
 	const medium, large = engine.MediumMessage, engine.LargeMessage
 	for _, c := range []struct{ size, slots, steps, shift int }{
-		{64, 32, 16, 64}, {65, 32, 16, 128}, {medium, 32, 16, medium}, {medium + 1, 4, 1, engine.ShiftStep}, {large, 4, 1, engine.ShiftStep}, {large + 1, 2, 1, engine.ShiftStep},
+		{64, 32, 16, 64}, {65, 32, 16, 128}, {medium, 32, 16, medium}, {medium + 1, 4, 1, engine.ShiftStep},
+		{large, 4, 1, engine.ShiftStep}, {large + 1, 2, 1, engine.ShiftStep},
 	} {
-		sh := &engine.Shape{Row: &engine.Workload{Layout: PingPongLayout}, Point: engine.Point{Op: "send", Size: c.size}, Slots: c.slots}
-		if LatencySlotsFor(c.size) != c.slots || BatchSteps(sh) != c.steps || Shift(sh) != c.shift || sh.RxOff() != sh.Stride()+(engine.LatencyShifts-1)*c.shift {
-			t.Errorf("%d bytes: %d slots, %d steps, sources %d apart, destinations from %d; want %+v", c.size, LatencySlotsFor(c.size), BatchSteps(sh), Shift(sh), sh.RxOff(), c)
+		sh := &engine.Shape{Row: &engine.Workload{Layout: PingPongLayout},
+			Point: engine.Point{Op: "send", Size: c.size}, Slots: c.slots}
+		if LatencySlotsFor(c.size) != c.slots || BatchSteps(sh) != c.steps || Shift(sh) != c.shift ||
+			sh.RxOff() != sh.Stride()+(engine.LatencyShifts-1)*c.shift {
+			t.Errorf("%d bytes: %d slots, %d steps, sources %d apart, destinations from %d; want %+v", c.size,
+				LatencySlotsFor(c.size), BatchSteps(sh), Shift(sh), sh.RxOff(), c)
 		}
 	}
 }
@@ -110,8 +117,10 @@ func TestMessagesOfAPingPongAreMarked(t *testing.T) {
 			copy(want, []byte{9, 7, 6, 5, 4, 3, 2, 1})
 		}
 		want[size-1] = StampOf(l.iter)
-		if off != l.source(l.iter) || !bytes.Equal(l.Mem[off:][:2*size], want) || !bytes.Equal(l.ref.Bytes()[off:][:2*size], want) {
-			t.Errorf("%d bytes: % x and % x at %d, want % x", size, l.Mem[off:][:2*size], l.ref.Bytes()[off:][:2*size], off, want)
+		if off != l.source(l.iter) || !bytes.Equal(l.Mem[off:][:2*size], want) ||
+			!bytes.Equal(l.ref.Bytes()[off:][:2*size], want) {
+			t.Errorf("%d bytes: % x and % x at %d, want % x", size, l.Mem[off:][:2*size], l.ref.Bytes()[off:][:2*size],
+				off, want)
 		}
 	}
 }

@@ -85,7 +85,8 @@ func TestAnAnnouncedWriteIsTimed(t *testing.T) {
 				c.script(p, l, poll)
 			}
 			t0, t1, err := notifySample(w, l)
-			if (err == nil) != c.fine || c.is != nil && !errors.Is(err, c.is) || reports.Code(err) != c.code && c.code == reports.ExitCorruption {
+			if (err == nil) != c.fine || c.is != nil && !errors.Is(err, c.is) || reports.Code(err) != c.code &&
+				c.code == reports.ExitCorruption {
 				t.Errorf("%s: %v", name, err)
 			}
 			if !c.fine {
@@ -94,7 +95,9 @@ func TestAnAnnouncedWriteIsTimed(t *testing.T) {
 			if t1-t0 != 700 || len(p.posted) != 3 || w.Compared.Messages != 1 || l.out != 0 {
 				t.Fatalf("%d ns, posted %+v, %+v compared, %d outstanding", t1-t0, p.posted, w.Compared, l.out)
 			}
-			if write, say := p.posted[0], p.posted[1]; write.Kind != transports.KindWrite || write.Remote != uint64(l.at(1)) || write.Len != 64 || say != (transports.Op{Kind: transports.KindSend}) || p.posted[2] != l.recvs[5] {
+			if write, say := p.posted[0], p.posted[1]; write.Kind != transports.KindWrite ||
+				write.Remote != uint64(l.at(1)) || write.Len != 64 ||
+				say != (transports.Op{Kind: transports.KindSend}) || p.posted[2] != l.recvs[5] {
 				t.Errorf("posted %+v, want the write, what announces it, and the receive", p.posted)
 			}
 		})
@@ -111,7 +114,8 @@ func TestAtomicsOfAPingPong(t *testing.T) {
 			var r roundTrip
 			var got transports.Op
 			beginAtomic(l, &r, &got)
-			want := transports.Op{Kind: transports.KindFetchAdd, Local: uint64(l.at(n)), Remote: uint64(l.Sh.RxSlot(0)), Len: 8, Add: 1}
+			want := transports.Op{Kind: transports.KindFetchAdd, Local: uint64(l.at(n)), Remote: uint64(l.Sh.RxSlot(0)),
+				Len: 8, Add: 1}
 			if op == "cmp_swap" {
 				want.Kind, want.Add, want.Swap = transports.KindCmpSwap, n-1, n
 			}

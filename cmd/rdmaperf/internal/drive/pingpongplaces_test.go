@@ -43,7 +43,8 @@ func TestAnAnswerLiesWhereItCame(t *testing.T) {
 			}
 			r.slot, r.length, r.imm, r.hasImm = slot, 64, 1, op != "send"
 			copy(l.Mem[at:], l.ref.Bytes()[r.off:r.off+64])
-			if err := verifyMessage(w, l, r); err != nil || r.at != at || len(l.again) != 1 || l.again[0] != l.recvs[slot] {
+			if err := verifyMessage(w, l, r); err != nil || r.at != at || len(l.again) != 1 ||
+				l.again[0] != l.recvs[slot] {
 				t.Errorf("%s that took the receive of slot %d: %v, looked for at %d, want %d", op, slot, err, r.at, at)
 			}
 		}
@@ -59,18 +60,24 @@ func TestTheShapeOfAPingPong(t *testing.T) {
 		loop, arrival     string
 	}{
 		{"send", "", engine.PollingBusy, transports.Caps{PingPong: true}, engine.LoopProvider, engine.ArrivalMessage},
-		{"send", engine.LoopProvider, engine.PollingBusy, transports.Caps{PingPong: true}, engine.LoopProvider, engine.ArrivalMessage},
-		{"send", engine.LoopPlain, engine.PollingBusy, transports.Caps{PingPong: true}, engine.LoopPlain, engine.ArrivalMessage},
+		{"send", engine.LoopProvider, engine.PollingBusy, transports.Caps{PingPong: true}, engine.LoopProvider,
+			engine.ArrivalMessage},
+		{"send", engine.LoopPlain, engine.PollingBusy, transports.Caps{PingPong: true}, engine.LoopPlain,
+			engine.ArrivalMessage},
 		{"send", "", engine.PollingBusy, transports.Caps{}, engine.LoopPlain, engine.ArrivalMessage},
 		{"send", "", engine.PollingEvent, transports.Caps{PingPong: true}, engine.LoopPlain, engine.ArrivalMessage},
-		{"read", "", engine.PollingBusy, transports.Caps{PingPong: true}, engine.LoopProvider, engine.ArrivalCompletion},
-		{"write", "", engine.PollingBusy, transports.Caps{PingPong: true, LastByteLast: true}, engine.LoopProvider, engine.ArrivalMemory},
-		{"write", "", engine.PollingEvent, transports.Caps{PingPong: true, LastByteLast: true}, engine.LoopPlain, engine.ArrivalNotify},
+		{"read", "", engine.PollingBusy, transports.Caps{PingPong: true}, engine.LoopProvider,
+			engine.ArrivalCompletion},
+		{"write", "", engine.PollingBusy, transports.Caps{PingPong: true, LastByteLast: true}, engine.LoopProvider,
+			engine.ArrivalMemory},
+		{"write", "", engine.PollingEvent, transports.Caps{PingPong: true, LastByteLast: true}, engine.LoopPlain,
+			engine.ArrivalNotify},
 		{"write", "", engine.PollingBusy, transports.Caps{PingPong: true}, engine.LoopPlain, engine.ArrivalNotify},
 	} {
 		sh := &engine.Shape{Point: engine.Point{Op: c.op, Size: 64}, Polling: c.polling}
 		LatencyShape(sh, &engine.Plan{Loop: c.plan}, engine.Abilities{Both: c.both})
-		if sh.Loop != c.loop || sh.Arrival != c.arrival || sh.Depth != 1 || sh.Moderation != 1 || sh.Slots != engine.LatencySlots || sh.RecvDepth != sh.Slots {
+		if sh.Loop != c.loop || sh.Arrival != c.arrival || sh.Depth != 1 || sh.Moderation != 1 ||
+			sh.Slots != engine.LatencySlots || sh.RecvDepth != sh.Slots {
 			t.Errorf("%+v: %+v", c, sh)
 		}
 	}

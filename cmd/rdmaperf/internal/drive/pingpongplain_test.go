@@ -16,7 +16,8 @@ func TestRoundTripsEndWithTheirWindow(t *testing.T) {
 	for _, c := range []struct {
 		lim  engine.Limits
 		want int64
-	}{{engine.Limits{Dur: 1000}, 4}, {engine.Limits{Dur: 1001}, 5}, {engine.Limits{Ops: 3}, 3}, {engine.Limits{Ops: 3, Dur: 500}, 2}} {
+	}{{engine.Limits{Dur: 1000}, 4}, {engine.Limits{Dur: 1001}, 5}, {engine.Limits{Ops: 3}, 3},
+		{engine.Limits{Ops: 3, Dur: 500}, 2}} {
 		synctest.Test(t, func(t *testing.T) {
 			engine.RestartClock()
 			_, w, _ := pingPongOn(t, "read", engine.SideClient, engine.ArrivalCompletion)
@@ -26,7 +27,8 @@ func TestRoundTripsEndWithTheirWindow(t *testing.T) {
 				time.Sleep(250)
 				return t0, engine.Now(), nil
 			})
-			if l := w.Rec.Snapshot(); err != nil || w.Ops != c.want || w.End-w.Begin != 250*c.want || l.Mean != 125 || l.Count != c.want {
+			if l := w.Rec.Snapshot(); err != nil || w.Ops != c.want || w.End-w.Begin != 250*c.want || l.Mean != 125 ||
+				l.Count != c.want {
 				t.Errorf("%+v: %v, %d round trips in %d ns, %+v", c.lim, err, w.Ops, w.End-w.Begin, l)
 			}
 		})
@@ -85,14 +87,16 @@ func TestReceivesAreThereBeforeTheFirstPhase(t *testing.T) {
 	for _, c := range []struct {
 		op, arrival string
 		want        int
-	}{{"send", engine.ArrivalMessage, engine.LatencySlots}, {"write", engine.ArrivalNotify, engine.LatencySlots}, {"write", engine.ArrivalMemory, 0}, {"read", engine.ArrivalCompletion, 0}} {
+	}{{"send", engine.ArrivalMessage, engine.LatencySlots}, {"write", engine.ArrivalNotify, engine.LatencySlots},
+		{"write", engine.ArrivalMemory, 0}, {"read", engine.ArrivalCompletion, 0}} {
 		a, w, first := pingPongOn(t, c.op, engine.SideServer, c.arrival)
 		b, _, second := pingPongOn(t, c.op, engine.SideServer, c.arrival)
 		w.lanes = append(w.lanes, second)
 		p := &pingPong{c: &engine.Group{Sh: first.Sh, Role: engine.SideServer}, workers: []*pingPongWorker{w}}
 		for range 2 {
 			if err := p.Prepare(1); err != nil || len(a.posted) != c.want || len(b.posted) != c.want {
-				t.Errorf("%s by %s: %v, %d and %d receives, want %d once", c.op, c.arrival, err, len(a.posted), len(b.posted), c.want)
+				t.Errorf("%s by %s: %v, %d and %d receives, want %d once", c.op, c.arrival, err, len(a.posted),
+					len(b.posted), c.want)
 			}
 		}
 		a.room, a.refuse, p.begun = 5, errBroken, false

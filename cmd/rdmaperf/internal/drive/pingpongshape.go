@@ -19,7 +19,8 @@ func LatencyShape(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
 		sh.Arrival = engine.ArrivalNotify // nothing to sleep on in memory, or no order in it
 	}
 	sh.Loop = engine.LoopPlain
-	if p.Loop != engine.LoopPlain && ab.Both.PingPong && sh.Polling != engine.PollingEvent && sh.Arrival != engine.ArrivalNotify {
+	if p.Loop != engine.LoopPlain && ab.Both.PingPong && sh.Polling != engine.PollingEvent &&
+		sh.Arrival != engine.ArrivalNotify {
 		sh.Loop = engine.LoopProvider
 	}
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // begun is a client's lane of a verified ping-pong, whose next operation has begun.
-func begun(t *testing.T, op, arrival string, begin func(*pingPongLane, *roundTrip, *transports.Op)) (*pingPongWorker, *pingPongLane, *roundTrip, transports.Op) {
+func begun(t *testing.T, op, arrival string, begin func(*pingPongLane, *roundTrip, *transports.Op)) (*pingPongWorker,
+	*pingPongLane, *roundTrip, transports.Op) {
 	t.Helper()
 	_, w, l := pingPongOn(t, op, engine.SideClient, arrival)
 	l.Sh.Verify, l.Sh.Seed = true, 3
@@ -29,7 +30,9 @@ func TestAnswersAreHeldAgainstWhatWasSent(t *testing.T) {
 	for _, c := range []struct {
 		op, arrival string
 		x           *exchange
-	}{{"send", engine.ArrivalMessage, &messages}, {"send_imm", engine.ArrivalMessage, &messages}, {"write_imm", engine.ArrivalMessage, &messages}, {"write", engine.ArrivalMemory, &writes}, {"read", engine.ArrivalCompletion, &reads}} {
+	}{{"send", engine.ArrivalMessage, &messages}, {"send_imm", engine.ArrivalMessage, &messages},
+		{"write_imm", engine.ArrivalMessage, &messages}, {"write", engine.ArrivalMemory, &writes},
+		{"read", engine.ArrivalCompletion, &reads}} {
 		for _, bent := range []int{-1, 0, 40, 63} {
 			w, l, r, op := begun(t, c.op, c.arrival, c.x.begin)
 			r.slot, r.length, r.imm, r.hasImm = 1, 64, 1, c.op != "send"
@@ -39,7 +42,8 @@ func TestAnswersAreHeldAgainstWhatWasSent(t *testing.T) {
 			}
 			err := c.x.verify(w, l, r)
 			var bad *engine.CorruptionError
-			if (err != nil) != (bent >= 0) || err != nil && (!errors.As(err, &bad) || bad.Offset != bent || bad.Got^bad.Want != 4) {
+			if (err != nil) != (bent >= 0) || err != nil && (!errors.As(err, &bad) || bad.Offset != bent ||
+				bad.Got^bad.Want != 4) {
 				t.Errorf("%s, byte %d changed: %v", c.op, bent, err)
 			}
 			if w.Compared.Messages != 1 || w.Compared.Bytes != 64 || op.Len != 64 {
@@ -57,10 +61,12 @@ func TestAnswersComeAsTheyShould(t *testing.T) {
 		change func(r *roundTrip)
 		want   int
 	}{
-		"as it should": {"write_imm", func(*roundTrip) {}, reports.ExitOK}, "as it should be sent": {"send", func(*roundTrip) {}, reports.ExitOK},
-		"another number": {"write_imm", func(r *roundTrip) { r.imm++ }, reports.ExitCorruption}, "no number": {"write_imm", func(r *roundTrip) { r.hasImm = false }, reports.ExitCorruption},
-		"another number sent": {"send_imm", func(r *roundTrip) { r.imm++ }, reports.ExitCorruption},
-		"too short":           {"send", func(r *roundTrip) { r.length-- }, reports.ExitFailed},
+		"as it should":         {"write_imm", func(*roundTrip) {}, reports.ExitOK},
+		"as it should be sent": {"send", func(*roundTrip) {}, reports.ExitOK},
+		"another number":       {"write_imm", func(r *roundTrip) { r.imm++ }, reports.ExitCorruption},
+		"no number":            {"write_imm", func(r *roundTrip) { r.hasImm = false }, reports.ExitCorruption},
+		"another number sent":  {"send_imm", func(r *roundTrip) { r.imm++ }, reports.ExitCorruption},
+		"too short":            {"send", func(r *roundTrip) { r.length-- }, reports.ExitFailed},
 	} {
 		w, l, r, _ := begun(t, c.op, engine.ArrivalMessage, beginMessage)
 		r.slot, r.length, r.imm, r.hasImm = 1, 64, 1, c.op != "send"
@@ -81,7 +87,8 @@ func TestAnswersComeAsTheyShould(t *testing.T) {
 
 // Operations are counted from one on; atomics fetch the number of those before.
 func TestOperationsOfAPingPongAreCounted(t *testing.T) {
-	for _, begin := range []func(*pingPongLane, *roundTrip, *transports.Op){beginMessage, beginWrite, beginRead, beginAtomic} {
+	for _, begin := range []func(*pingPongLane, *roundTrip, *transports.Op){beginMessage, beginWrite, beginRead,
+		beginAtomic} {
 		_, _, l := pingPongOn(t, "cmp_swap", engine.SideClient, engine.ArrivalCompletion)
 		for n := uint64(1); n < 40; n++ {
 			var r roundTrip

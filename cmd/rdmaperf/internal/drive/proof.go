@@ -132,7 +132,8 @@ func CompareMessage(w *engine.Worker, l *engine.Lane, b []byte, gen int, n uint6
 
 // CompareText compares what is the n-th of its kind and has the bytes of a sequence from byte at on; where it is
 // not compared whole, the first of them alone.
-func CompareText(w *engine.Worker, l *engine.Lane, what string, n uint64, b []byte, state uint64, at int, whole bool) error {
+func CompareText(w *engine.Worker, l *engine.Lane, what string, n uint64, b []byte, state uint64, at int,
+	whole bool) error {
 	if whole {
 		w.Compared.Message(len(b))
 	} else {
@@ -150,7 +151,8 @@ func CompareText(w *engine.Worker, l *engine.Lane, what string, n uint64, b []by
 func compareRead(w *engine.Worker, l *engine.Lane, gen int, n uint64) error {
 	sh := l.Sh
 	b := l.Mem[sh.RxSlot(int(n%uint64(sh.Slots))):][:sh.Size]
-	return CompareText(w, l, "answer to read", n, b, engine.PatternState(sh.Seed, gen, l.Index, readFrom(sh, n)), 0, Whole(sh, gen, n))
+	return CompareText(w, l, "answer to read", n, b, engine.PatternState(sh.Seed, gen, l.Index, readFrom(sh, n)), 0,
+		Whole(sh, gen, n))
 }
 
 // readFrom is the slot of the source that read n asks for: the next one in every pass, so that a slot of the
@@ -165,7 +167,8 @@ func compareWrites(w *engine.Worker, l *engine.Lane, gen int, first uint64, coun
 	sh := l.Sh
 	for n := first; n < first+uint64(count); n++ {
 		b := l.Mem[sh.RxSlot(int(n%uint64(sh.Slots))):][:sh.Size]
-		if err := CompareMessage(w, l, b, gen, n, Whole(sh, gen, n) || ComparesPass(sh, n/uint64(sh.Slots))); err != nil {
+		if err := CompareMessage(w, l, b, gen, n, Whole(sh, gen, n) ||
+			ComparesPass(sh, n/uint64(sh.Slots))); err != nil {
 			return err
 		}
 	}

@@ -81,8 +81,10 @@ func (p *puppet) complete() []transports.Op {
 
 // flowOn is one side of a stream both ways, or with one-way of one, whose shape a test may change before.
 func flowOn(op, role string, both bool, change func(sh *engine.Shape)) (*puppet, *Flow, *flowWorker, *flowLane) {
-	sh := &engine.Shape{Row: &engine.Workload{Numbered: true, Stream: true, Layout: (*engine.Shape).StreamLayout, Describe: func(engine.Point) string { return op }},
-		Point: engine.Point{Op: op, Size: 100, Bidirectional: both}, Depth: 8, RecvDepth: 16, Moderation: 1, Slots: 32, Polling: engine.PollingBusy, Verify: true, Seed: 1}
+	sh := &engine.Shape{Row: &engine.Workload{Numbered: true, Stream: true, Layout: (*engine.Shape).StreamLayout,
+		Describe: func(engine.Point) string { return op }},
+		Point: engine.Point{Op: op, Size: 100, Bidirectional: both}, Depth: 8, RecvDepth: 16, Moderation: 1, Slots: 32,
+		Polling: engine.PollingBusy, Verify: true, Seed: 1}
 	if change != nil {
 		change(sh)
 	}
@@ -115,7 +117,8 @@ func pulled(sh *engine.Shape, role string) (*puppet, *engine.Worker, *engine.Lan
 // pingPongOn is one of a ping-pong of an operation, of 64 bytes where no size is said.
 func pingPongOn(t *testing.T, op, role, arrival string, size ...int) (*puppet, *pingPongWorker, *pingPongLane) {
 	t.Helper()
-	sh := &engine.Shape{Row: &engine.Workload{Layout: PingPongLayout}, Point: engine.Point{Op: op, Size: append(size, 64)[0]}, Depth: 1,
+	sh := &engine.Shape{Row: &engine.Workload{Layout: PingPongLayout},
+		Point: engine.Point{Op: op, Size: append(size, 64)[0]}, Depth: 1,
 		Moderation: 1, Polling: engine.PollingBusy, Arrival: arrival}
 	sh.Slots = LatencySlotsFor(sh.Size)
 	sh.RecvDepth = sh.Slots
@@ -140,4 +143,5 @@ func met(vs []transports.PingPongStep, n int, took int64) {
 }
 
 // alone is an exchange that looks at nothing.
-var alone = exchange{divide: 1, until: rdma.UntilSend, begin: beginRead, verify: func(*pingPongWorker, *pingPongLane, *roundTrip) error { return nil }}
+var alone = exchange{divide: 1, until: rdma.UntilSend, begin: beginRead,
+	verify: func(*pingPongWorker, *pingPongLane, *roundTrip) error { return nil }}

@@ -14,8 +14,10 @@ func TestHowOftenRoomIsTold(t *testing.T) {
 	for _, c := range []struct {
 		both            bool
 		receives, every int
-	}{{false, 1, 1}, {false, 2, 1}, {false, 9, 4}, {false, 64, 32}, {true, 1, 1}, {true, fewReceives, 1}, {true, fewReceives + 1, (fewReceives + 1) / 2}} {
-		if got := CreditEvery(&engine.Shape{Point: engine.Point{Bidirectional: c.both}, RecvDepth: c.receives}); got != c.every {
+	}{{false, 1, 1}, {false, 2, 1}, {false, 9, 4}, {false, 64, 32}, {true, 1, 1}, {true, fewReceives, 1},
+		{true, fewReceives + 1, (fewReceives + 1) / 2}} {
+		if got := CreditEvery(&engine.Shape{Point: engine.Point{Bidirectional: c.both},
+			RecvDepth: c.receives}); got != c.every {
 			t.Errorf("%+v: for each %d", c, got)
 		}
 	}
@@ -23,7 +25,8 @@ func TestHowOftenRoomIsTold(t *testing.T) {
 
 // onSlots is the receives of a stream on a puppet.
 func onSlots(depth int, slots, target bool) (*puppet, *engine.Worker, *engine.Lane, *receiver) {
-	sh := &engine.Shape{Row: &engine.Workload{Numbered: true, Layout: (*engine.Shape).StreamLayout, Describe: func(engine.Point) string { return "send" }},
+	sh := &engine.Shape{Row: &engine.Workload{Numbered: true, Layout: (*engine.Shape).StreamLayout,
+		Describe: func(engine.Point) string { return "send" }},
 		Point: engine.Point{Op: "send", Size: 100}, Depth: 5, Moderation: 1, Slots: 24, RecvDepth: depth}
 	p, w, l := pulled(sh, engine.SideServer)
 	r := newReceiver(sh, slots, target)
@@ -42,7 +45,8 @@ func TestPreparedReceives(t *testing.T) {
 			t.Errorf("%d receives, %d in the ring, posted again %d at a time", len(r.recvs), r.ring, r.repostAt)
 		}
 		for i, got := range r.recvs {
-			want := transports.Op{Kind: transports.KindRecv, Local: uint64(sh.RxSlot(i % 24)), Len: 128, Slot: uint32(i % ring)}
+			want := transports.Op{Kind: transports.KindRecv, Local: uint64(sh.RxSlot(i % 24)), Len: 128,
+				Slot: uint32(i % ring)}
 			if !slots {
 				want.Local, want.Len = uint64(sh.CtlRx(i%engine.CtlSlots)), engine.CtlSize
 			}
@@ -65,7 +69,8 @@ func TestPreparedReceives(t *testing.T) {
 	}
 	for target, want := range map[bool]int{true: repostData, false: repostControls} {
 		if _, _, _, r := onSlots(1000, true, target); r.repostAt != want || len(r.recvs) != 24+engine.BatchMax {
-			t.Errorf("of many receives %d are posted again at a time, want %d; %d prepared", r.repostAt, want, len(r.recvs))
+			t.Errorf("of many receives %d are posted again at a time, want %d; %d prepared", r.repostAt, want,
+				len(r.recvs))
 		}
 	}
 }

@@ -81,7 +81,8 @@ func bothWays(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 	size := int64(m.Sh.Size)
 	direction := func(ops int64, window time.Duration) throughputkind.Direction {
 		t := reports.NewThroughput(ops*size, ops, window)
-		return throughputkind.Direction{Operations: ops, DurationNs: int64(window), BytesPerSecond: t.BytesPerSecond, OperationsPerSecond: t.OperationsPerSecond}
+		return throughputkind.Direction{Operations: ops, DurationNs: int64(window), BytesPerSecond: t.BytesPerSecond,
+			OperationsPerSecond: t.OperationsPerSecond}
 	}
 	b := &throughputkind.Bidirectional{FromClient: direction(out.Ops, out.Window)}
 	if r := m.Report; r != nil {

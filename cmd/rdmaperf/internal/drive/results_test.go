@@ -20,7 +20,8 @@ func (w with) Caps() transports.Caps { return w.caps }
 
 // A peak is of parts long enough for the operations outstanding on all queue pairs together.
 func TestPeaksKnowWhatIsOutstanding(t *testing.T) {
-	for qps, over := range map[int]time.Duration{1: time.Millisecond, 4: 4 * time.Millisecond, 16: 16 * time.Millisecond} {
+	for qps, over := range map[int]time.Duration{1: time.Millisecond, 4: 4 * time.Millisecond,
+		16: 16 * time.Millisecond} {
 		w := &engine.Worker{Peak: new(engine.Peak)}
 		w.Open()
 		for ms := range int64(64) { // 32 outstanding on one need 256 in a part
@@ -55,7 +56,8 @@ func TestWhatTheLoopPutsIntoASample(t *testing.T) {
 	} {
 		loopOverhead = func() float64 { return c.own }
 		p := map[string]any{}
-		PingPongParameters(&engine.Measurement{C: &engine.Client{Tr: with{caps: c.caps}}, Sh: &engine.Shape{Loop: c.loop}}, p)
+		PingPongParameters(&engine.Measurement{C: &engine.Client{Tr: with{caps: c.caps}},
+			Sh: &engine.Shape{Loop: c.loop}}, p)
 		if p["loop_overhead_ns"] != c.ns || p["clock"] != c.clock || p["loop"] != c.loop {
 			t.Errorf("%s: %v", c.name, p)
 		}
@@ -73,7 +75,8 @@ func TestLatenciesOfAClosedLoop(t *testing.T) {
 	rec.RecordN(1000, 9)
 	rec.RecordN(10_000, 1)
 	Latencies(nil, res, &engine.Outcome{Rec: rec})
-	if l, c := res.Latency, res.LatencyCorrected; l == nil || l.P50 != 1000 || c == nil || c.Count != 19 || c.ExpectedIntervalNs != 1000 {
+	if l, c := res.Latency, res.LatencyCorrected; l == nil || l.P50 != 1000 || c == nil || c.Count != 19 ||
+		c.ExpectedIntervalNs != 1000 {
 		t.Errorf("%+v, corrected %+v", l, c)
 	}
 }
@@ -81,7 +84,8 @@ func TestLatenciesOfAClosedLoop(t *testing.T) {
 // Operations of a stream come round slot by slot: where they leave and land, and what they bring.
 func TestPreparedOperations(t *testing.T) {
 	for _, op := range []string{"send", "write", "write_imm", "read", "fetch_add", "cmp_swap"} {
-		sh := &engine.Shape{Row: &engine.Workload{Layout: (*engine.Shape).StreamLayout}, Point: engine.Point{Op: op, Size: 100}, Depth: 5, Moderation: 4, Slots: 8, RecvDepth: 4}
+		sh := &engine.Shape{Row: &engine.Workload{Layout: (*engine.Shape).StreamLayout},
+			Point: engine.Point{Op: op, Size: 100}, Depth: 5, Moderation: 4, Slots: 8, RecvDepth: 4}
 		_, _, l := pulled(sh, engine.SideClient)
 		s := NewSender(l)
 		if len(s.Ops) != 8+5 || s.TakesReceive != (op == "send" || op == "write_imm") {
@@ -96,7 +100,8 @@ func TestPreparedOperations(t *testing.T) {
 			case "fetch_add", "cmp_swap":
 				from, to, add = to, uint64(sh.RxSlot(0)), 1
 			}
-			if got.Local != from || got.Remote != to || got.Add != add || got.Len != 100 || got.Slot != 1 || got.Flags != 0 || got.Kind != sh.Kind() {
+			if got.Local != from || got.Remote != to || got.Add != add || got.Len != 100 || got.Slot != 1 ||
+				got.Flags != 0 || got.Kind != sh.Kind() {
 				t.Errorf("%s: operation %d is %+v", op, i, got)
 			}
 		}

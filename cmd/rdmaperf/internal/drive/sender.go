@@ -92,7 +92,8 @@ func newReceiver(sh *engine.Shape, slots, target bool) receiver {
 	r.recvs = make([]transports.Op, r.ring+min(sh.RecvDepth, engine.BatchMax))
 	for i := range r.recvs {
 		slot := i % r.ring
-		r.recvs[i] = transports.Op{Kind: transports.KindRecv, Local: uint64(sh.CtlRx(slot % engine.CtlSlots)), Len: engine.CtlSize, Slot: uint32(slot)}
+		r.recvs[i] = transports.Op{Kind: transports.KindRecv, Local: uint64(sh.CtlRx(slot % engine.CtlSlots)),
+			Len: engine.CtlSize, Slot: uint32(slot)}
 		if slots {
 			r.recvs[i].Local, r.recvs[i].Len = uint64(sh.RxSlot(slot)), uint32(sh.Stride())
 		}

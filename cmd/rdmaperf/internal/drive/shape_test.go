@@ -26,7 +26,8 @@ func TestStreamsThatNobodyComparesStayInTheCache(t *testing.T) {
 		{false, 64, 128},
 		{false, 4 << 20, 1},
 	} {
-		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: transports.KindSend.String(), Size: c.size})
+		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: transports.KindSend.String(),
+			Size: c.size})
 		plan.Depth, plan.Moderation, plan.Verify, plan.Polling = 128, 1, c.verify, engine.PollingBusy
 		sh, err := engine.NewShape(&plan, plan.Points[0], memory.Caps(), memory.Caps())
 		if err != nil {
@@ -43,14 +44,16 @@ func TestStreamsThatNobodyComparesStayInTheCache(t *testing.T) {
 func TestThereAreNoMoreReceivesThanSlots(t *testing.T) {
 	memory, _ := enginetest.MemEnds(t)
 	for _, moderation := range []int{1, 8, 16, 128} {
-		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: transports.KindSend.String(), Size: 1 << 20})
+		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: transports.KindSend.String(),
+			Size: 1 << 20})
 		plan.Depth, plan.Moderation, plan.Verify, plan.Polling = 128, moderation, true, engine.PollingBusy
 		sh, err := engine.NewShape(&plan, plan.Points[0], memory.Caps(), memory.Caps())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if sh.Slots != 16 || sh.RecvDepth != sh.Slots {
-			t.Errorf("a completion of %d: %d slots and %d receives, want 16 of both", moderation, sh.Slots, sh.RecvDepth)
+			t.Errorf("a completion of %d: %d slots and %d receives, want 16 of both", moderation, sh.Slots,
+				sh.RecvDepth)
 		}
 	}
 }

@@ -37,7 +37,8 @@ func TestASleepIsAPartOfWhatTheDeviceHasToDo(t *testing.T) {
 func TestOnlyStreamsThatAskAndNeedNoPollsSleep(t *testing.T) {
 	unaided := transports.Caps{Unaided: true, Label: rdma.LabelSoft}
 	stream := func(op, polling string) engine.Shape {
-		return engine.Shape{Row: throughput.Room.Work, Point: engine.Point{Workload: throughput.Name, Op: op}, Polling: polling, Arrival: engine.ArrivalMessage, RecvDepth: engine.DefaultRecvDepth}
+		return engine.Shape{Row: throughput.Room.Work, Point: engine.Point{Workload: throughput.Name, Op: op},
+			Polling: polling, Arrival: engine.ArrivalMessage, RecvDepth: engine.DefaultRecvDepth}
 	}
 	with := func(sh engine.Shape, change func(*engine.Shape)) engine.Shape {
 		change(&sh)
@@ -50,12 +51,16 @@ func TestOnlyStreamsThatAskAndNeedNoPollsSleep(t *testing.T) {
 		client, server bool
 	}{
 		{"sends", unaided, stream("send", engine.PollingAdaptive), true, true},
-		{"sends with few receives", unaided, with(stream("send", engine.PollingAdaptive), func(sh *engine.Shape) { sh.RecvDepth = engine.DefaultRecvDepth / 2 }), true, false},
-		{"reads", unaided, with(stream("read", engine.PollingAdaptive), func(sh *engine.Shape) { sh.Idle, sh.Arrival = true, engine.ArrivalCompletion }), true, false},
+		{"sends with few receives", unaided, with(stream("send", engine.PollingAdaptive),
+			func(sh *engine.Shape) { sh.RecvDepth = engine.DefaultRecvDepth / 2 }), true, false},
+		{"reads", unaided, with(stream("read", engine.PollingAdaptive),
+			func(sh *engine.Shape) { sh.Idle, sh.Arrival = true, engine.ArrivalCompletion }), true, false},
 		{"busy sends", unaided, stream("send", engine.PollingBusy), false, false},
 		{"events", unaided, stream("send", engine.PollingEvent), false, false},
-		{"both ways", unaided, with(stream("send", engine.PollingAdaptive), func(sh *engine.Shape) { sh.Bidirectional = true }), false, false},
-		{"echoes", unaided, with(stream("send", engine.PollingAdaptive), func(sh *engine.Shape) { sh.Workload, sh.Row = latency.Name, latency.Room.Work }), false, false},
+		{"both ways", unaided, with(stream("send", engine.PollingAdaptive),
+			func(sh *engine.Shape) { sh.Bidirectional = true }), false, false},
+		{"echoes", unaided, with(stream("send", engine.PollingAdaptive),
+			func(sh *engine.Shape) { sh.Workload, sh.Row = latency.Name, latency.Room.Work }), false, false},
 		{"user space", transports.Caps{Label: rdma.LabelSoft}, stream("send", engine.PollingAdaptive), false, false},
 	} {
 		c.sh.Threads = 1
@@ -84,7 +89,9 @@ func TestAdaptivePollingIsBusyWhereNobodySleeps(t *testing.T) {
 		{enginetest.IwarpEnds, throughput.Name, engine.PollingBusy}, // its own thread is the device
 	} {
 		tr, _ := c.ends(t)
-		sh, err := engine.NewShape(&engine.Plan{Workloads: enginetest.Table, QPs: 1, Threads: 1, Polling: engine.PollingAdaptive, Timeout: engine.DefaultTimeout}, engine.Point{Workload: c.workload, Op: "send", Size: 64}, tr.Caps(), tr.Caps())
+		sh, err := engine.NewShape(&engine.Plan{Workloads: enginetest.Table, QPs: 1, Threads: 1,
+			Polling: engine.PollingAdaptive, Timeout: engine.DefaultTimeout},
+			engine.Point{Workload: c.workload, Op: "send", Size: 64}, tr.Caps(), tr.Caps())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,16 +19,25 @@ func TestDepthsOfAStream(t *testing.T) {
 		want     shape
 	}{
 		{"by default", "write", engine.Plan{}, 0, 0, 64, shape{128, 512, 16, 128}},
-		{"deep", "write", engine.Plan{Depth: 300}, 0, 0, 64, shape{300, 600, 37, 296}}, {"of the point", "write", engine.Plan{Depth: 300}, 40, 0, 64, shape{40, 512, 5, 40}},
-		{"shallow", "write", engine.Plan{Depth: 4}, 0, 0, 64, shape{4, 512, 1, 4}}, {"receives", "write", engine.Plan{Depth: 16, RecvDepth: 20}, 0, 0, 64, shape{16, 20, 2, 16}},
+		{"deep", "write", engine.Plan{Depth: 300}, 0, 0, 64, shape{300, 600, 37, 296}},
+		{"of the point", "write", engine.Plan{Depth: 300}, 40, 0, 64, shape{40, 512, 5, 40}},
+		{"shallow", "write", engine.Plan{Depth: 4}, 0, 0, 64, shape{4, 512, 1, 4}},
+		{"receives", "write", engine.Plan{Depth: 16, RecvDepth: 20}, 0, 0, 64, shape{16, 20, 2, 16}},
 		{"of a device", "write", engine.Plan{}, 0, 48 + engine.CtlSlots, 64, shape{48, 48, 6, 48}},
-		{"the largest moderated", "write", engine.Plan{}, 0, 0, engine.ModerationLimit, shape{128, 512, 16, 8}}, {"a larger one", "write", engine.Plan{}, 0, 0, engine.ModerationLimit + 1, shape{128, 512, 1, 7}},
-		{"moderated more than it has slots", "write", engine.Plan{Depth: 8, Moderation: 6}, 0, 0, 16 << 10, shape{8, 512, 6, 3}}, {"than is deep", "write", engine.Plan{Depth: 8, Moderation: 60}, 0, 0, 64, shape{8, 512, 8, 8}},
-		{"slots for each receive", "send", engine.Plan{Verify: true, RecvDepth: 1024}, 0, 0, 1024, shape{128, 1024, 16, 1024}}, {"slots for the depth alone", "send", engine.Plan{Verify: true, RecvDepth: 1025}, 0, 0, 1024, shape{128, 128, 16, 128}},
+		{"the largest moderated", "write", engine.Plan{}, 0, 0, engine.ModerationLimit, shape{128, 512, 16, 8}},
+		{"a larger one", "write", engine.Plan{}, 0, 0, engine.ModerationLimit + 1, shape{128, 512, 1, 7}},
+		{"moderated more than it has slots", "write", engine.Plan{Depth: 8, Moderation: 6}, 0, 0, 16 << 10,
+			shape{8, 512, 6, 3}}, {"than is deep", "write", engine.Plan{Depth: 8, Moderation: 60}, 0, 0, 64,
+			shape{8, 512, 8, 8}},
+		{"slots for each receive", "send", engine.Plan{Verify: true, RecvDepth: 1024}, 0, 0, 1024,
+			shape{128, 1024, 16, 1024}}, {"slots for the depth alone", "send",
+			engine.Plan{Verify: true, RecvDepth: 1025}, 0, 0, 1024, shape{128, 128, 16, 128}},
 		{"writes compared", "write", engine.Plan{Verify: true, RecvDepth: 1024}, 0, 0, 1024, shape{128, 1024, 16, 128}},
-		{"large ones compared", "write", engine.Plan{Verify: true, Depth: 16, Moderation: 16}, 0, 0, 3 << 20, shape{16, 512, 5, 5}},
+		{"large ones compared", "write", engine.Plan{Verify: true, Depth: 16, Moderation: 16}, 0, 0, 3 << 20,
+			shape{16, 512, 5, 5}},
 	} {
-		sh := &engine.Shape{Row: &engine.Workload{Numbered: true}, Point: engine.Point{Op: c.op, Size: c.size, Depth: c.point}, Verify: c.plan.Verify}
+		sh := &engine.Shape{Row: &engine.Workload{Numbered: true},
+			Point: engine.Point{Op: c.op, Size: c.size, Depth: c.point}, Verify: c.plan.Verify}
 		StreamDepths(sh, &c.plan, transports.Caps{MaxDepth: c.most})
 		if got := (shape{sh.Depth, sh.RecvDepth, sh.Moderation, sh.Slots}); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
@@ -47,11 +56,19 @@ func TestWhereTheTargetOfAStreamSleeps(t *testing.T) {
 		server, all  transports.Caps
 		want         bool
 	}{
-		{"write", true, false, 1, 1, unaided, unaided, true}, {"write", true, false, 2, 2, unaided, unaided, true}, {"write", true, false, 2, 1, unaided, unaided, false}, {"write", false, false, 2, 1, unaided, unaided, true},
-		{"write", true, true, 1, 1, unaided, unaided, false}, {"write", true, false, 1, 1, unaided, transports.Caps{}, false}, {"write", true, false, 1, 1, transports.Caps{}, unaided, false},
-		{"read", true, false, 2, 1, unaided, unaided, true}, {"read", true, true, 1, 1, unaided, unaided, false}, {"read", true, false, 1, 1, transports.Caps{}, unaided, false}, {"send", true, false, 1, 1, unaided, unaided, false},
+		{"write", true, false, 1, 1, unaided, unaided, true}, {"write", true, false, 2, 2, unaided, unaided, true},
+		{"write", true, false, 2, 1, unaided, unaided, false},
+		{"write", false, false, 2, 1, unaided, unaided, true},
+		{"write", true, true, 1, 1, unaided, unaided, false},
+		{"write", true, false, 1, 1, unaided, transports.Caps{}, false},
+		{"write", true, false, 1, 1, transports.Caps{}, unaided, false},
+		{"read", true, false, 2, 1, unaided, unaided, true}, {"read", true, true, 1, 1, unaided, unaided, false},
+		{"read", true, false, 1, 1, transports.Caps{}, unaided, false},
+		{"send", true, false, 1, 1, unaided, unaided, false},
 	} {
-		sh := &engine.Shape{Row: &engine.Workload{Numbered: true}, Point: engine.Point{Op: c.op, Size: 64, Bidirectional: c.both}, QPs: c.qps, Threads: c.threads, Verify: c.verify}
+		sh := &engine.Shape{Row: &engine.Workload{Numbered: true},
+			Point: engine.Point{Op: c.op, Size: 64, Bidirectional: c.both}, QPs: c.qps, Threads: c.threads,
+			Verify: c.verify}
 		ThroughputShape(sh, &engine.Plan{}, engine.Abilities{Server: c.server, Both: c.all})
 		if sh.Idle != c.want {
 			t.Errorf("%+v: sleeps %v", c, sh.Idle)
@@ -61,15 +78,18 @@ func TestWhereTheTargetOfAStreamSleeps(t *testing.T) {
 
 // A target that is reached into polls, and holds its window against the counts of all its sessions.
 func TestATargetThatIsReachedInto(t *testing.T) {
-	sh := &engine.Shape{Row: &engine.Workload{Layout: (*engine.Shape).StreamLayout, Describe: func(engine.Point) string { return "reads" }}, Point: engine.Point{Op: "read", Size: 64}, Slots: 4, Moderation: 1}
+	sh := &engine.Shape{Row: &engine.Workload{Layout: (*engine.Shape).StreamLayout,
+		Describe: func(engine.Point) string { return "reads" }}, Point: engine.Point{Op: "read", Size: 64}, Slots: 4,
+		Moderation: 1}
 	p, w, l := pulled(sh, engine.SideServer)
 	looked := 0
-	e := NewExposed(&engine.Group{Sh: sh, Lanes: []*engine.Lane{l}, Workers: []*engine.Worker{w}}, true, func(_ *engine.Worker, _ *engine.Lane, gen int, sent engine.LaneCount) error {
-		if looked++; gen != 2 || sent.Count != 7 {
-			t.Errorf("generation %d, %+v", gen, sent)
-		}
-		return errBroken
-	})
+	e := NewExposed(&engine.Group{Sh: sh, Lanes: []*engine.Lane{l}, Workers: []*engine.Worker{w}}, true,
+		func(_ *engine.Worker, _ *engine.Lane, gen int, sent engine.LaneCount) error {
+			if looked++; gen != 2 || sent.Count != 7 {
+				t.Errorf("generation %d, %+v", gen, sent)
+			}
+			return errBroken
+		})
 	if err := e.Verify(2, []engine.LaneCount{{Count: 7}}); err != errBroken || looked != 1 {
 		t.Errorf("%v, looked %d times", err, looked)
 	}

@@ -76,7 +76,8 @@ func StreamSleeps(sh *engine.Shape, side string) bool {
 	if sh.Bidirectional {
 		return false
 	}
-	return side == engine.SideClient || !sh.Idle && sh.Arrival == engine.ArrivalMessage && sh.RecvDepth >= engine.DefaultRecvDepth
+	return side == engine.SideClient || !sh.Idle && sh.Arrival == engine.ArrivalMessage &&
+		sh.RecvDepth >= engine.DefaultRecvDepth
 }
 
 // OneOperation is the config of a workload that makes no other than that of the point.

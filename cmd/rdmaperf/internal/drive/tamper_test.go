@@ -53,7 +53,8 @@ func (c tampered) holds(t *testing.T, http2 bool, through func(*enginetest.Tampe
 	}
 }
 
-var tinyModel = &paramserver.Model{Name: "tiny", Tensors: []paramserver.Tensor{{Name: "a", Parameters: 700, MultiplyAdds: 10}, {Name: "b", Parameters: 5000, MultiplyAdds: 30}}}
+var tinyModel = &paramserver.Model{Name: "tiny", Tensors: []paramserver.Tensor{{Name: "a", Parameters: 700,
+	MultiplyAdds: 10}, {Name: "b", Parameters: 5000, MultiplyAdds: 30}}}
 
 const tinyBytes = 4 * 5700
 
@@ -61,24 +62,30 @@ const tinyBytes = 4 * 5700
 // their own. One way, and ping-pongs, are held in the engine's tests.
 func TestTamperingIsFoundInEveryWorkload(t *testing.T) {
 	const size = 6000
-	train := engine.Point{Workload: paramserver.Name, Op: "write", Size: tinyBytes, Arm: paramserver.ArmFIFO, Options: engine.PackOptions(paramserver.Training{Model: "tiny", TensorBytes: 4})}
-	starve := engine.Point{Workload: starvation.Name, Op: "write", Size: size, Options: engine.PackOptions(starvation.Load{High: 80, Priority: 1})}
+	train := engine.Point{Workload: paramserver.Name, Op: "write", Size: tinyBytes, Arm: paramserver.ArmFIFO,
+		Options: engine.PackOptions(paramserver.Training{Model: "tiny", TensorBytes: 4})}
+	starve := engine.Point{Workload: starvation.Name, Op: "write", Size: size,
+		Options: engine.PackOptions(starvation.Load{High: 80, Priority: 1})}
 	dial := engine.Point{Workload: connect.Name, Op: "read", Size: 50_000}
 	var points []tampered
 	for _, op := range []string{"send", "write", "write_imm", "read"} {
 		for _, back := range []bool{false, true} {
-			points = append(points, tampered{"both ways " + op, engine.Point{Workload: throughput.Name, Op: op, Size: size, Bidirectional: true}, 60, 60 * size, back})
+			points = append(points, tampered{"both ways " + op,
+				engine.Point{Workload: throughput.Name, Op: op, Size: size, Bidirectional: true}, 60, 60 * size, back})
 		}
 	}
 	for _, arm := range []string{hol.ArmSameQP, hol.ArmTwoQP, hol.ArmAppSlicing} {
-		points = append(points, tampered{"hol " + arm, hol.NewPoint("write", 20_000, arm, hol.Options{BulkDepth: 4, AppSlice: 4096, AppWindow: 3}), 20, 20 * 20_000, false})
+		points = append(points, tampered{"hol " + arm, hol.NewPoint("write", 20_000, arm,
+			hol.Options{BulkDepth: 4, AppSlice: 4096, AppWindow: 3}), 20, 20 * 20_000, false})
 	}
 	points = append(points,
-		tampered{"hol send", hol.NewPoint("send", 20_000, hol.ArmSameQP, hol.Options{BulkDepth: 4}), 20, 20 * 20_000, false},
+		tampered{"hol send", hol.NewPoint("send", 20_000, hol.ArmSameQP, hol.Options{BulkDepth: 4}), 20, 20 * 20_000,
+			false},
 		tampered{"starvation", starve, 100, 100 * size, false},
 		tampered{"incast", engine.Point{Workload: incast.Name, Op: "send", Size: size, QPs: 3}, 40, 40 * size, false},
 		tampered{"connect", dial, 3, 50_000, false}, tampered{"connect back", dial, 3, 50_000, true},
-		tampered{"paramserver", train, 6, 6 * tinyBytes, false}, tampered{"paramserver back", train, 6, 6 * tinyBytes, true})
+		tampered{"paramserver", train, 6, 6 * tinyBytes, false},
+		tampered{"paramserver back", train, 6, 6 * tinyBytes, true})
 	for name, open := range enginetest.Unchecked {
 		for _, c := range points {
 			t.Run(fmt.Sprintf("%s/%s/back %v", name, c.name, c.back), func(t *testing.T) {
@@ -86,7 +93,10 @@ func TestTamperingIsFoundInEveryWorkload(t *testing.T) {
 					t.Skipf("%s has no %s", name, c.pt.Op)
 				}
 				c.holds(t, false, func(p *enginetest.Tamper) enginetest.Ends {
-					return func(t testing.TB) (transports.Stack, transports.Stack) { return p.Sessions(open(t)), open(t) }
+					return func(t testing.TB) (transports.Stack, transports.Stack) {
+						return p.Sessions(open(t)),
+							open(t)
+					}
 				})
 			})
 		}
@@ -106,7 +116,8 @@ func TestTamperingIsFoundInEveryCall(t *testing.T) {
 		{"tensor push", tensor.TensorPoint("push", 100_000), 10, 10 * 100_000, false},
 		{"tensor pull", tensor.TensorPoint("pull", 100_000), 10, 10 * 100_000, true},
 		{"hol", hol.NewPoint("call", 20_000, hol.ArmSameQP, hol.Options{BulkDepth: 2}), 20, 20 * 20_000, false},
-		{"incast", rpc.CallPoint(engine.Point{Workload: incast.Name, Op: "call", Size: size, QPs: 2}, true), 30, 30 * size, false},
+		{"incast", rpc.CallPoint(engine.Point{Workload: incast.Name, Op: "call", Size: size, QPs: 2}, true), 30,
+			30 * size, false},
 		{"kv updates", records, 60, 20 * 2000, false},
 		{"kv reads back", records, 60, 20 * 4000, true},
 	} {

@@ -66,7 +66,8 @@ type exposed struct {
 
 // NewExposed makes one. fill is for clients that read; check holds a window against
 // what the client says it wrote.
-func NewExposed(c *engine.Group, fill bool, check func(w *engine.Worker, l *engine.Lane, gen int, sent engine.LaneCount) error) engine.Side {
+func NewExposed(c *engine.Group, fill bool, check func(w *engine.Worker, l *engine.Lane, gen int,
+	sent engine.LaneCount) error) engine.Side {
 	return &exposed{c, fill, check}
 }
 

@@ -49,7 +49,8 @@ func Below(spec string) string {
 func Tier(r *engine.Run, workload string) (*stack.Stack, error) {
 	s, ok := r.Stack.(*stack.Stack)
 	if !ok {
-		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: workload, Err: fmt.Errorf("%s is no stack of LITE", r.Stack.Name()), Hint: "--transport lite+iwarp"}
+		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: workload,
+			Err: fmt.Errorf("%s is no stack of LITE", r.Stack.Name()), Hint: "--transport lite+iwarp"}
 	}
 	return s, nil
 }
@@ -58,7 +59,9 @@ func Tier(r *engine.Run, workload string) (*stack.Stack, error) {
 func Threaded(r *engine.Run, workload string) (*stack.Stack, error) {
 	s, err := Tier(r, workload)
 	if err == nil && s.Caps().Clock != nil {
-		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: workload, Err: errors.New("several threads have no time together by the clock of a model"), Hint: "--transport lite+iwarp"}
+		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: workload,
+			Err:  errors.New("several threads have no time together by the clock of a model"),
+			Hint: "--transport lite+iwarp"}
 	}
 	return s, err
 }
@@ -162,7 +165,8 @@ func (p *Devices) connect(ctx context.Context, l rdma.Listener, depth, receives 
 	defer cancel()
 	var ends [2]rdma.QP
 	for i := range ends {
-		q, err := p.Devs[i].NewQP(rdma.QPConfig{SendCQ: p.CQs[i], RecvCQ: p.CQs[i], SendDepth: depth, RecvDepth: receives})
+		q, err := p.Devs[i].NewQP(rdma.QPConfig{SendCQ: p.CQs[i], RecvCQ: p.CQs[i], SendDepth: depth,
+			RecvDepth: receives})
 		if err != nil {
 			return err
 		}

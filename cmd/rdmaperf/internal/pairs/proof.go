@@ -67,7 +67,8 @@ func (p *Proof) Same(b []byte, sender int, number uint64) bool {
 // Corrupt is the error about a message that was not the same.
 func (p *Proof) Corrupt(b []byte, sender int, number uint64) error {
 	at, want := drive.MatchMessage(b, number, stateOf(sender))
-	return Corrupted(p.Workload, "message %d of sender %d: byte %d is %#02x, want %#02x", number, sender, at, b[max(at, 0)], want)
+	return Corrupted(p.Workload, "message %d of sender %d: byte %d is %#02x, want %#02x", number, sender, at,
+		b[max(at, 0)], want)
 }
 
 // Corrupted is an error that ends a run with the exit code of corrupt data.
@@ -85,5 +86,6 @@ func (p *Proof) Take(messages int64) *reports.Verification {
 
 // Compared is what a workload says that compares every message whole, whatever --verify is.
 func Compared(messages, bytes int64) *reports.Verification {
-	return &reports.Verification{Mode: reports.VerifyAll, Messages: messages, Numbers: messages, Whole: messages, Bytes: bytes}
+	return &reports.Verification{Mode: reports.VerifyAll, Messages: messages, Numbers: messages, Whole: messages,
+		Bytes: bytes}
 }

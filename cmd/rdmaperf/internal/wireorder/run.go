@@ -96,7 +96,8 @@ func connect(ctx context.Context, dev rdma.Device, pd rdma.PD) (near, far *end, 
 		if e.cq, err = dev.NewCQ(64); err != nil {
 			return near, far, err
 		}
-		if e.qp, err = dev.NewQP(rdma.QPConfig{PD: pd, SendCQ: e.cq, RecvCQ: e.cq, SendDepth: 16, RecvDepth: 4}); err != nil {
+		if e.qp, err = dev.NewQP(rdma.QPConfig{PD: pd, SendCQ: e.cq, RecvCQ: e.cq, SendDepth: 16,
+			RecvDepth: 4}); err != nil {
 			return near, far, err
 		}
 	}
@@ -124,7 +125,8 @@ func connect(ctx context.Context, dev rdma.Device, pd rdma.PD) (near, far *end, 
 func exchange(ctx context.Context, near *end, tap *Tap, mr rdma.MR, buf rdma.Buffer, size int) (*Order, error) {
 	target := mr.Addr() + 2*uint64(size)
 	for i, r := range Requests {
-		w := rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, Flags: rdma.Signaled, Priority: r.Priority, NumSGE: 1, RKey: mr.RKey(), RemoteAddr: target + uint64(i*size)}
+		w := rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, Flags: rdma.Signaled, Priority: r.Priority, NumSGE: 1,
+			RKey: mr.RKey(), RemoteAddr: target + uint64(i*size)}
 		w.SGE[0] = rdma.SGE{Addr: mr.Addr() + uint64(i*size), Len: uint32(size), LKey: mr.LKey()}
 		if _, err := near.qp.PostSend([]rdma.SendWR{w}); err != nil {
 			return nil, fmt.Errorf("post %s: %w", r.Name, err)

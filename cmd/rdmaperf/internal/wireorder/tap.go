@@ -91,7 +91,8 @@ type tapRequest struct{ rdma.ConnRequest }
 func (r *tapRequest) Accept(ctx context.Context, q rdma.QP, p rdma.ConnParam) (rdma.ConnParam, error) {
 	own, ok := q.(*tapQP)
 	if !ok {
-		return rdma.ConnParam{}, &rdma.OpError{Op: "accept", Object: r.RemoteAddr(), Err: fmt.Errorf("no qp of this device: %w", rdma.ErrInvalid)}
+		return rdma.ConnParam{}, &rdma.OpError{Op: "accept", Object: r.RemoteAddr(),
+			Err: fmt.Errorf("no qp of this device: %w", rdma.ErrInvalid)}
 	}
 	return r.ConnRequest.Accept(ctx, own.QP, p)
 }

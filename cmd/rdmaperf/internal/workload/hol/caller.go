@@ -18,7 +18,8 @@ type texts struct {
 
 func newTexts(sh *engine.Shape, gen int) *texts {
 	t := &texts{gen: gen}
-	for method, size := range [...]struct{ request, answer int }{methodProbe: {setUp(sh).ProbeSize, setUp(sh).ProbeSize}, methodBulk: {sh.Size, sh.Response}} {
+	for method, size := range [...]struct{ request, answer int }{methodProbe: {setUp(sh).ProbeSize,
+		setUp(sh).ProbeSize}, methodBulk: {sh.Size, sh.Response}} {
 		seed := sh.Seed + uint64(method) // a probe is no part of a bulk message
 		t.in[method] = payload.NewSequence(seed, gen, payload.ToServer, size.request)
 		t.out[method] = payload.NewSequence(seed, gen, payload.ToClient, size.answer)
@@ -85,7 +86,8 @@ func (c *caller) Call() error { return c.k.Call(&c.c) }
 func (c *caller) Check(int64) (int64, error) {
 	if c.sh.Verify {
 		what := [...]string{methodProbe: "answer to a probe", methodBulk: "answer to a bulk call"}[c.method]
-		if err := payload.Differs(c.sh, engine.SideClient, what, 0, c.c.Response, c.t.out[c.method].Cut(c.t.in[c.method].Of(c.n))); err != nil {
+		if err := payload.Differs(c.sh, engine.SideClient, what, 0, c.c.Response,
+			c.t.out[c.method].Cut(c.t.in[c.method].Of(c.n))); err != nil {
 			return 0, err
 		}
 	}
@@ -125,7 +127,8 @@ func (s *server) Close() error        { return nil }
 // ServeCall checks a request and answers it.
 func (s *server) ServeCall(r *transports.Served) error {
 	if r.Method > methodBulk {
-		return &transports.CallError{Code: transports.CallUnimplemented, Text: "methods are those of probes and of bulk"}
+		return &transports.CallError{Code: transports.CallUnimplemented,
+			Text: "methods are those of probes and of bulk"}
 	}
 	t := s.now.Load()
 	in := t.in[r.Method]

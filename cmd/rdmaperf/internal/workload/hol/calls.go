@@ -96,7 +96,8 @@ func connections(arm string) int {
 func checkCallShape(sh *engine.Shape) error {
 	switch {
 	case sh.Threads != 1 || sh.Slots != 1 || sh.Polling != engine.PollingBusy || sh.QPs != connections(sh.Arm):
-		return fmt.Errorf("arm %s on %d connections, %d threads, %d slots, %s polling", sh.Arm, sh.QPs, sh.Threads, sh.Slots, sh.Polling)
+		return fmt.Errorf("arm %s on %d connections, %d threads, %d slots, %s polling", sh.Arm, sh.QPs, sh.Threads,
+			sh.Slots, sh.Polling)
 	case sh.Depth != setUp(sh).BulkDepth:
 		return fmt.Errorf("depth %d, want the bulk's of %d", sh.Depth, setUp(sh).BulkDepth)
 	}
@@ -123,14 +124,17 @@ func runCalls(m *engine.Measurement, ctx context.Context) error {
 	figures := new(holFigures)
 	m.C.Remembered[figuresKey{}] = figures
 	return drive.RunCallGroups(m, ctx, drive.CallPhases{
-		Groups: []drive.CallGroup{groupProbes: probes, groupBulk: {Conns: 1, Each: sh.Depth, Untimed: true, New: of(methodBulk)}},
+		Groups: []drive.CallGroup{groupProbes: probes, groupBulk: {Conns: 1, Each: sh.Depth, Untimed: true,
+			New: of(methodBulk)}},
 		Before: []drive.NamedCallPhase{
-			{CallPhase: drive.CallPhase{Lead: groupProbes}, Name: "probes alone", Generation: engine.GenAlone, Samples: reports.SamplesProbeAlone, Keep: func(o *engine.Outcome) {
-				figures.probeAlone, figures.aloneLoop = o.Rec.Snapshot(), callLoop(m, o)
-			}},
-			{CallPhase: drive.CallPhase{Lead: groupBulk}, Name: "bulk alone", Generation: engine.GenBulk, Keep: func(o *engine.Outcome) {
-				figures.bulkAlone = reports.NewThroughput(o.Ops*int64(sh.Size), o.Ops, o.Window).BytesPerSecond
-			}},
+			{CallPhase: drive.CallPhase{Lead: groupProbes}, Name: "probes alone", Generation: engine.GenAlone,
+				Samples: reports.SamplesProbeAlone, Keep: func(o *engine.Outcome) {
+					figures.probeAlone, figures.aloneLoop = o.Rec.Snapshot(), callLoop(m, o)
+				}},
+			{CallPhase: drive.CallPhase{Lead: groupBulk}, Name: "bulk alone", Generation: engine.GenBulk,
+				Keep: func(o *engine.Outcome) {
+					figures.bulkAlone = reports.NewThroughput(o.Ops*int64(sh.Size), o.Ops, o.Window).BytesPerSecond
+				}},
 		},
 		Measured: drive.CallPhase{Lead: groupProbes, Beside: groupBulk},
 	})
@@ -166,5 +170,6 @@ func callResult(m *engine.Measurement, res *reports.Result, out *engine.Outcome)
 	res.Latency, res.LatencyService, res.LatencyCorrected, res.Throughput, res.OpenLoop = nil, nil, nil, nil, nil
 	f.probes = out.Ops
 	res.Detail = detail(m.Sh, f)
-	drive.ComparedCalls(m, res, bulk.Ops+f.probes, bulk.Ops*int64(m.Sh.Size+m.Sh.Response)+2*f.probes*int64(setUp(m.Sh).ProbeSize))
+	drive.ComparedCalls(m, res, bulk.Ops+f.probes,
+		bulk.Ops*int64(m.Sh.Size+m.Sh.Response)+2*f.probes*int64(setUp(m.Sh).ProbeSize))
 }

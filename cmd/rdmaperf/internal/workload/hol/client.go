@@ -91,7 +91,8 @@ func (d *holClient) Prepare(gen int) error {
 	sh := d.c.Sh
 	for _, l := range d.lanes {
 		l.ClearSlots()
-		engine.FillPattern(l.Mem[probeTx(sh, 0):compareTx(sh)], engine.PatternState(sh.Seed, gen, l.Index, probePattern))
+		engine.FillPattern(l.Mem[probeTx(sh, 0):compareTx(sh)],
+			engine.PatternState(sh.Seed, gen, l.Index, probePattern))
 		engine.FillPattern(l.ref.Bytes(), engine.PatternState(sh.Seed, gen, l.Index, probePattern))
 		drive.FillSource(&l.Lane, l.Mem[:drive.SourceSize(sh.Size)], gen, 0)
 		l.First, l.Head, l.Out, l.Posted, l.Fenced = 0, 0, 0, 0, false
@@ -249,7 +250,8 @@ func (d *holClient) own(l *holClientLane, k int) (int, error) {
 	}
 	at := compareTx(sh)
 	binary.LittleEndian.PutUint64(l.Mem[at:], uint64(l.Posted)-uint64(sh.Slots))
-	posted, err := d.w.TryPost(&l.Lane, transports.Op{Kind: transports.KindSend, Local: uint64(at), Len: uint32(compareSize(sh)), Slot: slotCompare})
+	posted, err := d.w.TryPost(&l.Lane, transports.Op{Kind: transports.KindSend, Local: uint64(at),
+		Len: uint32(compareSize(sh)), Slot: slotCompare})
 	if posted {
 		l.Out++
 		l.pass.Ask(l.Posted)
@@ -395,7 +397,8 @@ func (d *holClient) echo(l *holClientLane, c *transports.Done) error {
 	w.Record(t, t-d.starts[slot], 0)
 	d.answeredAt = t
 	if int(c.Len) != d.set.ProbeSize {
-		return engine.Failed(sh.String(), fmt.Errorf("qp %d: echo %d has %d bytes, want %d", l.Index, d.echoed, c.Len, d.set.ProbeSize))
+		return engine.Failed(sh.String(), fmt.Errorf("qp %d: echo %d has %d bytes, want %d", l.Index, d.echoed, c.Len,
+			d.set.ProbeSize))
 	}
 	if sh.Verify {
 		w.Compared.Message(d.set.ProbeSize)

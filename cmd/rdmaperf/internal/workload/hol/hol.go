@@ -124,7 +124,8 @@ func checkHOL(sh *engine.Shape) error {
 	case sh.QPs != want || sh.Threads != 1:
 		return fmt.Errorf("arm %s on %d QPs and %d threads", sh.Arm, sh.QPs, sh.Threads)
 	case sh.Depth != setUp(sh).BulkDepth || sh.RecvDepth != holReceives(sh) || sh.Moderation != 1:
-		return fmt.Errorf("depth %d and %d receives, want %d and %d", sh.Depth, sh.RecvDepth, setUp(sh).BulkDepth, holReceives(sh))
+		return fmt.Errorf("depth %d and %d receives, want %d and %d", sh.Depth, sh.RecvDepth, setUp(sh).BulkDepth,
+			holReceives(sh))
 	}
 	return nil
 }
@@ -182,7 +183,8 @@ func holRecv(sh *engine.Shape, i int) int {
 func holReceivesOf(sh *engine.Shape) []transports.Op {
 	recvs := make([]transports.Op, sh.RecvDepth)
 	for i := range recvs {
-		recvs[i] = transports.Op{Kind: transports.KindRecv, Local: uint64(holRecv(sh, i)), Len: uint32(holRecvStride(sh)), Slot: uint32(i)}
+		recvs[i] = transports.Op{Kind: transports.KindRecv, Local: uint64(holRecv(sh, i)),
+			Len: uint32(holRecvStride(sh)), Slot: uint32(i)}
 	}
 	return recvs
 }

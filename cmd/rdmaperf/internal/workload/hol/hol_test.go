@@ -45,7 +45,8 @@ func TestHeadOfLineIsCompleteAndExact(t *testing.T) {
 	for name, e := range enginetest.StacksUnderTest {
 		for _, interval := range []time.Duration{0, 50 * time.Microsecond} {
 			t.Run(fmt.Sprintf("%s/%v", name, interval), func(t *testing.T) {
-				plan := enginetest.QuickPlan(with(Options{BulkDepth: 5, ProbeInterval: interval}, holPoints(65, 100_000)...)...)
+				plan := enginetest.QuickPlan(with(Options{BulkDepth: 5, ProbeInterval: interval},
+					holPoints(65, 100_000)...)...)
 				plan.Iterations, plan.WarmupIterations = 30, 5
 				results, err := enginetest.RunPoints(t, e, plan)
 				if err != nil {
@@ -58,15 +59,19 @@ func TestHeadOfLineIsCompleteAndExact(t *testing.T) {
 						t.Fatalf("%v: %+v, want a verified full round trip", pt, r)
 					}
 					if h.ProbeAlone.Count != 30 || h.ProbeLoaded.Count != 30 {
-						t.Errorf("%v: %d probes alone and %d loaded, want 30", pt, h.ProbeAlone.Count, h.ProbeLoaded.Count)
+						t.Errorf("%v: %d probes alone and %d loaded, want 30", pt, h.ProbeAlone.Count,
+							h.ProbeLoaded.Count)
 					}
 					if h.BulkAloneBytesPerSecond <= 0 || h.BulkLoadedBytesPerSecond <= 0 || r.Operations == 0 {
-						t.Errorf("%v: bulk %v alone, %v loaded, %d operations, want some", pt, h.BulkAloneBytesPerSecond, h.BulkLoadedBytesPerSecond, r.Operations)
+						t.Errorf("%v: bulk %v alone, %v loaded, %d operations, want some", pt,
+							h.BulkAloneBytesPerSecond, h.BulkLoadedBytesPerSecond, r.Operations)
 					}
-					if h.Arm != pt.Arm || h.BulkSizeBytes != int64(pt.Size) || h.ProbeSizeBytes != 64 || h.ProbeIntervalNs != int64(interval) || r.Depth != 5 {
+					if h.Arm != pt.Arm || h.BulkSizeBytes != int64(pt.Size) || h.ProbeSizeBytes != 64 ||
+						h.ProbeIntervalNs != int64(interval) || r.Depth != 5 {
 						t.Errorf("%v: %+v", pt, h)
 					}
-					if qps := map[string]int{ArmSameQP: 1, ArmTwoQP: 2, ArmAppSlicing: 1, ArmDevice: 2}[pt.Arm]; r.QPs != qps {
+					if qps := map[string]int{ArmSameQP: 1, ArmTwoQP: 2, ArmAppSlicing: 1,
+						ArmDevice: 2}[pt.Arm]; r.QPs != qps {
 						t.Errorf("%v: %d QPs, want %d", pt, r.QPs, qps)
 					}
 				}
@@ -77,7 +82,8 @@ func TestHeadOfLineIsCompleteAndExact(t *testing.T) {
 
 // A duration bounds every phase, whatever is due.
 func TestHeadOfLineByDuration(t *testing.T) {
-	plan := enginetest.QuickPlan(with(Options{ProbeInterval: time.Microsecond}, holPoints(64<<10)...)...) // more than can be done
+	// more than can be done
+	plan := enginetest.QuickPlan(with(Options{ProbeInterval: time.Microsecond}, holPoints(64<<10)...)...)
 	plan.Iterations, plan.Duration = 0, 50*time.Millisecond
 	results, err := enginetest.RunPoints(t, enginetest.IwarpEnds, plan)
 	if err != nil {
@@ -85,7 +91,8 @@ func TestHeadOfLineByDuration(t *testing.T) {
 	}
 	for _, r := range results {
 		if r.DurationNs < int64(plan.Duration) || !r.Verified || holkind.Of(&r).ProbeLoaded.Count == 0 {
-			t.Errorf("%s %s: %v, verified %v, %d probes", r.Op, holkind.Of(&r).Arm, time.Duration(r.DurationNs), r.Verified, holkind.Of(&r).ProbeLoaded.Count)
+			t.Errorf("%s %s: %v, verified %v, %d probes", r.Op, holkind.Of(&r).Arm, time.Duration(r.DurationNs),
+				r.Verified, holkind.Of(&r).ProbeLoaded.Count)
 		}
 	}
 }
@@ -142,7 +149,8 @@ func TestHeadOfLineFindsOneChangedBit(t *testing.T) {
 					if reports.Code(err) != reports.ExitCorruption || !errors.As(err, &bad) {
 						t.Fatalf("error %v (exit %d), want a corruption and exit 4", err, reports.Code(err))
 					}
-					if bad.Offset != at || bad.Want^bad.Got != 0x10 || !strings.Contains(bad.What, map[string]string{"probe": "probe", "bulk": "message 0"}[who]) {
+					if bad.Offset != at || bad.Want^bad.Got != 0x10 ||
+						!strings.Contains(bad.What, map[string]string{"probe": "probe", "bulk": "message 0"}[who]) {
 						t.Errorf("%v: want bit 4 of byte %d of the %s", bad, at, who)
 					}
 					if len(results) != 1 || results[0].Verified || results[0].Errors != 1 {
@@ -198,7 +206,8 @@ func TestHeadOfLineEndsInTime(t *testing.T) {
 			}
 			plan := enginetest.QuickPlan(with(Options{ProbeInterval: 10 * time.Microsecond}, pt)...)
 			plan.Timeout = time.Second
-			if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); reports.Code(err) != reports.ExitPeer || !errors.Is(err, engine.ErrStalled) {
+			if _, err := enginetest.RunPoints(t, enginetest.WithFault(f),
+				plan); reports.Code(err) != reports.ExitPeer || !errors.Is(err, engine.ErrStalled) {
 				t.Errorf("error %v (exit %d), want no progress and exit 5", err, reports.Code(err))
 			}
 		})
@@ -223,7 +232,8 @@ func TestProbesCarryThePriority(t *testing.T) {
 	wrong := 0
 	f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
 		for _, op := range ops {
-			if op.Kind == transports.KindSend && op.Len == 64 && op.Priority != 3 || op.Kind == transports.KindWrite && op.Priority != 0 {
+			if op.Kind == transports.KindSend && op.Len == 64 && op.Priority != 3 || op.Kind == transports.KindWrite &&
+				op.Priority != 0 {
 				wrong++
 			}
 		}
@@ -273,7 +283,8 @@ func TestApplicationSlices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h := holkind.Of(&results[0]); !results[0].Verified || h.AppSliceBytes != slice || h.AppWindow != window || h.BulkLoadedBytesPerSecond <= 0 {
+	if h := holkind.Of(&results[0]); !results[0].Verified || h.AppSliceBytes != slice || h.AppWindow != window ||
+		h.BulkLoadedBytesPerSecond <= 0 {
 		t.Errorf("result %+v, hol %+v", results[0], h)
 	}
 	if most != window || bytes%size != 0 || messages == 0 {

@@ -49,7 +49,8 @@ func TestBulkIsNumbered(t *testing.T) {
 			plan.Iterations = 200
 			plan.VerifyAll = pt.Op == "write"
 			_, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan)
-			if found := reports.Code(err) == reports.ExitCorruption; n < 40 || found == (what == "nothing") || !found && err != nil {
+			if found := reports.Code(err) == reports.ExitCorruption; n < 40 || found == (what == "nothing") || !found &&
+				err != nil {
 				t.Errorf("%s, %s %s: %v after %d bulk messages", what, pt.Op, pt.Arm, err, n)
 			}
 		}

@@ -39,7 +39,8 @@ type holServer struct {
 func newHOLServer(c *engine.Group) (engine.Side, error) {
 	s := &holServer{c: c, w: c.Workers[0]}
 	for _, base := range c.Lanes {
-		s.lanes = append(s.lanes, &holServerLane{Lane: *base, set: setUp(c.Sh), recvs: holReceivesOf(c.Sh), queue: make([]uint32, c.Sh.RecvDepth)})
+		s.lanes = append(s.lanes, &holServerLane{Lane: *base, set: setUp(c.Sh), recvs: holReceivesOf(c.Sh),
+			queue: make([]uint32, c.Sh.RecvDepth)})
 	}
 	return s, nil
 }
@@ -99,7 +100,8 @@ func holTurn(w *engine.Worker, l *holServerLane) error {
 		return err
 	}
 	for l.owed > 0 {
-		posted, err := w.TryPost(&l.Lane, transports.Op{Kind: transports.KindSend, Slot: uint32(l.Sh.RecvDepth)}) // of no receive
+		// of no receive
+		posted, err := w.TryPost(&l.Lane, transports.Op{Kind: transports.KindSend, Slot: uint32(l.Sh.RecvDepth)})
 		if !posted {
 			return err
 		}
@@ -128,7 +130,8 @@ func holDone(w *engine.Worker, l *holServerLane, d *transports.Done) error {
 	case n == sh.Size && l.Kind == transports.KindSend:
 		if sh.Verify {
 			n := uint64(l.bulk)
-			if err := drive.CompareCut(w, &l.Lane, l.Mem[l.recvs[d.Slot].Local:][:sh.Size], l.gen, 0, 0, n, drive.Whole(sh, l.gen, n)); err != nil {
+			if err := drive.CompareCut(w, &l.Lane, l.Mem[l.recvs[d.Slot].Local:][:sh.Size], l.gen, 0, 0, n,
+				drive.Whole(sh, l.gen, n)); err != nil {
 				return err
 			}
 		}

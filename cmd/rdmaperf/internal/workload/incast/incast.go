@@ -66,11 +66,13 @@ func shares(sh *engine.Shape, out *engine.Outcome) *incastkind.Incast {
 	var rates []float64
 	for _, s := range out.Shares {
 		t := reports.NewThroughput(s.Ops*int64(sh.Size), s.Ops, s.Window)
-		in.PerClient = append(in.PerClient, incastkind.ClientShare{Operations: s.Ops, DurationNs: int64(s.Window), BytesPerSecond: t.BytesPerSecond})
+		in.PerClient = append(in.PerClient, incastkind.ClientShare{Operations: s.Ops, DurationNs: int64(s.Window),
+			BytesPerSecond: t.BytesPerSecond})
 		rates = append(rates, t.BytesPerSecond)
 	}
 	if len(rates) > 0 {
-		in.MinBytesPerSecond, in.MaxBytesPerSecond, in.Jain = slices.Min(rates), slices.Max(rates), incastkind.JainIndex(rates)
+		in.MinBytesPerSecond, in.MaxBytesPerSecond, in.Jain = slices.Min(rates), slices.Max(rates),
+			incastkind.JainIndex(rates)
 	}
 	return in
 }

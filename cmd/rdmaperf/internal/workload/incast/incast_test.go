@@ -29,16 +29,19 @@ func TestIncastCountsEveryClient(t *testing.T) {
 			for i, r := range results {
 				n := plan.Points[i].QPs
 				in := incastkind.Of(&r)
-				if r.Operations != int64(60*n) || !r.Verified || r.QPs != n || r.Threads != n || in == nil || in.Clients != n || len(in.PerClient) != n {
+				if r.Operations != int64(60*n) || !r.Verified || r.QPs != n || r.Threads != n || in == nil ||
+					in.Clients != n || len(in.PerClient) != n {
 					t.Fatalf("%s: %+v, incast %+v", plan.Points[i], r, in)
 				}
 				for _, c := range in.PerClient {
-					if c.Operations != 60 || c.BytesPerSecond < in.MinBytesPerSecond || c.BytesPerSecond > in.MaxBytesPerSecond || c.DurationNs <= 0 {
+					if c.Operations != 60 || c.BytesPerSecond < in.MinBytesPerSecond ||
+						c.BytesPerSecond > in.MaxBytesPerSecond || c.DurationNs <= 0 {
 						t.Errorf("%s: a client with %+v of %+v", plan.Points[i], c, in)
 					}
 				}
 				if in.Jain < 1/float64(n) || in.Jain > 1+1e-9 || r.Parameters["server_threads"] != 1 {
-					t.Errorf("%s: Jain index %v, server threads %v", plan.Points[i], in.Jain, r.Parameters["server_threads"])
+					t.Errorf("%s: Jain index %v, server threads %v", plan.Points[i], in.Jain,
+						r.Parameters["server_threads"])
 				}
 			}
 		})
@@ -47,7 +50,8 @@ func TestIncastCountsEveryClient(t *testing.T) {
 
 // The server has one worker for all clients, whatever the shape says of threads.
 func TestIncastHasOneServerThread(t *testing.T) {
-	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 64, QPs: 4}))
+	client, server := enginetest.Pair(t, enginetest.MemEnds,
+		enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 64, QPs: 4}))
 	if len(client.Workers) != 4 || len(server.Workers) != 1 {
 		t.Fatalf("%d and %d workers, want 4 and 1", len(client.Workers), len(server.Workers))
 	}

@@ -75,7 +75,8 @@ func newClient(c *engine.Group) (engine.Side, error) {
 			w.done[d] = tally{rec: reports.NewRecorder(), blocks: make([]int64, len(blocks))}
 		}
 		for _, l := range base.Lanes {
-			w.lanes = append(w.lanes, &lane{Lane: l, flights: make([]flight, c.Sh.Depth), batch: make([]transports.Op, 0, posts(&o)*c.Sh.Depth)})
+			w.lanes = append(w.lanes, &lane{Lane: l, flights: make([]flight, c.Sh.Depth),
+				batch: make([]transports.Op, 0, posts(&o)*c.Sh.Depth)})
 		}
 		if n := len(c.Workers); c.Sh.Rate > 0 { // that of all workers together; constant arrivals interleave
 			poisson := c.Sh.Arrivals == engine.ArrivalsPoisson
@@ -94,7 +95,8 @@ func (s *client) Prepare(gen int) error {
 	sh := s.c.Sh
 	for _, w := range s.workers {
 		for _, l := range w.lanes {
-			*l = lane{Lane: l.Lane, order: newOrder(&s.options, sh, gen, l.Index), gen: gen, flights: l.flights, batch: l.batch[:0]}
+			*l = lane{Lane: l.Lane, order: newOrder(&s.options, sh, gen, l.Index), gen: gen, flights: l.flights,
+				batch: l.batch[:0]}
 			clear(l.flights)
 			for i := range l.flights {
 				engine.FillPattern(l.Mem[i*sh.Stride():][:sh.Size], sourceOf(sh, gen, l.Index, i))
@@ -276,7 +278,8 @@ func (w *worker) add(l *lane, due int64) {
 	l.batch = append(l.batch, op)
 	if w.options.Flush {
 		f.left++
-		l.batch = append(l.batch, transports.Op{Kind: transports.KindRead, Local: uint64(sh.RxSlot(slot)), Remote: op.Remote, Len: 1, Slot: uint32(slot)})
+		l.batch = append(l.batch, transports.Op{Kind: transports.KindRead, Local: uint64(sh.RxSlot(slot)),
+			Remote: op.Remote, Len: 1, Slot: uint32(slot)})
 	}
 }
 
@@ -376,7 +379,8 @@ func invert(b []byte) {
 func (w *worker) compare(l *lane, slot int) error {
 	sh, f := w.Sh, &l.flights[slot]
 	state := engine.PatternState(sh.Seed, l.gen, l.Index, f.cell)
-	return drive.CompareText(w.Worker, l.Lane, "answer to read", f.n, l.Mem[sh.RxSlot(slot):][:f.size], state, f.at, drive.Whole(sh, l.gen, f.n))
+	return drive.CompareText(w.Worker, l.Lane, "answer to read", f.n, l.Mem[sh.RxSlot(slot):][:f.size], state, f.at,
+		drive.Whole(sh, l.gen, f.n))
 }
 
 // stampOf is what marks the bytes of write n.
@@ -405,7 +409,8 @@ func (w *worker) finish() error {
 				return err
 			}
 		}
-		l.Pair[0] = transports.Op{Kind: transports.KindRead, Local: uint64(w.Sh.CtlRx(0)), Remote: uint64(w.Sh.CtlTx(0)), Len: 1, Slot: proofSlot}
+		l.Pair[0] = transports.Op{Kind: transports.KindRead, Local: uint64(w.Sh.CtlRx(0)),
+			Remote: uint64(w.Sh.CtlTx(0)), Len: 1, Slot: proofSlot}
 		if err := w.Post(l.Lane, l.Pair[:1]); err != nil {
 			return err
 		}

@@ -48,12 +48,15 @@ func TestMixedIsCompleteAndExact(t *testing.T) {
 				}
 				r := &results[0]
 				d := Of(r)
-				if d == nil || !r.Verified || r.Errors != 0 || r.Op != op || d.Reads.Operations+d.Writes.Operations != r.Operations {
+				if d == nil || !r.Verified || r.Errors != 0 || r.Op != op ||
+					d.Reads.Operations+d.Writes.Operations != r.Operations {
 					t.Fatalf("%+v, %+v", r, d)
 				}
 				qps := int64(max(plan.QPs, 1))
-				if n := 300 * qps; plan.Iterations > 0 && (r.Operations != n || d.Reads.Operations != n*int64(o.ReadPercent)/100) {
-					t.Errorf("%d operations, of which %d are reads, want %d and %d %%", r.Operations, d.Reads.Operations, n, o.ReadPercent)
+				if n := 300 * qps; plan.Iterations > 0 && (r.Operations != n ||
+					d.Reads.Operations != n*int64(o.ReadPercent)/100) {
+					t.Errorf("%d operations, of which %d are reads, want %d and %d %%", r.Operations,
+						d.Reads.Operations, n, o.ReadPercent)
 				}
 				if off := d.Reads.Operations - r.Operations*int64(o.ReadPercent)/100; off < -25*qps || off > 25*qps {
 					t.Errorf("%d reads of %d operations, want %d %%", d.Reads.Operations, r.Operations, o.ReadPercent)
@@ -64,17 +67,20 @@ func TestMixedIsCompleteAndExact(t *testing.T) {
 					for _, b := range x.Blocks {
 						sum += b.Operations
 					}
-					if sum != x.Operations || (x.Latency == nil) != (x.Operations == 0) || x.Latency != nil && (x.Latency.Count != x.Operations || x.Latency.Min <= 0) {
+					if sum != x.Operations || (x.Latency == nil) != (x.Operations == 0) || x.Latency != nil &&
+						(x.Latency.Count != x.Operations || x.Latency.Min <= 0) {
 						t.Errorf("%s: %+v, %+v", s.name, x, x.Latency)
 					}
 					if got := latencyOf(i)(r); got != x.Latency {
 						t.Errorf("%s: another latency", s.name)
 					}
 				}
-				if v := r.Verification; v == nil || v.Numbers < d.Reads.Operations || plan.VerifyAll && v.Whole < d.Reads.Operations || d.Writes.Operations > 0 && v.Numbers == d.Reads.Operations {
+				if v := r.Verification; v == nil || v.Numbers < d.Reads.Operations || plan.VerifyAll &&
+					v.Whole < d.Reads.Operations || d.Writes.Operations > 0 && v.Numbers == d.Reads.Operations {
 					t.Errorf("compared %+v of %d reads, %d writes", v, d.Reads.Operations, d.Writes.Operations)
 				}
-				if rate > 0 && (r.OpenLoop == nil || r.LatencyService == nil || r.LatencyService.Count != r.Operations) {
+				if rate > 0 && (r.OpenLoop == nil || r.LatencyService == nil ||
+					r.LatencyService.Count != r.Operations) {
 					t.Errorf("open loop %+v, service %+v", r.OpenLoop, r.LatencyService)
 				}
 			})
@@ -158,7 +164,8 @@ func TestMixedFindsDamage(t *testing.T) {
 	} {
 		o := someOptions(50)
 		o.Writes = []Block{{3000, 100}}
-		if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), enginetest.QuickPlan(pointOf(o))); reports.Code(err) != reports.ExitCorruption {
+		if _, err := enginetest.RunPoints(t, enginetest.WithFault(f),
+			enginetest.QuickPlan(pointOf(o))); reports.Code(err) != reports.ExitCorruption {
 			t.Errorf("%s: error %v, want a corruption", what, err)
 		}
 	}
@@ -168,7 +175,8 @@ func TestMixedFindsDamage(t *testing.T) {
 	plan := enginetest.QuickPlan(pointOf(o))
 	plan.Depth = 1
 	lost := bend(transports.KindWrite, func(op *transports.Op) { op.Len = 0 })
-	if _, err := enginetest.RunPoints(t, enginetest.WithFault(lost), plan); reports.Code(err) != reports.ExitCorruption {
+	if _, err := enginetest.RunPoints(t, enginetest.WithFault(lost),
+		plan); reports.Code(err) != reports.ExitCorruption {
 		t.Errorf("the last writes to one place lost: error %v, want a corruption", err)
 	}
 	silent := &enginetest.Fault{Poll: func(s transports.Session, dst []transports.Done) (int, error) {
@@ -177,7 +185,8 @@ func TestMixedFindsDamage(t *testing.T) {
 	}}
 	plan = enginetest.QuickPlan(pointOf(someOptions(50)))
 	plan.Timeout = time.Second
-	if _, err := enginetest.RunPoints(t, enginetest.WithFault(silent), plan); reports.Code(err) != reports.ExitPeer || !errors.Is(err, engine.ErrStalled) {
+	if _, err := enginetest.RunPoints(t, enginetest.WithFault(silent), plan); reports.Code(err) != reports.ExitPeer ||
+		!errors.Is(err, engine.ErrStalled) {
 		t.Errorf("error %v (exit %d), want no progress and exit 5", err, reports.Code(err))
 	}
 	twice := &enginetest.Fault{Poll: func(s transports.Session, dst []transports.Done) (int, error) {
@@ -195,7 +204,8 @@ func TestMixedAllocatesNothing(t *testing.T) {
 	enginetest.Once(t, client, server, 1, engine.Limits{Ops: 100})
 	release := engine.HoldCollector()
 	defer release()
-	if out := enginetest.Once(t, client, server, 2, engine.Limits{Ops: 10_000}); out.Ops != 10_000 || out.Usage.Allocations > enginetest.PhaseAllocations {
+	if out := enginetest.Once(t, client, server, 2, engine.Limits{Ops: 10_000}); out.Ops != 10_000 ||
+		out.Usage.Allocations > enginetest.PhaseAllocations {
 		t.Errorf("%d operations, %d allocations, want 10000 and none of the loop", out.Ops, out.Usage.Allocations)
 	}
 }
@@ -236,7 +246,8 @@ func TestMixedShapesAreChecked(t *testing.T) {
 		"arrival":    func(sh *engine.Shape) { sh.Arrival = engine.ArrivalMemory },
 	} {
 		o := someOptions(50)
-		sh := &engine.Shape{Point: pointOf(o), Depth: 4, Slots: cellsOf(&o), Moderation: 1, Arrival: engine.ArrivalCompletion}
+		sh := &engine.Shape{Point: pointOf(o), Depth: 4, Slots: cellsOf(&o), Moderation: 1,
+			Arrival: engine.ArrivalCompletion}
 		bend(sh)
 		if err := checkShape(sh); (err == nil) != (what == "as it is") {
 			t.Error(fmt.Sprint(what, ": ", err))

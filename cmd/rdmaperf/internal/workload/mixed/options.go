@@ -57,7 +57,8 @@ func (o *Options) check() error {
 		}
 	}
 	if o.Span < o.largest() || o.Span > engine.SlotBudget {
-		return fmt.Errorf("a span of %d bytes for blocks of up to %d: want at least that, and at most 16M", o.Span, o.largest())
+		return fmt.Errorf("a span of %d bytes for blocks of up to %d: want at least that, and at most 16M", o.Span,
+			o.largest())
 	}
 	return nil
 }

@@ -45,7 +45,8 @@ type deck struct {
 
 // newOrder is that of a phase on a queue pair.
 func newOrder(o *Options, sh *engine.Shape, gen, lane int) *order {
-	r := &order{of: [directions][]Block{o.Reads, o.Writes}, count: [directions]uint64{uint64(o.ReadPercent), uint64(hundred - o.ReadPercent)},
+	r := &order{of: [directions][]Block{o.Reads, o.Writes}, count: [directions]uint64{uint64(o.ReadPercent),
+		uint64(hundred - o.ReadPercent)},
 		cells: sh.Slots, size: sh.Size}
 	for i := range r.deal {
 		r.deal[i].state = engine.PatternState(sh.Seed, gen, lane, -1-i)

@@ -7,7 +7,8 @@ import (
 )
 
 func someOptions(mix int) Options {
-	return Options{ReadPercent: mix, Reads: []Block{{1000, 70}, {4096, 30}}, Writes: []Block{{64, 1}, {3000, 99}}, Span: 1 << 20}
+	return Options{ReadPercent: mix, Reads: []Block{{1000, 70}, {4096, 30}}, Writes: []Block{{64, 1}, {3000, 99}},
+		Span: 1 << 20}
 }
 
 func someOrder(o *Options, seed uint64) *order {
@@ -33,7 +34,8 @@ func TestTheMixIsExact(t *testing.T) {
 			if seen[op.dir]++; seen[op.dir]%hundred == 0 {
 				for _, b := range [directions][]Block{o.Reads, o.Writes}[op.dir] {
 					if got := size[op.dir][b.Size]; got != b.Percent {
-						t.Fatalf("%d %%: %d of a hundred of direction %d have %d bytes, want %d", mix, got, op.dir, b.Size, b.Percent)
+						t.Fatalf("%d %%: %d of a hundred of direction %d have %d bytes, want %d", mix, got, op.dir,
+							b.Size, b.Percent)
 					}
 				}
 			}

@@ -32,20 +32,25 @@ func TestScriptedMix(t *testing.T) {
 		{"local and flushed", true, true, each + size + byteBack},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := &scripted.Fabric{Times: scripted.Times{Out: out, Back: back, Send: each, PerByte: 1, Idle: 2 * time.Microsecond}, Local: c.local}
+			f := &scripted.Fabric{Times: scripted.Times{Out: out, Back: back, Send: each, PerByte: 1,
+				Idle: 2 * time.Microsecond}, Local: c.local}
 			one := []Block{{size, hundred}}
 			o := Options{ReadPercent: mix, Reads: one, Writes: one, Span: 1 << 16, Flush: c.flush}
-			plan := engine.Plan{Workloads: engine.Table{work}, Points: []engine.Point{pointOf(o)}, Iterations: n, Depth: 1, Verify: true}
+			plan := engine.Plan{Workloads: engine.Table{work}, Points: []engine.Point{pointOf(o)}, Iterations: n,
+				Depth: 1, Verify: true}
 			for _, r := range enginetest.Measure(t, f, plan, 3, 5) {
 				d := Of(&r)
 				reads, writes := int64(n*mix/hundred), int64(n*(hundred-mix)/hundred)
 				if d.Reads.Operations != reads || d.Writes.Operations != writes || d.AchievedReadPercent != mix {
-					t.Errorf("%d reads, %d writes, %v %%", d.Reads.Operations, d.Writes.Operations, d.AchievedReadPercent)
+					t.Errorf("%d reads, %d writes, %v %%", d.Reads.Operations, d.Writes.Operations,
+						d.AchievedReadPercent)
 				}
-				if l := d.Reads.Latency; l.Count != reads || l.Min != read || l.Mean != read && !c.local || l.P50 != read {
+				if l := d.Reads.Latency; l.Count != reads || l.Min != read || l.Mean != read && !c.local ||
+					l.P50 != read {
 					t.Errorf("reads %+v, want %d throughout", l, read)
 				}
-				if l := d.Writes.Latency; l.Count != writes || l.Min != c.write || l.Mean != c.write || l.Max != c.write {
+				if l := d.Writes.Latency; l.Count != writes || l.Min != c.write || l.Mean != c.write ||
+					l.Max != c.write {
 					t.Errorf("writes %+v, want %v throughout", l, c.write)
 				}
 				window := float64(r.DurationNs)

@@ -26,8 +26,12 @@ func TestTamperingIsFoundInMixed(t *testing.T) {
 				for _, part := range []float64{0.17, 0.52, 0.88} {
 					p := &enginetest.Tamper{T: t, At: int64(part * float64(bytes)), Back: back}
 					plan := enginetest.QuickPlan(pointOf(o))
-					plan.Iterations, plan.WarmupIterations, plan.Depth, plan.VerifyAll, plan.Timeout = ops, 10, 4, true, 2*time.Second
-					results, err := enginetest.RunPoints(t, func(t testing.TB) (transports.Stack, transports.Stack) { return p.Sessions(open(t)), open(t) }, plan)
+					plan.Iterations, plan.WarmupIterations, plan.Depth, plan.VerifyAll, plan.Timeout = ops, 10, 4, true,
+						2*time.Second
+					results, err := enginetest.RunPoints(t, func(t testing.TB) (transports.Stack,
+						transports.Stack) {
+						return p.Sessions(open(t)), open(t)
+					}, plan)
 					if !p.Swapped.Load() || err == nil || len(results) > 0 && results[0].Verified {
 						t.Errorf("at %v: swapped %v, error %v", part, p.Swapped.Load(), err)
 					}

@@ -46,10 +46,12 @@ func TestBothClassesAreNumbered(t *testing.T) {
 			plan := enginetest.QuickPlan(starvePoint(200))
 			plan.Depth, plan.Iterations, plan.VerifyAll = 4, ops, true
 			r, err := enginetest.First(enginetest.RunPoints(t, enginetest.WithFault(f), plan))
-			if found := reports.Code(err) == reports.ExitCorruption; n < bad || found == (what == "nothing") || !found && err != nil {
+			if found := reports.Code(err) == reports.ExitCorruption; n < bad || found == (what == "nothing") ||
+				!found && err != nil {
 				t.Errorf("%s, class %d: %v after %d", what, class, err, n)
 			}
-			if v := r.Verification; what == "nothing" && (v == nil || v.Whole != v.Messages || v.Numbers != v.Messages || v.Messages < ops || v.Bytes != 3000*v.Messages) {
+			if v := r.Verification; what == "nothing" && (v == nil || v.Whole != v.Messages ||
+				v.Numbers != v.Messages || v.Messages < ops || v.Bytes != 3000*v.Messages) {
 				t.Errorf("%+v of %d operations, want all", v, ops)
 			}
 		}

@@ -80,8 +80,10 @@ func starvationConfig(sh *engine.Shape, c *transports.Config) {
 }
 
 func checkStarvation(sh *engine.Shape) error {
-	if sh.Polling != engine.PollingBusy || sh.QPs != 1 || sh.Threads != 1 || sh.Slots%2 != 0 || sh.Arrival != engine.ArrivalCompletion || sh.Depth > engine.MaxDepth/2 {
-		return fmt.Errorf("%s polling, %d QPs, %d threads, %d slots, depth %d", sh.Polling, sh.QPs, sh.Threads, sh.Slots, sh.Depth)
+	if sh.Polling != engine.PollingBusy || sh.QPs != 1 || sh.Threads != 1 || sh.Slots%2 != 0 ||
+		sh.Arrival != engine.ArrivalCompletion || sh.Depth > engine.MaxDepth/2 {
+		return fmt.Errorf("%s polling, %d QPs, %d threads, %d slots, depth %d", sh.Polling, sh.QPs, sh.Threads,
+			sh.Slots, sh.Depth)
 	}
 	return nil
 }
@@ -95,7 +97,8 @@ func starvationLimits(p *engine.Plan, pt engine.Point, caps transports.Caps) err
 		return fmt.Errorf("high priority %d is above the limit of %d", l.Priority, n-1)
 	}
 	if limit := engine.MaxUserDepth(caps); limit > 0 && 2*max(p.Depth, defaultDepth) > limit {
-		return fmt.Errorf("a depth of %d for each of two classes is above the limit of %d", max(p.Depth, defaultDepth), limit)
+		return fmt.Errorf("a depth of %d for each of two classes is above the limit of %d", max(p.Depth, defaultDepth),
+			limit)
 	}
 	return nil
 }
@@ -176,7 +179,8 @@ func (d *sources) Verify(int, []engine.LaneCount) error { return nil }
 func (d *sources) Close() error                         { return nil }
 
 func (d *sources) Counts() []engine.LaneCount {
-	return []engine.LaneCount{{First: uint64(d.compared[lowClass]), Count: d.posted[lowClass], SecondFirst: uint64(d.compared[highClass]), Second: d.posted[highClass]}}
+	return []engine.LaneCount{{First: uint64(d.compared[lowClass]), Count: d.posted[lowClass],
+		SecondFirst: uint64(d.compared[highClass]), Second: d.posted[highClass]}}
 }
 
 // run is one phase. With a duration, what has completed when it is over counts, so that
@@ -211,7 +215,8 @@ func (d *sources) flow() error {
 	w := d.w
 	for {
 		t := engine.Now()
-		if w.Lim.Dur > 0 && t-w.Begin >= int64(w.Lim.Dur) || w.Lim.Ops > 0 && d.posted[lowClass]+d.posted[highClass] >= w.Lim.Ops {
+		if w.Lim.Dur > 0 && t-w.Begin >= int64(w.Lim.Dur) ||
+			w.Lim.Ops > 0 && d.posted[lowClass]+d.posted[highClass] >= w.Lim.Ops {
 			return nil
 		}
 		if w.Stopped() {
@@ -283,7 +288,8 @@ func (d *sources) readBack() error {
 func (d *sources) compare() error {
 	sh, class, n := d.w.Sh, d.class, d.next
 	d.reading = false
-	if err := drive.CompareCut(d.w, d.l, d.l.Mem[sh.RxSlot(d.slot(class, n)):][:sh.Size], d.gen, class, 0, uint64(n), true); err != nil {
+	if err := drive.CompareCut(d.w, d.l, d.l.Mem[sh.RxSlot(d.slot(class, n)):][:sh.Size], d.gen, class, 0, uint64(n),
+		true); err != nil {
 		return err
 	}
 	if d.next++; d.next == d.posted[class] {
@@ -304,7 +310,8 @@ func (d *sources) post(class int) (bool, error) {
 	}
 	sh, n := d.w.Sh, d.posted[class]
 	from := class*drive.SourceSize(sh.Size) + drive.SourceAt(uint64(n))
-	op := transports.Op{Kind: transports.KindWrite, Local: uint64(from), Remote: uint64(sh.RxSlot(d.slot(class, n))), Len: uint32(sh.Size), Slot: uint32(class)}
+	op := transports.Op{Kind: transports.KindWrite, Local: uint64(from), Remote: uint64(sh.RxSlot(d.slot(class, n))),
+		Len: uint32(sh.Size), Slot: uint32(class)}
 	if class == highClass {
 		op.Priority = d.load.Priority
 	}
@@ -354,7 +361,8 @@ func (d *sources) drain() error {
 		}
 	}
 	l, sh := d.l, d.w.Sh
-	l.Pair[0] = transports.Op{Kind: transports.KindRead, Local: uint64(sh.CtlRx(0)), Remote: uint64(sh.CtlTx(0)), Len: 1, Slot: endSlot}
+	l.Pair[0] = transports.Op{Kind: transports.KindRead, Local: uint64(sh.CtlRx(0)), Remote: uint64(sh.CtlTx(0)),
+		Len: 1, Slot: endSlot}
 	if err := d.w.Post(l, l.Pair[:1]); err != nil {
 		return err
 	}
@@ -398,7 +406,8 @@ func runCapacity(m *engine.Measurement, ctx context.Context) error {
 	}
 	d.capacity = reports.NewThroughput(out.Ops*int64(size), out.Ops, out.Window).BytesPerSecond
 	if !(d.capacity > 0) {
-		return engine.Failed(m.Sh.String(), errors.New("one class alone completed nothing in the window: take a longer --duration"))
+		return engine.Failed(m.Sh.String(),
+			errors.New("one class alone completed nothing in the window: take a longer --duration"))
 	}
 	d.classes = classes{low: true, high: d.load.High > 0}
 	if d.load.High > 0 {
@@ -430,6 +439,6 @@ func starvationResult(m *engine.Measurement, res *reports.Result, out *engine.Ou
 		t := reports.NewThroughput(ended[c]*int64(m.Sh.Size), ended[c], time.Duration(out.Window))
 		return starvationkind.ClassShare{Operations: ended[c], BytesPerSecond: t.BytesPerSecond}
 	}
-	res.Detail = &starvationkind.Starvation{HighLoadPercent: d.load.High, HighPriority: int(d.load.Priority), CapacityBytesPerSecond: d.capacity,
-		High: share(highClass), Low: share(lowClass)}
+	res.Detail = &starvationkind.Starvation{HighLoadPercent: d.load.High, HighPriority: int(d.load.Priority),
+		CapacityBytesPerSecond: d.capacity, High: share(highClass), Low: share(lowClass)}
 }

@@ -36,10 +36,12 @@ func TestStarvationIsCompleteAndExact(t *testing.T) {
 				}
 				for i, r := range results {
 					s, load := starvationkind.Of(&r), []float64{0, 50, 200}[i]
-					if s == nil || !r.Verified || r.Errors != 0 || s.HighLoadPercent != load || s.CapacityBytesPerSecond <= 0 {
+					if s == nil || !r.Verified || r.Errors != 0 || s.HighLoadPercent != load ||
+						s.CapacityBytesPerSecond <= 0 {
 						t.Fatalf("%v: %+v, %+v", plan.Points[i], r, s)
 					}
-					if r.Operations != s.High.Operations+s.Low.Operations || (load == 0) != (s.High.Operations == 0) && duration == 0 {
+					if r.Operations != s.High.Operations+s.Low.Operations || (load == 0) != (s.High.Operations == 0) &&
+						duration == 0 {
 						t.Errorf("%v: %d operations, %+v", plan.Points[i], r.Operations, s)
 					}
 					// A turn posts no more than one of the low class and a queue of the high one.
@@ -97,7 +99,8 @@ func TestStarvationAllocatesNothing(t *testing.T) {
 	enginetest.Once(t, client, server, 1, engine.Limits{Ops: 100})
 	release := engine.HoldCollector()
 	defer release()
-	if out := enginetest.Once(t, client, server, 2, engine.Limits{Ops: 10_000}); out.Ops < 10_000 || out.Usage.Allocations > 100 {
+	if out := enginetest.Once(t, client, server, 2, engine.Limits{Ops: 10_000}); out.Ops < 10_000 ||
+		out.Usage.Allocations > 100 {
 		t.Errorf("%d operations, %d allocations, want 10000 and none of the loop", out.Ops, out.Usage.Allocations)
 	}
 }
@@ -115,7 +118,8 @@ func TestStarvationFindsDamage(t *testing.T) {
 			}
 			return s.Post(changed)
 		}
-		if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), enginetest.QuickPlan(starvePoint(100))); reports.Code(err) != reports.ExitCorruption {
+		if _, err := enginetest.RunPoints(t, enginetest.WithFault(f),
+			enginetest.QuickPlan(starvePoint(100))); reports.Code(err) != reports.ExitCorruption {
 			t.Errorf("class %d: error %v, want a corruption", class, err)
 		}
 	}
@@ -125,7 +129,8 @@ func TestStarvationFindsDamage(t *testing.T) {
 	}}
 	plan := enginetest.QuickPlan(starvePoint(100))
 	plan.Timeout = time.Second
-	if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); reports.Code(err) != reports.ExitPeer || !errors.Is(err, engine.ErrStalled) {
+	if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); reports.Code(err) != reports.ExitPeer ||
+		!errors.Is(err, engine.ErrStalled) {
 		t.Errorf("error %v (exit %d), want no progress and exit 5", err, reports.Code(err))
 	}
 }
@@ -161,7 +166,8 @@ func TestStarvationPlansAreChecked(t *testing.T) {
 	if err := engine.Check(&plan, "test", caps); reports.Code(err) != reports.ExitNotRun {
 		t.Errorf("a transport without reads: %v, want not run", err)
 	}
-	for what, edit := range map[string]func(sh *engine.Shape){"slots": func(sh *engine.Shape) { sh.Slots = 3 }, "arrival": func(sh *engine.Shape) { sh.Arrival = engine.ArrivalMessage }} {
+	for what, edit := range map[string]func(sh *engine.Shape){"slots": func(sh *engine.Shape) { sh.Slots = 3 },
+		"arrival": func(sh *engine.Shape) { sh.Arrival = engine.ArrivalMessage }} {
 		p := plan.WithDefaults()
 		sh, err := engine.NewShape(&p, p.Points[0], tr.Caps(), tr.Caps())
 		if err != nil {
