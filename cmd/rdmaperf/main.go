@@ -1,19 +1,8 @@
 // Command rdmaperf measures RDMA paths and checks that they behave as the
 // specifications say, with the same workloads on every kind of transport.
 //
-// The command tree is in root.go, the explicit table of transports in stacks.go.
-// Measuring itself is package internal/engine; results are package reports.
-// Results go to stdout; logs and errors go to stderr, an error as one line:
+// The commands are in root.go. Results go to stdout; logs and errors go to stderr, an error as one line:
 // "rdmaperf: operation: object: cause; try …".
-//
-// # Ownership
-//
-// The process owns one server child when no host is given (loopback.go), and ends
-// it before it ends itself.
-//
-// # Limitations
-//
-// Linux only. LITE stacks are named in the table and answer with exit code 77.
 package main
 
 import (

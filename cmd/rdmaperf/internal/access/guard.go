@@ -1,3 +1,4 @@
+// Package access holds the flags that say how a client reaches a server, and which clients a server admits.
 package access
 
 import (
@@ -18,7 +19,7 @@ import (
 // tokenVariable has the shared token where no --token-file is given.
 const tokenVariable = "RDMAPERF_TOKEN"
 
-// tokenFlags is what server and client both must know.
+// TokenFlags is what server and client both must know.
 type TokenFlags struct{ file string }
 
 func (t *TokenFlags) Register(f *pflag.FlagSet) {
@@ -28,7 +29,7 @@ func (t *TokenFlags) Register(f *pflag.FlagSet) {
 // shortestToken keeps tokens from being guessed. Arbitrary.
 const shortestToken = 8
 
-// read returns the token, nil for none. No error has any of it.
+// Read returns the token, nil for none. No error has any of it.
 func (t *TokenFlags) Read() ([]byte, error) {
 	text, from := os.Getenv(tokenVariable), tokenVariable
 	if t.file != "" {
@@ -47,7 +48,7 @@ func (t *TokenFlags) Read() ([]byte, error) {
 	return []byte(text), nil
 }
 
-// guardFlags say who may come to a server, and what all clients together may cost.
+// ServerFlags say who may come to a server, and what all clients together may cost.
 type ServerFlags struct {
 	allow      []string
 	Token      TokenFlags
@@ -64,7 +65,7 @@ func (g *ServerFlags) Register(f *pflag.FlagSet) {
 	f.IntVar(&g.maxThreads, "max-threads", engine.DefaultMaxThreads, "threads of all clients together")
 }
 
-// apply puts the bounds into a server.
+// Apply puts the bounds into a server.
 func (g *ServerFlags) Apply(s *engine.Server) (err error) {
 	for _, a := range g.allow {
 		p, err := netip.ParsePrefix(strings.TrimSpace(a))
@@ -97,12 +98,12 @@ func (g *ServerFlags) Apply(s *engine.Server) (err error) {
 	return nil
 }
 
-// open tells whether anybody who reaches the server may use it.
+// Open tells whether anybody who reaches the server may use it.
 func (g *ServerFlags) Open(s *engine.Server) bool {
 	return len(s.Allow) == 0 && len(s.Token) == 0 && (s.TLS == nil || s.TLS.ClientCAs == nil)
 }
 
-// publicAddress is an address of this listener that the whole Internet can reach, or "".
+// PublicAddress is an address of this listener that the whole Internet can reach, or "".
 // An address behind a translator is not told apart from a private one.
 func PublicAddress(at net.Addr, interfaces func() ([]net.Addr, error)) string {
 	tcp, ok := at.(*net.TCPAddr)
@@ -124,5 +125,5 @@ func PublicAddress(at net.Addr, interfaces func() ([]net.Addr, error)) string {
 	return ""
 }
 
-// defaultPort is perftest's.
+// DefaultPort is perftest's.
 const DefaultPort = 18515

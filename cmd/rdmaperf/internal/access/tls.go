@@ -12,7 +12,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 )
 
-// tlsFlags are those of TLS on the control channel: a certificate of this side with its
+// TLSFlags are those of TLS on the control channel: a certificate of this side with its
 // key, and the authorities that sign the other's.
 type TLSFlags struct {
 	on         bool // client: with the system's authorities
@@ -96,7 +96,7 @@ func (t *TLSFlags) server() (*tls.Config, error) {
 	return c, nil
 }
 
-// client is what a client speaks, nil for no TLS. The name is HOST where no other is given.
+// Client is what a client speaks, nil for no TLS. The name is HOST where no other is given.
 func (t *TLSFlags) Client(host string) (*tls.Config, error) {
 	certs, err := t.pair()
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/perftest"
 )
 
-// flagError is a mistake in a flag as the user should hear of it: where the help is, and
+// FlagError is a mistake in a flag as the user should hear of it: where the help is, and
 // what may have been meant.
 func FlagError(cmd *cobra.Command, err error) error {
 	hint := cmd.CommandPath() + " --help"
@@ -42,7 +42,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return Usage("read command line", err, hint)
 }
 
-// badValue says of a value that no flag takes what it should be, without the words of
+// BadValue says of a value that no flag takes what it should be, without the words of
 // the parser.
 func BadValue(wrong *pflag.InvalidValueError) error {
 	f := wrong.GetFlag()
@@ -79,7 +79,7 @@ func hasFlag(root *cobra.Command, name string) string {
 	return ""
 }
 
-// knowsItsCommands makes a mistake of a word behind a group of commands that is none of
+// KnowsItsCommands makes a mistake of a word behind a group of commands that is none of
 // them; cobra shows the help then, and calls it done.
 func KnowsItsCommands(group *cobra.Command) {
 	group.Args = cobra.ArbitraryArgs
@@ -97,7 +97,7 @@ func KnowsItsCommands(group *cobra.Command) {
 	}
 }
 
-// newHelpCommand is cobra's, but that a command which is not there is an error.
+// NewHelpCommand is cobra's, but that a command which is not there is an error.
 func NewHelpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -161,7 +161,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// commandError is an unknown command in one line; cobra makes a list of what may have been
+// CommandError is an unknown command in one line; cobra makes a list of what may have been
 // meant.
 func CommandError(cmd *cobra.Command, err error) error {
 	text, rest, found := strings.Cut(err.Error(), "\n\nDid you mean this?\n")

@@ -1,3 +1,4 @@
+// Package cli is what the commands share: errors, logs, help, and what a terminal shows.
 package cli
 
 import (
@@ -11,12 +12,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// usage is an error of the command line.
+// Usage is an error of the command line.
 func Usage(operation string, err error, hint string) error {
 	return &reports.ExitError{Code: reports.ExitUsage, Operation: operation, Err: err, Hint: hint}
 }
 
-// errorLine is what the user sees of an error: one line, whatever is in it.
+// ErrorLine is what the user sees of an error: one line, whatever is in it.
 func ErrorLine(err error) string {
 	line := "rdmaperf: " + err.Error()
 	var exit *reports.ExitError
@@ -26,7 +27,7 @@ func ErrorLine(err error) string {
 	return view.Printable(strings.Join(strings.FieldsFunc(line, func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
 }
 
-// lockedWriter lets logs, progress and what a server says be written side by side.
+// LockedWriter lets logs, progress and what a server says be written side by side.
 type LockedWriter struct {
 	mu sync.Mutex
 	W  io.Writer
@@ -38,7 +39,7 @@ func (l *LockedWriter) Write(b []byte) (int, error) {
 	return l.W.Write(b)
 }
 
-// newLog writes to stderr.
+// NewLog writes to stderr.
 func NewLog(stderr io.Writer, quiet, verbose bool) *slog.Logger {
 	level := slog.LevelInfo
 	switch {

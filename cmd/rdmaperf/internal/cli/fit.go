@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// fitHelp makes the help of every command fit the terminal: sentences are filled, flags
+// FitHelp makes the help of every command fit the terminal: sentences are filled, flags
 // wrapped. A command with a usage of its own keeps it.
 func FitHelp(root *cobra.Command) {
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
@@ -63,7 +63,7 @@ func fittedUsage(c *cobra.Command, w io.Writer) error {
 	return nil
 }
 
-// fill sets paragraphs in lines of at most so many columns. Lines that begin with a blank,
+// Fill sets paragraphs in lines of at most so many columns. Lines that begin with a blank,
 // examples and lists, stay as they are while they have room; a longer one of a list goes on
 // below its own text.
 func Fill(text string, columns int) string {
@@ -99,10 +99,10 @@ func Fill(text string, columns int) string {
 	return strings.Join(out, "\n")
 }
 
-// hanging is where the second line of an item begins: below the text behind its term.
+// Hanging is where the second line of an item begins: below the text behind its term.
 const Hanging = 27 // as help of stacks sets its terms
 
-// hang breaks a long item of a list.
+// Hang breaks a long item of a list.
 func Hang(line string, columns int) (lines []string) {
 	for utf8.RuneCountInString(line) > columns {
 		at := len(string([]rune(line)[:columns+1]))

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// flagGroup is a part of a command's help: flags that are asked for together.
+// FlagGroup is a part of a command's help: flags that are asked for together.
 type FlagGroup struct {
 	Title string
 	Flags []string // long names, in the order of the help
@@ -17,7 +17,7 @@ type FlagGroup struct {
 // otherFlags heads what no group names.
 const otherFlags = "Other flags"
 
-// groupedUsage makes c's help show its flags by groups. Flags that no group
+// GroupedUsage makes c's help show its flags by groups. Flags that no group
 // names come last.
 func GroupedUsage(c *cobra.Command, groups []FlagGroup) {
 	c.SetUsageFunc(func(c *cobra.Command) error {

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// tellHolds makes a server say what it holds whenever it gets SIGUSR1, until ctx ends.
+// TellHolds makes a server say what it holds whenever it gets SIGUSR1, until ctx ends.
 // Memory without a user is given back before, so that what is told is what is kept.
 // Whatever else it is to say comes from more.
 func TellHolds(ctx context.Context, log *slog.Logger, more func() []any) {

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// startProfile profiles this process into a new file. There is one profile at a time.
+// StartProfile profiles this process into a new file. There is one profile at a time.
 func StartProfile(name string) (*os.File, error) {
 	f, err := os.Create(name)
 	if err != nil {

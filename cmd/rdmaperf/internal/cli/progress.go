@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// progress draws a bar: between points, and within one when somebody calls live. It has
+// Progress draws a bar: between points, and within one when somebody calls live. It has
 // no goroutine and no timer of its own. Every line is cut to the terminal's width: what
 // is longer cannot be taken back. A nil progress is silent.
 type Progress struct {
@@ -36,7 +36,7 @@ func wantsProgress(w io.Writer, silent bool, getenv func(string) string, isTermi
 	return ok && !silent && getenv("CI") == "" && getenv("TERM") != "dumb" && isTerminal(int(f.Fd()))
 }
 
-// newProgress returns a bar for points with these planned times, or nil when
+// NewProgress returns a bar for points with these planned times, or nil when
 // nobody looks. A time of zero is unknown.
 func NewProgress(w io.Writer, silent bool, costs []time.Duration) *Progress {
 	if len(costs) == 0 || !wantsProgress(w, silent, os.Getenv, term.IsTerminal) {
@@ -56,7 +56,7 @@ func drawProgress(w io.Writer, costs []time.Duration, now func() time.Time) *Pro
 	return p
 }
 
-// before draws what is measured next and the time that is left.
+// Before draws what is measured next and the time that is left.
 func (p *Progress) Before(transport, point string, cost time.Duration) {
 	if p == nil {
 		return
@@ -70,7 +70,7 @@ func (p *Progress) Before(transport, point string, cost time.Duration) {
 	p.began, p.cost = p.now(), cost
 }
 
-// within says how far the current point is.
+// Within says how far the current point is.
 func (p *Progress) Within(done, total int64) {
 	if p != nil && total > 0 {
 		p.mu.Lock()
@@ -84,7 +84,7 @@ func (p *Progress) describe(line string) {
 	p.bar.Describe(Cut(line, Width(p.out)-barWidth(p.out)-barColumns))
 }
 
-// live draws how the current point goes.
+// Live draws how the current point goes.
 func (p *Progress) Live(line string) {
 	if p == nil {
 		return
@@ -97,7 +97,7 @@ func (p *Progress) Live(line string) {
 	}
 }
 
-// line prints a line above the bar.
+// Line prints a line above the bar.
 func (p *Progress) Line(w io.Writer, text string) {
 	if p != nil {
 		p.mu.Lock()
@@ -121,7 +121,7 @@ func barWidth(w io.Writer) int {
 	return 20
 }
 
-// after counts the point that before named.
+// After counts the point that before named.
 func (p *Progress) After() {
 	if p == nil {
 		return
@@ -151,7 +151,7 @@ func (p *Progress) left() time.Duration {
 	return d.Round(time.Second)
 }
 
-// end takes the bar away, so that results begin on a clean line.
+// End takes the bar away, so that results begin on a clean line.
 func (p *Progress) End() {
 	if p != nil {
 		p.bar.Clear()

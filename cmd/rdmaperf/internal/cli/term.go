@@ -7,7 +7,7 @@ import (
 	"golang.org/x/term"
 )
 
-// terminalColumns is the room for tables and sentences on a terminal; 0 for anything else.
+// TerminalColumns is the room for tables and sentences on a terminal; 0 for anything else.
 func TerminalColumns(w io.Writer) int {
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return min(max(Width(w), 60), 120) // a longer line is hard to read
@@ -15,7 +15,7 @@ func TerminalColumns(w io.Writer) int {
 	return 0
 }
 
-// coloured tells whether w is a terminal that wants colour (no-color.org).
+// Coloured tells whether w is a terminal that wants colour (no-color.org).
 func Coloured(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
@@ -25,7 +25,7 @@ func Coloured(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// width is that of the terminal behind w, in columns; where that is not known, the
+// Width is that of the terminal behind w, in columns; where that is not known, the
 // oldest terminal's.
 func Width(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {
@@ -36,7 +36,7 @@ func Width(w io.Writer) int {
 	return 80
 }
 
-// cut is a line of at most so many columns; what was taken out of its middle, where names
+// Cut is a line of at most so many columns; what was taken out of its middle, where names
 // of stacks have their parameters, is an ellipsis.
 func Cut(line string, columns int) string {
 	runes := []rune(line)
@@ -49,11 +49,11 @@ func Cut(line string, columns int) string {
 	return string(runes[:head]) + "…" + string(runes[len(runes)-tail:])
 }
 
-// helpWidth is the width of help, in columns, where the terminal does not say: what
+// HelpWidth is the width of help, in columns, where the terminal does not say: what
 // leaves room for text beside the longest flag, no more is known about it.
 const HelpWidth = 100
 
-// columns is the width of help written to out.
+// Columns is the width of help written to out.
 func Columns(out *os.File) int {
 	if w, _, err := term.GetSize(int(out.Fd())); err == nil && w > 60 {
 		return w

@@ -1,3 +1,4 @@
+// Package conformance is the conform command: which suites check a stack, and where the verdicts go.
 package conformance
 
 import (
@@ -22,7 +23,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// conformFlags choose what is checked and how it is judged.
+// Flags choose what is checked and how it is judged.
 type Flags struct {
 	transports string
 	verbs      stackspec.VerbsFlags

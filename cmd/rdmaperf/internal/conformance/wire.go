@@ -32,7 +32,7 @@ func (f *Flags) catalogueOf(stacks []string) []conform.Case {
 	return catalogueOf(stacks)
 }
 
-// everyCase is the cases of every suite.
+// EveryCase is the cases of every suite.
 func EveryCase() []conform.Case {
 	return slices.Concat(conform.Catalogue(), litesuite.Catalogue(), interop.Catalogue(), suite.Catalogue())
 }

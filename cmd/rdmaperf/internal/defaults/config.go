@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// configFile is where the defaults of a user are (XDG Base Directory Specification);
+// ConfigFile is where the defaults of a user are (XDG Base Directory Specification);
 // XDG_CONFIG_HOME is ignored unless it is absolute, as the specification wants. "" where
 // nothing tells.
 func ConfigFile(getenv func(string) string) string {
@@ -36,7 +36,7 @@ type config struct {
 // maxConfig bounds the file. Arbitrary: a hundred times what anybody writes.
 const maxConfig = 1 << 20
 
-// readConfig reads the file; one that is not there is empty.
+// ReadConfig reads the file; one that is not there is empty.
 func ReadConfig(path string) (c config, err error) {
 	if path == "" {
 		return c, nil

@@ -1,3 +1,4 @@
+// Package defaults sets flags that nobody typed to what the environment or a configuration file says.
 package defaults
 
 import (
@@ -20,7 +21,7 @@ import (
 // neverDefault are flags that a command line alone may have.
 var neverDefault = []string{"help", "version", "once-parent", "scenario"}
 
-// applyDefaults sets the flags of cmd that were not typed and for which the user has
+// Apply sets the flags of cmd that were not typed and for which the user has
 // defaults, and with --verbose says which. The environment comes first: what it says is
 // not taken back by the file in other words.
 func Apply(cmd *cobra.Command, environ []string, exclusive [][2]string) error {
@@ -81,7 +82,7 @@ func Apply(cmd *cobra.Command, environ []string, exclusive [][2]string) error {
 // saidDefaults is the annotation of a command that has the defaults it began with, one a line.
 const saidDefaults = "defaults"
 
-// blamed are the defaults of a command that an error speaks of, in the words of --verbose:
+// Blamed are the defaults of a command that an error speaks of, in the words of --verbose:
 // nobody looks for what was not typed.
 func Blamed(cmd *cobra.Command, text string) (list []string) {
 	if verbose, err := cmd.Flags().GetBool("verbose"); err == nil && verbose {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// WithDefaults parses a command line of run beside a configuration file and an environment.
+// withDefaults parses a command line of run beside a configuration file and an environment.
 func withDefaults(t *testing.T, file string, env map[string]string, args ...string) (f *pflag.FlagSet, said string, err error) {
 	t.Helper()
 	dir := t.TempDir()

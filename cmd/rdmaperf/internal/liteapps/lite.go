@@ -1,3 +1,4 @@
+// Package liteapps is the lite command: applications of LITE, each compared with a single machine, and its daemon.
 package liteapps
 
 import (

@@ -24,7 +24,7 @@ import (
 // baselineName keeps names out of the rest of the file system.
 var baselineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// baseline is a name that was checked, on this machine.
+// Baseline is a name that was checked, on this machine.
 type Baseline struct{ name, root string }
 
 func NewBaseline(name string) (Baseline, error) {
@@ -42,7 +42,7 @@ func NewBaseline(name string) (Baseline, error) {
 	return Baseline{name, filepath.Join(root, "rdmaperf", "baselines", name)}, nil
 }
 
-// dir holds what was saved on this machine.
+// Dir holds what was saved on this machine.
 func (b Baseline) Dir() string { return filepath.Join(b.root, thisMachineID()) }
 
 // thisMachineID is the same as long as the installation is. machine-id(5) asks for a hash
@@ -57,7 +57,7 @@ func thisMachineID() string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// open makes the directory, before anything is measured.
+// Open makes the directory, before anything is measured.
 func (b Baseline) Open() error {
 	if err := os.MkdirAll(b.Dir(), 0o755); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (b Baseline) Open() error {
 	return TryFile(filepath.Join(b.Dir(), "try.json"))
 }
 
-// save replaces the results of every stack of the document.
+// Save replaces the results of every stack of the document.
 func (b Baseline) Save(doc *reports.Document) error {
 	var stacks []string
 	for i := range doc.Results {
@@ -105,7 +105,7 @@ func (b Baseline) read() (*reports.Document, error) {
 	return nil, cli.Usage("read baseline", cause, "rdmaperf run --save "+b.name+", or a file of rdmaperf run --json")
 }
 
-// newestRun is the document of the last run that was saved in the working directory.
+// NewestRun is the document of the last run that was saved in the working directory.
 func NewestRun() (string, error) {
 	names, err := filepath.Glob(filepath.Join("rdmaperf-results", "*", DocumentFile))
 	if err == nil && len(names) == 0 {

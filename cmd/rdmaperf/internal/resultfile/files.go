@@ -1,3 +1,4 @@
+// Package resultfile reads result documents from files and directories, and saves them as baselines.
 package resultfile
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// readRun reads a document or a baseline, or joins the documents of a directory.
+// Read reads a document or a baseline, or joins the documents of a directory.
 func Read(path string) (*reports.Document, error) {
 	if isBaseline(path) {
 		b, err := NewBaseline(path)
@@ -64,7 +65,7 @@ func readResults(r io.Reader) (*reports.Document, error) {
 	return reports.ReadDocument(r, workload.Kinds())
 }
 
-// readDocument reads a result document from a file.
+// ReadDocument reads a result document from a file.
 func ReadDocument(path string) (*reports.Document, error) {
 	d, err := ReadFile(path, readResults)
 	if err != nil {
@@ -73,14 +74,14 @@ func ReadDocument(path string) (*reports.Document, error) {
 	return d, nil
 }
 
-// reportFile is the page's name inside an output directory.
+// PageFile is the page's name inside an output directory.
 const PageFile = "report.html"
 
 // maxInput bounds a file that is read whole. Arbitrary: a document of 10,000 results with
 // their histograms has some 100 MiB.
 const maxInput = 512 << 20
 
-// readFile opens one regular file and reads it whole, up to maxInput; errors name the
+// ReadFile opens one regular file and reads it whole, up to maxInput; errors name the
 // file.
 func ReadFile[T any](name string, read func(io.Reader) (T, error)) (T, error) {
 	var none T
@@ -105,10 +106,10 @@ func ReadFile[T any](name string, read func(io.Reader) (T, error)) (T, error) {
 	return v, nil
 }
 
-// resultFile is the document's name inside an output directory.
+// DocumentFile is the document's name inside an output directory.
 const DocumentFile = "result.json"
 
-// makeDir makes a directory where it is not there. What it should lie in has to be: a
+// MakeDir makes a directory where it is not there. What it should lie in has to be: a
 // mistyped path would otherwise become a tree that nobody looks for. deep is for paths of
 // rdmaperf's own choice.
 func MakeDir(dir string, deep bool) error {
@@ -122,7 +123,7 @@ func MakeDir(dir string, deep bool) error {
 	return os.MkdirAll(dir, 0o755) // knows a directory from a file of that name
 }
 
-// tryFile finds out whether the file could be written, and leaves it as it is.
+// TryFile finds out whether the file could be written, and leaves it as it is.
 func TryFile(path string) error {
 	switch info, err := os.Stat(path); {
 	case err == nil && info.IsDir():

@@ -17,7 +17,7 @@ const (
 	AwakeChild = "awake-child"
 )
 
-// measureWakeup is a variable for tests, which do not wait for it a hundred times.
+// MeasureWakeup is a variable for tests, which do not wait for it a hundred times.
 var MeasureWakeup = wakeup.Measure
 
 // wakeupLimit bounds a measurement that takes a quarter of a second on a quiet machine.

@@ -14,7 +14,7 @@ import (
 
 const failIfUsage = `exit 3 when this holds, such as 'p99>10us', 'rate<3M', 'bw<1GB/s' or disturbed (some point was); repeatable`
 
-// failIf is the flag --fail-if: each use adds one threshold. It is read when it
+// FailIf is the flag --fail-if: each use adds one threshold. It is read when it
 // is given, so that a mistake ends the command before anything is measured.
 type FailIf struct {
 	Thresholds []reports.Threshold
@@ -50,7 +50,7 @@ func (f *FailIf) String() string {
 	return fmt.Sprint(f.Thresholds)
 }
 
-// byMedians judges changes without the test.
+// ByMedians judges changes without the test.
 func (f *FailIf) ByMedians() {
 	for i, t := range f.Thresholds {
 		f.Thresholds[i] = t.ByMedians()

@@ -24,7 +24,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// runOptions are the flags of run, as given.
+// Options are the flags of run, as given.
 type Options struct {
 	host string
 	port int
@@ -155,7 +155,7 @@ type runPlan struct {
 	published []reports.Published // of others, beside the results
 }
 
-// plan turns the flags into a plan, or says what is wrong with them.
+// Plan turns the flags into a plan, or says what is wrong with them.
 func (o *Options) Plan(cmd *cobra.Command) (*runPlan, error) {
 	changed := cmd.Flags().Changed
 	if err := o.conflicts(changed); err != nil {
@@ -263,7 +263,7 @@ func (o *Options) checkOutputs() error {
 // longest is the longest window that an engine takes.
 const longest = 24 * time.Hour
 
-// exclusive are the flags that say the same thing in two ways.
+// Exclusive are the flags that say the same thing in two ways.
 var Exclusive = [][2]string{{"iters", "duration"}, {"size", "all"}, {"probe-interval", "probe-rate"}, {"rate", "rate-sweep"}, {"qp", "qp-sweep"},
 	{"run-infinitely", "iters"}, {"run-infinitely", "duration"}, {"run-infinitely", "repeat"}, {"run-infinitely", "raw"}, {"run-infinitely", "scenario"}, {"run-infinitely", "impair"}}
 

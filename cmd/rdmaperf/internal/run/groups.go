@@ -7,7 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 )
 
-// runGroups holds every flag of run once. What most runs need stands first, so
+// FlagGroups holds every flag of run once. What most runs need stands first, so
 // that a newcomer may stop reading early; the workloads' flags follow in the order of
 // their table.
 func FlagGroups() []cli.FlagGroup {

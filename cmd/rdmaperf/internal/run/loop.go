@@ -7,7 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 )
 
-// loopAuto leaves the loop of ping-pongs to what the stacks have.
+// LoopAuto leaves the loop of ping-pongs to what the stacks have.
 const LoopAuto = "auto"
 
 // parseLoop reads --loop as a plan has it.

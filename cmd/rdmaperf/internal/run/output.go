@@ -15,7 +15,7 @@ func defaultOutput(t time.Time) string {
 	return filepath.Join("rdmaperf-results", t.Format("20060102-150405.000"))
 }
 
-// formats are the values of --format.
+// Formats are the values of --format.
 var Formats = render.Names(render.OfRun)
 
 // write prints the document and puts it where the user wants it.

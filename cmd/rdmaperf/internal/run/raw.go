@@ -16,7 +16,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// rawFile is the file's name in the output directory, rawBeside what stands for it
+// SamplesFile is the file's name in the output directory, rawBeside what stands for it
 // where --raw has no name.
 const (
 	SamplesFile = "samples.csv"

@@ -1,3 +1,5 @@
+// Package run goes from options or a scenario to points, takes them in rounds, and puts the results where the user
+// wants them.
 package run
 
 import (
@@ -24,7 +26,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// run takes the whole measurement: plan, peers, points, document. The document is
+// Run takes the whole measurement: plan, peers, points, document. The document is
 // written whatever happened after the plan was made.
 func (o *Options) Run(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {

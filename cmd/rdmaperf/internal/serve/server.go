@@ -1,3 +1,4 @@
+// Package serve is the serve command: the peer of a run, and the target of wire tests.
 package serve
 
 import (

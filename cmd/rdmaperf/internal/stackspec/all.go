@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// allStacks is the value of --transport for every stack that this machine can run side
+// AllStacks is the value of --transport for every stack that this machine can run side
 // by side; run without arguments means it, too.
 const AllStacks = "all"
 
-// leftOut is a stack that is not measured with the others, and why.
+// LeftOut is a stack that is not measured with the others, and why.
 type LeftOut struct{ Stack, Why string }
 
-// everyStack lists the stacks over the best provider of this machine, in the order of the
+// All lists the stacks over the best provider of this machine, in the order of the
 // table, and what is left out.
 func All() (stacks []string, out []LeftOut) {
 	best := Best()

@@ -10,13 +10,13 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/verbs"
 )
 
-// listVerbs lists the devices that kernel verbs can open here; tests put their own.
+// Devices lists the devices that kernel verbs can open here; tests put their own.
 var Devices = verbs.List
 
 // iwarpTransport is how verbs.List names iWARP devices.
 const iwarpTransport = "iWARP"
 
-// bestStack is what is used when no transport is named: kernel verbs where a
+// Best is what is used when no transport is named: kernel verbs where a
 // port is ACTIVE, else the provider that needs nothing but a network.
 func Best() string {
 	devices, err := Devices()
@@ -39,7 +39,7 @@ func firstActive(devices []verbs.DeviceInfo, port int) *verbs.DeviceInfo {
 	return nil
 }
 
-// chooseDevice settles which device a verbs stack stands on, so that both sides
+// ChooseDevice settles which device a verbs stack stands on, so that both sides
 // of a run and every session of it have the same. Other stacks stay as they are, as
 // does one for which no list can be had: opening it says why. With wish, a device
 // that is not here is no mistake: it is the name of another machine's.
@@ -151,7 +151,7 @@ func notRun(err error, hint string) error {
 	return &reports.ExitError{Code: reports.ExitNotRun, Err: err, Hint: hint}
 }
 
-// forPeer is the stack as another machine should open it: what of the provider's
+// ForPeer is the stack as another machine should open it: what of the provider's
 // parameters is this machine's is left out.
 func ForPeer(spec string) string {
 	layers, err := Parse(spec)
@@ -165,7 +165,7 @@ func ForPeer(spec string) string {
 	return Format(layers)
 }
 
-// withCM makes kernel verbs connect by rdma_cm, which is how rping(1) does, and
+// WithRDMACM makes kernel verbs connect by rdma_cm, which is how rping(1) does, and
 // settles the device.
 func WithRDMACM(spec string) (string, error) {
 	if layers, err := Parse(spec); err == nil {

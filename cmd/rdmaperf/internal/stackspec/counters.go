@@ -10,7 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// stackCounters is the reader of what is counted for an open stack: below it, and by
+// Counters is the reader of what is counted for an open stack: below it, and by
 // its own tiers. Nil for one that counts nothing. Another client's stack of the same
 // name has tiers of its own.
 func Counters(tr transports.Stack) func() []reports.DeviceCounters {

@@ -112,7 +112,7 @@ var (
 	bpevOnly  = []string{"busy", "pollers", "idle"}
 )
 
-// grpcConfig reads the parameters of a grpc layer.
+// GRPCConfig reads the parameters of a grpc layer.
 func GRPCConfig(l Layer, over bool) (carrier.Config, error) {
 	var a grpcArgs
 	form, given, err := grpcForm(l)
@@ -144,10 +144,10 @@ func GRPCConfig(l Layer, over bool) (carrier.Config, error) {
 	return a.Config, nil
 }
 
-// refused marks parameters that a layer knows and that make no sense there.
+// Refused marks parameters that a layer knows and that make no sense there.
 func Refused(err error) error { return fmt.Errorf("%w: %w", carrier.ErrConfig, err) }
 
-// carriesCalls tells stacks whose only operation is the call.
+// CallsOnly tells stacks whose only operation is the call.
 func CallsOnly(spec string) bool {
 	layers, err := Parse(spec)
 	if err != nil {

@@ -36,7 +36,7 @@ func sections() []section {
 	return all
 }
 
-// stacksHelp is the table of stacks for a terminal.
+// Help is the table of stacks for a terminal.
 func Help() string {
 	var b strings.Builder
 	b.WriteString(stacksIntro)
@@ -53,7 +53,7 @@ func Help() string {
 	return b.String()
 }
 
-// completeStacks completes the value of a --transport, a comma list of stacks. Bash, as
+// Complete completes the value of a --transport, a comma list of stacks. Bash, as
 // cobra drives it, compares what has a description in its escaped form with what was typed,
 // and finds nothing behind a comma: there the words go alone.
 func Complete(_ *cobra.Command, _ []string, given string) ([]string, cobra.ShellCompDirective) {

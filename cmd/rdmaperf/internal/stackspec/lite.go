@@ -21,7 +21,7 @@ const LITE = "lite"
 // perThread is the value of k= that gives each client a queue pair of its own.
 const perThread = "thread"
 
-// liteConfig is a layer of LITE, or of one of the peers of its calls.
+// LITEConfig is a layer of LITE, or of one of the peers of its calls.
 type LITEConfig struct {
 	stack.Config
 	Daemon bool // the node lives in a process of its own

@@ -14,7 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// open makes the transport that spec names. The caller closes it.
+// Open makes the transport that spec names. The caller closes it.
 func (s *Set) Open(spec string) (transports.Stack, error) {
 	layers, err := Resolve(spec)
 	if err != nil {
@@ -58,14 +58,14 @@ func (s *Set) mount(spec string, layers []Layer, e *Entry) (transports.Stack, er
 	return tr, nil
 }
 
-// openDevice opens the stack of an RDMA provider that spec names, bare. The
+// OpenDevice opens the stack of an RDMA provider that spec names, bare. The
 // caller closes it, and with it every layer below.
 func (s *Set) OpenDevice(spec string) (rdma.Device, error) {
 	dev, _, err := s.OpenLayers(spec)
 	return dev, err
 }
 
-// openLayers is openDevice that also returns the provider at the bottom of the
+// OpenLayers is openDevice that also returns the provider at the bottom of the
 // stack, which belongs to dev.
 func (s *Set) OpenLayers(spec string) (dev, provider rdma.Device, err error) {
 	layers, err := Resolve(spec)
@@ -100,7 +100,7 @@ func (s *Set) build(spec string, layers []Layer, outermost int) (dev, provider r
 	return dev, provider, nil
 }
 
-// resolve takes spec apart, outermost layer first, and checks that this version
+// Resolve takes spec apart, outermost layer first, and checks that this version
 // has every layer and that they can stand on each other.
 func Resolve(spec string) ([]Layer, error) {
 	layers, err := Parse(spec)
@@ -162,7 +162,7 @@ func (e *Entry) example() string {
 	return "--transport " + e.Name
 }
 
-// openFailed is err, of layer l, as the user sees it. A layer says its own exit
+// OpenError is err, of layer l, as the user sees it. A layer says its own exit
 // code with a *reports.ExitError, such as 77 for a device that is not there.
 func OpenError(spec string, layers []Layer, l Layer, err error) error {
 	if len(layers) > 1 {

@@ -34,7 +34,7 @@ type paramDoc struct {
 	Help string
 }
 
-// shown is the parameter as messages write it: "sndbuf=BYTES".
+// Shown is the parameter as messages write it: "sndbuf=BYTES".
 func (d *paramDoc) Shown() string {
 	if d.kind.parse == nil {
 		return d.name
@@ -56,7 +56,7 @@ func (ps params[C]) docs() []paramDoc {
 	return all
 }
 
-// read sets c by the parameters of l, in their order. Its error is a *paramError.
+// Read sets c by the parameters of l, in their order. Its error is a *paramError.
 func (ps params[C]) Read(l Layer, c *C) error {
 	for _, p := range l.Params {
 		key, text, valued := strings.Cut(p, "=")

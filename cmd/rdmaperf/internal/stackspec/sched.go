@@ -68,7 +68,7 @@ func eachClass(v value, set func(i int, v value)) {
 	}
 }
 
-// openTapped opens a stack with what tap returns right below its outermost layer, which is sched.
+// OpenTapped opens a stack with what tap returns right below its outermost layer, which is sched.
 func OpenTapped(spec string, tap func(below rdma.Device) rdma.Device) (rdma.Device, error) {
 	layers, err := Resolve(spec)
 	if err != nil {

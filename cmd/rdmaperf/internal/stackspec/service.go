@@ -13,7 +13,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// serviceName is the command whose process has the device of grpc(service)+X.
+// CallService is the command whose process has the device of grpc(service)+X.
 const CallService = "call-service"
 
 // mountService mounts a grpc layer whose device is opened by a process of its own.
@@ -45,7 +45,7 @@ func mountService(spec string, layers []Layer, inProcess bool) (t transports.Sta
 	return tr, true, nil
 }
 
-// runCallService is the process that has the device of a grpc(service) stack, until ctx ends.
+// RunCallService is the process that has the device of a grpc(service) stack, until ctx ends.
 func RunCallService(ctx context.Context, spec string) error {
 	layers, err := Resolve(spec)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// located is a provider whose devices have addresses of their own: loopback does
+// Located is a provider whose devices have addresses of their own: loopback does
 // not lead to an adapter.
 type Located interface{ ListenHost() string }
 
-// mortal is a provider that can die on purpose.
+// Mortal is a provider that can die on purpose.
 type Mortal interface{ Kill() }
 
-// site is a stack as its conformance needs it.
+// Site is a stack as its conformance needs it.
 type Site struct {
 	Spec      string // with the device chosen
 	Listen    string // where its listeners are put
@@ -25,7 +25,7 @@ type Site struct {
 	OnSockets bool // its data goes through the kernel's TCP/IP
 }
 
-// survey opens a stack once: what is wrong with spec is found here, and not by
+// Survey opens a stack once: what is wrong with spec is found here, and not by
 // every case.
 func Survey(spec string) (Site, error) {
 	spec, err := ChooseDevice(spec, false)

@@ -1,3 +1,5 @@
+// Package stackspec is the grammar of stacks and the table of their layers: it parses what --transport takes, and
+// opens it.
 package stackspec
 
 import (
@@ -6,14 +8,14 @@ import (
 	"strings"
 )
 
-// layer is one part of a stack as given to --transport: name(param,…):device.
+// Layer is one part of a stack as given to --transport: name(param,…):device.
 type Layer struct {
 	Name   string
 	Params []string
 	Device string
 }
 
-// String writes the layer as parseStack reads it.
+// String writes the layer as Parse reads it.
 func (l Layer) String() string {
 	s := l.Name
 	if len(l.Params) > 0 {
@@ -25,7 +27,7 @@ func (l Layer) String() string {
 	return s
 }
 
-// param is the value of "key=value", or "" with found for a bare "key". Of
+// Param is the value of "key=value", or "" with found for a bare "key". Of
 // several, the last holds.
 func (l Layer) Param(key string) (value string, found bool) {
 	for _, p := range l.Params {
@@ -36,7 +38,7 @@ func (l Layer) Param(key string) (value string, found bool) {
 	return value, found
 }
 
-// with is the layer with one more parameter.
+// With is the layer with one more parameter.
 func (l Layer) With(param string) Layer {
 	l.Params = append(slices.Clip(l.Params), param)
 	return l
@@ -51,7 +53,7 @@ func (l Layer) without(keys ...string) Layer {
 	return l
 }
 
-// stackSpec writes layers as parseStack reads them.
+// Format writes layers as Parse reads them.
 func Format(layers []Layer) string {
 	parts := make([]string, len(layers))
 	for i, l := range layers {
@@ -60,7 +62,7 @@ func Format(layers []Layer) string {
 	return strings.Join(parts, "+")
 }
 
-// splitTop splits s at sep outside parentheses.
+// Split splits s at sep outside parentheses.
 func Split(s string, sep byte) []string {
 	var parts []string
 	depth, start := 0, 0
@@ -80,7 +82,7 @@ func Split(s string, sep byte) []string {
 	return append(parts, s[start:])
 }
 
-// parseStack reads a stack, outermost layer first: "sched(strict)+iwarp(nocrc)".
+// Parse reads a stack, outermost layer first: "sched(strict)+iwarp(nocrc)".
 func Parse(spec string) ([]Layer, error) {
 	var layers []Layer
 	for _, part := range Split(spec, '+') {

@@ -15,12 +15,12 @@ func TestParseStack(t *testing.T) {
 		"tcp( sndbuf=64K )":     {{Name: "tcp", Params: []string{"sndbuf=64K"}}},
 	} {
 		if got, err := Parse(spec); err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("parseStack(%q) = %+v, %v, want %+v", spec, got, err, want)
+			t.Errorf("Parse(%q) = %+v, %v, want %+v", spec, got, err, want)
 		}
 	}
 	for _, spec := range []string{"", "+", "iwarp+", "iwarp(", "iwarp)", "iwarp()", "iwarp(a", "iwarp(a))", "iwarp((a))", "iwarp(a)b", "iwarp:", "iwarp:a:b", "IWARP", "i warp"} {
 		if got, err := Parse(spec); err == nil {
-			t.Errorf("parseStack(%q) = %+v, want an error", spec, got)
+			t.Errorf("Parse(%q) = %+v, want an error", spec, got)
 		}
 	}
 }

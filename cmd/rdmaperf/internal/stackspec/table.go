@@ -13,7 +13,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// stackEntry is one layer that --transport knows, of one of three kinds: a provider has
+// Entry is one layer that --transport knows, of one of three kinds: a provider has
 // device; a tier over a device has wrap and is a device again; and what workloads see
 // has mount. That is always the outermost layer, over a device or over nothing, as
 // stands says.
@@ -42,7 +42,7 @@ type Entry struct {
 	calls     func(l Layer) bool                                                                         // of mount: it carries calls and has no sessions
 }
 
-// stackTable is every layer, in the order in which messages list them. The first
+// Table is every layer, in the order in which messages list them. The first
 // is the embedded one, which needs nothing but a network. A row declares what the
 // layer takes as params (params.go), which is all that the parser and the help know.
 var Table = []Entry{
@@ -72,7 +72,7 @@ func Find(name string) *Entry {
 	return nil
 }
 
-// rowOf is the row of a layer; of an unknown one an empty row, as opening it says so.
+// EntryOf is the row of a layer; of an unknown one an empty row, as opening it says so.
 func EntryOf(l Layer) *Entry {
 	if e := Find(l.Name); e != nil {
 		return e
@@ -80,21 +80,21 @@ func EntryOf(l Layer) *Entry {
 	return new(Entry)
 }
 
-// embeddedStack works on every machine.
+// Embedded works on every machine.
 func Embedded() string { return Table[0].Name }
 
-// stackNames lists all layers, for help and messages; a tier with what it needs below.
+// Names lists all layers, for help and messages; a tier with what it needs below.
 func Names() string { return namesOf(func(*Entry) bool { return true }) }
 
-// providerNames lists the RDMA providers among them.
+// Providers lists the RDMA providers among them.
 func Providers() string {
 	return namesOf(func(e *Entry) bool { return e.device != nil })
 }
 
-// docs are the parameters that the layer takes.
+// Docs are the parameters that the layer takes.
 func (e *Entry) Docs() []paramDoc { return e.params.docs() }
 
-// label is the name, and for a tier what stands below it.
+// Label is the name, and for a tier what stands below it.
 func (e *Entry) Label() string {
 	if e.shown != "" {
 		return e.shown
@@ -115,7 +115,7 @@ func namesOf(match func(*Entry) bool) string {
 	return strings.Join(names, ", ")
 }
 
-// stackSet opens stacks for one process. The zero value is ready. Safe for
+// Set opens stacks for one process. The zero value is ready. Safe for
 // concurrent use: a server opens one per client.
 type Set struct {
 	Mem memdev.Config // of mem's fabric
@@ -141,13 +141,13 @@ func openMem(s *Set, l Layer) (rdma.Device, error) {
 	return s.fabric.Open(fmt.Sprintf("end%d", s.opened))
 }
 
-// speaksIWARP tells stacks whose provider is an iWARP on every machine.
+// SpeaksIWARP tells stacks whose provider is an iWARP on every machine.
 func SpeaksIWARP(stack string) bool {
 	layers, err := Parse(stack)
 	return err == nil && EntryOf(layers[len(layers)-1]).onIWARP
 }
 
-// softTransports are what --transport takes on every machine.
+// SoftTransports are what --transport takes on every machine.
 func SoftTransports() []devices.Soft {
 	var soft []devices.Soft
 	for _, e := range Table {

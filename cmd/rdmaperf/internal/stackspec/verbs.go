@@ -23,7 +23,7 @@ var verbsParams = params[verbs.Config]{
 // tosOf is the octet of IPv4 and IPv6 that tells networks how to treat a packet (RFC 2474).
 var tosOf = countOf(0, 255)
 
-// pathMTUs are those of InfiniBand.
+// PathMTUs are those of InfiniBand.
 var PathMTUs = []string{"256", "512", "1024", "2048", "4096"}
 
 var mtuOf = kind{shown: "BYTES", words: PathMTUs, parse: func(s string) (value, error) {
@@ -42,7 +42,7 @@ func openVerbs(_ *Set, l Layer) (rdma.Device, error) {
 	return verbs.Open(c)
 }
 
-// withRDMACM makes a layer connect by rdma_cm.
+// connectByCM makes a layer connect by rdma_cm.
 func connectByCM(l Layer) Layer { return l.without("cm").With("cm") }
 
 // verbsAway is without ports and GID indices, which are this machine's; the device is a wish.

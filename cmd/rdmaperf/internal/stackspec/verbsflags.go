@@ -11,7 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 )
 
-// verbsFlags are perftest's flags that choose among kernel verbs devices, and how their
+// VerbsFlags are perftest's flags that choose among kernel verbs devices, and how their
 // connections are made. They hold for the layers of --transport that have the parameter
 // and do not say otherwise themselves.
 type VerbsFlags struct {
@@ -30,14 +30,14 @@ func (v *VerbsFlags) Register(f *pflag.FlagSet) {
 	f.BoolVarP(&v.cm, "rdma_cm", "R", false, "connect by rdma_cm, for --transport verbs; iWARP always connects that way")
 }
 
-// registerLocal leaves out what both sides must agree on.
+// RegisterLocal leaves out what both sides must agree on.
 func (v *VerbsFlags) RegisterLocal(f *pflag.FlagSet) {
 	f.StringVarP(&v.device, "ib-dev", "d", "", "RDMA device, for --transport verbs (default the first with an ACTIVE port)")
 	f.IntVarP(&v.port, "ib-port", "i", 0, "port of the device (default the first ACTIVE one)")
 	f.IntVarP(&v.gid, "gid-index", "x", -1, "GID index of the port (default by the peer's address, RoCE v2 first); rdma_cm goes by the address alone")
 }
 
-// registerConnection are perftest's of a connection, which both sides get with the stack.
+// RegisterConnection are perftest's of a connection, which both sides get with the stack.
 func (v *VerbsFlags) RegisterConnection(f *pflag.FlagSet) {
 	f.IntVarP(&v.mtu, "mtu", "m", 0, "path MTU of kernel verbs: 256, 512, 1024, 2048 or 4096 (default the port's)")
 	f.IntVarP(&v.timeout, "qp-timeout", "u", 0, "local ACK timeout of kernel verbs, 4.096 us * 2^N (default 14)")
@@ -47,14 +47,14 @@ func (v *VerbsFlags) RegisterConnection(f *pflag.FlagSet) {
 	f.StringVarP(&v.connection, "connection", "c", Reliable, "RC: reliable connections are the only ones")
 }
 
-// reliable is perftest's word for what all stacks here are.
+// Reliable is perftest's word for what all stacks here are.
 const Reliable = "RC"
 
-// named tells whether a flag asks for a certain device, so that a missing
+// Named tells whether a flag asks for a certain device, so that a missing
 // --transport means verbs.
 func (v *VerbsFlags) Named() bool { return v.device != "" || v.port != 0 || v.gid >= 0 }
 
-// check finds values that no device has.
+// Check finds values that no device has.
 func (v *VerbsFlags) Check() error {
 	switch {
 	case v.port < 0 || v.port > 255:
@@ -106,7 +106,7 @@ type flagParam struct {
 	fits   func(l Layer) bool
 }
 
-// apply puts the flags into the layers of stacks that they are for. A flag that no layer
+// Apply puts the flags into the layers of stacks that they are for. A flag that no layer
 // takes is a mistake, but for -R, which asks nothing of a stack that has no other way.
 func (v *VerbsFlags) Apply(stacks []string) ([]string, error) {
 	if err := v.Check(); err != nil {
@@ -176,7 +176,7 @@ func (v *VerbsFlags) Apply(stacks []string) ([]string, error) {
 // verbsName is the provider that these flags are for.
 const Verbs = "verbs"
 
-// here is a client's stack as this server opens it: its own flags win over the
+// Here is a client's stack as this server opens it: its own flags win over the
 // device that the client names, which is a wish where client and server are two
 // machines.
 func (v *VerbsFlags) Here(spec string, wish bool) (string, error) {
@@ -209,7 +209,7 @@ func (v *VerbsFlags) Here(spec string, wish bool) (string, error) {
 	return spec, err
 }
 
-// tryHere opens the device that the flags of a server name, and closes it: a mistake
+// TryHere opens the device that the flags of a server name, and closes it: a mistake
 // shows at once, and not with the first client. Without such a flag nothing is opened.
 func (v *VerbsFlags) TryHere() error {
 	if !v.Named() {
