@@ -18,7 +18,8 @@ import (
 // compared, and the page has the speed-up.
 func TestRunAllreduce(t *testing.T) {
 	out := t.TempDir()
-	r := rdmaperf(t, "run", "--transport", "iwarp", "--workload", "allreduce", "--ranks", "3", "-s", "1K,64K", "-n", "3", "--output", out)
+	r := rdmaperf(t, "run", "--transport", "iwarp", "--workload", "allreduce", "--ranks", "3", "-s", "1K,64K", "-n",
+		"3", "--output", out)
 	if r.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -28,7 +29,8 @@ func TestRunAllreduce(t *testing.T) {
 	}
 	for _, res := range d.Results {
 		x := results.Of(&res)
-		if x == nil || !res.Verified || res.Operations != 3 || res.Stack != "iwarp(crc)" || x.Ranks != 3 || x.BusBytesPerSecond <= 0 || (x.Buffers == "fresh") != (x.Map != nil && x.Unmap != nil) {
+		if x == nil || !res.Verified || res.Operations != 3 || res.Stack != "iwarp(crc)" || x.Ranks != 3 ||
+			x.BusBytesPerSecond <= 0 || (x.Buffers == "fresh") != (x.Map != nil && x.Unmap != nil) {
 			t.Errorf("%+v, detail %+v", res, x)
 		}
 		if regs := x.Cache["mem_regs"]; x.Arm == "cache" && x.Buffers == "reused" && (res.SizeBytes > 8192 && regs == 0 || res.SizeBytes <= 8192 && regs != 0) {
@@ -39,7 +41,8 @@ func TestRunAllreduce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Speed-up: All-reduce, ring", "Bus bandwidth: All-reduce, recursive halving and doubling", "All-reduce, recursive doubling"} {
+	for _, want := range []string{"Speed-up: All-reduce, ring",
+		"Bus bandwidth: All-reduce, recursive halving and doubling", "All-reduce, recursive doubling"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -51,7 +54,8 @@ func TestRunAllreduce(t *testing.T) {
 func TestADeadRankEndsTheRun(t *testing.T) {
 	killed := make(chan int, 1)
 	go func() {
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) { // until the ranks are there and have begun
+		// until the ranks are there and have begun
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			if pids := serversOf(os.Getpid()); len(pids) == 3 {
 				time.Sleep(time.Second)
 				syscall.Kill(pids[1], syscall.SIGKILL)
@@ -62,13 +66,15 @@ func TestADeadRankEndsTheRun(t *testing.T) {
 		killed <- 0
 	}()
 	began := time.Now()
-	r := rdmaperf(t, "run", "--transport", "iwarp", "--workload", "allreduce", "--ranks", "3", "-s", "1M", "-D", "30s", "--arms", "cache", "--buffers", "reused", "--no-save")
+	r := rdmaperf(t, "run", "--transport", "iwarp", "--workload", "allreduce", "--ranks", "3", "-s", "1M", "-D", "30s",
+		"--arms", "cache", "--buffers", "reused", "--no-save")
 	pid := <-killed
 	if pid == 0 {
 		t.Fatalf("never three ranks\n%s", r.stderr)
 	}
 	want := "(process " + strconv.Itoa(pid) + "): the server went away"
-	if r.code != reports.ExitPeer || !strings.Contains(r.stderr, want) || strings.Count(strings.TrimSpace(r.stderr), "\n") > 2 {
+	if r.code != reports.ExitPeer || !strings.Contains(r.stderr, want) || strings.Count(strings.TrimSpace(r.stderr),
+		"\n") > 2 {
 		t.Errorf("exit code %d, want %d and %q:\n%s", r.code, reports.ExitPeer, want, r.stderr)
 	}
 	if took := time.Since(began); took > 25*time.Second {
@@ -111,7 +117,8 @@ func TestAllreduceFlagsAreChecked(t *testing.T) {
 		{reports.ExitUsage, "--qp", []string{"-q", "2"}},
 		{reports.ExitNotRun, "mem lives in one process", []string{"--transport", "mem"}},
 	} {
-		r := rdmaperf(t, append([]string{"run", "--workload", "allreduce", "--transport", "iwarp", "--no-save"}, c.args...)...)
+		r := rdmaperf(t, append([]string{"run", "--workload", "allreduce", "--transport", "iwarp", "--no-save"},
+			c.args...)...)
 		if r.code != c.code || !strings.Contains(r.stderr, c.want) {
 			t.Errorf("%v: exit code %d, %s", c.args, r.code, r.stderr)
 		}

@@ -19,7 +19,8 @@ func TestBaselinesAreNamed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	run := func(args ...string) {
 		t.Helper()
-		if r := rdmaperf(t, append([]string{"run", "--workload", "latency", "--op", "send", "-s", "64", "-n", "50", "--loop", "plain"}, args...)...); r.code != 0 {
+		if r := rdmaperf(t, append([]string{"run", "--workload", "latency", "--op", "send", "-s", "64", "-n", "50",
+			"--loop", "plain"}, args...)...); r.code != 0 {
 			t.Fatalf("%q: exit %d, %s", args, r.code, r.stderr)
 		}
 	}
@@ -30,7 +31,8 @@ func TestBaselinesAreNamed(t *testing.T) {
 	}
 	run("--transport", "mem,sched+mem")
 	r := rdmaperf(t, "compare", "before")
-	if r.code != 0 || !strings.Contains(r.stdout, "mem latency send 64") || !strings.Contains(r.stdout, "sched(") || strings.Contains(r.stdout, "only in") {
+	if r.code != 0 || !strings.Contains(r.stdout, "mem latency send 64") || !strings.Contains(r.stdout, "sched(") ||
+		strings.Contains(r.stdout, "only in") {
 		t.Errorf("exit %d, stdout %s\nstderr %s", r.code, r.stdout, r.stderr)
 	}
 	run("--transport", "mem", "--save", "after", "--no-save")
@@ -46,7 +48,8 @@ func TestBaselinesAreNamed(t *testing.T) {
 	if err := os.Rename(machine, filepath.Join(filepath.Dir(machine), "0123456789ab")); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"before": "saved on another machine", "never": "never: no such file, and no baseline of that name"} {
+	for name, want := range map[string]string{"before": "saved on another machine",
+		"never": "never: no such file, and no baseline of that name"} {
 		if r := rdmaperf(t, "compare", name, "after"); r.code != reports.ExitUsage || !strings.Contains(r.stderr, want) {
 			t.Errorf("%s: exit %d, %s, want %q", name, r.code, r.stderr, want)
 		}

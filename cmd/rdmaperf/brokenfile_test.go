@@ -20,7 +20,8 @@ func TestABrokenFileHasOneExitCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"empty": "", "no JSON": "\x7fELF", "cut off": `{"schema":`, "another schema": `{"schema":"other/v9"}`, "an array": "[]", "two documents": `{"schema":"other/v9"}{}`} {
+	for name, text := range map[string]string{"empty": "", "no JSON": "\x7fELF", "cut off": `{"schema":`,
+		"another schema": `{"schema":"other/v9"}`, "an array": "[]", "two documents": `{"schema":"other/v9"}{}`} {
 		file := filepath.Join("dir", "x.json")
 		for _, f := range []string{file, filepath.Join(base.Dir(), "x.json")} {
 			if err := os.MkdirAll(filepath.Dir(f), 0o755); err != nil {
@@ -30,9 +31,11 @@ func TestABrokenFileHasOneExitCode(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, args := range [][]string{{"report", "-o", "-", file}, {"compare", file, file}, {"compare", "dir", "dir"}, {"compare", "broken", "broken"}} {
+		for _, args := range [][]string{{"report", "-o", "-", file}, {"compare", file, file}, {"compare", "dir", "dir"},
+			{"compare", "broken", "broken"}} {
 			if r := rdmaperf(t, args...); r.code != reports.ExitUsage || r.stderr == "" || r.stdout != "" {
-				t.Errorf("%s: %q: exit %d, stdout %q, stderr %q, want exit %d and a line", name, args, r.code, r.stdout, r.stderr, reports.ExitUsage)
+				t.Errorf("%s: %q: exit %d, stdout %q, stderr %q, want exit %d and a line", name, args, r.code, r.stdout,
+					r.stderr, reports.ExitUsage)
 			}
 		}
 	}

@@ -54,13 +54,15 @@ runs that are not comparable, 3 a threshold was missed.`,
 			return nil
 		},
 	}
-	limits.Register(cmd.Flags(), `exit 3 when this holds, such as 'p99>+10%' (change), 'p99>10us' or 'bw<1GB/s' (new run); repeatable`)
+	limits.Register(cmd.Flags(),
+		`exit 3 when this holds, such as 'p99>+10%' (change), 'p99>10us' or 'bw<1GB/s' (new run); repeatable`)
 	cmd.Flags().StringVar(&format, "format", "text", "of stdout: "+strings.Join(compareFormats, ", "))
 	cmd.Flags().BoolVar(&force, "force", false, "compare runs that are not alike")
 	cmd.Flags().BoolVar(&medians, "medians", false, "judge --fail-if by medians alone, also what could be chance")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !slices.Contains(compareFormats, format) {
-			return cli.Usage("read --format", fmt.Errorf("%q: want one of %s", format, strings.Join(compareFormats, ", ")), "rdmaperf compare --help")
+			return cli.Usage("read --format", fmt.Errorf("%q: want one of %s", format,
+				strings.Join(compareFormats, ", ")), "rdmaperf compare --help")
 		}
 		if len(args) == 1 {
 			newest, err := resultfile.NewestRun()
@@ -88,7 +90,8 @@ runs that are not comparable, 3 a threshold was missed.`,
 			for _, d := range c.Unlike {
 				fmt.Fprintf(cmd.ErrOrStderr(), "not alike: %s\n", d)
 			}
-			return cli.Usage("compare "+args[0]+" with "+args[1], errors.New("the runs are not alike"), "--force, if that is meant")
+			return cli.Usage("compare "+args[0]+" with "+args[1], errors.New("the runs are not alike"),
+				"--force, if that is meant")
 		}
 		if err := render.Find(format, render.OfComparison).Compare(cmd.OutOrStdout(), c); err != nil {
 			return err

@@ -14,7 +14,8 @@ import (
 func measured(t *testing.T) func(name string, alter func(d *reports.Document)) string {
 	t.Helper()
 	dir := t.TempDir()
-	r := rdmaperf(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send,write", "-s", "64", "-n", "300", "--format", "json")
+	r := rdmaperf(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send,write", "-s", "64", "-n",
+		"300", "--format", "json")
 	if r.code != 0 {
 		t.Fatalf("exit %d: %s", r.code, r.stderr)
 	}
@@ -59,13 +60,19 @@ func TestCompare(t *testing.T) {
 		code           int
 		stdout, stderr []string // parts, in any order
 	}{
-		{[]string{old, same, "--fail-if", "p99>+10%"}, 0, []string{"mem latency send 64", "+9.00%", "no test: one sample each"}, nil},
-		{[]string{old, slow, "--fail-if", "p99>+10%"}, 0, []string{"+20.00%"}, []string{"threshold p99>+10% undecided by 2 of 2 points", "no test finds fewer than 4 repeats a side significant"}},
+		{[]string{old, same, "--fail-if", "p99>+10%"}, 0, []string{"mem latency send 64", "+9.00%",
+			"no test: one sample each"}, nil},
+		{[]string{old, slow, "--fail-if", "p99>+10%"}, 0, []string{"+20.00%"},
+			[]string{"threshold p99>+10% undecided by 2 of 2 points",
+				"no test finds fewer than 4 repeats a side significant"}},
 		{[]string{old, slow, "--medians", "--fail-if", "p99>+10%", "--fail-if", "p50>1s"}, 3, []string{"+20.00%"},
-			[]string{"threshold p99>+10% missed by 2 of 2 points, worst mem latency send 64: 2.000us to 2.400us (+20.00%; no test: one sample each)\n",
+			[]string{"threshold p99>+10% missed by 2 of 2 points, worst mem latency send 64: 2.000us to 2.400us " +
+				"(+20.00%; no test: one sample each)\n",
 				"rdmaperf: check --fail-if: 1 of 2 thresholds were missed\n"}},
-		{[]string{old, other}, 2, nil, []string{"not alike: cpu: old ", "new Abacus 1\n", "not alike: mem latency write 64: polling: old busy, new event\n", "the runs are not alike; try --force"}},
-		{[]string{old, other, "--force", "--medians", "--fail-if", "p99>+10%"}, 3, []string{"not alike: cpu", "+20.00%"}, []string{"threshold p99>+10% missed"}},
+		{[]string{old, other}, 2, nil, []string{"not alike: cpu: old ", "new Abacus 1\n",
+			"not alike: mem latency write 64: polling: old busy, new event\n", "the runs are not alike; try --force"}},
+		{[]string{old, other, "--force", "--medians", "--fail-if", "p99>+10%"}, 3,
+			[]string{"not alike: cpu", "+20.00%"}, []string{"threshold p99>+10% missed"}},
 		{[]string{old, apart}, 2, nil, []string{"no point is in both runs"}},
 		{[]string{}, 2, nil, []string{"want one or two result documents"}},
 		{[]string{old, "no-such-file"}, 2, nil, []string{"no-such-file: no such file"}},
@@ -90,7 +97,8 @@ func TestCompare(t *testing.T) {
 	}
 	r := rdmaperf(t, "compare", old, slow, "--format", "json", "--medians", "--fail-if", "p50>+1%")
 	var got reports.Comparison
-	if err := json.Unmarshal([]byte(r.stdout), &got); err != nil || r.code != 3 || len(got.Points) != 2 || len(got.Missed) != 1 {
+	if err := json.Unmarshal([]byte(r.stdout), &got); err != nil || r.code != 3 || len(got.Points) != 2 ||
+		len(got.Missed) != 1 {
 		t.Errorf("json: exit %d, error %v, %d points, missed %q", r.code, err, len(got.Points), got.Missed)
 	}
 }
@@ -118,7 +126,8 @@ func TestCompareDirectories(t *testing.T) {
 	}
 	base, head := dir("base[1]", 100, 101, 102, 103, 104), dir("head", 120, 121, 122, 123, 124)
 	r := rdmaperf(t, "compare", base, head, "--format", "markdown", "--fail-if", "p50>+10%")
-	if r.code != reports.ExitThreshold || !strings.Contains(r.stdout, "| p50 | 102ns | 122ns | **+19.61%** | significant, p=0.008 n=5 |") {
+	if r.code != reports.ExitThreshold ||
+		!strings.Contains(r.stdout, "| p50 | 102ns | 122ns | **+19.61%** | significant, p=0.008 n=5 |") {
 		t.Errorf("exit %d, stdout %q, stderr %q", r.code, r.stdout, r.stderr)
 	}
 	empty := dir("empty")

@@ -40,7 +40,8 @@ func TestEveryWorkloadSaysWhatItCompared(t *testing.T) {
 				t.Fatal("how is it run here?")
 			}
 			file := filepath.Join(t.TempDir(), "r.json")
-			run := rdmaperf(t, append([]string{"run", "--workload", r.Name, "--quiet", "--no-save", "--json", file, "--transport"}, strings.Fields(args[r.Name])...)...)
+			run := rdmaperf(t, append([]string{"run", "--workload", r.Name, "--quiet", "--no-save", "--json", file,
+				"--transport"}, strings.Fields(args[r.Name])...)...)
 			if run.code != 0 {
 				t.Fatalf("exit code %d\n%s%s", run.code, run.stdout, run.stderr)
 			}
@@ -51,7 +52,8 @@ func TestEveryWorkloadSaysWhatItCompared(t *testing.T) {
 					t.Errorf("%s %s: what the machine did: %+v", res.Workload, res.Op, d)
 				}
 				v := res.Verification
-				if v == nil || !res.Verified || v.Mode == reports.VerifyNone || v.Numbers < v.Whole || v.Whole > v.Messages || (v.Numbers > 0) != (v.Bytes > 0) {
+				if v == nil || !res.Verified || v.Mode == reports.VerifyNone || v.Numbers < v.Whole ||
+					v.Whole > v.Messages || (v.Numbers > 0) != (v.Bytes > 0) {
 					t.Errorf("%s %s: verified %v, %+v", res.Workload, res.Op, res.Verified, v)
 					continue
 				}

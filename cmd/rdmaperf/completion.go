@@ -45,7 +45,8 @@ var vocabulary = map[string]func(c *cobra.Command) []string{
 }
 
 // fileFlags take a path, for which the shell's own completion is right.
-var fileFlags = []string{"json", "output", "scenario", "raw", "cpu-profile", "metrics-textfile", "junit", "jsonl", "ledger", "conform",
+var fileFlags = []string{"json", "output", "scenario", "raw", "cpu-profile", "metrics-textfile", "junit", "jsonl",
+	"ledger", "conform",
 	"token-file", "tls-cert", "tls-key", "tls-ca"}
 
 func words(list ...string) func(*cobra.Command) []string {
@@ -120,7 +121,8 @@ func completeValues(root *cobra.Command) {
 			}
 			of := wordsOf(f.Name)
 			list := strings.HasSuffix(f.Value.Type(), "Slice")
-			c.RegisterFlagCompletionFunc(f.Name, func(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+			c.RegisterFlagCompletionFunc(f.Name, func(c *cobra.Command, _ []string, typed string) ([]string,
+				cobra.ShellCompDirective) {
 				if of == nil {
 					return nil, cobra.ShellCompDirectiveNoFileComp
 				}

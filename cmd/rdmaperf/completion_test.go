@@ -42,7 +42,8 @@ func TestValuesAreCompleted(t *testing.T) {
 	if got := complete(t, "run", "--workload", "latency,"); slices.Contains(got, "latency,latency") {
 		t.Errorf("what stands in the list is offered again: %q", got)
 	}
-	if r := rdmaperf(t, "__complete", "run", "--qp", ""); !strings.HasPrefix(r.stdout, ":4") { // ShellCompDirectiveNoFileComp
+	// ShellCompDirectiveNoFileComp
+	if r := rdmaperf(t, "__complete", "run", "--qp", ""); !strings.HasPrefix(r.stdout, ":4") {
 		t.Errorf("files are offered for a number: %q", r.stdout)
 	}
 }

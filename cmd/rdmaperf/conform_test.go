@@ -86,7 +86,8 @@ func TestConformLedgerAndStrict(t *testing.T) {
 	}
 	args := []string{"--transport", "mem", "--only", "ord/sig-all", "--ledger", ledger}
 	r, counts, cases := conformed(t, args...)
-	if r.code != 0 || counts.Failures != 0 || cases[0].Verdict != "xpass" || !strings.Contains(cases[0].Ledger, "for the test") {
+	if r.code != 0 || counts.Failures != 0 || cases[0].Verdict != "xpass" ||
+		!strings.Contains(cases[0].Ledger, "for the test") {
 		t.Errorf("exit %d, %+v, %+v, want an xpass that is not red", r.code, counts, cases)
 	}
 	if r, counts, _ := conformed(t, append(args, "--strict")...); r.code != 1 || counts.Failures != 1 {
@@ -119,7 +120,8 @@ func TestConformRefusesFilesAndLedgers(t *testing.T) {
 		{[]string{"--ledger", ledger}, `no case is called "ord/no-such-case"`},
 	} {
 		r := rdmaperf(t, append([]string{"conform", "--transport", "mem", "--only", "ord/sig-all"}, test.args...)...)
-		if r.code != reports.ExitUsage || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, test.want) {
+		if r.code != reports.ExitUsage || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 ||
+			!strings.Contains(r.stderr, test.want) {
 			t.Errorf("%q: exit %d, stderr %q, want exit 2 and one line with %q", test.args, r.code, r.stderr, test.want)
 		}
 	}

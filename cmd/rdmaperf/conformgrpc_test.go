@@ -27,7 +27,8 @@ func TestConformOfCalls(t *testing.T) {
 
 // The sudden death of either process, between processes as it happens.
 func TestConformOfPeersThatDie(t *testing.T) {
-	r, counts, cases := conformed(t, "--transport", "grpc(dropin)+iwarp,grpc(fused)+iwarp,grpc(fused,event)+iwarp", "--only", "peer")
+	r, counts, cases := conformed(t, "--transport", "grpc(dropin)+iwarp,grpc(fused)+iwarp,grpc(fused,event)+iwarp",
+		"--only", "peer")
 	if r.code != 0 || counts.Failures+counts.Errors != 0 || len(cases) != 12 {
 		t.Fatalf("exit %d, %+v, stderr %q\n%s", r.code, counts, r.stderr, r.stdout)
 	}
@@ -76,7 +77,8 @@ func TestConformOfCallsRefuses(t *testing.T) {
 	} {
 		r := rdmaperf(t, "conform", "--transport", test.transport, "--only", test.only)
 		if r.code != reports.ExitUsage || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, test.want) {
-			t.Errorf("%q: exit %d, stderr %q, want exit 2 and one line with %q", test.transport, r.code, r.stderr, test.want)
+			t.Errorf("%q: exit %d, stderr %q, want exit 2 and one line with %q", test.transport, r.code, r.stderr,
+				test.want)
 		}
 	}
 	// Nobody starts a child by hand.

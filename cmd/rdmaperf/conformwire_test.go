@@ -18,7 +18,8 @@ func TestConformWire(t *testing.T) {
 		t.Run(stack, func(t *testing.T) {
 			t.Parallel()
 			port, _ := rpingServer(t, new(console), "--transport", stack)
-			out, line, code := invoke(context.Background(), newConformCommand(), "--wire", "127.0.0.1:"+port, "--format", "jsonl")
+			out, line, code := invoke(context.Background(), newConformCommand(), "--wire", "127.0.0.1:"+port,
+				"--format", "jsonl")
 			if code != reports.ExitOK {
 				t.Errorf("exit code %d, %q\n%s", code, line, out)
 			}
@@ -30,7 +31,8 @@ func TestConformWire(t *testing.T) {
 }
 
 func TestConformWireUsage(t *testing.T) {
-	for _, args := range [][]string{{"--wire", "nowhere"}, {"--wire", ":7174"}, {"--wire", "127.0.0.1:1", "--transport", "mem"}, {"--wire", "127.0.0.1:1", "--only", "imm"}} {
+	for _, args := range [][]string{{"--wire", "nowhere"}, {"--wire", ":7174"}, {"--wire", "127.0.0.1:1", "--transport",
+		"mem"}, {"--wire", "127.0.0.1:1", "--only", "imm"}} {
 		if _, line, code := invoke(context.Background(), newConformCommand(), args...); code != reports.ExitUsage {
 			t.Errorf("%v: exit code %d, %q", args, code, line)
 		}
@@ -50,7 +52,8 @@ func victimServer(t *testing.T, args ...string) string {
 	var out, errs console
 	done := make(chan error, 1)
 	go func() {
-		done <- invokeTo(ctx, newServeCommand(), &out, &errs, append([]string{"--victim", "--bind", "127.0.0.1", "-p", "0"}, args...)...)
+		done <- invokeTo(ctx, newServeCommand(), &out, &errs,
+			append([]string{"--victim", "--bind", "127.0.0.1", "-p", "0"}, args...)...)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -77,16 +80,20 @@ func victimServer(t *testing.T, args ...string) string {
 // TestConformWireVictim: told what to do, our own stack passes every row, whatever it
 // was told of CRC, placement and RFC 7306.
 func TestConformWireVictim(t *testing.T) {
-	for stack, unsupported := range map[string]int{"iwarp": 0, "iwarp(nocrc,rfc5040)": 9, "iwarp(checked)": 0, "sched+iwarp": 0} {
+	for stack, unsupported := range map[string]int{"iwarp": 0, "iwarp(nocrc,rfc5040)": 9, "iwarp(checked)": 0,
+		"sched+iwarp": 0} {
 		t.Run(stack, func(t *testing.T) {
 			t.Parallel()
 			addr := victimServer(t, "--transport", stack)
-			out, line, code := invoke(context.Background(), newConformCommand(), "--wire", addr, "--format", "jsonl", "--case-timeout", "1m") // of a case; under the race detector one took 10 s
+			// of a case; under the race detector one took 10 s
+			out, line, code := invoke(context.Background(), newConformCommand(), "--wire", addr, "--format", "jsonl",
+				"--case-timeout", "1m")
 			if code != reports.ExitOK {
 				t.Errorf("exit code %d, %q\n%s", code, line, out)
 			}
 			all, not := strings.Count(out, `"verdict"`), strings.Count(out, `"verdict":"unsupported"`)
-			if all != len(suite.Catalogue()) || not != unsupported || strings.Count(out, `"verdict":"pass"`) != all-not {
+			if all != len(suite.Catalogue()) || not != unsupported ||
+				strings.Count(out, `"verdict":"pass"`) != all-not {
 				t.Errorf("%d cases, %d unsupported, want %d:\n%s", all, not, unsupported, out)
 			}
 			if !strings.Contains(out, `"transport":"wire:`+stack+"@"+addr) {
@@ -98,10 +105,12 @@ func TestConformWireVictim(t *testing.T) {
 
 func TestServeVictimUsage(t *testing.T) {
 	for _, args := range [][]string{
-		{"--victim", "--transport", "mem"}, {"--victim", "--transport", "nobody"}, {"--victim", "--transport", "tcp"}, {"--victim", "--once"},
+		{"--victim", "--transport", "mem"}, {"--victim", "--transport", "nobody"}, {"--victim", "--transport", "tcp"},
+		{"--victim", "--once"},
 		{"--transport", "iwarp"}, {"--victim", "--token-file", "/dev/null"},
 	} {
-		if _, line, code := invoke(context.Background(), newServeCommand(), append(args, "-p", "0", "--bind", "127.0.0.1")...); code != reports.ExitUsage {
+		if _, line, code := invoke(context.Background(), newServeCommand(),
+			append(args, "-p", "0", "--bind", "127.0.0.1")...); code != reports.ExitUsage {
 			t.Errorf("%v: exit code %d, %q", args, code, line)
 		}
 	}

@@ -27,7 +27,8 @@ func TestRunReadsCounters(t *testing.T) {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}
 	d := document(t, []byte(r.stdout))
-	if c := d.Results[0].Counters; c == nil || ofDevices(c.Client) != 1 || ofDevices(c.Server) != 1 || c.Client[0].Device != devices.TCPDevice || len(c.Client[0].Counters) < 3 {
+	if c := d.Results[0].Counters; c == nil || ofDevices(c.Client) != 1 || ofDevices(c.Server) != 1 ||
+		c.Client[0].Device != devices.TCPDevice || len(c.Client[0].Counters) < 3 {
 		t.Errorf("counters of tcp %+v, want the kernel's of both sides", c)
 	}
 	if c := d.Results[1].Counters; c != nil {

@@ -15,13 +15,15 @@ import (
 // a process, because a profiled test has its one profile already.
 func TestProfilesOfBothProcesses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made on the way")
-	p := start(t, "run", "--transport", "iwarp", "--workload", "throughput", "--op", "write", "-s", "64", "-D", "1500ms", "--quiet", "--cpu-profile", dir)
+	p := start(t, "run", "--transport", "iwarp", "--workload", "throughput", "--op", "write", "-s", "64", "-D",
+		"1500ms", "--quiet", "--cpu-profile", dir)
 	if code := p.wait(time.Minute); code != 0 {
 		t.Fatalf("exit %d: %s", code, p.errs.String())
 	}
 	// What a worker does in a window: one side only posts, the other only takes.
 	const posts, takes = "/drive.(*streamWorker).flow", "/drive.(*sinkWorker).turn"
-	for name, c := range map[string]struct{ own, other string }{"client.pprof": {posts, takes}, "server.pprof": {takes, posts}} {
+	for name, c := range map[string]struct{ own, other string }{"client.pprof": {posts, takes},
+		"server.pprof": {takes, posts}} {
 		f, err := os.Open(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -70,10 +72,13 @@ func TestProfileMistakes(t *testing.T) {
 			continue // it is not locked for root
 		}
 		document := filepath.Join(dir, "r.json")
-		p := start(t, "run", "--transport", "iwarp", "--workload", "latency", "--op", "send", "-s", "64", "-D", "1h", "--json", document, "--cpu-profile", c.dir)
+		p := start(t, "run", "--transport", "iwarp", "--workload", "latency", "--op", "send", "-s", "64", "-D", "1h",
+			"--json", document, "--cpu-profile", c.dir)
 		code := p.wait(time.Minute) // an hour's window shows that none began
 		line := p.errs.String()
-		if code != 1 || !strings.HasPrefix(line, "rdmaperf: profile the CPU: "+c.want) || !strings.HasSuffix(line, "; try --cpu-profile where files can be written\n") || strings.Count(line, "\n") != 1 {
+		if code != 1 || !strings.HasPrefix(line, "rdmaperf: profile the CPU: "+c.want) ||
+			!strings.HasSuffix(line, "; try --cpu-profile where files can be written\n") ||
+			strings.Count(line, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q, want %q", c.dir, code, line, c.want)
 		}
 		if p.out.Len() != 0 {

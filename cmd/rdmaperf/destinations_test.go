@@ -104,7 +104,8 @@ func TestHangupAndClosedStdoutKeepWhatIsFinished(t *testing.T) {
 	taken := make(chan os.Signal, 1)
 	signal.Notify(taken, syscall.SIGHUP)
 	defer signal.Stop(taken)
-	hung := start(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64", "-D", "20s", "-o", filepath.Join(dir, "hung"))
+	hung := start(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64", "-D", "20s",
+		"-o", filepath.Join(dir, "hung"))
 	hung.spins()
 	hung.cmd.Process.Signal(syscall.SIGHUP)
 	if code := hung.wait(20 * time.Second); code != 128+int(syscall.SIGHUP) {
@@ -127,7 +128,8 @@ func TestHangupAndClosedStdoutKeepWhatIsFinished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := os.StartProcess(self, append([]string{self}, append(aMoment, "-o", filepath.Join(dir, "broken"))...), &os.ProcAttr{Files: []*os.File{nil, write, nil}})
+	p, err := os.StartProcess(self, append([]string{self}, append(aMoment, "-o", filepath.Join(dir, "broken"))...),
+		&os.ProcAttr{Files: []*os.File{nil, write, nil}})
 	write.Close()
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,8 @@ func TestDevicesAlwaysAnswers(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatal(err)
 	}
-	if (len(r.Devices) == 0) != strings.HasPrefix(text, "no RDMA devices here: ") || (len(r.Devices) == 0) != (r.Reason != "") {
+	if (len(r.Devices) == 0) != strings.HasPrefix(text, "no RDMA devices here: ") ||
+		(len(r.Devices) == 0) != (r.Reason != "") {
 		t.Errorf("%d devices, reason %q, text:\n%s", len(r.Devices), r.Reason, text)
 	}
 	var soft []string

@@ -290,7 +290,8 @@ func TestDocumentedCommandsAreUnderstood(t *testing.T) {
 
 // The ledger that the documents show is one that conform accepts.
 func TestDocumentedLedgerIsAccepted(t *testing.T) {
-	block := regexp.MustCompile("(?s)```json\n(.*?)```").FindStringSubmatch(documents(t)[filepath.Join("docs", "conformance.md")])
+	block := regexp.MustCompile("(?s)```json\n(.*?)```").FindStringSubmatch(documents(t)[filepath.Join("docs",
+		"conformance.md")])
 	if block == nil {
 		t.Fatal("no ledger in docs/conformance.md")
 	}

@@ -34,7 +34,8 @@ var documentTables = map[string]func(t *testing.T) string{
 
 // commonFigureTable has the figures that any result may have; of distributions, their names alone.
 func commonFigureTable(*testing.T) string {
-	return "Distributions: the latency, `corrected` for coordinated omission, and `service`, of an open loop without the wait for a late start.\n\n" +
+	return "Distributions: the latency, `corrected` for coordinated omission, and `service`, of an open loop without " +
+		"the wait for a late start.\n\n" +
 		figureRows(slices.DeleteFunc(reports.CommonDefs(), reports.FigureDef.OfDistribution))
 }
 
@@ -213,7 +214,8 @@ func perftestTable(*testing.T) string {
 			by[d.Verdict]++
 		}
 	}
-	fmt.Fprintf(&b, "Of the %d letters %d are done, %d accepted and %d refused.\n\n", letters, by["done"], by["accepted"], by["refused"])
+	fmt.Fprintf(&b, "Of the %d letters %d are done, %d accepted and %d refused.\n\n", letters, by["done"],
+		by["accepted"], by["refused"])
 	b.WriteString("| perftest | `rdmaperf perftest` | | `rdmaperf run` |\n|---|---|---|---|\n")
 	root := newRootCommand()
 	run, _, _ := root.Find([]string{"run"}) // a command of the table
@@ -228,7 +230,8 @@ func perftestTable(*testing.T) string {
 			same = run.Flags().ShorthandLookup(d.Letter) != nil
 		}
 		switch {
-		case d.Letter == "h" || d.Letter == "z" || d.Long == "transport": // help, a word about the handshake, rdmaperf's own
+		// help, a word about the handshake, rdmaperf's own
+		case d.Letter == "h" || d.Letter == "z" || d.Long == "transport":
 			says = ""
 		case d.Letter == "o":
 			says = "`-o` is a directory; " + perftest.Advice("outs")
@@ -280,7 +283,9 @@ func capabilityTable(t *testing.T) string {
 	row("longest message", func(c *rdma.Caps) string { return fmt.Sprint(c.MaxMsg) })
 	row("queue depth", func(c *rdma.Caps) string { return fmt.Sprint(c.MaxQPWR) })
 	row("reads outstanding (IRD, ORD)", func(c *rdma.Caps) string { return fmt.Sprint(c.MaxRDAtom) })
-	row("scatter/gather elements, of a read", func(c *rdma.Caps) string { return fmt.Sprintf("%d, %d", c.MaxSGE, c.MaxReadSGE) })
+	row("scatter/gather elements, of a read", func(c *rdma.Caps) string {
+		return fmt.Sprintf("%d, %d", c.MaxSGE, c.MaxReadSGE)
+	})
 	row("inline bytes", func(c *rdma.Caps) string { return fmt.Sprint(c.MaxInline) })
 	row("private data bytes", func(c *rdma.Caps) string { return fmt.Sprint(c.MaxPrivate) })
 	return b.String()

@@ -31,7 +31,8 @@ func bend(v any, key string) any {
 		}
 	case string:
 		switch key {
-		case "schema", "workload", "op", "started", "started_at", "time", "status", "unit", "polling", "measured_by", "clock", "kind":
+		case "schema", "workload", "op", "started", "started_at", "time", "status", "unit", "polling", "measured_by",
+			"clock", "kind":
 			return v // a document whose numbers mean something else is refused
 		}
 		return v + steering
@@ -42,7 +43,8 @@ func bend(v any, key string) any {
 // Whatever somebody else's document says, no command prints what steers a terminal.
 func TestForeignDocumentsDoNotSteerTheTerminal(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if r := rdmaperf(t, "run", "--transport", "tcp", "--workload", "latency", "--op", "send", "-s", "64", "-n", "20", "--quiet", "-o", "good"); r.code != 0 {
+	if r := rdmaperf(t, "run", "--transport", "tcp", "--workload", "latency", "--op", "send", "-s", "64", "-n", "20",
+		"--quiet", "-o", "good"); r.code != 0 {
 		t.Fatal(r.stderr)
 	}
 	text, err := os.ReadFile(filepath.Join("good", "result.json"))
@@ -100,7 +102,8 @@ func TestATokenIsInNoLogAndNoResult(t *testing.T) {
 	server, port := serveHere(t, "--token-file", secret, "--verbose")
 	said := ""
 	for file, code := range map[string]int{secret: 0, secret + "-not": reports.ExitPeer} {
-		r := rdmaperf(t, "run", "127.0.0.1", "-p", port, "--token-file", file, "--transport", "tcp,grpc(tcp)", "-s", "64", "-n", "20", "--verbose",
+		r := rdmaperf(t, "run", "127.0.0.1", "-p", port, "--token-file", file, "--transport", "tcp,grpc(tcp)", "-s",
+			"64", "-n", "20", "--verbose",
 			"--workload", "latency,rpc", "--warmup", "none", "--pin", "none", "-o", filepath.Base(file), "--raw")
 		if r.code != code {
 			t.Errorf("exit %d, want %d: %s", r.code, code, r.stderr)
@@ -147,8 +150,10 @@ func TestAServerOnAPublicAddressSaysSoOnce(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("open sesame"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for args, want := range map[string]int{"": 1, "--bind 203.0.113.5": 1, "--bind 127.0.0.1": 0, "--allow 203.0.113.0/24": 0, "--token-file " + secret: 0} {
-		cmd := exec.Command("/bin/sh", append([]string{"-c", `unshare -n true 2>/dev/null && command -v ip >/dev/null || exit 99
+	for args, want := range map[string]int{"": 1, "--bind 203.0.113.5": 1, "--bind 127.0.0.1": 0,
+		"--allow 203.0.113.0/24": 0, "--token-file " + secret: 0} {
+		cmd := exec.Command("/bin/sh",
+			append([]string{"-c", `unshare -n true 2>/dev/null && command -v ip >/dev/null || exit 99
 exec unshare -n sh -c 'ip link set lo up && ip addr add 203.0.113.5/32 dev lo || exit 99
 timeout 20 "$@" & s=$!
 at=127.0.0.1; case "$*" in *"--bind 203"*) at=203.0.113.5;; esac

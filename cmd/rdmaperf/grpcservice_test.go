@@ -8,12 +8,14 @@ import (
 // The service arm runs beside the others, with the same calls outstanding, over processes
 // of its own; what cannot be one says so.
 func TestCallsThroughAServiceProcess(t *testing.T) {
-	got := rdmaperf(t, "run", "--transport", "grpc(fused)+iwarp,grpc(service)+iwarp,grpc(service,event)+sched+iwarp", "--workload", "rpc",
+	got := rdmaperf(t, "run", "--transport", "grpc(fused)+iwarp,grpc(service)+iwarp,grpc(service,event)+sched+iwarp",
+		"--workload", "rpc",
 		"-s", "64,100K", "-n", "50", "--outstanding", "1,8")
 	if got.code != 0 {
 		t.Fatalf("exit %d: %s", got.code, got.stderr)
 	}
-	for _, want := range []string{"grpc(service,bpev,", "grpc(service,event,", "side by side: rpc unary", "8 calls outstanding", "registered 386 KiB a side"} {
+	for _, want := range []string{"grpc(service,bpev,", "grpc(service,event,", "side by side: rpc unary",
+		"8 calls outstanding", "registered 386 KiB a side"} {
 		if !strings.Contains(got.stdout, want) {
 			t.Errorf("no %q in\n%s", want, got.stdout)
 		}

@@ -10,7 +10,8 @@ import (
 
 // The head-of-line workload over two transports: every size in both arms.
 func TestRunMeasuresHeadOfLine(t *testing.T) {
-	args := []string{"run", "--transport", "iwarp,mem", "--workload", "hol", "--bulk-size", "4K,64K", "--bulk-depth", "4", "--probe-size", "32", "--probe-rate", "20000",
+	args := []string{"run", "--transport", "iwarp,mem", "--workload", "hol", "--bulk-size", "4K,64K", "--bulk-depth",
+		"4", "--probe-size", "32", "--probe-rate", "20000",
 		"-n", "40", "--warmup", "5", "--probe-priority", "2"}
 	r, dir := inAllFormats(t, args...)
 	if r.code != 0 || r.stderr != "" {
@@ -23,7 +24,8 @@ func TestRunMeasuresHeadOfLine(t *testing.T) {
 	seen := map[string]bool{}
 	for _, res := range d.Results {
 		h := holkind.Of(&res)
-		if h == nil || h.ProbeSizeBytes != 32 || h.ProbeIntervalNs != 50_000 || h.ProbeLoaded.Count != 40 || !res.Verified || res.Depth != 4 {
+		if h == nil || h.ProbeSizeBytes != 32 || h.ProbeIntervalNs != 50_000 || h.ProbeLoaded.Count != 40 ||
+			!res.Verified || res.Depth != 4 {
 			t.Fatalf("result %+v", res)
 		}
 		if res.Parameters["arm"] != h.Arm || res.Parameters["probe_priority"] != 2.0 {
@@ -35,7 +37,8 @@ func TestRunMeasuresHeadOfLine(t *testing.T) {
 		t.Errorf("arms %v, want both", seen)
 	}
 	text := contents(t, dir, "text.txt")
-	for _, want := range []string{"iwarp(crc) [soft]: hol write", "probes of 32 bytes every 50 us", "same-qp", "two-qp", "growth"} {
+	for _, want := range []string{"iwarp(crc) [soft]: hol write", "probes of 32 bytes every 50 us", "same-qp", "two-qp",
+		"growth"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the table lacks %q:\n%s", want, text)
 		}
@@ -44,19 +47,22 @@ func TestRunMeasuresHeadOfLine(t *testing.T) {
 
 // Bulk sends, and a closed loop.
 func TestRunMeasuresHeadOfLineOfSends(t *testing.T) {
-	r := rdmaperf(t, "run", "--transport", "tcp", "--workload", "hol,latency", "--op", "send", "-s", "64", "--bulk-size", "64K", "--hol-arm", "same-qp", "--probe-interval", "0", "-n", "40", "--format", "json")
+	r := rdmaperf(t, "run", "--transport", "tcp", "--workload", "hol,latency", "--op", "send", "-s", "64",
+		"--bulk-size", "64K", "--hol-arm", "same-qp", "--probe-interval", "0", "-n", "40", "--format", "json")
 	if r.code != 0 {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}
 	d := document(t, []byte(r.stdout))
-	if len(d.Results) != 2 || holkind.Of(&d.Results[0]) == nil || d.Results[0].Op != "send" || holkind.Of(&d.Results[0]).ProbeIntervalNs != 0 || d.Results[1].Workload != "latency" {
+	if len(d.Results) != 2 || holkind.Of(&d.Results[0]) == nil || d.Results[0].Op != "send" ||
+		holkind.Of(&d.Results[0]).ProbeIntervalNs != 0 || d.Results[1].Workload != "latency" {
 		t.Errorf("results %+v", d.Results)
 	}
 }
 
 // Arms and stacks stand in one table, and a list of slices makes a stack of each.
 func TestRunComparesArmsAndSlices(t *testing.T) {
-	args := []string{"run", "--transport", "mem,sched(drr,window=256K)+mem", "--sched-slice", "4K,16K", "--workload", "hol", "--hol-arm", "same-qp,app-slicing",
+	args := []string{"run", "--transport", "mem,sched(drr,window=256K)+mem", "--sched-slice", "4K,16K", "--workload",
+		"hol", "--hol-arm", "same-qp,app-slicing",
 		"--bulk-size", "64K", "--app-slice", "8K", "--app-window", "2", "-n", "30", "--warmup", "none"}
 	r, dir := inAllFormats(t, args...)
 	if r.code != 0 {
@@ -71,7 +77,8 @@ func TestRunComparesArmsAndSlices(t *testing.T) {
 	}
 	var want []string
 	for _, arm := range []string{"same-qp", "app-slicing"} {
-		for _, stack := range []string{"mem", "sched(drr,window=256K,slice=4K)+mem", "sched(drr,window=256K,slice=16K)+mem"} {
+		for _, stack := range []string{"mem", "sched(drr,window=256K,slice=4K)+mem",
+			"sched(drr,window=256K,slice=16K)+mem"} {
 			want = append(want, stack+" "+arm)
 		}
 	}
@@ -86,7 +93,8 @@ func TestRunComparesArmsAndSlices(t *testing.T) {
 // What becomes of long sends is a sweep of stacks as well, and is counted where sends
 // are to be cut.
 func TestRunCutsSends(t *testing.T) {
-	r := rdmaperf(t, "run", "--transport", "mem,sched(slice=4K,window=16K)+mem", "--sched-send", "whole,slice", "--workload", "hol", "--op", "send", "--hol-arm", "same-qp",
+	r := rdmaperf(t, "run", "--transport", "mem,sched(slice=4K,window=16K)+mem", "--sched-send", "whole,slice",
+		"--workload", "hol", "--op", "send", "--hol-arm", "same-qp",
 		"--bulk-size", "64K", "-n", "30", "--warmup", "none", "--format", "json")
 	if r.code != 0 {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
@@ -104,7 +112,8 @@ func TestRunCutsSends(t *testing.T) {
 			t.Errorf("%s: %d sends cut", res.Transport, cut)
 		}
 	}
-	if want := []string{"mem", "sched(slice=4K,window=16K,sends=whole)+mem", "sched(slice=4K,window=16K,sends=slice)+mem"}; !slices.Equal(got, want) {
+	if want := []string{"mem", "sched(slice=4K,window=16K,sends=whole)+mem",
+		"sched(slice=4K,window=16K,sends=slice)+mem"}; !slices.Equal(got, want) {
 		t.Errorf("results %q, want %q", got, want)
 	}
 }

@@ -32,20 +32,25 @@ runs:
 	var got []string
 	for _, res := range document(t, b).Results {
 		switch {
-		case kvkind.Of(&res) != nil && res.Workload == "kv" && kvkind.Of(&res).FieldBytes == 50 && kvkind.Of(&res).Records == 200 && res.SizeBytes == 100 && res.Depth == 2 && len(kvkind.Of(&res).Operations) > 0:
+		case kvkind.Of(&res) != nil && res.Workload == "kv" && kvkind.Of(&res).FieldBytes == 50 &&
+			kvkind.Of(&res).Records == 200 && res.SizeBytes == 100 && res.Depth == 2 &&
+			len(kvkind.Of(&res).Operations) > 0:
 			got = append(got, res.Transport+" "+kvkind.Of(&res).Mix)
-		case callskind.Of(&res) != nil && res.Workload == "tensor" && callskind.Of(&res).Call == "exchange" && res.Depth == 1:
+		case callskind.Of(&res) != nil && res.Workload == "tensor" && callskind.Of(&res).Call == "exchange" &&
+			res.Depth == 1:
 			got = append(got, res.Transport+" tensor")
 		default:
 			t.Errorf("result %+v", res)
 		}
 	}
 	slices.Sort(got)
-	want := "grpc(fused)+iwarp b, grpc(fused)+iwarp e, grpc(fused)+iwarp tensor, grpc(fused)+iwarp tensor, grpc(unix) b, grpc(unix) e, grpc(unix) tensor, grpc(unix) tensor"
+	want := "grpc(fused)+iwarp b, grpc(fused)+iwarp e, grpc(fused)+iwarp tensor, grpc(fused)+iwarp tensor, " +
+		"grpc(unix) b, grpc(unix) e, grpc(unix) tensor, grpc(unix) tensor"
 	if strings.Join(got, ", ") != want {
 		t.Errorf("results %q, want %q", got, want)
 	}
-	for _, text := range []string{"side by side: YCSB", "2 calls outstanding on each connection", "1 call outstanding on each connection", "store bbolt with no flush", "scans of 1 to 5", "a tensor each way"} {
+	for _, text := range []string{"side by side: YCSB", "2 calls outstanding on each connection",
+		"1 call outstanding on each connection", "store bbolt with no flush", "scans of 1 to 5", "a tensor each way"} {
 		if !strings.Contains(r.stdout, text) {
 			t.Errorf("no %q in:\n%s", text, r.stdout)
 		}

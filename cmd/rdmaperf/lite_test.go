@@ -20,14 +20,17 @@ func TestLiteApplicationsAgreeWithASingleMachine(t *testing.T) {
 		{"dsm --pages 4 --accesses 100 --writes 0.5", "pages fetched"},
 	} {
 		r := rdmaperf(t, append([]string{"lite", "--nodes", "3", "--transport", "mem"}, strings.Fields(c.args)...)...)
-		if r.code != 0 || !strings.Contains(r.stdout, c.want) || !strings.Contains(r.stdout, "the same as on a single machine") || !strings.Contains(r.stdout, "of them use LITE") {
+		if r.code != 0 || !strings.Contains(r.stdout, c.want) ||
+			!strings.Contains(r.stdout, "the same as on a single machine") ||
+			!strings.Contains(r.stdout, "of them use LITE") {
 			t.Errorf("lite %s: exit code %d\n%s%s", c.args, r.code, r.stdout, r.stderr)
 		}
 	}
 }
 
 func TestLiteRefusesWhatCannotBe(t *testing.T) {
-	for _, args := range []string{"log --nodes 0", "log --records 0", "wordcount nonesuch.txt", "pagerank --edges lite.go", "pagerank --iterations 0", "dsm --writes 2", "log --transport tcp"} {
+	for _, args := range []string{"log --nodes 0", "log --records 0", "wordcount nonesuch.txt",
+		"pagerank --edges lite.go", "pagerank --iterations 0", "dsm --writes 2", "log --transport tcp"} {
 		if r := rdmaperf(t, append([]string{"lite"}, strings.Fields(args)...)...); r.code != 2 || strings.Count(r.stderr, "\n") != 1 {
 			t.Errorf("lite %s: exit code %d, want 2\n%s", args, r.code, r.stderr)
 		}

@@ -9,17 +9,20 @@ import (
 // LITE's calls run beside their peers and through daemons, and a daemon has a client for
 // each user of sharing; what cannot be one says so.
 func TestCallsThroughDaemonsAndPeers(t *testing.T) {
-	got := rdmaperf(t, "run", "--transport", "lite+iwarp,lite(rpc=send)+iwarp,lite(rpc=write)+iwarp,lite(daemon)+iwarp,lite(daemon,cross,k=1)+iwarp",
+	got := rdmaperf(t, "run", "--transport",
+		"lite+iwarp,lite(rpc=send)+iwarp,lite(rpc=write)+iwarp,lite(daemon)+iwarp,lite(daemon,cross,k=1)+iwarp",
 		"--workload", "rpc", "-s", "64,10K", "-n", "30")
 	if got.code != 0 {
 		t.Fatalf("exit %d: %s", got.code, got.stderr)
 	}
-	for _, want := range []string{"lite(rpc=send)+iwarp", "lite(rpc=write)+iwarp", "lite(daemon,k=4)+iwarp", "lite(daemon,cross,k=1)+iwarp", "side by side: rpc unary"} {
+	for _, want := range []string{"lite(rpc=send)+iwarp", "lite(rpc=write)+iwarp", "lite(daemon,k=4)+iwarp",
+		"lite(daemon,cross,k=1)+iwarp", "side by side: rpc unary"} {
 		if !strings.Contains(got.stdout, want) {
 			t.Errorf("no %q in\n%s", want, got.stdout)
 		}
 	}
-	got = rdmaperf(t, "run", "--transport", "lite+iwarp,lite(daemon)+iwarp", "--workload", "sharing", "--users", "1,3", "-n", "60")
+	got = rdmaperf(t, "run", "--transport", "lite+iwarp,lite(daemon)+iwarp", "--workload", "sharing", "--users", "1,3",
+		"-n", "60")
 	if got.code != 0 || !strings.Contains(got.stdout, "lite(daemon,k=4)+iwarp") {
 		t.Errorf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
@@ -37,7 +40,8 @@ func TestCallsThroughDaemonsAndPeers(t *testing.T) {
 			t.Errorf("%s: exit %d, want %d: %s", spec, got.code, c.code, got.stderr)
 		}
 	}
-	for _, args := range []string{"", "--socket s --listen nonsense", "--socket s --place-memory much", "--socket s --places 0"} {
+	for _, args := range []string{"", "--socket s --listen nonsense", "--socket s --place-memory much",
+		"--socket s --places 0"} {
 		args = strings.Replace(args, "--socket s", "--socket "+filepath.Join(t.TempDir(), "s"), 1)
 		if got := rdmaperf(t, append([]string{"lite", "daemon"}, strings.Fields(args)...)...); got.code == 0 || strings.TrimSpace(got.stderr) == "" {
 			t.Errorf("lite daemon %s: exit %d: %s", args, got.code, got.stderr)
@@ -49,14 +53,16 @@ func TestCallsThroughDaemonsAndPeers(t *testing.T) {
 // compared.
 func TestSessionsThroughDaemons(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.json")
-	r := rdmaperf(t, "run", "--transport", "lite+iwarp,lite(daemon)+iwarp,lite(daemon,cross)+iwarp", "--workload", "latency,throughput", "--op", "write,read", "-s", "64,4K", "-n", "40", "--timeout", "60s", "--json", file)
+	r := rdmaperf(t, "run", "--transport", "lite+iwarp,lite(daemon)+iwarp,lite(daemon,cross)+iwarp", "--workload",
+		"latency,throughput", "--op", "write,read", "-s", "64,4K", "-n", "40", "--timeout", "60s", "--json", file)
 	if r.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	n := map[string]int{}
 	for _, res := range documentOf(t, file).Results {
 		if !res.Verified || res.Operations != 40 {
-			t.Errorf("%s %s %s: %d operations, verified %v", res.Stack, res.Workload, res.Op, res.Operations, res.Verified)
+			t.Errorf("%s %s %s: %d operations, verified %v", res.Stack, res.Workload, res.Op, res.Operations,
+				res.Verified)
 		}
 		n[res.Stack]++
 	}

@@ -13,7 +13,8 @@ import (
 
 // A sweep gives one result a rate, timed from the intended starts.
 func TestRunMeasuresUnderLoad(t *testing.T) {
-	args := []string{"run", "--transport", "iwarp", "--op", "send", "-s", "64", "-n", "100", "--rate-sweep", "2000:6000:2000", "--arrivals", "poisson"}
+	args := []string{"run", "--transport", "iwarp", "--op", "send", "-s", "64", "-n", "100", "--rate-sweep",
+		"2000:6000:2000", "--arrivals", "poisson"}
 	r, dir := inAllFormats(t, args...)
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
@@ -24,8 +25,10 @@ func TestRunMeasuresUnderLoad(t *testing.T) {
 	}
 	for i, res := range d.Results {
 		want := float64(2000 * (i + 1))
-		if res.Rate != want || res.Arrivals != "poisson" || res.Parameters["rate"] != want || res.LatencyCorrected != nil ||
-			res.Latency.Count != 100 || res.LatencyService.Count != 100 || res.Latency.Mean < res.LatencyService.Mean || !res.Verified {
+		if res.Rate != want || res.Arrivals != "poisson" || res.Parameters["rate"] != want ||
+			res.LatencyCorrected != nil ||
+			res.Latency.Count != 100 || res.LatencyService.Count != 100 || res.Latency.Mean < res.LatencyService.Mean ||
+			!res.Verified {
 			t.Errorf("result %+v", res)
 		}
 		if a, _ := res.Parameters["rate_achieved"].(float64); a <= 0 {
@@ -42,7 +45,8 @@ func TestRunMeasuresUnderLoad(t *testing.T) {
 
 // Every repeat is a result of its own; the table has one row.
 func TestRunRepeats(t *testing.T) {
-	args := []string{"run", "--transport", "tcp,mem", "--workload", "latency,throughput", "--op", "write", "-s", "64", "-n", "100", "--repeat", "3"}
+	args := []string{"run", "--transport", "tcp,mem", "--workload", "latency,throughput", "--op", "write", "-s", "64",
+		"-n", "100", "--repeat", "3"}
 	r, dir := inAllFormats(t, args...)
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
@@ -83,7 +87,8 @@ func TestRunRepeats(t *testing.T) {
 
 // A series divides every window.
 func TestRunShowsIntervals(t *testing.T) {
-	args := []string{"run", "--transport", "tcp", "--workload", "latency,throughput,hol", "--op", "write", "-s", "64", "--bulk-size", "64K", "-D", "60ms", "--interval", "20ms"}
+	args := []string{"run", "--transport", "tcp", "--workload", "latency,throughput,hol", "--op", "write", "-s", "64",
+		"--bulk-size", "64K", "-D", "60ms", "--interval", "20ms"}
 	r, dir := inAllFormats(t, args...)
 	if r.code != 0 {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
@@ -100,14 +105,16 @@ func TestRunShowsIntervals(t *testing.T) {
 
 // A sweep of connections is a point for each number, in latency and throughput.
 func TestRunSweepsConnections(t *testing.T) {
-	args := []string{"run", "--transport", "mem,tcp", "--op", "write", "-s", "64", "-n", "50", "--qp-sweep", "1,3", "--threads", "2"}
+	args := []string{"run", "--transport", "mem,tcp", "--op", "write", "-s", "64", "-n", "50", "--qp-sweep", "1,3",
+		"--threads", "2"}
 	r := rdmaperf(t, append(args, "--format", "json")...)
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}
 	var seen []string
 	for _, res := range document(t, []byte(r.stdout)).Results {
-		seen = append(seen, fmt.Sprintf("%s %s %d QPs %d threads %d ops", res.Transport, res.Workload, res.QPs, res.Threads, res.Operations))
+		seen = append(seen, fmt.Sprintf("%s %s %d QPs %d threads %d ops", res.Transport, res.Workload, res.QPs,
+			res.Threads, res.Operations))
 	}
 	var want []string
 	for _, w := range []string{"latency", "throughput"} {
@@ -129,7 +136,8 @@ func TestRunSweepsConnections(t *testing.T) {
 
 // Both sides send at once: each direction and the sum, in every format.
 func TestRunMeasuresBothDirections(t *testing.T) {
-	args := []string{"run", "--transport", "iwarp,tcp", "-b", "--op", "send,write", "-s", "4K", "-n", "200", "--repeat", "3"}
+	args := []string{"run", "--transport", "iwarp,tcp", "-b", "--op", "send,write", "-s", "4K", "-n", "200",
+		"--repeat", "3"}
 	r, dir := inAllFormats(t, args...)
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
@@ -140,13 +148,15 @@ func TestRunMeasuresBothDirections(t *testing.T) {
 	}
 	for _, res := range d.Results {
 		b := throughputkind.Of(&res)
-		if b == nil || b.FromClient.Operations != 200 || b.FromServer.Operations != 200 || res.Operations != 400 || !res.Verified ||
+		if b == nil || b.FromClient.Operations != 200 || b.FromServer.Operations != 200 || res.Operations != 400 ||
+			!res.Verified ||
 			res.Parameters["bidirectional"] != true || res.MeasuredBy != "both" {
 			t.Errorf("result %+v, directions %+v", res, b)
 		}
 	}
 	for name, want := range map[string][]string{
-		"text.txt":     {"throughput send in both directions", "client to server", "server to client", "sum", "medians of 3 repeats"},
+		"text.txt": {"throughput send in both directions", "client to server", "server to client", "sum",
+			"medians of 3 repeats"},
 		"perftest.txt": {"BW average is the sum", "throughput write in both directions"},
 		"bench.txt":    {"/directions=both", "from_server.bw-B/s"},
 		"results.csv":  {",from_client.bw,bytes,B/s,more,"},
@@ -173,7 +183,8 @@ func TestRunMeasuresIncast(t *testing.T) {
 	}
 	for i, n := range []int{2, 4} {
 		res := d.Results[i]
-		if res.Workload != "incast" || res.QPs != n || res.Operations != int64(50*n) || incastkind.Of(&res) == nil || len(incastkind.Of(&res).PerClient) != n || !res.Verified {
+		if res.Workload != "incast" || res.QPs != n || res.Operations != int64(50*n) || incastkind.Of(&res) == nil ||
+			len(incastkind.Of(&res).PerClient) != n || !res.Verified {
 			t.Errorf("result %+v, incast %+v", res, incastkind.Of(&res))
 		}
 	}
@@ -198,7 +209,8 @@ func TestRunMeasuresConnections(t *testing.T) {
 	}
 	for i, res := range d.Results {
 		n := []int{1, 1, 3, 3}[i]
-		if c := connectkind.Of(&res); c == nil || c.AtOnce != n || res.Operations != int64(20*n) || !res.Verified || c.Create.Count != int64(20*n) {
+		if c := connectkind.Of(&res); c == nil || c.AtOnce != n || res.Operations != int64(20*n) || !res.Verified ||
+			c.Create.Count != int64(20*n) {
 			t.Errorf("result %+v", res)
 		}
 	}

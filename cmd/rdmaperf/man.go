@@ -27,9 +27,11 @@ func newManCommand() *cobra.Command {
 			root := cmd.Root()
 			root.DisableAutoGenTag = true // the same source has the same pages
 			epoch := time.Unix(0, 0).UTC()
-			err := doc.GenManTree(root, &doc.GenManHeader{Title: "RDMAPERF", Section: "1", Source: "rdmaperf " + reports.Collect().Version, Manual: "rdmaperf", Date: &epoch}, args[0])
+			err := doc.GenManTree(root, &doc.GenManHeader{Title: "RDMAPERF", Section: "1",
+				Source: "rdmaperf " + reports.Collect().Version, Manual: "rdmaperf", Date: &epoch}, args[0])
 			if err != nil {
-				return &reports.ExitError{Code: reports.ExitFailed, Operation: "write manual pages", Err: err, Hint: "a directory that is there"}
+				return &reports.ExitError{Code: reports.ExitFailed, Operation: "write manual pages", Err: err,
+					Hint: "a directory that is there"}
 			}
 			return nil
 		},

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-var quickRun = []string{"run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64", "-n", "300", "--format", "json"}
+var quickRun = []string{"run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64", "-n", "300",
+	"--format", "json"}
 
 func TestMetricsTextfile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rdmaperf.prom")
@@ -23,13 +24,15 @@ func TestMetricsTextfile(t *testing.T) {
 		t.Fatalf("exit %d: %s", r.code, r.stderr)
 	}
 	b, err := os.ReadFile(file)
-	if err != nil || !regexp.MustCompile(`(?m)^rdmaperf_op_duration_seconds_count\{[^}]*transport="mem"[^}]*\} 300$`).Match(b) {
+	if err != nil || !regexp.MustCompile(
+		`(?m)^rdmaperf_op_duration_seconds_count\{[^}]*transport="mem"[^}]*\} 300$`).Match(b) {
 		t.Errorf("error %v, file:\n%s", err, b)
 	}
 	// A place that cannot be written is said before anything is measured.
 	r = rdmaperf(t, append(quickRun, "--metrics-textfile", filepath.Join(file, "below"))...)
 	if r.code == 0 || r.stdout != "" || !strings.Contains(r.stderr, "--metrics-textfile") {
-		t.Errorf("exit %d, stdout %q, stderr %q, want a failure that names the option, and no results", r.code, r.stdout, r.stderr)
+		t.Errorf("exit %d, stdout %q, stderr %q, want a failure that names the option, and no results", r.code,
+			r.stdout, r.stderr)
 	}
 }
 
@@ -52,12 +55,14 @@ func TestMetricsPush(t *testing.T) {
 	if r.code != 0 || len(got) != 1 {
 		t.Fatalf("exit %d, %d requests: %s", r.code, len(got), r.stderr)
 	}
-	if g := got[0]; g.method != http.MethodPut || !strings.HasPrefix(g.path, "/metrics/job/rdmaperf") || g.user != "me" || g.password != "secret" || !strings.Contains(g.body, "rdmaperf_ops_total") {
+	if g := got[0]; g.method != http.MethodPut || !strings.HasPrefix(g.path, "/metrics/job/rdmaperf") ||
+		g.user != "me" || g.password != "secret" || !strings.Contains(g.body, "rdmaperf_ops_total") {
 		t.Errorf("%s %s as %s:%s with %d bytes", g.method, g.path, g.user, g.password, len(g.body))
 	}
 	status = http.StatusTeapot
 	r = rdmaperf(t, append(quickRun, "--metrics-push", target)...)
-	if r.code != 1 || !strings.Contains(r.stderr, "push metrics") || strings.Contains(r.stderr, "secret") || len(document(t, []byte(r.stdout)).Results) != 1 {
+	if r.code != 1 || !strings.Contains(r.stderr, "push metrics") || strings.Contains(r.stderr, "secret") ||
+		len(document(t, []byte(r.stdout)).Results) != 1 {
 		t.Errorf("refused: exit %d, stderr %q", r.code, r.stderr)
 	}
 	for _, bad := range []string{"gateway:9091", "ftp://x", "http://", "http://a:secret@b:port"} {
@@ -76,7 +81,8 @@ func TestMetricsListen(t *testing.T) {
 	}
 	address := l.Addr().String()
 	l.Close()
-	p := start(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "1,2,3,4,5,6,7,8", "-D", "200ms", "--warmup", "none",
+	p := start(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "1,2,3,4,5,6,7,8", "-D",
+		"200ms", "--warmup", "none",
 		"--metrics-listen", address, "--json", filepath.Join(t.TempDir(), "r.json"))
 	client := &http.Client{Timeout: 5 * time.Second}
 	defer client.CloseIdleConnections()
@@ -106,7 +112,8 @@ func TestMetricsListenMistakes(t *testing.T) {
 	}
 	_, port := serveHere(t)
 	r = rdmaperf(t, append(quickRun, "--metrics-listen", "127.0.0.1:"+port)...)
-	if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, "address already in use") || strings.Count(r.stderr, "\n") != 1 {
+	if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, "address already in use") ||
+		strings.Count(r.stderr, "\n") != 1 {
 		t.Errorf("exit %d, stdout %q, stderr %q, want 1 and one line", r.code, r.stdout, r.stderr)
 	}
 }

@@ -13,7 +13,8 @@ func TestOpeningVerbsWithoutADeviceIsNotRun(t *testing.T) {
 	if devices, err := stackspec.Devices(); err == nil && len(devices) > 0 {
 		t.Skip("there is an RDMA device here")
 	}
-	for _, cmd := range []string{"conform --transport verbs", "conform -d rxe0", "rping -c -a 127.0.0.1 --transport verbs"} {
+	for _, cmd := range []string{"conform --transport verbs", "conform -d rxe0",
+		"rping -c -a 127.0.0.1 --transport verbs"} {
 		args := strings.Fields(cmd)
 		root := newConformCommand()
 		if args[0] == "rping" {

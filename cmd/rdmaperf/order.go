@@ -53,7 +53,8 @@ else is exit code 1. With another policy or slice the order is shown, and nothin
 			return showOrder(cmd.Context(), cmd.OutOrStdout(), transport, n, !given)
 		},
 	}
-	cmd.Flags().StringVar(&transport, "transport", "", "a stack with sched outermost (default sched with a slice and a window of half a request, over "+stackspec.Embedded()+")")
+	cmd.Flags().StringVar(&transport, "transport", "",
+		"a stack with sched outermost (default sched with a slice and a window of half a request, over "+stackspec.Embedded()+")")
 	cmd.Flags().StringVar(&size, "size", "128K", "bytes of each of the two requests")
 	return cmd
 }
@@ -73,9 +74,11 @@ func showOrder(ctx context.Context, w io.Writer, spec string, size int, publishe
 	defer cancel()
 	o, err := wireorder.Run(bounded, dev, tap, size)
 	if err != nil {
-		return &reports.ExitError{Code: reports.ExitFailed, Operation: "write two requests over " + dev.Name(), Err: err}
+		return &reports.ExitError{Code: reports.ExitFailed, Operation: "write two requests over " + dev.Name(),
+			Err: err}
 	}
-	fmt.Fprintf(w, "%s\nposted     B, %d bytes at priority %d; then G, %d bytes at priority %d\n", dev.Name(), size, wireorder.Requests[0].Priority, size, wireorder.Requests[1].Priority)
+	fmt.Fprintf(w, "%s\nposted     B, %d bytes at priority %d; then G, %d bytes at priority %d\n", dev.Name(), size,
+		wireorder.Requests[0].Priority, size, wireorder.Requests[1].Priority)
 	fmt.Fprintf(w, "wire       %s\n", o.Names())
 	for _, p := range o.Wire {
 		fmt.Fprintf(w, "           %s bytes %d to %d\n", p.Name, p.Off, p.Off+p.Len-1)
@@ -86,7 +89,9 @@ func showOrder(ctx context.Context, w io.Writer, spec string, size int, publishe
 		return nil
 	}
 	if o.Names() != publishedWire || completions != publishedCompletions {
-		return &reports.ExitError{Code: reports.ExitFailed, Operation: "compare the order", Err: fmt.Errorf("wire %s, completions %s; published are %s and %s", o.Names(), completions, publishedWire, publishedCompletions)}
+		return &reports.ExitError{Code: reports.ExitFailed, Operation: "compare the order",
+			Err: fmt.Errorf("wire %s, completions %s; published are %s and %s", o.Names(), completions, publishedWire,
+				publishedCompletions)}
 	}
 	fmt.Fprintln(w, "as published")
 	return nil

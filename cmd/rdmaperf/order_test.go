@@ -17,7 +17,8 @@ func TestOrderShowsThePublishedExample(t *testing.T) {
 		}
 	}
 	r := rdmaperf(t, "order", "--transport", "sched(fifo)+iwarp", "--size", "8K")
-	if r.code != 0 || !strings.Contains(r.stdout, "wire       B G\n") || !strings.Contains(r.stdout, "completed  B G\n") {
+	if r.code != 0 || !strings.Contains(r.stdout, "wire       B G\n") ||
+		!strings.Contains(r.stdout, "completed  B G\n") {
 		t.Errorf("exit %d, %q, want post order", r.code, r.stdout)
 	}
 	for want, args := range map[string][]string{

@@ -14,7 +14,8 @@ import (
 // The directory of a run holds the histograms of its document.
 func TestOutputDirectoryHoldsHistograms(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	r := rdmaperf(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64", "-n", "500", "--output", dir, "--format", "json")
+	r := rdmaperf(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64", "-n", "500",
+		"--output", dir, "--format", "json")
 	if r.code != 0 {
 		t.Fatalf("exit %d: %s", r.code, r.stderr)
 	}
@@ -32,8 +33,10 @@ func TestOutputDirectoryHoldsHistograms(t *testing.T) {
 		t.Errorf("histogram %v, error %v, want the document's with tag mem/send/64", got, err)
 	}
 	for name, want := range map[string]string{
-		"latency-mem-send-64.hgrm": "Percentile", "result.json": `"schema": "rdmaperf/v1"`, "report.html": "<svg", "text.txt": "mem [mem, not a network]: latency send",
-		"bench.txt": "BenchmarkLatency/op=send/transport=mem/size=64", "perftest.txt": " #bytes #iterations ", "results.csv": "started,version,", "metrics.prom": "rdmaperf_",
+		"latency-mem-send-64.hgrm": "Percentile", "result.json": `"schema": "rdmaperf/v1"`, "report.html": "<svg",
+		"text.txt":  "mem [mem, not a network]: latency send",
+		"bench.txt": "BenchmarkLatency/op=send/transport=mem/size=64", "perftest.txt": " #bytes #iterations ",
+		"results.csv": "started,version,", "metrics.prom": "rdmaperf_",
 	} {
 		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(b), want) {
 			t.Errorf("%s: error %v, %d bytes, want %q in it", name, err, len(b), want)
@@ -44,7 +47,8 @@ func TestOutputDirectoryHoldsHistograms(t *testing.T) {
 func TestRunPrintsPerftestAndCSV(t *testing.T) {
 	args := []string{"run", "--transport", "mem", "--op", "write", "-s", "64", "-n", "200"}
 	r := rdmaperf(t, append(args, "--format", "perftest", "--report_gbits")...)
-	if r.code != 0 || !strings.Contains(r.stdout, " t_stdev[usec]   99% percentile[usec] ") || !strings.Contains(r.stdout, " BW average[Gb/sec] ") {
+	if r.code != 0 || !strings.Contains(r.stdout, " t_stdev[usec]   99% percentile[usec] ") ||
+		!strings.Contains(r.stdout, " BW average[Gb/sec] ") {
 		t.Errorf("perftest: exit %d, %s%s", r.code, r.stdout, r.stderr)
 	}
 	r = rdmaperf(t, append(args, "--format", "csv")...)
@@ -57,7 +61,8 @@ func TestRunPrintsPerftestAndCSV(t *testing.T) {
 // A missed threshold has its line and its code, and takes nothing from the results.
 func TestFailIf(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.json")
-	args := []string{"run", "--transport", "mem", "--workload", "latency", "--op", "write", "-s", "64", "-n", "200", "--json", file, "--format", "csv"}
+	args := []string{"run", "--transport", "mem", "--workload", "latency", "--op", "write", "-s", "64", "-n", "200",
+		"--json", file, "--format", "csv"}
 	r := rdmaperf(t, append(args, "--fail-if", "p99>60s", "--fail-if", "errors>0")...)
 	if r.code != 0 || r.stderr != "" {
 		t.Errorf("kept thresholds: exit %d, stderr %q", r.code, r.stderr)
@@ -65,8 +70,10 @@ func TestFailIf(t *testing.T) {
 	os.Remove(file)
 	r = rdmaperf(t, append(args, "--fail-if", "p99>60s", "--fail-if", "p50<59s", "--fail-if", "bw<1MB/s")...)
 	lines := strings.Split(strings.TrimSuffix(r.stderr, "\n"), "\n")
-	if r.code != 3 || len(lines) != 3 || !strings.HasPrefix(lines[0], "threshold p50<59s missed by 1 of 1 result, worst mem latency write 64: ") ||
-		lines[1] != "threshold bw<1MB/s missed: no result has a bw" || lines[2] != "rdmaperf: check --fail-if: 2 of 3 thresholds were missed" {
+	if r.code != 3 || len(lines) != 3 ||
+		!strings.HasPrefix(lines[0], "threshold p50<59s missed by 1 of 1 result, worst mem latency write 64: ") ||
+		lines[1] != "threshold bw<1MB/s missed: no result has a bw" ||
+		lines[2] != "rdmaperf: check --fail-if: 2 of 3 thresholds were missed" {
 		t.Errorf("exit %d, stderr %q", r.code, r.stderr)
 	}
 	if !strings.HasPrefix(r.stdout, "started,") || !strings.Contains(r.stdout, ",p99,time,ns,less,") {

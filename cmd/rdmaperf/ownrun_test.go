@@ -47,7 +47,9 @@ type pinDetail struct {
 func (*pinDetail) Member(string) string { return "testpin" }
 
 var pinKind = &reports.Kind{
-	Workload: "testpin", Results: &reports.Workload{Name: "testpin", Detail: func() reports.Detail { return new(pinDetail) }}, OwnTable: true, OwnRate: true,
+	Workload: "testpin", Results: &reports.Workload{Name: "testpin", Detail: func() reports.Detail {
+		return new(pinDetail)
+	}}, OwnTable: true, OwnRate: true,
 	Tables: func(g *reports.Grouped, rows []*reports.Result, _ view.Units) []reports.Block {
 		t := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "registrations"}}}
 		for _, r := range rows {
@@ -81,7 +83,8 @@ func (f *pinFlags) Register(set *pflag.FlagSet) {
 
 func (f *pinFlags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
 	for _, n := range c.SizesOf("", pinRoom.Sizes) {
-		points = append(points, engine.Point{Workload: "testpin", Alone: true, Size: n, Options: engine.PackOptions(f.o)})
+		points = append(points, engine.Point{Workload: "testpin", Alone: true, Size: n,
+			Options: engine.PackOptions(f.o)})
 	}
 	return points, nil
 }
@@ -192,7 +195,8 @@ func (sumFlags) Server(ctx context.Context, s *engine.Serve) error {
 func TestARoomRunsOnItsOwn(t *testing.T) {
 	addTestRooms(t)
 	file := filepath.Join(t.TempDir(), "r.json")
-	r := rdmaperf(t, "run", "--transport", "iwarp,mem", "--workload", "testpin", "-s", "4K,64K", "-n", "5", "--testpin-rounds", "7", "--repeat", "2", "--json", file)
+	r := rdmaperf(t, "run", "--transport", "iwarp,mem", "--workload", "testpin", "-s", "4K,64K", "-n", "5",
+		"--testpin-rounds", "7", "--repeat", "2", "--json", file)
 	if r.code != 0 || strings.Count(r.stdout, "Registration, as a test has it") == 0 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -201,7 +205,8 @@ func TestARoomRunsOnItsOwn(t *testing.T) {
 		t.Fatalf("%d results, want 8", len(d.Results))
 	}
 	for _, res := range d.Results {
-		if p := reports.DetailOf[pinDetail](&res); p == nil || p.Registrations != 7 || res.Operations != 7 || res.Stack == "" || res.Label == "" || res.Repeat == 0 {
+		if p := reports.DetailOf[pinDetail](&res); p == nil || p.Registrations != 7 || res.Operations != 7 ||
+			res.Stack == "" || res.Label == "" || res.Repeat == 0 {
 			t.Errorf("%+v: detail %+v", res, p)
 		}
 	}
@@ -213,11 +218,13 @@ func TestARoomRunsOnItsOwn(t *testing.T) {
 func TestARoomHasServersOfItsOwn(t *testing.T) {
 	addTestRooms(t)
 	file := filepath.Join(t.TempDir(), "r.json")
-	r := rdmaperf(t, "run", "--transport", "iwarp", "--workload", "latency,testsum", "--op", "send", "-s", "64", "-n", "5", "--warmup", "0", "--json", file)
+	r := rdmaperf(t, "run", "--transport", "iwarp", "--workload", "latency,testsum", "--op", "send", "-s", "64", "-n",
+		"5", "--warmup", "0", "--json", file)
 	if r.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	if d := documentOf(t, file); len(d.Results) != 2 || d.Results[1].Workload != "testsum" || d.Results[1].Operations != 9 {
+	if d := documentOf(t, file); len(d.Results) != 2 || d.Results[1].Workload != "testsum" ||
+		d.Results[1].Operations != 9 {
 		t.Fatalf("results %+v", d.Results)
 	}
 }

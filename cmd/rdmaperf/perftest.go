@@ -47,7 +47,8 @@ lists them. As with perftest, nothing is compared.`,
 			}
 			t, ok := perftest.Find(args[0])
 			if !ok {
-				return cli.Usage("read command line", fmt.Errorf("no test %q", args[0]), "one of "+strings.Join(perftest.Names(), ", "))
+				return cli.Usage("read command line", fmt.Errorf("no test %q", args[0]),
+					"one of "+strings.Join(perftest.Names(), ", "))
 			}
 			c, err := perftest.Parse(t, args[1:])
 			if err != nil {
@@ -178,7 +179,8 @@ func (p *perftestRun) show(stdout io.Writer, doc *reports.Document) error {
 		}
 	}
 	if len(missed) > 0 {
-		return &reports.ExitError{Code: reports.ExitThreshold, Operation: p.Test.Name, Err: errors.New(strings.Join(missed, "; "))}
+		return &reports.ExitError{Code: reports.ExitThreshold, Operation: p.Test.Name,
+			Err: errors.New(strings.Join(missed, "; "))}
 	}
 	return nil
 }

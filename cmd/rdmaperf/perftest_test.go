@@ -62,7 +62,8 @@ func inListen(t *testing.T, port string) string {
 
 func TestPerftestMeasuresAndEnds(t *testing.T) {
 	server, client := perftestPair(t, "ib_write_bw", "-s", "4096", "-n", "500", "-F", "--report_gbits")
-	if server.code != 0 || client.code != 0 || client.stderr != "" || !strings.Contains(server.stdout, "* Waiting for client to connect... *") {
+	if server.code != 0 || client.code != 0 || client.stderr != "" ||
+		!strings.Contains(server.stdout, "* Waiting for client to connect... *") {
 		t.Fatalf("server %+v\nclient %+v", server, client)
 	}
 	lines := strings.Split(strings.TrimRight(client.stdout, "\n"), "\n")
@@ -102,10 +103,12 @@ func TestPerftestSamplesAndJSON(t *testing.T) {
 			Percent99 float64 `json:"percentile_99"`
 		} `json:"results"`
 	}
-	if err := json.Unmarshal(b, &doc); err != nil || doc.Results.MsgSize != 64 || doc.Results.Count != 50 || doc.Results.Typical <= 0 || doc.Results.Percent99 < doc.Results.Typical {
+	if err := json.Unmarshal(b, &doc); err != nil || doc.Results.MsgSize != 64 || doc.Results.Count != 50 ||
+		doc.Results.Typical <= 0 || doc.Results.Percent99 < doc.Results.Typical {
 		t.Errorf("%v, %s", err, b)
 	}
-	for name, want := range map[string]any{"test": "Send_Latency_Test", "Transport_type": "IB", "Using_SRQ": "OFF", "rdma_cm_QPs": "OFF", "Dual_port": "OFF", "Device": "-", "Max_inline_data": 0., "TX_depth": 1.} {
+	for name, want := range map[string]any{"test": "Send_Latency_Test", "Transport_type": "IB", "Using_SRQ": "OFF",
+		"rdma_cm_QPs": "OFF", "Dual_port": "OFF", "Device": "-", "Max_inline_data": 0., "TX_depth": 1.} {
 		if got := doc.Info[name]; got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
@@ -114,7 +117,8 @@ func TestPerftestSamplesAndJSON(t *testing.T) {
 
 func TestPerftestLimitsAndOneFigure(t *testing.T) {
 	_, client := perftestPair(t, "ib_write_bw", "-n", "100", "-w", "1e9", "--output=bandwidth")
-	if client.code != 3 || !regexp.MustCompile(`^\d+\.\d{6}\n$`).MatchString(client.stdout) || !strings.Contains(client.stderr, "below the limit") {
+	if client.code != 3 || !regexp.MustCompile(`^\d+\.\d{6}\n$`).MatchString(client.stdout) ||
+		!strings.Contains(client.stderr, "below the limit") {
 		t.Errorf("%+v", client)
 	}
 }
@@ -142,7 +146,8 @@ func TestPerftestMistakes(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", args, r, want)
 		}
 	}
-	if r := rdmaperf(t, "perftest", "ib_read_bw", "-h"); r.code != 0 || !strings.Contains(r.stdout, "  -m, --mtu") || !strings.Contains(r.stdout, "refused: ") {
+	if r := rdmaperf(t, "perftest", "ib_read_bw", "-h"); r.code != 0 || !strings.Contains(r.stdout, "  -m, --mtu") ||
+		!strings.Contains(r.stdout, "refused: ") {
 		t.Errorf("help of a test: %+v", r)
 	}
 	if r := rdmaperf(t, "perftest"); r.code != 0 || !strings.Contains(r.stdout, "ib_write_bw") {

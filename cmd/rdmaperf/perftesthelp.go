@@ -25,7 +25,8 @@ func perftestOptions(w io.Writer) {
 		if d.Why != "" {
 			says += ": " + d.Why
 		}
-		fmt.Fprintln(w, strings.Join(cli.Hang(fmt.Sprintf("  %-*s%s", cli.Hanging-2, names, says), cli.Columns(os.Stdout)), "\n"))
+		fmt.Fprintln(w, strings.Join(cli.Hang(fmt.Sprintf("  %-*s%s", cli.Hanging-2, names, says),
+			cli.Columns(os.Stdout)), "\n"))
 	}
 }
 

@@ -13,13 +13,19 @@ import (
 
 // optionValues are good values of perftest's options that take one, by letter or long name.
 var optionValues = map[string]string{
-	"p": "", "d": "mlx5_0", "i": "1", "m": "1024", "s": "64", "n": "100", "t": "16", "T": "104", "L": "64", "u": "18", "S": "3", "x": "1",
-	"c": "RC", "q": "2", "I": "16", "o": "4", "M": "ff::1", "r": "64", "Q": "4", "A": "FETCH_AND_ADD", "l": "4", "D": "1", "f": "1",
-	"B": "0:1:2:3:4:5", "E": "0:1:2:3:4:5", "J": "192.0.2.1", "j": "192.0.2.1", "K": "7", "k": "7", "Y": "0x800", "X": "1", "w": "1", "y": "1", "W": "port_rcv_data",
-	"output": "bandwidth", "out_json_file": "/dev/null", "retry_count": "7", "force-link": "IB", "rate_limit": "1", "rate_limit_type": "SW", "rate_units": "g",
-	"burst_size": "1", "typical_pkt_size": "64", "latency_gap": "10", "recv_post_list": "2", "tclass": "104", "flow_label": "1", "pkey_index": "0",
-	"dlid": "1", "bind_source_ip": "192.0.2.1", "wait_destroy": "1", "mmap": "/dev/zero", "mmap-offset": "0", "payload_file_path": "/dev/null",
-	"use_cuda": "0", "use_cuda_bus_id": "0", "flows": "2", "transport": "tcp",
+	"p": "", "d": "mlx5_0", "i": "1", "m": "1024", "s": "64", "n": "100", "t": "16", "T": "104", "L": "64", "u": "18",
+	"S": "3", "x": "1",
+	"c": "RC", "q": "2", "I": "16", "o": "4", "M": "ff::1", "r": "64", "Q": "4", "A": "FETCH_AND_ADD", "l": "4",
+	"D": "1", "f": "1",
+	"B": "0:1:2:3:4:5", "E": "0:1:2:3:4:5", "J": "192.0.2.1", "j": "192.0.2.1", "K": "7", "k": "7", "Y": "0x800",
+	"X": "1", "w": "1", "y": "1", "W": "port_rcv_data",
+	"output": "bandwidth", "out_json_file": "/dev/null", "retry_count": "7", "force-link": "IB", "rate_limit": "1",
+	"rate_limit_type": "SW", "rate_units": "g",
+	"burst_size": "1", "typical_pkt_size": "64", "latency_gap": "10", "recv_post_list": "2", "tclass": "104",
+	"flow_label": "1", "pkey_index": "0",
+	"dlid": "1", "bind_source_ip": "192.0.2.1", "wait_destroy": "1", "mmap": "/dev/zero", "mmap-offset": "0",
+	"payload_file_path": "/dev/null",
+	"use_cuda":          "0", "use_cuda_bus_id": "0", "flows": "2", "transport": "tcp",
 }
 
 // stranger is the port of a server that speaks something else and is gone at once.
@@ -92,14 +98,17 @@ func TestEveryOptionOfPerftestIsAnswered(t *testing.T) {
 		case "n", "D":
 			base = base[:2]
 		}
-		check(rdmaperf(t, append(append(append(base, stack...), option...), "127.0.0.1:"+peer)...), d.Verdict == "refused", d.Why)
+		check(rdmaperf(t, append(append(append(base, stack...), option...), "127.0.0.1:"+peer)...),
+			d.Verdict == "refused", d.Why)
 
 		run := newRootCommand()
 		c, _, _ := run.Find([]string{"run"})
-		same := c.Flags().Lookup(d.Long) != nil && d.Letter == "" || d.Letter != "" && c.Flags().ShorthandLookup(d.Letter) != nil
+		same := c.Flags().Lookup(d.Long) != nil && d.Letter == "" ||
+			d.Letter != "" && c.Flags().ShorthandLookup(d.Letter) != nil
 		args := append([]string{"run", "--op", "write", "--workload", "throughput"}, append(stack, option...)...)
 		switch {
-		case key == "h" || key == "transport" || key == "output": // not perftest's; --output=bandwidth is in TestDestinations
+		// not perftest's; --output=bandwidth is in TestDestinations
+		case key == "h" || key == "transport" || key == "output":
 			continue
 		case key == "o":
 			check(rdmaperf(t, args...), true, "reads outstanding, is chosen by --tx-depth here")

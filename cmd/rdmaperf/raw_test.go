@@ -50,9 +50,13 @@ func TestRunWritesRawSamples(t *testing.T) {
 		file string
 		sets int // of samples
 	}{
-		{[]string{"--raw=" + filepath.Join(dir, "r.csv"), "--workload", "latency,throughput,hol", "--bulk-size", "64K", "--hol-arm", "same-qp", "--probe-interval", "50us"}, filepath.Join(dir, "r.csv"), 6}, // 2 of latency and 4 of probes
-		{[]string{"--raw=" + filepath.Join(dir, "r.csv.gz"), "--workload", "latency"}, filepath.Join(dir, "r.csv.gz"), 2},
-		{[]string{"--raw", "-o", filepath.Join(dir, "out"), "--workload", "latency"}, filepath.Join(dir, "out", "samples.csv"), 2},
+		// 2 of latency and 4 of probes
+		{[]string{"--raw=" + filepath.Join(dir, "r.csv"), "--workload", "latency,throughput,hol", "--bulk-size", "64K",
+			"--hol-arm", "same-qp", "--probe-interval", "50us"}, filepath.Join(dir, "r.csv"), 6},
+		{[]string{"--raw=" + filepath.Join(dir, "r.csv.gz"), "--workload", "latency"},
+			filepath.Join(dir, "r.csv.gz"), 2},
+		{[]string{"--raw", "-o", filepath.Join(dir, "out"), "--workload", "latency"},
+			filepath.Join(dir, "out", "samples.csv"), 2},
 	} {
 		r := rdmaperf(t, append(slices.Clone(points), c.args...)...)
 		if r.code != 0 || r.stderr != "" {
@@ -63,7 +67,8 @@ func TestRunWritesRawSamples(t *testing.T) {
 		for i, res := range document(t, []byte(r.stdout)).Results {
 			for _, s := range res.RawSamples {
 				named++
-				if n := rows[fmt.Sprintf("%d %s", i, s.Set)]; n != s.Count || n != 200 || s.File != c.file || s.Dropped != 0 {
+				if n := rows[fmt.Sprintf("%d %s", i, s.Set)]; n != s.Count || n != 200 || s.File != c.file ||
+					s.Dropped != 0 {
 					t.Errorf("%q: result %d says %+v, the file has %d rows", c.args, i, s, n)
 				}
 			}
@@ -82,7 +87,8 @@ func TestRunWritesRawSamplesOfCalls(t *testing.T) {
 		{"--workload", "tensor", "--tensor", "push", "-s", "4K"},
 	} {
 		file := filepath.Join(t.TempDir(), "r.csv")
-		r := rdmaperf(t, append([]string{"run"}, append(args, "--transport", "grpc(tcp)", "--outstanding", "3", "-n", "90", "--format", "json", "--raw="+file)...)...)
+		r := rdmaperf(t, append([]string{"run"}, append(args, "--transport", "grpc(tcp)", "--outstanding", "3", "-n",
+			"90", "--format", "json", "--raw="+file)...)...)
 		if r.code != 0 || r.stderr != "" {
 			t.Fatalf("%q: exit %d, stderr %q", args, r.code, r.stderr)
 		}
@@ -101,12 +107,15 @@ func TestRunWritesRawSamplesOfCalls(t *testing.T) {
 func TestScenarioWritesRawSamples(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "s.yaml")
-	if err := os.WriteFile(file, []byte("version: 1\ndefaults: {transport: tcp, workload: latency, op: send, iters: 100}\nruns: [{name: a, size: 64}, {name: b, size: 128}]\n"), 0o644); err != nil {
+	if err := os.WriteFile(file,
+		[]byte("version: 1\ndefaults: {transport: tcp, workload: latency, op: send, iters: 100}\nruns: [{name: a, "+
+			"size: 64}, {name: b, size: 128}]\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	csv := filepath.Join(dir, "r.csv")
 	r := rdmaperf(t, "run", "--scenario", file, "--raw="+csv, "--raw-limit", "60")
-	if r.code != 0 || !strings.Contains(r.stdout, "120 raw samples in") || !strings.Contains(r.stdout, "80 samples above the limit of 60") {
+	if r.code != 0 || !strings.Contains(r.stdout, "120 raw samples in") ||
+		!strings.Contains(r.stdout, "80 samples above the limit of 60") {
 		t.Errorf("exit %d, %q, %s", r.code, r.stderr, r.stdout)
 	}
 	if rows := rawRows(t, csv); rows["0 latency"] != 60 || rows["1 latency"] != 60 {
@@ -126,7 +135,8 @@ func TestRawMistakes(t *testing.T) {
 		{"run --raw=x --raw-limit 0", 2, "--raw-limit"},
 		{"run --raw=x --raw-limit 99999999", 2, "want 1 to"},
 	} {
-		if r := rdmaperf(t, strings.Fields(c.args)...); r.code != c.code || !strings.Contains(r.stderr, c.want) || strings.Count(r.stderr, "\n") != 1 || r.stdout != "" {
+		if r := rdmaperf(t, strings.Fields(c.args)...); r.code != c.code || !strings.Contains(r.stderr, c.want) ||
+			strings.Count(r.stderr, "\n") != 1 || r.stdout != "" {
 			t.Errorf("%s: exit %d, stderr %q, want %d and %q", c.args, r.code, r.stderr, c.code, c.want)
 		}
 	}

@@ -15,7 +15,8 @@ import (
 func TestRegionsOnTheModel(t *testing.T) {
 	run := func(args ...string) map[string]float64 {
 		file := filepath.Join(t.TempDir(), "r.json")
-		r := rdmaperf(t, append([]string{"run", "--transport", "model(cx3)+mem,lite+model(cx3)+mem", "--workload", "regions", "-s", "64", "-n", "3000", "--seed", "7", "--json", file}, args...)...)
+		r := rdmaperf(t, append([]string{"run", "--transport", "model(cx3)+mem,lite+model(cx3)+mem", "--workload",
+			"regions", "-s", "64", "-n", "3000", "--seed", "7", "--json", file}, args...)...)
 		if r.code != 0 {
 			t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 		}
@@ -40,8 +41,10 @@ func TestRegionsOnTheModel(t *testing.T) {
 		op        string
 		few, many float64
 	}{{"count", 64, 1024}, {"total", 1 << 20, 64 << 20}} {
-		native := first[fmt.Sprint(false, " ", c.op, " ", c.many, " rate")] / first[fmt.Sprint(false, " ", c.op, " ", c.few, " rate")]
-		tier := first[fmt.Sprint(true, " ", c.op, " ", c.many, " rate")] / first[fmt.Sprint(true, " ", c.op, " ", c.few, " rate")]
+		native := first[fmt.Sprint(false, " ", c.op, " ", c.many, " rate")] /
+			first[fmt.Sprint(false, " ", c.op, " ", c.few, " rate")]
+		tier := first[fmt.Sprint(true, " ", c.op, " ", c.many, " rate")] /
+			first[fmt.Sprint(true, " ", c.op, " ", c.few, " rate")]
 		if !(native < 0.5 && tier > 0.9) {
 			t.Errorf("%s: the device keeps %.2f of its rate and the tier %.2f", c.op, native, tier)
 		}
@@ -49,12 +52,14 @@ func TestRegionsOnTheModel(t *testing.T) {
 }
 
 func TestRegionsOnARealStack(t *testing.T) {
-	r := rdmaperf(t, "run", "--transport", "iwarp,lite+iwarp", "--workload", "regions", "--regions", "1,20", "-n", "200", "--format", "json")
+	r := rdmaperf(t, "run", "--transport", "iwarp,lite+iwarp", "--workload", "regions", "--regions", "1,20", "-n",
+		"200", "--format", "json")
 	if n := len(document(t, []byte(r.stdout)).Results); r.code != 0 || n != 2*2*2 {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	for _, args := range []string{"--regions 0", "--total 4096", "-s 8192 --regions 4", "--regions 3 --op write"} {
-		if r := rdmaperf(t, append([]string{"run", "--transport", "mem", "--workload", "regions"}, strings.Fields(args)...)...); r.code != 2 {
+		if r := rdmaperf(t, append([]string{"run", "--transport", "mem", "--workload", "regions"},
+			strings.Fields(args)...)...); r.code != 2 {
 			t.Errorf("%s: exit code %d, want 2\n%s", args, r.code, r.stderr)
 		}
 	}
@@ -64,7 +69,8 @@ func TestRegionsOnARealStack(t *testing.T) {
 // share few.
 func TestSharingOnTheModel(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.json")
-	r := rdmaperf(t, "run", "--transport", "model(cx3)+mem,lite(k=2)+model(cx3)+mem", "--workload", "sharing", "--users", "16,600", "--json", file)
+	r := rdmaperf(t, "run", "--transport", "model(cx3)+mem,lite(k=2)+model(cx3)+mem", "--workload", "sharing",
+		"--users", "16,600", "--json", file)
 	if r.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -74,14 +80,16 @@ func TestSharingOnTheModel(t *testing.T) {
 		key := fmt.Sprint(strings.HasPrefix(res.Stack, "lite"), " ", p.X)
 		rate[key], pairs[key] = p.Values["rate"], p.Values["queue_pairs"]
 	}
-	if pairs["false 600"] != 600 || pairs["true 600"] != 2 || rate["false 600"] > rate["false 16"]/2 || rate["true 600"] < 0.9*rate["true 16"] {
+	if pairs["false 600"] != 600 || pairs["true 600"] != 2 || rate["false 600"] > rate["false 16"]/2 ||
+		rate["true 600"] < 0.9*rate["true 16"] {
 		t.Errorf("rates %v, queue pairs %v", rate, pairs)
 	}
 }
 
 func TestLocksAndClassesOfLite(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.json")
-	r := rdmaperf(t, "run", "--transport", "lite+iwarp", "--workload", "locks,qos,sharing", "--contenders", "1,3", "--users", "1,5", "-D", "900ms", "--json", file)
+	r := rdmaperf(t, "run", "--transport", "lite+iwarp", "--workload", "locks,qos,sharing", "--contenders", "1,3",
+		"--users", "1,5", "-D", "900ms", "--json", file)
 	if r.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -113,7 +121,8 @@ func TestClassesOnTheModel(t *testing.T) {
 	arms := []string{"lite+model(cx3)+mem", "lite(qos=hwsep)+model(cx3)+mem", "lite(qos=swpri)+model(cx3)+mem"}
 	run := func() map[string]map[string]float64 {
 		file := filepath.Join(t.TempDir(), "r.json")
-		r := rdmaperf(t, "run", "--transport", strings.Join(arms, ","), "--workload", "qos", "-D", "90ms", "--json", file)
+		r := rdmaperf(t, "run", "--transport", strings.Join(arms, ","), "--workload", "qos", "-D", "90ms",
+			"--json", file)
 		if r.code != 0 {
 			t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 		}
@@ -155,7 +164,8 @@ func TestMakingRegions(t *testing.T) {
 	for _, res := range documentOf(t, file).Results {
 		p := curves.Of(&res)
 		tier := strings.HasPrefix(res.Stack, "lite")
-		if n++; res.Op != "make" || !res.Verified || p.X != float64(res.SizeBytes) || p.Values["make_ns"] <= 0 || p.Values["end_ns"] <= 0 || (p.Values["map_ns"] > 0) != tier || p.Values["rate"] != 0 {
+		if n++; res.Op != "make" || !res.Verified || p.X != float64(res.SizeBytes) || p.Values["make_ns"] <= 0 ||
+			p.Values["end_ns"] <= 0 || (p.Values["map_ns"] > 0) != tier || p.Values["rate"] != 0 {
 			t.Errorf("%s %s: %+v", res.Stack, res.Op, p)
 		}
 	}
@@ -170,14 +180,16 @@ func TestMakingRegions(t *testing.T) {
 // A server that thinks keeps its caller waiting for as long, and whoever polls pays with CPU.
 func TestServersThatThink(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.json")
-	r := rdmaperf(t, "run", "--transport", "lite+iwarp,grpc(tcp)", "--workload", "think", "--think-time", "0,3ms", "-n", "40", "--json", file)
+	r := rdmaperf(t, "run", "--transport", "lite+iwarp,grpc(tcp)", "--workload", "think", "--think-time", "0,3ms", "-n",
+		"40", "--json", file)
 	if r.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	n := 0
 	for _, res := range documentOf(t, file).Results {
 		p := curves.Of(&res)
-		if n++; !res.Verified || res.Operations != 40 || p.Values["call_p50_ns"] < p.X || p.Values["client_cpu_ns"] <= 0 || p.Values["server_cpu_ns"] <= 0 {
+		if n++; !res.Verified || res.Operations != 40 || p.Values["call_p50_ns"] < p.X ||
+			p.Values["client_cpu_ns"] <= 0 || p.Values["server_cpu_ns"] <= 0 {
 			t.Errorf("%s: %d calls, %+v", res.Stack, res.Operations, p)
 		}
 	}
@@ -198,7 +210,8 @@ func TestServersThatThink(t *testing.T) {
 // whatever the longest message of a tier that has a larger ring.
 func TestMemoryByClients(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.json")
-	r := rdmaperf(t, "run", "--transport", "mem,lite+mem,lite(rpc=send)+mem", "--workload", "clients", "--machines", "1,3", "-s", "4K,64K", "--json", file)
+	r := rdmaperf(t, "run", "--transport", "mem,lite+mem,lite(rpc=send)+mem", "--workload", "clients", "--machines",
+		"1,3", "-s", "4K,64K", "--json", file)
 	if r.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -217,7 +230,8 @@ func TestMemoryByClients(t *testing.T) {
 			}
 		}
 	}
-	if got["mem 65536 1"] != 64*65536 || got["lite+mem 65536 1"] != got["lite+mem 4096 1"] || got["lite+mem 65536 1"] >= got["mem 65536 1"] {
+	if got["mem 65536 1"] != 64*65536 || got["lite+mem 65536 1"] != got["lite+mem 4096 1"] ||
+		got["lite+mem 65536 1"] >= got["mem 65536 1"] {
 		t.Errorf("%v", got)
 	}
 	if r := rdmaperf(t, "run", "--transport", "mem", "--workload", "clients", "--machines", "32"); r.code != 2 || !strings.Contains(r.stderr, "--machines") {

@@ -23,7 +23,8 @@ func TestRunRegister(t *testing.T) {
 		{"regcache+mem", reports.LabelMem, []string{"--transport", "regcache+mem"}},
 	} {
 		out := filepath.Join(dir, c.label+c.stack[:3])
-		r := rdmaperf(t, append([]string{"run", "--workload", "register", "-s", "8K,64K", "-D", "2ms", "--register-threads", "1,2", "--working-set", "2,8", "--capacity", "4", "--output", out}, c.args...)...)
+		r := rdmaperf(t, append([]string{"run", "--workload", "register", "-s", "8K,64K", "-D", "2ms",
+			"--register-threads", "1,2", "--working-set", "2,8", "--capacity", "4", "--output", out}, c.args...)...)
 		if c.stack == "pin" && r.code == reports.ExitNotRun {
 			t.Log("skipped: no io_uring here")
 			continue
@@ -40,7 +41,9 @@ func TestRunRegister(t *testing.T) {
 			}
 			seen[res.Op+" "+x.Arm+" "+x.Offload] = true
 		}
-		for _, want := range []string{"repeated none hop", "repeated prereg+lazy none", "new cache none", "new prereg none", "random cache none", "overlapping none none", "set cache none", "threads none none", "replaced cache none"} {
+		for _, want := range []string{"repeated none hop", "repeated prereg+lazy none", "new cache none",
+			"new prereg none", "random cache none", "overlapping none none", "set cache none", "threads none none",
+			"replaced cache none"} {
 			if !seen[want] {
 				t.Errorf("%s: no point %q among %v", c.stack, want, seen)
 			}
@@ -52,7 +55,8 @@ func TestRunRegister(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"Registering, base pages", "Hit ratio of a working set, base pages, 8 KiB", "Fresh buffers: unmapping", "Registering by several threads"} {
+		for _, want := range []string{"Registering, base pages", "Hit ratio of a working set, base pages, 8 KiB",
+			"Fresh buffers: unmapping", "Registering by several threads"} {
 			if !strings.Contains(string(page), want) {
 				t.Errorf("%s: the page lacks %q", c.stack, want)
 			}

@@ -60,7 +60,8 @@ neither.`,
 			return f.run(cmd.OutOrStdout(), args)
 		},
 	}
-	cmd.Flags().StringVarP(&f.output, "output", "o", resultfile.PageFile, "file to write, by default that of the format; - is stdout, and what a format without one goes to")
+	cmd.Flags().StringVarP(&f.output, "output", "o", resultfile.PageFile,
+		"file to write, by default that of the format; - is stdout, and what a format without one goes to")
 	cmd.Flags().StringVar(&f.conform, "conform", "", "one more file of conformance records")
 	cmd.Flags().StringVar(&f.format, "format", "html", "of the page: "+strings.Join(reportFormats, ", "))
 	return cmd
@@ -70,7 +71,8 @@ func (f *reportFlags) run(stdout io.Writer, files []string) error {
 	const operation = "make report"
 	format := render.Find(f.format, render.OfReport)
 	if format == nil {
-		return cli.Usage(operation, fmt.Errorf("--format %q: want one of %s", f.format, strings.Join(reportFormats, ", ")), "rdmaperf report --help")
+		return cli.Usage(operation, fmt.Errorf("--format %q: want one of %s", f.format,
+			strings.Join(reportFormats, ", ")), "rdmaperf report --help")
 	}
 	if f.conform != "" {
 		files = append(slices.Clone(files), f.conform)
@@ -80,7 +82,8 @@ func (f *reportFlags) run(stdout io.Writer, files []string) error {
 	for _, name := range files {
 		in, err := resultfile.ReadFile(name, readInput)
 		if err != nil {
-			return cli.Usage(operation, err, "files written by 'rdmaperf run --json FILE' or 'rdmaperf conform --jsonl FILE'")
+			return cli.Usage(operation, err,
+				"files written by 'rdmaperf run --json FILE' or 'rdmaperf conform --jsonl FILE'")
 		}
 		if in.document == nil {
 			o.Conformance = append(o.Conformance, in.cases...)

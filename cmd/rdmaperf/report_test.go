@@ -14,7 +14,8 @@ import (
 func TestReportShowsWhatRunWrote(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
-	if r := rdmaperf(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64,1K", "-n", "200", "-o", out); r.code != 0 {
+	if r := rdmaperf(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64,1K", "-n",
+		"200", "-o", out); r.code != 0 {
 		t.Fatalf("run: exit %d, stderr %q", r.code, r.stderr)
 	}
 	records := filepath.Join(dir, "conform.jsonl")
@@ -56,7 +57,8 @@ func TestReportRefusesWhatIsNoDocument(t *testing.T) {
 	if err := os.WriteFile(records, []byte(`{"id":"a/b","transport":"mem","verdict":"pass"}`+"\n{}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"report"}, {"report", other, "-o", page}, {"report", filepath.Join(dir, "absent.json"), "-o", page},
+	for _, args := range [][]string{{"report"}, {"report", other, "-o", page},
+		{"report", filepath.Join(dir, "absent.json"), "-o", page},
 		{"report", records, "-o", page}, {"report", records, "--format", "pdf", "-o", page}} {
 		if r := rdmaperf(t, args...); r.code != reports.ExitUsage || r.stderr == "" {
 			t.Errorf("%q: exit %d, stderr %q, want exit %d and a line", args, r.code, r.stderr, reports.ExitUsage)

@@ -68,8 +68,10 @@ workloads: "rdmaperf run" needs no hardware, no host and no options.`,
 		}
 		return cmd.Help()
 	}
-	root.AddCommand(newRunCommand(), newServeCommand(), newVersionCommand(), newConformCommand(), newRpingCommand(), newDevicesCommand(), newReportCommand(), liteapps.NewCommand(), newOrderCommand())
-	root.AddCommand(newCompareCommand(), conformance.NewChildCommand(), newCallServiceCommand(), newAwakeChildCommand(), newPerftestCommand(), newStacksTopic())
+	root.AddCommand(newRunCommand(), newServeCommand(), newVersionCommand(), newConformCommand(), newRpingCommand(),
+		newDevicesCommand(), newReportCommand(), liteapps.NewCommand(), newOrderCommand())
+	root.AddCommand(newCompareCommand(), conformance.NewChildCommand(), newCallServiceCommand(), newAwakeChildCommand(),
+		newPerftestCommand(), newStacksTopic())
 	root.AddCommand(newManCommand())
 	root.SetHelpCommand(cli.NewHelpCommand())
 	root.InitDefaultCompletionCmd()

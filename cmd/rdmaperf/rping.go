@@ -63,7 +63,8 @@ holds.`,
 	fl.StringVarP(&f.addr, "address", "a", "", "server: address to listen on (all); client: the server's address")
 	fl.Uint16VarP(&f.port, "port", "p", 7174, "port")
 	fl.IntVarP(&f.count, "count", "C", 0, "pings to send; 0 goes on until Ctrl-C")
-	fl.IntVarP(&f.size, "size", "S", 0, fmt.Sprintf("bytes a ping, %d to %d (client %d, server's limit %d)", rping.MinSize, rping.MaxSize, rping.DefaultSize, rping.ServerSize))
+	fl.IntVarP(&f.size, "size", "S", 0, fmt.Sprintf("bytes a ping, %d to %d (client %d, server's limit %d)",
+		rping.MinSize, rping.MaxSize, rping.DefaultSize, rping.ServerSize))
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print the ping data")
 	fl.BoolVarP(&f.validate, "validate", "V", false, "compare what comes back; a difference exits with 4")
 	fl.BoolVarP(&f.persistent, "persistent", "P", false, "accepted for rping's sake: the server always goes on")
@@ -86,7 +87,8 @@ func (f *rpingFlags) check() error {
 	case f.count < 0:
 		return cli.Usage("rping", fmt.Errorf("-C %d: out of range", f.count), "0 or more")
 	case f.size != 0 && (f.size < rping.MinSize || f.size > rping.MaxSize):
-		return cli.Usage("rping", fmt.Errorf("-S %d: out of range", f.size), fmt.Sprintf("%d to %d bytes", rping.MinSize, rping.MaxSize))
+		return cli.Usage("rping", fmt.Errorf("-S %d: out of range", f.size),
+			fmt.Sprintf("%d to %d bytes", rping.MinSize, rping.MaxSize))
 	case f.timeout <= 0:
 		return cli.Usage("rping", fmt.Errorf("--timeout %v: out of range", f.timeout), "10s")
 	case f.server && f.busy:
@@ -105,7 +107,8 @@ func openRpingDevice(spec string) (rdma.Device, error) {
 	dev, err := s.OpenDevice(spec)
 	if err == nil && (dev.Caps().Label == rdma.LabelMem || dev.Caps().Clock != nil) {
 		dev.Close()
-		return nil, cli.Usage("open transport "+strconv.Quote(spec), errors.New("it ends with its process, and rping needs two"), "--transport "+stackspec.Embedded())
+		return nil, cli.Usage("open transport "+strconv.Quote(spec),
+			errors.New("it ends with its process, and rping needs two"), "--transport "+stackspec.Embedded())
 	}
 	return dev, err
 }
@@ -140,7 +143,8 @@ func (f *rpingFlags) serve(ctx context.Context, dev rdma.Device, log *slog.Logge
 	}
 	log.Info("rping server listens; Ctrl-C ends it", "addr", ln.Addr(), "transport", dev.Name())
 	cli.TellHolds(ctx, log, nil)
-	err = rping.Serve(ctx, dev, ln, rping.ServerConfig{Size: f.size, Timeout: f.timeout, OnPing: f.echo(stdout, "server ping data: "), Log: log})
+	err = rping.Serve(ctx, dev, ln, rping.ServerConfig{Size: f.size, Timeout: f.timeout,
+		OnPing: f.echo(stdout, "server ping data: "), Log: log})
 	return rpingError(errors.Join(err, ln.Close()))
 }
 
@@ -157,8 +161,9 @@ func (f *rpingFlags) listensThere(device, addr string) error {
 }
 
 func (f *rpingFlags) ping(ctx context.Context, dev rdma.Device, log *slog.Logger, stdout io.Writer) error {
-	sum, err := rping.Ping(ctx, dev, rping.ClientConfig{Addr: f.hostPort(), Size: f.size, Count: f.count, Validate: f.validate,
-		Busy: f.busy, Timeout: f.timeout, OnPing: f.echo(stdout, "ping data: "), Log: log})
+	sum, err := rping.Ping(ctx, dev, rping.ClientConfig{Addr: f.hostPort(), Size: f.size, Count: f.count,
+		Validate: f.validate,
+		Busy:     f.busy, Timeout: f.timeout, OnPing: f.echo(stdout, "ping data: "), Log: log})
 	if ctx.Err() != nil && f.count == 0 && errors.Is(err, ctx.Err()) {
 		err = nil // Ctrl-C is the only way for an endless client to end well
 	}
@@ -167,7 +172,8 @@ func (f *rpingFlags) ping(ctx context.Context, dev rdma.Device, log *slog.Logger
 		if f.validate {
 			checked = ", every byte compared"
 		}
-		fmt.Fprintf(stdout, "%d pings in %.3f s over %s, %d bytes there and back%s\n", sum.Pings, sum.Elapsed.Seconds(), dev.Name(), sum.Bytes, checked)
+		fmt.Fprintf(stdout, "%d pings in %.3f s over %s, %d bytes there and back%s\n", sum.Pings, sum.Elapsed.Seconds(),
+			dev.Name(), sum.Bytes, checked)
 	}
 	return rpingError(err)
 }
@@ -217,7 +223,8 @@ func rpingError(err error) error {
 		code, hint = reports.ExitPeer, "a peer that speaks rping over the same transport"
 	case errors.Is(err, rdma.ErrNoDevice):
 		code = reports.ExitNotRun
-	case errors.Is(err, rdma.ErrFabric), errors.Is(err, rdma.ErrRejected), errors.Is(err, rping.ErrPeerGone), errors.As(err, &status):
+	case errors.Is(err, rdma.ErrFabric), errors.Is(err, rdma.ErrRejected), errors.Is(err, rping.ErrPeerGone),
+		errors.As(err, &status):
 		code = reports.ExitPeer
 	}
 	return &reports.ExitError{Code: code, Operation: "rping", Err: err, Hint: cmp.Or(rdma.Advice(err), hint)}

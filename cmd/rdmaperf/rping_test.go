@@ -102,7 +102,8 @@ func rpingServer(t *testing.T, out *console, args ...string) (port string, end f
 	var errs console
 	done := make(chan error, 1)
 	go func() {
-		done <- invokeTo(ctx, newRpingCommand(), out, &errs, append([]string{"-s", "-a", "127.0.0.1", "-p", "0"}, args...)...)
+		done <- invokeTo(ctx, newRpingCommand(), out, &errs, append([]string{"-s", "-a", "127.0.0.1", "-p", "0"},
+			args...)...)
 	}()
 	end = sync.OnceValue(func() error {
 		cancel()
@@ -120,7 +121,8 @@ func rpingServer(t *testing.T, out *console, args ...string) (port string, end f
 }
 
 func TestRpingServerServesClientsUntilItIsInterrupted(t *testing.T) {
-	for _, transport := range []string{"iwarp", "iwarp(nocrc,markers)", "iwarp(rev1)", "iwarp(checked,p2p,sndbuf=64K,rcvbuf=64K)"} {
+	for _, transport := range []string{"iwarp", "iwarp(nocrc,markers)", "iwarp(rev1)",
+		"iwarp(checked,p2p,sndbuf=64K,rcvbuf=64K)"} {
 		t.Run(transport, func(t *testing.T) {
 			var out console
 			port, end := rpingServer(t, &out)
@@ -129,7 +131,8 @@ func TestRpingServerServesClientsUntilItIsInterrupted(t *testing.T) {
 				clients.Go(func() {
 					stdout, line, code := invoke(context.Background(), newRpingCommand(),
 						"-c", "-a", "127.0.0.1", "-p", port, "-C", "25", "-S", size, "-V", "--transport", transport)
-					if code != 0 || !strings.HasPrefix(stdout, "25 pings in ") || !strings.Contains(stdout, "every byte compared") {
+					if code != 0 || !strings.HasPrefix(stdout, "25 pings in ") ||
+						!strings.Contains(stdout, "every byte compared") {
 						t.Errorf("client with -S %s: exit code %d, %q, %q", size, code, stdout, line)
 					}
 				})
@@ -148,7 +151,8 @@ func TestRpingServerServesClientsUntilItIsInterrupted(t *testing.T) {
 func TestRpingVerbosePrintsThePings(t *testing.T) {
 	var out console
 	port, end := rpingServer(t, &out, "-v", "-P")
-	stdout, line, code := invoke(context.Background(), newRpingCommand(), "-c", "-vVC2", "-S", "30", "-a", "127.0.0.1", "-p", port, "--busy")
+	stdout, line, code := invoke(context.Background(), newRpingCommand(), "-c", "-vVC2", "-S", "30", "-a", "127.0.0.1",
+		"-p", port, "--busy")
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, line)
 	}
@@ -183,11 +187,13 @@ func TestRpingEndlessClientEndsWell(t *testing.T) {
 		// Once it has got somewhere: a busy machine takes long to begin.
 		for after := 200 * time.Millisecond; after < 20*time.Second && !strings.Contains(stdout, " pings in "); after *= 5 {
 			ctx, cancel := context.WithTimeout(context.Background(), after)
-			stdout, line, code = invoke(ctx, newRpingCommand(), append([]string{"-c", "-a", "127.0.0.1", "-p", port}, c.args...)...)
+			stdout, line, code = invoke(ctx, newRpingCommand(), append([]string{"-c", "-a", "127.0.0.1", "-p", port},
+				c.args...)...)
 			cancel()
 		}
 		if code != c.code || !strings.Contains(stdout, " pings in ") {
-			t.Errorf("interrupted client %q: exit code %d, %q, %q, want %d and how far it came", c.args, code, stdout, line, c.code)
+			t.Errorf("interrupted client %q: exit code %d, %q, %q, want %d and how far it came", c.args, code, stdout,
+				line, c.code)
 		}
 	}
 }
@@ -200,7 +206,8 @@ func TestRpingWithoutAServerExitsWithFive(t *testing.T) {
 	_, port, _ := net.SplitHostPort(ln.Addr().String())
 	// A listener that never answers first, then nobody.
 	for _, name := range []string{"mute", "closed"} {
-		_, line, code := invoke(context.Background(), newRpingCommand(), "-c", "-a", "127.0.0.1", "-p", port, "--timeout", "300ms")
+		_, line, code := invoke(context.Background(), newRpingCommand(), "-c", "-a", "127.0.0.1", "-p", port,
+			"--timeout", "300ms")
 		if code != reports.ExitPeer || !strings.Contains(line, "127.0.0.1:"+port) {
 			t.Errorf("%s port: exit code %d, %q, want %d and the address", name, code, line, reports.ExitPeer)
 		}
@@ -211,7 +218,8 @@ func TestRpingWithoutAServerExitsWithFive(t *testing.T) {
 func TestRpingPortInUse(t *testing.T) {
 	port, _ := rpingServer(t, new(console))
 	_, line, code := invoke(context.Background(), newRpingCommand(), "-s", "-a", "127.0.0.1", "-p", port)
-	if code != reports.ExitFailed || !strings.Contains(line, "in use") || !strings.Contains(line, "another port with -p") {
+	if code != reports.ExitFailed || !strings.Contains(line, "in use") ||
+		!strings.Contains(line, "another port with -p") {
 		t.Errorf("exit code %d, %q, want %d and what to try", code, line, reports.ExitFailed)
 	}
 }
@@ -257,7 +265,8 @@ func TestAnRpingServerListensWhereItIsTold(t *testing.T) {
 		if (err != nil) != c.bad {
 			t.Errorf("-a %q, listening at %s: %v", c.asked, c.addr, err)
 		}
-		if err != nil && (reports.Code(err) != reports.ExitUsage || !strings.Contains(cli.ErrorLine(err), "not an address of verbs(cm):siw0; try -a 10.78.0.1")) {
+		if err != nil && (reports.Code(err) != reports.ExitUsage ||
+			!strings.Contains(cli.ErrorLine(err), "not an address of verbs(cm):siw0; try -a 10.78.0.1")) {
 			t.Errorf("-a %q: %s", c.asked, cli.ErrorLine(err))
 		}
 	}

@@ -220,7 +220,8 @@ func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
 		t.Run(c.args, func(t *testing.T) {
 			r := rdmaperf(t, strings.Fields(c.args)...)
 			line := strings.TrimSuffix(r.stderr, "\n")
-			if r.code != c.code || !strings.HasPrefix(line, "rdmaperf: ") || strings.Contains(line, "\n") || !strings.Contains(line, c.want) {
+			if r.code != c.code || !strings.HasPrefix(line, "rdmaperf: ") || strings.Contains(line, "\n") ||
+				!strings.Contains(line, c.want) {
 				t.Errorf("exit %d, stderr %q, want exit %d and one line with %q", r.code, r.stderr, c.code, c.want)
 			}
 			if r.stdout != "" {
@@ -234,12 +235,14 @@ func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
 func TestRunMeasuresSideBySide(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "r.json")
-	r := rdmaperf(t, "run", "--transport", "tcp,iwarp(nocrc),mem", "--op", "send,write,read", "-s", "64", "-n", "60", "-q", "2",
+	r := rdmaperf(t, "run", "--transport", "tcp,iwarp(nocrc),mem", "--op", "send,write,read", "-s", "64", "-n", "60",
+		"-q", "2",
 		"--warmup", "10", "--json", file, "-o", filepath.Join(dir, "out"), "--seed", "7")
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}
-	for _, want := range []string{"iwarp(nocrc) [soft]: latency send", "mem [mem, not a network]: throughput write", "side by side", "p99.99", "bandwidth[MiB/s]"} {
+	for _, want := range []string{"iwarp(nocrc) [soft]: latency send", "mem [mem, not a network]: throughput write",
+		"side by side", "p99.99", "bandwidth[MiB/s]"} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("the table lacks %q:\n%s", want, r.stdout)
 		}
@@ -254,7 +257,8 @@ func TestRunMeasuresSideBySide(t *testing.T) {
 	}
 	for _, res := range d.Results {
 		if res.Operations != 120 || !res.Verified || res.QPs != 2 || res.Parameters["seed"] != 7.0 {
-			t.Errorf("%s %s %s %d: %d operations, verified %v, %d QPs, seed %v", res.Stack, res.Workload, res.Op, res.SizeBytes,
+			t.Errorf("%s %s %s %d: %d operations, verified %v, %d QPs, seed %v", res.Stack, res.Workload, res.Op,
+				res.SizeBytes,
 				res.Operations, res.Verified, res.QPs, res.Parameters["seed"])
 		}
 		if mem := strings.HasPrefix(res.Stack, "mem"); (res.Label == "mem") != mem {
@@ -274,9 +278,11 @@ func TestRunMeasuresCalls(t *testing.T) {
 		stacks string
 		of     int
 		host   []string
-	}{{"grpc(tcp,best),grpc(unix),grpc(dropin)+iwarp," + fused, 4, nil}, {"grpc(tcp)," + fused, 2, []string{"127.0.0.1", "-p", port}}} {
+	}{{"grpc(tcp,best),grpc(unix),grpc(dropin)+iwarp," + fused, 4, nil},
+		{"grpc(tcp)," + fused, 2, []string{"127.0.0.1", "-p", port}}} {
 		out := filepath.Join(t.TempDir(), "g.json")
-		r := rdmaperf(t, append([]string{"run", "--transport", c.stacks, "--workload", "rpc", "-s", "64", "-n", "50", "--outstanding", "1,3", "--quiet", "--json", out}, c.host...)...)
+		r := rdmaperf(t, append([]string{"run", "--transport", c.stacks, "--workload", "rpc", "-s", "64", "-n", "50",
+			"--outstanding", "1,3", "--quiet", "--json", out}, c.host...)...)
 		if r.code != 0 {
 			t.Fatalf("exit %d: %s", r.code, r.stderr)
 		}
@@ -289,8 +295,10 @@ func TestRunMeasuresCalls(t *testing.T) {
 			t.Fatalf("%d results", len(d.Results))
 		}
 		for _, res := range d.Results {
-			if res.Operations != 50 || !res.Verified || res.Latency == nil || callskind.Of(&res) == nil || res.CPU == nil {
-				t.Errorf("%s: %d operations, verified %v, %+v", res.Stack, res.Operations, res.Verified, callskind.Of(&res))
+			if res.Operations != 50 || !res.Verified || res.Latency == nil || callskind.Of(&res) == nil ||
+				res.CPU == nil {
+				t.Errorf("%s: %d operations, verified %v, %+v", res.Stack, res.Operations, res.Verified,
+					callskind.Of(&res))
 			}
 		}
 		last := &d.Results[c.of-1]
@@ -320,7 +328,8 @@ func TestRunSweepsCarriers(t *testing.T) {
 }
 
 func TestRunFormats(t *testing.T) {
-	args := []string{"run", "--transport", "tcp", "--workload", "latency", "--op", "send", "-s", "64", "-n", "50", "--warmup", "none"}
+	args := []string{"run", "--transport", "tcp", "--workload", "latency", "--op", "send", "-s", "64", "-n", "50",
+		"--warmup", "none"}
 	r := rdmaperf(t, append(args, "--format", "json")...)
 	if d := document(t, []byte(r.stdout)); r.code != 0 || len(d.Results) != 1 || d.Results[0].Parameters["warmup_operations"] != nil {
 		t.Errorf("json: exit %d, %+v", r.code, d)
@@ -338,13 +347,15 @@ func TestRunFormats(t *testing.T) {
 // What was not asked for is left out where a transport cannot do it; --all and
 // atomics choose their own sizes.
 func TestRunChoosesWhatIsPossible(t *testing.T) {
-	r := rdmaperf(t, "run", "--transport", "mem", "--op", "read,fetch_add", "-a", "-n", "3", "--warmup", "none", "--workload", "latency", "--format", "json")
+	r := rdmaperf(t, "run", "--transport", "mem", "--op", "read,fetch_add", "-a", "-n", "3", "--warmup", "none",
+		"--workload", "latency", "--format", "json")
 	d := document(t, []byte(r.stdout))
 	var sizes []string
 	for _, res := range d.Results {
 		sizes = append(sizes, fmt.Sprintf("%s:%d", res.Op, res.SizeBytes))
 	}
-	if got := strings.Join(sizes, " "); len(sizes) != 24 || !strings.HasPrefix(got, "read:2 read:4") || !strings.HasSuffix(got, "read:8388608 fetch_add:8") {
+	if got := strings.Join(sizes, " "); len(sizes) != 24 || !strings.HasPrefix(got, "read:2 read:4") ||
+		!strings.HasSuffix(got, "read:8388608 fetch_add:8") {
 		t.Errorf("sizes %s", got)
 	}
 }
@@ -360,7 +371,8 @@ func TestFailedRunWritesItsDocument(t *testing.T) {
 	if d := document(t, raw); d.Error == nil || d.Error.ExitCode != 77 || r.stdout != string(raw) {
 		t.Errorf("error %+v, want exit code 77, and the same on stdout", d.Error)
 	}
-	r = rdmaperf(t, "run", "--transport", "mem", "-n", "10", "-s", "64", "--json", filepath.Join(file, "no", "such", "place"))
+	r = rdmaperf(t, "run", "--transport", "mem", "-n", "10", "-s", "64", "--json",
+		filepath.Join(file, "no", "such", "place"))
 	if r.code != 1 || !strings.Contains(r.stderr, "no/such/place") {
 		t.Errorf("an impossible file: exit %d, %q", r.code, r.stderr)
 	}
@@ -369,7 +381,8 @@ func TestFailedRunWritesItsDocument(t *testing.T) {
 // The server's limits hold before anything runs.
 func TestServerLimitsItsMemory(t *testing.T) {
 	_, port := serveHere(t, "--max-window", "64K")
-	r := rdmaperf(t, "run", "127.0.0.1", "-p", port, "--transport", "tcp", "--workload", "latency", "--op", "send", "-s", "64,1M", "-n", "10")
+	r := rdmaperf(t, "run", "127.0.0.1", "-p", port, "--transport", "tcp", "--workload", "latency", "--op", "send",
+		"-s", "64,1M", "-n", "10")
 	if r.code != 2 || !strings.Contains(r.stderr, "limit of 65536") || r.stdout != "" {
 		t.Errorf("exit %d, %q, %q, want 2 and the limit", r.code, r.stderr, r.stdout)
 	}
@@ -400,7 +413,8 @@ func TestChildFlagIsRefusedOutsideAChild(t *testing.T) {
 }
 
 func TestPinning(t *testing.T) {
-	r := rdmaperf(t, "run", "--transport", "tcp", "--workload", "latency", "--op", "send", "-s", "64", "-n", "50", "--pin", "0,0", "--format", "json")
+	r := rdmaperf(t, "run", "--transport", "tcp", "--workload", "latency", "--op", "send", "-s", "64", "-n", "50",
+		"--pin", "0,0", "--format", "json")
 	d := document(t, []byte(r.stdout))
 	client, _ := d.Results[0].Parameters["client"].(map[string]any)
 	server, _ := d.Results[0].Parameters["server"].(map[string]any)

@@ -22,7 +22,8 @@ func TestEveryStackRunsLatencyAndThroughput(t *testing.T) {
 		{"lite+mem,grpc(bufconn)", "call", []string{
 			"lite latency call", "lite throughput call", "grpc latency call", "grpc throughput call"}},
 	} {
-		args := []string{"run", "--transport", c.transport, "--workload", "latency,throughput", "-s", "64", "-n", "100", "--warmup", "none", "--format", "json", "--no-save"}
+		args := []string{"run", "--transport", c.transport, "--workload", "latency,throughput", "-s", "64", "-n", "100",
+			"--warmup", "none", "--format", "json", "--no-save"}
 		if c.op != "" {
 			args = append(args, "--op", c.op)
 		}
@@ -40,7 +41,8 @@ func TestEveryStackRunsLatencyAndThroughput(t *testing.T) {
 				t.Errorf("%s: %d operations, verified %v", got[len(got)-1], res.Operations, res.Verified)
 			case res.Workload == "latency" && (res.Latency == nil || res.Op == "call" && res.RoundTrip != "full"):
 				t.Errorf("%s: latency %v of a round trip %q", got[len(got)-1], res.Latency, res.RoundTrip)
-			case res.Workload == "throughput" && math.Abs(res.Throughput.BytesPerSecond/res.Throughput.OperationsPerSecond-64) > 0.01:
+			case res.Workload == "throughput" &&
+				math.Abs(res.Throughput.BytesPerSecond/res.Throughput.OperationsPerSecond-64) > 0.01:
 				t.Errorf("%s: %+v for operations of 64 bytes", got[len(got)-1], res.Throughput)
 			}
 		}

@@ -27,7 +27,8 @@ func begun(t testing.TB, p *process) (child int) {
 
 func TestInterruptWritesThePartAndLeavesNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.json")
-	p := start(t, "run", "--transport", "iwarp", "--workload", "latency", "--op", "send", "-s", "64", "-D", "60s", "--json", file)
+	p := start(t, "run", "--transport", "iwarp", "--workload", "latency", "--op", "send", "-s", "64", "-D", "60s",
+		"--json", file)
 	child := begun(t, p)
 	p.cmd.Process.Signal(os.Interrupt)
 	if code := p.wait(30 * time.Second); code != reports.ExitInterrupted {
@@ -38,7 +39,8 @@ func TestInterruptWritesThePartAndLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := document(t, raw)
-	if d.Error == nil || !strings.Contains(d.Error.Message, "interrupted") || len(d.Results) != 1 || d.Results[0].Operations == 0 {
+	if d.Error == nil || !strings.Contains(d.Error.Message, "interrupted") || len(d.Results) != 1 ||
+		d.Results[0].Operations == 0 {
 		t.Errorf("document %+v, want one partial result and the interrupt", d)
 	}
 	if !strings.Contains(p.out.String(), "latency send") || strings.Count(p.errs.String(), "\n") != 1 {
@@ -52,7 +54,8 @@ func TestInterruptWritesThePartAndLeavesNothing(t *testing.T) {
 // The first interrupt waits for a peer that hangs; the second does not.
 func TestSecondInterruptEndsAtOnce(t *testing.T) {
 	server, port := serveHere(t)
-	p := start(t, "run", "127.0.0.1", "-p", port, "--transport", "iwarp", "--workload", "throughput", "-s", "64", "-D", "60s", "--timeout", "30s")
+	p := start(t, "run", "127.0.0.1", "-p", port, "--transport", "iwarp", "--workload", "throughput", "-s", "64", "-D",
+		"60s", "--timeout", "30s")
 	p.spins()
 	server.cmd.Process.Signal(syscall.SIGSTOP)
 	defer server.cmd.Process.Signal(syscall.SIGCONT)
@@ -79,7 +82,8 @@ func TestChildDiesWithItsParent(t *testing.T) {
 
 func TestServerKilledInMidRunExitsWithFive(t *testing.T) {
 	server, port := serveHere(t)
-	p := start(t, "run", "127.0.0.1", "-p", port, "--transport", "iwarp", "--workload", "latency", "--op", "send", "-s", "64", "-D", "60s", "--format", "json")
+	p := start(t, "run", "127.0.0.1", "-p", port, "--transport", "iwarp", "--workload", "latency", "--op", "send", "-s",
+		"64", "-D", "60s", "--format", "json")
 	p.spins()
 	server.cmd.Process.Kill()
 	if code := p.wait(30 * time.Second); code != 5 || strings.Count(p.errs.String(), "\n") != 1 {
@@ -93,15 +97,18 @@ func TestServerKilledInMidRunExitsWithFive(t *testing.T) {
 // A server of calls that is killed ends the calls under way within the bound, whatever
 // carries them, and what was measured is kept.
 func TestServerOfCallsKilledInMidRunExitsWithFive(t *testing.T) {
-	for _, stack := range []string{"grpc(tcp)", "grpc(unix)", "grpc(dropin)+iwarp", "grpc(fused,bp)+iwarp", "grpc(fused,event)+iwarp"} {
+	for _, stack := range []string{"grpc(tcp)", "grpc(unix)", "grpc(dropin)+iwarp", "grpc(fused,bp)+iwarp",
+		"grpc(fused,event)+iwarp"} {
 		server, port := serveHere(t)
-		p := start(t, "run", "127.0.0.1", "-p", port, "--transport", stack, "--rpc", "unary,stream", "-s", "64", "--outstanding", "2", "-q", "2", "-D", "60s", "--warmup", "none", "--format", "json")
+		p := start(t, "run", "127.0.0.1", "-p", port, "--transport", stack, "--rpc", "unary,stream", "-s", "64",
+			"--outstanding", "2", "-q", "2", "-D", "60s", "--warmup", "none", "--format", "json")
 		p.spins()
 		server.cmd.Process.Kill()
 		if code := p.wait(30 * time.Second); code != 5 || strings.Count(p.errs.String(), "\n") != 1 {
 			t.Errorf("%s: exit %d, stderr %q, want 5 and one line", stack, code, p.errs.String())
 		}
-		if d := document(t, p.out.Bytes()); d.Error == nil || d.Error.ExitCode != 5 || len(d.Results) != 1 || d.Results[0].Operations == 0 {
+		if d := document(t, p.out.Bytes()); d.Error == nil || d.Error.ExitCode != 5 || len(d.Results) != 1 ||
+			d.Results[0].Operations == 0 {
 			t.Errorf("%s: document %+v, want the error and the calls before it", stack, d)
 		}
 	}

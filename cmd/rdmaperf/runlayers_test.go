@@ -12,14 +12,18 @@ import (
 // The arm device is measured on the scheduled stacks alone, with one scheduler for all
 // queue pairs, and the result's stack says so; the other arms are as they were given.
 func TestRunMeasuresTheDeviceArm(t *testing.T) {
-	args := []string{"run", "--workload", "hol", "--bulk-size", "64K", "--bulk-depth", "4", "-n", "20", "--warmup", "none", "--probe-gap", "0", "--format", "json", "--no-save"}
+	args := []string{"run", "--workload", "hol", "--bulk-size", "64K", "--bulk-depth", "4", "-n", "20", "--warmup",
+		"none", "--probe-gap", "0", "--format", "json", "--no-save"}
 	for _, c := range []struct {
 		transport, arms string
 		want            []string
 	}{
-		{"mem,sched+mem", "same-qp,device", []string{"mem same-qp", "sched(strict,slice=auto,window=auto)+mem same-qp", "sched(strict,slice=auto,window=auto,scope=device)+mem device"}},
+		{"mem,sched+mem", "same-qp,device", []string{"mem same-qp", "sched(strict,slice=auto,window=auto)+mem same-qp",
+			"sched(strict,slice=auto,window=auto,scope=device)+mem device"}},
 		{"mem,sched+mem", "device", []string{"sched(strict,slice=auto,window=auto,scope=device)+mem device"}},
-		{"sched(scope=device)+mem", "two-qp,device", []string{"sched(strict,slice=auto,window=auto,scope=device)+mem two-qp", "sched(strict,slice=auto,window=auto,scope=device)+mem device"}},
+		{"sched(scope=device)+mem", "two-qp,device",
+			[]string{"sched(strict,slice=auto,window=auto,scope=device)+mem two-qp",
+				"sched(strict,slice=auto,window=auto,scope=device)+mem device"}},
 	} {
 		r := rdmaperf(t, append(args, "--transport", c.transport, "--hol-arm", c.arms)...)
 		if r.code != 0 {
@@ -47,12 +51,14 @@ func TestRunMeasuresTheDeviceArm(t *testing.T) {
 // Stacks of messages and stacks of calls stand in one table of each workload.
 func TestRunPutsCallsBesideMessages(t *testing.T) {
 	fulltest.Only(t, "many stacks and points")
-	r := rdmaperf(t, "run", "--transport", "mem,sched+mem,grpc(bufconn),grpc(fused)+mem", "--workload", "latency,throughput,hol", "-s", "64", "--bulk-size", "64K", "--bulk-depth", "4",
+	r := rdmaperf(t, "run", "--transport", "mem,sched+mem,grpc(bufconn),grpc(fused)+mem", "--workload",
+		"latency,throughput,hol", "-s", "64", "--bulk-size", "64K", "--bulk-depth", "4",
 		"-n", "50", "--warmup", "none", "--no-save")
 	if r.code != 0 {
 		t.Fatalf("exit %d, %s", r.code, r.stderr)
 	}
-	for _, c := range []struct{ title, end string }{{"all stacks: latency", "all stacks: throughput"}, {"all stacks: throughput", "arms side by side"}, {"arms side by side", "\nverdict"}} {
+	for _, c := range []struct{ title, end string }{{"all stacks: latency", "all stacks: throughput"},
+		{"all stacks: throughput", "arms side by side"}, {"arms side by side", "\nverdict"}} {
 		_, table, _ := strings.Cut(r.stdout, c.title)
 		table, _, _ = strings.Cut(table, c.end)
 		for _, want := range []string{"1: mem\n", "2: sched(", "3: grpc(bufconn", "4: grpc(fused", "  call "} {

@@ -20,7 +20,8 @@ func TestStacksSideBySideShareTheLoop(t *testing.T) {
 		{"mem", "perftest", "", reports.ExitUsage},
 	} {
 		t.Run(c.transports+" "+c.loop, func(t *testing.T) {
-			r := rdmaperf(t, "run", "--transport", c.transports, "--loop", c.loop, "--workload", "latency", "--op", "send", "-s", "64", "-n", "200", "--format", "json", "--no-save")
+			r := rdmaperf(t, "run", "--transport", c.transports, "--loop", c.loop, "--workload", "latency", "--op",
+				"send", "-s", "64", "-n", "200", "--format", "json", "--no-save")
 			if r.code != c.code {
 				t.Fatalf("exit code %d, want %d: %s", r.code, c.code, r.stderr)
 			}

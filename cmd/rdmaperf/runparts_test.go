@@ -20,17 +20,25 @@ func TestRunLeavesOutWhatAStackCannotDo(t *testing.T) {
 		said []string // lines of stderr
 	}{
 		{latency + "--transport tcp,grpc(tcp) --op send,call", 0, []string{"tcp send 64 x1", "grpc(tcp) call 64 x1"},
-			[]string{"Left out: points of tcp, no operation call.", "Left out: points of grpc(tcp), no operation send."}},
-		{latency + "--transport tcp,grpc(tcp) --op send", 0, []string{"tcp send 64 x1"}, []string{"Left out: grpc(tcp), no operation send."}},
-		{latency + "--transport mem,lite+mem --op write --qp-sweep 1,64", 0, []string{"mem write 64 x1", "lite+mem write 64 x1", "mem write 64 x64"},
+			[]string{"Left out: points of tcp, no operation call.",
+				"Left out: points of grpc(tcp), no operation send."}},
+		{latency + "--transport tcp,grpc(tcp) --op send", 0, []string{"tcp send 64 x1"},
+			[]string{"Left out: grpc(tcp), no operation send."}},
+		{latency + "--transport mem,lite+mem --op write --qp-sweep 1,64", 0,
+			[]string{"mem write 64 x1", "lite+mem write 64 x1", "mem write 64 x64"},
 			[]string{"Left out: points of lite+mem, 64 QPs are above the device's limit of 62."}},
 		{latency + "--transport lite+mem --op write --qp-sweep 63,64", 2, nil,
-			[]string{"rdmaperf: check lite(k=4)+mem: 63 QPs are above the device's limit of 62, 64 QPs are above the device's limit of 62; try a value within the limit"}},
-		{latency + "--transport grpc(tcp),grpc(unix) --op send", 2, nil, []string{"rdmaperf: check grpc(tcp): no operation send; try "}},
-		{"--workload register --pattern threads --register-threads 64 --arms cache -s 4K,2G -D 2ms --transport mem", 0, []string{"mem threads 4096 x1"},
+			[]string{"rdmaperf: check lite(k=4)+mem: 63 QPs are above the device's limit of 62, 64 QPs are above the " +
+				"device's limit of 62; try a value within the limit"}},
+		{latency + "--transport grpc(tcp),grpc(unix) --op send", 2, nil,
+			[]string{"rdmaperf: check grpc(tcp): no operation send; try "}},
+		{"--workload register --pattern threads --register-threads 64 --arms cache -s 4K,2G -D 2ms --transport mem", 0,
+			[]string{"mem threads 4096 x1"},
 			[]string{"Left out: 1 of 2 points of register, 137438953472 bytes are above the limit here, "}},
-		{"--workload register --pattern threads --register-threads 64 --arms cache -s 2G -D 2ms --transport mem", 77, nil,
-			[]string{"rdmaperf: register cache 2 GiB repeated, 64 threads: 137438953472 bytes are above the limit here, "}},
+		{"--workload register --pattern threads --register-threads 64 --arms cache -s 2G -D 2ms --transport mem",
+			77, nil,
+			[]string{"rdmaperf: register cache 2 GiB repeated, 64 threads: 137438953472 bytes are above the limit " +
+				"here, "}},
 	} {
 		r := rdmaperf(t, append([]string{"run", "--no-save", "--format", "json"}, strings.Fields(c.args)...)...)
 		doc, got := new(reports.Document), []string(nil)
@@ -46,7 +54,8 @@ func TestRunLeavesOutWhatAStackCannotDo(t *testing.T) {
 		}
 		lines := strings.Split(strings.TrimSuffix(r.stderr, "\n"), "\n")
 		if r.code != c.code || !slices.Equal(got, c.want) || !slices.EqualFunc(lines, c.said, strings.HasPrefix) {
-			t.Errorf("%s: exit %d, measured %q, said %q; want %d, %q, %q", c.args, r.code, got, lines, c.code, c.want, c.said)
+			t.Errorf("%s: exit %d, measured %q, said %q; want %d, %q, %q", c.args, r.code, got, lines, c.code, c.want,
+				c.said)
 		}
 	}
 }

@@ -43,7 +43,8 @@ func TestProgressOnATerminal(t *testing.T) {
 	}
 	for _, ci := range []string{"", "true"} {
 		master, slave := terminal(t)
-		cmd := exec.Command(self, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64", "--repeat", "2", "-D", "50ms", "--json", filepath.Join(t.TempDir(), "r.json"))
+		cmd := exec.Command(self, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64",
+			"--repeat", "2", "-D", "50ms", "--json", filepath.Join(t.TempDir(), "r.json"))
 		cmd.Env = append(os.Environ(), "TERM=xterm", "CI="+ci)
 		cmd.Stderr = slave
 		if err := cmd.Run(); err != nil {
@@ -61,7 +62,8 @@ func TestProgressOnATerminal(t *testing.T) {
 			}
 			seen = append(seen, b[:n]...)
 		}
-		drawn := strings.Contains(string(seen), "1/2 mem ") && strings.Contains(string(seen), "2/2 mem ") && strings.Contains(string(seen), " left")
+		drawn := strings.Contains(string(seen), "1/2 mem ") && strings.Contains(string(seen), "2/2 mem ") &&
+			strings.Contains(string(seen), " left")
 		if drawn != (ci == "") || ci != "" && len(seen) != 1 {
 			t.Errorf("CI=%q: the terminal shows %q", ci, seen)
 		}

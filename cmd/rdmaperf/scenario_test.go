@@ -27,7 +27,8 @@ func scenarioIn(t testing.TB, text string) string {
 func points(doc *reports.Document) []string {
 	var all []string
 	for _, r := range doc.Results {
-		all = append(all, fmt.Sprintf("%v: %s %s %d x%d", r.Parameters["run"], r.Workload, r.Op, r.SizeBytes, r.Operations))
+		all = append(all, fmt.Sprintf("%v: %s %s %d x%d", r.Parameters["run"], r.Workload, r.Op, r.SizeBytes,
+			r.Operations))
 	}
 	return all
 }
@@ -52,9 +53,11 @@ func TestScenarioTakesAllRunsIntoOneDocument(t *testing.T) {
 		}
 	}
 	if res := doc.Results[2]; res.Rate != 20000 || res.Arrivals != "poisson" || res.Parameters["seed"] != 7. {
-		t.Errorf("rate %v, arrivals %q, seed %v: the second run asked for 20000, poisson, 7", res.Rate, res.Arrivals, res.Parameters["seed"])
+		t.Errorf("rate %v, arrivals %q, seed %v: the second run asked for 20000, poisson, 7", res.Rate, res.Arrivals,
+			res.Parameters["seed"])
 	}
-	got, want2 := fmt.Sprint(doc.Results[4].Parameters["options"]), "map[iters:50 op:write size:4K,64K transport:mem tx-depth:4 warmup:none workload:throughput]"
+	got, want2 := fmt.Sprint(doc.Results[4].Parameters["options"]),
+		"map[iters:50 op:write size:4K,64K transport:mem tx-depth:4 warmup:none workload:throughput]"
 	if got != want2 {
 		t.Errorf("options %s, want %s", got, want2)
 	}
@@ -73,7 +76,8 @@ runs:
 	}{
 		// An option that excludes another takes its place.
 		{nil, []string{"a: latency send 64 x20", "a: latency send 128 x20", "2: latency send 32 x20"}},
-		{[]string{"-n", "10", "-s", "16,8"}, []string{"a: latency send 16 x10", "a: latency send 8 x10", "2: latency send 16 x10", "2: latency send 8 x10"}},
+		{[]string{"-n", "10", "-s", "16,8"}, []string{"a: latency send 16 x10", "a: latency send 8 x10",
+			"2: latency send 16 x10", "2: latency send 8 x10"}},
 		{[]string{"--op", "write", "-D", "1ms", "-s", "64", "-n", "5"}, nil},
 	} {
 		r := rdmaperf(t, append([]string{"run", "--scenario", file, "--format", "json"}, c.args...)...)
@@ -95,7 +99,8 @@ runs:
 // The command line's HOST wins over the file's.
 func TestScenarioHost(t *testing.T) {
 	_, port := serveHere(t)
-	file := scenarioIn(t, "version: 1\nhost: 127.0.0.1\ndefaults: {transport: tcp, op: send, size: 64, iters: 20, timeout: 5s, port: "+port+"}\nruns: [{name: a, workload: latency}]\n")
+	file := scenarioIn(t, "version: 1\nhost: 127.0.0.1\ndefaults: {transport: tcp, op: send, size: 64, iters: 20, "+
+		"timeout: 5s, port: "+port+"}\nruns: [{name: a, workload: latency}]\n")
 	r := rdmaperf(t, "run", "--scenario", file, "--format", "json")
 	if r.code != 0 {
 		t.Fatalf("exit %d, %s", r.code, r.stderr)
@@ -110,7 +115,8 @@ func TestScenarioHost(t *testing.T) {
 
 // What cannot run here leaves the rest; what goes wrong ends it; the worst counts.
 func TestScenarioExitCodes(t *testing.T) {
-	const good, absent, gone = "{name: good, transport: mem}", "{name: absent, transport: \"verbs:absent0\"}", "{name: gone, transport: tcp, iters: 1, port: 1}"
+	const good, absent, gone = "{name: good, transport: mem}", "{name: absent, transport: \"verbs:absent0\"}",
+		"{name: gone, transport: tcp, iters: 1, port: 1}"
 	for _, c := range []struct {
 		name    string
 		runs    []string
@@ -122,10 +128,12 @@ func TestScenarioExitCodes(t *testing.T) {
 		{"done", []string{good}, nil, 0, 1, ""},
 		{"not run goes on", []string{absent, good}, nil, 77, 1, "rdmaperf: run absent: "},
 		{"threshold", []string{good}, []string{"--fail-if", "p50>1ns"}, 3, 1, "threshold p50>1ns missed"},
-		{"threshold beside not run", []string{absent, good}, []string{"--fail-if", "p50>1ns"}, 3, 1, "threshold p50>1ns missed"},
+		{"threshold beside not run", []string{absent, good}, []string{"--fail-if", "p50>1ns"}, 3, 1,
+			"threshold p50>1ns missed"},
 		{"threshold kept beside not run", []string{absent, good}, []string{"--fail-if", "p50>1h"}, 2, -1, "unit"},
 		{"nothing ran", []string{absent}, []string{"--fail-if", "p50>1s"}, 77, 0, "threshold p50>1s missed"},
-		{"an error ends it", []string{absent, gone, "{name: after, transport: tcp}"}, []string{"127.0.0.1", "--timeout", "200ms"}, 5, 0, "rdmaperf: run gone: "},
+		{"an error ends it", []string{absent, gone, "{name: after, transport: tcp}"},
+			[]string{"127.0.0.1", "--timeout", "200ms"}, 5, 0, "rdmaperf: run gone: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := scenarioIn(t, "version: 1\ndefaults: {workload: latency, op: send, size: 64, iters: 20}\nruns:\n - "+strings.Join(c.runs, "\n - ")+"\n")
@@ -192,12 +200,15 @@ func TestScenarioMistakes(t *testing.T) {
 		{"list for a number", head + " - iters: [1, 2]\n", 3, "not a list"},
 		{"alias", head + " - name: &a x\n   size: *a\n", 4, "alias"},
 		{"merge key", "version: 1\ndefaults: &d {size: 64}\nruns:\n - name: a\n   <<: *d\n", 5, `unknown flag "<<"`},
-		{"mistake in a default that runs replace", "version: 1\ndefaults: {iters: many}\nruns: [{iters: 5}]\n", 2, "whole number"},
+		{"mistake in a default that runs replace", "version: 1\ndefaults: {iters: many}\nruns: [{iters: 5}]\n", 2,
+			"whole number"},
 		// What the flags themselves find has the line of its run.
 		{"size 0", head + " - name: ok\n - name: b\n   size: 0\n", 4, "run b: read --size"},
 		{"exclusive flags", head + " - iters: 5\n   duration: 1s\n", 3, "exclude each other"},
 		{"unknown transport", head + " - transport: pigeon\n", 3, "pigeon"},
-		{"mistake of the last transport", head + " - {transport: mem, iters: 1}\n - {transport: [mem, tcp], op: send, size: 2G, iters: 1}\n", 4, "limit"},
+		{"mistake of the last transport",
+			head + " - {transport: mem, iters: 1}\n - {transport: [mem, tcp], op: send, size: 2G, iters: 1}\n", 4,
+			"limit"},
 		{"no server for mem", "version: 1\nhost: h\nruns: [{transport: mem}]\n", 3, "one process"},
 		{"unknown operation", head + " - op: [send, teleport]\n", 3, "teleport"},
 	} {
@@ -245,11 +256,13 @@ func TestScenarioInHelp(t *testing.T) {
 	if from < 0 || to < from {
 		t.Fatalf("no scenario in the help:\n%s", help)
 	}
-	r := rdmaperf(t, "run", "--scenario", scenarioIn(t, help[from:to]), "--transport", "mem", "-n", "20", "--format", "json")
+	r := rdmaperf(t, "run", "--scenario", scenarioIn(t, help[from:to]), "--transport", "mem", "-n", "20", "--format",
+		"json")
 	if r.code != 0 {
 		t.Fatalf("exit %d, %s", r.code, r.stderr)
 	}
-	if got, want := points(document(t, []byte(r.stdout))), []string{"small: latency send 64 x20", "large: throughput write 1048576 x20"}; !slices.Equal(got, want) {
+	if got, want := points(document(t, []byte(r.stdout))),
+		[]string{"small: latency send 64 x20", "large: throughput write 1048576 x20"}; !slices.Equal(got, want) {
 		t.Errorf("help's scenario measures %q, want %q", got, want)
 	}
 }
@@ -257,9 +270,11 @@ func TestScenarioInHelp(t *testing.T) {
 // Runs of the same point keep their results and files apart.
 func TestScenarioRunsOfOnePoint(t *testing.T) {
 	dir := t.TempDir()
-	file := scenarioIn(t, "version: 1\ndefaults: {transport: mem, workload: latency, op: send, size: 64, iters: 20}\nruns: [{name: a}, {name: b, no-verify: true}]\n")
+	file := scenarioIn(t, "version: 1\ndefaults: {transport: mem, workload: latency, op: send, size: 64, iters: "+
+		"20}\nruns: [{name: a}, {name: b, no-verify: true}]\n")
 	for _, format := range []string{"json", "text", "bench", "perftest", "csv"} {
-		r := rdmaperf(t, "run", "--scenario", file, "--format", format, "-o", filepath.Join(dir, format), "--metrics-textfile", filepath.Join(dir, format+".prom"))
+		r := rdmaperf(t, "run", "--scenario", file, "--format", format, "-o", filepath.Join(dir, format),
+			"--metrics-textfile", filepath.Join(dir, format+".prom"))
 		if r.code != 0 || r.stderr != "" {
 			t.Fatalf("%s: exit %d, %q", format, r.code, r.stderr)
 		}

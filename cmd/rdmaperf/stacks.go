@@ -8,5 +8,6 @@ import (
 
 // newStacksTopic is "rdmaperf help stacks".
 func newStacksTopic() *cobra.Command {
-	return &cobra.Command{Use: "stacks", Short: "What --transport takes: layers and their parameters", Long: stackspec.Help()}
+	return &cobra.Command{Use: "stacks", Short: "What --transport takes: layers and their parameters",
+		Long: stackspec.Help()}
 }

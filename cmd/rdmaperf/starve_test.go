@@ -9,7 +9,8 @@ import (
 
 // Two classes on one QP of a scheduler, over iwarp and in one process.
 func TestRunStarves(t *testing.T) {
-	args := []string{"run", "--transport", "sched(strict)+mem,sched(drr)+iwarp", "--workload", "starvation", "--high-load", "0,100", "--high-priority", "7", "-s", "16K", "-n", "200", "--warmup", "5"}
+	args := []string{"run", "--transport", "sched(strict)+mem,sched(drr)+iwarp", "--workload", "starvation",
+		"--high-load", "0,100", "--high-priority", "7", "-s", "16K", "-n", "200", "--warmup", "5"}
 	r := rdmaperf(t, append(args, "--format", "json")...)
 	if r.code != 0 {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
@@ -20,7 +21,8 @@ func TestRunStarves(t *testing.T) {
 	}
 	for i, res := range results {
 		s := starvationkind.Of(&res)
-		if s == nil || res.SizeBytes != 16<<10 || !res.Verified || s.HighPriority != 7 || s.HighLoadPercent != []float64{0, 0, 100, 100}[i] || res.Operations < 200 {
+		if s == nil || res.SizeBytes != 16<<10 || !res.Verified || s.HighPriority != 7 ||
+			s.HighLoadPercent != []float64{0, 0, 100, 100}[i] || res.Operations < 200 {
 			t.Errorf("result %+v, starvation %+v", res, s)
 		}
 	}

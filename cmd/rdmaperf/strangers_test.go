@@ -21,7 +21,8 @@ type besieged struct {
 	come func(addr string, cfg transports.CallConfig)
 }
 
-func (b besieged) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig, h transports.CallHandler) (transports.CallServer, error) {
+func (b besieged) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig,
+	h transports.CallHandler) (transports.CallServer, error) {
 	s, err := b.CallTransport.ListenCalls(ctx, addr, cfg, h)
 	if err == nil {
 		b.come(s.Addr(), cfg)
@@ -46,14 +47,16 @@ func intrude(t *testing.T, tr transports.CallTransport, addr string, cfg transpo
 	defer k.Close()
 	err = k.Call(&transports.Call{Request: make([]byte, 64)})
 	e := transports.AsCallError(err)
-	return err == nil || e.Code != transports.CallUnavailable && e.Code != transports.CallDeadlineExceeded && e.Code != transports.CallCanceled
+	return err == nil || e.Code != transports.CallUnavailable && e.Code != transports.CallDeadlineExceeded &&
+		e.Code != transports.CallCanceled
 }
 
 // With a token, whoever finds the port of a stack's calls without knowing it is answered
 // nothing: neither one that speaks the stack's own language, nor noise; and who knows it is served behind them.
 func TestDataConnectionsOfCallsNeedTheToken(t *testing.T) {
 	noise := strings.Repeat("\x7f", 64) + "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
-	for _, spec := range []string{"grpc(tcp)", "grpc(unix)", "grpc(bufconn)", "grpc(dropin)+iwarp", "grpc(fused)+iwarp", "grpc(service)+iwarp", "lite+iwarp", "lite(rpc=send)+iwarp", "lite(rpc=write)+iwarp", "lite(daemon)+iwarp"} {
+	for _, spec := range []string{"grpc(tcp)", "grpc(unix)", "grpc(bufconn)", "grpc(dropin)+iwarp", "grpc(fused)+iwarp",
+		"grpc(service)+iwarp", "lite+iwarp", "lite(rpc=send)+iwarp", "lite(rpc=write)+iwarp", "lite(daemon)+iwarp"} {
 		t.Run(spec, func(t *testing.T) {
 			if spec != "grpc(tcp)" && spec != "grpc(fused)+iwarp" && spec != "lite+iwarp" {
 				fulltest.Only(t, "a stack more")
@@ -74,41 +77,42 @@ func TestDataConnectionsOfCallsNeedTheToken(t *testing.T) {
 			}
 			client, stranger := open(near), open(strange)
 			came := 0
-			s := &engine.Server{Workloads: workload.Table(), Token: []byte("open sesame"), Open: func(spec string) (transports.Stack, error) {
-				st, err := far.Open(spec)
-				if err != nil {
-					return nil, err
-				}
-				c, err := transports.Calls(st)
-				return besieged{c, func(addr string, cfg transports.CallConfig) {
-					came++
-					if len(cfg.Secret) == 0 {
-						t.Error("the server's calls have no secret")
-					}
-					cfg.Secret = nil
-					if intrude(t, stranger, addr, cfg) {
-						t.Error("a stranger without a secret is answered")
-					}
-					cfg.Secret = []byte("another.")
-					if intrude(t, stranger, addr, cfg) {
-						t.Error("a stranger with another secret is answered")
-					}
-					if strings.HasPrefix(addr, "@") {
-						return
-					}
-					conn, err := net.Dial("tcp", addr)
+			s := &engine.Server{Workloads: workload.Table(), Token: []byte("open sesame"),
+				Open: func(spec string) (transports.Stack, error) {
+					st, err := far.Open(spec)
 					if err != nil {
-						t.Error(err)
-						return
+						return nil, err
 					}
-					defer conn.Close()
-					conn.SetDeadline(time.Now().Add(15 * time.Second))
-					io.WriteString(conn, noise+strings.Repeat("\x00", 64))
-					if said, err := io.ReadAll(conn); len(said) > 0 || err != nil && strings.Contains(err.Error(), "timeout") {
-						t.Errorf("a stranger with noise hears %q, %v, want an end", said, err)
-					}
-				}}, err
-			}}
+					c, err := transports.Calls(st)
+					return besieged{c, func(addr string, cfg transports.CallConfig) {
+						came++
+						if len(cfg.Secret) == 0 {
+							t.Error("the server's calls have no secret")
+						}
+						cfg.Secret = nil
+						if intrude(t, stranger, addr, cfg) {
+							t.Error("a stranger without a secret is answered")
+						}
+						cfg.Secret = []byte("another.")
+						if intrude(t, stranger, addr, cfg) {
+							t.Error("a stranger with another secret is answered")
+						}
+						if strings.HasPrefix(addr, "@") {
+							return
+						}
+						conn, err := net.Dial("tcp", addr)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						defer conn.Close()
+						conn.SetDeadline(time.Now().Add(15 * time.Second))
+						io.WriteString(conn, noise+strings.Repeat("\x00", 64))
+						if said, err := io.ReadAll(conn); len(said) > 0 || err != nil && strings.Contains(err.Error(), "timeout") {
+							t.Errorf("a stranger with noise hears %q, %v, want an end", said, err)
+						}
+					}}, err
+				}}
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
@@ -117,7 +121,11 @@ func TestDataConnectionsOfCallsNeedTheToken(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- s.Serve(ctx, l) }()
 			defer func() { cancel(); <-ended }()
-			plan := engine.Plan{Workloads: workload.Table(), Transport: spec, Points: []engine.Point{{Workload: "rpc", Op: "call", Call: engine.CallUnary, Size: 64, Response: 64}}, Iterations: 20, QPs: 2, Timeout: 20 * time.Second, Token: []byte("open sesame"), ClientCPU: -1, ServerCPU: -1}
+			plan := engine.Plan{Workloads: workload.Table(), Transport: spec,
+				Points: []engine.Point{{Workload: "rpc", Op: "call", Call: engine.CallUnary, Size: 64,
+					Response: 64}},
+				Iterations: 20, QPs: 2, Timeout: 20 * time.Second, Token: []byte("open sesame"), ClientCPU: -1,
+				ServerCPU: -1}
 			c, err := engine.Connect(t.Context(), l.Addr().String(), client, plan)
 			if err != nil {
 				t.Fatal(err)

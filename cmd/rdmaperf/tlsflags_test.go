@@ -54,7 +54,8 @@ func TestTLSFlagsThatDoNotFitAreToldBeforeAnythingIsDone(t *testing.T) {
 		{"run 127.0.0.1 --tls --tls-cert client.pem", "--tls-key FILE"},
 	} {
 		r := rdmaperf(t, strings.Fields(c.args)...)
-		if r.code != reports.ExitUsage || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, c.want) {
+		if r.code != reports.ExitUsage || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 ||
+			!strings.Contains(r.stderr, c.want) {
 			t.Errorf("%s: exit %d, %q, %q, want 2 and one line with %q", c.args, r.code, r.stdout, r.stderr, c.want)
 		}
 	}
@@ -65,7 +66,8 @@ func TestTLSFlagsThatDoNotFitAreToldBeforeAnythingIsDone(t *testing.T) {
 func TestRunsOverTLS(t *testing.T) {
 	dir := certificates(t)
 	file := func(name string) string { return filepath.Join(dir, name) }
-	server, port := serveHere(t, "--tls-cert", file("server.pem"), "--tls-key", file("server.key"), "--tls-client-ca", file("ca.pem"))
+	server, port := serveHere(t, "--tls-cert", file("server.pem"), "--tls-key", file("server.key"), "--tls-client-ca",
+		file("ca.pem"))
 	few := []string{"run", "127.0.0.1", "-p", port, "--no-save", "--quiet", "--pin", "none"}
 	latency := []string{"--transport", "tcp", "--workload", "latency", "--op", "send", "-s", "64", "-n", "20"}
 	shown := []string{"--tls-ca", file("ca.pem"), "--tls-cert", file("client.pem"), "--tls-key", file("client.key")}
@@ -76,7 +78,8 @@ func TestRunsOverTLS(t *testing.T) {
 		want string
 	}{
 		{"with everything", [][]string{latency, shown}, 0, ""},
-		{"an all-reduce", [][]string{{"--transport", "iwarp", "--workload", "allreduce", "-s", "4K", "-n", "2", "--algorithm", "ring", "--buffers", "reused"}, shown}, 0, ""},
+		{"an all-reduce", [][]string{{"--transport", "iwarp", "--workload", "allreduce", "-s", "4K", "-n", "2",
+			"--algorithm", "ring", "--buffers", "reused"}, shown}, 0, ""},
 		{"without TLS", [][]string{latency}, reports.ExitPeer, "this server speaks TLS"},
 		{"the system's authorities", [][]string{latency, {"--tls"}}, reports.ExitPeer, "not trusted here"},
 		{"without a certificate", [][]string{latency, shown[:2]}, reports.ExitPeer, "wants a certificate"},

@@ -17,7 +17,8 @@ func TestRunTrains(t *testing.T) {
 	if err := os.WriteFile(file, []byte("tensor,parameters,multiply_adds\na,1000,10\nb,9,0\nc,50000,90\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"run", "--transport", "iwarp,sched+iwarp", "--model", file, "--tensor-bytes", "2", "--compute-ratio", "0,1", "-n", "4", "--warmup", "1"}
+	args := []string{"run", "--transport", "iwarp,sched+iwarp", "--model", file, "--tensor-bytes", "2",
+		"--compute-ratio", "0,1", "-n", "4", "--warmup", "1"}
 	r := rdmaperf(t, append(args, "--format", "json")...)
 	if r.code != 0 {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
@@ -25,7 +26,8 @@ func TestRunTrains(t *testing.T) {
 	var got []string
 	for _, res := range document(t, []byte(r.stdout)).Results {
 		ps := paramserverkind.Of(&res)
-		if ps == nil || res.Workload != "paramserver" || ps.Model != "mine" || ps.Parameters != 51_009 || res.SizeBytes != 102_018 || res.Operations != 4 || !res.Verified || ps.MeanHigh < ps.Iteration.Mean {
+		if ps == nil || res.Workload != "paramserver" || ps.Model != "mine" || ps.Parameters != 51_009 ||
+			res.SizeBytes != 102_018 || res.Operations != 4 || !res.Verified || ps.MeanHigh < ps.Iteration.Mean {
 			t.Fatalf("result %+v, training %+v", res, ps)
 		}
 		levels := 1

@@ -9,7 +9,8 @@ import (
 )
 
 func TestIntervalsAreShownAsTheyEnd(t *testing.T) {
-	p := start(t, "run", "--transport", "mem", "--workload", "throughput", "--op", "write", "-s", "64", "-D", "2s", "--interval", "200ms", "--no-save")
+	p := start(t, "run", "--transport", "mem", "--workload", "throughput", "--op", "write", "-s", "64", "-D", "2s",
+		"--interval", "200ms", "--no-save")
 	p.wait(30 * time.Second)
 	lines := strings.Count(p.errs.String(), " MiB/s\n")
 	if lines < 5 || lines > 10 {
@@ -20,7 +21,8 @@ func TestIntervalsAreShownAsTheyEnd(t *testing.T) {
 // Ctrl-C is how it is meant to end: with the result and exit code 0.
 func TestInfiniteRunEndsWithItsResult(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.json")
-	p := start(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64", "--run-infinitely", "--json", file)
+	p := start(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64", "--run-infinitely",
+		"--json", file)
 	p.spins()
 	p.cmd.Process.Signal(os.Interrupt)
 	if code := p.wait(30 * time.Second); code != 0 {
@@ -34,7 +36,9 @@ func TestInfiniteRunEndsWithItsResult(t *testing.T) {
 	if d.Error != nil || len(d.Results) != 1 || d.Results[0].Operations == 0 || d.Results[0].Series != nil {
 		t.Errorf("document %+v, want one result, no error and no series", d)
 	}
-	for _, args := range [][]string{{"--run-infinitely", "-D", "1s"}, {"--run-infinitely", "--op", "send,write", "--workload", "latency"}, {"--run-infinitely", "--transport", "mem,tcp", "--workload", "latency", "--op", "send", "-s", "64"}} {
+	for _, args := range [][]string{{"--run-infinitely", "-D", "1s"}, {"--run-infinitely", "--op", "send,write",
+		"--workload", "latency"}, {"--run-infinitely", "--transport", "mem,tcp", "--workload", "latency", "--op",
+		"send", "-s", "64"}} {
 		if r := rdmaperf(t, append([]string{"run"}, args...)...); r.code != 2 {
 			t.Errorf("%q: exit %d, %s", args, r.code, r.stderr)
 		}

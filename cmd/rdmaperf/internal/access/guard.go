@@ -23,7 +23,8 @@ const tokenVariable = "RDMAPERF_TOKEN"
 type TokenFlags struct{ file string }
 
 func (t *TokenFlags) Register(f *pflag.FlagSet) {
-	f.StringVar(&t.file, "token-file", "", "file with the token that server and clients share; also "+tokenVariable+" in the environment")
+	f.StringVar(&t.file, "token-file", "",
+		"file with the token that server and clients share; also "+tokenVariable+" in the environment")
 }
 
 // shortestToken keeps tokens from being guessed. Arbitrary.
@@ -43,7 +44,8 @@ func (t *TokenFlags) Read() ([]byte, error) {
 		return nil, nil
 	}
 	if text = strings.TrimSpace(text); len(text) < shortestToken {
-		return nil, cli.Usage("read --token-file", fmt.Errorf("%s has a token of %d characters, want %d or more", from, len(text), shortestToken), "openssl rand -hex 16")
+		return nil, cli.Usage("read --token-file", fmt.Errorf("%s has a token of %d characters, want %d or more", from,
+			len(text), shortestToken), "openssl rand -hex 16")
 	}
 	return []byte(text), nil
 }
@@ -58,10 +60,12 @@ type ServerFlags struct {
 }
 
 func (g *ServerFlags) Register(f *pflag.FlagSet) {
-	f.StringSliceVar(&g.allow, "allow", nil, "comma list of addresses and networks that may come, such as 192.0.2.0/24,::1 (default all)")
+	f.StringSliceVar(&g.allow, "allow", nil,
+		"comma list of addresses and networks that may come, such as 192.0.2.0/24,::1 (default all)")
 	g.Token.Register(f)
 	g.TLS.registerServer(f)
-	f.StringVar(&g.maxMemory, "max-memory", "", "memory for the windows, queues and threads of all clients together (default --max-window)")
+	f.StringVar(&g.maxMemory, "max-memory", "",
+		"memory for the windows, queues and threads of all clients together (default --max-window)")
 	f.IntVar(&g.maxThreads, "max-threads", engine.DefaultMaxThreads, "threads of all clients together")
 }
 
@@ -72,7 +76,8 @@ func (g *ServerFlags) Apply(s *engine.Server) (err error) {
 		if err != nil {
 			addr, e := netip.ParseAddr(strings.TrimSpace(a))
 			if e != nil {
-				return cli.Usage("read --allow", fmt.Errorf("%q: want an address or a network such as 192.0.2.0/24", a), "rdmaperf serve --help")
+				return cli.Usage("read --allow", fmt.Errorf("%q: want an address or a network such as 192.0.2.0/24", a),
+					"rdmaperf serve --help")
 			}
 			p = netip.PrefixFrom(addr, addr.BitLen())
 		}

@@ -25,7 +25,8 @@ type TLSFlags struct {
 func (t *TLSFlags) registerServer(f *pflag.FlagSet) {
 	f.StringVar(&t.cert, "tls-cert", "", "speak TLS on the control channel, with the certificates in this PEM file")
 	f.StringVar(&t.key, "tls-key", "", "PEM file with the private key of --tls-cert")
-	f.StringVar(&t.clientCA, "tls-client-ca", "", "serve only clients with a certificate of an authority in this PEM file")
+	f.StringVar(&t.clientCA, "tls-client-ca", "",
+		"serve only clients with a certificate of an authority in this PEM file")
 }
 
 func (t *TLSFlags) RegisterClient(f *pflag.FlagSet) {
@@ -57,7 +58,8 @@ func (t *TLSFlags) pair() ([]tls.Certificate, error) {
 	}
 	c, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, cli.Usage("read --tls-cert", fmt.Errorf("%s, %s: %w", t.cert, t.key, err), "two PEM files that belong together")
+		return nil, cli.Usage("read --tls-cert", fmt.Errorf("%s, %s: %w", t.cert, t.key, err),
+			"two PEM files that belong together")
 	}
 	return []tls.Certificate{c}, nil
 }
@@ -82,7 +84,8 @@ func (t *TLSFlags) server() (*tls.Config, error) {
 	case err != nil:
 		return nil, err
 	case certs == nil && t.clientCA != "":
-		return nil, cli.Usage("read --tls-client-ca", errors.New("it is for a server with TLS"), "--tls-cert and --tls-key, too")
+		return nil, cli.Usage("read --tls-client-ca", errors.New("it is for a server with TLS"),
+			"--tls-cert and --tls-key, too")
 	case certs == nil:
 		return nil, nil
 	}
@@ -103,11 +106,14 @@ func (t *TLSFlags) Client(host string) (*tls.Config, error) {
 	case err != nil:
 		return nil, err
 	case !t.on && t.ca == "" && (certs != nil || t.serverName != ""):
-		return nil, cli.Usage("read --tls", errors.New("--tls-cert, --tls-key and --tls-server-name are for TLS"), "--tls, or --tls-ca FILE, too")
+		return nil, cli.Usage("read --tls", errors.New("--tls-cert, --tls-key and --tls-server-name are for TLS"),
+			"--tls, or --tls-ca FILE, too")
 	case !t.on && t.ca == "":
 		return nil, nil
 	case host == "":
-		return nil, cli.Usage("read --tls", errors.New("without a HOST the server is a process of this run, which nobody can listen to"), "a HOST, or no --tls")
+		return nil, cli.Usage("read --tls",
+			errors.New("without a HOST the server is a process of this run, which nobody can listen to"),
+			"a HOST, or no --tls")
 	}
 	c := &tls.Config{Certificates: certs, MinVersion: tls.VersionTLS13, ServerName: t.serverName}
 	if t.ca != "" {

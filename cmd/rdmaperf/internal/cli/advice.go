@@ -93,7 +93,8 @@ func KnowsItsCommands(group *cobra.Command) {
 				names = append(names, c.CommandPath()+" "+sub.Name())
 			}
 		}
-		return Usage("read command line", fmt.Errorf("%s has no command %q", c.CommandPath(), args[0]), strings.Join(names, ", "))
+		return Usage("read command line", fmt.Errorf("%s has no command %q", c.CommandPath(), args[0]),
+			strings.Join(names, ", "))
 	}
 }
 

@@ -24,7 +24,8 @@ func ErrorLine(err error) string {
 	if errors.As(err, &exit) && exit.Hint != "" {
 		line += "; try " + exit.Hint
 	}
-	return view.Printable(strings.Join(strings.FieldsFunc(line, func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
+	return view.Printable(strings.Join(strings.FieldsFunc(line, func(r rune) bool { return r == '\n' || r == '\r' }),
+		"; "))
 }
 
 // LockedWriter lets logs, progress and what a server says be written side by side.

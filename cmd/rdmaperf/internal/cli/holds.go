@@ -57,5 +57,6 @@ func holds() []any {
 	if all, err := os.ReadDir("/proc/self/task"); err == nil {
 		threads = len(all)
 	}
-	return []any{"descriptors", descriptors, "goroutines", runtime.NumGoroutine(), "threads", threads, "mappings", mappings, "resident_kib", resident}
+	return []any{"descriptors", descriptors, "goroutines", runtime.NumGoroutine(), "threads", threads, "mappings",
+		mappings, "resident_kib", resident}
 }

@@ -25,7 +25,8 @@ func TestServersSayWhatTheyHold(t *testing.T) {
 	}), nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	TellHolds(ctx, log, func() []any { return []any{"clients", 3} })
-	line := regexp.MustCompile(`msg=holds clients=3 descriptors=(\d+) goroutines=(\d+) threads=(\d+) mappings=(\d+) resident_kib=(\d+)\n`)
+	line := regexp.MustCompile(
+		`msg=holds clients=3 descriptors=(\d+) goroutines=(\d+) threads=(\d+) mappings=(\d+) resident_kib=(\d+)\n`)
 	ask := func() (n [5]int) {
 		t.Helper()
 		if err := syscall.Kill(os.Getpid(), syscall.SIGUSR1); err != nil {

@@ -32,5 +32,6 @@ func StopProfile(f *os.File) error {
 }
 
 func ProfileFailed(err error) error {
-	return &reports.ExitError{Code: reports.ExitFailed, Operation: "profile the CPU", Err: err, Hint: "--cpu-profile where files can be written"}
+	return &reports.ExitError{Code: reports.ExitFailed, Operation: "profile the CPU", Err: err,
+		Hint: "--cpu-profile where files can be written"}
 }

@@ -51,8 +51,10 @@ func drawProgress(w io.Writer, costs []time.Duration, now func() time.Time) *Pro
 		p.ahead += c
 	}
 	// The library's prediction goes by calls a second; the plan knows better.
-	p.bar = progressbar.NewOptions(p.total*barSteps, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(barWidth(w)),
-		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionSetSpinnerChangeInterval(0))
+	p.bar = progressbar.NewOptions(p.total*barSteps, progressbar.OptionSetWriter(w),
+		progressbar.OptionSetWidth(barWidth(w)),
+		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
+		progressbar.OptionSetSpinnerChangeInterval(0))
 	return p
 }
 

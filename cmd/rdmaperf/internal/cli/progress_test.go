@@ -50,11 +50,16 @@ func TestProgressTellsTheTimeLeft(t *testing.T) {
 		took  []time.Duration
 		want  []string // before each point
 	}{
-		"by plan":    {[]time.Duration{2e9, 2e9, 2e9}, []time.Duration{2e9, 2e9, 2e9}, []string{"about 6s left", "about 4s left", "about 2s left"}},
-		"slower":     {[]time.Duration{2e9, 2e9, 2e9}, []time.Duration{3e9, 3e9, 3e9}, []string{"about 6s left", "about 6s left", "about 3s left"}},
-		"by count":   {[]time.Duration{0, 0, 0}, []time.Duration{5e9, 1e9, 1e9}, []string{"1/3 tcp x", "about 10s left", "about 3s left"}},
-		"short":      {[]time.Duration{4e8, 1e8}, []time.Duration{4e8, 1e8}, []string{"about 500ms left", "about 100ms left"}},
-		"unexpected": {[]time.Duration{1e9}, []time.Duration{1e9, 1e9}, []string{"1/1 tcp x, about 1s left", "2/2 tcp x"}},
+		"by plan": {[]time.Duration{2e9, 2e9, 2e9}, []time.Duration{2e9, 2e9, 2e9},
+			[]string{"about 6s left", "about 4s left", "about 2s left"}},
+		"slower": {[]time.Duration{2e9, 2e9, 2e9}, []time.Duration{3e9, 3e9, 3e9},
+			[]string{"about 6s left", "about 6s left", "about 3s left"}},
+		"by count": {[]time.Duration{0, 0, 0}, []time.Duration{5e9, 1e9, 1e9},
+			[]string{"1/3 tcp x", "about 10s left", "about 3s left"}},
+		"short": {[]time.Duration{4e8, 1e8}, []time.Duration{4e8, 1e8},
+			[]string{"about 500ms left", "about 100ms left"}},
+		"unexpected": {[]time.Duration{1e9}, []time.Duration{1e9, 1e9},
+			[]string{"1/1 tcp x, about 1s left", "2/2 tcp x"}},
 	} {
 		var out bytes.Buffer
 		p := drawProgress(&out, c.costs, clock)
@@ -65,7 +70,8 @@ func TestProgressTellsTheTimeLeft(t *testing.T) {
 				cost = c.costs[i]
 			}
 			p.Before("tcp", "x", cost)
-			if !strings.Contains(out.String(), want) || !strings.Contains(out.String(), fmt.Sprintf("%d/", i+1)) || strings.Contains(out.String(), "\n") {
+			if !strings.Contains(out.String(), want) || !strings.Contains(out.String(), fmt.Sprintf("%d/", i+1)) ||
+				strings.Contains(out.String(), "\n") {
 				t.Errorf("%s, point %d: %q, want %q on one line", name, i+1, out.String(), want)
 			}
 			now = now.Add(c.took[i])

@@ -44,7 +44,8 @@ type Flags struct {
 }
 
 func (f *Flags) Register(fl *pflag.FlagSet) {
-	values.ListVar(fl, &f.transports, "transport", "", "providers to check, comma separated (default "+conformDefault()+")")
+	values.ListVar(fl, &f.transports, "transport", "",
+		"providers to check, comma separated (default "+conformDefault()+")")
 	f.verbs.Register(fl)
 	fl.StringSliceVar(&f.only, "only", nil, "cases to run: IDs, globs such as 'rdr/*', or groups")
 	fl.StringSliceVar(&f.skip, "skip", nil, "cases to leave out, likewise")
@@ -55,10 +56,14 @@ func (f *Flags) Register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.format, "format", "text", "of stdout: text (matrix) or jsonl (one record a case)")
 	fl.StringVar(&f.junit, "junit", "", "also write the verdicts as JUnit XML to this file")
 	fl.StringVar(&f.jsonl, "jsonl", "", "also write one record a case to this file, for 'rdmaperf report'")
-	fl.DurationVar(&f.timeout, "case-timeout", 10*time.Second, "deadline of one case; without the option 1m with --profile full")
+	fl.DurationVar(&f.timeout, "case-timeout", 10*time.Second,
+		"deadline of one case; without the option 1m with --profile full")
 	fl.BoolVar(&f.list, "list", false, "list the selected cases and run nothing")
-	fl.StringVar(&f.wire, "wire", "", "aim the wire cases at the iWARP peer at HOST:PORT: a victim ('rdmaperf serve --victim'), or whoever serves rping")
-	fl.BoolVar(&f.hazard, "hazard", false, "with --wire: also run cases that crash unpatched kernels; always so on a loopback address")
+	fl.StringVar(&f.wire, "wire", "",
+		"aim the wire cases at the iWARP peer at HOST:PORT: a victim ('rdmaperf serve --victim'), or whoever serves "+
+			"rping")
+	fl.BoolVar(&f.hazard, "hazard", false,
+		"with --wire: also run cases that crash unpatched kernels; always so on a loopback address")
 	fl.StringVar(&f.explain, "explain", "", "print what one case requires and run nothing")
 }
 
@@ -179,7 +184,8 @@ func (f *Flags) narrow(spec string, o conform.Options, selected []conform.Case) 
 		}
 	}
 	if len(o.Cases) == 0 {
-		return o, cli.Usage("check conformance of "+spec, errors.New("its suite has none of the selected cases"), "rdmaperf conform --list --transport '"+spec+"'")
+		return o, cli.Usage("check conformance of "+spec, errors.New("its suite has none of the selected cases"),
+			"rdmaperf conform --list --transport '"+spec+"'")
 	}
 	return o, nil
 }
@@ -260,7 +266,8 @@ func conformError(ctx context.Context, results []conform.Report) error {
 		if len(red) > show {
 			more = fmt.Sprintf(" and %d more", len(red)-show)
 		}
-		errs = append(errs, fmt.Errorf("%d not passed: %s%s", len(red), strings.Join(red[:min(show, len(red))], ", "), more))
+		errs = append(errs, fmt.Errorf("%d not passed: %s%s", len(red), strings.Join(red[:min(show, len(red))], ", "),
+			more))
 	}
 	if ctx.Err() != nil {
 		errs = append(errs, errors.New("interrupted; the remaining cases are notrun"))

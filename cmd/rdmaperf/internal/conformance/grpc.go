@@ -36,10 +36,12 @@ func parseCalls(spec string) (c callStack, err error) {
 		return c, stackspec.OpenError(spec, layers, c.top, err)
 	}
 	if c.Options != (carrier.Options{}) {
-		return c, cli.Usage(stackspec.Opening(spec), fmt.Errorf("%v: conformance is of gRPC's own defaults", c.top), "the form alone, as in grpc(dropin)+iwarp")
+		return c, cli.Usage(stackspec.Opening(spec), fmt.Errorf("%v: conformance is of gRPC's own defaults", c.top),
+			"the form alone, as in grpc(dropin)+iwarp")
 	}
 	if c.Form == carrier.BufConn {
-		return c, cli.Usage(stackspec.Opening(spec), fmt.Errorf("%v: both ends live in one process, and a case is two", c.top), "grpc(tcp) or grpc(unix)")
+		return c, cli.Usage(stackspec.Opening(spec), fmt.Errorf("%v: both ends live in one process, and a case is two",
+			c.top), "grpc(tcp) or grpc(unix)")
 	}
 	if len(layers) > 1 {
 		c.below = stackspec.Format(layers[1:])
@@ -71,7 +73,8 @@ func checkGRPC(ctx context.Context, spec string, o conform.Options) (conform.Rep
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return conform.Report{}, &reports.ExitError{Code: reports.ExitFailed, Operation: "check conformance of " + spec, Err: err}
+		return conform.Report{}, &reports.ExitError{Code: reports.ExitFailed, Operation: "check conformance of " + spec,
+			Err: err}
 	}
 	kids := childrenOf(self, child, o.CaseTimeout)
 	return interop.Run(ctx, spec, c.Form, kids, interop.Options{Options: o, Shared: at.InProcess}), nil
@@ -82,7 +85,8 @@ const childName = "conform-child"
 
 func childrenOf(self, spec string, limit time.Duration) interop.Children {
 	return func(args ...string) *exec.Cmd {
-		return exec.Command(self, append([]string{childName, "--transport", spec, "--case-timeout", limit.String(), "--answer", "3"}, args...)...)
+		return exec.Command(self, append([]string{childName, "--transport", spec, "--case-timeout", limit.String(),
+			"--answer", "3"}, args...)...)
 	}
 }
 

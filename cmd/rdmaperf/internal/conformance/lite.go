@@ -18,7 +18,8 @@ func checkLite(ctx context.Context, spec string, o conform.Options) (conform.Rep
 	}
 	var c stackspec.LITEConfig
 	if err = stackspec.LITEParams.Read(layers[0], &c); err == nil && (c.Peer || c.Daemon) {
-		err = stackspec.Refused(errors.New("the cases of the tier are for LITE inside the process: name it without rpc= and daemon"))
+		err = stackspec.Refused(
+			errors.New("the cases of the tier are for LITE inside the process: name it without rpc= and daemon"))
 	}
 	if err != nil {
 		return conform.Report{}, stackspec.OpenError(spec, layers, layers[0], err)

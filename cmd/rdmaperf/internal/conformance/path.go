@@ -33,7 +33,8 @@ func (at *pathSite) noPath() string {
 }
 
 // overPath opens the stack at both ends of a path between two namespaces.
-func (at *pathSite) overPath(_ context.Context, giveUp time.Duration) (a, b rdma.Device, listen string, p conform.Path, err error) {
+func (at *pathSite) overPath(_ context.Context, giveUp time.Duration) (a, b rdma.Device, listen string, p conform.Path,
+	err error) {
 	path, err := impair.Open(impair.Config{Seed: pathSeed})
 	if err != nil {
 		return nil, nil, "", nil, fmt.Errorf("make a path that can be harmed: %w", err)

@@ -30,7 +30,8 @@ func TestBadPaths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	idle := func(ctx context.Context, giveUp time.Duration) (a, b rdma.Device, listen string, p conform.Path, err error) {
+	idle := func(ctx context.Context, giveUp time.Duration) (a, b rdma.Device, listen string, p conform.Path,
+		err error) {
 		a, b, listen, p, err = (&pathSite{at}).overPath(ctx, giveUp)
 		return a, b, listen, idlePath{p}, err
 	}
@@ -38,7 +39,8 @@ func TestBadPaths(t *testing.T) {
 		open  conform.PathOpener
 		want  conform.Verdict
 		limit time.Duration
-	}{"harmed": {(&pathSite{at}).overPath, conform.Pass, 60 * time.Second}, "idle": {idle, conform.Fail, 2 * time.Second}} {
+	}{"harmed": {(&pathSite{at}).overPath, conform.Pass, 60 * time.Second},
+		"idle": {idle, conform.Fail, 2 * time.Second}} {
 		h := &conform.Harness{Name: "iwarp", OpenPath: c.open}
 		rep := conform.Run(t.Context(), h, conform.Options{Only: cases, CaseTimeout: c.limit})
 		for _, r := range rep.Results {

@@ -110,7 +110,8 @@ func checkNames(root *cobra.Command, path string, file config) error {
 		}
 		for flag := range flags {
 			if of.Flags().Lookup(flag) == nil || slices.Contains(neverDefault, flag) {
-				return cli.Usage("read defaults", fmt.Errorf("%s: %s has no default for --%s", path, name, flag), of.CommandPath()+" --help")
+				return cli.Usage("read defaults", fmt.Errorf("%s: %s has no default for --%s", path, name, flag),
+					of.CommandPath()+" --help")
 			}
 		}
 	}
@@ -153,7 +154,8 @@ func (d *defaults) each(source func(f *pflag.Flag) (value, from string, err erro
 // has tells whether a flag may have the default of a variable that ends so.
 func (d *defaults) has(end string) (found bool) {
 	d.flags.VisitAll(func(f *pflag.Flag) {
-		found = found || strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")) == end && !slices.Contains(neverDefault, f.Name)
+		found = found || strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")) == end &&
+			!slices.Contains(neverDefault, f.Name)
 	})
 	return found
 }

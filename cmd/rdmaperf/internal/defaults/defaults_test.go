@@ -13,7 +13,8 @@ import (
 )
 
 // withDefaults parses a command line of run beside a configuration file and an environment.
-func withDefaults(t *testing.T, file string, env map[string]string, args ...string) (f *pflag.FlagSet, said string, err error) {
+func withDefaults(t *testing.T, file string, env map[string]string, args ...string) (f *pflag.FlagSet, said string,
+	err error) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "rdmaperf"), 0o755); err != nil {
@@ -59,12 +60,15 @@ func has(f *pflag.FlagSet, want map[string]string) bool {
 }
 
 func TestDefaultsAreAsIfTyped(t *testing.T) {
-	file := "hosts: [node7]\nrun:\n  transport: [tcp, iwarp]\n  duration: 3s\n  qp: 2\n  report_gbits: true\nserve: {max-clients: 4}\n"
+	file := "hosts: [node7]\nrun:\n  transport: [tcp, iwarp]\n  duration: 3s\n  qp: 2\n  report_gbits: true\nserve: " +
+		"{max-clients: 4}\n"
 	f, said, err := withDefaults(t, file, map[string]string{"RDMAPERF_RUN_QP": "5"}, "--verbose")
-	if err != nil || !has(f, map[string]string{"transport": "tcp,iwarp", "duration": "3s", "qp": "5", "report_gbits": "true"}) {
+	if err != nil || !has(f, map[string]string{"transport": "tcp,iwarp", "duration": "3s", "qp": "5",
+		"report_gbits": "true"}) {
 		t.Errorf("%s, %v", f.FlagUsages(), err)
 	}
-	if !strings.Contains(said, "--qp 5, from RDMAPERF_RUN_QP") || !strings.Contains(said, "--duration 3s, from /") || strings.Count(said, "\n") != 4 {
+	if !strings.Contains(said, "--qp 5, from RDMAPERF_RUN_QP") || !strings.Contains(said, "--duration 3s, from /") ||
+		strings.Count(said, "\n") != 4 {
 		t.Errorf("--verbose says %q", said)
 	}
 	if f, said, err = withDefaults(t, file, nil, "-q", "7", "-n", "10"); err != nil || !has(f, map[string]string{"qp": "7", "duration": ""}) || said != "" {
@@ -74,8 +78,10 @@ func TestDefaultsAreAsIfTyped(t *testing.T) {
 
 // What the environment says, the file does not take back in other words.
 func TestTheEnvironmentComesBeforeTheFile(t *testing.T) {
-	f, said, err := withDefaults(t, "run: {duration: 3s, qp: 2}", map[string]string{"RDMAPERF_RUN_ITERS": "100", "RDMAPERF_RUN_SIZE": "", "RDMAPERF_SERVE_X": "1"}, "--verbose")
-	if err != nil || !has(f, map[string]string{"duration": "", "qp": "2"}) || !strings.Contains(said, "--iters 100, from RDMAPERF_RUN_ITERS") || strings.Contains(said, "--duration") {
+	f, said, err := withDefaults(t, "run: {duration: 3s, qp: 2}", map[string]string{"RDMAPERF_RUN_ITERS": "100",
+		"RDMAPERF_RUN_SIZE": "", "RDMAPERF_SERVE_X": "1"}, "--verbose")
+	if err != nil || !has(f, map[string]string{"duration": "", "qp": "2"}) ||
+		!strings.Contains(said, "--iters 100, from RDMAPERF_RUN_ITERS") || strings.Contains(said, "--duration") {
 		t.Errorf("said %q, %v", said, err)
 	}
 	if f, said, err = withDefaults(t, "", map[string]string{"RDMAPERF_RUN_ITERS": "100"}, "-D", "1s"); err != nil || said != "" || !has(f, map[string]string{"duration": "1s"}) {
@@ -114,7 +120,9 @@ func TestConfigurationIsWhereXDGSays(t *testing.T) {
 		"/home/u/.config/rdmaperf/config.yaml": {"relative", "/home/u"},
 		"":                                     {"", ""},
 	} {
-		if got := ConfigFile(func(key string) string { return env[slices.Index([]string{"XDG_CONFIG_HOME", "HOME"}, key)] }); got != want {
+		if got := ConfigFile(func(key string) string {
+			return env[slices.Index([]string{"XDG_CONFIG_HOME", "HOME"}, key)]
+		}); got != want {
 			t.Errorf("%q: %q, want %q", env, got, want)
 		}
 	}

@@ -38,7 +38,8 @@ func TestVariablesOfAServiceAreNoDefaults(t *testing.T) {
 }
 
 func TestOnlyVariablesOfServicesAreLeftOut(t *testing.T) {
-	kept := map[string]string{"RDMAPERF_RUN_PORT": "1", "RDMAPERF_RUN_SIZE": "64", "RDMAPERF_RUNS_PORT": "tcp://x", "A_SERVICE_HOST": "10.0.0.1", "A_SERVICE_PORT": "1", "RDMAPERF_RUN_PORT_X": "1"}
+	kept := map[string]string{"RDMAPERF_RUN_PORT": "1", "RDMAPERF_RUN_SIZE": "64", "RDMAPERF_RUNS_PORT": "tcp://x",
+		"A_SERVICE_HOST": "10.0.0.1", "A_SERVICE_PORT": "1", "RDMAPERF_RUN_PORT_X": "1"}
 	env := ofService("RDMAPERF_RUN")
 	maps.Copy(env, kept)
 	if withoutServices(env); !maps.Equal(env, kept) {

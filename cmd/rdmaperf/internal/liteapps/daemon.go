@@ -62,7 +62,8 @@ a process; --transport 'lite(daemon)+X' runs workloads through a daemon.`,
 }
 
 func (d *daemonOptions) config() (c lite.Config, err error) {
-	c = lite.Config{Listen: d.listen, Manager: d.manager, Links: d.links, Segments: d.places, DeadAfter: 15 * time.Second}
+	c = lite.Config{Listen: d.listen, Manager: d.manager, Links: d.links, Segments: d.places,
+		DeadAfter: 15 * time.Second}
 	for _, s := range []struct {
 		flag, text string
 		to         *int
@@ -97,7 +98,8 @@ func (d *daemonOptions) run(cmd *cobra.Command, o *liteOptions) (err error) {
 	} else if _, port, e := net.SplitHostPort(cfg.Listen); e != nil {
 		return cli.Usage("lite daemon", e, "--listen 10.0.0.1:18500")
 	} else if _, e := strconv.ParseUint(port, 10, 16); e != nil {
-		return cli.Usage("lite daemon", fmt.Errorf("--listen %s: the port is no number", cfg.Listen), "--listen 10.0.0.1:18500")
+		return cli.Usage("lite daemon", fmt.Errorf("--listen %s: the port is no number", cfg.Listen),
+			"--listen 10.0.0.1:18500")
 	}
 	var s stackspec.Set
 	dev, err := s.OpenDevice(at.Spec)
@@ -114,12 +116,14 @@ func (d *daemonOptions) run(cmd *cobra.Command, o *liteOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
-	server, err := daemon.Serve(node, d.socket, daemon.Config{Spin: d.spin, For: d.quiet, Log: func(text string) { slog.Info(text) }})
+	server, err := daemon.Serve(node, d.socket, daemon.Config{Spin: d.spin, For: d.quiet,
+		Log: func(text string) { slog.Info(text) }})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	fmt.Fprintf(cmd.OutOrStdout(), "node %d of LITE at %s, over %s, serves %d processes at %s\n", node.ID(), node.Addr(), node.Name(), d.places, d.socket)
+	fmt.Fprintf(cmd.OutOrStdout(), "node %d of LITE at %s, over %s, serves %d processes at %s\n", node.ID(),
+		node.Addr(), node.Name(), d.places, d.socket)
 	if d.parent {
 		go func() {
 			defer cancel()

@@ -23,9 +23,13 @@ func newLiteDSM(o *liteOptions) *cobra.Command {
 		Use: "dsm", Short: "Distributed shared memory: all nodes add to counters in the same pages", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if pages < 1 || pages > 1<<14 || updates < 1 || !(share >= 0 && share <= 1) {
-				return cli.Usage("lite dsm", errors.New("want 1 to 16384 pages, updates, and a share of writes of 0 to 1"), "--pages 64 --accesses 2000 --writes 0.2")
+				return cli.Usage("lite dsm",
+					errors.New("want 1 to 16384 pages, updates, and a share of writes of 0 to 1"),
+					"--pages 64 --accesses 2000 --writes 0.2")
 			}
-			a := liteApp{name: "dsm", source: dsm.Source, input: fmt.Sprintf("%d pages of 4096 bytes, %d accesses a node, %g of them writes", pages, updates, share)}
+			a := liteApp{name: "dsm", source: dsm.Source,
+				input: fmt.Sprintf("%d pages of 4096 bytes, %d accesses a node, %g of them writes", pages, updates,
+					share)}
 			// What each node does, as every machine would.
 			step := func(rng *rand.Rand) (page, slot int, add uint64) {
 				page, slot = rng.IntN(pages), rng.IntN(512)

@@ -29,7 +29,8 @@ func goSources(ctx context.Context) (root string, files []string, err error) {
 	if root == "" {
 		out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 		if err != nil {
-			return "", nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: "find the sources of Go", Err: fmt.Errorf("no input was named, and go env GOROOT fails: %w", err), Hint: "naming files"}
+			return "", nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: "find the sources of Go",
+				Err: fmt.Errorf("no input was named, and go env GOROOT fails: %w", err), Hint: "naming files"}
 		}
 		root = string(bytes.TrimSpace(out))
 	}
@@ -49,7 +50,8 @@ func goSources(ctx context.Context) (root string, files []string, err error) {
 		err = errors.New("no Go files")
 	}
 	if err != nil {
-		return "", nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: "find the sources of Go in " + root, Err: err, Hint: "naming files"}
+		return "", nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: "find the sources of Go in " + root,
+			Err: err, Hint: "naming files"}
 	}
 	return root, files, nil
 }

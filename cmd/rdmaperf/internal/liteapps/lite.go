@@ -71,10 +71,12 @@ func (a *liteApp) print(w io.Writer, o *liteOptions, stack string) error {
 	if !a.same {
 		verdict = "DIFFERENT"
 	}
-	fmt.Fprintf(w, "  check      %s as on a single machine, which took %s\n", verdict, a.alone.Round(10*time.Microsecond))
+	fmt.Fprintf(w, "  check      %s as on a single machine, which took %s\n", verdict,
+		a.alone.Round(10*time.Microsecond))
 	fmt.Fprintf(w, "  lines      %d of code, %d of them use LITE\n", all, tier)
 	if !a.same {
-		return &reports.ExitError{Code: reports.ExitCorruption, Operation: "lite " + a.name, Err: fmt.Errorf("the answer is not that of a single machine")}
+		return &reports.ExitError{Code: reports.ExitCorruption, Operation: "lite " + a.name,
+			Err: fmt.Errorf("the answer is not that of a single machine")}
 	}
 	return nil
 }
@@ -83,7 +85,8 @@ func (a *liteApp) print(w io.Writer, o *liteOptions, stack string) error {
 const liteTimeout = 2 * time.Minute
 
 // withNodes runs f on a cluster of local nodes.
-func (o *liteOptions) withNodes(ctx context.Context, arena int, f func(nodes []*lite.Node, ids []int) error) (err error) {
+func (o *liteOptions) withNodes(ctx context.Context, arena int,
+	f func(nodes []*lite.Node, ids []int) error) (err error) {
 	if o.nodes < 1 || o.nodes > lite.MaxNodes {
 		return cli.Usage("lite", fmt.Errorf("--nodes %d: want 1 to %d", o.nodes, lite.MaxNodes), "--nodes 4")
 	}

@@ -20,9 +20,12 @@ func newLiteLog(o *liteOptions) *cobra.Command {
 		Use: "log", Short: "A distributed log: all nodes append atomically to one", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if records < 1 || size < 16 || size > 1<<16 || o.nodes*records*(size+84) > liteArena/2 {
-				return cli.Usage("lite log", fmt.Errorf("%d records of %d bytes a node: want records of 16 to 65536 bytes, all together at most %d MiB", records, size, liteArena>>21), "--records 2000 --size 100")
+				return cli.Usage("lite log",
+					fmt.Errorf("%d records of %d bytes a node: want records of 16 to 65536 bytes, all together at "+
+						"most %d MiB", records, size, liteArena>>21), "--records 2000 --size 100")
 			}
-			a := liteApp{name: "log", source: applog.Source, input: fmt.Sprintf("%d records of %d bytes by each node", records, size)}
+			a := liteApp{name: "log", source: applog.Source, input: fmt.Sprintf("%d records of %d bytes by each node",
+				records, size)}
 			record := func(node, i int) []byte {
 				b := bytes.Repeat([]byte{byte(node*31 + i)}, size)
 				binary.LittleEndian.PutUint64(b, uint64(node))
@@ -72,7 +75,8 @@ func newLiteLog(o *liteOptions) *cobra.Command {
 					next[node]++
 					return nil
 				})
-				a.details = []string{fmt.Sprintf("read back  %d records in %s, those of each node in its order", n, time.Since(start).Round(10*time.Microsecond))}
+				a.details = []string{fmt.Sprintf("read back  %d records in %s, those of each node in its order", n,
+					time.Since(start).Round(10*time.Microsecond))}
 				a.same = a.same && n == o.nodes*records
 				return err
 			})

@@ -18,10 +18,12 @@ func newLitePageRank(o *liteOptions) *cobra.Command {
 	var edges string
 	var iterations, top int
 	cmd := &cobra.Command{
-		Use: "pagerank", Short: "PageRank of a graph, by default of the imports of Go's standard library", Args: cobra.NoArgs,
+		Use: "pagerank", Short: "PageRank of a graph, by default of the imports of Go's standard library",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if iterations < 1 || iterations > 1e6 {
-				return cli.Usage("lite pagerank", fmt.Errorf("--iterations %d: want 1 to 1000000", iterations), "--iterations 30")
+				return cli.Usage("lite pagerank", fmt.Errorf("--iterations %d: want 1 to 1000000", iterations),
+					"--iterations 30")
 			}
 			g, name, err := importGraph(cmd.Context())
 			if edges != "" {
@@ -30,7 +32,8 @@ func newLitePageRank(o *liteOptions) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a := liteApp{name: "pagerank", source: pagerank.Source, input: fmt.Sprintf("%s: %d vertices, %d edges", name, len(g.Names), g.Edges)}
+			a := liteApp{name: "pagerank", source: pagerank.Source, input: fmt.Sprintf("%s: %d vertices, %d edges",
+				name, len(g.Names), g.Edges)}
 			start := time.Now()
 			want := g.Local(iterations)
 			a.alone = time.Since(start)
@@ -53,7 +56,8 @@ func newLitePageRank(o *liteOptions) *cobra.Command {
 				return err
 			}
 			a.same = slices.Equal(got, want)
-			a.rate = fmt.Sprintf("%d iterations, %.0f edges a second", iterations, perSecond(g.Edges*iterations, a.took))
+			a.rate = fmt.Sprintf("%d iterations, %.0f edges a second", iterations,
+				perSecond(g.Edges*iterations, a.took))
 			order := make([]int, len(got))
 			for v := range order {
 				order[v] = v

@@ -64,12 +64,14 @@ func newLiteWordCount(o *liteOptions) *cobra.Command {
 			}
 			a.same = maps.Equal(got, want)
 			a.rate = fmt.Sprintf("%.1f MiB a second", perSecond(int(bytes), a.took)/(1<<20))
-			words := slices.SortedFunc(maps.Keys(got), func(x, y string) int { return cmp.Or(cmp.Compare(got[y], got[x]), cmp.Compare(x, y)) })
+			words := slices.SortedFunc(maps.Keys(got),
+				func(x, y string) int { return cmp.Or(cmp.Compare(got[y], got[x]), cmp.Compare(x, y)) })
 			line := "most       "
 			for _, w := range words[:min(top, len(words))] {
 				line += fmt.Sprintf("%s %d  ", w, got[w])
 			}
-			a.details = []string{fmt.Sprintf("words      %d different; files taken by each node: %v", len(got), taken), line}
+			a.details = []string{fmt.Sprintf("words      %d different; files taken by each node: %v", len(got),
+				taken), line}
 			return a.print(cmd.OutOrStdout(), o, stack)
 		},
 	}

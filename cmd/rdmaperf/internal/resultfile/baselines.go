@@ -29,7 +29,8 @@ type Baseline struct{ name, root string }
 
 func NewBaseline(name string) (Baseline, error) {
 	if !baselineName.MatchString(name) {
-		return Baseline{}, fmt.Errorf("%q: want letters, digits, dots, dashes and underscores, a letter or digit first", name)
+		return Baseline{}, fmt.Errorf(
+			"%q: want letters, digits, dots, dashes and underscores, a letter or digit first", name)
 	}
 	root := os.Getenv("XDG_DATA_HOME")
 	if !filepath.IsAbs(root) { // "all paths must be absolute", others are ignored

@@ -33,7 +33,8 @@ func Read(path string) (*reports.Document, error) {
 		return nil, &reports.ExitError{Code: reports.ExitFailed, Operation: "read result documents", Err: err}
 	}
 	if len(names) == 0 {
-		return nil, cli.Usage("read result documents", fmt.Errorf("%s: no *.json in it", path), "a directory that files of rdmaperf run --json are in")
+		return nil, cli.Usage("read result documents", fmt.Errorf("%s: no *.json in it", path),
+			"a directory that files of rdmaperf run --json are in")
 	}
 	return joinFiles("read result documents of "+path, names)
 }

@@ -54,7 +54,8 @@ func (o *Options) keepAwake(e *reports.Environment) (*wakeup.Awake, error) {
 	}
 	a, err := wakeup.Hold(spinner)
 	if err != nil {
-		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: "read --awake", Err: err, Hint: "root, or a run without --awake"}
+		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: "read --awake", Err: err,
+			Hint: "root, or a run without --awake"}
 	}
 	e.Awake = a.String()
 	return a, nil

@@ -42,9 +42,13 @@ type destinations struct {
 
 func (d *destinations) register(f *pflag.FlagSet) {
 	f.StringVar(&d.json, "json", "", "write the result document to this file; - is stdout")
-	f.StringVarP(&d.dir, "output", "o", "", "write everything into this directory: "+strings.Join(render.Files(), ", ")+" (without it and --json: rdmaperf-results/TIME)")
-	f.BoolVar(&d.noSave, "no-save", false, "write nothing that was not asked for; also "+saveVariable+"=none in the environment")
-	f.StringVar(&d.name, "save", "", "save the results as a baseline under this name, for compare NAME on this machine; those of the same stacks are replaced")
+	f.StringVarP(&d.dir, "output", "o", "", "write everything into this directory: "+strings.Join(render.Files(),
+		", ")+" (without it and --json: rdmaperf-results/TIME)")
+	f.BoolVar(&d.noSave, "no-save", false,
+		"write nothing that was not asked for; also "+saveVariable+"=none in the environment")
+	f.StringVar(&d.name, "save", "",
+		"save the results as a baseline under this name, for compare NAME on this machine; those of the same stacks "+
+			"are replaced")
 	f.BoolVar(&d.force, "force", false, "let --output write into a directory with results of another run")
 }
 
@@ -56,15 +60,19 @@ func (d *destinations) check() error {
 	const operation = "read --output"
 	switch {
 	case d.dir != "" && strings.Trim(d.dir, "0123456789") == "":
-		return cli.Usage(operation, fmt.Errorf("%q is no directory that anybody names; perftest's -o, reads outstanding, is chosen by --tx-depth here", d.dir), "./"+d.dir+" for a directory of that name")
+		return cli.Usage(operation,
+			fmt.Errorf("%q is no directory that anybody names; perftest's -o, reads outstanding, is chosen by "+
+				"--tx-depth here", d.dir), "./"+d.dir+" for a directory of that name")
 	case slices.Contains(perftestOutput, d.dir):
-		return cli.Usage(operation, fmt.Errorf("%q is no directory here; one figure alone, as perftest prints it", d.dir), "rdmaperf perftest ib_write_bw --output="+d.dir)
+		return cli.Usage(operation, fmt.Errorf("%q is no directory here; one figure alone, as perftest prints it",
+			d.dir), "rdmaperf perftest ib_write_bw --output="+d.dir)
 	case d.dir != "" && d.noSave:
 		return cli.Usage(operation, errors.New("--no-save and --output exclude each other"), "one of them")
 	}
 	if d.name != "" {
 		if _, err := resultfile.NewBaseline(d.name); err != nil {
-			return cli.Usage("read --save", err, "HOME or XDG_CONFIG_HOME in the environment, --save NAME, or --output DIR")
+			return cli.Usage("read --save", err,
+				"HOME or XDG_CONFIG_HOME in the environment, --save NAME, or --output DIR")
 		}
 	}
 	return nil
@@ -99,7 +107,8 @@ func (d *destinations) open(now time.Time) error {
 		hint = "another directory to work in, --output DIR, or --no-save"
 	}
 	if _, err := os.Stat(filepath.Join(d.dir, resultfile.DocumentFile)); err == nil && !d.force {
-		return cli.Usage("read --output", fmt.Errorf("%s has results of another run", d.dir), "another directory, or --force to mix them")
+		return cli.Usage("read --output", fmt.Errorf("%s has results of another run", d.dir),
+			"another directory, or --force to mix them")
 	}
 	_, err := os.Stat(d.dir)
 	d.made = errors.Is(err, fs.ErrNotExist)

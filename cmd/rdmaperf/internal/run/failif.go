@@ -61,7 +61,8 @@ func (f *FailIf) ByMedians() {
 func (f *FailIf) absolute() error {
 	for _, t := range f.Thresholds {
 		if t.Relative() {
-			return cli.Usage("read --fail-if", fmt.Errorf("threshold %q: %w", t.String(), reports.ErrRelative), "an absolute limit such as 'p99>10us'")
+			return cli.Usage("read --fail-if", fmt.Errorf("threshold %q: %w", t.String(), reports.ErrRelative),
+				"an absolute limit such as 'p99>10us'")
 		}
 	}
 	return nil
@@ -74,7 +75,8 @@ func (f *FailIf) check(stderr io.Writer, doc *reports.Document) error {
 		for _, l := range lines {
 			fmt.Fprintln(stderr, l)
 		}
-		return &reports.ExitError{Code: reports.ExitThreshold, Operation: "check --fail-if", Err: errors.New("points were disturbed")}
+		return &reports.ExitError{Code: reports.ExitThreshold, Operation: "check --fail-if",
+			Err: errors.New("points were disturbed")}
 	}
 	if len(f.Thresholds) == 0 {
 		return nil

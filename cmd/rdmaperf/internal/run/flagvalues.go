@@ -51,7 +51,8 @@ func parsePin(s string, threads int, allowed []int, alone bool) (auto bool, clie
 	case "none":
 		return false, -1, -1, nil
 	}
-	if _, err := fmt.Sscanf(s+"\n", "%d,%d\n", &client, &server); err != nil || client < 0 || server < 0 || client > 1023 || server > 1023 {
+	if _, err := fmt.Sscanf(s+"\n", "%d,%d\n", &client, &server); err != nil || client < 0 || server < 0 ||
+		client > 1023 || server > 1023 {
 		return false, -1, -1, fmt.Errorf("%q: want auto, none or two CPUs such as 3,2", s)
 	}
 	if threads > 1 {
@@ -63,7 +64,8 @@ func parsePin(s string, threads int, allowed []int, alone bool) (auto bool, clie
 		here bool
 	}{{"client", client, true}, {"server", server, alone}} {
 		if side.here && !slices.Contains(allowed, side.cpu) {
-			return false, -1, -1, fmt.Errorf("%q: the %s's CPU %d is none that this process may run on: %s", s, side.name, side.cpu, ranges(allowed))
+			return false, -1, -1, fmt.Errorf("%q: the %s's CPU %d is none that this process may run on: %s", s,
+				side.name, side.cpu, ranges(allowed))
 		}
 	}
 	return false, client, server, nil

@@ -14,10 +14,14 @@ func FlagGroups() []cli.FlagGroup {
 	groups := []cli.FlagGroup{
 		{Title: "What to measure", Flags: []string{"transport", "workload", "op", "size", "all", "scenario"}},
 		{Title: "How long", Flags: []string{"duration", "iters", "warmup", "repeat", "interval", "run-infinitely"}},
-		{Title: "Load", Flags: []string{"qp", "qp-sweep", "threads", "tx-depth", "rx-depth", "bidirectional", "app-work", "impair", "inline_size", "cq-mod", "post_list", "polling", "loop", "nice",
+		{Title: "Load", Flags: []string{"qp", "qp-sweep", "threads", "tx-depth", "rx-depth", "bidirectional",
+			"app-work", "impair", "inline_size", "cq-mod", "post_list", "polling", "loop", "nice",
 			"rate", "rate-sweep", "arrivals", "pin", "awake", "verify", "no-verify", "redo", "seed"}},
-		{Title: "Peer and device", Flags: []string{"port", "ib-dev", "ib-port", "gid-index", "rdma_cm", "connection", "mtu", "qp-timeout", "retry_count", "sl", "tos", "token-file", "tls", "tls-ca", "tls-cert", "tls-key", "tls-server-name", "timeout", "CPU-freq"}},
-		{Title: "Output", Flags: []string{"output", "json", "force", "no-save", "save", "format", "report_gbits", "counters", "raw", "raw-limit", "cpu-profile", "fail-if",
+		{Title: "Peer and device", Flags: []string{"port", "ib-dev", "ib-port", "gid-index", "rdma_cm", "connection",
+			"mtu", "qp-timeout", "retry_count", "sl", "tos", "token-file", "tls", "tls-ca", "tls-cert", "tls-key",
+			"tls-server-name", "timeout", "CPU-freq"}},
+		{Title: "Output", Flags: []string{"output", "json", "force", "no-save", "save", "format", "report_gbits",
+			"counters", "raw", "raw-limit", "cpu-profile", "fail-if",
 			"metrics-listen", "metrics-push", "metrics-textfile", "quiet", "verbose", "help"}},
 	}
 	for _, r := range workload.Rooms {
@@ -28,6 +32,7 @@ func FlagGroups() []cli.FlagGroup {
 		}
 	}
 	return append(groups,
-		cli.FlagGroup{Title: "Stacks with grpc", Flags: []string{"mode-sweep", "busy-sweep", "poller-sweep", "ring-sweep"}},
+		cli.FlagGroup{Title: "Stacks with grpc", Flags: []string{"mode-sweep", "busy-sweep", "poller-sweep",
+			"ring-sweep"}},
 		cli.FlagGroup{Title: "Stacks with sched", Flags: []string{"sched-slice", "sched-window", "sched-send"}})
 }

@@ -29,7 +29,8 @@ func splitHost(arg string, port int, given bool) (string, int, error) {
 	}
 	if strings.Contains(host, ":") {
 		if _, err := netip.ParseAddr(host); err != nil {
-			return "", 0, fmt.Errorf("HOST %q is no address: a port behind one of IPv6 needs brackets, [::1]:18515", arg)
+			return "", 0, fmt.Errorf(
+				"HOST %q is no address: a port behind one of IPv6 needs brackets, [::1]:18515", arg)
 		}
 	}
 	if host == arg || own == "" && strings.HasSuffix(arg, "]") {

@@ -38,7 +38,8 @@ func badPaths(given []string) ([]badPath, error) {
 	for _, g := range given {
 		key, list, ok := strings.Cut(g, "=")
 		if !ok {
-			return nil, values.Wrong("impair", "%q: want loss=P, dup=P, reorder=P, delay=TIME, stop=TIME, cut=TIME or seed=N", g)
+			return nil, values.Wrong("impair",
+				"%q: want loss=P, dup=P, reorder=P, delay=TIME, stop=TIME, cut=TIME or seed=N", g)
 		}
 		var all []badPath
 		for _, p := range paths {
@@ -143,15 +144,19 @@ func (o *Options) runImpaired(cmd *cobra.Command) error {
 		return cli.Usage("read --impair", err, "--impair loss=0,0.1%,1%")
 	}
 	if o.host != "" || o.scenario != "" {
-		return cli.Usage("read --impair", errors.New("the path is between two ends that it makes"), "neither a HOST nor --scenario")
+		return cli.Usage("read --impair", errors.New("the path is between two ends that it makes"),
+			"neither a HOST nor --scenario")
 	}
-	for _, word := range []string{"link=", "stack=raw", "stack=sequential", "mem", "verbs", "grpc(unix)", "grpc(bufconn)"} {
+	for _, word := range []string{"link=", "stack=raw", "stack=sequential", "mem", "verbs", "grpc(unix)",
+		"grpc(bufconn)"} {
 		if strings.Contains(o.transports, word) {
-			return cli.Usage("read --impair", fmt.Errorf("%q does not go through the kernel's IP", word), "iwarp and tcp on kernel sockets; a stack in user space has loss=P of its own")
+			return cli.Usage("read --impair", fmt.Errorf("%q does not go through the kernel's IP", word),
+				"iwarp and tcp on kernel sockets; a stack in user space has loss=P of its own")
 		}
 	}
 	if os.Geteuid() != 0 {
-		return &reports.ExitError{Code: reports.ExitNotRun, Operation: "make a bad path", Err: errors.New("network namespaces and TUN devices need root"), Hint: "sudo"}
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: "make a bad path",
+			Err: errors.New("network namespaces and TUN devices need root"), Hint: "sudo"}
 	}
 	if err := o.to.open(time.Now()); err != nil {
 		return err
@@ -178,7 +183,8 @@ func (o *Options) runImpaired(cmd *cobra.Command) error {
 }
 
 // overPath runs a server in one namespace and a client in the other.
-func (o *Options) overPath(ctx context.Context, flags *pflag.FlagSet, p badPath, doc *reports.Document, stderr io.Writer) (err error) {
+func (o *Options) overPath(ctx context.Context, flags *pflag.FlagSet, p badPath, doc *reports.Document,
+	stderr io.Writer) (err error) {
 	path, err := impair.Open(p.cfg)
 	if err != nil {
 		return &reports.ExitError{Code: reports.ExitNotRun, Operation: "make a bad path", Err: err}
@@ -186,7 +192,8 @@ func (o *Options) overPath(ctx context.Context, flags *pflag.FlagSet, p badPath,
 	defer func() { err = errors.Join(err, path.Close()) }()
 	hold := make(chan struct{})
 	defer close(hold)
-	server, err := startChildAt(ctx, stderr, impair.Addresses[0], func(start func() error) error { return path.In(0, hold, start) })
+	server, err := startChildAt(ctx, stderr, impair.Addresses[0],
+		func(start func() error) error { return path.In(0, hold, start) })
 	if err != nil {
 		return err
 	}
@@ -236,7 +243,8 @@ func (o *Options) overPath(ctx context.Context, flags *pflag.FlagSet, p badPath,
 		doc.AddPublished(one.Published)
 	}
 	if n := path.Counts(); !o.quiet {
-		fmt.Fprintf(stderr, "%s: %d packets, %d lost, %d doubled, %d overtaken", p.name, n.Packets, n.Lost, n.Duplicated, n.Reordered)
+		fmt.Fprintf(stderr, "%s: %d packets, %d lost, %d doubled, %d overtaken", p.name, n.Packets, n.Lost,
+			n.Duplicated, n.Reordered)
 		if stops > 0 {
 			fmt.Fprintf(stderr, ", server stopped %d times", stops)
 		}
@@ -247,7 +255,8 @@ func (o *Options) overPath(ctx context.Context, flags *pflag.FlagSet, p badPath,
 	}
 	var exit *exec.ExitError
 	if errors.As(waited, &exit) {
-		return &reports.ExitError{Code: exit.ExitCode(), Operation: "run over " + p.name, Err: errors.New("it said why above")}
+		return &reports.ExitError{Code: exit.ExitCode(), Operation: "run over " + p.name,
+			Err: errors.New("it said why above")}
 	}
 	return waited
 }
@@ -259,7 +268,8 @@ func clientOver(addr, file string, flags *pflag.FlagSet, stderr io.Writer) (*exe
 		return nil, err
 	}
 	host, port, _ := strings.Cut(addr, ":")
-	args := []string{"run", host, "--port=" + port, "--json=" + file, "--quiet", "--redo=0"} // lost packets would look like a disturbance
+	// lost packets would look like a disturbance
+	args := []string{"run", host, "--port=" + port, "--json=" + file, "--quiet", "--redo=0"}
 	flags.Visit(func(f *pflag.Flag) {
 		if slices.Contains(outsideScenario, f.Name) || f.Name == "port" {
 			return

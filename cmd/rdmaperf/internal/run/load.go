@@ -22,13 +22,21 @@ type loadFlags struct {
 }
 
 func (l *loadFlags) register(f *pflag.FlagSet) {
-	f.Float64Var(&l.rate, "rate", 0, "latency as an open loop of so many operations a second, timed from their intended starts (default closed loop)")
+	f.Float64Var(&l.rate, "rate", 0,
+		"latency as an open loop of so many operations a second, timed from their intended starts (default closed loop)")
 	values.ListVar(f, &l.sweep, "rate-sweep", "", "latency under load: several rates, as a comma list or FROM:TO:STEP")
 	f.StringVar(&l.arrivals, "arrivals", engine.ArrivalsConstant, "of --rate: constant or poisson")
-	values.ListVar(f, &l.appWork, "app-work", "0", "latency and throughput of send, send_imm and write_imm: how long the server computes for each message that it receives, a comma list such as 0,5us,50us")
-	values.ListVar(f, &l.qpSweep, "qp-sweep", "", "latency and throughput against the number of QPs, instead of --qp: a comma list or FROM:TO:STEP, a point each; --threads is the most")
-	values.ListVar(f, &l.outstanding, "outstanding", "", "rpc, kv, tensor: calls outstanding on each of the --qp connections, a goroutine each; a comma list or FROM:TO:STEP is a point each (default --tx-depth, else 1)")
-	f.StringVar(&l.interval, "interval", "", "show how each window goes, by intervals such as 1s, while it does and in the result (default not)")
+	values.ListVar(f, &l.appWork, "app-work", "0",
+		"latency and throughput of send, send_imm and write_imm: how long the server computes for each message that "+
+			"it receives, a comma list such as 0,5us,50us")
+	values.ListVar(f, &l.qpSweep, "qp-sweep", "",
+		"latency and throughput against the number of QPs, instead of --qp: a comma list or FROM:TO:STEP, a point "+
+			"each; --threads is the most")
+	values.ListVar(f, &l.outstanding, "outstanding", "",
+		"rpc, kv, tensor: calls outstanding on each of the --qp connections, a goroutine each; a comma list or "+
+			"FROM:TO:STEP is a point each (default --tx-depth, else 1)")
+	f.StringVar(&l.interval, "interval", "",
+		"show how each window goes, by intervals such as 1s, while it does and in the result (default not)")
 }
 
 // axes fills in what points are multiplied by.

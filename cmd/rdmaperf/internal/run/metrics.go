@@ -47,8 +47,10 @@ type metricsOptions struct {
 }
 
 func (m *metricsOptions) register(f *pflag.FlagSet) {
-	f.StringVar(&m.textfile, "metrics-textfile", "", "write the results for node_exporter's textfile collector to this file")
-	f.StringVar(&m.listen, "metrics-listen", "", "serve finished points to Prometheus at this address during the run, such as :9100")
+	f.StringVar(&m.textfile, "metrics-textfile", "",
+		"write the results for node_exporter's textfile collector to this file")
+	f.StringVar(&m.listen, "metrics-listen", "",
+		"serve finished points to Prometheus at this address during the run, such as :9100")
 	f.StringVar(&m.pushTo, "metrics-push", "", "push the results to the Pushgateway at this URL")
 }
 
@@ -56,7 +58,8 @@ func (m *metricsOptions) register(f *pflag.FlagSet) {
 func (m *metricsOptions) check() error {
 	if m.listen != "" {
 		if _, err := net.ResolveTCPAddr("tcp", m.listen); err != nil {
-			return cli.Usage("read --metrics-listen", fmt.Errorf("%q: want HOST:PORT or :PORT", m.listen), "--metrics-listen :9100")
+			return cli.Usage("read --metrics-listen", fmt.Errorf("%q: want HOST:PORT or :PORT", m.listen),
+				"--metrics-listen :9100")
 		}
 	}
 	if m.pushTo == "" {
@@ -90,15 +93,18 @@ func (m *metricsOptions) start(ctx context.Context, log *slog.Logger, doc *repor
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", m.listen)
 	if err != nil {
-		return &reports.ExitError{Code: reports.ExitFailed, Operation: "listen for --metrics-listen", Err: err, Hint: "another address"}
+		return &reports.ExitError{Code: reports.ExitFailed, Operation: "listen for --metrics-listen", Err: err,
+			Hint: "another address"}
 	}
 	if err := m.publish(doc); err != nil {
 		l.Close()
 		return err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.GathererFunc(m.gather), promhttp.HandlerOpts{EnableOpenMetrics: true}))
-	m.server = &http.Server{Handler: mux, ReadTimeout: metricsRequest, WriteTimeout: metricsRequest, IdleTimeout: metricsRequest, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.GathererFunc(m.gather),
+		promhttp.HandlerOpts{EnableOpenMetrics: true}))
+	m.server = &http.Server{Handler: mux, ReadTimeout: metricsRequest, WriteTimeout: metricsRequest,
+		IdleTimeout: metricsRequest, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	m.done = make(chan error, 1)
 	go func() { m.done <- m.server.Serve(l) }() // joined in stop
 	log.Info("metrics", "url", "http://"+l.Addr().String()+"/metrics")
@@ -173,7 +179,8 @@ func (m *metricsOptions) pushDocument(doc *reports.Document) error {
 	defer cancel()
 	// Push replaces what the last run of this host left there.
 	if err := p.PushContext(ctx); err != nil {
-		return &reports.ExitError{Code: reports.ExitFailed, Operation: "push metrics", Err: err, Hint: "--metrics-textfile"}
+		return &reports.ExitError{Code: reports.ExitFailed, Operation: "push metrics", Err: err,
+			Hint: "--metrics-textfile"}
 	}
 	return nil
 }

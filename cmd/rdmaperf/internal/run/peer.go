@@ -41,7 +41,8 @@ func startChild(ctx context.Context, stderr io.Writer, more ...string) (*peer, e
 
 // startChildAt is startChild at another address; where has the process started, on a
 // thread that is in the right network namespace.
-func startChildAt(ctx context.Context, stderr io.Writer, bind string, where func(start func() error) error, more ...string) (*peer, error) {
+func startChildAt(ctx context.Context, stderr io.Writer, bind string, where func(start func() error) error,
+	more ...string) (*peer, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, childFailed(err)
@@ -57,7 +58,8 @@ func startChildAt(ctx context.Context, stderr io.Writer, bind string, where func
 		return nil, childFailed(err)
 	}
 	defer portIn.Close()
-	cmd := exec.Command(self, append([]string{"serve", "--once-parent", "--quiet", "--bind", bind, "--port", "0"}, more...)...)
+	cmd := exec.Command(self, append([]string{"serve", "--once-parent", "--quiet", "--bind", bind, "--port", "0"},
+		more...)...)
 	cmd.Stdin, cmd.Stderr, cmd.ExtraFiles = in, stderr, []*os.File{portOut}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 

@@ -41,9 +41,12 @@ type rawOptions struct {
 }
 
 func (r *rawOptions) register(f *pflag.FlagSet) {
-	f.StringVar(&r.file, "raw", "", "write every latency sample as CSV to this file, as --raw=FILE (gzip when it ends with .gz), or without a name to "+SamplesFile+" in the --output directory")
+	f.StringVar(&r.file, "raw", "",
+		"write every latency sample as CSV to this file, as --raw=FILE (gzip when it ends with .gz), or without a "+
+			"name to "+SamplesFile+" in the --output directory")
 	f.Lookup("raw").NoOptDefVal = rawBeside
-	f.IntVar(&r.limit, "raw-limit", defaultRawLimit, "of --raw: samples kept of one point; more are counted and left to the histogram")
+	f.IntVar(&r.limit, "raw-limit", defaultRawLimit,
+		"of --raw: samples kept of one point; more are counted and left to the histogram")
 }
 
 // check finds mistakes. An optional value needs its equals sign, so that a file
@@ -51,11 +54,13 @@ func (r *rawOptions) register(f *pflag.FlagSet) {
 func (r *rawOptions) check(output, host string) error {
 	switch {
 	case r.limit < 1 || r.limit > engine.MaxSamples:
-		return cli.Usage("read --raw-limit", fmt.Errorf("%d: want 1 to %d", r.limit, engine.MaxSamples), "the default of "+fmt.Sprint(defaultRawLimit))
+		return cli.Usage("read --raw-limit", fmt.Errorf("%d: want 1 to %d", r.limit, engine.MaxSamples),
+			"the default of "+fmt.Sprint(defaultRawLimit))
 	case r.file == rawBeside && (strings.HasSuffix(host, ".csv") || strings.HasSuffix(host, ".gz")):
 		return cli.Usage("read --raw", fmt.Errorf("%q stands for a HOST here", host), "--raw="+host)
 	case r.file == rawBeside && output == "":
-		return cli.Usage("read --raw", errors.New("no directory to write "+SamplesFile+" to"), "--output DIR, or --raw=FILE")
+		return cli.Usage("read --raw", errors.New("no directory to write "+SamplesFile+" to"),
+			"--output DIR, or --raw=FILE")
 	}
 	return nil
 }
@@ -73,7 +78,8 @@ func (r *rawOptions) open(output string) (err error) {
 		r.path = filepath.Join(output, SamplesFile)
 	}
 	if r.disk, err = os.Create(r.path); err != nil {
-		return &reports.ExitError{Code: reports.ExitFailed, Operation: "write --raw", Err: err, Hint: "a file in a directory that is there"}
+		return &reports.ExitError{Code: reports.ExitFailed, Operation: "write --raw", Err: err,
+			Hint: "a file in a directory that is there"}
 	}
 	r.out = r.disk
 	if strings.HasSuffix(r.path, ".gz") {

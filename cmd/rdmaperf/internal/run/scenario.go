@@ -23,7 +23,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-const scenarioUsage = "take the runs of this YAML file (version: 1, name, host, defaults, runs: flags by their long names) into one document; flags given here win"
+const scenarioUsage = "take the runs of this YAML file (version: 1, name, host, defaults, runs: flags by their long " +
+	"names) into one document; flags given here win"
 
 // Limits of a scenario file. Arbitrary: more than anybody writes by hand.
 const (
@@ -33,7 +34,9 @@ const (
 
 // outsideScenario are the flags that concern the document as a whole or what is
 // shown of it; a single run of a scenario cannot have them.
-var outsideScenario = []string{"scenario", "impair", "run-infinitely", "json", "output", "no-save", "force", "save", "format", "report_gbits", "counters", "fail-if", "metrics-textfile", "metrics-listen", "metrics-push", "raw", "raw-limit", "cpu-profile", "awake", "quiet", "verbose"}
+var outsideScenario = []string{"scenario", "impair", "run-infinitely", "json", "output", "no-save", "force", "save",
+	"format", "report_gbits", "counters", "fail-if", "metrics-textfile", "metrics-listen", "metrics-push", "raw",
+	"raw-limit", "cpu-profile", "awake", "quiet", "verbose"}
 
 // scenarioFile is the top level. The host stands here because a document has the
 // environment of one server.
@@ -396,13 +399,15 @@ func (o *Options) step(s *scenario, r *scenarioRun, given *pflag.FlagSet) (*step
 // replacedBy tells whether a flag of a later level takes the place of this one:
 // the same, or one that excludes it.
 func (set *setting) replacedBy(later setting) bool {
-	return set.flag == later.flag || slices.Contains(Exclusive, [2]string{set.flag, later.flag}) || slices.Contains(Exclusive, [2]string{later.flag, set.flag})
+	return set.flag == later.flag || slices.Contains(Exclusive, [2]string{set.flag, later.flag}) ||
+		slices.Contains(Exclusive, [2]string{later.flag, set.flag})
 }
 
 // measure takes the steps in order. A run that is not possible here leaves the
 // others possible; any other error ends the scenario. The error has the worst
 // exit code first.
-func (o *Options) measure(ctx context.Context, steps []*step, doc *reports.Document, log *slog.Logger, stderr io.Writer) error {
+func (o *Options) measure(ctx context.Context, steps []*step, doc *reports.Document, log *slog.Logger,
+	stderr io.Writer) error {
 	var errs []error
 	for _, st := range steps {
 		if st.name != "" {
@@ -410,7 +415,8 @@ func (o *Options) measure(ctx context.Context, steps []*step, doc *reports.Docum
 		}
 		first := len(doc.Results)
 		doc.AddPublished(st.p.published)
-		m := &runner{o: st.o, p: st.p, doc: doc, log: log, stderr: stderr, to: &o.to, metrics: &o.metrics, raw: &o.raw, profile: &o.profile}
+		m := &runner{o: st.o, p: st.p, doc: doc, log: log, stderr: stderr, to: &o.to, metrics: &o.metrics, raw: &o.raw,
+			profile: &o.profile}
 		err := m.measure(ctx)
 		st.mark(doc.Results[first:])
 		if err == nil {

@@ -45,15 +45,18 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	f.StringVar(&o.bind, "bind", "", "address to listen on (default all)")
 	f.IntVarP(&o.port, "port", "p", access.DefaultPort, "control port; 0 picks one")
 	f.IntVar(&o.maxClients, "max-clients", engine.DefaultMaxClients, "clients served at once")
-	f.StringVar(&o.maxWindow, "max-window", reports.FormatSize(engine.DefaultMaxWindow), "memory for the windows of one client")
+	f.StringVar(&o.maxWindow, "max-window", reports.FormatSize(engine.DefaultMaxWindow),
+		"memory for the windows of one client")
 	o.verbs.RegisterLocal(f)
 	o.guard.Register(f)
 	f.BoolVar(&o.once, "once", false, "end when the first client has left")
 	f.BoolVar(&o.quiet, "quiet", false, "log errors only")
 	f.BoolVar(&o.verbose, "verbose", false, "log more")
-	f.BoolVar(&o.victim, "victim", false, "be the peer under test of 'rdmaperf conform --wire': tell STags, do what the suite says; for test networks")
+	f.BoolVar(&o.victim, "victim", false,
+		"be the peer under test of 'rdmaperf conform --wire': tell STags, do what the suite says; for test networks")
 	f.StringVar(&o.transport, "transport", "", "with --victim: the stack under test (default "+stackspec.Embedded()+")")
-	f.BoolVar(&o.onceParent, "once-parent", false, "end with the parent process, which holds the other end of stdin; report the port on descriptor 3")
+	f.BoolVar(&o.onceParent, "once-parent", false,
+		"end with the parent process, which holds the other end of stdin; report the port on descriptor 3")
 	f.StringVar(&o.profile, "cpu-profile", "", "write a CPU profile for go tool pprof to this file")
 	f.MarkHidden("once-parent") // the flag exists: no error is possible
 }
@@ -63,7 +66,8 @@ func (o *Options) Run(ctx context.Context, stderr io.Writer) (err error) {
 	case o.port < 0 || o.port > 65535:
 		return cli.Usage("serve", fmt.Errorf("--port %d: want 0 to 65535", o.port), "rdmaperf serve --help")
 	case o.maxClients < 1:
-		return cli.Usage("serve", fmt.Errorf("--max-clients %d: want at least 1", o.maxClients), "rdmaperf serve --help")
+		return cli.Usage("serve", fmt.Errorf("--max-clients %d: want at least 1", o.maxClients),
+			"rdmaperf serve --help")
 	}
 	if err := o.verbs.Check(); err != nil {
 		return cli.Usage("serve", err, "rdmaperf serve --help")
@@ -108,7 +112,8 @@ func (o *Options) Run(ctx context.Context, stderr io.Writer) (err error) {
 	} else {
 		log.Info("listening", "addr", l.Addr().String(), "control", engine.ControlVersion)
 		if ip := access.PublicAddress(l.Addr(), net.InterfaceAddrs); ip != "" && o.guard.Open(&s) {
-			log.Warn("anybody who reaches this address may use this machine", "addr", ip, "try", "--bind, --allow, --token-file or --tls-client-ca")
+			log.Warn("anybody who reaches this address may use this machine", "addr", ip, "try",
+				"--bind, --allow, --token-file or --tls-client-ca")
 		}
 	}
 	if o.once {
@@ -172,7 +177,9 @@ const portFD = 3
 func followParent(ctx context.Context, l net.Listener) (context.Context, context.CancelFunc, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(portFD, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
-		return nil, nil, cli.Usage("serve", fmt.Errorf("--once-parent is for rdmaperf's own children: descriptor %d is no pipe", portFD), "serve without it")
+		return nil, nil, cli.Usage("serve",
+			fmt.Errorf("--once-parent is for rdmaperf's own children: descriptor %d is no pipe", portFD),
+			"serve without it")
 	}
 	signal.Ignore(os.Interrupt)
 	out := os.NewFile(portFD, "port")

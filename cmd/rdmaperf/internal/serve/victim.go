@@ -31,7 +31,8 @@ func (o *Options) checkVictim() error {
 	case err != nil:
 		return err
 	case !o.victim && o.transport != "":
-		return cli.Usage("serve", errors.New("--transport is for --victim: a client names the stack that is measured"), "serve without it")
+		return cli.Usage("serve", errors.New("--transport is for --victim: a client names the stack that is measured"),
+			"serve without it")
 	case !o.victim:
 		return nil
 	case len(token) > 0:
@@ -77,7 +78,8 @@ func openVictim(spec, variant string) (dev rdma.Device, host string, err error) 
 	}
 	if c := dev.Caps(); c.Label == rdma.LabelMem || c.Clock != nil {
 		dev.Close()
-		return nil, "", cli.Usage("open transport "+strconv.Quote(spec), errors.New("it ends with its process, and nothing of it is on a wire"), "--transport "+stackspec.Embedded())
+		return nil, "", cli.Usage("open transport "+strconv.Quote(spec),
+			errors.New("it ends with its process, and nothing of it is on a wire"), "--transport "+stackspec.Embedded())
 	}
 	if near, ok := provider.(stackspec.Located); ok {
 		host = near.ListenHost()
@@ -124,7 +126,8 @@ func (o *Options) serveVictim(ctx context.Context, l net.Listener, s *engine.Ser
 			return openVictim(spec, variant)
 		},
 		Allow: func(addr netip.Addr) bool {
-			return len(s.Allow) == 0 || slices.ContainsFunc(s.Allow, func(p netip.Prefix) bool { return p.Contains(addr) })
+			return len(s.Allow) == 0 ||
+				slices.ContainsFunc(s.Allow, func(p netip.Prefix) bool { return p.Contains(addr) })
 		},
 	})
 	if err != nil {

@@ -18,8 +18,10 @@ func TestAllIsEveryStackOfTheTable(t *testing.T) {
 		err     error
 		want    string
 	}{
-		{"no device", nil, errors.New("none"), "iwarp,tcp,sched+iwarp,lite+iwarp,grpc(tcp),grpc(dropin)+iwarp,grpc(fused)+iwarp"},
-		{"a device", active, nil, "verbs:rxe0,tcp,sched+verbs:rxe0,lite+verbs:rxe0,grpc(tcp),grpc(dropin)+verbs:rxe0,grpc(fused)+verbs:rxe0"},
+		{"no device", nil, errors.New("none"),
+			"iwarp,tcp,sched+iwarp,lite+iwarp,grpc(tcp),grpc(dropin)+iwarp,grpc(fused)+iwarp"},
+		{"a device", active, nil,
+			"verbs:rxe0,tcp,sched+verbs:rxe0,lite+verbs:rxe0,grpc(tcp),grpc(dropin)+verbs:rxe0,grpc(fused)+verbs:rxe0"},
 	} {
 		withDevices(t, c.devices, c.err)
 		stacks, left := All()

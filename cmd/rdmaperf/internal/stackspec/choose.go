@@ -32,7 +32,9 @@ func Best() string {
 // firstActive is the first device with an ACTIVE port, or with this one ACTIVE.
 func firstActive(devices []verbs.DeviceInfo, port int) *verbs.DeviceInfo {
 	for i := range devices {
-		if slices.ContainsFunc(devices[i].Ports, func(p verbs.PortInfo) bool { return p.Active && (port == 0 || p.Number == port) }) {
+		if slices.ContainsFunc(devices[i].Ports, func(p verbs.PortInfo) bool {
+			return p.Active && (port == 0 || p.Number == port)
+		}) {
 			return &devices[i]
 		}
 	}
@@ -85,7 +87,8 @@ func chooseVerbs(l Layer, devices []verbs.DeviceInfo, wish bool) (Layer, error) 
 		}
 		i = slices.IndexFunc(devices, func(o verbs.DeviceInfo) bool { return o.Name == d.Name })
 	default:
-		return l, notRun(fmt.Errorf("no device %s: this machine has %s", l.Device, deviceNames(devices)), "-d with one of these, or without it")
+		return l, notRun(fmt.Errorf("no device %s: this machine has %s", l.Device, deviceNames(devices)),
+			"-d with one of these, or without it")
 	}
 	d := &devices[i]
 	l.Device = d.Name
@@ -96,7 +99,9 @@ func chooseVerbs(l Layer, devices []verbs.DeviceInfo, wish bool) (Layer, error) 
 		return l, nil
 	}
 	if c.GIDIndex >= 0 || c.MTU != 0 || c.SL != 0 {
-		return l, &reports.ExitError{Code: reports.ExitUsage, Err: fmt.Errorf("%s is iWARP, which has no gid, mtu or sl to choose", d.Name), Hint: "the same without -x, -m, -S, gid=, mtu= and sl="}
+		return l, &reports.ExitError{Code: reports.ExitUsage,
+			Err:  fmt.Errorf("%s is iWARP, which has no gid, mtu or sl to choose", d.Name),
+			Hint: "the same without -x, -m, -S, gid=, mtu= and sl="}
 	}
 	if !c.CM {
 		l = l.With("cm") // the other side must do the same, whatever its device is
@@ -108,7 +113,8 @@ func isIWARP(d verbs.DeviceInfo) bool { return d.Transport == iwarpTransport }
 
 // mixed: one side's device is iWARP, the other's is not.
 func mixed(what string) error {
-	return &reports.ExitError{Code: reports.ExitPeer, Err: fmt.Errorf("%w: %s, the client's is not", rdma.ErrFabric, what), Hint: "-d with devices of one kind on both sides"}
+	return &reports.ExitError{Code: reports.ExitPeer, Err: fmt.Errorf("%w: %s, the client's is not", rdma.ErrFabric,
+		what), Hint: "-d with devices of one kind on both sides"}
 }
 
 // portUsable checks the port that is asked for, or that there is any.
@@ -122,7 +128,8 @@ func portUsable(d *verbs.DeviceInfo, port int) error {
 	i := slices.IndexFunc(d.Ports, func(p verbs.PortInfo) bool { return p.Number == port })
 	switch {
 	case i < 0:
-		return &reports.ExitError{Code: reports.ExitUsage, Err: fmt.Errorf("%s has no port %d: it has %d", d.Name, port, len(d.Ports)), Hint: "-i with one that exists"}
+		return &reports.ExitError{Code: reports.ExitUsage, Err: fmt.Errorf("%s has no port %d: it has %d", d.Name, port,
+			len(d.Ports)), Hint: "-i with one that exists"}
 	case !d.Ports[i].Active:
 		return notRun(fmt.Errorf("port %d of %s is not ACTIVE", port, d.Name), portHint+", or another -i")
 	}

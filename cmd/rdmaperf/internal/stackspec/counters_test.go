@@ -32,7 +32,8 @@ func TestCountersAreOfTheDeviceBelow(t *testing.T) {
 		"proc/net/snmp": file("Tcp: RetransSegs\nTcp: 3\n"),
 	}}
 	packets := func(port int) reports.DeviceCounters {
-		return reports.DeviceCounters{Device: "rxe0", Port: port, Counters: map[string]int64{"port_rcv_packets": int64(port)}}
+		return reports.DeviceCounters{Device: "rxe0", Port: port,
+			Counters: map[string]int64{"port_rcv_packets": int64(port)}}
 	}
 	tcp := []reports.DeviceCounters{{Device: devices.TCPDevice, Counters: map[string]int64{"RetransSegs": 3}}}
 	for stack, want := range map[string][]reports.DeviceCounters{
@@ -124,6 +125,7 @@ func TestTiersCountForTheirOwnStack(t *testing.T) {
 		return -1
 	}
 	if cut(one) != 1 || cut(other) != 0 || cut(idle) != 0 {
-		t.Errorf("sends cut: %d by the sender, %d by its peer, %d by one that did nothing; want 1, 0, 0", cut(one), cut(other), cut(idle))
+		t.Errorf("sends cut: %d by the sender, %d by its peer, %d by one that did nothing; want 1, 0, 0", cut(one),
+			cut(other), cut(idle))
 	}
 }

@@ -19,8 +19,11 @@ func iwarpCounters(h devices.Host, l Layer) func() []reports.DeviceCounters {
 	below := softCounters(h, l)
 	return func() []reports.DeviceCounters {
 		n := iwarp.Totals()
-		return append(below(), reports.DeviceCounters{Device: copiesDevice, Detail: true, Process: true, Counters: map[string]int64{
-			"octets_staged": int64(n.Staged), "octets_placed": int64(n.Placed), "octets_direct": int64(n.Direct), "octets_framed": int64(n.Framed), "yield_calls": int64(n.Yields), "receive_thread_usec": int64(n.Thread / 1000)}})
+		return append(below(), reports.DeviceCounters{Device: copiesDevice, Detail: true, Process: true,
+			Counters: map[string]int64{
+				"octets_staged": int64(n.Staged), "octets_placed": int64(n.Placed), "octets_direct": int64(n.Direct),
+				"octets_framed": int64(n.Framed), "yield_calls": int64(n.Yields),
+				"receive_thread_usec": int64(n.Thread / 1000)}})
 	}
 }
 
@@ -35,8 +38,10 @@ func softCounters(h devices.Host, l Layer) func() []reports.DeviceCounters {
 		}
 		all = append(all, userStackCounters()...)
 		n := stream.KernelCalls()
-		return append(all, reports.DeviceCounters{Device: socketsDevice, Detail: true, Process: true, Counters: map[string]int64{
-			"recv_calls": int64(n.Recv), "recv_empty": int64(n.RecvEmpty), "recv_octets": int64(n.RecvOctets),
-			"send_calls": int64(n.Send), "send_octets": int64(n.SendOctets), "queue_calls": int64(n.Queue), "epoll_calls": int64(n.Poll)}})
+		return append(all, reports.DeviceCounters{Device: socketsDevice, Detail: true, Process: true,
+			Counters: map[string]int64{
+				"recv_calls": int64(n.Recv), "recv_empty": int64(n.RecvEmpty), "recv_octets": int64(n.RecvOctets),
+				"send_calls": int64(n.Send), "send_octets": int64(n.SendOctets), "queue_calls": int64(n.Queue),
+				"epoll_calls": int64(n.Poll)}})
 	}
 }

@@ -51,7 +51,8 @@ var grpcParams = params[grpcArgs]{
 		func(c *grpcArgs, v value) error { c.Options.WriteBuffer = v.n; return nil }},
 	{paramDoc{"window", sizeOf, "gRPC's", "of all but fused and service: flow control window, fixed"},
 		func(c *grpcArgs, v value) error { c.Options.Window = v.n; return nil }},
-	{paramDoc{"workers", countOf(1, 1<<16), "gRPC's", "of all but fused and service: goroutines of a server that wait for calls"},
+	{paramDoc{"workers", countOf(1, 1<<16), "gRPC's",
+		"of all but fused and service: goroutines of a server that wait for calls"},
 		func(c *grpcArgs, v value) error { c.Options.Workers = v.n; return nil }},
 }
 
@@ -61,9 +62,10 @@ func formParam(name, def, help string) param[grpcArgs] {
 }
 
 func modeParam(name, def, help string) param[grpcArgs] {
-	return param[grpcArgs]{paramDoc{name, switchOf, def, "of dropin, fused, service: " + help}, func(c *grpcArgs, _ value) error {
-		return c.Net.Polling.Mode.UnmarshalText([]byte(name))
-	}}
+	return param[grpcArgs]{paramDoc{name, switchOf, def, "of dropin, fused, service: " + help},
+		func(c *grpcArgs, _ value) error {
+			return c.Net.Polling.Mode.UnmarshalText([]byte(name))
+		}}
 }
 
 // grpcForm is the form that a layer names; given is false for none.

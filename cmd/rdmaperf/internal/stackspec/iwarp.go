@@ -26,7 +26,8 @@ var iwarpParams = append(params[iwarpArgs]{
 		func(c *iwarpArgs, v value) error { c.PeerToPeer = true; return nil }},
 	{paramDoc{"checked", switchOf, "", "place nothing before its CRC is checked"},
 		func(c *iwarpArgs, v value) error { c.StoreAndForward = true; return nil }},
-	{paramDoc{"done", wordOf("taken", "acked"), "taken", "when a send or write is complete: our TCP has taken it, or the peer's TCP has acknowledged it"},
+	{paramDoc{"done", wordOf("taken", "acked"), "taken",
+		"when a send or write is complete: our TCP has taken it, or the peer's TCP has acknowledged it"},
 		func(c *iwarpArgs, v value) error { c.done, c.OnAck = v.text, v.text == "acked"; return nil }},
 	{paramDoc{"rev1", switchOf, "", "MPA revision 1 (RFC 5044)"},
 		func(c *iwarpArgs, v value) error { c.Revision = 1; return nil }},
@@ -38,7 +39,8 @@ var iwarpParams = append(params[iwarpArgs]{
 		func(c *iwarpArgs, v value) error { c.Extensions = iwarp.ExtAssumed; return nil }},
 	sndbuf(func(c *iwarpArgs) *int { return &c.SendBuffer }),
 	rcvbuf(func(c *iwarpArgs) *int { return &c.RecvBuffer }),
-	localbuf("1M", "both buffers over the loopback device, unless net.core.wmem_max or rmem_max is less; 0: the kernel's",
+	localbuf("1M", "both buffers over the loopback device, unless net.core.wmem_max or rmem_max is less; 0: the "+
+		"kernel's",
 		func(c *iwarpArgs) *int { return &c.LocalBuffer }),
 }, streamParams(func(c *iwarpArgs) *streamArgs { return &c.below })...)
 
@@ -62,7 +64,8 @@ func openIWARP(s *Set, l Layer) (rdma.Device, error) {
 	}
 	c.ReceiveThread = c.below.receiveThread()
 	if c.done == "taken" && stream.References(c.Stack) {
-		return nil, refuseParam("done=taken", paramDoc{name: "done", kind: wordOf("acked"), Help: "or nothing"}, "what copies=zero sends is the stack's until the peer has it")
+		return nil, refuseParam("done=taken", paramDoc{name: "done", kind: wordOf("acked"), Help: "or nothing"},
+			"what copies=zero sends is the stack's until the peer has it")
 	}
 	return iwarp.Open(c.Config)
 }

@@ -31,35 +31,46 @@ type LITEConfig struct {
 }
 
 var LITEParams = params[LITEConfig]{
-	{paramDoc{"k", wordOf("1", "2", "4", "8", perThread), "4", "queue pairs to a peer, shared by all sessions and callers; thread is one for each of them, up to " + strconv.Itoa(stack.EachLinks)},
+	{paramDoc{"k", wordOf("1", "2", "4", "8", perThread), "4",
+		"queue pairs to a peer, shared by all sessions and callers; thread is one for each of them, up to " +
+			strconv.Itoa(stack.EachLinks)},
 		func(c *LITEConfig, v value) (err error) {
 			if c.Each = v.text == perThread; !c.Each {
 				c.Links, err = strconv.Atoi(v.text)
 			}
 			return err
 		}},
-	{paramDoc{"qos", wordOf("none", "hwsep", "swpri", "sched"), "none", "low priority has a queue pair set apart, or is paced by the load of high, or is for sched below"},
+	{paramDoc{"qos", wordOf("none", "hwsep", "swpri", "sched"), "none",
+		"low priority has a queue pair set apart, or is paced by the load of high, or is for sched below"},
 		func(c *LITEConfig, v value) error {
 			c.Sched = v.text == "sched"
 			c.QoS = map[string]lite.QoS{"hwsep": lite.QoSHWSep, "swpri": lite.QoSSWPri}[v.text]
 			return nil
 		}},
-	{paramDoc{"poll", wordOf("caller", "node", "adaptive"), "caller", "who polls for calls: who waits; the node's one thread, for ever; or both for spin= and then they sleep"},
+	{paramDoc{"poll", wordOf("caller", "node", "adaptive"), "caller",
+		"who polls for calls: who waits; the node's one thread, for ever; or both for spin= and then they sleep"},
 		func(c *LITEConfig, v value) error { c.Polling, _ = stack.ParsePolling(v.text); return nil }},
 	{paramDoc{"spin", timeOf, "10us", "with poll=node and adaptive: how long is polled before a sleep"},
 		func(c *LITEConfig, v value) error { c.Spin = v.d; return nil }},
-	{paramDoc{"sends", switchOf, "where there is no immediate data", "a send tells of each write, instead of immediate data"},
+	{paramDoc{"sends", switchOf, "where there is no immediate data",
+		"a send tells of each write, instead of immediate data"},
 		func(c *LITEConfig, v value) error { c.Sends = true; return nil }},
 	{paramDoc{"arena", sizeOf, "by what the first session needs", "memory that a node registers, once, for everything"},
 		func(c *LITEConfig, v value) error { c.Arena = v.n; return nil }},
-	{paramDoc{"rpc", wordOf("imm", "send", "write"), "imm", "what calls are: LITE's own, or a peer of them: by sends and receives, or by two writes into rings polled in memory (FaRM). A peer has calls alone and no other parameter"},
+	{paramDoc{"rpc", wordOf("imm", "send", "write"), "imm",
+		"what calls are: LITE's own, or a peer of them: by sends and receives, or by two writes into rings polled in " +
+			"memory (FaRM). A peer has calls alone and no other parameter"},
 		func(c *LITEConfig, v value) error {
-			c.Peer, c.form = v.text != "imm", map[string]peerrpc.Form{"send": peerrpc.Send, "write": peerrpc.Write}[v.text]
+			c.Peer, c.form = v.text != "imm", map[string]peerrpc.Form{"send": peerrpc.Send,
+				"write": peerrpc.Write}[v.text]
 			return nil
 		}},
-	{paramDoc{"daemon", switchOf, "the node lives inside the process", "the node lives in a process of its own, as rdmaperf lite daemon serves it; beside it k= alone"},
+	{paramDoc{"daemon", switchOf, "the node lives inside the process",
+		"the node lives in a process of its own, as rdmaperf lite daemon serves it; beside it k= alone"},
 		func(c *LITEConfig, v value) error { c.Daemon = true; return nil }},
-	{paramDoc{"cross", switchOf, "a shared page is polled", "with daemon: each request rings and its end is slept for, so that the crossing between the processes is not hidden"},
+	{paramDoc{"cross", switchOf, "a shared page is polled",
+		"with daemon: each request rings and its end is slept for, so that the crossing between the processes is not " +
+			"hidden"},
 		func(c *LITEConfig, v value) error { c.cross = true; return nil }},
 }
 
@@ -117,7 +128,9 @@ func mountDaemon(l Layer, below rdma.Device, c *LITEConfig) (transports.Stack, e
 	if err != nil {
 		return nil, err
 	}
-	s, err := daemonstack.New(below, daemonstack.Config{Command: []string{self, LITE, "daemon", "--transport", below.Name()}, Cross: c.cross, Links: c.Links})
+	s, err := daemonstack.New(below,
+		daemonstack.Config{Command: []string{self, LITE, "daemon", "--transport", below.Name()}, Cross: c.cross,
+			Links: c.Links})
 	if err != nil {
 		return nil, err
 	}

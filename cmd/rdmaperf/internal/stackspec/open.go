@@ -73,7 +73,8 @@ func (s *Set) OpenLayers(spec string) (dev, provider rdma.Device, err error) {
 		return nil, nil, err
 	}
 	if e := Find(layers[0].Name); e.mount != nil {
-		return nil, nil, cli.Usage(Opening(spec), fmt.Errorf("%s is not an RDMA provider", e.Name), "one of "+Providers())
+		return nil, nil, cli.Usage(Opening(spec), fmt.Errorf("%s is not an RDMA provider", e.Name),
+			"one of "+Providers())
 	}
 	return s.build(spec, layers, 0)
 }
@@ -84,7 +85,8 @@ func (s *Set) build(spec string, layers []Layer, outermost int) (dev, provider r
 	bottom := layers[len(layers)-1]
 	e := Find(bottom.Name)
 	if e.device == nil {
-		return nil, nil, cli.Usage(Opening(spec), fmt.Errorf("%s is not an RDMA provider", bottom.Name), "one of "+Providers())
+		return nil, nil, cli.Usage(Opening(spec), fmt.Errorf("%s is not an RDMA provider", bottom.Name),
+			"one of "+Providers())
 	}
 	if dev, err = e.device(s, bottom); err != nil {
 		return nil, nil, OpenError(spec, layers, bottom, err)
@@ -113,7 +115,8 @@ func Resolve(spec string) ([]Layer, error) {
 		case e == nil:
 			return nil, cli.Usage(Opening(spec), fmt.Errorf("unknown name %q", l.Name), "one of "+Names())
 		case e.mount != nil && i > 0 && i == len(layers)-1:
-			return nil, cli.Usage(Opening(spec), fmt.Errorf("%s is not an RDMA provider: it is the outermost layer", e.Name), "one of "+Providers())
+			return nil, cli.Usage(Opening(spec), fmt.Errorf("%s is not an RDMA provider: it is the outermost layer",
+				e.Name), "one of "+Providers())
 		case e.mount != nil:
 			if err := checkMount(e, l, i, len(layers)); err != nil {
 				return nil, cli.Usage(Opening(spec), err, e.example())
@@ -121,7 +124,8 @@ func Resolve(spec string) ([]Layer, error) {
 		case (e.wrap != nil) == (i == len(layers)-1):
 			return nil, cli.Usage(Opening(spec), layerOrder(e), "a stack such as sched+iwarp, outermost layer first")
 		case l.Device != "" && !e.Chooses:
-			return nil, cli.Usage(Opening(spec), fmt.Errorf("%s has no devices to choose from", l.Name), "--transport "+l.Name)
+			return nil, cli.Usage(Opening(spec), fmt.Errorf("%s has no devices to choose from", l.Name),
+				"--transport "+l.Name)
 		}
 	}
 	return layers, nil

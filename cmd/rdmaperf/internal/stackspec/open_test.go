@@ -59,7 +59,8 @@ func withStacks(t *testing.T) *[]string {
 		}},
 		Entry{Name: "chip", params: noParams{}, Chooses: true, device: func(_ *Set, l Layer) (rdma.Device, error) {
 			if l.Device == "gone" {
-				return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: errors.New("no such chip"), Hint: "another"}
+				return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: errors.New("no such chip"),
+					Hint: "another"}
 			}
 			return &layerDevice{nil, whole(l), &log}, nil
 		}})
@@ -97,7 +98,8 @@ func TestAFailingLayerIsNamed(t *testing.T) {
 		want []string
 		log  []string
 	}{
-		{"outer(b)+outer+chip", reports.ExitUsage, []string{`"outer(b)+outer+chip"`, "outer: unknown parameter", "parameters among a"}, []string{"close outer", "close chip"}},
+		{"outer(b)+outer+chip", reports.ExitUsage, []string{`"outer(b)+outer+chip"`, "outer: unknown parameter",
+			"parameters among a"}, []string{"close outer", "close chip"}},
 		{"outer+chip:gone", reports.ExitNotRun, []string{"chip: no such chip", "try another"}, nil},
 		{"outer:x0+chip", reports.ExitUsage, []string{"outer has no devices to choose from"}, nil},
 		{"outer+tcp", reports.ExitUsage, []string{"tcp is not an RDMA provider", "chip"}, nil},

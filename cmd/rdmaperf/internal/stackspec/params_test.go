@@ -60,7 +60,8 @@ func TestMistakesInParametersAreTold(t *testing.T) {
 		{"grpc(fused,busy=1h)+mem", `want 0 to 1m`, "busy=TIME"},
 	} {
 		_, err := new(Set).Open(c.spec)
-		if line := cli.ErrorLine(errors.Join(err)); reports.Code(err) != reports.ExitUsage || !strings.Contains(line, c.want) || !strings.Contains(line, c.hint) {
+		if line := cli.ErrorLine(errors.Join(err)); reports.Code(err) != reports.ExitUsage ||
+			!strings.Contains(line, c.want) || !strings.Contains(line, c.hint) {
 			t.Errorf("%s: %v, exit code %d; want %q and %q", c.spec, line, reports.Code(err), c.want, c.hint)
 		}
 	}
@@ -86,11 +87,12 @@ func TestStacksAreCompleted(t *testing.T) {
 		return all
 	}
 	for given, want := range map[string][]string{
-		"iw":                      {"iwarp"},
-		"tcp,sched+i":             {"tcp,sched+iwarp"},
-		"sched+t":                 nil, // tcp is no device
-		"sched(sl":                {"sched(slice="},
-		"tcp,sched(sends=re":      {"tcp,sched(sends=whole", "tcp,sched(sends=refuse", "tcp,sched(sends=slice", "tcp,sched(sends=slice-or-refuse"},
+		"iw":          {"iwarp"},
+		"tcp,sched+i": {"tcp,sched+iwarp"},
+		"sched+t":     nil, // tcp is no device
+		"sched(sl":    {"sched(slice="},
+		"tcp,sched(sends=re": {"tcp,sched(sends=whole", "tcp,sched(sends=refuse", "tcp,sched(sends=slice",
+			"tcp,sched(sends=slice-or-refuse"},
 		"iwarp(crc,mark":          {"iwarp(crc,markers"},
 		"nothing(":                nil,
 		"sched(strict)+iwarp(noc": {"sched(strict)+iwarp(nocrc"},

@@ -7,7 +7,8 @@ import (
 
 // regcacheParams declares those of a regcache layer.
 var regcacheParams = params[regcache.TierConfig]{
-	{paramDoc{"keep", switchOf, "", "keys with remote rights stay valid when a registration is closed, too, as in caches of MPI libraries"},
+	{paramDoc{"keep", switchOf, "",
+		"keys with remote rights stay valid when a registration is closed, too, as in caches of MPI libraries"},
 		func(c *regcache.TierConfig, v value) error { c.Keep = true; return nil }},
 	{paramDoc{"regions", countOf(1, 1<<20), "16384", "most registrations that are kept"},
 		func(c *regcache.TierConfig, v value) error { c.MaxRegions = v.n; return nil }},
@@ -15,7 +16,8 @@ var regcacheParams = params[regcache.TierConfig]{
 		func(c *regcache.TierConfig, v value) error { c.MaxBytes = uint64(v.n); return nil }},
 	{paramDoc{"age", timeOf, "for ever", "how long an unused registration is kept"},
 		func(c *regcache.TierConfig, v value) error { c.MaxAge = v.d; return nil }},
-	{paramDoc{"source", wordOf(regcache.Sources()...), regcache.SourceAuto.String(), "how memory that others unmap is noticed; auto is the strongest that the system grants"},
+	{paramDoc{"source", wordOf(regcache.Sources()...), regcache.SourceAuto.String(),
+		"how memory that others unmap is noticed; auto is the strongest that the system grants"},
 		func(c *regcache.TierConfig, v value) (err error) {
 			c.Source, err = regcache.ParseSource(v.text)
 			return err

@@ -18,25 +18,31 @@ var schedParams = params[sched.Config]{
 	policyParam(sched.DRR, "", "deficit round robin: classes share the bytes by weights="),
 	policyParam(sched.EDF, "", "the earliest deadline first, by deadlines="),
 	policyParam(sched.FIFO, "", "post order, which shows what a layer costs"),
-	{paramDoc{scopeParam, wordOf(string(sched.ScopeQP), string(sched.ScopePeer), string(sched.ScopeDevice)), string(sched.ScopeQP), "which queue pairs share a window: each has its own, all to one host, or all of the device"},
+	{paramDoc{scopeParam, wordOf(string(sched.ScopeQP), string(sched.ScopePeer), string(sched.ScopeDevice)),
+		string(sched.ScopeQP), "which queue pairs share a window: each has its own, all to one host, or all of the " +
+			"device"},
 		func(c *sched.Config, v value) error { c.Scope = sched.Scope(v.text); return nil }},
 	{paramDoc{"slice", orAuto(sizeOf), "auto", "a slice; auto is a quarter of the window"},
 		func(c *sched.Config, v value) error { c.Slice = v.n; return nil }},
-	{paramDoc{"window", orAuto(sizeOf), "auto", "what a class may have under way; auto follows the measured bandwidth-delay product"},
+	{paramDoc{"window", orAuto(sizeOf), "auto",
+		"what a class may have under way; auto follows the measured bandwidth-delay product"},
 		func(c *sched.Config, v value) error { c.Window = v.n; return nil }},
 	{paramDoc{"adaptive", switchOf, "on where both are auto", "widen window and slice while nothing urgent is about"},
 		func(c *sched.Config, v value) error { c.Adaptive, c.Steady = true, false; return nil }},
 	{paramDoc{"steady", switchOf, "", "leave them as they are"},
 		func(c *sched.Config, v value) error { c.Adaptive, c.Steady = false, true; return nil }},
-	{paramDoc{"sends", wordOf(string(sched.WholeSends), string(sched.RefuseSends), string(sched.CutSends), string(sched.CutOrRefuseSends)), string(sched.WholeSends), "what becomes of a send longer than a slice"},
+	{paramDoc{"sends", wordOf(string(sched.WholeSends), string(sched.RefuseSends), string(sched.CutSends),
+		string(sched.CutOrRefuseSends)), string(sched.WholeSends), "what becomes of a send longer than a slice"},
 		func(c *sched.Config, v value) error { c.Sends = sched.Sends(v.text); return nil }},
 	{paramDoc{"room", sizeOf, "4M", "with sends=slice: what a peer's cut sends may take, per connection"},
 		func(c *sched.Config, v value) error { c.Room = v.n; return nil }},
-	{paramDoc{"imm", wordOf(string(sched.WholeImmediates), string(sched.LastImmediates)), string(sched.WholeImmediates), "a write with immediate longer than a slice goes whole, or cut with the immediate in the last slice"},
+	{paramDoc{"imm", wordOf(string(sched.WholeImmediates), string(sched.LastImmediates)), string(sched.WholeImmediates),
+		"a write with immediate longer than a slice goes whole, or cut with the immediate in the last slice"},
 		func(c *sched.Config, v value) error { c.Immediates = sched.Immediates(v.text); return nil }},
 	{paramDoc{"every", timeOf, "1ms", "of aging: time for one class"},
 		func(c *sched.Config, v value) error { c.AgeEvery = v.d; return nil }},
-	{paramDoc{"weights", listOf(countOf(1, 1<<16), sched.Priorities), "1:2:4:…", "of drr, by class from 0; the last holds for the rest"},
+	{paramDoc{"weights", listOf(countOf(1, 1<<16), sched.Priorities), "1:2:4:…",
+		"of drr, by class from 0; the last holds for the rest"},
 		func(c *sched.Config, v value) error {
 			eachClass(v, func(i int, v value) { c.Weights[i] = v.n })
 			return nil
@@ -49,7 +55,10 @@ var schedParams = params[sched.Config]{
 }
 
 func policyParam(p sched.Policy, def, help string) param[sched.Config] {
-	return param[sched.Config]{paramDoc{string(p), switchOf, def, help}, func(c *sched.Config, v value) error { c.Policy = p; return nil }}
+	return param[sched.Config]{paramDoc{string(p), switchOf, def, help}, func(c *sched.Config, v value) error {
+		c.Policy = p
+		return nil
+	}}
 }
 
 func wrapSched(l Layer, below rdma.Device) (rdma.Device, error) {
@@ -75,7 +84,8 @@ func OpenTapped(spec string, tap func(below rdma.Device) rdma.Device) (rdma.Devi
 		return nil, err
 	}
 	if layers[0].Name != "sched" || len(layers) < 2 {
-		return nil, cli.Usage(Opening(spec), errors.New("the outermost layer has to be sched, whose order is shown"), "--transport 'sched(strict,slice=64K,window=64K)+"+Embedded()+"'")
+		return nil, cli.Usage(Opening(spec), errors.New("the outermost layer has to be sched, whose order is shown"),
+			"--transport 'sched(strict,slice=64K,window=64K)+"+Embedded()+"'")
 	}
 	var stacks Set
 	below, _, err := stacks.build(spec, layers, 1)

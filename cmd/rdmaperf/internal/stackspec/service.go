@@ -23,7 +23,8 @@ func mountService(spec string, layers []Layer, inProcess bool) (t transports.Sta
 		return nil, false, err
 	}
 	if inProcess {
-		return nil, true, Refused(fmt.Errorf("%s is of one process, and a service is another one: take iwarp or verbs", layers[len(layers)-1].Name))
+		return nil, true, Refused(fmt.Errorf("%s is of one process, and a service is another one: take iwarp or verbs",
+			layers[len(layers)-1].Name))
 	}
 	c, err := GRPCConfig(layers[0], true)
 	if err != nil {
@@ -54,7 +55,8 @@ func RunCallService(ctx context.Context, spec string) error {
 	var set Set
 	c, err := GRPCConfig(layers[0], true)
 	if err != nil || c.Form != carrier.Service || len(layers) < 2 {
-		return cli.Usage("run "+CallService, fmt.Errorf("%q is no service: %v", spec, err), "rdmaperf run --transport 'grpc(service)+iwarp'")
+		return cli.Usage("run "+CallService, fmt.Errorf("%q is no service: %v", spec, err),
+			"rdmaperf run --transport 'grpc(service)+iwarp'")
 	}
 	dev, _, err := set.build(spec, layers, 1)
 	if err != nil {

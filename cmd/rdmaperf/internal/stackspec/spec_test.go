@@ -18,7 +18,8 @@ func TestParseStack(t *testing.T) {
 			t.Errorf("Parse(%q) = %+v, %v, want %+v", spec, got, err, want)
 		}
 	}
-	for _, spec := range []string{"", "+", "iwarp+", "iwarp(", "iwarp)", "iwarp()", "iwarp(a", "iwarp(a))", "iwarp((a))", "iwarp(a)b", "iwarp:", "iwarp:a:b", "IWARP", "i warp"} {
+	for _, spec := range []string{"", "+", "iwarp+", "iwarp(", "iwarp)", "iwarp()", "iwarp(a", "iwarp(a))",
+		"iwarp((a))", "iwarp(a)b", "iwarp:", "iwarp:a:b", "IWARP", "i warp"} {
 		if got, err := Parse(spec); err == nil {
 			t.Errorf("Parse(%q) = %+v, want an error", spec, got)
 		}
@@ -27,7 +28,8 @@ func TestParseStack(t *testing.T) {
 
 // No spec makes the parser panic, and what it takes apart fits together again.
 func FuzzParseStack(f *testing.F) {
-	for _, s := range []string{"iwarp", "sched(strict,slice=16KiB)+iwarp(crc)", "verbs:rxe0", "a(b)+c(d,e):f", "(", "+,)"} {
+	for _, s := range []string{"iwarp", "sched(strict,slice=16KiB)+iwarp(crc)", "verbs:rxe0", "a(b)+c(d,e):f", "(",
+		"+,)"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

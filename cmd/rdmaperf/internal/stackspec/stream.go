@@ -22,19 +22,30 @@ type streamArg struct{ name, value string }
 
 // streamParams declares them for a layer that keeps them where at says.
 func streamParams[C any](at func(*C) *streamArgs) params[C] {
-	ps := params[C]{{paramDoc{"stack", wordOf("kernel", "raw", "sequential"), "kernel", "the TCP/IP stack below; raw is lwIP in user space, run by the thread that polls, sequential lwIP in a thread of its own"},
+	ps := params[C]{{paramDoc{"stack", wordOf("kernel", "raw", "sequential"), "kernel",
+		"the TCP/IP stack below; raw is lwIP in user space, run by the thread that polls, sequential lwIP in a " +
+			"thread of its own"},
 		func(c *C, v value) error { at(c).stack = v.text; return nil }},
-		{paramDoc{"tos", tosOf, "0", "of the kernel's stack: type of service of every packet, IP_TOS or IPV6_TCLASS; the DSCP is its upper six bits"},
+		{paramDoc{"tos", tosOf, "0",
+			"of the kernel's stack: type of service of every packet, IP_TOS or IPV6_TCLASS; the DSCP is its upper " +
+				"six bits"},
 			func(c *C, v value) error { at(c).tos = v.n; return nil }}}
 	for _, d := range []paramDoc{
-		{"link", textOf("shm|xdp:IFACE"), "shm", "of a stack in user space: frames go through rings in shared memory, or of lwIP through AF_XDP on an interface (root; between hosts, or network namespaces)"},
-		{"copies", wordOf("one", "two", "zero"), "one", "of a stack in user space: copies of a packet on its way in, or zero of a payload on its way out (iwarp with done=acked, and an lwIP built for it)"},
-		{"threads", wordOf(lwip.C1, lwip.C2, lwip.C3), lwip.C2, "of stack=raw: c1 has a thread for packets, c2 does all in the one that polls, c3 has a thread that receives and places (iwarp)"},
+		{"link", textOf("shm|xdp:IFACE"), "shm",
+			"of a stack in user space: frames go through rings in shared memory, or of lwIP through AF_XDP on an " +
+				"interface (root; between hosts, or network namespaces)"},
+		{"copies", wordOf("one", "two", "zero"), "one",
+			"of a stack in user space: copies of a packet on its way in, or zero of a payload on its way out (iwarp " +
+				"with done=acked, and an lwIP built for it)"},
+		{"threads", wordOf(lwip.C1, lwip.C2, lwip.C3), lwip.C2,
+			"of stack=raw: c1 has a thread for packets, c2 does all in the one that polls, c3 has a thread that " +
+				"receives and places (iwarp)"},
 		{"ring", textOf("FRAMES"), "1024", "of a stack in user space: frames of a ring, each way"},
 		{"loss", textOf("P"), "0", "of a stack in user space: probability that a frame is lost"},
 		{"dup", textOf("P"), "0", "of a stack in user space: likewise doubled"},
 		{"reorder", textOf("P"), "0", "of a stack in user space: likewise overtaken"},
-		{"delay", textOf("TIME"), "0", "of a stack in user space: how long a frame waits where it arrived, such as 50us"},
+		{"delay", textOf("TIME"), "0",
+			"of a stack in user space: how long a frame waits where it arrived, such as 50us"},
 		{"jitter", textOf("TIME"), "0", "of a stack in user space: likewise, in addition, evenly from 0; order stays"},
 		{"seed", textOf("N"), "0", "of a stack in user space: of loss, dup, reorder and jitter"},
 	} {
@@ -68,7 +79,8 @@ func (a *streamArgs) open(l Layer, places bool) (stream.Stack, error) {
 	if a.stack == "" || a.stack == "kernel" {
 		if len(a.own) > 0 {
 			p := a.own[len(a.own)-1]
-			return nil, refuseParam(p.name+"="+p.value, paramDoc{name: "stack", kind: wordOf("raw"), Help: "beside it"}, "it belongs to stack=raw and the others in user space")
+			return nil, refuseParam(p.name+"="+p.value, paramDoc{name: "stack", kind: wordOf("raw"), Help: "beside it"},
+				"it belongs to stack=raw and the others in user space")
 		}
 		if a.tos != 0 {
 			return stream.KernelTOS(a.tos), nil
@@ -76,20 +88,26 @@ func (a *streamArgs) open(l Layer, places bool) (stream.Stack, error) {
 		return nil, nil
 	}
 	if a.tos != 0 {
-		return nil, refuseParam("tos="+strconv.Itoa(a.tos), paramDoc{name: "stack", kind: wordOf("kernel"), Help: "whose packets can be marked"}, "stack=%s marks no packets", a.stack)
+		return nil, refuseParam("tos="+strconv.Itoa(a.tos), paramDoc{name: "stack", kind: wordOf("kernel"),
+			Help: "whose packets can be marked"}, "stack=%s marks no packets", a.stack)
 	}
 	if a.receiveThread() && !places {
-		return nil, refuseParam("threads=c3", paramDoc{name: "threads", kind: wordOf(lwip.C1, lwip.C2), Help: "for " + l.Name}, "only iwarp has placement to give a thread to")
+		return nil, refuseParam("threads=c3", paramDoc{name: "threads", kind: wordOf(lwip.C1, lwip.C2), Help: "for " +
+			l.Name}, "only iwarp has placement to give a thread to")
 	}
 	if a.byReference() && !places {
-		return nil, refuseParam("copies=zero", paramDoc{name: "copies", kind: wordOf("one", "two"), Help: "for " + l.Name}, "%s is done with its memory when the stack has taken it, not when the peer has it; iwarp waits", l.Name)
+		return nil, refuseParam("copies=zero", paramDoc{name: "copies", kind: wordOf("one", "two"), Help: "for " +
+			l.Name}, "%s is done with its memory when the stack has taken it, not when the peer has it; iwarp waits",
+			l.Name)
 	}
 	for _, p := range l.Params {
 		switch key, _, _ := strings.Cut(p, "="); {
 		case key == "local":
-			return nil, refuseParam(p, paramDoc{name: "stack", kind: wordOf("kernel"), Help: "whose sockets it is of"}, "stack=%s has buffers of its own", a.stack)
+			return nil, refuseParam(p, paramDoc{name: "stack", kind: wordOf("kernel"), Help: "whose sockets it is of"},
+				"stack=%s has buffers of its own", a.stack)
 		case key == "sndbuf" || key == "rcvbuf":
-			return nil, refuseParam(p, paramDoc{name: "stack", kind: wordOf("kernel"), Help: "where they can be chosen"}, "the buffers of lwIP have one size")
+			return nil, refuseParam(p, paramDoc{name: "stack", kind: wordOf("kernel"),
+				Help: "where they can be chosen"}, "the buffers of lwIP have one size")
 		}
 	}
 	s, err := a.openLwIP(a.stack == "sequential")
@@ -97,7 +115,8 @@ func (a *streamArgs) open(l Layer, places bool) (stream.Stack, error) {
 		return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: err, Hint: "stack=kernel, which is everywhere"}
 	}
 	if errors.Is(err, lwip.ErrUnlike) {
-		return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: err, Hint: "LD_LIBRARY_PATH: the directory of the library that it was built with (ci/build-lwip DIR)"}
+		return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: err,
+			Hint: "LD_LIBRARY_PATH: the directory of the library that it was built with (ci/build-lwip DIR)"}
 	}
 	if errors.Is(err, lwip.ErrParam) {
 		return nil, &reports.ExitError{Code: reports.ExitUsage, Err: err}
@@ -106,7 +125,8 @@ func (a *streamArgs) open(l Layer, places bool) (stream.Stack, error) {
 		return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: err, Hint: "copies=one, which any lwIP has"}
 	}
 	if errors.Is(err, lwip.ErrRights) {
-		return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: err, Hint: "link=shm, between processes of one machine"}
+		return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: err,
+			Hint: "link=shm, between processes of one machine"}
 	}
 	return s, err
 }
@@ -114,7 +134,8 @@ func (a *streamArgs) open(l Layer, places bool) (stream.Stack, error) {
 func (a *streamArgs) openLwIP(sequential bool) (stream.Stack, error) {
 	c := lwip.Config{Sequential: sequential}
 	if threads := a.value("threads"); sequential && threads != "" {
-		return nil, refuseParam("threads="+threads, paramDoc{name: "stack", kind: wordOf("raw"), Help: "whose threads can be chosen"}, "stack=sequential has threads of its own")
+		return nil, refuseParam("threads="+threads, paramDoc{name: "stack", kind: wordOf("raw"),
+			Help: "whose threads can be chosen"}, "stack=sequential has threads of its own")
 	}
 	for _, p := range a.own {
 		if err := c.Set(p.name, p.value); err != nil {

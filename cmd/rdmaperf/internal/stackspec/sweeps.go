@@ -24,8 +24,9 @@ var sweeps = []sweep{
 	{flag: "sched-slice", layer: "sched", param: "slice",
 		help: "comma list of slices, such as 16K,64K,auto: each sched stack of --transport is run with each"},
 	{flag: "sched-window", layer: "sched", param: "window", help: "likewise of windows"},
-	{flag: "sched-send", layer: "sched", param: "sends", help: "likewise of what becomes of a send longer than a slice: " +
-		"whole (the default), refuse, slice (where both ends do, else whole) or slice-or-refuse"},
+	{flag: "sched-send", layer: "sched", param: "sends",
+		help: "likewise of what becomes of a send longer than a slice: " +
+			"whole (the default), refuse, slice (where both ends do, else whole) or slice-or-refuse"},
 	{flag: "mode-sweep", layer: GRPC,
 		help: "comma list of bpev, bp, event: each stack with grpc(dropin) or grpc(fused) is run in each mode"},
 	{flag: "ring-sweep", layer: GRPC, param: "ring", help: "likewise of receive rings, such as 16K,256K,4M"},

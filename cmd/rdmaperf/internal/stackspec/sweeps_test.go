@@ -9,7 +9,8 @@ import (
 
 func TestSweepsMultiplyTheStacksThatTheyAreFor(t *testing.T) {
 	for _, c := range []struct{ stacks, args, want string }{
-		{"mem,sched(drr,window=256K)+mem", "--sched-slice 4K,16K", "mem,sched(drr,window=256K,slice=4K)+mem,sched(drr,window=256K,slice=16K)+mem"},
+		{"mem,sched(drr,window=256K)+mem", "--sched-slice 4K,16K",
+			"mem,sched(drr,window=256K,slice=4K)+mem,sched(drr,window=256K,slice=16K)+mem"},
 		{"sched(slice=8K)+mem", "--sched-slice 4K --sched-window 64K,1M",
 			"sched(slice=4K,window=64K)+mem,sched(slice=4K,window=1M)+mem"},
 		{"lite+sched+iwarp", "--sched-send whole,slice", "lite+sched(sends=whole)+iwarp,lite+sched(sends=slice)+iwarp"},

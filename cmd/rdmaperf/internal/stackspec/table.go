@@ -29,35 +29,53 @@ type Entry struct {
 	inProcess bool                                                          // both ends live in one process
 	onIWARP   bool                                                          // it speaks iWARP on every machine
 	counts    func(h devices.Host, l Layer) func() []reports.DeviceCounters // what is counted below it; nil: nothing
-	away      func(l Layer) Layer                                           // as another machine should open it; nil: as it stands
-	withCM    func(l Layer) Layer                                           // connects by rdma_cm; nil: there is no choice
+	// as another machine should open it; nil: as it stands
+	away func(l Layer) Layer
+	// connects by rdma_cm; nil: there is no choice
+	withCM func(l Layer) Layer
 
 	device func(s *Set, l Layer) (rdma.Device, error)
 	wrap   func(l Layer, below rdma.Device) (rdma.Device, error) // owns below from its success on, and closes it
 
-	mount     func(l Layer, below rdma.Device) (transports.Stack, error)                                 // likewise; below is nil over nothing
-	stands    func(l Layer, bottom bool) (over bool, err error)                                          // of mount: whether it stands over a device
-	elsewhere func(spec string, layers []Layer, inProcess bool) (t transports.Stack, is bool, err error) // of mount: the layers below are another process's; inProcess is the provider's
-	like      string                                                                                     // of mount: good stacks, for messages
-	calls     func(l Layer) bool                                                                         // of mount: it carries calls and has no sessions
+	// likewise; below is nil over nothing
+	mount func(l Layer, below rdma.Device) (transports.Stack, error)
+	// of mount: whether it stands over a device
+	stands func(l Layer, bottom bool) (over bool, err error)
+	// of mount: the layers below are another process's; inProcess is the provider's
+	elsewhere func(spec string, layers []Layer, inProcess bool) (t transports.Stack, is bool, err error)
+	// of mount: good stacks, for messages
+	like string
+	// of mount: it carries calls and has no sessions
+	calls func(l Layer) bool
 }
 
 // Table is every layer, in the order in which messages list them. The first
 // is the embedded one, which needs nothing but a network. A row declares what the
 // layer takes as params (params.go), which is all that the parser and the help know.
 var Table = []Entry{
-	{Name: "iwarp", params: iwarpParams, Summary: "user-space iWARP over TCP", device: openIWARP, onIWARP: true, counts: iwarpCounters, away: streamAway, apart: "the RDMA device is measured instead"},
-	{Name: "tcp", params: tcpParams, Summary: "plain TCP, the baseline", mount: openTCP, counts: softCounters, away: streamAway, stands: overNothing, beside: []string{"tcp"}},
-	{Name: "mem", params: noParams{}, Summary: "in-process reference device, never a network", device: openMem, inProcess: true, apart: "both ends live in one process: no network"},
-	{Name: Verbs, Chooses: true, params: verbsParams, Summary: "kernel verbs, for RDMA devices", device: openVerbs, counts: verbsCounters, withCM: connectByCM, away: verbsAway,
+	{Name: "iwarp", params: iwarpParams, Summary: "user-space iWARP over TCP", device: openIWARP, onIWARP: true,
+		counts: iwarpCounters, away: streamAway, apart: "the RDMA device is measured instead"},
+	{Name: "tcp", params: tcpParams, Summary: "plain TCP, the baseline", mount: openTCP, counts: softCounters,
+		away: streamAway, stands: overNothing, beside: []string{"tcp"}},
+	{Name: "mem", params: noParams{}, Summary: "in-process reference device, never a network", device: openMem,
+		inProcess: true, apart: "both ends live in one process: no network"},
+	{Name: Verbs, Chooses: true, params: verbsParams, Summary: "kernel verbs, for RDMA devices", device: openVerbs,
+		counts: verbsCounters, withCM: connectByCM, away: verbsAway,
 		apart: "no RDMA device has an ACTIVE port: rdmaperf devices says more"},
-	{Name: modelName, params: modelParams, Summary: "time of a NIC with caches and a link, over mem", wrap: wrapModel, apart: "it tells the time of a NIC and not of this machine"},
-	{Name: "sched", params: schedParams, Summary: "priority scheduler over X", wrap: wrapSched, beside: []string{"sched+X"}},
-	{Name: "regcache", params: regcacheParams, Summary: "registrations of X, kept behind their use", wrap: wrapRegcache, apart: "it changes what registrations cost, which --workload register measures"},
+	{Name: modelName, params: modelParams, Summary: "time of a NIC with caches and a link, over mem", wrap: wrapModel,
+		apart: "it tells the time of a NIC and not of this machine"},
+	{Name: "sched", params: schedParams, Summary: "priority scheduler over X", wrap: wrapSched,
+		beside: []string{"sched+X"}},
+	{Name: "regcache", params: regcacheParams, Summary: "registrations of X, kept behind their use", wrap: wrapRegcache,
+		apart: "it changes what registrations cost, which --workload register measures"},
 	{Name: LITE, params: LITEParams, Summary: "named memory and calls over few shared queue pairs", shown: "lite+X",
 		mount: mountLite, stands: overDevice, like: "lite+iwarp", calls: litePeer, beside: []string{"lite+X"}},
-	{Name: GRPC, params: grpcParams, Summary: "gRPC, for workloads of calls", shown: "grpc(tcp), grpc(unix), grpc(bufconn), grpc(dropin)+X, grpc(fused)+X, grpc(service)+X",
-		mount: mountGRPC, stands: grpcStands, like: "grpc(tcp), grpc(unix), grpc(bufconn), grpc(dropin)+iwarp, grpc(fused)+iwarp or grpc(service)+iwarp", calls: func(Layer) bool { return true }, elsewhere: mountService, beside: []string{"grpc(tcp)", "grpc(dropin)+X", "grpc(fused)+X"}},
+	{Name: GRPC, params: grpcParams, Summary: "gRPC, for workloads of calls",
+		shown: "grpc(tcp), grpc(unix), grpc(bufconn), grpc(dropin)+X, grpc(fused)+X, grpc(service)+X",
+		mount: mountGRPC, stands: grpcStands,
+		like:  "grpc(tcp), grpc(unix), grpc(bufconn), grpc(dropin)+iwarp, grpc(fused)+iwarp or grpc(service)+iwarp",
+		calls: func(Layer) bool { return true }, elsewhere: mountService,
+		beside: []string{"grpc(tcp)", "grpc(dropin)+X", "grpc(fused)+X"}},
 }
 
 func overNothing(Layer, bool) (bool, error) { return false, nil }

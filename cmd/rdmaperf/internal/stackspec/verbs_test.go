@@ -75,12 +75,15 @@ func TestDeviceFlagsFillInVerbsLayers(t *testing.T) {
 		{"verbs(cm)", VerbsFlags{gid: 3}, "verbs(cm)", ""},
 		{"iwarp", VerbsFlags{gid: -1, cm: true}, "iwarp", ""},
 		{"iwarp", VerbsFlags{gid: 3}, "", "-x 3 is for kernel verbs, and --transport iwarp has none"},
-		{"iwarp,tcp", VerbsFlags{device: "rxe0", gid: -1}, "", "-d rxe0 is for kernel verbs, and --transport iwarp,tcp has none"},
+		{"iwarp,tcp", VerbsFlags{device: "rxe0", gid: -1}, "",
+			"-d rxe0 is for kernel verbs, and --transport iwarp,tcp has none"},
 		{"verbs:rxe0", VerbsFlags{device: "siw0", gid: -1}, "", "-d siw0: --transport verbs:rxe0 says otherwise"},
 		{"verbs(gid=1)", VerbsFlags{gid: 2}, "", "-x 2: --transport verbs(gid=1) says otherwise"},
-		{"verbs,tcp,iwarp,grpc(tcp)", VerbsFlags{gid: -1, tos: 104}, "verbs(tos=104),tcp(tos=104),iwarp(tos=104),grpc(tcp)", ""},
+		{"verbs,tcp,iwarp,grpc(tcp)", VerbsFlags{gid: -1, tos: 104},
+			"verbs(tos=104),tcp(tos=104),iwarp(tos=104),grpc(tcp)", ""},
 		{"tcp(tos=8),sched+iwarp", VerbsFlags{gid: -1, tos: 104}, "tcp(tos=8),sched+iwarp(tos=104)", ""},
-		{"verbs:mlx5_0,tcp", VerbsFlags{gid: -1, mtu: 1024, timeout: 18, retry: 7, sl: 3}, "verbs(mtu=1024,timeout=18,retry=7,sl=3):mlx5_0,tcp", ""},
+		{"verbs:mlx5_0,tcp", VerbsFlags{gid: -1, mtu: 1024, timeout: 18, retry: 7, sl: 3},
+			"verbs(mtu=1024,timeout=18,retry=7,sl=3):mlx5_0,tcp", ""},
 		{"verbs(sl=1)", VerbsFlags{gid: -1, sl: 3}, "", "-S 3: --transport verbs(sl=1) says otherwise"},
 		{"mem", VerbsFlags{gid: -1, tos: 1}, "", "nothing of --transport mem marks packets"},
 		{"verbs", VerbsFlags{gid: 256}, "", "want 0 to 255"},
@@ -120,7 +123,8 @@ func TestChoiceOfADevice(t *testing.T) {
 		{"verbs:mlx5_9", true, "verbs:mlx4_0", 0, ""},
 		{"verbs:mlx5_0", true, "verbs:mlx4_0", 0, ""},
 		{"verbs(cm):rxe0", true, "verbs(cm):rxe0", 0, ""},
-		{"verbs:mlx5_9", false, "", 77, `open transport "verbs:mlx5_9": no device mlx5_9: this machine has mlx5_0, mlx4_0, rxe0, siw0; try -d`},
+		{"verbs:mlx5_9", false, "", 77,
+			`open transport "verbs:mlx5_9": no device mlx5_9: this machine has mlx5_0, mlx4_0, rxe0, siw0; try -d`},
 		{"verbs:mlx5_0", false, "", 77, `open transport "verbs:mlx5_0": mlx5_0 has no ACTIVE port; try ip link set up`},
 		{"verbs(port=1):mlx4_0", false, "", 77, "port 1 of mlx4_0 is not ACTIVE; try ip link set up"},
 		{"verbs(port=3):rxe0", false, "", 2, "rxe0 has no port 3: it has 1; try -i"},
@@ -134,15 +138,18 @@ func TestChoiceOfADevice(t *testing.T) {
 	} {
 		got, err := ChooseDevice(c.spec, c.wish)
 		if reports.Code(err) != c.code || got != c.want || err != nil && !strings.Contains(cli.ErrorLine(err), c.text) {
-			t.Errorf("%s (wish %v): %q, exit %d, %v, want %q, exit %d, %q", c.spec, c.wish, got, reports.Code(err), err, c.want, c.code, c.text)
+			t.Errorf("%s (wish %v): %q, exit %d, %v, want %q, exit %d, %q", c.spec, c.wish, got, reports.Code(err), err,
+				c.want, c.code, c.text)
 		}
 	}
 	withDevices(t, machine[3:], nil)
-	if _, err := ChooseDevice("verbs:mlx5_0", true); reports.Code(err) != reports.ExitPeer || !strings.Contains(cli.ErrorLine(err), "all RDMA devices here are iWARP") {
+	if _, err := ChooseDevice("verbs:mlx5_0", true); reports.Code(err) != reports.ExitPeer ||
+		!strings.Contains(cli.ErrorLine(err), "all RDMA devices here are iWARP") {
 		t.Errorf("a server with iWARP only: %v", err)
 	}
 	withDevices(t, machine[:1], nil)
-	if _, err := ChooseDevice("verbs", false); reports.Code(err) != reports.ExitNotRun || !strings.Contains(cli.ErrorLine(err), "no port is ACTIVE on any of mlx5_0; try ip link") {
+	if _, err := ChooseDevice("verbs", false); reports.Code(err) != reports.ExitNotRun ||
+		!strings.Contains(cli.ErrorLine(err), "no port is ACTIVE on any of mlx5_0; try ip link") {
 		t.Errorf("all ports down: %v", err)
 	}
 	withDevices(t, nil, errors.New("no library"))
@@ -172,7 +179,9 @@ func TestAServerTakesItsOwnDevice(t *testing.T) {
 		}
 	}
 	v := VerbsFlags{device: "siw0", gid: -1}
-	if _, err := v.Here("verbs:mlx5_0", true); reports.Code(err) != reports.ExitPeer || !strings.Contains(cli.ErrorLine(err), "peer on another fabric: this server's device siw0 is iWARP, the client's is not; try -d") {
+	if _, err := v.Here("verbs:mlx5_0", true); reports.Code(err) != reports.ExitPeer ||
+		!strings.Contains(cli.ErrorLine(err),
+			"peer on another fabric: this server's device siw0 is iWARP, the client's is not; try -d") {
 		t.Errorf("a client without iWARP: %v", err)
 	}
 	if got, err := v.Here("verbs(cm):siw3", true); err != nil || got != "verbs(cm):siw0" {

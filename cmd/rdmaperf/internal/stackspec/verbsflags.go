@@ -27,14 +27,17 @@ type VerbsFlags struct {
 
 func (v *VerbsFlags) Register(f *pflag.FlagSet) {
 	v.RegisterLocal(f)
-	f.BoolVarP(&v.cm, "rdma_cm", "R", false, "connect by rdma_cm, for --transport verbs; iWARP always connects that way")
+	f.BoolVarP(&v.cm, "rdma_cm", "R", false,
+		"connect by rdma_cm, for --transport verbs; iWARP always connects that way")
 }
 
 // RegisterLocal leaves out what both sides must agree on.
 func (v *VerbsFlags) RegisterLocal(f *pflag.FlagSet) {
-	f.StringVarP(&v.device, "ib-dev", "d", "", "RDMA device, for --transport verbs (default the first with an ACTIVE port)")
+	f.StringVarP(&v.device, "ib-dev", "d", "",
+		"RDMA device, for --transport verbs (default the first with an ACTIVE port)")
 	f.IntVarP(&v.port, "ib-port", "i", 0, "port of the device (default the first ACTIVE one)")
-	f.IntVarP(&v.gid, "gid-index", "x", -1, "GID index of the port (default by the peer's address, RoCE v2 first); rdma_cm goes by the address alone")
+	f.IntVarP(&v.gid, "gid-index", "x", -1,
+		"GID index of the port (default by the peer's address, RoCE v2 first); rdma_cm goes by the address alone")
 }
 
 // RegisterConnection are perftest's of a connection, which both sides get with the stack.
@@ -43,7 +46,9 @@ func (v *VerbsFlags) RegisterConnection(f *pflag.FlagSet) {
 	f.IntVarP(&v.timeout, "qp-timeout", "u", 0, "local ACK timeout of kernel verbs, 4.096 us * 2^N (default 14)")
 	f.IntVar(&v.retry, "retry_count", 0, "retries of a lost packet by kernel verbs, 1 to 7 (default 6)")
 	f.IntVarP(&v.sl, "sl", "S", 0, "service level of kernel verbs, 0 to 15; rdma_cm goes by the address")
-	f.IntVarP(&v.tos, "tos", "T", 0, "type of service of packets, 0 to 255: the traffic class of kernel verbs, that of rdma_cm, IP_TOS of tcp and iwarp")
+	f.IntVarP(&v.tos, "tos", "T", 0,
+		"type of service of packets, 0 to 255: the traffic class of kernel verbs, that of rdma_cm, IP_TOS of tcp and "+
+			"iwarp")
 	f.StringVarP(&v.connection, "connection", "c", Reliable, "RC: reliable connections are the only ones")
 }
 
@@ -155,9 +160,11 @@ func (v *VerbsFlags) Apply(stacks []string) ([]string, error) {
 	all := strings.Join(stacks, ",")
 	refuse := func(text string, fits bool) error {
 		if fits {
-			return cli.Usage("read command line", fmt.Errorf("%s: --transport %s says otherwise", text, all), "one of the two")
+			return cli.Usage("read command line", fmt.Errorf("%s: --transport %s says otherwise", text, all),
+				"one of the two")
 		}
-		return cli.Usage("read command line", fmt.Errorf("%s is for kernel verbs, and --transport %s has none", text, all), "--transport verbs, or without it")
+		return cli.Usage("read command line", fmt.Errorf("%s is for kernel verbs, and --transport %s has none", text,
+			all), "--transport verbs, or without it")
 	}
 	if v.device != "" && !device {
 		return nil, refuse("-d "+v.device, verbs)
@@ -165,7 +172,8 @@ func (v *VerbsFlags) Apply(stacks []string) ([]string, error) {
 	for k, f := range flags {
 		if text := f.letter + " " + strconv.Itoa(f.value); f.given && !taken[k] {
 			if f.letter == "-T" && !fit[k] {
-				return nil, cli.Usage("read command line", fmt.Errorf("%s: nothing of --transport %s marks packets", text, all), "verbs, tcp or iwarp, or without it")
+				return nil, cli.Usage("read command line", fmt.Errorf("%s: nothing of --transport %s marks packets",
+					text, all), "verbs, tcp or iwarp, or without it")
 			}
 			return nil, refuse(text, fit[k])
 		}
